@@ -1,0 +1,102 @@
+// Log-softmax, and connectionist temporal classification (Graves et al. 2006) in the log domain.
+#include <math.h>
+
+#include "kernels/ref/ref.h"
+
+void lin_ref_log_softmax(lin_exec *exec, double *logp, const double *logits, int rows, int V)
+{
+    (void)exec;
+    for (size_t r = 0; r < (size_t)rows; r++) {
+        const double *in = logits + r * (size_t)V;
+        double top = in[0], sum = 0;
+        for (int v = 1; v < V; v++) top = fmax(top, in[v]);
+        for (int v = 0; v < V; v++) sum += exp(in[v] - top);
+        double norm = top + log(sum);
+        for (int v = 0; v < V; v++) logp[r * (size_t)V + (size_t)v] = in[v] - norm;
+    }
+}
+
+// ln(e^a + e^b); a NaN is handed on.
+static double log_add(double a, double b)
+{
+    if (a == -INFINITY) return b;
+    if (b == -INFINITY) return a;
+    return a > b ? a + log1p(exp(b - a)) : b + log1p(exp(a - b));
+}
+
+// Symbol s of the label sequence with a blank before, between and after the labels, 2U+1 symbols.
+static int symbol(const int *labels, int s) { return s % 2 ? labels[s / 2] : 0; }
+
+// Whether a path may step from symbol s-2 to s over the blank between them: not onto a blank, nor between equal labels.
+static int may_skip(const int *labels, int s) { return s >= 2 && symbol(labels, s) != 0 && symbol(labels, s) != symbol(labels, s - 2); }
+
+// alpha[t, s]: ln of the probability of all beginnings of paths that are at symbol s in frame t, frame t included (eq. 5-7).
+static void forward(double *alpha, const double *logp, int T, int V, const int *labels, int S)
+{
+    for (int t = 0; t < T; t++)
+        for (int s = 0; s < S; s++) {
+            double reach = -INFINITY;
+            if (t == 0) {
+                if (s < 2) reach = 0;
+            } else {
+                const double *before = alpha + (size_t)(t - 1) * (size_t)S;
+                reach = before[s];
+                if (s >= 1) reach = log_add(reach, before[s - 1]);
+                if (may_skip(labels, s)) reach = log_add(reach, before[s - 2]);
+            }
+            alpha[(size_t)t * (size_t)S + (size_t)s] = reach + logp[(size_t)t * (size_t)V + (size_t)symbol(labels, s)];
+        }
+}
+
+// beta[t, s]: ln of the probability of all ends of paths that are at symbol s in frame t, frame t not included (eq. 9-11 without
+// the factor y_t, so that alpha + beta needs no division by it).
+static void backward(double *beta, const double *logp, int T, int V, const int *labels, int S)
+{
+    for (int t = T - 1; t >= 0; t--)
+        for (int s = 0; s < S; s++) {
+            double reach = -INFINITY;
+            if (t == T - 1) {
+                if (s >= S - 2) reach = 0;
+            } else {
+                const double *after = beta + (size_t)(t + 1) * (size_t)S, *next = logp + (size_t)(t + 1) * (size_t)V;
+                reach = after[s] + next[symbol(labels, s)];
+                if (s + 1 < S) reach = log_add(reach, after[s + 1] + next[symbol(labels, s + 1)]);
+                if (s + 2 < S && may_skip(labels, s + 2)) reach = log_add(reach, after[s + 2] + next[symbol(labels, s + 2)]);
+            }
+            beta[(size_t)t * (size_t)S + (size_t)s] = reach;
+        }
+}
+
+// One utterance. dlogits may be NULL.
+static double ctc_one(lin_exec *exec, double *dlogits, const double *logp, int T, const int *labels, int U, int V, double scale)
+{
+    int S = 2 * U + 1;
+    if (T == 0) return U == 0 ? 0 : -1;
+    size_t cells = (size_t)T * (size_t)S;
+    double *alpha = lin_ref_scratch(exec, 2 * cells), *beta = alpha ? alpha + cells : NULL;
+    double total = NAN; // without memory there is no answer: a NaN stops whoever asked
+    if (alpha) {
+        forward(alpha, logp, T, V, labels, S);
+        const double *last = alpha + (size_t)(T - 1) * (size_t)S;
+        total = S > 1 ? log_add(last[S - 1], last[S - 2]) : last[0];
+        if (dlogits) backward(beta, logp, T, V, labels, S);
+    }
+    for (int t = 0; dlogits && t < T; t++) {
+        double *row = dlogits + (size_t)t * (size_t)V;
+        // d(-ln p)/d logit_v = y_v - the share of the paths that are at v in frame t (eq. 15-16).
+        for (int v = 0; v < V; v++) row[v] = total == -INFINITY ? 0 : scale * exp(logp[(size_t)t * (size_t)V + (size_t)v]);
+        for (int s = 0; s < S && total != -INFINITY; s++)
+            row[symbol(labels, s)] -= alpha ? scale * exp(alpha[t * S + s] + beta[t * S + s] - total) : NAN;
+    }
+    return total == -INFINITY ? -1 : -total;
+}
+
+void lin_ref_ctc(lin_exec *exec, double *loss, double *dlogits, const double *logp, const int *offsets, const int *labels,
+                 const int *label_offsets, int B, int V, double scale)
+{
+    for (int b = 0; b < B; b++) {
+        size_t row = (size_t)offsets[b] * (size_t)V;
+        loss[b] = ctc_one(exec, dlogits ? dlogits + row : NULL, logp + row, offsets[b + 1] - offsets[b],
+                          labels ? labels + label_offsets[b] : NULL, label_offsets[b + 1] - label_offsets[b], V, scale);
+    }
+}

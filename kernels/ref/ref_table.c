@@ -1,0 +1,60 @@
+#include "kernels/memory.h"
+#include "kernels/ref/ref.h"
+
+static lin_status exec_create(int n_threads, lin_exec **out, lin_error *err)
+{
+    *out = NULL;
+    if (n_threads < 0) return lin_fail(err, LIN_INVALID, "%d threads asked for; 0 or more", n_threads);
+    lin_exec *exec = lin_calloc(1, sizeof *exec);
+    if (!exec) return lin_no_memory(err, "an executor", sizeof *exec);
+    *out = exec;
+    return LIN_OK;
+}
+
+static void exec_destroy(lin_exec *exec)
+{
+    if (!exec) return;
+    lin_free(exec->scratch);
+    lin_free(exec);
+}
+
+double *lin_ref_scratch(lin_exec *exec, size_t count)
+{
+    if (count > exec->scratch_count || !exec->scratch) {
+        lin_free(exec->scratch);
+        exec->scratch = lin_alloc(count, sizeof(double));
+        exec->scratch_count = exec->scratch ? count : 0;
+    }
+    return exec->scratch;
+}
+
+const lin_ops_f64 *lin_ops_ref(void)
+{
+    static const lin_ops_f64 table = {
+        .name = "ref",
+        .exec_create = exec_create,
+        .exec_destroy = exec_destroy,
+        .weight_size = lin_ref_weight_size,
+        .weight_pack = lin_ref_weight_pack,
+        .weight_pack_transposed = lin_ref_weight_pack_transposed,
+        .linear_forward = lin_ref_linear_forward,
+        .linear_backward_weight = lin_ref_linear_backward_weight,
+        .layer_norm_forward = lin_ref_layer_norm_forward,
+        .layer_norm_backward = lin_ref_layer_norm_backward,
+        .add = lin_ref_add,
+        .dropout = lin_ref_dropout,
+        .add_dropout = lin_ref_add_dropout,
+        .relu_backward = lin_ref_relu_backward,
+        .stack_frames = lin_ref_stack_frames,
+        .add_sinusoid = lin_ref_add_sinusoid,
+        .conv_forward = lin_ref_conv_forward,
+        .conv_backward = lin_ref_conv_backward,
+        .attention_forward = lin_ref_attention_forward,
+        .attention_backward = lin_ref_attention_backward,
+        .log_softmax = lin_ref_log_softmax,
+        .ctc = lin_ref_ctc,
+        .sum_squares = lin_ref_sum_squares,
+        .adam = lin_ref_adam,
+    };
+    return &table;
+}
