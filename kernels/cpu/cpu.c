@@ -1,0 +1,130 @@
+#include "kernels/cpu/cpu.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/memory.h"
+
+static const char *const isa_names[] = {"portable", "avx2", "avx512"};
+
+static atomic_int level = -1; // a lin_isa, or -1 before the first use
+
+static lin_isa best_level(void)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("bmi2")) return LIN_ISA_PORTABLE;
+    // What -march=x86-64-v4 lets the compiler use beyond AVX2 and its contemporaries.
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd")) {
+        return LIN_ISA_AVX512;
+    }
+    return LIN_ISA_AVX2;
+#else
+    return LIN_ISA_PORTABLE;
+#endif
+}
+
+// The level a name stands for: NULL or "" is the best one.
+static lin_status parse_level(const char *isa, lin_isa *out, lin_error *err)
+{
+    lin_isa best = best_level();
+    *out = best;
+    if (!isa || !*isa) return LIN_OK;
+    for (int i = LIN_ISA_PORTABLE; i <= LIN_ISA_AVX512; i++) {
+        if (strcmp(isa, isa_names[i]) != 0) continue;
+        if (i > (int)best) {
+            return lin_fail(err, LIN_UNSUPPORTED, "this machine lacks %s; its best instruction set is %s", isa, isa_names[best]);
+        }
+        *out = (lin_isa)i;
+        return LIN_OK;
+    }
+    return lin_fail(err, LIN_INVALID, "unknown instruction set \"%s\"; the names are avx512, avx2 and portable", isa);
+}
+
+lin_isa lin_cpu_level(void)
+{
+    int now = atomic_load_explicit(&level, memory_order_relaxed);
+    if (now >= 0) return (lin_isa)now;
+    lin_isa first; // a bad LINNET_ISA leaves the best one here and is reported by exec_create
+    parse_level(getenv("LINNET_ISA"), &first, NULL);
+    atomic_store(&level, (int)first);
+    return first;
+}
+
+lin_status lin_cpu_select(const char *isa, lin_error *err)
+{
+    lin_isa chosen;
+    lin_status status = parse_level(isa, &chosen, err);
+    if (status == LIN_OK) atomic_store(&level, (int)chosen);
+    return status;
+}
+
+const char *lin_cpu_isa(void) { return isa_names[lin_cpu_level()]; }
+
+static void exec_destroy(lin_exec *exec)
+{
+    if (!exec) return;
+    lin_pool_destroy(exec->pool);
+    lin_free(exec->scratch);
+    lin_free(exec);
+}
+
+static lin_status exec_create(int n_threads, lin_exec **out, lin_error *err)
+{
+    *out = NULL;
+    lin_isa wanted;
+    lin_error why = {0};
+    lin_status status = parse_level(getenv("LINNET_ISA"), &wanted, &why);
+    if (status != LIN_OK) return lin_fail(err, status, "environment variable LINNET_ISA: %s", why.message);
+    lin_exec *exec = lin_calloc(1, sizeof *exec);
+    if (!exec) return lin_no_memory(err, "an execution context", sizeof *exec);
+    if (n_threads != 1) {
+        status = lin_pool_create(n_threads, &exec->pool, err);
+        if (status != LIN_OK) {
+            exec_destroy(exec);
+            return status;
+        }
+    }
+    exec->n_threads = lin_pool_threads(exec->pool);
+    exec->scratch = lin_alloc((size_t)exec->n_threads, LIN_SCRATCH_BYTES);
+    if (!exec->scratch) {
+        status = lin_no_memory(err, "the scratch of the threads", (size_t)exec->n_threads * LIN_SCRATCH_BYTES);
+        exec_destroy(exec);
+        return status;
+    }
+    *out = exec;
+    return LIN_OK;
+}
+
+const lin_ops *lin_ops_cpu(void)
+{
+    static const lin_ops table = {
+        .name = "cpu",
+        .exec_create = exec_create,
+        .exec_destroy = exec_destroy,
+        .weight_size = lin_cpu_weight_size,
+        .weight_pack = lin_cpu_weight_pack,
+        .weight_pack_transposed = lin_cpu_weight_pack_transposed,
+        .linear_forward = lin_cpu_linear_forward,
+        .linear_backward_weight = lin_cpu_linear_backward_weight,
+        .layer_norm_forward = lin_cpu_layer_norm_forward,
+        .layer_norm_backward = lin_cpu_layer_norm_backward,
+        .add = lin_cpu_add,
+        .dropout = lin_cpu_dropout,
+        .add_dropout = lin_cpu_add_dropout,
+        .relu_backward = lin_cpu_relu_backward,
+        .stack_frames = lin_cpu_stack_frames,
+        .add_sinusoid = lin_cpu_add_sinusoid,
+        .conv_forward = lin_cpu_conv_forward,
+        .conv_backward = lin_cpu_conv_backward,
+        .attention_forward = lin_cpu_attention_forward,
+        .attention_backward = lin_cpu_attention_backward,
+        .log_softmax = lin_cpu_log_softmax,
+        .ctc = lin_cpu_ctc,
+        .sum_squares = lin_cpu_sum_squares,
+        .adam = lin_cpu_adam,
+    };
+    return &table;
+}

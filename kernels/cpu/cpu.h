@@ -1,0 +1,116 @@
+/*
+ * cpu.h - what the files of the CPU backend share: the execution context, the instruction set in use, and every operation by name.
+ *
+ * Internal to kernels/cpu/; everyone else calls through the table of lin_ops_cpu() (kernels/ops.h).
+ *
+ * Instruction sets. A file of hot loops foo.h is included by three small sources foo_portable.c, foo_avx2.c and foo_avx512.c, which
+ * define LIN_SUFFIX and their vectors; foo.c holds the threads and picks one at run time:
+ *
+ *   // foo_avx2.c                                   // foo.c
+ *   #define LIN_SUFFIX avx2                          LIN_DISPATCH_DECLARE(void, foo_rows, (float *y, int rows));
+ *   #include "kernels/cpu/foo.h"                     ... LIN_DISPATCH(foo_rows)(y, rows);
+ *   // foo.h
+ *   void LIN_NAME(foo_rows)(float *y, int rows) { ... }
+ *
+ * The Makefile compiles *_avx2.c and *_avx512.c for their instruction set with -ffp-contract=fast, and leaves them out where the
+ * machine is not an x86-64. Results may differ in the last bits between instruction sets, never between numbers of rows, splits
+ * into calls, or numbers of threads within one.
+ */
+#ifndef LIN_KERNELS_CPU_CPU_H
+#define LIN_KERNELS_CPU_CPU_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/ops.h"
+#include "kernels/pool.h"
+
+/* ---- execution context ---------------------------------------------------------------------------------------------------- */
+
+/* Scratch of each thread, 64-byte aligned, not zeroed. It belongs to a piece of work while it runs; nothing in it survives. */
+enum { LIN_SCRATCH_BYTES = 1 << 20 };
+
+struct lin_exec {
+    lin_pool *pool; /* NULL with one thread */
+    int n_threads;
+    unsigned char *scratch; /* [n_threads, LIN_SCRATCH_BYTES] */
+};
+
+static inline void *lin_scratch(const lin_exec *exec, int thread)
+{
+    return exec->scratch + (size_t)thread * LIN_SCRATCH_BYTES;
+}
+
+/* ---- instruction sets ----------------------------------------------------------------------------------------------------- */
+
+typedef enum lin_isa { LIN_ISA_PORTABLE, LIN_ISA_AVX2, LIN_ISA_AVX512 } lin_isa;
+
+/* The instruction set in use: the best of this machine unless LINNET_ISA or lin_cpu_select chose another. Costs one load. */
+lin_isa lin_cpu_level(void);
+
+#define LIN_PASTE2(a, b) a##_##b
+#define LIN_PASTE(a, b) LIN_PASTE2(a, b)
+#define LIN_NAME(function) LIN_PASTE(function, LIN_SUFFIX)
+
+#if defined(__x86_64__)
+#define LIN_DISPATCH_DECLARE(type, function, arguments)                                                                              \
+    type function##_portable arguments;                                                                                             \
+    type function##_avx2 arguments;                                                                                                 \
+    type function##_avx512 arguments
+#define LIN_DISPATCH(function)                                                                                                      \
+    (lin_cpu_level() == LIN_ISA_AVX512 ? function##_avx512 : lin_cpu_level() == LIN_ISA_AVX2 ? function##_avx2 : function##_portable)
+#else
+#define LIN_DISPATCH_DECLARE(type, function, arguments) type function##_portable arguments
+#define LIN_DISPATCH(function) (function##_portable)
+#endif
+
+/* ---- the operations, described in kernels/ops_table.h ------------------------------------------------------------------------ */
+
+/* linear.c */
+size_t lin_cpu_weight_size(int n, int k);
+void lin_cpu_weight_pack(lin_exec *exec, float *packed, const float *w, int n, int k);
+void lin_cpu_weight_pack_transposed(lin_exec *exec, float *packed, const float *w, int n, int k);
+void lin_cpu_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k,
+                            lin_activation act);
+void lin_cpu_linear_backward_weight(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n, int k);
+
+/* norm.c */
+void lin_cpu_layer_norm_forward(lin_exec *exec, float *y, float *stats, const float *x, const float *gamma, const float *beta,
+                                int rows, int C);
+void lin_cpu_layer_norm_backward(lin_exec *exec, float *dx, float *dgamma, float *dbeta, const float *dy, const float *x,
+                                 const float *stats, const float *gamma, int rows, int C);
+
+/* elementwise.c */
+void lin_cpu_add(lin_exec *exec, float *y, const float *x, size_t count);
+void lin_cpu_dropout(lin_exec *exec, float *y, const float *x, size_t count, double p, uint64_t key);
+void lin_cpu_add_dropout(lin_exec *exec, float *y, const float *x, const float *r, size_t count, double p, uint64_t key);
+void lin_cpu_relu_backward(lin_exec *exec, float *dx, const float *dy, const float *y, size_t count, double scale);
+void lin_cpu_stack_frames(lin_exec *exec, float *y, const float *x, const float *mean, const float *istd, const int *in_offsets,
+                          const int *out_offsets, int B, int D, int stack, int ahead);
+void lin_cpu_add_sinusoid(lin_exec *exec, float *x, const int *offsets, int B, int C);
+
+/* conv.c */
+void lin_cpu_conv_forward(lin_exec *exec, float *y, const float *x, const float *w, const float *bias, const int *offsets, int B,
+                          int C, int K, float *const *tails);
+void lin_cpu_conv_backward(lin_exec *exec, float *dx, float *dw, float *db, const float *dy, const float *x, const float *w,
+                           const int *offsets, int B, int C, int K);
+
+/* attention.c */
+void lin_cpu_attention_forward(lin_exec *exec, float *y, const float *qkv, const int *offsets, int B, int H, int E, int causal,
+                               float *const *states);
+void lin_cpu_attention_backward(lin_exec *exec, float *dqkv, const float *dy, const float *qkv, const float *y, const int *offsets,
+                                int B, int H, int E, int causal);
+
+/* softmax.c */
+void lin_cpu_log_softmax(lin_exec *exec, float *logp, const float *logits, int rows, int V);
+
+/* ctc.c */
+void lin_cpu_ctc(lin_exec *exec, double *loss, float *dlogits, const float *logp, const int *offsets, const int *labels,
+                 const int *label_offsets, int B, int V, double scale);
+
+/* optimizer.c */
+void lin_cpu_sum_squares(lin_exec *exec, double *norms, const float *x, const size_t *offsets, int n_tensors);
+void lin_cpu_adam(lin_exec *exec, float *p, const float *grad, float *m, float *v, const size_t *offsets, const double *scale,
+                  const unsigned char *decay, int n_tensors, const lin_adam_step *step);
+
+#endif
