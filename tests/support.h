@@ -1,0 +1,180 @@
+/*
+ * support.h - what several test programs share: random fills, poisoned and guarded buffers, closeness with a message that says
+ * where, temporary folders, and the main function of a Check program.
+ *
+ *   float *y = test_buffer(n, sizeof *y);          // all bytes 0xFF (a NaN), guard bytes before and behind
+ *   ...
+ *   test_guards(y, "linear_forward");              // fails if a byte outside was written
+ *   test_close_f32("y", y, want, n, 1e-5);
+ *   test_buffer_free(y);
+ *
+ * Everything is static: each test program is one source file.
+ */
+#ifndef LIN_TESTS_SUPPORT_H
+#define LIN_TESTS_SUPPORT_H
+
+#include <check.h>
+#include <ftw.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/rng.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define TEST_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TEST_ASAN 1
+#endif
+#endif
+
+/* ---- buffers ---------------------------------------------------------------------------------------------------------------- */
+
+/* Before the buffer lie 64 bytes that end in its size; behind it 64 guard bytes, or the end of the block where AddressSanitizer
+ * watches it, which sees reads as well. */
+enum { TEST_HEAD = 64, TEST_GUARD_BYTE = 0xA5 };
+#ifdef TEST_ASAN
+enum { TEST_TAIL = 0 };
+#else
+enum { TEST_TAIL = 64 };
+#endif
+
+/* Sets every byte to 0xFF: a NaN in float and double, -1 in an int. */
+static inline void test_poison(void *buffer, size_t bytes)
+{
+    if (bytes) memset(buffer, 0xFF, bytes);
+}
+
+/* `count` elements aligned to 64 bytes plus `shift` elements, poisoned. A shift shows who relies on an alignment nobody promised. */
+static inline void *test_buffer_shifted(size_t count, size_t size, size_t shift)
+{
+    size_t bytes = count * size, head = TEST_HEAD + shift * size;
+    void *block = NULL;
+    ck_assert_msg(posix_memalign(&block, 64, head + bytes + TEST_TAIL) == 0, "out of memory in a test");
+    unsigned char *base = block, *user = base + head;
+    memset(base, TEST_GUARD_BYTE, head);
+    memcpy(user - 16, &bytes, sizeof bytes);
+    memcpy(user - 8, &head, sizeof head);
+    test_poison(user, bytes);
+    memset(user + bytes, TEST_GUARD_BYTE, TEST_TAIL);
+    return user;
+}
+
+static inline void *test_buffer(size_t count, size_t size) { return test_buffer_shifted(count, size, 0); }
+
+static inline void test_guards(const void *buffer, const char *what)
+{
+    const unsigned char *user = buffer;
+    size_t bytes, head;
+    memcpy(&bytes, user - 16, sizeof bytes);
+    memcpy(&head, user - 8, sizeof head);
+    ck_assert_msg(head >= TEST_HEAD && head <= 2 * TEST_HEAD, "%s: the bytes right before a buffer were overwritten", what);
+    for (size_t i = 0; i < head - 16; i++)
+        ck_assert_msg(user[(ptrdiff_t)i - (ptrdiff_t)head] == TEST_GUARD_BYTE, "%s: byte %zu before a buffer of %zu bytes was overwritten",
+                      what, head - i, bytes);
+    for (size_t i = 0; i < TEST_TAIL; i++)
+        ck_assert_msg(user[bytes + i] == TEST_GUARD_BYTE, "%s: byte %zu behind a buffer of %zu bytes was overwritten", what, i, bytes);
+}
+
+static inline void test_buffer_free(void *buffer)
+{
+    if (!buffer) return;
+    size_t head;
+    memcpy(&head, (unsigned char *)buffer - 8, sizeof head);
+    free((unsigned char *)buffer - head);
+}
+
+/* ---- random fills: element i is a function of (key, i) ---------------------------------------------------------------------- */
+
+static inline void test_fill_f64(double *x, size_t n, uint64_t key, double lo, double hi)
+{
+    for (size_t i = 0; i < n; i++) x[i] = lo + (hi - lo) * lin_random_uniform(key, i);
+}
+
+static inline void test_fill_f32(float *x, size_t n, uint64_t key, double lo, double hi)
+{
+    for (size_t i = 0; i < n; i++) x[i] = (float)(lo + (hi - lo) * lin_random_uniform(key, i));
+}
+
+/* ---- closeness -------------------------------------------------------------------------------------------------------------- */
+
+/* Fails unless |got - want| <= tolerance * max(|want|, the largest finite |want| of all). Infinities and NaNs must be equal in kind. */
+static inline void test_close_f64(const char *what, const double *got, const double *want, size_t n, double tolerance)
+{
+    double largest = 0;
+    for (size_t i = 0; i < n; i++)
+        if (isfinite(want[i])) largest = fmax(largest, fabs(want[i]));
+    for (size_t i = 0; i < n; i++) {
+        int same = isnan(want[i]) ? isnan(got[i]) : isinf(want[i]) ? got[i] == want[i] : fabs(got[i] - want[i]) <= tolerance * largest;
+        ck_assert_msg(same, "%s: element %zu of %zu is %.9g, expected %.9g (tolerance %.3g of the largest, %.6g)", what, i, n, got[i],
+                      want[i], tolerance, largest);
+    }
+}
+
+static inline void test_close_f32(const char *what, const float *got, const double *want, size_t n, double tolerance)
+{
+    double largest = 0;
+    for (size_t i = 0; i < n; i++)
+        if (isfinite(want[i])) largest = fmax(largest, fabs(want[i]));
+    for (size_t i = 0; i < n; i++) {
+        double g = (double)got[i];
+        int same = isnan(want[i]) ? isnan(g) : isinf(want[i]) ? g == want[i] : fabs(g - want[i]) <= tolerance * largest;
+        ck_assert_msg(same, "%s: element %zu of %zu is %.9g, expected %.9g (tolerance %.3g of the largest, %.6g)", what, i, n, g, want[i],
+                      tolerance, largest);
+    }
+}
+
+/* The same bits; NaNs count as equal to themselves. */
+static inline void test_same_f32(const char *what, const float *got, const float *want, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        ck_assert_msg(memcmp(&got[i], &want[i], sizeof *got) == 0, "%s: element %zu of %zu is %.9g, not the very bits of %.9g", what, i, n,
+                      (double)got[i], (double)want[i]);
+}
+
+/* ---- temporary folders ------------------------------------------------------------------------------------------------------ */
+
+/* Makes a new empty folder and writes its path. */
+static inline void test_folder(char *path, size_t capacity)
+{
+    const char *base = getenv("TMPDIR");
+    int n = snprintf(path, capacity, "%s/linnet-test-XXXXXX", base && *base ? base : "/tmp");
+    ck_assert(n > 0 && (size_t)n < capacity);
+    ck_assert_msg(mkdtemp(path) != NULL, "cannot make the folder %s", path);
+}
+
+static inline int test_remove_entry(const char *path, const struct stat *info, int kind, struct FTW *where)
+{
+    (void)info;
+    (void)kind;
+    (void)where;
+    return remove(path);
+}
+
+static inline void test_folder_remove(const char *path) { nftw(path, test_remove_entry, 16, FTW_DEPTH | FTW_PHYS); }
+
+/* Writes a file whole. */
+static inline void test_write_file(const char *path, const void *bytes, size_t n)
+{
+    FILE *file = fopen(path, "wb");
+    ck_assert_msg(file != NULL, "cannot create %s", path);
+    ck_assert(fwrite(bytes, 1, n, file) == n);
+    ck_assert(fclose(file) == 0);
+}
+
+/* ---- the main function of a test program ------------------------------------------------------------------------------------ */
+
+static inline int test_run(Suite *suite)
+{
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+#endif
