@@ -1,0 +1,253 @@
+#!/usr/bin/python3
+"""Golden values of the network: an independent implementation in PyTorch, float64, written from the equations.
+
+    python3 network.py            rewrites network/<name>/ beside this file (needs numpy and torch; 1.13 was used)
+
+Attention is the explicit N x N masked sum, the convolution a sum over shifted copies, CTC is torch's. Nothing here shares code or
+algorithms with the C sources; only the order of the parameters (model/config.h) and the random numbers (kernels/rng.h) are common.
+
+A folder holds config.txt, lines of `key value...`, and little-endian float64 blocks without header:
+    params     [n_params]  in the order of lin_params; every value is exactly a float32
+    features   [sum of frames, D]   mean, istd [D]
+    logp       [sum of output frames, V]
+    losses     [utterances]  -ln p(labels | frames), -1 where no path exists
+    gradient   [n_params]  of the sum of the losses, utterances without a path left out; dropout 0
+The folder default/ is the paper's network with values that both sides compute from a formula (default_case); it holds rows of logp.
+"""
+import os
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+DEFAULTS = dict(layers=9, heads=6, head_width=32, feedforward=768, mel_bins=40, outputs=40, stack=1, ahead=0, positions="none",
+                conv_kernel=0, conv_layers=0, norm="post", causal=1)
+
+# Utterances are (frames, labels). Repeats, no label at all, a single frame, a path that only just fits, and one that does not exist.
+CASES = {
+    "post-causal": (dict(layers=2, heads=2, head_width=4, feedforward=16, mel_bins=5, outputs=6),
+                    [(9, [1, 2, 2, 5]), (1, [3]), (14, [4, 4, 4, 1]), (6, [])]),
+    "post-bidirectional-sinusoid": (dict(layers=2, heads=3, head_width=4, feedforward=24, mel_bins=6, outputs=7, causal=0,
+                                         positions="sinusoid"),
+                                    [(12, [6, 1, 1, 2]), (5, [3, 3, 4]), (3, [2, 2, 2]), (17, [1, 2, 3, 4, 5, 6])]),
+    "pre-causal-conv-stack": (dict(layers=3, heads=2, head_width=8, feedforward=24, mel_bins=8, outputs=7, stack=3, ahead=2,
+                                   norm="pre", positions="conv", conv_kernel=4, conv_layers=2),
+                              [(31, [1, 5, 5, 2]), (2, [4]), (24, [6, 3, 6]), (10, [2, 2])]),
+    "pre-bidirectional-sinusoid": (dict(layers=2, heads=3, head_width=5, feedforward=17, mel_bins=5, outputs=6, stack=2, norm="pre",
+                                        causal=0, positions="sinusoid"),
+                                   [(15, [5, 1, 1]), (8, [2, 3, 3]), (1, [1])]),
+    "post-causal-conv": (dict(layers=2, heads=1, head_width=7, feedforward=20, mel_bins=6, outputs=6, stack=2, ahead=3,
+                              positions="conv", conv_kernel=3, conv_layers=1),
+                         [(19, [1, 2, 3, 3]), (3, []), (22, [5, 4])]),
+}
+
+
+def config(**options):
+    return {**DEFAULTS, **options}
+
+
+def width(c):
+    return c["heads"] * c["head_width"]
+
+
+def frames_out(c, frames):
+    return -(-frames // c["stack"])
+
+
+def shapes(c):
+    """(name, shape, fan_in, kind) of every tensor; fan_in 0 for norms."""
+    C, Fw = width(c), c["feedforward"]
+    linear = lambda name, n, k: [(name + ".weight", (n, k), k), (name + ".bias", (n,), k)]
+    norm = lambda name: [(name + ".weight", (C,), 0), (name + ".bias", (C,), 0)]
+    out = linear("input", C, (c["stack"] + c["ahead"]) * c["mel_bins"])
+    for i in range(c["layers"]):
+        p = f"layers.{i}."
+        if i < c["conv_layers"]:
+            K = c["conv_kernel"]
+            out += [(p + "conv.weight", (K, C), K), (p + "conv.bias", (C,), K)]
+        out += linear(p + "qkv", 3 * C, C) + linear(p + "out", C, C) + norm(p + "norm1")
+        out += linear(p + "ff1", Fw, C) + linear(p + "ff2", C, Fw) + norm(p + "norm2")
+    return out + norm("norm") + linear("output", c["outputs"], C)
+
+
+def split(c, flat):
+    """The named tensors of the flat block, as views that carry gradients back to it."""
+    tensors, at = {}, 0
+    for name, shape, _ in shapes(c):
+        size = int(np.prod(shape))
+        tensors[name] = flat[at:at + size].view(shape)
+        at += size
+    assert at == flat.numel()
+    return tensors
+
+
+def stacked(c, x, mean, istd):
+    """[T, D] -> [ceil(T/s), (s+R) D]."""
+    x = (x - mean) * istd
+    n = c["stack"] + c["ahead"]
+    rows = [torch.cat([x[min(t * c["stack"] + j, len(x) - 1)] for j in range(n)]) for t in range(frames_out(c, len(x)))]
+    return torch.stack(rows)
+
+
+def sinusoid(T, C):
+    p = np.zeros((T, C))
+    for t in range(T):
+        for i in range(C // 2):
+            angle = t / 10000.0 ** (2 * i / C)
+            p[t, 2 * i], p[t, 2 * i + 1] = np.sin(angle), np.cos(angle)
+    return torch.from_numpy(p)
+
+
+def convolution(x, w, b):
+    K, T = w.shape[0], len(x)
+    padded = torch.cat([x.new_zeros(K - 1, x.shape[1]), x])
+    return b + sum(w[j] * padded[j:j + T] for j in range(K))
+
+
+def attention(c, x, w, b):
+    """Katharopoulos et al. 2020, eq. 4 (8 when causal), as the full matrix of similarities."""
+    T, H, E = len(x), c["heads"], c["head_width"]
+    q, k, v = (x @ w.T + b).view(T, 3, H, E).permute(1, 2, 0, 3)
+    phi = lambda u: F.elu(u) + 1
+    similarity = phi(q) @ phi(k).transpose(1, 2)
+    if c["causal"]:
+        similarity = similarity * torch.ones(T, T, dtype=x.dtype).tril()
+    y = (similarity @ v) / (similarity.sum(2, keepdim=True) + 1e-6)
+    return y.permute(1, 0, 2).reshape(T, H * E)
+
+
+def forward(c, p, x, mean, istd):
+    """Log-probabilities [ceil(T/s), V] of one utterance x [T, D]; p: dictionary of tensors."""
+    C = width(c)
+    pair = lambda name: (p[name + ".weight"], p[name + ".bias"])
+    norm = lambda name, u: F.layer_norm(u, (C,), *pair(name), eps=1e-5)
+    x = F.linear(stacked(c, x, mean, istd), *pair("input"))
+    if c["positions"] == "sinusoid":
+        x = x + sinusoid(len(x), C)
+    for i in range(c["layers"]):
+        name = f"layers.{i}."
+        attend = lambda u: F.linear(attention(c, u, *pair(name + "qkv")), *pair(name + "out"))
+        feed = lambda u: F.linear(torch.relu(F.linear(u, *pair(name + "ff1"))), *pair(name + "ff2"))
+        if i < c["conv_layers"]:
+            x = x + convolution(x, *pair(name + "conv"))
+        for block, ln in ((attend, name + "norm1"), (feed, name + "norm2")):
+            x = norm(ln, x + block(x)) if c["norm"] == "post" else x + block(norm(ln, x))
+    return F.log_softmax(F.linear(norm("norm", x), *pair("output")), dim=1)
+
+
+def ctc(logp, labels):
+    """-ln p(labels | frames); infinity where no path exists."""
+    return F.ctc_loss(logp[:, None], torch.tensor([labels], dtype=torch.long).view(1, -1), [len(logp)], [len(labels)],
+                      reduction="none")[0]
+
+
+# kernels/rng.h on arrays of counters.
+MASK = (1 << 64) - 1
+
+
+def mix64(z):
+    z = np.uint64(z)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def random_key(key, label):
+    with np.errstate(over="ignore"):
+        return int(mix64(np.uint64(key) ^ mix64((label + 0xD1B54A32D192ED03) & MASK)))
+
+
+def random_uniform(key, count):
+    with np.errstate(over="ignore"):
+        counter = np.arange(1, count + 1, dtype=np.uint64)
+        bits = mix64(mix64(np.uint64(key) + np.uint64(0x9E3779B97F4A7C15) * counter) ^ np.uint64(key))
+    return (bits >> np.uint64(11)).astype(np.float64) * 2.0 ** -53
+
+
+def initial(c, seed):
+    """lin_params_init: uniform in +-1/sqrt(fan_in); 1 and 0 for norms."""
+    parts = []
+    for i, (name, shape, fan_in) in enumerate(shapes(c)):
+        count = int(np.prod(shape))
+        if fan_in:
+            parts.append((2 * random_uniform(random_key(seed, i), count) - 1) / np.sqrt(fan_in))
+        else:
+            parts.append(np.full(count, 1.0 if name.endswith("weight") else 0.0))
+    return as_float32(np.concatenate(parts))
+
+
+def as_float32(x):
+    return np.asarray(x, dtype=np.float32).astype(np.float64)
+
+
+def random_params(c, rng):
+    """Larger than at the start of training, so that no part of the network is nearly linear; norms away from 1 and 0."""
+    parts = []
+    for name, shape, fan_in in shapes(c):
+        value = rng.standard_normal(int(np.prod(shape)))
+        parts.append(value / np.sqrt(fan_in) if fan_in else (1.0 if name.endswith("weight") else 0.0) + 0.3 * value)
+    return as_float32(np.concatenate(parts))
+
+
+def write_case(folder, c, utterances, blocks, extra=()):
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "config.txt"), "w") as f:
+        for key, value in c.items():
+            f.write(f"{key} {value}\n")
+        for key, values in (("frames", [n for n, _ in utterances]), ("label_counts", [len(l) for _, l in utterances]),
+                            ("labels", [x for _, l in utterances for x in l]), *extra):
+            f.write(" ".join([key, *map(str, values)]) + "\n")
+    for name, values in blocks.items():
+        np.asarray(values, dtype="<f8").tofile(os.path.join(folder, name + ".f64"))
+
+
+def make_data(c, utterances, rng):
+    D = c["mel_bins"]
+    return [as_float32(3 * rng.standard_normal((n, D)) - 5) for n, _ in utterances], as_float32(rng.standard_normal(D) - 5), \
+        as_float32(0.2 + 0.3 * rng.random(D))
+
+
+def small_case(name, index):
+    options, utterances = CASES[name]
+    c = config(**options)
+    rng = np.random.default_rng(1000 + index)
+    params = torch.from_numpy(random_params(c, rng)).requires_grad_()
+    features, mean, istd = make_data(c, utterances, rng)
+    tensors = split(c, params)
+    logps, losses, total = [], [], 0
+    for x, (_, labels) in zip(features, utterances):
+        logp = forward(c, tensors, *map(torch.from_numpy, (x, mean, istd)))
+        loss = ctc(logp, labels)
+        possible = bool(torch.isfinite(loss))
+        losses.append(loss.item() if possible else -1.0)
+        logps.append(logp.detach().numpy())
+        total = total + (loss if possible else 0)
+    gradient, = torch.autograd.grad(total, params)
+    write_case(os.path.join(HERE, "network", name), c, utterances,
+               dict(params=params.detach().numpy(), features=np.concatenate(features), mean=mean, istd=istd,
+                    logp=np.concatenate(logps), losses=losses, gradient=gradient.numpy()), [("n_params", [params.numel()])])
+    print(f"{name}: {params.numel()} parameters, losses {np.round(losses, 4)}, |gradient| {gradient.norm():.4f}")
+
+
+def default_case():
+    """Feature i of frame-major [100, 40] is float(6 u - 3), u = uniform(key(2, 0), i); mean float(u - 0.5), u of key(2, 1); istd
+    float(0.5 + u), u of key(2, 2). Parameters: lin_params_init with seed 1."""
+    c, T, rows = config(), 100, [0, 1, 50, 99]
+    D = c["mel_bins"]
+    x = as_float32(6 * random_uniform(random_key(2, 0), T * D) - 3).reshape(T, D)
+    mean = as_float32(random_uniform(random_key(2, 1), D) - 0.5)
+    istd = as_float32(0.5 + random_uniform(random_key(2, 2), D))
+    params = torch.from_numpy(initial(c, 1))
+    logp = forward(c, split(c, params), *map(torch.from_numpy, (x, mean, istd))).numpy()
+    write_case(os.path.join(HERE, "network", "default"), c, [(T, [])], dict(rows=logp[rows]),
+               [("n_params", [params.numel()]), ("rows", rows)])
+    print(f"default: {params.numel()} parameters, frame 99 from {logp[99].min():.3f} to {logp[99].max():.3f}")
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    for number, case in enumerate(CASES):
+        small_case(case, number)
+    default_case()
