@@ -1,0 +1,77 @@
+/*
+ * model.h - a trained network and everything needed to use it: configuration, weights, feature parameters, normalisation, phones.
+ *
+ *   lin_model *model;
+ *   lin_model_load("x.safetensors", &model, &err);                     (model_file.h)
+ *   or lin_model_create(&config, &features, phones, seed, &model, &err);
+ *   ... model->values + model->params.table[i].offset ...
+ *   lin_model_destroy(model);
+ *
+ * A model is immutable once loaded and may be shared by threads. While it is being trained it belongs to its trainer, which calls
+ * lin_model_seal when the weights have changed and somebody else is to use them.
+ */
+#ifndef LIN_MODEL_MODEL_H
+#define LIN_MODEL_MODEL_H
+
+#include <stdint.h>
+
+#include "kernels/status.h"
+#include "model/config.h"
+
+/*
+ * What turns sound into the D numbers per frame that this model was trained on: Kaldi's log-mel filterbank (povey window, DC removal,
+ * no dither, snip_edges, natural logarithm with the float epsilon as floor). Plain numbers, because model/ does not know frontend/.
+ */
+typedef struct lin_features {
+    int sample_hz;      /* 4000..192000 */
+    double window_ms;   /* above 0, at most 1000 */
+    double hop_ms;      /* above 0, at most window_ms */
+    double low_hz;      /* lower edge of the lowest mel filter, 0..sample_hz/2 */
+    double high_hz;     /* upper edge of the highest: above low_hz up to sample_hz/2; 0 or below: offset from sample_hz/2, as Kaldi's */
+    double preemphasis; /* 0..1 */
+} lin_features;
+
+/* Kaldi's: 16 kHz, 25 ms, 10 ms, 20 Hz, 0 (the Nyquist frequency), 0.97. */
+lin_features lin_features_default(void);
+
+/* LIN_INVALID with the name of the parameter and its range. */
+lin_status lin_features_check(const lin_features *features, lin_error *err);
+
+/* 1 if the two are the same parameters. */
+int lin_features_equal(const lin_features *a, const lin_features *b);
+
+typedef struct lin_model {
+    lin_config config;
+    lin_features features;
+    lin_params params;
+    float *values;         /* [params.n_elements], 64-byte aligned */
+    float *mean, *istd;    /* [D], of the features: the network's input is (x - mean) istd */
+    char *phones;          /* the V names separated by single spaces, the blank's first */
+    char **phone;          /* [V], the same names one by one */
+    char *name;            /* "" where unknown, as the next two */
+    char *license;
+    char *provenance;      /* JSON text: how it was trained */
+    uint64_t fingerprint;  /* of everything that changes what the network computes; see lin_model_seal */
+} lin_model;
+
+/*
+ * A model with the random weights of lin_params_init(seed), mean 0 and istd 1, no name, licence or provenance.
+ *   phones  V names separated by spaces, blank first, each at most 63 bytes, all different; NULL: "<blank> 1 2 ..."
+ * LIN_INVALID for a bad configuration, feature parameter or phone list; LIN_NO_MEMORY. On failure *model is NULL.
+ */
+lin_status lin_model_create(const lin_config *config, const lin_features *features, const char *phones, uint64_t seed,
+                            lin_model **model, lin_error *err);
+/* NULL is allowed. */
+void lin_model_destroy(lin_model *model);
+
+/* Replaces the texts that are not NULL (the model keeps copies); provenance must be JSON or "". On failure nothing changes. */
+lin_status lin_model_label(lin_model *model, const char *name, const char *license, const char *provenance, lin_error *err);
+
+/* Recomputes model->fingerprint: 64 bits over configuration (without dropout), feature parameters, phones, mean, istd and weights,
+ * the same on every machine. A stream's saved state carries it, so that the state of another model is refused. */
+void lin_model_seal(lin_model *model);
+
+/* Index of a phone's name, -1 if the model has no such phone. */
+int lin_model_find_phone(const lin_model *model, const char *name);
+
+#endif
