@@ -1,0 +1,19 @@
+// The program's network, float on the CPU's kernels, against PyTorch in double (golden.h).
+#include "tests/model/golden.h"
+
+START_TEST(small_case) { golden_check_case(golden_names[_i], lin_ops_cpu(), 1e-4); }
+END_TEST
+
+START_TEST(default_network) { golden_check_default(lin_ops_cpu(), 1e-4); }
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("model/golden");
+    TCase *tests = tcase_create("golden");
+    tcase_set_timeout(tests, 120);
+    tcase_add_loop_test(tests, small_case, 0, GOLDEN_CASES);
+    tcase_add_test(tests, default_network);
+    suite_add_tcase(suite, tests);
+    return test_run(suite);
+}
