@@ -1,0 +1,39 @@
+/*
+ * encoder.h - a model ready to run: features in, log-probabilities out.
+ *
+ * Pipeline: frontend -> [this, or stream.h for sound as it arrives] -> decoder.
+ *
+ *   lin_encoder *encoder;  lin_encoder_create(model, ops, &encoder, &err);       // packs the weights; shared by all threads
+ *   lin_worker *worker;    lin_worker_create(encoder, 1, &worker, &err);         // scratch of one thread
+ *   lin_encoder_run(worker, features, in_offsets, B, logp, &err);
+ *   lin_worker_destroy(worker); lin_encoder_destroy(encoder);
+ *
+ * An encoder is immutable. A worker belongs to one thread at a time; any number of streams may use it in turn.
+ */
+#ifndef LIN_MODEL_ENCODER_H
+#define LIN_MODEL_ENCODER_H
+
+#include "model/model.h"
+#include "model/network.h"
+
+typedef struct lin_encoder lin_encoder;
+typedef struct lin_worker lin_worker;
+
+/* The model must outlive the encoder. */
+lin_status lin_encoder_create(const lin_model *model, const lin_ops *ops, lin_encoder **encoder, lin_error *err);
+void lin_encoder_destroy(lin_encoder *encoder);
+const lin_model *lin_encoder_model(const lin_encoder *encoder);
+
+/* n_threads work together on each call: 1 where many workers run side by side, 0 for one per core. */
+lin_status lin_worker_create(const lin_encoder *encoder, int n_threads, lin_worker **worker, lin_error *err);
+void lin_worker_destroy(lin_worker *worker);
+
+/*
+ * Whole utterances. features [in_offsets[B], D] unnormalised log-mel energies, utterance b being frames in_offsets[b] ..
+ * in_offsets[b+1]-1; logp [sum of ceil(frames_b / stack), V] receives the utterances' rows end to end, the caller owns it.
+ * A causal model runs in constant memory, piece by piece, however long the utterances are. A bidirectional one needs memory for the
+ * longest utterance: LIN_NO_MEMORY otherwise.
+ */
+lin_status lin_encoder_run(lin_worker *worker, const float *features, const int *in_offsets, int B, float *logp, lin_error *err);
+
+#endif

@@ -1,0 +1,66 @@
+/*
+ * network.h - the linear transformer: forward and backward over a batch of utterances, on any backend.
+ *
+ * This is the mathematics only; encoder.h wraps it for inference, stream.h for streams, train.h for learning. The source is written
+ * for lin_real: float in the program, double (against kernels/ref) where the gradient tests compile it with -DLIN_REAL_DOUBLE.
+ *
+ *   lin_weights *w;    lin_weights_create(ops, exec, &config, &params, values, for_training, &w, &err);
+ *   lin_activations *a; lin_activations_create(&config, max_rows, max_utterances, for_training, &a, &err);
+ *   lin_network_forward(w, a, exec, &batch, logp);
+ *   lin_network_backward(w, a, exec, &batch, dlogits, gradients);       // after a forward with the same batch
+ *
+ * Weights are immutable between packings and shared by threads; activations belong to one thread.
+ * Source: Katharopoulos et al. 2020, section 4.3 and eq. 4-20; blocks as in Vaswani et al. 2017.
+ */
+#ifndef LIN_MODEL_NETWORK_H
+#define LIN_MODEL_NETWORK_H
+
+#include "kernels/ops.h"
+#include "model/config.h"
+
+typedef struct lin_weights lin_weights;
+typedef struct lin_activations lin_activations;
+
+/*
+ * What goes through the network at once: B utterances end to end without padding.
+ *   features    [in_offsets[B], D]
+ *   in_offsets  [B+1] frames, offsets [B+1] rows of the network (one per `stack` frames)
+ *   mean, istd  [D], the normalisation
+ *   states      NULL, or B pointers (each may be NULL) to blocks of lin_config_state_count elements: a causal network reads what came
+ *               before each utterance's first row from there, and leaves what comes after its last
+ *   dropout_key not 0: training, with dropout masks drawn from this key
+ */
+typedef struct lin_batch {
+    int B;
+    const lin_real *features, *mean, *istd;
+    const int *in_offsets, *offsets;
+    lin_real *const *states;
+    uint64_t dropout_key;
+} lin_batch;
+
+/* Elements of one utterance's state: per layer [H, E+1, E] sums (eq. 18-19), then [K-1, C] of convolution tail where it has one. */
+size_t lin_config_state_count(const lin_config *config);
+
+/* values [params->n_elements] stays the caller's and must outlive the weights (norms, biases and convolutions are read from it). */
+lin_status lin_weights_create(const lin_real_ops *ops, lin_exec *exec, const lin_config *config, const lin_params *params,
+                              const lin_real *values, int for_training, lin_weights **weights, lin_error *err);
+/* Packs again after values have changed. */
+void lin_weights_pack(lin_weights *weights, lin_exec *exec);
+void lin_weights_destroy(lin_weights *weights);
+
+lin_status lin_activations_create(const lin_config *config, int max_rows, int max_utterances, int for_training,
+                                  lin_activations **activations, lin_error *err);
+void lin_activations_destroy(lin_activations *activations);
+int lin_activations_rows(const lin_activations *activations);
+int lin_activations_utterances(const lin_activations *activations);
+
+/* logp [offsets[B], V], natural logarithms. Allocates nothing. offsets[B] <= max_rows, B <= max_utterances. */
+void lin_network_forward(const lin_weights *weights, lin_activations *activations, lin_exec *exec, const lin_batch *batch,
+                         lin_real *logp);
+
+/* gradients [params->n_elements] += those of a loss whose derivative by the logits (before log-softmax) is dlogits [rows, V]. The
+ * batch has no states, and both weights and activations were made for training. */
+void lin_network_backward(const lin_weights *weights, lin_activations *activations, lin_exec *exec, const lin_batch *batch,
+                          const lin_real *dlogits, lin_real *gradients);
+
+#endif

@@ -1,0 +1,205 @@
+#include "model/stream.h"
+
+#include <string.h>
+
+#include "kernels/memory.h"
+#include "kernels/rng.h"
+#include "model/encoder_internal.h"
+
+/* A stream is one flat block: this header, then the network's state, then the frames that wait, [stack + ahead - 1, D] at most. */
+struct lin_stream {
+    const lin_encoder *encoder;
+    long long frames_in;
+    int waiting; // frames that an output to come will need
+    int finished;
+    float *state, *frames;
+};
+
+// Frames that can wait between calls: one fewer than make an output.
+static int most_waiting(const lin_config *c) { return c->stack + c->ahead - 1; }
+
+static size_t state_floats(const lin_encoder *e)
+{
+    return e->state_count + (size_t)most_waiting(&e->model->config) * (size_t)e->model->config.mel_bins;
+}
+
+size_t lin_stream_attention_bytes(const lin_encoder *e)
+{
+    const lin_config *c = &e->model->config;
+    return (size_t)c->layers * (size_t)c->heads * (size_t)(c->head_width + 1) * (size_t)c->head_width * sizeof(float);
+}
+
+size_t lin_stream_state_bytes(const lin_encoder *e) { return sizeof(lin_stream) + state_floats(e) * sizeof(float); }
+
+lin_status lin_stream_create(const lin_encoder *e, lin_stream **out, lin_error *err)
+{
+    *out = NULL;
+    const lin_config *c = &e->model->config;
+    if (!c->causal) return lin_fail(err, LIN_UNSUPPORTED, "this model is bidirectional: it needs whole utterances and cannot stream");
+    if (c->positions == LIN_POSITIONS_SINUSOID)
+        return lin_fail(err, LIN_UNSUPPORTED, "this model counts positions from the start (sinusoid): it needs whole utterances and cannot stream");
+    const size_t header = (sizeof(lin_stream) + 63) / 64 * 64;
+    lin_stream *s = lin_calloc(1, header + state_floats(e) * sizeof(float));
+    if (!s) return lin_no_memory(err, "a stream", header + state_floats(e) * sizeof(float));
+    s->encoder = e;
+    s->state = (float *)(void *)((unsigned char *)s + header);
+    s->frames = s->state + e->state_count;
+    *out = s;
+    return LIN_OK;
+}
+
+void lin_stream_destroy(lin_stream *s) { lin_free(s); }
+
+void lin_stream_reset(lin_stream *s)
+{
+    memset(s->state, 0, state_floats(s->encoder) * sizeof(float));
+    s->frames_in = 0;
+    s->waiting = s->finished = 0;
+}
+
+long long lin_stream_frames_in(const lin_stream *s) { return s->frames_in; }
+
+int lin_stream_frames_out(const lin_stream *s, int n_frames)
+{
+    const lin_config *c = &s->encoder->model->config;
+    const int usable = s->waiting + n_frames - c->ahead;
+    return usable > 0 ? usable / c->stack : 0;
+}
+
+int lin_stream_frames_left(const lin_stream *s) { return s->finished ? 0 : lin_config_frames_out(&s->encoder->model->config, s->waiting); }
+
+// rows outputs from a window of frames that starts with the first waiting one
+static void run_window(lin_stream *s, lin_worker *w, const float *frames, int n_frames, int rows, float *logp)
+{
+    const lin_model *m = s->encoder->model;
+    const lin_batch batch = {.B = 1,
+                             .features = frames,
+                             .mean = m->mean,
+                             .istd = m->istd,
+                             .in_offsets = (const int[]){0, n_frames},
+                             .offsets = (const int[]){0, rows},
+                             .states = &s->state};
+    lin_network_forward(s->encoder->weights, w->activations, w->exec, &batch, logp);
+}
+
+lin_status lin_stream_feed(lin_stream *s, lin_worker *w, const float *fbank, int n_frames, float *logp, int capacity, int *n_out,
+                           lin_error *err)
+{
+    const lin_config *c = &s->encoder->model->config;
+    const size_t D = (size_t)c->mel_bins;
+    *n_out = 0;
+    if (s->finished) return lin_fail(err, LIN_INVALID, "the stream is finished; reset it before feeding it again");
+    if (n_frames < 0) return lin_fail(err, LIN_INVALID, "%d frames cannot be fed", n_frames);
+    const int total = lin_stream_frames_out(s, n_frames);
+    if (capacity < total) return lin_fail(err, LIN_TOO_SMALL, "%d output frames do not fit into room for %d", total, capacity);
+    s->frames_in += n_frames;
+
+    int done = 0;
+    for (;;) {
+        // A pass runs on a window: what waits, then as many new frames as complete the last output of the pass.
+        int rows = lin_stream_frames_out(s, n_frames);
+        if (rows > LIN_WORKER_ROWS) rows = LIN_WORKER_ROWS;
+        if (rows == 0) break;
+        const int window = rows * c->stack + c->ahead, take = window - s->waiting;
+        memcpy(w->window, s->frames, (size_t)s->waiting * D * sizeof(float));
+        memcpy(w->window + (size_t)s->waiting * D, fbank, (size_t)take * D * sizeof(float));
+        run_window(s, w, w->window, window, rows, logp + (size_t)done * (size_t)c->outputs);
+        memcpy(s->frames, w->window + (size_t)(rows * c->stack) * D, (size_t)c->ahead * D * sizeof(float));
+        s->waiting = c->ahead;
+        fbank += (size_t)take * D;
+        n_frames -= take;
+        done += rows;
+    }
+    if (n_frames > 0) memcpy(s->frames + (size_t)s->waiting * D, fbank, (size_t)n_frames * D * sizeof(float));
+    s->waiting += n_frames;
+    *n_out = done;
+    return LIN_OK;
+}
+
+lin_status lin_stream_finish(lin_stream *s, lin_worker *w, float *logp, int capacity, int *n_out, lin_error *err)
+{
+    *n_out = 0;
+    const int rows = lin_stream_frames_left(s);
+    if (capacity < rows) return lin_fail(err, LIN_TOO_SMALL, "%d output frames do not fit into room for %d", rows, capacity);
+    if (rows > 0) run_window(s, w, s->frames, s->waiting, rows, logp);
+    s->waiting = 0;
+    s->finished = 1;
+    *n_out = rows;
+    return LIN_OK;
+}
+
+/* ---- images ---------------------------------------------------------------------------------------------------------------------- */
+
+/* Little-endian, as all machines that this program runs on are. */
+typedef struct image_header {
+    char magic[8];
+    uint64_t model;    // fingerprint of its weights and configuration
+    uint64_t n_floats; // that follow
+    uint64_t checksum; // of the floats
+    int64_t frames_in;
+    int32_t waiting, finished;
+} image_header;
+
+static const char image_magic[8] = {'L', 'I', 'N', 'S', 'T', 'R', 'M', '1'};
+
+static uint64_t checksum(const void *floats, size_t n)
+{
+    uint64_t sum = n;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, (const unsigned char *)floats + i * sizeof bits, sizeof bits);
+        sum = lin_mix64(sum + bits);
+    }
+    return sum;
+}
+
+size_t lin_stream_image_bytes(const lin_stream *s) { return sizeof(image_header) + state_floats(s->encoder) * sizeof(float); }
+
+lin_status lin_stream_save(const lin_stream *s, void *image, size_t capacity, lin_error *err)
+{
+    const size_t n = state_floats(s->encoder), bytes = lin_stream_image_bytes(s);
+    if (capacity < bytes) return lin_fail(err, LIN_TOO_SMALL, "a stream's image takes %zu bytes, there is room for %zu", bytes, capacity);
+    image_header header = {.model = s->encoder->model->fingerprint,
+                           .n_floats = n,
+                           .checksum = checksum(s->state, n),
+                           .frames_in = s->frames_in,
+                           .waiting = s->waiting,
+                           .finished = s->finished};
+    memcpy(header.magic, image_magic, sizeof header.magic);
+    memcpy(image, &header, sizeof header);
+    memcpy((unsigned char *)image + sizeof header, s->state, n * sizeof(float));
+    return LIN_OK;
+}
+
+lin_status lin_stream_load(lin_stream *s, const void *image, size_t size, lin_error *err)
+{
+    const size_t n = state_floats(s->encoder), bytes = lin_stream_image_bytes(s);
+    image_header header;
+    if (size < sizeof header) return lin_fail(err, LIN_FORMAT, "a stream's image of %zu bytes is cut short", size);
+    memcpy(&header, image, sizeof header);
+    if (memcmp(header.magic, image_magic, sizeof header.magic) != 0) return lin_fail(err, LIN_FORMAT, "this is not the image of a stream");
+    if (header.model != s->encoder->model->fingerprint)
+        return lin_fail(err, LIN_MISMATCH, "this image belongs to another model; load it with the model that made it");
+    if (header.n_floats != n || size != bytes)
+        return lin_fail(err, LIN_FORMAT, "a stream's image of this model has %zu bytes, this one %zu", bytes, size);
+    if (header.frames_in < 0 || header.waiting < 0 || header.waiting > most_waiting(&s->encoder->model->config))
+        return lin_fail(err, LIN_FORMAT, "the counters in this image of a stream are damaged");
+    const unsigned char *floats = (const unsigned char *)image + sizeof header;
+    if (checksum(floats, n) != header.checksum) return lin_fail(err, LIN_FORMAT, "the sums in this image of a stream are damaged");
+    memcpy(s->state, floats, n * sizeof(float));
+    s->frames_in = header.frames_in;
+    s->waiting = header.waiting;
+    s->finished = header.finished != 0;
+    return LIN_OK;
+}
+
+lin_status lin_stream_fork(const lin_stream *s, lin_stream **copy, lin_error *err)
+{
+    lin_status status = lin_stream_create(s->encoder, copy, err);
+    if (status != LIN_OK) return status;
+    memcpy((*copy)->state, s->state, state_floats(s->encoder) * sizeof(float));
+    (*copy)->frames_in = s->frames_in;
+    (*copy)->waiting = s->waiting;
+    (*copy)->finished = s->finished;
+    return LIN_OK;
+}
