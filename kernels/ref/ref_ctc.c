@@ -88,7 +88,7 @@ static double ctc_one(lin_exec *exec, double *dlogits, const double *logp, int T
         for (int s = 0; s < S && total != -INFINITY; s++)
             row[symbol(labels, s)] -= alpha ? scale * exp(alpha[t * S + s] + beta[t * S + s] - total) : NAN;
     }
-    return total == -INFINITY ? -1 : -total;
+    return total == -INFINITY ? -1 : 0 - total;
 }
 
 void lin_ref_ctc(lin_exec *exec, double *loss, double *dlogits, const double *logp, const int *offsets, const int *labels,

@@ -1,0 +1,180 @@
+// CTC of ref/ against the sum over all paths, written out: every one of the V^T label sequences is collapsed and compared.
+#include "kernels/ops.h"
+#include "tests/support.h"
+
+enum { MAX_T = 7, MAX_V = 4, MAX_U = 8 };
+
+static const lin_ops_f64 *ops;
+static lin_exec *exec;
+
+static void setup(void)
+{
+    ops = lin_ops_ref();
+    ck_assert_int_eq(ops->exec_create(1, &exec, NULL), LIN_OK);
+}
+
+static void teardown(void) { ops->exec_destroy(exec); }
+
+// Removes repeats, then blanks (Graves 2006, the map B). Returns the number of labels.
+static int collapse(int *out, const int *path, int T)
+{
+    int n = 0;
+    for (int t = 0; t < T; t++)
+        if (path[t] != 0 && (t == 0 || path[t] != path[t - 1])) out[n++] = path[t];
+    return n;
+}
+
+// p(labels) and, for every frame and symbol, the probability of the matching paths that pass there.
+static double brute_force(double *through, const double *logp, int T, int V, const int *labels, int U)
+{
+    double total = 0;
+    long n_paths = 1;
+    for (int t = 0; t < T; t++) n_paths *= V;
+    for (int i = 0; i < T * V; i++) through[i] = 0;
+    for (long number = 0; number < n_paths; number++) {
+        int path[MAX_T], said[MAX_T];
+        long rest = number;
+        double p = 1;
+        for (int t = 0; t < T; t++) {
+            path[t] = (int)(rest % V);
+            rest /= V;
+            p *= exp(logp[t * V + path[t]]);
+        }
+        if (collapse(said, path, T) != U) continue;
+        int same = 1;
+        for (int u = 0; u < U; u++) same &= said[u] == labels[u];
+        if (!same) continue;
+        total += p;
+        for (int t = 0; t < T; t++) through[t * V + path[t]] += p;
+    }
+    return total;
+}
+
+static int needs_frames(const int *labels, int U)
+{
+    int n = U;
+    for (int u = 1; u < U; u++) n += labels[u] == labels[u - 1];
+    return n;
+}
+
+static void check_one(int T, int V, const int *labels, int U, uint64_t key, double spread)
+{
+    double logits[MAX_T * MAX_V], logp[MAX_T * MAX_V], through[MAX_T * MAX_V], dlogits[MAX_T * MAX_V], loss = NAN;
+    const int offsets[] = {0, T}, label_offsets[] = {0, U};
+    test_fill_f64(logits, (size_t)(T * V), key, -spread, spread);
+    test_poison(dlogits, sizeof dlogits);
+    ops->log_softmax(exec, logp, logits, T, V);
+    for (int t = 0; t < T; t++) {
+        double sum = 0;
+        for (int v = 0; v < V; v++) sum += exp(logp[t * V + v]);
+        ck_assert(fabs(sum - 1) < 1e-14);
+    }
+    ops->ctc(exec, &loss, dlogits, logp, offsets, labels, label_offsets, 1, V, 2.5);
+    double total = brute_force(through, logp, T, V, labels, U);
+    int feasible = T >= needs_frames(labels, U);
+    ck_assert_int_eq(feasible, total > 0);
+    if (!feasible) {
+        ck_assert(loss == -1);
+        for (int i = 0; i < T * V; i++) ck_assert(dlogits[i] == 0);
+    } else {
+        ck_assert_msg(fabs(loss + log(total)) <= 1e-12 * (1 + fabs(loss)), "T %d V %d U %d: loss %.15g, expected %.15g", T, V, U, loss,
+                      -log(total));
+        for (int i = 0; i < T * V; i++) {
+            double want = 2.5 * (exp(logp[i]) - through[i] / total);
+            ck_assert_msg(fabs(dlogits[i] - want) < 1e-12, "T %d V %d U %d: gradient %d is %.15g, expected %.15g", T, V, U, i, dlogits[i],
+                          want);
+        }
+    }
+    double alone = NAN;
+    ops->ctc(exec, &alone, NULL, logp, offsets, labels, label_offsets, 1, V, 2.5);
+    ck_assert(alone == loss);
+}
+
+// Every label sequence up to length T + 1, so also those without a path, for all small T and V.
+START_TEST(every_short_sequence)
+{
+    for (int V = 2; V <= 3; V++)
+        for (int T = 1; T <= 5; T++)
+            for (int U = 0; U <= T + 1; U++) {
+                int n = 1;
+                for (int u = 0; u < U; u++) n *= V - 1;
+                for (int number = 0; number < n; number++) {
+                    int labels[MAX_U], rest = number;
+                    for (int u = 0; u < U; u++) {
+                        labels[u] = 1 + rest % (V - 1);
+                        rest /= V - 1;
+                    }
+                    check_one(T, V, labels, U, (uint64_t)(T * 1000 + number), 2);
+                }
+            }
+}
+END_TEST
+
+START_TEST(random_sequences)
+{
+    for (uint64_t i = 0; i < 40; i++) {
+        int T = 1 + (int)lin_random_below(1, i, MAX_T), U = (int)lin_random_below(2, i, 6), labels[MAX_U];
+        for (int u = 0; u < U; u++) labels[u] = 1 + (int)lin_random_below(3, i * 8 + (uint64_t)u, MAX_V - 1);
+        check_one(T, MAX_V, labels, U, 50 + i, i % 2 ? 0.5 : 12);
+    }
+}
+END_TEST
+
+// A batch is its utterances one by one, whatever stands beside them: empty ones and ones without a path included.
+START_TEST(batch_of_unequal_utterances)
+{
+    const int offsets[] = {0, 4, 4, 4, 5, 7, 12}, labels[] = {1, 2, 2, 1, 3, 3, 1, 2}, label_offsets[] = {0, 2, 2, 3, 4, 6, 8};
+    enum { B = 6, V = 4, ROWS = 12 };
+    double logits[ROWS * V], logp[ROWS * V], dlogits[ROWS * V], loss[B];
+    test_fill_f64(logits, ROWS * V, 4, -2, 2);
+    ops->log_softmax(exec, logp, logits, ROWS, V);
+    ops->ctc(exec, loss, dlogits, logp, offsets, labels, label_offsets, B, V, 1);
+    for (int b = 0; b < B; b++) {
+        double one, gradient[ROWS * V];
+        const int T = offsets[b + 1] - offsets[b], rows[] = {0, T}, n[] = {0, label_offsets[b + 1] - label_offsets[b]};
+        ops->ctc(exec, &one, gradient, logp + offsets[b] * V, rows, labels + label_offsets[b], n, 1, V, 1);
+        ck_assert(one == loss[b]);
+        for (int i = 0; i < T * V; i++) ck_assert(gradient[i] == dlogits[offsets[b] * V + i]);
+    }
+    ck_assert(loss[1] == 0);  // no frames, no labels: certain
+    ck_assert(loss[2] == -1); // no frames for a label
+    ck_assert(loss[4] == -1); // "3 3" needs three frames
+}
+END_TEST
+
+// Probabilities of 0 and of e^-10000: no infinity and no NaN may come out.
+START_TEST(extremes)
+{
+    const int offsets[] = {0, 4}, labels[] = {1, 2}, label_offsets[] = {0, 2};
+    double logp[12], dlogits[12], loss;
+    for (int i = 0; i < 12; i++) logp[i] = i % 3 == 0 ? 0 : -1e4;
+    ops->ctc(exec, &loss, dlogits, logp, offsets, labels, label_offsets, 1, 3, 1);
+    ck_assert(fabs(loss - 2e4) < 10);
+    for (int i = 0; i < 12; i++) ck_assert(isfinite(dlogits[i]));
+    for (int i = 0; i < 12; i++) logp[i] = i % 3 == 0 ? 0 : -INFINITY; // the labels are impossible: like no path
+    ops->ctc(exec, &loss, dlogits, logp, offsets, labels, label_offsets, 1, 3, 1);
+    ck_assert(loss == -1);
+    for (int i = 0; i < 12; i++) ck_assert(dlogits[i] == 0);
+    for (int i = 0; i < 12; i++) logp[i] = -INFINITY; // one path only, with probability 1
+    logp[0 * 3 + 1] = logp[1 * 3 + 0] = logp[2 * 3 + 2] = logp[3 * 3 + 2] = 0;
+    ops->ctc(exec, &loss, dlogits, logp, offsets, labels, label_offsets, 1, 3, 1);
+    ck_assert(loss == 0);
+    for (int i = 0; i < 12; i++) ck_assert(dlogits[i] == 0);
+    logp[4] = NAN; // a NaN is handed on, so that training stops
+    ops->ctc(exec, &loss, dlogits, logp, offsets, labels, label_offsets, 1, 3, 1);
+    ck_assert(isnan(loss));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("ctc");
+    TCase *tests = tcase_create("ctc");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, every_short_sequence);
+    tcase_add_test(tests, random_sequences);
+    tcase_add_test(tests, batch_of_unequal_utterances);
+    tcase_add_test(tests, extremes);
+    suite_add_tcase(suite, tests);
+    return test_run(suite);
+}

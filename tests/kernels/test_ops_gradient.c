@@ -1,0 +1,381 @@
+// Every backward operation of ref/ against central finite differences of its forward, in double.
+// A loss is always sum(weights * output), so the gradient handed to the backward is `weights`.
+#include "kernels/memory.h"
+#include "kernels/ops.h"
+#include "tests/support.h"
+
+enum { MANY = 4096 };
+
+static const lin_ops_f64 *ops;
+static lin_exec *exec;
+
+static void setup(void)
+{
+    ops = lin_ops_ref();
+    ck_assert_int_eq(ops->exec_create(1, &exec, NULL), LIN_OK);
+}
+
+static void teardown(void) { ops->exec_destroy(exec); }
+
+static double *filled(size_t n, uint64_t key, double lo, double hi)
+{
+    double *x = test_buffer(n, sizeof *x);
+    test_fill_f64(x, n, key, lo, hi);
+    return x;
+}
+
+static double dot(const double *a, const double *b, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += a[i] * b[i];
+    return sum;
+}
+
+// Fourth-order central differences: with h = 1e-3 the error of the formula is about 1e-12 and rounding about 1e-13 / h.
+static void check_gradient(const char *what, double (*loss)(void *), void *context, double *x, const double *gradient, size_t n)
+{
+    double *numeric = test_buffer(n, sizeof *numeric);
+    const double h = 1e-3;
+    for (size_t i = 0; i < n; i++) {
+        double keep = x[i], at[4];
+        const double steps[4] = {-2 * h, -h, h, 2 * h};
+        for (int s = 0; s < 4; s++) {
+            x[i] = keep + steps[s];
+            at[s] = loss(context);
+        }
+        x[i] = keep;
+        numeric[i] = (at[0] - 8 * at[1] + 8 * at[2] - at[3]) / (12 * h);
+    }
+    double largest = 0.01; // where a gradient is 0, finite differences give some 1e-14
+    for (size_t i = 0; i < n; i++) largest = fmax(largest, fabs(numeric[i]));
+    for (size_t i = 0; i < n; i++)
+        ck_assert_msg(fabs(gradient[i] - numeric[i]) <= 1e-8 * largest, "%s: element %zu of %zu is %.12g, by differences %.12g", what, i, n,
+                      gradient[i], numeric[i]);
+    test_buffer_free(numeric);
+}
+
+// The value nearest to a kink of relu or elu + 1 must stay on its side of it while it is moved.
+static void away_from_zero(double *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (fabs(x[i]) < 0.01) x[i] = x[i] < 0 ? x[i] - 0.02 : x[i] + 0.02;
+}
+
+/* ---- linear ----------------------------------------------------------------------------------------------------------------- */
+
+typedef struct linear_case {
+    int rows, n, k;
+    lin_activation act;
+    double *x, *w, *b, *weights;
+} linear_case;
+
+static double linear_loss(void *context)
+{
+    linear_case *c = context;
+    double y[MANY], packed[MANY];
+    ops->weight_pack(exec, packed, c->w, c->n, c->k);
+    ops->linear_forward(exec, y, c->x, packed, c->b, c->rows, c->n, c->k, c->act);
+    return dot(y, c->weights, (size_t)(c->rows * c->n));
+}
+
+START_TEST(linear)
+{
+    const int shapes[][3] = {{1, 1, 1}, {5, 3, 4}, {7, 8, 2}, {2, 1, 9}};
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        linear_case c = {.rows = shapes[s][0], .n = shapes[s][1], .k = shapes[s][2]};
+        size_t nx = (size_t)(c.rows * c.k), nw = (size_t)(c.n * c.k), ny = (size_t)(c.rows * c.n), nb = (size_t)c.n;
+        c.x = filled(nx, 1 + s, -1, 1);
+        c.w = filled(nw, 100 + s, -1, 1);
+        c.b = filled(nb, 200 + s, -1, 1);
+        c.weights = filled(ny, 300 + s, -1, 1);
+        double *dx = test_buffer(nx, sizeof *dx), *dw = filled(nw, 400, -1, 1), *db = filled(nb, 500, -1, 1), packed[MANY];
+        double *dw0 = filled(nw, 400, -1, 1), *db0 = filled(nb, 500, -1, 1);
+        ops->weight_pack_transposed(exec, packed, c.w, c.n, c.k);
+        ops->linear_forward(exec, dx, c.weights, packed, NULL, c.rows, c.k, c.n, LIN_LINEAR);
+        ops->linear_backward_weight(exec, dw, db, c.weights, c.x, c.rows, c.n, c.k);
+        for (size_t i = 0; i < nw; i++) dw[i] -= dw0[i]; // "+=": what was there before is kept
+        for (size_t i = 0; i < nb; i++) db[i] -= db0[i];
+        check_gradient("linear dx", linear_loss, &c, c.x, dx, nx);
+        check_gradient("linear dw", linear_loss, &c, c.w, dw, nw);
+        check_gradient("linear db", linear_loss, &c, c.b, db, nb);
+        double *all[] = {c.x, c.w, c.b, c.weights, dx, dw, db, dw0, db0};
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+            test_guards(all[i], "linear");
+            test_buffer_free(all[i]);
+        }
+    }
+}
+END_TEST
+
+// relu alone, and dropout(relu(x)) whose backward is relu_backward with scale 1/(1-p).
+typedef struct relu_case {
+    size_t n;
+    double p, *x, *weights;
+} relu_case;
+
+static double relu_loss(void *context)
+{
+    relu_case *c = context;
+    double y[MANY];
+    for (size_t i = 0; i < c->n; i++) y[i] = c->x[i] > 0 ? c->x[i] : 0;
+    ops->dropout(exec, y, y, c->n, c->p, 77);
+    return dot(y, c->weights, c->n);
+}
+
+START_TEST(relu_and_its_dropout)
+{
+    for (int with_dropout = 0; with_dropout < 2; with_dropout++) {
+        relu_case c = {.n = 50, .p = with_dropout ? 0.3 : 0};
+        c.x = filled(c.n, 1, -1, 1);
+        away_from_zero(c.x, c.n);
+        c.weights = filled(c.n, 2, -1, 1);
+        double y[50], dx[50];
+        for (size_t i = 0; i < c.n; i++) y[i] = c.x[i] > 0 ? c.x[i] : 0;
+        ops->dropout(exec, y, y, c.n, c.p, 77);
+        ops->relu_backward(exec, dx, c.weights, y, c.n, 1 / (1 - c.p));
+        check_gradient("relu", relu_loss, &c, c.x, dx, c.n);
+        test_buffer_free(c.x);
+        test_buffer_free(c.weights);
+    }
+}
+END_TEST
+
+/* ---- layer norm ------------------------------------------------------------------------------------------------------------- */
+
+typedef struct norm_case {
+    int rows, C;
+    double *x, *gamma, *beta, *weights;
+} norm_case;
+
+static double norm_loss(void *context)
+{
+    norm_case *c = context;
+    double y[MANY];
+    ops->layer_norm_forward(exec, y, NULL, c->x, c->gamma, c->beta, c->rows, c->C);
+    return dot(y, c->weights, (size_t)(c->rows * c->C));
+}
+
+START_TEST(layer_norm)
+{
+    const int shapes[][2] = {{1, 1}, {1, 2}, {3, 7}, {5, 16}};
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        norm_case c = {.rows = shapes[s][0], .C = shapes[s][1]};
+        size_t n = (size_t)(c.rows * c.C), C = (size_t)c.C;
+        c.x = filled(n, 1 + s, -2, 3);
+        c.gamma = filled(C, 100 + s, 0.5, 1.5);
+        c.beta = filled(C, 200 + s, -1, 1);
+        c.weights = filled(n, 300 + s, -1, 1);
+        double y[MANY], stats[64], dx[MANY], dgamma[64] = {0}, dbeta[64] = {0};
+        ops->layer_norm_forward(exec, y, stats, c.x, c.gamma, c.beta, c.rows, c.C);
+        ops->layer_norm_backward(exec, dx, dgamma, dbeta, c.weights, c.x, stats, c.gamma, c.rows, c.C);
+        check_gradient("layer_norm dx", norm_loss, &c, c.x, dx, n);
+        check_gradient("layer_norm dgamma", norm_loss, &c, c.gamma, dgamma, C);
+        check_gradient("layer_norm dbeta", norm_loss, &c, c.beta, dbeta, C);
+        double *all[] = {c.x, c.gamma, c.beta, c.weights};
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++) test_buffer_free(all[i]);
+    }
+}
+END_TEST
+
+/* ---- dropout: linear, so its backward is itself ----------------------------------------------------------------------------- */
+
+typedef struct dropout_case {
+    double *x, *r, *weights, p;
+    size_t n;
+} dropout_case;
+
+static double dropout_loss(void *context)
+{
+    dropout_case *c = context;
+    double y[MANY];
+    ops->add_dropout(exec, y, c->x, c->r, c->n, c->p, 1234);
+    return dot(y, c->weights, c->n);
+}
+
+START_TEST(dropout)
+{
+    const double rates[] = {0, 0.1, 0.5};
+    for (size_t s = 0; s < 3; s++) {
+        dropout_case c = {.n = 101, .p = rates[s]};
+        c.x = filled(c.n, 1, -1, 1);
+        c.r = filled(c.n, 2, -1, 1);
+        c.weights = filled(c.n, 3, -1, 1);
+        double dr[101];
+        ops->dropout(exec, dr, c.weights, c.n, c.p, 1234);
+        check_gradient("add_dropout dr", dropout_loss, &c, c.r, dr, c.n);
+        check_gradient("add_dropout dx", dropout_loss, &c, c.x, c.weights, c.n);
+        test_buffer_free(c.x);
+        test_buffer_free(c.r);
+        test_buffer_free(c.weights);
+    }
+}
+END_TEST
+
+/* ---- convolution ------------------------------------------------------------------------------------------------------------ */
+
+static const int offsets[] = {0, 5, 5, 6, 13}; // four utterances, one of them empty
+enum { B = 4, ROWS = 13 };
+
+typedef struct conv_case {
+    int C, K;
+    double *x, *w, *b, *weights;
+} conv_case;
+
+static double conv_loss(void *context)
+{
+    conv_case *c = context;
+    double y[MANY];
+    ops->conv_forward(exec, y, c->x, c->w, c->b, offsets, B, c->C, c->K, NULL);
+    return dot(y, c->weights, (size_t)(ROWS * c->C));
+}
+
+START_TEST(conv)
+{
+    const int kernels[] = {1, 2, 5, 15};
+    for (size_t s = 0; s < 4; s++) {
+        conv_case c = {.C = 3, .K = kernels[s]};
+        size_t n = (size_t)(ROWS * c.C), nw = (size_t)(c.K * c.C), C = (size_t)c.C;
+        c.x = filled(n, 1 + s, -1, 1);
+        c.w = filled(nw, 100 + s, -1, 1);
+        c.b = filled(C, 200 + s, -1, 1);
+        c.weights = filled(n, 300 + s, -1, 1);
+        double dx[MANY], dw[64] = {0}, db[8] = {0};
+        test_poison(dx, sizeof dx);
+        ops->conv_backward(exec, dx, dw, db, c.weights, c.x, c.w, offsets, B, c.C, c.K);
+        check_gradient("conv dx", conv_loss, &c, c.x, dx, n);
+        check_gradient("conv dw", conv_loss, &c, c.w, dw, nw);
+        check_gradient("conv db", conv_loss, &c, c.b, db, C);
+        double *all[] = {c.x, c.w, c.b, c.weights};
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++) test_buffer_free(all[i]);
+    }
+}
+END_TEST
+
+/* ---- attention -------------------------------------------------------------------------------------------------------------- */
+
+typedef struct attention_case {
+    int H, E, causal;
+    double *qkv, *weights;
+} attention_case;
+
+static double attention_loss(void *context)
+{
+    attention_case *c = context;
+    double y[MANY];
+    ops->attention_forward(exec, y, c->qkv, offsets, B, c->H, c->E, c->causal, NULL);
+    return dot(y, c->weights, (size_t)(ROWS * c->H * c->E));
+}
+
+START_TEST(attention)
+{
+    const int shapes[][2] = {{1, 1}, {2, 3}, {1, 8}};
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        for (int causal = 0; causal < 2; causal++) {
+            attention_case c = {.H = shapes[s][0], .E = shapes[s][1], .causal = causal};
+            size_t n = (size_t)(ROWS * c.H * c.E);
+            c.qkv = filled(3 * n, 1 + s, -2, 2);
+            away_from_zero(c.qkv, 3 * n);
+            c.weights = filled(n, 300 + s, -1, 1);
+            double y[MANY], dqkv[MANY];
+            test_poison(dqkv, sizeof dqkv);
+            ops->attention_forward(exec, y, c.qkv, offsets, B, c.H, c.E, causal, NULL);
+            ops->attention_backward(exec, dqkv, c.weights, c.qkv, y, offsets, B, c.H, c.E, causal);
+            check_gradient(causal ? "causal attention" : "bidirectional attention", attention_loss, &c, c.qkv, dqkv, 3 * n);
+            test_buffer_free(c.qkv);
+            test_buffer_free(c.weights);
+        }
+}
+END_TEST
+
+// With one frame the denominator cancels but for eps: y = v s / (s + 1e-6). Two frames by hand, E = 1.
+START_TEST(attention_by_hand)
+{
+    const double qkv[] = {0.5, -1, 3, -2, 0.25, 7}; // (q, k, v) of two frames
+    const double q0 = 1.5, k0 = exp(-1), q1 = exp(-2), k1 = 1.25;
+    const int both[] = {0, 2};
+    double y[2], want[2];
+    ops->attention_forward(exec, y, qkv, both, 1, 1, 1, 1, NULL);
+    want[0] = q0 * k0 * 3 / (q0 * k0 + 1e-6);
+    want[1] = (q1 * k0 * 3 + q1 * k1 * 7) / (q1 * k0 + q1 * k1 + 1e-6);
+    test_close_f64("causal", y, want, 2, 1e-15);
+    ops->attention_forward(exec, y, qkv, both, 1, 1, 1, 0, NULL);
+    want[0] = (q0 * k0 * 3 + q0 * k1 * 7) / (q0 * k0 + q0 * k1 + 1e-6);
+    test_close_f64("bidirectional", y, want, 2, 1e-15);
+}
+END_TEST
+
+/* ---- CTC through log_softmax ------------------------------------------------------------------------------------------------ */
+
+enum { V = 4 };
+
+typedef struct ctc_case {
+    double *logits;
+    const int *labels, *label_offsets;
+} ctc_case;
+
+static double ctc_loss(void *context)
+{
+    ctc_case *c = context;
+    double logp[ROWS * V], loss[B], sum = 0;
+    ops->log_softmax(exec, logp, c->logits, ROWS, V);
+    ops->ctc(exec, loss, NULL, logp, offsets, c->labels, c->label_offsets, B, V, 1);
+    for (int b = 0; b < B; b++) sum += 0.25 * loss[b];
+    return sum;
+}
+
+START_TEST(ctc)
+{
+    const int labels[] = {1, 1, 3, 2, 3, 1, 2, 2}, label_offsets[] = {0, 3, 3, 4, 8};
+    ctc_case c = {filled(ROWS * V, 9, -3, 3), labels, label_offsets};
+    double logp[ROWS * V], loss[B], dlogits[ROWS * V];
+    test_poison(dlogits, sizeof dlogits);
+    ops->log_softmax(exec, logp, c.logits, ROWS, V);
+    ops->ctc(exec, loss, dlogits, logp, offsets, labels, label_offsets, B, V, 0.25);
+    check_gradient("ctc", ctc_loss, &c, c.logits, dlogits, ROWS * V);
+    test_buffer_free(c.logits);
+}
+END_TEST
+
+START_TEST(nothing_is_leaked)
+{
+    unsigned long before = lin_memory_live();
+    lin_exec *one = NULL;
+    lin_error err = {0};
+    lin_memory_fail_at(1);
+    ck_assert_int_eq(ops->exec_create(1, &one, &err), LIN_NO_MEMORY);
+    ck_assert_ptr_null(one);
+    lin_memory_fail_at(0);
+    ck_assert_int_eq(ops->exec_create(-1, &one, &err), LIN_INVALID);
+    ck_assert_int_eq(ops->exec_create(0, &one, &err), LIN_OK);
+    const double logp[] = {-0.5, -1, -2, -0.3};
+    const int rows[] = {0, 2}, labels[] = {1}, label_offsets[] = {0, 1};
+    double loss, dlogits[4];
+    lin_memory_fail_at(1); // operations cannot fail: without memory the answer is a NaN, never a wrong number
+    ops->ctc(one, &loss, dlogits, logp, rows, labels, label_offsets, 1, 2, 1);
+    lin_memory_fail_at(0);
+    ck_assert(isnan(loss) && isnan(dlogits[0]) && isnan(dlogits[3]));
+    ops->ctc(one, &loss, dlogits, logp, rows, labels, label_offsets, 1, 2, 1);
+    ck_assert(isfinite(loss) && isfinite(dlogits[0]));
+    ops->exec_destroy(one);
+    ops->exec_destroy(NULL);
+    ck_assert_uint_eq(lin_memory_live(), before);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("ops_gradient");
+    TCase *tests = tcase_create("gradient");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, linear);
+    tcase_add_test(tests, relu_and_its_dropout);
+    tcase_add_test(tests, layer_norm);
+    tcase_add_test(tests, dropout);
+    tcase_add_test(tests, conv);
+    tcase_add_test(tests, attention);
+    tcase_add_test(tests, attention_by_hand);
+    tcase_add_test(tests, ctc);
+    tcase_add_test(tests, nothing_is_leaked);
+    suite_add_tcase(suite, tests);
+    return test_run(suite);
+}
