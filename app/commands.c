@@ -1,0 +1,9 @@
+// commands.c - the table of commands.
+
+#include "app/commands.h"
+
+#include "app/common.h"
+
+const lin_command *const lin_commands[] = {
+    &lin_command_completion, &lin_command_man, NULL,
+};

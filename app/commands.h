@@ -1,0 +1,10 @@
+/* commands.h - the commands of the program, one file cmd_<name>.c each. */
+#ifndef LIN_APP_COMMANDS_H
+#define LIN_APP_COMMANDS_H
+
+#include "app/options.h"
+
+extern const lin_command lin_command_transcribe, lin_command_train, lin_command_score, lin_command_features, lin_command_posteriors,
+    lin_command_prepare, lin_command_phonemize, lin_command_info, lin_command_man, lin_command_completion;
+
+#endif

@@ -1,0 +1,200 @@
+// common.c - what the commands share; see common.h.
+
+#include "app/common.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef LIN_DATA_DIR
+#define LIN_DATA_DIR "/usr/local/share/linnet"
+#endif
+
+volatile sig_atomic_t lin_interrupted;
+
+static pthread_mutex_t terminal = PTHREAD_MUTEX_INITIALIZER;
+static int line_is_dirty; // a progress line stands on the terminal
+
+static void clear_line(void)
+{
+    if (line_is_dirty) fputs("\r\033[K", stderr);
+    line_is_dirty = 0;
+}
+
+void lin_complain(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    pthread_mutex_lock(&terminal);
+    clear_line();
+    fputs("linnet: ", stderr);
+    vfprintf(stderr, fmt, args);
+    fputc('\n', stderr);
+    pthread_mutex_unlock(&terminal);
+    va_end(args);
+}
+
+int lin_give_up(const lin_error *err)
+{
+    lin_complain("%s", err->message);
+    return err->status == LIN_STOPPED ? LIN_EXIT_INTERRUPTED : LIN_EXIT_FAILED;
+}
+
+int lin_misuse(const lin_parsed *parsed, const char *fmt, ...)
+{
+    va_list args;
+    char text[1024];
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    lin_complain("%s: %s", parsed->command->name, text);
+    fprintf(stderr, "Try 'linnet %s --help'.\n", parsed->command->name);
+    return LIN_EXIT_USAGE;
+}
+
+static int exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+lin_status lin_find_model(const char *given, char *path, size_t capacity, lin_error *err)
+{
+    if (!given) given = getenv("LINNET_MODEL");
+    if (given && *given) {
+        if (strlen(given) >= capacity) return lin_fail(err, LIN_INVALID, "the model's path is longer than %zu bytes", capacity - 1);
+        memcpy(path, given, strlen(given) + 1);
+        return LIN_OK;
+    }
+    char program[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (n > 0) {
+        program[n] = 0;
+        char *slash = strrchr(program, '/');
+        if (slash) *slash = 0;
+        snprintf(path, capacity, "%s/../share/linnet/linnet.safetensors", program);
+        if (exists(path)) return LIN_OK;
+        snprintf(path, capacity, "%s/../../share/linnet/default.safetensors", program);
+        if (exists(path)) return LIN_OK;
+    }
+    static const char *const places[] = {LIN_DATA_DIR "/linnet.safetensors", "share/linnet/default.safetensors"};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(path, capacity, "%s", places[i]);
+        if (exists(path)) return LIN_OK;
+    }
+    return lin_fail(err, LIN_IO, "no model is installed in %s; name one with --model or LINNET_MODEL", LIN_DATA_DIR);
+}
+
+lin_status lin_output_open(const char *path, lin_output *output, lin_error *err)
+{
+    if (!path || strcmp(path, "-") == 0) {
+        *output = (lin_output){stdout, NULL};
+        return LIN_OK;
+    }
+    output->path = path;
+    output->file = fopen(path, "wb");
+    if (!output->file) return lin_fail(err, LIN_IO, "cannot write %s: %s", path, strerror(errno));
+    return LIN_OK;
+}
+
+lin_status lin_output_close(lin_output *output, lin_error *err)
+{
+    if (!output->file) return LIN_OK;
+    errno = 0;
+    int failed = ferror(output->file) | fflush(output->file);
+    int reason = errno;
+    if (output->path && fclose(output->file) != 0 && !failed) {
+        failed = 1;
+        reason = errno;
+    }
+    output->file = NULL;
+    if (!failed) return LIN_OK;
+    return lin_fail(err, LIN_IO, "cannot write %s: %s", output->path ? output->path : "standard output",
+                    reason ? strerror(reason) : "an earlier write failed");
+}
+
+// Bytes of the valid UTF-8 sequence at s, or 0 (RFC 3629: no surrogates, no overlong forms, nothing above U+10FFFF).
+static int utf8_length(const unsigned char *s)
+{
+    int n = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
+    for (int i = 1; i < n; i++) {
+        if ((s[i] & 0xc0) != 0x80) return 0;
+    }
+    if (n == 3 && ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0))) return 0;
+    if (n == 4 && ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90))) return 0;
+    return n;
+}
+
+void lin_json_string(FILE *out, const char *text)
+{
+    fputc('"', out);
+    for (const unsigned char *s = (const unsigned char *)text; *s;) {
+        int n = utf8_length(s);
+        if (n == 0) {
+            fputs("\\ufffd", out);
+            s++;
+        } else if (n > 1) {
+            fwrite(s, 1, (size_t)n, out);
+            s += n;
+        } else {
+            if (*s == '"' || *s == '\\') {
+                fprintf(out, "\\%c", *s);
+            } else if (*s < 32 || *s == 127) {
+                fprintf(out, "\\u%04x", (unsigned)*s);
+            } else {
+                fputc(*s, out);
+            }
+            s++;
+        }
+    }
+    fputc('"', out);
+}
+
+double lin_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void lin_progress_begin(lin_progress *progress, int quiet)
+{
+    const char *term = getenv("TERM");
+    progress->shown = !quiet && isatty(2) && !(term && strcmp(term, "dumb") == 0);
+    progress->begun = progress->last = lin_now();
+}
+
+void lin_progress_show(lin_progress *progress, const char *fmt, ...)
+{
+    if (!progress->shown) return;
+    double now = lin_now();
+    if (now - progress->last < 0.1) return;
+    progress->last = now;
+    va_list args;
+    va_start(args, fmt);
+    pthread_mutex_lock(&terminal);
+    clear_line();
+    vfprintf(stderr, fmt, args);
+    fflush(stderr);
+    line_is_dirty = 1;
+    pthread_mutex_unlock(&terminal);
+    va_end(args);
+}
+
+void lin_progress_end(lin_progress *progress)
+{
+    if (!progress->shown) return;
+    pthread_mutex_lock(&terminal);
+    clear_line();
+    pthread_mutex_unlock(&terminal);
+}
+
+const char *lin_base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}

@@ -1,0 +1,75 @@
+/*
+ * common.h - what the commands share: messages, the interrupt flag, the default model, output files, the progress line.
+ *
+ * Only app/ prints: results go to standard output or a file, everything else to standard error.
+ */
+#ifndef LIN_APP_COMMON_H
+#define LIN_APP_COMMON_H
+
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "app/options.h"
+#include "kernels/status.h"
+
+/* Exit statuses. */
+enum { LIN_EXIT_OK = 0, LIN_EXIT_FAILED = 1, LIN_EXIT_USAGE = 2, LIN_EXIT_INTERRUPTED = 130 };
+
+/* The commands, ended by NULL; in the order of --help. */
+extern const lin_command *const lin_commands[];
+
+/* Set to the signal's number by the first SIGINT or SIGTERM; the second kills. Long loops look at it. */
+extern volatile sig_atomic_t lin_interrupted;
+
+/* "linnet: <message>\n" on standard error, clear of the progress line. Thread-safe. */
+void lin_complain(const char *fmt, ...) LIN_PRINTF(1, 2);
+
+/* Complains and returns LIN_EXIT_FAILED, LIN_EXIT_INTERRUPTED for LIN_STOPPED: `return lin_give_up(&err);` */
+int lin_give_up(const lin_error *err);
+
+/* Complains, points at --help, and returns LIN_EXIT_USAGE: for what only the command itself can find wrong with its options. */
+int lin_misuse(const lin_parsed *parsed, const char *fmt, ...) LIN_PRINTF(2, 3);
+
+/*
+ * The model file: `given` if not NULL, else $LINNET_MODEL, else the first that exists of ../share/linnet/linnet.safetensors beside
+ * the program, share/linnet/default.safetensors of the source tree it was built in, the installation prefix, ./share/linnet.
+ * LIN_IO if there is none.
+ */
+lin_status lin_find_model(const char *given, char *path, size_t capacity, lin_error *err);
+
+/* ---- output ------------------------------------------------------------------------------------------------------------------------ */
+
+typedef struct lin_output {
+    FILE *file;
+    const char *path; /* NULL: standard output */
+} lin_output;
+
+/* path NULL or "-": standard output. */
+lin_status lin_output_open(const char *path, lin_output *output, lin_error *err);
+/* Flushes, and reports what any earlier write met: a full disk is an error here. */
+lin_status lin_output_close(lin_output *output, lin_error *err);
+
+/* text between double quotes with JSON's escapes; bytes that are not UTF-8 become U+FFFD. */
+void lin_json_string(FILE *out, const char *text);
+
+/* ---- progress: one line on standard error, redrawn at most ten times a second, only where that is a terminal ------------------------ */
+
+typedef struct lin_progress {
+    int shown;         /* standard error is a terminal and nobody said --quiet */
+    double last, begun;
+} lin_progress;
+
+void lin_progress_begin(lin_progress *progress, int quiet);
+/* Redraws if it is time. Thread-safe against lin_complain, not against itself. */
+void lin_progress_show(lin_progress *progress, const char *fmt, ...) LIN_PRINTF(2, 3);
+/* Removes the line. */
+void lin_progress_end(lin_progress *progress);
+
+/* Seconds of a clock that never jumps; seconds of processor time of this process. */
+double lin_now(void);
+
+/* The last part of a path. */
+const char *lin_base_name(const char *path);
+
+#endif

@@ -1,0 +1,103 @@
+// help.c - --help of a command and of the program, from the option tables.
+
+#include <string.h>
+
+#include "app/options.h"
+
+enum { WIDTH = 100, COLUMN = 30 };
+
+const char *lin_option_value_name(const lin_option *option)
+{
+    if (option->value) return option->value;
+    switch (option->type) {
+    case LIN_OPTION_INT: return "N";
+    case LIN_OPTION_DOUBLE: return "X";
+    case LIN_OPTION_NUMBERS: return "X,X,...";
+    case LIN_OPTION_CHOICE: return option->choices;
+    case LIN_OPTION_FILE:
+    case LIN_OPTION_FILES: return "FILE";
+    case LIN_OPTION_FOLDER: return "DIR";
+    case LIN_OPTION_STRING: return "TEXT";
+    default: return "";
+    }
+}
+
+// Words of text, wrapped, each line but the first indented; column: where the cursor stands.
+static void wrap(FILE *out, const char *text, int indent, int column)
+{
+    while (*text) {
+        int n = (int)strcspn(text, " \n");
+        if (column > indent && column + 1 + n > WIDTH) {
+            fprintf(out, "\n%*s", indent, "");
+            column = indent;
+        } else if (column > indent) {
+            fputc(' ', out);
+            column++;
+        }
+        fprintf(out, "%.*s", n, text);
+        column += n;
+        text += n;
+        if (text[0] == '\n' && text[1] == '\n') {
+            fprintf(out, "\n\n%*s", indent, "");
+            column = indent;
+        }
+        while (*text == ' ' || *text == '\n') text++;
+    }
+    fputc('\n', out);
+}
+
+static void print_option(FILE *out, const lin_option *o)
+{
+    char left[160], text[1024];
+    int n = o->letter ? snprintf(left, sizeof left, "  -%c, --%s", o->letter, o->name) : snprintf(left, sizeof left, "      --%s", o->name);
+    if (o->type != LIN_OPTION_FLAG) n += snprintf(left + n, sizeof left - (size_t)n, " %s", lin_option_value_name(o));
+    const char *fallback = o->type == LIN_OPTION_FLAG ? NULL : o->text;
+    if (o->required) {
+        snprintf(text, sizeof text, "%s (required)", o->help);
+    } else if (fallback && *fallback) {
+        snprintf(text, sizeof text, "%s (default %s)", o->help, fallback);
+    } else if (o->type == LIN_OPTION_FLAG && o->text && strcmp(o->text, "yes") == 0) {
+        snprintf(text, sizeof text, "%s (default; --no-%s switches it off)", o->help, o->name);
+    } else {
+        snprintf(text, sizeof text, "%s", o->help);
+    }
+    fputs(left, out);
+    if (n > COLUMN - 2) {
+        fprintf(out, "\n%*s", COLUMN, "");
+    } else {
+        fprintf(out, "%*s", COLUMN - n, "");
+    }
+    wrap(out, text, COLUMN, COLUMN);
+}
+
+void lin_help_command(FILE *out, const lin_command *command)
+{
+    fprintf(out, "usage: linnet %s%s%s [options]\n\n", command->name, *command->operands ? " " : "", command->operands);
+    wrap(out, command->description ? command->description : command->summary, 0, 0);
+    int open = 0;
+    for (const lin_option *o = command->options; o->type != LIN_OPTION_END; o++) {
+        if (o->type == LIN_OPTION_HEADING) {
+            fprintf(out, "\n%s:\n", o->help);
+            open = 1;
+            continue;
+        }
+        if (!open) fprintf(out, "\nOptions:\n");
+        open = 1;
+        print_option(out, o);
+    }
+    if (!open) fprintf(out, "\nOptions:\n");
+    fprintf(out, "  -h, --help%*sThis text\n", COLUMN - 12, "");
+    if (command->conf_operand) fprintf(out, "\nEvery option may stand in %s as 'name = value'.\n", command->operands);
+    if (command->examples) fprintf(out, "\nExamples:\n%s\n", command->examples);
+}
+
+void lin_help_program(FILE *out, const lin_command *const *commands)
+{
+    fprintf(out, "usage: linnet COMMAND [arguments] [options]\n\nlinnet hears speech and writes phonemes.\n\nCommands:\n");
+    for (; *commands; commands++) {
+        if (!(*commands)->hidden) fprintf(out, "  %-14s%s\n", (*commands)->name, (*commands)->summary);
+    }
+    fprintf(out, "\nlinnet COMMAND --help says more about one; linnet --version names the version.\n"
+                 "The model comes from --model, else from the environment variable LINNET_MODEL, else it is the one installed with the program.\n"
+                 "Exit status: 0 done, 1 something failed (what could be done is done), 2 the command line is wrong, 130 interrupted.\n");
+}

@@ -1,0 +1,357 @@
+// options.c - parsing of the command line against a table; see options.h. The configuration file is in options_conf.c.
+
+#include "app/options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/options_value.h"
+#include "kernels/memory.h"
+
+static void *value_at(const lin_parsed *p, const lin_option *o)
+{
+    return (char *)p->values + o->at;
+}
+
+static int is_option(const lin_option *o)
+{
+    return o->type != LIN_OPTION_HEADING;
+}
+
+int lin_options_find(const lin_command *command, const char *name)
+{
+    for (int i = 0; command->options[i].type != LIN_OPTION_END; i++) {
+        if (is_option(&command->options[i]) && strcmp(command->options[i].name, name) == 0) return i;
+    }
+    return -1;
+}
+
+int lin_edit_cost(const char *a, const char *b)
+{
+    enum { MAX = 64 };
+    size_t n = strlen(a), m = strlen(b);
+    if (n >= MAX || m >= MAX) return INT_MAX;
+    int row[MAX + 1];
+    for (size_t j = 0; j <= m; j++) row[j] = (int)j;
+    for (size_t i = 1; i <= n; i++) {
+        int diagonal = row[0];
+        row[0] = (int)i;
+        for (size_t j = 1; j <= m; j++) {
+            int cost = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            if (row[j] + 1 < cost) cost = row[j] + 1;
+            if (row[j - 1] + 1 < cost) cost = row[j - 1] + 1;
+            row[j] = cost;
+        }
+    }
+    return row[m];
+}
+
+const char *lin_nearest_option(const lin_command *command, const char *name)
+{
+    const char *best = "help";
+    int best_cost = lin_edit_cost(name, best), length = (int)strlen(name);
+    for (const lin_option *o = command->options; o->type != LIN_OPTION_END; o++) {
+        if (!is_option(o)) continue;
+        int cost = lin_edit_cost(name, o->name);
+        // A beginning of a name counts as one mistake: --out for --output.
+        if (length >= 2 && strncmp(name, o->name, (size_t)length) == 0) cost = 1;
+        if (cost < best_cost) {
+            best_cost = cost;
+            best = o->name;
+        }
+    }
+    return best_cost <= (length + 2) / 3 ? best : NULL;
+}
+
+// Keeps a block until lin_options_free. Takes it over even when it fails.
+static lin_status own(lin_parsed *p, void *block, lin_error *err)
+{
+    if (p->n_owned == p->owned_capacity) {
+        int capacity = p->owned_capacity ? 2 * p->owned_capacity : 16;
+        void **owned = lin_resize(p->owned, (size_t)capacity, sizeof *owned);
+        if (!owned) {
+            lin_free(block);
+            return lin_no_memory(err, "options", (size_t)capacity * sizeof *owned);
+        }
+        p->owned = owned;
+        p->owned_capacity = capacity;
+    }
+    p->owned[p->n_owned++] = block;
+    return LIN_OK;
+}
+
+// Grows a list whose block is in p->owned: the old block stays there until the end, lists are short.
+static lin_status append(lin_parsed *p, lin_list *list, const char *item, lin_error *err)
+{
+    size_t bytes = ((size_t)list->count + 1) * sizeof(char *);
+    if ((list->count & (list->count - 1)) == 0) { // 0, 1, 2, 4, 8, ...: full
+        size_t capacity = list->count ? 2 * (size_t)list->count : 1;
+        const char **items = lin_alloc(capacity, sizeof(char *));
+        if (!items) return lin_no_memory(err, "options", bytes);
+        if (list->count) memcpy(items, list->items, (size_t)list->count * sizeof(char *));
+        list->items = items;
+        lin_status status = own(p, (void *)items, err);
+        if (status != LIN_OK) {
+            *list = (lin_list){NULL, 0};
+            return status;
+        }
+    }
+    list->items[list->count++] = item;
+    return LIN_OK;
+}
+
+static int parse_flag(const char *text)
+{
+    static const char *const words[2][4] = {{"no", "false", "off", "0"}, {"yes", "true", "on", "1"}};
+    for (int v = 0; v < 2; v++) {
+        for (int i = 0; i < 4; i++) {
+            if (strcmp(text, words[v][i]) == 0) return v;
+        }
+    }
+    return -1;
+}
+
+static lin_status parse_number(const lin_option *o, const char *label, const char *text, size_t length, double *out, lin_error *err)
+{
+    char buffer[64];
+    int whole = o->type == LIN_OPTION_INT;
+    const char *kind = whole ? "a whole number" : "a number";
+    if (length == 0 || length >= sizeof buffer) {
+        return lin_fail(err, LIN_INVALID, "%s needs %s, not '%.*s'", label, kind, length > 40 ? 40 : (int)length, text);
+    }
+    memcpy(buffer, text, length);
+    buffer[length] = 0;
+    char *end;
+    errno = 0;
+    double v = strtod(buffer, &end);
+    if (*end || isspace((unsigned char)buffer[0]) || isnan(v) || (whole && v != floor(v))) {
+        return lin_fail(err, LIN_INVALID, "%s needs %s, not '%s'", label, kind, buffer);
+    }
+    if (v < o->min || v > o->max) {
+        return lin_fail(err, LIN_INVALID, "%s must be between %.15g and %.15g, not %s", label, o->min, o->max, buffer);
+    }
+    *out = v;
+    return LIN_OK;
+}
+
+static lin_status parse_numbers(lin_parsed *p, const lin_option *o, const char *label, const char *text, lin_numbers *out, lin_error *err)
+{
+    int count = 1;
+    for (const char *c = text; *c; c++) count += *c == ',';
+    double *items = lin_alloc((size_t)count, sizeof *items);
+    if (!items) return lin_no_memory(err, "options", (size_t)count * sizeof *items);
+    lin_status status = own(p, items, err);
+    if (status != LIN_OK) return status;
+    for (int i = 0; i < count; i++) {
+        size_t length = strcspn(text, ",");
+        status = parse_number(o, label, text, length, &items[i], err);
+        if (status != LIN_OK) return status;
+        text += length + 1;
+    }
+    *out = (lin_numbers){items, count};
+    return LIN_OK;
+}
+
+static int parse_choice(const char *choices, const char *text)
+{
+    size_t length = strlen(text);
+    for (int i = 0;; i++) {
+        size_t n = strcspn(choices, "|");
+        if (n == length && memcmp(choices, text, n) == 0) return i;
+        if (!choices[n]) return -1;
+        choices += n + 1;
+    }
+}
+
+lin_status lin_option_set(lin_parsed *p, int row, const char *label, const char *text, int from, lin_error *err)
+{
+    const lin_option *o = &p->command->options[row];
+    if (p->from[row] > from) return LIN_OK;
+    void *value = value_at(p, o);
+    double number = 0;
+    lin_status status = LIN_OK;
+    int word;
+    switch (o->type) {
+    case LIN_OPTION_FLAG:
+        word = parse_flag(text);
+        if (word < 0) return lin_fail(err, LIN_INVALID, "%s needs yes or no, not '%.40s'", label, text);
+        *(int *)value = word;
+        break;
+    case LIN_OPTION_INT:
+        status = parse_number(o, label, text, strlen(text), &number, err);
+        if (status == LIN_OK) *(int *)value = (int)number;
+        break;
+    case LIN_OPTION_DOUBLE:
+        status = parse_number(o, label, text, strlen(text), &number, err);
+        if (status == LIN_OK) *(double *)value = number;
+        break;
+    case LIN_OPTION_CHOICE:
+        word = parse_choice(o->choices, text);
+        if (word < 0) return lin_fail(err, LIN_INVALID, "%s must be one of %s, not '%.40s'", label, o->choices, text);
+        *(int *)value = word;
+        break;
+    case LIN_OPTION_NUMBERS:
+        status = parse_numbers(p, o, label, text, value, err);
+        break;
+    case LIN_OPTION_STRING:
+    case LIN_OPTION_FILE:
+    case LIN_OPTION_FOLDER:
+    case LIN_OPTION_FILES: {
+        if (!*text && o->type != LIN_OPTION_STRING) return lin_fail(err, LIN_INVALID, "%s needs a name, not an empty word", label);
+        char *copy = lin_strdup(text);
+        if (!copy) return lin_no_memory(err, "options", strlen(text) + 1);
+        status = own(p, copy, err);
+        if (status != LIN_OK) return status;
+        if (o->type == LIN_OPTION_FILES) {
+            // The command line replaces the list of the file, and the file that of the defaults.
+            if (p->from[row] < from) *(lin_list *)value = (lin_list){NULL, 0};
+            status = append(p, value, copy, err);
+        } else {
+            *(const char **)value = copy;
+        }
+        break;
+    }
+    case LIN_OPTION_HEADING:
+    case LIN_OPTION_END:
+        break;
+    }
+    if (status == LIN_OK) p->from[row] = (unsigned char)from;
+    return status;
+}
+
+lin_status lin_options_begin(const lin_command *command, void *values, lin_parsed *parsed, lin_error *err)
+{
+    memset(parsed, 0, sizeof *parsed);
+    memset(values, 0, command->values_size);
+    parsed->command = command;
+    parsed->values = values;
+    for (int i = 0; command->options[i].type != LIN_OPTION_END; i++) {
+        const lin_option *o = &command->options[i];
+        if (i >= LIN_MAX_OPTIONS) return lin_fail(err, LIN_INVALID, "%s has more than %d options", command->name, LIN_MAX_OPTIONS);
+        if (!is_option(o) || !o->text) continue;
+        lin_status status = lin_option_set(parsed, i, o->name, o->text, LIN_FROM_DEFAULT, err);
+        if (status != LIN_OK) return status;
+    }
+    return LIN_OK;
+}
+
+static lin_status unknown(const lin_command *command, const char *shown, const char *name, lin_error *err)
+{
+    const char *near = *name ? lin_nearest_option(command, name) : NULL;
+    if (near) return lin_fail(err, LIN_INVALID, "unknown option %.60s; did you mean --%s?", shown, near);
+    return lin_fail(err, LIN_INVALID, "unknown option %.60s", shown);
+}
+
+// --name, --name=value, --no-name. *used: how many further words were taken.
+static lin_status long_option(lin_parsed *p, char **argv, int left, int *used, lin_error *err)
+{
+    const char *word = argv[0] + 2, *equals = strchr(word, '=');
+    char name[64], label[80];
+    size_t length = equals ? (size_t)(equals - word) : strlen(word);
+    if (length >= sizeof name) return unknown(p->command, argv[0], "", err);
+    memcpy(name, word, length);
+    name[length] = 0;
+    int row = lin_options_find(p->command, name), off = 0;
+    if (row < 0 && strncmp(name, "no-", 3) == 0) {
+        row = lin_options_find(p->command, name + 3);
+        off = row >= 0 && p->command->options[row].type == LIN_OPTION_FLAG;
+        if (!off) row = -1;
+    }
+    if (row < 0) {
+        snprintf(label, sizeof label, "--%s", name);
+        return unknown(p->command, label, name, err);
+    }
+    snprintf(label, sizeof label, "--%s", name);
+    if (p->command->options[row].type == LIN_OPTION_FLAG) {
+        if (equals && off) return lin_fail(err, LIN_INVALID, "%s takes no value", label);
+        return lin_option_set(p, row, label, equals ? equals + 1 : off ? "no" : "yes", LIN_FROM_COMMAND_LINE, err);
+    }
+    if (equals) return lin_option_set(p, row, label, equals + 1, LIN_FROM_COMMAND_LINE, err);
+    if (left < 1) return lin_fail(err, LIN_INVALID, "%s needs a value (%s)", label, lin_option_value_name(&p->command->options[row]));
+    *used = 1;
+    return lin_option_set(p, row, label, argv[1], LIN_FROM_COMMAND_LINE, err);
+}
+
+// -o value, -ovalue; flags may be joined: -qv.
+static lin_status short_options(lin_parsed *p, char **argv, int left, int *used, lin_error *err)
+{
+    for (const char *c = argv[0] + 1; *c; c++) {
+        int row = -1;
+        for (int i = 0; p->command->options[i].type != LIN_OPTION_END; i++) {
+            if (is_option(&p->command->options[i]) && p->command->options[i].letter == *c) row = i;
+        }
+        char label[8] = {'-', *c, 0};
+        if (row < 0) {
+            if (isprint((unsigned char)*c)) return unknown(p->command, label, "", err);
+            return lin_fail(err, LIN_INVALID, "unknown option -\\x%02x", (unsigned)(unsigned char)*c);
+        }
+        if (p->command->options[row].type == LIN_OPTION_FLAG) {
+            lin_status status = lin_option_set(p, row, label, "yes", LIN_FROM_COMMAND_LINE, err);
+            if (status != LIN_OK) return status;
+            continue;
+        }
+        if (c[1]) return lin_option_set(p, row, label, c + 1, LIN_FROM_COMMAND_LINE, err);
+        if (left < 1) return lin_fail(err, LIN_INVALID, "%s needs a value (%s)", label, lin_option_value_name(&p->command->options[row]));
+        *used = 1;
+        return lin_option_set(p, row, label, argv[1], LIN_FROM_COMMAND_LINE, err);
+    }
+    return LIN_OK;
+}
+
+lin_status lin_options_command_line(lin_parsed *parsed, int argc, char **argv, lin_error *err)
+{
+    int only_operands = 0;
+    // Help is for those who got the rest wrong: it wins over any mistake.
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) parsed->help = LIN_HELP_TEXT;
+        if (strcmp(argv[i], "--help=man") == 0) parsed->help = LIN_HELP_MAN;
+    }
+    if (parsed->help) return LIN_OK;
+    for (int i = 0; i < argc; i++) {
+        lin_status status;
+        int used = 0;
+        if (only_operands || argv[i][0] != '-' || !argv[i][1]) {
+            status = append(parsed, &parsed->operands, argv[i], err);
+        } else if (strcmp(argv[i], "--") == 0) {
+            only_operands = 1;
+            continue;
+        } else if (argv[i][1] == '-') {
+            status = long_option(parsed, argv + i, argc - i - 1, &used, err);
+        } else {
+            status = short_options(parsed, argv + i, argc - i - 1, &used, err);
+        }
+        if (status != LIN_OK) return status;
+        i += used;
+    }
+    return LIN_OK;
+}
+
+lin_status lin_options_finish(lin_parsed *parsed, lin_error *err)
+{
+    const lin_command *c = parsed->command;
+    int n = parsed->operands.count;
+    if (n < c->min_operands) return lin_fail(err, LIN_INVALID, "%s is missing", c->operands);
+    if (c->max_operands >= 0 && n > c->max_operands) {
+        return lin_fail(err, LIN_INVALID, "unexpected argument '%.200s'", parsed->operands.items[c->max_operands]);
+    }
+    for (int i = 0; c->options[i].type != LIN_OPTION_END; i++) {
+        const lin_option *o = &c->options[i];
+        if (!is_option(o) || !o->required || parsed->from[i] != LIN_FROM_DEFAULT) continue;
+        return lin_fail(err, LIN_INVALID, "--%s %s is missing", o->name, lin_option_value_name(o));
+    }
+    return LIN_OK;
+}
+
+void lin_options_free(lin_parsed *parsed)
+{
+    for (int i = 0; i < parsed->n_owned; i++) lin_free(parsed->owned[i]);
+    lin_free((void *)parsed->owned);
+    parsed->owned = NULL;
+    parsed->n_owned = parsed->owned_capacity = 0;
+    parsed->operands = (lin_list){NULL, 0};
+}

@@ -1,0 +1,138 @@
+/*
+ * options.h - one table per command drives parsing, --help, the manual page, shell completion and the configuration file.
+ *
+ * A command owns a plain struct of values; each row of its table names an option, its type, its default and range, and where in that
+ * struct the value goes. A configuration file holds lines `name = value` with the same names; the command line overrides it.
+ *
+ *   struct values { int jobs; const char *output; };
+ *   static const lin_option options[] = {
+ *       {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .at = offsetof(struct values, output), .help = "..."},
+ *       {.name = "jobs", .type = LIN_OPTION_INT, .at = offsetof(struct values, jobs), .text = "0", .min = 0, .max = 1024, .help = "..."},
+ *       {.name = NULL}};
+ *   lin_parsed parsed;
+ *   lin_options_begin(&command, &values, &parsed, &err);                       // defaults
+ *   lin_options_command_line(&parsed, argc, argv, &err);
+ *   lin_options_conf_file(&parsed, "train.conf", &err);                        // does not touch what the command line set
+ *   lin_options_finish(&parsed, &err);                                         // are the required ones there?
+ *   lin_options_free(&parsed);                                                 // strings and lists in values die here
+ *
+ * One thread.
+ */
+#ifndef LIN_APP_OPTIONS_H
+#define LIN_APP_OPTIONS_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "kernels/status.h"
+
+typedef enum lin_option_type {
+    LIN_OPTION_END,     /* an all-zero row ends a table */
+    LIN_OPTION_HEADING, /* no option: `help` is a title in --help and the manual page */
+    LIN_OPTION_FLAG,    /* int, 0 or 1: --name, --no-name; in a file name = yes | no */
+    LIN_OPTION_INT,     /* int within min..max */
+    LIN_OPTION_DOUBLE,  /* double within min..max */
+    LIN_OPTION_STRING,  /* const char * */
+    LIN_OPTION_CHOICE,  /* int, the index of a word in `choices` */
+    LIN_OPTION_FILE,    /* const char *, completed as a file name */
+    LIN_OPTION_FOLDER,  /* const char *, completed as a folder */
+    LIN_OPTION_FILES,   /* lin_list: the option may be repeated */
+    LIN_OPTION_NUMBERS  /* lin_numbers: comma-separated doubles, each within min..max */
+} lin_option_type;
+
+typedef struct lin_list {
+    const char **items;
+    int count;
+} lin_list;
+
+typedef struct lin_numbers {
+    double *items;
+    int count;
+} lin_numbers;
+
+typedef struct lin_option {
+    const char *name;    /* long name without dashes, words joined by '-' */
+    lin_option_type type;
+    char letter;         /* short form, or 0 */
+    unsigned char required;
+    size_t at;           /* offset of the value in the command's struct */
+    const char *text;    /* the default, as it would be typed; NULL: 0, or none */
+    double min, max;     /* INT, DOUBLE, NUMBERS */
+    const char *choices; /* CHOICE: "text|json|ctm" */
+    const char *value;   /* what --help calls the value: "HZ"; NULL: by type */
+    const char *help;    /* one or two sentences, no full stop at the end */
+} lin_option;
+
+struct lin_parsed;
+
+typedef struct lin_command {
+    const char *name;
+    const char *operands;    /* "FILE...", for the usage line; "" for none */
+    const char *summary;     /* one line, lower case, no full stop */
+    const char *description; /* paragraphs separated by one empty line; may be NULL */
+    const char *examples;    /* lines of shell, each with two spaces before it; may be NULL */
+    const lin_option *options;
+    size_t values_size;
+    int min_operands, max_operands; /* -1: any number */
+    int conf_operand;               /* the first operand is a configuration file for this table */
+    int hidden;                     /* not in the list of commands */
+    int (*run)(struct lin_parsed *parsed); /* the program's exit status */
+} lin_command;
+
+/* Where a value came from, the weakest first. */
+enum { LIN_FROM_DEFAULT, LIN_FROM_FILE, LIN_FROM_COMMAND_LINE };
+
+#define LIN_MAX_OPTIONS 96
+
+typedef struct lin_parsed {
+    const lin_command *command;
+    void *values;
+    lin_list operands;
+    int help; /* 0, or LIN_HELP_TEXT, LIN_HELP_MAN: asked for, nothing else was checked */
+    unsigned char from[LIN_MAX_OPTIONS]; /* by row of the table */
+    void **owned;
+    int n_owned, owned_capacity;
+} lin_parsed;
+
+enum { LIN_HELP_NONE, LIN_HELP_TEXT, LIN_HELP_MAN };
+
+/* Sets every value to its default. values points to command->values_size bytes. lin_options_free is allowed after a failure. */
+lin_status lin_options_begin(const lin_command *command, void *values, lin_parsed *parsed, lin_error *err);
+
+/* argv[0] is the first word after the command's name. LIN_INVALID: what is wrong with which option, with the nearest known name. */
+lin_status lin_options_command_line(lin_parsed *parsed, int argc, char **argv, lin_error *err);
+
+/* Reads a configuration from memory (any bytes); `name` stands in messages: "train.conf:7: ...". LIN_FORMAT for what cannot be read as
+ * `name = value`, LIN_INVALID for a bad name or value. */
+lin_status lin_options_conf(lin_parsed *parsed, const char *text, size_t size, const char *name, lin_error *err);
+lin_status lin_options_conf_file(lin_parsed *parsed, const char *path, lin_error *err);
+
+/* Required options and the number of operands. */
+lin_status lin_options_finish(lin_parsed *parsed, lin_error *err);
+
+/* All values as a configuration file that reads back to the same values. The text is released with lin_free. */
+lin_status lin_options_text(const lin_parsed *parsed, char **text, lin_error *err);
+
+/* The row's number, or -1. */
+int lin_options_find(const lin_command *command, const char *name);
+
+void lin_options_free(lin_parsed *parsed);
+
+/* The word of `words` ('|'-separated) or of the table nearest to a mistyped one, or NULL if none is near. Written to found. */
+const char *lin_nearest_option(const lin_command *command, const char *name);
+int lin_edit_cost(const char *a, const char *b); /* Levenshtein, of words shorter than 64 bytes */
+
+/* ---- what is printed (help.c, man.c, completion.c) --------------------------------------------------------------------------------- */
+
+/* How a value is called in help texts: "FILE", "N", "text|json". */
+const char *lin_option_value_name(const lin_option *option);
+
+void lin_help_command(FILE *out, const lin_command *command);
+void lin_help_program(FILE *out, const lin_command *const *commands);
+/* The manual page of the whole program, or of one command, in roff (man macros). */
+void lin_man_program(FILE *out, const lin_command *const *commands);
+void lin_man_command(FILE *out, const lin_command *command);
+/* shell: "bash", "zsh" or "fish"; LIN_INVALID for another. */
+lin_status lin_completion(FILE *out, const lin_command *const *commands, const char *shell, lin_error *err);
+
+#endif

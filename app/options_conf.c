@@ -1,0 +1,236 @@
+// options_conf.c - configuration files: `name = value` lines with the names of a command's options. Reading, and writing back.
+//
+//   # a comment
+//   layers = 6
+//   train = "sets/a b.lfc"      # quotes keep spaces at the ends, and '#'
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/options.h"
+#include "app/options_value.h"
+#include "kernels/memory.h"
+
+enum { MAX_LINE = 4096, MAX_FILE = 1 << 20 };
+
+static int is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+static int is_name(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+}
+
+// Unquotes the value in place; NULL, or what is wrong with it.
+static const char *read_value(char *v, char **out)
+{
+    if (*v == '"') {
+        char *to = ++v;
+        *out = v;
+        for (; *v != '"'; v++) {
+            if (*v == '\\' && (v[1] == '"' || v[1] == '\\')) v++;
+            if (!*v) return "a quoted value has no closing quote";
+            *to++ = *v;
+        }
+        for (v++; is_blank(*v); v++) {}
+        if (*v && *v != '#') return "there is something after the closing quote";
+        *to = 0;
+        return NULL;
+    }
+    *out = v;
+    char *end = v;
+    for (; *v; v++) {
+        if (*v == '#' && (v == *out || is_blank(v[-1]))) break;
+        if (!is_blank(*v)) end = v + 1;
+    }
+    *end = 0;
+    return **out ? NULL : "no value after '='";
+}
+
+static lin_status read_line(lin_parsed *p, char *line, const char *file, int number, lin_error *err)
+{
+    char *c = line, key[64], label[80];
+    while (is_blank(*c)) c++;
+    if (!*c || *c == '#') return LIN_OK;
+    size_t length = 0;
+    while (is_name(c[length])) length++;
+    char *after = c + length;
+    while (is_blank(*after)) after++;
+    if (!length || *after != '=') {
+        return lin_fail(err, LIN_FORMAT, "%s:%d: expected 'name = value', found '%.60s'", file, number, c);
+    }
+    if (length >= sizeof key) return lin_fail(err, LIN_INVALID, "%s:%d: unknown name '%.60s'", file, number, c);
+    for (size_t i = 0; i < length; i++) key[i] = c[i] == '_' ? '-' : c[i];
+    key[length] = 0;
+    int row = lin_options_find(p->command, key);
+    if (row < 0) {
+        const char *near = lin_nearest_option(p->command, key);
+        if (near) return lin_fail(err, LIN_INVALID, "%s:%d: unknown name '%s'; did you mean %s?", file, number, key, near);
+        return lin_fail(err, LIN_INVALID, "%s:%d: unknown name '%s'", file, number, key);
+    }
+    for (after++; is_blank(*after); after++) {}
+    char *value;
+    const char *wrong = read_value(after, &value);
+    if (wrong) return lin_fail(err, LIN_FORMAT, "%s:%d: %s: %s", file, number, key, wrong);
+    snprintf(label, sizeof label, "%s", key);
+    lin_error inner = {0};
+    lin_status status = lin_option_set(p, row, label, value, LIN_FROM_FILE, &inner);
+    if (status == LIN_NO_MEMORY) return lin_fail(err, status, "%s", inner.message);
+    if (status != LIN_OK) return lin_fail(err, status, "%s:%d: %s", file, number, inner.message);
+    return LIN_OK;
+}
+
+lin_status lin_options_conf(lin_parsed *parsed, const char *text, size_t size, const char *name, lin_error *err)
+{
+    char line[MAX_LINE];
+    size_t at = size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    for (int number = 1; at < size; number++) {
+        size_t length = 0;
+        while (at + length < size && text[at + length] != '\n') length++;
+        size_t next = at + length + 1;
+        if (length && text[at + length - 1] == '\r') length--;
+        if (length >= sizeof line) return lin_fail(err, LIN_FORMAT, "%s:%d: a line of more than %d bytes", name, number, MAX_LINE - 1);
+        for (size_t i = 0; i < length; i++) {
+            unsigned char c = (unsigned char)text[at + i];
+            if ((c < 32 && c != '\t') || c == 127) {
+                return lin_fail(err, LIN_FORMAT, "%s:%d: control character 0x%02x in column %zu; this is not a configuration file", name,
+                                number, (unsigned)c, i + 1);
+            }
+        }
+        memcpy(line, text + at, length);
+        line[length] = 0;
+        lin_status status = read_line(parsed, line, name, number, err);
+        if (status != LIN_OK) return status;
+        at = next;
+    }
+    return LIN_OK;
+}
+
+lin_status lin_options_conf_file(lin_parsed *parsed, const char *path, lin_error *err)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file) return lin_fail(err, LIN_IO, "cannot open %s: %s", path, strerror(errno));
+    char *text = lin_alloc(MAX_FILE + 1, 1);
+    if (!text) {
+        fclose(file);
+        return lin_no_memory(err, "a configuration file", MAX_FILE + 1);
+    }
+    errno = 0;
+    size_t size = fread(text, 1, MAX_FILE + 1, file);
+    lin_status status;
+    if (ferror(file)) {
+        status = lin_fail(err, LIN_IO, "cannot read %s: %s", path, strerror(errno));
+    } else if (size > MAX_FILE) {
+        status = lin_fail(err, LIN_FORMAT, "%s is larger than %d bytes; this is not a configuration file", path, MAX_FILE);
+    } else {
+        status = lin_options_conf(parsed, text, size, path, err);
+    }
+    fclose(file);
+    lin_free(text);
+    return status;
+}
+
+// ---- writing -------------------------------------------------------------------------------------------------------------------------
+
+typedef struct text_buffer {
+    char *text;
+    size_t used, capacity;
+    int failed;
+} text_buffer;
+
+LIN_PRINTF(2, 3) static void add(text_buffer *b, const char *fmt, ...)
+{
+    if (b->failed) return;
+    for (;;) {
+        va_list args;
+        va_start(args, fmt);
+        int n = vsnprintf(b->text + b->used, b->capacity - b->used, fmt, args);
+        va_end(args);
+        if (n >= 0 && (size_t)n < b->capacity - b->used) {
+            b->used += (size_t)n;
+            return;
+        }
+        char *grown = n < 0 ? NULL : lin_resize(b->text, 2 * b->capacity + (size_t)n, 1);
+        if (!grown) {
+            b->failed = 1;
+            return;
+        }
+        b->capacity = 2 * b->capacity + (size_t)n;
+        b->text = grown;
+    }
+}
+
+static void add_text(text_buffer *b, const char *name, const char *text)
+{
+    add(b, "%s = \"", name);
+    for (; *text; text++) add(b, *text == '"' || *text == '\\' ? "\\%c" : "%c", *text);
+    add(b, "\"\n");
+}
+
+static void add_double(text_buffer *b, double v, const char *before)
+{
+    char short_form[40];
+    snprintf(short_form, sizeof short_form, "%.15g", v);
+    if (strtod(short_form, NULL) == v) {
+        add(b, "%s%s", before, short_form);
+    } else {
+        add(b, "%s%.17g", before, v);
+    }
+}
+
+static void add_choice(text_buffer *b, const lin_option *o, int index)
+{
+    const char *c = o->choices;
+    for (int i = 0; i < index; i++) c += strcspn(c, "|") + 1;
+    add(b, "%s = %.*s\n", o->name, (int)strcspn(c, "|"), c);
+}
+
+lin_status lin_options_text(const lin_parsed *parsed, char **text, lin_error *err)
+{
+    text_buffer b = {.capacity = 4096};
+    b.text = lin_alloc(b.capacity, 1);
+    if (!b.text) return lin_no_memory(err, "a configuration", b.capacity);
+    b.text[0] = 0;
+    for (const lin_option *o = parsed->command->options; o->type != LIN_OPTION_END; o++) {
+        const void *value = (const char *)parsed->values + o->at;
+        switch (o->type) {
+        case LIN_OPTION_HEADING: add(&b, "\n# %s\n", o->help); break;
+        case LIN_OPTION_FLAG: add(&b, "%s = %s\n", o->name, *(const int *)value ? "yes" : "no"); break;
+        case LIN_OPTION_INT: add(&b, "%s = %d\n", o->name, *(const int *)value); break;
+        case LIN_OPTION_CHOICE: add_choice(&b, o, *(const int *)value); break;
+        case LIN_OPTION_DOUBLE:
+            add(&b, "%s", o->name);
+            add_double(&b, *(const double *)value, " = ");
+            add(&b, "\n");
+            break;
+        case LIN_OPTION_STRING:
+        case LIN_OPTION_FILE:
+        case LIN_OPTION_FOLDER:
+            if (*(const char *const *)value) add_text(&b, o->name, *(const char *const *)value);
+            break;
+        case LIN_OPTION_FILES: {
+            const lin_list *list = value;
+            for (int i = 0; i < list->count; i++) add_text(&b, o->name, list->items[i]);
+            break;
+        }
+        case LIN_OPTION_NUMBERS: {
+            const lin_numbers *numbers = value;
+            if (numbers->count) add(&b, "%s", o->name);
+            for (int i = 0; i < numbers->count; i++) add_double(&b, numbers->items[i], i ? "," : " = ");
+            if (numbers->count) add(&b, "\n");
+            break;
+        }
+        case LIN_OPTION_END: break;
+        }
+    }
+    if (b.failed) {
+        lin_free(b.text);
+        return lin_no_memory(err, "a configuration", 2 * b.capacity);
+    }
+    *text = b.text;
+    return LIN_OK;
+}
