@@ -1,0 +1,67 @@
+/*
+ * fbank.h - log-mel filterbanks, as Kaldi defines them.
+ *
+ * Pipeline: frontend/{audio,resample} -> [this] -> normalisation -> the encoder.
+ * Every hop, a window of samples (scaled to the range of 16-bit integers) has its mean removed, is pre-emphasised, shaped by the
+ * povey window ((0.5 - 0.5 cos)^0.85), padded with zeros to a power of two, transformed (KissFFT), squared, summed under triangles
+ * equally spaced on the mel scale 1127 ln(1 + f / 700), floored at the float epsilon and its natural logarithm taken. No dither;
+ * only whole windows give frames (snip_edges): n samples give 1 + (n - window) / hop frames, none where n < window.
+ *
+ *   lin_fbank_config config = lin_fbank_default();
+ *   lin_fbank_create(&config, &fbank, &err);
+ *   while (have_samples) lin_fbank_push(fbank, samples, n, frames, capacity, &n_out, &err);
+ *   lin_fbank_destroy(fbank);
+ *
+ * Pushing the same samples in any pieces gives the same bits. Frame i covers the samples i hop .. i hop + window - 1.
+ * Threads: a filterbank belongs to one thread at a time.
+ */
+#ifndef LIN_FRONTEND_FBANK_H
+#define LIN_FRONTEND_FBANK_H
+
+#include "kernels/status.h"
+
+typedef struct lin_fbank_config {
+    double sample_hz;   /* 16000 */
+    int mel_bins;       /* D, 40 */
+    double window_ms;   /* 25 */
+    double hop_ms;      /* 10 */
+    double low_hz;      /* 20: lower edge of the first triangle */
+    double high_hz;     /* upper edge of the last triangle; 0 or less is counted from half the sample rate */
+    double preemphasis; /* 0.97 */
+} lin_fbank_config;
+
+typedef struct lin_fbank lin_fbank;
+
+/* The defaults above, high_hz = 0. */
+lin_fbank_config lin_fbank_default(void);
+
+/* LIN_INVALID, with the name of the field and its limits, if a value is out of range or a triangle would lie between two lines
+ * of the spectrum. */
+lin_status lin_fbank_check(const lin_fbank_config *config, lin_error *err);
+
+/* The caller destroys *fbank. On failure *fbank is NULL. */
+lin_status lin_fbank_create(const lin_fbank_config *config, lin_fbank **fbank, lin_error *err);
+
+/*
+ * Takes in n samples (finite, full scale +-1) and writes the frames that are now complete.
+ *   frames [capacity, D]; n_out frames are written. LIN_TOO_SMALL, and no state changed, if
+ *   capacity < lin_fbank_frames_out(fbank, n)
+ * Allocates nothing.
+ */
+lin_status lin_fbank_push(lin_fbank *fbank, const float *samples, int n, float *frames, int capacity, int *n_out, lin_error *err);
+
+/* Frames that a push of n more samples would write. */
+int lin_fbank_frames_out(const lin_fbank *fbank, int n);
+
+/* Forgets the samples held; as newly created. */
+void lin_fbank_reset(lin_fbank *fbank);
+
+/* NULL is allowed. */
+void lin_fbank_destroy(lin_fbank *fbank);
+
+/* Samples of a window and of a hop; bins of a frame. */
+int lin_fbank_window_samples(const lin_fbank *fbank);
+int lin_fbank_hop_samples(const lin_fbank *fbank);
+int lin_fbank_bins(const lin_fbank *fbank);
+
+#endif

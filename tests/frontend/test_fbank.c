@@ -1,0 +1,208 @@
+// Filterbanks: golden values in double precision, any split of the samples, edges of the configuration, failing allocations.
+#include "frontend/fbank.h"
+#include "kernels/npy.h"
+#include "tests/frontend/support.h"
+
+static float *whole(const lin_fbank_config *config, const float *x, int n, int *T)
+{
+    lin_error err = {0};
+    lin_fbank *fbank;
+    assert_ok(lin_fbank_create(config, &fbank, &err), err);
+    *T = lin_fbank_frames_out(fbank, n);
+    size_t count = (size_t)*T * (size_t)config->mel_bins;
+    float *frames = lin_alloc(count, sizeof(float));
+    for (size_t i = 0; i < count; i++) frames[i] = NAN;
+    int got;
+    assert_ok(lin_fbank_push(fbank, x, n, frames, *T, &got, &err), err);
+    ck_assert_int_eq(got, *T);
+    lin_fbank_destroy(fbank);
+    return frames;
+}
+
+static void compare_golden(const char *path, lin_fbank_config config)
+{
+    lin_error err = {0};
+    float *signal, *golden;
+    size_t n, golden_T;
+    int one, D, T;
+    assert_ok(lin_npy_read("tests/golden/fbank_signal.npy", &signal, &n, &one, &err), err);
+    assert_ok(lin_npy_read(path, &golden, &golden_T, &D, &err), err);
+    float *frames = whole(&config, signal, (int)n, &T);
+    ck_assert_int_eq(D, config.mel_bins);
+    ck_assert_uint_eq((size_t)T, golden_T);
+    double worst = 0;
+    for (int i = 0; i < T * D; i++) {
+        double difference = fabs((double)frames[i] - (double)golden[i]);
+        if (!(difference <= worst)) worst = difference;
+    }
+    ck_assert_msg(worst < 1e-3, "%s: differs by %g", path, worst);
+    if (getenv("LINNET_TEST_VERBOSE")) printf("%s: largest difference %.2e\n", path, worst);
+    lin_free(frames);
+    lin_free(signal);
+    lin_free(golden);
+}
+
+START_TEST(golden_values)
+{
+    lin_fbank_config config = lin_fbank_default();
+    compare_golden("tests/golden/fbank_default.npy", config);
+    config.high_hz = 5500;
+    compare_golden("tests/golden/fbank_5500.npy", config);
+    lin_fbank_config wide = {
+        .sample_hz = 16000, .mel_bins = 23, .window_ms = 40, .hop_ms = 12.5, .low_hz = 64, .high_hz = -400, .preemphasis = 0.9};
+    compare_golden("tests/golden/fbank_wide.npy", wide);
+}
+END_TEST
+
+START_TEST(any_split_gives_the_same_bits)
+{
+    enum { N = 20011 };
+    static float x[N];
+    fill_tone(x, N, 16000, 440, 0.4, 0.1);
+    lin_error err = {0};
+    // Overlapping windows, windows end to end, and gaps between windows.
+    const double hops_ms[] = {10, 25, 31};
+    for (int c = 0; c < 3; c++) {
+        lin_fbank_config config = lin_fbank_default();
+        config.hop_ms = hops_ms[c];
+        int T, D = config.mel_bins;
+        float *expected = whole(&config, x, N, &T);
+        ck_assert_int_eq(T, 1 + (N - 400) / (int)(hops_ms[c] * 16));
+        lin_fbank *fbank;
+        assert_ok(lin_fbank_create(&config, &fbank, &err), err);
+        float *frames = lin_alloc((size_t)T * (size_t)D, sizeof(float));
+        const int most[] = {1, 3, 160, 399, 401, 5000};
+        for (int m = 0; m < 6; m++) {
+            lin_fbank_reset(fbank);
+            memset(frames, 0xff, (size_t)T * (size_t)D * sizeof(float));
+            int done = 0, got;
+            unsigned long before = lin_memory_count();
+            for (int at = 0, i = 0; at < N; i++) {
+                int n = piece((uint64_t)m, (uint64_t)i, most[m], N - at), wanted = lin_fbank_frames_out(fbank, n);
+                assert_ok(lin_fbank_push(fbank, x + at, n, frames + done * D, wanted, &got, &err), err);
+                ck_assert_int_eq(got, wanted);
+                done += got;
+                at += n;
+            }
+            ck_assert_uint_eq(lin_memory_count(), before);
+            ck_assert_int_eq(done, T);
+            ck_assert_int_eq(memcmp(frames, expected, (size_t)T * (size_t)D * sizeof(float)), 0);
+        }
+        lin_fbank_destroy(fbank);
+        lin_free(frames);
+        lin_free(expected);
+    }
+}
+END_TEST
+
+START_TEST(too_small_changes_nothing)
+{
+    static float x[1200], out[4 * 40], again[4 * 40];
+    fill_tone(x, 1200, 16000, 1000, 0.5, 0.1);
+    lin_fbank_config config = lin_fbank_default();
+    lin_error err = {0};
+    lin_fbank *fbank;
+    int got = 99;
+    assert_ok(lin_fbank_create(&config, &fbank, &err), err);
+    assert_fails(lin_fbank_push(fbank, x, 560, out, 1, &got, &err), LIN_TOO_SMALL, err, "room for 1");
+    ck_assert_int_eq(got, 0);
+    assert_ok(lin_fbank_push(fbank, x, 560, out, 2, &got, &err), err);
+    ck_assert_int_eq(got, 2);
+    lin_fbank_reset(fbank);
+    assert_ok(lin_fbank_push(fbank, x, 560, again, 2, &got, &err), err);
+    ck_assert_int_eq(memcmp(out, again, 2 * 40 * sizeof(float)), 0);
+    assert_fails(lin_fbank_push(fbank, x, -1, out, 2, &got, &err), LIN_INVALID, err, "-1 samples");
+    lin_fbank_destroy(fbank);
+    lin_fbank_destroy(NULL);
+}
+END_TEST
+
+START_TEST(edges)
+{
+    lin_fbank_config config = lin_fbank_default();
+    static float x[16000];
+    int T;
+    // Digital silence is the logarithm of the float epsilon; the loudest square wave is finite.
+    float *frames = whole(&config, x, 400, &T);
+    ck_assert_int_eq(T, 1);
+    for (int b = 0; b < 40; b++) ck_assert_float_eq(frames[b], logf(1.1920929e-07f));
+    lin_free(frames);
+    lin_free(whole(&config, x, 399, &T));
+    ck_assert_int_eq(T, 0);
+    lin_free(whole(&config, x, 0, &T));
+    ck_assert_int_eq(T, 0);
+    for (int i = 0; i < 16000; i++) x[i] = i / 50 % 2 ? 1e9f : -1e9f;
+    frames = whole(&config, x, 16000, &T);
+    for (int i = 0; i < T * 40; i++) ck_assert(isfinite(frames[i]));
+    lin_free(frames);
+}
+END_TEST
+
+START_TEST(configurations_out_of_range)
+{
+    lin_error err = {0};
+    lin_fbank *fbank;
+#define REFUSED(field, value, text)                                                                                                \
+    do {                                                                                                                           \
+        lin_fbank_config config = lin_fbank_default();                                                                             \
+        config.field = (value);                                                                                                    \
+        assert_fails(lin_fbank_create(&config, &fbank, &err), LIN_INVALID, err, text);                                             \
+        ck_assert_ptr_null(fbank);                                                                                                 \
+    } while (0)
+    REFUSED(sample_hz, 0, "sample_hz");
+    REFUSED(sample_hz, (double)NAN, "sample_hz");
+    REFUSED(sample_hz, 1e9, "sample_hz");
+    REFUSED(mel_bins, 0, "mel_bins");
+    REFUSED(mel_bins, -3, "mel_bins");
+    REFUSED(mel_bins, 400, "too many");
+    REFUSED(window_ms, 0, "window_ms");
+    REFUSED(window_ms, 1e9, "window_ms");
+    REFUSED(window_ms, 0.06, "must be 2 to");
+    REFUSED(hop_ms, 0.01, "less than a sample");
+    REFUSED(hop_ms, (double)NAN, "hop_ms");
+    REFUSED(low_hz, -1, "low_hz");
+    REFUSED(low_hz, 8000, "low_hz");
+    REFUSED(high_hz, 9000, "high_hz");
+    REFUSED(high_hz, -8000, "high_hz");
+    REFUSED(preemphasis, 1.5, "preemphasis");
+#undef REFUSED
+}
+END_TEST
+
+START_TEST(every_allocation_may_fail)
+{
+    lin_fbank_config config = lin_fbank_default();
+    lin_error err = {0};
+    unsigned long live = lin_memory_live(), k = 1;
+    for (;; k++) {
+        lin_fbank *fbank;
+        lin_memory_fail_at(k);
+        lin_status status = lin_fbank_create(&config, &fbank, &err);
+        lin_memory_fail_at(0);
+        if (status == LIN_OK) {
+            lin_fbank_destroy(fbank);
+            break;
+        }
+        ck_assert_int_eq(status, LIN_NO_MEMORY);
+        ck_assert_ptr_null(fbank);
+        ck_assert_uint_eq(lin_memory_live(), live);
+    }
+    ck_assert_uint_gt(k, 1);
+    ck_assert_uint_eq(lin_memory_live(), live);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("frontend/fbank");
+    TCase *cases = tcase_create("fbank");
+    tcase_set_timeout(cases, 60);
+    tcase_add_test(cases, golden_values);
+    tcase_add_test(cases, any_split_gives_the_same_bits);
+    tcase_add_test(cases, too_small_changes_nothing);
+    tcase_add_test(cases, edges);
+    tcase_add_test(cases, configurations_out_of_range);
+    tcase_add_test(cases, every_allocation_may_fail);
+    suite_add_tcase(suite, cases);
+    return test_run(suite);
+}

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Golden log-mel filterbanks, in double precision and straight from Kaldi's definition; needs NumPy alone.
+
+    python3 tests/golden/fbank.py        # writes fbank_{signal,default,5500,wide}.npy beside itself
+
+The signal is 0.6 s at 16 kHz: a gliding pulse train through three resonators, a burst of noise, a loud low tone under a
+faint high one, a constant offset, and digital silence, rounded to 16 bits, so that every float holds it exactly.
+"""
+import os
+
+import numpy as np
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+RATE = 16000
+
+
+def resonator(x, hz, width):
+    r = np.exp(-np.pi * width / RATE)
+    a1, a2 = 2 * r * np.cos(2 * np.pi * hz / RATE), -r * r
+    y = np.zeros_like(x)
+    for i in range(len(x)):
+        y[i] = x[i] + (a1 * y[i - 1] if i > 0 else 0) + (a2 * y[i - 2] if i > 1 else 0)
+    return y
+
+
+def signal():
+    n = int(0.6 * RATE)
+    t = np.arange(n) / RATE
+    phase = np.cumsum((110 + 60 * t) / RATE)
+    voiced = np.diff(np.floor(phase), prepend=0.0)
+    for hz, width in ((700, 80), (1220, 90), (2600, 140)):
+        voiced = resonator(voiced, hz, width)
+    voiced *= 0.4 / np.abs(voiced).max()
+    state, noise = 12345, np.empty(n)
+    for i in range(n):
+        state = (state * 1664525 + 1013904223) % 2**32
+        noise[i] = state / 2**31 - 1
+    x = np.where(t < 0.25, voiced, 0)
+    x = np.where((t >= 0.25) & (t < 0.35), 0.2 * noise, x)
+    x = np.where((t >= 0.35) & (t < 0.5), 0.7 * np.sin(2 * np.pi * 150 * t) + 0.002 * np.sin(2 * np.pi * 5200 * t), x)
+    x = np.where(t < 0.45, x + 0.05, x)
+    x = np.where(t >= 0.55, 0, x)
+    return np.round(np.clip(x, -1, 1) * 32767).astype(np.int16)
+
+
+def mel(hz):
+    return 1127.0 * np.log(1.0 + hz / 700.0)
+
+
+def fbank(x, bins=40, low=20.0, high=0.0, window_ms=25.0, hop_ms=10.0, preemphasis=0.97):
+    """x: samples in the range of 16-bit integers -> [T, bins] in double."""
+    length, hop = int(RATE * 0.001 * window_ms), int(RATE * 0.001 * hop_ms)
+    size = 1
+    while size < length:
+        size *= 2
+    if high <= 0:
+        high += RATE / 2
+    k = np.arange(length)
+    povey = (0.5 - 0.5 * np.cos(2 * np.pi * k / (length - 1))) ** 0.85
+    edges = mel(low) + (mel(high) - mel(low)) / (bins + 1) * np.arange(bins + 2)
+    lines = mel(np.arange(size // 2) * RATE / size)
+    triangles = np.zeros((bins, size // 2 + 1))
+    for b in range(bins):
+        left, centre, right = edges[b : b + 3]
+        rising, falling = (lines - left) / (centre - left), (right - lines) / (right - centre)
+        weight = np.where(lines <= centre, rising, falling)
+        triangles[b, : size // 2] = np.where((lines > left) & (lines < right), weight, 0)
+    frames = []
+    for start in range(0, len(x) - length + 1, hop):
+        s = x[start : start + length].astype(np.float64)
+        s = s - s.mean()
+        emphasised = np.concatenate(([s[0] - preemphasis * s[0]], s[1:] - preemphasis * s[:-1]))
+        power = np.abs(np.fft.rfft(emphasised * povey, size)) ** 2
+        frames.append(np.log(np.maximum(triangles @ power, np.finfo(np.float32).eps)))
+    return np.array(frames)
+
+
+def save(name, x):
+    np.save(os.path.join(HERE, name), np.ascontiguousarray(x, dtype="<f4"))
+
+
+if __name__ == "__main__":
+    x = signal()
+    save("fbank_signal.npy", x / 32768.0)
+    save("fbank_default.npy", fbank(x))
+    save("fbank_5500.npy", fbank(x, high=5500.0))
+    save("fbank_wide.npy", fbank(x, bins=23, low=64.0, high=-400.0, window_ms=40.0, hop_ms=12.5, preemphasis=0.9))
