@@ -1,0 +1,290 @@
+/*
+ * bench_gemm.c - speed of the matrix product: forward for 1 to 12,800 rows, and both backward forms, over the shapes of the
+ * default network, as a share of the peak of this machine measured in the same run by multiply-adds between registers.
+ *
+ *   bench_gemm [--threads N] [--quick] [--json]
+ *
+ * Medians of several. Where libopenblas.so.0 is installed its sgemm runs on the same forward shapes, one thread.
+ * LINNET_ISA=avx2 or portable measures the other instruction sets against their own peaks.
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "kernels/memory.h"
+#include "kernels/ops.h"
+
+enum { SHAPES = 6, RUNS = 9, MOST_ROWS = 12800, MOST_WIDTH = 768 };
+
+static const int shapes[SHAPES][2] = {{192, 192}, {576, 192}, {768, 192}, {192, 768}, {40, 192}, {192, 640}};
+static const int forward_rows[] = {1, 2, 4, 8, 9, 12, 16, 32, 64, 256, 800, 4000, 12800};
+static const int backward_rows[] = {800, 4000, 12800};
+
+typedef void (*sgemm_function)(int, int, int, int, int, int, float, const float *, int, const float *, int, float, float *, int);
+
+static float *x, *w, *y, *dw, *bias, *packed;
+static const lin_ops *ops;
+static lin_exec *exec;
+static sgemm_function sgemm;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+/* ---- the peak ------------------------------------------------------------------------------------------------------------------- */
+
+#if defined(__clang__)
+#define PEAK_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define PEAK_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+enum { PEAK_STEPS = 2000000, PEAK_SUMS = 12 };
+
+// 12 independent chains of multiply-adds: enough for two units with a latency of up to six. The empty assembly pins each sum to a
+// register and keeps the compiler from solving the recurrence.
+#define PEAK_BODY(type, set1, fma)                                                                                                  \
+    type sum[PEAK_SUMS], a = set1(0.999f), b = set1(0.001f);                                                                        \
+    for (int i = 0; i < PEAK_SUMS; i++) sum[i] = set1((float)i);                                                                    \
+    for (long t = 0; t < PEAK_STEPS; t++) {                                                                                         \
+        PEAK_UNROLL                                                                                                                 \
+        for (int i = 0; i < PEAK_SUMS; i++) {                                                                                       \
+            sum[i] = fma(sum[i], a, b);                                                                                             \
+            __asm__ volatile("" : PEAK_REGISTER(sum[i]));                                                                           \
+        }                                                                                                                           \
+    }                                                                                                                               \
+    float total = 0;                                                                                                                \
+    for (int i = 0; i < PEAK_SUMS; i++) total += ((float *)&sum[i])[0];                                                             \
+    return total
+
+#if defined(__x86_64__)
+#define PEAK_REGISTER(v) "+v"(v)
+__attribute__((target("avx512f"))) static float peak_avx512(void) { PEAK_BODY(__m512, _mm512_set1_ps, _mm512_fmadd_ps); }
+#undef PEAK_REGISTER
+#define PEAK_REGISTER(v) "+x"(v)
+__attribute__((target("avx2,fma"))) static float peak_avx2(void) { PEAK_BODY(__m256, _mm256_set1_ps, _mm256_fmadd_ps); }
+#else
+#define PEAK_REGISTER(v) "+w"(v)
+#endif
+typedef float four __attribute__((vector_size(16)));
+static inline four four_set1(float s) { return (four){s, s, s, s}; }
+#if defined(__aarch64__)
+#include <arm_neon.h>
+static inline four four_fma(four a, four b, four c) { return (four)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b); }
+#else
+static inline four four_fma(four a, four b, four c) { return a * b + c; }
+#endif
+static float peak_portable(void) { PEAK_BODY(four, four_set1, four_fma); }
+
+static void *peak_thread(void *result)
+{
+    const char *isa = lin_cpu_isa();
+    double time[RUNS], lanes = 4;
+    volatile float sink = 0;
+    for (int r = 0; r < RUNS; r++) {
+        double start = now();
+#if defined(__x86_64__)
+        if (strcmp(isa, "avx512") == 0) {
+            sink = peak_avx512();
+            lanes = 16;
+        } else if (strcmp(isa, "avx2") == 0) {
+            sink = peak_avx2();
+            lanes = 8;
+        } else
+#endif
+            sink = peak_portable();
+        time[r] = now() - start;
+    }
+    (void)sink;
+    qsort(time, RUNS, sizeof *time, by_value);
+    *(double *)result = 2.0 * lanes * PEAK_SUMS * PEAK_STEPS / time[RUNS / 2] * 1e-9;
+    return NULL;
+}
+
+// GFLOP/s of `threads` threads at once.
+static double measure_peak(int threads)
+{
+    pthread_t handles[64];
+    double rates[64], total = 0;
+    for (int i = 0; i < threads; i++) {
+        if (pthread_create(&handles[i], NULL, peak_thread, &rates[i]) != 0) exit(1);
+    }
+    for (int i = 0; i < threads; i++) {
+        pthread_join(handles[i], NULL);
+        total += rates[i];
+    }
+    return total;
+}
+
+/* ---- the products --------------------------------------------------------------------------------------------------------------- */
+
+typedef enum form { FORWARD, BACKWARD_DATA, BACKWARD_WEIGHT, OPENBLAS, FORMS } form;
+static const char *const form_names[FORMS] = {"forward", "backward_data", "backward_weight", "openblas"};
+
+static void once(form what, int rows, int n, int k)
+{
+    switch (what) {
+    case FORWARD:
+        ops->linear_forward(exec, y, x, packed, bias, rows, n, k, LIN_RELU);
+        break;
+    case BACKWARD_DATA:
+        ops->linear_forward(exec, x, y, packed, NULL, rows, k, n, LIN_LINEAR);
+        break;
+    case BACKWARD_WEIGHT:
+        ops->linear_backward_weight(exec, dw, bias, y, x, rows, n, k);
+        break;
+    default:
+        sgemm(101, 111, 112, rows, n, k, 1.0f, x, k, w, k, 0.0f, y, n);
+        break;
+    }
+}
+
+// Median GFLOP/s of RUNS runs of at least about 10 ms.
+static double measure(form what, int rows, int n, int k, int quick)
+{
+    double time[RUNS], work = 2.0 * rows * n * k;
+    long inner = (long)((quick ? 3e8 : 3e9) / work) + 1;
+    for (size_t i = 0; i < (size_t)MOST_ROWS * MOST_WIDTH; i++) { // gradients and outputs of one form are inputs of another
+        x[i] = (float)((i * 7919) % 1000) * 1e-3f - 0.5f;
+        y[i] = (float)((i * 104729) % 1000) * 1e-3f - 0.5f;
+    }
+    memset(dw, 0, (size_t)MOST_WIDTH * MOST_WIDTH * sizeof *dw);
+    memset(bias, 0, MOST_WIDTH * sizeof *bias);
+    if (what == BACKWARD_DATA) {
+        ops->weight_pack_transposed(exec, packed, w, n, k);
+    } else {
+        ops->weight_pack(exec, packed, w, n, k);
+    }
+    once(what, rows, n, k);
+    for (int r = 0; r < RUNS; r++) {
+        double start = now();
+        for (long i = 0; i < inner; i++) once(what, rows, n, k);
+        time[r] = (now() - start) / (double)inner;
+    }
+    qsort(time, RUNS, sizeof *time, by_value);
+    return work / time[RUNS / 2] * 1e-9;
+}
+
+static double measure_packing(int transposed)
+{
+    double time[RUNS];
+    for (int r = 0; r < RUNS; r++) {
+        double start = now();
+        for (int i = 0; i < 27; i++) { // 27 x 768 x 192 = 4 M weights, as in the default network
+            (transposed ? ops->weight_pack_transposed : ops->weight_pack)(exec, packed, w, MOST_WIDTH, 192);
+        }
+        time[r] = now() - start;
+    }
+    qsort(time, RUNS, sizeof *time, by_value);
+    return time[RUNS / 2] * 1e3;
+}
+
+static void load_openblas(void)
+{
+    unsetenv("OPENBLAS_CORETYPE");
+    unsetenv("OPENBLAS_L2_SIZE");
+    setenv("OPENBLAS_NUM_THREADS", "1", 1); // its two builds, with plain threads and with OpenMP, listen to different names
+    setenv("OMP_NUM_THREADS", "1", 1);
+    void *library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+    void *symbol = library ? dlsym(library, "cblas_sgemm") : NULL;
+    memcpy(&sgemm, &symbol, sizeof sgemm); // ISO C has no conversion between the two kinds of pointers
+}
+
+static void print_form(form what, const int *rows, size_t n_rows, double peak, int quick, int json)
+{
+    if (!json) {
+        printf("\n%s, GFLOP/s (share of the peak)\n%8s", form_names[what], "rows");
+        for (int s = 0; s < SHAPES; s++) printf("      %4dx%-4d", shapes[s][0], shapes[s][1]);
+        printf("\n");
+    }
+    for (size_t i = 0; i < n_rows; i++) {
+        if (!json) printf("%8d", rows[i]);
+        for (int s = 0; s < SHAPES; s++) {
+            double rate = measure(what, rows[i], shapes[s][0], shapes[s][1], quick);
+            if (json) {
+                printf("{\"form\":\"%s\",\"rows\":%d,\"n\":%d,\"k\":%d,\"gflops\":%.1f,\"share\":%.3f}\n", form_names[what], rows[i],
+                       shapes[s][0], shapes[s][1], rate, rate / peak);
+            } else {
+                printf("  %6.1f (%3.0f%%)", rate, 100 * rate / peak);
+            }
+            fflush(stdout);
+        }
+        if (!json) printf("\n");
+    }
+}
+
+int main(int argc, char **argv)
+{
+    int threads = 1, quick = 0, json = 0;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--quick") == 0) {
+            quick = 1;
+        } else if (strcmp(argv[i], "--json") == 0) {
+            json = 1;
+        } else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc) {
+            threads = atoi(argv[++i]);
+        } else {
+            fprintf(stderr, "usage: bench_gemm [--threads N] [--quick] [--json]\n");
+            return 2;
+        }
+    }
+    if (threads < 1 || threads > 64) threads = 1;
+    lin_error err = {0};
+    ops = lin_ops_cpu();
+    if (ops->exec_create(threads, &exec, &err) != LIN_OK) {
+        fprintf(stderr, "bench_gemm: %s\n", err.message);
+        return 1;
+    }
+    const size_t most = (size_t)MOST_ROWS * MOST_WIDTH, square = (size_t)MOST_WIDTH * MOST_WIDTH;
+    x = lin_calloc(most, sizeof *x);
+    y = lin_calloc(most, sizeof *y);
+    w = lin_calloc(square, sizeof *w);
+    dw = lin_calloc(square, sizeof *dw);
+    bias = lin_calloc(MOST_WIDTH, sizeof *bias);
+    packed = lin_calloc(square, sizeof *packed);
+    if (!x || !y || !w || !dw || !bias || !packed) {
+        fprintf(stderr, "bench_gemm: out of memory\n");
+        return 1;
+    }
+    for (size_t i = 0; i < square; i++) w[i] = (float)((i * 7907) % 1000) * 1e-3f - 0.5f;
+    double single = measure_peak(1), peak = threads > 1 ? measure_peak(threads) : single;
+    if (json) {
+        printf("{\"isa\":\"%s\",\"threads\":%d,\"peak_gflops\":%.1f,\"peak_gflops_1\":%.1f}\n", lin_cpu_isa(), threads, peak, single);
+    } else {
+        printf("%s, %d thread%s, peak %.1f GFLOP/s (one thread %.1f)\n", lin_cpu_isa(), threads, threads > 1 ? "s" : "", peak, single);
+    }
+    print_form(FORWARD, forward_rows, sizeof forward_rows / sizeof *forward_rows, peak, quick, json);
+    print_form(BACKWARD_DATA, backward_rows, sizeof backward_rows / sizeof *backward_rows, peak, quick, json);
+    print_form(BACKWARD_WEIGHT, backward_rows, sizeof backward_rows / sizeof *backward_rows, peak, quick, json);
+    double plain = measure_packing(0), transposed = measure_packing(1);
+    if (json) {
+        printf("{\"pack_ms\":%.3f,\"pack_transposed_ms\":%.3f}\n", plain, transposed);
+    } else {
+        printf("\npacking 4 M weights: %.2f ms, transposed %.2f ms\n", plain, transposed);
+    }
+    load_openblas();
+    if (sgemm && threads == 1) {
+        print_form(OPENBLAS, forward_rows, sizeof forward_rows / sizeof *forward_rows, peak, quick, json);
+    } else if (!json) {
+        printf("\n%s\n", sgemm ? "OpenBLAS is compared with one thread only" : "libopenblas.so.0 is not installed: no comparison");
+    }
+    ops->exec_destroy(exec);
+    float *blocks[] = {x, y, w, dw, bias, packed};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) lin_free(blocks[i]);
+    return 0;
+}

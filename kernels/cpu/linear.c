@@ -1,0 +1,149 @@
+#include "kernels/cpu/linear.h"
+
+#include <string.h>
+
+// A product below this many multiply-adds is done before another thread would have woken up.
+enum { THREAD_WORK = 1 << 20 };
+
+size_t lin_cpu_weight_size(int n, int k) { return (size_t)lin_round_up(n, LIN_COLUMN_GROUP) * (size_t)k; }
+
+/* ---- packing ------------------------------------------------------------------------------------------------------------------ */
+
+typedef struct pack_job {
+    float *packed;
+    const float *w;
+    int n, k;
+} pack_job;
+
+// The panel of piece p: all panels but the last two are whole, so it begins at 48 p, or at 32 after the first half of the last 64.
+static int panel_start(int n, int piece)
+{
+    int column = piece * LIN_PANEL, padded = lin_round_up(n, LIN_COLUMN_GROUP);
+    return column > 0 && padded - column == 16 ? column - 16 : column;
+}
+
+static int panel_count(int n) { return (lin_round_up(n, LIN_COLUMN_GROUP) + LIN_PANEL - 1) / LIN_PANEL; }
+
+static void pack_panel(void *context, int piece, int thread)
+{
+    (void)thread;
+    const pack_job *job = context;
+    const int c0 = panel_start(job->n, piece), width = lin_panel_width(job->n, c0);
+    const int used = job->n - c0 < width ? job->n - c0 : width;
+    float *panel = job->packed + (size_t)c0 * (size_t)job->k;
+    if (used < width) memset(panel, 0, (size_t)width * (size_t)job->k * sizeof *panel);
+    for (int t0 = 0; t0 < job->k; t0 += 16) { // 16 columns of 48 rows: what is read and written stays in the first-level cache
+        const int t1 = t0 + 16 < job->k ? t0 + 16 : job->k;
+        for (int c = 0; c < used; c++) {
+            const float *row = job->w + (size_t)(c0 + c) * (size_t)job->k;
+            for (int t = t0; t < t1; t++) panel[(size_t)t * (size_t)width + (size_t)c] = row[t];
+        }
+    }
+}
+
+void lin_cpu_weight_pack(lin_exec *exec, float *packed, const float *w, int n, int k)
+{
+    pack_job job = {packed, w, n, k};
+    lin_pool_run((size_t)n * (size_t)k < THREAD_WORK / 16 ? NULL : exec->pool, panel_count(n), pack_panel, &job);
+}
+
+static void pack_panel_transposed(void *context, int piece, int thread)
+{
+    (void)thread;
+    const pack_job *job = context; // the panels run over the k columns of w; each is n deep
+    const int c0 = panel_start(job->k, piece), width = lin_panel_width(job->k, c0);
+    const int used = job->k - c0 < width ? job->k - c0 : width;
+    float *to = job->packed + (size_t)c0 * (size_t)job->n;
+    for (int i = 0; i < job->n; i++, to += width) {
+        memcpy(to, job->w + (size_t)i * (size_t)job->k + c0, (size_t)used * sizeof *to);
+        if (used < width) memset(to + used, 0, (size_t)(width - used) * sizeof *to);
+    }
+}
+
+void lin_cpu_weight_pack_transposed(lin_exec *exec, float *packed, const float *w, int n, int k)
+{
+    pack_job job = {packed, w, n, k};
+    lin_pool_run((size_t)n * (size_t)k < THREAD_WORK / 16 ? NULL : exec->pool, panel_count(k), pack_panel_transposed, &job);
+}
+
+/* ---- forward ------------------------------------------------------------------------------------------------------------------ */
+
+typedef struct forward_job {
+    float *y;
+    const float *x, *packed, *bias;
+    int rows, n, k, piece_rows;
+    lin_activation act;
+} forward_job;
+
+static void forward_piece(void *context, int piece, int thread)
+{
+    (void)thread;
+    const forward_job *job = context;
+    const int r = piece * job->piece_rows, rows = job->rows - r < job->piece_rows ? job->rows - r : job->piece_rows;
+    LIN_DISPATCH(lin_linear_rows)
+    (job->y + (size_t)r * (size_t)job->n, job->x + (size_t)r * (size_t)job->k, job->packed, job->bias, rows, job->n, job->k, job->act);
+}
+
+void lin_cpu_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k,
+                            lin_activation act)
+{
+    forward_job job = {y, x, packed, bias, rows, n, k, 64, act};
+    const int threads = rows <= 8 || (size_t)rows * (size_t)n * (size_t)k < THREAD_WORK ? 1 : exec->n_threads;
+    // At most 64 rows, whose x stays in the second-level cache while the panels pass; less where the threads would be uneven.
+    if (threads > 1 && rows < threads * 8 * 64) job.piece_rows = lin_round_up((rows + threads * 8 - 1) / (threads * 8), 8);
+    lin_pool_run(threads > 1 ? exec->pool : NULL, (rows + job.piece_rows - 1) / job.piece_rows, forward_piece, &job);
+}
+
+/* ---- backward: weights ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct weight_job {
+    lin_exec *exec;
+    float *dw, *db;
+    const float *dy, *x;
+    int rows, n, k;
+    int n_parts, k_parts, tile_n, tile_k;
+} weight_job;
+
+static int at_most(int value, int limit) { return value < limit ? value : limit; }
+
+static void weight_piece(void *context, int piece, int thread)
+{
+    const weight_job *job = context;
+    const int n0 = piece / job->k_parts * job->tile_n, k0 = piece % job->k_parts * job->tile_k;
+    const lin_tile tile = {n0, at_most(n0 + job->tile_n, job->n), k0, at_most(k0 + job->tile_k, job->k)};
+    LIN_DISPATCH(lin_linear_tile)
+    (job->dw, k0 == 0 ? job->db : NULL, job->dy, job->x, job->rows, job->n, job->k, tile, lin_scratch(job->exec, thread));
+}
+
+// Cuts dw into tiles that fit the scratch, so that the busiest thread has the least to do: products (32 a cycle) and copies.
+// An element of dw is computed alike in every tile, so the cut does not change it.
+static void cut_tiles(weight_job *job, int threads)
+{
+    long best = -1;
+    const int most_n = (job->n + 23) / 24, most_k = (job->k + LIN_PANEL - 1) / LIN_PANEL;
+    for (int i = 1; i <= most_n; i++) {
+        const int tile_n = lin_round_up((job->n + i - 1) / i, 8);
+        if (tile_n > LIN_TILE_N) continue;
+        for (int j = 1; j <= most_k; j++) {
+            const int tile_k = lin_round_up((job->k + j - 1) / j, LIN_PANEL);
+            if (tile_k > LIN_TILE_K) continue;
+            const int n_parts = (job->n + tile_n - 1) / tile_n, k_parts = (job->k + tile_k - 1) / tile_k;
+            const long turns = (n_parts * k_parts + threads - 1) / threads;
+            const long cost = turns * ((long)tile_n * tile_k / 32 + tile_n + tile_k);
+            if (best >= 0 && cost >= best) continue;
+            best = cost;
+            job->n_parts = n_parts;
+            job->k_parts = k_parts;
+            job->tile_n = tile_n;
+            job->tile_k = tile_k;
+        }
+    }
+}
+
+void lin_cpu_linear_backward_weight(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n, int k)
+{
+    weight_job job = {.exec = exec, .dw = dw, .db = db, .dy = dy, .x = x, .rows = rows, .n = n, .k = k};
+    const int threads = (size_t)rows * (size_t)n * (size_t)k < THREAD_WORK ? 1 : exec->n_threads;
+    cut_tiles(&job, threads);
+    lin_pool_run(threads > 1 ? exec->pool : NULL, job.n_parts * job.k_parts, weight_piece, &job);
+}

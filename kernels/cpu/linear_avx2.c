@@ -1,0 +1,27 @@
+#include <immintrin.h>
+
+#define LIN_SUFFIX avx2
+#define LANES 8
+typedef __m256 vec;
+#define vec_load(p) _mm256_loadu_ps(p)
+#define vec_store(p, v) _mm256_storeu_ps(p, v)
+#define vec_set1(s) _mm256_set1_ps(s)
+#define vec_add(a, b) _mm256_add_ps(a, b)
+#define vec_fma(a, b, c) _mm256_fmadd_ps(a, b, c)
+#define vec_max(a, b) _mm256_max_ps(a, b)
+#define lane_mask(count) _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
+#define vec_load_part(p, count) _mm256_maskload_ps(p, lane_mask(count))
+#define vec_store_part(p, v, count) _mm256_maskstore_ps(p, lane_mask(count), v)
+
+// 12 sums, 3 vectors of weights and one value of x in 16 registers. 4 x 24 rather than 6 x 16: it divides the panel of 48 and
+// loads less for each product.
+#define MAIN_ROWS 4
+#define MAIN_VECS 3
+#define PAIR_VECS 6
+#define SINGLE_VECS 6
+#define PAIR_PANELS 1
+#define SINGLE_PANELS 2
+#define ROWS_OF(F, V) F(1, 1, V) F(2, 1, V) F(3, 1, V) F(4, 1, V)
+#define BLOCKS(F) ROWS_OF(F, 1) ROWS_OF(F, 2) ROWS_OF(F, 3) F(1, 1, 4) F(1, 1, 5) F(1, 1, 6) F(2, 1, 4) F(2, 1, 5) F(2, 1, 6) F(1, 2, 6)
+
+#include "kernels/cpu/linear_body.h"
