@@ -1,0 +1,54 @@
+/*
+ * dictionary.h - pronunciations of words, read from CMUdict.
+ *
+ * Reads CMUdict as Carnegie Mellon publishes it ("WORD  W ER1 D", comments after ";;;" or " #") and as pocketsphinx packages it
+ * ("word w er d" in lower case). "word(2)" and a word on a second line are further pronunciations of it, in the order of the file;
+ * those that coincide once the stress is gone are kept once. Stress digits are dropped unless the phone set has the stressed name.
+ *
+ *   lin_dictionary_load("cmudict.dict", phones, NULL, &dictionary, &err);
+ *   n = lin_dictionary_find(dictionary, "Hello", 5, 0, &labels);   // labels[0..n-1] = HH AH L OW; 0: the word is not there
+ *   lin_dictionary_destroy(dictionary);
+ *
+ * Threads: immutable once made, shared by all.
+ */
+#ifndef LIN_LEXICON_DICTIONARY_H
+#define LIN_LEXICON_DICTIONARY_H
+
+#include <stddef.h>
+
+#include "kernels/status.h"
+#include "lexicon/phones.h"
+
+enum { LIN_WORD_MAX = 255, LIN_PRONUNCIATION_MAX = 255, LIN_DICTIONARY_LINE_MAX = 4096 };
+
+typedef struct lin_dictionary lin_dictionary;
+
+typedef struct lin_dictionary_options {
+    int skip_bad; /* leave bad lines out and count them; otherwise the first one is an error */
+} lin_dictionary_options;
+
+/*
+ * Reads a dictionary from a file, or from n bytes (`name` stands in messages). `options` may be NULL. `phones` is used only during
+ * the call. LIN_FORMAT with name:line for a line without phones, with a phone outside the set, with control characters, too long,
+ * or a file without any word; LIN_IO, LIN_NO_MEMORY. On failure *dictionary is NULL.
+ */
+lin_status lin_dictionary_load(const char *path, const lin_phones *phones, const lin_dictionary_options *options,
+                               lin_dictionary **dictionary, lin_error *err);
+lin_status lin_dictionary_parse(const char *text, size_t n, const char *name, const lin_phones *phones,
+                                const lin_dictionary_options *options, lin_dictionary **dictionary, lin_error *err);
+void lin_dictionary_destroy(lin_dictionary *dictionary); /* NULL is fine */
+
+/*
+ * Pronunciation number `which` (0: the first) of a word of n bytes, ASCII letters in either case. Returns its number of phones and
+ * points *labels at them (indices into the phone set, owned by the dictionary); 0 when there is no such word or pronunciation.
+ */
+int lin_dictionary_find(const lin_dictionary *dictionary, const char *word, size_t n, int which, const int **labels);
+
+/* Distinct words, and the index-th in the order of the file: lower case, NUL-terminated, owned by the dictionary. */
+int lin_dictionary_count(const lin_dictionary *dictionary);
+const char *lin_dictionary_word(const lin_dictionary *dictionary, int index);
+
+/* Lines left out under skip_bad, and what was wrong with the first of them ("" if none). */
+int lin_dictionary_skipped(const lin_dictionary *dictionary, const char **first);
+
+#endif

@@ -1,0 +1,396 @@
+#include "lexicon/g2p.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include "kernels/memory.h"
+#include "lexicon/textfile.h"
+
+// The few functions of flite's C interface that are used; a cst_val is a list cell or an atom.
+typedef struct cst_val cst_val;
+typedef struct flite_calls {
+    void *(*cmu_lex_init)(void);
+    cst_val *(*lts_apply)(const char *word, const char *feats, const void *rules);
+    const cst_val *(*val_car)(const cst_val *);
+    const cst_val *(*val_cdr)(const cst_val *);
+    const char *(*val_string)(const cst_val *);
+    void (*delete_val)(cst_val *);
+    const void *cmu_lts_rules;
+} flite_calls;
+
+struct lin_g2p {
+    const lin_phones *phones;
+    const lin_dictionary *dictionary;
+    void *flite_library, *lexicon_library;
+    flite_calls flite;
+    char why_not[256]; // the rules are not there
+};
+
+typedef struct pronouncing {
+    lin_g2p *g2p;
+    int *labels;
+    int capacity, n;
+    lin_g2p_how how;
+    lin_error *err;
+} pronouncing;
+
+typedef struct text_span {
+    const char *text;
+    size_t n;
+} text_span;
+
+const char *lin_g2p_how_name(lin_g2p_how how)
+{
+    static const char *const names[] = {"dictionary", "derived", "spelled", "rules"};
+    return (unsigned)how < sizeof names / sizeof *names ? names[how] : "unknown";
+}
+
+static int open_symbol(void *library, const char *name, void *function)
+{
+    void *address = dlsym(library, name);
+    memcpy(function, &address, sizeof address); // ISO C has no cast from object to function pointer
+    return address != NULL;
+}
+
+static void open_rules(lin_g2p *g, const char *flite_library, const char *lexicon_library)
+{
+    flite_calls *f = &g->flite;
+    g->flite_library = dlopen(flite_library, RTLD_NOW | RTLD_LOCAL);
+    if (g->flite_library) g->lexicon_library = dlopen(lexicon_library, RTLD_NOW | RTLD_LOCAL);
+    if (!g->lexicon_library) {
+        const char *reason = dlerror();
+        strncpy(g->why_not, reason ? reason : "no reason given", sizeof g->why_not - 1);
+        return;
+    }
+    int ok = open_symbol(g->lexicon_library, "cmu_lex_init", &f->cmu_lex_init) &&
+             open_symbol(g->flite_library, "lts_apply", &f->lts_apply) && open_symbol(g->flite_library, "val_car", &f->val_car) &&
+             open_symbol(g->flite_library, "val_cdr", &f->val_cdr) && open_symbol(g->flite_library, "val_string", &f->val_string) &&
+             open_symbol(g->flite_library, "delete_val", &f->delete_val) &&
+             open_symbol(g->lexicon_library, "cmu_lts_rules", &f->cmu_lts_rules);
+    if (!ok) {
+        strncpy(g->why_not, "this version of flite lacks a function", sizeof g->why_not - 1);
+        *f = (flite_calls){0};
+        return;
+    }
+    f->cmu_lex_init(); // fills the table of rules; further calls do nothing
+}
+
+// A phone by CMUdict's name; unstressed where the set has stress.
+static int label_of(const lin_phones *phones, const char *name, size_t n)
+{
+    char unstressed[8];
+    int label = lin_phones_find_unstressed(phones, name, n);
+    if (label > 0 || n + 1 > sizeof unstressed) return label;
+    memcpy(unstressed, name, n);
+    unstressed[n] = '0';
+    return lin_phones_find(phones, unstressed, n + 1);
+}
+
+lin_status lin_g2p_create_with(const lin_phones *phones, const lin_dictionary *dictionary, const char *flite_library,
+                               const char *lexicon_library, lin_g2p **g2p, lin_error *err)
+{
+    const char *at = LIN_PHONES_DEFAULT, *end = at + strlen(at), *name;
+    size_t n;
+    *g2p = NULL;
+    for (lin_field_next(&at, end, &name, &n); lin_field_next(&at, end, &name, &n);) {
+        if (label_of(phones, name, n) < 1) {
+            return lin_fail(err, LIN_MISMATCH, "the phone set has no %.*s: unknown words cannot be pronounced with it", (int)n,
+                            name);
+        }
+    }
+    lin_g2p *g = lin_calloc(1, sizeof *g);
+    if (!g) return lin_no_memory(err, "grapheme to phoneme", sizeof *g);
+    g->phones = phones;
+    g->dictionary = dictionary;
+    open_rules(g, flite_library, lexicon_library);
+    *g2p = g;
+    return LIN_OK;
+}
+
+lin_status lin_g2p_create(const lin_phones *phones, const lin_dictionary *dictionary, lin_g2p **g2p, lin_error *err)
+{
+    return lin_g2p_create_with(phones, dictionary, "libflite.so.1", "libflite_cmulex.so.1", g2p, err);
+}
+
+void lin_g2p_destroy(lin_g2p *g)
+{
+    if (!g) return;
+    if (g->lexicon_library) dlclose(g->lexicon_library);
+    if (g->flite_library) dlclose(g->flite_library);
+    lin_free(g);
+}
+
+int lin_g2p_has_rules(const lin_g2p *g) { return g->flite.lts_apply != NULL; }
+
+static lin_status push(pronouncing *p, int label)
+{
+    if (p->n == p->capacity) return lin_fail(p->err, LIN_TOO_SMALL, "a pronunciation of more than %d phones", p->capacity);
+    p->labels[p->n++] = label;
+    return LIN_OK;
+}
+
+// Appends phones written as CMUdict writes them: "IH Z".
+static lin_status push_names(pronouncing *p, const char *names)
+{
+    const char *at = names, *end = names + strlen(names), *name;
+    size_t n;
+    lin_status status = LIN_OK;
+    while (!status && lin_field_next(&at, end, &name, &n)) status = push(p, label_of(p->g2p->phones, name, n));
+    return status;
+}
+
+static void at_least(pronouncing *p, lin_g2p_how how)
+{
+    if (how > p->how) p->how = how;
+}
+
+// 1 and the pronunciation appended (if it fits: *status) when the dictionary has the word.
+static int push_known(pronouncing *p, const char *word, size_t n, lin_status *status)
+{
+    const int *labels;
+    int n_labels = p->g2p->dictionary ? lin_dictionary_find(p->g2p->dictionary, word, n, 0, &labels) : 0;
+    *status = LIN_OK;
+    for (int i = 0; i < n_labels && !*status; i++) *status = push(p, labels[i]);
+    return n_labels > 0;
+}
+
+// Class of the last phone, which decides how -s and -ed sound. English phonology, e.g. Ladefoged, A Course in Phonetics.
+static int ends_in(const pronouncing *p, const char *set)
+{
+    if (!p->n) return 0;
+    const char *name = lin_phones_name(p->g2p->phones, p->labels[p->n - 1]), *at = set, *end = set + strlen(set), *item;
+    size_t n, n_name = strlen(name);
+    while (lin_field_next(&at, end, &item, &n)) {
+        if (n == n_name && !memcmp(item, name, n)) return 1;
+    }
+    return 0;
+}
+
+static lin_status push_s(pronouncing *p)
+{
+    if (ends_in(p, "S Z SH ZH CH JH")) return push_names(p, "IH Z");
+    return push_names(p, ends_in(p, "P T K F TH") ? "S" : "Z");
+}
+
+static lin_status push_d(pronouncing *p)
+{
+    if (ends_in(p, "T D")) return push_names(p, "IH D");
+    return push_names(p, ends_in(p, "P K F TH S SH CH") ? "T" : "D");
+}
+
+// An ending, what stands in its place in the word it comes from, and its phones ("s" and "d": by the sound before).
+typedef struct ending {
+    const char *suffix, *instead, *phones;
+} ending;
+
+static const ending endings[] = {
+    {"ies", "y", "s"},     {"s", "", "s"},       {"ied", "y", "d"},      {"ed", "e", "d"},      {"ed", "", "d"},
+    {"ing", "e", "IH NG"}, {"ing", "", "IH NG"}, {"iness", "y", "N AH S"}, {"ness", "", "N AH S"}, {"less", "", "L AH S"},
+    {"ful", "", "F AH L"}, {"like", "", "L AY K"},
+};
+
+// What may follow an apostrophe, whatever the word before it.
+static const ending clitics[] = {
+    {"n't", "", "AH N T"}, {"'s", "", "s"},   {"'d", "", "d"}, {"'ll", "", "AH L"},
+    {"'ve", "", "AH V"},   {"'re", "", "ER"}, {"'m", "", "M"},
+};
+
+// British spellings, tried one at a time at every place where they occur; the result must be in the dictionary.
+static const char *const spellings[][2] = {
+    {"our", "or"}, {"is", "iz"}, {"ys", "yz"}, {"ence", "ense"}, {"ll", "l"}, {"tre", "ter"}, {"gg", "g"}, {"ould", "old"},
+    {"ae", "e"},   {"oe", "e"},  {"ogue", "og"}, {"ph", "f"},
+};
+
+static lin_status push_ending(pronouncing *p, const char *phones)
+{
+    if (!strcmp(phones, "s")) return push_s(p);
+    if (!strcmp(phones, "d")) return push_d(p);
+    return push_names(p, phones);
+}
+
+static int ends_with(const char *word, size_t n, const char *suffix)
+{
+    size_t k = strlen(suffix);
+    return n > k && !memcmp(word + n - k, suffix, k);
+}
+
+static int push_from_ending(pronouncing *p, const char *word, size_t n, lin_status *status)
+{
+    char base[LIN_WORD_MAX + 2];
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        size_t keep = n - strlen(endings[i].suffix), extra = strlen(endings[i].instead);
+        if (!ends_with(word, n, endings[i].suffix) || keep + extra < 3) continue;
+        if (*endings[i].phones == 's' && ends_with(word, n, "ss")) continue;
+        memcpy(base, word, keep);
+        memcpy(base + keep, endings[i].instead, extra);
+        if (push_known(p, base, keep + extra, status)) {
+            at_least(p, LIN_G2P_DERIVED);
+            if (!*status) *status = push_ending(p, endings[i].phones);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int push_from_spelling(pronouncing *p, const char *word, size_t n, lin_status *status)
+{
+    char other[LIN_WORD_MAX + 2];
+    for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++) {
+        size_t from = strlen(spellings[i][0]), to = strlen(spellings[i][1]);
+        for (size_t at = 1; at + from <= n; at++) {
+            if (memcmp(word + at, spellings[i][0], from)) continue;
+            memcpy(other, word, at);
+            memcpy(other + at, spellings[i][1], to);
+            memcpy(other + at + to, word + at + from, n - at - from);
+            size_t n_other = n - from + to;
+            if (push_known(p, other, n_other, status) || push_from_ending(p, other, n_other, status)) {
+                at_least(p, LIN_G2P_DERIVED);
+                return 1;
+            }
+        }
+    }
+    return 0;
+}
+
+// An abbreviation that can only be spelt: two to five different letters in a row, none of them a vowel.
+static int is_abbreviation(const char *word, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strchr("aeiouy", word[i]) || (i && word[i] == word[i - 1])) return 0;
+    }
+    return n >= 1 && n <= 5;
+}
+
+static lin_status push_letters(pronouncing *p, const char *word, size_t n)
+{
+    static const char *const letters[26] = {
+        "EY", "B IY", "S IY", "D IY", "IY", "EH F", "JH IY", "EY CH", "AY", "JH EY", "K EY", "EH L", "EH M", "EH N", "OW", "P IY",
+        "K Y UW", "AA R", "EH S", "T IY", "Y UW", "V IY", "D AH B AH L Y UW", "EH K S", "W AY", "Z IY",
+    };
+    lin_status status = LIN_OK;
+    at_least(p, LIN_G2P_SPELLED);
+    for (size_t i = 0; i < n && !status; i++) status = push_names(p, letters[word[i] - 'a']);
+    return status;
+}
+
+// One phone of flite: lower case with a stress digit, "ax" for the reduced vowel that CMUdict writes AH0; "-" joins two of them.
+static lin_status push_flite(pronouncing *p, const char *text)
+{
+    lin_status status = LIN_OK;
+    while (*text && !status) {
+        char name[8];
+        size_t n = strcspn(text, "-"), k = 0;
+        if (n < sizeof name) {
+            for (; k < n; k++) name[k] = text[k] >= 'a' && text[k] <= 'z' ? (char)(text[k] - 32) : text[k];
+        }
+        if (k >= 2 && !memcmp(name, "AX", 2)) name[1] = 'H';
+        int skip = n == 7 && !strncmp(text, "epsilon", 7);
+        int label = skip ? -1 : label_of(p->g2p->phones, name, k);
+        if (!skip && label < 1) return lin_fail(p->err, LIN_MISMATCH, "flite's phone '%s' is not in the phone set", text);
+        if (!skip) status = push(p, label);
+        text += n + (text[n] == '-');
+    }
+    return status;
+}
+
+static lin_status push_rules(pronouncing *p, const char *word, size_t n)
+{
+    const flite_calls *f = &p->g2p->flite;
+    char text[LIN_WORD_MAX + 1];
+    lin_status status = LIN_OK;
+    int before = p->n;
+    memcpy(text, word, n);
+    text[n] = '\0';
+    if (!f->lts_apply) {
+        return lin_fail(p->err, LIN_UNSUPPORTED,
+                        "'%s' is not in the dictionary, and flite's letter-to-sound rules are not installed (%s); install libflite1",
+                        text, p->g2p->why_not);
+    }
+    at_least(p, LIN_G2P_RULES);
+    cst_val *list = f->lts_apply(text, "", f->cmu_lts_rules);
+    for (const cst_val *at = list; at && !status; at = f->val_cdr(at)) status = push_flite(p, f->val_string(f->val_car(at)));
+    f->delete_val(list);
+    if (!status && p->n == before) status = push_letters(p, word, n); // every letter silent
+    return status;
+}
+
+// A piece of letters only.
+static lin_status push_piece(pronouncing *p, text_span s)
+{
+    lin_status status;
+    if (push_known(p, s.text, s.n, &status)) return status;
+    if (push_from_ending(p, s.text, s.n, &status)) return status;
+    if (push_from_spelling(p, s.text, s.n, &status)) return status;
+    if (is_abbreviation(s.text, s.n)) return push_letters(p, s.text, s.n);
+    return push_rules(p, s.text, s.n);
+}
+
+static text_span without_quotes(text_span s)
+{
+    while (s.n && (s.text[0] == '\'' || s.text[0] == '-')) s = (text_span){s.text + 1, s.n - 1};
+    while (s.n && (s.text[s.n - 1] == '\'' || s.text[s.n - 1] == '-')) s.n--;
+    return s;
+}
+
+// A consonant before an apostrophe is no letter name: "d'you", "m'lord".
+static const char *elided(char c)
+{
+    static const char *const sounds[][2] = {{"d", "D"}, {"l", "L"}, {"m", "M"}, {"t", "T"}, {"y", "Y"}, {"s", "S"}, {"o", "OW"}};
+    for (size_t i = 0; i < sizeof sounds / sizeof *sounds; i++) {
+        if (sounds[i][0][0] == c) return sounds[i][1];
+    }
+    return NULL;
+}
+
+// A word between hyphens: letters and apostrophes.
+static lin_status push_word(pronouncing *p, text_span s)
+{
+    lin_status status;
+    if (push_known(p, s.text, s.n, &status)) return status;
+    s = without_quotes(s);
+    if (!s.n || push_known(p, s.text, s.n, &status)) return status;
+    const char *apostrophe = memchr(s.text, '\'', s.n);
+    if (!apostrophe) return push_piece(p, s);
+    at_least(p, LIN_G2P_DERIVED);
+    for (size_t i = 0; i < sizeof clitics / sizeof *clitics; i++) {
+        if (!ends_with(s.text, s.n, clitics[i].suffix)) continue;
+        if ((status = push_word(p, (text_span){s.text, s.n - strlen(clitics[i].suffix)}))) return status;
+        return push_ending(p, clitics[i].phones);
+    }
+    size_t n_head = (size_t)(apostrophe - s.text);
+    const char *sound = n_head == 1 ? elided(s.text[0]) : NULL;
+    status = sound ? push_names(p, sound) : push_piece(p, (text_span){s.text, n_head});
+    if (status) return status;
+    return push_word(p, (text_span){apostrophe + 1, s.n - n_head - 1});
+}
+
+lin_status lin_g2p_pronounce(lin_g2p *g2p, const char *word, size_t n, int *labels, int capacity, int *n_labels,
+                             lin_g2p_how *how, lin_error *err)
+{
+    char lower[LIN_WORD_MAX], shown[LIN_QUOTE];
+    int n_letters = 0;
+    pronouncing p = {.g2p = g2p, .labels = labels, .capacity = capacity, .how = LIN_G2P_DICTIONARY, .err = err};
+    lin_status status = LIN_OK;
+    *n_labels = 0;
+    if (n > LIN_WORD_MAX) return lin_fail(err, LIN_INVALID, "a word of %zu letters: '%s'", n, lin_quote(shown, word, n));
+    for (size_t i = 0; i < n; i++) {
+        lower[i] = lin_lower(word[i]);
+        n_letters += lin_is_letter(lower[i]);
+        if (!lin_is_letter(lower[i]) && lower[i] != '\'' && lower[i] != '-') {
+            return lin_fail(err, LIN_INVALID, "'%s' is not a word of letters, apostrophes and hyphens", lin_quote(shown, word, n));
+        }
+    }
+    if (!n_letters) return lin_fail(err, LIN_INVALID, "'%s' has no letters", lin_quote(shown, word, n));
+    if (!push_known(&p, lower, n, &status)) {
+        for (size_t at = 0; at < n && !status; at++) {
+            size_t begin = at;
+            while (at < n && lower[at] != '-') at++;
+            if (at - begin < n && at > begin) at_least(&p, LIN_G2P_DERIVED);
+            if (at > begin) status = push_word(&p, (text_span){lower + begin, at - begin});
+        }
+    }
+    if (status) return status;
+    *n_labels = p.n;
+    if (how) *how = p.how;
+    return LIN_OK;
+}

@@ -1,0 +1,219 @@
+#include "lexicon/transcript.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "kernels/memory.h"
+#include "lexicon/symbols.h"
+#include "lexicon/textfile.h"
+
+typedef struct unknown_item {
+    size_t offset; // of its labels in `pool`
+    int n_labels;
+    long count;
+    lin_g2p_how how;
+} unknown_item;
+
+struct lin_transcriber {
+    const lin_phones *phones;
+    const lin_dictionary *dictionary;
+    lin_g2p *g2p;
+    int *labels; // of the present line
+    size_t n_labels, labels_capacity;
+    lin_symbols unknown;
+    unknown_item *items;
+    size_t items_capacity;
+    int *pool;
+    size_t n_pool, pool_capacity;
+    long n_words, n_unknown;
+};
+
+// The word being gathered.
+typedef struct gathering {
+    char word[LIN_WORD_MAX];
+    size_t n, begin; // begin: offset in the line
+} gathering;
+
+static lin_status grow(void *block, size_t *capacity, size_t need, size_t size, lin_error *err)
+{
+    void **at = block;
+    if (need <= *capacity) return LIN_OK;
+    size_t want = need * 2 + 64;
+    void *larger = lin_resize(*at, want, size);
+    if (!larger) return lin_no_memory(err, "a transcript", want * size);
+    *at = larger;
+    *capacity = want;
+    return LIN_OK;
+}
+
+lin_status lin_transcriber_create(const lin_phones *phones, const lin_dictionary *dictionary, lin_g2p *g2p,
+                                  lin_transcriber **transcriber, lin_error *err)
+{
+    lin_transcriber *t = lin_calloc(1, sizeof *t);
+    *transcriber = t;
+    if (!t) return lin_no_memory(err, "a transcriber", sizeof *t);
+    t->phones = phones;
+    t->dictionary = dictionary;
+    t->g2p = g2p;
+    return LIN_OK;
+}
+
+void lin_transcriber_destroy(lin_transcriber *t)
+{
+    if (!t) return;
+    lin_free(t->labels);
+    lin_symbols_free(&t->unknown);
+    lin_free(t->items);
+    lin_free(t->pool);
+    lin_free(t);
+}
+
+static lin_status append(lin_transcriber *t, const int *labels, int n, lin_error *err)
+{
+    if (t->n_labels + (size_t)n > INT_MAX / 2) return lin_fail(err, LIN_FORMAT, "a transcript of over %d phones", INT_MAX / 2);
+    lin_status status = grow(&t->labels, &t->labels_capacity, t->n_labels + (size_t)n, sizeof *t->labels, err);
+    if (status) return status;
+    if (n) memcpy(t->labels + t->n_labels, labels, (size_t)n * sizeof *labels);
+    t->n_labels += (size_t)n;
+    return LIN_OK;
+}
+
+static lin_status append_unknown(lin_transcriber *t, const gathering *g, const int *labels, int n, lin_g2p_how how, lin_error *err)
+{
+    int index, before = t->unknown.n;
+    lin_status status;
+    if ((status = grow(&t->items, &t->items_capacity, (size_t)before + 1, sizeof *t->items, err))) return status;
+    if ((status = grow(&t->pool, &t->pool_capacity, t->n_pool + (size_t)n, sizeof *t->pool, err))) return status;
+    if ((status = lin_symbols_add(&t->unknown, g->word, g->n, &index, err))) return status;
+    if (t->unknown.n > before) {
+        t->items[index] = (unknown_item){.offset = t->n_pool, .n_labels = n, .how = how};
+        memcpy(t->pool + t->n_pool, labels, (size_t)n * sizeof *labels);
+        t->n_pool += (size_t)n;
+    }
+    t->items[index].count++;
+    t->n_unknown++;
+    return append(t, labels, n, err);
+}
+
+static lin_status word_done(lin_transcriber *t, gathering *g, lin_error *err)
+{
+    const int *known;
+    int labels[LIN_PRONUNCIATION_MAX], n_labels, has_letter = 0;
+    char shown[LIN_QUOTE];
+    lin_g2p_how how;
+    lin_status status;
+    for (size_t i = 0; i < g->n; i++) has_letter |= lin_is_letter(g->word[i]);
+    if (!has_letter) { // a dash or a quotation mark between spaces
+        g->n = 0;
+        return LIN_OK;
+    }
+    t->n_words++;
+    if ((n_labels = lin_dictionary_find(t->dictionary, g->word, g->n, 0, &known)) > 0) {
+        status = append(t, known, n_labels, err);
+    } else if ((n_labels = lin_symbols_find(&t->unknown, g->word, g->n)) >= 0) {
+        unknown_item *item = &t->items[n_labels];
+        item->count++;
+        t->n_unknown++;
+        status = append(t, t->pool + item->offset, item->n_labels, err);
+    } else if (!t->g2p) {
+        status = lin_fail(err, LIN_INVALID, "'%s' at byte %zu is not in the dictionary", lin_quote(shown, g->word, g->n),
+                          g->begin + 1);
+    } else {
+        status = lin_g2p_pronounce(t->g2p, g->word, g->n, labels, LIN_PRONUNCIATION_MAX, &n_labels, &how, err);
+        if (!status && how == LIN_G2P_DICTIONARY) status = append(t, labels, n_labels, err);
+        else if (!status) status = append_unknown(t, g, labels, n_labels, how, err);
+    }
+    g->n = 0;
+    return status;
+}
+
+static lin_status add_letter(gathering *g, char c, size_t at, lin_error *err)
+{
+    char shown[LIN_QUOTE];
+    if (g->n == LIN_WORD_MAX) {
+        return lin_fail(err, LIN_INVALID, "the word '%s' at byte %zu is longer than %d bytes", lin_quote(shown, g->word, g->n),
+                        g->begin + 1, LIN_WORD_MAX);
+    }
+    if (!g->n) g->begin = at;
+    g->word[g->n++] = lin_lower(c);
+    return LIN_OK;
+}
+
+// Decodes one character of UTF-8 (RFC 3629); returns its bytes, 0 if these are none.
+static size_t decode(const unsigned char *s, size_t n, unsigned *code)
+{
+    static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t k = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3 : s[0] >> 3 == 30 ? 4 : 0;
+    if (!k || k > n) return 0;
+    *code = k == 1 ? s[0] : s[0] & (0x7Fu >> k);
+    for (size_t i = 1; i < k; i++) {
+        if (s[i] >> 6 != 2) return 0;
+        *code = *code << 6 | (s[i] & 0x3Fu);
+    }
+    return *code < least[k] || *code > 0x10FFFF || (*code >= 0xD800 && *code < 0xE000) ? 0 : k;
+}
+
+// Letters of Latin-1, U+00C0 to U+00FF, without their accents; ' ' where there is none.
+static const char folded[64 + 1] = "aaaaaa ceeeeiiii nooooo ouuuuy  aaaaaa ceeeeiiii nooooo ouuuuy y";
+
+// What a character beyond ASCII counts as: a letter, an apostrophe, a space, or 0 if we cannot tell.
+static char fold(unsigned code)
+{
+    if (code >= 0xC0 && code <= 0xFF && folded[code - 0xC0] != ' ') return folded[code - 0xC0];
+    if (code == 0x2019 || code == 0x2018 || code == 0x2BC) return '\'';
+    if (code == 0x2010 || code == 0x2011) return '-';
+    if (code == 0xA0 || code == 0xA1 || code == 0xAB || code == 0xBB || code == 0xBF || code == 0xB7) return ' ';
+    if (code >= 0x2000 && code <= 0x206F) return ' '; // general punctuation: dashes, quotes, ellipsis, spaces
+    return 0;
+}
+
+// ASCII that separates words. What stands for a spoken word ("&", "%") is not in it.
+static int is_separator(char c) { return c && strchr(" \t\r\n.,;:!?\"()[]{}<>/_*~|`", c) != NULL; }
+
+lin_status lin_transcriber_line(lin_transcriber *t, const char *text, size_t n, const int **labels, int *n_labels, lin_error *err)
+{
+    gathering g = {.n = 0};
+    lin_status status = LIN_OK;
+    size_t step = 1;
+    t->n_labels = 0;
+    *labels = NULL;
+    *n_labels = 0;
+    for (size_t at = 0; at < n && !status; at += step) {
+        char c = text[at];
+        unsigned code = 0;
+        step = 1;
+        if ((unsigned char)c >= 0x80) {
+            step = decode((const unsigned char *)text + at, n - at, &code);
+            if (!step) return lin_fail(err, LIN_FORMAT, "byte %zu, 0x%02x, is not UTF-8", at + 1, (unsigned char)c);
+            c = fold(code);
+            if (!c) return lin_fail(err, LIN_FORMAT, "the character U+%04X at byte %zu is none of English spelling", code, at + 1);
+        }
+        if (lin_is_letter(c) || c == '\'' || c == '-') {
+            status = add_letter(&g, c, at, err);
+        } else if (is_separator(c)) {
+            status = word_done(t, &g, err);
+        } else if ((unsigned char)c < 32 || c == 127) {
+            return lin_fail(err, LIN_FORMAT, "control character 0x%02x at byte %zu of the text", (unsigned char)c, at + 1);
+        } else {
+            return lin_fail(err, LIN_FORMAT, "'%c' at byte %zu: write numbers and symbols as the words that were said", c, at + 1);
+        }
+    }
+    if (!status) status = word_done(t, &g, err);
+    if (status) return status;
+    *labels = t->labels;
+    *n_labels = (int)t->n_labels;
+    return LIN_OK;
+}
+
+long lin_transcriber_words(const lin_transcriber *t) { return t->n_words; }
+
+long lin_transcriber_unknown_words(const lin_transcriber *t) { return t->n_unknown; }
+
+int lin_transcriber_unknown_count(const lin_transcriber *t) { return t->unknown.n; }
+
+lin_unknown_word lin_transcriber_unknown(const lin_transcriber *t, int index)
+{
+    const unknown_item *item = &t->items[index];
+    return (lin_unknown_word){.word = lin_symbols_text(&t->unknown, index), .count = item->count, .labels = t->pool + item->offset,
+                              .n_labels = item->n_labels, .how = item->how};
+}

@@ -1,0 +1,59 @@
+/*
+ * transcript.h - what was said, as text, to the label sequence that CTC is trained and scored on.
+ *
+ * text -> words -> dictionary (first pronunciation) -> g2p for the words it lacks -> labels. There is no silence phone and no word
+ * boundary: CTC's blank absorbs both.
+ *
+ *   lin_transcriber_create(phones, dictionary, g2p, &transcriber, &err);
+ *   lin_transcriber_line(transcriber, text, n, &labels, &n_labels, &err);       // for every utterance
+ *   for (i = 0; i < lin_transcriber_unknown_count(transcriber); i++) ... lin_transcriber_unknown(transcriber, i) ...
+ *   lin_transcriber_destroy(transcriber);
+ *
+ * Text is UTF-8. Letters A-Z in either case, apostrophes (also the curly ones) and hyphens make words; accents of Latin-1 letters
+ * are dropped; other punctuation separates words. Digits are refused, because nobody can tell how they were read aloud.
+ *
+ * Threads: one at a time per transcriber.
+ */
+#ifndef LIN_LEXICON_TRANSCRIPT_H
+#define LIN_LEXICON_TRANSCRIPT_H
+
+#include <stddef.h>
+
+#include "kernels/status.h"
+#include "lexicon/dictionary.h"
+#include "lexicon/g2p.h"
+#include "lexicon/phones.h"
+
+typedef struct lin_transcriber lin_transcriber;
+
+/* A word that the dictionary lacks, with what was put in its place. */
+typedef struct lin_unknown_word {
+    const char *word; /* lower case, owned by the transcriber, valid until its next line */
+    long count;       /* how often it came */
+    const int *labels;
+    int n_labels;
+    lin_g2p_how how;
+} lin_unknown_word;
+
+/* Keeps the three pointers; they must outlive it. g2p may be NULL: then a word outside the dictionary is an error. */
+lin_status lin_transcriber_create(const lin_phones *phones, const lin_dictionary *dictionary, lin_g2p *g2p,
+                                  lin_transcriber **transcriber, lin_error *err);
+void lin_transcriber_destroy(lin_transcriber *transcriber); /* NULL is fine */
+
+/*
+ * Labels of one utterance's text (n bytes). *labels is owned by the transcriber and valid until its next line; *n_labels may be 0.
+ * LIN_FORMAT, naming the byte, for control characters, digits, bytes that are not UTF-8 and letters of other scripts; LIN_INVALID
+ * for a word over LIN_WORD_MAX bytes or, without g2p, outside the dictionary; LIN_UNSUPPORTED, LIN_NO_MEMORY as g2p says.
+ */
+lin_status lin_transcriber_line(lin_transcriber *transcriber, const char *text, size_t n, const int **labels, int *n_labels,
+                                lin_error *err);
+
+/* Words seen in lines that succeeded or failed, and how many of them the dictionary lacked. */
+long lin_transcriber_words(const lin_transcriber *transcriber);
+long lin_transcriber_unknown_words(const lin_transcriber *transcriber);
+
+/* The distinct unknown words in the order of their first appearance. */
+int lin_transcriber_unknown_count(const lin_transcriber *transcriber);
+lin_unknown_word lin_transcriber_unknown(const lin_transcriber *transcriber, int index);
+
+#endif
