@@ -42,6 +42,9 @@ lin_config lin_config_default(int outputs);
 /* LIN_INVALID with the name of the field and its range. */
 lin_status lin_config_check(const lin_config *config, lin_error *err);
 
+/* 1 if the two describe the same function of the same parameters: all fields equal but dropout. */
+int lin_config_same_shape(const lin_config *a, const lin_config *b);
+
 static inline int lin_config_width(const lin_config *c) { return c->heads * c->head_width; }
 static inline int lin_config_input_width(const lin_config *c) { return (c->stack + c->ahead) * c->mel_bins; }
 

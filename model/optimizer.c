@@ -1,0 +1,101 @@
+#include "model/optimizer.h"
+
+#include <math.h>
+
+#include "kernels/memory.h"
+
+lin_optimizer_options lin_optimizer_default(void)
+{
+    return (lin_optimizer_options){.kind = LIN_RADAM,
+                                   .beta1 = 0.9,
+                                   .beta2 = 0.999,
+                                   .eps = 1e-8,
+                                   .weight_decay = 0.01,
+                                   .decay_vectors = 1,
+                                   .clip_norm = 1.0,
+                                   .clip = LIN_CLIP_TENSOR};
+}
+
+lin_status lin_optimizer_create(const lin_ops *ops, const lin_params *params, const lin_optimizer_options *options,
+                                lin_optimizer **out, lin_error *err)
+{
+    *out = NULL;
+    const lin_optimizer_options *o = options;
+    if (!(o->beta1 >= 0 && o->beta1 < 1 && o->beta2 >= 0 && o->beta2 < 1 && o->eps >= 0 && o->weight_decay >= 0 && o->clip_norm >= 0))
+        return lin_fail(err, LIN_INVALID, "optimiser: betas must be at least 0 and below 1; eps, weight decay and clip norm at least 0");
+    lin_optimizer *opt = lin_calloc(1, sizeof *opt);
+    if (!opt) return lin_no_memory(err, "an optimiser", sizeof *opt);
+    const size_t n = (size_t)params->n_tensors;
+    *opt = (lin_optimizer){.ops = ops, .options = *options, .n_tensors = params->n_tensors, .n_elements = params->n_elements};
+    opt->m = lin_calloc(params->n_elements, sizeof *opt->m);
+    opt->v = lin_calloc(params->n_elements, sizeof *opt->v);
+    opt->offsets = lin_calloc(n + 1, sizeof *opt->offsets);
+    opt->norms = lin_calloc(n, sizeof *opt->norms);
+    opt->scale = lin_calloc(n, sizeof *opt->scale);
+    opt->decay = lin_calloc(n, 1);
+    if (!opt->m || !opt->v || !opt->offsets || !opt->norms || !opt->scale || !opt->decay) {
+        lin_optimizer_destroy(opt);
+        return lin_no_memory(err, "an optimiser", 2 * params->n_elements * sizeof(float));
+    }
+    for (size_t i = 0; i < n; i++) {
+        opt->offsets[i] = params->table[i].offset;
+        opt->decay[i] = (unsigned char)(params->table[i].decay || options->decay_vectors);
+    }
+    opt->offsets[n] = params->n_elements;
+    *out = opt;
+    return LIN_OK;
+}
+
+void lin_optimizer_destroy(lin_optimizer *opt)
+{
+    if (!opt) return;
+    lin_free(opt->m);
+    lin_free(opt->v);
+    lin_free(opt->offsets);
+    lin_free(opt->norms);
+    lin_free(opt->scale);
+    lin_free(opt->decay);
+    lin_free(opt);
+}
+
+lin_adam_step lin_optimizer_scalars(const lin_optimizer_options *o, long long t, double lr)
+{
+    const double c1 = 1 - pow(o->beta1, (double)t), b2t = pow(o->beta2, (double)t), c2 = 1 - b2t;
+    lin_adam_step step = {.beta1 = o->beta1,
+                          .beta2 = o->beta2,
+                          .eps = o->eps,
+                          .weight_decay = o->weight_decay,
+                          .lr = lr,
+                          .step_size = lr / c1,
+                          .v_scale = 1 / sqrt(c2),
+                          .adaptive = 1,
+                          .decoupled = 1};
+    if (o->kind == LIN_RADAM) {
+        // Liu et al. 2020, eq. 5 and algorithm 2; the authors' code takes n >= 5, and the bias correction of v into the step size
+        const double most = 2 / (1 - o->beta2) - 1, n = most - 2 * (double)t * b2t / c2;
+        step.adaptive = n >= 5;
+        step.v_scale = 1;
+        if (step.adaptive) step.step_size *= sqrt(c2 * (n - 4) * (n - 2) * most / ((most - 4) * (most - 2) * n));
+    }
+    return step;
+}
+
+lin_status lin_optimizer_step(lin_optimizer *opt, lin_exec *exec, const lin_params *params, float *values, const float *gradients,
+                              double lr, double *norm, lin_error *err)
+{
+    opt->ops->sum_squares(exec, opt->norms, gradients, opt->offsets, opt->n_tensors);
+    double total = 0;
+    for (int i = 0; i < opt->n_tensors; i++) {
+        if (!isfinite(opt->norms[i])) return lin_fail(err, LIN_NUMERIC, "the gradient of %s is not finite", params->table[i].name);
+        total += opt->norms[i];
+    }
+    if (norm) *norm = sqrt(total);
+    for (int i = 0; i < opt->n_tensors; i++) {
+        const double size = sqrt(opt->options.clip == LIN_CLIP_TENSOR ? opt->norms[i] : total), most = opt->options.clip_norm;
+        opt->scale[i] = most > 0 && size > most ? most / size : 1;
+    }
+    opt->step++;
+    const lin_adam_step step = lin_optimizer_scalars(&opt->options, opt->step, lr);
+    opt->ops->adam(exec, values, gradients, opt->m, opt->v, opt->offsets, opt->scale, opt->decay, opt->n_tensors, &step);
+    return LIN_OK;
+}

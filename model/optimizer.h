@@ -1,0 +1,57 @@
+/*
+ * optimizer.h - Adam and RAdam over all parameters of a network, with gradient clipping.
+ *
+ *   lin_optimizer *opt;  lin_optimizer_create(ops, params, &options, &opt, &err);
+ *   lin_optimizer_step(opt, exec, values, gradients, lr, &norm);
+ *   lin_optimizer_destroy(opt);
+ *
+ * Adam: Kingma & Ba 2015, with decoupled weight decay (Loshchilov & Hutter 2019). RAdam: Liu et al. 2020, algorithm 2, in its authors'
+ * form: while the variance is not tractable (the first 5 steps at beta2 = 0.999) a step of SGD with momentum.
+ */
+#ifndef LIN_MODEL_OPTIMIZER_H
+#define LIN_MODEL_OPTIMIZER_H
+
+#include "kernels/ops.h"
+#include "model/config.h"
+
+typedef enum lin_optimizer_kind { LIN_ADAM, LIN_RADAM } lin_optimizer_kind;
+
+/* Clipping to a norm: of all gradients together, or of each tensor for itself (as the paper's published library does). */
+typedef enum lin_clip { LIN_CLIP_GLOBAL, LIN_CLIP_TENSOR } lin_clip;
+
+typedef struct lin_optimizer_options {
+    lin_optimizer_kind kind;
+    double beta1, beta2, eps, weight_decay;
+    int decay_vectors; /* weight decay also of biases and norms (the published RAdam), not of matrices alone */
+    double clip_norm;  /* 0: no clipping */
+    lin_clip clip;
+} lin_optimizer_options;
+
+/* The published library's: RAdam, 0.9, 0.999, 1e-8, weight decay 0.01 of everything, each tensor clipped to norm 1. */
+lin_optimizer_options lin_optimizer_default(void);
+
+typedef struct lin_optimizer {
+    const lin_ops *ops;
+    lin_optimizer_options options;
+    int n_tensors;
+    size_t n_elements;
+    long long step;    /* steps done */
+    float *m, *v;      /* [n_elements], moments; saved in checkpoints */
+    size_t *offsets;   /* [n_tensors + 1] */
+    double *norms, *scale;
+    unsigned char *decay;
+} lin_optimizer;
+
+lin_status lin_optimizer_create(const lin_ops *ops, const lin_params *params, const lin_optimizer_options *options,
+                                lin_optimizer **optimizer, lin_error *err);
+void lin_optimizer_destroy(lin_optimizer *optimizer);
+
+/* One step on values [n_elements]. norm (may be NULL) receives the norm of all gradients before clipping. A gradient that is not
+ * finite changes nothing: LIN_NUMERIC, naming the tensor. */
+lin_status lin_optimizer_step(lin_optimizer *optimizer, lin_exec *exec, const lin_params *params, float *values, const float *gradients,
+                              double lr, double *norm, lin_error *err);
+
+/* The scalars of step t = 1, 2, ... */
+lin_adam_step lin_optimizer_scalars(const lin_optimizer_options *options, long long t, double lr);
+
+#endif

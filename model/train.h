@@ -1,0 +1,85 @@
+/*
+ * train.h - learning: epochs over feature caches, a schedule, checkpoints, the best model on the development set.
+ *
+ * Pipeline: model/dataset -> [this] -> model_file. A training run is a folder:
+ *   log.tsv                  one line an epoch: step, losses, dev PER, learning rate, speed
+ *   checkpoint.safetensors   everything needed to go on; written to a temporary name and renamed
+ *   best.safetensors         the model with the lowest dev PER so far
+ *   curves.svg               loss and dev PER by epoch
+ *
+ *   lin_train_options options = lin_train_default();
+ *   options.folder = "exp/a"; ...
+ *   lin_train(&options, model, sets, n_sets, dev_sets, n_dev_sets, &hooks, &err);
+ *
+ * For one seed the result is the same for any number of threads, and a run that was killed and resumed ends with the bits of one that
+ * was not. Decoding and augmentation live in other folders, so they come in as hooks.
+ */
+#ifndef LIN_MODEL_TRAIN_H
+#define LIN_MODEL_TRAIN_H
+
+#include "model/dataset.h"
+#include "model/model.h"
+#include "model/optimizer.h"
+
+typedef enum lin_schedule {
+    LIN_SCHEDULE_PLATEAU, /* halved when dev PER has not fallen for `patience` epochs: the paper's */
+    LIN_SCHEDULE_COSINE,  /* down to 0 at the last epoch along half a cosine */
+    LIN_SCHEDULE_CONSTANT
+} lin_schedule;
+
+typedef struct lin_train_options {
+    const char *folder;
+    int resume;              /* go on from folder/checkpoint.safetensors; LIN_IO if there is none */
+    int epochs;
+    int batch_frames;        /* most frames (10 ms each) of a batch */
+    int max_frames;          /* longer utterances are left out (the paper's longest: 2,400) */
+    double lr;
+    int warmup_steps;        /* lr rises linearly over so many steps */
+    lin_schedule schedule;
+    int patience;            /* epochs, for the plateau schedule */
+    double min_lr;           /* the plateau schedule ends the run below this */
+    lin_optimizer_options optimizer;
+    unsigned long long seed;
+    int threads;             /* 0: one per core */
+    double checkpoint_s;     /* seconds between checkpoints within an epoch */
+    int half;                /* best.safetensors in half precision */
+} lin_train_options;
+
+/* The paper's where it speaks (RAdam, 1e-4, halved on a plateau), 40 epochs. */
+lin_train_options lin_train_default(void);
+
+typedef struct lin_train_progress {
+    int epoch, epochs;          /* epoch from 0 */
+    int batch, n_batches;       /* of this epoch; batch == n_batches: the epoch is over and the dev values are new */
+    long long step;
+    double loss;                /* nats per label, of this epoch so far */
+    double dev_loss, dev_per;   /* per label, and 0..1; negative while unknown */
+    double best_per;            /* negative while unknown */
+    double lr, gradient_norm;
+    double frames_per_s;        /* 10 ms frames trained per second, this epoch */
+    double seconds, seconds_left; /* of the whole run */
+} lin_train_progress;
+
+/* All optional; context goes to each. */
+typedef struct lin_train_hooks {
+    void *context;
+    /* Changes normalised features [T, D] in place. Called from several threads at once; must depend on its arguments alone. */
+    void (*augment)(void *context, float *features, int T, int D, uint64_t key);
+    /* Edit distance between what is decoded from logp [T, V] and labels [U]. Called from several threads at once. */
+    int (*errors)(void *context, const float *logp, int T, int V, const int *labels, int U);
+    void (*progress)(void *context, const lin_train_progress *progress);
+    /* An utterance that cannot be trained on, and why. */
+    void (*left_out)(void *context, const char *set, const char *id, const char *why);
+    /* Not 0: stop, after a checkpoint; lin_train returns LIN_STOPPED. */
+    int (*stop)(void *context);
+} lin_train_hooks;
+
+/*
+ * Trains model (its weights are the start, its normalisation is computed from the sets unless the run resumes). On return the model
+ * holds the last weights; the best ones are in folder/best.safetensors. A loss or gradient that is not finite ends the run with
+ * LIN_NUMERIC, naming the utterance or the batch, and leaves the last checkpoint.
+ */
+lin_status lin_train(const lin_train_options *options, lin_model *model, const lin_dataset *const *sets, int n_sets,
+                     const lin_dataset *const *dev_sets, int n_dev_sets, const lin_train_hooks *hooks, lin_error *err);
+
+#endif

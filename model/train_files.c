@@ -1,0 +1,242 @@
+// The folder of a training run: checkpoint, log, curves.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/memory.h"
+#include "model/file.h"
+#include "model/model_file.h"
+#include "model/train_internal.h"
+
+static lin_status path_in(const lin_train_options *o, const char *name, char *path, size_t size, lin_error *err)
+{
+    const int n = snprintf(path, size, "%s/%s", o->folder, name);
+    return n < 0 || (size_t)n >= size ? lin_fail(err, LIN_INVALID, "the path of the run's folder is too long") : LIN_OK;
+}
+
+/* ---- checkpoint ------------------------------------------------------------------------------------------------------------------ */
+
+// One text per counter; %a keeps every bit of a double.
+static void format_counters(const lin_train_counters *c, char *text, size_t size)
+{
+    snprintf(text, size, "%lld %lld %lld %a %a %lld %a %lld %lld %a %a %llu %llu", c->epoch, c->batch, c->step, c->lr_factor, c->best_per,
+             c->epochs_since_best, c->loss_sum, c->label_sum, c->frame_sum, c->epoch_seconds, c->run_seconds, c->seed, c->data);
+}
+
+static int parse_counters(const char *text, lin_train_counters *c)
+{
+    return sscanf(text, "%lld %lld %lld %la %la %lld %la %lld %lld %la %la %llu %llu", &c->epoch, &c->batch, &c->step, &c->lr_factor,
+                  &c->best_per, &c->epochs_since_best, &c->loss_sum, &c->label_sum, &c->frame_sum, &c->epoch_seconds, &c->run_seconds,
+                  &c->seed, &c->data) == 13;
+}
+
+lin_status lin_train_save(const lin_train_options *o, const lin_model *model, const lin_optimizer *opt, const lin_train_counters *c,
+                          lin_error *err)
+{
+    char path[4096], counters[512];
+    lin_status status = path_in(o, "checkpoint.safetensors", path, sizeof path, err);
+    if (status != LIN_OK) return status;
+    format_counters(c, counters, sizeof counters);
+    lin_tensor tensors[] = {{.name = "train.m", .dtype = LIN_F32, .n_dims = 1, .shape = {opt->n_elements}, .data = opt->m},
+                            {.name = "train.v", .dtype = LIN_F32, .n_dims = 1, .shape = {opt->n_elements}, .data = opt->v}};
+    lin_text texts[] = {{.key = "train.counters", .value = counters}};
+    const lin_extras extras = {.n_tensors = 2, .tensors = tensors, .n_texts = 1, .texts = texts};
+    return lin_model_save_extras(model, path, LIN_F32, &extras, err);
+}
+
+lin_status lin_train_load(const lin_train_options *o, lin_model *model, lin_optimizer *opt, lin_train_counters *c, lin_error *err)
+{
+    char path[4096];
+    lin_status status = path_in(o, "checkpoint.safetensors", path, sizeof path, err);
+    if (status != LIN_OK) return status;
+    lin_model *saved;
+    lin_extras extras;
+    status = lin_model_load_extras(path, &saved, &extras, err);
+    if (status != LIN_OK) return status;
+    const size_t D = (size_t)model->config.mel_bins;
+    if (!lin_config_same_shape(&saved->config, &model->config) || strcmp(saved->phones, model->phones) != 0)
+        status = lin_fail(err, LIN_MISMATCH, "%s holds a network of another shape; resume with the configuration that made it", path);
+    if (status == LIN_OK) status = lin_extras_read(&extras, "train.m", LIN_F32, opt->n_elements, opt->m, err);
+    if (status == LIN_OK) status = lin_extras_read(&extras, "train.v", LIN_F32, opt->n_elements, opt->v, err);
+    const char *text = lin_extras_text(&extras, "train.counters");
+    if (status == LIN_OK && (!text || !parse_counters(text, c) || c->epoch < 0 || c->batch < 0 || c->step < 0))
+        status = lin_fail(err, LIN_FORMAT, "%s has no counters of a training run", path);
+    if (status == LIN_OK) {
+        memcpy(model->values, saved->values, model->params.n_elements * sizeof(float));
+        memcpy(model->mean, saved->mean, D * sizeof(float));
+        memcpy(model->istd, saved->istd, D * sizeof(float));
+        opt->step = c->step;
+    }
+    lin_extras_free(&extras);
+    lin_model_destroy(saved);
+    return status;
+}
+
+/* ---- log ------------------------------------------------------------------------------------------------------------------------- */
+
+static const char log_head[] = "epoch\tstep\ttrain_loss\tdev_loss\tdev_per\tlr\tgradient_norm\tframes_per_s\tseconds\n";
+
+// The lines of log.tsv that belong to epochs before `epoch`, with the head; *text is released with lin_free.
+static lin_status kept_lines(const char *path, int epoch, size_t room, char **text, lin_error *err)
+{
+    lin_file_map map = {0};
+    FILE *exists = epoch > 0 ? fopen(path, "r") : NULL;
+    if (exists) {
+        fclose(exists);
+        lin_status status = lin_file_map_open(path, &map, err);
+        if (status != LIN_OK) return status;
+    }
+    char *kept = lin_alloc(map.size + sizeof log_head + room, 1);
+    if (!kept) {
+        if (exists) lin_file_map_close(&map);
+        return lin_no_memory(err, "the training log", map.size);
+    }
+    size_t n = sizeof log_head - 1;
+    memcpy(kept, log_head, n);
+    const char *line = (const char *)map.bytes;
+    for (size_t left = map.size; left > 0;) {
+        const char *end = memchr(line, '\n', left);
+        const size_t length = end ? (size_t)(end - line) + 1 : left;
+        char number[16] = {0};
+        memcpy(number, line, length < 15 ? length : 15);
+        const long e = strtol(number, NULL, 10); // the head gives 0
+        if (end && e >= 1 && e <= epoch) {
+            memcpy(kept + n, line, length);
+            n += length;
+        }
+        line += length;
+        left -= length;
+    }
+    kept[n] = 0;
+    if (exists) lin_file_map_close(&map);
+    *text = kept;
+    return LIN_OK;
+}
+
+lin_status lin_train_log(const lin_train_options *o, const lin_train_progress *p, lin_error *err)
+{
+    char path[4096], *text = NULL;
+    enum { ROOM = 512 };
+    lin_status status = path_in(o, "log.tsv", path, sizeof path, err);
+    if (status == LIN_OK) status = kept_lines(path, p->epoch, ROOM, &text, err);
+    if (status != LIN_OK) return status;
+    const size_t n = strlen(text);
+    snprintf(text + n, ROOM, "%d\t%lld\t%.6f\t%.6f\t%.6f\t%.4g\t%.4g\t%.0f\t%.1f\n", p->epoch + 1, p->step, p->loss, p->dev_loss,
+             p->dev_per, p->lr, p->gradient_norm, p->frames_per_s, p->seconds);
+    status = lin_file_write_all(path, text, strlen(text), err);
+    if (status == LIN_OK) status = path_in(o, "curves.svg", path, sizeof path, err);
+    if (status == LIN_OK) {
+        char *svg = lin_curves_svg(text, o->folder);
+        status = svg ? lin_file_write_all(path, svg, strlen(svg), err) : lin_no_memory(err, "the training curves", 1);
+        lin_free(svg);
+    }
+    lin_free(text);
+    return status;
+}
+
+/* ---- curves ---------------------------------------------------------------------------------------------------------------------- */
+
+enum { MOST_EPOCHS = 2000, SERIES = 3, WIDTH = 760, HEIGHT = 360, LEFT = 56, RIGHT = 56, TOP = 36, BOTTOM = 40 };
+
+typedef struct series {
+    const char *name, *color;
+    int column; // of log.tsv
+    int right;  // drawn against the right axis
+} series;
+
+static double nice_step(double range)
+{
+    const double raw = range / 5, power = pow(10, floor(log10(raw))), share = raw / power;
+    return power * (share < 1.5 ? 1 : share < 3.5 ? 2 : share < 7.5 ? 5 : 10);
+}
+
+// Appends to a growing text. On failure *text becomes NULL and stays so.
+static void put(char **text, size_t *n, size_t *room, const char *piece)
+{
+    if (!*text) return;
+    const size_t length = strlen(piece);
+    if (*n + length + 1 > *room) {
+        char *larger = lin_resize(*text, (*n + length + 1) * 2, 1);
+        if (!larger) {
+            lin_free(*text);
+            *text = NULL;
+            return;
+        }
+        *text = larger;
+        *room = (*n + length + 1) * 2;
+    }
+    memcpy(*text + *n, piece, length + 1);
+    *n += length;
+}
+
+char *lin_curves_svg(const char *log, const char *title)
+{
+    static const series all[SERIES] = {{"train loss (nats per phoneme)", "#3465a4", 2, 0},
+                                       {"dev loss", "#73a0d8", 3, 0},
+                                       {"dev PER (%)", "#cc3333", 4, 1}};
+    double(*values)[MOST_EPOCHS] = lin_calloc(SERIES, sizeof *values);
+    size_t room = 4096, n = 0;
+    char *svg = lin_alloc(room, 1), piece[512];
+    if (!values || !svg) {
+        lin_free(values);
+        lin_free(svg);
+        return NULL;
+    }
+    int epochs = 0;
+    double most[2] = {0, 0};
+    for (const char *line = strchr(log, '\n'); line && line[1] && epochs < MOST_EPOCHS; line = strchr(line + 1, '\n')) {
+        double column[5];
+        if (sscanf(line + 1, "%lf %lf %lf %lf %lf", &column[0], &column[1], &column[2], &column[3], &column[4]) != 5) continue;
+        for (int s = 0; s < SERIES; s++) {
+            values[s][epochs] = column[all[s].column] * (all[s].right ? 100 : 1);
+            if (values[s][epochs] > most[all[s].right]) most[all[s].right] = values[s][epochs];
+        }
+        epochs++;
+    }
+    svg[0] = 0;
+    const double w = WIDTH - LEFT - RIGHT, h = HEIGHT - TOP - BOTTOM, span = epochs > 1 ? epochs - 1 : 1;
+    snprintf(piece, sizeof piece,
+             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"12\">\n"
+             "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
+             WIDTH, HEIGHT);
+    put(&svg, &n, &room, piece);
+    for (int side = 0; side < 2; side++) {
+        if (most[side] <= 0) most[side] = 1;
+        const double step = nice_step(most[side]);
+        most[side] = ceil(most[side] / step) * step;
+        for (double v = 0; v <= most[side] + step / 2; v += step) {
+            const double y = TOP + h * (1 - v / most[side]);
+            if (!side) {
+                snprintf(piece, sizeof piece, "<path d=\"M%d %.1fh%.1f\" stroke=\"#ddd\"/>\n", LEFT, y, w);
+                put(&svg, &n, &room, piece);
+            }
+            snprintf(piece, sizeof piece, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"%s\" fill=\"%s\">%g</text>\n",
+                     side ? WIDTH - RIGHT + 6 : LEFT - 6, y + 4, side ? "start" : "end", side ? all[2].color : all[0].color, v);
+            put(&svg, &n, &room, piece);
+        }
+    }
+    for (int s = 0, x = LEFT; s < SERIES; s++) {
+        snprintf(piece, sizeof piece, "<text x=\"%d\" y=\"20\" fill=\"%s\">%s</text>\n<polyline fill=\"none\" stroke-width=\"2\" stroke=\"%s\" points=\"",
+                 x, all[s].color, all[s].name, all[s].color);
+        put(&svg, &n, &room, piece);
+        x += 12 + 7 * (int)strlen(all[s].name);
+        for (int e = 0; e < epochs; e++) {
+            if (values[s][e] < 0) continue; // not measured
+            snprintf(piece, sizeof piece, "%.1f,%.1f ", LEFT + w * e / span, TOP + h * (1 - values[s][e] / most[all[s].right]));
+            put(&svg, &n, &room, piece);
+        }
+        put(&svg, &n, &room, "\"/>\n");
+    }
+    snprintf(piece, sizeof piece, "<text x=\"%d\" y=\"%d\">1</text><text x=\"%d\" y=\"%d\" text-anchor=\"end\">%d epochs</text>\n", LEFT,
+             HEIGHT - BOTTOM + 18, WIDTH - RIGHT, HEIGHT - BOTTOM + 18, epochs);
+    put(&svg, &n, &room, piece);
+    put(&svg, &n, &room, "<title>");
+    for (const char *c = title; *c; c++) {
+        const char escaped[2] = {*c, 0};
+        put(&svg, &n, &room, *c == '&' ? "&amp;" : *c == '<' ? "&lt;" : (unsigned char)*c < 32 ? "?" : escaped);
+    }
+    put(&svg, &n, &room, "</title>\n</svg>\n");
+    lin_free(values);
+    return svg;
+}
