@@ -303,7 +303,7 @@ static lin_status push_rules(pronouncing *p, const char *word, size_t n)
     text[n] = '\0';
     if (!f->lts_apply) {
         return lin_fail(p->err, LIN_UNSUPPORTED,
-                        "'%s' is not in the dictionary, and flite's letter-to-sound rules are not installed (%s); install libflite1",
+                        "'%s' is not in the dictionary, and flite's letter-to-sound rules are not there (%s); install libflite1",
                         text, p->g2p->why_not);
     }
     at_least(p, LIN_G2P_RULES);

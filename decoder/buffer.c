@@ -1,0 +1,139 @@
+#include "decoder/buffer.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "kernels/memory.h"
+
+static int make_room(lin_buffer *b, size_t n)
+{
+    if (b->failed) return 0;
+    if (n > (size_t)-1 / 4 - b->n) {
+        b->failed = n;
+        return 0;
+    }
+    if (b->n + n + 1 > b->capacity) {
+        size_t capacity = 2 * (b->n + n) + 256;
+        char *larger = lin_resize(b->data, capacity, 1);
+        if (!larger) {
+            b->failed = capacity;
+            return 0;
+        }
+        b->data = larger;
+        b->capacity = capacity;
+    }
+    return 1;
+}
+
+void lin_buffer_bytes(lin_buffer *b, const char *bytes, size_t n)
+{
+    if (!make_room(b, n)) return;
+    if (n) memcpy(b->data + b->n, bytes, n);
+    b->n += n;
+    b->data[b->n] = '\0';
+}
+
+void lin_buffer_text(lin_buffer *b, const char *text) { lin_buffer_bytes(b, text, strlen(text)); }
+
+void lin_buffer_char(lin_buffer *b, char c) { lin_buffer_bytes(b, &c, 1); }
+
+void lin_buffer_integer(lin_buffer *b, long long value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%lld", value);
+    lin_buffer_text(b, text);
+}
+
+void lin_buffer_fixed(lin_buffer *b, double value, int digits)
+{
+    static const long long powers[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000};
+    char text[64];
+    if (digits < 0) digits = 0;
+    if (digits > 9) digits = 9;
+    if (!isfinite(value) || fabs(value) > 9e8) value = isfinite(value) ? (value > 0 ? 9e8 : -9e8) : 0;
+    long long scaled = llround(fabs(value) * (double)powers[digits]);
+    const char *sign = value < 0 && scaled ? "-" : "";
+    if (digits) {
+        snprintf(text, sizeof text, "%s%lld.%0*lld", sign, scaled / powers[digits], digits, scaled % powers[digits]);
+    } else {
+        snprintf(text, sizeof text, "%s%lld", sign, scaled);
+    }
+    lin_buffer_text(b, text);
+}
+
+// Bytes of the well-formed UTF-8 character at s (RFC 3629), 0 if there is none.
+static size_t utf8_length(const unsigned char *s, size_t n)
+{
+    static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t k = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3 : s[0] >> 3 == 30 ? 4 : 0;
+    if (k <= 1 || k > n) return k == 1;
+    unsigned code = s[0] & (0x7Fu >> k);
+    for (size_t i = 1; i < k; i++) {
+        if (s[i] >> 6 != 2) return 0;
+        code = code << 6 | (s[i] & 0x3Fu);
+    }
+    return code < least[k] || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000) ? 0 : k;
+}
+
+void lin_buffer_json(lin_buffer *b, const char *text, size_t n)
+{
+    lin_buffer_char(b, '"');
+    for (size_t at = 0; at < n;) {
+        unsigned char c = (unsigned char)text[at];
+        size_t k = utf8_length((const unsigned char *)text + at, n - at);
+        if (!k) {
+            lin_buffer_text(b, "\xEF\xBF\xBD");
+        } else if (c == '"' || c == '\\') {
+            lin_buffer_char(b, '\\');
+            lin_buffer_char(b, (char)c);
+        } else if (c < 32 || c == 127) {
+            char escape[8];
+            snprintf(escape, sizeof escape, "\\u%04x", c);
+            lin_buffer_text(b, escape);
+        } else {
+            lin_buffer_bytes(b, text + at, k);
+        }
+        at += k ? k : 1;
+    }
+    lin_buffer_char(b, '"');
+}
+
+void lin_buffer_pad(lin_buffer *b, size_t from, size_t width, int right)
+{
+    if (b->failed || b->n < from || b->n - from >= width) return;
+    size_t used = b->n - from, blanks = width - used;
+    if (!make_room(b, blanks)) return;
+    if (right) memmove(b->data + from + blanks, b->data + from, used);
+    memset(b->data + from + (right ? 0 : used), ' ', blanks);
+    b->n += blanks;
+    b->data[b->n] = '\0';
+}
+
+lin_status lin_buffer_status(const lin_buffer *b, lin_error *err)
+{
+    return b->failed ? lin_no_memory(err, "output", b->failed) : LIN_OK;
+}
+
+lin_status lin_buffer_write(const lin_buffer *b, FILE *file, const char *name, lin_error *err)
+{
+    lin_status status = lin_buffer_status(b, err);
+    if (status) return status;
+    if (fwrite(b->data ? b->data : "", 1, b->n, file) != b->n || fflush(file)) {
+        return lin_fail(err, LIN_IO, "cannot write %s: %s", name, strerror(errno));
+    }
+    return LIN_OK;
+}
+
+void lin_buffer_clear(lin_buffer *b)
+{
+    b->n = 0;
+    b->failed = 0;
+    if (b->data) b->data[0] = '\0';
+}
+
+void lin_buffer_free(lin_buffer *b)
+{
+    lin_free(b->data);
+    *b = (lin_buffer){0};
+}
