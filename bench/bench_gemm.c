@@ -60,6 +60,7 @@ enum { PEAK_STEPS = 2000000, PEAK_SUMS = 12 };
 // register and keeps the compiler from solving the recurrence.
 #define PEAK_BODY(type, set1, fma)                                                                                                  \
     type sum[PEAK_SUMS], a = set1(0.999f), b = set1(0.001f);                                                                        \
+    PEAK_UNROLL                                                                                                                     \
     for (int i = 0; i < PEAK_SUMS; i++) sum[i] = set1((float)i);                                                                    \
     for (long t = 0; t < PEAK_STEPS; t++) {                                                                                         \
         PEAK_UNROLL                                                                                                                 \
@@ -69,7 +70,8 @@ enum { PEAK_STEPS = 2000000, PEAK_SUMS = 12 };
         }                                                                                                                           \
     }                                                                                                                               \
     float total = 0;                                                                                                                \
-    for (int i = 0; i < PEAK_SUMS; i++) total += ((float *)&sum[i])[0];                                                             \
+    PEAK_UNROLL                                                                                                                     \
+    for (int i = 0; i < PEAK_SUMS; i++) total += sum[i][0];                                                                         \
     return total
 
 #if defined(__x86_64__)

@@ -21,21 +21,40 @@ struct lin_pool {
     worker *workers;
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
-    atomic_uint generation; // rises with each run
-    atomic_int next, busy;
-    int n_pieces, stop, sleeping;
+    atomic_uint generation; // rises with each run and when the pool ends
+    atomic_int next;        // the next piece nobody has taken
+    atomic_int joined;      // workers at the present run; rises under the lock only
+    int open, stop, sleeping;
+    int n_pieces;
     lin_pool_work work;
     void *context;
 };
 
-static _Thread_local int inside; // 1 + the number of the thread that is working on a piece, else 0
+// The pieces that this thread is inside of, innermost first: a piece of one pool may use another pool.
+typedef struct place {
+    const lin_pool *pool;
+    int thread;
+    const struct place *outer;
+} place;
+
+static _Thread_local const place *inside;
+
+static void relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
 
 static void work_off(lin_pool *pool, int thread)
 {
     int piece;
-    inside = thread + 1;
+    const place here = {pool, thread, inside};
+    inside = &here;
     while ((piece = atomic_fetch_add(&pool->next, 1)) < pool->n_pieces) pool->work(pool->context, piece, thread);
-    inside = 0;
+    inside = here.outer;
 }
 
 static void *worker_main(void *argument)
@@ -44,21 +63,19 @@ static void *worker_main(void *argument)
     lin_pool *pool = self->pool;
     unsigned seen = 0;
     for (;;) {
-        for (int i = 0; i < SPINS && atomic_load(&pool->generation) == seen; i++) {
-#if defined(__x86_64__)
-            __builtin_ia32_pause();
-#endif
-        }
+        for (int i = 0; i < SPINS && atomic_load(&pool->generation) == seen; i++) relax();
         pthread_mutex_lock(&pool->lock);
         pool->sleeping++;
-        while (atomic_load(&pool->generation) == seen && !pool->stop) pthread_cond_wait(&pool->wake, &pool->lock);
+        while (atomic_load(&pool->generation) == seen) pthread_cond_wait(&pool->wake, &pool->lock);
         pool->sleeping--;
         seen = atomic_load(&pool->generation);
-        int stop = pool->stop;
+        const int stop = pool->stop, join = pool->open;
+        if (join) atomic_fetch_add(&pool->joined, 1);
         pthread_mutex_unlock(&pool->lock);
         if (stop) return NULL;
+        if (!join) continue; // the caller had done all pieces before this thread woke up, and did not wait for it
         work_off(pool, self->thread);
-        if (atomic_fetch_sub(&pool->busy, 1) == 1) {
+        if (atomic_fetch_sub(&pool->joined, 1) == 1) {
             pthread_mutex_lock(&pool->lock);
             pthread_cond_signal(&pool->done);
             pthread_mutex_unlock(&pool->lock);
@@ -102,27 +119,29 @@ int lin_pool_threads(const lin_pool *pool) { return pool ? pool->n_threads : 1; 
 
 void lin_pool_run(lin_pool *pool, int n_pieces, lin_pool_work work, void *context)
 {
-    if (!pool || pool->n_threads == 1 || n_pieces <= 1 || inside) {
-        for (int piece = 0; piece < n_pieces; piece++) work(context, piece, inside ? inside - 1 : 0);
+    const place *here = inside;
+    while (pool && here && here->pool != pool) here = here->outer;
+    if (!pool || pool->n_threads == 1 || n_pieces <= 1 || here) {
+        for (int piece = 0; piece < n_pieces; piece++) work(context, piece, pool && here ? here->thread : 0);
         return;
     }
     pthread_mutex_lock(&pool->lock);
     pool->work = work;
     pool->context = context;
     pool->n_pieces = n_pieces;
+    pool->open = 1;
     atomic_store(&pool->next, 0);
-    atomic_store(&pool->busy, pool->n_threads - 1);
     atomic_fetch_add(&pool->generation, 1);
     if (pool->sleeping) pthread_cond_broadcast(&pool->wake);
     pthread_mutex_unlock(&pool->lock);
     work_off(pool, 0);
-    for (int i = 0; i < SPINS && atomic_load(&pool->busy); i++) {
-#if defined(__x86_64__)
-        __builtin_ia32_pause();
-#endif
-    }
     pthread_mutex_lock(&pool->lock);
-    while (atomic_load(&pool->busy)) pthread_cond_wait(&pool->done, &pool->lock);
+    pool->open = 0; // nobody joins any more: only those who hold a piece are waited for
+    pthread_mutex_unlock(&pool->lock);
+    for (int i = 0; i < SPINS && atomic_load(&pool->joined); i++) relax();
+    if (!atomic_load(&pool->joined)) return;
+    pthread_mutex_lock(&pool->lock);
+    while (atomic_load(&pool->joined)) pthread_cond_wait(&pool->done, &pool->lock);
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -131,6 +150,7 @@ void lin_pool_destroy(lin_pool *pool)
     if (!pool) return;
     pthread_mutex_lock(&pool->lock);
     pool->stop = 1;
+    atomic_fetch_add(&pool->generation, 1);
     pthread_cond_broadcast(&pool->wake);
     pthread_mutex_unlock(&pool->lock);
     for (int i = 1; i < pool->n_threads; i++) pthread_join(pool->workers[i].handle, NULL);
