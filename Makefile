@@ -2,16 +2,30 @@
 #
 # CONFIG chooses the build folder and flags: release (default), asan, ubsan, tsan, fuzz. Sources are found by their place:
 #   kernels/ frontend/ model/ lexicon/ decoder/      -> the library of the project, build/CONFIG/liblinnet.a
-#   app/*.c                                          -> the program, build/CONFIG/linnet
+#   app/*.c                                          -> the program, build/CONFIG/linnet (all but main.c also for tests: libapp.a)
 #   tests/<folder>/test_*.c                          -> one Check program each
+#   tests/<folder>/test_*.sh                         -> shell tests that run the program
+#   tests/fuzz/fuzz_*.c                              -> fuzz targets: with clang's libFuzzer (make fuzz), else with tests/fuzz/driver.c
+#   bench/*.c                                        -> one benchmark each
 # A source whose name ends in _avx512.c or _avx2.c is compiled for that instruction set, on x86-64 only, and reached by run-time dispatch.
 
 MAKEFLAGS += --no-builtin-rules
-CC ?= gcc
+ifeq ($(origin CC),default)
+CC := gcc
+endif
 CONFIG ?= release
+PREFIX ?= /usr/local
+DESTDIR ?=
+FUZZ_SECONDS ?= 60
 B := build/$(CONFIG)
 ARCH := $(shell uname -m)
-PREFIX ?= /usr/local
+NPROC := $(shell nproc 2>/dev/null || echo 2)
+
+ifeq ($(filter $(CONFIG),release asan ubsan tsan fuzz),)
+$(error CONFIG=$(CONFIG) is none of release, asan, ubsan, tsan, fuzz)
+endif
+
+# ---- flags -----------------------------------------------------------------------------------------------------------------------
 
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
 CPPFLAGS += -I. -D_GNU_SOURCE
@@ -19,7 +33,12 @@ CFLAGS_release := -O3 -g
 CFLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined
 CFLAGS_ubsan := -O1 -g -fsanitize=undefined -fno-sanitize-recover=undefined
 CFLAGS_tsan := -O1 -g -fsanitize=thread
+CFLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
 CFLAGS := -std=c11 $(WARN) -fno-math-errno $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS)
+
+# Fused multiply-adds there: these instruction sets have them, and -std=c11 alone forbids the compiler to form them.
+ISA_avx512 := -march=x86-64-v4 -ffp-contract=fast
+ISA_avx2 := -mavx2 -mfma -mf16c -ffp-contract=fast
 
 PKGS := sndfile soxr kissfft-float libcjson
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null | sed 's/-I/-isystem /g')
@@ -27,44 +46,154 @@ PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null)
 CHECK_LIBS := $(shell pkg-config --libs check 2>/dev/null)
 LDLIBS := $(PKG_LIBS) -lz -ldl -lpthread -lm
 
+# ---- sources ---------------------------------------------------------------------------------------------------------------------
+
 LIB_SRC := $(wildcard kernels/*.c kernels/ref/*.c kernels/cpu/*.c frontend/*.c model/*.c lexicon/*.c decoder/*.c)
 ifneq ($(ARCH),x86_64)
 LIB_SRC := $(filter-out %_avx2.c %_avx512.c,$(LIB_SRC))
 endif
 APP_SRC := $(wildcard app/*.c)
 TEST_SRC := $(wildcard tests/*/test_*.c)
+TEST_SH := $(wildcard tests/*/test_*.sh)
+FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
+BENCH_SRC := $(wildcard bench/bench_*.c)
 LIB_OBJ := $(LIB_SRC:%.c=$B/%.o)
 APP_OBJ := $(APP_SRC:%.c=$B/%.o)
 TESTS := $(TEST_SRC:%.c=$B/%)
+FUZZERS := $(FUZZ_SRC:%.c=$B/%)
+BENCHES := $(BENCH_SRC:%.c=$B/%)
 
-all: $B/linnet
+# ---- what people ask for ---------------------------------------------------------------------------------------------------------
+
+all: found
+	+@$(MAKE) --no-print-directory $(JOBS) $B/linnet
+	@echo "built $B/linnet; 'make help' says what else can be made"
+
+# As many jobs as there are processors, unless this make was given -j. Worked out in recipes: only there MAKEFLAGS says so.
+JOBS = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(NPROC))
+
+help:
+	@tools/help.sh '$(CC)' '$(ARCH)' '$(PKGS)' '$(CONFIG)' '$(PREFIX)'
+
+found:
+	@tools/found.sh '$(CC)' '$(ARCH)' '$(PKGS)' '$(CONFIG)'
+
+deps:
+	@tools/deps.sh build check demo
+
 lib: $B/liblinnet.a
-tests: $(TESTS)
+tests: $(TESTS) $(FUZZERS)
 
-# Fused multiply-adds there: these instruction sets have them, and -std=c11 alone forbids the compiler to form them.
-$B/%_avx512.o: ISA := -march=x86-64-v4 -ffp-contract=fast
-$B/%_avx2.o: ISA := -mavx2 -mfma -mf16c -ffp-contract=fast
+# Two configurations, one summary: everything in release, and the same programs once more under AddressSanitizer (CHECK_ASAN=no: not).
+CHECK_ASAN ?= yes
+check:
+	@tools/deps.sh build check
+	+@$(MAKE) --no-print-directory $(JOBS) test-programs
+	+@[ '$(CHECK_ASAN)' != yes ] || $(MAKE) --no-print-directory $(JOBS) CONFIG=asan test-programs
+	@tests/run.sh '$(NPROC)' $(RUN) $(if $(filter yes,$(CHECK_ASAN)),$(subst $B,build/asan,$(RUN)))
 
-$B/%.o: %.c Makefile
-	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(ISA) $(PKG_CFLAGS) -MMD -MP -c $< -o $@
+RUN = $(TESTS) $(FUZZERS) $(TEST_SH:%=$B/%)
+test-programs: $(TESTS) $(FUZZERS) $B/linnet
 
-$B/liblinnet.a: $(LIB_OBJ)
-	@rm -f $@
-	ar rcs $@ $^
+# A configuration of its own folder, built and tested.
+asan ubsan tsan:
+	@tools/deps.sh build check
+	+@$(MAKE) --no-print-directory $(JOBS) CONFIG=$@ test-programs
+	@tests/run.sh '$(NPROC)' $(subst $B,build/$@,$(RUN))
 
-$B/linnet: $(APP_OBJ) $B/liblinnet.a
-	$(CC) $(CFLAGS) $^ $(LDLIBS) -o $@
+# clang's libFuzzer, FUZZ_SECONDS for each target; a finding stays in build/fuzz/findings.
+fuzz:
+	@tools/deps.sh build fuzz
+	+@$(MAKE) --no-print-directory $(JOBS) CONFIG=fuzz CC=clang fuzz-programs
+	@tests/fuzz/run.sh '$(FUZZ_SECONDS)' $(FUZZ_SRC:%.c=build/fuzz/%)
 
-$B/tests/%: $B/tests/%.o $B/liblinnet.a
-	$(CC) $(CFLAGS) $^ $(CHECK_LIBS) $(LDLIBS) -o $@
+fuzz-programs: $(FUZZERS)
 
-check: $(TESTS) $B/linnet
-	@fail=0; for t in $(TESTS); do $$t || fail=1; done; exit $$fail
+demo:
+	@tools/deps.sh build demo
+	+@$(MAKE) --no-print-directory $(JOBS) $B/linnet
+	@demo/run.sh $B/linnet
+
+bench:
+	@tools/deps.sh build
+	+@$(MAKE) --no-print-directory $(JOBS) bench-programs
+	@tools/bench.sh $(BENCHES)
+
+bench-programs: $(BENCHES) $B/linnet
 
 clean:
 	rm -rf build
 
-.PHONY: all lib tests check clean
+# ---- installation ----------------------------------------------------------------------------------------------------------------
+
+install: all
+	install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/share/linnet' '$(DESTDIR)$(PREFIX)/share/man/man1' \
+		'$(DESTDIR)$(PREFIX)/share/doc/linnet' '$(DESTDIR)$(PREFIX)/share/bash-completion/completions' \
+		'$(DESTDIR)$(PREFIX)/share/zsh/site-functions' '$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d'
+	install -m 755 $B/linnet '$(DESTDIR)$(PREFIX)/bin/linnet'
+	install -m 644 share/linnet/default.safetensors '$(DESTDIR)$(PREFIX)/share/linnet/linnet.safetensors'
+	install -m 644 LICENSE NOTICE '$(DESTDIR)$(PREFIX)/share/doc/linnet'
+	$B/linnet man > '$(DESTDIR)$(PREFIX)/share/man/man1/linnet.1'
+	$B/linnet completion bash > '$(DESTDIR)$(PREFIX)/share/bash-completion/completions/linnet'
+	$B/linnet completion zsh > '$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_linnet'
+	$B/linnet completion fish > '$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/linnet.fish'
+
+uninstall:
+	rm -f '$(DESTDIR)$(PREFIX)/bin/linnet' '$(DESTDIR)$(PREFIX)/share/man/man1/linnet.1' \
+		'$(DESTDIR)$(PREFIX)/share/bash-completion/completions/linnet' '$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_linnet' \
+		'$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/linnet.fish'
+	rm -rf '$(DESTDIR)$(PREFIX)/share/linnet' '$(DESTDIR)$(PREFIX)/share/doc/linnet'
+
+# ---- compiling -------------------------------------------------------------------------------------------------------------------
+
+# What the objects were made with, and what the archives hold: rewritten only when it changes, so that other flags or a source that
+# came or went rebuild what they must.
+$B/flags: FORCE
+	@mkdir -p $(@D)
+	@tools/record.sh $@ '$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) avx512: $(ISA_avx512) avx2: $(ISA_avx2) $(PREFIX)'
+
+$B/link: FORCE
+	@mkdir -p $(@D)
+	@tools/record.sh $@ '$(CC) $(CFLAGS) $(LDFLAGS) $(LDLIBS) $(CHECK_LIBS) $(LIB_SRC) $(APP_SRC)'
+
+$B/%_avx512.o: ISA := $(ISA_avx512)
+$B/%_avx2.o: ISA := $(ISA_avx2)
+$B/app/common.o: ISA := -DLIN_DATA_DIR='"$(PREFIX)/share/linnet"'
+
+$B/%.o: %.c $B/flags
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(ISA) $(PKG_CFLAGS) -MMD -MP -c $< -o $@
+
+$B/liblinnet.a: $(LIB_OBJ) $B/link
+	@rm -f $@
+	ar rcs $@ $(LIB_OBJ)
+
+$B/libapp.a: $(APP_OBJ) $B/link
+	@rm -f $@
+	ar rcs $@ $(filter-out $B/app/main.o,$(APP_OBJ))
+
+$B/linnet: $(APP_OBJ) $B/liblinnet.a
+	$(CC) $(CFLAGS) $(LDFLAGS) $(APP_OBJ) $B/liblinnet.a $(LDLIBS) -o $@
+
+# The CUDA backend will stand here: kernels/cuda/*.cu into liblinnet_cuda.so, only where nvcc is found.
+
+ifeq ($(CONFIG),fuzz)
+$B/tests/fuzz/fuzz_%: $B/tests/fuzz/fuzz_%.o $B/libapp.a $B/liblinnet.a
+	$(CC) $(CFLAGS) -fsanitize=fuzzer $(LDFLAGS) $^ $(LDLIBS) -o $@
+else
+$B/tests/fuzz/fuzz_%: $B/tests/fuzz/fuzz_%.o $B/tests/fuzz/driver.o $B/libapp.a $B/liblinnet.a
+	$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
+endif
+
+$B/tests/%: $B/tests/%.o $B/libapp.a $B/liblinnet.a
+	$(CC) $(CFLAGS) $(LDFLAGS) $^ $(CHECK_LIBS) $(LDLIBS) -o $@
+
+$B/bench/%: $B/bench/%.o $B/liblinnet.a
+	$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
+
+FORCE:
+
+.PHONY: all help found deps lib tests check test-programs asan ubsan tsan fuzz fuzz-programs demo bench bench-programs clean install \
+	uninstall FORCE
 .SECONDARY:
--include $(shell find build/$(CONFIG) -name '*.d' 2>/dev/null)
+-include $(shell find $B -name '*.d' 2>/dev/null)

@@ -117,43 +117,6 @@ lin_status lin_output_close(lin_output *output, lin_error *err)
                     reason ? strerror(reason) : "an earlier write failed");
 }
 
-// Bytes of the valid UTF-8 sequence at s, or 0 (RFC 3629: no surrogates, no overlong forms, nothing above U+10FFFF).
-static int utf8_length(const unsigned char *s)
-{
-    int n = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
-    for (int i = 1; i < n; i++) {
-        if ((s[i] & 0xc0) != 0x80) return 0;
-    }
-    if (n == 3 && ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0))) return 0;
-    if (n == 4 && ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90))) return 0;
-    return n;
-}
-
-void lin_json_string(FILE *out, const char *text)
-{
-    fputc('"', out);
-    for (const unsigned char *s = (const unsigned char *)text; *s;) {
-        int n = utf8_length(s);
-        if (n == 0) {
-            fputs("\\ufffd", out);
-            s++;
-        } else if (n > 1) {
-            fwrite(s, 1, (size_t)n, out);
-            s += n;
-        } else {
-            if (*s == '"' || *s == '\\') {
-                fprintf(out, "\\%c", *s);
-            } else if (*s < 32 || *s == 127) {
-                fprintf(out, "\\u%04x", (unsigned)*s);
-            } else {
-                fputc(*s, out);
-            }
-            s++;
-        }
-    }
-    fputc('"', out);
-}
-
 double lin_now(void)
 {
     struct timespec t;

@@ -50,9 +50,6 @@ lin_status lin_output_open(const char *path, lin_output *output, lin_error *err)
 /* Flushes, and reports what any earlier write met: a full disk is an error here. */
 lin_status lin_output_close(lin_output *output, lin_error *err);
 
-/* text between double quotes with JSON's escapes; bytes that are not UTF-8 become U+FFFD. */
-void lin_json_string(FILE *out, const char *text);
-
 /* ---- progress: one line on standard error, redrawn at most ten times a second, only where that is a terminal ------------------------ */
 
 typedef struct lin_progress {

@@ -13,7 +13,8 @@
 #include "app/options_value.h"
 #include "kernels/memory.h"
 
-enum { MAX_LINE = 4096, MAX_FILE = 1 << 20 };
+// A value written with a backslash before each byte still fits in a line.
+enum { MAX_VALUE = 4096, MAX_LINE = 4 * MAX_VALUE, MAX_FILE = 1 << 20 };
 
 static int is_blank(char c)
 {
@@ -53,7 +54,7 @@ static const char *read_value(char *v, char **out)
 
 static lin_status read_line(lin_parsed *p, char *line, const char *file, int number, lin_error *err)
 {
-    char *c = line, key[64], label[80];
+    char *c = line, key[64];
     while (is_blank(*c)) c++;
     if (!*c || *c == '#') return LIN_OK;
     size_t length = 0;
@@ -76,9 +77,11 @@ static lin_status read_line(lin_parsed *p, char *line, const char *file, int num
     char *value;
     const char *wrong = read_value(after, &value);
     if (wrong) return lin_fail(err, LIN_FORMAT, "%s:%d: %s: %s", file, number, key, wrong);
-    snprintf(label, sizeof label, "%s", key);
+    if (strlen(value) >= MAX_VALUE) {
+        return lin_fail(err, LIN_FORMAT, "%s:%d: %s: a value of more than %d bytes", file, number, key, MAX_VALUE - 1);
+    }
     lin_error inner = {0};
-    lin_status status = lin_option_set(p, row, label, value, LIN_FROM_FILE, &inner);
+    lin_status status = lin_option_set(p, row, key, value, LIN_FROM_FILE, &inner);
     if (status == LIN_NO_MEMORY) return lin_fail(err, status, "%s", inner.message);
     if (status != LIN_OK) return lin_fail(err, status, "%s:%d: %s", file, number, inner.message);
     return LIN_OK;

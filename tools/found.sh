@@ -1,0 +1,37 @@
+#!/bin/sh
+# found.sh CC ARCH PACKAGES CONFIG: says what the build will use; fails where something is missing.
+cc=$1 arch=$2 packages=$3 config=$4
+missing=
+if ! command -v ${cc%% *} > /dev/null 2>&1; then
+    echo "compiler:  $cc is not installed"
+    missing=$cc
+else
+    echo "compiler:  $($cc --version | head -n 1)"
+fi
+if ! command -v pkg-config > /dev/null 2>&1; then
+    echo "libraries: pkg-config is not installed"
+    missing="$missing pkg-config"
+else
+    line=
+    for p in $packages; do
+        if v=$(pkg-config --modversion "$p" 2>/dev/null); then
+            line="$line${line:+, }$p $v"
+        else
+            line="$line${line:+, }$p MISSING"
+            missing="$missing $p"
+        fi
+    done
+    echo "libraries: $line"
+fi
+case $arch in
+x86_64)
+    best=portable
+    grep -qw avx2 /proc/cpuinfo 2>/dev/null && best=AVX2
+    grep -qw avx512vl /proc/cpuinfo 2>/dev/null && best=AVX-512
+    echo "processor: $arch; kernels for AVX-512, AVX2 and any other, chosen when the program runs (here: $best)" ;;
+*) echo "processor: $arch; portable kernels" ;;
+esac
+echo "building:  build/$config/linnet"
+[ -z "$missing" ] && exit 0
+echo "missing: $missing. 'make deps' installs what is missing on Debian and Ubuntu." >&2
+exit 1

@@ -1,0 +1,20 @@
+#!/bin/sh
+# help.sh CC ARCH PACKAGES CONFIG PREFIX: what can be made.
+cat <<END
+make              build the program: build/release/linnet
+make demo         transcribe recorded speech with the model that comes with linnet, next to what was said
+make check        build and run every test; the last line is the summary
+make deps         install the Debian packages that are missing
+make bench        build and run the benchmarks
+make asan         the tests under AddressSanitizer; also: make ubsan, make tsan
+make fuzz         fuzz every parser with clang's libFuzzer, FUZZ_SECONDS=60 each
+make install      install into PREFIX=$5 (DESTDIR= for packagers); make uninstall
+make clean        remove build/
+
+Settings: CC=$1 CONFIG=$4 PREFIX=$5 EXTRA_CFLAGS= LDFLAGS=
+
+Found here:
+END
+dir=$(dirname "$0")
+"$dir/found.sh" "$1" "$2" "$3" "$4" 2>&1 | grep -v '^building'
+exit 0
