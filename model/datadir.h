@@ -11,8 +11,8 @@
  *   for (int i = 0; i < lin_datadir_count(dir); i++) { const lin_utterance *u = lin_datadir_at(dir, i); ... }
  *   lin_datadir_destroy(dir);
  *
- * The order is that of wav.scp or of the list. Errors name file and line: a name twice, an utterance without sound or (where wanted)
- * without transcript, control characters, CR LF line ends, NUL bytes, text that is not UTF-8, lines over 65,536 bytes.
+ * The order is that of wav.scp or of the list. Errors name file and line: a name twice, an utterance without sound or (where
+ * wanted) without transcript, control characters, CR LF line ends, NUL bytes, text that is not UTF-8, lines over 65,536 bytes.
  */
 #ifndef LIN_MODEL_DATADIR_H
 #define LIN_MODEL_DATADIR_H

@@ -47,11 +47,11 @@ lin_status lin_dataset_create(const char *path, int mel_bins, const lin_features
 lin_status lin_dataset_add(lin_dataset_writer *writer, const char *id, const char *speaker, const float *features, int T,
                            const int *labels, int U, lin_error *err);
 
-/* Both free the writer. After a failed finish, as after abort, a file of that name is as it was before. NULL is allowed for abort. */
+/* Both free the writer. After a failed finish, a file of that name is as it was before, as after abort. Abort takes NULL. */
 lin_status lin_dataset_finish(lin_dataset_writer *writer, lin_error *err);
 void lin_dataset_abort(lin_dataset_writer *writer);
 
-/* ---- reading ------------------------------------------------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------------------------------------------- */
 
 lin_status lin_dataset_open(const char *path, lin_dataset **set, lin_error *err);
 /* From memory, which must outlive the set; name stands for the path in messages. */

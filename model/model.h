@@ -19,15 +19,15 @@
 #include "model/config.h"
 
 /*
- * What turns sound into the D numbers per frame that this model was trained on: Kaldi's log-mel filterbank (povey window, DC removal,
- * no dither, snip_edges, natural logarithm with the float epsilon as floor). Plain numbers, because model/ does not know frontend/.
+ * What turns sound into the D numbers per frame that this model was trained on: Kaldi's log-mel filterbank (povey window, DC
+ * removal, no dither, snip_edges, natural logarithm with the float epsilon as floor). Plain numbers, because model/ does not know frontend/.
  */
 typedef struct lin_features {
     int sample_hz;      /* 4000..192000 */
     double window_ms;   /* above 0, at most 1000 */
     double hop_ms;      /* above 0, at most window_ms */
     double low_hz;      /* lower edge of the lowest mel filter, 0..sample_hz/2 */
-    double high_hz;     /* upper edge of the highest: above low_hz up to sample_hz/2; 0 or below: offset from sample_hz/2, as Kaldi's */
+    double high_hz;     /* upper edge of the highest: above low_hz up to sample_hz/2; 0 or below: sample_hz/2 + high_hz (Kaldi) */
     double preemphasis; /* 0..1 */
 } lin_features;
 
@@ -61,6 +61,9 @@ typedef struct lin_model {
  */
 lin_status lin_model_create(const lin_config *config, const lin_features *features, const char *phones, uint64_t seed,
                             lin_model **model, lin_error *err);
+/* The same with weights not yet written and no fingerprint, for those who fill them in and seal: loaders. */
+lin_status lin_model_create_raw(const lin_config *config, const lin_features *features, const char *phones, lin_model **model,
+                                lin_error *err);
 /* NULL is allowed. */
 void lin_model_destroy(lin_model *model);
 
@@ -70,6 +73,9 @@ lin_status lin_model_label(lin_model *model, const char *name, const char *licen
 /* Recomputes model->fingerprint: 64 bits over configuration (without dropout), feature parameters, phones, mean, istd and weights,
  * the same on every machine. A stream's saved state carries it, so that the state of another model is refused. */
 void lin_model_seal(lin_model *model);
+
+/* That fingerprint with other weights in place of model->values. */
+uint64_t lin_model_fingerprint(const lin_model *model, const float *values);
 
 /* Index of a phone's name, -1 if the model has no such phone. */
 int lin_model_find_phone(const lin_model *model, const char *name);

@@ -9,8 +9,8 @@
  *   lin_model_load(path, &model, &err);            maps the file, checks everything, copies the weights
  *   lin_model_save(model, path, LIN_F16, &err);
  *
- * A damaged or foreign file is refused with a sentence that names the file, the tensor and what is wrong with it. Saving writes to a
- * temporary name beside the file, syncs and renames: a full disk or a kill leaves the old file untouched.
+ * A damaged or foreign file is refused with a sentence that names the file, the tensor and what is wrong with it. Saving writes to
+ * a temporary name beside the file, syncs and renames: a full disk or a kill leaves the old file untouched.
  */
 #ifndef LIN_MODEL_MODEL_FILE_H
 #define LIN_MODEL_MODEL_FILE_H
@@ -47,7 +47,8 @@ lin_status lin_model_load_extras(const char *path, lin_model **model, lin_extras
 lin_status lin_model_save(const lin_model *model, const char *path, lin_dtype dtype, lin_error *err);
 
 /* The same with extras beside the model; extras may be NULL. */
-lin_status lin_model_save_extras(const lin_model *model, const char *path, lin_dtype dtype, const lin_extras *extras, lin_error *err);
+lin_status lin_model_save_extras(const lin_model *model, const char *path, lin_dtype dtype, const lin_extras *extras,
+                                 lin_error *err);
 
 /* NULL if there is none of that name. */
 const lin_tensor *lin_extras_tensor(const lin_extras *extras, const char *name);

@@ -52,7 +52,7 @@ const lin_tensor *lin_safetensors_find(const lin_safetensors *st, const char *na
 const char *lin_safetensors_text(const lin_safetensors *st, const char *key);
 void lin_safetensors_free(lin_safetensors *st);
 
-/* Writes atomically (file.h). Tensors are laid out by element size, largest first, then in the order given, so that each is aligned. */
+/* Writes atomically (file.h). Tensors lie by element size, largest first, then in the order given, so that each is aligned. */
 lin_status lin_safetensors_write(const char *path, const lin_tensor *tensors, int n_tensors, const lin_text *texts, int n_texts,
                                  lin_error *err);
 

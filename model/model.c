@@ -1,0 +1,162 @@
+#include "model/model.h"
+
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/memory.h"
+#include "model/hash.h"
+#include "model/json.h"
+#include "model/phones.h"
+
+lin_features lin_features_default(void)
+{
+    return (lin_features){
+        .sample_hz = 16000, .window_ms = 25, .hop_ms = 10, .low_hz = 20, .high_hz = 0, .preemphasis = 0.97};
+}
+
+lin_status lin_features_check(const lin_features *f, lin_error *err)
+{
+    if (f->sample_hz < 4000 || f->sample_hz > 192000)
+        return lin_fail(err, LIN_INVALID, "features: sample_hz is %d, must be 4000 to 192000", f->sample_hz);
+    const double nyquist = f->sample_hz / 2.0;
+    if (!(f->window_ms > 0 && f->window_ms <= 1000))
+        return lin_fail(err, LIN_INVALID, "features: window_ms is %g, must be above 0 and at most 1000", f->window_ms);
+    if (!(f->hop_ms > 0 && f->hop_ms <= f->window_ms))
+        return lin_fail(err, LIN_INVALID, "features: hop_ms is %g, must be above 0 and at most window_ms, %g", f->hop_ms, f->window_ms);
+    if (!(f->low_hz >= 0 && f->low_hz < nyquist))
+        return lin_fail(err, LIN_INVALID, "features: low_hz is %g, must be at least 0 and below %g", f->low_hz, nyquist);
+    const double high = f->high_hz > 0 ? f->high_hz : nyquist + f->high_hz;
+    if (!(high > f->low_hz && high <= nyquist))
+        return lin_fail(err, LIN_INVALID, "features: high_hz is %g, must lie above low_hz, %g, and at most at %g", f->high_hz, f->low_hz,
+                        nyquist);
+    if (!(f->preemphasis >= 0 && f->preemphasis <= 1))
+        return lin_fail(err, LIN_INVALID, "features: preemphasis is %g, must be 0 to 1", f->preemphasis);
+    return LIN_OK;
+}
+
+int lin_features_equal(const lin_features *a, const lin_features *b)
+{
+    return a->sample_hz == b->sample_hz && a->window_ms == b->window_ms && a->hop_ms == b->hop_ms && a->low_hz == b->low_hz &&
+           a->high_hz == b->high_hz && a->preemphasis == b->preemphasis;
+}
+
+// "<blank> 1 2 ... V-1"
+static char *numbered_phones(int V)
+{
+    const size_t size = 8 + (size_t)V * 6;
+    char *text = lin_alloc(size, 1);
+    size_t at = text ? (size_t)snprintf(text, size, "<blank>") : 0;
+    for (int i = 1; text && i < V; i++) at += (size_t)snprintf(text + at, size - at, " %d", i);
+    return text;
+}
+
+static lin_status fill(lin_model *m, const char *phones, lin_error *err)
+{
+    lin_status status = lin_params_create(&m->config, &m->params, err);
+    if (status == LIN_OK) status = lin_features_check(&m->features, err);
+    if (status != LIN_OK) return status;
+    const size_t D = (size_t)m->config.mel_bins;
+    m->values = lin_alloc(m->params.n_elements, sizeof *m->values);
+    m->mean = lin_calloc(D, sizeof *m->mean);
+    m->istd = lin_alloc(D, sizeof *m->istd);
+    m->phones = phones ? lin_strdup(phones) : numbered_phones(m->config.outputs);
+    m->name = lin_strdup("");
+    m->license = lin_strdup("");
+    m->provenance = lin_strdup("");
+    if (!m->values || !m->mean || !m->istd || !m->phones || !m->name || !m->license || !m->provenance)
+        return lin_no_memory(err, "a model", m->params.n_elements * sizeof *m->values);
+    int count;
+    status = lin_phones_split(m->phones, &count, &m->phone, err);
+    if (status != LIN_OK) return status;
+    if (count != m->config.outputs)
+        return lin_fail(err, LIN_INVALID, "phones: %d names for a network of %d outputs", count, m->config.outputs);
+    for (size_t d = 0; d < D; d++) m->istd[d] = 1;
+    return LIN_OK;
+}
+
+lin_status lin_model_create_raw(const lin_config *config, const lin_features *features, const char *phones, lin_model **model,
+                                lin_error *err)
+{
+    *model = NULL;
+    lin_model *m = lin_calloc(1, sizeof *m);
+    if (!m) return lin_no_memory(err, "a model", sizeof *m);
+    m->config = *config;
+    m->features = *features;
+    lin_status status = fill(m, phones, err);
+    if (status != LIN_OK) {
+        lin_model_destroy(m);
+        return status;
+    }
+    *model = m;
+    return LIN_OK;
+}
+
+lin_status lin_model_create(const lin_config *config, const lin_features *features, const char *phones, uint64_t seed,
+                            lin_model **model, lin_error *err)
+{
+    lin_status status = lin_model_create_raw(config, features, phones, model, err);
+    if (status != LIN_OK) return status;
+    lin_params_init(&(*model)->params, (*model)->values, seed);
+    lin_model_seal(*model);
+    return LIN_OK;
+}
+
+void lin_model_destroy(lin_model *m)
+{
+    if (!m) return;
+    lin_params_free(&m->params);
+    void *blocks[] = {m->values, m->mean, m->istd, m->phones, m->phone, m->name, m->license, m->provenance, m};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) lin_free(blocks[i]);
+}
+
+lin_status lin_model_label(lin_model *m, const char *name, const char *license, const char *provenance, lin_error *err)
+{
+    if (provenance && *provenance) {
+        cJSON *json;
+        lin_status status = lin_json_parse(provenance, strlen(provenance), "provenance", 0, &json, err);
+        if (status != LIN_OK) return status;
+        cJSON_Delete(json);
+    }
+    const char *from[] = {name, license, provenance};
+    char *copies[3] = {NULL}, **to[] = {&m->name, &m->license, &m->provenance};
+    int good = 1;
+    for (int i = 0; i < 3; i++)
+        if (from[i]) good &= (copies[i] = lin_strdup(from[i])) != NULL;
+    for (int i = 0; i < 3; i++) {
+        if (good && from[i]) {
+            lin_free(*to[i]);
+            *to[i] = copies[i];
+        } else {
+            lin_free(copies[i]);
+        }
+    }
+    return good ? LIN_OK : lin_no_memory(err, "the labels of a model", strlen(provenance ? provenance : ""));
+}
+
+uint64_t lin_model_fingerprint(const lin_model *m, const float *values)
+{
+    const lin_config *c = &m->config;
+    const lin_features *f = &m->features;
+    const int32_t whole[] = {c->layers, c->heads, c->head_width,     c->feedforward, c->mel_bins,    c->outputs, c->stack,
+                             c->ahead,  (int)c->positions, c->conv_kernel, c->conv_layers, (int)c->norm, c->causal,  f->sample_hz};
+    const double real[] = {f->window_ms, f->hop_ms, f->low_hz, f->high_hz, f->preemphasis};
+    const size_t D = (size_t)c->mel_bins;
+    uint64_t hash = lin_hash(whole, sizeof whole, 0);
+    hash = lin_hash(real, sizeof real, hash);
+    hash = lin_hash(m->phones, strlen(m->phones), hash);
+    hash = lin_hash(m->mean, D * sizeof *m->mean, hash);
+    hash = lin_hash(m->istd, D * sizeof *m->istd, hash);
+    return lin_hash(values, m->params.n_elements * sizeof *values, hash);
+}
+
+void lin_model_seal(lin_model *m) { m->fingerprint = lin_model_fingerprint(m, m->values); }
+
+int lin_model_find_phone(const lin_model *m, const char *name)
+{
+    for (int i = 0; i < m->config.outputs; i++)
+        if (strcmp(m->phone[i], name) == 0) return i;
+    return -1;
+}

@@ -1,0 +1,424 @@
+#include "model/model_file.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/memory.h"
+#include "model/file.h"
+#include "model/half.h"
+#include "model/json.h"
+
+static const char version[] = "1", mean_name[] = "features.mean", istd_name[] = "features.istd", extra_prefix[] = "train.";
+
+// ---- the JSON values of the metadata ------------------------------------------------------------------------------------------
+
+static const char *const position_names[] = {"none", "sinusoid", "conv", NULL}, *const norm_names[] = {"post", "pre", NULL};
+
+// An enum is read and written as the int it is stored as.
+_Static_assert(sizeof(lin_positions) == sizeof(int) && sizeof(lin_norm) == sizeof(int), "enums of int size");
+
+#define AT(field) offsetof(lin_config, field)
+static const lin_json_field config_fields[] = {{"layers", LIN_JSON_INT, AT(layers), NULL},
+                                               {"heads", LIN_JSON_INT, AT(heads), NULL},
+                                               {"head_width", LIN_JSON_INT, AT(head_width), NULL},
+                                               {"feedforward", LIN_JSON_INT, AT(feedforward), NULL},
+                                               {"mel_bins", LIN_JSON_INT, AT(mel_bins), NULL},
+                                               {"outputs", LIN_JSON_INT, AT(outputs), NULL},
+                                               {"stack", LIN_JSON_INT, AT(stack), NULL},
+                                               {"ahead", LIN_JSON_INT, AT(ahead), NULL},
+                                               {"positions", LIN_JSON_NAME, AT(positions), position_names},
+                                               {"conv_kernel", LIN_JSON_INT, AT(conv_kernel), NULL},
+                                               {"conv_layers", LIN_JSON_INT, AT(conv_layers), NULL},
+                                               {"norm", LIN_JSON_NAME, AT(norm), norm_names},
+                                               {"causal", LIN_JSON_BOOL, AT(causal), NULL},
+                                               {"dropout", LIN_JSON_DOUBLE, AT(dropout), NULL}};
+#undef AT
+enum { N_CONFIG = sizeof config_fields / sizeof *config_fields };
+
+// What is the same in every model is written too, so that others can compute the same features.
+static const char *const fixed[][2] = {{"\"log-mel\"", NULL}, {"\"povey\"", NULL}, {"true", NULL}, {"0", NULL}};
+#define AT(field) offsetof(lin_features, field)
+static const lin_json_field feature_fields[] = {{"type", LIN_JSON_FIXED, 0, fixed[0]},
+                                                {"sample_hz", LIN_JSON_INT, AT(sample_hz), NULL},
+                                                {"window_ms", LIN_JSON_DOUBLE, AT(window_ms), NULL},
+                                                {"hop_ms", LIN_JSON_DOUBLE, AT(hop_ms), NULL},
+                                                {"low_hz", LIN_JSON_DOUBLE, AT(low_hz), NULL},
+                                                {"high_hz", LIN_JSON_DOUBLE, AT(high_hz), NULL},
+                                                {"preemphasis", LIN_JSON_DOUBLE, AT(preemphasis), NULL},
+                                                {"window", LIN_JSON_FIXED, 0, fixed[1]},
+                                                {"remove_dc", LIN_JSON_FIXED, 0, fixed[2]},
+                                                {"snip_edges", LIN_JSON_FIXED, 0, fixed[2]},
+                                                {"dither", LIN_JSON_FIXED, 0, fixed[3]}};
+#undef AT
+enum { N_FEATURES = sizeof feature_fields / sizeof *feature_fields };
+
+// ---- loading ------------------------------------------------------------------------------------------------------------------
+
+static int is_extra(const char *name) { return strncmp(name, extra_prefix, sizeof extra_prefix - 1) == 0; }
+
+static lin_status need_text(const lin_safetensors *st, const char *key, const char *file, const char **value, lin_error *err)
+{
+    *value = lin_safetensors_text(st, key);
+    if (*value) return LIN_OK;
+    return lin_fail(err, LIN_FORMAT, "%s: the metadata lack %s; not a linnet model, or an incomplete one", file, key);
+}
+
+static lin_status read_metadata(const lin_safetensors *st, const char *file, lin_config *config, lin_features *features,
+                                const char **phones, lin_error *err)
+{
+    const char *format = lin_safetensors_text(st, "format"), *text;
+    if (!format || strcmp(format, "linnet") != 0)
+        return lin_fail(err, LIN_FORMAT, "%s: a safetensors file, but not a linnet model (its format is %s%.32s%s)", file,
+                        format ? "\"" : "", format ? format : "not given", format ? "\"" : "");
+    lin_status status = need_text(st, "format_version", file, &text, err);
+    if (status != LIN_OK) return status;
+    if (strcmp(text, version) != 0)
+        return lin_fail(err, LIN_UNSUPPORTED, "%s: a model of format version %.16s; this program reads version %s", file, text, version);
+    char name[512];
+    status = need_text(st, "config", file, &text, err);
+    snprintf(name, sizeof name, "%.*s: config", (int)sizeof name - 16, file);
+    if (status == LIN_OK) status = lin_json_read(text, name, config_fields, N_CONFIG, config, err);
+    if (status == LIN_OK) status = need_text(st, "features", file, &text, err);
+    snprintf(name, sizeof name, "%.*s: features", (int)sizeof name - 16, file);
+    if (status == LIN_OK) status = lin_json_read(text, name, feature_fields, N_FEATURES, features, err);
+    if (status == LIN_OK) status = need_text(st, "phones", file, phones, err);
+    return status;
+}
+
+// "[192, 40]"
+static const char *shape_text(char text[96], int n_dims, const size_t *shape)
+{
+    int at = 0;
+    text[0] = '\0';
+    for (int i = 0; i < n_dims && at < 90; i++) at += snprintf(text + at, 96 - (size_t)at, "%s%zu", i ? ", " : "", shape[i]);
+    return text;
+}
+
+static lin_status check_tensor(const lin_safetensors *st, const char *name, int n, int k, int half_allowed, const char *file,
+                               lin_error *err)
+{
+    const lin_tensor *t = lin_safetensors_find(st, name);
+    const size_t shape[2] = {(size_t)n, (size_t)k};
+    const int n_dims = k ? 2 : 1;
+    if (!t) return lin_fail(err, LIN_FORMAT, "%s: tensor %s is missing", file, name);
+    if (t->n_dims != n_dims || memcmp(t->shape, shape, (size_t)n_dims * sizeof *shape) != 0) {
+        char have[96], want[96];
+        return lin_fail(err, LIN_FORMAT, "%s: tensor %s has the shape [%s], the configuration demands [%s]", file, name,
+                        shape_text(have, t->n_dims, t->shape), shape_text(want, n_dims, shape));
+    }
+    if (t->dtype != LIN_F32 && !(half_allowed && t->dtype == LIN_F16))
+        return lin_fail(err, LIN_FORMAT, "%s: tensor %s is of type %s, must be F32%s", file, name, lin_dtype_name(t->dtype),
+                        half_allowed ? " or F16" : "");
+    return LIN_OK;
+}
+
+// Every tensor is there, of the right shape and type, and no other but the trainer's. Before a byte is allocated for them.
+static lin_status check_tensors(const lin_safetensors *st, const lin_params *params, int D, const char *file, lin_error *err)
+{
+    lin_status status = check_tensor(st, mean_name, D, 0, 0, file, err);
+    if (status == LIN_OK) status = check_tensor(st, istd_name, D, 0, 0, file, err);
+    for (int i = 0; i < params->n_tensors && status == LIN_OK; i++)
+        status = check_tensor(st, params->table[i].name, params->table[i].n, params->table[i].k, 1, file, err);
+    if (status != LIN_OK) return status;
+    int extras = 0;
+    for (int i = 0; i < st->n_tensors; i++) extras += is_extra(st->tensors[i].name);
+    if (st->n_tensors - extras == params->n_tensors + 2) return LIN_OK;
+    for (int i = 0; i < st->n_tensors; i++) {
+        const char *name = st->tensors[i].name;
+        int known = is_extra(name) || strcmp(name, mean_name) == 0 || strcmp(name, istd_name) == 0;
+        for (int j = 0; j < params->n_tensors && !known; j++) known = strcmp(name, params->table[j].name) == 0;
+        if (!known) return lin_fail(err, LIN_FORMAT, "%s: tensor %.64s does not belong to this configuration", file, name);
+    }
+    return LIN_OK;
+}
+
+// Index of the first value that is not finite, or count.
+static size_t find_not_finite(const float *x, size_t count)
+{
+    uint32_t bad = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], sizeof bits);
+        bad |= (bits & 0x7F800000u) == 0x7F800000u;
+    }
+    size_t i = bad ? 0 : count;
+    while (i < count && isfinite(x[i])) i++;
+    return i;
+}
+
+static lin_status copy_tensor(const lin_safetensors *st, const char *name, float *to, const char *file, lin_error *err)
+{
+    const lin_tensor *t = lin_safetensors_find(st, name);
+    const size_t count = lin_tensor_count(t);
+    if (t->dtype == LIN_F16) lin_half_widen(t->data, count, to);
+    else memcpy(to, t->data, count * sizeof *to);
+    const size_t i = find_not_finite(to, count);
+    if (i == count) return LIN_OK;
+    return lin_fail(err, LIN_NUMERIC, "%s: tensor %s holds %s at element %zu", file, name, isnan(to[i]) ? "NaN" : "infinity", i);
+}
+
+static lin_status copy_tensors(const lin_safetensors *st, lin_model *m, const char *file, lin_error *err)
+{
+    lin_status status = copy_tensor(st, mean_name, m->mean, file, err);
+    if (status == LIN_OK) status = copy_tensor(st, istd_name, m->istd, file, err);
+    for (int d = 0; d < m->config.mel_bins && status == LIN_OK; d++)
+        if (!(m->istd[d] > 0)) status = lin_fail(err, LIN_FORMAT, "%s: tensor %s is not positive at element %d", file, istd_name, d);
+    for (int i = 0; i < m->params.n_tensors && status == LIN_OK; i++)
+        status = copy_tensor(st, m->params.table[i].name, m->values + m->params.table[i].offset, file, err);
+    return status;
+}
+
+static lin_status check_fingerprint(const lin_safetensors *st, const lin_model *m, const char *file, lin_error *err)
+{
+    char text[17];
+    const char *claimed;
+    lin_status status = need_text(st, "fingerprint", file, &claimed, err);
+    if (status != LIN_OK) return status;
+    snprintf(text, sizeof text, "%016" PRIx64, m->fingerprint);
+    if (strcmp(text, claimed) == 0) return LIN_OK;
+    return lin_fail(err, LIN_FORMAT, "%s: the fingerprint of the contents is %s, the file says %.32s; the file is damaged", file, text,
+                    claimed);
+}
+
+static lin_status load(const lin_safetensors *st, const char *file, lin_model **model, lin_error *err)
+{
+    lin_config config = {0};
+    lin_features features = {0};
+    lin_params params;
+    const char *phones;
+    lin_error inner = {0};
+    *model = NULL;
+    lin_status status = read_metadata(st, file, &config, &features, &phones, err);
+    if (status != LIN_OK) return status;
+    status = lin_params_create(&config, &params, &inner);
+    if (status == LIN_OK) {
+        status = check_tensors(st, &params, config.mel_bins, file, &inner);
+        lin_params_free(&params);
+        if (status != LIN_OK) return lin_fail(err, status, "%s", inner.message);
+        status = lin_model_create_raw(&config, &features, phones, model, &inner);
+    }
+    // an invalid configuration is, here, a bad file
+    if (status != LIN_OK) return lin_fail(err, status == LIN_INVALID ? LIN_FORMAT : status, "%s: %s", file, inner.message);
+
+    status = copy_tensors(st, *model, file, err);
+    if (status == LIN_OK) {
+        lin_model_seal(*model);
+        status = check_fingerprint(st, *model, file, err);
+    }
+    if (status == LIN_OK) {
+        status = lin_model_label(*model, lin_safetensors_text(st, "name"), lin_safetensors_text(st, "license"),
+                                 lin_safetensors_text(st, "provenance"), &inner);
+        if (status != LIN_OK) lin_fail(err, status, "%s: %s", file, inner.message);
+    }
+    if (status != LIN_OK) {
+        lin_model_destroy(*model);
+        *model = NULL;
+    }
+    return status;
+}
+
+lin_status lin_model_load_memory(const void *bytes, size_t n_bytes, const char *name, lin_model **model, lin_error *err)
+{
+    lin_safetensors st;
+    *model = NULL;
+    lin_status status = lin_safetensors_parse(bytes, n_bytes, name, &st, err);
+    if (status != LIN_OK) return status;
+    status = load(&st, name, model, err);
+    lin_safetensors_free(&st);
+    return status;
+}
+
+lin_status lin_model_load(const char *path, lin_model **model, lin_error *err)
+{
+    lin_file_map map;
+    *model = NULL;
+    lin_status status = lin_file_map_open(path, &map, err);
+    if (status != LIN_OK) return status;
+    status = lin_model_load_memory(map.bytes, map.size, path, model, err);
+    lin_file_map_close(&map);
+    return status;
+}
+
+// ---- extras -------------------------------------------------------------------------------------------------------------------
+
+// Extras point into the mapped file.
+struct owned {
+    lin_file_map map;
+    lin_safetensors st;
+};
+
+// Tensors and texts are sorted by name, so those of the trainer lie together.
+static void find_extras(const lin_safetensors *st, lin_extras *extras)
+{
+    for (int i = st->n_tensors; i-- > 0;)
+        if (is_extra(st->tensors[i].name)) {
+            extras->tensors = &st->tensors[i];
+            extras->n_tensors++;
+        }
+    for (int i = st->n_texts; i-- > 0;)
+        if (is_extra(st->texts[i].key)) {
+            extras->texts = &st->texts[i];
+            extras->n_texts++;
+        }
+}
+
+lin_status lin_model_load_extras(const char *path, lin_model **model, lin_extras *extras, lin_error *err)
+{
+    *model = NULL;
+    *extras = (lin_extras){0};
+    struct owned *owned = lin_calloc(1, sizeof *owned);
+    if (!owned) return lin_no_memory(err, "a checkpoint", sizeof *owned);
+    extras->owned = owned;
+    lin_status status = lin_file_map_open(path, &owned->map, err);
+    if (status == LIN_OK) status = lin_safetensors_parse(owned->map.bytes, owned->map.size, path, &owned->st, err);
+    if (status == LIN_OK) status = load(&owned->st, path, model, err);
+    if (status == LIN_OK) find_extras(&owned->st, extras);
+    else lin_extras_free(extras);
+    return status;
+}
+
+const lin_tensor *lin_extras_tensor(const lin_extras *extras, const char *name)
+{
+    for (int i = 0; i < extras->n_tensors; i++)
+        if (strcmp(extras->tensors[i].name, name) == 0) return &extras->tensors[i];
+    return NULL;
+}
+
+const char *lin_extras_text(const lin_extras *extras, const char *key)
+{
+    for (int i = 0; i < extras->n_texts; i++)
+        if (strcmp(extras->texts[i].key, key) == 0) return extras->texts[i].value;
+    return NULL;
+}
+
+lin_status lin_extras_read(const lin_extras *extras, const char *name, lin_dtype dtype, size_t count, void *to, lin_error *err)
+{
+    const lin_tensor *t = lin_extras_tensor(extras, name);
+    if (!t) return lin_fail(err, LIN_FORMAT, "the checkpoint lacks tensor %s", name);
+    if (t->dtype != dtype || lin_tensor_count(t) != count)
+        return lin_fail(err, LIN_FORMAT, "tensor %s of the checkpoint holds %zu elements of type %s, not %zu of type %s", name,
+                        lin_tensor_count(t), lin_dtype_name(t->dtype), count, lin_dtype_name(dtype));
+    if (count) memcpy(to, t->data, count * lin_dtype_size(dtype));
+    return LIN_OK;
+}
+
+void lin_extras_free(lin_extras *extras)
+{
+    struct owned *owned = extras->owned;
+    if (owned) {
+        lin_safetensors_free(&owned->st);
+        lin_file_map_close(&owned->map);
+        lin_free(owned);
+    }
+    *extras = (lin_extras){0};
+}
+
+// ---- saving -------------------------------------------------------------------------------------------------------------------
+
+static lin_status check_values(const lin_model *m, const char *path, lin_dtype dtype, lin_error *err)
+{
+    const size_t D = (size_t)m->config.mel_bins;
+    if (find_not_finite(m->mean, D) < D) return lin_fail(err, LIN_NUMERIC, "cannot save %s: %s is not finite", path, mean_name);
+    for (size_t d = 0; d < D; d++)
+        if (!isfinite(m->istd[d]) || !(m->istd[d] > 0))
+            return lin_fail(err, LIN_NUMERIC, "cannot save %s: %s is not positive and finite", path, istd_name);
+    for (int i = 0; i < m->params.n_tensors; i++) {
+        const lin_param *p = &m->params.table[i];
+        const float *x = m->values + p->offset;
+        const size_t count = (size_t)p->n * (size_t)(p->k ? p->k : 1);
+        size_t bad = find_not_finite(x, count);
+        if (bad < count)
+            return lin_fail(err, LIN_NUMERIC, "cannot save %s: tensor %s holds %s at element %zu", path, p->name,
+                            isnan(x[bad]) ? "NaN" : "infinity", bad);
+        for (bad = 0; dtype == LIN_F16 && bad < count; bad++)
+            if (fabsf(x[bad]) >= 65520)
+                return lin_fail(err, LIN_NUMERIC, "cannot save %s in half precision: tensor %s holds %g at element %zu; save it as F32",
+                                path, p->name, (double)x[bad], bad);
+    }
+    return LIN_OK;
+}
+
+static lin_status check_extras(const lin_extras *extras, const char *path, lin_error *err)
+{
+    for (int i = 0; extras && i < extras->n_tensors; i++)
+        if (!is_extra(extras->tensors[i].name))
+            return lin_fail(err, LIN_INVALID, "cannot save %s: the name of tensor %s does not begin with %s", path,
+                            extras->tensors[i].name, extra_prefix);
+    for (int i = 0; extras && i < extras->n_texts; i++)
+        if (!is_extra(extras->texts[i].key))
+            return lin_fail(err, LIN_INVALID, "cannot save %s: the key %s does not begin with %s", path, extras->texts[i].key,
+                            extra_prefix);
+    return LIN_OK;
+}
+
+// weights: the block of all parameters in this dtype.
+static lin_status write_model(const lin_model *m, const char *path, lin_dtype dtype, const void *weights, uint64_t fingerprint,
+                              const lin_extras *extras, lin_error *err)
+{
+    const int n_extra = extras ? extras->n_tensors : 0, n_extra_texts = extras ? extras->n_texts : 0;
+    const size_t n_tensors = (size_t)(m->params.n_tensors + 2 + n_extra), n_texts = (size_t)(9 + n_extra_texts);
+    char *config = lin_json_write(config_fields, N_CONFIG, &m->config);
+    char *features = lin_json_write(feature_fields, N_FEATURES, &m->features), hex[17];
+    lin_tensor *tensors = lin_calloc(n_tensors, sizeof *tensors), *t = tensors;
+    lin_text *texts = lin_calloc(n_texts, sizeof *texts);
+    lin_status status;
+    if (!config || !features || !tensors || !texts) {
+        status = lin_no_memory(err, "saving a model", n_tensors * sizeof *tensors);
+    } else {
+        snprintf(hex, sizeof hex, "%016" PRIx64, fingerprint);
+        const lin_text own[9] = {{"format", "linnet"},     {"format_version", version}, {"config", config},
+                                 {"features", features},   {"phones", m->phones},       {"name", m->name},
+                                 {"license", m->license}, {"provenance", m->provenance}, {"fingerprint", hex}};
+        memcpy(texts, own, sizeof own);
+        if (n_extra_texts) memcpy(texts + 9, extras->texts, (size_t)n_extra_texts * sizeof *texts);
+        const size_t D = (size_t)m->config.mel_bins;
+        *t++ = (lin_tensor){mean_name, LIN_F32, 1, {D}, m->mean};
+        *t++ = (lin_tensor){istd_name, LIN_F32, 1, {D}, m->istd};
+        for (int i = 0; i < m->params.n_tensors; i++) {
+            const lin_param *p = &m->params.table[i];
+            const unsigned char *data = (const unsigned char *)weights + p->offset * lin_dtype_size(dtype);
+            *t++ = (lin_tensor){p->name, dtype, p->k ? 2 : 1, {(size_t)p->n, (size_t)p->k}, data};
+        }
+        if (n_extra) memcpy(t, extras->tensors, (size_t)n_extra * sizeof *t);
+        status = lin_safetensors_write(path, tensors, (int)n_tensors, texts, (int)n_texts, err);
+    }
+    cJSON_free(config);
+    cJSON_free(features);
+    lin_free(tensors);
+    lin_free(texts);
+    return status;
+}
+
+lin_status lin_model_save_extras(const lin_model *m, const char *path, lin_dtype dtype, const lin_extras *extras, lin_error *err)
+{
+    if (dtype != LIN_F32 && dtype != LIN_F16)
+        return lin_fail(err, LIN_INVALID, "cannot save %s: weights of type %s; must be F32 or F16", path, lin_dtype_name(dtype));
+    lin_status status = check_values(m, path, dtype, err);
+    if (status == LIN_OK) status = check_extras(extras, path, err);
+    if (status != LIN_OK) return status;
+    if (dtype == LIN_F32)
+        return write_model(m, path, dtype, m->values, lin_model_fingerprint(m, m->values), extras, err);
+
+    // the fingerprint is that of the weights as they will be loaded
+    const size_t count = m->params.n_elements;
+    uint16_t *half = lin_alloc(count, sizeof *half);
+    float *rounded = lin_alloc(count, sizeof *rounded);
+    if (!half || !rounded) {
+        status = lin_no_memory(err, "saving a model", count * sizeof *rounded);
+    } else {
+        lin_half_narrow(m->values, count, half);
+        lin_half_widen(half, count, rounded);
+        status = write_model(m, path, dtype, half, lin_model_fingerprint(m, rounded), extras, err);
+    }
+    lin_free(half);
+    lin_free(rounded);
+    return status;
+}
+
+lin_status lin_model_save(const lin_model *m, const char *path, lin_dtype dtype, lin_error *err)
+{
+    return lin_model_save_extras(m, path, dtype, NULL, err);
+}

@@ -1,0 +1,56 @@
+#include "model/phones.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/memory.h"
+#include "model/utf8.h"
+
+static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+static lin_status refuse_duplicate(char **names, size_t n, lin_error *err)
+{
+    char **sorted = lin_alloc(n, sizeof *sorted);
+    if (!sorted) return lin_no_memory(err, "the phones", n * sizeof *sorted);
+    memcpy(sorted, names, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, by_text);
+    lin_status status = LIN_OK;
+    for (size_t i = 1; i < n && status == LIN_OK; i++)
+        if (strcmp(sorted[i - 1], sorted[i]) == 0) status = lin_fail(err, LIN_INVALID, "phones: %s is there twice", sorted[i]);
+    lin_free(sorted);
+    return status;
+}
+
+lin_status lin_phones_split(const char *phones, int *count, char ***names, lin_error *err)
+{
+    *names = NULL;
+    const size_t length = strlen(phones), good = lin_utf8_prefix(phones, length, "");
+    if (good < length) return lin_fail(err, LIN_INVALID, "phones: byte %zu is not UTF-8 text", good);
+    size_t n = 1, name = 0;
+    for (size_t i = 0; i <= length; i++) {
+        const int end = phones[i] == ' ' || phones[i] == '\0';
+        if (!end && ++name > LIN_PHONE_BYTES)
+            return lin_fail(err, LIN_INVALID, "phones: name %zu is longer than %d bytes", n, (int)LIN_PHONE_BYTES);
+        if (end && name == 0) return lin_fail(err, LIN_INVALID, "phones: name %zu is empty; single spaces separate names", n);
+        if (end) name = 0;
+        n += phones[i] == ' ';
+    }
+    if (n < 2 || n > 65536) return lin_fail(err, LIN_INVALID, "phones: %zu names; there must be 2 to 65536, the blank's first", n);
+    char **block = lin_alloc(1, n * sizeof *block + length + 1);
+    if (!block) return lin_no_memory(err, "the phones", length);
+    char *text = (char *)(block + n);
+    memcpy(text, phones, length + 1);
+    for (size_t i = 0; i < n; i++) {
+        block[i] = text;
+        text += strcspn(text, " ") + 1;
+        text[-1] = '\0';
+    }
+    lin_status status = refuse_duplicate(block, n, err);
+    if (status != LIN_OK) {
+        lin_free(block);
+        return status;
+    }
+    *count = (int)n;
+    *names = block;
+    return LIN_OK;
+}
