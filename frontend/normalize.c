@@ -1,0 +1,98 @@
+#include "frontend/normalize.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "kernels/memory.h"
+
+struct lin_norm {
+    int D;
+    uint64_t n;
+    double *centre, *sum, *squares; // [D] each: the first frame, and sums of x - centre and (x - centre)^2
+};
+
+lin_status lin_norm_create(int D, lin_norm **out, lin_error *err)
+{
+    *out = NULL;
+    if (D < 1) return lin_fail(err, LIN_INVALID, "normalisation of %d bins", D);
+    lin_norm *a = lin_calloc(1, sizeof *a);
+    if (!a) return lin_no_memory(err, "normalisation", sizeof *a);
+    a->D = D;
+    a->centre = lin_calloc(3 * (size_t)D, sizeof(double));
+    if (!a->centre) {
+        lin_free(a);
+        return lin_no_memory(err, "normalisation", 3 * (size_t)D * sizeof(double));
+    }
+    a->sum = a->centre + D;
+    a->squares = a->sum + D;
+    *out = a;
+    return LIN_OK;
+}
+
+void lin_norm_add(lin_norm *a, const float *frames, size_t T)
+{
+    size_t D = (size_t)a->D;
+    for (size_t t = 0; t < T; t++) {
+        const float *x = frames + t * D;
+        if (a->n == 0)
+            for (size_t d = 0; d < D; d++) a->centre[d] = (double)x[d];
+        for (size_t d = 0; d < D; d++) {
+            double v = (double)x[d] - a->centre[d];
+            a->sum[d] += v;
+            a->squares[d] += v * v;
+        }
+        a->n++;
+    }
+}
+
+lin_status lin_norm_merge(lin_norm *a, const lin_norm *b, lin_error *err)
+{
+    if (a->D != b->D) return lin_fail(err, LIN_MISMATCH, "normalisation over %d bins cannot take in one over %d", a->D, b->D);
+    if (b->n == 0) return LIN_OK;
+    if (a->n == 0) memcpy(a->centre, b->centre, (size_t)a->D * sizeof(double));
+    for (int d = 0; d < a->D; d++) {
+        // x - centre_a = (x - centre_b) + shift
+        double shift = b->centre[d] - a->centre[d], n = (double)b->n;
+        a->squares[d] += b->squares[d] + 2 * shift * b->sum[d] + n * shift * shift;
+        a->sum[d] += b->sum[d] + n * shift;
+    }
+    a->n += b->n;
+    return LIN_OK;
+}
+
+uint64_t lin_norm_count(const lin_norm *a) { return a->n; }
+
+lin_status lin_norm_finish(const lin_norm *a, float *mean, float *istd, lin_error *err)
+{
+    if (a->n == 0) return lin_fail(err, LIN_INVALID, "normalisation without any frame");
+    for (int d = 0; d < a->D; d++) {
+        double offset = a->sum[d] / (double)a->n, variance = a->squares[d] / (double)a->n - offset * offset;
+        if (!isfinite(offset) || !isfinite(variance))
+            return lin_fail(err, LIN_NUMERIC, "normalisation: bin %d of some frame is not a number", d);
+        double std = variance > 0 ? sqrt(variance) : 0;
+        mean[d] = (float)(a->centre[d] + offset);
+        istd[d] = (float)(1 / (std > LIN_NORM_SMALLEST_STD ? std : LIN_NORM_SMALLEST_STD));
+    }
+    return LIN_OK;
+}
+
+void lin_norm_reset(lin_norm *a)
+{
+    memset(a->centre, 0, 3 * (size_t)a->D * sizeof(double));
+    a->n = 0;
+}
+
+void lin_norm_destroy(lin_norm *a)
+{
+    if (!a) return;
+    lin_free(a->centre);
+    lin_free(a);
+}
+
+void lin_norm_apply(float *frames, size_t T, int D, const float *mean, const float *istd)
+{
+    for (size_t t = 0; t < T; t++) {
+        float *x = frames + t * (size_t)D;
+        for (int d = 0; d < D; d++) x[d] = (x[d] - mean[d]) * istd[d];
+    }
+}

@@ -1,0 +1,47 @@
+/*
+ * resample.h - one channel of sound from any sample rate to any other, as it arrives.
+ *
+ * Pipeline: frontend/audio, one channel -> [this] -> frontend/fbank.
+ * libsoxr at its high quality (20 bits, linear phase, flat to 91 % of the lower Nyquist frequency); equal rates pass through bit
+ * for bit. The output lags: the filter looks ahead (some 40 ms from 44.1 or 48 kHz, 120 ms from 8 kHz), but is aligned in time with
+ * the input.
+ *
+ *   lin_resampler_create(44100, 16000, &r, &err);
+ *   while (have_samples) lin_resampler_push(r, in, n, out, capacity, &n_out, &err);
+ *   lin_resampler_finish(r, out, capacity, &n_out, &err);
+ *   lin_resampler_destroy(r);
+ *
+ * Pushing the same samples in any pieces gives the same bits: libsoxr is fed in blocks of a fixed size. All of it is about
+ * input samples * out_hz / in_hz samples long.
+ * Threads: a resampler belongs to one thread at a time.
+ */
+#ifndef LIN_FRONTEND_RESAMPLE_H
+#define LIN_FRONTEND_RESAMPLE_H
+
+#include "kernels/status.h"
+
+typedef struct lin_resampler lin_resampler;
+
+/* Rates from 1 kHz to 1 MHz, whole or not. The caller destroys *resampler. On failure it is NULL. */
+lin_status lin_resampler_create(double in_hz, double out_hz, lin_resampler **resampler, lin_error *err);
+
+/* The most samples that pushing n more, or finishing (n = 0), can give. */
+int lin_resampler_most_out(const lin_resampler *resampler, int n);
+
+/*
+ * Takes in n samples and writes those that are certain.
+ * LIN_TOO_SMALL, and no state changed, if capacity < lin_resampler_most_out(resampler, n). LIN_INVALID after finishing.
+ */
+lin_status lin_resampler_push(lin_resampler *resampler, const float *in, int n, float *out, int capacity, int *n_out,
+                              lin_error *err);
+
+/* The input has ended: writes the rest. LIN_TOO_SMALL as above with n = 0. Only reset and destroy may follow. */
+lin_status lin_resampler_finish(lin_resampler *resampler, float *out, int capacity, int *n_out, lin_error *err);
+
+/* As newly created. LIN_NO_MEMORY if libsoxr cannot; then only destroy may follow. */
+lin_status lin_resampler_reset(lin_resampler *resampler, lin_error *err);
+
+/* NULL is allowed. */
+void lin_resampler_destroy(lin_resampler *resampler);
+
+#endif

@@ -1,0 +1,284 @@
+#include "frontend/source.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "frontend/resample.h"
+#include "kernels/memory.h"
+
+enum { BLOCK = 1024 }; // frames of sound handled at a time
+
+typedef struct lane {
+    lin_resampler *resampler;
+    lin_fbank *fbank;
+} lane;
+
+struct lin_features {
+    int channels, channel, n_lanes, bins, finished;
+    lane *lanes;
+    int room;       // samples
+    float *mono;    // [BLOCK], one channel or the mix of a block
+    float *samples; // [room], the same resampled
+};
+
+lin_feature_options lin_feature_options_default(void)
+{
+    return (lin_feature_options){.fbank = lin_fbank_default(), .channel = LIN_CHANNEL_MIX, .speed = 1};
+}
+
+lin_status lin_features_create(int rate_hz, int channels, const lin_feature_options *o, lin_features **out, lin_error *err)
+{
+    *out = NULL;
+    lin_status status = lin_audio_check_format("the sound", rate_hz, channels, err);
+    if (status != LIN_OK) return status;
+    if (o->channel < LIN_CHANNEL_EACH || o->channel >= channels)
+        return lin_fail(err, LIN_INVALID, "channel %d was asked for, but the sound has %d", o->channel + 1, channels);
+    if (!(o->speed >= 0.5 && o->speed <= 2)) return lin_fail(err, LIN_INVALID, "speed is %g, must be 0.5 to 2", o->speed);
+    lin_features *f = lin_calloc(1, sizeof *f);
+    if (!f) return lin_no_memory(err, "features", sizeof *f);
+    f->channels = channels;
+    f->channel = o->channel;
+    f->bins = o->fbank.mel_bins;
+    f->lanes = lin_calloc(o->channel == LIN_CHANNEL_EACH ? (size_t)channels : 1, sizeof *f->lanes);
+    if (f->lanes) f->n_lanes = o->channel == LIN_CHANNEL_EACH ? channels : 1;
+    else status = lin_no_memory(err, "features", (size_t)channels * sizeof *f->lanes);
+    for (int l = 0; l < f->n_lanes && status == LIN_OK; l++) {
+        // Played faster, the sound has the rate rate_hz * speed.
+        status = lin_fbank_create(&o->fbank, &f->lanes[l].fbank, err);
+        if (status == LIN_OK) status = lin_resampler_create(rate_hz * o->speed, o->fbank.sample_hz, &f->lanes[l].resampler, err);
+    }
+    if (status == LIN_OK) {
+        // A block's samples and all that the filter holds back: libsoxr's longest look-ahead is below a second of input.
+        f->room = (int)((BLOCK + rate_hz) * o->fbank.sample_hz / (rate_hz * o->speed)) + BLOCK;
+        f->mono = lin_alloc(BLOCK, sizeof(float));
+        f->samples = lin_alloc((size_t)f->room, sizeof(float));
+        if (!f->mono || !f->samples) status = lin_no_memory(err, "features", (size_t)f->room * sizeof(float));
+    }
+    if (status != LIN_OK) {
+        lin_features_destroy(f);
+        return status;
+    }
+    *out = f;
+    return LIN_OK;
+}
+
+int lin_features_lanes(const lin_features *f) { return f->n_lanes; }
+
+int lin_features_most_out(const lin_features *f, int n)
+{
+    return lin_fbank_frames_out(f->lanes[0].fbank, lin_resampler_most_out(f->lanes[0].resampler, n));
+}
+
+// Lane l's share of sound [n, channels].
+static void take_channel(const lin_features *f, int l, const float *sound, int n, float *mono)
+{
+    int C = f->channels;
+    if (f->channel == LIN_CHANNEL_MIX && C > 1) {
+        for (int i = 0; i < n; i++) {
+            float sum = 0;
+            for (int c = 0; c < C; c++) sum += sound[i * C + c];
+            mono[i] = sum / (float)C;
+        }
+        return;
+    }
+    int c = f->channel == LIN_CHANNEL_EACH ? l : f->channel > 0 ? f->channel : 0;
+    for (int i = 0; i < n; i++) mono[i] = sound[i * C + c];
+}
+
+static lin_status check_room(const lin_features *f, int n, int capacity, lin_error *err)
+{
+    if (f->finished || n < 0) return lin_fail(err, LIN_INVALID, "features: %d samples, or samples after the end", n);
+    int most = lin_features_most_out(f, n);
+    if (capacity < most)
+        return lin_fail(err, LIN_TOO_SMALL, "features: %d samples may give %d frames, but there is room for %d", n, most, capacity);
+    return LIN_OK;
+}
+
+lin_status lin_features_push(lin_features *f, const float *sound, int n, float *frames, int capacity, int *n_out, lin_error *err)
+{
+    *n_out = 0;
+    lin_status status = check_room(f, n, capacity, err);
+    if (status != LIN_OK) return status;
+    size_t count = (size_t)n * (size_t)f->channels, bad = lin_audio_find_bad(sound, count);
+    if (bad < count)
+        return lin_fail(err, LIN_NUMERIC, "sample %zu of channel %zu is %g, which is no sound", bad / (size_t)f->channels,
+                        bad % (size_t)f->channels + 1, (double)sound[bad]);
+    int done = 0;
+    for (int at = 0; at < n; at += BLOCK) {
+        int block = n - at < BLOCK ? n - at : BLOCK, given = 0;
+        for (int l = 0; l < f->n_lanes; l++) {
+            int resampled;
+            float *to = frames + ((size_t)l * (size_t)capacity + (size_t)done) * (size_t)f->bins;
+            take_channel(f, l, sound + (size_t)at * (size_t)f->channels, block, f->mono);
+            status = lin_resampler_push(f->lanes[l].resampler, f->mono, block, f->samples, f->room, &resampled, err);
+            if (status == LIN_OK)
+                status = lin_fbank_push(f->lanes[l].fbank, f->samples, resampled, to, capacity - done, &given, err);
+            if (status != LIN_OK) return status;
+        }
+        done += given;
+    }
+    *n_out = done;
+    return LIN_OK;
+}
+
+lin_status lin_features_finish(lin_features *f, float *frames, int capacity, int *n_out, lin_error *err)
+{
+    *n_out = 0;
+    lin_status status = check_room(f, 0, capacity, err);
+    if (status != LIN_OK) return status;
+    f->finished = 1;
+    for (int l = 0; l < f->n_lanes; l++) {
+        int resampled;
+        float *to = frames + (size_t)l * (size_t)capacity * (size_t)f->bins;
+        status = lin_resampler_finish(f->lanes[l].resampler, f->samples, f->room, &resampled, err);
+        if (status == LIN_OK) status = lin_fbank_push(f->lanes[l].fbank, f->samples, resampled, to, capacity, n_out, err);
+        if (status != LIN_OK) return status;
+    }
+    return LIN_OK;
+}
+
+lin_status lin_features_reset(lin_features *f, lin_error *err)
+{
+    f->finished = 1;
+    for (int l = 0; l < f->n_lanes; l++) {
+        lin_fbank_reset(f->lanes[l].fbank);
+        lin_status status = lin_resampler_reset(f->lanes[l].resampler, err);
+        if (status != LIN_OK) return status;
+    }
+    f->finished = 0;
+    return LIN_OK;
+}
+
+void lin_features_destroy(lin_features *f)
+{
+    if (!f) return;
+    for (int l = 0; l < f->n_lanes; l++) {
+        lin_resampler_destroy(f->lanes[l].resampler);
+        lin_fbank_destroy(f->lanes[l].fbank);
+    }
+    lin_free(f->lanes);
+    lin_free(f->mono);
+    lin_free(f->samples);
+    lin_free(f);
+}
+
+// ---- pulled from a file ----
+
+struct lin_source {
+    lin_audio *audio;
+    lin_features *features;
+    lin_audio_format info;
+    float *sound;        // [BLOCK, channels]
+    int room;            // frames
+    float *frames;       // [lanes, room, D], given by the features and not yet read: at .. held-1
+    int at, held, ended; // ended: the features are finished
+    int64_t given;       // frames
+    double window_ms;
+};
+
+lin_status lin_source_from_audio(lin_audio *audio, const lin_feature_options *o, lin_source **out, lin_error *err)
+{
+    *out = NULL;
+    lin_source *s = lin_calloc(1, sizeof *s);
+    if (!s) {
+        lin_audio_close(audio);
+        return lin_no_memory(err, "an audio source", sizeof *s);
+    }
+    s->audio = audio;
+    s->info = *lin_audio_info(audio);
+    s->window_ms = o->fbank.window_ms;
+    lin_status status = lin_features_create(s->info.rate_hz, s->info.channels, o, &s->features, err);
+    if (status == LIN_OK) {
+        s->room = lin_fbank_frames_out(s->features->lanes[0].fbank, s->features->room);
+        size_t lanes = (size_t)s->features->n_lanes, floats = lanes * (size_t)(s->room + 1) * (size_t)s->features->bins;
+        s->sound = lin_alloc((size_t)BLOCK * (size_t)s->info.channels, sizeof(float));
+        s->frames = lin_alloc(floats, sizeof(float));
+        if (!s->sound || !s->frames) status = lin_no_memory(err, "an audio source", floats * sizeof(float));
+    }
+    if (status != LIN_OK) {
+        lin_source_close(s);
+        return status;
+    }
+    *out = s;
+    return LIN_OK;
+}
+
+lin_status lin_source_open(const char *path, const lin_pcm_format *raw, const lin_feature_options *o, lin_source **out,
+                           lin_error *err)
+{
+    *out = NULL;
+    lin_audio *audio;
+    lin_status status = lin_audio_open(path, raw, &audio, err);
+    if (status != LIN_OK) return status;
+    // The name of the file belongs into the message about a channel that it lacks.
+    if (o->channel >= lin_audio_info(audio)->channels) {
+        int channels = lin_audio_info(audio)->channels;
+        lin_audio_close(audio);
+        return lin_fail(err, LIN_INVALID, "%s has %d channel%s; channel %d was asked for", path, channels, channels == 1 ? "" : "s",
+                        o->channel + 1);
+    }
+    return lin_source_from_audio(audio, o, out, err);
+}
+
+int lin_source_lanes(const lin_source *s) { return s->features->n_lanes; }
+
+int lin_source_bins(const lin_source *s) { return s->features->bins; }
+
+// Refills the empty buffer of frames from the next block of sound, or the last.
+static lin_status refill(lin_source *s, lin_error *err)
+{
+    int n;
+    lin_status status = lin_audio_read(s->audio, s->sound, BLOCK, &n, err);
+    s->info = *lin_audio_info(s->audio);
+    if (status != LIN_OK) return status;
+    s->at = s->held = 0;
+    if (n > 0) return lin_features_push(s->features, s->sound, n, s->frames, s->room, &s->held, err);
+    s->ended = 1;
+    status = lin_features_finish(s->features, s->frames, s->room, &s->held, err);
+    if (status == LIN_OK && s->given + s->held == 0 && !s->info.warning[0])
+        snprintf(s->info.warning, sizeof s->info.warning, "%.3f s of sound are less than a window of %g ms: no features",
+                 lin_source_seconds(s), s->window_ms);
+    return status;
+}
+
+lin_status lin_source_read(lin_source *s, float *frames, int capacity, int *n, lin_error *err)
+{
+    *n = 0;
+    if (capacity < 1) return lin_fail(err, LIN_INVALID, "reading features into room for %d frames", capacity);
+    int done = 0, live = lin_audio_is_live(s->audio);
+    size_t D = (size_t)s->features->bins;
+    while (done < capacity && !(live && done)) {
+        if (s->at == s->held) {
+            if (s->ended) break;
+            lin_status status = refill(s, err);
+            if (status != LIN_OK) return status;
+            continue;
+        }
+        int take = s->held - s->at < capacity - done ? s->held - s->at : capacity - done;
+        for (size_t l = 0; l < (size_t)s->features->n_lanes; l++)
+            memcpy(frames + (l * (size_t)capacity + (size_t)done) * D, s->frames + (l * (size_t)s->room + (size_t)s->at) * D,
+                   (size_t)take * D * sizeof(float));
+        s->at += take;
+        done += take;
+        s->given += take;
+    }
+    *n = done;
+    return LIN_OK;
+}
+
+double lin_source_seconds(const lin_source *s) { return (double)lin_audio_position(s->audio) / s->info.rate_hz; }
+
+double lin_source_duration(const lin_source *s) { return s->info.frames < 0 ? -1 : (double)s->info.frames / s->info.rate_hz; }
+
+const lin_audio_format *lin_source_info(const lin_source *s) { return &s->info; }
+
+void lin_source_close(lin_source *s)
+{
+    if (!s) return;
+    lin_audio_close(s->audio);
+    lin_features_destroy(s->features);
+    lin_free(s->sound);
+    lin_free(s->frames);
+    lin_free(s);
+}

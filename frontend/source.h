@@ -1,0 +1,102 @@
+/*
+ * source.h - sound in, frames of log-mel features out: channels, resampling and filterbanks put together.
+ *
+ * Pipeline: frontend/audio (or a microphone) -> [this] -> normalisation and the encoder.
+ * Two forms of one implementation. lin_features is pushed samples, at any rate, with any number of channels, and gives frames;
+ * lin_source pulls an audio file through it.
+ *
+ *   lin_feature_options options = lin_feature_options_default();
+ *   lin_source_open("x.flac", NULL, &options, &source, &err);
+ *   frames = room for lin_source_lanes(source) * capacity * D floats;
+ *   while ((status = lin_source_read(source, frames, capacity, &n, &err)) == LIN_OK && n > 0) ...;
+ *   lin_source_close(source);
+ *
+ * A lane is a sequence of frames of its own: one for a mix or a chosen channel, one per channel for LIN_CHANNEL_EACH. All lanes
+ * have the same number of frames. Matrices are [lanes, capacity, D]: lane l begins at frames + l * capacity * D. Any split of the
+ * samples into pushes, or of the frames into reads, gives the same bits. Nothing of ours is allocated between creation and
+ * destruction, and memory does not grow with the length of the sound. Threads: an object belongs to one thread at a time.
+ */
+#ifndef LIN_FRONTEND_SOURCE_H
+#define LIN_FRONTEND_SOURCE_H
+
+#include "frontend/audio.h"
+#include "frontend/fbank.h"
+
+enum {
+    LIN_CHANNEL_MIX = -1, /* the mean of all channels */
+    LIN_CHANNEL_EACH = -2 /* every channel on its own, a lane each */
+};
+
+typedef struct lin_feature_options {
+    lin_fbank_config fbank; /* its sample_hz is what sound is resampled to */
+    int channel;            /* LIN_CHANNEL_MIX, LIN_CHANNEL_EACH, or 0, 1, ...: one channel */
+    double speed;           /* 1. Tempo and pitch times this (0.5 to 2): speed perturbation (Ko et al. 2015), done by resampling */
+} lin_feature_options;
+
+/* lin_fbank_default(), mixed down, speed 1. */
+lin_feature_options lin_feature_options_default(void);
+
+/* ---- pushed ---- */
+
+typedef struct lin_features lin_features;
+
+/* rate_hz and channels as in audio.h. LIN_INVALID if the chosen channel is not among them. On failure *features is NULL. */
+lin_status lin_features_create(int rate_hz, int channels, const lin_feature_options *options, lin_features **features,
+                               lin_error *err);
+
+int lin_features_lanes(const lin_features *features);
+
+/* The most frames that pushing n more frames of sound, or finishing (n = 0), can give to each lane. */
+int lin_features_most_out(const lin_features *features, int n);
+
+/*
+ * Takes in sound [n, channels] and writes the feature frames that are now certain: *n_out of every lane, frames [lanes, capacity,
+ * D]. LIN_TOO_SMALL, and no state changed, if capacity < lin_features_most_out(features, n). LIN_NUMERIC, and no state changed, if
+ * a sample is no sound (audio.h). LIN_INVALID after finishing.
+ */
+lin_status lin_features_push(lin_features *features, const float *sound, int n, float *frames, int capacity, int *n_out,
+                             lin_error *err);
+
+/* The sound has ended: writes what the resampler held back. Only reset and destroy may follow. */
+lin_status lin_features_finish(lin_features *features, float *frames, int capacity, int *n_out, lin_error *err);
+
+/* As newly created. LIN_NO_MEMORY if the resampling library cannot; then only destroy may follow. */
+lin_status lin_features_reset(lin_features *features, lin_error *err);
+
+/* NULL is allowed. */
+void lin_features_destroy(lin_features *features);
+
+/* ---- pulled from a file ---- */
+
+typedef struct lin_source lin_source;
+
+/* path and raw as for lin_audio_open, and its errors; LIN_INVALID if the file lacks the chosen channel. On failure *source is NULL.
+ */
+lin_status lin_source_open(const char *path, const lin_pcm_format *raw, const lin_feature_options *options, lin_source **source,
+                           lin_error *err);
+
+/* The same from an open audio, which the source owns from now on and closes, also if this fails. */
+lin_status lin_source_from_audio(lin_audio *audio, const lin_feature_options *options, lin_source **source, lin_error *err);
+
+int lin_source_lanes(const lin_source *source);
+int lin_source_bins(const lin_source *source);
+
+/*
+ * Writes the next *n <= capacity frames of every lane, frames [lanes, capacity, D]; *n = 0 only at the end. From a pipe it returns
+ * as soon as there are frames, from a file it fills the block. Sound shorter than one window gives none, and a warning.
+ */
+lin_status lin_source_read(lin_source *source, float *frames, int capacity, int *n, lin_error *err);
+
+/* Seconds of sound read so far, by the file's own clock. */
+double lin_source_seconds(const lin_source *source);
+
+/* Seconds in all as far as the header tells, -1 if it does not. */
+double lin_source_duration(const lin_source *source);
+
+/* Rate, channels, format, warning. Valid until closing; the warning may appear as late as at the last read. */
+const lin_audio_format *lin_source_info(const lin_source *source);
+
+/* NULL is allowed. */
+void lin_source_close(lin_source *source);
+
+#endif
