@@ -135,17 +135,19 @@ typedef struct image_header {
     char magic[8];
     uint64_t model;    // fingerprint of its weights and configuration
     uint64_t n_floats; // that follow
-    uint64_t checksum; // of the floats
     int64_t frames_in;
     int32_t waiting, finished;
+    uint64_t checksum; // of everything above and of the floats
 } image_header;
 
 static const char image_magic[8] = {'L', 'I', 'N', 'S', 'T', 'R', 'M', '1'};
 
-static uint64_t checksum(const void *floats, size_t n)
+static uint64_t checksum(const image_header *header, const void *floats)
 {
-    uint64_t sum = n;
-    for (size_t i = 0; i < n; i++) {
+    uint64_t sum = lin_mix64(header->model + header->n_floats);
+    sum = lin_mix64(sum + (uint64_t)header->frames_in);
+    sum = lin_mix64(sum + ((uint64_t)(uint32_t)header->waiting << 32) + (uint32_t)header->finished);
+    for (size_t i = 0; i < header->n_floats; i++) {
         uint32_t bits;
         memcpy(&bits, (const unsigned char *)floats + i * sizeof bits, sizeof bits);
         sum = lin_mix64(sum + bits);
@@ -161,11 +163,11 @@ lin_status lin_stream_save(const lin_stream *s, void *image, size_t capacity, li
     if (capacity < bytes) return lin_fail(err, LIN_TOO_SMALL, "a stream's image takes %zu bytes, there is room for %zu", bytes, capacity);
     image_header header = {.model = s->encoder->model->fingerprint,
                            .n_floats = n,
-                           .checksum = checksum(s->state, n),
                            .frames_in = s->frames_in,
                            .waiting = s->waiting,
                            .finished = s->finished};
     memcpy(header.magic, image_magic, sizeof header.magic);
+    header.checksum = checksum(&header, s->state);
     memcpy(image, &header, sizeof header);
     memcpy((unsigned char *)image + sizeof header, s->state, n * sizeof(float));
     return LIN_OK;
@@ -182,10 +184,10 @@ lin_status lin_stream_load(lin_stream *s, const void *image, size_t size, lin_er
         return lin_fail(err, LIN_MISMATCH, "this image belongs to another model; load it with the model that made it");
     if (header.n_floats != n || size != bytes)
         return lin_fail(err, LIN_FORMAT, "a stream's image of this model has %zu bytes, this one %zu", bytes, size);
-    if (header.frames_in < 0 || header.waiting < 0 || header.waiting > most_waiting(&s->encoder->model->config))
-        return lin_fail(err, LIN_FORMAT, "the counters in this image of a stream are damaged");
     const unsigned char *floats = (const unsigned char *)image + sizeof header;
-    if (checksum(floats, n) != header.checksum) return lin_fail(err, LIN_FORMAT, "the sums in this image of a stream are damaged");
+    if (checksum(&header, floats) != header.checksum || header.frames_in < 0 || header.waiting < 0 ||
+        header.waiting > most_waiting(&s->encoder->model->config))
+        return lin_fail(err, LIN_FORMAT, "this image of a stream is damaged: its checksum does not fit");
     memcpy(s->state, floats, n * sizeof(float));
     s->frames_in = header.frames_in;
     s->waiting = header.waiting;

@@ -1,0 +1,375 @@
+// Streams: any split gives the bits of the batch, images, forks, no allocation.
+#include "model/stream.h"
+
+#include "kernels/memory.h"
+#include "tests/support.h"
+
+enum { D = 8, V = 7, FRAMES = 700 };
+
+typedef struct fixture {
+    lin_model *model;
+    lin_encoder *encoder;
+    lin_worker *worker;
+    float *features, *want; // FRAMES frames as one utterance, and its log-probabilities in batch form
+    int rows;
+} fixture;
+
+static lin_config small_config(int stack, int ahead, int conv, lin_norm norm)
+{
+    lin_config c = lin_config_default(V);
+    c.layers = 3;
+    c.heads = 2;
+    c.head_width = 8;
+    c.feedforward = 40;
+    c.mel_bins = D;
+    c.stack = stack;
+    c.ahead = ahead;
+    c.norm = norm;
+    if (conv) {
+        c.positions = LIN_POSITIONS_CONV;
+        c.conv_kernel = 4;
+        c.conv_layers = 2;
+    }
+    return c;
+}
+
+static fixture make(lin_config config)
+{
+    fixture f = {0};
+    lin_error err = {0};
+    const lin_features features = lin_features_default();
+    ck_assert_msg(lin_model_create(&config, &features, NULL, 5, &f.model, &err) == LIN_OK, "%s", err.message);
+    for (int d = 0; d < D; d++) {
+        f.model->mean[d] = (float)d * 0.1F;
+        f.model->istd[d] = 1 + (float)d * 0.05F;
+    }
+    lin_model_seal(f.model);
+    ck_assert_msg(lin_encoder_create(f.model, lin_ops_cpu(), &f.encoder, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(lin_worker_create(f.encoder, 1, &f.worker, &err) == LIN_OK, "%s", err.message);
+    f.features = test_buffer(FRAMES * D, sizeof(float));
+    test_fill_f32(f.features, FRAMES * D, 9, -2, 2);
+    f.rows = lin_config_frames_out(&config, FRAMES);
+    f.want = test_buffer((size_t)f.rows * V, sizeof(float));
+    ck_assert_msg(lin_encoder_run(f.worker, f.features, (const int[]){0, FRAMES}, 1, f.want, &err) == LIN_OK, "%s", err.message);
+    test_guards(f.want, "lin_encoder_run");
+    return f;
+}
+
+static void drop(fixture *f)
+{
+    lin_worker_destroy(f->worker);
+    lin_encoder_destroy(f->encoder);
+    lin_model_destroy(f->model);
+    test_buffer_free(f->features);
+    test_buffer_free(f->want);
+}
+
+// Feeds frames from..to of f in pieces of random size (0 to `most`) and appends to got at *n rows.
+static void feed_pieces(fixture *f, lin_stream *s, int from, int to, int most, uint64_t key, float *got, int *n)
+{
+    lin_error err = {0};
+    for (int t = from, i = 0; t < to; i++) {
+        int piece = (int)lin_random_below(key, (uint64_t)i, (uint32_t)most + 1), out = -1;
+        if (piece > to - t) piece = to - t;
+        const int expected = lin_stream_frames_out(s, piece);
+        ck_assert_msg(lin_stream_feed(s, f->worker, f->features + (size_t)t * D, piece, got + (size_t)*n * V, expected, &out, &err) == LIN_OK,
+                      "%s", err.message);
+        ck_assert_int_eq(out, expected);
+        *n += out;
+        t += piece;
+    }
+}
+
+static void finish(fixture *f, lin_stream *s, float *got, int *n)
+{
+    lin_error err = {0};
+    int out = -1;
+    const int left = lin_stream_frames_left(s);
+    ck_assert(lin_stream_finish(s, f->worker, got + (size_t)*n * V, left, &out, &err) == LIN_OK);
+    ck_assert_int_eq(out, left);
+    *n += out;
+}
+
+static const struct {
+    int stack, ahead, conv;
+    lin_norm norm;
+} shapes[] = {{1, 0, 0, LIN_NORM_POST}, {1, 3, 1, LIN_NORM_PRE}, {3, 0, 1, LIN_NORM_PRE}, {3, 7, 1, LIN_NORM_POST}, {4, 1, 0, LIN_NORM_PRE},
+              {2, 64, 1, LIN_NORM_PRE}};
+
+START_TEST(any_split_gives_the_bits_of_the_batch)
+{
+    fixture f = make(small_config(shapes[_i].stack, shapes[_i].ahead, shapes[_i].conv, shapes[_i].norm));
+    lin_error err = {0};
+    lin_stream *s;
+    ck_assert(lin_stream_create(f.encoder, &s, &err) == LIN_OK);
+    float *got = test_buffer((size_t)f.rows * V, sizeof *got);
+    static const int most[] = {1, 4, 17, 200, FRAMES};
+    for (size_t m = 0; m < sizeof most / sizeof *most; m++) {
+        int n = 0;
+        test_poison(got, (size_t)f.rows * V * sizeof *got);
+        feed_pieces(&f, s, 0, FRAMES, most[m], 77 + m, got, &n);
+        ck_assert_int_eq((int)lin_stream_frames_in(s), FRAMES);
+        finish(&f, s, got, &n);
+        ck_assert_int_eq(n, f.rows);
+        test_same_f32("log-probabilities", got, f.want, (size_t)f.rows * V);
+        test_guards(got, "lin_stream_feed");
+        lin_stream_reset(s);
+    }
+    test_buffer_free(got);
+    lin_stream_destroy(s);
+    drop(&f);
+}
+END_TEST
+
+START_TEST(utterances_together_give_the_bits_of_each_alone)
+{
+    fixture f = make(small_config(3, 2, 1, LIN_NORM_PRE));
+    lin_error err = {0};
+    static const int lengths[] = {1, 0, 50, 2, 410, 3, 90};
+    enum { N = sizeof lengths / sizeof *lengths };
+    int offsets[N + 1] = {0}, rows = 0;
+    for (int b = 0; b < N; b++) {
+        offsets[b + 1] = offsets[b] + lengths[b];
+        rows += lin_config_frames_out(&f.model->config, lengths[b]);
+    }
+    float *together = test_buffer((size_t)rows * V, sizeof *together), *alone = test_buffer((size_t)rows * V, sizeof *alone);
+    ck_assert(lin_encoder_run(f.worker, f.features, offsets, N, together, &err) == LIN_OK);
+    for (int b = 0, row = 0; b < N; b++) {
+        const int pair[] = {0, lengths[b]};
+        ck_assert(lin_encoder_run(f.worker, f.features + (size_t)offsets[b] * D, pair, 1, alone + (size_t)row * V, &err) == LIN_OK);
+        row += lin_config_frames_out(&f.model->config, lengths[b]);
+    }
+    test_same_f32("a batch", together, alone, (size_t)rows * V);
+    test_guards(together, "lin_encoder_run");
+    test_buffer_free(together);
+    test_buffer_free(alone);
+    drop(&f);
+}
+END_TEST
+
+START_TEST(threads_do_not_change_the_bits)
+{
+    fixture f = make(small_config(1, 0, 1, LIN_NORM_POST));
+    lin_error err = {0};
+    float *got = test_buffer((size_t)f.rows * V, sizeof *got);
+    for (int threads = 2; threads <= 3; threads++) {
+        lin_worker *w;
+        ck_assert(lin_worker_create(f.encoder, threads, &w, &err) == LIN_OK);
+        ck_assert(lin_encoder_run(w, f.features, (const int[]){0, FRAMES}, 1, got, &err) == LIN_OK);
+        test_same_f32("log-probabilities", got, f.want, (size_t)f.rows * V);
+        lin_worker_destroy(w);
+    }
+    test_buffer_free(got);
+    drop(&f);
+}
+END_TEST
+
+START_TEST(saved_loaded_and_forked_at_any_moment)
+{
+    fixture f = make(small_config(3, 5, 1, LIN_NORM_PRE));
+    lin_error err = {0};
+    lin_stream *s, *other, *copy;
+    ck_assert(lin_stream_create(f.encoder, &s, &err) == LIN_OK);
+    ck_assert(lin_stream_create(f.encoder, &other, &err) == LIN_OK);
+    const size_t size = lin_stream_image_bytes(s);
+    unsigned char *image = test_buffer(size, 1);
+    float *got = test_buffer((size_t)f.rows * V, sizeof *got);
+    for (int cut = 0; cut <= 30; cut++) {
+        int n = 0;
+        lin_stream_reset(s);
+        feed_pieces(&f, s, 0, cut, 3, 5, got, &n);
+        ck_assert(lin_stream_save(s, image, size - 1, &err) == LIN_TOO_SMALL);
+        ck_assert(lin_stream_save(s, image, size, &err) == LIN_OK);
+        test_guards(image, "lin_stream_save");
+        ck_assert(lin_stream_fork(s, &copy, &err) == LIN_OK);
+        feed_pieces(&f, s, cut, cut + 40, 40, 6, got, &(int){n}); // the first goes another way: its copies must not notice
+        ck_assert_msg(lin_stream_load(other, image, size, &err) == LIN_OK, "%s", err.message);
+        ck_assert_int_eq((int)lin_stream_frames_in(other), cut);
+        lin_stream *const both[] = {other, copy};
+        for (int i = 0; i < 2; i++) {
+            int m = n;
+            feed_pieces(&f, both[i], cut, FRAMES, 50, 7, got, &m);
+            finish(&f, both[i], got, &m);
+            ck_assert_int_eq(m, f.rows);
+            test_same_f32("after load or fork", got + (size_t)n * V, f.want + (size_t)n * V, (size_t)(f.rows - n) * V);
+        }
+        lin_stream_destroy(copy);
+    }
+    lin_stream_destroy(s);
+    lin_stream_destroy(other);
+    test_buffer_free(image);
+    test_buffer_free(got);
+    drop(&f);
+}
+END_TEST
+
+START_TEST(damaged_images_are_refused)
+{
+    fixture f = make(small_config(2, 3, 1, LIN_NORM_PRE));
+    lin_config config = f.model->config;
+    lin_model *model;
+    lin_encoder *encoder;
+    lin_stream *s, *of_another;
+    lin_error err = {0};
+    const lin_features features = lin_features_default();
+    ck_assert(lin_model_create(&config, &features, NULL, 6, &model, &err) == LIN_OK);
+    lin_model_seal(model);
+    ck_assert(lin_encoder_create(model, lin_ops_cpu(), &encoder, &err) == LIN_OK);
+    ck_assert(lin_stream_create(f.encoder, &s, &err) == LIN_OK);
+    ck_assert(lin_stream_create(encoder, &of_another, &err) == LIN_OK);
+    float *got = test_buffer((size_t)f.rows * V, sizeof *got);
+    int n = 0;
+    feed_pieces(&f, s, 0, 100, 9, 3, got, &n);
+    const size_t size = lin_stream_image_bytes(s);
+    unsigned char *image = test_buffer(size, 1), *damaged = test_buffer(size, 1);
+    ck_assert(lin_stream_save(s, image, size, &err) == LIN_OK);
+    ck_assert(lin_stream_load(of_another, image, size, &err) == LIN_MISMATCH);
+    ck_assert(strstr(err.message, "another model") != NULL);
+    ck_assert(lin_stream_load(s, image, 10, &err) == LIN_FORMAT);
+    ck_assert(lin_stream_load(s, image, size - 4, &err) == LIN_FORMAT);
+    for (uint64_t i = 0; i < 300; i++) {
+        memcpy(damaged, image, size);
+        const size_t at = i < 56 ? i : lin_random_below(4, i, (uint32_t)size);
+        damaged[at] ^= (unsigned char)(1U << lin_random_below(5, i, 8));
+        ck_assert_msg(lin_stream_load(s, damaged, size, &err) != LIN_OK, "a flip in byte %zu was not seen", at);
+    }
+    ck_assert(lin_stream_load(s, image, size, &err) == LIN_OK);
+    feed_pieces(&f, s, 100, FRAMES, 60, 3, got, &n);
+    finish(&f, s, got, &n);
+    test_same_f32("after refused images", got, f.want, (size_t)f.rows * V);
+    lin_stream_destroy(s);
+    lin_stream_destroy(of_another);
+    lin_encoder_destroy(encoder);
+    lin_model_destroy(model);
+    test_buffer_free(image);
+    test_buffer_free(damaged);
+    test_buffer_free(got);
+    drop(&f);
+}
+END_TEST
+
+START_TEST(streaming_allocates_nothing)
+{
+    fixture f = make(small_config(3, 2, 1, LIN_NORM_PRE));
+    lin_stream *s;
+    lin_error err = {0};
+    ck_assert(lin_stream_create(f.encoder, &s, &err) == LIN_OK);
+    float *got = test_buffer((size_t)f.rows * V, sizeof *got);
+    const unsigned long before = lin_memory_count();
+    for (int round = 0; round < 3; round++) {
+        int n = 0;
+        feed_pieces(&f, s, 0, FRAMES, 40, 1, got, &n);
+        finish(&f, s, got, &n);
+        lin_stream_reset(s);
+    }
+    ck_assert_uint_eq(lin_memory_count(), before);
+    lin_stream_destroy(s);
+    test_buffer_free(got);
+    drop(&f);
+}
+END_TEST
+
+START_TEST(misuse_is_answered)
+{
+    fixture f = make(small_config(2, 0, 0, LIN_NORM_POST));
+    lin_stream *s;
+    lin_error err = {0};
+    int n = 0, out;
+    ck_assert(lin_stream_create(f.encoder, &s, &err) == LIN_OK);
+    float *got = test_buffer((size_t)f.rows * V, sizeof *got);
+    ck_assert(lin_stream_feed(s, f.worker, f.features, 10, got, 4, &out, &err) == LIN_TOO_SMALL);
+    ck_assert_int_eq((int)lin_stream_frames_in(s), 0);
+    feed_pieces(&f, s, 0, FRAMES, 100, 1, got, &n);
+    finish(&f, s, got, &n);
+    test_same_f32("after LIN_TOO_SMALL", got, f.want, (size_t)f.rows * V);
+    ck_assert(lin_stream_feed(s, f.worker, f.features, 1, got, 4, &out, &err) == LIN_INVALID);
+    ck_assert(strstr(err.message, "reset") != NULL);
+    n = 0;
+    finish(&f, s, got, &n);
+    ck_assert_int_eq(n, 0);
+    lin_stream_destroy(s);
+    test_buffer_free(got);
+    drop(&f);
+
+    lin_config config = small_config(1, 0, 0, LIN_NORM_POST);
+    config.causal = 0;
+    f = make(config);
+    ck_assert(lin_stream_create(f.encoder, &s, &err) == LIN_UNSUPPORTED);
+    ck_assert(strstr(err.message, "bidirectional") != NULL && s == NULL);
+    drop(&f);
+    config.causal = 1;
+    config.positions = LIN_POSITIONS_SINUSOID;
+    f = make(config);
+    ck_assert(lin_stream_create(f.encoder, &s, &err) == LIN_UNSUPPORTED);
+    ck_assert(strstr(err.message, "sinusoid") != NULL && s == NULL);
+    drop(&f);
+}
+END_TEST
+
+START_TEST(the_papers_network_costs_228096_bytes)
+{
+    const lin_config config = lin_config_default(40);
+    const lin_features features = lin_features_default();
+    lin_model *model;
+    lin_encoder *encoder;
+    lin_stream *s;
+    lin_error err = {0};
+    ck_assert(lin_model_create(&config, &features, NULL, 1, &model, &err) == LIN_OK);
+    ck_assert(lin_encoder_create(model, lin_ops_cpu(), &encoder, &err) == LIN_OK);
+    ck_assert_uint_eq(lin_stream_attention_bytes(encoder), 228096);
+    ck_assert_uint_eq(lin_config_state_count(&config) * sizeof(float), 228096);
+    ck_assert_uint_lt(lin_stream_state_bytes(encoder), 228096 + 256);
+    ck_assert(lin_stream_create(encoder, &s, &err) == LIN_OK);
+    lin_stream_destroy(s);
+    lin_encoder_destroy(encoder);
+    lin_model_destroy(model);
+}
+END_TEST
+
+START_TEST(a_failed_allocation_is_an_error)
+{
+    lin_config config = small_config(2, 1, 1, LIN_NORM_PRE);
+    const lin_features features = lin_features_default();
+    lin_model *model;
+    lin_error err = {0};
+    ck_assert(lin_model_create(&config, &features, NULL, 1, &model, &err) == LIN_OK);
+    const unsigned long live = lin_memory_live();
+    int succeeded = 0;
+    for (unsigned long k = 1; k < 100 && !succeeded; k++) {
+        lin_encoder *encoder = NULL;
+        lin_worker *worker = NULL;
+        lin_stream *s = NULL;
+        lin_memory_fail_at(k);
+        lin_status status = lin_encoder_create(model, lin_ops_cpu(), &encoder, &err);
+        if (status == LIN_OK) status = lin_worker_create(encoder, 2, &worker, &err);
+        if (status == LIN_OK) status = lin_stream_create(encoder, &s, &err);
+        lin_memory_fail_at(0);
+        succeeded = status == LIN_OK;
+        if (!succeeded) ck_assert_int_eq(status, LIN_NO_MEMORY);
+        lin_stream_destroy(s);
+        lin_worker_destroy(worker);
+        lin_encoder_destroy(encoder);
+        ck_assert_uint_eq(lin_memory_live(), live);
+    }
+    ck_assert(succeeded);
+    lin_model_destroy(model);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("model/stream");
+    TCase *tests = tcase_create("stream");
+    tcase_set_timeout(tests, 60);
+    tcase_add_loop_test(tests, any_split_gives_the_bits_of_the_batch, 0, (int)(sizeof shapes / sizeof *shapes));
+    tcase_add_test(tests, utterances_together_give_the_bits_of_each_alone);
+    tcase_add_test(tests, threads_do_not_change_the_bits);
+    tcase_add_test(tests, saved_loaded_and_forked_at_any_moment);
+    tcase_add_test(tests, damaged_images_are_refused);
+    tcase_add_test(tests, streaming_allocates_nothing);
+    tcase_add_test(tests, misuse_is_answered);
+    tcase_add_test(tests, the_papers_network_costs_228096_bytes);
+    tcase_add_test(tests, a_failed_allocation_is_an_error);
+    suite_add_tcase(suite, tests);
+    return test_run(suite);
+}
