@@ -1,0 +1,179 @@
+// cmd_phonemize.c - linnet phonemize: words to phones, as references for scoring and as a look at what training will see.
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/commands.h"
+#include "app/common.h"
+#include "app/wording.h"
+
+enum { IDS_AUTO, IDS_NONE, IDS_FIRST, IDS_LAST };
+
+typedef struct phonemize_values {
+    const char *lexicon, *output, *oov;
+    int ids, trn, quiet;
+} phonemize_values;
+
+static const lin_option options[] = {
+    {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .required = 1, .at = offsetof(phonemize_values, lexicon),
+     .value = "DICT", .help = "Pronunciation dictionary in CMUdict's format"},
+    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .at = offsetof(phonemize_values, output),
+     .help = "Where to write; standard output if not given"},
+    {.name = "ids", .type = LIN_OPTION_CHOICE, .at = offsetof(phonemize_values, ids), .text = "auto",
+     .choices = "auto|none|first|last", .help = "Where a line holds the utterance's name: nowhere, as its first word (Kaldi), or as its "
+     "last in parentheses (TRN); auto: last where a line ends that way, else none"},
+    {.name = "trn", .type = LIN_OPTION_FLAG, .at = offsetof(phonemize_values, trn),
+     .help = "Write NIST TRN: the phones, then the name in parentheses; lines without a name are called line-1, line-2, ..."},
+    {.name = "oov", .type = LIN_OPTION_FILE, .at = offsetof(phonemize_values, oov),
+     .help = "Write the words that the dictionary lacks here, with the phones put in their place; else they go to standard error"},
+    {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(phonemize_values, quiet),
+     .help = "No list of unknown words on standard error"},
+    {.type = LIN_OPTION_END},
+};
+
+static int is_space(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+typedef struct span {
+    const char *text;
+    size_t n;
+} span;
+
+static span trim(span s)
+{
+    while (s.n && is_space(s.text[0])) s.text++, s.n--;
+    while (s.n && (is_space(s.text[s.n - 1]) || s.text[s.n - 1] == '\n' || s.text[s.n - 1] == '\r')) s.n--;
+    return s;
+}
+
+static int ends_with_id(span line)
+{
+    if (line.n < 3 || line.text[line.n - 1] != ')') return 0;
+    for (size_t i = line.n - 1; i > 0; i--) {
+        char c = line.text[i - 1];
+        if (c == '(') return i < line.n - 1 && (i == 1 || is_space(line.text[i - 2]));
+        if (c == ')' || is_space(c)) return 0;
+    }
+    return 0;
+}
+
+// Takes the utterance's name off the line; an empty one where there is none.
+static span take_id(span *line, int ids)
+{
+    span id = {line->text, 0};
+    if (ids == IDS_FIRST) {
+        while (id.n < line->n && !is_space(id.text[id.n])) id.n++;
+        line->text += id.n;
+        line->n -= id.n;
+        *line = trim(*line);
+    } else if ((ids == IDS_LAST || ids == IDS_AUTO) && ends_with_id(*line)) {
+        size_t open = line->n - 1;
+        while (line->text[open] != '(') open--;
+        id = (span){line->text + open + 1, line->n - open - 2};
+        line->n = open;
+        *line = trim(*line);
+    }
+    return id;
+}
+
+// Sentence marks of language-model transcripts, <s> and </s>, are not words.
+static span drop_marks(span s)
+{
+    if (s.n >= 3 && memcmp(s.text, "<s>", 3) == 0) s = trim((span){s.text + 3, s.n - 3});
+    if (s.n >= 4 && memcmp(s.text + s.n - 4, "</s>", 4) == 0) s = trim((span){s.text, s.n - 4});
+    return s;
+}
+
+static lin_status one_line(const phonemize_values *v, lin_wording *w, span line, int number, FILE *out, lin_error *err)
+{
+    line = trim(line);
+    span id = take_id(&line, v->ids);
+    line = drop_marks(line);
+    if (v->ids == IDS_LAST && !id.n) return lin_fail(err, LIN_FORMAT, "no (name) at the end of the line");
+    const int *labels;
+    int n;
+    lin_status status = lin_transcriber_line(w->transcriber, line.text, line.n, &labels, &n, err);
+    if (status != LIN_OK) return status;
+    if (!v->trn && id.n) fprintf(out, "%.*s%s", (int)id.n, id.text, n ? " " : "");
+    lin_print_phones(out, w->phones, labels, n);
+    if (v->trn && id.n) fprintf(out, "%s(%.*s)", n ? " " : "", (int)id.n, id.text);
+    if (v->trn && !id.n) fprintf(out, "%s(line-%d)", n ? " " : "", number);
+    fputc('\n', out);
+    return LIN_OK;
+}
+
+// A bad line is told and left out, the others are done.
+static int all_lines(const phonemize_values *v, lin_wording *w, FILE *in, const char *name, FILE *out)
+{
+    char *line = NULL;
+    size_t capacity = 0;
+    int failed = 0;
+    ssize_t n;
+    for (int number = 1; !lin_interrupted && (n = getline(&line, &capacity, in)) >= 0; number++) {
+        lin_error err = {0};
+        if (one_line(v, w, (span){line, (size_t)n}, number, out, &err) == LIN_OK) continue;
+        lin_complain("%s:%d: %s", name, number, err.message);
+        failed = 1;
+    }
+    if (ferror(in)) {
+        lin_complain("cannot read %s: %s", name, strerror(errno));
+        failed = 1;
+    }
+    free(line);
+    return failed;
+}
+
+static int run(lin_parsed *parsed)
+{
+    const phonemize_values *v = parsed->values;
+    lin_error err = {0};
+    const char *path = parsed->operands.count ? parsed->operands.items[0] : "-";
+    int from_stdin = strcmp(path, "-") == 0;
+    lin_wording w;
+    if (lin_wording_open(&w, v->lexicon, &err) != LIN_OK) return lin_give_up(&err);
+    FILE *in = from_stdin ? stdin : fopen(path, "rb");
+    lin_output out = {NULL, NULL};
+    int failed = 0;
+    if (!in) {
+        lin_fail(&err, LIN_IO, "cannot open %s: %s", path, strerror(errno));
+        failed = 1;
+    } else if (lin_output_open(v->output, &out, &err) != LIN_OK) {
+        failed = 1;
+    }
+    if (failed) {
+        lin_complain("%s", err.message);
+    } else {
+        failed = all_lines(v, &w, in, from_stdin ? "standard input" : path, out.file);
+        if (lin_output_close(&out, &err) != LIN_OK) {
+            lin_complain("%s", err.message);
+            failed = 1;
+        }
+        if ((v->oov || !v->quiet) && lin_wording_report(&w, v->oov, &err) != LIN_OK) {
+            lin_complain("%s", err.message);
+            failed = 1;
+        }
+    }
+    if (in && !from_stdin) fclose(in);
+    lin_wording_close(&w);
+    return lin_interrupted ? LIN_EXIT_INTERRUPTED : failed ? LIN_EXIT_FAILED : LIN_EXIT_OK;
+}
+
+const lin_command lin_command_phonemize = {
+    .name = "phonemize",
+    .operands = "[FILE]",
+    .summary = "turn words into phones by a dictionary",
+    .description = "Turns each line of words into phones: the dictionary's first pronunciation without stress, and for words it lacks "
+                   "derived forms, letter names or flite's letter-to-sound rules (Debian package libflite1). Reads standard input "
+                   "where FILE is - or not given.\n\n"
+                   "A line that cannot be pronounced is reported and left out; the exit status is then 1.",
+    .examples = "  linnet phonemize --lexicon cmudict.dict --ids first data/test/text --trn -o test.ref.trn\n"
+                "  echo how are you | linnet phonemize --lexicon cmudict.dict",
+    .options = options,
+    .values_size = sizeof(phonemize_values),
+    .max_operands = 1,
+    .run = run,
+};

@@ -1,0 +1,85 @@
+/*
+ * front.h - the options of the front end that several commands share, and the bridge between frontend/ and model/, which do not know
+ * each other: both describe the same filterbank.
+ *
+ *   typedef struct values { lin_input_values input; lin_fbank_values fbank; ... } values;
+ *   static const lin_option options[] = {LIN_INPUT_ROWS(values, input), LIN_FBANK_ROWS(values, fbank), ..., {.type = LIN_OPTION_END}};
+ */
+#ifndef LIN_APP_FRONT_H
+#define LIN_APP_FRONT_H
+
+#include "app/options.h"
+#include "frontend/source.h"
+#include "model/model.h"
+
+/* ---- what the sound is ----------------------------------------------------------------------------------------------------------- */
+
+typedef struct lin_input_values {
+    int raw, rate_hz, channels, encoding;
+    const char *channel;
+} lin_input_values;
+
+#define LIN_INPUT_ROWS(owner, field)                                                                                              \
+    {.type = LIN_OPTION_HEADING, .help = "Sound"},                                                                                \
+    {.name = "channel", .letter = 'c', .type = LIN_OPTION_STRING, .at = offsetof(owner, field.channel), .text = "mix",            \
+     .value = "mix|each|N", .help = "Which channel: the mean of all, each on its own, or the N-th, counted from 1"},              \
+    {.name = "raw", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.raw),                                                    \
+     .help = "The input is headerless PCM, as standard input (-) always is; the next three options say which"},                   \
+    {.name = "rate", .type = LIN_OPTION_INT, .at = offsetof(owner, field.rate_hz), .text = "16000", .min = LIN_AUDIO_MIN_HZ,      \
+     .max = LIN_AUDIO_MAX_HZ, .value = "HZ", .help = "Sample rate of headerless PCM"},                                            \
+    {.name = "channels", .type = LIN_OPTION_INT, .at = offsetof(owner, field.channels), .text = "1", .min = 1,                    \
+     .max = LIN_AUDIO_MAX_CHANNELS, .help = "Channels of headerless PCM, interleaved"},                                           \
+    {.name = "encoding", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.encoding), .text = "s16le",                       \
+     .choices = "s16le|s24le|s32le|f32le|u8|mulaw|alaw", .help = "Samples of headerless PCM"}
+
+/* The channel: LIN_CHANNEL_MIX, LIN_CHANNEL_EACH or 0, 1, ... LIN_INVALID for other words. */
+lin_status lin_input_channel(const lin_input_values *values, int *channel, lin_error *err);
+
+/* The format of raw input for this path, or NULL for a file with a header. storage holds it. */
+const lin_pcm_format *lin_input_format(const lin_input_values *values, const char *path, lin_pcm_format *storage);
+
+/* ---- the filterbank -------------------------------------------------------------------------------------------------------------- */
+
+typedef struct lin_fbank_values {
+    int sample_hz, mel_bins;
+    double window_ms, hop_ms, low_hz, high_hz, preemphasis;
+} lin_fbank_values;
+
+#define LIN_FBANK_ROWS(owner, field)                                                                                              \
+    {.type = LIN_OPTION_HEADING, .help = "Filterbank"},                                                                           \
+    {.name = "sample-hz", .type = LIN_OPTION_INT, .at = offsetof(owner, field.sample_hz), .text = "16000", .min = 4000,           \
+     .max = 192000, .value = "HZ", .help = "Sound is resampled to this rate first"},                                              \
+    {.name = "mel-bins", .type = LIN_OPTION_INT, .at = offsetof(owner, field.mel_bins), .text = "40", .min = 1, .max = 512,       \
+     .help = "Triangles on the mel scale"},                                                                                       \
+    {.name = "window-ms", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.window_ms), .text = "25", .min = 1,              \
+     .max = 1000, .value = "MS", .help = "Length of a window"},                                                                   \
+    {.name = "hop-ms", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.hop_ms), .text = "10", .min = 1, .max = 1000,       \
+     .value = "MS", .help = "From one window to the next"},                                                                       \
+    {.name = "low-hz", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.low_hz), .text = "20", .min = 0, .max = 96000,      \
+     .value = "HZ", .help = "Lower edge of the lowest triangle"},                                                                 \
+    {.name = "high-hz", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.high_hz), .text = "0", .min = -96000,              \
+     .max = 96000, .value = "HZ", .help = "Upper edge of the highest triangle; 0 or less counts from half the sample rate"},      \
+    {.name = "preemphasis", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.preemphasis), .text = "0.97", .min = 0,        \
+     .max = 1, .help = "Coefficient of the pre-emphasis"}
+
+lin_fbank_config lin_fbank_from_values(const lin_fbank_values *values);
+
+/* One description into the other. */
+lin_fbank_config lin_fbank_from_model(const lin_features *features, int mel_bins);
+lin_features lin_fbank_to_model(const lin_fbank_config *config);
+
+/* ---- whole files in memory ------------------------------------------------------------------------------------------------------- */
+
+typedef struct lin_matrix {
+    float *data; /* [rows, columns] */
+    int rows, columns, capacity;
+} lin_matrix;
+
+/* All frames of a source with one lane; room is reused and grows. warning (256 bytes, may be NULL) receives the source's. */
+lin_status lin_front_read_all(const char *path, const lin_pcm_format *raw, const lin_feature_options *options, lin_matrix *frames,
+                              char *warning, lin_error *err);
+/* Room for that many rows; what is there is kept. */
+lin_status lin_matrix_reserve(lin_matrix *matrix, int rows, int columns, lin_error *err);
+void lin_matrix_free(lin_matrix *matrix);
+
+#endif
