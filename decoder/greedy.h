@@ -2,7 +2,7 @@
  * greedy.h - CTC decoding by the best label of each frame, as the frames come.
  *
  * Pipeline: log-probabilities [T, V], blank at index 0 -> [this] -> phones with frames and a confidence -> decoder/result.
- * Graves et al. 2006, section 3.2, best path decoding: the best label of every frame, runs of the same label merged, blanks dropped.
+ * Graves et al. 2006, section 3.2, best path decoding: the best label of every frame, runs of one label merged, blanks dropped.
  *
  *   lin_greedy_reset(&greedy, V, 0, 0);
  *   while (rows come) lin_greedy_push(&greedy, logp, n, phones, n, &n_phones, &err);

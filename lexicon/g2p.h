@@ -52,7 +52,7 @@ lin_status lin_g2p_create_with(const lin_phones *phones, const lin_dictionary *d
 int lin_g2p_has_rules(const lin_g2p *g2p);
 
 /*
- * Pronounces a word of n bytes: ASCII letters, apostrophes and hyphens, at least one letter. labels [capacity] gets *n_labels of them.
+ * Pronounces a word of n bytes: ASCII letters, apostrophes and hyphens, at least one letter. labels [capacity] gets *n_labels.
  * LIN_INVALID for other bytes or a word over LIN_WORD_MAX; LIN_TOO_SMALL; LIN_UNSUPPORTED, naming the package to install, when
  * the word needs the rules and they are not there.
  */

@@ -1,0 +1,40 @@
+/*
+ * edit.h - errors between a reference and a hypothesis, counted as NIST's sclite counts them.
+ *
+ * Levenshtein alignment with weights 4 for a substitution, 3 for a deletion and 3 for an insertion. Where several alignments have
+ * the same weight, the choice decides how many substitutions there are (three of them weigh as much as two deletions and two
+ * insertions); it is made at every cell from the start: a match or substitution if nothing weighs less, else a deletion if it
+ * weighs less than an insertion, else an insertion. tests/golden/score.py holds this against sclite.
+ *
+ *   lin_edit_distance(ref, n, hyp, m, &counts, &err);
+ *   error_rate = (counts.sub + counts.del + counts.ins) / n;
+ *
+ * Threads: no shared state.
+ */
+#ifndef LIN_DECODER_EDIT_H
+#define LIN_DECODER_EDIT_H
+
+#include "kernels/status.h"
+
+typedef struct lin_edit_counts {
+    int correct, sub, del, ins; /* correct + sub + del = n, correct + sub + ins = m */
+} lin_edit_counts;
+
+/*
+ * ref [n], hyp [m]: any integers, equal or not. n * m operations; memory for m numbers, on the stack up to 1,000 of them.
+ * LIN_NO_MEMORY, or LIN_INVALID for a length below 0 or over 100 million.
+ */
+lin_status lin_edit_distance(const int *ref, int n, const int *hyp, int m, lin_edit_counts *counts, lin_error *err);
+
+/*
+ * The alignment itself: pairs of indices into ref and hyp from first to last, -1 where one side has nothing.
+ *   steps  [n + m], the caller's; *n_steps of them are filled
+ * Takes n * m bytes for the time of the call; LIN_INVALID if those are over 4 GiB.
+ */
+typedef struct lin_edit_step {
+    int ref, hyp;
+} lin_edit_step;
+
+lin_status lin_edit_align(const int *ref, int n, const int *hyp, int m, lin_edit_step *steps, int *n_steps, lin_error *err);
+
+#endif

@@ -1,0 +1,78 @@
+/*
+ * score.h - error rates of a set of utterances: substitutions, deletions, insertions per utterance, per speaker and overall.
+ *
+ * Pipeline: decoder/trn (reference, hypothesis) -> decoder/edit -> [this] -> a table or JSON. The counts are sclite's.
+ *
+ *   lin_score_files("ref.trn", "hyp.trn", NULL, &score, &err);
+ *   lin_score_text(score, "PER", &buffer);              // or lin_score_json
+ *   lin_buffer_write(&buffer, stdout, "standard output", &err);
+ *   lin_score_destroy(score);
+ *
+ * Speakers come from the utterance ids as in "sclite -i spu_id" (see lin_trn_speaker). A rate is (S + D + I) / N, N being the
+ * tokens of the reference; where N = 0 it counts as 0 with no errors and as 1 with any.
+ * Threads: immutable once made, shared by all.
+ */
+#ifndef LIN_DECODER_SCORE_H
+#define LIN_DECODER_SCORE_H
+
+#include <stddef.h>
+
+#include "decoder/buffer.h"
+#include "decoder/trn.h"
+#include "kernels/status.h"
+
+typedef struct lin_score lin_score;
+
+typedef struct lin_score_options {
+    lin_trn_format ref_format, hyp_format;
+    int case_sensitive;
+} lin_score_options;
+
+typedef struct lin_score_counts {
+    long long utterances, wrong; /* wrong: with at least one error */
+    long long n_ref, correct, sub, del, ins;
+} lin_score_counts;
+
+/*
+ * Reads two files (formats mixed as one likes) and scores them. `options` may be NULL. Every utterance must be in both: otherwise
+ * LIN_MISMATCH with the number of those missing on each side and the first ids. (sclite drops references without a hypothesis in
+ * silence, which flatters.) Only CTM cannot tell an empty result from a missing one: utterances without a line count as all
+ * deleted, and the report says how many.
+ */
+lin_status lin_score_files(const char *ref_path, const char *hyp_path, const lin_score_options *options, lin_score **score,
+                           lin_error *err);
+
+/* The same from memory; the names stand in messages. */
+lin_status lin_score_texts(const char *ref, size_t n_ref, const char *ref_name, const char *hyp, size_t n_hyp, const char *hyp_name,
+                           const lin_score_options *options, lin_score **score, lin_error *err);
+void lin_score_destroy(lin_score *score); /* NULL is fine */
+
+lin_score_counts lin_score_total(const lin_score *score);
+double lin_score_rate(const lin_score_counts *counts); /* 0.25 for 25 % */
+
+/* Speakers in the order of their first utterance in the reference; utterances in the order of the reference. The names are owned by
+ * the score, in lower case unless case mattered. */
+int lin_score_speakers(const lin_score *score);
+const char *lin_score_speaker(const lin_score *score, int index, lin_score_counts *counts);
+int lin_score_utterances(const lin_score *score);
+const char *lin_score_utterance(const lin_score *score, int index, lin_score_counts *counts);
+
+/* Utterances that a CTM hypothesis does not mention. */
+int lin_score_without_line(const lin_score *score);
+
+/* A table with one row per speaker and the total, and the line "PER 12.34 % ..." (`what` names the rate: PER, WER). */
+void lin_score_text(const lin_score *score, const char *what, lin_buffer *out);
+
+/* One JSON object: total, speakers, the most frequent confusions, and utterances if asked for. */
+void lin_score_json(const lin_score *score, const char *what, int with_utterances, lin_buffer *out);
+
+/* The kinds of errors in the order of their frequency: ref NULL for an insertion, hyp NULL for a deletion. */
+typedef struct lin_score_confusion {
+    const char *ref, *hyp;
+    long long count;
+} lin_score_confusion;
+
+int lin_score_confusions(const lin_score *score);
+lin_score_confusion lin_score_confusion_at(const lin_score *score, int index);
+
+#endif

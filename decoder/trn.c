@@ -1,0 +1,302 @@
+#include "decoder/trn.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/memory.h"
+#include "lexicon/textfile.h"
+
+// A line of a CTM file, until they can be put in order.
+typedef struct ctm_row {
+    int utterance, order, token;
+    double start;
+} ctm_row;
+
+typedef struct reading {
+    const char *name;
+    int case_sensitive;
+    lin_symbols *tokens;
+    lin_trn *trn;
+    char *folded; // an id or token in lower case
+    size_t folded_capacity;
+    ctm_row *rows;
+    size_t n_rows, rows_capacity;
+    lin_symbols channels;
+    int *channel_of; // of each CTM utterance
+    size_t channel_capacity;
+} reading;
+
+static lin_status grow(void *block, size_t *capacity, size_t need, size_t size, lin_error *err)
+{
+    void **at = block;
+    if (need <= *capacity) return LIN_OK;
+    size_t want = need * 2 + 64;
+    void *larger = lin_resize(*at, want, size);
+    if (!larger) return lin_no_memory(err, "transcripts", want * size);
+    *at = larger;
+    *capacity = want;
+    return LIN_OK;
+}
+
+static lin_status add_symbol(reading *r, lin_symbols *symbols, const char *text, size_t n, int *index, lin_error *err)
+{
+    if (!r->case_sensitive) {
+        lin_status status = grow(&r->folded, &r->folded_capacity, n, 1, err);
+        if (status) return status;
+        for (size_t i = 0; i < n; i++) r->folded[i] = lin_lower(text[i]);
+        text = r->folded;
+    }
+    return lin_symbols_add(symbols, text, n, index, err);
+}
+
+// A new utterance, or LIN_FORMAT if its id came before.
+static lin_status add_utterance(reading *r, const char *id, size_t n, int line, lin_error *err)
+{
+    lin_trn *t = r->trn;
+    int index;
+    char shown[LIN_QUOTE];
+    lin_status status = grow(&t->utterances, &t->utterances_capacity, (size_t)t->n + 1, sizeof *t->utterances, err);
+    if (!status) status = add_symbol(r, &t->ids, id, n, &index, err);
+    if (status) return status;
+    if (index < t->n) {
+        return lin_fail(err, LIN_FORMAT, "%s:%d: utterance '%s' is there twice, first in line %d", r->name, line,
+                        lin_quote(shown, id, n), t->utterances[index].line);
+    }
+    t->utterances[t->n++] = (lin_trn_utterance){.first = t->n_tokens, .n = 0, .line = line};
+    return LIN_OK;
+}
+
+static lin_status add_tokens(reading *r, const char *at, const char *end, lin_error *err)
+{
+    lin_trn *t = r->trn;
+    lin_trn_utterance *u = &t->utterances[t->n - 1];
+    const char *token;
+    size_t n;
+    while (lin_field_next(&at, end, &token, &n)) {
+        lin_status status = grow(&t->tokens, &t->tokens_capacity, t->n_tokens + 1, sizeof *t->tokens, err);
+        if (!status) status = add_symbol(r, r->tokens, token, n, &t->tokens[t->n_tokens], err);
+        if (status) return status;
+        if (u->n == INT_MAX / 16) return lin_fail(err, LIN_FORMAT, "%s:%d: too many tokens", r->name, u->line);
+        t->n_tokens++;
+        u->n++;
+    }
+    return LIN_OK;
+}
+
+static const char *last_of(const char *text, size_t n, char c)
+{
+    while (n && text[n - 1] != c) n--;
+    return n ? text + n - 1 : NULL;
+}
+
+// Tokens that sclite would not take as they stand.
+static lin_status check_trn_tokens(const reading *r, const char *at, const char *end, int line, lin_error *err)
+{
+    const char *token;
+    size_t n;
+    char shown[LIN_QUOTE];
+    while (lin_field_next(&at, end, &token, &n)) {
+        const char *why = NULL;
+        if (memchr(token, '{', n) || memchr(token, '}', n)) why = "alternatives in braces are not supported; choose one of them";
+        else if (n == 1 && *token == '@') why = "the null word @ is not supported; leave it out";
+        else if (n > 1 && token[n - 1] == '*') why = "a * at the end of a word is not supported; leave it out";
+        else if (memchr(token, ';', n) || memchr(token, '\\', n)) why = "; and \\ are not supported inside words";
+        if (why) return lin_fail(err, LIN_UNSUPPORTED, "%s:%d: '%s': %s", r->name, line, lin_quote(shown, token, n), why);
+    }
+    return LIN_OK;
+}
+
+static lin_status read_trn_line(reading *r, const lin_lines *line, lin_error *err)
+{
+    const char *open = last_of(line->text, line->n, '('), *close = last_of(line->text, line->n, ')');
+    char shown[LIN_QUOTE];
+    if (!open || !close || close < open + 2) {
+        return lin_fail(err, LIN_FORMAT, "%s:%d: no utterance id in parentheses at the end of '%s'", r->name, line->number,
+                        lin_quote(shown, line->text, line->n));
+    }
+    const char *after = close + 1, *field;
+    size_t n;
+    if (lin_field_next(&after, line->text + line->n, &field, &n)) {
+        return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' behind the utterance id", r->name, line->number, lin_quote(shown, field, n));
+    }
+    lin_status status = check_trn_tokens(r, line->text, open, line->number, err);
+    if (!status) status = add_utterance(r, open + 1, (size_t)(close - open - 1), line->number, err);
+    return status ? status : add_tokens(r, line->text, open, err);
+}
+
+static lin_status read_kaldi_line(reading *r, const lin_lines *line, lin_error *err)
+{
+    const char *at = line->text, *end = line->text + line->n, *id;
+    size_t n;
+    lin_field_next(&at, end, &id, &n);
+    lin_status status = add_utterance(r, id, n, line->number, err);
+    return status ? status : add_tokens(r, at, end, err);
+}
+
+static lin_status read_ctm_line(reading *r, const lin_lines *line, lin_error *err)
+{
+    const char *at = line->text, *end = line->text + line->n, *f[7];
+    size_t n[7];
+    int k = 0, channel, utterance;
+    double start, duration;
+    char shown[LIN_QUOTE];
+    lin_trn *t = r->trn;
+    while (k < 7 && lin_field_next(&at, end, &f[k], &n[k])) k++;
+    if (k < 5 || k > 6) {
+        return lin_fail(err, LIN_FORMAT,
+                        "%s:%d: a CTM line has 5 or 6 fields (utterance, channel, start, duration, token, confidence), here %d%s",
+                        r->name, line->number, k, k == 7 ? " or more" : "");
+    }
+    if (!lin_text_number(f[2], n[2], &start) || !lin_text_number(f[3], n[3], &duration) || start < 0 || duration < 0) {
+        return lin_fail(err, LIN_FORMAT, "%s:%d: start and duration must be numbers from 0 on: '%s'", r->name, line->number,
+                        lin_quote(shown, f[2], (size_t)(f[3] + n[3] - f[2])));
+    }
+    if (*f[4] == '<' && n[4] > 4 && (!memcmp(f[4], "<ALT", 4) || !memcmp(f[4], "<alt", 4))) {
+        return lin_fail(err, LIN_UNSUPPORTED, "%s:%d: alternatives in CTM are not supported", r->name, line->number);
+    }
+    lin_status status = add_symbol(r, &r->channels, f[1], n[1], &channel, err);
+    if (!status) status = add_symbol(r, &t->ids, f[0], n[0], &utterance, err);
+    if (!status) status = grow(&t->utterances, &t->utterances_capacity, (size_t)t->ids.n, sizeof *t->utterances, err);
+    if (!status) status = grow(&r->channel_of, &r->channel_capacity, (size_t)t->ids.n, sizeof *r->channel_of, err);
+    if (!status) status = grow(&r->rows, &r->rows_capacity, r->n_rows + 1, sizeof *r->rows, err);
+    if (status) return status;
+    if (utterance == t->n) {
+        t->utterances[t->n++] = (lin_trn_utterance){.line = line->number};
+        r->channel_of[utterance] = channel;
+    }
+    if (r->channel_of[utterance] != channel) {
+        return lin_fail(err, LIN_FORMAT, "%s:%d: utterance '%s' has two channels; give each channel an id of its own", r->name,
+                        line->number, lin_quote(shown, f[0], n[0]));
+    }
+    ctm_row *row = &r->rows[r->n_rows];
+    *row = (ctm_row){.utterance = utterance, .order = (int)r->n_rows, .start = start};
+    if ((status = add_symbol(r, r->tokens, f[4], n[4], &row->token, err))) return status;
+    if (r->n_rows++ == INT_MAX / 16) return lin_fail(err, LIN_FORMAT, "%s:%d: too many lines", r->name, line->number);
+    return LIN_OK;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const ctm_row *x = a, *y = b;
+    if (x->utterance != y->utterance) return x->utterance < y->utterance ? -1 : 1;
+    if (x->start < y->start || x->start > y->start) return x->start < y->start ? -1 : 1;
+    return x->order < y->order ? -1 : 1;
+}
+
+static lin_status ctm_done(reading *r, lin_error *err)
+{
+    lin_trn *t = r->trn;
+    lin_status status = grow(&t->tokens, &t->tokens_capacity, r->n_rows, sizeof *t->tokens, err);
+    if (status) return status;
+    if (r->n_rows) qsort(r->rows, r->n_rows, sizeof *r->rows, by_time);
+    for (size_t i = 0; i < r->n_rows; i++) {
+        lin_trn_utterance *u = &t->utterances[r->rows[i].utterance];
+        if (!u->n++) u->first = i;
+        t->tokens[t->n_tokens++] = r->rows[i].token;
+    }
+    return LIN_OK;
+}
+
+static int ends_with(const char *name, const char *extension)
+{
+    size_t n = strlen(name), k = strlen(extension);
+    return n > k && !strcmp(name + n - k, extension);
+}
+
+// A line that holds no data: blank, or a comment where the format has them.
+static int is_skipped(const lin_lines *line, lin_trn_format format)
+{
+    const char *at = line->text, *field;
+    size_t n;
+    if (!lin_field_next(&at, line->text + line->n, &field, &n)) return 1;
+    return format != LIN_TRN_KALDI && n >= 2 && !memcmp(field, ";;", 2);
+}
+
+static lin_trn_format guess_format(const char *name, const char *text, size_t n)
+{
+    lin_lines line;
+    if (ends_with(name, ".trn")) return LIN_TRN_TRN;
+    if (ends_with(name, ".ctm")) return LIN_TRN_CTM;
+    lin_lines_begin(&line, text, n);
+    while (lin_lines_next(&line)) {
+        if (is_skipped(&line, LIN_TRN_TRN)) continue;
+        const char *at = line.text, *end = line.text + line.n, *f[7];
+        size_t n_field[7];
+        int k = 0;
+        double value;
+        while (k < 7 && lin_field_next(&at, end, &f[k], &n_field[k])) k++;
+        if ((k == 5 || k == 6) && lin_text_number(f[2], n_field[2], &value) && lin_text_number(f[3], n_field[3], &value)) {
+            return LIN_TRN_CTM;
+        }
+        while (end > line.text && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r')) end--;
+        return end > line.text && end[-1] == ')' && memchr(line.text, '(', line.n) ? LIN_TRN_TRN : LIN_TRN_KALDI;
+    }
+    return LIN_TRN_KALDI;
+}
+
+static lin_status read_lines(reading *r, const char *text, size_t n, lin_error *err)
+{
+    lin_trn_format format = r->trn->format;
+    lin_lines line;
+    lin_status status = LIN_OK;
+    lin_lines_begin(&line, text, n);
+    while (!status && lin_lines_next(&line)) {
+        size_t bad = lin_text_find_control(line.text, line.n);
+        if (bad < line.n) {
+            return lin_fail(err, LIN_FORMAT, "%s:%d: control character 0x%02x at byte %zu of the line", r->name, line.number,
+                            (unsigned char)line.text[bad], bad + 1);
+        }
+        if (is_skipped(&line, format)) continue;
+        if (format == LIN_TRN_TRN) status = read_trn_line(r, &line, err);
+        else if (format == LIN_TRN_CTM) status = read_ctm_line(r, &line, err);
+        else status = read_kaldi_line(r, &line, err);
+    }
+    if (!status && format == LIN_TRN_CTM) status = ctm_done(r, err);
+    return status;
+}
+
+lin_status lin_trn_parse(const char *text, size_t n, const char *name, const lin_trn_options *options, lin_symbols *tokens,
+                         lin_trn *trn, lin_error *err)
+{
+    reading r = {.name = name, .case_sensitive = options && options->case_sensitive, .tokens = tokens, .trn = trn};
+    *trn = (lin_trn){.format = options ? options->format : LIN_TRN_AUTO};
+    if (trn->format == LIN_TRN_AUTO) trn->format = guess_format(name, text, n);
+    lin_status status = read_lines(&r, text, n, err);
+    if (!status && !trn->n && trn->format != LIN_TRN_CTM) {
+        status = lin_fail(err, LIN_FORMAT, "%s: there is no utterance in it", name);
+    }
+    lin_free(r.folded);
+    lin_free(r.rows);
+    lin_free(r.channel_of);
+    lin_symbols_free(&r.channels);
+    if (status) lin_trn_free(trn);
+    return status;
+}
+
+lin_status lin_trn_load(const char *path, const lin_trn_options *options, lin_symbols *tokens, lin_trn *trn, lin_error *err)
+{
+    char *text;
+    size_t n;
+    *trn = (lin_trn){.format = LIN_TRN_AUTO};
+    lin_status status = lin_text_read(path, &text, &n, err);
+    if (status) return status;
+    status = lin_trn_parse(text, n, path, options, tokens, trn, err);
+    lin_free(text);
+    return status;
+}
+
+void lin_trn_free(lin_trn *trn)
+{
+    lin_symbols_free(&trn->ids);
+    lin_free(trn->utterances);
+    lin_free(trn->tokens);
+    *trn = (lin_trn){.format = LIN_TRN_AUTO};
+}
+
+size_t lin_trn_speaker(const char *id, size_t n)
+{
+    const char *dash = n ? memchr(id, '-', n) : NULL;
+    if (!dash && n) dash = memchr(id, '_', n);
+    return dash && dash > id ? (size_t)(dash - id) : n;
+}

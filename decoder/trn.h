@@ -1,0 +1,69 @@
+/*
+ * trn.h - reads transcripts and results for scoring: NIST TRN, Kaldi text, NIST CTM.
+ *
+ *   TRN    P P P (utt-id)                               ";;" begins a comment line
+ *   Kaldi  utt-id P P P
+ *   CTM    utt-id channel start duration P [confidence]  one token per line; put in order of time within an utterance
+ *
+ * Tokens and ids are compared without regard to the case of ASCII letters, as sclite does, unless asked otherwise.
+ * What gives a token of a TRN file a meaning of its own in sclite is refused with a sentence rather than scored differently:
+ * alternatives in braces, the null word "@", a "*" at the end of a word, ";" and "\". In Kaldi text and CTM these are plain bytes.
+ *
+ *   lin_symbols tokens = {0};                                       // shared by reference and hypothesis
+ *   lin_trn_load("ref.trn", NULL, &tokens, &ref, &err);
+ *   for (u = 0; u < ref.n; u++) ... ref.tokens[ref.utterances[u].first ...], lin_symbols_text(&ref.ids, u) ...
+ *   lin_trn_free(&ref);
+ *
+ * Threads: one at a time while reading, shared by all afterwards.
+ */
+#ifndef LIN_DECODER_TRN_H
+#define LIN_DECODER_TRN_H
+
+#include <stddef.h>
+
+#include "kernels/status.h"
+#include "lexicon/symbols.h"
+
+typedef enum lin_trn_format {
+    LIN_TRN_AUTO,  /* by the name's extension (.trn, .ctm), else by the first line */
+    LIN_TRN_TRN,
+    LIN_TRN_KALDI,
+    LIN_TRN_CTM
+} lin_trn_format;
+
+typedef struct lin_trn_options {
+    lin_trn_format format;
+    int case_sensitive;
+} lin_trn_options;
+
+typedef struct lin_trn_utterance {
+    size_t first; /* of its tokens */
+    int n;
+    int line; /* where it was found, from 1 */
+} lin_trn_utterance;
+
+typedef struct lin_trn {
+    lin_trn_format format;         /* what it was read as */
+    lin_symbols ids;               /* id of utterance u is string u */
+    lin_trn_utterance *utterances; /* [n], in the order of the file */
+    int n;
+    int *tokens; /* indices into the shared table */
+    size_t n_tokens;
+    size_t utterances_capacity, tokens_capacity;
+} lin_trn;
+
+/*
+ * Reads a file, or n bytes under a name for messages. `options` may be NULL. `trn` is overwritten; on failure it is empty.
+ * LIN_FORMAT with name:line: control characters, a line without id, an id twice, two channels in one CTM utterance, a time that is
+ * no number, and a file without any utterance. LIN_UNSUPPORTED for sclite's special tokens. LIN_IO, LIN_NO_MEMORY.
+ */
+lin_status lin_trn_load(const char *path, const lin_trn_options *options, lin_symbols *tokens, lin_trn *trn, lin_error *err);
+lin_status lin_trn_parse(const char *text, size_t n, const char *name, const lin_trn_options *options, lin_symbols *tokens,
+                         lin_trn *trn, lin_error *err);
+void lin_trn_free(lin_trn *trn);
+
+/* Bytes of an utterance id that name its speaker by sclite's "spu_id" convention: up to the first '-', or if there is none up to
+ * the first '_', or all of it. */
+size_t lin_trn_speaker(const char *id, size_t n);
+
+#endif
