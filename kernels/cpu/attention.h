@@ -1,0 +1,376 @@
+/*
+ * attention.h - linear attention of one utterance and one head, once per instruction set. Threads are in attention.c.
+ *
+ * Everything is made of one kernel, `scan`: a matrix S of Ep x P floats takes in the outer product of two vectors per frame,
+ * S += a bᵀ, and is read by a third, out += qᵀ S. The forward pass is (a, b, q) = (φ(k), v, φ(q)). In the backward pass
+ * (Katharopoulos et al. 2020, Algorithm 1, with the normaliser), where y = num / den, G = dy / den and g = -(dy.y) / den:
+ *   dφ(q_i) = S_i G_i + z_i g_i                            forward scan of Sᵀ:  (v, φ(k), G)
+ *   dφ(k_i) = R_i v_i + r_i,  R_i = sum_{j>=i} φ(q_j) G_jᵀ reverse scan of Rᵀ:  (G, φ(q), v),  r_i = sum_{j>=i} φ(q_j) g_j
+ *   dv_i    = R_iᵀ φ(k_i)                                  reverse scan of R:   (φ(q), G, φ(k))
+ * so no pass needs a sum across the lanes of a vector but those of den and dy.y.
+ *
+ * A block of S of ROWS x LIN_WIDTH stays in registers over all frames of a chunk; chunks are gathered into scratch with E padded to
+ * Ep, a multiple of LIN_WIDTH, by zeros. Each frame's sums run in the same order wherever the frame stands in its chunk, and S is
+ * float in registers and in memory alike, so a split into calls cannot change a bit.
+ *
+ * Scratch: the three matrices have at most HEAD_PANEL floats each; where E is large they hold P < Ep columns, and the scans are run for one
+ * panel of columns after another. E up to 2048 fits.
+ */
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/simd.h"
+
+#if LIN_WIDTH == 16
+#define ROWS 16 // of 32 registers: 16 rows, 4 sums, b
+#else
+#define ROWS 8 // of 16 registers: 8 rows, 4 sums, b, and what is being broadcast
+#endif
+_Static_assert(ROWS % LIN_WIDTH == 0 || LIN_WIDTH % ROWS == 0, "a padded head is a whole number of row blocks");
+
+enum { HEAD_PANEL = 32768, HEAD_CHUNK = 64 };
+
+/* What one (utterance, head) works with. All vectors of a chunk are [frames, Ep]; matrices are [Ep, P]. */
+typedef struct LIN_NAME(head) {
+    int T, E, Ep, P, chunk;
+    size_t stride; // floats from one frame of qkv to the next
+    const float *q, *k, *v, *y, *dy;
+    float *out, *dq, *dk, *dv;
+    size_t out_stride;
+    float *fq, *fk, *cv, *G, *o1, *o2, *S, *R, *Rt, *z, *r, *inverse, *g;
+} LIN_NAME(head);
+
+LIN_INLINE vf LIN_NAME(phi)(vf x) { return vblend(vgt(x, (vf){0}), x + 1.0f, vexp(x)); }
+
+/* For n frames: S += a bᵀ if `update`, then out += qᵀ S if `read`. b and out begin at a column of S; S is [Ep, P]. */
+LIN_INLINE void LIN_NAME(scan)(float *S, const float *a, const float *b, const float *q, float *out, int n, int Ep, int P, int columns,
+                               int update, int read)
+{
+    size_t pitch = (size_t)P, step = (size_t)Ep;
+    for (int row = 0; row < Ep; row += ROWS)
+        for (int c = 0; c < columns; c += LIN_WIDTH) {
+            vf s[ROWS];
+            float *block = S + (size_t)row * pitch + c;
+            LIN_UNROLL
+            for (int e = 0; e < ROWS; e++) s[e] = vload(block + (size_t)e * pitch);
+            for (int f = 0; f < n; f++) {
+                const float *af = a + (size_t)f * step + row, *qf = q + (size_t)f * step + row;
+                vf bf = update ? vload(b + (size_t)f * step + c) : (vf){0}, sum[4];
+                LIN_UNROLL
+                for (int e = 0; e < ROWS; e++) {
+                    if (update) s[e] = vfma(vset(af[e]), bf, s[e]);
+                    if (read) sum[e % 4] = e < 4 ? vset(qf[e]) * s[e] : vfma(vset(qf[e]), s[e], sum[e % 4]);
+                }
+                if (read) {
+                    float *to = out + (size_t)f * step + c;
+                    vstore(to, vload(to) + ((sum[0] + sum[1]) + (sum[2] + sum[3])));
+                }
+            }
+            if (update) {
+                LIN_UNROLL
+                for (int e = 0; e < ROWS; e++) vstore(block + (size_t)e * pitch, s[e]);
+            }
+        }
+}
+
+static __attribute__((noinline)) void LIN_NAME(scan_both)(float *S, const float *a, const float *b, const float *q, float *out, int n,
+                                                          int Ep, int P, int columns)
+{
+    LIN_NAME(scan)(S, a, b, q, out, n, Ep, P, columns, 1, 1);
+}
+
+static __attribute__((noinline)) void LIN_NAME(scan_update)(float *S, const float *a, const float *b, int n, int Ep, int P, int columns)
+{
+    LIN_NAME(scan)(S, a, b, a, NULL, n, Ep, P, columns, 1, 0);
+}
+
+static __attribute__((noinline)) void LIN_NAME(scan_read)(float *S, const float *q, float *out, int n, int Ep, int P, int columns)
+{
+    LIN_NAME(scan)(S, q, q, q, out, n, Ep, P, columns, 0, 1);
+}
+
+// Lanes e .. of a vector of E floats.
+LIN_INLINE vf LIN_NAME(lanes)(const float *p, int e, int E) { return E - e >= LIN_WIDTH ? vload(p + e) : vload_n(p + e, E - e); }
+
+LIN_INLINE void LIN_NAME(put_lanes)(float *p, vf v, int e, int E)
+{
+    if (E - e >= LIN_WIDTH)
+        vstore(p + e, v);
+    else
+        vstore_n(p + e, v, E - e);
+}
+
+// φ of lanes e .., with 0 where the head has ended: φ(0) is 1 and would count.
+LIN_INLINE vf LIN_NAME(phi_lanes)(const float *p, int e, int E)
+{
+    if (E - e >= LIN_WIDTH) return LIN_NAME(phi)(vload(p + e));
+    float padded[LIN_WIDTH] = {0};
+    vstore_n(padded, LIN_NAME(phi)(vload_n(p + e, E - e)), E - e);
+    return vload(padded);
+}
+
+LIN_INLINE void LIN_NAME(clear)(float *p, size_t n)
+{
+    for (size_t i = 0; i < n; i += LIN_WIDTH) vstore(p + i, (vf){0});
+}
+
+/* φ(k) and v of frame t into place f of the chunk, and z += φ(k) if z is given. */
+LIN_INLINE void LIN_NAME(take_key)(const LIN_NAME(head) *h, int t, int f, float *z)
+{
+    const float *k = h->k + (size_t)t * h->stride, *v = h->v + (size_t)t * h->stride;
+    float *fk = h->fk + (size_t)f * (size_t)h->Ep, *cv = h->cv + (size_t)f * (size_t)h->Ep;
+    for (int e = 0; e < h->E; e += LIN_WIDTH) {
+        vf key = LIN_NAME(phi_lanes)(k, e, h->E);
+        vstore(fk + e, key);
+        vstore(cv + e, LIN_NAME(lanes)(v, e, h->E));
+        if (z) vstore(z + e, vload(z + e) + key);
+    }
+}
+
+/* φ(q) of frame t into place f, and its denominator φ(q).z + eps. */
+LIN_INLINE float LIN_NAME(take_query)(const LIN_NAME(head) *h, int t, int f)
+{
+    const float *q = h->q + (size_t)t * h->stride;
+    float *fq = h->fq + (size_t)f * (size_t)h->Ep;
+    vf sum = {0};
+    for (int e = 0; e < h->E; e += LIN_WIDTH) {
+        vf query = LIN_NAME(phi_lanes)(q, e, h->E);
+        vstore(fq + e, query);
+        sum = vfma(query, vload(h->z + e), sum);
+    }
+    return vsum(sum) + 1e-6f;
+}
+
+/* G = dy / den and g = -(dy.y) / den of frame t into place f. */
+LIN_INLINE void LIN_NAME(take_gradient)(const LIN_NAME(head) *h, int t, int f, float inverse)
+{
+    const float *dy = h->dy + (size_t)t * h->out_stride, *y = h->y + (size_t)t * h->out_stride;
+    float *G = h->G + (size_t)f * (size_t)h->Ep;
+    vf sum = {0};
+    for (int e = 0; e < h->E; e += LIN_WIDTH) {
+        vf up = LIN_NAME(lanes)(dy, e, h->E);
+        vstore(G + e, up * inverse);
+        sum = vfma(up, LIN_NAME(lanes)(y, e, h->E), sum);
+    }
+    h->inverse[f] = inverse;
+    h->g[f] = -vsum(sum) * inverse;
+}
+
+// to[p .. p+columns) of one frame = from * (phi ? φ' : 1); φ' = min(φ, 1), for φ is e^x where x <= 0 and above 1 elsewhere.
+LIN_INLINE void LIN_NAME(put_gradient)(float *to, const float *from, const float *phi, int p, int columns, int E)
+{
+    for (int e = p; e < p + columns && e < E; e += LIN_WIDTH) {
+        vf value = vload(from + e);
+        LIN_NAME(put_lanes)(to, phi ? value * vmin(vset(1.0f), vload(phi + e)) : value, e, E);
+    }
+}
+
+// Scratch for a head, and how it is cut up.
+static void LIN_NAME(lay_out)(LIN_NAME(head) *h, int T, int E, float *scratch)
+{
+    int block = ROWS > LIN_WIDTH ? ROWS : LIN_WIDTH;
+    h->T = T;
+    h->E = E;
+    h->Ep = (E + block - 1) / block * block;
+    h->P = HEAD_PANEL / h->Ep / LIN_WIDTH * LIN_WIDTH;
+    if (h->P > h->Ep) h->P = h->Ep;
+    if (h->P < LIN_WIDTH) h->P = LIN_WIDTH;
+    h->chunk = h->Ep <= 64 ? HEAD_CHUNK : h->Ep <= 1024 ? 4096 / h->Ep : 4;
+    if (h->chunk > T) h->chunk = T;
+    size_t vectors = (size_t)h->chunk * (size_t)h->Ep, matrix = (size_t)h->P * (size_t)h->Ep;
+    float **parts[] = {&h->fq, &h->fk, &h->cv, &h->G, &h->o1, &h->o2};
+    for (int i = 0; i < 6; i++, scratch += vectors) *parts[i] = scratch;
+    float **matrices[] = {&h->S, &h->R, &h->Rt};
+    for (int i = 0; i < 3; i++, scratch += matrix) *matrices[i] = scratch;
+    h->z = scratch;
+    h->r = h->z + h->Ep;
+    h->inverse = h->r + h->Ep;
+    h->g = h->inverse + HEAD_CHUNK;
+    if (h->Ep > E) LIN_NAME(clear)(h->fq, 6 * vectors);
+}
+
+LIN_INLINE int LIN_NAME(least)(int a, int b) { return a < b ? a : b; }
+
+// S [Ep, columns from p on] and z from a state [E+1, E], or zeros. A state of the very layout of S and z is worked on in place.
+static void LIN_NAME(read_state)(LIN_NAME(head) *h, float *state, int p, int columns)
+{
+    if (state && h->P == h->E) {
+        h->S = state;
+        h->z = state + h->E * h->E;
+        return;
+    }
+    LIN_NAME(clear)(h->S, (size_t)h->Ep * (size_t)h->P);
+    LIN_NAME(clear)(h->z, (size_t)h->Ep);
+    if (!state) return;
+    int n = LIN_NAME(least)(columns, h->E - p);
+    size_t E = (size_t)h->E;
+    for (size_t e = 0; e < E; e++) memcpy(h->S + e * (size_t)h->P, state + e * E + p, (size_t)n * sizeof(float));
+    memcpy(h->z, state + E * E, E * sizeof(float));
+}
+
+static void LIN_NAME(write_state)(const LIN_NAME(head) *h, float *state, int p, int columns)
+{
+    if (h->S == state) return;
+    int n = LIN_NAME(least)(columns, h->E - p);
+    size_t E = (size_t)h->E;
+    for (size_t e = 0; e < E; e++) memcpy(state + e * E + p, h->S + e * (size_t)h->P, (size_t)n * sizeof(float));
+    if (p + columns >= h->E) memcpy(state + E * E, h->z, E * sizeof(float)); // the last panel: the others had to find the old z
+}
+
+void LIN_NAME(lin_attention_head_forward)(float *y, const float *qkv, int T, int H, int E, int causal, float *state, float *scratch);
+void LIN_NAME(lin_attention_head_forward)(float *y, const float *qkv, int T, int H, int E, int causal, float *state, float *scratch)
+{
+    LIN_NAME(head) h = {.stride = 3 * (size_t)H * (size_t)E, .out_stride = (size_t)H * (size_t)E};
+    h.q = qkv;
+    h.k = qkv + (size_t)H * (size_t)E;
+    h.v = h.k + (size_t)H * (size_t)E;
+    LIN_NAME(lay_out)(&h, T, E, scratch);
+    for (int p = 0; p < h.Ep && p < E; p += h.P) {
+        int columns = LIN_NAME(least)(h.P, h.Ep - p);
+        LIN_NAME(read_state)(&h, state, p, columns);
+        for (int t = 0; !causal && t < T; t += h.chunk) {
+            int n = LIN_NAME(least)(h.chunk, T - t);
+            for (int f = 0; f < n; f++) LIN_NAME(take_key)(&h, t + f, f, h.z);
+            LIN_NAME(scan_update)(h.S, h.fk, h.cv + p, n, h.Ep, h.P, columns);
+        }
+        for (int t = 0; t < T; t += h.chunk) {
+            int n = LIN_NAME(least)(h.chunk, T - t);
+            for (int f = 0; f < n; f++) {
+                if (causal) LIN_NAME(take_key)(&h, t + f, f, h.z);
+                h.inverse[f] = 1.0f / LIN_NAME(take_query)(&h, t + f, f);
+            }
+            LIN_NAME(clear)(h.o1, (size_t)n * (size_t)h.Ep);
+            if (causal)
+                LIN_NAME(scan_both)(h.S, h.fk, h.cv + p, h.fq, h.o1 + p, n, h.Ep, h.P, columns);
+            else
+                LIN_NAME(scan_read)(h.S, h.fq, h.o1 + p, n, h.Ep, h.P, columns);
+            for (int f = 0; f < n; f++) {
+                float *out = y + (size_t)(t + f) * h.out_stride;
+                const float *sums = h.o1 + (size_t)f * (size_t)h.Ep;
+                for (int e = p; e < p + columns && e < E; e += LIN_WIDTH) LIN_NAME(put_lanes)(out, vload(sums + e) * h.inverse[f], e, E);
+            }
+        }
+        if (state) LIN_NAME(write_state)(&h, state, p, columns);
+    }
+}
+
+// Frames t .. t+n-1, in order, of the forward scan: dq from Sᵀ and z. In the causal form the chunk's own keys are taken in.
+static void LIN_NAME(query_gradient)(LIN_NAME(head) *h, int t, int n, int p, int columns, int causal)
+{
+    for (int f = 0; f < n; f++) {
+        if (causal) LIN_NAME(take_key)(h, t + f, f, h->z);
+        LIN_NAME(take_gradient)(h, t + f, f, 1.0f / LIN_NAME(take_query)(h, t + f, f));
+        float *start = h->o1 + (size_t)f * (size_t)h->Ep;
+        for (int e = 0; e < h->Ep; e += LIN_WIDTH) vstore(start + e, vload(h->z + e) * h->g[f]);
+    }
+    if (causal)
+        LIN_NAME(scan_both)(h->S, h->cv, h->fk + p, h->G, h->o1 + p, n, h->Ep, h->P, columns);
+    else
+        LIN_NAME(scan_read)(h->S, h->G, h->o1 + p, n, h->Ep, h->P, columns);
+    for (int f = 0; f < n; f++) {
+        size_t at = (size_t)f * (size_t)h->Ep;
+        LIN_NAME(put_gradient)(h->dq + (size_t)(t + f) * h->stride, h->o1 + at, h->fq + at, p, columns, h->E);
+    }
+}
+
+// dk and dv of frames whose sums stand in o1 and o2.
+static void LIN_NAME(put_key_gradients)(LIN_NAME(head) *h, int t, int step, int n, int p, int columns)
+{
+    for (int f = 0; f < n; f++, t += step) {
+        size_t at = (size_t)f * (size_t)h->Ep;
+        LIN_NAME(put_gradient)(h->dk + (size_t)t * h->stride, h->o1 + at, h->fk + at, p, columns, h->E);
+        LIN_NAME(put_gradient)(h->dv + (size_t)t * h->stride, h->o2 + at, NULL, p, columns, h->E);
+    }
+}
+
+LIN_INLINE void LIN_NAME(add_scaled)(float *r, const float *x, float factor, int n)
+{
+    for (int e = 0; e < n; e += LIN_WIDTH) vstore(r + e, vfma(vload(x + e), vset(factor), vload(r + e)));
+}
+
+static void LIN_NAME(causal_backward)(LIN_NAME(head) *h, int p, int columns)
+{
+    int T = h->T;
+    for (int t = 0; t < T; t += h->chunk) {
+        int n = LIN_NAME(least)(h->chunk, T - t);
+        LIN_NAME(query_gradient)(h, t, n, p, columns, 1);
+        // 1/den and g wait for the reverse scan in the places of dk and dv, which it writes chunk by chunk after it has read them.
+        for (int f = 0; f < n; f++) {
+            h->dk[(size_t)(t + f) * h->stride] = h->inverse[f];
+            h->dv[(size_t)(t + f) * h->stride] = h->g[f];
+        }
+    }
+    for (int t = T - 1; t >= 0; t -= h->chunk) {
+        int n = LIN_NAME(least)(h->chunk, t + 1);
+        for (int f = 0; f < n; f++) { // place f holds frame t - f: time runs backwards
+            size_t at = (size_t)f * (size_t)h->Ep, frame = (size_t)(t - f) * h->stride;
+            float inverse = h->dk[frame], g = h->dv[frame];
+            const float *dy = h->dy + (size_t)(t - f) * h->out_stride;
+            LIN_NAME(take_key)(h, t - f, f, NULL);
+            for (int e = 0; e < h->E; e += LIN_WIDTH) {
+                vf query = LIN_NAME(phi_lanes)(h->q + frame, e, h->E), r = vfma(query, vset(g), vload(h->r + e));
+                vstore(h->fq + at + e, query);
+                vstore(h->G + at + e, LIN_NAME(lanes)(dy, e, h->E) * inverse);
+                vstore(h->r + e, r);
+                vstore(h->o1 + at + e, r);
+            }
+        }
+        LIN_NAME(clear)(h->o2, (size_t)n * (size_t)h->Ep);
+        LIN_NAME(scan_both)(h->Rt, h->G, h->fq + p, h->cv, h->o1 + p, n, h->Ep, h->P, columns);
+        LIN_NAME(scan_both)(h->R, h->fq, h->G + p, h->fk, h->o2 + p, n, h->Ep, h->P, columns);
+        LIN_NAME(put_key_gradients)(h, t, -1, n, p, columns);
+    }
+}
+
+static void LIN_NAME(full_backward)(LIN_NAME(head) *h, int p, int columns)
+{
+    int T = h->T;
+    for (int t = 0; t < T; t += h->chunk) {
+        int n = LIN_NAME(least)(h->chunk, T - t);
+        for (int f = 0; f < n; f++) LIN_NAME(take_key)(h, t + f, f, h->z);
+        LIN_NAME(scan_update)(h->S, h->cv, h->fk + p, n, h->Ep, h->P, columns);
+    }
+    for (int t = 0; t < T; t += h->chunk) {
+        int n = LIN_NAME(least)(h->chunk, T - t);
+        LIN_NAME(query_gradient)(h, t, n, p, columns, 0);
+        for (int f = 0; f < n; f++) LIN_NAME(add_scaled)(h->r, h->fq + (size_t)f * (size_t)h->Ep, h->g[f], h->Ep);
+        LIN_NAME(scan_update)(h->Rt, h->G, h->fq + p, n, h->Ep, h->P, columns);
+        LIN_NAME(scan_update)(h->R, h->fq, h->G + p, n, h->Ep, h->P, columns);
+    }
+    for (int t = 0; t < T; t += h->chunk) {
+        int n = LIN_NAME(least)(h->chunk, T - t);
+        for (int f = 0; f < n; f++) {
+            LIN_NAME(take_key)(h, t + f, f, NULL);
+            memcpy(h->o1 + (size_t)f * (size_t)h->Ep, h->r, (size_t)h->Ep * sizeof(float));
+        }
+        LIN_NAME(clear)(h->o2, (size_t)n * (size_t)h->Ep);
+        LIN_NAME(scan_read)(h->Rt, h->cv, h->o1 + p, n, h->Ep, h->P, columns);
+        LIN_NAME(scan_read)(h->R, h->fk, h->o2 + p, n, h->Ep, h->P, columns);
+        LIN_NAME(put_key_gradients)(h, t, 1, n, p, columns);
+    }
+}
+
+void LIN_NAME(lin_attention_head_backward)(float *dqkv, const float *dy, const float *qkv, const float *y, int T, int H, int E,
+                                           int causal, float *scratch);
+void LIN_NAME(lin_attention_head_backward)(float *dqkv, const float *dy, const float *qkv, const float *y, int T, int H, int E,
+                                           int causal, float *scratch)
+{
+    size_t C = (size_t)H * (size_t)E;
+    LIN_NAME(head) h = {.stride = 3 * C, .out_stride = C, .y = y, .dy = dy};
+    h.q = qkv;
+    h.k = qkv + C;
+    h.v = qkv + 2 * C;
+    h.dq = dqkv;
+    h.dk = dqkv + C;
+    h.dv = dqkv + 2 * C;
+    LIN_NAME(lay_out)(&h, T, E, scratch);
+    // From the last panel to the first: only the first writes over what waits in element 0 of dk and dv.
+    for (int p = (E - 1) / h.P * h.P; p >= 0; p -= h.P) {
+        LIN_NAME(clear)(h.S, 3 * (size_t)h.Ep * (size_t)h.P);
+        LIN_NAME(clear)(h.z, 2 * (size_t)h.Ep);
+        if (causal)
+            LIN_NAME(causal_backward)(&h, p, LIN_NAME(least)(h.P, h.Ep - p));
+        else
+            LIN_NAME(full_backward)(&h, p, LIN_NAME(least)(h.P, h.Ep - p));
+    }
+}
+
+#undef ROWS

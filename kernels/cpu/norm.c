@@ -1,0 +1,71 @@
+// Layer normalisation (Ba et al. 2016): rows shared out between threads, the sums for gamma and beta over blocks of rows whose
+// boundaries depend on the number of rows alone.
+#include "kernels/cpu/cpu.h"
+
+enum {
+    BLOCK_ROWS = 64,    // rows of one piece of work, forward
+    SMALL = 16384,      // elements below which a second thread costs more than it gives
+    MAX_PARTIALS = 32,  // blocks of the backward pass, each with its own sums
+};
+
+LIN_DISPATCH_DECLARE(void, lin_norm_forward,
+                     (float *y, float *stats, const float *x, const float *gamma, const float *beta, int rows, int C));
+LIN_DISPATCH_DECLARE(void, lin_norm_backward, (float *dx, float *dgamma, float *dbeta, const float *dy, const float *x,
+                                               const float *stats, const float *gamma, int rows, int C));
+
+typedef struct norm_job {
+    float *y, *stats_out, *partials;
+    const float *x, *gamma, *beta, *dy, *stats;
+    int rows, C, block;
+} norm_job;
+
+static void forward_piece(void *context, int piece, int thread)
+{
+    const norm_job *job = context;
+    (void)thread;
+    int first = piece * BLOCK_ROWS, rows = job->rows - first < BLOCK_ROWS ? job->rows - first : BLOCK_ROWS;
+    size_t at = (size_t)first * (size_t)job->C;
+    LIN_DISPATCH(lin_norm_forward)(job->y + at, job->stats_out ? job->stats_out + 2 * (size_t)first : NULL, job->x + at, job->gamma,
+                                   job->beta, rows, job->C);
+}
+
+void lin_cpu_layer_norm_forward(lin_exec *exec, float *y, float *stats, const float *x, const float *gamma, const float *beta,
+                                int rows, int C)
+{
+    norm_job job = {.y = y, .stats_out = stats, .x = x, .gamma = gamma, .beta = beta, .rows = rows, .C = C};
+    int small = (size_t)rows * (size_t)C < SMALL;
+    lin_pool_run(small ? NULL : exec->pool, (rows + BLOCK_ROWS - 1) / BLOCK_ROWS, forward_piece, &job);
+}
+
+static void backward_piece(void *context, int piece, int thread)
+{
+    const norm_job *job = context;
+    (void)thread;
+    int first = piece * job->block, rows = job->rows - first < job->block ? job->rows - first : job->block;
+    size_t at = (size_t)first * (size_t)job->C, C = (size_t)job->C;
+    float *dgamma = job->partials + 2 * C * (size_t)piece, *dbeta = dgamma + C;
+    for (size_t c = 0; c < 2 * C; c++) dgamma[c] = 0;
+    LIN_DISPATCH(lin_norm_backward)(job->y + at, dgamma, dbeta, job->dy + at, job->x + at, job->stats + 2 * (size_t)first, job->gamma,
+                                    rows, job->C);
+}
+
+void lin_cpu_layer_norm_backward(lin_exec *exec, float *dx, float *dgamma, float *dbeta, const float *dy, const float *x,
+                                 const float *stats, const float *gamma, int rows, int C)
+{
+    // The partial sums lie in the scratch of thread 0, the caller; the pieces use none of their own.
+    int fit = (int)(LIN_SCRATCH_BYTES / (2 * sizeof(float) * (size_t)C)), partials = fit < MAX_PARTIALS ? fit : MAX_PARTIALS;
+    if (partials < 1) { // more than 131,072 columns
+        LIN_DISPATCH(lin_norm_backward)(dx, dgamma, dbeta, dy, x, stats, gamma, rows, C);
+        return;
+    }
+    norm_job job = {.y = dx, .partials = lin_scratch(exec, 0), .dy = dy, .x = x, .stats = stats, .gamma = gamma, .rows = rows, .C = C};
+    job.block = (rows + partials - 1) / partials;
+    if (job.block < 16) job.block = 16;
+    int pieces = (rows + job.block - 1) / job.block, small = (size_t)rows * (size_t)C < SMALL;
+    lin_pool_run(small ? NULL : exec->pool, pieces, backward_piece, &job);
+    for (int piece = 0; piece < pieces; piece++) {
+        const float *sums = job.partials + 2 * (size_t)C * (size_t)piece;
+        for (int c = 0; c < C; c++) dgamma[c] += sums[c];
+        for (int c = 0; c < C; c++) dbeta[c] += sums[C + c];
+    }
+}

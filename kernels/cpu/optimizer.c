@@ -1,0 +1,52 @@
+// The optimiser's passes over all parameters: one piece of work per tensor.
+#include "kernels/cpu/cpu.h"
+
+enum { SPAN = 16384 }; // elements whose squares are summed before they join the total of the tensor
+
+LIN_DISPATCH_DECLARE(double, lin_sum_squares_span, (const float *x, size_t count));
+LIN_DISPATCH_DECLARE(void, lin_adam_span, (float *p, const float *grad, float *m, float *v, size_t count, double scale, double decay,
+                                           const lin_adam_step *step));
+
+typedef struct optimizer_job {
+    double *norms;
+    float *p, *m, *v;
+    const float *grad;
+    const size_t *offsets;
+    const double *scale;
+    const unsigned char *decay;
+    const lin_adam_step *step;
+} optimizer_job;
+
+static void squares_piece(void *context, int i, int thread)
+{
+    const optimizer_job *job = context;
+    (void)thread;
+    double total = 0;
+    for (size_t at = job->offsets[i]; at < job->offsets[i + 1]; at += SPAN) {
+        size_t left = job->offsets[i + 1] - at;
+        total += LIN_DISPATCH(lin_sum_squares_span)(job->grad + at, left < SPAN ? left : SPAN);
+    }
+    job->norms[i] = total;
+}
+
+void lin_cpu_sum_squares(lin_exec *exec, double *norms, const float *x, const size_t *offsets, int n_tensors)
+{
+    optimizer_job job = {.norms = norms, .grad = x, .offsets = offsets};
+    lin_pool_run(exec->pool, n_tensors, squares_piece, &job);
+}
+
+static void adam_piece(void *context, int i, int thread)
+{
+    const optimizer_job *job = context;
+    (void)thread;
+    size_t at = job->offsets[i];
+    LIN_DISPATCH(lin_adam_span)(job->p + at, job->grad + at, job->m + at, job->v + at, job->offsets[i + 1] - at, job->scale[i],
+                                job->decay[i] ? job->step->weight_decay : 0, job->step);
+}
+
+void lin_cpu_adam(lin_exec *exec, float *p, const float *grad, float *m, float *v, const size_t *offsets, const double *scale,
+                  const unsigned char *decay, int n_tensors, const lin_adam_step *step)
+{
+    optimizer_job job = {.p = p, .m = m, .v = v, .grad = grad, .offsets = offsets, .scale = scale, .decay = decay, .step = step};
+    lin_pool_run(exec->pool, n_tensors, adam_piece, &job);
+}

@@ -1,0 +1,166 @@
+/*
+ * simd.h - vectors of LIN_WIDTH floats for the files that are compiled once per instruction set, and the exponential they share.
+ *
+ * Included only where LIN_WIDTH is 16 (AVX-512), 8 (AVX2 + FMA) or 4 (portable: GCC vector extensions, so SSE2, NEON or scalars).
+ * Each operation acts on one lane at a time in the same way whatever its neighbours hold, and there is no second, scalar way to do
+ * the end of a row: a shorter last vector is loaded with zeros. So an element's bits depend on its own inputs alone.
+ *
+ *   vf vectors, vi integer vectors, vm masks (a mask register on AVX-512, all-ones lanes elsewhere)
+ *   vset vload vload_n vstore vstore_n vfma vmax vmin vgt vblend vsum vsum_max vexp
+ */
+#ifndef LIN_KERNELS_CPU_SIMD_H
+#define LIN_KERNELS_CPU_SIMD_H
+
+#include <stdint.h>
+#include <string.h>
+
+#if LIN_WIDTH > 4
+#include <immintrin.h>
+#endif
+
+typedef float vf __attribute__((vector_size(4 * LIN_WIDTH)));
+typedef int32_t vi __attribute__((vector_size(4 * LIN_WIDTH)));
+typedef uint32_t vu __attribute__((vector_size(4 * LIN_WIDTH)));
+typedef uint64_t vu64 __attribute__((vector_size(4 * LIN_WIDTH)));
+
+#if LIN_WIDTH == 16
+typedef __mmask16 vm;
+#else
+typedef vi vm;
+#endif
+
+// Unrolls the next loop completely, so that an array of vectors indexed by its counter lives in registers.
+#if defined(__clang__)
+#define LIN_UNROLL _Pragma("unroll")
+#else
+#define LIN_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+#define LIN_INLINE static inline __attribute__((always_inline, unused))
+
+// x - 0 is x, bit for bit, which x + 0 is not.
+LIN_INLINE vf vset(float x) { return x - (vf){0}; }
+LIN_INLINE vi viset(int32_t x) { return x - (vi){0}; }
+
+LIN_INLINE vf vload(const float *p)
+{
+    vf v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+LIN_INLINE void vstore(float *p, vf v) { memcpy(p, &v, sizeof v); }
+
+LIN_INLINE vi viload(const int32_t *p)
+{
+    vi v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+LIN_INLINE void vistore(int32_t *p, vi v) { memcpy(p, &v, sizeof v); }
+
+// Rounds up to a whole number of vectors.
+LIN_INLINE int vround(int n) { return (n + LIN_WIDTH - 1) / LIN_WIDTH * LIN_WIDTH; }
+
+#if LIN_WIDTH == 16
+
+// The first n lanes, 0 <= n <= 16; the others are 0.
+LIN_INLINE vf vload_n(const float *p, int n) { return (vf)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1u), p); }
+LIN_INLINE void vstore_n(float *p, vf v, int n) { _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1u), (__m512)v); }
+LIN_INLINE vf vfma(vf a, vf b, vf c) { return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
+// vmax(a, b) is b where either is NaN; vmin likewise.
+LIN_INLINE vf vmax(vf a, vf b) { return (vf)_mm512_max_ps((__m512)a, (__m512)b); }
+LIN_INLINE vf vmin(vf a, vf b) { return (vf)_mm512_min_ps((__m512)a, (__m512)b); }
+LIN_INLINE vi vimax(vi a, vi b) { return (vi)_mm512_max_epi32((__m512i)a, (__m512i)b); }
+LIN_INLINE vi vimin(vi a, vi b) { return (vi)_mm512_min_epi32((__m512i)a, (__m512i)b); }
+LIN_INLINE vm vgt(vf a, vf b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GT_OQ); }
+LIN_INLINE vm veq(vf a, vf b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_EQ_OQ); }
+// a where the mask is set, else b.
+LIN_INLINE vf vblend(vm m, vf a, vf b) { return (vf)_mm512_mask_blend_ps(m, (__m512)b, (__m512)a); }
+LIN_INLINE vi viblend(vm m, vi a, vi b) { return (vi)_mm512_mask_blend_epi32(m, (__m512i)b, (__m512i)a); }
+
+#else
+
+LIN_INLINE vf vload_n(const float *p, int n)
+{
+    vf v = {0};
+    memcpy(&v, p, (size_t)n * sizeof *p);
+    return v;
+}
+
+LIN_INLINE void vstore_n(float *p, vf v, int n) { memcpy(p, &v, (size_t)n * sizeof *p); }
+LIN_INLINE vm vgt(vf a, vf b) { return (vi)(a > b); }
+LIN_INLINE vm veq(vf a, vf b) { return (vi)(a == b); }
+LIN_INLINE vi viblend(vm m, vi a, vi b) { return (m & a) | (~m & b); }
+LIN_INLINE vi vimax(vi a, vi b) { return viblend((vi)(a > b), a, b); }
+LIN_INLINE vi vimin(vi a, vi b) { return viblend((vi)(a < b), a, b); }
+
+#if LIN_WIDTH == 8
+LIN_INLINE vf vfma(vf a, vf b, vf c) { return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
+LIN_INLINE vf vmax(vf a, vf b) { return (vf)_mm256_max_ps((__m256)a, (__m256)b); }
+LIN_INLINE vf vmin(vf a, vf b) { return (vf)_mm256_min_ps((__m256)a, (__m256)b); }
+LIN_INLINE vf vblend(vm m, vf a, vf b) { return (vf)_mm256_blendv_ps((__m256)b, (__m256)a, (__m256)m); }
+#else
+LIN_INLINE vf vfma(vf a, vf b, vf c) { return a * b + c; }
+LIN_INLINE vf vblend(vm m, vf a, vf b) { return (vf)viblend(m, (vi)a, (vi)b); }
+LIN_INLINE vf vmax(vf a, vf b) { return vblend((vi)(a > b), a, b); }
+LIN_INLINE vf vmin(vf a, vf b) { return vblend((vi)(a < b), a, b); }
+#endif
+
+#endif
+
+// Sum of the lanes, always as the same tree: halves onto halves.
+LIN_INLINE float vsum(vf v)
+{
+#if LIN_WIDTH == 16
+    __m256 half = _mm256_add_ps(_mm512_castps512_ps256((__m512)v), _mm512_extractf32x8_ps((__m512)v, 1));
+#elif LIN_WIDTH == 8
+    __m256 half = (__m256)v;
+#endif
+#if LIN_WIDTH > 4
+    __m128 quarter = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+    quarter = _mm_add_ps(quarter, _mm_movehl_ps(quarter, quarter));
+    return _mm_cvtss_f32(_mm_add_ss(quarter, _mm_movehdup_ps(quarter)));
+#else
+    return (v[0] + v[2]) + (v[1] + v[3]);
+#endif
+}
+
+// Largest lane. NaNs may be lost.
+LIN_INLINE float vsum_max(vf v)
+{
+    float lanes[LIN_WIDTH], top;
+    vstore(lanes, v);
+    top = lanes[0];
+    for (int i = 1; i < LIN_WIDTH; i++) top = lanes[i] > top ? lanes[i] : top;
+    return top;
+}
+
+// e^r = 1 + r + r² q(r) for |r| <= ln(2)/2, q the best fit of degree 4: relative error 3e-9 before rounding.
+LIN_INLINE vf vexp_reduced(vf r)
+{
+    vf q = vset(0x1.6a2256p-10f);
+    q = vfma(q, r, vset(0x1.123b02p-7f));
+    q = vfma(q, r, vset(0x1.5558f8p-5f));
+    q = vfma(q, r, vset(0x1.555490p-3f));
+    q = vfma(q, r, vset(0x1.fffffcp-2f));
+    return vfma(q, r * r, r) + 1.0f;
+}
+
+// x log2(e), rounded to an integer that stands in the low bits of a float: 1.5 2^23 + k.
+#define LIN_ROUNDER 0x1.8p23f
+#define LIN_LOG2E 0x1.715476p0f
+
+/* e^x for x <= 88, to about 1 unit in the last place; 0 below -86.6; NaN for NaN. */
+LIN_INLINE vf vexp(vf x)
+{
+    vf shifted = vfma(x, vset(LIN_LOG2E), vset(LIN_ROUNDER)), k = shifted - LIN_ROUNDER;
+    // ln 2 in two parts, the first of 10 bits, so that k times it is exact without a fused multiply-add too.
+    vf r = vfma(k, vset(-0x1.63p-1f), x);
+    r = vfma(k, vset(0x1.bd0106p-13f), r);
+    vf y = (vf)((vu)vexp_reduced(r) + ((vu)shifted << 23));
+    return vblend(vgt(vset(-86.6f), x), (vf){0}, y);
+}
+
+#endif

@@ -1,0 +1,29 @@
+// softmax.h - log-softmax over a span of rows, once per instruction set. Threads are in softmax.c.
+#include <math.h>
+
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/simd.h"
+
+void LIN_NAME(lin_log_softmax_rows)(float *logp, const float *logits, int rows, int V);
+void LIN_NAME(lin_log_softmax_rows)(float *logp, const float *logits, int rows, int V)
+{
+    int whole = V / LIN_WIDTH * LIN_WIDTH, rest = V - whole;
+    for (int r = 0; r < rows; r++) {
+        const float *in = logits + (size_t)r * (size_t)V;
+        float *out = logp + (size_t)r * (size_t)V;
+        vf top = vset(in[0]), sum = {0};
+        for (int v = 0; v < whole; v += LIN_WIDTH) top = vmax(vload(in + v), top);
+        float peak = vsum_max(top);
+        for (int v = whole; v < V; v++) peak = in[v] > peak ? in[v] : peak;
+        for (int v = 0; v < whole; v += LIN_WIDTH) sum += vexp(vload(in + v) - peak);
+        if (rest) { // the lanes beyond the row get the e^-inf that adds nothing
+            float last[LIN_WIDTH];
+            vstore(last, vset(-INFINITY));
+            memcpy(last, in + whole, (size_t)rest * sizeof *in);
+            sum += vexp(vload(last) - peak);
+        }
+        vf norm = vset((float)log((double)vsum(sum)));
+        for (int v = 0; v < whole; v += LIN_WIDTH) vstore(out + v, vload(in + v) - peak - norm);
+        if (rest) vstore_n(out + whole, vload_n(in + whole, rest) - peak - norm, rest);
+    }
+}
