@@ -1,15 +1,14 @@
 // cmd_prepare.c - linnet prepare: a data directory becomes a feature cache with labels, by several threads, in order.
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/front.h"
+#include "app/ordered.h"
 #include "app/wording.h"
 #include "kernels/memory.h"
-#include "kernels/pool.h"
 #include "model/batches.h"
 #include "model/datadir.h"
 #include "model/dataset.h"
@@ -49,26 +48,22 @@ typedef struct labelled {
 } labelled;
 
 typedef struct slot {
-    int ready;
     lin_status status;
     lin_error error;
     char warning[256];
     lin_matrix frames;
 } slot;
 
-// Work items are (utterance, speed) in the order of the file. Workers take the next item that is within the ring ahead of the writer.
+// Work items are (utterance, speed) in the order of the file.
 typedef struct prepare_job {
     const prepare_values *v;
     lin_datadir *dir;
     lin_wording wording;
     lin_fbank_config fbank;
     labelled *labels;
-    int n_items;
-    int n_slots;
+    lin_dataset_writer *writer;
+    int n_items, n_slots;
     slot *slots;
-    pthread_mutex_t lock;
-    pthread_cond_t taken, filled;
-    int next_item, next_write, stop;
     lin_progress progress;
     // results
     int n_added, n_left_out, n_bad;
@@ -80,9 +75,11 @@ static int speeds(const prepare_job *job)
     return job->v->speed.count;
 }
 
-static void work_on(prepare_job *job, int item)
+static void work(void *context, int item, int slot_number, int thread)
 {
-    slot *s = &job->slots[item % job->n_slots];
+    prepare_job *job = context;
+    (void)thread;
+    slot *s = &job->slots[slot_number];
     const lin_utterance *u = lin_datadir_at(job->dir, item / speeds(job));
     lin_feature_options how = lin_feature_options_default();
     how.fbank = job->fbank;
@@ -94,26 +91,6 @@ static void work_on(prepare_job *job, int item)
     if (job->labels[item / speeds(job)].use) {
         s->status = lin_front_read_all(u->audio, NULL, &how, &s->frames, s->warning, &s->error);
     }
-}
-
-static void *worker(void *context)
-{
-    prepare_job *job = context;
-    pthread_mutex_lock(&job->lock);
-    for (;;) {
-        while (!job->stop && job->next_item < job->n_items && job->next_item >= job->next_write + job->n_slots) {
-            pthread_cond_wait(&job->taken, &job->lock);
-        }
-        if (job->stop || job->next_item >= job->n_items) break;
-        int item = job->next_item++;
-        pthread_mutex_unlock(&job->lock);
-        work_on(job, item);
-        pthread_mutex_lock(&job->lock);
-        job->slots[item % job->n_slots].ready = 1;
-        pthread_cond_broadcast(&job->filled);
-    }
-    pthread_mutex_unlock(&job->lock);
-    return NULL;
 }
 
 // Labels of every utterance. A transcript that cannot be pronounced is told here and its utterance left out.
@@ -153,9 +130,8 @@ static void speed_name(char *out, size_t size, double speed, const char *name)
 }
 
 // One finished item into the cache; LIN_OK also where it was told about and left out.
-static lin_status write_item(prepare_job *job, lin_dataset_writer *writer, int item, lin_error *err)
+static lin_status write_item(prepare_job *job, slot *s, int item, lin_error *err)
 {
-    slot *s = &job->slots[item % job->n_slots];
     const lin_utterance *u = lin_datadir_at(job->dir, item / speeds(job));
     const labelled *l = &job->labels[item / speeds(job)];
     char id[512], speaker[512];
@@ -180,7 +156,7 @@ static lin_status write_item(prepare_job *job, lin_dataset_writer *writer, int i
         job->n_left_out++;
         return LIN_OK;
     }
-    lin_status status = lin_dataset_add(writer, id, speaker, s->frames.data, s->frames.rows, l->labels, l->n, err);
+    lin_status status = lin_dataset_add(job->writer, id, speaker, s->frames.data, s->frames.rows, l->labels, l->n, err);
     if (status == LIN_INVALID || status == LIN_NUMERIC) {
         lin_complain("%s: %s; left out", id, err->message);
         job->n_bad++;
@@ -193,57 +169,28 @@ static lin_status write_item(prepare_job *job, lin_dataset_writer *writer, int i
     return LIN_OK;
 }
 
-static lin_status write_all(prepare_job *job, lin_dataset_writer *writer, lin_error *err)
+static lin_status take(void *context, int item, int slot_number, lin_error *err)
 {
-    lin_status status = LIN_OK;
-    for (int item = 0; item < job->n_items && status == LIN_OK; item++) {
-        slot *s = &job->slots[item % job->n_slots];
-        pthread_mutex_lock(&job->lock);
-        while (!s->ready) pthread_cond_wait(&job->filled, &job->lock);
-        pthread_mutex_unlock(&job->lock);
-        status = write_item(job, writer, item, err);
-        if (lin_interrupted && status == LIN_OK) status = lin_fail(err, LIN_STOPPED, "interrupted; nothing was written");
-        lin_progress_show(&job->progress, "%s: %d of %d utterances, %.2f h", job->v->output, item + 1, job->n_items,
-                          (double)job->n_frames * job->fbank.hop_ms / 3.6e6);
-        pthread_mutex_lock(&job->lock);
-        s->ready = 0;
-        job->next_write = item + 1;
-        pthread_cond_broadcast(&job->taken);
-        pthread_mutex_unlock(&job->lock);
-    }
-    pthread_mutex_lock(&job->lock);
-    job->stop = 1;
-    pthread_cond_broadcast(&job->taken);
-    pthread_mutex_unlock(&job->lock);
+    prepare_job *job = context;
+    lin_status status = write_item(job, &job->slots[slot_number], item, err);
+    if (lin_interrupted && status == LIN_OK) status = lin_fail(err, LIN_STOPPED, "interrupted; nothing was written");
+    lin_progress_show(&job->progress, "%s: %d of %d utterances, %.2f h", job->v->output, item + 1, job->n_items,
+                      (double)job->n_frames * job->fbank.hop_ms / 3.6e6);
     return status;
 }
 
-// The number of threads that could be started, at least one, or an error.
-static lin_status run_threads(prepare_job *job, lin_dataset_writer *writer, lin_error *err)
+static lin_status run_threads(prepare_job *job, lin_error *err)
 {
-    lin_pool *pool;
-    lin_status status = lin_pool_create(job->v->jobs, &pool, err);
-    if (status != LIN_OK) return status;
-    int n = lin_pool_threads(pool), started = 0;
-    lin_pool_destroy(pool);
-    job->n_slots = 4 * n;
+    int n_threads = lin_ordered_threads(job->v->jobs, job->n_items);
+    job->n_slots = lin_ordered_slots(n_threads);
     job->slots = lin_calloc((size_t)job->n_slots, sizeof *job->slots);
-    pthread_t *threads = lin_calloc((size_t)n, sizeof *threads);
-    if (!job->slots || !threads) {
-        lin_free(threads);
-        return lin_no_memory(err, "threads", (size_t)n * sizeof *threads);
-    }
-    while (started < n && pthread_create(&threads[started], NULL, worker, job) == 0) started++;
-    status = started ? write_all(job, writer, err) : lin_fail(err, LIN_IO, "cannot start a thread");
-    for (int i = 0; i < started; i++) pthread_join(threads[i], NULL);
-    lin_free(threads);
-    return status;
+    if (!job->slots) return lin_no_memory(err, "threads", (size_t)job->n_slots * sizeof *job->slots);
+    return lin_ordered_run(&(lin_ordered){job->n_items, n_threads, job, work, take}, err);
 }
 
 static lin_status prepare(prepare_job *job, const char *path, lin_error *err)
 {
     const prepare_values *v = job->v;
-    lin_dataset_writer *writer;
     lin_features features = lin_fbank_to_model(&job->fbank);
     lin_status status = lin_fbank_check(&job->fbank, err);
     if (status == LIN_OK) status = lin_datadir_load(path, v->audio_root, 1, &job->dir, err);
@@ -253,19 +200,19 @@ static lin_status prepare(prepare_job *job, const char *path, lin_error *err)
     status = label_all(job, err);
     if (status != LIN_OK) return status;
     status = lin_dataset_create(v->output, job->fbank.mel_bins, &features, lin_phones_list(job->wording.phones), lin_base_name(path),
-                                &writer, err);
+                                &job->writer, err);
     if (status != LIN_OK) return status;
     lin_progress_begin(&job->progress, v->quiet);
-    status = run_threads(job, writer, err);
+    status = run_threads(job, err);
     lin_progress_end(&job->progress);
     if (status == LIN_OK && job->n_added == 0) {
         status = lin_fail(err, LIN_INVALID, "%s: no utterance is left, so no cache was written", path);
     }
     if (status != LIN_OK) {
-        lin_dataset_abort(writer);
+        lin_dataset_abort(job->writer);
         return status;
     }
-    status = lin_dataset_finish(writer, err);
+    status = lin_dataset_finish(job->writer, err);
     if (status == LIN_OK && v->oov) status = lin_wording_report(&job->wording, v->oov, err);
     return status;
 }
@@ -288,9 +235,6 @@ static int run(lin_parsed *parsed)
     // "dir/" and "dir" are the same set.
     snprintf(trimmed, sizeof trimmed, "%s", path);
     for (size_t n = strlen(trimmed); n > 1 && trimmed[n - 1] == '/'; n--) trimmed[n - 1] = 0;
-    pthread_mutex_init(&job.lock, NULL);
-    pthread_cond_init(&job.taken, NULL);
-    pthread_cond_init(&job.filled, NULL);
     int exit_status = LIN_EXIT_OK;
     if (prepare(&job, trimmed, &err) != LIN_OK) {
         exit_status = lin_give_up(&err);
@@ -304,9 +248,6 @@ static int run(lin_parsed *parsed)
     lin_free(job.labels);
     if (job.wording.phones) lin_wording_close(&job.wording);
     lin_datadir_destroy(job.dir);
-    pthread_cond_destroy(&job.filled);
-    pthread_cond_destroy(&job.taken);
-    pthread_mutex_destroy(&job.lock);
     return exit_status;
 }
 

@@ -134,16 +134,17 @@ void lin_progress_begin(lin_progress *progress, int quiet)
 void lin_progress_show(lin_progress *progress, const char *fmt, ...)
 {
     if (!progress->shown) return;
-    double now = lin_now();
-    if (now - progress->last < 0.1) return;
-    progress->last = now;
     va_list args;
     va_start(args, fmt);
     pthread_mutex_lock(&terminal);
-    clear_line();
-    vfprintf(stderr, fmt, args);
-    fflush(stderr);
-    line_is_dirty = 1;
+    double now = lin_now();
+    if (now - progress->last >= 0.1) {
+        progress->last = now;
+        clear_line();
+        vfprintf(stderr, fmt, args);
+        fflush(stderr);
+        line_is_dirty = 1;
+    }
     pthread_mutex_unlock(&terminal);
     va_end(args);
 }

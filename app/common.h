@@ -58,12 +58,12 @@ typedef struct lin_progress {
 } lin_progress;
 
 void lin_progress_begin(lin_progress *progress, int quiet);
-/* Redraws if it is time. Thread-safe against lin_complain, not against itself. */
+/* Redraws if it is time. Thread-safe. */
 void lin_progress_show(lin_progress *progress, const char *fmt, ...) LIN_PRINTF(2, 3);
 /* Removes the line. */
 void lin_progress_end(lin_progress *progress);
 
-/* Seconds of a clock that never jumps; seconds of processor time of this process. */
+/* Seconds of a clock that never jumps. */
 double lin_now(void);
 
 /* The last part of a path. */
