@@ -5,11 +5,11 @@
 
 All utterances form the one batch of every step; the loss is the mean over utterances of -ln p(labels | frames); dropout 0.
 config.txt and the blocks params (at the start), features, mean, istd are as in network.py. Each line
-    trace NAME optimiser LR WEIGHT_DECAY CLIP
+    trace NAME OPTIMISER LR WEIGHT_DECAY DECAYED CLIP
 of config.txt says how NAME.f64 was made: 11 losses, before each of ten steps and after the last. NAME-params.f64 are the parameters
 after the last step. CLIP is none; global (the whole gradient scaled to norm CLIP_NORM where it is larger) or tensor (each tensor's
 own, as the library published with the paper does). Betas 0.9 and 0.999, eps 1e-8; weight decay is decoupled (p -= lr wd p before
-the step) and applies to matrices only.
+the step) and applies to all tensors or to matrices only, as DECAYED says.
 """
 import os
 
@@ -30,26 +30,26 @@ MODELS = {
                       [(11, [5, 5, 2]), (7, [1, 4]), (16, [3, 1, 2, 4]), (9, [2])]),
 }
 TRACES = {
-    "adam": ("adam", 0.005, 0.0, "none"),
-    "adam-clip": ("adam", 0.005, 0.01, "global"),
-    "radam": ("radam", 0.01, 0.01, "none"),
-    "radam-clip": ("radam", 0.01, 0.01, "global"),
-    "radam-clip-tensor": ("radam", 0.01, 0.01, "tensor"),
+    "adam": ("adam", 0.005, 0.0, "matrices", "none"),
+    "adam-clip": ("adam", 0.005, 0.01, "matrices", "global"),
+    "radam": ("radam", 0.01, 0.01, "matrices", "none"),
+    "radam-clip": ("radam", 0.01, 0.01, "all", "global"),
+    "radam-clip-tensor": ("radam", 0.01, 0.1, "all", "tensor"),
 }
 
 
 class Optimiser:
     """Adam (Kingma & Ba 2015) and RAdam (Liu et al. 2020, Algorithm 2; the fallback while rho <= 4 made 5, as its authors do)."""
 
-    def __init__(self, kind, lr, decay, is_matrix, size):
-        self.kind, self.lr, self.decay, self.is_matrix = kind, lr, decay, is_matrix
+    def __init__(self, kind, lr, decay, size):
+        self.kind, self.lr, self.decay = kind, lr, decay
         self.m, self.v, self.t = torch.zeros(size, dtype=torch.float64), torch.zeros(size, dtype=torch.float64), 0
 
     def step(self, p, g):
         self.t += 1
         self.m = BETA1 * self.m + (1 - BETA1) * g
         self.v = BETA2 * self.v + (1 - BETA2) * g * g
-        p -= self.lr * self.decay * self.is_matrix * p
+        p -= self.lr * self.decay * p
         m_hat = self.m / (1 - BETA1 ** self.t)
         v_hat = self.v / (1 - BETA2 ** self.t)
         rectification, adaptive = 1.0, True
@@ -71,12 +71,12 @@ def clipped(g, how, sizes):
 
 def run(c, data, utterances, start, trace, reference=False):
     """Losses and final parameters; reference: torch's own Adam in the place of ours, for the comparison below."""
-    kind, lr, decay, clip = trace
+    kind, lr, decay, decayed, clip = trace
     sizes = [int(np.prod(shape)) for _, shape, _ in shapes(c)]
-    is_matrix = torch.cat([torch.full((n,), float(len(shape) == 2), dtype=torch.float64)
-                           for n, (_, shape, _) in zip(sizes, shapes(c))])
+    decay = torch.cat([torch.full((n,), decay if decayed == "all" or len(shape) == 2 else 0.0, dtype=torch.float64)
+                       for n, (_, shape, _) in zip(sizes, shapes(c))])
     p = torch.from_numpy(start.copy()).requires_grad_()
-    optimiser = torch.optim.Adam([p], lr, (BETA1, BETA2), EPS) if reference else Optimiser(kind, lr, decay, is_matrix, len(start))
+    optimiser = torch.optim.Adam([p], lr, (BETA1, BETA2), EPS) if reference else Optimiser(kind, lr, decay, len(start))
     features, mean, istd = data
     losses = []
     for step in range(STEPS + 1):
