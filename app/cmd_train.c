@@ -1,0 +1,353 @@
+// cmd_train.c - linnet train: a model from feature caches.
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cJSON.h>
+
+#include "app/commands.h"
+#include "app/common.h"
+#include "decoder/edit.h"
+#include "decoder/greedy.h"
+#include "frontend/augment.h"
+#include "kernels/memory.h"
+#include "model/file.h"
+#include "model/model_file.h"
+#include "model/train.h"
+
+typedef struct train_values {
+    lin_list train, dev;
+    const char *folder, *init, *name, *license;
+    int resume, quiet, half;
+    // network
+    int layers, heads, head_width, feedforward, stack, ahead, positions, conv_kernel, conv_layers, norm, direction;
+    double dropout;
+    // learning
+    int epochs, batch_frames, max_frames, warmup_steps, schedule, patience, optimizer, clip, decay_all, seed, threads;
+    double lr, min_lr, beta1, beta2, eps, weight_decay, clip_norm, checkpoint_minutes;
+    // augmentation
+    int freq_masks, freq_width, time_masks, time_width;
+    double time_part;
+} train_values;
+
+#define AT(field) offsetof(train_values, field)
+static const lin_option options[] = {
+    {.type = LIN_OPTION_HEADING, .help = "Data"},
+    {.name = "train", .type = LIN_OPTION_FILES, .required = 1, .at = AT(train), .help = "Feature cache to learn from; may be repeated"},
+    {.name = "dev", .type = LIN_OPTION_FILES, .at = AT(dev), .help = "Feature cache to measure on after each epoch; may be repeated"},
+    {.name = "folder", .letter = 'o', .type = LIN_OPTION_FOLDER, .required = 1, .at = AT(folder),
+     .help = "Where the run lives: log.tsv, curves.svg, checkpoint and best model; made if missing"},
+    {.name = "resume", .type = LIN_OPTION_FLAG, .at = AT(resume), .help = "Go on from the folder's checkpoint, with the very bits of a run that never stopped"},
+    {.name = "init", .type = LIN_OPTION_FILE, .at = AT(init), .help = "Begin with the weights of this model, of the same shape, instead of random ones"},
+    {.name = "name", .type = LIN_OPTION_STRING, .at = AT(name), .help = "Name of the model, kept in its file"},
+    {.name = "license", .type = LIN_OPTION_STRING, .at = AT(license), .help = "Licence of the model, kept in its file"},
+    {.name = "half", .type = LIN_OPTION_FLAG, .at = AT(half), .help = "Keep the best model in half precision: half the size"},
+    {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = AT(quiet), .help = "Print nothing but errors"},
+
+    {.type = LIN_OPTION_HEADING, .help = "Network (the defaults are the paper's)"},
+    {.name = "layers", .type = LIN_OPTION_INT, .at = AT(layers), .text = "9", .min = 1, .max = 64, .help = "Layers"},
+    {.name = "heads", .type = LIN_OPTION_INT, .at = AT(heads), .text = "6", .min = 1, .max = 64, .help = "Attention heads"},
+    {.name = "head-width", .type = LIN_OPTION_INT, .at = AT(head_width), .text = "32", .min = 1, .max = 256, .help = "Width of a head"},
+    {.name = "feedforward", .type = LIN_OPTION_INT, .at = AT(feedforward), .text = "768", .min = 1, .max = 65536, .help = "Width of the feed-forward blocks"},
+    {.name = "stack", .type = LIN_OPTION_INT, .at = AT(stack), .text = "1", .min = 1, .max = 16, .help = "Frames per step of the network"},
+    {.name = "ahead", .type = LIN_OPTION_INT, .at = AT(ahead), .text = "0", .min = 0, .max = 64, .help = "Future frames that each step sees; so many hops of latency"},
+    {.name = "direction", .type = LIN_OPTION_CHOICE, .at = AT(direction), .text = "causal", .choices = "bidirectional|causal", .help = "A causal model can stream"},
+    {.name = "norm", .type = LIN_OPTION_CHOICE, .at = AT(norm), .text = "post", .choices = "post|pre", .help = "Layer norm after (the paper) or before each block"},
+    {.name = "positions", .type = LIN_OPTION_CHOICE, .at = AT(positions), .text = "none", .choices = "none|sinusoid|conv", .help = "How the network knows the order of frames; sinusoid cannot stream"},
+    {.name = "conv-kernel", .type = LIN_OPTION_INT, .at = AT(conv_kernel), .text = "0", .min = 0, .max = 63, .help = "Taps of the causal convolution, for positions = conv"},
+    {.name = "conv-layers", .type = LIN_OPTION_INT, .at = AT(conv_layers), .text = "0", .min = 0, .max = 64, .help = "How many layers begin with a convolution, from the first"},
+    {.name = "dropout", .type = LIN_OPTION_DOUBLE, .at = AT(dropout), .text = "0.1", .min = 0, .max = 0.9, .help = "Share of values dropped while training"},
+
+    {.type = LIN_OPTION_HEADING, .help = "Learning"},
+    {.name = "epochs", .type = LIN_OPTION_INT, .at = AT(epochs), .text = "40", .min = 1, .max = 100000, .help = "Times through the data"},
+    {.name = "batch-frames", .type = LIN_OPTION_INT, .at = AT(batch_frames), .text = "16000", .min = 1, .max = 10000000, .help = "Most frames in a batch"},
+    {.name = "max-frames", .type = LIN_OPTION_INT, .at = AT(max_frames), .text = "2400", .min = 1, .max = 1000000, .help = "Longer utterances are left out"},
+    {.name = "optimizer", .type = LIN_OPTION_CHOICE, .at = AT(optimizer), .text = "radam", .choices = "adam|radam", .help = "RAdam is the paper's"},
+    {.name = "lr", .type = LIN_OPTION_DOUBLE, .at = AT(lr), .text = "1e-4", .min = 0, .max = 1, .help = "Learning rate"},
+    {.name = "warmup-steps", .type = LIN_OPTION_INT, .at = AT(warmup_steps), .text = "0", .min = 0, .max = 10000000, .help = "Steps over which the learning rate rises"},
+    {.name = "schedule", .type = LIN_OPTION_CHOICE, .at = AT(schedule), .text = "plateau", .choices = "plateau|cosine|constant",
+     .help = "plateau: halved when dev PER stops falling (the paper); cosine: down to 0 at the last epoch"},
+    {.name = "patience", .type = LIN_OPTION_INT, .at = AT(patience), .text = "2", .min = 1, .max = 1000, .help = "Epochs without a better dev PER before the rate is halved"},
+    {.name = "min-lr", .type = LIN_OPTION_DOUBLE, .at = AT(min_lr), .text = "1e-6", .min = 0, .max = 1, .help = "The plateau schedule ends below this rate"},
+    {.name = "beta1", .type = LIN_OPTION_DOUBLE, .at = AT(beta1), .text = "0.9", .min = 0, .max = 0.9999, .help = "Decay of the first moment"},
+    {.name = "beta2", .type = LIN_OPTION_DOUBLE, .at = AT(beta2), .text = "0.999", .min = 0, .max = 0.999999, .help = "Decay of the second moment"},
+    {.name = "eps", .type = LIN_OPTION_DOUBLE, .at = AT(eps), .text = "1e-8", .min = 0, .max = 1, .help = "Added to the root of the second moment"},
+    {.name = "weight-decay", .type = LIN_OPTION_DOUBLE, .at = AT(weight_decay), .text = "0.01", .min = 0, .max = 1, .help = "Decoupled weight decay"},
+    {.name = "decay-all", .type = LIN_OPTION_FLAG, .at = AT(decay_all), .help = "Weight decay of biases and norms too, as in the published RAdam"},
+    {.name = "clip-norm", .type = LIN_OPTION_DOUBLE, .at = AT(clip_norm), .text = "1", .min = 0, .max = 1e9, .help = "Gradients are scaled down to this norm; 0: never"},
+    {.name = "clip", .type = LIN_OPTION_CHOICE, .at = AT(clip), .text = "tensor", .choices = "global|tensor", .help = "Norm of all gradients together, or of each tensor (the paper's library)"},
+    {.name = "seed", .type = LIN_OPTION_INT, .at = AT(seed), .text = "1", .min = 0, .max = 2147483647, .help = "The same seed gives the same model"},
+    {.name = "threads", .type = LIN_OPTION_INT, .at = AT(threads), .text = "0", .min = 0, .max = 1024, .help = "Threads, 0: one per core; they do not change the result"},
+    {.name = "checkpoint-minutes", .type = LIN_OPTION_DOUBLE, .at = AT(checkpoint_minutes), .text = "5", .min = 0, .max = 1e6, .help = "Minutes between checkpoints; there is one after each epoch as well"},
+
+    {.type = LIN_OPTION_HEADING, .help = "Augmentation (SpecAugment)"},
+    {.name = "freq-masks", .type = LIN_OPTION_INT, .at = AT(freq_masks), .text = "0", .min = 0, .max = 100, .help = "Bands hidden in each utterance"},
+    {.name = "freq-width", .type = LIN_OPTION_INT, .at = AT(freq_width), .text = "8", .min = 0, .max = 512, .help = "Most bins of a band"},
+    {.name = "time-masks", .type = LIN_OPTION_INT, .at = AT(time_masks), .text = "0", .min = 0, .max = 100, .help = "Stretches hidden in each utterance"},
+    {.name = "time-width", .type = LIN_OPTION_INT, .at = AT(time_width), .text = "30", .min = 0, .max = 100000, .help = "Most frames of a stretch"},
+    {.name = "time-part", .type = LIN_OPTION_DOUBLE, .at = AT(time_part), .text = "0.1", .min = 0, .max = 1, .help = "A stretch is at most this part of the utterance"},
+    {.type = LIN_OPTION_END},
+};
+#undef AT
+
+/* ---- from options to the library's structs --------------------------------------------------------------------------------------- */
+
+static lin_config network_of(const train_values *v, int mel_bins, int outputs)
+{
+    return (lin_config){.layers = v->layers,
+                        .heads = v->heads,
+                        .head_width = v->head_width,
+                        .feedforward = v->feedforward,
+                        .mel_bins = mel_bins,
+                        .outputs = outputs,
+                        .stack = v->stack,
+                        .ahead = v->ahead,
+                        .positions = (lin_positions)v->positions,
+                        .conv_kernel = v->conv_kernel,
+                        .conv_layers = v->conv_layers,
+                        .norm = (lin_norm)v->norm,
+                        .causal = v->direction,
+                        .dropout = v->dropout};
+}
+
+static lin_train_options learning_of(const train_values *v)
+{
+    return (lin_train_options){.folder = v->folder,
+                               .resume = v->resume,
+                               .epochs = v->epochs,
+                               .batch_frames = v->batch_frames,
+                               .max_frames = v->max_frames,
+                               .lr = v->lr,
+                               .warmup_steps = v->warmup_steps,
+                               .schedule = (lin_schedule)v->schedule,
+                               .patience = v->patience,
+                               .min_lr = v->min_lr,
+                               .optimizer = {.kind = (lin_optimizer_kind)v->optimizer,
+                                             .beta1 = v->beta1,
+                                             .beta2 = v->beta2,
+                                             .eps = v->eps,
+                                             .weight_decay = v->weight_decay,
+                                             .decay_vectors = v->decay_all,
+                                             .clip_norm = v->clip_norm,
+                                             .clip = (lin_clip)v->clip},
+                               .seed = (unsigned long long)v->seed,
+                               .threads = v->threads,
+                               .checkpoint_s = 60 * v->checkpoint_minutes,
+                               .half = v->half};
+}
+
+/* ---- hooks ----------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct watcher {
+    const train_values *v;
+    lin_augment_options augment;
+    lin_progress progress;
+    int left_out;
+} watcher;
+
+static void augment(void *context, float *features, int T, int D, uint64_t key)
+{
+    lin_augment_apply(features, T, D, NULL, &((const watcher *)context)->augment, key);
+}
+
+static int errors(void *context, const float *logp, int T, int V, const int *labels, int U)
+{
+    (void)context;
+    enum { PIECE = 256, MOST = 4096 };
+    int hyp[MOST], n = 0, got;
+    lin_greedy greedy;
+    lin_greedy_phone phones[PIECE];
+    lin_greedy_reset(&greedy, V, 0, 0);
+    for (int t = 0; t < T; t += PIECE) {
+        const int rows = T - t < PIECE ? T - t : PIECE;
+        if (lin_greedy_push(&greedy, logp + (size_t)t * (size_t)V, rows, phones, PIECE, &got, NULL) != LIN_OK) return U;
+        for (int i = 0; i < got && n < MOST; i++) hyp[n++] = phones[i].label;
+    }
+    lin_greedy_finish(&greedy, phones, &got);
+    if (got && n < MOST) hyp[n++] = phones[0].label;
+    lin_edit_counts counts;
+    if (lin_edit_distance(labels, U, hyp, n, &counts, NULL) != LIN_OK) return U;
+    return counts.sub + counts.del + counts.ins;
+}
+
+static void print_time(char *text, size_t size, double seconds)
+{
+    const int s = (int)seconds;
+    if (s >= 3600) snprintf(text, size, "%d:%02d:%02d", s / 3600, s / 60 % 60, s % 60);
+    else snprintf(text, size, "%d:%02d", s / 60, s % 60);
+}
+
+static void progress(void *context, const lin_train_progress *p)
+{
+    watcher *w = context;
+    char left[32];
+    print_time(left, sizeof left, p->seconds_left);
+    if (p->batch < p->n_batches) {
+        lin_progress_show(&w->progress, "epoch %d/%d  %3d %%  loss %.3f  %.0f frames/s  lr %.2g  best dev PER %.2f %%  %s left", p->epoch + 1,
+                          p->epochs, 100 * p->batch / p->n_batches, p->loss, p->frames_per_s, p->lr,
+                          p->best_per < 0 ? 100.0 : 100 * p->best_per, left);
+        return;
+    }
+    lin_progress_end(&w->progress);
+    if (w->v->quiet) return;
+    fprintf(stderr, "epoch %d/%d  loss %.4f  ", p->epoch + 1, p->epochs, p->loss);
+    if (p->dev_per >= 0) fprintf(stderr, "dev loss %.4f  dev PER %.2f %%%s  ", p->dev_loss, 100 * p->dev_per, p->dev_per <= p->best_per ? " (best)" : "");
+    fprintf(stderr, "lr %.2g  %.0f frames/s (%.0f x real time)  %s left\n", p->lr, p->frames_per_s, p->frames_per_s / 100, left);
+}
+
+static void left_out(void *context, const char *set, const char *id, const char *why)
+{
+    watcher *w = context;
+    w->left_out++;
+    if (!w->v->quiet) lin_complain("%s: %s is left out: %s", set, id, why);
+}
+
+static int stop(void *context)
+{
+    (void)context;
+    return lin_interrupted != 0;
+}
+
+/* ---- the command ----------------------------------------------------------------------------------------------------------------- */
+
+typedef struct sets {
+    lin_dataset **items;
+    int n;
+} sets;
+
+static lin_status open_sets(const lin_list *paths, sets *s, lin_error *err)
+{
+    s->items = lin_calloc((size_t)paths->count, sizeof *s->items);
+    if (!s->items) return lin_no_memory(err, "the list of caches", (size_t)paths->count * sizeof *s->items);
+    for (; s->n < paths->count; s->n++) {
+        const lin_status status = lin_dataset_open(paths->items[s->n], &s->items[s->n], err);
+        if (status != LIN_OK) return status;
+    }
+    return LIN_OK;
+}
+
+static void close_sets(sets *s)
+{
+    for (int i = 0; i < s->n; i++) lin_dataset_close(s->items[i]);
+    lin_free(s->items);
+}
+
+// How the model came to be, as JSON for its file: the caches and every option that is not its default.
+static lin_status label(lin_model *model, const lin_parsed *parsed, const sets *train, lin_error *err)
+{
+    const train_values *v = parsed->values;
+    cJSON *root = cJSON_CreateObject(), *data = cJSON_AddArrayToObject(root, "trained_on");
+    for (int i = 0; i < train->n; i++) {
+        cJSON *set = cJSON_CreateObject();
+        cJSON_AddStringToObject(set, "set", lin_base_name(lin_dataset_source(train->items[i])));
+        cJSON_AddNumberToObject(set, "utterances", lin_dataset_count(train->items[i]));
+        cJSON_AddNumberToObject(set, "frames", (double)lin_dataset_total_frames(train->items[i]));
+        cJSON_AddItemToArray(data, set);
+    }
+    cJSON *settings = cJSON_AddObjectToObject(root, "options");
+    for (const lin_option *o = options; o->type != LIN_OPTION_END; o++) {
+        const void *at = (const char *)parsed->values + o->at;
+        if (o->type == LIN_OPTION_INT) cJSON_AddNumberToObject(settings, o->name, *(const int *)at);
+        if (o->type == LIN_OPTION_DOUBLE) cJSON_AddNumberToObject(settings, o->name, *(const double *)at);
+        if (o->type == LIN_OPTION_CHOICE) {
+            const char *word = o->choices;
+            for (int i = *(const int *)at; i > 0 && word; i--) word = strchr(word, '|') + 1;
+            char text[32];
+            snprintf(text, sizeof text, "%.*s", (int)strcspn(word, "|"), word);
+            cJSON_AddStringToObject(settings, o->name, text);
+        }
+    }
+    char *json = cJSON_PrintUnformatted(root);
+    cJSON_Delete(root);
+    if (!json) return lin_no_memory(err, "the model's provenance", 1);
+    const lin_status status = lin_model_label(model, v->name, v->license, json, err);
+    cJSON_free(json);
+    return status;
+}
+
+static lin_status make_model(const lin_parsed *parsed, const sets *train, lin_model **model, lin_error *err)
+{
+    const train_values *v = parsed->values;
+    const lin_dataset *first = train->items[0];
+    const lin_config config = network_of(v, lin_dataset_mel_bins(first), lin_dataset_outputs(first));
+    lin_status status = lin_model_create(&config, lin_dataset_feature_parameters(first), lin_dataset_phones(first), (uint64_t)v->seed, model, err);
+    if (status != LIN_OK || !v->init || v->resume) return status;
+    lin_model *from;
+    status = lin_model_load(v->init, &from, err);
+    if (status != LIN_OK) return status;
+    if (!lin_config_same_shape(&from->config, &config) || strcmp(from->phones, (*model)->phones) != 0)
+        status = lin_fail(err, LIN_MISMATCH, "%s is a network of another shape or other phones than this run's", v->init);
+    else memcpy((*model)->values, from->values, config.layers > 0 ? from->params.n_elements * sizeof(float) : 0);
+    lin_model_destroy(from);
+    return status;
+}
+
+// Makes the folder if needed and keeps the options there, readable by `linnet train`.
+static lin_status make_folder(const lin_parsed *parsed, lin_error *err)
+{
+    const train_values *v = parsed->values;
+    if (mkdir(v->folder, 0777) != 0 && errno != EEXIST) return lin_fail(err, LIN_IO, "cannot make the folder %s: %s", v->folder, strerror(errno));
+    char path[4096], *text;
+    snprintf(path, sizeof path, "%s/train.conf", v->folder);
+    lin_status status = lin_options_text(parsed, &text, err);
+    if (status != LIN_OK) return status;
+    status = lin_file_write_all(path, text, strlen(text), err);
+    lin_free(text);
+    return status;
+}
+
+static int run(lin_parsed *parsed)
+{
+    const train_values *v = parsed->values;
+    lin_error err = {0};
+    watcher w = {.v = v,
+                 .augment = {.freq_masks = v->freq_masks,
+                             .freq_width = v->freq_width,
+                             .time_masks = v->time_masks,
+                             .time_width = v->time_width,
+                             .time_part = v->time_part}};
+    sets train = {0}, dev = {0};
+    lin_model *model = NULL;
+    const lin_train_options learning = learning_of(v);
+    lin_status status = lin_augment_check(&w.augment, &err);
+    if (status == LIN_OK) status = open_sets(&v->train, &train, &err);
+    if (status == LIN_OK) status = open_sets(&v->dev, &dev, &err);
+    if (status == LIN_OK) status = make_model(parsed, &train, &model, &err);
+    if (status == LIN_OK) status = label(model, parsed, &train, &err);
+    if (status == LIN_OK) status = make_folder(parsed, &err);
+    if (status == LIN_OK) {
+        const lin_train_hooks hooks = {.context = &w,
+                                       .augment = w.augment.freq_masks || w.augment.time_masks ? augment : NULL,
+                                       .errors = errors,
+                                       .progress = progress,
+                                       .left_out = left_out,
+                                       .stop = stop};
+        lin_progress_begin(&w.progress, v->quiet);
+        status = lin_train(&learning, model, (const lin_dataset *const *)train.items, train.n, (const lin_dataset *const *)dev.items, dev.n,
+                           &hooks, &err);
+        lin_progress_end(&w.progress);
+    }
+    const int exit_status = status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
+    lin_model_destroy(model);
+    close_sets(&train);
+    close_sets(&dev);
+    return exit_status;
+}
+
+const lin_command lin_command_train = {
+    .name = "train",
+    .operands = "CONF",
+    .summary = "train a model from feature caches",
+    .description = "CONF is a file of lines 'name = value' with the names of the options below; the command line overrides it. The caches come "
+                   "from linnet prepare. Interrupting a run (Ctrl-C, kill) loses nothing since its last checkpoint: go on with --resume.",
+    .examples = "  linnet train recipes/open/causal.conf --train train.lfc --dev dev.lfc --folder exp/causal\n"
+                "  linnet train recipes/open/causal.conf --train train.lfc --dev dev.lfc --folder exp/causal --resume",
+    .options = options,
+    .values_size = sizeof(train_values),
+    .min_operands = 0,
+    .max_operands = 1,
+    .conf_operand = 1,
+    .run = run,
+};
