@@ -3,7 +3,7 @@
  *
  * Pipeline: frontend/fbank, lexicon -> [writer]    [reader] -> model/batches -> model/train. Training needs no audio library.
  * A value takes 8 bits: per utterance and mel bin a minimum and a step in half precision and one byte per frame, so the error is at
- * most half a step, 1/510 of that bin's range in that utterance. 16 hours at 100 frames of 40 values a second are 231 MB.
+ * most half a step, about 1/510 of that bin's range in that utterance. 16 hours at 100 frames of 40 values a second are 231 MB.
  *
  *   lin_dataset_create("train.lds", 40, &features, phones, "corpus/train_native", &writer, &err);
  *   for each utterance: lin_dataset_add(writer, id, speaker, fbank, T, labels, U, &err);
