@@ -8,15 +8,11 @@
  * LINNET_ISA=avx2 or portable measures the other instruction sets against their own peaks.
  */
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
+#include "bench/peak.h"
 #include "kernels/memory.h"
 #include "kernels/ops.h"
 
@@ -32,106 +28,6 @@ static float *x, *w, *y, *dw, *bias, *packed;
 static const lin_ops *ops;
 static lin_exec *exec;
 static sgemm_function sgemm;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
-/* ---- the peak ------------------------------------------------------------------------------------------------------------------- */
-
-#if defined(__clang__)
-#define PEAK_UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define PEAK_UNROLL _Pragma("GCC unroll 16")
-#endif
-
-enum { PEAK_STEPS = 2000000, PEAK_SUMS = 12 };
-
-// 12 independent chains of multiply-adds: enough for two units with a latency of up to six. The empty assembly pins each sum to a
-// register and keeps the compiler from solving the recurrence.
-#define PEAK_BODY(type, set1, fma)                                                                                                  \
-    type sum[PEAK_SUMS], a = set1(0.999f), b = set1(0.001f);                                                                        \
-    PEAK_UNROLL                                                                                                                     \
-    for (int i = 0; i < PEAK_SUMS; i++) sum[i] = set1((float)i);                                                                    \
-    for (long t = 0; t < PEAK_STEPS; t++) {                                                                                         \
-        PEAK_UNROLL                                                                                                                 \
-        for (int i = 0; i < PEAK_SUMS; i++) {                                                                                       \
-            sum[i] = fma(sum[i], a, b);                                                                                             \
-            __asm__ volatile("" : PEAK_REGISTER(sum[i]));                                                                           \
-        }                                                                                                                           \
-    }                                                                                                                               \
-    float total = 0;                                                                                                                \
-    PEAK_UNROLL                                                                                                                     \
-    for (int i = 0; i < PEAK_SUMS; i++) total += sum[i][0];                                                                         \
-    return total
-
-#if defined(__x86_64__)
-#define PEAK_REGISTER(v) "+v"(v)
-__attribute__((target("avx512f"))) static float peak_avx512(void) { PEAK_BODY(__m512, _mm512_set1_ps, _mm512_fmadd_ps); }
-#undef PEAK_REGISTER
-#define PEAK_REGISTER(v) "+x"(v)
-__attribute__((target("avx2,fma"))) static float peak_avx2(void) { PEAK_BODY(__m256, _mm256_set1_ps, _mm256_fmadd_ps); }
-#else
-#define PEAK_REGISTER(v) "+w"(v)
-#endif
-typedef float four __attribute__((vector_size(16)));
-static inline four four_set1(float s) { return (four){s, s, s, s}; }
-#if defined(__aarch64__)
-#include <arm_neon.h>
-static inline four four_fma(four a, four b, four c) { return (four)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b); }
-#else
-static inline four four_fma(four a, four b, four c) { return a * b + c; }
-#endif
-static float peak_portable(void) { PEAK_BODY(four, four_set1, four_fma); }
-
-static void *peak_thread(void *result)
-{
-    const char *isa = lin_cpu_isa();
-    double time[RUNS], lanes = 4;
-    volatile float sink = 0;
-    for (int r = 0; r < RUNS; r++) {
-        double start = now();
-#if defined(__x86_64__)
-        if (strcmp(isa, "avx512") == 0) {
-            sink = peak_avx512();
-            lanes = 16;
-        } else if (strcmp(isa, "avx2") == 0) {
-            sink = peak_avx2();
-            lanes = 8;
-        } else
-#endif
-            sink = peak_portable();
-        time[r] = now() - start;
-    }
-    (void)sink;
-    qsort(time, RUNS, sizeof *time, by_value);
-    *(double *)result = 2.0 * lanes * PEAK_SUMS * PEAK_STEPS / time[RUNS / 2] * 1e-9;
-    return NULL;
-}
-
-// GFLOP/s of `threads` threads at once.
-static double measure_peak(int threads)
-{
-    pthread_t handles[64];
-    double rates[64], total = 0;
-    for (int i = 0; i < threads; i++) {
-        if (pthread_create(&handles[i], NULL, peak_thread, &rates[i]) != 0) exit(1);
-    }
-    for (int i = 0; i < threads; i++) {
-        pthread_join(handles[i], NULL);
-        total += rates[i];
-    }
-    return total;
-}
 
 /* ---- the products --------------------------------------------------------------------------------------------------------------- */
 
@@ -174,11 +70,11 @@ static double measure(form what, int rows, int n, int k, int quick)
     }
     once(what, rows, n, k);
     for (int r = 0; r < RUNS; r++) {
-        double start = now();
+        double start = bench_now();
         for (long i = 0; i < inner; i++) once(what, rows, n, k);
-        time[r] = (now() - start) / (double)inner;
+        time[r] = (bench_now() - start) / (double)inner;
     }
-    qsort(time, RUNS, sizeof *time, by_value);
+    qsort(time, RUNS, sizeof *time, bench_by_value);
     return work / time[RUNS / 2] * 1e-9;
 }
 
@@ -186,13 +82,13 @@ static double measure_packing(int transposed)
 {
     double time[RUNS];
     for (int r = 0; r < RUNS; r++) {
-        double start = now();
+        double start = bench_now();
         for (int i = 0; i < 27; i++) { // 27 x 768 x 192 = 4 M weights, as in the default network
             (transposed ? ops->weight_pack_transposed : ops->weight_pack)(exec, packed, w, MOST_WIDTH, 192);
         }
-        time[r] = now() - start;
+        time[r] = bench_now() - start;
     }
-    qsort(time, RUNS, sizeof *time, by_value);
+    qsort(time, RUNS, sizeof *time, bench_by_value);
     return time[RUNS / 2] * 1e3;
 }
 
@@ -264,7 +160,7 @@ int main(int argc, char **argv)
         return 1;
     }
     for (size_t i = 0; i < square; i++) w[i] = (float)((i * 7907) % 1000) * 1e-3f - 0.5f;
-    double single = measure_peak(1), peak = threads > 1 ? measure_peak(threads) : single;
+    double single = bench_peak(1), peak = threads > 1 ? bench_peak(threads) : single;
     if (json) {
         printf("{\"isa\":\"%s\",\"threads\":%d,\"peak_gflops\":%.1f,\"peak_gflops_1\":%.1f}\n", lin_cpu_isa(), threads, peak, single);
     } else {

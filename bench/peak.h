@@ -1,0 +1,123 @@
+/*
+ * peak.h - what benchmark programs share: the clock, medians, and the peak of this machine, by multiply-adds between registers with the
+ * instruction set that lin_ops_cpu uses. Shares of the peak are only worth something when it was measured in the same run.
+ */
+#ifndef LIN_BENCH_PEAK_H
+#define LIN_BENCH_PEAK_H
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "kernels/ops.h"
+
+static inline double bench_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static inline int bench_by_value(const void *a, const void *b)
+{
+    double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+/* Sorts values and returns the one at `share` of the way: 0.5 the median, 0.99 the 99th percentile. */
+static inline double bench_quantile(double *values, int n, double share)
+{
+    qsort(values, (size_t)n, sizeof *values, bench_by_value);
+    int i = (int)(share * n);
+    return values[i < n ? i : n - 1];
+}
+
+#if defined(__clang__)
+#define PEAK_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define PEAK_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+enum { PEAK_STEPS = 2000000, PEAK_SUMS = 12, PEAK_RUNS = 9, PEAK_THREADS = 64 };
+
+// 12 independent chains of multiply-adds: enough for two units with a latency of up to six. The empty assembly pins each sum to a
+// register and keeps the compiler from solving the recurrence.
+#define PEAK_BODY(type, set1, fma)                                                                                                  \
+    type sum[PEAK_SUMS], a = set1(0.999f), b = set1(0.001f);                                                                        \
+    PEAK_UNROLL                                                                                                                     \
+    for (int i = 0; i < PEAK_SUMS; i++) sum[i] = set1((float)i);                                                                    \
+    for (long t = 0; t < PEAK_STEPS; t++) {                                                                                         \
+        PEAK_UNROLL                                                                                                                 \
+        for (int i = 0; i < PEAK_SUMS; i++) {                                                                                       \
+            sum[i] = fma(sum[i], a, b);                                                                                             \
+            __asm__ volatile("" : PEAK_REGISTER(sum[i]));                                                                           \
+        }                                                                                                                           \
+    }                                                                                                                               \
+    float total = 0;                                                                                                                \
+    PEAK_UNROLL                                                                                                                     \
+    for (int i = 0; i < PEAK_SUMS; i++) total += sum[i][0];                                                                         \
+    return total
+
+#if defined(__x86_64__)
+#define PEAK_REGISTER(v) "+v"(v)
+__attribute__((target("avx512f"))) static float peak_avx512(void) { PEAK_BODY(__m512, _mm512_set1_ps, _mm512_fmadd_ps); }
+#undef PEAK_REGISTER
+#define PEAK_REGISTER(v) "+x"(v)
+__attribute__((target("avx2,fma"))) static float peak_avx2(void) { PEAK_BODY(__m256, _mm256_set1_ps, _mm256_fmadd_ps); }
+#else
+#define PEAK_REGISTER(v) "+w"(v)
+#endif
+typedef float four __attribute__((vector_size(16)));
+static inline four four_set1(float s) { return (four){s, s, s, s}; }
+#if defined(__aarch64__)
+#include <arm_neon.h>
+static inline four four_fma(four a, four b, four c) { return (four)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b); }
+#else
+static inline four four_fma(four a, four b, four c) { return a * b + c; }
+#endif
+static inline float peak_portable(void) { PEAK_BODY(four, four_set1, four_fma); }
+
+static inline void *peak_thread(void *result)
+{
+    const char *isa = lin_cpu_isa();
+    double time[PEAK_RUNS], lanes = 4;
+    volatile float sink = 0;
+    for (int r = 0; r < PEAK_RUNS; r++) {
+        double start = bench_now();
+#if defined(__x86_64__)
+        if (strcmp(isa, "avx512") == 0) {
+            sink = peak_avx512();
+            lanes = 16;
+        } else if (strcmp(isa, "avx2") == 0) {
+            sink = peak_avx2();
+            lanes = 8;
+        } else
+#endif
+            sink = peak_portable();
+        time[r] = bench_now() - start;
+    }
+    (void)sink;
+    *(double *)result = 2.0 * lanes * PEAK_SUMS * PEAK_STEPS / bench_quantile(time, PEAK_RUNS, 0.5) * 1e-9;
+    return NULL;
+}
+
+/* GFLOP/s of 1 to PEAK_THREADS threads at once. */
+static inline double bench_peak(int threads)
+{
+    pthread_t handles[PEAK_THREADS];
+    double rates[PEAK_THREADS], total = 0;
+    for (int i = 0; i < threads; i++) {
+        if (pthread_create(&handles[i], NULL, peak_thread, &rates[i]) != 0) exit(1);
+    }
+    for (int i = 0; i < threads; i++) {
+        pthread_join(handles[i], NULL);
+        total += rates[i];
+    }
+    return total;
+}
+
+#endif
