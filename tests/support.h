@@ -32,6 +32,12 @@
 #endif
 #endif
 
+/* An assertion for loops over elements: Check's own reports each one to the parent process, at a microsecond or more. */
+#define test_require(condition, ...)                 \
+    do {                                             \
+        if (!(condition)) ck_abort_msg(__VA_ARGS__); \
+    } while (0)
+
 /* ---- buffers ---------------------------------------------------------------------------------------------------------------- */
 
 /* Before the buffer lie 64 bytes that end in its size; behind it 64 guard bytes, or the end of the block where AddressSanitizer
@@ -49,7 +55,8 @@ static inline void test_poison(void *buffer, size_t bytes)
     if (bytes) memset(buffer, 0xFF, bytes);
 }
 
-/* `count` elements aligned to 64 bytes plus `shift` elements, poisoned. A shift shows who relies on an alignment nobody promised. */
+/* `count` elements aligned to 64 bytes plus `shift` elements, poisoned. A shift shows who relies on an alignment that nobody
+ * promised. */
 static inline void *test_buffer_shifted(size_t count, size_t size, size_t shift)
 {
     size_t bytes = count * size, head = TEST_HEAD + shift * size;
@@ -72,12 +79,17 @@ static inline void test_guards(const void *buffer, const char *what)
     size_t bytes, head;
     memcpy(&bytes, user - 16, sizeof bytes);
     memcpy(&head, user - 8, sizeof head);
-    ck_assert_msg(head >= TEST_HEAD && head <= 2 * TEST_HEAD, "%s: the bytes right before a buffer were overwritten", what);
-    for (size_t i = 0; i < head - 16; i++)
-        ck_assert_msg(user[(ptrdiff_t)i - (ptrdiff_t)head] == TEST_GUARD_BYTE, "%s: byte %zu before a buffer of %zu bytes was overwritten",
-                      what, head - i, bytes);
-    for (size_t i = 0; i < TEST_TAIL; i++)
-        ck_assert_msg(user[bytes + i] == TEST_GUARD_BYTE, "%s: byte %zu behind a buffer of %zu bytes was overwritten", what, i, bytes);
+    test_require(head >= TEST_HEAD && head <= 2 * TEST_HEAD, "%s: the bytes right before a buffer were overwritten", what);
+    for (size_t i = 0; i < head - 16; i++) {
+        if (user[(ptrdiff_t)i - (ptrdiff_t)head] != TEST_GUARD_BYTE) {
+            ck_abort_msg("%s: byte %zu before a buffer of %zu bytes was overwritten", what, head - i, bytes);
+        }
+    }
+    for (int i = 0; i < TEST_TAIL; i++) {
+        if (user[bytes + (size_t)i] != TEST_GUARD_BYTE) {
+            ck_abort_msg("%s: byte %d behind a buffer of %zu bytes was overwritten", what, i, bytes);
+        }
+    }
 }
 
 static inline void test_buffer_free(void *buffer)
@@ -102,38 +114,48 @@ static inline void test_fill_f32(float *x, size_t n, uint64_t key, double lo, do
 
 /* ---- closeness -------------------------------------------------------------------------------------------------------------- */
 
-/* Fails unless |got - want| <= tolerance * max(|want|, the largest finite |want| of all). Infinities and NaNs must be equal in kind. */
-static inline void test_close_f64(const char *what, const double *got, const double *want, size_t n, double tolerance)
+/* Fails unless |got - want| <= tolerance * scale, where scale is the largest finite |want|, or `floor` if that is more: the size of
+ * the terms where a sum of them may cancel. Infinities and NaNs must be equal in kind. */
+static inline double test_scale(const double *want, size_t n, double floor)
 {
-    double largest = 0;
+    double largest = floor;
     for (size_t i = 0; i < n; i++)
         if (isfinite(want[i])) largest = fmax(largest, fabs(want[i]));
-    for (size_t i = 0; i < n; i++) {
-        int same = isnan(want[i]) ? isnan(got[i]) : isinf(want[i]) ? got[i] == want[i] : fabs(got[i] - want[i]) <= tolerance * largest;
-        ck_assert_msg(same, "%s: element %zu of %zu is %.9g, expected %.9g (tolerance %.3g of the largest, %.6g)", what, i, n, got[i],
-                      want[i], tolerance, largest);
-    }
+    return largest;
+}
+
+static inline void test_close_one(const char *what, double got, double want, size_t i, size_t n, double tolerance, double scale)
+{
+    int same = isnan(want) ? isnan(got) : isinf(want) ? got == want : fabs(got - want) <= tolerance * scale;
+    test_require(same, "%s: element %zu of %zu is %.9g, expected %.9g (tolerance %.3g of %.6g)", what, i, n, got, want, tolerance,
+                 scale);
+}
+
+static inline void test_close_f64(const char *what, const double *got, const double *want, size_t n, double tolerance)
+{
+    double scale = test_scale(want, n, 0);
+    for (size_t i = 0; i < n; i++) test_close_one(what, got[i], want[i], i, n, tolerance, scale);
+}
+
+static inline void test_close_scaled_f32(const char *what, const float *got, const double *want, size_t n, double tolerance,
+                                         double floor)
+{
+    double scale = test_scale(want, n, floor);
+    for (size_t i = 0; i < n; i++) test_close_one(what, (double)got[i], want[i], i, n, tolerance, scale);
 }
 
 static inline void test_close_f32(const char *what, const float *got, const double *want, size_t n, double tolerance)
 {
-    double largest = 0;
-    for (size_t i = 0; i < n; i++)
-        if (isfinite(want[i])) largest = fmax(largest, fabs(want[i]));
-    for (size_t i = 0; i < n; i++) {
-        double g = (double)got[i];
-        int same = isnan(want[i]) ? isnan(g) : isinf(want[i]) ? g == want[i] : fabs(g - want[i]) <= tolerance * largest;
-        ck_assert_msg(same, "%s: element %zu of %zu is %.9g, expected %.9g (tolerance %.3g of the largest, %.6g)", what, i, n, g, want[i],
-                      tolerance, largest);
-    }
+    test_close_scaled_f32(what, got, want, n, tolerance, 0);
 }
 
 /* The same bits; NaNs count as equal to themselves. */
 static inline void test_same_f32(const char *what, const float *got, const float *want, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        ck_assert_msg(memcmp(&got[i], &want[i], sizeof *got) == 0, "%s: element %zu of %zu is %.9g, not the very bits of %.9g", what, i, n,
-                      (double)got[i], (double)want[i]);
+    for (size_t i = 0; i < n; i++) {
+        if (memcmp(&got[i], &want[i], sizeof *got) == 0) continue;
+        ck_abort_msg("%s: element %zu of %zu is %.9g, not the very bits of %.9g", what, i, n, (double)got[i], (double)want[i]);
+    }
 }
 
 /* ---- temporary folders ------------------------------------------------------------------------------------------------------ */

@@ -38,8 +38,9 @@ START_TEST(every_piece_once)
         lin_pool_run(pool, pieces, note, &r);
         ck_assert_int_eq(atomic_load(&r.clashes), 0);
         for (int i = 0; i < MOST_PIECES; i++) {
-            ck_assert_int_eq(atomic_load(&r.done[i]), i < pieces);
-            ck_assert_int_eq(r.plain[i], i < pieces);
+            if (atomic_load(&r.done[i]) != (i < pieces) || r.plain[i] != (i < pieces)) {
+                ck_abort_msg("piece %d of %d was done %d times", i, pieces, r.plain[i]);
+            }
         }
     }
     lin_pool_destroy(pool);
@@ -57,7 +58,9 @@ START_TEST(many_short_runs)
     for (int run = 0; run < runs; run++) {
         int pieces = run % 7;
         lin_pool_run(pool, pieces, note, &r);
-        for (int i = 0; i < pieces; i++) ck_assert_int_eq(r.plain[i], ++expected[i]); // all ended, and visible here
+        for (int i = 0; i < pieces; i++) { // all ended, and visible here
+            if (r.plain[i] != ++expected[i]) ck_abort_msg("run %d: piece %d was done %d times", run, i, r.plain[i]);
+        }
     }
     ck_assert_int_eq(atomic_load(&r.clashes), 0);
     lin_pool_destroy(pool);
