@@ -98,8 +98,8 @@ static uint32_t u32(const unsigned char *b, int big)
 
 /*
  * libsndfile quietly shortens WAV, AIFF and AU data that its header makes longer than the file. Here the chunks are walked to find
- * the bytes that are promised and those that are there. Returns 0 for other formats, for streams of a length declared unknown (0,
- * or nearly 2^31 or 2^32), and where no data chunk is found.
+ * the bytes that are promised and those that are there. Returns 0 for other formats, for streams whose length is declared unknown
+ * (nearly 2^31 or 2^32), and where no data chunk is found.
  */
 static int promised_bytes(int fd, int64_t file_bytes, int64_t *promised, int64_t *present)
 {
@@ -127,7 +127,7 @@ static int promised_bytes(int fd, int64_t file_bytes, int64_t *promised, int64_t
         *present = file_bytes - at - 8;
         *promised = (int64_t)u32(b + 4, big);
     }
-    return *promised > 0 && *promised < 0x7ffff000 && *present >= 0;
+    return *promised < 0x7ffff000 && *present >= 0;
 }
 
 static int is_text(int fd)
@@ -220,12 +220,19 @@ static lin_status open_sndfile(lin_audio *a, const char *path, lin_error *err)
     a->info.channels = info.channels;
     a->info.frames = a->live || info.frames < 0 || info.frames == SF_COUNT_MAX ? -1 : info.frames;
     lin_status status = lin_audio_check_format(a->name, info.samplerate, info.channels, err);
-    if (status == LIN_OK && a->info.frames == 0) status = lin_fail(err, LIN_FORMAT, "%s holds no samples", a->name);
-    int64_t promised, present;
-    if (status == LIN_OK && !a->live && promised_bytes(a->fd, a->size, &promised, &present) && promised > present)
+    int64_t promised = 0, present = 0;
+    if (status != LIN_OK) return status;
+    if (!a->live && !promised_bytes(a->fd, a->size, &promised, &present)) promised = present = 0;
+    if (a->info.frames == 0 && promised == 0 && present > 0)
+        return lin_fail(
+            err, LIN_FORMAT,
+            "%s holds no samples by its header, but %lld bytes follow it: was its recording cut off? Read them as raw PCM", a->name,
+            (long long)present);
+    if (a->info.frames == 0) return lin_fail(err, LIN_FORMAT, "%s holds no samples", a->name);
+    if (promised > present)
         warn(a, "%s breaks off: its header promises %lld bytes of sound, it holds %lld", a->name, (long long)promised,
              (long long)present);
-    return status;
+    return LIN_OK;
 }
 
 static lin_status read_sndfile(lin_audio *a, float *frames, int capacity, int *n, lin_error *err)

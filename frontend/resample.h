@@ -11,6 +11,7 @@
  *   lin_resampler_finish(r, out, capacity, &n_out, &err);
  *   lin_resampler_destroy(r);
  *
+ * Nothing of ours is allocated after creation; libsoxr's queues find their size (below 1 MB) in the first seconds.
  * Pushing the same samples in any pieces gives the same bits: libsoxr is fed in blocks of a fixed size. All of it is about
  * input samples * out_hz / in_hz samples long.
  * Threads: a resampler belongs to one thread at a time.

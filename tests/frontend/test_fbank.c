@@ -75,15 +75,15 @@ START_TEST(any_split_gives_the_same_bits)
         for (int m = 0; m < 6; m++) {
             lin_fbank_reset(fbank);
             memset(frames, 0xff, (size_t)T * (size_t)D * sizeof(float));
-            int done = 0, got;
+            int done = 0, got, failed = 0;
             unsigned long before = lin_memory_count();
             for (int at = 0, i = 0; at < N; i++) {
                 int n = piece((uint64_t)m, (uint64_t)i, most[m], N - at), wanted = lin_fbank_frames_out(fbank, n);
-                assert_ok(lin_fbank_push(fbank, x + at, n, frames + done * D, wanted, &got, &err), err);
-                ck_assert_int_eq(got, wanted);
+                failed |= lin_fbank_push(fbank, x + at, n, frames + done * D, wanted, &got, &err) != LIN_OK || got != wanted;
                 done += got;
                 at += n;
             }
+            ck_assert_int_eq(failed, 0);
             ck_assert_uint_eq(lin_memory_count(), before);
             ck_assert_int_eq(done, T);
             ck_assert_int_eq(memcmp(frames, expected, (size_t)T * (size_t)D * sizeof(float)), 0);
@@ -133,7 +133,9 @@ START_TEST(edges)
     ck_assert_int_eq(T, 0);
     for (int i = 0; i < 16000; i++) x[i] = i / 50 % 2 ? 1e9f : -1e9f;
     frames = whole(&config, x, 16000, &T);
-    for (int i = 0; i < T * 40; i++) ck_assert(isfinite(frames[i]));
+    int infinite = 0;
+    for (int i = 0; i < T * 40; i++) infinite += !isfinite(frames[i]);
+    ck_assert_int_eq(infinite, 0);
     lin_free(frames);
 }
 END_TEST

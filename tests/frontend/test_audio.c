@@ -1,0 +1,511 @@
+// Audio files and raw PCM: every format against the samples written, and hostile files, each refused or reported with its sentence.
+#include "frontend/audio.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sndfile.h>
+#include <sys/stat.h>
+
+#include "tests/frontend/support.h"
+
+enum { N = 5000 };
+
+#ifdef TEST_ASAN
+// libsndfile 1.2.0 forgets a vorbis_info when an Ogg header is damaged.
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void) { return "leak:vorbis_info_init\n"; }
+#endif
+
+static void remove_files(void) { remove_temp_folder(); }
+
+// Reads all of an open audio in blocks of an odd size and closes it; the number of frames, or -1 with the error.
+static int read_all(lin_audio *a, float *x, int capacity, lin_audio_format *info, lin_error *err)
+{
+    int done = 0, n, channels = lin_audio_info(a)->channels;
+    lin_status status;
+    while ((status = lin_audio_read(a, x + done * channels, capacity - done < 777 ? capacity - done : 777, &n, err)) == LIN_OK &&
+           n > 0)
+        if ((done += n) == capacity) break;
+    if (status == LIN_OK) status = lin_audio_read(a, x, 1, &n, err); // stays at the end
+    if (info) *info = *lin_audio_info(a);
+    ck_assert(status != LIN_OK || lin_audio_position(a) == done);
+    lin_audio_close(a);
+    return status == LIN_OK ? done : -1;
+}
+
+static const char *write_sound(const char *name, int format, int rate, int channels, const float *x, int n)
+{
+    const char *path = temp_path(name);
+    SF_INFO info = {.samplerate = rate, .channels = channels, .format = format};
+    SNDFILE *f = sf_open(path, SFM_WRITE, &info);
+    ck_assert_msg(f != NULL, "%s: %s", name, sf_strerror(NULL));
+    ck_assert_int_eq((int)sf_writef_float(f, x, n), n);
+    sf_close(f);
+    return path;
+}
+
+// The start of a WAV file whose sizes say what they like.
+static size_t wav_header(unsigned char *b, int format, int rate, int channels, int bits, uint32_t data_bytes)
+{
+    uint32_t fields[] = {36 + data_bytes,
+                         16,
+                         (uint32_t)format | (uint32_t)channels << 16,
+                         (uint32_t)rate,
+                         (uint32_t)(rate * channels * bits / 8),
+                         (uint32_t)(channels * bits / 8) | (uint32_t)bits << 16,
+                         data_bytes};
+    memcpy(b, "RIFF....WAVEfmt ....................data....", 44);
+    const int at[] = {4, 16, 20, 24, 28, 32, 40};
+    for (int i = 0; i < 7; i++)
+        for (int k = 0; k < 4; k++) b[at[i] + k] = (unsigned char)(fields[i] >> (8 * k));
+    return 44;
+}
+
+static void noise(float *x, int n, double level)
+{
+    for (int i = 0; i < n; i++) x[i] = (float)(level * (2 * lin_random_uniform(3, (uint64_t)i) - 1));
+}
+
+static const struct {
+    const char *name, *says;
+    int format, rate;
+    double tolerance; // < 0: lossy, only the length is compared
+} formats[] = {
+    {"a.wav", "WAV", SF_FORMAT_WAV | SF_FORMAT_PCM_16, 16000, 2.0 / 32768},
+    {"a24.wav", "24 bit", SF_FORMAT_WAV | SF_FORMAT_PCM_24, 192000, 2.0 / 8388608},
+    {"f.wav", "float", SF_FORMAT_WAV | SF_FORMAT_FLOAT, 44100, 0},
+    {"u8.wav", "8 bit", SF_FORMAT_WAV | SF_FORMAT_PCM_U8, 8000, 2.0 / 128},
+    {"u.wav", "U-Law", SF_FORMAT_WAV | SF_FORMAT_ULAW, 8000, 0.02},
+    {"a.rf64", "RF64", SF_FORMAT_RF64 | SF_FORMAT_PCM_16, 48000, 2.0 / 32768},
+    {"a.w64", "W64", SF_FORMAT_W64 | SF_FORMAT_PCM_16, 48000, 2.0 / 32768},
+    {"a.aiff", "AIFF", SF_FORMAT_AIFF | SF_FORMAT_PCM_16, 22050, 2.0 / 32768},
+    {"a.au", "AU", SF_FORMAT_AU | SF_FORMAT_PCM_16, 11025, 2.0 / 32768},
+    {"a.caf", "CAF", SF_FORMAT_CAF | SF_FORMAT_PCM_16, 96000, 2.0 / 32768},
+    {"a.sph", "NIST", SF_FORMAT_NIST | SF_FORMAT_PCM_16, 16000, 2.0 / 32768},
+    {"a.flac", "FLAC", SF_FORMAT_FLAC | SF_FORMAT_PCM_16, 16000, 2.0 / 32768},
+    {"a.ogg", "Vorbis", SF_FORMAT_OGG | SF_FORMAT_VORBIS, 16000, -1},
+    {"a.opus", "Opus", SF_FORMAT_OGG | SF_FORMAT_OPUS, 16000, -1},
+    {"a.mp3", "MPEG", SF_FORMAT_MPEG | SF_FORMAT_MPEG_LAYER_III, 16000, -1},
+};
+
+START_TEST(formats_are_read)
+{
+    static float x[2 * N], y[2 * (N + 5000)];
+    SF_INFO info = {.samplerate = formats[_i].rate, .channels = 2, .format = formats[_i].format};
+    if (!sf_format_check(&info)) return; // an older libsndfile writes no MP3
+    lin_error err = {0};
+    lin_audio *a;
+    noise(x, 2 * N, 0.7);
+    const char *path = write_sound(formats[_i].name, formats[_i].format, formats[_i].rate, 2, x, N);
+    assert_ok(lin_audio_open(path, NULL, &a, &err), err);
+    const lin_audio_format *is = lin_audio_info(a);
+    ck_assert_int_eq(is->rate_hz, formats[_i].rate);
+    ck_assert_int_eq(is->channels, 2);
+    ck_assert_int_eq(lin_audio_is_live(a), 0);
+    ck_assert_msg(strstr(is->format, formats[_i].says) != NULL, "%s is called %s", formats[_i].name, is->format);
+    ck_assert_int_ge((int)is->frames, N);
+    lin_audio_format after;
+    int n = read_all(a, y, N + 5000, &after, &err);
+    ck_assert_msg(n >= N, "%s: %d frames, %s", path, n, err.message);
+    ck_assert_str_eq(after.warning, "");
+    if (formats[_i].tolerance < 0) return;
+    ck_assert_int_eq(n, N);
+    double worst = 0;
+    for (int i = 0; i < 2 * N; i++) worst = fmax(worst, fabs((double)x[i] - (double)y[i]));
+    ck_assert_msg(worst <= formats[_i].tolerance, "%s differs by %g", path, worst);
+}
+END_TEST
+
+// A floating-point file is not clipped.
+START_TEST(loud_floats_stay)
+{
+    float x[3] = {-1.5f, 3, 100}, y[8];
+    lin_error err = {0};
+    lin_audio *a;
+    assert_ok(lin_audio_open(write_sound("loud.wav", SF_FORMAT_WAV | SF_FORMAT_FLOAT, 8000, 1, x, 3), NULL, &a, &err), err);
+    ck_assert_int_eq(read_all(a, y, 8, NULL, &err), 3);
+    ck_assert_int_eq(memcmp(x, y, sizeof x), 0);
+}
+END_TEST
+
+START_TEST(raw_encodings)
+{
+    static const struct {
+        lin_pcm_encoding encoding;
+        int sf_format;
+    } kinds[] = {{LIN_PCM_S16LE, SF_FORMAT_PCM_16}, {LIN_PCM_S24LE, SF_FORMAT_PCM_24}, {LIN_PCM_S32LE, SF_FORMAT_PCM_32},
+                 {LIN_PCM_F32LE, SF_FORMAT_FLOAT},  {LIN_PCM_U8, SF_FORMAT_PCM_U8},    {LIN_PCM_MULAW, SF_FORMAT_ULAW},
+                 {LIN_PCM_ALAW, SF_FORMAT_ALAW}};
+    static float x[2 * N], want[2 * N], got[2 * N];
+    lin_error err = {0};
+    noise(x, 2 * N, 0.99);
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        // libsndfile writes the bytes and is the judge of what they mean.
+        const char *path = write_sound("x.raw", SF_FORMAT_RAW | SF_ENDIAN_LITTLE | kinds[k].sf_format, 12000, 2, x, N);
+        SF_INFO info = {.samplerate = 12000, .channels = 2, .format = SF_FORMAT_RAW | SF_ENDIAN_LITTLE | kinds[k].sf_format};
+        SNDFILE *f = sf_open(path, SFM_READ, &info);
+        ck_assert_int_eq((int)sf_readf_float(f, want, N), N);
+        sf_close(f);
+        lin_pcm_format raw = {12000, 2, kinds[k].encoding};
+        lin_audio *a;
+        assert_ok(lin_audio_open(path, &raw, &a, &err), err);
+        ck_assert_int_eq((int)lin_audio_info(a)->frames, N);
+        ck_assert_int_eq(read_all(a, got, N, NULL, &err), N);
+        ck_assert_msg(memcmp(got, want, sizeof got) == 0, "%s", lin_pcm_name(kinds[k].encoding));
+        lin_pcm_encoding parsed;
+        assert_ok(lin_pcm_parse(lin_pcm_name(kinds[k].encoding), &parsed, &err), err);
+        ck_assert_int_eq(parsed, kinds[k].encoding);
+    }
+    lin_pcm_encoding parsed;
+    assert_fails(lin_pcm_parse("s16be", &parsed, &err), LIN_INVALID, err, "one of s16le");
+}
+END_TEST
+
+// ---- pipes ----
+
+typedef struct writer {
+    int fd;
+    const unsigned char *bytes;
+    size_t n;
+} writer;
+
+static void *write_slowly(void *context)
+{
+    writer *w = context;
+    for (size_t at = 0, i = 0; at < w->n; i++) {
+        size_t n = 1 + lin_random_below(9, i, 999);
+        if (n > w->n - at) n = w->n - at;
+        ssize_t put = write(w->fd, w->bytes + at, n);
+        if (put <= 0) break;
+        at += (size_t)put;
+    }
+    close(w->fd);
+    return NULL;
+}
+
+START_TEST(pipe_of_raw_samples)
+{
+    static unsigned char bytes[3 * 2 * N + 4];
+    static float from_pipe[2 * N], from_file[2 * N];
+    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (unsigned char)lin_random_bits(4, i);
+    lin_pcm_format raw = {48000, 2, LIN_PCM_S24LE};
+    lin_error err = {0};
+    lin_audio *a;
+    int fds[2];
+    ck_assert_int_eq(pipe(fds), 0);
+    // A descriptor that would not block must not be taken for the end.
+    fcntl(fds[0], F_SETFL, O_NONBLOCK);
+    writer w = {fds[1], bytes, sizeof bytes};
+    pthread_t thread;
+    ck_assert_int_eq(pthread_create(&thread, NULL, write_slowly, &w), 0);
+    assert_ok(lin_audio_open_fd(fds[0], "a pipe", &raw, &a, &err), err);
+    ck_assert_int_eq(lin_audio_is_live(a), 1);
+    ck_assert_int_eq((int)lin_audio_info(a)->frames, -1);
+    lin_audio_format info;
+    int n = 0, got;
+    while (lin_audio_read(a, from_pipe + 2 * n, N + 1 - n, &got, &err) == LIN_OK && got > 0) n += got;
+    info = *lin_audio_info(a);
+    lin_audio_close(a);
+    pthread_join(thread, NULL);
+    ck_assert_int_eq(fcntl(fds[0], F_GETFD) >= 0, 1); // stays the caller's
+    close(fds[0]);
+    ck_assert_int_eq(n, N);
+    ck_assert_msg(strstr(info.warning, "4 bytes that are not a whole frame of 6") != NULL, "%s", info.warning);
+    assert_ok(lin_audio_open(write_bytes("x.raw", bytes, sizeof bytes), &raw, &a, &err), err);
+    ck_assert_int_eq(read_all(a, from_file, N, NULL, &err), N);
+    ck_assert_int_eq(memcmp(from_pipe, from_file, sizeof from_pipe), 0);
+}
+END_TEST
+
+// A WAV file through a named pipe, which cannot seek.
+START_TEST(pipe_of_a_file)
+{
+    static float x[N], y[N + 10];
+    static unsigned char bytes[44 + 2 * N];
+    noise(x, N, 0.5);
+    FILE *f = fopen(write_sound("p.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16, 16000, 1, x, N), "rb");
+    ck_assert_uint_eq(fread(bytes, 1, sizeof bytes, f), sizeof bytes);
+    fclose(f);
+    const char *path = temp_path("fifo");
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    lin_error err = {0};
+    lin_audio *a;
+    int fd = open(path, O_RDWR); // so that nobody waits for the other
+    ck_assert_int_ge(fd, 0);
+    writer w = {fd, bytes, sizeof bytes};
+    pthread_t thread;
+    ck_assert_int_eq(pthread_create(&thread, NULL, write_slowly, &w), 0);
+    assert_ok(lin_audio_open(path, NULL, &a, &err), err);
+    ck_assert_int_eq(lin_audio_is_live(a), 1);
+    int n = read_all(a, y, N + 10, NULL, &err);
+    pthread_join(thread, NULL);
+    ck_assert_int_eq(n, N);
+    for (int i = 0; i < N; i += 97) ck_assert_float_eq_tol(x[i], y[i], 1.0f / 32768);
+}
+END_TEST
+
+// ---- hostile files ----
+
+static void refused(const char *path, const lin_pcm_format *raw, lin_status wanted, const char *text)
+{
+    static float x[70 * 1000];
+    lin_error err = {0};
+    lin_audio *a;
+    unsigned long live = lin_memory_live();
+    int fd = dup(0), n;
+    close(fd);
+    lin_status status = lin_audio_open(path, raw, &a, &err);
+    if (status == LIN_OK) {
+        while ((status = lin_audio_read(a, x, 1000, &n, &err)) == LIN_OK && n > 0) continue;
+        lin_audio_close(a);
+    } else {
+        ck_assert_ptr_null(a);
+    }
+    ck_assert_msg(status == wanted, "%s: %s, '%s'", path, lin_status_name(status), err.message);
+    ck_assert_msg(strstr(err.message, text) != NULL, "'%s' does not say '%s'", err.message, text);
+    ck_assert_msg(strstr(err.message, strcmp(path, "-") == 0 ? "standard input" : path) != NULL, "'%s' names no file", err.message);
+    ck_assert_uint_eq(lin_memory_live(), live);
+    int again = dup(0);
+    close(again);
+    ck_assert_msg(fd == again, "%s: a descriptor was left open, or one too many closed", path);
+}
+
+START_TEST(refused_files)
+{
+    unsigned char b[256];
+    lin_pcm_format raw = lin_pcm_default();
+    refused(temp_path("missing.wav"), NULL, LIN_IO, "No such file");
+    refused(temp_path("missing.raw"), &raw, LIN_IO, "No such file");
+    refused(temp_folder, NULL, LIN_IO, "is a directory");
+    refused(temp_folder, &raw, LIN_IO, "is a directory");
+    refused(write_bytes("empty.wav", b, 0), NULL, LIN_FORMAT, "is empty");
+    refused(write_bytes("empty.raw", b, 0), &raw, LIN_FORMAT, "is empty");
+    refused(write_bytes("text.wav", "It was a dark and stormy night.\n", 32), NULL, LIN_FORMAT, "it is text");
+    refused(write_bytes("text.gsm", "It was a dark and stormy night.\n", 32), NULL, LIN_FORMAT, "it is text");
+    refused(write_bytes("zeros.flac", memset(b, 0, 256), 256), NULL, LIN_FORMAT, "is not an audio file");
+    refused(write_bytes("one.raw", b, 1), &raw, LIN_FORMAT, "holds no samples");
+    size_t n = wav_header(b, 1, 16000, 1, 16, 1000);
+    for (size_t k = 1; k < n; k++) refused(write_bytes("short.wav", b, k), NULL, LIN_FORMAT, "short.wav");
+    refused(write_bytes("header.wav", b, n), NULL, LIN_FORMAT, "no samples");
+    wav_header(b, 1, 16000, 1, 16, 0);
+    refused(write_bytes("none.wav", b, n), NULL, LIN_FORMAT, "no samples");
+    refused(write_bytes("cut off.wav", b, 200), NULL, LIN_FORMAT, "156 bytes follow it");
+    memset(b, 0, sizeof b);
+    wav_header(b, 1, 3999, 1, 16, 100);
+    refused(write_bytes("slow.wav", b, 144), NULL, LIN_UNSUPPORTED, "sample rate of 3999 Hz");
+    wav_header(b, 1, 192001, 1, 16, 100);
+    refused(write_bytes("fast.wav", b, 144), NULL, LIN_UNSUPPORTED, "sample rate of 192001 Hz");
+    wav_header(b, 1, 16000, 65, 8, 130);
+    refused(write_bytes("many.wav", b, 174), NULL, LIN_UNSUPPORTED, "65 channels");
+    wav_header(b, 1, 16000, 0, 16, 100);
+    refused(write_bytes("nobody.wav", b, 144), NULL, LIN_FORMAT, "nobody.wav");
+    raw.channels = 65;
+    refused(write_bytes("x.raw", b, 200), &raw, LIN_UNSUPPORTED, "65 channels");
+    raw.channels = 1;
+    raw.rate_hz = 300000;
+    refused(write_bytes("x.raw", b, 200), &raw, LIN_UNSUPPORTED, "300000 Hz");
+    if (geteuid() != 0) {
+        const char *path = write_bytes("secret.wav", b, 144);
+        chmod(path, 0);
+        refused(path, NULL, LIN_IO, "Permission denied");
+    }
+}
+END_TEST
+
+START_TEST(samples_that_are_no_sound)
+{
+    static float x[2 * N];
+    const float bad[] = {NAN, INFINITY, -INFINITY, 2e9f};
+    const char *says[] = {"nan", "inf", "-inf", "2e+09"};
+    lin_pcm_format raw = {16000, 2, LIN_PCM_F32LE};
+    for (int k = 0; k < 4; k++) {
+        noise(x, 2 * N, 0.5);
+        x[2 * 4000 + 1] = bad[k];
+        refused(write_sound("nan.wav", SF_FORMAT_WAV | SF_FORMAT_FLOAT, 16000, 2, x, N), NULL, LIN_NUMERIC,
+                "sample 4000 (0.250 s) of channel 2 is");
+        refused(temp_path("nan.wav"), NULL, LIN_NUMERIC, says[k]);
+        refused(write_bytes("nan.raw", x, sizeof x), &raw, LIN_NUMERIC, "sample 4000 (0.250 s) of channel 2 is");
+    }
+    for (size_t n = 1; n < 600; n += 37) {
+        noise(x, (int)n, 1e6);
+        ck_assert_uint_eq(lin_audio_find_bad(x, n), n);
+        x[n - 1] = -0x1.000002p30f;
+        ck_assert_uint_eq(lin_audio_find_bad(x, n), n - 1);
+    }
+}
+END_TEST
+
+// What is there is read, and what is not is told.
+static void reported(const char *path, int at_least, int at_most, const char *text)
+{
+    static float x[2 * N];
+    lin_error err = {0};
+    lin_audio *a;
+    lin_audio_format info;
+    assert_ok(lin_audio_open(path, NULL, &a, &err), err);
+    int n = read_all(a, x, 2 * N, &info, &err);
+    ck_assert_msg(n >= at_least && n <= at_most, "%s: %d frames, %s", path, n, err.message);
+    if (text) ck_assert_msg(strstr(info.warning, text) && strstr(info.warning, path), "'%s' does not say '%s'", info.warning, text);
+    else ck_assert_str_eq(info.warning, "");
+}
+
+static size_t load(const char *path, unsigned char *b, size_t size)
+{
+    FILE *f = fopen(path, "rb");
+    ck_assert_ptr_nonnull(f);
+    size_t n = fread(b, 1, size, f);
+    fclose(f);
+    return n;
+}
+
+START_TEST(lying_and_broken_files)
+{
+    static float x[N];
+    static unsigned char b[44 + 4 * N];
+    noise(x, N, 0.5);
+    memset(b, 1, sizeof b);
+    wav_header(b, 1, 16000, 1, 16, 100000);
+    reported(write_bytes("liar.wav", b, 44 + 600), 300, 300, "its header promises 100000 bytes of sound, it holds 600");
+    wav_header(b, 1, 16000, 1, 16, 601);
+    reported(write_bytes("odd.wav", b, 44 + 600), 300, 300, "breaks off");
+    // A length that a program writing to a pipe could not know is no lie.
+    const uint32_t unknown[] = {0x7fffffff, 0x7ffff000, 0xffffffff};
+    for (int k = 0; k < 3; k++) {
+        wav_header(b, 1, 16000, 1, 16, unknown[k]);
+        reported(write_bytes("piped.wav", b, 44 + 600), 300, 300, NULL);
+    }
+    wav_header(b, 1, 16000, 1, 16, 400);
+    reported(write_bytes("more.wav", b, 44 + 600), 200, 200, NULL); // bytes after the sound may be anything
+    size_t n = load(write_sound("a.aiff", SF_FORMAT_AIFF | SF_FORMAT_PCM_16, 16000, 1, x, N), b, sizeof b);
+    reported(write_bytes("cut.aiff", b, n / 2), N / 3, N / 2, "breaks off");
+    n = load(write_sound("a.au", SF_FORMAT_AU | SF_FORMAT_PCM_16, 16000, 1, x, N), b, sizeof b);
+    reported(write_bytes("cut.au", b, n / 2), N / 3, N / 2, "breaks off");
+    n = load(write_sound("a.flac", SF_FORMAT_FLAC | SF_FORMAT_PCM_16, 16000, 1, x, N), b, sizeof b);
+    reported(write_bytes("cut.flac", b, n - n / 8), 4096, N - 1, "cut.flac");
+}
+END_TEST
+
+// Random damage in the header and body: whatever libsndfile makes of it, we come back with a status, and nothing leaks.
+START_TEST(flipped_bytes)
+{
+    static float x[N], y[64 * 1000];
+    static unsigned char b[44 + 4 * N], c[44 + 4 * N];
+    noise(x, N, 0.5);
+    const int kinds[] = {SF_FORMAT_WAV | SF_FORMAT_PCM_16, SF_FORMAT_FLAC | SF_FORMAT_PCM_16, SF_FORMAT_OGG | SF_FORMAT_VORBIS,
+                         SF_FORMAT_AIFF | SF_FORMAT_PCM_16};
+    unsigned long live = lin_memory_live();
+    for (uint64_t k = 0; k < 4; k++) {
+        size_t n = load(write_sound("clean", kinds[k], 16000, 1, x, N), b, sizeof b);
+        for (uint64_t round = 0; round < 40; round++) {
+            uint64_t key = lin_random_key(k, round);
+            memcpy(c, b, n);
+            for (uint64_t i = 0; i < 4; i++)
+                c[lin_random_below(key, 2 * i, (uint32_t)(round % 2 ? n : 80))] = (unsigned char)lin_random_bits(key, 2 * i + 1);
+            lin_error err = {0};
+            lin_audio *a;
+            if (lin_audio_open(write_bytes("flipped", c, n), NULL, &a, &err) == LIN_OK) {
+                int got, blocks = 0;
+                while (lin_audio_read(a, y, 1000, &got, &err) == LIN_OK && got > 0 && blocks < 1000) blocks++;
+                ck_assert_int_lt(blocks, 1000);
+                lin_audio_close(a);
+            } else {
+                ck_assert_ptr_null(a);
+                ck_assert(err.message[0]);
+            }
+        }
+    }
+    ck_assert_uint_eq(lin_memory_live(), live);
+}
+END_TEST
+
+START_TEST(standard_input)
+{
+    int16_t samples[100];
+    for (int i = 0; i < 100; i++) samples[i] = (int16_t)(i * 300);
+    float x[200];
+    lin_error err = {0};
+    lin_audio *a;
+    lin_audio_format info;
+    int keep = dup(0), fd = open(write_bytes("in.raw", samples, sizeof samples), O_RDONLY);
+    dup2(fd, 0);
+    assert_ok(lin_audio_open("-", NULL, &a, &err), err);
+    int n = read_all(a, x, 200, &info, &err);
+    ck_assert_int_eq(n, 100);
+    ck_assert_float_eq(x[7], 2100.0f / 32768);
+    ck_assert_int_eq(info.rate_hz, 16000);
+    // Someone pipes a WAV file without saying so.
+    unsigned char b[200] = {0};
+    wav_header(b, 1, 16000, 1, 16, 156);
+    int wav = open(write_bytes("in.wav", b, 200), O_RDONLY);
+    dup2(wav, 0);
+    assert_ok(lin_audio_open("-", NULL, &a, &err), err);
+    ck_assert_int_eq(read_all(a, x, 200, &info, &err), 100);
+    ck_assert_msg(strstr(info.warning, "standard input begins like a WAV file") != NULL, "%s", info.warning);
+    int null = open("/dev/null", O_RDONLY);
+    dup2(null, 0);
+    refused("-", NULL, LIN_FORMAT, "holds no samples");
+    dup2(keep, 0);
+    close(keep);
+    close(fd);
+    close(wav);
+    close(null);
+}
+END_TEST
+
+START_TEST(every_allocation_may_fail)
+{
+    int16_t samples[100] = {0};
+    char wav[192], raw_path[192];
+    float x[100];
+    noise(x, 100, 0.5);
+    strcpy(wav, write_sound("k.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16, 16000, 1, x, 100));
+    strcpy(raw_path, write_bytes("k.raw", samples, sizeof samples));
+    lin_pcm_format raw = lin_pcm_default();
+    unsigned long live = lin_memory_live();
+    for (int kind = 0; kind < 2; kind++) {
+        unsigned long k = 1;
+        for (;; k++) {
+            lin_audio *a;
+            lin_memory_fail_at(k);
+            lin_status status = lin_audio_open(kind ? raw_path : wav, kind ? &raw : NULL, &a, NULL);
+            lin_memory_fail_at(0);
+            if (status == LIN_OK) {
+                unsigned long before = lin_memory_count();
+                int n;
+                ck_assert_int_eq(lin_audio_read(a, x, 100, &n, NULL), LIN_OK);
+                ck_assert_int_eq(n, 100);
+                ck_assert_uint_eq(lin_memory_count(), before);
+                lin_audio_close(a);
+                break;
+            }
+            ck_assert_int_eq(status, LIN_NO_MEMORY);
+            ck_assert_ptr_null(a);
+            ck_assert_uint_eq(lin_memory_live(), live);
+        }
+        ck_assert_uint_gt(k, 2);
+        ck_assert_uint_eq(lin_memory_live(), live);
+    }
+    lin_audio_close(NULL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("frontend/audio");
+    TCase *cases = tcase_create("audio");
+    tcase_set_timeout(cases, 60);
+    tcase_add_checked_fixture(cases, NULL, remove_files);
+    tcase_add_loop_test(cases, formats_are_read, 0, (int)(sizeof formats / sizeof formats[0]));
+    tcase_add_test(cases, loud_floats_stay);
+    tcase_add_test(cases, raw_encodings);
+    tcase_add_test(cases, pipe_of_raw_samples);
+    tcase_add_test(cases, pipe_of_a_file);
+    tcase_add_test(cases, refused_files);
+    tcase_add_test(cases, samples_that_are_no_sound);
+    tcase_add_test(cases, lying_and_broken_files);
+    tcase_add_test(cases, flipped_bytes);
+    tcase_add_test(cases, standard_input);
+    tcase_add_test(cases, every_allocation_may_fail);
+    suite_add_tcase(suite, cases);
+    return test_run(suite);
+}
