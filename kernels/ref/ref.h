@@ -1,9 +1,9 @@
 /*
  * ref.h - the functions behind lin_ops_ref(): every operation of ops_table.h in double precision, on one thread.
  *
- * They are the judge of the fast backends, so each is written from its definition (the explicit N x N sums for attention, the direct
- * sum for the convolution, the recursions of Graves 2006 for CTC) and never from a form that a fast backend would use. Shapes and
- * meaning: kernels/ops_table.h. Private to kernels/ref/.
+ * They are the judge of the fast backends, so each is written from its definition (the explicit N x N sums for attention, the
+ * direct sum for the convolution, the recursions of Graves 2006 for CTC) and never from a form that a fast backend would use.
+ * Shapes and meaning: kernels/ops_table.h. Private to kernels/ref/.
  */
 #ifndef LIN_KERNELS_REF_REF_H
 #define LIN_KERNELS_REF_REF_H
@@ -13,7 +13,7 @@
 
 #include "kernels/ops.h"
 
-/* The exec of this backend: scratch for the CTC recursions, grown on demand. */
+/* The exec of this backend: scratch for attention and CTC, grown on demand. */
 struct lin_exec {
     double *scratch;
     size_t scratch_count;
@@ -27,7 +27,8 @@ void lin_ref_weight_pack(lin_exec *exec, double *packed, const double *w, int n,
 void lin_ref_weight_pack_transposed(lin_exec *exec, double *packed, const double *w, int n, int k);
 void lin_ref_linear_forward(lin_exec *exec, double *y, const double *x, const double *packed, const double *bias, int rows, int n,
                             int k, lin_activation act);
-void lin_ref_linear_backward_weight(lin_exec *exec, double *dw, double *db, const double *dy, const double *x, int rows, int n, int k);
+void lin_ref_linear_backward_weight(lin_exec *exec, double *dw, double *db, const double *dy, const double *x, int rows, int n,
+                                    int k);
 
 void lin_ref_layer_norm_forward(lin_exec *exec, double *y, double *stats, const double *x, const double *gamma, const double *beta,
                                 int rows, int C);
@@ -41,15 +42,15 @@ void lin_ref_stack_frames(lin_exec *exec, double *y, const double *x, const doub
                           const int *out_offsets, int B, int D, int stack, int ahead);
 void lin_ref_add_sinusoid(lin_exec *exec, double *x, const int *offsets, int B, int C);
 
-void lin_ref_conv_forward(lin_exec *exec, double *y, const double *x, const double *w, const double *bias, const int *offsets, int B,
-                          int C, int K, double *const *tails);
+void lin_ref_conv_forward(lin_exec *exec, double *y, const double *x, const double *w, const double *bias, const int *offsets,
+                          int B, int C, int K, double *const *tails);
 void lin_ref_conv_backward(lin_exec *exec, double *dx, double *dw, double *db, const double *dy, const double *x, const double *w,
                            const int *offsets, int B, int C, int K);
 
 void lin_ref_attention_forward(lin_exec *exec, double *y, const double *qkv, const int *offsets, int B, int H, int E, int causal,
                                double *const *states);
-void lin_ref_attention_backward(lin_exec *exec, double *dqkv, const double *dy, const double *qkv, const double *y, const int *offsets,
-                                int B, int H, int E, int causal);
+void lin_ref_attention_backward(lin_exec *exec, double *dqkv, const double *dy, const double *qkv, const double *y,
+                                const int *offsets, int B, int H, int E, int causal);
 
 void lin_ref_log_softmax(lin_exec *exec, double *logp, const double *logits, int rows, int V);
 void lin_ref_ctc(lin_exec *exec, double *loss, double *dlogits, const double *logp, const int *offsets, const int *labels,

@@ -10,94 +10,123 @@ static double phi(double x) { return x > 0 ? x + 1 : exp(x); } // eq. 7
 
 static double phi_derivative(double x) { return x > 0 ? 1 : exp(x); }
 
-// Row t, part 0 (q), 1 (k) or 2 (v), head h of qkv [rows, 3, H, E].
-static size_t at(int t, int part, int h, int H, int E)
+// One head of one utterance: row t of q is q + t * stride (of y, y + t * stride_y), and fq, fk [T, E] are phi of q and k.
+typedef struct head {
+    int T, E;
+    size_t stride, stride_y;
+    const double *q, *k, *v;
+    double *fq, *fk;
+} head;
+
+// Head h of rows first.. of qkv [rows, 3, H, E]. fq is NULL when memory is short.
+static head head_of(lin_exec *exec, const double *qkv, int first, int end, int h, int H, int E)
 {
-    return (((size_t)t * 3 + (size_t)part) * (size_t)H + (size_t)h) * (size_t)E;
+    size_t width = (size_t)H * (size_t)E, n = (size_t)(end - first) * (size_t)E;
+    head x = {.T = end - first, .E = E, .stride = 3 * width, .stride_y = width};
+    x.q = qkv + (size_t)first * x.stride + (size_t)h * (size_t)E;
+    x.k = x.q + width;
+    x.v = x.k + width;
+    x.fq = lin_ref_scratch(exec, 2 * n);
+    x.fk = x.fq ? x.fq + n : NULL;
+    for (size_t t = 0; x.fq && t < (size_t)x.T; t++)
+        for (size_t e = 0; e < (size_t)E; e++) {
+            x.fq[t * (size_t)E + e] = phi(x.q[t * x.stride + e]);
+            x.fk[t * (size_t)E + e] = phi(x.k[t * x.stride + e]);
+        }
+    return x;
 }
 
-static double dot_phi(const double *q, const double *k, int E)
+// a_ij of eq. 4.
+static double weight(const head *x, int i, int j)
 {
     double sum = 0;
-    for (int e = 0; e < E; e++) sum += phi(q[e]) * phi(k[e]);
+    for (int e = 0; e < x->E; e++) sum += x->fq[i * x->E + e] * x->fk[j * x->E + e];
     return sum;
 }
 
-// One utterance, one head. state [E+1, E] or NULL: what the frames before the first have left, as additive terms.
-static void forward_head(double *y, const double *qkv, int T, int h, int H, int E, int causal, double *state)
+// state [E+1, E] or NULL: what the frames before the first have left, as additive terms.
+static void forward_head(double *y, const head *x, int causal, double *state)
 {
-    for (int i = 0; i < T; i++) {
-        const double *q = qkv + at(i, 0, h, H, E);
-        double *out = y + ((size_t)i * (size_t)H + (size_t)h) * (size_t)E, denominator = ATTENTION_EPS;
+    int E = x->E;
+    for (int i = 0; i < x->T; i++) {
+        double *out = y + (size_t)i * x->stride_y, denominator = ATTENTION_EPS;
         for (int m = 0; m < E; m++) out[m] = 0;
         for (int e = 0; state && e < E; e++) {
-            for (int m = 0; m < E; m++) out[m] += phi(q[e]) * state[e * E + m];
-            denominator += phi(q[e]) * state[E * E + e];
+            for (int m = 0; m < E; m++) out[m] += x->fq[i * E + e] * state[e * E + m];
+            denominator += x->fq[i * E + e] * state[E * E + e];
         }
-        for (int j = 0; j < (causal ? i + 1 : T); j++) {
-            const double *v = qkv + at(j, 2, h, H, E);
-            double a = dot_phi(q, qkv + at(j, 1, h, H, E), E);
-            for (int m = 0; m < E; m++) out[m] += a * v[m];
+        for (int j = 0; j < (causal ? i + 1 : x->T); j++) {
+            double a = weight(x, i, j);
+            for (int m = 0; m < E; m++) out[m] += a * x->v[(size_t)j * x->stride + (size_t)m];
             denominator += a;
         }
         for (int m = 0; m < E; m++) out[m] /= denominator;
     }
-    for (int j = 0; state && j < T; j++) {
-        const double *k = qkv + at(j, 1, h, H, E), *v = qkv + at(j, 2, h, H, E);
+    for (int j = 0; state && j < x->T; j++)
         for (int e = 0; e < E; e++) {
-            for (int m = 0; m < E; m++) state[e * E + m] += phi(k[e]) * v[m];
-            state[E * E + e] += phi(k[e]);
+            for (int m = 0; m < E; m++) state[e * E + m] += x->fk[j * E + e] * x->v[(size_t)j * x->stride + (size_t)m];
+            state[E * E + e] += x->fk[j * E + e];
         }
-    }
 }
 
 void lin_ref_attention_forward(lin_exec *exec, double *y, const double *qkv, const int *offsets, int B, int H, int E, int causal,
                                double *const *states)
 {
-    (void)exec;
     for (int b = 0; b < B; b++)
         for (int h = 0; h < H; h++) {
             double *state = causal && states && states[b] ? states[b] + (size_t)h * (size_t)((E + 1) * E) : NULL;
-            forward_head(y + (size_t)offsets[b] * (size_t)(H * E), qkv + at(offsets[b], 0, 0, H, E), offsets[b + 1] - offsets[b], h, H,
-                         E, causal, state);
+            double *out = y + ((size_t)offsets[b] * (size_t)H + (size_t)h) * (size_t)E;
+            head x = head_of(exec, qkv, offsets[b], offsets[b + 1], h, H, E);
+            if (x.fq) {
+                forward_head(out, &x, causal, state);
+                continue;
+            }
+            for (int i = 0; i < x.T * E; i++) out[(size_t)(i / E) * x.stride_y + (size_t)(i % E)] = NAN;
         }
 }
 
-// One utterance, one head. With d_i the denominator and G = dL/dy:
+// With d_i the denominator and G = dL/dy:
 //   dL/dv_j  = sum_i a_ij / d_i G_i
 //   dL/da_ij = G_i . (v_j - y_i) / d_i
 //   dL/dphi(q_i) = sum_j dL/da_ij phi(k_j)      dL/dphi(k_j) = sum_i dL/da_ij phi(q_i)
-static void backward_head(double *dqkv, const double *dy, const double *qkv, const double *y, int T, int h, int H, int E, int causal)
+// dq points to the head's part of dqkv, as x->q does into qkv.
+static void backward_head(double *dq, const double *dy, const double *y, const head *x, int causal)
 {
-    for (int i = 0; i < T; i++)
-        for (int part = 0; part < 3; part++)
-            for (int e = 0; e < E; e++) dqkv[at(i, part, h, H, E) + (size_t)e] = 0;
-    for (int i = 0; i < T; i++) {
-        int n = causal ? i + 1 : T;
-        const double *q = qkv + at(i, 0, h, H, E);
-        const double *out = y + ((size_t)i * (size_t)H + (size_t)h) * (size_t)E;
-        const double *up = dy + ((size_t)i * (size_t)H + (size_t)h) * (size_t)E;
+    double *dk = dq + (x->k - x->q), *dv = dq + (x->v - x->q);
+    int E = x->E;
+    for (int i = 0; i < x->T; i++) {
+        int n = causal ? i + 1 : x->T;
+        const double *out = y + (size_t)i * x->stride_y, *up = dy + (size_t)i * x->stride_y;
         double denominator = ATTENTION_EPS;
-        for (int j = 0; j < n; j++) denominator += dot_phi(q, qkv + at(j, 1, h, H, E), E);
+        for (int j = 0; j < n; j++) denominator += weight(x, i, j);
         for (int j = 0; j < n; j++) {
-            const double *k = qkv + at(j, 1, h, H, E), *v = qkv + at(j, 2, h, H, E);
-            double *dq = dqkv + at(i, 0, h, H, E), *dk = dqkv + at(j, 1, h, H, E), *dv = dqkv + at(j, 2, h, H, E);
-            double a = dot_phi(q, k, E), da = 0;
-            for (int m = 0; m < E; m++) da += up[m] * (v[m] - out[m]) / denominator;
-            for (int m = 0; m < E; m++) dv[m] += a / denominator * up[m];
-            for (int e = 0; e < E; e++) dq[e] += da * phi(k[e]) * phi_derivative(q[e]);
-            for (int e = 0; e < E; e++) dk[e] += da * phi(q[e]) * phi_derivative(k[e]);
+            size_t at_i = (size_t)i * x->stride, at_j = (size_t)j * x->stride;
+            double a = weight(x, i, j), da = 0;
+            for (int m = 0; m < E; m++) da += up[m] * (x->v[at_j + (size_t)m] - out[m]) / denominator;
+            for (int m = 0; m < E; m++) dv[at_j + (size_t)m] += a / denominator * up[m];
+            for (int e = 0; e < E; e++) dq[at_i + (size_t)e] += da * x->fk[j * E + e];
+            for (int e = 0; e < E; e++) dk[at_j + (size_t)e] += da * x->fq[i * E + e];
         }
     }
+    for (int t = 0; t < x->T; t++)
+        for (int e = 0; e < E; e++) {
+            size_t at = (size_t)t * x->stride + (size_t)e;
+            dq[at] *= phi_derivative(x->q[at]);
+            dk[at] *= phi_derivative(x->k[at]);
+        }
 }
 
-void lin_ref_attention_backward(lin_exec *exec, double *dqkv, const double *dy, const double *qkv, const double *y, const int *offsets,
-                                int B, int H, int E, int causal)
+void lin_ref_attention_backward(lin_exec *exec, double *dqkv, const double *dy, const double *qkv, const double *y,
+                                const int *offsets, int B, int H, int E, int causal)
 {
-    (void)exec;
     for (int b = 0; b < B; b++)
         for (int h = 0; h < H; h++) {
-            size_t row = (size_t)offsets[b] * (size_t)(H * E), row3 = at(offsets[b], 0, 0, H, E);
-            backward_head(dqkv + row3, dy + row, qkv + row3, y + row, offsets[b + 1] - offsets[b], h, H, E, causal);
+            head x = head_of(exec, qkv, offsets[b], offsets[b + 1], h, H, E);
+            double *dq = dqkv + (x.q - qkv);
+            size_t row = ((size_t)offsets[b] * (size_t)H + (size_t)h) * (size_t)E;
+            for (int t = 0; t < x.T; t++)
+                for (int part = 0; part < 3; part++)
+                    for (int e = 0; e < E; e++) dq[(size_t)t * x.stride + (size_t)part * x.stride_y + (size_t)e] = x.fq ? 0 : NAN;
+            if (x.fq) backward_head(dq, dy + row, y + row, &x, causal);
         }
 }

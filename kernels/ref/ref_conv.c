@@ -8,8 +8,8 @@ static double frame(const double *x, const double *tail, int t, int c, int C, in
     return tail ? tail[(size_t)(K - 1 + t) * (size_t)C + (size_t)c] : 0;
 }
 
-void lin_ref_conv_forward(lin_exec *exec, double *y, const double *x, const double *w, const double *bias, const int *offsets, int B,
-                          int C, int K, double *const *tails)
+void lin_ref_conv_forward(lin_exec *exec, double *y, const double *x, const double *w, const double *bias, const int *offsets,
+                          int B, int C, int K, double *const *tails)
 {
     (void)exec;
     for (int b = 0; b < B; b++) {

@@ -28,7 +28,10 @@ static double log_add(double a, double b)
 static int symbol(const int *labels, int s) { return s % 2 ? labels[s / 2] : 0; }
 
 // Whether a path may step from symbol s-2 to s over the blank between them: not onto a blank, nor between equal labels.
-static int may_skip(const int *labels, int s) { return s >= 2 && symbol(labels, s) != 0 && symbol(labels, s) != symbol(labels, s - 2); }
+static int may_skip(const int *labels, int s)
+{
+    return s >= 2 && symbol(labels, s) != 0 && symbol(labels, s) != symbol(labels, s - 2);
+}
 
 // alpha[t, s]: ln of the probability of all beginnings of paths that are at symbol s in frame t, frame t included (eq. 5-7).
 static void forward(double *alpha, const double *logp, int T, int V, const int *labels, int S)

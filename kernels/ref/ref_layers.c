@@ -35,7 +35,8 @@ void lin_ref_linear_forward(lin_exec *exec, double *y, const double *x, const do
         }
 }
 
-void lin_ref_linear_backward_weight(lin_exec *exec, double *dw, double *db, const double *dy, const double *x, int rows, int n, int k)
+void lin_ref_linear_backward_weight(lin_exec *exec, double *dw, double *db, const double *dy, const double *x, int rows, int n,
+                                    int k)
 {
     (void)exec;
     size_t N = (size_t)n, K = (size_t)k;

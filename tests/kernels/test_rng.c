@@ -32,7 +32,8 @@ START_TEST(every_bit_is_even)
             uint64_t bits = by_key ? lin_random_bits(i, 3) : lin_random_bits(3, i);
             for (int b = 0; b < 64; b++) set[b] += (int)(bits >> b & 1);
         }
-        for (int b = 0; b < 64; b++) ck_assert_msg(abs(set[b] - N / 2) < 5 * sqrt(N / 4.0), "bit %d is set %d times of %d", b, set[b], N);
+        for (int b = 0; b < 64; b++)
+            ck_assert_msg(abs(set[b] - N / 2) < 5 * sqrt(N / 4.0), "bit %d is set %d times of %d", b, set[b], N);
     }
 }
 END_TEST

@@ -1,0 +1,63 @@
+// The CPU backend through the cases of ops_cases.h: each instruction set of this machine against ref/, and the same bits for any
+// number of threads.
+#include "tests/kernels/ops_cases.h"
+
+static const char *const isas[] = {"portable", "avx2", "avx512"};
+
+static const ops_options plain = {.n_threads = 1, .tolerance = 1, .bit_exact = 1};
+
+START_TEST(against_ref)
+{
+    lin_error err = {0};
+    lin_status status = lin_cpu_select(isas[_i], &err);
+    if (status == LIN_UNSUPPORTED && strcmp(isas[_i], "portable") != 0) return;
+    ck_assert_msg(status == LIN_OK, "%s", err.message);
+    ck_assert_str_eq(lin_cpu_isa(), isas[_i]);
+    ops_digest one[OPS_MAX_CASES], several[OPS_MAX_CASES];
+    int n = ops_run_cases(lin_ops_cpu(), &plain, one);
+    for (int n_threads = 2; n_threads <= 3; n_threads++) {
+        ops_options options = plain;
+        options.n_threads = n_threads;
+        options.digest_only = 1;
+        ck_assert_int_eq(ops_run_cases(lin_ops_cpu(), &options, several), n);
+        for (int i = 0; i < n; i++)
+            ck_assert_msg(one[i].value == several[i].value, "%s, %s: %d threads give other bits than one", isas[_i], one[i].name,
+                          n_threads);
+    }
+}
+END_TEST
+
+START_TEST(unknown_instruction_set)
+{
+    lin_error err = {0};
+    ck_assert_int_ne(lin_cpu_select("mmx", &err), LIN_OK);
+    ck_assert(strstr(err.message, "mmx") != NULL);
+    ck_assert_int_eq(lin_cpu_select(NULL, &err), LIN_OK);
+    ck_assert(lin_cpu_isa()[0] != '\0');
+}
+END_TEST
+
+START_TEST(backends_by_name)
+{
+    lin_error err = {0};
+    const lin_ops *ops = NULL;
+    ck_assert_int_eq(lin_backend_open("cpu", &ops, &err), LIN_OK);
+    ck_assert_ptr_eq(ops, lin_ops_cpu());
+    ck_assert_int_eq(lin_backend_open("auto", &ops, &err), LIN_OK);
+    ck_assert_ptr_nonnull(ops);
+    ck_assert_int_ne(lin_backend_open("abacus", &ops, &err), LIN_OK);
+    ck_assert(strstr(err.message, "abacus") != NULL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("ops_parity");
+    TCase *tests = tcase_create("cpu");
+    tcase_set_timeout(tests, 300); // sanitizers are slow
+    tcase_add_loop_test(tests, against_ref, 0, (int)(sizeof isas / sizeof *isas));
+    tcase_add_test(tests, unknown_instruction_set);
+    tcase_add_test(tests, backends_by_name);
+    suite_add_tcase(suite, tests);
+    return test_run(suite);
+}
