@@ -78,8 +78,20 @@ static lin_status take_all(ring *r, lin_error *err)
     return status;
 }
 
+// One thread is the caller's own: a signal then interrupts its reading.
+static lin_status run_here(const lin_ordered *ordered, lin_error *err)
+{
+    lin_status status = LIN_OK;
+    for (int item = 0; item < ordered->n_items && status == LIN_OK; item++) {
+        ordered->work(ordered->context, item, 0, 0);
+        status = ordered->take(ordered->context, item, 0, err);
+    }
+    return status;
+}
+
 lin_status lin_ordered_run(const lin_ordered *ordered, lin_error *err)
 {
+    if (ordered->n_threads == 1) return run_here(ordered, err);
     ring r = {.todo = ordered, .n_slots = lin_ordered_slots(ordered->n_threads)};
     ring_thread *threads = lin_calloc((size_t)ordered->n_threads, sizeof *threads);
     r.ready = lin_calloc((size_t)r.n_slots, 1);

@@ -1,0 +1,374 @@
+// cmd_transcribe.c - linnet transcribe: sound files to phonemes, many at once, results in order.
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "app/commands.h"
+#include "app/common.h"
+#include "app/inputs.h"
+#include "app/model_options.h"
+#include "app/ordered.h"
+#include "app/recognize.h"
+#include "decoder/greedy.h"
+#include "decoder/writers.h"
+#include "kernels/memory.h"
+
+typedef struct transcribe_values {
+    lin_model_values model;
+    lin_input_values input;
+    const char *output, *output_dir, *files_from, *data, *audio_root;
+    int format, jobs, ids, ipa, quiet;
+} transcribe_values;
+
+static const char *const format_names[] = {"text", "json", "ctm", "trn"};
+
+static const lin_option options[] = {
+    {.name = "format", .letter = 'f', .type = LIN_OPTION_CHOICE, .at = offsetof(transcribe_values, format), .text = "text",
+     .choices = "text|json|ctm|trn", .help = "text: phonemes; json: a line per file with times and confidences; ctm, trn: NIST's. If "
+     "not given, the extension of --output decides"},
+    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .at = offsetof(transcribe_values, output),
+     .help = "Where to write; standard output if not given"},
+    {.name = "output-dir", .type = LIN_OPTION_FOLDER, .at = offsetof(transcribe_values, output_dir),
+     .help = "A file for each input in this folder, which is made if it does not exist"},
+    {.name = "files-from", .type = LIN_OPTION_FILE, .at = offsetof(transcribe_values, files_from), .value = "LIST",
+     .help = "Also the files named in LIST, one a line"},
+    {.name = "data", .type = LIN_OPTION_FOLDER, .at = offsetof(transcribe_values, data),
+     .help = "Also the utterances of a Kaldi-style data directory"},
+    {.name = "audio-root", .type = LIN_OPTION_FOLDER, .at = offsetof(transcribe_values, audio_root),
+     .help = "What the paths in its wav.scp are relative to; if not given, the parent of the data directory"},
+    {.name = "ids", .type = LIN_OPTION_FLAG, .at = offsetof(transcribe_values, ids),
+     .help = "Begin lines of text with the file's name also where there is only one"},
+    {.name = "ipa", .type = LIN_OPTION_FLAG, .at = offsetof(transcribe_values, ipa), .help = "Phonemes in the letters of the IPA"},
+    {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(transcribe_values, jobs), .text = "0", .min = 0, .max = 1024,
+     .help = "Threads; 0: one per core"},
+    {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(transcribe_values, quiet), .help = "No progress, no summary"},
+    LIN_MODEL_ROWS(transcribe_values, model),
+    LIN_INPUT_ROWS(transcribe_values, input),
+    {.type = LIN_OPTION_END},
+};
+
+typedef struct transcribe_job transcribe_job;
+
+// What a thread keeps while it hears one file: a decoder and a result per lane.
+typedef struct listener {
+    transcribe_job *job;
+    lin_ear *ear;
+    lin_greedy greedy[LIN_AUDIO_MAX_CHANNELS];
+    lin_result result[LIN_AUDIO_MAX_CHANNELS];
+    lin_greedy_phone *phones;
+    int capacity;
+    const lin_input *input;
+    FILE *live; // phones go here at once
+    double begun_s; // of this file, for the progress line
+} listener;
+
+typedef struct transcribe_slot {
+    lin_status status;
+    lin_error error;
+    lin_heard heard;
+    lin_buffer text;
+} transcribe_slot;
+
+struct transcribe_job {
+    const transcribe_values *v;
+    lin_recognizer recognizer;
+    lin_inputs inputs;
+    int channel, with_id;
+    const lin_writer *writer;
+    lin_output out;
+    listener *listeners;
+    int n_listeners;
+    transcribe_slot *slots;
+    int n_slots;
+    lin_progress progress;
+    int n_done, n_failed;
+    double seconds;
+};
+
+// ---- one file, on a thread of its own ----------------------------------------------------------------------------------------------------
+
+static lin_status begin_lanes(void *context, int lanes, lin_error *err)
+{
+    listener *l = context;
+    for (int i = 0; i < lanes; i++) {
+        char id[512];
+        int channel = l->job->channel >= 0 ? l->job->channel + 1 : i + 1;
+        // Two lanes of one file are two utterances wherever a name must be unique.
+        if (lanes > 1) {
+            snprintf(id, sizeof id, "%.400s-%d", l->input->id, channel);
+        } else {
+            snprintf(id, sizeof id, "%.400s", l->input->id);
+        }
+        lin_greedy_reset(&l->greedy[i], l->job->recognizer.V, 0, 0);
+        lin_status status = lin_result_begin(&l->result[i], id, l->input->speaker, channel, err);
+        if (status != LIN_OK) return status;
+    }
+    return LIN_OK;
+}
+
+static void show_live(const listener *l, const lin_greedy_phone *phones, int n)
+{
+    for (int i = 0; i < n && l->live; i++) {
+        const char *name = l->job->v->ipa ? lin_phones_ipa(l->job->recognizer.phones, phones[i].label)
+                                          : lin_phones_name(l->job->recognizer.phones, phones[i].label);
+        fprintf(l->live, "%s%s", l->result[0].n_phones + i > n ? " " : "", name);
+    }
+    if (l->live && n) fflush(l->live);
+}
+
+static lin_status take_rows(void *context, int lane, const float *logp, int n, lin_error *err)
+{
+    listener *l = context;
+    if (n > l->capacity) {
+        lin_free(l->phones);
+        l->capacity = 0;
+        l->phones = lin_alloc((size_t)n, sizeof *l->phones);
+        if (!l->phones) return lin_no_memory(err, "phones", (size_t)n * sizeof *l->phones);
+        l->capacity = n;
+    }
+    int n_phones;
+    lin_status status = lin_greedy_push(&l->greedy[lane], logp, n, l->phones, l->capacity, &n_phones, err);
+    if (status == LIN_OK) status = lin_result_add(&l->result[lane], l->phones, n_phones, l->job->recognizer.row_seconds, err);
+    if (status == LIN_OK) show_live(l, l->phones, n_phones);
+    return status;
+}
+
+static void show_progress(void *context, double seconds, double duration)
+{
+    listener *l = context;
+    transcribe_job *job = l->job;
+    if (job->inputs.n > 1) return;
+    if (duration > 0) {
+        lin_progress_show(&job->progress, "%s: %.0f of %.0f s, %.0f x real time", l->input->id, seconds, duration,
+                          seconds / (lin_now() - l->begun_s + 1e-9));
+    } else if (!l->live) {
+        lin_progress_show(&job->progress, "%s: %.0f s", l->input->id, seconds);
+    }
+}
+
+static lin_status write_lanes(listener *l, const lin_heard *heard, lin_buffer *out, lin_error *err)
+{
+    lin_writer_options how = {.phones = l->job->recognizer.phones, .with_id = l->job->with_id || heard->lanes > 1, .ipa = l->job->v->ipa};
+    for (int i = 0; i < heard->lanes; i++) {
+        lin_greedy_phone last;
+        int n_last;
+        lin_greedy_finish(&l->greedy[i], &last, &n_last);
+        lin_status status = lin_result_add(&l->result[i], &last, n_last, l->job->recognizer.row_seconds, err);
+        if (status != LIN_OK) return status;
+        show_live(l, &last, n_last);
+        l->result[i].seconds = heard->seconds;
+        if (!l->live) status = l->job->writer->write(&l->result[i], &how, out, err);
+        if (status != LIN_OK) return status;
+    }
+    if (l->live) fputc('\n', l->live);
+    return LIN_OK;
+}
+
+static void work(void *context, int item, int slot_number, int thread)
+{
+    transcribe_job *job = context;
+    listener *l = &job->listeners[thread];
+    transcribe_slot *s = &job->slots[slot_number];
+    lin_pcm_format raw;
+    l->input = &job->inputs.items[item];
+    l->begun_s = lin_now();
+    lin_sound sound = {l->input->path, lin_input_format(&job->v->input, l->input->path, &raw), job->channel};
+    lin_sink sink = {l, begin_lanes, take_rows, show_progress};
+    s->error = (lin_error){0};
+    s->heard = (lin_heard){0};
+    lin_buffer_clear(&s->text);
+    s->status = lin_interrupted ? lin_fail(&s->error, LIN_STOPPED, "interrupted") : LIN_OK;
+    if (s->status == LIN_OK) s->status = lin_ear_hear(l->ear, &sound, &sink, &s->heard, &s->error);
+    if (s->status == LIN_OK) s->status = write_lanes(l, &s->heard, &s->text, &s->error);
+    if (s->status == LIN_OK) s->status = lin_buffer_status(&s->text, &s->error);
+}
+
+// ---- results, in order -------------------------------------------------------------------------------------------------------------------
+
+static lin_status write_own_file(transcribe_job *job, const lin_input *input, const lin_buffer *text, lin_error *err)
+{
+    char path[4096];
+    lin_output out;
+    if (strchr(input->id, '/')) return lin_fail(err, LIN_INVALID, "%s cannot be a file's name; use --output", input->id);
+    int n = snprintf(path, sizeof path, "%s/%s.%s", job->v->output_dir, input->id, job->writer->extension);
+    if (n < 0 || (size_t)n >= sizeof path) return lin_fail(err, LIN_INVALID, "the name of the result of %s is too long", input->id);
+    lin_status status = lin_output_open(path, &out, err);
+    if (status != LIN_OK) return status;
+    status = lin_buffer_write(text, out.file, path, err);
+    lin_status closed = lin_output_close(&out, status == LIN_OK ? err : NULL);
+    return status == LIN_OK ? closed : status;
+}
+
+static lin_status take(void *context, int item, int slot_number, lin_error *err)
+{
+    transcribe_job *job = context;
+    transcribe_slot *s = &job->slots[slot_number];
+    const lin_input *input = &job->inputs.items[item];
+    if (s->status == LIN_STOPPED) return lin_fail(err, LIN_STOPPED, "interrupted after %d of %d files", job->n_done, job->inputs.n);
+    if (s->status != LIN_OK) {
+        lin_complain("%s", s->error.message);
+        job->n_failed++;
+        return LIN_OK;
+    }
+    if (s->heard.warning[0]) lin_complain("%s", s->heard.warning);
+    lin_status status;
+    if (job->v->output_dir) {
+        status = write_own_file(job, input, &s->text, err);
+    } else {
+        status = lin_buffer_write(&s->text, job->out.file, job->out.path ? job->out.path : "standard output", err);
+        if (status == LIN_OK && !job->out.path) fflush(job->out.file);
+    }
+    if (status != LIN_OK) return status;
+    job->n_done++;
+    job->seconds += s->heard.seconds;
+    lin_progress_show(&job->progress, "%d of %d files, %.0f s of sound, %.0f x real time", job->n_done + job->n_failed, job->inputs.n,
+                      job->seconds, job->seconds / (lin_now() - job->progress.begun + 1e-9));
+    return LIN_OK;
+}
+
+// ---- the whole -----------------------------------------------------------------------------------------------------------------------------
+
+static lin_status gather(transcribe_job *job, const lin_list *operands, lin_error *err)
+{
+    const transcribe_values *v = job->v;
+    lin_status status = lin_inputs_add_paths(&job->inputs, operands, err);
+    if (status == LIN_OK && v->files_from) status = lin_inputs_add_list(&job->inputs, v->files_from, err);
+    if (status == LIN_OK && v->data) status = lin_inputs_add_data(&job->inputs, v->data, v->audio_root, err);
+    return status;
+}
+
+// More files than threads: a thread for each file. Fewer: several threads share the work inside a file.
+static lin_status make_threads(transcribe_job *job, lin_error *err)
+{
+    int cores = lin_ordered_threads(job->v->jobs, 1024), n = lin_ordered_threads(job->v->jobs, job->inputs.n);
+    job->n_slots = lin_ordered_slots(n);
+    job->slots = lin_calloc((size_t)job->n_slots, sizeof *job->slots);
+    job->listeners = lin_calloc((size_t)n, sizeof *job->listeners);
+    if (!job->slots || !job->listeners) return lin_no_memory(err, "threads", (size_t)n * sizeof *job->listeners);
+    job->n_listeners = n;
+    for (int i = 0; i < n; i++) {
+        job->listeners[i].job = job;
+        lin_status status = lin_ear_create(&job->recognizer, cores / n > 1 ? cores / n : 1, &job->listeners[i].ear, err);
+        if (status != LIN_OK) return status;
+    }
+    return LIN_OK;
+}
+
+static lin_status make_folder(const char *path, lin_error *err)
+{
+    if (mkdir(path, 0777) == 0 || errno == EEXIST) return LIN_OK;
+    return lin_fail(err, LIN_IO, "cannot make the folder %s: %s", path, strerror(errno));
+}
+
+static lin_status transcribe(transcribe_job *job, lin_error *err)
+{
+    const transcribe_values *v = job->v;
+    lin_status status = lin_recognizer_open(&job->recognizer, v->model.model, v->model.device, err);
+    if (status == LIN_OK) status = make_threads(job, err);
+    if (status == LIN_OK && v->output_dir) status = make_folder(v->output_dir, err);
+    if (status == LIN_OK && !v->output_dir) status = lin_output_open(v->output, &job->out, err);
+    if (status != LIN_OK) return status;
+    // One live input as plain text is shown phone by phone.
+    int is_live = job->inputs.n == 1 && strcmp(job->inputs.items[0].path, "-") == 0 && job->channel != LIN_CHANNEL_EACH &&
+                  v->format == 0 && !job->with_id && !v->output_dir;
+    if (is_live) job->listeners[0].live = job->out.file;
+    lin_progress_begin(&job->progress, v->quiet);
+    status = lin_ordered_run(&(lin_ordered){job->inputs.n, job->n_listeners, job, work, take}, err);
+    lin_progress_end(&job->progress);
+    if (!v->output_dir) {
+        lin_status closed = lin_output_close(&job->out, status == LIN_OK ? err : NULL);
+        if (status == LIN_OK) status = closed;
+    }
+    return status;
+}
+
+static void summary(const transcribe_job *job)
+{
+    double wall = lin_now() - job->progress.begun;
+    char failed[64] = "";
+    if (job->n_failed) snprintf(failed, sizeof failed, ", %d failed", job->n_failed);
+    lin_complain("%d file%s%s, %.1f s of sound in %.2f s: real-time factor %.4f, %.0f x real time", job->n_done, job->n_done == 1 ? "" : "s",
+                 failed, job->seconds, wall, job->seconds > 0 ? wall / job->seconds : 0, wall > 0 ? job->seconds / wall : 0);
+}
+
+static void release(transcribe_job *job)
+{
+    for (int i = 0; i < job->n_listeners; i++) {
+        lin_ear_destroy(job->listeners[i].ear);
+        for (int l = 0; l < LIN_AUDIO_MAX_CHANNELS; l++) lin_result_free(&job->listeners[i].result[l]);
+        lin_free(job->listeners[i].phones);
+    }
+    for (int i = 0; i < job->n_slots && job->slots; i++) lin_buffer_free(&job->slots[i].text);
+    lin_free(job->listeners);
+    lin_free(job->slots);
+    lin_inputs_free(&job->inputs);
+    lin_recognizer_close(&job->recognizer);
+}
+
+// What the table cannot say about how options go together. LIN_EXIT_OK if all is well.
+static int check(lin_parsed *parsed, transcribe_job *job)
+{
+    transcribe_values *v = parsed->values;
+    lin_error err = {0};
+    if (parsed->operands.count == 0 && !v->files_from && !v->data) return lin_misuse(parsed, "no FILE is given");
+    if (v->output && v->output_dir) return lin_misuse(parsed, "--output and --output-dir exclude each other");
+    if (lin_input_channel(&v->input, &job->channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
+    int stdins = 0;
+    for (int i = 0; i < parsed->operands.count; i++) stdins += strcmp(parsed->operands.items[i], "-") == 0;
+    stdins += v->files_from && strcmp(v->files_from, "-") == 0;
+    if (stdins > 1) return lin_misuse(parsed, "standard input (-) can be read only once");
+    int row = lin_options_find(parsed->command, "format");
+    if (parsed->from[row] == LIN_FROM_DEFAULT && v->output) {
+        const lin_writer *by_name = lin_writer_for_file(v->output);
+        for (int i = 0; by_name && i < 4; i++) {
+            if (strcmp(by_name->name, format_names[i]) == 0) v->format = i;
+        }
+    }
+    job->writer = lin_writer_find(format_names[v->format]);
+    return LIN_EXIT_OK;
+}
+
+static int run(lin_parsed *parsed)
+{
+    transcribe_job job = {.v = parsed->values};
+    lin_error err = {0};
+    int exit_status = check(parsed, &job);
+    if (exit_status != LIN_EXIT_OK) return exit_status;
+    lin_status status = gather(&job, &parsed->operands, &err);
+    const char *twice = status == LIN_OK ? lin_inputs_twice(&job.inputs) : NULL;
+    if (twice && job.v->output_dir) {
+        lin_complain("two files are called %s: their results would be one in %s", twice, job.v->output_dir);
+        release(&job);
+        return LIN_EXIT_FAILED;
+    }
+    if (twice && (strcmp(job.writer->name, "trn") == 0 || strcmp(job.writer->name, "ctm") == 0)) {
+        lin_complain("two files are called %s; scoring tools will not take their results", twice);
+    }
+    job.with_id = job.v->ids || job.inputs.n > 1 || job.v->data != NULL;
+    if (status == LIN_OK) status = transcribe(&job, &err);
+    if (status != LIN_OK) exit_status = lin_give_up(&err);
+    if (status == LIN_OK && job.n_failed) exit_status = LIN_EXIT_FAILED;
+    if (status == LIN_OK && !job.v->quiet) summary(&job);
+    release(&job);
+    return lin_interrupted ? LIN_EXIT_INTERRUPTED : exit_status;
+}
+
+const lin_command lin_command_transcribe = {
+    .name = "transcribe",
+    .operands = "FILE...",
+    .summary = "sound files to phonemes, many at once",
+    .description = "Writes the phonemes of each sound file (WAV, FLAC, Ogg Vorbis, Opus, MP3 and what else libsndfile reads), in the order "
+                   "given, however many are done at once. FILE may be - for headerless PCM on standard input; its phonemes appear "
+                   "while the sound comes.\n\n"
+                   "A file that cannot be read is reported, the others are done, and the exit status is 1. Memory does not grow with the "
+                   "length of the sound.",
+    .examples = "  linnet transcribe talk.flac\n"
+                "  linnet transcribe -f json --output-dir phones recordings/*.wav\n"
+                "  arecord -f S16_LE -r 16000 -t raw | linnet transcribe -",
+    .options = options,
+    .values_size = sizeof(transcribe_values),
+    .max_operands = -1,
+    .run = run,
+};

@@ -1,0 +1,124 @@
+// inputs.c - the list of sound files a command was given; see inputs.h.
+
+#include "app/inputs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/common.h"
+#include "kernels/memory.h"
+
+static lin_status add(lin_inputs *in, const char *path, const char *id, const char *speaker, lin_error *err)
+{
+    if (in->n == in->capacity) {
+        int capacity = in->capacity ? 2 * in->capacity : 64;
+        lin_input *items = lin_resize(in->items, (size_t)capacity, sizeof *items);
+        if (!items) return lin_no_memory(err, "the list of files", (size_t)capacity * sizeof *items);
+        in->items = items;
+        in->capacity = capacity;
+    }
+    in->items[in->n++] = (lin_input){path, id, speaker};
+    return LIN_OK;
+}
+
+// Keeps a string; NULL where memory is short. Takes over text.
+static char *own(lin_inputs *in, char *text)
+{
+    if (!text) return NULL;
+    if (in->n_owned == in->owned_capacity) {
+        int capacity = in->owned_capacity ? 2 * in->owned_capacity : 64;
+        char **owned = lin_resize(in->owned, (size_t)capacity, sizeof *owned);
+        if (!owned) {
+            lin_free(text);
+            return NULL;
+        }
+        in->owned = owned;
+        in->owned_capacity = capacity;
+    }
+    return in->owned[in->n_owned++] = text;
+}
+
+// The name without folder and extension; blanks and parentheses, which TRN and CTM cannot hold, become '_'.
+static lin_status add_path(lin_inputs *in, const char *path, lin_error *err)
+{
+    char *id = own(in, lin_strdup(strcmp(path, "-") == 0 ? "stdin" : lin_base_name(path)));
+    if (!id) return lin_no_memory(err, "the list of files", strlen(path));
+    char *dot = strrchr(id, '.');
+    if (dot && dot != id) *dot = 0;
+    for (char *c = id; *c; c++) {
+        unsigned char u = (unsigned char)*c;
+        if (u <= ' ' || u == 127 || u == '(' || u == ')') *c = '_';
+    }
+    return add(in, path, *id ? id : "_", "", err);
+}
+
+lin_status lin_inputs_add_paths(lin_inputs *inputs, const lin_list *paths, lin_error *err)
+{
+    lin_status status = LIN_OK;
+    for (int i = 0; i < paths->count && status == LIN_OK; i++) status = add_path(inputs, paths->items[i], err);
+    return status;
+}
+
+lin_status lin_inputs_add_list(lin_inputs *inputs, const char *list_path, lin_error *err)
+{
+    int from_stdin = strcmp(list_path, "-") == 0;
+    FILE *file = from_stdin ? stdin : fopen(list_path, "rb");
+    if (!file) return lin_fail(err, LIN_IO, "cannot open %s: %s", list_path, strerror(errno));
+    char *line = NULL;
+    size_t capacity = 0;
+    lin_status status = LIN_OK;
+    ssize_t n;
+    for (int number = 1; status == LIN_OK && (n = getline(&line, &capacity, file)) >= 0; number++) {
+        if (strlen(line) != (size_t)n) {
+            status = lin_fail(err, LIN_FORMAT, "%s:%d: a NUL byte; this is not a list of files", list_path, number);
+            break;
+        }
+        while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r')) line[--n] = 0;
+        if (n == 0 || line[0] == '#') continue;
+        char *path = own(inputs, lin_strdup(line));
+        status = path ? add_path(inputs, path, err) : lin_no_memory(err, "the list of files", (size_t)n);
+    }
+    if (status == LIN_OK && ferror(file)) status = lin_fail(err, LIN_IO, "cannot read %s: %s", list_path, strerror(errno));
+    free(line);
+    if (!from_stdin) fclose(file);
+    return status;
+}
+
+lin_status lin_inputs_add_data(lin_inputs *inputs, const char *folder, const char *audio_root, lin_error *err)
+{
+    lin_status status = lin_datadir_load(folder, audio_root, 0, &inputs->dir, err);
+    for (int i = 0; status == LIN_OK && i < lin_datadir_count(inputs->dir); i++) {
+        const lin_utterance *u = lin_datadir_at(inputs->dir, i);
+        status = add(inputs, u->audio, u->id, u->speaker, err);
+    }
+    return status;
+}
+
+void lin_inputs_free(lin_inputs *inputs)
+{
+    for (int i = 0; i < inputs->n_owned; i++) lin_free(inputs->owned[i]);
+    lin_free(inputs->owned);
+    lin_free(inputs->items);
+    lin_datadir_destroy(inputs->dir);
+    memset(inputs, 0, sizeof *inputs);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+const char *lin_inputs_twice(const lin_inputs *inputs)
+{
+    const char **ids = lin_alloc((size_t)inputs->n, sizeof *ids), *twice = NULL;
+    if (!ids) return NULL;
+    for (int i = 0; i < inputs->n; i++) ids[i] = inputs->items[i].id;
+    qsort((void *)ids, (size_t)inputs->n, sizeof *ids, by_text);
+    for (int i = 1; i < inputs->n && !twice; i++) {
+        if (strcmp(ids[i - 1], ids[i]) == 0) twice = ids[i];
+    }
+    lin_free((void *)ids);
+    return twice;
+}

@@ -1,0 +1,36 @@
+/*
+ * inputs.h - the list of sound files a command was given: operands, a list file, or a data directory.
+ *
+ * One thread makes it; then it is constant.
+ */
+#ifndef LIN_APP_INPUTS_H
+#define LIN_APP_INPUTS_H
+
+#include "app/options.h"
+#include "model/datadir.h"
+
+typedef struct lin_input {
+    const char *path;
+    const char *id;      /* of the utterance: from the data directory, else the file's name without folder and extension */
+    const char *speaker; /* "" if unknown */
+} lin_input;
+
+typedef struct lin_inputs {
+    lin_input *items;
+    int n, capacity;
+    char **owned;
+    int n_owned, owned_capacity;
+    lin_datadir *dir;
+} lin_inputs;
+
+/* Each adds to the list; it must be zeroed before. All is released by lin_inputs_free, also after a failure. */
+lin_status lin_inputs_add_paths(lin_inputs *inputs, const lin_list *paths, lin_error *err);
+/* One path a line; empty lines and lines that begin with '#' are skipped. "-": standard input. */
+lin_status lin_inputs_add_list(lin_inputs *inputs, const char *list_path, lin_error *err);
+lin_status lin_inputs_add_data(lin_inputs *inputs, const char *folder, const char *audio_root, lin_error *err);
+void lin_inputs_free(lin_inputs *inputs);
+
+/* The first id that two inputs share, or NULL. */
+const char *lin_inputs_twice(const lin_inputs *inputs);
+
+#endif

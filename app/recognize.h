@@ -1,0 +1,67 @@
+/*
+ * recognize.h - a sound file through the front end and the network: rows of log-probabilities, as they become certain.
+ *
+ * Pipeline: frontend/source -> model/stream (or the whole utterance, for a bidirectional model) -> [rows to a sink].
+ *
+ *   lin_recognizer r;
+ *   lin_recognizer_open(&r, NULL, "auto", &err);                          // shared by all threads
+ *   lin_ear *ear;  lin_ear_create(&r, 1, &ear, &err);                     // one per thread
+ *   lin_sound sound = {.path = "x.flac", .channel = LIN_CHANNEL_MIX};
+ *   lin_ear_hear(ear, &sound, &sink, &heard, &err);
+ *   lin_ear_destroy(ear);  lin_recognizer_close(&r);
+ *
+ * Memory does not grow with the length of the sound where the model is causal.
+ */
+#ifndef LIN_APP_RECOGNIZE_H
+#define LIN_APP_RECOGNIZE_H
+
+#include "app/front.h"
+#include "lexicon/phones.h"
+#include "model/encoder.h"
+
+typedef struct lin_recognizer {
+    lin_model *model;
+    lin_encoder *encoder;
+    lin_phones *phones;
+    lin_fbank_config fbank;
+    int streams;           /* 1: causal, in constant memory; 0: whole utterances */
+    double row_seconds;    /* from one row to the next */
+    int V;
+} lin_recognizer;
+
+/* path: NULL for the default model (common.h). On failure everything is closed. */
+lin_status lin_recognizer_open(lin_recognizer *recognizer, const char *path, const char *device, lin_error *err);
+void lin_recognizer_close(lin_recognizer *recognizer);
+
+/* One file to hear. */
+typedef struct lin_sound {
+    const char *path;
+    const lin_pcm_format *raw; /* NULL: it has a header */
+    int channel;               /* as in lin_feature_options */
+} lin_sound;
+
+/* Receives rows [n, V] of a lane, in order. Not LIN_OK: the hearing ends with it. begin (may be NULL): how many lanes there will be. */
+typedef struct lin_sink {
+    void *context;
+    lin_status (*begin)(void *context, int lanes, lin_error *err);
+    lin_status (*rows)(void *context, int lane, const float *logp, int n, lin_error *err);
+    /* Now and then, with the seconds heard so far and in all (-1 if unknown). May be NULL. */
+    void (*progress)(void *context, double seconds, double duration);
+} lin_sink;
+
+typedef struct lin_heard {
+    double seconds;    /* of sound */
+    int lanes;
+    char warning[256]; /* what was wrong with the sound but did not prevent hearing it */
+} lin_heard;
+
+typedef struct lin_ear lin_ear;
+
+/* n_threads work together inside; 0: one per core. */
+lin_status lin_ear_create(const lin_recognizer *recognizer, int n_threads, lin_ear **ear, lin_error *err);
+void lin_ear_destroy(lin_ear *ear);
+
+/* LIN_STOPPED after an interrupt: of a file nothing more comes; of live sound what was heard until then is finished and LIN_OK. */
+lin_status lin_ear_hear(lin_ear *ear, const lin_sound *sound, const lin_sink *sink, lin_heard *heard, lin_error *err);
+
+#endif
