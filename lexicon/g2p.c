@@ -382,10 +382,11 @@ lin_status lin_g2p_pronounce(lin_g2p *g2p, const char *word, size_t n, int *labe
     }
     if (!n_letters) return lin_fail(err, LIN_INVALID, "'%s' has no letters", lin_quote(shown, word, n));
     if (!push_known(&p, lower, n, &status)) {
+        text_span word_span = without_quotes((text_span){lower, n});
+        if (memchr(word_span.text, '-', word_span.n)) at_least(&p, LIN_G2P_DERIVED);
         for (size_t at = 0; at < n && !status; at++) {
             size_t begin = at;
             while (at < n && lower[at] != '-') at++;
-            if (at - begin < n && at > begin) at_least(&p, LIN_G2P_DERIVED);
             if (at > begin) status = push_word(&p, (text_span){lower + begin, at - begin});
         }
     }

@@ -45,6 +45,12 @@ lin_status lin_symbols_reserve(lin_symbols *s, int n, size_t bytes, lin_error *e
 {
     if (n < 0 || n > INT_MAX / 4) return lin_fail(err, LIN_INVALID, "too many distinct strings: %d", n);
     bytes += (size_t)n; // the NUL of each
+    size_t n_slots = s->n_slots ? s->n_slots : 64;
+    while (n_slots < 2 * (size_t)n) n_slots *= 2;
+    if (n_slots > s->n_slots) { // first, so that there are never more items than half the slots
+        lin_status status = grow_slots(s, n_slots, err);
+        if (status) return status;
+    }
     if (n > s->capacity) {
         lin_symbol *items = lin_resize(s->items, (size_t)n, sizeof *items);
         if (!items) return lin_no_memory(err, "a table of strings", (size_t)n * sizeof *items);
@@ -57,9 +63,7 @@ lin_status lin_symbols_reserve(lin_symbols *s, int n, size_t bytes, lin_error *e
         s->text = text;
         s->text_capacity = bytes;
     }
-    size_t n_slots = s->n_slots ? s->n_slots : 64;
-    while (n_slots < 2 * (size_t)n) n_slots *= 2;
-    return n_slots > s->n_slots ? grow_slots(s, n_slots, err) : LIN_OK;
+    return LIN_OK;
 }
 
 lin_status lin_symbols_add(lin_symbols *s, const char *text, size_t n, int *index, lin_error *err)

@@ -1,0 +1,73 @@
+/*
+ * support.h - what the tests of lexicon/ and decoder/ share: failing every allocation in turn, a small dictionary, labels as text.
+ */
+#ifndef LIN_TESTS_LEXICON_SUPPORT_H
+#define LIN_TESTS_LEXICON_SUPPORT_H
+
+#include "kernels/memory.h"
+#include "kernels/status.h"
+#include "lexicon/dictionary.h"
+#include "lexicon/phones.h"
+#include "tests/support.h"
+
+#define SUPPORT __attribute__((unused)) static
+
+// Runs `call` (a lin_status) with the first, second, ... allocation failing until it succeeds; each failure must say so and leave
+// nothing behind. `undo` follows the success.
+#define FAIL_EVERY_ALLOCATION(call, undo)                                                                                          \
+    do {                                                                                                                           \
+        unsigned long live_ = lin_memory_live(), k_ = 0;                                                                           \
+        for (lin_status status_ = LIN_NO_MEMORY; status_ != LIN_OK;) {                                                             \
+            lin_memory_fail_at(++k_);                                                                                              \
+            status_ = (call);                                                                                                      \
+            lin_memory_fail_at(0);                                                                                                 \
+            ck_assert_msg(status_ == LIN_OK || status_ == LIN_NO_MEMORY, "allocation %lu failed: %s", k_,                          \
+                          lin_status_name(status_));                                                                               \
+            if (status_ != LIN_OK) ck_assert_msg(lin_memory_live() == live_, "allocation %lu failed and left a block", k_);        \
+        }                                                                                                                          \
+        ck_assert_msg(k_ > 1, "nothing was allocated");                                                                            \
+        undo;                                                                                                                      \
+        ck_assert_uint_eq(lin_memory_live(), live_);                                                                               \
+    } while (0)
+
+#define OK(call)                                                                                                                   \
+    do {                                                                                                                           \
+        lin_error err = {0};                                                                                                       \
+        lin_status status_ = (call);                                                                                               \
+        ck_assert_msg(status_ == LIN_OK, "%s: %s", lin_status_name(status_), err.message);                                         \
+    } while (0)
+
+// The call fails with this status, and its message has this text in it, is one line and has no full stop.
+#define FAILS(call, want, text)                                                                                                    \
+    do {                                                                                                                           \
+        lin_error err = {0};                                                                                                       \
+        unsigned long live_ = lin_memory_live();                                                                                   \
+        lin_status status_ = (call);                                                                                               \
+        ck_assert_msg(status_ == (want), "%s instead of %s: %s", lin_status_name(status_), lin_status_name(want), err.message);    \
+        ck_assert_msg(strstr(err.message, text) != NULL, "'%s' is not in '%s'", text, err.message);                                \
+        ck_assert_msg(!strpbrk(err.message, "\n\r\x1b") && err.message[strlen(err.message) - 1] != '.', "'%s'", err.message);      \
+        ck_assert_uint_eq(lin_memory_live(), live_);                                                                               \
+    } while (0)
+
+SUPPORT const char small_dictionary[] = ";;; a comment\n"
+                                        "hello  HH AH0 L OW1\n"
+                                        "hello(2)  HH EH0 L OW1\n"
+                                        "WORLD  W ER1 L D\n"
+                                        "a AH\na(2) EY\n"
+                                        "cat K AE T\nbus B AH S\nplan P L AE N\nplane P L EY N\nplay P L EY\nhappy HH AE P IY\n"
+                                        "color K AH L ER\nwant W AA N T\nkiss K IH S\nlaugh L AE F\nwe W IY\ndark D AA R K\n"
+                                        "fly F L AY\nhope HH OW P\n'tis T IH Z\nyou Y UW\nlord L AO R D\nhyphen-ated HH AY\n";
+
+// Labels as names separated by blanks.
+SUPPORT const char *named(const lin_phones *phones, const int *labels, int n)
+{
+    static char text[4096];
+    size_t used = 0;
+    text[0] = '\0';
+    for (int i = 0; i < n && used < sizeof text - 40; i++) {
+        used += (size_t)snprintf(text + used, sizeof text - used, i ? " %s" : "%s", lin_phones_name(phones, labels[i]));
+    }
+    return text;
+}
+
+#endif

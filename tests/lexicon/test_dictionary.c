@@ -1,0 +1,239 @@
+// lexicon/dictionary.c: CMUdict's two spellings, alternatives, comments; hostile files; every allocation failing.
+#include "lexicon/dictionary.h"
+
+#include "tests/lexicon/support.h"
+
+static lin_phones *phones;
+
+static void setup(void) { OK(lin_phones_create(NULL, &phones, &err)); }
+
+static void teardown(void)
+{
+    lin_phones_destroy(phones);
+    ck_assert_uint_eq(lin_memory_live(), 0);
+}
+
+static lin_status parse(const char *text, size_t n, lin_dictionary **d, lin_error *err)
+{
+    return lin_dictionary_parse(text, n, "x.dict", phones, NULL, d, err);
+}
+
+#define PARSE(text) parse(text, sizeof(text) - 1, &d, &err)
+
+static const char *said(const lin_dictionary *d, const char *word, int which)
+{
+    const int *labels = NULL;
+    int n = lin_dictionary_find(d, word, strlen(word), which, &labels);
+    return named(phones, labels, n);
+}
+
+START_TEST(both_spellings)
+{
+    lin_dictionary *d;
+    OK(PARSE(small_dictionary));
+    ck_assert_str_eq(said(d, "hello", 0), "HH AH L OW");
+    ck_assert_str_eq(said(d, "HELLO", 0), "HH AH L OW");
+    ck_assert_str_eq(said(d, "Hello", 1), "HH EH L OW");
+    ck_assert_str_eq(said(d, "hello", 2), "");
+    ck_assert_str_eq(said(d, "hello", -1), "");
+    ck_assert_str_eq(said(d, "world", 0), "W ER L D");
+    ck_assert_str_eq(said(d, "'tis", 0), "T IH Z");
+    ck_assert_str_eq(said(d, "a", 1), "EY");
+    ck_assert_str_eq(said(d, "hell", 0), "");
+    ck_assert_str_eq(said(d, "", 0), "");
+    ck_assert_int_eq(lin_dictionary_find(d, "hello", 5, 0, NULL), 4);
+    ck_assert_str_eq(lin_dictionary_word(d, 1), "world");
+    ck_assert_ptr_null(lin_dictionary_word(d, lin_dictionary_count(d)));
+    lin_dictionary_destroy(d);
+    lin_dictionary_destroy(NULL);
+}
+END_TEST
+
+START_TEST(odd_but_good_lines)
+{
+    lin_dictionary *d;
+    OK(PARSE("\xEF\xBB\xBFone W AH1 N # a comment\r\n\n  two\tT UW1  \n## note\n;;; note\none  W AH0 N\none HH W AH N\n"
+             "#sharp SH AA R P\n)paren P\nx() EH K S\n(2) T UW\nx(2)y Y\nn(a) N\n\xC3\xA9t\xC3\xA9 EY T EY\nlast L AE S T"));
+    ck_assert_str_eq(said(d, "one", 0), "W AH N");
+    ck_assert_str_eq(said(d, "one", 1), "HH W AH N"); // the same pronunciation twice is kept once
+    ck_assert_str_eq(said(d, "one", 2), "");
+    ck_assert_str_eq(said(d, "two", 0), "T UW");
+    ck_assert_str_eq(said(d, "#sharp", 0), "SH AA R P");
+    ck_assert_str_eq(said(d, "x()", 0), "EH K S");
+    ck_assert_str_eq(said(d, "(2)", 0), "T UW");
+    ck_assert_str_eq(said(d, "x(2)y", 0), "Y");
+    ck_assert_str_eq(said(d, "n(a)", 0), "N");
+    ck_assert_str_eq(said(d, "\xC3\xA9t\xC3\xA9", 0), "EY T EY");
+    ck_assert_str_eq(said(d, "last", 0), "L AE S T");
+    ck_assert_int_eq(lin_dictionary_count(d), 10);
+    lin_dictionary_destroy(d);
+}
+END_TEST
+
+START_TEST(stress_is_kept_where_the_set_has_it)
+{
+    lin_phones *stressed;
+    lin_dictionary *d;
+    const int *labels;
+    OK(lin_phones_create("<blank> HH AH0 L OW1", &stressed, &err));
+    OK(lin_dictionary_parse("hello HH AH0 L OW1\n", 19, "x", stressed, NULL, &d, &err));
+    ck_assert_int_eq(lin_dictionary_find(d, "hello", 5, 0, &labels), 4);
+    ck_assert_int_eq(labels[1], 2);
+    lin_dictionary_destroy(d);
+    FAILS(lin_dictionary_parse("hello HH AH1 L OW1\n", 19, "x", stressed, NULL, &d, &err), LIN_FORMAT, "'AH1'");
+    lin_phones_destroy(stressed);
+}
+END_TEST
+
+START_TEST(bad_lines_are_named)
+{
+    lin_dictionary *d;
+    FAILS(PARSE("a AH\nb\n"), LIN_FORMAT, "x.dict:2: 'b' has no phones");
+    ck_assert_ptr_null(d);
+    FAILS(PARSE("a AH\nb(2)\n"), LIN_FORMAT, "x.dict:2: 'b' has no phones");
+    FAILS(PARSE("a AH\nb # comment\n"), LIN_FORMAT, "x.dict:2: 'b' has no phones");
+    FAILS(PARSE("a AH\n\nb B XX\n"), LIN_FORMAT, "x.dict:3: 'XX' is not a phone");
+    FAILS(PARSE("a <blank>\n"), LIN_FORMAT, "'<blank>' is not a phone");
+    FAILS(PARSE("a AH3\n"), LIN_FORMAT, "'AH3'");
+    FAILS(PARSE("a A\x01H\n"), LIN_FORMAT, "x.dict:1: control character 0x01 at byte 4");
+    FAILS(PARSE("a AH\n\x1b[31mred R EH D\n"), LIN_FORMAT, "x.dict:2: control character 0x1b at byte 1");
+    FAILS(PARSE("a AH\0\n"), LIN_FORMAT, "control character 0x00");
+    FAILS(PARSE("a b c d\n"), LIN_FORMAT, "'b' is not a phone");
+    FAILS(PARSE(""), LIN_FORMAT, "no word");
+    FAILS(PARSE(";;; only\n\n"), LIN_FORMAT, "no word");
+    FAILS(PARSE("hello HELLO\nHELLO hello\n"), LIN_FORMAT, "x.dict:1: 'HELLO'"); // words that stand for each other
+}
+END_TEST
+
+START_TEST(long_things)
+{
+    lin_dictionary *d;
+    size_t n = 1 << 20;
+    char *line = malloc(n);
+    memset(line, 'a', n);
+    FAILS(parse(line, n, &d, &err), LIN_FORMAT, "x.dict:1: a line of 1048576 bytes");
+    memcpy(line, "a AH\n", 5);
+    FAILS(parse(line, n, &d, &err), LIN_FORMAT, "x.dict:2: a line of");
+    memset(line, ' ', n);
+    FAILS(parse(line, n, &d, &err), LIN_FORMAT, "a line of");
+    memset(line, '\n', n);
+    FAILS(parse(line, n, &d, &err), LIN_FORMAT, "no word");
+    memset(line, 'b', 300);
+    memcpy(line + 255, " B\n", 3);
+    OK(parse(line, 258, &d, &err));
+    ck_assert_int_eq(lin_dictionary_find(d, line, 255, 0, NULL), 1);
+    ck_assert_int_eq(lin_dictionary_find(d, line, 300, 0, NULL), 0);
+    lin_dictionary_destroy(d);
+    memcpy(line + 255, "b B\n", 4);
+    FAILS(parse(line, 259, &d, &err), LIN_FORMAT, "a word of 256 bytes");
+    memcpy(line, "x", 1);
+    for (int i = 0; i < 256; i++) memcpy(line + 1 + 2 * i, " B", 2);
+    OK(parse(line, 1 + 2 * 255, &d, &err));
+    ck_assert_int_eq(lin_dictionary_find(d, "x", 1, 0, NULL), 255);
+    lin_dictionary_destroy(d);
+    FAILS(parse(line, 1 + 2 * 256, &d, &err), LIN_FORMAT, "more than 255 phones");
+    free(line);
+}
+END_TEST
+
+START_TEST(junk_is_refused)
+{
+    lin_dictionary *d;
+    char junk[4096];
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        for (size_t i = 0; i < sizeof junk; i++) junk[i] = (char)lin_random_below(seed, i, 256);
+        ck_assert_int_eq(parse(junk, sizeof junk, &d, NULL), LIN_FORMAT);
+        lin_dictionary_options skip = {.skip_bad = 1};
+        lin_status status = lin_dictionary_parse(junk, sizeof junk, "junk", phones, &skip, &d, NULL);
+        ck_assert(status == LIN_FORMAT || status == LIN_OK); // a line like "7 K" can come about
+        lin_dictionary_destroy(d);
+    }
+}
+END_TEST
+
+START_TEST(bad_lines_can_be_skipped)
+{
+    static const char text[] = "a AH\nb\nc XX\nd D\n";
+    lin_dictionary_options skip = {.skip_bad = 1};
+    lin_dictionary *d;
+    const char *first;
+    OK(lin_dictionary_parse(text, sizeof text - 1, "x.dict", phones, &skip, &d, &err));
+    ck_assert_int_eq(lin_dictionary_count(d), 2);
+    ck_assert_int_eq(lin_dictionary_skipped(d, &first), 2);
+    ck_assert_str_eq(first, "x.dict:2: 'b' has no phones");
+    ck_assert_str_eq(said(d, "d", 0), "D");
+    lin_dictionary_destroy(d);
+    OK(lin_dictionary_parse(text, 5, "x.dict", phones, &skip, &d, &err));
+    ck_assert_int_eq(lin_dictionary_skipped(d, &first), 0);
+    ck_assert_str_eq(first, "");
+    lin_dictionary_destroy(d);
+}
+END_TEST
+
+// More words than the first guess of the tables, each with two pronunciations.
+START_TEST(many_short_words)
+{
+    lin_dictionary *d;
+    const int *labels;
+    int count = 50000;
+    char *text = malloc((size_t)count * 32), word[16];
+    size_t n = 0;
+    for (int i = 0; i < count; i++) n += (size_t)sprintf(text + n, "w%x B\nw%x K\n", i, i);
+    OK(parse(text, n, &d, &err));
+    ck_assert_int_eq(lin_dictionary_count(d), count);
+    for (int i = 0; i < count; i++) {
+        size_t k = (size_t)sprintf(word, "W%X", i);
+        ck_assert_int_eq(lin_dictionary_find(d, word, k, 1, &labels), 1);
+        ck_assert_int_eq(labels[0], lin_phones_find(phones, "K", 1));
+    }
+    lin_dictionary_destroy(d);
+    free(text);
+}
+END_TEST
+
+START_TEST(files)
+{
+    char folder[128], path[192];
+    lin_dictionary *d;
+    test_folder(folder, sizeof folder);
+    snprintf(path, sizeof path, "%s/small.dict", folder);
+    FAILS(lin_dictionary_load(path, phones, NULL, &d, &err), LIN_IO, "small.dict: No such file");
+    FAILS(lin_dictionary_load(folder, phones, NULL, &d, &err), LIN_IO, "directory");
+    test_write_file(path, small_dictionary, sizeof small_dictionary - 1);
+    OK(lin_dictionary_load(path, phones, NULL, &d, &err));
+    ck_assert_str_eq(said(d, "cat", 0), "K AE T");
+    lin_dictionary_destroy(d);
+    FAIL_EVERY_ALLOCATION(lin_dictionary_load(path, phones, NULL, &d, NULL), lin_dictionary_destroy(d));
+    test_folder_remove(folder);
+}
+END_TEST
+
+START_TEST(out_of_memory_while_growing)
+{
+    lin_dictionary *d;
+    char *text = malloc(20000 * 8);
+    size_t n = 0;
+    for (int i = 0; i < 20000; i++) n += (size_t)sprintf(text + n, "%x B\n", i);
+    FAIL_EVERY_ALLOCATION(parse(text, n, &d, NULL), lin_dictionary_destroy(d));
+    free(text);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("dictionary");
+    TCase *tc = tcase_create("dictionary");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, both_spellings);
+    tcase_add_test(tc, odd_but_good_lines);
+    tcase_add_test(tc, stress_is_kept_where_the_set_has_it);
+    tcase_add_test(tc, bad_lines_are_named);
+    tcase_add_test(tc, long_things);
+    tcase_add_test(tc, junk_is_refused);
+    tcase_add_test(tc, bad_lines_can_be_skipped);
+    tcase_add_test(tc, many_short_words);
+    tcase_add_test(tc, files);
+    tcase_add_test(tc, out_of_memory_while_growing);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}

@@ -1,0 +1,207 @@
+// lexicon/phones.c and symbols.c: the default set, sets from lists, what is refused; strings to integers.
+#include "lexicon/phones.h"
+
+#include "lexicon/symbols.h"
+#include "lexicon/textfile.h"
+#include "tests/lexicon/support.h"
+
+START_TEST(default_set)
+{
+    lin_phones *p;
+    OK(lin_phones_create(NULL, &p, &err));
+    ck_assert_int_eq(lin_phones_count(p), LIN_PHONES_DEFAULT_COUNT);
+    ck_assert_str_eq(lin_phones_name(p, 0), "<blank>");
+    ck_assert_str_eq(lin_phones_name(p, 1), "AA");
+    ck_assert_str_eq(lin_phones_name(p, 39), "ZH");
+    ck_assert_ptr_null(lin_phones_name(p, 40));
+    ck_assert_ptr_null(lin_phones_name(p, -1));
+    for (int i = 0; i < 40; i++) {
+        const char *name = lin_phones_name(p, i);
+        ck_assert_int_eq(lin_phones_find(p, name, strlen(name)), i);
+        if (i > 1) ck_assert_int_gt(strcmp(name, lin_phones_name(p, i - 1)), 0);
+        if (i) ck_assert_str_ne(lin_phones_ipa(p, i), "");
+    }
+    ck_assert_int_eq(lin_phones_find(p, "AAX", 2), 1);
+    ck_assert_int_eq(lin_phones_find(p, "A", 1), -1);
+    ck_assert_int_eq(lin_phones_find(p, "aa", 2), -1);
+    ck_assert_int_eq(lin_phones_find(p, "", 0), -1);
+    ck_assert_int_eq(lin_phones_find(p, "AA1", 3), -1);
+    ck_assert_int_eq(lin_phones_find_unstressed(p, "AA1", 3), 1);
+    ck_assert_int_eq(lin_phones_find_unstressed(p, "AA3", 3), -1);
+    ck_assert_int_eq(lin_phones_find_unstressed(p, "1", 1), -1);
+    ck_assert_str_eq(lin_phones_ipa(p, 30), "ʃ");
+    ck_assert_str_eq(lin_phones_name(p, 30), "SH");
+    ck_assert_str_eq(lin_phones_list(p), LIN_PHONES_DEFAULT);
+    lin_phones_destroy(p);
+}
+END_TEST
+
+START_TEST(set_from_a_list)
+{
+    lin_phones *p;
+    OK(lin_phones_create("<blank> AA0 AA1 sil", &p, &err));
+    ck_assert_int_eq(lin_phones_count(p), 4);
+    ck_assert_int_eq(lin_phones_find_unstressed(p, "AA1", 3), 2);
+    ck_assert_int_eq(lin_phones_find_unstressed(p, "AA2", 3), -1);
+    ck_assert_str_eq(lin_phones_ipa(p, 1), "ɑ");
+    ck_assert_str_eq(lin_phones_ipa(p, 3), "sil");
+    ck_assert_ptr_null(lin_phones_ipa(p, 4));
+    lin_phones_destroy(p);
+    lin_phones_destroy(NULL);
+}
+END_TEST
+
+START_TEST(bad_sets)
+{
+    lin_phones *p;
+    FAILS(lin_phones_create("", &p, &err), LIN_INVALID, "empty");
+    ck_assert_ptr_null(p);
+    FAILS(lin_phones_create("<blank>", &p, &err), LIN_INVALID, "no phone");
+    FAILS(lin_phones_create("AA <blank>", &p, &err), LIN_INVALID, "'AA'");
+    FAILS(lin_phones_create("<blank> AA  B", &p, &err), LIN_INVALID, "name 2 is empty");
+    FAILS(lin_phones_create("<blank> AA ", &p, &err), LIN_INVALID, "name 2 is empty");
+    FAILS(lin_phones_create(" <blank> AA", &p, &err), LIN_INVALID, "name 0 is empty");
+    FAILS(lin_phones_create("<blank> AA B AA", &p, &err), LIN_INVALID, "'AA' is there twice, as names 1 and 3");
+    FAILS(lin_phones_create("<blank> A\tA", &p, &err), LIN_INVALID, "control");
+    FAILS(lin_phones_create("<blank> A\x01", &p, &err), LIN_INVALID, "'A?'");
+    FAILS(lin_phones_create("<blank> AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", &p, &err), LIN_INVALID, "too long");
+    char *many = malloc(70000 * 8);
+    size_t n = (size_t)sprintf(many, "<blank>");
+    for (int i = 0; i < 70000; i++) n += (size_t)sprintf(many + n, " %d", i);
+    FAILS(lin_phones_create(many, &p, &err), LIN_INVALID, "more than 65536");
+    free(many);
+}
+END_TEST
+
+START_TEST(out_of_memory)
+{
+    lin_phones *p;
+    FAIL_EVERY_ALLOCATION(lin_phones_create(NULL, &p, NULL), lin_phones_destroy(p));
+}
+END_TEST
+
+START_TEST(symbols_are_numbered)
+{
+    lin_symbols s = {0};
+    int index;
+    char text[32];
+    ck_assert_int_eq(lin_symbols_find(&s, "x", 1), -1);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 20000; i++) {
+            int n = snprintf(text, sizeof text, "%d", i * 7);
+            OK(lin_symbols_add(&s, text, (size_t)n, &index, &err));
+            ck_assert_int_eq(index, i);
+        }
+    }
+    ck_assert_int_eq(s.n, 20000);
+    ck_assert_str_eq(lin_symbols_text(&s, 1234), "8638");
+    ck_assert_int_eq(lin_symbols_find(&s, "8638", 4), 1234);
+    ck_assert_int_eq(lin_symbols_find(&s, "8639", 4), -1);
+    OK(lin_symbols_add(&s, "", 0, &index, &err));
+    ck_assert_int_eq(index, 20000);
+    OK(lin_symbols_add(&s, "a\0b", 3, &index, &err));
+    ck_assert_int_eq(lin_symbols_find(&s, "a\0b", 3), 20001);
+    ck_assert_int_eq(lin_symbols_find(&s, "a\0c", 3), -1);
+    lin_symbols_free(&s);
+    ck_assert_int_eq(s.n, 0);
+}
+END_TEST
+
+// A failed add leaves the table as it was.
+START_TEST(symbols_survive_failures)
+{
+    for (unsigned long k = 1; k < 40; k++) {
+        lin_symbols s = {0};
+        char text[32];
+        int index, added = 0;
+        lin_memory_fail_at(k);
+        for (int i = 0; i < 500; i++) {
+            int n = snprintf(text, sizeof text, "word number %d", i);
+            if (lin_symbols_add(&s, text, (size_t)n, &index, NULL) == LIN_OK) added++;
+            else ck_assert_int_eq(lin_symbols_find(&s, text, (size_t)n), -1);
+        }
+        lin_memory_fail_at(0);
+        ck_assert_int_eq(s.n, added);
+        ck_assert_int_ge(added, 499);
+        for (int i = 0; i < s.n; i++) ck_assert_int_eq(lin_symbols_find(&s, lin_symbols_text(&s, i), s.items[i].n), i);
+        lin_symbols_free(&s);
+    }
+}
+END_TEST
+
+START_TEST(numbers)
+{
+    static const struct {
+        const char *text;
+        int good;
+        double value;
+    } cases[] = {{"0", 1, 0},       {"12", 1, 12},   {"-0.5", 1, -0.5}, {"+3.25", 1, 3.25}, {".5", 1, 0.5},  {"5.", 1, 5},
+                 {"1e-3", 1, 1e-3}, {"2E2", 1, 200}, {"", 0, 0},        {".", 0, 0},        {"1e", 0, 0},    {"1,5", 0, 0},
+                 {"nan", 0, 0},     {"inf", 0, 0},   {"0x10", 0, 0},    {"1 ", 0, 0},       {"1e999", 0, 0}, {"--1", 0, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double value = 0;
+        ck_assert_msg(lin_text_number(cases[i].text, strlen(cases[i].text), &value) == cases[i].good, "%s", cases[i].text);
+        if (cases[i].good) ck_assert_msg(fabs(value - cases[i].value) < 1e-12, "%s: %g", cases[i].text, value);
+    }
+}
+END_TEST
+
+START_TEST(lines_and_fields)
+{
+    static const char text[] = "\xEF\xBB\xBFone  two\r\n\n three";
+    lin_lines l;
+    const char *at, *field;
+    size_t n;
+    lin_lines_begin(&l, text, sizeof text - 1);
+    ck_assert(lin_lines_next(&l));
+    ck_assert_uint_eq(l.n, 8);
+    ck_assert_uint_eq(l.offset, 3);
+    at = l.text;
+    ck_assert(lin_field_next(&at, l.text + l.n, &field, &n) && n == 3 && !memcmp(field, "one", 3));
+    ck_assert(lin_field_next(&at, l.text + l.n, &field, &n) && n == 3 && !memcmp(field, "two", 3));
+    ck_assert(!lin_field_next(&at, l.text + l.n, &field, &n));
+    ck_assert(lin_lines_next(&l) && l.n == 0);
+    ck_assert(lin_lines_next(&l) && l.n == 6 && l.number == 3);
+    ck_assert(!lin_lines_next(&l));
+    lin_lines_begin(&l, NULL, 0);
+    ck_assert(!lin_lines_next(&l));
+}
+END_TEST
+
+START_TEST(files)
+{
+    char folder[128], path[192], *text;
+    size_t n;
+    test_folder(folder, sizeof folder);
+    FAILS(lin_text_read(folder, &text, &n, &err), LIN_IO, "directory");
+    snprintf(path, sizeof path, "%s/x", folder);
+    FAILS(lin_text_read(path, &text, &n, &err), LIN_IO, "No such file");
+    test_write_file(path, "", 0);
+    OK(lin_text_read(path, &text, &n, &err));
+    ck_assert(n == 0 && text[0] == '\0');
+    lin_free(text);
+    test_write_file(path, "abc", 3);
+    OK(lin_text_read(path, &text, &n, &err));
+    ck_assert(n == 3 && !strcmp(text, "abc"));
+    lin_free(text);
+    FAIL_EVERY_ALLOCATION(lin_text_read(path, &text, &n, NULL), lin_free(text));
+    test_folder_remove(folder);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("phones");
+    TCase *tc = tcase_create("phones");
+    tcase_add_test(tc, default_set);
+    tcase_add_test(tc, set_from_a_list);
+    tcase_add_test(tc, bad_sets);
+    tcase_add_test(tc, out_of_memory);
+    tcase_add_test(tc, symbols_are_numbered);
+    tcase_add_test(tc, symbols_survive_failures);
+    tcase_add_test(tc, numbers);
+    tcase_add_test(tc, lines_and_fields);
+    tcase_add_test(tc, files);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}

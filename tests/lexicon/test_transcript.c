@@ -1,0 +1,250 @@
+// lexicon/g2p.c and transcript.c: endings, clitics, spellings and letters without flite; flite's rules where they are installed; text
+// to labels, the list of unknown words, hostile text.
+#include "lexicon/transcript.h"
+
+#include "lexicon/g2p.h"
+#include "tests/lexicon/support.h"
+
+static lin_phones *phones;
+static lin_dictionary *dictionary;
+
+static void setup(void)
+{
+    OK(lin_phones_create(NULL, &phones, &err));
+    OK(lin_dictionary_parse(small_dictionary, sizeof small_dictionary - 1, "small", phones, NULL, &dictionary, &err));
+}
+
+static void teardown(void)
+{
+    lin_dictionary_destroy(dictionary);
+    lin_phones_destroy(phones);
+    ck_assert_uint_eq(lin_memory_live(), 0);
+}
+
+static lin_g2p *without_rules(void)
+{
+    lin_g2p *g;
+    OK(lin_g2p_create_with(phones, dictionary, "libno-such-library.so.1", "libnone.so.1", &g, &err));
+    ck_assert(!lin_g2p_has_rules(g));
+    return g;
+}
+
+static const char *said(lin_g2p *g, const char *word, lin_g2p_how want)
+{
+    int labels[LIN_PRONUNCIATION_MAX], n;
+    lin_g2p_how how;
+    lin_error err = {0};
+    lin_status status = lin_g2p_pronounce(g, word, strlen(word), labels, LIN_PRONUNCIATION_MAX, &n, &how, &err);
+    ck_assert_msg(status == LIN_OK, "%s: %s", word, err.message);
+    ck_assert_msg(how == want, "%s: %s instead of %s", word, lin_g2p_how_name(how), lin_g2p_how_name(want));
+    return named(phones, labels, n);
+}
+
+START_TEST(derived_words)
+{
+    static const char *const cases[][2] = {
+        {"cats", "K AE T S"}, {"cat's", "K AE T S"}, {"plays", "P L EY Z"}, {"bus's", "B AH S IH Z"}, {"played", "P L EY D"},
+        {"wanted", "W AA N T IH D"}, {"laughed", "L AE F T"}, {"kissed", "K IH S T"}, {"planed", "P L EY N D"},
+        {"playing", "P L EY IH NG"}, {"hoping", "HH OW P IH NG"}, {"flies", "F L AY Z"}, {"happiness", "HH AE P IY N AH S"},
+        {"darkness", "D AA R K N AH S"}, {"hopeless", "HH OW P L AH S"}, {"colour", "K AH L ER"}, {"colours", "K AH L ER Z"},
+        {"coloured", "K AH L ER D"}, {"we'll", "W IY AH L"}, {"we've", "W IY AH V"}, {"we'd", "W IY D"},
+        {"want'd", "W AA N T IH D"}, {"d'you", "D Y UW"}, {"m'lord", "M L AO R D"}, {"cat-bus", "K AE T B AH S"},
+    };
+    lin_g2p *g = without_rules();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ck_assert_str_eq(said(g, cases[i][0], LIN_G2P_DERIVED), cases[i][1]);
+    }
+    ck_assert_str_eq(said(g, "pbx", LIN_G2P_SPELLED), "P IY B IY EH K S");
+    ck_assert_str_eq(said(g, "'hello'", LIN_G2P_DICTIONARY), "HH AH L OW");
+    ck_assert_str_eq(said(g, "'tis", LIN_G2P_DICTIONARY), "T IH Z");
+    ck_assert_str_eq(said(g, "hyphen-ated", LIN_G2P_DICTIONARY), "HH AY");
+    ck_assert_str_eq(said(g, "--cat-", LIN_G2P_DICTIONARY), "K AE T");
+    lin_g2p_destroy(g);
+    lin_g2p_destroy(NULL);
+}
+END_TEST
+
+START_TEST(without_flite_the_package_is_named)
+{
+    int labels[8], n;
+    lin_g2p *g = without_rules();
+    FAILS(lin_g2p_pronounce(g, "zorblatt", 8, labels, 8, &n, NULL, &err), LIN_UNSUPPORTED, "install libflite1");
+    FAILS(lin_g2p_pronounce(g, "", 0, labels, 8, &n, NULL, &err), LIN_INVALID, "no letters");
+    FAILS(lin_g2p_pronounce(g, "'-'", 3, labels, 8, &n, NULL, &err), LIN_INVALID, "no letters");
+    FAILS(lin_g2p_pronounce(g, "a1", 2, labels, 8, &n, NULL, &err), LIN_INVALID, "letters, apostrophes");
+    FAILS(lin_g2p_pronounce(g, "a\n", 2, labels, 8, &n, NULL, &err), LIN_INVALID, "'a?'");
+    FAILS(lin_g2p_pronounce(g, "hello", 5, labels, 3, &n, NULL, &err), LIN_TOO_SMALL, "3");
+    char word[300];
+    memset(word, 'a', sizeof word);
+    FAILS(lin_g2p_pronounce(g, word, 256, labels, 8, &n, NULL, &err), LIN_INVALID, "256 letters");
+    lin_g2p_destroy(g);
+}
+END_TEST
+
+// Endless pieces must neither recurse without end nor write outside.
+START_TEST(hostile_words)
+{
+    static const char alphabet[] = "aeiousdnt'-lr";
+    int labels[40], n;
+    lin_g2p *g = without_rules(), *rules;
+    OK(lin_g2p_create(phones, dictionary, &rules, &err));
+    for (uint64_t seed = 0; seed < 3000; seed++) {
+        char word[LIN_WORD_MAX];
+        uint32_t length = 1 + lin_random_below(seed, 0, LIN_WORD_MAX);
+        for (uint32_t i = 0; i < length; i++) word[i] = alphabet[lin_random_below(seed, i + 1, seed % 3 ? 13 : 6)];
+        if (seed % 10 == 0)
+            for (uint32_t i = 0; i + 1 < length; i += 2) memcpy(word + i, "'s", 2);
+        lin_status status = lin_g2p_pronounce(g, word, length, labels, 40, &n, NULL, NULL);
+        ck_assert_msg(status == LIN_OK || status == LIN_UNSUPPORTED || status == LIN_TOO_SMALL || status == LIN_INVALID, "%d", status);
+        status = lin_g2p_pronounce(rules, word, length, labels, 40, &n, NULL, NULL);
+        ck_assert_msg(status == LIN_OK || status == LIN_UNSUPPORTED || status == LIN_TOO_SMALL || status == LIN_INVALID, "%d", status);
+        for (int i = 0; i < n; i++) ck_assert(labels[i] > 0 && labels[i] < 40);
+    }
+    lin_g2p_destroy(g);
+    lin_g2p_destroy(rules);
+}
+END_TEST
+
+START_TEST(flites_rules)
+{
+    lin_g2p *g;
+    OK(lin_g2p_create(phones, NULL, &g, &err));
+    if (lin_g2p_has_rules(g)) {
+        ck_assert_str_eq(said(g, "hello", LIN_G2P_RULES), "HH EH L OW");
+        ck_assert_str_eq(said(g, "Zuckerberg's", LIN_G2P_RULES), "Z AH K ER B ER G Z");
+        ck_assert_str_eq(said(g, "valjean", LIN_G2P_RULES), "V AE L JH AH N");
+        ck_assert_str_eq(said(g, "box", LIN_G2P_RULES), "B AA K S"); // x gives two phones
+    }
+    lin_g2p_destroy(g);
+    lin_phones *few;
+    OK(lin_phones_create("<blank> AA B", &few, &err));
+    FAILS(lin_g2p_create(few, NULL, &g, &err), LIN_MISMATCH, "no AE");
+    lin_phones_destroy(few);
+    FAIL_EVERY_ALLOCATION(lin_g2p_create(phones, dictionary, &g, NULL), lin_g2p_destroy(g));
+}
+END_TEST
+
+static const char *line(lin_transcriber *t, const char *text)
+{
+    const int *labels;
+    int n;
+    lin_error err = {0};
+    lin_status status = lin_transcriber_line(t, text, strlen(text), &labels, &n, &err);
+    ck_assert_msg(status == LIN_OK, "'%s': %s", text, err.message);
+    return named(phones, labels, n);
+}
+
+START_TEST(text_to_labels)
+{
+    lin_transcriber *t;
+    lin_g2p *g = without_rules();
+    OK(lin_transcriber_create(phones, dictionary, g, &t, &err));
+    ck_assert_str_eq(line(t, "HELLO world"), "HH AH L OW W ER L D");
+    ck_assert_str_eq(line(t, "  Hello,\tworld!\n"), "HH AH L OW W ER L D");
+    ck_assert_str_eq(line(t, "\"We\" -- a cat? (You... 'A')"), "W IY AH K AE T Y UW AH");
+    ck_assert_str_eq(line(t, ""), "");
+    ck_assert_str_eq(line(t, " - ' -- . "), "");
+    ck_assert_str_eq(line(t, "\xE2\x80\x9Cwe\xE2\x80\x99ll\xE2\x80\x9D c\xC3\xA2t\xE2\x80\xA6"), "W IY AH L K AE T");
+    ck_assert_str_eq(line(t, "hyphen-ated cat-world"), "HH AY K AE T W ER L D");
+    lin_transcriber_destroy(t);
+    lin_transcriber_destroy(NULL);
+    lin_g2p_destroy(g);
+}
+END_TEST
+
+START_TEST(unknown_words_are_listed_once)
+{
+    lin_transcriber *t;
+    lin_g2p *g = without_rules();
+    OK(lin_transcriber_create(phones, dictionary, g, &t, &err));
+    ck_assert_str_eq(line(t, "CATS hello cats"), "K AE T S HH AH L OW K AE T S");
+    ck_assert_str_eq(line(t, "pbx Cats"), "P IY B IY EH K S K AE T S");
+    ck_assert_int_eq(lin_transcriber_unknown_count(t), 2);
+    lin_unknown_word u = lin_transcriber_unknown(t, 0);
+    ck_assert_str_eq(u.word, "cats");
+    ck_assert_int_eq(u.count, 3);
+    ck_assert_int_eq(u.how, LIN_G2P_DERIVED);
+    ck_assert_str_eq(named(phones, u.labels, u.n_labels), "K AE T S");
+    u = lin_transcriber_unknown(t, 1);
+    ck_assert_str_eq(u.word, "pbx");
+    ck_assert_int_eq(u.count, 1);
+    ck_assert_int_eq(u.how, LIN_G2P_SPELLED);
+    ck_assert_int_eq(lin_transcriber_words(t), 5);
+    ck_assert_int_eq(lin_transcriber_unknown_words(t), 4);
+    lin_transcriber_destroy(t);
+    lin_g2p_destroy(g);
+}
+END_TEST
+
+START_TEST(bad_text)
+{
+    lin_transcriber *t;
+    const int *labels;
+    int n;
+    lin_g2p *g = without_rules();
+    OK(lin_transcriber_create(phones, dictionary, g, &t, &err));
+    line(t, "hello world hello world hello world"); // the transcriber keeps its memory
+#define LINE(text) lin_transcriber_line(t, text, sizeof(text) - 1, &labels, &n, &err)
+    FAILS(LINE("hello \x07 world"), LIN_FORMAT, "control character 0x07 at byte 7");
+    FAILS(LINE("hello\0world"), LIN_FORMAT, "control character 0x00 at byte 6");
+    FAILS(LINE("a 4th cat"), LIN_FORMAT, "'4' at byte 3");
+    FAILS(LINE("cat & world"), LIN_FORMAT, "'&' at byte 5");
+    FAILS(LINE("caf\xE9"), LIN_FORMAT, "byte 4, 0xe9, is not UTF-8");
+    FAILS(LINE("\xC0\x80"), LIN_FORMAT, "byte 1, 0xc0, is not UTF-8");
+    FAILS(LINE("\xED\xA0\x80"), LIN_FORMAT, "is not UTF-8");
+    FAILS(LINE("a \xD0\xB6"), LIN_FORMAT, "U+0436 at byte 3");
+    FAILS(LINE("a \xE2\x82"), LIN_FORMAT, "byte 3");
+    FAILS(LINE("hello zorblatt"), LIN_UNSUPPORTED, "'zorblatt'");
+    char word[300];
+    memset(word, 'a', sizeof word);
+    FAILS(lin_transcriber_line(t, word, sizeof word, &labels, &n, &err), LIN_INVALID, "longer than 255");
+    ck_assert_str_eq(line(t, "cat"), "K AE T"); // still usable
+    lin_transcriber_destroy(t);
+    OK(lin_transcriber_create(phones, dictionary, NULL, &t, &err));
+    line(t, "hello");
+    FAILS(LINE("hello zorblatt"), LIN_INVALID, "'zorblatt' at byte 7 is not in the dictionary");
+    lin_transcriber_destroy(t);
+    lin_g2p_destroy(g);
+}
+END_TEST
+
+static lin_status whole(lin_g2p *g)
+{
+    lin_transcriber *t;
+    const int *labels;
+    int n;
+    char text[10000];
+    size_t used = 0;
+    for (int i = 0; i < 200; i++) used += (size_t)sprintf(text + used, "hello cats cat-%.*ss ", 1 + i % 26, "bcdfghjklmnpqrstvwxzbcdfgh");
+    lin_status status = lin_transcriber_create(phones, dictionary, g, &t, NULL);
+    if (status) return status;
+    status = lin_transcriber_line(t, text, used, &labels, &n, NULL);
+    if (status == LIN_UNSUPPORTED) status = LIN_OK; // reached the words that need the rules
+    lin_transcriber_destroy(t);
+    return status;
+}
+
+START_TEST(out_of_memory)
+{
+    lin_g2p *g = without_rules();
+    FAIL_EVERY_ALLOCATION(whole(g), (void)0);
+    lin_g2p_destroy(g);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("transcript");
+    TCase *tc = tcase_create("transcript");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, derived_words);
+    tcase_add_test(tc, without_flite_the_package_is_named);
+    tcase_add_test(tc, hostile_words);
+    tcase_add_test(tc, flites_rules);
+    tcase_add_test(tc, text_to_labels);
+    tcase_add_test(tc, unknown_words_are_listed_once);
+    tcase_add_test(tc, bad_text);
+    tcase_add_test(tc, out_of_memory);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}
