@@ -10,6 +10,7 @@
 #include "model/file.h"
 #include "model/half.h"
 #include "model/json.h"
+#include "model/utf8.h"
 
 static const char version[] = "1", mean_name[] = "features.mean", istd_name[] = "features.istd", extra_prefix[] = "train.";
 
@@ -72,11 +73,12 @@ static lin_status read_metadata(const lin_safetensors *st, const char *file, lin
     const char *format = lin_safetensors_text(st, "format"), *text;
     if (!format || strcmp(format, "linnet") != 0)
         return lin_fail(err, LIN_FORMAT, "%s: a safetensors file, but not a linnet model (its format is %s%.32s%s)", file,
-                        format ? "\"" : "", format ? format : "not given", format ? "\"" : "");
+                        format ? "\"" : "", format ? lin_utf8_line(format) : "not given", format ? "\"" : "");
     lin_status status = need_text(st, "format_version", file, &text, err);
     if (status != LIN_OK) return status;
     if (strcmp(text, version) != 0)
-        return lin_fail(err, LIN_UNSUPPORTED, "%s: a model of format version %.16s; this program reads version %s", file, text, version);
+        return lin_fail(err, LIN_UNSUPPORTED, "%s: a model of format version %.16s; this program reads version %s", file,
+                        lin_utf8_line(text), version);
     char name[512];
     status = need_text(st, "config", file, &text, err);
     snprintf(name, sizeof name, "%.*s: config", (int)sizeof name - 16, file);
@@ -180,7 +182,7 @@ static lin_status check_fingerprint(const lin_safetensors *st, const lin_model *
     snprintf(text, sizeof text, "%016" PRIx64, m->fingerprint);
     if (strcmp(text, claimed) == 0) return LIN_OK;
     return lin_fail(err, LIN_FORMAT, "%s: the fingerprint of the contents is %s, the file says %.32s; the file is damaged", file, text,
-                    claimed);
+                    lin_utf8_line(claimed));
 }
 
 static lin_status load(const lin_safetensors *st, const char *file, lin_model **model, lin_error *err)

@@ -60,7 +60,7 @@ static lin_status read_tensor(const cJSON *item, const unsigned char *data, size
     while (d < N_DTYPES && strcmp(dtypes[d].name, dtype->valuestring) != 0) d++;
     if (d == N_DTYPES)
         return lin_fail(err, LIN_UNSUPPORTED, "%s: tensor %.64s is of type %.16s; this program reads U8, F16, F32, F64 and I64", file,
-                        t->name, dtype->valuestring);
+                        t->name, lin_utf8_line(dtype->valuestring));
     t->dtype = (lin_dtype)d;
 
     size_t bytes = dtypes[d].size;

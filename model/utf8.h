@@ -5,6 +5,7 @@
 #define LIN_MODEL_UTF8_H
 
 #include <stddef.h>
+#include <string.h>
 
 /*
  * Bytes before the first one that is not part of well-formed UTF-8 (Unicode 15, table 3-7: no overlong forms, no surrogates), or is a
@@ -35,6 +36,13 @@ static inline size_t lin_utf8_prefix(const char *text, size_t n, const char *all
         i += more + 1;
     }
     return n;
+}
+
+/* The text, or what stands for it in a message of one line. */
+static inline const char *lin_utf8_line(const char *text)
+{
+    const size_t n = strlen(text);
+    return lin_utf8_prefix(text, n, "") == n ? text : "(text of several lines)";
 }
 
 #endif

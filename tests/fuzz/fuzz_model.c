@@ -1,0 +1,30 @@
+// The model reader on any bytes: it must take them or say what is wrong with them, and what it takes must hang together.
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/memory.h"
+#include "model/model_file.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const unsigned long live = lin_memory_live();
+    lin_model *model;
+    lin_error err = {0};
+    const lin_status status = lin_model_load_memory(data, size, "fuzz", &model, &err);
+    if ((status == LIN_OK) != (model != NULL)) abort();
+    if (status != LIN_OK && (err.status != status || !strstr(err.message, "fuzz") || strchr(err.message, '\n'))) abort();
+    if (model) {
+        for (size_t i = 0; i < model->params.n_elements; i++)
+            if (!isfinite(model->values[i])) abort();
+        for (int i = 0; i < model->config.outputs; i++)
+            if (lin_model_find_phone(model, model->phone[i]) != i) abort();
+        lin_model_destroy(model);
+    }
+    if (lin_memory_live() != live) abort();
+    return 0;
+}

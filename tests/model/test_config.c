@@ -1,0 +1,175 @@
+// The shape of a network and the layout of its parameters.
+#include "model/config.h"
+
+#include "kernels/memory.h"
+#include "tests/support.h"
+
+static lin_config conv_config(void)
+{
+    lin_config c = lin_config_default(40);
+    c.positions = LIN_POSITIONS_CONV;
+    c.conv_kernel = 15;
+    c.conv_layers = 3;
+    c.stack = 3;
+    c.ahead = 2;
+    return c;
+}
+
+START_TEST(the_default_is_the_papers)
+{
+    const lin_config c = lin_config_default(40);
+    lin_error err = {0};
+    ck_assert_msg(lin_config_check(&c, &err) == LIN_OK, "%s", err.message);
+    ck_assert_int_eq(lin_config_width(&c), 192);
+    ck_assert_int_eq(lin_config_input_width(&c), 40);
+    // L(4(C²+C) + 2CF + F + C + 4C) + (DC+C) + 2C + (CV+V)
+    const size_t L = 9, C = 192, F = 768, D = 40, V = 40;
+    lin_params p;
+    ck_assert_int_eq(lin_params_create(&c, &p, &err), LIN_OK);
+    ck_assert_uint_eq(p.n_elements, L * (4 * (C * C + C) + 2 * C * F + F + C + 4 * C) + (D * C + C) + 2 * C + (C * V + V));
+    lin_params_free(&p);
+    ck_assert_ptr_null(p.table);
+}
+END_TEST
+
+START_TEST(output_frames_are_rounded_up)
+{
+    lin_config c = lin_config_default(40);
+    c.stack = 3;
+    const int frames[][2] = {{0, 0}, {1, 1}, {2, 1}, {3, 1}, {4, 2}, {6, 2}, {7, 3}};
+    for (size_t i = 0; i < sizeof frames / sizeof *frames; i++)
+        ck_assert_int_eq(lin_config_frames_out(&c, frames[i][0]), frames[i][1]);
+}
+END_TEST
+
+// Each bound of each field: inside is taken, one beyond is refused with the field's name.
+START_TEST(every_field_has_its_range)
+{
+    const struct {
+        const char *name;
+        size_t at;
+        int low, high;
+    } fields[] = {{"layers", offsetof(lin_config, layers), 3, 64}, // 3 conv layers
+                  {"heads", offsetof(lin_config, heads), 1, 64},
+                  {"head_width", offsetof(lin_config, head_width), 1, 256},
+                  {"feedforward", offsetof(lin_config, feedforward), 1, 65536},
+                  {"mel_bins", offsetof(lin_config, mel_bins), 1, 512},
+                  {"outputs", offsetof(lin_config, outputs), 2, 65536},
+                  {"stack", offsetof(lin_config, stack), 1, 16},
+                  {"ahead", offsetof(lin_config, ahead), 0, 64},
+                  {"conv_kernel", offsetof(lin_config, conv_kernel), 1, 63},
+                  {"conv_layers", offsetof(lin_config, conv_layers), 1, 9},
+                  {"causal", offsetof(lin_config, causal), 0, 1}};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        const int values[] = {fields[i].low, fields[i].high, fields[i].low - 1, fields[i].high + 1};
+        for (int j = 0; j < 4; j++) {
+            lin_config c = conv_config();
+            lin_error err = {0};
+            memcpy((char *)&c + fields[i].at, &values[j], sizeof(int));
+            const lin_status status = lin_config_check(&c, &err);
+            ck_assert_msg(status == (j < 2 ? LIN_OK : LIN_INVALID), "%s = %d: %s", fields[i].name, values[j], err.message);
+            // the number of conv layers is checked against that of layers, so either name may be given
+            if (j >= 2 && strcmp(fields[i].name, "layers") != 0) ck_assert_ptr_nonnull(strstr(err.message, fields[i].name));
+        }
+    }
+    const double rates[] = {-0.1, 1, (double)NAN};
+    for (int i = 0; i < 3; i++) {
+        lin_config c = lin_config_default(40);
+        c.dropout = rates[i];
+        ck_assert_int_eq(lin_config_check(&c, NULL), LIN_INVALID);
+    }
+    lin_config c = lin_config_default(40);
+    c.conv_layers = 1; // without convolutions
+    ck_assert_int_eq(lin_config_check(&c, NULL), LIN_INVALID);
+}
+END_TEST
+
+START_TEST(parameters_lie_end_to_end)
+{
+    const lin_config c = conv_config();
+    lin_params p;
+    ck_assert_int_eq(lin_params_create(&c, &p, NULL), LIN_OK);
+    size_t at = 0;
+    for (int i = 0; i < p.n_tensors; i++) {
+        const lin_param *t = &p.table[i];
+        ck_assert_uint_eq(t->offset, at);
+        at += (size_t)t->n * (size_t)(t->k ? t->k : 1);
+        ck_assert_int_eq(t->decay, t->k > 0);
+        for (int j = 0; j < i; j++) ck_assert_str_ne(t->name, p.table[j].name);
+    }
+    ck_assert_uint_eq(at, p.n_elements);
+    ck_assert_str_eq(p.table[p.input[0]].name, "input.weight");
+    ck_assert_int_eq(p.table[p.input[0]].k, 5 * 40);
+    ck_assert_str_eq(p.table[p.layers[2].conv[0]].name, "layers.2.conv.weight");
+    ck_assert_int_eq(p.layers[3].conv[0], -1);
+    ck_assert_str_eq(p.table[p.layers[8].ff2[1]].name, "layers.8.ff2.bias");
+    ck_assert_int_eq(p.table[p.layers[0].qkv[0]].n, 3 * 192);
+    ck_assert_str_eq(p.table[p.output[1]].name, "output.bias");
+    lin_params_free(&p);
+}
+END_TEST
+
+START_TEST(initial_values_follow_the_seed)
+{
+    lin_config c = conv_config();
+    c.layers = 4;
+    lin_params p;
+    ck_assert_int_eq(lin_params_create(&c, &p, NULL), LIN_OK);
+    float *a = test_buffer(p.n_elements, sizeof *a), *b = test_buffer(p.n_elements, sizeof *b);
+    lin_params_init(&p, a, 1);
+    lin_params_init(&p, b, 1);
+    test_guards(a, "lin_params_init");
+    test_same_f32("same seed", a, b, p.n_elements);
+    lin_params_init(&p, b, 2);
+    ck_assert(memcmp(a, b, p.n_elements * sizeof *a) != 0);
+    for (int i = 0; i < p.n_tensors; i++) {
+        const lin_param *t = &p.table[i];
+        const size_t count = (size_t)t->n * (size_t)(t->k ? t->k : 1);
+        float most = 0;
+        for (size_t j = 0; j < count; j++) {
+            const float x = a[t->offset + j];
+            if (t->is_scale) test_require(x == 1, "%s is not 1", t->name);
+            else if (!t->fan_in) test_require(x == 0, "%s is not 0", t->name);
+            most = fmaxf(most, fabsf(x));
+        }
+        const float bound = t->fan_in ? 1 / sqrtf((float)t->fan_in) : 1;
+        ck_assert_msg(most <= bound, "%s reaches %g, over %g", t->name, (double)most, (double)bound);
+        if (t->fan_in && count > 1000) ck_assert_msg(most > 0.99F * bound, "%s reaches only %g", t->name, (double)most);
+    }
+    test_buffer_free(a);
+    test_buffer_free(b);
+    lin_params_free(&p);
+}
+END_TEST
+
+START_TEST(a_failed_allocation_is_an_error)
+{
+    const lin_config c = conv_config();
+    const unsigned long live = lin_memory_live();
+    int succeeded = 0;
+    for (unsigned long k = 1; !succeeded; k++) {
+        lin_params p;
+        lin_memory_fail_at(k);
+        const lin_status status = lin_params_create(&c, &p, NULL);
+        lin_memory_fail_at(0);
+        succeeded = status == LIN_OK;
+        if (!succeeded) ck_assert_int_eq(status, LIN_NO_MEMORY);
+        lin_params_free(&p);
+        ck_assert_uint_eq(lin_memory_live(), live);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("model/config");
+    TCase *tests = tcase_create("config");
+    tcase_add_test(tests, the_default_is_the_papers);
+    tcase_add_test(tests, output_frames_are_rounded_up);
+    tcase_add_test(tests, every_field_has_its_range);
+    tcase_add_test(tests, parameters_lie_end_to_end);
+    tcase_add_test(tests, initial_values_follow_the_seed);
+    tcase_add_test(tests, a_failed_allocation_is_an_error);
+    suite_add_tcase(suite, tests);
+    return test_run(suite);
+}
