@@ -112,6 +112,27 @@ LIN_INLINE void LIN_NAME(clear)(float *p, size_t n)
     for (size_t i = 0; i < n; i += LIN_WIDTH) vstore(p + i, (vf){0});
 }
 
+/* Asks for a head's part of frame t in a matrix, if there is such a frame. From frame to frame its lines lie too far apart for the
+ * machine to foresee, and a batch is larger than its caches. */
+LIN_INLINE void LIN_NAME(fetch)(const LIN_NAME(head) *h, const float *base, size_t stride, int t)
+{
+    if (t < 0 || t >= h->T) return;
+    for (int e = 0; e < h->E; e += 16) __builtin_prefetch(base + (size_t)t * stride + e);
+}
+
+LIN_INLINE void LIN_NAME(fetch_to_write)(const LIN_NAME(head) *h, const float *base, size_t stride, int t)
+{
+    if (t < 0 || t >= h->T) return;
+    for (int e = 0; e < h->E; e += 16) __builtin_prefetch(base + (size_t)t * stride + e, 1);
+}
+
+LIN_INLINE void LIN_NAME(fetch_inputs)(const LIN_NAME(head) *h, int t)
+{
+    LIN_NAME(fetch)(h, h->q, h->stride, t);
+    LIN_NAME(fetch)(h, h->k, h->stride, t);
+    LIN_NAME(fetch)(h, h->v, h->stride, t);
+}
+
 /* φ(k) and v of frame t into place f of the chunk, and z += φ(k) if z is given. */
 LIN_INLINE void LIN_NAME(take_key)(const LIN_NAME(head) *h, int t, int f, float *z)
 {
@@ -234,6 +255,8 @@ void LIN_NAME(lin_attention_head_forward)(float *y, const float *qkv, int T, int
         for (int t = 0; t < T; t += h.chunk) {
             int n = LIN_NAME(least)(h.chunk, T - t);
             for (int f = 0; f < n; f++) {
+                LIN_NAME(fetch_inputs)(&h, t + f + n);
+                LIN_NAME(fetch_to_write)(&h, y, h.out_stride, t + f);
                 if (causal) LIN_NAME(take_key)(&h, t + f, f, h.z);
                 h.inverse[f] = 1.0f / LIN_NAME(take_query)(&h, t + f, f);
             }
@@ -256,6 +279,10 @@ void LIN_NAME(lin_attention_head_forward)(float *y, const float *qkv, int T, int
 static void LIN_NAME(query_gradient)(LIN_NAME(head) *h, int t, int n, int p, int columns, int causal)
 {
     for (int f = 0; f < n; f++) {
+        LIN_NAME(fetch_inputs)(h, t + f + n);
+        LIN_NAME(fetch)(h, h->dy, h->out_stride, t + f + n);
+        LIN_NAME(fetch)(h, h->y, h->out_stride, t + f + n);
+        LIN_NAME(fetch_to_write)(h, h->dq, h->stride, t + f);
         if (causal) LIN_NAME(take_key)(h, t + f, f, h->z);
         LIN_NAME(take_gradient)(h, t + f, f, 1.0f / LIN_NAME(take_query)(h, t + f, f));
         float *start = h->o1 + (size_t)f * (size_t)h->Ep;
@@ -304,6 +331,10 @@ static void LIN_NAME(causal_backward)(LIN_NAME(head) *h, int p, int columns)
             size_t at = (size_t)f * (size_t)h->Ep, frame = (size_t)(t - f) * h->stride;
             float inverse = h->dk[frame], g = h->dv[frame];
             const float *dy = h->dy + (size_t)(t - f) * h->out_stride;
+            LIN_NAME(fetch_inputs)(h, t - f - n);
+            LIN_NAME(fetch)(h, h->dy, h->out_stride, t - f - n);
+            LIN_NAME(fetch_to_write)(h, h->dk, h->stride, t - f - n);
+            LIN_NAME(fetch_to_write)(h, h->dv, h->stride, t - f - n);
             LIN_NAME(take_key)(h, t - f, f, NULL);
             for (int e = 0; e < h->E; e += LIN_WIDTH) {
                 vf query = LIN_NAME(phi_lanes)(h->q + frame, e, h->E), r = vfma(query, vset(g), vload(h->r + e));

@@ -1,24 +1,25 @@
-// Causal depthwise convolution with residual: forward, pieces of one utterance each; backward, pieces of some columns each, so that a
-// column's gradient is summed by one thread in the order of the rows.
+// Causal depthwise convolution with residual: forward, one utterance to a piece of work; backward, blocks of rows whose boundaries
+// depend on the number of rows alone, each with its own sums for w and b.
 #include <string.h>
 
 #include "kernels/cpu/cpu.h"
 
 enum {
-    COLUMNS = 16,  // columns of one piece of the backward pass
-    SMALL = 16384, // elements below which a second thread costs more than it gives
+    STRETCH = 64,      // rows that stay in the second-level cache while the columns pass over them
+    SMALL = 16384,     // elements below which a second thread costs more than it gives
+    MAX_PARTIALS = 32, // blocks of the backward pass
 };
 
 LIN_DISPATCH_DECLARE(void, lin_conv_rows, (float *y, const float *x, const float *w, const float *bias, const float *tail, int first,
                                            int rows, int C, int K));
-LIN_DISPATCH_DECLARE(void, lin_conv_backward_columns, (float *dx, float *dw, float *db, const float *dy, const float *x,
-                                                       const float *w, const int *offsets, int B, int C, int K, int c, int columns));
+LIN_DISPATCH_DECLARE(void, lin_conv_backward_rows, (float *dx, float *dw, float *db, const float *dy, const float *x,
+                                                    const float *w, int t0, int t1, int T, int C, int K));
 
 typedef struct conv_job {
-    float *y, *dw, *db;
+    float *y, *partials;
     const float *x, *w, *bias, *dy;
     const int *offsets;
-    int B, C, K;
+    int B, C, K, block;
     float *const *tails;
 } conv_job;
 
@@ -38,10 +39,9 @@ static void forward_piece(void *context, int b, int thread)
     size_t at = (size_t)job->offsets[b] * (size_t)job->C;
     int T = job->offsets[b + 1] - job->offsets[b];
     float *tail = job->tails ? job->tails[b] : NULL;
-    // Rows are worked off in blocks that stay in the second-level cache while the columns pass over them.
-    for (int first = 0; first < T; first += 64)
-        LIN_DISPATCH(lin_conv_rows)(job->y + at, job->x + at, job->w, job->bias, tail, first, T - first < 64 ? T - first : 64, job->C,
-                                    job->K);
+    for (int first = 0; first < T; first += STRETCH)
+        LIN_DISPATCH(lin_conv_rows)(job->y + at, job->x + at, job->w, job->bias, tail, first, T - first < STRETCH ? T - first : STRETCH,
+                                    job->C, job->K);
     if (tail && T > 0) move_tail(tail, job->x + at, T, job->C, job->K);
 }
 
@@ -53,18 +53,49 @@ void lin_cpu_conv_forward(lin_exec *exec, float *y, const float *x, const float 
     lin_pool_run(small ? NULL : exec->pool, B, forward_piece, &job);
 }
 
+// Rows first .. end-1 of the batch, utterance by utterance.
+static void backward_block(const conv_job *job, float *dw, float *db, int first, int end)
+{
+    for (int b = 0; b < job->B; b++) {
+        int start = job->offsets[b], stop = job->offsets[b + 1] < end ? job->offsets[b + 1] : end, T = job->offsets[b + 1] - start;
+        size_t at = (size_t)start * (size_t)job->C;
+        for (int row = start > first ? start : first; row < stop; row += STRETCH)
+            LIN_DISPATCH(lin_conv_backward_rows)(job->y + at, dw, db, job->dy + at, job->x + at, job->w, row - start,
+                                                 (stop - row < STRETCH ? stop : row + STRETCH) - start, T, job->C, job->K);
+    }
+}
+
 static void backward_piece(void *context, int piece, int thread)
 {
     const conv_job *job = context;
     (void)thread;
-    int c = piece * COLUMNS, columns = job->C - c < COLUMNS ? job->C - c : COLUMNS;
-    LIN_DISPATCH(lin_conv_backward_columns)(job->y, job->dw, job->db, job->dy, job->x, job->w, job->offsets, job->B, job->C, job->K, c,
-                                            columns);
+    size_t C = (size_t)job->C, size = ((size_t)job->K + 1) * C;
+    float *sums = job->partials + size * (size_t)piece;
+    for (size_t i = 0; i < size; i++) sums[i] = 0;
+    int first = piece * job->block, rows = job->offsets[job->B];
+    backward_block(job, sums, sums + size - C, first, rows - first < job->block ? rows : first + job->block);
 }
 
 void lin_cpu_conv_backward(lin_exec *exec, float *dx, float *dw, float *db, const float *dy, const float *x, const float *w,
                            const int *offsets, int B, int C, int K)
 {
-    conv_job job = {.y = dx, .dw = dw, .db = db, .dy = dy, .x = x, .w = w, .offsets = offsets, .B = B, .C = C, .K = K};
-    lin_pool_run(exec->pool, (C + COLUMNS - 1) / COLUMNS, backward_piece, &job);
+    conv_job job = {.y = dx, .x = x, .w = w, .dy = dy, .offsets = offsets, .B = B, .C = C, .K = K};
+    int rows = B > 0 ? offsets[B] : 0;
+    // The partial sums [K+1, C] lie in the scratch of thread 0, the caller; the pieces use none of their own.
+    size_t size = ((size_t)K + 1) * (size_t)C, fit = LIN_SCRATCH_BYTES / (sizeof(float) * size);
+    if (fit < 1) {
+        backward_block(&job, dw, db, 0, rows);
+        return;
+    }
+    int partials = fit < MAX_PARTIALS ? (int)fit : MAX_PARTIALS;
+    job.partials = lin_scratch(exec, 0);
+    job.block = (rows + partials - 1) / partials;
+    if (job.block < STRETCH) job.block = STRETCH;
+    int pieces = (rows + job.block - 1) / job.block, small = (size_t)rows * (size_t)C < SMALL;
+    lin_pool_run(small ? NULL : exec->pool, pieces, backward_piece, &job);
+    for (int piece = 0; piece < pieces; piece++) {
+        const float *sums = job.partials + size * (size_t)piece;
+        for (size_t i = 0; i < size - (size_t)C; i++) dw[i] += sums[i];
+        for (int c = 0; c < C; c++) db[c] += sums[size - (size_t)C + (size_t)c];
+    }
 }

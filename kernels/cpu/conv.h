@@ -67,12 +67,11 @@ void LIN_NAME(lin_conv_rows)(float *y, const float *x, const float *w, const flo
     }
 }
 
-/* Columns c .. c+n-1, n <= LIN_WIDTH, of dx for the T frames of one utterance: dx[t] = dy[t] + sum_j w[j] dy[t+K-1-j]. */
-LIN_INLINE void LIN_NAME(conv_dx)(float *dx, const float *dy, const float *w, int T, int C, int K, int n)
+/* n <= LIN_WIDTH columns of dx for frames t .. end-1 of an utterance of T: dx[t] = dy[t] + sum_j w[j] dy[t+K-1-j]. */
+LIN_INLINE void LIN_NAME(conv_dx)(float *dx, const float *dy, const float *w, int t, int end, int T, int C, int K, int n)
 {
     size_t stride = (size_t)C;
-    int t = 0;
-    for (; n == LIN_WIDTH && t + 4 + K - 1 <= T; t += 4) {
+    for (; n == LIN_WIDTH && t + 4 <= end && t + 4 + K - 1 <= T; t += 4) {
         const float *later = dy + (size_t)(t + K - 1) * stride, *taps = w;
         vf sum0 = {0}, sum1 = {0}, sum2 = {0}, sum3 = {0};
         for (int j = 0; j < K; j++, later -= stride, taps += stride) {
@@ -89,7 +88,7 @@ LIN_INLINE void LIN_NAME(conv_dx)(float *dx, const float *dy, const float *w, in
         vstore(out + 2 * stride, vload(in + 2 * stride) + sum2);
         vstore(out + 3 * stride, vload(in + 3 * stride) + sum3);
     }
-    for (; t < T; t++) {
+    for (; t < end; t++) {
         vf sum = {0};
         for (int j = K - 1; j >= 0 && t + K - 1 - j < T; j--)
             sum = vfma(LIN_NAME(columns)(w + (size_t)j * stride, n), LIN_NAME(columns)(dy + (size_t)(t + K - 1 - j) * stride, n), sum);
@@ -97,9 +96,9 @@ LIN_INLINE void LIN_NAME(conv_dx)(float *dx, const float *dy, const float *w, in
     }
 }
 
-/* dw[j] of TAPS consecutive taps over frames t0 .. t1-1: += sum_t dy[t] x[t-K+1+j]. `lag` is K-1-j of the first tap. */
 enum { LIN_NAME(conv_taps) = 8 };
 
+/* dw[j] of up to conv_taps consecutive taps over frames t0 .. t1-1: += sum_t dy[t] x[t-lag+j]; lag is K-1 less the first tap's number. */
 LIN_INLINE void LIN_NAME(conv_dw)(float *dw, const float *dy, const float *x, int t0, int t1, int lag, int taps, int C, int n)
 {
     size_t stride = (size_t)C;
@@ -129,29 +128,21 @@ LIN_INLINE void LIN_NAME(conv_dw)(float *dw, const float *dy, const float *x, in
     }
 }
 
-/* Columns c .. c+LIN_CONV_COLUMNS-1 (or to C) of everything, over all utterances. */
-void LIN_NAME(lin_conv_backward_columns)(float *dx, float *dw, float *db, const float *dy, const float *x, const float *w,
-                                         const int *offsets, int B, int C, int K, int c, int columns);
-void LIN_NAME(lin_conv_backward_columns)(float *dx, float *dw, float *db, const float *dy, const float *x, const float *w,
-                                         const int *offsets, int B, int C, int K, int c, int columns)
+/* dx of frames t0 .. t1-1 of an utterance of T frames, and their part of dw and db; the pointers are those of the utterance. */
+void LIN_NAME(lin_conv_backward_rows)(float *dx, float *dw, float *db, const float *dy, const float *x, const float *w, int t0, int t1,
+                                      int T, int C, int K);
+void LIN_NAME(lin_conv_backward_rows)(float *dx, float *dw, float *db, const float *dy, const float *x, const float *w, int t0, int t1,
+                                      int T, int C, int K)
 {
-    enum { CHUNK = 128 }; // frames whose dy and x stay in the nearest cache while all taps pass over them
-    for (int end = c + columns; c < end; c += LIN_WIDTH) {
-        int n = end - c < LIN_WIDTH ? end - c : LIN_WIDTH;
-        for (int b = 0; b < B; b++) {
-            size_t at = (size_t)offsets[b] * (size_t)C + (size_t)c;
-            int T = offsets[b + 1] - offsets[b];
-            LIN_NAME(conv_dx)(dx + at, dy + at, w + c, T, C, K, n);
-            for (int t0 = 0; t0 < T; t0 += CHUNK) {
-                int t1 = T - t0 < CHUNK ? T : t0 + CHUNK;
-                vf sum = {0};
-                for (int t = t0; t < t1; t++) sum += LIN_NAME(columns)(dy + at + (size_t)t * (size_t)C, n);
-                LIN_NAME(put_columns)(db + c, LIN_NAME(columns)(db + c, n) + sum, n);
-                for (int j = 0; j < K; j += LIN_NAME(conv_taps)) {
-                    int taps = K - j < LIN_NAME(conv_taps) ? K - j : LIN_NAME(conv_taps);
-                    LIN_NAME(conv_dw)(dw + (size_t)j * (size_t)C + c, dy + at, x + at, t0, t1, K - 1 - j, taps, C, n);
-                }
-            }
+    for (int c = 0; c < C; c += LIN_WIDTH) {
+        int n = C - c < LIN_WIDTH ? C - c : LIN_WIDTH;
+        LIN_NAME(conv_dx)(dx + c, dy + c, w + c, t0, t1, T, C, K, n);
+        vf sum = {0};
+        for (int t = t0; t < t1; t++) sum += LIN_NAME(columns)(dy + (size_t)t * (size_t)C + c, n);
+        LIN_NAME(put_columns)(db + c, LIN_NAME(columns)(db + c, n) + sum, n);
+        for (int j = 0; j < K; j += LIN_NAME(conv_taps)) {
+            int taps = K - j < LIN_NAME(conv_taps) ? K - j : LIN_NAME(conv_taps);
+            LIN_NAME(conv_dw)(dw + (size_t)j * (size_t)C + c, dy + c, x + c, t0, t1, K - 1 - j, taps, C, n);
         }
     }
 }
