@@ -232,7 +232,7 @@ static lin_trn_format guess_format(const char *name, const char *text, size_t n)
         while (end > line.text && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r')) end--;
         return end > line.text && end[-1] == ')' && memchr(line.text, '(', line.n) ? LIN_TRN_TRN : LIN_TRN_KALDI;
     }
-    return LIN_TRN_KALDI;
+    return LIN_TRN_TRN; // nothing but comments, which Kaldi text does not have
 }
 
 static lin_status read_lines(reading *r, const char *text, size_t n, lin_error *err)

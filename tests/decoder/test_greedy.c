@@ -1,0 +1,217 @@
+// decoder/greedy.c: against a plain two-pass decoder, for any split of the rows, across endpoints; hostile rows.
+#include "decoder/greedy.h"
+
+#include "tests/lexicon/support.h"
+
+enum { V = 6, MAX_T = 120 };
+
+// Rows with long runs, blanks, exact ties and confidences of every size.
+static void fill(float *logp, int T, uint64_t seed)
+{
+    int label = 0;
+    for (int t = 0; t < T; t++) {
+        if (lin_random_below(seed, (uint64_t)t * 9, 3) == 0) label = (int)lin_random_below(seed, (uint64_t)t * 9 + 1, V);
+        for (int v = 0; v < V; v++) {
+            logp[t * V + v] = -2.0f - (float)lin_random_below(seed, (uint64_t)t * 9 + 2 + (uint64_t)v, 40) / 8.0f;
+        }
+        logp[t * V + label] = -(float)lin_random_below(seed, (uint64_t)t * 9 + 8, 17) / 8.0f; // down to a tie at -2
+    }
+}
+
+// Best labels of all frames first, then runs: written from the definition, sharing nothing with the decoder.
+static int plain(const float *logp, int T, int64_t first, lin_greedy_phone *out)
+{
+    int best[MAX_T], n = 0;
+    for (int t = 0; t < T; t++) {
+        best[t] = 0;
+        for (int v = V - 1; v >= 0; v--)
+            if (logp[t * V + v] >= logp[t * V + best[t]]) best[t] = v;
+    }
+    for (int t = 0; t < T;) {
+        int end = t;
+        double sum = 0;
+        for (; end < T && best[end] == best[t]; end++) sum += (double)logp[end * V + best[t]];
+        if (best[t]) {
+            out[n++] = (lin_greedy_phone){
+                .label = best[t], .confidence = (float)exp(sum / (end - t)), .start = first + t, .end = first + end};
+        }
+        t = end;
+    }
+    return n;
+}
+
+static void same(const lin_greedy_phone *got, int n_got, const lin_greedy_phone *want, int n_want)
+{
+    ck_assert_int_eq(n_got, n_want);
+    for (int i = 0; i < n_want; i++) {
+        ck_assert_int_eq(got[i].label, want[i].label);
+        ck_assert_int_eq(got[i].start, want[i].start);
+        ck_assert_int_eq(got[i].end, want[i].end);
+        ck_assert_msg(memcmp(&got[i].confidence, &want[i].confidence, sizeof(float)) == 0, "%g, %g", (double)got[i].confidence,
+                      (double)want[i].confidence);
+    }
+}
+
+START_TEST(any_split_gives_the_batch_result)
+{
+    float logp[MAX_T * V];
+    lin_greedy_phone want[MAX_T + 1], got[MAX_T + 1];
+    unsigned long allocations = lin_memory_count();
+    for (uint64_t seed = 0; seed < 2000; seed++) {
+        int T = (int)lin_random_below(seed, 1 << 20, MAX_T + 1), n = 0, k, t = 0;
+        int64_t first = seed % 3 ? 0 : 86400LL * 100 * 1000; // a thousand days of frames
+        fill(logp, T, seed);
+        int n_want = plain(logp, T, first, want);
+        lin_greedy g;
+        lin_greedy_reset(&g, V, first, 0);
+        for (uint64_t i = 0; t < T; i++) {
+            int most = seed % 4 == 0 ? T : 5, step = (int)lin_random_below(seed, (1 << 21) + i, (uint32_t)most + 1);
+            if (step > T - t) step = T - t;
+            OK(lin_greedy_push(&g, logp + t * V, step, got + n, step, &k, &err));
+            n += k;
+            t += step;
+            lin_greedy fork = g; // a copy goes on by itself
+            g = fork;
+        }
+        lin_greedy_finish(&g, got + n, &k);
+        n += k;
+        same(got, n, want, n_want);
+        lin_greedy_finish(&g, got, &k);
+        ck_assert_int_eq(k, 0);
+    }
+    ck_assert_uint_eq(lin_memory_count(), allocations);
+}
+END_TEST
+
+// Rows that make these labels the best ones, sure to 1/2.
+static void rows(float *logp, const char *labels)
+{
+    for (int t = 0; labels[t]; t++) {
+        for (int v = 0; v < V; v++) logp[t * V + v] = labels[t] - '0' == v ? -0.6931472f : -3.0f;
+    }
+}
+
+static const char *decode(lin_greedy *g, const char *labels, int end)
+{
+    static char text[64];
+    float logp[32 * V];
+    lin_greedy_phone phones[33];
+    int n, k;
+    rows(logp, labels);
+    OK(lin_greedy_push(g, logp, (int)strlen(labels), phones, 32, &n, &err));
+    if (end) {
+        lin_greedy_finish(g, phones + n, &k);
+        n += k;
+    }
+    text[0] = '\0';
+    for (int i = 0; i < n; i++) {
+        const lin_greedy_phone *p = &phones[i];
+        sprintf(text + strlen(text), "%s%d:%lld-%lld", i ? " " : "", p->label, (long long)p->start, (long long)p->end);
+        ck_assert(fabs((double)phones[i].confidence - 0.5) < 1e-6);
+    }
+    return text;
+}
+
+START_TEST(runs_and_blanks)
+{
+    lin_greedy g;
+    lin_greedy_phone p;
+    lin_greedy_reset(&g, V, 0, 0);
+    ck_assert_str_eq(decode(&g, "0011", 0), "");
+    ck_assert(lin_greedy_pending(&g, &p) && p.label == 1 && p.start == 2 && p.end == 4);
+    ck_assert_str_eq(decode(&g, "1", 0), "");
+    ck_assert_str_eq(decode(&g, "0", 0), "1:2-5");
+    ck_assert(!lin_greedy_pending(&g, &p));
+    ck_assert_str_eq(decode(&g, "1122", 0), "1:6-8");
+    ck_assert_str_eq(decode(&g, "", 1), "2:8-10");
+    lin_greedy_reset(&g, V, 0, 0);
+    ck_assert_str_eq(decode(&g, "", 1), "");
+    ck_assert_str_eq(decode(&g, "0000", 1), "");
+}
+END_TEST
+
+// The trap of method.md: after an endpoint the same label again is another phone; in the middle of speech it is not.
+START_TEST(endpoints)
+{
+    lin_greedy g;
+    lin_greedy_reset(&g, V, 0, 0);
+    ck_assert_str_eq(decode(&g, "033", 1), "3:1-3");
+    lin_greedy_reset(&g, V, 3, 0);
+    ck_assert_str_eq(decode(&g, "330", 1), "3:3-5");
+    lin_greedy_reset(&g, V, 0, 0);
+    ck_assert_str_eq(decode(&g, "033", 1), "3:1-3");
+    lin_greedy_reset(&g, V, 3, 1);
+    ck_assert_str_eq(decode(&g, "3303", 1), "3:6-7");
+    lin_greedy_reset(&g, V, 7, 1);
+    ck_assert_str_eq(decode(&g, "33", 1), "");
+    lin_greedy_reset(&g, V, 9, 1); // still the phone of long ago
+    ck_assert_str_eq(decode(&g, "32", 1), "2:10-11");
+    lin_greedy_reset(&g, V, 11, 1); // another label than the last one is always a phone
+    ck_assert_str_eq(decode(&g, "3", 1), "3:11-12");
+    lin_greedy_reset(&g, V, 12, 1);
+    ck_assert_str_eq(decode(&g, "0", 1), "");
+    lin_greedy_reset(&g, V, 13, 1); // a blank lay between
+    ck_assert_str_eq(decode(&g, "3", 1), "3:13-14");
+}
+END_TEST
+
+START_TEST(confidence_is_a_probability)
+{
+    lin_greedy g;
+    lin_greedy_phone phones[4];
+    int n;
+    float logp[3 * 2] = {-1.5f, -0.25f, -1.5f, -0.75f, 0.0f, -9.0f}, above[4] = {-1.0f, 0.5f, 0.0f, -1.0f};
+    lin_greedy_reset(&g, 2, 0, 0);
+    OK(lin_greedy_push(&g, logp, 3, phones, 4, &n, &err));
+    ck_assert_int_eq(n, 1);
+    ck_assert(fabs((double)phones[0].confidence - exp(-0.5)) < 1e-7);
+    lin_greedy_reset(&g, 2, 0, 0);
+    OK(lin_greedy_push(&g, above, 2, phones, 4, &n, &err));
+    ck_assert(n == 1 && phones[0].confidence == 1.0f);
+}
+END_TEST
+
+START_TEST(bad_rows_change_nothing)
+{
+    lin_greedy g, before;
+    lin_greedy_phone phones[8];
+    float logp[4 * V];
+    int n;
+    lin_greedy_reset(&g, V, 100, 0);
+    rows(logp, "1122");
+    OK(lin_greedy_push(&g, logp, 4, phones, 8, &n, &err));
+    before = g;
+    static const float bad[] = {NAN, INFINITY};
+    for (int at = 0; at < V; at++) {
+        for (size_t b = 0; b < 2; b++) {
+            rows(logp, "3344");
+            logp[2 * V + at] = bad[b];
+            FAILS(lin_greedy_push(&g, logp, 4, phones, 8, &n, &err), LIN_NUMERIC, "frame 106");
+            ck_assert_mem_eq(&g, &before, sizeof g);
+            ck_assert_int_eq(n, 0);
+        }
+    }
+    rows(logp, "3344");
+    logp[2 * V] = -INFINITY; // a label that cannot be
+    OK(lin_greedy_push(&g, logp, 4, phones, 8, &n, &err));
+    ck_assert_int_eq(n, 2);
+    for (int v = 0; v < V; v++) logp[v] = -INFINITY;
+    FAILS(lin_greedy_push(&g, logp, 1, phones, 8, &n, &err), LIN_NUMERIC, "frame 108");
+    FAILS(lin_greedy_push(&g, logp, 4, phones, 3, &n, &err), LIN_TOO_SMALL, "room for 3");
+    FAILS(lin_greedy_push(&g, logp, -1, phones, 3, &n, &err), LIN_INVALID, "-1 frames");
+    OK(lin_greedy_push(&g, NULL, 0, NULL, 0, &n, &err));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("greedy");
+    TCase *tc = tcase_create("greedy");
+    tcase_add_test(tc, any_split_gives_the_batch_result);
+    tcase_add_test(tc, runs_and_blanks);
+    tcase_add_test(tc, endpoints);
+    tcase_add_test(tc, confidence_is_a_probability);
+    tcase_add_test(tc, bad_rows_change_nothing);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}

@@ -1,0 +1,354 @@
+// decoder/edit.c, trn.c, score.c: against sclite's counts and a brute-force search; readers of three formats; hostile files;
+// reports.
+//
+//   test_score [FOLDER]     FOLDER (default tests/golden) holds what tests/golden/score.py makes
+#include "decoder/score.h"
+
+#include <cJSON.h>
+
+#include "decoder/edit.h"
+#include "tests/lexicon/support.h"
+
+static const char *golden = "tests/golden";
+
+static const char *golden_path(const char *name)
+{
+    static char paths[4][512];
+    static int next;
+    char *path = paths[next++ % 4];
+    snprintf(path, sizeof paths[0], "%s/%s", golden, name);
+    return path;
+}
+
+START_TEST(counts_are_sclites)
+{
+    lin_score *s;
+    OK(lin_score_files(golden_path("score_ref.trn"), golden_path("score_hyp.trn"), NULL, &s, &err));
+    FILE *file = fopen(golden_path("score_counts.txt"), "r");
+    ck_assert_ptr_nonnull(file);
+    char line[512], kind[8], id[256];
+    int n_utterances = 0, n_speakers = 0;
+    while (fgets(line, sizeof line, file)) {
+        long long want[4];
+        lin_score_counts c;
+        if (line[0] == '#') continue;
+        ck_assert_int_eq(sscanf(line, "%7s %255s %lld %lld %lld %lld", kind, id, &want[0], &want[1], &want[2], &want[3]), 6);
+        int is_speaker = !strcmp(kind, "spk"), found = 0, n = is_speaker ? lin_score_speakers(s) : lin_score_utterances(s);
+        for (int i = 0; i < n && !found; i++) {
+            const char *name = is_speaker ? lin_score_speaker(s, i, &c) : lin_score_utterance(s, i, &c);
+            found = !strcmp(name, id);
+        }
+        ck_assert_msg(found, "%s %s is not in the score", kind, id);
+        ck_assert_msg(c.correct == want[0] && c.sub == want[1] && c.del == want[2] && c.ins == want[3],
+                      "%s %s: %lld %lld %lld %lld, sclite has %lld %lld %lld %lld", kind, id, c.correct, c.sub, c.del, c.ins,
+                      want[0], want[1], want[2], want[3]);
+        n_utterances += !is_speaker;
+        n_speakers += is_speaker;
+    }
+    fclose(file);
+    ck_assert_int_ge(n_utterances, 100);
+    ck_assert_int_eq(n_utterances, lin_score_utterances(s));
+    ck_assert_int_eq(n_speakers, lin_score_speakers(s));
+    lin_score_destroy(s);
+}
+END_TEST
+
+// Least weight by trying everything.
+static int least(const int *r, int n, const int *h, int m)
+{
+    if (!n || !m) return 3 * (n + m);
+    int match = least(r + 1, n - 1, h + 1, m - 1) + (*r == *h ? 0 : 4);
+    int del = 3 + least(r + 1, n - 1, h, m), ins = 3 + least(r, n, h + 1, m - 1);
+    int best = match < del ? match : del;
+    return best < ins ? best : ins;
+}
+
+START_TEST(edit_distance_is_least)
+{
+    for (uint64_t seed = 0; seed < 3000; seed++) {
+        int ref[6], hyp[6], n = (int)lin_random_below(seed, 0, 7), m = (int)lin_random_below(seed, 1, 7), n_steps;
+        uint32_t alphabet = 1 + lin_random_below(seed, 2, 3);
+        for (int i = 0; i < 6; i++) {
+            ref[i] = (int)lin_random_below(seed, (uint64_t)i + 3, alphabet);
+            hyp[i] = (int)lin_random_below(seed, (uint64_t)i + 9, alphabet);
+        }
+        lin_edit_counts c;
+        lin_edit_step steps[12];
+        OK(lin_edit_distance(ref, n, hyp, m, &c, &err));
+        ck_assert_int_eq(4 * c.sub + 3 * c.del + 3 * c.ins, least(ref, n, hyp, m));
+        ck_assert_int_eq(c.correct + c.sub + c.del, n);
+        ck_assert_int_eq(c.correct + c.sub + c.ins, m);
+        OK(lin_edit_align(ref, n, hyp, m, steps, &n_steps, &err)); // the same choices, and every index once
+        int i = 0, j = 0;
+        for (int k = 0; k < n_steps; k++) {
+            ck_assert(steps[k].ref >= 0 || steps[k].hyp >= 0);
+            if (steps[k].ref >= 0) ck_assert_int_eq(steps[k].ref, i++);
+            if (steps[k].hyp >= 0) ck_assert_int_eq(steps[k].hyp, j++);
+            if (steps[k].ref < 0) c.ins--;
+            else if (steps[k].hyp < 0) c.del--;
+            else if (ref[steps[k].ref] != hyp[steps[k].hyp]) c.sub--;
+        }
+        ck_assert(i == n && j == m && !c.sub && !c.del && !c.ins);
+    }
+}
+END_TEST
+
+START_TEST(long_sequences)
+{
+    int *a = malloc(5000 * sizeof *a), *b = malloc(5000 * sizeof *b);
+    lin_edit_counts c;
+    for (int i = 0; i < 5000; i++) {
+        a[i] = (int)lin_random_below(1, (uint64_t)i, 39);
+        b[i] = i < 10 ? 99 : a[i - 10];
+    }
+    OK(lin_edit_distance(a, 5000, b, 5000, &c, &err));
+    ck_assert(c.correct == 4990 && c.sub == 0 && c.del == 10 && c.ins == 10);
+    OK(lin_edit_distance(a, 0, b, 5000, &c, &err));
+    ck_assert(c.ins == 5000 && !c.sub && !c.del);
+    FAIL_EVERY_ALLOCATION(lin_edit_distance(a, 3, b, 5000, &c, NULL), (void)0);
+    lin_edit_step steps[6];
+    int n;
+    FAIL_EVERY_ALLOCATION(lin_edit_align(a, 3, b, 3, steps, &n, NULL), (void)0);
+    FAILS(lin_edit_distance(a, -1, b, 2, &c, &err), LIN_INVALID, "-1");
+    FAILS(lin_edit_align(a, 100000, b, 100000, steps, &n, &err), LIN_INVALID, "too many");
+    free(a);
+    free(b);
+}
+END_TEST
+
+static lin_status parse(const char *text, size_t n, const char *name, lin_trn_options o, lin_error *err)
+{
+    lin_symbols tokens = {0};
+    lin_trn trn;
+    lin_status status = lin_trn_parse(text, n, name, &o, &tokens, &trn, err);
+    lin_trn_free(&trn);
+    lin_symbols_free(&tokens);
+    return status;
+}
+
+// What was read, one utterance after the other: "id: a b | id2:".
+static const char *read_back(const char *text, const char *name, lin_trn_options o)
+{
+    static char out[1024];
+    lin_symbols tokens = {0};
+    lin_trn trn;
+    OK(lin_trn_parse(text, strlen(text), name, &o, &tokens, &trn, &err));
+    out[0] = '\0';
+    for (int u = 0; u < trn.n; u++) {
+        sprintf(out + strlen(out), "%s%s:", u ? " | " : "", lin_symbols_text(&trn.ids, u));
+        for (int i = 0; i < trn.utterances[u].n; i++) {
+            sprintf(out + strlen(out), " %s", lin_symbols_text(&tokens, trn.tokens[trn.utterances[u].first + (size_t)i]));
+        }
+    }
+    lin_trn_free(&trn);
+    lin_symbols_free(&tokens);
+    return out;
+}
+
+START_TEST(three_formats)
+{
+    lin_trn_options any = {0}, exact = {.case_sensitive = 1}, kaldi = {.format = LIN_TRN_KALDI};
+    ck_assert_str_eq(read_back(";; comment\n\nAA b (S1-a)\r\n(s1-b)\n c\t(x) (s1-c) \n", "x.trn", any),
+                     "s1-a: aa b | s1-b: | s1-c: c (x)");
+    ck_assert_str_eq(read_back("AA b (S1-a)", "x", exact), "S1-a: AA b");
+    ck_assert_str_eq(read_back("u1 AA B\nu2\n\n u3 @ {x} b*\n", "x.txt", any), "u1: aa b | u2: | u3: @ {x} b*");
+    ck_assert_str_eq(read_back("u1 1 2 3 (4)\n", "x", kaldi), "u1: 1 2 3 (4)");
+    ck_assert_str_eq(read_back(";; c\nu2 A 0.5 .1 two 0.9\nu1 A 3 0 x\nu2 A 0.25 .1 one\nu2 A 0.5 0 three\n", "x", any),
+                     "u2: one two three | u1: x");
+    ck_assert_str_eq(read_back("", "x.ctm", any), "");
+}
+END_TEST
+
+START_TEST(bad_files)
+{
+    lin_trn_options any = {0};
+#define PARSE(text, name) parse(text, sizeof(text) - 1, name, any, &err)
+    FAILS(PARSE("", "x.trn"), LIN_FORMAT, "no utterance");
+    FAILS(PARSE("\n;; c\n", "x"), LIN_FORMAT, "no utterance");
+    FAILS(PARSE("a b\n", "x.trn"), LIN_FORMAT, "x.trn:1: no utterance id");
+    FAILS(PARSE("a b ()\n", "x.trn"), LIN_FORMAT, "no utterance id");
+    FAILS(PARSE("a b )(\n", "x.trn"), LIN_FORMAT, "no utterance id");
+    FAILS(PARSE("a b (u\n", "x.trn"), LIN_FORMAT, "no utterance id");
+    FAILS(PARSE("a (u-1) b\n", "x.trn"), LIN_FORMAT, "'b' behind");
+    FAILS(PARSE("a (u-1)\nb (U-1)\n", "x.trn"), LIN_FORMAT, "x.trn:2: utterance 'U-1' is there twice, first in line 1");
+    FAILS(PARSE("a\x02 (u-1)\n", "x.trn"), LIN_FORMAT, "x.trn:1: control character 0x02 at byte 2");
+    FAILS(PARSE("a\0 (u-1)\n", "x.trn"), LIN_FORMAT, "control character 0x00");
+    FAILS(PARSE("a\fb (u-1)\n", "x.trn"), LIN_FORMAT, "control character 0x0c");
+    FAILS(PARSE("{ a / b } c (u-1)\n", "x.trn"), LIN_UNSUPPORTED, "alternatives in braces");
+    FAILS(PARSE("a @ c (u-1)\n", "x.trn"), LIN_UNSUPPORTED, "null word");
+    FAILS(PARSE("a* c (u-1)\n", "x.trn"), LIN_UNSUPPORTED, "'a*'");
+    FAILS(PARSE("a;b (u-1)\n", "x.trn"), LIN_UNSUPPORTED, "'a;b'");
+    FAILS(PARSE("a\\b (u-1)\n", "x.trn"), LIN_UNSUPPORTED, "inside words");
+    FAILS(PARSE("u 1 0 1\n", "x.ctm"), LIN_FORMAT, "5 or 6 fields");
+    FAILS(PARSE("u 1 0 1 a 1 1\n", "x.ctm"), LIN_FORMAT, "7 or more");
+    FAILS(PARSE("u 1 -1 1 a\n", "x.ctm"), LIN_FORMAT, "from 0 on: '-1 1'");
+    FAILS(PARSE("u 1 0 nan a\n", "x.ctm"), LIN_FORMAT, "must be numbers");
+    FAILS(PARSE("u 1 0 1 a\nu 2 1 1 a\n", "x.ctm"), LIN_FORMAT, "two channels");
+    FAILS(PARSE("u 1 * * <ALT_BEGIN>\n", "x.ctm"), LIN_FORMAT, "must be numbers");
+    FAILS(PARSE("u 1 0 1 <ALT_BEGIN>\n", "x.ctm"), LIN_UNSUPPORTED, "alternatives in CTM");
+}
+END_TEST
+
+START_TEST(junk_does_no_harm)
+{
+    static const char alphabet[] = "ab()\n\n ;;-_{}@*/0.19\t\r\\\"<>u";
+    char junk[400];
+    for (uint64_t seed = 0; seed < 6000; seed++) {
+        size_t n = lin_random_below(seed, 0, sizeof junk);
+        for (size_t i = 0; i < n; i++) {
+            uint32_t any = lin_random_below(seed, i + 1, 256), some = lin_random_below(seed, i + 1, sizeof alphabet - 1);
+            junk[i] = seed % 5 == 0 ? (char)any : alphabet[some];
+        }
+        for (int format = LIN_TRN_AUTO; format <= LIN_TRN_CTM; format++) {
+            lin_trn_options o = {.format = (lin_trn_format)format, .case_sensitive = seed % 2 == 0};
+            lin_status status = parse(junk, n, "junk", o, NULL);
+            ck_assert(status == LIN_OK || status == LIN_FORMAT || status == LIN_UNSUPPORTED);
+        }
+        ck_assert_uint_eq(lin_memory_live(), 0);
+    }
+    size_t n = 1 << 20;
+    char *line = malloc(n);
+    memset(line, 'a', n);
+    FAILS(parse(line, n, "x.trn", (lin_trn_options){0}, &err), LIN_FORMAT, "no utterance id in parentheses at the end of 'aaa");
+    memcpy(line + n - 4, " (u)", 4);
+    OK(parse(line, n, "x.trn", (lin_trn_options){0}, &err)); // a long token is a token
+    for (size_t i = 0; i + 4 < n; i += 2) memcpy(line + i, "a ", 2);
+    OK(parse(line, n, "x.trn", (lin_trn_options){0}, &err));
+    free(line);
+}
+END_TEST
+
+START_TEST(speakers)
+{
+    static const char *const cases[][2] = {{"ab-c_d", "ab"}, {"ab_c-d", "ab_c"}, {"ab_c_d", "ab"}, {"abc", "abc"},
+                                           {"-x", "-x"},     {"", ""},           {"a-", "a"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ck_assert_uint_eq(lin_trn_speaker(cases[i][0], strlen(cases[i][0])), strlen(cases[i][1]));
+    }
+}
+END_TEST
+
+static lin_status score(const char *ref, const char *hyp, const char *hyp_name, lin_score **s, lin_error *err)
+{
+    return lin_score_texts(ref, strlen(ref), "r.trn", hyp, strlen(hyp), hyp_name, NULL, s, err);
+}
+
+START_TEST(utterances_must_be_the_same)
+{
+    lin_score *s;
+    FAILS(score("a (u-1)\nb (u-2)\nc (u-3)\n", "a (u-1)\n", "h.trn", &s, &err), LIN_MISMATCH,
+          "hypothesis h.trn lacks 2 (u-2, u-3)");
+    FAILS(score("a (u-1)\n", "a (u-1)\nb (u-2)\n", "h.trn", &s, &err), LIN_MISMATCH, "reference r.trn lacks 1 (u-2)");
+    FAILS(score("a (u-1)\n", "a (u-3)\n", "h.trn", &s, &err), LIN_MISMATCH, "h.trn lacks 1 (u-1), reference r.trn lacks 1 (u-3)");
+    FAILS(score("", "a (u-3)\n", "h.trn", &s, &err), LIN_FORMAT, "r.trn: there is no utterance");
+    char many[12000] = "";
+    for (int i = 0; i < 500; i++) sprintf(many + strlen(many), "a (u-%d)\n", i);
+    FAILS(score(many, "a (u-1)\n", "h.trn", &s, &err), LIN_MISMATCH, "lacks 499 (u-0, u-2, u-3,");
+    FAILS(score(many, "a (u-1)\n", "h.trn", &s, &err), LIN_MISMATCH, ", ...)");
+    memset(many, 'u', 5000);
+    memcpy(many, "a (", 3);
+    memcpy(many + 5000, ")\n", 3);
+    FAILS(score(many, "a (u-1)\n", "h.trn", &s, &err), LIN_MISMATCH, "lacks 1 (");
+    // CTM has no line for an empty result
+    OK(score("a (u-1)\nb c (u-2)\n", "u-1 1 0 1 a\n", "h.ctm", &s, &err));
+    ck_assert_int_eq(lin_score_without_line(s), 1);
+    ck_assert_int_eq(lin_score_total(s).del, 2);
+    lin_score_destroy(s);
+    FAILS(score("a (u-1)\n", "u-2 1 0 1 a\n", "h.ctm", &s, &err), LIN_MISMATCH, "r.trn lacks 1 (u-2)");
+}
+END_TEST
+
+static const char some_ref[] = "a b c d (s1-1)\na a (s2-1)\n(s1-2)\nx y (s2-2)\n";
+static const char some_hyp[] = "s1-1 a x c d e\ns1-2\ns2-1 a\ns2-2 x y\n";
+
+START_TEST(reports)
+{
+    lin_score *s;
+    lin_buffer out = {0};
+    OK(score(some_ref, some_hyp, "h", &s, &err));
+    lin_score_counts c = lin_score_total(s);
+    ck_assert(c.utterances == 4 && c.wrong == 2 && c.n_ref == 8 && c.correct == 6 && c.sub == 1 && c.del == 1 && c.ins == 1);
+    ck_assert(fabs(lin_score_rate(&c) - 0.375) < 1e-12);
+    ck_assert_int_eq(lin_score_confusions(s), 3);
+    lin_score_text(s, "PER", &out);
+    ck_assert_str_eq(out.data,
+                     "speaker                      utts   tokens   % corr    % sub    % del    % ins    % PER   % utts\n"
+                     "s1                              2        4    75.00    25.00     0.00    25.00    50.00    50.00\n"
+                     "s2                              2        4    75.00     0.00    25.00     0.00    25.00    50.00\n"
+                     "all                             4        8    75.00    12.50    12.50    12.50    37.50    50.00\n\n"
+                     "PER 37.50 %: 1 substitutions, 1 deletions, 1 insertions in 8 tokens of 4 utterances\n");
+    lin_buffer_clear(&out);
+    lin_score_json(s, "PER", 1, &out);
+    cJSON *json = cJSON_Parse(out.data);
+    ck_assert_msg(json != NULL, "%s", out.data);
+    ck_assert_int_eq(cJSON_GetObjectItem(json, "tokens")->valueint, 8);
+    ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(json, "speakers")), 2);
+    ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(json, "utterances_by_id")), 4);
+    ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(json, "confusions")), 3);
+    ck_assert(fabs(cJSON_GetObjectItem(json, "rate")->valuedouble - 0.375) < 1e-9);
+    cJSON_Delete(json);
+    lin_buffer_free(&out);
+    lin_score_destroy(s);
+    lin_score_destroy(NULL);
+    OK(score("(u-1)\n", "a (u-1)\n", "h", &s, &err));
+    c = lin_score_total(s);
+    ck_assert(lin_score_rate(&c) == 1);
+    lin_score_destroy(s);
+}
+END_TEST
+
+START_TEST(confusions_are_sorted)
+{
+    lin_score *s;
+    OK(score("a b a b c (u-1)\n", "x b x b (u-1)\n", "h", &s, &err));
+    lin_score_confusion c = lin_score_confusion_at(s, 0);
+    ck_assert_str_eq(c.ref, "a");
+    ck_assert_str_eq(c.hyp, "x");
+    ck_assert_int_eq(c.count, 2);
+    c = lin_score_confusion_at(s, 1);
+    ck_assert_str_eq(c.ref, "c");
+    ck_assert_ptr_null(c.hyp);
+    lin_score_destroy(s);
+}
+END_TEST
+
+START_TEST(out_of_memory)
+{
+    lin_score *s;
+    static const char ctm[] = "s1-1 1 0 1 a\ns2-1 1 0 1 b\n";
+    FAIL_EVERY_ALLOCATION(score(some_ref, some_hyp, "h", &s, NULL), lin_score_destroy(s));
+    FAIL_EVERY_ALLOCATION(score(some_ref, ctm, "h.ctm", &s, NULL), lin_score_destroy(s));
+    char folder[128], ref[192], hyp[192];
+    test_folder(folder, sizeof folder);
+    snprintf(ref, sizeof ref, "%s/ref.trn", folder);
+    snprintf(hyp, sizeof hyp, "%s/hyp.txt", folder);
+    FAILS(lin_score_files(ref, hyp, NULL, &s, &err), LIN_IO, "ref.trn: No such file");
+    test_write_file(ref, some_ref, sizeof some_ref - 1);
+    FAILS(lin_score_files(ref, hyp, NULL, &s, &err), LIN_IO, "hyp.txt: No such file");
+    test_write_file(hyp, some_hyp, sizeof some_hyp - 1);
+    FAIL_EVERY_ALLOCATION(lin_score_files(ref, hyp, NULL, &s, NULL), lin_score_destroy(s));
+    test_folder_remove(folder);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+    if (argc > 1) golden = argv[1];
+    Suite *suite = suite_create("score");
+    TCase *tc = tcase_create("sclite"); // by itself for large sets: CK_RUN_CASE=sclite CK_DEFAULT_TIMEOUT=600
+    tcase_add_test(tc, counts_are_sclites);
+    suite_add_tcase(suite, tc);
+    tc = tcase_create("score");
+    tcase_add_test(tc, edit_distance_is_least);
+    tcase_add_test(tc, long_sequences);
+    tcase_add_test(tc, three_formats);
+    tcase_add_test(tc, bad_files);
+    tcase_add_test(tc, junk_does_no_harm);
+    tcase_add_test(tc, speakers);
+    tcase_add_test(tc, utterances_must_be_the_same);
+    tcase_add_test(tc, reports);
+    tcase_add_test(tc, confusions_are_sorted);
+    tcase_add_test(tc, out_of_memory);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}

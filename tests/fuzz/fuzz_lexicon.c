@@ -1,0 +1,111 @@
+// The readers of lexicon/ on any bytes: phone sets, dictionaries (strict, and skipping bad lines), transcripts and their
+// pronunciation. The first byte chooses which.
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/memory.h"
+#include "lexicon/dictionary.h"
+#include "lexicon/g2p.h"
+#include "lexicon/phones.h"
+#include "lexicon/textfile.h"
+#include "lexicon/transcript.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const char words[] = "hello HH AH0 L OW1\ncat K AE T\nplay P L EY\nhope HH OW P\ncolor K AH L ER\nhappy HH AE P IY\na AH\n";
+
+// A failure says something in one line that a terminal can show.
+static void check(lin_status status, const lin_error *err)
+{
+    if (status == LIN_OK) return;
+    if (status != err->status || !err->message[0]) abort();
+    if (status == LIN_NO_MEMORY) return;
+    for (const char *c = err->message; *c; c++)
+        if ((unsigned char)*c < 32 || *c == 127) abort();
+}
+
+static void try_phones(const char *text, size_t size)
+{
+    lin_error err = {0};
+    lin_phones *phones;
+    char *list = lin_text_copy(text, size);
+    if (!list) return;
+    lin_status status = lin_phones_create(list, &phones, &err);
+    check(status, &err);
+    if (!status) {
+        if (lin_phones_count(phones) < 2 || lin_phones_find(phones, "<blank>", 7) != 0) abort();
+        if (strcmp(lin_phones_list(phones), list) != 0) abort();
+        for (int i = 0; i < lin_phones_count(phones); i++) {
+            const char *name = lin_phones_name(phones, i);
+            if (lin_phones_find(phones, name, strlen(name)) != i || !lin_phones_ipa(phones, i)) abort();
+        }
+        lin_phones_destroy(phones);
+    }
+    lin_free(list);
+}
+
+static void try_dictionary(const char *text, size_t size, const lin_phones *phones, int skip_bad)
+{
+    lin_error err = {0};
+    lin_dictionary *d;
+    lin_dictionary_options options = {.skip_bad = skip_bad};
+    lin_status status = lin_dictionary_parse(text, size, "fuzz.dict", phones, &options, &d, &err);
+    check(status, &err);
+    if (status) return;
+    for (int i = 0; i < lin_dictionary_count(d); i++) {
+        const char *word = lin_dictionary_word(d, i);
+        const int *labels;
+        int n = lin_dictionary_find(d, word, strlen(word), 0, &labels);
+        if (n < 1 || n > LIN_PRONUNCIATION_MAX) abort();
+        for (int k = 0; k < n; k++)
+            if (labels[k] < 1 || labels[k] >= lin_phones_count(phones)) abort();
+    }
+    lin_dictionary_destroy(d);
+}
+
+static void try_transcript(const char *text, size_t size, const lin_phones *phones, const lin_dictionary *d, lin_g2p *g)
+{
+    lin_error err = {0};
+    lin_transcriber *t;
+    const int *labels;
+    int n;
+    if (lin_transcriber_create(phones, d, g, &t, &err)) abort();
+    for (int twice = 0; twice < 2; twice++) {
+        lin_status status = lin_transcriber_line(t, text, size, &labels, &n, &err);
+        check(status, &err);
+        for (int k = 0; !status && k < n; k++)
+            if (labels[k] < 1 || labels[k] >= lin_phones_count(phones)) abort();
+    }
+    long sum = 0;
+    for (int i = 0; i < lin_transcriber_unknown_count(t); i++) sum += lin_transcriber_unknown(t, i).count;
+    if (sum != lin_transcriber_unknown_words(t)) abort();
+    lin_transcriber_destroy(t);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static lin_phones *phones;
+    static lin_dictionary *dictionary;
+    static lin_g2p *bare, *rules;
+    lin_error err = {0};
+    if (!size) return 0;
+    if (!phones) { // once: opening flite takes longer than a run
+        if (lin_phones_create(NULL, &phones, &err)) abort();
+        if (lin_dictionary_parse(words, sizeof words - 1, "words", phones, NULL, &dictionary, &err)) abort();
+        if (lin_g2p_create_with(phones, dictionary, "libno-such-library.so", "libnone.so", &bare, &err)) abort();
+        if (lin_g2p_create(phones, dictionary, &rules, &err)) abort();
+    }
+    unsigned long live = lin_memory_live();
+    const char *text = (const char *)data + 1;
+    switch (data[0] % 8) {
+    case 0: try_phones(text, size - 1); break;
+    case 1: try_transcript(text, size - 1, phones, dictionary, bare); break;
+    case 2: try_transcript(text, size - 1, phones, dictionary, rules); break;
+    case 3: try_dictionary(text, size - 1, phones, 1); break;
+    default: try_dictionary(text, size - 1, phones, 0); break;
+    }
+    if (lin_memory_live() != live) abort();
+    return 0;
+}
