@@ -1,0 +1,185 @@
+// cmd_features.c - linnet features, linnet posteriors: matrices for other tools.
+
+#include <stdio.h>
+#include <string.h>
+
+#include "app/commands.h"
+#include "app/common.h"
+#include "app/front.h"
+#include "app/model_options.h"
+#include "app/npy_out.h"
+#include "app/recognize.h"
+#include "kernels/memory.h"
+#include "model/model_file.h"
+
+// ---- features ------------------------------------------------------------------------------------------------------------------------
+
+typedef struct features_values {
+    const char *output, *model;
+    double speed;
+    lin_input_values input;
+    lin_fbank_values fbank;
+} features_values;
+
+static const lin_option features_options[] = {
+    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .required = 1, .at = offsetof(features_values, output),
+     .help = "The NumPy file to write: float32 [frames, bins]"},
+    {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(features_values, model),
+     .help = "Take the filterbank of this model, before its normalisation, instead of the options below"},
+    {.name = "speed", .type = LIN_OPTION_DOUBLE, .at = offsetof(features_values, speed), .text = "1", .min = 0.5, .max = 2,
+     .help = "Tempo and pitch times this"},
+    LIN_FBANK_ROWS(features_values, fbank),
+    LIN_INPUT_ROWS(features_values, input),
+    {.type = LIN_OPTION_END},
+};
+
+static lin_status choose_fbank(const features_values *v, lin_fbank_config *config, lin_error *err)
+{
+    *config = lin_fbank_from_values(&v->fbank);
+    if (v->model) {
+        lin_model *model;
+        lin_status status = lin_model_load(v->model, &model, err);
+        if (status != LIN_OK) return status;
+        *config = lin_fbank_from_model(&model->features, model->config.mel_bins);
+        lin_model_destroy(model);
+    }
+    return lin_fbank_check(config, err);
+}
+
+static lin_status copy_frames(lin_source *source, lin_npy_out *out, lin_error *err)
+{
+    enum { BLOCK = 1024 };
+    float *frames = lin_alloc((size_t)BLOCK * (size_t)lin_source_bins(source), sizeof *frames);
+    if (!frames) return lin_no_memory(err, "features", (size_t)BLOCK * (size_t)lin_source_bins(source) * sizeof *frames);
+    lin_status status = LIN_OK;
+    for (int n = 1; status == LIN_OK && n > 0;) {
+        if (lin_interrupted) status = lin_fail(err, LIN_STOPPED, "interrupted; nothing was written");
+        if (status == LIN_OK) status = lin_source_read(source, frames, BLOCK, &n, err);
+        if (status == LIN_OK && n) status = lin_npy_rows(out, frames, n, err);
+    }
+    lin_free(frames);
+    return status;
+}
+
+static lin_status features(const features_values *v, int channel, const char *path, lin_error *err)
+{
+    lin_feature_options how = lin_feature_options_default();
+    lin_pcm_format raw;
+    lin_source *source;
+    lin_npy_out out = {0};
+    how.channel = channel;
+    how.speed = v->speed;
+    lin_status status = choose_fbank(v, &how.fbank, err);
+    if (status != LIN_OK) return status;
+    status = lin_source_open(path, lin_input_format(&v->input, path, &raw), &how, &source, err);
+    if (status != LIN_OK) return status;
+    status = lin_npy_begin(&out, v->output, lin_source_bins(source), err);
+    if (status == LIN_OK) status = copy_frames(source, &out, err);
+    if (status == LIN_OK && lin_source_info(source)->warning[0]) lin_complain("%s", lin_source_info(source)->warning);
+    if (status == LIN_OK) status = lin_npy_finish(&out, err);
+    if (status != LIN_OK) lin_npy_abort(&out);
+    lin_source_close(source);
+    return status;
+}
+
+// One matrix is one channel.
+static int read_channel(const lin_parsed *parsed, const lin_input_values *input, int *channel)
+{
+    lin_error err = {0};
+    if (lin_input_channel(input, channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
+    if (*channel == LIN_CHANNEL_EACH) return lin_misuse(parsed, "--channel each would be several matrices; choose mix or a number");
+    return LIN_EXIT_OK;
+}
+
+static int run_features(lin_parsed *parsed)
+{
+    const features_values *v = parsed->values;
+    lin_error err = {0};
+    int channel, wrong = read_channel(parsed, &v->input, &channel);
+    if (wrong) return wrong;
+    return features(v, channel, parsed->operands.items[0], &err) == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
+}
+
+const lin_command lin_command_features = {
+    .name = "features",
+    .operands = "FILE",
+    .summary = "the log-mel filterbank of a sound file as a NumPy matrix",
+    .description = "Writes Kaldi's log-mel filterbank of a sound file (povey window, no dither, snip_edges, natural logarithm) as a NumPy "
+                   "matrix with one row per frame. FILE may be - for headerless PCM on standard input.",
+    .examples = "  linnet features talk.flac -o talk.npy",
+    .options = features_options,
+    .values_size = sizeof(features_values),
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = run_features,
+};
+
+// ---- posteriors ----------------------------------------------------------------------------------------------------------------------
+
+typedef struct posteriors_values {
+    const char *output;
+    int jobs;
+    lin_model_values model;
+    lin_input_values input;
+} posteriors_values;
+
+static const lin_option posteriors_options[] = {
+    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .required = 1, .at = offsetof(posteriors_values, output),
+     .help = "The NumPy file to write: float32 [steps, outputs], natural-log probabilities, the blank first"},
+    {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(posteriors_values, jobs), .text = "0", .min = 0, .max = 1024,
+     .help = "Threads; 0: one per core"},
+    LIN_MODEL_ROWS(posteriors_values, model),
+    LIN_INPUT_ROWS(posteriors_values, input),
+    {.type = LIN_OPTION_END},
+};
+
+static lin_status take_rows(void *context, int lane, const float *logp, int n, lin_error *err)
+{
+    (void)lane;
+    return lin_npy_rows(context, logp, n, err);
+}
+
+static lin_status posteriors(const posteriors_values *v, int channel, const char *path, lin_error *err)
+{
+    lin_recognizer recognizer;
+    lin_pcm_format raw;
+    lin_npy_out out = {0};
+    lin_heard heard;
+    lin_ear *ear = NULL;
+    lin_sound sound = {path, lin_input_format(&v->input, path, &raw), channel};
+    lin_sink sink = {&out, NULL, take_rows, NULL};
+    lin_status status = lin_recognizer_open(&recognizer, v->model.model, v->model.device, err);
+    if (status != LIN_OK) return status;
+    status = lin_ear_create(&recognizer, v->jobs, &ear, err);
+    if (status == LIN_OK) status = lin_npy_begin(&out, v->output, recognizer.V, err);
+    if (status == LIN_OK) status = lin_ear_hear(ear, &sound, &sink, &heard, err);
+    if (status == LIN_OK && heard.warning[0]) lin_complain("%s", heard.warning);
+    if (status == LIN_OK) status = lin_npy_finish(&out, err);
+    if (status != LIN_OK) lin_npy_abort(&out);
+    lin_ear_destroy(ear);
+    lin_recognizer_close(&recognizer);
+    return status;
+}
+
+static int run_posteriors(lin_parsed *parsed)
+{
+    const posteriors_values *v = parsed->values;
+    lin_error err = {0};
+    int channel, wrong = read_channel(parsed, &v->input, &channel);
+    if (wrong) return wrong;
+    return posteriors(v, channel, parsed->operands.items[0], &err) == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
+}
+
+const lin_command lin_command_posteriors = {
+    .name = "posteriors",
+    .operands = "FILE",
+    .summary = "the phoneme log-probabilities of a sound file as a NumPy matrix",
+    .description = "Writes the network's output for a sound file as a NumPy matrix with one row per step and one column per phoneme (linnet "
+                   "info lists them), the CTC blank first. FILE may be - for headerless PCM on standard input.",
+    .examples = "  linnet posteriors talk.flac -o talk.npy",
+    .options = posteriors_options,
+    .values_size = sizeof(posteriors_values),
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = run_posteriors,
+};

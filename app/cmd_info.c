@@ -1,0 +1,252 @@
+// cmd_info.c - linnet info: what a model or a feature cache holds.
+
+#include <cJSON.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "app/commands.h"
+#include "app/common.h"
+#include "app/recognize.h"
+#include "decoder/buffer.h"
+#include "model/dataset.h"
+#include "model/stream.h"
+
+typedef struct info_values {
+    int json, verify;
+} info_values;
+
+static const lin_option options[] = {
+    {.name = "json", .type = LIN_OPTION_FLAG, .at = offsetof(info_values, json), .help = "Write one JSON object"},
+    {.name = "verify", .type = LIN_OPTION_FLAG, .at = offsetof(info_values, verify),
+     .help = "Of a feature cache: read all of it and test its checksum (a model is always tested whole)"},
+    {.type = LIN_OPTION_END},
+};
+
+// One line of the report: in text "name:  value", in JSON a member. Numbers and truths are written as such.
+typedef struct report {
+    lin_buffer out;
+    int json, n;
+} report;
+
+static void key(report *r, const char *json_name, const char *text_name)
+{
+    if (r->json) {
+        lin_buffer_text(&r->out, r->n++ ? ", " : "{");
+        lin_buffer_json(&r->out, json_name, strlen(json_name));
+        lin_buffer_text(&r->out, ": ");
+    } else {
+        size_t from = r->out.n;
+        lin_buffer_text(&r->out, text_name);
+        lin_buffer_char(&r->out, ':');
+        lin_buffer_pad(&r->out, from, 18, 0);
+    }
+}
+
+static void put_text(report *r, const char *json_name, const char *text_name, const char *value)
+{
+    key(r, json_name, text_name);
+    if (r->json) {
+        lin_buffer_json(&r->out, value, strlen(value));
+    } else {
+        // What a file says of itself is not trusted with the terminal.
+        for (const char *c = value; *c; c++) lin_buffer_char(&r->out, (unsigned char)*c < 32 || *c == 127 ? '?' : *c);
+        lin_buffer_char(&r->out, '\n');
+    }
+}
+
+static void put_integer(report *r, const char *json_name, const char *text_name, long long value, const char *unit)
+{
+    key(r, json_name, text_name);
+    lin_buffer_integer(&r->out, value);
+    if (!r->json) lin_buffer_text(&r->out, unit);
+    if (!r->json) lin_buffer_char(&r->out, '\n');
+}
+
+static void put_number(report *r, const char *json_name, const char *text_name, double value, int digits, const char *unit)
+{
+    key(r, json_name, text_name);
+    lin_buffer_fixed(&r->out, value, digits);
+    if (!r->json) lin_buffer_text(&r->out, unit);
+    if (!r->json) lin_buffer_char(&r->out, '\n');
+}
+
+static void put_features(report *r, const lin_features *f, int mel_bins)
+{
+    char text[256];
+    if (!r->json) {
+        char upper[64] = "half the rate";
+        if (f->high_hz > 0) snprintf(upper, sizeof upper, "%g Hz", f->high_hz);
+        if (f->high_hz < 0) snprintf(upper, sizeof upper, "half the rate less %g Hz", -f->high_hz);
+        snprintf(text, sizeof text, "%d log-mel bins from %g Hz to %s, %g ms windows every %g ms, pre-emphasis %g, sound at %d Hz", mel_bins,
+                 f->low_hz, upper, f->window_ms, f->hop_ms, f->preemphasis, f->sample_hz);
+        put_text(r, "", "features", text);
+        return;
+    }
+    put_integer(r, "mel_bins", "", mel_bins, "");
+    put_integer(r, "sample_hz", "", f->sample_hz, "");
+    put_number(r, "window_ms", "", f->window_ms, 3, "");
+    put_number(r, "hop_ms", "", f->hop_ms, 3, "");
+    put_number(r, "low_hz", "", f->low_hz, 3, "");
+    put_number(r, "high_hz", "", f->high_hz, 3, "");
+    put_number(r, "preemphasis", "", f->preemphasis, 4, "");
+}
+
+static void put_phones(report *r, const char *list)
+{
+    key(r, "phones", "phones");
+    if (r->json) {
+        lin_buffer_char(&r->out, '[');
+        for (int i = 0; *list; i++) {
+            size_t n = strcspn(list, " ");
+            if (i) lin_buffer_text(&r->out, ", ");
+            lin_buffer_json(&r->out, list, n);
+            list += n + (list[n] == ' ');
+        }
+        lin_buffer_char(&r->out, ']');
+    } else {
+        lin_buffer_text(&r->out, list);
+        lin_buffer_char(&r->out, '\n');
+    }
+}
+
+// The provenance is JSON that the model's writer chose: in text, a line for each of its members.
+static void put_provenance(report *r, const char *json)
+{
+    if (!*json) return;
+    if (r->json) {
+        key(r, "provenance", "");
+        lin_buffer_text(&r->out, json);
+        return;
+    }
+    cJSON *root = cJSON_Parse(json);
+    for (const cJSON *child = root ? root->child : NULL; child; child = child->next) {
+        char *printed = cJSON_IsString(child) ? NULL : cJSON_PrintUnformatted(child);
+        put_text(r, "", child->string ? child->string : "provenance", printed ? printed : cJSON_IsString(child) ? child->valuestring : "");
+        cJSON_free(printed);
+    }
+    cJSON_Delete(root);
+}
+
+static void put_config(report *r, const lin_model *m)
+{
+    static const char *const positions[] = {"none", "sinusoid", "conv"};
+    const lin_config *c = &m->config;
+    char text[256];
+    if (!r->json) {
+        snprintf(text, sizeof text, "%d layers, %d heads of %d (width %d), feed-forward %d, %s-norm, %s", c->layers, c->heads, c->head_width,
+                 lin_config_width(c), c->feedforward, c->norm == LIN_NORM_PRE ? "pre" : "post", c->causal ? "causal" : "bidirectional");
+        put_text(r, "", "network", text);
+        if (c->positions == LIN_POSITIONS_CONV) {
+            snprintf(text, sizeof text, "causal depthwise convolution of %d taps in %d layers", c->conv_kernel, c->conv_layers);
+            put_text(r, "", "positions", text);
+        } else {
+            put_text(r, "", "positions", positions[c->positions]);
+        }
+        snprintf(text, sizeof text, "a step of %d frame%s (%g ms), %d frames (%g ms) of look-ahead", c->stack, c->stack == 1 ? "" : "s",
+                 c->stack * m->features.hop_ms, c->ahead, c->ahead * m->features.hop_ms);
+        put_text(r, "", "steps", text);
+        return;
+    }
+    put_integer(r, "layers", "", c->layers, "");
+    put_integer(r, "heads", "", c->heads, "");
+    put_integer(r, "head_width", "", c->head_width, "");
+    put_integer(r, "feedforward", "", c->feedforward, "");
+    put_text(r, "norm", "", c->norm == LIN_NORM_PRE ? "pre" : "post");
+    put_text(r, "positions", "", positions[c->positions]);
+    put_integer(r, "conv_kernel", "", c->conv_kernel, "");
+    put_integer(r, "conv_layers", "", c->conv_layers, "");
+    put_integer(r, "stack", "", c->stack, "");
+    put_integer(r, "ahead", "", c->ahead, "");
+    key(r, "causal", "");
+    lin_buffer_text(&r->out, c->causal ? "true" : "false");
+    put_integer(r, "outputs", "", c->outputs, "");
+}
+
+static lin_status report_model(report *r, const char *path, lin_error *err)
+{
+    lin_recognizer recognizer;
+    lin_status status = lin_recognizer_open(&recognizer, path, "cpu", err);
+    if (status != LIN_OK) return status;
+    const lin_model *m = recognizer.model;
+    struct stat file;
+    char fingerprint[24];
+    put_text(r, "kind", "kind", "model");
+    if (*m->name || r->json) put_text(r, "name", "name", m->name);
+    put_config(r, m);
+    put_integer(r, "parameters", "parameters", (long long)m->params.n_elements, "");
+    if (stat(path, &file) == 0) put_integer(r, "file_bytes", "file", (long long)file.st_size, " bytes");
+    if (recognizer.streams) {
+        put_integer(r, "attention_state_bytes", "attention state", (long long)lin_stream_attention_bytes(recognizer.encoder),
+                    " bytes for each stream");
+        put_integer(r, "state_bytes", "stream", (long long)lin_stream_state_bytes(recognizer.encoder), " bytes in all");
+    }
+    put_features(r, &m->features, m->config.mel_bins);
+    put_phones(r, m->phones);
+    put_text(r, "license", "licence", *m->license || r->json ? m->license : "not stated");
+    snprintf(fingerprint, sizeof fingerprint, "%016llx", (unsigned long long)m->fingerprint);
+    put_text(r, "fingerprint", "fingerprint", fingerprint);
+    put_provenance(r, m->provenance);
+    lin_recognizer_close(&recognizer);
+    return LIN_OK;
+}
+
+static lin_status report_cache(report *r, const char *path, int verify, lin_error *err)
+{
+    lin_dataset *set;
+    lin_status status = lin_dataset_open(path, &set, err);
+    if (status != LIN_OK) return status;
+    if (verify) status = lin_dataset_verify(set, err);
+    if (status == LIN_OK) {
+        const lin_features *f = lin_dataset_feature_parameters(set);
+        put_text(r, "kind", "kind", "feature cache");
+        put_text(r, "source", "source", lin_dataset_source(set));
+        put_integer(r, "utterances", "utterances", lin_dataset_count(set), "");
+        put_number(r, "hours", "hours", (double)lin_dataset_total_frames(set) * f->hop_ms / 3.6e6, 3, "");
+        put_integer(r, "frames", "frames", lin_dataset_total_frames(set), "");
+        put_integer(r, "labels", "labels", lin_dataset_total_labels(set), "");
+        put_integer(r, "speakers", "speakers", lin_dataset_n_speakers(set), "");
+        put_features(r, f, lin_dataset_mel_bins(set));
+        put_phones(r, lin_dataset_phones(set));
+    }
+    lin_dataset_close(set);
+    return status;
+}
+
+static int is_cache(const char *path)
+{
+    char magic[8] = "";
+    FILE *file = fopen(path, "rb");
+    size_t n = file ? fread(magic, 1, sizeof magic, file) : 0;
+    if (file) fclose(file);
+    return n == sizeof magic && memcmp(magic, "LINNETDS", sizeof magic) == 0;
+}
+
+static int run(lin_parsed *parsed)
+{
+    const info_values *v = parsed->values;
+    char path[4096];
+    report r = {.json = v->json};
+    lin_error err = {0};
+    lin_status status = lin_find_model(parsed->operands.count ? parsed->operands.items[0] : NULL, path, sizeof path, &err);
+    if (status == LIN_OK) status = is_cache(path) ? report_cache(&r, path, v->verify, &err) : report_model(&r, path, &err);
+    if (r.json) lin_buffer_text(&r.out, "}\n");
+    if (status == LIN_OK) status = lin_buffer_status(&r.out, &err);
+    if (status == LIN_OK) status = lin_buffer_write(&r.out, stdout, "standard output", &err);
+    lin_buffer_free(&r.out);
+    return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
+}
+
+const lin_command lin_command_info = {
+    .name = "info",
+    .operands = "[FILE]",
+    .summary = "what a model or a feature cache holds",
+    .description = "Says what is in a model: the shape of its network, its parameters and their size, the state of a stream, features, phones, "
+                   "licence, and how it was trained; or what is in a feature cache that linnet prepare made. Without FILE: the model "
+                   "installed with the program.",
+    .examples = "  linnet info\n  linnet info --json exp/best.safetensors\n  linnet info --verify train.lfc",
+    .options = options,
+    .values_size = sizeof(info_values),
+    .max_operands = 1,
+    .run = run,
+};
