@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/memory.h"
@@ -142,6 +143,19 @@ lin_status lin_json_read(const char *text, const char *name, const lin_json_fiel
     return status;
 }
 
+// cJSON prints 15 digits where they are nearly enough; here a number must come back to the bit, in any locale.
+static cJSON *make_double(double value)
+{
+    char text[40];
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value) break;
+    }
+    for (char *c = text; *c; c++)
+        if (!strchr("0123456789+-e", *c)) *c = '.';
+    return cJSON_CreateRaw(text);
+}
+
 static cJSON *make_field(const lin_json_field *field, const void *from)
 {
     const int *whole = (const int *)(const void *)((const char *)from + field->offset);
@@ -149,7 +163,7 @@ static cJSON *make_field(const lin_json_field *field, const void *from)
     switch (field->kind) {
     case LIN_JSON_INT: return cJSON_CreateNumber(*whole);
     case LIN_JSON_BOOL: return cJSON_CreateBool(*whole);
-    case LIN_JSON_DOUBLE: return cJSON_CreateNumber(*real);
+    case LIN_JSON_DOUBLE: return make_double(*real);
     case LIN_JSON_NAME: return cJSON_CreateString(field->names[*whole]);
     default: return cJSON_CreateRaw(field->names[0]);
     }

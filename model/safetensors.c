@@ -275,6 +275,10 @@ lin_status lin_safetensors_write(const char *path, const lin_tensor *tensors, in
         if (lin_utf8_prefix(texts[i].value, n, "\t\n\r") < n)
             return lin_fail(err, LIN_INVALID, "cannot write %s: the metadata value %s is not UTF-8 text", path, texts[i].key);
     }
+    for (int i = 0; i < n_tensors; i++)
+        for (int j = 0; j < i; j++)
+            if (strcmp(tensors[i].name, tensors[j].name) == 0)
+                return lin_fail(err, LIN_INVALID, "cannot write %s: tensor %s is there twice", path, tensors[i].name);
     int *order = lin_alloc((size_t)n_tensors + 1, sizeof *order), n = 0;
     if (!order) return lin_no_memory(err, "writing a model", (size_t)n_tensors * sizeof *order);
     for (size_t size = 8; size; size /= 2)

@@ -1,0 +1,643 @@
+// Model files: round trips to the bit, and every kind of damage with the sentence it gets.
+#include "model/model_file.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include "kernels/memory.h"
+#include "model/half.h"
+#include "tests/support.h"
+
+enum { D = 2, V = 3 };
+
+static char folder[256], path[300];
+
+static void enter(void)
+{
+    test_folder(folder, sizeof folder);
+    snprintf(path, sizeof path, "%s/m.safetensors", folder);
+}
+
+static void leave(void) { test_folder_remove(folder); }
+
+static lin_model *small_model(void)
+{
+    lin_config c = lin_config_default(V);
+    const lin_features f = {16000, 25, 10, 20, -400.125, 0.97};
+    lin_model *model;
+    lin_error err = {0};
+    c.layers = c.heads = 1;
+    c.head_width = 2;
+    c.feedforward = 3;
+    c.mel_bins = D;
+    c.dropout = 0.1;
+    ck_assert_msg(lin_model_create(&c, &f, "<blank> AA \xC9\x99", 5, &model, &err) == LIN_OK, "%s", err.message);
+    model->mean[1] = -3.7F;
+    model->istd[0] = 0.3F;
+    ck_assert_int_eq(lin_model_label(model, "small", "Apache-2.0", "{\"data\": [\"a\", 1]}", &err), LIN_OK);
+    lin_model_seal(model);
+    return model;
+}
+
+typedef struct file {
+    unsigned char *bytes;
+    size_t n, header; // header: length of the JSON text
+} file;
+
+static file read_file(const char *from)
+{
+    file f = {malloc(1 << 16), 0, 0};
+    FILE *stream = fopen(from, "rb");
+    ck_assert_ptr_nonnull(stream);
+    f.n = fread(f.bytes, 1, 1 << 16, stream);
+    fclose(stream);
+    uint64_t length;
+    memcpy(&length, f.bytes, 8);
+    f.header = (size_t)length;
+    return f;
+}
+
+static file saved(lin_dtype dtype)
+{
+    lin_model *model = small_model();
+    lin_error err = {0};
+    ck_assert_msg(lin_model_save(model, path, dtype, &err) == LIN_OK, "%s", err.message);
+    lin_model_destroy(model);
+    return read_file(path);
+}
+
+// The file with the first `from` in its header replaced, lengths mended.
+static file edited(const file *f, const char *from, const char *to)
+{
+    const size_t a = strlen(from), b = strlen(to);
+    unsigned char *at = memmem(f->bytes + 8, f->header, from, a);
+    ck_assert_msg(at != NULL, "no %s in the header", from);
+    const size_t before = (size_t)(at - f->bytes);
+    file g = {malloc(f->n + b), f->n + b - a, f->header + b - a};
+    memcpy(g.bytes, f->bytes, before);
+    memcpy(g.bytes + before, to, b);
+    memcpy(g.bytes + before + b, at + a, f->n - before - a);
+    const uint64_t length = g.header;
+    memcpy(g.bytes, &length, 8);
+    return g;
+}
+
+static void refused(const void *bytes, size_t n, lin_status status, const char *message)
+{
+    lin_model *model;
+    lin_error err = {0};
+    unsigned char *copy = malloc(n ? n : 1); // exactly as large as it is said to be
+    if (n) memcpy(copy, bytes, n);
+    const lin_status got = lin_model_load_memory(copy, n, "m", &model, &err);
+    free(copy);
+    ck_assert_msg(got == status && strstr(err.message, message), "expected %s \"%s\", got %s \"%s\"", lin_status_name(status), message,
+                  lin_status_name(got), err.message);
+    ck_assert_ptr_null(model);
+    ck_assert_msg(strncmp(err.message, "m: ", 3) == 0, "the file is not named: %s", err.message);
+}
+
+static void same_model(const lin_model *a, const lin_model *b)
+{
+    ck_assert_int_eq(memcmp(&a->config, &b->config, offsetof(lin_config, causal) + sizeof a->config.causal), 0);
+    ck_assert(a->config.dropout == b->config.dropout);
+    ck_assert(lin_features_equal(&a->features, &b->features));
+    test_same_f32("mean", a->mean, b->mean, D);
+    test_same_f32("istd", a->istd, b->istd, D);
+    test_same_f32("weights", a->values, b->values, b->params.n_elements);
+    ck_assert_str_eq(a->phones, b->phones);
+    ck_assert_str_eq(a->name, b->name);
+    ck_assert_str_eq(a->license, b->license);
+    ck_assert_str_eq(a->provenance, b->provenance);
+    ck_assert_uint_eq(a->fingerprint, b->fingerprint);
+}
+
+// ---- round trips ----------------------------------------------------------------------------------------------------------------
+
+START_TEST(floats_come_back_to_the_bit)
+{
+    lin_model *model = small_model(), *back;
+    lin_error err = {0};
+    model->values[3] = -0.0F;
+    model->values[4] = 1e-45F;
+    model->values[5] = 3.4e38F;
+    lin_model_seal(model);
+    ck_assert_msg(lin_model_save(model, path, LIN_F32, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(lin_model_load(path, &back, &err) == LIN_OK, "%s", err.message);
+    same_model(back, model);
+    ck_assert_str_eq(back->phone[2], "\xC9\x99");
+    ck_assert_int_eq(lin_model_find_phone(back, "AA"), 1);
+    ck_assert_int_eq(lin_model_find_phone(back, "BB"), -1);
+    lin_model_destroy(back);
+    lin_model_destroy(model);
+}
+END_TEST
+
+START_TEST(halves_come_back_rounded)
+{
+    lin_model *model = small_model(), *back, *again;
+    lin_error err = {0};
+    ck_assert_msg(lin_model_save(model, path, LIN_F16, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(lin_model_load(path, &back, &err) == LIN_OK, "%s", err.message);
+    for (size_t i = 0; i < model->params.n_elements; i++) {
+        const float want = lin_half_to_float(lin_float_to_half(model->values[i]));
+        test_require(back->values[i] == want, "weight %zu", i);
+    }
+    test_same_f32("mean", back->mean, model->mean, D);
+    ck_assert(back->fingerprint != model->fingerprint);
+    ck_assert_int_eq(lin_model_save(back, path, LIN_F16, &err), LIN_OK);
+    ck_assert_int_eq(lin_model_load(path, &again, &err), LIN_OK);
+    same_model(again, back);
+    lin_model_destroy(again);
+    lin_model_destroy(back);
+    lin_model_destroy(model);
+}
+END_TEST
+
+START_TEST(every_configuration_comes_back)
+{
+    for (int positions = 0; positions < 3; positions++)
+        for (int other = 0; other < 2; other++) {
+            lin_config c = lin_config_default(300);
+            c.layers = 2;
+            c.heads = 1;
+            c.head_width = 4;
+            c.positions = (lin_positions)positions;
+            c.conv_kernel = positions == LIN_POSITIONS_CONV ? 5 : 0;
+            c.conv_layers = positions == LIN_POSITIONS_CONV ? 2 : 0;
+            c.norm = (lin_norm)other;
+            c.causal = !other;
+            c.stack = 1 + other * 3;
+            c.ahead = other * 2;
+            c.dropout = other ? 1.0 / 3 : 0;
+            const lin_features f = {8000, 24.999999999999996, 1.0 / 3, 0, 3999.5, 0};
+            lin_model *model, *back;
+            lin_error err = {0};
+            ck_assert_msg(lin_model_create(&c, &f, NULL, 1, &model, &err) == LIN_OK, "%s", err.message);
+            ck_assert_msg(lin_model_save(model, path, LIN_F32, &err) == LIN_OK, "%s", err.message);
+            ck_assert_msg(lin_model_load(path, &back, &err) == LIN_OK, "%s", err.message);
+            same_model(back, model);
+            lin_model_destroy(back);
+            lin_model_destroy(model);
+        }
+}
+END_TEST
+
+START_TEST(extras_come_back_to_the_bit)
+{
+    const float moments[] = {1.5F, -0.0F, NAN, INFINITY};
+    const double best = 0.1 + 0.2;
+    const unsigned char raw[] = {0, 255, 7};
+    const long long step = -9007199254740993LL;
+    const lin_tensor tensors[] = {{"train.raw", LIN_U8, 1, {3}, raw},
+                                  {"train.m", LIN_F32, 2, {2, 2}, moments},
+                                  {"train.best", LIN_F64, 0, {0}, &best},
+                                  {"train.none", LIN_F32, 1, {0}, moments},
+                                  {"train.step", LIN_I64, 1, {1}, &step}};
+    const lin_text texts[] = {{"train.conf", "line 1\nline \"2\"\t\\\n"}, {"train.a", ""}};
+    const lin_extras extras = {5, (lin_tensor *)(uintptr_t)tensors, 2, (lin_text *)(uintptr_t)texts, NULL};
+    lin_model *model = small_model(), *back;
+    lin_error err = {0};
+    lin_extras got;
+    ck_assert_msg(lin_model_save_extras(model, path, LIN_F32, &extras, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(lin_model_load_extras(path, &back, &got, &err) == LIN_OK, "%s", err.message);
+    same_model(back, model);
+    ck_assert_int_eq(got.n_tensors, 5);
+    ck_assert_int_eq(got.n_texts, 2);
+    float m[4];
+    double b;
+    unsigned char r[3];
+    long long s;
+    ck_assert_int_eq(lin_extras_read(&got, "train.m", LIN_F32, 4, m, &err), LIN_OK);
+    ck_assert_int_eq(lin_extras_read(&got, "train.best", LIN_F64, 1, &b, &err), LIN_OK);
+    ck_assert_int_eq(lin_extras_read(&got, "train.raw", LIN_U8, 3, r, &err), LIN_OK);
+    ck_assert_int_eq(lin_extras_read(&got, "train.step", LIN_I64, 1, &s, &err), LIN_OK);
+    ck_assert_int_eq(lin_extras_read(&got, "train.none", LIN_F32, 0, NULL, &err), LIN_OK);
+    ck_assert(memcmp(m, moments, sizeof m) == 0 && memcmp(&b, &best, sizeof b) == 0 && memcmp(r, raw, 3) == 0 && s == step);
+    ck_assert_int_eq(lin_extras_tensor(&got, "train.m")->n_dims, 2);
+    ck_assert_str_eq(lin_extras_text(&got, "train.conf"), texts[0].value);
+    ck_assert_str_eq(lin_extras_text(&got, "train.a"), "");
+    ck_assert_ptr_null(lin_extras_text(&got, "train.b"));
+    ck_assert_int_eq(lin_extras_read(&got, "train.v", LIN_F32, 4, m, &err), LIN_FORMAT);
+    ck_assert_ptr_nonnull(strstr(err.message, "lacks tensor train.v"));
+    ck_assert_int_eq(lin_extras_read(&got, "train.m", LIN_F32, 3, m, &err), LIN_FORMAT);
+    ck_assert_int_eq(lin_extras_read(&got, "train.m", LIN_F64, 4, m, &err), LIN_FORMAT);
+    lin_extras_free(&got);
+    lin_model_destroy(back);
+
+    ck_assert_int_eq(lin_model_load(path, &back, &err), LIN_OK); // for everybody else it is a model
+    same_model(back, model);
+    lin_model_destroy(back);
+
+    lin_tensor stray = {"m", LIN_F32, 1, {4}, moments};
+    ck_assert_int_eq(lin_model_save_extras(model, path, LIN_F32, &(lin_extras){1, &stray, 0, NULL, NULL}, &err), LIN_INVALID);
+    lin_text odd = {"train.x", "\xFF"};
+    ck_assert_int_eq(lin_model_save_extras(model, path, LIN_F32, &(lin_extras){0, NULL, 1, &odd, NULL}, &err), LIN_INVALID);
+    lin_tensor twice[] = {tensors[0], tensors[0]};
+    ck_assert_int_eq(lin_model_save_extras(model, path, LIN_F32, &(lin_extras){2, twice, 0, NULL, NULL}, &err), LIN_INVALID);
+    lin_model_destroy(model);
+}
+END_TEST
+
+START_TEST(the_fingerprint_covers_what_counts)
+{
+    lin_model *model = small_model();
+    const uint64_t before = model->fingerprint;
+    struct {
+        void *at;
+        size_t n;
+        int counts;
+    } fields[] = {{&model->values[7], 4, 1},          {&model->values[model->params.n_elements - 1], 4, 1},
+                  {&model->mean[0], 4, 1},            {&model->istd[D - 1], 4, 1},
+                  {&model->config.causal, 1, 1},      {&model->config.ahead, 1, 1},
+                  {&model->config.norm, 1, 1},        {&model->features.hop_ms, 8, 1},
+                  {&model->features.sample_hz, 2, 1}, {&model->phones[9], 1, 1},
+                  {&model->config.dropout, 8, 0},     {&model->name[0], 1, 0}};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        unsigned char *byte = fields[i].at;
+        *byte ^= 1;
+        lin_model_seal(model);
+        ck_assert_msg((model->fingerprint != before) == fields[i].counts, "field %zu", i);
+        *byte ^= 1;
+    }
+    lin_model_seal(model);
+    ck_assert_uint_eq(model->fingerprint, before);
+    lin_model_destroy(model);
+}
+END_TEST
+
+// ---- damage ---------------------------------------------------------------------------------------------------------------------
+
+START_TEST(damaged_headers_are_refused)
+{
+    const struct {
+        const char *from, *to, *message;
+        lin_status status;
+    } cases[] = {
+        {"\"shape\":[2,2]", "\"shape\":[4,1]", "tensor input.weight has the shape [4, 1], the configuration demands [2, 2]", LIN_FORMAT},
+        {"\"shape\":[2,2]", "\"shape\":[4]", "tensor input.weight has the shape [4], the configuration demands [2, 2]", LIN_FORMAT},
+        {"\"shape\":[2,2]", "\"shape\":[2,3]", "tensor input.weight needs 24 bytes for its shape and type but has 16", LIN_FORMAT},
+        {"\"shape\":[2,2]", "\"shape\":[-2,-2]", "the shape of tensor input.weight is not of whole numbers", LIN_FORMAT},
+        {"\"shape\":[2,2]", "\"shape\":[1.5,2]", "the shape of tensor input.weight is not of whole numbers", LIN_FORMAT},
+        {"\"shape\":[2,2]", "\"shape\":[4611686018427387905,4]", "the shape of tensor input.weight is not", LIN_FORMAT},
+        {"\"shape\":[2,2]", "\"shape\":[4503599627370496,4503599627370496]", "tensor input.weight is too large", LIN_FORMAT},
+        {"\"shape\":[2,2]", "\"shape\":[1,1,1,2,2]", "tensor input.weight has more than 4 dimensions", LIN_FORMAT},
+        {"\"shape\":[2,2]", "\"shape\":\"2,2\"", "tensor input.weight lacks dtype, shape or data_offsets", LIN_FORMAT},
+        {"\"shape\":[2,2]", "\"shape\":[2,2],\"shape\":[2,2]", "tensor input.weight has a field twice", LIN_FORMAT},
+        {"\"shape\":[2,2]", "\"shape\":[2,2],\"x\":1", "tensor input.weight has a field besides", LIN_FORMAT},
+        {"{\"dtype\":\"F32\",\"shape\":[2,2]", "{\"dtype\":\"BF16\",\"shape\":[2,2]", "tensor input.weight is of type BF16", LIN_UNSUPPORTED},
+        {"{\"dtype\":\"F32\",\"shape\":[2,2]", "{\"dtype\":\"F64\",\"shape\":[2,2]", "tensor input.weight needs 32 bytes", LIN_FORMAT},
+        {"{\"dtype\":\"F32\",\"shape\":[2,2]", "{\"dtype\":\"I\\n\",\"shape\":[2,2]", "(text of severa", LIN_UNSUPPORTED},
+        {"\"data_offsets\":[16,32]", "\"data_offsets\":[12,28]", "tensor input.weight overlaps another one at byte 12", LIN_FORMAT},
+        {"\"data_offsets\":[32,40]", "\"data_offsets\":[36,44]", "tensor input.bias leaves a gap before it at byte 36", LIN_FORMAT},
+        {"\"data_offsets\":[16,32]", "\"data_offsets\":[32,16]", "are not two rising whole numbers", LIN_FORMAT},
+        {"\"data_offsets\":[16,32]", "\"data_offsets\":[16,900000]", "tensor input.weight ends at byte 900000 of the data", LIN_FORMAT},
+        {"\"data_offsets\":[16,32]", "\"data_offsets\":[16]", "lacks dtype, shape or data_offsets", LIN_FORMAT},
+        {"\"input.bias\"", "\"norm.bias\"", "tensor norm.bias is there twice", LIN_FORMAT},
+        {"\"input.bias\"", "\"input.bios\"", "tensor input.bias is missing", LIN_FORMAT},
+        {"\"input.bias\"", "\"train.bias\"", "tensor input.bias is missing", LIN_FORMAT},
+        {"\"input.weight\"", "\"more\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[16,16]},\"input.weight\"",
+         "tensor more does not belong to this configuration", LIN_FORMAT},
+        {"\"input.weight\":{", "\"input.weight\":[{", "is not JSON", LIN_FORMAT},
+        {"\"input.weight\"", "\"in\\u001bput\"", "holds control characters", LIN_FORMAT},
+        {"\"input.weight\"", "\"\xFFweight\"", "is not text in UTF-8", LIN_FORMAT},
+        {"{\"__metadata__\":{", "{\"__metadata__\":{\"a\":1,", "the metadata value a is not a string", LIN_FORMAT},
+        {"{\"__metadata__\":{", "{\"__metadata__\":{\"name\":\"\",", "the metadata value name is there twice", LIN_FORMAT},
+        {"{\"__metadata__\":", "{\"__metadata__\":{},\"__metadata__\":", "__metadata__ is there twice", LIN_FORMAT},
+        {"{\"__metadata__\":", "{\"x\":[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]],\"__metadata__\":", "nests deeper than 16 levels", LIN_FORMAT},
+        {"\"format\":\"linnet\"", "\"format\":\"pt\"", "not a linnet model (its format is \"pt\")", LIN_FORMAT},
+        {"\"format_version\":\"1\"", "\"format_version\":\"2\"", "a model of format version 2; this program reads version 1",
+         LIN_UNSUPPORTED},
+        {"\"format_version\":\"1\",", "", "the metadata lack format_version", LIN_FORMAT},
+        {"\"fingerprint\":\"", "\"fingerprint\":\"0", "the fingerprint of the contents is", LIN_FORMAT},
+        {"\\\"layers\\\":1,", "\\\"layers\\\":2,", "tensor layers.1.qkv.weight is missing", LIN_FORMAT},
+        {"\\\"layers\\\":1,", "\\\"layers\\\":65,", "network configuration: layers is 65, must be 1 to 64", LIN_FORMAT},
+        {"\\\"layers\\\":1,", "\\\"layers\\\":1.5,", "config: layers is not a whole number", LIN_FORMAT},
+        {"\\\"layers\\\":1,", "\\\"layers\\\":1e99,", "config: layers is not a whole number", LIN_FORMAT},
+        {"\\\"layers\\\":1,", "", "config: layers is missing", LIN_FORMAT},
+        {"\\\"layers\\\":1,", "\\\"layers\\\":1,\\\"layers\\\":1,", "config: layers is there twice", LIN_FORMAT},
+        {"\\\"layers\\\":1,", "\\\"layers\\\":1,\\\"more\\\":1,", "config: more is unknown", LIN_FORMAT},
+        {"\\\"layers\\\":1,", "\\\"layers\\\":1", "config is not JSON", LIN_FORMAT},
+        {"\\\"heads\\\":1,", "\\\"heads\\\":64,", "demands [128, 2]", LIN_FORMAT},
+        {"\\\"positions\\\":\\\"none\\\"", "\\\"positions\\\":\\\"rope\\\"", "config: positions is not one of its names", LIN_FORMAT},
+        {"\\\"causal\\\":true", "\\\"causal\\\":1", "config: causal is not true or false", LIN_FORMAT},
+        {"\\\"dropout\\\":0.1", "\\\"dropout\\\":1.1", "dropout is 1.1", LIN_FORMAT},
+        {"\\\"sample_hz\\\":16000", "\\\"sample_hz\\\":99", "features: sample_hz is 99, must be 4000 to 192000", LIN_FORMAT},
+        {"\\\"window\\\":\\\"povey\\\"", "\\\"window\\\":\\\"hamming\\\"", "features: window is not \"povey\"", LIN_UNSUPPORTED},
+        {"\\\"dither\\\":0", "\\\"dither\\\":1", "features: dither is not 0", LIN_UNSUPPORTED},
+        {"\\\"remove_dc\\\":true", "\\\"remove_dc\\\":false", "features: remove_dc is not true", LIN_UNSUPPORTED},
+        {"<blank> AA", "<blank> AA B", "phones: 4 names for a network of 3 outputs", LIN_FORMAT},
+        {"<blank> AA", "AA AA", "phones: AA is there twice", LIN_FORMAT},
+        {"<blank> AA", "<blank>  AA", "phones: name 2 is empty", LIN_FORMAT},
+        {"<blank> AA", "<blank> A\\nA", "phones: byte 9 is not UTF-8 text", LIN_FORMAT},
+        {"{\\\"data\\\":", "{\\\"data\\\"", "provenance is not JSON", LIN_FORMAT},
+    };
+    file f = saved(LIN_F32);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        file g = edited(&f, cases[i].from, cases[i].to);
+        refused(g.bytes, g.n, cases[i].status, cases[i].message);
+        free(g.bytes);
+    }
+    free(f.bytes);
+}
+END_TEST
+
+START_TEST(lying_header_lengths_are_refused)
+{
+    file f = saved(LIN_F32);
+    const struct {
+        uint64_t length;
+        const char *message;
+    } cases[] = {{UINT64_MAX, "the header claims 18446744073709551615 bytes, over the limit"},
+                 {1ULL << 60, "over the limit of 16777216; damaged, or not a model"},
+                 {(16 << 20) + 1, "over the limit"},
+                 {f.n, "bytes but the file has"},
+                 {f.n - 7, "it is truncated"},
+                 {0, "is not JSON"},
+                 {1, "is not JSON"},
+                 {f.header - 64, "is not JSON"},
+                 {f.header + 4, "m: the header"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        memcpy(f.bytes, &cases[i].length, 8);
+        refused(f.bytes, f.n, LIN_FORMAT, cases[i].message);
+    }
+    free(f.bytes);
+}
+END_TEST
+
+START_TEST(foreign_files_are_refused)
+{
+    const struct {
+        const char *bytes;
+        size_t n;
+        const char *message;
+    } cases[] = {{"", 0, "m: the file is empty"},
+                 {"\2\0\0\0\0\0\0\0{", 9, "9 bytes are too few"},
+                 {"RIFF\0\0\0\0WAVEfmt ", 16, "not a safetensors file"},
+                 {"To be, or not to be\n", 20, "not a safetensors file"},
+                 {"\2\0\0\0\0\0\0\0{}", 10, "not a linnet model (its format is not given)"},
+                 {"\2\0\0\0\0\0\0\0{}more", 14, "4 bytes after the last tensor"},
+                 {"\4\0\0\0\0\0\0\0{} x", 12, "goes on after its end at byte 11"},
+                 {"\4\0\0\0\0\0\0\0{}\0\0", 12, "is not text in UTF-8 at byte 10"},
+                 {"\7\0\0\0\0\0\0\0{\"a\":1}", 15, "tensor a is not an object"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) refused(cases[i].bytes, cases[i].n, LIN_FORMAT, cases[i].message);
+    lin_model *model;
+    lin_error err = {0};
+    ck_assert_int_eq(lin_model_load(folder, &model, &err), LIN_IO);
+    ck_assert_ptr_nonnull(strstr(err.message, "it is a directory"));
+    ck_assert_int_eq(lin_model_load(path, &model, &err), LIN_IO);
+    ck_assert_ptr_nonnull(strstr(err.message, "m.safetensors: No such file or directory"));
+    ck_assert_int_eq(lin_model_load("/dev/null", &model, &err), LIN_IO);
+    test_write_file(path, "", 0);
+    ck_assert_int_eq(lin_model_load(path, &model, &err), LIN_FORMAT);
+    ck_assert_ptr_nonnull(strstr(err.message, "the file is empty"));
+}
+END_TEST
+
+START_TEST(a_swarm_of_values_is_refused)
+{
+    const size_t n = 3 << 20;
+    char *bytes = malloc(n + 8);
+    const uint64_t length = n;
+    memcpy(bytes, &length, 8);
+    memset(bytes + 8, ',', n);
+    memcpy(bytes + 8, "{\"a\":[0", 7);
+    refused(bytes, n + 8, LIN_FORMAT, "holds more than 200000 values");
+    free(bytes);
+}
+END_TEST
+
+START_TEST(weights_that_are_no_numbers_are_refused)
+{
+    const struct {
+        lin_dtype dtype;
+        unsigned char bits[4];
+        const char *message;
+    } cases[] = {{LIN_F32, {0, 0, 0xC0, 0x7F}, "tensor input.weight holds NaN at element 1"},
+                 {LIN_F32, {0, 0, 0x80, 0xFF}, "tensor input.weight holds infinity at element 1"},
+                 {LIN_F16, {0x01, 0x7C}, "tensor input.weight holds NaN at element 1"},
+                 {LIN_F16, {0x00, 0xFC}, "tensor input.weight holds infinity at element 1"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        file f = saved(cases[i].dtype);
+        const size_t size = lin_dtype_size(cases[i].dtype);
+        memcpy(f.bytes + 8 + f.header + 16 + size, cases[i].bits, size);
+        refused(f.bytes, f.n, LIN_NUMERIC, cases[i].message);
+        free(f.bytes);
+    }
+    file f = saved(LIN_F32);
+    memset(f.bytes + 8 + f.header + 8, 0, 4);
+    refused(f.bytes, f.n, LIN_FORMAT, "tensor features.istd is not positive at element 0");
+    free(f.bytes);
+}
+END_TEST
+
+START_TEST(no_part_of_a_file_is_a_model)
+{
+    file f = saved(LIN_F16);
+    for (size_t n = 0; n < f.n; n++) {
+        lin_model *model;
+        unsigned char *copy = malloc(n ? n : 1);
+        memcpy(copy, f.bytes, n);
+        test_require(lin_model_load_memory(copy, n, "m", &model, NULL) == LIN_FORMAT && !model, "%zu bytes were taken", n);
+        free(copy);
+    }
+    f.bytes = realloc(f.bytes, f.n + 1);
+    f.bytes[f.n] = 0;
+    refused(f.bytes, f.n + 1, LIN_FORMAT, "1 bytes after the last tensor");
+    free(f.bytes);
+}
+END_TEST
+
+// Only the texts that change nothing (name, licence, provenance, keys nobody reads, padding, dropout) may survive a flipped bit.
+START_TEST(any_flipped_bit_is_found)
+{
+    file f = saved(LIN_F16);
+    lin_model *whole;
+    ck_assert_int_eq(lin_model_load(path, &whole, NULL), LIN_OK);
+    int taken = 0;
+    for (size_t bit = 0; bit < f.n * 8; bit++) {
+        lin_model *model;
+        f.bytes[bit / 8] ^= (unsigned char)(1u << (bit % 8));
+        if (lin_model_load_memory(f.bytes, f.n, "m", &model, NULL) == LIN_OK) {
+            test_require(bit / 8 < 8 + f.header, "bit %zu of byte %zu of the weights", bit % 8, bit / 8);
+            test_require(model->fingerprint == whole->fingerprint, "bit %zu of byte %zu", bit % 8, bit / 8);
+            lin_model_destroy(model);
+            taken++;
+        }
+        f.bytes[bit / 8] ^= (unsigned char)(1u << (bit % 8));
+    }
+    ck_assert_int_lt(taken, 900);
+    lin_model_destroy(whole);
+    free(f.bytes);
+}
+END_TEST
+
+// ---- saving ---------------------------------------------------------------------------------------------------------------------
+
+START_TEST(what_cannot_be_saved_is_refused)
+{
+    lin_model *model = small_model();
+    lin_error err = {0};
+    const float was = model->values[5];
+    model->values[5] = NAN;
+    ck_assert_int_eq(lin_model_save(model, path, LIN_F32, &err), LIN_NUMERIC);
+    ck_assert_ptr_nonnull(strstr(err.message, "tensor input.bias holds NaN at element 1"));
+    model->values[5] = 65520;
+    ck_assert_int_eq(lin_model_save(model, path, LIN_F16, &err), LIN_NUMERIC);
+    ck_assert_ptr_nonnull(strstr(err.message, "in half precision: tensor input.bias holds 65520"));
+    model->values[5] = was;
+    ck_assert_int_eq(lin_model_save(model, path, LIN_F64, &err), LIN_INVALID);
+    model->istd[0] = 0;
+    ck_assert_int_eq(lin_model_save(model, path, LIN_F32, &err), LIN_NUMERIC);
+    ck_assert_int_ne(access(path, F_OK), 0);
+    ck_assert_int_eq(lin_model_label(model, NULL, NULL, "{", &err), LIN_FORMAT);
+    ck_assert_str_eq(model->provenance, "{\"data\": [\"a\", 1]}");
+    lin_model_destroy(model);
+}
+END_TEST
+
+START_TEST(a_full_disk_leaves_the_old_file)
+{
+    file before = saved(LIN_F32);
+    lin_model *model = small_model();
+    lin_error err = {0};
+    char temporary[320];
+    snprintf(temporary, sizeof temporary, "%s.tmp", path);
+    signal(SIGXFSZ, SIG_IGN);
+    struct rlimit limit;
+    getrlimit(RLIMIT_FSIZE, &limit);
+    const rlim_t all = limit.rlim_cur;
+    for (rlim_t most = 0; most < before.n; most += 500) {
+        limit.rlim_cur = most;
+        ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+        const lin_status status = lin_model_save(model, path, LIN_F32, &err);
+        limit.rlim_cur = all;
+        setrlimit(RLIMIT_FSIZE, &limit);
+        ck_assert_int_eq(status, LIN_IO);
+        ck_assert_msg(strstr(err.message, "cannot write") && strstr(err.message, path), "%s", err.message);
+        ck_assert_int_ne(access(temporary, F_OK), 0);
+        file after = read_file(path);
+        ck_assert(after.n == before.n && memcmp(after.bytes, before.bytes, before.n) == 0);
+        free(after.bytes);
+    }
+    signal(SIGXFSZ, SIG_DFL);
+    free(before.bytes);
+    lin_model_destroy(model);
+}
+END_TEST
+
+START_TEST(folders_that_take_no_file_are_named)
+{
+    lin_model *model = small_model();
+    lin_error err = {0};
+    char below[400];
+    test_write_file(path, "x", 1);
+    const char *targets[] = {"%s/m.safetensors/x", "%s/none/x", "%s"};
+    const char *messages[] = {"Not a directory", "No such file or directory", "it is a directory"};
+    for (int i = 0; i < 3; i++) {
+        snprintf(below, sizeof below, i == 0 ? targets[0] : i == 1 ? targets[1] : targets[2], folder);
+        ck_assert_int_eq(lin_model_save(model, below, LIN_F32, &err), LIN_IO);
+        ck_assert_msg(strstr(err.message, messages[i]) && strstr(err.message, below), "%s", err.message);
+    }
+    ck_assert_int_eq(lin_model_save(model, "/dev/null", LIN_F32, &err), LIN_IO);
+    ck_assert_ptr_nonnull(strstr(err.message, "it is not a regular file"));
+    lin_model_destroy(model);
+}
+END_TEST
+
+static void *load_many(void *arg)
+{
+    for (int i = 0; i < 50; i++) {
+        lin_model *model;
+        if (lin_model_load(path, &model, NULL) != LIN_OK) return arg;
+        lin_model_destroy(model);
+    }
+    return NULL;
+}
+
+START_TEST(threads_load_at_once)
+{
+    free(saved(LIN_F16).bytes);
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, load_many, folder);
+    for (int i = 0; i < 4; i++) {
+        void *failed;
+        pthread_join(threads[i], &failed);
+        ck_assert_ptr_null(failed);
+    }
+}
+END_TEST
+
+// cJSON's own allocations are made to fail as well.
+static void *hooked_alloc(size_t n)
+{
+    void *block = lin_alloc(n, 1);
+    if (!block) errno = ENOMEM;
+    return block;
+}
+
+START_TEST(a_failed_allocation_is_an_error)
+{
+    lin_model *model = small_model();
+    lin_error err = {0};
+    const double step = 1;
+    lin_tensor tensor = {"train.step", LIN_F64, 0, {0}, &step};
+    const lin_extras extras = {1, &tensor, 0, NULL, NULL};
+    cJSON_Hooks hooks = {hooked_alloc, lin_free};
+    cJSON_InitHooks(&hooks);
+    const unsigned long live = lin_memory_live();
+    for (int what = 0; what < 5; what++) {
+        int succeeded = 0;
+        for (unsigned long k = 1; !succeeded; k++) {
+            lin_model *back = NULL;
+            lin_extras got = {0};
+            lin_status status;
+            lin_memory_fail_at(k);
+            switch (what) {
+            case 0: status = lin_model_save_extras(model, path, LIN_F32, &extras, &err); break;
+            case 1: status = lin_model_load_extras(path, &back, &got, &err); break;
+            case 2: status = lin_model_save(model, path, LIN_F16, &err); break;
+            case 3: status = lin_model_load(path, &back, &err); break;
+            default: status = lin_model_create(&model->config, &model->features, NULL, 1, &back, &err);
+            }
+            lin_memory_fail_at(0);
+            succeeded = status == LIN_OK;
+            if (!succeeded) ck_assert_msg(status == LIN_NO_MEMORY && !back, "%d, allocation %lu: %s", what, k, err.message);
+            lin_extras_free(&got);
+            lin_model_destroy(back);
+            ck_assert_msg(lin_memory_live() == live, "%d, allocation %lu: a leak", what, k);
+        }
+    }
+    cJSON_InitHooks(NULL);
+    lin_model_destroy(model);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("model/model_file");
+    TCase *tests = tcase_create("model_file");
+    tcase_set_timeout(tests, 60);
+    tcase_add_checked_fixture(tests, enter, leave);
+    tcase_add_test(tests, floats_come_back_to_the_bit);
+    tcase_add_test(tests, halves_come_back_rounded);
+    tcase_add_test(tests, every_configuration_comes_back);
+    tcase_add_test(tests, extras_come_back_to_the_bit);
+    tcase_add_test(tests, the_fingerprint_covers_what_counts);
+    tcase_add_test(tests, damaged_headers_are_refused);
+    tcase_add_test(tests, lying_header_lengths_are_refused);
+    tcase_add_test(tests, foreign_files_are_refused);
+    tcase_add_test(tests, a_swarm_of_values_is_refused);
+    tcase_add_test(tests, weights_that_are_no_numbers_are_refused);
+    tcase_add_test(tests, no_part_of_a_file_is_a_model);
+    tcase_add_test(tests, any_flipped_bit_is_found);
+    tcase_add_test(tests, what_cannot_be_saved_is_refused);
+    tcase_add_test(tests, a_full_disk_leaves_the_old_file);
+    tcase_add_test(tests, folders_that_take_no_file_are_named);
+    tcase_add_test(tests, threads_load_at_once);
+    tcase_add_test(tests, a_failed_allocation_is_an_error);
+    suite_add_tcase(suite, tests);
+    return test_run(suite);
+}
