@@ -144,8 +144,11 @@ typedef struct watcher {
     const train_values *v;
     lin_augment_options augment;
     lin_progress progress;
+    double printed; // seconds of the run at the last line, where standard error is no terminal
     int left_out;
 } watcher;
+
+enum { LINE_EVERY_S = 60 };
 
 static void augment(void *context, float *features, int T, int D, uint64_t key)
 {
@@ -185,9 +188,14 @@ static void progress(void *context, const lin_train_progress *p)
     char left[32];
     print_time(left, sizeof left, p->seconds_left);
     if (p->batch < p->n_batches) {
-        lin_progress_show(&w->progress, "epoch %d/%d  %3d %%  loss %.3f  %.0f frames/s  lr %.2g  best dev PER %.2f %%  %s left", p->epoch + 1,
-                          p->epochs, 100 * p->batch / p->n_batches, p->loss, p->frames_per_s, p->lr,
-                          p->best_per < 0 ? 100.0 : 100 * p->best_per, left);
+        char line[256];
+        snprintf(line, sizeof line, "epoch %d/%d  %3d %%  loss %.3f  %.0f frames/s  lr %.2g  best dev PER %.2f %%  %s left", p->epoch + 1,
+                 p->epochs, 100 * p->batch / p->n_batches, p->loss, p->frames_per_s, p->lr, p->best_per < 0 ? 100.0 : 100 * p->best_per, left);
+        lin_progress_show(&w->progress, "%s", line);
+        if (!w->progress.shown && !w->v->quiet && p->seconds - w->printed > LINE_EVERY_S) {
+            fprintf(stderr, "%s\n", line);
+            w->printed = p->seconds;
+        }
         return;
     }
     lin_progress_end(&w->progress);
