@@ -55,6 +55,7 @@ endif
 APP_SRC := $(wildcard app/*.c)
 TEST_SRC := $(wildcard tests/*/test_*.c)
 TEST_SH := $(wildcard tests/*/test_*.sh)
+TEST_TOOLS := $B/tests/app/sound
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 BENCH_SRC := $(wildcard bench/bench_*.c)
 LIB_OBJ := $(LIB_SRC:%.c=$B/%.o)
@@ -82,7 +83,7 @@ deps:
 	@tools/deps.sh build check demo
 
 lib: $B/liblinnet.a
-tests: $(TESTS) $(FUZZERS)
+tests: $(TESTS) $(FUZZERS) $(TEST_TOOLS)
 
 # Two configurations, one summary: everything in release, and the same programs once more under AddressSanitizer (CHECK_ASAN=no: not).
 CHECK_ASAN ?= yes
@@ -93,7 +94,7 @@ check:
 	@tests/run.sh '$(NPROC)' $(RUN) $(if $(filter yes,$(CHECK_ASAN)),$(subst $B,build/asan,$(RUN)))
 
 RUN = $(TESTS) $(FUZZERS) $(TEST_SH:%=$B/%)
-test-programs: $(TESTS) $(FUZZERS) $B/linnet
+test-programs: $(TESTS) $(FUZZERS) $(TEST_TOOLS) $B/linnet
 
 # A configuration of its own folder, built and tested.
 asan ubsan tsan:

@@ -1,0 +1,82 @@
+# common.sh - what the shell tests share. Sourced; a test ends with `finish`.
+#
+#   ok "what must hold" command...        the command succeeds
+#   is "what must hold" WANT GOT          the two texts are equal
+#   has "what must hold" TEXT PART        TEXT contains PART
+#   run ARGS...                           runs linnet: $status, $out (standard output), $err (standard error)
+#
+# $LINNET is the program; $SOUND writes sounds (sound.c); $tmp is a folder of one's own, removed at the end.
+
+LINNET=${LINNET:-build/release/linnet}
+case $LINNET in /*) ;; *) LINNET=$PWD/$LINNET ;; esac
+SOUND=$(dirname "$LINNET")/tests/app/sound
+unset LINNET_MODEL
+passed=0 failed=0
+tmp=$(mktemp -d) || exit 1
+trap 'chmod -R u+w "$tmp" 2>/dev/null; rm -rf "$tmp"' EXIT
+
+pass() { passed=$((passed + 1)); }
+fail() { failed=$((failed + 1)); echo "FAILED: $1"; shift; for line; do echo "    $line"; done; }
+ok() { what=$1; shift; if "$@" > "$tmp/.log" 2>&1; then pass; else fail "$what" "$*" "$(head -c 2000 "$tmp/.log")"; fi; }
+is() { if [ "$2" = "$3" ]; then pass; else fail "$1" "wanted: $2" "got:    $3"; fi; }
+has() { case $2 in *"$3"*) pass ;; *) fail "$1" "wanted a part: $3" "got:           $2" ;; esac; }
+hasnt() { case $2 in *"$3"*) fail "$1" "unwanted: $3" "in:       $2" ;; *) pass ;; esac; }
+
+run() {
+    "$LINNET" "$@" > "$tmp/.out" 2> "$tmp/.err"
+    status=$?
+    out=$(tr -d '\000' < "$tmp/.out")
+    err=$(tr -d '\000' < "$tmp/.err")
+    # Whatever it meets, it never dies of a signal, and a sanitizer's report is a failure.
+    if [ $status -ge 128 ] && [ $status != 130 ]; then fail "no crash" "linnet $*" "status $status" "$err"; fi
+    case $err in *Sanitizer*|*"runtime error"*) fail "no sanitizer report" "linnet $*" "$err" ;; esac
+}
+
+# refused "what" STATUS "part of the message" ARGS...: this exit status and one line of message, "linnet: ..."
+refused() {
+    what=$1 want=$2 part=$3
+    shift 3
+    run "$@"
+    is "$what: exit status" "$want" "$status"
+    has "$what: message" "$err" "$part"
+    case $err in "linnet: "*) pass ;; *) fail "$what: the message begins with linnet:" "$err" ;; esac
+    is "$what: nothing on standard output" "" "$out"
+}
+
+# A small model that streams, and the cache it was made from: $tmp/model.safetensors, $tmp/set.lfc. Real training, of random sounds.
+make_model() {
+    mkdir -p "$tmp/data"
+    printf 'one W AH N\ntwo T UW\nthree TH R IY\nfour F AO R\n' > "$tmp/dict"
+    for i in 1 2 3 4; do
+        "$SOUND" "$tmp/data/u$i.wav" seconds=1.5 seed=$i
+        echo "u$i u$i.wav" >> "$tmp/data/wav.scp"
+    done
+    printf 'u1 ONE TWO\nu2 TWO THREE\nu3 THREE FOUR\nu4 FOUR ONE\n' > "$tmp/data/text"
+    printf 'u1 s1\nu2 s1\nu3 s2\nu4 s2\n' > "$tmp/data/utt2spk"
+    "$LINNET" prepare "$tmp/data" --audio-root "$tmp/data" --lexicon "$tmp/dict" --stack 3 -q -o "$tmp/set.lfc" || return 1
+    cat > "$tmp/train.conf" <<END
+# a tiny network
+layers = 2
+heads = 2
+head-width = 8
+feedforward = 32
+stack = 3
+ahead = 2
+positions = conv
+conv-kernel = 5
+conv-layers = 2
+epochs = 2
+lr = 1e-3
+END
+    "$LINNET" train "$tmp/train.conf" --train "$tmp/set.lfc" --dev "$tmp/set.lfc" --folder "$tmp/run" -q > "$tmp/.log" 2>&1 || {
+        cat "$tmp/.log"
+        return 1
+    }
+    cp "$tmp/run/best.safetensors" "$tmp/model.safetensors"
+}
+
+finish() {
+    echo "$passed passed, $failed failed"
+    [ "$failed" = 0 ]
+    exit
+}
