@@ -1,6 +1,6 @@
 /*
- * peak.h - what benchmark programs share: the clock, medians, and the peak of this machine, by multiply-adds between registers with the
- * instruction set that lin_ops_cpu uses. Shares of the peak are only worth something when it was measured in the same run.
+ * peak.h - what benchmark programs share: the clock, medians, and the peak of this machine, by multiply-adds between registers with
+ * the instruction set that lin_ops_cpu uses. Shares of the peak are only worth something when it was measured in the same run.
  */
 #ifndef LIN_BENCH_PEAK_H
 #define LIN_BENCH_PEAK_H
@@ -46,20 +46,20 @@ enum { PEAK_STEPS = 2000000, PEAK_SUMS = 12, PEAK_RUNS = 9, PEAK_THREADS = 64 };
 
 // 12 independent chains of multiply-adds: enough for two units with a latency of up to six. The empty assembly pins each sum to a
 // register and keeps the compiler from solving the recurrence.
-#define PEAK_BODY(type, set1, fma)                                                                                                  \
-    type sum[PEAK_SUMS], a = set1(0.999f), b = set1(0.001f);                                                                        \
-    PEAK_UNROLL                                                                                                                     \
-    for (int i = 0; i < PEAK_SUMS; i++) sum[i] = set1((float)i);                                                                    \
-    for (long t = 0; t < PEAK_STEPS; t++) {                                                                                         \
-        PEAK_UNROLL                                                                                                                 \
-        for (int i = 0; i < PEAK_SUMS; i++) {                                                                                       \
-            sum[i] = fma(sum[i], a, b);                                                                                             \
-            __asm__ volatile("" : PEAK_REGISTER(sum[i]));                                                                           \
-        }                                                                                                                           \
-    }                                                                                                                               \
-    float total = 0;                                                                                                                \
-    PEAK_UNROLL                                                                                                                     \
-    for (int i = 0; i < PEAK_SUMS; i++) total += sum[i][0];                                                                         \
+#define PEAK_BODY(type, set1, fma)                                                                                                 \
+    type sum[PEAK_SUMS], a = set1(0.999f), b = set1(0.001f);                                                                       \
+    PEAK_UNROLL                                                                                                                    \
+    for (int i = 0; i < PEAK_SUMS; i++) sum[i] = set1((float)i);                                                                   \
+    for (long t = 0; t < PEAK_STEPS; t++) {                                                                                        \
+        PEAK_UNROLL                                                                                                                \
+        for (int i = 0; i < PEAK_SUMS; i++) {                                                                                      \
+            sum[i] = fma(sum[i], a, b);                                                                                            \
+            __asm__ volatile("" : PEAK_REGISTER(sum[i]));                                                                          \
+        }                                                                                                                          \
+    }                                                                                                                              \
+    float total = 0;                                                                                                               \
+    PEAK_UNROLL                                                                                                                    \
+    for (int i = 0; i < PEAK_SUMS; i++) total += sum[i][0];                                                                        \
     return total
 
 #if defined(__x86_64__)

@@ -1,8 +1,8 @@
 /*
  * golden.h - the network held against tests/golden/network.py, an independent implementation in PyTorch, float64.
  *
- * Written for lin_real, so that the same cases judge the program's float network on the CPU's kernels (test_golden.c, 1e-4) and the
- * same source in double on kernels/ref (test_golden_f64.c, where everything but rounding must agree). Run from the root of the tree.
+ * Written for lin_real, so that the same cases judge the program's float network on the CPU's kernels (test_golden.c, 1e-4) and
+ * the same source in double on kernels/ref (test_golden_f64.c, where all but rounding must agree). Run from the root of the tree.
  */
 #ifndef LIN_TESTS_GOLDEN_H
 #define LIN_TESTS_GOLDEN_H
@@ -90,7 +90,8 @@ static inline void golden_key(golden_case *g, const char *key, char *value)
 }
 
 /* Reads config.txt. `other` (may be NULL) is called with every line, for keys that only some folders have. */
-static inline void golden_open(golden_case *g, const char *folder, void (*other)(void *user, const char *key, char *value), void *user)
+static inline void golden_open(golden_case *g, const char *folder, void (*other)(void *user, const char *key, char *value),
+                               void *user)
 {
     *g = (golden_case){.config = {.dropout = 0}};
     snprintf(g->folder, sizeof g->folder, "tests/golden/%s", folder);
@@ -149,7 +150,8 @@ static inline golden_result golden_run(const golden_case *g, const lin_real_ops 
     lin_weights *weights;
     lin_activations *activations;
     ck_assert_msg(ops->exec_create(2, &exec, &err) == LIN_OK, "%s", err.message);
-    ck_assert_msg(lin_weights_create(ops, exec, &g->config, &g->params, g->values, backward, &weights, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(lin_weights_create(ops, exec, &g->config, &g->params, g->values, backward, &weights, &err) == LIN_OK, "%s",
+                  err.message);
     ck_assert_msg(lin_activations_create(&g->config, rows, B, backward, &activations, &err) == LIN_OK, "%s", err.message);
     const lin_batch batch = {.B = B, .features = g->features, .mean = g->mean, .istd = g->istd, .in_offsets = g->in_offsets,
                              .offsets = g->offsets};
@@ -180,7 +182,8 @@ static inline void golden_result_free(golden_result *r)
 }
 
 /* |got - want| <= tolerance for every element. */
-static inline void golden_near(const char *folder, const char *what, const lin_real *got, const double *want, size_t n, double tolerance)
+static inline void golden_near(const char *folder, const char *what, const lin_real *got, const double *want, size_t n,
+                               double tolerance)
 {
     for (size_t i = 0; i < n; i++)
         ck_assert_msg(fabs((double)got[i] - want[i]) <= tolerance, "%s: %s %zu of %zu is %.12g, expected %.12g", folder, what, i, n,
@@ -205,8 +208,8 @@ static inline void golden_check_case(const char *name, const lin_real_ops *ops, 
     golden_result training = golden_run(&g, ops, 1);
     golden_near(folder, "log-probability (training)", training.logp, logp, count, tolerance);
     for (int b = 0; b < g.n_utterances; b++)
-        ck_assert_msg(fabs(training.losses[b] - losses[b]) <= tolerance * (1 + losses[b]), "%s: loss %d is %.12g, expected %.12g", folder,
-                      b, training.losses[b], losses[b]);
+        ck_assert_msg(fabs(training.losses[b] - losses[b]) <= tolerance * (1 + losses[b]), "%s: loss %d is %.12g, expected %.12g",
+                      folder, b, training.losses[b], losses[b]);
     for (int i = 0; i < g.params.n_tensors; i++) {
         const lin_param *t = &g.params.table[i];
         const size_t n = (size_t)t->n * (size_t)(t->k ? t->k : 1);

@@ -33,7 +33,8 @@ static void trace_key(void *user, const char *key, char *value)
     char optimiser[16], decayed[16], clip[16];
     lin_optimizer_options *o = &next->options;
     *o = lin_optimizer_default();
-    ck_assert_int_eq(sscanf(value, "%63s %15s %lf %lf %15s %15s", next->name, optimiser, &next->lr, &o->weight_decay, decayed, clip), 6);
+    ck_assert_int_eq(
+        sscanf(value, "%63s %15s %lf %lf %15s %15s", next->name, optimiser, &next->lr, &o->weight_decay, decayed, clip), 6);
     o->kind = strcmp(optimiser, "radam") == 0 ? LIN_RADAM : LIN_ADAM;
     o->decay_vectors = strcmp(decayed, "all") == 0;
     o->clip_norm = strcmp(clip, "none") == 0 ? 0 : 1;
@@ -68,7 +69,8 @@ static void train(const golden_case *g, const trace *t, float *values, double *l
         if (step == STEPS) break;
         memset(gradient, 0, n * sizeof *gradient);
         lin_network_backward(weights, activations, exec, &batch, dlogits, gradient);
-        ck_assert_msg(lin_optimizer_step(optimizer, exec, &g->params, values, gradient, t->lr, NULL, &err) == LIN_OK, "%s", err.message);
+        ck_assert_msg(lin_optimizer_step(optimizer, exec, &g->params, values, gradient, t->lr, NULL, &err) == LIN_OK, "%s",
+                      err.message);
         lin_weights_pack(weights, exec);
     }
     test_buffer_free(logp);
@@ -98,8 +100,8 @@ START_TEST(training_trace)
         train(&g, t, values, losses);
         double *want = golden_block(&g, t->name, STEPS + 1);
         for (int step = 0; step <= STEPS; step++)
-            ck_assert_msg(fabs(losses[step] - want[step]) <= 1e-4, "%s, %s: the loss after %d steps is %.9g, expected %.9g", models[_i],
-                          t->name, step, losses[step], want[step]);
+            ck_assert_msg(fabs(losses[step] - want[step]) <= 1e-4, "%s, %s: the loss after %d steps is %.9g, expected %.9g",
+                          models[_i], t->name, step, losses[step], want[step]);
         snprintf(block, sizeof block, "%s-params", t->name);
         double *end = golden_block(&g, block, n);
         golden_near(folder, block, values, end, n, 1e-4);

@@ -1,0 +1,348 @@
+/*
+ * bench_model.c - speed of the paper's network (9 layers, 6 heads, width 192, feed-forward 768, every frame): many utterances, a
+ * training step, one live stream, and the start of the program; as shares of the peak measured in the same run.
+ *
+ *   bench_model [--threads N] [--repeats N] [--plain] [--quick] [PROGRAM]
+ *
+ * PROGRAM is the program linnet, whose start is timed; by default ../linnet, seen from this program's folder. --plain prints lines
+ * `linnet NAME VALUE` for bench/peers.sh, which gives the same work to PyTorch and ONNX Runtime. Weights and features are random.
+ */
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench/peak.h"
+#include "decoder/greedy.h"
+#include "frontend/fbank.h"
+#include "kernels/memory.h"
+#include "kernels/pool.h"
+#include "kernels/rng.h"
+#include "model/optimizer.h"
+#include "model/stream.h"
+
+enum { B = 16, T = 800, LABELS = 80, V = 40, D = 40, CHUNK_FRAMES = 4, CHUNK_SAMPLES = 640, MAX_REPEATS = 101 };
+
+extern char **environ;
+
+static int n_threads = 2, n_repeats = 5, plain = 0;
+static double peak, peak_1;
+static lin_error err;
+
+static void must(lin_status status)
+{
+    if (status == LIN_OK) return;
+    fprintf(stderr, "bench_model: %s\n", err.message);
+    exit(1);
+}
+
+static void *must_have(void *block)
+{
+    if (!block) must(lin_fail(&err, LIN_NO_MEMORY, "out of memory"));
+    return block;
+}
+
+static void say(const char *name, double value, const char *unit, const char *note)
+{
+    if (plain) {
+        printf("linnet %s %.6g\n", name, value);
+    } else {
+        printf("%-36s %12.5g %-9s %s\n", name, value, unit, note);
+    }
+    fflush(stdout);
+}
+
+// Multiplications and additions of one frame forward: matrices, then per head phi(k) v', phi(q)' S, z and the denominator.
+static double flop_per_frame(const lin_config *c)
+{
+    const double C = lin_config_width(c), F = c->feedforward, E = c->head_width;
+    return 2 * (lin_config_input_width(c) * C + c->layers * (4 * C * C + 2 * C * F) + C * c->outputs) +
+           c->layers * c->heads * (4 * E * E + 3 * E);
+}
+
+// A figure that took `seconds` for `flop`, with its share of the peak.
+static void say_work(const char *name, double value, const char *unit, double flop, double seconds)
+{
+    char note[64];
+    const double rate = flop / seconds * 1e-9, percent = 100 * rate / peak;
+    snprintf(note, sizeof note, "%.0f GFLOP/s, %.1f %% of the peak", rate, percent);
+    say(name, value, unit, note);
+    if (plain) printf("linnet %s:peak_percent %.4g\n", name, percent);
+}
+
+static lin_model *make_model(int causal, double dropout)
+{
+    lin_config config = lin_config_default(V);
+    config.causal = causal;
+    config.dropout = dropout;
+    const lin_features features = lin_features_default();
+    lin_model *model;
+    must(lin_model_create(&config, &features, NULL, 1, &model, &err));
+    return model;
+}
+
+static float *make_features(int frames)
+{
+    float *x = must_have(lin_calloc((size_t)frames * D, sizeof *x));
+    for (size_t i = 0; i < (size_t)frames * D; i++) x[i] = (float)(6 * lin_random_uniform(2, i) - 3);
+    return x;
+}
+
+/* ---- many utterances: one worker for each thread, one utterance at a time, as files are transcribed -------------------------- */
+
+typedef struct many {
+    lin_worker *workers[PEAK_THREADS];
+    float *features, *logp;
+    lin_status status[B];
+} many;
+
+static void one_utterance(void *context, int piece, int thread)
+{
+    many *m = context;
+    m->status[piece] = lin_encoder_run(m->workers[thread], m->features + (size_t)piece * T * D, (const int[]){0, T}, 1,
+                                       m->logp + (size_t)piece * T * V, NULL);
+}
+
+static void bench_forward(int causal, const char *name)
+{
+    lin_model *model = make_model(causal, 0);
+    lin_encoder *encoder;
+    lin_pool *pool;
+    many m = {.features = make_features(B * T), .logp = must_have(lin_calloc((size_t)B * T * V, sizeof(float)))};
+    must(lin_encoder_create(model, lin_ops_cpu(), &encoder, &err));
+    must(lin_pool_create(n_threads, &pool, &err));
+    for (int i = 0; i < n_threads; i++) must(lin_worker_create(encoder, 1, &m.workers[i], &err));
+    double time[MAX_REPEATS];
+    for (int r = -1; r < n_repeats; r++) {
+        const double start = bench_now();
+        lin_pool_run(pool, B, one_utterance, &m);
+        if (r >= 0) time[r] = bench_now() - start;
+    }
+    for (int b = 0; b < B; b++) must(m.status[b]);
+    const double seconds = bench_quantile(time, n_repeats, 0.5);
+    say_work(name, B * T / seconds, "frames/s", flop_per_frame(&model->config) * B * T, seconds);
+    for (int i = 0; i < n_threads; i++) lin_worker_destroy(m.workers[i]);
+    lin_pool_destroy(pool);
+    lin_encoder_destroy(encoder);
+    lin_model_destroy(model);
+    lin_free(m.features);
+    lin_free(m.logp);
+}
+
+/* ---- a training step: forward, CTC, backward, optimiser, packing ------------------------------------------------------------- */
+
+static void bench_training(int causal, double dropout, const char *name)
+{
+    const lin_ops *ops = lin_ops_cpu();
+    lin_model *model = make_model(causal, dropout);
+    const lin_config *c = &model->config;
+    const size_t n = model->params.n_elements, count = (size_t)B * T * V;
+    lin_optimizer_options options = lin_optimizer_default();
+    options.kind = LIN_ADAM;
+    lin_exec *exec;
+    lin_weights *weights;
+    lin_activations *activations;
+    lin_optimizer *optimizer;
+    must(ops->exec_create(n_threads, &exec, &err));
+    must(lin_weights_create(ops, exec, c, &model->params, model->values, 1, &weights, &err));
+    must(lin_activations_create(c, B * T, B, 1, &activations, &err));
+    must(lin_optimizer_create(ops, &model->params, &options, &optimizer, &err));
+    float *features = make_features(B * T), *logp = must_have(lin_calloc(count, sizeof *logp));
+    float *dlogits = must_have(lin_calloc(count, sizeof *dlogits)), *gradients = must_have(lin_calloc(n, sizeof *gradients));
+    int offsets[B + 1], label_offsets[B + 1], labels[B * LABELS];
+    for (int b = 0; b <= B; b++) {
+        offsets[b] = b * T;
+        label_offsets[b] = b * LABELS;
+    }
+    for (int i = 0; i < B * LABELS; i++) labels[i] = 1 + (int)lin_random_below(3, (uint64_t)i, V - 1);
+    double losses[B], time[MAX_REPEATS];
+    for (int r = -1; r < n_repeats; r++) {
+        const lin_batch batch = {.B = B, .features = features, .mean = model->mean, .istd = model->istd, .in_offsets = offsets,
+                                 .offsets = offsets, .dropout_key = dropout > 0 ? (uint64_t)r + 2 : 0};
+        const double start = bench_now();
+        lin_network_forward(weights, activations, exec, &batch, logp);
+        ops->ctc(exec, losses, dlogits, logp, offsets, labels, label_offsets, B, V, 1.0 / B);
+        memset(gradients, 0, n * sizeof *gradients);
+        lin_network_backward(weights, activations, exec, &batch, dlogits, gradients);
+        must(lin_optimizer_step(optimizer, exec, &model->params, model->values, gradients, 1e-4, NULL, &err));
+        lin_weights_pack(weights, exec);
+        if (r >= 0) time[r] = bench_now() - start;
+    }
+    const double seconds = bench_quantile(time, n_repeats, 0.5);
+    say_work(name, 1000 * seconds, "ms", 3 * flop_per_frame(c) * B * T, seconds);
+    lin_optimizer_destroy(optimizer);
+    lin_activations_destroy(activations);
+    lin_weights_destroy(weights);
+    ops->exec_destroy(exec);
+    lin_model_destroy(model);
+    lin_free(features);
+    lin_free(logp);
+    lin_free(dlogits);
+    lin_free(gradients);
+}
+
+/* ---- one live stream, one thread, 40 ms at a time ---------------------------------------------------------------------------- */
+
+static void say_chunks(const char *prefix, double *time, int n)
+{
+    char name[64], note[64];
+    const double middle = 1000 * bench_quantile(time, n, 0.5);
+    snprintf(name, sizeof name, "%schunk_p50_ms", prefix);
+    snprintf(note, sizeof note, "%.2f %% of a core", 100 * middle / 40);
+    say(name, middle, "ms", note);
+    snprintf(name, sizeof name, "%schunk_p99_ms", prefix);
+    say(name, 1000 * bench_quantile(time, n, 0.99), "ms", "");
+}
+
+// From features to log-probabilities, what the peers do; then from sound to phonemes.
+static void bench_stream(int chunks)
+{
+    lin_model *model = make_model(1, 0);
+    lin_encoder *encoder;
+    lin_worker *worker;
+    lin_stream *stream;
+    lin_fbank *fbank;
+    const lin_fbank_config config = lin_fbank_default();
+    must(lin_encoder_create(model, lin_ops_cpu(), &encoder, &err));
+    must(lin_worker_create(encoder, 1, &worker, &err));
+    must(lin_stream_create(encoder, &stream, &err));
+    must(lin_fbank_create(&config, &fbank, &err));
+    float *features = make_features(chunks * CHUNK_FRAMES), logp[8 * V], frames[8 * D], samples[CHUNK_SAMPLES];
+    double *time = must_have(lin_calloc((size_t)chunks, sizeof *time));
+    int n_frames, n_rows, n_phones;
+    for (int i = 0; i < chunks; i++) {
+        const double start = bench_now();
+        must(lin_stream_feed(stream, worker, features + (size_t)i * CHUNK_FRAMES * D, CHUNK_FRAMES, logp, 8, &n_rows, &err));
+        time[i] = bench_now() - start;
+    }
+    say_chunks("", time, chunks);
+
+    lin_greedy greedy;
+    lin_greedy_phone phones[8];
+    lin_greedy_reset(&greedy, V, 0, 0);
+    lin_stream_reset(stream);
+    for (int i = 0; i < chunks; i++) {
+        const uint64_t first = (uint64_t)i * CHUNK_SAMPLES;
+        for (uint64_t j = 0; j < CHUNK_SAMPLES; j++) samples[j] = (float)(lin_random_uniform(4, first + j) - 0.5);
+        const double start = bench_now();
+        must(lin_fbank_push(fbank, samples, CHUNK_SAMPLES, frames, 8, &n_frames, &err));
+        must(lin_stream_feed(stream, worker, frames, n_frames, logp, 8, &n_rows, &err));
+        must(lin_greedy_push(&greedy, logp, n_rows, phones, 8, &n_phones, &err));
+        time[i] = bench_now() - start;
+    }
+    say_chunks("sound_", time, chunks);
+    lin_fbank_destroy(fbank);
+    lin_stream_destroy(stream);
+    lin_worker_destroy(worker);
+    lin_encoder_destroy(encoder);
+    lin_model_destroy(model);
+    lin_free(features);
+    lin_free(time);
+}
+
+/* ---- the start of the program ------------------------------------------------------------------------------------------------ */
+
+static int run_quietly(char *const argv[])
+{
+    posix_spawn_file_actions_t actions;
+    pid_t child;
+    int status = -1;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+    if (posix_spawn(&child, argv[0], &actions, NULL, argv, environ) == 0) waitpid(child, &status, 0);
+    posix_spawn_file_actions_destroy(&actions);
+    return status;
+}
+
+static void time_program(const char *name, const char *note, char *const argv[])
+{
+    double time[MAX_REPEATS];
+    const int n = 31;
+    for (int r = 0; r < n; r++) {
+        const double start = bench_now();
+        if (run_quietly(argv) != 0) {
+            if (!plain) printf("%-36s %12s %-9s the program failed\n", name, "-", "ms");
+            return;
+        }
+        time[r] = bench_now() - start;
+    }
+    say(name, 1000 * bench_quantile(time, n, 0.5), "ms", note);
+}
+
+// Five seconds of 16 kHz noise as a WAV file.
+static int write_sound(const char *path)
+{
+    enum { SAMPLES = 80000 };
+    const uint32_t head[] = {0x46464952, 36 + 2 * SAMPLES, 0x45564157, 0x20746D66, 16, 0x00010001, 16000, 32000, 0x00100002,
+                             0x61746164, 2 * SAMPLES};
+    FILE *file = fopen(path, "wb");
+    if (!file) return 0;
+    int good = fwrite(head, sizeof head, 1, file) == 1;
+    for (uint64_t i = 0; i < SAMPLES; i++) {
+        const int16_t sample = (int16_t)lin_random_below(5, i, 2000);
+        good &= fwrite(&sample, sizeof sample, 1, file) == 1;
+    }
+    return !fclose(file) && good;
+}
+
+static void bench_program(const char *program)
+{
+    char path[] = "/tmp/linnet-bench-XXXXXX.wav";
+    const int file = mkstemps(path, 4);
+    char *name = must_have(lin_strdup(program));
+    time_program("start_ms", "linnet --version", (char *[]){name, "--version", NULL});
+    if (file >= 0 && write_sound(path))
+        time_program("transcribe_5s_ms", "linnet transcribe of 5 s of sound", (char *[]){name, "transcribe", path, NULL});
+    if (file >= 0) {
+        close(file);
+        unlink(path);
+    }
+    lin_free(name);
+}
+
+int main(int argc, char **argv)
+{
+    const char *program = NULL;
+    int quick = 0;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--plain") == 0) {
+            plain = 1;
+        } else if (strcmp(argv[i], "--quick") == 0) {
+            quick = 1;
+        } else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc) {
+            n_threads = atoi(argv[++i]);
+        } else if (strcmp(argv[i], "--repeats") == 0 && i + 1 < argc) {
+            n_repeats = atoi(argv[++i]);
+        } else if (argv[i][0] != '-') {
+            program = argv[i];
+        } else {
+            fprintf(stderr, "usage: bench_model [--threads N] [--repeats N] [--plain] [--quick] [PROGRAM]\n");
+            return 2;
+        }
+    }
+    if (n_threads < 1 || n_threads > PEAK_THREADS) n_threads = 2;
+    if (n_repeats < 1 || n_repeats > MAX_REPEATS) n_repeats = 5;
+    if (quick) n_repeats = 1;
+    peak_1 = bench_peak(1);
+    peak = n_threads > 1 ? bench_peak(n_threads) : peak_1;
+    if (!plain) printf("%s, threads: %d; %d utterances of %d frames, %d labels\n", lin_cpu_isa(), n_threads, B, T, LABELS);
+    say("peak_gflops", peak, "GFLOP/s", "multiply-adds between registers, all threads");
+    say("peak_1_gflops", peak_1, "GFLOP/s", "one thread");
+    bench_forward(1, "forward_causal_frames_per_s");
+    bench_forward(0, "forward_bidirectional_frames_per_s");
+    bench_training(1, 0.1, "train_causal_ms");
+    bench_training(0, 0.1, "train_bidirectional_ms");
+    bench_training(1, 0, "train_causal_no_dropout_ms");
+    bench_stream(quick ? 50 : 500);
+    char beside[4096];
+    if (!program) {
+        const char *slash = strrchr(argv[0], '/');
+        snprintf(beside, sizeof beside, "%.*s/../linnet", slash ? (int)(slash - argv[0]) : 1, slash ? argv[0] : ".");
+        program = beside;
+    }
+    if (access(program, X_OK) == 0) bench_program(program);
+    return 0;
+}

@@ -1,0 +1,93 @@
+#!/bin/sh
+# peers.sh - linnet beside PyTorch and ONNX Runtime on the same network, weights, data and threads, in one run: each round runs all
+# three one after the other; the table shows medians over the rounds. Run it on an otherwise idle machine.
+#
+#   bench/peers.sh [--rounds N] [--threads N]
+#
+# Needs, else the peer is left out with a sentence: PyTorch in PYTHON (/usr/bin/python3; Debian: python3-torch libopenblas0-openmp),
+# and pip for ONNX Runtime, which goes into a virtual environment under PEERS (~/.cache/linnet-peers), as do the exported graphs.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+PYTHON=${PYTHON:-/usr/bin/python3}
+PEERS=${PEERS:-${XDG_CACHE_HOME:-$HOME/.cache}/linnet-peers}
+rounds=3 threads=2
+while [ $# -gt 0 ]; do
+    case $1 in
+    --rounds) rounds=$2; shift 2 ;;
+    --threads) threads=$2; shift 2 ;;
+    *) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    esac
+done
+
+make -s build/release/bench/bench_model build/release/linnet || exit 1
+results=$(mktemp) || exit 1
+trap 'rm -f "$results"' EXIT
+
+# What is best for the peers: OpenBLAS left to detect the machine, its OpenMP build (the other one and PyTorch's threads fight each
+# other), and memory kept between calls instead of being returned to the system and faulted in again (1.6 times faster).
+peer() (
+    unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE OPENBLAS_NUM_THREADS OMP_NUM_THREADS
+    for folder in /usr/lib/*/openblas-openmp; do
+        [ -d "$folder" ] && export LD_LIBRARY_PATH="$folder"
+    done
+    export MALLOC_MMAP_THRESHOLD_=4294967296 MALLOC_TRIM_THRESHOLD_=17179869184
+    exec "$@"
+)
+
+torch=no onnx=no
+if "$PYTHON" -c 'import torch' 2>/dev/null; then
+    torch=yes
+    ls -d /usr/lib/*/openblas-openmp >/dev/null 2>&1 ||
+        echo "peers.sh: libopenblas0-openmp is not installed; PyTorch may be slower than it could be" >&2
+    graphs=$PEERS/graphs
+    if [ ! -x "$PEERS/venv/bin/python" ] || ! "$PEERS/venv/bin/python" -c 'import onnxruntime' 2>/dev/null; then
+        mkdir -p "$PEERS" && "$PYTHON" -m venv "$PEERS/venv" && "$PEERS/venv/bin/pip" install -q onnxruntime ||
+            echo "peers.sh: no ONNX Runtime: cannot install it in $PEERS/venv" >&2
+    fi
+    if "$PEERS/venv/bin/python" -c 'import onnxruntime' 2>/dev/null; then
+        peer "$PYTHON" bench/peers/torch_model.py --export "$graphs" >"$PEERS/export.log" 2>&1 && onnx=yes ||
+            echo "peers.sh: no ONNX Runtime: the export failed, see $PEERS/export.log" >&2
+    fi
+else
+    echo "peers.sh: no peers: $PYTHON has no PyTorch (Debian: apt install python3-torch libopenblas0-openmp)" >&2
+fi
+
+load=$(cut -d' ' -f1 /proc/loadavg)
+round=0
+while [ $round -lt "$rounds" ]; do
+    round=$((round + 1))
+    echo "round $round of $rounds" >&2
+    build/release/bench/bench_model --plain --threads "$threads" build/release/linnet >>"$results" || exit 1
+    [ $torch = no ] || peer "$PYTHON" bench/peers/torch_model.py --threads "$threads" >>"$results" || exit 1
+    [ $onnx = no ] || peer "$PEERS/venv/bin/python" bench/peers/onnx_model.py "$graphs" --threads "$threads" >>"$results" || exit 1
+done
+
+machine=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
+echo "$machine, $threads threads, $(date +%F), medians of $rounds rounds; load before: $load"
+[ $torch = no ] || "$PYTHON" -c 'import torch; print("PyTorch", torch.__version__)'
+[ $onnx = no ] || "$PEERS/venv/bin/python" -c 'import onnxruntime; print("ONNX Runtime", onnxruntime.__version__)'
+sort -k1,2 -k3,3g "$results" | awk '
+    function median_done() { if (n) value[key] = n % 2 ? v[(n + 1) / 2] : (v[n / 2] + v[n / 2 + 1]) / 2; n = 0 }
+    { if ($1 SUBSEP $2 != key) { median_done(); key = $1 SUBSEP $2 } v[++n] = $3 }
+    END {
+        median_done()
+        count = split("peak_gflops peak_1_gflops forward_causal_frames_per_s forward_bidirectional_frames_per_s train_causal_ms " \
+                      "train_bidirectional_ms train_causal_no_dropout_ms chunk_p50_ms chunk_p99_ms sound_chunk_p50_ms " \
+                      "sound_chunk_p99_ms start_ms transcribe_5s_ms", names, " ")
+        printf "%-36s %10s %7s  %10s %7s  %10s %7s\n", "", "linnet", "of peak", "PyTorch", "linnet", "ONNX RT", "linnet"
+        for (i = 1; i <= count; i++) {
+            name = names[i]
+            if (!(("linnet", name) in value)) continue
+            own = value["linnet", name]
+            printf "%-36s %10s %7s", name, number(own), share("linnet", name ":peak_percent")
+            printf "  %10s %7s", field("torch", name), ratio("torch", name, own)
+            printf "  %10s %7s\n", field("onnx", name), ratio("onnx", name, own)
+        }
+    }
+    function share(who, name) { return (who, name) in value ? sprintf("%.1f %%", value[who, name]) : "" }
+    function field(who, name) { return (who, name) in value ? number(value[who, name]) : "-" }
+    function number(x) { return sprintf(x >= 1000 ? "%.0f" : "%.4g", x) }
+    function ratio(who, name, own) {
+        if (!((who, name) in value)) return ""
+        return sprintf("%.2f x", name ~ /_ms$/ ? value[who, name] / own : own / value[who, name])
+    }'

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""linnet's network in ONNX Runtime: times the graphs that torch_model.py --export DIR wrote.
+
+    python3 -m venv VENV && VENV/bin/pip install onnxruntime
+    VENV/bin/python onnx_model.py DIR [--threads N] [--repeats N]
+
+One line per figure: `onnx NAME VALUE`. Every graph's output is compared with PyTorch's before it is timed.
+"""
+import argparse
+import os
+import statistics
+import time
+
+import numpy as np
+import onnxruntime as ort
+
+STREAM_FRAMES, CHUNKS = 4, 500
+
+
+def session(folder, name, threads):
+    options = ort.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+    options.log_severity_level = 3
+    return ort.InferenceSession(os.path.join(folder, name + ".onnx"), options, providers=["CPUExecutionProvider"])
+
+
+def clock(run, repeats):
+    run(), run()
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return times
+
+
+def say(name, value):
+    print(f"onnx {name} {value:.6g}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=5)
+    given = parser.parse_args()
+    load = lambda name: np.load(os.path.join(given.folder, name + ".npy"))
+    for mode in ("causal", "bidirectional"):
+        x, graph = load(mode + "_x"), session(given.folder, mode, given.threads)
+        logp = graph.run(None, {"x": x})[0]
+        assert np.abs(logp[:1] - load(mode + "_logp")).max() < 1e-4, "ONNX Runtime disagrees with PyTorch"
+        say(f"forward_{mode}_frames_per_s", x.shape[0] * x.shape[1] / statistics.median(clock(lambda: graph.run(None, {"x": x}),
+                                                                                             given.repeats)))
+    graph = session(given.folder, "stream", 1)
+    x, want = load("causal_x")[:1], load("causal_logp")[0]
+    shape = [i.shape for i in graph.get_inputs() if i.name == "state"][0]
+    state, rows = np.zeros(shape, np.float32), []
+    for t in range(0, x.shape[1], STREAM_FRAMES):
+        logp, state = graph.run(None, {"x": x[:, t:t + STREAM_FRAMES], "state": state})
+        rows.append(logp[0])
+    assert np.abs(np.concatenate(rows) - want).max() < 1e-4, "the stream disagrees with the whole utterance"
+    feed = {"x": x[:, :STREAM_FRAMES], "state": state}
+    times = sorted(clock(lambda: graph.run(None, feed), CHUNKS))
+    say("chunk_p50_ms", 1000 * times[len(times) // 2])
+    say("chunk_p99_ms", 1000 * times[len(times) * 99 // 100])
+
+
+if __name__ == "__main__":
+    main()
