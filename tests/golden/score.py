@@ -32,6 +32,33 @@ def pair(rng):
     return ref, [t.lower() if rng.random() < 0.1 else t for t in hyp]
 
 
+def substitutions(ref, hyp, deletion_first):
+    """Substitutions of the lightest alignment, with ties between deletion and insertion decided one way or the other."""
+    row = [(3 * j, 0) for j in range(len(hyp) + 1)]
+    for a in ref:
+        diagonal, row[0] = row[0], (row[0][0] + 3, 0)
+        for j, b in enumerate(hyp, 1):
+            match = (diagonal[0] + 4 * (a != b), diagonal[1] + (a != b))
+            above, left, diagonal = row[j][0] + 3, row[j - 1][0] + 3, row[j]
+            if match[0] <= above and match[0] <= left:
+                row[j] = match
+            elif above < left or (deletion_first and above == left):
+                row[j] = (above, row[j][1])
+            else:
+                row[j] = (left, row[j - 1][1])
+    return row[-1][1]
+
+
+def delicate_pair(rng):
+    """A pair where that decision shows, which is one in several hundred."""
+    while True:
+        alphabet = rng.sample(PHONES, rng.choice([2, 3, 4]))
+        ref = [rng.choice(alphabet) for _ in range(rng.randrange(4, 12))]
+        hyp = [rng.choice(alphabet) for _ in range(rng.randrange(4, 12))]
+        if substitutions(ref, hyp, True) != substitutions(ref, hyp, False):
+            return ref, hyp
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--pairs", type=int, default=400)
@@ -41,7 +68,7 @@ def main():
     rng = random.Random(args.seed)
     speakers = ["s1-%04d", "S2-a-%04d", "b_%04d", "x_y-%04d", "long-name_%04d"]
     ref_path, hyp_path = os.path.join(args.out, "score_ref.trn"), os.path.join(args.out, "score_hyp.trn")
-    pairs = [(rng.choice(speakers) % i, *pair(rng)) for i in range(args.pairs)]
+    pairs = [(rng.choice(speakers) % i, *(delicate_pair if i % 10 == 0 else pair)(rng)) for i in range(args.pairs)]
     with open(ref_path, "w") as ref, open(hyp_path, "w") as hyp:
         for name, r, _ in pairs:
             ref.write(" ".join(r + ["(%s)" % name]) + "\n")
