@@ -20,7 +20,7 @@ struct lin_audio {
     lin_audio_format info;
     char *name; // for messages
     int64_t position;
-    int fd;        // -1 where libsndfile has the file for itself
+    int fd;
     int close_fd;  // the descriptor is ours
     int live, end; // live: not a regular file
 
@@ -191,16 +191,17 @@ static void describe_format(lin_audio *a, int format)
 // libsndfile keeps the reason of a failed opening in a global.
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static lin_status open_sndfile(lin_audio *a, const char *path, lin_error *err)
+static lin_status open_sndfile(lin_audio *a, lin_error *err)
 {
     SF_INFO info = {0};
     char reason[256] = "";
     SF_VIRTUAL_IO io = {io_length, io_seek, io_read, io_write, io_tell};
     if (a->live) {
-        // A pipe: libsndfile knows how to read some formats without seeking.
-        close(a->fd);
-        a->fd = -1;
-        a->file = sf_open(path, SFM_READ, &info);
+        // A pipe: libsndfile knows how to read some formats without seeking. Opened again it could have lost its writer, so
+        // libsndfile gets a copy of the descriptor, which it closes itself, when it fails too.
+        int copy = dup(a->fd);
+        if (copy < 0) return lin_fail(err, LIN_IO, "cannot read %s: %s", a->name, strerror(errno));
+        a->file = sf_open_fd(copy, SFM_READ, &info, SF_TRUE);
         if (!a->file) snprintf(reason, sizeof reason, "%s", sf_strerror(NULL));
     } else {
         pthread_mutex_lock(&open_lock);
@@ -323,8 +324,7 @@ static lin_status read_raw(lin_audio *a, float *frames, int capacity, int *n, li
 // ---- opening, reading, closing ----
 
 // Completes `a`, whose descriptor is open, and hands it out; on failure closes it.
-static lin_status open_descriptor(lin_audio *a, const char *path, const char *name, const lin_pcm_format *raw, lin_audio **out,
-                                  lin_error *err)
+static lin_status open_descriptor(lin_audio *a, const char *name, const lin_pcm_format *raw, lin_audio **out, lin_error *err)
 {
     struct stat st;
     lin_status status = LIN_OK;
@@ -336,7 +336,7 @@ static lin_status open_descriptor(lin_audio *a, const char *path, const char *na
         a->live = !S_ISREG(st.st_mode);
         a->size = a->live ? 0 : st.st_size;
         if (!a->live && st.st_size == 0) status = lin_fail(err, LIN_FORMAT, "%s is empty", name);
-        else status = raw ? open_raw(a, raw, err) : open_sndfile(a, path, err);
+        else status = raw ? open_raw(a, raw, err) : open_sndfile(a, err);
     }
     if (status != LIN_OK) {
         lin_audio_close(a);
@@ -352,7 +352,7 @@ lin_status lin_audio_open_fd(int fd, const char *name, const lin_pcm_format *raw
     lin_audio *a = lin_calloc(1, sizeof *a);
     if (!a) return lin_no_memory(err, name, sizeof *a);
     a->fd = fd;
-    return open_descriptor(a, NULL, name, raw, out, err);
+    return open_descriptor(a, name, raw, out, err);
 }
 
 lin_status lin_audio_open(const char *path, const lin_pcm_format *raw, lin_audio **out, lin_error *err)
@@ -371,7 +371,7 @@ lin_status lin_audio_open(const char *path, const lin_pcm_format *raw, lin_audio
         lin_audio_close(a);
         return status;
     }
-    return open_descriptor(a, path, path, raw, out, err);
+    return open_descriptor(a, path, raw, out, err);
 }
 
 lin_status lin_audio_read(lin_audio *a, float *frames, int capacity, int *n, lin_error *err)
