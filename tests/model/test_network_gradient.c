@@ -1,0 +1,121 @@
+// The gradient of the whole network, CTC included, against finite differences in double.
+#define LIN_REAL_DOUBLE
+#include "model/network.c"
+
+#include "tests/support.h"
+
+enum { D = 3, V = 4, B = 3, MAX_ROWS = 40 };
+
+typedef struct problem {
+    lin_config config;
+    lin_params params;
+    lin_exec *exec;
+    lin_weights *weights;
+    lin_activations *activations;
+    lin_batch batch;
+    double *values, *gradients, features[MAX_ROWS * D], mean[D], istd[D], logp[MAX_ROWS * V], dlogits[MAX_ROWS * V];
+    int in_offsets[B + 1], offsets[B + 1], labels[8], label_offsets[B + 1];
+} problem;
+
+static double loss(problem *p)
+{
+    double each[B], sum = 0;
+    lin_weights_pack(p->weights, p->exec);
+    lin_network_forward(p->weights, p->activations, p->exec, &p->batch, p->logp);
+    lin_ops_ref()->ctc(p->exec, each, p->dlogits, p->logp, p->offsets, p->labels, p->label_offsets, B, V, 1);
+    for (int b = 0; b < B; b++) sum += each[b];
+    return sum;
+}
+
+static const struct {
+    lin_norm norm;
+    lin_positions positions;
+    int causal, stack, ahead;
+    double dropout;
+} cases[] = {{LIN_NORM_POST, LIN_POSITIONS_NONE, 1, 1, 0, 0},     {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 2, 1, 0},
+             {LIN_NORM_POST, LIN_POSITIONS_CONV, 1, 1, 2, 0.2},   {LIN_NORM_PRE, LIN_POSITIONS_NONE, 0, 1, 0, 0.3},
+             {LIN_NORM_POST, LIN_POSITIONS_SINUSOID, 0, 2, 0, 0}, {LIN_NORM_PRE, LIN_POSITIONS_SINUSOID, 1, 1, 0, 0.1}};
+
+START_TEST(gradient_equals_finite_differences)
+{
+    problem p = {.labels = {1, 1, 2, 3, 2, 1}, .label_offsets = {0, 3, 4, 6}};
+    static const int frames[B] = {13, 4, 9};
+    lin_error err = {0};
+    const lin_real_ops *ops = lin_ops_ref();
+    p.config = lin_config_default(V);
+    p.config.layers = 2;
+    p.config.heads = 2;
+    p.config.head_width = 3;
+    p.config.feedforward = 7;
+    p.config.mel_bins = D;
+    p.config.norm = cases[_i].norm;
+    p.config.positions = cases[_i].positions;
+    p.config.causal = cases[_i].causal;
+    p.config.stack = cases[_i].stack;
+    p.config.ahead = cases[_i].ahead;
+    p.config.dropout = cases[_i].dropout;
+    if (cases[_i].positions == LIN_POSITIONS_CONV) {
+        p.config.conv_kernel = 3;
+        p.config.conv_layers = 1;
+    }
+    ck_assert_msg(lin_params_create(&p.config, &p.params, &err) == LIN_OK, "%s", err.message);
+    const size_t n = p.params.n_elements;
+    p.values = test_buffer(n, sizeof *p.values);
+    p.gradients = test_buffer(n, sizeof *p.gradients);
+    test_fill_f64(p.values, n, 21, -0.7, 0.7);
+    memset(p.gradients, 0, n * sizeof *p.gradients);
+    test_fill_f64(p.features, MAX_ROWS * D, 22, -1, 1);
+    test_fill_f64(p.mean, D, 23, -0.2, 0.2);
+    test_fill_f64(p.istd, D, 24, 0.5, 1.5);
+    for (int b = 0; b < B; b++) {
+        p.in_offsets[b + 1] = p.in_offsets[b] + frames[b];
+        p.offsets[b + 1] = p.offsets[b] + lin_config_frames_out(&p.config, frames[b]);
+    }
+    ck_assert(ops->exec_create(1, &p.exec, &err) == LIN_OK);
+    ck_assert(lin_weights_create(ops, p.exec, &p.config, &p.params, p.values, 1, &p.weights, &err) == LIN_OK);
+    ck_assert(lin_activations_create(&p.config, MAX_ROWS, B, 1, &p.activations, &err) == LIN_OK);
+    p.batch = (lin_batch){.B = B,
+                          .features = p.features,
+                          .mean = p.mean,
+                          .istd = p.istd,
+                          .in_offsets = p.in_offsets,
+                          .offsets = p.offsets,
+                          .dropout_key = cases[_i].dropout > 0 ? 77 : 0};
+    const double at = loss(&p);
+    ck_assert(isfinite(at) && at > 0);
+    lin_network_backward(p.weights, p.activations, p.exec, &p.batch, p.dlogits, p.gradients);
+    test_guards(p.gradients, "lin_network_backward");
+    double largest = 0;
+    for (size_t i = 0; i < n; i++) largest = fmax(largest, fabs(p.gradients[i]));
+    for (int t = 0; t < p.params.n_tensors; t++) {
+        const lin_param *tensor = &p.params.table[t];
+        const size_t count = (size_t)tensor->n * (size_t)(tensor->k ? tensor->k : 1);
+        for (size_t j = 0; j < count; j += 1 + count / 7) { // a few of each tensor
+            double *x = &p.values[tensor->offset + j], kept = *x, h = 1e-6;
+            *x = kept + h;
+            const double above = loss(&p);
+            *x = kept - h;
+            const double below = loss(&p);
+            *x = kept;
+            const double want = (above - below) / (2 * h), got = p.gradients[tensor->offset + j];
+            ck_assert_msg(fabs(got - want) <= 2e-7 * largest + 1e-8, "%s[%zu]: gradient %.9g, finite difference %.9g", tensor->name, j, got, want);
+        }
+    }
+    lin_activations_destroy(p.activations);
+    lin_weights_destroy(p.weights);
+    ops->exec_destroy(p.exec);
+    lin_params_free(&p.params);
+    test_buffer_free(p.values);
+    test_buffer_free(p.gradients);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("model/network_gradient");
+    TCase *tests = tcase_create("gradient");
+    tcase_set_timeout(tests, 60);
+    tcase_add_loop_test(tests, gradient_equals_finite_differences, 0, (int)(sizeof cases / sizeof *cases));
+    suite_add_tcase(suite, tests);
+    return test_run(suite);
+}
