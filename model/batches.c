@@ -32,8 +32,8 @@ static void shuffle(entry *entries, int n, uint64_t key)
     }
 }
 
-// Sorts each run of utterances that fills about BUCKET batches; calls the whole list one bucket if `one`. ends[i] is set to 1 where a
-// bucket ends, for batches do not reach into the next.
+// Sorts each run of utterances that fills about BUCKET batches; calls the whole list one bucket if `one`. ends[i] is set to 1 where
+// a bucket ends, for batches do not reach into the next.
 static void sort_buckets(entry *entries, int n, int max_frames, int one, unsigned char *ends)
 {
     int begin = 0;

@@ -54,13 +54,16 @@ static lin_status check_bytes(const reader *r, piece line, lin_error *err)
     const size_t good = lin_utf8_prefix(line.at, line.n, "\t");
     if (good == line.n) return LIN_OK;
     const unsigned char c = (unsigned char)line.at[good];
-    if (c == '\r' && good + 1 == line.n) return refuse(r, err, "the line ends in CR LF; make it LF, for example with sed -i 's/\\r$//'");
-    if (c == 0) return lin_fail(err, LIN_FORMAT, "%s:%d: a NUL byte at column %zu; is this a text file?", r->file->name, r->line, good + 1);
+    if (c == '\r' && good + 1 == line.n)
+        return refuse(r, err, "the line ends in CR LF; make it LF, for example with sed -i 's/\\r$//'");
+    if (c == 0)
+        return lin_fail(err, LIN_FORMAT, "%s:%d: a NUL byte at column %zu; is this a text file?", r->file->name, r->line, good + 1);
     return lin_fail(err, LIN_FORMAT, "%s:%d: byte 0x%02X at column %zu is %s", r->file->name, r->line, c, good + 1,
                     c < 0x20 || c == 0x7F ? "a control character" : "not UTF-8 text");
 }
 
-// The next line, without its end; at the file's end line->at is NULL. Empty lines are refused: a tool that makes them lost something.
+// The next line, without its end; at the file's end line->at is NULL. Empty lines are refused: a tool that makes them lost
+// something.
 static lin_status next_line(reader *r, piece *line, lin_error *err)
 {
     *line = (piece){0};
@@ -69,7 +72,8 @@ static lin_status next_line(reader *r, piece *line, lin_error *err)
     if (r->line == INT_MAX) return refuse(r, err, "too many lines");
     r->line++;
     const char *begin = r->file->bytes + r->at, *end = memchr(begin, '\n', left < MAX_LINE + 1 ? left : MAX_LINE + 1);
-    if (!end && left > MAX_LINE) return lin_fail(err, LIN_FORMAT, "%s:%d: a line over %d bytes", r->file->name, r->line, (int)MAX_LINE);
+    if (!end && left > MAX_LINE)
+        return lin_fail(err, LIN_FORMAT, "%s:%d: a line over %d bytes", r->file->name, r->line, (int)MAX_LINE);
     *line = (piece){begin, end ? (size_t)(end - begin) : left};
     r->at += line->n + (end != NULL);
     if (r->line == 1 && line->n >= 3 && memcmp(begin, "\xEF\xBB\xBF", 3) == 0) *line = (piece){begin + 3, line->n - 3};
@@ -149,8 +153,9 @@ static lin_status add_utterance(lin_datadir *dir, const reader *r, piece id, pie
 {
     if (path.n == 0) return lin_fail(err, LIN_FORMAT, "%s:%d: no path of a sound file", r->file->name, r->line);
     if (path.at[path.n - 1] == '|')
-        return lin_fail(err, LIN_UNSUPPORTED, "%s:%d: %.*s is read by a command; run it once, keep its output in a file and name that",
-                        r->file->name, r->line, (int)id.n, id.at);
+        return lin_fail(err, LIN_UNSUPPORTED,
+                        "%s:%d: %.*s is read by a command; run it once, keep its output in a file and name that", r->file->name,
+                        r->line, (int)id.n, id.at);
     int index;
     lin_status status = lin_names_add(&dir->names, id.at, id.n, &index, err);
     if (status != LIN_OK) return status;
@@ -336,8 +341,8 @@ static char *parent_of(const char *path)
 }
 
 // A file of the directory, mapped; bytes NULL where it does not exist and need not.
-static lin_status open_part(const char *path, const char *name, int optional, lin_file_map *map, lin_datadir_file *file, char **full,
-                            lin_error *err)
+static lin_status open_part(const char *path, const char *name, int optional, lin_file_map *map, lin_datadir_file *file,
+                            char **full, lin_error *err)
 {
     struct stat st;
     *full = join(path, (piece){name, strlen(name)});
@@ -362,7 +367,8 @@ static lin_status load_directory(const char *path, const char *root, int need_te
     for (int i = 0; i < N && status == LIN_OK; i++)
         status = open_part(path, parts[i], i > 1 || (i == 1 && !need_text), &maps[i], &files[i], &names[i], err);
     if (status == LIN_OK && files[3].bytes)
-        status = lin_fail(err, LIN_UNSUPPORTED, "%s: parts of recordings are not supported; cut them into files of their own", names[3]);
+        status =
+            lin_fail(err, LIN_UNSUPPORTED, "%s: parts of recordings are not supported; cut them into files of their own", names[3]);
     if (status == LIN_OK) status = lin_datadir_parse(&files[0], &files[1], &files[2], root, need_text, dir, err);
     for (int i = 0; i < N; i++) {
         lin_file_map_close(&maps[i]);

@@ -63,7 +63,8 @@ static lin_status read_header(lin_dataset *set, const unsigned char *bytes, size
     set->frames = lin_get_u64(bytes + LIN_AT_FRAMES);
     set->n_labels = lin_get_u64(bytes + LIN_AT_LABELS);
     // counts above the number of bytes are nonsense, and below it no product here can overflow
-    if (count > INT_MAX / 4 || n_speakers > count || count > n || set->frames > n || set->n_labels > n || lin_get_u32(bytes + 92) != 0)
+    if (count > INT_MAX / 4 || n_speakers > count || count > n || set->frames > n || set->n_labels > n ||
+        lin_get_u32(bytes + 92) != 0)
         return damaged(set, "it claims more than it holds", err);
     set->count = (int)count;
     set->n_speakers = (int)n_speakers;
@@ -76,7 +77,8 @@ static lin_status read_layout(lin_dataset *set, const unsigned char *bytes, size
     const uint64_t at = lin_get_u64(bytes + LIN_AT_TAIL), size = lin_get_u64(bytes + LIN_AT_TAIL_BYTES);
     const size_t D = (size_t)set->D, count = (size_t)set->count;
     if (at != LIN_DATASET_HEADER + set->frames * D || at > n || size != n - at)
-        return lin_fail(err, LIN_FORMAT, "%s: %zu bytes are not what its header says; the file is truncated or damaged", set->path, n);
+        return lin_fail(err, LIN_FORMAT, "%s: %zu bytes are not what its header says; the file is truncated or damaged", set->path,
+                        n);
     const size_t parts[] = {8,
                             count * LIN_DATASET_ENTRY,
                             count * 4 * D,
@@ -146,7 +148,8 @@ static lin_status read_index(lin_dataset *set, const unsigned char *index, lin_e
     if (!set->utterances || !set->labels) return lin_no_memory(err, "the index of a data set", (size_t)set->n_labels * sizeof(int));
     uint64_t frames = 0, labels = 0;
     for (int i = 0; i < set->count; i++, index += LIN_DATASET_ENTRY) {
-        const uint32_t T = lin_get_u32(index), U = lin_get_u32(index + 4), s = lin_get_u32(index + 8), name = lin_get_u32(index + 12);
+        const uint32_t T = lin_get_u32(index), U = lin_get_u32(index + 4), s = lin_get_u32(index + 8),
+                       name = lin_get_u32(index + 12);
         if (T < 1 || T > INT_MAX || U > INT_MAX || s >= (uint32_t)set->n_speakers || !is_name(set, name))
             return damaged(set, "an entry of its index is out of range", err);
         set->utterances[i] = (utterance){(size_t)frames * (size_t)set->D, (size_t)labels, (int)T, (int)U, (int)s, name};

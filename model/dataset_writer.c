@@ -243,8 +243,8 @@ static unsigned char *put_doubles(unsigned char *to, const double *from, size_t 
 static unsigned char *make_tail(lin_dataset_writer *w, size_t *size)
 {
     const size_t D = (size_t)w->D, n_speakers = (size_t)w->speakers.count, texts = strlen(w->phones) + strlen(w->source) + 2;
-    *size = 8 + w->index.used + w->steps.used + w->label_bytes.used + 16 * D + n_speakers * lin_dataset_speaker_bytes(w->D) + texts +
-            w->names.used + w->speakers.used;
+    *size = 8 + w->index.used + w->steps.used + w->label_bytes.used + 16 * D + n_speakers * lin_dataset_speaker_bytes(w->D) +
+            texts + w->names.used + w->speakers.used;
     unsigned char *block = lin_alloc(*size, 1), *at = block;
     if (!block) return NULL;
     for (int i = 0; i < w->count; i++)
@@ -272,7 +272,8 @@ static unsigned char *make_tail(lin_dataset_writer *w, size_t *size)
     return block;
 }
 
-static void make_header(const lin_dataset_writer *w, const unsigned char *block, size_t size, unsigned char header[LIN_DATASET_HEADER])
+static void make_header(const lin_dataset_writer *w, const unsigned char *block, size_t size,
+                        unsigned char header[LIN_DATASET_HEADER])
 {
     const lin_features *f = &w->features;
     const double real[] = {f->window_ms, f->hop_ms, f->low_hz, f->high_hz, f->preemphasis};

@@ -53,7 +53,8 @@ static lin_status open_locked(lin_file_writer *w, lin_error *err)
         if (flock(w->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
             return lin_fail(err, LIN_IO, "cannot write %s: another process is writing it (%s is locked)", w->path, w->temporary);
         struct stat mine, named;
-        if (fstat(w->fd, &mine) == 0 && lstat(w->temporary, &named) == 0 && mine.st_ino == named.st_ino && mine.st_dev == named.st_dev) {
+        if (fstat(w->fd, &mine) == 0 && lstat(w->temporary, &named) == 0 && mine.st_ino == named.st_ino &&
+            mine.st_dev == named.st_dev) {
             if (!S_ISREG(mine.st_mode)) return lin_fail(err, LIN_IO, "cannot write %s: %s is not a file", w->path, w->temporary);
             if (ftruncate(w->fd, 0) != 0) return lin_fail(err, LIN_IO, "cannot empty %s: %s", w->temporary, strerror(errno));
             return LIN_OK;
@@ -69,7 +70,8 @@ lin_status lin_file_create(const char *path, lin_file_writer **writer, lin_error
     *writer = NULL;
     struct stat old;
     if (stat(path, &old) == 0 && !S_ISREG(old.st_mode))
-        return lin_fail(err, LIN_IO, "cannot write %s: it is %s", path, S_ISDIR(old.st_mode) ? "a directory" : "not a regular file");
+        return lin_fail(err, LIN_IO, "cannot write %s: it is %s", path,
+                        S_ISDIR(old.st_mode) ? "a directory" : "not a regular file");
     lin_file_writer *w = lin_calloc(1, sizeof *w);
     if (!w) return lin_no_memory(err, "writing a file", sizeof *w);
     w->fd = -1;
@@ -201,7 +203,8 @@ lin_status lin_file_map_open(const char *path, lin_file_map *map, lin_error *err
     if (fstat(fd, &st) != 0) {
         status = lin_fail(err, LIN_IO, "cannot open %s: %s", path, strerror(errno));
     } else if (!S_ISREG(st.st_mode)) {
-        status = lin_fail(err, LIN_IO, "cannot open %s: it is %s", path, S_ISDIR(st.st_mode) ? "a directory" : "not a regular file");
+        status =
+            lin_fail(err, LIN_IO, "cannot open %s: it is %s", path, S_ISDIR(st.st_mode) ? "a directory" : "not a regular file");
     } else if (st.st_size > 0) {
         const size_t size = (size_t)st.st_size;
         void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);

@@ -83,7 +83,8 @@ int lin_json_size(const cJSON *item, size_t *value)
 
 static int same_json(const cJSON *item, const char *text)
 {
-    if (cJSON_IsString(item)) return strncmp(item->valuestring, text + 1, strlen(text) - 2) == 0 && strlen(item->valuestring) + 2 == strlen(text);
+    if (cJSON_IsString(item))
+        return strncmp(item->valuestring, text + 1, strlen(text) - 2) == 0 && strlen(item->valuestring) + 2 == strlen(text);
     if (cJSON_IsBool(item)) return strcmp(text, cJSON_IsTrue(item) ? "true" : "false") == 0;
     char number[32];
     snprintf(number, sizeof number, "%g", cJSON_IsNumber(item) ? item->valuedouble : 0.0);
@@ -118,7 +119,8 @@ static lin_status read_field(const cJSON *item, const char *name, const lin_json
         return lin_fail(err, LIN_FORMAT, "%s: %s is not one of its names (\"%s\", ...)", name, field->key, field->names[0]);
     default:
         if (same_json(item, field->names[0])) return LIN_OK;
-        return lin_fail(err, LIN_UNSUPPORTED, "%s: %s is not %s, the only kind this program makes", name, field->key, field->names[0]);
+        return lin_fail(err, LIN_UNSUPPORTED, "%s: %s is not %s, the only kind this program makes", name, field->key,
+                        field->names[0]);
     }
 }
 

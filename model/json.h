@@ -14,8 +14,8 @@
 #include "kernels/status.h"
 
 /*
- * Parses n bytes that hold one JSON value and white space. name begins messages ("x.safetensors: the header"), and offset is added to
- * the byte numbers in them. LIN_FORMAT, LIN_NO_MEMORY; *json is then NULL.
+ * Parses n bytes that hold one JSON value and white space. name begins messages ("x.safetensors: the header"), and offset is added
+ * to the byte numbers in them. LIN_FORMAT, LIN_NO_MEMORY; *json is then NULL.
  */
 lin_status lin_json_parse(const char *text, size_t n, const char *name, size_t offset, cJSON **json, lin_error *err);
 

@@ -25,13 +25,14 @@ lin_status lin_features_check(const lin_features *f, lin_error *err)
     if (!(f->window_ms > 0 && f->window_ms <= 1000))
         return lin_fail(err, LIN_INVALID, "features: window_ms is %g, must be above 0 and at most 1000", f->window_ms);
     if (!(f->hop_ms > 0 && f->hop_ms <= f->window_ms))
-        return lin_fail(err, LIN_INVALID, "features: hop_ms is %g, must be above 0 and at most window_ms, %g", f->hop_ms, f->window_ms);
+        return lin_fail(err, LIN_INVALID, "features: hop_ms is %g, must be above 0 and at most window_ms, %g", f->hop_ms,
+                        f->window_ms);
     if (!(f->low_hz >= 0 && f->low_hz < nyquist))
         return lin_fail(err, LIN_INVALID, "features: low_hz is %g, must be at least 0 and below %g", f->low_hz, nyquist);
     const double high = f->high_hz > 0 ? f->high_hz : nyquist + f->high_hz;
     if (!(high > f->low_hz && high <= nyquist))
-        return lin_fail(err, LIN_INVALID, "features: high_hz is %g, must lie above low_hz, %g, and at most at %g", f->high_hz, f->low_hz,
-                        nyquist);
+        return lin_fail(err, LIN_INVALID, "features: high_hz is %g, must lie above low_hz, %g, and at most at %g", f->high_hz,
+                        f->low_hz, nyquist);
     if (!(f->preemphasis >= 0 && f->preemphasis <= 1))
         return lin_fail(err, LIN_INVALID, "features: preemphasis is %g, must be 0 to 1", f->preemphasis);
     return LIN_OK;

@@ -20,7 +20,8 @@
 
 /*
  * What turns sound into the D numbers per frame that this model was trained on: Kaldi's log-mel filterbank (povey window, DC
- * removal, no dither, snip_edges, natural logarithm with the float epsilon as floor). Plain numbers, because model/ does not know frontend/.
+ * removal, no dither, snip_edges, natural logarithm with the float epsilon as floor). Plain numbers, because model/ does not know
+ * frontend/.
  */
 typedef struct lin_features {
     int sample_hz;      /* 4000..192000 */

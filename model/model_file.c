@@ -167,7 +167,8 @@ static lin_status copy_tensors(const lin_safetensors *st, lin_model *m, const ch
     lin_status status = copy_tensor(st, mean_name, m->mean, file, err);
     if (status == LIN_OK) status = copy_tensor(st, istd_name, m->istd, file, err);
     for (int d = 0; d < m->config.mel_bins && status == LIN_OK; d++)
-        if (!(m->istd[d] > 0)) status = lin_fail(err, LIN_FORMAT, "%s: tensor %s is not positive at element %d", file, istd_name, d);
+        if (!(m->istd[d] > 0))
+            status = lin_fail(err, LIN_FORMAT, "%s: tensor %s is not positive at element %d", file, istd_name, d);
     for (int i = 0; i < m->params.n_tensors && status == LIN_OK; i++)
         status = copy_tensor(st, m->params.table[i].name, m->values + m->params.table[i].offset, file, err);
     return status;
@@ -181,8 +182,8 @@ static lin_status check_fingerprint(const lin_safetensors *st, const lin_model *
     if (status != LIN_OK) return status;
     snprintf(text, sizeof text, "%016" PRIx64, m->fingerprint);
     if (strcmp(text, claimed) == 0) return LIN_OK;
-    return lin_fail(err, LIN_FORMAT, "%s: the fingerprint of the contents is %s, the file says %.32s; the file is damaged", file, text,
-                    lin_utf8_line(claimed));
+    return lin_fail(err, LIN_FORMAT, "%s: the fingerprint of the contents is %s, the file says %.32s; the file is damaged", file,
+                    text, lin_utf8_line(claimed));
 }
 
 static lin_status load(const lin_safetensors *st, const char *file, lin_model **model, lin_error *err)
@@ -337,8 +338,9 @@ static lin_status check_values(const lin_model *m, const char *path, lin_dtype d
                             isnan(x[bad]) ? "NaN" : "infinity", bad);
         for (bad = 0; dtype == LIN_F16 && bad < count; bad++)
             if (fabsf(x[bad]) >= 65520)
-                return lin_fail(err, LIN_NUMERIC, "cannot save %s in half precision: tensor %s holds %g at element %zu; save it as F32",
-                                path, p->name, (double)x[bad], bad);
+                return lin_fail(err, LIN_NUMERIC,
+                                "cannot save %s in half precision: tensor %s holds %g at element %zu; save it as F32", path,
+                                p->name, (double)x[bad], bad);
     }
     return LIN_OK;
 }

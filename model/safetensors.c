@@ -59,15 +59,16 @@ static lin_status read_tensor(const cJSON *item, const unsigned char *data, size
     size_t d = 0;
     while (d < N_DTYPES && strcmp(dtypes[d].name, dtype->valuestring) != 0) d++;
     if (d == N_DTYPES)
-        return lin_fail(err, LIN_UNSUPPORTED, "%s: tensor %.64s is of type %.16s; this program reads U8, F16, F32, F64 and I64", file,
-                        t->name, lin_utf8_line(dtype->valuestring));
+        return lin_fail(err, LIN_UNSUPPORTED, "%s: tensor %.64s is of type %.16s; this program reads U8, F16, F32, F64 and I64",
+                        file, t->name, lin_utf8_line(dtype->valuestring));
     t->dtype = (lin_dtype)d;
 
     size_t bytes = dtypes[d].size;
     for (const cJSON *dim = shape->child; dim; dim = dim->next) {
         if (t->n_dims == 4) return lin_fail(err, LIN_FORMAT, "%s: tensor %.64s has more than 4 dimensions", file, t->name);
         size_t *extent = &t->shape[t->n_dims++];
-        if (!lin_json_size(dim, extent)) return lin_fail(err, LIN_FORMAT, "%s: the shape of tensor %.64s is not of whole numbers", file, t->name);
+        if (!lin_json_size(dim, extent))
+            return lin_fail(err, LIN_FORMAT, "%s: the shape of tensor %.64s is not of whole numbers", file, t->name);
         if (*extent && bytes > SIZE_MAX / *extent) return lin_fail(err, LIN_FORMAT, "%s: tensor %.64s is too large", file, t->name);
         bytes *= *extent;
     }
@@ -75,11 +76,12 @@ static lin_status read_tensor(const cJSON *item, const unsigned char *data, size
     if (!lin_json_size(offsets->child, &begin) || !lin_json_size(offsets->child->next, &end) || begin > end)
         return lin_fail(err, LIN_FORMAT, "%s: the offsets of tensor %.64s are not two rising whole numbers", file, t->name);
     if (end > n_data)
-        return lin_fail(err, LIN_FORMAT, "%s: tensor %.64s ends at byte %zu of the data, of which there are %zu; the file is truncated",
-                        file, t->name, end, n_data);
+        return lin_fail(err, LIN_FORMAT,
+                        "%s: tensor %.64s ends at byte %zu of the data, of which there are %zu; the file is truncated", file,
+                        t->name, end, n_data);
     if (end - begin != bytes)
-        return lin_fail(err, LIN_FORMAT, "%s: tensor %.64s needs %zu bytes for its shape and type but has %zu", file, t->name, bytes,
-                        end - begin);
+        return lin_fail(err, LIN_FORMAT, "%s: tensor %.64s needs %zu bytes for its shape and type but has %zu", file, t->name,
+                        bytes, end - begin);
     t->data = data + begin;
     return LIN_OK;
 }
@@ -140,7 +142,8 @@ static lin_status read_texts(const cJSON *meta, lin_safetensors *st, const char 
 static lin_status read_header(const cJSON *json, lin_safetensors *st, const unsigned char *data, size_t n_data, const char *file,
                               lin_error *err)
 {
-    if (!cJSON_IsObject(json)) return lin_fail(err, LIN_FORMAT, "%s: the header is not a JSON object; not a safetensors file", file);
+    if (!cJSON_IsObject(json))
+        return lin_fail(err, LIN_FORMAT, "%s: the header is not a JSON object; not a safetensors file", file);
     const size_t n = (size_t)cJSON_GetArraySize(json);
     st->tensors = lin_calloc(n, sizeof *st->tensors);
     if (!st->tensors) return lin_no_memory(err, "the tensors of a model", n * sizeof *st->tensors);
@@ -169,11 +172,11 @@ lin_status lin_safetensors_parse(const void *bytes, size_t n_bytes, const char *
     // looked at before the length, because foreign files fail here and deserve the plainer sentence
     if (*text != '{') return lin_fail(err, LIN_FORMAT, "%s: not a safetensors file: no header at byte %d", file, PREFIX);
     if (length > MAX_HEADER)
-        return lin_fail(err, LIN_FORMAT, "%s: the header claims %" PRIu64 " bytes, over the limit of %d; damaged, or not a model", file,
-                        length, MAX_HEADER);
+        return lin_fail(err, LIN_FORMAT, "%s: the header claims %" PRIu64 " bytes, over the limit of %d; damaged, or not a model",
+                        file, length, MAX_HEADER);
     if (length > n_bytes - PREFIX)
-        return lin_fail(err, LIN_FORMAT, "%s: the header claims %" PRIu64 " bytes but the file has %zu; it is truncated", file, length,
-                        n_bytes);
+        return lin_fail(err, LIN_FORMAT, "%s: the header claims %" PRIu64 " bytes but the file has %zu; it is truncated", file,
+                        length, n_bytes);
     const size_t n = (size_t)length;
     char name[512];
     snprintf(name, sizeof name, "%.*s: the header", (int)sizeof name - 16, file);
@@ -229,7 +232,8 @@ static int add_tensor(cJSON *json, const lin_tensor *t, size_t begin)
     return 1;
 }
 
-// The header as text, to be released with cJSON_free; NULL when memory ran out. order: indices of the tensors as they lie in the file.
+// The header as text, to be released with cJSON_free; NULL when memory ran out. order: indices of the tensors as they lie in the
+// file.
 static char *make_header(const lin_tensor *tensors, const int *order, int n_tensors, const lin_text *texts, int n_texts)
 {
     cJSON *json = cJSON_CreateObject(), *meta = json ? cJSON_AddObjectToObject(json, "__metadata__") : NULL;
@@ -252,7 +256,8 @@ static lin_status write_file(const char *path, const char *header, const lin_ten
     _Static_assert(sizeof spaces > ALIGN, "padding");
     const size_t n = strlen(header), padded = (n + PREFIX + ALIGN - 1) / ALIGN * ALIGN - PREFIX;
     if (padded > MAX_HEADER)
-        return lin_fail(err, LIN_INVALID, "cannot write %s: the metadata take %zu bytes, over the limit of %d", path, padded, MAX_HEADER);
+        return lin_fail(err, LIN_INVALID, "cannot write %s: the metadata take %zu bytes, over the limit of %d", path, padded,
+                        MAX_HEADER);
     const uint64_t length = padded;
     lin_file_writer *writer;
     lin_status status = lin_file_create(path, &writer, err);

@@ -8,8 +8,8 @@
 #include <string.h>
 
 /*
- * Bytes before the first one that is not part of well-formed UTF-8 (Unicode 15, table 3-7: no overlong forms, no surrogates), or is a
- * control character other than those in `allowed` (a C string, such as "\t\n"); n if all is well.
+ * Bytes before the first one that is not part of well-formed UTF-8 (Unicode 15, table 3-7: no overlong forms, no surrogates), or is
+ * a control character other than those in `allowed` (a C string, such as "\t\n"); n if all is well.
  */
 static inline size_t lin_utf8_prefix(const char *text, size_t n, const char *allowed)
 {

@@ -6,7 +6,7 @@
 #include "kernels/memory.h"
 #include "tests/support.h"
 
-#define FILE_OF(name, text) ((lin_datadir_file){name, text, text ? sizeof text - 1 : 0})
+#define FILE_OF(name, text) ((lin_datadir_file){name, text, sizeof text - 1})
 
 static lin_status parse(const char *wav, const char *text, const char *spk, int need_text, lin_datadir **dir, lin_error *err)
 {
@@ -20,8 +20,8 @@ START_TEST(a_directory_is_read)
 {
     lin_datadir *dir;
     lin_error err = {0};
-    ck_assert_msg(parse("b audio/b.wav\na\t/abs/a b.flac \nc c.ogg", "a  I'M\t HERE \nb HELLO\nc \xC3\x84H\n", "b bob\na ann\nc bob\n",
-                        1, &dir, &err) == LIN_OK,
+    ck_assert_msg(parse("b audio/b.wav\na\t/abs/a b.flac \nc c.ogg", "a  I'M\t HERE \nb HELLO\nc \xC3\x84H\n",
+                        "b bob\na ann\nc bob\n", 1, &dir, &err) == LIN_OK,
                   "%s", err.message);
     ck_assert_int_eq(lin_datadir_count(dir), 3);
     const lin_utterance *b = lin_datadir_at(dir, 0), *a = lin_datadir_at(dir, 1), *c = lin_datadir_at(dir, 2);

@@ -21,7 +21,8 @@ START_TEST(widening_is_exact)
     test_guards(floats, "lin_half_widen");
     for (unsigned h = 0; h < 65536; h++) {
         const double want = value_of(h), got = (double)floats[h];
-        test_require(isnan(want) ? isnan(got) : got == want && !signbit(got) == !signbit(want), "0x%04X is %g, not %g", h, got, want);
+        test_require(isnan(want) ? isnan(got) : got == want && !signbit(got) == !signbit(want), "0x%04X is %g, not %g", h, got,
+                     want);
     }
     test_buffer_free(floats);
 }
@@ -32,12 +33,14 @@ START_TEST(narrowing_returns_every_half)
     for (unsigned h = 0; h < 65536; h++) {
         const unsigned back = lin_float_to_half(lin_half_to_float((uint16_t)h));
         const int nan = (h & 0x7FFF) > 0x7C00;
-        test_require(nan ? (back & 0x7FFF) > 0x7C00 && (back & 0x8000) == (h & 0x8000) : back == h, "0x%04X became 0x%04X", h, back);
+        test_require(nan ? (back & 0x7FFF) > 0x7C00 && (back & 0x8000) == (h & 0x8000) : back == h, "0x%04X became 0x%04X", h,
+                     back);
     }
 }
 END_TEST
 
-// Between two neighbours: the middle goes to the even one, a hair beside it to the nearer. Halves of a sign are ordered as integers.
+// Between two neighbours: the middle goes to the even one, a hair beside it to the nearer. Halves of a sign are ordered as
+// integers.
 START_TEST(narrowing_rounds_to_nearest_even)
 {
     for (unsigned h = 0; h < 0x7C00; h++) {
@@ -49,7 +52,8 @@ START_TEST(narrowing_rounds_to_nearest_even)
             const unsigned bit = negative ? 0x8000 : 0;
             test_require(lin_float_to_half(sign * middle) == (bit | even), "the middle above 0x%04X", h);
             test_require(lin_float_to_half(sign * nextafterf(middle, 0)) == (bit | h), "below the middle above 0x%04X", h);
-            test_require(lin_float_to_half(sign * nextafterf(middle, INFINITY)) == (bit | (h + 1)), "above the middle above 0x%04X", h);
+            test_require(lin_float_to_half(sign * nextafterf(middle, INFINITY)) == (bit | (h + 1)), "above the middle above 0x%04X",
+                         h);
         }
     }
 }

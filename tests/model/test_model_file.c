@@ -93,8 +93,8 @@ static void refused(const void *bytes, size_t n, lin_status status, const char *
     if (n) memcpy(copy, bytes, n);
     const lin_status got = lin_model_load_memory(copy, n, "m", &model, &err);
     free(copy);
-    ck_assert_msg(got == status && strstr(err.message, message), "expected %s \"%s\", got %s \"%s\"", lin_status_name(status), message,
-                  lin_status_name(got), err.message);
+    ck_assert_msg(got == status && strstr(err.message, message), "expected %s \"%s\", got %s \"%s\"", lin_status_name(status),
+                  message, lin_status_name(got), err.message);
     ck_assert_ptr_null(model);
     ck_assert_msg(strncmp(err.message, "m: ", 3) == 0, "the file is not named: %s", err.message);
 }
@@ -276,7 +276,8 @@ START_TEST(damaged_headers_are_refused)
         const char *from, *to, *message;
         lin_status status;
     } cases[] = {
-        {"\"shape\":[2,2]", "\"shape\":[4,1]", "tensor input.weight has the shape [4, 1], the configuration demands [2, 2]", LIN_FORMAT},
+        {"\"shape\":[2,2]", "\"shape\":[4,1]", "tensor input.weight has the shape [4, 1], the configuration demands [2, 2]",
+         LIN_FORMAT},
         {"\"shape\":[2,2]", "\"shape\":[4]", "tensor input.weight has the shape [4], the configuration demands [2, 2]", LIN_FORMAT},
         {"\"shape\":[2,2]", "\"shape\":[2,3]", "tensor input.weight needs 24 bytes for its shape and type but has 16", LIN_FORMAT},
         {"\"shape\":[2,2]", "\"shape\":[-2,-2]", "the shape of tensor input.weight is not of whole numbers", LIN_FORMAT},
@@ -287,13 +288,16 @@ START_TEST(damaged_headers_are_refused)
         {"\"shape\":[2,2]", "\"shape\":\"2,2\"", "tensor input.weight lacks dtype, shape or data_offsets", LIN_FORMAT},
         {"\"shape\":[2,2]", "\"shape\":[2,2],\"shape\":[2,2]", "tensor input.weight has a field twice", LIN_FORMAT},
         {"\"shape\":[2,2]", "\"shape\":[2,2],\"x\":1", "tensor input.weight has a field besides", LIN_FORMAT},
-        {"{\"dtype\":\"F32\",\"shape\":[2,2]", "{\"dtype\":\"BF16\",\"shape\":[2,2]", "tensor input.weight is of type BF16", LIN_UNSUPPORTED},
-        {"{\"dtype\":\"F32\",\"shape\":[2,2]", "{\"dtype\":\"F64\",\"shape\":[2,2]", "tensor input.weight needs 32 bytes", LIN_FORMAT},
+        {"{\"dtype\":\"F32\",\"shape\":[2,2]", "{\"dtype\":\"BF16\",\"shape\":[2,2]", "tensor input.weight is of type BF16",
+         LIN_UNSUPPORTED},
+        {"{\"dtype\":\"F32\",\"shape\":[2,2]", "{\"dtype\":\"F64\",\"shape\":[2,2]", "tensor input.weight needs 32 bytes",
+         LIN_FORMAT},
         {"{\"dtype\":\"F32\",\"shape\":[2,2]", "{\"dtype\":\"I\\n\",\"shape\":[2,2]", "(text of severa", LIN_UNSUPPORTED},
         {"\"data_offsets\":[16,32]", "\"data_offsets\":[12,28]", "tensor input.weight overlaps another one at byte 12", LIN_FORMAT},
         {"\"data_offsets\":[32,40]", "\"data_offsets\":[36,44]", "tensor input.bias leaves a gap before it at byte 36", LIN_FORMAT},
         {"\"data_offsets\":[16,32]", "\"data_offsets\":[32,16]", "are not two rising whole numbers", LIN_FORMAT},
-        {"\"data_offsets\":[16,32]", "\"data_offsets\":[16,900000]", "tensor input.weight ends at byte 900000 of the data", LIN_FORMAT},
+        {"\"data_offsets\":[16,32]", "\"data_offsets\":[16,900000]", "tensor input.weight ends at byte 900000 of the data",
+         LIN_FORMAT},
         {"\"data_offsets\":[16,32]", "\"data_offsets\":[16]", "lacks dtype, shape or data_offsets", LIN_FORMAT},
         {"\"input.bias\"", "\"norm.bias\"", "tensor norm.bias is there twice", LIN_FORMAT},
         {"\"input.bias\"", "\"input.bios\"", "tensor input.bias is missing", LIN_FORMAT},
@@ -306,7 +310,8 @@ START_TEST(damaged_headers_are_refused)
         {"{\"__metadata__\":{", "{\"__metadata__\":{\"a\":1,", "the metadata value a is not a string", LIN_FORMAT},
         {"{\"__metadata__\":{", "{\"__metadata__\":{\"name\":\"\",", "the metadata value name is there twice", LIN_FORMAT},
         {"{\"__metadata__\":", "{\"__metadata__\":{},\"__metadata__\":", "__metadata__ is there twice", LIN_FORMAT},
-        {"{\"__metadata__\":", "{\"x\":[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]],\"__metadata__\":", "nests deeper than 16 levels", LIN_FORMAT},
+        {"{\"__metadata__\":", "{\"x\":[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]],\"__metadata__\":", "nests deeper than 16 levels",
+         LIN_FORMAT},
         {"\"format\":\"linnet\"", "\"format\":\"pt\"", "not a linnet model (its format is \"pt\")", LIN_FORMAT},
         {"\"format_version\":\"1\"", "\"format_version\":\"2\"", "a model of format version 2; this program reads version 1",
          LIN_UNSUPPORTED},
@@ -321,7 +326,8 @@ START_TEST(damaged_headers_are_refused)
         {"\\\"layers\\\":1,", "\\\"layers\\\":1,\\\"more\\\":1,", "config: more is unknown", LIN_FORMAT},
         {"\\\"layers\\\":1,", "\\\"layers\\\":1", "config is not JSON", LIN_FORMAT},
         {"\\\"heads\\\":1,", "\\\"heads\\\":64,", "demands [128, 2]", LIN_FORMAT},
-        {"\\\"positions\\\":\\\"none\\\"", "\\\"positions\\\":\\\"rope\\\"", "config: positions is not one of its names", LIN_FORMAT},
+        {"\\\"positions\\\":\\\"none\\\"", "\\\"positions\\\":\\\"rope\\\"", "config: positions is not one of its names",
+         LIN_FORMAT},
         {"\\\"causal\\\":true", "\\\"causal\\\":1", "config: causal is not true or false", LIN_FORMAT},
         {"\\\"dropout\\\":0.1", "\\\"dropout\\\":1.1", "dropout is 1.1", LIN_FORMAT},
         {"\\\"sample_hz\\\":16000", "\\\"sample_hz\\\":99", "features: sample_hz is 99, must be 4000 to 192000", LIN_FORMAT},
