@@ -208,7 +208,8 @@ static lin_status take(void *context, int item, int slot_number, lin_error *err)
     const lin_input *input = &job->inputs.items[item];
     if (s->status == LIN_STOPPED) return lin_fail(err, LIN_STOPPED, "interrupted after %d of %d files", job->n_done, job->inputs.n);
     if (s->status != LIN_OK) {
-        lin_complain("%s", s->error.message);
+        int is_named = strstr(s->error.message, input->path) != NULL;
+        lin_complain("%s%s%s", is_named ? "" : input->path, is_named ? "" : ": ", s->error.message);
         job->n_failed++;
         return LIN_OK;
     }

@@ -1,0 +1,174 @@
+# Bad input: each has its message and exit status 1, nothing crashes, and the good file beside it is still done.
+. tests/app/common.sh
+
+make_model || { fail "a small model"; finish; }
+m=$tmp/model.safetensors
+g=$tmp/good.wav
+"$SOUND" "$g"
+phones=$("$LINNET" transcribe -q -m "$m" "$g")
+
+# Every message met, for the eye: SHOW=1 sh tests/app/test_bad_input.sh
+show() { [ -z "$SHOW" ] || echo "$err"; }
+
+# bad_sound "what" FILE "part of the message": refused alone, and skipped beside a good file.
+bad_sound() {
+    refused "$1" 1 "$3" transcribe -q -m "$m" "$2"
+    show
+    has "$1: the message names the file" "$err" "$(basename "$2")"
+    run transcribe -q -m "$m" --ids "$2" "$g"
+    is "$1: status beside a good file" 1 "$status"
+    is "$1: the good file is done" "good $phones" "$out"
+}
+
+# ---- sound ---------------------------------------------------------------------------------------------------------------------------
+
+bad_sound "missing" "$tmp/none.wav" "cannot open $tmp/none.wav: No such file or directory"
+: > "$tmp/empty.wav"
+bad_sound "empty" "$tmp/empty.wav" "empty"
+head -c 20 "$g" > "$tmp/short_header.wav"
+bad_sound "a truncated header" "$tmp/short_header.wav" "short_header.wav"
+head -c 44 "$g" > "$tmp/no_samples.wav"
+bad_sound "zero samples" "$tmp/no_samples.wav" "no_samples.wav"
+"$SOUND" "$tmp/nothing.wav" seconds=0
+bad_sound "zero samples, an honest header" "$tmp/nothing.wav" "nothing.wav"
+"$SOUND" "$tmp/nan.wav" format=f32 bad=nan
+bad_sound "a NaN sample" "$tmp/nan.wav" "8000" # its number
+"$SOUND" "$tmp/inf.wav" format=f32 bad=inf
+bad_sound "an infinite sample" "$tmp/inf.wav" "8000"
+echo "Dear diary, today I wrote a text and called it a sound." > "$tmp/text.wav"
+bad_sound "a text called .wav" "$tmp/text.wav" "text.wav"
+mkdir "$tmp/folder.wav"
+bad_sound "a folder" "$tmp/folder.wav" "folder.wav"
+head -c 3000 /dev/zero > "$tmp/zeros.wav"
+bad_sound "zeros" "$tmp/zeros.wav" "zeros.wav"
+# Root may read and write everything: there the program is run as nobody.
+humble=no real=$LINNET
+if [ "$(id -u)" != 0 ]; then
+    humble=$LINNET
+elif command -v setpriv > /dev/null && cp "$LINNET" "$tmp/linnet.bin" && chmod 755 "$tmp" "$tmp/linnet.bin"; then
+    printf '#!/bin/sh\nexec setpriv --reuid=65534 --regid=65534 --clear-groups "%s" "$@"\n' "$tmp/linnet.bin" > "$tmp/humble"
+    chmod 755 "$tmp/humble"
+    "$tmp/humble" --version > /dev/null 2>&1 && humble=$tmp/humble
+fi
+if [ "$humble" != no ]; then
+    cp "$g" "$tmp/secret.wav"
+    chmod 000 "$tmp/secret.wav"
+    LINNET=$humble
+    bad_sound "no permission" "$tmp/secret.wav" "Permission denied"
+    LINNET=$real
+fi
+
+# Sound that is odd or lies, but can be heard: what is there is used, and a truncated file is told.
+"$SOUND" "$tmp/eight.wav" channels=8
+run transcribe -q -m "$m" "$tmp/eight.wav"
+is "8 channels: status" 0 "$status"
+run transcribe -q -m "$m" --channel each "$tmp/eight.wav"
+is "8 channels, each: lines" 8 "$(printf '%s\n' "$out" | wc -l | tr -d ' ')"
+for rate in 4000 8000 11025 22050 44100 48000 96000 192000; do
+    "$SOUND" "$tmp/rate.wav" rate=$rate
+    run transcribe -q -m "$m" "$tmp/rate.wav"
+    is "$rate Hz: status" 0 "$status"
+    is "$rate Hz: something is heard" 1 "$([ -n "$out" ] && echo 1)"
+done
+"$SOUND" "$tmp/slow.wav" rate=3999
+bad_sound "3,999 Hz" "$tmp/slow.wav" "slow.wav"
+"$SOUND" "$tmp/fast.wav" rate=200000
+bad_sound "200 kHz" "$tmp/fast.wav" "fast.wav"
+head -c 20044 "$g" > "$tmp/cut.wav"
+run transcribe -q -m "$m" "$tmp/cut.wav"
+has "a file shorter than its header says is told" "$err" "cut.wav"
+is "and what is there is heard" 1 "$([ -n "$out" ] && echo 1)"
+# A header that promises 4 GiB.
+cp "$g" "$tmp/liar.wav"
+printf '\377\377\377\377' | dd of="$tmp/liar.wav" bs=1 seek=40 conv=notrunc 2> /dev/null
+run transcribe -q -m "$m" "$tmp/liar.wav"
+is "a lying header does no harm" "$phones" "$out"
+# A header with no channels, and one with a rate of zero.
+cp "$g" "$tmp/channels0.wav"
+printf '\000\000' | dd of="$tmp/channels0.wav" bs=1 seek=22 conv=notrunc 2> /dev/null
+bad_sound "no channels" "$tmp/channels0.wav" "channels0.wav"
+cp "$g" "$tmp/rate0.wav"
+printf '\000\000\000\000' | dd of="$tmp/rate0.wav" bs=1 seek=24 conv=notrunc 2> /dev/null
+bad_sound "a rate of zero" "$tmp/rate0.wav" "rate0.wav"
+run transcribe -q -m "$m" - < /dev/null
+is "empty standard input: status" 1 "$status"
+
+# ---- models --------------------------------------------------------------------------------------------------------------------------
+
+bad_model() { refused "$1" 1 "$2" transcribe -q -m "$tmp/bad.safetensors" "$g"; show; }
+size=$(wc -c < "$m" | tr -d ' ')
+cp "$g" "$tmp/bad.safetensors"
+bad_model "a sound as a model" "bad.safetensors"
+: > "$tmp/bad.safetensors"
+bad_model "an empty model" "bad.safetensors"
+head -c $((size / 2)) "$m" > "$tmp/bad.safetensors"
+bad_model "half a model" "bad.safetensors"
+head -c $((size - 1)) "$m" > "$tmp/bad.safetensors"
+bad_model "a model without its last byte" "bad.safetensors"
+cp "$m" "$tmp/bad.safetensors"
+printf 'x' | dd of="$tmp/bad.safetensors" bs=1 seek=$((size - 100)) conv=notrunc 2> /dev/null
+bad_model "flipped bits in the weights" "bad.safetensors"
+cp "$m" "$tmp/bad.safetensors"
+printf '\377\377\377\377\377\377\377\177' | dd of="$tmp/bad.safetensors" bs=1 seek=0 conv=notrunc 2> /dev/null
+bad_model "a huge header" "header"
+cp "$m" "$tmp/bad.safetensors"
+printf '\000\000\000\000\001\000\000\000' | dd of="$tmp/bad.safetensors" bs=1 seek=0 conv=notrunc 2> /dev/null
+bad_model "a header larger than the file" "header"
+LC_ALL=C sed 's/\[16,16\]/[8, 32]/' "$m" > "$tmp/bad.safetensors"
+if cmp -s "$m" "$tmp/bad.safetensors"; then fail "a wrong shape could not be made"; else bad_model "a wrong shape" "shape"; fi
+refused "a folder as a model" 1 "$tmp/folder.wav" transcribe -q -m "$tmp/folder.wav" "$g"
+refused "a cache as a model" 1 "set.lfc" transcribe -q -m "$tmp/set.lfc" "$g"
+refused "info of a damaged model" 1 "bad.safetensors" info "$tmp/bad.safetensors"
+head -c 3000 "$tmp/set.lfc" > "$tmp/bad.lfc"
+refused "a truncated cache" 1 "bad.lfc" info "$tmp/bad.lfc"
+
+# ---- lexicon and transcripts ---------------------------------------------------------------------------------------------------------
+
+lexicon() { refused "$1" 1 "bad.dict" phonemize --lexicon "$tmp/bad.dict" "$tmp/words"; show; }
+echo "one two" > "$tmp/words"
+: > "$tmp/bad.dict"
+lexicon "an empty lexicon"
+head -c 4000 /dev/urandom > "$tmp/bad.dict"
+lexicon "a lexicon of noise"
+i=0; while [ $i -lt 500 ]; do echo "word$i(2) word$i word$((i + 1)) word$i"; i=$((i + 1)); done > "$tmp/bad.dict"
+lexicon "a lexicon of cycles of nonsense"
+refused "a missing lexicon" 1 "cannot open $tmp/none.dict" phonemize --lexicon "$tmp/none.dict" "$tmp/words"
+printf 'one two\none \001 two\n12 apples\nthree\n' > "$tmp/words"
+run phonemize --lexicon "$tmp/dict" "$tmp/words"
+is "a transcript with control characters: status" 1 "$status"
+has "it names line and byte" "$err" "words:2: "
+has "digits are refused" "$err" "words:3: "
+is "the other lines are done" "W AH N T UW|TH R IY|" "$(printf '%s\n' "$out" | tr '\n' '|')"
+cp -r "$tmp/data" "$tmp/bad_data"
+printf 'u1 ONE TWO\nu2 TWO \002 THREE\nu3 THREE FOUR\nu4 FOUR ONE\n' > "$tmp/bad_data/text"
+refused "control characters in text" 1 "text:2" prepare "$tmp/bad_data" --audio-root "$tmp/data" --lexicon "$tmp/dict" -o "$tmp/x.lfc"
+printf 'u1 ONE TWO\nu3 THREE FOUR\nu4 FOUR ONE\n' > "$tmp/bad_data/text"
+refused "a missing transcript" 1 "u2" prepare "$tmp/bad_data" --audio-root "$tmp/data" --lexicon "$tmp/dict" -o "$tmp/x.lfc"
+refused "a missing data directory" 1 "$tmp/nowhere" prepare "$tmp/nowhere" --lexicon "$tmp/dict" -o "$tmp/x.lfc"
+ok "no cache was left behind" test ! -e "$tmp/x.lfc"
+
+# ---- places that cannot be written ----------------------------------------------------------------------------------------------------
+
+echo > "$tmp/file"
+refused "output below a file" 1 "cannot write $tmp/file/x" transcribe -q -m "$m" -o "$tmp/file/x" "$g"
+refused "an output folder that is a file" 1 "$tmp/file" transcribe -q -m "$m" --output-dir "$tmp/file" "$g"
+refused "an output folder in a file" 1 "cannot make the folder $tmp/file/x" transcribe -q -m "$m" --output-dir "$tmp/file/x" "$g"
+refused "features below a file" 1 "$tmp/file/x" features -o "$tmp/file/x" "$g"
+refused "a cache below a file" 1 "$tmp/file/x" prepare "$tmp/data" --audio-root "$tmp/data" --lexicon "$tmp/dict" -q -o "$tmp/file/x"
+refused "a run below a file" 1 "$tmp/file/run" train "$tmp/train.conf" --train "$tmp/set.lfc" --folder "$tmp/file/run" -q
+if [ "$humble" != no ]; then
+    LINNET=$humble
+    mkdir "$tmp/closed"
+    chmod 555 "$tmp/closed"
+    refused "a read-only folder" 1 "Permission denied" transcribe -q -m "$m" -o "$tmp/closed/x" "$g"
+    refused "a read-only output folder" 1 "Permission denied" transcribe -q -m "$m" --output-dir "$tmp/closed" "$g"
+    refused "features into a read-only folder" 1 "Permission denied" features -o "$tmp/closed/x.npy" "$g"
+    LINNET=$real
+fi
+if [ -w /dev/full ]; then
+    run transcribe -q -m "$m" -o /dev/full "$g"
+    is "a full disk: status" 1 "$status"
+    has "a full disk" "$err" "No space left on device"
+fi
+ok "nothing was written where nothing could be" test ! -e "$tmp/file/x"
+finish

@@ -1,0 +1,340 @@
+// Option tables: the command line, the configuration file, and what is generated from them.
+
+#include "app/options.h"
+#include "kernels/memory.h"
+#include "tests/support.h"
+
+typedef struct values {
+    int flag, on, whole, choice;
+    double number;
+    const char *text, *file;
+    lin_list files;
+    lin_numbers numbers;
+} values;
+
+static const lin_option options[] = {
+    {.type = LIN_OPTION_HEADING, .help = "All types"},
+    {.name = "flag", .letter = 'f', .type = LIN_OPTION_FLAG, .at = offsetof(values, flag), .help = "A flag"},
+    {.name = "on", .letter = 'n', .type = LIN_OPTION_FLAG, .at = offsetof(values, on), .text = "yes", .help = "On unless switched off"},
+    {.name = "whole", .letter = 'w', .type = LIN_OPTION_INT, .at = offsetof(values, whole), .text = "3", .min = -10, .max = 1000,
+     .help = "A number"},
+    {.name = "choice", .type = LIN_OPTION_CHOICE, .at = offsetof(values, choice), .text = "two", .choices = "one|two|three", .help = "One"},
+    {.name = "number", .type = LIN_OPTION_DOUBLE, .at = offsetof(values, number), .text = "0.5", .min = 0, .max = 1e9, .help = "Real"},
+    {.name = "text", .letter = 't', .type = LIN_OPTION_STRING, .at = offsetof(values, text), .help = "It's \"a\" -text [x]: .dot"},
+    {.name = "a-file", .letter = 'o', .type = LIN_OPTION_FILE, .required = 1, .at = offsetof(values, file), .help = "A file"},
+    {.name = "files", .type = LIN_OPTION_FILES, .at = offsetof(values, files), .help = "Some files"},
+    {.name = "numbers", .type = LIN_OPTION_NUMBERS, .at = offsetof(values, numbers), .text = "1", .min = 0.5, .max = 2, .help = "List"},
+    {.type = LIN_OPTION_END},
+};
+
+static const lin_command command = {
+    .name = "try", .operands = "FILE", .summary = "a command", .description = "First.\n\n.second", .examples = "  linnet try x",
+    .options = options, .values_size = sizeof(values), .min_operands = 1, .max_operands = 2,
+};
+
+static values v;
+static lin_parsed p;
+static lin_error err;
+
+// Words separated by spaces.
+static lin_status parse(const char *line)
+{
+    static char words[1024];
+    char *argv[64];
+    int argc = 0;
+    snprintf(words, sizeof words, "%s", line);
+    for (char *w = strtok(words, " "); w; w = strtok(NULL, " ")) argv[argc++] = w;
+    err = (lin_error){0};
+    lin_options_free(&p);
+    ck_assert_int_eq(lin_options_begin(&command, &v, &p, &err), LIN_OK);
+    return lin_options_command_line(&p, argc, argv, &err);
+}
+
+static lin_status conf(const char *text)
+{
+    parse("");
+    return lin_options_conf(&p, text, strlen(text), "x.conf", &err);
+}
+
+static void teardown(void)
+{
+    lin_options_free(&p);
+    ck_assert_uint_eq(lin_memory_live(), 0);
+}
+
+START_TEST(defaults)
+{
+    ck_assert_int_eq(parse(""), LIN_OK);
+    ck_assert_int_eq(v.flag, 0);
+    ck_assert_int_eq(v.on, 1);
+    ck_assert_int_eq(v.whole, 3);
+    ck_assert_int_eq(v.choice, 1);
+    ck_assert_double_eq(v.number, 0.5);
+    ck_assert_ptr_null(v.text);
+    ck_assert_int_eq(v.numbers.count, 1);
+}
+END_TEST
+
+START_TEST(all_forms)
+{
+    ck_assert_int_eq(parse("-f --no-on --whole=-7 a --choice three --number 1e-3 -tx -o y.npy --files p --files=q - --numbers 0.9,1,1.1"),
+                     LIN_OK);
+    ck_assert_int_eq(v.flag, 1);
+    ck_assert_int_eq(v.on, 0);
+    ck_assert_int_eq(v.whole, -7);
+    ck_assert_int_eq(v.choice, 2);
+    ck_assert_double_eq(v.number, 1e-3);
+    ck_assert_str_eq(v.text, "x");
+    ck_assert_str_eq(v.file, "y.npy");
+    ck_assert_int_eq(v.files.count, 2);
+    ck_assert_str_eq(v.files.items[1], "q");
+    ck_assert_int_eq(p.operands.count, 2);
+    ck_assert_str_eq(p.operands.items[1], "-");
+    ck_assert_int_eq(v.numbers.count, 3);
+    ck_assert_double_eq(v.numbers.items[2], 1.1);
+    ck_assert_int_eq(lin_options_finish(&p, &err), LIN_OK);
+    ck_assert_int_eq(parse("-fn -w5 -- --flag"), LIN_OK);
+    ck_assert_int_eq(v.whole, 5);
+    ck_assert_str_eq(p.operands.items[0], "--flag");
+    ck_assert_int_eq(parse("--on=off --flag=yes"), LIN_OK);
+    ck_assert(v.flag && !v.on);
+}
+END_TEST
+
+static const struct {
+    const char *line, *message;
+} wrong[] = {
+    {"--whoel 3", "unknown option --whoel; did you mean --whole?"},
+    {"--xyzzy", "unknown option --xyzzy"},
+    {"-z", "unknown option -z"},
+    {"--whole", "--whole needs a value (N)"},
+    {"--whole x", "--whole needs a whole number, not 'x'"},
+    {"--whole 1.5", "--whole needs a whole number, not '1.5'"},
+    {"--whole 1001", "--whole must be between -10 and 1000, not 1001"},
+    {"--whole 99999999999999999999", "--whole must be between"},
+    {"--number nan", "--number needs a number, not 'nan'"},
+    {"--number -0.1", "--number must be between 0 and 1000000000"},
+    {"--choice four", "--choice must be one of one|two|three, not 'four'"},
+    {"--choice on", "--choice must be one of"},
+    {"--flag=maybe", "--flag needs yes or no, not 'maybe'"},
+    {"--no-flag=yes", "--no-flag takes no value"},
+    {"--no-whole", "unknown option --no-whole"},
+    {"--a-file=", "--a-file needs a name"},
+    {"--numbers 1,,2", "--numbers needs a number, not ''"},
+    {"--numbers 1,3", "--numbers must be between 0.5 and 2, not 3"},
+};
+
+START_TEST(mistakes)
+{
+    ck_assert_int_eq(parse(wrong[_i].line), LIN_INVALID);
+    ck_assert_msg(strncmp(err.message, wrong[_i].message, strlen(wrong[_i].message)) == 0, "%s gave: %s", wrong[_i].line, err.message);
+}
+END_TEST
+
+START_TEST(completeness)
+{
+    ck_assert_int_eq(parse("x"), LIN_OK);
+    ck_assert_int_eq(lin_options_finish(&p, &err), LIN_INVALID);
+    ck_assert_str_eq(err.message, "--a-file FILE is missing");
+    ck_assert_int_eq(parse("-o y"), LIN_OK);
+    ck_assert_int_eq(lin_options_finish(&p, &err), LIN_INVALID);
+    ck_assert_str_eq(err.message, "FILE is missing");
+    ck_assert_int_eq(parse("-o y 1 2 3"), LIN_OK);
+    ck_assert_int_eq(lin_options_finish(&p, &err), LIN_INVALID);
+    ck_assert_str_eq(err.message, "unexpected argument '3'");
+    ck_assert_int_eq(parse("--bogus --help"), LIN_OK);
+    ck_assert_int_eq(p.help, LIN_HELP_TEXT);
+}
+END_TEST
+
+START_TEST(conf_values)
+{
+    ck_assert_int_eq(conf("\xef\xbb\xbf# comment\n\nwhole = 17\r\n  a_file\t=\ta b#c # not this\ntext = \"x # \\\" \\\\\"  # c\n"
+                          "files = 1\nfiles = 2\nflag = yes\nnumbers = 0.9,1.1\nwhole = 18"), LIN_OK);
+    ck_assert_int_eq(v.whole, 18); // the later line
+    ck_assert_str_eq(v.file, "a b#c");
+    ck_assert_str_eq(v.text, "x # \" \\");
+    ck_assert_int_eq(v.files.count, 2);
+    ck_assert_int_eq(v.flag, 1);
+    ck_assert_int_eq(v.numbers.count, 2);
+}
+END_TEST
+
+START_TEST(conf_and_command_line)
+{
+    static const char text[] = "whole = 5\nfiles = a\nfiles = b\nnumber = 0.25\n";
+    ck_assert_int_eq(parse("--whole 7 --files z"), LIN_OK);
+    ck_assert_int_eq(lin_options_conf(&p, text, strlen(text), "x.conf", &err), LIN_OK);
+    ck_assert_int_eq(v.whole, 7);
+    ck_assert_int_eq(v.files.count, 1);
+    ck_assert_str_eq(v.files.items[0], "z");
+    ck_assert_double_eq(v.number, 0.25);
+}
+END_TEST
+
+static const struct {
+    const char *text, *message;
+    lin_status status;
+} wrong_conf[] = {
+    {"whole = 1\nwhole 2\n", "x.conf:2: expected 'name = value', found 'whole 2'", LIN_FORMAT},
+    {"= 2\n", "x.conf:1: expected 'name = value'", LIN_FORMAT},
+    {"\n\nwhoel = 2\n", "x.conf:3: unknown name 'whoel'; did you mean whole?", LIN_INVALID},
+    {"qqqqqq = 2\n", "x.conf:1: unknown name 'qqqqqq'", LIN_INVALID},
+    {"whole = x\n", "x.conf:1: whole needs a whole number, not 'x'", LIN_INVALID},
+    {"whole =\n", "x.conf:1: whole: no value after '='", LIN_FORMAT},
+    {"whole = # 3\n", "x.conf:1: whole: no value after '='", LIN_FORMAT},
+    {"text = \"abc\n", "x.conf:1: text: a quoted value has no closing quote", LIN_FORMAT},
+    {"text = \"abc\" d\n", "x.conf:1: text: there is something after the closing quote", LIN_FORMAT},
+    {"flag = perhaps\n", "x.conf:1: flag needs yes or no", LIN_INVALID},
+    {"whole = 3\nte\001xt = 4\n", "x.conf:2: control character 0x01 in column 3", LIN_FORMAT},
+    {"--whole = 3\n", "x.conf:1: unknown name '--whole'", LIN_INVALID},
+};
+
+START_TEST(conf_mistakes)
+{
+    ck_assert_int_eq(conf(wrong_conf[_i].text), wrong_conf[_i].status);
+    ck_assert_msg(strncmp(err.message, wrong_conf[_i].message, strlen(wrong_conf[_i].message)) == 0, "gave: %s", err.message);
+}
+END_TEST
+
+START_TEST(conf_limits)
+{
+    static char long_line[20000];
+    memset(long_line, 'a', sizeof long_line - 1);
+    memcpy(long_line, "text = ", 7);
+    ck_assert_int_eq(conf(long_line), LIN_FORMAT);
+    ck_assert_ptr_nonnull(strstr(err.message, "x.conf:1: a line of more than"));
+    long_line[5000] = 0;
+    ck_assert_int_eq(conf(long_line), LIN_FORMAT);
+    ck_assert_ptr_nonnull(strstr(err.message, "a value of more than"));
+    parse("");
+    ck_assert_int_eq(lin_options_conf_file(&p, "/nonexistent/x.conf", &err), LIN_IO);
+    ck_assert_str_eq(err.message, "cannot open /nonexistent/x.conf: No such file or directory");
+    ck_assert_int_eq(lin_options_conf_file(&p, "/", &err), LIN_IO);
+    ck_assert_int_eq(lin_options_conf(&p, "a\0b", 3, "x.conf", &err), LIN_FORMAT);
+}
+END_TEST
+
+START_TEST(text_reads_back)
+{
+    char *text, *again;
+    ck_assert_int_eq(parse("-f -t a\"b\\# --number 0.1 --files x --files y -o z --numbers 0.7,0.9 --choice one"), LIN_OK);
+    ck_assert_int_eq(lin_options_text(&p, &text, &err), LIN_OK);
+    ck_assert_int_eq(conf(text), LIN_OK);
+    ck_assert_str_eq(v.text, "a\"b\\#");
+    ck_assert_double_eq(v.number, 0.1);
+    ck_assert_int_eq(lin_options_text(&p, &again, &err), LIN_OK);
+    ck_assert_str_eq(text, again);
+    lin_free(text);
+    lin_free(again);
+}
+END_TEST
+
+// Every allocation fails once: the right status, and nothing lost.
+START_TEST(failing_memory)
+{
+    for (unsigned long k = 1;; k++) {
+        unsigned long live = lin_memory_live();
+        char *argv[] = {"--files", "a", "--files", "b", "--files", "c", "-t", "x", "operand", "--numbers", "1,2"};
+        static const char text[] = "files = q\na-file = z\n";
+        char *out = NULL;
+        lin_parsed q;
+        values w;
+        lin_memory_fail_at(k);
+        lin_status status = lin_options_begin(&command, &w, &q, &err);
+        if (status == LIN_OK) status = lin_options_command_line(&q, 11, argv, &err);
+        if (status == LIN_OK) status = lin_options_conf(&q, text, strlen(text), "x.conf", &err);
+        if (status == LIN_OK) status = lin_options_text(&q, &out, &err);
+        lin_memory_fail_at(0);
+        lin_free(out);
+        lin_options_free(&q);
+        ck_assert_uint_eq(lin_memory_live(), live);
+        if (status == LIN_OK) {
+            ck_assert_uint_gt(k, 10);
+            break;
+        }
+        ck_assert_int_eq(status, LIN_NO_MEMORY);
+    }
+}
+END_TEST
+
+static char *printed(void (*print)(FILE *, const lin_command *))
+{
+    static char buffer[16384];
+    FILE *file = tmpfile();
+    ck_assert_ptr_nonnull(file);
+    print(file, &command);
+    rewind(file);
+    buffer[fread(buffer, 1, sizeof buffer - 1, file)] = 0;
+    fclose(file);
+    return buffer;
+}
+
+START_TEST(help_names_every_option)
+{
+    char *text = printed(lin_help_command);
+    for (const lin_option *o = options; o->type != LIN_OPTION_END; o++) {
+        if (o->type == LIN_OPTION_HEADING) continue;
+        char name[80];
+        snprintf(name, sizeof name, "--%s", o->name);
+        ck_assert_msg(strstr(text, name) != NULL, "--help lacks %s", name);
+    }
+    ck_assert_ptr_nonnull(strstr(text, "(default 3)"));
+    ck_assert_ptr_nonnull(strstr(text, "(required)"));
+    ck_assert_ptr_nonnull(strstr(text, "one|two|three"));
+    ck_assert_ptr_nonnull(strstr(text, "--no-on switches it off"));
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) ck_assert_msg(strlen(line) <= 110, "too wide: %s", line);
+}
+END_TEST
+
+START_TEST(man_is_safe)
+{
+    char *text = printed(lin_man_command);
+    ck_assert_ptr_nonnull(strstr(text, ".TH LINNET\\-TRY 1"));
+    ck_assert_ptr_nonnull(strstr(text, "\\&.second"));
+    ck_assert_ptr_nonnull(strstr(text, "\\fB\\-\\-a\\-file\\fR"));
+    ck_assert_ptr_null(strstr(text, "\n.second"));
+}
+END_TEST
+
+START_TEST(completion_of_unknown_shell)
+{
+    const lin_command *const commands[] = {&command, NULL};
+    ck_assert_int_eq(lin_completion(stdout, commands, "tcsh", &err), LIN_INVALID);
+    ck_assert_ptr_nonnull(strstr(err.message, "bash, zsh and fish"));
+}
+END_TEST
+
+START_TEST(nearest)
+{
+    ck_assert_int_eq(lin_edit_cost("kitten", "sitting"), 3);
+    ck_assert_int_eq(lin_edit_cost("", "abc"), 3);
+    ck_assert_int_eq(lin_edit_cost("same", "same"), 0);
+    ck_assert_str_eq(lin_nearest_option(&command, "fil"), "files");
+    ck_assert_str_eq(lin_nearest_option(&command, "hlep"), "help");
+    ck_assert_ptr_null(lin_nearest_option(&command, "zzzzzzzz"));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("app/options");
+    TCase *tests = tcase_create("options");
+    tcase_add_checked_fixture(tests, NULL, teardown);
+    tcase_add_test(tests, defaults);
+    tcase_add_test(tests, all_forms);
+    tcase_add_loop_test(tests, mistakes, 0, (int)(sizeof wrong / sizeof *wrong));
+    tcase_add_test(tests, completeness);
+    tcase_add_test(tests, conf_values);
+    tcase_add_test(tests, conf_and_command_line);
+    tcase_add_loop_test(tests, conf_mistakes, 0, (int)(sizeof wrong_conf / sizeof *wrong_conf));
+    tcase_add_test(tests, conf_limits);
+    tcase_add_test(tests, text_reads_back);
+    tcase_add_test(tests, failing_memory);
+    tcase_add_test(tests, help_names_every_option);
+    tcase_add_test(tests, man_is_safe);
+    tcase_add_test(tests, completion_of_unknown_shell);
+    tcase_add_test(tests, nearest);
+    suite_add_tcase(suite, tests);
+    return test_run(suite);
+}

@@ -1,0 +1,112 @@
+# The program as a whole: help, version, mistakes on the command line, the manual page, completion, finding the model, configuration files.
+. tests/app/common.sh
+
+commands='transcribe train score features posteriors prepare phonemize info completion'
+
+run
+is "no command: status" 2 "$status"
+has "no command: usage" "$err" "usage: linnet COMMAND"
+run --version
+is "--version: status" 0 "$status"
+has "--version" "$out" "linnet 0."
+run --help
+is "--help: status" 0 "$status"
+help=$out
+run help
+is "help is --help" "$help" "$out"
+for c in $commands; do
+    has "--help lists $c" "$help" "  $c "
+    run "$c" --help
+    is "$c --help: status" 0 "$status"
+    has "$c --help" "$out" "usage: linnet $c "
+    first=$out
+    run help "$c"
+    is "help $c is $c --help" "$first" "$out"
+    run "$c" --help --nonsense
+    is "$c --help wins over a mistake" 0 "$status"
+    run "$c" --hepl
+    is "$c: unknown option: status" 2 "$status"
+    has "$c: unknown option" "$err" "linnet: $c: unknown option --hepl; did you mean --help?"
+    has "$c: points at --help" "$err" "Try 'linnet $c --help'."
+done
+refused "unknown command" 2 "unknown command 'transcrib'; did you mean transcribe?" transcrib
+refused "unknown option" 2 "unknown option --verbose" --verbose
+refused "unknown help" 2 "unknown command 'xyzzy'" help xyzzy
+refused "no FILE" 2 "transcribe: no FILE is given" transcribe
+refused "too many operands" 2 "score: unexpected argument 'c'" score a b c
+refused "missing operand" 2 "score: REF HYP is missing" score a
+refused "missing option" 2 "features: --output FILE is missing" features x.wav
+refused "bad choice" 2 "--format must be one of text|json|ctm|trn, not 'xml'" transcribe --format xml x.wav
+refused "bad channel" 2 "--channel must be mix, each or a number" transcribe --channel left x.wav
+refused "both outputs" 2 "exclude each other" transcribe -o a --output-dir b x.wav
+refused "standard input twice" 2 "only once" transcribe - -
+refused "range" 2 "--rate must be between 4000 and 192000, not 3999" transcribe --rate 3999 -
+
+# Generated texts are well-formed.
+run man
+is "man: status" 0 "$status"
+printf '%s\n' "$out" > "$tmp/linnet.1"
+for c in $commands; do has "the manual page has $c" "$out" ".SS linnet $c"; done
+if command -v groff > /dev/null; then
+    is "groff takes the manual page without a word" "" "$(groff -man -Tutf8 -ww -z "$tmp/linnet.1" 2>&1)"
+fi
+if command -v mandoc > /dev/null; then
+    is "mandoc takes the manual page" "" "$(mandoc -T lint -W error "$tmp/linnet.1" 2>&1)"
+fi
+run man transcribe
+has "man of a command" "$out" ".TH LINNET\\-TRANSCRIBE 1"
+run transcribe --help=man
+has "--help=man" "$out" ".TH LINNET\\-TRANSCRIBE 1"
+for shell in bash zsh fish; do
+    run completion $shell
+    is "completion $shell: status" 0 "$status"
+    has "completion $shell names options" "$out" files-from
+    printf '%s\n' "$out" > "$tmp/completion.$shell"
+    if command -v $shell > /dev/null; then ok "$shell parses its completion" $shell -n "$tmp/completion.$shell"; fi
+done
+refused "completion of another shell" 2 "there is one for bash, zsh and fish" completion tcsh
+if command -v bash > /dev/null; then
+    words=$(bash -c '. "$1"; COMP_WORDS=(linnet transcribe --format j) COMP_CWORD=3; _linnet; echo "${COMPREPLY[*]}"' - "$tmp/completion.bash")
+    is "bash completes a choice" json "$words"
+    words=$(bash -c '. "$1"; COMP_WORDS=(linnet tra) COMP_CWORD=1; _linnet; echo "${COMPREPLY[*]}"' - "$tmp/completion.bash")
+    is "bash completes a command" "transcribe train" "$words"
+fi
+
+# Configuration files: file and line of each mistake.
+printf 'layers = 2\nheads = many\n' > "$tmp/a.conf"
+refused "conf: bad value" 2 "a.conf:2: heads needs a whole number, not 'many'" train "$tmp/a.conf" --train x --folder y
+printf '# nothing\n\nlayrs = 2\n' > "$tmp/b.conf"
+refused "conf: unknown name" 2 "b.conf:3: unknown name 'layrs'; did you mean layers?" train "$tmp/b.conf" --train x --folder y
+printf 'layers 2\n' > "$tmp/c.conf"
+refused "conf: no equals sign" 2 "c.conf:1: expected 'name = value', found 'layers 2'" train "$tmp/c.conf" --train x --folder y
+printf 'layers = 99\n' > "$tmp/d.conf"
+refused "conf: range" 2 "d.conf:1: layers must be between" train "$tmp/d.conf" --train x --folder y
+printf 'layers = 2\n\000\001' > "$tmp/e.conf"
+refused "conf: binary" 2 "e.conf:2: control character 0x00" train "$tmp/e.conf" --train x --folder y
+refused "conf: missing" 1 "cannot open $tmp/none.conf: No such file or directory" train "$tmp/none.conf" --train x --folder y
+refused "conf: a folder" 1 "cannot read $tmp: Is a directory" train "$tmp" --train x --folder y
+: > "$tmp/f.conf"
+refused "train: a missing cache" 1 "cannot open $tmp/none.lfc: No such file or directory" train "$tmp/f.conf" --train "$tmp/none.lfc" --folder "$tmp/run"
+
+# The model: --model, LINNET_MODEL, beside the program.
+"$SOUND" "$tmp/x.wav"
+refused "--model" 1 "cannot open $tmp/none.safetensors: No such file or directory" transcribe --model "$tmp/none.safetensors" "$tmp/x.wav"
+LINNET_MODEL=$tmp/other.safetensors
+export LINNET_MODEL
+refused "LINNET_MODEL" 1 "cannot open $tmp/other.safetensors" transcribe "$tmp/x.wav"
+unset LINNET_MODEL
+mkdir -p "$tmp/prefix/bin" "$tmp/prefix/share/linnet"
+cp "$LINNET" "$tmp/prefix/bin/linnet"
+echo damaged > "$tmp/prefix/share/linnet/linnet.safetensors"
+real=$LINNET LINNET=$tmp/prefix/bin/linnet
+refused "the model beside the program" 1 "share/linnet/linnet.safetensors" transcribe "$tmp/x.wav"
+LINNET=$real
+refused "--device" 1 "no CUDA backend" transcribe --device cuda --model "$tmp/any" "$tmp/x.wav"
+
+# A full disk, and a reader that went away.
+if [ -w /dev/full ]; then
+    "$LINNET" --help > /dev/full 2> "$tmp/.err"
+    is "standard output is full: status" 1 "$?"
+    has "standard output is full" "$(cat "$tmp/.err")" "cannot write standard output: No space left on device"
+fi
+finish

@@ -1,0 +1,128 @@
+# linnet transcribe and posteriors: order, many files at once, formats, raw sound, channels, a bad file among good ones.
+. tests/app/common.sh
+
+make_model || { fail "a small model"; finish; }
+LINNET_MODEL=$tmp/model.safetensors
+export LINNET_MODEL
+d=$tmp/sounds
+mkdir "$d"
+for i in 1 2 3 4 5 6 7 8 9; do "$SOUND" "$d/s$i.wav" seconds=0.$((10 - i))5 seed=$i; done
+
+# In order, whatever the number of threads; the shortest is last and done first.
+run transcribe -j 1 -q "$d"/s?.wav
+is "one thread: status" 0 "$status"
+is "--quiet is quiet" "" "$err"
+one=$out
+is "nine lines" 9 "$(printf '%s\n' "$one" | wc -l | tr -d ' ')"
+is "in order" "s1 s2 s3 s4 s5 s6 s7 s8 s9" "$(printf '%s\n' "$one" | cut -d' ' -f1 | xargs)"
+for j in 2 3 16 0; do
+    run transcribe -j $j -q "$d"/s?.wav
+    is "$j threads: the same" "$one" "$out"
+done
+run transcribe "$d/s1.wav" "$d/s2.wav"
+has "a summary with the real-time factor" "$err" "2 files, 1.8 s of sound"
+has "a summary with the real-time factor" "$err" "real-time factor"
+alone=$("$LINNET" transcribe -q "$d/s3.wav")
+is "alone as among others" "$(printf '%s\n' "$one" | sed -n 's/^s3 //p')" "$alone"
+run transcribe -q --ids "$d/s3.wav"
+is "--ids" "s3 $alone" "$out"
+
+# A list, and a data directory.
+{ echo "# a list"; echo; ls "$d"/s?.wav; } > "$tmp/list"
+run transcribe -q --files-from "$tmp/list"
+is "--files-from" "$one" "$out"
+out=$(ls "$d"/s?.wav | "$LINNET" transcribe -q --files-from -)
+is "--files-from -" "$one" "$out"
+run transcribe -q --data "$tmp/data" --audio-root "$tmp/data" --format trn
+is "--data: status" 0 "$status"
+is "--data: four lines of TRN" "(u1) (u2) (u3) (u4)" "$(printf '%s\n' "$out" | sed 's/.*(/(/' | xargs)"
+
+# Formats: the same phones in each.
+run transcribe -q -f trn "$d/s3.wav"
+is "trn" "$alone (s3)" "$out"
+run transcribe -q -f ctm "$d/s3.wav"
+is "ctm: the phones" "$alone" "$(printf '%s\n' "$out" | grep -v '^;;' | cut -d' ' -f5 | xargs)"
+is "ctm: six fields" "" "$(printf '%s\n' "$out" | grep -v '^;;' | awk 'NF != 6 || $1 != "s3" || $2 != 1')"
+is "ctm: times rise and stay within" "" "$(printf '%s\n' "$out" | awk '!/^;;/ { if ($3 < last || $3 + $4 > 0.76 || $4 <= 0) print; last = $3 }')"
+run transcribe -q -f json "$d/s3.wav"
+has "json: the file" "$out" '{"id":"s3","channel":1,"seconds":0.75'
+if command -v python3 > /dev/null; then
+    is "json: the phones" "$alone" "$(printf '%s' "$out" | python3 -c 'import json,sys; print(" ".join(p["phone"] for p in json.load(sys.stdin)["phones"]))')"
+fi
+run transcribe -q --ipa "$d/s3.wav"
+is "ipa: as many phones" "$(echo "$alone" | wc -w)" "$(echo "$out" | wc -w)"
+run transcribe -q -o "$tmp/out.trn" "$d/s3.wav"
+is "-o x.trn is TRN" "$alone (s3)" "$(cat "$tmp/out.trn")"
+run transcribe -q --output-dir "$tmp/results" -f ctm "$d"/s?.wav
+is "--output-dir: nine files" 9 "$(ls "$tmp/results"/*.ctm | wc -l | tr -d ' ')"
+mkdir "$tmp/twin"
+cp "$d/s1.wav" "$tmp/twin/s1.wav"
+refused "two of one name" 1 "two files are called s1" transcribe -q --output-dir "$tmp/results" "$d/s1.wav" "$tmp/twin/s1.wav"
+cp "$d/s1.wav" "$tmp/twin/a (b) c.wav"
+run transcribe -q -f trn "$tmp/twin/a (b) c.wav"
+has "a name that TRN cannot hold" "$out" "(a__b__c)"
+
+# One bad file among good ones.
+echo "this is no sound" > "$d/text.wav"
+run transcribe -j 2 "$d/s1.wav" "$d/text.wav" "$d/none.wav" "$d/s2.wav"
+is "one bad file: status" 1 "$status"
+is "one bad file: the others are done" "$(printf '%s\n' "$one" | head -n 2)" "$out"
+has "one bad file: told" "$err" "text.wav"
+has "one missing file: told" "$err" "cannot open $d/none.wav: No such file or directory"
+has "the summary counts them" "$err" "2 files, 2 failed"
+
+# Raw PCM on standard input is the file.
+tail -c +45 "$d/s3.wav" > "$tmp/s3.raw"
+is "- from a file" "$alone" "$("$LINNET" transcribe -q - < "$tmp/s3.raw")"
+is "- from a pipe" "$alone" "$(cat "$tmp/s3.raw" | "$LINNET" transcribe -q -)"
+is "--raw" "$alone" "$("$LINNET" transcribe -q --raw "$tmp/s3.raw")"
+slow() { head -c 7001 "$tmp/s3.raw"; sleep 0.2; tail -c +7002 "$tmp/s3.raw"; }
+is "- in two pieces, cut within a sample" "$alone" "$(slow | "$LINNET" transcribe -q -)"
+"$SOUND" "$tmp/f.wav" seconds=0.75 seed=3 format=f32
+"$SOUND" "$tmp/stereo.raw" seconds=0.5 channels=2 rate=8000 format=raw
+"$SOUND" "$tmp/stereo.wav" seconds=0.5 channels=2 rate=8000
+is "- with rate and channels" "$("$LINNET" transcribe -q "$tmp/stereo.wav")" "$("$LINNET" transcribe -q --rate 8000 --channels 2 - < "$tmp/stereo.raw")"
+tail -c +45 "$tmp/f.wav" > "$tmp/f.raw"
+is "- in float" "$("$LINNET" transcribe -q "$tmp/f.wav")" "$("$LINNET" transcribe -q --encoding f32le - < "$tmp/f.raw")"
+# While the sound still comes, phones are already there.
+{ cat "$tmp/s3.raw" "$tmp/s3.raw"; sleep 2; } | "$LINNET" transcribe -q - > "$tmp/partial" &
+reader=$!
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do [ -s "$tmp/partial" ] && break; sleep 0.1; done
+ok "phones appear while the input is open" test -s "$tmp/partial"
+wait $reader
+
+# Channels.
+"$LINNET" transcribe -q --channel each --ids "$tmp/stereo.wav" > "$tmp/each"
+is "each channel is a line" 2 "$(wc -l < "$tmp/each" | tr -d ' ')"
+is "channel 1 alone" "$(sed -n 's/^stereo-1 //p' "$tmp/each")" "$("$LINNET" transcribe -q --channel 1 "$tmp/stereo.wav")"
+is "channel 2 alone" "$(sed -n 's/^stereo-2 //p' "$tmp/each")" "$("$LINNET" transcribe -q --channel 2 "$tmp/stereo.wav")"
+refused "no such channel" 1 "stereo.wav" transcribe -q --channel 3 "$tmp/stereo.wav"
+
+# Posteriors: the same matrix for any number of threads; as many rows as steps.
+run posteriors -j 1 "$d/s1.wav" -o "$tmp/a.npy"
+is "posteriors: status" 0 "$status"
+run posteriors -j 3 "$d/s1.wav" -o "$tmp/b.npy"
+ok "posteriors: the same bits with three threads" cmp "$tmp/a.npy" "$tmp/b.npy"
+has "posteriors: shape" "$(head -c 128 "$tmp/a.npy" | tr -d '\000')" "'shape': (31, 40)" # 93 frames of 0.95 s, stacked by 3
+is "posteriors: size" $((128 + 31 * 40 * 4)) "$(wc -c < "$tmp/a.npy" | tr -d ' ')"
+refused "posteriors of each channel" 2 "several matrices" posteriors --channel each "$d/s1.wav" -o "$tmp/c.npy"
+
+# A longer sound does not take more memory (the limit holds for both).
+"$SOUND" "$tmp/long.wav" seconds=120
+if [ "$CONFIG" = release ] && (ulimit -v 400000) 2> /dev/null; then
+    ok "two minutes within the memory of one second" sh -c "ulimit -v 400000; '$LINNET' transcribe -q -j 1 '$tmp/long.wav'"
+fi
+
+# An interrupt ends it with 130 and without a result of the file that was not finished.
+mkfifo "$tmp/fifo"
+"$LINNET" transcribe -q - < "$tmp/fifo" > "$tmp/.out" 2> "$tmp/.err" &
+pid=$!
+exec 9> "$tmp/fifo"
+cat "$tmp/s3.raw" >&9
+sleep 1
+kill -TERM $pid
+wait $pid
+is "SIGTERM: status" 130 "$?"
+exec 9>&-
+is "what was heard until then is written" "$alone" "$(cat "$tmp/.out")"
+finish
