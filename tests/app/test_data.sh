@@ -1,0 +1,125 @@
+# From words and sounds to a cache and a score: phonemize, prepare, info, features, train --resume, score.
+. tests/app/common.sh
+
+make_model || { fail "a small model"; finish; }
+w=$tmp/words
+
+# ---- phonemize -----------------------------------------------------------------------------------------------------------------------
+
+printf 'one two\nThree, FOUR!\n\n' > "$w"
+run phonemize --lexicon "$tmp/dict" "$w"
+is "phonemize: status" 0 "$status"
+is "phonemize" "W AH N T UW|TH R IY F AO R||" "$(tr '\n' '|' < "$tmp/.out")"
+is "phonemize reads standard input" "T UW" "$(echo two | "$LINNET" phonemize --lexicon "$tmp/dict")"
+printf '<s> one two </s> (a-1)\nthree (b_2)\n' > "$w"
+run phonemize --lexicon "$tmp/dict" "$w" --trn
+is "TRN in, TRN out" "W AH N T UW (a-1)|TH R IY (b_2)|" "$(tr '\n' '|' < "$tmp/.out")"
+run phonemize --lexicon "$tmp/dict" "$w"
+is "the name comes first without --trn" "a-1 W AH N T UW|b_2 TH R IY|" "$(tr '\n' '|' < "$tmp/.out")"
+run phonemize --lexicon "$tmp/dict" --ids first --trn "$tmp/data/text" -o "$tmp/ref.trn"
+is "Kaldi text in, TRN out" "W AH N T UW (u1)" "$(head -n 1 "$tmp/ref.trn")"
+printf 'ones threes\n' > "$w"
+run phonemize --lexicon "$tmp/dict" --oov "$tmp/oov" "$w"
+is "words derived from the dictionary" "W AH N Z TH R IY Z" "$out"
+is "--oov lists them" "ones	1	derived	W AH N Z" "$(head -n 1 "$tmp/oov")"
+run phonemize --lexicon "$tmp/dict" "$w"
+has "or standard error does" "$err" "ones	1	derived	W AH N Z"
+
+# ---- prepare and info ----------------------------------------------------------------------------------------------------------------
+
+run info "$tmp/set.lfc"
+is "info of a cache: status" 0 "$status"
+has "info of a cache" "$out" "utterances:       4"
+has "info of a cache" "$out" "labels:           22"
+has "info of a cache" "$out" "speakers:         2"
+hasnt "no path of this machine in it" "$out" "$tmp"
+run info --json --verify "$tmp/set.lfc"
+has "info --json of a cache" "$out" '"utterances": 4, "hours": 0.002, "frames": 592'
+if command -v python3 > /dev/null; then ok "it is JSON" sh -c "'$LINNET' info --json '$tmp/set.lfc' | python3 -m json.tool"; fi
+for j in 1 3; do
+    run prepare "$tmp/data/" --audio-root "$tmp/data" --lexicon "$tmp/dict" --stack 3 --speed 0.9,1,1.1 -j $j -o "$tmp/speed$j.lfc"
+    is "prepare with $j threads: status" 0 "$status"
+    has "prepare sums up" "$err" "12 utterances"
+done
+ok "the same file with three threads" cmp "$tmp/speed1.lfc" "$tmp/speed3.lfc"
+has "copies are named by their speed" "$(strings -n 5 "$tmp/speed1.lfc" 2> /dev/null || tr -c '[:print:]' '\n' < "$tmp/speed1.lfc")" "sp0.9-u1"
+# One sound is broken, one is too short for its words, one transcript has a digit: each is named, the rest is there.
+cp -r "$tmp/data" "$tmp/mixed"
+echo no sound > "$tmp/mixed/u2.wav"
+"$SOUND" "$tmp/mixed/u3.wav" seconds=0.2
+printf 'u1 ONE TWO\nu2 TWO THREE\nu3 THREE FOUR THREE FOUR\nu4 4 ONE\n' > "$tmp/mixed/text"
+run prepare "$tmp/mixed" --audio-root "$tmp/mixed" --lexicon "$tmp/dict" --stack 3 -o "$tmp/mixed.lfc"
+is "a set with faults: status" 1 "$status"
+has "the broken sound is named" "$err" "u2: "
+has "the short one is named, and why" "$err" "u3: 18 frames are too few for 12 phones (12 steps of 3 needed); left out"
+has "the digit is named" "$err" "u4: "
+has "the summary counts them" "$err" "1 utterances, 0.00 hours, 5 phones; 1 left out, 2 failed"
+run info "$tmp/mixed.lfc"
+has "the cache has the rest" "$out" "utterances:       1"
+printf 'u1 99\nu2 99\nu3 99\nu4 99\n' > "$tmp/mixed/text"
+refused "nothing is left" 1 "no utterance is left" prepare "$tmp/mixed" --audio-root "$tmp/mixed" --lexicon "$tmp/dict" -q -o "$tmp/none.lfc"
+ok "then no cache is written" test ! -e "$tmp/none.lfc"
+printf '%s\tone two\n%s\tthree\n' u1.wav u2.wav > "$tmp/data/list"
+run prepare "$tmp/data/list" --lexicon "$tmp/dict" -o "$tmp/list.lfc"
+is "a plain list: status" 0 "$status"
+has "a plain list" "$err" "2 utterances"
+run info "$tmp/model.safetensors"
+has "info of a model" "$out" "2 layers, 2 heads of 8 (width 16), feed-forward 32"
+has "info of a model" "$out" "attention state:  1152 bytes" # 2 layers x 2 heads x (8 x 8 + 8) x 4
+hasnt "no path of this machine in it" "$out" "$tmp"
+run info --json "$tmp/model.safetensors"
+has "info --json of a model" "$out" '"layers": 2, "heads": 2'
+if command -v python3 > /dev/null; then ok "it is JSON too" sh -c "'$LINNET' info --json '$tmp/model.safetensors' | python3 -m json.tool"; fi
+
+# ---- features ------------------------------------------------------------------------------------------------------------------------
+
+"$SOUND" "$tmp/x.wav"
+run features "$tmp/x.wav" -o "$tmp/x.npy"
+is "features: status" 0 "$status"
+has "features: shape" "$(head -c 128 "$tmp/x.npy" | tr -d '\000')" "{'descr': '<f4', 'fortran_order': False, 'shape': (98, 40), }"
+is "features: size" $((128 + 98 * 40 * 4)) "$(wc -c < "$tmp/x.npy" | tr -d ' ')"
+run features --mel-bins 23 --hop-ms 20 --high-hz 5500 "$tmp/x.wav" -o "$tmp/y.npy"
+has "features with options" "$(head -c 128 "$tmp/y.npy" | tr -d '\000')" "'shape': (49, 23)"
+run features --model "$tmp/model.safetensors" "$tmp/x.wav" -o "$tmp/y.npy"
+ok "a model's filterbank" cmp "$tmp/x.npy" "$tmp/y.npy"
+tail -c +45 "$tmp/x.wav" | "$LINNET" features - -o "$tmp/y.npy"
+ok "features of standard input" cmp "$tmp/x.npy" "$tmp/y.npy"
+refused "impossible filterbank" 1 "mel" features --mel-bins 512 "$tmp/x.wav" -o "$tmp/z.npy"
+ok "nothing is written then" test ! -e "$tmp/z.npy"
+
+# ---- training goes on with the bits of a run that never stopped -----------------------------------------------------------------------
+
+train() { "$LINNET" train "$tmp/train.conf" --train "$tmp/set.lfc" --dev "$tmp/set.lfc" -q --schedule constant "$@"; }
+train --folder "$tmp/a" --epochs 3 2> "$tmp/.log" || fail "train" "$(cat "$tmp/.log")"
+train --folder "$tmp/b" --epochs 2 --threads 2 2> "$tmp/.log" || fail "train" "$(cat "$tmp/.log")"
+train --folder "$tmp/b" --epochs 3 --threads 1 --resume 2> "$tmp/.log" || fail "train --resume" "$(cat "$tmp/.log")"
+weights() { "$LINNET" info --json "$1" | sed 's/.*"fingerprint": "\([0-9a-f]*\)".*/\1/'; }
+is "resumed weights" "$(weights "$tmp/a/checkpoint.safetensors")" "$(weights "$tmp/b/checkpoint.safetensors")"
+ok "a log, curves and the configuration are there" test -s "$tmp/a/log.tsv" -a -s "$tmp/a/curves.svg"
+
+# ---- score ---------------------------------------------------------------------------------------------------------------------------
+
+printf 'W AH N T UW (s1-1)\nTH R IY (s2-1)\n' > "$tmp/ref.trn"
+printf 'W AH T UW UW (s1-1)\nTH R AH (s2-1)\n' > "$tmp/hyp.trn"
+run score "$tmp/ref.trn" "$tmp/hyp.trn"
+is "score: status" 0 "$status"
+has "score" "$out" "37.5" # 3 of 8
+has "score: speakers" "$out" "s2"
+run score --json "$tmp/ref.trn" "$tmp/hyp.trn"
+if command -v python3 > /dev/null; then ok "score --json is JSON" sh -c "'$LINNET' score --json '$tmp/ref.trn' '$tmp/hyp.trn' | python3 -m json.tool"; fi
+run score "$tmp/ref.trn" "$tmp/ref.trn"
+has "a perfect result" "$out" "0.0"
+printf 'TH R AH (s2-1)\n' > "$tmp/hyp.trn"
+refused "an utterance is missing" 1 "s1-1" score "$tmp/ref.trn" "$tmp/hyp.trn"
+refused "a missing file" 1 "cannot open $tmp/none.trn: No such file or directory" score "$tmp/ref.trn" "$tmp/none.trn"
+LINNET_MODEL=$tmp/model.safetensors "$LINNET" transcribe -q -f trn --data "$tmp/data" --audio-root "$tmp/data" -o "$tmp/all.trn"
+"$LINNET" phonemize --lexicon "$tmp/dict" --ids first --trn "$tmp/data/text" -o "$tmp/all.ref.trn"
+run score "$tmp/all.ref.trn" "$tmp/all.trn"
+is "from sound to a score: status" 0 "$status"
+if command -v sctk > /dev/null; then
+    sclite=$(sctk sclite -r "$tmp/all.ref.trn" trn -h "$tmp/all.trn" trn -i spu_id -o rsum stdout 2> /dev/null | sed -n 's/.*| *Sum *|\(.*\)/\1/p' | tr -s ' |' ' ')
+    ours=$("$LINNET" score --json "$tmp/all.ref.trn" "$tmp/all.trn" | sed 's/"speakers".*//')
+    set -- $sclite # sentences, words, correct, sub, del, ins, errors, sentence errors
+    for n in "$4" "$5" "$6"; do has "sclite counts the same ($sclite)" "$ours" ":$n"; done
+fi
+finish
