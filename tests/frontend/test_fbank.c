@@ -117,6 +117,28 @@ START_TEST(too_small_changes_nothing)
 }
 END_TEST
 
+// A reset in the middle of a gap between windows.
+START_TEST(reset_forgets_a_gap)
+{
+    static float x[3000], first[2 * 40], again[2 * 40];
+    fill_tone(x, 3000, 16000, 1000, 0.5, 0.1);
+    lin_fbank_config config = lin_fbank_default();
+    config.hop_ms = 60;
+    lin_error err = {0};
+    lin_fbank *fbank;
+    int got;
+    assert_ok(lin_fbank_create(&config, &fbank, &err), err);
+    assert_ok(lin_fbank_push(fbank, x, 1500, first, 2, &got, &err), err);
+    ck_assert_int_eq(got, 2);
+    lin_fbank_reset(fbank);
+    ck_assert_int_eq(lin_fbank_frames_out(fbank, 1360), 2);
+    assert_ok(lin_fbank_push(fbank, x, 1360, again, 2, &got, &err), err);
+    ck_assert_int_eq(got, 2);
+    ck_assert_int_eq(memcmp(first, again, sizeof first), 0);
+    lin_fbank_destroy(fbank);
+}
+END_TEST
+
 START_TEST(edges)
 {
     lin_fbank_config config = lin_fbank_default();
@@ -202,6 +224,7 @@ int main(void)
     tcase_add_test(cases, golden_values);
     tcase_add_test(cases, any_split_gives_the_same_bits);
     tcase_add_test(cases, too_small_changes_nothing);
+    tcase_add_test(cases, reset_forgets_a_gap);
     tcase_add_test(cases, edges);
     tcase_add_test(cases, configurations_out_of_range);
     tcase_add_test(cases, every_allocation_may_fail);
