@@ -16,7 +16,8 @@
 #include "kernels/memory.h"
 #include "kernels/ops.h"
 
-enum { B = 12, T = 800, D = 40, LAYERS = 9, H = 6, E = 32, C = H * E, F = 768, V = 40, U = 80, K = 15, ROWS = B * T, STREAM_ROWS = 4 };
+enum { B = 12, T = 800, D = 40, LAYERS = 9, H = 6, E = 32, C = H * E, F = 768, V = 40, U = 80, K = 15, ROWS = B * T,
+      STREAM_ROWS = 4 };
 enum { PARAMETERS = 4000000, TENSORS = 150, RUNS = 9, BUFFERS = 5 };
 
 // Multiply-adds, times two, of one row's linear layers, forward.
@@ -29,7 +30,7 @@ static float *states[1], *tails[1], *no_tails[B], vectors[8][F], stats[2 * ROWS]
 static int offsets[B + 1], labels[B * U], label_offsets[B + 1], n_utterances, rows;
 static size_t tensor_offsets[TENSORS + 1];
 
-/* ---- the operations, each as the network calls it --------------------------------------------------------------------------------- */
+/* ---- the operations, each as the network calls it --------------------------------------------------------------------------- */
 
 static void norm_forward(void) { ops->layer_norm_forward(exec, buffer[1], stats, buffer[0], vectors[0], vectors[1], rows, C); }
 static void norm_backward(void)
@@ -49,7 +50,8 @@ static void stack_frames(void)
 static void sinusoid(void) { ops->add_sinusoid(exec, buffer[1], offsets, n_utterances, C); }
 static void conv_forward(void)
 {
-    ops->conv_forward(exec, buffer[1], buffer[0], buffer[4], vectors[1], offsets, n_utterances, C, K, rows == ROWS ? no_tails : tails);
+    ops->conv_forward(exec, buffer[1], buffer[0], buffer[4], vectors[1], offsets, n_utterances, C, K,
+                      rows == ROWS ? no_tails : tails);
 }
 static void conv_backward(void)
 {
@@ -115,7 +117,7 @@ static const struct {
 };
 enum { OPERATIONS = (int)(sizeof table / sizeof *table) };
 
-/* ---- measurement --------------------------------------------------------------------------------------------------------------- */
+/* ---- measurement ------------------------------------------------------------------------------------------------------------ */
 
 static void shape(int streaming)
 {
@@ -166,7 +168,8 @@ static void report(int threads, int streaming, double peak, int quick, int json)
     int n_rows = streaming ? STREAM_ROWS : ROWS;
     double products = row_flop * (streaming ? 1 : 3) / peak * 1e-3, total = 0; // microseconds a row
     if (!json) {
-        printf("\n%s, %d thread%s: %d rows; matrix products at the peak %.3f us a row\n", streaming ? "streaming step" : "training step",
+        printf("\n%s, %d thread%s: %d rows; matrix products at the peak %.3f us a row\n",
+               streaming ? "streaming step" : "training step",
                threads, threads > 1 ? "s" : "", n_rows, products);
         printf("%-28s %12s %6s %12s %10s\n", "", "ns/row, once", "calls", "us/row, step", "share");
     }
@@ -176,8 +179,8 @@ static void report(int threads, int streaming, double peak, int quick, int json)
         double row = measure(table[i].run, streaming, quick) / n_rows, step = row * calls;
         if (!table[i].other) total += step;
         if (json) {
-            printf("{\"operation\":\"%s\",\"threads\":%d,\"rows\":%d,\"ns_per_row\":%.1f,\"calls\":%d,\"share\":%.4f}\n", table[i].name,
-                   threads, n_rows, 1e3 * row, calls, step / products);
+            printf("{\"operation\":\"%s\",\"threads\":%d,\"rows\":%d,\"ns_per_row\":%.1f,\"calls\":%d,\"share\":%.4f}\n",
+                   table[i].name, threads, n_rows, 1e3 * row, calls, step / products);
         } else {
             printf("%-28s %12.1f %6d %12.3f %9.1f%%%s\n", table[i].name, 1e3 * row, calls, step, 100 * step / products,
                    table[i].other ? "  not in the sum" : "");

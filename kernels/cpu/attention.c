@@ -5,8 +5,8 @@ enum { SMALL = 2048 }; // values below which a second thread costs more than it 
 
 LIN_DISPATCH_DECLARE(void, lin_attention_head_forward,
                      (float *y, const float *qkv, int T, int H, int E, int causal, float *state, float *scratch));
-LIN_DISPATCH_DECLARE(void, lin_attention_head_backward, (float *dqkv, const float *dy, const float *qkv, const float *y, int T, int H,
-                                                         int E, int causal, float *scratch));
+LIN_DISPATCH_DECLARE(void, lin_attention_head_backward, (float *dqkv, const float *dy, const float *qkv, const float *y, int T,
+                                                         int H, int E, int causal, float *scratch));
 
 typedef struct attention_job {
     const lin_exec *exec;
@@ -43,12 +43,12 @@ static void backward_piece(void *context, int piece, int thread)
     size_t E = (size_t)job->E, C = (size_t)job->H * E, head = (size_t)(piece % job->H), row = (size_t)job->offsets[b];
     size_t narrow = row * C + head * E, wide = row * 3 * C + head * E;
     if (T > 0)
-        LIN_DISPATCH(lin_attention_head_backward)(job->dqkv + wide, job->dy + narrow, job->qkv + wide, job->y_in + narrow, T, job->H,
-                                                  job->E, job->causal, lin_scratch(job->exec, thread));
+        LIN_DISPATCH(lin_attention_head_backward)(job->dqkv + wide, job->dy + narrow, job->qkv + wide, job->y_in + narrow, T,
+                                                  job->H, job->E, job->causal, lin_scratch(job->exec, thread));
 }
 
-void lin_cpu_attention_backward(lin_exec *exec, float *dqkv, const float *dy, const float *qkv, const float *y, const int *offsets, int B,
-                                int H, int E, int causal)
+void lin_cpu_attention_backward(lin_exec *exec, float *dqkv, const float *dy, const float *qkv, const float *y,
+                                const int *offsets, int B, int H, int E, int causal)
 {
     attention_job job = {.exec = exec, .dqkv = dqkv, .qkv = qkv, .dy = dy, .y_in = y, .offsets = offsets, .H = H, .E = E};
     job.causal = causal;

@@ -13,8 +13,8 @@
  * Ep, a multiple of LIN_WIDTH, by zeros. Each frame's sums run in the same order wherever the frame stands in its chunk, and S is
  * float in registers and in memory alike, so a split into calls cannot change a bit.
  *
- * Scratch: the three matrices have at most HEAD_PANEL floats each; where E is large they hold P < Ep columns, and the scans are run for one
- * panel of columns after another. E up to 2048 fits.
+ * Scratch: the three matrices have at most HEAD_PANEL floats each; where E is large they hold P < Ep columns, and the scans are run
+ * for one panel of columns after another. E up to 2048 fits.
  */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/simd.h"
@@ -41,8 +41,8 @@ typedef struct LIN_NAME(head) {
 LIN_INLINE vf LIN_NAME(phi)(vf x) { return vblend(vgt(x, (vf){0}), x + 1.0f, vexp(x)); }
 
 /* For n frames: S += a bᵀ if `update`, then out += qᵀ S if `read`. b and out begin at a column of S; S is [Ep, P]. */
-LIN_INLINE void LIN_NAME(scan)(float *S, const float *a, const float *b, const float *q, float *out, int n, int Ep, int P, int columns,
-                               int update, int read)
+LIN_INLINE void LIN_NAME(scan)(float *S, const float *a, const float *b, const float *q, float *out, int n, int Ep, int P,
+                               int columns, int update, int read)
 {
     size_t pitch = (size_t)P, step = (size_t)Ep;
     for (int row = 0; row < Ep; row += ROWS)
@@ -71,13 +71,14 @@ LIN_INLINE void LIN_NAME(scan)(float *S, const float *a, const float *b, const f
         }
 }
 
-static __attribute__((noinline)) void LIN_NAME(scan_both)(float *S, const float *a, const float *b, const float *q, float *out, int n,
-                                                          int Ep, int P, int columns)
+static __attribute__((noinline)) void LIN_NAME(scan_both)(float *S, const float *a, const float *b, const float *q, float *out,
+                                                          int n, int Ep, int P, int columns)
 {
     LIN_NAME(scan)(S, a, b, q, out, n, Ep, P, columns, 1, 1);
 }
 
-static __attribute__((noinline)) void LIN_NAME(scan_update)(float *S, const float *a, const float *b, int n, int Ep, int P, int columns)
+static __attribute__((noinline)) void LIN_NAME(scan_update)(float *S, const float *a, const float *b, int n, int Ep, int P,
+                                                            int columns)
 {
     LIN_NAME(scan)(S, a, b, a, NULL, n, Ep, P, columns, 1, 0);
 }
@@ -236,7 +237,8 @@ static void LIN_NAME(write_state)(const LIN_NAME(head) *h, float *state, int p, 
     if (p + columns >= h->E) memcpy(state + E * E, h->z, E * sizeof(float)); // the last panel: the others had to find the old z
 }
 
-void LIN_NAME(lin_attention_head_forward)(float *y, const float *qkv, int T, int H, int E, int causal, float *state, float *scratch);
+void LIN_NAME(lin_attention_head_forward)(float *y, const float *qkv, int T, int H, int E, int causal, float *state,
+                                          float *scratch);
 void LIN_NAME(lin_attention_head_forward)(float *y, const float *qkv, int T, int H, int E, int causal, float *state, float *scratch)
 {
     LIN_NAME(head) h = {.stride = 3 * (size_t)H * (size_t)E, .out_stride = (size_t)H * (size_t)E};
@@ -249,7 +251,11 @@ void LIN_NAME(lin_attention_head_forward)(float *y, const float *qkv, int T, int
         LIN_NAME(read_state)(&h, state, p, columns);
         for (int t = 0; !causal && t < T; t += h.chunk) {
             int n = LIN_NAME(least)(h.chunk, T - t);
-            for (int f = 0; f < n; f++) LIN_NAME(take_key)(&h, t + f, f, h.z);
+            for (int f = 0; f < n; f++) {
+                LIN_NAME(fetch)(&h, h.k, h.stride, t + f + n);
+                LIN_NAME(fetch)(&h, h.v, h.stride, t + f + n);
+                LIN_NAME(take_key)(&h, t + f, f, h.z);
+            }
             LIN_NAME(scan_update)(h.S, h.fk, h.cv + p, n, h.Ep, h.P, columns);
         }
         for (int t = 0; t < T; t += h.chunk) {
@@ -268,7 +274,8 @@ void LIN_NAME(lin_attention_head_forward)(float *y, const float *qkv, int T, int
             for (int f = 0; f < n; f++) {
                 float *out = y + (size_t)(t + f) * h.out_stride;
                 const float *sums = h.o1 + (size_t)f * (size_t)h.Ep;
-                for (int e = p; e < p + columns && e < E; e += LIN_WIDTH) LIN_NAME(put_lanes)(out, vload(sums + e) * h.inverse[f], e, E);
+                for (int e = p; e < p + columns && e < E; e += LIN_WIDTH)
+                    LIN_NAME(put_lanes)(out, vload(sums + e) * h.inverse[f], e, E);
             }
         }
         if (state) LIN_NAME(write_state)(&h, state, p, columns);
@@ -356,7 +363,11 @@ static void LIN_NAME(full_backward)(LIN_NAME(head) *h, int p, int columns)
     int T = h->T;
     for (int t = 0; t < T; t += h->chunk) {
         int n = LIN_NAME(least)(h->chunk, T - t);
-        for (int f = 0; f < n; f++) LIN_NAME(take_key)(h, t + f, f, h->z);
+        for (int f = 0; f < n; f++) {
+            LIN_NAME(fetch)(h, h->k, h->stride, t + f + n);
+            LIN_NAME(fetch)(h, h->v, h->stride, t + f + n);
+            LIN_NAME(take_key)(h, t + f, f, h->z);
+        }
         LIN_NAME(scan_update)(h->S, h->cv, h->fk + p, n, h->Ep, h->P, columns);
     }
     for (int t = 0; t < T; t += h->chunk) {
@@ -369,6 +380,10 @@ static void LIN_NAME(full_backward)(LIN_NAME(head) *h, int p, int columns)
     for (int t = 0; t < T; t += h->chunk) {
         int n = LIN_NAME(least)(h->chunk, T - t);
         for (int f = 0; f < n; f++) {
+            LIN_NAME(fetch)(h, h->k, h->stride, t + f + n);
+            LIN_NAME(fetch)(h, h->v, h->stride, t + f + n);
+            LIN_NAME(fetch_to_write)(h, h->dk, h->stride, t + f);
+            LIN_NAME(fetch_to_write)(h, h->dv, h->stride, t + f);
             LIN_NAME(take_key)(h, t + f, f, NULL);
             memcpy(h->o1 + (size_t)f * (size_t)h->Ep, h->r, (size_t)h->Ep * sizeof(float));
         }

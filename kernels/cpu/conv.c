@@ -10,8 +10,8 @@ enum {
     MAX_PARTIALS = 32, // blocks of the backward pass
 };
 
-LIN_DISPATCH_DECLARE(void, lin_conv_rows, (float *y, const float *x, const float *w, const float *bias, const float *tail, int first,
-                                           int rows, int C, int K));
+LIN_DISPATCH_DECLARE(void, lin_conv_rows, (float *y, const float *x, const float *w, const float *bias, const float *tail,
+                                           int first, int rows, int T, int C, int K));
 LIN_DISPATCH_DECLARE(void, lin_conv_backward_rows, (float *dx, float *dw, float *db, const float *dy, const float *x,
                                                     const float *w, int t0, int t1, int T, int C, int K));
 
@@ -40,13 +40,14 @@ static void forward_piece(void *context, int b, int thread)
     int T = job->offsets[b + 1] - job->offsets[b];
     float *tail = job->tails ? job->tails[b] : NULL;
     for (int first = 0; first < T; first += STRETCH)
-        LIN_DISPATCH(lin_conv_rows)(job->y + at, job->x + at, job->w, job->bias, tail, first, T - first < STRETCH ? T - first : STRETCH,
-                                    job->C, job->K);
+        LIN_DISPATCH(lin_conv_rows)(job->y + at, job->x + at, job->w, job->bias, tail, first,
+                                    T - first < STRETCH ? T - first : STRETCH,
+                                    T, job->C, job->K);
     if (tail && T > 0) move_tail(tail, job->x + at, T, job->C, job->K);
 }
 
-void lin_cpu_conv_forward(lin_exec *exec, float *y, const float *x, const float *w, const float *bias, const int *offsets, int B, int C,
-                          int K, float *const *tails)
+void lin_cpu_conv_forward(lin_exec *exec, float *y, const float *x, const float *w, const float *bias, const int *offsets, int B,
+                          int C, int K, float *const *tails)
 {
     conv_job job = {.y = y, .x = x, .w = w, .bias = bias, .offsets = offsets, .C = C, .K = K, .tails = tails};
     int small = B < 1 || (size_t)(offsets[B] - offsets[0]) * (size_t)C < SMALL;

@@ -17,16 +17,30 @@ LIN_INLINE void LIN_NAME(put_columns)(float *p, vf v, int n)
         vstore_n(p, v, n);
 }
 
-/* Rows first .. first+rows-1 of one utterance; x, y and tail are those of the utterance, tail may be NULL. */
-void LIN_NAME(lin_conv_rows)(float *y, const float *x, const float *w, const float *bias, const float *tail, int first, int rows, int C,
-                             int K);
-void LIN_NAME(lin_conv_rows)(float *y, const float *x, const float *w, const float *bias, const float *tail, int first, int rows, int C,
-                             int K)
+/* Asks for a column of the rows after first .. first+rows-1, as many again but none past T: passing over a block column by column,
+ * the machine does not foresee the next block's. */
+LIN_INLINE void LIN_NAME(fetch_column)(const float *p, int first, int rows, int T, size_t stride)
+{
+    for (int t = first + rows; t < first + 2 * rows && t < T; t++) __builtin_prefetch(p + (size_t)t * stride);
+}
+
+LIN_INLINE void LIN_NAME(fetch_column_to_write)(const float *p, int first, int rows, int T, size_t stride)
+{
+    for (int t = first + rows; t < first + 2 * rows && t < T; t++) __builtin_prefetch(p + (size_t)t * stride, 1);
+}
+
+/* Rows first .. first+rows-1 of an utterance of T; x, y and tail are those of the utterance, tail may be NULL. */
+void LIN_NAME(lin_conv_rows)(float *y, const float *x, const float *w, const float *bias, const float *tail, int first, int rows,
+                             int T, int C, int K);
+void LIN_NAME(lin_conv_rows)(float *y, const float *x, const float *w, const float *bias, const float *tail, int first, int rows,
+                             int T, int C, int K)
 {
     size_t stride = (size_t)C;
     for (int c = 0; c < C; c += LIN_WIDTH) {
         int n = C - c < LIN_WIDTH ? C - c : LIN_WIDTH, t = first;
         vf b = LIN_NAME(columns)(bias + c, n);
+        LIN_NAME(fetch_column)(x + c, first, rows, T, stride);
+        LIN_NAME(fetch_column_to_write)(y + c, first, rows, T, stride);
         for (; t < first + rows && t < K - 1; t++) {
             vf sum = b;
             for (int j = 0; j < K; j++) {
@@ -91,32 +105,49 @@ LIN_INLINE void LIN_NAME(conv_dx)(float *dx, const float *dy, const float *w, in
     for (; t < end; t++) {
         vf sum = {0};
         for (int j = K - 1; j >= 0 && t + K - 1 - j < T; j--)
-            sum = vfma(LIN_NAME(columns)(w + (size_t)j * stride, n), LIN_NAME(columns)(dy + (size_t)(t + K - 1 - j) * stride, n), sum);
+            sum = vfma(LIN_NAME(columns)(w + (size_t)j * stride, n), LIN_NAME(columns)(dy + (size_t)(t + K - 1 - j) * stride, n),
+                       sum);
         LIN_NAME(put_columns)(dx + (size_t)t * stride, LIN_NAME(columns)(dy + (size_t)t * stride, n) + sum, n);
     }
 }
 
-enum { LIN_NAME(conv_taps) = 8 };
+/* Up to 8 sums over whole vectors, in registers: sums[j] += sum over t0 .. t1-1 of dy[t] x[t-lag+j]. */
+LIN_INLINE void LIN_NAME(correlate)(vf *sums, const float *dy, const float *x, int t0, int t1, int lag, size_t stride, int taps)
+{
+    vf sum[8];
+    LIN_UNROLL
+    for (int j = 0; j < taps; j++) sum[j] = sums[j];
+    for (int t = t0; t < t1; t++) {
+        const float *from = x + (size_t)(t - lag) * stride;
+        vf up = vload(dy + (size_t)t * stride);
+        LIN_UNROLL
+        for (int j = 0; j < taps; j++) sum[j] = vfma(up, vload(from + (size_t)j * stride), sum[j]);
+    }
+    LIN_UNROLL
+    for (int j = 0; j < taps; j++) sums[j] = sum[j];
+}
 
-/* dw[j] of up to conv_taps consecutive taps over frames t0 .. t1-1: += sum_t dy[t] x[t-lag+j]; lag is K-1 less the first tap's number. */
+/* dw[j] of up to 8 consecutive taps over frames t0 .. t1-1: += sum_t dy[t] x[t-lag+j]; lag is K-1 less the first tap's number. */
 LIN_INLINE void LIN_NAME(conv_dw)(float *dw, const float *dy, const float *x, int t0, int t1, int lag, int taps, int C, int n)
 {
     size_t stride = (size_t)C;
     int t = t0;
-    vf sums[LIN_NAME(conv_taps)] = {{0}};
+    vf sums[8] = {{0}};
     for (; t < t1 && t < lag; t++) { // the first frames, for which some taps reach before the start
         vf up = LIN_NAME(columns)(dy + (size_t)t * stride, n);
         for (int j = 0; j < taps; j++)
             if (t - lag + j >= 0) sums[j] = vfma(up, LIN_NAME(columns)(x + (size_t)(t - lag + j) * stride, n), sums[j]);
     }
-    if (taps == LIN_NAME(conv_taps) && n == LIN_WIDTH) {
-        for (; t < t1; t++) {
-            const float *from = x + (size_t)(t - lag) * stride;
-            vf up = vload(dy + (size_t)t * stride);
-            LIN_UNROLL
-            for (int j = 0; j < LIN_NAME(conv_taps); j++) sums[j] = vfma(up, vload(from + (size_t)j * stride), sums[j]);
-        }
-    } else {
+    switch (n == LIN_WIDTH ? taps : 0) { // a constant number of taps lets the sums live in registers
+    case 1: LIN_NAME(correlate)(sums, dy, x, t, t1, lag, stride, 1); break;
+    case 2: LIN_NAME(correlate)(sums, dy, x, t, t1, lag, stride, 2); break;
+    case 3: LIN_NAME(correlate)(sums, dy, x, t, t1, lag, stride, 3); break;
+    case 4: LIN_NAME(correlate)(sums, dy, x, t, t1, lag, stride, 4); break;
+    case 5: LIN_NAME(correlate)(sums, dy, x, t, t1, lag, stride, 5); break;
+    case 6: LIN_NAME(correlate)(sums, dy, x, t, t1, lag, stride, 6); break;
+    case 7: LIN_NAME(correlate)(sums, dy, x, t, t1, lag, stride, 7); break;
+    case 8: LIN_NAME(correlate)(sums, dy, x, t, t1, lag, stride, 8); break;
+    default:
         for (; t < t1; t++)
             for (int j = 0; j < taps; j++)
                 sums[j] = vfma(LIN_NAME(columns)(dy + (size_t)t * stride, n),
@@ -129,19 +160,22 @@ LIN_INLINE void LIN_NAME(conv_dw)(float *dw, const float *dy, const float *x, in
 }
 
 /* dx of frames t0 .. t1-1 of an utterance of T frames, and their part of dw and db; the pointers are those of the utterance. */
-void LIN_NAME(lin_conv_backward_rows)(float *dx, float *dw, float *db, const float *dy, const float *x, const float *w, int t0, int t1,
-                                      int T, int C, int K);
-void LIN_NAME(lin_conv_backward_rows)(float *dx, float *dw, float *db, const float *dy, const float *x, const float *w, int t0, int t1,
-                                      int T, int C, int K)
+void LIN_NAME(lin_conv_backward_rows)(float *dx, float *dw, float *db, const float *dy, const float *x, const float *w, int t0,
+                                      int t1, int T, int C, int K);
+void LIN_NAME(lin_conv_backward_rows)(float *dx, float *dw, float *db, const float *dy, const float *x, const float *w, int t0,
+                                      int t1, int T, int C, int K)
 {
     for (int c = 0; c < C; c += LIN_WIDTH) {
         int n = C - c < LIN_WIDTH ? C - c : LIN_WIDTH;
+        LIN_NAME(fetch_column)(x + c, t0, t1 - t0, T, (size_t)C);
+        LIN_NAME(fetch_column)(dy + c, t0 + K - 1, t1 - t0, T, (size_t)C);
+        LIN_NAME(fetch_column_to_write)(dx + c, t0, t1 - t0, T, (size_t)C);
         LIN_NAME(conv_dx)(dx + c, dy + c, w + c, t0, t1, T, C, K, n);
         vf sum = {0};
         for (int t = t0; t < t1; t++) sum += LIN_NAME(columns)(dy + (size_t)t * (size_t)C + c, n);
         LIN_NAME(put_columns)(db + c, LIN_NAME(columns)(db + c, n) + sum, n);
-        for (int j = 0; j < K; j += LIN_NAME(conv_taps)) {
-            int taps = K - j < LIN_NAME(conv_taps) ? K - j : LIN_NAME(conv_taps);
+        for (int j = 0; j < K; j += 8) {
+            int taps = K - j < 8 ? K - j : 8;
             LIN_NAME(conv_dw)(dw + (size_t)j * (size_t)C + c, dy + c, x + c, t0, t1, K - 1 - j, taps, C, n);
         }
     }

@@ -176,7 +176,8 @@ static void LIN_NAME(beta_step)(LIN_NAME(ctc_job) *job, LIN_NAME(ctc_row) alpha,
         LIN_NAME(pair) next_L = LIN_NAME(get)(after.lm + u + 1, after.le + u + 1);
         next_L.e += viload(job->skip + u + 1);
         LIN_NAME(pair) B = LIN_NAME(plus)(GB, GL), L = LIN_NAME(plus3)(GL, next_B, next_L);
-        vi room_B = vimin(B.e + viload(alpha.be + u) - p_exponent, most), room_L = vimin(L.e + viload(alpha.le + u) - p_exponent, most);
+        vi room_B = vimin(B.e + viload(alpha.be + u) - p_exponent, most);
+        vi room_L = vimin(L.e + viload(alpha.le + u) - p_exponent, most);
         blank_share += B.m * vload(alpha.bm + u) * p_inverse * LIN_NAME(power)(room_B);
         vstore(job->shares + u, L.m * vload(alpha.lm + u) * p_inverse * LIN_NAME(power)(room_L));
         LIN_NAME(put)(now.bm + u, now.be + u, LIN_NAME(times)(B, blank));

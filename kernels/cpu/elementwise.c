@@ -162,7 +162,8 @@ static void sinusoid_piece(void *context, int b, int thread)
                 s[i] = sin(t * w[i]);
                 c[i] = cos(t * w[i]);
             }
-            LIN_DISPATCH(lin_sinusoid_rows)(x + (size_t)t * C + 2 * first, T - t < TURNS ? T - t : TURNS, job->C, pairs, s, c, ws, wc);
+            LIN_DISPATCH(lin_sinusoid_rows)(x + (size_t)t * C + 2 * first, T - t < TURNS ? T - t : TURNS, job->C, pairs, s, c, ws,
+                                            wc);
         }
     }
 }

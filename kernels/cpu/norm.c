@@ -45,8 +45,8 @@ static void backward_piece(void *context, int piece, int thread)
     size_t at = (size_t)first * (size_t)job->C, C = (size_t)job->C;
     float *dgamma = job->partials + 2 * C * (size_t)piece, *dbeta = dgamma + C;
     for (size_t c = 0; c < 2 * C; c++) dgamma[c] = 0;
-    LIN_DISPATCH(lin_norm_backward)(job->y + at, dgamma, dbeta, job->dy + at, job->x + at, job->stats + 2 * (size_t)first, job->gamma,
-                                    rows, job->C);
+    LIN_DISPATCH(lin_norm_backward)(job->y + at, dgamma, dbeta, job->dy + at, job->x + at, job->stats + 2 * (size_t)first,
+                                    job->gamma, rows, job->C);
 }
 
 void lin_cpu_layer_norm_backward(lin_exec *exec, float *dx, float *dgamma, float *dbeta, const float *dy, const float *x,
@@ -58,7 +58,8 @@ void lin_cpu_layer_norm_backward(lin_exec *exec, float *dx, float *dgamma, float
         LIN_DISPATCH(lin_norm_backward)(dx, dgamma, dbeta, dy, x, stats, gamma, rows, C);
         return;
     }
-    norm_job job = {.y = dx, .partials = lin_scratch(exec, 0), .dy = dy, .x = x, .stats = stats, .gamma = gamma, .rows = rows, .C = C};
+    norm_job job = {.y = dx, .partials = lin_scratch(exec, 0), .dy = dy, .x = x, .stats = stats, .gamma = gamma, .rows = rows,
+                    .C = C};
     job.block = (rows + partials - 1) / partials;
     if (job.block < 16) job.block = 16;
     int pieces = (rows + job.block - 1) / job.block, small = (size_t)rows * (size_t)C < SMALL;

@@ -55,7 +55,8 @@ void LIN_NAME(lin_norm_forward)(float *y, float *stats, const float *x, const fl
         for (c = 0; c < whole; c += LIN_WIDTH)
             vstore(out + c, vfma((vload(in + c) - middle) * scale, vload(gamma + c), vload(beta + c)));
         if (rest)
-            vstore_n(out + c, vfma((vload_n(in + c, rest) - middle) * scale, vload_n(gamma + c, rest), vload_n(beta + c, rest)), rest);
+            vstore_n(out + c, vfma((vload_n(in + c, rest) - middle) * scale, vload_n(gamma + c, rest), vload_n(beta + c, rest)),
+                     rest);
         if (stats) {
             stats[2 * r] = mean;
             stats[2 * r + 1] = rstd;

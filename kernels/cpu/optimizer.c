@@ -4,8 +4,8 @@
 enum { SPAN = 16384 }; // elements whose squares are summed before they join the total of the tensor
 
 LIN_DISPATCH_DECLARE(double, lin_sum_squares_span, (const float *x, size_t count));
-LIN_DISPATCH_DECLARE(void, lin_adam_span, (float *p, const float *grad, float *m, float *v, size_t count, double scale, double decay,
-                                           const lin_adam_step *step));
+LIN_DISPATCH_DECLARE(void, lin_adam_span, (float *p, const float *grad, float *m, float *v, size_t count, double scale,
+                                           double decay, const lin_adam_step *step));
 
 typedef struct optimizer_job {
     double *norms;
