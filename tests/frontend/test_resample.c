@@ -106,7 +106,7 @@ static void keep_tone(double rate, double hz)
 START_TEST(tone_is_kept)
 {
     keep_tone(rates[_i], 1000);
-    keep_tone(rates[_i], 0.9 * fmin(rates[_i], 16000) / 2);
+    keep_tone(rates[_i], 50 * floor(0.9 * fmin(rates[_i], 16000) / 100)); // whole periods in what is looked at
 }
 END_TEST
 
