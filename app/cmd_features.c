@@ -7,12 +7,12 @@
 #include "app/common.h"
 #include "app/front.h"
 #include "app/model_options.h"
-#include "app/npy_out.h"
 #include "app/recognize.h"
 #include "kernels/memory.h"
+#include "kernels/npy.h"
 #include "model/model_file.h"
 
-// ---- features ------------------------------------------------------------------------------------------------------------------------
+// ---- features -------------------------------------------------------------------------------------------------------------------
 
 typedef struct features_values {
     const char *output, *model;
@@ -46,7 +46,7 @@ static lin_status choose_fbank(const features_values *v, lin_fbank_config *confi
     return lin_fbank_check(config, err);
 }
 
-static lin_status copy_frames(lin_source *source, lin_npy_out *out, lin_error *err)
+static lin_status copy_frames(lin_source *source, lin_npy_writer *out, lin_error *err)
 {
     enum { BLOCK = 1024 };
     float *frames = lin_alloc((size_t)BLOCK * (size_t)lin_source_bins(source), sizeof *frames);
@@ -55,7 +55,7 @@ static lin_status copy_frames(lin_source *source, lin_npy_out *out, lin_error *e
     for (int n = 1; status == LIN_OK && n > 0;) {
         if (lin_interrupted) status = lin_fail(err, LIN_STOPPED, "interrupted; nothing was written");
         if (status == LIN_OK) status = lin_source_read(source, frames, BLOCK, &n, err);
-        if (status == LIN_OK && n) status = lin_npy_rows(out, frames, n, err);
+        if (status == LIN_OK && n) status = lin_npy_append(out, frames, (size_t)n, err);
     }
     lin_free(frames);
     return status;
@@ -66,18 +66,21 @@ static lin_status features(const features_values *v, int channel, const char *pa
     lin_feature_options how = lin_feature_options_default();
     lin_pcm_format raw;
     lin_source *source;
-    lin_npy_out out = {0};
+    lin_npy_writer *out = NULL;
     how.channel = channel;
     how.speed = v->speed;
     lin_status status = choose_fbank(v, &how.fbank, err);
     if (status != LIN_OK) return status;
     status = lin_source_open(path, lin_input_format(&v->input, path, &raw), &how, &source, err);
     if (status != LIN_OK) return status;
-    status = lin_npy_begin(&out, v->output, lin_source_bins(source), err);
-    if (status == LIN_OK) status = copy_frames(source, &out, err);
+    status = lin_npy_create(v->output, lin_source_bins(source), &out, err);
+    if (status == LIN_OK) status = copy_frames(source, out, err);
     if (status == LIN_OK && lin_source_info(source)->warning[0]) lin_complain("%s", lin_source_info(source)->warning);
-    if (status == LIN_OK) status = lin_npy_finish(&out, err);
-    if (status != LIN_OK) lin_npy_abort(&out);
+    if (status == LIN_OK) {
+        status = lin_npy_close(out, err);
+    } else {
+        lin_npy_abandon(out);
+    }
     lin_source_close(source);
     return status;
 }
@@ -104,8 +107,8 @@ const lin_command lin_command_features = {
     .name = "features",
     .operands = "FILE",
     .summary = "the log-mel filterbank of a sound file as a NumPy matrix",
-    .description = "Writes Kaldi's log-mel filterbank of a sound file (povey window, no dither, snip_edges, natural logarithm) as a NumPy "
-                   "matrix with one row per frame. FILE may be - for headerless PCM on standard input.",
+    .description = "Writes Kaldi's log-mel filterbank of a sound file (povey window, no dither, snip_edges, natural logarithm) as "
+                   "a NumPy matrix with one row per frame. FILE may be - for headerless PCM on standard input.",
     .examples = "  linnet features talk.flac -o talk.npy",
     .options = features_options,
     .values_size = sizeof(features_values),
@@ -114,7 +117,7 @@ const lin_command lin_command_features = {
     .run = run_features,
 };
 
-// ---- posteriors ----------------------------------------------------------------------------------------------------------------------
+// ---- posteriors -----------------------------------------------------------------------------------------------------------------
 
 typedef struct posteriors_values {
     const char *output;
@@ -126,8 +129,8 @@ typedef struct posteriors_values {
 static const lin_option posteriors_options[] = {
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .required = 1, .at = offsetof(posteriors_values, output),
      .help = "The NumPy file to write: float32 [steps, outputs], natural-log probabilities, the blank first"},
-    {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(posteriors_values, jobs), .text = "0", .min = 0, .max = 1024,
-     .help = "Threads; 0: one per core"},
+    {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(posteriors_values, jobs), .text = "0", .min = 0,
+     .max = 1024, .help = "Threads; 0: one per core"},
     LIN_MODEL_ROWS(posteriors_values, model),
     LIN_INPUT_ROWS(posteriors_values, input),
     {.type = LIN_OPTION_END},
@@ -136,14 +139,14 @@ static const lin_option posteriors_options[] = {
 static lin_status take_rows(void *context, int lane, const float *logp, int n, lin_error *err)
 {
     (void)lane;
-    return lin_npy_rows(context, logp, n, err);
+    return lin_npy_append(*(lin_npy_writer **)context, logp, (size_t)n, err);
 }
 
 static lin_status posteriors(const posteriors_values *v, int channel, const char *path, lin_error *err)
 {
     lin_recognizer recognizer;
     lin_pcm_format raw;
-    lin_npy_out out = {0};
+    lin_npy_writer *out = NULL;
     lin_heard heard;
     lin_ear *ear = NULL;
     lin_sound sound = {path, lin_input_format(&v->input, path, &raw), channel};
@@ -151,11 +154,14 @@ static lin_status posteriors(const posteriors_values *v, int channel, const char
     lin_status status = lin_recognizer_open(&recognizer, v->model.model, v->model.device, err);
     if (status != LIN_OK) return status;
     status = lin_ear_create(&recognizer, v->jobs, &ear, err);
-    if (status == LIN_OK) status = lin_npy_begin(&out, v->output, recognizer.V, err);
+    if (status == LIN_OK) status = lin_npy_create(v->output, recognizer.V, &out, err);
     if (status == LIN_OK) status = lin_ear_hear(ear, &sound, &sink, &heard, err);
     if (status == LIN_OK && heard.warning[0]) lin_complain("%s", heard.warning);
-    if (status == LIN_OK) status = lin_npy_finish(&out, err);
-    if (status != LIN_OK) lin_npy_abort(&out);
+    if (status == LIN_OK) {
+        status = lin_npy_close(out, err);
+    } else {
+        lin_npy_abandon(out);
+    }
     lin_ear_destroy(ear);
     lin_recognizer_close(&recognizer);
     return status;
@@ -174,8 +180,8 @@ const lin_command lin_command_posteriors = {
     .name = "posteriors",
     .operands = "FILE",
     .summary = "the phoneme log-probabilities of a sound file as a NumPy matrix",
-    .description = "Writes the network's output for a sound file as a NumPy matrix with one row per step and one column per phoneme (linnet "
-                   "info lists them), the CTC blank first. FILE may be - for headerless PCM on standard input.",
+    .description = "Writes the network's output for a sound file as a NumPy matrix with one row per step and one column per "
+                   "phoneme (linnet info lists them), the CTC blank first. FILE may be - for headerless PCM on standard input.",
     .examples = "  linnet posteriors talk.flac -o talk.npy",
     .options = posteriors_options,
     .values_size = sizeof(posteriors_values),

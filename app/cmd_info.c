@@ -78,8 +78,8 @@ static void put_features(report *r, const lin_features *f, int mel_bins)
         char upper[64] = "half the rate";
         if (f->high_hz > 0) snprintf(upper, sizeof upper, "%g Hz", f->high_hz);
         if (f->high_hz < 0) snprintf(upper, sizeof upper, "half the rate less %g Hz", -f->high_hz);
-        snprintf(text, sizeof text, "%d log-mel bins from %g Hz to %s, %g ms windows every %g ms, pre-emphasis %g, sound at %d Hz", mel_bins,
-                 f->low_hz, upper, f->window_ms, f->hop_ms, f->preemphasis, f->sample_hz);
+        snprintf(text, sizeof text, "%d log-mel bins from %g Hz to %s, %g ms windows every %g ms, pre-emphasis %g, sound at %d Hz",
+                 mel_bins, f->low_hz, upper, f->window_ms, f->hop_ms, f->preemphasis, f->sample_hz);
         put_text(r, "", "features", text);
         return;
     }
@@ -122,7 +122,10 @@ static void put_provenance(report *r, const char *json)
     cJSON *root = cJSON_Parse(json);
     for (const cJSON *child = root ? root->child : NULL; child; child = child->next) {
         char *printed = cJSON_IsString(child) ? NULL : cJSON_PrintUnformatted(child);
-        put_text(r, "", child->string ? child->string : "provenance", printed ? printed : cJSON_IsString(child) ? child->valuestring : "");
+        put_text(r, "", child->string ? child->string : "provenance",
+                 printed                 ? printed
+                 : cJSON_IsString(child) ? child->valuestring
+                                         : "");
         cJSON_free(printed);
     }
     cJSON_Delete(root);
@@ -134,8 +137,9 @@ static void put_config(report *r, const lin_model *m)
     const lin_config *c = &m->config;
     char text[256];
     if (!r->json) {
-        snprintf(text, sizeof text, "%d layers, %d heads of %d (width %d), feed-forward %d, %s-norm, %s", c->layers, c->heads, c->head_width,
-                 lin_config_width(c), c->feedforward, c->norm == LIN_NORM_PRE ? "pre" : "post", c->causal ? "causal" : "bidirectional");
+        snprintf(text, sizeof text, "%d layers, %d heads of %d (width %d), feed-forward %d, %s-norm, %s", c->layers, c->heads,
+                 c->head_width, lin_config_width(c), c->feedforward, c->norm == LIN_NORM_PRE ? "pre" : "post",
+                 c->causal ? "causal" : "bidirectional");
         put_text(r, "", "network", text);
         if (c->positions == LIN_POSITIONS_CONV) {
             snprintf(text, sizeof text, "causal depthwise convolution of %d taps in %d layers", c->conv_kernel, c->conv_layers);
@@ -143,8 +147,8 @@ static void put_config(report *r, const lin_model *m)
         } else {
             put_text(r, "", "positions", positions[c->positions]);
         }
-        snprintf(text, sizeof text, "a step of %d frame%s (%g ms), %d frames (%g ms) of look-ahead", c->stack, c->stack == 1 ? "" : "s",
-                 c->stack * m->features.hop_ms, c->ahead, c->ahead * m->features.hop_ms);
+        snprintf(text, sizeof text, "a step of %d frame%s (%g ms), %d frames (%g ms) of look-ahead", c->stack,
+                 c->stack == 1 ? "" : "s", c->stack * m->features.hop_ms, c->ahead, c->ahead * m->features.hop_ms);
         put_text(r, "", "steps", text);
         return;
     }
@@ -241,9 +245,9 @@ const lin_command lin_command_info = {
     .name = "info",
     .operands = "[FILE]",
     .summary = "what a model or a feature cache holds",
-    .description = "Says what is in a model: the shape of its network, its parameters and their size, the state of a stream, features, phones, "
-                   "licence, and how it was trained; or what is in a feature cache that linnet prepare made. Without FILE: the model "
-                   "installed with the program.",
+    .description = "Says what is in a model: the shape of its network, its parameters and their size, the state of a stream, "
+                   "features, phones, licence, and how it was trained; or what is in a feature cache that linnet prepare made. "
+                   "Without FILE: the model installed with the program.",
     .examples = "  linnet info\n  linnet info --json exp/best.safetensors\n  linnet info --verify train.lfc",
     .options = options,
     .values_size = sizeof(info_values),

@@ -36,7 +36,8 @@ const lin_command lin_command_man = {
 static int run_completion(lin_parsed *parsed)
 {
     lin_error err = {0};
-    if (lin_completion(stdout, lin_commands, parsed->operands.items[0], &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
+    if (lin_completion(stdout, lin_commands, parsed->operands.items[0], &err) != LIN_OK)
+        return lin_misuse(parsed, "%s", err.message);
     return LIN_EXIT_OK;
 }
 

@@ -22,8 +22,9 @@ static const lin_option options[] = {
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .at = offsetof(phonemize_values, output),
      .help = "Where to write; standard output if not given"},
     {.name = "ids", .type = LIN_OPTION_CHOICE, .at = offsetof(phonemize_values, ids), .text = "auto",
-     .choices = "auto|none|first|last", .help = "Where a line holds the utterance's name: nowhere, as its first word (Kaldi), or as its "
-     "last in parentheses (TRN); auto: last where a line ends that way, else none"},
+     .choices = "auto|none|first|last", .help = "Where a line holds the utterance's name: nowhere, as its first word (Kaldi), or "
+                                                "as its last in parentheses (TRN); auto: last where a line ends that way, else "
+                                                "none"},
     {.name = "trn", .type = LIN_OPTION_FLAG, .at = offsetof(phonemize_values, trn),
      .help = "Write NIST TRN: the phones, then the name in parentheses; lines without a name are called line-1, line-2, ..."},
     {.name = "oov", .type = LIN_OPTION_FILE, .at = offsetof(phonemize_values, oov),
@@ -166,9 +167,9 @@ const lin_command lin_command_phonemize = {
     .name = "phonemize",
     .operands = "[FILE]",
     .summary = "turn words into phones by a dictionary",
-    .description = "Turns each line of words into phones: the dictionary's first pronunciation without stress, and for words it lacks "
-                   "derived forms, letter names or flite's letter-to-sound rules (Debian package libflite1). Reads standard input "
-                   "where FILE is - or not given.\n\n"
+    .description = "Turns each line of words into phones: the dictionary's first pronunciation without stress, and for words it "
+                   "lacks derived forms, letter names or flite's letter-to-sound rules (Debian package libflite1). Reads standard "
+                   "input where FILE is - or not given.\n\n"
                    "A line that cannot be pronounced is reported and left out; the exit status is then 1.",
     .examples = "  linnet phonemize --lexicon cmudict.dict --ids first data/test/text --trn -o test.ref.trn\n"
                 "  echo how are you | linnet phonemize --lexicon cmudict.dict",

@@ -21,7 +21,8 @@ typedef struct prepare_values {
 } prepare_values;
 
 static const lin_option options[] = {
-    {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .required = 1, .at = offsetof(prepare_values, lexicon), .value = "DICT",
+    {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .required = 1, .at = offsetof(prepare_values, lexicon),
+     .value = "DICT",
      .help = "Pronunciation dictionary in CMUdict's format"},
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .required = 1, .at = offsetof(prepare_values, output),
      .help = "The cache to write; it appears when all is done"},
@@ -30,12 +31,15 @@ static const lin_option options[] = {
     {.name = "speed", .type = LIN_OPTION_NUMBERS, .at = offsetof(prepare_values, speed), .text = "1", .min = 0.5, .max = 2,
      .help = "Each utterance once at each of these speeds; copies are called sp0.9-NAME"},
     {.name = "stack", .type = LIN_OPTION_INT, .at = offsetof(prepare_values, stack), .text = "1", .min = 1, .max = 16,
-     .help = "Frames per step of the model to be trained: utterances whose steps are too few for their phones are named and left out"},
+     .help = "Frames per step of the model to be trained: utterances whose steps are too few for their phones are named and left "
+             "out"},
     {.name = "oov", .type = LIN_OPTION_FILE, .at = offsetof(prepare_values, oov),
      .help = "Write the words that the dictionary lacks here, with the phones put in their place"},
-    {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(prepare_values, jobs), .text = "0", .min = 0, .max = 1024,
+    {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(prepare_values, jobs), .text = "0", .min = 0,
+     .max = 1024,
      .help = "Threads; 0: one per core"},
-    {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(prepare_values, quiet), .help = "No progress, no summary"},
+    {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(prepare_values, quiet),
+     .help = "No progress, no summary"},
     LIN_FBANK_ROWS(prepare_values, fbank),
     {.type = LIN_OPTION_END},
 };
@@ -199,8 +203,8 @@ static lin_status prepare(prepare_job *job, const char *path, lin_error *err)
     job->n_items = lin_datadir_count(job->dir) * speeds(job);
     status = label_all(job, err);
     if (status != LIN_OK) return status;
-    status = lin_dataset_create(v->output, job->fbank.mel_bins, &features, lin_phones_list(job->wording.phones), lin_base_name(path),
-                                &job->writer, err);
+    status = lin_dataset_create(v->output, job->fbank.mel_bins, &features, lin_phones_list(job->wording.phones),
+                                lin_base_name(path), &job->writer, err);
     if (status != LIN_OK) return status;
     lin_progress_begin(&job->progress, v->quiet);
     status = run_threads(job, err);
@@ -220,10 +224,12 @@ static lin_status prepare(prepare_job *job, const char *path, lin_error *err)
 static void summary(const prepare_job *job)
 {
     long words = lin_transcriber_words(job->wording.transcriber), unknown = lin_transcriber_unknown_words(job->wording.transcriber);
-    lin_complain("%s: %d utterances, %.2f hours, %lld phones; %d left out, %d failed; %ld of %ld words (%.2f %%, %d distinct) are not "
-                 "in the dictionary; %.1f s", job->v->output, job->n_added, (double)job->n_frames * job->fbank.hop_ms / 3.6e6,
-                 job->n_labels, job->n_left_out, job->n_bad, unknown, words, words ? 100.0 * (double)unknown / (double)words : 0.0,
-                 lin_transcriber_unknown_count(job->wording.transcriber), lin_now() - job->progress.begun);
+    lin_complain(
+        "%s: %d utterances, %.2f hours, %lld phones; %d left out, %d failed; %ld of %ld words (%.2f %%, %d distinct) are not "
+        "in the dictionary; %.1f s",
+        job->v->output, job->n_added, (double)job->n_frames * job->fbank.hop_ms / 3.6e6, job->n_labels, job->n_left_out, job->n_bad,
+        unknown, words, words ? 100.0 * (double)unknown / (double)words : 0.0,
+        lin_transcriber_unknown_count(job->wording.transcriber), lin_now() - job->progress.begun);
 }
 
 static int run(lin_parsed *parsed)
@@ -255,8 +261,8 @@ const lin_command lin_command_prepare = {
     .name = "prepare",
     .operands = "DIR",
     .summary = "turn a data directory into a feature cache for training",
-    .description = "Reads a Kaldi-style data directory (wav.scp, text, utt2spk) or a list of lines PATH<tab>WHAT WAS SAID, and writes one "
-                   "file with the features and the phones of every utterance: all that training needs.\n\n"
+    .description = "Reads a Kaldi-style data directory (wav.scp, text, utt2spk) or a list of lines PATH<tab>WHAT WAS SAID, and "
+                   "writes one file with the features and the phones of every utterance: all that training needs.\n\n"
                    "Sound that cannot be read and transcripts that cannot be pronounced are reported and left out; the cache is "
                    "finished, and the exit status is 1. Utterances too short for their phones are named and left out as well.",
     .examples = "  linnet prepare corpus/train_native --lexicon cmudict.dict --speed 0.9,1,1.1 --high-hz 5500 -o train_native.lfc",

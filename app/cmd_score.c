@@ -14,7 +14,8 @@ typedef struct score_values {
 static const lin_option options[] = {
     {.name = "name", .type = LIN_OPTION_STRING, .at = offsetof(score_values, name), .text = "PER",
      .help = "What the rate is called: PER for phonemes, WER for words"},
-    {.name = "json", .type = LIN_OPTION_FLAG, .at = offsetof(score_values, json), .help = "Write one JSON object instead of a table"},
+    {.name = "json", .type = LIN_OPTION_FLAG, .at = offsetof(score_values, json),
+     .help = "Write one JSON object instead of a table"},
     {.name = "utterances", .type = LIN_OPTION_FLAG, .at = offsetof(score_values, utterances),
      .help = "With --json: the counts of every utterance as well"},
     {.name = "case", .type = LIN_OPTION_FLAG, .at = offsetof(score_values, case_sensitive),
@@ -36,7 +37,8 @@ static int run(lin_parsed *parsed)
     lin_score_options how = {formats[v->ref_format], formats[v->hyp_format], v->case_sensitive};
     lin_error err = {0};
     lin_score *score;
-    if (lin_score_files(parsed->operands.items[0], parsed->operands.items[1], &how, &score, &err) != LIN_OK) return lin_give_up(&err);
+    if (lin_score_files(parsed->operands.items[0], parsed->operands.items[1], &how, &score, &err) != LIN_OK)
+        return lin_give_up(&err);
     lin_buffer buffer = {0};
     if (v->json) {
         lin_score_json(score, v->name, v->utterances, &buffer);
@@ -60,9 +62,9 @@ const lin_command lin_command_score = {
     .name = "score",
     .operands = "REF HYP",
     .summary = "phoneme or word error rates of a result against a reference",
-    .description = "Counts substitutions, deletions and insertions per speaker and overall, with sclite's alignment. REF and HYP are NIST "
-                   "TRN, Kaldi text or CTM files with the same utterances. A speaker is the part of an utterance's name before the "
-                   "first '-', or else the first '_'.",
+    .description = "Counts substitutions, deletions and insertions per speaker and overall, with sclite's alignment. REF and HYP "
+                   "are NIST TRN, Kaldi text or CTM files with the same utterances. A speaker is the part of an utterance's name "
+                   "before the first '-', or else the first '_'.",
     .examples = "  linnet score test.ref.trn test.hyp.trn",
     .options = options,
     .values_size = sizeof(score_values),

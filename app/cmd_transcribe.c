@@ -26,8 +26,8 @@ static const char *const format_names[] = {"text", "json", "ctm", "trn"};
 
 static const lin_option options[] = {
     {.name = "format", .letter = 'f', .type = LIN_OPTION_CHOICE, .at = offsetof(transcribe_values, format), .text = "text",
-     .choices = "text|json|ctm|trn", .help = "text: phonemes; json: a line per file with times and confidences; ctm, trn: NIST's. If "
-     "not given, the extension of --output decides"},
+     .choices = "text|json|ctm|trn", .help = "text: phonemes; json: a line per file with times and confidences; ctm, trn: NIST's. "
+                                             "If not given, the extension of --output decides"},
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .at = offsetof(transcribe_values, output),
      .help = "Where to write; standard output if not given"},
     {.name = "output-dir", .type = LIN_OPTION_FOLDER, .at = offsetof(transcribe_values, output_dir),
@@ -41,9 +41,11 @@ static const lin_option options[] = {
     {.name = "ids", .type = LIN_OPTION_FLAG, .at = offsetof(transcribe_values, ids),
      .help = "Begin lines of text with the file's name also where there is only one"},
     {.name = "ipa", .type = LIN_OPTION_FLAG, .at = offsetof(transcribe_values, ipa), .help = "Phonemes in the letters of the IPA"},
-    {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(transcribe_values, jobs), .text = "0", .min = 0, .max = 1024,
+    {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(transcribe_values, jobs), .text = "0", .min = 0,
+     .max = 1024,
      .help = "Threads; 0: one per core"},
-    {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(transcribe_values, quiet), .help = "No progress, no summary"},
+    {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(transcribe_values, quiet),
+     .help = "No progress, no summary"},
     LIN_MODEL_ROWS(transcribe_values, model),
     LIN_INPUT_ROWS(transcribe_values, input),
     {.type = LIN_OPTION_END},
@@ -87,7 +89,7 @@ struct transcribe_job {
     double seconds;
 };
 
-// ---- one file, on a thread of its own ----------------------------------------------------------------------------------------------------
+// ---- one file, on a thread of its own -------------------------------------------------------------------------------------------
 
 static lin_status begin_lanes(void *context, int lanes, lin_error *err)
 {
@@ -150,7 +152,8 @@ static void show_progress(void *context, double seconds, double duration)
 
 static lin_status write_lanes(listener *l, const lin_heard *heard, lin_buffer *out, lin_error *err)
 {
-    lin_writer_options how = {.phones = l->job->recognizer.phones, .with_id = l->job->with_id || heard->lanes > 1, .ipa = l->job->v->ipa};
+    lin_writer_options how = {.phones = l->job->recognizer.phones, .ipa = l->job->v->ipa};
+    how.with_id = l->job->with_id || heard->lanes > 1;
     for (int i = 0; i < heard->lanes; i++) {
         lin_greedy_phone last;
         int n_last;
@@ -185,7 +188,7 @@ static void work(void *context, int item, int slot_number, int thread)
     if (s->status == LIN_OK) s->status = lin_buffer_status(&s->text, &s->error);
 }
 
-// ---- results, in order -------------------------------------------------------------------------------------------------------------------
+// ---- results, in order ----------------------------------------------------------------------------------------------------------
 
 static lin_status write_own_file(transcribe_job *job, const lin_input *input, const lin_buffer *text, lin_error *err)
 {
@@ -224,12 +227,12 @@ static lin_status take(void *context, int item, int slot_number, lin_error *err)
     if (status != LIN_OK) return status;
     job->n_done++;
     job->seconds += s->heard.seconds;
-    lin_progress_show(&job->progress, "%d of %d files, %.0f s of sound, %.0f x real time", job->n_done + job->n_failed, job->inputs.n,
-                      job->seconds, job->seconds / (lin_now() - job->progress.begun + 1e-9));
+    lin_progress_show(&job->progress, "%d of %d files, %.0f s of sound, %.0f x real time", job->n_done + job->n_failed,
+                      job->inputs.n, job->seconds, job->seconds / (lin_now() - job->progress.begun + 1e-9));
     return LIN_OK;
 }
 
-// ---- the whole -----------------------------------------------------------------------------------------------------------------------------
+// ---- the whole ------------------------------------------------------------------------------------------------------------------
 
 static lin_status gather(transcribe_job *job, const lin_list *operands, lin_error *err)
 {
@@ -290,8 +293,9 @@ static void summary(const transcribe_job *job)
     double wall = lin_now() - job->progress.begun;
     char failed[64] = "";
     if (job->n_failed) snprintf(failed, sizeof failed, ", %d failed", job->n_failed);
-    lin_complain("%d file%s%s, %.1f s of sound in %.2f s: real-time factor %.4f, %.0f x real time", job->n_done, job->n_done == 1 ? "" : "s",
-                 failed, job->seconds, wall, job->seconds > 0 ? wall / job->seconds : 0, wall > 0 ? job->seconds / wall : 0);
+    lin_complain("%d file%s%s, %.1f s of sound in %.2f s: real-time factor %.4f, %.0f x real time", job->n_done,
+                 job->n_done == 1 ? "" : "s", failed, job->seconds, wall, job->seconds > 0 ? wall / job->seconds : 0,
+                 wall > 0 ? job->seconds / wall : 0);
 }
 
 static void release(transcribe_job *job)
@@ -360,11 +364,11 @@ const lin_command lin_command_transcribe = {
     .name = "transcribe",
     .operands = "FILE...",
     .summary = "sound files to phonemes, many at once",
-    .description = "Writes the phonemes of each sound file (WAV, FLAC, Ogg Vorbis, Opus, MP3 and what else libsndfile reads), in the order "
-                   "given, however many are done at once. FILE may be - for headerless PCM on standard input; its phonemes appear "
-                   "while the sound comes.\n\n"
-                   "A file that cannot be read is reported, the others are done, and the exit status is 1. Memory does not grow with the "
-                   "length of the sound.",
+    .description = "Writes the phonemes of each sound file (WAV, FLAC, Ogg Vorbis, Opus, MP3 and what else libsndfile reads), in "
+                   "the order given, however many are done at once. FILE may be - for headerless PCM on standard input; its "
+                   "phonemes appear while the sound comes.\n\n"
+                   "A file that cannot be read is reported, the others are done, and the exit status is 1. Memory does not grow "
+                   "with the length of the sound.",
     .examples = "  linnet transcribe talk.flac\n"
                 "  linnet transcribe -f json --output-dir phones recordings/*.wav\n"
                 "  arecord -f S16_LE -r 16000 -t raw | linnet transcribe -",

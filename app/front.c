@@ -23,8 +23,8 @@ lin_status lin_input_channel(const lin_input_values *values, int *channel, lin_e
     char *end;
     long n = strtol(text, &end, 10);
     if (*end || end == text || n < 1 || n > LIN_AUDIO_MAX_CHANNELS) {
-        return lin_fail(err, LIN_INVALID, "--channel must be mix, each or a number from 1 to %d, not '%.40s'", LIN_AUDIO_MAX_CHANNELS,
-                        text);
+        return lin_fail(err, LIN_INVALID, "--channel must be mix, each or a number from 1 to %d, not '%.40s'",
+                        LIN_AUDIO_MAX_CHANNELS, text);
     }
     *channel = (int)n - 1;
     return LIN_OK;

@@ -49,7 +49,8 @@ static void wrap(FILE *out, const char *text, int indent, int column)
 static void print_option(FILE *out, const lin_option *o)
 {
     char left[160], text[1024];
-    int n = o->letter ? snprintf(left, sizeof left, "  -%c, --%s", o->letter, o->name) : snprintf(left, sizeof left, "      --%s", o->name);
+    int n = o->letter ? snprintf(left, sizeof left, "  -%c, --%s", o->letter, o->name)
+                      : snprintf(left, sizeof left, "      --%s", o->name);
     if (o->type != LIN_OPTION_FLAG) n += snprintf(left + n, sizeof left - (size_t)n, " %s", lin_option_value_name(o));
     const char *fallback = o->type == LIN_OPTION_FLAG ? NULL : o->text;
     if (o->required) {
@@ -98,6 +99,8 @@ void lin_help_program(FILE *out, const lin_command *const *commands)
         if (!(*commands)->hidden) fprintf(out, "  %-14s%s\n", (*commands)->name, (*commands)->summary);
     }
     fprintf(out, "\nlinnet COMMAND --help says more about one; linnet --version names the version.\n"
-                 "The model comes from --model, else from the environment variable LINNET_MODEL, else it is the one installed with the program.\n"
-                 "Exit status: 0 done, 1 something failed (what could be done is done), 2 the command line is wrong, 130 interrupted.\n");
+                 "The model comes from --model, else from the environment variable LINNET_MODEL, else it is the one installed with "
+                 "the program.\n"
+                 "Exit status: 0 done, 1 something failed (what could be done is done), 2 the command line is wrong, 130 "
+                 "interrupted.\n");
 }

@@ -14,7 +14,7 @@ static void on_signal(int number)
     lin_interrupted = number;
 }
 
-// One signal asks for a tidy end; the handler is gone after it, so the next one kills. No SA_RESTART: a read from a silent pipe ends.
+// One signal asks for a tidy end; the handler is gone after it, so the next one kills. No SA_RESTART: waiting for a pipe ends.
 static void watch_signals(void)
 {
     struct sigaction action;

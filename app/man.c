@@ -137,7 +137,8 @@ void lin_man_program(FILE *out, const lin_command *const *commands)
 {
     fputs(".TH LINNET 1 \"\" \"linnet " LIN_VERSION "\" \"User Commands\"\n.SH NAME\nlinnet \\- hear speech, write phonemes\n"
           ".SH SYNOPSIS\n\\fBlinnet\\fR \\fICOMMAND\\fR [arguments] [options]\n.SH DESCRIPTION\n"
-          "linnet recognises phonemes in recorded or live speech with a linear\\-attention transformer, while the speaker is still talking.\n"
+          "linnet recognises phonemes in recorded or live speech with a linear\\-attention transformer, while the speaker is still "
+          "talking.\n"
           ".SH COMMANDS\n", out);
     for (; *commands; commands++) {
         if ((*commands)->hidden) continue;

@@ -11,7 +11,7 @@ typedef struct lin_model_values {
 #define LIN_MODEL_ROWS(owner, field)                                                                                              \
     {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(owner, field.model),                                 \
      .help = "The model; if not given, $LINNET_MODEL, else the one installed with the program"},                                  \
-    {.name = "device", .type = LIN_OPTION_STRING, .at = offsetof(owner, field.device), .text = "auto", .value = "auto|cpu|cuda[:N]", \
-     .help = "Where the network runs"}
+    {.name = "device", .type = LIN_OPTION_STRING, .at = offsetof(owner, field.device), .text = "auto",                            \
+     .value = "auto|cpu|cuda[:N]", .help = "Where the network runs"}
 
 #endif

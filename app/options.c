@@ -139,7 +139,8 @@ static lin_status parse_number(const lin_option *o, const char *label, const cha
     return LIN_OK;
 }
 
-static lin_status parse_numbers(lin_parsed *p, const lin_option *o, const char *label, const char *text, lin_numbers *out, lin_error *err)
+static lin_status parse_numbers(lin_parsed *p, const lin_option *o, const char *label, const char *text, lin_numbers *out,
+                                lin_error *err)
 {
     int count = 1;
     for (const char *c = text; *c; c++) count += *c == ',';
@@ -272,7 +273,8 @@ static lin_status long_option(lin_parsed *p, char **argv, int left, int *used, l
         return lin_option_set(p, row, label, equals ? equals + 1 : off ? "no" : "yes", LIN_FROM_COMMAND_LINE, err);
     }
     if (equals) return lin_option_set(p, row, label, equals + 1, LIN_FROM_COMMAND_LINE, err);
-    if (left < 1) return lin_fail(err, LIN_INVALID, "%s needs a value (%s)", label, lin_option_value_name(&p->command->options[row]));
+    if (left < 1)
+        return lin_fail(err, LIN_INVALID, "%s needs a value (%s)", label, lin_option_value_name(&p->command->options[row]));
     *used = 1;
     return lin_option_set(p, row, label, argv[1], LIN_FROM_COMMAND_LINE, err);
 }
@@ -296,7 +298,8 @@ static lin_status short_options(lin_parsed *p, char **argv, int left, int *used,
             continue;
         }
         if (c[1]) return lin_option_set(p, row, label, c + 1, LIN_FROM_COMMAND_LINE, err);
-        if (left < 1) return lin_fail(err, LIN_INVALID, "%s needs a value (%s)", label, lin_option_value_name(&p->command->options[row]));
+        if (left < 1)
+            return lin_fail(err, LIN_INVALID, "%s needs a value (%s)", label, lin_option_value_name(&p->command->options[row]));
         *used = 1;
         return lin_option_set(p, row, label, argv[1], LIN_FROM_COMMAND_LINE, err);
     }

@@ -1,13 +1,13 @@
 /*
  * options.h - one table per command drives parsing, --help, the manual page, shell completion and the configuration file.
  *
- * A command owns a plain struct of values; each row of its table names an option, its type, its default and range, and where in that
- * struct the value goes. A configuration file holds lines `name = value` with the same names; the command line overrides it.
+ * A command owns a plain struct of values; each row of its table names an option, its type, its default and range, and where in
+ * that struct the value goes. A configuration file holds lines `name = value` with the same names; the command line overrides it.
  *
  *   struct values { int jobs; const char *output; };
  *   static const lin_option options[] = {
  *       {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .at = offsetof(struct values, output), .help = "..."},
- *       {.name = "jobs", .type = LIN_OPTION_INT, .at = offsetof(struct values, jobs), .text = "0", .min = 0, .max = 1024, .help = "..."},
+ *       {.name = "jobs", .type = LIN_OPTION_INT, .at = offsetof(struct values, jobs), .text = "0", .max = 64, .help = "..."},
  *       {.name = NULL}};
  *   lin_parsed parsed;
  *   lin_options_begin(&command, &values, &parsed, &err);                       // defaults
@@ -102,8 +102,8 @@ lin_status lin_options_begin(const lin_command *command, void *values, lin_parse
 /* argv[0] is the first word after the command's name. LIN_INVALID: what is wrong with which option, with the nearest known name. */
 lin_status lin_options_command_line(lin_parsed *parsed, int argc, char **argv, lin_error *err);
 
-/* Reads a configuration from memory (any bytes); `name` stands in messages: "train.conf:7: ...". LIN_FORMAT for what cannot be read as
- * `name = value`, LIN_INVALID for a bad name or value. */
+/* Reads a configuration from memory (any bytes); `name` stands in messages: "train.conf:7: ...". LIN_FORMAT for what cannot be read
+ * as `name = value`, LIN_INVALID for a bad name or value. */
 lin_status lin_options_conf(lin_parsed *parsed, const char *text, size_t size, const char *name, lin_error *err);
 lin_status lin_options_conf_file(lin_parsed *parsed, const char *path, lin_error *err);
 
@@ -122,7 +122,7 @@ void lin_options_free(lin_parsed *parsed);
 const char *lin_nearest_option(const lin_command *command, const char *name);
 int lin_edit_cost(const char *a, const char *b); /* Levenshtein, of words shorter than 64 bytes */
 
-/* ---- what is printed (help.c, man.c, completion.c) --------------------------------------------------------------------------------- */
+/* ---- what is printed (help.c, man.c, completion.c) --------------------------------------------------------------------------- */
 
 /* How a value is called in help texts: "FILE", "N", "text|json". */
 const char *lin_option_value_name(const lin_option *option);

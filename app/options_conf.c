@@ -96,12 +96,13 @@ lin_status lin_options_conf(lin_parsed *parsed, const char *text, size_t size, c
         while (at + length < size && text[at + length] != '\n') length++;
         size_t next = at + length + 1;
         if (length && text[at + length - 1] == '\r') length--;
-        if (length >= sizeof line) return lin_fail(err, LIN_FORMAT, "%s:%d: a line of more than %d bytes", name, number, MAX_LINE - 1);
+        if (length >= sizeof line)
+            return lin_fail(err, LIN_FORMAT, "%s:%d: a line of more than %d bytes", name, number, MAX_LINE - 1);
         for (size_t i = 0; i < length; i++) {
             unsigned char c = (unsigned char)text[at + i];
             if ((c < 32 && c != '\t') || c == 127) {
-                return lin_fail(err, LIN_FORMAT, "%s:%d: control character 0x%02x in column %zu; this is not a configuration file", name,
-                                number, (unsigned)c, i + 1);
+                return lin_fail(err, LIN_FORMAT, "%s:%d: control character 0x%02x in column %zu; this is not a configuration file",
+                                name, number, (unsigned)c, i + 1);
             }
         }
         memcpy(line, text + at, length);
@@ -137,7 +138,7 @@ lin_status lin_options_conf_file(lin_parsed *parsed, const char *path, lin_error
     return status;
 }
 
-// ---- writing -------------------------------------------------------------------------------------------------------------------------
+// ---- writing --------------------------------------------------------------------------------------------------------------------
 
 typedef struct text_buffer {
     char *text;

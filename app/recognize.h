@@ -40,7 +40,8 @@ typedef struct lin_sound {
     int channel;               /* as in lin_feature_options */
 } lin_sound;
 
-/* Receives rows [n, V] of a lane, in order. Not LIN_OK: the hearing ends with it. begin (may be NULL): how many lanes there will be. */
+/* Receives rows [n, V] of a lane, in order. Not LIN_OK: the hearing ends with it. begin (may be NULL): how many lanes there will
+ * be. */
 typedef struct lin_sink {
     void *context;
     lin_status (*begin)(void *context, int lanes, lin_error *err);

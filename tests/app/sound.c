@@ -2,7 +2,8 @@
 //
 //   sound OUT [rate=16000] [channels=1] [seconds=1] [seed=1] [format=s16|f32|raw] [bad=nan|inf]
 //
-// The sound is a sequence of vowel-like tones (a buzz through two moving resonances) with noise between them; each channel has its own.
+// The sound is a sequence of vowel-like tones (a buzz through two moving resonances) with noise between them; each channel has its
+// own.
 // format=raw: s16le without a header. bad: the middle sample of an f32 file is no number.
 
 #include <math.h>

@@ -20,7 +20,7 @@ bad_sound() {
     is "$1: the good file is done" "good $phones" "$out"
 }
 
-# ---- sound ---------------------------------------------------------------------------------------------------------------------------
+# ---- sound -----------------------------------------------------------------------------------------------------------------------
 
 bad_sound "missing" "$tmp/none.wav" "cannot open $tmp/none.wav: No such file or directory"
 : > "$tmp/empty.wav"
@@ -93,7 +93,7 @@ bad_sound "a rate of zero" "$tmp/rate0.wav" "rate0.wav"
 run transcribe -q -m "$m" - < /dev/null
 is "empty standard input: status" 1 "$status"
 
-# ---- models --------------------------------------------------------------------------------------------------------------------------
+# ---- models ----------------------------------------------------------------------------------------------------------------------
 
 bad_model() { refused "$1" 1 "$2" transcribe -q -m "$tmp/bad.safetensors" "$g"; show; }
 size=$(wc -c < "$m" | tr -d ' ')
@@ -122,7 +122,7 @@ refused "info of a damaged model" 1 "bad.safetensors" info "$tmp/bad.safetensors
 head -c 3000 "$tmp/set.lfc" > "$tmp/bad.lfc"
 refused "a truncated cache" 1 "bad.lfc" info "$tmp/bad.lfc"
 
-# ---- lexicon and transcripts ---------------------------------------------------------------------------------------------------------
+# ---- lexicon and transcripts -----------------------------------------------------------------------------------------------------
 
 lexicon() { refused "$1" 1 "bad.dict" phonemize --lexicon "$tmp/bad.dict" "$tmp/words"; show; }
 echo "one two" > "$tmp/words"
@@ -147,7 +147,7 @@ refused "a missing transcript" 1 "u2" prepare "$tmp/bad_data" --audio-root "$tmp
 refused "a missing data directory" 1 "$tmp/nowhere" prepare "$tmp/nowhere" --lexicon "$tmp/dict" -o "$tmp/x.lfc"
 ok "no cache was left behind" test ! -e "$tmp/x.lfc"
 
-# ---- places that cannot be written ----------------------------------------------------------------------------------------------------
+# ---- places that cannot be written -----------------------------------------------------------------------------------------------
 
 echo > "$tmp/file"
 refused "output below a file" 1 "cannot write $tmp/file/x" transcribe -q -m "$m" -o "$tmp/file/x" "$g"

@@ -4,7 +4,7 @@
 make_model || { fail "a small model"; finish; }
 w=$tmp/words
 
-# ---- phonemize -----------------------------------------------------------------------------------------------------------------------
+# ---- phonemize -------------------------------------------------------------------------------------------------------------------
 
 printf 'one two\nThree, FOUR!\n\n' > "$w"
 run phonemize --lexicon "$tmp/dict" "$w"
@@ -25,7 +25,7 @@ is "--oov lists them" "ones	1	derived	W AH N Z" "$(head -n 1 "$tmp/oov")"
 run phonemize --lexicon "$tmp/dict" "$w"
 has "or standard error does" "$err" "ones	1	derived	W AH N Z"
 
-# ---- prepare and info ----------------------------------------------------------------------------------------------------------------
+# ---- prepare and info ------------------------------------------------------------------------------------------------------------
 
 run info "$tmp/set.lfc"
 is "info of a cache: status" 0 "$status"
@@ -71,7 +71,7 @@ run info --json "$tmp/model.safetensors"
 has "info --json of a model" "$out" '"layers": 2, "heads": 2'
 if command -v python3 > /dev/null; then ok "it is JSON too" sh -c "'$LINNET' info --json '$tmp/model.safetensors' | python3 -m json.tool"; fi
 
-# ---- features ------------------------------------------------------------------------------------------------------------------------
+# ---- features --------------------------------------------------------------------------------------------------------------------
 
 "$SOUND" "$tmp/x.wav"
 run features "$tmp/x.wav" -o "$tmp/x.npy"
@@ -87,7 +87,7 @@ ok "features of standard input" cmp "$tmp/x.npy" "$tmp/y.npy"
 refused "impossible filterbank" 1 "mel" features --mel-bins 512 "$tmp/x.wav" -o "$tmp/z.npy"
 ok "nothing is written then" test ! -e "$tmp/z.npy"
 
-# ---- training goes on with the bits of a run that never stopped -----------------------------------------------------------------------
+# ---- training goes on with the bits of a run that never stopped ------------------------------------------------------------------
 
 train() { "$LINNET" train "$tmp/train.conf" --train "$tmp/set.lfc" --dev "$tmp/set.lfc" -q --schedule constant "$@"; }
 train --folder "$tmp/a" --epochs 3 2> "$tmp/.log" || fail "train" "$(cat "$tmp/.log")"
@@ -97,7 +97,7 @@ weights() { "$LINNET" info --json "$1" | sed 's/.*"fingerprint": "\([0-9a-f]*\)"
 is "resumed weights" "$(weights "$tmp/a/checkpoint.safetensors")" "$(weights "$tmp/b/checkpoint.safetensors")"
 ok "a log, curves and the configuration are there" test -s "$tmp/a/log.tsv" -a -s "$tmp/a/curves.svg"
 
-# ---- score ---------------------------------------------------------------------------------------------------------------------------
+# ---- score -----------------------------------------------------------------------------------------------------------------------
 
 printf 'W AH N T UW (s1-1)\nTH R IY (s2-1)\n' > "$tmp/ref.trn"
 printf 'W AH T UW UW (s1-1)\nTH R AH (s2-1)\n' > "$tmp/hyp.trn"

@@ -15,15 +15,19 @@ typedef struct values {
 static const lin_option options[] = {
     {.type = LIN_OPTION_HEADING, .help = "All types"},
     {.name = "flag", .letter = 'f', .type = LIN_OPTION_FLAG, .at = offsetof(values, flag), .help = "A flag"},
-    {.name = "on", .letter = 'n', .type = LIN_OPTION_FLAG, .at = offsetof(values, on), .text = "yes", .help = "On unless switched off"},
+    {.name = "on", .letter = 'n', .type = LIN_OPTION_FLAG, .at = offsetof(values, on), .text = "yes",
+     .help = "On unless switched off"},
     {.name = "whole", .letter = 'w', .type = LIN_OPTION_INT, .at = offsetof(values, whole), .text = "3", .min = -10, .max = 1000,
      .help = "A number"},
-    {.name = "choice", .type = LIN_OPTION_CHOICE, .at = offsetof(values, choice), .text = "two", .choices = "one|two|three", .help = "One"},
-    {.name = "number", .type = LIN_OPTION_DOUBLE, .at = offsetof(values, number), .text = "0.5", .min = 0, .max = 1e9, .help = "Real"},
+    {.name = "choice", .type = LIN_OPTION_CHOICE, .at = offsetof(values, choice), .text = "two", .choices = "one|two|three",
+     .help = "One"},
+    {.name = "number", .type = LIN_OPTION_DOUBLE, .at = offsetof(values, number), .text = "0.5", .min = 0, .max = 1e9,
+     .help = "Real"},
     {.name = "text", .letter = 't', .type = LIN_OPTION_STRING, .at = offsetof(values, text), .help = "It's \"a\" -text [x]: .dot"},
     {.name = "a-file", .letter = 'o', .type = LIN_OPTION_FILE, .required = 1, .at = offsetof(values, file), .help = "A file"},
     {.name = "files", .type = LIN_OPTION_FILES, .at = offsetof(values, files), .help = "Some files"},
-    {.name = "numbers", .type = LIN_OPTION_NUMBERS, .at = offsetof(values, numbers), .text = "1", .min = 0.5, .max = 2, .help = "List"},
+    {.name = "numbers", .type = LIN_OPTION_NUMBERS, .at = offsetof(values, numbers), .text = "1", .min = 0.5, .max = 2,
+     .help = "List"},
     {.type = LIN_OPTION_END},
 };
 
@@ -77,8 +81,9 @@ END_TEST
 
 START_TEST(all_forms)
 {
-    ck_assert_int_eq(parse("-f --no-on --whole=-7 a --choice three --number 1e-3 -tx -o y.npy --files p --files=q - --numbers 0.9,1,1.1"),
-                     LIN_OK);
+    ck_assert_int_eq(
+        parse("-f --no-on --whole=-7 a --choice three --number 1e-3 -tx -o y.npy --files p --files=q - --numbers 0.9,1,1.1"),
+        LIN_OK);
     ck_assert_int_eq(v.flag, 1);
     ck_assert_int_eq(v.on, 0);
     ck_assert_int_eq(v.whole, -7);
@@ -127,7 +132,8 @@ static const struct {
 START_TEST(mistakes)
 {
     ck_assert_int_eq(parse(wrong[_i].line), LIN_INVALID);
-    ck_assert_msg(strncmp(err.message, wrong[_i].message, strlen(wrong[_i].message)) == 0, "%s gave: %s", wrong[_i].line, err.message);
+    ck_assert_msg(strncmp(err.message, wrong[_i].message, strlen(wrong[_i].message)) == 0, "%s gave: %s", wrong[_i].line,
+                  err.message);
 }
 END_TEST
 

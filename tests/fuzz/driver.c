@@ -1,10 +1,10 @@
-// driver.c - runs a fuzz target where there is no libFuzzer: every seed as it is, every seed cut at many places, and a fixed number of
-// seeded mutations. The same command does the same every time.
+// driver.c - runs a fuzz target where there is no libFuzzer: every seed as it is, every seed cut at many places, and a fixed number
+// of seeded mutations. The same command does the same every time.
 //
 //   fuzz_x [-runs=N] [-seconds=S] [FILE or FOLDER]...
 //
-// -runs: mutations (default 2,000); -seconds: ends earlier if they take longer (default 5). A crash leaves the input in ./fuzz-crash-<name>
-// only if $FUZZ_KEEP is set.
+// -runs: mutations (default 2,000); -seconds: ends earlier if they take longer (default 5). A crash leaves the input in
+// ./fuzz-crash if $FUZZ_KEEP is set.
 
 #include <dirent.h>
 #include <errno.h>
@@ -121,7 +121,8 @@ static void on_crash(int number)
 
 static size_t mutate(uint8_t *x, size_t n)
 {
-    static const uint8_t edges[] = {0, 1, 0x7f, 0x80, 0xff, '\n', ' ', '"', '{', '}', '[', ']', '0', '9', '-', '.', '/', '=', ':', '\\'};
+    static const uint8_t edges[] = {0, 1, 0x7f, 0x80, 0xff,
+                                    '\n', ' ', '"', '{', '}', '[', ']', '0', '9', '-', '.', '/', '=', ':', '\\'};
     uint32_t changes = 1 + draw(1 + draw(8));
     for (uint32_t i = 0; i < changes; i++) {
         uint32_t at = n ? draw((uint32_t)n) : 0, length = 1 + draw(1 + draw(32));

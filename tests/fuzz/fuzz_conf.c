@@ -18,7 +18,8 @@ struct values {
 static const lin_option options[] = {
     {.type = LIN_OPTION_HEADING, .help = "All types"},
     {.name = "flag", .type = LIN_OPTION_FLAG, .at = offsetof(struct values, flag), .help = "a"},
-    {.name = "whole", .type = LIN_OPTION_INT, .at = offsetof(struct values, whole), .text = "3", .min = -10, .max = 1e9, .help = "b"},
+    {.name = "whole", .type = LIN_OPTION_INT, .at = offsetof(struct values, whole), .text = "3", .min = -10, .max = 1e9,
+     .help = "b"},
     {.name = "choice", .type = LIN_OPTION_CHOICE, .at = offsetof(struct values, choice), .choices = "one|two|three", .help = "c"},
     {.name = "number", .type = LIN_OPTION_DOUBLE, .at = offsetof(struct values, number), .min = -1e300, .max = 1e300, .help = "d"},
     {.name = "text", .type = LIN_OPTION_STRING, .at = offsetof(struct values, text), .help = "e"},

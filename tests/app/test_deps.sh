@@ -1,0 +1,69 @@
+# tools/deps.sh against a pretended Debian: it installs what is missing and nothing else, as root, through sudo, or says what to do.
+. tests/app/common.sh
+
+deps=$PWD/tools/deps.sh
+fake=$tmp/bin
+mkdir "$fake"
+for t in env cat sh echo; do ln -s "$(command -v $t)" "$fake/$t"; done
+stub() { printf '#!/bin/sh\n%s\n' "$2" > "$fake/$1"; chmod 755 "$fake/$1"; }
+# Installed are the packages named in $tmp/installed.
+stub dpkg-query 'for p; do :; done; grep -qx "$p" "'"$tmp"'/installed" && echo "install ok installed"'
+sed -i 's|^#!/bin/sh$|#!/bin/sh\nPATH=/usr/bin:/bin|' "$fake/dpkg-query"
+stub apt-get 'echo "apt-get $*" >> "'"$tmp"'/calls"; exit ${APT_STATUS:-0}'
+stub id 'echo "$FAKE_UID"'
+try() { : > "$tmp/calls"; out=$(PATH=$fake "$fake/sh" "$deps" "$@" 2>&1); status=$?; calls=$("$fake/cat" "$tmp/calls"); }
+
+all='gcc g++ make pkg-config libsndfile1-dev libkissfft-dev libsoxr-dev libcjson-dev zlib1g-dev check'
+echo $all | tr ' ' '\n' > "$tmp/installed"
+FAKE_UID=0
+export FAKE_UID
+try build check
+is "nothing is missing: status" 0 "$status"
+is "nothing is missing: apt is not asked" "" "$calls"
+is "nothing is missing: not a word" "" "$out"
+
+grep -vE '^(check|libsoxr-dev)$' "$tmp/installed" > "$tmp/some" && mv "$tmp/some" "$tmp/installed"
+try build check
+is "as root: status" 0 "$status"
+is "as root: says what it installs" "installing: libsoxr-dev check" "$out"
+has "as root: installs just that" "$calls" " libsoxr-dev check"
+has "as root: waits for apt's lock" "$calls" "DPkg::Lock::Timeout"
+hasnt "as root: not what is there" "$calls" libsndfile1-dev
+try build
+hasnt "only the groups asked for" "$calls" " check"
+
+FAKE_UID=1000
+try build check
+is "neither root nor sudo: status" 1 "$status"
+has "neither root nor sudo: what to do" "$out" "apt-get install libsoxr-dev check"
+is "neither root nor sudo: apt is not asked" "" "$calls"
+stub sudo 'echo "sudo $*" >> "'"$tmp"'/calls"; exec "$@"'
+try build check
+is "through sudo: status" 0 "$status"
+has "through sudo" "$calls" "sudo env DEBIAN_FRONTEND=noninteractive apt-get"
+
+APT_STATUS=100
+export APT_STATUS
+try build check
+is "apt fails: status" 1 "$status"
+has "apt fails: told" "$out" "could not install: libsoxr-dev check"
+unset APT_STATUS
+
+rm "$fake/dpkg-query"
+stub pkg-config 'exit 1'
+try build check
+is "not Debian: status" 1 "$status"
+has "not Debian: what to do" "$out" "This is not a Debian system"
+is "not Debian: apt is not asked" "" "$calls"
+stub pkg-config 'exit 0'
+try build check
+is "not Debian, all there: status" 0 "$status"
+
+# record.sh: a file's date changes only with what it records.
+"tools/record.sh" "$tmp/flags" "gcc -O2"
+touch -d '2001-01-01' "$tmp/flags"
+"tools/record.sh" "$tmp/flags" "gcc -O2"
+is "the same flags leave the record alone" 2001 "$(date -r "$tmp/flags" +%Y)"
+"tools/record.sh" "$tmp/flags" "gcc -O3"
+is "other flags renew it" "gcc -O3" "$(cat "$tmp/flags")"
+finish

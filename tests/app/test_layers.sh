@@ -1,0 +1,41 @@
+# Which folder may include which: kernels/ nothing of the project; frontend/ and model/ kernels/; lexicon/ status and memory; decoder/
+# these and lexicon/; only app/ and tests see everything. And: the library never prints and never exits, all memory is taken through
+# kernels/memory.h, no source is over 1,000 lines.
+. tests/app/common.sh
+
+# includes FOLDER: "file header" of every project header included there
+includes() { grep -rHoE '^ *# *include *"[^"]+"' --include='*.[ch]' --include='*.cu' "$1" 2> /dev/null | sed 's/: *# *include */ /; s/"//g'; }
+
+# only FOLDER PATTERN: every include of the folder matches the pattern
+only() {
+    bad=$(includes "$1" | awk -v allowed="$2" '$2 !~ allowed')
+    n=$(includes "$1" | wc -l | tr -d ' ')
+    is "$1/ includes only what it may ($2)" "" "$bad"
+    [ "$n" -gt 0 ] || fail "$1/ was looked at" "no include was found: is this the root of the source tree?"
+}
+only kernels '^kernels/'
+only frontend '^(frontend|kernels)/'
+only model '^(model|kernels)/'
+only lexicon '^(lexicon/|kernels/(status|memory)\.h$)'
+only decoder '^((decoder|lexicon)/|kernels/(status|memory)\.h$)'
+only app '^(app|frontend|model|lexicon|decoder|kernels)/'
+
+# The check can fail.
+mkdir "$tmp/decoder"
+printf '#include "kernels/ops.h"\n  # include "model/model.h"\n#include <stdio.h>\n' > "$tmp/decoder/x.c"
+is "a forbidden include is seen" 2 "$(includes "$tmp/decoder" | awk '$2 !~ "^(decoder|lexicon)/"' | wc -l | tr -d ' ')"
+
+library=$(ls kernels/*.c kernels/*/*.c frontend/*.c model/*.c lexicon/*.c decoder/*.c)
+calls() { grep -nE "(^|[^A-Za-z0-9_>.])($1) *\(" $library | grep -vE ':[0-9]+: *(//|\*|/\*)'; }
+is "the library never prints" "" "$(calls 'printf|puts|putchar|perror|fputs *\(.*std(out|err)|fprintf *\( *std(out|err)|vprintf')"
+is "the library never exits" "" "$(calls 'exit|_exit|abort|quick_exit')"
+is "memory is taken through kernels/memory.h" "" "$(calls 'malloc|calloc|realloc|strdup|strndup|free' | grep -v '^kernels/memory.c:')"
+
+sources=$(git ls-files '*.c' '*.h' '*.cu' 2> /dev/null || ls */*.[ch] */*/*.[ch])
+long=
+for f in $sources; do
+    [ -f "$f" ] || continue
+    [ "$(wc -l < "$f")" -le 1000 ] || long="$long $f"
+done
+is "no source is over 1,000 lines" "" "$long"
+finish
