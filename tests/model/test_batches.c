@@ -80,6 +80,24 @@ START_TEST(a_function_of_seed_and_epoch)
 }
 END_TEST
 
+// Each epoch mixes the utterances anew: few of those that shared a batch with another share the next epoch's too.
+START_TEST(an_epoch_has_batches_of_its_own)
+{
+    draw_lengths();
+    lin_batches first = plan_of(frames, N, MOST, 7, 0), next = plan_of(frames, N, MOST, 7, 1);
+    static int batch_of[N];
+    for (int b = 0; b < first.n_batches; b++)
+        for (int j = first.offsets[b]; j < first.offsets[b + 1]; j++) batch_of[first.items[j]] = b;
+    int pairs = 0, again = 0;
+    for (int b = 0; b < next.n_batches; b++)
+        for (int j = next.offsets[b] + 1; j < next.offsets[b + 1]; j++, pairs++)
+            again += batch_of[next.items[j]] == batch_of[next.items[j - 1]];
+    ck_assert_msg(again < pairs / 4, "%d of %d neighbours shared the last batch", again, pairs);
+    lin_batches_free(&first);
+    lin_batches_free(&next);
+}
+END_TEST
+
 // A batch holds similar lengths, yet the batches of an epoch come in no order of length.
 START_TEST(batches_are_alike_within_and_mixed_among)
 {
@@ -185,6 +203,7 @@ int main(void)
     TCase *tests = tcase_create("batches");
     tcase_add_test(tests, each_utterance_once_and_no_batch_too_large);
     tcase_add_test(tests, a_function_of_seed_and_epoch);
+    tcase_add_test(tests, an_epoch_has_batches_of_its_own);
     tcase_add_test(tests, batches_are_alike_within_and_mixed_among);
     tcase_add_test(tests, evaluation_goes_from_long_to_short);
     tcase_add_test(tests, too_long_ones_are_alone_and_counted);
