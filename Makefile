@@ -145,6 +145,14 @@ uninstall:
 		'$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/linnet.fish'
 	rm -rf '$(DESTDIR)$(PREFIX)/share/linnet' '$(DESTDIR)$(PREFIX)/share/doc/linnet'
 
+# One short line a file; V=1 shows the whole command.
+ifeq ($(V),1)
+SAY := @:
+else
+SAY := @echo
+Q := @
+endif
+
 # ---- compiling -------------------------------------------------------------------------------------------------------------------
 
 # What the objects were made with, and what the archives hold: rewritten only when it changes, so that other flags or a source that
@@ -163,34 +171,42 @@ $B/app/common.o: ISA := -DLIN_DATA_DIR='"$(PREFIX)/share/linnet"'
 
 $B/%.o: %.c $B/flags
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(ISA) $(PKG_CFLAGS) -MMD -MP -c $< -o $@
+	$(SAY) "  CC    $<"
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(ISA) $(PKG_CFLAGS) -MMD -MP -c $< -o $@
 
 $B/liblinnet.a: $(LIB_OBJ) $B/link
 	@rm -f $@
-	ar rcs $@ $(LIB_OBJ)
+	$(SAY) "  AR    $@"
+	$(Q)ar rcs $@ $(LIB_OBJ)
 
 $B/libapp.a: $(APP_OBJ) $B/link
 	@rm -f $@
-	ar rcs $@ $(filter-out $B/app/main.o,$(APP_OBJ))
+	$(SAY) "  AR    $@"
+	$(Q)ar rcs $@ $(filter-out $B/app/main.o,$(APP_OBJ))
 
 $B/linnet: $(APP_OBJ) $B/liblinnet.a
-	$(CC) $(CFLAGS) $(LDFLAGS) $(APP_OBJ) $B/liblinnet.a $(LDLIBS) -o $@
+	$(SAY) "  LINK  $@"
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(APP_OBJ) $B/liblinnet.a $(LDLIBS) -o $@
 
 # The CUDA backend will stand here: kernels/cuda/*.cu into liblinnet_cuda.so, only where nvcc is found.
 
 ifeq ($(CONFIG),fuzz)
 $B/tests/fuzz/fuzz_%: $B/tests/fuzz/fuzz_%.o $B/libapp.a $B/liblinnet.a
-	$(CC) $(CFLAGS) -fsanitize=fuzzer $(LDFLAGS) $^ $(LDLIBS) -o $@
+	$(SAY) "  LINK  $@"
+	$(Q)$(CC) $(CFLAGS) -fsanitize=fuzzer $(LDFLAGS) $^ $(LDLIBS) -o $@
 else
 $B/tests/fuzz/fuzz_%: $B/tests/fuzz/fuzz_%.o $B/tests/fuzz/driver.o $B/libapp.a $B/liblinnet.a
-	$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
+	$(SAY) "  LINK  $@"
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
 endif
 
 $B/tests/%: $B/tests/%.o $B/libapp.a $B/liblinnet.a
-	$(CC) $(CFLAGS) $(LDFLAGS) $^ $(CHECK_LIBS) $(LDLIBS) -o $@
+	$(SAY) "  LINK  $@"
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(CHECK_LIBS) $(LDLIBS) -o $@
 
 $B/bench/%: $B/bench/%.o $B/liblinnet.a
-	$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
+	$(SAY) "  LINK  $@"
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
 FORCE:
 
