@@ -2,7 +2,7 @@
  * bench_gemm.c - speed of the matrix product: forward for 1 to 12,800 rows, and both backward forms, over the shapes of the
  * default network, as a share of the peak of this machine measured in the same run by multiply-adds between registers.
  *
- *   bench_gemm [--threads N] [--quick] [--json]
+ *   bench_gemm [--threads N] [--quick] [--json] [--form forward|backward_data|backward_weight|openblas]
  *
  * Medians of several. Where libopenblas.so.0 is installed its sgemm runs on the same forward shapes, one thread.
  * LINNET_ISA=avx2 or portable measures the other instruction sets against their own peaks.
@@ -16,7 +16,7 @@
 #include "kernels/memory.h"
 #include "kernels/ops.h"
 
-enum { SHAPES = 6, RUNS = 9, MOST_ROWS = 12800, MOST_WIDTH = 768 };
+enum { SHAPES = 6, RUNS = 31, MOST_ROWS = 12800, MOST_WIDTH = 768 };
 
 static const int shapes[SHAPES][2] = {{192, 192}, {576, 192}, {768, 192}, {192, 768}, {40, 192}, {192, 640}};
 static const int forward_rows[] = {1, 2, 4, 8, 9, 12, 16, 32, 64, 256, 800, 4000, 12800};
@@ -52,11 +52,11 @@ static void once(form what, int rows, int n, int k)
     }
 }
 
-// Median GFLOP/s of RUNS runs of at least about 10 ms.
+// GFLOP/s of RUNS runs of a few milliseconds.
 static double measure(form what, int rows, int n, int k, int quick)
 {
     double time[RUNS], work = 2.0 * rows * n * k;
-    long inner = (long)((quick ? 3e8 : 3e9) / work) + 1;
+    long inner = (long)((quick ? 1e8 : 1e9) / work) + 1;
     for (size_t i = 0; i < (size_t)MOST_ROWS * MOST_WIDTH; i++) { // gradients and outputs of one form are inputs of another
         x[i] = (float)((i * 7919) % 1000) * 1e-3f - 0.5f;
         y[i] = (float)((i * 104729) % 1000) * 1e-3f - 0.5f;
@@ -129,6 +129,7 @@ static void print_form(form what, const int *rows, size_t n_rows, double peak, i
 int main(int argc, char **argv)
 {
     int threads = 1, quick = 0, json = 0;
+    const char *only = NULL;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--quick") == 0) {
             quick = 1;
@@ -136,8 +137,10 @@ int main(int argc, char **argv)
             json = 1;
         } else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc) {
             threads = atoi(argv[++i]);
+        } else if (strcmp(argv[i], "--form") == 0 && i + 1 < argc) {
+            only = argv[++i];
         } else {
-            fprintf(stderr, "usage: bench_gemm [--threads N] [--quick] [--json]\n");
+            fprintf(stderr, "usage: bench_gemm [--threads N] [--quick] [--json] [--form NAME]\n");
             return 2;
         }
     }
@@ -166,20 +169,24 @@ int main(int argc, char **argv)
     } else {
         printf("%s, %d thread%s, peak %.1f GFLOP/s (one thread %.1f)\n", lin_cpu_isa(), threads, threads > 1 ? "s" : "", peak, single);
     }
-    print_form(FORWARD, forward_rows, sizeof forward_rows / sizeof *forward_rows, peak, quick, json);
-    print_form(BACKWARD_DATA, backward_rows, sizeof backward_rows / sizeof *backward_rows, peak, quick, json);
-    print_form(BACKWARD_WEIGHT, backward_rows, sizeof backward_rows / sizeof *backward_rows, peak, quick, json);
+    load_openblas();
+    for (int what = 0; what < FORMS; what++) {
+        if (only && strcmp(only, form_names[what]) != 0) continue;
+        if (what == OPENBLAS && (!sgemm || threads > 1)) {
+            if (!json) printf("\n%s\n", sgemm ? "OpenBLAS is compared with one thread only" : "libopenblas.so.0 is not installed");
+            continue;
+        }
+        if (what == FORWARD || what == OPENBLAS) {
+            print_form((form)what, forward_rows, sizeof forward_rows / sizeof *forward_rows, peak, quick, json);
+        } else {
+            print_form((form)what, backward_rows, sizeof backward_rows / sizeof *backward_rows, peak, quick, json);
+        }
+    }
     double plain = measure_packing(0), transposed = measure_packing(1);
     if (json) {
         printf("{\"pack_ms\":%.3f,\"pack_transposed_ms\":%.3f}\n", plain, transposed);
     } else {
         printf("\npacking 4 M weights: %.2f ms, transposed %.2f ms\n", plain, transposed);
-    }
-    load_openblas();
-    if (sgemm && threads == 1) {
-        print_form(OPENBLAS, forward_rows, sizeof forward_rows / sizeof *forward_rows, peak, quick, json);
-    } else if (!json) {
-        printf("\n%s\n", sgemm ? "OpenBLAS is compared with one thread only" : "libopenblas.so.0 is not installed: no comparison");
     }
     ops->exec_destroy(exec);
     float *blocks[] = {x, y, w, dw, bias, packed};

@@ -16,12 +16,10 @@ typedef __m256 vec;
 // 12 sums, 3 vectors of weights and one value of x in 16 registers. 4 x 24 rather than 6 x 16: it divides the panel of 48 and
 // loads less for each product.
 #define MAIN_ROWS 4
-#define MAIN_VECS 3
-#define PAIR_VECS 6
-#define SINGLE_VECS 6
-#define PAIR_PANELS 1
-#define SINGLE_PANELS 2
+#define VECS_AT_ONCE {0, 6, 6, 3, 3}
+#define PANELS_AT_ONCE {0, 2, 1, 1}
 #define ROWS_OF(F, V) F(1, 1, V) F(2, 1, V) F(3, 1, V) F(4, 1, V)
-#define BLOCKS(F) ROWS_OF(F, 1) ROWS_OF(F, 2) ROWS_OF(F, 3) F(1, 1, 4) F(1, 1, 5) F(1, 1, 6) F(2, 1, 4) F(2, 1, 5) F(2, 1, 6) F(1, 2, 6)
+#define WIDE_OF(F, V) F(1, 1, V) F(2, 1, V)
+#define BLOCKS(F) ROWS_OF(F, 1) ROWS_OF(F, 2) ROWS_OF(F, 3) WIDE_OF(F, 4) WIDE_OF(F, 5) WIDE_OF(F, 6) F(1, 2, 6)
 
 #include "kernels/cpu/linear_body.h"

@@ -5,9 +5,10 @@
  *   vec, LANES                     a vector of LANES floats
  *   vec_load, vec_store, vec_set1, vec_add, vec_fma(a, b, c) = a b + c, vec_max(a, b) = a > b ? a : b (so b where one is NaN)
  *   vec_load_part, vec_store_part  the first `count` lanes only, 0 < count < LANES; the others read as 0
- *   MAIN_ROWS, MAIN_VECS           the register block of many rows: MAIN_ROWS x MAIN_VECS sums
- *   PAIR_VECS, SINGLE_VECS         the most vectors of one panel against two rows and against one
- *   PAIR_PANELS, SINGLE_PANELS     whole panels taken at once there: few rows give few independent sums, so they go wide
+ *   MAIN_ROWS                      the most rows of a register block
+ *   VECS_AT_ONCE                   {0, for 1 row, for 2, ... for MAIN_ROWS}: the most vectors of one panel against so many rows
+ *   PANELS_AT_ONCE                 {0, for 1 row, ... for MAIN_ROWS - 1}: whole panels taken together when only so many rows are left:
+ *                                  few rows have few independent sums in a panel, too few to hide the latency of the adder
  *   BLOCKS(F)                      F(rows, panels, vectors of each panel) for every block that these numbers can lead to
  *
  * Every block computes an output element the same way: sum = +0; sum = fma(a[t], b[t], sum) for t = 0, 1, 2, ...; so its bits do not
@@ -20,17 +21,20 @@
 
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
+#define NO_MEMSET __attribute__((no_builtin("memset")))
 #else
 #define UNROLL _Pragma("GCC unroll 16")
+#define NO_MEMSET
 #endif
 #define INLINE static inline __attribute__((always_inline))
 
 enum { MAX_BLOCK_ROWS = 8, MAX_BLOCK_VECS = 12 };
 
-// `steps` products of R values of a with P panels of V vectors of b. Value r of step t is a[r a_row + t a_step].
+// `steps` products of R values of a with P panels of V vectors of b. Value r of step t is a[r a_row + t a_step]; the values of the
+// next R rows lie a_next further on.
 typedef struct operands {
     const float *a, *b;
-    size_t a_row, a_step, b_panel, b_step;
+    size_t a_row, a_step, a_next, b_panel, b_step;
     int steps;
 } operands;
 
@@ -44,68 +48,72 @@ typedef struct result {
     float floor;       // 0 for ReLU, else -infinity
 } result;
 
-// R, P and V are literals at every call, so that the sums live in registers.
-INLINE void block(const int R, const int P, const int V, const operands *from, const result *to)
+// `groups` times R rows. R, P and V are literals at every call, so that the sums live in registers.
+INLINE NO_MEMSET void block(const int R, const int P, const int V, int groups, const operands *from, const result *to)
 {
-    vec sum[MAX_BLOCK_ROWS][MAX_BLOCK_VECS];
-    const float *a = from->a, *b = from->b;
-    const size_t a_row = from->a_row, a_step = from->a_step, b_panel = from->b_panel, b_step = from->b_step;
-    UNROLL
-    for (int r = 0; r < R; r++) {
-        UNROLL
-        for (int v = 0; v < P * V; v++) sum[r][v] = vec_set1(0.0f);
-    }
-    for (int t = from->steps; t > 0; t--) {
-        vec column[MAX_BLOCK_VECS];
-        UNROLL
-        for (int v = 0; v < P * V; v++) column[v] = vec_load(b + (size_t)(v / V) * b_panel + v % V * LANES);
+    const float *first = from->a;
+    const size_t a_row = from->a_row, a_step = from->a_step, b_panel = from->b_panel, b_step = from->b_step, ldy = to->ldy;
+    float *y = to->y;
+    for (; groups > 0; groups--, first += from->a_next, y += (size_t)R * ldy) {
+        vec sum[MAX_BLOCK_ROWS][MAX_BLOCK_VECS];
+        const float *a = first, *b = from->b;
         UNROLL
         for (int r = 0; r < R; r++) {
-            vec value = vec_set1(a[(size_t)r * a_row]);
             UNROLL
-            for (int v = 0; v < P * V; v++) sum[r][v] = vec_fma(value, column[v], sum[r][v]);
+            for (int v = 0; v < P * V; v++) sum[r][v] = vec_set1(0.0f);
         }
-        a += a_step;
-        b += b_step;
-    }
-    const size_t ldy = to->ldy;
-    const vec lowest = vec_set1(to->floor);
-    UNROLL
-    for (int v = 0; v < P * V; v++) {
-        int c = v / V * LIN_PANEL + v % V * LANES, left = to->columns - c;
-        if (left <= 0) continue;
-        float *y = to->y + c;
-        if (left >= LANES) {
-            if (to->add) {
-                UNROLL
-                for (int r = 0; r < R; r++) vec_store(y + (size_t)r * ldy, vec_add(vec_load(y + (size_t)r * ldy), sum[r][v]));
-            } else {
-                vec bias = to->bias ? vec_load(to->bias + c) : vec_set1(-0.0f); // x + -0 is x, to the sign of zero
-                UNROLL
-                for (int r = 0; r < R; r++) vec_store(y + (size_t)r * ldy, vec_max(lowest, vec_add(sum[r][v], bias)));
-            }
-        } else if (to->add) {
+        for (int t = from->steps; t > 0; t--) {
+            vec column[MAX_BLOCK_VECS];
+            UNROLL
+            for (int v = 0; v < P * V; v++) column[v] = vec_load(b + (size_t)(v / V) * b_panel + v % V * LANES);
             UNROLL
             for (int r = 0; r < R; r++) {
-                vec_store_part(y + (size_t)r * ldy, vec_add(vec_load_part(y + (size_t)r * ldy, left), sum[r][v]), left);
+                vec value = vec_set1(a[(size_t)r * a_row]);
+                UNROLL
+                for (int v = 0; v < P * V; v++) sum[r][v] = vec_fma(value, column[v], sum[r][v]);
             }
-        } else {
-            vec bias = to->bias ? vec_load_part(to->bias + c, left) : vec_set1(-0.0f);
-            UNROLL
-            for (int r = 0; r < R; r++) vec_store_part(y + (size_t)r * ldy, vec_max(lowest, vec_add(sum[r][v], bias)), left);
+            a += a_step;
+            b += b_step;
+        }
+        const vec lowest = vec_set1(to->floor);
+        UNROLL
+        for (int v = 0; v < P * V; v++) {
+            const int c = v / V * LIN_PANEL + v % V * LANES, left = to->columns - c;
+            float *out = y + c;
+            if (left <= 0) continue;
+            if (left >= LANES) {
+                if (to->add) {
+                    UNROLL
+                    for (int r = 0; r < R; r++, out += ldy) vec_store(out, vec_add(vec_load(out), sum[r][v]));
+                } else {
+                    vec bias = to->bias ? vec_load(to->bias + c) : vec_set1(-0.0f); // x + -0 is x, to the sign of zero
+                    UNROLL
+                    for (int r = 0; r < R; r++, out += ldy) vec_store(out, vec_max(lowest, vec_add(sum[r][v], bias)));
+                }
+            } else if (to->add) {
+                UNROLL
+                for (int r = 0; r < R; r++, out += ldy) vec_store_part(out, vec_add(vec_load_part(out, left), sum[r][v]), left);
+            } else {
+                vec bias = to->bias ? vec_load_part(to->bias + c, left) : vec_set1(-0.0f);
+                UNROLL
+                for (int r = 0; r < R; r++, out += ldy) vec_store_part(out, vec_max(lowest, vec_add(sum[r][v], bias)), left);
+            }
         }
     }
 }
 
-#define BLOCK_DEFINE(R, P, V)                                                                                                       \
-    static __attribute__((noinline)) void block_##R##_##P##_##V(const operands *from, const result *to) { block(R, P, V, from, to); }
+#define BLOCK_DEFINE(R, P, V)                                                                                                      \
+    static __attribute__((noinline)) NO_MEMSET void block_##R##_##P##_##V(int groups, const operands *from, const result *to)                \
+    {                                                                                                                              \
+        block(R, P, V, groups, from, to);                                                                                          \
+    }
 BLOCKS(BLOCK_DEFINE)
 
-static void block_run(int rows, int panels, int vecs, const operands *from, const result *to)
+static void block_run(int rows, int panels, int vecs, int groups, const operands *from, const result *to)
 {
-#define BLOCK_CASE(R, P, V)                                                                                                         \
-    case (R * 16 + P) * 16 + V:                                                                                                     \
-        block_##R##_##P##_##V(from, to);                                                                                            \
+#define BLOCK_CASE(R, P, V)                                                                                                        \
+    case (R * 16 + P) * 16 + V:                                                                                                    \
+        block_##R##_##P##_##V(groups, from, to);                                                                                   \
         break;
     switch ((rows * 16 + panels) * 16 + vecs) {
         BLOCKS(BLOCK_CASE)
@@ -114,15 +122,17 @@ static void block_run(int rows, int panels, int vecs, const operands *from, cons
     }
 }
 
-// One panel against at most MAIN_ROWS rows, in pieces of as many vectors as the registers hold.
-static void panel_run(int rows, int width, operands from, result to)
+static const unsigned char vecs_at_once[MAIN_ROWS + 1] = VECS_AT_ONCE, panels_at_once[MAIN_ROWS] = PANELS_AT_ONCE;
+
+// One panel against `groups` times `rows` <= MAIN_ROWS rows, in pieces of as many vectors as the registers hold.
+static void panel_run(int rows, int groups, int width, operands from, result to)
 {
-    int most = rows == 1 ? SINGLE_VECS : rows == 2 ? PAIR_VECS : MAIN_VECS;
+    const int most = vecs_at_once[rows];
     if (to.columns > width) to.columns = width;
     for (int left = (to.columns + LANES - 1) / LANES, vecs; left > 0; left -= vecs) {
         // Four vectors are two and two rather than three and one: a lone one does not keep the units busy.
         vecs = left < most ? left : left == most + 1 && most > 2 ? most - 1 : most;
-        block_run(rows, 1, vecs, &from, &to);
+        block_run(rows, 1, vecs, groups, &from, &to);
         from.b += vecs * LANES;
         to.y += vecs * LANES;
         if (to.bias) to.bias += vecs * LANES;
@@ -136,21 +146,20 @@ void LIN_NAME(lin_linear_rows)(float *y, const float *x, const float *packed, co
     const int rest = rows % MAIN_ROWS, whole = rows - rest;
     operands from = {.a_row = (size_t)k, .a_step = 1, .b_panel = (size_t)LIN_PANEL * (size_t)k, .steps = k};
     result to = {.ldy = (size_t)n, .floor = act == LIN_RELU ? 0.0f : -INFINITY};
+    from.a_next = (size_t)MAIN_ROWS * (size_t)k;
+    from.a = x;
     for (int c = 0, width; c < n && whole; c += width) { // in this order a panel stays in the cache while the rows pass
         width = lin_panel_width(n, c);
         from.b = packed + (size_t)c * (size_t)k;
         from.b_step = (size_t)width;
         to.bias = bias ? bias + c : NULL;
         to.columns = n - c;
-        for (int r = 0; r < whole; r += MAIN_ROWS) {
-            from.a = x + (size_t)r * (size_t)k;
-            to.y = y + (size_t)r * (size_t)n + c;
-            panel_run(MAIN_ROWS, width, from, to);
-        }
+        to.y = y + c;
+        panel_run(MAIN_ROWS, whole / MAIN_ROWS, width, from, to);
     }
     from.a = x + (size_t)whole * (size_t)k;
     for (int c = 0, width; c < n && rest; c += width) {
-        const int panels = rest == 1 ? SINGLE_PANELS : rest == 2 ? PAIR_PANELS : 1, last = c + (panels - 1) * LIN_PANEL;
+        const int panels = panels_at_once[rest], last = c + (panels - 1) * LIN_PANEL;
         width = lin_panel_width(n, c);
         from.b = packed + (size_t)c * (size_t)k;
         from.b_step = (size_t)width;
@@ -158,10 +167,10 @@ void LIN_NAME(lin_linear_rows)(float *y, const float *x, const float *packed, co
         to.columns = n - c;
         to.y = y + (size_t)whole * (size_t)n + c;
         if (panels > 1 && last < n && lin_panel_width(n, last) == LIN_PANEL) { // then those before it are whole, too
-            block_run(rest, panels, LIN_PANEL / LANES, &from, &to);
+            block_run(rest, panels, LIN_PANEL / LANES, 1, &from, &to);
             width = panels * LIN_PANEL;
         } else {
-            panel_run(rest, width, from, to);
+            panel_run(rest, 1, width, from, to);
         }
     }
 }
@@ -171,31 +180,60 @@ void LIN_NAME(lin_linear_rows)(float *y, const float *x, const float *packed, co
 // Rows of dy and x that are summed in registers before they are added to dw. Fixed, since the bits of dw depend on it.
 enum { DEPTH = 256 };
 
-// Columns c0 .. c1-1 of source [steps, ld] as panels: each [steps, width], the missing columns of the last one zero.
-static void pack_columns(float *packed, const float *source, int steps, size_t ld, int c0, int c1, int width)
+// The values that one step of a block takes from dy.
+typedef float tile_row __attribute__((vector_size(4 * MAIN_ROWS), aligned(4), may_alias));
+
+enum { PANEL_VECS = LIN_PANEL / LANES, TILES = LIN_PANEL / MAIN_ROWS };
+
+// Columns of x, the first `columns` of each row, as panels [steps, LIN_PANEL]; the missing columns of the last one become zero.
+static void pack_x(float *packed, const float *x, int steps, size_t ld, int columns)
 {
-    for (int c = c0; c < c1; c += width, packed += (size_t)steps * (size_t)width) {
-        int used = c1 - c < width ? c1 - c : width;
-        const float *from = source + c;
-        float *to = packed;
-        for (int t = 0; t < steps; t++, from += ld, to += width) {
-            if (used == width) {
-                memcpy(to, from, (size_t)width * sizeof *to);
+    for (; columns > 0; columns -= LIN_PANEL, x += LIN_PANEL) {
+        const float *from = x;
+        for (int t = 0; t < steps; t++, from += ld, packed += LIN_PANEL) {
+            if (columns >= LIN_PANEL) {
+                UNROLL
+                for (int v = 0; v < PANEL_VECS; v++) vec_store(packed + v * LANES, vec_load(from + v * LANES));
             } else {
-                memcpy(to, from, (size_t)used * sizeof *to);
-                memset(to + used, 0, (size_t)(width - used) * sizeof *to);
+                memcpy(packed, from, (size_t)columns * sizeof *packed);
+                memset(packed + columns, 0, (size_t)(LIN_PANEL - columns) * sizeof *packed);
             }
         }
     }
 }
 
-static void add_column_sums(float *db, const float *dy, int steps, size_t ld, int n0, int n1)
+// Columns of dy as tiles [steps, MAIN_ROWS], the missing columns of the last one zero; db, if not NULL, += their sums.
+static void pack_dy(float *packed, float *db, const float *dy, int steps, size_t ld, int columns)
 {
-    float sum[LIN_TILE_N] = {0};
-    for (int t = 0; t < steps; t++, dy += ld) {
-        for (int i = n0; i < n1; i++) sum[i - n0] += dy[i];
+    const size_t stride = (size_t)steps * MAIN_ROWS;
+    for (; columns >= LIN_PANEL; columns -= LIN_PANEL, dy += LIN_PANEL, packed += LIN_PANEL * (size_t)steps) {
+        tile_row sum[TILES] = {{0}};
+        const float *from = dy;
+        for (int t = 0; t < steps; t++, from += ld) {
+            UNROLL
+            for (int i = 0; i < TILES; i++) {
+                const tile_row row = *(const tile_row *)(from + i * MAIN_ROWS);
+                *(tile_row *)(packed + (size_t)i * stride + (size_t)t * MAIN_ROWS) = row;
+                sum[i] += row;
+            }
+        }
+        if (!db) continue;
+        UNROLL
+        for (int i = 0; i < TILES; i++) *(tile_row *)(db + i * MAIN_ROWS) += sum[i];
+        db += LIN_PANEL;
     }
-    for (int i = n0; i < n1; i++) db[i] += sum[i - n0];
+    for (; columns > 0; columns -= MAIN_ROWS, dy += MAIN_ROWS, packed += stride) {
+        const int used = columns < MAIN_ROWS ? columns : MAIN_ROWS;
+        float sum[MAIN_ROWS] = {0};
+        const float *from = dy;
+        for (int t = 0; t < steps; t++, from += ld) {
+            for (int i = 0; i < used; i++) sum[i] += packed[t * MAIN_ROWS + i] = from[i];
+            for (int i = used; i < MAIN_ROWS; i++) packed[t * MAIN_ROWS + i] = 0;
+        }
+        if (!db) continue;
+        for (int i = 0; i < used; i++) db[i] += sum[i];
+        db += used;
+    }
 }
 
 void LIN_NAME(lin_linear_tile)(float *dw, float *db, const float *dy, const float *x, int rows, int n, int k, lin_tile tile,
@@ -204,20 +242,20 @@ void LIN_NAME(lin_linear_tile)(float *dw, float *db, const float *dy, const floa
     float *const packed_x = scratch, *const packed_dy = scratch + DEPTH * (LIN_TILE_K + LIN_PANEL);
     for (int r = 0; r < rows; r += DEPTH) {
         const int steps = rows - r < DEPTH ? rows - r : DEPTH;
-        const float *block_dy = dy + (size_t)r * (size_t)n;
-        pack_columns(packed_x, x + (size_t)r * (size_t)k, steps, (size_t)k, tile.k0, tile.k1, LIN_PANEL);
-        pack_columns(packed_dy, block_dy, steps, (size_t)n, tile.n0, tile.n1, MAIN_ROWS);
-        if (db) add_column_sums(db, block_dy, steps, (size_t)n, tile.n0, tile.n1);
-        operands from = {.a_row = 1, .a_step = MAIN_ROWS, .b_step = LIN_PANEL, .steps = steps};
+        pack_x(packed_x, x + (size_t)r * (size_t)k + tile.k0, steps, (size_t)k, tile.k1 - tile.k0);
+        pack_dy(packed_dy, db ? db + tile.n0 : NULL, dy + (size_t)r * (size_t)n + tile.n0, steps, (size_t)n, tile.n1 - tile.n0);
+        operands from = {.a_row = 1, .a_step = MAIN_ROWS, .a_next = (size_t)steps * MAIN_ROWS, .b_step = LIN_PANEL, .steps = steps};
         result to = {.ldy = (size_t)k, .add = 1};
+        const int tiles = (tile.n1 - tile.n0) / MAIN_ROWS, rest = (tile.n1 - tile.n0) % MAIN_ROWS;
         for (int c = tile.k0; c < tile.k1; c += LIN_PANEL) {
             from.b = packed_x + (size_t)(c - tile.k0) * (size_t)steps;
+            from.a = packed_dy;
             to.columns = tile.k1 - c;
-            for (int i = tile.n0; i < tile.n1; i += MAIN_ROWS) {
-                from.a = packed_dy + (size_t)(i - tile.n0) * (size_t)steps;
-                to.y = dw + (size_t)i * (size_t)k + c;
-                panel_run(tile.n1 - i < MAIN_ROWS ? tile.n1 - i : MAIN_ROWS, LIN_PANEL, from, to);
-            }
+            to.y = dw + (size_t)tile.n0 * (size_t)k + c;
+            if (tiles) panel_run(MAIN_ROWS, tiles, LIN_PANEL, from, to);
+            from.a += (size_t)tiles * from.a_next;
+            to.y += (size_t)(tiles * MAIN_ROWS) * to.ldy;
+            if (rest) panel_run(rest, 1, LIN_PANEL, from, to);
         }
     }
 }

@@ -37,19 +37,23 @@ static inline vec vec_max(vec a, vec b)
 #if defined(__aarch64__)
 #include <arm_neon.h>
 static inline vec vec_fma(vec a, vec b, vec c) { return (vec)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b); }
+// 24 sums in 32 registers.
 #define MAIN_ROWS 8
-#define MAIN_VECS 3
+#define VECS_AT_ONCE {0, 6, 6, 4, 4, 3, 3, 3, 3}
+#define PANELS_AT_ONCE {0, 1, 1, 1, 1, 1, 1, 1}
+#define MORE_ROWS_OF(F, V) F(5, 1, V) F(6, 1, V) F(7, 1, V) F(8, 1, V)
+#define MORE_BLOCKS(F) MORE_ROWS_OF(F, 1) MORE_ROWS_OF(F, 2) MORE_ROWS_OF(F, 3) F(3, 1, 4) F(4, 1, 4)
 #else
 static inline vec vec_fma(vec a, vec b, vec c) { return a * b + c; }
+// 8 sums in 16 registers, of which a product needs one.
 #define MAIN_ROWS 4
-#define MAIN_VECS 2
+#define VECS_AT_ONCE {0, 6, 4, 2, 2}
+#define PANELS_AT_ONCE {0, 1, 1, 1}
+#define MORE_BLOCKS(F)
 #endif
 
-#define PAIR_VECS 4
-#define SINGLE_VECS 6
-#define PAIR_PANELS 1
-#define SINGLE_PANELS 1
-#define ROWS_OF(F, V) F(1, 1, V) F(2, 1, V) F(3, 1, V) F(4, 1, V) F(5, 1, V) F(6, 1, V) F(7, 1, V) F(8, 1, V)
-#define BLOCKS(F) ROWS_OF(F, 1) ROWS_OF(F, 2) ROWS_OF(F, 3) F(1, 1, 4) F(1, 1, 5) F(1, 1, 6) F(2, 1, 4) 
+#define ROWS_OF(F, V) F(1, 1, V) F(2, 1, V) F(3, 1, V) F(4, 1, V)
+#define WIDE_OF(F, V) F(1, 1, V) F(2, 1, V)
+#define BLOCKS(F) ROWS_OF(F, 1) ROWS_OF(F, 2) ROWS_OF(F, 3) WIDE_OF(F, 4) WIDE_OF(F, 5) WIDE_OF(F, 6) MORE_BLOCKS(F)
 
 #include "kernels/cpu/linear_body.h"
