@@ -1,5 +1,6 @@
 // The CPU backend through the cases of ops_cases.h: each instruction set of this machine against ref/, and the same bits for any
 // number of threads.
+#include "kernels/memory.h"
 #include "tests/kernels/ops_cases.h"
 
 static const char *const isas[] = {"portable", "avx2", "avx512"};
@@ -24,6 +25,53 @@ START_TEST(against_ref)
             ck_assert_msg(one[i].value == several[i].value, "%s, %s: %d threads give other bits than one", isas[_i], one[i].name,
                           n_threads);
     }
+}
+END_TEST
+
+// What a stream runs takes no memory after the executor is made: as many allocations as for running no case at all.
+START_TEST(nothing_is_allocated)
+{
+    const char *const streaming[] = {"linear_rows", "layer_norm_rows", "conv_splits", "attention_splits"};
+    ops_options options = plain;
+    options.n_threads = 2;
+    options.only = "none";
+    unsigned long live = lin_memory_live(), before = lin_memory_count();
+    ck_assert_int_eq(ops_run_cases(lin_ops_cpu(), &options, NULL), 0);
+    unsigned long executors = lin_memory_count() - before;
+    for (size_t i = 0; i < sizeof streaming / sizeof *streaming; i++) {
+        options.only = streaming[i];
+        before = lin_memory_count();
+        ck_assert_int_eq(ops_run_cases(lin_ops_cpu(), &options, NULL), 1);
+        ck_assert_msg(lin_memory_count() - before == executors, "%s allocates", streaming[i]);
+    }
+    ck_assert_uint_eq(lin_memory_live(), live);
+}
+END_TEST
+
+START_TEST(executor_without_memory)
+{
+    unsigned long live = lin_memory_live();
+    for (int n_threads = 1; n_threads <= 3; n_threads++)
+        for (unsigned long k = 1;; k++) {
+            lin_exec *exec = NULL;
+            lin_error err = {0};
+            lin_memory_fail_at(k);
+            lin_status status = lin_ops_cpu()->exec_create(n_threads, &exec, &err);
+            lin_memory_fail_at(0);
+            ck_assert_uint_lt(k, 100);
+            if (status == LIN_OK) {
+                lin_ops_cpu()->exec_destroy(exec);
+                break;
+            }
+            ck_assert_int_eq(status, LIN_NO_MEMORY);
+            ck_assert_ptr_null(exec);
+            ck_assert(err.message[0] != '\0');
+            ck_assert_uint_eq(lin_memory_live(), live);
+        }
+    ck_assert_uint_eq(lin_memory_live(), live);
+    lin_exec *exec = NULL;
+    ck_assert_int_eq(lin_ops_cpu()->exec_create(-1, &exec, NULL), LIN_INVALID);
+    lin_ops_cpu()->exec_destroy(NULL);
 }
 END_TEST
 
@@ -56,6 +104,8 @@ int main(void)
     TCase *tests = tcase_create("cpu");
     tcase_set_timeout(tests, 300); // sanitizers are slow
     tcase_add_loop_test(tests, against_ref, 0, (int)(sizeof isas / sizeof *isas));
+    tcase_add_test(tests, nothing_is_allocated);
+    tcase_add_test(tests, executor_without_memory);
     tcase_add_test(tests, unknown_instruction_set);
     tcase_add_test(tests, backends_by_name);
     suite_add_tcase(suite, tests);
