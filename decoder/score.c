@@ -128,7 +128,7 @@ static lin_status score_utterance(lin_score *s, int u, lin_error *err)
     const char *id = lin_symbols_text(&s->ref.ids, u);
     int v = lin_symbols_find(&s->hyp.ids, id, s->ref.ids.items[u].n), n_steps;
     const lin_trn_utterance *r = &s->ref.utterances[u], *h = v >= 0 ? &s->hyp.utterances[v] : &nothing;
-    const int *ref = s->ref.tokens + r->first, *hyp = s->hyp.tokens + h->first;
+    const int *ref = r->n ? s->ref.tokens + r->first : NULL, *hyp = h->n ? s->hyp.tokens + h->first : NULL;
     lin_score_counts *c = &s->by_utterance[u];
     lin_edit_step *steps = lin_alloc((size_t)r->n + (size_t)h->n, sizeof *steps);
     if (!steps) return lin_no_memory(err, "an alignment", ((size_t)r->n + (size_t)h->n) * sizeof *steps);
