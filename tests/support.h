@@ -190,6 +190,9 @@ static inline void test_write_file(const char *path, const void *bytes, size_t n
 
 /* ---- the main function of a test program ------------------------------------------------------------------------------------ */
 
+/* Check gives each test 4 seconds of wall time, which a loaded machine or a sanitizer can use up on nothing. */
+__attribute__((constructor)) static void test_patience(void) { setenv("CK_DEFAULT_TIMEOUT", "120", 0); }
+
 static inline int test_run(Suite *suite)
 {
     SRunner *runner = srunner_create(suite);
