@@ -22,7 +22,7 @@ typedef struct train_values {
     const char *folder, *init, *name, *license;
     int resume, quiet, half;
     // network
-    int layers, heads, head_width, feedforward, stack, ahead, positions, conv_kernel, conv_layers, norm, direction;
+    int normalize, layers, heads, head_width, feedforward, stack, ahead, positions, conv_kernel, conv_layers, norm, direction;
     double dropout;
     // learning
     int epochs, batch_frames, max_frames, warmup_steps, schedule, patience, optimizer, clip, decay_all, seed, threads;
@@ -58,6 +58,8 @@ static const lin_option options[] = {
     {.name = "positions", .type = LIN_OPTION_CHOICE, .at = AT(positions), .text = "none", .choices = "none|sinusoid|conv", .help = "How the network knows the order of frames; sinusoid cannot stream"},
     {.name = "conv-kernel", .type = LIN_OPTION_INT, .at = AT(conv_kernel), .text = "0", .min = 0, .max = 63, .help = "Taps of the causal convolution, for positions = conv"},
     {.name = "conv-layers", .type = LIN_OPTION_INT, .at = AT(conv_layers), .text = "0", .min = 0, .max = 64, .help = "How many layers begin with a convolution, from the first"},
+    {.name = "normalize", .type = LIN_OPTION_CHOICE, .at = AT(normalize), .text = "global", .choices = "global|speaker",
+     .help = "By the training set's mean and deviation, or by each speaker's own, as Kaldi's recipes do; the latter cannot stream"},
     {.name = "dropout", .type = LIN_OPTION_DOUBLE, .at = AT(dropout), .text = "0.1", .min = 0, .max = 0.9, .help = "Share of values dropped while training"},
 
     {.type = LIN_OPTION_HEADING, .help = "Learning"},
@@ -135,7 +137,8 @@ static lin_train_options learning_of(const train_values *v)
                                .seed = (unsigned long long)v->seed,
                                .threads = v->threads,
                                .checkpoint_s = 60 * v->checkpoint_minutes,
-                               .half = v->half};
+                               .half = v->half,
+                               .speaker_norm = v->normalize};
 }
 
 /* ---- hooks ----------------------------------------------------------------------------------------------------------------------- */

@@ -29,8 +29,9 @@ lin_status lin_worker_create(const lin_encoder *encoder, int n_threads, lin_work
 void lin_worker_destroy(lin_worker *worker);
 
 /*
- * Whole utterances. features [in_offsets[B], D] unnormalised log-mel energies, utterance b being frames in_offsets[b] ..
- * in_offsets[b+1]-1; logp [sum of ceil(frames_b / stack), V] receives the utterances' rows end to end, the caller owns it.
+ * Whole utterances. features [in_offsets[B], D] log-mel energies, unnormalised (but already normalised by speaker where
+ * model->speaker_norm), utterance b being frames in_offsets[b] .. in_offsets[b+1]-1; logp [sum of ceil(frames_b / stack), V]
+ * receives the utterances' rows end to end, the caller owns it.
  * A causal model runs in constant memory, piece by piece, however long the utterances are. A bidirectional one needs memory for the
  * longest utterance: LIN_NO_MEMORY otherwise.
  */

@@ -150,6 +150,7 @@ uint64_t lin_model_fingerprint(const lin_model *m, const float *values)
     hash = lin_hash(m->phones, strlen(m->phones), hash);
     hash = lin_hash(m->mean, D * sizeof *m->mean, hash);
     hash = lin_hash(m->istd, D * sizeof *m->istd, hash);
+    if (m->speaker_norm) hash = lin_hash(&m->speaker_norm, sizeof m->speaker_norm, hash);
     return lin_hash(values, m->params.n_elements * sizeof *values, hash);
 }
 

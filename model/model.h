@@ -47,6 +47,7 @@ typedef struct lin_model {
     lin_params params;
     float *values;         /* [params.n_elements], 64-byte aligned */
     float *mean, *istd;    /* [D], of the features: the network's input is (x - mean) istd */
+    int speaker_norm;      /* 1: before that, features are normalised with the speaker's own mean and deviation; cannot stream */
     char *phones;          /* the V names separated by single spaces, the blank's first */
     char **phone;          /* [V], the same names one by one */
     char *name;            /* "" where unknown, as the next two */

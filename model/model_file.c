@@ -56,6 +56,9 @@ static const lin_json_field feature_fields[] = {{"type", LIN_JSON_FIXED, 0, fixe
 #undef AT
 enum { N_FEATURES = sizeof feature_fields / sizeof *feature_fields };
 
+static const char *const normalizations[] = {"global", "speaker"};
+enum { N_TEXTS = 10 }; // of the metadata, without the trainer's
+
 // ---- loading ------------------------------------------------------------------------------------------------------------------
 
 static int is_extra(const char *name) { return strncmp(name, extra_prefix, sizeof extra_prefix - 1) == 0; }
@@ -186,6 +189,19 @@ static lin_status check_fingerprint(const lin_safetensors *st, const lin_model *
                     text, lin_utf8_line(claimed));
 }
 
+// Absent means global.
+static lin_status read_normalization(const lin_safetensors *st, lin_model *model, const char *file, lin_error *err)
+{
+    const char *text = lin_safetensors_text(st, "normalization");
+    for (int i = 0; i < 2; i++) {
+        if (text ? strcmp(text, normalizations[i]) == 0 : i == 0) {
+            model->speaker_norm = i;
+            return LIN_OK;
+        }
+    }
+    return lin_fail(err, LIN_UNSUPPORTED, "%s: normalization is \"%.32s\"; this program knows global and speaker", file, lin_utf8_line(text));
+}
+
 static lin_status load(const lin_safetensors *st, const char *file, lin_model **model, lin_error *err)
 {
     lin_config config = {0};
@@ -207,6 +223,7 @@ static lin_status load(const lin_safetensors *st, const char *file, lin_model **
     if (status != LIN_OK) return lin_fail(err, status == LIN_INVALID ? LIN_FORMAT : status, "%s: %s", file, inner.message);
 
     status = copy_tensors(st, *model, file, err);
+    if (status == LIN_OK) status = read_normalization(st, *model, file, err);
     if (status == LIN_OK) {
         lin_model_seal(*model);
         status = check_fingerprint(st, *model, file, err);
@@ -363,7 +380,7 @@ static lin_status write_model(const lin_model *m, const char *path, lin_dtype dt
                               const lin_extras *extras, lin_error *err)
 {
     const int n_extra = extras ? extras->n_tensors : 0, n_extra_texts = extras ? extras->n_texts : 0;
-    const size_t n_tensors = (size_t)(m->params.n_tensors + 2 + n_extra), n_texts = (size_t)(9 + n_extra_texts);
+    const size_t n_tensors = (size_t)(m->params.n_tensors + 2 + n_extra), n_texts = (size_t)(N_TEXTS + n_extra_texts);
     char *config = lin_json_write(config_fields, N_CONFIG, &m->config);
     char *features = lin_json_write(feature_fields, N_FEATURES, &m->features), hex[17];
     lin_tensor *tensors = lin_calloc(n_tensors, sizeof *tensors), *t = tensors;
@@ -373,11 +390,12 @@ static lin_status write_model(const lin_model *m, const char *path, lin_dtype dt
         status = lin_no_memory(err, "saving a model", n_tensors * sizeof *tensors);
     } else {
         snprintf(hex, sizeof hex, "%016" PRIx64, fingerprint);
-        const lin_text own[9] = {{"format", "linnet"},     {"format_version", version}, {"config", config},
-                                 {"features", features},   {"phones", m->phones},       {"name", m->name},
-                                 {"license", m->license}, {"provenance", m->provenance}, {"fingerprint", hex}};
+        const lin_text own[N_TEXTS] = {{"format", "linnet"},     {"format_version", version},   {"config", config},
+                                       {"features", features},   {"phones", m->phones},         {"name", m->name},
+                                       {"license", m->license},  {"provenance", m->provenance}, {"fingerprint", hex},
+                                       {"normalization", normalizations[m->speaker_norm != 0]}};
         memcpy(texts, own, sizeof own);
-        if (n_extra_texts) memcpy(texts + 9, extras->texts, (size_t)n_extra_texts * sizeof *texts);
+        if (n_extra_texts) memcpy(texts + N_TEXTS, extras->texts, (size_t)n_extra_texts * sizeof *texts);
         const size_t D = (size_t)m->config.mel_bins;
         *t++ = (lin_tensor){mean_name, LIN_F32, 1, {D}, m->mean};
         *t++ = (lin_tensor){istd_name, LIN_F32, 1, {D}, m->istd};

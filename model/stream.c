@@ -38,6 +38,8 @@ lin_status lin_stream_create(const lin_encoder *e, lin_stream **out, lin_error *
     if (!c->causal) return lin_fail(err, LIN_UNSUPPORTED, "this model is bidirectional: it needs whole utterances and cannot stream");
     if (c->positions == LIN_POSITIONS_SINUSOID)
         return lin_fail(err, LIN_UNSUPPORTED, "this model counts positions from the start (sinusoid): it needs whole utterances and cannot stream");
+    if (e->model->speaker_norm)
+        return lin_fail(err, LIN_UNSUPPORTED, "this model normalises by speaker: it needs all of a speaker's sound first and cannot stream");
     const size_t header = (sizeof(lin_stream) + 63) / 64 * 64;
     lin_stream *s = lin_calloc(1, header + state_floats(e) * sizeof(float));
     if (!s) return lin_no_memory(err, "a stream", header + state_floats(e) * sizeof(float));

@@ -52,7 +52,7 @@ typedef struct trainer {
     int n_picked, augmented;
 } trainer;
 
-enum { KEY_DROPOUT = 1, KEY_AUGMENT = 2 };
+enum { KEY_DROPOUT = 1, KEY_AUGMENT = 2, MOST_BINS = 512 };
 
 lin_train_options lin_train_default(void)
 {
@@ -139,9 +139,17 @@ static void assemble_one(void *context, int piece, int thread)
     const item *it = &t->from->items[t->picked[piece]];
     const int D = t->model->config.mel_bins;
     float *x = t->features + (size_t)t->in_offsets[piece] * (size_t)D;
+    float speaker_mean[MOST_BINS], speaker_istd[MOST_BINS];
+    const float *mean = t->model->mean, *istd = t->model->istd;
+    if (t->options->speaker_norm) {
+        lin_dataset_speaker_norm(it->set, lin_dataset_speaker(it->set, it->index), speaker_mean, speaker_istd);
+        mean = speaker_mean;
+        istd = speaker_istd;
+    }
     lin_dataset_features(it->set, it->index, x);
-    for (int i = 0; i < it->frames; i++)
-        for (int d = 0; d < D; d++) x[(size_t)i * (size_t)D + (size_t)d] = (x[(size_t)i * (size_t)D + (size_t)d] - t->model->mean[d]) * t->model->istd[d];
+    for (int i = 0; i < it->frames; i++, x += D)
+        for (int d = 0; d < D; d++) x[d] = (x[d] - mean[d]) * istd[d];
+    x -= it->frames * D;
     if (t->augmented && t->hooks->augment) {
         const uint64_t key = lin_random_key(lin_random_key(t->options->seed, KEY_AUGMENT), (uint64_t)t->counters.epoch);
         t->hooks->augment(t->hooks->context, x, it->frames, D, lin_random_key(key, (uint64_t)t->picked[piece]));
@@ -439,7 +447,12 @@ static lin_status set_up(trainer *t, const lin_dataset *const *sets, int n_sets,
         if (status == LIN_OK && (t->counters.seed != o->seed || t->counters.data != hash_items(&t->train)))
             status = lin_fail(err, LIN_MISMATCH, "%s/checkpoint.safetensors is of a run with another seed or other data", o->folder);
     } else {
-        status = lin_dataset_norm(sets, n_sets, m->mean, m->istd, err);
+        m->speaker_norm = o->speaker_norm;
+        if (o->speaker_norm) {
+            for (int d = 0; d < m->config.mel_bins; d++) m->mean[d] = 0, m->istd[d] = 1;
+        } else {
+            status = lin_dataset_norm(sets, n_sets, m->mean, m->istd, err);
+        }
     }
     if (status != LIN_OK) return status;
     return lin_weights_create(t->ops, t->exec, &m->config, &m->params, m->values, 1, &t->weights, err);

@@ -55,8 +55,9 @@ lin_status lin_train_load(const lin_train_options *o, lin_model *model, lin_opti
     status = lin_model_load_extras(path, &saved, &extras, err);
     if (status != LIN_OK) return status;
     const size_t D = (size_t)model->config.mel_bins;
-    if (!lin_config_same_shape(&saved->config, &model->config) || strcmp(saved->phones, model->phones) != 0)
-        status = lin_fail(err, LIN_MISMATCH, "%s holds a network of another shape; resume with the configuration that made it", path);
+    if (!lin_config_same_shape(&saved->config, &model->config) || strcmp(saved->phones, model->phones) != 0 ||
+        saved->speaker_norm != o->speaker_norm)
+        status = lin_fail(err, LIN_MISMATCH, "%s holds a network of another shape or normalisation; resume with the configuration that made it", path);
     if (status == LIN_OK) status = lin_extras_read(&extras, "train.m", LIN_F32, opt->n_elements, opt->m, err);
     if (status == LIN_OK) status = lin_extras_read(&extras, "train.v", LIN_F32, opt->n_elements, opt->v, err);
     const char *text = lin_extras_text(&extras, "train.counters");
@@ -66,6 +67,7 @@ lin_status lin_train_load(const lin_train_options *o, lin_model *model, lin_opti
         memcpy(model->values, saved->values, model->params.n_elements * sizeof(float));
         memcpy(model->mean, saved->mean, D * sizeof(float));
         memcpy(model->istd, saved->istd, D * sizeof(float));
+        model->speaker_norm = saved->speaker_norm;
         opt->step = c->step;
     }
     lin_extras_free(&extras);

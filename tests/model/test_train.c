@@ -6,6 +6,7 @@
 
 #include "kernels/memory.h"
 #include "model/model_file.h"
+#include "model/stream.h"
 #include "tests/support.h"
 
 enum { D = 6, V = 5, UTTERANCES = 40, STACK = 2, EPOCHS = 40 };
@@ -342,6 +343,42 @@ START_TEST(the_plateau_schedule_ends)
 }
 END_TEST
 
+START_TEST(normalised_by_speaker)
+{
+    char run[300], path[400];
+    lin_error err = {0};
+    run_folder(run, sizeof run, "speaker");
+    lin_train_options o = quick_options(run);
+    o.speaker_norm = 1;
+    o.epochs = 1;
+    float *by_speaker, *global;
+    ck_assert_msg(train(&o, &(watch){0}, &by_speaker, &err) == LIN_OK, "%s", err.message);
+    lin_model *model;
+    snprintf(path, sizeof path, "%s/best.safetensors", run);
+    ck_assert_msg(lin_model_load(path, &model, &err) == LIN_OK, "%s", err.message);
+    ck_assert_int_eq(model->speaker_norm, 1);
+    const size_t n = model->params.n_elements;
+    for (int d = 0; d < D; d++) ck_assert(model->mean[d] == 0 && model->istd[d] == 1);
+    lin_encoder *encoder;
+    lin_stream *stream;
+    ck_assert(lin_encoder_create(model, lin_ops_cpu(), &encoder, &err) == LIN_OK);
+    ck_assert_int_eq(lin_stream_create(encoder, &stream, &err), LIN_UNSUPPORTED);
+    ck_assert(strstr(err.message, "speaker") != NULL);
+    lin_encoder_destroy(encoder);
+    lin_model_destroy(model);
+    o.resume = 1;
+    o.speaker_norm = 0;
+    ck_assert_int_eq(train(&o, &(watch){0}, NULL, &err), LIN_MISMATCH);
+    run_folder(run, sizeof run, "global");
+    o = quick_options(run);
+    o.epochs = 1;
+    ck_assert(train(&o, &(watch){0}, &global, &err) == LIN_OK);
+    ck_assert(memcmp(by_speaker, global, n * sizeof *global) != 0);
+    free(by_speaker);
+    free(global);
+}
+END_TEST
+
 START_TEST(bad_options_are_refused)
 {
     lin_error err = {0};
@@ -367,6 +404,7 @@ int main(void)
     tcase_add_test(tests, killed_at_random_moments_gives_the_same_bits);
     tcase_add_test(tests, nan_stops_with_the_name_of_an_utterance);
     tcase_add_test(tests, the_plateau_schedule_ends);
+    tcase_add_test(tests, normalised_by_speaker);
     tcase_add_test(tests, bad_options_are_refused);
     suite_add_tcase(suite, tests);
     return test_run(suite);
