@@ -2,7 +2,7 @@
 # peers.sh - linnet beside PyTorch and ONNX Runtime on the same network, weights, data and threads, in one run: each round runs all
 # three one after the other; the table shows medians over the rounds. Run it on an otherwise idle machine.
 #
-#   bench/peers.sh [--rounds N] [--threads N]
+#   bench/peers.sh [--rounds N] [--repeats N] [--threads N]
 #
 # Needs, else the peer is left out with a sentence: PyTorch in PYTHON (/usr/bin/python3; Debian: python3-torch libopenblas0-openmp),
 # and pip for ONNX Runtime, which goes into a virtual environment under PEERS (~/.cache/linnet-peers), as do the exported graphs.
@@ -10,10 +10,11 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 PYTHON=${PYTHON:-/usr/bin/python3}
 PEERS=${PEERS:-${XDG_CACHE_HOME:-$HOME/.cache}/linnet-peers}
-rounds=3 threads=2
+rounds=3 repeats=5 threads=2
 while [ $# -gt 0 ]; do
     case $1 in
     --rounds) rounds=$2; shift 2 ;;
+    --repeats) repeats=$2; shift 2 ;;
     --threads) threads=$2; shift 2 ;;
     *) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 2 ;;
     esac
@@ -57,13 +58,14 @@ round=0
 while [ $round -lt "$rounds" ]; do
     round=$((round + 1))
     echo "round $round of $rounds" >&2
-    build/release/bench/bench_model --plain --threads "$threads" build/release/linnet >>"$results" || exit 1
-    [ $torch = no ] || peer "$PYTHON" bench/peers/torch_model.py --threads "$threads" >>"$results" || exit 1
-    [ $onnx = no ] || peer "$PEERS/venv/bin/python" bench/peers/onnx_model.py "$graphs" --threads "$threads" >>"$results" || exit 1
+    set -- --threads "$threads" --repeats "$repeats"
+    build/release/bench/bench_model --plain "$@" build/release/linnet >>"$results" || exit 1
+    [ $torch = no ] || peer "$PYTHON" bench/peers/torch_model.py "$@" >>"$results" || exit 1
+    [ $onnx = no ] || peer "$PEERS/venv/bin/python" bench/peers/onnx_model.py "$graphs" "$@" >>"$results" || exit 1
 done
 
 machine=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
-echo "$machine, $threads threads, $(date +%F), medians of $rounds rounds; load before: $load"
+echo "$machine, $threads threads, $(date +%F), medians of $rounds rounds of $repeats runs; load before: $load"
 [ $torch = no ] || "$PYTHON" -c 'import torch; print("PyTorch", torch.__version__)'
 [ $onnx = no ] || "$PEERS/venv/bin/python" -c 'import onnxruntime; print("ONNX Runtime", onnxruntime.__version__)'
 sort -k1,2 -k3,3g "$results" | awk '
