@@ -186,6 +186,7 @@ static lin_status report_model(report *r, const char *path, lin_error *err)
         put_integer(r, "state_bytes", "stream", (long long)lin_stream_state_bytes(recognizer.encoder), " bytes in all");
     }
     put_features(r, &m->features, m->config.mel_bins);
+    put_text(r, "normalization", "normalised", m->speaker_norm ? "by speaker" : "by the training set's mean and deviation");
     put_phones(r, m->phones);
     put_text(r, "license", "licence", *m->license || r->json ? m->license : "not stated");
     snprintf(fingerprint, sizeof fingerprint, "%016llx", (unsigned long long)m->fingerprint);

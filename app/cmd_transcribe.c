@@ -11,6 +11,7 @@
 #include "app/model_options.h"
 #include "app/ordered.h"
 #include "app/recognize.h"
+#include "app/speakers.h"
 #include "decoder/greedy.h"
 #include "decoder/writers.h"
 #include "kernels/memory.h"
@@ -77,6 +78,7 @@ struct transcribe_job {
     const transcribe_values *v;
     lin_recognizer recognizer;
     lin_inputs inputs;
+    lin_speakers speakers; // none unless the model is normalised by speaker
     int channel, with_id;
     const lin_writer *writer;
     lin_output out;
@@ -177,7 +179,9 @@ static void work(void *context, int item, int slot_number, int thread)
     lin_pcm_format raw;
     l->input = &job->inputs.items[item];
     l->begun_s = lin_now();
-    lin_sound sound = {l->input->path, lin_input_format(&job->v->input, l->input->path, &raw), job->channel};
+    lin_sound sound = {.path = l->input->path, .raw = lin_input_format(&job->v->input, l->input->path, &raw), .channel = job->channel};
+    const lin_speaker *speaker = lin_speakers_find(&job->speakers, l->input->speaker);
+    if (speaker) sound.mean = speaker->mean, sound.istd = speaker->istd;
     lin_sink sink = {l, begin_lanes, take_rows, show_progress};
     s->error = (lin_error){0};
     s->heard = (lin_heard){0};
@@ -271,6 +275,8 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
     const transcribe_values *v = job->v;
     lin_status status = lin_recognizer_open(&job->recognizer, v->model.model, v->model.device, err);
     if (status == LIN_OK) status = make_threads(job, err);
+    if (status == LIN_OK && job->recognizer.model->speaker_norm)
+        status = lin_speakers_measure(&job->speakers, &job->inputs, &job->recognizer, v->jobs, err);
     if (status == LIN_OK && v->output_dir) status = make_folder(v->output_dir, err);
     if (status == LIN_OK && !v->output_dir) status = lin_output_open(v->output, &job->out, err);
     if (status != LIN_OK) return status;
@@ -308,6 +314,7 @@ static void release(transcribe_job *job)
     for (int i = 0; i < job->n_slots && job->slots; i++) lin_buffer_free(&job->slots[i].text);
     lin_free(job->listeners);
     lin_free(job->slots);
+    lin_speakers_free(&job->speakers);
     lin_inputs_free(&job->inputs);
     lin_recognizer_close(&job->recognizer);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "app/common.h"
+#include "frontend/normalize.h"
 #include "kernels/memory.h"
 #include "model/model_file.h"
 #include "model/stream.h"
@@ -39,7 +40,7 @@ lin_status lin_recognizer_open(lin_recognizer *recognizer, const char *path, con
     }
     const lin_model *m = recognizer->model;
     recognizer->fbank = lin_fbank_from_model(&m->features, m->config.mel_bins);
-    recognizer->streams = m->config.causal && m->config.positions != LIN_POSITIONS_SINUSOID;
+    recognizer->streams = m->config.causal && m->config.positions != LIN_POSITIONS_SINUSOID && !m->speaker_norm;
     recognizer->row_seconds = m->config.stack * m->features.hop_ms / 1000;
     recognizer->V = m->config.outputs;
     return LIN_OK;
@@ -154,8 +155,29 @@ static lin_status hear_stream(lin_ear *e, lin_source *source, int live, const li
     return status;
 }
 
+// For a model that is normalised by speaker.
+static lin_status normalize(lin_matrix *frames, const lin_sound *sound, lin_error *err)
+{
+    const int D = frames->columns;
+    const float *mean = sound->mean, *istd = sound->istd;
+    float own[2 * 512];
+    if (!mean) {
+        lin_moments *norm;
+        lin_status status = lin_moments_create(D, &norm, err);
+        if (status != LIN_OK) return status;
+        lin_moments_add(norm, frames->data, (size_t)frames->rows);
+        status = lin_moments_finish(norm, own, own + D, err);
+        lin_moments_destroy(norm);
+        if (status != LIN_OK) return status;
+        mean = own;
+        istd = own + D;
+    }
+    lin_moments_apply(frames->data, (size_t)frames->rows, D, mean, istd);
+    return LIN_OK;
+}
+
 // A model that looks at the whole utterance: all frames first.
-static lin_status hear_whole(lin_ear *e, lin_source *source, const lin_sink *sink, lin_error *err)
+static lin_status hear_whole(lin_ear *e, lin_source *source, const lin_sound *sound, const lin_sink *sink, lin_error *err)
 {
     int lanes = lin_source_lanes(source), D = lin_source_bins(source), n = 1;
     lin_matrix all[LIN_AUDIO_MAX_CHANNELS];
@@ -180,6 +202,7 @@ static lin_status hear_whole(lin_ear *e, lin_source *source, const lin_sink *sin
     for (int l = 0; l < lanes && status == LIN_OK && all[l].rows; l++) {
         int offsets[2] = {0, all[l].rows}, rows = lin_config_frames_out(&e->r->model->config, all[l].rows);
         status = reserve_rows(e, rows, err);
+        if (status == LIN_OK && e->r->model->speaker_norm) status = normalize(&all[l], sound, err);
         if (status == LIN_OK) status = lin_encoder_run(e->worker, all[l].data, offsets, 1, e->logp, err);
         if (status == LIN_OK) status = sink->rows(sink->context, l, e->logp, rows, err);
     }
@@ -204,7 +227,7 @@ lin_status lin_ear_hear(lin_ear *ear, const lin_sound *sound, const lin_sink *si
     status = ready(ear, heard->lanes, lin_source_bins(source), err);
     if (status == LIN_OK && sink->begin) status = sink->begin(sink->context, heard->lanes, err);
     if (status == LIN_OK) {
-        status = ear->r->streams ? hear_stream(ear, source, live, sink, err) : hear_whole(ear, source, sink, err);
+        status = ear->r->streams ? hear_stream(ear, source, live, sink, err) : hear_whole(ear, source, sound, sink, err);
     }
     heard->seconds = lin_source_seconds(source);
     const char *warning = lin_source_info(source)->warning;

@@ -24,7 +24,7 @@ typedef struct lin_recognizer {
     lin_encoder *encoder;
     lin_phones *phones;
     lin_fbank_config fbank;
-    int streams;           /* 1: causal, in constant memory; 0: whole utterances */
+    int streams;           /* 1: causal, in constant memory; 0: whole utterances (also where normalised by speaker) */
     double row_seconds;    /* from one row to the next */
     int V;
 } lin_recognizer;
@@ -38,6 +38,7 @@ typedef struct lin_sound {
     const char *path;
     const lin_pcm_format *raw; /* NULL: it has a header */
     int channel;               /* as in lin_feature_options */
+    const float *mean, *istd;  /* [D], of the speaker, for a model that is normalised by speaker; NULL: of this sound's own frames */
 } lin_sound;
 
 /* Receives rows [n, V] of a lane, in order. Not LIN_OK: the hearing ends with it. begin (may be NULL): how many lanes there will

@@ -5,17 +5,17 @@
 
 #include "kernels/memory.h"
 
-struct lin_norm {
+struct lin_moments {
     int D;
     uint64_t n;
     double *centre, *sum, *squares; // [D] each: the first frame, and sums of x - centre and (x - centre)^2
 };
 
-lin_status lin_norm_create(int D, lin_norm **out, lin_error *err)
+lin_status lin_moments_create(int D, lin_moments **out, lin_error *err)
 {
     *out = NULL;
     if (D < 1) return lin_fail(err, LIN_INVALID, "normalisation of %d bins", D);
-    lin_norm *a = lin_calloc(1, sizeof *a);
+    lin_moments *a = lin_calloc(1, sizeof *a);
     if (!a) return lin_no_memory(err, "normalisation", sizeof *a);
     a->D = D;
     a->centre = lin_calloc(3 * (size_t)D, sizeof(double));
@@ -29,7 +29,7 @@ lin_status lin_norm_create(int D, lin_norm **out, lin_error *err)
     return LIN_OK;
 }
 
-void lin_norm_add(lin_norm *a, const float *frames, size_t T)
+void lin_moments_add(lin_moments *a, const float *frames, size_t T)
 {
     size_t D = (size_t)a->D;
     for (size_t t = 0; t < T; t++) {
@@ -45,7 +45,7 @@ void lin_norm_add(lin_norm *a, const float *frames, size_t T)
     }
 }
 
-lin_status lin_norm_merge(lin_norm *a, const lin_norm *b, lin_error *err)
+lin_status lin_moments_merge(lin_moments *a, const lin_moments *b, lin_error *err)
 {
     if (a->D != b->D) return lin_fail(err, LIN_MISMATCH, "normalisation over %d bins cannot take in one over %d", a->D, b->D);
     if (b->n == 0) return LIN_OK;
@@ -60,9 +60,9 @@ lin_status lin_norm_merge(lin_norm *a, const lin_norm *b, lin_error *err)
     return LIN_OK;
 }
 
-uint64_t lin_norm_count(const lin_norm *a) { return a->n; }
+uint64_t lin_moments_count(const lin_moments *a) { return a->n; }
 
-lin_status lin_norm_finish(const lin_norm *a, float *mean, float *istd, lin_error *err)
+lin_status lin_moments_finish(const lin_moments *a, float *mean, float *istd, lin_error *err)
 {
     if (a->n == 0) return lin_fail(err, LIN_INVALID, "normalisation without any frame");
     for (int d = 0; d < a->D; d++) {
@@ -71,25 +71,25 @@ lin_status lin_norm_finish(const lin_norm *a, float *mean, float *istd, lin_erro
             return lin_fail(err, LIN_NUMERIC, "normalisation: bin %d of some frame is not a number", d);
         double std = variance > 0 ? sqrt(variance) : 0;
         mean[d] = (float)(a->centre[d] + offset);
-        istd[d] = (float)(1 / (std > LIN_NORM_SMALLEST_STD ? std : LIN_NORM_SMALLEST_STD));
+        istd[d] = (float)(1 / (std > LIN_MOMENTS_SMALLEST_STD ? std : LIN_MOMENTS_SMALLEST_STD));
     }
     return LIN_OK;
 }
 
-void lin_norm_reset(lin_norm *a)
+void lin_moments_reset(lin_moments *a)
 {
     memset(a->centre, 0, 3 * (size_t)a->D * sizeof(double));
     a->n = 0;
 }
 
-void lin_norm_destroy(lin_norm *a)
+void lin_moments_destroy(lin_moments *a)
 {
     if (!a) return;
     lin_free(a->centre);
     lin_free(a);
 }
 
-void lin_norm_apply(float *frames, size_t T, int D, const float *mean, const float *istd)
+void lin_moments_apply(float *frames, size_t T, int D, const float *mean, const float *istd)
 {
     for (size_t t = 0; t < T; t++) {
         float *x = frames + t * (size_t)D;

@@ -294,12 +294,14 @@ static const unsigned char *speaker_at(const lin_dataset *set, int s)
 
 const char *lin_dataset_speaker_name(const lin_dataset *set, int s) { return set->names + lin_get_u32(speaker_at(set, s)); }
 
-// A bin that never changes keeps its scale: what remains of it after the mean is 0 anyhow.
+// As frontend/normalize.h has it: digital silence would give infinities.
+static const double SMALLEST_STD = 1e-2;
+
 static void norm_of(double sum, double squares, double n, float *mean, float *istd)
 {
     const double m = sum / n, variance = squares / n - m * m;
     *mean = (float)m;
-    *istd = variance > 1e-8 ? (float)(1 / sqrt(variance)) : 1.0F;
+    *istd = (float)(1 / fmax(sqrt(variance), SMALLEST_STD));
 }
 
 void lin_dataset_speaker_norm(const lin_dataset *set, int s, float *mean, float *istd)

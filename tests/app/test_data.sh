@@ -97,6 +97,23 @@ weights() { "$LINNET" info --json "$1" | sed 's/.*"fingerprint": "\([0-9a-f]*\)"
 is "resumed weights" "$(weights "$tmp/a/checkpoint.safetensors")" "$(weights "$tmp/b/checkpoint.safetensors")"
 ok "a log, curves and the configuration are there" test -s "$tmp/a/log.tsv" -a -s "$tmp/a/curves.svg"
 
+# ---- a model that is normalised by speaker: a file alone stands for itself, in a data directory it shares its speaker's mean -----------
+
+train --folder "$tmp/sp" --epochs 1 --normalize speaker 2> "$tmp/.log" || fail "train --normalize speaker" "$(cat "$tmp/.log")"
+run info "$tmp/sp/best.safetensors"
+has "info says so" "$out" "by speaker"
+hasnt "such a model has no stream" "$out" "attention state"
+posteriors() { "$LINNET" transcribe -q -f json --model "$tmp/sp/best.safetensors" "$@" | sed -n 's/^{"id":"u1",.*"phones"://p'; }
+posteriors "$tmp/data/u1.wav" > "$tmp/alone"
+ok "transcribe" test -s "$tmp/alone"
+posteriors "$tmp/data/u1.wav" "$tmp/data/u2.wav" > "$tmp/pair"
+ok "a file without a known speaker stands for itself" cmp "$tmp/alone" "$tmp/pair"
+posteriors --data "$tmp/data" --audio-root "$tmp/data" > "$tmp/shared"
+ok "a data directory" test -s "$tmp/shared"
+ok "the speaker's other sound counts" sh -c "! cmp -s '$tmp/alone' '$tmp/shared'"
+posteriors --data "$tmp/data" --audio-root "$tmp/data" -j 1 > "$tmp/one"
+ok "the number of threads does not" cmp "$tmp/one" "$tmp/shared"
+
 # ---- score -----------------------------------------------------------------------------------------------------------------------
 
 printf 'W AH N T UW (s1-1)\nTH R IY (s2-1)\n' > "$tmp/ref.trn"

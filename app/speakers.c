@@ -1,0 +1,101 @@
+// speakers.c - mean and deviation of each speaker's features; see speakers.h.
+
+#include "app/speakers.h"
+
+#include <string.h>
+
+#include "app/common.h"
+#include "app/ordered.h"
+#include "frontend/normalize.h"
+#include "kernels/memory.h"
+
+typedef struct measurement {
+    lin_speakers *speakers;
+    const lin_inputs *inputs;
+    const lin_recognizer *recognizer;
+    lin_moments **norms;   // one a speaker
+    lin_matrix *frames; // one a slot
+    int n_slots;
+} measurement;
+
+const lin_speaker *lin_speakers_find(const lin_speakers *speakers, const char *name)
+{
+    for (int i = 0; i < speakers->n && name[0]; i++) {
+        if (strcmp(speakers->items[i].name, name) == 0) return &speakers->items[i];
+    }
+    return NULL;
+}
+
+static void work(void *context, int item, int slot, int thread)
+{
+    (void)thread;
+    measurement *m = context;
+    lin_matrix *frames = &m->frames[slot];
+    lin_feature_options options = lin_feature_options_default();
+    options.fbank = m->recognizer->fbank;
+    frames->rows = 0;
+    if (!m->inputs->items[item].speaker[0] || lin_interrupted) return;
+    if (lin_front_read_all(m->inputs->items[item].path, NULL, &options, frames, NULL, NULL) != LIN_OK) frames->rows = 0;
+}
+
+static lin_status take(void *context, int item, int slot, lin_error *err)
+{
+    measurement *m = context;
+    const lin_speaker *speaker = lin_speakers_find(m->speakers, m->inputs->items[item].speaker);
+    if (lin_interrupted) return lin_fail(err, LIN_STOPPED, "interrupted");
+    if (speaker) lin_moments_add(m->norms[speaker - m->speakers->items], m->frames[slot].data, (size_t)m->frames[slot].rows);
+    return LIN_OK;
+}
+
+static lin_status list_speakers(measurement *m, int D, lin_error *err)
+{
+    lin_speakers *s = m->speakers;
+    s->items = lin_calloc((size_t)m->inputs->n, sizeof *s->items);
+    m->norms = lin_calloc((size_t)m->inputs->n, sizeof *m->norms);
+    if (!s->items || !m->norms) return lin_no_memory(err, "speakers", (size_t)m->inputs->n * sizeof *s->items);
+    for (int i = 0; i < m->inputs->n; i++) {
+        const char *name = m->inputs->items[i].speaker;
+        if (!name[0] || lin_speakers_find(s, name)) continue;
+        s->items[s->n].name = name;
+        lin_status status = lin_moments_create(D, &m->norms[s->n++], err);
+        if (status != LIN_OK) return status;
+    }
+    return LIN_OK;
+}
+
+static lin_status finish(measurement *m, int D, lin_error *err)
+{
+    for (int i = 0; i < m->speakers->n; i++) {
+        lin_speaker *s = &m->speakers->items[i];
+        if (lin_moments_count(m->norms[i]) == 0) continue;
+        s->mean = lin_calloc(2 * (size_t)D, sizeof *s->mean);
+        if (!s->mean) return lin_no_memory(err, "speakers", 2 * (size_t)D * sizeof *s->mean);
+        s->istd = s->mean + D;
+        lin_status status = lin_moments_finish(m->norms[i], s->mean, s->istd, err);
+        if (status != LIN_OK) return status;
+    }
+    return LIN_OK;
+}
+
+lin_status lin_speakers_measure(lin_speakers *speakers, const lin_inputs *inputs, const lin_recognizer *recognizer, int jobs,
+                                lin_error *err)
+{
+    const int threads = lin_ordered_threads(jobs, inputs->n), D = recognizer->model->config.mel_bins;
+    measurement m = {.speakers = speakers, .inputs = inputs, .recognizer = recognizer, .n_slots = lin_ordered_slots(threads)};
+    m.frames = lin_calloc((size_t)m.n_slots, sizeof *m.frames);
+    lin_status status = m.frames ? list_speakers(&m, D, err) : lin_no_memory(err, "speakers", (size_t)m.n_slots * sizeof *m.frames);
+    if (status == LIN_OK && speakers->n > 0) status = lin_ordered_run(&(lin_ordered){inputs->n, threads, &m, work, take}, err);
+    if (status == LIN_OK) status = finish(&m, D, err);
+    for (int i = 0; i < m.n_slots && m.frames; i++) lin_matrix_free(&m.frames[i]);
+    for (int i = 0; i < speakers->n; i++) lin_moments_destroy(m.norms[i]);
+    lin_free(m.frames);
+    lin_free(m.norms);
+    return status;
+}
+
+void lin_speakers_free(lin_speakers *speakers)
+{
+    for (int i = 0; i < speakers->n; i++) lin_free(speakers->items[i].mean);
+    lin_free(speakers->items);
+    *speakers = (lin_speakers){0};
+}
