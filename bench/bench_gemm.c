@@ -29,7 +29,7 @@ static const lin_ops *ops;
 static lin_exec *exec;
 static sgemm_function sgemm;
 
-/* ---- the products --------------------------------------------------------------------------------------------------------------- */
+/* ---- the products ------------------------------------------------------------------------------------------------------------ */
 
 typedef enum form { FORWARD, BACKWARD_DATA, BACKWARD_WEIGHT, OPENBLAS, FORMS } form;
 static const char *const form_names[FORMS] = {"forward", "backward_data", "backward_weight", "openblas"};
@@ -115,8 +115,8 @@ static void print_form(form what, const int *rows, size_t n_rows, double peak, i
         for (int s = 0; s < SHAPES; s++) {
             double rate = measure(what, rows[i], shapes[s][0], shapes[s][1], quick);
             if (json) {
-                printf("{\"form\":\"%s\",\"rows\":%d,\"n\":%d,\"k\":%d,\"gflops\":%.1f,\"share\":%.3f}\n", form_names[what], rows[i],
-                       shapes[s][0], shapes[s][1], rate, rate / peak);
+                printf("{\"form\":\"%s\",\"rows\":%d,\"n\":%d,\"k\":%d,\"gflops\":%.1f,\"share\":%.3f}\n", form_names[what],
+                       rows[i], shapes[s][0], shapes[s][1], rate, rate / peak);
             } else {
                 printf("  %6.1f (%3.0f%%)", rate, 100 * rate / peak);
             }
@@ -165,9 +165,11 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < square; i++) w[i] = (float)((i * 7907) % 1000) * 1e-3f - 0.5f;
     double single = bench_peak(1), peak = threads > 1 ? bench_peak(threads) : single;
     if (json) {
-        printf("{\"isa\":\"%s\",\"threads\":%d,\"peak_gflops\":%.1f,\"peak_gflops_1\":%.1f}\n", lin_cpu_isa(), threads, peak, single);
+        printf("{\"isa\":\"%s\",\"threads\":%d,\"peak_gflops\":%.1f,\"peak_gflops_1\":%.1f}\n", lin_cpu_isa(), threads, peak,
+               single);
     } else {
-        printf("%s, %d thread%s, peak %.1f GFLOP/s (one thread %.1f)\n", lin_cpu_isa(), threads, threads > 1 ? "s" : "", peak, single);
+        printf("%s, %d thread%s, peak %.1f GFLOP/s (one thread %.1f)\n", lin_cpu_isa(), threads, threads > 1 ? "s" : "", peak,
+               single);
     }
     load_openblas();
     for (int what = 0; what < FORMS; what++) {

@@ -86,7 +86,9 @@ static void *worker_main(void *argument)
 lin_status lin_pool_create(int n_threads, lin_pool **out, lin_error *err)
 {
     *out = NULL;
-    if (n_threads < 0 || n_threads > 1024) return lin_fail(err, LIN_INVALID, "%d threads asked for; 1 to 1024, or 0 for one per core", n_threads);
+    if (n_threads < 0 || n_threads > 1024) {
+        return lin_fail(err, LIN_INVALID, "%d threads asked for; 1 to 1024, or 0 for one per core", n_threads);
+    }
     if (n_threads == 0) {
         cpu_set_t set;
         n_threads = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);

@@ -53,12 +53,14 @@ lin_isa lin_cpu_level(void);
 #define LIN_NAME(function) LIN_PASTE(function, LIN_SUFFIX)
 
 #if defined(__x86_64__)
-#define LIN_DISPATCH_DECLARE(type, function, arguments)                                                                              \
-    type function##_portable arguments;                                                                                             \
-    type function##_avx2 arguments;                                                                                                 \
+#define LIN_DISPATCH_DECLARE(type, function, arguments)                                                                            \
+    type function##_portable arguments;                                                                                            \
+    type function##_avx2 arguments;                                                                                                \
     type function##_avx512 arguments
-#define LIN_DISPATCH(function)                                                                                                      \
-    (lin_cpu_level() == LIN_ISA_AVX512 ? function##_avx512 : lin_cpu_level() == LIN_ISA_AVX2 ? function##_avx2 : function##_portable)
+#define LIN_DISPATCH(function)                                                                                                     \
+    (lin_cpu_level() == LIN_ISA_AVX512 ? function##_avx512                                                                         \
+     : lin_cpu_level() == LIN_ISA_AVX2 ? function##_avx2                                                                           \
+                                       : function##_portable)
 #else
 #define LIN_DISPATCH_DECLARE(type, function, arguments) type function##_portable arguments
 #define LIN_DISPATCH(function) (function##_portable)
@@ -70,8 +72,8 @@ lin_isa lin_cpu_level(void);
 size_t lin_cpu_weight_size(int n, int k);
 void lin_cpu_weight_pack(lin_exec *exec, float *packed, const float *w, int n, int k);
 void lin_cpu_weight_pack_transposed(lin_exec *exec, float *packed, const float *w, int n, int k);
-void lin_cpu_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k,
-                            lin_activation act);
+void lin_cpu_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows, int n,
+                            int k, lin_activation act);
 void lin_cpu_linear_backward_weight(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n, int k);
 
 /* norm.c */

@@ -7,7 +7,7 @@ enum { THREAD_WORK = 1 << 20 };
 
 size_t lin_cpu_weight_size(int n, int k) { return (size_t)lin_round_up(n, LIN_COLUMN_GROUP) * (size_t)k; }
 
-/* ---- packing ------------------------------------------------------------------------------------------------------------------ */
+/* ---- packing ----------------------------------------------------------------------------------------------------------------- */
 
 typedef struct pack_job {
     float *packed;
@@ -66,7 +66,7 @@ void lin_cpu_weight_pack_transposed(lin_exec *exec, float *packed, const float *
     lin_pool_run((size_t)n * (size_t)k < THREAD_WORK / 16 ? NULL : exec->pool, panel_count(k), pack_panel_transposed, &job);
 }
 
-/* ---- forward ------------------------------------------------------------------------------------------------------------------ */
+/* ---- forward ----------------------------------------------------------------------------------------------------------------- */
 
 typedef struct forward_job {
     float *y;
@@ -81,11 +81,12 @@ static void forward_piece(void *context, int piece, int thread)
     const forward_job *job = context;
     const int r = piece * job->piece_rows, rows = job->rows - r < job->piece_rows ? job->rows - r : job->piece_rows;
     LIN_DISPATCH(lin_linear_rows)
-    (job->y + (size_t)r * (size_t)job->n, job->x + (size_t)r * (size_t)job->k, job->packed, job->bias, rows, job->n, job->k, job->act);
+    (job->y + (size_t)r * (size_t)job->n, job->x + (size_t)r * (size_t)job->k, job->packed, job->bias, rows, job->n, job->k,
+     job->act);
 }
 
-void lin_cpu_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k,
-                            lin_activation act)
+void lin_cpu_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows, int n,
+                            int k, lin_activation act)
 {
     forward_job job = {y, x, packed, bias, rows, n, k, 64, act};
     const int threads = rows <= 8 || (size_t)rows * (size_t)n * (size_t)k < THREAD_WORK ? 1 : exec->n_threads;
@@ -94,7 +95,7 @@ void lin_cpu_linear_forward(lin_exec *exec, float *y, const float *x, const floa
     lin_pool_run(threads > 1 ? exec->pool : NULL, (rows + job.piece_rows - 1) / job.piece_rows, forward_piece, &job);
 }
 
-/* ---- backward: weights ---------------------------------------------------------------------------------------------------------- */
+/* ---- backward: weights ------------------------------------------------------------------------------------------------------- */
 
 typedef struct weight_job {
     lin_exec *exec;

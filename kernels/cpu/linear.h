@@ -2,8 +2,8 @@
  * linear.h - the layout of packed weights, and the loops of the matrix product that exist once per instruction set.
  *
  * Packed weights of w [n, k]: the n output columns are rounded up to 16 and cut into panels 48 columns wide; the last panel, or the
- * last two, may have 16 or 32 columns, so that no output width wastes more than 15 columns. A panel of `width` columns that begins at
- * column c lies at element c * k and holds [k, width], the missing columns zero. All instruction sets read the same layout, so
+ * last two, may have 16 or 32 columns, so that no output width wastes more than 15 columns. A panel of `width` columns that begins
+ * at column c lies at element c * k and holds [k, width], the missing columns zero. All instruction sets read the same layout, so
  * packed weights survive lin_cpu_select.
  *
  * Internal to linear*.c.
@@ -26,15 +26,17 @@ static inline int lin_panel_width(int n, int column)
 
 /* y [rows, n] = act(x [rows, k] wᵀ + bias) on the calling thread. */
 LIN_DISPATCH_DECLARE(void, lin_linear_rows,
-                     (float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k, lin_activation act));
+                     (float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k,
+                      lin_activation act));
 
-/* A rectangle of dw [n, k]: rows n0 <= i < n1, columns k0 <= j < k1. Adds dyᵀ x there, and, where db is not NULL, the column sums of
- * dy to db[n0 .. n1-1]. n1 - n0 <= LIN_TILE_N and k1 - k0 <= LIN_TILE_K; scratch: LIN_SCRATCH_BYTES. */
+/* A rectangle of dw [n, k]: rows n0 <= i < n1, columns k0 <= j < k1. Adds dyᵀ x there, and, where db is not NULL, the column sums
+ * of dy to db[n0 .. n1-1]. n1 - n0 <= LIN_TILE_N and k1 - k0 <= LIN_TILE_K; scratch: LIN_SCRATCH_BYTES. */
 enum { LIN_TILE_N = 192, LIN_TILE_K = 384 };
 typedef struct lin_tile {
     int n0, n1, k0, k1;
 } lin_tile;
 LIN_DISPATCH_DECLARE(void, lin_linear_tile,
-                     (float *dw, float *db, const float *dy, const float *x, int rows, int n, int k, lin_tile tile, float *scratch));
+                     (float *dw, float *db, const float *dy, const float *x, int rows, int n, int k, lin_tile tile,
+                      float *scratch));
 
 #endif

@@ -7,23 +7,39 @@
  *   vec_load_part, vec_store_part  the first `count` lanes only, 0 < count < LANES; the others read as 0
  *   MAIN_ROWS                      the most rows of a register block
  *   VECS_AT_ONCE                   {0, for 1 row, for 2, ... for MAIN_ROWS}: the most vectors of one panel against so many rows
- *   PANELS_AT_ONCE                 {0, for 1 row, ... for MAIN_ROWS - 1}: whole panels taken together when only so many rows are left:
- *                                  few rows have few independent sums in a panel, too few to hide the latency of the adder
+ *   PANELS_AT_ONCE                 {0, for 1 row, ... for MAIN_ROWS - 1}: whole panels taken together when only so many rows are
+ *                                  left: few rows have few independent sums in a panel, too few to hide an adder's latency
  *   BLOCKS(F)                      F(rows, panels, vectors of each panel) for every block that these numbers can lead to
  *
- * Every block computes an output element the same way: sum = +0; sum = fma(a[t], b[t], sum) for t = 0, 1, 2, ...; so its bits do not
- * depend on which block it falls into.
+ * Every block computes an output element the same way: sum = +0; sum = fma(a[t], b[t], sum) for t = 0, 1, 2, ...; so its bits do
+ * not depend on which block it falls into.
  */
 #include <math.h>
 #include <string.h>
 
 #include "kernels/cpu/linear.h"
 
-#if defined(__clang__)
+// A sanitizer checks every access of the unrolled blocks: minutes of compilation for nothing.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer) ||                      \
+    __has_feature(undefined_behavior_sanitizer) || __has_feature(coverage_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+
+#if defined(SANITIZED)
+#define UNROLL
+#elif defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
-#define NO_MEMSET __attribute__((no_builtin("memset")))
 #else
 #define UNROLL _Pragma("GCC unroll 16")
+#endif
+// clang makes the zeroing of the sums a call of memset, and then keeps them in memory.
+#if defined(__clang__)
+#define NO_MEMSET __attribute__((no_builtin("memset")))
+#else
 #define NO_MEMSET
 #endif
 #define INLINE static inline __attribute__((always_inline))
@@ -31,10 +47,10 @@
 enum { MAX_BLOCK_ROWS = 8, MAX_BLOCK_VECS = 12 };
 
 // `steps` products of R values of a with P panels of V vectors of b. Value r of step t is a[r a_row + t a_step]; the values of the
-// next R rows lie a_next further on.
+// next R rows lie a_next further on. At each step *ahead is called into the cache, and ahead moves on by ahead_step.
 typedef struct operands {
-    const float *a, *b;
-    size_t a_row, a_step, a_next, b_panel, b_step;
+    const float *a, *b, *ahead;
+    size_t a_row, a_step, a_next, b_panel, b_step, ahead_step;
     int steps;
 } operands;
 
@@ -52,11 +68,12 @@ typedef struct result {
 INLINE NO_MEMSET void block(const int R, const int P, const int V, int groups, const operands *from, const result *to)
 {
     const float *first = from->a;
-    const size_t a_row = from->a_row, a_step = from->a_step, b_panel = from->b_panel, b_step = from->b_step, ldy = to->ldy;
+    const size_t a_row = from->a_row, a_step = from->a_step, b_panel = from->b_panel, b_step = from->b_step;
+    const size_t ahead_step = from->ahead_step, ldy = to->ldy;
     float *y = to->y;
     for (; groups > 0; groups--, first += from->a_next, y += (size_t)R * ldy) {
         vec sum[MAX_BLOCK_ROWS][MAX_BLOCK_VECS];
-        const float *a = first, *b = from->b;
+        const float *a = first, *b = from->b, *ahead = from->ahead;
         UNROLL
         for (int r = 0; r < R; r++) {
             UNROLL
@@ -72,6 +89,8 @@ INLINE NO_MEMSET void block(const int R, const int P, const int V, int groups, c
                 UNROLL
                 for (int v = 0; v < P * V; v++) sum[r][v] = vec_fma(value, column[v], sum[r][v]);
             }
+            if (R == MAIN_ROWS) __builtin_prefetch(ahead, 0, 2); // a step of other blocks is too short to hide it
+            ahead += ahead_step;
             a += a_step;
             b += b_step;
         }
@@ -103,7 +122,7 @@ INLINE NO_MEMSET void block(const int R, const int P, const int V, int groups, c
 }
 
 #define BLOCK_DEFINE(R, P, V)                                                                                                      \
-    static __attribute__((noinline)) NO_MEMSET void block_##R##_##P##_##V(int groups, const operands *from, const result *to)                \
+    static __attribute__((noinline)) NO_MEMSET void block_##R##_##P##_##V(int groups, const operands *from, const result *to)      \
     {                                                                                                                              \
         block(R, P, V, groups, from, to);                                                                                          \
     }
@@ -147,7 +166,7 @@ void LIN_NAME(lin_linear_rows)(float *y, const float *x, const float *packed, co
     operands from = {.a_row = (size_t)k, .a_step = 1, .b_panel = (size_t)LIN_PANEL * (size_t)k, .steps = k};
     result to = {.ldy = (size_t)n, .floor = act == LIN_RELU ? 0.0f : -INFINITY};
     from.a_next = (size_t)MAIN_ROWS * (size_t)k;
-    from.a = x;
+    from.a = from.ahead = x;
     for (int c = 0, width; c < n && whole; c += width) { // in this order a panel stays in the cache while the rows pass
         width = lin_panel_width(n, c);
         from.b = packed + (size_t)c * (size_t)k;
@@ -175,30 +194,22 @@ void LIN_NAME(lin_linear_rows)(float *y, const float *x, const float *packed, co
     }
 }
 
-/* ---- backward: a rectangle of dw ---------------------------------------------------------------------------------------------- */
+/* ---- backward: a rectangle of dw --------------------------------------------------------------------------------------------- */
 
 // Rows of dy and x that are summed in registers before they are added to dw. Fixed, since the bits of dw depend on it.
-enum { DEPTH = 256 };
+enum { DEPTH = 192 };
 
 // The values that one step of a block takes from dy.
 typedef float tile_row __attribute__((vector_size(4 * MAIN_ROWS), aligned(4), may_alias));
 
-enum { PANEL_VECS = LIN_PANEL / LANES, TILES = LIN_PANEL / MAIN_ROWS };
+enum { TILES = LIN_PANEL / MAIN_ROWS, LINE = 16 };
 
-// Columns of x, the first `columns` of each row, as panels [steps, LIN_PANEL]; the missing columns of the last one become zero.
+// The first `columns` < LIN_PANEL columns of x as a panel [steps, LIN_PANEL], the others zero.
 static void pack_x(float *packed, const float *x, int steps, size_t ld, int columns)
 {
-    for (; columns > 0; columns -= LIN_PANEL, x += LIN_PANEL) {
-        const float *from = x;
-        for (int t = 0; t < steps; t++, from += ld, packed += LIN_PANEL) {
-            if (columns >= LIN_PANEL) {
-                UNROLL
-                for (int v = 0; v < PANEL_VECS; v++) vec_store(packed + v * LANES, vec_load(from + v * LANES));
-            } else {
-                memcpy(packed, from, (size_t)columns * sizeof *packed);
-                memset(packed + columns, 0, (size_t)(LIN_PANEL - columns) * sizeof *packed);
-            }
-        }
+    for (int t = 0; t < steps; t++, x += ld, packed += LIN_PANEL) {
+        memcpy(packed, x, (size_t)columns * sizeof *packed);
+        memset(packed + columns, 0, (size_t)(LIN_PANEL - columns) * sizeof *packed);
     }
 }
 
@@ -236,25 +247,58 @@ static void pack_dy(float *packed, float *db, const float *dy, int steps, size_t
     }
 }
 
+// What a tile reads in one block of rows, seen as columns of cache lines.
+typedef struct lines {
+    const float *x, *dy; // of the next block, at the tile's first column; NULL after the last one
+    size_t ldx, ldy;
+    int of_x, of_dy, calls; // columns of lines, and calls to spread them over
+} lines;
+
+// The column of lines that call number `call` has to prefetch, if any: each but the last block calls all of them once, evenly.
+static void look_ahead(operands *from, const lines *next, int call)
+{
+    const int all = next->of_x + next->of_dy, i = (int)((long)call * all / next->calls);
+    from->ahead = from->b; // in the cache already
+    from->ahead_step = 0;
+    if (!next->x || i == (int)((long)(call + 1) * all / next->calls)) return;
+    from->ahead = i < next->of_x ? next->x + i * LINE : next->dy + (i - next->of_x) * LINE;
+    from->ahead_step = i < next->of_x ? next->ldx : next->ldy;
+}
+
 void LIN_NAME(lin_linear_tile)(float *dw, float *db, const float *dy, const float *x, int rows, int n, int k, lin_tile tile,
                                float *scratch)
 {
-    float *const packed_x = scratch, *const packed_dy = scratch + DEPTH * (LIN_TILE_K + LIN_PANEL);
+    const int height = tile.n1 - tile.n0, width = tile.k1 - tile.k0;
+    const int tiles = height / MAIN_ROWS, rest = height % MAIN_ROWS, panels = (width + LIN_PANEL - 1) / LIN_PANEL;
+    float *const packed_dy = scratch, *const packed_x = scratch + DEPTH * (LIN_TILE_N + MAIN_ROWS);
+    lines next = {.ldx = (size_t)k, .ldy = (size_t)n, .of_x = width / LINE, .of_dy = height / LINE, .calls = tiles * panels};
     for (int r = 0; r < rows; r += DEPTH) {
         const int steps = rows - r < DEPTH ? rows - r : DEPTH;
-        pack_x(packed_x, x + (size_t)r * (size_t)k + tile.k0, steps, (size_t)k, tile.k1 - tile.k0);
-        pack_dy(packed_dy, db ? db + tile.n0 : NULL, dy + (size_t)r * (size_t)n + tile.n0, steps, (size_t)n, tile.n1 - tile.n0);
-        operands from = {.a_row = 1, .a_step = MAIN_ROWS, .a_next = (size_t)steps * MAIN_ROWS, .b_step = LIN_PANEL, .steps = steps};
+        const float *block_x = x + (size_t)r * (size_t)k + tile.k0, *block_dy = dy + (size_t)r * (size_t)n + tile.n0;
+        const int more = rows - r >= 2 * DEPTH; // only whole blocks are called ahead, so that no address lies outside
+        next.x = more ? block_x + (size_t)DEPTH * (size_t)k : NULL;
+        next.dy = more ? block_dy + (size_t)DEPTH * (size_t)n : NULL;
+        pack_dy(packed_dy, db ? db + tile.n0 : NULL, block_dy, steps, (size_t)n, height);
+        operands from = {.a_row = 1, .a_step = MAIN_ROWS, .a_next = (size_t)steps * MAIN_ROWS, .steps = steps};
         result to = {.ldy = (size_t)k, .add = 1};
-        const int tiles = (tile.n1 - tile.n0) / MAIN_ROWS, rest = (tile.n1 - tile.n0) % MAIN_ROWS;
-        for (int c = tile.k0; c < tile.k1; c += LIN_PANEL) {
-            from.b = packed_x + (size_t)(c - tile.k0) * (size_t)steps;
+        for (int p = 0; p < panels; p++) {
+            const int c = p * LIN_PANEL, left = width - c;
+            // x is read where it lies, but no vector may reach beyond its end.
+            const int in_place = left >= LIN_PANEL || left % LANES == 0;
+            if (!in_place) pack_x(packed_x, block_x + c, steps, (size_t)k, left);
+            from.b = in_place ? block_x + c : packed_x;
+            from.b_step = in_place ? (size_t)k : LIN_PANEL;
             from.a = packed_dy;
-            to.columns = tile.k1 - c;
-            to.y = dw + (size_t)tile.n0 * (size_t)k + c;
-            if (tiles) panel_run(MAIN_ROWS, tiles, LIN_PANEL, from, to);
-            from.a += (size_t)tiles * from.a_next;
-            to.y += (size_t)(tiles * MAIN_ROWS) * to.ldy;
+            to.columns = left;
+            to.y = dw + (size_t)tile.n0 * (size_t)k + tile.k0 + c;
+            for (int i = 0; i < tiles; i++) {
+                look_ahead(&from, &next, p * tiles + i);
+                panel_run(MAIN_ROWS, 1, LIN_PANEL, from, to);
+                from.a += from.a_next;
+                to.y += MAIN_ROWS * to.ldy;
+            }
+            from.ahead = from.b;
+            from.ahead_step = 0;
             if (rest) panel_run(rest, 1, LIN_PANEL, from, to);
         }
     }

@@ -90,7 +90,8 @@ START_TEST(forward_equals_double_sums)
             const lin_activation act = variant & 4 ? LIN_RELU : LIN_LINEAR;
             const shape s = shapes[i];
             uint64_t key = lin_random_key(1, (uint64_t)(i * 8 + variant));
-            float *x = random_matrix(s.rows, s.k, key), *w = random_matrix(s.n, s.k, key + 1), *bias = random_matrix(1, s.n, key + 2);
+            float *x = random_matrix(s.rows, s.k, key), *w = random_matrix(s.n, s.k, key + 1);
+            float *bias = random_matrix(1, s.n, key + 2);
             // weight_pack_transposed(w [k, n]) serves dx [rows, n] = dy [rows, k] w.
             float *packed = transposed ? pack(exec, w, s.k, s.n, 1) : pack(exec, w, s.n, s.k, 0);
             float *y = test_buffer_shifted(size_of(s.rows, s.n), sizeof *y, 1);
@@ -130,7 +131,8 @@ START_TEST(bits_do_not_depend_on_rows_or_threads)
             test_poison(part, size_of(s.rows, s.n) * sizeof *part);
             for (int r = 0; r < s.rows; r += step) {
                 int rows = s.rows - r < step ? s.rows - r : step;
-                ops->linear_forward(execs[step % 3], part + size_of(r, s.n), x + size_of(r, s.k), packed, bias, rows, s.n, s.k, LIN_RELU);
+                ops->linear_forward(execs[step % 3], part + size_of(r, s.n), x + size_of(r, s.k), packed, bias, rows, s.n, s.k,
+                                    LIN_RELU);
             }
             test_same_f32("other number of rows", part, whole, size_of(s.rows, s.n));
         }
@@ -189,7 +191,8 @@ START_TEST(backward_weight_adds_double_sums)
             }
         }
         for (int t = 0; t < 3; t++) {
-            float *dw = test_buffer_shifted(size_of(s.n, s.k), sizeof *dw, 1), *db = test_buffer_shifted((size_t)s.n, sizeof *db, 1);
+            float *dw = test_buffer_shifted(size_of(s.n, s.k), sizeof *dw, 1);
+            float *db = test_buffer_shifted((size_t)s.n, sizeof *db, 1);
             memcpy(dw, start, size_of(s.n, s.k) * sizeof *dw);
             memcpy(db, db_start, (size_t)s.n * sizeof *db);
             ops->linear_backward_weight(execs[t], dw, t == 2 ? NULL : db, dy, x, s.rows, s.n, s.k);
@@ -226,7 +229,8 @@ START_TEST(packing_is_the_same_with_threads)
     lin_exec *one = exec_of(1), *three = exec_of(3);
     for (int n = 1; n < 900; n = n * 2 + 13) {
         for (int transposed = 0; transposed < 2; transposed++) {
-            float *w = random_matrix(n, 333, (uint64_t)n), *a = pack(one, w, n, 333, transposed), *b = pack(three, w, n, 333, transposed);
+            float *w = random_matrix(n, 333, (uint64_t)n);
+            float *a = pack(one, w, n, 333, transposed), *b = pack(three, w, n, 333, transposed);
             test_same_f32("packed", a, b, transposed ? ops->weight_size(333, n) : ops->weight_size(n, 333));
             test_buffer_free(w);
             test_buffer_free(a);
