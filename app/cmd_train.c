@@ -35,12 +35,16 @@ typedef struct train_values {
 #define AT(field) offsetof(train_values, field)
 static const lin_option options[] = {
     {.type = LIN_OPTION_HEADING, .help = "Data"},
-    {.name = "train", .type = LIN_OPTION_FILES, .required = 1, .at = AT(train), .help = "Feature cache to learn from; may be repeated"},
-    {.name = "dev", .type = LIN_OPTION_FILES, .at = AT(dev), .help = "Feature cache to measure on after each epoch; may be repeated"},
+    {.name = "train", .type = LIN_OPTION_FILES, .required = 1, .at = AT(train),
+     .help = "Feature cache to learn from; may be repeated"},
+    {.name = "dev", .type = LIN_OPTION_FILES, .at = AT(dev),
+     .help = "Feature cache to measure on after each epoch; may be repeated"},
     {.name = "folder", .letter = 'o', .type = LIN_OPTION_FOLDER, .required = 1, .at = AT(folder),
      .help = "Where the run lives: log.tsv, curves.svg, checkpoint and best model; made if missing"},
-    {.name = "resume", .type = LIN_OPTION_FLAG, .at = AT(resume), .help = "Go on from the folder's checkpoint, with the very bits of a run that never stopped"},
-    {.name = "init", .type = LIN_OPTION_FILE, .at = AT(init), .help = "Begin with the weights of this model, of the same shape, instead of random ones"},
+    {.name = "resume", .type = LIN_OPTION_FLAG, .at = AT(resume),
+     .help = "Go on from the folder's checkpoint, with the very bits of a run that never stopped"},
+    {.name = "init", .type = LIN_OPTION_FILE, .at = AT(init),
+     .help = "Begin with the weights of this model, of the same shape, instead of random ones"},
     {.name = "name", .type = LIN_OPTION_STRING, .at = AT(name), .help = "Name of the model, kept in its file"},
     {.name = "license", .type = LIN_OPTION_STRING, .at = AT(license), .help = "Licence of the model, kept in its file"},
     {.name = "half", .type = LIN_OPTION_FLAG, .at = AT(half), .help = "Keep the best model in half precision: half the size"},
@@ -49,52 +53,84 @@ static const lin_option options[] = {
     {.type = LIN_OPTION_HEADING, .help = "Network (the defaults are the paper's)"},
     {.name = "layers", .type = LIN_OPTION_INT, .at = AT(layers), .text = "9", .min = 1, .max = 64, .help = "Layers"},
     {.name = "heads", .type = LIN_OPTION_INT, .at = AT(heads), .text = "6", .min = 1, .max = 64, .help = "Attention heads"},
-    {.name = "head-width", .type = LIN_OPTION_INT, .at = AT(head_width), .text = "32", .min = 1, .max = 256, .help = "Width of a head"},
-    {.name = "feedforward", .type = LIN_OPTION_INT, .at = AT(feedforward), .text = "768", .min = 1, .max = 65536, .help = "Width of the feed-forward blocks"},
-    {.name = "stack", .type = LIN_OPTION_INT, .at = AT(stack), .text = "1", .min = 1, .max = 16, .help = "Frames per step of the network"},
-    {.name = "ahead", .type = LIN_OPTION_INT, .at = AT(ahead), .text = "0", .min = 0, .max = 64, .help = "Future frames that each step sees; so many hops of latency"},
-    {.name = "direction", .type = LIN_OPTION_CHOICE, .at = AT(direction), .text = "causal", .choices = "bidirectional|causal", .help = "A causal model can stream"},
-    {.name = "norm", .type = LIN_OPTION_CHOICE, .at = AT(norm), .text = "post", .choices = "post|pre", .help = "Layer norm after (the paper) or before each block"},
-    {.name = "positions", .type = LIN_OPTION_CHOICE, .at = AT(positions), .text = "none", .choices = "none|sinusoid|conv", .help = "How the network knows the order of frames; sinusoid cannot stream"},
-    {.name = "conv-kernel", .type = LIN_OPTION_INT, .at = AT(conv_kernel), .text = "0", .min = 0, .max = 63, .help = "Taps of the causal convolution, for positions = conv"},
-    {.name = "conv-layers", .type = LIN_OPTION_INT, .at = AT(conv_layers), .text = "0", .min = 0, .max = 64, .help = "How many layers begin with a convolution, from the first"},
+    {.name = "head-width", .type = LIN_OPTION_INT, .at = AT(head_width), .text = "32", .min = 1, .max = 256,
+     .help = "Width of a head"},
+    {.name = "feedforward", .type = LIN_OPTION_INT, .at = AT(feedforward), .text = "768", .min = 1, .max = 65536,
+     .help = "Width of the feed-forward blocks"},
+    {.name = "stack", .type = LIN_OPTION_INT, .at = AT(stack), .text = "1", .min = 1, .max = 16,
+     .help = "Frames per step of the network"},
+    {.name = "ahead", .type = LIN_OPTION_INT, .at = AT(ahead), .text = "0", .min = 0, .max = 64,
+     .help = "Future frames that each step sees; so many hops of latency"},
+    {.name = "direction", .type = LIN_OPTION_CHOICE, .at = AT(direction), .text = "causal", .choices = "bidirectional|causal",
+     .help = "A causal model can stream"},
+    {.name = "norm", .type = LIN_OPTION_CHOICE, .at = AT(norm), .text = "post", .choices = "post|pre",
+     .help = "Layer norm after (the paper) or before each block"},
+    {.name = "positions", .type = LIN_OPTION_CHOICE, .at = AT(positions), .text = "none", .choices = "none|sinusoid|conv",
+     .help = "How the network knows the order of frames; sinusoid cannot stream"},
+    {.name = "conv-kernel", .type = LIN_OPTION_INT, .at = AT(conv_kernel), .text = "0", .min = 0, .max = 63,
+     .help = "Taps of the causal convolution, for positions = conv"},
+    {.name = "conv-layers", .type = LIN_OPTION_INT, .at = AT(conv_layers), .text = "0", .min = 0, .max = 64,
+     .help = "How many layers begin with a convolution, from the first"},
     {.name = "normalize", .type = LIN_OPTION_CHOICE, .at = AT(normalize), .text = "global", .choices = "global|speaker",
      .help = "By the training set's mean and deviation, or by each speaker's own, as Kaldi's recipes do; the latter cannot stream"},
-    {.name = "dropout", .type = LIN_OPTION_DOUBLE, .at = AT(dropout), .text = "0.1", .min = 0, .max = 0.9, .help = "Share of values dropped while training"},
+    {.name = "dropout", .type = LIN_OPTION_DOUBLE, .at = AT(dropout), .text = "0.1", .min = 0, .max = 0.9,
+     .help = "Share of values dropped while training"},
 
     {.type = LIN_OPTION_HEADING, .help = "Learning"},
-    {.name = "epochs", .type = LIN_OPTION_INT, .at = AT(epochs), .text = "40", .min = 1, .max = 100000, .help = "Times through the data"},
-    {.name = "batch-frames", .type = LIN_OPTION_INT, .at = AT(batch_frames), .text = "16000", .min = 1, .max = 10000000, .help = "Most frames in a batch"},
-    {.name = "max-frames", .type = LIN_OPTION_INT, .at = AT(max_frames), .text = "2400", .min = 1, .max = 1000000, .help = "Longer utterances are left out"},
-    {.name = "optimizer", .type = LIN_OPTION_CHOICE, .at = AT(optimizer), .text = "radam", .choices = "adam|radam", .help = "RAdam is the paper's"},
+    {.name = "epochs", .type = LIN_OPTION_INT, .at = AT(epochs), .text = "40", .min = 1, .max = 100000,
+     .help = "Times through the data"},
+    {.name = "batch-frames", .type = LIN_OPTION_INT, .at = AT(batch_frames), .text = "16000", .min = 1, .max = 10000000,
+     .help = "Most frames in a batch"},
+    {.name = "max-frames", .type = LIN_OPTION_INT, .at = AT(max_frames), .text = "2400", .min = 1, .max = 1000000,
+     .help = "Longer utterances are left out"},
+    {.name = "optimizer", .type = LIN_OPTION_CHOICE, .at = AT(optimizer), .text = "radam", .choices = "adam|radam",
+     .help = "RAdam is the paper's"},
     {.name = "lr", .type = LIN_OPTION_DOUBLE, .at = AT(lr), .text = "1e-4", .min = 0, .max = 1, .help = "Learning rate"},
-    {.name = "warmup-steps", .type = LIN_OPTION_INT, .at = AT(warmup_steps), .text = "0", .min = 0, .max = 10000000, .help = "Steps over which the learning rate rises"},
+    {.name = "warmup-steps", .type = LIN_OPTION_INT, .at = AT(warmup_steps), .text = "0", .min = 0, .max = 10000000,
+     .help = "Steps over which the learning rate rises"},
     {.name = "schedule", .type = LIN_OPTION_CHOICE, .at = AT(schedule), .text = "plateau", .choices = "plateau|cosine|constant",
      .help = "plateau: halved when dev PER stops falling (the paper); cosine: down to 0 at the last epoch"},
-    {.name = "patience", .type = LIN_OPTION_INT, .at = AT(patience), .text = "2", .min = 1, .max = 1000, .help = "Epochs without a better dev PER before the rate is halved"},
-    {.name = "min-lr", .type = LIN_OPTION_DOUBLE, .at = AT(min_lr), .text = "1e-6", .min = 0, .max = 1, .help = "The plateau schedule ends below this rate"},
-    {.name = "beta1", .type = LIN_OPTION_DOUBLE, .at = AT(beta1), .text = "0.9", .min = 0, .max = 0.9999, .help = "Decay of the first moment"},
-    {.name = "beta2", .type = LIN_OPTION_DOUBLE, .at = AT(beta2), .text = "0.999", .min = 0, .max = 0.999999, .help = "Decay of the second moment"},
-    {.name = "eps", .type = LIN_OPTION_DOUBLE, .at = AT(eps), .text = "1e-8", .min = 0, .max = 1, .help = "Added to the root of the second moment"},
-    {.name = "weight-decay", .type = LIN_OPTION_DOUBLE, .at = AT(weight_decay), .text = "0.01", .min = 0, .max = 1, .help = "Decoupled weight decay"},
-    {.name = "decay-all", .type = LIN_OPTION_FLAG, .at = AT(decay_all), .help = "Weight decay of biases and norms too, as in the published RAdam"},
-    {.name = "clip-norm", .type = LIN_OPTION_DOUBLE, .at = AT(clip_norm), .text = "1", .min = 0, .max = 1e9, .help = "Gradients are scaled down to this norm; 0: never"},
-    {.name = "clip", .type = LIN_OPTION_CHOICE, .at = AT(clip), .text = "tensor", .choices = "global|tensor", .help = "Norm of all gradients together, or of each tensor (the paper's library)"},
-    {.name = "seed", .type = LIN_OPTION_INT, .at = AT(seed), .text = "1", .min = 0, .max = 2147483647, .help = "The same seed gives the same model"},
-    {.name = "threads", .type = LIN_OPTION_INT, .at = AT(threads), .text = "0", .min = 0, .max = 1024, .help = "Threads, 0: one per core; they do not change the result"},
-    {.name = "checkpoint-minutes", .type = LIN_OPTION_DOUBLE, .at = AT(checkpoint_minutes), .text = "5", .min = 0, .max = 1e6, .help = "Minutes between checkpoints; there is one after each epoch as well"},
+    {.name = "patience", .type = LIN_OPTION_INT, .at = AT(patience), .text = "2", .min = 1, .max = 1000,
+     .help = "Epochs without a better dev PER before the rate is halved"},
+    {.name = "min-lr", .type = LIN_OPTION_DOUBLE, .at = AT(min_lr), .text = "1e-6", .min = 0, .max = 1,
+     .help = "The plateau schedule ends below this rate"},
+    {.name = "beta1", .type = LIN_OPTION_DOUBLE, .at = AT(beta1), .text = "0.9", .min = 0, .max = 0.9999,
+     .help = "Decay of the first moment"},
+    {.name = "beta2", .type = LIN_OPTION_DOUBLE, .at = AT(beta2), .text = "0.999", .min = 0, .max = 0.999999,
+     .help = "Decay of the second moment"},
+    {.name = "eps", .type = LIN_OPTION_DOUBLE, .at = AT(eps), .text = "1e-8", .min = 0, .max = 1,
+     .help = "Added to the root of the second moment"},
+    {.name = "weight-decay", .type = LIN_OPTION_DOUBLE, .at = AT(weight_decay), .text = "0.01", .min = 0, .max = 1,
+     .help = "Decoupled weight decay"},
+    {.name = "decay-all", .type = LIN_OPTION_FLAG, .at = AT(decay_all),
+     .help = "Weight decay of biases and norms too, as in the published RAdam"},
+    {.name = "clip-norm", .type = LIN_OPTION_DOUBLE, .at = AT(clip_norm), .text = "1", .min = 0, .max = 1e9,
+     .help = "Gradients are scaled down to this norm; 0: never"},
+    {.name = "clip", .type = LIN_OPTION_CHOICE, .at = AT(clip), .text = "tensor", .choices = "global|tensor",
+     .help = "Norm of all gradients together, or of each tensor (the paper's library)"},
+    {.name = "seed", .type = LIN_OPTION_INT, .at = AT(seed), .text = "1", .min = 0, .max = 2147483647,
+     .help = "The same seed gives the same model"},
+    {.name = "threads", .type = LIN_OPTION_INT, .at = AT(threads), .text = "0", .min = 0, .max = 1024,
+     .help = "Threads, 0: one per core; they do not change the result"},
+    {.name = "checkpoint-minutes", .type = LIN_OPTION_DOUBLE, .at = AT(checkpoint_minutes), .text = "5", .min = 0, .max = 1e6,
+     .help = "Minutes between checkpoints; there is one after each epoch as well"},
 
     {.type = LIN_OPTION_HEADING, .help = "Augmentation (SpecAugment)"},
-    {.name = "freq-masks", .type = LIN_OPTION_INT, .at = AT(freq_masks), .text = "0", .min = 0, .max = 100, .help = "Bands hidden in each utterance"},
-    {.name = "freq-width", .type = LIN_OPTION_INT, .at = AT(freq_width), .text = "8", .min = 0, .max = 512, .help = "Most bins of a band"},
-    {.name = "time-masks", .type = LIN_OPTION_INT, .at = AT(time_masks), .text = "0", .min = 0, .max = 100, .help = "Stretches hidden in each utterance"},
-    {.name = "time-width", .type = LIN_OPTION_INT, .at = AT(time_width), .text = "30", .min = 0, .max = 100000, .help = "Most frames of a stretch"},
-    {.name = "time-part", .type = LIN_OPTION_DOUBLE, .at = AT(time_part), .text = "0.1", .min = 0, .max = 1, .help = "A stretch is at most this part of the utterance"},
+    {.name = "freq-masks", .type = LIN_OPTION_INT, .at = AT(freq_masks), .text = "0", .min = 0, .max = 100,
+     .help = "Bands hidden in each utterance"},
+    {.name = "freq-width", .type = LIN_OPTION_INT, .at = AT(freq_width), .text = "8", .min = 0, .max = 512,
+     .help = "Most bins of a band"},
+    {.name = "time-masks", .type = LIN_OPTION_INT, .at = AT(time_masks), .text = "0", .min = 0, .max = 100,
+     .help = "Stretches hidden in each utterance"},
+    {.name = "time-width", .type = LIN_OPTION_INT, .at = AT(time_width), .text = "30", .min = 0, .max = 100000,
+     .help = "Most frames of a stretch"},
+    {.name = "time-part", .type = LIN_OPTION_DOUBLE, .at = AT(time_part), .text = "0.1", .min = 0, .max = 1,
+     .help = "A stretch is at most this part of the utterance"},
     {.type = LIN_OPTION_END},
 };
 #undef AT
 
-/* ---- from options to the library's structs --------------------------------------------------------------------------------------- */
+/* ---- from options to the library's structs ---------------------------------------------------------------------------------- */
 
 static lin_config network_of(const train_values *v, int mel_bins, int outputs)
 {
@@ -141,7 +177,7 @@ static lin_train_options learning_of(const train_values *v)
                                .speaker_norm = v->normalize};
 }
 
-/* ---- hooks ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- hooks ------------------------------------------------------------------------------------------------------------------ */
 
 typedef struct watcher {
     const train_values *v;
@@ -192,8 +228,9 @@ static void progress(void *context, const lin_train_progress *p)
     print_time(left, sizeof left, p->seconds_left);
     if (p->batch < p->n_batches) {
         char line[256];
-        snprintf(line, sizeof line, "epoch %d/%d  %3d %%  loss %.3f  %.0f frames/s  lr %.2g  best dev PER %.2f %%  %s left", p->epoch + 1,
-                 p->epochs, 100 * p->batch / p->n_batches, p->loss, p->frames_per_s, p->lr, p->best_per < 0 ? 100.0 : 100 * p->best_per, left);
+        snprintf(line, sizeof line, "epoch %d/%d  %3d %%  loss %.3f  %.0f frames/s  lr %.2g  best dev PER %.2f %%  %s left",
+                 p->epoch + 1, p->epochs, 100 * p->batch / p->n_batches, p->loss, p->frames_per_s, p->lr,
+                 p->best_per < 0 ? 100.0 : 100 * p->best_per, left);
         lin_progress_show(&w->progress, "%s", line);
         if (!w->progress.shown && !w->v->quiet && p->seconds - w->printed > LINE_EVERY_S) {
             fprintf(stderr, "%s\n", line);
@@ -204,7 +241,9 @@ static void progress(void *context, const lin_train_progress *p)
     lin_progress_end(&w->progress);
     if (w->v->quiet) return;
     fprintf(stderr, "epoch %d/%d  loss %.4f  ", p->epoch + 1, p->epochs, p->loss);
-    if (p->dev_per >= 0) fprintf(stderr, "dev loss %.4f  dev PER %.2f %%%s  ", p->dev_loss, 100 * p->dev_per, p->dev_per <= p->best_per ? " (best)" : "");
+    if (p->dev_per >= 0)
+        fprintf(stderr, "dev loss %.4f  dev PER %.2f %%%s  ", p->dev_loss, 100 * p->dev_per,
+                p->dev_per <= p->best_per ? " (best)" : "");
     fprintf(stderr, "lr %.2g  %.0f frames/s (%.0f x real time)  %s left\n", p->lr, p->frames_per_s, p->frames_per_s / 100, left);
 }
 
@@ -221,7 +260,7 @@ static int stop(void *context)
     return lin_interrupted != 0;
 }
 
-/* ---- the command ----------------------------------------------------------------------------------------------------------------- */
+/* ---- the command ------------------------------------------------------------------------------------------------------------ */
 
 typedef struct sets {
     lin_dataset **items;
@@ -283,7 +322,8 @@ static lin_status make_model(const lin_parsed *parsed, const sets *train, lin_mo
     const train_values *v = parsed->values;
     const lin_dataset *first = train->items[0];
     const lin_config config = network_of(v, lin_dataset_mel_bins(first), lin_dataset_outputs(first));
-    lin_status status = lin_model_create(&config, lin_dataset_feature_parameters(first), lin_dataset_phones(first), (uint64_t)v->seed, model, err);
+    lin_status status =
+        lin_model_create(&config, lin_dataset_feature_parameters(first), lin_dataset_phones(first), (uint64_t)v->seed, model, err);
     if (status != LIN_OK || !v->init || v->resume) return status;
     lin_model *from;
     status = lin_model_load(v->init, &from, err);
@@ -299,7 +339,8 @@ static lin_status make_model(const lin_parsed *parsed, const sets *train, lin_mo
 static lin_status make_folder(const lin_parsed *parsed, lin_error *err)
 {
     const train_values *v = parsed->values;
-    if (mkdir(v->folder, 0777) != 0 && errno != EEXIST) return lin_fail(err, LIN_IO, "cannot make the folder %s: %s", v->folder, strerror(errno));
+    if (mkdir(v->folder, 0777) != 0 && errno != EEXIST)
+        return lin_fail(err, LIN_IO, "cannot make the folder %s: %s", v->folder, strerror(errno));
     char path[4096], *text;
     snprintf(path, sizeof path, "%s/train.conf", v->folder);
     lin_status status = lin_options_text(parsed, &text, err);
@@ -336,8 +377,8 @@ static int run(lin_parsed *parsed)
                                        .left_out = left_out,
                                        .stop = stop};
         lin_progress_begin(&w.progress, v->quiet);
-        status = lin_train(&learning, model, (const lin_dataset *const *)train.items, train.n, (const lin_dataset *const *)dev.items, dev.n,
-                           &hooks, &err);
+        status = lin_train(&learning, model, (const lin_dataset *const *)train.items, train.n,
+                           (const lin_dataset *const *)dev.items, dev.n, &hooks, &err);
         lin_progress_end(&w.progress);
     }
     const int exit_status = status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
@@ -351,8 +392,9 @@ const lin_command lin_command_train = {
     .name = "train",
     .operands = "CONF",
     .summary = "train a model from feature caches",
-    .description = "CONF is a file of lines 'name = value' with the names of the options below; the command line overrides it. The caches come "
-                   "from linnet prepare. Interrupting a run (Ctrl-C, kill) loses nothing since its last checkpoint: go on with --resume.",
+    .description =
+        "CONF is a file of lines 'name = value' with the names of the options below; the command line overrides it. The caches "
+        "come from linnet prepare. Interrupting a run (Ctrl-C, kill) loses nothing since its last checkpoint: go on with --resume.",
     .examples = "  linnet train recipes/open/causal.conf --train train.lfc --dev dev.lfc --folder exp/causal\n"
                 "  linnet train recipes/open/causal.conf --train train.lfc --dev dev.lfc --folder exp/causal --resume",
     .options = options,

@@ -179,7 +179,9 @@ static void work(void *context, int item, int slot_number, int thread)
     lin_pcm_format raw;
     l->input = &job->inputs.items[item];
     l->begun_s = lin_now();
-    lin_sound sound = {.path = l->input->path, .raw = lin_input_format(&job->v->input, l->input->path, &raw), .channel = job->channel};
+    lin_sound sound = {.path = l->input->path,
+                       .raw = lin_input_format(&job->v->input, l->input->path, &raw),
+                       .channel = job->channel};
     const lin_speaker *speaker = lin_speakers_find(&job->speakers, l->input->speaker);
     if (speaker) sound.mean = speaker->mean, sound.istd = speaker->istd;
     lin_sink sink = {l, begin_lanes, take_rows, show_progress};

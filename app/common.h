@@ -38,7 +38,7 @@ int lin_misuse(const lin_parsed *parsed, const char *fmt, ...) LIN_PRINTF(2, 3);
  */
 lin_status lin_find_model(const char *given, char *path, size_t capacity, lin_error *err);
 
-/* ---- output ------------------------------------------------------------------------------------------------------------------ */
+/* ---- output ----------------------------------------------------------------------------------------------------------------- */
 
 typedef struct lin_output {
     FILE *file;
@@ -50,7 +50,7 @@ lin_status lin_output_open(const char *path, lin_output *output, lin_error *err)
 /* Flushes, and reports what any earlier write met: a full disk is an error here. */
 lin_status lin_output_close(lin_output *output, lin_error *err);
 
-/* ---- progress: one line on standard error, redrawn at most ten times a second, only where that is a terminal ----------------- */
+/* ---- progress: one line on standard error, redrawn at most ten times a second, only where that is a terminal ---------------- */
 
 typedef struct lin_progress {
     int shown;         /* standard error is a terminal and nobody said --quiet */

@@ -12,7 +12,7 @@
 #include "frontend/source.h"
 #include "model/model.h"
 
-/* ---- what the sound is ------------------------------------------------------------------------------------------------------- */
+/* ---- what the sound is ------------------------------------------------------------------------------------------------------ */
 
 typedef struct lin_input_values {
     int raw, rate_hz, channels, encoding;
@@ -38,7 +38,7 @@ lin_status lin_input_channel(const lin_input_values *values, int *channel, lin_e
 /* The format of raw input for this path, or NULL for a file with a header. storage holds it. */
 const lin_pcm_format *lin_input_format(const lin_input_values *values, const char *path, lin_pcm_format *storage);
 
-/* ---- the filterbank ---------------------------------------------------------------------------------------------------------- */
+/* ---- the filterbank --------------------------------------------------------------------------------------------------------- */
 
 typedef struct lin_fbank_values {
     int sample_hz, mel_bins;
@@ -68,7 +68,7 @@ lin_fbank_config lin_fbank_from_values(const lin_fbank_values *values);
 lin_fbank_config lin_fbank_from_model(const lin_features *features, int mel_bins);
 lin_features lin_fbank_to_model(const lin_fbank_config *config);
 
-/* ---- whole files in memory --------------------------------------------------------------------------------------------------- */
+/* ---- whole files in memory -------------------------------------------------------------------------------------------------- */
 
 typedef struct lin_matrix {
     float *data; /* [rows, columns] */

@@ -122,7 +122,7 @@ void lin_options_free(lin_parsed *parsed);
 const char *lin_nearest_option(const lin_command *command, const char *name);
 int lin_edit_cost(const char *a, const char *b); /* Levenshtein, of words shorter than 64 bytes */
 
-/* ---- what is printed (help.c, man.c, completion.c) --------------------------------------------------------------------------- */
+/* ---- what is printed (help.c, man.c, completion.c) -------------------------------------------------------------------------- */
 
 /* How a value is called in help texts: "FILE", "N", "text|json". */
 const char *lin_option_value_name(const lin_option *option);

@@ -29,7 +29,7 @@ static const lin_ops *ops;
 static lin_exec *exec;
 static sgemm_function sgemm;
 
-/* ---- the products ------------------------------------------------------------------------------------------------------------ */
+/* ---- the products ----------------------------------------------------------------------------------------------------------- */
 
 typedef enum form { FORWARD, BACKWARD_DATA, BACKWARD_WEIGHT, OPENBLAS, FORMS } form;
 static const char *const form_names[FORMS] = {"forward", "backward_data", "backward_weight", "openblas"};

@@ -90,7 +90,7 @@ static float *make_features(int frames)
     return x;
 }
 
-/* ---- many utterances: one worker for each thread, one utterance at a time, as files are transcribed -------------------------- */
+/* ---- many utterances: one worker for each thread, one utterance at a time, as files are transcribed ------------------------- */
 
 typedef struct many {
     lin_worker *workers[PEAK_THREADS];
@@ -131,7 +131,7 @@ static void bench_forward(int causal, const char *name)
     lin_free(m.logp);
 }
 
-/* ---- a training step: forward, CTC, backward, optimiser, packing ------------------------------------------------------------- */
+/* ---- a training step: forward, CTC, backward, optimiser, packing ------------------------------------------------------------ */
 
 static void bench_training(int causal, double dropout, const char *name)
 {
@@ -183,7 +183,7 @@ static void bench_training(int causal, double dropout, const char *name)
     lin_free(gradients);
 }
 
-/* ---- one live stream, one thread, 40 ms at a time ---------------------------------------------------------------------------- */
+/* ---- one live stream, one thread, 40 ms at a time --------------------------------------------------------------------------- */
 
 static void say_chunks(const char *prefix, double *time, int n)
 {
@@ -242,7 +242,7 @@ static void bench_stream(int chunks)
     lin_free(time);
 }
 
-/* ---- the start of the program ------------------------------------------------------------------------------------------------ */
+/* ---- the start of the program ----------------------------------------------------------------------------------------------- */
 
 static int run_quietly(char *const argv[])
 {

@@ -14,7 +14,7 @@ typedef struct lane {
     lin_fbank *fbank;
 } lane;
 
-struct lin_features {
+struct lin_extractor {
     int channels, channel, n_lanes, bins, finished;
     lane *lanes;
     int room;       // samples
@@ -27,7 +27,7 @@ lin_feature_options lin_feature_options_default(void)
     return (lin_feature_options){.fbank = lin_fbank_default(), .channel = LIN_CHANNEL_MIX, .speed = 1};
 }
 
-lin_status lin_features_create(int rate_hz, int channels, const lin_feature_options *o, lin_features **out, lin_error *err)
+lin_status lin_extractor_create(int rate_hz, int channels, const lin_feature_options *o, lin_extractor **out, lin_error *err)
 {
     *out = NULL;
     lin_status status = lin_audio_check_format("the sound", rate_hz, channels, err);
@@ -35,7 +35,7 @@ lin_status lin_features_create(int rate_hz, int channels, const lin_feature_opti
     if (o->channel < LIN_CHANNEL_EACH || o->channel >= channels)
         return lin_fail(err, LIN_INVALID, "channel %d was asked for, but the sound has %d", o->channel + 1, channels);
     if (!(o->speed >= 0.5 && o->speed <= 2)) return lin_fail(err, LIN_INVALID, "speed is %g, must be 0.5 to 2", o->speed);
-    lin_features *f = lin_calloc(1, sizeof *f);
+    lin_extractor *f = lin_calloc(1, sizeof *f);
     if (!f) return lin_no_memory(err, "features", sizeof *f);
     f->channels = channels;
     f->channel = o->channel;
@@ -56,22 +56,22 @@ lin_status lin_features_create(int rate_hz, int channels, const lin_feature_opti
         if (!f->mono || !f->samples) status = lin_no_memory(err, "features", (size_t)f->room * sizeof(float));
     }
     if (status != LIN_OK) {
-        lin_features_destroy(f);
+        lin_extractor_destroy(f);
         return status;
     }
     *out = f;
     return LIN_OK;
 }
 
-int lin_features_lanes(const lin_features *f) { return f->n_lanes; }
+int lin_extractor_lanes(const lin_extractor *f) { return f->n_lanes; }
 
-int lin_features_most_out(const lin_features *f, int n)
+int lin_extractor_most_out(const lin_extractor *f, int n)
 {
     return lin_fbank_frames_out(f->lanes[0].fbank, lin_resampler_most_out(f->lanes[0].resampler, n));
 }
 
 // Lane l's share of sound [n, channels].
-static void take_channel(const lin_features *f, int l, const float *sound, int n, float *mono)
+static void take_channel(const lin_extractor *f, int l, const float *sound, int n, float *mono)
 {
     int C = f->channels;
     if (f->channel == LIN_CHANNEL_MIX && C > 1) {
@@ -86,16 +86,16 @@ static void take_channel(const lin_features *f, int l, const float *sound, int n
     for (int i = 0; i < n; i++) mono[i] = sound[i * C + c];
 }
 
-static lin_status check_room(const lin_features *f, int n, int capacity, lin_error *err)
+static lin_status check_room(const lin_extractor *f, int n, int capacity, lin_error *err)
 {
     if (f->finished || n < 0) return lin_fail(err, LIN_INVALID, "features: %d samples, or samples after the end", n);
-    int most = lin_features_most_out(f, n);
+    int most = lin_extractor_most_out(f, n);
     if (capacity < most)
         return lin_fail(err, LIN_TOO_SMALL, "features: %d samples may give %d frames, but there is room for %d", n, most, capacity);
     return LIN_OK;
 }
 
-lin_status lin_features_push(lin_features *f, const float *sound, int n, float *frames, int capacity, int *n_out, lin_error *err)
+lin_status lin_extractor_push(lin_extractor *f, const float *sound, int n, float *frames, int capacity, int *n_out, lin_error *err)
 {
     *n_out = 0;
     lin_status status = check_room(f, n, capacity, err);
@@ -122,7 +122,7 @@ lin_status lin_features_push(lin_features *f, const float *sound, int n, float *
     return LIN_OK;
 }
 
-lin_status lin_features_finish(lin_features *f, float *frames, int capacity, int *n_out, lin_error *err)
+lin_status lin_extractor_finish(lin_extractor *f, float *frames, int capacity, int *n_out, lin_error *err)
 {
     *n_out = 0;
     lin_status status = check_room(f, 0, capacity, err);
@@ -138,7 +138,7 @@ lin_status lin_features_finish(lin_features *f, float *frames, int capacity, int
     return LIN_OK;
 }
 
-lin_status lin_features_reset(lin_features *f, lin_error *err)
+lin_status lin_extractor_reset(lin_extractor *f, lin_error *err)
 {
     f->finished = 1;
     for (int l = 0; l < f->n_lanes; l++) {
@@ -150,7 +150,7 @@ lin_status lin_features_reset(lin_features *f, lin_error *err)
     return LIN_OK;
 }
 
-void lin_features_destroy(lin_features *f)
+void lin_extractor_destroy(lin_extractor *f)
 {
     if (!f) return;
     for (int l = 0; l < f->n_lanes; l++) {
@@ -167,7 +167,7 @@ void lin_features_destroy(lin_features *f)
 
 struct lin_source {
     lin_audio *audio;
-    lin_features *features;
+    lin_extractor *features;
     lin_audio_format info;
     float *sound;        // [BLOCK, channels]
     int room;            // frames
@@ -188,7 +188,7 @@ lin_status lin_source_from_audio(lin_audio *audio, const lin_feature_options *o,
     s->audio = audio;
     s->info = *lin_audio_info(audio);
     s->window_ms = o->fbank.window_ms;
-    lin_status status = lin_features_create(s->info.rate_hz, s->info.channels, o, &s->features, err);
+    lin_status status = lin_extractor_create(s->info.rate_hz, s->info.channels, o, &s->features, err);
     if (status == LIN_OK) {
         s->room = lin_fbank_frames_out(s->features->lanes[0].fbank, s->features->room);
         size_t lanes = (size_t)s->features->n_lanes, floats = lanes * (size_t)(s->room + 1) * (size_t)s->features->bins;
@@ -233,9 +233,9 @@ static lin_status refill(lin_source *s, lin_error *err)
     s->info = *lin_audio_info(s->audio);
     if (status != LIN_OK) return status;
     s->at = s->held = 0;
-    if (n > 0) return lin_features_push(s->features, s->sound, n, s->frames, s->room, &s->held, err);
+    if (n > 0) return lin_extractor_push(s->features, s->sound, n, s->frames, s->room, &s->held, err);
     s->ended = 1;
-    status = lin_features_finish(s->features, s->frames, s->room, &s->held, err);
+    status = lin_extractor_finish(s->features, s->frames, s->room, &s->held, err);
     if (status == LIN_OK && s->given + s->held == 0 && !s->info.warning[0])
         snprintf(s->info.warning, sizeof s->info.warning, "%.3f s of sound are less than a window of %g ms: no features",
                  lin_source_seconds(s), s->window_ms);
@@ -277,7 +277,7 @@ void lin_source_close(lin_source *s)
 {
     if (!s) return;
     lin_audio_close(s->audio);
-    lin_features_destroy(s->features);
+    lin_extractor_destroy(s->features);
     lin_free(s->sound);
     lin_free(s->frames);
     lin_free(s);

@@ -2,7 +2,7 @@
  * source.h - sound in, frames of log-mel features out: channels, resampling and filterbanks put together.
  *
  * Pipeline: frontend/audio (or a microphone) -> [this] -> normalisation and the encoder.
- * Two forms of one implementation. lin_features is pushed samples, at any rate, with any number of channels, and gives frames;
+ * Two forms of one implementation. lin_extractor is pushed samples, at any rate, with any number of channels, and gives frames;
  * lin_source pulls an audio file through it.
  *
  *   lin_feature_options options = lin_feature_options_default();
@@ -38,33 +38,33 @@ lin_feature_options lin_feature_options_default(void);
 
 /* ---- pushed ---- */
 
-typedef struct lin_features lin_features;
+typedef struct lin_extractor lin_extractor;
 
 /* rate_hz and channels as in audio.h. LIN_INVALID if the chosen channel is not among them. On failure *features is NULL. */
-lin_status lin_features_create(int rate_hz, int channels, const lin_feature_options *options, lin_features **features,
+lin_status lin_extractor_create(int rate_hz, int channels, const lin_feature_options *options, lin_extractor **features,
                                lin_error *err);
 
-int lin_features_lanes(const lin_features *features);
+int lin_extractor_lanes(const lin_extractor *features);
 
 /* The most frames that pushing n more frames of sound, or finishing (n = 0), can give to each lane. */
-int lin_features_most_out(const lin_features *features, int n);
+int lin_extractor_most_out(const lin_extractor *features, int n);
 
 /*
  * Takes in sound [n, channels] and writes the feature frames that are now certain: *n_out of every lane, frames [lanes, capacity,
- * D]. LIN_TOO_SMALL, and no state changed, if capacity < lin_features_most_out(features, n). LIN_NUMERIC, and no state changed, if
+ * D]. LIN_TOO_SMALL, and no state changed, if capacity < lin_extractor_most_out(features, n). LIN_NUMERIC, and no state changed, if
  * a sample is no sound (audio.h). LIN_INVALID after finishing.
  */
-lin_status lin_features_push(lin_features *features, const float *sound, int n, float *frames, int capacity, int *n_out,
+lin_status lin_extractor_push(lin_extractor *features, const float *sound, int n, float *frames, int capacity, int *n_out,
                              lin_error *err);
 
 /* The sound has ended: writes what the resampler held back. Only reset and destroy may follow. */
-lin_status lin_features_finish(lin_features *features, float *frames, int capacity, int *n_out, lin_error *err);
+lin_status lin_extractor_finish(lin_extractor *features, float *frames, int capacity, int *n_out, lin_error *err);
 
 /* As newly created. LIN_NO_MEMORY if the resampling library cannot; then only destroy may follow. */
-lin_status lin_features_reset(lin_features *features, lin_error *err);
+lin_status lin_extractor_reset(lin_extractor *features, lin_error *err);
 
 /* NULL is allowed. */
-void lin_features_destroy(lin_features *features);
+void lin_extractor_destroy(lin_extractor *features);
 
 /* ---- pulled from a file ---- */
 

@@ -9,7 +9,7 @@ typedef struct LIN_OPS {
     lin_status (*exec_create)(int n_threads, lin_exec **exec, lin_error *err);
     void (*exec_destroy)(lin_exec *exec);
 
-    /* ---- linear layers: y = x wᵀ + b ------------------------------------------------------------------------------------------ */
+    /* ---- linear layers: y = x wᵀ + b ---------------------------------------------------------------------------------------- */
 
     /* Elements of the packed form of a weight matrix w [n, k]; the packed block must be 64-byte aligned. */
     size_t (*weight_size)(int n, int k);
@@ -26,7 +26,7 @@ typedef struct LIN_OPS {
     void (*linear_backward_weight)(lin_exec *exec, LIN_REAL *dw, LIN_REAL *db, const LIN_REAL *dy, const LIN_REAL *x, int rows, int n,
                                    int k);
 
-    /* ---- between the linear layers -------------------------------------------------------------------------------------------- */
+    /* ---- between the linear layers ------------------------------------------------------------------------------------------ */
 
     /* y = (x - mean) rstd gamma + beta per row, eps 1e-5, biased variance; stats [rows, 2] receives mean and rstd (may be NULL). */
     void (*layer_norm_forward)(lin_exec *exec, LIN_REAL *y, LIN_REAL *stats, const LIN_REAL *x, const LIN_REAL *gamma,
@@ -51,7 +51,7 @@ typedef struct LIN_OPS {
      * t counted from the start of each utterance. */
     void (*add_sinusoid)(lin_exec *exec, LIN_REAL *x, const int *offsets, int B, int C);
 
-    /* ---- causal depthwise convolution with residual ------------------------------------------------------------------------------ */
+    /* ---- causal depthwise convolution with residual ------------------------------------------------------------------------- */
 
     /* y[t,c] = x[t,c] + b[c] + sum_{j<K} w[j,c] x[t-K+1+j,c], w [K, C], x before the utterance's start taken from tails[b] [K-1, C] if
      * tails and tails[b] are not NULL, else 0. On return tails[b] holds the last K-1 inputs. Any split of the rows into calls that
@@ -62,7 +62,7 @@ typedef struct LIN_OPS {
     void (*conv_backward)(lin_exec *exec, LIN_REAL *dx, LIN_REAL *dw, LIN_REAL *db, const LIN_REAL *dy, const LIN_REAL *x,
                           const LIN_REAL *w, const int *offsets, int B, int C, int K);
 
-    /* ---- linear attention, φ(x) = elu(x) + 1 (Katharopoulos et al. 2020, eq. 4-12) -------------------------------------------------- */
+    /* ---- linear attention, φ(x) = elu(x) + 1 (Katharopoulos et al. 2020, eq. 4-12) ------------------------------------------ */
 
     /* y [rows, H E] from qkv [rows, 3, H, E] (before φ). Per head y_i = φ(q_i)ᵀ S / (φ(q_i)ᵀ z + 1e-6), where S = sum φ(k_j) v_jᵀ and
      * z = sum φ(k_j) run over j <= i of the utterance (causal; a frame sees itself) or over all of it.
@@ -74,7 +74,7 @@ typedef struct LIN_OPS {
     void (*attention_backward)(lin_exec *exec, LIN_REAL *dqkv, const LIN_REAL *dy, const LIN_REAL *qkv, const LIN_REAL *y,
                                const int *offsets, int B, int H, int E, int causal);
 
-    /* ---- outputs and losses ------------------------------------------------------------------------------------------------------- */
+    /* ---- outputs and losses ------------------------------------------------------------------------------------------------- */
 
     /* logp may alias logits. */
     void (*log_softmax)(lin_exec *exec, LIN_REAL *logp, const LIN_REAL *logits, int rows, int V);
@@ -84,7 +84,7 @@ typedef struct LIN_OPS {
     void (*ctc)(lin_exec *exec, double *loss, LIN_REAL *dlogits, const LIN_REAL *logp, const int *offsets, const int *labels,
                 const int *label_offsets, int B, int V, double scale);
 
-    /* ---- optimiser: tensors laid end to end, tensor i owns elements offsets[i] .. offsets[i+1]-1 ---------------------------------- */
+    /* ---- optimiser: tensors laid end to end, tensor i owns elements offsets[i] .. offsets[i+1]-1 ---------------------------- */
 
     /* norms[i] = sum of squares of tensor i, summed in double. */
     void (*sum_squares)(lin_exec *exec, double *norms, const LIN_REAL *x, const size_t *offsets, int n_tensors);

@@ -23,7 +23,10 @@ static inline uint64_t lin_random_bits(uint64_t key, uint64_t counter)
 }
 
 /* A new key from a key and a label (step, layer, purpose), for independent sequences. */
-static inline uint64_t lin_random_key(uint64_t key, uint64_t label) { return lin_mix64(key ^ lin_mix64(label + 0xD1B54A32D192ED03u)); }
+static inline uint64_t lin_random_key(uint64_t key, uint64_t label)
+{
+    return lin_mix64(key ^ lin_mix64(label + 0xD1B54A32D192ED03u));
+}
 
 /* Uniform in [0, 1), 53 bits. */
 static inline double lin_random_uniform(uint64_t key, uint64_t counter)

@@ -56,8 +56,8 @@ int lin_config_same_shape(const lin_config *a, const lin_config *b)
 {
     return a->layers == b->layers && a->heads == b->heads && a->head_width == b->head_width && a->feedforward == b->feedforward &&
            a->mel_bins == b->mel_bins && a->outputs == b->outputs && a->stack == b->stack && a->ahead == b->ahead &&
-           a->positions == b->positions && a->conv_kernel == b->conv_kernel && a->conv_layers == b->conv_layers && a->norm == b->norm &&
-           a->causal == b->causal;
+           a->positions == b->positions && a->conv_kernel == b->conv_kernel && a->conv_layers == b->conv_layers &&
+           a->norm == b->norm && a->causal == b->causal;
 }
 
 static int add(lin_params *p, int n, int k, int fan_in, const char *name)

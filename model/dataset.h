@@ -30,7 +30,7 @@
 typedef struct lin_dataset lin_dataset;
 typedef struct lin_dataset_writer lin_dataset_writer;
 
-/* ---- writing: to a temporary name, renamed by finish ------------------------------------------------------------------------- */
+/* ---- writing: to a temporary name, renamed by finish ------------------------------------------------------------------------ */
 
 /*
  *   phones  as in lin_model_create: V names, blank first

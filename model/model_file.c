@@ -199,7 +199,8 @@ static lin_status read_normalization(const lin_safetensors *st, lin_model *model
             return LIN_OK;
         }
     }
-    return lin_fail(err, LIN_UNSUPPORTED, "%s: normalization is \"%.32s\"; this program knows global and speaker", file, lin_utf8_line(text));
+    return lin_fail(err, LIN_UNSUPPORTED, "%s: normalization is \"%.32s\"; this program knows global and speaker", file,
+                    lin_utf8_line(text));
 }
 
 static lin_status load(const lin_safetensors *st, const char *file, lin_model **model, lin_error *err)

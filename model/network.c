@@ -53,7 +53,7 @@ size_t lin_config_state_count(const lin_config *c)
     return n;
 }
 
-/* ---- weights --------------------------------------------------------------------------------------------------------------------- */
+/* ---- weights ---------------------------------------------------------------------------------------------------------------- */
 
 lin_status lin_weights_create(const lin_real_ops *ops, lin_exec *exec, const lin_config *config, const lin_params *params,
                               const lin_real *values, int for_training, lin_weights **out, lin_error *err)
@@ -99,7 +99,8 @@ void lin_weights_pack(lin_weights *w, lin_exec *exec)
         const lin_param *t = &w->params->table[i];
         if (t->k == 0 || is_convolution(w->params, &w->config, i)) continue;
         w->ops->weight_pack(exec, w->packed + w->forward_offset[i], w->values + t->offset, t->n, t->k);
-        if (w->for_training) w->ops->weight_pack_transposed(exec, w->packed + w->backward_offset[i], w->values + t->offset, t->n, t->k);
+        if (w->for_training)
+            w->ops->weight_pack_transposed(exec, w->packed + w->backward_offset[i], w->values + t->offset, t->n, t->k);
     }
 }
 
@@ -119,7 +120,7 @@ static lin_real *gradient(const lin_weights *w, lin_real *gradients, int tensor)
     return gradients + w->params->table[tensor].offset;
 }
 
-/* ---- activations ----------------------------------------------------------------------------------------------------------------- */
+/* ---- activations ------------------------------------------------------------------------------------------------------------ */
 
 // Lays out every buffer; called once with an arena without memory to learn the size, once to fill the pointers.
 static void lay_out(lin_activations *a)
@@ -163,7 +164,8 @@ lin_status lin_activations_create(const lin_config *config, int max_rows, int ma
 {
     *out = NULL;
     if (max_rows < 1 || max_utterances < 1)
-        return lin_fail(err, LIN_INVALID, "room for %d rows and %d utterances asked for; at least 1 of each", max_rows, max_utterances);
+        return lin_fail(err, LIN_INVALID, "room for %d rows and %d utterances asked for; at least 1 of each", max_rows,
+                        max_utterances);
     lin_activations *a = lin_calloc(1, sizeof *a);
     if (!a) return lin_no_memory(err, "activations", sizeof *a);
     *a = (lin_activations){.config = *config, .max_rows = max_rows, .max_utterances = max_utterances, .for_training = for_training};
@@ -175,7 +177,8 @@ lin_status lin_activations_create(const lin_config *config, int max_rows, int ma
     }
     // per row: the sum of all widths above; 32 buffers of at most one line of padding per layer
     const size_t C = (size_t)lin_config_width(config), F = (size_t)config->feedforward, line = 64 / sizeof(lin_real);
-    const size_t per_row = n_layers * (9 * C + F + 4) + (size_t)lin_config_input_width(config) + 3 * C + 2 + (for_training ? 5 * C + F : 0);
+    const size_t per_row =
+        n_layers * (9 * C + F + 4) + (size_t)lin_config_input_width(config) + 3 * C + 2 + (for_training ? 5 * C + F : 0);
     const size_t bytes = ((size_t)max_rows * per_row + (n_layers + 1) * 12 * line) * sizeof(lin_real) +
                          2 * ((size_t)max_utterances * sizeof(void *) + 64);
     lin_status status = lin_arena_init(&a->arena, bytes, err);
@@ -200,9 +203,10 @@ int lin_activations_rows(const lin_activations *a) { return a->max_rows; }
 
 int lin_activations_utterances(const lin_activations *a) { return a->max_utterances; }
 
-/* ---- forward --------------------------------------------------------------------------------------------------------------------- */
+/* ---- forward ---------------------------------------------------------------------------------------------------------------- */
 
-static void linear(const lin_weights *w, lin_exec *exec, lin_real *y, const lin_real *x, const int pair[2], int rows, lin_activation act)
+static void linear(const lin_weights *w, lin_exec *exec, lin_real *y, const lin_real *x, const int pair[2], int rows,
+                   lin_activation act)
 {
     const lin_param *t = &w->params->table[pair[0]];
     w->ops->linear_forward(exec, y, x, w->packed + w->forward_offset[pair[0]], value(w, pair[1]), rows, t->n, t->k, act);
@@ -253,7 +257,8 @@ static void layer_forward(const lin_weights *w, lin_activations *a, lin_exec *ex
     }
     if (pre) norm(w, exec, v->n1, v->stats1, x1, p->norm1, rows);
     linear(w, exec, v->qkv, pre ? v->n1 : x1, p->qkv, rows, LIN_LINEAR);
-    ops->attention_forward(exec, v->y, v->qkv, batch->offsets, batch->B, c->heads, c->head_width, c->causal, stateful ? a->states : NULL);
+    ops->attention_forward(exec, v->y, v->qkv, batch->offsets, batch->B, c->heads, c->head_width, c->causal,
+                           stateful ? a->states : NULL);
     linear(w, exec, a->branch, v->y, p->out, rows, LIN_LINEAR);
     ops->add_dropout(exec, pre ? v->x2 : v->n1, x1, a->branch, count, rate, dropout_site(batch, l, SITE_ATTENTION));
     if (!pre) norm(w, exec, v->x2, v->stats1, v->n1, p->norm1, rows);
@@ -288,7 +293,7 @@ void lin_network_forward(const lin_weights *w, lin_activations *a, lin_exec *exe
     ops->log_softmax(exec, logp, logp, rows, c->outputs);
 }
 
-/* ---- backward -------------------------------------------------------------------------------------------------------------------- */
+/* ---- backward --------------------------------------------------------------------------------------------------------------- */
 
 // Gradients of the layer's parameters, and of its input where dx is not NULL.
 static void linear_backward(const lin_weights *w, lin_exec *exec, lin_real *dx, lin_real *gradients, const lin_real *dy,
@@ -299,15 +304,16 @@ static void linear_backward(const lin_weights *w, lin_exec *exec, lin_real *dx, 
     if (dx) w->ops->linear_forward(exec, dx, dy, w->packed + w->backward_offset[pair[0]], NULL, rows, t->k, t->n, LIN_LINEAR);
 }
 
-static void norm_backward(const lin_weights *w, lin_exec *exec, lin_real *dx, lin_real *gradients, const lin_real *dy, const lin_real *x,
-                          const lin_real *stats, const int pair[2], int rows)
+static void norm_backward(const lin_weights *w, lin_exec *exec, lin_real *dx, lin_real *gradients, const lin_real *dy,
+                          const lin_real *x, const lin_real *stats, const int pair[2], int rows)
 {
     w->ops->layer_norm_backward(exec, dx, gradient(w, gradients, pair[0]), gradient(w, gradients, pair[1]), dy, x, stats,
                                 value(w, pair[0]), rows, lin_config_width(&w->config));
 }
 
 // On entry a->d_x holds the gradient of the layer's output, on return that of its input.
-static void layer_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int l, lin_real *gradients)
+static void layer_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int l,
+                           lin_real *gradients)
 {
     const lin_config *c = &w->config;
     const lin_real_ops *ops = w->ops;

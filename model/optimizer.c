@@ -21,8 +21,10 @@ lin_status lin_optimizer_create(const lin_ops *ops, const lin_params *params, co
 {
     *out = NULL;
     const lin_optimizer_options *o = options;
-    if (!(o->beta1 >= 0 && o->beta1 < 1 && o->beta2 >= 0 && o->beta2 < 1 && o->eps >= 0 && o->weight_decay >= 0 && o->clip_norm >= 0))
-        return lin_fail(err, LIN_INVALID, "optimiser: betas must be at least 0 and below 1; eps, weight decay and clip norm at least 0");
+    if (!(o->beta1 >= 0 && o->beta1 < 1 && o->beta2 >= 0 && o->beta2 < 1 && o->eps >= 0 && o->weight_decay >= 0 &&
+          o->clip_norm >= 0))
+        return lin_fail(err, LIN_INVALID,
+                        "optimiser: betas must be at least 0 and below 1; eps, weight decay and clip norm at least 0");
     lin_optimizer *opt = lin_calloc(1, sizeof *opt);
     if (!opt) return lin_no_memory(err, "an optimiser", sizeof *opt);
     const size_t n = (size_t)params->n_tensors;

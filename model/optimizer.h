@@ -48,8 +48,8 @@ void lin_optimizer_destroy(lin_optimizer *optimizer);
 
 /* One step on values [n_elements]. norm (may be NULL) receives the norm of all gradients before clipping. A gradient that is not
  * finite changes nothing: LIN_NUMERIC, naming the tensor. */
-lin_status lin_optimizer_step(lin_optimizer *optimizer, lin_exec *exec, const lin_params *params, float *values, const float *gradients,
-                              double lr, double *norm, lin_error *err);
+lin_status lin_optimizer_step(lin_optimizer *optimizer, lin_exec *exec, const lin_params *params, float *values,
+                              const float *gradients, double lr, double *norm, lin_error *err);
 
 /* The scalars of step t = 1, 2, ... */
 lin_adam_step lin_optimizer_scalars(const lin_optimizer_options *options, long long t, double lr);

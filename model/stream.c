@@ -35,11 +35,14 @@ lin_status lin_stream_create(const lin_encoder *e, lin_stream **out, lin_error *
 {
     *out = NULL;
     const lin_config *c = &e->model->config;
-    if (!c->causal) return lin_fail(err, LIN_UNSUPPORTED, "this model is bidirectional: it needs whole utterances and cannot stream");
+    if (!c->causal)
+        return lin_fail(err, LIN_UNSUPPORTED, "this model is bidirectional: it needs whole utterances and cannot stream");
     if (c->positions == LIN_POSITIONS_SINUSOID)
-        return lin_fail(err, LIN_UNSUPPORTED, "this model counts positions from the start (sinusoid): it needs whole utterances and cannot stream");
+        return lin_fail(err, LIN_UNSUPPORTED,
+                        "this model counts positions from the start (sinusoid): it needs whole utterances and cannot stream");
     if (e->model->speaker_norm)
-        return lin_fail(err, LIN_UNSUPPORTED, "this model normalises by speaker: it needs all of a speaker's sound first and cannot stream");
+        return lin_fail(err, LIN_UNSUPPORTED,
+                        "this model normalises by speaker: it needs all of a speaker's sound first and cannot stream");
     const size_t header = (sizeof(lin_stream) + 63) / 64 * 64;
     lin_stream *s = lin_calloc(1, header + state_floats(e) * sizeof(float));
     if (!s) return lin_no_memory(err, "a stream", header + state_floats(e) * sizeof(float));
@@ -68,7 +71,10 @@ int lin_stream_frames_out(const lin_stream *s, int n_frames)
     return usable > 0 ? usable / c->stack : 0;
 }
 
-int lin_stream_frames_left(const lin_stream *s) { return s->finished ? 0 : lin_config_frames_out(&s->encoder->model->config, s->waiting); }
+int lin_stream_frames_left(const lin_stream *s)
+{
+    return s->finished ? 0 : lin_config_frames_out(&s->encoder->model->config, s->waiting);
+}
 
 // rows outputs from a window of frames that starts with the first waiting one
 static void run_window(lin_stream *s, lin_worker *w, const float *frames, int n_frames, int rows, float *logp)
@@ -130,7 +136,7 @@ lin_status lin_stream_finish(lin_stream *s, lin_worker *w, float *logp, int capa
     return LIN_OK;
 }
 
-/* ---- images ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- images ----------------------------------------------------------------------------------------------------------------- */
 
 /* Little-endian, as all machines that this program runs on are. */
 typedef struct image_header {
@@ -162,7 +168,8 @@ size_t lin_stream_image_bytes(const lin_stream *s) { return sizeof(image_header)
 lin_status lin_stream_save(const lin_stream *s, void *image, size_t capacity, lin_error *err)
 {
     const size_t n = state_floats(s->encoder), bytes = lin_stream_image_bytes(s);
-    if (capacity < bytes) return lin_fail(err, LIN_TOO_SMALL, "a stream's image takes %zu bytes, there is room for %zu", bytes, capacity);
+    if (capacity < bytes)
+        return lin_fail(err, LIN_TOO_SMALL, "a stream's image takes %zu bytes, there is room for %zu", bytes, capacity);
     image_header header = {.model = s->encoder->model->fingerprint,
                            .n_floats = n,
                            .frames_in = s->frames_in,
@@ -181,7 +188,8 @@ lin_status lin_stream_load(lin_stream *s, const void *image, size_t size, lin_er
     image_header header;
     if (size < sizeof header) return lin_fail(err, LIN_FORMAT, "a stream's image of %zu bytes is cut short", size);
     memcpy(&header, image, sizeof header);
-    if (memcmp(header.magic, image_magic, sizeof header.magic) != 0) return lin_fail(err, LIN_FORMAT, "this is not the image of a stream");
+    if (memcmp(header.magic, image_magic, sizeof header.magic) != 0)
+        return lin_fail(err, LIN_FORMAT, "this is not the image of a stream");
     if (header.model != s->encoder->model->fingerprint)
         return lin_fail(err, LIN_MISMATCH, "this image belongs to another model; load it with the model that made it");
     if (header.n_floats != n || size != bytes)

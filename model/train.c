@@ -75,7 +75,7 @@ static double seconds_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* ---- data ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- data ------------------------------------------------------------------------------------------------------------------- */
 
 static void leave_out(const trainer *t, const lin_dataset *set, int i, const char *why)
 {
@@ -103,7 +103,8 @@ static lin_status collect(trainer *t, const lin_dataset *const *sets, int n_sets
             const char *why = NULL;
             if (it.n_labels == 0) why = "it has no phonemes";
             else if (for_training && it.frames > t->options->max_frames) why = "it is longer than max_frames";
-            else if (for_training && lin_ctc_frames_needed(it.labels, it.n_labels) > it.rows) why = "CTC has no path: too few frames for its phonemes";
+            else if (for_training && lin_ctc_frames_needed(it.labels, it.n_labels) > it.rows)
+                why = "CTC has no path: too few frames for its phonemes";
             if (why) {
                 leave_out(t, set, i, why);
                 continue;
@@ -181,7 +182,7 @@ static lin_batch assemble(trainer *t, const item_list *list, const int *picked, 
                        .dropout_key = for_training && t->model->config.dropout > 0 ? key | 1 : 0};
 }
 
-/* ---- one step -------------------------------------------------------------------------------------------------------------------- */
+/* ---- one step --------------------------------------------------------------------------------------------------------------- */
 
 static double learning_rate(const trainer *t, const lin_batches *plan)
 {
@@ -208,8 +209,10 @@ static lin_status train_batch(trainer *t, const lin_batches *plan, lin_train_pro
     for (int b = 0; b < n; b++) {
         if (!isfinite(t->losses[b]) || t->losses[b] < 0) {
             const item *it = &t->train.items[plan->items[first + b]];
-            return lin_fail(err, LIN_NUMERIC, "epoch %lld, step %lld: the loss of utterance %s in %s is not finite; lower the learning rate or look at its sound",
-                            t->counters.epoch + 1, t->counters.step, lin_dataset_id(it->set, it->index), lin_dataset_path(it->set));
+            return lin_fail(
+                err, LIN_NUMERIC,
+                "epoch %lld, step %lld: the loss of utterance %s in %s is not finite; lower the learning rate or look at its sound",
+                t->counters.epoch + 1, t->counters.step, lin_dataset_id(it->set, it->index), lin_dataset_path(it->set));
         }
         sum += t->losses[b];
     }
@@ -239,7 +242,8 @@ static void count_wrong(void *context, int piece, int thread)
     trainer *t = context;
     const item *it = &t->from->items[t->picked[piece]];
     const int V = t->model->config.outputs;
-    t->wrong[piece] = t->hooks->errors(t->hooks->context, t->logp + (size_t)t->offsets[piece] * (size_t)V, it->rows, V, it->labels, it->n_labels);
+    t->wrong[piece] =
+        t->hooks->errors(t->hooks->context, t->logp + (size_t)t->offsets[piece] * (size_t)V, it->rows, V, it->labels, it->n_labels);
 }
 
 static lin_status evaluate(trainer *t, lin_train_progress *p, lin_error *err)
@@ -273,7 +277,7 @@ static lin_status evaluate(trainer *t, lin_train_progress *p, lin_error *err)
     return LIN_OK;
 }
 
-/* ---- the run --------------------------------------------------------------------------------------------------------------------- */
+/* ---- the run ---------------------------------------------------------------------------------------------------------------- */
 
 static void fill_progress(const trainer *t, const lin_batches *plan, lin_train_progress *p)
 {
@@ -365,13 +369,14 @@ static lin_status run(trainer *t, lin_error *err)
             saved = seconds_now();
         }
         lin_batches_free(&plan);
-        if (status == LIN_OK && stopped) status = lin_fail(err, LIN_STOPPED, "stopped after step %lld; go on with --resume", c->step);
+        if (status == LIN_OK && stopped)
+            status = lin_fail(err, LIN_STOPPED, "stopped after step %lld; go on with --resume", c->step);
     }
     lin_model_seal(t->model);
     return status;
 }
 
-/* ---- setting up ------------------------------------------------------------------------------------------------------------------ */
+/* ---- setting up ------------------------------------------------------------------------------------------------------------- */
 
 // The largest batch of any epoch cannot be known in advance, but it is bounded: by batch_frames, or one longer utterance.
 static lin_status make_buffers(trainer *t, lin_error *err)
@@ -423,8 +428,10 @@ static lin_status check_options(const lin_train_options *o, lin_error *err)
 {
     if (!o->folder || !*o->folder) return lin_fail(err, LIN_INVALID, "training needs a folder for the run");
     if (o->epochs < 1 || o->batch_frames < 1 || o->max_frames < 1 || o->warmup_steps < 0 || o->patience < 1)
-        return lin_fail(err, LIN_INVALID, "epochs, batch_frames, max_frames and patience must be at least 1, warmup_steps at least 0");
-    if (!(o->lr > 0 && o->lr <= 1)) return lin_fail(err, LIN_INVALID, "the learning rate is %g, must be above 0 and at most 1", o->lr);
+        return lin_fail(err, LIN_INVALID,
+                        "epochs, batch_frames, max_frames and patience must be at least 1, warmup_steps at least 0");
+    if (!(o->lr > 0 && o->lr <= 1))
+        return lin_fail(err, LIN_INVALID, "the learning rate is %g, must be above 0 and at most 1", o->lr);
     return LIN_OK;
 }
 
@@ -445,7 +452,8 @@ static lin_status set_up(trainer *t, const lin_dataset *const *sets, int n_sets,
     if (o->resume) {
         status = lin_train_load(o, m, t->optimizer, &t->counters, err);
         if (status == LIN_OK && (t->counters.seed != o->seed || t->counters.data != hash_items(&t->train)))
-            status = lin_fail(err, LIN_MISMATCH, "%s/checkpoint.safetensors is of a run with another seed or other data", o->folder);
+            status =
+                lin_fail(err, LIN_MISMATCH, "%s/checkpoint.safetensors is of a run with another seed or other data", o->folder);
     } else {
         m->speaker_norm = o->speaker_norm;
         if (o->speaker_norm) {

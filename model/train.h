@@ -43,7 +43,7 @@ typedef struct lin_train_options {
     int threads;             /* 0: one per core */
     double checkpoint_s;     /* seconds between checkpoints within an epoch */
     int half;                /* best.safetensors in half precision */
-    int speaker_norm;        /* features are normalised by each speaker's mean and deviation; the model then needs whole utterances */
+    int speaker_norm; /* features are normalised by each speaker's mean and deviation; the model then needs whole utterances */
 } lin_train_options;
 
 /* The paper's where it speaks (RAdam, 1e-4, halved on a plateau), 40 epochs. */

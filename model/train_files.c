@@ -15,20 +15,21 @@ static lin_status path_in(const lin_train_options *o, const char *name, char *pa
     return n < 0 || (size_t)n >= size ? lin_fail(err, LIN_INVALID, "the path of the run's folder is too long") : LIN_OK;
 }
 
-/* ---- checkpoint ------------------------------------------------------------------------------------------------------------------ */
+/* ---- checkpoint ------------------------------------------------------------------------------------------------------------- */
 
 // One text per counter; %a keeps every bit of a double.
 static void format_counters(const lin_train_counters *c, char *text, size_t size)
 {
-    snprintf(text, size, "%lld %lld %lld %a %a %lld %a %lld %lld %a %a %llu %llu", c->epoch, c->batch, c->step, c->lr_factor, c->best_per,
-             c->epochs_since_best, c->loss_sum, c->label_sum, c->frame_sum, c->epoch_seconds, c->run_seconds, c->seed, c->data);
+    snprintf(text, size, "%lld %lld %lld %a %a %lld %a %lld %lld %a %a %llu %llu", c->epoch, c->batch, c->step, c->lr_factor,
+             c->best_per, c->epochs_since_best, c->loss_sum, c->label_sum, c->frame_sum, c->epoch_seconds, c->run_seconds, c->seed,
+             c->data);
 }
 
 static int parse_counters(const char *text, lin_train_counters *c)
 {
-    return sscanf(text, "%lld %lld %lld %la %la %lld %la %lld %lld %la %la %llu %llu", &c->epoch, &c->batch, &c->step, &c->lr_factor,
-                  &c->best_per, &c->epochs_since_best, &c->loss_sum, &c->label_sum, &c->frame_sum, &c->epoch_seconds, &c->run_seconds,
-                  &c->seed, &c->data) == 13;
+    return sscanf(text, "%lld %lld %lld %la %la %lld %la %lld %lld %la %la %llu %llu", &c->epoch, &c->batch, &c->step,
+                  &c->lr_factor, &c->best_per, &c->epochs_since_best, &c->loss_sum, &c->label_sum, &c->frame_sum, &c->epoch_seconds,
+                  &c->run_seconds, &c->seed, &c->data) == 13;
 }
 
 lin_status lin_train_save(const lin_train_options *o, const lin_model *model, const lin_optimizer *opt, const lin_train_counters *c,
@@ -57,7 +58,8 @@ lin_status lin_train_load(const lin_train_options *o, lin_model *model, lin_opti
     const size_t D = (size_t)model->config.mel_bins;
     if (!lin_config_same_shape(&saved->config, &model->config) || strcmp(saved->phones, model->phones) != 0 ||
         saved->speaker_norm != o->speaker_norm)
-        status = lin_fail(err, LIN_MISMATCH, "%s holds a network of another shape or normalisation; resume with the configuration that made it", path);
+        status = lin_fail(err, LIN_MISMATCH,
+                          "%s holds a network of another shape or normalisation; resume with the configuration that made it", path);
     if (status == LIN_OK) status = lin_extras_read(&extras, "train.m", LIN_F32, opt->n_elements, opt->m, err);
     if (status == LIN_OK) status = lin_extras_read(&extras, "train.v", LIN_F32, opt->n_elements, opt->v, err);
     const char *text = lin_extras_text(&extras, "train.counters");
@@ -75,7 +77,7 @@ lin_status lin_train_load(const lin_train_options *o, lin_model *model, lin_opti
     return status;
 }
 
-/* ---- log ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- log -------------------------------------------------------------------------------------------------------------------- */
 
 static const char log_head[] = "epoch\tstep\ttrain_loss\tdev_loss\tdev_per\tlr\tgradient_norm\tframes_per_s\tseconds\n";
 
@@ -137,7 +139,7 @@ lin_status lin_train_log(const lin_train_options *o, const lin_train_progress *p
     return status;
 }
 
-/* ---- curves ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- curves ----------------------------------------------------------------------------------------------------------------- */
 
 enum { MOST_EPOCHS = 2000, SERIES = 3, WIDTH = 760, HEIGHT = 360, LEFT = 56, RIGHT = 56, TOP = 36, BOTTOM = 40 };
 
@@ -219,8 +221,10 @@ char *lin_curves_svg(const char *log, const char *title)
         }
     }
     for (int s = 0, x = LEFT; s < SERIES; s++) {
-        snprintf(piece, sizeof piece, "<text x=\"%d\" y=\"20\" fill=\"%s\">%s</text>\n<polyline fill=\"none\" stroke-width=\"2\" stroke=\"%s\" points=\"",
-                 x, all[s].color, all[s].name, all[s].color);
+        snprintf(
+            piece, sizeof piece,
+            "<text x=\"%d\" y=\"20\" fill=\"%s\">%s</text>\n<polyline fill=\"none\" stroke-width=\"2\" stroke=\"%s\" points=\"", x,
+            all[s].color, all[s].name, all[s].color);
         put(&svg, &n, &room, piece);
         x += 12 + 7 * (int)strlen(all[s].name);
         for (int e = 0; e < epochs; e++) {
@@ -230,8 +234,8 @@ char *lin_curves_svg(const char *log, const char *title)
         }
         put(&svg, &n, &room, "\"/>\n");
     }
-    snprintf(piece, sizeof piece, "<text x=\"%d\" y=\"%d\">1</text><text x=\"%d\" y=\"%d\" text-anchor=\"end\">%d epochs</text>\n", LEFT,
-             HEIGHT - BOTTOM + 18, WIDTH - RIGHT, HEIGHT - BOTTOM + 18, epochs);
+    snprintf(piece, sizeof piece, "<text x=\"%d\" y=\"%d\">1</text><text x=\"%d\" y=\"%d\" text-anchor=\"end\">%d epochs</text>\n",
+             LEFT, HEIGHT - BOTTOM + 18, WIDTH - RIGHT, HEIGHT - BOTTOM + 18, epochs);
     put(&svg, &n, &room, piece);
     put(&svg, &n, &room, "<title>");
     for (const char *c = title; *c; c++) {

@@ -20,8 +20,8 @@ typedef struct lin_train_counters {
 lin_status lin_train_save(const lin_train_options *options, const lin_model *model, const lin_optimizer *optimizer,
                           const lin_train_counters *counters, lin_error *err);
 /* Into a model and an optimiser of the same shape; LIN_MISMATCH where the checkpoint belongs to another run. */
-lin_status lin_train_load(const lin_train_options *options, lin_model *model, lin_optimizer *optimizer, lin_train_counters *counters,
-                          lin_error *err);
+lin_status lin_train_load(const lin_train_options *options, lin_model *model, lin_optimizer *optimizer,
+                          lin_train_counters *counters, lin_error *err);
 
 /* Adds the line of a finished epoch to log.tsv (lines of this epoch or later, left by a run that was killed after its last checkpoint,
  * are dropped first) and draws curves.svg from the whole log. */

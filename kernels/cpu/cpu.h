@@ -66,7 +66,7 @@ lin_isa lin_cpu_level(void);
 #define LIN_DISPATCH(function) (function##_portable)
 #endif
 
-/* ---- the operations, described in kernels/ops_table.h ------------------------------------------------------------------------ */
+/* ---- the operations, described in kernels/ops_table.h ----------------------------------------------------------------------- */
 
 /* linear.c */
 size_t lin_cpu_weight_size(int n, int k);

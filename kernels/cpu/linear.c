@@ -7,7 +7,7 @@ enum { THREAD_WORK = 1 << 20 };
 
 size_t lin_cpu_weight_size(int n, int k) { return (size_t)lin_round_up(n, LIN_COLUMN_GROUP) * (size_t)k; }
 
-/* ---- packing ----------------------------------------------------------------------------------------------------------------- */
+/* ---- packing ---------------------------------------------------------------------------------------------------------------- */
 
 typedef struct pack_job {
     float *packed;
@@ -66,7 +66,7 @@ void lin_cpu_weight_pack_transposed(lin_exec *exec, float *packed, const float *
     lin_pool_run((size_t)n * (size_t)k < THREAD_WORK / 16 ? NULL : exec->pool, panel_count(k), pack_panel_transposed, &job);
 }
 
-/* ---- forward ----------------------------------------------------------------------------------------------------------------- */
+/* ---- forward ---------------------------------------------------------------------------------------------------------------- */
 
 typedef struct forward_job {
     float *y;
@@ -95,7 +95,7 @@ void lin_cpu_linear_forward(lin_exec *exec, float *y, const float *x, const floa
     lin_pool_run(threads > 1 ? exec->pool : NULL, (rows + job.piece_rows - 1) / job.piece_rows, forward_piece, &job);
 }
 
-/* ---- backward: weights ------------------------------------------------------------------------------------------------------- */
+/* ---- backward: weights ------------------------------------------------------------------------------------------------------ */
 
 typedef struct weight_job {
     lin_exec *exec;

@@ -194,7 +194,7 @@ void LIN_NAME(lin_linear_rows)(float *y, const float *x, const float *packed, co
     }
 }
 
-/* ---- backward: a rectangle of dw --------------------------------------------------------------------------------------------- */
+/* ---- backward: a rectangle of dw -------------------------------------------------------------------------------------------- */
 
 // Rows of dy and x that are summed in registers before they are added to dw. Fixed, since the bits of dw depend on it.
 enum { DEPTH = 192 };

@@ -111,26 +111,26 @@ START_TEST(pushed_and_pulled_are_the_same_bits)
     ck_assert_int_eq(L, 1);
     ck_assert_int_eq(T, 1 + ((int)round(n * 16000.0 / rate) - 400) / 160);
     lin_error err = {0};
-    lin_features *f;
-    assert_ok(lin_features_create(rate, channels, &o, &f, &err), err);
+    lin_extractor *f;
+    assert_ok(lin_extractor_create(rate, channels, &o, &f, &err), err);
     const int most[] = {1, 50, 1000, 100000};
     for (int m = 0; m < 4; m++) {
         int done = 0, got, failed = 0;
-        assert_ok(lin_features_reset(f, &err), err);
+        assert_ok(lin_extractor_reset(f, &err), err);
         unsigned long before = lin_memory_count();
         for (int at = 0, i = 0; at < n && !failed; i++) {
-            int take = piece((uint64_t)m, (uint64_t)i, most[m], n - at), room = lin_features_most_out(f, take);
-            failed = lin_features_push(f, x + at * channels, take, frames + done * D, room, &got, &err) != LIN_OK || got > room;
+            int take = piece((uint64_t)m, (uint64_t)i, most[m], n - at), room = lin_extractor_most_out(f, take);
+            failed = lin_extractor_push(f, x + at * channels, take, frames + done * D, room, &got, &err) != LIN_OK || got > room;
             done += got;
             at += take;
         }
         ck_assert_msg(!failed, "%s", err.message);
-        assert_ok(lin_features_finish(f, frames + done * D, lin_features_most_out(f, 0), &got, &err), err);
+        assert_ok(lin_extractor_finish(f, frames + done * D, lin_extractor_most_out(f, 0), &got, &err), err);
         ck_assert_uint_eq(lin_memory_count(), before);
         ck_assert_int_eq(done + got, T);
         ck_assert_msg(memcmp(frames, pulled, (size_t)T * D * sizeof(float)) == 0, "%d Hz in pieces of up to %d", rate, most[m]);
     }
-    lin_features_destroy(f);
+    lin_extractor_destroy(f);
     lin_free(pulled);
     lin_free(frames);
     lin_free(x);
@@ -211,9 +211,9 @@ START_TEST(speed)
         lin_free(want);
     }
     lin_error err = {0};
-    lin_features *f;
+    lin_extractor *f;
     o.speed = (double)NAN;
-    assert_fails(lin_features_create(16000, 1, &o, &f, &err), LIN_INVALID, err, "speed");
+    assert_fails(lin_extractor_create(16000, 1, &o, &f, &err), LIN_INVALID, err, "speed");
     ck_assert_ptr_null(f);
 }
 END_TEST
@@ -286,20 +286,20 @@ START_TEST(short_and_bad_sound)
     ck_assert_int_eq(n, 0);
     lin_source_close(s);
     lin_source_close(NULL);
-    lin_features *f;
-    assert_ok(lin_features_create(16000, 2, &o, &f, &err), err);
-    assert_fails(lin_features_push(f, x, 1000, frames, 200, &n, &err), LIN_NUMERIC, err, "sample 750 of channel 1 is nan");
-    assert_fails(lin_features_push(f, x, 700, frames, 1, &n, &err), LIN_TOO_SMALL, err, "room for 1");
-    assert_fails(lin_features_push(f, x, -1, frames, 1, &n, &err), LIN_INVALID, err, "-1");
-    assert_ok(lin_features_push(f, x, 700, frames, 2, &n, &err), err);
-    assert_ok(lin_features_finish(f, frames, 0, &n, &err), err);
-    assert_fails(lin_features_push(f, x, 10, frames, 200, &n, &err), LIN_INVALID, err, "after the end");
-    lin_features_destroy(f);
-    lin_features_destroy(NULL);
-    assert_fails(lin_features_create(1000, 1, &o, &f, &err), LIN_UNSUPPORTED, err, "1000 Hz");
-    assert_fails(lin_features_create(16000, 0, &o, &f, &err), LIN_UNSUPPORTED, err, "0 channels");
+    lin_extractor *f;
+    assert_ok(lin_extractor_create(16000, 2, &o, &f, &err), err);
+    assert_fails(lin_extractor_push(f, x, 1000, frames, 200, &n, &err), LIN_NUMERIC, err, "sample 750 of channel 1 is nan");
+    assert_fails(lin_extractor_push(f, x, 700, frames, 1, &n, &err), LIN_TOO_SMALL, err, "room for 1");
+    assert_fails(lin_extractor_push(f, x, -1, frames, 1, &n, &err), LIN_INVALID, err, "-1");
+    assert_ok(lin_extractor_push(f, x, 700, frames, 2, &n, &err), err);
+    assert_ok(lin_extractor_finish(f, frames, 0, &n, &err), err);
+    assert_fails(lin_extractor_push(f, x, 10, frames, 200, &n, &err), LIN_INVALID, err, "after the end");
+    lin_extractor_destroy(f);
+    lin_extractor_destroy(NULL);
+    assert_fails(lin_extractor_create(1000, 1, &o, &f, &err), LIN_UNSUPPORTED, err, "1000 Hz");
+    assert_fails(lin_extractor_create(16000, 0, &o, &f, &err), LIN_UNSUPPORTED, err, "0 channels");
     o.fbank.mel_bins = 0;
-    assert_fails(lin_features_create(16000, 1, &o, &f, &err), LIN_INVALID, err, "mel_bins");
+    assert_fails(lin_extractor_create(16000, 1, &o, &f, &err), LIN_INVALID, err, "mel_bins");
     lin_free(frames);
 }
 END_TEST

@@ -46,7 +46,8 @@ static void ctc_case(int T, int U, int V, int with_ref)
     double loss, alone;
     test_fill_f32(logp, n, 11, -3, 3);
     ops->log_softmax(exec, logp, logp, T, V);
-    for (int u = 0; u < U; u++) labels[u] = u % 14 == 7 ? labels[u - 1] : 1 + (int)lin_random_below(12, (uint64_t)u, (uint32_t)V - 1);
+    for (int u = 0; u < U; u++)
+        labels[u] = u % 14 == 7 ? labels[u - 1] : 1 + (int)lin_random_below(12, (uint64_t)u, (uint32_t)V - 1);
     ops->ctc(exec, &loss, gradient, logp, offsets, labels, label_offsets, 1, V, 1);
     ops->ctc(exec, &alone, NULL, logp, offsets, labels, label_offsets, 1, V, 1);
     test_guards(gradient, "ctc");
@@ -57,8 +58,8 @@ static void ctc_case(int T, int U, int V, int with_ref)
         ck_assert_msg(fabs(loss - want_loss) < 1e-6 * want_loss, "%d frames, %d labels: loss %.9g, expected %.9g", T, U, loss,
                       want_loss);
         for (size_t i = 0; i < n; i++)
-            test_require(fabs((double)gradient[i] - want[i]) < 2e-5, "%d frames, %d labels: gradient %zu is %g, expected %g", T, U, i,
-                         (double)gradient[i], want[i]);
+            test_require(fabs((double)gradient[i] - want[i]) < 2e-5, "%d frames, %d labels: gradient %zu is %g, expected %g", T, U,
+                         i, (double)gradient[i], want[i]);
         test_buffer_free(wide);
         test_buffer_free(want);
     }

@@ -56,7 +56,8 @@ SUPPORT const char small_dictionary[] = ";;; a comment\n"
                                         "a AH\na(2) EY\n"
                                         "cat K AE T\nbus B AH S\nplan P L AE N\nplane P L EY N\nplay P L EY\nhappy HH AE P IY\n"
                                         "color K AH L ER\nwant W AA N T\nkiss K IH S\nlaugh L AE F\nwe W IY\ndark D AA R K\n"
-                                        "moth M AO TH\njudge JH AH JH\nrose R OW Z\nfly F L AY\nhope HH OW P\n'tis T IH Z\nyou Y UW\nlord L AO R D\nhyphen-ated HH AY\n";
+                                        "moth M AO TH\njudge JH AH JH\nrose R OW Z\nfly F L AY\nhope HH OW P\n'tis T IH Z\nyou Y "
+                                        "UW\nlord L AO R D\nhyphen-ated HH AY\n";
 
 // Labels as names separated by blanks.
 SUPPORT const char *named(const lin_phones *phones, const int *labels, int n)

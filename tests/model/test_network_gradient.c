@@ -98,7 +98,8 @@ START_TEST(gradient_equals_finite_differences)
             const double below = loss(&p);
             *x = kept;
             const double want = (above - below) / (2 * h), got = p.gradients[tensor->offset + j];
-            ck_assert_msg(fabs(got - want) <= 2e-7 * largest + 1e-8, "%s[%zu]: gradient %.9g, finite difference %.9g", tensor->name, j, got, want);
+            ck_assert_msg(fabs(got - want) <= 2e-7 * largest + 1e-8, "%s[%zu]: gradient %.9g, finite difference %.9g", tensor->name,
+                          j, got, want);
         }
     }
     lin_activations_destroy(p.activations);

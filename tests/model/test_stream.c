@@ -72,7 +72,8 @@ static void feed_pieces(fixture *f, lin_stream *s, int from, int to, int most, u
         int piece = (int)lin_random_below(key, (uint64_t)i, (uint32_t)most + 1), out = -1;
         if (piece > to - t) piece = to - t;
         const int expected = lin_stream_frames_out(s, piece);
-        ck_assert_msg(lin_stream_feed(s, f->worker, f->features + (size_t)t * D, piece, got + (size_t)*n * V, expected, &out, &err) == LIN_OK,
+        ck_assert_msg(lin_stream_feed(s, f->worker, f->features + (size_t)t * D, piece, got + (size_t)*n * V, expected, &out,
+                                      &err) == LIN_OK,
                       "%s", err.message);
         ck_assert_int_eq(out, expected);
         *n += out;
@@ -93,8 +94,8 @@ static void finish(fixture *f, lin_stream *s, float *got, int *n)
 static const struct {
     int stack, ahead, conv;
     lin_norm norm;
-} shapes[] = {{1, 0, 0, LIN_NORM_POST}, {1, 3, 1, LIN_NORM_PRE}, {3, 0, 1, LIN_NORM_PRE}, {3, 7, 1, LIN_NORM_POST}, {4, 1, 0, LIN_NORM_PRE},
-              {2, 64, 1, LIN_NORM_PRE}};
+} shapes[] = {{1, 0, 0, LIN_NORM_POST}, {1, 3, 1, LIN_NORM_PRE}, {3, 0, 1, LIN_NORM_PRE},
+              {3, 7, 1, LIN_NORM_POST}, {4, 1, 0, LIN_NORM_PRE}, {2, 64, 1, LIN_NORM_PRE}};
 
 START_TEST(any_split_gives_the_bits_of_the_batch)
 {

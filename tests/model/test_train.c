@@ -19,7 +19,8 @@ static void write_set(const char *path, int n, uint64_t key, int with_impossible
     lin_dataset_writer *writer;
     lin_error err = {0};
     const lin_features features = lin_features_default();
-    ck_assert_msg(lin_dataset_create(path, D, &features, "<blank> a b c d", "made by a test", &writer, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(lin_dataset_create(path, D, &features, "<blank> a b c d", "made by a test", &writer, &err) == LIN_OK, "%s",
+                  err.message);
     for (int u = 0; u < n; u++) {
         float x[80 * D];
         int labels[10], T = 0, U = 3 + (int)lin_random_below(key, (uint64_t)u, 5);
@@ -27,7 +28,8 @@ static void write_set(const char *path, int n, uint64_t key, int with_impossible
             labels[i] = 1 + (int)lin_random_below(key + 1, (uint64_t)(u * 10 + i), V - 1);
             for (int t = 0; t < 8; t++, T++)
                 for (int d = 0; d < D; d++)
-                    x[T * D + d] = (float)(lin_random_uniform(key + 2, (uint64_t)((u * 80 + T) * D + d)) + (d == labels[i] && t < 5 ? 4 : 0));
+                    x[T * D + d] =
+                        (float)(lin_random_uniform(key + 2, (uint64_t)((u * 80 + T) * D + d)) + (d == labels[i] && t < 5 ? 4 : 0));
         }
         char id[32];
         snprintf(id, sizeof id, "spk%d-utt%03d", u % 3, u);
@@ -52,7 +54,7 @@ static void set_up(void)
 
 static void tear_down(void) { test_folder_remove(folder); }
 
-/* ---- one run --------------------------------------------------------------------------------------------------------------------- */
+/* ---- one run ---------------------------------------------------------------------------------------------------------------- */
 
 typedef struct watch {
     lin_train_progress last;
@@ -147,7 +149,8 @@ static lin_status train(const lin_train_options *options, watch *w, float **valu
                                    .progress = on_progress,
                                    .left_out = on_left_out,
                                    .stop = on_stop};
-    const lin_status status = lin_train(options, model, (const lin_dataset *const[]){set}, 1, (const lin_dataset *const[]){dev}, 1, &hooks, err);
+    const lin_status status =
+        lin_train(options, model, (const lin_dataset *const[]){set}, 1, (const lin_dataset *const[]){dev}, 1, &hooks, err);
     if (values) {
         *values = malloc(model->params.n_elements * sizeof(float));
         ck_assert(*values != NULL);
@@ -179,7 +182,7 @@ static size_t n_elements(void)
     return n;
 }
 
-/* ---- tests ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- tests ------------------------------------------------------------------------------------------------------------------ */
 
 START_TEST(it_learns_and_repeats_itself)
 {
