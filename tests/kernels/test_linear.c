@@ -16,6 +16,7 @@ static const shape shapes[] = {
     {17, 80, 4},   {3, 96, 97},   {1, 112, 6},   {2, 113, 6},    {1, 144, 5},   {1, 176, 19},  {1, 191, 8},   {1, 192, 10},
     {1, 193, 11},  {2, 192, 12},  {2, 193, 13},  {2, 209, 13},   {1, 400, 14},  {2, 400, 15},  {255, 9, 50},  {256, 8, 48},
     {257, 10, 49}, {513, 40, 97}, {70, 193, 192}, {600, 5, 1},   {131, 200, 390}, {33, 576, 192}, {64, 192, 640}, {0, 8, 8},
+    {801, 97, 129},
 };
 enum { N_SHAPES = sizeof shapes / sizeof *shapes };
 
@@ -114,7 +115,7 @@ END_TEST
 START_TEST(bits_do_not_depend_on_rows_or_threads)
 {
     if (!choose(_i)) return;
-    static const shape wide[] = {{300, 192, 192}, {130, 40, 64}, {40, 193, 33}, {200, 400, 100}, {25, 17, 5}, {50, 64, 300}};
+    static const shape wide[] = {{300, 192, 192}, {130, 40, 64}, {40, 193, 33}, {201, 400, 100}, {25, 17, 5}, {50, 64, 300}};
     lin_exec *execs[] = {exec_of(1), exec_of(2), exec_of(3)};
     for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) {
         const shape s = wide[i];
