@@ -4,8 +4,9 @@
 
 #include "model/encoder.h"
 
-/* Rows that pass through all layers at once: enough for full speed of the matrix product, few enough to stay in the L2 cache. */
-enum { LIN_WORKER_ROWS = 128, LIN_WORKER_UTTERANCES = 128 };
+/* Rows that pass through all layers at once: so many that the weights, which come from the third-level cache or from memory once a pass,
+ * cost little beside the arithmetic. */
+enum { LIN_WORKER_ROWS = 512, LIN_WORKER_UTTERANCES = 128 };
 
 struct lin_encoder {
     const lin_model *model;

@@ -159,10 +159,37 @@ static void panel_run(int rows, int groups, int width, operands from, result to)
     }
 }
 
+// `rows` < MAIN_ROWS rows against all panels, several panels at once where the rows alone would not fill the registers.
+static void few_rows(float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k, operands from, result to)
+{
+    from.a = x;
+    for (int c = 0, width; c < n && rows; c += width) {
+        const int panels = panels_at_once[rows], last = c + (panels - 1) * LIN_PANEL;
+        width = lin_panel_width(n, c);
+        from.b = packed + (size_t)c * (size_t)k;
+        from.b_step = (size_t)width;
+        to.bias = bias ? bias + c : NULL;
+        to.columns = n - c;
+        to.y = y + c;
+        if (panels > 1 && last < n && lin_panel_width(n, last) == LIN_PANEL) { // then those before it are whole, too
+            block_run(rows, panels, LIN_PANEL / LANES, 1, &from, &to);
+            width = panels * LIN_PANEL;
+        } else {
+            panel_run(rows, 1, width, from, to);
+        }
+    }
+}
+
 void LIN_NAME(lin_linear_rows)(float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k,
                                lin_activation act)
 {
-    const int rest = rows % MAIN_ROWS, whole = rows - rest;
+    int rest = rows % MAIN_ROWS, whole = rows - rest, before = 0;
+    // 9 rows are 5 and 4 rather than 8 and 1: a row alone waits for the weights.
+    if (whole && rest && rest < MAIN_ROWS / 2) {
+        whole -= MAIN_ROWS;
+        before = (MAIN_ROWS + rest + 1) / 2;
+        rest = MAIN_ROWS + rest - before;
+    }
     operands from = {.a_row = (size_t)k, .a_step = 1, .b_panel = (size_t)LIN_PANEL * (size_t)k, .steps = k};
     result to = {.ldy = (size_t)n, .floor = act == LIN_RELU ? 0.0f : -INFINITY};
     from.a_next = (size_t)MAIN_ROWS * (size_t)k;
@@ -176,22 +203,9 @@ void LIN_NAME(lin_linear_rows)(float *y, const float *x, const float *packed, co
         to.y = y + c;
         panel_run(MAIN_ROWS, whole / MAIN_ROWS, width, from, to);
     }
-    from.a = x + (size_t)whole * (size_t)k;
-    for (int c = 0, width; c < n && rest; c += width) {
-        const int panels = panels_at_once[rest], last = c + (panels - 1) * LIN_PANEL;
-        width = lin_panel_width(n, c);
-        from.b = packed + (size_t)c * (size_t)k;
-        from.b_step = (size_t)width;
-        to.bias = bias ? bias + c : NULL;
-        to.columns = n - c;
-        to.y = y + (size_t)whole * (size_t)n + c;
-        if (panels > 1 && last < n && lin_panel_width(n, last) == LIN_PANEL) { // then those before it are whole, too
-            block_run(rest, panels, LIN_PANEL / LANES, 1, &from, &to);
-            width = panels * LIN_PANEL;
-        } else {
-            panel_run(rest, 1, width, from, to);
-        }
-    }
+    few_rows(y + (size_t)whole * (size_t)n, x + (size_t)whole * (size_t)k, packed, bias, before, n, k, from, to);
+    whole += before;
+    few_rows(y + (size_t)whole * (size_t)n, x + (size_t)whole * (size_t)k, packed, bias, rest, n, k, from, to);
 }
 
 /* ---- backward: a rectangle of dw -------------------------------------------------------------------------------------------- */
