@@ -2,7 +2,7 @@
 # peers.sh - linnet beside PyTorch and ONNX Runtime on the same network, weights, data and threads, in one run: each round runs all
 # three one after the other; the table shows medians over the rounds. Run it on an otherwise idle machine.
 #
-#   bench/peers.sh [--rounds N] [--repeats N] [--threads N]
+#   bench/peers.sh [--rounds N] [--repeats N] [--threads N] [--no-install]
 #
 # Needs, else the peer is left out with a sentence: PyTorch in PYTHON (/usr/bin/python3; Debian: python3-torch libopenblas0-openmp),
 # and pip for ONNX Runtime, which goes into a virtual environment under PEERS (~/.cache/linnet-peers), as do the exported graphs.
@@ -10,12 +10,13 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 PYTHON=${PYTHON:-/usr/bin/python3}
 PEERS=${PEERS:-${XDG_CACHE_HOME:-$HOME/.cache}/linnet-peers}
-rounds=3 repeats=5 threads=2
+rounds=3 repeats=5 threads=2 install=yes
 while [ $# -gt 0 ]; do
     case $1 in
     --rounds) rounds=$2; shift 2 ;;
     --repeats) repeats=$2; shift 2 ;;
     --threads) threads=$2; shift 2 ;;
+    --no-install) install=no; shift ;;
     *) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 2 ;;
     esac
 done
@@ -42,8 +43,8 @@ if "$PYTHON" -c 'import torch' 2>/dev/null; then
         echo "peers.sh: libopenblas0-openmp is not installed; PyTorch may be slower than it could be" >&2
     graphs=$PEERS/graphs
     if [ ! -x "$PEERS/venv/bin/python" ] || ! "$PEERS/venv/bin/python" -c 'import onnxruntime' 2>/dev/null; then
-        mkdir -p "$PEERS" && "$PYTHON" -m venv "$PEERS/venv" && "$PEERS/venv/bin/pip" install -q onnxruntime ||
-            echo "peers.sh: no ONNX Runtime: cannot install it in $PEERS/venv" >&2
+        [ $install = yes ] && mkdir -p "$PEERS" && "$PYTHON" -m venv "$PEERS/venv" && "$PEERS/venv/bin/pip" install -q onnxruntime ||
+            echo "peers.sh: no ONNX Runtime in $PEERS/venv" >&2
     fi
     if "$PEERS/venv/bin/python" -c 'import onnxruntime' 2>/dev/null; then
         peer "$PYTHON" bench/peers/torch_model.py --export "$graphs" >"$PEERS/export.log" 2>&1 && onnx=yes ||

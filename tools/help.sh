@@ -5,7 +5,7 @@ make              build the program: build/release/linnet
 make demo         transcribe recorded speech with the model that comes with linnet, next to what was said
 make check        build and run every test; the last line is the summary
 make deps         install the Debian packages that are missing
-make bench        build and run the benchmarks
+make bench        build and run the benchmarks, beside PyTorch where it is installed
 make asan         the tests under AddressSanitizer; also: make ubsan, make tsan
 make fuzz         fuzz every parser with clang's libFuzzer, FUZZ_SECONDS=60 each
 make install      install into PREFIX=$5 (DESTDIR= for packagers); make uninstall
