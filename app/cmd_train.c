@@ -19,7 +19,7 @@
 
 typedef struct train_values {
     lin_list train, dev;
-    const char *folder, *init, *name, *license;
+    const char *folder, *init, *name, *license, *device;
     int resume, quiet, half;
     // network
     int normalize, layers, heads, head_width, feedforward, stack, ahead, positions, conv_kernel, conv_layers, norm, direction;
@@ -112,6 +112,8 @@ static const lin_option options[] = {
      .help = "The same seed gives the same model"},
     {.name = "threads", .type = LIN_OPTION_INT, .at = AT(threads), .text = "0", .min = 0, .max = 1024,
      .help = "Threads, 0: one per core; they do not change the result"},
+    {.name = "device", .type = LIN_OPTION_STRING, .at = AT(device), .text = "auto", .value = "auto|cpu|cuda[:N]",
+     .help = "Where the network runs"},
     {.name = "checkpoint-minutes", .type = LIN_OPTION_DOUBLE, .at = AT(checkpoint_minutes), .text = "5", .min = 0, .max = 1e6,
      .help = "Minutes between checkpoints; there is one after each epoch as well"},
 
@@ -153,6 +155,7 @@ static lin_config network_of(const train_values *v, int mel_bins, int outputs)
 static lin_train_options learning_of(const train_values *v)
 {
     return (lin_train_options){.folder = v->folder,
+                               .device = v->device,
                                .resume = v->resume,
                                .epochs = v->epochs,
                                .batch_frames = v->batch_frames,

@@ -483,8 +483,9 @@ lin_status lin_train(const lin_train_options *options, lin_model *model, const l
                      const lin_dataset *const *dev_sets, int n_dev_sets, const lin_train_hooks *hooks, lin_error *err)
 {
     static const lin_train_hooks no_hooks;
-    trainer t = {.options = options, .hooks = hooks ? hooks : &no_hooks, .model = model, .ops = lin_ops_cpu()};
-    lin_status status = set_up(&t, sets, n_sets, dev_sets, n_dev_sets, err);
+    trainer t = {.options = options, .hooks = hooks ? hooks : &no_hooks, .model = model};
+    lin_status status = lin_backend_open(options->device ? options->device : "auto", &t.ops, err);
+    if (status == LIN_OK) status = set_up(&t, sets, n_sets, dev_sets, n_dev_sets, err);
     if (status == LIN_OK) status = run(&t, err);
     tear_down(&t);
     return status;

@@ -29,6 +29,7 @@ typedef enum lin_schedule {
 
 typedef struct lin_train_options {
     const char *folder;
+    const char *device;      /* as lin_backend_open takes it; NULL: "auto" */
     int resume;              /* go on from folder/checkpoint.safetensors; LIN_IO if there is none */
     int epochs;
     int batch_frames;        /* most frames (10 ms each) of a batch */
