@@ -41,10 +41,10 @@ ISA_avx512 := -march=x86-64-v4 -ffp-contract=fast
 ISA_avx2 := -mavx2 -mfma -mf16c -ffp-contract=fast
 
 PKGS := sndfile soxr kissfft-float libcjson
-PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null | sed 's/-I/-isystem /g')
+PKG_CFLAGS := $(foreach p,$(PKGS),$(shell pkg-config --cflags $p 2>/dev/null | sed 's/-I/-isystem /g'))
 PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null)
 CHECK_LIBS := $(shell pkg-config --libs check 2>/dev/null)
-LDLIBS := $(PKG_LIBS) -lz -ldl -lpthread -lm
+LDLIBS := $(PKG_LIBS) -ldl -lpthread -lm
 
 # ---- sources ---------------------------------------------------------------------------------------------------------------------
 
@@ -82,6 +82,10 @@ found:
 deps:
 	@tools/deps.sh build check demo
 
+trainer:
+	+@$(MAKE) --no-print-directory $(JOBS) $B/linnet-trainer
+	@echo "built $B/linnet-trainer"
+
 lib: $B/liblinnet.a
 tests: $(TESTS) $(FUZZERS) $(TEST_TOOLS)
 
@@ -94,7 +98,7 @@ check:
 	@tests/run.sh '$(NPROC)' $(RUN) $(if $(filter yes,$(CHECK_ASAN)),$(subst $B,build/asan,$(RUN)))
 
 RUN = $(TESTS) $(FUZZERS) $(TEST_SH:%=$B/%)
-test-programs: $(TESTS) $(FUZZERS) $(TEST_TOOLS) $B/linnet
+test-programs: $(TESTS) $(FUZZERS) $(TEST_TOOLS) $B/linnet $B/linnet-trainer
 
 # A configuration of its own folder, built and tested.
 asan ubsan tsan:
@@ -193,6 +197,17 @@ $B/linnet: $(APP_OBJ) $B/liblinnet.a
 	$(SAY) "  LINK  $@"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(APP_OBJ) $B/liblinnet.a $(LDLIBS) -o $@
 
+# train and score alone: from feature caches, with cJSON as the only library, for a machine that has no others.
+TRAINER_APP := $(addprefix $B/app/,main.o options.o options_conf.o help.o man.o completion.o common.o cmd_train.o cmd_score.o cmd_man.o)
+TRAINER_OBJ := $(filter-out $B/frontend/%,$(LIB_OBJ)) $B/frontend/augment.o
+$B/app/commands_trainer.o: app/commands.c $B/flags
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -DLIN_TRAINER -MMD -MP -c $< -o $@
+
+$B/linnet-trainer: $(TRAINER_APP) $B/app/commands_trainer.o $(TRAINER_OBJ) $B/link
+	$(SAY) "  LINK  $@"
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) $(shell pkg-config --libs libcjson 2>/dev/null || echo -lcjson) -ldl -lpthread -lm -o $@
+
 # The CUDA backend will stand here: kernels/cuda/*.cu into liblinnet_cuda.so, only where nvcc is found.
 
 ifeq ($(CONFIG),fuzz)
@@ -215,7 +230,7 @@ $B/bench/%: $B/bench/%.o $B/liblinnet.a
 
 FORCE:
 
-.PHONY: all help found deps lib tests check test-programs asan ubsan tsan fuzz fuzz-programs demo bench bench-programs clean install \
+.PHONY: all help found deps lib tests check test-programs asan ubsan tsan fuzz fuzz-programs demo bench bench-programs clean install trainer \
 	uninstall FORCE
 .SECONDARY:
 -include $(shell find $B -name '*.d' 2>/dev/null)

@@ -4,15 +4,20 @@
 
 #include "app/common.h"
 
+// LIN_TRAINER: only what works on feature caches and results (make trainer), for machines without the libraries for sound.
 const lin_command *const lin_commands[] = {
+#ifndef LIN_TRAINER
     &lin_command_transcribe,
+#endif
     &lin_command_train,
     &lin_command_score,
+#ifndef LIN_TRAINER
     &lin_command_features,
     &lin_command_posteriors,
     &lin_command_prepare,
     &lin_command_phonemize,
     &lin_command_info,
+#endif
     &lin_command_completion,
     &lin_command_man,
     NULL,

@@ -8,6 +8,7 @@ make deps         install the Debian packages that are missing
 make bench        build and run the benchmarks, beside PyTorch where it is installed
 make asan         the tests under AddressSanitizer; also: make ubsan, make tsan
 make fuzz         fuzz every parser with clang's libFuzzer, FUZZ_SECONDS=60 each
+make trainer      train and score alone, from feature caches: build/release/linnet-trainer, no sound libraries needed
 make install      install into PREFIX=$5 (DESTDIR= for packagers); make uninstall
 make clean        remove build/
 

@@ -95,6 +95,12 @@ train --folder "$tmp/b" --epochs 2 --threads 2 2> "$tmp/.log" || fail "train" "$
 train --folder "$tmp/b" --epochs 3 --threads 1 --resume 2> "$tmp/.log" || fail "train --resume" "$(cat "$tmp/.log")"
 weights() { "$LINNET" info --json "$1" | sed 's/.*"fingerprint": "\([0-9a-f]*\)".*/\1/'; }
 is "resumed weights" "$(weights "$tmp/a/checkpoint.safetensors")" "$(weights "$tmp/b/checkpoint.safetensors")"
+# The program that only trains does the same, and needs no library for sound.
+trainer=$(dirname "$LINNET")/linnet-trainer
+"$trainer" train "$tmp/train.conf" --train "$tmp/set.lfc" --dev "$tmp/set.lfc" -q --schedule constant --folder "$tmp/c" --epochs 3 2> "$tmp/.log" ||
+    fail "linnet-trainer" "$(cat "$tmp/.log")"
+is "linnet-trainer's weights" "$(weights "$tmp/a/checkpoint.safetensors")" "$(weights "$tmp/c/checkpoint.safetensors")"
+if command -v ldd > /dev/null; then hasnt "linnet-trainer has no sound library" "$(ldd "$trainer" 2>&1)" "sndfile"; fi
 ok "a log, curves and the configuration are there" test -s "$tmp/a/log.tsv" -a -s "$tmp/a/curves.svg"
 
 # ---- a model that is normalised by speaker: a file alone stands for itself, in a data directory it shares its speaker's mean -----------
