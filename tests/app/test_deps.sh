@@ -5,12 +5,12 @@ deps=$PWD/tools/deps.sh
 fake=$tmp/bin
 mkdir "$fake"
 for t in env cat sh echo; do ln -s "$(command -v $t)" "$fake/$t"; done
-stub() { printf '#!/bin/sh\n%s\n' "$2" > "$fake/$1"; chmod 755 "$fake/$1"; }
+pretend() { printf '#!/bin/sh\n%s\n' "$2" > "$fake/$1"; chmod 755 "$fake/$1"; }
 # Installed are the packages named in $tmp/installed.
-stub dpkg-query 'for p; do :; done; grep -qx "$p" "'"$tmp"'/installed" && echo "install ok installed"'
+pretend dpkg-query 'for p; do :; done; grep -qx "$p" "'"$tmp"'/installed" && echo "install ok installed"'
 sed -i 's|^#!/bin/sh$|#!/bin/sh\nPATH=/usr/bin:/bin|' "$fake/dpkg-query"
-stub apt-get 'echo "apt-get $*" >> "'"$tmp"'/calls"; exit ${APT_STATUS:-0}'
-stub id 'echo "$FAKE_UID"'
+pretend apt-get 'echo "apt-get $*" >> "'"$tmp"'/calls"; exit ${APT_STATUS:-0}'
+pretend id 'echo "$FAKE_UID"'
 try() { : > "$tmp/calls"; out=$(PATH=$fake "$fake/sh" "$deps" "$@" 2>&1); status=$?; calls=$("$fake/cat" "$tmp/calls"); }
 
 all='gcc g++ make pkg-config libsndfile1-dev libkissfft-dev libsoxr-dev libcjson-dev check'
@@ -37,7 +37,7 @@ try build check
 is "neither root nor sudo: status" 1 "$status"
 has "neither root nor sudo: what to do" "$out" "apt-get install libsoxr-dev check"
 is "neither root nor sudo: apt is not asked" "" "$calls"
-stub sudo 'echo "sudo $*" >> "'"$tmp"'/calls"; exec "$@"'
+pretend sudo 'echo "sudo $*" >> "'"$tmp"'/calls"; exec "$@"'
 try build check
 is "through sudo: status" 0 "$status"
 has "through sudo" "$calls" "sudo env DEBIAN_FRONTEND=noninteractive apt-get"
@@ -50,12 +50,12 @@ has "apt fails: told" "$out" "could not install: libsoxr-dev check"
 unset APT_STATUS
 
 rm "$fake/dpkg-query"
-stub pkg-config 'exit 1'
+pretend pkg-config 'exit 1'
 try build check
 is "not Debian: status" 1 "$status"
 has "not Debian: what to do" "$out" "This is not a Debian system"
 is "not Debian: apt is not asked" "" "$calls"
-stub pkg-config 'exit 0'
+pretend pkg-config 'exit 0'
 try build check
 is "not Debian, all there: status" 0 "$status"
 
