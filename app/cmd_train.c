@@ -187,7 +187,6 @@ typedef struct watcher {
     lin_augment_options augment;
     lin_progress progress;
     double printed; // seconds of the run at the last line, where standard error is no terminal
-    int left_out;
 } watcher;
 
 enum { LINE_EVERY_S = 60 };
@@ -252,8 +251,7 @@ static void progress(void *context, const lin_train_progress *p)
 
 static void left_out(void *context, const char *set, const char *id, const char *why)
 {
-    watcher *w = context;
-    w->left_out++;
+    const watcher *w = context;
     if (!w->v->quiet) lin_complain("%s: %s is left out: %s", set, id, why);
 }
 

@@ -274,18 +274,6 @@ lin_status lin_trn_parse(const char *text, size_t n, const char *name, const lin
     return status;
 }
 
-lin_status lin_trn_load(const char *path, const lin_trn_options *options, lin_symbols *tokens, lin_trn *trn, lin_error *err)
-{
-    char *text;
-    size_t n;
-    *trn = (lin_trn){.format = LIN_TRN_AUTO};
-    lin_status status = lin_text_read(path, &text, &n, err);
-    if (status) return status;
-    status = lin_trn_parse(text, n, path, options, tokens, trn, err);
-    lin_free(text);
-    return status;
-}
-
 void lin_trn_free(lin_trn *trn)
 {
     lin_symbols_free(&trn->ids);

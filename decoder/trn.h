@@ -10,7 +10,7 @@
  * alternatives in braces, the null word "@", a "*" at the end of a word, ";" and "\". In Kaldi text and CTM these are plain bytes.
  *
  *   lin_symbols tokens = {0};                                       // shared by reference and hypothesis
- *   lin_trn_load("ref.trn", NULL, &tokens, &ref, &err);
+ *   lin_trn_parse(text, n, "ref.trn", NULL, &tokens, &ref, &err);
  *   for (u = 0; u < ref.n; u++) ... ref.tokens[ref.utterances[u].first ...], lin_symbols_text(&ref.ids, u) ...
  *   lin_trn_free(&ref);
  *
@@ -53,11 +53,10 @@ typedef struct lin_trn {
 } lin_trn;
 
 /*
- * Reads a file, or n bytes under a name for messages. `options` may be NULL. `trn` is overwritten; on failure it is empty.
+ * Reads n bytes of a file; name stands for it in messages. `options` may be NULL. `trn` is overwritten; on failure it is empty.
  * LIN_FORMAT with name:line: control characters, a line without id, an id twice, two channels in one CTM utterance, a time that is
- * no number, and a file without any utterance. LIN_UNSUPPORTED for sclite's special tokens. LIN_IO, LIN_NO_MEMORY.
+ * no number, and a file without any utterance. LIN_UNSUPPORTED for sclite's special tokens. LIN_NO_MEMORY.
  */
-lin_status lin_trn_load(const char *path, const lin_trn_options *options, lin_symbols *tokens, lin_trn *trn, lin_error *err);
 lin_status lin_trn_parse(const char *text, size_t n, const char *name, const lin_trn_options *options, lin_symbols *tokens,
                          lin_trn *trn, lin_error *err);
 void lin_trn_free(lin_trn *trn);

@@ -250,9 +250,3 @@ void lin_fbank_destroy(lin_fbank *f)
     lin_arena_free(&f->arena);
     lin_free(f);
 }
-
-int lin_fbank_window_samples(const lin_fbank *f) { return f->window; }
-
-int lin_fbank_hop_samples(const lin_fbank *f) { return f->hop; }
-
-int lin_fbank_bins(const lin_fbank *f) { return f->bins; }

@@ -59,9 +59,4 @@ void lin_fbank_reset(lin_fbank *fbank);
 /* NULL is allowed. */
 void lin_fbank_destroy(lin_fbank *fbank);
 
-/* Samples of a window and of a hop; bins of a frame. */
-int lin_fbank_window_samples(const lin_fbank *fbank);
-int lin_fbank_hop_samples(const lin_fbank *fbank);
-int lin_fbank_bins(const lin_fbank *fbank);
-
 #endif

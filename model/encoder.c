@@ -32,8 +32,6 @@ void lin_encoder_destroy(lin_encoder *e)
     lin_free(e);
 }
 
-const lin_model *lin_encoder_model(const lin_encoder *e) { return e->model; }
-
 lin_status lin_worker_create(const lin_encoder *encoder, int n_threads, lin_worker **out, lin_error *err)
 {
     *out = NULL;

@@ -22,7 +22,6 @@ typedef struct lin_worker lin_worker;
 /* The model must outlive the encoder. */
 lin_status lin_encoder_create(const lin_model *model, const lin_ops *ops, lin_encoder **encoder, lin_error *err);
 void lin_encoder_destroy(lin_encoder *encoder);
-const lin_model *lin_encoder_model(const lin_encoder *encoder);
 
 /* n_threads work together on each call: 1 where many workers run side by side, 0 for one per core. */
 lin_status lin_worker_create(const lin_encoder *encoder, int n_threads, lin_worker **worker, lin_error *err);

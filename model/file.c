@@ -145,8 +145,6 @@ lin_status lin_file_patch(lin_file_writer *w, uint64_t offset, const void *bytes
     return status;
 }
 
-uint64_t lin_file_size(const lin_file_writer *w) { return w->size; }
-
 // So that the rename itself survives a power cut. Some file systems cannot sync a directory: no reason to fail.
 static void sync_folder(const char *path)
 {

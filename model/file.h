@@ -24,8 +24,6 @@ lin_status lin_file_create(const char *path, lin_file_writer **writer, lin_error
 lin_status lin_file_write(lin_file_writer *writer, const void *bytes, size_t n_bytes, lin_error *err);
 /* Overwrites what was written before, offset + n_bytes at most the bytes written so far. */
 lin_status lin_file_patch(lin_file_writer *writer, uint64_t offset, const void *bytes, size_t n_bytes, lin_error *err);
-/* Bytes appended so far. */
-uint64_t lin_file_size(const lin_file_writer *writer);
 /* Frees the writer whatever happens; on failure the temporary file is removed and the old file untouched. */
 lin_status lin_file_commit(lin_file_writer *writer, lin_error *err);
 /* Removes the temporary file. NULL is allowed. */

@@ -201,8 +201,6 @@ void lin_activations_destroy(lin_activations *a)
 
 int lin_activations_rows(const lin_activations *a) { return a->max_rows; }
 
-int lin_activations_utterances(const lin_activations *a) { return a->max_utterances; }
-
 /* ---- forward ---------------------------------------------------------------------------------------------------------------- */
 
 static void linear(const lin_weights *w, lin_exec *exec, lin_real *y, const lin_real *x, const int pair[2], int rows,

@@ -52,7 +52,6 @@ lin_status lin_activations_create(const lin_config *config, int max_rows, int ma
                                   lin_activations **activations, lin_error *err);
 void lin_activations_destroy(lin_activations *activations);
 int lin_activations_rows(const lin_activations *activations);
-int lin_activations_utterances(const lin_activations *activations);
 
 /* logp [offsets[B], V], natural logarithms. Allocates nothing. offsets[B] <= max_rows, B <= max_utterances. */
 void lin_network_forward(const lin_weights *weights, lin_activations *activations, lin_exec *exec, const lin_batch *batch,

@@ -49,7 +49,7 @@ typedef struct trainer {
     // the batch being assembled
     const item_list *from;
     const int *picked;
-    int n_picked, augmented;
+    int augmented;
 } trainer;
 
 enum { KEY_DROPOUT = 1, KEY_AUGMENT = 2, MOST_BINS = 512 };
@@ -162,7 +162,6 @@ static lin_batch assemble(trainer *t, const item_list *list, const int *picked, 
 {
     t->from = list;
     t->picked = picked;
-    t->n_picked = n;
     t->augmented = for_training;
     for (int b = 0; b < n; b++) {
         const item *it = &list->items[picked[b]];

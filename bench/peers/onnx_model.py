@@ -9,10 +9,11 @@ One line per figure: `onnx NAME VALUE`. Every graph's output is compared with Py
 import argparse
 import os
 import statistics
-import time
 
 import numpy as np
 import onnxruntime as ort
+
+from timing import clock
 
 STREAM_FRAMES, CHUNKS = 4, 500
 
@@ -23,16 +24,6 @@ def session(folder, name, threads):
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
     options.log_severity_level = 3
     return ort.InferenceSession(os.path.join(folder, name + ".onnx"), options, providers=["CPUExecutionProvider"])
-
-
-def clock(run, repeats):
-    run(), run()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return times
 
 
 def say(name, value):

@@ -11,12 +11,13 @@ import argparse
 import os
 import statistics
 import sys
-import time
 
 import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+
+from timing import clock
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tests", "golden"))
 import network  # noqa: E402
@@ -134,17 +135,6 @@ def check(mode):
 
 def new_state(c):
     return torch.zeros(c["layers"], 1, c["heads"], c["head_width"], c["head_width"] + 1)
-
-
-def clock(run, repeats):
-    """Seconds of each of `repeats` calls, after two that do not count."""
-    run(), run()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return times
 
 
 def say(name, value):
