@@ -6,16 +6,22 @@
  * very source of the network (model/) also compiles in double against ref/ for finite differences.
  *
  *   lin_exec *exec;
- *   ops->exec_create(n_threads, &exec, &err);
- *   ops->weight_pack(exec, packed, w, n, k);
+ *   ops->exec_create(ops, n_threads, &exec, &err);
+ *   ops->memory_create(exec, bytes, &block, &err);                         // where the operations work
+ *   ops->weights_pack(exec, packed, w, &(lin_packing){.n = n, .k = k}, 1);
  *   ops->linear_forward(exec, y, x, packed, bias, rows, n, k, LIN_RELU);
+ *   ops->download(exec, host, y, bytes);
  *   ops->exec_destroy(exec);
  *
  * Conventions. Matrices are dense, row-major, the last index fastest. "rows" are the frames of all utterances of a batch laid end to
- * end without padding; utterance b owns rows offsets[b] .. offsets[b+1]-1 (offsets[0] = 0, B+1 entries). Letters: B utterances,
- * T frames, D mel bins, C model width, H heads, E head width (C = H E), F feed-forward width, V outputs, U labels.
+ * end without padding; lin_segments says which belong to whom. Letters: B utterances, T frames, D mel bins, C model width, H heads,
+ * E head width (C = H E), F feed-forward width, V outputs, U labels.
+ * Memory. Every pointer that an operation is given lies in the backend's memory (memory_create; on the CPU any memory will do),
+ * except lin_segments, lin_dropout, lin_packing and lin_tensors themselves, which are read during the call. What they and other
+ * structures point to is in the backend's memory again. On a GPU, matrices that begin on a 16-byte boundary are fastest.
  * Outputs never alias inputs unless said so. "+=" means the operation adds to what is there. Operations cannot fail: sizes are
- * checked by their callers. Zero rows are allowed everywhere. Results never depend on the number of threads.
+ * checked by their callers, and what a device has to say comes out of finish. They run in the order of the calls; on a GPU they are
+ * done only when download, wait or finish returns. Zero rows are allowed everywhere. Results never depend on the number of threads.
  */
 #ifndef LIN_KERNELS_OPS_H
 #define LIN_KERNELS_OPS_H
@@ -30,6 +36,38 @@ typedef struct lin_exec lin_exec;
 
 typedef enum lin_activation { LIN_LINEAR, LIN_RELU } lin_activation;
 
+enum { LIN_FENCES = 8 };
+
+/* Which rows of a batch belong to which utterance: b owns rows offsets[b] .. offsets[b+1]-1. offsets [B+1] is in the backend's
+ * memory, offsets[0] = 0, offsets[B] = rows; an utterance may have no rows. What the host must know to divide the work: rows, and
+ * longest, no less than the rows of the longest utterance. */
+typedef struct lin_segments {
+    int B, rows, longest;
+    const int *offsets;
+} lin_segments;
+
+/* A dropout mask: element i is kept, and divided by 1-p, if the 16-bit lane i%4 (lowest first) of lin_random_bits(k, i/4), with
+ * k = lin_random_key(*key, site), is >= round(p 65536). p = 0: nothing is dropped and key may be NULL. */
+typedef struct lin_dropout {
+    double p;
+    const uint64_t *key; /* in the backend's memory: a graph is captured once and replayed with other keys */
+    uint64_t site;
+} lin_dropout;
+
+/* One weight matrix w [n, k], at element `from` of the block of values, to be packed at element `to` (a multiple of 16) of the block
+ * of packed weights, for y = x wᵀ or, transposed, for dx = dy w. */
+typedef struct lin_packing {
+    size_t from, to;
+    int n, k, transposed;
+} lin_packing;
+
+/* Tensors laid end to end in a block: i owns elements offsets[i] .. offsets[i+1]-1. Host memory, unchanged while it is in use. */
+typedef struct lin_tensors {
+    int n;
+    const size_t *offsets;      /* [n+1] */
+    const unsigned char *decay; /* [n], weight decay applies where not 0; used by adam alone */
+} lin_tensors;
+
 /* One step of Adam or RAdam (Kingma & Ba 2015; Liu et al. 2020), its scalars worked out by the caller:
  *   g = scale[i] * grad + (decoupled ? 0 : weight_decay * p)      m = b1 m + (1-b1) g      v = b2 v + (1-b2) g^2
  *   p -= decoupled ? lr * weight_decay * p : 0
@@ -39,6 +77,63 @@ typedef struct lin_adam_step {
     double beta1, beta2, eps, weight_decay, lr, step_size, v_scale;
     int adaptive, decoupled;
 } lin_adam_step;
+
+/* What a training run adds up where it runs, so that nobody has to wait for it after each step. */
+typedef struct lin_tally {
+    double loss;       /* sum of all losses so far, nats */
+    double norm;       /* of the last step's gradient */
+    int64_t steps;     /* taken so far, the bad one not counted */
+    int32_t bad;       /* lin_bad: once set, nothing more is added and no weight changes */
+    int32_t bad_index; /* the utterance of the batch, or the tensor */
+} lin_tally;
+
+typedef enum lin_bad { LIN_BAD_NOTHING, LIN_BAD_LOSS, LIN_BAD_GRADIENT } lin_bad;
+
+/* An utterance to be taken from a feature cache (model/dataset.h): x = (minimum + step * code - mean) * istd. */
+typedef struct lin_gather {
+    const unsigned char *codes; /* [T, D]; NULL: zeros */
+    const float *steps;         /* [2, D]: minimum, step */
+    const float *mean, *istd;   /* [D] */
+    int first_mask, n_masks;    /* among the masks of the call */
+} lin_gather;
+
+/* Frames t0 .. t1-1 of bins d0 .. d1-1 become 0 (SpecAugment; Park et al. 2019). */
+typedef struct lin_mask {
+    int t0, t1, d0, d1;
+} lin_mask;
+
+/* What turns sound into log-mel energies, as frontend/fbank.h defines it. All arrays in the backend's memory. */
+typedef struct lin_fbank_table {
+    int window_samples, hop_samples, n_fft, D; /* n_fft: a power of two, at least window_samples */
+    float preemphasis, floor;                  /* floor: of the energy, before the logarithm */
+    const float *window;                       /* [window_samples] */
+    const float *mel;                          /* [D, n_fft/2 + 1] */
+    const int *mel_from, *mel_to;              /* [D]: outside from .. to-1 the row of mel is 0 */
+} lin_fbank_table;
+
+/* Greedy CTC decoding of a stream, as decoder/greedy.h defines it: the run of equal labels at the end of what was seen ... */
+typedef struct lin_run {
+    int32_t label;   /* 0 for blanks, -1 before the first frame */
+    int32_t emitted; /* its phone was given out before */
+    int64_t start, frame;
+    double sum_logp;
+} lin_run;
+
+/* ... and a run that has ended. */
+typedef struct lin_phone {
+    int32_t label;
+    float confidence;
+    int64_t start, end;
+} lin_phone;
+
+/* Operations captured once and replayed as one launch. */
+typedef struct lin_graph lin_graph;
+
+typedef enum lin_precision {
+    LIN_PRECISION_FP32, /* products of fp32 operands */
+    LIN_PRECISION_TF32, /* operands rounded to tf32 (10 bits of mantissa), sums in fp32; a CPU ignores it */
+    LIN_PRECISION_BF16  /* operands of the linear layers rounded to bf16, sums in fp32; a CPU ignores it */
+} lin_precision;
 
 #define LIN_REAL float
 #define LIN_OPS lin_ops
@@ -72,8 +167,23 @@ const lin_ops *lin_ops_cpu(void);
 lin_status lin_cpu_select(const char *isa, lin_error *err);
 const char *lin_cpu_isa(void);
 
-/* A backend by the name of a device: "cpu", "auto" (a GPU where one answers, else the CPU), "cuda" or "cuda:n".
- * LIN_UNSUPPORTED with one sentence why where it cannot be had. */
-lin_status lin_backend_open(const char *device, const lin_ops **ops, lin_error *err);
+/*
+ * A backend by the name of a device: "cpu", "auto" (a GPU where one answers, else the CPU; NULL is the same), "cuda" or "cuda:n".
+ * precision: of a GPU's matrix products; the CPU has fp32 only.
+ * LIN_UNSUPPORTED with one sentence why where it cannot be had. The table lives as long as the process.
+ */
+lin_status lin_backend_open(const char *device, lin_precision precision, const lin_ops **ops, lin_error *err);
+
+/* The GPUs that were found: number i, or 0 if there is no such. Fields that do not apply are 0 or "". */
+typedef struct lin_device {
+    char name[256];               /* "NVIDIA H200" */
+    int major, minor;             /* compute capability */
+    int multiprocessors;
+    size_t memory_bytes, free_bytes;
+    char why_not[512];            /* "" if this build can use it, else one sentence */
+} lin_device;
+int lin_device_get(int i, lin_device *device);
+/* Why there is no GPU at all, one sentence; "" if there is one. runtime and driver: versions as CUDA counts them, 0 if unknown. */
+const char *lin_device_why_none(int *runtime, int *driver);
 
 #endif

@@ -4,22 +4,52 @@
 
 typedef struct LIN_OPS {
     const char *name; /* "ref", "cpu", "cuda" */
+    int device;       /* the number of the GPU */
+    lin_precision precision;
 
     /* n_threads: 0 for one per core. */
-    lin_status (*exec_create)(int n_threads, lin_exec **exec, lin_error *err);
+    lin_status (*exec_create)(const struct LIN_OPS *ops, int n_threads, lin_exec **exec, lin_error *err);
     void (*exec_destroy)(lin_exec *exec);
+
+    /* ---- memory and order ---------------------------------------------------------------------------------------------------- */
+
+    /* A zeroed block in the backend's memory, 256-byte aligned on a GPU, 64 on a CPU. LIN_NO_MEMORY. Destroy takes NULL. */
+    lin_status (*memory_create)(lin_exec *exec, size_t bytes, void **block, lin_error *err);
+    void (*memory_destroy)(lin_exec *exec, void *block);
+    /* A zeroed block of the host's memory from which upload does not have to wait. */
+    lin_status (*staging_create)(lin_exec *exec, size_t bytes, void **block, lin_error *err);
+    void (*staging_destroy)(lin_exec *exec, void *block);
+    /* Host to backend. `from` may change at once, but within a staging block only after a fence set later was waited for. */
+    void (*upload)(lin_exec *exec, void *to, const void *from, size_t bytes);
+    /* Backend to host: waits for all that was asked before. */
+    void (*download)(lin_exec *exec, void *to, const void *from, size_t bytes);
+    /* The same into a staging block without waiting: `to` holds it once a fence set later was waited for. */
+    void (*fetch)(lin_exec *exec, void *to, const void *from, size_t bytes);
+    /* Within the backend's memory. */
+    void (*copy)(lin_exec *exec, void *to, const void *from, size_t bytes);
+    void (*zero)(lin_exec *exec, void *block, size_t bytes);
+    /* Sets fence i, 0..LIN_FENCES-1, behind all that was asked so far; waits for it. A fence never set is passed. */
+    void (*fence)(lin_exec *exec, int i);
+    void (*wait)(lin_exec *exec, int i);
+    /* Waits for everything. Not LIN_OK: an operation since the last call failed (a lost device, a kernel's fault), and what it should
+     * have written is worth nothing. */
+    lin_status (*finish)(lin_exec *exec, lin_error *err);
+    /* Between begin and end operations are recorded, not run; memory, staging, download and finish are not allowed there. The graph
+     * holds the addresses and host numbers of the recorded calls. NULL on backends without graphs. */
+    lin_status (*graph_begin)(lin_exec *exec, lin_error *err);
+    lin_status (*graph_end)(lin_exec *exec, lin_graph **graph, lin_error *err);
+    void (*graph_launch)(lin_exec *exec, const lin_graph *graph);
+    void (*graph_destroy)(lin_graph *graph);
 
     /* ---- linear layers: y = x wᵀ + b ---------------------------------------------------------------------------------------- */
 
     /* Elements of the packed form of a weight matrix w [n, k]; the packed block must be 64-byte aligned. */
     size_t (*weight_size)(int n, int k);
-    /* Packs w [n, k] for y [rows, n] = x [rows, k] wᵀ. */
-    void (*weight_pack)(lin_exec *exec, LIN_REAL *packed, const LIN_REAL *w, int n, int k);
-    /* Packs w [n, k] for dx [rows, k] = dy [rows, n] w: the packed form of wᵀ, weight_size(k, n) elements. Used by
-     * linear_forward(dx, dy, packed, NULL, rows, k, n, LIN_LINEAR). */
-    void (*weight_pack_transposed)(lin_exec *exec, LIN_REAL *packed, const LIN_REAL *w, int n, int k);
-    /* y [rows, n] = act(x [rows, k] wᵀ + bias [n]); bias may be NULL. A row's bits do not depend on the number of rows: the sum over
-     * k runs in order, from +0, one fused multiply-add each, the bias added last. */
+    /* Packs w [n, k] of each item for y [rows, n] = x [rows, k] wᵀ; or, transposed, for dx [rows, k] = dy [rows, n] w: the packed form
+     * of wᵀ, weight_size(k, n) elements, used by linear_forward(dx, dy, packed, NULL, rows, k, n, LIN_LINEAR). */
+    void (*weights_pack)(lin_exec *exec, LIN_REAL *packed, const LIN_REAL *values, const lin_packing *items, int n_items);
+    /* y [rows, n] = act(x [rows, k] wᵀ + bias [n]); bias may be NULL. On the CPU a row's bits do not depend on the number of rows:
+     * the sum over k runs in order, from +0, one fused multiply-add each, the bias added last. */
     void (*linear_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, const LIN_REAL *packed, const LIN_REAL *bias, int rows,
                            int n, int k, lin_activation act);
     /* dw [n, k] += dyᵀ x, db [n] += column sums of dy (db may be NULL); dy [rows, n], x [rows, k]. */
@@ -31,48 +61,52 @@ typedef struct LIN_OPS {
     /* y = (x - mean) rstd gamma + beta per row, eps 1e-5, biased variance; stats [rows, 2] receives mean and rstd (may be NULL). */
     void (*layer_norm_forward)(lin_exec *exec, LIN_REAL *y, LIN_REAL *stats, const LIN_REAL *x, const LIN_REAL *gamma,
                                const LIN_REAL *beta, int rows, int C);
-    /* dx (written), dgamma [C] +=, dbeta [C] +=. dx may alias dy. */
-    void (*layer_norm_backward)(lin_exec *exec, LIN_REAL *dx, LIN_REAL *dgamma, LIN_REAL *dbeta, const LIN_REAL *dy, const LIN_REAL *x,
-                                const LIN_REAL *stats, const LIN_REAL *gamma, int rows, int C);
-    /* y += x. */
-    void (*add)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, size_t count);
-    /* y = dropout(x), its own backward too. Element i is kept, and divided by 1-p, if the 16-bit lane i%4 (lowest first) of
-     * lin_random_bits(key, i/4) is >= round(p 65536). p = 0 copies. y may alias x. */
-    void (*dropout)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, size_t count, double p, uint64_t key);
-    /* y = x + dropout(r), the same mask. y may alias x. */
-    void (*add_dropout)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, const LIN_REAL *r, size_t count, double p, uint64_t key);
+    /* The end of a block and the norm behind it: sum = x + dropout(r), then y and stats as layer_norm_forward(sum). sum may alias x. */
+    void (*add_dropout_norm_forward)(lin_exec *exec, LIN_REAL *sum, LIN_REAL *y, LIN_REAL *stats, const LIN_REAL *x,
+                                     const LIN_REAL *r, const LIN_REAL *gamma, const LIN_REAL *beta, int rows, int C,
+                                     const lin_dropout *dropout);
+    /* dx = residual + the norm's gradient (written; residual may be NULL), dgamma [C] +=, dbeta [C] +=. dropped (may be NULL) =
+     * dropout(dx): the gradient of the block behind. dx may alias dy or residual. */
+    void (*layer_norm_backward)(lin_exec *exec, LIN_REAL *dx, LIN_REAL *dropped, LIN_REAL *dgamma, LIN_REAL *dbeta, const LIN_REAL *dy,
+                                const LIN_REAL *residual, const LIN_REAL *x, const LIN_REAL *stats, const LIN_REAL *gamma, int rows,
+                                int C, const lin_dropout *dropout);
+    /* y = dropout(x), its own backward too. y may alias x. */
+    void (*dropout)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, size_t count, const lin_dropout *dropout);
+    /* y = x + dropout(r). y may alias x. */
+    void (*add_dropout)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, const LIN_REAL *r, size_t count, const lin_dropout *dropout);
     /* dx = y > 0 ? dy * scale : 0: backward of relu, and of dropout(relu) with y its output and scale = 1/(1-p). dx may alias dy. */
     void (*relu_backward)(lin_exec *exec, LIN_REAL *dx, const LIN_REAL *dy, const LIN_REAL *y, size_t count, double scale);
     /* y [out rows, (stack+ahead) D]: row t of an utterance holds its input frames t stack .. t stack + stack+ahead-1, each
      * (x - mean) istd, a frame beyond the utterance's last replaced by its last. mean, istd [D]; x [in rows, D]. */
     void (*stack_frames)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, const LIN_REAL *mean, const LIN_REAL *istd,
-                         const int *in_offsets, const int *out_offsets, int B, int D, int stack, int ahead);
+                         const lin_segments *in, const lin_segments *out, int D, int stack, int ahead);
     /* x += sinusoidal positions (Vaswani et al. 2017): for i < C/2, x[t,2i] += sin(a), x[t,2i+1] += cos(a), a = t / 10000^(2i/C),
      * t counted from the start of each utterance. */
-    void (*add_sinusoid)(lin_exec *exec, LIN_REAL *x, const int *offsets, int B, int C);
+    void (*add_sinusoid)(lin_exec *exec, LIN_REAL *x, const lin_segments *segments, int C);
 
     /* ---- causal depthwise convolution with residual ------------------------------------------------------------------------- */
 
-    /* y[t,c] = x[t,c] + b[c] + sum_{j<K} w[j,c] x[t-K+1+j,c], w [K, C], x before the utterance's start taken from tails[b] [K-1, C] if
-     * tails and tails[b] are not NULL, else 0. On return tails[b] holds the last K-1 inputs. Any split of the rows into calls that
-     * carry the tail gives the same bits. */
-    void (*conv_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, const LIN_REAL *w, const LIN_REAL *bias, const int *offsets,
-                         int B, int C, int K, LIN_REAL *const *tails);
+    /* y[t,c] = x[t,c] + b[c] + sum_{j<K} w[j,c] x[t-K+1+j,c], w [K, C], x before the utterance's start taken from tails[b] + at [K-1, C]
+     * if tails and tails[b] are not NULL, else 0. On return tails[b] + at holds the last K-1 inputs. Any split of the rows into calls
+     * that carry the tail gives the same result (CPU: the same bits). */
+    void (*conv_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, const LIN_REAL *w, const LIN_REAL *bias,
+                         const lin_segments *segments, int C, int K, LIN_REAL *const *tails, size_t at);
     /* dx (written), dw [K, C] +=, db [C] +=; no tails. */
     void (*conv_backward)(lin_exec *exec, LIN_REAL *dx, LIN_REAL *dw, LIN_REAL *db, const LIN_REAL *dy, const LIN_REAL *x,
-                          const LIN_REAL *w, const int *offsets, int B, int C, int K);
+                          const LIN_REAL *w, const lin_segments *segments, int C, int K);
 
     /* ---- linear attention, φ(x) = elu(x) + 1 (Katharopoulos et al. 2020, eq. 4-12) ------------------------------------------ */
 
     /* y [rows, H E] from qkv [rows, 3, H, E] (before φ). Per head y_i = φ(q_i)ᵀ S / (φ(q_i)ᵀ z + 1e-6), where S = sum φ(k_j) v_jᵀ and
      * z = sum φ(k_j) run over j <= i of the utterance (causal; a frame sees itself) or over all of it.
-     * causal only: states[b], where states and states[b] are not NULL, is [H, E+1, E] (S, then z as row E): read as the sums before
-     * the first row, and written as the sums after the last. Any split of the rows into calls gives the same bits. */
-    void (*attention_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *qkv, const int *offsets, int B, int H, int E, int causal,
-                              LIN_REAL *const *states);
+     * causal only: states[b] + at, where states and states[b] are not NULL, is [H, E+1, E] (S, then z as row E): read as the sums
+     * before the first row, and written as the sums after the last. Any split of the rows into calls gives the same result (CPU: the
+     * same bits). */
+    void (*attention_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *qkv, const lin_segments *segments, int H, int E, int causal,
+                              LIN_REAL *const *states, size_t at);
     /* dqkv (written) from dy, qkv and the forward's y. No states. Causal: eq. 13-15 and Algorithm 1. */
     void (*attention_backward)(lin_exec *exec, LIN_REAL *dqkv, const LIN_REAL *dy, const LIN_REAL *qkv, const LIN_REAL *y,
-                               const int *offsets, int B, int H, int E, int causal);
+                               const lin_segments *segments, int H, int E, int causal);
 
     /* ---- outputs and losses ------------------------------------------------------------------------------------------------- */
 
@@ -80,16 +114,41 @@ typedef struct LIN_OPS {
     void (*log_softmax)(lin_exec *exec, LIN_REAL *logp, const LIN_REAL *logits, int rows, int V);
     /* CTC (Graves et al. 2006), blank = 0, log domain. logp [rows, V]; labels of utterance b: labels[label_offsets[b] ..]. loss[b]
      * receives -ln p(labels | frames), or -1 where no path exists (too few frames for labels and repeats); then the gradient rows
-     * are 0. dlogits [rows, V] (written) = scale * d loss / d logits; NULL for the loss alone. dlogits must not alias logp. */
-    void (*ctc)(lin_exec *exec, double *loss, LIN_REAL *dlogits, const LIN_REAL *logp, const int *offsets, const int *labels,
-                const int *label_offsets, int B, int V, double scale);
+     * are 0. The labels of an utterance that has more of them than frames are not read. most_labels: no fewer than any utterance's
+     * others. dlogits [rows, V] (written) = *scale * d loss / d logits; NULL for the loss alone. dlogits must not alias logp. */
+    void (*ctc)(lin_exec *exec, double *loss, LIN_REAL *dlogits, const LIN_REAL *logp, const lin_segments *segments, const int *labels,
+                const int *label_offsets, int most_labels, int V, const double *scale);
+    /* tally->loss += the losses, in order, of those with no more labels than frames; one of them negative or not finite makes it bad. */
+    void (*tally_losses)(lin_exec *exec, lin_tally *tally, const double *loss, const lin_segments *segments, const int *label_offsets);
 
-    /* ---- optimiser: tensors laid end to end, tensor i owns elements offsets[i] .. offsets[i+1]-1 ---------------------------- */
+    /* ---- optimiser ----------------------------------------------------------------------------------------------------------- */
 
     /* norms[i] = sum of squares of tensor i, summed in double. */
-    void (*sum_squares)(lin_exec *exec, double *norms, const LIN_REAL *x, const size_t *offsets, int n_tensors);
-    /* One step over all tensors; scale[i] multiplies the gradients of tensor i (clipping). Weight decay applies to tensors with
-     * decay[i] != 0. */
-    void (*adam)(lin_exec *exec, LIN_REAL *p, const LIN_REAL *grad, LIN_REAL *m, LIN_REAL *v, const size_t *offsets,
-                 const double *scale, const unsigned char *decay, int n_tensors, const lin_adam_step *step);
+    void (*sum_squares)(lin_exec *exec, double *norms, const LIN_REAL *x, const lin_tensors *tensors);
+    /* From norms [n] (sums of squares): tally->norm = the norm of all, tally->steps + 1, bad if a norm is not finite; scale[i] = what
+     * tensor i is multiplied with so that it (per_tensor), or all together, has at most the norm `most` (0: no limit). */
+    void (*clip)(lin_exec *exec, double *scale, lin_tally *tally, const double *norms, int n, double most, int per_tensor);
+    /* One step over all tensors; scale[i] multiplies the gradients of tensor i (clipping). Nothing happens where tally (may be NULL)
+     * is bad. */
+    void (*adam)(lin_exec *exec, LIN_REAL *p, const LIN_REAL *grad, LIN_REAL *m, LIN_REAL *v, const lin_tensors *tensors,
+                 const double *scale, const lin_adam_step *step, const lin_tally *tally);
+
+    /* ---- data and streams ----------------------------------------------------------------------------------------------------- */
+
+    /* x [rows, D]: the frames of items [B], normalised, their masked parts 0. */
+    void (*gather)(lin_exec *exec, LIN_REAL *x, const lin_gather *items, const lin_mask *masks, const lin_segments *segments, int D);
+    /* Puts what a stream kept before what is new. y [out rows, width]: of utterance b first the have[b] rows of tails[b] + at, then
+     * its rows of x [in rows, width], which are its rows in `out`. Then tails[b] + at receives the last keep[b] of them. tails[b] NULL:
+     * have[b] and keep[b] are 0. */
+    void (*carry)(lin_exec *exec, LIN_REAL *y, const lin_segments *out, const LIN_REAL *x, const lin_segments *in,
+                  LIN_REAL *const *tails, size_t at, const int *have, const int *keep, int width);
+    /* Log-mel energies y [out rows, D] of sound x [in rows] in -1..1: frame t of an utterance from its samples t hop .. t hop + window-1.
+     * NULL on the CPU, where frontend/fbank.h does it. */
+    void (*fbank)(lin_exec *exec, LIN_REAL *y, const lin_segments *out, const LIN_REAL *x, const lin_segments *in,
+                  const lin_fbank_table *table);
+    /* Greedy decoding of logp [rows, V], exactly decoder/greedy.h: the runs of utterance b that end in its rows go to phones
+     * [offsets[b] ..], their number to n_phones[b], -1 if a row is not of numbers (and the state is as before). Its state is
+     * runs[slots[b]]; slots[b] -1: the utterance is passed over, n_phones[b] = 0. */
+    void (*greedy)(lin_exec *exec, lin_phone *phones, int *n_phones, const LIN_REAL *logp, const lin_segments *segments, int V,
+                   lin_run *runs, const int *slots);
 } LIN_OPS;

@@ -1,0 +1,198 @@
+/*
+ * cuda.h - what the files of the CUDA backend share: the execution context, launching, and every operation by name.
+ *
+ * Internal to kernels/cuda/; everyone else calls through the table that lin_backend_open gives. The same sources are compiled twice:
+ * by nvcc into liblinnet_cuda.so, and as C++ against tests/emulation/, whose <cuda_runtime.h> and <cublasLt.h> run them on the host.
+ * So a kernel is launched with LIN_LAUNCH, not <<<>>>, all shared memory is dynamic and taken with LIN_SHARED, and instructions
+ * without a C++ name come from ptx.h. Nothing else may depend on where it runs.
+ *
+ *   __global__ void scale(float *y, const float *x, size_t n, float a) { ... }
+ *   void lin_cuda_scale(lin_exec *exec, ...)
+ *   {
+ *       if (n == 0) return;
+ *       LIN_LAUNCH(exec, scale, blocks, 256, 0, y, x, n, a);             // a template in brackets: LIN_LAUNCH(exec, (scale<4>), ...
+ *   }
+ *
+ * Sums run in a fixed order, without atomics on floats. Pointers may be aligned to 4 bytes only: kernels with wider accesses test
+ * their pointers at the launch and have a narrow form.
+ */
+#ifndef LIN_KERNELS_CUDA_CUDA_H
+#define LIN_KERNELS_CUDA_CUDA_H
+
+#include <cuda_runtime.h>
+#include <stddef.h>
+#include <stdint.h>
+
+extern "C" {
+#include "kernels/ops.h"
+}
+
+/* ---- execution context ---------------------------------------------------------------------------------------------------- */
+
+struct lin_cuda_plans; /* of the matrix products: linear.cu */
+
+struct lin_exec {
+    int device, multiprocessors;
+    lin_precision precision;
+    cudaStream_t stream;
+    cudaEvent_t fences[LIN_FENCES];
+    int capturing;
+    struct lin_cuda_plans *plans;
+    void **scratch; /* blocks, the last the largest; older ones live on, because graphs may hold their addresses */
+    int n_scratch;
+    size_t scratch_bytes; /* of the last */
+    cudaError_t error;    /* the first since finish; later operations do nothing */
+    char what[96];        /* what was being done then */
+};
+
+/* At least `bytes` of scratch, 256-byte aligned, not zeroed, the caller's until its operation returns. NULL: no memory, the error is
+ * noted in exec, and the operation gives up. */
+void *lin_cuda_scratch(lin_exec *exec, size_t bytes);
+
+/* Notes the first error. Returns 1 if error is cudaSuccess and none was noted before. */
+int lin_cuda_check(lin_exec *exec, cudaError_t error, const char *what);
+
+/* Lets a kernel have more than 48 KiB of dynamic shared memory. */
+#define LIN_ALLOW_SHARED(exec, kernel, bytes)                                                                                      \
+    lin_cuda_check(exec, cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel),                                              \
+                                              cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes)),                         \
+                   "shared memory of " #kernel)
+
+/* grid and block are dim3 or numbers. */
+#ifdef __CUDACC__
+#define LIN_LAUNCH(exec, kernel, grid, block, shared_bytes, ...)                                                                   \
+    do {                                                                                                                           \
+        if ((exec)->error != cudaSuccess) break;                                                                                   \
+        kernel<<<(grid), (block), (shared_bytes), (exec)->stream>>>(__VA_ARGS__);                                                  \
+        lin_cuda_check(exec, cudaGetLastError(), "launching " #kernel);                                                            \
+    } while (0)
+#define LIN_SHARED(T, name)                                                                                                        \
+    extern __shared__ __align__(16) unsigned char lin_shared_bytes[];                                                              \
+    T *name = reinterpret_cast<T *>(lin_shared_bytes)
+#else
+#define LIN_LAUNCH(exec, kernel, grid, block, shared_bytes, ...)                                                                   \
+    do {                                                                                                                           \
+        if ((exec)->error != cudaSuccess) break;                                                                                   \
+        emulated_launch((exec)->stream, #kernel, (grid), (block), (shared_bytes), [=]() { kernel(__VA_ARGS__); });                 \
+        lin_cuda_check(exec, cudaGetLastError(), "launching " #kernel);                                                            \
+    } while (0)
+#define LIN_SHARED(T, name) T *name = reinterpret_cast<T *>(emulated_shared())
+#endif
+
+/* ---- small helpers -------------------------------------------------------------------------------------------------------- */
+
+static inline int lin_cuda_aligned(const void *a, const void *b = NULL, const void *c = NULL, const void *d = NULL,
+                                   const void *e = NULL)
+{
+    return (((uintptr_t)a | (uintptr_t)b | (uintptr_t)c | (uintptr_t)d | (uintptr_t)e) & 15) == 0;
+}
+
+static inline unsigned lin_cuda_blocks(size_t count, size_t per_block) { return (unsigned)((count + per_block - 1) / per_block); }
+
+/* Sum and maximum over a warp, the same in all lanes; all 32 must take part. */
+static __device__ __forceinline__ float lin_warp_sum(float v)
+{
+    for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(0xffffffffu, v, o);
+    return v;
+}
+
+static __device__ __forceinline__ float lin_warp_max(float v)
+{
+    for (int o = 16; o; o >>= 1) v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, o));
+    return v;
+}
+
+/* What of x a dropout leaves: LIN_RANDOM bits of rng.h, see lin_dropout. threshold = round(p 65536), scale = 1/(1-p). */
+typedef struct lin_cuda_mask {
+    const uint64_t *key; /* NULL: nothing is dropped */
+    uint64_t site;
+    unsigned threshold;
+    float scale;
+} lin_cuda_mask;
+
+static inline lin_cuda_mask lin_cuda_mask_of(const lin_dropout *d)
+{
+    lin_cuda_mask m = {NULL, 0, 0, 1.0f};
+    if (d && d->p > 0) {
+        m.key = d->key;
+        m.site = d->site;
+        m.threshold = (unsigned)(d->p * 65536 + 0.5);
+        m.scale = (float)(1 / (1 - d->p));
+    }
+    return m;
+}
+
+/* ---- the operations, described in kernels/ops_table.h ----------------------------------------------------------------------- */
+
+/* backend.cu: context, memory, order, graphs; and the table. Exported from liblinnet_cuda.so. */
+extern "C" __attribute__((visibility("default"))) lin_status lin_cuda_open(int device, lin_precision precision, const lin_ops **ops,
+                                                                          lin_error *err);
+extern "C" __attribute__((visibility("default"))) int lin_cuda_device(int i, lin_device *device);
+
+/* linear.cu */
+lin_status lin_cuda_plans_create(lin_exec *exec, lin_error *err);
+void lin_cuda_plans_destroy(lin_exec *exec);
+size_t lin_cuda_weight_size(int n, int k);
+void lin_cuda_weights_pack(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items);
+void lin_cuda_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows, int n,
+                             int k, lin_activation act);
+void lin_cuda_linear_backward_weight(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n, int k);
+
+/* norm.cu */
+void lin_cuda_layer_norm_forward(lin_exec *exec, float *y, float *stats, const float *x, const float *gamma, const float *beta,
+                                 int rows, int C);
+void lin_cuda_add_dropout_norm_forward(lin_exec *exec, float *sum, float *y, float *stats, const float *x, const float *r,
+                                       const float *gamma, const float *beta, int rows, int C, const lin_dropout *dropout);
+void lin_cuda_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, float *dgamma, float *dbeta, const float *dy,
+                                  const float *residual, const float *x, const float *stats, const float *gamma, int rows, int C,
+                                  const lin_dropout *dropout);
+
+/* elementwise.cu */
+void lin_cuda_dropout(lin_exec *exec, float *y, const float *x, size_t count, const lin_dropout *dropout);
+void lin_cuda_add_dropout(lin_exec *exec, float *y, const float *x, const float *r, size_t count, const lin_dropout *dropout);
+void lin_cuda_relu_backward(lin_exec *exec, float *dx, const float *dy, const float *y, size_t count, double scale);
+
+/* frames.cu */
+void lin_cuda_stack_frames(lin_exec *exec, float *y, const float *x, const float *mean, const float *istd, const lin_segments *in,
+                           const lin_segments *out, int D, int stack, int ahead);
+void lin_cuda_add_sinusoid(lin_exec *exec, float *x, const lin_segments *segments, int C);
+void lin_cuda_gather(lin_exec *exec, float *x, const lin_gather *items, const lin_mask *masks, const lin_segments *segments, int D);
+void lin_cuda_carry(lin_exec *exec, float *y, const lin_segments *out, const float *x, const lin_segments *in, float *const *tails,
+                    size_t at, const int *have, const int *keep, int width);
+
+/* conv.cu */
+void lin_cuda_conv_forward(lin_exec *exec, float *y, const float *x, const float *w, const float *bias, const lin_segments *segments,
+                           int C, int K, float *const *tails, size_t at);
+void lin_cuda_conv_backward(lin_exec *exec, float *dx, float *dw, float *db, const float *dy, const float *x, const float *w,
+                            const lin_segments *segments, int C, int K);
+
+/* attention.cu, attention_backward.cu */
+void lin_cuda_attention_forward(lin_exec *exec, float *y, const float *qkv, const lin_segments *segments, int H, int E, int causal,
+                                float *const *states, size_t at);
+void lin_cuda_attention_backward(lin_exec *exec, float *dqkv, const float *dy, const float *qkv, const float *y,
+                                 const lin_segments *segments, int H, int E, int causal);
+
+/* softmax.cu */
+void lin_cuda_log_softmax(lin_exec *exec, float *logp, const float *logits, int rows, int V);
+
+/* ctc.cu */
+void lin_cuda_ctc(lin_exec *exec, double *loss, float *dlogits, const float *logp, const lin_segments *segments, const int *labels,
+                  const int *label_offsets, int most_labels, int V, const double *scale);
+void lin_cuda_tally_losses(lin_exec *exec, lin_tally *tally, const double *loss, const lin_segments *segments,
+                           const int *label_offsets);
+
+/* greedy.cu */
+void lin_cuda_greedy(lin_exec *exec, lin_phone *phones, int *n_phones, const float *logp, const lin_segments *segments, int V,
+                     lin_run *runs, const int *slots);
+
+/* fbank.cu */
+void lin_cuda_fbank(lin_exec *exec, float *y, const lin_segments *out, const float *x, const lin_segments *in,
+                    const lin_fbank_table *table);
+
+/* optimizer.cu */
+void lin_cuda_sum_squares(lin_exec *exec, double *norms, const float *x, const lin_tensors *tensors);
+void lin_cuda_clip(lin_exec *exec, double *scale, lin_tally *tally, const double *norms, int n, double most, int per_tensor);
+void lin_cuda_adam(lin_exec *exec, float *p, const float *grad, float *m, float *v, const lin_tensors *tensors, const double *scale,
+                   const lin_adam_step *step, const lin_tally *tally);
+
+#endif

@@ -1,0 +1,65 @@
+/*
+ * ptx.h - the instructions that C++ has no name for: tensor-core products and asynchronous copies. On the host, where the kernels are
+ * tested, the emulation's versions of them take their place (tests/emulation).
+ *
+ * m16n8k8, tf32 operands, fp32 sums (PTX ISA, "Matrix Fragments for mma.m16n8k8"). With g = lane / 4 and t = lane % 4 a lane holds
+ *   a[0] A[g][t]       a[1] A[g+8][t]     a[2] A[g][t+4]     a[3] A[g+8][t+4]      A [16, 8]
+ *   b[0] B[t][g]       b[1] B[t+4][g]                                              B [8, 8]
+ *   c[0] C[g][2t]      c[1] C[g][2t+1]    c[2] C[g+8][2t]    c[3] C[g+8][2t+1]     C [16, 8]
+ */
+#ifndef LIN_KERNELS_CUDA_PTX_H
+#define LIN_KERNELS_CUDA_PTX_H
+
+#include <cuda_runtime.h>
+#include <stdint.h>
+
+#ifdef __CUDACC__
+
+/* Rounded to the nearest tf32 (10 bits of mantissa), as a float. */
+__device__ __forceinline__ float lin_tf32(float x)
+{
+    uint32_t bits;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+    return __uint_as_float(bits);
+}
+
+/* C += A B over a warp. Operands must have been rounded with lin_tf32. All 32 lanes take part. */
+__device__ __forceinline__ void lin_mma_tf32(float (&c)[4], const float (&a)[4], const float (&b)[2])
+{
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])), "r"(__float_as_uint(a[3])),
+                   "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
+}
+
+/* Global to shared memory without passing through registers: 16 or 4 bytes, both addresses aligned to as many. The bytes are there
+ * for the thread that asked after lin_copy_wait, for others after a barrier behind that. */
+__device__ __forceinline__ void lin_copy_async16(void *shared, const void *global)
+{
+    const uint32_t to = (uint32_t)__cvta_generic_to_shared(shared);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(global) : "memory");
+}
+
+__device__ __forceinline__ void lin_copy_async4(void *shared, const void *global)
+{
+    const uint32_t to = (uint32_t)__cvta_generic_to_shared(shared);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(global) : "memory");
+}
+
+/* Ends a group of copies; waits until at most N of the latest groups are still under way. */
+__device__ __forceinline__ void lin_copy_commit(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+template <int N> __device__ __forceinline__ void lin_copy_wait(void) { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
+
+#else
+
+static inline float lin_tf32(float x) { return emulated_tf32(x); }
+static inline void lin_mma_tf32(float (&c)[4], const float (&a)[4], const float (&b)[2]) { emulated_mma_tf32(c, a, b); }
+static inline void lin_copy_async16(void *shared, const void *global) { emulated_copy_async(shared, global, 16); }
+static inline void lin_copy_async4(void *shared, const void *global) { emulated_copy_async(shared, global, 4); }
+static inline void lin_copy_commit(void) { emulated_copy_commit(); }
+template <int N> static inline void lin_copy_wait(void) { emulated_copy_wait(N); }
+
+#endif
+
+#endif
