@@ -11,8 +11,9 @@ static int names_a_gpu(const char *device)
     return strspn(device + 5, "0123456789") == strlen(device + 5);
 }
 
-lin_status lin_backend_open(const char *device, const lin_ops **ops, lin_error *err)
+lin_status lin_backend_open(const char *device, lin_precision precision, const lin_ops **ops, lin_error *err)
 {
+    (void)precision;
     *ops = NULL;
     if (!device || strcmp(device, "auto") == 0 || strcmp(device, "cpu") == 0) {
         *ops = lin_ops_cpu();

@@ -106,7 +106,7 @@ typedef struct lin_mask {
 typedef struct lin_fbank_table {
     int window_samples, hop_samples, n_fft, D; /* n_fft: a power of two, at least window_samples */
     float preemphasis, floor;                  /* floor: of the energy, before the logarithm */
-    const float *window;                       /* [window_samples] */
+    const float *window;                       /* [window_samples], its shape times 32768: energies are those of 16-bit samples */
     const float *mel;                          /* [D, n_fft/2 + 1] */
     const int *mel_from, *mel_to;              /* [D]: outside from .. to-1 the row of mel is 0 */
 } lin_fbank_table;

@@ -21,6 +21,7 @@ typedef struct conv_job {
     const int *offsets;
     int B, C, K, block;
     float *const *tails;
+    size_t at;
 } conv_job;
 
 // The tail [K-1, C] after T more frames: its own last frames moved up, then the newest of x.
@@ -38,7 +39,7 @@ static void forward_piece(void *context, int b, int thread)
     (void)thread;
     size_t at = (size_t)job->offsets[b] * (size_t)job->C;
     int T = job->offsets[b + 1] - job->offsets[b];
-    float *tail = job->tails ? job->tails[b] : NULL;
+    float *tail = job->tails && job->tails[b] ? job->tails[b] + job->at : NULL;
     for (int first = 0; first < T; first += STRETCH)
         LIN_DISPATCH(lin_conv_rows)(job->y + at, job->x + at, job->w, job->bias, tail, first,
                                     T - first < STRETCH ? T - first : STRETCH,
@@ -46,12 +47,12 @@ static void forward_piece(void *context, int b, int thread)
     if (tail && T > 0) move_tail(tail, job->x + at, T, job->C, job->K);
 }
 
-void lin_cpu_conv_forward(lin_exec *exec, float *y, const float *x, const float *w, const float *bias, const int *offsets, int B,
-                          int C, int K, float *const *tails)
+void lin_cpu_conv_forward(lin_exec *exec, float *y, const float *x, const float *w, const float *bias, const lin_segments *segments,
+                          int C, int K, float *const *tails, size_t at)
 {
-    conv_job job = {.y = y, .x = x, .w = w, .bias = bias, .offsets = offsets, .C = C, .K = K, .tails = tails};
-    int small = B < 1 || (size_t)(offsets[B] - offsets[0]) * (size_t)C < SMALL;
-    lin_pool_run(small ? NULL : exec->pool, B, forward_piece, &job);
+    conv_job job = {.y = y, .x = x, .w = w, .bias = bias, .offsets = segments->offsets, .C = C, .K = K, .tails = tails, .at = at};
+    int small = (size_t)segments->rows * (size_t)C < SMALL;
+    lin_pool_run(small ? NULL : exec->pool, segments->B, forward_piece, &job);
 }
 
 // Rows first .. end-1 of the batch, utterance by utterance.
@@ -78,10 +79,10 @@ static void backward_piece(void *context, int piece, int thread)
 }
 
 void lin_cpu_conv_backward(lin_exec *exec, float *dx, float *dw, float *db, const float *dy, const float *x, const float *w,
-                           const int *offsets, int B, int C, int K)
+                           const lin_segments *segments, int C, int K)
 {
-    conv_job job = {.y = dx, .x = x, .w = w, .dy = dy, .offsets = offsets, .B = B, .C = C, .K = K};
-    int rows = B > 0 ? offsets[B] : 0;
+    conv_job job = {.y = dx, .x = x, .w = w, .dy = dy, .offsets = segments->offsets, .B = segments->B, .C = C, .K = K};
+    int rows = segments->rows;
     // The partial sums [K+1, C] lie in the scratch of thread 0, the caller; the pieces use none of their own.
     size_t size = ((size_t)K + 1) * (size_t)C, fit = LIN_SCRATCH_BYTES / (sizeof(float) * size);
     if (fit < 1) {

@@ -70,8 +70,7 @@ lin_isa lin_cpu_level(void);
 
 /* linear.c */
 size_t lin_cpu_weight_size(int n, int k);
-void lin_cpu_weight_pack(lin_exec *exec, float *packed, const float *w, int n, int k);
-void lin_cpu_weight_pack_transposed(lin_exec *exec, float *packed, const float *w, int n, int k);
+void lin_cpu_weights_pack(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items);
 void lin_cpu_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows, int n,
                             int k, lin_activation act);
 void lin_cpu_linear_backward_weight(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n, int k);
@@ -79,40 +78,69 @@ void lin_cpu_linear_backward_weight(lin_exec *exec, float *dw, float *db, const 
 /* norm.c */
 void lin_cpu_layer_norm_forward(lin_exec *exec, float *y, float *stats, const float *x, const float *gamma, const float *beta,
                                 int rows, int C);
-void lin_cpu_layer_norm_backward(lin_exec *exec, float *dx, float *dgamma, float *dbeta, const float *dy, const float *x,
-                                 const float *stats, const float *gamma, int rows, int C);
+void lin_cpu_add_dropout_norm_forward(lin_exec *exec, float *sum, float *y, float *stats, const float *x, const float *r,
+                                      const float *gamma, const float *beta, int rows, int C, const lin_dropout *dropout);
+void lin_cpu_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, float *dgamma, float *dbeta, const float *dy,
+                                 const float *residual, const float *x, const float *stats, const float *gamma, int rows, int C,
+                                 const lin_dropout *dropout);
 
 /* elementwise.c */
-void lin_cpu_add(lin_exec *exec, float *y, const float *x, size_t count);
-void lin_cpu_dropout(lin_exec *exec, float *y, const float *x, size_t count, double p, uint64_t key);
-void lin_cpu_add_dropout(lin_exec *exec, float *y, const float *x, const float *r, size_t count, double p, uint64_t key);
+void lin_cpu_dropout(lin_exec *exec, float *y, const float *x, size_t count, const lin_dropout *dropout);
+void lin_cpu_add_dropout(lin_exec *exec, float *y, const float *x, const float *r, size_t count, const lin_dropout *dropout);
 void lin_cpu_relu_backward(lin_exec *exec, float *dx, const float *dy, const float *y, size_t count, double scale);
-void lin_cpu_stack_frames(lin_exec *exec, float *y, const float *x, const float *mean, const float *istd, const int *in_offsets,
-                          const int *out_offsets, int B, int D, int stack, int ahead);
-void lin_cpu_add_sinusoid(lin_exec *exec, float *x, const int *offsets, int B, int C);
+
+/* frames.c */
+void lin_cpu_stack_frames(lin_exec *exec, float *y, const float *x, const float *mean, const float *istd, const lin_segments *in,
+                          const lin_segments *out, int D, int stack, int ahead);
+void lin_cpu_add_sinusoid(lin_exec *exec, float *x, const lin_segments *segments, int C);
+void lin_cpu_gather(lin_exec *exec, float *x, const lin_gather *items, const lin_mask *masks, const lin_segments *segments, int D);
+void lin_cpu_carry(lin_exec *exec, float *y, const lin_segments *out, const float *x, const lin_segments *in, float *const *tails,
+                   size_t at, const int *have, const int *keep, int width);
 
 /* conv.c */
-void lin_cpu_conv_forward(lin_exec *exec, float *y, const float *x, const float *w, const float *bias, const int *offsets, int B,
-                          int C, int K, float *const *tails);
+void lin_cpu_conv_forward(lin_exec *exec, float *y, const float *x, const float *w, const float *bias, const lin_segments *segments,
+                          int C, int K, float *const *tails, size_t at);
 void lin_cpu_conv_backward(lin_exec *exec, float *dx, float *dw, float *db, const float *dy, const float *x, const float *w,
-                           const int *offsets, int B, int C, int K);
+                           const lin_segments *segments, int C, int K);
 
 /* attention.c */
-void lin_cpu_attention_forward(lin_exec *exec, float *y, const float *qkv, const int *offsets, int B, int H, int E, int causal,
-                               float *const *states);
-void lin_cpu_attention_backward(lin_exec *exec, float *dqkv, const float *dy, const float *qkv, const float *y, const int *offsets,
-                                int B, int H, int E, int causal);
+void lin_cpu_attention_forward(lin_exec *exec, float *y, const float *qkv, const lin_segments *segments, int H, int E, int causal,
+                               float *const *states, size_t at);
+void lin_cpu_attention_backward(lin_exec *exec, float *dqkv, const float *dy, const float *qkv, const float *y,
+                                const lin_segments *segments, int H, int E, int causal);
 
 /* softmax.c */
 void lin_cpu_log_softmax(lin_exec *exec, float *logp, const float *logits, int rows, int V);
 
 /* ctc.c */
-void lin_cpu_ctc(lin_exec *exec, double *loss, float *dlogits, const float *logp, const int *offsets, const int *labels,
-                 const int *label_offsets, int B, int V, double scale);
+void lin_cpu_ctc(lin_exec *exec, double *loss, float *dlogits, const float *logp, const lin_segments *segments, const int *labels,
+                 const int *label_offsets, int most_labels, int V, const double *scale);
+void lin_cpu_tally_losses(lin_exec *exec, lin_tally *tally, const double *loss, const lin_segments *segments,
+                          const int *label_offsets);
+
+/* greedy.c */
+void lin_cpu_greedy(lin_exec *exec, lin_phone *phones, int *n_phones, const float *logp, const lin_segments *segments, int V,
+                    lin_run *runs, const int *slots);
 
 /* optimizer.c */
-void lin_cpu_sum_squares(lin_exec *exec, double *norms, const float *x, const size_t *offsets, int n_tensors);
-void lin_cpu_adam(lin_exec *exec, float *p, const float *grad, float *m, float *v, const size_t *offsets, const double *scale,
-                  const unsigned char *decay, int n_tensors, const lin_adam_step *step);
+void lin_cpu_sum_squares(lin_exec *exec, double *norms, const float *x, const lin_tensors *tensors);
+void lin_cpu_clip(lin_exec *exec, double *scale, lin_tally *tally, const double *norms, int n, double most, int per_tensor);
+void lin_cpu_adam(lin_exec *exec, float *p, const float *grad, float *m, float *v, const lin_tensors *tensors, const double *scale,
+                  const lin_adam_step *step, const lin_tally *tally);
+
+/* ---- shared by elementwise.c and norm.c ------------------------------------------------------------------------------------- */
+
+/* A dropout as the loops want it. Where nothing is dropped, all is kept: threshold 0, scale 1. */
+typedef struct lin_cpu_mask {
+    int drops;
+    uint32_t threshold;
+    float scale;
+    uint64_t key;
+} lin_cpu_mask;
+lin_cpu_mask lin_cpu_mask_of(const lin_dropout *dropout);
+
+/* Elements first .. first+count-1, the pointers those of the first of them: y = base + dropout(r); base may be NULL. On the calling
+ * thread. Fastest where `first` is a multiple of 32, which it must be where there is a base. */
+void lin_cpu_dropout_span(float *y, const float *base, const float *r, size_t first, size_t count, const lin_cpu_mask *mask);
 
 #endif

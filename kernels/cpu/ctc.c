@@ -1,4 +1,5 @@
-// CTC: one piece of work per utterance.
+// CTC: one piece of work per utterance; and the sum of its losses.
+#include <math.h>
 #include <string.h>
 
 #include "kernels/cpu/cpu.h"
@@ -35,15 +36,35 @@ static void utterance_piece(void *context, int b, int thread)
     const int *labels = job->labels ? job->labels + job->label_offsets[b] : NULL;
     float *gradient = job->dlogits ? job->dlogits + first : NULL;
     job->loss[b] = -1;
-    if (U <= MOST_LABELS && frames_needed(labels, U) <= T)
+    if (U <= MOST_LABELS && U <= T && frames_needed(labels, U) <= T)
         job->loss[b] = LIN_DISPATCH(lin_ctc_utterance)(gradient, job->logp + first, T, labels, U, job->V, job->scale,
                                                        lin_scratch(job->exec, thread));
     if (job->loss[b] == -1 && gradient) memset(gradient, 0, (size_t)T * (size_t)job->V * sizeof *gradient);
 }
 
-void lin_cpu_ctc(lin_exec *exec, double *loss, float *dlogits, const float *logp, const int *offsets, const int *labels,
-                 const int *label_offsets, int B, int V, double scale)
+void lin_cpu_ctc(lin_exec *exec, double *loss, float *dlogits, const float *logp, const lin_segments *segments, const int *labels,
+                 const int *label_offsets, int most_labels, int V, const double *scale)
 {
-    ctc_job job = {exec, loss, scale, dlogits, logp, offsets, labels, label_offsets, V};
-    lin_pool_run(exec->pool, B, utterance_piece, &job);
+    (void)most_labels;
+    ctc_job job = {exec, loss, dlogits ? *scale : 0, dlogits, logp, segments->offsets, labels, label_offsets, V};
+    lin_pool_run(exec->pool, segments->B, utterance_piece, &job);
+}
+
+void lin_cpu_tally_losses(lin_exec *exec, lin_tally *tally, const double *loss, const lin_segments *segments,
+                          const int *label_offsets)
+{
+    (void)exec;
+    double sum = 0;
+    if (tally->bad) return;
+    for (int b = 0; b < segments->B; b++) {
+        int T = segments->offsets[b + 1] - segments->offsets[b], U = label_offsets[b + 1] - label_offsets[b];
+        if (U > T) continue;
+        if (!isfinite(loss[b]) || loss[b] < 0) {
+            tally->bad = LIN_BAD_LOSS;
+            tally->bad_index = b;
+            return;
+        }
+        sum += loss[b];
+    }
+    tally->loss += sum;
 }

@@ -1,18 +1,18 @@
 /*
  * elementwise.h - additions, dropout, the backward pass of ReLU, the stacking of frames and sinusoids, once per instruction set.
- * Threads are in elementwise.c.
+ * Threads are in elementwise.c and frames.c.
  */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/simd.h"
 #include "kernels/rng.h"
 
-void LIN_NAME(lin_add_span)(float *y, const float *x, size_t count);
-void LIN_NAME(lin_add_span)(float *y, const float *x, size_t count)
+void LIN_NAME(lin_add_span)(float *y, const float *a, const float *b, size_t count);
+void LIN_NAME(lin_add_span)(float *y, const float *a, const float *b, size_t count)
 {
     size_t i = 0;
-    for (; i + LIN_WIDTH <= count; i += LIN_WIDTH) vstore(y + i, vload(y + i) + vload(x + i));
+    for (; i + LIN_WIDTH <= count; i += LIN_WIDTH) vstore(y + i, vload(a + i) + vload(b + i));
     int rest = (int)(count - i);
-    if (rest) vstore_n(y + i, vload_n(y + i, rest) + vload_n(x + i, rest), rest);
+    if (rest) vstore_n(y + i, vload_n(a + i, rest) + vload_n(b + i, rest), rest);
 }
 
 void LIN_NAME(lin_relu_backward_span)(float *dx, const float *dy, const float *y, size_t count, float scale);

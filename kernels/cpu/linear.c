@@ -11,59 +11,69 @@ size_t lin_cpu_weight_size(int n, int k) { return (size_t)lin_round_up(n, LIN_CO
 
 typedef struct pack_job {
     float *packed;
-    const float *w;
-    int n, k;
+    const float *values;
+    const lin_packing *items;
 } pack_job;
 
-// The panel of piece p: all panels but the last two are whole, so it begins at 48 p, or at 32 after the first half of the last 64.
-static int panel_start(int n, int piece)
+// The first column of panel p: all panels but the last two are whole, so it begins at 48 p, or at 32 after the first half of the last 64.
+static int panel_start(int n, int panel)
 {
-    int column = piece * LIN_PANEL, padded = lin_round_up(n, LIN_COLUMN_GROUP);
+    int column = panel * LIN_PANEL, padded = lin_round_up(n, LIN_COLUMN_GROUP);
     return column > 0 && padded - column == 16 ? column - 16 : column;
 }
 
 static int panel_count(int n) { return (lin_round_up(n, LIN_COLUMN_GROUP) + LIN_PANEL - 1) / LIN_PANEL; }
 
-static void pack_panel(void *context, int piece, int thread)
+static void pack_panel(float *packed, const float *w, int n, int k, int piece)
 {
-    (void)thread;
-    const pack_job *job = context;
-    const int c0 = panel_start(job->n, piece), width = lin_panel_width(job->n, c0);
-    const int used = job->n - c0 < width ? job->n - c0 : width;
-    float *panel = job->packed + (size_t)c0 * (size_t)job->k;
-    if (used < width) memset(panel, 0, (size_t)width * (size_t)job->k * sizeof *panel);
-    for (int t0 = 0; t0 < job->k; t0 += 16) { // 16 columns of 48 rows: what is read and written stays in the first-level cache
-        const int t1 = t0 + 16 < job->k ? t0 + 16 : job->k;
+    const int c0 = panel_start(n, piece), width = lin_panel_width(n, c0);
+    const int used = n - c0 < width ? n - c0 : width;
+    float *panel = packed + (size_t)c0 * (size_t)k;
+    if (used < width) memset(panel, 0, (size_t)width * (size_t)k * sizeof *panel);
+    for (int t0 = 0; t0 < k; t0 += 16) { // 16 columns of 48 rows: what is read and written stays in the first-level cache
+        const int t1 = t0 + 16 < k ? t0 + 16 : k;
         for (int c = 0; c < used; c++) {
-            const float *row = job->w + (size_t)(c0 + c) * (size_t)job->k;
+            const float *row = w + (size_t)(c0 + c) * (size_t)k;
             for (int t = t0; t < t1; t++) panel[(size_t)t * (size_t)width + (size_t)c] = row[t];
         }
     }
 }
 
-void lin_cpu_weight_pack(lin_exec *exec, float *packed, const float *w, int n, int k)
+// The panels run over the k columns of w; each is n deep.
+static void pack_panel_transposed(float *packed, const float *w, int n, int k, int piece)
 {
-    pack_job job = {packed, w, n, k};
-    lin_pool_run((size_t)n * (size_t)k < THREAD_WORK / 64 ? NULL : exec->pool, panel_count(n), pack_panel, &job);
-}
-
-static void pack_panel_transposed(void *context, int piece, int thread)
-{
-    (void)thread;
-    const pack_job *job = context; // the panels run over the k columns of w; each is n deep
-    const int c0 = panel_start(job->k, piece), width = lin_panel_width(job->k, c0);
-    const int used = job->k - c0 < width ? job->k - c0 : width;
-    float *to = job->packed + (size_t)c0 * (size_t)job->n;
-    for (int i = 0; i < job->n; i++, to += width) {
-        memcpy(to, job->w + (size_t)i * (size_t)job->k + c0, (size_t)used * sizeof *to);
+    const int c0 = panel_start(k, piece), width = lin_panel_width(k, c0);
+    const int used = k - c0 < width ? k - c0 : width;
+    float *to = packed + (size_t)c0 * (size_t)n;
+    for (int i = 0; i < n; i++, to += width) {
+        memcpy(to, w + (size_t)i * (size_t)k + c0, (size_t)used * sizeof *to);
         if (used < width) memset(to + used, 0, (size_t)(width - used) * sizeof *to);
     }
 }
 
-void lin_cpu_weight_pack_transposed(lin_exec *exec, float *packed, const float *w, int n, int k)
+static int item_panels(const lin_packing *item) { return panel_count(item->transposed ? item->k : item->n); }
+
+// The pieces are the panels of the first item, then those of the second, and so on.
+static void pack_piece(void *context, int piece, int thread)
 {
-    pack_job job = {packed, w, n, k};
-    lin_pool_run((size_t)n * (size_t)k < THREAD_WORK / 64 ? NULL : exec->pool, panel_count(k), pack_panel_transposed, &job);
+    (void)thread;
+    const pack_job *job = context;
+    const lin_packing *item = job->items;
+    for (; piece >= item_panels(item); item++) piece -= item_panels(item);
+    (item->transposed ? pack_panel_transposed : pack_panel)(job->packed + item->to, job->values + item->from, item->n, item->k,
+                                                            piece);
+}
+
+void lin_cpu_weights_pack(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items)
+{
+    pack_job job = {packed, values, items};
+    size_t work = 0;
+    int panels = 0;
+    for (int i = 0; i < n_items; i++) {
+        work += (size_t)items[i].n * (size_t)items[i].k;
+        panels += item_panels(&items[i]);
+    }
+    lin_pool_run(work < THREAD_WORK / 64 ? NULL : exec->pool, panels, pack_piece, &job);
 }
 
 /* ---- forward ---------------------------------------------------------------------------------------------------------------- */

@@ -3,20 +3,21 @@
 #include "kernels/cpu/cpu.h"
 
 enum {
-    BLOCK_ROWS = 64,    // rows of one piece of work, forward
+    BLOCK_ROWS = 64,    // rows of one piece of work, forward; rows at once in each backward, so that what follows finds them in cache
     SMALL = 16384,      // elements below which a second thread costs more than it gives
     MAX_PARTIALS = 32,  // blocks of the backward pass, each with its own sums
 };
 
 LIN_DISPATCH_DECLARE(void, lin_norm_forward,
                      (float *y, float *stats, const float *x, const float *gamma, const float *beta, int rows, int C));
-LIN_DISPATCH_DECLARE(void, lin_norm_backward, (float *dx, float *dgamma, float *dbeta, const float *dy, const float *x,
-                                               const float *stats, const float *gamma, int rows, int C));
+LIN_DISPATCH_DECLARE(void, lin_norm_backward, (float *dx, float *dgamma, float *dbeta, const float *dy,
+                                               const float *residual, const float *x, const float *stats, const float *gamma, int rows, int C));
 
 typedef struct norm_job {
-    float *y, *stats_out, *partials;
-    const float *x, *gamma, *beta, *dy, *stats;
+    float *y, *stats_out, *partials, *sum, *dropped;
+    const float *x, *r, *gamma, *beta, *dy, *residual, *stats;
     int rows, C, block;
+    lin_cpu_mask mask;
 } norm_job;
 
 static void forward_piece(void *context, int piece, int thread)
@@ -25,16 +26,47 @@ static void forward_piece(void *context, int piece, int thread)
     (void)thread;
     int first = piece * BLOCK_ROWS, rows = job->rows - first < BLOCK_ROWS ? job->rows - first : BLOCK_ROWS;
     size_t at = (size_t)first * (size_t)job->C;
-    LIN_DISPATCH(lin_norm_forward)(job->y + at, job->stats_out ? job->stats_out + 2 * (size_t)first : NULL, job->x + at, job->gamma,
-                                   job->beta, rows, job->C);
+    const float *x = job->x + at;
+    if (job->sum) {
+        lin_cpu_dropout_span(job->sum + at, x, job->r + at, at, (size_t)rows * (size_t)job->C, &job->mask);
+        x = job->sum + at;
+    }
+    LIN_DISPATCH(lin_norm_forward)(job->y + at, job->stats_out ? job->stats_out + 2 * (size_t)first : NULL, x, job->gamma, job->beta,
+                                   rows, job->C);
+}
+
+static void run_forward(lin_exec *exec, norm_job *job)
+{
+    int small = (size_t)job->rows * (size_t)job->C < SMALL;
+    lin_pool_run(small ? NULL : exec->pool, (job->rows + BLOCK_ROWS - 1) / BLOCK_ROWS, forward_piece, job);
 }
 
 void lin_cpu_layer_norm_forward(lin_exec *exec, float *y, float *stats, const float *x, const float *gamma, const float *beta,
                                 int rows, int C)
 {
     norm_job job = {.y = y, .stats_out = stats, .x = x, .gamma = gamma, .beta = beta, .rows = rows, .C = C};
-    int small = (size_t)rows * (size_t)C < SMALL;
-    lin_pool_run(small ? NULL : exec->pool, (rows + BLOCK_ROWS - 1) / BLOCK_ROWS, forward_piece, &job);
+    run_forward(exec, &job);
+}
+
+void lin_cpu_add_dropout_norm_forward(lin_exec *exec, float *sum, float *y, float *stats, const float *x, const float *r,
+                                      const float *gamma, const float *beta, int rows, int C, const lin_dropout *dropout)
+{
+    norm_job job = {.y = y, .stats_out = stats, .sum = sum, .x = x, .r = r, .gamma = gamma, .beta = beta, .rows = rows, .C = C};
+    job.mask = lin_cpu_mask_of(dropout);
+    run_forward(exec, &job);
+}
+
+// Rows first .. end-1 of the backward pass; their sums are added to dgamma and dbeta.
+static void backward_rows(const norm_job *job, float *dgamma, float *dbeta, int first, int end)
+{
+    for (int row = first; row < end; row += BLOCK_ROWS) {
+        int rows = end - row < BLOCK_ROWS ? end - row : BLOCK_ROWS;
+        size_t at = (size_t)row * (size_t)job->C;
+        LIN_DISPATCH(lin_norm_backward)(job->y + at, dgamma, dbeta, job->dy + at, job->residual ? job->residual + at : NULL,
+                                        job->x + at, job->stats + 2 * (size_t)row, job->gamma, rows, job->C);
+        if (job->dropped)
+            lin_cpu_dropout_span(job->dropped + at, NULL, job->y + at, at, (size_t)rows * (size_t)job->C, &job->mask);
+    }
 }
 
 static void backward_piece(void *context, int piece, int thread)
@@ -42,24 +74,26 @@ static void backward_piece(void *context, int piece, int thread)
     const norm_job *job = context;
     (void)thread;
     int first = piece * job->block, rows = job->rows - first < job->block ? job->rows - first : job->block;
-    size_t at = (size_t)first * (size_t)job->C, C = (size_t)job->C;
+    size_t C = (size_t)job->C;
     float *dgamma = job->partials + 2 * C * (size_t)piece, *dbeta = dgamma + C;
     for (size_t c = 0; c < 2 * C; c++) dgamma[c] = 0;
-    LIN_DISPATCH(lin_norm_backward)(job->y + at, dgamma, dbeta, job->dy + at, job->x + at, job->stats + 2 * (size_t)first,
-                                    job->gamma, rows, job->C);
+    backward_rows(job, dgamma, dbeta, first, first + rows);
 }
 
-void lin_cpu_layer_norm_backward(lin_exec *exec, float *dx, float *dgamma, float *dbeta, const float *dy, const float *x,
-                                 const float *stats, const float *gamma, int rows, int C)
+void lin_cpu_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, float *dgamma, float *dbeta, const float *dy,
+                                 const float *residual, const float *x, const float *stats, const float *gamma, int rows, int C,
+                                 const lin_dropout *dropout)
 {
+    norm_job job = {.y = dx, .dropped = dropped, .dy = dy, .residual = residual, .x = x, .stats = stats, .gamma = gamma,
+                    .rows = rows, .C = C};
+    if (dropped) job.mask = lin_cpu_mask_of(dropout);
     // The partial sums lie in the scratch of thread 0, the caller; the pieces use none of their own.
     int fit = (int)(LIN_SCRATCH_BYTES / (2 * sizeof(float) * (size_t)C)), partials = fit < MAX_PARTIALS ? fit : MAX_PARTIALS;
     if (partials < 1) { // more than 131,072 columns
-        LIN_DISPATCH(lin_norm_backward)(dx, dgamma, dbeta, dy, x, stats, gamma, rows, C);
+        backward_rows(&job, dgamma, dbeta, 0, rows);
         return;
     }
-    norm_job job = {.y = dx, .partials = lin_scratch(exec, 0), .dy = dy, .x = x, .stats = stats, .gamma = gamma, .rows = rows,
-                    .C = C};
+    job.partials = lin_scratch(exec, 0);
     job.block = (rows + partials - 1) / partials;
     if (job.block < 16) job.block = 16;
     int pieces = (rows + job.block - 1) / job.block, small = (size_t)rows * (size_t)C < SMALL;

@@ -65,16 +65,17 @@ void LIN_NAME(lin_norm_forward)(float *y, float *stats, const float *x, const fl
 }
 
 /* dx of the rows, and their sums of dy xhat and dy added to dgamma and dbeta. With g = dy gamma:
- * dx = rstd (g - mean(g) - xhat mean(g xhat)). */
-void LIN_NAME(lin_norm_backward)(float *dx, float *dgamma, float *dbeta, const float *dy, const float *x, const float *stats,
-                                 const float *gamma, int rows, int C);
-void LIN_NAME(lin_norm_backward)(float *dx, float *dgamma, float *dbeta, const float *dy, const float *x, const float *stats,
-                                 const float *gamma, int rows, int C)
+ * dx = residual + rstd (g - mean(g) - xhat mean(g xhat)); residual may be NULL. */
+void LIN_NAME(lin_norm_backward)(float *dx, float *dgamma, float *dbeta, const float *dy,
+                                 const float *residual, const float *x, const float *stats, const float *gamma, int rows, int C);
+void LIN_NAME(lin_norm_backward)(float *dx, float *dgamma, float *dbeta, const float *dy,
+                                 const float *residual, const float *x, const float *stats, const float *gamma, int rows, int C)
 {
     int whole = C / LIN_WIDTH * LIN_WIDTH, rest = C - whole;
     float share = 1.0f / (float)C;
     for (int r = 0; r < rows; r++) {
         const float *in = x + (size_t)r * (size_t)C, *above = dy + (size_t)r * (size_t)C;
+        const float *beside = residual ? residual + (size_t)r * (size_t)C : NULL;
         float *out = dx + (size_t)r * (size_t)C;
         vf mean = vset(stats[2 * r]), rstd = vset(stats[2 * r + 1]), sum_g = {0}, sum_gx = {0};
         for (int c = 0; c < whole; c += LIN_WIDTH) {
@@ -95,11 +96,13 @@ void LIN_NAME(lin_norm_backward)(float *dx, float *dgamma, float *dbeta, const f
         vf g_mean = vset(vsum(sum_g) * share), gx_mean = vset(vsum(sum_gx) * share);
         for (int c = 0; c < whole; c += LIN_WIDTH) {
             vf xhat = (vload(in + c) - mean) * rstd, g = vload(above + c) * vload(gamma + c);
-            vstore(out + c, (g - g_mean - xhat * gx_mean) * rstd);
+            vf d = vrounded((g - g_mean - xhat * gx_mean) * rstd);
+            vstore(out + c, beside ? vload(beside + c) + d : d);
         }
         if (rest) {
             vf xhat = (vload_n(in + whole, rest) - mean) * rstd, g = vload_n(above + whole, rest) * vload_n(gamma + whole, rest);
-            vstore_n(out + whole, (g - g_mean - xhat * gx_mean) * rstd, rest);
+            vf d = vrounded((g - g_mean - xhat * gx_mean) * rstd);
+            vstore_n(out + whole, beside ? vload_n(beside + whole, rest) + d : d, rest);
         }
     }
 }

@@ -1,4 +1,6 @@
 // The optimiser's passes over all parameters: one piece of work per tensor.
+#include <math.h>
+
 #include "kernels/cpu/cpu.h"
 
 enum { SPAN = 16384 }; // elements whose squares are summed before they join the total of the tensor
@@ -29,10 +31,31 @@ static void squares_piece(void *context, int i, int thread)
     job->norms[i] = total;
 }
 
-void lin_cpu_sum_squares(lin_exec *exec, double *norms, const float *x, const size_t *offsets, int n_tensors)
+void lin_cpu_sum_squares(lin_exec *exec, double *norms, const float *x, const lin_tensors *tensors)
 {
-    optimizer_job job = {.norms = norms, .grad = x, .offsets = offsets};
-    lin_pool_run(exec->pool, n_tensors, squares_piece, &job);
+    optimizer_job job = {.norms = norms, .grad = x, .offsets = tensors->offsets};
+    lin_pool_run(exec->pool, tensors->n, squares_piece, &job);
+}
+
+void lin_cpu_clip(lin_exec *exec, double *scale, lin_tally *tally, const double *norms, int n, double most, int per_tensor)
+{
+    (void)exec;
+    if (tally->bad) return;
+    double total = 0;
+    for (int i = 0; i < n; i++) {
+        if (!isfinite(norms[i])) {
+            tally->bad = LIN_BAD_GRADIENT;
+            tally->bad_index = i;
+            return;
+        }
+        total += norms[i];
+    }
+    for (int i = 0; i < n; i++) {
+        const double size = sqrt(per_tensor ? norms[i] : total);
+        scale[i] = most > 0 && size > most ? most / size : 1;
+    }
+    tally->norm = sqrt(total);
+    tally->steps++;
 }
 
 static void adam_piece(void *context, int i, int thread)
@@ -44,9 +67,11 @@ static void adam_piece(void *context, int i, int thread)
                                 job->decay[i] ? job->step->weight_decay : 0, job->step);
 }
 
-void lin_cpu_adam(lin_exec *exec, float *p, const float *grad, float *m, float *v, const size_t *offsets, const double *scale,
-                  const unsigned char *decay, int n_tensors, const lin_adam_step *step)
+void lin_cpu_adam(lin_exec *exec, float *p, const float *grad, float *m, float *v, const lin_tensors *tensors, const double *scale,
+                  const lin_adam_step *step, const lin_tally *tally)
 {
-    optimizer_job job = {.p = p, .m = m, .v = v, .grad = grad, .offsets = offsets, .scale = scale, .decay = decay, .step = step};
-    lin_pool_run(exec->pool, n_tensors, adam_piece, &job);
+    optimizer_job job = {.p = p, .m = m, .v = v, .grad = grad, .offsets = tensors->offsets, .scale = scale};
+    job.decay = tensors->decay;
+    job.step = step;
+    if (!tally || !tally->bad) lin_pool_run(exec->pool, tensors->n, adam_piece, &job);
 }

@@ -60,6 +60,17 @@ LIN_INLINE vi viload(const int32_t *p)
 
 LIN_INLINE void vistore(int32_t *p, vi v) { memcpy(p, &v, sizeof v); }
 
+// A product that is rounded before anything is added to it, where the compiler would rather fuse the two.
+LIN_INLINE vf vrounded(vf product)
+{
+#if LIN_WIDTH == 16
+    __asm__("" : "+v"(product));
+#elif LIN_WIDTH == 8
+    __asm__("" : "+x"(product));
+#endif
+    return product;
+}
+
 // Rounds up to a whole number of vectors.
 LIN_INLINE int vround(int n) { return (n + LIN_WIDTH - 1) / LIN_WIDTH * LIN_WIDTH; }
 

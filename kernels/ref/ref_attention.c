@@ -69,12 +69,13 @@ static void forward_head(double *y, const head *x, int causal, double *state)
         }
 }
 
-void lin_ref_attention_forward(lin_exec *exec, double *y, const double *qkv, const int *offsets, int B, int H, int E, int causal,
-                               double *const *states)
+void lin_ref_attention_forward(lin_exec *exec, double *y, const double *qkv, const lin_segments *segments, int H, int E, int causal,
+                               double *const *states, size_t at)
 {
-    for (int b = 0; b < B; b++)
+    const int *offsets = segments->offsets;
+    for (int b = 0; b < segments->B; b++)
         for (int h = 0; h < H; h++) {
-            double *state = causal && states && states[b] ? states[b] + (size_t)h * (size_t)((E + 1) * E) : NULL;
+            double *state = causal && states && states[b] ? states[b] + at + (size_t)h * (size_t)((E + 1) * E) : NULL;
             double *out = y + ((size_t)offsets[b] * (size_t)H + (size_t)h) * (size_t)E;
             head x = head_of(exec, qkv, offsets[b], offsets[b + 1], h, H, E);
             if (x.fq) {
@@ -117,9 +118,10 @@ static void backward_head(double *dq, const double *dy, const double *y, const h
 }
 
 void lin_ref_attention_backward(lin_exec *exec, double *dqkv, const double *dy, const double *qkv, const double *y,
-                                const int *offsets, int B, int H, int E, int causal)
+                                const lin_segments *segments, int H, int E, int causal)
 {
-    for (int b = 0; b < B; b++)
+    const int *offsets = segments->offsets;
+    for (int b = 0; b < segments->B; b++)
         for (int h = 0; h < H; h++) {
             head x = head_of(exec, qkv, offsets[b], offsets[b + 1], h, H, E);
             double *dq = dqkv + (x.q - qkv);

@@ -8,14 +8,15 @@ static double frame(const double *x, const double *tail, int t, int c, int C, in
     return tail ? tail[(size_t)(K - 1 + t) * (size_t)C + (size_t)c] : 0;
 }
 
-void lin_ref_conv_forward(lin_exec *exec, double *y, const double *x, const double *w, const double *bias, const int *offsets,
-                          int B, int C, int K, double *const *tails)
+void lin_ref_conv_forward(lin_exec *exec, double *y, const double *x, const double *w, const double *bias,
+                          const lin_segments *segments, int C, int K, double *const *tails, size_t at)
 {
     (void)exec;
-    for (int b = 0; b < B; b++) {
+    const int *offsets = segments->offsets;
+    for (int b = 0; b < segments->B; b++) {
         int T = offsets[b + 1] - offsets[b];
         const double *in = x + (size_t)offsets[b] * (size_t)C;
-        double *out = y + (size_t)offsets[b] * (size_t)C, *tail = tails ? tails[b] : NULL;
+        double *out = y + (size_t)offsets[b] * (size_t)C, *tail = tails && tails[b] ? tails[b] + at : NULL;
         for (int t = 0; t < T; t++)
             for (int c = 0; c < C; c++) {
                 double sum = in[t * C + c] + bias[c];
@@ -29,10 +30,11 @@ void lin_ref_conv_forward(lin_exec *exec, double *y, const double *x, const doub
 }
 
 void lin_ref_conv_backward(lin_exec *exec, double *dx, double *dw, double *db, const double *dy, const double *x, const double *w,
-                           const int *offsets, int B, int C, int K)
+                           const lin_segments *segments, int C, int K)
 {
     (void)exec;
-    for (int b = 0; b < B; b++) {
+    const int *offsets = segments->offsets;
+    for (int b = 0; b < segments->B; b++) {
         int T = offsets[b + 1] - offsets[b];
         size_t base = (size_t)offsets[b] * (size_t)C;
         for (int t = 0; t < T; t++)

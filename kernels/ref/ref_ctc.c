@@ -94,12 +94,39 @@ static double ctc_one(lin_exec *exec, double *dlogits, const double *logp, int T
     return total == -INFINITY ? -1 : 0 - total;
 }
 
-void lin_ref_ctc(lin_exec *exec, double *loss, double *dlogits, const double *logp, const int *offsets, const int *labels,
-                 const int *label_offsets, int B, int V, double scale)
+void lin_ref_ctc(lin_exec *exec, double *loss, double *dlogits, const double *logp, const lin_segments *segments, const int *labels,
+                 const int *label_offsets, int most_labels, int V, const double *scale)
 {
-    for (int b = 0; b < B; b++) {
+    (void)most_labels;
+    const int *offsets = segments->offsets;
+    for (int b = 0; b < segments->B; b++) {
+        int T = offsets[b + 1] - offsets[b], U = label_offsets[b + 1] - label_offsets[b];
         size_t row = (size_t)offsets[b] * (size_t)V;
-        loss[b] = ctc_one(exec, dlogits ? dlogits + row : NULL, logp + row, offsets[b + 1] - offsets[b],
-                          labels ? labels + label_offsets[b] : NULL, label_offsets[b + 1] - label_offsets[b], V, scale);
+        double *gradient = dlogits ? dlogits + row : NULL;
+        if (U > T) { // no path, and the labels may not be looked at
+            loss[b] = -1;
+            for (size_t i = 0; gradient && i < (size_t)T * (size_t)V; i++) gradient[i] = 0;
+            continue;
+        }
+        loss[b] = ctc_one(exec, gradient, logp + row, T, labels ? labels + label_offsets[b] : NULL, U, V, gradient ? *scale : 0);
     }
+}
+
+void lin_ref_tally_losses(lin_exec *exec, lin_tally *tally, const double *loss, const lin_segments *segments,
+                          const int *label_offsets)
+{
+    (void)exec;
+    const int *offsets = segments->offsets;
+    double sum = 0;
+    if (tally->bad) return;
+    for (int b = 0; b < segments->B; b++) {
+        if (label_offsets[b + 1] - label_offsets[b] > offsets[b + 1] - offsets[b]) continue;
+        if (!isfinite(loss[b]) || loss[b] < 0) {
+            tally->bad = LIN_BAD_LOSS;
+            tally->bad_index = b;
+            return;
+        }
+        sum += loss[b];
+    }
+    tally->loss += sum;
 }

@@ -8,17 +8,16 @@
 
 size_t lin_ref_weight_size(int n, int k) { return (size_t)n * (size_t)k; }
 
-void lin_ref_weight_pack(lin_exec *exec, double *packed, const double *w, int n, int k)
+void lin_ref_weights_pack(lin_exec *exec, double *packed, const double *values, const lin_packing *items, int n_items)
 {
     (void)exec;
-    for (size_t i = 0; i < (size_t)n * (size_t)k; i++) packed[i] = w[i];
-}
-
-void lin_ref_weight_pack_transposed(lin_exec *exec, double *packed, const double *w, int n, int k)
-{
-    (void)exec;
-    for (size_t i = 0; i < (size_t)n; i++)
-        for (size_t j = 0; j < (size_t)k; j++) packed[j * (size_t)n + i] = w[i * (size_t)k + j];
+    for (const lin_packing *item = items; item < items + n_items; item++) {
+        const double *w = values + item->from;
+        double *to = packed + item->to;
+        size_t n = (size_t)item->n, k = (size_t)item->k;
+        for (size_t i = 0; i < n; i++)
+            for (size_t j = 0; j < k; j++) to[item->transposed ? j * n + i : i * k + j] = w[i * k + j];
+    }
 }
 
 void lin_ref_linear_forward(lin_exec *exec, double *y, const double *x, const double *packed, const double *bias, int rows, int n,
@@ -71,8 +70,43 @@ void lin_ref_layer_norm_forward(lin_exec *exec, double *y, double *stats, const 
     }
 }
 
-void lin_ref_layer_norm_backward(lin_exec *exec, double *dx, double *dgamma, double *dbeta, const double *dy, const double *x,
-                                 const double *stats, const double *gamma, int rows, int C)
+// What element i is multiplied by: 0 if it is dropped, else 1/(1-p).
+static double dropout_factor(size_t i, const lin_dropout *d)
+{
+    if (!d || d->p == 0) return 1;
+    uint64_t lane = lin_random_bits(lin_random_key(*d->key, d->site), i / 4) >> 16 * (i % 4) & 0xFFFF;
+    return (double)lane >= round(d->p * 65536) ? 1 / (1 - d->p) : 0;
+}
+
+// A dropped element is 0 whatever it was: written as a choice, since 0 * infinity is not 0.
+static double kept(double x, size_t i, const lin_dropout *d)
+{
+    double factor = dropout_factor(i, d);
+    return factor == 0 ? 0 : x * factor;
+}
+
+void lin_ref_dropout(lin_exec *exec, double *y, const double *x, size_t count, const lin_dropout *dropout)
+{
+    (void)exec;
+    for (size_t i = 0; i < count; i++) y[i] = kept(x[i], i, dropout);
+}
+
+void lin_ref_add_dropout(lin_exec *exec, double *y, const double *x, const double *r, size_t count, const lin_dropout *dropout)
+{
+    (void)exec;
+    for (size_t i = 0; i < count; i++) y[i] = x[i] + kept(r[i], i, dropout);
+}
+
+void lin_ref_add_dropout_norm_forward(lin_exec *exec, double *sum, double *y, double *stats, const double *x, const double *r,
+                                      const double *gamma, const double *beta, int rows, int C, const lin_dropout *dropout)
+{
+    lin_ref_add_dropout(exec, sum, x, r, (size_t)rows * (size_t)C, dropout);
+    lin_ref_layer_norm_forward(exec, y, stats, sum, gamma, beta, rows, C);
+}
+
+void lin_ref_layer_norm_backward(lin_exec *exec, double *dx, double *dropped, double *dgamma, double *dbeta, const double *dy,
+                                 const double *residual, const double *x, const double *stats, const double *gamma, int rows, int C,
+                                 const lin_dropout *dropout)
 {
     (void)exec;
     for (size_t r = 0; r < (size_t)rows; r++) {
@@ -88,43 +122,12 @@ void lin_ref_layer_norm_backward(lin_exec *exec, double *dx, double *dgamma, dou
             dbeta[c] += up[c];
         }
         for (int c = 0; c < C; c++) {
+            size_t i = r * (size_t)C + (size_t)c;
             double h = (in[c] - mean) * rstd, g = up[c] * gamma[c];
-            dx[r * (size_t)C + (size_t)c] = rstd * (g - mean_g - h * mean_gh);
+            dx[i] = (residual ? residual[i] : 0) + rstd * (g - mean_g - h * mean_gh);
+            if (dropped) dropped[i] = kept(dx[i], i, dropout);
         }
     }
-}
-
-void lin_ref_add(lin_exec *exec, double *y, const double *x, size_t count)
-{
-    (void)exec;
-    for (size_t i = 0; i < count; i++) y[i] += x[i];
-}
-
-// What element i is multiplied by: 0 if it is dropped, else 1/(1-p).
-static double dropout_factor(size_t i, double p, uint64_t key)
-{
-    if (p == 0) return 1;
-    uint64_t lane = lin_random_bits(key, i / 4) >> 16 * (i % 4) & 0xFFFF;
-    return (double)lane >= round(p * 65536) ? 1 / (1 - p) : 0;
-}
-
-// A dropped element is 0 whatever it was: written as a choice, since 0 * infinity is not 0.
-static double dropped(double x, size_t i, double p, uint64_t key)
-{
-    double factor = dropout_factor(i, p, key);
-    return factor == 0 ? 0 : x * factor;
-}
-
-void lin_ref_dropout(lin_exec *exec, double *y, const double *x, size_t count, double p, uint64_t key)
-{
-    (void)exec;
-    for (size_t i = 0; i < count; i++) y[i] = dropped(x[i], i, p, key);
-}
-
-void lin_ref_add_dropout(lin_exec *exec, double *y, const double *x, const double *r, size_t count, double p, uint64_t key)
-{
-    (void)exec;
-    for (size_t i = 0; i < count; i++) y[i] = x[i] + dropped(r[i], i, p, key);
 }
 
 void lin_ref_relu_backward(lin_exec *exec, double *dx, const double *dy, const double *y, size_t count, double scale)
@@ -133,11 +136,12 @@ void lin_ref_relu_backward(lin_exec *exec, double *dx, const double *dy, const d
     for (size_t i = 0; i < count; i++) dx[i] = y[i] > 0 ? dy[i] * scale : 0;
 }
 
-void lin_ref_stack_frames(lin_exec *exec, double *y, const double *x, const double *mean, const double *istd, const int *in_offsets,
-                          const int *out_offsets, int B, int D, int stack, int ahead)
+void lin_ref_stack_frames(lin_exec *exec, double *y, const double *x, const double *mean, const double *istd,
+                          const lin_segments *in_segments, const lin_segments *out_segments, int D, int stack, int ahead)
 {
     (void)exec;
-    for (int b = 0; b < B; b++) {
+    const int *in_offsets = in_segments->offsets, *out_offsets = out_segments->offsets;
+    for (int b = 0; b < in_segments->B; b++) {
         int frames = in_offsets[b + 1] - in_offsets[b], width = stack + ahead;
         for (int t = 0; t < out_offsets[b + 1] - out_offsets[b]; t++)
             for (int s = 0; s < width; s++) {
@@ -149,10 +153,11 @@ void lin_ref_stack_frames(lin_exec *exec, double *y, const double *x, const doub
     }
 }
 
-void lin_ref_add_sinusoid(lin_exec *exec, double *x, const int *offsets, int B, int C)
+void lin_ref_add_sinusoid(lin_exec *exec, double *x, const lin_segments *segments, int C)
 {
     (void)exec;
-    for (int b = 0; b < B; b++)
+    const int *offsets = segments->offsets;
+    for (int b = 0; b < segments->B; b++)
         for (int t = 0; t < offsets[b + 1] - offsets[b]; t++) {
             double *row = x + (size_t)(offsets[b] + t) * (size_t)C;
             for (int i = 0; i < C / 2; i++) {

@@ -3,22 +3,44 @@
 
 #include "kernels/ref/ref.h"
 
-void lin_ref_sum_squares(lin_exec *exec, double *norms, const double *x, const size_t *offsets, int n_tensors)
+void lin_ref_sum_squares(lin_exec *exec, double *norms, const double *x, const lin_tensors *tensors)
 {
     (void)exec;
-    for (int i = 0; i < n_tensors; i++) {
+    for (int i = 0; i < tensors->n; i++) {
         norms[i] = 0;
-        for (size_t j = offsets[i]; j < offsets[i + 1]; j++) norms[i] += x[j] * x[j];
+        for (size_t j = tensors->offsets[i]; j < tensors->offsets[i + 1]; j++) norms[i] += x[j] * x[j];
     }
 }
 
-void lin_ref_adam(lin_exec *exec, double *p, const double *grad, double *m, double *v, const size_t *offsets, const double *scale,
-                  const unsigned char *decay, int n_tensors, const lin_adam_step *step)
+void lin_ref_clip(lin_exec *exec, double *scale, lin_tally *tally, const double *norms, int n, double most, int per_tensor)
 {
     (void)exec;
-    for (int i = 0; i < n_tensors; i++) {
-        double weight_decay = decay[i] ? step->weight_decay : 0;
-        for (size_t j = offsets[i]; j < offsets[i + 1]; j++) {
+    double total = 0;
+    if (tally->bad) return;
+    for (int i = 0; i < n; i++) {
+        if (!isfinite(norms[i])) {
+            tally->bad = LIN_BAD_GRADIENT;
+            tally->bad_index = i;
+            return;
+        }
+        total += norms[i];
+    }
+    tally->norm = sqrt(total);
+    tally->steps++;
+    for (int i = 0; i < n; i++) {
+        double size = sqrt(per_tensor ? norms[i] : total);
+        scale[i] = most > 0 && size > most ? most / size : 1;
+    }
+}
+
+void lin_ref_adam(lin_exec *exec, double *p, const double *grad, double *m, double *v, const lin_tensors *tensors,
+                  const double *scale, const lin_adam_step *step, const lin_tally *tally)
+{
+    (void)exec;
+    if (tally && tally->bad) return;
+    for (int i = 0; i < tensors->n; i++) {
+        double weight_decay = tensors->decay[i] ? step->weight_decay : 0;
+        for (size_t j = tensors->offsets[i]; j < tensors->offsets[i + 1]; j++) {
             double g = scale[i] * grad[j];
             if (!step->decoupled) g += weight_decay * p[j];
             m[j] = step->beta1 * m[j] + (1 - step->beta1) * g;

@@ -1,0 +1,148 @@
+// Operations that know which frames belong together: one utterance to a piece of work.
+#include <math.h>
+#include <string.h>
+
+#include "kernels/cpu/cpu.h"
+
+enum {
+    SMALL = 16384, // elements below which a second thread costs more than it gives
+    PAIRS = 64,    // columns pairs of one tile of sinusoids
+    TURNS = 64,    // rows after which sine and cosine are worked out afresh
+};
+
+LIN_DISPATCH_DECLARE(void, lin_standardise, (float *y, const float *x, const float *mean, const float *istd, int D));
+LIN_DISPATCH_DECLARE(void, lin_sinusoid_rows,
+                     (float *x, int rows, int C, int pairs, double *s, double *c, const double *ws, const double *wc));
+
+typedef struct frames_job {
+    float *y;
+    const float *x, *mean, *istd;
+    const int *in_offsets, *out_offsets;
+    int width, stack, span;
+} frames_job;
+
+static void stack_piece(void *context, int b, int thread)
+{
+    const frames_job *job = context;
+    (void)thread;
+    const float *in = job->x + (size_t)job->in_offsets[b] * (size_t)job->width;
+    float *out = job->y + (size_t)job->out_offsets[b] * (size_t)job->width * (size_t)job->span;
+    int last = job->in_offsets[b + 1] - job->in_offsets[b] - 1;
+    for (int t = 0; t < job->out_offsets[b + 1] - job->out_offsets[b]; t++)
+        for (int j = 0; j < job->span; j++, out += job->width) {
+            int frame = t * job->stack + j < last ? t * job->stack + j : last;
+            LIN_DISPATCH(lin_standardise)(out, in + (size_t)frame * (size_t)job->width, job->mean, job->istd, job->width);
+        }
+}
+
+void lin_cpu_stack_frames(lin_exec *exec, float *y, const float *x, const float *mean, const float *istd, const lin_segments *in,
+                          const lin_segments *out, int D, int stack, int ahead)
+{
+    frames_job job = {y, x, mean, istd, in->offsets, out->offsets, D, stack, stack + ahead};
+    int small = (size_t)out->rows * (size_t)job.span * (size_t)D < SMALL;
+    lin_pool_run(small ? NULL : exec->pool, in->B, stack_piece, &job);
+}
+
+typedef struct sinusoid_job {
+    float *x;
+    const int *offsets;
+    int C;
+} sinusoid_job;
+
+// One utterance. From row to row the angles grow by a constant, so sine and cosine turn (in double); every TURNS rows, counted from
+// the start of the utterance, they are worked out afresh.
+static void sinusoid_piece(void *context, int b, int thread)
+{
+    const sinusoid_job *job = context;
+    (void)thread;
+    size_t C = (size_t)job->C;
+    float *x = job->x + (size_t)job->offsets[b] * C;
+    int T = job->offsets[b + 1] - job->offsets[b];
+    for (int first = 0; first < job->C / 2; first += PAIRS) {
+        int pairs = job->C / 2 - first < PAIRS ? job->C / 2 - first : PAIRS;
+        double w[PAIRS], ws[PAIRS], wc[PAIRS], s[PAIRS], c[PAIRS];
+        for (int i = 0; i < pairs; i++) {
+            w[i] = pow(10000.0, -2.0 * (first + i) / job->C);
+            ws[i] = sin(w[i]);
+            wc[i] = cos(w[i]);
+        }
+        for (int t = 0; t < T; t += TURNS) {
+            for (int i = 0; i < pairs; i++) {
+                s[i] = sin(t * w[i]);
+                c[i] = cos(t * w[i]);
+            }
+            LIN_DISPATCH(lin_sinusoid_rows)(x + (size_t)t * C + 2 * first, T - t < TURNS ? T - t : TURNS, job->C, pairs, s, c, ws,
+                                            wc);
+        }
+    }
+}
+
+void lin_cpu_add_sinusoid(lin_exec *exec, float *x, const lin_segments *segments, int C)
+{
+    sinusoid_job job = {x, segments->offsets, C};
+    int small = (size_t)segments->rows * (size_t)C < SMALL;
+    lin_pool_run(small ? NULL : exec->pool, segments->B, sinusoid_piece, &job);
+}
+
+typedef struct gather_job {
+    float *x;
+    const lin_gather *items;
+    const lin_mask *masks;
+    const int *offsets;
+    int D;
+} gather_job;
+
+static void gather_piece(void *context, int b, int thread)
+{
+    const gather_job *job = context;
+    (void)thread;
+    const lin_gather *item = job->items + b;
+    const int T = job->offsets[b + 1] - job->offsets[b], D = job->D;
+    const float *smallest = item->steps, *step = item->steps + D, *mean = item->mean, *istd = item->istd;
+    const unsigned char *codes = item->codes;
+    float *x = job->x + (size_t)job->offsets[b] * (size_t)D, *row = x;
+    if (!codes && T > 0) memset(x, 0, (size_t)T * (size_t)D * sizeof *x);
+    for (int t = 0; codes && t < T; t++, codes += D, row += D)
+        for (int d = 0; d < D; d++) row[d] = (smallest[d] + step[d] * (float)codes[d] - mean[d]) * istd[d];
+    for (const lin_mask *m = job->masks + item->first_mask; codes && m < job->masks + item->first_mask + item->n_masks; m++) {
+        const int t1 = m->t1 < T ? m->t1 : T, d0 = m->d0 > 0 ? m->d0 : 0, d1 = m->d1 < D ? m->d1 : D;
+        for (int t = m->t0 > 0 ? m->t0 : 0; t < t1; t++)
+            for (int d = d0; d < d1; d++) x[(size_t)t * (size_t)D + (size_t)d] = 0;
+    }
+}
+
+void lin_cpu_gather(lin_exec *exec, float *x, const lin_gather *items, const lin_mask *masks, const lin_segments *segments, int D)
+{
+    gather_job job = {x, items, masks, segments->offsets, D};
+    int small = (size_t)segments->rows * (size_t)D < SMALL;
+    lin_pool_run(small ? NULL : exec->pool, segments->B, gather_piece, &job);
+}
+
+typedef struct carry_job {
+    float *y;
+    const float *x;
+    float *const *tails;
+    const int *in_offsets, *out_offsets, *have, *keep;
+    size_t at;
+    int width;
+} carry_job;
+
+static void carry_piece(void *context, int b, int thread)
+{
+    const carry_job *job = context;
+    (void)thread;
+    const size_t width = (size_t)job->width, row = width * sizeof(float), have = (size_t)job->have[b], keep = (size_t)job->keep[b];
+    const size_t fresh = (size_t)(job->in_offsets[b + 1] - job->in_offsets[b]);
+    float *y = job->y + (size_t)job->out_offsets[b] * width, *tail = have + keep ? job->tails[b] + job->at : NULL;
+    if (have) memcpy(y, tail, have * row);
+    if (fresh) memcpy(y + have * width, job->x + (size_t)job->in_offsets[b] * width, fresh * row);
+    if (keep) memcpy(tail, y + (have + fresh - keep) * width, keep * row);
+}
+
+void lin_cpu_carry(lin_exec *exec, float *y, const lin_segments *out, const float *x, const lin_segments *in, float *const *tails,
+                   size_t at, const int *have, const int *keep, int width)
+{
+    carry_job job = {y, x, tails, in->offsets, out->offsets, have, keep, at, width};
+    int small = (size_t)out->rows * (size_t)width < SMALL;
+    lin_pool_run(small ? NULL : exec->pool, out->B, carry_piece, &job);
+}

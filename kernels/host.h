@@ -1,0 +1,19 @@
+/*
+ * host.h - memory and order of the backends that work in the host's memory, at once and in the order of the calls: the table's
+ * entries of that name (kernels/ops_table.h), the same for kernels/ref/ and kernels/cpu/. Private to them.
+ */
+#ifndef LIN_KERNELS_HOST_H
+#define LIN_KERNELS_HOST_H
+
+#include <stddef.h>
+
+#include "kernels/ops.h"
+
+lin_status lin_host_memory_create(lin_exec *exec, size_t bytes, void **block, lin_error *err);
+void lin_host_memory_destroy(lin_exec *exec, void *block);
+void lin_host_copy(lin_exec *exec, void *to, const void *from, size_t bytes); /* upload, download, fetch, copy */
+void lin_host_zero(lin_exec *exec, void *block, size_t bytes);
+void lin_host_fence(lin_exec *exec, int i); /* and wait */
+lin_status lin_host_finish(lin_exec *exec, lin_error *err);
+
+#endif

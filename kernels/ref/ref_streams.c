@@ -1,0 +1,129 @@
+// What stands before and behind the network: features out of a cache, sound into features, what a stream keeps, greedy decoding.
+#include <math.h>
+
+#include "kernels/ref/ref.h"
+
+#define PI 3.14159265358979323846
+
+void lin_ref_gather(lin_exec *exec, double *x, const lin_gather *items, const lin_mask *masks, const lin_segments *segments, int D)
+{
+    (void)exec;
+    for (int b = 0; b < segments->B; b++) {
+        const lin_gather *item = items + b;
+        int T = segments->offsets[b + 1] - segments->offsets[b];
+        double *frames = x + (size_t)segments->offsets[b] * (size_t)D;
+        for (int t = 0; t < T; t++)
+            for (int d = 0; d < D; d++) {
+                size_t i = (size_t)t * (size_t)D + (size_t)d;
+                double value = item->codes ? (double)item->steps[d] + (double)item->steps[D + d] * item->codes[i] : 0;
+                frames[i] = item->codes ? (value - (double)item->mean[d]) * (double)item->istd[d] : 0;
+                for (int m = item->first_mask; m < item->first_mask + item->n_masks; m++)
+                    if (t >= masks[m].t0 && t < masks[m].t1 && d >= masks[m].d0 && d < masks[m].d1) frames[i] = 0;
+            }
+    }
+}
+
+void lin_ref_carry(lin_exec *exec, double *y, const lin_segments *out, const double *x, const lin_segments *in,
+                   double *const *tails, size_t at, const int *have, const int *keep, int width)
+{
+    (void)exec;
+    for (int b = 0; b < out->B; b++) {
+        int rows = out->offsets[b + 1] - out->offsets[b];
+        double *to = y + (size_t)out->offsets[b] * (size_t)width;
+        const double *from = x + (size_t)in->offsets[b] * (size_t)width;
+        for (int r = 0; r < rows; r++)
+            for (int i = 0; i < width; i++) to[r * width + i] = r < have[b] ? tails[b][at + (size_t)(r * width + i)]
+                                                                             : from[(r - have[b]) * width + i];
+        for (int r = 0; r < keep[b]; r++)
+            for (int i = 0; i < width; i++) tails[b][at + (size_t)(r * width + i)] = to[(rows - keep[b] + r) * width + i];
+    }
+}
+
+// The windowed sample k of the frame at x: without the frame's mean, pre-emphasised (the first is its own predecessor), shaped.
+static double windowed(const double *x, int k, double mean, const lin_fbank_table *table)
+{
+    double before = x[k > 0 ? k - 1 : 0] - mean;
+    return (x[k] - mean - (double)table->preemphasis * before) * (double)table->window[k];
+}
+
+static void fbank_frame(double *y, const double *x, double *shaped, double *power, const lin_fbank_table *table)
+{
+    double mean = 0;
+    for (int k = 0; k < table->window_samples; k++) mean += x[k] / table->window_samples;
+    for (int k = 0; k < table->window_samples; k++) shaped[k] = windowed(x, k, mean, table);
+    for (int i = 0; i <= table->n_fft / 2; i++) { // the discrete Fourier transform, line by line
+        double real = 0, imaginary = 0;
+        for (int k = 0; k < table->window_samples; k++) {
+            double angle = 2 * PI * (double)((long long)i * k % table->n_fft) / table->n_fft;
+            real += shaped[k] * cos(angle);
+            imaginary -= shaped[k] * sin(angle);
+        }
+        power[i] = real * real + imaginary * imaginary;
+    }
+    for (int d = 0; d < table->D; d++) {
+        double energy = 0;
+        for (int i = 0; i <= table->n_fft / 2; i++) energy += (double)table->mel[d * (table->n_fft / 2 + 1) + i] * power[i];
+        y[d] = log(fmax(energy, (double)table->floor));
+    }
+}
+
+void lin_ref_fbank(lin_exec *exec, double *y, const lin_segments *out, const double *x, const lin_segments *in,
+                   const lin_fbank_table *table)
+{
+    double *shaped = lin_ref_scratch(exec, (size_t)table->window_samples + (size_t)table->n_fft / 2 + 1);
+    for (int b = 0; b < out->B; b++)
+        for (int t = 0; t < out->offsets[b + 1] - out->offsets[b]; t++) {
+            double *frame = y + (size_t)(out->offsets[b] + t) * (size_t)table->D;
+            const double *sound = x + in->offsets[b] + (ptrdiff_t)t * table->hop_samples;
+            if (shaped) fbank_frame(frame, sound, shaped, shaped + table->window_samples, table);
+            for (int d = 0; !shaped && d < table->D; d++) frame[d] = NAN;
+        }
+}
+
+// The run as a phone; 0 if it is none, or was given out before.
+static int phone_of(const lin_run *run, lin_phone *phone)
+{
+    if (run->label <= 0 || run->emitted) return 0;
+    double mean = run->sum_logp / (double)(run->frame - run->start);
+    *phone = (lin_phone){.label = run->label, .confidence = (float)exp(fmin(mean, 0)), .start = run->start, .end = run->frame};
+    return 1;
+}
+
+// The first of the largest of a row; -1 if one is a NaN or the largest is infinite.
+static int best_of(const double *row, int V)
+{
+    int best = 0;
+    for (int v = 0; v < V; v++) {
+        if (isnan(row[v])) return -1;
+        if (row[v] > row[best]) best = v;
+    }
+    return isinf(row[best]) ? -1 : best;
+}
+
+void lin_ref_greedy(lin_exec *exec, lin_phone *phones, int *n_phones, const double *logp, const lin_segments *segments, int V,
+                    lin_run *runs, const int *slots)
+{
+    (void)exec;
+    for (int b = 0; b < segments->B; b++) {
+        n_phones[b] = 0;
+        if (slots[b] < 0) continue;
+        lin_run run = runs[slots[b]];
+        int n = 0;
+        for (int r = segments->offsets[b]; r < segments->offsets[b + 1] && n >= 0; r++) {
+            const double *row = logp + (size_t)r * (size_t)V;
+            int label = best_of(row, V);
+            if (label < 0) {
+                n = -1;
+                break;
+            }
+            if (label != run.label) {
+                n += phone_of(&run, phones + segments->offsets[b] + n);
+                run = (lin_run){.label = label, .start = run.frame, .frame = run.frame};
+            }
+            run.sum_logp += row[label];
+            run.frame++;
+        }
+        n_phones[b] = n;
+        if (n >= 0) runs[slots[b]] = run;
+    }
+}
