@@ -37,6 +37,7 @@ struct lin_exec {
     cudaStream_t stream;
     cudaEvent_t fences[LIN_FENCES];
     int capturing;
+    int reads_host; // the GPU reads pageable host memory by itself, at its own time
     struct lin_cuda_plans *plans;
     void **scratch; /* blocks, the last the largest; older ones live on, because graphs may hold their addresses */
     int n_scratch;
@@ -52,6 +53,10 @@ void *lin_cuda_scratch(lin_exec *exec, size_t bytes);
 /* Notes the first error. Returns 1 if error is cudaSuccess and none was noted before. */
 int lin_cuda_check(lin_exec *exec, cudaError_t error, const char *what);
 
+/* 1 if nothing failed so far; makes the exec's GPU the one that this host thread talks to. Launching asks it, and whatever else calls
+ * CUDA on behalf of an exec must. */
+int lin_cuda_ready(lin_exec *exec);
+
 /* Lets a kernel have more than 48 KiB of dynamic shared memory. */
 #define LIN_ALLOW_SHARED(exec, kernel, bytes)                                                                                      \
     lin_cuda_check(exec, cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel),                                              \
@@ -62,7 +67,7 @@ int lin_cuda_check(lin_exec *exec, cudaError_t error, const char *what);
 #ifdef __CUDACC__
 #define LIN_LAUNCH(exec, kernel, grid, block, shared_bytes, ...)                                                                   \
     do {                                                                                                                           \
-        if ((exec)->error != cudaSuccess) break;                                                                                   \
+        if (!lin_cuda_ready(exec)) break;                                                                                          \
         kernel<<<(grid), (block), (shared_bytes), (exec)->stream>>>(__VA_ARGS__);                                                  \
         lin_cuda_check(exec, cudaGetLastError(), "launching " #kernel);                                                            \
     } while (0)
@@ -72,7 +77,7 @@ int lin_cuda_check(lin_exec *exec, cudaError_t error, const char *what);
 #else
 #define LIN_LAUNCH(exec, kernel, grid, block, shared_bytes, ...)                                                                   \
     do {                                                                                                                           \
-        if ((exec)->error != cudaSuccess) break;                                                                                   \
+        if (!lin_cuda_ready(exec)) break;                                                                                          \
         emulated_launch((exec)->stream, #kernel, (grid), (block), (shared_bytes), [=]() { kernel(__VA_ARGS__); });                 \
         lin_cuda_check(exec, cudaGetLastError(), "launching " #kernel);                                                            \
     } while (0)
@@ -122,6 +127,15 @@ static inline lin_cuda_mask lin_cuda_mask_of(const lin_dropout *d)
     return m;
 }
 
+/* Four elements whose index begins at a multiple of 4, and their draw of lin_random_bits. A choice, not a product with 0: what is
+ * dropped may be infinite. */
+static __device__ __forceinline__ float4 lin_cuda_drop4(float4 v, uint64_t bits, lin_cuda_mask m)
+{
+    const unsigned low = (unsigned)bits, high = (unsigned)(bits >> 32);
+    return make_float4((low & 0xFFFFu) >= m.threshold ? v.x * m.scale : 0, low >> 16 >= m.threshold ? v.y * m.scale : 0,
+                       (high & 0xFFFFu) >= m.threshold ? v.z * m.scale : 0, high >> 16 >= m.threshold ? v.w * m.scale : 0);
+}
+
 /* ---- the operations, described in kernels/ops_table.h ----------------------------------------------------------------------- */
 
 /* backend.cu: context, memory, order, graphs; and the table. Exported from liblinnet_cuda.so. */
@@ -148,6 +162,9 @@ void lin_cuda_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, flo
                                   const lin_dropout *dropout);
 
 /* elementwise.cu */
+/* The second stage of sums over rows: a [n] += the sum over parts of partial [parts, n], in order; with b, partial is [parts, 2 n] and
+ * its second half goes to b. */
+void lin_cuda_fold(lin_exec *exec, float *a, float *b, const float *partial, int parts, int n);
 void lin_cuda_dropout(lin_exec *exec, float *y, const float *x, size_t count, const lin_dropout *dropout);
 void lin_cuda_add_dropout(lin_exec *exec, float *y, const float *x, const float *r, size_t count, const lin_dropout *dropout);
 void lin_cuda_relu_backward(lin_exec *exec, float *dx, const float *dy, const float *y, size_t count, double scale);

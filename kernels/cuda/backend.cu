@@ -1,0 +1,504 @@
+// The context of the CUDA backend: devices, memory, the order of things, graphs, and the table that holds every operation.
+//
+// A GPU reports a fault at some later call. The first that is seen is noted in the exec, with what was being done; from then on
+// operations do nothing, and finish says what happened.
+#include "kernels/cuda/cuda.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+extern "C" {
+#include "kernels/memory.h"
+}
+
+enum {
+    MAX_DEVICES = 16,
+    N_PRECISIONS = 3,
+    OLDEST_MAJOR = 8, // compute capability 8.0: tf32 and bf16 on tensor cores, asynchronous copies
+    SCRATCH_STEP = 1 << 20,
+};
+
+struct lin_graph {
+    cudaGraphExec_t replay;
+    int device;
+};
+
+/* ---- errors -------------------------------------------------------------------------------------------------------------- */
+
+static const char *hint_of(cudaError_t error)
+{
+    switch (error) {
+    case cudaErrorMemoryAllocation: return "; smaller batches or fewer streams need less";
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorInvalidDeviceFunction:
+    case cudaErrorUnsupportedPtxVersion: return "; this build has no code for its architecture: rebuild it with make on this machine";
+    case cudaErrorInsufficientDriver: return "; update the driver";
+    case cudaErrorIllegalAddress:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorInvalidPc: return "; this is a fault of linnet: run again with CUDA_LAUNCH_BLOCKING=1 to learn where, and report it";
+    case cudaErrorLaunchTimeout: return "; a display's watchdog ended it: use a GPU without a display";
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorDevicesUnavailable:
+    case cudaErrorNoDevice:
+    case cudaErrorLaunchFailure:
+    case cudaErrorSystemDriverMismatch:
+    case cudaErrorUnknown: return "; the GPU was lost or is faulty: see nvidia-smi and the kernel's log";
+    default: return "";
+    }
+}
+
+static lin_status status_of(cudaError_t error)
+{
+    switch (error) {
+    case cudaErrorMemoryAllocation: return LIN_NO_MEMORY;
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorInvalidDeviceFunction:
+    case cudaErrorUnsupportedPtxVersion:
+    case cudaErrorInsufficientDriver: return LIN_UNSUPPORTED;
+    default: return LIN_IO;
+    }
+}
+
+static lin_status fail(lin_error *err, int device, cudaError_t error, const char *what)
+{
+    return lin_fail(err, status_of(error), "GPU %d: %s: %s%s", device, what, cudaGetErrorString(error), hint_of(error));
+}
+
+int lin_cuda_check(lin_exec *exec, cudaError_t error, const char *what)
+{
+    if (error != cudaSuccess && exec->error == cudaSuccess) {
+        exec->error = error;
+        snprintf(exec->what, sizeof exec->what, "%s", what);
+    }
+    return exec->error == cudaSuccess;
+}
+
+int lin_cuda_ready(lin_exec *exec)
+{
+    if (exec->error != cudaSuccess) return 0;
+    // Asking costs less than setting, and almost always that is all.
+    int now = -1;
+    if (cudaGetDevice(&now) == cudaSuccess && now == exec->device) return 1;
+    return lin_cuda_check(exec, cudaSetDevice(exec->device), "selecting the GPU");
+}
+
+// Reports the noted error and forgets it, unless the device is lost for this process: then it stays.
+static lin_status report(lin_exec *exec, lin_error *err)
+{
+    if (exec->error == cudaSuccess) return LIN_OK;
+    const lin_status status = fail(err, exec->device, exec->error, exec->what);
+    cudaGetLastError();
+    if (cudaStreamSynchronize(exec->stream) == cudaSuccess) exec->error = cudaSuccess;
+    cudaGetLastError();
+    return status;
+}
+
+/* ---- devices ------------------------------------------------------------------------------------------------------------- */
+
+static int attribute(cudaDeviceAttr name, int device)
+{
+    int value = 0;
+    return cudaDeviceGetAttribute(&value, name, device) == cudaSuccess ? value : 0;
+}
+
+// Why this build cannot use a device; "" if it can.
+static void why_not(int device, const char *name, char *text, size_t capacity)
+{
+    const int major = attribute(cudaDevAttrComputeCapabilityMajor, device);
+    const int minor = attribute(cudaDevAttrComputeCapabilityMinor, device);
+    text[0] = 0;
+    if (major < OLDEST_MAJOR) {
+        snprintf(text, capacity, "GPU %d (%s) has compute capability %d.%d, this build needs %d.0 or newer", device, name, major, minor,
+                 OLDEST_MAJOR);
+    } else if (attribute(cudaDevAttrComputeMode, device) == cudaComputeModeProhibited) {
+        snprintf(text, capacity, "GPU %d (%s) is in prohibited compute mode: nvidia-smi -c 0 changes that", device, name);
+    } else if (device >= MAX_DEVICES) {
+        snprintf(text, capacity, "GPU %d is beyond the %d that this build can tell apart: choose with CUDA_VISIBLE_DEVICES", device,
+                 MAX_DEVICES);
+    }
+}
+
+extern "C" int lin_cuda_device(int i, lin_device *device)
+{
+    int count = 0;
+    cudaDeviceProp prop;
+    memset(device, 0, sizeof *device);
+    if (cudaGetDeviceCount(&count) != cudaSuccess || i < 0 || i >= count) return 0;
+    if (cudaGetDeviceProperties(&prop, i) != cudaSuccess) return 0;
+    snprintf(device->name, sizeof device->name, "%s", prop.name);
+    device->major = prop.major;
+    device->minor = prop.minor;
+    device->multiprocessors = prop.multiProcessorCount;
+    device->memory_bytes = prop.totalGlobalMem;
+    why_not(i, device->name, device->why_not, sizeof device->why_not);
+    if (device->why_not[0]) return 1;
+    size_t total = 0;
+    int before = 0;
+    cudaGetDevice(&before);
+    cudaError_t error = cudaSetDevice(i);
+    if (error == cudaSuccess) error = cudaMemGetInfo(&device->free_bytes, &total);
+    if (error != cudaSuccess) {
+        lin_error why = {};
+        fail(&why, i, error, "opening it");
+        // A sentence of half the capacity is more than any of ours.
+        snprintf(device->why_not, sizeof device->why_not, "%.500s", why.message);
+        cudaGetLastError();
+    }
+    cudaSetDevice(before);
+    return 1;
+}
+
+/* ---- execution context ---------------------------------------------------------------------------------------------------- */
+
+// Launched once, to learn whether there is code for this GPU at all.
+static __global__ void answer(int *to)
+{
+    if (to) *to = 1;
+}
+
+static void exec_destroy(lin_exec *exec)
+{
+    if (!exec) return;
+    cudaSetDevice(exec->device);
+    if (exec->stream) cudaStreamSynchronize(exec->stream);
+    lin_cuda_plans_destroy(exec);
+    for (int i = 0; i < exec->n_scratch; i++) cudaFree(exec->scratch[i]);
+    lin_free(exec->scratch);
+    for (int i = 0; i < LIN_FENCES; i++)
+        if (exec->fences[i]) cudaEventDestroy(exec->fences[i]);
+    if (exec->stream) cudaStreamDestroy(exec->stream);
+    cudaGetLastError();
+    lin_free(exec);
+}
+
+static lin_status exec_create(const lin_ops *ops, int n_threads, lin_exec **out, lin_error *err)
+{
+    (void)n_threads;
+    *out = NULL;
+    lin_exec *exec = (lin_exec *)lin_calloc(1, sizeof *exec);
+    if (!exec) return lin_no_memory(err, "an execution context", sizeof *exec);
+    exec->device = ops->device;
+    exec->precision = ops->precision;
+    exec->multiprocessors = attribute(cudaDevAttrMultiProcessorCount, ops->device);
+    exec->reads_host = attribute(cudaDevAttrPageableMemoryAccessUsesHostPageTables, ops->device);
+    lin_cuda_check(exec, cudaSetDevice(exec->device), "opening it");
+    // Not blocking: it neither waits for the default stream nor makes it wait.
+    if (lin_cuda_ready(exec)) lin_cuda_check(exec, cudaStreamCreateWithFlags(&exec->stream, cudaStreamNonBlocking), "making a stream");
+    for (int i = 0; i < LIN_FENCES && lin_cuda_ready(exec); i++) {
+        lin_cuda_check(exec, cudaEventCreateWithFlags(&exec->fences[i], cudaEventDisableTiming), "making an event");
+    }
+    LIN_LAUNCH(exec, answer, 1, 32, 0, (int *)NULL);
+    if (lin_cuda_ready(exec)) lin_cuda_check(exec, cudaStreamSynchronize(exec->stream), "running a first kernel");
+    lin_status status = LIN_OK;
+    if (exec->error != cudaSuccess) status = fail(err, exec->device, exec->error, exec->what);
+    if (status == LIN_OK) status = lin_cuda_plans_create(exec, err);
+    if (status != LIN_OK) {
+        exec_destroy(exec);
+        return status;
+    }
+    *out = exec;
+    return LIN_OK;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------------------------------------- */
+
+static lin_status no_room(lin_exec *exec, cudaError_t error, const char *what, size_t bytes, lin_error *err)
+{
+    size_t free_bytes = 0, total = 0;
+    cudaGetLastError();
+    if (error != cudaErrorMemoryAllocation) return fail(err, exec->device, error, what);
+    cudaMemGetInfo(&free_bytes, &total);
+    cudaGetLastError();
+    return lin_fail(err, LIN_NO_MEMORY, "GPU %d: %s: asked for %.1f MB, %.1f of %.1f MB are free%s", exec->device, what,
+                    (double)bytes * 1e-6, (double)free_bytes * 1e-6, (double)total * 1e-6, hint_of(error));
+}
+
+static lin_status memory_create(lin_exec *exec, size_t bytes, void **block, lin_error *err)
+{
+    *block = NULL;
+    lin_status status = report(exec, err);
+    if (status != LIN_OK) return status;
+    if (!lin_cuda_ready(exec)) return report(exec, err);
+    const cudaError_t error = cudaMalloc(block, bytes ? bytes : 1);
+    if (error != cudaSuccess) {
+        *block = NULL;
+        return no_room(exec, error, "out of memory", bytes, err);
+    }
+    // Waited for, because the block may be used in other streams.
+    if (lin_cuda_check(exec, cudaMemsetAsync(*block, 0, bytes ? bytes : 1, exec->stream), "clearing memory")) {
+        lin_cuda_check(exec, cudaStreamSynchronize(exec->stream), "clearing memory");
+    }
+    if (exec->error == cudaSuccess) return LIN_OK;
+    cudaFree(*block);
+    *block = NULL;
+    return report(exec, err);
+}
+
+static void memory_destroy(lin_exec *exec, void *block)
+{
+    if (!block) return;
+    // Not lin_cuda_ready: what is allocated is freed, whatever happened.
+    cudaSetDevice(exec->device);
+    lin_cuda_check(exec, cudaFree(block), "freeing memory");
+}
+
+static lin_status staging_create(lin_exec *exec, size_t bytes, void **block, lin_error *err)
+{
+    *block = NULL;
+    if (!lin_cuda_ready(exec)) return report(exec, err);
+    const cudaError_t error = cudaHostAlloc(block, bytes ? bytes : 1, cudaHostAllocPortable);
+    if (error != cudaSuccess) {
+        *block = NULL;
+        cudaGetLastError();
+        if (error != cudaErrorMemoryAllocation) return fail(err, exec->device, error, "page-locked memory");
+        return lin_fail(err, LIN_NO_MEMORY, "GPU %d: the system has no %.1f MB of page-locked memory", exec->device,
+                        (double)bytes * 1e-6);
+    }
+    memset(*block, 0, bytes);
+    return LIN_OK;
+}
+
+static void staging_destroy(lin_exec *exec, void *block)
+{
+    if (!block) return;
+    cudaSetDevice(exec->device);
+    // Copies from or to it may still be under way.
+    cudaStreamSynchronize(exec->stream);
+    lin_cuda_check(exec, cudaFreeHost(block), "freeing page-locked memory");
+}
+
+void *lin_cuda_scratch(lin_exec *exec, size_t bytes)
+{
+    if (!lin_cuda_ready(exec)) return NULL;
+    if (bytes <= exec->scratch_bytes) return exec->scratch[exec->n_scratch - 1];
+    // At least twice as much as before, so that all the older blocks together are no larger than the last.
+    size_t grown = 2 * exec->scratch_bytes;
+    if (grown < bytes) grown = bytes;
+    grown = (grown + SCRATCH_STEP - 1) / SCRATCH_STEP * SCRATCH_STEP;
+    void **list = (void **)lin_resize(exec->scratch, (size_t)exec->n_scratch + 1, sizeof *list);
+    if (!list) {
+        lin_cuda_check(exec, cudaErrorMemoryAllocation, "listing the scratch memory");
+        return NULL;
+    }
+    exec->scratch = list;
+    cudaError_t error = cudaMalloc(&list[exec->n_scratch], grown);
+    if (error == cudaErrorMemoryAllocation && grown > bytes) {
+        cudaGetLastError();
+        grown = bytes;
+        error = cudaMalloc(&list[exec->n_scratch], grown);
+    }
+    if (error != cudaSuccess) {
+        char what[96];
+        cudaGetLastError();
+        snprintf(what, sizeof what, "taking %.1f MB of scratch", (double)grown * 1e-6);
+        lin_cuda_check(exec, error, what);
+        return NULL;
+    }
+    exec->scratch_bytes = grown;
+    return list[exec->n_scratch++];
+}
+
+/* ---- copies and order ------------------------------------------------------------------------------------------------------ */
+
+static void upload(lin_exec *exec, void *to, const void *from, size_t bytes)
+{
+    if (bytes == 0 || !lin_cuda_ready(exec)) return;
+    // From memory that is not page-locked this returns when the bytes have been taken, so the caller may change them at once. Not so
+    // on machines whose GPU reads the host's page tables.
+    lin_cuda_check(exec, cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, exec->stream), "copying to the GPU");
+    if (exec->reads_host && !exec->capturing) {
+        lin_cuda_check(exec, cudaStreamSynchronize(exec->stream), "copying to the GPU");
+    }
+}
+
+static void download(lin_exec *exec, void *to, const void *from, size_t bytes)
+{
+    if (!lin_cuda_ready(exec)) return;
+    if (bytes) lin_cuda_check(exec, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, exec->stream), "copying from the GPU");
+    lin_cuda_check(exec, cudaStreamSynchronize(exec->stream), "waiting for the GPU");
+}
+
+static void fetch(lin_exec *exec, void *to, const void *from, size_t bytes)
+{
+    if (bytes == 0 || !lin_cuda_ready(exec)) return;
+    lin_cuda_check(exec, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, exec->stream), "copying from the GPU");
+}
+
+static void copy(lin_exec *exec, void *to, const void *from, size_t bytes)
+{
+    if (bytes == 0 || to == from || !lin_cuda_ready(exec)) return;
+    lin_cuda_check(exec, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, exec->stream), "copying on the GPU");
+}
+
+static void zero(lin_exec *exec, void *block, size_t bytes)
+{
+    if (bytes == 0 || !lin_cuda_ready(exec)) return;
+    lin_cuda_check(exec, cudaMemsetAsync(block, 0, bytes, exec->stream), "clearing memory");
+}
+
+// A fence set while a graph is recorded would belong to the graph and could not be waited for: it stays where it was.
+static void fence(lin_exec *exec, int i)
+{
+    if (exec->capturing || !lin_cuda_ready(exec)) return;
+    lin_cuda_check(exec, cudaEventRecord(exec->fences[i], exec->stream), "setting a fence");
+}
+
+static void wait(lin_exec *exec, int i)
+{
+    if (exec->capturing || !lin_cuda_ready(exec)) return;
+    lin_cuda_check(exec, cudaEventSynchronize(exec->fences[i]), "waiting for the GPU");
+}
+
+static lin_status finish(lin_exec *exec, lin_error *err)
+{
+    if (lin_cuda_ready(exec)) lin_cuda_check(exec, cudaStreamSynchronize(exec->stream), "waiting for the GPU");
+    return report(exec, err);
+}
+
+/* ---- graphs ---------------------------------------------------------------------------------------------------------------- */
+
+// Relaxed: scratch may be allocated and kernels may be loaded while operations are recorded.
+static lin_status graph_begin(lin_exec *exec, lin_error *err)
+{
+    if (!lin_cuda_ready(exec)) return report(exec, err);
+    lin_cuda_check(exec, cudaStreamBeginCapture(exec->stream, cudaStreamCaptureModeRelaxed), "beginning a graph");
+    if (exec->error != cudaSuccess) return report(exec, err);
+    exec->capturing = 1;
+    return LIN_OK;
+}
+
+static lin_status graph_end(lin_exec *exec, lin_graph **out, lin_error *err)
+{
+    *out = NULL;
+    cudaGraph_t recorded = NULL;
+    lin_graph *graph = (lin_graph *)lin_calloc(1, sizeof *graph);
+    // The recording is ended whatever happened within it: else the stream could not be used again.
+    cudaSetDevice(exec->device);
+    lin_cuda_check(exec, cudaStreamEndCapture(exec->stream, &recorded), "recording a graph");
+    exec->capturing = 0;
+    if (graph && exec->error == cudaSuccess) {
+        graph->device = exec->device;
+        lin_cuda_check(exec, cudaGraphInstantiate(&graph->replay, recorded, 0), "making a graph");
+    }
+    if (recorded) cudaGraphDestroy(recorded);
+    if (graph && exec->error == cudaSuccess) {
+        *out = graph;
+        return LIN_OK;
+    }
+    lin_status status = report(exec, err);
+    if (!graph) status = lin_no_memory(err, "a graph", sizeof *graph);
+    lin_free(graph);
+    return status;
+}
+
+static void graph_launch(lin_exec *exec, const lin_graph *graph)
+{
+    if (!lin_cuda_ready(exec)) return;
+    lin_cuda_check(exec, cudaGraphLaunch(graph->replay, exec->stream), "launching a graph");
+}
+
+static void graph_destroy(lin_graph *graph)
+{
+    if (!graph) return;
+    cudaSetDevice(graph->device);
+    cudaDeviceSynchronize(); // it may be running
+    cudaGraphExecDestroy(graph->replay);
+    cudaGetLastError();
+    lin_free(graph);
+}
+
+/* ---- the table ------------------------------------------------------------------------------------------------------------- */
+
+static lin_ops tables[MAX_DEVICES][N_PRECISIONS];
+static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
+
+static void fill(lin_ops *t)
+{
+    t->name = "cuda";
+    t->exec_create = exec_create;
+    t->exec_destroy = exec_destroy;
+    t->memory_create = memory_create;
+    t->memory_destroy = memory_destroy;
+    t->staging_create = staging_create;
+    t->staging_destroy = staging_destroy;
+    t->upload = upload;
+    t->download = download;
+    t->fetch = fetch;
+    t->copy = copy;
+    t->zero = zero;
+    t->fence = fence;
+    t->wait = wait;
+    t->finish = finish;
+    t->graph_begin = graph_begin;
+    t->graph_end = graph_end;
+    t->graph_launch = graph_launch;
+    t->graph_destroy = graph_destroy;
+    t->weight_size = lin_cuda_weight_size;
+    t->weights_pack = lin_cuda_weights_pack;
+    t->linear_forward = lin_cuda_linear_forward;
+    t->linear_backward_weight = lin_cuda_linear_backward_weight;
+    t->layer_norm_forward = lin_cuda_layer_norm_forward;
+    t->add_dropout_norm_forward = lin_cuda_add_dropout_norm_forward;
+    t->layer_norm_backward = lin_cuda_layer_norm_backward;
+    t->dropout = lin_cuda_dropout;
+    t->add_dropout = lin_cuda_add_dropout;
+    t->relu_backward = lin_cuda_relu_backward;
+    t->stack_frames = lin_cuda_stack_frames;
+    t->add_sinusoid = lin_cuda_add_sinusoid;
+    t->conv_forward = lin_cuda_conv_forward;
+    t->conv_backward = lin_cuda_conv_backward;
+    t->attention_forward = lin_cuda_attention_forward;
+    t->attention_backward = lin_cuda_attention_backward;
+    t->log_softmax = lin_cuda_log_softmax;
+    t->ctc = lin_cuda_ctc;
+    t->tally_losses = lin_cuda_tally_losses;
+    t->sum_squares = lin_cuda_sum_squares;
+    t->clip = lin_cuda_clip;
+    t->adam = lin_cuda_adam;
+    t->gather = lin_cuda_gather;
+    t->carry = lin_cuda_carry;
+    t->fbank = lin_cuda_fbank;
+    t->greedy = lin_cuda_greedy;
+}
+
+static void fill_tables(void)
+{
+    for (int d = 0; d < MAX_DEVICES; d++)
+        for (int p = 0; p < N_PRECISIONS; p++) {
+            fill(&tables[d][p]);
+            tables[d][p].device = d;
+            tables[d][p].precision = (lin_precision)p;
+        }
+}
+
+extern "C" lin_status lin_cuda_open(int device, lin_precision precision, const lin_ops **ops, lin_error *err)
+{
+    int count = 0;
+    cudaDeviceProp prop;
+    char text[512];
+    *ops = NULL;
+    if ((int)precision < 0 || (int)precision >= N_PRECISIONS) return lin_fail(err, LIN_INVALID, "unknown precision %d", (int)precision);
+    cudaError_t error = cudaGetDeviceCount(&count);
+    if (error == cudaSuccess && count == 0) error = cudaErrorNoDevice;
+    if (error != cudaSuccess) {
+        cudaGetLastError();
+        return lin_fail(err, LIN_UNSUPPORTED, "no usable GPU: %s", cudaGetErrorString(error));
+    }
+    if (device < 0 || device >= count) {
+        return lin_fail(err, LIN_UNSUPPORTED, "there is no GPU %d; the last is %d", device, count - 1);
+    }
+    error = cudaGetDeviceProperties(&prop, device);
+    if (error != cudaSuccess) {
+        cudaGetLastError();
+        return fail(err, device, error, "asking for its properties");
+    }
+    why_not(device, prop.name, text, sizeof text);
+    if (text[0]) return lin_fail(err, LIN_UNSUPPORTED, "%s", text);
+    pthread_once(&tables_once, fill_tables);
+    *ops = &tables[device][precision];
+    return LIN_OK;
+}
