@@ -25,7 +25,8 @@ typedef struct train_values {
     int normalize, layers, heads, head_width, feedforward, stack, ahead, positions, conv_kernel, conv_layers, norm, direction;
     double dropout;
     // learning
-    int epochs, batch_frames, max_frames, warmup_steps, schedule, patience, optimizer, clip, decay_all, seed, threads;
+    int epochs, batch_frames, max_frames, warmup_steps, schedule, patience, optimizer, clip, decay_all, seed, threads,
+        precision;
     double lr, min_lr, beta1, beta2, eps, weight_decay, clip_norm, checkpoint_minutes;
     // augmentation
     int freq_masks, freq_width, time_masks, time_width;
@@ -114,6 +115,8 @@ static const lin_option options[] = {
      .help = "Threads, 0: one per core; they do not change the result"},
     {.name = "device", .type = LIN_OPTION_STRING, .at = AT(device), .text = "auto", .value = "auto|cpu|cuda[:N]",
      .help = "Where the network runs"},
+    {.name = "precision", .type = LIN_OPTION_CHOICE, .at = AT(precision), .text = "tf32", .choices = "fp32|tf32|bf16",
+     .help = "Of a GPU's matrix products (sums are fp32 always)"},
     {.name = "checkpoint-minutes", .type = LIN_OPTION_DOUBLE, .at = AT(checkpoint_minutes), .text = "5", .min = 0, .max = 1e6,
      .help = "Minutes between checkpoints; there is one after each epoch as well"},
 
@@ -156,6 +159,7 @@ static lin_train_options learning_of(const train_values *v)
 {
     return (lin_train_options){.folder = v->folder,
                                .device = v->device,
+                               .precision = (lin_precision)v->precision,
                                .resume = v->resume,
                                .epochs = v->epochs,
                                .batch_frames = v->batch_frames,
@@ -191,9 +195,9 @@ typedef struct watcher {
 
 enum { LINE_EVERY_S = 60 };
 
-static void augment(void *context, float *features, int T, int D, uint64_t key)
+static int masks(void *context, int T, int D, uint64_t key, lin_mask *chosen)
 {
-    lin_augment_apply(features, T, D, NULL, &((const watcher *)context)->augment, key);
+    return lin_augment_masks(T, D, &((const watcher *)context)->augment, key, chosen);
 }
 
 static int errors(void *context, const float *logp, int T, int V, const int *labels, int U)
@@ -372,7 +376,8 @@ static int run(lin_parsed *parsed)
     if (status == LIN_OK) status = make_folder(parsed, &err);
     if (status == LIN_OK) {
         const lin_train_hooks hooks = {.context = &w,
-                                       .augment = w.augment.freq_masks || w.augment.time_masks ? augment : NULL,
+                                       .masks = masks,
+                                       .most_masks = w.augment.freq_masks + w.augment.time_masks,
                                        .errors = errors,
                                        .progress = progress,
                                        .left_out = left_out,

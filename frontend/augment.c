@@ -9,11 +9,13 @@ lin_augment_options lin_augment_default(void)
 
 lin_status lin_augment_check(const lin_augment_options *o, lin_error *err)
 {
-    if (o->freq_masks < 0 || o->freq_masks > 100)
-        return lin_fail(err, LIN_INVALID, "augmentation: freq_masks is %d, must be 0 to 100", o->freq_masks);
+    if (o->freq_masks < 0 || o->freq_masks > LIN_AUGMENT_MOST)
+        return lin_fail(err, LIN_INVALID, "augmentation: freq_masks is %d, must be 0 to %d", o->freq_masks,
+                        LIN_AUGMENT_MOST);
     if (o->freq_width < 0) return lin_fail(err, LIN_INVALID, "augmentation: freq_width is %d, must be 0 or more", o->freq_width);
-    if (o->time_masks < 0 || o->time_masks > 100)
-        return lin_fail(err, LIN_INVALID, "augmentation: time_masks is %d, must be 0 to 100", o->time_masks);
+    if (o->time_masks < 0 || o->time_masks > LIN_AUGMENT_MOST)
+        return lin_fail(err, LIN_INVALID, "augmentation: time_masks is %d, must be 0 to %d", o->time_masks,
+                        LIN_AUGMENT_MOST);
     if (o->time_width < 0) return lin_fail(err, LIN_INVALID, "augmentation: time_width is %d, must be 0 or more", o->time_width);
     if (!(o->time_part >= 0 && o->time_part <= 1))
         return lin_fail(err, LIN_INVALID, "augmentation: time_part is %g, must be 0 to 1", o->time_part);
@@ -28,22 +30,26 @@ static int draw(uint64_t key, uint64_t counter, int widest, int size, int *first
     return width;
 }
 
-static void hide(float *x, int D, const float *fill, int t0, int t1, int d0, int d1)
+int lin_augment_masks(int T, int D, const lin_augment_options *o, uint64_t key, lin_mask *masks)
 {
-    for (int t = t0; t < t1; t++)
-        for (int d = d0; d < d1; d++) x[(long)t * D + d] = fill ? fill[d] : 0.0f;
+    int first, width, n = 0, longest = (int)(o->time_part * T);
+    if (longest > o->time_width) longest = o->time_width;
+    for (int m = 0; m < o->freq_masks; m++) {
+        width = draw(lin_random_key(key, 1), 2 * (uint64_t)m, o->freq_width, D, &first);
+        masks[n++] = (lin_mask){.t1 = T, .d0 = first, .d1 = first + width};
+    }
+    for (int m = 0; m < o->time_masks; m++) {
+        width = draw(lin_random_key(key, 2), 2 * (uint64_t)m, longest, T, &first);
+        masks[n++] = (lin_mask){.t0 = first, .t1 = first + width, .d1 = D};
+    }
+    return n;
 }
 
 void lin_augment_apply(float *x, int T, int D, const float *fill, const lin_augment_options *o, uint64_t key)
 {
-    int first, width, longest = (int)(o->time_part * T);
-    if (longest > o->time_width) longest = o->time_width;
-    for (int m = 0; m < o->freq_masks; m++) {
-        width = draw(lin_random_key(key, 1), 2 * (uint64_t)m, o->freq_width, D, &first);
-        hide(x, D, fill, 0, T, first, first + width);
-    }
-    for (int m = 0; m < o->time_masks; m++) {
-        width = draw(lin_random_key(key, 2), 2 * (uint64_t)m, longest, T, &first);
-        hide(x, D, fill, first, first + width, 0, D);
-    }
+    lin_mask masks[2 * LIN_AUGMENT_MOST];
+    const int n = lin_augment_masks(T, D, o, key, masks);
+    for (int i = 0; i < n; i++)
+        for (int t = masks[i].t0; t < masks[i].t1; t++)
+            for (int d = masks[i].d0; d < masks[i].d1; d++) x[(long)t * D + d] = fill ? fill[d] : 0.0f;
 }

@@ -9,7 +9,9 @@
 
 #include <stdint.h>
 
-#include "kernels/status.h"
+#include "kernels/ops.h"
+
+enum { LIN_AUGMENT_MOST = 100 }; /* masks of a kind */
 
 typedef struct lin_augment_options {
     int freq_masks;   /* m_F, how many bands are hidden */
@@ -25,7 +27,10 @@ lin_augment_options lin_augment_default(void);
 /* LIN_INVALID, with the name of the field, for negative numbers, more than 100 masks, or a part outside 0 to 1. */
 lin_status lin_augment_check(const lin_augment_options *options, lin_error *err);
 
-/* Hides parts of x [T, D] in place: they become fill [D], the mean of each bin, or 0 (the mean of normalised features) if fill is
+/* Chooses the parts of an utterance [T, D] that are hidden: freq_masks + time_masks of them, some empty. Returns their number. */
+int lin_augment_masks(int T, int D, const lin_augment_options *options, uint64_t key, lin_mask *masks);
+
+/* Hides those parts of x [T, D] in place: they become fill [D], the mean of each bin, or 0 (the mean of normalised features) if fill is
  * NULL. */
 void lin_augment_apply(float *x, int T, int D, const float *fill, const lin_augment_options *options, uint64_t key);
 

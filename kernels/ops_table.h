@@ -4,6 +4,7 @@
 
 typedef struct LIN_OPS {
     const char *name; /* "ref", "cpu", "cuda" */
+    int on_host;      /* the backend's memory is the host's: what is there already need not be uploaded */
     int device;       /* the number of the GPU */
     lin_precision precision;
 

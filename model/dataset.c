@@ -275,12 +275,25 @@ int lin_dataset_find(const lin_dataset *set, const char *id)
     return -1;
 }
 
+const unsigned char *lin_dataset_codes(const lin_dataset *set, int i) { return set->body + set->utterances[i].body; }
+
+const unsigned char *lin_dataset_body(const lin_dataset *set, size_t *bytes)
+{
+    *bytes = (size_t)set->frames * (size_t)set->D;
+    return set->body;
+}
+
+void lin_dataset_steps(const lin_dataset *set, int i, float *steps)
+{
+    lin_half_widen(set->steps + (size_t)i * 4 * (size_t)set->D, 2 * (size_t)set->D, steps);
+}
+
 void lin_dataset_features(const lin_dataset *set, int i, float *out)
 {
     const size_t D = (size_t)set->D;
-    const unsigned char *codes = set->body + set->utterances[i].body;
+    const unsigned char *codes = lin_dataset_codes(set, i);
     float steps[2 * 512];
-    lin_half_widen(set->steps + (size_t)i * 4 * D, 2 * D, steps);
+    lin_dataset_steps(set, i, steps);
     for (int t = 0; t < set->utterances[i].frames; t++, codes += D, out += D)
         for (size_t d = 0; d < D; d++) out[d] = steps[d] + steps[D + d] * (float)codes[d];
 }

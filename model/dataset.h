@@ -78,6 +78,12 @@ const int *lin_dataset_labels(const lin_dataset *set, int i, int *U); /* [U], ow
 int lin_dataset_speaker(const lin_dataset *set, int i);      /* index of the speaker */
 int lin_dataset_find(const lin_dataset *set, const char *id); /* index of an utterance, -1 if there is none; linear */
 
+/* As they are stored: the codes [T, D] of utterance i, which lie within the block of all codes; and its minimum and step of each bin,
+ * steps [2, D]. A feature is minimum + step * code. The set owns what is pointed to. */
+const unsigned char *lin_dataset_codes(const lin_dataset *set, int i);
+const unsigned char *lin_dataset_body(const lin_dataset *set, size_t *bytes);
+void lin_dataset_steps(const lin_dataset *set, int i, float *steps);
+
 /* Writes the features of utterance i to out [T, D]. Cannot fail. */
 void lin_dataset_features(const lin_dataset *set, int i, float *out);
 

@@ -1,9 +1,28 @@
 #include "model/encoder.h"
 
-#include <string.h>
-
 #include "kernels/memory.h"
 #include "model/encoder_internal.h"
+
+// The weights and the normalisation where the operations can reach them.
+static lin_status place_model(lin_encoder *e, lin_error *err)
+{
+    const lin_model *m = e->model;
+    const size_t n = m->params.n_elements, D = (size_t)m->config.mel_bins, line = (n + 63) / 64 * 64;
+    e->values = m->values;
+    e->mean = m->mean;
+    e->istd = m->istd;
+    if (e->ops->on_host) return LIN_OK;
+    lin_status status = e->ops->memory_create(e->exec, (line + 2 * D) * sizeof(float), (void **)&e->copies, err);
+    if (status != LIN_OK) return status;
+    float *mean = e->copies + line, *istd = mean + D;
+    e->ops->upload(e->exec, e->copies, m->values, n * sizeof(float));
+    e->ops->upload(e->exec, mean, m->mean, D * sizeof(float));
+    e->ops->upload(e->exec, istd, m->istd, D * sizeof(float));
+    e->values = e->copies;
+    e->mean = mean;
+    e->istd = istd;
+    return LIN_OK;
+}
 
 lin_status lin_encoder_create(const lin_model *model, const lin_ops *ops, lin_encoder **out, lin_error *err)
 {
@@ -13,9 +32,12 @@ lin_status lin_encoder_create(const lin_model *model, const lin_ops *ops, lin_en
     e->model = model;
     e->ops = ops;
     e->state_count = lin_config_state_count(&model->config);
-    lin_status status = ops->exec_create(1, &e->exec, err);
+    e->pass_rows = ops->on_host ? LIN_HOST_ROWS : LIN_DEVICE_ROWS;
+    lin_status status = ops->exec_create(ops, 1, &e->exec, err);
+    if (status == LIN_OK) status = place_model(e, err);
     if (status == LIN_OK)
-        status = lin_weights_create(ops, e->exec, &model->config, &model->params, model->values, 0, &e->weights, err);
+        status = lin_weights_create(ops, e->exec, &model->config, &model->params, e->values, 0, &e->weights, err);
+    if (status == LIN_OK) status = ops->finish(e->exec, err); // workers have queues of their own
     if (status != LIN_OK) {
         lin_encoder_destroy(e);
         return status;
@@ -28,8 +50,39 @@ void lin_encoder_destroy(lin_encoder *e)
 {
     if (!e) return;
     lin_weights_destroy(e->weights);
-    if (e->exec) e->ops->exec_destroy(e->exec);
+    if (e->exec) {
+        e->ops->memory_destroy(e->exec, e->copies);
+        e->ops->exec_destroy(e->exec);
+    }
     lin_free(e);
+}
+
+static void release_room(lin_worker *w)
+{
+    const lin_ops *ops = w->encoder->ops;
+    lin_activations_destroy(w->activations);
+    ops->memory_destroy(w->exec, w->features);
+    ops->memory_destroy(w->exec, w->logp);
+    w->activations = NULL;
+    w->features = w->logp = NULL;
+}
+
+// Activations for passes of so many rows, and where their features and results lie if not with the host.
+static lin_status reserve_room(lin_worker *w, int rows, lin_error *err)
+{
+    const lin_encoder *e = w->encoder;
+    const lin_config *c = &e->model->config;
+    if (w->activations && rows <= lin_activations_rows(w->activations)) return LIN_OK;
+    release_room(w);
+    lin_status status = lin_activations_create(e->ops, w->exec, c, rows, 0, &w->activations, err);
+    if (e->ops->on_host) return status;
+    const size_t frames = (size_t)rows * (size_t)c->stack + (size_t)c->ahead;
+    if (status == LIN_OK)
+        status = e->ops->memory_create(w->exec, frames * (size_t)c->mel_bins * sizeof(float), (void **)&w->features, err);
+    if (status == LIN_OK)
+        status = e->ops->memory_create(w->exec, (size_t)rows * (size_t)c->outputs * sizeof(float), (void **)&w->logp, err);
+    if (status != LIN_OK) release_room(w);
+    return status;
 }
 
 lin_status lin_worker_create(const lin_encoder *encoder, int n_threads, lin_worker **out, lin_error *err)
@@ -38,15 +91,19 @@ lin_status lin_worker_create(const lin_encoder *encoder, int n_threads, lin_work
     lin_worker *w = lin_calloc(1, sizeof *w);
     if (!w) return lin_no_memory(err, "a worker", sizeof *w);
     w->encoder = encoder;
-    lin_status status = encoder->ops->exec_create(n_threads, &w->exec, err);
+    const lin_ops *ops = encoder->ops;
+    const lin_config *c = &encoder->model->config;
+    lin_status status = ops->exec_create(ops, n_threads, &w->exec, err);
+    if (status == LIN_OK) status = reserve_room(w, encoder->pass_rows, err);
+    if (status == LIN_OK) status = ops->memory_create(w->exec, encoder->state_count * sizeof *w->state, (void **)&w->state, err);
+    if (status == LIN_OK) status = ops->memory_create(w->exec, sizeof *w->states, (void **)&w->states, err);
     if (status == LIN_OK)
-        status = lin_activations_create(&encoder->model->config, LIN_WORKER_ROWS, LIN_WORKER_UTTERANCES, 0, &w->activations, err);
+        status = ops->memory_create(w->exec, 2 * (LIN_WORKER_UTTERANCES + 1) * sizeof *w->offsets, (void **)&w->offsets, err);
     if (status == LIN_OK) {
-        const lin_config *c = &encoder->model->config;
-        const size_t window = (size_t)(LIN_WORKER_ROWS * c->stack + c->ahead) * (size_t)c->mel_bins;
-        w->state = lin_calloc(encoder->state_count, sizeof *w->state);
+        const size_t window = (size_t)(encoder->pass_rows * c->stack + c->ahead) * (size_t)c->mel_bins;
+        ops->upload(w->exec, w->states, &w->state, sizeof w->state);
         w->window = lin_calloc(window, sizeof *w->window);
-        if (!w->state || !w->window) status = lin_no_memory(err, "a worker", (encoder->state_count + window) * sizeof *w->state);
+        if (!w->window) status = lin_no_memory(err, "a worker", window * sizeof *w->window);
     }
     if (status != LIN_OK) {
         lin_worker_destroy(w);
@@ -59,63 +116,81 @@ lin_status lin_worker_create(const lin_encoder *encoder, int n_threads, lin_work
 void lin_worker_destroy(lin_worker *w)
 {
     if (!w) return;
-    lin_activations_destroy(w->activations);
-    if (w->exec) w->encoder->ops->exec_destroy(w->exec);
-    lin_free(w->state);
+    const lin_ops *ops = w->encoder->ops;
+    if (w->exec) {
+        release_room(w);
+        ops->memory_destroy(w->exec, w->state);
+        ops->memory_destroy(w->exec, w->states);
+        ops->memory_destroy(w->exec, w->offsets);
+        ops->exec_destroy(w->exec);
+    }
     lin_free(w->window);
     lin_free(w);
 }
 
-// Utterances first .. first+B-1 as one batch; logp is where their rows go.
-static void run_batch(lin_worker *w, const float *features, const int *in_offsets, int B, float *logp)
+static lin_segments segments_of(const int *offsets, int B, const int *where)
 {
-    const lin_model *m = w->encoder->model;
+    int longest = 0;
+    for (int b = 0; b < B; b++)
+        if (offsets[b + 1] - offsets[b] > longest) longest = offsets[b + 1] - offsets[b];
+    return (lin_segments){.B = B, .rows = offsets[B], .longest = longest, .offsets = where};
+}
+
+lin_status lin_worker_pass(lin_worker *w, const float *features, const int *in, const int *out, int B, float *const *states,
+                           float *logp, lin_error *err)
+{
+    const lin_encoder *e = w->encoder;
+    const lin_ops *ops = e->ops;
+    const lin_config *c = &e->model->config;
+    int *in_there = w->offsets, *out_there = w->offsets + LIN_WORKER_UTTERANCES + 1;
+    lin_batch batch = {.in = segments_of(in, B, ops->on_host ? in : in_there),
+                       .out = segments_of(out, B, ops->on_host ? out : out_there),
+                       .features = ops->on_host ? features : w->features,
+                       .mean = e->mean,
+                       .istd = e->istd,
+                       .states = states};
+    if (ops->on_host) {
+        lin_network_forward(e->weights, w->activations, w->exec, &batch, logp);
+        return LIN_OK;
+    }
+    const size_t n_offsets = (size_t)(B + 1) * sizeof *in;
+    ops->upload(w->exec, in_there, in, n_offsets);
+    ops->upload(w->exec, out_there, out, n_offsets);
+    ops->upload(w->exec, w->features, features, (size_t)in[B] * (size_t)c->mel_bins * sizeof *features);
+    lin_network_forward(e->weights, w->activations, w->exec, &batch, w->logp);
+    ops->download(w->exec, logp, w->logp, (size_t)out[B] * (size_t)c->outputs * sizeof *logp);
+    return ops->finish(w->exec, err);
+}
+
+// Utterances first .. first+B-1 as one batch; logp is where their rows go.
+static lin_status run_batch(lin_worker *w, const float *features, const int *in_offsets, int B, float *logp, lin_error *err)
+{
+    const lin_config *c = &w->encoder->model->config;
     int in[LIN_WORKER_UTTERANCES + 1], out[LIN_WORKER_UTTERANCES + 1];
     in[0] = out[0] = 0;
     for (int b = 0; b < B; b++) {
         in[b + 1] = in_offsets[b + 1] - in_offsets[0];
-        out[b + 1] = out[b] + lin_config_frames_out(&m->config, in_offsets[b + 1] - in_offsets[b]);
+        out[b + 1] = out[b] + lin_config_frames_out(c, in_offsets[b + 1] - in_offsets[b]);
     }
-    const lin_batch batch = {.B = B,
-                             .features = features + (size_t)in_offsets[0] * (size_t)m->config.mel_bins,
-                             .mean = m->mean,
-                             .istd = m->istd,
-                             .in_offsets = in,
-                             .offsets = out};
-    lin_network_forward(w->encoder->weights, w->activations, w->exec, &batch, logp);
+    return lin_worker_pass(w, features + (size_t)in_offsets[0] * (size_t)c->mel_bins, in, out, B, NULL, logp, err);
 }
 
 // One causal utterance of any length, max_rows at a time, its state carried from piece to piece.
-static void run_long(lin_worker *w, const float *features, int n_frames, float *logp)
+static lin_status run_long(lin_worker *w, const float *features, int n_frames, float *logp, lin_error *err)
 {
-    const lin_model *m = w->encoder->model;
-    const lin_config *c = &m->config;
+    const lin_encoder *e = w->encoder;
+    const lin_config *c = &e->model->config;
     const int n_rows = lin_config_frames_out(c, n_frames), step = lin_activations_rows(w->activations);
-    memset(w->state, 0, w->encoder->state_count * sizeof *w->state);
-    for (int row = 0; row < n_rows; row += step) {
+    lin_status status = LIN_OK;
+    e->ops->zero(w->exec, w->state, e->state_count * sizeof *w->state);
+    for (int row = 0; row < n_rows && status == LIN_OK; row += step) {
         const int rows = row + step < n_rows ? step : n_rows - row, from = row * c->stack;
         // the last rows' window ends before the utterance does, or stack_frames repeats the utterance's true last frame
         const int want = rows * c->stack + c->ahead, have = n_frames - from < want ? n_frames - from : want;
-        const lin_batch batch = {.B = 1,
-                                 .features = features + (size_t)from * (size_t)c->mel_bins,
-                                 .mean = m->mean,
-                                 .istd = m->istd,
-                                 .in_offsets = (const int[]){0, have},
-                                 .offsets = (const int[]){0, rows},
-                                 .states = &w->state};
-        lin_network_forward(w->encoder->weights, w->activations, w->exec, &batch, logp + (size_t)row * (size_t)c->outputs);
+        status = lin_worker_pass(w, features + (size_t)from * (size_t)c->mel_bins, (const int[]){0, have}, (const int[]){0, rows}, 1,
+                                 w->states, logp + (size_t)row * (size_t)c->outputs, err);
     }
-}
-
-static lin_status make_room(lin_worker *w, int rows, lin_error *err)
-{
-    if (rows <= lin_activations_rows(w->activations)) return LIN_OK;
-    lin_activations *larger;
-    lin_status status = lin_activations_create(&w->encoder->model->config, rows, LIN_WORKER_UTTERANCES, 0, &larger, err);
-    if (status != LIN_OK) return status;
-    lin_activations_destroy(w->activations);
-    w->activations = larger;
-    return LIN_OK;
+    return status;
 }
 
 lin_status lin_encoder_run(lin_worker *w, const float *features, const int *in_offsets, int B, float *logp, lin_error *err)
@@ -127,12 +202,13 @@ lin_status lin_encoder_run(lin_worker *w, const float *features, const int *in_o
         const int n_frames = in_offsets[b + 1] - in_offsets[b], rows = lin_config_frames_out(c, n_frames);
         if (n_frames < 0) return lin_fail(err, LIN_INVALID, "utterance %d has a negative length", b);
         if (rows > lin_activations_rows(w->activations) && !whole) {
-            run_long(w, features + (size_t)in_offsets[b] * (size_t)c->mel_bins, n_frames, logp);
+            lin_status status = run_long(w, features + (size_t)in_offsets[b] * (size_t)c->mel_bins, n_frames, logp, err);
+            if (status != LIN_OK) return status;
             logp += (size_t)rows * (size_t)c->outputs;
             b++;
             continue;
         }
-        lin_status status = make_room(w, rows, err);
+        lin_status status = reserve_room(w, rows, err);
         if (status != LIN_OK) return status;
         int n = 0, total = 0;
         while (b + n < B && n < LIN_WORKER_UTTERANCES) {
@@ -141,7 +217,8 @@ lin_status lin_encoder_run(lin_worker *w, const float *features, const int *in_o
             total += next;
             n++;
         }
-        run_batch(w, features, in_offsets + b, n, logp);
+        status = run_batch(w, features, in_offsets + b, n, logp, err);
+        if (status != LIN_OK) return status;
         logp += (size_t)total * (size_t)c->outputs;
         b += n;
     }

@@ -1,27 +1,40 @@
-/* encoder_internal.h - what encoder.c and stream.c share. */
+/* encoder_internal.h - what encoder.c, stream.c and streams.c share. */
 #ifndef LIN_MODEL_ENCODER_INTERNAL_H
 #define LIN_MODEL_ENCODER_INTERNAL_H
 
 #include "model/encoder.h"
 
-/* Rows that pass through all layers at once: so many that the weights, which come from the third-level cache or from memory once a pass,
- * cost little beside the arithmetic. */
-enum { LIN_WORKER_ROWS = 512, LIN_WORKER_UTTERANCES = 128 };
+/* Rows that pass through all layers at once. CPU: so many that the weights, which come from the third-level cache or from memory once a
+ * pass, cost little beside the arithmetic. GPU: so many that it is busy. */
+enum { LIN_HOST_ROWS = 512, LIN_DEVICE_ROWS = 16384, LIN_WORKER_UTTERANCES = 128 };
 
 struct lin_encoder {
     const lin_model *model;
     const lin_ops *ops;
-    lin_exec *exec; // the one that packed the weights
+    lin_exec *exec; // the one that packed the weights; its memory holds them
     lin_weights *weights;
+    const float *values, *mean, *istd; // where the operations work: the model's own, or copies
+    float *copies;
     size_t state_count;
+    int pass_rows;
 };
 
 struct lin_worker {
     const lin_encoder *encoder;
     lin_exec *exec;
     lin_activations *activations;
-    float *state;  // of one long utterance
-    float *window; // [LIN_WORKER_ROWS stack + ahead, D]: frames of one pass of a stream, contiguous
+    float *window; // host: [pass_rows stack + ahead, D], frames of one pass of a stream, contiguous
+    // where the operations work; of a CPU only the state of one long utterance
+    float *state, *features, *logp;
+    float **states; // [1]: the address of state
+    int *offsets;   // [2, LIN_WORKER_UTTERANCES + 1]
 };
+
+/*
+ * Utterances b of features [in[B], D] through the network; logp [out[B], V]. All in the host's memory but states, which is NULL or [B]
+ * pointers as lin_batch wants them. out[B] is at most what the activations have room for.
+ */
+lin_status lin_worker_pass(lin_worker *worker, const float *features, const int *in, const int *out, int B, float *const *states,
+                           float *logp, lin_error *err);
 
 #endif

@@ -7,10 +7,13 @@ struct lin_weights {
     lin_config config;
     const lin_params *params;
     const lin_real_ops *ops;
+    lin_exec *exec; // whose memory it is
     const lin_real *values;
     int for_training;
-    lin_real *packed;                       // all matrices, packed for the forward pass and, for training, transposed
+    lin_real *packed;                         // all matrices, packed for the forward pass and, for training, transposed
     size_t *forward_offset, *backward_offset; // of tensor i in packed; vectors have none
+    lin_packing *packing;
+    int n_packing;
 };
 
 /* One layer's intermediate values, all [rows, ...]. Training keeps them per layer, inference reuses one set. */
@@ -27,13 +30,15 @@ typedef struct layer_values {
 
 struct lin_activations {
     lin_config config;
-    int max_rows, max_utterances, for_training;
-    layer_values *layers;  // L of them (training) or 1
-    lin_real *stacked;     // [rows, (s+R) D]
+    const lin_real_ops *ops;
+    lin_exec *exec; // whose memory it is
+    int max_rows, for_training;
+    layer_values *layers; // L of them (training) or 1
+    lin_real *stacked;    // [rows, (s+R) D]
     lin_real *last, *last_stats, *normed; // into and out of the final norm [C]
-    lin_real *branch;      // a block's output before it is added [C]
-    lin_real *d_x, *d_y, *d_qkv, *d_hidden;
-    lin_real **states, **tails; // per utterance, of the layer at work
+    lin_real *branch;     // forward: a block's output before it is added; backward: a gradient on its way back through a block [C]
+    lin_real *d_x, *d_y;  // the gradient of the sum, and what dropout leaves of it for the block behind [C]
+    lin_real *d_qkv, *d_hidden;
     lin_arena arena;
 };
 
@@ -55,37 +60,6 @@ size_t lin_config_state_count(const lin_config *c)
 
 /* ---- weights ---------------------------------------------------------------------------------------------------------------- */
 
-lin_status lin_weights_create(const lin_real_ops *ops, lin_exec *exec, const lin_config *config, const lin_params *params,
-                              const lin_real *values, int for_training, lin_weights **out, lin_error *err)
-{
-    *out = NULL;
-    const size_t n = (size_t)params->n_tensors;
-    lin_weights *w = lin_calloc(1, sizeof *w);
-    if (!w) return lin_no_memory(err, "weights", sizeof *w);
-    *w = (lin_weights){.config = *config, .params = params, .ops = ops, .values = values, .for_training = for_training};
-    w->forward_offset = lin_calloc(n, sizeof *w->forward_offset);
-    w->backward_offset = lin_calloc(n, sizeof *w->backward_offset);
-    size_t total = 0;
-    if (w->forward_offset && w->backward_offset) {
-        for (size_t i = 0; i < n; i++) {
-            const lin_param *t = &params->table[i];
-            if (t->k == 0) continue;
-            w->forward_offset[i] = total;
-            total += (ops->weight_size(t->n, t->k) + 15) / 16 * 16;
-            w->backward_offset[i] = total;
-            if (for_training) total += (ops->weight_size(t->k, t->n) + 15) / 16 * 16;
-        }
-        w->packed = lin_calloc(total, sizeof *w->packed);
-    }
-    if (!w->packed) {
-        lin_weights_destroy(w);
-        return lin_no_memory(err, "packed weights", total * sizeof *w->packed);
-    }
-    lin_weights_pack(w, exec);
-    *out = w;
-    return LIN_OK;
-}
-
 static int is_convolution(const lin_params *p, const lin_config *c, int tensor)
 {
     for (int l = 0; l < c->conv_layers; l++)
@@ -93,23 +67,63 @@ static int is_convolution(const lin_params *p, const lin_config *c, int tensor)
     return 0;
 }
 
+// Where each matrix goes, and the list of what is to be packed.
+static size_t plan_packing(lin_weights *w)
+{
+    const lin_params *params = w->params;
+    size_t total = 0;
+    for (int i = 0; i < params->n_tensors; i++) {
+        const lin_param *t = &params->table[i];
+        if (t->k == 0 || is_convolution(params, &w->config, i)) continue;
+        for (int transposed = 0; transposed <= w->for_training; transposed++) {
+            (transposed ? w->backward_offset : w->forward_offset)[i] = total;
+            w->packing[w->n_packing++] =
+                (lin_packing){.from = t->offset, .to = total, .n = t->n, .k = t->k, .transposed = transposed};
+            const size_t size = transposed ? w->ops->weight_size(t->k, t->n) : w->ops->weight_size(t->n, t->k);
+            total += (size + 15) / 16 * 16;
+        }
+    }
+    return total;
+}
+
+lin_status lin_weights_create(const lin_real_ops *ops, lin_exec *exec, const lin_config *config, const lin_params *params,
+                              const lin_real *values, int for_training, lin_weights **out, lin_error *err)
+{
+    *out = NULL;
+    const size_t n = (size_t)params->n_tensors;
+    lin_weights *w = lin_calloc(1, sizeof *w);
+    if (!w) return lin_no_memory(err, "weights", sizeof *w);
+    *w = (lin_weights){
+        .config = *config, .params = params, .ops = ops, .exec = exec, .values = values, .for_training = for_training};
+    w->forward_offset = lin_calloc(n, sizeof *w->forward_offset);
+    w->backward_offset = lin_calloc(n, sizeof *w->backward_offset);
+    w->packing = lin_calloc(2 * n, sizeof *w->packing);
+    lin_status status = LIN_OK;
+    if (!w->forward_offset || !w->backward_offset || !w->packing)
+        status = lin_no_memory(err, "weights", n * (2 * sizeof(size_t) + 2 * sizeof(lin_packing)));
+    else
+        status = ops->memory_create(exec, plan_packing(w) * sizeof *w->packed, (void **)&w->packed, err);
+    if (status != LIN_OK) {
+        lin_weights_destroy(w);
+        return status;
+    }
+    lin_weights_pack(w, exec);
+    *out = w;
+    return LIN_OK;
+}
+
 void lin_weights_pack(lin_weights *w, lin_exec *exec)
 {
-    for (int i = 0; i < w->params->n_tensors; i++) {
-        const lin_param *t = &w->params->table[i];
-        if (t->k == 0 || is_convolution(w->params, &w->config, i)) continue;
-        w->ops->weight_pack(exec, w->packed + w->forward_offset[i], w->values + t->offset, t->n, t->k);
-        if (w->for_training)
-            w->ops->weight_pack_transposed(exec, w->packed + w->backward_offset[i], w->values + t->offset, t->n, t->k);
-    }
+    w->ops->weights_pack(exec, w->packed, w->values, w->packing, w->n_packing);
 }
 
 void lin_weights_destroy(lin_weights *w)
 {
     if (!w) return;
-    lin_free(w->packed);
+    w->ops->memory_destroy(w->exec, w->packed);
     lin_free(w->forward_offset);
     lin_free(w->backward_offset);
+    lin_free(w->packing);
     lin_free(w);
 }
 
@@ -155,33 +169,28 @@ static void lay_out(lin_activations *a)
         a->d_hidden = TAKE(F);
     }
 #undef TAKE
-    a->states = lin_arena_take(arena, (size_t)a->max_utterances, sizeof *a->states);
-    a->tails = lin_arena_take(arena, (size_t)a->max_utterances, sizeof *a->tails);
 }
 
-lin_status lin_activations_create(const lin_config *config, int max_rows, int max_utterances, int for_training,
-                                  lin_activations **out, lin_error *err)
+lin_status lin_activations_create(const lin_real_ops *ops, lin_exec *exec, const lin_config *config, int max_rows,
+                                  int for_training, lin_activations **out, lin_error *err)
 {
     *out = NULL;
-    if (max_rows < 1 || max_utterances < 1)
-        return lin_fail(err, LIN_INVALID, "room for %d rows and %d utterances asked for; at least 1 of each", max_rows,
-                        max_utterances);
+    if (max_rows < 1) return lin_fail(err, LIN_INVALID, "room for %d rows asked for; at least 1", max_rows);
     lin_activations *a = lin_calloc(1, sizeof *a);
     if (!a) return lin_no_memory(err, "activations", sizeof *a);
-    *a = (lin_activations){.config = *config, .max_rows = max_rows, .max_utterances = max_utterances, .for_training = for_training};
+    *a = (lin_activations){.config = *config, .ops = ops, .exec = exec, .max_rows = max_rows, .for_training = for_training};
     const size_t n_layers = (size_t)(for_training ? config->layers : 1);
     a->layers = lin_calloc(n_layers, sizeof *a->layers);
     if (!a->layers) {
         lin_free(a);
         return lin_no_memory(err, "activations", n_layers * sizeof *a->layers);
     }
-    // per row: the sum of all widths above; 32 buffers of at most one line of padding per layer
+    // per row: the sum of all widths above; at most one line of padding for each buffer
     const size_t C = (size_t)lin_config_width(config), F = (size_t)config->feedforward, line = 64 / sizeof(lin_real);
     const size_t per_row =
         n_layers * (9 * C + F + 4) + (size_t)lin_config_input_width(config) + 3 * C + 2 + (for_training ? 5 * C + F : 0);
-    const size_t bytes = ((size_t)max_rows * per_row + (n_layers + 1) * 12 * line) * sizeof(lin_real) +
-                         2 * ((size_t)max_utterances * sizeof(void *) + 64);
-    lin_status status = lin_arena_init(&a->arena, bytes, err);
+    a->arena.size = ((size_t)max_rows * per_row + (n_layers + 1) * 12 * line) * sizeof(lin_real);
+    lin_status status = ops->memory_create(exec, a->arena.size, (void **)&a->arena.base, err);
     if (status != LIN_OK) {
         lin_activations_destroy(a);
         return status;
@@ -194,7 +203,7 @@ lin_status lin_activations_create(const lin_config *config, int max_rows, int ma
 void lin_activations_destroy(lin_activations *a)
 {
     if (!a) return;
-    lin_arena_free(&a->arena);
+    a->ops->memory_destroy(a->exec, a->arena.base);
     lin_free(a->layers);
     lin_free(a);
 }
@@ -215,78 +224,88 @@ static void norm(const lin_weights *w, lin_exec *exec, lin_real *y, lin_real *st
     w->ops->layer_norm_forward(exec, y, stats, x, value(w, pair[0]), value(w, pair[1]), rows, lin_config_width(&w->config));
 }
 
-static uint64_t dropout_site(const lin_batch *batch, int layer, int site)
+static lin_dropout dropout_of(const lin_weights *w, const lin_batch *batch, int layer, int site)
 {
-    return lin_random_key(batch->dropout_key, (uint64_t)(layer * SITES + site));
+    return (lin_dropout){.p = batch->dropout_key ? w->config.dropout : 0,
+                         .key = batch->dropout_key,
+                         .site = (uint64_t)(layer * SITES + site)};
 }
 
-// Points the backend's per-utterance arrays at this layer's part of each utterance's state. NULL where the batch has no states.
-static int select_states(const lin_weights *w, lin_activations *a, const lin_batch *batch, int layer)
+// The end of a block: sum = x + dropout(branch), normed = LN(sum).
+static void add_norm(const lin_weights *w, lin_activations *a, lin_exec *exec, lin_real *sum, lin_real *normed, lin_real *stats,
+                     const lin_real *x, const int pair[2], int rows, lin_dropout dropout)
 {
-    if (!batch->states) return 0;
-    const lin_config *c = &w->config;
-    const size_t attention = attention_state_count(c), tail = c->conv_layers ? tail_count(c) : 0;
-    const size_t before = (size_t)layer * attention + (size_t)(layer < c->conv_layers ? layer : c->conv_layers) * tail;
-    for (int b = 0; b < batch->B; b++) {
-        lin_real *state = batch->states[b];
-        a->states[b] = state ? state + before : NULL;
-        a->tails[b] = state ? state + before + attention : NULL;
-    }
-    return 1;
+    w->ops->add_dropout_norm_forward(exec, sum, normed, stats, x, a->branch, value(w, pair[0]), value(w, pair[1]), rows,
+                                     lin_config_width(&w->config), &dropout);
 }
 
-// One block: x_out [rows, C] from v->x0. Source of the two orders of norm: Vaswani et al. 2017 (post), Xiong et al. 2020 (pre).
-static void layer_forward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int l, layer_values *v,
-                          lin_real *x_out)
+// Elements of a state before this layer's part.
+static size_t state_offset(const lin_config *c, int layer)
+{
+    const size_t tail = c->conv_layers ? tail_count(c) : 0;
+    return (size_t)layer * attention_state_count(c) + (size_t)(layer < c->conv_layers ? layer : c->conv_layers) * tail;
+}
+
+// A pre-norm layer's first norm is done at the end of the layer before, where the sum is at hand, unless a convolution comes first.
+static int norm_is_done_before(const lin_config *c, int layer)
+{
+    return c->norm == LIN_NORM_PRE && layer > 0 && layer >= c->conv_layers;
+}
+
+// One block, from v->x0 to x_out [rows, C]. Source of the two orders of norm: Vaswani et al. 2017 (post), Xiong et al. 2020 (pre).
+static void layer_forward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int l,
+                          const layer_values *v, const layer_values *next, lin_real *x_out)
 {
     const lin_config *c = &w->config;
     const lin_real_ops *ops = w->ops;
     const lin_param_layer *p = &w->params->layers[l];
-    const int C = lin_config_width(c), rows = batch->offsets[batch->B], pre = c->norm == LIN_NORM_PRE;
-    const size_t count = (size_t)rows * (size_t)C;
-    const double rate = batch->dropout_key ? c->dropout : 0;
-    const int stateful = select_states(w, a, batch, l);
+    const int C = lin_config_width(c), rows = batch->out.rows, pre = c->norm == LIN_NORM_PRE;
+    const lin_dropout after_attention = dropout_of(w, batch, l, SITE_ATTENTION), in_hidden = dropout_of(w, batch, l, SITE_HIDDEN),
+                      after_feedforward = dropout_of(w, batch, l, SITE_FEEDFORWARD);
+    const size_t at = state_offset(c, l);
 
-    lin_real *x1 = v->x0;
-    if (l < c->conv_layers) {
-        x1 = v->x1;
-        ops->conv_forward(exec, x1, v->x0, value(w, p->conv[0]), value(w, p->conv[1]), batch->offsets, batch->B, C, c->conv_kernel,
-                          stateful ? a->tails : NULL);
-    }
-    if (pre) norm(w, exec, v->n1, v->stats1, x1, p->norm1, rows);
+    if (l < c->conv_layers)
+        ops->conv_forward(exec, v->x1, v->x0, value(w, p->conv[0]), value(w, p->conv[1]), &batch->out, C, c->conv_kernel,
+                          batch->states, at + attention_state_count(c));
+    const lin_real *x1 = l < c->conv_layers ? v->x1 : v->x0;
+    if (pre && !norm_is_done_before(c, l)) norm(w, exec, v->n1, v->stats1, x1, p->norm1, rows);
     linear(w, exec, v->qkv, pre ? v->n1 : x1, p->qkv, rows, LIN_LINEAR);
-    ops->attention_forward(exec, v->y, v->qkv, batch->offsets, batch->B, c->heads, c->head_width, c->causal,
-                           stateful ? a->states : NULL);
+    ops->attention_forward(exec, v->y, v->qkv, &batch->out, c->heads, c->head_width, c->causal, batch->states, at);
     linear(w, exec, a->branch, v->y, p->out, rows, LIN_LINEAR);
-    ops->add_dropout(exec, pre ? v->x2 : v->n1, x1, a->branch, count, rate, dropout_site(batch, l, SITE_ATTENTION));
-    if (!pre) norm(w, exec, v->x2, v->stats1, v->n1, p->norm1, rows);
+    if (pre)
+        add_norm(w, a, exec, v->x2, v->n2, v->stats2, x1, p->norm2, rows, after_attention);
+    else
+        add_norm(w, a, exec, v->n1, v->x2, v->stats1, x1, p->norm1, rows, after_attention);
 
-    if (pre) norm(w, exec, v->n2, v->stats2, v->x2, p->norm2, rows);
     linear(w, exec, v->hidden, pre ? v->n2 : v->x2, p->ff1, rows, LIN_RELU);
-    if (rate > 0)
-        ops->dropout(exec, v->hidden, v->hidden, (size_t)rows * (size_t)c->feedforward, rate, dropout_site(batch, l, SITE_HIDDEN));
+    if (in_hidden.p > 0) ops->dropout(exec, v->hidden, v->hidden, (size_t)rows * (size_t)c->feedforward, &in_hidden);
     linear(w, exec, a->branch, v->hidden, p->ff2, rows, LIN_LINEAR);
-    ops->add_dropout(exec, pre ? x_out : v->n2, v->x2, a->branch, count, rate, dropout_site(batch, l, SITE_FEEDFORWARD));
-    if (!pre) norm(w, exec, x_out, v->stats2, v->n2, p->norm2, rows);
+    if (!pre)
+        add_norm(w, a, exec, v->n2, x_out, v->stats2, v->x2, p->norm2, rows, after_feedforward);
+    else if (!next)
+        add_norm(w, a, exec, x_out, a->normed, a->last_stats, v->x2, w->params->norm, rows, after_feedforward);
+    else if (norm_is_done_before(c, l + 1))
+        add_norm(w, a, exec, x_out, next->n1, next->stats1, v->x2, w->params->layers[l + 1].norm1, rows, after_feedforward);
+    else
+        ops->add_dropout(exec, x_out, v->x2, a->branch, (size_t)rows * (size_t)C, &after_feedforward);
 }
 
 void lin_network_forward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, lin_real *logp)
 {
     const lin_config *c = &w->config;
     const lin_real_ops *ops = w->ops;
-    const int rows = batch->offsets[batch->B];
+    const int rows = batch->out.rows;
     if (rows == 0) return;
-    ops->stack_frames(exec, a->stacked, batch->features, batch->mean, batch->istd, batch->in_offsets, batch->offsets, batch->B,
-                      c->mel_bins, c->stack, c->ahead);
+    ops->stack_frames(exec, a->stacked, batch->features, batch->mean, batch->istd, &batch->in, &batch->out, c->mel_bins, c->stack,
+                      c->ahead);
     linear(w, exec, a->layers[0].x0, a->stacked, w->params->input, rows, LIN_LINEAR);
-    if (c->positions == LIN_POSITIONS_SINUSOID)
-        ops->add_sinusoid(exec, a->layers[0].x0, batch->offsets, batch->B, lin_config_width(c));
+    if (c->positions == LIN_POSITIONS_SINUSOID) ops->add_sinusoid(exec, a->layers[0].x0, &batch->out, lin_config_width(c));
     for (int l = 0; l < c->layers; l++) {
-        layer_values v = a->layers[a->for_training ? l : 0];
-        lin_real *x_out = l + 1 == c->layers ? a->last : a->for_training ? a->layers[l + 1].x0 : v.x0;
-        layer_forward(w, a, exec, batch, l, &v, x_out);
+        const layer_values *v = &a->layers[a->for_training ? l : 0];
+        const layer_values *next = l + 1 == c->layers ? NULL : &a->layers[a->for_training ? l + 1 : 0];
+        layer_forward(w, a, exec, batch, l, v, next, next ? next->x0 : a->last);
     }
-    norm(w, exec, a->normed, a->last_stats, a->last, w->params->norm, rows);
+    if (c->norm == LIN_NORM_POST) norm(w, exec, a->normed, a->last_stats, a->last, w->params->norm, rows);
     linear(w, exec, logp, a->normed, w->params->output, rows, LIN_LINEAR);
     ops->log_softmax(exec, logp, logp, rows, c->outputs);
 }
@@ -302,14 +321,25 @@ static void linear_backward(const lin_weights *w, lin_exec *exec, lin_real *dx, 
     if (dx) w->ops->linear_forward(exec, dx, dy, w->packed + w->backward_offset[pair[0]], NULL, rows, t->k, t->n, LIN_LINEAR);
 }
 
-static void norm_backward(const lin_weights *w, lin_exec *exec, lin_real *dx, lin_real *gradients, const lin_real *dy,
-                          const lin_real *x, const lin_real *stats, const int pair[2], int rows)
+// a->d_x = residual + the norm's gradient of dy; where something is dropped, a->d_y what is left of a->d_x for the block behind.
+static void norm_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, lin_real *gradients, const lin_real *dy,
+                          const lin_real *residual, const lin_real *x, const lin_real *stats, const int pair[2], int rows,
+                          lin_dropout dropout)
 {
-    w->ops->layer_norm_backward(exec, dx, gradient(w, gradients, pair[0]), gradient(w, gradients, pair[1]), dy, x, stats,
-                                value(w, pair[0]), rows, lin_config_width(&w->config));
+    w->ops->layer_norm_backward(exec, a->d_x, dropout.p > 0 ? a->d_y : NULL, gradient(w, gradients, pair[0]),
+                                gradient(w, gradients, pair[1]), dy, residual, x, stats, value(w, pair[0]), rows,
+                                lin_config_width(&w->config), &dropout);
 }
 
-// On entry a->d_x holds the gradient of the layer's output, on return that of its input.
+// Adds a->branch to a->d_x.
+static void add_branch(const lin_weights *w, lin_activations *a, lin_exec *exec, int rows)
+{
+    const lin_dropout none = {.p = 0};
+    w->ops->add_dropout(exec, a->d_x, a->d_x, a->branch, (size_t)rows * (size_t)lin_config_width(&w->config), &none);
+}
+
+// On entry a->d_x holds the gradient of the layer's output (and a->d_y, in a pre-norm network with dropout, what is left of it for
+// the feed-forward block), on return that of its input.
 static void layer_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int l,
                            lin_real *gradients)
 {
@@ -317,46 +347,52 @@ static void layer_backward(const lin_weights *w, lin_activations *a, lin_exec *e
     const lin_real_ops *ops = w->ops;
     const lin_param_layer *p = &w->params->layers[l];
     const layer_values *v = &a->layers[l];
-    const int C = lin_config_width(c), rows = batch->offsets[batch->B], pre = c->norm == LIN_NORM_PRE;
-    const size_t count = (size_t)rows * (size_t)C;
-    const double rate = batch->dropout_key ? c->dropout : 0;
-    const lin_real *x1 = l < c->conv_layers ? v->x1 : v->x0;
+    const int C = lin_config_width(c), rows = batch->out.rows, pre = c->norm == LIN_NORM_PRE;
+    const lin_dropout none = {.p = 0}, after_attention = dropout_of(w, batch, l, SITE_ATTENTION),
+                      after_feedforward = dropout_of(w, batch, l, SITE_FEEDFORWARD);
+    const int drops = after_feedforward.p > 0, convolves = l < c->conv_layers;
+    const lin_real *x1 = convolves ? v->x1 : v->x0;
 
-    // feed-forward: d_x becomes the gradient of the sum, d_y that of the branch
-    if (!pre) norm_backward(w, exec, a->d_x, gradients, a->d_x, v->n2, v->stats2, p->norm2, rows);
-    ops->dropout(exec, a->d_y, a->d_x, count, rate, dropout_site(batch, l, SITE_FEEDFORWARD));
-    linear_backward(w, exec, a->d_hidden, gradients, a->d_y, v->hidden, p->ff2, rows);
-    ops->relu_backward(exec, a->d_hidden, a->d_hidden, v->hidden, (size_t)rows * (size_t)c->feedforward, 1 / (1 - rate));
-    linear_backward(w, exec, a->d_y, gradients, a->d_hidden, pre ? v->n2 : v->x2, p->ff1, rows);
-    if (pre) norm_backward(w, exec, a->d_y, gradients, a->d_y, v->x2, v->stats2, p->norm2, rows);
-    ops->add(exec, a->d_x, a->d_y, count);
-
-    // attention
-    if (!pre) norm_backward(w, exec, a->d_x, gradients, a->d_x, v->n1, v->stats1, p->norm1, rows);
-    ops->dropout(exec, a->branch, a->d_x, count, rate, dropout_site(batch, l, SITE_ATTENTION));
-    linear_backward(w, exec, a->d_y, gradients, a->branch, v->y, p->out, rows);
-    ops->attention_backward(exec, a->d_qkv, a->d_y, v->qkv, v->y, batch->offsets, batch->B, c->heads, c->head_width, c->causal);
-    linear_backward(w, exec, a->d_y, gradients, a->d_qkv, pre ? v->n1 : x1, p->qkv, rows);
-    if (pre) norm_backward(w, exec, a->d_y, gradients, a->d_y, x1, v->stats1, p->norm1, rows);
-    ops->add(exec, a->d_x, a->d_y, count);
-
-    if (l < c->conv_layers) {
-        lin_real *swap = a->d_x;
-        ops->conv_backward(exec, a->d_y, gradient(w, gradients, p->conv[0]), gradient(w, gradients, p->conv[1]), a->d_x, v->x0,
-                           value(w, p->conv[0]), batch->offsets, batch->B, C, c->conv_kernel);
-        a->d_x = a->d_y;
-        a->d_y = swap;
+    if (!pre) norm_backward(w, a, exec, gradients, a->d_x, NULL, v->n2, v->stats2, p->norm2, rows, after_feedforward);
+    linear_backward(w, exec, a->d_hidden, gradients, drops ? a->d_y : a->d_x, v->hidden, p->ff2, rows);
+    ops->relu_backward(exec, a->d_hidden, a->d_hidden, v->hidden, (size_t)rows * (size_t)c->feedforward,
+                       drops ? 1 / (1 - after_feedforward.p) : 1);
+    linear_backward(w, exec, a->branch, gradients, a->d_hidden, pre ? v->n2 : v->x2, p->ff1, rows);
+    if (pre) {
+        norm_backward(w, a, exec, gradients, a->branch, a->d_x, v->x2, v->stats2, p->norm2, rows, after_attention);
+    } else {
+        add_branch(w, a, exec, rows);
+        norm_backward(w, a, exec, gradients, a->d_x, NULL, v->n1, v->stats1, p->norm1, rows, after_attention);
     }
+
+    linear_backward(w, exec, a->branch, gradients, drops ? a->d_y : a->d_x, v->y, p->out, rows);
+    ops->attention_backward(exec, a->d_qkv, a->branch, v->qkv, v->y, &batch->out, c->heads, c->head_width, c->causal);
+    linear_backward(w, exec, a->branch, gradients, a->d_qkv, pre ? v->n1 : x1, p->qkv, rows);
+    const lin_dropout below = pre && l > 0 ? dropout_of(w, batch, l - 1, SITE_FEEDFORWARD) : none;
+    if (pre)
+        norm_backward(w, a, exec, gradients, a->branch, a->d_x, x1, v->stats1, p->norm1, rows, convolves ? none : below);
+    else
+        add_branch(w, a, exec, rows);
+    if (!convolves) return;
+
+    ops->conv_backward(exec, a->branch, gradient(w, gradients, p->conv[0]), gradient(w, gradients, p->conv[1]), a->d_x, v->x0,
+                       value(w, p->conv[0]), &batch->out, C, c->conv_kernel);
+    lin_real *swap = a->d_x;
+    a->d_x = a->branch;
+    a->branch = swap;
+    if (below.p > 0) ops->dropout(exec, a->d_y, a->d_x, (size_t)rows * (size_t)C, &below);
 }
 
 void lin_network_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch,
                           const lin_real *dlogits, lin_real *gradients)
 {
     const lin_config *c = &w->config;
-    const int rows = batch->offsets[batch->B];
+    const int rows = batch->out.rows;
     if (rows == 0) return;
-    linear_backward(w, exec, a->d_y, gradients, dlogits, a->normed, w->params->output, rows);
-    norm_backward(w, exec, a->d_x, gradients, a->d_y, a->last, a->last_stats, w->params->norm, rows);
+    const lin_dropout none = {.p = 0};
+    linear_backward(w, exec, a->branch, gradients, dlogits, a->normed, w->params->output, rows);
+    norm_backward(w, a, exec, gradients, a->branch, NULL, a->last, a->last_stats, w->params->norm, rows,
+                  c->norm == LIN_NORM_PRE ? dropout_of(w, batch, c->layers - 1, SITE_FEEDFORWARD) : none);
     for (int l = c->layers - 1; l >= 0; l--) layer_backward(w, a, exec, batch, l, gradients);
     linear_backward(w, exec, NULL, gradients, a->d_x, a->stacked, w->params->input, rows);
 }

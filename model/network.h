@@ -5,11 +5,14 @@
  * for lin_real: float in the program, double (against kernels/ref) where the gradient tests compile it with -DLIN_REAL_DOUBLE.
  *
  *   lin_weights *w;    lin_weights_create(ops, exec, &config, &params, values, for_training, &w, &err);
- *   lin_activations *a; lin_activations_create(&config, max_rows, max_utterances, for_training, &a, &err);
+ *   lin_activations *a; lin_activations_create(ops, exec, &config, max_rows, for_training, &a, &err);
  *   lin_network_forward(w, a, exec, &batch, logp);
  *   lin_network_backward(w, a, exec, &batch, dlogits, gradients);       // after a forward with the same batch
  *
- * Weights are immutable between packings and shared by threads; activations belong to one thread.
+ * All numbers lie in the backend's memory (kernels/ops.h): values, features, logits, gradients, states. Nothing here waits for the
+ * backend or allocates after creation, so a pass can be captured into a graph.
+ * Weights are immutable between packings and shared by threads; activations belong to one thread. The exec that either was created
+ * with must outlive it.
  * Source: Katharopoulos et al. 2020, section 4.3 and eq. 4-20; blocks as in Vaswani et al. 2017.
  */
 #ifndef LIN_MODEL_NETWORK_H
@@ -22,20 +25,19 @@ typedef struct lin_weights lin_weights;
 typedef struct lin_activations lin_activations;
 
 /*
- * What goes through the network at once: B utterances end to end without padding.
- *   features    [in_offsets[B], D]
- *   in_offsets  [B+1] frames, offsets [B+1] rows of the network (one per `stack` frames)
- *   mean, istd  [D], the normalisation
- *   states      NULL, or B pointers (each may be NULL) to blocks of lin_config_state_count elements: a causal network reads what came
- *               before each utterance's first row from there, and leaves what comes after its last
- *   dropout_key not 0: training, with dropout masks drawn from this key
+ * What goes through the network at once: utterances end to end without padding.
+ *   in, out      frames of the utterances, and rows of the network (one per `stack` frames)
+ *   features     [in.rows, D]
+ *   mean, istd   [D], the normalisation
+ *   states       NULL, or B pointers (each may be NULL) to blocks of lin_config_state_count elements: a causal network reads what
+ *                came before each utterance's first row from there, and leaves what comes after its last
+ *   dropout_key  not NULL: training, with dropout masks drawn from this key
  */
 typedef struct lin_batch {
-    int B;
+    lin_segments in, out;
     const lin_real *features, *mean, *istd;
-    const int *in_offsets, *offsets;
     lin_real *const *states;
-    uint64_t dropout_key;
+    const uint64_t *dropout_key;
 } lin_batch;
 
 /* Elements of one utterance's state: per layer [H, E+1, E] sums (eq. 18-19), then [K-1, C] of convolution tail where it has one. */
@@ -48,12 +50,12 @@ lin_status lin_weights_create(const lin_real_ops *ops, lin_exec *exec, const lin
 void lin_weights_pack(lin_weights *weights, lin_exec *exec);
 void lin_weights_destroy(lin_weights *weights);
 
-lin_status lin_activations_create(const lin_config *config, int max_rows, int max_utterances, int for_training,
-                                  lin_activations **activations, lin_error *err);
+lin_status lin_activations_create(const lin_real_ops *ops, lin_exec *exec, const lin_config *config, int max_rows,
+                                  int for_training, lin_activations **activations, lin_error *err);
 void lin_activations_destroy(lin_activations *activations);
 int lin_activations_rows(const lin_activations *activations);
 
-/* logp [offsets[B], V], natural logarithms. Allocates nothing. offsets[B] <= max_rows, B <= max_utterances. */
+/* logp [out.rows, V], natural logarithms. out.rows <= max_rows. */
 void lin_network_forward(const lin_weights *weights, lin_activations *activations, lin_exec *exec, const lin_batch *batch,
                          lin_real *logp);
 

@@ -16,7 +16,7 @@ lin_optimizer_options lin_optimizer_default(void)
                                    .clip = LIN_CLIP_TENSOR};
 }
 
-lin_status lin_optimizer_create(const lin_ops *ops, const lin_params *params, const lin_optimizer_options *options,
+lin_status lin_optimizer_create(const lin_ops *ops, lin_exec *exec, const lin_params *params, const lin_optimizer_options *options,
                                 lin_optimizer **out, lin_error *err)
 {
     *out = NULL;
@@ -27,23 +27,30 @@ lin_status lin_optimizer_create(const lin_ops *ops, const lin_params *params, co
                         "optimiser: betas must be at least 0 and below 1; eps, weight decay and clip norm at least 0");
     lin_optimizer *opt = lin_calloc(1, sizeof *opt);
     if (!opt) return lin_no_memory(err, "an optimiser", sizeof *opt);
-    const size_t n = (size_t)params->n_tensors;
-    *opt = (lin_optimizer){.ops = ops, .options = *options, .n_tensors = params->n_tensors, .n_elements = params->n_elements};
-    opt->m = lin_calloc(params->n_elements, sizeof *opt->m);
-    opt->v = lin_calloc(params->n_elements, sizeof *opt->v);
+    const size_t n = (size_t)params->n_tensors, moments = 2 * params->n_elements * sizeof(float);
+    *opt = (lin_optimizer){.ops = ops, .exec = exec, .options = *options, .n_elements = params->n_elements};
     opt->offsets = lin_calloc(n + 1, sizeof *opt->offsets);
-    opt->norms = lin_calloc(n, sizeof *opt->norms);
-    opt->scale = lin_calloc(n, sizeof *opt->scale);
     opt->decay = lin_calloc(n, 1);
-    if (!opt->m || !opt->v || !opt->offsets || !opt->norms || !opt->scale || !opt->decay) {
-        lin_optimizer_destroy(opt);
-        return lin_no_memory(err, "an optimiser", 2 * params->n_elements * sizeof(float));
+    lin_status status = opt->offsets && opt->decay ? LIN_OK : lin_no_memory(err, "an optimiser", n * sizeof *opt->offsets);
+    if (status == LIN_OK) status = ops->memory_create(exec, moments, (void **)&opt->there, err);
+    if (status == LIN_OK) status = ops->memory_create(exec, n * sizeof *opt->norms, (void **)&opt->norms, err);
+    if (status == LIN_OK) status = ops->memory_create(exec, n * sizeof *opt->scale, (void **)&opt->scale, err);
+    opt->m = opt->there;
+    if (status == LIN_OK && !ops->on_host) {
+        opt->m = lin_calloc(moments, 1);
+        if (!opt->m) status = lin_no_memory(err, "an optimiser", moments);
     }
+    if (status != LIN_OK) {
+        lin_optimizer_destroy(opt);
+        return status;
+    }
+    opt->v = opt->m + params->n_elements;
     for (size_t i = 0; i < n; i++) {
         opt->offsets[i] = params->table[i].offset;
         opt->decay[i] = (unsigned char)(params->table[i].decay || options->decay_vectors);
     }
     opt->offsets[n] = params->n_elements;
+    opt->tensors = (lin_tensors){.n = params->n_tensors, .offsets = opt->offsets, .decay = opt->decay};
     *out = opt;
     return LIN_OK;
 }
@@ -51,11 +58,11 @@ lin_status lin_optimizer_create(const lin_ops *ops, const lin_params *params, co
 void lin_optimizer_destroy(lin_optimizer *opt)
 {
     if (!opt) return;
-    lin_free(opt->m);
-    lin_free(opt->v);
+    if (!opt->ops->on_host) lin_free(opt->m);
+    opt->ops->memory_destroy(opt->exec, opt->there);
+    opt->ops->memory_destroy(opt->exec, opt->norms);
+    opt->ops->memory_destroy(opt->exec, opt->scale);
     lin_free(opt->offsets);
-    lin_free(opt->norms);
-    lin_free(opt->scale);
     lin_free(opt->decay);
     lin_free(opt);
 }
@@ -82,22 +89,21 @@ lin_adam_step lin_optimizer_scalars(const lin_optimizer_options *o, long long t,
     return step;
 }
 
-lin_status lin_optimizer_step(lin_optimizer *opt, lin_exec *exec, const lin_params *params, float *values, const float *gradients,
-                              double lr, double *norm, lin_error *err)
+void lin_optimizer_step(lin_optimizer *opt, lin_exec *exec, float *values, const float *gradients, const lin_adam_step *scalars,
+                        lin_tally *tally)
 {
-    opt->ops->sum_squares(exec, opt->norms, gradients, opt->offsets, opt->n_tensors);
-    double total = 0;
-    for (int i = 0; i < opt->n_tensors; i++) {
-        if (!isfinite(opt->norms[i])) return lin_fail(err, LIN_NUMERIC, "the gradient of %s is not finite", params->table[i].name);
-        total += opt->norms[i];
-    }
-    if (norm) *norm = sqrt(total);
-    for (int i = 0; i < opt->n_tensors; i++) {
-        const double size = sqrt(opt->options.clip == LIN_CLIP_TENSOR ? opt->norms[i] : total), most = opt->options.clip_norm;
-        opt->scale[i] = most > 0 && size > most ? most / size : 1;
-    }
-    opt->step++;
-    const lin_adam_step step = lin_optimizer_scalars(&opt->options, opt->step, lr);
-    opt->ops->adam(exec, values, gradients, opt->m, opt->v, opt->offsets, opt->scale, opt->decay, opt->n_tensors, &step);
-    return LIN_OK;
+    const lin_ops *ops = opt->ops;
+    ops->sum_squares(exec, opt->norms, gradients, &opt->tensors);
+    ops->clip(exec, opt->scale, tally, opt->norms, opt->tensors.n, opt->options.clip_norm, opt->options.clip == LIN_CLIP_TENSOR);
+    ops->adam(exec, values, gradients, opt->there, opt->there + opt->n_elements, &opt->tensors, opt->scale, scalars, tally);
+}
+
+void lin_optimizer_fetch(lin_optimizer *opt, lin_exec *exec)
+{
+    if (!opt->ops->on_host) opt->ops->download(exec, opt->m, opt->there, 2 * opt->n_elements * sizeof *opt->m);
+}
+
+void lin_optimizer_place(lin_optimizer *opt, lin_exec *exec)
+{
+    if (!opt->ops->on_host) opt->ops->upload(exec, opt->there, opt->m, 2 * opt->n_elements * sizeof *opt->m);
 }

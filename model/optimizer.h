@@ -1,8 +1,9 @@
 /*
  * optimizer.h - Adam and RAdam over all parameters of a network, with gradient clipping.
  *
- *   lin_optimizer *opt;  lin_optimizer_create(ops, params, &options, &opt, &err);
- *   lin_optimizer_step(opt, exec, values, gradients, lr, &norm);
+ *   lin_optimizer *opt;  lin_optimizer_create(ops, exec, params, &options, &opt, &err);
+ *   *scalars = lin_optimizer_scalars(&options, ++opt->step, lr);
+ *   lin_optimizer_step(opt, exec, values, gradients, scalars, tally);
  *   lin_optimizer_destroy(opt);
  *
  * Adam: Kingma & Ba 2015, with decoupled weight decay (Loshchilov & Hutter 2019). RAdam: Liu et al. 2020, algorithm 2, in its authors'
@@ -32,26 +33,32 @@ lin_optimizer_options lin_optimizer_default(void);
 
 typedef struct lin_optimizer {
     const lin_ops *ops;
+    lin_exec *exec; /* whose memory it is; must outlive the optimiser */
     lin_optimizer_options options;
-    int n_tensors;
     size_t n_elements;
-    long long step;    /* steps done */
-    float *m, *v;      /* [n_elements], moments; saved in checkpoints */
-    size_t *offsets;   /* [n_tensors + 1] */
+    long long step; /* steps done; the caller counts */
+    float *m, *v;   /* [n_elements], moments, with the host: those of the last fetch where the operations work elsewhere */
+    float *there;   /* [2, n_elements], where the operations work: m, then v */
     double *norms, *scale;
+    size_t *offsets;
     unsigned char *decay;
+    lin_tensors tensors;
 } lin_optimizer;
 
-lin_status lin_optimizer_create(const lin_ops *ops, const lin_params *params, const lin_optimizer_options *options,
+lin_status lin_optimizer_create(const lin_ops *ops, lin_exec *exec, const lin_params *params, const lin_optimizer_options *options,
                                 lin_optimizer **optimizer, lin_error *err);
 void lin_optimizer_destroy(lin_optimizer *optimizer);
 
-/* One step on values [n_elements]. norm (may be NULL) receives the norm of all gradients before clipping. A gradient that is not
- * finite changes nothing: LIN_NUMERIC, naming the tensor. */
-lin_status lin_optimizer_step(lin_optimizer *optimizer, lin_exec *exec, const lin_params *params, float *values,
-                              const float *gradients, double lr, double *norm, lin_error *err);
+/* One step on values [n_elements] with the scalars of lin_optimizer_scalars; all pointers in the backend's memory. A gradient that is
+ * not finite makes the tally bad, and from then on nothing changes. */
+void lin_optimizer_step(lin_optimizer *optimizer, lin_exec *exec, float *values, const float *gradients, const lin_adam_step *scalars,
+                        lin_tally *tally);
 
 /* The scalars of step t = 1, 2, ... */
 lin_adam_step lin_optimizer_scalars(const lin_optimizer_options *options, long long t, double lr);
+
+/* The moments to the host (for a checkpoint; valid after finish), and from there back. */
+void lin_optimizer_fetch(lin_optimizer *optimizer, lin_exec *exec);
+void lin_optimizer_place(lin_optimizer *optimizer, lin_exec *exec);
 
 #endif

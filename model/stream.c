@@ -76,18 +76,17 @@ int lin_stream_frames_left(const lin_stream *s)
     return s->finished ? 0 : lin_config_frames_out(&s->encoder->model->config, s->waiting);
 }
 
-// rows outputs from a window of frames that starts with the first waiting one
-static void run_window(lin_stream *s, lin_worker *w, const float *frames, int n_frames, int rows, float *logp)
+// rows outputs from a window of frames that starts with the first waiting one. The state visits the device where the worker is on one.
+static lin_status run_window(lin_stream *s, lin_worker *w, const float *frames, int n_frames, int rows, float *logp, lin_error *err)
 {
-    const lin_model *m = s->encoder->model;
-    const lin_batch batch = {.B = 1,
-                             .features = frames,
-                             .mean = m->mean,
-                             .istd = m->istd,
-                             .in_offsets = (const int[]){0, n_frames},
-                             .offsets = (const int[]){0, rows},
-                             .states = &s->state};
-    lin_network_forward(s->encoder->weights, w->activations, w->exec, &batch, logp);
+    const lin_ops *ops = s->encoder->ops;
+    const size_t bytes = s->encoder->state_count * sizeof *s->state;
+    if (!ops->on_host) ops->upload(w->exec, w->state, s->state, bytes);
+    lin_status status = lin_worker_pass(w, frames, (const int[]){0, n_frames}, (const int[]){0, rows}, 1,
+                                        ops->on_host ? &s->state : w->states, logp, err);
+    if (status != LIN_OK || ops->on_host) return status;
+    ops->download(w->exec, s->state, w->state, bytes);
+    return ops->finish(w->exec, err);
 }
 
 lin_status lin_stream_feed(lin_stream *s, lin_worker *w, const float *fbank, int n_frames, float *logp, int capacity, int *n_out,
@@ -106,12 +105,13 @@ lin_status lin_stream_feed(lin_stream *s, lin_worker *w, const float *fbank, int
     for (;;) {
         // A pass runs on a window: what waits, then as many new frames as complete the last output of the pass.
         int rows = lin_stream_frames_out(s, n_frames);
-        if (rows > LIN_WORKER_ROWS) rows = LIN_WORKER_ROWS;
+        if (rows > s->encoder->pass_rows) rows = s->encoder->pass_rows;
         if (rows == 0) break;
         const int window = rows * c->stack + c->ahead, take = window - s->waiting;
         memcpy(w->window, s->frames, (size_t)s->waiting * D * sizeof(float));
         memcpy(w->window + (size_t)s->waiting * D, fbank, (size_t)take * D * sizeof(float));
-        run_window(s, w, w->window, window, rows, logp + (size_t)done * (size_t)c->outputs);
+        lin_status status = run_window(s, w, w->window, window, rows, logp + (size_t)done * (size_t)c->outputs, err);
+        if (status != LIN_OK) return status;
         memcpy(s->frames, w->window + (size_t)(rows * c->stack) * D, (size_t)c->ahead * D * sizeof(float));
         s->waiting = c->ahead;
         fbank += (size_t)take * D;
@@ -129,7 +129,8 @@ lin_status lin_stream_finish(lin_stream *s, lin_worker *w, float *logp, int capa
     *n_out = 0;
     const int rows = lin_stream_frames_left(s);
     if (capacity < rows) return lin_fail(err, LIN_TOO_SMALL, "%d output frames do not fit into room for %d", rows, capacity);
-    if (rows > 0) run_window(s, w, s->frames, s->waiting, rows, logp);
+    lin_status status = rows > 0 ? run_window(s, w, s->frames, s->waiting, rows, logp, err) : LIN_OK;
+    if (status != LIN_OK) return status;
     s->waiting = 0;
     s->finished = 1;
     *n_out = rows;

@@ -11,6 +11,7 @@
  *   options.folder = "exp/a"; ...
  *   lin_train(&options, model, sets, n_sets, dev_sets, n_dev_sets, &hooks, &err);
  *
+ * On a GPU the features stay in its memory, batches are put together there, and nobody waits for a step but to log it.
  * For one seed the result is the same for any number of threads, and a run that was killed and resumed ends with the bits of one that
  * was not. Decoding and augmentation live in other folders, so they come in as hooks.
  */
@@ -30,6 +31,7 @@ typedef enum lin_schedule {
 typedef struct lin_train_options {
     const char *folder;
     const char *device;      /* as lin_backend_open takes it; NULL: "auto" */
+    lin_precision precision; /* of a GPU's matrix products */
     int resume;              /* go on from folder/checkpoint.safetensors; LIN_IO if there is none */
     int epochs;
     int batch_frames;        /* most frames (10 ms each) of a batch */
@@ -65,8 +67,10 @@ typedef struct lin_train_progress {
 /* All optional; context goes to each. */
 typedef struct lin_train_hooks {
     void *context;
-    /* Changes normalised features [T, D] in place. Called from several threads at once; must depend on its arguments alone. */
-    void (*augment)(void *context, float *features, int T, int D, uint64_t key);
+    /* Chooses what of an utterance [T, D] is hidden: at most most_masks masks, their number returned. Must depend on its arguments
+     * alone. */
+    int (*masks)(void *context, int T, int D, uint64_t key, lin_mask *masks);
+    int most_masks;
     /* Edit distance between what is decoded from logp [T, V] and labels [U]. Called from several threads at once. */
     int (*errors)(void *context, const float *logp, int T, int V, const int *labels, int U);
     void (*progress)(void *context, const lin_train_progress *progress);

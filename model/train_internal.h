@@ -1,7 +1,10 @@
-/* train_internal.h - what train.c (learning) and train_files.c (the folder of a run) share. */
+/* train_internal.h - what train.c (the run), train_batch.c (data, batches, one step) and train_files.c (the folder of a run) share. */
 #ifndef LIN_MODEL_TRAIN_INTERNAL_H
 #define LIN_MODEL_TRAIN_INTERNAL_H
 
+#include "kernels/pool.h"
+#include "model/batches.h"
+#include "model/network.h"
 #include "model/train.h"
 
 /* What a run must remember to go on as if it had never stopped, beside weights and moments. Saved as doubles and integers in text. */
@@ -16,6 +19,97 @@ typedef struct lin_train_counters {
     unsigned long long seed;
     unsigned long long data;    /* hash of the utterances trained on */
 } lin_train_counters;
+
+/* An utterance that will be trained on or measured. */
+typedef struct lin_train_item {
+    const lin_dataset *set;
+    int index; // in its set
+    int frames, rows;
+    const int *labels;
+    int n_labels;
+    lin_gather gather; // where its bytes lie for the operations; no masks
+} lin_train_item;
+
+typedef struct lin_train_list {
+    lin_train_item *items;
+    int *frames; // the same lengths again, for the plan
+    int n;
+    void **blocks; // the backend's copies: bytes of each set
+    int n_blocks;
+    float *steps, *norms; // of all items; of all speakers, or one for all: mean and istd [2, D] each
+} lin_train_list;
+
+/* What a batch is made of, in one block that is filled on the host and uploaded. */
+typedef struct lin_train_block {
+    int *in_offsets, *offsets, *label_offsets, *labels;
+    lin_gather *items;
+    lin_mask *masks;
+    uint64_t *key;
+    double *scale; // of the loss
+    lin_adam_step *adam;
+} lin_train_block;
+
+/* The host's numbers of a batch. On a GPU they are rounded up, with an utterance behind the last whose rows have no loss, so that few
+ * different shapes come up and each can be a graph. */
+typedef struct lin_train_shape {
+    int B, rows, in_rows, longest;
+} lin_train_shape;
+
+enum { LIN_TRAIN_BLOCKS = 4, LIN_TRAIN_GRAPHS = 64 };
+
+typedef struct lin_trainer {
+    const lin_train_options *options;
+    const lin_train_hooks *hooks;
+    lin_model *model;
+    const lin_ops *ops;
+    lin_exec *exec;
+    lin_pool *pool;
+    lin_weights *weights;
+    lin_activations *activations;
+    lin_optimizer *optimizer;
+    lin_train_list train, dev;
+    lin_train_counters counters;
+    // where the operations work
+    float *values, *gradients, *features, *zeros, *ones, *logp, *dlogits;
+    double *losses;
+    lin_tally *tally;
+    lin_train_block there;
+    void *there_bytes;
+    // with the host: blocks that are filled while earlier ones are under way, and what evaluation looks at
+    void *here_bytes[LIN_TRAIN_BLOCKS];
+    size_t block_bytes;
+    int n_blocks;
+    float *host_logp;
+    double *host_losses;
+    int *wrong;
+    // the largest batch
+    int max_frames, max_rows, max_items, max_labels, most_labels, row_quantum;
+    struct {
+        lin_train_shape shape;
+        lin_graph *graph; // NULL: seen once
+    } graphs[LIN_TRAIN_GRAPHS];
+    int n_graphs;
+} lin_trainer;
+
+/* ---- train_batch.c ---------------------------------------------------------------------------------------------------------- */
+
+/* All usable utterances of the sets; in training those without labels or without a CTC path are named and left out. */
+lin_status lin_train_collect(lin_trainer *t, const lin_dataset *const *sets, int n_sets, int for_training, lin_train_list *list,
+                             lin_error *err);
+/* Their bytes and normalisation where the operations work: once, before the first batch. */
+lin_status lin_train_place(lin_trainer *t, const lin_dataset *const *sets, int n_sets, lin_train_list *list, lin_error *err);
+void lin_train_list_free(lin_trainer *t, lin_train_list *list);
+
+/* Buffers for the largest batch of any epoch. */
+lin_status lin_train_make_buffers(lin_trainer *t, lin_error *err);
+void lin_train_free_buffers(lin_trainer *t);
+
+/* Asks for one step on utterances picked[0..n-1] of the training list; does not wait for it. */
+void lin_train_step(lin_trainer *t, const int *picked, int n, double lr);
+/* Losses and, where hooks want them, errors of utterances of the development list: t->host_losses, t->wrong [n]. */
+lin_status lin_train_measure(lin_trainer *t, const int *picked, int n, lin_error *err);
+
+/* ---- train_files.c ---------------------------------------------------------------------------------------------------------- */
 
 lin_status lin_train_save(const lin_train_options *options, const lin_model *model, const lin_optimizer *optimizer,
                           const lin_train_counters *counters, lin_error *err);

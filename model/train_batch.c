@@ -1,0 +1,429 @@
+// The data of a training run where the operations work, its batches, and one step. See train.h.
+#include <math.h>
+#include <string.h>
+
+#include "kernels/memory.h"
+#include "kernels/rng.h"
+#include "model/train_internal.h"
+
+enum { KEY_DROPOUT = 1, KEY_AUGMENT = 2 };
+
+/* ---- utterances ------------------------------------------------------------------------------------------------------------- */
+
+static void leave_out(const lin_trainer *t, const lin_dataset *set, int i, const char *why)
+{
+    if (t->hooks->left_out) t->hooks->left_out(t->hooks->context, lin_dataset_path(set), lin_dataset_id(set, i), why);
+}
+
+lin_status lin_train_collect(lin_trainer *t, const lin_dataset *const *sets, int n_sets, int for_training, lin_train_list *list,
+                             lin_error *err)
+{
+    size_t total = 0;
+    for (int s = 0; s < n_sets; s++) total += (size_t)lin_dataset_count(sets[s]);
+    list->items = lin_calloc(total, sizeof *list->items);
+    list->frames = lin_calloc(total, sizeof *list->frames);
+    if (!list->items || !list->frames) return lin_no_memory(err, "the list of utterances", total * sizeof *list->items);
+    const lin_config *c = &t->model->config;
+    for (int s = 0; s < n_sets; s++) {
+        const lin_dataset *set = sets[s];
+        if (lin_dataset_mel_bins(set) != c->mel_bins || lin_dataset_outputs(set) != c->outputs ||
+            strcmp(lin_dataset_phones(set), t->model->phones) != 0)
+            return lin_fail(err, LIN_MISMATCH, "%s was made for other features or phones than the model", lin_dataset_path(set));
+        for (int i = 0; i < lin_dataset_count(set); i++) {
+            lin_train_item it = {.set = set, .index = i, .frames = lin_dataset_frames(set, i)};
+            it.labels = lin_dataset_labels(set, i, &it.n_labels);
+            it.rows = lin_config_frames_out(c, it.frames);
+            const char *why = NULL;
+            if (it.n_labels == 0) why = "it has no phonemes";
+            else if (for_training && it.frames > t->options->max_frames) why = "it is longer than max_frames";
+            else if (for_training && lin_ctc_frames_needed(it.labels, it.n_labels) > it.rows)
+                why = "CTC has no path: too few frames for its phonemes";
+            if (why) {
+                leave_out(t, set, i, why);
+                continue;
+            }
+            list->items[list->n] = it;
+            list->frames[list->n++] = it.frames;
+        }
+    }
+    if (list->n == 0) return lin_fail(err, LIN_INVALID, "no utterance to %s", for_training ? "train on" : "measure on");
+    return LIN_OK;
+}
+
+// A block of the backend's memory with what lies at `from` (n floats, which are freed); on a CPU the very same block.
+static lin_status place_floats(lin_trainer *t, float *from, size_t n, float **there, lin_error *err)
+{
+    *there = NULL;
+    if (!from) return lin_no_memory(err, "the data's normalisation", n * sizeof *from);
+    if (t->ops->on_host) {
+        *there = from;
+        return LIN_OK;
+    }
+    lin_status status = t->ops->memory_create(t->exec, n * sizeof *from, (void **)there, err);
+    if (status == LIN_OK) t->ops->upload(t->exec, *there, from, n * sizeof *from);
+    if (status == LIN_OK) status = t->ops->finish(t->exec, err);
+    lin_free(from);
+    return status;
+}
+
+static lin_status place_norms(lin_trainer *t, const lin_dataset *const *sets, int n_sets, lin_train_list *list, lin_error *err)
+{
+    const size_t D = (size_t)t->model->config.mel_bins;
+    size_t n = 0;
+    for (int s = 0; s < n_sets; s++) n += (size_t)lin_dataset_n_speakers(sets[s]);
+    if (!t->options->speaker_norm) n = 1;
+    float *norms = lin_alloc(n * 2 * D, sizeof *norms), *next = norms;
+    if (norms && !t->options->speaker_norm) {
+        memcpy(norms, t->model->mean, D * sizeof *norms);
+        memcpy(norms + D, t->model->istd, D * sizeof *norms);
+    }
+    for (int s = 0; norms && t->options->speaker_norm && s < n_sets; s++)
+        for (int i = 0; i < lin_dataset_n_speakers(sets[s]); i++, next += 2 * D)
+            lin_dataset_speaker_norm(sets[s], i, next, next + D);
+    return place_floats(t, norms, n * 2 * D, &list->norms, err);
+}
+
+lin_status lin_train_place(lin_trainer *t, const lin_dataset *const *sets, int n_sets, lin_train_list *list, lin_error *err)
+{
+    const size_t D = (size_t)t->model->config.mel_bins;
+    lin_status status = place_norms(t, sets, n_sets, list, err);
+    float *steps = lin_alloc((size_t)list->n * 2 * D, sizeof *steps);
+    for (int i = 0; steps && i < list->n; i++)
+        lin_dataset_steps(list->items[i].set, list->items[i].index, steps + (size_t)i * 2 * D);
+    if (status == LIN_OK) {
+        status = place_floats(t, steps, (size_t)list->n * 2 * D, &list->steps, err);
+    } else {
+        lin_free(steps);
+    }
+    if (status != LIN_OK) return status;
+    list->blocks = lin_calloc((size_t)n_sets, sizeof *list->blocks);
+    if (!list->blocks) return lin_no_memory(err, "the list of sets", (size_t)n_sets * sizeof *list->blocks);
+    list->n_blocks = n_sets;
+    const float *speakers = list->norms;
+    int i = 0;
+    for (int s = 0; s < n_sets; s++) {
+        size_t bytes;
+        const unsigned char *body = lin_dataset_body(sets[s], &bytes), *there = body;
+        if (!t->ops->on_host) {
+            status = t->ops->memory_create(t->exec, bytes, &list->blocks[s], err);
+            if (status != LIN_OK) return status;
+            t->ops->upload(t->exec, list->blocks[s], body, bytes);
+            there = list->blocks[s];
+        }
+        for (; i < list->n && list->items[i].set == sets[s]; i++) { // the list is in the order of the sets
+            lin_train_item *it = &list->items[i];
+            const size_t speaker = t->options->speaker_norm ? (size_t)lin_dataset_speaker(it->set, it->index) : 0;
+            it->gather = (lin_gather){.codes = there + (lin_dataset_codes(it->set, it->index) - body),
+                                      .steps = list->steps + (size_t)i * 2 * D,
+                                      .mean = speakers + speaker * 2 * D,
+                                      .istd = speakers + speaker * 2 * D + D};
+        }
+        if (t->options->speaker_norm) speakers += (size_t)lin_dataset_n_speakers(sets[s]) * 2 * D;
+    }
+    return t->ops->finish(t->exec, err);
+}
+
+void lin_train_list_free(lin_trainer *t, lin_train_list *list)
+{
+    lin_free(list->items);
+    lin_free(list->frames);
+    if (t->exec) {
+        for (int i = 0; i < list->n_blocks; i++) t->ops->memory_destroy(t->exec, list->blocks[i]);
+        t->ops->memory_destroy(t->exec, list->steps);
+        t->ops->memory_destroy(t->exec, list->norms);
+    }
+    lin_free(list->blocks);
+}
+
+/* ---- buffers ---------------------------------------------------------------------------------------------------------------- */
+
+static int round_up(int n, int quantum) { return (n + quantum - 1) / quantum * quantum; }
+
+// Points the parts of a block into its bytes; returns how many bytes it takes.
+static size_t lay_out(const lin_trainer *t, void *bytes, lin_train_block *block)
+{
+    lin_arena arena = {.base = bytes, .size = SIZE_MAX / 2};
+    const size_t B = (size_t)t->max_items;
+    block->in_offsets = lin_arena_take(&arena, B + 1, sizeof *block->in_offsets);
+    block->offsets = lin_arena_take(&arena, B + 1, sizeof *block->offsets);
+    block->label_offsets = lin_arena_take(&arena, B + 1, sizeof *block->label_offsets);
+    block->labels = lin_arena_take(&arena, (size_t)t->max_labels, sizeof *block->labels);
+    block->items = lin_arena_take(&arena, B, sizeof *block->items);
+    block->masks = lin_arena_take(&arena, B * (size_t)t->hooks->most_masks, sizeof *block->masks);
+    block->key = lin_arena_take(&arena, 1, sizeof *block->key);
+    block->scale = lin_arena_take(&arena, 1, sizeof *block->scale);
+    block->adam = lin_arena_take(&arena, 1, sizeof *block->adam);
+    return arena.used;
+}
+
+// The largest batch of any epoch cannot be known in advance, but it is bounded: by batch_frames, or one longer utterance.
+static void find_bounds(lin_trainer *t)
+{
+    const lin_config *c = &t->model->config;
+    const lin_train_list *lists[] = {&t->train, &t->dev};
+    int longest = t->options->batch_frames;
+    for (int l = 0; l < 2; l++)
+        for (int i = 0; i < lists[l]->n; i++) {
+            if (lists[l]->frames[i] > longest) longest = lists[l]->frames[i];
+        }
+    for (int l = 0; l < 2; l++) {
+        int shortest = longest;
+        double labels_per_frame = 0;
+        for (int i = 0; i < lists[l]->n; i++) {
+            const lin_train_item *it = &lists[l]->items[i];
+            if (it->frames < shortest) shortest = it->frames;
+            if (it->n_labels > t->most_labels) t->most_labels = it->n_labels;
+            if ((double)it->n_labels / it->frames > labels_per_frame) labels_per_frame = (double)it->n_labels / it->frames;
+        }
+        const int most = lists[l]->n < longest / shortest ? lists[l]->n : longest / shortest;
+        if (most > t->max_items) t->max_items = most;
+        const int most_labels = (int)ceil(labels_per_frame * longest) + 1;
+        if (most_labels > t->max_labels) t->max_labels = most_labels;
+    }
+    t->max_frames = longest;
+    t->max_rows = longest / c->stack + t->max_items;
+    if (t->ops->on_host) return;
+    t->row_quantum = round_up(t->max_rows / 64 + 1, 64);
+    t->max_rows = round_up(t->max_rows, t->row_quantum);
+    t->max_frames = t->max_rows * c->stack;
+    t->max_items = round_up(t->max_items + 1, 8);
+}
+
+static lin_status place(lin_trainer *t, void *there, size_t bytes, lin_error *err)
+{
+    return t->ops->memory_create(t->exec, bytes, there, err);
+}
+
+static lin_status place_values(lin_trainer *t, lin_error *err)
+{
+    const size_t n = t->model->params.n_elements * sizeof(float);
+    t->values = t->model->values;
+    if (t->ops->on_host) return LIN_OK;
+    t->values = NULL;
+    lin_status status = place(t, &t->values, n, err);
+    if (status == LIN_OK) t->ops->upload(t->exec, t->values, t->model->values, n);
+    return status;
+}
+
+lin_status lin_train_make_buffers(lin_trainer *t, lin_error *err)
+{
+    const lin_config *c = &t->model->config;
+    find_bounds(t);
+    const size_t D = (size_t)c->mel_bins, items = (size_t)t->max_items, logits = (size_t)t->max_rows * (size_t)c->outputs;
+    lin_train_block unused; // laid out over bytes that nobody touches, to learn their number
+    t->block_bytes = lay_out(t, t, &unused);
+    t->n_blocks = t->ops->on_host ? 1 : LIN_TRAIN_BLOCKS;
+    lin_status status = place_values(t, err);
+    if (status == LIN_OK) status = place(t, &t->gradients, t->model->params.n_elements * sizeof(float), err);
+    if (status == LIN_OK) status = place(t, &t->features, (size_t)t->max_frames * D * sizeof(float), err);
+    if (status == LIN_OK) status = place(t, &t->zeros, D * sizeof(float), err);
+    if (status == LIN_OK) status = place(t, &t->ones, D * sizeof(float), err);
+    if (status == LIN_OK) status = place(t, &t->logp, logits * sizeof(float), err);
+    if (status == LIN_OK) status = place(t, &t->dlogits, logits * sizeof(float), err);
+    if (status == LIN_OK) status = place(t, &t->losses, items * sizeof(double), err);
+    if (status == LIN_OK) status = place(t, &t->tally, sizeof *t->tally, err);
+    for (int i = 0; i < t->n_blocks && status == LIN_OK; i++)
+        status = t->ops->staging_create(t->exec, t->block_bytes, &t->here_bytes[i], err);
+    t->there_bytes = t->here_bytes[0];
+    if (status == LIN_OK && !t->ops->on_host) status = place(t, &t->there_bytes, t->block_bytes, err);
+    if (status != LIN_OK) return status;
+    lay_out(t, t->there_bytes, &t->there);
+    const float one = 1;
+    for (size_t d = 0; d < D; d++) t->ops->upload(t->exec, t->ones + d, &one, sizeof one);
+    t->host_losses = lin_calloc(items, sizeof *t->host_losses);
+    t->wrong = lin_calloc(items, sizeof *t->wrong);
+    t->host_logp = t->logp;
+    if (!t->ops->on_host) t->host_logp = lin_alloc(logits, sizeof *t->host_logp);
+    if (!t->host_losses || !t->wrong || !t->host_logp)
+        return lin_no_memory(err, "a training batch", logits * sizeof *t->host_logp);
+    return lin_activations_create(t->ops, t->exec, c, t->max_rows, 1, &t->activations, err);
+}
+
+void lin_train_free_buffers(lin_trainer *t)
+{
+    lin_activations_destroy(t->activations);
+    for (int i = 0; i < t->n_graphs; i++)
+        if (t->graphs[i].graph) t->ops->graph_destroy(t->graphs[i].graph);
+    if (t->exec) {
+        const int on_host = t->ops->on_host;
+        void *const blocks[] = {on_host ? NULL : t->values, t->gradients, t->features, t->zeros,
+                                t->ones,                    t->logp,      t->dlogits,  t->losses,
+                                t->tally,                   on_host ? NULL : t->there_bytes};
+        for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) t->ops->memory_destroy(t->exec, blocks[i]);
+        for (int i = 0; i < t->n_blocks; i++) t->ops->staging_destroy(t->exec, t->here_bytes[i]);
+    }
+    if (t->ops && !t->ops->on_host) lin_free(t->host_logp);
+    lin_free(t->host_losses);
+    lin_free(t->wrong);
+}
+
+/* ---- batches ---------------------------------------------------------------------------------------------------------------- */
+
+// Masks of the b-th utterance, counted from `first`; returns how many.
+static int draw_masks(const lin_trainer *t, const lin_train_block *here, int first, int item)
+{
+    const lin_train_hooks *h = t->hooks;
+    if (!h->masks) return 0;
+    const uint64_t key = lin_random_key(lin_random_key(t->options->seed, KEY_AUGMENT), (uint64_t)t->counters.epoch);
+    return h->masks(h->context, t->train.items[item].frames, t->model->config.mel_bins, lin_random_key(key, (uint64_t)item),
+                    here->masks + first);
+}
+
+// Rounds the sizes up and lets utterances behind the last take what is over: the first of them all padding rows, with more labels
+// than frames, so that CTC gives it neither loss nor gradient.
+static lin_train_shape pad(const lin_trainer *t, lin_train_block *here, int n, int longest)
+{
+    lin_train_shape s = {.B = n, .rows = here->offsets[n], .in_rows = here->in_offsets[n], .longest = longest};
+    if (t->ops->on_host) return s;
+    s.rows = round_up(s.rows, t->row_quantum);
+    s.in_rows = s.rows * t->model->config.stack;
+    s.B = round_up(n + 1, 8);
+    const int over = s.rows - here->offsets[n];
+    s.longest = round_up(over > longest ? over : longest, t->row_quantum);
+    for (int b = n; b < s.B; b++) {
+        here->items[b] = (lin_gather){0};
+        here->offsets[b + 1] = s.rows;
+        here->in_offsets[b + 1] = s.in_rows;
+        here->label_offsets[b + 1] = here->label_offsets[b] + (b == n && over > 0 ? over + 1 : 0);
+    }
+    return s;
+}
+
+// Utterances picked[0..n-1] of a list become t's batch. In training the rest of the block is filled by the caller.
+static lin_train_shape assemble(lin_trainer *t, lin_train_block *here, const lin_train_list *list, const int *picked, int n)
+{
+    const int for_training = list == &t->train;
+    int longest = 0, n_masks = 0;
+    for (int b = 0; b < n; b++) {
+        const lin_train_item *it = &list->items[picked[b]];
+        here->in_offsets[b + 1] = here->in_offsets[b] + it->frames;
+        here->offsets[b + 1] = here->offsets[b] + it->rows;
+        here->label_offsets[b + 1] = here->label_offsets[b] + it->n_labels;
+        memcpy(here->labels + here->label_offsets[b], it->labels, (size_t)it->n_labels * sizeof *here->labels);
+        here->items[b] = it->gather;
+        here->items[b].first_mask = n_masks;
+        here->items[b].n_masks = for_training ? draw_masks(t, here, n_masks, picked[b]) : 0;
+        n_masks += here->items[b].n_masks;
+        if (it->rows > longest) longest = it->rows;
+    }
+    return pad(t, here, n, longest);
+}
+
+// A block of the host that nothing under way reads any more.
+static lin_train_block block_to_fill(lin_trainer *t, int i)
+{
+    lin_train_block here;
+    t->ops->wait(t->exec, i);
+    lay_out(t, t->here_bytes[i], &here);
+    here.in_offsets[0] = here.offsets[0] = here.label_offsets[0] = 0;
+    return here;
+}
+
+static void send(lin_trainer *t, int i)
+{
+    if (t->ops->on_host) return;
+    t->ops->upload(t->exec, t->there_bytes, t->here_bytes[i], t->block_bytes);
+    t->ops->fence(t->exec, i);
+}
+
+static lin_batch batch_of(const lin_trainer *t, const lin_train_shape *s, int for_training)
+{
+    return (lin_batch){.in = {.B = s->B, .rows = s->in_rows, .longest = s->in_rows, .offsets = t->there.in_offsets},
+                       .out = {.B = s->B, .rows = s->rows, .longest = s->longest, .offsets = t->there.offsets},
+                       .features = t->features,
+                       .mean = t->zeros, // already normalised, because augmentation comes after
+                       .istd = t->ones,
+                       .dropout_key = for_training && t->model->config.dropout > 0 ? t->there.key : NULL};
+}
+
+/* ---- one step --------------------------------------------------------------------------------------------------------------- */
+
+static void compute(lin_trainer *t, const lin_train_shape *shape)
+{
+    const lin_ops *ops = t->ops;
+    const lin_config *c = &t->model->config;
+    const lin_train_block *there = &t->there;
+    const lin_batch batch = batch_of(t, shape, 1);
+    ops->gather(t->exec, t->features, there->items, there->masks, &batch.in, c->mel_bins);
+    lin_network_forward(t->weights, t->activations, t->exec, &batch, t->logp);
+    ops->ctc(t->exec, t->losses, t->dlogits, t->logp, &batch.out, there->labels, there->label_offsets, t->most_labels, c->outputs,
+             there->scale);
+    ops->tally_losses(t->exec, t->tally, t->losses, &batch.out, there->label_offsets);
+    ops->zero(t->exec, t->gradients, t->model->params.n_elements * sizeof *t->gradients);
+    lin_network_backward(t->weights, t->activations, t->exec, &batch, t->dlogits, t->gradients);
+    lin_optimizer_step(t->optimizer, t->exec, t->values, t->gradients, there->adam, t->tally);
+    lin_weights_pack(t->weights, t->exec);
+}
+
+// A shape that came before is recorded and from then on replayed; the first time it runs plainly, which also finds the sizes of scratch.
+static lin_status replay(lin_trainer *t, const lin_train_shape *shape)
+{
+    int i = 0;
+    while (i < t->n_graphs && memcmp(&t->graphs[i].shape, shape, sizeof *shape) != 0) i++;
+    if (i == t->n_graphs) {
+        if (i < LIN_TRAIN_GRAPHS) t->graphs[t->n_graphs++].shape = *shape;
+        return LIN_UNSUPPORTED;
+    }
+    if (!t->graphs[i].graph) {
+        lin_status status = t->ops->graph_begin(t->exec, NULL);
+        if (status != LIN_OK) return status;
+        compute(t, shape);
+        status = t->ops->graph_end(t->exec, &t->graphs[i].graph, NULL);
+        if (status != LIN_OK) return status;
+    }
+    t->ops->graph_launch(t->exec, t->graphs[i].graph);
+    return LIN_OK;
+}
+
+void lin_train_step(lin_trainer *t, const int *picked, int n, double lr)
+{
+    const int i = (int)(t->counters.step % t->n_blocks);
+    lin_train_block here = block_to_fill(t, i);
+    const lin_train_shape shape = assemble(t, &here, &t->train, picked, n);
+    *here.key = lin_random_key(lin_random_key(t->options->seed, KEY_DROPOUT), (uint64_t)t->counters.step) | 1;
+    *here.scale = 1.0 / here.offsets[n]; // per frame, so that batches of long and of short utterances weigh the same
+    t->counters.label_sum += here.label_offsets[n];
+    t->counters.frame_sum += here.in_offsets[n];
+    *here.adam = lin_optimizer_scalars(&t->optimizer->options, ++t->optimizer->step, lr);
+    send(t, i);
+    if (!t->ops->graph_begin || replay(t, &shape) != LIN_OK) compute(t, &shape);
+}
+
+/* ---- measuring -------------------------------------------------------------------------------------------------------------- */
+
+typedef struct measured {
+    lin_trainer *t;
+    const int *picked;
+    const lin_train_block *here;
+} measured;
+
+static void count_wrong(void *context, int piece, int thread)
+{
+    (void)thread;
+    const measured *m = context;
+    lin_trainer *t = m->t;
+    const lin_train_item *it = &t->dev.items[m->picked[piece]];
+    const int V = t->model->config.outputs;
+    t->wrong[piece] = t->hooks->errors(t->hooks->context, t->host_logp + (size_t)m->here->offsets[piece] * (size_t)V, it->rows, V,
+                                       it->labels, it->n_labels);
+}
+
+lin_status lin_train_measure(lin_trainer *t, const int *picked, int n, lin_error *err)
+{
+    const lin_ops *ops = t->ops;
+    const lin_config *c = &t->model->config;
+    lin_train_block here = block_to_fill(t, 0);
+    const lin_train_shape shape = assemble(t, &here, &t->dev, picked, n);
+    send(t, 0);
+    const lin_batch batch = batch_of(t, &shape, 0);
+    ops->gather(t->exec, t->features, t->there.items, t->there.masks, &batch.in, c->mel_bins);
+    lin_network_forward(t->weights, t->activations, t->exec, &batch, t->logp);
+    ops->ctc(t->exec, t->losses, NULL, t->logp, &batch.out, t->there.labels, t->there.label_offsets, t->most_labels, c->outputs, NULL);
+    ops->download(t->exec, t->host_losses, t->losses, (size_t)n * sizeof *t->losses);
+    if (!ops->on_host)
+        ops->download(t->exec, t->host_logp, t->logp, (size_t)here.offsets[n] * (size_t)c->outputs * sizeof *t->logp);
+    lin_status status = ops->finish(t->exec, err);
+    measured m = {t, picked, &here};
+    if (status == LIN_OK && t->hooks->errors) lin_pool_run(t->pool, n, count_wrong, &m);
+    return status;
+}
