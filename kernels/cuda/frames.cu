@@ -1,0 +1,214 @@
+// Frames before they meet the network: stacked, given positions, taken out of a cache, put behind what a stream kept. All of it moves
+// memory: blocks own tiles of rows, whose utterances are looked up first, and their threads the columns, four at a time where the
+// addresses allow it.
+#include "kernels/cuda/segments.h"
+
+enum {
+    FRAMES_THREADS = 256,
+    TILE_ROWS = 32,      // at most, of one block; lin_utterances_of_tile knows no more
+    MANY_ROWS = 8192,    // from here on tiles are whole; with fewer rows more blocks are worth more
+    FEW_ROWS = 4,
+    TURNS = 32,          // rows after which sine and cosine are worked out afresh
+    WARP_CARRIES = 1024, // elements of an utterance that a warp carries, and that a block does
+    BLOCK_CARRIES = 65536,
+};
+
+static int tile_rows(int rows) { return rows < MANY_ROWS ? FEW_ROWS : TILE_ROWS; }
+
+/* ---- stacking ---------------------------------------------------------------------------------------------------------------- */
+
+static __device__ __forceinline__ float normalised(float x, float mean, float istd) { return (x - mean) * istd; }
+
+static __device__ __forceinline__ float4 normalised(float4 x, float4 mean, float4 istd)
+{
+    return make_float4(normalised(x.x, mean.x, istd.x), normalised(x.y, mean.y, istd.y), normalised(x.z, mean.z, istd.z),
+                       normalised(x.w, mean.w, istd.w));
+}
+
+// T is float or float4, D the width of a frame in elements of T.
+template <typename T>
+static __global__ void stack_rows(T *y, const T *__restrict__ x, const T *__restrict__ mean, const T *__restrict__ istd,
+                                  const int *in, const int *out, int B, int rows, int tile, unsigned D, int stack, int ahead)
+{
+    LIN_SHARED(int, utterances);
+    const int row0 = (int)blockIdx.x * tile, n = min(tile, rows - row0);
+    if (threadIdx.x < 32) lin_utterances_of_tile(utterances, out, B, row0, n);
+    __syncthreads();
+    const unsigned width = (unsigned)(stack + ahead) * D;
+    for (unsigned i = threadIdx.x; i < (unsigned)n * width; i += blockDim.x) {
+        const unsigned r = i / width, at = i % width, s = at / D, d = at % D;
+        const int b = utterances[r], first = in[b], last = in[b + 1] - first - 1;
+        const int from = min((row0 + (int)r - out[b]) * stack + (int)s, last);
+        y[(size_t)(row0 + (int)r) * width + at] = normalised(x[(size_t)(first + from) * D + d], mean[d], istd[d]);
+    }
+}
+
+void lin_cuda_stack_frames(lin_exec *exec, float *y, const float *x, const float *mean, const float *istd, const lin_segments *in,
+                           const lin_segments *out, int D, int stack, int ahead)
+{
+    if (out->rows < 1 || D < 1 || stack + ahead < 1) return;
+    const int tile = tile_rows(out->rows);
+    const unsigned blocks = lin_cuda_blocks((size_t)out->rows, (size_t)tile);
+    const size_t shared = TILE_ROWS * sizeof(int);
+    if (D % 4 == 0 && lin_cuda_aligned(y, x, mean, istd))
+        LIN_LAUNCH(exec, (stack_rows<float4>), blocks, FRAMES_THREADS, shared, (float4 *)y, (const float4 *)x, (const float4 *)mean,
+                   (const float4 *)istd, in->offsets, out->offsets, out->B, out->rows, tile, (unsigned)D / 4, stack, ahead);
+    else
+        LIN_LAUNCH(exec, (stack_rows<float>), blocks, FRAMES_THREADS, shared, y, x, mean, istd, in->offsets, out->offsets, out->B,
+                   out->rows, tile, (unsigned)D, stack, ahead);
+}
+
+/* ---- positions ----------------------------------------------------------------------------------------------------------------- */
+
+// A thread owns a pair of columns in TURNS rows. From row to row the angle grows by a constant, so sine and cosine turn. In double:
+// an angle reaches 2^24, and what is left of it after whole turns has to be right to 1e-7.
+static __global__ void add_sinusoid(float *x, const int *offsets, int B, int rows, int C)
+{
+    const int row0 = (int)blockIdx.x * TURNS, end = min(row0 + TURNS, rows);
+    const int pair = (int)(blockIdx.y * blockDim.x + threadIdx.x);
+    int b = lin_utterance_of(offsets, B, row0);
+    if (pair >= C / 2) return;
+    // Angles in half turns: w / pi, with w = 10000^(-2 pair / C).
+    const double step = exp2(-2.0 * pair / C * 13.287712379549449) * 0.31830988618379067;
+    const double phase = (double)(row0 - offsets[b]) * step;
+    double s, c, step_s, step_c;
+    sincospi(phase - 2 * rint(phase / 2), &s, &c);
+    sincospi(step, &step_s, &step_c);
+    int next = offsets[b + 1];
+    for (int row = row0; row < end; row++) {
+        if (row == next) { // the next utterance that has rows begins
+            do next = offsets[++b + 1];
+            while (row == next);
+            s = 0;
+            c = 1;
+        }
+        float *at = x + (size_t)row * (size_t)C + 2 * (size_t)pair;
+        at[0] += (float)s;
+        at[1] += (float)c;
+        const double turned = s * step_c + c * step_s;
+        c = c * step_c - s * step_s;
+        s = turned;
+    }
+}
+
+void lin_cuda_add_sinusoid(lin_exec *exec, float *x, const lin_segments *segments, int C)
+{
+    if (segments->rows < 1 || C < 2) return;
+    const unsigned pairs = (unsigned)C / 2, threads = pairs < 128 ? (pairs + 31) / 32 * 32 : 128;
+    const dim3 grid(lin_cuda_blocks((size_t)segments->rows, TURNS), lin_cuda_blocks(pairs, threads));
+    LIN_LAUNCH(exec, add_sinusoid, grid, threads, 0, x, segments->offsets, segments->B, segments->rows, C);
+}
+
+/* ---- utterances out of a cache ---------------------------------------------------------------------------------------------- */
+
+static __device__ __forceinline__ int is_masked(const lin_mask *masks, const lin_gather *item, int t, int d)
+{
+    const int end = item->first_mask + item->n_masks;
+    for (int m = item->first_mask; m < end; m++)
+        if (t >= masks[m].t0 && t < masks[m].t1 && d >= masks[m].d0 && d < masks[m].d1) return 1;
+    return 0;
+}
+
+static __device__ __forceinline__ float decoded(const lin_gather *item, unsigned code, int d, int D)
+{
+    return (item->steps[d] + item->steps[D + d] * (float)code - item->mean[d]) * item->istd[d];
+}
+
+// WIDE: four columns to a thread, x on a 16-byte boundary and D a multiple of four.
+template <int WIDE>
+static __global__ void gather_rows(float *x, const lin_gather *items, const lin_mask *masks, const int *offsets, int B, int rows,
+                                   int tile, int D)
+{
+    LIN_SHARED(int, utterances);
+    const int row0 = (int)blockIdx.x * tile, n = min(tile, rows - row0);
+    if (threadIdx.x < 32) lin_utterances_of_tile(utterances, offsets, B, row0, n);
+    __syncthreads();
+    const unsigned columns = (unsigned)D / (WIDE ? 4 : 1);
+    for (unsigned i = threadIdx.x; i < (unsigned)n * columns; i += blockDim.x) {
+        const int r = (int)(i / columns), d = (int)(i % columns) * (WIDE ? 4 : 1), b = utterances[r], t = row0 + r - offsets[b];
+        const lin_gather *item = items + b;
+        const size_t to = (size_t)(row0 + r) * (size_t)D + (size_t)d, from = (size_t)t * (size_t)D + (size_t)d;
+        const unsigned char *codes = item->codes ? item->codes + from : NULL;
+        if (!WIDE) {
+            x[to] = !codes || is_masked(masks, item, t, d) ? 0.0f : decoded(item, *codes, d, D);
+            continue;
+        }
+        uchar4 four = make_uchar4(0, 0, 0, 0);
+        if (codes && ((uintptr_t)codes & 3) == 0)
+            four = *(const uchar4 *)codes;
+        else if (codes)
+            four = make_uchar4(codes[0], codes[1], codes[2], codes[3]);
+        float4 y = make_float4(0, 0, 0, 0);
+        if (codes) {
+            if (!is_masked(masks, item, t, d)) y.x = decoded(item, four.x, d, D);
+            if (!is_masked(masks, item, t, d + 1)) y.y = decoded(item, four.y, d + 1, D);
+            if (!is_masked(masks, item, t, d + 2)) y.z = decoded(item, four.z, d + 2, D);
+            if (!is_masked(masks, item, t, d + 3)) y.w = decoded(item, four.w, d + 3, D);
+        }
+        *(float4 *)(x + to) = y;
+    }
+}
+
+void lin_cuda_gather(lin_exec *exec, float *x, const lin_gather *items, const lin_mask *masks, const lin_segments *segments, int D)
+{
+    const int rows = segments->rows;
+    if (rows < 1 || D < 1) return;
+    const int tile = tile_rows(rows);
+    const unsigned blocks = lin_cuda_blocks((size_t)rows, (size_t)tile);
+    const size_t shared = TILE_ROWS * sizeof(int);
+    if (D % 4 == 0 && lin_cuda_aligned(x))
+        LIN_LAUNCH(exec, (gather_rows<1>), blocks, FRAMES_THREADS, shared, x, items, masks, segments->offsets, segments->B, rows, tile,
+                   D);
+    else
+        LIN_LAUNCH(exec, (gather_rows<0>), blocks, FRAMES_THREADS, shared, x, items, masks, segments->offsets, segments->B, rows, tile,
+                   D);
+}
+
+/* ---- what a stream kept -------------------------------------------------------------------------------------------------------- */
+
+// An utterance to a group of threads. The new tail is taken from y, so nothing of the old one is needed any more when it is written.
+// PARTS: 1 y, 2 the tails, 3 both, which needs the group's barrier between.
+template <int GROUP, int PARTS>
+static __global__ void carry_utterances(float *y, const int *out, const float *x, const int *in, float *const *tails, size_t at,
+                                        const int *have, const int *keep, int B, int width)
+{
+    const size_t lane = threadIdx.x % GROUP, w = (size_t)width;
+    const size_t b = ((size_t)blockIdx.x * blockDim.x + threadIdx.x) / GROUP;
+    if (b >= (size_t)B) return; // a whole group
+    const size_t rows = (size_t)(out[b + 1] - out[b]), kept = (size_t)have[b] * w, count = rows * w;
+    float *to = y + (size_t)out[b] * w;
+    if (PARTS & 1) {
+        const float *from = x + (size_t)in[b] * w, *tail = kept ? tails[b] + at : NULL;
+        for (size_t i = lane + (size_t)blockIdx.y * GROUP; i < count; i += (size_t)gridDim.y * GROUP)
+            to[i] = i < kept ? tail[i] : from[i - kept];
+    }
+    if (PARTS == 3 && GROUP == 32) __syncwarp();
+    if (PARTS == 3 && GROUP > 32) __syncthreads();
+    if (PARTS & 2) {
+        const size_t n = (size_t)keep[b] * w;
+        float *tail = n ? tails[b] + at : NULL;
+        for (size_t i = lane + (size_t)blockIdx.y * GROUP; i < n; i += (size_t)gridDim.y * GROUP) tail[i] = to[count - n + i];
+    }
+}
+
+void lin_cuda_carry(lin_exec *exec, float *y, const lin_segments *out, const float *x, const lin_segments *in, float *const *tails,
+                    size_t at, const int *have, const int *keep, int width)
+{
+    const int B = out->B;
+    if (B < 1 || width < 1) return;
+    const size_t most = (size_t)out->longest * (size_t)width;
+    if (most <= WARP_CARRIES) {
+        LIN_LAUNCH(exec, (carry_utterances<32, 3>), lin_cuda_blocks((size_t)B, FRAMES_THREADS / 32), FRAMES_THREADS, 0, y,
+                   out->offsets, x, in->offsets, tails, at, have, keep, B, width);
+    } else if (most <= BLOCK_CARRIES) {
+        LIN_LAUNCH(exec, (carry_utterances<FRAMES_THREADS, 3>), (unsigned)B, FRAMES_THREADS, 0, y, out->offsets, x, in->offsets, tails,
+                   at, have, keep, B, width);
+    } else { // long ones are shared by blocks, which cannot wait for each other
+        const size_t parts = (most + 16383) / 16384;
+        const dim3 grid((unsigned)B, (unsigned)(parts < 1024 ? parts : 1024));
+        LIN_LAUNCH(exec, (carry_utterances<FRAMES_THREADS, 1>), grid, FRAMES_THREADS, 0, y, out->offsets, x, in->offsets, tails, at,
+                   have, keep, B, width);
+        LIN_LAUNCH(exec, (carry_utterances<FRAMES_THREADS, 2>), grid, FRAMES_THREADS, 0, y, out->offsets, x, in->offsets, tails, at,
+                   have, keep, B, width);
+    }
+}
