@@ -1,0 +1,313 @@
+// Linear layers: cublasLt, and plain kernels of our own for what it does not take.
+//
+// Row-major matrices are column-major ones read the other way round, so y [rows, n] = x [rows, k] wᵀ is asked for as
+//   D [n, rows] = wᵀ x     A = w, column-major [k, n], transposed    B = x, column-major [k, rows]
+// and dw [n, k] += dyᵀ x as
+//   D [k, n] += x dyᵀ      A = x, column-major [k, rows]             B = dy, column-major [n, rows], transposed.
+//
+// bf16: packed weights are bf16 in the block of floats, rows padded with zeros to a multiple of 8 columns (16 bytes); activations are
+// converted into scratch with the same padding, so that the products are aligned whatever k is.
+#include <string.h>
+
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/plans.h"
+
+enum {
+    TILE = 64,       // of the plain product, rows and columns
+    STEP = 16,       // of its inner dimension
+    PACK_TILE = 32,  // of packing
+    PACK_ITEMS = 100, // at a time: kernel parameters are limited to 4 KiB
+    SUM_COLUMNS = 32,
+    SUM_ROWS = 8,
+    MOST_SLICES = 64,
+    CONVERT_THREADS = 256,
+};
+
+typedef uint16_t bf16;
+
+// Rounded to the nearest, ties to even; a NaN stays one.
+static __host__ __device__ __forceinline__ bf16 to_bf16(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return (bf16)(bits >> 16 | 0x40u);
+    return (bf16)((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
+}
+
+static __host__ __device__ __forceinline__ float from_bf16(bf16 x)
+{
+    const uint32_t bits = (uint32_t)x << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static __host__ __device__ __forceinline__ float value_of(float x) { return x; }
+static __host__ __device__ __forceinline__ float value_of(bf16 x) { return from_bf16(x); }
+
+size_t lin_cuda_weight_size(int n, int k)
+{
+    // As many floats as either form needs: bf16 rows of few columns are longer than fp32 ones.
+    const size_t narrow = (size_t)lin_cuda_padded(k) / 2;
+    return (size_t)n * ((size_t)k > narrow ? (size_t)k : narrow);
+}
+
+/* ---- packing ---------------------------------------------------------------------------------------------------------------- */
+
+typedef struct pack_item {
+    size_t from, to;
+    int n, k, transposed, first_tile;
+} pack_item;
+
+typedef struct pack_items {
+    int count;
+    pack_item items[PACK_ITEMS];
+} pack_items;
+
+// A block for a tile of one of the matrices. The packed form of w is w, that of its transpose its transpose; both are written along
+// their rows, from shared memory.
+template <typename T>
+static __global__ void __launch_bounds__(PACK_TILE *SUM_ROWS) pack(float *packed, const float *__restrict__ values,
+                                                                   const __grid_constant__ pack_items list)
+{
+    LIN_SHARED(float, tile); // [PACK_TILE, PACK_TILE + 1]
+    int at = 0; // the last item whose first tile is not behind this one
+    for (int left = list.count; left > 1;) {
+        const int half = (left + 1) / 2;
+        if ((int)blockIdx.x >= list.items[at + half].first_tile) at += half, left -= half;
+        else left = half;
+    }
+    const int n = list.items[at].n, k = list.items[at].k, transposed = list.items[at].transposed;
+    const int index = (int)blockIdx.x - list.items[at].first_tile;
+    const int rows = transposed ? k : n, columns = transposed ? n : k; // of the packed matrix
+    const int width = sizeof(T) == 2 ? (columns + 7) / 8 * 8 : columns;
+    const int across = (width + PACK_TILE - 1) / PACK_TILE;
+    const int row0 = index / across * PACK_TILE, column0 = index % across * PACK_TILE;
+    const float *w = values + list.items[at].from;
+    T *to = reinterpret_cast<T *>(packed + list.items[at].to);
+    const int tx = (int)threadIdx.x;
+    for (int ty = (int)threadIdx.y; ty < PACK_TILE; ty += SUM_ROWS) {
+        const int i = (transposed ? column0 : row0) + ty, j = (transposed ? row0 : column0) + tx; // of w
+        tile[ty * (PACK_TILE + 1) + tx] = i < n && j < k ? w[(size_t)i * (size_t)k + (size_t)j] : 0;
+    }
+    __syncthreads();
+    for (int ty = (int)threadIdx.y; ty < PACK_TILE; ty += SUM_ROWS) {
+        const int r = row0 + ty, c = column0 + tx;
+        if (r >= rows || c >= width) continue;
+        const float v = transposed ? tile[tx * (PACK_TILE + 1) + ty] : tile[ty * (PACK_TILE + 1) + tx];
+        if constexpr (sizeof(T) == 2) to[(size_t)r * (size_t)width + (size_t)c] = to_bf16(v);
+        else to[(size_t)r * (size_t)width + (size_t)c] = v;
+    }
+}
+
+void lin_cuda_weights_pack(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items)
+{
+    const int narrow = exec->precision == LIN_PRECISION_BF16;
+    for (int first = 0; first < n_items; first += PACK_ITEMS) {
+        pack_items list;
+        int tiles = 0;
+        list.count = n_items - first < PACK_ITEMS ? n_items - first : PACK_ITEMS;
+        for (int i = 0; i < list.count; i++) {
+            const lin_packing *p = &items[first + i];
+            const int rows = p->transposed ? p->k : p->n, columns = p->transposed ? p->n : p->k;
+            const int width = narrow ? lin_cuda_padded(columns) : columns;
+            list.items[i] = {p->from, p->to, p->n, p->k, p->transposed, tiles};
+            tiles += (rows + PACK_TILE - 1) / PACK_TILE * ((width + PACK_TILE - 1) / PACK_TILE);
+        }
+        if (tiles == 0) continue;
+        const dim3 block(PACK_TILE, SUM_ROWS);
+        const size_t shared = PACK_TILE * (PACK_TILE + 1) * sizeof(float);
+        if (narrow) LIN_LAUNCH(exec, (pack<bf16>), tiles, block, shared, packed, values, list);
+        else LIN_LAUNCH(exec, (pack<float>), tiles, block, shared, packed, values, list);
+    }
+}
+
+/* ---- activations in bf16 ---------------------------------------------------------------------------------------------------- */
+
+// to [rows, lin_cuda_padded(k)] from x [rows, k]: eight elements to a thread.
+static __global__ void __launch_bounds__(CONVERT_THREADS) convert(bf16 *__restrict__ to, const float *__restrict__ x, size_t groups,
+                                                                  int across, int k, int wide)
+{
+    const size_t i = (size_t)blockIdx.x * CONVERT_THREADS + threadIdx.x;
+    if (i >= groups) return;
+    float v[8];
+    if (wide) {
+        const float4 a = reinterpret_cast<const float4 *>(x)[2 * i], b = reinterpret_cast<const float4 *>(x)[2 * i + 1];
+        v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
+    } else {
+        const size_t row = i / (size_t)across;
+        const int column = (int)(i - row * (size_t)across) * 8;
+        const float *from = x + row * (size_t)k;
+        for (int j = 0; j < 8; j++) v[j] = column + j < k ? from[column + j] : 0;
+    }
+    uint4 out;
+    out.x = to_bf16(v[0]) | (uint32_t)to_bf16(v[1]) << 16;
+    out.y = to_bf16(v[2]) | (uint32_t)to_bf16(v[3]) << 16;
+    out.z = to_bf16(v[4]) | (uint32_t)to_bf16(v[5]) << 16;
+    out.w = to_bf16(v[6]) | (uint32_t)to_bf16(v[7]) << 16;
+    reinterpret_cast<uint4 *>(to)[i] = out;
+}
+
+static size_t converted_bytes(int rows, int k) { return ((size_t)rows * (size_t)lin_cuda_padded(k) * sizeof(bf16) + 255) / 256 * 256; }
+
+static void convert_rows(lin_exec *exec, void *to, const float *x, int rows, int k)
+{
+    const int across = lin_cuda_padded(k) / 8;
+    const size_t groups = (size_t)rows * (size_t)across;
+    LIN_LAUNCH(exec, convert, lin_cuda_blocks(groups, CONVERT_THREADS), CONVERT_THREADS, 0, (bf16 *)to, x, groups, across, k,
+               k % 8 == 0 && lin_cuda_aligned(x));
+}
+
+/* ---- plain products --------------------------------------------------------------------------------------------------------- */
+
+// out [rows, columns] = act(sum_t a(i, t) b(j, t) + bias), or += the sum. a(i, t) = a[i ai + t at]; either ai or at is 1, and the tiles
+// are read along that direction; b likewise. Correct for every size and alignment, and not fast: what cublasLt takes goes there.
+typedef struct plain_shape {
+    int rows, columns, inner;
+    size_t ai, at, bj, bt;
+    int round; // operands to bf16 first
+    int add, relu;
+} plain_shape;
+
+template <typename T>
+static __device__ __forceinline__ void load_tile(float *to, const T *from, int i0, int t0, int n, int inner, size_t si, size_t st,
+                                                 int round)
+{
+    for (int e = (int)threadIdx.x; e < TILE * STEP; e += 256) {
+        const int i = st == 1 ? e / STEP : e % TILE, t = st == 1 ? e % STEP : e / TILE;
+        float v = 0;
+        if (i0 + i < n && t0 + t < inner) v = value_of(from[(size_t)(i0 + i) * si + (size_t)(t0 + t) * st]);
+        to[t * (TILE + 1) + i] = round ? from_bf16(to_bf16(v)) : v;
+    }
+}
+
+template <typename W>
+static __global__ void __launch_bounds__(256) plain(float *out, const float *__restrict__ a, const W *__restrict__ b, const float *bias,
+                                                    plain_shape s)
+{
+    LIN_SHARED(float, shared);
+    float *const as = shared, *const bs = shared + STEP * (TILE + 1);
+    const int row0 = (int)blockIdx.x * TILE, column0 = (int)blockIdx.y * TILE;
+    const int ti = (int)threadIdx.x / 16 * 4, tj = (int)threadIdx.x % 16;
+    float sum[4][4] = {};
+    for (int t0 = 0; t0 < s.inner; t0 += STEP) {
+        load_tile(as, a, row0, t0, s.rows, s.inner, s.ai, s.at, s.round);
+        load_tile(bs, b, column0, t0, s.columns, s.inner, s.bj, s.bt, s.round);
+        __syncthreads();
+        for (int t = 0; t < STEP; t++) {
+            float va[4], vb[4];
+#pragma unroll
+            for (int q = 0; q < 4; q++) va[q] = as[t * (TILE + 1) + ti + q], vb[q] = bs[t * (TILE + 1) + tj + 16 * q];
+#pragma unroll
+            for (int p = 0; p < 4; p++)
+#pragma unroll
+                for (int q = 0; q < 4; q++) sum[p][q] = fmaf(va[p], vb[q], sum[p][q]);
+        }
+        __syncthreads();
+    }
+#pragma unroll
+    for (int p = 0; p < 4; p++)
+#pragma unroll
+        for (int q = 0; q < 4; q++) {
+            const int i = row0 + ti + p, j = column0 + tj + 16 * q;
+            if (i >= s.rows || j >= s.columns) continue;
+            float *to = out + (size_t)i * (size_t)s.columns + (size_t)j;
+            float v = sum[p][q] + (bias ? bias[j] : 0);
+            if (s.add) v += *to;
+            *to = s.relu && v < 0 ? 0 : v;
+        }
+}
+
+template <typename W>
+static void plain_product(lin_exec *exec, float *out, const float *a, const W *b, const float *bias, const plain_shape *shape)
+{
+    const plain_shape s = *shape;
+    const dim3 grid(lin_cuda_blocks((size_t)s.rows, TILE), lin_cuda_blocks((size_t)s.columns, TILE));
+    LIN_LAUNCH(exec, (plain<W>), grid, 256, 2 * STEP * (TILE + 1) * sizeof(float), out, a, b, bias, s);
+}
+
+/* ---- forward ---------------------------------------------------------------------------------------------------------------- */
+
+void lin_cuda_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k,
+                             lin_activation act)
+{
+    if (rows == 0 || n == 0 || !lin_cuda_ready(exec)) return;
+    const int narrow = exec->precision == LIN_PRECISION_BF16;
+    const lin_cuda_product p = {1, narrow, rows, n, narrow ? lin_cuda_padded(k) : k, act};
+    if (n > 1 && k > 1) {
+        const void *operand = x;
+        if (narrow) {
+            void *scratch = lin_cuda_scratch(exec, converted_bytes(rows, k));
+            if (!scratch) return;
+            convert_rows(exec, scratch, x, rows, k);
+            operand = scratch;
+        }
+        if (lin_cuda_multiply(exec, &p, y, packed, operand, bias) || exec->error != cudaSuccess) return;
+    }
+    plain_shape s = {};
+    s.rows = rows, s.columns = n, s.inner = k;
+    s.ai = (size_t)k, s.at = 1, s.bj = (size_t)p.k, s.bt = 1;
+    s.round = narrow, s.relu = act == LIN_RELU;
+    if (narrow) plain_product(exec, y, x, reinterpret_cast<const bf16 *>(packed), bias, &s);
+    else plain_product(exec, y, x, packed, bias, &s);
+}
+
+/* ---- the gradients of weights and biases ------------------------------------------------------------------------------------ */
+
+// partial [slices, n]: the sums of the columns of dy over a slice of its rows each.
+static __global__ void __launch_bounds__(SUM_COLUMNS *SUM_ROWS) sum_columns(float *__restrict__ partial, const float *__restrict__ dy,
+                                                                            int rows, int n, int per_slice)
+{
+    LIN_SHARED(float, sums); // [SUM_ROWS, SUM_COLUMNS]
+    const int column = (int)blockIdx.x * SUM_COLUMNS + (int)threadIdx.x;
+    const int from = (int)blockIdx.y * per_slice, to = rows - from < per_slice ? rows : from + per_slice;
+    float sum = 0;
+    if (column < n) {
+#pragma unroll 4
+        for (int r = from + (int)threadIdx.y; r < to; r += SUM_ROWS) sum += dy[(size_t)r * (size_t)n + (size_t)column];
+    }
+    sums[threadIdx.y * SUM_COLUMNS + threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y == 0 && column < n) {
+        for (int i = 1; i < SUM_ROWS; i++) sum += sums[i * SUM_COLUMNS + (int)threadIdx.x];
+        partial[(size_t)blockIdx.y * (size_t)n + (size_t)column] = sum;
+    }
+}
+
+static void bias_gradient(lin_exec *exec, float *db, const float *dy, int rows, int n)
+{
+    int slices = (rows + 63) / 64;
+    if (slices > MOST_SLICES) slices = MOST_SLICES;
+    const int per_slice = (rows + slices - 1) / slices;
+    slices = (rows + per_slice - 1) / per_slice;
+    float *partial = (float *)lin_cuda_scratch(exec, (size_t)slices * (size_t)n * sizeof *partial);
+    if (!partial) return;
+    LIN_LAUNCH(exec, sum_columns, dim3(lin_cuda_blocks((size_t)n, SUM_COLUMNS), (unsigned)slices), dim3(SUM_COLUMNS, SUM_ROWS),
+               SUM_COLUMNS * SUM_ROWS * sizeof(float), partial, dy, rows, n, per_slice);
+    lin_cuda_fold(exec, db, NULL, partial, slices, n);
+}
+
+void lin_cuda_linear_backward_weight(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n, int k)
+{
+    if (rows == 0 || n == 0 || !lin_cuda_ready(exec)) return;
+    const int narrow = exec->precision == LIN_PRECISION_BF16;
+    if (db) bias_gradient(exec, db, dy, rows, n);
+    const lin_cuda_product p = {0, narrow, rows, n, k, LIN_LINEAR};
+    if (n > 1 && k > 1) {
+        const void *a = x, *b = dy;
+        if (narrow) {
+            unsigned char *scratch = (unsigned char *)lin_cuda_scratch(exec, converted_bytes(rows, k) + converted_bytes(rows, n));
+            if (!scratch) return;
+            a = scratch;
+            b = scratch + converted_bytes(rows, k);
+            convert_rows(exec, scratch, x, rows, k);
+            convert_rows(exec, scratch + converted_bytes(rows, k), dy, rows, n);
+        }
+        if (lin_cuda_multiply(exec, &p, dw, a, b, NULL) || exec->error != cudaSuccess) return;
+    }
+    plain_shape s = {};
+    s.rows = n, s.columns = k, s.inner = rows;
+    s.ai = 1, s.at = (size_t)n, s.bj = 1, s.bt = (size_t)k;
+    s.round = narrow, s.add = 1;
+    plain_product(exec, dw, dy, x, NULL, &s);
+}

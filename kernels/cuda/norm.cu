@@ -1,0 +1,360 @@
+// Layer normalisation and what stands beside it in a block: residual, dropout, and the gradients of all of them.
+//
+// All of it is limited by memory, so every matrix is read once and written once. Rows of a multiple of 4 columns, at most 1,024, are
+// held in registers by 16 or 32 threads each, four neighbouring elements to a load and to a draw of dropout; all loads of a row are
+// under way before the first is used. Other shapes and pointers take a warp per row that reads it three times.
+//
+// The gradients of gamma and beta: each block adds up the rows it sees in registers, then over its threads in order, and writes one
+// row of partial sums; lin_cuda_fold adds those up in order.
+#include "kernels/cuda/cuda.h"
+
+extern "C" {
+#include "kernels/rng.h"
+}
+
+enum {
+    THREADS = 256,
+    WARPS = THREADS / 32,
+    GRADIENT_BLOCKS = 512, // no matter which GPU, so that sums are the same: two to four for each multiprocessor
+    SUM_COLUMNS = 32,
+    SUM_ROWS = 8,
+    MOST_SLICES = 64,
+};
+
+#define EPSILON 1e-5f
+
+// Over the LANES neighbours that share a row.
+template <int LANES> static __device__ __forceinline__ float sum_of(float v)
+{
+#pragma unroll
+    for (int o = LANES / 2; o; o >>= 1) v += __shfl_xor_sync(0xffffffffu, v, o);
+    return v;
+}
+
+static __device__ __forceinline__ float4 add4(float4 a, float4 b) { return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w); }
+
+static __device__ __forceinline__ float4 mul4(float4 a, float4 b) { return make_float4(a.x * b.x, a.y * b.y, a.z * b.z, a.w * b.w); }
+
+// (a - m) s
+static __device__ __forceinline__ float4 scaled4(float4 a, float m, float s)
+{
+    return make_float4((a.x - m) * s, (a.y - m) * s, (a.z - m) * s, (a.w - m) * s);
+}
+
+static __device__ __forceinline__ float total4(float4 a) { return (a.x + a.y) + (a.z + a.w); }
+
+static __device__ __forceinline__ float4 zero4(void) { return make_float4(0, 0, 0, 0); }
+
+/* ---- forward, rows in registers --------------------------------------------------------------------------------------------- */
+
+// LANES threads hold a row, GROUPS times four elements each: group g of the row is lane g % LANES's. sum, r: NULL where there is
+// nothing to add. x may be sum.
+template <int LANES, int GROUPS>
+static __global__ void __launch_bounds__(THREADS) norm_rows(float *sum, float *y, float *stats, const float *x, const float *r,
+                                                            const float *__restrict__ gamma, const float *__restrict__ beta, int rows,
+                                                            int width, lin_cuda_mask mask)
+{
+    const int lane = (int)threadIdx.x % LANES;
+    const int row = (int)(blockIdx.x * (THREADS / LANES) + threadIdx.x / LANES);
+    const int there = row < rows; // no early return: the sums are taken by whole warps
+    const size_t at = (size_t)(there ? row : 0) * (size_t)width;
+    float4 v[GROUPS], d[GROUPS];
+#pragma unroll
+    for (int i = 0; i < GROUPS; i++) {
+        const int g = lane + i * LANES;
+        const int use = there && g < width;
+        v[i] = use ? reinterpret_cast<const float4 *>(x)[at + (size_t)g] : zero4();
+        d[i] = use && r ? reinterpret_cast<const float4 *>(r)[at + (size_t)g] : zero4();
+    }
+    if (r) {
+        const uint64_t key = mask.key ? lin_random_key(*mask.key, mask.site) : 0;
+#pragma unroll
+        for (int i = 0; i < GROUPS; i++) {
+            const int g = lane + i * LANES;
+            if (mask.key) d[i] = lin_cuda_drop4(d[i], lin_random_bits(key, at + (size_t)g), mask);
+            v[i] = add4(v[i], d[i]);
+            if (there && g < width) reinterpret_cast<float4 *>(sum)[at + (size_t)g] = v[i];
+        }
+    }
+    float total = 0;
+#pragma unroll
+    for (int i = 0; i < GROUPS; i++) total += total4(v[i]);
+    const float C = (float)(4 * width);
+    const float mean = sum_of<LANES>(total) / C;
+    float squares = 0;
+#pragma unroll
+    for (int i = 0; i < GROUPS; i++) {
+        const float4 c = scaled4(v[i], mean, 1);
+        if (lane + i * LANES < width) squares += total4(mul4(c, c));
+    }
+    const float rstd = 1 / sqrtf(sum_of<LANES>(squares) / C + EPSILON);
+    if (!there) return;
+#pragma unroll
+    for (int i = 0; i < GROUPS; i++) {
+        const int g = lane + i * LANES;
+        if (g >= width) continue;
+        const float4 a = reinterpret_cast<const float4 *>(gamma)[g], b = reinterpret_cast<const float4 *>(beta)[g];
+        reinterpret_cast<float4 *>(y)[at + (size_t)g] = add4(mul4(scaled4(v[i], mean, rstd), a), b);
+    }
+    if (stats && lane == 0) {
+        stats[2 * (size_t)row] = mean;
+        stats[2 * (size_t)row + 1] = rstd;
+    }
+}
+
+/* ---- forward, any shape ------------------------------------------------------------------------------------------------------ */
+
+// What dropout leaves of one element.
+static __device__ __forceinline__ float drop_one(float v, size_t i, uint64_t key, lin_cuda_mask m)
+{
+    if (!m.key) return v;
+    const unsigned draw = (unsigned)(lin_random_bits(key, i / 4) >> 16 * (i % 4)) & 0xFFFFu;
+    return draw >= m.threshold ? v * m.scale : 0;
+}
+
+static __global__ void __launch_bounds__(THREADS) norm_any(float *sum, float *y, float *stats, const float *x, const float *r,
+                                                           const float *__restrict__ gamma, const float *__restrict__ beta, int rows,
+                                                           int C, lin_cuda_mask mask)
+{
+    const int lane = (int)threadIdx.x % 32, row = (int)(blockIdx.x * WARPS + threadIdx.x / 32);
+    if (row >= rows) return;
+    const size_t at = (size_t)row * (size_t)C;
+    const uint64_t key = r && mask.key ? lin_random_key(*mask.key, mask.site) : 0;
+    const float *in = r ? sum : x; // a lane reads back only what it wrote
+    float total = 0, squares = 0;
+    for (int c = lane; c < C; c += 32) {
+        float v = x[at + (size_t)c];
+        if (r) {
+            v += drop_one(r[at + (size_t)c], at + (size_t)c, key, mask);
+            sum[at + (size_t)c] = v;
+        }
+        total += v;
+    }
+    const float mean = lin_warp_sum(total) / (float)C;
+    for (int c = lane; c < C; c += 32) {
+        const float v = in[at + (size_t)c] - mean;
+        squares += v * v;
+    }
+    const float rstd = 1 / sqrtf(lin_warp_sum(squares) / (float)C + EPSILON);
+    for (int c = lane; c < C; c += 32) y[at + (size_t)c] = (in[at + (size_t)c] - mean) * rstd * gamma[c] + beta[c];
+    if (stats && lane == 0) {
+        stats[2 * (size_t)row] = mean;
+        stats[2 * (size_t)row + 1] = rstd;
+    }
+}
+
+#define NORM_ROWS(LANES, GROUPS)                                                                                                   \
+    LIN_LAUNCH(exec, (norm_rows<LANES, GROUPS>), lin_cuda_blocks((size_t)rows, THREADS / LANES), THREADS, 0, sum, y, stats, x, r,  \
+               gamma, beta, rows, C / 4, mask)
+
+static void forward(lin_exec *exec, float *sum, float *y, float *stats, const float *x, const float *r, const float *gamma,
+                    const float *beta, int rows, int C, lin_cuda_mask mask)
+{
+    if (rows == 0 || C == 0) return;
+    if (C % 4 != 0 || C > 1024 || !lin_cuda_aligned(sum, y, x, r) || !lin_cuda_aligned(gamma, beta)) {
+        LIN_LAUNCH(exec, norm_any, lin_cuda_blocks((size_t)rows, WARPS), THREADS, 0, sum, y, stats, x, r, gamma, beta, rows, C, mask);
+    } else if (C <= 64) {
+        NORM_ROWS(16, 1);
+    } else if (C <= 128) {
+        NORM_ROWS(32, 1);
+    } else if (C <= 192) {
+        NORM_ROWS(16, 3);
+    } else if (C <= 256) {
+        NORM_ROWS(32, 2);
+    } else if (C <= 512) {
+        NORM_ROWS(32, 4);
+    } else {
+        NORM_ROWS(32, 8);
+    }
+}
+
+void lin_cuda_layer_norm_forward(lin_exec *exec, float *y, float *stats, const float *x, const float *gamma, const float *beta,
+                                 int rows, int C)
+{
+    forward(exec, NULL, y, stats, x, NULL, gamma, beta, rows, C, lin_cuda_mask_of(NULL));
+}
+
+void lin_cuda_add_dropout_norm_forward(lin_exec *exec, float *sum, float *y, float *stats, const float *x, const float *r,
+                                       const float *gamma, const float *beta, int rows, int C, const lin_dropout *dropout)
+{
+    forward(exec, sum, y, stats, x, r, gamma, beta, rows, C, lin_cuda_mask_of(dropout));
+}
+
+/* ---- backward, rows in registers --------------------------------------------------------------------------------------------- */
+
+// With h = (x - mean) rstd and g = dy gamma: dx = residual + rstd (g - mean(g) - h mean(g h)). A block takes every gridDim.x-th group of
+// rows and leaves partial [gridDim.x, 2 C]: its sums of dy h, then of dy. dx may be dy or residual.
+template <int LANES, int GROUPS>
+static __global__ void __launch_bounds__(THREADS) gradient_rows(float *dx, float *dropped, float *__restrict__ partial, const float *dy,
+                                                                const float *residual, const float *__restrict__ x,
+                                                                const float *__restrict__ stats, const float *__restrict__ gamma,
+                                                                int rows, int width, lin_cuda_mask mask)
+{
+    constexpr int ROWS = THREADS / LANES;
+    LIN_SHARED(float, sums); // [ROWS, 4 width]
+    const int lane = (int)threadIdx.x % LANES, slot = (int)threadIdx.x / LANES;
+    const uint64_t key = mask.key ? lin_random_key(*mask.key, mask.site) : 0;
+    const float part = 1 / (float)(4 * width);
+    float4 dgamma[GROUPS], dbeta[GROUPS];
+#pragma unroll
+    for (int i = 0; i < GROUPS; i++) dgamma[i] = dbeta[i] = zero4();
+    for (int64_t row0 = (int64_t)blockIdx.x * ROWS; row0 < rows; row0 += (int64_t)gridDim.x * ROWS) {
+        const int64_t row = row0 + slot;
+        const int there = row < rows;
+        const size_t at = (size_t)(there ? row : 0) * (size_t)width;
+        float4 up[GROUPS], h[GROUPS], rest[GROUPS];
+        const float mean = there ? stats[2 * row] : 0, rstd = there ? stats[2 * row + 1] : 0;
+#pragma unroll
+        for (int i = 0; i < GROUPS; i++) {
+            const int g = lane + i * LANES;
+            const int use = there && g < width;
+            up[i] = use ? reinterpret_cast<const float4 *>(dy)[at + (size_t)g] : zero4();
+            h[i] = use ? reinterpret_cast<const float4 *>(x)[at + (size_t)g] : zero4();
+            rest[i] = use && residual ? reinterpret_cast<const float4 *>(residual)[at + (size_t)g] : zero4();
+        }
+        float mean_g = 0, mean_gh = 0;
+#pragma unroll
+        for (int i = 0; i < GROUPS; i++) {
+            const int g = lane + i * LANES;
+            const float4 weight = g < width ? reinterpret_cast<const float4 *>(gamma)[g] : zero4();
+            h[i] = scaled4(h[i], mean, rstd);
+            const float4 uh = mul4(up[i], h[i]);
+            dgamma[i] = add4(dgamma[i], uh);
+            dbeta[i] = add4(dbeta[i], up[i]);
+            up[i] = mul4(up[i], weight);
+            mean_g += total4(up[i]);
+            mean_gh += total4(mul4(uh, weight));
+        }
+        mean_g = sum_of<LANES>(mean_g) * part;
+        mean_gh = sum_of<LANES>(mean_gh) * part;
+#pragma unroll
+        for (int i = 0; i < GROUPS; i++) {
+            const int g = lane + i * LANES;
+            if (!there || g >= width) continue;
+            const float4 out = add4(rest[i], make_float4(rstd * (up[i].x - mean_g - h[i].x * mean_gh),
+                                                         rstd * (up[i].y - mean_g - h[i].y * mean_gh),
+                                                         rstd * (up[i].z - mean_g - h[i].z * mean_gh),
+                                                         rstd * (up[i].w - mean_g - h[i].w * mean_gh)));
+            reinterpret_cast<float4 *>(dx)[at + (size_t)g] = out;
+            if (!dropped) continue;
+            reinterpret_cast<float4 *>(dropped)[at + (size_t)g] =
+                mask.key ? lin_cuda_drop4(out, lin_random_bits(key, at + (size_t)g), mask) : out;
+        }
+    }
+    // Over the rows that the block held side by side, in order: gamma's, then beta's in the same memory.
+    float *to = partial + (size_t)blockIdx.x * 8 * (size_t)width;
+#pragma unroll
+    for (int which = 0; which < 2; which++) {
+#pragma unroll
+        for (int i = 0; i < GROUPS; i++) {
+            const int g = lane + i * LANES;
+            if (g < width) reinterpret_cast<float4 *>(sums)[slot * width + g] = which ? dbeta[i] : dgamma[i];
+        }
+        __syncthreads();
+        for (int c = (int)threadIdx.x; c < 4 * width; c += THREADS) {
+            float sum = 0;
+            for (int s = 0; s < ROWS; s++) sum += sums[s * 4 * width + c];
+            to[which * 4 * width + c] = sum;
+        }
+        __syncthreads();
+    }
+}
+
+/* ---- backward, any shape ------------------------------------------------------------------------------------------------------ */
+
+// partial [slices, 2 C]: over a slice of the rows each, the sums of dy h and of dy.
+static __global__ void __launch_bounds__(SUM_COLUMNS *SUM_ROWS) sum_any(float *__restrict__ partial, const float *__restrict__ dy,
+                                                                        const float *__restrict__ x, const float *__restrict__ stats,
+                                                                        int rows, int C, int per_slice)
+{
+    LIN_SHARED(float, sums); // [2, SUM_ROWS, SUM_COLUMNS]
+    const int column = (int)blockIdx.x * SUM_COLUMNS + (int)threadIdx.x, ty = (int)threadIdx.y, tx = (int)threadIdx.x;
+    const int from = (int)blockIdx.y * per_slice, to = rows - from < per_slice ? rows : from + per_slice;
+    float dgamma = 0, dbeta = 0;
+    if (column < C) {
+        for (int r = from + ty; r < to; r += SUM_ROWS) {
+            const size_t at = (size_t)r * (size_t)C + (size_t)column;
+            dgamma += dy[at] * (x[at] - stats[2 * (size_t)r]) * stats[2 * (size_t)r + 1];
+            dbeta += dy[at];
+        }
+    }
+    sums[ty * SUM_COLUMNS + tx] = dgamma;
+    sums[(SUM_ROWS + ty) * SUM_COLUMNS + tx] = dbeta;
+    __syncthreads();
+    if (ty > 0 || column >= C) return;
+    for (int i = 1; i < SUM_ROWS; i++) {
+        dgamma += sums[i * SUM_COLUMNS + tx];
+        dbeta += sums[(SUM_ROWS + i) * SUM_COLUMNS + tx];
+    }
+    float *out = partial + (size_t)blockIdx.y * 2 * (size_t)C;
+    out[column] = dgamma;
+    out[C + column] = dbeta;
+}
+
+static __global__ void __launch_bounds__(THREADS) gradient_any(float *dx, float *dropped, const float *dy, const float *residual,
+                                                               const float *__restrict__ x, const float *__restrict__ stats,
+                                                               const float *__restrict__ gamma, int rows, int C, lin_cuda_mask mask)
+{
+    const int lane = (int)threadIdx.x % 32, row = (int)(blockIdx.x * WARPS + threadIdx.x / 32);
+    if (row >= rows) return;
+    const size_t at = (size_t)row * (size_t)C;
+    const float mean = stats[2 * (size_t)row], rstd = stats[2 * (size_t)row + 1];
+    const uint64_t key = mask.key ? lin_random_key(*mask.key, mask.site) : 0;
+    float mean_g = 0, mean_gh = 0;
+    for (int c = lane; c < C; c += 32) {
+        const float g = dy[at + (size_t)c] * gamma[c];
+        mean_g += g;
+        mean_gh += g * ((x[at + (size_t)c] - mean) * rstd);
+    }
+    mean_g = lin_warp_sum(mean_g) / (float)C;
+    mean_gh = lin_warp_sum(mean_gh) / (float)C;
+    for (int c = lane; c < C; c += 32) {
+        const size_t i = at + (size_t)c;
+        const float h = (x[i] - mean) * rstd;
+        const float out = (residual ? residual[i] : 0) + rstd * (dy[i] * gamma[c] - mean_g - h * mean_gh);
+        dx[i] = out;
+        if (dropped) dropped[i] = drop_one(out, i, key, mask);
+    }
+}
+
+#define GRADIENT_ROWS(LANES, GROUPS)                                                                                               \
+    do {                                                                                                                           \
+        parts = (int)lin_cuda_blocks((size_t)rows, THREADS / LANES);                                                               \
+        if (parts > GRADIENT_BLOCKS) parts = GRADIENT_BLOCKS;                                                                      \
+        LIN_LAUNCH(exec, (gradient_rows<LANES, GROUPS>), parts, THREADS, (THREADS / LANES) * (size_t)C * sizeof(float), dx,        \
+                   dropped, partial, dy, residual, x, stats, gamma, rows, C / 4, mask);                                            \
+    } while (0)
+
+void lin_cuda_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, float *dgamma, float *dbeta, const float *dy,
+                                  const float *residual, const float *x, const float *stats, const float *gamma, int rows, int C,
+                                  const lin_dropout *dropout)
+{
+    const lin_cuda_mask mask = lin_cuda_mask_of(dropout);
+    if (rows == 0 || C == 0) return;
+    int parts = 0;
+    float *partial = (float *)lin_cuda_scratch(exec, (size_t)GRADIENT_BLOCKS * 2 * (size_t)C * sizeof *partial);
+    if (!partial) return;
+    if (C % 4 != 0 || C > 1024 || !lin_cuda_aligned(dx, dropped, dy, residual, x) || !lin_cuda_aligned(gamma)) {
+        parts = (rows + 63) / 64 < MOST_SLICES ? (rows + 63) / 64 : MOST_SLICES;
+        const int per_slice = (rows + parts - 1) / parts;
+        parts = (rows + per_slice - 1) / per_slice;
+        // First the sums: dx may take the place of dy.
+        LIN_LAUNCH(exec, sum_any, dim3(lin_cuda_blocks((size_t)C, SUM_COLUMNS), (unsigned)parts), dim3(SUM_COLUMNS, SUM_ROWS),
+                   2 * SUM_ROWS * SUM_COLUMNS * sizeof(float), partial, dy, x, stats, rows, C, per_slice);
+        LIN_LAUNCH(exec, gradient_any, lin_cuda_blocks((size_t)rows, WARPS), THREADS, 0, dx, dropped, dy, residual, x, stats, gamma,
+                   rows, C, mask);
+    } else if (C <= 64) {
+        GRADIENT_ROWS(16, 1);
+    } else if (C <= 128) {
+        GRADIENT_ROWS(32, 1);
+    } else if (C <= 192) {
+        GRADIENT_ROWS(16, 3);
+    } else if (C <= 256) {
+        GRADIENT_ROWS(32, 2);
+    } else if (C <= 512) {
+        GRADIENT_ROWS(32, 4);
+    } else {
+        GRADIENT_ROWS(32, 8);
+    }
+    lin_cuda_fold(exec, dgamma, dbeta, partial, parts, C);
+}
