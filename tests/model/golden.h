@@ -7,7 +7,6 @@
 #ifndef LIN_TESTS_GOLDEN_H
 #define LIN_TESTS_GOLDEN_H
 
-#include "kernels/memory.h"
 #include "kernels/ops.h"
 #include "model/config.h"
 #include "model/network.h"
@@ -135,6 +134,91 @@ static inline void golden_close(golden_case *g)
     free(g->istd);
 }
 
+/* A case where a backend's operations work: data, a network with its weights, and room for what comes out. */
+typedef struct golden_there {
+    const lin_real_ops *ops;
+    lin_exec *exec;
+    lin_weights *weights;
+    lin_activations *activations;
+    lin_batch batch;
+    lin_real *values, *logp, *dlogits, *gradient;
+    int *labels, *label_offsets, most_labels;
+    double *losses, *scale;
+    void *blocks[16];
+    int n_blocks;
+} golden_there;
+
+static inline void *golden_place(golden_there *t, const void *from, size_t bytes)
+{
+    lin_error err = {0};
+    ck_assert_int_lt(t->n_blocks, 16);
+    void **block = &t->blocks[t->n_blocks++];
+    ck_assert_msg(t->ops->memory_create(t->exec, bytes, block, &err) == LIN_OK, "%s", err.message);
+    if (from) t->ops->upload(t->exec, *block, from, bytes);
+    return *block;
+}
+
+static inline golden_there golden_begin(const golden_case *g, const lin_real_ops *ops, int for_training, double scale)
+{
+    golden_there t = {.ops = ops};
+    const int B = g->n_utterances, rows = g->offsets[B], frames = g->in_offsets[B];
+    const size_t D = (size_t)g->config.mel_bins, logits = (size_t)rows * (size_t)g->config.outputs, n = g->params.n_elements;
+    const size_t offsets = (size_t)(B + 1) * sizeof(int);
+    lin_error err = {0};
+    ck_assert_msg(ops->exec_create(ops, 2, &t.exec, &err) == LIN_OK, "%s", err.message);
+    t.values = golden_place(&t, g->values, n * sizeof *t.values);
+    t.logp = golden_place(&t, NULL, logits * sizeof *t.logp);
+    t.dlogits = golden_place(&t, NULL, logits * sizeof *t.dlogits);
+    t.gradient = golden_place(&t, NULL, n * sizeof *t.gradient);
+    t.labels = golden_place(&t, g->labels, (size_t)g->n_labels * sizeof *t.labels);
+    t.label_offsets = golden_place(&t, g->label_offsets, offsets);
+    t.losses = golden_place(&t, NULL, (size_t)B * sizeof *t.losses);
+    t.scale = golden_place(&t, &scale, sizeof scale);
+    t.batch = (lin_batch){
+        .in = {.B = B, .rows = frames, .longest = frames, .offsets = golden_place(&t, g->in_offsets, offsets)},
+        .out = {.B = B, .rows = rows, .longest = rows, .offsets = golden_place(&t, g->offsets, offsets)},
+        .features = golden_place(&t, g->features, (size_t)frames * D * sizeof *g->features),
+        .mean = golden_place(&t, g->mean, D * sizeof *g->mean),
+        .istd = golden_place(&t, g->istd, D * sizeof *g->istd)};
+    for (int b = 0; b < B; b++)
+        if (g->label_counts[b] > t.most_labels) t.most_labels = g->label_counts[b];
+    ck_assert_msg(lin_weights_create(ops, t.exec, &g->config, &g->params, t.values, for_training, &t.weights, &err) == LIN_OK, "%s",
+                  err.message);
+    ck_assert_msg(lin_activations_create(ops, t.exec, &g->config, rows, for_training, &t.activations, &err) == LIN_OK, "%s",
+                  err.message);
+    return t;
+}
+
+static inline void golden_end(golden_there *t)
+{
+    lin_error err = {0};
+    ck_assert_msg(t->ops->finish(t->exec, &err) == LIN_OK, "%s", err.message);
+    lin_activations_destroy(t->activations);
+    lin_weights_destroy(t->weights);
+    for (int i = 0; i < t->n_blocks; i++) t->ops->memory_destroy(t->exec, t->blocks[i]);
+    t->ops->exec_destroy(t->exec);
+}
+
+/* A block of the backend's, copied into a buffer of the test's. */
+static inline void *golden_fetch(golden_there *t, const void *block, size_t count, size_t size)
+{
+    lin_error err = {0};
+    void *here = test_buffer(count, size);
+    t->ops->download(t->exec, here, block, count * size);
+    ck_assert_msg(t->ops->finish(t->exec, &err) == LIN_OK, "%s", err.message);
+    return here;
+}
+
+/* Forward, loss and gradients of its sum. */
+static inline void golden_step(const golden_case *g, golden_there *t)
+{
+    lin_network_forward(t->weights, t->activations, t->exec, &t->batch, t->logp);
+    t->ops->ctc(t->exec, t->losses, t->dlogits, t->logp, &t->batch.out, t->labels, t->label_offsets, t->most_labels,
+                g->config.outputs, t->scale);
+    t->ops->zero(t->exec, t->gradient, g->params.n_elements * sizeof *t->gradient);
+    lin_network_backward(t->weights, t->activations, t->exec, &t->batch, t->dlogits, t->gradient);
+}
+
 /* Log-probabilities [rows, V], CTC losses [B] and the gradient of their sum [n_params]; the caller frees them. */
 typedef struct golden_result {
     lin_real *logp, *gradient;
@@ -143,34 +227,17 @@ typedef struct golden_result {
 
 static inline golden_result golden_run(const golden_case *g, const lin_real_ops *ops, int backward)
 {
-    const int B = g->n_utterances, rows = g->offsets[B];
-    const size_t count = (size_t)rows * (size_t)g->config.outputs;
-    lin_error err = {0};
-    lin_exec *exec;
-    lin_weights *weights;
-    lin_activations *activations;
-    ck_assert_msg(ops->exec_create(2, &exec, &err) == LIN_OK, "%s", err.message);
-    ck_assert_msg(lin_weights_create(ops, exec, &g->config, &g->params, g->values, backward, &weights, &err) == LIN_OK, "%s",
-                  err.message);
-    ck_assert_msg(lin_activations_create(&g->config, rows, B, backward, &activations, &err) == LIN_OK, "%s", err.message);
-    const lin_batch batch = {.B = B, .features = g->features, .mean = g->mean, .istd = g->istd, .in_offsets = g->in_offsets,
-                             .offsets = g->offsets};
-    golden_result r = {.logp = test_buffer(count, sizeof(lin_real)), .losses = test_buffer((size_t)B, sizeof(double))};
-    lin_network_forward(weights, activations, exec, &batch, r.logp);
+    golden_there t = golden_begin(g, ops, backward, 1);
+    golden_result r = {0};
     if (backward) {
-        lin_real *dlogits = test_buffer(count, sizeof *dlogits);
-        r.gradient = test_buffer(g->params.n_elements, sizeof *r.gradient);
-        memset(r.gradient, 0, g->params.n_elements * sizeof *r.gradient);
-        ops->ctc(exec, r.losses, dlogits, r.logp, g->offsets, g->labels, g->label_offsets, B, g->config.outputs, 1);
-        lin_network_backward(weights, activations, exec, &batch, dlogits, r.gradient);
-        test_guards(dlogits, "the gradient of the logits");
-        test_guards(r.gradient, "the gradient");
-        test_buffer_free(dlogits);
+        golden_step(g, &t);
+        r.losses = golden_fetch(&t, t.losses, (size_t)g->n_utterances, sizeof *r.losses);
+        r.gradient = golden_fetch(&t, t.gradient, g->params.n_elements, sizeof *r.gradient);
+    } else {
+        lin_network_forward(t.weights, t.activations, t.exec, &t.batch, t.logp);
     }
-    test_guards(r.logp, "log-probabilities");
-    lin_activations_destroy(activations);
-    lin_weights_destroy(weights);
-    ops->exec_destroy(exec);
+    r.logp = golden_fetch(&t, t.logp, (size_t)t.batch.out.rows * (size_t)g->config.outputs, sizeof *r.logp);
+    golden_end(&t);
     return r;
 }
 

@@ -15,14 +15,15 @@ typedef struct problem {
     lin_batch batch;
     double *values, *gradients, features[MAX_ROWS * D], mean[D], istd[D], logp[MAX_ROWS * V], dlogits[MAX_ROWS * V];
     int in_offsets[B + 1], offsets[B + 1], labels[8], label_offsets[B + 1];
+    uint64_t key;
 } problem;
 
 static double loss(problem *p)
 {
-    double each[B], sum = 0;
+    double each[B], sum = 0, scale = 1;
     lin_weights_pack(p->weights, p->exec);
     lin_network_forward(p->weights, p->activations, p->exec, &p->batch, p->logp);
-    lin_ops_ref()->ctc(p->exec, each, p->dlogits, p->logp, p->offsets, p->labels, p->label_offsets, B, V, 1);
+    lin_ops_ref()->ctc(p->exec, each, p->dlogits, p->logp, &p->batch.out, p->labels, p->label_offsets, 3, V, &scale);
     for (int b = 0; b < B; b++) sum += each[b];
     return sum;
 }
@@ -38,7 +39,7 @@ static const struct {
 
 START_TEST(gradient_equals_finite_differences)
 {
-    problem p = {.labels = {1, 1, 2, 3, 2, 1}, .label_offsets = {0, 3, 4, 6}};
+    problem p = {.labels = {1, 1, 2, 3, 2, 1}, .label_offsets = {0, 3, 4, 6}, .key = 77};
     static const int frames[B] = {13, 4, 9};
     lin_error err = {0};
     const lin_real_ops *ops = lin_ops_ref();
@@ -71,16 +72,15 @@ START_TEST(gradient_equals_finite_differences)
         p.in_offsets[b + 1] = p.in_offsets[b] + frames[b];
         p.offsets[b + 1] = p.offsets[b] + lin_config_frames_out(&p.config, frames[b]);
     }
-    ck_assert(ops->exec_create(1, &p.exec, &err) == LIN_OK);
+    ck_assert(ops->exec_create(ops, 1, &p.exec, &err) == LIN_OK);
     ck_assert(lin_weights_create(ops, p.exec, &p.config, &p.params, p.values, 1, &p.weights, &err) == LIN_OK);
-    ck_assert(lin_activations_create(&p.config, MAX_ROWS, B, 1, &p.activations, &err) == LIN_OK);
-    p.batch = (lin_batch){.B = B,
+    ck_assert(lin_activations_create(ops, p.exec, &p.config, MAX_ROWS, 1, &p.activations, &err) == LIN_OK);
+    p.batch = (lin_batch){.in = {.B = B, .rows = p.in_offsets[B], .longest = p.in_offsets[B], .offsets = p.in_offsets},
+                          .out = {.B = B, .rows = p.offsets[B], .longest = p.offsets[B], .offsets = p.offsets},
                           .features = p.features,
                           .mean = p.mean,
                           .istd = p.istd,
-                          .in_offsets = p.in_offsets,
-                          .offsets = p.offsets,
-                          .dropout_key = cases[_i].dropout > 0 ? 77 : 0};
+                          .dropout_key = cases[_i].dropout > 0 ? &p.key : NULL};
     const double at = loss(&p);
     ck_assert(isfinite(at) && at > 0);
     lin_network_backward(p.weights, p.activations, p.exec, &p.batch, p.dlogits, p.gradients);
