@@ -1,0 +1,290 @@
+/*
+ * cuda_runtime.h - what kernels/cuda/ uses of CUDA, for a machine without a GPU: the same sources, compiled as C++, run on the host.
+ *
+ *   g++ -x c++ -std=c++17 -I. -Itests/emulation/include -c kernels/cuda/norm.cu
+ *
+ * This half is what kernels see: types, indices, barriers, warp collectives, atomics, mathematics. host.h is what the code that
+ * launches them sees, emulation.h what tests see. What is not here does not compile, which is meant: the subset is small so that it
+ * can be emulated strictly.
+ *
+ * A block's threads run one after another, each until it waits at a barrier or a collective, in an order that changes from launch to
+ * launch (emulation.h): what depends on an order that CUDA does not promise gives a wrong result. What CUDA calls undefined ends the
+ * process with a message that names the kernel, the block and the thread.
+ */
+#ifndef LIN_EMULATION_CUDA_RUNTIME_H
+#define LIN_EMULATION_CUDA_RUNTIME_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define __global__
+#define __device__
+#define __host__
+#define __constant__
+#define __grid_constant__
+#define __launch_bounds__(...)
+#define __forceinline__ inline __attribute__((always_inline))
+#define __align__(n) __attribute__((aligned(n)))
+#define __shared__ only_dynamic_shared_memory_see_LIN_SHARED
+constexpr int warpSize = 32;
+
+/* ---- types ------------------------------------------------------------------------------------------------------------------ */
+
+#define EMULATED_VECTORS(T, name, a2, a4)                                                                                          \
+    struct alignas(a2) name##2 {                                                                                                   \
+        T x, y;                                                                                                                    \
+    };                                                                                                                             \
+    struct name##3 {                                                                                                               \
+        T x, y, z;                                                                                                                 \
+    };                                                                                                                             \
+    struct alignas(a4) name##4 {                                                                                                   \
+        T x, y, z, w;                                                                                                              \
+    };                                                                                                                             \
+    static inline name##2 make_##name##2(T x, T y) { return {x, y}; }                                                              \
+    static inline name##3 make_##name##3(T x, T y, T z) { return {x, y, z}; }                                                      \
+    static inline name##4 make_##name##4(T x, T y, T z, T w) { return {x, y, z, w}; }
+EMULATED_VECTORS(float, float, 8, 16)
+EMULATED_VECTORS(int, int, 8, 16)
+EMULATED_VECTORS(unsigned, uint, 8, 16)
+EMULATED_VECTORS(double, double, 16, 16)
+EMULATED_VECTORS(short, short, 4, 8)
+EMULATED_VECTORS(unsigned short, ushort, 4, 8)
+EMULATED_VECTORS(signed char, char, 2, 4)
+EMULATED_VECTORS(unsigned char, uchar, 2, 4)
+EMULATED_VECTORS(long long, longlong, 16, 16)
+EMULATED_VECTORS(unsigned long long, ulonglong, 16, 16)
+#undef EMULATED_VECTORS
+
+struct dim3 {
+    unsigned x, y, z;
+    constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+};
+
+/* Of the thread that runs. */
+extern uint3 threadIdx, blockIdx;
+extern dim3 blockDim, gridDim;
+
+/* ---- what the emulation offers kernels (block.cpp, warp.cpp, copy.cpp) -------------------------------------------------------- */
+
+/* Where in the sources somebody waits: the caller's file and line, as the value of a default argument. */
+#define EMULATED_HERE const char *file = __builtin_FILE(), int line = __builtin_LINE()
+
+/* The block's dynamic shared memory. */
+void *emulated_shared(void);
+
+/* A barrier of the block. Returns how many threads came with a true predicate. */
+int emulated_barrier(int predicate, const char *what, const char *file, int line);
+
+/* A collective of the lanes in mask: each comes with its own `argument`, the last to come runs `complete` for all. */
+typedef void (*emulated_completion)(void *const *arguments, unsigned lanes);
+void emulated_collective(unsigned mask, void *argument, emulated_completion complete, const char *what, const char *file, int line);
+
+/* A word from another lane of the segment of `width` lanes. */
+enum emulated_source { EMULATED_FROM_LANE, EMULATED_FROM_UP, EMULATED_FROM_DOWN, EMULATED_FROM_XOR };
+uint64_t emulated_shuffle(unsigned mask, uint64_t word, emulated_source source, int operand, int width, const char *file, int line);
+
+/* The lanes of mask whose predicate is true. */
+unsigned emulated_ballot(unsigned mask, int predicate, const char *what, const char *file, int line);
+
+enum emulated_reduction { EMULATED_ADD, EMULATED_MIN, EMULATED_MAX, EMULATED_AND, EMULATED_OR, EMULATED_XOR };
+int64_t emulated_reduce(unsigned mask, int64_t value, emulated_reduction how, const char *file, int line);
+
+/* ptx.h: to the nearest tf32, ties away from zero; the product of fragments; copies that arrive when they are waited for. */
+float emulated_tf32(float x);
+void emulated_mma_tf32(float (&c)[4], const float (&a)[4], const float (&b)[2], EMULATED_HERE);
+void emulated_copy_async(void *shared, const void *global, int bytes, EMULATED_HERE);
+void emulated_copy_commit(void);
+void emulated_copy_wait(int groups_left);
+
+/* ---- barriers --------------------------------------------------------------------------------------------------------------- */
+
+static inline void __syncthreads(EMULATED_HERE) { emulated_barrier(0, "__syncthreads", file, line); }
+static inline int __syncthreads_count(int p, EMULATED_HERE) { return emulated_barrier(p != 0, "__syncthreads_count", file, line); }
+static inline int __syncthreads_or(int p, EMULATED_HERE) { return emulated_barrier(p != 0, "__syncthreads_or", file, line) != 0; }
+static inline int __syncthreads_and(int p, EMULATED_HERE) { return emulated_barrier(p == 0, "__syncthreads_and", file, line) == 0; }
+static inline void __syncwarp(unsigned mask = 0xffffffffu, EMULATED_HERE)
+{
+    emulated_collective(mask, NULL, NULL, "__syncwarp", file, line);
+}
+static inline void __threadfence(void) {}
+static inline void __threadfence_block(void) {}
+
+/* ---- warp collectives --------------------------------------------------------------------------------------------------------- */
+
+template <typename T>
+static inline T emulated_shuffle_of(unsigned mask, T value, emulated_source source, int operand, int width, const char *file, int line)
+{
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8, "shuffles move 4 or 8 bytes");
+    uint64_t word = 0;
+    memcpy(&word, &value, sizeof value);
+    word = emulated_shuffle(mask, word, source, operand, width, file, line);
+    memcpy(&value, &word, sizeof value);
+    return value;
+}
+
+template <typename T> static inline T __shfl_sync(unsigned mask, T value, int lane, int width = 32, EMULATED_HERE)
+{
+    return emulated_shuffle_of(mask, value, EMULATED_FROM_LANE, lane, width, file, line);
+}
+template <typename T> static inline T __shfl_up_sync(unsigned mask, T value, unsigned by, int width = 32, EMULATED_HERE)
+{
+    return emulated_shuffle_of(mask, value, EMULATED_FROM_UP, (int)by, width, file, line);
+}
+template <typename T> static inline T __shfl_down_sync(unsigned mask, T value, unsigned by, int width = 32, EMULATED_HERE)
+{
+    return emulated_shuffle_of(mask, value, EMULATED_FROM_DOWN, (int)by, width, file, line);
+}
+template <typename T> static inline T __shfl_xor_sync(unsigned mask, T value, int with, int width = 32, EMULATED_HERE)
+{
+    return emulated_shuffle_of(mask, value, EMULATED_FROM_XOR, with, width, file, line);
+}
+
+static inline unsigned __ballot_sync(unsigned mask, int p, EMULATED_HERE)
+{
+    return emulated_ballot(mask, p != 0, "__ballot_sync", file, line);
+}
+static inline int __any_sync(unsigned mask, int p, EMULATED_HERE) { return emulated_ballot(mask, p != 0, "__any_sync", file, line) != 0; }
+static inline int __all_sync(unsigned mask, int p, EMULATED_HERE) { return emulated_ballot(mask, p == 0, "__all_sync", file, line) == 0; }
+
+#define EMULATED_REDUCE(name, T, how)                                                                                              \
+    static inline T name(unsigned mask, T value, EMULATED_HERE) { return (T)emulated_reduce(mask, value, how, file, line); }
+EMULATED_REDUCE(__reduce_add_sync, int, EMULATED_ADD)
+EMULATED_REDUCE(__reduce_add_sync, unsigned, EMULATED_ADD)
+EMULATED_REDUCE(__reduce_min_sync, int, EMULATED_MIN)
+EMULATED_REDUCE(__reduce_min_sync, unsigned, EMULATED_MIN)
+EMULATED_REDUCE(__reduce_max_sync, int, EMULATED_MAX)
+EMULATED_REDUCE(__reduce_max_sync, unsigned, EMULATED_MAX)
+EMULATED_REDUCE(__reduce_and_sync, unsigned, EMULATED_AND)
+EMULATED_REDUCE(__reduce_or_sync, unsigned, EMULATED_OR)
+EMULATED_REDUCE(__reduce_xor_sync, unsigned, EMULATED_XOR)
+#undef EMULATED_REDUCE
+
+/* ---- atomics: on whole numbers alone, sums of floats would depend on the order -------------------------------------------------- */
+
+#define EMULATED_ATOMICS(T)                                                                                                        \
+    static inline T emulated_set(T *at, T value)                                                                                   \
+    {                                                                                                                              \
+        T old = *at;                                                                                                               \
+        *at = value;                                                                                                               \
+        return old;                                                                                                                \
+    }                                                                                                                              \
+    static inline T atomicAdd(T *at, T v) { return emulated_set(at, (T)((unsigned long long)*at + (unsigned long long)v)); }       \
+    static inline T atomicExch(T *at, T v) { return emulated_set(at, v); }                                                         \
+    static inline T atomicMin(T *at, T v) { return emulated_set(at, v < *at ? v : *at); }                                          \
+    static inline T atomicMax(T *at, T v) { return emulated_set(at, v > *at ? v : *at); }                                          \
+    static inline T atomicAnd(T *at, T v) { return emulated_set(at, *at & v); }                                                    \
+    static inline T atomicOr(T *at, T v) { return emulated_set(at, *at | v); }                                                     \
+    static inline T atomicXor(T *at, T v) { return emulated_set(at, *at ^ v); }                                                    \
+    static inline T atomicCAS(T *at, T expected, T v) { return emulated_set(at, *at == expected ? v : *at); }
+EMULATED_ATOMICS(int)
+EMULATED_ATOMICS(unsigned)
+EMULATED_ATOMICS(unsigned long long)
+#undef EMULATED_ATOMICS
+
+static inline unsigned atomicInc(unsigned *at, unsigned most) { return emulated_set(at, *at >= most ? 0 : *at + 1); }
+
+/* ---- loads and stores that go past a cache --------------------------------------------------------------------------------------- */
+
+template <typename T> static inline T __ldg(const T *at) { return *at; }
+template <typename T> static inline T __ldcg(const T *at) { return *at; }
+template <typename T> static inline T __ldcs(const T *at) { return *at; }
+template <typename T> static inline T __ldlu(const T *at) { return *at; }
+template <typename T> static inline void __stcg(T *at, T value) { *at = value; }
+template <typename T> static inline void __stcs(T *at, T value) { *at = value; }
+template <typename T> static inline void __stwt(T *at, T value) { *at = value; }
+
+/* ---- mathematics ------------------------------------------------------------------------------------------------------------- */
+
+template <typename To, typename From> static inline To emulated_bits(From from)
+{
+    static_assert(sizeof(To) == sizeof(From), "the same size");
+    To to;
+    memcpy(&to, &from, sizeof to);
+    return to;
+}
+static inline unsigned __float_as_uint(float x) { return emulated_bits<unsigned>(x); }
+static inline int __float_as_int(float x) { return emulated_bits<int>(x); }
+static inline float __uint_as_float(unsigned x) { return emulated_bits<float>(x); }
+static inline float __int_as_float(int x) { return emulated_bits<float>(x); }
+static inline long long __double_as_longlong(double x) { return emulated_bits<long long>(x); }
+static inline double __longlong_as_double(long long x) { return emulated_bits<double>(x); }
+
+static inline int __popc(unsigned x) { return __builtin_popcount(x); }
+static inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
+static inline int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
+static inline int __clzll(long long x) { return x ? __builtin_clzll((unsigned long long)x) : 64; }
+static inline int __ffs(int x) { return __builtin_ffs(x); }
+static inline int __ffsll(long long x) { return __builtin_ffsll(x); }
+static inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)(((uint64_t)a * b) >> 32); }
+static inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
+{
+    return (unsigned long long)(((unsigned __int128)a * b) >> 64);
+}
+
+#define EMULATED_LEAST_MOST(T)                                                                                                     \
+    static inline T min(T a, T b) { return b < a ? b : a; }                                                                        \
+    static inline T max(T a, T b) { return a < b ? b : a; }
+EMULATED_LEAST_MOST(int)
+EMULATED_LEAST_MOST(unsigned)
+EMULATED_LEAST_MOST(long)
+EMULATED_LEAST_MOST(unsigned long)
+EMULATED_LEAST_MOST(long long)
+EMULATED_LEAST_MOST(unsigned long long)
+#undef EMULATED_LEAST_MOST
+static inline float min(float a, float b) { return fminf(a, b); }
+static inline float max(float a, float b) { return fmaxf(a, b); }
+static inline double min(double a, double b) { return fmin(a, b); }
+static inline double max(double a, double b) { return fmax(a, b); }
+
+static inline float __fadd_rn(float a, float b) { return a + b; }
+static inline float __fsub_rn(float a, float b) { return a - b; }
+static inline float __fmul_rn(float a, float b) { return a * b; }
+static inline float __fdiv_rn(float a, float b) { return a / b; }
+static inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
+static inline float __fsqrt_rn(float a) { return sqrtf(a); }
+static inline float __frcp_rn(float a) { return 1.0f / a; }
+static inline float __saturatef(float a) { return fminf(fmaxf(a, 0.0f), 1.0f); }
+static inline double __dadd_rn(double a, double b) { return a + b; }
+static inline double __dmul_rn(double a, double b) { return a * b; }
+static inline double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
+static inline int __float2int_rn(float a) { return (int)rintf(a); }
+static inline int __float2int_rd(float a) { return (int)floorf(a); }
+static inline float __int2float_rn(int a) { return (float)a; }
+
+/* The fast forms lose what the device's lose: exponents and logarithms go through base 2 in single precision, and a quotient by more
+ * than 2^126 is 0. glibc declares functions of these names. */
+static inline float emulated_expf(float x) { return exp2f(x * 1.4426950408889634f); }
+static inline float emulated_logf(float x) { return log2f(x) * 0.69314718055994531f; }
+static inline float emulated_fdividef(float a, float b) { return fabsf(b) > 0x1p126f && !isinf(b) && isfinite(a) ? 0.0f : a / b; }
+static inline float emulated_rsqrtf(float x) { return 1.0f / sqrtf(x); }
+static inline double emulated_rsqrt(double x) { return 1.0 / sqrt(x); }
+#define __expf(x) emulated_expf(x)
+#define __logf(x) emulated_logf(x)
+#define __log2f(x) log2f(x)
+#define __exp2f(x) exp2f(x)
+#define __sinf(x) sinf(x)
+#define __cosf(x) cosf(x)
+#define __powf(x, y) exp2f((y) * log2f(x))
+#define __fdividef(a, b) emulated_fdividef(a, b)
+#define rsqrtf(x) emulated_rsqrtf(x)
+#define rsqrt(x) emulated_rsqrt(x)
+static inline void sincospif(float x, float *s, float *c)
+{
+    double a = 3.14159265358979323846 * fmod((double)x, 2.0);
+    *s = (float)sin(a);
+    *c = (float)cos(a);
+}
+static inline void sincospi(double x, double *s, double *c)
+{
+    double a = 3.14159265358979323846 * fmod(x, 2.0);
+    *s = sin(a);
+    *c = cos(a);
+}
+static inline float sinpif(float x) { return (float)sin(3.14159265358979323846 * fmod((double)x, 2.0)); }
+static inline float cospif(float x) { return (float)cos(3.14159265358979323846 * fmod((double)x, 2.0)); }
+
+#include "tests/emulation/host.h"
+
+#endif

@@ -1,0 +1,104 @@
+/*
+ * internal.h - what the files of the emulation share. One lock covers all of it: one launch, one call at a time.
+ *
+ *   fibre.cpp    stacks and the switch between them
+ *   block.cpp    the threads of a block: their order, barriers, deadlocks
+ *   warp.cpp     collectives of a warp, the tensor cores' product, asynchronous copies
+ *   memory.cpp   memory of the device and pinned memory of the host
+ *   stream.cpp   streams, events, graphs
+ *   runtime.cpp  devices, errors, faults on demand
+ *   cublaslt.cpp the matrix product
+ */
+#ifndef LIN_EMULATION_INTERNAL_H
+#define LIN_EMULATION_INTERNAL_H
+
+#include <cuda_runtime.h>
+
+#include <mutex>
+
+#include "tests/emulation/emulation.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define EMULATED_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define EMULATED_ASAN 1
+#endif
+#endif
+
+enum {
+    EMULATED_WARP = 32,
+    EMULATED_MOST_THREADS = 1024,
+    EMULATED_SHARED = 48 << 10,        /* what a kernel has without asking */
+    EMULATED_SHARED_OPTIN = 227 << 10, /* compute capability 9.0 */
+    EMULATED_POISON = 0xFF,            /* a NaN in every floating-point type, -1 in an int */
+    EMULATED_GUARD = 0xA5
+};
+
+extern std::recursive_mutex emulated_lock;
+typedef std::lock_guard<std::recursive_mutex> emulated_guard;
+
+/* Ends the process: what kernel, which block and thread, and the message. */
+[[noreturn]] void emulated_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- fibres: a stack on which threads run, one after another ------------------------------------------------------------------ */
+
+struct emulated_fibre;
+/* A fibre that is not in use; when first switched to it runs emulated_fibre_body. */
+emulated_fibre *emulated_fibre_take(void);
+void emulated_fibre_give(emulated_fibre *fibre);
+/* From the fibre that runs (NULL: the host's own stack) to another (NULL: the host). */
+void emulated_fibre_switch(emulated_fibre *to);
+emulated_fibre *emulated_fibre_current(void);
+/* In block.cpp; never returns. */
+void emulated_fibre_body(void);
+
+/* ---- a launch ----------------------------------------------------------------------------------------------------------------- */
+
+struct emulated_grid {
+    const char *name;
+    dim3 grid, block;
+    size_t shared_bytes;
+    std::function<void()> thread;
+};
+
+void emulated_run_grid(const emulated_grid &grid);
+
+/* Of the thread that runs: its number in the block; the block's shared memory. */
+int emulated_thread_number(void);
+bool emulated_in_shared(const void *at, size_t bytes);
+/* A thread begins, or has ended: warp.cpp forgets its copies. */
+void emulated_copy_reset(int thread);
+
+/* ---- memory (memory.cpp) ------------------------------------------------------------------------------------------------------- */
+
+enum emulated_place { EMULATED_PAGEABLE, EMULATED_PINNED, EMULATED_DEVICE };
+/* Where an address lies; *left: bytes from there to the end of its block. */
+emulated_place emulated_where(const void *at, size_t *left);
+/* Ends the process if a byte around a block was overwritten. */
+void emulated_check_guards(const char *after);
+size_t emulated_memory_used(void);
+void emulated_memory_reset(void);
+
+/* ---- streams (stream.cpp) ------------------------------------------------------------------------------------------------------- */
+
+/* Queues work, or adds it to the graph that is being captured. */
+cudaError_t emulated_queue(cudaStream_t stream, std::function<void()> work);
+/* Does all that is queued anywhere. */
+void emulated_drain(void);
+bool emulated_capturing(void);
+void emulated_capture_invalidate(void);
+
+/* ---- errors and faults (runtime.cpp) ---------------------------------------------------------------------------------------------- */
+
+/* Remembers an error for cudaGetLastError and returns it. */
+cudaError_t emulated_error(cudaError_t error);
+/* cudaErrorDevicesUnavailable once the device was lost, or there is none; else cudaSuccess. */
+cudaError_t emulated_alive(void);
+/* The settings, from emulation_set and the environment. */
+long emulated_setting(emulation_setting which);
+/* Counts a launch, and loses the device when it is time. */
+void emulated_count_launch(void);
+bool emulated_allocation_fails(void);
+
+#endif

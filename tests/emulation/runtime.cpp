@@ -1,0 +1,294 @@
+// Devices, errors, launches, and faults on demand.
+#include "tests/emulation/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unordered_map>
+
+std::recursive_mutex emulated_lock;
+
+unsigned long emulated_objects(void);
+unsigned long emulated_products(void);
+unsigned long emulated_memory_live(void);
+
+enum { RUNTIME_VERSION = 13000 };
+
+// ---- settings -----------------------------------------------------------------------------------------------------------------------
+
+static const struct {
+    const char *name;
+    long usual;
+} table[EMULATION_SETTINGS] = {
+    {"ORDER", 0},           {"SEED", 1},      {"EAGER", 0},        {"DEVICES", 1},         {"CAPABILITY", 90},
+    {"MULTIPROCESSORS", 8}, {"DRIVER", 13000}, {"MEMORY", 8L << 30}, {"FAIL_ALLOCATION", 0}, {"LOSE_AFTER", 0},
+    {"REFUSE_PRODUCTS", 0},
+};
+
+static long settings[EMULATION_SETTINGS];
+static bool read_settings;
+static unsigned long n_launches, n_allocations;
+static bool lost;
+static thread_local cudaError_t last_error;
+static thread_local int current_device;
+
+static void read_environment(void)
+{
+    if (read_settings) return;
+    read_settings = true;
+    for (int i = 0; i < EMULATION_SETTINGS; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "LINNET_EMULATION_%s", table[i].name);
+        const char *value = getenv(name);
+        settings[i] = value && *value ? strtol(value, NULL, 10) : table[i].usual;
+    }
+}
+
+long emulated_setting(emulation_setting which)
+{
+    read_environment();
+    return settings[which];
+}
+
+void emulation_reset(void)
+{
+    emulated_guard lock(emulated_lock);
+    read_settings = false;
+    read_environment();
+    n_launches = n_allocations = 0;
+    lost = false;
+    last_error = cudaSuccess;
+}
+
+void emulation_set(emulation_setting which, long value)
+{
+    emulated_guard lock(emulated_lock);
+    read_environment();
+    settings[which] = value;
+}
+
+unsigned long emulation_count(emulation_counter which)
+{
+    emulated_guard lock(emulated_lock);
+    switch (which) {
+    case EMULATION_LAUNCHES: return n_launches;
+    case EMULATION_ALLOCATIONS: return n_allocations;
+    case EMULATION_LIVE: return emulated_memory_live();
+    case EMULATION_OBJECTS: return emulated_objects() + emulated_products();
+    }
+    return 0;
+}
+
+bool emulated_allocation_fails(void)
+{
+    read_environment();
+    n_allocations++;
+    return settings[EMULATION_FAIL_ALLOCATION] > 0 && --settings[EMULATION_FAIL_ALLOCATION] == 0;
+}
+
+// ---- errors ---------------------------------------------------------------------------------------------------------------------------
+
+cudaError_t emulated_error(cudaError_t error)
+{
+    if (error != cudaSuccess) last_error = error;
+    return error;
+}
+
+cudaError_t emulated_alive(void)
+{
+    read_environment();
+    if (settings[EMULATION_DRIVER] < RUNTIME_VERSION) return cudaErrorInsufficientDriver;
+    if (settings[EMULATION_DEVICES] < 1) return cudaErrorNoDevice;
+    return lost ? cudaErrorDevicesUnavailable : cudaSuccess;
+}
+
+cudaError_t cudaPeekAtLastError(void) { return last_error; }
+
+cudaError_t cudaGetLastError(void)
+{
+    const cudaError_t error = last_error;
+    last_error = lost ? cudaErrorDevicesUnavailable : cudaSuccess; // that one stays
+    return error;
+}
+
+static const struct {
+    cudaError_t error;
+    const char *name, *text;
+} errors[] = {
+    {cudaSuccess, "cudaSuccess", "no error"},
+    {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
+    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
+    {cudaErrorInitializationError, "cudaErrorInitializationError", "initialization error"},
+    {cudaErrorInvalidConfiguration, "cudaErrorInvalidConfiguration", "invalid configuration argument"},
+    {cudaErrorInsufficientDriver, "cudaErrorInsufficientDriver", "CUDA driver version is insufficient for CUDA runtime version"},
+    {cudaErrorDevicesUnavailable, "cudaErrorDevicesUnavailable", "CUDA-capable device(s) is/are busy or unavailable"},
+    {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
+    {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
+    {cudaErrorNoKernelImageForDevice, "cudaErrorNoKernelImageForDevice", "no kernel image is available for execution on the device"},
+    {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
+    {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
+    {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported", "operation not permitted when stream is capturing"},
+    {cudaErrorStreamCaptureInvalidated, "cudaErrorStreamCaptureInvalidated",
+     "operation failed due to a previous error during capture"},
+    {cudaErrorStreamCaptureUnjoined, "cudaErrorStreamCaptureUnjoined",
+     "capturing stream has unjoined work"},
+};
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+    for (const auto &e : errors)
+        if (e.error == error) return e.text;
+    return "unrecognized error code";
+}
+
+const char *cudaGetErrorName(cudaError_t error)
+{
+    for (const auto &e : errors)
+        if (e.error == error) return e.name;
+    return "unrecognized error code";
+}
+
+// ---- devices --------------------------------------------------------------------------------------------------------------------------
+
+cudaError_t cudaGetDeviceCount(int *n)
+{
+    emulated_guard lock(emulated_lock);
+    *n = 0;
+    const cudaError_t error = emulated_alive();
+    if (error == cudaErrorInsufficientDriver || error == cudaErrorNoDevice) return emulated_error(error);
+    *n = (int)settings[EMULATION_DEVICES];
+    return cudaSuccess;
+}
+
+static cudaError_t check_device(int device)
+{
+    int n;
+    const cudaError_t error = cudaGetDeviceCount(&n);
+    if (error != cudaSuccess) return error;
+    return device >= 0 && device < n ? cudaSuccess : emulated_error(cudaErrorInvalidDevice);
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+    const cudaError_t error = check_device(device);
+    if (error != cudaSuccess) return error;
+    current_device = device;
+    return emulated_error(emulated_alive());
+}
+
+cudaError_t cudaGetDevice(int *device)
+{
+    *device = current_device;
+    return check_device(current_device);
+}
+
+cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
+
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr which, int device)
+{
+    const cudaError_t error = check_device(device);
+    if (error != cudaSuccess) return error;
+    switch (which) {
+    case cudaDevAttrMaxThreadsPerBlock: *value = EMULATED_MOST_THREADS; break;
+    case cudaDevAttrMaxSharedMemoryPerBlock: *value = EMULATED_SHARED; break;
+    case cudaDevAttrMultiProcessorCount: *value = (int)emulated_setting(EMULATION_MULTIPROCESSORS); break;
+    case cudaDevAttrL2CacheSize: *value = 50 << 20; break;
+    case cudaDevAttrMaxThreadsPerMultiProcessor: *value = 2048; break;
+    case cudaDevAttrComputeCapabilityMajor: *value = (int)(emulated_setting(EMULATION_CAPABILITY) / 10); break;
+    case cudaDevAttrComputeCapabilityMinor: *value = (int)(emulated_setting(EMULATION_CAPABILITY) % 10); break;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *value = 228 << 10; break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = EMULATED_SHARED_OPTIN; break;
+    case cudaDevAttrComputeMode: *value = 0; break;
+    case cudaDevAttrPageableMemoryAccessUsesHostPageTables: *value = 0; break;
+    default: return emulated_error(cudaErrorInvalidValue);
+    }
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int device)
+{
+    const cudaError_t error = check_device(device);
+    if (error != cudaSuccess) return error;
+    *p = cudaDeviceProp();
+    snprintf(p->name, sizeof p->name, "Emulated GPU %d", device);
+    p->totalGlobalMem = (size_t)emulated_setting(EMULATION_MEMORY);
+    p->sharedMemPerBlock = EMULATED_SHARED;
+    p->sharedMemPerBlockOptin = EMULATED_SHARED_OPTIN;
+    p->sharedMemPerMultiprocessor = 228 << 10;
+    p->major = (int)(emulated_setting(EMULATION_CAPABILITY) / 10);
+    p->minor = (int)(emulated_setting(EMULATION_CAPABILITY) % 10);
+    p->multiProcessorCount = (int)emulated_setting(EMULATION_MULTIPROCESSORS);
+    p->warpSize = EMULATED_WARP;
+    p->maxThreadsPerBlock = EMULATED_MOST_THREADS;
+    p->maxThreadsPerMultiProcessor = 2048;
+    p->regsPerBlock = 65536;
+    p->l2CacheSize = 50 << 20;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = (int)emulated_setting(EMULATION_DRIVER);
+    return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+    *version = RUNTIME_VERSION;
+    return cudaSuccess;
+}
+
+// ---- launches -------------------------------------------------------------------------------------------------------------------------
+
+static std::unordered_map<const void *, int> allowed; // dynamic shared memory a kernel may have beyond the usual
+
+cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute which, int value)
+{
+    emulated_guard lock(emulated_lock);
+    if (emulated_alive() != cudaSuccess) return emulated_error(emulated_alive());
+    if (which == cudaFuncAttributePreferredSharedMemoryCarveout) return cudaSuccess;
+    if (which != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 || value > EMULATED_SHARED_OPTIN) {
+        return emulated_error(cudaErrorInvalidValue);
+    }
+    allowed[kernel] = value;
+    return cudaSuccess;
+}
+
+void emulated_count_launch(void)
+{
+    n_launches++;
+    if (settings[EMULATION_LOSE_AFTER] > 0 && --settings[EMULATION_LOSE_AFTER] == 0) lost = true;
+}
+
+static cudaError_t check_launch(const char *name, dim3 grid, dim3 block, size_t shared_bytes, const emulated_call &call)
+{
+    const cudaError_t alive = emulated_alive();
+    if (alive != cudaSuccess) return alive;
+    if (settings[EMULATION_CAPABILITY] < 75) return cudaErrorNoKernelImageForDevice;
+    const uint64_t threads = (uint64_t)block.x * block.y * block.z;
+    if (threads < 1 || threads > EMULATED_MOST_THREADS || block.z > 64) return cudaErrorInvalidConfiguration;
+    if (!grid.x || !grid.y || !grid.z || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535) return cudaErrorInvalidConfiguration;
+    const auto more = allowed.find(call.kernel);
+    const int most = more == allowed.end() || more->second < EMULATED_SHARED ? (int)EMULATED_SHARED : more->second;
+    if (shared_bytes > (size_t)most) return cudaErrorInvalidValue;
+    for (int i = 0; i < call.n_pointers; i++) {
+        size_t left;
+        if (!call.pointers[i] || emulated_where(call.pointers[i], &left) != EMULATED_PAGEABLE) continue;
+        emulated_fail("%s: its pointer argument %d, counted from 0 and pointers alone, is not memory of the device: %p", name, i,
+                      call.pointers[i]);
+    }
+    return cudaSuccess;
+}
+
+void emulated_enqueue(cudaStream_t stream, const char *name, dim3 grid, dim3 block, size_t shared_bytes, const emulated_call &call)
+{
+    emulated_guard lock(emulated_lock);
+    cudaError_t error = check_launch(name, grid, block, shared_bytes, call);
+    if (error == cudaSuccess) {
+        const emulated_grid g = {name, grid, block, shared_bytes, call.thread};
+        error = emulated_queue(stream, [g]() {
+            emulated_count_launch();
+            if (emulated_alive() == cudaSuccess) emulated_run_grid(g);
+        });
+    }
+    emulated_error(error);
+}
