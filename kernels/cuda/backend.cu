@@ -9,6 +9,7 @@
 #include <string.h>
 
 extern "C" {
+#include "kernels/gpu.h"
 #include "kernels/memory.h"
 }
 
@@ -29,37 +30,47 @@ struct lin_graph {
 static const char *hint_of(cudaError_t error)
 {
     switch (error) {
-    case cudaErrorMemoryAllocation: return "; smaller batches or fewer streams need less";
+    case cudaErrorMemoryAllocation:
+        return "; smaller batches or fewer streams need less";
     case cudaErrorNoKernelImageForDevice:
     case cudaErrorInvalidDeviceFunction:
-    case cudaErrorUnsupportedPtxVersion: return "; this build has no code for its architecture: rebuild it with make on this machine";
-    case cudaErrorInsufficientDriver: return "; update the driver";
+    case cudaErrorUnsupportedPtxVersion:
+        return "; this build has no code for its architecture: rebuild it with make on this machine";
+    case cudaErrorInsufficientDriver:
+        return "; update the driver";
     case cudaErrorIllegalAddress:
     case cudaErrorMisalignedAddress:
     case cudaErrorInvalidAddressSpace:
     case cudaErrorIllegalInstruction:
-    case cudaErrorInvalidPc: return "; this is a fault of linnet: run again with CUDA_LAUNCH_BLOCKING=1 to learn where, and report it";
-    case cudaErrorLaunchTimeout: return "; a display's watchdog ended it: use a GPU without a display";
+    case cudaErrorInvalidPc:
+        return "; this is a fault of linnet: run again with CUDA_LAUNCH_BLOCKING=1 to learn where, and report it";
+    case cudaErrorLaunchTimeout:
+        return "; a display's watchdog ended it: use a GPU without a display";
     case cudaErrorECCUncorrectable:
     case cudaErrorNvlinkUncorrectable:
     case cudaErrorDevicesUnavailable:
     case cudaErrorNoDevice:
     case cudaErrorLaunchFailure:
     case cudaErrorSystemDriverMismatch:
-    case cudaErrorUnknown: return "; the GPU was lost or is faulty: see nvidia-smi and the kernel's log";
-    default: return "";
+    case cudaErrorUnknown:
+        return "; the GPU was lost or is faulty: see nvidia-smi and the kernel's log";
+    default:
+        return "";
     }
 }
 
 static lin_status status_of(cudaError_t error)
 {
     switch (error) {
-    case cudaErrorMemoryAllocation: return LIN_NO_MEMORY;
+    case cudaErrorMemoryAllocation:
+        return LIN_NO_MEMORY;
     case cudaErrorNoKernelImageForDevice:
     case cudaErrorInvalidDeviceFunction:
     case cudaErrorUnsupportedPtxVersion:
-    case cudaErrorInsufficientDriver: return LIN_UNSUPPORTED;
-    default: return LIN_IO;
+    case cudaErrorInsufficientDriver:
+        return LIN_UNSUPPORTED;
+    default:
+        return LIN_IO;
     }
 }
 
@@ -112,8 +123,8 @@ static void why_not(int device, const char *name, char *text, size_t capacity)
     const int minor = attribute(cudaDevAttrComputeCapabilityMinor, device);
     text[0] = 0;
     if (major < OLDEST_MAJOR) {
-        snprintf(text, capacity, "GPU %d (%s) has compute capability %d.%d, this build needs %d.0 or newer", device, name, major, minor,
-                 OLDEST_MAJOR);
+        snprintf(text, capacity, "GPU %d (%s) has compute capability %d.%d, this build needs %d.0 or newer", device, name, major,
+                 minor, OLDEST_MAJOR);
     } else if (attribute(cudaDevAttrComputeMode, device) == cudaComputeModeProhibited) {
         snprintf(text, capacity, "GPU %d (%s) is in prohibited compute mode: nvidia-smi -c 0 changes that", device, name);
     } else if (device >= MAX_DEVICES) {
@@ -187,7 +198,9 @@ static lin_status exec_create(const lin_ops *ops, int n_threads, lin_exec **out,
     exec->reads_host = attribute(cudaDevAttrPageableMemoryAccessUsesHostPageTables, ops->device);
     lin_cuda_check(exec, cudaSetDevice(exec->device), "opening it");
     // Not blocking: it neither waits for the default stream nor makes it wait.
-    if (lin_cuda_ready(exec)) lin_cuda_check(exec, cudaStreamCreateWithFlags(&exec->stream, cudaStreamNonBlocking), "making a stream");
+    if (lin_cuda_ready(exec)) {
+        lin_cuda_check(exec, cudaStreamCreateWithFlags(&exec->stream, cudaStreamNonBlocking), "making a stream");
+    }
     for (int i = 0; i < LIN_FENCES && lin_cuda_ready(exec); i++) {
         lin_cuda_check(exec, cudaEventCreateWithFlags(&exec->fences[i], cudaEventDisableTiming), "making an event");
     }
@@ -307,8 +320,8 @@ void *lin_cuda_scratch(lin_exec *exec, size_t bytes)
 static void upload(lin_exec *exec, void *to, const void *from, size_t bytes)
 {
     if (bytes == 0 || !lin_cuda_ready(exec)) return;
-    // From memory that is not page-locked this returns when the bytes have been taken, so the caller may change them at once. Not so
-    // on machines whose GPU reads the host's page tables.
+    // From memory that is not page-locked this returns when the bytes have been taken, so the caller may change them at once. Not
+    // so on machines whose GPU reads the host's page tables.
     lin_cuda_check(exec, cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, exec->stream), "copying to the GPU");
     if (exec->reads_host && !exec->capturing) {
         lin_cuda_check(exec, cudaStreamSynchronize(exec->stream), "copying to the GPU");
@@ -475,13 +488,17 @@ static void fill_tables(void)
         }
 }
 
+extern "C" int lin_cuda_interface(void) { return LIN_CUDA_INTERFACE; }
+
 extern "C" lin_status lin_cuda_open(int device, lin_precision precision, const lin_ops **ops, lin_error *err)
 {
     int count = 0;
     cudaDeviceProp prop;
     char text[512];
     *ops = NULL;
-    if ((int)precision < 0 || (int)precision >= N_PRECISIONS) return lin_fail(err, LIN_INVALID, "unknown precision %d", (int)precision);
+    if ((int)precision < 0 || (int)precision >= N_PRECISIONS) {
+        return lin_fail(err, LIN_INVALID, "unknown precision %d", (int)precision);
+    }
     cudaError_t error = cudaGetDeviceCount(&count);
     if (error == cudaSuccess && count == 0) error = cudaErrorNoDevice;
     if (error != cudaSuccess) {

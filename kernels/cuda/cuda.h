@@ -78,7 +78,7 @@ int lin_cuda_ready(lin_exec *exec);
 #define LIN_LAUNCH(exec, kernel, grid, block, shared_bytes, ...)                                                                   \
     do {                                                                                                                           \
         if (!lin_cuda_ready(exec)) break;                                                                                          \
-        emulated_launch((exec)->stream, #kernel, (grid), (block), (shared_bytes), [=]() { kernel(__VA_ARGS__); });                 \
+        emulated_launch((exec)->stream, #kernel, (grid), (block), (shared_bytes), emulated_bind(kernel)(__VA_ARGS__));              \
         lin_cuda_check(exec, cudaGetLastError(), "launching " #kernel);                                                            \
     } while (0)
 #define LIN_SHARED(T, name) T *name = reinterpret_cast<T *>(emulated_shared())
@@ -142,6 +142,7 @@ static __device__ __forceinline__ float4 lin_cuda_drop4(float4 v, uint64_t bits,
 extern "C" __attribute__((visibility("default"))) lin_status lin_cuda_open(int device, lin_precision precision, const lin_ops **ops,
                                                                           lin_error *err);
 extern "C" __attribute__((visibility("default"))) int lin_cuda_device(int i, lin_device *device);
+extern "C" __attribute__((visibility("default"))) int lin_cuda_interface(void); /* LIN_CUDA_INTERFACE of kernels/gpu.h */
 
 /* linear.cu */
 lin_status lin_cuda_plans_create(lin_exec *exec, lin_error *err);

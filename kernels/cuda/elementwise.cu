@@ -63,8 +63,8 @@ static __global__ void __launch_bounds__(THREADS) relu_gradient(float *dx, const
 }
 
 // A warp for 32 columns and every 32nd part; then the warps' sums in order.
-static __global__ void __launch_bounds__(FOLD * FOLD) fold(float *a, float *b, const float *__restrict__ partial, int parts, int n,
-                                                           int width)
+static __global__ void __launch_bounds__(FOLD *FOLD)
+    fold(float *a, float *b, const float *__restrict__ partial, int parts, int n, int width)
 {
     LIN_SHARED(float, sums); // [FOLD, FOLD + 1]
     const int column = (int)blockIdx.x * FOLD + (int)threadIdx.x;

@@ -5,17 +5,17 @@
 // and dw [n, k] += dyᵀ x as
 //   D [k, n] += x dyᵀ      A = x, column-major [k, rows]             B = dy, column-major [n, rows], transposed.
 //
-// bf16: packed weights are bf16 in the block of floats, rows padded with zeros to a multiple of 8 columns (16 bytes); activations are
-// converted into scratch with the same padding, so that the products are aligned whatever k is.
+// bf16: packed weights are bf16 in the block of floats, rows padded with zeros to a multiple of 8 columns (16 bytes); activations
+// are converted into scratch with the same padding, so that the products are aligned whatever k is.
 #include <string.h>
 
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/plans.h"
 
 enum {
-    TILE = 64,       // of the plain product, rows and columns
-    STEP = 16,       // of its inner dimension
-    PACK_TILE = 32,  // of packing
+    TILE = 64,        // of the plain product, rows and columns
+    STEP = 16,        // of its inner dimension
+    PACK_TILE = 32,   // of packing
     PACK_ITEMS = 100, // at a time: kernel parameters are limited to 4 KiB
     SUM_COLUMNS = 32,
     SUM_ROWS = 8,
@@ -67,11 +67,11 @@ typedef struct pack_items {
 // A block for a tile of one of the matrices. The packed form of w is w, that of its transpose its transpose; both are written along
 // their rows, from shared memory.
 template <typename T>
-static __global__ void __launch_bounds__(PACK_TILE *SUM_ROWS) pack(float *packed, const float *__restrict__ values,
-                                                                   const __grid_constant__ pack_items list)
+static __global__ void __launch_bounds__(PACK_TILE *SUM_ROWS)
+    pack(float *packed, const float *__restrict__ values, const __grid_constant__ pack_items list)
 {
     LIN_SHARED(float, tile); // [PACK_TILE, PACK_TILE + 1]
-    int at = 0; // the last item whose first tile is not behind this one
+    int at = 0;              // the last item whose first tile is not behind this one
     for (int left = list.count; left > 1;) {
         const int half = (left + 1) / 2;
         if ((int)blockIdx.x >= list.items[at + half].first_tile) at += half, left -= half;
@@ -125,8 +125,8 @@ void lin_cuda_weights_pack(lin_exec *exec, float *packed, const float *values, c
 /* ---- activations in bf16 ---------------------------------------------------------------------------------------------------- */
 
 // to [rows, lin_cuda_padded(k)] from x [rows, k]: eight elements to a thread.
-static __global__ void __launch_bounds__(CONVERT_THREADS) convert(bf16 *__restrict__ to, const float *__restrict__ x, size_t groups,
-                                                                  int across, int k, int wide)
+static __global__ void __launch_bounds__(CONVERT_THREADS)
+    convert(bf16 *__restrict__ to, const float *__restrict__ x, size_t groups, int across, int k, int wide)
 {
     const size_t i = (size_t)blockIdx.x * CONVERT_THREADS + threadIdx.x;
     if (i >= groups) return;
@@ -148,7 +148,10 @@ static __global__ void __launch_bounds__(CONVERT_THREADS) convert(bf16 *__restri
     reinterpret_cast<uint4 *>(to)[i] = out;
 }
 
-static size_t converted_bytes(int rows, int k) { return ((size_t)rows * (size_t)lin_cuda_padded(k) * sizeof(bf16) + 255) / 256 * 256; }
+static size_t converted_bytes(int rows, int k)
+{
+    return ((size_t)rows * (size_t)lin_cuda_padded(k) * sizeof(bf16) + 255) / 256 * 256;
+}
 
 static void convert_rows(lin_exec *exec, void *to, const float *x, int rows, int k)
 {
@@ -160,8 +163,8 @@ static void convert_rows(lin_exec *exec, void *to, const float *x, int rows, int
 
 /* ---- plain products --------------------------------------------------------------------------------------------------------- */
 
-// out [rows, columns] = act(sum_t a(i, t) b(j, t) + bias), or += the sum. a(i, t) = a[i ai + t at]; either ai or at is 1, and the tiles
-// are read along that direction; b likewise. Correct for every size and alignment, and not fast: what cublasLt takes goes there.
+// out [rows, columns] = act(sum_t a(i, t) b(j, t) + bias), or += the sum. a(i, t) = a[i ai + t at]; either ai or at is 1, and the
+// tiles are read along that direction; b likewise. Correct for every size and alignment, and not fast: what cublasLt takes goes there.
 typedef struct plain_shape {
     int rows, columns, inner;
     size_t ai, at, bj, bt;
@@ -182,8 +185,8 @@ static __device__ __forceinline__ void load_tile(float *to, const T *from, int i
 }
 
 template <typename W>
-static __global__ void __launch_bounds__(256) plain(float *out, const float *__restrict__ a, const W *__restrict__ b, const float *bias,
-                                                    plain_shape s)
+static __global__ void __launch_bounds__(256)
+    plain(float *out, const float *__restrict__ a, const W *__restrict__ b, const float *bias, plain_shape s)
 {
     LIN_SHARED(float, shared);
     float *const as = shared, *const bs = shared + STEP * (TILE + 1);
@@ -228,8 +231,8 @@ static void plain_product(lin_exec *exec, float *out, const float *a, const W *b
 
 /* ---- forward ---------------------------------------------------------------------------------------------------------------- */
 
-void lin_cuda_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k,
-                             lin_activation act)
+void lin_cuda_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows, int n,
+                             int k, lin_activation act)
 {
     if (rows == 0 || n == 0 || !lin_cuda_ready(exec)) return;
     const int narrow = exec->precision == LIN_PRECISION_BF16;
@@ -255,8 +258,8 @@ void lin_cuda_linear_forward(lin_exec *exec, float *y, const float *x, const flo
 /* ---- the gradients of weights and biases ------------------------------------------------------------------------------------ */
 
 // partial [slices, n]: the sums of the columns of dy over a slice of its rows each.
-static __global__ void __launch_bounds__(SUM_COLUMNS *SUM_ROWS) sum_columns(float *__restrict__ partial, const float *__restrict__ dy,
-                                                                            int rows, int n, int per_slice)
+static __global__ void __launch_bounds__(SUM_COLUMNS *SUM_ROWS)
+    sum_columns(float *__restrict__ partial, const float *__restrict__ dy, int rows, int n, int per_slice)
 {
     LIN_SHARED(float, sums); // [SUM_ROWS, SUM_COLUMNS]
     const int column = (int)blockIdx.x * SUM_COLUMNS + (int)threadIdx.x;

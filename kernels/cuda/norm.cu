@@ -1,7 +1,7 @@
 // Layer normalisation and what stands beside it in a block: residual, dropout, and the gradients of all of them.
 //
-// All of it is limited by memory, so every matrix is read once and written once. Rows of a multiple of 4 columns, at most 1,024, are
-// held in registers by 16 or 32 threads each, four neighbouring elements to a load and to a draw of dropout; all loads of a row are
+// All of it is limited by memory, so every matrix is read once and written once. Rows of a multiple of 4 columns, at most 1,024,
+// are held in registers by 16 or 32 threads each, four neighbouring elements to a load and to a draw of dropout; all loads of a row are
 // under way before the first is used. Other shapes and pointers take a warp per row that reads it three times.
 //
 // The gradients of gamma and beta: each block adds up the rows it sees in registers, then over its threads in order, and writes one
@@ -31,9 +31,15 @@ template <int LANES> static __device__ __forceinline__ float sum_of(float v)
     return v;
 }
 
-static __device__ __forceinline__ float4 add4(float4 a, float4 b) { return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w); }
+static __device__ __forceinline__ float4 add4(float4 a, float4 b)
+{
+    return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
+}
 
-static __device__ __forceinline__ float4 mul4(float4 a, float4 b) { return make_float4(a.x * b.x, a.y * b.y, a.z * b.z, a.w * b.w); }
+static __device__ __forceinline__ float4 mul4(float4 a, float4 b)
+{
+    return make_float4(a.x * b.x, a.y * b.y, a.z * b.z, a.w * b.w);
+}
 
 // (a - m) s
 static __device__ __forceinline__ float4 scaled4(float4 a, float m, float s)
@@ -50,9 +56,9 @@ static __device__ __forceinline__ float4 zero4(void) { return make_float4(0, 0, 
 // LANES threads hold a row, GROUPS times four elements each: group g of the row is lane g % LANES's. sum, r: NULL where there is
 // nothing to add. x may be sum.
 template <int LANES, int GROUPS>
-static __global__ void __launch_bounds__(THREADS) norm_rows(float *sum, float *y, float *stats, const float *x, const float *r,
-                                                            const float *__restrict__ gamma, const float *__restrict__ beta, int rows,
-                                                            int width, lin_cuda_mask mask)
+static __global__ void __launch_bounds__(THREADS)
+    norm_rows(float *sum, float *y, float *stats, const float *x, const float *r, const float *__restrict__ gamma,
+              const float *__restrict__ beta, int rows, int width, lin_cuda_mask mask)
 {
     const int lane = (int)threadIdx.x % LANES;
     const int row = (int)(blockIdx.x * (THREADS / LANES) + threadIdx.x / LANES);
@@ -102,7 +108,7 @@ static __global__ void __launch_bounds__(THREADS) norm_rows(float *sum, float *y
     }
 }
 
-/* ---- forward, any shape ------------------------------------------------------------------------------------------------------ */
+/* ---- forward, any shape ----------------------------------------------------------------------------------------------------- */
 
 // What dropout leaves of one element.
 static __device__ __forceinline__ float drop_one(float v, size_t i, uint64_t key, lin_cuda_mask m)
@@ -112,9 +118,9 @@ static __device__ __forceinline__ float drop_one(float v, size_t i, uint64_t key
     return draw >= m.threshold ? v * m.scale : 0;
 }
 
-static __global__ void __launch_bounds__(THREADS) norm_any(float *sum, float *y, float *stats, const float *x, const float *r,
-                                                           const float *__restrict__ gamma, const float *__restrict__ beta, int rows,
-                                                           int C, lin_cuda_mask mask)
+static __global__ void __launch_bounds__(THREADS)
+    norm_any(float *sum, float *y, float *stats, const float *x, const float *r, const float *__restrict__ gamma,
+             const float *__restrict__ beta, int rows, int C, lin_cuda_mask mask)
 {
     const int lane = (int)threadIdx.x % 32, row = (int)(blockIdx.x * WARPS + threadIdx.x / 32);
     if (row >= rows) return;
@@ -152,7 +158,8 @@ static void forward(lin_exec *exec, float *sum, float *y, float *stats, const fl
 {
     if (rows == 0 || C == 0) return;
     if (C % 4 != 0 || C > 1024 || !lin_cuda_aligned(sum, y, x, r) || !lin_cuda_aligned(gamma, beta)) {
-        LIN_LAUNCH(exec, norm_any, lin_cuda_blocks((size_t)rows, WARPS), THREADS, 0, sum, y, stats, x, r, gamma, beta, rows, C, mask);
+        LIN_LAUNCH(exec, norm_any, lin_cuda_blocks((size_t)rows, WARPS), THREADS, 0, sum, y, stats, x, r, gamma, beta, rows, C,
+                   mask);
     } else if (C <= 64) {
         NORM_ROWS(16, 1);
     } else if (C <= 128) {
@@ -182,13 +189,13 @@ void lin_cuda_add_dropout_norm_forward(lin_exec *exec, float *sum, float *y, flo
 
 /* ---- backward, rows in registers --------------------------------------------------------------------------------------------- */
 
-// With h = (x - mean) rstd and g = dy gamma: dx = residual + rstd (g - mean(g) - h mean(g h)). A block takes every gridDim.x-th group of
-// rows and leaves partial [gridDim.x, 2 C]: its sums of dy h, then of dy. dx may be dy or residual.
+// With h = (x - mean) rstd and g = dy gamma: dx = residual + rstd (g - mean(g) - h mean(g h)). A block takes every gridDim.x-th
+// group of rows and leaves partial [gridDim.x, 2 C]: its sums of dy h, then of dy. dx may be dy or residual.
 template <int LANES, int GROUPS>
-static __global__ void __launch_bounds__(THREADS) gradient_rows(float *dx, float *dropped, float *__restrict__ partial, const float *dy,
-                                                                const float *residual, const float *__restrict__ x,
-                                                                const float *__restrict__ stats, const float *__restrict__ gamma,
-                                                                int rows, int width, lin_cuda_mask mask)
+static __global__ void __launch_bounds__(THREADS)
+    gradient_rows(float *dx, float *dropped, float *__restrict__ partial, const float *dy, const float *residual,
+                  const float *__restrict__ x, const float *__restrict__ stats, const float *__restrict__ gamma, int rows,
+                  int width, lin_cuda_mask mask)
 {
     constexpr int ROWS = THREADS / LANES;
     LIN_SHARED(float, sums); // [ROWS, 4 width]
@@ -231,10 +238,10 @@ static __global__ void __launch_bounds__(THREADS) gradient_rows(float *dx, float
         for (int i = 0; i < GROUPS; i++) {
             const int g = lane + i * LANES;
             if (!there || g >= width) continue;
-            const float4 out = add4(rest[i], make_float4(rstd * (up[i].x - mean_g - h[i].x * mean_gh),
-                                                         rstd * (up[i].y - mean_g - h[i].y * mean_gh),
-                                                         rstd * (up[i].z - mean_g - h[i].z * mean_gh),
-                                                         rstd * (up[i].w - mean_g - h[i].w * mean_gh)));
+            const float4 out =
+                add4(rest[i],
+                     make_float4(rstd * (up[i].x - mean_g - h[i].x * mean_gh), rstd * (up[i].y - mean_g - h[i].y * mean_gh),
+                                 rstd * (up[i].z - mean_g - h[i].z * mean_gh), rstd * (up[i].w - mean_g - h[i].w * mean_gh)));
             reinterpret_cast<float4 *>(dx)[at + (size_t)g] = out;
             if (!dropped) continue;
             reinterpret_cast<float4 *>(dropped)[at + (size_t)g] =
@@ -263,9 +270,9 @@ static __global__ void __launch_bounds__(THREADS) gradient_rows(float *dx, float
 /* ---- backward, any shape ------------------------------------------------------------------------------------------------------ */
 
 // partial [slices, 2 C]: over a slice of the rows each, the sums of dy h and of dy.
-static __global__ void __launch_bounds__(SUM_COLUMNS *SUM_ROWS) sum_any(float *__restrict__ partial, const float *__restrict__ dy,
-                                                                        const float *__restrict__ x, const float *__restrict__ stats,
-                                                                        int rows, int C, int per_slice)
+static __global__ void __launch_bounds__(SUM_COLUMNS *SUM_ROWS)
+    sum_any(float *__restrict__ partial, const float *__restrict__ dy, const float *__restrict__ x, const float *__restrict__ stats,
+            int rows, int C, int per_slice)
 {
     LIN_SHARED(float, sums); // [2, SUM_ROWS, SUM_COLUMNS]
     const int column = (int)blockIdx.x * SUM_COLUMNS + (int)threadIdx.x, ty = (int)threadIdx.y, tx = (int)threadIdx.x;
@@ -291,9 +298,9 @@ static __global__ void __launch_bounds__(SUM_COLUMNS *SUM_ROWS) sum_any(float *_
     out[C + column] = dbeta;
 }
 
-static __global__ void __launch_bounds__(THREADS) gradient_any(float *dx, float *dropped, const float *dy, const float *residual,
-                                                               const float *__restrict__ x, const float *__restrict__ stats,
-                                                               const float *__restrict__ gamma, int rows, int C, lin_cuda_mask mask)
+static __global__ void __launch_bounds__(THREADS)
+    gradient_any(float *dx, float *dropped, const float *dy, const float *residual, const float *__restrict__ x,
+                 const float *__restrict__ stats, const float *__restrict__ gamma, int rows, int C, lin_cuda_mask mask)
 {
     const int lane = (int)threadIdx.x % 32, row = (int)(blockIdx.x * WARPS + threadIdx.x / 32);
     if (row >= rows) return;

@@ -1,8 +1,8 @@
 // Which algorithm of cublasLt a product uses; see plans.h.
 //
-// The choice depends on the shape alone, not on what was asked before: shapes fall into classes of rows, candidates are found for the
-// largest of the class, and the first that takes the very shape is used. Reductions that add up in place are ruled out, so that the
-// same calls give the same bits on the same GPU.
+// The choice depends on the shape alone, not on what was asked before: shapes fall into classes of rows, candidates are found for
+// the largest of the class, and the first that takes the very shape is used. Reductions that add up in place are ruled out, so that
+// the same calls give the same bits on the same GPU.
 #include "kernels/cuda/plans.h"
 
 #include <cublasLt.h>
@@ -49,8 +49,8 @@ lin_status lin_cuda_plans_create(lin_exec *exec, lin_error *err)
     const cublasStatus_t status = cublasLtCreate(&plans->handle);
     if (status != CUBLAS_STATUS_SUCCESS) {
         lin_free(plans);
-        return lin_fail(err, status == CUBLAS_STATUS_ALLOC_FAILED ? LIN_NO_MEMORY : LIN_UNSUPPORTED, "GPU %d: cublasLt does not start: %s",
-                        exec->device, cublasLtGetStatusString(status));
+        return lin_fail(err, status == CUBLAS_STATUS_ALLOC_FAILED ? LIN_NO_MEMORY : LIN_UNSUPPORTED,
+                        "GPU %d: cublasLt does not start: %s", exec->device, cublasLtGetStatusString(status));
     }
     const char *tune = getenv("LINNET_CUDA_TUNE");
     plans->tune = tune && strcmp(tune, "1") == 0;
@@ -88,7 +88,8 @@ static void note(lin_exec *exec, cublasStatus_t status, const lin_cuda_product *
     char what[96];
     cudaError_t error = cudaGetLastError();
     if (error == cudaSuccess) error = status == CUBLAS_STATUS_ALLOC_FAILED ? cudaErrorMemoryAllocation : cudaErrorUnknown;
-    snprintf(what, sizeof what, "a product of %d x %d x %d (cublasLt: %.30s)", p->rows, p->n, p->k, cublasLtGetStatusString(status));
+    snprintf(what, sizeof what, "a product of %d x %d x %d (cublasLt: %.30s)", p->rows, p->n, p->k,
+             cublasLtGetStatusString(status));
     lin_cuda_check(exec, error, what);
 }
 
@@ -144,8 +145,7 @@ static cublasStatus_t layout(cublasLtMatrixLayout_t *out, int narrow, int rows, 
 static cublasStatus_t describe(lin_exec *exec, plan *p, int narrow, const float *bias)
 {
     const plan_key *key = &p->key;
-    const cublasComputeType_t compute =
-        exec->precision == LIN_PRECISION_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    const cublasComputeType_t compute = exec->precision == LIN_PRECISION_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     const int32_t ta = key->forward ? CUBLAS_OP_T : CUBLAS_OP_N, tb = key->forward ? CUBLAS_OP_N : CUBLAS_OP_T;
     const uint32_t epilogue = (uint32_t)key->epilogue;
     cublasStatus_t s = cublasLtMatmulDescCreate(&p->product, compute, CUDA_R_32F);

@@ -1,9 +1,10 @@
 /*
  * plans.h - matrix products through cublasLt: what it is asked for, and the algorithms that were found for it.
  *
- * Internal to linear.cu, which says how the two products look to cublasLt. A plan is made once per class of shapes and kept by the exec.
- * Making one inside of a recorded graph works where cublasLt allows it; a run before the recording makes sure.
- * LINNET_CUDA_TUNE=1 times the candidates and takes the fastest instead of the first: faster, but no longer the same bits in every run.
+ * Internal to linear.cu, which says how the two products look to cublasLt. A plan is made once per class of shapes and kept by the
+ * exec. Making one while a graph is recorded works where cublasLt allows it (some versions do not, and then the graph holds a slow
+ * product of our own): run the operations once before recording them.
+ * LINNET_CUDA_TUNE=1 times the candidates and takes the fastest instead of the first, no longer the same in every run.
  */
 #ifndef LIN_KERNELS_CUDA_PLANS_H
 #define LIN_KERNELS_CUDA_PLANS_H

@@ -1,0 +1,195 @@
+#include "kernels/gpu.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef LIN_LIB_DIR
+#define LIN_LIB_DIR "/usr/local/lib/linnet"
+#endif
+
+// Of the toolkit that liblinnet_cuda.so is built with: 1000 major + 10 minor.
+#ifndef LIN_CUDA_VERSION
+#define LIN_CUDA_VERSION 13000
+#endif
+
+#define LIBRARY "liblinnet_cuda.so"
+
+enum { DRIVER_OK = 0, DRIVER_NO_DEVICE = 100 }; // CUresult
+
+typedef lin_status (*open_function)(int device, lin_precision precision, const lin_ops **ops, lin_error *err);
+typedef int (*device_function)(int i, lin_device *device);
+
+static struct {
+    int count, driver; // GPUs; version of the driver, as CUDA counts
+    char why[512];     // why there is no GPU; "" if there is
+    open_function open;
+    device_function device;
+} gpu;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+LIN_PRINTF(1, 2) static int refuse(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(gpu.why, sizeof gpu.why, fmt, args);
+    va_end(args);
+    return 0;
+}
+
+// A function of a library. ISO C knows no cast from dlsym's pointer to one to a function, so its bytes are copied.
+static int find(void *library, const char *name, void *function)
+{
+    void *symbol = dlsym(library, name);
+    memcpy(function, &symbol, sizeof symbol);
+    return symbol != NULL;
+}
+
+static const char *reason(void)
+{
+    const char *text = dlerror();
+    return text ? text : "no reason given";
+}
+
+/* ---- the driver -------------------------------------------------------------------------------------------------------------- */
+
+static const char *driver_says(void *driver, int result, char *text, size_t capacity)
+{
+    int (*error_string)(int, const char **);
+    const char *message = NULL;
+    if (find(driver, "cuGetErrorString", &error_string) && error_string(result, &message) == DRIVER_OK && message) {
+        snprintf(text, capacity, "%s", message);
+    } else {
+        snprintf(text, capacity, "error %d", result);
+    }
+    return text;
+}
+
+static int ask_driver(void)
+{
+    const char *named = getenv("LINNET_CUDA_DRIVER");
+    const char *name = named && *named ? named : "libcuda.so.1";
+    char text[200];
+    int (*init)(unsigned), (*version)(int *), (*count)(int *);
+    void *driver = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!driver) return refuse("no NVIDIA driver on this machine (%s)", reason());
+    if (!find(driver, "cuInit", &init) || !find(driver, "cuDriverGetVersion", &version) ||
+        !find(driver, "cuDeviceGetCount", &count)) {
+        return refuse("%s is not an NVIDIA driver: %s", name, reason());
+    }
+    // Asked before anything is begun: it needs no GPU, and an old driver is the more useful answer.
+    int result = version(&gpu.driver);
+    if (result != DRIVER_OK) {
+        return refuse("the NVIDIA driver does not tell its version: %s", driver_says(driver, result, text, sizeof text));
+    }
+    // Within a major version an older driver runs what a newer toolkit made.
+    if (gpu.driver / 1000 < LIN_CUDA_VERSION / 1000) {
+        return refuse(
+            "the driver supports CUDA %d.%d, this build needs %d.0 or newer: update the driver or build with an older toolkit",
+            gpu.driver / 1000, gpu.driver % 1000 / 10, LIN_CUDA_VERSION / 1000);
+    }
+    result = init(0);
+    if (result == DRIVER_OK) result = count(&gpu.count);
+    if (result != DRIVER_OK && result != DRIVER_NO_DEVICE) {
+        gpu.count = 0;
+        return refuse("the NVIDIA driver does not start: %s", driver_says(driver, result, text, sizeof text));
+    }
+    if (result == DRIVER_NO_DEVICE || gpu.count <= 0) {
+        gpu.count = 0;
+        const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+        if (visible) return refuse("the driver found no GPU (CUDA_VISIBLE_DEVICES is \"%.100s\")", visible);
+        return refuse("the driver found no GPU");
+    }
+    return 1;
+}
+
+/* ---- the backend's library --------------------------------------------------------------------------------------------------- */
+
+// The first place that holds it; LIBRARY itself where none does, for the system to look.
+static const char *find_library(char *path, size_t capacity)
+{
+    char program[PATH_MAX];
+    const char *named = getenv("LINNET_CUDA_LIBRARY");
+    if (named && *named) {
+        snprintf(path, capacity, "%s", named);
+        return path;
+    }
+    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[n > 0 ? n : 0] = 0;
+    char *slash = strrchr(program, '/');
+    if (slash) {
+        *slash = 0;
+        snprintf(path, capacity, "%s/" LIBRARY, program);
+        if (access(path, F_OK) == 0) return path;
+        snprintf(path, capacity, "%s/../lib/linnet/" LIBRARY, program);
+        if (access(path, F_OK) == 0) return path;
+    }
+    snprintf(path, capacity, "%s", LIN_LIB_DIR "/" LIBRARY);
+    if (access(path, F_OK) == 0) return path;
+    return LIBRARY;
+}
+
+static int open_library(void)
+{
+    char found[PATH_MAX + 64];
+    int (*interface)(void);
+    const char *path = find_library(found, sizeof found);
+    const int there = strchr(path, '/') && access(path, F_OK) == 0;
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        // Found but not opened: then it is one of the libraries that it needs that is missing.
+        return refuse("cannot open %s: %s; %s", LIBRARY, reason(),
+                      there ? "put the folder of the CUDA toolkit's libraries into LD_LIBRARY_PATH"
+                            : "build it with make where nvcc is installed");
+    }
+    if (!find(library, "lin_cuda_open", &gpu.open) || !find(library, "lin_cuda_device", &gpu.device) ||
+        !find(library, "lin_cuda_interface", &interface)) {
+        return refuse("%s is not linnet's: %s", path, reason());
+    }
+    if (interface() != LIN_CUDA_INTERFACE) return refuse("%s belongs to another version of linnet: build both together", path);
+    return 1;
+}
+
+static void look(void)
+{
+    if (ask_driver()) open_library();
+}
+
+/* ---- what others ask --------------------------------------------------------------------------------------------------------- */
+
+int lin_gpu_answers(void)
+{
+    pthread_once(&once, look);
+    return gpu.why[0] == 0;
+}
+
+lin_status lin_gpu_open(int device, lin_precision precision, const lin_ops **ops, lin_error *err)
+{
+    *ops = NULL;
+    if (!lin_gpu_answers()) return lin_fail(err, LIN_UNSUPPORTED, "%s", gpu.why);
+    if (device < 0 || device >= gpu.count) {
+        return lin_fail(err, LIN_UNSUPPORTED, "there is no GPU %d; the last is %d", device, gpu.count - 1);
+    }
+    return gpu.open(device, precision, ops, err);
+}
+
+int lin_device_get(int i, lin_device *device)
+{
+    memset(device, 0, sizeof *device);
+    if (!lin_gpu_answers() || i < 0 || i >= gpu.count) return 0;
+    return gpu.device(i, device);
+}
+
+const char *lin_device_why_none(int *runtime, int *driver)
+{
+    lin_gpu_answers();
+    if (runtime) *runtime = LIN_CUDA_VERSION;
+    if (driver) *driver = gpu.driver;
+    return gpu.why;
+}
