@@ -1,25 +1,29 @@
-// cmd_info.c - linnet info: what a model or a feature cache holds.
+// cmd_info.c - linnet info: what a model or a feature cache holds, or which devices there are.
 
 #include <cJSON.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/recognize.h"
 #include "decoder/buffer.h"
+#include "kernels/ops.h"
 #include "model/dataset.h"
 #include "model/stream.h"
 
 typedef struct info_values {
-    int json, verify;
+    int json, verify, devices;
 } info_values;
 
 static const lin_option options[] = {
     {.name = "json", .type = LIN_OPTION_FLAG, .at = offsetof(info_values, json), .help = "Write one JSON object"},
     {.name = "verify", .type = LIN_OPTION_FLAG, .at = offsetof(info_values, verify),
      .help = "Of a feature cache: read all of it and test its checksum (a model is always tested whole)"},
+    {.name = "devices", .type = LIN_OPTION_FLAG, .at = offsetof(info_values, devices),
+     .help = "What the networks can run on here: the CPU and every GPU, or why there is none"},
     {.type = LIN_OPTION_END},
 };
 
@@ -218,6 +222,66 @@ static lin_status report_cache(report *r, const char *path, int verify, lin_erro
     return status;
 }
 
+// "13.0" of 13000.
+static const char *cuda_version(int version, char *text, size_t capacity)
+{
+    snprintf(text, capacity, "%d.%d", version / 1000, version % 1000 / 10);
+    return text;
+}
+
+static void put_device(report *r, int i, const lin_device *d)
+{
+    char name[32], text[1024];
+    if (!r->json) {
+        snprintf(name, sizeof name, "cuda:%d", i);
+        int n = snprintf(text, sizeof text, "%s, compute capability %d.%d", d->name, d->major, d->minor);
+        if (d->multiprocessors) n += snprintf(text + n, sizeof text - (size_t)n, ", %d multiprocessors", d->multiprocessors);
+        n += snprintf(text + n, sizeof text - (size_t)n, ", %.1f GB", (double)d->memory_bytes * 1e-9);
+        if (d->free_bytes) n += snprintf(text + n, sizeof text - (size_t)n, " (%.1f free)", (double)d->free_bytes * 1e-9);
+        if (*d->why_not) snprintf(text + n, sizeof text - (size_t)n, "; cannot be used: %s", d->why_not);
+        put_text(r, "", name, text);
+        return;
+    }
+    lin_buffer_text(&r->out, i ? ", " : "");
+    report one = {.out = r->out, .json = 1};
+    snprintf(text, sizeof text, "%d.%d", d->major, d->minor);
+    put_text(&one, "name", "", d->name);
+    put_text(&one, "capability", "", text);
+    put_integer(&one, "multiprocessors", "", d->multiprocessors, "");
+    put_integer(&one, "memory_bytes", "", (long long)d->memory_bytes, "");
+    put_integer(&one, "free_bytes", "", (long long)d->free_bytes, "");
+    put_text(&one, "why_not", "", d->why_not);
+    r->out = one.out;
+    lin_buffer_char(&r->out, '}');
+}
+
+static void report_devices(report *r)
+{
+    int built_for, driver;
+    char text[64];
+    lin_device device;
+    const char *why = lin_device_why_none(&built_for, &driver);
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (r->json) {
+        put_text(r, "cpu_instructions", "", lin_cpu_isa());
+        put_integer(r, "cpu_cores", "", cores, "");
+    } else {
+        snprintf(text, sizeof text, "%s instructions, %ld core%s", lin_cpu_isa(), cores, cores == 1 ? "" : "s");
+        put_text(r, "", "cpu", text);
+    }
+    put_text(r, "cuda_built_for", "built for CUDA", cuda_version(built_for, text, sizeof text));
+    if (driver) put_text(r, "cuda_driver", "driver's CUDA", cuda_version(driver, text, sizeof text));
+    if (r->json) {
+        put_text(r, "why_no_gpu", "", why);
+        key(r, "gpus", "");
+        lin_buffer_char(&r->out, '[');
+    } else if (*why) {
+        put_text(r, "", "no GPU", why);
+    }
+    for (int i = 0; lin_device_get(i, &device); i++) put_device(r, i, &device);
+    if (r->json) lin_buffer_char(&r->out, ']');
+}
+
 static int is_cache(const char *path)
 {
     char magic[8] = "";
@@ -233,8 +297,15 @@ static int run(lin_parsed *parsed)
     char path[4096];
     report r = {.json = v->json};
     lin_error err = {0};
-    lin_status status = lin_find_model(parsed->operands.count ? parsed->operands.items[0] : NULL, path, sizeof path, &err);
-    if (status == LIN_OK) status = is_cache(path) ? report_cache(&r, path, v->verify, &err) : report_model(&r, path, &err);
+    if (v->devices && parsed->operands.count) return lin_misuse(parsed, "--devices is about this machine and takes no FILE");
+    if (v->devices && v->verify) return lin_misuse(parsed, "--devices and --verify exclude each other");
+    lin_status status = LIN_OK;
+    if (v->devices) {
+        report_devices(&r);
+    } else {
+        status = lin_find_model(parsed->operands.count ? parsed->operands.items[0] : NULL, path, sizeof path, &err);
+        if (status == LIN_OK) status = is_cache(path) ? report_cache(&r, path, v->verify, &err) : report_model(&r, path, &err);
+    }
     if (r.json) lin_buffer_text(&r.out, "}\n");
     if (status == LIN_OK) status = lin_buffer_status(&r.out, &err);
     if (status == LIN_OK) status = lin_buffer_write(&r.out, stdout, "standard output", &err);
@@ -245,11 +316,12 @@ static int run(lin_parsed *parsed)
 const lin_command lin_command_info = {
     .name = "info",
     .operands = "[FILE]",
-    .summary = "what a model or a feature cache holds",
+    .summary = "what a model or a feature cache holds, and which devices there are",
     .description = "Says what is in a model: the shape of its network, its parameters and their size, the state of a stream, "
                    "features, phones, licence, and how it was trained; or what is in a feature cache that linnet prepare made. "
-                   "Without FILE: the model installed with the program.",
-    .examples = "  linnet info\n  linnet info --json exp/best.safetensors\n  linnet info --verify train.lfc",
+                   "Without FILE: the model installed with the program. With --devices: what networks can run on here.",
+    .examples = "  linnet info\n  linnet info --json exp/best.safetensors\n  linnet info --verify train.lfc\n"
+                "  linnet info --devices",
     .options = options,
     .values_size = sizeof(info_values),
     .max_operands = 1,

@@ -8,7 +8,8 @@
  *   lin_gpu_open(0, LIN_PRECISION_TF32, &ops, &err);                     // ops->exec_create(ops, 0, &exec, &err); ...
  *
  * liblinnet_cuda.so is looked for in this order: where LINNET_CUDA_LIBRARY says, beside the program, in ../lib/linnet seen from
- * there, where make install put it, and where the system finds libraries. LINNET_CUDA_DRIVER names another driver library; tests do that.
+ * there, where make install put it, and where the system finds libraries. LINNET_CUDA_DRIVER names another driver library, for
+ * tests.
  * All functions may be called by any thread. lin_device_get and lin_device_why_none, which live here too, are told about in ops.h.
  */
 #ifndef LIN_KERNELS_GPU_H

@@ -164,7 +164,8 @@ static void convert_rows(lin_exec *exec, void *to, const float *x, int rows, int
 /* ---- plain products --------------------------------------------------------------------------------------------------------- */
 
 // out [rows, columns] = act(sum_t a(i, t) b(j, t) + bias), or += the sum. a(i, t) = a[i ai + t at]; either ai or at is 1, and the
-// tiles are read along that direction; b likewise. Correct for every size and alignment, and not fast: what cublasLt takes goes there.
+// tiles are read along that direction; b likewise. Correct for every size and alignment, and not fast: what cublasLt takes goes
+// there.
 typedef struct plain_shape {
     int rows, columns, inner;
     size_t ai, at, bj, bt;

@@ -1,8 +1,8 @@
 // Layer normalisation and what stands beside it in a block: residual, dropout, and the gradients of all of them.
 //
 // All of it is limited by memory, so every matrix is read once and written once. Rows of a multiple of 4 columns, at most 1,024,
-// are held in registers by 16 or 32 threads each, four neighbouring elements to a load and to a draw of dropout; all loads of a row are
-// under way before the first is used. Other shapes and pointers take a warp per row that reads it three times.
+// are held in registers by 16 or 32 threads each, four neighbouring elements to a load and to a draw of dropout; all loads of a row
+// are under way before the first is used. Other shapes and pointers take a warp per row that reads it three times.
 //
 // The gradients of gamma and beta: each block adds up the rows it sees in registers, then over its threads in order, and writes one
 // row of partial sums; lin_cuda_fold adds those up in order.
@@ -267,7 +267,7 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* ---- backward, any shape ------------------------------------------------------------------------------------------------------ */
+/* ---- backward, any shape ----------------------------------------------------------------------------------------------------- */
 
 // partial [slices, 2 C]: over a slice of the rows each, the sums of dy h and of dy.
 static __global__ void __launch_bounds__(SUM_COLUMNS *SUM_ROWS)
