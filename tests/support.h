@@ -49,6 +49,16 @@ enum { TEST_TAIL = 0 };
 enum { TEST_TAIL = 64 };
 #endif
 
+/* Where the blocks of buffers come from: 64-byte aligned, NULL where there is no memory. A test of another machine than the host (a
+ * GPU) puts other functions here before its first buffer, whose memory both can reach. */
+static inline void *test_allocate_aligned(size_t bytes)
+{
+    void *block = NULL;
+    return posix_memalign(&block, 64, bytes) == 0 ? block : NULL;
+}
+static void *(*test_allocate)(size_t bytes) = test_allocate_aligned;
+static void (*test_release)(void *block) = free;
+
 /* Sets every byte to 0xFF: a NaN in float and double, -1 in an int. */
 static inline void test_poison(void *buffer, size_t bytes)
 {
@@ -60,9 +70,8 @@ static inline void test_poison(void *buffer, size_t bytes)
 static inline void *test_buffer_shifted(size_t count, size_t size, size_t shift)
 {
     size_t bytes = count * size, head = TEST_HEAD + shift * size;
-    void *block = NULL;
-    ck_assert_msg(posix_memalign(&block, 64, head + bytes + TEST_TAIL) == 0, "out of memory in a test");
-    unsigned char *base = block, *user = base + head;
+    unsigned char *base = test_allocate(head + bytes + TEST_TAIL), *user = base + head;
+    ck_assert_msg(base != NULL, "out of memory in a test");
     memset(base, TEST_GUARD_BYTE, head);
     memcpy(user - 16, &bytes, sizeof bytes);
     memcpy(user - 8, &head, sizeof head);
@@ -97,7 +106,7 @@ static inline void test_buffer_free(void *buffer)
     if (!buffer) return;
     size_t head;
     memcpy(&head, (unsigned char *)buffer - 8, sizeof head);
-    free((unsigned char *)buffer - head);
+    test_release((unsigned char *)buffer - head);
 }
 
 /* ---- random fills: element i is a function of (key, i) ---------------------------------------------------------------------- */

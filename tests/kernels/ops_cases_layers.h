@@ -1,5 +1,5 @@
 /*
- * ops_cases_layers.h - cases of ops_cases.h for the operations that treat each row or element alone, and for the optimiser.
+ * ops_cases_layers.h - cases of ops_cases.h for the operations that treat each row or element alone.
  * Included by ops_cases.h only.
  */
 #ifndef LIN_TESTS_KERNELS_OPS_CASES_LAYERS_H
@@ -10,6 +10,13 @@ enum { OPS_N_ROWS = sizeof ops_rows / sizeof *ops_rows };
 
 /* ---- linear ----------------------------------------------------------------------------------------------------------------- */
 
+static inline void ops_pack(ops_context *c, pair packed, pair w, int n, int k, int transposed)
+{
+    const lin_packing item = {.n = n, .k = k, .transposed = transposed};
+    c->ops->weights_pack(c->exec, packed.f, w.f, &item, 1);
+    c->ref->weights_pack(c->ref_exec, packed.d, w.d, &item, 1);
+}
+
 static inline void ops_linear_shape(ops_context *c, int rows, int n, int k)
 {
     size_t nx = (size_t)rows * (size_t)k, nw = (size_t)n * (size_t)k, ny = (size_t)rows * (size_t)n;
@@ -19,8 +26,8 @@ static inline void ops_linear_shape(ops_context *c, int rows, int n, int k)
     pair dw = ops_inout(c, nw, -1, 1), db = ops_inout(c, (size_t)n, -1, 1), dw2 = ops_inout(c, nw, -1, 1);
     ops_say(c, "linear rows %d n %d k %d", rows, n, k);
     const lin_ops *ops = c->ops;
-    ops->weight_pack(c->exec, packed.f, w.f, n, k);
-    ops->weight_pack_transposed(c->exec, transposed.f, w.f, n, k);
+    ops_pack(c, packed, w, n, k, 0);
+    ops_pack(c, transposed, w, n, k, 1);
     ops->linear_forward(c->exec, y.f, x.f, packed.f, bias.f, rows, n, k, LIN_LINEAR);
     ops->linear_forward(c->exec, relu.f, x.f, packed.f, bias.f, rows, n, k, LIN_RELU);
     ops->linear_forward(c->exec, bare.f, x.f, packed.f, NULL, rows, n, k, LIN_LINEAR);
@@ -29,8 +36,6 @@ static inline void ops_linear_shape(ops_context *c, int rows, int n, int k)
     ops->linear_backward_weight(c->exec, dw2.f, NULL, dy.f, x.f, rows, n, k);
     if (!c->options->digest_only) {
         const lin_ops_f64 *ref = c->ref;
-        ref->weight_pack(c->ref_exec, packed.d, w.d, n, k);
-        ref->weight_pack_transposed(c->ref_exec, transposed.d, w.d, n, k);
         ref->linear_forward(c->ref_exec, y.d, x.d, packed.d, bias.d, rows, n, k, LIN_LINEAR);
         ref->linear_forward(c->ref_exec, relu.d, x.d, packed.d, bias.d, rows, n, k, LIN_RELU);
         ref->linear_forward(c->ref_exec, bare.d, x.d, packed.d, NULL, rows, n, k, LIN_LINEAR);
@@ -53,8 +58,10 @@ static inline void ops_case_linear(ops_context *c)
     const int widths[][2] = {{1, 1},    {1, 7},    {7, 1},    {48, 48}, {49, 33}, {33, 49},
                              {17, 193}, {193, 17}, {192, 40}, {96, 5},  {95, 64}};
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
-        for (size_t r = 0; r < OPS_N_ROWS; r++) ops_linear_shape(c, ops_rows[r], widths[i][0], widths[i][1]);
+        for (size_t r = 0; r < OPS_N_ROWS; r++)
+            if (!ops_thin(c, 7)) ops_linear_shape(c, ops_rows[r], widths[i][0], widths[i][1]);
     for (int i = 0; i < 40; i++) {
+        if (ops_thin(c, 7)) continue;
         int rows = ops_pick(c, 0, 70), n = ops_pick(c, 1, 110), k = ops_pick(c, 1, 110);
         ops_linear_shape(c, rows, n, k);
     }
@@ -63,6 +70,7 @@ static inline void ops_case_linear(ops_context *c)
 /* The shapes of the default network, where blocking over k and n begins; rows beyond one block of any backend. */
 static inline void ops_case_linear_model_shapes(ops_context *c)
 {
+    if (c->options->quick) return;
     ops_linear_shape(c, 33, 576, 192);
     ops_linear_shape(c, 9, 768, 192);
     ops_linear_shape(c, 9, 192, 768);
@@ -78,15 +86,16 @@ static inline void ops_case_linear_rows(ops_context *c)
     const int shapes[][3] = {{65, 50, 33}, {49, 192, 192}, {130, 1, 7}, {33, 97, 769}};
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         int rows = shapes[s][0], n = shapes[s][1], k = shapes[s][2];
+        if (c->options->quick && s > 0) break;
         size_t N = (size_t)n, K = (size_t)k;
         pair x = ops_in(c, (size_t)rows * K, -1, 1), w = ops_in(c, N * K, -1, 1), bias = ops_in(c, N, -1, 1);
         pair packed = ops_packed(c, n, k), whole = ops_out(c, (size_t)rows * N);
-        c->ops->weight_pack(c->exec, packed.f, w.f, n, k);
+        ops_pack(c, packed, w, n, k, 0);
         c->ops->linear_forward(c->exec, whole.f, x.f, packed.f, bias.f, rows, n, k, LIN_LINEAR);
-        for (int i = 0; i < 40; i++) {
+        for (int i = 0; i < (c->options->quick ? 4 : 40); i++) {
             int first = ops_pick(c, 0, rows - 1), count = i < 20 ? 1 + i % 10 : ops_pick(c, 1, rows);
             if (count > rows - first) count = rows - first;
-            float *part = test_buffer_shifted((size_t)count * N, sizeof *part, 3);
+            float *part = test_buffer_shifted((size_t)count * N, sizeof *part, ops_shift(c, 3));
             ops_say(c, "linear_forward n %d k %d, rows %d..%d of %d alone", n, k, first, first + count - 1, rows);
             c->ops->linear_forward(c->exec, part, x.f + (size_t)first * K, packed.f, bias.f, count, n, k, LIN_LINEAR);
             ops_check_same(c, "y", part, whole.f + (size_t)first * N, (size_t)count * N, 2e-6);
@@ -113,6 +122,50 @@ static inline void ops_case_linear_rows(ops_context *c)
     }
 }
 
+/* Many matrices in one call are each alone, and what lies between them is let be. */
+static inline void ops_case_weights_pack(ops_context *c)
+{
+    enum { N = 6 };
+    const int shapes[N][2] = {{1, 1}, {17, 33}, {33, 17}, {192, 40}, {49, 193}, {7, 5}};
+    lin_packing items[2 * N];
+    size_t from = 0, to = 0;
+    for (int i = 0; i < 2 * N; i++) {
+        int n = shapes[i / 2][0], k = shapes[i / 2][1];
+        items[i] = (lin_packing){.from = from, .to = to, .n = n, .k = k, .transposed = i % 2};
+        to += (c->ops->weight_size(i % 2 ? k : n, i % 2 ? n : k) + 31) / 16 * 16; // with a gap
+        if (i % 2) from += (size_t)(n * k) + 3;
+    }
+    pair w = ops_in(c, from, -1, 1);
+    float *packed = test_buffer(to, sizeof *packed), *alone = test_buffer(to, sizeof *alone);
+    ops_say(c, "weights_pack of %d matrices", 2 * N);
+    c->ops->weights_pack(c->exec, packed, w.f, items, 2 * N);
+    for (int i = 2 * N - 1; i >= 0; i--) c->ops->weights_pack(c->exec, alone, w.f, &items[i], 1);
+    ops_digest_bytes(c, packed, to * sizeof *packed);
+    for (size_t i = 0; i < to; i++) {
+        unsigned got, want;
+        memcpy(&got, &packed[i], sizeof got);
+        memcpy(&want, &alone[i], sizeof want);
+        test_require(got == want, "%s: element %zu is %g, alone %g", c->what, i, (double)packed[i], (double)alone[i]);
+    }
+    for (int i = 0; i < 2 * N; i++) { // nothing of an item was forgotten: the products are right
+        int n = items[i].transposed ? items[i].k : items[i].n, k = items[i].transposed ? items[i].n : items[i].k;
+        size_t end = items[i].to + c->ops->weight_size(n, k);
+        pair x = ops_in(c, (size_t)(3 * k), -1, 1), y = ops_out(c, (size_t)(3 * n)), own = ops_packed(c, n, k);
+        const lin_packing item = {.from = items[i].from, .n = items[i].n, .k = items[i].k, .transposed = items[i].transposed};
+        ops_say(c, "weights_pack, matrix %d", i);
+        c->ref->weights_pack(c->ref_exec, own.d, w.d, &item, 1);
+        c->ops->linear_forward(c->exec, y.f, x.f, packed + items[i].to, NULL, 3, n, k, LIN_LINEAR);
+        c->ref->linear_forward(c->ref_exec, y.d, x.d, own.d, NULL, 3, n, k, LIN_LINEAR);
+        ops_check_scaled(c, "y", y, 2e-6, 1);
+        size_t next = i + 1 < 2 * N ? items[i + 1].to : to;
+        for (; end < next; end++) test_require(isnan(packed[end]), "%s: the gap behind it was written", c->what);
+    }
+    test_guards(packed, c->what);
+    test_buffer_free(packed);
+    test_buffer_free(alone);
+    ops_end(c);
+}
+
 /* ---- layer norm ------------------------------------------------------------------------------------------------------------- */
 
 static inline void ops_norm_shape(ops_context *c, int rows, int C, double lo, double hi, double tolerance)
@@ -124,10 +177,10 @@ static inline void ops_norm_shape(ops_context *c, int rows, int C, double lo, do
     ops_say(c, "layer_norm rows %d C %d in %g..%g", rows, C, lo, hi);
     c->ops->layer_norm_forward(c->exec, y.f, stats.f, x.f, gamma.f, beta.f, rows, C);
     c->ops->layer_norm_forward(c->exec, plain.f, NULL, x.f, gamma.f, beta.f, rows, C);
-    c->ops->layer_norm_backward(c->exec, dx.f, dgamma.f, dbeta.f, dy.f, x.f, stats.f, gamma.f, rows, C);
+    c->ops->layer_norm_backward(c->exec, dx.f, NULL, dgamma.f, dbeta.f, dy.f, NULL, x.f, stats.f, gamma.f, rows, C, NULL);
     if (!c->options->digest_only) {
         c->ref->layer_norm_forward(c->ref_exec, y.d, stats.d, x.d, gamma.d, beta.d, rows, C);
-        c->ref->layer_norm_backward(c->ref_exec, dx.d, dgamma.d, dbeta.d, dy.d, x.d, stats.d, gamma.d, rows, C);
+        c->ref->layer_norm_backward(c->ref_exec, dx.d, NULL, dgamma.d, dbeta.d, dy.d, NULL, x.d, stats.d, gamma.d, rows, C, NULL);
     }
     ops_check_same(c, "y without stats", plain.f, y.f, n, tolerance);
     ops_check(c, "y", y, tolerance);
@@ -140,7 +193,7 @@ static inline void ops_norm_shape(ops_context *c, int rows, int C, double lo, do
     // dx may alias dy; the gradients of gamma and beta are added once more.
     pair alias = ops_inout(c, n, 0, 0), dgamma2 = ops_inout(c, nc, 0, 0), dbeta2 = ops_inout(c, nc, 0, 0);
     for (size_t i = 0; i < n; i++) alias.f[i] = dy.f[i];
-    c->ops->layer_norm_backward(c->exec, alias.f, dgamma2.f, dbeta2.f, alias.f, x.f, stats.f, gamma.f, rows, C);
+    c->ops->layer_norm_backward(c->exec, alias.f, NULL, dgamma2.f, dbeta2.f, alias.f, NULL, x.f, stats.f, gamma.f, rows, C, NULL);
     ops_check_same(c, "dx in place of dy", alias.f, dx.f, n, tolerance);
     ops_end(c);
 }
@@ -150,8 +203,8 @@ static inline void ops_case_layer_norm(ops_context *c)
     const int widths[] = {1, 2, 7, 16, 48, 192, 193};
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
         for (size_t r = 0; r < OPS_N_ROWS; r++) // two channels are often nearly equal, and what is left of them has few digits
-            ops_norm_shape(c, ops_rows[r], widths[i], -2, 3, widths[i] == 2 ? 1e-4 : 2e-6);
-    ops_norm_shape(c, 700, 192, -2, 3, 2e-6);
+            if (!ops_thin(c, 5)) ops_norm_shape(c, ops_rows[r], widths[i], -2, 3, widths[i] == 2 ? 1e-4 : 2e-6);
+    if (!c->options->quick) ops_norm_shape(c, 700, 192, -2, 3, 2e-6);
     ops_norm_shape(c, 17, 192, 99, 101, 1e-4); // E[x^2] - E[x]^2 would lose three digits more
     ops_norm_shape(c, 17, 48, 5, 5, 2e-6);     // no variance at all
 }
@@ -161,9 +214,9 @@ static inline void ops_case_layer_norm_rows(ops_context *c)
     enum { ROWS = 65, C = 193 };
     pair x = ops_in(c, ROWS * C, -2, 3), gamma = ops_in(c, C, 0.5, 1.5), beta = ops_in(c, C, -1, 1), whole = ops_out(c, ROWS * C);
     c->ops->layer_norm_forward(c->exec, whole.f, NULL, x.f, gamma.f, beta.f, ROWS, C);
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < (c->options->quick ? 4 : 20); i++) {
         int first = ops_pick(c, 0, ROWS - 1), count = ops_pick(c, 1, ROWS - first);
-        float *part = test_buffer_shifted((size_t)count * C, sizeof *part, 3);
+        float *part = test_buffer_shifted((size_t)count * C, sizeof *part, ops_shift(c, 3));
         ops_say(c, "layer_norm_forward rows %d..%d of %d alone", first, first + count - 1, ROWS);
         c->ops->layer_norm_forward(c->exec, part, NULL, x.f + first * C, gamma.f, beta.f, count, C);
         ops_check_same(c, "y", part, whole.f + first * C, (size_t)count * C, 2e-6);
@@ -173,37 +226,126 @@ static inline void ops_case_layer_norm_rows(ops_context *c)
     ops_end(c);
 }
 
+static const double ops_rates[] = {0, 0.1, 0.5};
+
+/* The end of a block and the norm behind it, against ref/ and against the two operations it stands for. */
+static inline void ops_block_end_shape(ops_context *c, int rows, int C, double rate)
+{
+    size_t n = (size_t)rows * (size_t)C, R = (size_t)rows, nc = (size_t)C;
+    pair x = ops_in(c, n, -2, 3), r = ops_in(c, n, -1, 1), gamma = ops_in(c, nc, 0.5, 1.5), beta = ops_in(c, nc, -1, 1);
+    pair sum = ops_out(c, n), y = ops_out(c, n), stats = ops_out(c, 2 * R), in_place = ops_inout(c, n, 0, 0), again = ops_out(c, n);
+    pair chain = ops_out(c, n), chain_y = ops_out(c, n), chain_stats = ops_out(c, 2 * R);
+    const lin_dropout d = ops_dropout(c, rate);
+    const double tolerance = C == 2 ? 1e-4 : 2e-6;
+    ops_say(c, "add_dropout_norm_forward rows %d C %d p %g", rows, C, rate);
+    for (size_t i = 0; i < n; i++) in_place.f[i] = x.f[i];
+    c->ops->add_dropout_norm_forward(c->exec, sum.f, y.f, stats.f, x.f, r.f, gamma.f, beta.f, rows, C, &d);
+    c->ops->add_dropout_norm_forward(c->exec, in_place.f, again.f, NULL, in_place.f, r.f, gamma.f, beta.f, rows, C, &d);
+    c->ops->add_dropout(c->exec, chain.f, x.f, r.f, n, &d);
+    c->ops->layer_norm_forward(c->exec, chain_y.f, chain_stats.f, chain.f, gamma.f, beta.f, rows, C);
+    c->ref->add_dropout_norm_forward(c->ref_exec, sum.d, y.d, stats.d, x.d, r.d, gamma.d, beta.d, rows, C, &d);
+    ops_check(c, "sum", sum, 1e-6);
+    ops_check(c, "y", y, tolerance);
+    ops_check(c, "stats", stats, tolerance);
+    ops_check_same(c, "sum in place of x", in_place.f, sum.f, n, 1e-6);
+    ops_check_same(c, "y without stats", again.f, y.f, n, tolerance);
+    ops_check_same(c, "sum, by add_dropout", chain.f, sum.f, n, 1e-6);
+    ops_check_same(c, "y, by layer_norm_forward", chain_y.f, y.f, n, tolerance);
+    ops_check_same(c, "stats, by layer_norm_forward", chain_stats.f, stats.f, 2 * R, tolerance);
+    ops_end(c);
+}
+
+static inline void ops_case_block_end(ops_context *c)
+{
+    const int widths[] = {1, 2, 7, 16, 48, 192, 193};
+    for (int w = 0; w < 7; w++)
+        for (size_t r = 0; r < OPS_N_ROWS; r++)
+            for (int p = 0; p < 3; p++)
+                if (!ops_thin(c, 11)) ops_block_end_shape(c, ops_rows[r], widths[w], ops_rates[p]);
+    if (!c->options->quick) ops_block_end_shape(c, 700, 192, 0.1);
+}
+
+/* The gradient of that: what stands beside the block is added, and what goes into the block is dropped as its output was. */
+static inline void ops_block_end_backward_shape(ops_context *c, int rows, int C, double rate)
+{
+    size_t n = (size_t)rows * (size_t)C, R = (size_t)rows, nc = (size_t)C;
+    pair x = ops_in(c, n, -2, 3), dy = ops_in(c, n, -1, 1), residual = ops_in(c, n, -1, 1), gamma = ops_in(c, nc, 0.5, 1.5);
+    pair beta = ops_in(c, nc, 0, 0), y = ops_out(c, n), stats = ops_inout(c, 2 * R, 0, 0);
+    pair dx = ops_out(c, n), dropped = ops_out(c, n), dgamma = ops_inout(c, nc, -1, 1), dbeta = ops_inout(c, nc, -1, 1);
+    pair bare = ops_out(c, n), want = ops_out(c, n), over_dy = ops_inout(c, n, 0, 0), over_residual = ops_inout(c, n, 0, 0);
+    pair dropped2 = ops_out(c, n), dgamma2 = ops_inout(c, nc, 0, 0), dbeta2 = ops_inout(c, nc, 0, 0);
+    const lin_dropout d = ops_dropout(c, rate);
+    const lin_ops *ops = c->ops;
+    ops_say(c, "layer_norm_backward with residual, rows %d C %d p %g", rows, C, rate);
+    ops->layer_norm_forward(c->exec, y.f, stats.f, x.f, gamma.f, beta.f, rows, C);
+    ops_done(c);
+    ops_widen(stats);
+    for (size_t i = 0; i < n; i++) over_dy.f[i] = dy.f[i];
+    for (size_t i = 0; i < n; i++) over_residual.f[i] = residual.f[i];
+    ops->layer_norm_backward(c->exec, dx.f, dropped.f, dgamma.f, dbeta.f, dy.f, residual.f, x.f, stats.f, gamma.f, rows, C, &d);
+    c->ref->layer_norm_backward(c->ref_exec, dx.d, dropped.d, dgamma.d, dbeta.d, dy.d, residual.d, x.d, stats.d, gamma.d, rows, C, &d);
+    double steepest = 1; // as in ops_norm_shape
+    for (size_t r = 0; r < R; r++) steepest = fmax(steepest, stats.d[2 * r + 1]);
+    ops_check_scaled(c, "dx", dx, 2e-6, steepest);
+    ops_check_scaled(c, "dropped", dropped, 2e-6, steepest);
+    ops_check_scaled(c, "dgamma", dgamma, 2e-6, steepest);
+    ops_check_scaled(c, "dbeta", dbeta, 2e-6, 1);
+    // The operations that these are: the norm's gradient, a sum, a dropout.
+    ops->layer_norm_backward(c->exec, bare.f, NULL, dgamma2.f, dbeta2.f, dy.f, NULL, x.f, stats.f, gamma.f, rows, C, NULL);
+    ops_done(c);
+    for (size_t i = 0; i < n; i++) want.f[i] = residual.f[i] + bare.f[i];
+    ops_check_same(c, "dx, by its parts", dx.f, want.f, n, 2e-6 * steepest);
+    ops->dropout(c->exec, want.f, dx.f, n, &d);
+    ops_check_same(c, "dropped, by dropout", dropped.f, want.f, n, 2e-6);
+    ops->layer_norm_backward(c->exec, over_dy.f, dropped2.f, dgamma2.f, dbeta2.f, over_dy.f, residual.f, x.f, stats.f, gamma.f, rows, C,
+                             &d);
+    ops->layer_norm_backward(c->exec, over_residual.f, NULL, dgamma2.f, dbeta2.f, dy.f, over_residual.f, x.f, stats.f, gamma.f, rows,
+                             C, &d);
+    ops_check_same(c, "dx in place of dy", over_dy.f, dx.f, n, 2e-6);
+    ops_check_same(c, "dx in place of the residual", over_residual.f, dx.f, n, 2e-6);
+    ops_check_same(c, "dropped, dx in place of dy", dropped2.f, dropped.f, n, 2e-6);
+    ops_end(c);
+}
+
+static inline void ops_case_block_end_backward(ops_context *c)
+{
+    const int widths[] = {1, 3, 7, 16, 48, 192, 193};
+    for (int w = 0; w < 7; w++)
+        for (size_t r = 0; r < OPS_N_ROWS; r++)
+            for (int p = 0; p < 3; p++)
+                if (!ops_thin(c, 13)) ops_block_end_backward_shape(c, ops_rows[r], widths[w], ops_rates[p]);
+    if (!c->options->quick) ops_block_end_backward_shape(c, 700, 192, 0.1);
+    if (!c->options->quick) ops_block_end_backward_shape(c, 701, 35, 0.1); // blocks of rows that begin anywhere in a vector
+}
+
 /* ---- element by element ----------------------------------------------------------------------------------------------------- */
 
 static inline void ops_case_elementwise(ops_context *c)
 {
     const size_t counts[] = {0, 1, 3, 4, 5, 7, 8, 15, 16, 17, 33, 63, 64, 65, 1000, 4099, 70001};
-    const double rates[] = {0, 0.1, 0.5};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         for (int p = 0; p < 3; p++) {
             size_t n = counts[i];
-            double rate = rates[p], scale = 1 / (1 - rate);
-            uint64_t key = ops_next_key(c);
-            pair x = ops_in(c, n, -1, 1), r = ops_in(c, n, -1, 1), sum = ops_inout(c, n, -1, 1);
+            double rate = ops_rates[p], scale = 1 / (1 - rate);
+            if (ops_thin(c, 2) || (c->options->quick && n > 5000)) continue;
+            const lin_dropout d = ops_dropout(c, rate);
+            pair x = ops_in(c, n, -1, 1), r = ops_in(c, n, -1, 1);
             pair dropped = ops_out(c, n), added = ops_out(c, n), dx = ops_out(c, n), copy = ops_out(c, n);
             ops_say(c, "%zu elements, p %g", n, rate);
-            c->ops->add(c->exec, sum.f, x.f, n);
-            c->ops->dropout(c->exec, dropped.f, x.f, n, rate, key);
-            c->ops->add_dropout(c->exec, added.f, x.f, r.f, n, rate, key);
+            c->ops->dropout(c->exec, dropped.f, x.f, n, &d);
+            c->ops->add_dropout(c->exec, added.f, x.f, r.f, n, &d);
             c->ops->relu_backward(c->exec, dx.f, r.f, dropped.f, n, scale);
-            c->ref->add(c->ref_exec, sum.d, x.d, n);
-            c->ref->dropout(c->ref_exec, dropped.d, x.d, n, rate, key);
-            c->ref->add_dropout(c->ref_exec, added.d, x.d, r.d, n, rate, key);
+            c->ref->dropout(c->ref_exec, dropped.d, x.d, n, &d);
+            c->ref->add_dropout(c->ref_exec, added.d, x.d, r.d, n, &d);
             c->ref->relu_backward(c->ref_exec, dx.d, r.d, dropped.d, n, scale);
-            ops_check(c, "add", sum, 1e-6);
             ops_check(c, "dropout", dropped, 1e-6);
             ops_check(c, "add_dropout", added, 1e-6);
             ops_check(c, "relu_backward", dx, 1e-6);
             for (size_t j = 0; j < n; j++) copy.f[j] = x.f[j];
-            c->ops->dropout(c->exec, copy.f, copy.f, n, rate, key);
+            c->ops->dropout(c->exec, copy.f, copy.f, n, &d);
             ops_check_same(c, "dropout in place", copy.f, dropped.f, n, 1e-6);
             for (size_t j = 0; j < n; j++) copy.f[j] = x.f[j];
-            c->ops->add_dropout(c->exec, copy.f, copy.f, r.f, n, rate, key);
+            c->ops->add_dropout(c->exec, copy.f, copy.f, r.f, n, &d);
             ops_check_same(c, "add_dropout in place", copy.f, added.f, n, 1e-6);
             for (size_t j = 0; j < n; j++) copy.f[j] = r.f[j];
             c->ops->relu_backward(c->exec, copy.f, copy.f, dropped.f, n, scale);
@@ -215,16 +357,18 @@ static inline void ops_case_elementwise(ops_context *c)
 /* The rule of ops_table.h worked out here from the random bits alone, and the share of what is kept. */
 static inline void ops_case_dropout_rule(ops_context *c)
 {
-    enum { N = 100003 };
+    const size_t N = c->options->quick ? 10003 : 100003;
     const double rates[] = {0.1, 0.3, 0.5, 1e-6, 0.99999};
     for (int p = 0; p < 5; p++) {
-        uint64_t key = ops_next_key(c);
+        const lin_dropout d = ops_dropout(c, rates[p]);
+        const uint64_t key = lin_random_key(*d.key, d.site);
         pair ones = ops_in(c, N, 1, 1), zeros = ops_in(c, N, 0, 0), y = ops_out(c, N), backward = ops_out(c, N),
              added = ops_out(c, N);
         ops_say(c, "dropout p %g", rates[p]);
-        c->ops->dropout(c->exec, y.f, ones.f, N, rates[p], key);
-        c->ops->dropout(c->exec, backward.f, ones.f, N, rates[p], key);
-        c->ops->add_dropout(c->exec, added.f, zeros.f, ones.f, N, rates[p], key);
+        c->ops->dropout(c->exec, y.f, ones.f, N, &d);
+        c->ops->dropout(c->exec, backward.f, ones.f, N, &d);
+        c->ops->add_dropout(c->exec, added.f, zeros.f, ones.f, N, &d);
+        ops_done(c);
         unsigned threshold = (unsigned)(rates[p] * 65536 + 0.5);
         double kept = 0, expected = (65536 - threshold) / 65536.0;
         for (size_t i = 0; i < N; i++) {
@@ -236,7 +380,8 @@ static inline void ops_case_dropout_rule(ops_context *c)
             test_require(fabs((double)y.f[i] - want) <= 1e-6 * want, "%s: element %zu is %g, the rule says %g", c->what, i,
                          (double)y.f[i], want);
         }
-        ck_assert_msg(fabs(kept / N - expected) <= 5 * sqrt(expected * (1 - expected) / N), "%s: %g kept", c->what, kept / N);
+        ck_assert_msg(fabs(kept / (double)N - expected) <= 5 * sqrt(expected * (1 - expected) / (double)N), "%s: %g kept", c->what,
+                      kept / (double)N);
         ops_check_same(c, "again, as its backward", backward.f, y.f, N, 1e-6);
         ops_check_same(c, "add_dropout to zeros", added.f, y.f, N, 1e-6);
         ops_end(c);
@@ -251,17 +396,18 @@ static inline void ops_case_stack_frames(ops_context *c)
     for (int l = 0; l < OPS_N_LAYOUTS; l++)
         for (int d = 0; d < 3; d++)
             for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
+                if (ops_thin(c, 11) || ops_too_large(c, &ops_layouts[l])) continue;
                 const ops_layout *layout = &ops_layouts[l];
-                int D = widths[d], stack = forms[f][0], ahead = forms[f][1], in[OPS_MAX_B + 1], out[OPS_MAX_B + 1] = {0};
-                int rows = ops_offsets(in, layout);
-                for (int b = 0; b < layout->B; b++) out[b + 1] = out[b] + (layout->lengths[b] + stack - 1) / stack;
-                size_t ny = (size_t)out[layout->B] * (size_t)((stack + ahead) * D);
-                pair x = ops_in(c, (size_t)(rows * D), -5, 15), mean = ops_in(c, (size_t)D, 4, 6),
+                int D = widths[d], stack = forms[f][0], ahead = forms[f][1], lengths[OPS_MAX_B];
+                for (int b = 0; b < layout->B; b++) lengths[b] = (layout->lengths[b] + stack - 1) / stack;
+                const lin_segments in = ops_segments(c, layout), out = ops_segments_of(c, lengths, layout->B);
+                size_t ny = (size_t)out.rows * (size_t)((stack + ahead) * D);
+                pair x = ops_in(c, (size_t)(in.rows * D), -5, 15), mean = ops_in(c, (size_t)D, 4, 6),
                      istd = ops_in(c, (size_t)D, 0.1, 1);
                 pair y = ops_out(c, ny);
                 ops_say(c, "stack_frames layout %d D %d stack %d ahead %d", l, D, stack, ahead);
-                c->ops->stack_frames(c->exec, y.f, x.f, mean.f, istd.f, in, out, layout->B, D, stack, ahead);
-                c->ref->stack_frames(c->ref_exec, y.d, x.d, mean.d, istd.d, in, out, layout->B, D, stack, ahead);
+                c->ops->stack_frames(c->exec, y.f, x.f, mean.f, istd.f, &in, &out, D, stack, ahead);
+                c->ref->stack_frames(c->ref_exec, y.d, x.d, mean.d, istd.d, &in, &out, D, stack, ahead);
                 ops_check(c, "y", y, 1e-6);
                 ops_end(c);
             }
@@ -274,59 +420,16 @@ static inline void ops_case_sinusoid(ops_context *c)
     for (int l = 0; l <= OPS_N_LAYOUTS; l++)
         for (int w = 0; w < 6; w++) {
             const ops_layout *layout = l < OPS_N_LAYOUTS ? &ops_layouts[l] : &hour;
-            if (layout == &hour && w != 3) continue;
-            int offsets[OPS_MAX_B + 1], C = widths[w], rows = ops_offsets(offsets, layout);
-            pair x = ops_inout(c, (size_t)(rows * C), -1, 1);
+            if ((layout == &hour && w != 3) || ops_thin(c, 5) || ops_too_large(c, layout)) continue;
+            int C = widths[w];
+            const lin_segments segments = ops_segments(c, layout);
+            pair x = ops_inout(c, (size_t)(segments.rows * C), -1, 1);
             ops_say(c, "add_sinusoid layout %d C %d", l, C);
-            c->ops->add_sinusoid(c->exec, x.f, offsets, layout->B, C);
-            c->ref->add_sinusoid(c->ref_exec, x.d, offsets, layout->B, C);
+            c->ops->add_sinusoid(c->exec, x.f, &segments, C);
+            c->ref->add_sinusoid(c->ref_exec, x.d, &segments, C);
             ops_check(c, "x", x, 1e-6);
             ops_end(c);
         }
-}
-
-/* ---- optimiser -------------------------------------------------------------------------------------------------------------- */
-
-static inline void ops_case_optimiser(ops_context *c)
-{
-    enum { N_TENSORS = 7 };
-    const size_t lengths[N_TENSORS] = {1, 0, 7, 17, 4097, 48, 20000};
-    size_t offsets[N_TENSORS + 1] = {0};
-    for (int i = 0; i < N_TENSORS; i++) offsets[i + 1] = offsets[i] + lengths[i];
-    size_t n = offsets[N_TENSORS];
-    const double scale[N_TENSORS] = {1, 1, 0.25, 0, 0.5, 1, 0.125};
-    const unsigned char decay[N_TENSORS] = {1, 1, 0, 1, 1, 0, 1};
-    for (int form = 0; form < 4; form++) {
-        pair p = ops_inout(c, n, -1, 1), m = ops_inout(c, n, 0, 0), v = ops_inout(c, n, 0, 0);
-        ops_say(c, "adam, adaptive %d, decoupled %d", form & 1, form >> 1);
-        for (int t = 1; t <= 4; t++) {
-            pair grad = ops_in(c, n, -3, 2);
-            lin_adam_step step = {.beta1 = 0.9,
-                                  .beta2 = 0.999,
-                                  .eps = 1e-8,
-                                  .weight_decay = 0.01,
-                                  .lr = 0.02,
-                                  .step_size = 0.02 / (1 - pow(0.9, t)),
-                                  .v_scale = 1 / sqrt(1 - pow(0.999, t)),
-                                  .adaptive = form & 1,
-                                  .decoupled = form >> 1};
-            c->ops->adam(c->exec, p.f, grad.f, m.f, v.f, offsets, scale, decay, N_TENSORS, &step);
-            c->ref->adam(c->ref_exec, p.d, grad.d, m.d, v.d, offsets, scale, decay, N_TENSORS, &step);
-        }
-        ops_check(c, "p", p, 4e-6);
-        ops_check(c, "m", m, 2e-6);
-        ops_check(c, "v", v, 2e-6);
-        double norms[N_TENSORS], want[N_TENSORS];
-        ops_widen(p);
-        test_poison(norms, sizeof norms);
-        c->ops->sum_squares(c->exec, norms, p.f, offsets, N_TENSORS);
-        c->ref->sum_squares(c->ref_exec, want, p.d, offsets, N_TENSORS);
-        ops_digest_bytes(c, norms, sizeof norms);
-        for (int i = 0; i < N_TENSORS; i++)
-            ck_assert_msg(fabs(norms[i] - want[i]) <= 1e-12 * want[i], "%s: sum of squares %d is %.17g, expected %.17g", c->what, i,
-                          norms[i], want[i]);
-        ops_end(c);
-    }
 }
 
 #endif
