@@ -1,0 +1,412 @@
+// Linear attention, forward (Katharopoulos et al. 2020, eq. 4-12 and 16-20). attention.h says how it is cut into tiles. Here are the
+// rows themselves, causal or not; the sums of stretches; and the step of many streams with few rows each, one warp for each
+// (stream, head).
+#include "kernels/cuda/attention.h"
+
+// ---- division of the work
+
+lin_attention_plan lin_attention_divide(const lin_exec *exec, const lin_segments *segments, int H, int E, size_t group_bytes)
+{
+    lin_attention_plan plan;
+    const double per_head = (double)segments->rows * H / exec->multiprocessors; // rows, if the work is even
+    plan.EP = E <= 32 ? 32 : 64;
+    plan.split = exec->precision == LIN_PRECISION_FP32;
+    plan.heads = (unsigned)segments->B * (unsigned)H;
+    plan.groups = 1;
+    plan.stretch = INT_MAX;
+    plan.stretches = 1;
+    plan.slots = 0;
+    if (segments->longest <= 1024 || segments->longest <= 2 * per_head) {
+        // One block per (utterance, head), with as many groups as fit on a multiprocessor with the other blocks there.
+        const int tiles = (segments->longest + TILE - 1) / TILE, fit = (int)(SHARED_MOST / group_bytes);
+        int groups = (int)(4u * (unsigned)exec->multiprocessors / (plan.heads ? plan.heads : 1));
+        if (groups > 4) groups = 4;
+        if (groups > fit) groups = fit;
+        if (groups > tiles) groups = tiles;
+        if (groups > 1) plan.groups = groups;
+        return plan;
+    }
+    // About four blocks per multiprocessor, none with so few rows that its sums would be a burden.
+    const double rows = per_head / 4 < 256 ? 256 : per_head / 4;
+    plan.stretch = ((int)rows + TILE - 1) / TILE * TILE;
+    plan.stretches = (segments->longest + plan.stretch - 1) / plan.stretch;
+    plan.slots = ((size_t)segments->rows / (size_t)plan.stretch + (size_t)segments->B + 1) * (size_t)H;
+    return plan;
+}
+
+// ---- sums of stretches
+
+template <int EP, int SPLIT, int BACKWARD> __global__ void __launch_bounds__(GROUP) stretch_sums(attention_job job)
+{
+    LIN_SHARED(float, shared);
+    attention_place place;
+    if (!attention_find(&place, job, blockIdx.y)) return;
+    const size_t width = (size_t)job.H * (size_t)job.E, head = (size_t)place.h * (size_t)job.E;
+    const float *q = job.qkv + place.first * 3 * width + head;
+    tile_source x = {q + width, 3 * width}, y = {q + 2 * width, 3 * width}, terms = {NULL, 0};
+    if (BACKWARD) {
+        x.rows = q;
+        y.rows = job.dy + place.first * width + head;
+        y.stride = width;
+        terms.rows = job.terms + (place.first * (size_t)job.H + (size_t)place.h) * 2;
+        terms.stride = 2 * (size_t)job.H;
+    }
+    running_sums<EP> r;
+    float *sums = shared + 4 * sizes<EP>::tile, *scales = sums + sizes<EP>::sum_tile;
+    sum_stretch<EP, SPLIT>(r, shared, scales, sums, 0, x, y, terms, place.rows, job.E, job.wide);
+    store_running<EP>(r, job.sums + place.slot * sizes<EP>::sums);
+}
+
+template <int EP, int SPLIT, int BACKWARD>
+static void launch_sums(lin_exec *exec, const attention_job &job, const lin_attention_plan &plan)
+{
+    const size_t bytes = (4 * sizes<EP>::tile + sizes<EP>::sum_tile + 4 * TILE) * sizeof(float);
+    LIN_ALLOW_SHARED(exec, (stretch_sums<EP, SPLIT, BACKWARD>), bytes);
+    LIN_LAUNCH(exec, (stretch_sums<EP, SPLIT, BACKWARD>), dim3(plan.heads, (unsigned)plan.stretches), GROUP, bytes, job);
+}
+
+template <int EP, int SPLIT>
+static void launch_sums_of(lin_exec *exec, const attention_job &job, const lin_attention_plan &plan, int backward)
+{
+    if (backward)
+        launch_sums<EP, SPLIT, 1>(exec, job, plan);
+    else
+        launch_sums<EP, SPLIT, 0>(exec, job, plan);
+}
+
+void lin_attention_sum(lin_exec *exec, const attention_job &job, const lin_attention_plan &plan, int backward)
+{
+    if (plan.EP == 32 && plan.split)
+        launch_sums_of<32, 1>(exec, job, plan, backward);
+    else if (plan.EP == 32)
+        launch_sums_of<32, 0>(exec, job, plan, backward);
+    else if (plan.split)
+        launch_sums_of<64, 1>(exec, job, plan, backward);
+    else
+        launch_sums_of<64, 0>(exec, job, plan, backward);
+}
+
+enum { COMBINE_AHEAD = 8 };
+
+// A thread per element of (S, z): over the stretches of an utterance in order, several loads under way at a time.
+__global__ void combine_sums(attention_job job, int EP, attention_order order)
+{
+    attention_place place;
+    const int n_elements = (EP + 1) * EP, i = (int)(blockIdx.y * blockDim.x + threadIdx.x);
+    if (!attention_find(&place, job, 0) || i >= n_elements) return;
+    const int T = job.offsets[place.b + 1] - job.offsets[place.b], n = (T - 1) / job.stretch + 1;
+    const size_t step = (size_t)job.H * (size_t)n_elements;
+    float *first = job.sums + place.first_slot * (size_t)n_elements + i, sum = 0;
+    float *state = job.states && job.states[place.b] ? job.states[place.b] + job.at + (size_t)place.h * (size_t)((job.E + 1) * job.E) : NULL;
+    const int at = state ? state_at(i, EP, job.E) : -1;
+    if (at >= 0) sum = state[at];
+    for (int s = 0; s < n; s += COMBINE_AHEAD) {
+        float x[COMBINE_AHEAD];
+        for (int k = 0; k < COMBINE_AHEAD; k++)
+            x[k] = s + k < n ? first[(size_t)(order == ORDER_REVERSE ? n - 1 - s - k : s + k) * step] : 0;
+        for (int k = 0; k < COMBINE_AHEAD && s + k < n; k++) {
+            if (order != ORDER_TOTAL) first[(size_t)(order == ORDER_REVERSE ? n - 1 - s - k : s + k) * step] = sum;
+            sum += x[k];
+        }
+    }
+    if (order == ORDER_TOTAL) *first = sum;
+    if (at >= 0) state[at] = sum;
+}
+
+void lin_attention_combine(lin_exec *exec, const attention_job &job, const lin_attention_plan &plan, attention_order order)
+{
+    const size_t n_elements = (size_t)((plan.EP + 1) * plan.EP);
+    LIN_LAUNCH(exec, combine_sums, dim3(plan.heads, lin_cuda_blocks(n_elements, GROUP)), GROUP, 0, job, plan.EP, order);
+}
+
+// ---- rows
+
+template <int EP> struct forward_sizes {
+    enum { group_floats = 5 * sizes<EP>::tile + sizes<EP>::sum_tile };
+};
+
+// y += the masked weights of the 16 rows that a warp shares with itself, times their values. A weight of 0 does not hide a value that
+// is not a number: those are taken out, and put into the rows that may see them.
+template <int EP, int SPLIT>
+static __device__ __forceinline__ void add_diagonal(float (&y)[EP / 8][4], const float (&w)[2][4], const float *values, int lane)
+{
+    const int g = lane >> 2, t = lane & 3;
+    float b[2][EP / 8][2], probe = 0;
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+#pragma unroll
+        for (int n = 0; n < EP / 8; n++) {
+            load_rows<EP>(b[h][n], values, h, n, lane);
+            probe = fmaf(b[h][n][0], 0.0f, fmaf(b[h][n][1], 0.0f, probe));
+        }
+    int first_bad = 16;
+    if (__any_sync(0xffffffffu, probe != 0)) {
+#pragma unroll
+        for (int h = 0; h < 2; h++)
+#pragma unroll
+            for (int n = 0; n < EP / 8; n++)
+#pragma unroll
+                for (int i = 0; i < 2; i++)
+                    if (!(fabsf(b[h][n][i]) <= FLT_MAX)) {
+                        const int row = 8 * h + t + 4 * i;
+                        first_bad = row < first_bad ? row : first_bad;
+                        b[h][n][i] = 0;
+                    }
+        for (int o = 16; o; o >>= 1) {
+            const int other = __shfl_xor_sync(0xffffffffu, first_bad, o);
+            first_bad = other < first_bad ? other : first_bad;
+        }
+    }
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const float a[4] = {operand<SPLIT>(w[h][0]), operand<SPLIT>(w[h][2]), operand<SPLIT>(w[h][1]), operand<SPLIT>(w[h][3])};
+#pragma unroll
+        for (int n = 0; n < EP / 8; n++) multiply<SPLIT>(y[n], a, b[h][n]);
+    }
+    if (first_bad < 16) {
+#pragma unroll
+        for (int n = 0; n < EP / 8; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                if (g + 8 * (i >> 1) >= first_bad) y[n][i] = nanf("");
+    }
+}
+
+template <int EP, int SPLIT, int CAUSAL>
+__global__ void __launch_bounds__(EP == 32 ? 4 * GROUP : 2 * GROUP) forward_rows(attention_job job)
+{
+    LIN_SHARED(float, shared);
+    attention_place place;
+    if (!attention_find(&place, job, blockIdx.y)) return;
+    enum { group_floats = forward_sizes<EP>::group_floats };
+    const tile_walk walk = walk_of(place.rows, 0);
+    const int who = (int)threadIdx.x % GROUP, warp = who / 32, lane = who % 32;
+    // Under the causal mask the fourth part has four times the work of the first: not always on the same scheduler.
+    const int part = (warp + walk.group + (int)blockIdx.x) & 3;
+    const size_t width = (size_t)job.H * (size_t)job.E, stride = 3 * width, head = (size_t)place.h * (size_t)job.E;
+    const float *q = job.qkv + place.first * stride + head, *k = q + width, *v = k + width;
+    float *y_rows = job.out + place.first * width + head;
+    float *const tiles = shared + walk.group * group_floats, *const own = tiles + 4 * sizes<EP>::tile + part * 16 * sizes<EP>::stride;
+    float *const first_sums = shared + 5 * sizes<EP>::tile, *const sums = first_sums + (CAUSAL ? walk.group * group_floats : 0);
+    float *state = CAUSAL && !job.sums && job.states && job.states[place.b]
+                       ? job.states[place.b] + job.at + (size_t)place.h * (size_t)((job.E + 1) * job.E)
+                       : NULL;
+    running_sums<EP> r;
+    if (job.sums) {
+        load_running<EP>(r, job.sums + (CAUSAL ? place.slot : place.first_slot) * sizes<EP>::sums);
+    } else if (!CAUSAL) {
+        const tile_source keys = {k, stride}, values = {v, stride}, none = {NULL, 0};
+        sum_stretch<EP, SPLIT>(r, shared, shared, first_sums, group_floats, keys, values, none, place.rows, job.E, job.wide);
+    } else {
+        load_state<EP>(r, state, job.E);
+    }
+    if (!CAUSAL) {
+        spread_running<EP>(r, first_sums);
+        __syncthreads();
+    }
+    for (int step = -1; step < walk.n_steps; step++) {
+        float x[EP / 8][4], out[EP / 8][4], upper = 0, lower = 0;
+        int n;
+        if (step >= 0) {
+            lin_copy_wait<0>();
+            if (CAUSAL)
+                __syncthreads();
+            else
+                __syncwarp();
+            load_own<EP>(x, own, lane);
+            __syncwarp();
+        }
+        if (step + 1 < walk.n_steps) {
+            const size_t from = (size_t)walk_tile(walk, step + 1, &n) * TILE * stride;
+            float *to = tiles + ((step + 1) & 1) * 2 * sizes<EP>::tile;
+            if (CAUSAL) {
+                copy_rows<EP>(to, k + from, stride, TILE, n, job.E, job.wide, who, GROUP);
+                copy_rows<EP>(to + sizes<EP>::tile, v + from, stride, TILE, n, job.E, job.wide, who, GROUP);
+            }
+            copy_rows<EP>(own, q + from + (size_t)part * 16 * stride, stride, 16, n - part * 16, job.E, job.wide, lane, 32);
+            lin_copy_commit();
+        }
+        if (step < 0) continue;
+        const size_t tile = (size_t)walk_tile(walk, step, &n);
+        const int mine = n - part * 16; // rows of this warp
+        own_operands<EP, SPLIT, 1>(x);
+#pragma unroll
+        for (int c = 0; c < EP / 8; c++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) out[c][i] = 0;
+        if (CAUSAL) {
+            float *keys = tiles + (step & 1) * 2 * sizes<EP>::tile, *values = keys + sizes<EP>::tile;
+            tile_phi<EP, SPLIT>(keys, n, job.E, who);
+            tile_operands<EP, SPLIT>(values, NULL, who);
+            __syncthreads();
+            partial_sums<EP> p;
+            clear_sums<EP>(p);
+            sum_tile<EP, SPLIT>(p, keys, values, NULL, warp, lane);
+            publish_sums<EP>(sums, p, warp, lane);
+            for (int j = 0; j <= part && mine > 0; j++) {
+                float w[2][4];
+                multiply_rows<EP, SPLIT>(w, x, keys + j * 16 * sizes<EP>::stride, lane);
+                if (j == part) mask_diagonal<0>(w, lane);
+                upper += (w[0][0] + w[0][1]) + (w[1][0] + w[1][1]);
+                lower += (w[0][2] + w[0][3]) + (w[1][2] + w[1][3]);
+                if (j < part)
+                    add_rows<EP, SPLIT>(out, w, values + j * 16 * sizes<EP>::stride, lane);
+                else
+                    add_diagonal<EP, SPLIT>(out, w, values + j * 16 * sizes<EP>::stride, lane);
+            }
+            __syncthreads();
+            pass_sums<EP>(r, first_sums, group_floats);
+            __syncthreads();
+        }
+        if (mine <= 0) continue;
+        add_sums<EP, SPLIT>(out, x, sums, lane);
+        add_dot<EP>(upper, lower, x, sums + EP * sizes<EP>::sum_stride, lane);
+        upper = 1 / (quad_sum(upper) + LIN_ATTENTION_EPS);
+        lower = 1 / (quad_sum(lower) + LIN_ATTENTION_EPS);
+        store_rows<EP>(y_rows + (tile * TILE + (size_t)part * 16) * width, width, out, upper, lower, mine, job.E, job.wide, lane);
+    }
+    if (state) store_state<EP>(r, state, job.E);
+}
+
+template <int EP, int SPLIT, int CAUSAL> static void launch_rows(lin_exec *exec, const attention_job &job, const lin_attention_plan &plan)
+{
+    const size_t bytes = (size_t)plan.groups * forward_sizes<EP>::group_floats * sizeof(float);
+    LIN_ALLOW_SHARED(exec, (forward_rows<EP, SPLIT, CAUSAL>), bytes);
+    LIN_LAUNCH(exec, (forward_rows<EP, SPLIT, CAUSAL>), dim3(plan.heads, (unsigned)plan.stretches), plan.groups * GROUP, bytes, job);
+}
+
+template <int EP, int SPLIT>
+static void launch_rows_of(lin_exec *exec, const attention_job &job, const lin_attention_plan &plan, int causal)
+{
+    if (causal)
+        launch_rows<EP, SPLIT, 1>(exec, job, plan);
+    else
+        launch_rows<EP, SPLIT, 0>(exec, job, plan);
+}
+
+// ---- few rows of many streams
+
+enum { STEP_WARPS = 4, STEP_ROWS = 4, STEP_MOST = 16 };
+
+// Lane m of a warp holds column m of S, read and written once: at 4,224 bytes each way per (stream, head) nothing else matters.
+// Rows are taken in fours, the next four being loaded meanwhile; phi of q and k goes to all lanes through shared memory.
+__global__ void __launch_bounds__(STEP_WARPS * 32) forward_step(attention_job job, unsigned heads)
+{
+    LIN_SHARED(float, shared);
+    const int lane = (int)threadIdx.x % 32, E = job.E;
+    const unsigned pair = blockIdx.x * STEP_WARPS + threadIdx.x / 32;
+    if (pair >= heads) return;
+    const int b = (int)(pair / (unsigned)job.H), h = (int)(pair % (unsigned)job.H), first = job.offsets[b], n = job.offsets[b + 1] - first;
+    float *state = job.states && job.states[b] ? job.states[b] + job.at + (size_t)h * (size_t)((E + 1) * E) : NULL;
+    if (n == 0) return;
+    const int in = lane < E;
+    const size_t width = (size_t)job.H * (size_t)E;
+    const float *x = job.qkv + (size_t)first * 3 * width + (size_t)h * (size_t)E + (in ? lane : 0);
+    float *y = job.out + (size_t)first * width + (size_t)h * (size_t)E + lane;
+    float s[32], z, q[STEP_ROWS], k[STEP_ROWS], v[STEP_ROWS];
+#pragma unroll
+    for (int e = 0; e < 32; e++) s[e] = state && in && e < E ? state[e * E + lane] : 0;
+    z = state && in ? state[E * E + lane] : 0;
+#pragma unroll
+    for (int i = 0; i < STEP_ROWS; i++) {
+        const float *row = x + (size_t)(i < n ? i : 0) * 3 * width;
+        q[i] = row[0];
+        k[i] = row[width];
+        v[i] = row[2 * width];
+    }
+    float *const fq = shared + threadIdx.x / 32 * (2 * STEP_ROWS * 32), *const fk = fq + STEP_ROWS * 32;
+    for (int at = 0; at < n; at += STEP_ROWS) {
+        float value[STEP_ROWS], own_q[STEP_ROWS], own_k[STEP_ROWS];
+        __syncwarp();
+#pragma unroll
+        for (int i = 0; i < STEP_ROWS; i++) {
+            value[i] = v[i];
+            own_q[i] = in ? phi<1>(q[i]) : 0;
+            own_k[i] = in ? phi<1>(k[i]) : 0;
+            fq[i * 32 + lane] = own_q[i];
+            fk[i * 32 + lane] = own_k[i];
+        }
+        __syncwarp();
+        if (at + STEP_ROWS < n) {
+#pragma unroll
+            for (int i = 0; i < STEP_ROWS; i++) {
+                const int next = at + STEP_ROWS + i;
+                const float *row = x + (size_t)(next < n ? next : 0) * 3 * width;
+                q[i] = row[0];
+                k[i] = row[width];
+                v[i] = row[2 * width];
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < STEP_ROWS; i++) {
+            if (at + i >= n) break;
+            float sum[4] = {0, 0, 0, 0};
+#pragma unroll
+            for (int e = 0; e < 32; e += 4) {
+                const float4 kk = *reinterpret_cast<const float4 *>(fk + i * 32 + e);
+                const float4 qq = *reinterpret_cast<const float4 *>(fq + i * 32 + e);
+                s[e] = fmaf(kk.x, value[i], s[e]);
+                s[e + 1] = fmaf(kk.y, value[i], s[e + 1]);
+                s[e + 2] = fmaf(kk.z, value[i], s[e + 2]);
+                s[e + 3] = fmaf(kk.w, value[i], s[e + 3]);
+                sum[0] = fmaf(qq.x, s[e], sum[0]);
+                sum[1] = fmaf(qq.y, s[e + 1], sum[1]);
+                sum[2] = fmaf(qq.z, s[e + 2], sum[2]);
+                sum[3] = fmaf(qq.w, s[e + 3], sum[3]);
+            }
+            z += own_k[i];
+            const float d = lin_warp_sum(own_q[i] * z) + LIN_ATTENTION_EPS;
+            if (in) y[(size_t)(at + i) * width] = ((sum[0] + sum[1]) + (sum[2] + sum[3])) / d;
+        }
+    }
+    if (!state || !in) return;
+#pragma unroll
+    for (int e = 0; e < 32; e++)
+        if (e < E) state[e * E + lane] = s[e];
+    state[E * E + lane] = z;
+}
+
+// ---- the operation
+
+void lin_cuda_attention_forward(lin_exec *exec, float *y, const float *qkv, const lin_segments *segments, int H, int E, int causal,
+                                float *const *states, size_t at)
+{
+    if (segments->B == 0 || segments->rows == 0 || H == 0 || E == 0 || !lin_cuda_ready(exec)) return;
+    attention_job job = {};
+    job.qkv = qkv;
+    job.out = y;
+    job.offsets = segments->offsets;
+    job.states = causal ? states : NULL;
+    job.at = at;
+    job.H = H;
+    job.E = E;
+    job.stretch = INT_MAX;
+    job.wide = (E == 32 || E == 64) && lin_cuda_aligned(y, qkv);
+    const unsigned heads = (unsigned)segments->B * (unsigned)H;
+    if (E > 64) {
+        lin_attention_forward_general(exec, job, segments, causal);
+        return;
+    }
+    if (causal && segments->longest <= STEP_MOST && E <= 32) {
+        const size_t bytes = STEP_WARPS * 2 * STEP_ROWS * 32 * sizeof(float);
+        LIN_LAUNCH(exec, forward_step, lin_cuda_blocks(heads, STEP_WARPS), STEP_WARPS * 32, bytes, job, heads);
+        return;
+    }
+    const size_t group = (E <= 32 ? (size_t)forward_sizes<32>::group_floats : (size_t)forward_sizes<64>::group_floats) * sizeof(float);
+    const lin_attention_plan plan = lin_attention_divide(exec, segments, H, E, group);
+    job.stretch = plan.stretch;
+    if (plan.stretches > 1) {
+        job.sums = (float *)lin_cuda_scratch(exec, plan.slots * (size_t)((plan.EP + 1) * plan.EP) * sizeof(float));
+        if (!job.sums) return;
+        lin_attention_sum(exec, job, plan, 0);
+        lin_attention_combine(exec, job, plan, causal ? ORDER_FORWARD : ORDER_TOTAL);
+    }
+    if (plan.EP == 32 && plan.split)
+        launch_rows_of<32, 1>(exec, job, plan, causal);
+    else if (plan.EP == 32)
+        launch_rows_of<32, 0>(exec, job, plan, causal);
+    else if (plan.split)
+        launch_rows_of<64, 1>(exec, job, plan, causal);
+    else
+        launch_rows_of<64, 0>(exec, job, plan, causal);
+}

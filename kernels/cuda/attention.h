@@ -1,0 +1,594 @@
+/*
+ * attention.h - device code that the forward and the backward of linear attention share: tiles, products, running sums.
+ *
+ * Internal to kernels/cuda/attention*.cu. Katharopoulos et al. 2020, eq. 4-20, cut into tiles of 64 rows: within a tile the weights
+ * a_ij = phi(q_i) . phi(k_j) are formed and masked, what lies before it comes from S = sum phi(k_j) v_jᵀ and z = sum phi(k_j). All of
+ * that are products of 64- and 32-wide matrices, done by the tensor cores.
+ *
+ *   block    1 to 4 groups of 4 warps. In each step every group takes the next tile of the block's stretch of rows.
+ *   tile     64 rows of one head in shared memory, E padded with zeros to EP (32 or 64). Two kinds: those that all warps of a group
+ *            read (keys, values) are double-buffered; those of which a warp reads only its own 16 rows (queries) go to registers at
+ *            once, and their room is filled again behind that.
+ *   sums     (S, z) [EP+1, EP]. Each group sums up its own tile into shared memory; then every thread, which owns a few elements of
+ *            the running sums, turns these into what lies before each group's tile.
+ *   stretch  where utterances are few and long, several blocks share one (utterance, head): the sums of each stretch first, then the
+ *            sums over stretches, then the rows.
+ *
+ * Fragments. The index that a product sums over may be taken in any order. Along a row (summing over e) lane t of a quad takes
+ * columns 2t and 2t+1 of eight, one 8-byte access, and the columns of a result (its rows of the other operand) are dealt so that it
+ * can be the left operand of the next product without moving: lane t holds j = t and t+4. Rows of EP + 8 floats make all of these
+ * accesses free of bank conflicts.
+ *
+ * Precision. SPLIT 0: operands rounded to tf32. SPLIT 1: x = big + small, both tf32, and three products of the four: what is dropped
+ * is 2^-22 of the result, so it is near fp32. Sums over tiles, denominators and row terms are fp32 additions in both.
+ */
+#ifndef LIN_KERNELS_CUDA_ATTENTION_H
+#define LIN_KERNELS_CUDA_ATTENTION_H
+
+#include <float.h>
+#include <limits.h>
+
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/ptx.h"
+
+#define LIN_ATTENTION_EPS 1e-6f
+
+enum { TILE = 64, GROUP = 128, SHARED_MOST = 227 * 1024 };
+
+template <int EP> struct sizes {
+    enum {
+        stride = EP + 8,      // of the rows of a tile
+        tile = TILE * stride, // floats
+        sum_stride = EP + 4,
+        sum_tile = (EP + 1) * sum_stride,
+        sums = (EP + 1) * EP,                      // elements of (S, z), as they lie in scratch
+        own_sums = (sums + GROUP - 1) / GROUP,     // most that a thread owns
+        steps = EP / 8,                            // of a product summed over e, and tiles of 8 columns of a result
+        sum_columns = (EP / 16) * (EP / 8) / 4,    // 8-column tiles of S that a warp of a group makes, of one 16-row tile
+    };
+};
+
+// What all kernels are told.
+typedef struct attention_job {
+    const float *qkv, *y, *dy; // [rows, 3, H, E], [rows, H, E] twice
+    float *out;                // y or dqkv
+    const int *offsets;        // [B+1]
+    float *sums;               // [slots, H, EP+1, EP], NULL: an utterance is one stretch
+    float *terms;              // [rows, H, 2]: 1/d_i and c_i of the backward
+    float *const *states;
+    size_t at;
+    int H, E;
+    int stretch; // rows; INT_MAX: an utterance is one
+    int wide;    // E = EP, and all pointers on 16 bytes
+} attention_job;
+
+// Which rows a block works on. Stretch s of utterance b has slot offsets[b] / stretch + b + s, which no other has.
+typedef struct attention_place {
+    int b, h, rows;
+    size_t first, slot, first_slot;
+} attention_place;
+
+static __device__ __forceinline__ int attention_find(attention_place *p, const attention_job &job, unsigned s)
+{
+    p->b = (int)(blockIdx.x / (unsigned)job.H);
+    p->h = (int)(blockIdx.x % (unsigned)job.H);
+    const size_t start = (size_t)job.offsets[p->b], end = (size_t)job.offsets[p->b + 1];
+    p->first = start + (size_t)s * (size_t)job.stretch;
+    if (p->first >= end) return 0;
+    const size_t left = end - p->first;
+    p->rows = left < (size_t)job.stretch ? (int)left : job.stretch;
+    p->first_slot = start / (size_t)job.stretch + (size_t)p->b;
+    p->slot = (p->first_slot + s) * (size_t)job.H + (size_t)p->h;
+    p->first_slot = p->first_slot * (size_t)job.H + (size_t)p->h;
+    return 1;
+}
+
+// ---- elements and products
+
+// eq. 7. The fast exponential is off by 2^-21 near 0, less than tf32's 2^-11.
+template <int SPLIT> static __device__ __forceinline__ float phi(float x)
+{
+    return x > 0 ? x + 1 : SPLIT ? expf(x) : __expf(x);
+}
+
+// phi'(x) from phi(x): 1 above 0, exp(x) below.
+static __device__ __forceinline__ float phi_slope(float phi_x) { return fminf(phi_x, 1.0f); }
+
+// A number as an operand of multiply.
+template <int SPLIT> static __device__ __forceinline__ float operand(float x) { return SPLIT ? x : lin_tf32(x); }
+
+template <int SPLIT> static __device__ __forceinline__ void multiply(float (&c)[4], const float (&a)[4], const float (&b)[2])
+{
+    if constexpr (!SPLIT) {
+        lin_mma_tf32(c, a, b);
+    } else {
+        float a_big[4], a_small[4], b_big[2], b_small[2];
+        for (int i = 0; i < 4; i++) {
+            a_big[i] = lin_tf32(a[i]);
+            a_small[i] = lin_tf32(a[i] - a_big[i]);
+        }
+        for (int i = 0; i < 2; i++) {
+            b_big[i] = lin_tf32(b[i]);
+            b_small[i] = lin_tf32(b[i] - b_big[i]);
+        }
+        lin_mma_tf32(c, a_small, b_big);
+        lin_mma_tf32(c, a_big, b_small);
+        lin_mma_tf32(c, a_big, b_big);
+    }
+}
+
+// Over the four lanes that share a row of a fragment.
+static __device__ __forceinline__ float quad_sum(float x)
+{
+    x += __shfl_xor_sync(0xffffffffu, x, 1);
+    return x + __shfl_xor_sync(0xffffffffu, x, 2);
+}
+
+// ---- tiles
+
+// Starts copying rows 0..n-1 (stride floats apart) of a head to a tile of which who of many threads fill n_rows rows; zeros beyond n
+// and E.
+template <int EP>
+static __device__ __forceinline__ void copy_rows(float *tile, const float *from, size_t stride, int n_rows, int n, int E, int wide,
+                                                 int who, int many)
+{
+    for (int c = who; c < n_rows * (EP / 4); c += many) {
+        const int row = c / (EP / 4), col = c % (EP / 4) * 4;
+        float *to = tile + row * sizes<EP>::stride + col;
+        const float *x = from + (size_t)row * stride + col;
+        if (wide && row < n) {
+            lin_copy_async16(to, x);
+        } else if (row < n) {
+            for (int i = 0; i < 4; i++)
+                if (col + i < E)
+                    lin_copy_async4(to + i, x + i);
+                else
+                    to[i] = 0;
+        } else {
+            *reinterpret_cast<float4 *>(to) = make_float4(0, 0, 0, 0);
+        }
+    }
+}
+
+// phi of what is in rows 0..n-1 and columns 0..E-1, by the threads of a group. Elsewhere zeros stay zeros: phi(0) would count.
+template <int EP, int SPLIT> static __device__ __forceinline__ void tile_phi(float *tile, int n, int E, int who)
+{
+#pragma unroll
+    for (int c = who; c < TILE * (EP / 4); c += GROUP) {
+        const int row = c / (EP / 4), col = c % (EP / 4) * 4;
+        float4 *at = reinterpret_cast<float4 *>(tile + row * sizes<EP>::stride + col);
+        float4 x = *at;
+        const int width = row < n ? E : 0;
+        x.x = col < width ? operand<SPLIT>(phi<SPLIT>(x.x)) : 0;
+        x.y = col + 1 < width ? operand<SPLIT>(phi<SPLIT>(x.y)) : 0;
+        x.z = col + 2 < width ? operand<SPLIT>(phi<SPLIT>(x.z)) : 0;
+        x.w = col + 3 < width ? operand<SPLIT>(phi<SPLIT>(x.w)) : 0;
+        *at = x;
+    }
+}
+
+// Makes rows operands, each times scale[row] if scale is given.
+template <int EP, int SPLIT> static __device__ __forceinline__ void tile_operands(float *tile, const float *scale, int who)
+{
+    if (SPLIT && !scale) return;
+#pragma unroll
+    for (int c = who; c < TILE * (EP / 4); c += GROUP) {
+        const int row = c / (EP / 4), col = c % (EP / 4) * 4;
+        float4 *at = reinterpret_cast<float4 *>(tile + row * sizes<EP>::stride + col);
+        float4 x = *at;
+        const float f = scale ? scale[row] : 1.0f;
+        x.x = operand<SPLIT>(x.x * f);
+        x.y = operand<SPLIT>(x.y * f);
+        x.z = operand<SPLIT>(x.z * f);
+        x.w = operand<SPLIT>(x.w * f);
+        *at = x;
+    }
+}
+
+// A warp's own 16 rows as left operands: step s covers columns 8s..8s+7. `rows` points to the first of them.
+template <int EP> static __device__ __forceinline__ void load_own(float (&x)[EP / 8][4], const float *rows, int lane)
+{
+    const float *at = rows + (lane >> 2) * sizes<EP>::stride + 2 * (lane & 3);
+#pragma unroll
+    for (int s = 0; s < EP / 8; s++) {
+        const float2 upper = *reinterpret_cast<const float2 *>(at + 8 * s);
+        const float2 lower = *reinterpret_cast<const float2 *>(at + 8 * s + 8 * sizes<EP>::stride);
+        x[s][0] = upper.x;
+        x[s][2] = upper.y;
+        x[s][1] = lower.x;
+        x[s][3] = lower.y;
+    }
+}
+
+template <int EP, int SPLIT, int PHI> static __device__ __forceinline__ void own_operands(float (&x)[EP / 8][4])
+{
+#pragma unroll
+    for (int s = 0; s < EP / 8; s++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) x[s][i] = operand<SPLIT>(PHI ? phi<SPLIT>(x[s][i]) : x[s][i]);
+}
+
+// c[h] = own rows times 16 rows of a tile, transposed: column 8h + t of the 16 in c[h][0] and [2], 8h + t + 4 in c[h][1] and [3].
+template <int EP, int SPLIT>
+static __device__ __forceinline__ void multiply_rows(float (&c)[2][4], const float (&own)[EP / 8][4], const float *rows, int lane)
+{
+    const int g = lane >> 2;
+    const float *at = rows + ((g >> 1) + (g & 1) * 4) * sizes<EP>::stride + 2 * (lane & 3);
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) c[h][i] = 0;
+#pragma unroll
+    for (int s = 0; s < EP / 8; s++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const float2 x = *reinterpret_cast<const float2 *>(at + 8 * h * sizes<EP>::stride + 8 * s);
+            const float b[2] = {x.x, x.y};
+            multiply<SPLIT>(c[h], own[s], b);
+        }
+}
+
+// Clears what the mask hides in the 16 columns that a warp's own rows share with themselves: columns above the row, or below it.
+template <int REVERSE> static __device__ __forceinline__ void mask_diagonal(float (&c)[2][4], int lane)
+{
+    const int g = lane >> 2, t = lane & 3;
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const int row = g + (i >> 1) * 8, col = 8 * h + t + (i & 1) * 4;
+            if (REVERSE ? col < row : col > row) c[h][i] = 0;
+        }
+}
+
+// The right operand of add_rows for columns 8n..8n+7 and rows 8h.. of 16.
+template <int EP> static __device__ __forceinline__ void load_rows(float (&b)[2], const float *rows, int h, int n, int lane)
+{
+    const float *at = rows + (8 * h + (lane & 3)) * sizes<EP>::stride + 8 * n + (lane >> 2);
+    b[0] = at[0];
+    b[1] = at[4 * sizes<EP>::stride];
+}
+
+// out += w times 16 rows of a tile, w from multiply_rows.
+template <int EP, int SPLIT>
+static __device__ __forceinline__ void add_rows(float (&out)[EP / 8][4], const float (&w)[2][4], const float *rows, int lane)
+{
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const float a[4] = {operand<SPLIT>(w[h][0]), operand<SPLIT>(w[h][2]), operand<SPLIT>(w[h][1]), operand<SPLIT>(w[h][3])};
+#pragma unroll
+        for (int n = 0; n < EP / 8; n++) {
+            float b[2];
+            load_rows<EP>(b, rows, h, n, lane);
+            multiply<SPLIT>(out[n], a, b);
+        }
+    }
+}
+
+// out += own S.
+template <int EP, int SPLIT>
+static __device__ __forceinline__ void add_sums(float (&out)[EP / 8][4], const float (&own)[EP / 8][4], const float *sums, int lane)
+{
+    const float *at = sums + 2 * (lane & 3) * sizes<EP>::sum_stride + (lane >> 2);
+#pragma unroll
+    for (int s = 0; s < EP / 8; s++)
+#pragma unroll
+        for (int n = 0; n < EP / 8; n++) {
+            const float b[2] = {operand<SPLIT>(at[8 * s * sizes<EP>::sum_stride + 8 * n]),
+                                operand<SPLIT>(at[(8 * s + 1) * sizes<EP>::sum_stride + 8 * n])};
+            multiply<SPLIT>(out[n], own[s], b);
+        }
+}
+
+// out += own Sᵀ.
+template <int EP, int SPLIT>
+static __device__ __forceinline__ void add_sums_transposed(float (&out)[EP / 8][4], const float (&own)[EP / 8][4], const float *sums,
+                                                           int lane)
+{
+    const float *at = sums + (lane >> 2) * sizes<EP>::sum_stride + 2 * (lane & 3);
+#pragma unroll
+    for (int s = 0; s < EP / 8; s++)
+#pragma unroll
+        for (int n = 0; n < EP / 8; n++) {
+            const float2 x = *reinterpret_cast<const float2 *>(at + 8 * n * sizes<EP>::sum_stride + 8 * s);
+            const float b[2] = {operand<SPLIT>(x.x), operand<SPLIT>(x.y)};
+            multiply<SPLIT>(out[n], own[s], b);
+        }
+}
+
+// A lane's part of own . z, for its upper and its lower row.
+template <int EP>
+static __device__ __forceinline__ void add_dot(float &upper, float &lower, const float (&own)[EP / 8][4], const float *z, int lane)
+{
+#pragma unroll
+    for (int s = 0; s < EP / 8; s++) {
+        const float2 x = *reinterpret_cast<const float2 *>(z + 8 * s + 2 * (lane & 3));
+        upper = fmaf(own[s][2], x.y, fmaf(own[s][0], x.x, upper));
+        lower = fmaf(own[s][3], x.y, fmaf(own[s][1], x.x, lower));
+    }
+}
+
+// Writes a warp's 16 result rows, times `upper` and `lower`, of which those before n are real.
+template <int EP>
+static __device__ __forceinline__ void store_rows(float *to, size_t stride, const float (&x)[EP / 8][4], float upper, float lower, int n,
+                                                  int E, int wide, int lane)
+{
+    const int g = lane >> 2, t = lane & 3;
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const int row = g + 8 * half;
+        const float f = half ? lower : upper;
+        float *at = to + (size_t)row * stride + 2 * t;
+        if (row >= n) continue;
+#pragma unroll
+        for (int c = 0; c < EP / 8; c++) {
+            const float a = x[c][2 * half] * f, b = x[c][2 * half + 1] * f;
+            if (wide) {
+                *reinterpret_cast<float2 *>(at + 8 * c) = make_float2(a, b);
+            } else {
+                if (8 * c + 2 * t < E) at[8 * c] = a;
+                if (8 * c + 2 * t + 1 < E) at[8 * c + 1] = b;
+            }
+        }
+    }
+}
+
+// ---- running sums
+
+// What a warp sums up of a group's tile: 16 rows of S from `row`, 8-column tiles from `column`, and z of these rows.
+template <int EP> struct partial_sums {
+    float s[sizes<EP>::sum_columns][4], z[2];
+};
+
+template <int EP> static __device__ __forceinline__ int sums_row(int warp) { return EP == 32 ? (warp >> 1) * 16 : warp * 16; }
+template <int EP> static __device__ __forceinline__ int sums_column(int warp) { return EP == 32 ? (warp & 1) * 2 : 0; }
+
+// p += kᵀ v over the 64 rows of two tiles, z += sum of weight[j] k_j (weight NULL: 1). The additions to p are rounded to nearest;
+// inside the tensor core they are truncated, which over many tiles would add up.
+template <int EP, int SPLIT>
+static __device__ __forceinline__ void sum_tile(partial_sums<EP> &p, const float *k, const float *v, const float *weight, int warp,
+                                                int lane)
+{
+    const int g = lane >> 2, t = lane & 3;
+    const float *ka = k + t * sizes<EP>::stride + sums_row<EP>(warp) + g, *va = v + t * sizes<EP>::stride + 8 * sums_column<EP>(warp) + g;
+    float c[sizes<EP>::sum_columns][4];
+#pragma unroll
+    for (int n = 0; n < sizes<EP>::sum_columns; n++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) c[n][i] = 0;
+#pragma unroll
+    for (int j = 0; j < TILE; j += 8) {
+        const float *x = ka + j * sizes<EP>::stride, *y = va + j * sizes<EP>::stride;
+        const float a[4] = {x[0], x[8], x[4 * sizes<EP>::stride], x[4 * sizes<EP>::stride + 8]};
+        const float w0 = weight ? weight[j + t] : 1.0f, w1 = weight ? weight[j + t + 4] : 1.0f;
+        p.z[0] = fmaf(w1, a[2], fmaf(w0, a[0], p.z[0]));
+        p.z[1] = fmaf(w1, a[3], fmaf(w0, a[1], p.z[1]));
+#pragma unroll
+        for (int n = 0; n < sizes<EP>::sum_columns; n++) {
+            const float b[2] = {y[8 * n], y[8 * n + 4 * sizes<EP>::stride]};
+            multiply<SPLIT>(c[n], a, b);
+        }
+    }
+#pragma unroll
+    for (int n = 0; n < sizes<EP>::sum_columns; n++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) p.s[n][i] += c[n][i];
+}
+
+template <int EP> static __device__ __forceinline__ void clear_sums(partial_sums<EP> &p)
+{
+    p.z[0] = p.z[1] = 0;
+#pragma unroll
+    for (int n = 0; n < sizes<EP>::sum_columns; n++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) p.s[n][i] = 0;
+}
+
+template <int EP> static __device__ __forceinline__ void publish_sums(float *sums, const partial_sums<EP> &p, int warp, int lane)
+{
+    const int g = lane >> 2, t = lane & 3, row = sums_row<EP>(warp), column = sums_column<EP>(warp);
+    float *at = sums + (row + g) * sizes<EP>::sum_stride + 8 * column + 2 * t;
+#pragma unroll
+    for (int n = 0; n < sizes<EP>::sum_columns; n++) {
+        *reinterpret_cast<float2 *>(at + 8 * n) = make_float2(p.s[n][0], p.s[n][1]);
+        *reinterpret_cast<float2 *>(at + 8 * n + 8 * sizes<EP>::sum_stride) = make_float2(p.s[n][2], p.s[n][3]);
+    }
+    const float upper = quad_sum(p.z[0]), lower = quad_sum(p.z[1]);
+    if (column == 0 && t == 0) {
+        sums[EP * sizes<EP>::sum_stride + row + g] = upper;
+        sums[EP * sizes<EP>::sum_stride + row + g + 8] = lower;
+    }
+}
+
+// Each thread of the block owns elements tid, tid + blockDim, ... of the running sums.
+template <int EP> struct running_sums {
+    float x[sizes<EP>::own_sums];
+};
+
+// Element i in shared memory.
+template <int EP> static __device__ __forceinline__ int sums_at(int i) { return i / EP * sizes<EP>::sum_stride + i % EP; }
+
+// What the groups have published becomes what lies before each group's tile, in the order of the groups; the running sums go on.
+// Barriers before and after.
+template <int EP> static __device__ __forceinline__ void pass_sums(running_sums<EP> &r, float *sums, int group_floats)
+{
+#pragma unroll
+    for (int k = 0; k < sizes<EP>::own_sums; k++) {
+        const int i = (int)threadIdx.x + k * (int)blockDim.x;
+        if (i >= sizes<EP>::sums) break;
+        float *at = sums + sums_at<EP>(i);
+        for (unsigned group = 0; group < blockDim.x / GROUP; group++, at += group_floats) {
+            const float x = *at;
+            *at = r.x[k];
+            r.x[k] += x;
+        }
+    }
+}
+
+template <int EP> static __device__ __forceinline__ void clear_running(running_sums<EP> &r)
+{
+#pragma unroll
+    for (int k = 0; k < sizes<EP>::own_sums; k++) r.x[k] = 0;
+}
+
+template <int EP> static __device__ __forceinline__ void load_running(running_sums<EP> &r, const float *from)
+{
+#pragma unroll
+    for (int k = 0; k < sizes<EP>::own_sums; k++) {
+        const int i = (int)threadIdx.x + k * (int)blockDim.x;
+        r.x[k] = i < sizes<EP>::sums ? from[i] : 0;
+    }
+}
+
+template <int EP> static __device__ __forceinline__ void store_running(const running_sums<EP> &r, float *to)
+{
+#pragma unroll
+    for (int k = 0; k < sizes<EP>::own_sums; k++) {
+        const int i = (int)threadIdx.x + k * (int)blockDim.x;
+        if (i < sizes<EP>::sums) to[i] = r.x[k];
+    }
+}
+
+// The same for every row: into the shared memory of the first group. A barrier after.
+template <int EP> static __device__ __forceinline__ void spread_running(const running_sums<EP> &r, float *sums)
+{
+#pragma unroll
+    for (int k = 0; k < sizes<EP>::own_sums; k++) {
+        const int i = (int)threadIdx.x + k * (int)blockDim.x;
+        if (i < sizes<EP>::sums) sums[sums_at<EP>(i)] = r.x[k];
+    }
+}
+
+// Where element i of [EP+1, EP] is in a state [E+1, E]; -1: it is padding.
+static __device__ __forceinline__ int state_at(int i, int EP, int E)
+{
+    const int e = i / EP, m = i % EP;
+    return m >= E || (e >= E && e < EP) ? -1 : (e == EP ? E : e) * E + m;
+}
+
+template <int EP> static __device__ __forceinline__ void load_state(running_sums<EP> &r, const float *state, int E)
+{
+#pragma unroll
+    for (int k = 0; k < sizes<EP>::own_sums; k++) {
+        const int i = (int)threadIdx.x + k * (int)blockDim.x, at = state && i < sizes<EP>::sums ? state_at(i, EP, E) : -1;
+        r.x[k] = at >= 0 ? state[at] : 0;
+    }
+}
+
+template <int EP> static __device__ __forceinline__ void store_state(const running_sums<EP> &r, float *state, int E)
+{
+#pragma unroll
+    for (int k = 0; k < sizes<EP>::own_sums; k++) {
+        const int i = (int)threadIdx.x + k * (int)blockDim.x, at = i < sizes<EP>::sums ? state_at(i, EP, E) : -1;
+        if (at >= 0) state[at] = r.x[k];
+    }
+}
+
+// ---- the walk over a stretch
+
+// Which tile a group takes in a step, and how many rows it has; none where there are no tiles left.
+typedef struct tile_walk {
+    int rows, n_tiles, n_steps, groups, group, reverse;
+} tile_walk;
+
+static __device__ __forceinline__ tile_walk walk_of(int rows, int reverse)
+{
+    tile_walk w;
+    w.rows = rows;
+    w.n_tiles = (rows - 1) / TILE + 1;
+    w.groups = (int)(blockDim.x / GROUP);
+    w.group = (int)(threadIdx.x / GROUP);
+    w.n_steps = (w.n_tiles + w.groups - 1) / w.groups;
+    w.reverse = reverse;
+    return w;
+}
+
+static __device__ __forceinline__ int walk_tile(const tile_walk &w, int step, int *n)
+{
+    const int i = step * w.groups + w.group, tile = w.reverse ? w.n_tiles - 1 - i : i;
+    const int left = i < w.n_tiles ? w.rows - tile * TILE : 0;
+    *n = left < TILE ? left : TILE;
+    return i < w.n_tiles ? tile : 0;
+}
+
+// One of the two matrices whose tiles all warps of a group read.
+typedef struct tile_source {
+    const float *rows;
+    size_t stride;
+} tile_source;
+
+// The sums of the whole stretch, into the running sums (which are overwritten). x is what phi is taken of, y the other; terms [., 2]
+// (NULL: none) holds 1/d_i, by which y_i is multiplied, and c_i, the weight of x_i in z. `tiles` holds two pairs of tiles and
+// `scales` two pairs of 64 floats per group, sums one tile of sums; group_floats is the distance between groups.
+template <int EP, int SPLIT>
+static __device__ __forceinline__ void sum_stretch(running_sums<EP> &r, float *tiles, float *scales, float *sums, int group_floats,
+                                                   tile_source x, tile_source y, tile_source terms, int rows, int E, int wide)
+{
+    const tile_walk w = walk_of(rows, 0);
+    const int who = (int)threadIdx.x % GROUP, warp = who / 32, lane = who % 32;
+    float *const tile0 = tiles + w.group * group_floats, *const scale0 = scales + w.group * group_floats;
+    partial_sums<EP> p;
+    clear_sums<EP>(p);
+    for (int step = -1; step < w.n_steps; step++) {
+        if (step >= 0) {
+            lin_copy_wait<0>();
+            __syncthreads();
+        }
+        if (step + 1 < w.n_steps) {
+            int n;
+            const size_t from = (size_t)walk_tile(w, step + 1, &n) * TILE;
+            float *to = tile0 + ((step + 1) & 1) * 2 * sizes<EP>::tile, *scale = scale0 + ((step + 1) & 1) * 2 * TILE;
+            copy_rows<EP>(to, x.rows + from * x.stride, x.stride, TILE, n, E, wide, who, GROUP);
+            copy_rows<EP>(to + sizes<EP>::tile, y.rows + from * y.stride, y.stride, TILE, n, E, wide, who, GROUP);
+            if (terms.rows) {
+                if (who % TILE < n)
+                    lin_copy_async4(scale + who, terms.rows + (from + who % TILE) * terms.stride + who / TILE);
+                else
+                    scale[who] = 0;
+            }
+            lin_copy_commit();
+        }
+        if (step < 0) continue;
+        int n;
+        walk_tile(w, step, &n);
+        float *tile = tile0 + (step & 1) * 2 * sizes<EP>::tile, *scale = scale0 + (step & 1) * 2 * TILE;
+        tile_phi<EP, SPLIT>(tile, n, E, who);
+        tile_operands<EP, SPLIT>(tile + sizes<EP>::tile, terms.rows ? scale : NULL, who);
+        __syncthreads();
+        sum_tile<EP, SPLIT>(p, tile, tile + sizes<EP>::tile, terms.rows ? scale + TILE : NULL, warp, lane);
+    }
+    publish_sums<EP>(sums + w.group * group_floats, p, warp, lane);
+    clear_running<EP>(r);
+    __syncthreads();
+    pass_sums<EP>(r, sums, group_floats);
+    __syncthreads();
+}
+
+// ---- sums of several stretches: attention.cu
+
+typedef enum attention_order { ORDER_FORWARD, ORDER_REVERSE, ORDER_TOTAL } attention_order;
+
+// How the work of a call is divided.
+typedef struct lin_attention_plan {
+    int EP, split, groups;
+    int stretch;    // rows; INT_MAX: all of an utterance
+    int stretches;  // of the longest utterance; 1: no sums in scratch
+    size_t slots;   // of sums
+    unsigned heads; // B H
+} lin_attention_plan;
+
+// group_bytes: shared memory that a group of the hungriest kernel needs.
+lin_attention_plan lin_attention_divide(const lin_exec *exec, const lin_segments *segments, int H, int E, size_t group_bytes);
+
+// The sums of each stretch to job.sums: of keys and values, or (backward) of queries and G', for which job.terms must be there.
+void lin_attention_sum(lin_exec *exec, const attention_job &job, const lin_attention_plan &plan, int backward);
+
+// job.sums holds the sums of each stretch: they become what lies before (or behind) it, beginning with the states where given, to
+// which the sums over everything are written; or (ORDER_TOTAL) the first stretch's slot receives the sums over all.
+void lin_attention_combine(lin_exec *exec, const attention_job &job, const lin_attention_plan &plan, attention_order order);
+
+// Any E: attention_general.cu.
+void lin_attention_forward_general(lin_exec *exec, const attention_job &job, const lin_segments *segments, int causal);
+void lin_attention_backward_general(lin_exec *exec, const attention_job &job, const lin_segments *segments, int causal);
+
+#endif
