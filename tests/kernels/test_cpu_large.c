@@ -18,8 +18,8 @@ static int open_backends(const char *isa)
     ck_assert_msg(status == LIN_OK, "%s", err.message);
     ops = lin_ops_cpu();
     ref = lin_ops_ref();
-    ck_assert_int_eq(ops->exec_create(1, &exec, &err), LIN_OK);
-    ck_assert_int_eq(ref->exec_create(1, &ref_exec, &err), LIN_OK);
+    ck_assert_int_eq(ops->exec_create(ops, 1, &exec, &err), LIN_OK);
+    ck_assert_int_eq(ref->exec_create(ref, 1, &ref_exec, &err), LIN_OK);
     return 1;
 }
 
@@ -43,18 +43,20 @@ static void ctc_case(int T, int U, int V, int with_ref)
     size_t n = (size_t)T * (size_t)V;
     float *logp = test_buffer(n, sizeof *logp), *gradient = test_buffer(n, sizeof *gradient);
     int *labels = test_buffer((size_t)U, sizeof *labels), offsets[2] = {0, T}, label_offsets[2] = {0, U};
+    const lin_segments segments = {1, T, T, offsets};
+    const double one = 1;
     double loss, alone;
     test_fill_f32(logp, n, 11, -3, 3);
     ops->log_softmax(exec, logp, logp, T, V);
     for (int u = 0; u < U; u++)
         labels[u] = u % 14 == 7 ? labels[u - 1] : 1 + (int)lin_random_below(12, (uint64_t)u, (uint32_t)V - 1);
-    ops->ctc(exec, &loss, gradient, logp, offsets, labels, label_offsets, 1, V, 1);
-    ops->ctc(exec, &alone, NULL, logp, offsets, labels, label_offsets, 1, V, 1);
+    ops->ctc(exec, &loss, gradient, logp, &segments, labels, label_offsets, U, V, &one);
+    ops->ctc(exec, &alone, NULL, logp, &segments, labels, label_offsets, U, V, &one);
     test_guards(gradient, "ctc");
     ck_assert_msg(loss > 0 && loss == alone, "%d frames, %d labels: loss %.17g, alone %.17g", T, U, loss, alone);
     if (with_ref) {
         double want_loss, *wide = widen(logp, n), *want = test_buffer(n, sizeof *want);
-        ref->ctc(ref_exec, &want_loss, want, wide, offsets, labels, label_offsets, 1, V, 1);
+        ref->ctc(ref_exec, &want_loss, want, wide, &segments, labels, label_offsets, U, V, &one);
         ck_assert_msg(fabs(loss - want_loss) < 1e-6 * want_loss, "%d frames, %d labels: loss %.9g, expected %.9g", T, U, loss,
                       want_loss);
         for (size_t i = 0; i < n; i++)
@@ -91,10 +93,12 @@ START_TEST(too_many_labels)
     enum { T = 6000, U = 5500, V = 3 };
     float *logp = test_buffer(T * V, sizeof *logp), *gradient = test_buffer(T * V, sizeof *gradient);
     int *labels = test_buffer(U, sizeof *labels), offsets[2] = {0, T}, label_offsets[2] = {0, U};
+    const lin_segments segments = {1, T, T, offsets};
+    const double one = 1;
     double loss;
     for (int i = 0; i < T * V; i++) logp[i] = -1.0986123f;
     for (int u = 0; u < U; u++) labels[u] = 1 + u % 2;
-    ops->ctc(exec, &loss, gradient, logp, offsets, labels, label_offsets, 1, V, 1);
+    ops->ctc(exec, &loss, gradient, logp, &segments, labels, label_offsets, U, V, &one);
     ck_assert(loss == -1);
     for (int i = 0; i < T * V; i++) test_require(gradient[i] == 0, "gradient %d is %g", i, (double)gradient[i]);
     test_buffer_free(logp);
@@ -107,18 +111,19 @@ END_TEST
 static void attention_case(int T, int E, int causal)
 {
     enum { H = 2 };
-    int offsets[3] = {0, T / 3, T};
+    const int offsets[3] = {0, T / 3, T};
+    const lin_segments segments = {2, T, T, offsets};
     size_t n = (size_t)T * H * (size_t)E;
     float *qkv = test_buffer(3 * n, sizeof *qkv), *y = test_buffer(n, sizeof *y), *dy = test_buffer(n, sizeof *dy);
     float *dqkv = test_buffer(3 * n, sizeof *dqkv), *parts = test_buffer(n, sizeof *parts);
     test_fill_f32(qkv, 3 * n, 21, -2, 2);
     test_fill_f32(dy, n, 22, -1, 1);
-    ops->attention_forward(exec, y, qkv, offsets, 2, H, E, causal, NULL);
-    ops->attention_backward(exec, dqkv, dy, qkv, y, offsets, 2, H, E, causal);
+    ops->attention_forward(exec, y, qkv, &segments, H, E, causal, NULL, 0);
+    ops->attention_backward(exec, dqkv, dy, qkv, y, &segments, H, E, causal);
     double *qkv_d = widen(qkv, 3 * n), *dy_d = widen(dy, n);
     double *y_d = test_buffer(n, sizeof *y_d), *dqkv_d = test_buffer(3 * n, sizeof *dqkv_d);
-    ref->attention_forward(ref_exec, y_d, qkv_d, offsets, 2, H, E, causal, NULL);
-    ref->attention_backward(ref_exec, dqkv_d, dy_d, qkv_d, y_d, offsets, 2, H, E, causal);
+    ref->attention_forward(ref_exec, y_d, qkv_d, &segments, H, E, causal, NULL, 0);
+    ref->attention_backward(ref_exec, dqkv_d, dy_d, qkv_d, y_d, &segments, H, E, causal);
     test_guards(y, "attention_forward");
     test_guards(dqkv, "attention_backward");
     for (size_t i = 0; i < n; i++)
@@ -132,9 +137,10 @@ static void attention_case(int T, int E, int causal)
         memset(state, 0, H * (size_t)(E + 1) * (size_t)E * sizeof *state);
         for (int at = offsets[1], rows = 1; at < T; at += rows, rows = rows % 4 + 1) {
             if (rows > T - at) rows = T - at;
-            int piece[2] = {0, rows};
+            const int ends[2] = {0, rows};
+            const lin_segments piece = {1, rows, rows, ends};
             size_t first = (size_t)at * H * (size_t)E;
-            ops->attention_forward(exec, parts + first, qkv + 3 * first, piece, 1, H, E, 1, states);
+            ops->attention_forward(exec, parts + first, qkv + 3 * first, &piece, H, E, 1, states, 0);
         }
         size_t first = (size_t)offsets[1] * H * (size_t)E;
         test_same_f32("attention in pieces", parts + first, y + first, n - first);

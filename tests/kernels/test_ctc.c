@@ -10,10 +10,18 @@ static lin_exec *exec;
 static void setup(void)
 {
     ops = lin_ops_ref();
-    ck_assert_int_eq(ops->exec_create(1, &exec, NULL), LIN_OK);
+    ck_assert_int_eq(ops->exec_create(ops, 1, &exec, NULL), LIN_OK);
 }
 
 static void teardown(void) { ops->exec_destroy(exec); }
+
+// The whole batch of B utterances.
+static void ctc_of(double *loss, double *dlogits, const double *logp, const int *offsets, const int *labels, const int *label_offsets,
+                   int B, int V, double scale)
+{
+    const lin_segments segments = {.B = B, .rows = offsets[B], .longest = offsets[B], .offsets = offsets};
+    ops->ctc(exec, loss, dlogits, logp, &segments, labels, label_offsets, label_offsets[B], V, &scale);
+}
 
 // Removes repeats, then blanks (Graves 2006, the map B). Returns the number of labels.
 static int collapse(int *out, const int *path, int T)
@@ -69,7 +77,7 @@ static void check_one(int T, int V, const int *labels, int U, uint64_t key, doub
         for (int v = 0; v < V; v++) sum += exp(logp[t * V + v]);
         ck_assert(fabs(sum - 1) < 1e-14);
     }
-    ops->ctc(exec, &loss, dlogits, logp, offsets, labels, label_offsets, 1, V, 2.5);
+    ctc_of(&loss, dlogits, logp, offsets, labels, label_offsets, 1, V, 2.5);
     double total = brute_force(through, logp, T, V, labels, U);
     int feasible = T >= needs_frames(labels, U);
     ck_assert_int_eq(feasible, total > 0);
@@ -86,7 +94,7 @@ static void check_one(int T, int V, const int *labels, int U, uint64_t key, doub
         }
     }
     double alone = NAN;
-    ops->ctc(exec, &alone, NULL, logp, offsets, labels, label_offsets, 1, V, 2.5);
+    ctc_of(&alone, NULL, logp, offsets, labels, label_offsets, 1, V, 2.5);
     ck_assert(alone == loss);
 }
 
@@ -128,11 +136,11 @@ START_TEST(batch_of_unequal_utterances)
     double logits[ROWS * V], logp[ROWS * V], dlogits[ROWS * V], loss[B];
     test_fill_f64(logits, ROWS * V, 4, -2, 2);
     ops->log_softmax(exec, logp, logits, ROWS, V);
-    ops->ctc(exec, loss, dlogits, logp, offsets, labels, label_offsets, B, V, 1);
+    ctc_of(loss, dlogits, logp, offsets, labels, label_offsets, B, V, 1);
     for (int b = 0; b < B; b++) {
         double one, gradient[ROWS * V];
         const int T = offsets[b + 1] - offsets[b], rows[] = {0, T}, n[] = {0, label_offsets[b + 1] - label_offsets[b]};
-        ops->ctc(exec, &one, gradient, logp + offsets[b] * V, rows, labels + label_offsets[b], n, 1, V, 1);
+        ctc_of(&one, gradient, logp + offsets[b] * V, rows, labels + label_offsets[b], n, 1, V, 1);
         ck_assert(one == loss[b]);
         for (int i = 0; i < T * V; i++) ck_assert(gradient[i] == dlogits[offsets[b] * V + i]);
     }
@@ -148,20 +156,20 @@ START_TEST(extremes)
     const int offsets[] = {0, 4}, labels[] = {1, 2}, label_offsets[] = {0, 2};
     double logp[12], dlogits[12], loss;
     for (int i = 0; i < 12; i++) logp[i] = i % 3 == 0 ? 0 : -1e4;
-    ops->ctc(exec, &loss, dlogits, logp, offsets, labels, label_offsets, 1, 3, 1);
+    ctc_of(&loss, dlogits, logp, offsets, labels, label_offsets, 1, 3, 1);
     ck_assert(fabs(loss - 2e4) < 10);
     for (int i = 0; i < 12; i++) ck_assert(isfinite(dlogits[i]));
     for (int i = 0; i < 12; i++) logp[i] = i % 3 == 0 ? 0 : -INFINITY; // the labels are impossible: like no path
-    ops->ctc(exec, &loss, dlogits, logp, offsets, labels, label_offsets, 1, 3, 1);
+    ctc_of(&loss, dlogits, logp, offsets, labels, label_offsets, 1, 3, 1);
     ck_assert(loss == -1);
     for (int i = 0; i < 12; i++) ck_assert(dlogits[i] == 0);
     for (int i = 0; i < 12; i++) logp[i] = -INFINITY; // one path only, with probability 1
     logp[0 * 3 + 1] = logp[1 * 3 + 0] = logp[2 * 3 + 2] = logp[3 * 3 + 2] = 0;
-    ops->ctc(exec, &loss, dlogits, logp, offsets, labels, label_offsets, 1, 3, 1);
+    ctc_of(&loss, dlogits, logp, offsets, labels, label_offsets, 1, 3, 1);
     ck_assert(loss == 0);
     for (int i = 0; i < 12; i++) ck_assert(dlogits[i] == 0);
     logp[4] = NAN; // a NaN is handed on, so that training stops
-    ops->ctc(exec, &loss, dlogits, logp, offsets, labels, label_offsets, 1, 3, 1);
+    ctc_of(&loss, dlogits, logp, offsets, labels, label_offsets, 1, 3, 1);
     ck_assert(isnan(loss));
 }
 END_TEST

@@ -37,7 +37,7 @@ static lin_exec *exec_of(int threads)
 {
     lin_exec *exec;
     lin_error err = {0};
-    ck_assert_msg(ops->exec_create(threads, &exec, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(ops->exec_create(ops, threads, &exec, &err) == LIN_OK, "%s", err.message);
     return exec;
 }
 
@@ -73,8 +73,8 @@ static float *pack(lin_exec *exec, const float *w, int n, int k, int transposed)
 {
     int outputs = transposed ? k : n, inputs = transposed ? n : k;
     float *packed = test_buffer(ops->weight_size(outputs, inputs), sizeof *packed);
-    (transposed ? ops->weight_pack_transposed : ops->weight_pack)(exec, packed, w, n, k);
-    test_guards(packed, "weight_pack");
+    ops->weights_pack(exec, packed, w, &(lin_packing){.n = n, .k = k, .transposed = transposed}, 1);
+    test_guards(packed, "weights_pack");
     for (size_t i = 0; i < ops->weight_size(outputs, inputs); i++) {
         if (isnan(packed[i])) ck_abort_msg("packing left element %zu of %d x %d", i, n, k);
     }
@@ -93,7 +93,7 @@ START_TEST(forward_equals_double_sums)
             uint64_t key = lin_random_key(1, (uint64_t)(i * 8 + variant));
             float *x = random_matrix(s.rows, s.k, key), *w = random_matrix(s.n, s.k, key + 1);
             float *bias = random_matrix(1, s.n, key + 2);
-            // weight_pack_transposed(w [k, n]) serves dx [rows, n] = dy [rows, k] w.
+            // w [k, n] packed transposed serves dx [rows, n] = dy [rows, k] w.
             float *packed = transposed ? pack(exec, w, s.k, s.n, 1) : pack(exec, w, s.n, s.k, 0);
             float *y = test_buffer_shifted(size_of(s.rows, s.n), sizeof *y, 1);
             ops->linear_forward(exec, y, x, packed, biased ? bias : NULL, s.rows, s.n, s.k, act);
@@ -296,7 +296,7 @@ START_TEST(instruction_sets_by_name)
     ck_assert_int_eq(lin_cpu_select(NULL, &err), LIN_OK);
     setenv("LINNET_ISA", "sse9", 1);
     lin_exec *exec;
-    ck_assert_int_eq(lin_ops_cpu()->exec_create(1, &exec, &err), LIN_INVALID);
+    ck_assert_int_eq(lin_ops_cpu()->exec_create(lin_ops_cpu(), 1, &exec, &err), LIN_INVALID);
     ck_assert_str_eq(err.message,
                      "environment variable LINNET_ISA: unknown instruction set \"sse9\"; the names are avx512, avx2 and portable");
     unsetenv("LINNET_ISA");
@@ -310,16 +310,16 @@ START_TEST(devices_by_name)
     static const char *const good[] = {"cpu", "auto"}, *const gpu[] = {"cuda", "cuda:0", "cuda:12"},
                              *const bad[] = {"", "CPU", "cuda:", "cuda:x", "cuda1", "cuda:1x", "gpu"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-        ck_assert_int_eq(lin_backend_open(good[i], &found, &err), LIN_OK);
+        ck_assert_int_eq(lin_backend_open(good[i], LIN_PRECISION_FP32, &found, &err), LIN_OK);
         ck_assert_ptr_eq(found, lin_ops_cpu());
     }
     for (size_t i = 0; i < sizeof gpu / sizeof *gpu; i++) {
-        ck_assert_int_eq(lin_backend_open(gpu[i], &found, &err), LIN_UNSUPPORTED);
-        ck_assert_str_eq(err.message, "this build has no CUDA backend; use --device cpu");
+        ck_assert_int_eq(lin_backend_open(gpu[i], LIN_PRECISION_FP32, &found, &err), LIN_UNSUPPORTED);
+        ck_assert_str_eq(err.message, lin_device_why_none(NULL, NULL));
         ck_assert_ptr_null(found);
     }
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        ck_assert_int_eq(lin_backend_open(bad[i], &found, &err), LIN_INVALID);
+        ck_assert_int_eq(lin_backend_open(bad[i], LIN_PRECISION_FP32, &found, &err), LIN_INVALID);
         ck_assert(strstr(err.message, "auto, cpu, cuda and cuda:n") != NULL);
     }
 }
@@ -334,7 +334,7 @@ START_TEST(failed_allocations_leak_nothing)
             lin_exec *exec;
             lin_error err = {0};
             lin_memory_fail_at(k);
-            lin_status status = ops->exec_create(threads, &exec, &err);
+            lin_status status = ops->exec_create(ops, threads, &exec, &err);
             lin_memory_fail_at(0);
             if (status == LIN_OK) {
                 ops->exec_destroy(exec);

@@ -9,10 +9,16 @@ enum { MANY = 4096 };
 static const lin_ops_f64 *ops;
 static lin_exec *exec;
 
+static lin_dropout dropout_of(double p)
+{
+    static const uint64_t key = 77;
+    return (lin_dropout){p, &key, 1234};
+}
+
 static void setup(void)
 {
     ops = lin_ops_ref();
-    ck_assert_int_eq(ops->exec_create(1, &exec, NULL), LIN_OK);
+    ck_assert_int_eq(ops->exec_create(ops, 1, &exec, NULL), LIN_OK);
 }
 
 static void teardown(void) { ops->exec_destroy(exec); }
@@ -73,7 +79,7 @@ static double linear_loss(void *context)
 {
     linear_case *c = context;
     double y[MANY], packed[MANY];
-    ops->weight_pack(exec, packed, c->w, c->n, c->k);
+    ops->weights_pack(exec, packed, c->w, &(lin_packing){.n = c->n, .k = c->k}, 1);
     ops->linear_forward(exec, y, c->x, packed, c->b, c->rows, c->n, c->k, c->act);
     return dot(y, c->weights, (size_t)(c->rows * c->n));
 }
@@ -90,7 +96,7 @@ START_TEST(linear)
         c.weights = filled(ny, 300 + s, -1, 1);
         double *dx = test_buffer(nx, sizeof *dx), *dw = filled(nw, 400, -1, 1), *db = filled(nb, 500, -1, 1), packed[MANY];
         double *dw0 = filled(nw, 400, -1, 1), *db0 = filled(nb, 500, -1, 1);
-        ops->weight_pack_transposed(exec, packed, c.w, c.n, c.k);
+        ops->weights_pack(exec, packed, c.w, &(lin_packing){.n = c.n, .k = c.k, .transposed = 1}, 1);
         ops->linear_forward(exec, dx, c.weights, packed, NULL, c.rows, c.k, c.n, LIN_LINEAR);
         ops->linear_backward_weight(exec, dw, db, c.weights, c.x, c.rows, c.n, c.k);
         for (size_t i = 0; i < nw; i++) dw[i] -= dw0[i]; // "+=": what was there before is kept
@@ -118,7 +124,8 @@ static double relu_loss(void *context)
     relu_case *c = context;
     double y[MANY];
     for (size_t i = 0; i < c->n; i++) y[i] = c->x[i] > 0 ? c->x[i] : 0;
-    ops->dropout(exec, y, y, c->n, c->p, 77);
+    const lin_dropout d = dropout_of(c->p);
+    ops->dropout(exec, y, y, c->n, &d);
     return dot(y, c->weights, c->n);
 }
 
@@ -131,7 +138,8 @@ START_TEST(relu_and_its_dropout)
         c.weights = filled(c.n, 2, -1, 1);
         double y[50], dx[50];
         for (size_t i = 0; i < c.n; i++) y[i] = c.x[i] > 0 ? c.x[i] : 0;
-        ops->dropout(exec, y, y, c.n, c.p, 77);
+        const lin_dropout d = dropout_of(c.p);
+        ops->dropout(exec, y, y, c.n, &d);
         ops->relu_backward(exec, dx, c.weights, y, c.n, 1 / (1 - c.p));
         check_gradient("relu", relu_loss, &c, c.x, dx, c.n);
         test_buffer_free(c.x);
@@ -167,7 +175,7 @@ START_TEST(layer_norm)
         c.weights = filled(n, 300 + s, -1, 1);
         double y[MANY], stats[64], dx[MANY], dgamma[64] = {0}, dbeta[64] = {0};
         ops->layer_norm_forward(exec, y, stats, c.x, c.gamma, c.beta, c.rows, c.C);
-        ops->layer_norm_backward(exec, dx, dgamma, dbeta, c.weights, c.x, stats, c.gamma, c.rows, c.C);
+        ops->layer_norm_backward(exec, dx, NULL, dgamma, dbeta, c.weights, NULL, c.x, stats, c.gamma, c.rows, c.C, NULL);
         check_gradient("layer_norm dx", norm_loss, &c, c.x, dx, n);
         check_gradient("layer_norm dgamma", norm_loss, &c, c.gamma, dgamma, C);
         check_gradient("layer_norm dbeta", norm_loss, &c, c.beta, dbeta, C);
@@ -188,7 +196,8 @@ static double dropout_loss(void *context)
 {
     dropout_case *c = context;
     double y[MANY];
-    ops->add_dropout(exec, y, c->x, c->r, c->n, c->p, 1234);
+    const lin_dropout d = dropout_of(c->p);
+    ops->add_dropout(exec, y, c->x, c->r, c->n, &d);
     return dot(y, c->weights, c->n);
 }
 
@@ -201,7 +210,8 @@ START_TEST(dropout)
         c.r = filled(c.n, 2, -1, 1);
         c.weights = filled(c.n, 3, -1, 1);
         double dr[101];
-        ops->dropout(exec, dr, c.weights, c.n, c.p, 1234);
+        const lin_dropout d = dropout_of(c.p);
+        ops->dropout(exec, dr, c.weights, c.n, &d);
         check_gradient("add_dropout dr", dropout_loss, &c, c.r, dr, c.n);
         check_gradient("add_dropout dx", dropout_loss, &c, c.x, c.weights, c.n);
         test_buffer_free(c.x);
@@ -211,10 +221,53 @@ START_TEST(dropout)
 }
 END_TEST
 
+/* ---- the end of a block: norm(x + dropout(r)), and what is beside it ---------------------------------------------------------- */
+
+typedef struct block_case {
+    int rows, C;
+    double *x, *r, *gamma, *beta, *weights, *beside, p;
+} block_case;
+
+// The loss sees the norm, and the sum by another way (the next block's own input).
+static double block_loss(void *context)
+{
+    block_case *c = context;
+    double sum[MANY], y[MANY];
+    const lin_dropout d = dropout_of(c->p);
+    ops->add_dropout_norm_forward(exec, sum, y, NULL, c->x, c->r, c->gamma, c->beta, c->rows, c->C, &d);
+    return dot(y, c->weights, (size_t)(c->rows * c->C)) + dot(sum, c->beside, (size_t)(c->rows * c->C));
+}
+
+START_TEST(block_end)
+{
+    for (int form = 0; form < 2; form++) {
+        block_case c = {.rows = 5, .C = 7, .p = form ? 0.3 : 0};
+        const size_t n = 35, C = 7;
+        c.x = filled(n, 1, -2, 3);
+        c.r = filled(n, 2, -1, 1);
+        c.gamma = filled(C, 3, 0.5, 1.5);
+        c.beta = filled(C, 4, -1, 1);
+        c.weights = filled(n, 5, -1, 1);
+        c.beside = filled(n, 6, -1, 1);
+        double sum[35], y[35], stats[10], dx[35], dr[35], dgamma[7] = {0}, dbeta[7] = {0};
+        const lin_dropout d = dropout_of(c.p);
+        ops->add_dropout_norm_forward(exec, sum, y, stats, c.x, c.r, c.gamma, c.beta, c.rows, c.C, &d);
+        ops->layer_norm_backward(exec, dx, dr, dgamma, dbeta, c.weights, c.beside, sum, stats, c.gamma, c.rows, c.C, &d);
+        check_gradient("block_end dx", block_loss, &c, c.x, dx, n);
+        check_gradient("block_end dr", block_loss, &c, c.r, dr, n);
+        check_gradient("block_end dgamma", block_loss, &c, c.gamma, dgamma, C);
+        check_gradient("block_end dbeta", block_loss, &c, c.beta, dbeta, C);
+        double *all[] = {c.x, c.r, c.gamma, c.beta, c.weights, c.beside};
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++) test_buffer_free(all[i]);
+    }
+}
+END_TEST
+
 /* ---- convolution ------------------------------------------------------------------------------------------------------------ */
 
 static const int offsets[] = {0, 5, 5, 6, 13}; // four utterances, one of them empty
 enum { B = 4, ROWS = 13 };
+static const lin_segments segments = {B, ROWS, 7, offsets};
 
 typedef struct conv_case {
     int C, K;
@@ -225,7 +278,7 @@ static double conv_loss(void *context)
 {
     conv_case *c = context;
     double y[MANY];
-    ops->conv_forward(exec, y, c->x, c->w, c->b, offsets, B, c->C, c->K, NULL);
+    ops->conv_forward(exec, y, c->x, c->w, c->b, &segments, c->C, c->K, NULL, 0);
     return dot(y, c->weights, (size_t)(ROWS * c->C));
 }
 
@@ -241,7 +294,7 @@ START_TEST(conv)
         c.weights = filled(n, 300 + s, -1, 1);
         double dx[MANY], dw[64] = {0}, db[8] = {0};
         test_poison(dx, sizeof dx);
-        ops->conv_backward(exec, dx, dw, db, c.weights, c.x, c.w, offsets, B, c.C, c.K);
+        ops->conv_backward(exec, dx, dw, db, c.weights, c.x, c.w, &segments, c.C, c.K);
         check_gradient("conv dx", conv_loss, &c, c.x, dx, n);
         check_gradient("conv dw", conv_loss, &c, c.w, dw, nw);
         check_gradient("conv db", conv_loss, &c, c.b, db, C);
@@ -262,7 +315,7 @@ static double attention_loss(void *context)
 {
     attention_case *c = context;
     double y[MANY];
-    ops->attention_forward(exec, y, c->qkv, offsets, B, c->H, c->E, c->causal, NULL);
+    ops->attention_forward(exec, y, c->qkv, &segments, c->H, c->E, c->causal, NULL, 0);
     return dot(y, c->weights, (size_t)(ROWS * c->H * c->E));
 }
 
@@ -278,8 +331,8 @@ START_TEST(attention)
             c.weights = filled(n, 300 + s, -1, 1);
             double y[MANY], dqkv[MANY];
             test_poison(dqkv, sizeof dqkv);
-            ops->attention_forward(exec, y, c.qkv, offsets, B, c.H, c.E, causal, NULL);
-            ops->attention_backward(exec, dqkv, c.weights, c.qkv, y, offsets, B, c.H, c.E, causal);
+            ops->attention_forward(exec, y, c.qkv, &segments, c.H, c.E, causal, NULL, 0);
+            ops->attention_backward(exec, dqkv, c.weights, c.qkv, y, &segments, c.H, c.E, causal);
             check_gradient(causal ? "causal attention" : "bidirectional attention", attention_loss, &c, c.qkv, dqkv, 3 * n);
             test_buffer_free(c.qkv);
             test_buffer_free(c.weights);
@@ -293,12 +346,13 @@ START_TEST(attention_by_hand)
     const double qkv[] = {0.5, -1, 3, -2, 0.25, 7}; // (q, k, v) of two frames
     const double q0 = 1.5, k0 = exp(-1), q1 = exp(-2), k1 = 1.25;
     const int both[] = {0, 2};
+    const lin_segments pieces = {1, 2, 2, both};
     double y[2], want[2];
-    ops->attention_forward(exec, y, qkv, both, 1, 1, 1, 1, NULL);
+    ops->attention_forward(exec, y, qkv, &pieces, 1, 1, 1, NULL, 0);
     want[0] = q0 * k0 * 3 / (q0 * k0 + 1e-6);
     want[1] = (q1 * k0 * 3 + q1 * k1 * 7) / (q1 * k0 + q1 * k1 + 1e-6);
     test_close_f64("causal", y, want, 2, 1e-15);
-    ops->attention_forward(exec, y, qkv, both, 1, 1, 1, 0, NULL);
+    ops->attention_forward(exec, y, qkv, &pieces, 1, 1, 0, NULL, 0);
     want[0] = (q0 * k0 * 3 + q0 * k1 * 7) / (q0 * k0 + q0 * k1 + 1e-6);
     test_close_f64("bidirectional", y, want, 2, 1e-15);
 }
@@ -318,7 +372,7 @@ static double ctc_loss(void *context)
     ctc_case *c = context;
     double logp[ROWS * V], loss[B], sum = 0;
     ops->log_softmax(exec, logp, c->logits, ROWS, V);
-    ops->ctc(exec, loss, NULL, logp, offsets, c->labels, c->label_offsets, B, V, 1);
+    ops->ctc(exec, loss, NULL, logp, &segments, c->labels, c->label_offsets, 4, V, NULL);
     for (int b = 0; b < B; b++) sum += 0.25 * loss[b];
     return sum;
 }
@@ -330,7 +384,8 @@ START_TEST(ctc)
     double logp[ROWS * V], loss[B], dlogits[ROWS * V];
     test_poison(dlogits, sizeof dlogits);
     ops->log_softmax(exec, logp, c.logits, ROWS, V);
-    ops->ctc(exec, loss, dlogits, logp, offsets, labels, label_offsets, B, V, 0.25);
+    const double quarter = 0.25;
+    ops->ctc(exec, loss, dlogits, logp, &segments, labels, label_offsets, 4, V, &quarter);
     check_gradient("ctc", ctc_loss, &c, c.logits, dlogits, ROWS * V);
     test_buffer_free(c.logits);
 }
@@ -342,19 +397,21 @@ START_TEST(nothing_is_leaked)
     lin_exec *one = NULL;
     lin_error err = {0};
     lin_memory_fail_at(1);
-    ck_assert_int_eq(ops->exec_create(1, &one, &err), LIN_NO_MEMORY);
+    ck_assert_int_eq(ops->exec_create(ops, 1, &one, &err), LIN_NO_MEMORY);
     ck_assert_ptr_null(one);
     lin_memory_fail_at(0);
-    ck_assert_int_eq(ops->exec_create(-1, &one, &err), LIN_INVALID);
-    ck_assert_int_eq(ops->exec_create(0, &one, &err), LIN_OK);
+    ck_assert_int_eq(ops->exec_create(ops, -1, &one, &err), LIN_INVALID);
+    ck_assert_int_eq(ops->exec_create(ops, 0, &one, &err), LIN_OK);
     const double logp[] = {-0.5, -1, -2, -0.3};
     const int rows[] = {0, 2}, labels[] = {1}, label_offsets[] = {0, 1};
+    const lin_segments two = {1, 2, 2, rows};
+    const double scale = 1;
     double loss, dlogits[4];
     lin_memory_fail_at(1); // operations cannot fail: without memory the answer is a NaN, never a wrong number
-    ops->ctc(one, &loss, dlogits, logp, rows, labels, label_offsets, 1, 2, 1);
+    ops->ctc(one, &loss, dlogits, logp, &two, labels, label_offsets, 1, 2, &scale);
     lin_memory_fail_at(0);
     ck_assert(isnan(loss) && isnan(dlogits[0]) && isnan(dlogits[3]));
-    ops->ctc(one, &loss, dlogits, logp, rows, labels, label_offsets, 1, 2, 1);
+    ops->ctc(one, &loss, dlogits, logp, &two, labels, label_offsets, 1, 2, &scale);
     ck_assert(isfinite(loss) && isfinite(dlogits[0]));
     ops->exec_destroy(one);
     ops->exec_destroy(NULL);
@@ -371,6 +428,7 @@ int main(void)
     tcase_add_test(tests, relu_and_its_dropout);
     tcase_add_test(tests, layer_norm);
     tcase_add_test(tests, dropout);
+    tcase_add_test(tests, block_end);
     tcase_add_test(tests, conv);
     tcase_add_test(tests, attention);
     tcase_add_test(tests, attention_by_hand);

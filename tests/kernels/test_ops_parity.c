@@ -31,7 +31,7 @@ END_TEST
 // What a stream runs takes no memory after the executor is made: as many allocations as for running no case at all.
 START_TEST(nothing_is_allocated)
 {
-    const char *const streaming[] = {"linear_rows", "layer_norm_rows", "conv_splits", "attention_splits"};
+    const char *const streaming[] = {"linear_rows", "layer_norm_rows", "conv_splits", "attention_splits", "carry", "greedy", "stack_frames"};
     ops_options options = plain;
     options.n_threads = 2;
     options.only = "none";
@@ -48,6 +48,17 @@ START_TEST(nothing_is_allocated)
 }
 END_TEST
 
+// What a GPU is put through: aligned operands, loose comparisons, fewer shapes.
+START_TEST(other_options)
+{
+    ops_options options = {.n_threads = 2, .tolerance = 3, .aligned = 1};
+    ops_digest digests[OPS_MAX_CASES];
+    int all = ops_run_cases(lin_ops_cpu(), &options, digests);
+    options.quick = 1;
+    ck_assert_int_eq(ops_run_cases(lin_ops_cpu(), &options, digests), all);
+}
+END_TEST
+
 START_TEST(executor_without_memory)
 {
     unsigned long live = lin_memory_live();
@@ -56,7 +67,7 @@ START_TEST(executor_without_memory)
             lin_exec *exec = NULL;
             lin_error err = {0};
             lin_memory_fail_at(k);
-            lin_status status = lin_ops_cpu()->exec_create(n_threads, &exec, &err);
+            lin_status status = lin_ops_cpu()->exec_create(lin_ops_cpu(), n_threads, &exec, &err);
             lin_memory_fail_at(0);
             ck_assert_uint_lt(k, 100);
             if (status == LIN_OK) {
@@ -70,7 +81,7 @@ START_TEST(executor_without_memory)
         }
     ck_assert_uint_eq(lin_memory_live(), live);
     lin_exec *exec = NULL;
-    ck_assert_int_eq(lin_ops_cpu()->exec_create(-1, &exec, NULL), LIN_INVALID);
+    ck_assert_int_eq(lin_ops_cpu()->exec_create(lin_ops_cpu(), -1, &exec, NULL), LIN_INVALID);
     lin_ops_cpu()->exec_destroy(NULL);
 }
 END_TEST
@@ -89,11 +100,11 @@ START_TEST(backends_by_name)
 {
     lin_error err = {0};
     const lin_ops *ops = NULL;
-    ck_assert_int_eq(lin_backend_open("cpu", &ops, &err), LIN_OK);
+    ck_assert_int_eq(lin_backend_open("cpu", LIN_PRECISION_FP32, &ops, &err), LIN_OK);
     ck_assert_ptr_eq(ops, lin_ops_cpu());
-    ck_assert_int_eq(lin_backend_open("auto", &ops, &err), LIN_OK);
+    ck_assert_int_eq(lin_backend_open("auto", LIN_PRECISION_FP32, &ops, &err), LIN_OK);
     ck_assert_ptr_nonnull(ops);
-    ck_assert_int_ne(lin_backend_open("abacus", &ops, &err), LIN_OK);
+    ck_assert_int_ne(lin_backend_open("abacus", LIN_PRECISION_FP32, &ops, &err), LIN_OK);
     ck_assert(strstr(err.message, "abacus") != NULL);
 }
 END_TEST
@@ -105,6 +116,7 @@ int main(void)
     tcase_set_timeout(tests, 300); // sanitizers are slow
     tcase_add_loop_test(tests, against_ref, 0, (int)(sizeof isas / sizeof *isas));
     tcase_add_test(tests, nothing_is_allocated);
+    tcase_add_test(tests, other_options);
     tcase_add_test(tests, executor_without_memory);
     tcase_add_test(tests, unknown_instruction_set);
     tcase_add_test(tests, backends_by_name);
