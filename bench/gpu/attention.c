@@ -1,0 +1,211 @@
+// The limits of the device, attention over lengths, and CTC alone.
+#include <stdio.h>
+#include <string.h>
+
+#include "bench/gpu/gpu.h"
+#include "kernels/memory.h"
+#include "kernels/rng.h"
+
+/* ---- limits ----------------------------------------------------------------------------------------------------------------- */
+
+typedef struct product {
+    gpu_bench *b;
+    float *y, *x, *packed;
+    int n;
+} product;
+
+static void run_product(void *context)
+{
+    const product *p = context;
+    p->b->ops->linear_forward(p->b->exec, p->y, p->x, p->packed, NULL, p->n, p->n, p->n, LIN_LINEAR);
+}
+
+static void run_copy(void *context)
+{
+    const product *p = context;
+    p->b->ops->copy(p->b->exec, p->y, p->x, (size_t)p->n * sizeof(float));
+}
+
+static void say_peak(const char *who, const char *what, double value)
+{
+    gpu_line("peak", who);
+    gpu_text("what", what);
+    gpu_number("value", value);
+    gpu_line_end();
+}
+
+void gpu_part_peak(gpu_bench *b)
+{
+    static const char *const names[] = {"fp32", "tf32", "bf16"};
+    gpu_open(b);
+    product p = {.b = b, .n = b->quick ? 1 << 16 : 1 << 29};
+    p.x = gpu_random(b, (size_t)p.n, 1, 1);
+    p.y = gpu_block(b, (size_t)p.n * sizeof(float));
+    double seconds = gpu_clock(b, run_copy, &p);
+    if (seconds > 0) say_peak("linnet", "copy", 2 * 4e-9 * p.n / seconds);
+    b->ops->memory_destroy(b->exec, p.x);
+    b->ops->memory_destroy(b->exec, p.y);
+    gpu_close(b);
+    // Square products through the backend: fp32 in and out, so that bf16 pays for rounding its operands, about a tenth here.
+    for (int i = 0; i < 3; i++) {
+        b->precision = (lin_precision)i;
+        gpu_open(b);
+        const int n = b->quick ? 128 : 8192;
+        const size_t count = (size_t)n * (size_t)n;
+        p = (product){.b = b, .n = n, .x = gpu_random(b, count, 1, 1), .y = gpu_block(b, count * sizeof(float))};
+        float *w = gpu_random(b, count, 1, 2);
+        p.packed = gpu_block(b, b->ops->weight_size(n, n) * sizeof(float));
+        b->ops->weights_pack(b->exec, p.packed, w, &(lin_packing){.n = n, .k = n}, 1);
+        seconds = gpu_clock(b, run_product, &p);
+        if (seconds > 0) say_peak("linnet", names[i], 2e-12 * n * (double)count / seconds);
+        float *const blocks[] = {p.x, p.y, p.packed, w};
+        for (int j = 0; j < 4; j++) b->ops->memory_destroy(b->exec, blocks[j]);
+        gpu_close(b);
+    }
+}
+
+/* ---- attention over lengths ------------------------------------------------------------------------------------------------- */
+
+typedef struct attention {
+    gpu_bench *b;
+    lin_segments segments;
+    float *qkv, *y, *dy, *dqkv;
+    int causal;
+} attention;
+
+static void run_forward(void *context)
+{
+    const attention *a = context;
+    a->b->ops->attention_forward(a->b->exec, a->y, a->qkv, &a->segments, H, E, a->causal, NULL, 0);
+}
+
+static void run_both(void *context)
+{
+    const attention *a = context;
+    run_forward(context);
+    a->b->ops->attention_backward(a->b->exec, a->dqkv, a->dy, a->qkv, a->y, &a->segments, H, E, a->causal);
+}
+
+// B utterances of n frames; each with a context of its own, so that what an operation keeps as scratch is counted where it is needed.
+static void sweep_length(gpu_bench *b, int B, int n, int causal)
+{
+    static int offsets[65536 + 1];
+    const size_t rows = (size_t)B * (size_t)n;
+    for (int i = 0; i <= B; i++) offsets[i] = i * n;
+    for (int both = 0; both < 2; both++) {
+        gpu_open(b);
+        attention a = {.b = b, .causal = causal};
+        a.qkv = gpu_random(b, rows * 3 * C, 1, 1);
+        a.y = gpu_block(b, rows * C * sizeof(float));
+        if (both) {
+            a.dy = gpu_random(b, rows * C, 1, 1);
+            a.dqkv = gpu_block(b, rows * 3 * C * sizeof(float));
+        }
+        int *on_device = gpu_integers(b, offsets, (size_t)B + 1);
+        a.segments = (lin_segments){.B = B, .rows = (int)rows, .longest = n, .offsets = on_device};
+        const double seconds = gpu_clock(b, both ? run_both : run_forward, &a);
+        if (seconds > 0) {
+            gpu_line("attention", "linnet");
+            gpu_text("precision", b->precision_name);
+            gpu_number("causal", causal);
+            gpu_number("B", B);
+            gpu_number("N", n);
+            gpu_text("pass", both ? "both" : "forward");
+            gpu_number("us", 1e6 * seconds);
+            const double mib = gpu_memory_mib(b);
+            if (mib >= 0) gpu_number("mib", mib);
+            // each input read once, each output written once: q k v y, and behind them q k v y dy dq dk dv
+            gpu_number("bytes", 4.0 * C * (double)rows * (both ? 12 : 4));
+            gpu_line_end();
+        }
+        void *const blocks[] = {a.qkv, a.y, a.dy, a.dqkv, on_device};
+        for (int i = 0; i < 5; i++) b->ops->memory_destroy(b->exec, blocks[i]);
+        gpu_close(b);
+        if (seconds < 0) return;
+    }
+}
+
+void gpu_part_attention(gpu_bench *b)
+{
+    const int rows = b->quick ? 2048 : b->rows ? b->rows : 65536;
+    for (int alone = 0; alone < 2; alone++)
+        for (int causal = 0; causal < 2; causal++)
+            for (int n = 512; n <= rows && !gpu_late(b); n *= 2)
+                if (!alone || n < rows) sweep_length(b, alone ? 1 : rows / n, n, causal);
+}
+
+/* ---- CTC -------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct ctc {
+    gpu_bench *b;
+    lin_segments segments;
+    int *labels, *label_offsets, most_labels;
+    float *logits, *logp, *dlogits;
+    double *loss, *scale;
+} ctc;
+
+static void run_ctc(void *context)
+{
+    const ctc *c = context;
+    c->b->ops->ctc(c->b->exec, c->loss, c->dlogits, c->logp, &c->segments, c->labels, c->label_offsets, c->most_labels, V, c->scale);
+}
+
+static void run_softmax_and_ctc(void *context)
+{
+    const ctc *c = context;
+    c->b->ops->log_softmax(c->b->exec, c->logp, c->logits, c->segments.rows, V);
+    run_ctc(context);
+}
+
+static void ctc_of_rows(gpu_bench *b, int rows, int T, int U)
+{
+    enum { MOST = 128 };
+    static int offsets[MOST + 1], label_offsets[MOST + 1], labels[MOST * 100];
+    const int B = rows / T;
+    for (int i = 0; i <= B; i++) {
+        offsets[i] = i * T;
+        label_offsets[i] = i * U;
+    }
+    for (int i = 0; i < B * U; i++) labels[i] = 1 + (int)lin_random_below(7, (uint64_t)i, V - 1);
+    gpu_open(b);
+    const double one = 1;
+    const size_t count = (size_t)rows * V;
+    ctc c = {.b = b, .most_labels = U};
+    c.segments = (lin_segments){.B = B, .rows = rows, .longest = T, .offsets = gpu_integers(b, offsets, (size_t)B + 1)};
+    c.labels = gpu_integers(b, labels, (size_t)(B * U));
+    c.label_offsets = gpu_integers(b, label_offsets, (size_t)B + 1);
+    c.logits = gpu_random(b, count, 1, 3);
+    c.logp = gpu_block(b, count * sizeof(float));
+    c.dlogits = gpu_block(b, count * sizeof(float));
+    c.loss = gpu_block(b, (size_t)B * sizeof(double));
+    c.scale = gpu_block(b, sizeof one);
+    b->ops->upload(b->exec, c.scale, &one, sizeof one);
+    b->ops->log_softmax(b->exec, c.logp, c.logits, rows, V);
+    for (int with_softmax = 0; with_softmax < 2; with_softmax++) {
+        const double seconds = gpu_clock(b, with_softmax ? run_softmax_and_ctc : run_ctc, &c);
+        if (seconds < 0) break;
+        gpu_line("ctc", "linnet");
+        gpu_text("what", with_softmax ? "ctc, softmax" : "ctc");
+        gpu_number("rows", rows);
+        gpu_number("T", T);
+        gpu_number("U", U);
+        gpu_number("us", 1e6 * seconds);
+        const double mib = gpu_memory_mib(b);
+        if (mib >= 0) gpu_number("mib", mib);
+        gpu_line_end();
+    }
+    void *const blocks[] = {(void *)(uintptr_t)c.segments.offsets, c.labels, c.label_offsets, c.logits, c.logp, c.dlogits, c.loss,
+                            c.scale};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) b->ops->memory_destroy(b->exec, blocks[i]);
+    gpu_close(b);
+}
+
+void gpu_part_ctc(gpu_bench *b)
+{
+    if (b->quick) {
+        ctc_of_rows(b, 160, 80, 10);
+        return;
+    }
+    ctc_of_rows(b, 16000, 800, 100);
+    ctc_of_rows(b, 64000, 800, 100);
+}
