@@ -3,7 +3,9 @@
 # CONFIG chooses the build folder and flags: release (default), asan, ubsan, tsan, fuzz. Sources are found by their place:
 #   kernels/ frontend/ model/ lexicon/ decoder/      -> the library of the project, build/CONFIG/liblinnet.a
 #   app/*.c                                          -> the program, build/CONFIG/linnet (all but main.c also for tests: libapp.a)
-#   tests/<folder>/test_*.c                          -> one Check program each
+#   kernels/cuda/*.cu                                -> build/release/liblinnet_cuda.so, where nvcc is found (NVCC= : not)
+#   the same and tests/emulation/*.cpp               -> the CUDA backend on the host, for tests: build/CONFIG/emulated/
+#   tests/<folder>/test_*.c                          -> one Check program each; those of tests/cuda with the emulated backend
 #   tests/<folder>/test_*.sh                         -> shell tests that run the program
 #   tests/fuzz/fuzz_*.c                              -> fuzz targets: with clang's libFuzzer (make fuzz), else with tests/fuzz/driver.c
 #   bench/*.c                                        -> one benchmark each
@@ -12,6 +14,9 @@
 MAKEFLAGS += --no-builtin-rules
 ifeq ($(origin CC),default)
 CC := gcc
+endif
+ifeq ($(origin CXX),default)
+CXX := $(patsubst cc,c++,$(subst gcc,g++,$(subst clang,clang++,$(CC))))
 endif
 CONFIG ?= release
 PREFIX ?= /usr/local
@@ -35,6 +40,9 @@ CFLAGS_ubsan := -O1 -g -fsanitize=undefined -fno-sanitize-recover=undefined
 CFLAGS_tsan := -O1 -g -fsanitize=thread
 CFLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
 CFLAGS := -std=c11 $(WARN) -fno-math-errno $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS)
+# Of the CUDA sources on the host. Their vectors of four confuse the warnings about uninitialised values.
+CXXFLAGS := -std=c++17 -Wall -Wextra -Werror -Wno-unknown-pragmas -Wno-uninitialized -Wno-maybe-uninitialized -fno-math-errno \
+	-fno-exceptions -fno-rtti -fno-strict-aliasing -fPIC -fvisibility=hidden $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS)
 
 # Fused multiply-adds there: these instruction sets have them, and -std=c11 alone forbids the compiler to form them.
 ISA_avx512 := -march=x86-64-v4 -ffp-contract=fast
@@ -46,6 +54,30 @@ PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null)
 CHECK_LIBS := $(shell pkg-config --libs check 2>/dev/null)
 LDLIBS := $(PKG_LIBS) -ldl -lpthread -lm
 
+# A GPU machine is often bare: tools/bundle.sh brings Check and cJSON along.
+ifneq ($(wildcard build/bundle/include),)
+CPPFLAGS += -isystem build/bundle/include
+LDFLAGS += -Lbuild/bundle/lib -Wl,-rpath,$(CURDIR)/build/bundle/lib
+endif
+CJSON_LIBS := $(or $(shell pkg-config --libs libcjson 2>/dev/null),-lcjson)
+
+# ---- CUDA ------------------------------------------------------------------------------------------------------------------------
+
+ifeq ($(origin NVCC),undefined)
+NVCC := $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
+endif
+CUDA_ARCHS ?= 80 86 89 90
+CUDA_HOME := $(patsubst %/bin/nvcc,%,$(if $(NVCC),$(realpath $(shell command -v $(NVCC) 2>/dev/null))))
+CUDA_LIB := $(firstword $(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/targets/$(ARCH)-linux/lib $(CUDA_HOME)/lib))
+CUDA_VERSION := $(if $(NVCC),$(shell $(NVCC) --version 2>/dev/null | sed -n 's/.*release \([0-9]*\)\.\([0-9]*\).*/\1 \2/p' | awk '{print 1000 * $$1 + 10 * $$2}'))
+NVCCFLAGS := -std=c++17 -O3 $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$a,code=sm_$a) \
+	-gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS)) -t0 \
+	-Xcompiler -fPIC,-fvisibility=hidden,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics,-Wall,-Wextra
+# One folder for each choice of architectures: make check compiles for one, once, and leaves the others alone.
+empty :=
+CUDA_DIR := build/cuda/sm$(subst $(empty) $(empty),-,$(strip $(CUDA_ARCHS)))
+CUDA_SO := $(CUDA_DIR)/liblinnet_cuda.so
+
 # ---- sources ---------------------------------------------------------------------------------------------------------------------
 
 LIB_SRC := $(wildcard kernels/*.c kernels/ref/*.c kernels/cpu/*.c frontend/*.c model/*.c lexicon/*.c decoder/*.c)
@@ -53,7 +85,19 @@ ifneq ($(ARCH),x86_64)
 LIB_SRC := $(filter-out %_avx2.c %_avx512.c,$(LIB_SRC))
 endif
 APP_SRC := $(wildcard app/*.c)
+CUDA_SRC := $(wildcard kernels/cuda/*.cu)
+CUDA_OBJ := $(CUDA_SRC:%.cu=$(CUDA_DIR)/%.o)
+# What the backend's library has of its own: it must not depend on what the program exports.
+CUDA_C_SRC := kernels/status.c kernels/memory.c
+EMULATED_OBJ := $(CUDA_SRC:%.cu=$B/emulated/%.o) $(patsubst %.cpp,$B/emulated/%.o,$(wildcard tests/emulation/*.cpp))
+EMULATED := $B/emulated/liblinnet_cuda.so $B/emulated/libcuda.so.1
 TEST_SRC := $(wildcard tests/*/test_*.c)
+ifeq ($(CONFIG),tsan)
+TEST_SRC := $(filter-out tests/cuda/%,$(TEST_SRC)) # fibres and ThreadSanitizer do not go together
+endif
+# Those that run on a real GPU too: all but the tests of the emulation and of its faults.
+GPU_TEST_SRC := $(shell grep -L 'tests/emulation/' /dev/null $(wildcard tests/cuda/test_*.c) | grep -v '^/dev/null')
+GPU_TESTS := $(GPU_TEST_SRC:%.c=build/gpu/%)
 TEST_SH := $(wildcard tests/*/test_*.sh)
 TEST_TOOLS := $B/tests/app/sound
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
@@ -67,38 +111,53 @@ BENCHES := $(BENCH_SRC:%.c=$B/%)
 # ---- what people ask for ---------------------------------------------------------------------------------------------------------
 
 all: found
-	+@$(MAKE) --no-print-directory $(JOBS) $B/linnet
-	@echo "built $B/linnet; 'make help' says what else can be made"
+	+@$(MAKE) --no-print-directory $(JOBS) $B/linnet $(if $(NVCC),$B/liblinnet_cuda.so)
+	@echo "built $B/linnet$(if $(NVCC), and $B/liblinnet_cuda.so); 'make help' says what else can be made"
 
 # As many jobs as there are processors, unless this make was given -j. Worked out in recipes: only there MAKEFLAGS says so.
 JOBS = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(NPROC))
 
 help:
-	@tools/help.sh '$(CC)' '$(ARCH)' '$(PKGS)' '$(CONFIG)' '$(PREFIX)'
+	@tools/help.sh '$(CC)' '$(ARCH)' '$(PKGS)' '$(CONFIG)' '$(PREFIX)' '$(NVCC)' '$(CUDA_ARCHS)'
 
 found:
-	@tools/found.sh '$(CC)' '$(ARCH)' '$(PKGS)' '$(CONFIG)'
+	@tools/found.sh '$(CC)' '$(ARCH)' '$(PKGS)' '$(CONFIG)' '$(NVCC)' '$(CUDA_ARCHS)'
 
 deps:
 	@tools/deps.sh build check demo
 
 trainer:
-	+@$(MAKE) --no-print-directory $(JOBS) $B/linnet-trainer
-	@echo "built $B/linnet-trainer"
+	+@$(MAKE) --no-print-directory $(JOBS) $B/linnet-trainer $(if $(NVCC),$B/liblinnet_cuda.so)
+	@echo "built $B/linnet-trainer$(if $(NVCC), and $B/liblinnet_cuda.so)"
 
 lib: $B/liblinnet.a
 tests: $(TESTS) $(FUZZERS) $(TEST_TOOLS)
 
 # Two configurations, one summary: everything in release, and the same programs once more under AddressSanitizer (CHECK_ASAN=no: not).
+# Where nvcc is, it compiles the CUDA backend for one architecture. Nothing looks for a real GPU: see check-gpu.
 CHECK_ASAN ?= yes
+check check-gpu asan ubsan tsan: export LINNET_CUDA_DRIVER ?= none
 check:
 	@tools/deps.sh build check
 	+@$(MAKE) --no-print-directory $(JOBS) test-programs
+	+@[ -z '$(NVCC)' ] || $(MAKE) --no-print-directory $(JOBS) CUDA_ARCHS=90 cuda-compiles
 	+@[ '$(CHECK_ASAN)' != yes ] || $(MAKE) --no-print-directory $(JOBS) CONFIG=asan test-programs
 	@tests/run.sh '$(NPROC)' $(RUN) $(if $(filter yes,$(CHECK_ASAN)),$(subst $B,build/asan,$(RUN)))
 
 RUN = $(TESTS) $(FUZZERS) $(TEST_SH:%=$B/%)
-test-programs: $(TESTS) $(FUZZERS) $(TEST_TOOLS) $B/linnet $B/linnet-trainer
+test-programs: $(TESTS) $(FUZZERS) $(TEST_TOOLS) $B/linnet $B/linnet-trainer $(if $(filter tsan,$(CONFIG)),,$(EMULATED))
+
+# The backend's tests on a real GPU. Needs the CUDA toolkit, a C compiler, Check and cJSON.
+check-gpu:
+	+@$(MAKE) --no-print-directory $(JOBS) gpu-programs
+	@tools/check-gpu.sh $(GPU_TESTS)
+
+gpu-programs: $(GPU_TESTS) $B/liblinnet_cuda.so
+
+# The library is whole, and exports no more than it should.
+cuda-compiles: $(CUDA_SO)
+	@names=$$(nm -D --defined-only $< | awk '{ print $$3 }' | grep -v '^lin_cuda_'); \
+		[ -z "$$names" ] || { echo "$< exports $$names"; exit 1; }
 
 # A configuration of its own folder, built and tested.
 asan ubsan tsan:
@@ -136,6 +195,7 @@ install: all
 		'$(DESTDIR)$(PREFIX)/share/doc/linnet' '$(DESTDIR)$(PREFIX)/share/bash-completion/completions' \
 		'$(DESTDIR)$(PREFIX)/share/zsh/site-functions' '$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d'
 	install -m 755 $B/linnet '$(DESTDIR)$(PREFIX)/bin/linnet'
+	[ -z '$(NVCC)' ] || install -D -m 755 $B/liblinnet_cuda.so '$(DESTDIR)$(PREFIX)/lib/linnet/liblinnet_cuda.so'
 	install -m 644 share/linnet/default.safetensors '$(DESTDIR)$(PREFIX)/share/linnet/linnet.safetensors'
 	install -m 644 LICENSE NOTICE '$(DESTDIR)$(PREFIX)/share/doc/linnet'
 	$B/linnet man > '$(DESTDIR)$(PREFIX)/share/man/man1/linnet.1'
@@ -147,7 +207,7 @@ uninstall:
 	rm -f '$(DESTDIR)$(PREFIX)/bin/linnet' '$(DESTDIR)$(PREFIX)/share/man/man1/linnet.1' \
 		'$(DESTDIR)$(PREFIX)/share/bash-completion/completions/linnet' '$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_linnet' \
 		'$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/linnet.fish'
-	rm -rf '$(DESTDIR)$(PREFIX)/share/linnet' '$(DESTDIR)$(PREFIX)/share/doc/linnet'
+	rm -rf '$(DESTDIR)$(PREFIX)/share/linnet' '$(DESTDIR)$(PREFIX)/share/doc/linnet' '$(DESTDIR)$(PREFIX)/lib/linnet'
 
 # One short line a file; V=1 shows the whole command.
 ifeq ($(V),1)
@@ -163,15 +223,17 @@ endif
 # came or went rebuild what they must.
 $B/flags: FORCE
 	@mkdir -p $(@D)
-	@tools/record.sh $@ '$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) avx512: $(ISA_avx512) avx2: $(ISA_avx2) $(PREFIX)'
+	@tools/record.sh $@ '$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) avx512: $(ISA_avx512) avx2: $(ISA_avx2) $(PREFIX) \
+		$(CUDA_VERSION) $(CXX) $(CXXFLAGS)'
 
 $B/link: FORCE
 	@mkdir -p $(@D)
-	@tools/record.sh $@ '$(CC) $(CFLAGS) $(LDFLAGS) $(LDLIBS) $(CHECK_LIBS) $(LIB_SRC) $(APP_SRC)'
+	@tools/record.sh $@ '$(CC) $(CFLAGS) $(LDFLAGS) $(LDLIBS) $(CHECK_LIBS) $(LIB_SRC) $(APP_SRC) $(EMULATED_OBJ)'
 
 $B/%_avx512.o: ISA := $(ISA_avx512)
 $B/%_avx2.o: ISA := $(ISA_avx2)
 $B/app/common.o: ISA := -DLIN_DATA_DIR='"$(PREFIX)/share/linnet"'
+$B/kernels/gpu.o: ISA := -DLIN_LIB_DIR='"$(PREFIX)/lib/linnet"' $(if $(CUDA_VERSION),-DLIN_CUDA_VERSION=$(CUDA_VERSION))
 
 # Parsers are what is fuzzed; clang takes minutes to instrument the unrolled register blocks.
 ifeq ($(CONFIG),fuzz)
@@ -206,9 +268,78 @@ $B/app/commands_trainer.o: app/commands.c $B/flags
 
 $B/linnet-trainer: $(TRAINER_APP) $B/app/commands_trainer.o $(TRAINER_OBJ) $B/link
 	$(SAY) "  LINK  $@"
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) $(shell pkg-config --libs libcjson 2>/dev/null || echo -lcjson) -ldl -lpthread -lm -o $@
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) $(CJSON_LIBS) -ldl -lpthread -lm -o $@
 
-# The CUDA backend will stand here: kernels/cuda/*.cu into liblinnet_cuda.so, only where nvcc is found.
+# ---- the CUDA backend --------------------------------------------------------------------------------------------------------------
+
+$(CUDA_DIR)/flags: FORCE
+	@mkdir -p $(@D)
+	@tools/record.sh $@ '$(NVCC) $(CUDA_VERSION) $(CPPFLAGS) $(NVCCFLAGS) $(CUDA_SRC)'
+
+$(CUDA_DIR)/%.o: %.cu $(CUDA_DIR)/flags
+	@mkdir -p $(@D)
+	$(SAY) "  NVCC  $<"
+	$(Q)$(NVCC) $(CPPFLAGS) $(NVCCFLAGS) -MMD -MP -MT $@ -MF $(@:.o=.d) -c $< -o $@
+
+$(CUDA_DIR)/%.o: %.c $(CUDA_DIR)/flags
+	@mkdir -p $(@D)
+	$(SAY) "  CC    $< (for liblinnet_cuda.so)"
+	$(Q)$(CC) $(CPPFLAGS) -std=c11 $(WARN) -O3 -fPIC -fvisibility=hidden -MMD -MP -c $< -o $@
+
+# cudart is linked in; cublasLt, which is large, is found where the toolkit lies or beside the library.
+$(CUDA_SO): $(CUDA_OBJ) $(CUDA_C_SRC:%.c=$(CUDA_DIR)/%.o)
+	$(SAY) "  LINK  $@"
+	$(Q)$(NVCC) -shared -cudart static $(filter %.o,$^) -L$(CUDA_LIB) -lcublasLt \
+		-Xlinker -rpath,'$$ORIGIN',-rpath,$(CUDA_LIB),--exclude-libs,ALL -o $@
+
+$B/liblinnet_cuda.so: $(CUDA_SO)
+	@mkdir -p $(@D)
+	@cp -f $< $@
+
+# The same sources on the host, for tests: an archive for programs that call them, and a library and a driver for the program's own loader.
+$B/emulated/%.o: %.cu $B/flags
+	@mkdir -p $(@D)
+	$(SAY) "  CXX   $<"
+	$(Q)$(CXX) -x c++ $(CPPFLAGS) -Itests/emulation/include $(CXXFLAGS) -MMD -MP -c $< -o $@
+
+$B/emulated/%.o: %.cpp $B/flags
+	@mkdir -p $(@D)
+	$(SAY) "  CXX   $<"
+	$(Q)$(CXX) $(CPPFLAGS) -Itests/emulation/include $(CXXFLAGS) -MMD -MP -c $< -o $@
+
+$B/emulated/%.o: %.c $B/flags
+	@mkdir -p $(@D)
+	$(SAY) "  CC    $< (for liblinnet_cuda.so)"
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -fvisibility=hidden -MMD -MP -c $< -o $@
+
+$B/emulated/libemulated.a: $(EMULATED_OBJ) $B/link
+	@rm -f $@
+	$(SAY) "  AR    $@"
+	$(Q)ar rcs $@ $(EMULATED_OBJ)
+
+$B/emulated/liblinnet_cuda.so: $(EMULATED_OBJ) $(CUDA_C_SRC:%.c=$B/emulated/%.o) $B/link
+	$(SAY) "  LINK  $@"
+	$(Q)$(CXX) -shared $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS) $(LDFLAGS) $(filter %.o,$^) -lpthread -lm -o $@
+
+$B/emulated/libcuda.so.1: tests/emulation/driver.c $B/flags
+	@mkdir -p $(@D)
+	$(SAY) "  LINK  $@"
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -shared $(LDFLAGS) $< -o $@
+
+$B/tests/cuda/test_emulation: $B/emulated/tests/cuda/planted.o
+$B/tests/cuda/%: $B/tests/cuda/%.o $B/emulated/libemulated.a $B/libapp.a $B/liblinnet.a
+	$(SAY) "  LINK  $@"
+	$(Q)$(CXX) $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS) $(LDFLAGS) $^ $(CHECK_LIBS) $(LDLIBS) -o $@
+
+# The tests of the backend for a real GPU: no sound libraries, and the backend opened as the program opens it.
+build/gpu/%.o: %.c $B/flags
+	@mkdir -p $(@D)
+	$(SAY) "  CC    $< (for a GPU)"
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -DLIN_ON_GPU -MMD -MP -c $< -o $@
+
+build/gpu/tests/cuda/%: build/gpu/tests/cuda/%.o $(TRAINER_OBJ) $B/link
+	$(SAY) "  LINK  $@"
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) $(or $(CHECK_LIBS),-lcheck) $(CJSON_LIBS) -ldl -lpthread -lm -o $@
 
 ifeq ($(CONFIG),fuzz)
 $B/tests/fuzz/fuzz_%: $B/tests/fuzz/fuzz_%.o $B/libapp.a $B/liblinnet.a
@@ -230,7 +361,7 @@ $B/bench/%: $B/bench/%.o $B/liblinnet.a
 
 FORCE:
 
-.PHONY: all help found deps lib tests check test-programs asan ubsan tsan fuzz fuzz-programs demo bench bench-programs clean install trainer \
+.PHONY: all help found deps lib tests check check-gpu gpu-programs cuda-compiles test-programs asan ubsan tsan fuzz fuzz-programs demo bench bench-programs clean install trainer \
 	uninstall FORCE
 .SECONDARY:
--include $(shell find $B -name '*.d' 2>/dev/null)
+-include $(shell find $B build/cuda build/gpu -name '*.d' 2>/dev/null)
