@@ -204,55 +204,55 @@ __global__ void __launch_bounds__(EP == 32 ? 4 * GROUP : 2 * GROUP) forward_rows
         spread_running<EP>(r, first_sums);
         __syncthreads();
     }
+
     for (int step = -1; step < walk.n_steps; step++) {
+        float *const keys = tiles + (step & 1) * 2 * sizes<EP>::tile, *const values = keys + sizes<EP>::tile;
         float x[EP / 8][4], out[EP / 8][4], upper = 0, lower = 0;
-        int n;
-        if (step >= 0) {
-            lin_copy_wait<0>();
-            if (CAUSAL)
+        int n, n_next;
+        const size_t tile = (size_t)walk_tile(walk, step, &n), next = (size_t)walk_tile(walk, step + 1, &n_next) * TILE * stride;
+        const int mine = n - part * 16; // rows of this warp
+        if (step >= 0) lin_copy_wait<0>();
+        if (CAUSAL) {
+            if (step >= 0) __syncthreads();
+            if (step + 1 < walk.n_steps) {
+                float *to = tiles + ((step + 1) & 1) * 2 * sizes<EP>::tile;
+                copy_rows<EP, GROUP, TILE>(to, k + next, stride, n_next, job.E, job.wide, who);
+                copy_rows<EP, GROUP, TILE>(to + sizes<EP>::tile, v + next, stride, n_next, job.E, job.wide, who);
+            }
+            if (step >= 0) {
+                partial_sums<EP> p;
+                clear_sums<EP>(p);
+                tile_phi<EP, SPLIT>(keys, n, job.E, who);
+                tile_operands<EP, SPLIT>(values, NULL, who);
                 __syncthreads();
-            else
-                __syncwarp();
+                sum_tile<EP, SPLIT>(p, keys, values, NULL, warp, lane);
+                publish_sums<EP>(sums, p, warp, lane);
+            }
+        }
+        if (step >= 0) {
+            __syncwarp();
             load_own<EP>(x, own, lane);
             __syncwarp();
         }
         if (step + 1 < walk.n_steps) {
-            const size_t from = (size_t)walk_tile(walk, step + 1, &n) * TILE * stride;
-            float *to = tiles + ((step + 1) & 1) * 2 * sizes<EP>::tile;
-            if (CAUSAL) {
-                copy_rows<EP>(to, k + from, stride, TILE, n, job.E, job.wide, who, GROUP);
-                copy_rows<EP>(to + sizes<EP>::tile, v + from, stride, TILE, n, job.E, job.wide, who, GROUP);
-            }
-            copy_rows<EP>(own, q + from + (size_t)part * 16 * stride, stride, 16, n - part * 16, job.E, job.wide, lane, 32);
+            copy_rows<EP, 32, 16>(own, q + next + (size_t)part * 16 * stride, stride, n_next - part * 16, job.E, job.wide, lane);
             lin_copy_commit();
         }
         if (step < 0) continue;
-        const size_t tile = (size_t)walk_tile(walk, step, &n);
-        const int mine = n - part * 16; // rows of this warp
         own_operands<EP, SPLIT, 1>(x);
-#pragma unroll
-        for (int c = 0; c < EP / 8; c++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) out[c][i] = 0;
+        clear_rows<EP>(out);
         if (CAUSAL) {
-            float *keys = tiles + (step & 1) * 2 * sizes<EP>::tile, *values = keys + sizes<EP>::tile;
-            tile_phi<EP, SPLIT>(keys, n, job.E, who);
-            tile_operands<EP, SPLIT>(values, NULL, who);
-            __syncthreads();
-            partial_sums<EP> p;
-            clear_sums<EP>(p);
-            sum_tile<EP, SPLIT>(p, keys, values, NULL, warp, lane);
-            publish_sums<EP>(sums, p, warp, lane);
-            for (int j = 0; j <= part && mine > 0; j++) {
+            if (mine > 0) {
                 float w[2][4];
-                multiply_rows<EP, SPLIT>(w, x, keys + j * 16 * sizes<EP>::stride, lane);
-                if (j == part) mask_diagonal<0>(w, lane);
-                upper += (w[0][0] + w[0][1]) + (w[1][0] + w[1][1]);
-                lower += (w[0][2] + w[0][3]) + (w[1][2] + w[1][3]);
-                if (j < part)
+                for (int j = 0; j < part; j++) {
+                    multiply_rows<EP, SPLIT>(w, x, keys + j * 16 * sizes<EP>::stride, lane);
+                    add_weights(upper, lower, w);
                     add_rows<EP, SPLIT>(out, w, values + j * 16 * sizes<EP>::stride, lane);
-                else
-                    add_diagonal<EP, SPLIT>(out, w, values + j * 16 * sizes<EP>::stride, lane);
+                }
+                multiply_rows<EP, SPLIT>(w, x, keys + part * 16 * sizes<EP>::stride, lane);
+                mask_diagonal<0>(w, lane);
+                add_weights(upper, lower, w);
+                add_diagonal<EP, SPLIT>(out, w, values + part * 16 * sizes<EP>::stride, lane);
             }
             __syncthreads();
             pass_sums<EP>(r, first_sums, group_floats);

@@ -126,16 +126,16 @@ static __device__ __forceinline__ float quad_sum(float x)
 
 // ---- tiles
 
-// Starts copying rows 0..n-1 (stride floats apart) of a head to a tile of which who of many threads fill n_rows rows; zeros beyond n
-// and E.
-template <int EP>
-static __device__ __forceinline__ void copy_rows(float *tile, const float *from, size_t stride, int n_rows, int n, int E, int wide,
-                                                 int who, int many)
+// Starts copying rows 0..n-1 (stride floats apart) of a head to ROWS rows of a tile, by thread who of MANY; zeros beyond n and E.
+template <int EP, int MANY, int ROWS>
+static __device__ __forceinline__ void copy_rows(float *tile, const float *from, size_t stride, int n, int E, int wide, int who)
 {
-    for (int c = who; c < n_rows * (EP / 4); c += many) {
-        const int row = c / (EP / 4), col = c % (EP / 4) * 4;
-        float *to = tile + row * sizes<EP>::stride + col;
-        const float *x = from + (size_t)row * stride + col;
+    enum { per_row = EP / 4, step = MANY / per_row };
+    const int col = who % per_row * 4;
+    float *to = tile + who / per_row * sizes<EP>::stride + col;
+    const float *x = from + (size_t)(who / per_row) * stride + col;
+#pragma unroll
+    for (int row = who / per_row; row < ROWS; row += step, to += step * sizes<EP>::stride, x += step * stride) {
         if (wide && row < n) {
             lin_copy_async16(to, x);
         } else if (row < n) {
@@ -153,10 +153,13 @@ static __device__ __forceinline__ void copy_rows(float *tile, const float *from,
 // phi of what is in rows 0..n-1 and columns 0..E-1, by the threads of a group. Elsewhere zeros stay zeros: phi(0) would count.
 template <int EP, int SPLIT> static __device__ __forceinline__ void tile_phi(float *tile, int n, int E, int who)
 {
+    enum { step = GROUP / (EP / 4) }; // rows
+    const int first = who / (EP / 4), col = who % (EP / 4) * 4;
+    float *const start = tile + first * sizes<EP>::stride + col;
 #pragma unroll
-    for (int c = who; c < TILE * (EP / 4); c += GROUP) {
-        const int row = c / (EP / 4), col = c % (EP / 4) * 4;
-        float4 *at = reinterpret_cast<float4 *>(tile + row * sizes<EP>::stride + col);
+    for (int i = 0; i < TILE / step; i++) {
+        const int row = first + i * step;
+        float4 *at = reinterpret_cast<float4 *>(start + i * step * sizes<EP>::stride);
         float4 x = *at;
         const int width = row < n ? E : 0;
         x.x = col < width ? operand<SPLIT>(phi<SPLIT>(x.x)) : 0;
@@ -171,10 +174,13 @@ template <int EP, int SPLIT> static __device__ __forceinline__ void tile_phi(flo
 template <int EP, int SPLIT> static __device__ __forceinline__ void tile_operands(float *tile, const float *scale, int who)
 {
     if (SPLIT && !scale) return;
+    enum { step = GROUP / (EP / 4) }; // rows
+    const int first = who / (EP / 4), col = who % (EP / 4) * 4;
+    float *const start = tile + first * sizes<EP>::stride + col;
 #pragma unroll
-    for (int c = who; c < TILE * (EP / 4); c += GROUP) {
-        const int row = c / (EP / 4), col = c % (EP / 4) * 4;
-        float4 *at = reinterpret_cast<float4 *>(tile + row * sizes<EP>::stride + col);
+    for (int i = 0; i < TILE / step; i++) {
+        const int row = first + i * step;
+        float4 *at = reinterpret_cast<float4 *>(start + i * step * sizes<EP>::stride);
         float4 x = *at;
         const float f = scale ? scale[row] : 1.0f;
         x.x = operand<SPLIT>(x.x * f);
@@ -208,6 +214,14 @@ template <int EP, int SPLIT, int PHI> static __device__ __forceinline__ void own
         for (int i = 0; i < 4; i++) x[s][i] = operand<SPLIT>(PHI ? phi<SPLIT>(x[s][i]) : x[s][i]);
 }
 
+template <int EP> static __device__ __forceinline__ void clear_rows(float (&x)[EP / 8][4])
+{
+#pragma unroll
+    for (int n = 0; n < EP / 8; n++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) x[n][i] = 0;
+}
+
 // c[h] = own rows times 16 rows of a tile, transposed: column 8h + t of the 16 in c[h][0] and [2], 8h + t + 4 in c[h][1] and [3].
 template <int EP, int SPLIT>
 static __device__ __forceinline__ void multiply_rows(float (&c)[2][4], const float (&own)[EP / 8][4], const float *rows, int lane)
@@ -239,6 +253,13 @@ template <int REVERSE> static __device__ __forceinline__ void mask_diagonal(floa
             const int row = g + (i >> 1) * 8, col = 8 * h + t + (i & 1) * 4;
             if (REVERSE ? col < row : col > row) c[h][i] = 0;
         }
+}
+
+// A lane's part of the sums of the upper and the lower row.
+static __device__ __forceinline__ void add_weights(float &upper, float &lower, const float (&w)[2][4])
+{
+    upper += (w[0][0] + w[0][1]) + (w[1][0] + w[1][1]);
+    lower += (w[0][2] + w[0][3]) + (w[1][2] + w[1][3]);
 }
 
 // The right operand of add_rows for columns 8n..8n+7 and rows 8h.. of 16.
@@ -356,7 +377,7 @@ static __device__ __forceinline__ void sum_tile(partial_sums<EP> &p, const float
     for (int n = 0; n < sizes<EP>::sum_columns; n++)
 #pragma unroll
         for (int i = 0; i < 4; i++) c[n][i] = 0;
-#pragma unroll
+#pragma unroll 4
     for (int j = 0; j < TILE; j += 8) {
         const float *x = ka + j * sizes<EP>::stride, *y = va + j * sizes<EP>::stride;
         const float a[4] = {x[0], x[8], x[4 * sizes<EP>::stride], x[4 * sizes<EP>::stride + 8]};
@@ -405,18 +426,22 @@ template <int EP> struct running_sums {
     float x[sizes<EP>::own_sums];
 };
 
-// Element i in shared memory.
-template <int EP> static __device__ __forceinline__ int sums_at(int i) { return i / EP * sizes<EP>::sum_stride + i % EP; }
+// Where these are in shared memory: the first, and the distance to the next.
+template <int EP> static __device__ __forceinline__ int own_place(void)
+{
+    return (int)threadIdx.x / EP * sizes<EP>::sum_stride + (int)threadIdx.x % EP;
+}
+template <int EP> static __device__ __forceinline__ int own_step(void) { return (int)blockDim.x / EP * sizes<EP>::sum_stride; }
 
 // What the groups have published becomes what lies before each group's tile, in the order of the groups; the running sums go on.
 // Barriers before and after.
 template <int EP> static __device__ __forceinline__ void pass_sums(running_sums<EP> &r, float *sums, int group_floats)
 {
+    float *mine = sums + own_place<EP>();
 #pragma unroll
-    for (int k = 0; k < sizes<EP>::own_sums; k++) {
-        const int i = (int)threadIdx.x + k * (int)blockDim.x;
-        if (i >= sizes<EP>::sums) break;
-        float *at = sums + sums_at<EP>(i);
+    for (int k = 0; k < sizes<EP>::own_sums; k++, mine += own_step<EP>()) {
+        if ((int)threadIdx.x + k * (int)blockDim.x >= sizes<EP>::sums) break;
+        float *at = mine;
         for (unsigned group = 0; group < blockDim.x / GROUP; group++, at += group_floats) {
             const float x = *at;
             *at = r.x[k];
@@ -452,10 +477,10 @@ template <int EP> static __device__ __forceinline__ void store_running(const run
 // The same for every row: into the shared memory of the first group. A barrier after.
 template <int EP> static __device__ __forceinline__ void spread_running(const running_sums<EP> &r, float *sums)
 {
+    float *at = sums + own_place<EP>();
 #pragma unroll
-    for (int k = 0; k < sizes<EP>::own_sums; k++) {
-        const int i = (int)threadIdx.x + k * (int)blockDim.x;
-        if (i < sizes<EP>::sums) sums[sums_at<EP>(i)] = r.x[k];
+    for (int k = 0; k < sizes<EP>::own_sums; k++, at += own_step<EP>()) {
+        if ((int)threadIdx.x + k * (int)blockDim.x < sizes<EP>::sums) *at = r.x[k];
     }
 }
 
@@ -538,8 +563,8 @@ static __device__ __forceinline__ void sum_stretch(running_sums<EP> &r, float *t
             int n;
             const size_t from = (size_t)walk_tile(w, step + 1, &n) * TILE;
             float *to = tile0 + ((step + 1) & 1) * 2 * sizes<EP>::tile, *scale = scale0 + ((step + 1) & 1) * 2 * TILE;
-            copy_rows<EP>(to, x.rows + from * x.stride, x.stride, TILE, n, E, wide, who, GROUP);
-            copy_rows<EP>(to + sizes<EP>::tile, y.rows + from * y.stride, y.stride, TILE, n, E, wide, who, GROUP);
+            copy_rows<EP, GROUP, TILE>(to, x.rows + from * x.stride, x.stride, n, E, wide, who);
+            copy_rows<EP, GROUP, TILE>(to + sizes<EP>::tile, y.rows + from * y.stride, y.stride, n, E, wide, who);
             if (terms.rows) {
                 if (who % TILE < n)
                     lin_copy_async4(scale + who, terms.rows + (from + who % TILE) * terms.stride + who / TILE);
