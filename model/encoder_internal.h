@@ -37,4 +37,31 @@ struct lin_worker {
 lin_status lin_worker_pass(lin_worker *worker, const float *features, const int *in, const int *out, int B, float *const *states,
                            float *logp, lin_error *err);
 
+/* ---- images of streams (stream.c) ------------------------------------------------------------------------------------------ */
+
+/* Where a stream stands, beside its floats: the network's state [state_count], then the frames that wait [most_waiting, D]. */
+typedef struct lin_stream_place {
+    long long frames_in;
+    int waiting; // frames that an output to come will need
+    int finished;
+} lin_stream_place;
+
+/* Frames that can wait between calls: one fewer than make an output. */
+static inline int lin_stream_most_waiting(const lin_config *c) { return c->stack + c->ahead - 1; }
+
+static inline size_t lin_stream_floats(const lin_encoder *e)
+{
+    return e->state_count + (size_t)lin_stream_most_waiting(&e->model->config) * (size_t)e->model->config.mel_bins;
+}
+
+/* LIN_UNSUPPORTED for a model that needs the whole utterance. */
+lin_status lin_stream_check(const lin_encoder *encoder, lin_error *err);
+
+/* Sizes, formats and errors as stream.h says; floats [lin_stream_floats]. */
+size_t lin_image_bytes(const lin_encoder *encoder);
+lin_status lin_image_write(const lin_encoder *encoder, const lin_stream_place *place, const float *floats, void *image,
+                           size_t capacity, lin_error *err);
+lin_status lin_image_read(const lin_encoder *encoder, lin_stream_place *place, float *floats, const void *image, size_t size,
+                          lin_error *err);
+
 #endif

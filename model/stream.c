@@ -6,22 +6,12 @@
 #include "kernels/rng.h"
 #include "model/encoder_internal.h"
 
-/* A stream is one flat block: this header, then the network's state, then the frames that wait, [stack + ahead - 1, D] at most. */
+/* A stream is one flat block: this header, then the network's state, then the frames that wait. */
 struct lin_stream {
     const lin_encoder *encoder;
-    long long frames_in;
-    int waiting; // frames that an output to come will need
-    int finished;
+    lin_stream_place at;
     float *state, *frames;
 };
-
-// Frames that can wait between calls: one fewer than make an output.
-static int most_waiting(const lin_config *c) { return c->stack + c->ahead - 1; }
-
-static size_t state_floats(const lin_encoder *e)
-{
-    return e->state_count + (size_t)most_waiting(&e->model->config) * (size_t)e->model->config.mel_bins;
-}
 
 size_t lin_stream_attention_bytes(const lin_encoder *e)
 {
@@ -29,11 +19,10 @@ size_t lin_stream_attention_bytes(const lin_encoder *e)
     return (size_t)c->layers * (size_t)c->heads * (size_t)(c->head_width + 1) * (size_t)c->head_width * sizeof(float);
 }
 
-size_t lin_stream_state_bytes(const lin_encoder *e) { return sizeof(lin_stream) + state_floats(e) * sizeof(float); }
+size_t lin_stream_state_bytes(const lin_encoder *e) { return sizeof(lin_stream) + lin_stream_floats(e) * sizeof(float); }
 
-lin_status lin_stream_create(const lin_encoder *e, lin_stream **out, lin_error *err)
+lin_status lin_stream_check(const lin_encoder *e, lin_error *err)
 {
-    *out = NULL;
     const lin_config *c = &e->model->config;
     if (!c->causal)
         return lin_fail(err, LIN_UNSUPPORTED, "this model is bidirectional: it needs whole utterances and cannot stream");
@@ -43,9 +32,17 @@ lin_status lin_stream_create(const lin_encoder *e, lin_stream **out, lin_error *
     if (e->model->speaker_norm)
         return lin_fail(err, LIN_UNSUPPORTED,
                         "this model normalises by speaker: it needs all of a speaker's sound first and cannot stream");
+    return LIN_OK;
+}
+
+lin_status lin_stream_create(const lin_encoder *e, lin_stream **out, lin_error *err)
+{
+    *out = NULL;
+    lin_status status = lin_stream_check(e, err);
+    if (status != LIN_OK) return status;
     const size_t header = (sizeof(lin_stream) + 63) / 64 * 64;
-    lin_stream *s = lin_calloc(1, header + state_floats(e) * sizeof(float));
-    if (!s) return lin_no_memory(err, "a stream", header + state_floats(e) * sizeof(float));
+    lin_stream *s = lin_calloc(1, header + lin_stream_floats(e) * sizeof(float));
+    if (!s) return lin_no_memory(err, "a stream", header + lin_stream_floats(e) * sizeof(float));
     s->encoder = e;
     s->state = (float *)(void *)((unsigned char *)s + header);
     s->frames = s->state + e->state_count;
@@ -57,23 +54,22 @@ void lin_stream_destroy(lin_stream *s) { lin_free(s); }
 
 void lin_stream_reset(lin_stream *s)
 {
-    memset(s->state, 0, state_floats(s->encoder) * sizeof(float));
-    s->frames_in = 0;
-    s->waiting = s->finished = 0;
+    memset(s->state, 0, lin_stream_floats(s->encoder) * sizeof(float));
+    s->at = (lin_stream_place){0};
 }
 
-long long lin_stream_frames_in(const lin_stream *s) { return s->frames_in; }
+long long lin_stream_frames_in(const lin_stream *s) { return s->at.frames_in; }
 
 int lin_stream_frames_out(const lin_stream *s, int n_frames)
 {
     const lin_config *c = &s->encoder->model->config;
-    const int usable = s->waiting + n_frames - c->ahead;
+    const int usable = s->at.waiting + n_frames - c->ahead;
     return usable > 0 ? usable / c->stack : 0;
 }
 
 int lin_stream_frames_left(const lin_stream *s)
 {
-    return s->finished ? 0 : lin_config_frames_out(&s->encoder->model->config, s->waiting);
+    return s->at.finished ? 0 : lin_config_frames_out(&s->encoder->model->config, s->at.waiting);
 }
 
 // rows outputs from a window of frames that starts with the first waiting one. The state visits the device where the worker is on one.
@@ -95,11 +91,11 @@ lin_status lin_stream_feed(lin_stream *s, lin_worker *w, const float *fbank, int
     const lin_config *c = &s->encoder->model->config;
     const size_t D = (size_t)c->mel_bins;
     *n_out = 0;
-    if (s->finished) return lin_fail(err, LIN_INVALID, "the stream is finished; reset it before feeding it again");
+    if (s->at.finished) return lin_fail(err, LIN_INVALID, "the stream is finished; reset it before feeding it again");
     if (n_frames < 0) return lin_fail(err, LIN_INVALID, "%d frames cannot be fed", n_frames);
     const int total = lin_stream_frames_out(s, n_frames);
     if (capacity < total) return lin_fail(err, LIN_TOO_SMALL, "%d output frames do not fit into room for %d", total, capacity);
-    s->frames_in += n_frames;
+    s->at.frames_in += n_frames;
 
     int done = 0;
     for (;;) {
@@ -107,19 +103,19 @@ lin_status lin_stream_feed(lin_stream *s, lin_worker *w, const float *fbank, int
         int rows = lin_stream_frames_out(s, n_frames);
         if (rows > s->encoder->pass_rows) rows = s->encoder->pass_rows;
         if (rows == 0) break;
-        const int window = rows * c->stack + c->ahead, take = window - s->waiting;
-        memcpy(w->window, s->frames, (size_t)s->waiting * D * sizeof(float));
-        memcpy(w->window + (size_t)s->waiting * D, fbank, (size_t)take * D * sizeof(float));
+        const int window = rows * c->stack + c->ahead, take = window - s->at.waiting;
+        memcpy(w->window, s->frames, (size_t)s->at.waiting * D * sizeof(float));
+        memcpy(w->window + (size_t)s->at.waiting * D, fbank, (size_t)take * D * sizeof(float));
         lin_status status = run_window(s, w, w->window, window, rows, logp + (size_t)done * (size_t)c->outputs, err);
         if (status != LIN_OK) return status;
         memcpy(s->frames, w->window + (size_t)(rows * c->stack) * D, (size_t)c->ahead * D * sizeof(float));
-        s->waiting = c->ahead;
+        s->at.waiting = c->ahead;
         fbank += (size_t)take * D;
         n_frames -= take;
         done += rows;
     }
-    if (n_frames > 0) memcpy(s->frames + (size_t)s->waiting * D, fbank, (size_t)n_frames * D * sizeof(float));
-    s->waiting += n_frames;
+    if (n_frames > 0) memcpy(s->frames + (size_t)s->at.waiting * D, fbank, (size_t)n_frames * D * sizeof(float));
+    s->at.waiting += n_frames;
     *n_out = done;
     return LIN_OK;
 }
@@ -129,10 +125,10 @@ lin_status lin_stream_finish(lin_stream *s, lin_worker *w, float *logp, int capa
     *n_out = 0;
     const int rows = lin_stream_frames_left(s);
     if (capacity < rows) return lin_fail(err, LIN_TOO_SMALL, "%d output frames do not fit into room for %d", rows, capacity);
-    lin_status status = rows > 0 ? run_window(s, w, s->frames, s->waiting, rows, logp, err) : LIN_OK;
+    lin_status status = rows > 0 ? run_window(s, w, s->frames, s->at.waiting, rows, logp, err) : LIN_OK;
     if (status != LIN_OK) return status;
-    s->waiting = 0;
-    s->finished = 1;
+    s->at.waiting = 0;
+    s->at.finished = 1;
     *n_out = rows;
     return LIN_OK;
 }
@@ -164,55 +160,64 @@ static uint64_t checksum(const image_header *header, const void *floats)
     return sum;
 }
 
-size_t lin_stream_image_bytes(const lin_stream *s) { return sizeof(image_header) + state_floats(s->encoder) * sizeof(float); }
+size_t lin_image_bytes(const lin_encoder *e) { return sizeof(image_header) + lin_stream_floats(e) * sizeof(float); }
 
-lin_status lin_stream_save(const lin_stream *s, void *image, size_t capacity, lin_error *err)
+lin_status lin_image_write(const lin_encoder *e, const lin_stream_place *at, const float *floats, void *image, size_t capacity,
+                           lin_error *err)
 {
-    const size_t n = state_floats(s->encoder), bytes = lin_stream_image_bytes(s);
+    const size_t n = lin_stream_floats(e), bytes = lin_image_bytes(e);
     if (capacity < bytes)
         return lin_fail(err, LIN_TOO_SMALL, "a stream's image takes %zu bytes, there is room for %zu", bytes, capacity);
-    image_header header = {.model = s->encoder->model->fingerprint,
+    image_header header = {.model = e->model->fingerprint,
                            .n_floats = n,
-                           .frames_in = s->frames_in,
-                           .waiting = s->waiting,
-                           .finished = s->finished};
+                           .frames_in = at->frames_in,
+                           .waiting = at->waiting,
+                           .finished = at->finished};
     memcpy(header.magic, image_magic, sizeof header.magic);
-    header.checksum = checksum(&header, s->state);
+    header.checksum = checksum(&header, floats);
     memcpy(image, &header, sizeof header);
-    memcpy((unsigned char *)image + sizeof header, s->state, n * sizeof(float));
+    memcpy((unsigned char *)image + sizeof header, floats, n * sizeof(float));
     return LIN_OK;
 }
 
-lin_status lin_stream_load(lin_stream *s, const void *image, size_t size, lin_error *err)
+lin_status lin_image_read(const lin_encoder *e, lin_stream_place *at, float *floats, const void *image, size_t size, lin_error *err)
 {
-    const size_t n = state_floats(s->encoder), bytes = lin_stream_image_bytes(s);
+    const size_t n = lin_stream_floats(e), bytes = lin_image_bytes(e);
     image_header header;
     if (size < sizeof header) return lin_fail(err, LIN_FORMAT, "a stream's image of %zu bytes is cut short", size);
     memcpy(&header, image, sizeof header);
     if (memcmp(header.magic, image_magic, sizeof header.magic) != 0)
         return lin_fail(err, LIN_FORMAT, "this is not the image of a stream");
-    if (header.model != s->encoder->model->fingerprint)
+    if (header.model != e->model->fingerprint)
         return lin_fail(err, LIN_MISMATCH, "this image belongs to another model; load it with the model that made it");
     if (header.n_floats != n || size != bytes)
         return lin_fail(err, LIN_FORMAT, "a stream's image of this model has %zu bytes, this one %zu", bytes, size);
-    const unsigned char *floats = (const unsigned char *)image + sizeof header;
-    if (checksum(&header, floats) != header.checksum || header.frames_in < 0 || header.waiting < 0 ||
-        header.waiting > most_waiting(&s->encoder->model->config))
+    const unsigned char *from = (const unsigned char *)image + sizeof header;
+    if (checksum(&header, from) != header.checksum || header.frames_in < 0 || header.waiting < 0 ||
+        header.waiting > lin_stream_most_waiting(&e->model->config))
         return lin_fail(err, LIN_FORMAT, "this image of a stream is damaged: its checksum does not fit");
-    memcpy(s->state, floats, n * sizeof(float));
-    s->frames_in = header.frames_in;
-    s->waiting = header.waiting;
-    s->finished = header.finished != 0;
+    memcpy(floats, from, n * sizeof(float));
+    *at = (lin_stream_place){.frames_in = header.frames_in, .waiting = header.waiting, .finished = header.finished != 0};
     return LIN_OK;
+}
+
+size_t lin_stream_image_bytes(const lin_stream *s) { return lin_image_bytes(s->encoder); }
+
+lin_status lin_stream_save(const lin_stream *s, void *image, size_t capacity, lin_error *err)
+{
+    return lin_image_write(s->encoder, &s->at, s->state, image, capacity, err);
+}
+
+lin_status lin_stream_load(lin_stream *s, const void *image, size_t size, lin_error *err)
+{
+    return lin_image_read(s->encoder, &s->at, s->state, image, size, err);
 }
 
 lin_status lin_stream_fork(const lin_stream *s, lin_stream **copy, lin_error *err)
 {
     lin_status status = lin_stream_create(s->encoder, copy, err);
     if (status != LIN_OK) return status;
-    memcpy((*copy)->state, s->state, state_floats(s->encoder) * sizeof(float));
-    (*copy)->frames_in = s->frames_in;
-    (*copy)->waiting = s->waiting;
-    (*copy)->finished = s->finished;
+    memcpy((*copy)->state, s->state, lin_stream_floats(s->encoder) * sizeof(float));
+    (*copy)->at = s->at;
     return LIN_OK;
 }

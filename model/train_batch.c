@@ -242,8 +242,7 @@ lin_status lin_train_make_buffers(lin_trainer *t, lin_error *err)
 void lin_train_free_buffers(lin_trainer *t)
 {
     lin_activations_destroy(t->activations);
-    for (int i = 0; i < t->n_graphs; i++)
-        if (t->graphs[i].graph) t->ops->graph_destroy(t->graphs[i].graph);
+    lin_graphs_free(&t->graphs, t->ops);
     if (t->exec) {
         const int on_host = t->ops->on_host;
         void *const blocks[] = {on_host ? NULL : t->values, t->gradients, t->features, t->zeros,
@@ -338,12 +337,19 @@ static lin_batch batch_of(const lin_trainer *t, const lin_train_shape *s, int fo
 
 /* ---- one step --------------------------------------------------------------------------------------------------------------- */
 
-static void compute(lin_trainer *t, const lin_train_shape *shape)
+typedef struct asked {
+    lin_trainer *t;
+    lin_train_shape shape;
+} asked;
+
+static void compute(void *context)
 {
+    const asked *a = context;
+    lin_trainer *t = a->t;
     const lin_ops *ops = t->ops;
     const lin_config *c = &t->model->config;
     const lin_train_block *there = &t->there;
-    const lin_batch batch = batch_of(t, shape, 1);
+    const lin_batch batch = batch_of(t, &a->shape, 1);
     ops->gather(t->exec, t->features, there->items, there->masks, &batch.in, c->mel_bins);
     lin_network_forward(t->weights, t->activations, t->exec, &batch, t->logp);
     ops->ctc(t->exec, t->losses, t->dlogits, t->logp, &batch.out, there->labels, there->label_offsets, t->most_labels, c->outputs,
@@ -355,38 +361,19 @@ static void compute(lin_trainer *t, const lin_train_shape *shape)
     lin_weights_pack(t->weights, t->exec);
 }
 
-// A shape that came before is recorded and from then on replayed; the first time it runs plainly, which also finds the sizes of scratch.
-static lin_status replay(lin_trainer *t, const lin_train_shape *shape)
-{
-    int i = 0;
-    while (i < t->n_graphs && memcmp(&t->graphs[i].shape, shape, sizeof *shape) != 0) i++;
-    if (i == t->n_graphs) {
-        if (i < LIN_TRAIN_GRAPHS) t->graphs[t->n_graphs++].shape = *shape;
-        return LIN_UNSUPPORTED;
-    }
-    if (!t->graphs[i].graph) {
-        lin_status status = t->ops->graph_begin(t->exec, NULL);
-        if (status != LIN_OK) return status;
-        compute(t, shape);
-        status = t->ops->graph_end(t->exec, &t->graphs[i].graph, NULL);
-        if (status != LIN_OK) return status;
-    }
-    t->ops->graph_launch(t->exec, t->graphs[i].graph);
-    return LIN_OK;
-}
-
 void lin_train_step(lin_trainer *t, const int *picked, int n, double lr)
 {
     const int i = (int)(t->counters.step % t->n_blocks);
     lin_train_block here = block_to_fill(t, i);
-    const lin_train_shape shape = assemble(t, &here, &t->train, picked, n);
+    asked a = {t, assemble(t, &here, &t->train, picked, n)};
     *here.key = lin_random_key(lin_random_key(t->options->seed, KEY_DROPOUT), (uint64_t)t->counters.step) | 1;
     *here.scale = 1.0 / here.offsets[n]; // per frame, so that batches of long and of short utterances weigh the same
     t->counters.label_sum += here.label_offsets[n];
     t->counters.frame_sum += here.in_offsets[n];
     *here.adam = lin_optimizer_scalars(&t->optimizer->options, ++t->optimizer->step, lr);
     send(t, i);
-    if (!t->ops->graph_begin || replay(t, &shape) != LIN_OK) compute(t, &shape);
+    const int key[LIN_GRAPH_KEY] = {a.shape.B, a.shape.rows, a.shape.in_rows, a.shape.longest};
+    lin_graphs_run(&t->graphs, t->ops, t->exec, key, compute, &a);
 }
 
 /* ---- measuring -------------------------------------------------------------------------------------------------------------- */
@@ -418,7 +405,8 @@ lin_status lin_train_measure(lin_trainer *t, const int *picked, int n, lin_error
     const lin_batch batch = batch_of(t, &shape, 0);
     ops->gather(t->exec, t->features, t->there.items, t->there.masks, &batch.in, c->mel_bins);
     lin_network_forward(t->weights, t->activations, t->exec, &batch, t->logp);
-    ops->ctc(t->exec, t->losses, NULL, t->logp, &batch.out, t->there.labels, t->there.label_offsets, t->most_labels, c->outputs, NULL);
+    ops->ctc(t->exec, t->losses, NULL, t->logp, &batch.out, t->there.labels, t->there.label_offsets, t->most_labels, c->outputs,
+             NULL);
     ops->download(t->exec, t->host_losses, t->losses, (size_t)n * sizeof *t->losses);
     if (!ops->on_host)
         ops->download(t->exec, t->host_logp, t->logp, (size_t)here.offsets[n] * (size_t)c->outputs * sizeof *t->logp);

@@ -4,6 +4,7 @@
 
 #include "kernels/pool.h"
 #include "model/batches.h"
+#include "model/graphs.h"
 #include "model/network.h"
 #include "model/train.h"
 
@@ -55,7 +56,7 @@ typedef struct lin_train_shape {
     int B, rows, in_rows, longest;
 } lin_train_shape;
 
-enum { LIN_TRAIN_BLOCKS = 4, LIN_TRAIN_GRAPHS = 64 };
+enum { LIN_TRAIN_BLOCKS = 4 };
 
 typedef struct lin_trainer {
     const lin_train_options *options;
@@ -84,11 +85,7 @@ typedef struct lin_trainer {
     int *wrong;
     // the largest batch
     int max_frames, max_rows, max_items, max_labels, most_labels, row_quantum;
-    struct {
-        lin_train_shape shape;
-        lin_graph *graph; // NULL: seen once
-    } graphs[LIN_TRAIN_GRAPHS];
-    int n_graphs;
+    lin_graphs graphs;
 } lin_trainer;
 
 /* ---- train_batch.c ---------------------------------------------------------------------------------------------------------- */

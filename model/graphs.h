@@ -1,0 +1,32 @@
+/*
+ * graphs.h - work that comes again in a few shapes, recorded once for each and then replayed as one launch.
+ *
+ *   lin_graphs graphs = {0};
+ *   lin_graphs_run(&graphs, ops, exec, (const int[LIN_GRAPH_KEY]){rows, B}, compute, context);
+ *   lin_graphs_free(&graphs, ops);
+ *
+ * compute asks for the same operations, with the same addresses and numbers, whenever the key is the same; what differs from time
+ * to time lies in the backend's memory.
+ */
+#ifndef LIN_MODEL_GRAPHS_H
+#define LIN_MODEL_GRAPHS_H
+
+#include "kernels/ops.h"
+
+enum { LIN_GRAPH_KEY = 4, LIN_GRAPHS = 64 };
+
+typedef struct lin_graphs {
+    struct {
+        int key[LIN_GRAPH_KEY];
+        lin_graph *graph; /* NULL: seen once */
+    } known[LIN_GRAPHS];
+    int n;
+} lin_graphs;
+
+/* The first time a key comes compute runs plainly, which also finds the sizes of scratch; the second time it is recorded. Backends
+ * without graphs, keys beyond the first LIN_GRAPHS and recordings that fail run plainly always. */
+void lin_graphs_run(lin_graphs *graphs, const lin_ops *ops, lin_exec *exec, const int *key, void (*compute)(void *context),
+                    void *context);
+void lin_graphs_free(lin_graphs *graphs, const lin_ops *ops);
+
+#endif

@@ -1,0 +1,534 @@
+#include "model/streams.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "kernels/memory.h"
+#include "kernels/rng.h"
+#include "model/encoder_internal.h"
+#include "model/graphs.h"
+
+enum { DEFAULT_BATCH = 16384, MOST_FRAMES = 64 };
+
+/* What the host remembers of a stream. */
+typedef struct slot_state {
+    int open;
+    int samples; // that wait for a whole window
+    lin_stream_place at;
+    long long tick; // the last it took part in
+} slot_state;
+
+/* What is uploaded for one pass: [B+1] offsets of each kind, [B] numbers. */
+typedef struct pass_block {
+    // offsets: of what is given; samples with those that waited; frames made; frames with those that waited; rows
+    int *input, *sound, *fresh, *window, *rows;
+    int *samples_have, *samples_keep, *frames_have, *frames_keep, *slots;
+    float **states;
+} pass_block;
+
+/* Rows of each kind in one pass: exact on a CPU, bounds on a GPU. */
+typedef struct pass_shape {
+    int B, input, sound, fresh, window, rows;
+} pass_shape;
+
+struct lin_streams {
+    const lin_encoder *encoder;
+    const lin_ops *ops;
+    lin_exec *exec;
+    int capacity, batch, longest, decodes;
+    int most_samples, most_window, most_rows; // of one stream in one tick: samples with those that waited, frames likewise, rows
+    int sound;                                // the input is sound
+    lin_fbank_table fbank;                    // arrays where the operations work
+    size_t stride, at_frames, at_samples;     // floats of a stream, and where in them its parts begin
+    slot_state *slots;
+    int *free_slots, n_free;
+    long long ticks;
+    lin_activations *activations;
+    lin_graphs graphs;
+    // where the operations work
+    float *states, *input, *samples, *frames, *window, *logp;
+    lin_run *runs;
+    lin_phone *phones;
+    int *n_phones;
+    void *there_bytes;
+    pass_block there;
+    void *fbank_arrays;
+    // with the host
+    float *host_input;
+    void *here_bytes;
+    size_t block_bytes;
+    int *offsets; // [capacity + 1]
+    float *host_logp;
+    lin_phone *host_phones;
+    int *host_n_phones;
+    float *image; // floats of one stream
+};
+
+static const lin_run new_run = {.label = -1};
+
+/* ---- creation --------------------------------------------------------------------------------------------------------------- */
+
+static size_t lay_out(const lin_streams *s, void *bytes, pass_block *block)
+{
+    lin_arena arena = {.base = bytes, .size = SIZE_MAX / 2};
+    int **const offsets[] = {&block->input, &block->sound, &block->fresh, &block->window, &block->rows};
+    int **const numbers[] = {&block->samples_have, &block->samples_keep, &block->frames_have, &block->frames_keep, &block->slots};
+    for (int i = 0; i < 5; i++) *offsets[i] = lin_arena_take(&arena, (size_t)s->batch + 1, sizeof(int));
+    for (int i = 0; i < 5; i++) *numbers[i] = lin_arena_take(&arena, (size_t)s->batch, sizeof(int));
+    block->states = lin_arena_take(&arena, (size_t)s->batch, sizeof *block->states);
+    return arena.used;
+}
+
+// The table's arrays in one block of the backend's.
+static lin_status place_fbank(lin_streams *s, const lin_fbank_table *t, lin_error *err)
+{
+    const size_t W = (size_t)t->window_samples, D = (size_t)t->D, bins = (size_t)t->n_fft / 2 + 1;
+    const size_t window = (W * sizeof(float) + 255) / 256 * 256, mel = (D * bins * sizeof(float) + 255) / 256 * 256;
+    lin_status status = s->ops->memory_create(s->exec, window + mel + 2 * D * sizeof(int), &s->fbank_arrays, err);
+    if (status != LIN_OK) return status;
+    unsigned char *base = s->fbank_arrays;
+    int *from = (int *)(void *)(base + window + mel), *to = from + D;
+    s->ops->upload(s->exec, base, t->window, W * sizeof(float));
+    s->ops->upload(s->exec, base + window, t->mel, D * bins * sizeof(float));
+    s->ops->upload(s->exec, from, t->mel_from, D * sizeof(int));
+    s->ops->upload(s->exec, to, t->mel_to, D * sizeof(int));
+    s->fbank = *t;
+    s->fbank.window = (const float *)(const void *)base;
+    s->fbank.mel = (const float *)(const void *)(base + window);
+    s->fbank.mel_from = from;
+    s->fbank.mel_to = to;
+    return LIN_OK;
+}
+
+static lin_status place(lin_streams *s, void *there, size_t count, size_t size, lin_error *err)
+{
+    return s->ops->memory_create(s->exec, count * size, there, err);
+}
+
+static lin_status stage(lin_streams *s, void *here, size_t count, size_t size, lin_error *err)
+{
+    return s->ops->staging_create(s->exec, count * size, here, err);
+}
+
+static lin_status make_room(lin_streams *s, const lin_fbank_table *fbank, lin_error *err)
+{
+    const lin_config *c = &s->encoder->model->config;
+    const size_t D = (size_t)c->mel_bins, V = (size_t)c->outputs, batch = (size_t)s->batch, capacity = (size_t)s->capacity;
+    const size_t per_tick = (size_t)s->longest * (s->sound ? (size_t)fbank->hop_samples : D);
+    const size_t rows = batch * (size_t)s->most_rows, all_rows = capacity * (size_t)s->most_rows;
+    pass_block unused; // laid out over bytes that nobody touches, to learn their number
+    s->block_bytes = lay_out(s, s, &unused);
+    lin_status status = place(s, &s->states, capacity * s->stride, sizeof *s->states, err);
+    if (status == LIN_OK) status = place(s, &s->input, batch * per_tick, sizeof *s->input, err);
+    if (status == LIN_OK && s->sound) status = place(s, &s->samples, batch * (size_t)s->most_samples, sizeof *s->samples, err);
+    if (status == LIN_OK && s->sound) status = place(s, &s->frames, batch * (size_t)s->longest * D, sizeof *s->frames, err);
+    if (status == LIN_OK) status = place(s, &s->window, batch * (size_t)s->most_window * D, sizeof *s->window, err);
+    if (status == LIN_OK) status = place(s, &s->logp, rows * V, sizeof *s->logp, err);
+    if (status == LIN_OK) status = place(s, &s->there_bytes, s->block_bytes, 1, err);
+    if (status == LIN_OK) status = stage(s, &s->here_bytes, s->block_bytes, 1, err);
+    if (status == LIN_OK) status = stage(s, &s->host_input, capacity * per_tick, sizeof *s->host_input, err);
+    if (s->decodes) {
+        if (status == LIN_OK) status = place(s, &s->runs, capacity, sizeof *s->runs, err);
+        if (status == LIN_OK) status = place(s, &s->phones, rows, sizeof *s->phones, err);
+        if (status == LIN_OK) status = place(s, &s->n_phones, batch, sizeof *s->n_phones, err);
+        if (status == LIN_OK) status = stage(s, &s->host_phones, all_rows, sizeof *s->host_phones, err);
+        if (status == LIN_OK) status = stage(s, &s->host_n_phones, capacity, sizeof *s->host_n_phones, err);
+    } else if (status == LIN_OK) {
+        status = stage(s, &s->host_logp, all_rows * V, sizeof *s->host_logp, err);
+    }
+    if (status == LIN_OK && s->sound) status = place_fbank(s, fbank, err);
+    if (status == LIN_OK) status = lin_activations_create(s->ops, s->exec, c, s->batch * s->most_rows, 0, &s->activations, err);
+    if (status != LIN_OK) return status;
+    lay_out(s, s->there_bytes, &s->there);
+    s->slots = lin_calloc(capacity, sizeof *s->slots);
+    s->free_slots = lin_calloc(capacity, sizeof *s->free_slots);
+    s->offsets = lin_calloc(capacity + 1, sizeof *s->offsets);
+    s->image = lin_calloc(s->stride, sizeof *s->image);
+    if (!s->slots || !s->free_slots || !s->offsets || !s->image)
+        return lin_no_memory(err, "a table of streams", capacity * sizeof *s->slots);
+    for (int i = 0; i < s->capacity; i++) s->free_slots[s->n_free++] = s->capacity - 1 - i;
+    return s->ops->finish(s->exec, err);
+}
+
+static lin_status check_options(const lin_encoder *e, const lin_streams_options *o, lin_error *err)
+{
+    const lin_config *c = &e->model->config;
+    if (o->capacity < 1 || o->batch < 0 || o->longest < 1 || o->longest > MOST_FRAMES)
+        return lin_fail(err, LIN_INVALID, "%d streams with %d frames a tick asked for; at least 1 stream, and 1 to %d frames",
+                        o->capacity, o->longest, (int)MOST_FRAMES);
+    if (!o->fbank) return LIN_OK;
+    if (!e->ops->fbank)
+        return lin_fail(err, LIN_UNSUPPORTED, "this device makes no filterbanks of its own; give the streams features");
+    if (o->fbank->D != c->mel_bins || o->fbank->hop_samples < 1 || o->fbank->window_samples < o->fbank->hop_samples)
+        return lin_fail(err, LIN_MISMATCH, "these filterbanks have %d bins, the model takes %d", o->fbank->D, c->mel_bins);
+    return LIN_OK;
+}
+
+lin_status lin_streams_create(const lin_encoder *e, const lin_streams_options *o, lin_streams **out, lin_error *err)
+{
+    *out = NULL;
+    lin_status status = lin_stream_check(e, err);
+    if (status == LIN_OK) status = check_options(e, o, err);
+    if (status != LIN_OK) return status;
+    lin_streams *s = lin_calloc(1, sizeof *s);
+    if (!s) return lin_no_memory(err, "streams", sizeof *s);
+    const lin_config *c = &e->model->config;
+    const int batch = o->batch ? o->batch : DEFAULT_BATCH;
+    s->encoder = e;
+    s->ops = e->ops;
+    s->capacity = o->capacity;
+    s->batch = batch < o->capacity ? batch : o->capacity;
+    s->longest = o->longest;
+    s->decodes = o->decodes;
+    s->sound = o->fbank != NULL;
+    s->most_samples = s->sound ? o->fbank->window_samples - 1 + o->longest * o->fbank->hop_samples : 0;
+    s->most_window = lin_stream_most_waiting(c) + o->longest;
+    s->most_rows = lin_config_frames_out(c, s->most_window);
+    s->at_frames = e->state_count;
+    s->at_samples = (lin_stream_floats(e) + 3) / 4 * 4;
+    s->stride = (s->at_samples + (s->sound ? (size_t)o->fbank->window_samples : 0) + 63) / 64 * 64;
+    status = s->ops->exec_create(s->ops, 0, &s->exec, err);
+    if (status == LIN_OK) status = make_room(s, o->fbank, err);
+    if (status != LIN_OK) {
+        lin_streams_destroy(s);
+        return status;
+    }
+    *out = s;
+    return LIN_OK;
+}
+
+void lin_streams_destroy(lin_streams *s)
+{
+    if (!s) return;
+    const lin_ops *ops = s->ops;
+    if (s->exec) {
+        void *const there[] = {s->states, s->input, s->samples, s->frames, s->window, s->logp, s->runs, s->phones, s->n_phones,
+                               s->there_bytes, s->fbank_arrays};
+        void *const here[] = {s->here_bytes, s->host_input, s->host_logp, s->host_phones, s->host_n_phones};
+        lin_graphs_free(&s->graphs, ops);
+        lin_activations_destroy(s->activations);
+        for (size_t i = 0; i < sizeof there / sizeof *there; i++) ops->memory_destroy(s->exec, there[i]);
+        for (size_t i = 0; i < sizeof here / sizeof *here; i++) ops->staging_destroy(s->exec, here[i]);
+        ops->exec_destroy(s->exec);
+    }
+    lin_free(s->slots);
+    lin_free(s->free_slots);
+    lin_free(s->offsets);
+    lin_free(s->image);
+    lin_free(s);
+}
+
+size_t lin_streams_bytes_each(const lin_streams *s) { return s->stride * sizeof(float) + (s->decodes ? sizeof(lin_run) : 0); }
+
+int lin_streams_open_count(const lin_streams *s) { return s->capacity - s->n_free; }
+
+float *lin_streams_input(lin_streams *s) { return s->host_input; }
+
+/* ---- slots ------------------------------------------------------------------------------------------------------------------ */
+
+static float *state_of(const lin_streams *s, int slot) { return s->states + (size_t)slot * s->stride; }
+
+static lin_status check_slot(const lin_streams *s, int slot, lin_error *err)
+{
+    if (slot >= 0 && slot < s->capacity && s->slots[slot].open) return LIN_OK;
+    return lin_fail(err, LIN_INVALID, "there is no open stream %d", slot);
+}
+
+static void clear(lin_streams *s, int slot)
+{
+    s->slots[slot].samples = 0;
+    s->slots[slot].at = (lin_stream_place){0};
+    s->ops->zero(s->exec, state_of(s, slot), s->stride * sizeof(float));
+    if (s->decodes) s->ops->upload(s->exec, &s->runs[slot], &new_run, sizeof new_run);
+}
+
+static lin_status take_slot(lin_streams *s, int *slot, lin_error *err)
+{
+    if (s->n_free == 0) return lin_fail(err, LIN_TOO_SMALL, "all %d streams are taken", s->capacity);
+    *slot = s->free_slots[--s->n_free];
+    s->slots[*slot] = (slot_state){.open = 1};
+    return LIN_OK;
+}
+
+lin_status lin_streams_open(lin_streams *s, int *slot, lin_error *err)
+{
+    lin_status status = take_slot(s, slot, err);
+    if (status == LIN_OK) clear(s, *slot);
+    return status;
+}
+
+void lin_streams_close(lin_streams *s, int slot)
+{
+    if (check_slot(s, slot, NULL) != LIN_OK) return;
+    s->slots[slot].open = 0;
+    s->free_slots[s->n_free++] = slot;
+}
+
+lin_status lin_streams_reset(lin_streams *s, int slot, lin_error *err)
+{
+    lin_status status = check_slot(s, slot, err);
+    if (status == LIN_OK) clear(s, slot);
+    return status;
+}
+
+lin_status lin_streams_fork(lin_streams *s, int from, int *slot, lin_error *err)
+{
+    lin_status status = check_slot(s, from, err);
+    if (status == LIN_OK) status = take_slot(s, slot, err);
+    if (status != LIN_OK) return status;
+    s->slots[*slot] = s->slots[from];
+    s->slots[*slot].tick = 0;
+    s->ops->copy(s->exec, state_of(s, *slot), state_of(s, from), s->stride * sizeof(float));
+    if (s->decodes) s->ops->copy(s->exec, &s->runs[*slot], &s->runs[from], sizeof *s->runs);
+    return LIN_OK;
+}
+
+/* ---- a tick ----------------------------------------------------------------------------------------------------------------- */
+
+typedef struct asked {
+    lin_streams *s;
+    pass_shape shape;
+} asked;
+
+// Everything between upload and download; recorded where the backend has graphs.
+static void compute(void *context)
+{
+    const asked *a = context;
+    lin_streams *s = a->s;
+    const lin_ops *ops = s->ops;
+    const lin_encoder *e = s->encoder;
+    const lin_config *c = &e->model->config;
+    const pass_block *there = &s->there;
+    const pass_shape *n = &a->shape;
+    const int hop = s->sound ? s->fbank.hop_samples : 0;
+    const lin_segments input = {n->B, n->input, s->sound ? s->longest * hop : s->longest, there->input},
+                       sound = {n->B, n->sound, s->most_samples, there->sound}, fresh = {n->B, n->fresh, s->longest, there->fresh},
+                       window = {n->B, n->window, s->most_window, there->window}, rows = {n->B, n->rows, s->most_rows, there->rows};
+    if (s->sound) {
+        ops->carry(s->exec, s->samples, &sound, s->input, &input, there->states, s->at_samples, there->samples_have,
+                   there->samples_keep, 1);
+        ops->fbank(s->exec, s->frames, &fresh, s->samples, &sound, &s->fbank);
+    }
+    ops->carry(s->exec, s->window, &window, s->sound ? s->frames : s->input, &fresh, there->states, s->at_frames,
+               there->frames_have, there->frames_keep, c->mel_bins);
+    const lin_batch batch = {
+        .in = window, .out = rows, .features = s->window, .mean = e->mean, .istd = e->istd, .states = there->states};
+    lin_network_forward(e->weights, s->activations, s->exec, &batch, s->logp);
+    if (s->decodes) ops->greedy(s->exec, s->phones, s->n_phones, s->logp, &rows, c->outputs, s->runs, there->slots);
+}
+
+static lin_status check_tick(lin_streams *s, const lin_tick *tick, lin_error *err)
+{
+    const int most = s->longest * (s->sound ? s->fbank.hop_samples : 1);
+    if (tick->n < 0 || tick->n > s->capacity)
+        return lin_fail(err, LIN_INVALID, "a tick of %d streams; there are %d", tick->n, s->capacity);
+    s->ticks++;
+    for (int i = 0; i < tick->n; i++) {
+        lin_status status = check_slot(s, tick->slots[i], err);
+        if (status != LIN_OK) return status;
+        slot_state *slot = &s->slots[tick->slots[i]];
+        if (slot->tick == s->ticks) return lin_fail(err, LIN_INVALID, "stream %d comes twice in one tick", tick->slots[i]);
+        if (slot->at.finished)
+            return lin_fail(err, LIN_INVALID, "stream %d is finished; reset it before feeding it again", tick->slots[i]);
+        if (tick->counts[i] < 0 || tick->counts[i] > most)
+            return lin_fail(err, LIN_INVALID, "stream %d is given %d %s, a tick takes 0 to %d", tick->slots[i], tick->counts[i],
+                            s->sound ? "samples" : "frames", most);
+        slot->tick = s->ticks;
+    }
+    return LIN_OK;
+}
+
+// Entry i of the tick becomes number b of the pass: what it brings, what comes of it, and what will wait.
+static void plan_one(lin_streams *s, const lin_tick *tick, int i, pass_block *here, int b)
+{
+    const lin_config *c = &s->encoder->model->config;
+    slot_state *slot = &s->slots[tick->slots[i]];
+    const int count = tick->counts[i], ends = tick->last && tick->last[i];
+    int frames = count;
+    here->slots[b] = tick->slots[i];
+    here->states[b] = state_of(s, tick->slots[i]);
+    here->input[b + 1] = here->input[b] + count;
+    if (s->sound) {
+        const int W = s->fbank.window_samples, hop = s->fbank.hop_samples, total = slot->samples + count;
+        frames = total < W ? 0 : 1 + (total - W) / hop;
+        here->samples_have[b] = slot->samples;
+        here->samples_keep[b] = slot->samples = ends ? 0 : total - frames * hop;
+        here->sound[b + 1] = here->sound[b] + total;
+    }
+    const int total = slot->at.waiting + frames, usable = total - c->ahead;
+    const int rows = ends ? lin_config_frames_out(c, total) : usable > 0 ? usable / c->stack : 0;
+    here->frames_have[b] = slot->at.waiting;
+    here->frames_keep[b] = slot->at.waiting = ends ? 0 : total - rows * c->stack;
+    here->fresh[b + 1] = here->fresh[b] + frames;
+    here->window[b + 1] = here->window[b] + total;
+    here->rows[b + 1] = here->rows[b] + rows;
+    slot->at.frames_in += frames;
+    slot->at.finished = ends;
+    s->offsets[i + 1] = s->offsets[i] + rows;
+}
+
+static int round_up(int n, int quantum) { return (n + quantum - 1) / quantum * quantum; }
+
+// The sizes of a pass of n streams. On a GPU few different ones: utterances without rows fill B up, the rest are bounds.
+static pass_shape shape_of(const lin_streams *s, pass_block *here, int n)
+{
+    pass_shape shape = {n, here->input[n], here->sound[n], here->fresh[n], here->window[n], here->rows[n]};
+    if (s->ops->on_host) return shape;
+    int quantum = 8;
+    while (quantum * 16 < n) quantum *= 2;
+    int B = round_up(n, quantum);
+    if (B > s->batch) B = s->batch;
+    for (int b = n; b < B; b++) {
+        here->slots[b] = -1;
+        here->states[b] = NULL;
+        here->samples_have[b] = here->samples_keep[b] = here->frames_have[b] = here->frames_keep[b] = 0;
+        here->input[b + 1] = here->input[b];
+        here->sound[b + 1] = here->sound[b];
+        here->fresh[b + 1] = here->fresh[b];
+        here->window[b + 1] = here->window[b];
+        here->rows[b + 1] = here->rows[b];
+    }
+    int rows = round_up(shape.rows, quantum);
+    if (rows > B * s->most_rows) rows = B * s->most_rows;
+    return (pass_shape){.B = B,
+                        .input = B * s->longest * (s->sound ? s->fbank.hop_samples : 1),
+                        .sound = B * s->most_samples,
+                        .fresh = B * s->longest,
+                        .window = B * s->most_window,
+                        .rows = rows};
+}
+
+// Entries first .. first+n-1, whose input begins at *input, which moves on.
+static void run_pass(lin_streams *s, const lin_tick *tick, int first, int n, const float **input)
+{
+    const lin_ops *ops = s->ops;
+    const lin_config *c = &s->encoder->model->config;
+    const size_t width = s->sound ? 1 : (size_t)c->mel_bins;
+    pass_block here;
+    ops->wait(s->exec, 0); // the upload of the pass before
+    lay_out(s, s->here_bytes, &here);
+    here.input[0] = here.sound[0] = here.fresh[0] = here.window[0] = here.rows[0] = 0;
+    for (int b = 0; b < n; b++) {
+        here.sound[b + 1] = 0;
+        plan_one(s, tick, first + b, &here, b);
+    }
+    asked a = {s, shape_of(s, &here, n)};
+    const size_t floats = (size_t)here.input[n] * width, from = (size_t)s->offsets[first], rows = (size_t)here.rows[n];
+    ops->upload(s->exec, s->there_bytes, s->here_bytes, s->block_bytes);
+    ops->fence(s->exec, 0);
+    ops->upload(s->exec, s->input, *input, floats * sizeof **input);
+    *input += floats;
+    const int key[LIN_GRAPH_KEY] = {a.shape.B, a.shape.rows};
+    lin_graphs_run(&s->graphs, ops, s->exec, key, compute, &a);
+    if (s->decodes) {
+        ops->fetch(s->exec, s->host_phones + from, s->phones, rows * sizeof *s->phones);
+        ops->fetch(s->exec, s->host_n_phones + first, s->n_phones, (size_t)n * sizeof *s->n_phones);
+    } else {
+        ops->fetch(s->exec, s->host_logp + from * (size_t)c->outputs, s->logp, rows * (size_t)c->outputs * sizeof *s->logp);
+    }
+}
+
+lin_status lin_streams_tick(lin_streams *s, const lin_tick *tick, lin_tick_heard *heard, lin_error *err)
+{
+    *heard = (lin_tick_heard){.offsets = s->offsets, .logp = s->host_logp, .phones = s->host_phones, .n_phones = s->host_n_phones};
+    lin_status status = check_tick(s, tick, err);
+    if (status != LIN_OK) return status;
+    const float *input = tick->input;
+    for (int first = 0; first < tick->n; first += s->batch)
+        run_pass(s, tick, first, tick->n - first < s->batch ? tick->n - first : s->batch, &input);
+    return s->ops->finish(s->exec, err);
+}
+
+lin_status lin_streams_pending(lin_streams *s, int slot, lin_phone *phone, int *pending, lin_error *err)
+{
+    *pending = 0;
+    lin_status status = check_slot(s, slot, err);
+    if (status != LIN_OK || !s->decodes) return status;
+    lin_run run;
+    s->ops->download(s->exec, &run, &s->runs[slot], sizeof run);
+    status = s->ops->finish(s->exec, err);
+    if (status != LIN_OK || run.label <= 0 || run.emitted) return status;
+    const double mean = run.sum_logp / (double)(run.frame - run.start);
+    *phone = (lin_phone){.label = run.label, .confidence = (float)exp(mean < 0 ? mean : 0), .start = run.start, .end = run.frame};
+    *pending = 1;
+    return LIN_OK;
+}
+
+/* ---- images ----------------------------------------------------------------------------------------------------------------- */
+
+/* Behind the image of a lin_stream; then window_samples floats. */
+typedef struct image_tail {
+    lin_run run;
+    int32_t samples, reserved;
+    uint64_t checksum; // of everything above and of the samples
+} image_tail;
+
+static uint64_t tail_checksum(const image_tail *tail, const void *samples, size_t n)
+{
+    uint64_t sum = lin_mix64((uint64_t)(uint32_t)tail->run.label << 32 | (uint32_t)tail->run.emitted), bits;
+    sum = lin_mix64(sum + (uint64_t)tail->run.start);
+    sum = lin_mix64(sum + (uint64_t)tail->run.frame);
+    memcpy(&bits, &tail->run.sum_logp, sizeof bits);
+    sum = lin_mix64(sum + bits);
+    sum = lin_mix64(sum + (uint32_t)tail->samples);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t sample;
+        memcpy(&sample, (const unsigned char *)samples + i * sizeof sample, sizeof sample);
+        sum = lin_mix64(sum + sample);
+    }
+    return sum;
+}
+
+static size_t tail_samples(const lin_streams *s) { return s->sound ? (size_t)s->fbank.window_samples : 0; }
+
+size_t lin_streams_image_bytes(const lin_streams *s)
+{
+    return lin_image_bytes(s->encoder) + sizeof(image_tail) + tail_samples(s) * sizeof(float);
+}
+
+lin_status lin_streams_save(lin_streams *s, int slot, void *image, size_t capacity, lin_error *err)
+{
+    const size_t bytes = lin_streams_image_bytes(s), head = lin_image_bytes(s->encoder), n = tail_samples(s);
+    lin_status status = check_slot(s, slot, err);
+    if (status != LIN_OK) return status;
+    if (capacity < bytes)
+        return lin_fail(err, LIN_TOO_SMALL, "a stream's image takes %zu bytes, there is room for %zu", bytes, capacity);
+    image_tail tail = {.run = new_run, .samples = s->slots[slot].samples};
+    s->ops->download(s->exec, s->image, state_of(s, slot), s->stride * sizeof(float));
+    if (s->decodes) s->ops->download(s->exec, &tail.run, &s->runs[slot], sizeof tail.run);
+    status = s->ops->finish(s->exec, err);
+    if (status == LIN_OK) status = lin_image_write(s->encoder, &s->slots[slot].at, s->image, image, head, err);
+    if (status != LIN_OK) return status;
+    unsigned char *to = (unsigned char *)image + head;
+    tail.checksum = tail_checksum(&tail, s->image + s->at_samples, n);
+    memcpy(to, &tail, sizeof tail);
+    if (n) memcpy(to + sizeof tail, s->image + s->at_samples, n * sizeof(float));
+    return LIN_OK;
+}
+
+lin_status lin_streams_load(lin_streams *s, int slot, const void *image, size_t size, lin_error *err)
+{
+    const size_t bytes = lin_streams_image_bytes(s), head = lin_image_bytes(s->encoder), n = tail_samples(s);
+    lin_status status = check_slot(s, slot, err);
+    if (status != LIN_OK) return status;
+    image_tail tail = {.run = new_run};
+    const unsigned char *from = (const unsigned char *)image + head;
+    if (size != head) { // else that of a lin_stream
+        if (size != bytes)
+            return lin_fail(err, LIN_FORMAT, "an image of these streams has %zu bytes, this one %zu", bytes, size);
+        memcpy(&tail, from, sizeof tail);
+        if (tail.checksum != tail_checksum(&tail, from + sizeof tail, n) || tail.samples < 0 ||
+            tail.samples > (n ? (int)n - 1 : 0) || tail.run.label >= s->encoder->model->config.outputs)
+            return lin_fail(err, LIN_FORMAT, "this image of a stream is damaged: its checksum does not fit");
+    }
+    lin_stream_place at;
+    memset(s->image, 0, s->stride * sizeof(float));
+    status = lin_image_read(s->encoder, &at, s->image, image, head, err);
+    if (status != LIN_OK) return status;
+    if (size != head && n) memcpy(s->image + s->at_samples, from + sizeof tail, n * sizeof(float));
+    s->slots[slot].at = at;
+    s->slots[slot].samples = tail.samples;
+    s->ops->upload(s->exec, state_of(s, slot), s->image, s->stride * sizeof(float));
+    if (s->decodes) s->ops->upload(s->exec, &s->runs[slot], &tail.run, sizeof tail.run);
+    return s->ops->finish(s->exec, err);
+}

@@ -1,0 +1,112 @@
+// Many streams at once on the CPU: the cases of streams_cases.h, refusals, and nothing allocated by a tick.
+#include "kernels/memory.h"
+#include "tests/model/streams_cases.h"
+
+static const struct {
+    int stack, ahead, conv_layers, batch;
+} shapes[] = {{1, 0, 0, 0}, {1, 2, 3, 4}, {3, 4, 1, 0}, {2, 1, 0, 1}};
+
+START_TEST(company)
+{
+    streams_case_company(lin_ops_cpu(), shapes[_i].stack, shapes[_i].ahead, shapes[_i].conv_layers, shapes[_i].batch);
+}
+END_TEST
+
+START_TEST(phones) { streams_case_phones(lin_ops_cpu()); }
+END_TEST
+
+START_TEST(moved) { streams_case_moved(lin_ops_cpu()); }
+END_TEST
+
+START_TEST(refusals)
+{
+    static streams_world w;
+    lin_error why = {0};
+    lin_streams *streams;
+    lin_tick_heard heard;
+    streams_begin(&w, lin_ops_cpu(), 1, 0, 0);
+    const lin_streams_options none = {.capacity = 0, .longest = 1}, long_ticks = {.capacity = 1, .longest = 65};
+    ck_assert_int_eq(lin_streams_create(w.encoder, &none, &streams, &why), LIN_INVALID);
+    ck_assert_ptr_null(streams);
+    ck_assert_int_eq(lin_streams_create(w.encoder, &long_ticks, &streams, &why), LIN_INVALID);
+    const lin_fbank_table table = {.D = STREAMS_D, .hop_samples = 1, .window_samples = 2, .n_fft = 2};
+    ck_assert_int_eq(
+        lin_streams_create(w.encoder, &(lin_streams_options){.capacity = 1, .longest = 1, .fbank = &table}, &streams, &why),
+        LIN_UNSUPPORTED);
+    streams_ok(lin_streams_create(w.encoder, &(lin_streams_options){.capacity = 3, .longest = 4}, &streams, err));
+    int a, b;
+    streams_ok(lin_streams_open(streams, &a, err));
+    streams_ok(lin_streams_open(streams, &b, err));
+    const int twice[] = {a, a}, closed[] = {3 - a - b}, one[] = {a}, counts[] = {1, 1}, many[] = {5}, few[] = {-1};
+    const unsigned char last[] = {1};
+    const lin_tick bad[] = {{2, twice, counts, NULL, w.features[0]}, {1, closed, counts, NULL, w.features[0]},
+                            {1, one, many, NULL, w.features[0]},     {1, one, few, NULL, w.features[0]},
+                            {4, one, counts, NULL, w.features[0]},   {-1, one, counts, NULL, w.features[0]}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        ck_assert_int_eq(lin_streams_tick(streams, &bad[i], &heard, &why), LIN_INVALID);
+    streams_ok(lin_streams_tick(streams, &(lin_tick){1, one, counts, last, w.features[0]}, &heard, err));
+    ck_assert_int_eq(heard.offsets[1], 1);
+    streams_judge(&w, "after refusals", heard.logp, w.want[0], STREAMS_V);
+    ck_assert_int_eq(lin_streams_tick(streams, &(lin_tick){1, one, counts, NULL, w.features[0]}, &heard, &why), LIN_INVALID);
+    ck_assert(strstr(why.message, "finished") != NULL);
+    ck_assert_int_eq(lin_streams_reset(streams, 3 - a - b, &why), LIN_INVALID);
+    lin_streams_destroy(streams);
+    streams_end(&w);
+}
+END_TEST
+
+START_TEST(a_tick_allocates_nothing)
+{
+    static streams_world w;
+    streams_begin(&w, lin_ops_cpu(), 2, 1, 1);
+    lin_streams *streams;
+    const lin_streams_options o = {.capacity = STREAMS_N, .longest = STREAMS_LONGEST, .decodes = 1};
+    streams_ok(lin_streams_create(w.encoder, &o, &streams, err));
+    streams_speaker speakers[STREAMS_N] = {0};
+    for (int i = 0; i < STREAMS_N; i++) streams_ok(lin_streams_open(streams, &speakers[i].slot, err));
+    const unsigned long before = lin_memory_count();
+    for (uint64_t t = 0; t < 20; t++) streams_random_tick(&w, streams, speakers, STREAMS_N, 3000 + t);
+    ck_assert_uint_eq(lin_memory_count(), before);
+    lin_streams_destroy(streams);
+    streams_end(&w);
+}
+END_TEST
+
+START_TEST(creation_without_memory)
+{
+    static streams_world w;
+    streams_begin(&w, lin_ops_cpu(), 1, 0, 0);
+    const unsigned long live = lin_memory_live();
+    const lin_streams_options o = {.capacity = 2, .longest = 2, .decodes = 1};
+    for (unsigned long k = 1;; k++) {
+        lin_streams *streams;
+        lin_memory_fail_at(k);
+        const lin_status status = lin_streams_create(w.encoder, &o, &streams, NULL);
+        lin_memory_fail_at(0);
+        if (status == LIN_OK) {
+            ck_assert_uint_gt(k, 10);
+            lin_streams_destroy(streams);
+            break;
+        }
+        ck_assert_int_eq(status, LIN_NO_MEMORY);
+        ck_assert_ptr_null(streams);
+        ck_assert_uint_eq(lin_memory_live(), live);
+    }
+    streams_end(&w);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("model/streams");
+    TCase *tests = tcase_create("cpu");
+    tcase_set_timeout(tests, 60);
+    tcase_add_loop_test(tests, company, 0, (int)(sizeof shapes / sizeof *shapes));
+    tcase_add_test(tests, phones);
+    tcase_add_test(tests, moved);
+    tcase_add_test(tests, refusals);
+    tcase_add_test(tests, a_tick_allocates_nothing);
+    tcase_add_test(tests, creation_without_memory);
+    suite_add_tcase(suite, tests);
+    return test_run(suite);
+}
