@@ -63,11 +63,7 @@ static double measure(form what, int rows, int n, int k, int quick)
     }
     memset(dw, 0, (size_t)MOST_WIDTH * MOST_WIDTH * sizeof *dw);
     memset(bias, 0, MOST_WIDTH * sizeof *bias);
-    if (what == BACKWARD_DATA) {
-        ops->weight_pack_transposed(exec, packed, w, n, k);
-    } else {
-        ops->weight_pack(exec, packed, w, n, k);
-    }
+    ops->weights_pack(exec, packed, w, &(lin_packing){.n = n, .k = k, .transposed = what == BACKWARD_DATA}, 1);
     once(what, rows, n, k);
     for (int r = 0; r < RUNS; r++) {
         double start = bench_now();
@@ -80,12 +76,14 @@ static double measure(form what, int rows, int n, int k, int quick)
 
 static double measure_packing(int transposed)
 {
+    enum { MATRICES = 27, SIZE = MOST_WIDTH * 192 }; // 27 x 768 x 192 = 4 M weights, as in the default network
     double time[RUNS];
+    lin_packing items[MATRICES];
+    for (size_t i = 0; i < MATRICES; i++)
+        items[i] = (lin_packing){.from = i * SIZE, .to = i * SIZE, .n = MOST_WIDTH, .k = 192, .transposed = transposed};
     for (int r = 0; r < RUNS; r++) {
         double start = bench_now();
-        for (int i = 0; i < 27; i++) { // 27 x 768 x 192 = 4 M weights, as in the default network
-            (transposed ? ops->weight_pack_transposed : ops->weight_pack)(exec, packed, w, MOST_WIDTH, 192);
-        }
+        ops->weights_pack(exec, y, x, items, MATRICES);
         time[r] = bench_now() - start;
     }
     qsort(time, RUNS, sizeof *time, bench_by_value);
@@ -147,7 +145,7 @@ int main(int argc, char **argv)
     if (threads < 1 || threads > 64) threads = 1;
     lin_error err = {0};
     ops = lin_ops_cpu();
-    if (ops->exec_create(threads, &exec, &err) != LIN_OK) {
+    if (ops->exec_create(ops, threads, &exec, &err) != LIN_OK) {
         fprintf(stderr, "bench_gemm: %s\n", err.message);
         return 1;
     }

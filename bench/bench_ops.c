@@ -27,65 +27,81 @@ static const lin_ops *ops;
 static lin_exec *exec;
 static float *buffer[BUFFERS]; // [ROWS, 3 C] or [PARAMETERS], what each is for is the operation's affair
 static float *states[1], *tails[1], *no_tails[B], vectors[8][F], stats[2 * ROWS];
-static int offsets[B + 1], labels[B * U], label_offsets[B + 1], n_utterances, rows;
+static int offsets[B + 1], labels[B * U], label_offsets[B + 1], rows;
+static lin_segments segments;
 static size_t tensor_offsets[TENSORS + 1];
+static const unsigned char decay[TENSORS];
+static const lin_tensors tensors = {TENSORS, tensor_offsets, decay};
+static const uint64_t key = 77;
+static const lin_dropout tenth = {0.1, &key, 1}, none = {0, NULL, 0};
 
 /* ---- the operations, each as the network calls it --------------------------------------------------------------------------- */
 
 static void norm_forward(void) { ops->layer_norm_forward(exec, buffer[1], stats, buffer[0], vectors[0], vectors[1], rows, C); }
 static void norm_backward(void)
 {
-    ops->layer_norm_backward(exec, buffer[1], vectors[2], vectors[3], buffer[2], buffer[0], stats, vectors[0], rows, C);
+    ops->layer_norm_backward(exec, buffer[1], NULL, vectors[2], vectors[3], buffer[2], NULL, buffer[0], stats, vectors[0], rows, C,
+                             NULL);
 }
-static void add(void) { ops->add(exec, buffer[1], buffer[0], (size_t)rows * C); }
-static void dropout_hidden(void) { ops->dropout(exec, buffer[1], buffer[1], (size_t)rows * F, 0.1, 77); }
-static void dropout_width(void) { ops->dropout(exec, buffer[1], buffer[0], (size_t)rows * C, 0.1, 77); }
-static void add_dropout(void) { ops->add_dropout(exec, buffer[1], buffer[0], buffer[2], (size_t)rows * C, 0.1, 77); }
-static void residual(void) { ops->add_dropout(exec, buffer[1], buffer[0], buffer[2], (size_t)rows * C, 0, 0); }
+static void block_end(const lin_dropout *dropout)
+{
+    ops->add_dropout_norm_forward(exec, buffer[3], buffer[1], stats, buffer[0], buffer[2], vectors[0], vectors[1], rows, C, dropout);
+}
+static void block_end_dropped(void) { block_end(&tenth); }
+static void block_end_whole(void) { block_end(&none); }
+static void block_end_backward(void)
+{
+    ops->layer_norm_backward(exec, buffer[1], buffer[3], vectors[2], vectors[3], buffer[2], buffer[1], buffer[0], stats, vectors[0],
+                             rows, C, &tenth);
+}
+static void dropout_hidden(void) { ops->dropout(exec, buffer[1], buffer[1], (size_t)rows * F, &tenth); }
+static void dropout_width(void) { ops->dropout(exec, buffer[1], buffer[0], (size_t)rows * C, &tenth); }
+static void add_dropout(void) { ops->add_dropout(exec, buffer[1], buffer[0], buffer[2], (size_t)rows * C, &tenth); }
+static void residual(void) { ops->add_dropout(exec, buffer[1], buffer[0], buffer[2], (size_t)rows * C, &none); }
 static void relu_backward(void) { ops->relu_backward(exec, buffer[1], buffer[1], buffer[0], (size_t)rows * F, 1 / 0.9); }
 static void stack_frames(void)
 {
-    ops->stack_frames(exec, buffer[1], buffer[0], vectors[0], vectors[1], offsets, offsets, n_utterances, D, 1, 0);
+    ops->stack_frames(exec, buffer[1], buffer[0], vectors[0], vectors[1], &segments, &segments, D, 1, 0);
 }
-static void sinusoid(void) { ops->add_sinusoid(exec, buffer[1], offsets, n_utterances, C); }
+static void sinusoid(void) { ops->add_sinusoid(exec, buffer[1], &segments, C); }
 static void conv_forward(void)
 {
-    ops->conv_forward(exec, buffer[1], buffer[0], buffer[4], vectors[1], offsets, n_utterances, C, K,
-                      rows == ROWS ? no_tails : tails);
+    ops->conv_forward(exec, buffer[1], buffer[0], buffer[4], vectors[1], &segments, C, K,
+                      rows == ROWS ? no_tails : tails, 0);
 }
 static void conv_backward(void)
 {
-    ops->conv_backward(exec, buffer[1], buffer[3], vectors[2], buffer[2], buffer[0], buffer[4], offsets, n_utterances, C, K);
+    ops->conv_backward(exec, buffer[1], buffer[3], vectors[2], buffer[2], buffer[0], buffer[4], &segments, C, K);
 }
 static void attention(int causal)
 {
-    ops->attention_forward(exec, buffer[1], buffer[0], offsets, n_utterances, H, E, causal, rows == ROWS ? NULL : states);
+    ops->attention_forward(exec, buffer[1], buffer[0], &segments, H, E, causal, rows == ROWS ? NULL : states, 0);
 }
 static void attention_causal(void) { attention(1); }
 static void attention_full(void) { attention(0); }
 static void attention_gradient(int causal)
 {
-    ops->attention_backward(exec, buffer[3], buffer[2], buffer[0], buffer[1], offsets, n_utterances, H, E, causal);
+    ops->attention_backward(exec, buffer[3], buffer[2], buffer[0], buffer[1], &segments, H, E, causal);
 }
 static void attention_causal_backward(void) { attention_gradient(1); }
 static void attention_full_backward(void) { attention_gradient(0); }
 static void log_softmax(void) { ops->log_softmax(exec, buffer[1], buffer[0], rows, V); }
 static void ctc(void)
 {
+    static const double one = 1;
     double loss[B];
-    ops->ctc(exec, loss, buffer[2], buffer[1], offsets, labels, label_offsets, n_utterances, V, 1.0);
+    ops->ctc(exec, loss, buffer[2], buffer[1], &segments, labels, label_offsets, U, V, &one);
 }
 static void sum_squares(void)
 {
     double norms[TENSORS];
-    ops->sum_squares(exec, norms, buffer[0], tensor_offsets, TENSORS);
+    ops->sum_squares(exec, norms, buffer[0], &tensors);
 }
 static void adam(void)
 {
     static const lin_adam_step step = {0.9, 0.999, 1e-8, 0.01, 1e-4, 1e-4, 1.0, 1, 0};
     static double scale[TENSORS];
-    static unsigned char decay[TENSORS];
-    ops->adam(exec, buffer[1], buffer[0], buffer[2], buffer[3], tensor_offsets, scale, decay, TENSORS, &step);
+    ops->adam(exec, buffer[1], buffer[0], buffer[2], buffer[3], &tensors, scale, &step, NULL);
 }
 
 /* Calls of a training step and of a stream's; `other` ones are alternatives and not in the sums. */
@@ -96,13 +112,15 @@ static const struct {
 } table[] = {
     {"stack_frames", stack_frames, 1, 1, 0},
     {"add_sinusoid", sinusoid, 1, 0, 1},
-    {"layer_norm_forward", norm_forward, 2 * LAYERS + 1, 2 * LAYERS + 1, 0},
-    {"layer_norm_backward", norm_backward, 2 * LAYERS + 1, 0, 0},
-    {"add", add, 2 * LAYERS, 0, 0},
-    {"add_dropout, p 0.1", add_dropout, 2 * LAYERS, 0, 0},
-    {"add_dropout, p 0", residual, 0, 2 * LAYERS, 0},
+    {"layer_norm_forward", norm_forward, 1, 1, 0},
+    {"layer_norm_backward", norm_backward, 1, 0, 0},
+    {"add, dropout, norm, p 0.1", block_end_dropped, 2 * LAYERS, 0, 0},
+    {"add, dropout, norm, p 0", block_end_whole, 0, 2 * LAYERS, 0},
+    {"norm backward, add, dropout", block_end_backward, 2 * LAYERS, 0, 0},
+    {"add_dropout, p 0.1", add_dropout, 2 * LAYERS, 0, 1},
+    {"add_dropout, p 0", residual, 2 * LAYERS, 2 * LAYERS, 1},
     {"dropout [rows, F]", dropout_hidden, LAYERS, 0, 0},
-    {"dropout [rows, C]", dropout_width, 2 * LAYERS, 0, 0},
+    {"dropout [rows, C]", dropout_width, 2 * LAYERS, 0, 1},
     {"relu_backward [rows, F]", relu_backward, LAYERS, 0, 0},
     {"conv_forward, K 15", conv_forward, 1, 1, 0},
     {"conv_backward, K 15", conv_backward, 1, 0, 0},
@@ -121,8 +139,8 @@ enum { OPERATIONS = (int)(sizeof table / sizeof *table) };
 
 static void shape(int streaming)
 {
-    n_utterances = streaming ? 1 : B;
     rows = streaming ? STREAM_ROWS : ROWS;
+    segments = (lin_segments){streaming ? 1 : B, rows, streaming ? STREAM_ROWS : T, offsets};
     for (int b = 0; b <= B; b++) {
         offsets[b] = b * (streaming ? STREAM_ROWS : T);
         label_offsets[b] = b * U;
@@ -198,7 +216,7 @@ static void report(int threads, int streaming, double peak, int quick, int json)
 static int run_with(int threads, int quick, int json)
 {
     lin_error err = {0};
-    if (ops->exec_create(threads, &exec, &err) != LIN_OK) {
+    if (ops->exec_create(ops, threads, &exec, &err) != LIN_OK) {
         fprintf(stderr, "bench_ops: %s\n", err.message);
         return 1;
     }
