@@ -51,6 +51,14 @@ static __device__ __forceinline__ float total4(float4 a) { return (a.x + a.y) + 
 
 static __device__ __forceinline__ float4 zero4(void) { return make_float4(0, 0, 0, 0); }
 
+// Four elements of x, group by group, or zeros.
+static __device__ __forceinline__ float4 load4(const float *x, size_t group, int use)
+{
+    float4 v = zero4();
+    if (use) v = reinterpret_cast<const float4 *>(x)[group];
+    return v;
+}
+
 /* ---- forward, rows in registers --------------------------------------------------------------------------------------------- */
 
 // LANES threads hold a row, GROUPS times four elements each: group g of the row is lane g % LANES's. sum, r: NULL where there is
@@ -69,8 +77,8 @@ static __global__ void __launch_bounds__(THREADS)
     for (int i = 0; i < GROUPS; i++) {
         const int g = lane + i * LANES;
         const int use = there && g < width;
-        v[i] = use ? reinterpret_cast<const float4 *>(x)[at + (size_t)g] : zero4();
-        d[i] = use && r ? reinterpret_cast<const float4 *>(r)[at + (size_t)g] : zero4();
+        v[i] = load4(x, at + (size_t)g, use);
+        d[i] = load4(r, at + (size_t)g, use && r);
     }
     if (r) {
         const uint64_t key = mask.key ? lin_random_key(*mask.key, mask.site) : 0;
@@ -215,15 +223,15 @@ static __global__ void __launch_bounds__(THREADS)
         for (int i = 0; i < GROUPS; i++) {
             const int g = lane + i * LANES;
             const int use = there && g < width;
-            up[i] = use ? reinterpret_cast<const float4 *>(dy)[at + (size_t)g] : zero4();
-            h[i] = use ? reinterpret_cast<const float4 *>(x)[at + (size_t)g] : zero4();
-            rest[i] = use && residual ? reinterpret_cast<const float4 *>(residual)[at + (size_t)g] : zero4();
+            up[i] = load4(dy, at + (size_t)g, use);
+            h[i] = load4(x, at + (size_t)g, use);
+            rest[i] = load4(residual, at + (size_t)g, use && residual);
         }
         float mean_g = 0, mean_gh = 0;
 #pragma unroll
         for (int i = 0; i < GROUPS; i++) {
             const int g = lane + i * LANES;
-            const float4 weight = g < width ? reinterpret_cast<const float4 *>(gamma)[g] : zero4();
+            const float4 weight = load4(gamma, (size_t)g, g < width);
             h[i] = scaled4(h[i], mean, rstd);
             const float4 uh = mul4(up[i], h[i]);
             dgamma[i] = add4(dgamma[i], uh);
