@@ -115,7 +115,7 @@ static void sweep_length(gpu_bench *b, int B, int n, int causal)
             const double mib = gpu_memory_mib(b);
             if (mib >= 0) gpu_number("mib", mib);
             // each input read once, each output written once: q k v y, and behind them q k v y dy dq dk dv
-            gpu_number("bytes", 4.0 * C * (double)rows * (both ? 12 : 4));
+            gpu_number("gb_s", 4e-9 * C * (double)rows * (both ? 12 : 4) / seconds);
             gpu_line_end();
         }
         void *const blocks[] = {a.qkv, a.y, a.dy, a.dqkv, on_device};

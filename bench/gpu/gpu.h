@@ -67,6 +67,7 @@ void gpu_part_peak(gpu_bench *b);
 void gpu_part_attention(gpu_bench *b);
 void gpu_part_ctc(gpu_bench *b);
 void gpu_part_ops(gpu_bench *b);
+void gpu_part_streams(gpu_bench *b);
 void gpu_part_cache(gpu_bench *b); /* writes b->hours of synthetic features to b->file */
 void gpu_part_plan(gpu_bench *b);  /* prints the batches of an epoch for the PyTorch side */
 void gpu_part_epoch(gpu_bench *b); /* trains on b->file */

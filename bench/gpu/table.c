@@ -85,6 +85,23 @@ static int find_label(char labels[][LABEL], int *n, int most, const char *label)
     return (*n)++;
 }
 
+static int by_number(const void *a, const void *b)
+{
+    const double left = atof(*(char *const *)a), right = atof(*(char *const *)b);
+    return left != right ? (left > right) - (left < right) : strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+// Labels that are numbers go in their order, others stay as they came.
+static void order_labels(char labels[][LABEL], int n, char *order[])
+{
+    int numbers = 1;
+    for (int i = 0; i < n; i++) {
+        order[i] = labels[i];
+        numbers &= labels[i][0] >= '0' && labels[i][0] <= '9';
+    }
+    if (numbers) qsort(order, (size_t)n, sizeof *order, by_number);
+}
+
 static void print_number(double value)
 {
     if (value >= 1000) printf(" %.0f |", value);
@@ -109,16 +126,20 @@ static int print_pivot(const char *title, const char *corner, const pivot *p)
         if (r >= 0 && c >= 0) cells[r][c] = value * p->scale;
     }
     if (n_rows == 0) return 0;
+    char *row_order[MOST_ROWS], *column_order[MOST_COLUMNS];
+    order_labels(rows, n_rows, row_order);
+    order_labels(columns, n_columns, column_order);
     printf("\n%s\n\n| %s |", title, corner);
-    for (int j = 0; j < n_columns; j++) printf(" %s |", columns[j]);
+    for (int j = 0; j < n_columns; j++) printf(" %s |", column_order[j]);
     printf("\n|---|");
     for (int j = 0; j < n_columns; j++) printf("---|");
     putchar('\n');
     for (int i = 0; i < n_rows; i++) {
-        printf("| %s |", rows[i]);
+        printf("| %s |", row_order[i]);
         for (int j = 0; j < n_columns; j++) {
-            if (cells[i][j] < 0) printf(" - |");
-            else print_number(cells[i][j]);
+            const double cell = cells[(row_order[i] - rows[0]) / LABEL][(column_order[j] - columns[0]) / LABEL];
+            if (cell < 0) printf(" - |");
+            else print_number(cell);
         }
         putchar('\n');
     }
@@ -193,14 +214,25 @@ static int wanted_attention(const cJSON *line, int argument)
            (strcmp(text(line, "pass"), "both") == 0) == ((argument & BOTH) != 0);
 }
 
+static int wanted_share(const cJSON *line, int alone)
+{
+    return alone ? number(line, "B") == 1 : number(line, "B") * number(line, "N") == most_rows();
+}
+
+static void label_form(const cJSON *line, char *label)
+{
+    snprintf(label, LABEL, "%s, %s, %s", number(line, "causal") > 0 ? "causal" : "bidirectional", text(line, "pass"),
+             text(line, "precision"));
+}
+
 static void print_attention(void)
 {
     printf("\n## Attention over lengths\n\n6 heads of width 32. linnet: fp32 values; precision is that of the products.\n");
     for (int a = 0; a < 8; a++) {
-        char title[160];
+        char title[160], batch[64] = "one utterance of N frames";
+        if (!(a & ALONE)) snprintf(batch, sizeof batch, "%.0f rows in utterances of N frames", most_rows());
         snprintf(title, sizeof title, "### %s, %s, %s: microseconds", a & CAUSAL ? "causal" : "bidirectional",
-                 a & BOTH ? "forward and backward" : "forward",
-                 a & ALONE ? "one utterance of N frames" : "65,536 rows in utterances of N frames");
+                 a & BOTH ? "forward and backward" : "forward", batch);
         pivot p = {.part = "attention", .value = "us", .scale = 1, .wanted = wanted_attention, .argument = a, .row = label_length,
                    .column = label_who_precision};
         if (!print_pivot(title, "N", &p)) continue;
@@ -208,16 +240,11 @@ static void print_attention(void)
         print_pivot("Memory at most, inputs and results included, MiB:", "N", &p);
     }
     const double copy = peak("copy");
-    if (copy < 0) return;
-    printf("\n### linnet's share of the bandwidth, each input read once and each output written once\n\n"
-           "| direction, pass, B, N, precision | GB/s | %% of copy |\n|---|---|---|\n");
-    for (int i = 0; i < n_lines; i++) {
-        const double bytes = number(lines[i], "bytes"), us = number(lines[i], "us");
-        if (!is(lines[i], "attention") || bytes < 0 || us <= 0) continue;
-        printf("| %s, %s, %.0f, %.0f, %s | %.0f | %.1f |\n", number(lines[i], "causal") > 0 ? "causal" : "bidirectional",
-               text(lines[i], "pass"), number(lines[i], "B"), number(lines[i], "N"), text(lines[i], "precision"), 1e-3 * bytes / us,
-               0.1 * bytes / us / copy);
-    }
+    for (int alone = 0; copy > 0 && alone < 2; alone++)
+        print_pivot(alone ? "### The same of one utterance of N frames" :
+                            "### linnet's bytes, each input read once and each output written once, in per cent of what a copy moves", "N",
+                    &(pivot){.part = "attention", .value = "gb_s", .scale = 100 / copy, .wanted = wanted_share, .argument = alone,
+                             .row = label_length, .column = label_form});
 }
 
 static void print_best_ratio(void)
@@ -298,9 +325,12 @@ int gpu_part_table(const char *folder)
     print_best_ratio();
     print_pivot("Memory at most, MiB:", "",
                 &(pivot){.part = "epoch", .value = "mib", .scale = 1, .row = label_who_precision, .column = label_batches});
-    print_pivot("## Live streams: 99th percentile of a tick, ms\n\nAll streams get a chunk in every tick, sound in and phonemes out.",
+    print_pivot("## Live streams: how many, until the 99th percentile of a tick exceeds the chunk\n\nAll streams get a chunk in every "
+                "tick, sound in and phonemes out. A frame is 10 ms.",
                 "frames a chunk",
-                &(pivot){.part = "streams", .value = "p99_ms", .scale = 1, .row = label_chunk, .column = label_streams});
+                &(pivot){.part = "streams most", .value = "streams", .scale = 1, .row = label_chunk, .column = label_who_precision});
+    print_pivot("The 99th percentile in ms, by streams and frames a chunk:", "streams",
+                &(pivot){.part = "streams", .value = "p99_ms", .scale = 1, .row = label_streams, .column = label_chunk});
     print_pivot("## CTC: microseconds\n\nLoss and gradient, utterances of 800 frames with 100 labels, 40 outputs.", "",
                 &(pivot){.part = "ctc", .value = "us", .scale = 1, .row = label_what_rows, .column = label_who});
     printf("\n## Operations of a training step\n\nEach alone, its buffers not in the cache. Bytes: each input read once, each output "

@@ -1,0 +1,157 @@
+/*
+ * Live streams: how many at once, until a tick takes longer than the sound it brings. Every stream gets a chunk in every tick; sound goes
+ * in and phonemes come out where the backend has filterbanks, else features go in. Random weights of the paper's causal network.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "bench/gpu/gpu.h"
+#include "bench/peak.h"
+#include "kernels/memory.h"
+#include "kernels/rng.h"
+#include "model/streams.h"
+
+enum { WINDOW = 400, HOP = 160, FFT = 512, BINS = FFT / 2 + 1, MOST_TICKS = 400 };
+
+typedef struct fbank_arrays {
+    float window[WINDOW], mel[D * BINS];
+    int from[D], to[D];
+} fbank_arrays;
+
+static double mel_of(double hz) { return 1127 * log(1 + hz / 700); }
+
+// As frontend/fbank.h says: povey window, triangles equally spaced on the mel scale from 20 Hz to half of 16 kHz.
+static lin_fbank_table make_table(fbank_arrays *a)
+{
+    for (int i = 0; i < WINDOW; i++) a->window[i] = (float)pow(0.5 - 0.5 * cos(2 * acos(-1) * i / (WINDOW - 1)), 0.85);
+    const double low = mel_of(20), step = (mel_of(8000) - low) / (D + 1);
+    for (int d = 0; d < D; d++) {
+        a->from[d] = BINS;
+        for (int k = 0; k < BINS; k++) {
+            const double at = (mel_of(16000.0 * k / FFT) - low) / step - d, height = at <= 1 ? at : 2 - at;
+            a->mel[d * BINS + k] = height > 0 ? (float)height : 0;
+            if (height > 0) {
+                if (k < a->from[d]) a->from[d] = k;
+                a->to[d] = k + 1;
+            }
+        }
+    }
+    return (lin_fbank_table){.window_samples = WINDOW, .hop_samples = HOP, .n_fft = FFT, .D = D, .preemphasis = 0.97f,
+                             .floor = 1.1920929e-7f, .window = a->window, .mel = a->mel, .mel_from = a->from, .mel_to = a->to};
+}
+
+typedef struct trial {
+    double p50, p99; // seconds
+    size_t bytes_each;
+    int ticks;
+} trial;
+
+static int enough_memory(const gpu_bench *b, double bytes)
+{
+    lin_device device;
+    return strcmp(b->ops->name, "cuda") != 0 || !lin_device_get(b->ops->device, &device) || bytes < 0.8 * (double)device.free_bytes;
+}
+
+// n streams, chunk frames each tick, for about `seconds`. 0: no room for so many.
+static int try_streams(const gpu_bench *b, const lin_encoder *encoder, const lin_fbank_table *table, int n, int chunk, double seconds,
+                       trial *t)
+{
+    const int sound = b->ops->fbank != NULL, each = sound ? chunk * HOP : chunk;
+    const size_t width = sound ? 1 : D;
+    lin_error err = {0};
+    lin_streams *streams;
+    if (!enough_memory(b, n * (230e3 + chunk * 40e3 / 4))) return 0;
+    const lin_streams_options o = {.capacity = n, .longest = chunk, .fbank = sound ? table : NULL, .decodes = 1};
+    if (lin_streams_create(encoder, &o, &streams, &err) != LIN_OK) return 0;
+    int *slots = lin_alloc((size_t)n, sizeof *slots), *counts = lin_alloc((size_t)n, sizeof *counts);
+    double *time = lin_calloc(MOST_TICKS, sizeof *time);
+    if (!slots || !counts || !time) gpu_must(lin_no_memory(&err, "streams", (size_t)n * sizeof *slots), &err);
+    for (int i = 0; i < n; i++) {
+        gpu_must(lin_streams_open(streams, &slots[i], &err), &err);
+        counts[i] = each;
+    }
+    float *input = lin_streams_input(streams);
+    const size_t count = (size_t)n * (size_t)each * width;
+    for (size_t i = 0; i < count; i++) input[i] = (float)(lin_random_bits(9, i / 8) >> (8 * (i % 8)) & 255) / 256 - 0.5f;
+    const lin_tick tick = {.n = n, .slots = slots, .counts = counts, .input = input};
+    lin_tick_heard heard;
+    // the first ticks wait for whole windows and record their graphs
+    for (int i = 0; i < 4; i++) gpu_must(lin_streams_tick(streams, &tick, &heard, &err), &err);
+    const double start = bench_now();
+    int ticks = 0;
+    while (ticks < MOST_TICKS && (ticks < 20 || bench_now() - start < seconds)) {
+        const double begin = bench_now();
+        gpu_must(lin_streams_tick(streams, &tick, &heard, &err), &err);
+        time[ticks++] = bench_now() - begin;
+        if (b->quick && ticks == 3) break;
+    }
+    *t = (trial){.p50 = bench_quantile(time, ticks, 0.5), .p99 = bench_quantile(time, ticks, 0.99), .ticks = ticks,
+                 .bytes_each = lin_streams_bytes_each(streams)};
+    lin_free(slots);
+    lin_free(counts);
+    lin_free(time);
+    lin_streams_destroy(streams);
+    return 1;
+}
+
+static void say_trial(const gpu_bench *b, int n, int chunk, const trial *t)
+{
+    gpu_line("streams", "linnet");
+    gpu_text("precision", b->precision_name);
+    gpu_text("what", b->ops->fbank ? "sound to phonemes" : "features to phonemes");
+    gpu_number("chunk_frames", chunk);
+    gpu_number("streams", n);
+    gpu_number("p50_ms", 1e3 * t->p50);
+    gpu_number("p99_ms", 1e3 * t->p99);
+    gpu_number("ticks", t->ticks);
+    gpu_number("in_time", t->p99 <= 0.01 * chunk);
+    gpu_number("bytes_each", (double)t->bytes_each);
+    gpu_line_end();
+}
+
+// From few to many: double while it fits easily, then close in on the last number that is in time.
+static void find_limit(const gpu_bench *b, const lin_encoder *encoder, const lin_fbank_table *table, int chunk, double until)
+{
+    const double period = 0.01 * chunk;
+    int good = 0, bad = 0;
+    for (int n = b->quick ? 3 : 1024, tries = 0; tries < 14 && bench_now() < until; tries++) {
+        trial t;
+        if (!try_streams(b, encoder, table, n, chunk, 0.12 * (until - bench_now()), &t)) {
+            bad = n;
+        } else {
+            say_trial(b, n, chunk, &t);
+            if (t.p99 <= period) good = n;
+            else bad = n;
+        }
+        if (b->quick || (bad && bad - good <= good / 16 + 1)) break;
+        n = bad ? good + (bad - good) / 2 : 2 * good;
+        if (n < 1) break;
+    }
+    if (!good) return;
+    gpu_line("streams most", "linnet");
+    gpu_text("precision", b->precision_name);
+    gpu_number("chunk_frames", chunk);
+    gpu_number("streams", good);
+    gpu_line_end();
+}
+
+void gpu_part_streams(gpu_bench *b)
+{
+    static const int chunks[] = {4, 1, 8, 16};
+    static fbank_arrays arrays;
+    const lin_fbank_table table = make_table(&arrays);
+    lin_error err = {0};
+    lin_model *model;
+    lin_encoder *encoder;
+    lin_config config = lin_config_default(V);
+    const lin_features features = lin_features_default();
+    gpu_must(lin_backend_open(b->device, b->precision, &b->ops, &err), &err);
+    gpu_must(lin_model_create(&config, &features, NULL, 1, &model, &err), &err);
+    gpu_must(lin_encoder_create(model, b->ops, &encoder, &err), &err);
+    for (int i = 0; i < 4; i++) {
+        const double now = bench_now(), left = b->deadline - now;
+        if (left > 0) find_limit(b, encoder, &table, chunks[i], now + left / (4 - i));
+    }
+    lin_encoder_destroy(encoder);
+    lin_model_destroy(model);
+}
