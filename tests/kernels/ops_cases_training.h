@@ -170,19 +170,20 @@ static inline void ops_case_optimiser(ops_context *c)
         ops_say(c, "adam, adaptive %d, decoupled %d", form & 1, form >> 1);
         for (int t = 1; t <= 4; t++) {
             pair grad = ops_in(c, n, -3, 2);
-            lin_adam_step step = {.beta1 = 0.9,
-                                  .beta2 = 0.999,
-                                  .eps = 1e-8,
-                                  .weight_decay = 0.01,
-                                  .lr = 0.02,
-                                  .step_size = 0.02 / (1 - pow(0.9, t)),
-                                  .v_scale = 1 / sqrt(1 - pow(0.999, t)),
-                                  .adaptive = form & 1,
-                                  .decoupled = form >> 1};
-            c->ops->adam(c->exec, p.f, grad.f, m.f, v.f, &tensors, scale, &step, t % 2 ? NULL : tally);
-            c->ops->adam(c->exec, p.f, grad.f, m.f, v.f, &tensors, scale, &step, stopped); // nothing happens
-            c->ref->adam(c->ref_exec, p.d, grad.d, m.d, v.d, &tensors, scale, &step, NULL);
-            c->ref->adam(c->ref_exec, p.d, grad.d, m.d, v.d, &tensors, scale, &step, stopped);
+            const lin_adam_step scalars = {.beta1 = 0.9,
+                                           .beta2 = 0.999,
+                                           .eps = 1e-8,
+                                           .weight_decay = 0.01,
+                                           .lr = 0.02,
+                                           .step_size = 0.02 / (1 - pow(0.9, t)),
+                                           .v_scale = 1 / sqrt(1 - pow(0.999, t)),
+                                           .adaptive = form & 1,
+                                           .decoupled = form >> 1};
+            const lin_adam_step *step = ops_block(c, 1, sizeof scalars, &scalars);
+            c->ops->adam(c->exec, p.f, grad.f, m.f, v.f, &tensors, scale, step, t % 2 ? NULL : tally);
+            c->ops->adam(c->exec, p.f, grad.f, m.f, v.f, &tensors, scale, step, stopped); // nothing happens
+            c->ref->adam(c->ref_exec, p.d, grad.d, m.d, v.d, &tensors, scale, step, NULL);
+            c->ref->adam(c->ref_exec, p.d, grad.d, m.d, v.d, &tensors, scale, step, stopped);
         }
         ops_check(c, "p", p, 4e-6);
         ops_check(c, "m", m, 2e-6);
