@@ -359,6 +359,8 @@ $B/bench/%: $B/bench/%.o $B/liblinnet.a
 	$(SAY) "  LINK  $@"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
+include bench/gpu.mk
+
 FORCE:
 
 .PHONY: all help found deps lib tests check check-gpu gpu-programs cuda-compiles test-programs asan ubsan tsan fuzz fuzz-programs demo bench bench-programs clean install trainer \

@@ -5,7 +5,7 @@
 #   tools/bundle.sh [--peers]
 #
 # --peers: also what bench/gpu.sh compares attention with, from the Python package index (needs pip and a network):
-# flash-linear-attention's kernels and einops in build/bundle/python, and fast-transformers' CUDA source in build/bundle/peers.
+# flash-linear-attention's kernels and what they import in build/bundle/python, and fast-transformers' CUDA source in build/bundle/peers.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 CC=${CC:-gcc}
@@ -64,7 +64,7 @@ subunit=$(library libsubunit.a)
 if [ $peers = yes ]; then
     rm -rf "$bundle/python" "$bundle/peers"
     mkdir -p "$bundle/peers" || exit 1
-    "$PYTHON" -m pip install -q --no-deps --no-compile --target "$bundle/python" --python-version 3.12 --only-binary=:all: fla-core einops ||
+    "$PYTHON" -m pip install -q --no-deps --no-compile --target "$bundle/python" --python-version 3.12 --only-binary=:all: fla-core einops packaging ||
         die "no flash-linear-attention: pip failed"
     # the package itself does not build with present-day compilers; its one CUDA file does
     url=$("$PYTHON" - <<'END'
