@@ -398,7 +398,7 @@ static inline void ops_case_stack_frames(ops_context *c)
             for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
                 if (ops_thin(c, 11) || ops_too_large(c, &ops_layouts[l])) continue;
                 const ops_layout *layout = &ops_layouts[l];
-                int D = widths[d], stack = forms[f][0], ahead = forms[f][1], lengths[OPS_MAX_B];
+                int D = widths[d], stack = forms[f][0], ahead = forms[f][1], lengths[OPS_MAX_B] = {0};
                 for (int b = 0; b < layout->B; b++) lengths[b] = (layout->lengths[b] + stack - 1) / stack;
                 const lin_segments in = ops_segments(c, layout), out = ops_segments_of(c, lengths, layout->B);
                 size_t ny = (size_t)out.rows * (size_t)((stack + ahead) * D);

@@ -33,8 +33,8 @@ static inline void ops_check_splits(ops_context *c, ops_carrying call, const voi
     call(c, shape, no_carry.f, x.f, &all, NULL, 0);
     ops_check_same(c, "no state against a zero state", no_carry.f, whole.f, whole.n, tolerance);
     while (left > 0) {
-        int lengths[OPS_MAX_B];
-        float *some[OPS_MAX_B];
+        int lengths[OPS_MAX_B] = {0};
+        float *some[OPS_MAX_B] = {0};
         for (int b = 0; b < B; b++) {
             int n = ops_pick(c, 0, longest);
             if (n > layout->lengths[b] - done[b]) n = layout->lengths[b] - done[b];
@@ -81,8 +81,8 @@ typedef struct ops_states {
 static inline ops_states ops_some_states(ops_context *c, int B, size_t count, double lo, double hi)
 {
     ops_states s = {.at = ops_state_at(c)};
-    float *f[OPS_MAX_B];
-    double *d[OPS_MAX_B];
+    float *f[OPS_MAX_B] = {0};
+    double *d[OPS_MAX_B] = {0};
     for (int b = 0; b < B; b++) {
         s.of[b] = ops_inout(c, s.at + count, lo, hi);
         f[b] = b % 3 == 2 ? NULL : s.of[b].f;
