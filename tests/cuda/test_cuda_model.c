@@ -1,0 +1,236 @@
+// The whole network on the CUDA backend: against PyTorch in double, streams and files against the CPU, and training.
+#include "frontend/fbank.h"
+#include "frontend/mel.h"
+#include "tests/cuda/device.h"
+#include "tests/model/golden_training.h"
+#include "tests/model/streams_cases.h"
+#include "tests/model/train_support.h"
+
+static const lin_ops *fp32(void) { return test_device(LIN_PRECISION_FP32); }
+
+/* ---- the network ------------------------------------------------------------------------------------------------------------ */
+
+START_TEST(small_case) { golden_check_case(golden_names[_i], fp32(), 1e-4); }
+END_TEST
+
+START_TEST(default_network) { golden_check_default(fp32(), 1e-4); }
+END_TEST
+
+START_TEST(training_trace) { golden_check_traces(golden_models[_i], fp32(), 1e-4); }
+END_TEST
+
+// Rounded operands move log-probabilities: by how much at most, on networks whose weights are of ordinary size.
+START_TEST(rounded_operands)
+{
+    static const struct {
+        lin_precision precision;
+        double bound;
+    } modes[] = {{LIN_PRECISION_TF32, 0.02}, {LIN_PRECISION_BF16, 0.2}};
+    golden_check_case(golden_names[0], test_device(modes[_i].precision), modes[_i].bound);
+    golden_check_case(golden_names[1], test_device(modes[_i].precision), modes[_i].bound);
+}
+END_TEST
+
+/* ---- whole utterances and single streams ------------------------------------------------------------------------------------ */
+
+START_TEST(an_encoder_equals_the_cpus)
+{
+    static streams_world w;
+    streams_begin(&w, fp32(), 2, 1, 1);
+    lin_worker *worker;
+    streams_ok(lin_worker_create(w.encoder, 1, &worker, err));
+    static float features[3 * STREAMS_FRAMES * STREAMS_D], logp[3 * STREAMS_FRAMES * STREAMS_V];
+    const int offsets[] = {0, STREAMS_FRAMES, STREAMS_FRAMES, 2 * STREAMS_FRAMES};
+    memcpy(features, w.features[0], sizeof w.features[0]);
+    memcpy(features + STREAMS_FRAMES * STREAMS_D, w.features[1], sizeof w.features[1]);
+    streams_ok(lin_encoder_run(worker, features, offsets, 3, logp, err));
+    streams_judge(&w, "the first utterance", logp, w.want[0], w.rows[0] * STREAMS_V);
+    streams_judge(&w, "the third utterance", logp + w.rows[0] * STREAMS_V, w.want[1], w.rows[1] * STREAMS_V);
+
+    lin_stream *stream, *fork; // in pieces, forked half way
+    int n, left;
+    streams_ok(lin_stream_create(w.encoder, &stream, err));
+    streams_ok(lin_stream_feed(stream, worker, w.features[2], 10, logp, STREAMS_FRAMES, &n, err));
+    streams_ok(lin_stream_fork(stream, &fork, err));
+    const int done = n;
+    for (int i = 10; i < STREAMS_FRAMES; i++) {
+        int more;
+        const float *frame = w.features[2] + i * STREAMS_D;
+        streams_ok(lin_stream_feed(stream, worker, frame, 1, logp + n * STREAMS_V, STREAMS_FRAMES - n, &more, err));
+        n += more;
+    }
+    streams_ok(lin_stream_finish(stream, worker, logp + n * STREAMS_V, STREAMS_FRAMES - n, &left, err));
+    ck_assert_int_eq(n + left, w.rows[2]);
+    streams_judge(&w, "a stream frame by frame", logp, w.want[2], w.rows[2] * STREAMS_V);
+    streams_ok(lin_stream_feed(fork, worker, w.features[2] + 10 * STREAMS_D, STREAMS_FRAMES - 10, logp, STREAMS_FRAMES, &n, err));
+    streams_judge(&w, "its fork", logp, w.want[2] + done * STREAMS_V, n * STREAMS_V);
+    lin_stream_destroy(stream);
+    lin_stream_destroy(fork);
+    lin_worker_destroy(worker);
+    streams_end(&w);
+}
+END_TEST
+
+/* ---- many streams ----------------------------------------------------------------------------------------------------------- */
+
+START_TEST(company)
+{
+    static const int shapes[][4] = {{1, 0, 0, 0}, {3, 4, 1, 4}};
+    streams_case_company(fp32(), shapes[_i][0], shapes[_i][1], shapes[_i][2], shapes[_i][3]);
+}
+END_TEST
+
+START_TEST(phones) { streams_case_phones(fp32()); }
+END_TEST
+
+START_TEST(moved) { streams_case_moved(fp32()); }
+END_TEST
+
+// Sound in: filterbanks and network on the device against frontend/fbank.h and lin_stream on the CPU, in odd pieces.
+START_TEST(sound)
+{
+    enum { SPEAKERS = 3, SAMPLES = 4100, TICK = 160 * STREAMS_LONGEST };
+    static float pcm[SPEAKERS][SAMPLES], frames[100 * STREAMS_D], want[SPEAKERS][100 * STREAMS_V], got[SPEAKERS][100 * STREAMS_V];
+    int rows[SPEAKERS] = {0}, want_rows[SPEAKERS], fed[SPEAKERS] = {0}, slots[SPEAKERS];
+    lin_fbank_config config = lin_fbank_default();
+    lin_fbank_table table;
+    static streams_world w;
+    lin_streams *streams;
+    config.mel_bins = STREAMS_D;
+    streams_begin(&w, fp32(), 2, 1, 1);
+    streams_ok(lin_fbank_table_create(&config, &table, err));
+    for (int i = 0; i < SPEAKERS; i++) {
+        lin_fbank *fbank;
+        lin_stream *stream;
+        int n, out, left;
+        for (int t = 0; t < SAMPLES; t++)
+            pcm[i][t] = (float)(0.3 * sin(0.01 * (i + 2) * t) + 0.05 * (lin_random_uniform(50 + (uint64_t)i, (uint64_t)t) - 0.5));
+        streams_ok(lin_fbank_create(&config, &fbank, err));
+        streams_ok(lin_fbank_push(fbank, pcm[i], SAMPLES, frames, 100, &n, err));
+        streams_ok(lin_stream_create(w.cpu, &stream, err));
+        streams_ok(lin_stream_feed(stream, w.worker, frames, n, want[i], 100, &out, err));
+        streams_ok(lin_stream_finish(stream, w.worker, want[i] + out * STREAMS_V, 100 - out, &left, err));
+        want_rows[i] = out + left;
+        lin_stream_destroy(stream);
+        lin_fbank_destroy(fbank);
+    }
+    const lin_streams_options o = {.capacity = SPEAKERS, .longest = STREAMS_LONGEST, .fbank = &table};
+    streams_ok(lin_streams_create(w.encoder, &o, &streams, err));
+    for (int i = 0; i < SPEAKERS; i++) streams_ok(lin_streams_open(streams, &slots[i], err));
+    for (uint64_t tick = 0; fed[0] < SAMPLES || fed[1] < SAMPLES || fed[2] < SAMPLES; tick++) {
+        int counts[SPEAKERS], who[SPEAKERS], tick_slots[SPEAKERS], n = 0, total = 0;
+        unsigned char last[SPEAKERS];
+        float *input = lin_streams_input(streams);
+        for (int i = 0; i < SPEAKERS; i++) {
+            if (fed[i] == SAMPLES) continue;
+            counts[n] = (int)lin_random_below(60 + (uint64_t)i, tick, TICK + 1);
+            if (counts[n] > SAMPLES - fed[i]) counts[n] = SAMPLES - fed[i];
+            memcpy(input + total, pcm[i] + fed[i], (size_t)counts[n] * sizeof *input);
+            fed[i] += counts[n];
+            total += counts[n];
+            last[n] = fed[i] == SAMPLES;
+            tick_slots[n] = slots[i];
+            who[n++] = i;
+        }
+        lin_tick_heard heard;
+        streams_ok(lin_streams_tick(streams, &(lin_tick){n, tick_slots, counts, last, input}, &heard, err));
+        for (int b = 0; b < n; b++) {
+            const int more = heard.offsets[b + 1] - heard.offsets[b];
+            memcpy(got[who[b]] + rows[who[b]] * STREAMS_V, heard.logp + heard.offsets[b] * STREAMS_V,
+                   (size_t)(more * STREAMS_V) * sizeof(float));
+            rows[who[b]] += more;
+        }
+    }
+    for (int i = 0; i < SPEAKERS; i++) {
+        ck_assert_int_eq(rows[i], want_rows[i]);
+        for (int j = 0; j < rows[i] * STREAMS_V; j++)
+            test_require(fabsf(got[i][j] - want[i][j]) < 2e-3f, "speaker %d, number %d is %g, expected %g", i, j, (double)got[i][j],
+                         (double)want[i][j]);
+    }
+    lin_fbank_table_free(&table);
+    lin_streams_destroy(streams);
+    streams_end(&w);
+}
+END_TEST
+
+/* ---- training --------------------------------------------------------------------------------------------------------------- */
+
+// The program opens the backend as a library; in emulation that of this configuration.
+static void training_set_up(void)
+{
+    set_up();
+#ifndef LIN_ON_GPU
+    char path[300];
+    const char *config = getenv("CONFIG");
+    snprintf(path, sizeof path, "build/%s/emulated/liblinnet_cuda.so", config ? config : "release");
+    setenv("LINNET_CUDA_LIBRARY", path, 1);
+    snprintf(path, sizeof path, "build/%s/emulated/libcuda.so.1", config ? config : "release");
+    setenv("LINNET_CUDA_DRIVER", path, 1);
+#endif
+}
+
+static float *trained(const char *name, const char *device, int stop_after, int resume, watch *w, lin_status want)
+{
+    char run[300];
+    lin_error err = {0};
+    float *values;
+    run_folder(run, sizeof run, name);
+    lin_train_options o = quick_options(run);
+    o.device = device;
+    o.precision = LIN_PRECISION_FP32;
+    o.epochs = 3;
+    o.resume = resume;
+    w->stop_after = stop_after;
+    const lin_status status = train(&o, w, &values, &err);
+    ck_assert_msg(status == want, "%s on %s: %s", name, device, err.message);
+    return values;
+}
+
+START_TEST(training_follows_the_cpu_and_repeats_itself)
+{
+    watch cpu = {0}, gpu = {0}, other = {0};
+    float *want = trained("whole", "cpu", 0, 0, &cpu, LIN_OK), *got = trained("gpu", "cuda", 0, 0, &gpu, LIN_OK);
+    const size_t n = n_elements();
+    ck_assert_int_eq(gpu.last.step, cpu.last.step);
+    ck_assert_int_eq(gpu.left_out, 2);
+    ck_assert_msg(fabs(gpu.last.loss - cpu.last.loss) < 1e-3 && fabs(gpu.last.dev_loss - cpu.last.dev_loss) < 1e-3,
+                  "loss %g and %g on dev, the CPU's %g and %g", gpu.last.loss, gpu.last.dev_loss, cpu.last.loss, cpu.last.dev_loss);
+    for (size_t i = 0; i < n; i++)
+        test_require(fabsf(got[i] - want[i]) < 5e-3f, "weight %zu is %g, the CPU's %g", i, (double)got[i], (double)want[i]);
+
+    float *again = trained("again", "cuda", 0, 0, &other, LIN_OK);
+    test_same_f32("a second run", again, got, n);
+    free(again);
+    again = trained("stopped", "cuda", 5, 0, &other, LIN_STOPPED);
+    free(again);
+    again = trained("stopped", "cuda", 0, 1, &other, LIN_OK);
+    test_same_f32("stopped and resumed", again, got, n);
+    free(again);
+    free(want);
+    free(got);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cuda/model");
+    TCase *network = tcase_create("network"), *streams = tcase_create("streams"), *training = tcase_create("training");
+    tcase_set_timeout(network, 120);
+    tcase_add_loop_test(network, small_case, 0, GOLDEN_CASES);
+    tcase_add_test(network, default_network);
+    tcase_add_loop_test(network, training_trace, 0, (int)(sizeof golden_models / sizeof *golden_models));
+    tcase_add_loop_test(network, rounded_operands, 0, 2);
+    suite_add_tcase(suite, network);
+    tcase_set_timeout(streams, 120);
+    tcase_add_test(streams, an_encoder_equals_the_cpus);
+    tcase_add_loop_test(streams, company, 0, 2);
+    tcase_add_test(streams, phones);
+    tcase_add_test(streams, moved);
+    tcase_add_test(streams, sound);
+    suite_add_tcase(suite, streams);
+    tcase_set_timeout(training, 240);
+    tcase_add_checked_fixture(training, training_set_up, tear_down);
+    tcase_add_test(training, training_follows_the_cpu_and_repeats_itself);
+    suite_add_tcase(suite, training);
+    return test_run(suite);
+}
