@@ -2,37 +2,41 @@
 # The shipped streaming model, from sound to score, on the open corpus: staged like a Kaldi recipe.
 #
 #   recipes/open/run.sh --corpus DIR [--work exp/open] [--lexicon FILE] [--conf recipes/open/causal.conf]
-#                       [--stage N] [--stop-stage N] [--threads N] [--linnet PROGRAM]
+#                       [--stage N] [--stop-stage N] [--threads N] [--device auto|cpu|cuda[:N]] [--linnet PROGRAM]
 #
 # Stages: 1 features and labels   2 training   3 decoding and scoring of the dev sets   4 the test set, once   5 the table of results
 # DIR holds Kaldi-style data directories (train_native, ..., dev_native, test_native) whose wav.scp paths are relative to DIR.
 # Needs cmudict-en-us.dict (Debian: pocketsphinx-en-us) and libflite1 for the words that it lacks. Run from the root of the source tree.
 # Training continues where it stopped if run again; training sets are never decoded, test sets never trained or tuned on.
+# Stage 2 alone (--stage 2 --stop-stage 2) needs no corpus and no sound library, only WORK/features/*.lfc: on a GPU machine
+#   make trainer && recipes/open/run.sh --work exp/open --stage 2 --stop-stage 2 --device cuda --linnet build/release/linnet-trainer
 set -euo pipefail
 
 corpus= work=exp/open lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict conf=recipes/open/causal.conf
-stage=1 stop_stage=5 threads=0 linnet=build/release/linnet
+stage=1 stop_stage=5 threads=0 device=auto linnet=build/release/linnet
 train_sets="train_native train_read train_games train_pseudo train_nonnative"
 dev_sets="dev_native dev_nonnative"
 test_sets="test_native"
 
-usage() { sed -n '2,10p' "$0" | sed 's/^# \{0,1\}//'; exit "$1"; }
+usage() { sed -n '2,13p' "$0" | sed 's/^# \{0,1\}//'; exit "$1"; }
 die() { echo "run.sh: $*" >&2; exit 1; }
 while [ $# -gt 0 ]; do
   case $1 in
     --help) usage 0 ;;
-    --corpus|--work|--lexicon|--conf|--stage|--stop-stage|--threads|--linnet)
+    --corpus|--work|--lexicon|--conf|--stage|--stop-stage|--threads|--device|--linnet)
       [ $# -ge 2 ] || die "$1 needs a value"
       name=${1#--}; declare "${name//-/_}=$2"; shift 2 ;;
     *) die "unknown option $1; --help lists them" ;;
   esac
 done
-[ -n "$corpus" ] || die "where is the corpus? give --corpus DIR"
 [ -x "$linnet" ] || die "$linnet is not there; run make first, or give --linnet PROGRAM"
-[ -f "$lexicon" ] || die "$lexicon is not there; apt-get install pocketsphinx-en-us, or give --lexicon FILE"
-for set in $train_sets $dev_sets $test_sets; do [ -f "$corpus/$set/wav.scp" ] || die "$corpus/$set/wav.scp is not there"; done
-mkdir -p "$work"/{features,text,decode}
 wanted() { [ "$stage" -le "$1" ] && [ "$stop_stage" -ge "$1" ]; }
+if wanted 1 || wanted 3 || wanted 4; then
+  [ -n "$corpus" ] || die "where is the corpus? give --corpus DIR"
+  [ -f "$lexicon" ] || die "$lexicon is not there; apt-get install pocketsphinx-en-us, or give --lexicon FILE"
+  for set in $train_sets $dev_sets $test_sets; do [ -f "$corpus/$set/wav.scp" ] || die "$corpus/$set/wav.scp is not there"; done
+fi
+mkdir -p "$work"/{features,text,decode}
 
 # Nothing above 5.5 kHz is used: parts of the corpus hold nothing there, and a model would learn that.
 prepare() { # prepare SET SPEEDS CACHE
@@ -56,12 +60,13 @@ if wanted 2; then
   resume=; [ -f "$work/train/checkpoint.safetensors" ] && resume=--resume
   sets=(); for set in $train_sets; do sets+=(--train "$work/features/$set.lfc"); done
   for set in $train_sets; do sets+=(--train "$work/features/${set}_sp.lfc"); done
-  "$linnet" train "$conf" "${sets[@]}" --dev "$work/features/dev_native.lfc" --folder "$work/train" --threads "$threads" $resume
+  "$linnet" train "$conf" "${sets[@]}" --dev "$work/features/dev_native.lfc" --folder "$work/train" --threads "$threads" \
+    --device "$device" $resume
 fi
 
 score() { # score SET
   "$linnet" transcribe --data "$corpus/$1" --audio-root "$corpus" --model "$work/train/best.safetensors" --jobs "$threads" --format trn \
-    --output "$work/decode/$1.trn"
+    --device "$device" --output "$work/decode/$1.trn"
   "$linnet" score "$work/text/$1.trn" "$work/decode/$1.trn" | tee "$work/decode/$1.score"
 }
 
