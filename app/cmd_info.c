@@ -238,7 +238,7 @@ static void put_device(report *r, int i, const lin_device *d)
         if (d->multiprocessors) n += snprintf(text + n, sizeof text - (size_t)n, ", %d multiprocessors", d->multiprocessors);
         n += snprintf(text + n, sizeof text - (size_t)n, ", %.1f GB", (double)d->memory_bytes * 1e-9);
         if (d->free_bytes) n += snprintf(text + n, sizeof text - (size_t)n, " (%.1f free)", (double)d->free_bytes * 1e-9);
-        if (*d->why_not) snprintf(text + n, sizeof text - (size_t)n, "; cannot be used: %s", d->why_not);
+        if (*d->why_not) snprintf(text + n, sizeof text - (size_t)n, "; %s", d->why_not);
         put_text(r, "", name, text);
         return;
     }

@@ -6,7 +6,8 @@
 //   D [k, n] += x dyᵀ      A = x, column-major [k, rows]             B = dy, column-major [n, rows], transposed.
 //
 // bf16: packed weights are bf16 in the block of floats, rows padded with zeros to a multiple of 8 columns (16 bytes); activations
-// are converted into scratch with the same padding, so that the products are aligned whatever k is.
+// are converted into scratch with the same padding, so that the products are aligned whatever k is. The gradients of weights are
+// products of tf32 then: converting both operands would move twice the bytes of the product itself.
 #include <string.h>
 
 #include "kernels/cuda/cuda.h"
@@ -19,7 +20,7 @@ enum {
     PACK_ITEMS = 100, // at a time: kernel parameters are limited to 4 KiB
     SUM_COLUMNS = 32,
     SUM_ROWS = 8,
-    MOST_SLICES = 64,
+    SUM_BLOCKS = 1024, // about what a GPU holds at once, and a constant, so that sums are the same on all of them
     CONVERT_THREADS = 256,
 };
 
@@ -267,7 +268,7 @@ static __global__ void __launch_bounds__(SUM_COLUMNS *SUM_ROWS)
     const int from = (int)blockIdx.y * per_slice, to = rows - from < per_slice ? rows : from + per_slice;
     float sum = 0;
     if (column < n) {
-#pragma unroll 4
+#pragma unroll 8
         for (int r = from + (int)threadIdx.y; r < to; r += SUM_ROWS) sum += dy[(size_t)r * (size_t)n + (size_t)column];
     }
     sums[threadIdx.y * SUM_COLUMNS + threadIdx.x] = sum;
@@ -280,13 +281,14 @@ static __global__ void __launch_bounds__(SUM_COLUMNS *SUM_ROWS)
 
 static void bias_gradient(lin_exec *exec, float *db, const float *dy, int rows, int n)
 {
-    int slices = (rows + 63) / 64;
-    if (slices > MOST_SLICES) slices = MOST_SLICES;
+    const int across = (n + SUM_COLUMNS - 1) / SUM_COLUMNS;
+    int slices = (rows + 8 * SUM_ROWS - 1) / (8 * SUM_ROWS);
+    if (slices > SUM_BLOCKS / across) slices = SUM_BLOCKS / across ? SUM_BLOCKS / across : 1;
     const int per_slice = (rows + slices - 1) / slices;
     slices = (rows + per_slice - 1) / per_slice;
     float *partial = (float *)lin_cuda_scratch(exec, (size_t)slices * (size_t)n * sizeof *partial);
     if (!partial) return;
-    LIN_LAUNCH(exec, sum_columns, dim3(lin_cuda_blocks((size_t)n, SUM_COLUMNS), (unsigned)slices), dim3(SUM_COLUMNS, SUM_ROWS),
+    LIN_LAUNCH(exec, sum_columns, dim3((unsigned)across, (unsigned)slices), dim3(SUM_COLUMNS, SUM_ROWS),
                SUM_COLUMNS * SUM_ROWS * sizeof(float), partial, dy, rows, n, per_slice);
     lin_cuda_fold(exec, db, NULL, partial, slices, n);
 }
@@ -294,24 +296,12 @@ static void bias_gradient(lin_exec *exec, float *db, const float *dy, int rows, 
 void lin_cuda_linear_backward_weight(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n, int k)
 {
     if (rows == 0 || n == 0 || !lin_cuda_ready(exec)) return;
-    const int narrow = exec->precision == LIN_PRECISION_BF16;
     if (db) bias_gradient(exec, db, dy, rows, n);
-    const lin_cuda_product p = {0, narrow, rows, n, k, LIN_LINEAR};
-    if (n > 1 && k > 1) {
-        const void *a = x, *b = dy;
-        if (narrow) {
-            unsigned char *scratch = (unsigned char *)lin_cuda_scratch(exec, converted_bytes(rows, k) + converted_bytes(rows, n));
-            if (!scratch) return;
-            a = scratch;
-            b = scratch + converted_bytes(rows, k);
-            convert_rows(exec, scratch, x, rows, k);
-            convert_rows(exec, scratch + converted_bytes(rows, k), dy, rows, n);
-        }
-        if (lin_cuda_multiply(exec, &p, dw, a, b, NULL) || exec->error != cudaSuccess) return;
-    }
+    const lin_cuda_product p = {0, 0, rows, n, k, LIN_LINEAR};
+    if (n > 1 && k > 1 && (lin_cuda_multiply(exec, &p, dw, x, dy, NULL) || exec->error != cudaSuccess)) return;
     plain_shape s = {};
     s.rows = n, s.columns = k, s.inner = rows;
     s.ai = 1, s.at = (size_t)n, s.bj = 1, s.bt = (size_t)k;
-    s.round = narrow, s.add = 1;
+    s.add = 1;
     plain_product(exec, dw, dy, x, NULL, &s);
 }

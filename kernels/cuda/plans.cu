@@ -145,7 +145,8 @@ static cublasStatus_t layout(cublasLtMatrixLayout_t *out, int narrow, int rows, 
 static cublasStatus_t describe(lin_exec *exec, plan *p, int narrow, const float *bias)
 {
     const plan_key *key = &p->key;
-    const cublasComputeType_t compute = exec->precision == LIN_PRECISION_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    const int exact = narrow || exec->precision == LIN_PRECISION_FP32;
+    const cublasComputeType_t compute = exact ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_32F_FAST_TF32;
     const int32_t ta = key->forward ? CUBLAS_OP_T : CUBLAS_OP_N, tb = key->forward ? CUBLAS_OP_N : CUBLAS_OP_T;
     const uint32_t epilogue = (uint32_t)key->epilogue;
     cublasStatus_t s = cublasLtMatmulDescCreate(&p->product, compute, CUDA_R_32F);
