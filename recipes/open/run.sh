@@ -18,7 +18,7 @@ train_sets="train_native train_read train_games train_pseudo train_nonnative"
 dev_sets="dev_native dev_nonnative"
 test_sets="test_native"
 
-usage() { sed -n '2,13p' "$0" | sed 's/^# \{0,1\}//'; exit "$1"; }
+usage() { sed -n '2,12p' "$0" | sed 's/^# \{0,1\}//'; exit "$1"; }
 die() { echo "run.sh: $*" >&2; exit 1; }
 while [ $# -gt 0 ]; do
   case $1 in
