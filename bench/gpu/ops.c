@@ -85,7 +85,7 @@ typedef struct job {
     lin_packing *packing;
     int n_packing;
     lin_tensors tensors;
-    lin_adam_step step;
+    lin_adam_step *step;
     void *blocks[128];
     int n_blocks;
 } job;
@@ -154,9 +154,7 @@ static void run(void *context)
     case ZERO: ops->zero(exec, j->gradients, j->params.n_elements * sizeof(float)); break;
     case SUM_SQUARES: ops->sum_squares(exec, j->norms, j->gradients, &j->tensors); break;
     case CLIP: ops->clip(exec, j->scale, j->tally, j->norms, j->tensors.n, 1, 1); break;
-    case ADAM:
-        ops->adam(exec, j->values, j->gradients, j->m, j->v, &j->tensors, j->scale, &j->step, j->tally);
-        break;
+    case ADAM: ops->adam(exec, j->values, j->gradients, j->m, j->v, &j->tensors, j->scale, j->step, j->tally); break;
     case PACK: ops->weights_pack(exec, j->packed, j->values, j->packing, j->n_packing); break;
     case OPS: break;
     }
@@ -252,7 +250,9 @@ static void make_parameters(job *j)
     }
     offsets[n_tensors] = n;
     j->tensors = (lin_tensors){.n = (int)n_tensors, .offsets = offsets, .decay = decay};
-    j->step = (lin_adam_step){.beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .lr = 1e-6, .step_size = 1e-6, .v_scale = 1, .adaptive = 1};
+    const lin_adam_step step = {.beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .lr = 1e-6, .step_size = 1e-6, .v_scale = 1, .adaptive = 1};
+    j->step = kept(j, gpu_block(b, sizeof step));
+    b->ops->upload(b->exec, j->step, &step, sizeof step);
     j->values = random_block(j, n, 0.05);
     j->gradients = random_block(j, n, 0.05);
     j->m = random_block(j, n, 0.05);

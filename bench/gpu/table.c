@@ -8,6 +8,7 @@
 #include "bench/gpu/gpu.h"
 
 enum { MOST_LINES = 8192, MOST_ROWS = 256, MOST_COLUMNS = 32, LABEL = 96, LONGEST_LINE = 16384 };
+#define OPS_FIRST "gather" /* the first line of a run of ops */
 
 static cJSON *lines[MOST_LINES];
 static int n_lines;
@@ -271,14 +272,14 @@ static int by_step(const void *a, const void *b)
     return (left < right) - (left > right);
 }
 
-static void print_ops(const char *precision, int causal)
+static void print_ops(const char *precision, int causal, double rows)
 {
     static cJSON *of[MOST_LINES];
     int n = 0;
     double total = 0;
     for (int i = 0; i < n_lines; i++)
         if (is(lines[i], "ops") && number(lines[i], "us") > 0 && strcmp(text(lines[i], "precision"), precision) == 0 &&
-            (number(lines[i], "causal") > 0) == causal) {
+            (number(lines[i], "causal") > 0) == causal && number(lines[i], "rows") == rows) {
             total += step_us(lines[i]);
             of[n++] = lines[i];
         }
@@ -286,7 +287,7 @@ static void print_ops(const char *precision, int causal)
     qsort(of, (size_t)n, sizeof *of, by_step);
     const double copy = peak("copy"), products = peak(precision);
     printf("\n### %s, %s, %.0f rows: %.2f ms a step, one operation after the other\n\n", precision, causal ? "causal" : "bidirectional",
-           number(of[0], "rows"), 1e-3 * total);
+           rows, 1e-3 * total);
     printf("| operation | calls a step | us a call | %% of the step | GB/s | %% of copy | TFLOP/s | %% of products | %% of the nearer limit "
            "|\n|---|---|---|---|---|---|---|---|---|\n");
     for (int i = 0; i < n; i++) {
@@ -335,8 +336,10 @@ int gpu_part_table(const char *folder)
                 &(pivot){.part = "ctc", .value = "us", .scale = 1, .row = label_what_rows, .column = label_who});
     printf("\n## Operations of a training step\n\nEach alone, its buffers not in the cache. Bytes: each input read once, each output "
            "written once.\n");
-    static const char *const precisions[] = {"fp32", "tf32", "bf16"};
-    for (int i = 0; i < 6; i++) print_ops(precisions[i % 3], i / 3);
+    // one table for every combination, in the order in which they were measured
+    for (int i = 0; i < n_lines; i++)
+        if (is(lines[i], "ops") && strcmp(text(lines[i], "what"), OPS_FIRST) == 0)
+            print_ops(text(lines[i], "precision"), number(lines[i], "causal") > 0, number(lines[i], "rows"));
     print_left_out();
     for (int i = 0; i < n_lines; i++) cJSON_Delete(lines[i]);
     return 0;

@@ -66,7 +66,7 @@ def fast_transformers(folder):
         from fast_transformers.causal_product import causal_dot_product as product
     except ImportError:
         source = os.path.join(folder or "", "causal_product_cuda.cu")
-        if not folder or not os.path.exists(source):
+        if not os.path.exists(source) or not torch.cuda.is_available():
             raise
         from torch.utils.cpp_extension import load
         theirs = load("causal_product_cuda", [source], verbose=False)
