@@ -282,13 +282,13 @@ static void multiply(const matmul &p)
     }
 }
 
-// On the device, whole, and as aligned as the search was told. A NULL C is read only where beta is not 0.
+// Where the device reaches it, whole, and as aligned as the search was told.
 static bool there(const void *matrix, const emulated_layout *l, uint64_t align)
 {
     const size_t width = l->type == CUDA_R_16BF ? 2 : 4;
     const size_t bytes = ((size_t)(l->cols - 1) * (size_t)l->ld + l->rows) * width;
     size_t left;
-    return matrix && emulated_where(matrix, &left) == EMULATED_DEVICE && left >= bytes && (uintptr_t)matrix % align == 0;
+    return matrix && emulated_where(matrix, &left) != EMULATED_PAGEABLE && left >= bytes && (uintptr_t)matrix % align == 0;
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t d, const void *alpha, const void *A,

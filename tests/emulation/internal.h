@@ -86,7 +86,8 @@ void emulated_memory_reset(void);
 cudaError_t emulated_queue(cudaStream_t stream, std::function<void()> work);
 /* Does all that is queued anywhere. */
 void emulated_drain(void);
-bool emulated_capturing(void);
+/* Whether memory may be had although something is captured. */
+bool emulated_may_allocate(void);
 void emulated_capture_invalidate(void);
 
 /* ---- errors and faults (runtime.cpp) ---------------------------------------------------------------------------------------------- */

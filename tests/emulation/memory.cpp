@@ -94,7 +94,7 @@ cudaError_t emulated_malloc(void **user, size_t bytes)
     emulated_guard lock(emulated_lock);
     *user = NULL;
     if (emulated_alive() != cudaSuccess) return emulated_error(emulated_alive());
-    if (emulated_capturing()) {
+    if (!emulated_may_allocate()) {
         emulated_capture_invalidate();
         return emulated_error(cudaErrorStreamCaptureUnsupported);
     }

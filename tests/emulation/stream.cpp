@@ -35,6 +35,7 @@ struct CUstream_st {
     bool blocking;
     std::deque<operation> queue;
     CUgraph_st *graph; // being captured
+    cudaStreamCaptureMode mode;
     bool origin, invalid;
     uint64_t captured, joined;
 };
@@ -92,11 +93,18 @@ cudaError_t emulated_queue(cudaStream_t s, std::function<void()> work)
     return cudaSuccess;
 }
 
-bool emulated_capturing(void)
+static bool capturing(void)
 {
     for (cudaStream_t s : streams)
         if (s->graph) return true;
     return false;
+}
+
+bool emulated_may_allocate(void)
+{
+    for (cudaStream_t s : streams)
+        if (s->graph && s->mode != cudaStreamCaptureModeRelaxed) return false;
+    return true;
 }
 
 void emulated_capture_invalidate(void)
@@ -110,7 +118,7 @@ static cudaError_t may_wait(cudaStream_t s)
 {
     if (emulated_alive() != cudaSuccess) return emulated_alive();
     if (s && !streams.count(s)) return cudaErrorInvalidResourceHandle;
-    if (s ? s->graph != NULL : emulated_capturing()) {
+    if (s ? s->graph != NULL : capturing()) {
         emulated_capture_invalidate();
         return cudaErrorStreamCaptureUnsupported;
     }
@@ -251,6 +259,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t event, unsigned)
     if (event->graph) {
         if (!s->graph) {
             s->graph = event->graph;
+            s->mode = event->stream->mode;
             s->origin = false;
             s->captured = s->joined = 0;
         } else if (s->graph != event->graph) {
@@ -266,13 +275,14 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t event, unsigned)
 
 // ---- graphs -------------------------------------------------------------------------------------------------------------------------
 
-cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode)
+cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode mode)
 {
     emulated_guard lock(emulated_lock);
     if (emulated_alive() != cudaSuccess) return emulated_error(emulated_alive());
     if (!s || !streams.count(s) || s->graph) return emulated_error(cudaErrorStreamCaptureUnsupported);
     s->graph = new CUgraph_st();
     n_graphs++;
+    s->mode = mode;
     s->origin = true;
     s->invalid = false;
     s->captured = s->joined = 0;
@@ -376,11 +386,12 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
     if (bytes == 0) return cudaSuccess;
     emulated_place there, here;
     if (!to || !from || !inside(to, bytes, &there) || !inside(from, bytes, &here)) return emulated_error(cudaErrorInvalidValue);
-    const bool to_device = there == EMULATED_DEVICE, from_device = here == EMULATED_DEVICE;
+    // Page-locked memory counts as either.
     if (kind != cudaMemcpyDefault) {
-        const bool wants_to = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
-        const bool wants_from = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
-        if (wants_to != to_device || wants_from != from_device) return emulated_error(cudaErrorInvalidValue);
+        const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+        const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+        if (there == (to_device ? EMULATED_PAGEABLE : EMULATED_DEVICE)) return emulated_error(cudaErrorInvalidValue);
+        if (here == (from_device ? EMULATED_PAGEABLE : EMULATED_DEVICE)) return emulated_error(cudaErrorInvalidValue);
     }
     const bool captured = s && streams.count(s) && s->graph;
     std::function<void()> work = [=]() { memmove(to, from, bytes); };

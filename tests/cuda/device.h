@@ -1,0 +1,103 @@
+/*
+ * device.h - the CUDA backend for tests, emulated or, with -DLIN_ON_GPU (make check-gpu), on a real GPU; and buffers that both sides reach.
+ *
+ *   const lin_ops *ops = test_device(LIN_PRECISION_FP32);
+ *   test_device_memory();                      // from here on test_buffer hands out page-locked memory, which a GPU reaches
+ *   ...
+ *   test_device_memory_end();
+ *
+ * Each test program is one source file, each test in emulation a process of its own, on a GPU all of them one process.
+ */
+#ifndef LIN_TESTS_CUDA_DEVICE_H
+#define LIN_TESTS_CUDA_DEVICE_H
+
+#include "kernels/ops.h"
+#include "tests/support.h"
+
+#ifndef LIN_ON_GPU
+/* The emulated backend is linked in. */
+lin_status lin_cuda_open(int device, lin_precision precision, const lin_ops **ops, lin_error *err);
+#endif
+
+static inline const lin_ops *test_device(lin_precision precision)
+{
+    lin_error err = {0};
+    const lin_ops *ops = NULL;
+#ifdef LIN_ON_GPU
+    ck_assert_msg(lin_backend_open("cuda", precision, &ops, &err) == LIN_OK, "%s", err.message);
+#else
+    ck_assert_msg(lin_cuda_open(0, precision, &ops, &err) == LIN_OK, "%s", err.message);
+#endif
+    return ops;
+}
+
+/* ---- buffers ------------------------------------------------------------------------------------------------------------------ */
+
+/* Who hands out the memory. On a GPU page-locking takes longer than most tests, so blocks are kept, by powers of two. */
+static struct {
+    const lin_ops *ops;
+    lin_exec *exec;
+    void *kept[48];
+} test_pool;
+
+enum { TEST_POOL_HEAD = 64 };
+
+static inline int test_pool_class(size_t bytes)
+{
+    int i = 8;
+    while (((size_t)1 << i) < bytes) i++;
+    return i;
+}
+
+static inline void *test_pool_take(size_t bytes)
+{
+    void *block = NULL;
+#ifdef LIN_ON_GPU
+    const int i = test_pool_class(bytes + TEST_POOL_HEAD);
+    block = test_pool.kept[i];
+    if (block) memcpy(&test_pool.kept[i], block, sizeof block);
+    else if (test_pool.ops->staging_create(test_pool.exec, (size_t)1 << i, &block, NULL) != LIN_OK) return NULL;
+    memcpy((char *)block + sizeof block, &i, sizeof i);
+    return (char *)block + TEST_POOL_HEAD;
+#else
+    return test_pool.ops->staging_create(test_pool.exec, bytes, &block, NULL) == LIN_OK ? block : NULL;
+#endif
+}
+
+static inline void test_pool_give(void *block)
+{
+#ifdef LIN_ON_GPU
+    int i;
+    block = (char *)block - TEST_POOL_HEAD;
+    memcpy(&i, (char *)block + sizeof block, sizeof i);
+    memcpy(block, &test_pool.kept[i], sizeof block);
+    test_pool.kept[i] = block;
+#else
+    test_pool.ops->staging_destroy(test_pool.exec, block);
+#endif
+}
+
+static inline void test_device_memory(void)
+{
+    lin_error err = {0};
+    memset(&test_pool, 0, sizeof test_pool);
+    test_pool.ops = test_device(LIN_PRECISION_FP32);
+    ck_assert_msg(test_pool.ops->exec_create(test_pool.ops, 0, &test_pool.exec, &err) == LIN_OK, "%s", err.message);
+    test_allocate = test_pool_take;
+    test_release = test_pool_give;
+}
+
+static inline void test_device_memory_end(void)
+{
+    for (size_t i = 0; i < sizeof test_pool.kept / sizeof *test_pool.kept; i++) {
+        for (void *block = test_pool.kept[i], *next; block; block = next) {
+            memcpy(&next, block, sizeof next);
+            test_pool.ops->staging_destroy(test_pool.exec, block);
+        }
+    }
+    test_pool.ops->exec_destroy(test_pool.exec);
+    test_allocate = test_allocate_aligned;
+    test_release = free;
+}
+
+#endif

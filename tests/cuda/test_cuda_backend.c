@@ -1,0 +1,369 @@
+// The context of the CUDA backend: order, graphs, several GPUs and threads, and what it says and leaves behind when memory ends or
+// the device is lost.
+#include <pthread.h>
+
+#include "kernels/memory.h"
+#include "tests/cuda/device.h"
+#include "tests/emulation/emulation.h"
+
+lin_status lin_cuda_open(int device, lin_precision precision, const lin_ops **ops, lin_error *err);
+
+enum { ROWS = 37, C = 24, F = 300, COUNT = ROWS * C };
+
+// A little of everything that wants scratch, a plan or a workspace: a linear layer, its gradient, a norm and its gradient.
+typedef struct bench {
+    const lin_ops *ops;
+    lin_exec *exec;
+    float *x, *w, *packed, *back, *y, *z, *dx, *dw, *bias, *gamma, *beta, *dgamma, *stats;
+    float *block;
+} bench;
+
+enum { WEIGHTS = F * C, BLOCK = 2 * COUNT + 4 * WEIGHTS + 2 * ROWS * F + 4 * F + 4096 };
+
+static lin_status bench_open(bench *b, lin_precision precision, lin_error *err)
+{
+    memset(b, 0, sizeof *b);
+    lin_status status = lin_cuda_open(0, precision, &b->ops, err);
+    if (status == LIN_OK) status = b->ops->exec_create(b->ops, 0, &b->exec, err);
+    if (status == LIN_OK) status = b->ops->memory_create(b->exec, BLOCK * sizeof(float), (void **)&b->block, err);
+    if (status != LIN_OK) return status;
+    size_t at = 0;
+    float **const parts[] = {&b->x,  &b->dx,   &b->y,     &b->z,    &b->w,      &b->packed, &b->back,
+                             &b->dw, &b->bias, &b->gamma, &b->beta, &b->dgamma, &b->stats};
+    const size_t sizes[] = {COUNT, COUNT, ROWS * F, ROWS * F, WEIGHTS, WEIGHTS, WEIGHTS, WEIGHTS, F, F, F, F, 2 * ROWS};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        *parts[i] = b->block + at;
+        at += (sizes[i] + 63) / 64 * 64;
+    }
+    ck_assert_uint_le(at, BLOCK);
+    return LIN_OK;
+}
+
+static void bench_close(bench *b)
+{
+    if (b->block) b->ops->memory_destroy(b->exec, b->block);
+    if (b->exec) b->ops->exec_destroy(b->exec);
+}
+
+static void fill(bench *b, uint64_t key)
+{
+    float host[WEIGHTS];
+    test_fill_f32(host, WEIGHTS, key, -1, 1);
+    b->ops->upload(b->exec, b->x, host, COUNT * sizeof(float));
+    memset(host, 0xFF, COUNT * sizeof(float)); // it has been taken
+    test_fill_f32(host, WEIGHTS, key + 1, -1, 1);
+    b->ops->upload(b->exec, b->w, host, WEIGHTS * sizeof(float));
+    b->ops->upload(b->exec, b->bias, host, F * sizeof(float));
+    b->ops->upload(b->exec, b->gamma, host + F, F * sizeof(float));
+}
+
+static void work(bench *b)
+{
+    const lin_ops *ops = b->ops;
+    const lin_packing items[] = {{.n = F, .k = C}, {.to = (size_t)(b->back - b->packed), .n = F, .k = C, .transposed = 1}};
+    ops->zero(b->exec, b->dw, WEIGHTS * sizeof(float));
+    ops->weights_pack(b->exec, b->packed, b->w, items, 2);
+    ops->linear_forward(b->exec, b->y, b->x, b->packed, b->bias, ROWS, F, C, LIN_RELU);
+    ops->layer_norm_forward(b->exec, b->z, b->stats, b->y, b->gamma, b->beta, ROWS, F);
+    ops->linear_forward(b->exec, b->dx, b->z, b->back, NULL, ROWS, C, F, LIN_LINEAR);
+    ops->layer_norm_backward(b->exec, b->dx, NULL, b->dgamma, b->beta, b->dx, NULL, b->x, b->stats, b->gamma, ROWS, C, NULL);
+    ops->linear_backward_weight(b->exec, b->dw, b->bias, b->z, b->dx, ROWS, F, C);
+}
+
+static uint64_t result(bench *b)
+{
+    float host[WEIGHTS];
+    uint64_t digest = 0xCBF29CE484222325u;
+    b->ops->download(b->exec, host, b->dw, sizeof host);
+    for (size_t i = 0; i < sizeof host; i++) digest = (digest ^ ((const unsigned char *)host)[i]) * 0x100000001B3u;
+    return digest;
+}
+
+static uint64_t run(bench *b, uint64_t key)
+{
+    lin_error err = {0};
+    fill(b, key);
+    b->ops->zero(b->exec, b->beta, F * sizeof(float));
+    work(b);
+    uint64_t digest = result(b);
+    ck_assert_msg(b->ops->finish(b->exec, &err) == LIN_OK, "%s", err.message);
+    return digest;
+}
+
+/* ---- order and graphs -------------------------------------------------------------------------------------------------------- */
+
+START_TEST(fences)
+{
+    bench b;
+    lin_error err = {0};
+    float *staging, host[COUNT];
+    ck_assert_msg(bench_open(&b, LIN_PRECISION_FP32, &err) == LIN_OK, "%s", err.message);
+    ck_assert_int_eq(b.ops->staging_create(b.exec, 2 * COUNT * sizeof(float), (void **)&staging, &err), LIN_OK);
+    for (int i = 0; i < 2 * COUNT; i++) ck_assert(staging[i] == 0);
+    b.ops->wait(b.exec, 3); // never set
+    for (int round = 0; round < 5; round++) {
+        test_fill_f32(staging, COUNT, (uint64_t)round, 1, 2);
+        memcpy(host, staging, sizeof host);
+        b.ops->upload(b.exec, b.x, staging, COUNT * sizeof(float));
+        b.ops->relu_backward(b.exec, b.dx, b.x, b.x, COUNT, 2);
+        b.ops->fetch(b.exec, staging + COUNT, b.dx, COUNT * sizeof(float));
+        b.ops->fence(b.exec, round % LIN_FENCES);
+        b.ops->wait(b.exec, round % LIN_FENCES);
+        for (int i = 0; i < COUNT; i++) ck_assert(staging[COUNT + i] == 2 * host[i]);
+    }
+    b.ops->staging_destroy(b.exec, staging);
+    b.ops->staging_destroy(b.exec, NULL);
+    b.ops->memory_destroy(b.exec, NULL);
+    bench_close(&b);
+}
+END_TEST
+
+// A graph recorded before anything was planned or allocated; replayed after scratch has grown, on other numbers.
+START_TEST(graphs)
+{
+    bench b;
+    lin_error err = {0};
+    lin_graph *graph, *empty;
+    ck_assert_msg(bench_open(&b, LIN_PRECISION_BF16, &err) == LIN_OK, "%s", err.message);
+    const unsigned long before = emulation_count(EMULATION_LAUNCHES);
+    ck_assert_msg(b.ops->graph_begin(b.exec, &err) == LIN_OK, "%s", err.message);
+    b.ops->fence(b.exec, 0); // neither may harm the recording
+    b.ops->wait(b.exec, 0);
+    b.ops->zero(b.exec, b.beta, F * sizeof(float));
+    work(&b);
+    ck_assert_msg(b.ops->graph_end(b.exec, &graph, &err) == LIN_OK, "%s", err.message);
+    ck_assert_uint_eq(emulation_count(EMULATION_LAUNCHES), before);
+    ck_assert_int_eq(b.ops->graph_begin(b.exec, &err), LIN_OK);
+    ck_assert_int_eq(b.ops->graph_end(b.exec, &empty, &err), LIN_OK);
+    const uint64_t want = run(&b, 7), other = run(&b, 8);
+    ck_assert_uint_ne(want, other);
+    float *wide; // more scratch than any before
+    ck_assert_int_eq(b.ops->memory_create(b.exec, 3 * 4096 * sizeof(float), (void **)&wide, &err), LIN_OK);
+    b.ops->layer_norm_backward(b.exec, wide, NULL, wide + 4096, wide + 8192, wide, NULL, wide, wide, wide, 1, 4096, NULL);
+    for (int i = 0; i < 3; i++) {
+        fill(&b, i == 1 ? 8 : 7);
+        b.ops->graph_launch(b.exec, empty);
+        b.ops->graph_launch(b.exec, graph);
+        ck_assert_uint_eq(result(&b), i == 1 ? other : want);
+    }
+    b.ops->memory_destroy(b.exec, wide);
+    b.ops->graph_destroy(graph);
+    b.ops->graph_destroy(empty);
+    b.ops->graph_destroy(NULL);
+    bench_close(&b);
+}
+END_TEST
+
+static void *run_there(void *context)
+{
+    bench *b = context;
+    static uint64_t digest;
+    digest = run(b, 7);
+    return &digest;
+}
+
+// An exec of the second GPU, made here, used by a thread that never chose a GPU.
+START_TEST(another_thread)
+{
+    bench first, second;
+    lin_error err = {0};
+    pthread_t thread;
+    void *digest;
+    emulation_set(EMULATION_DEVICES, 2);
+    ck_assert_msg(bench_open(&first, LIN_PRECISION_FP32, &err) == LIN_OK, "%s", err.message);
+    const uint64_t want = run(&first, 7);
+    second = first;
+    ck_assert_int_eq(lin_cuda_open(1, LIN_PRECISION_FP32, &second.ops, &err), LIN_OK);
+    ck_assert_int_eq(second.ops->device, 1);
+    ck_assert_int_eq(second.ops->exec_create(second.ops, 0, &second.exec, &err), LIN_OK);
+    ck_assert_int_eq(pthread_create(&thread, NULL, run_there, &second), 0);
+    pthread_join(thread, &digest);
+    ck_assert_uint_eq(*(uint64_t *)digest, want);
+    ck_assert_uint_eq(run(&first, 7), want);
+    second.ops->exec_destroy(second.exec);
+    bench_close(&first);
+}
+END_TEST
+
+// The same bits whatever was computed before, by whom, and by which exec.
+START_TEST(same_bits)
+{
+    bench b;
+    lin_error err = {0};
+    for (int p = 0; p < 3; p++) {
+        uint64_t want = 0;
+        for (int round = 0; round < 3; round++) {
+            ck_assert_msg(bench_open(&b, (lin_precision)p, &err) == LIN_OK, "%s", err.message);
+            for (int rows = 1; round == 1 && rows < 60; rows += 7) { // other plans first
+                b.ops->linear_forward(b.exec, b.y, b.x, b.packed, b.bias, rows < ROWS ? rows : ROWS, F, C, LIN_RELU);
+            }
+            const uint64_t got = run(&b, 7);
+            if (round == 0) want = got;
+            ck_assert_uint_eq(got, want);
+            bench_close(&b);
+        }
+    }
+}
+END_TEST
+
+/* ---- faults ----------------------------------------------------------------------------------------------------------------- */
+
+START_TEST(too_much)
+{
+    bench b;
+    lin_error err = {0};
+    void *block = &err;
+    emulation_set(EMULATION_MEMORY, 40000000);
+    ck_assert_msg(bench_open(&b, LIN_PRECISION_FP32, &err) == LIN_OK, "%s", err.message);
+    const uint64_t want = run(&b, 7);
+    ck_assert_int_eq(b.ops->memory_create(b.exec, 60000000, &block, &err), LIN_NO_MEMORY);
+    ck_assert_ptr_null(block);
+    ck_assert_msg(strstr(err.message, "GPU 0: out of memory: asked for 60.0 MB, ") != NULL, "%s", err.message);
+    ck_assert_msg(strstr(err.message, " of 40.0 MB are free; smaller batches") != NULL, "%s", err.message);
+    ck_assert_uint_eq(run(&b, 7), want);
+    bench_close(&b);
+}
+END_TEST
+
+static uint64_t undisturbed(lin_precision precision)
+{
+    bench b;
+    lin_error err = {0};
+    ck_assert_msg(bench_open(&b, precision, &err) == LIN_OK, "%s", err.message);
+    const uint64_t digest = run(&b, 7);
+    bench_close(&b);
+    return digest;
+}
+
+// Every allocation of a context's life fails once: on the device, of cublasLt's descriptions, on the host. What fails says so, is
+// done right when asked again, and leaves nothing behind.
+static void fail_each(int on_host, lin_precision precision)
+{
+    const uint64_t want = undisturbed(precision);
+    const unsigned long live = emulation_count(EMULATION_LIVE), objects = emulation_count(EMULATION_OBJECTS);
+    const unsigned long host = lin_memory_live();
+    int refused = 0, k = 1;
+    for (int over = 0; !over; k++) {
+        bench b;
+        lin_error err = {0};
+        const unsigned long made = emulation_count(EMULATION_ALLOCATIONS), made_host = lin_memory_count();
+        if (on_host) lin_memory_fail_at((unsigned long)k);
+        else emulation_set(EMULATION_FAIL_ALLOCATION, k);
+        lin_status status = bench_open(&b, precision, &err);
+        if (status == LIN_OK) {
+            fill(&b, 7);
+            b.ops->zero(b.exec, b.beta, F * sizeof(float));
+            work(&b);
+            status = b.ops->finish(b.exec, &err);
+            if (status == LIN_OK) ck_assert_uint_eq(result(&b), want);
+            const unsigned long now = on_host ? lin_memory_count() - made_host : emulation_count(EMULATION_ALLOCATIONS) - made;
+            over = status == LIN_OK && now < (unsigned long)k;
+            if (status != LIN_OK) ck_assert_uint_eq(run(&b, 7), want);
+        }
+        if (status != LIN_OK) {
+            refused++;
+            ck_assert_msg(status == LIN_NO_MEMORY, "allocation %d: status %d, %s", k, (int)status, err.message);
+            ck_assert_msg(strlen(err.message) > 10, "allocation %d: \"%s\"", k, err.message);
+        }
+        lin_memory_fail_at(0);
+        emulation_set(EMULATION_FAIL_ALLOCATION, 0);
+        bench_close(&b);
+        ck_assert_msg(emulation_count(EMULATION_LIVE) == live && emulation_count(EMULATION_OBJECTS) == objects &&
+                          lin_memory_live() == host,
+                      "allocation %d failed and something was left behind", k);
+        ck_assert_int_lt(k, 500);
+    }
+    ck_assert_int_ge(refused, on_host ? 3 : 8);
+}
+
+START_TEST(allocations_fail) { fail_each(_i % 2, _i / 2 ? LIN_PRECISION_BF16 : LIN_PRECISION_FP32); }
+END_TEST
+
+START_TEST(memory_ends_in_a_graph)
+{
+    bench b;
+    lin_error err = {0};
+    lin_graph *graph;
+    int refused = 0;
+    for (int k = 1; k <= 40; k++) {
+        ck_assert_msg(bench_open(&b, LIN_PRECISION_FP32, &err) == LIN_OK, "%s", err.message);
+        ck_assert_int_eq(b.ops->graph_begin(b.exec, &err), LIN_OK);
+        emulation_set(EMULATION_FAIL_ALLOCATION, k);
+        work(&b);
+        lin_status status = b.ops->graph_end(b.exec, &graph, &err);
+        emulation_set(EMULATION_FAIL_ALLOCATION, 0);
+        ck_assert_int_eq(graph != NULL, status == LIN_OK);
+        if (status != LIN_OK) ck_assert_msg(status == LIN_NO_MEMORY, "%s", err.message);
+        refused += status != LIN_OK;
+        run(&b, 7);
+        b.ops->graph_destroy(graph);
+        bench_close(&b);
+    }
+    ck_assert_int_ge(refused, 8);
+}
+END_TEST
+
+// At every launch in turn. The fault stays: nothing of the exec works again, and nothing crashes.
+START_TEST(lost)
+{
+    for (int k = 1;; k++) {
+        bench b;
+        lin_error err = {0};
+        void *block;
+        emulation_reset();
+        ck_assert_msg(bench_open(&b, LIN_PRECISION_TF32, &err) == LIN_OK, "%s", err.message);
+        emulation_set(EMULATION_LOSE_AFTER, k);
+        fill(&b, 7);
+        work(&b);
+        lin_status status = b.ops->finish(b.exec, &err);
+        if (status == LIN_OK) {
+            ck_assert_int_gt(k, 8);
+            bench_close(&b);
+            return;
+        }
+        ck_assert_int_eq(status, LIN_IO);
+        ck_assert_msg(strstr(err.message, "GPU 0: ") == err.message && strstr(err.message, "lost") != NULL, "%s", err.message);
+        work(&b);
+        ck_assert_int_eq(b.ops->finish(b.exec, &err), LIN_IO);
+        ck_assert_int_eq(b.ops->memory_create(b.exec, 100, &block, &err), LIN_IO);
+        ck_assert_int_eq(b.ops->graph_begin(b.exec, &err), LIN_IO);
+        bench_close(&b);
+    }
+}
+END_TEST
+
+START_TEST(opened_wrongly)
+{
+    const lin_ops *ops;
+    lin_error err = {0};
+    ck_assert_int_eq(lin_cuda_open(1, LIN_PRECISION_FP32, &ops, &err), LIN_UNSUPPORTED);
+    ck_assert_str_eq(err.message, "there is no GPU 1; the last is 0");
+    ck_assert_ptr_null(ops);
+    ck_assert_int_eq(lin_cuda_open(-1, LIN_PRECISION_FP32, &ops, &err), LIN_UNSUPPORTED);
+    ck_assert_int_eq(lin_cuda_open(0, (lin_precision)3, &ops, &err), LIN_INVALID);
+    emulation_set(EMULATION_DEVICES, 20);
+    ck_assert_int_eq(lin_cuda_open(15, LIN_PRECISION_FP32, &ops, &err), LIN_OK);
+    ck_assert_int_eq(lin_cuda_open(16, LIN_PRECISION_FP32, &ops, &err), LIN_UNSUPPORTED);
+    ck_assert_msg(strstr(err.message, "CUDA_VISIBLE_DEVICES") != NULL, "%s", err.message);
+    emulation_set(EMULATION_DEVICES, 0);
+    ck_assert_int_eq(lin_cuda_open(0, LIN_PRECISION_FP32, &ops, &err), LIN_UNSUPPORTED);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cuda_backend");
+    TCase *order = tcase_create("order"), *faults = tcase_create("faults");
+    tcase_add_test(order, fences);
+    tcase_add_test(order, graphs);
+    tcase_add_test(order, another_thread);
+    tcase_add_test(order, same_bits);
+    suite_add_tcase(suite, order);
+    tcase_add_test(faults, opened_wrongly);
+    tcase_add_test(faults, too_much);
+    tcase_add_loop_test(faults, allocations_fail, 0, 4);
+    tcase_add_test(faults, memory_ends_in_a_graph);
+    tcase_add_test(faults, lost);
+    suite_add_tcase(suite, faults);
+    return test_run(suite);
+}

@@ -1,0 +1,43 @@
+// Every operation of the CUDA backend against ref/, in each precision; LINNET_TEST_CASE names one case of ops_cases.h to run alone.
+#include "tests/cuda/device.h"
+#include "tests/kernels/ops_cases.h"
+
+static void run(lin_precision precision, double tolerance, const char *only)
+{
+    const char *asked = getenv("LINNET_TEST_CASE");
+    if (only && asked && *asked && strcmp(asked, only) != 0) return;
+    ops_options options = {.n_threads = 1, .tolerance = tolerance, .only = only ? only : asked && *asked ? asked : NULL};
+#ifndef LIN_ON_GPU
+    options.quick = 1;
+#endif
+    test_device_memory();
+    const int n = ops_run_cases(test_device(precision), &options, NULL);
+    test_device_memory_end();
+    ck_assert_int_gt(n, 0);
+}
+
+START_TEST(test_fp32) { run(LIN_PRECISION_FP32, 1, NULL); }
+END_TEST
+
+// The cases whose sums run over rounded operands. tf32 keeps 10 bits of mantissa, bf16 7.
+static const char *const products[] = {"linear",    "linear_model_shapes", "linear_rows",        "weights_pack",
+                                       "attention", "attention_long",      "attention_extremes", "attention_splits"};
+enum { N_PRODUCTS = sizeof products / sizeof *products };
+
+START_TEST(test_tf32) { run(LIN_PRECISION_TF32, 1000, products[_i]); }
+END_TEST
+
+START_TEST(test_bf16) { run(LIN_PRECISION_BF16, 8000, products[_i]); }
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cuda_ops");
+    TCase *cases = tcase_create("precisions");
+    tcase_set_timeout(cases, 240);
+    tcase_add_test(cases, test_fp32);
+    tcase_add_loop_test(cases, test_tf32, 0, N_PRODUCTS);
+    tcase_add_loop_test(cases, test_bf16, 0, N_PRODUCTS);
+    suite_add_tcase(suite, cases);
+    return test_run(suite);
+}
