@@ -151,7 +151,8 @@ static lin_status posteriors(const posteriors_values *v, int channel, const char
     lin_ear *ear = NULL;
     lin_sound sound = {.path = path, .raw = lin_input_format(&v->input, path, &raw), .channel = channel};
     lin_sink sink = {&out, NULL, take_rows, NULL};
-    lin_status status = lin_recognizer_open(&recognizer, v->model.model, v->model.device, err);
+    lin_status status = lin_recognizer_open(&recognizer, v->model.model, v->model.device, lin_model_precision(&v->model),
+                                            err);
     if (status != LIN_OK) return status;
     status = lin_ear_create(&recognizer, v->jobs, &ear, err);
     if (status == LIN_OK) status = lin_npy_create(v->output, recognizer.V, &out, err);

@@ -174,7 +174,7 @@ static void put_config(report *r, const lin_model *m)
 static lin_status report_model(report *r, const char *path, lin_error *err)
 {
     lin_recognizer recognizer;
-    lin_status status = lin_recognizer_open(&recognizer, path, "cpu", err);
+    lin_status status = lin_recognizer_open(&recognizer, path, "cpu", LIN_PRECISION_FP32, err);
     if (status != LIN_OK) return status;
     const lin_model *m = recognizer.model;
     struct stat file;

@@ -275,7 +275,8 @@ static lin_status make_folder(const char *path, lin_error *err)
 static lin_status transcribe(transcribe_job *job, lin_error *err)
 {
     const transcribe_values *v = job->v;
-    lin_status status = lin_recognizer_open(&job->recognizer, v->model.model, v->model.device, err);
+    lin_status status = lin_recognizer_open(&job->recognizer, v->model.model, v->model.device,
+                                            lin_model_precision(&v->model), err);
     if (status == LIN_OK) status = make_threads(job, err);
     if (status == LIN_OK && job->recognizer.model->speaker_norm)
         status = lin_speakers_measure(&job->speakers, &job->inputs, &job->recognizer, v->jobs, err);

@@ -24,13 +24,14 @@ struct lin_ear {
     int rows;
 };
 
-lin_status lin_recognizer_open(lin_recognizer *recognizer, const char *path, const char *device, lin_error *err)
+lin_status lin_recognizer_open(lin_recognizer *recognizer, const char *path, const char *device, lin_precision precision,
+                               lin_error *err)
 {
     char found[4096];
     const lin_ops *ops;
     memset(recognizer, 0, sizeof *recognizer);
     lin_status status = lin_find_model(path, found, sizeof found, err);
-    if (status == LIN_OK) status = lin_backend_open(device, LIN_PRECISION_FP32, &ops, err);
+    if (status == LIN_OK) status = lin_backend_open(device, precision, &ops, err);
     if (status == LIN_OK) status = lin_model_load(found, &recognizer->model, err);
     if (status == LIN_OK) status = lin_encoder_create(recognizer->model, ops, &recognizer->encoder, err);
     if (status == LIN_OK) status = lin_phones_create(recognizer->model->phones, &recognizer->phones, err);

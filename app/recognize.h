@@ -4,7 +4,7 @@
  * Pipeline: frontend/source -> model/stream (or the whole utterance, for a bidirectional model) -> [rows to a sink].
  *
  *   lin_recognizer r;
- *   lin_recognizer_open(&r, NULL, "auto", &err);                          // shared by all threads
+ *   lin_recognizer_open(&r, NULL, "auto", LIN_PRECISION_FP32, &err);      // shared by all threads
  *   lin_ear *ear;  lin_ear_create(&r, 1, &ear, &err);                     // one per thread
  *   lin_sound sound = {.path = "x.flac", .channel = LIN_CHANNEL_MIX};
  *   lin_ear_hear(ear, &sound, &sink, &heard, &err);
@@ -29,8 +29,9 @@ typedef struct lin_recognizer {
     int V;
 } lin_recognizer;
 
-/* path: NULL for the default model (common.h). On failure everything is closed. */
-lin_status lin_recognizer_open(lin_recognizer *recognizer, const char *path, const char *device, lin_error *err);
+/* path: NULL for the default model (common.h). device, precision: of lin_backend_open. On failure everything is closed. */
+lin_status lin_recognizer_open(lin_recognizer *recognizer, const char *path, const char *device, lin_precision precision,
+                               lin_error *err);
 void lin_recognizer_close(lin_recognizer *recognizer);
 
 /* One file to hear. */
