@@ -1,15 +1,15 @@
 // Causal depthwise convolution. A thread owns a channel and walks along the frames of a tile, so that a warp reads 32 channels of a
-// frame at once; what neighbouring rows share comes from the first-level cache. Eight rows times eight taps are worked on at a time:
-// 64 products for 8 weights and at most 15 frames loaded.
+// frame at once; what neighbouring rows share comes from the first-level cache. Eight rows times eight taps are worked on at a
+// time: 64 products for 8 weights and at most 15 frames loaded.
 #include "kernels/cuda/cuda.h"
 
 enum {
-    STEP = 8,           // rows, and taps, worked on together
-    TILE_ROWS = 64,     // rows of a tile; at least as many as a tail has, so that only an utterance's first tile looks into it
+    STEP = 8,       // rows, and taps, worked on together
+    TILE_ROWS = 64, // rows of a tile; at least as many as a tail has, so that only an utterance's first tile looks into it
     SMALL_TILE = 16,
-    FEW_TILES = 1024,   // below this many whole tiles smaller ones are made, where tails allow it
-    CHANNELS = 256,     // of a block, at most
-    PARTIALS = 512,     // of the backward pass: sums for w and b that are added up afterwards
+    FEW_TILES = 1024, // below this many whole tiles smaller ones are made, where tails allow it
+    CHANNELS = 256,   // of a block, at most
+    PARTIALS = 512,   // of the backward pass: sums for w and b that are added up afterwards
     SUM_COLUMNS = 32,
     SUM_SLICES = 16,
 };
@@ -47,10 +47,10 @@ static __device__ __forceinline__ float frame(const float *__restrict__ x, const
     return tail ? tail[(size_t)(K - 1 + t) * C] : 0.0f;
 }
 
-/* ---- forward ------------------------------------------------------------------------------------------------------------------- */
+/* ---- forward ----------------------------------------------------------------------------------------------------------------- */
 
-// The tail after T more frames of its channel: its own last frames moved up, then the newest of x. STEP frames are in flight at once;
-// a row is read before one at or below it is written.
+// The tail after T more frames of its channel: its own last frames moved up, then the newest of x. STEP frames are in flight at
+// once; a row is read before one at or below it is written.
 static __device__ __forceinline__ void move_tail(float *tail, const float *__restrict__ x, int T, size_t C, int K)
 {
     for (int r = 0; r < K - 1; r += STEP) {
@@ -63,9 +63,9 @@ static __device__ __forceinline__ void move_tail(float *tail, const float *__res
     }
 }
 
-static __global__ void __launch_bounds__(CHANNELS) conv_rows(float *__restrict__ y, const float *__restrict__ x,
-                                                             const float *__restrict__ w, const float *__restrict__ bias,
-                                                             conv_shape s, float *const *tails, size_t at)
+static __global__ void __launch_bounds__(CHANNELS)
+    conv_rows(float *__restrict__ y, const float *__restrict__ x, const float *__restrict__ w, const float *__restrict__ bias,
+              conv_shape s, float *const *tails, size_t at)
 {
     const size_t unit = (size_t)blockIdx.x * (blockDim.x / (unsigned)s.width) + threadIdx.x / (unsigned)s.width;
     const int b = (int)(unit / (size_t)s.tiles), t0 = (int)(unit % (size_t)s.tiles) * s.tile;
@@ -108,17 +108,17 @@ static __global__ void __launch_bounds__(CHANNELS) conv_rows(float *__restrict__
     if (tail) move_tail(tail, in, T, C, K); // nobody else has this channel of it
 }
 
-void lin_cuda_conv_forward(lin_exec *exec, float *y, const float *x, const float *w, const float *bias, const lin_segments *segments,
-                           int C, int K, float *const *tails, size_t at)
+void lin_cuda_conv_forward(lin_exec *exec, float *y, const float *x, const float *w, const float *bias,
+                           const lin_segments *segments, int C, int K, float *const *tails, size_t at)
 {
-    if (segments->rows < 1 || C < 1) return;
+    if (segments->B < 1 || segments->rows < 1 || C < 1) return;
     const conv_shape s = shape_of(segments, C, K, tails != NULL);
     const unsigned lanes = CHANNELS / (unsigned)s.width;
     const dim3 grid(lin_cuda_blocks((size_t)s.B * (size_t)s.tiles, lanes), lin_cuda_blocks((size_t)C, (size_t)s.width));
     LIN_LAUNCH(exec, conv_rows, grid, lanes * (unsigned)s.width, 0, y, x, w, bias, s, tails, at);
 }
 
-/* ---- backward ------------------------------------------------------------------------------------------------------------------ */
+/* ---- backward ---------------------------------------------------------------------------------------------------------------- */
 
 // dx of rows t .. t+7: dy and, anti-causally, w on the dy behind them.
 static __device__ __forceinline__ void backward_rows(float *dx, const float *__restrict__ dy, const float *__restrict__ taps, int t,
@@ -153,11 +153,12 @@ static __device__ __forceinline__ void backward_rows(float *dx, const float *__r
 
 // A thread goes through every n_partials-th tile, in order, and keeps the sums of its channel: dw of up to TAPS taps, and db.
 template <int TAPS>
-static __global__ void __launch_bounds__(CHANNELS) conv_backward_tiles(float *__restrict__ dx, float *__restrict__ partials,
-                                                                       const float *__restrict__ dy, const float *__restrict__ x,
-                                                                       const float *__restrict__ w, conv_shape s, int n_partials)
+static __global__ void __launch_bounds__(CHANNELS)
+    conv_backward_tiles(float *__restrict__ dx, float *__restrict__ partials, const float *__restrict__ dy,
+                        const float *__restrict__ x, const float *__restrict__ w, conv_shape s, int n_partials)
 {
-    const int lane = (int)(threadIdx.x / (unsigned)s.width), partial = (int)blockIdx.x * (int)(blockDim.x / (unsigned)s.width) + lane;
+    const int lane = (int)(threadIdx.x / (unsigned)s.width),
+              partial = (int)blockIdx.x * (int)(blockDim.x / (unsigned)s.width) + lane;
     const int c = (int)(blockIdx.y * (unsigned)s.width + threadIdx.x % (unsigned)s.width), K = s.K;
     if (partial >= n_partials || c >= s.C) return;
     const size_t C = (size_t)s.C, units = (size_t)s.B * (size_t)s.tiles;
@@ -228,20 +229,16 @@ static void launch_backward(lin_exec *exec, float *dx, float *partials, const fl
 void lin_cuda_conv_backward(lin_exec *exec, float *dx, float *dw, float *db, const float *dy, const float *x, const float *w,
                             const lin_segments *segments, int C, int K)
 {
-    if (segments->rows < 1 || C < 1) return;
+    if (segments->B < 1 || segments->rows < 1 || C < 1) return;
     const conv_shape s = shape_of(segments, C, K, 0);
     const size_t units = (size_t)s.B * (size_t)s.tiles, size = (size_t)(K + 1) * (size_t)C;
     const int n = units < PARTIALS ? (int)units : PARTIALS;
     float *partials = (float *)lin_cuda_scratch(exec, (size_t)n * size * sizeof(float));
     if (!partials) return;
-    if (K <= 8)
-        launch_backward<8>(exec, dx, partials, dy, x, w, s, n);
-    else if (K <= 16)
-        launch_backward<16>(exec, dx, partials, dy, x, w, s, n);
-    else if (K <= 32)
-        launch_backward<32>(exec, dx, partials, dy, x, w, s, n);
-    else
-        launch_backward<64>(exec, dx, partials, dy, x, w, s, n);
+    if (K <= 8) launch_backward<8>(exec, dx, partials, dy, x, w, s, n);
+    else if (K <= 16) launch_backward<16>(exec, dx, partials, dy, x, w, s, n);
+    else if (K <= 32) launch_backward<32>(exec, dx, partials, dy, x, w, s, n);
+    else launch_backward<64>(exec, dx, partials, dy, x, w, s, n);
     LIN_LAUNCH(exec, conv_add_partials, lin_cuda_blocks(size, SUM_COLUMNS), SUM_COLUMNS * SUM_SLICES,
                SUM_COLUMNS * SUM_SLICES * sizeof(float), dw, db, partials, n, C, K);
 }

@@ -1,13 +1,13 @@
 /*
  * ctc.cu - connectionist temporal classification (Graves et al. 2006).
  *
- * Two kernels. ctc_paths runs along the frames: a block carries alpha of an utterance forwards while another carries beta backwards,
- * and both leave every frame's states in scratch. ctc_gradient, in which all frames stand side by side, multiplies them.
+ * Two kernels. ctc_paths runs along the frames: a block carries alpha of an utterance forwards while another carries beta
+ * backwards, and both leave every frame's states in scratch. ctc_gradient, in which all frames stand side by side, multiplies them.
  *
  * Probabilities are pairs (m, e), m 2^e, as on the CPU (kernels/cpu/ctc.h): all the range of the log domain, but a frame's sums and
  * products need no exponentials or logarithms of the states, and thousands of frames lose as little as thousands of roundings.
- * Mantissas are brought back to [1, 2) once in a stretch of frames, within which they stay between 2^-4 and 2^17. Zero is (0, ZERO).
- * A NaN in logp stays a NaN in m and comes out as the loss.
+ * Mantissas are brought back to [1, 2) once in a stretch of frames, within which they stay between 2^-4 and 2^17. Zero is
+ * (0, ZERO). A NaN in logp stays a NaN in m and comes out as the loss.
  *
  * A position u of the label sequence has two states: B[u], the blank before label u (u = U: after the last), and L[u], label u.
  *   alpha, frame t included:     B'[u] = (B[u] + L[u-1]) y_blank       L'[u] = (L[u] + B[u] + L[u-1] if it differs) y_label(u)
@@ -25,11 +25,11 @@
 
 enum {
     ZERO = -(1 << 29),
-    STRETCH = 8,         // frames
-    PATH_THREADS = 256,  // of a block of ctc_paths, at most
+    STRETCH = 8,        // frames
+    PATH_THREADS = 256, // of a block of ctc_paths, at most
     LONG_THREADS = 512,
     GRADIENT_THREADS = 256,
-    GRADIENT_ROWS = 32,  // of a block
+    GRADIENT_ROWS = 32, // of a block
 };
 
 static const size_t MOST_SCRATCH = (size_t)1 << 30; // utterances beyond this take turns
@@ -49,8 +49,8 @@ typedef struct ctc_job {
     const float *logp;
     const int *offsets, *labels, *label_offsets;
     double *loss;
-    int first, V; // of the launch: its utterances begin with `first`
-    int most;     // labels of an utterance
+    int first, V;              // of the launch: its utterances begin with `first`
+    int most;                  // labels of an utterance
     int shift, threads, pitch; // position u is element (u % P) threads + u / P of a row of `pitch`, P = 1 << shift
     int4 *alpha, *beta;        // [rows of the launch, pitch]: m and e of B, of L; NULL where only the loss is wanted
     path_total *totals;        // [utterances of the launch]
@@ -77,7 +77,7 @@ static __device__ __forceinline__ utterance utterance_of(const ctc_job &job, int
     return a;
 }
 
-/* ---- pairs --------------------------------------------------------------------------------------------------------------------- */
+/* ---- pairs ------------------------------------------------------------------------------------------------------------------- */
 
 static __device__ __forceinline__ pair zero_pair(void)
 {
@@ -197,7 +197,10 @@ static __device__ __forceinline__ void report_loss(const ctc_job &job, pair blan
     job.totals[blockIdx.x] = total;
 }
 
-static __device__ __forceinline__ int4 packed(pair b, pair l) { return make_int4(__float_as_int(b.m), b.e, __float_as_int(l.m), l.e); }
+static __device__ __forceinline__ int4 packed(pair b, pair l)
+{
+    return make_int4(__float_as_int(b.m), b.e, __float_as_int(l.m), l.e);
+}
 
 static __device__ __forceinline__ pair unpacked(int m, int e)
 {
@@ -246,8 +249,8 @@ static __device__ __forceinline__ void alpha_frame(pair (&B)[P], pair (&L)[P], p
 // A frame of beta: B and L receive it, GB and GL what the frame before it needs. right_B, right_L: G of the position behind the
 // thread's last.
 template <int P>
-static __device__ __forceinline__ void beta_frame(pair (&B)[P], pair (&L)[P], pair (&GB)[P], pair (&GL)[P], pair right_B, pair right_L,
-                                                  const int (&skips)[P], float blank, const float (&label)[P])
+static __device__ __forceinline__ void beta_frame(pair (&B)[P], pair (&L)[P], pair (&GB)[P], pair (&GL)[P], pair right_B,
+                                                  pair right_L, const int (&skips)[P], float blank, const float (&label)[P])
 {
     const pair y = exp_pair(blank);
 #pragma unroll
@@ -381,7 +384,8 @@ template <int P, int MANY> static __device__ void walk_beta(const ctc_job &job, 
     }
 }
 
-// blockIdx.x: the utterance; y: 0 alpha and the loss, 1 beta and the order of positions. P positions to a thread; MANY: several warps.
+// blockIdx.x: the utterance; y: 0 alpha and the loss, 1 beta and the order of positions. P positions to a thread; MANY: several
+// warps.
 template <int P, int MANY> static __global__ void __launch_bounds__(PATH_THREADS) ctc_paths(ctc_job job)
 {
     LIN_SHARED(int4, borders);
@@ -470,7 +474,7 @@ static __global__ void __launch_bounds__(LONG_THREADS) ctc_paths_long(ctc_job jo
     report_loss(job, blank, label);
 }
 
-/* ---- the gradient -------------------------------------------------------------------------------------------------------------- */
+/* ---- the gradient ------------------------------------------------------------------------------------------------------------ */
 
 // The share of the paths that are in a state.
 static __device__ __forceinline__ float share(int2 alpha, int2 beta, path_total total)
@@ -520,7 +524,7 @@ static __global__ void ctc_gradient(float *dlogits, ctc_job job, int tiles, cons
     }
 }
 
-/* ---- launching ----------------------------------------------------------------------------------------------------------------- */
+/* ---- launching --------------------------------------------------------------------------------------------------------------- */
 
 enum { LONG = -1 };
 
@@ -543,16 +547,11 @@ static void launch_paths(lin_exec *exec, const ctc_job &job, int form, int n, in
 {
     const dim3 grid((unsigned)n, gradient ? 2u : 1u);
     const unsigned threads = (unsigned)job.threads;
-    if (form == LONG)
-        LIN_LAUNCH(exec, ctc_paths_long, grid, LONG_THREADS, LONG_THREADS / 32 * sizeof(int), job, gradient);
-    else if (job.shift == 0)
-        LIN_LAUNCH(exec, (ctc_paths<1, 0>), grid, threads, paths_shared(threads), job);
-    else if (form == 0)
-        LIN_LAUNCH(exec, (ctc_paths<2, 0>), grid, threads, paths_shared(threads), job);
-    else if (job.shift == 1)
-        LIN_LAUNCH(exec, (ctc_paths<2, 1>), grid, threads, paths_shared(threads), job);
-    else
-        LIN_LAUNCH(exec, (ctc_paths<4, 1>), grid, threads, paths_shared(threads), job);
+    if (form == LONG) LIN_LAUNCH(exec, ctc_paths_long, grid, LONG_THREADS, LONG_THREADS / 32 * sizeof(int), job, gradient);
+    else if (job.shift == 0) LIN_LAUNCH(exec, (ctc_paths<1, 0>), grid, threads, paths_shared(threads), job);
+    else if (form == 0) LIN_LAUNCH(exec, (ctc_paths<2, 0>), grid, threads, paths_shared(threads), job);
+    else if (job.shift == 1) LIN_LAUNCH(exec, (ctc_paths<2, 1>), grid, threads, paths_shared(threads), job);
+    else LIN_LAUNCH(exec, (ctc_paths<4, 1>), grid, threads, paths_shared(threads), job);
 }
 
 void lin_cuda_ctc(lin_exec *exec, double *loss, float *dlogits, const float *logp, const lin_segments *segments, const int *labels,
@@ -580,7 +579,8 @@ void lin_cuda_ctc(lin_exec *exec, double *loss, float *dlogits, const float *log
     if (!dlogits) rows = form == LONG ? 2 * group : 0;
 
     const size_t states = rows * row, orders = dlogits ? group * (size_t)job.most * sizeof(int2) : 0;
-    unsigned char *scratch = (unsigned char *)lin_cuda_scratch(exec, (dlogits ? 2 : 1) * states + orders + group * sizeof(path_total));
+    unsigned char *scratch =
+        (unsigned char *)lin_cuda_scratch(exec, (dlogits ? 2 : 1) * states + orders + group * sizeof(path_total));
     if (!scratch) return;
     job.alpha = rows ? (int4 *)scratch : NULL;
     job.beta = dlogits ? (int4 *)(scratch + states) : NULL;
@@ -595,7 +595,7 @@ void lin_cuda_ctc(lin_exec *exec, double *loss, float *dlogits, const float *log
     }
 }
 
-/* ---- the sum of the losses ----------------------------------------------------------------------------------------------------- */
+/* ---- the sum of the losses --------------------------------------------------------------------------------------------------- */
 
 // One warp, which looks at 32 losses at a time and adds them one after another.
 static __global__ void tally_up(lin_tally *tally, const double *loss, const int *offsets, const int *label_offsets, int B)

@@ -1,11 +1,11 @@
 /*
  * fbank.cu - log-mel filterbanks as frontend/fbank.h defines them (Kaldi's), for thousands of streams at once.
  *
- * A warp makes a frame: the window's samples without their mean, pre-emphasised and shaped, go into shared memory; a real transform of
- * n_fft points as a complex one of half as many (Stockham's form: steps of four, and one of two where the number of steps is odd, from
- * one buffer into the other, so that nothing is reordered); powers; the sums under the triangles, a triangle to a lane.
+ * A warp makes a frame: the window's samples without their mean, pre-emphasised and shaped, go into shared memory; a real transform
+ * of n_fft points as a complex one of half as many (Stockham's form: steps of four, and one of two where their number is odd,
+ * from one buffer into the other, so that nothing is reordered); powers; the sums under the triangles, a triangle to a lane.
  *
- * Pre-emphasis takes a strong low tone away by a subtraction whose rounding would cover what is faint above it: it is done in double.
+ * Pre-emphasis takes a strong low tone away by a subtraction whose rounding would cover what is faint above it: done in double.
  */
 #include <math.h>
 
@@ -13,8 +13,8 @@
 
 enum {
     MOST_WARPS = 8,
-    FEW_FRAMES = 4,             // of a warp, which looks its first one's utterance up and fills a share of the block's table
-    SHARED_BYTES = 48 * 1024,   // that need no permission
+    FEW_FRAMES = 4,           // of a warp, which looks its first one's utterance up and fills a share of the block's table
+    SHARED_BYTES = 48 * 1024, // that need no permission
 };
 
 typedef struct fbank_job {
@@ -90,7 +90,8 @@ static __device__ __forceinline__ void powers(float *power, const float2 *z, con
 {
     for (int k = (int)(threadIdx.x % 32); k <= half; k += 32) {
         const float2 a = z[k & (half - 1)], b = z[(half - k) & (half - 1)];
-        const float2 even = make_float2(0.5f * (a.x + b.x), 0.5f * (a.y - b.y)), odd = make_float2(0.5f * (a.y + b.y), 0.5f * (b.x - a.x));
+        const float2 even = make_float2(0.5f * (a.x + b.x), 0.5f * (a.y - b.y)),
+                     odd = make_float2(0.5f * (a.y + b.y), 0.5f * (b.x - a.x));
         const float2 turned = multiplied(odd, turns[k]);
         const float re = even.x + turned.x, im = even.y + turned.y;
         power[k] = re * re + im * im;
@@ -110,8 +111,9 @@ static __global__ void __launch_bounds__(32 * MOST_WARPS) fbank_frames(fbank_job
     }
     __syncthreads();
     const long long start = ((long long)blockIdx.x * (blockDim.x / 32) + warp) * job.each;
-    if (start >= job.rows) return; // a whole warp
-    const int row0 = (int)start, end = min(row0 + job.each, job.rows);
+    const int rows = min(job.rows, job.out[job.B]); // those behind belong to nobody
+    if (start >= rows) return;                      // a whole warp
+    const int row0 = (int)start, end = min(row0 + job.each, rows);
     int b = lin_utterance_of(job.out, job.B, row0);
     for (int row = row0; row < end; row++) {
         while (row >= job.out[b + 1]) b++;

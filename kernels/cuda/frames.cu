@@ -1,12 +1,12 @@
-// Frames before they meet the network: stacked, given positions, taken out of a cache, put behind what a stream kept. All of it moves
-// memory: blocks own tiles of rows, whose utterances are looked up first, and their threads the columns, four at a time where the
-// addresses allow it.
+// Frames before they meet the network: stacked, given positions, taken out of a cache, put behind what a stream kept. All of it
+// moves memory: blocks own tiles of rows, whose utterances are looked up first, and their threads the columns, four at a time
+// where the addresses allow it.
 #include "kernels/cuda/segments.h"
 
 enum {
     FRAMES_THREADS = 256,
-    TILE_ROWS = 32,      // at most, of one block; lin_utterances_of_tile knows no more
-    MANY_ROWS = 8192,    // from here on tiles are whole; with fewer rows more blocks are worth more
+    TILE_ROWS = 32,   // at most, of one block; lin_utterances_of_tile knows no more
+    MANY_ROWS = 8192, // from here on tiles are whole; with fewer rows more blocks are worth more
     FEW_ROWS = 4,
     TURNS = 32,          // rows after which sine and cosine are worked out afresh
     WARP_CARRIES = 1024, // elements of an utterance that a warp carries, and that a block does
@@ -31,7 +31,8 @@ static __global__ void stack_rows(T *y, const T *__restrict__ x, const T *__rest
                                   const int *in, const int *out, int B, int rows, int tile, unsigned D, int stack, int ahead)
 {
     LIN_SHARED(int, utterances);
-    const int row0 = (int)blockIdx.x * tile, n = min(tile, rows - row0);
+    const int row0 = (int)blockIdx.x * tile, n = min(tile, min(rows, out[B]) - row0);
+    if (n <= 0) return; // rows that belong to nobody
     if (threadIdx.x < 32) lin_utterances_of_tile(utterances, out, B, row0, n);
     __syncthreads();
     const unsigned width = (unsigned)(stack + ahead) * D;
@@ -58,14 +59,15 @@ void lin_cuda_stack_frames(lin_exec *exec, float *y, const float *x, const float
                    out->rows, tile, (unsigned)D, stack, ahead);
 }
 
-/* ---- positions ----------------------------------------------------------------------------------------------------------------- */
+/* ---- positions --------------------------------------------------------------------------------------------------------------- */
 
 // A thread owns a pair of columns in TURNS rows. From row to row the angle grows by a constant, so sine and cosine turn. In double:
 // an angle reaches 2^24, and what is left of it after whole turns has to be right to 1e-7.
 static __global__ void add_sinusoid(float *x, const int *offsets, int B, int rows, int C)
 {
-    const int row0 = (int)blockIdx.x * TURNS, end = min(row0 + TURNS, rows);
+    const int row0 = (int)blockIdx.x * TURNS, end = min(row0 + TURNS, min(rows, offsets[B]));
     const int pair = (int)(blockIdx.y * blockDim.x + threadIdx.x);
+    if (row0 >= end) return; // rows that belong to nobody
     int b = lin_utterance_of(offsets, B, row0);
     if (pair >= C / 2) return;
     // Angles in half turns: w / pi, with w = 10000^(-2 pair / C).
@@ -120,7 +122,8 @@ static __global__ void gather_rows(float *x, const lin_gather *items, const lin_
                                    int tile, int D)
 {
     LIN_SHARED(int, utterances);
-    const int row0 = (int)blockIdx.x * tile, n = min(tile, rows - row0);
+    const int row0 = (int)blockIdx.x * tile, n = min(tile, min(rows, offsets[B]) - row0);
+    if (n <= 0) return; // rows that belong to nobody
     if (threadIdx.x < 32) lin_utterances_of_tile(utterances, offsets, B, row0, n);
     __syncthreads();
     const unsigned columns = (unsigned)D / (WIDE ? 4 : 1);
@@ -134,10 +137,8 @@ static __global__ void gather_rows(float *x, const lin_gather *items, const lin_
             continue;
         }
         uchar4 four = make_uchar4(0, 0, 0, 0);
-        if (codes && ((uintptr_t)codes & 3) == 0)
-            four = *(const uchar4 *)codes;
-        else if (codes)
-            four = make_uchar4(codes[0], codes[1], codes[2], codes[3]);
+        if (codes && ((uintptr_t)codes & 3) == 0) four = *(const uchar4 *)codes;
+        else if (codes) four = make_uchar4(codes[0], codes[1], codes[2], codes[3]);
         float4 y = make_float4(0, 0, 0, 0);
         if (codes) {
             if (!is_masked(masks, item, t, d)) y.x = decoded(item, four.x, d, D);
@@ -157,16 +158,16 @@ void lin_cuda_gather(lin_exec *exec, float *x, const lin_gather *items, const li
     const unsigned blocks = lin_cuda_blocks((size_t)rows, (size_t)tile);
     const size_t shared = TILE_ROWS * sizeof(int);
     if (D % 4 == 0 && lin_cuda_aligned(x))
-        LIN_LAUNCH(exec, (gather_rows<1>), blocks, FRAMES_THREADS, shared, x, items, masks, segments->offsets, segments->B, rows, tile,
-                   D);
+        LIN_LAUNCH(exec, (gather_rows<1>), blocks, FRAMES_THREADS, shared, x, items, masks, segments->offsets, segments->B, rows,
+                   tile, D);
     else
-        LIN_LAUNCH(exec, (gather_rows<0>), blocks, FRAMES_THREADS, shared, x, items, masks, segments->offsets, segments->B, rows, tile,
-                   D);
+        LIN_LAUNCH(exec, (gather_rows<0>), blocks, FRAMES_THREADS, shared, x, items, masks, segments->offsets, segments->B, rows,
+                   tile, D);
 }
 
-/* ---- what a stream kept -------------------------------------------------------------------------------------------------------- */
+/* ---- what a stream kept ------------------------------------------------------------------------------------------------------ */
 
-// An utterance to a group of threads. The new tail is taken from y, so nothing of the old one is needed any more when it is written.
+// An utterance to a group of threads. The new tail is taken from y, so the old one is not needed any more when it is written.
 // PARTS: 1 y, 2 the tails, 3 both, which needs the group's barrier between.
 template <int GROUP, int PARTS>
 static __global__ void carry_utterances(float *y, const int *out, const float *x, const int *in, float *const *tails, size_t at,
@@ -201,8 +202,8 @@ void lin_cuda_carry(lin_exec *exec, float *y, const lin_segments *out, const flo
         LIN_LAUNCH(exec, (carry_utterances<32, 3>), lin_cuda_blocks((size_t)B, FRAMES_THREADS / 32), FRAMES_THREADS, 0, y,
                    out->offsets, x, in->offsets, tails, at, have, keep, B, width);
     } else if (most <= BLOCK_CARRIES) {
-        LIN_LAUNCH(exec, (carry_utterances<FRAMES_THREADS, 3>), (unsigned)B, FRAMES_THREADS, 0, y, out->offsets, x, in->offsets, tails,
-                   at, have, keep, B, width);
+        LIN_LAUNCH(exec, (carry_utterances<FRAMES_THREADS, 3>), (unsigned)B, FRAMES_THREADS, 0, y, out->offsets, x, in->offsets,
+                   tails, at, have, keep, B, width);
     } else { // long ones are shared by blocks, which cannot wait for each other
         const size_t parts = (most + 16383) / 16384;
         const dim3 grid((unsigned)B, (unsigned)(parts < 1024 ? parts : 1024));

@@ -92,6 +92,6 @@ void lin_cuda_greedy(lin_exec *exec, lin_phone *phones, int *n_phones, const flo
                      lin_run *runs, const int *slots)
 {
     if (segments->B < 1) return;
-    LIN_LAUNCH(exec, greedy_utterances, lin_cuda_blocks((size_t)segments->B, GREEDY_THREADS / 32), GREEDY_THREADS, 0, phones, n_phones,
-               logp, segments->offsets, segments->B, V, runs, slots);
+    LIN_LAUNCH(exec, greedy_utterances, lin_cuda_blocks((size_t)segments->B, GREEDY_THREADS / 32), GREEDY_THREADS, 0, phones,
+               n_phones, logp, segments->offsets, segments->B, V, runs, slots);
 }

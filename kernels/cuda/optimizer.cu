@@ -1,7 +1,7 @@
 // Norms of gradients, clipping, and the step of Adam and RAdam; the formula stands at lin_adam_step in kernels/ops.h.
 //
-// One launch goes over all tensors: they are cut into spans, a block works on one, and which tensor it belongs to is found in a table
-// that comes with the launch by value (so that a graph holds it). Networks of more than LISTED tensors take several launches.
+// One launch goes over all tensors: they are cut into spans, a block works on one, and which tensor it belongs to is found in a
+// table that comes with the launch by value (so that a graph holds it). Networks of more than LISTED tensors take several launches.
 #include <math.h>
 
 #include "kernels/cuda/cuda.h"
@@ -40,10 +40,8 @@ static tensor_list list_from(const lin_tensors *tensors, int first)
     int tensor = 0;                                                                                                                \
     for (int high = (list).n - 1; tensor < high;) {                                                                                \
         const int middle = (tensor + high) / 2;                                                                                    \
-        if ((list).spans[middle + 1] > (span))                                                                                     \
-            high = middle;                                                                                                         \
-        else                                                                                                                       \
-            tensor = middle + 1;                                                                                                   \
+        if ((list).spans[middle + 1] > (span)) high = middle;                                                                      \
+        else tensor = middle + 1;                                                                                                  \
     }
 
 static __device__ __forceinline__ double warp_sum(double v)
@@ -70,7 +68,7 @@ static __device__ __forceinline__ size_t unaligned(const float *p, size_t n)
     return head < n ? head : n;
 }
 
-/* ---- norms --------------------------------------------------------------------------------------------------------------------- */
+/* ---- norms ------------------------------------------------------------------------------------------------------------------- */
 
 static __device__ __forceinline__ double square(float x) { return (double)x * (double)x; }
 
@@ -80,7 +78,7 @@ static __global__ void sum_spans(double *partials, const float *__restrict__ x, 
     const int span = (int)blockIdx.x;
     TENSOR_OF(list, span, tensor)
     const size_t from = list.offsets[tensor] + (size_t)(span - list.spans[tensor]) * SPAN, left = list.offsets[tensor + 1] - from;
-    const size_t n = left < SPAN ? left : SPAN, head = unaligned(x + from, n), fours = (n - head) / 4;
+    const size_t n = left < (size_t)SPAN ? left : (size_t)SPAN, head = unaligned(x + from, n), fours = (n - head) / 4;
     const float4 *middle = (const float4 *)(x + from + head);
     double sum = 0;
     if (threadIdx.x < head) sum += square(x[from + threadIdx.x]);
@@ -113,12 +111,12 @@ void lin_cuda_sum_squares(lin_exec *exec, double *norms, const float *x, const l
         double *partials = (double *)lin_cuda_scratch(exec, ((size_t)spans + 1) * sizeof(double));
         if (!partials) return;
         if (spans) LIN_LAUNCH(exec, sum_spans, (unsigned)spans, OPTIMIZER_THREADS, 32 * sizeof(double), partials, x, list);
-        LIN_LAUNCH(exec, sum_tensors, lin_cuda_blocks((size_t)list.n, OPTIMIZER_THREADS / 32), OPTIMIZER_THREADS, 0, norms, partials,
-                   list);
+        LIN_LAUNCH(exec, sum_tensors, lin_cuda_blocks((size_t)list.n, OPTIMIZER_THREADS / 32), OPTIMIZER_THREADS, 0, norms,
+                   partials, list);
     }
 }
 
-/* ---- clipping ------------------------------------------------------------------------------------------------------------------ */
+/* ---- clipping ---------------------------------------------------------------------------------------------------------------- */
 
 // One block. Shared: a double and an int for each warp.
 static __global__ void clip_tensors(double *scale, lin_tally *tally, const double *norms, int n, double most, int per_tensor)
@@ -161,7 +159,7 @@ void lin_cuda_clip(lin_exec *exec, double *scale, lin_tally *tally, const double
                per_tensor);
 }
 
-/* ---- the step ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the step ---------------------------------------------------------------------------------------------------------------- */
 
 // The step for one tensor in single precision, as the CPU does it.
 typedef struct adam_factors {
@@ -197,16 +195,17 @@ static __device__ __forceinline__ void adam_element(const adam_factors &f, float
 }
 
 // together: the four arrays stand alike to 16-byte boundaries.
-static __global__ void adam_spans(float *__restrict__ p, const float *__restrict__ grad, float *__restrict__ m, float *__restrict__ v,
-                                  const double *scale, const lin_adam_step *step, const lin_tally *tally, int together,
-                                  tensor_list list)
+static __global__ void adam_spans(float *__restrict__ p, const float *__restrict__ grad, float *__restrict__ m,
+                                  float *__restrict__ v, const double *scale, const lin_adam_step *step, const lin_tally *tally,
+                                  int together, tensor_list list)
 {
     if (tally && tally->bad) return;
     const int span = (int)blockIdx.x;
     TENSOR_OF(list, span, tensor)
     const adam_factors f = factors_of(step, scale[list.first + tensor], list.decay[tensor]);
     const size_t from = list.offsets[tensor] + (size_t)(span - list.spans[tensor]) * SPAN, left = list.offsets[tensor + 1] - from;
-    const size_t n = left < SPAN ? left : SPAN, head = together ? unaligned(p + from, n) : n, fours = (n - head) / 4;
+    const size_t n = left < (size_t)SPAN ? left : (size_t)SPAN, head = together ? unaligned(p + from, n) : n,
+                 fours = (n - head) / 4;
     p += from;
     grad += from;
     m += from;
@@ -237,7 +236,7 @@ void lin_cuda_adam(lin_exec *exec, float *p, const float *grad, float *m, float 
     for (int first = 0; first < tensors->n; first += LISTED) {
         const tensor_list list = list_from(tensors, first);
         if (list.spans[list.n] == 0) continue;
-        LIN_LAUNCH(exec, adam_spans, (unsigned)list.spans[list.n], OPTIMIZER_THREADS, 0, p, grad, m, v, scale, step, tally, together,
-                   list);
+        LIN_LAUNCH(exec, adam_spans, (unsigned)list.spans[list.n], OPTIMIZER_THREADS, 0, p, grad, m, v, scale, step, tally,
+                   together, list);
     }
 }

@@ -33,10 +33,8 @@ static __device__ __forceinline__ void lin_utterances_of_tile(int *utterances, c
     if (lane >= n) return;
     while (low < high) {
         const int middle = (low + high) / 2;
-        if (offsets[middle + 1] > row)
-            high = middle;
-        else
-            low = middle + 1;
+        if (offsets[middle + 1] > row) high = middle;
+        else low = middle + 1;
     }
     utterances[lane] = low;
 }

@@ -54,20 +54,14 @@ template <int LANES, int N> static void launch_short(lin_exec *exec, float *logp
 void lin_cuda_log_softmax(lin_exec *exec, float *logp, const float *logits, int rows, int V)
 {
     if (rows < 1 || V < 1) return;
-    if (V <= 8)
-        launch_short<8, 1>(exec, logp, logits, rows, V);
-    else if (V <= 16)
-        launch_short<8, 2>(exec, logp, logits, rows, V);
-    else if (V <= 32)
-        launch_short<8, 4>(exec, logp, logits, rows, V);
-    else if (V <= 48)
-        launch_short<8, 6>(exec, logp, logits, rows, V);
-    else if (V <= 64)
-        launch_short<8, 8>(exec, logp, logits, rows, V);
-    else if (V <= 128)
-        launch_short<16, 8>(exec, logp, logits, rows, V);
-    else if (V <= 256)
-        launch_short<32, 8>(exec, logp, logits, rows, V);
+    if (V <= 8) launch_short<8, 1>(exec, logp, logits, rows, V);
+    else if (V <= 16) launch_short<8, 2>(exec, logp, logits, rows, V);
+    else if (V <= 32) launch_short<8, 4>(exec, logp, logits, rows, V);
+    else if (V <= 48) launch_short<8, 6>(exec, logp, logits, rows, V);
+    else if (V <= 64) launch_short<8, 8>(exec, logp, logits, rows, V);
+    else if (V <= 128) launch_short<16, 8>(exec, logp, logits, rows, V);
+    else if (V <= 256) launch_short<32, 8>(exec, logp, logits, rows, V);
     else
-        LIN_LAUNCH(exec, log_softmax_long, lin_cuda_blocks((size_t)rows, ROWS_THREADS / 32), ROWS_THREADS, 0, logp, logits, rows, V);
+        LIN_LAUNCH(exec, log_softmax_long, lin_cuda_blocks((size_t)rows, ROWS_THREADS / 32), ROWS_THREADS, 0, logp, logits, rows,
+                   V);
 }
