@@ -136,7 +136,7 @@ tests: $(TESTS) $(FUZZERS) $(TEST_TOOLS)
 # Two configurations, one summary: everything in release, and the same programs once more under AddressSanitizer (CHECK_ASAN=no: not).
 # Where nvcc is, it compiles the CUDA backend for one architecture. Nothing looks for a real GPU: see check-gpu.
 CHECK_ASAN ?= yes
-check check-gpu asan ubsan tsan: export LINNET_CUDA_DRIVER ?= none
+check asan ubsan tsan: export LINNET_CUDA_DRIVER ?= none
 check:
 	@tools/deps.sh build check
 	+@$(MAKE) --no-print-directory $(JOBS) test-programs

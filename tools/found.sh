@@ -1,6 +1,6 @@
 #!/bin/sh
-# found.sh CC ARCH PACKAGES CONFIG: says what the build will use; fails where something is missing.
-cc=$1 arch=$2 packages=$3 config=$4
+# found.sh CC ARCH PACKAGES CONFIG NVCC ARCHS: says what the build will use; fails where something is missing.
+cc=$1 arch=$2 packages=$3 config=$4 nvcc=${5:-} archs=${6:-}
 missing=
 if ! command -v ${cc%% *} > /dev/null 2>&1; then
     echo "compiler:  $cc is not installed"
@@ -31,6 +31,11 @@ x86_64)
     echo "processor: $arch; kernels for AVX-512, AVX2 and any other, chosen when the program runs (here: $best)" ;;
 *) echo "processor: $arch; portable kernels" ;;
 esac
+if [ -n "$nvcc" ]; then
+    echo "CUDA:      $nvcc $($nvcc --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\).*/\1/p'), for compute capabilities $(echo "$archs" | sed 's/\([0-9]\)\( \|$\)/.\1\2/g') and newer"
+else
+    echo "CUDA:      nvcc is not installed; the program is built without its GPU backend"
+fi
 echo "building:  build/$config/linnet"
 [ -z "$missing" ] && exit 0
 echo "missing: $missing. 'make deps' installs what is missing on Debian and Ubuntu." >&2

@@ -1,21 +1,23 @@
 #!/bin/sh
-# help.sh CC ARCH PACKAGES CONFIG PREFIX: what can be made.
+# help.sh CC ARCH PACKAGES CONFIG PREFIX NVCC ARCHS: what can be made.
 cat <<END
-make              build the program: build/release/linnet
+make              build the program: build/release/linnet, and where nvcc is found the GPU backend beside it
 make demo         transcribe recorded speech with the model that comes with linnet, next to what was said
 make check        build and run every test; the last line is the summary
+make check-gpu    the GPU backend's tests on a real GPU, and under compute-sanitizer where it is installed
 make deps         install the Debian packages that are missing
 make bench        build and run the benchmarks, beside PyTorch where it is installed
+make bench-gpu    the same on a GPU; make bundle collects what a bare GPU machine lacks
 make asan         the tests under AddressSanitizer; also: make ubsan, make tsan
 make fuzz         fuzz every parser with clang's libFuzzer, FUZZ_SECONDS=60 each
 make trainer      train and score alone, from feature caches: build/release/linnet-trainer, no sound libraries needed
 make install      install into PREFIX=$5 (DESTDIR= for packagers); make uninstall
 make clean        remove build/
 
-Settings: CC=$1 CONFIG=$4 PREFIX=$5 EXTRA_CFLAGS= LDFLAGS=
+Settings: CC=$1 CONFIG=$4 PREFIX=$5 EXTRA_CFLAGS= LDFLAGS= NVCC=$6 CUDA_ARCHS='$7'
 
 Found here:
 END
 dir=$(dirname "$0")
-"$dir/found.sh" "$1" "$2" "$3" "$4" 2>&1 | grep -v '^building'
+"$dir/found.sh" "$1" "$2" "$3" "$4" "$6" "$7" 2>&1 | grep -v '^building'
 exit 0

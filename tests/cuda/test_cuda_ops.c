@@ -1,4 +1,5 @@
-// Every operation of the CUDA backend against ref/, in each precision; LINNET_TEST_CASE names one case of ops_cases.h to run alone.
+// Every operation of the CUDA backend against ref/, in each precision. LINNET_TEST_CASE names one case of ops_cases.h to
+// run alone, LINNET_TEST_QUICK=1 asks for small shapes on a GPU too.
 #include "tests/cuda/device.h"
 #include "tests/kernels/ops_cases.h"
 
@@ -7,7 +8,10 @@ static void run(lin_precision precision, double tolerance, const char *only)
     const char *asked = getenv("LINNET_TEST_CASE");
     if (only && asked && *asked && strcmp(asked, only) != 0) return;
     ops_options options = {.n_threads = 1, .tolerance = tolerance, .only = only ? only : asked && *asked ? asked : NULL};
-#ifndef LIN_ON_GPU
+#ifdef LIN_ON_GPU
+    const char *quick = getenv("LINNET_TEST_QUICK");
+    options.quick = quick && strcmp(quick, "1") == 0;
+#else
     options.quick = 1;
 #endif
     test_device_memory();
