@@ -145,10 +145,10 @@ static void bench_training(int causal, double dropout, const char *name)
     lin_weights *weights;
     lin_activations *activations;
     lin_optimizer *optimizer;
-    must(ops->exec_create(n_threads, &exec, &err));
+    must(ops->exec_create(ops, n_threads, &exec, &err));
     must(lin_weights_create(ops, exec, c, &model->params, model->values, 1, &weights, &err));
-    must(lin_activations_create(c, B * T, B, 1, &activations, &err));
-    must(lin_optimizer_create(ops, &model->params, &options, &optimizer, &err));
+    must(lin_activations_create(ops, exec, c, B * T, 1, &activations, &err));
+    must(lin_optimizer_create(ops, exec, &model->params, &options, &optimizer, &err));
     float *features = make_features(B * T), *logp = must_have(lin_calloc(count, sizeof *logp));
     float *dlogits = must_have(lin_calloc(count, sizeof *dlogits)), *gradients = must_have(lin_calloc(n, sizeof *gradients));
     int offsets[B + 1], label_offsets[B + 1], labels[B * LABELS];
@@ -157,16 +157,22 @@ static void bench_training(int causal, double dropout, const char *name)
         label_offsets[b] = b * LABELS;
     }
     for (int i = 0; i < B * LABELS; i++) labels[i] = 1 + (int)lin_random_below(3, (uint64_t)i, V - 1);
+    const lin_segments all = {.B = B, .rows = B * T, .longest = T, .offsets = offsets};
+    const double share = 1.0 / B;
+    lin_tally tally = {0};
     double losses[B], time[MAX_REPEATS];
     for (int r = -1; r < n_repeats; r++) {
-        const lin_batch batch = {.B = B, .features = features, .mean = model->mean, .istd = model->istd, .in_offsets = offsets,
-                                 .offsets = offsets, .dropout_key = dropout > 0 ? (uint64_t)r + 2 : 0};
+        const uint64_t key = (uint64_t)r + 2;
+        const lin_batch batch = {.in = all, .out = all, .features = features, .mean = model->mean, .istd = model->istd,
+                                 .dropout_key = dropout > 0 ? &key : NULL};
+        const lin_adam_step scalars = lin_optimizer_scalars(&options, r + 2, 1e-4);
         const double start = bench_now();
         lin_network_forward(weights, activations, exec, &batch, logp);
-        ops->ctc(exec, losses, dlogits, logp, offsets, labels, label_offsets, B, V, 1.0 / B);
-        memset(gradients, 0, n * sizeof *gradients);
+        ops->ctc(exec, losses, dlogits, logp, &all, labels, label_offsets, LABELS, V, &share);
+        ops->tally_losses(exec, &tally, losses, &all, label_offsets);
+        ops->zero(exec, gradients, n * sizeof *gradients);
         lin_network_backward(weights, activations, exec, &batch, dlogits, gradients);
-        must(lin_optimizer_step(optimizer, exec, &model->params, model->values, gradients, 1e-4, NULL, &err));
+        lin_optimizer_step(optimizer, exec, model->values, gradients, &scalars, &tally);
         lin_weights_pack(weights, exec);
         if (r >= 0) time[r] = bench_now() - start;
     }
