@@ -215,7 +215,7 @@ static plan *plan_of(lin_exec *exec, const lin_cuda_product *product, const plan
     const int no_such = status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE ||
                         status == CUBLAS_STATUS_ARCH_MISMATCH || status == CUBLAS_STATUS_SUCCESS;
     if (!no_such) {
-        if (!exec->capturing) note(exec, status, product);
+        if (!exec->capturing || status == CUBLAS_STATUS_ALLOC_FAILED) note(exec, status, product);
         destroy(p);
         return NULL;
     }

@@ -124,6 +124,7 @@ START_TEST(graphs)
     bench b;
     lin_error err = {0};
     lin_graph *graph, *empty;
+    const unsigned long objects = emulation_count(EMULATION_OBJECTS), live = emulation_count(EMULATION_LIVE);
     ck_assert_msg(bench_open(&b, LIN_PRECISION_BF16, &err) == LIN_OK, "%s", err.message);
     const unsigned long before = emulation_count(EMULATION_LAUNCHES);
     ck_assert_msg(b.ops->graph_begin(b.exec, &err) == LIN_OK, "%s", err.message);
@@ -151,6 +152,8 @@ START_TEST(graphs)
     b.ops->graph_destroy(empty);
     b.ops->graph_destroy(NULL);
     bench_close(&b);
+    ck_assert_uint_eq(emulation_count(EMULATION_OBJECTS), objects);
+    ck_assert_uint_eq(emulation_count(EMULATION_LIVE), live);
 }
 END_TEST
 
