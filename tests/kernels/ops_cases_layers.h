@@ -200,7 +200,7 @@ static inline void ops_norm_shape(ops_context *c, int rows, int C, double lo, do
 
 static inline void ops_case_layer_norm(ops_context *c)
 {
-    const int widths[] = {1, 2, 7, 16, 48, 192, 193};
+    const int widths[] = {1, 2, 7, 16, 48, 100, 192, 193, 256, 300, 1020};
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
         for (size_t r = 0; r < OPS_N_ROWS; r++) // two channels are often nearly equal, and what is left of them has few digits
             if (!ops_thin(c, 5)) ops_norm_shape(c, ops_rows[r], widths[i], -2, 3, widths[i] == 2 ? 1e-4 : 2e-6);
@@ -257,8 +257,8 @@ static inline void ops_block_end_shape(ops_context *c, int rows, int C, double r
 
 static inline void ops_case_block_end(ops_context *c)
 {
-    const int widths[] = {1, 2, 7, 16, 48, 192, 193};
-    for (int w = 0; w < 7; w++)
+    const int widths[] = {1, 2, 7, 16, 48, 100, 192, 193, 256, 300, 1020};
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
         for (size_t r = 0; r < OPS_N_ROWS; r++)
             for (int p = 0; p < 3; p++)
                 if (!ops_thin(c, 11)) ops_block_end_shape(c, ops_rows[r], widths[w], ops_rates[p]);
@@ -309,8 +309,8 @@ static inline void ops_block_end_backward_shape(ops_context *c, int rows, int C,
 
 static inline void ops_case_block_end_backward(ops_context *c)
 {
-    const int widths[] = {1, 3, 7, 16, 48, 192, 193};
-    for (int w = 0; w < 7; w++)
+    const int widths[] = {1, 3, 7, 16, 48, 100, 192, 193, 256, 300, 1020};
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
         for (size_t r = 0; r < OPS_N_ROWS; r++)
             for (int p = 0; p < 3; p++)
                 if (!ops_thin(c, 13)) ops_block_end_backward_shape(c, ops_rows[r], widths[w], ops_rates[p]);
