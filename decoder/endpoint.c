@@ -1,0 +1,67 @@
+#include "decoder/endpoint.h"
+
+#include <math.h>
+
+static const double QUIETEST_RISES_DB_S = 1;
+
+lin_endpoint_options lin_endpoint_default(void)
+{
+    return (lin_endpoint_options){.before_s = 5, .after_s = 0.8, .longest_s = 30, .blank = 0.8, .loud_db = 20};
+}
+
+lin_status lin_endpoint_check(const lin_endpoint_options *o, lin_error *err)
+{
+    // Written so that a NaN fails.
+    if (!(o->before_s >= 0 && o->before_s <= 86400))
+        return lin_fail(err, LIN_INVALID, "endpoints: the silence before speech is %g s, must be 0 to 86400", o->before_s);
+    if (!(o->after_s >= 0 && o->after_s <= 86400))
+        return lin_fail(err, LIN_INVALID, "endpoints: the silence after speech is %g s, must be 0 to 86400", o->after_s);
+    if (!(o->longest_s >= 0 && o->longest_s <= 86400))
+        return lin_fail(err, LIN_INVALID, "endpoints: the longest utterance is %g s, must be 0 to 86400", o->longest_s);
+    if (!(o->blank > 0 && o->blank <= 1))
+        return lin_fail(err, LIN_INVALID, "endpoints: the probability of a blank is %g, must be above 0 and at most 1", o->blank);
+    if (!(o->loud_db >= 0 && o->loud_db <= 200))
+        return lin_fail(err, LIN_INVALID, "endpoints: the loudness above the quietest is %g dB, must be 0 to 200", o->loud_db);
+    return LIN_OK;
+}
+
+static void begin_utterance(lin_endpoint *e) { e->silent_s = e->spoken_s = e->length_s = 0; }
+
+void lin_endpoint_reset(lin_endpoint *e, const lin_endpoint_options *options, double row_s)
+{
+    *e = (lin_endpoint){.options = *options, .row_s = row_s};
+}
+
+// Whether the sound stands out from the quietest of late.
+static int is_loud(lin_endpoint *e, double db)
+{
+    if (isnan(db) || e->options.loud_db == 0) return 0;
+    const double risen = e->quietest_db + QUIETEST_RISES_DB_S * e->row_s;
+    e->quietest_db = e->heard && risen < db ? risen : db;
+    e->heard = 1;
+    return db >= e->quietest_db + e->options.loud_db;
+}
+
+lin_endpoint_rule lin_endpoint_push(lin_endpoint *e, const float *logp, double loudness_db)
+{
+    const lin_endpoint_options *o = &e->options;
+    const int loud = is_loud(e, loudness_db);
+    e->length_s += e->row_s;
+    if ((double)logp[0] >= log(o->blank)) {
+        e->silent_s += loud ? e->row_s / 2 : e->row_s;
+    } else {
+        e->silent_s = 0;
+        e->spoken_s += e->row_s;
+    }
+    const double slack = 1e-6; // sums of row_s are not exact
+    lin_endpoint_rule rule = LIN_ENDPOINT_NONE;
+    if (e->spoken_s == 0 && o->before_s > 0 && e->silent_s >= o->before_s - slack) rule = LIN_ENDPOINT_BEFORE;
+    else if (e->spoken_s > 0 && o->after_s > 0 && e->silent_s >= o->after_s - slack) rule = LIN_ENDPOINT_AFTER;
+    else if (o->longest_s > 0 && e->length_s >= o->longest_s - slack) rule = LIN_ENDPOINT_LONGEST;
+    if (rule != LIN_ENDPOINT_NONE) begin_utterance(e);
+    return rule;
+}
+
+double lin_endpoint_silence(const lin_endpoint *e) { return e->silent_s; }
+
+int lin_endpoint_has_speech(const lin_endpoint *e) { return e->spoken_s > 0; }

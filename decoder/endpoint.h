@@ -1,0 +1,66 @@
+/*
+ * endpoint.h - when an utterance is over, judged row by row.
+ *
+ * Pipeline: log-probabilities [T, V] and the loudness of the sound -> [this] -> whoever ends a result and begins the next.
+ * Three rules, in this order (after Kaldi's online endpointing):
+ *   1  nothing has been said and silence has lasted `before_s`
+ *   2  something has been said and silence has lasted `after_s`
+ *   3  the utterance has lasted `longest_s`
+ * A row is silent if its blank is at least `blank` probable. While the sound is loud (`loud_db` or more above its quietest of late)
+ * a run of blanks counts half: hesitation, not silence; so hum and music delay an endpoint but cannot prevent it.
+ *
+ *   lin_endpoint_options o = lin_endpoint_default();
+ *   lin_endpoint_reset(&endpoint, &o, 0.03);
+ *   if (lin_endpoint_push(&endpoint, logp, V, loudness_db)) ... the utterance ends behind this row ...
+ *
+ * The state is a small flat struct without pointers: copy it to fork a stream, write it to save one. Nothing is allocated.
+ * Threads: one at a time per state.
+ */
+#ifndef LIN_DECODER_ENDPOINT_H
+#define LIN_DECODER_ENDPOINT_H
+
+#include "kernels/status.h"
+
+typedef struct lin_endpoint_options {
+    double before_s;  /* rule 1; 0 switches a rule off */
+    double after_s;   /* rule 2 */
+    double longest_s; /* rule 3 */
+    double blank;     /* probability, 0..1 */
+    double loud_db;   /* above the quietest; 0: loudness does not count */
+} lin_endpoint_options;
+
+/* 5 s, 0.8 s, 30 s, 0.8, 20 dB. */
+lin_endpoint_options lin_endpoint_default(void);
+
+/* LIN_INVALID with the name of the field. */
+lin_status lin_endpoint_check(const lin_endpoint_options *options, lin_error *err);
+
+typedef enum lin_endpoint_rule {
+    LIN_ENDPOINT_NONE,
+    LIN_ENDPOINT_BEFORE,
+    LIN_ENDPOINT_AFTER,
+    LIN_ENDPOINT_LONGEST
+} lin_endpoint_rule;
+
+typedef struct lin_endpoint {
+    lin_endpoint_options options;
+    double row_s;
+    double silent_s, spoken_s, length_s; /* of this utterance: the run of silence at its end, rows that were not silent, all rows */
+    double quietest_db;                  /* of late: rises by 1 dB a second */
+    int heard;                           /* quietest_db means something */
+} lin_endpoint;
+
+/* row_s: seconds from one row to the next. Forgets everything, the quietest too. */
+void lin_endpoint_reset(lin_endpoint *endpoint, const lin_endpoint_options *options, double row_s);
+
+/*
+ * One row: logp [V], blank at index 0; loudness_db of the row's sound on any decibel scale, NAN where it is not known. Returns the
+ * rule by which the utterance ends behind this row; a new one has then begun.
+ */
+lin_endpoint_rule lin_endpoint_push(lin_endpoint *endpoint, const float *logp, double loudness_db);
+
+/* Seconds of silence at the end of the utterance so far, and whether anything has been said in it. */
+double lin_endpoint_silence(const lin_endpoint *endpoint);
+int lin_endpoint_has_speech(const lin_endpoint *endpoint);
+
+#endif
