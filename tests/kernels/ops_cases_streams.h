@@ -234,7 +234,9 @@ static inline void ops_carry_shape(ops_context *c, int B, int width, int most_ke
             keep[b] = f[b] ? ops_pick(c, 0, rows[b] < most_kept ? rows[b] : most_kept) : 0;
         }
         const int first_block = c->n_blocks;
-        const lin_segments in = ops_segments_of(c, fresh, B), out = ops_segments_of(c, rows, B);
+        lin_segments in = ops_segments_of(c, fresh, B), out = ops_segments_of(c, rows, B);
+        in.rows += 3 * (call & 1); // rows of nobody
+        out.rows += 5 * (call & 2);
         const int *have_list = ops_block(c, (size_t)B, sizeof *kept, kept), *keep_list = ops_block(c, (size_t)B, sizeof *keep, keep);
         float *x = ops_block(c, (size_t)in.rows * W, sizeof *x, NULL), *y = ops_block(c, (size_t)out.rows * W, sizeof *y, NULL);
         double *wide = ops_block(c, (size_t)in.rows * W, sizeof *wide, NULL), *y_d = ops_block(c, (size_t)out.rows * W, sizeof *y_d, NULL);
@@ -246,7 +248,7 @@ static inline void ops_carry_shape(ops_context *c, int B, int width, int most_ke
         ops_say(c, "carry B %d width %d, call %d", B, width, call);
         c->ops->carry(c->exec, y, &out, x, &in, tails_f, at, have_list, keep_list, width);
         c->ref->carry(c->ref_exec, y_d, &out, wide, &in, tails_d, at, have_list, keep_list, width);
-        ops_digest_bytes(c, y, (size_t)out.rows * W * sizeof *y);
+        ops_digest_bytes(c, y, (size_t)out.offsets[B] * W * sizeof *y);
         for (int b = 0; b < B; b++) {
             for (size_t i = 0; i < (size_t)rows[b] * W; i++) {
                 const float want = all[b].f[(size_t)(seen[b] - kept[b]) * W + i];
@@ -339,6 +341,61 @@ static inline void ops_case_fbank(ops_context *c)
     ops_fbank_shape(c, 400, 160, 512, 80, &longer);
 }
 
+/* ---- rows of nobody ---------------------------------------------------------------------------------------------------------- */
+
+/* Where one graph serves batches of different sizes there are more rows than utterances own, with anything in them: those that are
+ * owned are the same. */
+static inline void ops_nobody_shape(ops_context *c, const ops_layout *layout, int more)
+{
+    enum { H = 2, E = 16, C = H * E, K = 5, STATE = H * (E + 1) * E, TAIL = (K - 1) * C };
+    const lin_ops *ops = c->ops;
+    const lin_segments own = ops_segments(c, layout);
+    lin_segments all = own;
+    all.rows += more;
+    const size_t rows = (size_t)own.rows, room = (size_t)all.rows;
+    pair x = ops_in(c, room * C, -2, 2), qkv = ops_in(c, room * 3 * C, -2, 2), w = ops_in(c, K * C, -1, 1);
+    pair bias = ops_in(c, C, -1, 1), istd = ops_in(c, C, 0.5, 1);
+    for (size_t i = rows * C; i < x.n; i++) x.f[i] = NAN;
+    for (size_t i = rows * 3 * C; i < qkv.n; i++) qkv.f[i] = NAN;
+    ops_widen(x);
+    ops_widen(qkv);
+    pair y[2][5];
+    float *states[2][OPS_MAX_B] = {{0}}, *tails[2][OPS_MAX_B] = {{0}};
+    for (int side = 0; side < 2; side++) {
+        const lin_segments *s = side ? &all : &own;
+        for (int i = 0; i < 5; i++) y[side][i] = ops_inout(c, (side ? room : rows) * (i == 1 ? 2 * C : C), 0, 0);
+        for (int b = 0; b < layout->B; b++) {
+            states[side][b] = ops_inout(c, STATE, 0, 0).f;
+            tails[side][b] = ops_inout(c, TAIL, 0, 0).f;
+        }
+        float *const *state_list = ops_block(c, (size_t)layout->B, sizeof **states, states[side]);
+        float *const *tail_list = ops_block(c, (size_t)layout->B, sizeof **tails, tails[side]);
+        for (size_t i = 0; i < y[side][0].n && i < rows * C; i++) y[side][0].f[i] = x.f[i];
+        ops_say(c, "%d rows and %d of nobody", own.rows, more * side);
+        ops->add_sinusoid(c->exec, y[side][0].f, s, C);
+        ops->stack_frames(c->exec, y[side][1].f, x.f, bias.f, istd.f, s, s, C, 1, 1);
+        ops->conv_forward(c->exec, y[side][2].f, x.f, w.f, bias.f, s, C, K, tail_list, 0);
+        ops->attention_forward(c->exec, y[side][3].f, qkv.f, s, H, E, 1, state_list, 0);
+        ops->attention_forward(c->exec, y[side][4].f, qkv.f, s, H, E, 0, NULL, 0);
+    }
+    ops_done(c);
+    for (int i = 0; i < 5; i++) ops_check_same(c, "owned rows", y[1][i].f, y[0][i].f, y[0][i].n, 4e-6);
+    for (int b = 0; b < layout->B; b++) {
+        ops_check_same(c, "state", states[1][b], states[0][b], STATE, 4e-6);
+        ops_check_same(c, "tail", tails[1][b], tails[0][b], TAIL, 0);
+    }
+    ops_end(c);
+}
+
+static inline void ops_case_rows_of_nobody(ops_context *c)
+{
+    for (int l = 0; l < OPS_N_LAYOUTS; l++) {
+        if (ops_too_large(c, &ops_layouts[l])) continue;
+        ops_nobody_shape(c, &ops_layouts[l], 1);
+        ops_nobody_shape(c, &ops_layouts[l], 40);
+    }
+}
+
 /* ---- greedy decoding -------------------------------------------------------------------------------------------------------- */
 
 static inline void ops_check_phone(ops_context *c, int b, const lin_phone *got, const lin_greedy_phone *want)
@@ -384,7 +441,8 @@ static inline void ops_greedy_shape(ops_context *c, int B, int V, int longest, i
             now[b] = ops_pick(c, 0, 4) ? slots[b] : -1;
             fails[b] = broken && lengths[b] && ops_pick(c, 0, 2) == 0;
         }
-        const lin_segments segments = ops_segments_of(c, lengths, B);
+        lin_segments segments = ops_segments_of(c, lengths, B);
+        segments.rows += 4 * (call & 1); // rows of nobody
         pair logp = ops_in(c, (size_t)(segments.rows * V), -4, 0);
         for (size_t i = 0; i < logp.n; i++) logp.f[i] = roundf(logp.f[i]); // equal ones, and runs
         for (int b = 0; b < B; b++) {
