@@ -1,5 +1,5 @@
-# gpu.mk - the GPU benchmark (bench/gpu/, its own program: it needs neither sound libraries nor a CUDA header) and the limits of the device.
-# Part of the Makefile; bench/gpu.sh asks for these.
+# gpu.mk - the GPU benchmark (bench/gpu/, a program of its own: it needs neither sound libraries nor a CUDA header) and the limits of
+# the device. Part of the Makefile; bench/gpu.sh asks for these.
 
 GPU_BENCH_OBJ := $(patsubst %.c,$B/%.o,$(wildcard bench/gpu/*.c))
 

@@ -9,7 +9,7 @@
 #        streams    live streams at once, chunks of 1 to 16 frames
 #        ctc        alone, beside PyTorch and cuDNN
 #        ops        every operation of a training step, as shares of the limits
-# Needs the CUDA toolkit, a C compiler, make, cJSON and Check (build/bundle brings them: tools/bundle.sh), no network; PyTorch in PYTHON
+# Needs the CUDA toolkit, a C compiler, make, cJSON and Check (tools/bundle.sh brings these two along), no network; PyTorch in PYTHON
 # (python3) if there is one. --seconds (465): for everything; what does not fit is left out and named. --device cpu --quick runs the
 # script itself on a machine without a GPU. DIR (bench/results/DATE-GPU): README.md, results.json and raw/, every part's own output.
 set -u
@@ -40,7 +40,7 @@ begin=$(date +%s)
 left() { echo $((begin + seconds - $(date +%s))); }
 wanted() { case ,$parts, in *,"$1",*) return 0 ;; esac; return 1; }
 
-# ---- where things are -------------------------------------------------------------------------------------------------------------
+# ---- where things are -----------------------------------------------------------------------------------------------------------
 
 gpu=CPU driver=none arch=
 if [ "${device#cuda}" != "$device" ]; then
@@ -68,7 +68,9 @@ export TMPDIR="$work"
 
 quoted() { printf '%s' "$1" | tr '\n\t' '  ' | sed 's/\\/\\\\/g; s/"/\\"/g'; }
 about() { printf '{"part": "about", "what": "%s", "value": "%s"}\n' "$1" "$(quoted "$2")" >>"$raw/00-about.jsonl"; }
-checked() { printf '{"part": "check", "what": "%s", "result": "%s", "seconds": %s}\n' "$1" "$(quoted "$2")" "$3" >>"$raw/01-checks.jsonl"; }
+checked() {
+    printf '{"part": "check", "what": "%s", "result": "%s", "seconds": %s}\n' "$1" "$(quoted "$2")" "$3" >>"$raw/01-checks.jsonl"
+}
 leave_out() { printf '{"part": "%s", "who": "%s", "left_out": "%s"}\n' "$1" "$2" "$(quoted "$3")" >>"$raw/99-left-out.jsonl"; }
 
 # measure FILE SECONDS COMMAND...: its lines to raw/FILE.jsonl, in at most so many seconds and what is left of all.
@@ -84,12 +86,13 @@ measure() {
     start=$(date +%s)
     timeout -k 5 "$limit" "$@" >"$raw/$file.jsonl" 2>"$raw/$file.log"
     status=$?
-    [ $status -eq 0 ] || leave_out "$file" "" "ended with status $status after $(($(date +%s) - start)) s: $(tail -n 1 "$raw/$file.log" | cut -c 1-300)"
+    [ $status -eq 0 ] ||
+        leave_out "$file" "" "ended with status $status after $(($(date +%s) - start)) s: $(tail -n 1 "$raw/$file.log" | cut -c 1-300)"
     [ -s "$raw/$file.log" ] || rm -f "$raw/$file.log"
     echo "   $file: $(($(date +%s) - start)) s, $(grep -c . "$raw/$file.jsonl") lines" >&2
 }
 
-# ---- building and checking -----------------------------------------------------------------------------------------------------------
+# ---- building and checking ------------------------------------------------------------------------------------------------------
 
 torch=no
 if "$PYTHON" -c "import sys, torch; sys.exit(not ('$device' == 'cpu' or torch.cuda.is_available()))" 2>/dev/null; then torch=yes; fi
@@ -117,30 +120,38 @@ made() {
 }
 
 jobs=-j$(nproc)
+library=build/bundle/peers
 bench=build/release/bench_gpu
 made "build of the benchmark" build-bench make $jobs $bench || exit 1
 # While the kernels are compiled, PyTorch compiles what it will need: only the caches are kept, nothing is measured.
 printf '780:97 771:96 640:80\n1210:151 1180:147\n' >"$work/plan-warm"
-model() { precision=$1 causal=$2 kind=$3 frames=$4; shift 4
-    "$PYTHON" bench/peers/gpu_model.py --device $device --precision $precision --causal $causal --kind $kind --batch-frames $frames "$@"; }
+warm_model() { # kind causal plan
+    "$PYTHON" bench/peers/gpu_model.py --device $device --precision bf16 --kind "$1" --causal "$2" --seconds 1 --quick --plan "$3" \
+        >"$raw/warm-$1-$2.log" 2>&1 &
+    background="$background $!"
+}
 if [ $torch = yes ] && [ "$device" != cpu ]; then
     if wanted epoch; then
         for causal in 0 1; do
-            model bf16 $causal compiled 16000 --plan "$work/plan-warm" --seconds 1 --quick >"$raw/warm-compiled-$causal.log" 2>&1 &
-            background="$background $!"
-            model bf16 $causal shape 16000 --seconds 1 --quick >"$raw/warm-shape-$causal.log" 2>&1 &
-            background="$background $!"
+            warm_model compiled $causal "$work/plan-warm"
+            warm_model shape $causal ""
         done
     fi
     if wanted attention; then
-        "$PYTHON" bench/peers/gpu_attention.py --device $device --quick --seconds 150 --library build/bundle/peers >"$raw/warm-attention.log" 2>&1 &
+        "$PYTHON" bench/peers/gpu_attention.py --device $device --quick --seconds 150 >"$raw/warm-attention.log" 2>&1 &
         background="$background $!"
+        [ ! -f $library/causal_product_cuda.cu ] || {
+            PYTHONPATH="$PWD/bench/peers:${PYTHONPATH:-}" "$PYTHON" -c "import gpu_attention as g; g.fast_transformers('$library')" \
+                >"$raw/warm-fast-transformers.log" 2>&1 && : >"$work/library-built" &
+            background="$background $!"
+        }
     fi
 fi
 if wanted epoch; then
     $bench plan --hours "$hours" --batch-frames 16000 >"$work/plan-16000"
     $bench plan --hours "$hours" --batch-frames 64000 >"$work/plan-64000"
-    $bench cache --hours "$hours" --file "$work/cache" 2>"$raw/cache.log" || leave_out epoch linnet "no synthetic cache: $(tail -n 1 "$raw/cache.log")"
+    $bench cache --hours "$hours" --file "$work/cache" 2>"$raw/cache.log" ||
+        leave_out epoch linnet "no synthetic cache: $(tail -n 1 "$raw/cache.log")"
     [ -s "$raw/cache.log" ] || rm -f "$raw/cache.log"
 fi
 if [ "$device" != cpu ]; then
@@ -157,8 +168,9 @@ for p in $background; do
     done
 done
 background=
+[ -f "$work/library-built" ] || library=
 
-# ---- measuring, what matters most first ------------------------------------------------------------------------------------------------
+# ---- measuring, what matters most first -----------------------------------------------------------------------------------------
 
 echo "== measuring; $(left) s are left" >&2
 linnet() { name=$1 limit=$2; shift 2; part=$1; shift; measure "$name" "$limit" $bench "$part" --device $device $quick "$@"; }
@@ -166,8 +178,8 @@ epoch_linnet() { # precision causal batch-frames
     linnet "20-epoch-linnet-$1-$2-$3" 30 epoch --file "$work/cache" --precision "$1" --causal "$2" --batch-frames "$3" --seconds 7
 }
 epoch_torch() { # kind precision causal batch-frames seconds limit
-    measure "21-epoch-torch-$1-$2-$3-$4" "$6" "$PYTHON" bench/peers/gpu_model.py --device $device $quick --kind "$1" --precision "$2" \
-        --causal "$3" --batch-frames "$4" --plan "$work/plan-$4" --seconds "$5"
+    measure "21-epoch-torch-$1-$2-$3-$4" "$6" "$PYTHON" bench/peers/gpu_model.py --device $device $quick --kind "$1" \
+        --precision "$2" --causal "$3" --batch-frames "$4" --plan "$work/plan-$4" --seconds "$5"
 }
 
 if wanted limits; then
@@ -191,7 +203,7 @@ fi
 if wanted attention; then
     linnet 30-attention-linnet-tf32 40 attention --precision tf32 --seconds 30
     [ $torch = no ] || measure 31-attention-torch 75 "$PYTHON" bench/peers/gpu_attention.py --device $device $quick --seconds 60 \
-        --library build/bundle/peers
+        --library "$library"
 fi
 if wanted streams; then linnet 40-streams-bf16 60 streams --precision bf16 --seconds 36; fi
 if wanted ops; then
@@ -222,7 +234,7 @@ fi
 if wanted attention && [ -z "$quick" ]; then linnet 30-attention-linnet-fp32 40 attention --precision fp32 --seconds 30; fi
 if wanted streams && [ -z "$quick" ]; then linnet 40-streams-tf32 60 streams --precision tf32 --seconds 36; fi
 
-# ---- the table ---------------------------------------------------------------------------------------------------------------------------
+# ---- the table ------------------------------------------------------------------------------------------------------------------
 
 about "seconds in all" $(($(date +%s) - begin))
 {

@@ -1,13 +1,13 @@
 /*
- * gpu_limits.c - what an NVIDIA GPU can do at most: copying within its memory, and square matrix products by cublasLt in fp32, tf32 and
- * bf16. Shares of these limits say more than shares of a data sheet. Independent of the rest of the project, so that a fault there cannot
- * lower the limit it is measured against. gpu.sh builds and runs it:
+ * gpu_limits.c - what an NVIDIA GPU can do at most: copying within its memory, and square matrix products by cublasLt in fp32,
+ * tf32 and bf16. Shares of these limits say more than shares of a data sheet. Independent of the rest of the project, so that a
+ * fault there cannot lower the limit it is measured against. gpu.sh builds and runs it:
  *
  *   nvcc -O2 bench/gpu_limits.c -lcublasLt -o gpu_limits && ./gpu_limits [N]
  *
- * Products of N x N (8192) random numbers (zeros run faster), operands as the precision has them, the best of the eight algorithms that
- * cublasLt proposes. One JSON object a line: {"part": "peak", "who": "cublasLt", "what": "bf16", "value": TFLOP/s}; copy in GB/s, read and
- * written bytes counted.
+ * Products of N x N (8192) random numbers (zeros run faster), operands as the precision has them, the best of the eight algorithms
+ * that cublasLt proposes. One JSON object a line: {"part": "peak", "who": "cublasLt", "what": "bf16", "value": TFLOP/s}; copy in
+ * GB/s, read and written bytes counted.
  */
 #include <cublasLt.h>
 #include <cuda_runtime.h>
@@ -51,8 +51,8 @@ static int run(const product *p)
 {
     const float one = 1, zero = 0;
     if (p->copy_bytes) return cudaMemcpyAsync(p->c, p->a, p->copy_bytes, cudaMemcpyDeviceToDevice, 0) == cudaSuccess;
-    return cublasLtMatmul(p->handle, p->desc, &one, p->a, p->layout, p->b, p->layout, &zero, p->c, p->layout, p->c, p->layout, &p->algo,
-                          p->workspace, workspace_bytes, 0) == CUBLAS_STATUS_SUCCESS;
+    return cublasLtMatmul(p->handle, p->desc, &one, p->a, p->layout, p->b, p->layout, &zero, p->c, p->layout, p->c, p->layout,
+                          &p->algo, p->workspace, workspace_bytes, 0) == CUBLAS_STATUS_SUCCESS;
 }
 
 // Milliseconds of one run: the median of five trials of five each, after two that do not count. Negative: it does not run.
@@ -92,7 +92,8 @@ static void fill(void *device, size_t count, int half)
     const size_t size = half ? 2 : 4;
     for (size_t at = 0; at < count; at += AT_ONCE) {
         const size_t n = count - at < AT_ONCE ? count - at : AT_ONCE;
-        must(cudaMemcpy((char *)device + at * size, half ? (void *)halves : (void *)noise, n * size, cudaMemcpyHostToDevice) == cudaSuccess,
+        must(cudaMemcpy((char *)device + at * size, half ? (void *)halves : (void *)noise, n * size, cudaMemcpyHostToDevice) ==
+                 cudaSuccess,
              "uploading");
     }
 }
@@ -107,14 +108,15 @@ static void measure(product *p, const char *name, cublasComputeType_t compute, c
     fill(p->a, n * n, type == CUDA_R_16BF);
     fill(p->b, n * n, type == CUDA_R_16BF);
     must(cublasLtMatmulDescCreate(&p->desc, compute, CUDA_R_32F) == CUBLAS_STATUS_SUCCESS &&
-             cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed) == CUBLAS_STATUS_SUCCESS &&
+             cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed) ==
+                 CUBLAS_STATUS_SUCCESS &&
              cublasLtMatrixLayoutCreate(&p->layout, type, n, n, (int64_t)n) == CUBLAS_STATUS_SUCCESS &&
              cublasLtMatmulPreferenceCreate(&preference) == CUBLAS_STATUS_SUCCESS &&
              cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace_bytes,
                                                   sizeof workspace_bytes) == CUBLAS_STATUS_SUCCESS,
          "describing a product");
-    must(cublasLtMatmulAlgoGetHeuristic(p->handle, p->desc, p->layout, p->layout, p->layout, p->layout, preference, ALGORITHMS, found,
-                                        &n_found) == CUBLAS_STATUS_SUCCESS,
+    must(cublasLtMatmulAlgoGetHeuristic(p->handle, p->desc, p->layout, p->layout, p->layout, p->layout, preference, ALGORITHMS,
+                                        found, &n_found) == CUBLAS_STATUS_SUCCESS,
          "choosing an algorithm");
     for (int i = 0; i < n_found; i++) {
         p->algo = found[i].algo;
@@ -133,8 +135,8 @@ int main(int argc, char **argv)
     const uint64_t n = asked < 16 || asked > 32768 ? 8192 : (uint64_t)asked;
     const size_t bytes = n * n * 4 > (size_t)1 << 31 ? n * n * 4 : (size_t)1 << 31;
     product p = {0};
-    must(cudaMalloc(&p.a, bytes) == cudaSuccess && cudaMalloc(&p.b, n * n * 4) == cudaSuccess && cudaMalloc(&p.c, bytes) == cudaSuccess &&
-             cudaMalloc(&p.workspace, workspace_bytes) == cudaSuccess,
+    must(cudaMalloc(&p.a, bytes) == cudaSuccess && cudaMalloc(&p.b, n * n * 4) == cudaSuccess &&
+             cudaMalloc(&p.c, bytes) == cudaSuccess && cudaMalloc(&p.workspace, workspace_bytes) == cudaSuccess,
          "taking memory");
     fill(p.a, bytes / 4, 0);
     p.copy_bytes = bytes;

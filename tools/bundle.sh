@@ -1,11 +1,11 @@
 #!/bin/sh
-# bundle.sh - collects into build/bundle what a bare GPU machine lacks: cJSON and Check, headers and libraries, less than 1 MB. The Makefile
-# finds build/bundle/{include,lib} by itself; copy the folder along with the source tree.
+# bundle.sh - collects into build/bundle what a bare GPU machine lacks: cJSON and Check, headers and libraries, less than 1 MB. The
+# Makefile finds build/bundle/{include,lib} by itself; copy the folder along with the source tree.
 #
 #   tools/bundle.sh [--peers]
 #
-# --peers: also what bench/gpu.sh compares attention with, from the Python package index (needs pip and a network):
-# flash-linear-attention's kernels and what they import in build/bundle/python, and fast-transformers' CUDA source in build/bundle/peers.
+# --peers: also what bench/gpu.sh compares attention with, 5 MB from the Python package index (needs pip and a network):
+# flash-linear-attention's kernels and what they import in build/bundle/python, fast-transformers' CUDA source in build/bundle/peers.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 CC=${CC:-gcc}
@@ -64,8 +64,8 @@ subunit=$(library libsubunit.a)
 if [ $peers = yes ]; then
     rm -rf "$bundle/python" "$bundle/peers"
     mkdir -p "$bundle/peers" || exit 1
-    "$PYTHON" -m pip install -q --no-deps --no-compile --target "$bundle/python" --python-version 3.12 --only-binary=:all: fla-core einops packaging ||
-        die "no flash-linear-attention: pip failed"
+    "$PYTHON" -m pip install -q --no-deps --no-compile --target "$bundle/python" --python-version 3.12 --only-binary=:all: \
+        fla-core einops packaging || die "no flash-linear-attention: pip failed"
     # the package itself does not build with present-day compilers; its one CUDA file does
     url=$("$PYTHON" - <<'END'
 import json, urllib.request

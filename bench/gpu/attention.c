@@ -86,7 +86,7 @@ static void run_both(void *context)
     a->b->ops->attention_backward(a->b->exec, a->dqkv, a->dy, a->qkv, a->y, &a->segments, H, E, a->causal);
 }
 
-// B utterances of n frames; each with a context of its own, so that what an operation keeps as scratch is counted where it is needed.
+// B utterances of n frames; each with a context of its own, so that what an operation keeps as scratch is counted there.
 static void sweep_length(gpu_bench *b, int B, int n, int causal)
 {
     static int offsets[65536 + 1];
@@ -147,7 +147,8 @@ typedef struct ctc {
 static void run_ctc(void *context)
 {
     const ctc *c = context;
-    c->b->ops->ctc(c->b->exec, c->loss, c->dlogits, c->logp, &c->segments, c->labels, c->label_offsets, c->most_labels, V, c->scale);
+    c->b->ops->ctc(c->b->exec, c->loss, c->dlogits, c->logp, &c->segments, c->labels, c->label_offsets, c->most_labels, V,
+                   c->scale);
 }
 
 static void run_softmax_and_ctc(void *context)

@@ -4,9 +4,9 @@
  *   bench_gpu PART [--device cuda] [--precision tf32] [--seconds 60] [--quick] ...       one JSON object a line on standard output
  *   bench_gpu table FOLDER                                                               Markdown of FOLDER's *.jsonl
  *
- * gpu.sh runs the parts; each is a process of its own, so that one that fails takes nothing with it. Nothing here includes a CUDA header:
- * work is timed by the host's clock around many calls that end in finish. So the same program runs on any backend: --device cpu --quick
- * shows that it works on a machine without a GPU.
+ * gpu.sh runs the parts; each is a process of its own, so that one that fails takes nothing with it. Nothing here includes a CUDA
+ * header: work is timed by the host's clock around many calls that end in finish. So the same program runs on any backend:
+ * --device cpu --quick shows that it works on a machine without a GPU.
  */
 #ifndef LIN_BENCH_GPU_GPU_H
 #define LIN_BENCH_GPU_GPU_H
@@ -59,7 +59,7 @@ void gpu_text(const char *name, const char *value);
 void gpu_number(const char *name, double value);
 void gpu_line_end(void);
 
-/* Lengths like WSJ's: a gamma distribution of shape 6 around the mean of 780 frames, clipped to 100..2,400. Utterance i of `seed`. */
+/* Lengths like WSJ's: a gamma distribution of shape 6 around the mean of 780 frames, clipped to 100..2,400. Of utterance i. */
 int gpu_utterance_frames(uint64_t seed, int i);
 
 /* The parts. */

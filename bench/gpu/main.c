@@ -172,9 +172,10 @@ enum { PARTS = sizeof parts / sizeof *parts };
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: bench_gpu peak|attention|ctc|ops|streams|epoch|cache|plan [--device D] [--precision fp32|tf32|bf16]\n"
-                    "                 [--causal 0|1] [--batch-frames N] [--rows N] [--hours N] [--seconds N] [--file FILE] [--quick]\n"
-                    "       bench_gpu table FOLDER\n");
+    fprintf(stderr,
+            "usage: bench_gpu peak|attention|ctc|ops|streams|epoch|cache|plan [--device D] [--precision fp32|tf32|bf16]\n"
+            "                 [--causal 0|1] [--batch-frames N] [--rows N] [--hours N] [--seconds N] [--file FILE] [--quick]\n"
+            "       bench_gpu table FOLDER\n");
     return 2;
 }
 
@@ -211,7 +212,11 @@ static int take_option(gpu_bench *b, const char *name, const char *value)
 
 int main(int argc, char **argv)
 {
-    gpu_bench b = {.device = "cuda", .precision = LIN_PRECISION_TF32, .precision_name = "tf32", .seconds = 60, .batch_frames = 16000,
+    gpu_bench b = {.device = "cuda",
+                   .precision = LIN_PRECISION_TF32,
+                   .precision_name = "tf32",
+                   .seconds = 60,
+                   .batch_frames = 16000,
                    .hours = 20};
     if (argc == 3 && strcmp(argv[1], "table") == 0) return gpu_part_table(argv[2]);
     int part = 0;

@@ -1,7 +1,7 @@
 /*
- * Every operation of a training step of the paper's network (post-norm, dropout 0.1) alone, at the shapes of a batch: time, times a step,
- * and the bytes and floating-point operations that it cannot do without. Four sets of buffers take turns, so that what one call wrote is
- * not found in the cache by the next; within a real step some of it would be.
+ * Every operation of a training step of the paper's network (post-norm, dropout 0.1) alone, at the shapes of a batch: time, times
+ * a step, and the bytes and floating-point operations that it cannot do without. Four sets of buffers take turns, so that what one
+ * call wrote is not found in the cache by the next; within a real step some of it would be.
  */
 #include <string.h>
 
@@ -250,7 +250,8 @@ static void make_parameters(job *j)
     }
     offsets[n_tensors] = n;
     j->tensors = (lin_tensors){.n = (int)n_tensors, .offsets = offsets, .decay = decay};
-    const lin_adam_step step = {.beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .lr = 1e-6, .step_size = 1e-6, .v_scale = 1, .adaptive = 1};
+    const lin_adam_step step = {
+        .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .lr = 1e-6, .step_size = 1e-6, .v_scale = 1, .adaptive = 1};
     j->step = kept(j, gpu_block(b, sizeof step));
     b->ops->upload(b->exec, j->step, &step, sizeof step);
     j->values = random_block(j, n, 0.05);
@@ -279,7 +280,7 @@ void gpu_part_ops(gpu_bench *b)
 {
     static job j;
     gpu_open(b);
-    const int rows = b->quick ? 300 : b->rows ? b->rows : 64000;
+    const int rows = b->rows ? b->rows : b->quick ? 300 : 64000;
     j = (job){.b = b};
     make_parameters(&j);
     make_segments(&j, rows);

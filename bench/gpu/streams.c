@@ -1,6 +1,7 @@
 /*
- * Live streams: how many at once, until a tick takes longer than the sound it brings. Every stream gets a chunk in every tick; sound goes
- * in and phonemes come out where the backend has filterbanks, else features go in. Random weights of the paper's causal network.
+ * Live streams: how many at once, until a tick takes longer than the sound it brings. Every stream gets a chunk in every tick;
+ * sound goes in and phonemes come out where the backend has filterbanks, else features go in. Random weights of the paper's causal
+ * network.
  */
 #include <math.h>
 #include <string.h>
@@ -53,8 +54,8 @@ static int enough_memory(const gpu_bench *b, double bytes)
 }
 
 // n streams, chunk frames each tick, for about `seconds`. 0: no room for so many.
-static int try_streams(const gpu_bench *b, const lin_encoder *encoder, const lin_fbank_table *table, int n, int chunk, double seconds,
-                       trial *t)
+static int try_streams(const gpu_bench *b, const lin_encoder *encoder, const lin_fbank_table *table, int n, int chunk,
+                       double seconds, trial *t)
 {
     const int sound = b->ops->fbank != NULL, each = sound ? chunk * HOP : chunk;
     const size_t width = sound ? 1 : D;

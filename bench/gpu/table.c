@@ -57,7 +57,8 @@ static int read_folder(const char *folder)
     for (int i = 0; i < n; i++) {
         char path[4096];
         const char *dot = strrchr(entries[i]->d_name, '.');
-        if (dot && strcmp(dot, ".jsonl") == 0 && (size_t)snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name) < sizeof path)
+        if (dot && strcmp(dot, ".jsonl") == 0 &&
+            (size_t)snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name) < sizeof path)
             read_file(path);
         free(entries[i]);
     }
@@ -226,8 +227,16 @@ static void label_form(const cJSON *line, char *label)
              text(line, "precision"));
 }
 
+static int any_of(const char *part)
+{
+    int i = 0;
+    while (i < n_lines && (!is(lines[i], part) || left_out(lines[i]))) i++;
+    return i < n_lines;
+}
+
 static void print_attention(void)
 {
+    if (!any_of("attention")) return;
     printf("\n## Attention over lengths\n\n6 heads of width 32. linnet: fp32 values; precision is that of the products.\n");
     for (int a = 0; a < 8; a++) {
         char title[160], batch[64] = "one utterance of N frames";
@@ -242,10 +251,17 @@ static void print_attention(void)
     }
     const double copy = peak("copy");
     for (int alone = 0; copy > 0 && alone < 2; alone++)
-        print_pivot(alone ? "### The same of one utterance of N frames" :
-                            "### linnet's bytes, each input read once and each output written once, in per cent of what a copy moves", "N",
-                    &(pivot){.part = "attention", .value = "gb_s", .scale = 100 / copy, .wanted = wanted_share, .argument = alone,
-                             .row = label_length, .column = label_form});
+        print_pivot(
+            alone ? "### The same of one utterance of N frames"
+                  : "### linnet's bytes, each input read once and each output written once, in per cent of what a copy moves",
+            "N",
+            &(pivot){.part = "attention",
+                     .value = "gb_s",
+                     .scale = 100 / copy,
+                     .wanted = wanted_share,
+                     .argument = alone,
+                     .row = label_length,
+                     .column = label_form});
 }
 
 static void print_best_ratio(void)
@@ -259,8 +275,8 @@ static void print_best_ratio(void)
             if (*best < 0 || s < *best) *best = s;
         }
         if (own > 0 && peer > 0)
-            printf("\n%s: linnet's best %.2f s, PyTorch's best %.2f s, ratio %.2f.\n", causal ? "Causal" : "Bidirectional", own, peer,
-                   peer / own);
+            printf("\n%s: linnet's best %.2f s, PyTorch's best %.2f s, ratio %.2f.\n", causal ? "Causal" : "Bidirectional", own,
+                   peer, peer / own);
     }
 }
 
@@ -286,10 +302,10 @@ static void print_ops(const char *precision, int causal, double rows)
     if (n == 0) return;
     qsort(of, (size_t)n, sizeof *of, by_step);
     const double copy = peak("copy"), products = peak(precision);
-    printf("\n### %s, %s, %.0f rows: %.2f ms a step, one operation after the other\n\n", precision, causal ? "causal" : "bidirectional",
-           rows, 1e-3 * total);
-    printf("| operation | calls a step | us a call | %% of the step | GB/s | %% of copy | TFLOP/s | %% of products | %% of the nearer limit "
-           "|\n|---|---|---|---|---|---|---|---|---|\n");
+    printf("\n### %s, %s, %.0f rows: %.2f ms a step, one operation after the other\n\n", precision,
+           causal ? "causal" : "bidirectional", rows, 1e-3 * total);
+    printf("| operation | calls a step | us a call | %% of the step | GB/s | %% of copy | TFLOP/s | %% of products | %% of the "
+           "nearer limit |\n|---|---|---|---|---|---|---|---|---|\n");
     for (int i = 0; i < n; i++) {
         const double us = number(of[i], "us"), rate = 1e-3 * number(of[i], "bytes") / us, flop = 1e-6 * number(of[i], "flop") / us;
         const double of_copy = copy > 0 ? 100 * rate / copy : 0;
@@ -320,22 +336,25 @@ int gpu_part_table(const char *folder)
     print_pivot("## Limits\n\nA copy on the device, read and written bytes counted, GB/s; square products of 8,192, TFLOP/s.", "",
                 &(pivot){.part = "peak", .value = "value", .scale = 1, .row = label_what, .column = label_who});
     print_attention();
-    print_pivot("## 80 hours of WSJ's lengths, one epoch: seconds\n\n37,416 utterances of 780 frames on average, the paper's network, "
-                "dropout 0.1; worked out from the part of an epoch that was run.",
-                "", &(pivot){.part = "epoch", .value = "epoch_s", .scale = 1, .row = label_who_precision, .column = label_batches});
+    print_pivot(
+        "## 80 hours of WSJ's lengths, one epoch: seconds\n\n37,416 utterances of 780 frames on average, the paper's network, "
+        "dropout 0.1; worked out from the part of an epoch that was run.",
+        "", &(pivot){.part = "epoch", .value = "epoch_s", .scale = 1, .row = label_who_precision, .column = label_batches});
     print_best_ratio();
     print_pivot("Memory at most, MiB:", "",
                 &(pivot){.part = "epoch", .value = "mib", .scale = 1, .row = label_who_precision, .column = label_batches});
-    print_pivot("## Live streams: how many, until the 99th percentile of a tick exceeds the chunk\n\nAll streams get a chunk in every "
-                "tick, sound in and phonemes out. A frame is 10 ms.",
-                "frames a chunk",
-                &(pivot){.part = "streams most", .value = "streams", .scale = 1, .row = label_chunk, .column = label_who_precision});
+    print_pivot(
+        "## Live streams: how many, until the 99th percentile of a tick exceeds the chunk\n\nAll streams get a chunk in every "
+        "tick, sound in and phonemes out. A frame is 10 ms.",
+        "frames a chunk",
+        &(pivot){.part = "streams most", .value = "streams", .scale = 1, .row = label_chunk, .column = label_who_precision});
     print_pivot("The 99th percentile in ms, by streams and frames a chunk:", "streams",
                 &(pivot){.part = "streams", .value = "p99_ms", .scale = 1, .row = label_streams, .column = label_chunk});
     print_pivot("## CTC: microseconds\n\nLoss and gradient, utterances of 800 frames with 100 labels, 40 outputs.", "",
                 &(pivot){.part = "ctc", .value = "us", .scale = 1, .row = label_what_rows, .column = label_who});
-    printf("\n## Operations of a training step\n\nEach alone, its buffers not in the cache. Bytes: each input read once, each output "
-           "written once.\n");
+    if (any_of("ops"))
+        printf("\n## Operations of a training step\n\nEach alone, its buffers not in the cache. Bytes: each input read once, each "
+               "output written once.\n");
     // one table for every combination, in the order in which they were measured
     for (int i = 0; i < n_lines; i++)
         if (is(lines[i], "ops") && strcmp(text(lines[i], "what"), OPS_FIRST) == 0)
