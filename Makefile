@@ -9,7 +9,7 @@
 #   tests/<folder>/test_*.sh                         -> shell tests that run the program
 #   tests/fuzz/fuzz_*.c                              -> fuzz targets: with clang's libFuzzer (make fuzz), else with tests/fuzz/driver.c
 #   bench/*.c                                        -> one benchmark each
-# A source whose name ends in _avx512.c or _avx2.c is compiled for that instruction set, on x86-64 only, and reached by run-time dispatch.
+# A source whose name ends in _avx512bf16.c, _avx512.c or _avx2.c is compiled for that instruction set, on x86-64 only, and reached by run-time dispatch.
 
 MAKEFLAGS += --no-builtin-rules
 ifeq ($(origin CC),default)
@@ -46,10 +46,13 @@ CXXFLAGS := -std=c++17 -Wall -Wextra -Werror -Wno-unknown-pragmas -Wno-uninitial
 
 # Fused multiply-adds there: these instruction sets have them, and -std=c11 alone forbids the compiler to form them.
 ISA_avx512 := -march=x86-64-v4 -ffp-contract=fast
+ISA_avx512bf16 := $(ISA_avx512) -mavx512bf16
 ISA_avx2 := -mavx2 -mfma -mf16c -ffp-contract=fast
 
 PKGS := sndfile soxr kissfft-float libcjson
-PKG_CFLAGS := $(foreach p,$(PKGS),$(shell pkg-config --cflags $p 2>/dev/null | sed 's/-I/-isystem /g'))
+# Opened when a microphone is, and not linked: its libraries take as long to load as the program takes to start.
+HEADER_PKGS := portaudio-2.0
+PKG_CFLAGS := $(foreach p,$(PKGS) $(HEADER_PKGS),$(shell pkg-config --cflags $p 2>/dev/null | sed 's/-I/-isystem /g'))
 PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null)
 CHECK_LIBS := $(shell pkg-config --libs check 2>/dev/null)
 LDLIBS := $(PKG_LIBS) -ldl -lpthread -lm
@@ -82,7 +85,7 @@ CUDA_SO := $(CUDA_DIR)/liblinnet_cuda.so
 
 LIB_SRC := $(wildcard kernels/*.c kernels/ref/*.c kernels/cpu/*.c frontend/*.c model/*.c lexicon/*.c decoder/*.c)
 ifneq ($(ARCH),x86_64)
-LIB_SRC := $(filter-out %_avx2.c %_avx512.c,$(LIB_SRC))
+LIB_SRC := $(filter-out %_avx2.c %_avx512.c %_avx512bf16.c,$(LIB_SRC))
 endif
 APP_SRC := $(wildcard app/*.c)
 CUDA_SRC := $(wildcard kernels/cuda/*.cu)
@@ -95,8 +98,8 @@ TEST_SRC := $(wildcard tests/*/test_*.c)
 ifeq ($(CONFIG),tsan)
 TEST_SRC := $(filter-out tests/cuda/%,$(TEST_SRC)) # fibres and ThreadSanitizer do not go together
 endif
-# Those that run on a real GPU too: all but the tests of the emulation and of its faults.
-GPU_TEST_SRC := $(shell grep -L 'tests/emulation/' /dev/null $(wildcard tests/cuda/test_*.c) | grep -v '^/dev/null')
+# Those that run on a real GPU too: all but the tests of the emulation and of its faults, and, where there are no sound libraries, of sound.
+GPU_TEST_SRC := $(shell grep -LE 'tests/emulation/$(if $(PKG_LIBS),,|"frontend/)' /dev/null $(wildcard tests/cuda/test_*.c) | grep -v '^/dev/null')
 GPU_TESTS := $(GPU_TEST_SRC:%.c=build/gpu/%)
 TEST_SH := $(wildcard tests/*/test_*.sh)
 TEST_TOOLS := $B/tests/app/sound
@@ -118,10 +121,10 @@ all: found
 JOBS = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(NPROC))
 
 help:
-	@tools/help.sh '$(CC)' '$(ARCH)' '$(PKGS)' '$(CONFIG)' '$(PREFIX)' '$(NVCC)' '$(CUDA_ARCHS)'
+	@tools/help.sh '$(CC)' '$(ARCH)' '$(PKGS) $(HEADER_PKGS)' '$(CONFIG)' '$(PREFIX)' '$(NVCC)' '$(CUDA_ARCHS)'
 
 found:
-	@tools/found.sh '$(CC)' '$(ARCH)' '$(PKGS)' '$(CONFIG)' '$(NVCC)' '$(CUDA_ARCHS)'
+	@tools/found.sh '$(CC)' '$(ARCH)' '$(PKGS) $(HEADER_PKGS)' '$(CONFIG)' '$(NVCC)' '$(CUDA_ARCHS)'
 
 deps:
 	@tools/deps.sh build check demo
@@ -223,7 +226,7 @@ endif
 # came or went rebuild what they must.
 $B/flags: FORCE
 	@mkdir -p $(@D)
-	@tools/record.sh $@ '$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) avx512: $(ISA_avx512) avx2: $(ISA_avx2) $(PREFIX) \
+	@tools/record.sh $@ '$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) avx512: $(ISA_avx512bf16) avx2: $(ISA_avx2) $(PREFIX) \
 		$(CUDA_VERSION) $(CXX) $(CXXFLAGS)'
 
 $B/link: FORCE
@@ -231,6 +234,7 @@ $B/link: FORCE
 	@tools/record.sh $@ '$(CC) $(CFLAGS) $(LDFLAGS) $(LDLIBS) $(CHECK_LIBS) $(LIB_SRC) $(APP_SRC) $(EMULATED_OBJ)'
 
 $B/%_avx512.o: ISA := $(ISA_avx512)
+$B/%_avx512bf16.o: ISA := $(ISA_avx512bf16)
 $B/%_avx2.o: ISA := $(ISA_avx2)
 $B/app/common.o: ISA := -DLIN_DATA_DIR='"$(PREFIX)/share/linnet"'
 $B/kernels/gpu.o: ISA := -DLIN_LIB_DIR='"$(PREFIX)/lib/linnet"' $(if $(CUDA_VERSION),-DLIN_CUDA_VERSION=$(CUDA_VERSION))
@@ -337,9 +341,9 @@ build/gpu/%.o: %.c $B/flags
 	$(SAY) "  CC    $< (for a GPU)"
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -DLIN_ON_GPU -MMD -MP -c $< -o $@
 
-build/gpu/tests/cuda/%: build/gpu/tests/cuda/%.o $(TRAINER_OBJ) $B/link
+build/gpu/tests/cuda/%: build/gpu/tests/cuda/%.o $(if $(PKG_LIBS),$(LIB_OBJ),$(TRAINER_OBJ)) $B/link
 	$(SAY) "  LINK  $@"
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) $(or $(CHECK_LIBS),-lcheck) $(CJSON_LIBS) -ldl -lpthread -lm -o $@
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) $(or $(CHECK_LIBS),-lcheck) $(or $(PKG_LIBS),$(CJSON_LIBS)) -ldl -lpthread -lm -o $@
 
 ifeq ($(CONFIG),fuzz)
 $B/tests/fuzz/fuzz_%: $B/tests/fuzz/fuzz_%.o $B/libapp.a $B/liblinnet.a

@@ -1,0 +1,533 @@
+#include "frontend/microphone.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <glob.h>
+#include <limits.h>
+#include <math.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "frontend/audio.h"
+#include "frontend/portaudio.h"
+#include "frontend/ring.h"
+#include "kernels/memory.h"
+
+enum {
+    BLOCK = 256,          // frames that are mixed at a time
+    ASK_MS = 200,         // how often a silent device is asked whether it still runs
+    CLOSE_MS = 3000       // how long closing may take before the sound system is left to itself
+};
+
+struct lin_microphone {
+    lin_microphone_format format;
+    lin_microphone_options options;
+    const lin_portaudio *pa;
+    PaStream *stream;
+    lin_ring *ring;
+    int event; // an eventfd: something has happened
+    int64_t opened_ns, stall_seen_ns;
+    // Written by the sound system's thread.
+    _Atomic int64_t captured, overflows, last_ns;
+    _Atomic int64_t origin_ns; // when frame 0 of the ring was heard, by the last frame written
+    atomic_int finished;
+};
+
+static int64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static int64_t frames_ns(const lin_microphone *mic, uint64_t frames)
+{
+    return (int64_t)((double)frames * 1e9 / mic->format.rate_hz);
+}
+
+/* ---- the sound system's thread ---------------------------------------------------------------------------------------------- */
+
+// eventfd, because a write to it never waits (O_NONBLOCK; a counter that is full wakes as well), costs about as much as sem_post,
+// and poll, unlike sem_timedwait, waits by a clock that nobody sets and ends when a signal arrives.
+static void wake(const lin_microphone *mic)
+{
+    const uint64_t one = 1;
+    const int error = errno;
+    if (write(mic->event, &one, sizeof one) < 0) errno = error;
+}
+
+static void keep_mix(lin_microphone *mic, const float *sound, size_t n)
+{
+    const int C = mic->format.opened;
+    float mix[BLOCK];
+    while (n > 0) {
+        const size_t take = n < BLOCK ? n : BLOCK;
+        for (size_t i = 0; i < take; i++) {
+            float sum = 0;
+            for (int c = 0; c < C; c++) sum += *sound++;
+            mix[i] = sum / (float)C; // as source.c has it, to the bit
+        }
+        lin_ring_write(mic->ring, mix, take);
+        n -= take;
+    }
+}
+
+static int on_sound(const void *sound, void *unused, unsigned long n, const PaStreamCallbackTimeInfo *time, PaStreamCallbackFlags flags,
+                    void *context)
+{
+    lin_microphone *mic = context;
+    (void)unused;
+    if (flags & paInputOverflow) atomic_fetch_add_explicit(&mic->overflows, 1, memory_order_relaxed);
+    if (!sound || n == 0) return paContinue;
+    const int64_t now = now_ns();
+    if (mic->format.opened > 1 && !mic->options.interleaved) {
+        keep_mix(mic, sound, n);
+    } else {
+        lin_ring_write(mic->ring, sound, n);
+    }
+    // When the block began, as far as the sound system knows: some give 0, or a time of another clock.
+    int64_t heard = now;
+    if (time && time->inputBufferAdcTime > 0) {
+        const double delay = time->currentTime - time->inputBufferAdcTime - (double)n / mic->format.rate_hz;
+        if (delay > 0 && delay < 2) heard = now - (int64_t)(delay * 1e9);
+    }
+    atomic_store_explicit(&mic->origin_ns, heard - frames_ns(mic, lin_ring_written(mic->ring)), memory_order_relaxed);
+    atomic_fetch_add_explicit(&mic->captured, (int64_t)n, memory_order_relaxed);
+    atomic_store_explicit(&mic->last_ns, now, memory_order_release);
+    wake(mic);
+    return paContinue;
+}
+
+// The stream has ended: closed by us, or its device is gone.
+static void on_finished(void *context)
+{
+    lin_microphone *mic = context;
+    atomic_store_explicit(&mic->finished, 1, memory_order_release);
+    wake(mic);
+}
+
+/* ---- which there are -------------------------------------------------------------------------------------------------------- */
+
+static void describe(const lin_portaudio *pa, int index, const PaDeviceInfo *device, lin_microphone_info *info)
+{
+    const PaHostApiInfo *host = pa->host_info(device->hostApi);
+    memset(info, 0, sizeof *info);
+    info->index = index;
+    snprintf(info->name, sizeof info->name, "%s", device->name ? device->name : "");
+    snprintf(info->system, sizeof info->system, "%s", host && host->name ? host->name : "");
+    info->channels = device->maxInputChannels;
+    info->rate_hz = (int)lround(device->defaultSampleRate);
+    info->is_default = index == pa->default_input();
+}
+
+static lin_status list_devices(const lin_portaudio *pa, lin_microphone_info **list, int *n, lin_error *err)
+{
+    const int count = pa->device_count();
+    if (count < 0) return lin_fail(err, LIN_IO, "the sound system does not list its devices: %s", pa->error_text(count));
+    *list = lin_calloc((size_t)count + 1, sizeof **list);
+    if (!*list) return lin_no_memory(err, "a list of devices", (size_t)count * sizeof **list);
+    for (int i = 0; i < count; i++) {
+        const PaDeviceInfo *device = pa->device_info(i);
+        if (device && device->maxInputChannels > 0) describe(pa, i, device, &(*list)[(*n)++]);
+    }
+    return LIN_OK;
+}
+
+// Why there is no microphone. Sound cards that this user may not open are not in PortAudio's list at all.
+static void explain_none(char *why, size_t capacity)
+{
+    glob_t cards;
+    int there = 0, refused = 0;
+    if (glob("/dev/snd/pcm*c", 0, NULL, &cards) == 0) {
+        for (size_t i = 0; i < cards.gl_pathc; i++) {
+            there++;
+            refused += access(cards.gl_pathv[i], R_OK | W_OK) != 0 && errno == EACCES;
+        }
+        globfree(&cards);
+    }
+    if (refused) {
+        snprintf(why, capacity, "no microphone: permission denied for the %d sound device%s in /dev/snd; add yourself to the group audio "
+                 "(sudo usermod -aG audio $USER, then log in again)", refused, refused == 1 ? "" : "s");
+    } else if (there) {
+        snprintf(why, capacity, "no microphone: the system has %d that can record, but none can be opened; another program may hold them",
+                 there);
+    } else {
+        snprintf(why, capacity, "no microphone: the system has no device that can record; connect one, or start a sound server "
+                 "(PipeWire, PulseAudio or JACK) that has one");
+    }
+}
+
+lin_status lin_microphone_list(lin_microphone_info **list, int *n, char *why, size_t capacity, lin_error *err)
+{
+    const lin_portaudio *pa;
+    *list = NULL;
+    *n = 0;
+    if (why && capacity) why[0] = 0;
+    lin_status status = lin_portaudio_enter(&pa, err);
+    if (status != LIN_OK) return status;
+    status = list_devices(pa, list, n, err);
+    lin_portaudio_leave();
+    if (status == LIN_OK && *n == 0 && why && capacity) explain_none(why, capacity);
+    return status;
+}
+
+/* ---- choosing --------------------------------------------------------------------------------------------------------------- */
+
+// "0: a, 3: b", the devices whose name has the part in it, all for NULL; cut where the text is full.
+static const char *names(const lin_microphone_info *list, int n, const char *part, char *text, size_t capacity)
+{
+    size_t used = 0;
+    text[0] = 0;
+    for (int i = 0; i < n; i++) {
+        if (part && !strcasestr(list[i].name, part)) continue;
+        const int more = snprintf(text + used, capacity - used, "%s%d: %s", used ? ", " : "", list[i].index, list[i].name);
+        if (more < 0 || (size_t)more >= capacity - used) {
+            snprintf(text + used, capacity - used, "%s", used ? ", ..." : "...");
+            break;
+        }
+        used += (size_t)more;
+    }
+    return text;
+}
+
+static const lin_microphone_info *default_device(const lin_microphone_info *list, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (list[i].is_default) return &list[i];
+    }
+    return &list[0]; // a host API without a default of its own
+}
+
+static lin_status choose(const lin_microphone_info *list, int n, const char *wanted, const lin_microphone_info **chosen,
+                         lin_error *err)
+{
+    char text[700];
+    int matches = 0;
+    if (n == 0) {
+        explain_none(text, sizeof text);
+        return lin_fail(err, LIN_IO, "%s", text);
+    }
+    if (!wanted) {
+        *chosen = default_device(list, n);
+        return LIN_OK;
+    }
+    if (!*wanted) return lin_fail(err, LIN_INVALID, "the name of a device is empty; there are %s", names(list, n, NULL, text, sizeof text));
+    const int is_index = strspn(wanted, "0123456789") == strlen(wanted);
+    const long index = is_index ? strtol(wanted, NULL, 10) : -1;
+    for (int i = 0; i < n; i++) {
+        if (is_index ? list[i].index == index : strcasecmp(list[i].name, wanted) == 0) {
+            *chosen = &list[i];
+            return LIN_OK;
+        }
+        if (!strcasestr(list[i].name, wanted)) continue;
+        *chosen = &list[i];
+        matches++;
+    }
+    if (is_index) {
+        return lin_fail(err, LIN_INVALID, "no microphone has the number %.20s; there are %s", wanted,
+                        names(list, n, NULL, text, sizeof text));
+    }
+    if (matches == 1) return LIN_OK;
+    if (matches > 1) {
+        return lin_fail(err, LIN_INVALID, "several microphones have \"%.100s\" in their name; choose by number: %s", wanted,
+                        names(list, n, wanted, text, sizeof text));
+    }
+    return lin_fail(err, LIN_INVALID, "no microphone has \"%.100s\" in its name; there are %s", wanted,
+                    names(list, n, NULL, text, sizeof text));
+}
+
+/* ---- opening ---------------------------------------------------------------------------------------------------------------- */
+
+lin_microphone_options lin_microphone_options_default(void)
+{
+    return (lin_microphone_options){.ring_s = 10, .latency_ms = 20, .stall_ms = 4000};
+}
+
+static lin_status check_options(const lin_microphone_options *o, lin_error *err)
+{
+    if (o->rate_hz && (o->rate_hz < LIN_AUDIO_MIN_HZ || o->rate_hz > LIN_AUDIO_MAX_HZ)) {
+        return lin_fail(err, LIN_INVALID, "a microphone at %d Hz: from %d to %d", o->rate_hz, LIN_AUDIO_MIN_HZ, LIN_AUDIO_MAX_HZ);
+    }
+    if (o->channels < 0 || o->channels > LIN_AUDIO_MAX_CHANNELS)
+        return lin_fail(err, LIN_INVALID, "a microphone of %d channels: from 1 to %d", o->channels, LIN_AUDIO_MAX_CHANNELS);
+    if (!(o->ring_s > 0 && o->ring_s <= 600)) return lin_fail(err, LIN_INVALID, "a ring of %g s: from above 0 to 600", o->ring_s);
+    if (o->latency_ms < 0 || o->latency_ms > 2000)
+        return lin_fail(err, LIN_INVALID, "a latency of %d ms: from 0 to 2000", o->latency_ms);
+    if (o->stall_ms < 0) return lin_fail(err, LIN_INVALID, "stalled after %d ms: 0 or more", o->stall_ms);
+    return LIN_OK;
+}
+
+// A sentence for an opening or starting that failed.
+static lin_status refused(const lin_portaudio *pa, const lin_microphone *mic, PaError error, lin_error *err)
+{
+    const lin_microphone_info *device = &mic->format.device;
+    char noise[256];
+    lin_portaudio_noise(noise, sizeof noise);
+    const PaHostErrorInfo *host = error == paUnanticipatedHostError ? pa->host_error() : NULL;
+    const char *reason = host && host->errorText && *host->errorText ? host->errorText : *noise ? noise : pa->error_text(error);
+    if (strstr(reason, "ermission denied") || strstr(noise, "ermission denied")) {
+        return lin_fail(err, LIN_IO,
+                        "permission denied for the microphone \"%s\"; add yourself to the group audio (sudo usermod -aG audio $USER, "
+                        "then log in again), or choose the device of a sound server", device->name);
+    }
+    if (error == paDeviceUnavailable || strstr(reason, "resource busy") || strstr(noise, "resource busy")) {
+        return lin_fail(err, LIN_IO,
+                        "the microphone \"%s\" is busy: another program has it open, or it was just unplugged; close that program, or "
+                        "choose a device that is shared (default, pulse)", device->name);
+    }
+    if (error == paInvalidSampleRate) {
+        return lin_fail(err, LIN_UNSUPPORTED, "the microphone \"%s\" cannot record at %d Hz; its own rate is %d", device->name,
+                        mic->format.rate_hz, device->rate_hz);
+    }
+    if (error == paInvalidChannelCount) {
+        return lin_fail(err, LIN_UNSUPPORTED, "the microphone \"%s\" cannot record %d channel%s; it has %d", device->name,
+                        mic->format.opened, mic->format.opened == 1 ? "" : "s", device->channels);
+    }
+    return lin_fail(err, LIN_IO, "the microphone \"%s\" does not open: %s%s%s", device->name, pa->error_text(error),
+                    reason == pa->error_text(error) ? "" : ": ", reason == pa->error_text(error) ? "" : reason);
+}
+
+static PaError open_once(const lin_portaudio *pa, lin_microphone *mic)
+{
+    const PaDeviceInfo *device = pa->device_info(mic->format.device.index);
+    PaStreamParameters input = {.device = mic->format.device.index, .channelCount = mic->format.opened, .sampleFormat = paFloat32};
+    input.suggestedLatency = mic->options.latency_ms ? mic->options.latency_ms * 1e-3 : device->defaultLowInputLatency;
+    return pa->open_stream(&mic->stream, &input, NULL, mic->format.rate_hz, paFramesPerBufferUnspecified, paNoFlag, on_sound, mic);
+}
+
+// At the device's own rate and with all its channels, at most two, unless told otherwise. What a driver calls its own is not always
+// what it can do: then the usual rates, the nearest to it first in quality.
+static lin_status open_stream(const lin_portaudio *pa, lin_microphone *mic, lin_error *err)
+{
+    static const int usual[] = {48000, 44100, 32000, 16000, 96000, 8000};
+    const lin_microphone_options *o = &mic->options;
+    lin_microphone_format *f = &mic->format;
+    f->rate_hz = o->rate_hz ? o->rate_hz : f->device.rate_hz;
+    f->opened = o->channels ? o->channels : f->device.channels < 2 ? f->device.channels : 2;
+    if (f->opened > f->device.channels) return refused(pa, mic, paInvalidChannelCount, err);
+    PaError error = open_once(pa, mic);
+    if (error == paInvalidChannelCount && !o->channels && f->opened > 1) {
+        f->opened = 1;
+        error = open_once(pa, mic);
+    }
+    for (size_t i = 0; error == paInvalidSampleRate && !o->rate_hz && i < sizeof usual / sizeof *usual; i++) {
+        f->rate_hz = usual[i];
+        error = open_once(pa, mic);
+    }
+    if (error != paNoError) {
+        mic->stream = NULL;
+        if (!o->rate_hz && error == paInvalidSampleRate) f->rate_hz = f->device.rate_hz;
+        return refused(pa, mic, error, err);
+    }
+    f->channels = o->interleaved ? f->opened : 1;
+    return LIN_OK;
+}
+
+static lin_status start(const lin_portaudio *pa, lin_microphone *mic, lin_error *err)
+{
+    lin_status status = open_stream(pa, mic, err);
+    if (status != LIN_OK) return status;
+    status = lin_audio_check_format("the microphone", mic->format.rate_hz, mic->format.channels, err);
+    if (status != LIN_OK) return status;
+    status = lin_ring_create((size_t)ceil(mic->options.ring_s * mic->format.rate_hz), mic->format.channels, &mic->ring, err);
+    if (status != LIN_OK) return status;
+    mic->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (mic->event < 0) return lin_fail(err, LIN_IO, "cannot make an eventfd for the microphone: %s", strerror(errno));
+    const PaStreamInfo *info = pa->stream_info(mic->stream);
+    if (info && info->inputLatency > 0) mic->format.latency_s = info->inputLatency;
+    pa->on_finished(mic->stream, on_finished);
+    mic->opened_ns = mic->stall_seen_ns = now_ns();
+    atomic_store(&mic->last_ns, mic->opened_ns);
+    const PaError error = pa->start_stream(mic->stream);
+    return error == paNoError ? LIN_OK : refused(pa, mic, error, err);
+}
+
+static void free_microphone(lin_microphone *mic)
+{
+    if (mic->event >= 0) close(mic->event);
+    lin_ring_destroy(mic->ring);
+    lin_free(mic);
+}
+
+lin_status lin_microphone_open(const lin_microphone_options *options, lin_microphone **out, lin_error *err)
+{
+    const lin_microphone_info *chosen = NULL;
+    lin_microphone_info *list = NULL;
+    const lin_portaudio *pa;
+    int n = 0;
+    *out = NULL;
+    lin_status status = check_options(options, err);
+    if (status != LIN_OK) return status;
+    lin_microphone *mic = lin_calloc(1, sizeof *mic);
+    if (!mic) return lin_no_memory(err, "a microphone", sizeof *mic);
+    mic->event = -1;
+    mic->options = *options;
+    mic->options.device = NULL; // the caller's
+    status = lin_portaudio_enter(&pa, err);
+    if (status == LIN_OK) {
+        mic->pa = pa;
+        status = list_devices(pa, &list, &n, err);
+        if (status == LIN_OK) status = choose(list, n, options->device, &chosen, err);
+        if (status == LIN_OK) {
+            mic->format.device = *chosen;
+            status = start(pa, mic, err);
+        }
+        if (status == LIN_OK) {
+            lin_portaudio_keep();
+        } else if (mic->stream) {
+            pa->close_stream(mic->stream);
+        }
+        lin_portaudio_leave();
+        lin_free(list);
+    }
+    if (status != LIN_OK) {
+        free_microphone(mic);
+        return status;
+    }
+    *out = mic;
+    return LIN_OK;
+}
+
+const lin_microphone_format *lin_microphone_format_of(const lin_microphone *mic)
+{
+    return &mic->format;
+}
+
+/* ---- reading ---------------------------------------------------------------------------------------------------------------- */
+
+static int64_t silent_ns(const lin_microphone *mic, int64_t now)
+{
+    const int64_t silent = now - atomic_load_explicit(&mic->last_ns, memory_order_acquire);
+    return silent > 0 ? silent : 0;
+}
+
+// An end that PortAudio does not announce is seen by asking. 0 and errors both mean that no more will come.
+static int is_lost(const lin_microphone *mic, int64_t now)
+{
+    if (atomic_load_explicit(&mic->finished, memory_order_acquire)) return 1;
+    return silent_ns(mic, now) >= ASK_MS * (int64_t)1000000 && mic->pa->is_active(mic->stream) != 1;
+}
+
+static lin_status lost(const lin_microphone *mic, lin_error *err)
+{
+    return lin_fail(err, LIN_IO, "the microphone \"%s\" is lost: it was unplugged, or the sound server ended", mic->format.device.name);
+}
+
+static lin_status stalled(lin_microphone *mic, int64_t now, lin_error *err)
+{
+    mic->stall_seen_ns = now;
+    return lin_fail(err, LIN_IO,
+                    "the microphone \"%s\" has given nothing for %.1f s; is it muted in hardware, suspended, or held by another program?",
+                    mic->format.device.name, 1e-9 * (double)silent_ns(mic, now));
+}
+
+// Nanoseconds until the device counts as stalled: since it last gave something, or since that was last told. INT64_MAX: never.
+static int64_t until_stalled(const lin_microphone *mic, int64_t now)
+{
+    if (!mic->options.stall_ms) return INT64_MAX;
+    const int64_t last = atomic_load_explicit(&mic->last_ns, memory_order_acquire);
+    return (last > mic->stall_seen_ns ? last : mic->stall_seen_ns) + mic->options.stall_ms * (int64_t)1000000 - now;
+}
+
+// 0 if a signal came.
+static int wait_event(lin_microphone *mic, int64_t ns)
+{
+    struct pollfd ready = {.fd = mic->event, .events = POLLIN};
+    const int64_t most = ASK_MS * (int64_t)1000000;
+    uint64_t count;
+    const int n = poll(&ready, 1, (int)(((ns < most ? ns : most) + 999999) / 1000000));
+    if (n < 0) return 0;
+    // Reading empties it, before the ring is looked at: what comes after that wakes again.
+    return n == 0 || read(mic->event, &count, sizeof count) > 0 || errno != EINTR;
+}
+
+lin_status lin_microphone_read(lin_microphone *mic, float *samples, int n, int timeout_ms, int *n_got, lin_error *err)
+{
+    *n_got = 0;
+    if (n < 0) return lin_fail(err, LIN_INVALID, "%d frames to read from a microphone", n);
+    if (n == 0) return LIN_OK;
+    int64_t now = now_ns();
+    const int64_t deadline = timeout_ms < 0 ? INT64_MAX : now + timeout_ms * (int64_t)1000000;
+    for (;; now = now_ns()) {
+        // Asked before the ring is: what came before the end is in it then.
+        const int ended = is_lost(mic, now);
+        *n_got = (int)lin_ring_read(mic->ring, samples, (size_t)n);
+        if (*n_got > 0) return LIN_OK;
+        if (ended) return lost(mic, err);
+        const int64_t left = deadline - now, stall = until_stalled(mic, now);
+        if (stall <= 0) return stalled(mic, now, err);
+        if (left <= 0 || !wait_event(mic, left < stall ? left : stall)) return LIN_OK;
+    }
+}
+
+double lin_microphone_age(const lin_microphone *mic)
+{
+    const uint64_t taken = lin_ring_taken(mic->ring);
+    if (taken == 0) return 0;
+    const int64_t heard = atomic_load_explicit(&mic->origin_ns, memory_order_relaxed) + frames_ns(mic, taken);
+    return fmax(0, 1e-9 * (double)(now_ns() - heard));
+}
+
+void lin_microphone_report_now(const lin_microphone *mic, lin_microphone_report *report)
+{
+    const int64_t now = now_ns();
+    memset(report, 0, sizeof *report);
+    report->silent_s = 1e-9 * (double)silent_ns(mic, now);
+    report->open_s = 1e-9 * (double)(now - mic->opened_ns);
+    report->read = (int64_t)lin_ring_taken(mic->ring);
+    report->waiting = (int64_t)lin_ring_readable(mic->ring);
+    report->dropped = (int64_t)lin_ring_dropped(mic->ring);
+    report->captured = atomic_load_explicit(&mic->captured, memory_order_relaxed);
+    report->overflows = atomic_load_explicit(&mic->overflows, memory_order_relaxed);
+    report->state = LIN_MICROPHONE_RUNS;
+    if (mic->options.stall_ms && report->silent_s * 1e3 >= mic->options.stall_ms) report->state = LIN_MICROPHONE_STALLED;
+    if (is_lost(mic, now)) report->state = LIN_MICROPHONE_LOST;
+}
+
+/* ---- closing ---------------------------------------------------------------------------------------------------------------- */
+
+static void *close_stream(void *context)
+{
+    lin_microphone *mic = context;
+    // Abort, not stop: what has not come yet is not waited for.
+    mic->pa->abort_stream(mic->stream);
+    mic->pa->close_stream(mic->stream);
+    return NULL;
+}
+
+// 1 if the stream is closed. A sound system whose server hangs may never return: then its thread is left behind.
+static int close_in_time(lin_microphone *mic)
+{
+    pthread_t closer;
+    struct timespec until;
+    if (pthread_create(&closer, NULL, close_stream, mic) != 0) {
+        close_stream(mic);
+        return 1;
+    }
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += CLOSE_MS / 1000;
+    if (pthread_timedjoin_np(closer, NULL, &until) == 0) return 1;
+    pthread_detach(closer);
+    return 0;
+}
+
+void lin_microphone_close(lin_microphone *mic, lin_microphone_report *report)
+{
+    const lin_portaudio *pa;
+    if (report) memset(report, 0, sizeof *report);
+    if (!mic) return;
+    if (report) lin_microphone_report_now(mic, report);
+    if (lin_portaudio_enter(&pa, NULL) != LIN_OK) return; // the stream may still call back: it keeps its memory
+    const int closed = close_in_time(mic);
+    if (closed) lin_portaudio_release();
+    lin_portaudio_leave();
+    if (closed) free_microphone(mic);
+}
