@@ -4,18 +4,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "frontend/mel.h"
 #include "kernels/memory.h"
 
-#define PI 3.14159265358979323846
-
-enum {
-    LANES = 8,          // partial sums of a reduction, so that it vectorises without reassociation
-    MAX_WINDOW = 65536, // samples; bounds the transform
-    MAX_BINS = 1024
-};
-
-// Digital silence is ln of this (Kaldi: std::numeric_limits<float>::epsilon()).
-static const float floor_power = 1.1920928955078125e-07f;
+enum { LANES = 8 }; // partial sums of a reduction, so that it vectorises without reassociation
 
 // The part of the spectrum under one triangle: weights[offset ..][count] belong to the lines first, first + 1, ...
 // count is rounded up to LANES, the weights beyond the triangle are 0.
@@ -39,81 +31,13 @@ struct lin_fbank {
     lin_arena arena;
 };
 
-lin_fbank_config lin_fbank_default(void)
-{
-    return (lin_fbank_config){
-        .sample_hz = 16000, .mel_bins = 40, .window_ms = 25, .hop_ms = 10, .low_hz = 20, .high_hz = 0, .preemphasis = 0.97};
-}
-
-static double mel_of_hz(double hz) { return 1127.0 * log(1.0 + hz / 700.0); }
-
-static double upper_edge(const lin_fbank_config *c) { return c->high_hz > 0 ? c->high_hz : c->sample_hz / 2 + c->high_hz; }
-
-static int samples_of_ms(double sample_hz, double ms) { return (int)(sample_hz * 0.001 * ms); }
-
-static int power_of_two(int n)
-{
-    int p = 2;
-    while (p < n) p *= 2;
-    return p;
-}
-
-// The lines of the spectrum strictly inside triangle b of `bins`, and their weights where `weights` is given. Returns their number.
-static int triangle_weights(const lin_fbank_config *c, int fft, int b, int *first, float *weights)
-{
-    double low = mel_of_hz(c->low_hz);
-    double step = (mel_of_hz(upper_edge(c)) - low) / (c->mel_bins + 1);
-    double left = low + b * step, centre = low + (b + 1) * step, right = low + (b + 2) * step;
-    int count = 0;
-    *first = 0;
-    for (int i = 0; i < fft / 2; i++) {
-        double mel = mel_of_hz(i * c->sample_hz / fft);
-        if (mel <= left || mel >= right) continue;
-        if (!count) *first = i;
-        if (weights) weights[count] = (float)(mel <= centre ? (mel - left) / (centre - left) : (right - mel) / (right - centre));
-        count++;
-    }
-    return count;
-}
-
-lin_status lin_fbank_check(const lin_fbank_config *c, lin_error *err)
-{
-    // Written so that a NaN fails.
-    if (!(c->sample_hz >= 1000 && c->sample_hz <= 384000))
-        return lin_fail(err, LIN_INVALID, "filterbank: sample_hz is %g, must be 1000 to 384000", c->sample_hz);
-    if (c->mel_bins < 1 || c->mel_bins > MAX_BINS)
-        return lin_fail(err, LIN_INVALID, "filterbank: mel_bins is %d, must be 1 to %d", c->mel_bins, MAX_BINS);
-    if (!(c->window_ms > 0 && c->window_ms <= 1000))
-        return lin_fail(err, LIN_INVALID, "filterbank: window_ms is %g, must be above 0 and at most 1000", c->window_ms);
-    if (!(c->hop_ms > 0 && c->hop_ms <= 1000))
-        return lin_fail(err, LIN_INVALID, "filterbank: hop_ms is %g, must be above 0 and at most 1000", c->hop_ms);
-    int window = samples_of_ms(c->sample_hz, c->window_ms);
-    if (window < 2 || window > MAX_WINDOW)
-        return lin_fail(err, LIN_INVALID, "filterbank: a window of %g ms is %d samples at %g Hz, must be 2 to %d", c->window_ms,
-                        window, c->sample_hz, MAX_WINDOW);
-    if (samples_of_ms(c->sample_hz, c->hop_ms) < 1)
-        return lin_fail(err, LIN_INVALID, "filterbank: a hop of %g ms is less than a sample at %g Hz", c->hop_ms, c->sample_hz);
-    double high = upper_edge(c);
-    if (!(c->low_hz >= 0 && c->low_hz < high && high <= c->sample_hz / 2))
-        return lin_fail(err, LIN_INVALID, "filterbank: low_hz %g and high_hz %g must be 0 <= low < high <= %g", c->low_hz,
-                        c->high_hz, c->sample_hz / 2);
-    if (!(c->preemphasis >= 0 && c->preemphasis <= 1))
-        return lin_fail(err, LIN_INVALID, "filterbank: preemphasis is %g, must be 0 to 1", c->preemphasis);
-    int fft = power_of_two(window), first;
-    for (int b = 0; b < c->mel_bins; b++)
-        if (!triangle_weights(c, fft, b, &first, NULL))
-            return lin_fail(err, LIN_INVALID, "filterbank: %d mel_bins are too many for a spectrum of %d lines: bin %d is empty",
-                            c->mel_bins, fft / 2, b);
-    return LIN_OK;
-}
-
 static void build_tables(lin_fbank *f, const lin_fbank_config *c)
 {
-    for (int i = 0; i < f->window; i++) f->shape[i] = 32768 * pow(0.5 - 0.5 * cos(2 * PI * i / (f->window - 1)), 0.85);
+    for (int i = 0; i < f->window; i++) f->shape[i] = lin_mel_window(f->window, i);
     int offset = 0;
     for (int b = 0; b < f->bins; b++) {
         triangle *t = &f->triangles[b];
-        int count = triangle_weights(c, f->fft, b, &t->first, f->weights + offset);
+        int count = lin_mel_triangle(c, f->fft, b, &t->first, f->weights + offset);
         t->offset = offset;
         t->count = (count + LANES - 1) / LANES * LANES;
         offset += t->count;
@@ -128,9 +52,9 @@ lin_status lin_fbank_create(const lin_fbank_config *c, lin_fbank **out, lin_erro
     lin_fbank *f = lin_calloc(1, sizeof *f);
     if (!f) return lin_no_memory(err, "a filterbank", sizeof *f);
     f->bins = c->mel_bins;
-    f->window = samples_of_ms(c->sample_hz, c->window_ms);
-    f->hop = samples_of_ms(c->sample_hz, c->hop_ms);
-    f->fft = power_of_two(f->window);
+    f->window = lin_mel_samples(c, c->window_ms);
+    f->hop = lin_mel_samples(c, c->hop_ms);
+    f->fft = lin_mel_transform(c);
     f->preemphasis = c->preemphasis;
 
     // A line lies under at most two triangles, and each triangle's weights are rounded up to LANES.
@@ -196,7 +120,7 @@ static void compute_frame(lin_fbank *f, const float *x, float *frame)
         for (int i = 0; i < t->count; i += LANES)
             for (int l = 0; l < LANES; l++) part[l] += w[i + l] * p[i + l];
         float energy = sum_lanes(part);
-        frame[b] = logf(energy > floor_power ? energy : floor_power);
+        frame[b] = logf(energy > LIN_MEL_FLOOR ? energy : LIN_MEL_FLOOR);
     }
 }
 

@@ -40,7 +40,8 @@ enum { LIN_FENCES = 8 };
 
 /* Which rows of a batch belong to which utterance: b owns rows offsets[b] .. offsets[b+1]-1. offsets [B+1] is in the backend's
  * memory, offsets[0] = 0, offsets[B] = rows; an utterance may have no rows. What the host must know to divide the work: rows, and
- * longest, no less than the rows of the longest utterance. */
+ * longest, no less than the rows of the longest utterance. On a GPU, where one graph serves batches of different sizes, rows may be
+ * more than offsets[B] in a forward pass: the rows beyond belong to nobody, are not read across rows, and may receive anything. */
 typedef struct lin_segments {
     int B, rows, longest;
     const int *offsets;
@@ -132,7 +133,7 @@ typedef struct lin_graph lin_graph;
 typedef enum lin_precision {
     LIN_PRECISION_FP32, /* products of fp32 operands */
     LIN_PRECISION_TF32, /* operands rounded to tf32 (10 bits of mantissa), sums in fp32; a CPU ignores it */
-    LIN_PRECISION_BF16  /* operands of the linear layers rounded to bf16, sums in fp32; a CPU ignores it */
+    LIN_PRECISION_BF16  /* operands of the linear layers rounded to bf16, sums in fp32 */
 } lin_precision;
 
 #define LIN_REAL float
@@ -162,6 +163,11 @@ const lin_ops_f64 *lin_ops_ref(void);
 /* Float, SIMD (AVX-512, AVX2 + FMA, or portable vectors, chosen once per process at run time), threaded. */
 const lin_ops *lin_ops_cpu(void);
 
+/* The same with weights packed in bf16 and the operands of linear_forward rounded to it, sums in fp32: half the memory and twice the
+ * products a cycle, where the processor has AVX512-BF16. All other operations, the weight gradient too, are those of lin_ops_cpu.
+ * LIN_UNSUPPORTED, and *ops NULL, where the processor lacks it or another instruction set was chosen. */
+lin_status lin_ops_cpu_bf16(const lin_ops **ops, lin_error *err);
+
 /* Forces the instruction set of lin_ops_cpu: "avx512", "avx2", "portable", or NULL for the best one. LIN_UNSUPPORTED if this
  * machine lacks it. For tests; not while operations run. The environment variable LINNET_ISA does the same at first use. */
 lin_status lin_cpu_select(const char *isa, lin_error *err);
@@ -169,7 +175,7 @@ const char *lin_cpu_isa(void);
 
 /*
  * A backend by the name of a device: "cpu", "auto" (a GPU where one answers, else the CPU; NULL is the same), "cuda" or "cuda:n".
- * precision: of a GPU's matrix products; the CPU has fp32 only.
+ * precision: of the matrix products. tf32 is fp32 on a CPU; bf16 is had where lin_ops_cpu_bf16 is.
  * LIN_UNSUPPORTED with one sentence why where it cannot be had. The table lives as long as the process.
  */
 lin_status lin_backend_open(const char *device, lin_precision precision, const lin_ops **ops, lin_error *err);
