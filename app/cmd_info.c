@@ -234,9 +234,10 @@ static void put_device(report *r, int i, const lin_device *d)
     char name[32], text[1024];
     if (!r->json) {
         snprintf(name, sizeof name, "cuda:%d", i);
-        int n = snprintf(text, sizeof text, "%s, compute capability %d.%d", d->name, d->major, d->minor);
+        int n = snprintf(text, sizeof text, "%s", d->name);
+        if (d->major) n += snprintf(text + n, sizeof text - (size_t)n, ", compute capability %d.%d", d->major, d->minor);
         if (d->multiprocessors) n += snprintf(text + n, sizeof text - (size_t)n, ", %d multiprocessors", d->multiprocessors);
-        n += snprintf(text + n, sizeof text - (size_t)n, ", %.1f GB", (double)d->memory_bytes * 1e-9);
+        if (d->memory_bytes) n += snprintf(text + n, sizeof text - (size_t)n, ", %.1f GB", (double)d->memory_bytes * 1e-9);
         if (d->free_bytes) n += snprintf(text + n, sizeof text - (size_t)n, " (%.1f free)", (double)d->free_bytes * 1e-9);
         if (*d->why_not) snprintf(text + n, sizeof text - (size_t)n, "; %s", d->why_not);
         put_text(r, "", name, text);

@@ -183,7 +183,14 @@ int lin_device_get(int i, lin_device *device)
 {
     memset(device, 0, sizeof *device);
     if (!lin_gpu_answers() || i < 0 || i >= gpu.count) return 0;
-    return gpu.device(i, device);
+    if (gpu.device(i, device)) return 1;
+    // The driver counts it, and CUDA's runtime does not: listed all the same, with what opening it says.
+    const lin_ops *ops;
+    lin_error err = {0};
+    if (gpu.open(i, LIN_PRECISION_FP32, &ops, &err) == LIN_OK) return 0;
+    snprintf(device->name, sizeof device->name, "GPU %d", i);
+    snprintf(device->why_not, sizeof device->why_not, "%.500s", err.message);
+    return 1;
 }
 
 const char *lin_device_why_none(int *runtime, int *driver)
