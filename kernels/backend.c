@@ -22,6 +22,7 @@ lin_status lin_backend_open(const char *device, lin_precision precision, const l
         device = "cpu";
     }
     if (strcmp(device, "cpu") == 0) {
+        if (precision == LIN_PRECISION_BF16) return lin_ops_cpu_bf16(ops, err);
         *ops = lin_ops_cpu();
         return LIN_OK;
     }

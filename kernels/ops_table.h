@@ -50,7 +50,8 @@ typedef struct LIN_OPS {
      * of wᵀ, weight_size(k, n) elements, used by linear_forward(dx, dy, packed, NULL, rows, k, n, LIN_LINEAR). */
     void (*weights_pack)(lin_exec *exec, LIN_REAL *packed, const LIN_REAL *values, const lin_packing *items, int n_items);
     /* y [rows, n] = act(x [rows, k] wᵀ + bias [n]); bias may be NULL. On the CPU a row's bits do not depend on the number of rows:
-     * the sum over k runs in order, from +0, one fused multiply-add each, the bias added last. */
+     * the sum over k runs in order, from +0, one fused multiply-add each, the bias added last (bf16: in order over
+     * pairs, both products of one added by one instruction). */
     void (*linear_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, const LIN_REAL *packed, const LIN_REAL *bias, int rows,
                            int n, int k, lin_activation act);
     /* dw [n, k] += dyᵀ x, db [n] += column sums of dy (db may be NULL); dy [rows, n], x [rows, k]. */

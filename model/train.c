@@ -320,6 +320,9 @@ lin_status lin_train(const lin_train_options *options, lin_model *model, const l
     static const lin_train_hooks no_hooks;
     lin_trainer t = {.options = options, .hooks = hooks ? hooks : &no_hooks, .model = model};
     lin_status status = lin_backend_open(options->device, options->precision, &t.ops, err);
+    if (status == LIN_OK && t.ops->on_host && t.ops->precision == LIN_PRECISION_BF16) {
+        return lin_fail(err, LIN_UNSUPPORTED, "training in bf16 needs a GPU; on a CPU use --precision fp32");
+    }
     if (status == LIN_OK) status = set_up(&t, sets, n_sets, dev_sets, n_dev_sets, err);
     if (status == LIN_OK) status = run(&t, err);
     tear_down(&t);

@@ -1,5 +1,6 @@
 #include "kernels/cpu/cpu.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +65,19 @@ lin_status lin_cpu_select(const char *isa, lin_error *err)
 
 const char *lin_cpu_isa(void) { return isa_names[lin_cpu_level()]; }
 
+// Whether products of bf16 can be had: by this processor, and with the instruction set in use.
+static lin_status check_bf16(lin_error *err)
+{
+    int has = 0;
+#if defined(__x86_64__)
+    has = best_level() == LIN_ISA_AVX512 && __builtin_cpu_supports("avx512bf16");
+#endif
+    if (!has) return lin_fail(err, LIN_UNSUPPORTED, "this processor has no AVX512-BF16; use --precision fp32");
+    if (lin_cpu_level() == LIN_ISA_AVX512) return LIN_OK;
+    return lin_fail(err, LIN_UNSUPPORTED, "bf16 needs the instruction set avx512, and LINNET_ISA is %s: unset it, or use "
+                    "--precision fp32", lin_cpu_isa());
+}
+
 static void exec_destroy(lin_exec *exec)
 {
     if (!exec) return;
@@ -74,12 +88,13 @@ static void exec_destroy(lin_exec *exec)
 
 static lin_status exec_create(const lin_ops *ops, int n_threads, lin_exec **out, lin_error *err)
 {
-    (void)ops;
     *out = NULL;
     lin_isa wanted;
     lin_error why = {0};
     lin_status status = parse_level(getenv("LINNET_ISA"), &wanted, &why);
     if (status != LIN_OK) return lin_fail(err, status, "environment variable LINNET_ISA: %s", why.message);
+    if (ops->precision == LIN_PRECISION_BF16) status = check_bf16(err);
+    if (status != LIN_OK) return status;
     lin_exec *exec = lin_calloc(1, sizeof *exec);
     if (!exec) return lin_no_memory(err, "an execution context", sizeof *exec);
     if (n_threads != 1) {
@@ -146,4 +161,28 @@ const lin_ops *lin_ops_cpu(void)
         .greedy = lin_cpu_greedy,
     };
     return &table;
+}
+
+static lin_ops bf16_table;
+
+static void make_bf16_table(void)
+{
+    bf16_table = *lin_ops_cpu();
+    bf16_table.precision = LIN_PRECISION_BF16;
+#if defined(__x86_64__)
+    bf16_table.weight_size = lin_cpu_bf16_weight_size;
+    bf16_table.weights_pack = lin_cpu_bf16_weights_pack;
+    bf16_table.linear_forward = lin_cpu_bf16_linear_forward;
+#endif
+}
+
+lin_status lin_ops_cpu_bf16(const lin_ops **ops, lin_error *err)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    *ops = NULL;
+    lin_status status = check_bf16(err);
+    if (status != LIN_OK) return status;
+    pthread_once(&once, make_bf16_table);
+    *ops = &bf16_table;
+    return LIN_OK;
 }

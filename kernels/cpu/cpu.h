@@ -12,9 +12,9 @@
  *   // foo.h
  *   void LIN_NAME(foo_rows)(float *y, int rows) { ... }
  *
- * The Makefile compiles *_avx2.c and *_avx512.c for their instruction set with -ffp-contract=fast, and leaves them out where the
- * machine is not an x86-64. Results may differ in the last bits between instruction sets, never between numbers of rows, splits
- * into calls, or numbers of threads within one.
+ * The Makefile compiles *_avx2.c, *_avx512.c and *_avx512bf16.c for their instruction set with -ffp-contract=fast, and leaves
+ * them out where the machine is not an x86-64. Results may differ in the last bits between instruction sets, never between
+ * numbers of rows, splits into calls, or numbers of threads within one.
  */
 #ifndef LIN_KERNELS_CPU_CPU_H
 #define LIN_KERNELS_CPU_CPU_H
@@ -74,6 +74,14 @@ void lin_cpu_weights_pack(lin_exec *exec, float *packed, const float *values, co
 void lin_cpu_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows, int n,
                             int k, lin_activation act);
 void lin_cpu_linear_backward_weight(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n, int k);
+
+#if defined(__x86_64__)
+/* linear_bf16.c, for processors with AVX512-BF16; rows of at most 2^19 elements. The sum over k runs over pairs in order. */
+size_t lin_cpu_bf16_weight_size(int n, int k);
+void lin_cpu_bf16_weights_pack(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items);
+void lin_cpu_bf16_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows, int n,
+                                 int k, lin_activation act);
+#endif
 
 /* norm.c */
 void lin_cpu_layer_norm_forward(lin_exec *exec, float *y, float *stats, const float *x, const float *gamma, const float *beta,

@@ -2,9 +2,6 @@
 
 #include <string.h>
 
-// A product below this many multiply-adds, 30 us on one core of 2024, is done before another thread has surely woken up.
-enum { THREAD_WORK = 1 << 22 };
-
 size_t lin_cpu_weight_size(int n, int k) { return (size_t)lin_round_up(n, LIN_COLUMN_GROUP) * (size_t)k; }
 
 /* ---- packing ---------------------------------------------------------------------------------------------------------------- */
@@ -15,18 +12,9 @@ typedef struct pack_job {
     const lin_packing *items;
 } pack_job;
 
-// The first column of panel p: all panels but the last two are whole, so it begins at 48 p, or at 32 after the first half of the last 64.
-static int panel_start(int n, int panel)
-{
-    int column = panel * LIN_PANEL, padded = lin_round_up(n, LIN_COLUMN_GROUP);
-    return column > 0 && padded - column == 16 ? column - 16 : column;
-}
-
-static int panel_count(int n) { return (lin_round_up(n, LIN_COLUMN_GROUP) + LIN_PANEL - 1) / LIN_PANEL; }
-
 static void pack_panel(float *packed, const float *w, int n, int k, int piece)
 {
-    const int c0 = panel_start(n, piece), width = lin_panel_width(n, c0);
+    const int c0 = lin_panel_start(n, piece), width = lin_panel_width(n, c0);
     const int used = n - c0 < width ? n - c0 : width;
     float *panel = packed + (size_t)c0 * (size_t)k;
     if (used < width) memset(panel, 0, (size_t)width * (size_t)k * sizeof *panel);
@@ -42,7 +30,7 @@ static void pack_panel(float *packed, const float *w, int n, int k, int piece)
 // The panels run over the k columns of w; each is n deep.
 static void pack_panel_transposed(float *packed, const float *w, int n, int k, int piece)
 {
-    const int c0 = panel_start(k, piece), width = lin_panel_width(k, c0);
+    const int c0 = lin_panel_start(k, piece), width = lin_panel_width(k, c0);
     const int used = k - c0 < width ? k - c0 : width;
     float *to = packed + (size_t)c0 * (size_t)n;
     for (int i = 0; i < n; i++, to += width) {
@@ -51,15 +39,13 @@ static void pack_panel_transposed(float *packed, const float *w, int n, int k, i
     }
 }
 
-static int item_panels(const lin_packing *item) { return panel_count(item->transposed ? item->k : item->n); }
-
 // The pieces are the panels of the first item, then those of the second, and so on.
 static void pack_piece(void *context, int piece, int thread)
 {
     (void)thread;
     const pack_job *job = context;
     const lin_packing *item = job->items;
-    for (; piece >= item_panels(item); item++) piece -= item_panels(item);
+    for (; piece >= lin_item_panels(item); item++) piece -= lin_item_panels(item);
     (item->transposed ? pack_panel_transposed : pack_panel)(job->packed + item->to, job->values + item->from, item->n, item->k,
                                                             piece);
 }
@@ -71,9 +57,9 @@ void lin_cpu_weights_pack(lin_exec *exec, float *packed, const float *values, co
     int panels = 0;
     for (int i = 0; i < n_items; i++) {
         work += (size_t)items[i].n * (size_t)items[i].k;
-        panels += item_panels(&items[i]);
+        panels += lin_item_panels(&items[i]);
     }
-    lin_pool_run(work < THREAD_WORK / 64 ? NULL : exec->pool, panels, pack_piece, &job);
+    lin_pool_run(work < LIN_THREAD_WORK / 64 ? NULL : exec->pool, panels, pack_piece, &job);
 }
 
 /* ---- forward ---------------------------------------------------------------------------------------------------------------- */
@@ -99,7 +85,7 @@ void lin_cpu_linear_forward(lin_exec *exec, float *y, const float *x, const floa
                             int k, lin_activation act)
 {
     forward_job job = {y, x, packed, bias, rows, n, k, 64, act};
-    const int threads = rows <= 8 || (size_t)rows * (size_t)n * (size_t)k < THREAD_WORK ? 1 : exec->n_threads;
+    const int threads = rows <= 8 || (size_t)rows * (size_t)n * (size_t)k < LIN_THREAD_WORK ? 1 : exec->n_threads;
     // At most 64 rows, whose x stays in the second-level cache while the panels pass; less where the threads would be uneven.
     if (threads > 1 && rows < threads * 8 * 64) job.piece_rows = lin_round_up((rows + threads * 8 - 1) / (threads * 8), 8);
     lin_pool_run(threads > 1 ? exec->pool : NULL, (rows + job.piece_rows - 1) / job.piece_rows, forward_piece, &job);
@@ -154,7 +140,7 @@ static void cut_tiles(weight_job *job, int threads)
 void lin_cpu_linear_backward_weight(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n, int k)
 {
     weight_job job = {.exec = exec, .dw = dw, .db = db, .dy = dy, .x = x, .rows = rows, .n = n, .k = k};
-    const int threads = (size_t)rows * (size_t)n * (size_t)k < THREAD_WORK ? 1 : exec->n_threads;
+    const int threads = (size_t)rows * (size_t)n * (size_t)k < LIN_THREAD_WORK ? 1 : exec->n_threads;
     cut_tiles(&job, threads);
     lin_pool_run(threads > 1 ? exec->pool : NULL, job.n_parts * job.k_parts, weight_piece, &job);
 }

@@ -24,6 +24,22 @@ static inline int lin_panel_width(int n, int column)
     return left == 64 ? 32 : left < LIN_PANEL ? left : LIN_PANEL;
 }
 
+/* Panels are numbered from the left: how many there are, and the first column of one. All but the last two are whole, so it is
+ * 48 p, or 16 less after the first half of the last 64. */
+static inline int lin_panel_count(int n) { return (lin_round_up(n, LIN_COLUMN_GROUP) + LIN_PANEL - 1) / LIN_PANEL; }
+
+static inline int lin_panel_start(int n, int panel)
+{
+    int column = panel * LIN_PANEL, padded = lin_round_up(n, LIN_COLUMN_GROUP);
+    return column > 0 && padded - column == 16 ? column - 16 : column;
+}
+
+/* Panels of an item of weights_pack, whichever way it is packed. */
+static inline int lin_item_panels(const lin_packing *item) { return lin_panel_count(item->transposed ? item->k : item->n); }
+
+/* A product below this many multiply-adds, 30 us on one core of 2024, is done before another thread has surely woken up. */
+enum { LIN_THREAD_WORK = 1 << 22 };
+
 /* y [rows, n] = act(x [rows, k] wᵀ + bias) on the calling thread. */
 LIN_DISPATCH_DECLARE(void, lin_linear_rows,
                      (float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k,

@@ -1,7 +1,8 @@
 /*
  * linear_body.h - the loops of the matrix product, included once per instruction set by linear_<set>.c, which defines
  *
- *   LIN_SUFFIX                     portable, avx2, avx512
+ *   LIN_SUFFIX                     portable, avx2, avx512, avx512bf16 (linear_bf16.h)
+ *   LIN_FORWARD_ONLY               if defined, lin_linear_tile is left out
  *   vec, LANES                     a vector of LANES floats
  *   vec_load, vec_store, vec_set1, vec_add, vec_fma(a, b, c) = a b + c, vec_max(a, b) = a > b ? a : b (so b where one is NaN)
  *   vec_load_part, vec_store_part  the first `count` lanes only, 0 < count < LANES; the others read as 0
@@ -208,6 +209,7 @@ void LIN_NAME(lin_linear_rows)(float *y, const float *x, const float *packed, co
     few_rows(y + (size_t)whole * (size_t)n, x + (size_t)whole * (size_t)k, packed, bias, rest, n, k, from, to);
 }
 
+#ifndef LIN_FORWARD_ONLY
 /* ---- backward: a rectangle of dw -------------------------------------------------------------------------------------------- */
 
 // Rows of dy and x that are summed in registers before they are added to dw. Fixed, since the bits of dw depend on it.
@@ -317,3 +319,4 @@ void LIN_NAME(lin_linear_tile)(float *dw, float *db, const float *dy, const floa
         }
     }
 }
+#endif

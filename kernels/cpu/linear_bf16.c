@@ -1,0 +1,115 @@
+#if defined(__x86_64__)
+#include "kernels/cpu/linear_bf16.h"
+
+#include <string.h>
+
+size_t lin_cpu_bf16_weight_size(int n, int k) { return lin_cpu_weight_size(n, lin_bf16_words(k)); }
+
+/* ---- packing ---------------------------------------------------------------------------------------------------------------- */
+
+typedef struct pack_job {
+    float *packed;
+    const float *values;
+    const lin_packing *items;
+} pack_job;
+
+static inline uint32_t rounded(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if ((bits & 0x7FFFFFFF) > 0x7F800000) return bits >> 16 | 0x40; // of a NaN whose payload is in the lower half
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
+}
+
+static inline void store_pair(float *word, float first, float second)
+{
+    const uint32_t pair = rounded(first) | rounded(second) << 16;
+    memcpy(word, &pair, sizeof pair);
+}
+
+static void pack_panel(float *packed, const float *w, int n, int k, int piece)
+{
+    const int c0 = lin_panel_start(n, piece), width = lin_panel_width(n, c0), words = lin_bf16_words(k);
+    const int used = n - c0 < width ? n - c0 : width;
+    float *panel = packed + (size_t)c0 * (size_t)words;
+    if (used < width) memset(panel, 0, (size_t)width * (size_t)words * sizeof *panel);
+    for (int t0 = 0; t0 < words; t0 += 16) { // as in linear.c: what is read and written stays in the first-level cache
+        const int t1 = t0 + 16 < words ? t0 + 16 : words, whole = t1 < k / 2 ? t1 : k / 2;
+        for (int c = 0; c < used; c++) {
+            const float *row = w + (size_t)(c0 + c) * (size_t)k;
+            float *to = panel + (size_t)t0 * (size_t)width + c;
+            for (int t = t0; t < whole; t++, to += width) store_pair(to, row[2 * t], row[2 * t + 1]);
+            if (whole < t1) store_pair(to, row[k - 1], 0);
+        }
+    }
+}
+
+// The panels run over the k columns of w; each is n deep.
+static void pack_panel_transposed(float *packed, const float *w, int n, int k, int piece)
+{
+    const int c0 = lin_panel_start(k, piece), width = lin_panel_width(k, c0), words = lin_bf16_words(n);
+    const int used = k - c0 < width ? k - c0 : width;
+    float *to = packed + (size_t)c0 * (size_t)words;
+    for (int t = 0; t < words; t++, to += width) {
+        const float *first = w + (size_t)(2 * t) * (size_t)k + c0, *second = 2 * t + 1 < n ? first + k : NULL;
+        for (int c = 0; c < used; c++) store_pair(to + c, first[c], second ? second[c] : 0);
+        if (used < width) memset(to + used, 0, (size_t)(width - used) * sizeof *to);
+    }
+}
+
+static void pack_piece(void *context, int piece, int thread)
+{
+    (void)thread;
+    const pack_job *job = context;
+    const lin_packing *item = job->items;
+    for (; piece >= lin_item_panels(item); item++) piece -= lin_item_panels(item);
+    (item->transposed ? pack_panel_transposed : pack_panel)(job->packed + item->to, job->values + item->from, item->n, item->k,
+                                                            piece);
+}
+
+void lin_cpu_bf16_weights_pack(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items)
+{
+    pack_job job = {packed, values, items};
+    size_t work = 0;
+    int panels = 0;
+    for (int i = 0; i < n_items; i++) {
+        work += (size_t)items[i].n * (size_t)items[i].k;
+        panels += lin_item_panels(&items[i]);
+    }
+    lin_pool_run(work < LIN_THREAD_WORK / 64 ? NULL : exec->pool, panels, pack_piece, &job);
+}
+
+/* ---- forward ---------------------------------------------------------------------------------------------------------------- */
+
+typedef struct forward_job {
+    lin_exec *exec;
+    float *y;
+    const float *x, *packed, *bias;
+    int rows, n, k, piece_rows;
+    lin_activation act;
+} forward_job;
+
+static void forward_piece(void *context, int piece, int thread)
+{
+    const forward_job *job = context;
+    const int r = piece * job->piece_rows, rows = job->rows - r < job->piece_rows ? job->rows - r : job->piece_rows;
+    float *words = lin_scratch(job->exec, thread);
+    lin_bf16_round_avx512bf16(words, job->x + (size_t)r * (size_t)job->k, rows, job->k);
+    lin_linear_rows_avx512bf16(job->y + (size_t)r * (size_t)job->n, words, job->packed, job->bias, rows, job->n,
+                               lin_bf16_words(job->k), job->act);
+}
+
+void lin_cpu_bf16_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows, int n,
+                                 int k, lin_activation act)
+{
+    forward_job job = {exec, y, x, packed, bias, rows, n, k, 64, act};
+    const int threads = rows <= 8 || (size_t)rows * (size_t)n * (size_t)k < 2 * LIN_THREAD_WORK ? 1 : exec->n_threads;
+    if (threads > 1 && rows < threads * 8 * 64) job.piece_rows = lin_round_up((rows + threads * 8 - 1) / (threads * 8), 8);
+    // The rounded rows of a piece lie in the scratch of a thread, which has room for one row of 2^19 elements.
+    const int room = (int)(LIN_SCRATCH_BYTES / sizeof *x) / lin_bf16_words(k);
+    if (job.piece_rows > room) job.piece_rows = room > 8 ? room / 8 * 8 : room;
+    lin_pool_run(threads > 1 ? exec->pool : NULL, (rows + job.piece_rows - 1) / job.piece_rows, forward_piece, &job);
+}
+#else
+typedef int lin_bf16_is_for_x86_64; // ISO C wants a declaration in every file
+#endif

@@ -1,0 +1,26 @@
+/*
+ * linear_bf16.h - the matrix product of operands rounded to bf16, sums in fp32, for CPUs with AVX512-BF16.
+ *
+ * Both operands are pairs: a 32-bit word holds elements 2t (low half) and 2t+1 of a row, the missing one of an odd k is 0. A
+ * word is stored where a float would be, so that packed weights have the layout of linear.h with (k+1)/2 words in place of k
+ * floats, and linear_body.h computes with them: its multiply-add is vdpbf16ps, which adds both products of a pair to an fp32 sum.
+ * Rounding is to nearest even; what bf16 holds only as a subnormal counts as 0 in products.
+ *
+ * Internal to kernels/cpu/. x86-64 only.
+ */
+#ifndef LIN_KERNELS_CPU_LINEAR_BF16_H
+#define LIN_KERNELS_CPU_LINEAR_BF16_H
+
+#include "kernels/cpu/linear.h"
+
+/* Words of a row of k elements. */
+static inline int lin_bf16_words(int k) { return k / 2 + k % 2; }
+
+/* words [rows, lin_bf16_words(k)] = x [rows, k], rounded. */
+void lin_bf16_round_avx512bf16(float *words, const float *x, int rows, int k);
+
+/* y [rows, n] = act(x wᵀ + bias) on the calling thread; x [rows, words] and the packed weights as above. */
+void lin_linear_rows_avx512bf16(float *y, const float *x, const float *packed, const float *bias, int rows, int n, int words,
+                                lin_activation act);
+
+#endif

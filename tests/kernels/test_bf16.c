@@ -1,0 +1,522 @@
+// bf16 weights on a CPU: rounding, products against double sums of rounded operands, the bits of a row, streams, refusals.
+//
+// Where this processor has no AVX512-BF16 only the refusals are tested.
+#include "kernels/cpu/cpu.h"
+#include "kernels/memory.h"
+#include "model/stream.h"
+#include "model/streams.h"
+#include "model/train.h"
+#include "tests/kernels/ops_cases.h"
+
+static const lin_ops *ops;
+
+// Opens the backend; 0 where the processor lacks the instruction.
+static int open_bf16(void)
+{
+    lin_error err = {0};
+    ck_assert_int_eq(lin_cpu_select(NULL, NULL), LIN_OK);
+    const lin_status status = lin_backend_open("cpu", LIN_PRECISION_BF16, &ops, &err);
+    if (status == LIN_OK) return 1;
+    ck_assert_int_eq(status, LIN_UNSUPPORTED);
+    ck_assert_str_eq(err.message, "this processor has no AVX512-BF16; use --precision fp32");
+    ck_assert_ptr_null(ops);
+    return 0;
+}
+
+static lin_exec *exec_of(int threads)
+{
+    lin_exec *exec;
+    lin_error err = {0};
+    ck_assert_msg(ops->exec_create(ops, threads, &exec, &err) == LIN_OK, "%s", err.message);
+    return exec;
+}
+
+static size_t size_of(int a, int b) { return (size_t)a * (size_t)b; }
+
+static float float_of(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static uint32_t bits_of(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+// To nearest even, in arithmetic rather than by shifting bits: a float with 8 bits of mantissa. x is normal or 0.
+static float bf16(float x)
+{
+    int exponent;
+    const double mantissa = frexp((double)x, &exponent); // 0.5 <= |mantissa| < 1; nearbyint rounds halves to even
+    return (float)ldexp(nearbyint(ldexp(mantissa, 8)), exponent - 8);
+}
+
+static float *random_matrix(int a, int b, uint64_t key)
+{
+    float *x = test_buffer_shifted(size_of(a, b), sizeof *x, 1);
+    test_fill_f32(x, size_of(a, b), key, -1, 1);
+    return x;
+}
+
+static float *pack(lin_exec *exec, const float *w, int n, int k, int transposed)
+{
+    const size_t size = transposed ? ops->weight_size(k, n) : ops->weight_size(n, k);
+    float *packed = test_buffer(size, sizeof *packed);
+    ops->weights_pack(exec, packed, w, &(lin_packing){.n = n, .k = k, .transposed = transposed}, 1);
+    test_guards(packed, "weights_pack");
+    // No element of a weight in -1..1 has all its exponent bits set, in either half of a word.
+    for (size_t i = 0; i < size; i++) {
+        const uint32_t word = bits_of(packed[i]);
+        if ((word & 0x7F80) == 0x7F80 || (word >> 16 & 0x7F80) == 0x7F80) ck_abort_msg("packing left word %zu of %d x %d", i, n, k);
+    }
+    return packed;
+}
+
+static void release(float *const *buffers, size_t n)
+{
+    for (size_t i = 0; i < n; i++) test_buffer_free(buffers[i]);
+}
+#define RELEASE(...) release((float *const[]){__VA_ARGS__}, sizeof((float *const[]){__VA_ARGS__}) / sizeof(float *))
+
+/* ---- the table -------------------------------------------------------------------------------------------------------------- */
+
+START_TEST(the_table)
+{
+    if (!open_bf16()) return;
+    const lin_ops *plain = lin_ops_cpu(), *again;
+    lin_error err = {0};
+    ck_assert_str_eq(ops->name, "cpu");
+    ck_assert_int_eq((int)ops->precision, LIN_PRECISION_BF16);
+    ck_assert_int_eq((int)plain->precision, LIN_PRECISION_FP32);
+    ck_assert_int_eq(ops->on_host, 1);
+    ck_assert_int_eq(lin_backend_open("cpu", LIN_PRECISION_BF16, &again, &err), LIN_OK);
+    ck_assert_ptr_eq(again, ops);
+    ck_assert_int_eq(lin_ops_cpu_bf16(&again, NULL), LIN_OK);
+    ck_assert_ptr_eq(again, ops);
+    ck_assert_int_eq(lin_backend_open("cpu", LIN_PRECISION_FP32, &again, &err), LIN_OK);
+    ck_assert_ptr_eq(again, plain);
+    ck_assert_int_eq(lin_backend_open("cpu", LIN_PRECISION_TF32, &again, &err), LIN_OK);
+    ck_assert_ptr_eq(again, plain);
+    // What is not a product of rounded operands is the very code of fp32, which other tests judge.
+    lin_ops copy = *ops;
+    copy.precision = plain->precision;
+    copy.weight_size = plain->weight_size;
+    copy.weights_pack = plain->weights_pack;
+    copy.linear_forward = plain->linear_forward;
+    ck_assert(memcmp(&copy, plain, sizeof copy) == 0);
+    ck_assert(ops->linear_forward != plain->linear_forward);
+    ck_assert_uint_eq(2 * ops->weight_size(768, 192), plain->weight_size(768, 192));
+    ck_assert_uint_eq(ops->weight_size(1, 1), 16);
+    ck_assert_uint_eq(ops->weight_size(17, 3), 64);
+}
+END_TEST
+
+START_TEST(other_instruction_sets_refuse)
+{
+    static const char *const lower[] = {"avx2", "portable"};
+    const int has = open_bf16();
+    const lin_ops *opened = ops, *other;
+    for (size_t i = 0; i < sizeof lower / sizeof *lower; i++) {
+        lin_error err = {0};
+        if (lin_cpu_select(lower[i], NULL) != LIN_OK) continue;
+        ck_assert_int_eq(lin_backend_open("cpu", LIN_PRECISION_BF16, &other, &err), LIN_UNSUPPORTED);
+        ck_assert_ptr_null(other);
+        ck_assert_msg(strstr(err.message, "use --precision fp32") != NULL, "%s", err.message);
+        ck_assert_msg(!has || strstr(err.message, lower[i]) != NULL, "%s", err.message);
+        if (!has) continue;
+        lin_exec *exec;
+        err = (lin_error){0};
+        ck_assert_int_eq(opened->exec_create(opened, 1, &exec, &err), LIN_UNSUPPORTED); // chosen after the backend was opened
+        ck_assert_ptr_null(exec);
+        ck_assert_msg(strstr(err.message, lower[i]) != NULL, "%s", err.message);
+        ck_assert_int_eq(lin_backend_open("cpu", LIN_PRECISION_FP32, &other, &err), LIN_OK);
+    }
+    ck_assert_int_eq(lin_cpu_select(NULL, NULL), LIN_OK);
+}
+END_TEST
+
+START_TEST(training_refuses)
+{
+    lin_error err = {0};
+    const lin_config config = lin_config_default(5);
+    const lin_features features = lin_features_default();
+    lin_model *model;
+    ck_assert_int_eq(lin_model_create(&config, &features, NULL, 1, &model, &err), LIN_OK);
+    lin_train_options options = lin_train_default();
+    options.device = "cpu";
+    options.precision = LIN_PRECISION_BF16;
+    const int has = open_bf16();
+    ck_assert_int_eq(lin_train(&options, model, NULL, 0, NULL, 0, NULL, &err), LIN_UNSUPPORTED);
+    ck_assert_str_eq(err.message, has ? "training in bf16 needs a GPU; on a CPU use --precision fp32"
+                                      : "this processor has no AVX512-BF16; use --precision fp32");
+    lin_model_destroy(model);
+}
+END_TEST
+
+/* ---- rounding --------------------------------------------------------------------------------------------------------------- */
+
+// Bits on both sides of every place where rounding decides: below a half, a half under an even and an odd neighbour, above a half,
+// a carry into the exponent; then all over the normal numbers whose rounded value is finite.
+static int rounding_inputs(float *x, int most)
+{
+    static const uint32_t low[] = {0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF}, high[] = {0x3F80, 0x3F81, 0x3FFF, 0x0080, 0x7F7E, 0x4242};
+    int n = 0;
+    for (size_t h = 0; h < sizeof high / sizeof *high; h++)
+        for (size_t l = 0; l < sizeof low / sizeof *low; l++)
+            for (uint32_t sign = 0; sign < 2; sign++) x[n++] = float_of(sign << 31 | high[h] << 16 | low[l]);
+    x[n++] = 0;
+    for (uint64_t i = 0; n < most; i++) {
+        const uint32_t bits = (uint32_t)lin_random_bits(123, i), exponent = bits >> 23 & 255;
+        if (exponent > 0 && exponent < 254) x[n++] = float_of(bits);
+    }
+    return n;
+}
+
+START_TEST(operands_are_rounded_to_nearest_even)
+{
+    if (!open_bf16()) return;
+    enum { N = 4001 };
+    lin_exec *exec = exec_of(1);
+    float *x = test_buffer(N, sizeof *x), *one = test_buffer(1, sizeof *one), *y = test_buffer(N, sizeof *y);
+    one[0] = 1;
+    ck_assert_int_eq(rounding_inputs(x, N), N);
+    float *packed = pack(exec, one, 1, 1, 0);
+    ops->linear_forward(exec, y, x, packed, NULL, N, 1, 1, LIN_LINEAR); // y = x 1: the activations
+    test_guards(y, "linear_forward");
+    for (int i = 0; i < N; i++) {
+        const float want = bf16(x[i]);
+        test_require(y[i] == want, "activation %08x became %08x, not %08x", bits_of(x[i]), bits_of(y[i]), bits_of(want));
+    }
+    test_buffer_free(packed);
+    packed = test_buffer(ops->weight_size(N, 1), sizeof *packed);
+    ops->weights_pack(exec, packed, x, &(lin_packing){.n = N, .k = 1}, 1);
+    test_poison(y, N * sizeof *y);
+    ops->linear_forward(exec, y, one, packed, NULL, 1, N, 1, LIN_LINEAR); // y = 1 w: the weights
+    for (int i = 0; i < N; i++) {
+        const float want = bf16(x[i]);
+        test_require(y[i] == want, "weight %08x became %08x, not %08x", bits_of(x[i]), bits_of(y[i]), bits_of(want));
+    }
+    RELEASE(x, one, y, packed);
+    ops->exec_destroy(exec);
+}
+END_TEST
+
+// A NaN or an infinity comes out, whatever it meets, and only in its own row or column.
+START_TEST(not_numbers_are_not_hidden)
+{
+    if (!open_bf16()) return;
+    const float odd[] = {NAN, float_of(0x7F800001), float_of(0xFFFFFFFF), float_of(0x7F80FFFF), INFINITY, 3.4e38F};
+    enum { ROWS = 13, N = 50, K = 37 };
+    lin_exec *exec = exec_of(1);
+    float *y = test_buffer(ROWS * N, sizeof *y);
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        for (int in_weights = 0; in_weights < 2; in_weights++) {
+            float *x = random_matrix(ROWS, K, 1), *w = random_matrix(N, K, 2);
+            (in_weights ? w : x)[7 * K + (i % 2 ? K - 1 : 4)] = odd[i];
+            float *packed = test_buffer(ops->weight_size(N, K), sizeof *packed);
+            ops->weights_pack(exec, packed, w, &(lin_packing){.n = N, .k = K}, 1);
+            ops->linear_forward(exec, y, x, packed, NULL, ROWS, N, K, LIN_LINEAR);
+            for (int r = 0; r < ROWS; r++)
+                for (int c = 0; c < N; c++) {
+                    const int struck = in_weights ? c == 7 : r == 7;
+                    test_require(isfinite(y[r * N + c]) == !struck, "%08x in %s: element %d, %d is %g", bits_of(odd[i]),
+                                 in_weights ? "a weight" : "x", r, c, (double)y[r * N + c]);
+                    test_require(!struck || isnan(y[r * N + c]) == (i < 4), "%08x became %g", bits_of(odd[i]),
+                                 (double)y[r * N + c]);
+                }
+            RELEASE(x, w, packed);
+        }
+    }
+    test_buffer_free(y);
+    ops->exec_destroy(exec);
+}
+END_TEST
+
+/* ---- products --------------------------------------------------------------------------------------------------------------- */
+
+typedef struct shape {
+    int rows, n, k;
+} shape;
+
+// One, odd, one more and one less than each block: 8 rows, 16, 32, 48 and 64 columns, 64 rows at once; k odd and even around 32.
+static const shape shapes[] = {
+    {1, 1, 1},    {1, 40, 192}, {2, 3, 5},    {3, 15, 7},    {4, 16, 9},    {5, 17, 1},    {6, 31, 33},    {7, 32, 2},
+    {8, 33, 64},  {9, 47, 65},  {10, 48, 31}, {11, 49, 3},   {12, 63, 16},  {13, 64, 17},  {1, 65, 20},    {2, 79, 21},
+    {17, 80, 4},  {3, 96, 97},  {1, 112, 6},  {2, 113, 6},   {1, 144, 5},   {1, 176, 19},  {1, 191, 8},    {1, 192, 10},
+    {1, 193, 11}, {2, 192, 12}, {2, 193, 13}, {4, 209, 13},  {1, 400, 14},  {2, 400, 15},  {255, 9, 50},   {256, 8, 48},
+    {65, 10, 49}, {0, 8, 8},    {70, 193, 192}, {600, 5, 1}, {131, 200, 390}, {33, 576, 192}, {64, 192, 640}, {9, 192, 768},
+    {30, 3, 40001},
+};
+enum { N_SHAPES = sizeof shapes / sizeof *shapes };
+
+// y [rows, n] = act(x [rows, k] wᵀ + bias) in double, of operands rounded to bf16. With transposed, w is [k, n].
+static double *naive(const float *x, const float *w, const float *bias, shape s, int transposed, lin_activation act)
+{
+    double *y = test_buffer(size_of(s.rows, s.n), sizeof *y);
+    double *xr = test_buffer(size_of(s.rows, s.k), sizeof *xr), *wr = test_buffer(size_of(s.n, s.k), sizeof *wr);
+    for (size_t i = 0; i < size_of(s.rows, s.k); i++) xr[i] = (double)bf16(x[i]);
+    for (size_t i = 0; i < size_of(s.n, s.k); i++) wr[i] = (double)bf16(w[i]);
+    for (int r = 0; r < s.rows; r++) {
+        for (int i = 0; i < s.n; i++) {
+            const double *a = xr + size_of(r, s.k);
+            double sum = 0;
+            for (int t = 0; t < s.k; t++) sum += a[t] * wr[transposed ? size_of(t, s.n) + (size_t)i : size_of(i, s.k) + (size_t)t];
+            if (bias) sum += (double)bias[i];
+            y[size_of(r, s.n) + (size_t)i] = act == LIN_RELU && sum < 0 ? 0 : sum;
+        }
+    }
+    test_buffer_free(xr);
+    test_buffer_free(wr);
+    return y;
+}
+
+// Rounded operands, but sums of fp32: the tolerance is theirs, a thousandth of what rounding the operands costs.
+START_TEST(forward_equals_double_sums_of_rounded_operands)
+{
+    if (!open_bf16()) return;
+    lin_exec *exec = exec_of(2);
+    for (int i = 0; i < N_SHAPES; i++) {
+        for (int variant = 0; variant < 8; variant += shapes[i].k > 1000 ? 3 : 1) {
+            const int transposed = variant & 1, biased = variant >> 1 & 1;
+            const lin_activation act = variant & 4 ? LIN_RELU : LIN_LINEAR;
+            const shape s = shapes[i];
+            uint64_t key = lin_random_key(1, (uint64_t)(i * 8 + variant));
+            float *x = random_matrix(s.rows, s.k, key), *w = random_matrix(s.n, s.k, key + 1);
+            float *bias = random_matrix(1, s.n, key + 2);
+            // w [k, n] packed transposed serves dx [rows, n] = dy [rows, k] w.
+            float *packed = transposed ? pack(exec, w, s.k, s.n, 1) : pack(exec, w, s.n, s.k, 0);
+            float *y = test_buffer_shifted(size_of(s.rows, s.n), sizeof *y, 1);
+            ops->linear_forward(exec, y, x, packed, biased ? bias : NULL, s.rows, s.n, s.k, act);
+            char what[100];
+            snprintf(what, sizeof what, "forward %d x %d x %d variant %d", s.rows, s.n, s.k, variant);
+            test_guards(y, what);
+            double *want = naive(x, w, biased ? bias : NULL, s, transposed, act);
+            test_close_f32(what, y, want, size_of(s.rows, s.n), s.k > 1000 ? 2e-5 : 2e-6);
+            test_buffer_free(want);
+            RELEASE(x, w, bias, packed, y);
+        }
+    }
+    ops->exec_destroy(exec);
+}
+END_TEST
+
+// The contract of streaming: row r of a batch has the bits it has alone, however many threads there are.
+START_TEST(bits_do_not_depend_on_rows_or_threads)
+{
+    if (!open_bf16()) return;
+    static const shape wide[] = {{300, 192, 192}, {130, 40, 64}, {40, 193, 33}, {201, 400, 100}, {25, 17, 5}, {50, 64, 300}};
+    lin_exec *execs[] = {exec_of(1), exec_of(2), exec_of(3)};
+    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) {
+        const shape s = wide[i];
+        float *x = random_matrix(s.rows, s.k, 10 + i), *w = random_matrix(s.n, s.k, 20 + i), *bias = random_matrix(1, s.n, 30 + i);
+        float *packed = pack(execs[0], w, s.n, s.k, 0), *other = pack(execs[2], w, s.n, s.k, 0);
+        test_same_f32("packed with other threads", other, packed, ops->weight_size(s.n, s.k));
+        float *whole = test_buffer(size_of(s.rows, s.n), sizeof *whole), *part = test_buffer(size_of(s.rows, s.n), sizeof *part);
+        ops->linear_forward(execs[0], whole, x, packed, bias, s.rows, s.n, s.k, LIN_RELU);
+        for (int t = 1; t < 3; t++) {
+            test_poison(part, size_of(s.rows, s.n) * sizeof *part);
+            ops->linear_forward(execs[t], part, x, packed, bias, s.rows, s.n, s.k, LIN_RELU);
+            test_same_f32("other thread count", part, whole, size_of(s.rows, s.n));
+        }
+        for (int step = 1; step <= 20 && step <= s.rows; step++) {
+            test_poison(part, size_of(s.rows, s.n) * sizeof *part);
+            for (int r = 0; r < s.rows; r += step) {
+                int rows = s.rows - r < step ? s.rows - r : step;
+                ops->linear_forward(execs[step % 3], part + size_of(r, s.n), x + size_of(r, s.k), packed, bias, rows, s.n, s.k,
+                                    LIN_RELU);
+            }
+            test_same_f32("other number of rows", part, whole, size_of(s.rows, s.n));
+        }
+        RELEASE(x, w, bias, packed, other, whole, part);
+    }
+    for (int t = 0; t < 3; t++) ops->exec_destroy(execs[t]);
+}
+END_TEST
+
+// The cases that every backend is put through, with what rounding the operands costs.
+START_TEST(cases_of_all_backends)
+{
+    static const char *const products[] = {"linear", "linear_model_shapes", "linear_rows", "weights_pack"};
+    if (!open_bf16()) return;
+    for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
+        ops_options options = {.n_threads = 1, .tolerance = 8000, .only = products[i]};
+        ops_digest one[OPS_MAX_CASES], several[OPS_MAX_CASES];
+        ck_assert_int_eq(ops_run_cases(ops, &options, one), 1);
+        options.digest_only = 1;
+        options.n_threads = 3;
+        ck_assert_int_eq(ops_run_cases(ops, &options, several), 1);
+        ck_assert_msg(one[0].value == several[0].value, "%s: 3 threads give other bits than one", products[i]);
+    }
+}
+END_TEST
+
+/* ---- a network -------------------------------------------------------------------------------------------------------------- */
+
+enum { D = 9, V = 7, FRAMES = 300 };
+
+static lin_model *small_model(void)
+{
+    lin_error err = {0};
+    lin_config c = lin_config_default(V);
+    const lin_features features = lin_features_default();
+    lin_model *model;
+    c.layers = 3;
+    c.heads = 3;
+    c.head_width = 8;
+    c.feedforward = 50;
+    c.mel_bins = D;
+    c.stack = 3;
+    c.ahead = 2;
+    c.positions = LIN_POSITIONS_CONV;
+    c.conv_kernel = 4;
+    c.conv_layers = 2;
+    ck_assert_msg(lin_model_create(&c, &features, NULL, 5, &model, &err) == LIN_OK, "%s", err.message);
+    lin_model_seal(model);
+    return model;
+}
+
+typedef struct network {
+    lin_encoder *encoder;
+    lin_worker *worker;
+} network;
+
+static network network_of(const lin_model *model, const lin_ops *table, int n_threads)
+{
+    lin_error err = {0};
+    network n;
+    ck_assert_msg(lin_encoder_create(model, table, &n.encoder, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(lin_worker_create(n.encoder, n_threads, &n.worker, &err) == LIN_OK, "%s", err.message);
+    return n;
+}
+
+static void network_drop(network n)
+{
+    lin_worker_destroy(n.worker);
+    lin_encoder_destroy(n.encoder);
+}
+
+static float *run_network(network n, const float *features, int rows)
+{
+    lin_error err = {0};
+    float *logp = test_buffer(size_of(rows, V), sizeof *logp);
+    ck_assert_msg(lin_encoder_run(n.worker, features, (const int[]){0, FRAMES}, 1, logp, &err) == LIN_OK, "%s", err.message);
+    test_guards(logp, "lin_encoder_run");
+    return logp;
+}
+
+// Streaming equals batch to the bit, allocates nothing, and differs from fp32 by no more than 8 bits of mantissa explain.
+START_TEST(streams_give_the_bits_of_the_batch)
+{
+    if (!open_bf16()) return;
+    lin_error err = {0};
+    lin_model *model = small_model();
+    const network bf = network_of(model, ops, 1), threads = network_of(model, ops, 3), fp = network_of(model, lin_ops_cpu(), 1);
+    const int rows = lin_config_frames_out(&model->config, FRAMES);
+    float *features = random_matrix(FRAMES, D, 3);
+    float *whole = run_network(bf, features, rows), *threaded = run_network(threads, features, rows);
+    float *plain = run_network(fp, features, rows), *got = test_buffer(size_of(rows, V), sizeof *got);
+    test_same_f32("other thread count", threaded, whole, size_of(rows, V));
+    double worst = 0;
+    for (size_t i = 0; i < size_of(rows, V); i++) worst = fmax(worst, fabs((double)whole[i] - (double)plain[i]));
+    ck_assert_msg(worst > 1e-5 && worst < 0.05, "bf16 and fp32 are %g apart", worst);
+    lin_stream *s;
+    ck_assert_int_eq(lin_stream_create(bf.encoder, &s, &err), LIN_OK);
+    for (uint64_t most = 1; most <= 64; most *= 2) {
+        const unsigned long before = lin_memory_count();
+        int n = 0, out = 0;
+        lin_stream_reset(s);
+        test_poison(got, size_of(rows, V) * sizeof *got);
+        for (int t = 0, i = 0, piece; t < FRAMES; t += piece, i++, n += out) {
+            piece = (int)lin_random_below(most, (uint64_t)i, (uint32_t)most + 1);
+            if (piece > FRAMES - t) piece = FRAMES - t;
+            const float *from = features + size_of(t, D);
+            ck_assert_int_eq(lin_stream_feed(s, bf.worker, from, piece, got + size_of(n, V), rows - n, &out, &err), LIN_OK);
+        }
+        ck_assert_int_eq(lin_stream_finish(s, bf.worker, got + size_of(n, V), rows - n, &out, &err), LIN_OK);
+        ck_assert_int_eq(n + out, rows);
+        ck_assert_uint_eq(lin_memory_count(), before);
+        test_same_f32("in pieces", got, whole, size_of(rows, V));
+    }
+    lin_stream_destroy(s);
+    RELEASE(features, whole, threaded, plain, got);
+    network_drop(bf);
+    network_drop(threads);
+    network_drop(fp);
+    lin_model_destroy(model);
+}
+END_TEST
+
+// A tick of many streams gives each the bits it has alone.
+START_TEST(company_changes_no_bit)
+{
+    if (!open_bf16()) return;
+    enum { N = 11, TICK = 6 };
+    lin_error err = {0};
+    lin_model *model = small_model();
+    const network bf = network_of(model, ops, 1);
+    const int rows = lin_config_frames_out(&model->config, FRAMES);
+    const lin_streams_options options = {.capacity = N, .longest = TICK};
+    float *features = random_matrix(FRAMES, D, 3), *want = run_network(bf, features, rows);
+    lin_streams *streams;
+    ck_assert_msg(lin_streams_create(bf.encoder, &options, &streams, &err) == LIN_OK, "%s", err.message);
+    int slots[N], counts[N], fed[N] = {0}, had[N] = {0};
+    unsigned char last[N];
+    for (int i = 0; i < N; i++) ck_assert_int_eq(lin_streams_open(streams, &slots[i], &err), LIN_OK);
+    for (int tick = 0, busy = 1; busy; tick++) {
+        float *input = lin_streams_input(streams);
+        int n = 0, of[N], of_slots[N];
+        for (int i = 0; i < N; i++) {
+            if (fed[i] == FRAMES) continue;
+            int count = (int)lin_random_below(8, (uint64_t)(tick * N + i), TICK + 1);
+            if (count > FRAMES - fed[i]) count = FRAMES - fed[i];
+            memcpy(input, features + size_of(fed[i], D), size_of(count, D) * sizeof *input);
+            input += size_of(count, D);
+            fed[i] += count;
+            of[n] = i;
+            of_slots[n] = slots[i];
+            counts[n] = count;
+            last[n++] = fed[i] == FRAMES;
+        }
+        busy = n > 0;
+        if (!busy) break;
+        const lin_tick now = {.n = n, .slots = of_slots, .counts = counts, .last = last, .input = lin_streams_input(streams)};
+        lin_tick_heard heard;
+        ck_assert_msg(lin_streams_tick(streams, &now, &heard, &err) == LIN_OK, "%s", err.message);
+        for (int j = 0; j < n; j++) {
+            const int new_rows = heard.offsets[j + 1] - heard.offsets[j];
+            ck_assert_int_le(had[of[j]] + new_rows, rows);
+            test_same_f32("in company", heard.logp + size_of(heard.offsets[j], V), want + size_of(had[of[j]], V),
+                          size_of(new_rows, V));
+            had[of[j]] += new_rows;
+        }
+    }
+    for (int i = 0; i < N; i++) ck_assert_int_eq(had[i], rows);
+    lin_streams_destroy(streams);
+    RELEASE(features, want);
+    network_drop(bf);
+    lin_model_destroy(model);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("bf16");
+    TCase *tests = tcase_create("bf16");
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, the_table);
+    tcase_add_test(tests, other_instruction_sets_refuse);
+    tcase_add_test(tests, training_refuses);
+    tcase_add_test(tests, operands_are_rounded_to_nearest_even);
+    tcase_add_test(tests, not_numbers_are_not_hidden);
+    tcase_add_test(tests, forward_equals_double_sums_of_rounded_operands);
+    tcase_add_test(tests, bits_do_not_depend_on_rows_or_threads);
+    tcase_add_test(tests, cases_of_all_backends);
+    tcase_add_test(tests, streams_give_the_bits_of_the_batch);
+    tcase_add_test(tests, company_changes_no_bit);
+    suite_add_tcase(suite, tests);
+    return test_run(suite);
+}
