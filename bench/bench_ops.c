@@ -45,7 +45,8 @@ static void norm_backward(void)
 }
 static void block_end(const lin_dropout *dropout)
 {
-    ops->add_dropout_norm_forward(exec, buffer[3], buffer[1], stats, buffer[0], buffer[2], vectors[0], vectors[1], rows, C, dropout);
+    ops->add_dropout_norm_forward(exec, buffer[3], buffer[1], stats, buffer[0], buffer[2], vectors[0], vectors[1], rows, C,
+                                  dropout);
 }
 static void block_end_dropped(void) { block_end(&tenth); }
 static void block_end_whole(void) { block_end(&none); }

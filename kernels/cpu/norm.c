@@ -3,15 +3,16 @@
 #include "kernels/cpu/cpu.h"
 
 enum {
-    BLOCK_ROWS = 64,    // rows of one piece of work, forward; rows at once in each backward, so that what follows finds them in cache
+    BLOCK_ROWS = 64,    // rows of one piece of work, forward; backward, rows done at once, so that a dropout finds them in cache
     SMALL = 16384,      // elements below which a second thread costs more than it gives
     MAX_PARTIALS = 32,  // blocks of the backward pass, each with its own sums
 };
 
 LIN_DISPATCH_DECLARE(void, lin_norm_forward,
                      (float *y, float *stats, const float *x, const float *gamma, const float *beta, int rows, int C));
-LIN_DISPATCH_DECLARE(void, lin_norm_backward, (float *dx, float *dgamma, float *dbeta, const float *dy,
-                                               const float *residual, const float *x, const float *stats, const float *gamma, int rows, int C));
+LIN_DISPATCH_DECLARE(void, lin_norm_backward,
+                     (float *dx, float *dgamma, float *dbeta, const float *dy, const float *residual, const float *x,
+                      const float *stats, const float *gamma, int rows, int C));
 
 typedef struct norm_job {
     float *y, *stats_out, *partials, *sum, *dropped;
@@ -31,8 +32,8 @@ static void forward_piece(void *context, int piece, int thread)
         lin_cpu_dropout_span(job->sum + at, x, job->r + at, at, (size_t)rows * (size_t)job->C, &job->mask);
         x = job->sum + at;
     }
-    LIN_DISPATCH(lin_norm_forward)(job->y + at, job->stats_out ? job->stats_out + 2 * (size_t)first : NULL, x, job->gamma, job->beta,
-                                   rows, job->C);
+    LIN_DISPATCH(lin_norm_forward)
+    (job->y + at, job->stats_out ? job->stats_out + 2 * (size_t)first : NULL, x, job->gamma, job->beta, rows, job->C);
 }
 
 static void run_forward(lin_exec *exec, norm_job *job)

@@ -92,7 +92,7 @@ static inline void ops_done(ops_context *c)
     test_require(c->ops->finish(c->exec, &err) == LIN_OK, "%s: %s", c->what, err.message);
 }
 
-/* Whether this shape is left out: in quick runs all but every n-th, otherwise none. n is prime, so that all kinds have their turn. */
+/* Whether this shape is left out: in quick runs all but every n-th, otherwise none. n is prime: all kinds have their turn. */
 static inline int ops_thin(ops_context *c, unsigned n) { return c->options->quick && c->thinned++ % n != 0; }
 
 /* How far an operand is off the 64-byte line, if it is not `usual`. */
@@ -274,7 +274,10 @@ static inline lin_segments ops_segments_of(ops_context *c, const int *lengths, i
     return s;
 }
 
-static inline lin_segments ops_segments(ops_context *c, const ops_layout *layout) { return ops_segments_of(c, layout->lengths, layout->B); }
+static inline lin_segments ops_segments(ops_context *c, const ops_layout *layout)
+{
+    return ops_segments_of(c, layout->lengths, layout->B);
+}
 
 /* Too large for a quick run. */
 static inline int ops_too_large(const ops_context *c, const ops_layout *layout)

@@ -283,7 +283,8 @@ static inline void ops_block_end_backward_shape(ops_context *c, int rows, int C,
     for (size_t i = 0; i < n; i++) over_dy.f[i] = dy.f[i];
     for (size_t i = 0; i < n; i++) over_residual.f[i] = residual.f[i];
     ops->layer_norm_backward(c->exec, dx.f, dropped.f, dgamma.f, dbeta.f, dy.f, residual.f, x.f, stats.f, gamma.f, rows, C, &d);
-    c->ref->layer_norm_backward(c->ref_exec, dx.d, dropped.d, dgamma.d, dbeta.d, dy.d, residual.d, x.d, stats.d, gamma.d, rows, C, &d);
+    c->ref->layer_norm_backward(c->ref_exec, dx.d, dropped.d, dgamma.d, dbeta.d, dy.d, residual.d, x.d, stats.d, gamma.d, rows, C,
+                                &d);
     double steepest = 1; // as in ops_norm_shape
     for (size_t r = 0; r < R; r++) steepest = fmax(steepest, stats.d[2 * r + 1]);
     ops_check_scaled(c, "dx", dx, 2e-6, steepest);
@@ -297,10 +298,10 @@ static inline void ops_block_end_backward_shape(ops_context *c, int rows, int C,
     ops_check_same(c, "dx, by its parts", dx.f, want.f, n, 2e-6 * steepest);
     ops->dropout(c->exec, want.f, dx.f, n, &d);
     ops_check_same(c, "dropped, by dropout", dropped.f, want.f, n, 2e-6);
-    ops->layer_norm_backward(c->exec, over_dy.f, dropped2.f, dgamma2.f, dbeta2.f, over_dy.f, residual.f, x.f, stats.f, gamma.f, rows, C,
-                             &d);
-    ops->layer_norm_backward(c->exec, over_residual.f, NULL, dgamma2.f, dbeta2.f, dy.f, over_residual.f, x.f, stats.f, gamma.f, rows,
-                             C, &d);
+    ops->layer_norm_backward(c->exec, over_dy.f, dropped2.f, dgamma2.f, dbeta2.f, over_dy.f, residual.f, x.f, stats.f, gamma.f,
+                             rows, C, &d);
+    ops->layer_norm_backward(c->exec, over_residual.f, NULL, dgamma2.f, dbeta2.f, dy.f, over_residual.f, x.f, stats.f, gamma.f,
+                             rows, C, &d);
     ops_check_same(c, "dx in place of dy", over_dy.f, dx.f, n, 2e-6);
     ops_check_same(c, "dx in place of the residual", over_residual.f, dx.f, n, 2e-6);
     ops_check_same(c, "dropped, dx in place of dy", dropped2.f, dropped.f, n, 2e-6);

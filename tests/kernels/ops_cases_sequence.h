@@ -168,7 +168,8 @@ static inline void ops_attention_shape(ops_context *c, const ops_layout *layout,
     size_t n = (size_t)segments.rows * (size_t)(H * E);
     pair qkv = ops_in(c, 3 * n, lo, hi), dy = ops_in(c, n, -1, 1), y = ops_out(c, n), carried = ops_out(c, n),
          dqkv = ops_out(c, 3 * n);
-    const ops_states states = ops_some_states(c, layout->B, (size_t)(H * (E + 1) * E), 0, 4); // z must be positive, as a sum of phi is
+    const ops_states states =
+        ops_some_states(c, layout->B, (size_t)(H * (E + 1) * E), 0, 4); // z must be positive, as a sum of phi is
     ops_say(c, "attention B %d rows %d H %d E %d causal %d in %g..%g", layout->B, segments.rows, H, E, causal, lo, hi);
     c->ops->attention_forward(c->exec, y.f, qkv.f, &segments, H, E, causal, NULL, 0);
     c->ops->attention_backward(c->exec, dqkv.f, dy.f, qkv.f, y.f, &segments, H, E, causal);
@@ -302,7 +303,8 @@ typedef struct ops_labels {
     double *loss, *alone, *want, *scale;
 } ops_labels;
 
-static inline ops_labels ops_labelled(ops_context *c, const int *labels, const int *offsets, const lin_segments *segments, double scale)
+static inline ops_labels ops_labelled(ops_context *c, const int *labels, const int *offsets, const lin_segments *segments,
+                                      double scale)
 {
     ops_labels y = {.labels = ops_block(c, (size_t)offsets[segments->B], sizeof *labels, labels)};
     const size_t B = (size_t)segments->B;

@@ -24,7 +24,8 @@ static inline void ops_expect_bytes(ops_context *c, const char *name, const void
 {
     ops_digest_bytes(c, got, n);
     for (size_t i = 0; i < n; i++)
-        test_require(((const unsigned char *)got)[i] == ((const unsigned char *)want)[i], "%s: %s, byte %zu of %zu", c->what, name, i, n);
+        test_require(((const unsigned char *)got)[i] == ((const unsigned char *)want)[i], "%s: %s, byte %zu of %zu", c->what, name,
+                     i, n);
 }
 
 static inline void ops_case_memory(ops_context *c)
@@ -38,7 +39,8 @@ static inline void ops_case_memory(ops_context *c)
         unsigned char *random = lin_alloc(n, 1), *back = lin_alloc(n, 1), *zeros = lin_calloc(n, 1);
         ck_assert(random && back && zeros);
         for (size_t i = 0; i < n; i++) random[i] = (unsigned char)lin_random_bits(n, i);
-        unsigned char *a = ops_memory(c, n, 0), *b = ops_memory(c, n, 0), *staged = ops_memory(c, n, 1), *fetched = ops_memory(c, n, 1);
+        unsigned char *a = ops_memory(c, n, 0), *b = ops_memory(c, n, 0), *staged = ops_memory(c, n, 1),
+                      *fetched = ops_memory(c, n, 1);
         ops->wait(c->exec, (int)s); // a fence never set
         ops->download(c->exec, back, a, n);
         ops_expect_bytes(c, "a new block", back, zeros, n);
@@ -237,9 +239,11 @@ static inline void ops_carry_shape(ops_context *c, int B, int width, int most_ke
         lin_segments in = ops_segments_of(c, fresh, B), out = ops_segments_of(c, rows, B);
         in.rows += 3 * (call & 1); // rows of nobody
         out.rows += 5 * (call & 2);
-        const int *have_list = ops_block(c, (size_t)B, sizeof *kept, kept), *keep_list = ops_block(c, (size_t)B, sizeof *keep, keep);
+        const int *have_list = ops_block(c, (size_t)B, sizeof *kept, kept),
+                  *keep_list = ops_block(c, (size_t)B, sizeof *keep, keep);
         float *x = ops_block(c, (size_t)in.rows * W, sizeof *x, NULL), *y = ops_block(c, (size_t)out.rows * W, sizeof *y, NULL);
-        double *wide = ops_block(c, (size_t)in.rows * W, sizeof *wide, NULL), *y_d = ops_block(c, (size_t)out.rows * W, sizeof *y_d, NULL);
+        double *wide = ops_block(c, (size_t)in.rows * W, sizeof *wide, NULL),
+               *y_d = ops_block(c, (size_t)out.rows * W, sizeof *y_d, NULL);
         for (int b = 0; b < B; b++)
             for (size_t i = 0; i < (size_t)fresh[b] * W; i++) {
                 x[(size_t)in.offsets[b] * W + i] = all[b].f[(size_t)seen[b] * W + i];
@@ -252,16 +256,17 @@ static inline void ops_carry_shape(ops_context *c, int B, int width, int most_ke
         for (int b = 0; b < B; b++) {
             for (size_t i = 0; i < (size_t)rows[b] * W; i++) {
                 const float want = all[b].f[(size_t)(seen[b] - kept[b]) * W + i];
-                test_require(y[(size_t)out.offsets[b] * W + i] == want, "%s: element %zu of utterance %d is %g, expected %g", c->what, i, b,
-                             (double)y[(size_t)out.offsets[b] * W + i], (double)want);
+                test_require(y[(size_t)out.offsets[b] * W + i] == want, "%s: element %zu of utterance %d is %g, expected %g",
+                             c->what, i, b, (double)y[(size_t)out.offsets[b] * W + i], (double)want);
                 test_require(y_d[(size_t)out.offsets[b] * W + i] == (double)want, "%s: ref/ is wrong at %zu of %d", c->what, i, b);
             }
             seen[b] += fresh[b];
             kept[b] = keep[b];
-            for (size_t i = 0; i < at; i++) test_require(isnan(tails[b].f[i]), "%s: element %zu before a tail was written", c->what, i);
+            for (size_t i = 0; i < at; i++)
+                test_require(isnan(tails[b].f[i]), "%s: element %zu before a tail was written", c->what, i);
             for (size_t i = 0; i < (size_t)keep[b] * W; i++)
-                test_require(tails[b].f[at + i] == all[b].f[(size_t)(seen[b] - keep[b]) * W + i], "%s: element %zu of tail %d is %g",
-                             c->what, i, b, (double)tails[b].f[at + i]);
+                test_require(tails[b].f[at + i] == all[b].f[(size_t)(seen[b] - keep[b]) * W + i],
+                             "%s: element %zu of tail %d is %g", c->what, i, b, (double)tails[b].f[at + i]);
         }
         ops_end_blocks(c, first_block);
     }
@@ -470,8 +475,9 @@ static inline void ops_greedy_shape(ops_context *c, int B, int V, int longest, i
         for (int b = 0; b < B; b++) {
             lin_greedy_phone want[64];
             int n = 0;
-            lin_status status = now[b] < 0 ? LIN_OK
-                                           : lin_greedy_push(&streams[b], logp.f + segments.offsets[b] * V, lengths[b], want, 64, &n, NULL);
+            lin_status status =
+                now[b] < 0 ? LIN_OK
+                           : lin_greedy_push(&streams[b], logp.f + segments.offsets[b] * V, lengths[b], want, 64, &n, NULL);
             ck_assert_msg((status != LIN_OK) == (now[b] >= 0 && fails[b]), "%s: a test of stream %d went wrong", c->what, b);
             if (status != LIN_OK) n = -1;
             test_require(counts[b] == n, "%s: %d phones of stream %d, expected %d", c->what, counts[b], b, n);
@@ -486,7 +492,8 @@ static inline void ops_greedy_shape(ops_context *c, int B, int V, int longest, i
                          "%s: the run of stream %d is %d from %lld to %lld, expected %d from %lld to %lld", c->what, b, got->label,
                          (long long)got->start, (long long)got->frame, streams[b].label, (long long)streams[b].start,
                          (long long)streams[b].frame);
-            test_require(memcmp(got, &runs_ref[slots[b]], sizeof *got) == 0 || !c->options->bit_exact, "%s: ref/ has another run", c->what);
+            test_require(memcmp(got, &runs_ref[slots[b]], sizeof *got) == 0 || !c->options->bit_exact, "%s: ref/ has another run",
+                         c->what);
             if (n < 0 || now[b] < 0)
                 test_require(memcmp(got, &before[slots[b]], sizeof *got) == 0, "%s: the state of stream %d changed", c->what, b);
         }

@@ -12,15 +12,17 @@ static inline void ops_check_tally(ops_context *c, const lin_tally *got, const l
     ops_digest_bytes(c, got, sizeof *got);
     test_require(got->bad == want->bad && (!want->bad || got->bad_index == want->bad_index),
                  "%s: bad is %d at %d, expected %d at %d", c->what, got->bad, got->bad_index, want->bad, want->bad_index);
-    test_require(got->steps == want->steps, "%s: %lld steps, expected %lld", c->what, (long long)got->steps, (long long)want->steps);
+    test_require(got->steps == want->steps, "%s: %lld steps, expected %lld", c->what, (long long)got->steps,
+                 (long long)want->steps);
     if (want->bad) return; // what a bad step leaves in the sums is nobody's affair
-    test_require(fabs(got->loss - want->loss) <= 1e-12 * fabs(want->loss), "%s: the loss is %.17g, expected %.17g", c->what, got->loss,
-                 want->loss);
+    test_require(fabs(got->loss - want->loss) <= 1e-12 * fabs(want->loss), "%s: the loss is %.17g, expected %.17g", c->what,
+                 got->loss, want->loss);
     test_require(fabs(got->norm - want->norm) <= 1e-12 * want->norm, "%s: the norm is %.17g, expected %.17g", c->what, got->norm,
                  want->norm);
 }
 
-/* B utterances of random length, the first of every five with more labels than frames and the loss of such, then a bad one or none. */
+/* B utterances of random length, the first of every five with more labels than frames and the loss of such; then a bad one or
+ * none. */
 static inline void ops_tally_shape(ops_context *c, int B, double bad_loss, int bad_at)
 {
     int *lengths = test_buffer((size_t)B, sizeof *lengths), *counts = test_buffer((size_t)B + 1, sizeof *counts);
@@ -49,8 +51,8 @@ static inline void ops_tally_shape(ops_context *c, int B, double bad_loss, int b
         c->ops->tally_losses(c->exec, tally, second, &segments, label_offsets);
         c->ref->tally_losses(c->ref_exec, &want, second, &segments, label_offsets);
         ops_check_tally(c, tally, &want);
-        test_require(bad_at % 5 ? want.bad == LIN_BAD_LOSS && want.bad_index == bad_at : !want.bad, "%s: ref/ says %d at %d", c->what,
-                     want.bad, want.bad_index);
+        test_require(bad_at % 5 ? want.bad == LIN_BAD_LOSS && want.bad_index == bad_at : !want.bad, "%s: ref/ says %d at %d",
+                     c->what, want.bad, want.bad_index);
         test_require(tally->norm == before.norm && isfinite(tally->loss), "%s: a bad loss got into the sums", c->what);
         const lin_tally settled = *tally;
         c->ops->tally_losses(c->exec, tally, first, &segments, label_offsets);
@@ -97,14 +99,16 @@ static inline void ops_clip_shape(ops_context *c, int n, double most, int per_te
     c->ref->clip(c->ref_exec, want_scale, &want, norms, n, most, per_tensor);
     ops_check_tally(c, tally, &want);
     ops_digest_bytes(c, scale, (size_t)n * sizeof *scale);
-    test_require(want.steps == 42 && fabs(want.norm - sqrt(total)) <= 1e-12 * want.norm, "%s: ref/ says a norm of %g", c->what, want.norm);
+    test_require(want.steps == 42 && fabs(want.norm - sqrt(total)) <= 1e-12 * want.norm, "%s: ref/ says a norm of %g", c->what,
+                 want.norm);
     double worst = 0;
     for (int i = 0; i < n; i++) {
         test_require(fabs(scale[i] - want_scale[i]) <= 1e-12, "%s: scale %d is %.17g, expected %.17g", c->what, i, scale[i],
                      want_scale[i]);
         const double size = want_scale[i] * sqrt(per_tensor ? norms[i] : total);
         worst = fmax(worst, size);
-        test_require(want_scale[i] == 1 || fabs(size - most) <= 1e-12 * most, "%s: ref/ scales %d by %g", c->what, i, want_scale[i]);
+        test_require(want_scale[i] == 1 || fabs(size - most) <= 1e-12 * most, "%s: ref/ scales %d by %g", c->what, i,
+                     want_scale[i]);
     }
     test_require(most == 0 || worst <= most * (1 + 1e-12), "%s: ref/ leaves a norm of %g", c->what, worst);
     test_buffer_free(random);
@@ -126,8 +130,8 @@ static inline void ops_clip_bad(ops_context *c, int n, int at, double value, int
     c->ops->clip(c->exec, scale, tally, norms, n, 1, per_tensor);
     c->ref->clip(c->ref_exec, scale, &want, norms, n, 1, per_tensor);
     ops_check_tally(c, tally, &want);
-    test_require(want.bad == LIN_BAD_GRADIENT && want.bad_index == at && want.steps == 41, "%s: ref/ says %d at %d", c->what, want.bad,
-                 want.bad_index);
+    test_require(want.bad == LIN_BAD_GRADIENT && want.bad_index == at && want.steps == 41, "%s: ref/ says %d at %d", c->what,
+                 want.bad, want.bad_index);
     const lin_tally settled = *tally;
     c->ops->clip(c->exec, scale, tally, good, n, 1, per_tensor);
     ops_done(c);

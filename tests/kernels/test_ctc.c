@@ -16,8 +16,8 @@ static void setup(void)
 static void teardown(void) { ops->exec_destroy(exec); }
 
 // The whole batch of B utterances.
-static void ctc_of(double *loss, double *dlogits, const double *logp, const int *offsets, const int *labels, const int *label_offsets,
-                   int B, int V, double scale)
+static void ctc_of(double *loss, double *dlogits, const double *logp, const int *offsets, const int *labels,
+                   const int *label_offsets, int B, int V, double scale)
 {
     const lin_segments segments = {.B = B, .rows = offsets[B], .longest = offsets[B], .offsets = offsets};
     ops->ctc(exec, loss, dlogits, logp, &segments, labels, label_offsets, label_offsets[B], V, &scale);

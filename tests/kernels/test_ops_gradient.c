@@ -221,7 +221,7 @@ START_TEST(dropout)
 }
 END_TEST
 
-/* ---- the end of a block: norm(x + dropout(r)), and what is beside it ---------------------------------------------------------- */
+/* ---- the end of a block: norm(x + dropout(r)), and what is beside it -------------------------------------------------------- */
 
 typedef struct block_case {
     int rows, C;

@@ -31,7 +31,8 @@ END_TEST
 // What a stream runs takes no memory after the executor is made: as many allocations as for running no case at all.
 START_TEST(nothing_is_allocated)
 {
-    const char *const streaming[] = {"linear_rows", "layer_norm_rows", "conv_splits", "attention_splits", "carry", "greedy", "stack_frames"};
+    const char *const streaming[] = {"linear_rows", "layer_norm_rows", "block_end", "conv_splits", "attention_splits",
+                                     "carry",       "greedy",          "stack_frames"};
     ops_options options = plain;
     options.n_threads = 2;
     options.only = "none";
