@@ -172,8 +172,8 @@ def main():
     if hasattr(F, "scaled_dot_product_attention"):
         forms.insert(1, ("softmax fused", lambda: softmax_fused, half, both))
     if o.cuda and hasattr(torch, "compile"):
-        import torch._dynamo
-        torch._dynamo.config.cache_size_limit = 64
+        from torch import _dynamo
+        _dynamo.config.cache_size_limit = 64
         forms.append(("linear compiled", lambda: torch.compile(chunked, dynamic=True), half, both))
     # Last what may leave the device in a bad state.
     forms.append(("fast-transformers", lambda: fast_transformers(o.library), fp32, (True,)))

@@ -178,8 +178,8 @@ def main():
     try:
         check(o.causal == 1)
         if o.kind != "eager":
-            import torch._dynamo
-            torch._dynamo.config.cache_size_limit = 64
+            from torch import _dynamo
+            _dynamo.config.cache_size_limit = 64
         if o.kind == "shape" or not o.plan:
             t = 128 if o.quick else 832
             batches = [[(t, t // 8)] * max(1, o.batch_frames // t)] * 20
