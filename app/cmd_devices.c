@@ -1,0 +1,110 @@
+// cmd_devices.c - linnet devices: the microphones there are.
+
+#include <stdio.h>
+#include <string.h>
+
+#include "app/commands.h"
+#include "app/common.h"
+#include "decoder/buffer.h"
+#include "frontend/microphone.h"
+#include "kernels/memory.h"
+
+typedef struct devices_values {
+    int json;
+} devices_values;
+
+static const lin_option options[] = {
+    {.name = "json", .type = LIN_OPTION_FLAG, .at = offsetof(devices_values, json), .help = "Write one JSON object"},
+    {.type = LIN_OPTION_END},
+};
+
+// A driver's name for its device is not trusted with the terminal.
+static void put_name(lin_buffer *out, const char *name)
+{
+    for (const char *c = name; *c; c++) lin_buffer_char(out, (unsigned char)*c < 32 || *c == 127 ? '?' : *c);
+}
+
+static void put_text(lin_buffer *out, const lin_microphone_info *list, int n)
+{
+    size_t widest = 0;
+    for (int i = 0; i < n; i++) widest = strlen(list[i].name) > widest ? strlen(list[i].name) : widest;
+    for (int i = 0; i < n; i++) {
+        const lin_microphone_info *d = &list[i];
+        size_t from = out->n;
+        lin_buffer_text(out, d->is_default ? "* " : "  ");
+        lin_buffer_integer(out, d->index);
+        lin_buffer_pad(out, from, 6, 0);
+        from = out->n;
+        put_name(out, d->name);
+        lin_buffer_pad(out, from, widest + 2, 0);
+        from = out->n;
+        lin_buffer_integer(out, d->rate_hz);
+        lin_buffer_pad(out, from, 6, 1);
+        lin_buffer_text(out, " Hz  ");
+        from = out->n;
+        lin_buffer_integer(out, d->channels);
+        lin_buffer_text(out, d->channels == 1 ? " channel" : " channels");
+        lin_buffer_pad(out, from, 14, 0);
+        put_name(out, d->system);
+        lin_buffer_char(out, '\n');
+    }
+}
+
+static void put_json(lin_buffer *out, const lin_microphone_info *list, int n, const char *why)
+{
+    lin_buffer_text(out, "{\"devices\": [");
+    for (int i = 0; i < n; i++) {
+        const lin_microphone_info *d = &list[i];
+        lin_buffer_text(out, i ? ", {\"index\": " : "{\"index\": ");
+        lin_buffer_integer(out, d->index);
+        lin_buffer_text(out, ", \"name\": ");
+        lin_buffer_json(out, d->name, strlen(d->name));
+        lin_buffer_text(out, ", \"system\": ");
+        lin_buffer_json(out, d->system, strlen(d->system));
+        lin_buffer_text(out, ", \"rate_hz\": ");
+        lin_buffer_integer(out, d->rate_hz);
+        lin_buffer_text(out, ", \"channels\": ");
+        lin_buffer_integer(out, d->channels);
+        lin_buffer_text(out, d->is_default ? ", \"default\": true}" : ", \"default\": false}");
+    }
+    lin_buffer_text(out, "], \"why_none\": ");
+    lin_buffer_json(out, why, strlen(why));
+    lin_buffer_text(out, "}\n");
+}
+
+static int run(lin_parsed *parsed)
+{
+    const devices_values *v = parsed->values;
+    lin_microphone_info *list;
+    lin_buffer out = {0};
+    lin_error err = {0}, unwritten = {0};
+    char why[sizeof err.message];
+    int n;
+    lin_status status = lin_microphone_list(&list, &n, why, sizeof why, &err);
+    if (status == LIN_OK && n == 0) status = lin_fail(&err, LIN_IO, "%s", why);
+    if (v->json) {
+        put_json(&out, list, n, err.message);
+    } else {
+        put_text(&out, list, n);
+    }
+    lin_status written = lin_buffer_status(&out, &unwritten);
+    if (written == LIN_OK) written = lin_buffer_write(&out, stdout, "standard output", &unwritten);
+    lin_buffer_free(&out);
+    lin_free(list);
+    if (status != LIN_OK) return lin_give_up(&err);
+    return written == LIN_OK ? LIN_EXIT_OK : lin_give_up(&unwritten);
+}
+
+const lin_command lin_command_devices = {
+    .name = "devices",
+    .operands = "",
+    .summary = "the microphones there are",
+    .description = "Lists the devices that can record: the number and the name by which linnet listen --device finds them, their own "
+                   "rate, the most channels they give, and the sound system they belong to. The default is marked with *. Where there "
+                   "is none, the exit status is 1 and a message says what to do. What networks can run on is told by linnet info "
+                   "--devices.",
+    .examples = "  linnet devices\n  linnet devices --json",
+    .options = options,
+    .values_size = sizeof(devices_values),
+    .run = run,
+};
