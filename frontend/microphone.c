@@ -5,14 +5,12 @@
 #include <glob.h>
 #include <limits.h>
 #include <math.h>
-#include <poll.h>
-#include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,9 +20,10 @@
 #include "kernels/memory.h"
 
 enum {
-    BLOCK = 256,          // frames that are mixed at a time
-    ASK_MS = 200,         // how often a silent device is asked whether it still runs
-    CLOSE_MS = 3000       // how long closing may take before the sound system is left to itself
+    BLOCK = 256,     // frames that are mixed at a time
+    ASK_MS = 200,    // how often a silent device is asked whether it still runs
+    OPEN_MS = 15000, // how long listing and opening may take; a headset that changes its profile needs seconds
+    CLOSE_MS = 3000  // and closing, before the sound system is left to itself
 };
 
 struct lin_microphone {
@@ -33,7 +32,8 @@ struct lin_microphone {
     const lin_portaudio *pa;
     PaStream *stream;
     lin_ring *ring;
-    int event; // an eventfd: something has happened
+    char *wanted; // options.device
+    sem_t event;  // something has happened
     int64_t opened_ns, stall_seen_ns;
     // Written by the sound system's thread.
     _Atomic int64_t captured, overflows, last_ns;
@@ -55,14 +55,9 @@ static int64_t frames_ns(const lin_microphone *mic, uint64_t frames)
 
 /* ---- the sound system's thread ---------------------------------------------------------------------------------------------- */
 
-// eventfd, because a write to it never waits (O_NONBLOCK; a counter that is full wakes as well), costs about as much as sem_post,
-// and poll, unlike sem_timedwait, waits by a clock that nobody sets and ends when a signal arrives.
-static void wake(const lin_microphone *mic)
-{
-    const uint64_t one = 1;
-    const int error = errno;
-    if (write(mic->event, &one, sizeof one) < 0) errno = error;
-}
+// sem_post is an atomic addition, and a system call where somebody waits: it takes no lock and may be called even in a signal
+// handler. It fails only where the counter is full, which wakes as well.
+static void wake(lin_microphone *mic) { sem_post(&mic->event); }
 
 static void keep_mix(lin_microphone *mic, const float *sound, size_t n)
 {
@@ -80,8 +75,8 @@ static void keep_mix(lin_microphone *mic, const float *sound, size_t n)
     }
 }
 
-static int on_sound(const void *sound, void *unused, unsigned long n, const PaStreamCallbackTimeInfo *time, PaStreamCallbackFlags flags,
-                    void *context)
+static int on_sound(const void *sound, void *unused, unsigned long n, const PaStreamCallbackTimeInfo *time,
+                    PaStreamCallbackFlags flags, void *context)
 {
     lin_microphone *mic = context;
     (void)unused;
@@ -154,27 +149,54 @@ static void explain_none(char *why, size_t capacity)
         globfree(&cards);
     }
     if (refused) {
-        snprintf(why, capacity, "no microphone: permission denied for the %d sound device%s in /dev/snd; add yourself to the group audio "
-                 "(sudo usermod -aG audio $USER, then log in again)", refused, refused == 1 ? "" : "s");
+        snprintf(why, capacity,
+                 "no microphone: permission denied for the %d sound device%s in /dev/snd; add yourself to "
+                 "the group audio (sudo usermod -aG audio $USER, then log in again)",
+                 refused, refused == 1 ? "" : "s");
     } else if (there) {
-        snprintf(why, capacity, "no microphone: the system has %d that can record, but none can be opened; another program may hold them",
+        snprintf(why, capacity,
+                 "no microphone: the system has %d that can record, but none can be opened; "
+                 "another program may hold them",
                  there);
     } else {
-        snprintf(why, capacity, "no microphone: the system has no device that can record; connect one, or start a sound server "
+        snprintf(why, capacity,
+                 "no microphone: the system has no device that can record; connect one, or start a sound server "
                  "(PipeWire, PulseAudio or JACK) that has one");
     }
 }
 
+typedef struct listing {
+    lin_microphone_info *list;
+    int n;
+} listing;
+
+static lin_status work_list(const lin_portaudio *pa, void *context, lin_error *err)
+{
+    listing *l = context;
+    return list_devices(pa, &l->list, &l->n, err);
+}
+
+static void undo_list(const lin_portaudio *pa, void *context, lin_status status)
+{
+    listing *l = context;
+    (void)pa, (void)status;
+    lin_free(l->list);
+    lin_free(l);
+}
+
 lin_status lin_microphone_list(lin_microphone_info **list, int *n, char *why, size_t capacity, lin_error *err)
 {
-    const lin_portaudio *pa;
+    int hangs;
     *list = NULL;
     *n = 0;
     if (why && capacity) why[0] = 0;
-    lin_status status = lin_portaudio_enter(&pa, err);
-    if (status != LIN_OK) return status;
-    status = list_devices(pa, list, n, err);
-    lin_portaudio_leave();
+    listing *l = lin_calloc(1, sizeof *l);
+    if (!l) return lin_no_memory(err, "a list of devices", sizeof *l);
+    lin_status status = lin_portaudio_run(work_list, undo_list, l, OPEN_MS, &hangs, err);
+    if (hangs) return status;
+    *list = l->list;
+    *n = l->n;
+    lin_free(l);
     if (status == LIN_OK && *n == 0 && why && capacity) explain_none(why, capacity);
     return status;
 }
@@ -219,7 +241,8 @@ static lin_status choose(const lin_microphone_info *list, int n, const char *wan
         *chosen = default_device(list, n);
         return LIN_OK;
     }
-    if (!*wanted) return lin_fail(err, LIN_INVALID, "the name of a device is empty; there are %s", names(list, n, NULL, text, sizeof text));
+    if (!*wanted)
+        return lin_fail(err, LIN_INVALID, "the name of a device is empty; there are %s", names(list, n, NULL, text, sizeof text));
     const int is_index = strspn(wanted, "0123456789") == strlen(wanted);
     const long index = is_index ? strtol(wanted, NULL, 10) : -1;
     for (int i = 0; i < n; i++) {
@@ -275,13 +298,15 @@ static lin_status refused(const lin_portaudio *pa, const lin_microphone *mic, Pa
     const char *reason = host && host->errorText && *host->errorText ? host->errorText : *noise ? noise : pa->error_text(error);
     if (strstr(reason, "ermission denied") || strstr(noise, "ermission denied")) {
         return lin_fail(err, LIN_IO,
-                        "permission denied for the microphone \"%s\"; add yourself to the group audio (sudo usermod -aG audio $USER, "
-                        "then log in again), or choose the device of a sound server", device->name);
+                        "permission denied for the microphone \"%s\"; add yourself to the group audio (sudo usermod "
+                        "-aG audio $USER, then log in again), or choose the device of a sound server",
+                        device->name);
     }
     if (error == paDeviceUnavailable || strstr(reason, "resource busy") || strstr(noise, "resource busy")) {
         return lin_fail(err, LIN_IO,
-                        "the microphone \"%s\" is busy: another program has it open, or it was just unplugged; close that program, or "
-                        "choose a device that is shared (default, pulse)", device->name);
+                        "the microphone \"%s\" is busy: another program has it open, or it was just unplugged; close that "
+                        "program, or choose a device that is shared (default, pulse)",
+                        device->name);
     }
     if (error == paInvalidSampleRate) {
         return lin_fail(err, LIN_UNSUPPORTED, "the microphone \"%s\" cannot record at %d Hz; its own rate is %d", device->name,
@@ -339,8 +364,6 @@ static lin_status start(const lin_portaudio *pa, lin_microphone *mic, lin_error 
     if (status != LIN_OK) return status;
     status = lin_ring_create((size_t)ceil(mic->options.ring_s * mic->format.rate_hz), mic->format.channels, &mic->ring, err);
     if (status != LIN_OK) return status;
-    mic->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (mic->event < 0) return lin_fail(err, LIN_IO, "cannot make an eventfd for the microphone: %s", strerror(errno));
     const PaStreamInfo *info = pa->stream_info(mic->stream);
     if (info && info->inputLatency > 0) mic->format.latency_s = info->inputLatency;
     pa->on_finished(mic->stream, on_finished);
@@ -352,41 +375,72 @@ static lin_status start(const lin_portaudio *pa, lin_microphone *mic, lin_error 
 
 static void free_microphone(lin_microphone *mic)
 {
-    if (mic->event >= 0) close(mic->event);
+    if (!mic) return;
+    sem_destroy(&mic->event);
     lin_ring_destroy(mic->ring);
+    lin_free(mic->wanted);
     lin_free(mic);
+}
+
+static lin_status work_open(const lin_portaudio *pa, void *context, lin_error *err)
+{
+    lin_microphone *mic = context;
+    const lin_microphone_info *chosen = NULL;
+    lin_microphone_info *list = NULL;
+    int n = 0;
+    lin_status status = list_devices(pa, &list, &n, err);
+    if (status == LIN_OK) status = choose(list, n, mic->wanted, &chosen, err);
+    if (status == LIN_OK) {
+        mic->pa = pa;
+        mic->format.device = *chosen;
+        status = start(pa, mic, err);
+    }
+    if (status == LIN_OK) {
+        lin_portaudio_keep(pa);
+    } else if (mic->stream) {
+        pa->close_stream(mic->stream);
+        mic->stream = NULL;
+    }
+    lin_free(list);
+    return status;
+}
+
+static void close_stream(const lin_portaudio *pa, lin_microphone *mic)
+{
+    if (!mic->stream) return;
+    // Abort, not stop: what has not come yet is not waited for.
+    pa->abort_stream(mic->stream);
+    pa->close_stream(mic->stream);
+    mic->stream = NULL;
+    lin_portaudio_release(pa);
+}
+
+// It opened at last, and nobody wants it any more.
+static void undo_open(const lin_portaudio *pa, void *context, lin_status status)
+{
+    (void)status;
+    if (pa) close_stream(pa, context);
+    free_microphone(context);
 }
 
 lin_status lin_microphone_open(const lin_microphone_options *options, lin_microphone **out, lin_error *err)
 {
-    const lin_microphone_info *chosen = NULL;
-    lin_microphone_info *list = NULL;
-    const lin_portaudio *pa;
-    int n = 0;
+    int hangs;
     *out = NULL;
     lin_status status = check_options(options, err);
     if (status != LIN_OK) return status;
     lin_microphone *mic = lin_calloc(1, sizeof *mic);
     if (!mic) return lin_no_memory(err, "a microphone", sizeof *mic);
-    mic->event = -1;
+    sem_init(&mic->event, 0, 0);
     mic->options = *options;
-    mic->options.device = NULL; // the caller's
-    status = lin_portaudio_enter(&pa, err);
+    if (options->device) {
+        mic->wanted = lin_strdup(options->device);
+        if (!mic->wanted) status = lin_no_memory(err, "a microphone", strlen(options->device));
+        mic->options.device = mic->wanted;
+    }
     if (status == LIN_OK) {
-        mic->pa = pa;
-        status = list_devices(pa, &list, &n, err);
-        if (status == LIN_OK) status = choose(list, n, options->device, &chosen, err);
-        if (status == LIN_OK) {
-            mic->format.device = *chosen;
-            status = start(pa, mic, err);
-        }
-        if (status == LIN_OK) {
-            lin_portaudio_keep();
-        } else if (mic->stream) {
-            pa->close_stream(mic->stream);
-        }
-        lin_portaudio_leave();
-        lin_free(list);
+        status = lin_portaudio_run(work_open, undo_open, mic, OPEN_MS, &hangs, err);
+        if (hangs) return status;
     }
     if (status != LIN_OK) {
         free_microphone(mic);
@@ -396,10 +450,7 @@ lin_status lin_microphone_open(const lin_microphone_options *options, lin_microp
     return LIN_OK;
 }
 
-const lin_microphone_format *lin_microphone_format_of(const lin_microphone *mic)
-{
-    return &mic->format;
-}
+const lin_microphone_format *lin_microphone_format_of(const lin_microphone *mic) { return &mic->format; }
 
 /* ---- reading ---------------------------------------------------------------------------------------------------------------- */
 
@@ -418,14 +469,16 @@ static int is_lost(const lin_microphone *mic, int64_t now)
 
 static lin_status lost(const lin_microphone *mic, lin_error *err)
 {
-    return lin_fail(err, LIN_IO, "the microphone \"%s\" is lost: it was unplugged, or the sound server ended", mic->format.device.name);
+    return lin_fail(err, LIN_IO, "the microphone \"%s\" is lost: it was unplugged, or the sound server ended",
+                    mic->format.device.name);
 }
 
 static lin_status stalled(lin_microphone *mic, int64_t now, lin_error *err)
 {
     mic->stall_seen_ns = now;
     return lin_fail(err, LIN_IO,
-                    "the microphone \"%s\" has given nothing for %.1f s; is it muted in hardware, suspended, or held by another program?",
+                    "the microphone \"%s\" has given nothing for %.1f s; is it muted in hardware, suspended, or held by another "
+                    "program?",
                     mic->format.device.name, 1e-9 * (double)silent_ns(mic, now));
 }
 
@@ -438,15 +491,14 @@ static int64_t until_stalled(const lin_microphone *mic, int64_t now)
 }
 
 // 0 if a signal came.
-static int wait_event(lin_microphone *mic, int64_t ns)
+static int wait_event(lin_microphone *mic, int64_t now, int64_t ns)
 {
-    struct pollfd ready = {.fd = mic->event, .events = POLLIN};
-    const int64_t most = ASK_MS * (int64_t)1000000;
-    uint64_t count;
-    const int n = poll(&ready, 1, (int)(((ns < most ? ns : most) + 999999) / 1000000));
-    if (n < 0) return 0;
-    // Reading empties it, before the ring is looked at: what comes after that wakes again.
-    return n == 0 || read(mic->event, &count, sizeof count) > 0 || errno != EINTR;
+    const int64_t most = ASK_MS * (int64_t)1000000, until = now + (ns < most ? ns : most);
+    const struct timespec time = {.tv_sec = (time_t)(until / 1000000000), .tv_nsec = (long)(until % 1000000000)};
+    if (sem_clockwait(&mic->event, CLOCK_MONOTONIC, &time) != 0) return errno != EINTR;
+    // Emptied before the ring is looked at: what comes after that wakes again.
+    while (sem_trywait(&mic->event) == 0) continue;
+    return 1;
 }
 
 lin_status lin_microphone_read(lin_microphone *mic, float *samples, int n, int timeout_ms, int *n_got, lin_error *err)
@@ -464,7 +516,7 @@ lin_status lin_microphone_read(lin_microphone *mic, float *samples, int n, int t
         if (ended) return lost(mic, err);
         const int64_t left = deadline - now, stall = until_stalled(mic, now);
         if (stall <= 0) return stalled(mic, now, err);
-        if (left <= 0 || !wait_event(mic, left < stall ? left : stall)) return LIN_OK;
+        if (left <= 0 || !wait_event(mic, now, left < stall ? left : stall)) return LIN_OK;
     }
 }
 
@@ -494,40 +546,25 @@ void lin_microphone_report_now(const lin_microphone *mic, lin_microphone_report 
 
 /* ---- closing ---------------------------------------------------------------------------------------------------------------- */
 
-static void *close_stream(void *context)
+static lin_status work_close(const lin_portaudio *pa, void *context, lin_error *err)
 {
-    lin_microphone *mic = context;
-    // Abort, not stop: what has not come yet is not waited for.
-    mic->pa->abort_stream(mic->stream);
-    mic->pa->close_stream(mic->stream);
-    return NULL;
+    (void)err;
+    close_stream(pa, context);
+    return LIN_OK;
 }
 
-// 1 if the stream is closed. A sound system whose server hangs may never return: then its thread is left behind.
-static int close_in_time(lin_microphone *mic)
+static void undo_close(const lin_portaudio *pa, void *context, lin_status status)
 {
-    pthread_t closer;
-    struct timespec until;
-    if (pthread_create(&closer, NULL, close_stream, mic) != 0) {
-        close_stream(mic);
-        return 1;
-    }
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += CLOSE_MS / 1000;
-    if (pthread_timedjoin_np(closer, NULL, &until) == 0) return 1;
-    pthread_detach(closer);
-    return 0;
+    (void)pa, (void)status;
+    free_microphone(context);
 }
 
 void lin_microphone_close(lin_microphone *mic, lin_microphone_report *report)
 {
-    const lin_portaudio *pa;
+    int hangs;
     if (report) memset(report, 0, sizeof *report);
     if (!mic) return;
     if (report) lin_microphone_report_now(mic, report);
-    if (lin_portaudio_enter(&pa, NULL) != LIN_OK) return; // the stream may still call back: it keeps its memory
-    const int closed = close_in_time(mic);
-    if (closed) lin_portaudio_release();
-    lin_portaudio_leave();
-    if (closed) free_microphone(mic);
+    // Where it is not closed it may still call back, and keeps its memory.
+    if (lin_portaudio_run(work_close, undo_close, mic, CLOSE_MS, &hangs, NULL) == LIN_OK) free_microphone(mic);
 }

@@ -2,9 +2,9 @@
  * microphone.h - live sound from PortAudio.
  *
  * Pipeline: [this] -> frontend/source (lin_extractor: channels, resampling, filterbanks).
- * A device is opened at its own rate. PortAudio's callback, on a thread of the sound system, copies into a ring (frontend/ring.h) and
- * does nothing else: it allocates nothing, locks nothing, waits for nothing. Another thread reads the ring. What is lost on the way is
- * counted, never hidden.
+ * A device is opened at its own rate. PortAudio's callback, on a thread of the sound system, copies into a ring (frontend/ring.h)
+ * and does nothing else: it allocates nothing, locks nothing, waits for nothing. Another thread reads the ring. What is lost on the
+ * way is counted, never hidden.
  *
  *   lin_microphone_options options = lin_microphone_options_default();
  *   options.device = "USB";                                       // or "3", or NULL for the system's default
@@ -19,11 +19,10 @@
  *
  * PortAudio is opened with dlopen when a microphone is first asked for: its libraries take as long to load as the program takes to
  * start, and a machine without it still recognises files. It and what it calls (ALSA, JACK, PulseAudio) write to standard error as
- * they please: while a device is listed, opened or closed here, standard error leads to a file in memory whose last line goes into
- * the message of an error. What other threads write there at that moment is lost too, so open before there is something to show.
+ * they please, and hang with the server they talk to: frontend/portaudio.h says how both are kept from the program.
  *
- * Threads: list and open from one thread at a time; a microphone belongs to one thread at a time, except that
- * lin_microphone_report_now may be called from any. Several may be open.
+ * Threads: list, open and close from any; a microphone belongs to one thread at a time, except that lin_microphone_report_now may
+ * be called from any. Several may be open. Nothing survives a fork.
  */
 #ifndef LIN_FRONTEND_MICROPHONE_H
 #define LIN_FRONTEND_MICROPHONE_H
@@ -36,12 +35,12 @@
 /* ---- which there are ---- */
 
 typedef struct lin_microphone_info {
-    int index;        /* PortAudio's; not always the same after the next start of the program */
-    char name[128];   /* "USB Audio: - (hw:1,0)" */
-    char system[32];  /* PortAudio's host API: "ALSA", "JACK Audio Connection Kit" */
-    int channels;     /* the most that can be opened; what is not a real device (pulse, default) claims 32 and more */
-    int rate_hz;      /* its own */
-    int is_default;   /* what opens where no device is named */
+    int index;       /* PortAudio's; not always the same after the next start of the program */
+    char name[128];  /* "USB Audio: - (hw:1,0)" */
+    char system[32]; /* PortAudio's host API: "ALSA", "JACK Audio Connection Kit" */
+    int channels;    /* the most that can be opened; what is not a real device (pulse, default) claims 32 and more */
+    int rate_hz;     /* its own */
+    int is_default;  /* what opens where no device is named */
 } lin_microphone_info;
 
 /*
@@ -67,8 +66,9 @@ lin_microphone_options lin_microphone_options_default(void);
 typedef struct lin_microphone lin_microphone;
 
 /*
- * Opens and starts. LIN_INVALID: no device of that name (the message lists the names), several of them, a device that does not record,
- * options out of range. LIN_IO: no device at all, busy, not permitted, gone. LIN_UNSUPPORTED: PortAudio is not installed, a rate or
+ * Opens and starts. LIN_INVALID: no device of that name (the message lists the names), several of them, a device that does not
+ * record, options out of range. LIN_IO: no device at all, busy, not permitted, gone,
+ * a sound system that does not answer within 15 s. LIN_UNSUPPORTED: PortAudio is not installed, a rate or
  * number of channels that the device cannot do. On failure *mic is NULL.
  */
 lin_status lin_microphone_open(const lin_microphone_options *options, lin_microphone **mic, lin_error *err);
@@ -77,17 +77,17 @@ lin_status lin_microphone_open(const lin_microphone_options *options, lin_microp
 typedef struct lin_microphone_format {
     lin_microphone_info device;
     int rate_hz;
-    int channels;      /* of what is read: 1 for a mix */
-    int opened;        /* of the device */
-    double latency_s;  /* from the air to the ring, as the sound system tells; 0 if it does not */
+    int channels;     /* of what is read: 1 for a mix */
+    int opened;       /* of the device */
+    double latency_s; /* from the air to the ring, as the sound system tells; 0 if it does not */
 } lin_microphone_format;
 
 const lin_microphone_format *lin_microphone_format_of(const lin_microphone *mic);
 
 /*
- * Gives the oldest sound that was not yet read, samples [n, channels], *n_got <= n frames. As soon as there is any it returns; where
- * there is none it waits for at most timeout_ms (0: not at all; -1: until something happens), or until a signal arrives, and gives
- * *n_got = 0 and LIN_OK.
+ * Gives the oldest sound that was not yet read, samples [n, channels], *n_got <= n frames. As soon as there is any it returns;
+ * where there is none it waits for at most timeout_ms (0: not at all; -1: until something happens), or until a signal arrives, and
+ * gives *n_got = 0 and LIN_OK.
  * LIN_IO, once the ring is empty: the device is lost, which is final, or stalled, after which one may read on: sound may come back.
  * Samples are what the device gives: NaN or infinity are possible where a driver is broken; lin_extractor_push refuses them.
  * Allocates nothing.
@@ -102,19 +102,19 @@ typedef enum lin_microphone_state { LIN_MICROPHONE_RUNS, LIN_MICROPHONE_STALLED,
 
 typedef struct lin_microphone_report {
     lin_microphone_state state;
-    int64_t captured;       /* frames that the sound system gave */
-    int64_t dropped;        /* of these, lost here because the ring was full: the reader is too slow */
-    int64_t read;           /* frames that were read */
-    int64_t waiting;        /* frames in the ring */
-    int64_t overflows;      /* times that the sound system said it had lost sound before it came here */
-    double silent_s;        /* seconds since it last gave something, or since opening if it never did */
-    double open_s;          /* seconds since opening */
+    int64_t captured;  /* frames that the sound system gave */
+    int64_t dropped;   /* of these, lost here because the ring was full: the reader is too slow */
+    int64_t read;      /* frames that were read */
+    int64_t waiting;   /* frames in the ring */
+    int64_t overflows; /* times that the sound system said it had lost sound before it came here */
+    double silent_s;   /* seconds since it last gave something, or since opening if it never did */
+    double open_s;     /* seconds since opening */
 } lin_microphone_report;
 
 void lin_microphone_report_now(const lin_microphone *mic, lin_microphone_report *report);
 
-/* Stops and closes, in bounded time also where the sound system hangs. What had not been read is gone. report (may be NULL): the last
- * state. NULL for mic is allowed. */
+/* Stops and closes, in bounded time also where the sound system hangs. What had not been read is gone. report (may be NULL): the
+ * last state. NULL for mic is allowed. */
 void lin_microphone_close(lin_microphone *mic, lin_microphone_report *report);
 
 #endif

@@ -4,32 +4,39 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static lin_portaudio loaded;
-static int is_loaded, n_kept;
-static const lin_portaudio *replaced;
+/* ---- standard error, on the thread of the sound system ---------------------------------------------------------------------- */
 
-/* ---- standard error --------------------------------------------------------------------------------------------------------- */
-
-// Where standard error leads in the meantime: a file in memory, not a pipe, which would be full some day and its writer wait for ever.
-// Never closed once it is there: a handler in another thread may be about to write to it.
-static int file = -1;
+static int is_private; // this thread's table of descriptors is its own
+static int file = -1;  // in memory; a pipe would be full some day, and its writer wait for ever
+static int nowhere = -1;
 static int before = -1; // the descriptor that standard error was; -1: nothing is caught
 
-// The same for those that can be told: their handlers write to it too. The handlers stay, and at other times swallow what they get.
-static atomic_int handlers_write;
+// ALSA and JACK can be told whom to call. The handlers stay, and swallow what they get while nothing is caught.
+static atomic_int is_caught;
+
+static void own_descriptors(void)
+{
+    is_private = unshare(CLONE_FILES) == 0;
+    // Not to hold open what the rest of the program closes.
+    if (is_private) close_range(3, ~0u, 0);
+    file = memfd_create("stderr", MFD_CLOEXEC);
+    nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (is_private && nowhere >= 0) dup2(nowhere, STDERR_FILENO);
+}
 
 static void catch_begin(void)
 {
-    if (file < 0) file = memfd_create("stderr", MFD_CLOEXEC);
     if (file < 0 || ftruncate(file, 0) != 0 || lseek(file, 0, SEEK_SET) != 0) return;
     // Above the standard descriptors, so that it is not taken for one of them where these are closed.
     before = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
@@ -39,20 +46,16 @@ static void catch_begin(void)
         before = -1;
         return;
     }
-    atomic_store(&handlers_write, 1);
+    atomic_store(&is_caught, 1);
 }
 
 static void catch_end(void)
 {
     if (before < 0) return;
-    const int error = errno;
-    atomic_store(&handlers_write, 0);
-    // What stdio holds back would come out after the end. stderr is not buffered unless somebody made it so.
-    fflush(stderr);
+    atomic_store(&is_caught, 0);
     while (dup2(before, STDERR_FILENO) < 0 && (errno == EINTR || errno == EBUSY)) continue;
     close(before);
     before = -1;
-    errno = error;
 }
 
 // How much a line tells somebody who has no microphone: PortAudio's own are places in its source, JACK is missing on most machines.
@@ -93,7 +96,7 @@ void lin_portaudio_noise(char *line, size_t capacity)
 static void pass_on(const char *text)
 {
     char line[512];
-    if (!atomic_load(&handlers_write)) return;
+    if (!atomic_load(&is_caught)) return;
     const int n = snprintf(line, sizeof line, "%s\n", text);
     // A message that is lost here is lost.
     if (write(file, line, n < (int)sizeof line ? (size_t)n : sizeof line - 1) < 0) return;
@@ -138,6 +141,10 @@ static void silence(void *library)
     if (find(library, "jack_set_info_function", &jack)) jack(on_jack_message);
 }
 
+static lin_portaudio loaded;
+static int is_loaded;
+static const lin_portaudio *replaced;
+
 static lin_status load(lin_error *err)
 {
     const char *named = getenv("LINNET_PORTAUDIO");
@@ -145,7 +152,9 @@ static lin_status load(lin_error *err)
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         const char *why = dlerror();
-        return lin_fail(err, LIN_UNSUPPORTED, "no microphone without PortAudio: %s; install it (Debian, Ubuntu: apt-get install libportaudio2)",
+        return lin_fail(err, LIN_UNSUPPORTED,
+                        "no microphone without PortAudio: %s; install it (Debian, Ubuntu: apt-get install "
+                        "libportaudio2)",
                         why ? why : name);
     }
     const char *missing = NULL;
@@ -162,58 +171,157 @@ static lin_status load(lin_error *err)
     return LIN_OK;
 }
 
-static const lin_portaudio *functions(void)
+void lin_portaudio_replace(const lin_portaudio *others) { replaced = others; }
+
+// PortAudio counts its initialisations itself: only the first looks for devices, only the last end closes everything.
+void lin_portaudio_keep(const lin_portaudio *pa) { pa->initialize(); }
+
+void lin_portaudio_release(const lin_portaudio *pa) { pa->terminate(); }
+
+/* ---- the thread of the sound system ----------------------------------------------------------------------------------------- */
+
+static struct {
+    pthread_mutex_t turn; // held by whoever is served
+    pthread_mutex_t lock; // of what follows
+    pthread_cond_t asked, answered;
+    int runs; // the thread is there
+    enum { IDLE, ASKED, ANSWERED, LEFT } state;
+    lin_portaudio_work work;
+    void (*undo)(const lin_portaudio *pa, void *context, lin_status status);
+    void *context;
+    lin_status status;
+    lin_error err;
+} sound = {.turn = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER, .asked = PTHREAD_COND_INITIALIZER};
+
+static lin_status initialize(const lin_portaudio **pa, lin_error *err)
 {
-    return replaced ? replaced : &loaded;
+    lin_status status = is_loaded || replaced ? LIN_OK : load(err);
+    if (status != LIN_OK) return status;
+    *pa = replaced ? replaced : &loaded;
+    const PaError error = (*pa)->initialize();
+    if (error == paNoError) return LIN_OK;
+    char noise[256];
+    const char *text = (*pa)->error_text(error);
+    lin_portaudio_noise(noise, sizeof noise);
+    *pa = NULL;
+    return lin_fail(err, LIN_IO, "the sound system does not start: %s%s%s", text, *noise ? ": " : "", noise);
 }
 
-lin_status lin_portaudio_enter(const lin_portaudio **pa, lin_error *err)
+static void serve(void)
 {
-    *pa = NULL;
-    pthread_mutex_lock(&lock);
-    lin_status status = is_loaded || replaced ? LIN_OK : load(err);
-    if (status == LIN_OK) {
-        catch_begin();
-        // Counted by PortAudio itself: initialised anew, which looks for devices again, only where nobody keeps it.
-        const PaError error = functions()->initialize();
-        if (error != paNoError) {
-            char noise[256];
-            lin_portaudio_noise(noise, sizeof noise);
-            catch_end();
-            status = lin_fail(err, LIN_IO, "the sound system does not start: %s%s%s", functions()->error_text(error),
-                              *noise ? ": " : "", noise);
-        }
+    const lin_portaudio *pa = NULL;
+    lin_error err = {0};
+    catch_begin();
+    lin_status status = initialize(&pa, &err);
+    if (status == LIN_OK) status = sound.work(pa, sound.context, &err);
+    if (pa) pa->terminate();
+    catch_end();
+    pthread_mutex_lock(&sound.lock);
+    const int left = sound.state == LEFT;
+    if (!left) {
+        sound.status = status;
+        sound.err = err;
+        sound.state = ANSWERED;
+        pthread_cond_signal(&sound.answered);
     }
-    if (status != LIN_OK) {
-        pthread_mutex_unlock(&lock);
-        return status;
+    pthread_mutex_unlock(&sound.lock);
+    if (!left) return;
+    catch_begin();
+    if (sound.undo) sound.undo(pa, sound.context, status);
+    catch_end();
+    pthread_mutex_lock(&sound.lock);
+    sound.state = IDLE;
+    pthread_mutex_unlock(&sound.lock);
+}
+
+static void *sound_main(void *unused)
+{
+    own_descriptors();
+    pthread_mutex_lock(&sound.lock);
+    for (;;) {
+        while (sound.state != ASKED) pthread_cond_wait(&sound.asked, &sound.lock);
+        pthread_mutex_unlock(&sound.lock);
+        serve();
+        pthread_mutex_lock(&sound.lock);
     }
-    *pa = functions();
+    return unused;
+}
+
+// With every signal blocked, in the threads of the sound system too: they are the program's, and end a reader's wait.
+static lin_status start_thread(lin_error *err)
+{
+    pthread_condattr_t monotonic;
+    pthread_attr_t detached;
+    pthread_t thread;
+    sigset_t all, old;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&sound.answered, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_attr_init(&detached);
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    const int error = pthread_create(&thread, &detached, sound_main, NULL);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_attr_destroy(&detached);
+    if (error) return lin_fail(err, LIN_IO, "cannot start a thread for the sound system: %s", strerror(error));
+    sound.runs = 1;
     return LIN_OK;
 }
 
-void lin_portaudio_leave(void)
+static struct timespec after_ms(int ms)
 {
-    functions()->terminate();
-    catch_end();
-    pthread_mutex_unlock(&lock);
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_sec += ms / 1000;
+    t.tv_nsec += ms % 1000 * 1000000L;
+    if (t.tv_nsec >= 1000000000L) {
+        t.tv_nsec -= 1000000000L;
+        t.tv_sec++;
+    }
+    return t;
 }
 
-void lin_portaudio_keep(void)
+// With the lock held. What the thread was left with may still be going on.
+static lin_status ask(int timeout_ms, int *hangs, lin_error *err)
 {
-    if (functions()->initialize() == paNoError) n_kept++;
+    const struct timespec until = after_ms(timeout_ms);
+    sound.state = ASKED;
+    pthread_cond_signal(&sound.asked);
+    while (sound.state == ASKED) {
+        if (pthread_cond_timedwait(&sound.answered, &sound.lock, &until) != ETIMEDOUT || sound.state != ASKED) continue;
+        sound.state = LEFT;
+        *hangs = 1;
+        return lin_fail(err, LIN_IO,
+                        "the sound system does not answer for %g s; restart the sound server (PipeWire, PulseAudio, "
+                        "JACK)",
+                        timeout_ms * 1e-3);
+    }
+    sound.state = IDLE;
+    if (sound.status == LIN_OK) return LIN_OK;
+    return lin_fail(err, sound.status, "%s", sound.err.message);
 }
 
-void lin_portaudio_release(void)
+lin_status lin_portaudio_run(lin_portaudio_work work, void (*undo)(const lin_portaudio *pa, void *context, lin_status status),
+                             void *context, int timeout_ms, int *hangs, lin_error *err)
 {
-    if (n_kept == 0) return;
-    n_kept--;
-    functions()->terminate();
-}
-
-void lin_portaudio_replace(const lin_portaudio *others)
-{
-    pthread_mutex_lock(&lock);
-    replaced = others;
-    pthread_mutex_unlock(&lock);
+    *hangs = 0;
+    pthread_mutex_lock(&sound.turn);
+    pthread_mutex_lock(&sound.lock);
+    lin_status status = sound.runs ? LIN_OK : start_thread(err);
+    if (status == LIN_OK && sound.state == LEFT) {
+        status = lin_fail(err, LIN_IO,
+                          "the sound system still does not answer; restart the sound server (PipeWire, "
+                          "PulseAudio, JACK)");
+    }
+    if (status == LIN_OK) {
+        sound.work = work;
+        sound.undo = undo;
+        sound.context = context;
+        status = ask(timeout_ms, hangs, err);
+    }
+    pthread_mutex_unlock(&sound.lock);
+    pthread_mutex_unlock(&sound.turn);
+    return status;
 }

@@ -1,14 +1,18 @@
 /*
- * portaudio.h - PortAudio, opened when it is first needed, and kept from writing on the screen. For microphone.c.
+ * portaudio.h - PortAudio, opened when it is first needed, kept from writing on the screen, and waited for no longer than a person
+ * would. For microphone.c.
  *
- *   lin_portaudio_enter(&pa, &err);                // takes the lock, begins to catch what is written to standard error
- *   error = pa->open_stream(...);
- *   if (error) lin_portaudio_noise(line, sizeof line);
- *   lin_portaudio_leave();                         // nothing is caught any more
+ *   static lin_status look(const lin_portaudio *pa, void *context, lin_error *err) { ... pa->device_count() ... }
+ *   lin_portaudio_run(look, undo, context, 10000, &err);
  *
- * PortAudio is not safe against calls from several threads, and standard error is one for the whole process: everything except a
- * stream's callback and the question whether it is active happens between enter and leave, of which one thread at a time is inside.
- * lin_portaudio_keep holds PortAudio initialised beyond leave, until lin_portaudio_release.
+ * PortAudio and what it calls (ALSA, JACK, PulseAudio's client) are not safe against calls from several threads, may hang with the
+ * server they talk to, and write to standard error as they please, also from threads of their own. So everything except a stream's
+ * callback and the question whether it is active happens on one thread, made at the first call. That thread has a table of
+ * descriptors of its own, and so have the threads that come from it: there, and only there, standard error is a file in memory
+ * during a piece of work, whose most telling line goes into the message of an error, and at other times leads nowhere. Where the
+ * system forbids such a table (some containers), standard error is diverted for the whole process, but only during a piece of work.
+ *
+ * Nothing of it survives a fork.
  */
 #ifndef LIN_FRONTEND_PORTAUDIO_H
 #define LIN_FRONTEND_PORTAUDIO_H
@@ -29,13 +33,13 @@
     X(device_info, "Pa_GetDeviceInfo", const PaDeviceInfo *, (PaDeviceIndex device))                                               \
     X(host_info, "Pa_GetHostApiInfo", const PaHostApiInfo *, (PaHostApiIndex host))                                                \
     X(open_stream, "Pa_OpenStream", PaError,                                                                                       \
-      (PaStream **stream, const PaStreamParameters *input, const PaStreamParameters *output, double rate_hz, unsigned long frames, \
-       PaStreamFlags flags, PaStreamCallback *callback, void *context))                                                            \
-    X(on_finished, "Pa_SetStreamFinishedCallback", PaError, (PaStream *stream, PaStreamFinishedCallback *callback))                \
-    X(start_stream, "Pa_StartStream", PaError, (PaStream *stream))                                                                 \
-    X(abort_stream, "Pa_AbortStream", PaError, (PaStream *stream))                                                                 \
-    X(close_stream, "Pa_CloseStream", PaError, (PaStream *stream))                                                                 \
-    X(stream_info, "Pa_GetStreamInfo", const PaStreamInfo *, (PaStream *stream))                                                   \
+      (PaStream **stream, const PaStreamParameters *input, const PaStreamParameters *output, double rate_hz,                      \
+       unsigned long frames, PaStreamFlags flags, PaStreamCallback *callback, void *context))                                      \
+    X(on_finished, "Pa_SetStreamFinishedCallback", PaError, (PaStream *stream, PaStreamFinishedCallback *callback))              \
+    X(start_stream, "Pa_StartStream", PaError, (PaStream *stream))                                                                \
+    X(abort_stream, "Pa_AbortStream", PaError, (PaStream *stream))                                                                \
+    X(close_stream, "Pa_CloseStream", PaError, (PaStream *stream))                                                                \
+    X(stream_info, "Pa_GetStreamInfo", const PaStreamInfo *, (PaStream *stream))                                                  \
     X(is_active, "Pa_IsStreamActive", PaError, (PaStream *stream))
 
 #define LIN_PORTAUDIO_MEMBER(name, symbol, result, parameters) result(*name) parameters;
@@ -44,19 +48,27 @@ typedef struct lin_portaudio {
 } lin_portaudio;
 #undef LIN_PORTAUDIO_MEMBER
 
-/* Loads and initialises PortAudio. LIN_UNSUPPORTED if it is not installed, LIN_IO if it does not start; then nothing is to be left.
- * $LINNET_PORTAUDIO names another library than libportaudio.so.2. */
-lin_status lin_portaudio_enter(const lin_portaudio **pa, lin_error *err);
-void lin_portaudio_leave(void);
+/* PortAudio is initialised. Runs on the thread of the sound system. */
+typedef lin_status (*lin_portaudio_work)(const lin_portaudio *pa, void *context, lin_error *err);
 
-/* Within enter and leave. */
-void lin_portaudio_keep(void);
-void lin_portaudio_release(void);
+/*
+ * Does a piece of work and waits for it. Any thread; one at a time is served. LIN_UNSUPPORTED if PortAudio is not installed, LIN_IO
+ * if it does not start. LIN_IO also if it does not answer within timeout_ms: *hangs = 1, the context is no longer the caller's, and
+ * undo gets it, on that thread, if the work ever ends; PortAudio is initialised then only if the work kept it, and pa NULL if it
+ * never was. $LINNET_PORTAUDIO names another library than libportaudio.so.2.
+ */
+lin_status lin_portaudio_run(lin_portaudio_work work, void (*undo)(const lin_portaudio *pa, void *context, lin_status status),
+                             void *context, int timeout_ms, int *hangs, lin_error *err);
 
-/* Within enter and leave: what was caught since entering, as one line: that which says most about a failure. "" if nothing was. */
+/* Within work: PortAudio stays initialised after it, until as many releases within work or undo. */
+void lin_portaudio_keep(const lin_portaudio *pa);
+void lin_portaudio_release(const lin_portaudio *pa);
+
+/* Within work: what was written to standard error since it began, as one line: that which says most about a failure. "" if
+ * nothing was. */
 void lin_portaudio_noise(char *line, size_t capacity);
 
-/* Test hook: these functions instead of the library's; NULL: the library again. */
+/* Test hook: these functions instead of the library's; NULL: the library again. While nothing runs. */
 void lin_portaudio_replace(const lin_portaudio *functions);
 
 #endif

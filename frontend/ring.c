@@ -9,9 +9,9 @@
 enum { APART = 128 };
 
 /*
- * Indices run on for ever (2^64 frames are 12 million years at 48 kHz); an index modulo the capacity is a place. A side publishes its
- * own index with release after it has touched the frames, and reads the other's with acquire before it does. What it last saw of the
- * other's is enough most of the time, so the line that both would fight for is rarely read.
+ * Indices run on for ever (2^64 frames are 12 million years at 48 kHz); an index modulo the capacity is a place. A side publishes
+ * its own index with release after it has touched the frames, and reads the other's with acquire before it does. What it last saw
+ * of the other's is enough most of the time, so the line that both would fight for is rarely read.
  */
 struct lin_ring {
     float *frames; // [capacity, width]
@@ -48,10 +48,7 @@ lin_status lin_ring_create(size_t frames, int width, lin_ring **out, lin_error *
     return LIN_OK;
 }
 
-size_t lin_ring_capacity(const lin_ring *ring)
-{
-    return ring->capacity;
-}
+size_t lin_ring_capacity(const lin_ring *ring) { return ring->capacity; }
 
 size_t lin_ring_write(lin_ring *ring, const float *samples, size_t n)
 {
@@ -112,25 +109,13 @@ size_t lin_ring_readable(const lin_ring *ring)
     return there < ring->capacity ? there : ring->capacity;
 }
 
-size_t lin_ring_writable(const lin_ring *ring)
-{
-    return ring->capacity - lin_ring_readable(ring);
-}
+size_t lin_ring_writable(const lin_ring *ring) { return ring->capacity - lin_ring_readable(ring); }
 
-uint64_t lin_ring_written(const lin_ring *ring)
-{
-    return atomic_load_explicit(&ring->written, memory_order_acquire);
-}
+uint64_t lin_ring_written(const lin_ring *ring) { return atomic_load_explicit(&ring->written, memory_order_acquire); }
 
-uint64_t lin_ring_taken(const lin_ring *ring)
-{
-    return atomic_load_explicit(&ring->taken, memory_order_acquire);
-}
+uint64_t lin_ring_taken(const lin_ring *ring) { return atomic_load_explicit(&ring->taken, memory_order_acquire); }
 
-uint64_t lin_ring_dropped(const lin_ring *ring)
-{
-    return atomic_load_explicit(&ring->dropped, memory_order_relaxed);
-}
+uint64_t lin_ring_dropped(const lin_ring *ring) { return atomic_load_explicit(&ring->dropped, memory_order_relaxed); }
 
 void lin_ring_destroy(lin_ring *ring)
 {

@@ -38,8 +38,8 @@ size_t lin_ring_read(lin_ring *ring, float *samples, size_t n);
 /* Consumer: forgets at most n of the oldest frames, and says how many. */
 size_t lin_ring_skip(lin_ring *ring, size_t n);
 
-/* Frames that wait to be read, and room for more. Any thread; from the consumer the first, from the producer the second, is a promise:
- * the other side only makes it larger. */
+/* Frames that wait to be read, and room for more. Any thread; from the consumer the first, from the producer the second, is a
+ * promise: the other side only makes it larger. */
 size_t lin_ring_readable(const lin_ring *ring);
 size_t lin_ring_writable(const lin_ring *ring);
 

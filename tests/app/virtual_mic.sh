@@ -20,7 +20,8 @@ virtual_mic_start() {
     [ $# -gt 0 ] || set -- 16000
     virtual_mic_home=$(mktemp -d) || { virtual_mic_why="no temporary folder"; return 1; }
     virtual_mic_old_home=$HOME virtual_mic_old_runtime=${XDG_RUNTIME_DIR-}
-    unset PULSE_SERVER PULSE_SINK PULSE_SOURCE PULSE_RUNTIME_PATH PULSE_CONFIG_PATH PULSE_STATE_PATH DISPLAY DBUS_SESSION_BUS_ADDRESS
+    unset PULSE_SERVER PULSE_SINK PULSE_SOURCE PULSE_RUNTIME_PATH PULSE_CONFIG_PATH PULSE_STATE_PATH
+    unset DISPLAY DBUS_SESSION_BUS_ADDRESS
     export HOME="$virtual_mic_home" XDG_RUNTIME_DIR="$virtual_mic_home"
     # A client that finds no server must not start one.
     mkdir -p "$HOME/.config/pulse"
@@ -32,8 +33,8 @@ virtual_mic_start() {
         printf 'set-default-sink spk%s\nset-default-source spk%s.monitor\n' "$1" "$1"
         echo 'load-module module-native-protocol-unix auth-anonymous=1'
     } > "$HOME/mic.pa"
-    pulseaudio -n -F "$HOME/mic.pa" --daemonize=no --exit-idle-time=-1 --disable-shm=yes --use-pid-file=no --log-target=file:"$HOME/log" \
-        > /dev/null 2>&1 &
+    pulseaudio -n -F "$HOME/mic.pa" --daemonize=no --exit-idle-time=-1 --disable-shm=yes --use-pid-file=no \
+        --log-target=file:"$HOME/log" > /dev/null 2>&1 &
     virtual_mic_pid=$!
     echo "$virtual_mic_pid" > "$HOME/pid"
     (
@@ -65,7 +66,9 @@ virtual_mic_stalled() {
         pactl set-default-source dry
 }
 
-virtual_mic_unplug() { pactl unload-module "$(pactl list short modules | awk -v sink="sink_name=spk$1 " 'index($0, sink) { print $1 }')"; }
+virtual_mic_unplug() {
+    pactl unload-module "$(pactl list short modules | awk -v sink="sink_name=spk$1 " 'index($0, sink) { print $1 }')"
+}
 
 virtual_mic_kill() {
     kill -9 "$(cat "$HOME/pid")"
@@ -74,7 +77,7 @@ virtual_mic_kill() {
 
 virtual_mic_stop() {
     [ -n "${virtual_mic_home-}" ] || return 0
-    kill "$(cat "$virtual_mic_home/pid")" 2> /dev/null
+    kill "$(cat "$virtual_mic_home/pid")" 2> /dev/null && kill -CONT "$(cat "$virtual_mic_home/pid")" 2> /dev/null
     export HOME="$virtual_mic_old_home"
     if [ -n "$virtual_mic_old_runtime" ]; then XDG_RUNTIME_DIR=$virtual_mic_old_runtime; else unset XDG_RUNTIME_DIR; fi
     rm -rf "$virtual_mic_home"
