@@ -32,6 +32,15 @@ hasnt "as root: not what is there" "$calls" libsndfile1-dev
 try build
 hasnt "only the groups asked for" "$calls" " check"
 
+grep -v '^pulseaudio$' "$tmp/installed" > "$tmp/some" && mv "$tmp/some" "$tmp/installed"
+try check
+has "no sound server: one for the tests" "$calls" " pulseaudio"
+pretend pipewire ''
+try check
+hasnt "beside PipeWire no PulseAudio" "$calls" pulseaudio
+rm "$fake/pipewire"
+echo pulseaudio >> "$tmp/installed"
+
 FAKE_UID=1000
 try build check
 is "neither root nor sudo: status" 1 "$status"
