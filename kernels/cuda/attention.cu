@@ -5,29 +5,35 @@
 
 // ---- division of the work
 
-lin_attention_plan lin_attention_divide(const lin_exec *exec, const lin_segments *segments, int H, int E, size_t group_bytes)
+lin_attention_plan lin_attention_divide(lin_exec *exec, const lin_segments *segments, int H, int E, size_t group_bytes, int most)
 {
     lin_attention_plan plan;
     const double per_head = (double)segments->rows * H / exec->multiprocessors; // rows, if the work is even
     plan.EP = E <= 32 ? 32 : 64;
     plan.split = exec->precision == LIN_PRECISION_FP32;
     plan.heads = (unsigned)segments->B * (unsigned)H;
-    plan.groups = 1;
+    plan.groups = 0;
     plan.stretch = INT_MAX;
     plan.stretches = 1;
     plan.slots = 0;
+    int limit = 0;
+    if (E > 64 || !lin_cuda_check(exec, cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, exec->device), "asking for the shared memory of a block"))
+        return plan;
+    const int fit = (int)((size_t)limit / group_bytes);
+    if (fit == 0) return plan;
+    if (most > fit) most = fit;
+    plan.groups = 1;
     if (segments->longest <= 1024 || segments->longest <= 2 * per_head) {
         // One block per (utterance, head), with as many groups as fit on a multiprocessor with the other blocks there.
-        const int tiles = (segments->longest + TILE - 1) / TILE, fit = (int)(SHARED_MOST / group_bytes);
-        int groups = (int)(4u * (unsigned)exec->multiprocessors / (plan.heads ? plan.heads : 1));
-        if (groups > 4) groups = 4;
-        if (groups > fit) groups = fit;
+        const int tiles = (segments->longest + TILE - 1) / TILE;
+        int groups = (int)((unsigned)most * (unsigned)exec->multiprocessors / plan.heads);
+        if (groups > most) groups = most;
         if (groups > tiles) groups = tiles;
         if (groups > 1) plan.groups = groups;
         return plan;
     }
-    // About four blocks per multiprocessor, none with so few rows that its sums would be a burden.
-    const double rows = per_head / 4 < 256 ? 256 : per_head / 4;
+    // As many blocks as fit at a time, none with so few rows that its sums would be a burden.
+    const double rows = per_head / most < 256 ? 256 : per_head / most;
     plan.stretch = ((int)rows + TILE - 1) / TILE * TILE;
     plan.stretches = (segments->longest + plan.stretch - 1) / plan.stretch;
     plan.slots = ((size_t)segments->rows / (size_t)plan.stretch + (size_t)segments->B + 1) * (size_t)H;
@@ -173,7 +179,7 @@ static __device__ __forceinline__ void add_diagonal(float (&y)[EP / 8][4], const
 }
 
 template <int EP, int SPLIT, int CAUSAL>
-__global__ void __launch_bounds__(EP == 32 ? 4 * GROUP : 2 * GROUP) forward_rows(attention_job job)
+__global__ void __launch_bounds__(EP == 32 ? FORWARD_GROUPS * GROUP : 2 * GROUP) forward_rows(attention_job job)
 {
     LIN_SHARED(float, shared);
     attention_place place;
@@ -383,18 +389,18 @@ void lin_cuda_attention_forward(lin_exec *exec, float *y, const float *qkv, cons
     job.stretch = INT_MAX;
     job.wide = (E == 32 || E == 64) && lin_cuda_aligned(y, qkv);
     const unsigned heads = (unsigned)segments->B * (unsigned)H;
-    if (E > 64) {
-        lin_attention_forward_general(exec, job, segments, causal);
-        return;
-    }
     if (causal && segments->longest <= STEP_MOST && E <= 32) {
         const size_t bytes = STEP_WARPS * 2 * STEP_ROWS * 32 * sizeof(float);
         LIN_LAUNCH(exec, forward_step, lin_cuda_blocks(heads, STEP_WARPS), STEP_WARPS * 32, bytes, job, heads);
         return;
     }
     const size_t group = (E <= 32 ? (size_t)forward_sizes<32>::group_floats : (size_t)forward_sizes<64>::group_floats) * sizeof(float);
-    const lin_attention_plan plan = lin_attention_divide(exec, segments, H, E, group);
+    const lin_attention_plan plan = lin_attention_divide(exec, segments, H, E, group, FORWARD_GROUPS);
     job.stretch = plan.stretch;
+    if (plan.groups == 0) {
+        lin_attention_forward_general(exec, job, segments, causal);
+        return;
+    }
     if (plan.stretches > 1) {
         job.sums = (float *)lin_cuda_scratch(exec, plan.slots * (size_t)((plan.EP + 1) * plan.EP) * sizeof(float));
         if (!job.sums) return;

@@ -33,7 +33,8 @@
 
 #define LIN_ATTENTION_EPS 1e-6f
 
-enum { TILE = 64, GROUP = 128, SHARED_MOST = 227 * 1024 };
+// Groups of a block, at most: what fits the shared memory of a multiprocessor (228 KiB from 9.0 on, up to 164 before).
+enum { TILE = 64, GROUP = 128, FORWARD_GROUPS = 4, BACKWARD_GROUPS = 3 };
 
 template <int EP> struct sizes {
     enum {
@@ -42,7 +43,7 @@ template <int EP> struct sizes {
         sum_stride = EP + 4,
         sum_tile = (EP + 1) * sum_stride,
         sums = (EP + 1) * EP,                      // elements of (S, z), as they lie in scratch
-        own_sums = (sums + GROUP - 1) / GROUP,     // most that a thread owns
+        own_fours = (sums / 4 + GROUP - 1) / GROUP, // fours of elements, most that a thread owns
         steps = EP / 8,                            // of a product summed over e, and tiles of 8 columns of a result
         sum_columns = (EP / 16) * (EP / 8) / 4,    // 8-column tiles of S that a warp of a group makes, of one 16-row tile
     };
@@ -134,20 +135,32 @@ static __device__ __forceinline__ void copy_rows(float *tile, const float *from,
     const int col = who % per_row * 4;
     float *to = tile + who / per_row * sizes<EP>::stride + col;
     const float *x = from + (size_t)(who / per_row) * stride + col;
+    if (wide) {
 #pragma unroll
-    for (int row = who / per_row; row < ROWS; row += step, to += step * sizes<EP>::stride, x += step * stride) {
-        if (wide && row < n) {
-            lin_copy_async16(to, x);
-        } else if (row < n) {
-            for (int i = 0; i < 4; i++)
-                if (col + i < E)
-                    lin_copy_async4(to + i, x + i);
-                else
-                    to[i] = 0;
-        } else {
-            *reinterpret_cast<float4 *>(to) = make_float4(0, 0, 0, 0);
-        }
+        for (int row = who / per_row; row < ROWS; row += step, to += step * sizes<EP>::stride, x += step * stride)
+            if (row < n)
+                lin_copy_async16(to, x);
+            else
+                *reinterpret_cast<float4 *>(to) = make_float4(0, 0, 0, 0);
+        return;
     }
+#pragma unroll 1
+    for (int row = who / per_row; row < ROWS; row += step, to += step * sizes<EP>::stride, x += step * stride)
+#pragma unroll 1
+        for (int i = 0; i < 4; i++)
+            if (row < n && col + i < E)
+                lin_copy_async4(to + i, x + i);
+            else
+                to[i] = 0;
+}
+
+// The same for 1/d_i of a tile's rows, then c_i, which lie side by side; one thread of a group for each number.
+static __device__ __forceinline__ void copy_terms(float *scale, const float *from, size_t stride, int n, int who)
+{
+    if (who % TILE < n)
+        lin_copy_async4(scale + who, from + (size_t)(who % TILE) * stride + who / TILE);
+    else
+        scale[who] = 0;
 }
 
 // phi of what is in rows 0..n-1 and columns 0..E-1, by the threads of a group. Elsewhere zeros stay zeros: phi(0) would count.
@@ -421,31 +434,41 @@ template <int EP> static __device__ __forceinline__ void publish_sums(float *sum
     }
 }
 
-// Each thread of the block owns elements tid, tid + blockDim, ... of the running sums.
+// Each thread of the block owns fours of elements of the running sums: numbers tid, tid + blockDim, ... of them.
 template <int EP> struct running_sums {
-    float x[sizes<EP>::own_sums];
+    float x[sizes<EP>::own_fours][4];
 };
 
 // Where these are in shared memory: the first, and the distance to the next.
-template <int EP> static __device__ __forceinline__ int own_place(void)
+template <int EP> static __device__ __forceinline__ float *own_place(float *sums)
 {
-    return (int)threadIdx.x / EP * sizes<EP>::sum_stride + (int)threadIdx.x % EP;
+    return sums + (int)threadIdx.x / (EP / 4) * sizes<EP>::sum_stride + (int)threadIdx.x % (EP / 4) * 4;
 }
-template <int EP> static __device__ __forceinline__ int own_step(void) { return (int)blockDim.x / EP * sizes<EP>::sum_stride; }
+template <int EP> static __device__ __forceinline__ int own_step(void) { return (int)blockDim.x / (EP / 4) * sizes<EP>::sum_stride; }
+template <int EP> static __device__ __forceinline__ int owned(int k)
+{
+    return (int)threadIdx.x + k * (int)blockDim.x < sizes<EP>::sums / 4;
+}
+
+static __device__ __forceinline__ float4 four(const float (&x)[4]) { return make_float4(x[0], x[1], x[2], x[3]); }
 
 // What the groups have published becomes what lies before each group's tile, in the order of the groups; the running sums go on.
 // Barriers before and after.
 template <int EP> static __device__ __forceinline__ void pass_sums(running_sums<EP> &r, float *sums, int group_floats)
 {
-    float *mine = sums + own_place<EP>();
+    float *mine = own_place<EP>(sums);
 #pragma unroll
-    for (int k = 0; k < sizes<EP>::own_sums; k++, mine += own_step<EP>()) {
-        if ((int)threadIdx.x + k * (int)blockDim.x >= sizes<EP>::sums) break;
+    for (int k = 0; k < sizes<EP>::own_fours; k++, mine += own_step<EP>()) {
+        if (!owned<EP>(k)) break;
         float *at = mine;
+#pragma unroll 1
         for (unsigned group = 0; group < blockDim.x / GROUP; group++, at += group_floats) {
-            const float x = *at;
-            *at = r.x[k];
-            r.x[k] += x;
+            const float4 x = *reinterpret_cast<const float4 *>(at);
+            *reinterpret_cast<float4 *>(at) = four(r.x[k]);
+            r.x[k][0] += x.x;
+            r.x[k][1] += x.y;
+            r.x[k][2] += x.z;
+            r.x[k][3] += x.w;
         }
     }
 }
@@ -453,35 +476,36 @@ template <int EP> static __device__ __forceinline__ void pass_sums(running_sums<
 template <int EP> static __device__ __forceinline__ void clear_running(running_sums<EP> &r)
 {
 #pragma unroll
-    for (int k = 0; k < sizes<EP>::own_sums; k++) r.x[k] = 0;
+    for (int k = 0; k < sizes<EP>::own_fours; k++) r.x[k][0] = r.x[k][1] = r.x[k][2] = r.x[k][3] = 0;
 }
 
 template <int EP> static __device__ __forceinline__ void load_running(running_sums<EP> &r, const float *from)
 {
 #pragma unroll
-    for (int k = 0; k < sizes<EP>::own_sums; k++) {
-        const int i = (int)threadIdx.x + k * (int)blockDim.x;
-        r.x[k] = i < sizes<EP>::sums ? from[i] : 0;
+    for (int k = 0; k < sizes<EP>::own_fours; k++) {
+        float4 x = make_float4(0, 0, 0, 0);
+        if (owned<EP>(k)) x = reinterpret_cast<const float4 *>(from)[threadIdx.x + (unsigned)k * blockDim.x];
+        r.x[k][0] = x.x;
+        r.x[k][1] = x.y;
+        r.x[k][2] = x.z;
+        r.x[k][3] = x.w;
     }
 }
 
 template <int EP> static __device__ __forceinline__ void store_running(const running_sums<EP> &r, float *to)
 {
 #pragma unroll
-    for (int k = 0; k < sizes<EP>::own_sums; k++) {
-        const int i = (int)threadIdx.x + k * (int)blockDim.x;
-        if (i < sizes<EP>::sums) to[i] = r.x[k];
-    }
+    for (int k = 0; k < sizes<EP>::own_fours; k++)
+        if (owned<EP>(k)) reinterpret_cast<float4 *>(to)[threadIdx.x + (unsigned)k * blockDim.x] = four(r.x[k]);
 }
 
 // The same for every row: into the shared memory of the first group. A barrier after.
 template <int EP> static __device__ __forceinline__ void spread_running(const running_sums<EP> &r, float *sums)
 {
-    float *at = sums + own_place<EP>();
+    float *at = own_place<EP>(sums);
 #pragma unroll
-    for (int k = 0; k < sizes<EP>::own_sums; k++, at += own_step<EP>()) {
-        if ((int)threadIdx.x + k * (int)blockDim.x < sizes<EP>::sums) *at = r.x[k];
-    }
+    for (int k = 0; k < sizes<EP>::own_fours; k++, at += own_step<EP>())
+        if (owned<EP>(k)) *reinterpret_cast<float4 *>(at) = four(r.x[k]);
 }
 
 // Where element i of [EP+1, EP] is in a state [E+1, E]; -1: it is padding.
@@ -494,19 +518,23 @@ static __device__ __forceinline__ int state_at(int i, int EP, int E)
 template <int EP> static __device__ __forceinline__ void load_state(running_sums<EP> &r, const float *state, int E)
 {
 #pragma unroll
-    for (int k = 0; k < sizes<EP>::own_sums; k++) {
-        const int i = (int)threadIdx.x + k * (int)blockDim.x, at = state && i < sizes<EP>::sums ? state_at(i, EP, E) : -1;
-        r.x[k] = at >= 0 ? state[at] : 0;
-    }
+    for (int k = 0; k < sizes<EP>::own_fours; k++)
+#pragma unroll
+        for (int c = 0; c < 4; c++) {
+            const int i = ((int)threadIdx.x + k * (int)blockDim.x) * 4 + c, at = state && owned<EP>(k) ? state_at(i, EP, E) : -1;
+            r.x[k][c] = at >= 0 ? state[at] : 0;
+        }
 }
 
 template <int EP> static __device__ __forceinline__ void store_state(const running_sums<EP> &r, float *state, int E)
 {
 #pragma unroll
-    for (int k = 0; k < sizes<EP>::own_sums; k++) {
-        const int i = (int)threadIdx.x + k * (int)blockDim.x, at = i < sizes<EP>::sums ? state_at(i, EP, E) : -1;
-        if (at >= 0) state[at] = r.x[k];
-    }
+    for (int k = 0; k < sizes<EP>::own_fours; k++)
+#pragma unroll
+        for (int c = 0; c < 4; c++) {
+            const int i = ((int)threadIdx.x + k * (int)blockDim.x) * 4 + c, at = owned<EP>(k) ? state_at(i, EP, E) : -1;
+            if (at >= 0) state[at] = r.x[k][c];
+        }
 }
 
 // ---- the walk over a stretch
@@ -565,12 +593,7 @@ static __device__ __forceinline__ void sum_stretch(running_sums<EP> &r, float *t
             float *to = tile0 + ((step + 1) & 1) * 2 * sizes<EP>::tile, *scale = scale0 + ((step + 1) & 1) * 2 * TILE;
             copy_rows<EP, GROUP, TILE>(to, x.rows + from * x.stride, x.stride, n, E, wide, who);
             copy_rows<EP, GROUP, TILE>(to + sizes<EP>::tile, y.rows + from * y.stride, y.stride, n, E, wide, who);
-            if (terms.rows) {
-                if (who % TILE < n)
-                    lin_copy_async4(scale + who, terms.rows + (from + who % TILE) * terms.stride + who / TILE);
-                else
-                    scale[who] = 0;
-            }
+            if (terms.rows) copy_terms(scale, terms.rows + from * terms.stride, terms.stride, n, who);
             lin_copy_commit();
         }
         if (step < 0) continue;
@@ -602,8 +625,8 @@ typedef struct lin_attention_plan {
     unsigned heads; // B H
 } lin_attention_plan;
 
-// group_bytes: shared memory that a group of the hungriest kernel needs.
-lin_attention_plan lin_attention_divide(const lin_exec *exec, const lin_segments *segments, int H, int E, size_t group_bytes);
+// group_bytes: shared memory that a group of the hungriest kernel needs; most: groups of a block. No groups: it does not fit at all.
+lin_attention_plan lin_attention_divide(lin_exec *exec, const lin_segments *segments, int H, int E, size_t group_bytes, int most);
 
 // The sums of each stretch to job.sums: of keys and values, or (backward) of queries and G', for which job.terms must be there.
 void lin_attention_sum(lin_exec *exec, const attention_job &job, const lin_attention_plan &plan, int backward);
