@@ -161,10 +161,11 @@ static void find_bounds(lin_trainer *t)
 {
     const lin_config *c = &t->model->config;
     const lin_train_list *lists[] = {&t->train, &t->dev};
-    int longest = t->options->batch_frames;
+    int longest = t->options->batch_frames, longest_rows = 1;
     for (int l = 0; l < 2; l++)
         for (int i = 0; i < lists[l]->n; i++) {
             if (lists[l]->frames[i] > longest) longest = lists[l]->frames[i];
+            if (lists[l]->items[i].rows > longest_rows) longest_rows = lists[l]->items[i].rows;
         }
     for (int l = 0; l < 2; l++) {
         int shortest = longest;
@@ -183,10 +184,13 @@ static void find_bounds(lin_trainer *t)
     t->max_frames = longest;
     t->max_rows = longest / c->stack + t->max_items;
     if (t->ops->on_host) return;
-    t->row_quantum = round_up(t->max_rows / 64 + 1, 64);
+    // a few tens of shapes in all: batches are nearly full, and the longer the utterances the fewer
+    t->row_quantum = round_up(t->max_rows / 32 + 1, 64);
+    t->longest_quantum = round_up(longest_rows / 4 + 1, 64);
+    t->item_quantum = round_up(t->max_items / 8 + 1, 8);
     t->max_rows = round_up(t->max_rows, t->row_quantum);
     t->max_frames = t->max_rows * c->stack;
-    t->max_items = round_up(t->max_items + 1, 8);
+    t->max_items = round_up(t->max_items + 1, t->item_quantum);
 }
 
 static lin_status place(lin_trainer *t, void *there, size_t bytes, lin_error *err)
@@ -276,9 +280,9 @@ static lin_train_shape pad(const lin_trainer *t, lin_train_block *here, int n, i
     if (t->ops->on_host) return s;
     s.rows = round_up(s.rows, t->row_quantum);
     s.in_rows = s.rows * t->model->config.stack;
-    s.B = round_up(n + 1, 8);
+    s.B = round_up(n + 1, t->item_quantum);
     const int over = s.rows - here->offsets[n];
-    s.longest = round_up(over > longest ? over : longest, t->row_quantum);
+    s.longest = round_up(over > longest ? over : longest, t->longest_quantum);
     for (int b = n; b < s.B; b++) {
         here->items[b] = (lin_gather){0};
         here->offsets[b + 1] = s.rows;
