@@ -339,6 +339,15 @@ int planted_launch(unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned 
     return d.exec.error;
 }
 
+int planted_host_touch(int write)
+{
+    device d;
+    volatile int *block = d.block(1000, (const int *)NULL);
+    d.check(cudaStreamSynchronize(d.exec.stream));
+    if (write) block[500] = 1;
+    return write ? 0 : block[500];
+}
+
 static __global__ void add(float *y, const float *x, int n, float a)
 {
     const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);

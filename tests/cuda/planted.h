@@ -57,6 +57,8 @@ int planted_indices(int *y, int gx, int gy, int gz, int bx, int by, int bz);
 int planted_votes(int *y, const int *x, int block);
 /* Every other thread ends before the barrier that the rest wait at: y [block] 1 where it went through. */
 int planted_early_end(int *y, int block);
+/* The host reads, and writes, a block of the device. */
+int planted_host_touch(int write);
 /* Launch checks: a kernel that does nothing with this grid, block and shared memory, allowed to have `allowed` bytes (0: not asked). */
 int planted_launch(unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, size_t shared, size_t allowed);
 /* A graph of copy, kernel, copy in two streams that fork and join, replayed `times`: x [n] -> y [n] = x + times. */

@@ -393,6 +393,17 @@ START_TEST(test_launches)
 }
 END_TEST
 
+static void run_host_touch(planted_fault fault) { planted_host_touch(fault != PLANTED_NOTHING); }
+
+START_TEST(test_host_touch)
+{
+    ck_assert(dies(run_host_touch, PLANTED_NOTHING));
+    must_say("the host touched memory of the device");
+    ck_assert(dies(run_host_touch, PLANTED_HOST_POINTER));
+    must_say("the host touched memory of the device");
+}
+END_TEST
+
 /* ---- streams and graphs ----------------------------------------------------------------------------------------------------------- */
 
 START_TEST(test_graph)
@@ -575,6 +586,7 @@ int main(void)
     tcase_add_test(kernels, test_blocks);
     suite_add_tcase(suite, kernels);
     tcase_add_test(host, test_launches);
+    tcase_add_test(host, test_host_touch);
     tcase_add_test(host, test_graph);
     tcase_add_test(host, test_streams);
     tcase_add_test(host, test_faults);

@@ -78,7 +78,12 @@ emulated_place emulated_where(const void *at, size_t *left);
 /* Ends the process if a byte around a block was overwritten. */
 void emulated_check_guards(const char *after);
 size_t emulated_memory_used(void);
-void emulated_memory_reset(void);
+unsigned long emulated_memory_live(void);
+/* While one lives, the device's memory can be reached. */
+struct emulated_window {
+    emulated_window();
+    ~emulated_window();
+};
 
 /* ---- streams (stream.cpp) ------------------------------------------------------------------------------------------------------- */
 
@@ -89,6 +94,8 @@ void emulated_drain(void);
 /* Whether memory may be had although something is captured. */
 bool emulated_may_allocate(void);
 void emulated_capture_invalidate(void);
+unsigned long emulated_objects(void);
+unsigned long emulated_products(void); /* cublaslt.cpp */
 
 /* ---- errors and faults (runtime.cpp) ---------------------------------------------------------------------------------------------- */
 

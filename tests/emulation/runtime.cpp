@@ -7,10 +7,6 @@
 
 std::recursive_mutex emulated_lock;
 
-unsigned long emulated_objects(void);
-unsigned long emulated_products(void);
-unsigned long emulated_memory_live(void);
-
 enum { RUNTIME_VERSION = 13000 };
 
 // ---- settings -----------------------------------------------------------------------------------------------------------------------

@@ -48,6 +48,8 @@ unsigned long emulated_objects(void) { return streams.size() + n_events + n_grap
 
 static void run_until(cudaStream_t s, uint64_t ticket)
 {
+    if (s->queue.empty() || s->queue.front().ticket > ticket) return;
+    emulated_window window;
     while (!s->queue.empty() && s->queue.front().ticket <= ticket) {
         operation o = std::move(s->queue.front());
         s->queue.pop_front();
@@ -79,6 +81,7 @@ cudaError_t emulated_queue(cudaStream_t s, std::function<void()> work)
 {
     if (!s) {
         drain_blocking();
+        emulated_window window;
         work();
         return emulated_alive();
     }
