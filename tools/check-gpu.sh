@@ -1,6 +1,6 @@
 #!/bin/sh
-# check-gpu.sh TEST...: runs the backend's tests on the GPU, one at a time, and the operations once more under compute-sanitizer's memcheck
-# and racecheck, where that is installed, with small shapes. The last line is the summary.
+# check-gpu.sh TEST...: runs the backend's tests on the GPU, one at a time, and the operations once more under compute-sanitizer's
+# memcheck and racecheck, where that is installed, with small shapes. The last line is the summary.
 #
 # A CUDA context does not survive a fork, so all tests of a program run in one process.
 export CK_FORK=no

@@ -1,5 +1,6 @@
 /*
- * device.h - the CUDA backend for tests, emulated or, with -DLIN_ON_GPU (make check-gpu), on a real GPU; and buffers that both sides reach.
+ * device.h - the CUDA backend for tests, emulated or, with -DLIN_ON_GPU (make check-gpu), on a real GPU; and buffers that both
+ * sides reach.
  *
  *   const lin_ops *ops = test_device(LIN_PRECISION_FP32);
  *   test_device_memory();                      // from here on test_buffer hands out page-locked memory, which a GPU reaches
@@ -31,7 +32,7 @@ static inline const lin_ops *test_device(lin_precision precision)
     return ops;
 }
 
-/* ---- buffers ------------------------------------------------------------------------------------------------------------------ */
+/* ---- buffers ------------------------------------------------------------------------------------------------------------- */
 
 /* Who hands out the memory. On a GPU page-locking takes longer than most tests, so blocks are kept, by powers of two. */
 static struct {

@@ -52,7 +52,7 @@ struct device {
 
 } // namespace
 
-/* ---- shared memory and barriers ---------------------------------------------------------------------------------------------- */
+/* ---- shared memory and barriers ------------------------------------------------------------------------------------------ */
 
 static __global__ void reverse(float *y, const float *x, int n, int fault)
 {
@@ -164,12 +164,13 @@ int planted_indices(int *y, int gx, int gy, int gz, int bx, int by, int bz)
     device d;
     const size_t n = 6 * (size_t)(gx * gy * gz * bx * by * bz);
     int *dy = d.block(n, (const int *)NULL);
-    LIN_LAUNCH(&d.exec, indices, dim3((unsigned)gx, (unsigned)gy, (unsigned)gz), dim3((unsigned)bx, (unsigned)by, (unsigned)bz), 0, dy);
+    LIN_LAUNCH(&d.exec, indices, dim3((unsigned)gx, (unsigned)gy, (unsigned)gz), dim3((unsigned)bx, (unsigned)by, (unsigned)bz), 0,
+               dy);
     d.back(y, dy, n);
     return d.exec.error;
 }
 
-/* ---- warps -------------------------------------------------------------------------------------------------------------------- */
+/* ---- warps --------------------------------------------------------------------------------------------------------------- */
 
 static __global__ void warp(uint32_t *y, int fault)
 {
@@ -240,7 +241,7 @@ int planted_product(float *c, const float *a, const float *b, planted_fault faul
     return d.exec.error;
 }
 
-/* ---- asynchronous copies -------------------------------------------------------------------------------------------------------- */
+/* ---- asynchronous copies ------------------------------------------------------------------------------------------------- */
 
 // A block of 32 threads; each copies its part of the first half, then of the second.
 static __global__ void copy_through(float *y, const float *x, const float *elsewhere, int n, int bytes, int fault)
@@ -284,7 +285,7 @@ int planted_copy(float *y, const float *x, int n, int bytes, planted_fault fault
     return d.exec.error;
 }
 
-/* ---- atomics, blocks ------------------------------------------------------------------------------------------------------------- */
+/* ---- atomics, blocks ----------------------------------------------------------------------------------------------------- */
 
 static __global__ void atomics(int *counts, int *out, unsigned *done, const int *x, int n)
 {
@@ -326,7 +327,7 @@ int planted_blocks(int *y, int n, planted_fault fault)
     return d.exec.error;
 }
 
-/* ---- launches, streams, graphs ---------------------------------------------------------------------------------------------------- */
+/* ---- launches, streams, graphs ------------------------------------------------------------------------------------------- */
 
 static __global__ void nothing(int) {}
 
@@ -460,10 +461,10 @@ int planted_async_copy(int *before, int *after)
     return d.exec.error;
 }
 
-/* ---- cublasLt ------------------------------------------------------------------------------------------------------------------- */
+/* ---- cublasLt ------------------------------------------------------------------------------------------------------------ */
 
-int planted_matmul(float *out, const void *a, const void *b, const float *c, const float *bias, int m, int n, int k, int lda, int ldb,
-                   int ldd, float alpha, float beta, int flags, int shift)
+int planted_matmul(float *out, const void *a, const void *b, const float *c, const float *bias, int m, int n, int k, int lda,
+                   int ldb, int ldd, float alpha, float beta, int flags, int shift)
 {
     device d;
     const int ta = flags & 1, tb = flags >> 1 & 1, narrow = flags >> 5 & 1;
@@ -495,7 +496,8 @@ int planted_matmul(float *out, const void *a, const void *b, const float *c, con
     cublasLtMatrixLayoutCreate(&lb, type, (uint64_t)(tb ? n : k), (uint64_t)(tb ? k : n), ldb);
     cublasLtMatrixLayoutCreate(&ld, CUDA_R_32F, (uint64_t)m, (uint64_t)n, ldd);
     cublasLtMatmulPreferenceCreate(&preference);
-    cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace_bytes, sizeof workspace_bytes);
+    cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace_bytes,
+                                         sizeof workspace_bytes);
     cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle, product, la, lb, ld, ld, preference, 1, &found, &count);
     if (status == CUBLAS_STATUS_SUCCESS) {
         status = cublasLtMatmul(handle, product, &alpha, da + off, la, db, lb, &beta, dd, ld, dd, ld, &found.algo, workspace,

@@ -59,7 +59,7 @@ int planted_votes(int *y, const int *x, int block);
 int planted_early_end(int *y, int block);
 /* The host reads, and writes, a block of the device. */
 int planted_host_touch(int write);
-/* Launch checks: a kernel that does nothing with this grid, block and shared memory, allowed to have `allowed` bytes (0: not asked). */
+/* A kernel that does nothing with this grid, block and shared memory, allowed to have `allowed` bytes (0: not asked). */
 int planted_launch(unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, size_t shared, size_t allowed);
 /* A graph of copy, kernel, copy in two streams that fork and join, replayed `times`: x [n] -> y [n] = x + times. */
 int planted_graph(float *y, const float *x, int n, int times);
@@ -70,8 +70,9 @@ int planted_graph_waits(void);
 int planted_streams(int with_event, int *read_it);
 /* A copy to page-locked memory: before and after it is waited for, 1 where the bytes were there. */
 int planted_async_copy(int *before, int *after);
-/* Through cublasLt: D [n, m] = act(alpha op(A) op(B) + beta C + bias), column-major; flags: 1 transpose A, 2 transpose B, 4 bias, 8 relu,
- * 16 tf32, 32 bf16 operands (given as uint16_t). lda, ldb, ldd: leading dimensions; shift: elements by which A is off its alignment. */
+/* Through cublasLt: D [n, m] = act(alpha op(A) op(B) + beta C + bias), column-major; flags: 1 transpose A, 2 transpose B, 4 bias,
+ * 8 relu, 16 tf32, 32 bf16 operands (given as uint16_t). lda, ldb, ldd: leading dimensions; shift: elements by which A is off its
+ * alignment. */
 int planted_matmul(float *d, const void *a, const void *b, const float *c, const float *bias, int m, int n, int k, int lda, int ldb,
                    int ldd, float alpha, float beta, int flags, int shift);
 

@@ -8,7 +8,7 @@
 
 enum { ASCENDING = 1, SHUFFLED = 3 };
 
-/* ---- what must be seen: a child process that ends with a message ------------------------------------------------------------------ */
+/* ---- what must be seen: a child process that ends with a message --------------------------------------------------------- */
 
 static char said[65536];
 
@@ -44,7 +44,7 @@ static void must_say(const char *what)
     ck_assert_msg(strstr(said, what) != NULL, "expected \"%s\" in: %.2000s", what, said);
 }
 
-/* ---- shared memory and barriers --------------------------------------------------------------------------------------------------- */
+/* ---- shared memory and barriers ------------------------------------------------------------------------------------------ */
 
 enum { N = 200, BLOCK = 64 };
 
@@ -161,7 +161,7 @@ START_TEST(test_indices)
 }
 END_TEST
 
-/* ---- warps ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- warps --------------------------------------------------------------------------------------------------------------- */
 
 static int sums(planted_fault fault, int order)
 {
@@ -216,7 +216,8 @@ static void expect_warp(int lanes)
                                    100 + (uint32_t)lanes - 1,
                                    100 + (uint32_t)(l < 16 ? 0 : 16),
                                    100};
-        for (int i = 0; i < 12; i++) test_require(g[i] == want[i], "%d lanes, lane %d, item %d: %u, not %u", lanes, l, i, g[i], want[i]);
+        for (int i = 0; i < 12; i++)
+            test_require(g[i] == want[i], "%d lanes, lane %d, item %d: %u, not %u", lanes, l, i, g[i], want[i]);
     }
 }
 
@@ -294,7 +295,7 @@ START_TEST(test_wrong_products)
 }
 END_TEST
 
-/* ---- asynchronous copies --------------------------------------------------------------------------------------------------------- */
+/* ---- asynchronous copies ------------------------------------------------------------------------------------------------- */
 
 static int copied(int bytes, planted_fault fault)
 {
@@ -327,7 +328,7 @@ START_TEST(test_wrong_copies)
 }
 END_TEST
 
-/* ---- atomics, blocks, launches ------------------------------------------------------------------------------------------------------ */
+/* ---- atomics, blocks, launches ------------------------------------------------------------------------------------------- */
 
 START_TEST(test_atomics)
 {
@@ -404,7 +405,7 @@ START_TEST(test_host_touch)
 }
 END_TEST
 
-/* ---- streams and graphs ----------------------------------------------------------------------------------------------------------- */
+/* ---- streams and graphs -------------------------------------------------------------------------------------------------- */
 
 START_TEST(test_graph)
 {
@@ -435,7 +436,7 @@ START_TEST(test_streams)
 }
 END_TEST
 
-/* ---- faults on demand ---------------------------------------------------------------------------------------------------------------- */
+/* ---- faults on demand ---------------------------------------------------------------------------------------------------- */
 
 START_TEST(test_faults)
 {
@@ -475,7 +476,7 @@ START_TEST(test_faults)
 }
 END_TEST
 
-/* ---- cublasLt ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- cublasLt ------------------------------------------------------------------------------------------------------------ */
 
 enum { TRANSPOSE_A = 1, TRANSPOSE_B = 2, BIAS = 4, RELU = 8, TF32 = 16, BF16 = 32, REFUSED = 70000 };
 
@@ -533,13 +534,14 @@ START_TEST(test_matmul)
                     continue;
                 }
                 for (int t = 0; t < k; t++) {
-                    const int ia = flags & TRANSPOSE_A ? i * lda + t : t * lda + i, ib = flags & TRANSPOSE_B ? t * ldb + j : j * ldb + t;
+                    const int ia = flags & TRANSPOSE_A ? i * lda + t : t * lda + i,
+                              ib = flags & TRANSPOSE_B ? t * ldb + j : j * ldb + t;
                     want += wa[ia] * wb[ib];
                 }
                 want = (double)alpha * want + (double)beta * (double)c[at] + (flags & BIAS ? (double)bias[i] : 0);
                 if (flags & RELU) want = fmax(want, 0);
-                test_require(fabs((double)d[at] - want) < 1e-4, "%d x %d x %d, flags %d, row %d, column %d: %g, not %g", m, n, k, flags, i,
-                             j, (double)d[at], want);
+                test_require(fabs((double)d[at] - want) < 1e-4, "%d x %d x %d, flags %d, row %d, column %d: %g, not %g", m, n, k,
+                             flags, i, j, (double)d[at], want);
             }
         void *all[] = {fa, fb, c, bias, a, b, d, wa, wb};
         for (size_t i = 0; i < sizeof all / sizeof *all; i++) test_buffer_free(all[i]);

@@ -1,7 +1,7 @@
-// The threads of a block. Each runs until it waits; then the next that is ready runs, lanes of the same warp first, so that a warp gets
-// as far as it can without the others. Orders are permutations of lanes, of warps, and of the grid's blocks: ascending,
-// descending or shuffled. A thread gets a stack of its own only when it waits for the first time: until then threads begin and end on the
-// stack of the one before.
+// The threads of a block. Each runs until it waits; then the next that is ready runs, lanes of the same warp first, so that a warp
+// gets as far as it can without the others. Orders are permutations of lanes, of warps, and of the grid's blocks: ascending,
+// descending or shuffled. A thread gets a stack of its own only when it waits for the first time: until then threads begin and end
+// on the stack of the one before.
 #include "tests/emulation/internal.h"
 
 #include <stdarg.h>
@@ -31,8 +31,8 @@ struct thread {
 };
 
 struct warp {
-    uint32_t ready;             // by position in the order
-    uint32_t live, collecting;  // by lane
+    uint32_t ready;            // by position in the order
+    uint32_t live, collecting; // by lane
     unsigned char lane[EMULATED_WARP], position[EMULATED_WARP];
 };
 
@@ -45,6 +45,7 @@ static struct {
     unsigned char *shared;
     const waiting *barrier; // of the first that came
     int barrier_thread;
+    uint3 index[EMULATED_MOST_THREADS];
     thread threads[EMULATED_MOST_THREADS];
     warp warps[EMULATED_WARP];
 } now;
@@ -58,7 +59,7 @@ bool emulated_in_shared(const void *at, size_t bytes)
     return from >= now.shared && from + bytes <= now.shared + now.grid->shared_bytes;
 }
 
-// ---- reports --------------------------------------------------------------------------------------------------------------------
+// ---- reports ----------------------------------------------------------------------------------------------------------------
 
 void emulated_fail(const char *format, ...)
 {
@@ -78,11 +79,14 @@ void emulated_fail(const char *format, ...)
     abort();
 }
 
+static bool same_file(const char *a, const char *b) { return a == b || strcmp(a, b) == 0; }
+
 static bool same_place(const thread *a, const thread *b)
 {
     if (a->is != b->is) return false;
     if (a->is != AT_BARRIER && a->is != AT_COLLECTIVE) return true;
-    return a->at.line == b->at.line && a->at.mask == b->at.mask && strcmp(a->at.file, b->at.file) == 0 && strcmp(a->at.what, b->at.what) == 0;
+    return a->at.line == b->at.line && a->at.mask == b->at.mask && same_file(a->at.file, b->at.file) &&
+           strcmp(a->at.what, b->at.what) == 0;
 }
 
 [[noreturn]] static void deadlock(void)
@@ -93,7 +97,8 @@ static bool same_place(const thread *a, const thread *b)
         while (end < now.n && same_place(t, &now.threads[end])) end++;
         fprintf(stderr, "emulation: threads %d-%d ", i, end - 1);
         if (t->is == ENDED) fprintf(stderr, "have ended\n");
-        else if (t->is == AT_COLLECTIVE) fprintf(stderr, "wait at %s:%d, %s, mask %08x\n", t->at.file, t->at.line, t->at.what, t->at.mask);
+        else if (t->is == AT_COLLECTIVE)
+            fprintf(stderr, "wait at %s:%d, %s, mask %08x\n", t->at.file, t->at.line, t->at.what, t->at.mask);
         else fprintf(stderr, "wait at %s:%d, %s\n", t->at.file, t->at.line, t->at.what);
         i = end;
     }
@@ -101,7 +106,7 @@ static bool same_place(const thread *a, const thread *b)
     emulated_fail("deadlock: a barrier that some threads never reach");
 }
 
-// ---- who runs next --------------------------------------------------------------------------------------------------------------
+// ---- who runs next ----------------------------------------------------------------------------------------------------------
 
 static void make_ready(int i)
 {
@@ -124,9 +129,8 @@ static int next_thread(void)
 
 static void run_as(int i)
 {
-    const unsigned u = (unsigned)i, x = blockDim.x, y = blockDim.y;
     now.running = i;
-    threadIdx = {u % x, u / x % y, u / (x * y)};
+    threadIdx = now.index[i];
 }
 
 // The running thread waits until somebody makes it ready.
@@ -169,9 +173,10 @@ static bool release_collective(int number, int lane)
     for (uint32_t left = lanes; left; left &= left - 1) {
         const int l = __builtin_ctz(left);
         const waiting *other = &first[l].at;
-        if (other->line != at->line || other->mask != at->mask || other->complete != at->complete || strcmp(other->file, at->file) != 0) {
-            emulated_fail("lane %d waits in %s at %s:%d with mask %08x, lane %d in %s at %s:%d with mask %08x", lane, at->what, at->file,
-                          at->line, at->mask, l, other->what, other->file, other->line, other->mask);
+        if (other->line != at->line || other->mask != at->mask || other->complete != at->complete ||
+            !same_file(other->file, at->file)) {
+            emulated_fail("lane %d waits in %s at %s:%d with mask %08x, lane %d in %s at %s:%d with mask %08x", lane, at->what,
+                          at->file, at->line, at->mask, l, other->what, other->file, other->line, other->mask);
         }
         arguments[l] = other->argument;
     }
@@ -193,7 +198,7 @@ int emulated_barrier(int predicate, const char *what, const char *file, int line
     if (!now.barrier) {
         now.barrier = &t->at;
         now.barrier_thread = now.running;
-    } else if (now.barrier->line != line || strcmp(now.barrier->file, file) != 0) {
+    } else if (now.barrier->line != line || !same_file(now.barrier->file, file)) {
         emulated_fail("divergent barrier: this thread waits at %s:%d, thread %d at %s:%d", file, line, now.barrier_thread,
                       now.barrier->file, now.barrier->line);
     }
@@ -245,7 +250,7 @@ void emulated_fibre_body(void)
     }
 }
 
-// ---- a grid ---------------------------------------------------------------------------------------------------------------------
+// ---- a grid -----------------------------------------------------------------------------------------------------------------
 
 static uint64_t shuffle_key, shuffle_count;
 
@@ -299,8 +304,10 @@ enum { SHARED_GUARD = 256 };
 static void check_shared(const unsigned char *base, size_t bytes)
 {
     for (size_t i = 0; i < SHARED_GUARD; i++) {
-        if (base[i] != EMULATED_GUARD) emulated_fail("shared memory was written %zu bytes before its beginning", (size_t)SHARED_GUARD - i);
-        if (base[SHARED_GUARD + bytes + i] != EMULATED_GUARD) emulated_fail("shared memory was written %zu bytes behind its %zu", i, bytes);
+        if (base[i] != EMULATED_GUARD)
+            emulated_fail("shared memory was written %zu bytes before its beginning", (size_t)SHARED_GUARD - i);
+        if (base[SHARED_GUARD + bytes + i] != EMULATED_GUARD)
+            emulated_fail("shared memory was written %zu bytes behind its %zu", i, bytes);
     }
 }
 
@@ -325,6 +332,7 @@ void emulated_run_grid(const emulated_grid &g)
     now.running = -1;
     gridDim = g.grid;
     blockDim = g.block;
+    for (unsigned i = 0, x = g.block.x, y = g.block.y; i < (unsigned)now.n; i++) now.index[i] = {i % x, i / x % y, i / (x * y)};
 
     const size_t n_blocks = (size_t)g.grid.x * g.grid.y * g.grid.z;
     std::vector<unsigned> blocks(n_blocks);

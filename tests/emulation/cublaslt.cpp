@@ -31,7 +31,7 @@ enum { ALGORITHM = 0x11A7, LONG_SUM = 256, LONG_SUM_WORKSPACE = 1 << 20 };
 
 static unsigned long n_live;
 
-// ---- descriptions ---------------------------------------------------------------------------------------------------------------
+// ---- descriptions -----------------------------------------------------------------------------------------------------------
 
 const char *cublasLtGetStatusString(cublasStatus_t status)
 {
@@ -96,7 +96,8 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *d, cublasComputeTy
 
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t d) { return destroy(d); }
 
-cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t which, const void *value, size_t size)
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t which, const void *value,
+                                              size_t size)
 {
     switch (which) {
     case CUBLASLT_MATMUL_DESC_TRANSA: return set(&d->trans_a, value, size);
@@ -146,7 +147,7 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
     return CUBLAS_STATUS_INVALID_VALUE;
 }
 
-// ---- the search -------------------------------------------------------------------------------------------------------------------
+// ---- the search -------------------------------------------------------------------------------------------------------------
 
 struct shape {
     size_t m, n, k;
@@ -157,8 +158,8 @@ static bool fits(const emulated_layout *l, uint64_t rows, uint64_t cols)
     return l->rows == rows && l->cols == cols && l->ld >= (int64_t)rows && rows > 0 && cols > 0;
 }
 
-static cublasStatus_t shape_of(const emulated_product *d, const emulated_layout *a, const emulated_layout *b, const emulated_layout *c,
-                               const emulated_layout *out, shape *s)
+static cublasStatus_t shape_of(const emulated_product *d, const emulated_layout *a, const emulated_layout *b,
+                               const emulated_layout *c, const emulated_layout *out, shape *s)
 {
     if (!d || !a || !b || !c || !out) return CUBLAS_STATUS_INVALID_VALUE;
     s->m = d->trans_a ? a->cols : a->rows;
@@ -214,7 +215,7 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDe
     return status;
 }
 
-// ---- the product --------------------------------------------------------------------------------------------------------------------
+// ---- the product ------------------------------------------------------------------------------------------------------------
 
 struct matmul {
     emulated_product d;
@@ -257,9 +258,12 @@ static void multiply(const matmul &p)
 {
     const size_t m = p.s.m, n = p.s.n, k = p.s.k;
     std::vector<float> a(k * m), b(4 * k), sums(4 * m);
-    if (p.workspace) memset(p.workspace, EMULATED_POISON, p.workspace_bytes < LONG_SUM_WORKSPACE ? p.workspace_bytes : (size_t)LONG_SUM_WORKSPACE);
+    if (p.workspace)
+        memset(p.workspace, EMULATED_POISON,
+               p.workspace_bytes < LONG_SUM_WORKSPACE ? p.workspace_bytes : (size_t)LONG_SUM_WORKSPACE);
     for (size_t t = 0; t < k; t++)
-        for (size_t i = 0; i < m; i++) a[t * m + i] = p.d.trans_a ? element(p.A, &p.la, t, i, p.d.compute) : element(p.A, &p.la, i, t, p.d.compute);
+        for (size_t i = 0; i < m; i++)
+            a[t * m + i] = p.d.trans_a ? element(p.A, &p.la, t, i, p.d.compute) : element(p.A, &p.la, i, t, p.d.compute);
     const bool relu = p.d.epilogue & CUBLASLT_EPILOGUE_RELU;
     const float *bias = p.d.epilogue & CUBLASLT_EPILOGUE_BIAS ? p.d.bias : NULL;
     for (size_t j0 = 0; j0 < n; j0 += 4) {
@@ -267,7 +271,8 @@ static void multiply(const matmul &p)
         for (size_t j = 0; j < 4; j++)
             for (size_t t = 0; t < k; t++) {
                 float v = 0;
-                if (j < columns) v = p.d.trans_b ? element(p.B, &p.lb, j0 + j, t, p.d.compute) : element(p.B, &p.lb, t, j0 + j, p.d.compute);
+                if (j < columns)
+                    v = p.d.trans_b ? element(p.B, &p.lb, j0 + j, t, p.d.compute) : element(p.B, &p.lb, t, j0 + j, p.d.compute);
                 b[j * k + t] = v;
             }
         std::fill(sums.begin(), sums.end(), 0.0f);
@@ -309,7 +314,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t d, c
     p.workspace = workspace;
     p.workspace_bytes = workspace_bytes;
     if (emulated_alive() != cudaSuccess) return CUBLAS_STATUS_EXECUTION_FAILED;
-    if (!there(A, la, algo->data[1]) || !there(B, lb, algo->data[2]) || !there(D, ld, algo->data[4])) return CUBLAS_STATUS_INVALID_VALUE;
+    if (!there(A, la, algo->data[1]) || !there(B, lb, algo->data[2]) || !there(D, ld, algo->data[4]))
+        return CUBLAS_STATUS_INVALID_VALUE;
     if (p.beta != 0 && !there(C, lc, algo->data[3])) return CUBLAS_STATUS_INVALID_VALUE;
     if (p.d.epilogue & CUBLASLT_EPILOGUE_BIAS) {
         const emulated_layout vector = {CUDA_R_32F, p.s.m, 1, (int64_t)p.s.m};
@@ -317,7 +323,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t d, c
     }
     if (workspace_of(&p.s) > workspace_bytes) return CUBLAS_STATUS_INVALID_VALUE;
     size_t left;
-    if (workspace_bytes && (emulated_where(workspace, &left) != EMULATED_DEVICE || left < workspace_bytes)) return CUBLAS_STATUS_INVALID_VALUE;
+    if (workspace_bytes && (emulated_where(workspace, &left) != EMULATED_DEVICE || left < workspace_bytes))
+        return CUBLAS_STATUS_INVALID_VALUE;
     const cudaError_t error = emulated_queue(stream, [p]() {
         emulated_count_launch();
         if (emulated_alive() != cudaSuccess) return;

@@ -1,6 +1,6 @@
 /*
- * driver.c - a pretended NVIDIA driver, libcuda.so.1, for tests of the loader (kernels/gpu.h, LINNET_CUDA_DRIVER). It answers what the
- * environment says:
+ * driver.c - a pretended NVIDIA driver, libcuda.so.1, for tests of the loader (kernels/gpu.h, LINNET_CUDA_DRIVER). It answers what
+ * the environment says:
  *   LINNET_EMULATION_DEVICES   how many GPUs (default 1)
  *   LINNET_EMULATION_DRIVER    its version (default 13000)
  *   LINNET_EMULATION_CUINIT    what cuInit returns (default 0, or 100 where there is no GPU, as the real one does)

@@ -6,8 +6,8 @@
  *   ... run what is tested ...
  *   emulation_count(EMULATION_LAUNCHES);
  *
- * Each setting is also read from the environment, once, when the first call comes: LINNET_EMULATION_ and the name below, so that the
- * program itself can be tested: LINNET_EMULATION_MEMORY=1000000 linnet ... --device cuda.
+ * Each setting is also read from the environment, once, when the first call comes: LINNET_EMULATION_ and the name below, so that
+ * the program itself can be tested: LINNET_EMULATION_MEMORY=1000000 linnet ... --device cuda.
  */
 #ifndef LIN_EMULATION_EMULATION_H
 #define LIN_EMULATION_EMULATION_H

@@ -116,7 +116,8 @@ emulated_fibre *emulated_fibre_take(void)
     }
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     fibre = new emulated_fibre();
-    char *block = (char *)mmap(NULL, page + STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *block =
+        (char *)mmap(NULL, page + STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (block == MAP_FAILED || mprotect(block, page, PROT_NONE) != 0) {
         fprintf(stderr, "emulation: no memory for the stack of a thread\n");
         abort();

@@ -2,8 +2,8 @@
  * host.h - the part of CUDA's runtime that kernels/cuda/ calls on the host, emulated (runtime.cpp, stream.cpp). Included by
  * tests/emulation/include/cuda_runtime.h, never by itself.
  *
- * A stream's work is queued and done when somebody waits for it, so that who does not wait sees old bytes: the same mistake shows on
- * a GPU now and then, here always. Memory of the device is poisoned with NaNs when it is had and guarded at both ends.
+ * A stream's work is queued and done when somebody waits for it, so that who does not wait sees old bytes: the same mistake shows
+ * on a GPU now and then, here always. Memory of the device is poisoned with NaNs when it is had and guarded at both ends.
  */
 #ifndef LIN_EMULATION_HOST_H
 #define LIN_EMULATION_HOST_H
@@ -163,7 +163,10 @@ cudaError_t emulated_malloc(void **block, size_t bytes);
 cudaError_t emulated_host_alloc(void **block, size_t bytes);
 }
 
-template <typename T> static inline cudaError_t cudaMalloc(T **block, size_t bytes) { return emulated_malloc((void **)block, bytes); }
+template <typename T> static inline cudaError_t cudaMalloc(T **block, size_t bytes)
+{
+    return emulated_malloc((void **)block, bytes);
+}
 template <typename T> static inline cudaError_t cudaMallocHost(T **block, size_t bytes, unsigned = 0)
 {
     return emulated_host_alloc((void **)block, bytes);
@@ -173,10 +176,16 @@ template <typename T> static inline cudaError_t cudaHostAlloc(T **block, size_t 
     return emulated_host_alloc((void **)block, bytes);
 }
 static inline cudaError_t cudaEventCreate(cudaEvent_t *event, unsigned flags) { return cudaEventCreateWithFlags(event, flags); }
-static inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph) { return cudaGraphInstantiate(exec, graph, 0); }
-static inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event) { return cudaStreamWaitEvent(stream, event, 0); }
+static inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph)
+{
+    return cudaGraphInstantiate(exec, graph, 0);
+}
+static inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event)
+{
+    return cudaStreamWaitEvent(stream, event, 0);
+}
 
-/* ---- launches ---------------------------------------------------------------------------------------------------------------- */
+/* ---- launches ------------------------------------------------------------------------------------------------------------ */
 
 /* A kernel and its arguments, taken by value at the launch as CUDA does. */
 struct emulated_call {
@@ -208,9 +217,8 @@ template <typename T> static inline void emulated_note_pointer(const void **list
     list[(*n)++] = (const void *)pointer;
 }
 
-template <typename... P>
-static inline void emulated_launch(cudaStream_t stream, const char *name, dim3 grid, dim3 block, size_t shared_bytes,
-                                   const emulated_bound<P...> &bound)
+template <typename... P> static inline void emulated_launch(cudaStream_t stream, const char *name, dim3 grid, dim3 block,
+                                                            size_t shared_bytes, const emulated_bound<P...> &bound)
 {
     const void *pointers[sizeof...(P) + 1];
     int n = 0;

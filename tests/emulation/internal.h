@@ -41,7 +41,7 @@ typedef std::lock_guard<std::recursive_mutex> emulated_guard;
 /* Ends the process: what kernel, which block and thread, and the message. */
 [[noreturn]] void emulated_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* ---- fibres: a stack on which threads run, one after another ------------------------------------------------------------------ */
+/* ---- fibres: a stack on which threads run, one after another ------------------------------------------------------------- */
 
 struct emulated_fibre;
 /* A fibre that is not in use; when first switched to it runs emulated_fibre_body. */
@@ -53,7 +53,7 @@ emulated_fibre *emulated_fibre_current(void);
 /* In block.cpp; never returns. */
 void emulated_fibre_body(void);
 
-/* ---- a launch ----------------------------------------------------------------------------------------------------------------- */
+/* ---- a launch ------------------------------------------------------------------------------------------------------------ */
 
 struct emulated_grid {
     const char *name;
@@ -70,7 +70,7 @@ bool emulated_in_shared(const void *at, size_t bytes);
 /* A thread begins, or has ended: warp.cpp forgets its copies. */
 void emulated_copy_reset(int thread);
 
-/* ---- memory (memory.cpp) ------------------------------------------------------------------------------------------------------- */
+/* ---- memory (memory.cpp) ------------------------------------------------------------------------------------------------- */
 
 enum emulated_place { EMULATED_PAGEABLE, EMULATED_PINNED, EMULATED_DEVICE };
 /* Where an address lies; *left: bytes from there to the end of its block. */
@@ -85,7 +85,7 @@ struct emulated_window {
     ~emulated_window();
 };
 
-/* ---- streams (stream.cpp) ------------------------------------------------------------------------------------------------------- */
+/* ---- streams (stream.cpp) ------------------------------------------------------------------------------------------------ */
 
 /* Queues work, or adds it to the graph that is being captured. */
 cudaError_t emulated_queue(cudaStream_t stream, std::function<void()> work);
@@ -97,7 +97,7 @@ void emulated_capture_invalidate(void);
 unsigned long emulated_objects(void);
 unsigned long emulated_products(void); /* cublaslt.cpp */
 
-/* ---- errors and faults (runtime.cpp) ---------------------------------------------------------------------------------------------- */
+/* ---- errors and faults (runtime.cpp) ------------------------------------------------------------------------------------- */
 
 /* Remembers an error for cudaGetLastError and returns it. */
 cudaError_t emulated_error(cudaError_t error);

@@ -1,6 +1,6 @@
-// Memory of the device and pinned memory of the host: poisoned when it is had, guarded at both ends. The host may not touch the device's
-// memory but through copies: outside of the device's own work its pages are closed (under AddressSanitizer: poisoned), and who
-// follows a pointer there ends with a message, as on a GPU.
+// Memory of the device and pinned memory of the host: poisoned when it is had, guarded at both ends. The host may not touch the
+// device's memory but through copies: outside of the device's own work its pages are closed (under AddressSanitizer: poisoned), and
+// who follows a pointer there ends with a message, as on a GPU.
 #include "tests/emulation/internal.h"
 
 #include <map>
@@ -32,7 +32,7 @@ static size_t used;
 
 size_t emulated_memory_used(void) { return used; }
 
-// ---- the device's pages -----------------------------------------------------------------------------------------------------------
+// ---- the device's pages -----------------------------------------------------------------------------------------------------
 
 static int open_count;
 
@@ -63,8 +63,8 @@ static void give_pages(void *base, size_t) { free(base); }
 
 static const size_t ARENA_BYTES = (size_t)1 << 38;
 static unsigned char *arena;
-static size_t arena_used;                 // from its beginning, a multiple of the page
-static std::map<size_t, size_t> holes;    // offset and size
+static size_t arena_used;                   // from its beginning, a multiple of the page
+static std::map<size_t, size_t> holes;      // offset and size
 static const size_t STEP = (size_t)2 << 20; // large pages make opening and closing cheap
 
 static void on_fault(int signal_number, siginfo_t *info, void *)
@@ -151,7 +151,7 @@ emulated_window::~emulated_window()
     if (--open_count == 0) set_open(false);
 }
 
-// ---- blocks -------------------------------------------------------------------------------------------------------------------------
+// ---- blocks -----------------------------------------------------------------------------------------------------------------
 
 static void *make(size_t bytes, emulated_place place)
 {

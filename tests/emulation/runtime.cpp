@@ -9,13 +9,13 @@ std::recursive_mutex emulated_lock;
 
 enum { RUNTIME_VERSION = 13000 };
 
-// ---- settings -----------------------------------------------------------------------------------------------------------------------
+// ---- settings ---------------------------------------------------------------------------------------------------------------
 
 static const struct {
     const char *name;
     long usual;
 } table[EMULATION_SETTINGS] = {
-    {"ORDER", 0},           {"SEED", 1},      {"EAGER", 0},        {"DEVICES", 1},         {"CAPABILITY", 90},
+    {"ORDER", 0},           {"SEED", 1},       {"EAGER", 0},         {"DEVICES", 1},         {"CAPABILITY", 90},
     {"MULTIPROCESSORS", 8}, {"DRIVER", 13000}, {"MEMORY", 8L << 30}, {"FAIL_ALLOCATION", 0}, {"LOSE_AFTER", 0},
     {"REFUSE_PRODUCTS", 0},
 };
@@ -81,7 +81,7 @@ bool emulated_allocation_fails(void)
     return settings[EMULATION_FAIL_ALLOCATION] > 0 && --settings[EMULATION_FAIL_ALLOCATION] == 0;
 }
 
-// ---- errors ---------------------------------------------------------------------------------------------------------------------------
+// ---- errors -----------------------------------------------------------------------------------------------------------------
 
 cudaError_t emulated_error(cudaError_t error)
 {
@@ -119,14 +119,14 @@ static const struct {
     {cudaErrorDevicesUnavailable, "cudaErrorDevicesUnavailable", "CUDA-capable device(s) is/are busy or unavailable"},
     {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
     {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
-    {cudaErrorNoKernelImageForDevice, "cudaErrorNoKernelImageForDevice", "no kernel image is available for execution on the device"},
+    {cudaErrorNoKernelImageForDevice, "cudaErrorNoKernelImageForDevice",
+     "no kernel image is available for execution on the device"},
     {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
     {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
     {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported", "operation not permitted when stream is capturing"},
     {cudaErrorStreamCaptureInvalidated, "cudaErrorStreamCaptureInvalidated",
      "operation failed due to a previous error during capture"},
-    {cudaErrorStreamCaptureUnjoined, "cudaErrorStreamCaptureUnjoined",
-     "capturing stream has unjoined work"},
+    {cudaErrorStreamCaptureUnjoined, "cudaErrorStreamCaptureUnjoined", "capturing stream has unjoined work"},
 };
 
 const char *cudaGetErrorString(cudaError_t error)
@@ -143,7 +143,7 @@ const char *cudaGetErrorName(cudaError_t error)
     return "unrecognized error code";
 }
 
-// ---- devices --------------------------------------------------------------------------------------------------------------------------
+// ---- devices ----------------------------------------------------------------------------------------------------------------
 
 cudaError_t cudaGetDeviceCount(int *n)
 {
@@ -233,7 +233,7 @@ cudaError_t cudaRuntimeGetVersion(int *version)
     return cudaSuccess;
 }
 
-// ---- launches -------------------------------------------------------------------------------------------------------------------------
+// ---- launches ---------------------------------------------------------------------------------------------------------------
 
 static std::unordered_map<const void *, int> allowed; // dynamic shared memory a kernel may have beyond the usual
 
@@ -262,7 +262,8 @@ static cudaError_t check_launch(const char *name, dim3 grid, dim3 block, size_t 
     if (settings[EMULATION_CAPABILITY] < 75) return cudaErrorNoKernelImageForDevice;
     const uint64_t threads = (uint64_t)block.x * block.y * block.z;
     if (threads < 1 || threads > EMULATED_MOST_THREADS || block.z > 64) return cudaErrorInvalidConfiguration;
-    if (!grid.x || !grid.y || !grid.z || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535) return cudaErrorInvalidConfiguration;
+    if (!grid.x || !grid.y || !grid.z || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535)
+        return cudaErrorInvalidConfiguration;
     const auto more = allowed.find(call.kernel);
     const int most = more == allowed.end() || more->second < EMULATED_SHARED ? (int)EMULATED_SHARED : more->second;
     if (shared_bytes > (size_t)most) return cudaErrorInvalidValue;

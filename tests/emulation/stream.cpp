@@ -1,5 +1,5 @@
-// Streams, events and graphs. Work is queued per stream and done when somebody waits for it, in the order of its stream and after the
-// events it waits for, and not before.
+// Streams, events and graphs. Work is queued per stream and done when somebody waits for it, in the order of its stream and after
+// the events it waits for, and not before.
 #include "tests/emulation/internal.h"
 
 #include <deque>
@@ -128,7 +128,7 @@ static cudaError_t may_wait(cudaStream_t s)
     return cudaSuccess;
 }
 
-// ---- streams ----------------------------------------------------------------------------------------------------------------------
+// ---- streams ----------------------------------------------------------------------------------------------------------------
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
 {
@@ -177,7 +177,7 @@ cudaError_t cudaDeviceSynchronize(void)
 
 cudaError_t cudaDeviceReset(void) { return cudaDeviceSynchronize(); }
 
-// ---- events -------------------------------------------------------------------------------------------------------------------------
+// ---- events -----------------------------------------------------------------------------------------------------------------
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
 {
@@ -276,7 +276,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t event, unsigned)
     return cudaSuccess;
 }
 
-// ---- graphs -------------------------------------------------------------------------------------------------------------------------
+// ---- graphs -----------------------------------------------------------------------------------------------------------------
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode mode)
 {
@@ -373,7 +373,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph)
     return emulated_error(emulated_alive());
 }
 
-// ---- copies -------------------------------------------------------------------------------------------------------------------------
+// ---- copies -----------------------------------------------------------------------------------------------------------------
 
 static bool inside(const void *at, size_t bytes, emulated_place *place)
 {

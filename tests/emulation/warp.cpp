@@ -3,7 +3,7 @@
 
 #include <vector>
 
-// ---- shuffles and votes -----------------------------------------------------------------------------------------------------------
+// ---- shuffles and votes -----------------------------------------------------------------------------------------------------
 
 struct shuffle {
     uint64_t word, result;
@@ -30,14 +30,16 @@ static void complete_shuffle(void *const *arguments, unsigned lanes)
         const int lane = __builtin_ctz(left);
         shuffle *s = (shuffle *)arguments[lane];
         const int from = source_lane(s, lane);
-        if (!(lanes >> from & 1)) emulated_fail("lane %d shuffles from lane %d, which does not take part (lanes %08x)", lane, from, lanes);
+        if (!(lanes >> from & 1))
+            emulated_fail("lane %d shuffles from lane %d, which does not take part (lanes %08x)", lane, from, lanes);
         s->result = ((const shuffle *)arguments[from])->word;
     }
 }
 
 uint64_t emulated_shuffle(unsigned mask, uint64_t word, emulated_source source, int operand, int width, const char *file, int line)
 {
-    if (width < 1 || width > EMULATED_WARP || (width & (width - 1))) emulated_fail("%s:%d: a shuffle of width %d", file, line, width);
+    if (width < 1 || width > EMULATED_WARP || (width & (width - 1)))
+        emulated_fail("%s:%d: a shuffle of width %d", file, line, width);
     shuffle s = {word, 0, source, operand, width};
     emulated_collective(mask, &s, complete_shuffle, "a shuffle", file, line);
     return s.result;
@@ -95,7 +97,7 @@ int64_t emulated_reduce(unsigned mask, int64_t value, emulated_reduction how, co
     return r.result;
 }
 
-// ---- the tensor cores: m16n8k8, tf32 --------------------------------------------------------------------------------------------
+// ---- the tensor cores: m16n8k8, tf32 ----------------------------------------------------------------------------------------
 
 float emulated_tf32(float x)
 {
@@ -112,7 +114,8 @@ struct product {
 // An operand with more than tf32's bits: the device would cut them off, a bias that nobody asked for. NaNs keep theirs.
 static double operand(float x, const char *which, int lane)
 {
-    if ((__float_as_uint(x) & 0x1fffu) && x == x) emulated_fail("lane %d: operand %s of a tf32 product was not rounded: %.9g", lane, which, (double)x);
+    if ((__float_as_uint(x) & 0x1fffu) && x == x)
+        emulated_fail("lane %d: operand %s of a tf32 product was not rounded: %.9g", lane, which, (double)x);
     return (double)x;
 }
 
@@ -145,7 +148,7 @@ void emulated_mma_tf32(float (&c)[4], const float (&a)[4], const float (&b)[2], 
     emulated_collective(0xffffffffu, &p, complete_product, "a product of fragments", file, line);
 }
 
-// ---- asynchronous copies ------------------------------------------------------------------------------------------------------------
+// ---- asynchronous copies ----------------------------------------------------------------------------------------------------
 
 struct copy {
     unsigned char *to;
@@ -180,7 +183,8 @@ void emulated_copy_async(void *shared, const void *global, int bytes, const char
     if (emulated_where(global, &left) == EMULATED_PAGEABLE || left < n) {
         emulated_fail("%s:%d: an asynchronous copy of %d bytes from %p, not memory of the device", file, line, bytes, global);
     }
-    if (((uintptr_t)shared | (uintptr_t)global) & (n - 1)) emulated_fail("%s:%d: a copy of %d bytes that is not aligned to as many", file, line, bytes);
+    if (((uintptr_t)shared | (uintptr_t)global) & (n - 1))
+        emulated_fail("%s:%d: a copy of %d bytes that is not aligned to as many", file, line, bytes);
     copies *c = &of_thread[emulated_thread_number()];
     memset(shared, EMULATED_POISON, n);
     c->list.push_back({(unsigned char *)shared, (const unsigned char *)global, bytes, c->groups});

@@ -1,5 +1,6 @@
 /*
- * cuda_runtime.h - what kernels/cuda/ uses of CUDA, for a machine without a GPU: the same sources, compiled as C++, run on the host.
+ * cuda_runtime.h - what kernels/cuda/ uses of CUDA, for a machine without a GPU: the same sources, compiled as C++, run on the
+ * host.
  *
  *   g++ -x c++ -std=c++17 -I. -Itests/emulation/include -c kernels/cuda/norm.cu
  *
@@ -7,9 +8,9 @@
  * launches them sees, emulation.h what tests see. What is not here does not compile, which is meant: the subset is small so that it
  * can be emulated strictly.
  *
- * A block's threads run one after another, each until it waits at a barrier or a collective, in an order that changes from launch to
- * launch (emulation.h): what depends on an order that CUDA does not promise gives a wrong result. What CUDA calls undefined ends the
- * process with a message that names the kernel, the block and the thread.
+ * A block's threads run one after another, each until it waits at a barrier or a collective, in an order that changes from launch
+ * to launch (emulation.h): what depends on an order that CUDA does not promise gives a wrong result. What CUDA calls undefined ends
+ * the process with a message that names the kernel, the block and the thread.
  */
 #ifndef LIN_EMULATION_CUDA_RUNTIME_H
 #define LIN_EMULATION_CUDA_RUNTIME_H
@@ -30,20 +31,14 @@
 #define __shared__ only_dynamic_shared_memory_see_LIN_SHARED
 constexpr int warpSize = 32;
 
-/* ---- types ------------------------------------------------------------------------------------------------------------------ */
+/* ---- types --------------------------------------------------------------------------------------------------------------- */
 
-#define EMULATED_VECTORS(T, name, a2, a4)                                                                                          \
-    struct alignas(a2) name##2 {                                                                                                   \
-        T x, y;                                                                                                                    \
-    };                                                                                                                             \
-    struct name##3 {                                                                                                               \
-        T x, y, z;                                                                                                                 \
-    };                                                                                                                             \
-    struct alignas(a4) name##4 {                                                                                                   \
-        T x, y, z, w;                                                                                                              \
-    };                                                                                                                             \
-    static inline name##2 make_##name##2(T x, T y) { return {x, y}; }                                                              \
-    static inline name##3 make_##name##3(T x, T y, T z) { return {x, y, z}; }                                                      \
+#define EMULATED_VECTORS(T, name, a2, a4)                                     \
+    struct alignas(a2) name##2 { T x, y; };                                   \
+    struct name##3 { T x, y, z; };                                            \
+    struct alignas(a4) name##4 { T x, y, z, w; };                             \
+    static inline name##2 make_##name##2(T x, T y) { return {x, y}; }         \
+    static inline name##3 make_##name##3(T x, T y, T z) { return {x, y, z}; } \
     static inline name##4 make_##name##4(T x, T y, T z, T w) { return {x, y, z, w}; }
 EMULATED_VECTORS(float, float, 8, 16)
 EMULATED_VECTORS(int, int, 8, 16)
@@ -66,7 +61,7 @@ struct dim3 {
 extern uint3 threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;
 
-/* ---- what the emulation offers kernels (block.cpp, warp.cpp, copy.cpp) -------------------------------------------------------- */
+/* ---- what the emulation offers kernels (block.cpp, warp.cpp) --------------------------------------------------- */
 
 /* Where in the sources somebody waits: the caller's file and line, as the value of a default argument. */
 #define EMULATED_HERE const char *file = __builtin_FILE(), int line = __builtin_LINE()
@@ -98,7 +93,7 @@ void emulated_copy_async(void *shared, const void *global, int bytes, EMULATED_H
 void emulated_copy_commit(void);
 void emulated_copy_wait(int groups_left);
 
-/* ---- barriers --------------------------------------------------------------------------------------------------------------- */
+/* ---- barriers ------------------------------------------------------------------------------------------------------------ */
 
 static inline void __syncthreads(EMULATED_HERE) { emulated_barrier(0, "__syncthreads", file, line); }
 static inline int __syncthreads_count(int p, EMULATED_HERE) { return emulated_barrier(p != 0, "__syncthreads_count", file, line); }
@@ -111,10 +106,10 @@ static inline void __syncwarp(unsigned mask = 0xffffffffu, EMULATED_HERE)
 static inline void __threadfence(void) {}
 static inline void __threadfence_block(void) {}
 
-/* ---- warp collectives --------------------------------------------------------------------------------------------------------- */
+/* ---- warp collectives ---------------------------------------------------------------------------------------------------- */
 
-template <typename T>
-static inline T emulated_shuffle_of(unsigned mask, T value, emulated_source source, int operand, int width, const char *file, int line)
+template <typename T> static inline T emulated_shuffle_of(unsigned mask, T value, emulated_source source, int operand, int width,
+                                                          const char *file, int line)
 {
     static_assert(sizeof(T) == 4 || sizeof(T) == 8, "shuffles move 4 or 8 bytes");
     uint64_t word = 0;
@@ -145,10 +140,16 @@ static inline unsigned __ballot_sync(unsigned mask, int p, EMULATED_HERE)
 {
     return emulated_ballot(mask, p != 0, "__ballot_sync", file, line);
 }
-static inline int __any_sync(unsigned mask, int p, EMULATED_HERE) { return emulated_ballot(mask, p != 0, "__any_sync", file, line) != 0; }
-static inline int __all_sync(unsigned mask, int p, EMULATED_HERE) { return emulated_ballot(mask, p == 0, "__all_sync", file, line) == 0; }
+static inline int __any_sync(unsigned mask, int p, EMULATED_HERE)
+{
+    return emulated_ballot(mask, p != 0, "__any_sync", file, line) != 0;
+}
+static inline int __all_sync(unsigned mask, int p, EMULATED_HERE)
+{
+    return emulated_ballot(mask, p == 0, "__all_sync", file, line) == 0;
+}
 
-#define EMULATED_REDUCE(name, T, how)                                                                                              \
+#define EMULATED_REDUCE(name, T, how) \
     static inline T name(unsigned mask, T value, EMULATED_HERE) { return (T)emulated_reduce(mask, value, how, file, line); }
 EMULATED_REDUCE(__reduce_add_sync, int, EMULATED_ADD)
 EMULATED_REDUCE(__reduce_add_sync, unsigned, EMULATED_ADD)
@@ -161,22 +162,22 @@ EMULATED_REDUCE(__reduce_or_sync, unsigned, EMULATED_OR)
 EMULATED_REDUCE(__reduce_xor_sync, unsigned, EMULATED_XOR)
 #undef EMULATED_REDUCE
 
-/* ---- atomics: on whole numbers alone, sums of floats would depend on the order -------------------------------------------------- */
+/* ---- atomics: on whole numbers alone, sums of floats would depend on the order ------------------------------------------- */
 
-#define EMULATED_ATOMICS(T)                                                                                                        \
-    static inline T emulated_set(T *at, T value)                                                                                   \
-    {                                                                                                                              \
-        T old = *at;                                                                                                               \
-        *at = value;                                                                                                               \
-        return old;                                                                                                                \
-    }                                                                                                                              \
-    static inline T atomicAdd(T *at, T v) { return emulated_set(at, (T)((unsigned long long)*at + (unsigned long long)v)); }       \
-    static inline T atomicExch(T *at, T v) { return emulated_set(at, v); }                                                         \
-    static inline T atomicMin(T *at, T v) { return emulated_set(at, v < *at ? v : *at); }                                          \
-    static inline T atomicMax(T *at, T v) { return emulated_set(at, v > *at ? v : *at); }                                          \
-    static inline T atomicAnd(T *at, T v) { return emulated_set(at, *at & v); }                                                    \
-    static inline T atomicOr(T *at, T v) { return emulated_set(at, *at | v); }                                                     \
-    static inline T atomicXor(T *at, T v) { return emulated_set(at, *at ^ v); }                                                    \
+#define EMULATED_ATOMICS(T)                                                                                                  \
+    static inline T emulated_set(T *at, T value)                                                                             \
+    {                                                                                                                        \
+        T old = *at;                                                                                                         \
+        *at = value;                                                                                                         \
+        return old;                                                                                                          \
+    }                                                                                                                        \
+    static inline T atomicAdd(T *at, T v) { return emulated_set(at, (T)((unsigned long long)*at + (unsigned long long)v)); } \
+    static inline T atomicExch(T *at, T v) { return emulated_set(at, v); }                                                   \
+    static inline T atomicMin(T *at, T v) { return emulated_set(at, v < *at ? v : *at); }                                    \
+    static inline T atomicMax(T *at, T v) { return emulated_set(at, v > *at ? v : *at); }                                    \
+    static inline T atomicAnd(T *at, T v) { return emulated_set(at, *at & v); }                                              \
+    static inline T atomicOr(T *at, T v) { return emulated_set(at, *at | v); }                                               \
+    static inline T atomicXor(T *at, T v) { return emulated_set(at, *at ^ v); }                                              \
     static inline T atomicCAS(T *at, T expected, T v) { return emulated_set(at, *at == expected ? v : *at); }
 EMULATED_ATOMICS(int)
 EMULATED_ATOMICS(unsigned)
@@ -185,7 +186,7 @@ EMULATED_ATOMICS(unsigned long long)
 
 static inline unsigned atomicInc(unsigned *at, unsigned most) { return emulated_set(at, *at >= most ? 0 : *at + 1); }
 
-/* ---- loads and stores that go past a cache --------------------------------------------------------------------------------------- */
+/* ---- loads and stores that go past a cache ------------------------------------------------------------------------------- */
 
 template <typename T> static inline T __ldg(const T *at) { return *at; }
 template <typename T> static inline T __ldcg(const T *at) { return *at; }
@@ -195,7 +196,7 @@ template <typename T> static inline void __stcg(T *at, T value) { *at = value; }
 template <typename T> static inline void __stcs(T *at, T value) { *at = value; }
 template <typename T> static inline void __stwt(T *at, T value) { *at = value; }
 
-/* ---- mathematics ------------------------------------------------------------------------------------------------------------- */
+/* ---- mathematics --------------------------------------------------------------------------------------------------------- */
 
 template <typename To, typename From> static inline To emulated_bits(From from)
 {
@@ -223,8 +224,8 @@ static inline unsigned long long __umul64hi(unsigned long long a, unsigned long 
     return (unsigned long long)(((unsigned __int128)a * b) >> 64);
 }
 
-#define EMULATED_LEAST_MOST(T)                                                                                                     \
-    static inline T min(T a, T b) { return b < a ? b : a; }                                                                        \
+#define EMULATED_LEAST_MOST(T)                              \
+    static inline T min(T a, T b) { return b < a ? b : a; } \
     static inline T max(T a, T b) { return a < b ? b : a; }
 EMULATED_LEAST_MOST(int)
 EMULATED_LEAST_MOST(unsigned)
@@ -253,8 +254,8 @@ static inline int __float2int_rn(float a) { return (int)rintf(a); }
 static inline int __float2int_rd(float a) { return (int)floorf(a); }
 static inline float __int2float_rn(int a) { return (float)a; }
 
-/* The fast forms lose what the device's lose: exponents and logarithms go through base 2 in single precision, and a quotient by more
- * than 2^126 is 0. glibc declares functions of these names. */
+/* The fast forms lose what the device's lose: exponents and logarithms go through base 2 in single precision, and a quotient by
+ * more than 2^126 is 0. glibc declares functions of these names. */
 static inline float emulated_expf(float x) { return exp2f(x * 1.4426950408889634f); }
 static inline float emulated_logf(float x) { return log2f(x) * 0.69314718055994531f; }
 static inline float emulated_fdividef(float a, float b) { return fabsf(b) > 0x1p126f && !isinf(b) && isfinite(a) ? 0.0f : a / b; }
@@ -266,7 +267,7 @@ static inline double emulated_rsqrt(double x) { return 1.0 / sqrt(x); }
 #define __exp2f(x) exp2f(x)
 #define __sinf(x) sinf(x)
 #define __cosf(x) cosf(x)
-#define __powf(x, y) exp2f((y) * log2f(x))
+#define __powf(x, y) exp2f((y)*log2f(x))
 #define __fdividef(a, b) emulated_fdividef(a, b)
 #define rsqrtf(x) emulated_rsqrtf(x)
 #define rsqrt(x) emulated_rsqrt(x)
