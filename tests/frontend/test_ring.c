@@ -1,0 +1,224 @@
+// The ring: against a queue that is obviously right, at its edges, and with a thread at each end.
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+#include "frontend/ring.h"
+#include "tests/frontend/support.h"
+
+static lin_ring *make(size_t frames, int width)
+{
+    lin_error err = {0};
+    lin_ring *ring;
+    assert_ok(lin_ring_create(frames, width, &ring, &err), err);
+    return ring;
+}
+
+START_TEST(capacity_is_the_next_power_of_two)
+{
+    static const size_t asked[] = {1, 2, 3, 4, 5, 1000, 1024, 1025, 480000}, given[] = {1, 2, 4, 4, 8, 1024, 1024, 2048, 524288};
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        lin_ring *ring = make(asked[i], 1);
+        ck_assert_uint_eq(lin_ring_capacity(ring), given[i]);
+        ck_assert_uint_eq(lin_ring_readable(ring), 0);
+        ck_assert_uint_eq(lin_ring_writable(ring), given[i]);
+        lin_ring_destroy(ring);
+    }
+}
+END_TEST
+
+START_TEST(misuse)
+{
+    lin_error err = {0};
+    lin_ring *ring = (void *)&err;
+    assert_fails(lin_ring_create(0, 1, &ring, &err), LIN_INVALID, err, "0 frames");
+    ck_assert_ptr_null(ring);
+    assert_fails(lin_ring_create(10, 0, &ring, &err), LIN_INVALID, err, "0 channels");
+    assert_fails(lin_ring_create(10, -1, &ring, &err), LIN_INVALID, err, "-1 channels");
+    assert_fails(lin_ring_create(SIZE_MAX, 1, &ring, &err), LIN_INVALID, err, "2^30");
+    assert_fails(lin_ring_create((size_t)1 << 20, 2000, &ring, &err), LIN_INVALID, err, "2^30");
+    lin_ring_destroy(NULL);
+}
+END_TEST
+
+START_TEST(full_and_empty)
+{
+    static const float x[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+    float y[10];
+    lin_ring *ring = make(4, 1);
+    ck_assert_uint_eq(lin_ring_read(ring, y, 10), 0);
+    ck_assert_uint_eq(lin_ring_write(ring, x, 0), 0);
+    ck_assert_uint_eq(lin_ring_write(ring, x, 10), 4);
+    ck_assert_uint_eq(lin_ring_dropped(ring), 6);
+    ck_assert_uint_eq(lin_ring_writable(ring), 0);
+    ck_assert_uint_eq(lin_ring_write(ring, x, 1), 0);
+    ck_assert_uint_eq(lin_ring_dropped(ring), 7);
+    ck_assert_uint_eq(lin_ring_read(ring, y, 3), 3);
+    test_same_f32("the first three", y, x, 3);
+    ck_assert_uint_eq(lin_ring_write(ring, x + 4, 2), 2); // around the end
+    ck_assert_uint_eq(lin_ring_readable(ring), 3);
+    ck_assert_uint_eq(lin_ring_read(ring, y, 10), 3);
+    test_same_f32("around the end", y, x + 3, 3);
+    ck_assert_uint_eq(lin_ring_written(ring), 6);
+    ck_assert_uint_eq(lin_ring_taken(ring), 6);
+    lin_ring_destroy(ring);
+}
+END_TEST
+
+// The queue that is obviously right: every frame that was ever taken in, in order. A sample tells its frame and channel.
+START_TEST(behaves_like_a_queue)
+{
+    static const int widths[] = {1, 2, 3, 64};
+    enum { MOST = 41 };
+    static float x[MOST * 64], want[MOST * 64];
+    for (int w = 0; w < 4; w++) {
+        const int C = widths[w];
+        const uint64_t key = (uint64_t)w;
+        lin_ring *ring = make(32, C);
+        uint64_t in = 0, out = 0, dropped = 0; // frames
+        for (uint64_t i = 0; i < 20000; i++) {
+            const size_t n = lin_random_below(key, 2 * i, MOST + 1), there = (size_t)(in - out);
+            const int kind = (int)lin_random_below(key, 2 * i + 1, 5);
+            if (kind < 2) {
+                for (size_t k = 0; k < n * (size_t)C; k++) x[k] = (float)((in * (uint64_t)C + k) % 16000000);
+                const size_t fits = n < 32 - there ? n : 32 - there;
+                test_require(lin_ring_write(ring, x, n) == fits, "step %d: not %zu of %zu written", (int)i, fits, n);
+                in += fits;
+                dropped += n - fits;
+            } else {
+                const size_t gives = n < there ? n : there;
+                float *y = test_buffer(n * (size_t)C, sizeof *y);
+                for (size_t k = 0; k < gives * (size_t)C; k++) want[k] = (float)((out * (uint64_t)C + k) % 16000000);
+                const size_t got = kind == 4 ? lin_ring_skip(ring, n) : lin_ring_read(ring, y, n);
+                test_require(got == gives, "step %d: %zu of %zu read, %zu were there", (int)i, got, n, there);
+                if (kind != 4) test_same_f32("read", y, want, gives * (size_t)C);
+                test_guards(y, "read");
+                test_buffer_free(y);
+                out += gives;
+            }
+            test_require(lin_ring_readable(ring) == in - out && lin_ring_writable(ring) == 32 - (in - out), "step %d: counts",
+                         (int)i);
+            test_require(lin_ring_written(ring) == in && lin_ring_taken(ring) == out && lin_ring_dropped(ring) == dropped,
+                         "step %d: totals", (int)i);
+        }
+        ck_assert_uint_gt(dropped, 100);
+        lin_ring_destroy(ring);
+    }
+}
+END_TEST
+
+/* ---- two threads ------------------------------------------------------------------------------------------------------------ */
+
+enum { TOTAL = 2000000, WIDTH = 2 };
+
+typedef struct sender {
+    lin_ring *ring;
+    int patient; // waits for room, else what does not fit is gone
+    atomic_int done;
+} sender;
+
+// Frame i is (i, -i): a frame torn apart, doubled, lost or out of order is seen. Both are exact below 2^24.
+static void *send(void *context)
+{
+    sender *s = context;
+    float block[257 * WIDTH];
+    for (uint64_t i = 0, sent = 0; sent < TOTAL; i++) {
+        size_t n = 1 + lin_random_below(5, i, 256);
+        if (n > TOTAL - sent) n = (size_t)(TOTAL - sent);
+        for (size_t k = 0; k < n; k++) {
+            block[k * WIDTH] = (float)(sent + k);
+            block[k * WIDTH + 1] = -(float)(sent + k);
+        }
+        if (s->patient) {
+            while (lin_ring_writable(s->ring) < n) sched_yield();
+            // Room that was seen by the producer is a promise.
+            if (lin_ring_write(s->ring, block, n) != n) break;
+        } else {
+            lin_ring_write(s->ring, block, n);
+            if (i % 64 == 0) sched_yield();
+        }
+        sent += n;
+    }
+    atomic_store(&s->done, 1);
+    return NULL;
+}
+
+static void with_two_threads(int patient)
+{
+    sender s = {.ring = make(512, WIDTH), .patient = patient};
+    pthread_t thread;
+    static float block[300 * WIDTH];
+    double last = -1;
+    uint64_t got = 0, gaps = 0;
+    ck_assert_int_eq(pthread_create(&thread, NULL, send, &s), 0);
+    for (uint64_t i = 0;; i++) {
+        // Asked before reading: what was sent before the end is read after it.
+        const int done = atomic_load(&s.done);
+        const size_t promised = lin_ring_readable(s.ring), n = lin_ring_read(s.ring, block, 1 + lin_random_below(6, i, 300));
+        test_require(promised <= 512 && (n > 0 || promised == 0), "%zu were promised, %zu given", promised, n);
+        for (size_t k = 0; k < n; k++) {
+            const double now = (double)block[k * WIDTH];
+            test_require((double)block[k * WIDTH + 1] == -now, "frame %g is torn", now);
+            test_require(now > last && (!patient || now == last + 1), "frame %g after %g", now, last);
+            gaps += now != last + 1;
+            last = now;
+        }
+        got += n;
+        if (n == 0 && done) break;
+        if (n == 0 || (!patient && i % 256 == 0)) sched_yield();
+    }
+    pthread_join(thread, NULL);
+    ck_assert_uint_eq(got, lin_ring_taken(s.ring));
+    ck_assert_uint_eq(got, lin_ring_written(s.ring));
+    ck_assert_uint_eq(got + lin_ring_dropped(s.ring), TOTAL);
+    if (patient) {
+        ck_assert_uint_eq(lin_ring_dropped(s.ring), 0);
+        ck_assert_uint_eq(got, TOTAL);
+    } else {
+        ck_assert_msg(gaps > 0 && got > 512, "%llu frames, %llu gaps: the ring never ran over", (unsigned long long)got,
+                      (unsigned long long)gaps);
+    }
+    lin_ring_destroy(s.ring);
+}
+
+START_TEST(nothing_is_lost_between_threads) { with_two_threads(1); }
+END_TEST
+
+START_TEST(what_is_lost_between_threads_is_counted) { with_two_threads(0); }
+END_TEST
+
+START_TEST(every_allocation_may_fail)
+{
+    lin_error err = {0};
+    const unsigned long live = lin_memory_live();
+    for (unsigned long k = 1;; k++) {
+        lin_ring *ring;
+        lin_memory_fail_at(k);
+        const lin_status status = lin_ring_create(100, 2, &ring, &err);
+        lin_memory_fail_at(0);
+        if (status == LIN_OK) {
+            ck_assert_uint_eq(k, 3);
+            lin_ring_destroy(ring);
+            break;
+        }
+        ck_assert_int_eq(status, LIN_NO_MEMORY);
+        ck_assert_ptr_null(ring);
+    }
+    ck_assert_uint_eq(lin_memory_live(), live);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("frontend/ring");
+    TCase *cases = tcase_create("ring");
+    tcase_add_test(cases, capacity_is_the_next_power_of_two);
+    tcase_add_test(cases, misuse);
+    tcase_add_test(cases, full_and_empty);
+    tcase_add_test(cases, behaves_like_a_queue);
+    tcase_add_test(cases, nothing_is_lost_between_threads);
+    tcase_add_test(cases, what_is_lost_between_threads_is_counted);
+    tcase_add_test(cases, every_allocation_may_fail);
+    suite_add_tcase(suite, cases);
+    return test_run(suite);
+}
