@@ -1,0 +1,58 @@
+/*
+ * microphone_support.h - what the tests of the microphone share: the clock, opening, standard error in a file.
+ */
+#ifndef LIN_TESTS_FRONTEND_MICROPHONE_SUPPORT_H
+#define LIN_TESTS_FRONTEND_MICROPHONE_SUPPORT_H
+
+#include <fcntl.h>
+#include <time.h>
+
+#include "frontend/microphone.h"
+#include "tests/frontend/support.h"
+
+SUPPORT double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+SUPPORT void rest(double seconds)
+{
+    const struct timespec t = {(time_t)seconds, (long)(1e9 * (seconds - floor(seconds)))};
+    nanosleep(&t, NULL);
+}
+
+SUPPORT lin_microphone *open_with(lin_microphone_options options)
+{
+    lin_error err = {0};
+    lin_microphone *mic;
+    assert_ok(lin_microphone_open(&options, &mic, &err), err);
+    return mic;
+}
+
+SUPPORT lin_microphone_options named(const char *device)
+{
+    lin_microphone_options options = lin_microphone_options_default();
+    options.device = device;
+    return options;
+}
+
+// Standard error in a file of the test's own; what it holds.
+SUPPORT int to_file(const char *path)
+{
+    const int file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    ck_assert(file >= 0);
+    ck_assert(dup2(file, STDERR_FILENO) >= 0);
+    return file;
+}
+
+SUPPORT const char *content(int file)
+{
+    static char text[1000];
+    const ssize_t n = pread(file, text, sizeof text - 1, 0);
+    text[n > 0 ? n : 0] = 0;
+    return text;
+}
+
+#endif

@@ -1,0 +1,746 @@
+// The microphone with a PortAudio of the test's own, which meets with everything. With the real one: test_microphone_live.c.
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/time.h>
+
+#include "tests/frontend/fake_portaudio.h"
+#include "tests/frontend/microphone_support.h"
+
+static const fake_device desk[] = {
+    {"HDA Intel: ALC (hw:0,0)", 2, 0, 44100},    {"HDMI 0", 0, 0, 44100},   {"USB Audio: - (hw:2,0)", 1, 0, 48000},
+    {"USB Studio: Eight (hw:3,0)", 8, 0, 96000}, {"default", 32, 0, 44100}, {"system", 2, 1, 22050}};
+enum { N_DESK = sizeof desk / sizeof *desk };
+
+// The C library's allocations. Where a sanitizer has taken malloc over, nothing is counted.
+static atomic_ulong n_mallocs;
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__GLIBC__)
+void *__libc_malloc(size_t size);
+
+void *malloc(size_t size)
+{
+    n_mallocs++;
+    return __libc_malloc(size);
+}
+#endif
+
+static lin_microphone *open_desk(void)
+{
+    fake_devices(desk, N_DESK, 2);
+    return open_with(lin_microphone_options_default());
+}
+
+/* ---- which there are -------------------------------------------------------------------------------------------------------- */
+
+START_TEST(list)
+{
+    lin_error err = {0};
+    lin_microphone_info *found;
+    char why[300];
+    int n;
+    fake_devices(desk, N_DESK, 4);
+    assert_ok(lin_microphone_list(&found, &n, why, sizeof why, &err), err);
+    ck_assert_int_eq(n, 5);
+    ck_assert_str_eq(why, "");
+    ck_assert_int_eq(found[1].index, 2);
+    ck_assert_str_eq(found[1].name, "USB Audio: - (hw:2,0)");
+    ck_assert_int_eq(found[1].channels, 1);
+    ck_assert_int_eq(found[1].rate_hz, 48000);
+    ck_assert_str_eq(found[1].system, "ALSA");
+    ck_assert_str_eq(found[4].system, "JACK Audio Connection Kit");
+    for (int i = 0; i < n; i++) ck_assert_int_eq(found[i].is_default, found[i].index == 4);
+    lin_free(found);
+    ck_assert_int_eq(fake.initialized, 0);
+}
+END_TEST
+
+START_TEST(list_of_none)
+{
+    lin_error err = {0};
+    lin_microphone_info *found;
+    lin_microphone *mic;
+    char why[300];
+    int n = 7;
+    fake_devices(desk + 1, 1, -1); // it cannot record
+    assert_ok(lin_microphone_list(&found, &n, why, sizeof why, &err), err);
+    ck_assert_int_eq(n, 0);
+    ck_assert_msg(strncmp(why, "no microphone: ", 15) == 0, "%s", why);
+    lin_free(found);
+    assert_ok(lin_microphone_list(&found, &n, NULL, 0, &err), err);
+    lin_free(found);
+    const lin_microphone_options options = lin_microphone_options_default();
+    assert_fails(lin_microphone_open(&options, &mic, &err), LIN_IO, err, why);
+    ck_assert_ptr_null(mic);
+    fake.count = paInternalError;
+    assert_fails(lin_microphone_list(&found, &n, why, sizeof why, &err), LIN_IO, err, "Internal PortAudio error");
+    ck_assert_ptr_null(found);
+    fake.initialize = paInternalError;
+    assert_fails(lin_microphone_list(&found, &n, why, sizeof why, &err), LIN_IO, err, "does not start: Internal PortAudio error");
+    ck_assert_int_eq(fake.initialized, 0);
+}
+END_TEST
+
+START_TEST(without_portaudio)
+{
+    lin_error err = {0};
+    lin_microphone_info *found;
+    int n;
+    setenv("LINNET_PORTAUDIO", "libnothing-of-that-name.so.2", 1);
+    assert_fails(lin_microphone_list(&found, &n, NULL, 0, &err), LIN_UNSUPPORTED, err, "libnothing-of-that-name");
+    ck_assert_msg(strstr(err.message, "libportaudio2") != NULL, "%s", err.message);
+    setenv("LINNET_PORTAUDIO", "libm.so.6", 1);
+    assert_fails(lin_microphone_list(&found, &n, NULL, 0, &err), LIN_UNSUPPORTED, err, "has no Pa_Initialize");
+}
+END_TEST
+
+START_TEST(choosing)
+{
+    static const struct {
+        const char *name;
+        int index; // or -1:
+        const char *message;
+    } cases[] = {{NULL, 4, NULL},
+                 {"3", 3, NULL},
+                 {"usb audio", 2, NULL},
+                 {"SYSTEM", 5, NULL},
+                 {"hw:0", 0, NULL},
+                 {"1", -1, "no microphone has the number 1; there are 0: HDA"}, // it cannot record
+                 {"99999999999999999999", -1, "no microphone has the number"},
+                 {"usb", -1,
+                  "several microphones have \"usb\" in their name; choose by number: 2: USB Audio: - (hw:2,0), 3: USB St"},
+                 {"Zoom", -1, "no microphone has \"Zoom\" in its name; there are 0: HDA Intel: ALC (hw:0,0), 2: USB"},
+                 {"HDMI", -1, "no microphone has \"HDMI\""},
+                 {"", -1, "the name of a device is empty"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        lin_error err = {0};
+        lin_microphone *mic;
+        const lin_microphone_options options = named(cases[i].name);
+        fake_devices(desk, N_DESK, 4);
+        if (cases[i].index < 0) {
+            assert_fails(lin_microphone_open(&options, &mic, &err), LIN_INVALID, err, cases[i].message);
+            ck_assert_ptr_null(mic);
+        } else {
+            assert_ok(lin_microphone_open(&options, &mic, &err), err);
+            ck_assert_int_eq(lin_microphone_format_of(mic)->device.index, cases[i].index);
+            ck_assert_int_eq(fake.device, cases[i].index);
+            lin_microphone_close(mic, NULL);
+        }
+        ck_assert_int_eq(fake.initialized, 0);
+    }
+    // A whole name counts more than a part of another.
+    static const fake_device twins[] = {{"default: front", 2, 0, 44100}, {"default", 2, 0, 44100}};
+    fake_devices(twins, 2, 0);
+    lin_microphone *mic = open_with(named("Default"));
+    ck_assert_int_eq(fake.device, 1);
+    lin_microphone_close(mic, NULL);
+    // So many that the message has no room for all.
+    static fake_device many[200];
+    for (int i = 0; i < 200; i++) many[i] = desk[0];
+    lin_error err = {0};
+    const lin_microphone_options options = named("Zoom");
+    fake_devices(many, 200, 0);
+    assert_fails(lin_microphone_open(&options, &mic, &err), LIN_INVALID, err, ", ...");
+}
+END_TEST
+
+/* ---- opening ---------------------------------------------------------------------------------------------------------------- */
+
+START_TEST(own_rate_and_channels)
+{
+    static const struct {
+        const char *name;
+        int rate, opened;
+    } cases[] = {{"0", 44100, 2}, {"2", 48000, 1}, {"3", 96000, 2}, {"5", 22050, 2}};
+    for (int i = 0; i < 4; i++) {
+        fake_devices(desk, N_DESK, 4);
+        fake.latency_s = 0.031;
+        lin_microphone *mic = open_with(named(cases[i].name));
+        const lin_microphone_format *format = lin_microphone_format_of(mic);
+        ck_assert_int_eq(format->rate_hz, cases[i].rate);
+        ck_assert(fake.rate_hz == cases[i].rate);
+        ck_assert_int_eq(format->opened, cases[i].opened);
+        ck_assert_int_eq(fake.channels, cases[i].opened);
+        ck_assert_int_eq(format->channels, 1);
+        ck_assert(format->latency_s == 0.031);
+        ck_assert(fake.suggested_s == 0.02);
+        ck_assert_int_eq(fake.started, 1);
+        lin_microphone_close(mic, NULL);
+        ck_assert_int_eq(fake.closed, 1);
+    }
+    lin_microphone_options options = named("3");
+    options.rate_hz = 16000;
+    options.channels = 5;
+    options.interleaved = 1;
+    options.latency_ms = 0;
+    lin_microphone *mic = open_with(options);
+    ck_assert(fake.rate_hz == 16000 && fake.channels == 5 && fake.suggested_s == 0.0125);
+    ck_assert_int_eq(lin_microphone_format_of(mic)->channels, 5);
+    lin_microphone_close(mic, NULL);
+}
+END_TEST
+
+START_TEST(a_rate_that_is_none)
+{
+    lin_error err = {0};
+    lin_microphone *mic;
+    lin_microphone_options options = named("0");
+    // What the driver calls its own rate it cannot do, nor two channels: the next usual rate, and one.
+    fake_devices(desk, N_DESK, 4);
+    fake.open[0] = paInvalidChannelCount;
+    fake.open[1] = paInvalidSampleRate;
+    mic = open_with(options);
+    ck_assert_int_eq(fake.opened, 3);
+    ck_assert(fake.rate_hz == 48000 && fake.channels == 1);
+    ck_assert_int_eq(lin_microphone_format_of(mic)->rate_hz, 48000);
+    lin_microphone_close(mic, NULL);
+    // What was asked for is not replaced.
+    options.rate_hz = 12345;
+    fake_devices(desk, N_DESK, 4);
+    fake.open[0] = paInvalidSampleRate;
+    assert_fails(lin_microphone_open(&options, &mic, &err), LIN_UNSUPPORTED, err,
+                 "cannot record at 12345 Hz; its own rate is 44100");
+    options.rate_hz = 0;
+    options.channels = 3;
+    assert_fails(lin_microphone_open(&options, &mic, &err), LIN_UNSUPPORTED, err, "cannot record 3 channels; it has 2");
+    fake_devices(desk, N_DESK, 4);
+    options.channels = 2;
+    fake.open[0] = paInvalidChannelCount;
+    assert_fails(lin_microphone_open(&options, &mic, &err), LIN_UNSUPPORTED, err, "2 channels");
+    for (int i = 0; i < 8; i++) fake.open[i] = paInvalidSampleRate;
+    assert_fails(lin_microphone_open(&options, &mic, &err), LIN_UNSUPPORTED, err, "at 44100 Hz");
+    ck_assert_int_eq(fake.initialized, 0);
+}
+END_TEST
+
+START_TEST(refusals)
+{
+    static const struct {
+        PaError open, start;
+        const char *host, *noise, *message;
+    } cases[] = {
+        {paDeviceUnavailable, 0, "", NULL, "\"USB Audio: - (hw:2,0)\" is busy: another program has it open"},
+        {paUnanticipatedHostError, 0, "Device or resource busy", NULL, "is busy"},
+        {paBadIODeviceCombination, 0, "",
+         "jack: hello\nopen '/dev/snd/pcmC2D0c' failed: Permission denied\nExpression 'x' failed\n",
+         "permission denied for the microphone \"USB Audio: - (hw:2,0)\"; add yourself to the group audio"},
+        {paUnanticipatedHostError, 0, "Permission denied", NULL, "permission denied"},
+        {paUnanticipatedHostError, 0, "No such device", NULL, "does not open: Unanticipated host error: No such device"},
+        {paInternalError, 0, "", "\nUnable to create\a stream: Refused\nExpression 'y' failed in 'z'\n",
+         "does not open: Internal PortAudio error: Unable to create  stream: Refused"},
+        {paInternalError, 0, "", NULL, "does not open: Internal PortAudio error"},
+        {0, paUnanticipatedHostError, "No such device", NULL, "Unanticipated host error: No such device"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        lin_error err = {0};
+        lin_microphone *mic;
+        const lin_microphone_options options = lin_microphone_options_default();
+        const unsigned long live = lin_memory_live();
+        fake_devices(desk, N_DESK, 2);
+        fake.open[0] = cases[i].open;
+        fake.start = cases[i].start;
+        fake.host.errorText = cases[i].host;
+        fake.noise = cases[i].noise;
+        assert_fails(lin_microphone_open(&options, &mic, &err), LIN_IO, err, cases[i].message);
+        ck_assert_ptr_null(mic);
+        ck_assert_int_eq(fake.initialized, 0);
+        ck_assert_int_eq(fake.closed, cases[i].start != 0);
+        ck_assert_uint_eq(lin_memory_live(), live);
+    }
+}
+END_TEST
+
+START_TEST(misuse)
+{
+    static const struct {
+        lin_microphone_options options;
+        const char *message;
+    } cases[] = {{{.ring_s = 1, .rate_hz = 3999}, "3999 Hz"},    {{.ring_s = 1, .rate_hz = -1}, "-1 Hz"},
+                 {{.ring_s = 1, .channels = 65}, "65 channels"}, {{.ring_s = 0}, "ring of 0 s"},
+                 {{.ring_s = 1e9}, "ring of 1e+09 s"},           {{.ring_s = (double)NAN}, "ring of"},
+                 {{.ring_s = 1, .latency_ms = -1}, "-1 ms"},     {{.ring_s = 1, .stall_ms = -5}, "-5 ms"}};
+    lin_error err = {0};
+    float x[4];
+    int n;
+    lin_microphone *mic;
+    lin_microphone_report report;
+    fake_devices(desk, N_DESK, 2);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_fails(lin_microphone_open(&cases[i].options, &mic, &err), LIN_INVALID, err, cases[i].message);
+    }
+    mic = open_desk();
+    assert_fails(lin_microphone_read(mic, x, -1, 0, &n, &err), LIN_INVALID, err, "-1 frames");
+    assert_ok(lin_microphone_read(mic, NULL, 0, -1, &n, &err), err);
+    ck_assert_int_eq(n, 0);
+    lin_microphone_close(mic, &report);
+    lin_microphone_close(NULL, &report);
+    ck_assert_int_eq(report.captured, 0);
+    lin_microphone_close(NULL, NULL);
+}
+END_TEST
+
+START_TEST(every_allocation_may_fail)
+{
+    const lin_microphone_options options = named("USB Audio");
+    const unsigned long live = lin_memory_live();
+    lin_error err = {0};
+    lin_microphone_info *found;
+    lin_microphone *mic;
+    unsigned long k;
+    int n;
+    fake_devices(desk, N_DESK, 2);
+    for (k = 1;; k++) {
+        lin_memory_fail_at(k);
+        const lin_status status = lin_microphone_open(&options, &mic, &err);
+        lin_memory_fail_at(0);
+        if (status == LIN_OK) break;
+        ck_assert_int_eq(status, LIN_NO_MEMORY);
+        ck_assert_ptr_null(mic);
+        ck_assert_int_eq(fake.initialized, 0);
+        ck_assert_int_eq(fake.closed, fake.started ? 1 : fake.closed);
+        ck_assert_uint_eq(lin_memory_live(), live);
+    }
+    ck_assert_uint_eq(k, 6);
+    lin_microphone_close(mic, NULL);
+    for (k = 1; k < 3; k++) {
+        lin_memory_fail_at(k);
+        ck_assert_int_eq(lin_microphone_list(&found, &n, NULL, 0, &err), LIN_NO_MEMORY);
+        lin_memory_fail_at(0);
+        ck_assert(found == NULL && n == 0);
+    }
+    ck_assert_uint_eq(lin_memory_live(), live);
+}
+END_TEST
+
+/* ---- reading ---------------------------------------------------------------------------------------------------------------- */
+
+START_TEST(what_comes_is_read)
+{
+    lin_error err = {0};
+    static float x[6 * 1000], y[6 * 1000];
+    test_fill_f32(x, 6000, 3, -1, 1);
+    for (int C = 1; C <= 6; C++) {
+        for (int interleaved = 0; interleaved < 2; interleaved++) {
+            lin_microphone_options options = named("3");
+            int at = 0, n = 0;
+            options.channels = C;
+            options.interleaved = interleaved;
+            fake_devices(desk, N_DESK, 4);
+            lin_microphone *mic = open_with(options);
+            const int width = interleaved ? C : 1;
+            ck_assert_int_eq(lin_microphone_format_of(mic)->channels, width);
+            for (uint64_t i = 0; at < 1000; i++, at += n) {
+                n = piece(9, i, 700, 1000 - at);
+                ck_assert_int_eq(fake_give(x + at * C, n, 0), paContinue);
+            }
+            for (at = 0; at < 1000; at += n) {
+                assert_ok(lin_microphone_read(mic, y + at * width, 300, 0, &n, &err), err);
+                ck_assert_int_gt(n, 0);
+            }
+            assert_ok(lin_microphone_read(mic, y, 300, 0, &n, &err), err);
+            ck_assert_int_eq(n, 0);
+            for (int i = 0; i < 1000 && !interleaved; i++) {
+                float sum = 0; // as frontend/source.c mixes
+                for (int c = 0; c < C; c++) sum += x[i * C + c];
+                x[i * C] = C > 1 ? sum / (float)C : sum;
+                test_require(memcmp(&y[i], &x[i * C], sizeof *y) == 0, "%d channels, frame %d: %g is not the mean %g", C, i,
+                             (double)y[i], (double)x[i * C]);
+            }
+            if (interleaved) test_same_f32("interleaved", y, x, (size_t)(1000 * C));
+            test_fill_f32(x, 6000, 3, -1, 1);
+            lin_microphone_close(mic, NULL);
+        }
+    }
+}
+END_TEST
+
+START_TEST(everything_is_counted)
+{
+    lin_error err = {0};
+    static float x[100], y[100];
+    lin_microphone_options options = lin_microphone_options_default();
+    lin_microphone_report report;
+    int n;
+    fake_devices(desk, N_DESK, 2);
+    options.ring_s = 64. / 48000;
+    lin_microphone *mic = open_with(options);
+    test_fill_f32(x, 100, 1, -1, 1);
+    fake_give(x, 40, paInputOverflow);
+    fake_give(NULL, 40, paInputOverflow); // some drivers give no sound with it
+    assert_ok(lin_microphone_read(mic, y, 10, 0, &n, &err), err);
+    ck_assert_int_eq(n, 10);
+    fake_give(x + 40, 60, 0); // 34 fit
+    rest(0.02);
+    lin_microphone_report_now(mic, &report);
+    ck_assert_int_eq(report.state, LIN_MICROPHONE_RUNS);
+    ck_assert_int_eq(report.captured, 100);
+    ck_assert_int_eq(report.dropped, 26);
+    ck_assert_int_eq(report.read, 10);
+    ck_assert_int_eq(report.waiting, 64);
+    ck_assert_int_eq(report.overflows, 2);
+    ck_assert(report.silent_s >= 0.02 && report.silent_s <= report.open_s);
+    assert_ok(lin_microphone_read(mic, y + 10, 90, 0, &n, &err), err);
+    ck_assert_int_eq(n, 64);
+    test_same_f32("what fitted", y, x, 74);
+    lin_microphone_close(mic, &report);
+    ck_assert_int_eq(report.read, 74);
+    ck_assert_int_eq(report.waiting, 0);
+    ck_assert_int_eq(report.dropped, 26);
+}
+END_TEST
+
+START_TEST(age_of_what_was_read)
+{
+    lin_error err = {0};
+    static float x[4800], y[4800];
+    int n;
+    lin_microphone *mic = open_desk();
+    ck_assert(lin_microphone_age(mic) == 0);
+    fake.delay_s = 0.05;
+    fake_give(x, 4800, 0); // 100 ms, whose last frame is 50 ms old
+    const double before = now();
+    assert_ok(lin_microphone_read(mic, y, 2400, 0, &n, &err), err);
+    double age = lin_microphone_age(mic), late = now() - before;
+    ck_assert_msg(age >= 0.0999 && age <= 0.101 + late, "the middle is %g s old", age);
+    assert_ok(lin_microphone_read(mic, y, 2400, 0, &n, &err), err);
+    age = lin_microphone_age(mic), late = now() - before;
+    ck_assert_msg(age >= 0.0499 && age <= 0.051 + late, "the end is %g s old", age);
+    rest(0.03);
+    ck_assert(lin_microphone_age(mic) >= age + 0.03);
+    // A driver without a clock: as old as its callback.
+    fake.delay_s = 0;
+    fake_give(x, 480, 0);
+    assert_ok(lin_microphone_read(mic, y, 480, 0, &n, &err), err);
+    age = lin_microphone_age(mic), late = now() - before;
+    ck_assert_msg(age >= 0 && age <= late, "%g s old", age);
+    lin_microphone_close(mic, NULL);
+}
+END_TEST
+
+static void *give_later(void *seconds)
+{
+    static const float x[10] = {1, 2, 3};
+    rest(*(double *)seconds);
+    fake_give(x, 10, 0);
+    return NULL;
+}
+
+static void on_alarm(int number) { (void)number; }
+
+START_TEST(waiting)
+{
+    lin_error err = {0};
+    pthread_t thread;
+    float y[20];
+    int n;
+    double delay = 0.05;
+    lin_microphone *mic = open_desk();
+    double begin = now();
+    assert_ok(lin_microphone_read(mic, y, 20, 0, &n, &err), err);
+    ck_assert(n == 0 && now() - begin < 0.05);
+    begin = now();
+    assert_ok(lin_microphone_read(mic, y, 20, 60, &n, &err), err);
+    ck_assert_msg(n == 0 && now() - begin >= 0.06, "%d frames after %g s", n, now() - begin);
+    // What comes ends the wait, however long it was to be.
+    for (int timeout = -1; timeout <= 60000; timeout += 60001) {
+        begin = now();
+        pthread_create(&thread, NULL, give_later, &delay);
+        assert_ok(lin_microphone_read(mic, y, 20, timeout, &n, &err), err);
+        ck_assert_msg(n == 10 && now() - begin >= 0.05 && now() - begin < 2, "%d frames after %g s", n, now() - begin);
+        pthread_join(thread, NULL);
+    }
+    // So does a signal.
+    const struct sigaction action = {.sa_handler = on_alarm};
+    const struct itimerval soon = {.it_value = {.tv_usec = 50000}};
+    sigaction(SIGALRM, &action, NULL);
+    begin = now();
+    setitimer(ITIMER_REAL, &soon, NULL);
+    assert_ok(lin_microphone_read(mic, y, 20, 60000, &n, &err), err);
+    ck_assert_msg(n == 0 && now() - begin < 2, "%d frames after %g s", n, now() - begin);
+    lin_microphone_close(mic, NULL);
+}
+END_TEST
+
+START_TEST(stalled_and_back)
+{
+    lin_error err = {0};
+    lin_microphone_options options = lin_microphone_options_default();
+    lin_microphone_report report;
+    float y[20] = {0};
+    int n;
+    fake_devices(desk, N_DESK, 2);
+    options.stall_ms = 100;
+    lin_microphone *mic = open_with(options);
+    double begin = now();
+    assert_fails(lin_microphone_read(mic, y, 20, 60000, &n, &err), LIN_IO, err, "has given nothing for 0.1 s");
+    ck_assert(now() - begin > 0.09 && now() - begin < 2);
+    lin_microphone_report_now(mic, &report);
+    ck_assert_int_eq(report.state, LIN_MICROPHONE_STALLED);
+    // Told again after as long again, not at once.
+    assert_ok(lin_microphone_read(mic, y, 20, 20, &n, &err), err);
+    assert_fails(lin_microphone_read(mic, y, 20, -1, &n, &err), LIN_IO, err, "has given nothing for 0.2 s");
+    fake_give(y, 7, 0);
+    assert_ok(lin_microphone_read(mic, y, 20, 0, &n, &err), err);
+    ck_assert_int_eq(n, 7);
+    lin_microphone_report_now(mic, &report);
+    ck_assert_int_eq(report.state, LIN_MICROPHONE_RUNS);
+    lin_microphone_close(mic, NULL);
+    // It may be asked never to say so.
+    options.stall_ms = 0;
+    mic = open_with(options);
+    assert_ok(lin_microphone_read(mic, y, 20, 300, &n, &err), err);
+    lin_microphone_close(mic, NULL);
+}
+END_TEST
+
+START_TEST(lost)
+{
+    lin_error err = {0};
+    lin_microphone_report report;
+    float x[10] = {1, 2, 3}, y[10];
+    int n;
+    lin_microphone *mic = open_desk();
+    fake_give(x, 10, 0);
+    fake_end();
+    // What was heard before is given first.
+    assert_ok(lin_microphone_read(mic, y, 6, 1000, &n, &err), err);
+    ck_assert_int_eq(n, 6);
+    assert_ok(lin_microphone_read(mic, y, 6, 1000, &n, &err), err);
+    ck_assert_int_eq(n, 4);
+    for (int i = 0; i < 2; i++) {
+        assert_fails(lin_microphone_read(mic, y, 6, -1, &n, &err), LIN_IO, err, "\"USB Audio: - (hw:2,0)\" is lost");
+        ck_assert_int_eq(n, 0);
+    }
+    lin_microphone_close(mic, &report);
+    ck_assert_int_eq(report.state, LIN_MICROPHONE_LOST);
+    // An end that is not announced.
+    mic = open_desk();
+    fake.inactive = 1;
+    const double begin = now();
+    assert_fails(lin_microphone_read(mic, y, 6, -1, &n, &err), LIN_IO, err, "is lost");
+    ck_assert(now() - begin < 2);
+    lin_microphone_close(mic, NULL);
+}
+END_TEST
+
+START_TEST(nothing_is_allocated_while_streaming)
+{
+    lin_error err = {0};
+    static float x[2000], y[2000];
+    int n, failed = 0, total = 0;
+    fake_devices(desk, N_DESK, 4);
+    lin_microphone *mic = open_with(named("0"));
+    const unsigned long ours = lin_memory_count(), all = n_mallocs;
+    for (int i = 0; i < 2000; i++) {
+        fake_give(x, 441, 0);
+        failed |= lin_microphone_read(mic, y, 441, 10, &n, &err) != LIN_OK;
+        failed |= lin_microphone_age(mic) < 0;
+        total += n;
+    }
+    const unsigned long ours_now = lin_memory_count(), all_now = n_mallocs;
+    ck_assert_int_eq(failed, 0);
+    ck_assert_int_eq(total, 2000 * 441);
+    ck_assert_uint_eq(ours, ours_now);
+    ck_assert_uint_eq(all, all_now);
+    lin_microphone_close(mic, NULL);
+}
+END_TEST
+
+typedef struct giver {
+    atomic_int stop;
+    int given;
+} giver;
+
+static void *give_on(void *context)
+{
+    giver *g = context;
+    static float x[512];
+    while (!atomic_load(&g->stop)) {
+        fake_give(x, 512, 0);
+        g->given += 512;
+        rest(0.0002);
+    }
+    return NULL;
+}
+
+// For ThreadSanitizer: the callback, the reader and whoever asks for a report, each on a thread of its own.
+static void *ask_on(void *mic)
+{
+    lin_microphone_report report;
+    for (int i = 0; i < 300; i++) {
+        lin_microphone_report_now(mic, &report);
+        rest(0.0005);
+    }
+    return NULL;
+}
+
+START_TEST(three_threads)
+{
+    lin_error err = {0};
+    static float y[1000];
+    giver g = {0};
+    pthread_t gives, asks;
+    lin_microphone_report report;
+    int n, total = 0;
+    lin_microphone *mic = open_desk();
+    pthread_create(&gives, NULL, give_on, &g);
+    pthread_create(&asks, NULL, ask_on, mic);
+    for (const double begin = now(); now() - begin < 0.2;) {
+        assert_ok(lin_microphone_read(mic, y, 1000, 100, &n, &err), err);
+        total += n;
+    }
+    atomic_store(&g.stop, 1);
+    pthread_join(gives, NULL);
+    pthread_join(asks, NULL);
+    do {
+        assert_ok(lin_microphone_read(mic, y, 1000, 0, &n, &err), err);
+        total += n;
+    } while (n > 0);
+    lin_microphone_close(mic, &report);
+    ck_assert_int_eq(total, g.given);
+    ck_assert_int_eq(report.captured, g.given);
+    ck_assert_int_eq(report.dropped, 0);
+}
+END_TEST
+
+/* ---- what the sound system does to the program ------------------------------------------------------------------------------ */
+
+static lin_status say_something(const lin_portaudio *pa, void *context, lin_error *err)
+{
+    char line[100];
+    (void)pa;
+    if (write(STDERR_FILENO, "noise within\n", 13) < 0) return lin_fail(err, LIN_IO, "write");
+    sem_post(((sem_t **)context)[0]);
+    sem_wait(((sem_t **)context)[1]);
+    lin_portaudio_noise(line, sizeof line);
+    return lin_fail(err, LIN_IO, "caught: %s", line);
+}
+
+static void *on_other_thread(void *context)
+{
+    sem_wait(((sem_t **)context)[0]);
+    if (write(STDERR_FILENO, "a message\n", 10) < 0) return context;
+    sem_post(((sem_t **)context)[1]);
+    return NULL;
+}
+
+START_TEST(noise_is_kept_off_the_screen)
+{
+    lin_error err = {0};
+    sem_t said, go;
+    sem_t *both[] = {&said, &go};
+    pthread_t thread;
+    int hangs;
+    const int before = dup(STDERR_FILENO), file = to_file(temp_path("stderr"));
+    sem_init(&said, 0, 0);
+    sem_init(&go, 0, 0);
+    fake_devices(desk, N_DESK, 2);
+    pthread_create(&thread, NULL, on_other_thread, both);
+    assert_fails(lin_portaudio_run(say_something, NULL, both, 10000, &hangs, &err), LIN_IO, err, "caught: noise within");
+    pthread_join(thread, NULL);
+    ck_assert(write(STDERR_FILENO, "after\n", 6) == 6);
+    const char *text = content(file);
+    dup2(before, STDERR_FILENO);
+    ck_assert_msg(strstr(text, "noise") == NULL, "on the screen: %s", text);
+    // The other thread's message is lost only where the thread of the sound system could not have descriptors of its own.
+    ck_assert_msg(strcmp(text, "a message\nafter\n") == 0 || strcmp(text, "after\n") == 0, "%s", text);
+    if (strcmp(text, "after\n") == 0) puts("(unshare is forbidden here: standard error is diverted for the whole process)");
+    remove_temp_folder();
+}
+END_TEST
+
+static sem_t undone;
+static lin_status undone_with;
+
+static lin_status wait_long(const lin_portaudio *pa, void *context, lin_error *err)
+{
+    (void)pa, (void)err;
+    sem_wait(context);
+    return LIN_OK;
+}
+
+static void note_undo(const lin_portaudio *pa, void *context, lin_status status)
+{
+    (void)context;
+    undone_with = pa ? status : LIN_INVALID;
+    sem_post(&undone);
+}
+
+START_TEST(a_sound_system_that_hangs)
+{
+    lin_error err = {0};
+    sem_t forever;
+    int hangs;
+    sem_init(&forever, 0, 0);
+    sem_init(&undone, 0, 0);
+    fake_devices(desk, N_DESK, 2);
+    undone_with = LIN_STOPPED;
+    assert_fails(lin_portaudio_run(wait_long, note_undo, &forever, 50, &hangs, &err), LIN_IO, err, "does not answer for 0.05 s");
+    ck_assert_int_eq(hangs, 1);
+    assert_fails(lin_portaudio_run(wait_long, note_undo, &forever, 50, &hangs, &err), LIN_IO, err, "still does not answer");
+    ck_assert_int_eq(hangs, 0);
+    ck_assert_int_eq(undone_with, LIN_STOPPED);
+    // It comes back: what was left behind is undone, and it serves again.
+    sem_post(&forever);
+    sem_wait(&undone);
+    ck_assert_int_eq(undone_with, LIN_OK);
+    lin_status status;
+    for (int i = 0; i < 200; i++) {
+        sem_post(&forever);
+        status = lin_portaudio_run(wait_long, note_undo, &forever, 1000, &hangs, &err);
+        if (status == LIN_OK) break;
+        rest(0.01);
+    }
+    ck_assert_msg(status == LIN_OK, "%s", err.message);
+}
+END_TEST
+
+START_TEST(closing_does_not_hang)
+{
+    sem_t forever;
+    const unsigned long live = lin_memory_live();
+    sem_init(&forever, 0, 0);
+    lin_microphone *mic = open_desk();
+    fake.closing_waits = &forever;
+    const double begin = now();
+    lin_microphone_close(mic, NULL);
+    ck_assert_msg(now() - begin < 4.5, "closing took %g s", now() - begin);
+    // A late callback finds its memory; when the sound system lets go, the memory is freed.
+    float x[10] = {0};
+    fake_give(x, 10, 0);
+    ck_assert_uint_gt(lin_memory_live(), live);
+    sem_post(&forever);
+    for (int i = 0; i < 200 && lin_memory_live() > live; i++) rest(0.01);
+    ck_assert_uint_eq(lin_memory_live(), live);
+    ck_assert_int_eq(fake.closed, 1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("frontend/microphone");
+    TCase *cases = tcase_create("microphone");
+    tcase_add_test(cases, list);
+    tcase_add_test(cases, list_of_none);
+    tcase_add_test(cases, without_portaudio);
+    tcase_add_test(cases, choosing);
+    tcase_add_test(cases, own_rate_and_channels);
+    tcase_add_test(cases, a_rate_that_is_none);
+    tcase_add_test(cases, refusals);
+    tcase_add_test(cases, misuse);
+    tcase_add_test(cases, every_allocation_may_fail);
+    tcase_add_test(cases, what_comes_is_read);
+    tcase_add_test(cases, everything_is_counted);
+    tcase_add_test(cases, age_of_what_was_read);
+    tcase_add_test(cases, waiting);
+    tcase_add_test(cases, stalled_and_back);
+    tcase_add_test(cases, lost);
+    tcase_add_test(cases, nothing_is_allocated_while_streaming);
+    tcase_add_test(cases, three_threads);
+    tcase_add_test(cases, noise_is_kept_off_the_screen);
+    tcase_add_test(cases, a_sound_system_that_hangs);
+    tcase_add_test(cases, closing_does_not_hang);
+    suite_add_tcase(suite, cases);
+    return test_run(suite);
+}

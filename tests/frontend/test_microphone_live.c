@@ -1,0 +1,256 @@
+// The microphone through the real PortAudio, in real time, from PulseAudio's virtual microphone (tests/app/virtual_mic.sh).
+// Skipped, and said so, where that cannot start.
+#include <stdlib.h>
+
+#include "tests/frontend/microphone_support.h"
+
+static char home[400];
+
+static int shell(const char *command)
+{
+    char line[600];
+    snprintf(line, sizeof line, ". tests/app/virtual_mic.sh; %s", command);
+    return system(line);
+}
+
+// Nothing reaches the screen: standard error is a file, which must stay empty.
+static int screen;
+
+static void setup(void) { screen = to_file(temp_path("stderr")); }
+
+static void teardown(void) { remove_temp_folder(); }
+
+static void assert_silent(void)
+{
+    const char *text = content(screen);
+    ck_assert_msg(*text == 0, "on the screen: %s", text);
+}
+
+static const int rates[] = {16000, 44100, 48000};
+
+// Plays half a second of noise and looks for it in what is heard. 1 if every sample of it came, in one piece, with the very bits.
+static int heard_what_was_played(int rate, uint64_t seed, char *why, size_t capacity)
+{
+    enum { MOST = 24000, ROOM = 6 * 48000 };
+    static int16_t played[MOST];
+    static float y[ROOM];
+    lin_error err = {0};
+    lin_microphone_report report;
+    char line[300];
+    const int length = rate / 2;
+    int total = 0, at = 0, n;
+    for (int i = 0; i < length; i++) played[i] = (int16_t)(1 + (int)lin_random_below(seed, (uint64_t)i, 30000)); // never silent
+    const char *path = write_bytes("played", played, (size_t)length * sizeof *played);
+    lin_microphone_options options = lin_microphone_options_default();
+    options.rate_hz = rate;
+    lin_microphone *mic = open_with(options);
+    snprintf(line, sizeof line, "virtual_mic_play_raw %s %d &", path, rate);
+    ck_assert_int_eq(shell(line), 0);
+    for (const double begin = now(); now() - begin < 4 && total + 4096 < ROOM;) {
+        assert_ok(lin_microphone_read(mic, y + total, 4096, 100, &n, &err), err);
+        total += n;
+        while (at < total && y[at] == 0) at++;
+        if (at + length + 100 <= total) break;
+    }
+    lin_microphone_close(mic, &report);
+    ck_assert_int_eq(report.captured, report.read + report.waiting + report.dropped);
+    ck_assert_int_eq(report.dropped, 0);
+    if (at + length > total) {
+        snprintf(why, capacity, "%d Hz: %d frames heard, sound from %d on, of %d", rate, total, at, length);
+        return 0;
+    }
+    for (int i = 0; i < length; i++) {
+        if (y[at + i] == (float)played[i] / 32768) continue;
+        snprintf(why, capacity, "%d Hz: frame %d is %.9g, was played as %.9g; %lld overflows", rate, i, (double)y[at + i],
+                 (double)played[i] / 32768, (long long)report.overflows);
+        return 0;
+    }
+    return 1;
+}
+
+// PulseAudio drops sound where the machine gives it no time; twice in a row at the very same test it does not.
+START_TEST(what_is_played_is_heard)
+{
+    const int rate = rates[_i];
+    char line[60], why[300] = "";
+    int equal = 0;
+    snprintf(line, sizeof line, "virtual_mic_use %d", rate);
+    ck_assert_int_eq(shell(line), 0);
+    for (uint64_t attempt = 0; attempt < 3 && !equal; attempt++) equal = heard_what_was_played(rate, attempt, why, sizeof why);
+    ck_assert_msg(equal, "%s", why);
+    assert_silent();
+}
+END_TEST
+
+START_TEST(a_list)
+{
+    lin_error err = {0};
+    lin_microphone_info *found;
+    lin_microphone *mic;
+    char why[300];
+    int n, defaults = 0;
+    assert_ok(lin_microphone_list(&found, &n, why, sizeof why, &err), err);
+    ck_assert_int_ge(n, 1);
+    ck_assert_str_eq(why, "");
+    for (int i = 0; i < n; i++) defaults += found[i].is_default;
+    ck_assert_int_eq(defaults, 1);
+    lin_free(found);
+    const lin_microphone_options options = named("no such device");
+    assert_fails(lin_microphone_open(&options, &mic, &err), LIN_INVALID, err,
+                 "no microphone has \"no such device\" in its name; there");
+    ck_assert_msg(strstr(err.message, "default") != NULL, "%s", err.message);
+    assert_silent();
+}
+END_TEST
+
+START_TEST(the_ring_overflows)
+{
+    lin_error err = {0};
+    lin_microphone_report report;
+    lin_microphone_options options = lin_microphone_options_default();
+    static float y[2048];
+    int n;
+    options.ring_s = 0.01;
+    lin_microphone *mic = open_with(options);
+    assert_ok(lin_microphone_read(mic, y, 1, 4000, &n, &err), err);
+    ck_assert_int_eq(n, 1);
+    rest(0.3);
+    lin_microphone_report_now(mic, &report);
+    ck_assert_int_eq(report.waiting, 512);
+    ck_assert_msg(report.dropped > 4000, "only %lld frames were dropped", (long long)report.dropped);
+    // It goes on where there is room again.
+    assert_ok(lin_microphone_read(mic, y, 2048, 0, &n, &err), err);
+    ck_assert_int_eq(n, 512);
+    assert_ok(lin_microphone_read(mic, y, 2048, 4000, &n, &err), err);
+    ck_assert_int_gt(n, 0);
+    lin_microphone_close(mic, &report);
+    // The callback's own counters are read one after the other, but nobody writes them any more.
+    ck_assert_int_ge(report.captured, report.read + report.dropped);
+    ck_assert_int_eq(report.state, LIN_MICROPHONE_RUNS);
+    assert_silent();
+}
+END_TEST
+
+START_TEST(the_source_stalls)
+{
+    lin_error err = {0};
+    lin_microphone_report report;
+    lin_microphone_options options = lin_microphone_options_default();
+    static float y[2048];
+    int n;
+    ck_assert_int_eq(shell("virtual_mic_stalled"), 0);
+    options.stall_ms = 500;
+    lin_microphone *mic = open_with(options);
+    const double begin = now();
+    assert_fails(lin_microphone_read(mic, y, 2048, 20000, &n, &err), LIN_IO, err, "has given nothing for 0.");
+    ck_assert_msg(now() - begin < 5, "after %g s", now() - begin);
+    lin_microphone_close(mic, &report);
+    ck_assert_int_eq(report.state, LIN_MICROPHONE_STALLED);
+    ck_assert_int_eq(report.captured, 0);
+    ck_assert_msg(now() - begin < 6, "closing took until %g s", now() - begin);
+    assert_silent();
+}
+END_TEST
+
+// Reads until the error; what came before it is at least the sound of a tenth of a second.
+static void read_until_lost(lin_microphone *mic, const char *command)
+{
+    lin_error err = {0};
+    lin_microphone_report report;
+    lin_status status = LIN_OK;
+    static float y[4096];
+    int n, total = 0, gone = 0;
+    for (const double begin = now(); status == LIN_OK && now() - begin < 15;) {
+        status = lin_microphone_read(mic, y, 4096, 100, &n, &err);
+        total += n;
+        if (total < 4410 || gone) continue;
+        gone = 1;
+        ck_assert_int_eq(shell(command), 0);
+    }
+    ck_assert_int_eq(status, LIN_IO);
+    ck_assert_msg(strstr(err.message, "is lost") != NULL, "%s", err.message);
+    ck_assert_int_ge(total, 4410);
+    lin_microphone_close(mic, &report);
+    ck_assert_int_eq(report.state, LIN_MICROPHONE_LOST);
+    ck_assert_int_eq(report.read, total);
+}
+
+START_TEST(the_device_disappears)
+{
+    // All others first: PulseAudio would move the stream there.
+    ck_assert_int_eq(shell("virtual_mic_use 48000; virtual_mic_unplug 16000; virtual_mic_unplug 44100; "
+                           "pactl unload-module module-pipe-source; true"),
+                     0);
+    lin_microphone *mic = open_with(lin_microphone_options_default());
+    read_until_lost(mic, "virtual_mic_unplug 48000");
+    assert_silent();
+}
+END_TEST
+
+START_TEST(the_server_dies)
+{
+    lin_error err = {0};
+    lin_microphone_info *found;
+    lin_microphone *mic;
+    char why[300];
+    int n;
+    ck_assert_int_eq(shell("pactl load-module module-null-sink sink_name=spk8000 rate=8000 channels=1 norewinds=1 > /dev/null && "
+                           "virtual_mic_use 8000"),
+                     0);
+    mic = open_with(lin_microphone_options_default());
+    read_until_lost(mic, "virtual_mic_kill");
+    // Nothing is left to record from.
+    assert_ok(lin_microphone_list(&found, &n, why, sizeof why, &err), err);
+    ck_assert_int_eq(n, 0);
+    ck_assert_msg(strncmp(why, "no microphone: the system has no", 31) == 0 || strstr(why, "/dev/snd") || strstr(why, "can record"),
+                  "%s", why);
+    lin_free(found);
+    assert_silent();
+}
+END_TEST
+
+// 1 if PulseAudio runs, with HOME as its folder.
+static int start_virtual_mic(void)
+{
+    char command[200], line[400] = "";
+    snprintf(command, sizeof command,
+             ". tests/app/virtual_mic.sh; VIRTUAL_MIC_OWNER=%ld; virtual_mic_start 16000 44100 48000 && echo \"=$HOME\" || "
+             "echo \"$virtual_mic_why\"",
+             (long)getpid());
+    FILE *pipe = popen(command, "r");
+    if (!pipe) return 0;
+    const int got = fgets(line, sizeof line, pipe) != NULL;
+    pclose(pipe);
+    line[strcspn(line, "\n")] = 0;
+    if (!got || *line != '=') {
+        printf("skipped: no virtual microphone: %s\n", line);
+        return 0;
+    }
+    snprintf(home, sizeof home, "%s", line + 1);
+    setenv("HOME", home, 1);
+    setenv("XDG_RUNTIME_DIR", home, 1);
+    setenv("virtual_mic_home", home, 1);
+    setenv("virtual_mic_old_home", home, 1);
+    return 1;
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("frontend/microphone, live");
+    TCase *cases = tcase_create("live");
+    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_test(cases, a_list);
+    tcase_add_loop_test(cases, what_is_played_is_heard, 0, 3);
+    tcase_add_test(cases, the_ring_overflows);
+    tcase_add_test(cases, the_source_stalls);
+    tcase_add_test(cases, the_device_disappears);
+    tcase_add_test(cases, the_server_dies);
+    if (!start_virtual_mic()) {
+        puts("100%: Checks: 0, Failures: 0, Errors: 0");
+        return EXIT_SUCCESS;
+    }
+    suite_add_tcase(suite, cases);
+    const int status = test_run(suite);
+    if (shell("virtual_mic_stop") != 0) puts("the virtual microphone did not stop");
+    return status;
+}
