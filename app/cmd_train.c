@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cJSON.h>
 
@@ -340,6 +341,15 @@ static lin_status make_model(const lin_parsed *parsed, const sets *train, lin_mo
     return status;
 }
 
+// A run is not begun on top of another one: its checkpoint may be days of work.
+static lin_status check_folder(const train_values *v, lin_error *err)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/checkpoint.safetensors", v->folder);
+    if (v->resume || access(path, F_OK) != 0) return LIN_OK;
+    return lin_fail(err, LIN_INVALID, "%s holds a run already: go on with it with --resume, or name another --folder", v->folder);
+}
+
 // Makes the folder if needed and keeps the options there, readable by `linnet train`.
 static lin_status make_folder(const lin_parsed *parsed, lin_error *err)
 {
@@ -369,6 +379,7 @@ static int run(lin_parsed *parsed)
     lin_model *model = NULL;
     const lin_train_options learning = learning_of(v);
     lin_status status = lin_augment_check(&w.augment, &err);
+    if (status == LIN_OK) status = check_folder(v, &err);
     if (status == LIN_OK) status = open_sets(&v->train, &train, &err);
     if (status == LIN_OK) status = open_sets(&v->dev, &dev, &err);
     if (status == LIN_OK) status = make_model(parsed, &train, &model, &err);

@@ -95,6 +95,11 @@ train --folder "$tmp/b" --epochs 2 --threads 2 2> "$tmp/.log" || fail "train" "$
 train --folder "$tmp/b" --epochs 3 --threads 1 --resume 2> "$tmp/.log" || fail "train --resume" "$(cat "$tmp/.log")"
 weights() { "$LINNET" info --json "$1" | sed 's/.*"fingerprint": "\([0-9a-f]*\)".*/\1/'; }
 is "resumed weights" "$(weights "$tmp/a/checkpoint.safetensors")" "$(weights "$tmp/b/checkpoint.safetensors")"
+# A run is not begun on top of another.
+before=$(weights "$tmp/a/checkpoint.safetensors")$(cat "$tmp/a/train.conf")
+refused "a folder that holds a run" 1 "$tmp/a holds a run already: go on with it with --resume, or name another --folder" \
+    train "$tmp/train.conf" --train "$tmp/set.lfc" -q --epochs 9 --folder "$tmp/a"
+is "that run is as it was" "$before" "$(weights "$tmp/a/checkpoint.safetensors")$(cat "$tmp/a/train.conf")"
 # The program that only trains does the same, and needs no library for sound.
 trainer=$(dirname "$LINNET")/linnet-trainer
 "$trainer" train "$tmp/train.conf" --train "$tmp/set.lfc" --dev "$tmp/set.lfc" -q --schedule constant --folder "$tmp/c" --epochs 3 2> "$tmp/.log" ||
