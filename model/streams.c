@@ -150,6 +150,8 @@ static lin_status make_room(lin_streams *s, const lin_fbank_table *fbank, lin_er
     return s->ops->finish(s->exec, err);
 }
 
+int lin_streams_take_sound(const lin_encoder *e) { return e->ops->fbank != NULL; }
+
 static lin_status check_options(const lin_encoder *e, const lin_streams_options *o, lin_error *err)
 {
     const lin_config *c = &e->model->config;
@@ -157,7 +159,7 @@ static lin_status check_options(const lin_encoder *e, const lin_streams_options 
         return lin_fail(err, LIN_INVALID, "%d streams with %d frames a tick asked for; at least 1 stream, and 1 to %d frames",
                         o->capacity, o->longest, (int)MOST_FRAMES);
     if (!o->fbank) return LIN_OK;
-    if (!e->ops->fbank)
+    if (!lin_streams_take_sound(e))
         return lin_fail(err, LIN_UNSUPPORTED, "this device makes no filterbanks of its own; give the streams features");
     if (o->fbank->D != c->mel_bins || o->fbank->hop_samples < 1 || o->fbank->window_samples < o->fbank->hop_samples)
         return lin_fail(err, LIN_MISMATCH, "these filterbanks have %d bins, the model takes %d", o->fbank->D, c->mel_bins);
@@ -187,7 +189,7 @@ lin_status lin_streams_create(const lin_encoder *e, const lin_streams_options *o
     s->at_frames = e->state_count;
     s->at_samples = (lin_stream_floats(e) + 3) / 4 * 4;
     s->stride = (s->at_samples + (s->sound ? (size_t)o->fbank->window_samples : 0) + 63) / 64 * 64;
-    status = s->ops->exec_create(s->ops, 0, &s->exec, err);
+    status = s->ops->exec_create(s->ops, o->threads, &s->exec, err);
     if (status == LIN_OK) status = make_room(s, o->fbank, err);
     if (status != LIN_OK) {
         lin_streams_destroy(s);

@@ -31,7 +31,11 @@ typedef struct lin_streams_options {
     const lin_fbank_table *fbank; /* input is sound in -1..1 at the model's rate; its arrays with the host. NULL: input is features,
                                      which is all a backend without an fbank operation takes: LIN_UNSUPPORTED */
     int decodes;  /* greedy decoding: phones come out instead of log-probabilities */
+    int threads;  /* of a CPU, that work together on each tick; 0: one per core */
 } lin_streams_options;
+
+/* 1 if streams of this encoder can be given sound. */
+int lin_streams_take_sound(const lin_encoder *encoder);
 
 lin_status lin_streams_create(const lin_encoder *encoder, const lin_streams_options *options, lin_streams **streams,
                               lin_error *err);
