@@ -2,9 +2,11 @@
  * bench_gemm.c - speed of the matrix product: forward for 1 to 12,800 rows, and both backward forms, over the shapes of the
  * default network, as a share of the peak of this machine measured in the same run by multiply-adds between registers.
  *
- *   bench_gemm [--threads N] [--quick] [--json] [--form forward|backward_data|backward_weight|openblas]
+ *   bench_gemm [--threads N] [--quick] [--json] [--precision fp32|bf16] [--form NAME]
+ *       NAME: forward, backward_data, backward_weight, openblas
  *
- * Medians of several. Where libopenblas.so.0 is installed its sgemm runs on the same forward shapes, one thread.
+ * Medians of several. Where libopenblas.so.0 is installed its sgemm runs on the same forward shapes, one thread. With --precision
+ * bf16 the forms that use it, in turn with fp32, as a share of the peak of bf16's instruction.
  * LINNET_ISA=avx2 or portable measures the other instruction sets against their own peaks.
  */
 #include <dlfcn.h>
@@ -19,14 +21,15 @@
 enum { SHAPES = 6, RUNS = 31, MOST_ROWS = 12800, MOST_WIDTH = 768 };
 
 static const int shapes[SHAPES][2] = {{192, 192}, {576, 192}, {768, 192}, {192, 768}, {40, 192}, {192, 640}};
-static const int forward_rows[] = {1, 2, 4, 8, 9, 12, 16, 32, 64, 256, 800, 4000, 12800};
+static const int forward_rows[] = {1, 2, 4, 8, 9, 12, 16, 32, 64, 256, 512, 800, 4000, 12800};
 static const int backward_rows[] = {800, 4000, 12800};
 
 typedef void (*sgemm_function)(int, int, int, int, int, int, float, const float *, int, const float *, int, float, float *, int);
 
 static float *x, *w, *y, *dw, *bias, *packed;
-static const lin_ops *ops;
+static const lin_ops *ops, *plain; // plain: fp32 beside bf16, or NULL
 static lin_exec *exec;
+static float *plain_packed;
 static sgemm_function sgemm;
 
 /* ---- the products ----------------------------------------------------------------------------------------------------------- */
@@ -52,10 +55,19 @@ static void once(form what, int rows, int n, int k)
     }
 }
 
-// GFLOP/s of RUNS runs of a few milliseconds.
-static double measure(form what, int rows, int n, int k, int quick)
+static void once_plain(form what, int rows, int n, int k)
 {
-    double time[RUNS], work = 2.0 * rows * n * k;
+    if (what == FORWARD) {
+        plain->linear_forward(exec, y, x, plain_packed, bias, rows, n, k, LIN_RELU);
+    } else {
+        plain->linear_forward(exec, x, y, plain_packed, NULL, rows, k, n, LIN_LINEAR);
+    }
+}
+
+// GFLOP/s of RUNS runs of a few milliseconds; *plain_rate: of fp32 in turn with them.
+static double measure(form what, int rows, int n, int k, int quick, double *plain_rate)
+{
+    double time[RUNS], plain_time[RUNS], work = 2.0 * rows * n * k;
     long inner = (long)((quick ? 1e8 : 1e9) / work) + 1;
     for (size_t i = 0; i < (size_t)MOST_ROWS * MOST_WIDTH; i++) { // gradients and outputs of one form are inputs of another
         x[i] = (float)((i * 7919) % 1000) * 1e-3f - 0.5f;
@@ -63,15 +75,20 @@ static double measure(form what, int rows, int n, int k, int quick)
     }
     memset(dw, 0, (size_t)MOST_WIDTH * MOST_WIDTH * sizeof *dw);
     memset(bias, 0, MOST_WIDTH * sizeof *bias);
-    ops->weights_pack(exec, packed, w, &(lin_packing){.n = n, .k = k, .transposed = what == BACKWARD_DATA}, 1);
+    const lin_packing item = {.n = n, .k = k, .transposed = what == BACKWARD_DATA};
+    ops->weights_pack(exec, packed, w, &item, 1);
+    if (plain) plain->weights_pack(exec, plain_packed, w, &item, 1);
     once(what, rows, n, k);
     for (int r = 0; r < RUNS; r++) {
         double start = bench_now();
         for (long i = 0; i < inner; i++) once(what, rows, n, k);
         time[r] = (bench_now() - start) / (double)inner;
+        start = bench_now();
+        for (long i = 0; plain && i < inner; i++) once_plain(what, rows, n, k);
+        plain_time[r] = (bench_now() - start) / (double)inner;
     }
-    qsort(time, RUNS, sizeof *time, bench_by_value);
-    return work / time[RUNS / 2] * 1e-9;
+    *plain_rate = work / bench_quantile(plain_time, RUNS, 0.5) * 1e-9;
+    return work / bench_quantile(time, RUNS, 0.5) * 1e-9;
 }
 
 static double measure_packing(int transposed)
@@ -104,17 +121,21 @@ static void load_openblas(void)
 static void print_form(form what, const int *rows, size_t n_rows, double peak, int quick, int json)
 {
     if (!json) {
-        printf("\n%s, GFLOP/s (share of the peak)\n%8s", form_names[what], "rows");
-        for (int s = 0; s < SHAPES; s++) printf("      %4dx%-4d", shapes[s][0], shapes[s][1]);
+        printf("\n%s, GFLOP/s (share of the peak%s)\n%8s", form_names[what], plain ? "; times the speed of fp32" : "", "rows");
+        for (int s = 0; s < SHAPES; s++) printf("      %4dx%-4d%s", shapes[s][0], shapes[s][1], plain ? "       " : "");
         printf("\n");
     }
     for (size_t i = 0; i < n_rows; i++) {
         if (!json) printf("%8d", rows[i]);
         for (int s = 0; s < SHAPES; s++) {
-            double rate = measure(what, rows[i], shapes[s][0], shapes[s][1], quick);
+            double plain_rate, rate = measure(what, rows[i], shapes[s][0], shapes[s][1], quick, &plain_rate);
             if (json) {
-                printf("{\"form\":\"%s\",\"rows\":%d,\"n\":%d,\"k\":%d,\"gflops\":%.1f,\"share\":%.3f}\n", form_names[what],
-                       rows[i], shapes[s][0], shapes[s][1], rate, rate / peak);
+                printf("{\"form\":\"%s\",\"rows\":%d,\"n\":%d,\"k\":%d,\"gflops\":%.1f,\"share\":%.3f", form_names[what], rows[i],
+                       shapes[s][0], shapes[s][1], rate, rate / peak);
+                if (plain) printf(",\"fp32_gflops\":%.1f", plain_rate);
+                printf("}\n");
+            } else if (plain) {
+                printf("  %6.1f (%3.0f%%) %4.2fx", rate, 100 * rate / peak, rate / plain_rate);
             } else {
                 printf("  %6.1f (%3.0f%%)", rate, 100 * rate / peak);
             }
@@ -127,7 +148,7 @@ static void print_form(form what, const int *rows, size_t n_rows, double peak, i
 int main(int argc, char **argv)
 {
     int threads = 1, quick = 0, json = 0;
-    const char *only = NULL;
+    const char *only = NULL, *precision = "fp32";
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--quick") == 0) {
             quick = 1;
@@ -135,20 +156,23 @@ int main(int argc, char **argv)
             json = 1;
         } else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc) {
             threads = atoi(argv[++i]);
+        } else if (strcmp(argv[i], "--precision") == 0 && i + 1 < argc) {
+            precision = argv[++i];
         } else if (strcmp(argv[i], "--form") == 0 && i + 1 < argc) {
             only = argv[++i];
         } else {
-            fprintf(stderr, "usage: bench_gemm [--threads N] [--quick] [--json] [--form NAME]\n");
+            fprintf(stderr, "usage: bench_gemm [--threads N] [--quick] [--json] [--precision fp32|bf16] [--form NAME]\n");
             return 2;
         }
     }
     if (threads < 1 || threads > 64) threads = 1;
     lin_error err = {0};
-    ops = lin_ops_cpu();
-    if (ops->exec_create(ops, threads, &exec, &err) != LIN_OK) {
+    ops = bench_cpu(precision, &err);
+    if (!ops || ops->exec_create(ops, threads, &exec, &err) != LIN_OK) {
         fprintf(stderr, "bench_gemm: %s\n", err.message);
         return 1;
     }
+    if (ops->precision == LIN_PRECISION_BF16) plain = lin_ops_cpu();
     const size_t most = (size_t)MOST_ROWS * MOST_WIDTH, square = (size_t)MOST_WIDTH * MOST_WIDTH;
     x = lin_calloc(most, sizeof *x);
     y = lin_calloc(most, sizeof *y);
@@ -156,22 +180,25 @@ int main(int argc, char **argv)
     dw = lin_calloc(square, sizeof *dw);
     bias = lin_calloc(MOST_WIDTH, sizeof *bias);
     packed = lin_calloc(square, sizeof *packed);
-    if (!x || !y || !w || !dw || !bias || !packed) {
+    plain_packed = lin_calloc(square, sizeof *plain_packed);
+    if (!x || !y || !w || !dw || !bias || !packed || !plain_packed) {
         fprintf(stderr, "bench_gemm: out of memory\n");
         return 1;
     }
     for (size_t i = 0; i < square; i++) w[i] = (float)((i * 7907) % 1000) * 1e-3f - 0.5f;
-    double single = bench_peak(1), peak = threads > 1 ? bench_peak(threads) : single;
+    double single = bench_peak_of(ops->precision, 1);
+    double peak = threads > 1 ? bench_peak_of(ops->precision, threads) : single;
     if (json) {
-        printf("{\"isa\":\"%s\",\"threads\":%d,\"peak_gflops\":%.1f,\"peak_gflops_1\":%.1f}\n", lin_cpu_isa(), threads, peak,
-               single);
+        printf("{\"isa\":\"%s\",\"precision\":\"%s\",\"threads\":%d,\"peak_gflops\":%.1f,\"peak_gflops_1\":%.1f}\n",
+               lin_cpu_isa(), precision, threads, peak, single);
     } else {
-        printf("%s, %d thread%s, peak %.1f GFLOP/s (one thread %.1f)\n", lin_cpu_isa(), threads, threads > 1 ? "s" : "", peak,
-               single);
+        printf("%s %s, %d thread%s, peak %.1f GFLOP/s (one thread %.1f)\n", lin_cpu_isa(), precision, threads,
+               threads > 1 ? "s" : "", peak, single);
     }
     load_openblas();
     for (int what = 0; what < FORMS; what++) {
         if (only && strcmp(only, form_names[what]) != 0) continue;
+        if (plain && what != FORWARD && what != BACKWARD_DATA) continue; // those are fp32 in any precision
         if (what == OPENBLAS && (!sgemm || threads > 1)) {
             if (!json) printf("\n%s\n", sgemm ? "OpenBLAS is compared with one thread only" : "libopenblas.so.0 is not installed");
             continue;
@@ -182,14 +209,14 @@ int main(int argc, char **argv)
             print_form((form)what, backward_rows, sizeof backward_rows / sizeof *backward_rows, peak, quick, json);
         }
     }
-    double plain = measure_packing(0), transposed = measure_packing(1);
+    double straight = measure_packing(0), transposed = measure_packing(1);
     if (json) {
-        printf("{\"pack_ms\":%.3f,\"pack_transposed_ms\":%.3f}\n", plain, transposed);
+        printf("{\"pack_ms\":%.3f,\"pack_transposed_ms\":%.3f}\n", straight, transposed);
     } else {
-        printf("\npacking 4 M weights: %.2f ms, transposed %.2f ms\n", plain, transposed);
+        printf("\npacking 4 M weights: %.2f ms, transposed %.2f ms\n", straight, transposed);
     }
     ops->exec_destroy(exec);
-    float *blocks[] = {x, y, w, dw, bias, packed};
+    float *blocks[] = {x, y, w, dw, bias, packed, plain_packed};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) lin_free(blocks[i]);
     return 0;
 }

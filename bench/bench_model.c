@@ -2,8 +2,9 @@
  * bench_model.c - speed of the paper's network (9 layers, 6 heads, width 192, feed-forward 768, every frame): many utterances, a
  * training step, one live stream, and the start of the program; as shares of the peak measured in the same run.
  *
- *   bench_model [--threads N] [--repeats N] [--plain] [--quick] [PROGRAM]
+ *   bench_model [--threads N] [--repeats N] [--plain] [--quick] [--precision fp32|bf16] [PROGRAM]
  *
+ * With --precision bf16 what runs without training, in turn with fp32; shares are of the peak of bf16's instruction.
  * PROGRAM is the program linnet, whose start is timed; by default ../linnet, seen from this program's folder. --plain prints lines
  * `linnet NAME VALUE` for bench/peers.sh, which gives the same work to PyTorch and ONNX Runtime. Weights and features are random.
  */
@@ -29,6 +30,7 @@ extern char **environ;
 
 static int n_threads = 2, n_repeats = 5, plain = 0;
 static double peak, peak_1;
+static const lin_ops *ops, *rival; // rival: fp32 beside bf16, or NULL
 static lin_error err;
 
 static void must(lin_status status)
@@ -93,6 +95,7 @@ static float *make_features(int frames)
 /* ---- many utterances: one worker for each thread, one utterance at a time, as files are transcribed ------------------------- */
 
 typedef struct many {
+    lin_encoder *encoder;
     lin_worker *workers[PEAK_THREADS];
     float *features, *logp;
     lin_status status[B];
@@ -105,27 +108,54 @@ static void one_utterance(void *context, int piece, int thread)
                                        m->logp + (size_t)piece * T * V, NULL);
 }
 
+static void many_create(many *m, const lin_model *model, const lin_ops *table)
+{
+    must(lin_encoder_create(model, table, &m->encoder, &err));
+    for (int i = 0; i < n_threads; i++) must(lin_worker_create(m->encoder, 1, &m->workers[i], &err));
+}
+
+static double many_run(many *m, lin_pool *pool)
+{
+    const double start = bench_now();
+    lin_pool_run(pool, B, one_utterance, m);
+    const double seconds = bench_now() - start;
+    for (int b = 0; b < B; b++) must(m->status[b]);
+    return seconds;
+}
+
+static void many_destroy(many *m)
+{
+    for (int i = 0; i < n_threads; i++) lin_worker_destroy(m->workers[i]);
+    lin_encoder_destroy(m->encoder);
+}
+
 static void bench_forward(int causal, const char *name)
 {
     lin_model *model = make_model(causal, 0);
-    lin_encoder *encoder;
     lin_pool *pool;
-    many m = {.features = make_features(B * T), .logp = must_have(lin_calloc((size_t)B * T * V, sizeof(float)))};
-    must(lin_encoder_create(model, lin_ops_cpu(), &encoder, &err));
+    many m = {.features = make_features(B * T), .logp = must_have(lin_calloc((size_t)B * T * V, sizeof(float)))}, other = m;
     must(lin_pool_create(n_threads, &pool, &err));
-    for (int i = 0; i < n_threads; i++) must(lin_worker_create(encoder, 1, &m.workers[i], &err));
-    double time[MAX_REPEATS];
+    many_create(&m, model, ops);
+    if (rival) many_create(&other, model, rival);
+    double time[MAX_REPEATS], rival_time[MAX_REPEATS], ratio[MAX_REPEATS];
     for (int r = -1; r < n_repeats; r++) {
-        const double start = bench_now();
-        lin_pool_run(pool, B, one_utterance, &m);
-        if (r >= 0) time[r] = bench_now() - start;
+        const double seconds = many_run(&m, pool), rival_seconds = rival ? many_run(&other, pool) : 0;
+        if (r < 0) continue;
+        time[r] = seconds;
+        rival_time[r] = rival_seconds;
+        ratio[r] = rival_seconds / seconds;
     }
-    for (int b = 0; b < B; b++) must(m.status[b]);
     const double seconds = bench_quantile(time, n_repeats, 0.5);
     say_work(name, B * T / seconds, "frames/s", flop_per_frame(&model->config) * B * T, seconds);
-    for (int i = 0; i < n_threads; i++) lin_worker_destroy(m.workers[i]);
+    if (rival) {
+        char other_name[64];
+        snprintf(other_name, sizeof other_name, "fp32_%s", name);
+        say(other_name, B * T / bench_quantile(rival_time, n_repeats, 0.5), "frames/s", "in turn with it");
+        say("speedup", bench_quantile(ratio, n_repeats, 0.5), "x", "median of the pairs");
+        many_destroy(&other);
+    }
+    many_destroy(&m);
     lin_pool_destroy(pool);
-    lin_encoder_destroy(encoder);
     lin_model_destroy(model);
     lin_free(m.features);
     lin_free(m.logp);
@@ -135,7 +165,6 @@ static void bench_forward(int causal, const char *name)
 
 static void bench_training(int causal, double dropout, const char *name)
 {
-    const lin_ops *ops = lin_ops_cpu();
     lin_model *model = make_model(causal, dropout);
     const lin_config *c = &model->config;
     const size_t n = model->params.n_elements, count = (size_t)B * T * V;
@@ -191,19 +220,19 @@ static void bench_training(int causal, double dropout, const char *name)
 
 /* ---- one live stream, one thread, 40 ms at a time --------------------------------------------------------------------------- */
 
-static void say_chunks(const char *prefix, double *time, int n)
+static void say_chunks(const char *prefix, const char *what, double *time, int n)
 {
     char name[64], note[64];
     const double middle = 1000 * bench_quantile(time, n, 0.5);
-    snprintf(name, sizeof name, "%schunk_p50_ms", prefix);
+    snprintf(name, sizeof name, "%s%schunk_p50_ms", prefix, what);
     snprintf(note, sizeof note, "%.2f %% of a core", 100 * middle / 40);
     say(name, middle, "ms", note);
-    snprintf(name, sizeof name, "%schunk_p99_ms", prefix);
+    snprintf(name, sizeof name, "%s%schunk_p99_ms", prefix, what);
     say(name, 1000 * bench_quantile(time, n, 0.99), "ms", "");
 }
 
 // From features to log-probabilities, what the peers do; then from sound to phonemes.
-static void bench_stream(int chunks)
+static void bench_stream(const lin_ops *table, const char *prefix, int chunks)
 {
     lin_model *model = make_model(1, 0);
     lin_encoder *encoder;
@@ -211,7 +240,7 @@ static void bench_stream(int chunks)
     lin_stream *stream;
     lin_fbank *fbank;
     const lin_fbank_config config = lin_fbank_default();
-    must(lin_encoder_create(model, lin_ops_cpu(), &encoder, &err));
+    must(lin_encoder_create(model, table, &encoder, &err));
     must(lin_worker_create(encoder, 1, &worker, &err));
     must(lin_stream_create(encoder, &stream, &err));
     must(lin_fbank_create(&config, &fbank, &err));
@@ -223,7 +252,7 @@ static void bench_stream(int chunks)
         must(lin_stream_feed(stream, worker, features + (size_t)i * CHUNK_FRAMES * D, CHUNK_FRAMES, logp, 8, &n_rows, &err));
         time[i] = bench_now() - start;
     }
-    say_chunks("", time, chunks);
+    say_chunks(prefix, "", time, chunks);
 
     lin_greedy greedy;
     lin_greedy_phone phones[8];
@@ -238,7 +267,7 @@ static void bench_stream(int chunks)
         must(lin_greedy_push(&greedy, logp, n_rows, phones, 8, &n_phones, &err));
         time[i] = bench_now() - start;
     }
-    say_chunks("sound_", time, chunks);
+    say_chunks(prefix, "sound_", time, chunks);
     lin_fbank_destroy(fbank);
     lin_stream_destroy(stream);
     lin_worker_destroy(worker);
@@ -311,7 +340,7 @@ static void bench_program(const char *program)
 
 int main(int argc, char **argv)
 {
-    const char *program = NULL;
+    const char *program = NULL, *precision = "fp32";
     int quick = 0;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--plain") == 0) {
@@ -322,27 +351,41 @@ int main(int argc, char **argv)
             n_threads = atoi(argv[++i]);
         } else if (strcmp(argv[i], "--repeats") == 0 && i + 1 < argc) {
             n_repeats = atoi(argv[++i]);
+        } else if (strcmp(argv[i], "--precision") == 0 && i + 1 < argc) {
+            precision = argv[++i];
         } else if (argv[i][0] != '-') {
             program = argv[i];
         } else {
-            fprintf(stderr, "usage: bench_model [--threads N] [--repeats N] [--plain] [--quick] [PROGRAM]\n");
+            fprintf(stderr, "usage: bench_model [--threads N] [--repeats N] [--plain] [--quick] [--precision fp32|bf16] "
+                            "[PROGRAM]\n");
             return 2;
         }
     }
     if (n_threads < 1 || n_threads > PEAK_THREADS) n_threads = 2;
     if (n_repeats < 1 || n_repeats > MAX_REPEATS) n_repeats = 5;
     if (quick) n_repeats = 1;
-    peak_1 = bench_peak(1);
-    peak = n_threads > 1 ? bench_peak(n_threads) : peak_1;
-    if (!plain) printf("%s, threads: %d; %d utterances of %d frames, %d labels\n", lin_cpu_isa(), n_threads, B, T, LABELS);
+    ops = bench_cpu(precision, &err);
+    if (!ops) must(err.status);
+    if (ops->precision == LIN_PRECISION_BF16) rival = lin_ops_cpu();
+    peak_1 = bench_peak_of(ops->precision, 1);
+    peak = n_threads > 1 ? bench_peak_of(ops->precision, n_threads) : peak_1;
+    if (!plain)
+        printf("%s %s, threads: %d; %d utterances of %d frames, %d labels\n", lin_cpu_isa(), precision, n_threads, B, T,
+               LABELS);
     say("peak_gflops", peak, "GFLOP/s", "multiply-adds between registers, all threads");
     say("peak_1_gflops", peak_1, "GFLOP/s", "one thread");
     bench_forward(1, "forward_causal_frames_per_s");
     bench_forward(0, "forward_bidirectional_frames_per_s");
-    bench_training(1, 0.1, "train_causal_ms");
-    bench_training(0, 0.1, "train_bidirectional_ms");
-    bench_training(1, 0, "train_causal_no_dropout_ms");
-    bench_stream(quick ? 50 : 500);
+    if (!rival) {
+        bench_training(1, 0.1, "train_causal_ms");
+        bench_training(0, 0.1, "train_bidirectional_ms");
+        bench_training(1, 0, "train_causal_no_dropout_ms");
+    }
+    bench_stream(ops, "", quick ? 50 : 500);
+    if (rival) {
+        bench_stream(rival, "fp32_", quick ? 50 : 500);
+        return 0;
+    }
     char beside[4096];
     if (!program) {
         const char *slash = strrchr(argv[0], '/');

@@ -66,6 +66,25 @@ enum { PEAK_STEPS = 2000000, PEAK_SUMS = 12, PEAK_RUNS = 9, PEAK_TRIALS = 5, PEA
 #if defined(__x86_64__)
 #define PEAK_REGISTER(v) "+v"(v)
 __attribute__((target("avx512f"))) static float peak_avx512(void) { PEAK_BODY(__m512, _mm512_set1_ps, _mm512_fmadd_ps); }
+
+__attribute__((target("avx512f,avx512bf16"))) static float peak_avx512bf16(void)
+{
+    const __m512i a = _mm512_set1_epi32(0x3F803F80), b = _mm512_set1_epi32(0x3A833A83); // pairs of 1 and of 0.001
+    __m512 sum[PEAK_SUMS];
+    PEAK_UNROLL
+    for (int i = 0; i < PEAK_SUMS; i++) sum[i] = _mm512_set1_ps((float)i);
+    for (long t = 0; t < PEAK_STEPS; t++) {
+        PEAK_UNROLL
+        for (int i = 0; i < PEAK_SUMS; i++) {
+            sum[i] = _mm512_dpbf16_ps(sum[i], (__m512bh)a, (__m512bh)b);
+            __asm__ volatile("" : PEAK_REGISTER(sum[i]));
+        }
+    }
+    float total = 0;
+    PEAK_UNROLL
+    for (int i = 0; i < PEAK_SUMS; i++) total += sum[i][0];
+    return total;
+}
 #undef PEAK_REGISTER
 #define PEAK_REGISTER(v) "+x"(v)
 __attribute__((target("avx2,fma"))) static float peak_avx2(void) { PEAK_BODY(__m256, _mm256_set1_ps, _mm256_fmadd_ps); }
@@ -82,27 +101,36 @@ static inline four four_fma(four a, four b, four c) { return a * b + c; }
 #endif
 static inline float peak_portable(void) { PEAK_BODY(four, four_set1, four_fma); }
 
-static inline void *peak_thread(void *result)
+typedef struct peak_job {
+    int bf16;
+    double rate;
+} peak_job;
+
+static inline void *peak_thread(void *context)
 {
+    peak_job *job = context;
     const char *isa = lin_cpu_isa();
-    double time[PEAK_RUNS], lanes = 4;
+    double time[PEAK_RUNS], products = 4; // of one instruction
     volatile float sink = 0;
     for (int r = 0; r < PEAK_RUNS; r++) {
         double start = bench_now();
 #if defined(__x86_64__)
-        if (strcmp(isa, "avx512") == 0) {
+        if (job->bf16) {
+            sink = peak_avx512bf16();
+            products = 32;
+        } else if (strcmp(isa, "avx512") == 0) {
             sink = peak_avx512();
-            lanes = 16;
+            products = 16;
         } else if (strcmp(isa, "avx2") == 0) {
             sink = peak_avx2();
-            lanes = 8;
+            products = 8;
         } else
 #endif
             sink = peak_portable();
         time[r] = bench_now() - start;
     }
     (void)sink;
-    *(double *)result = 2.0 * lanes * PEAK_SUMS * PEAK_STEPS / bench_quantile(time, PEAK_RUNS, 0.5) * 1e-9;
+    job->rate = 2.0 * products * PEAK_SUMS * PEAK_STEPS / bench_quantile(time, PEAK_RUNS, 0.5) * 1e-9;
     return NULL;
 }
 
@@ -122,24 +150,41 @@ static inline void peak_pin(pthread_t thread, int i)
 }
 
 /* GFLOP/s of 1 to PEAK_THREADS threads at once: the best of several trials, since other work makes a trial too low, and nothing
- * makes it too high. */
-static inline double bench_peak(int threads)
+ * makes it too high. The precision of lin_ops_cpu_bf16 only where that can be had. */
+static inline double bench_peak_of(lin_precision precision, int threads)
 {
     double best = 0;
     for (int trial = 0; trial < PEAK_TRIALS; trial++) {
         pthread_t handles[PEAK_THREADS];
-        double rates[PEAK_THREADS], total = 0;
+        peak_job jobs[PEAK_THREADS];
+        double total = 0;
         for (int i = 0; i < threads; i++) {
-            if (pthread_create(&handles[i], NULL, peak_thread, &rates[i]) != 0) exit(1);
+            jobs[i].bf16 = precision == LIN_PRECISION_BF16;
+            if (pthread_create(&handles[i], NULL, peak_thread, &jobs[i]) != 0) exit(1);
             peak_pin(handles[i], i);
         }
         for (int i = 0; i < threads; i++) {
             pthread_join(handles[i], NULL);
-            total += rates[i];
+            total += jobs[i].rate;
         }
         if (total > best) best = total;
     }
     return best;
+}
+
+static inline double bench_peak(int threads) { return bench_peak_of(LIN_PRECISION_FP32, threads); }
+
+/* The table of a --precision, or NULL with a message for the user. */
+static inline const lin_ops *bench_cpu(const char *precision, lin_error *err)
+{
+    const lin_ops *ops = NULL;
+    if (strcmp(precision, "fp32") == 0) return lin_ops_cpu();
+    if (strcmp(precision, "bf16") != 0) {
+        lin_fail(err, LIN_INVALID, "unknown precision \"%s\"; the names are fp32 and bf16", precision);
+    } else {
+        lin_ops_cpu_bf16(&ops, err);
+    }
+    return ops;
 }
 
 #endif

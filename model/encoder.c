@@ -32,7 +32,7 @@ lin_status lin_encoder_create(const lin_model *model, const lin_ops *ops, lin_en
     e->model = model;
     e->ops = ops;
     e->state_count = lin_config_state_count(&model->config);
-    e->pass_rows = ops->on_host ? LIN_HOST_ROWS : LIN_DEVICE_ROWS;
+    e->pass_rows = !ops->on_host ? LIN_DEVICE_ROWS : ops->precision == LIN_PRECISION_BF16 ? LIN_HOST_ROWS_BF16 : LIN_HOST_ROWS;
     lin_status status = ops->exec_create(ops, 1, &e->exec, err);
     if (status == LIN_OK) status = place_model(e, err);
     if (status == LIN_OK)

@@ -34,17 +34,16 @@ void lin_bf16_round_avx512bf16(float *words, const float *x, int rows, int k)
         rows = rows > 0;
     }
     for (; rows > 0; rows--) {
-        for (size_t left = count; left > 0;) {
-            const size_t now = left < 2 * LANES ? left : 2 * LANES;
-            const __mmask32 have = (__mmask32)(((uint64_t)1 << now) - 1);
-            const __m512 low = _mm512_maskz_loadu_ps((__mmask16)have, x);
-            const __m512 high = now > LANES ? _mm512_maskz_loadu_ps((__mmask16)(have >> LANES), x + LANES) : _mm512_setzero_ps();
-            const __m512 both = (__m512)_mm512_cvtne2ps_pbh(high, low);
-            const size_t pairs = (now + 1) / 2;
-            _mm512_mask_storeu_ps(words, (__mmask16)((1u << pairs) - 1), both);
-            x += now;
-            words += pairs;
-            left -= now;
+        size_t left = count;
+        for (; left >= 2 * LANES; left -= 2 * LANES, x += 2 * LANES, words += LANES) {
+            vec_store(words, (__m512)_mm512_cvtne2ps_pbh(vec_load(x + LANES), vec_load(x)));
         }
+        if (!left) continue;
+        const __mmask32 have = (1u << left) - 1;
+        const vec low = _mm512_maskz_loadu_ps((__mmask16)have, x);
+        const vec high = left > LANES ? vec_load_part(x + LANES, left - LANES) : _mm512_setzero_ps();
+        vec_store_part(words, (__m512)_mm512_cvtne2ps_pbh(high, low), (left + 1) / 2);
+        x += left;
+        words += (left + 1) / 2;
     }
 }
