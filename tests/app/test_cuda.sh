@@ -1,0 +1,84 @@
+# The program on the emulated GPU: what is found, the same phonemes and losses as the CPU's, and what happens when things go wrong.
+. tests/app/common.sh
+
+emulated=$(dirname "$LINNET")/emulated
+if [ ! -f "$emulated/liblinnet_cuda.so" ]; then
+    echo "skipped: no emulated backend in this configuration"
+    echo "0 passed, 0 failed"
+    exit 0
+fi
+make_model || { fail "make a model"; finish; }
+export LINNET_CUDA_LIBRARY="$emulated/liblinnet_cuda.so" LINNET_CUDA_DRIVER="$emulated/libcuda.so.1"
+
+# ---- what is found ------------------------------------------------------------------------------------------------------------
+
+run info --devices
+has "the GPU is listed" "$out" "Emulated GPU 0"
+has "and the processor" "$out" "instructions"
+run info --devices --json
+has "in JSON too" "$out" '"name": "Emulated GPU 0"'
+LINNET_CUDA_DRIVER=$tmp/nothing run info --devices
+has "no driver is one sentence" "$out$err" "no NVIDIA driver"
+export LINNET_EMULATION_DRIVER=12040
+refused "an old driver" 1 "supports CUDA 12.4" transcribe --device cuda --model "$tmp/model.safetensors" "$tmp/data/u1.wav"
+LINNET_EMULATION_DRIVER=
+export LINNET_EMULATION_CAPABILITY=75
+refused "an old GPU" 1 "compute capability 7.5" transcribe --device cuda --model "$tmp/model.safetensors" "$tmp/data/u1.wav"
+LINNET_EMULATION_CAPABILITY=
+refused "a GPU that is not there" 1 "there is no GPU 3" transcribe --device cuda:3 --model "$tmp/model.safetensors" "$tmp/data/u1.wav"
+LINNET_CUDA_LIBRARY=$tmp/nothing.so
+refused "no backend" 1 "liblinnet_cuda.so" transcribe --device cuda --model "$tmp/model.safetensors" "$tmp/data/u1.wav"
+LINNET_CUDA_LIBRARY=$emulated/liblinnet_cuda.so
+
+# ---- transcription: the phonemes of the CPU -----------------------------------------------------------------------------------------
+
+run transcribe --device cpu --model "$tmp/model.safetensors" --format ctm "$tmp"/data/u?.wav
+want=$out
+run transcribe --device cuda --model "$tmp/model.safetensors" --format ctm "$tmp"/data/u?.wav
+is "transcribe --device cuda: exit status" 0 "$status"
+columns() { echo "$1" | awk '{ print $1, $3, $4, $5 }'; } # without the confidence
+is "phonemes and times are the CPU's" "$(columns "$want")" "$(columns "$out")"
+run transcribe --device auto --model "$tmp/model.safetensors" "$tmp/data/u1.wav"
+is "--device auto" 0 "$status"
+LINNET_CUDA_DRIVER=$tmp/nothing run transcribe --device auto --model "$tmp/model.safetensors" "$tmp/data/u1.wav"
+is "--device auto without a driver" 0 "$status"
+export LINNET_EMULATION_LOSE_AFTER=60
+run transcribe --device cuda --model "$tmp/model.safetensors" "$tmp/data/u1.wav" "$tmp/data/u2.wav"
+LINNET_EMULATION_LOSE_AFTER=
+is "a lost GPU: exit status" 1 "$status"
+has "a lost GPU: which" "$err" "GPU 0"
+export LINNET_EMULATION_MEMORY=100000
+refused "little memory" 1 "out of memory" transcribe --device cuda --model "$tmp/model.safetensors" "$tmp/data/u1.wav"
+LINNET_EMULATION_MEMORY=
+
+# ---- training ---------------------------------------------------------------------------------------------------------------------
+
+train() { "$LINNET" train "$tmp/train.conf" --train "$tmp/set.lfc" --dev "$tmp/set.lfc" -q --schedule constant --device cuda "$@"; }
+weights() { "$LINNET" info --json "$1" | sed 's/.*"fingerprint": "\([0-9a-f]*\)".*/\1/'; }
+loss() { tail -n 1 "$1/log.tsv" | cut -f 3; }
+near() { awk -v a="$1" -v b="$2" -v t="$3" 'BEGIN { d = a - b; if (d < 0) d = -d; exit !(a != "" && b != "" && d <= t * b) }'; }
+train --folder "$tmp/cpu" --epochs 3 --device cpu 2> "$tmp/.log" || fail "train on the CPU" "$(cat "$tmp/.log")"
+for precision in fp32 tf32 bf16; do
+    train --folder "$tmp/$precision" --epochs 3 --precision $precision 2> "$tmp/.log" ||
+        fail "train in $precision" "$(cat "$tmp/.log")"
+done
+ok "the loss in fp32 is the CPU's" near "$(loss "$tmp/fp32")" "$(loss "$tmp/cpu")" 0.0002
+ok "in tf32 nearly" near "$(loss "$tmp/tf32")" "$(loss "$tmp/cpu")" 0.005
+ok "in bf16 roughly" near "$(loss "$tmp/bf16")" "$(loss "$tmp/cpu")" 0.03
+ok "a model trained there is one for the CPU" "$LINNET" transcribe --device cpu --model "$tmp/bf16/best.safetensors" "$tmp/data/u1.wav"
+
+# A GPU that is lost takes what came after the last checkpoint with it, no more.
+export LINNET_EMULATION_LOSE_AFTER=300
+train --folder "$tmp/lost" --epochs 3 --precision fp32 2> "$tmp/.log"
+is "training on a GPU that is lost: exit status" 1 $?
+LINNET_EMULATION_LOSE_AFTER=
+has "and why" "$(cat "$tmp/.log")" "GPU 0"
+ok "a checkpoint is there" test -s "$tmp/lost/checkpoint.safetensors"
+train --folder "$tmp/lost" --epochs 3 --precision fp32 --resume 2> "$tmp/.log" || fail "resume" "$(cat "$tmp/.log")"
+is "resumed, the weights are those of an undisturbed run" "$(weights "$tmp/fp32/checkpoint.safetensors")" \
+    "$(weights "$tmp/lost/checkpoint.safetensors")"
+export LINNET_EMULATION_MEMORY=200000
+train --folder "$tmp/small" 2> "$tmp/.log"
+is "training without memory: exit status" 1 $?
+has "and what to do" "$(cat "$tmp/.log")" "smaller batches"
+finish
