@@ -1,0 +1,66 @@
+# linnet devices: what it says with a sound server, without one, without PortAudio.
+. tests/app/common.sh
+. tests/app/virtual_mic.sh
+trap 'virtual_mic_stop; chmod -R u+w "$tmp" 2> /dev/null; rm -rf "$tmp"' EXIT
+
+# No PortAudio: a reason and what to do, on standard error and in the object.
+LINNET_PORTAUDIO=libnothing.so
+export LINNET_PORTAUDIO
+refused "no PortAudio" 1 "no microphone without PortAudio: libnothing.so" devices
+has "no PortAudio: what to do" "$err" "apt-get install libportaudio2"
+run devices --json
+is "no PortAudio: status" 1 "$status"
+has "no PortAudio: JSON" "$out" '{"devices": [], "why_none": "no microphone without PortAudio: libnothing.so'
+is "no PortAudio: one line of JSON" 1 "$(printf '%s\n' "$out" | wc -l | tr -d ' ')"
+unset LINNET_PORTAUDIO
+refused "an operand" 2 "devices: unexpected argument 'x'" devices x
+
+# No sound system, whatever this machine has: no server answers in an empty folder, and ALSA knows only a card
+# that is not there.
+mkdir "$tmp/empty" "$tmp/none"
+echo 'pcm.none { type hw card 31 }' > "$tmp/none/asound.conf"
+(
+    HOME=$tmp/empty XDG_RUNTIME_DIR=$tmp/empty ALSA_CONFIG_PATH=$tmp/none/asound.conf PULSE_SERVER=$tmp/none/socket
+    JACK_DEFAULT_SERVER=linnet-test-none
+    export HOME XDG_RUNTIME_DIR ALSA_CONFIG_PATH PULSE_SERVER JACK_DEFAULT_SERVER
+    "$LINNET" devices > "$tmp/out" 2> "$tmp/err"
+    echo $? > "$tmp/status"
+)
+is "no sound system: status" 1 "$(cat "$tmp/status")"
+is "no sound system: nothing on standard output" "" "$(cat "$tmp/out")"
+is "no sound system: one line, and none of the libraries'" 1 "$(wc -l < "$tmp/err" | tr -d ' ')"
+has "no sound system: said" "$(cat "$tmp/err")" "linnet: no microphone: "
+
+# Standard error is the user's again, also where it was closed.
+"$LINNET" devices > "$tmp/out" 2>&-
+case $? in 0|1) pass ;; *) fail "a closed standard error" "status $?" ;; esac
+is "a closed standard error: nothing strays into standard output" "" "$(grep -iE 'alsa|jack|expression|linnet:' "$tmp/out")"
+
+if ! virtual_mic_start 16000; then
+    echo "skipped: no virtual microphone: $virtual_mic_why"
+    finish
+    exit
+fi
+run devices
+is "a list: status" 0 "$status"
+is "a list: nothing else" "" "$err"
+list=$out
+is "a list: one default" 1 "$(printf '%s\n' "$list" | grep -c '^\* ')"
+has "a list: the default device" "$(printf '%s\n' "$list" | grep '^\* ')" "default"
+is "a list: rates, channels and systems" "" \
+    "$(printf '%s\n' "$list" | grep -vE '^[* ] [0-9]+ +.* [0-9]+ Hz +[0-9]+ channels? +[A-Za-z]')"
+run devices --json
+is "JSON: status" 0 "$status"
+has "JSON: the default" "$out" '"name": "default", "system": "ALSA", "rate_hz": 44100, "channels": '
+is "JSON: as many" "$(printf '%s\n' "$list" | wc -l)" "$(printf '%s' "$out" | grep -o '"index": ' | wc -l)"
+is "JSON: one default" 1 "$(printf '%s' "$out" | grep -o '"default": true' | wc -l | tr -d ' ')"
+has "JSON: no reason" "$out" '"why_none": ""}'
+if command -v python3 > /dev/null; then
+    ok "JSON is JSON" sh -c 'printf "%s" "$1" | python3 -m json.tool' - "$out"
+fi
+virtual_mic_kill
+run devices
+is "the server died: status" 1 "$status"
+has "the server died: said" "$err" "linnet: no microphone: "
+is "the server died: one line" 1 "$(printf '%s\n' "$err" | wc -l | tr -d ' ')"
+finish
