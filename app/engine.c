@@ -337,19 +337,6 @@ lin_status lin_engine_poll(lin_engine *e, lin_engine_id id, lin_engine_event *ev
 
 /* ---- what it did ------------------------------------------------------------------------------------------------------------ */
 
-// The lag, in ms, that `share` of all are not above: the middle of a bucket.
-static double quantile(const lin_shard_counts *c, double share)
-{
-    long long all = 0, below = 0;
-    for (int i = 0; i < LIN_LAGS; i++) all += c->lags[i];
-    if (!all) return 0;
-    for (int i = 0; i < LIN_LAGS; i++) {
-        below += c->lags[i];
-        if ((double)below >= share * (double)all) return 1e-3 * exp2((i + 0.5) / 32);
-    }
-    return 1e3 * c->lag_most_s;
-}
-
 void lin_engine_stats_get(lin_engine *e, lin_engine_stats *stats)
 {
     lin_shard_counts sum = {0};
@@ -365,8 +352,7 @@ void lin_engine_stats_get(lin_engine *e, lin_engine_stats *stats)
         sum.sound_s += c->sound_s;
         sum.network_s += c->network_s;
         sum.results_s += c->results_s;
-        if (c->lag_most_s > sum.lag_most_s) sum.lag_most_s = c->lag_most_s;
-        for (int k = 0; k < LIN_LAGS; k++) sum.lags[k] += c->lags[k];
+        lin_lags_merge(&sum.lags, &c->lags);
         pthread_mutex_unlock(&s->counting);
     }
     stats->ticks = sum.ticks;
@@ -376,10 +362,10 @@ void lin_engine_stats_get(lin_engine *e, lin_engine_stats *stats)
     stats->sound_s = sum.sound_s;
     stats->network_s = sum.network_s;
     stats->results_s = sum.results_s;
-    stats->lag_p50_ms = quantile(&sum, 0.50);
-    stats->lag_p95_ms = quantile(&sum, 0.95);
-    stats->lag_p99_ms = quantile(&sum, 0.99);
-    stats->lag_most_ms = 1e3 * sum.lag_most_s;
+    stats->lag_p50_ms = 1e3 * lin_lags_quantile(&sum.lags, 0.50);
+    stats->lag_p95_ms = 1e3 * lin_lags_quantile(&sum.lags, 0.95);
+    stats->lag_p99_ms = 1e3 * lin_lags_quantile(&sum.lags, 0.99);
+    stats->lag_most_ms = 1e3 * sum.lags.most_s;
     pthread_mutex_lock(&e->lock);
     stats->seconds = lin_now() - e->since;
     stats->refused = e->refused;
@@ -458,7 +444,7 @@ static void measure(lin_engine *e)
 static lin_status make_places(lin_engine *e, lin_error *err)
 {
     const size_t n = (size_t)e->options.capacity, ring = ((size_t)e->ring_samples * sizeof(float) + 63) / 64 * 64,
-                 energy = ((size_t)e->energies * sizeof(float) + 63) / 64 * 64,
+                 energy = ((size_t)e->energies * sizeof(double) + 63) / 64 * 64,
                  results = ((size_t)e->options.results * sizeof(lin_engine_event) + 63) / 64 * 64, each = ring + energy + results;
     e->bytes_each = sizeof(lin_place) + each;
     e->places = lin_calloc(n, sizeof *e->places);
@@ -471,7 +457,7 @@ static lin_status make_places(lin_engine *e, lin_error *err)
         pthread_cond_init(&p->settled, NULL);
         p->number = (int)i;
         p->ring = (float *)(void *)base;
-        p->energy = energy ? (float *)(void *)(base + ring) : NULL;
+        p->energy = energy ? (double *)(void *)(base + ring) : NULL;
         p->events = results ? (lin_engine_event *)(void *)(base + ring + energy) : NULL;
     }
     return LIN_OK;

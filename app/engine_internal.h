@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "app/engine.h"
+#include "app/lags.h"
 #include "decoder/greedy.h"
 #include "frontend/fbank.h"
 #include "frontend/resample.h"
@@ -54,7 +55,7 @@ typedef struct lin_place {
     int restart;             /* the network must forget before it goes on */
     lin_greedy greedy;
     lin_endpoint endpoint;
-    float *energy; /* [energies], of the frames' hops, by frame of the segment modulo energies; NULL without loudness */
+    double *energy; /* [energies], of the frames, by frame of the segment modulo energies; NULL without loudness */
 
     /* results that wait to be polled */
     lin_engine_event *events; /* [results] */
@@ -71,20 +72,18 @@ typedef struct lin_place_list {
     lin_place *first, *last;
 } lin_place_list;
 
-/* Lags on a logarithmic scale from a microsecond: 32 counts for each doubling. */
-enum { LIN_LAGS = 32 * 28 };
-
 typedef struct lin_shard_counts {
     long long ticks, chunks, rows, missed;
-    double sound_s, network_s, results_s, lag_most_s;
-    long long lags[LIN_LAGS];
+    double sound_s, network_s, results_s;
+    lin_lags lags;
 } lin_shard_counts;
 
 /* One stream's part in a tick. */
 typedef struct lin_entry {
     lin_place *place;
     unsigned long life;
-    int first_row, ends; /* first_row: of the segment */
+    int64_t first_frame; /* of the segment */
+    int ends;
 } lin_entry;
 
 typedef struct lin_shard {

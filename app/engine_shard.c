@@ -60,16 +60,26 @@ static void read_ring(const lin_engine *e, const lin_place *p, int64_t from, int
 }
 
 // The mean square of the samples from one frame to the next, for frames first .. first+n-1 of the segment.
-static void note_energies(const lin_engine *e, lin_place *p, int64_t first, int n)
+static void note_sound(const lin_engine *e, lin_place *p, int64_t first, int n)
 {
     for (int64_t f = first; f < first + n; f++) {
         int at = (int)((p->origin + f * e->hop) % e->ring_samples);
-        float sum = 0;
+        double sum = 0;
         for (int i = 0; i < e->hop; i++) {
-            sum += p->ring[at] * p->ring[at];
+            sum += (double)p->ring[at] * (double)p->ring[at];
             if (++at == e->ring_samples) at = 0;
         }
-        p->energy[f % e->energies] = sum / (float)e->hop;
+        p->energy[f % e->energies] = sum / e->hop;
+    }
+}
+
+// The sum of a frame's energies, for the same frames, from features [n, D]: the scale is another.
+static void note_features(const lin_engine *e, lin_place *p, int64_t first, int n, const float *features)
+{
+    for (int i = 0; i < n; i++) {
+        double sum = 0;
+        for (int d = 0; d < e->D; d++) sum += exp((double)features[i * e->D + d]);
+        p->energy[(first + i) % e->energies] = sum;
     }
 }
 
@@ -89,10 +99,10 @@ static int bring(lin_shard *s, lin_place *p, lin_entry *entry, int *n, float *to
     }
     const int ends = p->ending && p->flushed && (e->on_sound ? samples == rest : frames == fresh);
     if (frames == 0 && !ends && !(samples && p->ending)) return 0;
-    if (p->energy) note_energies(e, p, p->frames, (int)frames);
+    if (p->energy && e->on_sound) note_sound(e, p, p->frames, (int)frames);
     if (e->on_sound) read_ring(e, p, p->origin + p->samples, (int)samples, to);
     else if (frames) read_ring(e, p, p->origin + p->frames * e->hop, (int)(frames - 1) * e->hop + e->window, s->sound);
-    *entry = (lin_entry){.place = p, .life = p->life, .ends = ends};
+    *entry = (lin_entry){.place = p, .life = p->life, .first_frame = p->frames, .ends = ends};
     p->frames += frames;
     p->samples += samples;
     *n = (int)(e->on_sound ? samples : frames);
@@ -118,6 +128,7 @@ static int gather(lin_shard *s, int n)
             int made;
             lin_fbank_reset(s->fbank);
             lin_fbank_push(s->fbank, s->sound, (count - 1) * e->hop + e->window, input, count, &made, NULL);
+            if (p->energy) note_features(e, p, s->entries[m].first_frame, count, input);
         }
         s->slots[m] = p->slot;
         s->last[m] = (unsigned char)s->entries[m].ends;
@@ -144,14 +155,13 @@ static void add_phones(lin_shard *s, int *n, const lin_greedy_phone *phones, int
     for (int i = 0; i < n_phones; i++) add_phone(s, n, phones[i].label, phones[i].confidence, phones[i].start, phones[i].end);
 }
 
-// Loudness of row `row` of the segment, of which `frames` frames are known.
+// Loudness of row `row` of the segment, in decibels; unknown for a last row that lacks frames.
 static double loudness(const lin_engine *e, const lin_place *p, int64_t row)
 {
     double sum = 0;
-    int n = 0;
-    if (!p->energy) return NAN;
-    for (int64_t f = row * e->stack; f < (row + 1) * e->stack && f < p->frames; f++, n++) sum += (double)p->energy[f % e->energies];
-    return n ? 10 * log10(sum / n + 1e-12) : NAN;
+    if (!p->energy || (row + 1) * e->stack > p->frames) return NAN;
+    for (int64_t f = row * e->stack; f < (row + 1) * e->stack; f++) sum += p->energy[f % e->energies];
+    return 10 * log10(sum + 1e-12);
 }
 
 // When the sound of the next row was there; marks of older sound are dropped.
@@ -294,18 +304,6 @@ static void call(const lin_engine *e, lin_place *p, const lin_engine_event *even
     pthread_cond_broadcast(&p->settled);
 }
 
-static void count_lags(lin_shard_counts *c, const double *times, int rows, double now)
-{
-    for (int i = 0; i < rows; i++) {
-        const double lag = now > times[i] ? now - times[i] : 0;
-        int bucket = lag > 1e-6 ? (int)(32 * log2(1e6 * lag)) : 0;
-        if (bucket >= LIN_LAGS) bucket = LIN_LAGS - 1;
-        c->lags[bucket]++;
-        if (lag > c->lag_most_s) c->lag_most_s = lag;
-    }
-    c->rows += rows;
-}
-
 // The results of a tick of n streams to their owners.
 static void deliver(lin_shard *s, int n, const lin_tick_heard *heard, lin_status status, lin_error *err)
 {
@@ -325,7 +323,8 @@ static void deliver(lin_shard *s, int n, const lin_tick_heard *heard, lin_status
         pthread_mutex_unlock(&p->lock);
         const double now = lin_now();
         pthread_mutex_lock(&s->counting);
-        count_lags(&s->counts_now, s->times, rows, now);
+        for (int r = 0; r < rows; r++) lin_lags_add(&s->counts_now.lags, now - s->times[r]);
+        s->counts_now.rows += rows;
         s->counts_now.missed += missed;
         pthread_mutex_unlock(&s->counting);
     }
