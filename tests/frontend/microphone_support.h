@@ -5,6 +5,8 @@
 #define LIN_TESTS_FRONTEND_MICROPHONE_SUPPORT_H
 
 #include <fcntl.h>
+#include <sched.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "frontend/microphone.h"
@@ -53,6 +55,15 @@ SUPPORT const char *content(int file)
     const ssize_t n = pread(file, text, sizeof text - 1, 0);
     text[n > 0 ? n : 0] = 0;
     return text;
+}
+
+// Whether a thread may have descriptors of its own here: some containers forbid it, and what then is diverted is another matter.
+SUPPORT int own_descriptors_allowed(void)
+{
+    int status = 1;
+    const pid_t child = fork();
+    if (child == 0) _exit(unshare(CLONE_FILES) != 0);
+    return child > 0 && waitpid(child, &status, 0) == child && status == 0;
 }
 
 #endif

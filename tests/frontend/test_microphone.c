@@ -442,13 +442,18 @@ START_TEST(waiting)
     begin = now();
     assert_ok(lin_microphone_read(mic, y, 20, 60, &n, &err), err);
     ck_assert_msg(n == 0 && now() - begin >= 0.06, "%d frames after %g s", n, now() - begin);
-    // What comes ends the wait, however long it was to be.
+    // What comes ends the wait at once, however long it was to be: at the best of a few times, on a machine that does other things.
     for (int timeout = -1; timeout <= 60000; timeout += 60001) {
-        begin = now();
-        pthread_create(&thread, NULL, give_later, &delay);
-        assert_ok(lin_microphone_read(mic, y, 20, timeout, &n, &err), err);
-        ck_assert_msg(n == 10 && now() - begin >= 0.05 && now() - begin < 2, "%d frames after %g s", n, now() - begin);
-        pthread_join(thread, NULL);
+        double shortest = 60;
+        for (int i = 0; i < 5; i++) {
+            begin = now();
+            pthread_create(&thread, NULL, give_later, &delay);
+            assert_ok(lin_microphone_read(mic, y, 20, timeout, &n, &err), err);
+            ck_assert_msg(n == 10 && now() - begin >= 0.05, "%d frames after %g s", n, now() - begin);
+            shortest = fmin(shortest, now() - begin);
+            pthread_join(thread, NULL);
+        }
+        ck_assert_msg(shortest < 0.1, "waited %g s for what came after 0.05", shortest);
     }
     // So does a signal.
     const struct sigaction action = {.sa_handler = on_alarm};
@@ -637,15 +642,18 @@ START_TEST(noise_is_kept_off_the_screen)
     sem_init(&go, 0, 0);
     fake_devices(desk, N_DESK, 2);
     pthread_create(&thread, NULL, on_other_thread, both);
-    assert_fails(lin_portaudio_run(say_something, NULL, both, 10000, &hangs, &err), LIN_IO, err, "caught: noise within");
+    lin_portaudio_run(say_something, NULL, both, 10000, &hangs, &err);
     pthread_join(thread, NULL);
     ck_assert(write(STDERR_FILENO, "after\n", 6) == 6);
     const char *text = content(file);
     dup2(before, STDERR_FILENO);
     ck_assert_msg(strstr(text, "noise") == NULL, "on the screen: %s", text);
-    // The other thread's message is lost only where the thread of the sound system could not have descriptors of its own.
-    ck_assert_msg(strcmp(text, "a message\nafter\n") == 0 || strcmp(text, "after\n") == 0, "%s", text);
-    if (strcmp(text, "after\n") == 0) puts("(unshare is forbidden here: standard error is diverted for the whole process)");
+    if (own_descriptors_allowed()) {
+        ck_assert_str_eq(err.message, "caught: noise within");
+        ck_assert_str_eq(text, "a message\nafter\n");
+    } else {
+        ck_assert_str_eq(text, "after\n"); // the other thread's message was caught too
+    }
     remove_temp_folder();
 }
 END_TEST

@@ -1,5 +1,6 @@
 // The microphone through the real PortAudio, in real time, from PulseAudio's virtual microphone (tests/app/virtual_mic.sh).
 // Skipped, and said so, where that cannot start.
+#include <dlfcn.h>
 #include <stdlib.h>
 
 #include "tests/frontend/microphone_support.h"
@@ -111,6 +112,12 @@ START_TEST(a_list)
     assert_fails(lin_microphone_open(&options, &mic, &err), LIN_INVALID, err,
                  "no microphone has \"no such device\" in its name; there");
     ck_assert_msg(strstr(err.message, "default") != NULL, "%s", err.message);
+    // ALSA says nothing any more, on whatever thread.
+    int (*open_pcm)(void **, const char *, int, int);
+    void *pcm, *alsa = dlopen("libasound.so.2", RTLD_NOW | RTLD_NOLOAD), *symbol = alsa ? dlsym(alsa, "snd_pcm_open") : NULL;
+    ck_assert_ptr_nonnull(symbol);
+    memcpy(&open_pcm, &symbol, sizeof symbol);
+    ck_assert_int_lt(open_pcm(&pcm, "nothing of that name", 1, 0), 0);
     assert_silent();
 }
 END_TEST
@@ -195,7 +202,7 @@ START_TEST(the_device_disappears)
                      0);
     lin_microphone *mic = open_with(lin_microphone_options_default());
     read_until_lost(mic, "virtual_mic_unplug 48000");
-    assert_silent();
+    if (own_descriptors_allowed()) assert_silent();
 }
 END_TEST
 
@@ -217,7 +224,7 @@ START_TEST(the_server_dies)
     ck_assert_msg(strncmp(why, "no microphone: the system has no", 31) == 0 || strstr(why, "/dev/snd") || strstr(why, "can record"),
                   "%s", why);
     lin_free(found);
-    assert_silent();
+    if (own_descriptors_allowed()) assert_silent();
 }
 END_TEST
 
