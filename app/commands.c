@@ -8,6 +8,7 @@
 const lin_command *const lin_commands[] = {
 #ifndef LIN_TRAINER
     &lin_command_transcribe,
+    &lin_command_listen,
 #endif
     &lin_command_train,
     &lin_command_score,

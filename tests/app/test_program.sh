@@ -1,7 +1,7 @@
 # The program as a whole: help, version, mistakes on the command line, the manual page, completion, finding the model, configuration files.
 . tests/app/common.sh
 
-commands='transcribe train score features posteriors prepare phonemize info devices completion'
+commands='transcribe listen train score features posteriors prepare phonemize info devices completion'
 
 run
 is "no command: status" 2 "$status"

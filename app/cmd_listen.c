@@ -1,0 +1,604 @@
+// cmd_listen.c - linnet listen: a microphone to phonemes, while one speaks.
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "app/commands.h"
+#include "app/common.h"
+#include "app/endpoint_options.h"
+#include "app/hearing.h"
+#include "app/live.h"
+#include "app/live_text.h"
+#include "app/terminal.h"
+#include "frontend/recording.h"
+#include "kernels/memory.h"
+
+typedef struct listen_values {
+    const char *device, *from, *save, *channel, *model, *network;
+    lin_endpoint_values endpoints;
+    double buffer_s;
+    int rate_hz, channels, raw, encoding, paced, precision;
+    int json, plain, phones, ipa, stats, quiet;
+} listen_values;
+
+static const lin_option options[] = {
+    {.name = "device", .letter = 'd', .type = LIN_OPTION_STRING, .at = offsetof(listen_values, device), .value = "NAME|INDEX",
+     .help = "The microphone: its number in linnet devices, or a part of its name; if not given, the system's default"},
+    {.name = "json", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, json),
+     .help = "A JSON object a line, for every change: docs/live.md"},
+    {.name = "plain", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, plain),
+     .help = "A line for each utterance also where the output is a terminal"},
+    {.name = "phones", .type = LIN_OPTION_CHOICE, .at = offsetof(listen_values, phones), .text = "arpabet",
+     .choices = "arpabet|ipa", .help = "How phonemes are written"},
+    {.name = "ipa", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, ipa), .help = "The same as --phones ipa"},
+    {.name = "save", .letter = 's', .type = LIN_OPTION_FILE, .at = offsetof(listen_values, save), .value = "WAV",
+     .help = "Keep what was heard, as it came (32-bit floats at the device's rate)"},
+    {.name = "stats", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, stats), .help = "At the end, how long everything took"},
+    {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, quiet),
+     .help = "Nothing but results and failures"},
+    LIN_ENDPOINT_ROWS(listen_values, endpoints),
+    {.type = LIN_OPTION_HEADING, .help = "Sound"},
+    {.name = "rate", .type = LIN_OPTION_INT, .at = offsetof(listen_values, rate_hz), .text = "0", .max = LIN_AUDIO_MAX_HZ,
+     .value = "HZ", .help = "Of the microphone, or of headerless sound; 0: its own, or 16000"},
+    {.name = "channels", .type = LIN_OPTION_INT, .at = offsetof(listen_values, channels), .text = "0", .max = LIN_AUDIO_MAX_CHANNELS,
+     .help = "Of the microphone, or of headerless sound; 0: at most two, or one"},
+    {.name = "channel", .letter = 'c', .type = LIN_OPTION_STRING, .at = offsetof(listen_values, channel), .text = "mix",
+     .value = "mix|N", .help = "Which is recognised: the mean of all, or the N-th, counted from 1"},
+    {.name = "buffer", .type = LIN_OPTION_DOUBLE, .at = offsetof(listen_values, buffer_s), .text = "10", .min = 0.05, .max = 600,
+     .value = "S", .help = "Sound that may wait while the computer is busy; what comes beyond is lost, and counted"},
+    {.name = "from", .type = LIN_OPTION_FILE, .at = offsetof(listen_values, from),
+     .help = "A sound file instead of a microphone, at the pace of speech; -: headerless sound on standard input, as it comes"},
+    {.name = "paced", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, paced), .text = "yes",
+     .help = "--no-paced: such a file as fast as can be"},
+    {.name = "raw", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, raw), .help = "Such a file has no header"},
+    {.name = "encoding", .type = LIN_OPTION_CHOICE, .at = offsetof(listen_values, encoding), .text = "s16le",
+     .choices = "s16le|s24le|s32le|f32le|u8|mulaw|alaw", .help = "Samples of headerless sound"},
+    {.type = LIN_OPTION_HEADING, .help = "Network"},
+    {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(listen_values, model),
+     .help = "The model; if not given, $LINNET_MODEL, else the one installed with the program"},
+    {.name = "network", .type = LIN_OPTION_STRING, .at = offsetof(listen_values, network), .text = "cpu",
+     .value = "auto|cpu|cuda[:N]", .help = "Where it runs; one voice is little work, and a GPU seldom sooner done with it"},
+    {.name = "precision", .type = LIN_OPTION_CHOICE, .at = offsetof(listen_values, precision), .text = "fp32",
+     .choices = "fp32|bf16", .help = "Of its matrix products"},
+    {.type = LIN_OPTION_END},
+};
+
+typedef struct listening {
+    const listen_values *v;
+    int channel;
+    lin_recognizer recognizer;
+    lin_live *live;
+    lin_hearing *hearing;
+    lin_extractor *features;
+    lin_recording *recording; // NULL where nothing is saved, or no longer
+    lin_terminal *terminal;   // NULL: no display
+    int display;              // its descriptor, -1: none
+    int lines;                // results go to standard output as lines
+    float *samples, *frames;
+    int block, capacity; // frames of sound read at a time, of features they can give
+    lin_live_words words;
+    lin_live_stats stats;
+    lin_buffer settled, open, head, status, out;
+    int seen;           // phones of it whose latency was counted
+    int begun;          // a sample that is not 0 has come
+    double heard_at;    // by lin_now(), when the last sample was heard
+    double peak, drawn_at, told_at, silent_since;
+    lin_microphone_report told; // losses that were told
+    int save_failed, resumed, finishing;
+} listening;
+
+static volatile sig_atomic_t stop_asked;
+
+/* ---- signals ---------------------------------------------------------------------------------------------------------------- */
+
+// The first asks for a tidy end. The second kills, as does one that asks for a core: not without the cursor.
+static void on_end(int number)
+{
+    if (lin_interrupted || number == SIGQUIT) {
+        lin_terminal_rescue();
+        signal(number, SIG_DFL);
+        raise(number);
+    }
+    lin_interrupted = number;
+}
+
+static void on_stop(int number)
+{
+    (void)number;
+    stop_asked = 1;
+}
+
+static void watch_signals(int display)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_end;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+    if (display) sigaction(SIGQUIT, &action, NULL);
+    action.sa_handler = on_stop;
+    if (display) sigaction(SIGTSTP, &action, NULL);
+    signal(SIGPIPE, SIG_IGN); // a reader that went away is told like a full disk
+}
+
+static void stop_now(listening *l)
+{
+    stop_asked = 0;
+    lin_terminal_suspend(l->terminal);
+    raise(SIGSTOP);
+    lin_terminal_resume(l->terminal);
+    l->resumed = 1;
+}
+
+/* ---- what is shown ---------------------------------------------------------------------------------------------------------- */
+
+// Above the live display, which must not be written into.
+static void tell(listening *l, const char *text)
+{
+    if (l->terminal) {
+        lin_terminal_keep(l->terminal, "linnet: ", text);
+    } else {
+        lin_complain("%s", text);
+    }
+}
+
+static lin_status write_out(listening *l, lin_error *err)
+{
+    lin_status status = lin_buffer_status(&l->out, err);
+    if (status == LIN_OK) status = lin_buffer_write(&l->out, stdout, "standard output", err);
+    lin_buffer_clear(&l->out);
+    errno = 0;
+    if (status == LIN_OK && fflush(stdout) != 0) {
+        status = lin_fail(err, LIN_IO, "cannot write standard output: %s", strerror(errno));
+    }
+    return status;
+}
+
+// Seconds from when the sound at `at` was heard until now.
+static double since(const listening *l, double at) { return lin_now() - (l->heard_at - (l->stats.seconds - at)); }
+
+static void measure(listening *l, const lin_live_view *view)
+{
+    // What comes out because the sound has ended, or a key was pressed, has not waited as long as it would have.
+    const int natural = !l->finishing && (view->end == LIN_LIVE_GROWS || view->end == LIN_LIVE_AFTER);
+    if (natural && view->revision == 1) lin_latency_add(&l->stats.first, since(l, view->start_s));
+    for (; l->seen < view->result->n_phones; l->seen++) {
+        l->stats.phones++;
+        if (natural) lin_latency_add(&l->stats.phone, since(l, view->result->phones[l->seen].end_s));
+    }
+    if (view->end == LIN_LIVE_GROWS) return;
+    if (natural) lin_latency_add(&l->stats.final, since(l, view->end_s));
+    l->stats.utterances++;
+    l->seen = 0;
+}
+
+static void put_head(listening *l, const lin_live_view *view)
+{
+    lin_buffer_clear(&l->head);
+    lin_buffer_char(&l->head, '[');
+    const size_t from = l->head.n;
+    lin_live_put_time(&l->head, view->start_s);
+    const size_t width = l->head.n - from;
+    lin_buffer_text(&l->head, " - ");
+    const size_t to = l->head.n;
+    if (view->end != LIN_LIVE_GROWS) lin_live_put_time(&l->head, view->end_s);
+    lin_buffer_pad(&l->head, to, width, 1);
+    lin_buffer_text(&l->head, "]  ");
+}
+
+// A view of the utterance: measured, written and shown.
+static lin_status show(void *context, const lin_live_view *view, lin_error *err)
+{
+    listening *l = context;
+    const int is_final = view->end != LIN_LIVE_GROWS;
+    measure(l, view);
+    lin_buffer_clear(&l->settled);
+    lin_buffer_clear(&l->open);
+    lin_buffer_text(&l->settled, "");
+    lin_buffer_text(&l->open, "");
+    lin_live_put_settled(&l->settled, &l->words, view);
+    lin_live_put_open(&l->open, &l->words, view);
+    put_head(l, view);
+    lin_status status = lin_buffer_status(&l->settled, err);
+    if (status == LIN_OK) status = lin_buffer_status(&l->head, err);
+    if (status != LIN_OK) return status;
+    if (is_final && l->terminal) {
+        lin_terminal_keep(l->terminal, l->head.data, l->settled.data);
+        l->drawn_at = 0;
+    }
+    if (l->v->json) {
+        lin_live_put_json(&l->out, &l->words, view, l->settled.data, since(l, view->end_s));
+    } else if (is_final && l->lines) {
+        lin_buffer_text(&l->out, l->settled.data);
+        lin_buffer_char(&l->out, '\n');
+    }
+    if (l->out.n || l->out.failed) status = write_out(l, err);
+    if (is_final) {
+        lin_buffer_clear(&l->settled);
+        lin_buffer_clear(&l->head);
+        lin_buffer_clear(&l->open);
+    }
+    return status;
+}
+
+static void put_status(listening *l)
+{
+    const double db = l->peak > 0 ? 20 * log10(l->peak) : -99;
+    lin_buffer *s = &l->status;
+    lin_buffer_clear(s);
+    lin_terminal_bar(l->terminal, (db + 60) / 60, 20, s);
+    lin_buffer_char(s, ' ');
+    const size_t from = s->n;
+    lin_buffer_fixed(s, db < -99 ? -99 : db, 0);
+    lin_buffer_pad(s, from, 3, 1);
+    lin_buffer_text(s, " dB  ");
+    lin_live_put_time(s, l->stats.seconds);
+    if (l->stats.phone.n) {
+        lin_buffer_text(s, "  latency ");
+        lin_buffer_fixed(s, lin_latency_quantile(&l->stats.phone, 0.5) * 1e3, 0);
+        lin_buffer_text(s, " ms");
+    }
+    if (l->told.dropped) {
+        lin_buffer_text(s, "  LOST ");
+        lin_buffer_fixed(s, (double)l->told.dropped / l->stats.rate_hz, 2);
+        lin_buffer_text(s, " s");
+    }
+    if (l->silent_since > 0 && lin_now() - l->silent_since > 2) lin_buffer_text(s, "  nothing but zeros: is it muted?");
+    lin_buffer_text(s, "  Ctrl-C ends, Enter begins a new line");
+}
+
+static void draw(listening *l)
+{
+    const double now = lin_now();
+    if (!l->terminal || now - l->drawn_at < 0.05) return;
+    l->drawn_at = now;
+    put_status(l);
+    if (lin_buffer_status(&l->status, NULL) != LIN_OK) return;
+    lin_terminal_draw(l->terminal, &(lin_terminal_live){l->head.n ? l->head.data : "", l->settled.n ? l->settled.data : "",
+                                                        l->open.n ? l->open.data : "", l->status.data});
+}
+
+// Sound that was lost is told when it is, at most once a second.
+static lin_status tell_losses(listening *l, int now, lin_error *err)
+{
+    lin_microphone_report report;
+    char text[256];
+    lin_hearing_report(l->hearing, &report);
+    const int64_t dropped = report.dropped - l->told.dropped, overflows = report.overflows - l->told.overflows;
+    if ((dropped == 0 && overflows == 0) || (!now && lin_now() - l->told_at < 1)) return LIN_OK;
+    l->told = report;
+    l->told_at = lin_now();
+    if (dropped) {
+        snprintf(text, sizeof text, "%.3f s of sound were lost: this computer, or who reads the output, is too slow",
+                 (double)dropped / l->stats.rate_hz);
+        tell(l, text);
+    }
+    if (overflows) {
+        snprintf(text, sizeof text, "the sound system has lost sound %lld time%s", (long long)overflows, overflows == 1 ? "" : "s");
+        tell(l, text);
+    }
+    if (!l->v->json) return LIN_OK;
+    lin_live_put_lost(&l->out, &report, l->stats.rate_hz);
+    return write_out(l, err);
+}
+
+/* ---- sound ------------------------------------------------------------------------------------------------------------------ */
+
+// A driver that gives what is no number is broken, but its other samples may not be.
+static void mend(listening *l, float *samples, size_t n)
+{
+    for (;;) {
+        const size_t bad = lin_audio_find_bad(samples, n);
+        if (bad == n) return;
+        samples[bad] = 0;
+        l->stats.bad_samples++;
+        samples += bad;
+        n -= bad;
+    }
+}
+
+static double level(const float *samples, size_t n)
+{
+    float peak = 0;
+    for (size_t i = 0; i < n; i++) peak = fabsf(samples[i]) > peak ? fabsf(samples[i]) : peak;
+    return (double)peak;
+}
+
+// A device that was just opened gives zeros until it runs, which are no sound: hearing begins with the first other sample.
+static int leading_zeros(listening *l, const float *samples, int n, int channels)
+{
+    int i = 0;
+    if (l->begun || l->v->from) return 0;
+    while (i < n * channels && samples[i] == 0) i++;
+    l->begun = i < n * channels;
+    return i / channels;
+}
+
+static void keep(listening *l, const float *samples, int n)
+{
+    lin_error err = {0};
+    if (!l->recording || lin_recording_write(l->recording, samples, n, &err) == LIN_OK) return;
+    // Listening is worth more than the recording: it goes on.
+    tell(l, err.message);
+    lin_recording_close(l->recording, NULL);
+    l->recording = NULL;
+    l->save_failed = 1;
+}
+
+static lin_status take(listening *l, float *samples, int n, lin_error *err)
+{
+    const int channels = lin_hearing_channels(l->hearing);
+    const double begin = lin_now();
+    l->heard_at = begin - lin_hearing_age(l->hearing);
+    mend(l, samples, (size_t)(n * channels));
+    const double peak = level(samples, (size_t)(n * channels));
+    const double decayed = l->peak * pow(0.1, (double)n / l->stats.rate_hz); // 20 dB a second
+    l->peak = peak > decayed ? peak : decayed;
+    if (peak > 0) l->silent_since = 0;
+    else if (l->silent_since == 0) l->silent_since = begin;
+    const int skip = leading_zeros(l, samples, n, channels);
+    samples += skip * channels;
+    n -= skip;
+    if (n == 0) return LIN_OK;
+    keep(l, samples, n);
+    l->stats.seconds += (double)n / l->stats.rate_hz;
+    int n_frames;
+    lin_status status = lin_extractor_push(l->features, samples, n, l->frames, l->capacity, &n_frames, err);
+    if (status == LIN_OK) status = lin_live_feed(l->live, l->frames, n_frames, err);
+    l->stats.busy_s += lin_now() - begin;
+    return status;
+}
+
+// What the resampler and the look-ahead held back, and the last utterance.
+static lin_status finish(listening *l, lin_error *err)
+{
+    int n_frames;
+    l->finishing = 1;
+    lin_status status = lin_extractor_finish(l->features, l->frames, l->capacity, &n_frames, err);
+    if (status == LIN_OK) status = lin_live_feed(l->live, l->frames, n_frames, err);
+    return status == LIN_OK ? lin_live_finish(l->live, err) : status;
+}
+
+static lin_status take_keys(listening *l, lin_error *err)
+{
+    int key;
+    lin_status status = LIN_OK;
+    while (status == LIN_OK && l->terminal && (key = lin_terminal_key(l->terminal)) >= 0) {
+        if (key == '\n' || key == '\r') status = lin_live_end_utterance(l->live, err);
+        if (key == 'q' || key == 4) lin_interrupted = SIGINT;
+    }
+    return status;
+}
+
+// Until the sound ends, the microphone is lost or stalled (LIN_IO), or a signal asks for the end.
+static lin_status listen(listening *l, lin_error *err)
+{
+    lin_status status = LIN_OK;
+    while (!lin_interrupted && status == LIN_OK && !lin_hearing_ended(l->hearing)) {
+        int n;
+        if (stop_asked && l->terminal) stop_now(l);
+        lin_status heard = lin_hearing_read(l->hearing, l->samples, l->block, 50, &n, err);
+        if (n > 0) status = take(l, l->samples, n, err);
+        // While the whole program was stopped, so was the microphone.
+        const int excused = l->resumed && heard != LIN_OK;
+        if (n > 0 || excused) l->resumed = 0;
+        if (excused) heard = LIN_OK;
+        if (status == LIN_OK) status = heard;
+        if (status == LIN_OK) status = tell_losses(l, 0, err);
+        if (status == LIN_OK) status = take_keys(l, err);
+        draw(l);
+    }
+    // What had come before the signal.
+    lin_microphone_report report;
+    lin_hearing_report(l->hearing, &report);
+    for (int64_t left = report.waiting; status == LIN_OK && left > 0;) {
+        int n;
+        if (lin_hearing_read(l->hearing, l->samples, left < l->block ? (int)left : l->block, 0, &n, NULL) != LIN_OK || n == 0) break;
+        status = take(l, l->samples, n, err);
+        left -= n;
+    }
+    return status;
+}
+
+/* ---- the whole -------------------------------------------------------------------------------------------------------------- */
+
+static lin_status open_hearing(listening *l, lin_error *err)
+{
+    const listen_values *v = l->v;
+    lin_microphone_options microphone = lin_microphone_options_default();
+    microphone.device = v->device;
+    microphone.rate_hz = v->rate_hz;
+    microphone.channels = v->channels;
+    microphone.interleaved = l->channel >= 0;
+    microphone.ring_s = v->buffer_s;
+    lin_pcm_format raw = {v->rate_hz ? v->rate_hz : 16000, v->channels ? v->channels : 1, (lin_pcm_encoding)v->encoding};
+    const int headerless = v->from && (v->raw || strcmp(v->from, "-") == 0);
+    lin_hearing_options o = {.microphone = &microphone, .path = v->from, .raw = headerless ? &raw : NULL, .unpaced = !v->paced};
+    return lin_hearing_open(&o, &l->hearing, err);
+}
+
+static lin_status open_features(listening *l, lin_error *err)
+{
+    lin_feature_options o = lin_feature_options_default();
+    const int rate_hz = lin_hearing_rate(l->hearing), channels = lin_hearing_channels(l->hearing);
+    o.fbank = l->recognizer.fbank;
+    o.channel = l->channel;
+    lin_status status = lin_extractor_create(rate_hz, channels, &o, &l->features, err);
+    if (status != LIN_OK) return status;
+    l->stats.rate_hz = rate_hz;
+    l->block = rate_hz / 10;
+    // With a block more for what the extractor will hold by then.
+    l->capacity = lin_extractor_most_out(l->features, 2 * l->block);
+    if (l->capacity < lin_extractor_most_out(l->features, 0)) l->capacity = lin_extractor_most_out(l->features, 0);
+    l->samples = lin_alloc((size_t)(l->block * channels), sizeof *l->samples);
+    l->frames = lin_alloc((size_t)l->capacity * (size_t)o.fbank.mel_bins + 1, sizeof *l->frames);
+    if (!l->samples || !l->frames) return lin_no_memory(err, "sound", (size_t)(l->block * channels) * sizeof *l->samples);
+    return l->v->save ? lin_recording_create(l->v->save, rate_hz, channels, &l->recording, err) : LIN_OK;
+}
+
+static lin_status open_all(listening *l, lin_error *err)
+{
+    const listen_values *v = l->v;
+    const lin_live_options o = {.resets = v->endpoints.reset == 0, .rules = v->endpoints.rules};
+    const lin_precision precision = v->precision ? LIN_PRECISION_BF16 : LIN_PRECISION_FP32;
+    lin_status status = lin_recognizer_open(&l->recognizer, v->model, v->network, precision, err);
+    if (status == LIN_OK) status = lin_live_create(&l->recognizer, &o, &(lin_live_sink){l, show}, &l->live, err);
+    if (status != LIN_OK) return status;
+    l->words = (lin_live_words){l->recognizer.phones, v->ipa || v->phones};
+    l->stats.construction = lin_live_construction(&l->recognizer);
+    // The microphone last: nothing of what it hears then has to wait.
+    status = open_hearing(l, err);
+    if (status == LIN_OK) status = open_features(l, err);
+    if (status == LIN_OK && l->display >= 0) status = lin_terminal_open(l->display, &l->terminal, err);
+    return status;
+}
+
+// Says what is heard, and how soon phonemes can come.
+static lin_status announce(listening *l, lin_error *err)
+{
+    const int rate_hz = lin_hearing_rate(l->hearing), channels = lin_hearing_channels(l->hearing);
+    char text[512];
+    if (!l->v->quiet) {
+        snprintf(text, sizeof text, "listening to %s%.200s%s at %d Hz; a phoneme settles %.0f ms after its end at the earliest",
+                 l->v->from ? "" : "\"", l->v->from ? l->v->from : lin_hearing_name(l->hearing), l->v->from ? "" : "\"", rate_hz,
+                 l->stats.construction.total_s * 1e3);
+        for (char *c = text; *c; c++) *c = (unsigned char)*c < 32 || *c == 127 ? '?' : *c; // a driver's name is not trusted
+        tell(l, text);
+    }
+    if (!l->v->json) return LIN_OK;
+    const char *model = l->recognizer.model->name;
+    lin_live_put_begin(&l->out, &(lin_live_begin){l->v->from ? l->v->from : lin_hearing_name(l->hearing), model ? model : "", rate_hz,
+                                                  channels, l->stats.construction});
+    return write_out(l, err);
+}
+
+// The end of everything, however it came about; status and err say how.
+static int conclude(listening *l, lin_status status, lin_error *err)
+{
+    lin_error late = {0};
+    lin_status last = l->features ? finish(l, &late) : LIN_OK; // what was recognised so far is not lost
+    if (l->terminal) lin_terminal_close(l->terminal);
+    l->terminal = NULL;
+    const char *warning = l->hearing ? lin_hearing_warning(l->hearing) : "";
+    if (*warning) lin_complain("%s", warning);
+    lin_recording *recording = l->recording;
+    l->recording = NULL;
+    lin_status saved = lin_recording_close(recording, status == LIN_OK && last == LIN_OK ? &late : NULL);
+    lin_hearing_report(l->hearing, &l->stats.report);
+    if (status == LIN_OK) {
+        status = last != LIN_OK ? last : saved;
+        *err = late;
+    }
+    if (l->v->json) {
+        lin_live_put_end(&l->out, &l->stats, status != LIN_OK ? "failed" : lin_interrupted ? "interrupted" : "ended",
+                         status != LIN_OK ? err->message : "");
+        last = write_out(l, &late);
+        if (status == LIN_OK && last != LIN_OK) {
+            status = last;
+            *err = late;
+        }
+    }
+    lin_buffer_clear(&l->status);
+    const int lossy = l->stats.report.dropped || l->stats.report.overflows || l->stats.bad_samples;
+    if (!l->v->quiet || lossy) lin_live_put_summary(&l->status, &l->stats);
+    if (l->status.n) lin_complain("%s", l->status.data);
+    lin_buffer_clear(&l->status);
+    if (l->v->stats) lin_live_put_stats(&l->status, &l->stats);
+    if (l->status.n) fputs(l->status.data, stderr);
+    if (status != LIN_OK) return lin_give_up(err);
+    return l->save_failed ? LIN_EXIT_FAILED : LIN_EXIT_OK;
+}
+
+static void release(listening *l)
+{
+    lin_terminal_close(l->terminal);
+    lin_recording_close(l->recording, NULL);
+    lin_hearing_close(l->hearing, NULL);
+    lin_extractor_destroy(l->features);
+    lin_live_destroy(l->live);
+    lin_recognizer_close(&l->recognizer);
+    lin_free(l->samples);
+    lin_free(l->frames);
+    lin_buffer_free(&l->settled);
+    lin_buffer_free(&l->open);
+    lin_buffer_free(&l->head);
+    lin_buffer_free(&l->status);
+    lin_buffer_free(&l->out);
+    lin_free(l);
+}
+
+// What the table cannot say about how options go together. LIN_EXIT_OK if all is well.
+static int check(lin_parsed *parsed, int *channel)
+{
+    const listen_values *v = parsed->values;
+    const lin_input_values input = {.channel = v->channel};
+    lin_error err = {0};
+    if (lin_endpoint_check(&v->endpoints.rules, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
+    if (lin_input_channel(&input, channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
+    if (*channel == LIN_CHANNEL_EACH) return lin_misuse(parsed, "--channel must be mix or a number: one voice is listened to");
+    if (v->rate_hz && v->rate_hz < LIN_AUDIO_MIN_HZ)
+        return lin_misuse(parsed, "--rate must be 0 or between %d and %d, not %d", LIN_AUDIO_MIN_HZ, LIN_AUDIO_MAX_HZ, v->rate_hz);
+    if (v->device && v->from) return lin_misuse(parsed, "--device and --from exclude each other");
+    if (v->raw && !v->from) return lin_misuse(parsed, "--raw describes a file: --from is missing");
+    return LIN_EXIT_OK;
+}
+
+static int run(lin_parsed *parsed)
+{
+    const listen_values *v = parsed->values;
+    lin_error err = {0};
+    int channel;
+    const int misused = check(parsed, &channel);
+    if (misused != LIN_EXIT_OK) return misused;
+    listening *l = lin_calloc(1, sizeof *l);
+    if (!l) {
+        lin_no_memory(&err, "listening", sizeof *l);
+        return lin_give_up(&err);
+    }
+    l->v = v;
+    l->channel = channel;
+    // The display is where the results go, if that is a terminal; else on standard error.
+    const int on_output = !v->json && lin_terminal_can(STDOUT_FILENO);
+    const int on_error = !v->quiet && !isatty(STDOUT_FILENO) && lin_terminal_can(STDERR_FILENO);
+    l->display = v->plain ? -1 : on_output ? STDOUT_FILENO : on_error ? STDERR_FILENO : -1;
+    l->lines = !v->json && l->display != STDOUT_FILENO;
+    watch_signals(l->display >= 0);
+    int exit_status;
+    lin_status status = open_all(l, &err);
+    if (status != LIN_OK) {
+        lin_terminal_close(l->terminal);
+        l->terminal = NULL;
+        exit_status = lin_give_up(&err);
+    } else {
+        status = announce(l, &err);
+        if (status == LIN_OK) status = listen(l, &err);
+        exit_status = conclude(l, status, &err);
+    }
+    release(l);
+    return exit_status;
+}
+
+const lin_command lin_command_listen = {
+    .name = "listen",
+    .operands = "",
+    .summary = "a microphone to phonemes, while one speaks",
+    .description = "Writes what is said into a microphone, phoneme by phoneme, until Ctrl-C. In a terminal the utterance grows on the "
+                   "last line: settled phonemes, which never change, then faintly the one that is still open; under it the level, the "
+                   "time and the latency. Enter ends an utterance at once. Where the output is no terminal, each utterance is a line, "
+                   "written when it has ended; with --json every change is one.\n\n"
+                   "An utterance ends after some silence, or when it is very long; the network then forgets it, so that one can listen "
+                   "for days. Sound that is lost on the way is counted and told. When the microphone is lost or gives nothing any "
+                   "more, what was recognised is written, and the exit status is 1; after Ctrl-C it is 0.",
+    .examples = "  linnet listen\n"
+                "  linnet listen --device USB --save talk.wav --stats\n"
+                "  linnet listen --json | program\n"
+                "  linnet listen --from talk.flac",
+    .options = options,
+    .values_size = sizeof(listen_values),
+    .run = run,
+};

@@ -1,0 +1,28 @@
+/* endpoint_options.h - the option rows of commands that divide sound into utterances. */
+#ifndef LIN_APP_ENDPOINT_OPTIONS_H
+#define LIN_APP_ENDPOINT_OPTIONS_H
+
+#include "app/options.h"
+#include "decoder/endpoint.h"
+
+typedef struct lin_endpoint_values {
+    lin_endpoint_options rules;
+    int reset; /* of --reset's choices: 0 endpoint, 1 never */
+} lin_endpoint_values;
+
+#define LIN_ENDPOINT_ROWS(owner, field)                                                                                           \
+    {.type = LIN_OPTION_HEADING, .help = "Endpoints"},                                                                            \
+    {.name = "silence-after", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rules.after_s), .text = "0.8",               \
+     .max = 86400, .value = "S", .help = "An utterance ends when silence has lasted so long after speech; 0: not for that"},      \
+    {.name = "silence-before", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rules.before_s), .text = "5",               \
+     .max = 86400, .value = "S", .help = "One in which nothing is said begins anew after so long; 0: never"},                     \
+    {.name = "longest", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rules.longest_s), .text = "30", .max = 86400,      \
+     .value = "S", .help = "It ends in any case when it has lasted so long; 0: never"},                                           \
+    {.name = "blank", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rules.blank), .text = "0.8", .max = 1,               \
+     .value = "P", .help = "A step is silence where the blank is at least so probable"},                                          \
+    {.name = "loud", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rules.loud_db), .text = "20", .max = 200,             \
+     .value = "DB", .help = "Silence so much louder than the quietest of late counts half; 0: loudness does not count"},          \
+    {.name = "reset", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.reset), .text = "endpoint",                          \
+     .choices = "endpoint|never", .help = "When the network forgets what it has heard"}
+
+#endif

@@ -1,0 +1,252 @@
+// live_text.c - live results as text; see live_text.h.
+
+#include "app/live_text.h"
+
+#include <string.h>
+
+static const char *name_of(const lin_live_words *w, int label)
+{
+    const char *name = w->ipa ? lin_phones_ipa(w->phones, label) : lin_phones_name(w->phones, label);
+    return name ? name : "?";
+}
+
+void lin_live_put_settled(lin_buffer *out, const lin_live_words *words, const lin_live_view *view)
+{
+    for (int i = 0; i < view->result->n_phones; i++) {
+        if (i) lin_buffer_char(out, ' ');
+        lin_buffer_text(out, name_of(words, view->result->phones[i].label));
+    }
+}
+
+void lin_live_put_open(lin_buffer *out, const lin_live_words *words, const lin_live_view *view)
+{
+    if (view->has_open) lin_buffer_text(out, name_of(words, view->open.label));
+}
+
+void lin_live_put_time(lin_buffer *out, double seconds)
+{
+    char text[48];
+    const long long tenths = (long long)(seconds * 10 + 0.5), minutes = tenths / 600, hours = minutes / 60;
+    if (hours > 0) {
+        snprintf(text, sizeof text, "%lld:%02lld:%02lld.%lld", hours, minutes % 60, tenths / 10 % 60, tenths % 10);
+    } else {
+        snprintf(text, sizeof text, "%lld:%02lld.%lld", minutes, tenths / 10 % 60, tenths % 10);
+    }
+    lin_buffer_text(out, text);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------------------------------------- */
+
+static void put_key(lin_buffer *out, const char *key)
+{
+    lin_buffer_char(out, ',');
+    lin_buffer_json(out, key, strlen(key));
+    lin_buffer_char(out, ':');
+}
+
+static void put_number(lin_buffer *out, const char *key, double value, int digits)
+{
+    put_key(out, key);
+    lin_buffer_fixed(out, value, digits);
+}
+
+static void put_integer(lin_buffer *out, const char *key, long long value)
+{
+    put_key(out, key);
+    lin_buffer_integer(out, value);
+}
+
+static void put_string(lin_buffer *out, const char *key, const char *value)
+{
+    put_key(out, key);
+    lin_buffer_json(out, value, strlen(value));
+}
+
+static void put_phone_list(lin_buffer *out, const lin_live_words *words, const lin_live_view *view)
+{
+    put_key(out, "phones");
+    lin_buffer_char(out, '[');
+    for (int i = 0; i < view->result->n_phones; i++) {
+        const lin_result_phone *p = &view->result->phones[i];
+        const char *name = name_of(words, p->label);
+        lin_buffer_text(out, i ? ",{\"phone\":" : "{\"phone\":");
+        lin_buffer_json(out, name, strlen(name));
+        put_number(out, "start", p->start_s, 3);
+        put_number(out, "end", p->end_s, 3);
+        put_number(out, "confidence", p->confidence, 4);
+        lin_buffer_char(out, '}');
+    }
+    lin_buffer_char(out, ']');
+}
+
+void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_live_view *view, const char *settled,
+                       double latency_s)
+{
+    const int is_final = view->end != LIN_LIVE_GROWS;
+    lin_buffer_text(out, is_final ? "{\"type\":\"final\"" : "{\"type\":\"partial\"");
+    put_integer(out, "utterance", view->utterance);
+    put_integer(out, "revision", view->revision);
+    put_number(out, "start", view->start_s, 3);
+    put_number(out, "end", view->end_s, 3);
+    put_number(out, "heard", view->heard_s, 3);
+    put_number(out, "latency_ms", latency_s * 1e3, 0);
+    if (is_final) {
+        put_string(out, "ended_by", lin_live_end_name(view->end));
+        put_string(out, "text", settled);
+        put_phone_list(out, words, view);
+    } else {
+        put_string(out, "stable", settled);
+        put_string(out, "unstable", view->has_open ? name_of(words, view->open.label) : "");
+    }
+    lin_buffer_text(out, "}\n");
+}
+
+static void put_delay(lin_buffer *out, const lin_live_delay *d)
+{
+    put_key(out, "construction_ms");
+    lin_buffer_text(out, "{\"step\":");
+    lin_buffer_fixed(out, d->step_s * 1e3, 0);
+    put_number(out, "look_ahead", d->ahead_s * 1e3, 0);
+    put_number(out, "window", d->window_s * 1e3, 0);
+    put_number(out, "total", d->total_s * 1e3, 0);
+    lin_buffer_char(out, '}');
+}
+
+void lin_live_put_begin(lin_buffer *out, const lin_live_begin *begin)
+{
+    lin_buffer_text(out, "{\"type\":\"begin\"");
+    put_string(out, "source", begin->source);
+    put_integer(out, "rate_hz", begin->rate_hz);
+    put_integer(out, "channels", begin->channels);
+    put_string(out, "model", begin->model);
+    put_delay(out, &begin->construction);
+    lin_buffer_text(out, "}\n");
+}
+
+static void put_losses(lin_buffer *out, const lin_microphone_report *report, int rate_hz)
+{
+    put_integer(out, "dropped_samples", report->dropped);
+    put_number(out, "dropped_s", rate_hz ? (double)report->dropped / rate_hz : 0, 3);
+    put_integer(out, "overflows", report->overflows);
+}
+
+void lin_live_put_lost(lin_buffer *out, const lin_microphone_report *report, int rate_hz)
+{
+    lin_buffer_text(out, "{\"type\":\"lost\"");
+    put_losses(out, report, rate_hz);
+    lin_buffer_text(out, "}\n");
+}
+
+static void put_latency(lin_buffer *out, const char *name, const lin_latency *l)
+{
+    lin_buffer_text(out, name);
+    lin_buffer_text(out, "{\"count\":");
+    lin_buffer_integer(out, l->n);
+    if (l->n) {
+        put_number(out, "p50", lin_latency_quantile(l, 0.5) * 1e3, 0);
+        put_number(out, "p95", lin_latency_quantile(l, 0.95) * 1e3, 0);
+        put_number(out, "p99", lin_latency_quantile(l, 0.99) * 1e3, 0);
+        put_number(out, "largest", l->largest_s * 1e3, 0);
+    }
+    lin_buffer_char(out, '}');
+}
+
+void lin_live_put_end(lin_buffer *out, const lin_live_stats *s, const char *reason, const char *message)
+{
+    lin_buffer_text(out, "{\"type\":\"end\"");
+    put_string(out, "reason", reason);
+    if (*message) put_string(out, "message", message);
+    put_number(out, "seconds", s->seconds, 3);
+    put_integer(out, "utterances", s->utterances);
+    put_integer(out, "phones", s->phones);
+    put_losses(out, &s->report, s->rate_hz);
+    put_integer(out, "bad_samples", s->bad_samples);
+    put_number(out, "real_time_factor", s->seconds > 0 ? s->busy_s / s->seconds : 0, 4);
+    put_delay(out, &s->construction);
+    put_key(out, "latency_ms");
+    put_latency(out, "{\"phone\":", &s->phone);
+    put_latency(out, ",\"first\":", &s->first);
+    put_latency(out, ",\"final\":", &s->final);
+    lin_buffer_text(out, "}}\n");
+}
+
+/* ---- words ------------------------------------------------------------------------------------------------------------------ */
+
+static void put_count(lin_buffer *out, int64_t n, const char *what)
+{
+    lin_buffer_integer(out, n);
+    lin_buffer_text(out, what);
+    if (n != 1) lin_buffer_char(out, 's');
+}
+
+void lin_live_put_summary(lin_buffer *out, const lin_live_stats *s)
+{
+    lin_buffer_fixed(out, s->seconds, 1);
+    lin_buffer_text(out, " s heard, ");
+    put_count(out, s->utterances, " utterance");
+    lin_buffer_text(out, ", ");
+    put_count(out, s->phones, " phoneme");
+    if (s->report.dropped) {
+        lin_buffer_text(out, "; ");
+        lin_buffer_fixed(out, s->rate_hz ? (double)s->report.dropped / s->rate_hz : 0, 3);
+        lin_buffer_text(out, " s of sound (");
+        put_count(out, s->report.dropped, " sample");
+        lin_buffer_text(out, ") were lost because this computer was too slow");
+    }
+    if (s->report.overflows) {
+        lin_buffer_text(out, "; the sound system lost sound ");
+        put_count(out, s->report.overflows, " time");
+    }
+    if (s->bad_samples) {
+        lin_buffer_text(out, "; ");
+        put_count(out, s->bad_samples, " sample");
+        lin_buffer_text(out, " were no numbers, and taken for silence");
+    }
+}
+
+static void put_latency_line(lin_buffer *out, const char *what, const lin_latency *l)
+{
+    const double quantiles[] = {0.5, 0.95, 0.99};
+    const size_t from = out->n;
+    lin_buffer_text(out, what);
+    lin_buffer_pad(out, from, 52, 0);
+    if (l->n == 0) {
+        lin_buffer_text(out, " none\n");
+        return;
+    }
+    for (int i = 0; i < 3; i++) {
+        const size_t number = out->n;
+        lin_buffer_fixed(out, lin_latency_quantile(l, quantiles[i]) * 1e3, 0);
+        lin_buffer_pad(out, number, 8, 1);
+    }
+    const size_t number = out->n;
+    lin_buffer_fixed(out, l->largest_s * 1e3, 0);
+    lin_buffer_pad(out, number, 8, 1);
+    const size_t count = out->n;
+    lin_buffer_integer(out, l->n);
+    lin_buffer_pad(out, count, 8, 1);
+    lin_buffer_char(out, '\n');
+}
+
+void lin_live_put_stats(lin_buffer *out, const lin_live_stats *s)
+{
+    const lin_live_delay *d = &s->construction;
+    const size_t from = out->n;
+    lin_buffer_text(out, "latency, ms");
+    lin_buffer_pad(out, from, 52, 0);
+    lin_buffer_text(out, "     p50     p95     p99 largest   count\n");
+    put_latency_line(out, "a phoneme, from its end until it is settled", &s->phone);
+    put_latency_line(out, "the first, from its beginning until it is shown", &s->first);
+    put_latency_line(out, "an utterance, from its end until that is certain", &s->final);
+    lin_buffer_text(out, "of a phoneme's, the model's own: ");
+    lin_buffer_fixed(out, d->total_s * 1e3, 0);
+    lin_buffer_text(out, " (look-ahead ");
+    lin_buffer_fixed(out, d->ahead_s * 1e3, 0);
+    lin_buffer_text(out, ", step ");
+    lin_buffer_fixed(out, d->step_s * 1e3, 0);
+    lin_buffer_text(out, ", window ");
+    lin_buffer_fixed(out, d->window_s * 1e3, 0);
+    lin_buffer_text(out, "); computing took ");
+    lin_buffer_fixed(out, s->seconds > 0 ? 100 * s->busy_s / s->seconds : 0, 2);
+    lin_buffer_text(out, " % of the sound's time\n");
+}

@@ -1,0 +1,61 @@
+/*
+ * live_text.h - live results as text: JSON lines for programs, words for a terminal.
+ *
+ * Everything is appended to a buffer, which remembers a failed allocation (decoder/buffer.h). docs/live.md describes the JSON.
+ */
+#ifndef LIN_APP_LIVE_TEXT_H
+#define LIN_APP_LIVE_TEXT_H
+
+#include "app/latency.h"
+#include "app/live.h"
+#include "decoder/buffer.h"
+#include "frontend/microphone.h"
+
+/* How phones are written. */
+typedef struct lin_live_words {
+    const lin_phones *phones;
+    int ipa;
+} lin_live_words;
+
+/* What happened in all. */
+typedef struct lin_live_stats {
+    double seconds; /* of sound heard, silence before the first sample left out */
+    double busy_s;  /* spent on it */
+    int utterances, rate_hz;
+    int64_t phones, bad_samples;
+    lin_microphone_report report;
+    lin_live_delay construction;
+    lin_latency phone; /* from the end of a phone until it was settled */
+    lin_latency first; /* from the beginning of an utterance's first phone until something was shown */
+    lin_latency final; /* from the end of its last phone until the utterance was ended by the silence after it */
+} lin_live_stats;
+
+/* "P P P" */
+void lin_live_put_settled(lin_buffer *out, const lin_live_words *words, const lin_live_view *view);
+void lin_live_put_open(lin_buffer *out, const lin_live_words *words, const lin_live_view *view);
+
+/* "0:01.2", "1:02:03.4" */
+void lin_live_put_time(lin_buffer *out, double seconds);
+
+/* One JSON object and a newline: "partial" or "final", by the view. settled: what lin_live_put_settled makes of it. latency_s: from
+ * the end of the last phone until now. */
+void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_live_view *view, const char *settled,
+                       double latency_s);
+
+typedef struct lin_live_begin {
+    const char *source, *model;
+    int rate_hz, channels;
+    lin_live_delay construction;
+} lin_live_begin;
+
+void lin_live_put_begin(lin_buffer *out, const lin_live_begin *begin);
+void lin_live_put_lost(lin_buffer *out, const lin_microphone_report *report, int rate_hz);
+/* reason: "interrupted", "ended" or "failed", and then a message, else "". */
+void lin_live_put_end(lin_buffer *out, const lin_live_stats *stats, const char *reason, const char *message);
+
+/* "12.3 s heard, 3 utterances, 87 phonemes", and what was lost if anything was. One line without its end. */
+void lin_live_put_summary(lin_buffer *out, const lin_live_stats *stats);
+/* The latencies: several lines, each ended. */
+void lin_live_put_stats(lin_buffer *out, const lin_live_stats *stats);
+
+#endif
