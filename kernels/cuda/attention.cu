@@ -8,6 +8,7 @@
 lin_attention_plan lin_attention_divide(lin_exec *exec, const lin_segments *segments, int H, int E, size_t group_bytes, int most)
 {
     lin_attention_plan plan;
+    const int longest = segments->longest < segments->rows ? segments->longest : segments->rows;
     const double per_head = (double)segments->rows * H / exec->multiprocessors; // rows, if the work is even
     plan.EP = E <= 32 ? 32 : 64;
     plan.split = exec->precision == LIN_PRECISION_FP32;
@@ -23,9 +24,9 @@ lin_attention_plan lin_attention_divide(lin_exec *exec, const lin_segments *segm
     if (fit == 0) return plan;
     if (most > fit) most = fit;
     plan.groups = 1;
-    if (segments->longest <= 1024 || segments->longest <= 2 * per_head) {
+    if (longest <= 1024 || longest <= 2 * per_head) {
         // One block per (utterance, head), with as many groups as fit on a multiprocessor with the other blocks there.
-        const int tiles = (segments->longest + TILE - 1) / TILE;
+        const int tiles = (longest + TILE - 1) / TILE;
         int groups = (int)((unsigned)most * (unsigned)exec->multiprocessors / plan.heads);
         if (groups > most) groups = most;
         if (groups > tiles) groups = tiles;
@@ -35,7 +36,7 @@ lin_attention_plan lin_attention_divide(lin_exec *exec, const lin_segments *segm
     // As many blocks as fit at a time, none with so few rows that its sums would be a burden.
     const double rows = per_head / most < 256 ? 256 : per_head / most;
     plan.stretch = ((int)rows + TILE - 1) / TILE * TILE;
-    plan.stretches = (segments->longest + plan.stretch - 1) / plan.stretch;
+    plan.stretches = (longest + plan.stretch - 1) / plan.stretch;
     plan.slots = ((size_t)segments->rows / (size_t)plan.stretch + (size_t)segments->B + 1) * (size_t)H;
     return plan;
 }
@@ -59,7 +60,7 @@ template <int EP, int SPLIT, int BACKWARD> __global__ void __launch_bounds__(GRO
     }
     running_sums<EP> r;
     float *sums = shared + 4 * sizes<EP>::tile, *scales = sums + sizes<EP>::sum_tile;
-    sum_stretch<EP, SPLIT>(r, shared, scales, sums, 0, x, y, terms, place.rows, job.E, job.wide);
+    sum_stretch<EP, SPLIT>(r, shared, scales, sums, 0, x, y, terms, !BACKWARD, place.rows, job.E, job.wide);
     store_running<EP>(r, job.sums + place.slot * sizes<EP>::sums);
 }
 
@@ -179,7 +180,7 @@ static __device__ __forceinline__ void add_diagonal(float (&y)[EP / 8][4], const
 }
 
 template <int EP, int SPLIT, int CAUSAL>
-__global__ void __launch_bounds__(EP == 32 ? FORWARD_GROUPS * GROUP : 2 * GROUP) forward_rows(attention_job job)
+__global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(FORWARD_GROUPS) * GROUP : 2 * GROUP) forward_rows(attention_job job)
 {
     LIN_SHARED(float, shared);
     attention_place place;
@@ -202,7 +203,7 @@ __global__ void __launch_bounds__(EP == 32 ? FORWARD_GROUPS * GROUP : 2 * GROUP)
         load_running<EP>(r, job.sums + (CAUSAL ? place.slot : place.first_slot) * sizes<EP>::sums);
     } else if (!CAUSAL) {
         const tile_source keys = {k, stride}, values = {v, stride}, none = {NULL, 0};
-        sum_stretch<EP, SPLIT>(r, shared, shared, first_sums, group_floats, keys, values, none, place.rows, job.E, job.wide);
+        sum_stretch<EP, SPLIT>(r, shared, shared, first_sums, group_floats, keys, values, none, 0, place.rows, job.E, job.wide);
     } else {
         load_state<EP>(r, state, job.E);
     }

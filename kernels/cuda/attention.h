@@ -35,6 +35,11 @@
 
 // Groups of a block, at most: what fits the shared memory of a multiprocessor (228 KiB from 9.0 on, up to 164 before).
 enum { TILE = 64, GROUP = 128, FORWARD_GROUPS = 4, BACKWARD_GROUPS = 3 };
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#define LIN_GROUPS_HERE(groups) 2
+#else
+#define LIN_GROUPS_HERE(groups) groups
+#endif
 
 template <int EP> struct sizes {
     enum {
@@ -570,14 +575,15 @@ typedef struct tile_source {
     size_t stride;
 } tile_source;
 
-// The sums of the whole stretch, into the running sums (which are overwritten). x is what phi is taken of, y the other; terms [., 2]
+// The sums of the whole stretch, into the running sums (which are overwritten), from its first tile or (reverse) from its last: where
+// it ends the next kernel finds rows in the L2 cache. x is what phi is taken of, y the other; terms [., 2]
 // (NULL: none) holds 1/d_i, by which y_i is multiplied, and c_i, the weight of x_i in z. `tiles` holds two pairs of tiles and
 // `scales` two pairs of 64 floats per group, sums one tile of sums; group_floats is the distance between groups.
 template <int EP, int SPLIT>
 static __device__ __forceinline__ void sum_stretch(running_sums<EP> &r, float *tiles, float *scales, float *sums, int group_floats,
-                                                   tile_source x, tile_source y, tile_source terms, int rows, int E, int wide)
+                                                   tile_source x, tile_source y, tile_source terms, int reverse, int rows, int E, int wide)
 {
-    const tile_walk w = walk_of(rows, 0);
+    const tile_walk w = walk_of(rows, reverse);
     const int who = (int)threadIdx.x % GROUP, warp = who / 32, lane = who % 32;
     float *const tile0 = tiles + w.group * group_floats, *const scale0 = scales + w.group * group_floats;
     partial_sums<EP> p;

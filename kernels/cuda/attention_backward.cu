@@ -51,7 +51,7 @@ template <int EP> static __device__ __forceinline__ void times_slope(float (&out
 }
 
 template <int EP, int SPLIT, int CAUSAL>
-__global__ void __launch_bounds__(EP == 32 ? BACKWARD_GROUPS * GROUP : GROUP) backward_queries(attention_job job)
+__global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * GROUP : GROUP) backward_queries(attention_job job)
 {
     LIN_SHARED(float, shared);
     attention_place place;
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(EP == 32 ? BACKWARD_GROUPS * GROUP : GROUP) ba
         load_running<EP>(r, job.sums + (CAUSAL ? place.slot : place.first_slot) * sizes<EP>::sums);
     } else if (!CAUSAL) {
         const tile_source keys = {k, stride}, values = {v, stride}, none = {NULL, 0};
-        sum_stretch<EP, SPLIT>(r, shared, shared, first_sums, group_floats, keys, values, none, place.rows, job.E, job.wide);
+        sum_stretch<EP, SPLIT>(r, shared, shared, first_sums, group_floats, keys, values, none, 0, place.rows, job.E, job.wide);
     } else {
         clear_running<EP>(r);
     }
@@ -172,7 +172,7 @@ template <int EP> struct key_sizes {
 };
 
 template <int EP, int SPLIT, int CAUSAL>
-__global__ void __launch_bounds__(EP == 32 ? BACKWARD_GROUPS * GROUP : GROUP) backward_keys(attention_job job)
+__global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * GROUP : GROUP) backward_keys(attention_job job)
 {
     LIN_SHARED(float, shared);
     attention_place place;
@@ -192,7 +192,7 @@ __global__ void __launch_bounds__(EP == 32 ? BACKWARD_GROUPS * GROUP : GROUP) ba
         load_running<EP>(r, job.sums + (CAUSAL ? place.slot : place.first_slot) * sizes<EP>::sums);
     } else if (!CAUSAL) {
         const tile_source queries = {q, stride}, gradients = {dy, width};
-        sum_stretch<EP, SPLIT>(r, shared, first_scales, first_sums, group_floats, queries, gradients, terms, place.rows, job.E, job.wide);
+        sum_stretch<EP, SPLIT>(r, shared, first_scales, first_sums, group_floats, queries, gradients, terms, 0, place.rows, job.E, job.wide);
     } else {
         clear_running<EP>(r);
     }
