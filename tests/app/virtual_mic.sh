@@ -86,9 +86,18 @@ virtual_mic_kill() {
 
 virtual_mic_stop() {
     [ -n "${virtual_mic_home-}" ] || return 0
-    kill "$(cat "$virtual_mic_home/pid")" 2> /dev/null && kill -CONT "$(cat "$virtual_mic_home/pid")" 2> /dev/null
+    virtual_mic_pid=$(cat "$virtual_mic_home/pid" 2> /dev/null)
+    if [ -n "$virtual_mic_pid" ] && kill "$virtual_mic_pid" 2> /dev/null; then
+        kill -CONT "$virtual_mic_pid" 2> /dev/null
+        # Gone before its folder is, which it would make again.
+        for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+            kill -0 "$virtual_mic_pid" 2> /dev/null || break
+            [ $i -lt 20 ] || kill -9 "$virtual_mic_pid" 2> /dev/null
+            sleep 0.1
+        done
+    fi
     export HOME="$virtual_mic_old_home"
-    if [ -n "$virtual_mic_old_runtime" ]; then XDG_RUNTIME_DIR=$virtual_mic_old_runtime; else unset XDG_RUNTIME_DIR; fi
+    if [ -n "${virtual_mic_old_runtime-}" ]; then XDG_RUNTIME_DIR=$virtual_mic_old_runtime; else unset XDG_RUNTIME_DIR; fi
     rm -rf "$virtual_mic_home"
     virtual_mic_home=
 }

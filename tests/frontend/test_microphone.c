@@ -398,8 +398,8 @@ START_TEST(age_of_what_was_read)
     lin_microphone *mic = open_desk();
     ck_assert(lin_microphone_age(mic) == 0);
     fake.delay_s = 0.05;
+    double before = now();
     fake_give(x, 4800, 0); // 100 ms, whose last frame is 50 ms old
-    const double before = now();
     assert_ok(lin_microphone_read(mic, y, 2400, 0, &n, &err), err);
     double age = lin_microphone_age(mic), late = now() - before;
     ck_assert_msg(age >= 0.0999 && age <= 0.101 + late, "the middle is %g s old", age);
@@ -410,6 +410,7 @@ START_TEST(age_of_what_was_read)
     ck_assert(lin_microphone_age(mic) >= age + 0.03);
     // A driver without a clock: as old as its callback.
     fake.delay_s = 0;
+    before = now();
     fake_give(x, 480, 0);
     assert_ok(lin_microphone_read(mic, y, 480, 0, &n, &err), err);
     age = lin_microphone_age(mic), late = now() - before;
@@ -438,7 +439,7 @@ START_TEST(waiting)
     lin_microphone *mic = open_desk();
     double begin = now();
     assert_ok(lin_microphone_read(mic, y, 20, 0, &n, &err), err);
-    ck_assert(n == 0 && now() - begin < 0.05);
+    ck_assert(n == 0 && now() - begin < 1);
     begin = now();
     assert_ok(lin_microphone_read(mic, y, 20, 60, &n, &err), err);
     ck_assert_msg(n == 0 && now() - begin >= 0.06, "%d frames after %g s", n, now() - begin);
@@ -475,16 +476,16 @@ START_TEST(stalled_and_back)
     float y[20] = {0};
     int n;
     fake_devices(desk, N_DESK, 2);
-    options.stall_ms = 100;
+    options.stall_ms = 300;
+    const double begin = now();
     lin_microphone *mic = open_with(options);
-    double begin = now();
-    assert_fails(lin_microphone_read(mic, y, 20, 60000, &n, &err), LIN_IO, err, "has given nothing for 0.1 s");
-    ck_assert(now() - begin > 0.09 && now() - begin < 2);
+    assert_fails(lin_microphone_read(mic, y, 20, 60000, &n, &err), LIN_IO, err, "has given nothing for");
+    ck_assert_msg(now() - begin >= 0.3 && now() - begin < 3, "after %g s", now() - begin);
     lin_microphone_report_now(mic, &report);
     ck_assert_int_eq(report.state, LIN_MICROPHONE_STALLED);
     // Told again after as long again, not at once.
     assert_ok(lin_microphone_read(mic, y, 20, 20, &n, &err), err);
-    assert_fails(lin_microphone_read(mic, y, 20, -1, &n, &err), LIN_IO, err, "has given nothing for 0.2 s");
+    assert_fails(lin_microphone_read(mic, y, 20, -1, &n, &err), LIN_IO, err, "has given nothing for");
     fake_give(y, 7, 0);
     assert_ok(lin_microphone_read(mic, y, 20, 0, &n, &err), err);
     ck_assert_int_eq(n, 7);
@@ -713,7 +714,7 @@ START_TEST(closing_does_not_hang)
     fake.closing_waits = &forever;
     const double begin = now();
     lin_microphone_close(mic, NULL);
-    ck_assert_msg(now() - begin < 4.5, "closing took %g s", now() - begin);
+    ck_assert_msg(now() - begin < 8, "closing took %g s", now() - begin);
     // A late callback finds its memory; when the sound system lets go, the memory is freed.
     float x[10] = {0};
     fake_give(x, 10, 0);

@@ -59,7 +59,7 @@ static int heard_what_was_played(int rate, uint64_t seed, char *why, size_t capa
     lin_microphone *mic = open_with(options);
     snprintf(line, sizeof line, "virtual_mic_play_raw %s %d &", path, rate);
     ck_assert_int_eq(shell(line), 0);
-    for (const double begin = now(); now() - begin < 4 && total + 4096 < ROOM;) {
+    for (const double begin = now(); now() - begin < 6 && total + 4096 < ROOM;) {
         assert_ok(lin_microphone_read(mic, y + total, 4096, 100, &n, &err), err);
         total += n;
         while (at < total && y[at] == 0) at++;
@@ -81,7 +81,7 @@ static int heard_what_was_played(int rate, uint64_t seed, char *why, size_t capa
     return 1;
 }
 
-// PulseAudio drops sound where the machine gives it no time; twice in a row at the very same test it does not.
+// PulseAudio drops sound where the machine gives it no time, so one of three attempts must succeed, whole.
 START_TEST(what_is_played_is_heard)
 {
     const int rate = rates[_i];
