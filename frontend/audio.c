@@ -396,6 +396,27 @@ const lin_audio_format *lin_audio_info(const lin_audio *a) { return &a->info; }
 
 int64_t lin_audio_position(const lin_audio *a) { return a->position; }
 
+lin_status lin_audio_seek(lin_audio *a, int64_t frame, lin_error *err)
+{
+    if (a->live || frame < 0)
+        return lin_fail(err, LIN_UNSUPPORTED, "%s cannot be wound to frame %lld: it is no regular file", a->name, (long long)frame);
+    if (a->file) {
+        if (sf_seek(a->file, (sf_count_t)frame, SEEK_SET) != (sf_count_t)frame)
+            return lin_fail(err, LIN_UNSUPPORTED, "%s cannot be wound to frame %lld: %s", a->name, (long long)frame,
+                            sf_strerror(a->file));
+    } else {
+        // Relative: standard input need not begin where its file does.
+        const int64_t bytes = (frame - a->position) * a->frame_bytes - a->held;
+        if (lseek(a->fd, (off_t)bytes, SEEK_CUR) < 0)
+            return lin_fail(err, LIN_UNSUPPORTED, "%s cannot be wound to frame %lld: %s", a->name, (long long)frame,
+                            strerror(errno));
+        a->held = 0;
+    }
+    a->position = frame;
+    a->end = 0;
+    return LIN_OK;
+}
+
 int lin_audio_is_live(const lin_audio *a) { return a->live; }
 
 void lin_audio_close(lin_audio *a)

@@ -80,6 +80,10 @@ const lin_audio_format *lin_audio_info(const lin_audio *audio);
 /* Frames read so far. */
 int64_t lin_audio_position(const lin_audio *audio);
 
+/* Goes on with another frame of a regular file, 0 .. its length. Lossy formats may give other samples there than reading through
+ * does, until their decoder has settled. LIN_UNSUPPORTED where the sound only passes by, or libsndfile cannot. */
+lin_status lin_audio_seek(lin_audio *audio, int64_t frame, lin_error *err);
+
 /* 1 if the sound may still be in the making (a pipe or a terminal). */
 int lin_audio_is_live(const lin_audio *audio);
 

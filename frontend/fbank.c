@@ -2,6 +2,7 @@
 
 #include <kiss_fftr.h>
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "frontend/mel.h"
@@ -166,6 +167,28 @@ void lin_fbank_reset(lin_fbank *f)
 {
     f->held = 0;
     f->skip = 0;
+}
+
+size_t lin_fbank_state_bytes(const lin_fbank *f) { return 2 * sizeof(int32_t) + (size_t)f->held * sizeof(float); }
+
+void lin_fbank_save(const lin_fbank *f, void *bytes)
+{
+    const int32_t counts[2] = {f->held, f->skip};
+    memcpy(bytes, counts, sizeof counts);
+    memcpy((unsigned char *)bytes + sizeof counts, f->samples, (size_t)f->held * sizeof(float));
+}
+
+lin_status lin_fbank_load(lin_fbank *f, const void *bytes, size_t n_bytes, lin_error *err)
+{
+    int32_t counts[2] = {-1, -1};
+    if (n_bytes >= sizeof counts) memcpy(counts, bytes, sizeof counts);
+    if (counts[0] < 0 || counts[0] >= f->window || counts[1] < 0 || counts[1] > f->hop ||
+        n_bytes != sizeof counts + (size_t)counts[0] * sizeof(float))
+        return lin_fail(err, LIN_FORMAT, "the state of a filterbank is not one of these windows");
+    f->held = counts[0];
+    f->skip = counts[1];
+    memcpy(f->samples, (const unsigned char *)bytes + sizeof counts, (size_t)f->held * sizeof(float));
+    return LIN_OK;
 }
 
 void lin_fbank_destroy(lin_fbank *f)

@@ -18,6 +18,8 @@
 #ifndef LIN_FRONTEND_FBANK_H
 #define LIN_FRONTEND_FBANK_H
 
+#include <stddef.h>
+
 #include "kernels/status.h"
 
 typedef struct lin_fbank_config {
@@ -55,6 +57,12 @@ int lin_fbank_frames_out(const lin_fbank *fbank, int n);
 
 /* Forgets the samples held; as newly created. */
 void lin_fbank_reset(lin_fbank *fbank);
+
+/* The samples held, little-endian, to go on from in another filterbank of the same configuration. LIN_FORMAT, and it is as it was,
+ * for what is no state of such. */
+size_t lin_fbank_state_bytes(const lin_fbank *fbank);
+void lin_fbank_save(const lin_fbank *fbank, void *bytes);
+lin_status lin_fbank_load(lin_fbank *fbank, const void *bytes, size_t n_bytes, lin_error *err);
 
 /* NULL is allowed. */
 void lin_fbank_destroy(lin_fbank *fbank);

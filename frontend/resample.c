@@ -3,34 +3,48 @@
 #include <limits.h>
 #include <math.h>
 #include <soxr.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "kernels/memory.h"
+#include "kernels/rng.h"
 
 // Input is handed to libsoxr 5 ms at a time (but no fewer than MIN_BLOCK samples), however it arrives.
 enum { MIN_BLOCK = 16 };
+
+// Of the output, that a new state is tried on. A power of two.
+enum { RECENT = 256 };
 
 struct lin_resampler {
     double in_hz, out_hz;
     soxr_t soxr; // NULL: equal rates
     int finished;
     int64_t taken, given; // samples
+    int64_t made;         // by libsoxr: those before `given` are passed over
     int block, held;
     float *samples; // [block]
     int room;
     float *output; // [room]
+
+    // of one that remembers, or was loaded
+    int64_t period; // 0: it does not remember
+    int64_t origin; // the number of past[0] among the samples taken in
+    int n_past, most_past;
+    float *past, *recent; // [most_past]; [RECENT], output i at i % RECENT
+    int64_t lacking;      // after loading: samples at the end of the past that are still to be brought
+    int replay;           // the past has not yet gone through libsoxr
 };
 
-static lin_status make_soxr(lin_resampler *r, lin_error *err)
+static lin_status make_soxr(double in_hz, double out_hz, soxr_t *soxr, lin_error *err)
 {
     soxr_error_t error = NULL;
     soxr_quality_spec_t quality = soxr_quality_spec(SOXR_HQ, 0);
     soxr_runtime_spec_t runtime = soxr_runtime_spec(1);
-    r->soxr = soxr_create(r->in_hz, r->out_hz, 1, &error, NULL, &quality, &runtime);
-    if (r->soxr && !error) return LIN_OK;
-    return lin_fail(err, LIN_NO_MEMORY, "cannot resample from %g to %g Hz: %s", r->in_hz, r->out_hz, soxr_strerror(error));
+    *soxr = soxr_create(in_hz, out_hz, 1, &error, NULL, &quality, &runtime);
+    if (*soxr && !error) return LIN_OK;
+    return lin_fail(err, LIN_NO_MEMORY, "cannot resample from %g to %g Hz: %s", in_hz, out_hz, soxr_strerror(error));
 }
+
+static int block_of(double in_hz) { return (int)(in_hz / 200) > MIN_BLOCK ? (int)(in_hz / 200) : MIN_BLOCK; }
 
 lin_status lin_resampler_create(double in_hz, double out_hz, lin_resampler **out, lin_error *err)
 {
@@ -43,11 +57,12 @@ lin_status lin_resampler_create(double in_hz, double out_hz, lin_resampler **out
     r->out_hz = out_hz;
     lin_status status = LIN_OK;
     if (in_hz != out_hz) {
-        r->block = (int)(in_hz / 200) > MIN_BLOCK ? (int)(in_hz / 200) : MIN_BLOCK;
+        r->block = block_of(in_hz);
         r->room = (int)(r->block * out_hz / in_hz) + 64;
         r->samples = lin_alloc((size_t)(r->block + r->room), sizeof(float));
         r->output = r->samples ? r->samples + r->block : NULL;
-        status = r->samples ? make_soxr(r, err) : lin_no_memory(err, "a resampler", (size_t)(r->block + r->room) * sizeof(float));
+        status = r->samples ? make_soxr(in_hz, out_hz, &r->soxr, err)
+                            : lin_no_memory(err, "a resampler", (size_t)(r->block + r->room) * sizeof(float));
     }
     if (status != LIN_OK) {
         lin_resampler_destroy(r);
@@ -65,31 +80,100 @@ int lin_resampler_most_out(const lin_resampler *r, int n)
     return (int)fmin(total - (double)r->given, INT_MAX);
 }
 
+void lin_resampler_rates(const lin_resampler *r, double *in_hz, double *out_hz)
+{
+    *in_hz = r->in_hz;
+    *out_hz = r->out_hz;
+}
+
+// Hands out what libsoxr has made, n samples in r->output, except those that had been given out before.
+static lin_status give(lin_resampler *r, size_t n, float *out, int capacity, int *got, lin_error *err)
+{
+    const int64_t before = r->given - r->made;
+    const size_t skip = before <= 0 ? 0 : (uint64_t)before < n ? (size_t)before : n;
+    if (n - skip > (size_t)(capacity - *got)) return lin_fail(err, LIN_TOO_SMALL, "resampler: more samples than it promised");
+    memcpy(out + *got, r->output + skip, (n - skip) * sizeof(float));
+    for (size_t i = 0; r->recent && i < n; i++) r->recent[(r->made + (int64_t)i) & (RECENT - 1)] = r->output[i];
+    r->made += (int64_t)n;
+    *got += (int)(n - skip);
+    r->given += (int64_t)(n - skip);
+    return LIN_OK;
+}
+
 // Feeds n samples (0: the end) to libsoxr and collects all that it gives for them. How it is called depends on nothing but n:
 // neither on the pieces that the samples came in, nor on the caller's room.
-static lin_status feed(lin_resampler *r, const float *in, int n, float *out, int capacity, int *n_out, lin_error *err)
+static lin_status feed(lin_resampler *r, const float *in, int n, float *out, int capacity, int *got, lin_error *err)
 {
-    size_t fed = 0, got = 0, used = 0, given;
+    size_t fed = 0, used = 0, made;
     do {
-        soxr_error_t error = soxr_process(r->soxr, n ? in + fed : NULL, (size_t)n - fed, &used, r->output, (size_t)r->room, &given);
+        soxr_error_t error = soxr_process(r->soxr, n ? in + fed : NULL, (size_t)n - fed, &used, r->output, (size_t)r->room, &made);
         if (error) return lin_fail(err, LIN_NO_MEMORY, "cannot resample from %g to %g Hz: %s", r->in_hz, r->out_hz, error);
         if (n) fed += used;
-        if (given > (size_t)capacity - got) return lin_fail(err, LIN_TOO_SMALL, "resampler: more samples than it promised");
-        memcpy(out + got, r->output, given * sizeof(float));
-        got += given;
-    } while (given || (n && used));
-    *n_out = (int)got;
-    r->given += (int64_t)got;
+        lin_status status = give(r, made, out, capacity, got, err);
+        if (status != LIN_OK) return status;
+    } while (made || (n && used));
     return LIN_OK;
 }
 
 static lin_status check_room(const lin_resampler *r, int n, int capacity, lin_error *err)
 {
     if (r->finished || n < 0) return lin_fail(err, LIN_INVALID, "resampler: %d samples, or samples after the end", n);
+    if (r->lacking) return lin_fail(err, LIN_INVALID, "resampler: %lld samples of its past are missing", (long long)r->lacking);
     int most = lin_resampler_most_out(r, n);
     if (capacity < most)
         return lin_fail(err, LIN_TOO_SMALL, "resampler: %d samples may give %d, but there is room for %d", n, most, capacity);
     return LIN_OK;
+}
+
+// Samples that libsoxr needs until what it gives does not depend on those before, however its blocks lie.
+static int64_t settling(double in_hz, double out_hz) { return (int64_t)ceil(4096 * in_hz / fmin(in_hz, out_hz)); }
+
+// Where a state made now has to begin: at the last period that has settled by the samples given last, on which the state is tried.
+static int64_t begin_of_past(const lin_resampler *r)
+{
+    const double at = floor((double)(r->given - RECENT) * r->in_hz / r->out_hz) - (double)settling(r->in_hz, r->out_hz);
+    return at < 0 ? 0 : (int64_t)at / r->period * r->period;
+}
+
+static lin_status keep(lin_resampler *r, const float *in, int n, lin_error *err)
+{
+    if (!r->period) return LIN_OK;
+    if (r->n_past + n > r->most_past) {
+        const int64_t begin = begin_of_past(r), drop = begin - r->origin;
+        if (drop > 0) {
+            r->n_past -= (int)drop;
+            memmove(r->past, r->past + drop, (size_t)r->n_past * sizeof *r->past);
+            r->origin = begin;
+        }
+        if (r->n_past + n > r->most_past) return lin_fail(err, LIN_UNSUPPORTED, "resampler: libsoxr holds back more than thought");
+    }
+    memcpy(r->past + r->n_past, in, (size_t)n * sizeof *in);
+    r->n_past += n;
+    return LIN_OK;
+}
+
+static lin_status take_in(lin_resampler *r, const float *in, int n, int is_new, float *out, int capacity, int *got, lin_error *err)
+{
+    for (int at = 0; at < n;) {
+        int take = r->block - r->held < n - at ? r->block - r->held : n - at;
+        lin_status status = is_new ? keep(r, in + at, take, err) : LIN_OK;
+        memcpy(r->samples + r->held, in + at, (size_t)take * sizeof(float));
+        r->held += take;
+        at += take;
+        if (status == LIN_OK && r->held == r->block) {
+            r->held = 0;
+            status = feed(r, r->samples, r->block, out, capacity, got, err);
+        }
+        if (status != LIN_OK) return status;
+    }
+    return LIN_OK;
+}
+
+static lin_status take_past(lin_resampler *r, float *out, int capacity, int *got, lin_error *err)
+{
+    if (!r->replay) return LIN_OK;
+    r->replay = 0;
+    return take_in(r, r->past, r->n_past, 0, out, capacity, got, err);
 }
 
 lin_status lin_resampler_push(lin_resampler *r, const float *in, int n, float *out, int capacity, int *n_out, lin_error *err)
@@ -103,20 +187,11 @@ lin_status lin_resampler_push(lin_resampler *r, const float *in, int n, float *o
         return LIN_OK;
     }
     r->taken += n;
-    int done = 0;
-    for (int at = 0; at < n;) {
-        int take = r->block - r->held < n - at ? r->block - r->held : n - at, got;
-        memcpy(r->samples + r->held, in + at, (size_t)take * sizeof(float));
-        r->held += take;
-        at += take;
-        if (r->held < r->block) break;
-        r->held = 0;
-        status = feed(r, r->samples, r->block, out + done, capacity - done, &got, err);
-        if (status != LIN_OK) return status;
-        done += got;
-    }
-    *n_out = done;
-    return LIN_OK;
+    int got = 0;
+    status = take_past(r, out, capacity, &got, err);
+    if (status == LIN_OK) status = take_in(r, in, n, 1, out, capacity, &got, err);
+    if (status == LIN_OK) *n_out = got;
+    return status;
 }
 
 lin_status lin_resampler_finish(lin_resampler *r, float *out, int capacity, int *n_out, lin_error *err)
@@ -126,21 +201,22 @@ lin_status lin_resampler_finish(lin_resampler *r, float *out, int capacity, int 
     if (status != LIN_OK) return status;
     r->finished = 1;
     if (!r->soxr) return LIN_OK;
-    int first = 0, last = 0;
-    if (r->held) status = feed(r, r->samples, r->held, out, capacity, &first, err);
-    if (status == LIN_OK) status = feed(r, NULL, 0, out + first, capacity - first, &last, err);
-    if (status == LIN_OK) *n_out = first + last;
+    int got = 0;
+    status = take_past(r, out, capacity, &got, err);
+    if (status == LIN_OK && r->held) status = feed(r, r->samples, r->held, out, capacity, &got, err);
+    if (status == LIN_OK) status = feed(r, NULL, 0, out, capacity, &got, err);
+    if (status == LIN_OK) *n_out = got;
     return status;
 }
 
 lin_status lin_resampler_reset(lin_resampler *r, lin_error *err)
 {
-    r->taken = r->given = 0;
-    r->held = r->finished = 0;
+    r->taken = r->given = r->made = r->origin = r->lacking = 0;
+    r->held = r->finished = r->n_past = r->replay = 0;
     if (!r->block) return LIN_OK;
     soxr_delete(r->soxr);
     r->soxr = NULL;
-    lin_status status = make_soxr(r, err);
+    lin_status status = make_soxr(r->in_hz, r->out_hz, &r->soxr, err);
     r->finished = status != LIN_OK;
     return status;
 }
@@ -150,5 +226,206 @@ void lin_resampler_destroy(lin_resampler *r)
     if (!r) return;
     if (r->soxr) soxr_delete(r->soxr);
     lin_free(r->samples);
+    lin_free(r->past);
+    lin_free(r->recent);
     lin_free(r);
+}
+
+/* ---- the period ------------------------------------------------------------------------------------------------------------- */
+
+typedef struct trial {
+    double in_hz, out_hz;
+    int block;
+    float *in, *out; // [block], [room]
+    size_t room;
+} trial;
+
+// Noise, the same wherever one begins: output [n] of a resampler that is given it from sample `from` on.
+static lin_status resample_noise(const trial *t, int64_t from, float *out, int64_t n, lin_error *err)
+{
+    soxr_t soxr;
+    lin_status status = make_soxr(t->in_hz, t->out_hz, &soxr, err);
+    int64_t done = 0;
+    size_t used, made;
+    while (status == LIN_OK && done < n) {
+        for (int i = 0; i < t->block; i++) t->in[i] = (float)((double)(lin_mix64((uint64_t)(from + i)) >> 40) * 0x1p-24 - 0.5);
+        from += t->block;
+        for (size_t fed = 0; done < n;) {
+            soxr_error_t error = soxr_process(soxr, t->in + fed, (size_t)t->block - fed, &used, t->out, t->room, &made);
+            if (error) status = lin_fail(err, LIN_NO_MEMORY, "cannot resample from %g to %g Hz: %s", t->in_hz, t->out_hz, error);
+            if (error || (!made && !used)) break;
+            fed += used;
+            if ((int64_t)made > n - done) made = (size_t)(n - done);
+            memcpy(out + done, t->out, made * sizeof *out);
+            done += (int64_t)made;
+        }
+    }
+    if (soxr) soxr_delete(soxr);
+    return status;
+}
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (b) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+lin_status lin_resampler_find_period(double in_hz, double out_hz, int64_t *period, lin_error *err)
+{
+    enum { FIRST = 64, ALL = 4096 }; // samples compared: few, and then, where those are equal, more
+    *period = 0;
+    if (in_hz == out_hz) return LIN_OK;
+    const int64_t in = (int64_t)in_hz, out = (int64_t)out_hz;
+    if ((double)in != in_hz || (double)out != out_hz || in < 1000 || out < 1000 || in > 1000000 || out > 1000000)
+        return lin_fail(err, LIN_UNSUPPORTED, "resampling from %g to %g Hz has no state that can be saved", in_hz, out_hz);
+    const int64_t divisor = common_divisor(in, out), unit_in = in / divisor, unit_out = out / divisor;
+    const int64_t most = LIN_RESAMPLER_LONGEST_S * divisor; // units
+    const int64_t settle = settling(in_hz, out_hz) * out / in + 1, n_all = most * unit_out + settle + ALL;
+    trial t = {.in_hz = in_hz, .out_hz = out_hz, .block = block_of(in_hz)};
+    t.room = (size_t)((double)t.block * out_hz / in_hz) + 64;
+    t.in = lin_alloc((size_t)t.block, sizeof *t.in);
+    t.out = lin_alloc(t.room, sizeof *t.out);
+    float *all = lin_alloc((size_t)n_all, sizeof *all), *again = lin_alloc((size_t)settle + ALL, sizeof *again);
+    lin_status status = LIN_OK;
+    if (!t.in || !t.out || !all || !again) status = lin_no_memory(err, "a resampler", (size_t)n_all * sizeof *all);
+    if (status == LIN_OK) status = resample_noise(&t, 0, all, n_all, err);
+    for (int64_t k = 1; status == LIN_OK && k <= most && !*period; k++) {
+        const float *there = all + k * unit_out + settle;
+        status = resample_noise(&t, k * unit_in, again, settle + FIRST, err);
+        if (status != LIN_OK || memcmp(again + settle, there, FIRST * sizeof *there) != 0) continue;
+        status = resample_noise(&t, k * unit_in, again, settle + ALL, err);
+        if (status == LIN_OK && memcmp(again + settle, there, ALL * sizeof *there) == 0) *period = k * unit_in;
+    }
+    lin_free(t.in);
+    lin_free(t.out);
+    lin_free(all);
+    lin_free(again);
+    if (status != LIN_OK || *period) return status;
+    return lin_fail(err, LIN_UNSUPPORTED,
+                    "resampling from %g to %g Hz has no state that can be saved: it does not repeat within %d s", in_hz, out_hz,
+                    (int)LIN_RESAMPLER_LONGEST_S);
+}
+
+/* ---- states ----------------------------------------------------------------------------------------------------------------- */
+
+typedef struct state_header {
+    int64_t in_hz, out_hz, taken, given, origin, n_past; // n_past: samples that follow, 0 or all since the origin
+} state_header;
+
+lin_status lin_resampler_remember(lin_resampler *r, int64_t period, lin_error *err)
+{
+    if (!r->soxr) return LIN_OK;
+    if (r->taken || period < 1 || period > LIN_RESAMPLER_LONGEST_S * (int64_t)r->in_hz)
+        return lin_fail(err, LIN_INVALID, "resampler: remembering with a period of %lld", (long long)period);
+    // What is needed is a period, what settles, and what libsoxr holds back; a second period, so that samples move but seldom.
+    const int64_t most = 2 * period + settling(r->in_hz, r->out_hz) + 2 * (int64_t)r->in_hz + MIN_BLOCK;
+    lin_free(r->past);
+    lin_free(r->recent);
+    r->past = lin_alloc((size_t)most, sizeof *r->past);
+    r->recent = lin_calloc(RECENT, sizeof *r->recent);
+    r->most_past = r->past ? (int)most : 0;
+    if (!r->past || !r->recent) return lin_no_memory(err, "a resampler", (size_t)most * sizeof *r->past);
+    r->period = period;
+    return LIN_OK;
+}
+
+int64_t lin_resampler_lacking(const lin_resampler *r) { return r->lacking; }
+
+size_t lin_resampler_state_bytes(const lin_resampler *r, int past)
+{
+    return sizeof(state_header) + (past && r->period ? (size_t)(r->taken - begin_of_past(r)) * sizeof(float) : 0);
+}
+
+// A resampler that begins with what this one would be loaded with must give the bits that this one gave last.
+static lin_status try_past(const lin_resampler *r, int64_t origin, lin_error *err)
+{
+    const int64_t recent = r->given < RECENT ? r->given : RECENT;
+    if (origin == 0 || recent == 0 || r->replay) return LIN_OK;
+    lin_resampler *other;
+    int n = 0;
+    lin_status status = lin_resampler_create(r->in_hz, r->out_hz, &other, err);
+    if (status != LIN_OK) return status;
+    other->taken = r->taken;
+    other->given = r->given - recent;
+    other->made = (int64_t)((double)origin * r->out_hz / r->in_hz + 0.5);
+    int room = lin_resampler_most_out(other, 0), same = 1;
+    float *out = lin_alloc((size_t)room, sizeof *out);
+    if (!out) status = lin_no_memory(err, "a resampler", (size_t)room * sizeof *out);
+    if (status == LIN_OK) status = take_in(other, r->past + (origin - r->origin), (int)(r->taken - origin), 0, out, room, &n, err);
+    for (int i = 0; i < n && i < recent; i++)
+        same &= memcmp(out + i, r->recent + ((r->given - recent + i) & (RECENT - 1)), sizeof *out) == 0;
+    lin_free(out);
+    lin_resampler_destroy(other);
+    if (status != LIN_OK || (same && n > 0)) return status;
+    return lin_fail(err, LIN_UNSUPPORTED, "resampling from %g to %g Hz cannot be taken up again with the same bits", r->in_hz,
+                    r->out_hz);
+}
+
+lin_status lin_resampler_save(const lin_resampler *r, int past, void *bytes, lin_error *err)
+{
+    state_header h = {.in_hz = (int64_t)r->in_hz, .out_hz = (int64_t)r->out_hz};
+    if (r->finished || r->lacking || (r->soxr && !r->period))
+        return lin_fail(err, LIN_INVALID, "resampler: saving one that is finished or does not remember");
+    if (r->soxr) {
+        h.taken = r->taken;
+        h.given = r->given;
+        h.origin = begin_of_past(r);
+        h.n_past = past ? r->taken - h.origin : 0;
+        lin_status status = h.origin < r->origin ? lin_fail(err, LIN_UNSUPPORTED,
+                                                            "a resampler that went on from another libsoxr's state "
+                                                            "cannot be saved so soon")
+                                                 : try_past(r, h.origin, err);
+        if (status != LIN_OK) return status;
+        memcpy((unsigned char *)bytes + sizeof h, r->past + (h.origin - r->origin), (size_t)h.n_past * sizeof(float));
+    }
+    memcpy(bytes, &h, sizeof h);
+    return LIN_OK;
+}
+
+lin_status lin_resampler_load(lin_resampler *r, const void *bytes, size_t n_bytes, lin_error *err)
+{
+    state_header h;
+    if (n_bytes < sizeof h) return lin_fail(err, LIN_FORMAT, "the state of a resampler is cut short");
+    memcpy(&h, bytes, sizeof h);
+    if ((double)h.in_hz != r->in_hz || (double)h.out_hz != r->out_hz)
+        return lin_fail(err, LIN_FORMAT, "the state of a resampler is from %lld to %lld Hz, not from %g to %g", (long long)h.in_hz,
+                        (long long)h.out_hz, r->in_hz, r->out_hz);
+    const int64_t longest = 2 * (LIN_RESAMPLER_LONGEST_S + 2) * h.in_hz + settling(r->in_hz, r->out_hz);
+    const int64_t past = h.taken - h.origin;
+    if (h.taken < 0 || h.taken > INT64_MAX / 1000000 || h.given < 0 || h.origin < 0 || past < 0 || past > longest ||
+        (h.n_past != 0 && h.n_past != past) || n_bytes != sizeof h + (size_t)h.n_past * sizeof(float) || (!r->soxr && h.taken) ||
+        (double)h.given > (double)h.taken * r->out_hz / r->in_hz + 2 || h.origin * h.out_hz % h.in_hz != 0 ||
+        h.given < h.origin / h.in_hz * h.out_hz)
+        return lin_fail(err, LIN_FORMAT, "the state of a resampler contradicts itself");
+    if (!r->soxr) return LIN_OK;
+    if (r->taken) return lin_fail(err, LIN_INVALID, "resampler: loading into one that is in use");
+    if (past > r->most_past) {
+        float *larger = lin_resize(r->past, (size_t)past, sizeof *larger);
+        if (!larger) return lin_no_memory(err, "a resampler", (size_t)past * sizeof *larger);
+        r->past = larger;
+        r->most_past = (int)past;
+    }
+    memcpy(r->past, (const unsigned char *)bytes + sizeof h, (size_t)h.n_past * sizeof(float));
+    r->n_past = (int)h.n_past;
+    r->taken = h.taken;
+    r->given = h.given;
+    r->origin = h.origin;
+    r->made = h.origin / h.in_hz * h.out_hz + h.origin % h.in_hz * h.out_hz / h.in_hz;
+    r->lacking = past - h.n_past;
+    r->replay = 1;
+    return LIN_OK;
+}
+
+lin_status lin_resampler_remind(lin_resampler *r, const float *in, int n, lin_error *err)
+{
+    if (n < 0 || n > r->lacking)
+        return lin_fail(err, LIN_INVALID, "resampler: %d samples of the past, %lld are missing", n, (long long)r->lacking);
+    memcpy(r->past + r->n_past, in, (size_t)n * sizeof *in);
+    r->n_past += n;
+    r->lacking -= n;
+    return LIN_OK;
 }

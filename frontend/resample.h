@@ -19,6 +19,9 @@
 #ifndef LIN_FRONTEND_RESAMPLE_H
 #define LIN_FRONTEND_RESAMPLE_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "kernels/status.h"
 
 typedef struct lin_resampler lin_resampler;
@@ -28,6 +31,9 @@ lin_status lin_resampler_create(double in_hz, double out_hz, lin_resampler **res
 
 /* The most samples that pushing n more, or finishing (n = 0), can give. */
 int lin_resampler_most_out(const lin_resampler *resampler, int n);
+
+/* What it was created for. */
+void lin_resampler_rates(const lin_resampler *resampler, double *in_hz, double *out_hz);
 
 /*
  * Takes in n samples and writes those that are certain.
@@ -41,6 +47,39 @@ lin_status lin_resampler_finish(lin_resampler *resampler, float *out, int capaci
 
 /* As newly created. LIN_NO_MEMORY if libsoxr cannot; then only destroy may follow. */
 lin_status lin_resampler_reset(lin_resampler *resampler, lin_error *err);
+
+/*
+ * ---- putting a resampler away ----
+ *
+ * What is inside libsoxr cannot be had. But its blocks begin alike again after a period of input, which depends on the two rates
+ * (0.1 s from 8 or 48 kHz to 16 kHz, 5 s from 44.1, 33 s from 11.025): another resampler that is given the samples since a multiple
+ * of it soon gives the same bits. So a state is made of those samples. libsoxr does not tell its period: it is found by trial.
+ *
+ * *period: input samples; 0 for equal rates. Takes up to a second. LIN_UNSUPPORTED for rates that are not whole and those without a
+ * period of at most LIN_RESAMPLER_LONGEST_S.
+ */
+enum { LIN_RESAMPLER_LONGEST_S = 40 };
+lin_status lin_resampler_find_period(double in_hz, double out_hz, int64_t *period, lin_error *err);
+
+/* From now on keeps the samples that a state is made of, two periods and a little. Before the first sample. */
+lin_status lin_resampler_remember(lin_resampler *resampler, int64_t period, lin_error *err);
+
+/*
+ * The state of a resampler that remembers, little-endian. past = 0: without the samples, which lin_resampler_remind must then bring
+ * again. Saving tries whether the state gives the bits that this resampler gave last: LIN_UNSUPPORTED if not. LIN_INVALID for one
+ * that is finished or does not remember (equal rates need not).
+ */
+size_t lin_resampler_state_bytes(const lin_resampler *resampler, int past);
+lin_status lin_resampler_save(const lin_resampler *resampler, int past, void *bytes, lin_error *err);
+
+/* Into a resampler between the same rates, new or reset. LIN_FORMAT, and it is as it was, for what is no state of such. */
+lin_status lin_resampler_load(lin_resampler *resampler, const void *bytes, size_t n_bytes, lin_error *err);
+
+/* Samples of the past that a loaded state lacks: the last ones that had been taken in. */
+int64_t lin_resampler_lacking(const lin_resampler *resampler);
+
+/* Brings them, in any pieces, before the next push. */
+lin_status lin_resampler_remind(lin_resampler *resampler, const float *in, int n, lin_error *err);
 
 /* NULL is allowed. */
 void lin_resampler_destroy(lin_resampler *resampler);

@@ -7,7 +7,7 @@
 #include "frontend/resample.h"
 #include "kernels/memory.h"
 
-enum { BLOCK = 1024 }; // frames of sound handled at a time
+enum { BLOCK = LIN_SOURCE_BLOCK }; // frames of sound handled at a time
 
 typedef struct lane {
     lin_resampler *resampler;
@@ -150,6 +150,104 @@ lin_status lin_extractor_reset(lin_extractor *f, lin_error *err)
     return LIN_OK;
 }
 
+// ---- put away ----
+
+typedef struct state_header {
+    int32_t lanes, channels, channel, bins;
+} state_header;
+
+typedef struct lane_header {
+    int64_t resampler, fbank; // bytes
+} lane_header;
+
+lin_status lin_extractor_remember(lin_extractor *f, lin_error *err)
+{
+    double in_hz, out_hz;
+    int64_t period;
+    lin_resampler_rates(f->lanes[0].resampler, &in_hz, &out_hz);
+    lin_status status = lin_resampler_find_period(in_hz, out_hz, &period, err);
+    for (int l = 0; l < f->n_lanes && status == LIN_OK; l++) status = lin_resampler_remember(f->lanes[l].resampler, period, err);
+    return status;
+}
+
+size_t lin_extractor_state_bytes(const lin_extractor *f, int past)
+{
+    size_t bytes = sizeof(state_header);
+    for (int l = 0; l < f->n_lanes; l++)
+        bytes +=
+            sizeof(lane_header) + lin_resampler_state_bytes(f->lanes[l].resampler, past) + lin_fbank_state_bytes(f->lanes[l].fbank);
+    return bytes;
+}
+
+lin_status lin_extractor_save(const lin_extractor *f, int past, void *bytes, lin_error *err)
+{
+    unsigned char *to = bytes;
+    const state_header h = {f->n_lanes, f->channels, f->channel, f->bins};
+    if (f->finished) return lin_fail(err, LIN_INVALID, "features: saved after the end");
+    memcpy(to, &h, sizeof h);
+    to += sizeof h;
+    for (int l = 0; l < f->n_lanes; l++) {
+        const lane *one = &f->lanes[l];
+        const size_t resampler = lin_resampler_state_bytes(one->resampler, past), fbank = lin_fbank_state_bytes(one->fbank);
+        const lane_header lh = {(int64_t)resampler, (int64_t)fbank};
+        memcpy(to, &lh, sizeof lh);
+        to += sizeof lh;
+        lin_status status = lin_resampler_save(one->resampler, past, to, err);
+        if (status != LIN_OK) return status;
+        lin_fbank_save(one->fbank, to + resampler);
+        to += resampler + fbank;
+    }
+    return LIN_OK;
+}
+
+lin_status lin_extractor_load(lin_extractor *f, const void *bytes, size_t n_bytes, lin_error *err)
+{
+    const unsigned char *from = bytes, *end = from + n_bytes;
+    state_header h = {0};
+    if (n_bytes >= sizeof h) memcpy(&h, from, sizeof h);
+    if (h.lanes != f->n_lanes || h.channel != f->channel || h.bins != f->bins ||
+        (h.channel != LIN_CHANNEL_MIX && h.channels != f->channels))
+        return lin_fail(err, LIN_FORMAT, "the state of features is one of other channels or bins");
+    from += sizeof h;
+    lin_status status = lin_extractor_reset(f, err);
+    for (int l = 0; l < f->n_lanes && status == LIN_OK; l++) {
+        lane_header lh = {-1, -1};
+        if ((size_t)(end - from) >= sizeof lh) memcpy(&lh, from, sizeof lh);
+        from += sizeof lh;
+        if (lh.resampler < 0 || lh.fbank < 0 || lh.resampler > end - from || lh.fbank > end - from - lh.resampler) {
+            status = lin_fail(err, LIN_FORMAT, "the state of features is cut short");
+        } else {
+            status = lin_resampler_load(f->lanes[l].resampler, from, (size_t)lh.resampler, err);
+            if (status == LIN_OK) status = lin_fbank_load(f->lanes[l].fbank, from + lh.resampler, (size_t)lh.fbank, err);
+            from += lh.resampler + lh.fbank;
+        }
+        // What was said of all lanes at once would not hold.
+        if (status == LIN_OK &&
+            (lin_resampler_lacking(f->lanes[l].resampler) != lin_resampler_lacking(f->lanes[0].resampler) ||
+             lin_resampler_most_out(f->lanes[l].resampler, 0) != lin_resampler_most_out(f->lanes[0].resampler, 0) ||
+             lin_fbank_frames_out(f->lanes[l].fbank, 0x10000) != lin_fbank_frames_out(f->lanes[0].fbank, 0x10000)))
+            status = lin_fail(err, LIN_FORMAT, "the state of features has channels of different lengths");
+    }
+    if (status == LIN_OK && from != end) status = lin_fail(err, LIN_FORMAT, "the state of features is too long");
+    if (status != LIN_OK) lin_extractor_reset(f, NULL);
+    return status;
+}
+
+int64_t lin_extractor_lacking(const lin_extractor *f) { return lin_resampler_lacking(f->lanes[0].resampler); }
+
+lin_status lin_extractor_remind(lin_extractor *f, const float *sound, int n, lin_error *err)
+{
+    lin_status status = LIN_OK;
+    for (int at = 0; at < n; at += BLOCK) {
+        const int block = n - at < BLOCK ? n - at : BLOCK;
+        for (int l = 0; l < f->n_lanes && status == LIN_OK; l++) {
+            take_channel(f, l, sound + (size_t)at * (size_t)f->channels, block, f->mono);
+            status = lin_resampler_remind(f->lanes[l].resampler, f->mono, block, err);
+        }
+    }
+    return status;
+}
+
 void lin_extractor_destroy(lin_extractor *f)
 {
     if (!f) return;
@@ -173,6 +271,7 @@ struct lin_source {
     int room;            // frames
     float *frames;       // [lanes, room, D], given by the features and not yet read: at .. held-1
     int at, held, ended; // ended: the features are finished
+    int open, last;      // open: they never are; last: frames of sound in `sound`
     int64_t given;       // frames
     double window_ms;
 };
@@ -233,8 +332,10 @@ static lin_status refill(lin_source *s, lin_error *err)
     s->info = *lin_audio_info(s->audio);
     if (status != LIN_OK) return status;
     s->at = s->held = 0;
+    if (n > 0) s->last = n;
     if (n > 0) return lin_extractor_push(s->features, s->sound, n, s->frames, s->room, &s->held, err);
     s->ended = 1;
+    if (s->open) return LIN_OK;
     status = lin_extractor_finish(s->features, s->frames, s->room, &s->held, err);
     if (status == LIN_OK && s->given + s->held == 0 && !s->info.warning[0])
         snprintf(s->info.warning, sizeof s->info.warning, "%.3f s of sound are less than a window of %g ms: no features",
@@ -266,6 +367,87 @@ lin_status lin_source_read(lin_source *s, float *frames, int capacity, int *n, l
     *n = done;
     return LIN_OK;
 }
+
+void lin_source_leave_open(lin_source *s) { s->open = 1; }
+
+lin_status lin_source_remember(lin_source *s, lin_error *err) { return lin_extractor_remember(s->features, err); }
+
+size_t lin_source_state_bytes(const lin_source *s, int past)
+{
+    const size_t waiting = (size_t)(s->held - s->at) * (size_t)s->features->n_lanes * (size_t)s->features->bins;
+    return 2 * sizeof(int64_t) + waiting * sizeof(float) + lin_extractor_state_bytes(s->features, past);
+}
+
+lin_status lin_source_save(const lin_source *s, int past, void *bytes, lin_error *err)
+{
+    unsigned char *to = bytes;
+    const int64_t counts[2] = {s->held - s->at, s->given};
+    const size_t row = (size_t)s->features->bins, lane_bytes = (size_t)counts[0] * row * sizeof(float);
+    memcpy(to, counts, sizeof counts);
+    to += sizeof counts;
+    for (size_t l = 0; l < (size_t)s->features->n_lanes; l++) {
+        memcpy(to, s->frames + (l * (size_t)s->room + (size_t)s->at) * row, lane_bytes);
+        to += lane_bytes;
+    }
+    return lin_extractor_save(s->features, past, to, err);
+}
+
+lin_status lin_source_load(lin_source *s, const void *bytes, size_t n_bytes, lin_error *err)
+{
+    const unsigned char *from = bytes;
+    const size_t row = (size_t)s->features->bins, lanes = (size_t)s->features->n_lanes;
+    int64_t counts[2] = {-1, -1};
+    if (n_bytes >= sizeof counts) memcpy(counts, from, sizeof counts);
+    if (counts[0] < 0 || counts[0] > s->room || counts[1] < 0 ||
+        n_bytes - sizeof counts < (size_t)counts[0] * lanes * row * sizeof(float))
+        return lin_fail(err, LIN_FORMAT, "the state of a source of features is cut short");
+    const size_t lane_bytes = (size_t)counts[0] * row * sizeof(float), used = sizeof counts + lanes * lane_bytes;
+    lin_status status = lin_extractor_load(s->features, from + used, n_bytes - used, err);
+    if (status != LIN_OK) return status;
+    for (size_t l = 0; l < lanes; l++)
+        memcpy(s->frames + l * (size_t)s->room * row, from + sizeof counts + l * lane_bytes, lane_bytes);
+    s->at = 0;
+    s->held = (int)counts[0];
+    s->given = counts[1];
+    return LIN_OK;
+}
+
+lin_status lin_source_go_to(lin_source *s, int64_t position, int n_last, int through, lin_error *err)
+{
+    const int64_t past = lin_extractor_lacking(s->features), most = past > n_last ? past : n_last;
+    // A second more than is needed: the decoder of a lossy format settles meanwhile.
+    const int64_t begin = position - most - s->info.rate_hz;
+    if (position < most || n_last < 0 || n_last > BLOCK)
+        return lin_fail(err, LIN_INVALID, "cannot go to frame %lld of the sound with %lld before it", (long long)position,
+                        (long long)most);
+    if (!through && begin > 0) {
+        lin_status status = lin_audio_seek(s->audio, begin, err);
+        if (status != LIN_OK) return status;
+    }
+    for (int64_t at = lin_audio_position(s->audio); at < position;) {
+        const int64_t stop = at < position - n_last ? position - n_last : position;
+        int n;
+        lin_status status = lin_audio_read(s->audio, s->sound, stop - at < BLOCK ? (int)(stop - at) : BLOCK, &n, err);
+        if (status == LIN_OK && n == 0)
+            status = lin_fail(err, LIN_MISMATCH, "the sound ends after %.3f s, before the place to go on from",
+                              (double)at / s->info.rate_hz);
+        if (status != LIN_OK) return status;
+        s->last = n;
+        const int64_t before = at < position - past ? position - past - at : 0; // of this block, what is not of the past yet
+        if (before < n) status = lin_extractor_remind(s->features, s->sound + before * s->info.channels, n - (int)before, err);
+        if (status != LIN_OK) return status;
+        at += n;
+    }
+    return LIN_OK;
+}
+
+const float *lin_source_last(const lin_source *s, int *n)
+{
+    *n = s->last;
+    return s->sound;
+}
+
+int64_t lin_source_position(const lin_source *s) { return lin_audio_position(s->audio); }
 
 double lin_source_seconds(const lin_source *s) { return (double)lin_audio_position(s->audio) / s->info.rate_hz; }
 

@@ -42,7 +42,7 @@ typedef struct lin_extractor lin_extractor;
 
 /* rate_hz and channels as in audio.h. LIN_INVALID if the chosen channel is not among them. On failure *features is NULL. */
 lin_status lin_extractor_create(int rate_hz, int channels, const lin_feature_options *options, lin_extractor **features,
-                               lin_error *err);
+                                lin_error *err);
 
 int lin_extractor_lanes(const lin_extractor *features);
 
@@ -55,10 +55,24 @@ int lin_extractor_most_out(const lin_extractor *features, int n);
  * a sample is no sound (audio.h). LIN_INVALID after finishing.
  */
 lin_status lin_extractor_push(lin_extractor *features, const float *sound, int n, float *frames, int capacity, int *n_out,
-                             lin_error *err);
+                              lin_error *err);
 
 /* The sound has ended: writes what the resampler held back. Only reset and destroy may follow. */
 lin_status lin_extractor_finish(lin_extractor *features, float *frames, int capacity, int *n_out, lin_error *err);
+
+/*
+ * Putting features away: what is held (the beginning of a window; of sound that is resampled, its past, see resample.h) as bytes,
+ * little-endian, from which features of the same options go on to the bit. past = 0: without the past, which lin_extractor_remind
+ * must then bring again, lin_extractor_lacking frames of sound [n, channels], in any pieces, before the next push. Saving needs
+ * lin_extractor_remember before the first sound, which may take a second; its errors are those of lin_resampler_find_period.
+ * LIN_FORMAT, and the features are as they were, for what is no state of such ones.
+ */
+lin_status lin_extractor_remember(lin_extractor *features, lin_error *err);
+size_t lin_extractor_state_bytes(const lin_extractor *features, int past);
+lin_status lin_extractor_save(const lin_extractor *features, int past, void *bytes, lin_error *err);
+lin_status lin_extractor_load(lin_extractor *features, const void *bytes, size_t n_bytes, lin_error *err);
+int64_t lin_extractor_lacking(const lin_extractor *features);
+lin_status lin_extractor_remind(lin_extractor *features, const float *sound, int n, lin_error *err);
 
 /* As newly created. LIN_NO_MEMORY if the resampling library cannot; then only destroy may follow. */
 lin_status lin_extractor_reset(lin_extractor *features, lin_error *err);
@@ -86,6 +100,29 @@ int lin_source_bins(const lin_source *source);
  * as soon as there are frames, from a file it fills the block. Sound shorter than one window gives none, and a warning.
  */
 lin_status lin_source_read(lin_source *source, float *frames, int capacity, int *n, lin_error *err);
+
+/* What ends is not the sound, only this part of it: at its end nothing is written but what is certain, and the source can be
+ * saved. */
+void lin_source_leave_open(lin_source *source);
+
+/* As lin_extractor_remember ... lin_extractor_load. Remembering and loading come before the first read. Frames that were not yet read
+ * are part of the state, the file and the place in it are not. */
+lin_status lin_source_remember(lin_source *source, lin_error *err);
+size_t lin_source_state_bytes(const lin_source *source, int past);
+lin_status lin_source_save(const lin_source *source, int past, void *bytes, lin_error *err);
+lin_status lin_source_load(lin_source *source, const void *bytes, size_t n_bytes, lin_error *err);
+
+/*
+ * Goes on with frame `position` of the file, having read the n_last <= LIN_SOURCE_BLOCK frames before it: lin_source_last shows
+ * them. A past that a loaded state lacks is read there too. through = 0: winds there; 1: reads everything before it, for what cannot
+ * be wound or gives other samples then. LIN_MISMATCH if the file ends before; LIN_UNSUPPORTED as lin_audio_seek.
+ */
+enum { LIN_SOURCE_BLOCK = 1024 };
+lin_status lin_source_go_to(lin_source *source, int64_t position, int n_last, int through, lin_error *err);
+
+/* The sound read last [*n, channels], up to lin_source_position; valid until the next read. */
+const float *lin_source_last(const lin_source *source, int *n);
+int64_t lin_source_position(const lin_source *source);
 
 /* Seconds of sound read so far, by the file's own clock. */
 double lin_source_seconds(const lin_source *source);
