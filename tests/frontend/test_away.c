@@ -3,7 +3,7 @@
 #include "frontend/resample.h"
 #include "tests/frontend/support.h"
 
-static const int rates[] = {16000, 4000, 8000, 11025, 22050, 24000, 44100, 48000, 32000};
+static const int rates[] = {16000, 8000, 11025, 44100, 48000};
 
 enum { N_RATES = sizeof rates / sizeof rates[0], D = 40 };
 
@@ -103,7 +103,7 @@ START_TEST(any_cut_of_several_channels)
     cut_anywhere(8000, 3, LIN_CHANNEL_MIX, 2);
     cut_anywhere(8000, 3, LIN_CHANNEL_EACH, 2);
     cut_anywhere(16000, 3, LIN_CHANNEL_EACH, 2);
-    cut_anywhere(48000, 2, 1, 2);
+    cut_anywhere(8000, 2, 1, 2);
 }
 END_TEST
 
