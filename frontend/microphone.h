@@ -67,9 +67,9 @@ typedef struct lin_microphone lin_microphone;
 
 /*
  * Opens and starts. LIN_INVALID: no device of that name (the message lists the names), several of them, a device that does not
- * record, options out of range. LIN_IO: no device at all, busy, not permitted, gone,
- * a sound system that does not answer within 15 s. LIN_UNSUPPORTED: PortAudio is not installed, a rate or
- * number of channels that the device cannot do. On failure *mic is NULL.
+ * record, options out of range. LIN_IO: no device at all, busy, not permitted, gone, a sound system that does not answer within
+ * 15 s, during which no signal ends the wait. LIN_UNSUPPORTED: PortAudio is not installed, a rate or number of channels that the
+ * device cannot do. On failure *mic is NULL.
  */
 lin_status lin_microphone_open(const lin_microphone_options *options, lin_microphone **mic, lin_error *err);
 
