@@ -2,7 +2,7 @@
  * bench_gemm.c - speed of the matrix product: forward for 1 to 12,800 rows, and both backward forms, over the shapes of the
  * default network, as a share of the peak of this machine measured in the same run by multiply-adds between registers.
  *
- *   bench_gemm [--threads N] [--quick] [--json] [--precision fp32|bf16] [--form NAME]
+ *   bench_gemm [--threads N] [--quick] [--json] [--precision fp32|bf16] [--form NAME] [--cpu-time]
  *       NAME: forward, backward_data, backward_weight, openblas
  *
  * Medians of several. Where libopenblas.so.0 is installed its sgemm runs on the same forward shapes, one thread. With --precision
@@ -152,6 +152,8 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--quick") == 0) {
             quick = 1;
+        } else if (strcmp(argv[i], "--cpu-time") == 0) {
+            bench_clock = CLOCK_THREAD_CPUTIME_ID;
         } else if (strcmp(argv[i], "--json") == 0) {
             json = 1;
         } else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc) {
@@ -161,11 +163,12 @@ int main(int argc, char **argv)
         } else if (strcmp(argv[i], "--form") == 0 && i + 1 < argc) {
             only = argv[++i];
         } else {
-            fprintf(stderr, "usage: bench_gemm [--threads N] [--quick] [--json] [--precision fp32|bf16] [--form NAME]\n");
+            fprintf(stderr, "usage: bench_gemm [--threads N] [--quick] [--json] [--precision fp32|bf16] [--form NAME] "
+                            "[--cpu-time]\n");
             return 2;
         }
     }
-    if (threads < 1 || threads > 64) threads = 1;
+    if (threads < 1 || threads > 64 || bench_clock != CLOCK_MONOTONIC) threads = 1;
     lin_error err = {0};
     ops = bench_cpu(precision, &err);
     if (!ops || ops->exec_create(ops, threads, &exec, &err) != LIN_OK) {
