@@ -204,14 +204,16 @@ void lin_live_put_summary(lin_buffer *out, const lin_live_stats *s)
     }
 }
 
+enum { LABEL = 38 }; // columns of the words before the numbers
+
 static void put_latency_line(lin_buffer *out, const char *what, const lin_latency *l)
 {
     const double quantiles[] = {0.5, 0.95, 0.99};
     const size_t from = out->n;
     lin_buffer_text(out, what);
-    lin_buffer_pad(out, from, 52, 0);
+    lin_buffer_pad(out, from, LABEL, 0);
     if (l->n == 0) {
-        lin_buffer_text(out, " none\n");
+        lin_buffer_text(out, "    none\n");
         return;
     }
     for (int i = 0; i < 3; i++) {
@@ -233,12 +235,12 @@ void lin_live_put_stats(lin_buffer *out, const lin_live_stats *s)
     const lin_live_delay *d = &s->construction;
     const size_t from = out->n;
     lin_buffer_text(out, "latency, ms");
-    lin_buffer_pad(out, from, 52, 0);
+    lin_buffer_pad(out, from, LABEL, 0);
     lin_buffer_text(out, "     p50     p95     p99 largest   count\n");
-    put_latency_line(out, "a phoneme, from its end until it is settled", &s->phone);
-    put_latency_line(out, "the first, from its beginning until it is shown", &s->first);
-    put_latency_line(out, "an utterance, from its end until that is certain", &s->final);
-    lin_buffer_text(out, "of a phoneme's, the model's own: ");
+    put_latency_line(out, "a phoneme, from its end to settled", &s->phone);
+    put_latency_line(out, "the first, from its beginning to shown", &s->first);
+    put_latency_line(out, "an utterance, from its end to ended", &s->final);
+    lin_buffer_text(out, "of a phoneme's, by the model's construction: ");
     lin_buffer_fixed(out, d->total_s * 1e3, 0);
     lin_buffer_text(out, " (look-ahead ");
     lin_buffer_fixed(out, d->ahead_s * 1e3, 0);
@@ -246,7 +248,7 @@ void lin_live_put_stats(lin_buffer *out, const lin_live_stats *s)
     lin_buffer_fixed(out, d->step_s * 1e3, 0);
     lin_buffer_text(out, ", window ");
     lin_buffer_fixed(out, d->window_s * 1e3, 0);
-    lin_buffer_text(out, "); computing took ");
+    lin_buffer_text(out, ")\ncomputing took ");
     lin_buffer_fixed(out, s->seconds > 0 ? 100 * s->busy_s / s->seconds : 0, 2);
     lin_buffer_text(out, " % of the sound's time\n");
 }

@@ -253,6 +253,36 @@ START_TEST(with_resets_each_utterance_begins_anew)
 }
 END_TEST
 
+// A network that hears one phone without an end: every end cuts it in two.
+START_TEST(a_phone_that_an_end_cuts)
+{
+    lin_error err = {0};
+    lin_live_options o = lin_live_options_default();
+    lin_recognizer deaf = recognizer;
+    const lin_params *params = &recognizer.model->params;
+    float *bias = recognizer.model->values + params->table[params->output[1]].offset + 5;
+    *bias += 1000;
+    require_ok(lin_encoder_create(recognizer.model, lin_ops_cpu(), &deaf.encoder, &err));
+    const int rows = (n_features + 2) / 3;
+    o.rules.longest_s = 0.06; // two rows
+    lin_recognizer sound = recognizer;
+    for (o.resets = 0; o.resets < 2; o.resets++) {
+        recognizer = deaf;
+        listen_to(&o, 50, 8, &a);
+        recognizer = sound;
+        // Carried on, it is one phone, told once; after a reset it is a phone of its own.
+        ck_assert_int_eq(a.n, o.resets ? (rows + 1) / 2 : 1);
+        ck_assert_int_eq(a.ends, a.n);
+        for (int i = 0; i < a.n; i++) {
+            ck_assert_int_eq(a.phones[i].label, 5);
+            ck_assert_double_eq_tol(a.phones[i].start_s, 0.06 * i, 1e-9);
+        }
+    }
+    lin_encoder_destroy(deaf.encoder);
+    *bias -= 1000;
+}
+END_TEST
+
 START_TEST(an_end_may_be_asked_for)
 {
     lin_error err = {0};
@@ -276,6 +306,14 @@ START_TEST(an_end_may_be_asked_for)
     const int n = decode_from((int)lround(a.ended_at[0] * 100), want);
     ck_assert_int_eq(a.n - a.first[1], n);
     for (int p = 0; p < n; p++) ck_assert_int_eq(a.phones[a.first[1] + p].label, want[p].label);
+    // And just before the sound ends.
+    live = create(&o, &b);
+    require_ok(lin_live_feed(live, features, n_features, &err));
+    const int growing = b.n_growing;
+    require_ok(lin_live_end_utterance(live, &err));
+    ck_assert_int_ge(b.n, growing);
+    require_ok(lin_live_finish(live, &err));
+    lin_live_destroy(live);
 }
 END_TEST
 
@@ -378,6 +416,7 @@ int main(void)
     tcase_add_test(cases, any_split_gives_the_same);
     tcase_add_test(cases, without_resets_all_utterances_are_one);
     tcase_add_test(cases, with_resets_each_utterance_begins_anew);
+    tcase_add_test(cases, a_phone_that_an_end_cuts);
     tcase_add_test(cases, an_end_may_be_asked_for);
     tcase_add_test(cases, nothing_is_allocated_on_the_way);
     tcase_add_test(cases, failures);

@@ -1,0 +1,156 @@
+// Live sound into a WAV file: bits, a header that is right before the end, what cannot be written.
+#include "frontend/recording.h"
+
+#include <sys/stat.h>
+
+#include "frontend/audio.h"
+#include "tests/frontend/support.h"
+
+static void remove_files(void) { remove_temp_folder(); }
+
+static int read_back(const char *path, float *x, int capacity, int *rate_hz, int *channels)
+{
+    lin_error err = {0};
+    lin_audio *audio;
+    int n = 0, got;
+    assert_ok(lin_audio_open(path, NULL, &audio, &err), err);
+    *rate_hz = lin_audio_info(audio)->rate_hz;
+    *channels = lin_audio_info(audio)->channels;
+    ck_assert_str_eq(lin_audio_info(audio)->warning, "");
+    do {
+        assert_ok(lin_audio_read(audio, x + n * *channels, capacity - n, &got, &err), err);
+        n += got;
+    } while (got > 0 && n < capacity);
+    lin_audio_close(audio);
+    return n;
+}
+
+START_TEST(what_was_written_is_read)
+{
+    enum { N = 30000, MOST = 192000 };
+    lin_error err = {0};
+    lin_recording *r;
+    static float x[N * 3], y[N * 3];
+    const int rate = (const int[]){4000, 16000, 44100, 192000}[_i], channels = (const int[]){1, 2, 3, 1}[_i];
+    const char *path = temp_path("heard.wav");
+    test_fill_f32(x, N * 3, 7, -1.5, 1.5); // beyond full scale too: nothing is clipped
+    x[5] = 1e-30f;
+    assert_ok(lin_recording_create(path, rate, channels, &r, &err), err);
+    for (int at = 0, n, i = 0; at < N; at += n, i++) {
+        n = piece(3, (uint64_t)i, 4000, N - at);
+        assert_ok(lin_recording_write(r, x + at * channels, n, &err), err);
+    }
+    ck_assert_int_eq((int)lin_recording_frames(r), N);
+    assert_ok(lin_recording_close(r, &err), err);
+    int got_rate, got_channels;
+    ck_assert_int_eq(read_back(path, y, N, &got_rate, &got_channels), N);
+    ck_assert_int_eq(got_rate, rate);
+    ck_assert_int_eq(got_channels, channels);
+    ck_assert_mem_eq(x, y, (size_t)(N * channels) * sizeof *x);
+}
+END_TEST
+
+// As after a crash: the file on the disk while it is still being written.
+START_TEST(the_header_keeps_up)
+{
+    lin_error err = {0};
+    lin_recording *r;
+    static float x[8000], y[80000];
+    const char *path = temp_path("growing.wav");
+    int rate, channels;
+    test_fill_f32(x, 8000, 9, -1, 1);
+    assert_ok(lin_recording_create(path, 16000, 1, &r, &err), err);
+    for (int i = 1; i <= 9; i++) {
+        assert_ok(lin_recording_write(r, x, 8000, &err), err);
+        if (i < 2) continue;
+        const int n = read_back(path, y, 80000, &rate, &channels);
+        ck_assert_int_le(n, i * 8000);
+        ck_assert_int_ge(n, i * 8000 - 16000); // no more than the last second is missing
+        ck_assert_mem_eq(x, y, sizeof x);
+    }
+    assert_ok(lin_recording_close(r, &err), err);
+}
+END_TEST
+
+START_TEST(equal_sound_equal_files)
+{
+    lin_error err = {0};
+    lin_recording *r;
+    struct stat st;
+    static unsigned char bytes[2][2000];
+    size_t n[2];
+    const float x[100] = {0.5f};
+    for (int i = 0; i < 2; i++) {
+        const char *path = temp_path("same.wav");
+        assert_ok(lin_recording_create(path, 16000, 1, &r, &err), err);
+        assert_ok(lin_recording_write(r, x, 100, &err), err);
+        assert_ok(lin_recording_close(r, &err), err);
+        ck_assert_int_eq(stat(path, &st), 0);
+        FILE *f = fopen(path, "rb");
+        n[i] = fread(bytes[i], 1, sizeof bytes[i], f);
+        fclose(f);
+        ck_assert_uint_eq(n[i], (size_t)st.st_size);
+        if (i == 0) usleep(1100000); // a date in the file would differ
+    }
+    ck_assert_uint_eq(n[0], n[1]);
+    ck_assert_mem_eq(bytes[0], bytes[1], n[0]);
+}
+END_TEST
+
+START_TEST(what_cannot_be_written)
+{
+    lin_error err = {0};
+    lin_recording *r;
+    static float x[100000];
+    ck_assert_int_eq(lin_recording_create("/", 16000, 1, &r, &err), LIN_IO);
+    ck_assert_ptr_null(r);
+    ck_assert_str_eq(err.message, "cannot write /: Is a directory");
+    ck_assert_int_eq(lin_recording_create(temp_path("no/folder.wav"), 16000, 1, &r, &err), LIN_IO);
+    ck_assert_ptr_nonnull(strstr(err.message, "No such file or directory"));
+    ck_assert_int_eq(lin_recording_create(temp_path("x.wav"), 3999, 1, &r, &err), LIN_UNSUPPORTED);
+    ck_assert_int_eq(lin_recording_create(temp_path("x.wav"), 16000, 0, &r, &err), LIN_UNSUPPORTED);
+    lin_recording_close(NULL, NULL);
+    if (access("/dev/full", W_OK) != 0) return;
+    lin_status status = lin_recording_create("/dev/full", 16000, 1, &r, &err);
+    for (int i = 0; i < 10 && status == LIN_OK; i++) status = lin_recording_write(r, x, 100000, &err);
+    ck_assert_int_eq(status, LIN_IO);
+    ck_assert_ptr_nonnull(strstr(err.message, "cannot write /dev/full"));
+    lin_recording_close(r, NULL);
+}
+END_TEST
+
+START_TEST(every_allocation_may_fail)
+{
+    lin_error err = {0};
+    lin_recording *r;
+    const unsigned long live = lin_memory_live();
+    const char *path = temp_path("memory.wav");
+    for (unsigned long k = 1;; k++) {
+        lin_memory_fail_at(k);
+        lin_status status = lin_recording_create(path, 16000, 1, &r, &err);
+        lin_memory_fail_at(0);
+        if (status == LIN_OK) {
+            ck_assert_uint_eq(k, 3);
+            break;
+        }
+        ck_assert_int_eq(status, LIN_NO_MEMORY);
+        ck_assert_uint_eq(lin_memory_live(), live);
+    }
+    assert_ok(lin_recording_close(r, &err), err);
+    ck_assert_uint_eq(lin_memory_live(), live);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("frontend/recording");
+    TCase *cases = tcase_create("recording");
+    tcase_add_checked_fixture(cases, NULL, remove_files);
+    tcase_add_loop_test(cases, what_was_written_is_read, 0, 4);
+    tcase_add_test(cases, the_header_keeps_up);
+    tcase_add_test(cases, equal_sound_equal_files);
+    tcase_add_test(cases, what_cannot_be_written);
+    tcase_add_test(cases, every_allocation_may_fail);
+    suite_add_tcase(suite, cases);
+    return test_run(suite);
+}
