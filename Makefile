@@ -312,7 +312,7 @@ $B/emulated/%.o: %.cu $B/flags
 $B/emulated/%.o: %.cpp $B/flags
 	@mkdir -p $(@D)
 	$(SAY) "  CXX   $<"
-	$(Q)$(CXX) $(CPPFLAGS) -Itests/emulation/include $(CXXFLAGS) -MMD -MP -c $< -o $@
+	$(Q)$(CXX) $(CPPFLAGS) -Itests/emulation/include $(CXXFLAGS) -O3 -MMD -MP -c $< -o $@
 
 $B/emulated/%.o: %.c $B/flags
 	@mkdir -p $(@D)
@@ -334,7 +334,7 @@ $B/emulated/libcuda.so.1: tests/emulation/driver.c $B/flags
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -shared $(LDFLAGS) $< -o $@
 
 $B/tests/cuda/test_emulation: $B/emulated/tests/cuda/planted.o
-$B/tests/cuda/%: $B/tests/cuda/%.o $B/emulated/libemulated.a $B/libapp.a $B/liblinnet.a
+$B/tests/cuda/%: $B/tests/cuda/%.o $B/emulated/libemulated.a $B/liblinnet.a
 	$(SAY) "  LINK  $@"
 	$(Q)$(CXX) $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS) $(LDFLAGS) $^ $(CHECK_LIBS) $(LDLIBS) -o $@
 
