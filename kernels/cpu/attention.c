@@ -1,7 +1,10 @@
 // Linear attention: one piece of work per utterance and head.
 #include "kernels/cpu/cpu.h"
 
-enum { SMALL = 2048 }; // values below which a second thread costs more than it gives
+enum {
+    SMALL = 2048, // values below which a second thread costs more than it gives
+    AHEAD = 2     // pieces
+};
 
 LIN_DISPATCH_DECLARE(void, lin_attention_head_forward,
                      (float *y, const float *qkv, int T, int H, int E, int causal, float *state, float *scratch));
@@ -13,17 +16,33 @@ typedef struct attention_job {
     float *y, *dqkv;
     const float *qkv, *dy, *y_in;
     const int *offsets;
-    int H, E, causal;
+    int B, H, E, causal;
     float *const *states;
     size_t at;
 } attention_job;
+
+static float *state_of(const attention_job *job, int piece)
+{
+    const int b = piece / job->H;
+    const size_t E = (size_t)job->E, head = (size_t)(piece % job->H);
+    return job->causal && job->states && job->states[b] ? job->states[b] + job->at + head * (E + 1) * E : NULL;
+}
+
+// Asks for the state that a piece to come will work on: those of many streams lie in memory, not in caches. Always inlined: a function
+// that does nothing else passes for one without effect, and its calls are dropped.
+static inline __attribute__((always_inline)) void fetch_state(const attention_job *job, int piece)
+{
+    const float *state = piece < job->B * job->H ? state_of(job, piece) : NULL;
+    for (int i = 0; state && i < (job->E + 1) * job->E; i += 16) __builtin_prefetch(state + i, 1);
+}
 
 static void forward_piece(void *context, int piece, int thread)
 {
     const attention_job *job = context;
     int b = piece / job->H, T = job->offsets[b + 1] - job->offsets[b];
     size_t E = (size_t)job->E, C = (size_t)job->H * E, head = (size_t)(piece % job->H), row = (size_t)job->offsets[b];
-    float *state = job->causal && job->states && job->states[b] ? job->states[b] + job->at + head * (E + 1) * E : NULL;
+    float *state = state_of(job, piece);
+    if (state && !job->exec->pool) fetch_state(job, piece + AHEAD); // of several threads another one may have that piece
     if (T > 0)
         LIN_DISPATCH(lin_attention_head_forward)(job->y + row * C + head * E, job->qkv + row * 3 * C + head * E, T, job->H, job->E,
                                                  job->causal, state, lin_scratch(job->exec, thread));
@@ -32,7 +51,7 @@ static void forward_piece(void *context, int piece, int thread)
 void lin_cpu_attention_forward(lin_exec *exec, float *y, const float *qkv, const lin_segments *segments, int H, int E, int causal,
                                float *const *states, size_t at)
 {
-    attention_job job = {.exec = exec, .y = y, .qkv = qkv, .offsets = segments->offsets, .H = H, .E = E, .causal = causal};
+    attention_job job = {.exec = exec, .y = y, .qkv = qkv, .offsets = segments->offsets, .B = segments->B, .H = H, .E = E, .causal = causal};
     job.states = states;
     job.at = at;
     int small = (size_t)segments->rows * (size_t)(H * E) < SMALL;
