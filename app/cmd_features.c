@@ -150,7 +150,7 @@ static lin_status posteriors(const posteriors_values *v, int channel, const char
     lin_heard heard;
     lin_ear *ear = NULL;
     lin_sound sound = {.path = path, .raw = lin_input_format(&v->input, path, &raw), .channel = channel};
-    lin_sink sink = {&out, NULL, take_rows, NULL};
+    lin_sink sink = {.context = &out, .rows = take_rows};
     lin_status status = lin_recognizer_open(&recognizer, v->model.model, v->model.device, lin_model_precision(&v->model),
                                             err);
     if (status != LIN_OK) return status;

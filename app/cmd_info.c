@@ -1,4 +1,4 @@
-// cmd_info.c - linnet info: what a model or a feature cache holds, or which devices there are.
+// cmd_info.c - linnet info: what a model, a feature cache or a stream that was put away holds, or which devices there are.
 
 #include <cJSON.h>
 #include <stdio.h>
@@ -9,6 +9,7 @@
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/recognize.h"
+#include "app/snapshots.h"
 #include "decoder/buffer.h"
 #include "kernels/ops.h"
 #include "model/dataset.h"
@@ -21,7 +22,7 @@ typedef struct info_values {
 static const lin_option options[] = {
     {.name = "json", .type = LIN_OPTION_FLAG, .at = offsetof(info_values, json), .help = "Write one JSON object"},
     {.name = "verify", .type = LIN_OPTION_FLAG, .at = offsetof(info_values, verify),
-     .help = "Of a feature cache: read all of it and test its checksum (a model is always tested whole)"},
+     .help = "Of a feature cache or an index of snapshots: read all of it and test its checksums (other files always are)"},
     {.name = "devices", .type = LIN_OPTION_FLAG, .at = offsetof(info_values, devices),
      .help = "What the networks can run on here: the CPU and every GPU, or why there is none"},
     {.type = LIN_OPTION_END},
@@ -283,13 +284,82 @@ static void report_devices(report *r)
     if (r->json) lin_buffer_char(&r->out, ']');
 }
 
-static int is_cache(const char *path)
+static void put_fingerprint(report *r, uint64_t model)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)model);
+    put_text(r, "model", "of the model", text);
+}
+
+static void put_state(report *r, const lin_state_about *a)
+{
+    char text[128];
+    put_fingerprint(r, a->model);
+    put_number(r, "seconds", "heard", (double)a->samples / a->rate_hz, 3, " s");
+    put_number(r, "decoded_seconds", "decoded", (double)a->rows * a->row_seconds, 3, " s");
+    if (r->json) {
+        put_integer(r, "samples", "", a->samples, "");
+        put_integer(r, "rate_hz", "", a->rate_hz, "");
+        put_integer(r, "channels", "", a->channels, "");
+        put_integer(r, "lanes", "", a->lanes, "");
+        return;
+    }
+    const char *how = a->channel == LIN_CHANNEL_MIX ? "mixed" : "each on its own";
+    snprintf(text, sizeof text, "%d Hz, %d channel%s", a->rate_hz, a->channels, a->channels == 1 ? "" : "s");
+    const size_t n = strlen(text);
+    if (a->channel >= 0) snprintf(text + n, sizeof text - n, ", of which channel %d is heard", a->channel + 1);
+    else if (a->channels > 1) snprintf(text + n, sizeof text - n, ", %s", how);
+    put_text(r, "", "sound", text);
+}
+
+static lin_status report_state(report *r, const char *path, lin_error *err)
+{
+    lin_state state = {0};
+    lin_status status = lin_state_read(path, &state, err);
+    if (status == LIN_OK) {
+        put_text(r, "kind", "kind", "a stream that was put away");
+        put_integer(r, "file_bytes", "file", (long long)state.n, " bytes");
+        put_state(r, &state.about);
+    }
+    lin_state_free(&state);
+    return status;
+}
+
+static lin_status report_snapshots(report *r, const char *path, int verify, lin_error *err)
+{
+    lin_snapshots snapshots;
+    lin_state state = {0};
+    lin_status status = lin_snapshots_open(path, &snapshots, err);
+    if (status != LIN_OK) return status;
+    for (int i = 0; i < snapshots.n && verify && status == LIN_OK; i++) status = lin_snapshots_get(&snapshots, i, &state, err);
+    if (status == LIN_OK && snapshots.n) status = lin_snapshots_get(&snapshots, snapshots.n - 1, &state, err);
+    if (status == LIN_OK) {
+        put_text(r, "kind", "kind", "index of snapshots");
+        put_integer(r, "file_bytes", "file", (long long)snapshots.map.size, " bytes");
+        put_integer(r, "snapshots", "snapshots", snapshots.n, "");
+        put_number(r, "every_seconds", "one every", snapshots.every_s, 3, " s");
+        if (snapshots.n) {
+            put_integer(r, "snapshot_bytes", "size of one", (long long)state.n, " bytes");
+            put_number(r, "first_seconds", "first", (double)snapshots.table[0].samples / state.about.rate_hz, 3, " s");
+            put_state(r, &state.about);
+        }
+    }
+    lin_state_free(&state);
+    lin_snapshots_close(&snapshots);
+    return status;
+}
+
+// What a file is, by its first bytes; what is nothing of the others may be a model.
+static lin_status report_file(report *r, const char *path, int verify, lin_error *err)
 {
     char magic[8] = "";
     FILE *file = fopen(path, "rb");
     size_t n = file ? fread(magic, 1, sizeof magic, file) : 0;
     if (file) fclose(file);
-    return n == sizeof magic && memcmp(magic, "LINNETDS", sizeof magic) == 0;
+    if (n == sizeof magic && memcmp(magic, "LINNETDS", sizeof magic) == 0) return report_cache(r, path, verify, err);
+    if (lin_state_is(magic, n)) return report_state(r, path, err);
+    if (lin_snapshots_are(magic, n)) return report_snapshots(r, path, verify, err);
+    return report_model(r, path, err);
 }
 
 static int run(lin_parsed *parsed)
@@ -305,7 +375,7 @@ static int run(lin_parsed *parsed)
         report_devices(&r);
     } else {
         status = lin_find_model(parsed->operands.count ? parsed->operands.items[0] : NULL, path, sizeof path, &err);
-        if (status == LIN_OK) status = is_cache(path) ? report_cache(&r, path, v->verify, &err) : report_model(&r, path, &err);
+        if (status == LIN_OK) status = report_file(&r, path, v->verify, &err);
     }
     if (r.json) lin_buffer_text(&r.out, "}\n");
     if (status == LIN_OK) status = lin_buffer_status(&r.out, &err);
@@ -317,9 +387,11 @@ static int run(lin_parsed *parsed)
 const lin_command lin_command_info = {
     .name = "info",
     .operands = "[FILE]",
-    .summary = "what a model or a feature cache holds, and which devices there are",
+    .summary = "what a model or another file of linnet holds, and which devices there are",
     .description = "Says what is in a model: the shape of its network, its parameters and their size, the state of a stream, "
                    "features, phones, licence, and how it was trained; or what is in a feature cache that linnet prepare made. "
+                   "Of a stream that "
+                   "was put away, or an index of snapshots: of which model and sound it is, and how far it came. "
                    "Without FILE: the model installed with the program. With --devices: what networks can run on here.",
     .examples = "  linnet info\n  linnet info --json exp/best.safetensors\n  linnet info --verify train.lfc\n"
                 "  linnet info --devices",

@@ -1,6 +1,7 @@
 // cmd_transcribe.c - linnet transcribe: sound files to phonemes, many at once, results in order.
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,6 +12,8 @@
 #include "app/model_options.h"
 #include "app/ordered.h"
 #include "app/recognize.h"
+#include "app/snapshots.h"
+#include "app/spans.h"
 #include "app/speakers.h"
 #include "decoder/greedy.h"
 #include "decoder/writers.h"
@@ -20,6 +23,7 @@ typedef struct transcribe_values {
     lin_model_values model;
     lin_input_values input;
     const char *output, *output_dir, *files_from, *data, *audio_root;
+    const char *save_state, *load_state, *snapshots, *from_snapshot, *start, *end;
     int format, jobs, ids, ipa, quiet;
 } transcribe_values;
 
@@ -49,6 +53,19 @@ static const lin_option options[] = {
      .help = "No progress, no summary"},
     LIN_MODEL_ROWS(transcribe_values, model),
     LIN_INPUT_ROWS(transcribe_values, input),
+    {.type = LIN_OPTION_HEADING, .help = "Streams that are put away (docs/streams.md)"},
+    {.name = "save-state", .type = LIN_OPTION_FILE, .at = offsetof(transcribe_values, save_state), .value = "STATE",
+     .help = "FILE is not the whole sound: write what is certain, and put the stream away in STATE"},
+    {.name = "load-state", .type = LIN_OPTION_FILE, .at = offsetof(transcribe_values, load_state), .value = "STATE",
+     .help = "Go on with that stream as if it had never stopped; FILE is what comes next, without FILE only its end is written"},
+    {.name = "snapshots", .type = LIN_OPTION_STRING, .at = offsetof(transcribe_values, snapshots), .value = "PERIOD",
+     .help = "Put the stream away every PERIOD (10s, 1m) of sound, in an index beside the output: its name and .snapshots"},
+    {.name = "from-snapshot", .type = LIN_OPTION_FILE, .at = offsetof(transcribe_values, from_snapshot), .value = "INDEX",
+     .help = "Only the part of FILE from --start to --end, as it was when INDEX was made"},
+    {.name = "start", .type = LIN_OPTION_STRING, .at = offsetof(transcribe_values, start), .value = "TIME",
+     .help = "Phonemes that begin at this time (90, 1:30, 1:23:40.5) or later"},
+    {.name = "end", .type = LIN_OPTION_STRING, .at = offsetof(transcribe_values, end), .value = "TIME",
+     .help = "And before this one; if not given, to the end"},
     {.type = LIN_OPTION_END},
 };
 
@@ -64,6 +81,8 @@ typedef struct listener {
     int capacity;
     const lin_input *input;
     FILE *live; // phones go here at once
+    lin_state *put_away;          // the stream as it was left
+    lin_snapshots_writer *index;  // NULL: none is asked for
     double begun_s; // of this file, for the progress line
 } listener;
 
@@ -86,6 +105,10 @@ struct transcribe_job {
     int n_listeners;
     transcribe_slot *slots;
     int n_slots;
+    lin_state from;      // to go on with; empty: a new stream
+    const char *from_name;
+    int only_end;        // of that stream: no sound is given
+    double period_s, start_s, end_s; // of --snapshots, --start, --end; 0, 0, and infinity where not given
     lin_progress progress;
     int n_done, n_failed;
     double seconds;
@@ -122,6 +145,37 @@ static void show_live(const listener *l, const lin_greedy_phone *phones, int n)
     if (l->live && n) fflush(l->live);
 }
 
+// Those that begin within what was asked for.
+static int keep_part(const transcribe_job *job, lin_greedy_phone *phones, int n)
+{
+    int kept = 0;
+    for (int i = 0; i < n; i++) {
+        const double start_s = (double)phones[i].start * job->recognizer.row_seconds;
+        if (start_s >= job->start_s && start_s < job->end_s) phones[kept++] = phones[i];
+    }
+    return kept;
+}
+
+// All runs that can still come begin at the end of what was asked for, or later.
+static int enough(void *context)
+{
+    const listener *l = context;
+    for (int i = 0; i < l->job->from.about.lanes || i < 1; i++) {
+        if ((double)l->greedy[i].start * l->job->recognizer.row_seconds < l->job->end_s) return 0;
+    }
+    return 1;
+}
+
+static lin_greedy *decoder(void *context, int lane) { return &((listener *)context)->greedy[lane]; }
+
+static lin_status keep_stream(void *context, lin_state *state, int end, lin_error *err)
+{
+    listener *l = context;
+    if (!end) return lin_snapshots_add(l->index, state, err);
+    l->put_away = state;
+    return LIN_OK;
+}
+
 static lin_status take_rows(void *context, int lane, const float *logp, int n, lin_error *err)
 {
     listener *l = context;
@@ -134,6 +188,7 @@ static lin_status take_rows(void *context, int lane, const float *logp, int n, l
     }
     int n_phones;
     lin_status status = lin_greedy_push(&l->greedy[lane], logp, n, l->phones, l->capacity, &n_phones, err);
+    n_phones = keep_part(l->job, l->phones, n_phones);
     if (status == LIN_OK) status = lin_result_add(&l->result[lane], l->phones, n_phones, l->job->recognizer.row_seconds, err);
     if (status == LIN_OK) show_live(l, l->phones, n_phones);
     return status;
@@ -158,17 +213,36 @@ static lin_status write_lanes(listener *l, const lin_heard *heard, lin_buffer *o
     how.with_id = l->job->with_id || heard->lanes > 1;
     for (int i = 0; i < heard->lanes; i++) {
         lin_greedy_phone last;
-        int n_last;
-        lin_greedy_finish(&l->greedy[i], &last, &n_last);
+        int n_last = 0;
+        if (!l->put_away) lin_greedy_finish(&l->greedy[i], &last, &n_last);
+        n_last = keep_part(l->job, &last, n_last);
         lin_status status = lin_result_add(&l->result[i], &last, n_last, l->job->recognizer.row_seconds, err);
         if (status != LIN_OK) return status;
         show_live(l, &last, n_last);
-        l->result[i].seconds = heard->seconds;
+        l->result[i].seconds = heard->seconds < l->job->end_s ? heard->seconds : l->job->end_s;
         if (!l->live) status = l->job->writer->write(&l->result[i], &how, out, err);
         if (status != LIN_OK) return status;
     }
     if (l->live) fputc('\n', l->live);
     return LIN_OK;
+}
+
+// Beside the result: its name and .snapshots. A result on standard output is called as its sound.
+static lin_status begin_index(listener *l, lin_error *err)
+{
+    const transcribe_values *v = l->job->v;
+    const int own = v->output_dir != NULL || !v->output || strcmp(v->output, "-") == 0;
+    char path[4096];
+    int n;
+    const char *folder = v->output_dir ? v->output_dir : "", *id = l->input->id;
+    if (own && strchr(id, '/')) return lin_fail(err, LIN_INVALID, "%s cannot be a file's name; use --output", id);
+    if (own) {
+        n = snprintf(path, sizeof path, "%s%s%s.snapshots", folder, *folder ? "/" : "", id);
+    } else {
+        n = snprintf(path, sizeof path, "%s.snapshots", v->output);
+    }
+    if (n < 0 || (size_t)n >= sizeof path) return lin_fail(err, LIN_INVALID, "the name of the snapshots of %s is too long", id);
+    return lin_snapshots_create(path, l->job->period_s, &l->index, err);
 }
 
 static void work(void *context, int item, int slot_number, int thread)
@@ -184,13 +258,30 @@ static void work(void *context, int item, int slot_number, int thread)
                        .channel = job->channel};
     const lin_speaker *speaker = lin_speakers_find(&job->speakers, l->input->speaker);
     if (speaker) sound.mean = speaker->mean, sound.istd = speaker->istd;
-    lin_sink sink = {l, begin_lanes, take_rows, show_progress};
+    if (job->from.bytes || job->v->from_snapshot) {
+        sound.from = job->from.bytes ? &job->from : NULL;
+        sound.from_name = job->from_name;
+        sound.within = job->v->from_snapshot != NULL;
+        if (job->only_end) sound.path = NULL;
+    }
+    sound.leave_open = job->v->save_state != NULL;
+    sound.mark_s = job->period_s;
+    lin_sink sink = {.context = l, .begin = begin_lanes, .rows = take_rows, .progress = show_progress, .decoder = decoder,
+                     .mark = keep_stream, .enough = job->v->end ? enough : NULL};
+    l->put_away = NULL;
     s->error = (lin_error){0};
     s->heard = (lin_heard){0};
     lin_buffer_clear(&s->text);
     s->status = lin_interrupted ? lin_fail(&s->error, LIN_STOPPED, "interrupted") : LIN_OK;
+    if (s->status == LIN_OK && job->period_s > 0) s->status = begin_index(l, &s->error);
     if (s->status == LIN_OK) s->status = lin_ear_hear(l->ear, &sound, &sink, &s->heard, &s->error);
     if (s->status == LIN_OK) s->status = write_lanes(l, &s->heard, &s->text, &s->error);
+    if (s->status == LIN_OK && l->index) {
+        s->status = lin_snapshots_commit(l->index, &s->error);
+    } else {
+        lin_snapshots_abort(l->index);
+    }
+    l->index = NULL;
     if (s->status == LIN_OK) s->status = lin_buffer_status(&s->text, &s->error);
 }
 
@@ -208,6 +299,13 @@ static lin_status write_own_file(transcribe_job *job, const lin_input *input, co
     status = lin_buffer_write(text, out.file, path, err);
     lin_status closed = lin_output_close(&out, status == LIN_OK ? err : NULL);
     return status == LIN_OK ? closed : status;
+}
+
+static lin_status save_stream(transcribe_job *job, lin_error *err)
+{
+    if (job->out.file && fflush(job->out.file) != 0)
+        return lin_fail(err, LIN_IO, "cannot write %s: %s", job->out.path ? job->out.path : "standard output", strerror(errno));
+    return lin_state_write(job->listeners[0].put_away, job->v->save_state, err);
 }
 
 static lin_status take(void *context, int item, int slot_number, lin_error *err)
@@ -230,6 +328,8 @@ static lin_status take(void *context, int item, int slot_number, lin_error *err)
         status = lin_buffer_write(&s->text, job->out.file, job->out.path ? job->out.path : "standard output", err);
         if (status == LIN_OK && !job->out.path) fflush(job->out.file);
     }
+    // The stream goes on where the result ends: it is put away when that is written.
+    if (status == LIN_OK && job->v->save_state) status = save_stream(job, err);
     if (status != LIN_OK) return status;
     job->n_done++;
     job->seconds += s->heard.seconds;
@@ -243,7 +343,9 @@ static lin_status take(void *context, int item, int slot_number, lin_error *err)
 static lin_status gather(transcribe_job *job, const lin_list *operands, lin_error *err)
 {
     const transcribe_values *v = job->v;
-    lin_status status = lin_inputs_add_paths(&job->inputs, operands, err);
+    // A stream of which only the end is wanted is called as its state.
+    const lin_list itself = {(const char *[]){v->load_state}, 1};
+    lin_status status = lin_inputs_add_paths(&job->inputs, job->only_end ? &itself : operands, err);
     if (status == LIN_OK && v->files_from) status = lin_inputs_add_list(&job->inputs, v->files_from, err);
     if (status == LIN_OK && v->data) status = lin_inputs_add_data(&job->inputs, v->data, v->audio_root, err);
     return status;
@@ -272,11 +374,33 @@ static lin_status make_folder(const char *path, lin_error *err)
     return lin_fail(err, LIN_IO, "cannot make the folder %s: %s", path, strerror(errno));
 }
 
+// The stream to go on with, if one is.
+static lin_status find_stream(transcribe_job *job, lin_error *err)
+{
+    const transcribe_values *v = job->v;
+    job->from_name = v->load_state ? v->load_state : v->from_snapshot;
+    if (v->load_state) return lin_state_read(v->load_state, &job->from, err);
+    if (!v->from_snapshot) return LIN_OK;
+    lin_snapshots snapshots;
+    lin_status status = lin_snapshots_open(v->from_snapshot, &snapshots, err);
+    if (status != LIN_OK) return status;
+    const int i = lin_snapshots_before(&snapshots, job->start_s);
+    if (snapshots.n > 0 && snapshots.model != job->recognizer.model->fingerprint) {
+        status = lin_fail(err, LIN_MISMATCH, "%s belongs to another model (%016llx); this one is %016llx", v->from_snapshot,
+                          (unsigned long long)snapshots.model, (unsigned long long)job->recognizer.model->fingerprint);
+    } else if (i >= 0) {
+        status = lin_snapshots_get(&snapshots, i, &job->from, err);
+    }
+    lin_snapshots_close(&snapshots);
+    return status;
+}
+
 static lin_status transcribe(transcribe_job *job, lin_error *err)
 {
     const transcribe_values *v = job->v;
     lin_status status = lin_recognizer_open(&job->recognizer, v->model.model, v->model.device,
                                             lin_model_precision(&v->model), err);
+    if (status == LIN_OK) status = find_stream(job, err);
     if (status == LIN_OK) status = make_threads(job, err);
     if (status == LIN_OK && job->recognizer.model->speaker_norm)
         status = lin_speakers_measure(&job->speakers, &job->inputs, &job->recognizer, v->jobs, err);
@@ -317,9 +441,37 @@ static void release(transcribe_job *job)
     for (int i = 0; i < job->n_slots && job->slots; i++) lin_buffer_free(&job->slots[i].text);
     lin_free(job->listeners);
     lin_free(job->slots);
+    lin_state_free(&job->from);
     lin_speakers_free(&job->speakers);
     lin_inputs_free(&job->inputs);
     lin_recognizer_close(&job->recognizer);
+}
+
+// The same for those about streams that are put away.
+static int check_streams(lin_parsed *parsed, transcribe_job *job)
+{
+    const transcribe_values *v = parsed->values;
+    lin_error err = {0};
+    const int sources = parsed->operands.count + (v->files_from || v->data ? 2 : 0); // 2: as good as several
+    job->only_end = v->load_state && sources == 0;
+    job->end_s = INFINITY;
+    if ((v->save_state || v->load_state || v->from_snapshot) && sources > 1)
+        return lin_misuse(parsed, "--save-state, --load-state and --from-snapshot are for one FILE");
+    if (v->from_snapshot && (v->load_state || v->save_state || v->snapshots))
+        return lin_misuse(parsed, "--from-snapshot decodes a part again: nothing is put away or taken up with it");
+    if (v->load_state && v->snapshots) return lin_misuse(parsed, "--snapshots are of a whole FILE: not with --load-state");
+    if (v->snapshots && sources > 1 && !v->output_dir)
+        return lin_misuse(parsed, "--snapshots of several files need --output-dir, where each has its own");
+    if (job->only_end && v->save_state) return lin_misuse(parsed, "--save-state needs a FILE");
+    if (!v->from_snapshot && (v->start || v->end)) return lin_misuse(parsed, "--start and --end are for --from-snapshot");
+    if ((v->snapshots && lin_span_parse("snapshots", v->snapshots, &job->period_s, &err) != LIN_OK) ||
+        (v->start && lin_span_parse("start", v->start, &job->start_s, &err) != LIN_OK) ||
+        (v->end && lin_span_parse("end", v->end, &job->end_s, &err) != LIN_OK))
+        return lin_misuse(parsed, "%s", err.message);
+    if (v->snapshots && !(job->period_s >= 0.1 && job->period_s <= 86400))
+        return lin_misuse(parsed, "--snapshots must be between 0.1 s and a day, not '%s'", v->snapshots);
+    if (job->end_s <= job->start_s) return lin_misuse(parsed, "--end must be after --start");
+    return LIN_EXIT_OK;
 }
 
 // What the table cannot say about how options go together. LIN_EXIT_OK if all is well.
@@ -327,7 +479,9 @@ static int check(lin_parsed *parsed, transcribe_job *job)
 {
     transcribe_values *v = parsed->values;
     lin_error err = {0};
-    if (parsed->operands.count == 0 && !v->files_from && !v->data) return lin_misuse(parsed, "no FILE is given");
+    const int streams = check_streams(parsed, job);
+    if (streams != LIN_EXIT_OK) return streams;
+    if (parsed->operands.count == 0 && !v->files_from && !v->data && !v->load_state) return lin_misuse(parsed, "no FILE is given");
     if (v->output && v->output_dir) return lin_misuse(parsed, "--output and --output-dir exclude each other");
     if (lin_input_channel(&v->input, &job->channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     int stdins = 0;
@@ -378,10 +532,15 @@ const lin_command lin_command_transcribe = {
                    "the order given, however many are done at once. FILE may be - for headerless PCM on standard input; its "
                    "phonemes appear while the sound comes.\n\n"
                    "A file that cannot be read is reported, the others are done, and the exit status is 1. Memory does not grow "
-                   "with the length of the sound.",
+                   "with the length of the sound.\n\n"
+                   "A stream can be put away and taken up again, on another machine too: the phonemes are those of a sound that was "
+                   "never cut. From an index of snapshots any part of a long recording is decoded again as it was.",
     .examples = "  linnet transcribe talk.flac\n"
                 "  linnet transcribe -f json --output-dir phones recordings/*.wav\n"
-                "  arecord -f S16_LE -r 16000 -t raw | linnet transcribe -",
+                "  arecord -f S16_LE -r 16000 -t raw | linnet transcribe -\n"
+                "  linnet transcribe --save-state s.bin monday.wav; linnet transcribe --load-state s.bin tuesday.wav\n"
+                "  linnet transcribe --snapshots 10s -o day.ctm day.flac\n"
+                "  linnet transcribe --from-snapshot day.ctm.snapshots --start 1:23:40 --end 1:24:10 day.flac",
     .options = options,
     .values_size = sizeof(transcribe_values),
     .max_operands = -1,

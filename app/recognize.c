@@ -4,6 +4,7 @@
 
 #include <limits.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "app/common.h"
@@ -22,6 +23,7 @@ struct lin_ear {
     int lanes;                                   // that frames has room for
     float *logp;                                 // [rows, V]
     int rows;
+    lin_state state; // room for what marks are given
 };
 
 lin_status lin_recognizer_open(lin_recognizer *recognizer, const char *path, const char *device, lin_precision precision,
@@ -75,6 +77,7 @@ void lin_ear_destroy(lin_ear *ear)
     if (!ear) return;
     for (int i = 0; i < LIN_AUDIO_MAX_CHANNELS; i++) lin_stream_destroy(ear->streams[i]);
     if (ear->worker) lin_worker_destroy(ear->worker);
+    lin_state_free(&ear->state);
     lin_free(ear->frames);
     lin_free(ear->logp);
     lin_free(ear);
@@ -135,23 +138,120 @@ static void wait_for_input(void)
     while (!lin_interrupted && poll(&in, 1, 200) == 0) {}
 }
 
+/* ---- put away, and taken up ------------------------------------------------------------------------------------------------- */
+
+// A sound of its own begins behind the samples of the stream that it goes on with.
+static double seconds_heard(const lin_source *source, const lin_sound *sound)
+{
+    const double before = sound->from && !sound->within ? (double)sound->from->about.samples / lin_source_info(source)->rate_hz : 0;
+    return before + lin_source_seconds(source);
+}
+
+static lin_status mark(lin_ear *e, const lin_source *source, const lin_sound *sound, const lin_sink *sink, int end, lin_error *err)
+{
+    const lin_audio_format *format = lin_source_info(source);
+    const int past = end; // on the way the sound itself is there to be read again
+    int n_last;
+    const float *last = lin_source_last(source, &n_last);
+    const lin_state_about about = {.model = e->r->model->fingerprint,
+                                   .rate_hz = format->rate_hz,
+                                   .channels = format->channels,
+                                   .channel = sound->channel,
+                                   .lanes = lin_source_lanes(source),
+                                   .samples = lin_source_position(source) +
+                                              (sound->from && !sound->within ? sound->from->about.samples : 0),
+                                   .frames = lin_stream_frames_in(e->streams[0]),
+                                   .rows = sink->decoder(sink->context, 0)->frame,
+                                   .row_seconds = e->r->row_seconds,
+                                   .past = past,
+                                   .n_last = n_last,
+                                   .last = lin_state_sound(last, (size_t)n_last * (size_t)format->channels)};
+    const size_t front = lin_source_state_bytes(source, past), image = lin_stream_image_bytes(e->streams[0]);
+    lin_status status = lin_state_begin(&e->state, &about, front, image, err);
+    if (status == LIN_OK) status = lin_source_save(source, past, lin_state_front(&e->state), err);
+    for (int l = 0; l < about.lanes && status == LIN_OK; l++) {
+        status = lin_stream_save(e->streams[l], lin_state_image(&e->state, l), image, err);
+        lin_state_set_decoder(&e->state, l, sink->decoder(sink->context, l));
+    }
+    return status == LIN_OK ? sink->mark(sink->context, &e->state, end, err) : status;
+}
+
+static lin_status does_not_fit(const lin_sound *sound, const char *have, const char *need, lin_error *err)
+{
+    return lin_fail(err, LIN_MISMATCH, "%s goes on with %s; %s has %s", sound->from_name, need, sound->path, have);
+}
+
+// Of another model, rate or channel nothing can go on.
+static lin_status check_fit(const lin_ear *e, const lin_source *source, const lin_sound *sound, lin_error *err)
+{
+    const lin_state_about *about = &sound->from->about;
+    const lin_audio_format *format = lin_source_info(source);
+    char have[64], need[64];
+    if (about->model != e->r->model->fingerprint)
+        return lin_fail(err, LIN_MISMATCH, "%s belongs to another model (%016llx); this one is %016llx", sound->from_name,
+                        (unsigned long long)about->model, (unsigned long long)e->r->model->fingerprint);
+    if (about->rate_hz != format->rate_hz) {
+        snprintf(have, sizeof have, "%d Hz", format->rate_hz);
+        snprintf(need, sizeof need, "sound at %d Hz", about->rate_hz);
+        return does_not_fit(sound, have, need, err);
+    }
+    if (about->channel != sound->channel) {
+        const char *const names[] = {"each", "mix"};
+        snprintf(have, sizeof have, "channel %d", about->channel + 1);
+        return lin_fail(err, LIN_MISMATCH, "%s is of --channel %s", sound->from_name,
+                        about->channel < 0 ? names[about->channel + 2] : have + strlen("channel "));
+    }
+    if (about->lanes != lin_source_lanes(source) || (sound->within && about->channels != format->channels)) {
+        snprintf(have, sizeof have, "%d", format->channels);
+        snprintf(need, sizeof need, "%d channels", about->channels);
+        return does_not_fit(sound, have, need, err);
+    }
+    return LIN_OK;
+}
+
+// Streams and decoders; the source has been loaded before.
+static lin_status take_up(lin_ear *e, const lin_sound *sound, const lin_sink *sink, lin_error *err)
+{
+    const lin_state *s = sound->from;
+    lin_status status = LIN_OK;
+    for (int l = 0; l < s->about.lanes && status == LIN_OK; l++) {
+        status = lin_stream_load(e->streams[l], lin_state_image(s, l), s->image_bytes, err);
+        if (status == LIN_OK)
+            status = lin_state_get_decoder(s, l, e->r->V, sink->decoder(sink->context, l), err);
+        if (status == LIN_OK && lin_stream_frames_in(e->streams[l]) != s->about.frames)
+            status = lin_fail(err, LIN_FORMAT, "its parts contradict each other");
+    }
+    if (status == LIN_OK) return status;
+    lin_error why = *err;
+    return lin_fail(err, status, "%s: %s", sound->from_name, why.message);
+}
+
+/* ---- streams ---------------------------------------------------------------------------------------------------------------- */
+
 // As it arrives, in constant memory.
-static lin_status hear_stream(lin_ear *e, lin_source *source, int live, const lin_sink *sink, lin_error *err)
+static lin_status hear_stream(lin_ear *e, lin_source *source, const lin_sound *sound, int live, const lin_sink *sink,
+                              lin_error *err)
 {
     int lanes = lin_source_lanes(source), D = lin_source_bins(source), n = 1;
     lin_status status = LIN_OK;
+    const int64_t every = (int64_t)(sound->mark_s * 1000 / e->r->model->features.hop_ms + 0.5); // frames
     while (status == LIN_OK && n > 0) {
         if (live) wait_for_input();
         if (lin_interrupted) {
             if (live) break;
             return lin_fail(err, LIN_STOPPED, "interrupted");
         }
-        status = lin_source_read(source, e->frames, BLOCK, &n, err);
+        const int64_t to_mark = every ? every - lin_stream_frames_in(e->streams[0]) % every : BLOCK;
+        const int most = to_mark < BLOCK ? (int)to_mark : BLOCK;
+        status = lin_source_read(source, e->frames, most, &n, err);
         for (int l = 0; l < lanes && status == LIN_OK && n > 0; l++) {
-            status = feed(e, l, e->frames + (size_t)l * BLOCK * (size_t)D, n, sink, err);
+            status = feed(e, l, e->frames + (size_t)l * (size_t)most * (size_t)D, n, sink, err);
         }
-        if (sink->progress) sink->progress(sink->context, lin_source_seconds(source), lin_source_duration(source));
+        if (status == LIN_OK && n == to_mark && every) status = mark(e, source, sound, sink, 0, err);
+        if (sink->progress) sink->progress(sink->context, seconds_heard(source, sound), lin_source_duration(source));
+        if (status == LIN_OK && sink->enough && sink->enough(sink->context)) return LIN_OK;
     }
+    if (status == LIN_OK && sound->leave_open) return mark(e, source, sound, sink, 1, err);
     for (int l = 0; l < lanes && status == LIN_OK; l++) status = finish(e, l, sink, err);
     return status;
 }
@@ -211,26 +311,70 @@ static lin_status hear_whole(lin_ear *e, lin_source *source, const lin_sound *so
     return status;
 }
 
-lin_status lin_ear_hear(lin_ear *ear, const lin_sound *sound, const lin_sink *sink, lin_heard *heard, lin_error *err)
+// The sound as a source, at the place where it is to be heard from. through: see lin_source_go_to.
+static lin_status open_source(lin_ear *e, const lin_sound *sound, int through, lin_source **source, int *live, lin_error *err)
 {
     lin_feature_options options = lin_feature_options_default();
-    options.fbank = ear->r->fbank;
+    options.fbank = e->r->fbank;
     options.channel = sound->channel;
-    memset(heard, 0, sizeof *heard);
     lin_audio *audio;
+    *source = NULL;
+    lin_status status;
+    if (sound->path) {
+        status = lin_audio_open(sound->path, sound->raw, &audio, err);
+    } else {
+        status = lin_audio_open_none(sound->from_name, sound->from->about.rate_hz, sound->from->about.channels, &audio, err);
+    }
+    if (status != LIN_OK) return status;
+    *live = sound->path && strcmp(sound->path, "-") == 0 && lin_audio_is_live(audio);
+    status = lin_source_from_audio(audio, &options, source, err);
+    if (status != LIN_OK) return status;
+    if (sound->leave_open) lin_source_leave_open(*source);
+    if (sound->leave_open || sound->mark_s > 0) status = lin_source_remember(*source, err);
+    if (status == LIN_UNSUPPORTED) {
+        lin_error why = *err;
+        return lin_fail(err, status, "%s: %s; bring it to %g Hz first", sound->path, why.message, options.fbank.sample_hz);
+    }
+    const lin_state *from = sound->from;
+    if (status != LIN_OK || !from) return status;
+    status = check_fit(e, *source, sound, err);
+    if (status == LIN_OK) status = lin_source_load(*source, lin_state_front(from), from->front_bytes, err);
+    if (status != LIN_OK || !sound->within) return status;
+    status = lin_source_go_to(*source, from->about.samples, from->about.n_last, through, err);
+    if (status != LIN_OK) return status;
+    int n_last;
+    const float *last = lin_source_last(*source, &n_last);
+    if (n_last == from->about.n_last && lin_state_sound(last, (size_t)n_last * (size_t)from->about.channels) == from->about.last)
+        return LIN_OK;
+    return lin_fail(err, LIN_MISMATCH, "%s is not the sound that %s was made from: at %.3f s it is another", sound->path,
+                    sound->from_name, (double)from->about.samples / from->about.rate_hz);
+}
+
+lin_status lin_ear_hear(lin_ear *ear, const lin_sound *sound, const lin_sink *sink, lin_heard *heard, lin_error *err)
+{
+    memset(heard, 0, sizeof *heard);
     lin_source *source;
-    lin_status status = lin_audio_open(sound->path, sound->raw, &audio, err);
-    if (status != LIN_OK) return status;
-    int live = strcmp(sound->path, "-") == 0 && lin_audio_is_live(audio);
-    status = lin_source_from_audio(audio, &options, &source, err);
-    if (status != LIN_OK) return status;
+    int live = 0;
+    if ((sound->from || sound->leave_open || sound->mark_s > 0) && !ear->r->streams)
+        return lin_fail(err, LIN_UNSUPPORTED, "this model needs whole utterances: it has no stream that could be put away");
+    lin_status status = open_source(ear, sound, 0, &source, &live, err);
+    // Where winding is not possible or does not give the same samples, everything before is read.
+    if (sound->within && (status == LIN_UNSUPPORTED || (status == LIN_MISMATCH && strcmp(sound->path, "-") != 0))) {
+        lin_source_close(source);
+        status = open_source(ear, sound, 1, &source, &live, err);
+    }
+    if (status != LIN_OK) {
+        lin_source_close(source);
+        return status;
+    }
     heard->lanes = lin_source_lanes(source);
     status = ready(ear, heard->lanes, lin_source_bins(source), err);
     if (status == LIN_OK && sink->begin) status = sink->begin(sink->context, heard->lanes, err);
+    if (status == LIN_OK && sound->from) status = take_up(ear, sound, sink, err);
     if (status == LIN_OK) {
-        status = ear->r->streams ? hear_stream(ear, source, live, sink, err) : hear_whole(ear, source, sound, sink, err);
+        status = ear->r->streams ? hear_stream(ear, source, sound, live, sink, err) : hear_whole(ear, source, sound, sink, err);
     }
-    heard->seconds = lin_source_seconds(source);
+    heard->seconds = seconds_heard(source, sound);
     const char *warning = lin_source_info(source)->warning;
     size_t n = strlen(warning) < sizeof heard->warning ? strlen(warning) : sizeof heard->warning - 1;
     memcpy(heard->warning, warning, n);

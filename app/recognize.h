@@ -11,11 +11,15 @@
  *   lin_ear_destroy(ear);  lin_recognizer_close(&r);
  *
  * Memory does not grow with the length of the sound where the model is causal.
+ *
+ * A stream can be put away at the end of a sound (leave_open) and at marks on the way, and taken up again (from) where it was, with
+ * the same bits as if it had never stopped: app/state.h. LIN_UNSUPPORTED for a model that needs whole utterances.
  */
 #ifndef LIN_APP_RECOGNIZE_H
 #define LIN_APP_RECOGNIZE_H
 
 #include "app/front.h"
+#include "app/state.h"
 #include "lexicon/phones.h"
 #include "model/encoder.h"
 
@@ -36,10 +40,15 @@ void lin_recognizer_close(lin_recognizer *recognizer);
 
 /* One file to hear. */
 typedef struct lin_sound {
-    const char *path;
+    const char *path;          /* NULL, where a stream is taken up: nothing more comes, only its end */
     const lin_pcm_format *raw; /* NULL: it has a header */
     int channel;               /* as in lin_feature_options */
     const float *mean, *istd;  /* [D], of the speaker, for a model that is normalised by speaker; NULL: of this sound's own frames */
+    const lin_state *from;     /* take up this stream; NULL: a new one */
+    const char *from_name;     /* of it, for messages */
+    int within;                /* 1: it was put away in the middle of this very sound; 0: this sound is what comes next */
+    int leave_open;            /* the stream goes on after this sound: what is not certain is not written, mark is called instead */
+    double mark_s;             /* mark is called every so many seconds of sound; 0: not */
 } lin_sound;
 
 /* Receives rows [n, V] of a lane, in order. Not LIN_OK: the hearing ends with it. begin (may be NULL): how many lanes there will
@@ -48,12 +57,18 @@ typedef struct lin_sink {
     void *context;
     lin_status (*begin)(void *context, int lanes, lin_error *err);
     lin_status (*rows)(void *context, int lane, const float *logp, int n, lin_error *err);
+    /* The decoder of a lane, 0 .. lanes-1, which is put away with the stream or taken up. NULL where neither is asked for. */
+    lin_greedy *(*decoder)(void *context, int lane);
+    /* The stream as it stands, valid until the ear's next mark or hearing. end: this is the end of a sound that is left open. */
+    lin_status (*mark)(void *context, lin_state *state, int end, lin_error *err);
+    /* Not 0: nothing more is wanted of this sound. May be NULL. */
+    int (*enough)(void *context);
     /* Now and then, with the seconds heard so far and in all (-1 if unknown). May be NULL. */
     void (*progress)(void *context, double seconds, double duration);
 } lin_sink;
 
 typedef struct lin_heard {
-    double seconds;    /* of sound */
+    double seconds;    /* of sound since the stream began */
     int lanes;
     char warning[256]; /* what was wrong with the sound but did not prevent hearing it */
 } lin_heard;

@@ -374,6 +374,27 @@ lin_status lin_audio_open(const char *path, const lin_pcm_format *raw, lin_audio
     return open_descriptor(a, path, raw, out, err);
 }
 
+lin_status lin_audio_open_none(const char *name, int rate_hz, int channels, lin_audio **out, lin_error *err)
+{
+    *out = NULL;
+    lin_status status = lin_audio_check_format(name, rate_hz, channels, err);
+    if (status != LIN_OK) return status;
+    lin_audio *a = lin_calloc(1, sizeof *a);
+    if (!a) return lin_no_memory(err, name, sizeof *a);
+    a->fd = -1;
+    a->end = 1;
+    a->info.rate_hz = rate_hz;
+    a->info.channels = channels;
+    snprintf(a->info.format, sizeof a->info.format, "no sound");
+    a->name = lin_strdup(name);
+    if (!a->name) {
+        lin_audio_close(a);
+        return lin_no_memory(err, name, strlen(name) + 1);
+    }
+    *out = a;
+    return LIN_OK;
+}
+
 lin_status lin_audio_read(lin_audio *a, float *frames, int capacity, int *n, lin_error *err)
 {
     *n = 0;

@@ -1,0 +1,193 @@
+# Streams that are put away: any cut of any sound gives what no cut gives; damaged and foreign states; an index of snapshots; a
+# process that dies while it writes.
+. tests/app/common.sh
+
+make_model || { fail "a small model"; finish; }
+LINNET_MODEL=$tmp/model.safetensors
+export LINNET_MODEL
+t() { "$LINNET" transcribe -q "$@"; }
+
+# What a CTM says of a sound, without its name.
+phones() { grep -v '^;;' | cut -d' ' -f2-; }
+
+# part FILE FROM TO: samples FROM .. TO-1 of headerless sound of $frame bytes each
+part() { tail -c +$(($2 * frame + 1)) "$1" | head -c $((($3 - $2) * frame)); }
+
+# ---- cuts ------------------------------------------------------------------------------------------------------------------------
+
+# cuts "what" SAMPLES "CUTS" OPTIONS...: $tmp/x.raw in pieces, from one process to the next, is the whole
+cuts() {
+    what=$1 n=$2 places=$3
+    shift 3
+    t -f ctm "$@" - < "$tmp/x.raw" | phones > "$tmp/whole"
+    rm -f "$tmp/s.bin" "$tmp/pieces"
+    at=0
+    for to in $places; do
+        if [ $at = 0 ]; then load=; else load="--load-state $tmp/s.bin"; fi
+        part "$tmp/x.raw" $at $to | t -f ctm "$@" $load --save-state "$tmp/s.bin" - >> "$tmp/pieces"
+        at=$to
+    done
+    if [ $at = "$n" ]; then
+        t -f ctm "$@" --load-state "$tmp/s.bin" >> "$tmp/pieces"
+    else
+        part "$tmp/x.raw" $at "$n" | t -f ctm "$@" --load-state "$tmp/s.bin" - >> "$tmp/pieces"
+    fi
+    phones < "$tmp/pieces" > "$tmp/cut"
+    # Channels are heard side by side, so their lines come piece by piece.
+    sort "$tmp/whole" > "$tmp/whole.sorted"
+    sort "$tmp/cut" > "$tmp/cut.sorted"
+    ok "$what: there are phonemes" test "$(wc -l < "$tmp/whole")" -gt 9
+    ok "$what: the same" cmp "$tmp/whole.sorted" "$tmp/cut.sorted"
+}
+
+frame=2
+"$SOUND" "$tmp/x.raw" seconds=6 seed=3 format=raw
+cuts "within a window, a step, a second" 96000 "100 401 1001 50000"
+cuts "at the very end" 96000 "48000 96000"
+ok "in order" cmp "$tmp/whole" "$tmp/cut"
+"$SOUND" "$tmp/x.raw" seconds=3 rate=8000 channels=2 seed=5 format=raw
+frame=4
+cuts "8 kHz, two channels each" 24000 "7 9001 9002" --rate 8000 --channels 2 --channel each
+cuts "8 kHz, two channels mixed" 24000 "9001" --rate 8000 --channels 2
+frame=2
+"$SOUND" "$tmp/x.raw" seconds=12 rate=44100 seed=6 format=raw
+cuts "44.1 kHz, behind its period" 529200 "400001" --rate 44100
+
+# Files, JSON: times and the length go on; the state may be written where it was read.
+"$SOUND" "$tmp/x.wav" seconds=6 seed=3
+"$SOUND" "$tmp/x.raw" seconds=6 seed=3 format=raw
+frame=2
+part "$tmp/x.raw" 0 70001 > "$tmp/one.raw"
+part "$tmp/x.raw" 70001 96000 > "$tmp/two.raw"
+json() { sed 's/^.*"phones":\[//; s/\]}$//' | tr '\n' ',' | sed 's/,$//'; }
+t -f json "$tmp/x.wav" > "$tmp/whole.json"
+t -f json --raw --save-state "$tmp/s.bin" "$tmp/one.raw" > "$tmp/one.json"
+run info "$tmp/s.bin"
+is "info: status" 0 "$status"
+has "info: what it is" "$out" "a stream that was put away"
+has "info: how far it came" "$out" "heard:            4.375 s"
+has "info: of which model" "$out" "$("$LINNET" info "$LINNET_MODEL" | sed -n 's/^fingerprint: *//p')"
+run info --json "$tmp/s.bin"
+has "info --json" "$out" '"samples": 70001, "rate_hz": 16000, "channels": 1, "lanes": 1}'
+cp "$tmp/s.bin" "$tmp/first.bin"
+t -f json --raw --load-state "$tmp/s.bin" --save-state "$tmp/s.bin" "$tmp/two.raw" > "$tmp/two.json"
+t -f json --load-state "$tmp/s.bin" > "$tmp/three.json"
+is "JSON: the phonemes, times and confidences" "$(json < "$tmp/whole.json")" \
+    "$(cat "$tmp/one.json" "$tmp/two.json" "$tmp/three.json" | json | sed 's/,,*/,/g')"
+has "JSON: seconds of the first part" "$(cat "$tmp/one.json")" '"seconds":4.375,'
+has "JSON: seconds of the whole" "$(cat "$tmp/two.json")" '"seconds":6.000,'
+# From a process that is interrupted: what was heard until then is put away.
+mkfifo "$tmp/fifo"
+"$LINNET" transcribe -q -f ctm --save-state "$tmp/live.bin" - < "$tmp/fifo" > "$tmp/live.ctm" 2> "$tmp/.err" &
+pid=$!
+exec 9> "$tmp/fifo"
+cat "$tmp/one.raw" >&9
+sleep 1
+kill -TERM $pid
+wait $pid
+is "interrupted: status" 130 "$?"
+exec 9>&-
+t -f ctm --raw --load-state "$tmp/live.bin" "$tmp/two.raw" >> "$tmp/live.ctm"
+is "interrupted: nothing is lost" "$(t -f ctm "$tmp/x.wav" | phones)" "$(phones < "$tmp/live.ctm")"
+
+# ---- what does not go on ---------------------------------------------------------------------------------------------------------
+
+"$LINNET" train "$tmp/train.conf" --train "$tmp/set.lfc" --folder "$tmp/other" --seed 9 --epochs 1 -q 2> "$tmp/.log" ||
+    fail "another model" "$(cat "$tmp/.log")"
+other=$tmp/other/checkpoint.safetensors
+s=$tmp/first.bin
+refused "a state of another model" 1 "$s belongs to another model" transcribe -q -m "$other" --raw --load-state "$s" "$tmp/two.raw"
+refused "another rate" 1 "$s goes on with sound at 16000 Hz" transcribe -q --raw --rate 8000 --load-state "$s" "$tmp/two.raw"
+refused "another channel" 1 "$s is of --channel mix" transcribe -q --raw --channel 1 --load-state "$s" "$tmp/two.raw"
+refused "a rate that cannot be put away" 1 "bring it to 16000 Hz first" \
+    transcribe -q --raw --rate 15999 --save-state "$tmp/n.bin" "$tmp/one.raw"
+refused "no state at all" 1 "cannot open $tmp/none.bin: No such file or directory" \
+    transcribe -q --raw --load-state "$tmp/none.bin" "$tmp/two.raw"
+refused "a model as a state" 1 "is not the state of a stream" transcribe -q --raw --load-state "$LINNET_MODEL" "$tmp/two.raw"
+refused "two files" 2 "are for one FILE" transcribe -q --save-state "$tmp/n.bin" "$tmp/x.wav" "$tmp/x.wav"
+run transcribe -q --save-state "$tmp/none/n.bin" "$tmp/x.wav"
+is "a state that cannot be written: status" 1 "$status"
+has "a state that cannot be written: told" "$err" "$tmp/none/n.bin"
+size=$(wc -c < "$s" | tr -d ' ')
+head -c $((size - 1)) "$s" > "$tmp/short.bin"
+refused "a state cut short" 1 "is damaged" transcribe -q --raw --load-state "$tmp/short.bin" "$tmp/two.raw"
+head -c 50 "$s" > "$tmp/short.bin"
+refused "a state of 50 bytes" 1 "is damaged: it is cut short" transcribe -q --raw --load-state "$tmp/short.bin" "$tmp/two.raw"
+{ cat "$s"; echo; } > "$tmp/long.bin"
+refused "a state with something behind it" 1 "is damaged" transcribe -q --raw --load-state "$tmp/long.bin" "$tmp/two.raw"
+for at in 8 13 30 60 119 125 $((size / 2)) $((size - 1)); do
+    { head -c $at "$s"; printf '\245'; tail -c +$((at + 2)) "$s"; } > "$tmp/bad.bin"
+    run transcribe -q --raw --load-state "$tmp/bad.bin" "$tmp/two.raw"
+    is "a state with another byte $at: status" 1 "$status"
+    is "a state with another byte $at: nothing is written" "" "$out"
+done
+has "and is told to be damaged" "$err" "$tmp/bad.bin is damaged: its checksum does not fit"
+
+# A process that is killed in the middle of writing leaves the old state, which goes on as before; so does one that cannot write on.
+cp "$s" "$tmp/kept.bin"
+for how in "killed by a signal" "the disk is full"; do
+    ( [ "$how" = "the disk is full" ] && trap '' XFSZ; ulimit -c 0; ulimit -f 2
+      exec "$LINNET" transcribe -q --raw --load-state "$tmp/kept.bin" --save-state "$tmp/kept.bin" "$tmp/two.raw" ) 2>&1 |
+        cat > "$tmp/full"
+    ok "$how: the old state is whole" cmp "$s" "$tmp/kept.bin"
+done
+has "the disk is full: told" "$(cat "$tmp/full")" "cannot write $tmp/kept.bin: File too large"
+t --raw --load-state "$tmp/kept.bin" --save-state "$tmp/kept.bin" "$tmp/two.raw" > /dev/null
+ok "then it is written again" sh -c "! cmp -s '$s' '$tmp/kept.bin'"
+is "and nothing is left beside it" "$tmp/kept.bin" "$(ls "$tmp"/kept.bin*)"
+
+# ---- an index of snapshots -------------------------------------------------------------------------------------------------------
+
+# parts SOUND OPTIONS...: of an index of SOUND, any part is what the whole has there
+parts() {
+    x=$1
+    shift
+    t -f ctm "$@" --snapshots 2s -o "$tmp/whole.ctm" "$x"
+    is "$x: with an index the result is as without" "$(t -f ctm "$@" "$x")" "$(cat "$tmp/whole.ctm")"
+    for place in "0 1.5" "1.999 2.001" "3.3 7.7" "4 6" "8.01 99" "9.5 9.6"; do
+        from=${place% *} to=${place#* }
+        t -f ctm "$@" --from-snapshot "$tmp/whole.ctm.snapshots" --start $from --end $to "$x" > "$tmp/part.ctm"
+        awk -v a=$from -v b=$to '!/^;;/ && $3 >= a && $3 < b' "$tmp/whole.ctm" > "$tmp/want.ctm"
+        is "$x from $from to $to" "$(cat "$tmp/want.ctm")" "$(grep -v '^;;' "$tmp/part.ctm")"
+        [ "$from" != 3.3 ] || ok "$x: there are phonemes there" test -s "$tmp/want.ctm"
+    done
+}
+"$SOUND" "$tmp/day.wav" seconds=10 seed=8
+parts "$tmp/day.wav"
+i=$tmp/whole.ctm.snapshots
+run info "$i"
+has "info: an index" "$out" "index of snapshots"
+has "info: four of them" "$out" "snapshots:        4"
+run info --verify "$i"
+is "info --verify" 0 "$status"
+is "the rest, from a pipe" "$(awk '$3 >= 5' "$tmp/whole.ctm" | phones)" \
+    "$(tail -c +45 "$tmp/day.wav" | cat | t -f ctm --from-snapshot "$i" --start 0:05 - | phones)"
+"$SOUND" "$tmp/stereo.wav" seconds=10 rate=8000 channels=2 seed=9
+t -f ctm --channel each --snapshots 2000ms -o "$tmp/each.ctm" "$tmp/stereo.wav"
+is "two channels" "$(awk '!/^;;/ && $3 >= 5 && $3 < 7' "$tmp/each.ctm")" \
+    "$(t -f ctm --channel each --from-snapshot "$tmp/each.ctm.snapshots" --start 5 --end 7 "$tmp/stereo.wav" | grep -v '^;;')"
+run transcribe -q --snapshots 3s --output-dir "$tmp/many" "$tmp/day.wav" "$tmp/stereo.wav"
+is "several files: an index each" "day.snapshots day.txt stereo.snapshots stereo.txt" "$(ls "$tmp/many" | xargs)"
+
+refused "an index of a longer sound" 1 "before the place to go on from" \
+    transcribe -q --from-snapshot "$i" --start 5 --end 6 "$tmp/data/u1.wav"
+"$SOUND" "$tmp/night.wav" seconds=10 seed=11
+refused "an index of another sound" 1 "is not the sound that $i was made from" \
+    transcribe -q --from-snapshot "$i" --start 5 --end 6 "$tmp/night.wav"
+refused "an index of another model" 1 "belongs to another model" \
+    transcribe -q -m "$other" --from-snapshot "$i" --start 5 "$tmp/day.wav"
+refused "a state as an index" 1 "is not an index of snapshots" transcribe -q --from-snapshot "$s" --start 5 "$tmp/day.wav"
+size=$(wc -c < "$i" | tr -d ' ')
+head -c $((size - 7)) "$i" > "$tmp/short.snapshots"
+refused "an index cut short" 1 "is damaged, or was not finished" \
+    transcribe -q --from-snapshot "$tmp/short.snapshots" --start 5 "$tmp/day.wav"
+{ head -c 300 "$i"; printf '\245'; tail -c +302 "$i"; } > "$tmp/bad.snapshots"
+refused "an index with a damaged state" 1 "snapshot 1 of $tmp/bad.snapshots is damaged" \
+    transcribe -q --from-snapshot "$tmp/bad.snapshots" --start 3 "$tmp/day.wav"
+refused "info --verify sees it" 1 "snapshot 1 of" info --verify "$tmp/bad.snapshots"
+refused "times that are none" 2 "needs a time such as" transcribe -q --from-snapshot "$i" --start 1:99 "$tmp/day.wav"
+refused "a part that ends before it begins" 2 "--end must be after --start" \
+    transcribe -q --from-snapshot "$i" --start 5 --end 4 "$tmp/day.wav"
+refused "a part without an index" 2 "are for --from-snapshot" transcribe -q --start 5 "$tmp/day.wav"
+refused "a period of nothing" 2 "between 0.1 s and a day" transcribe -q --snapshots 0s "$tmp/day.wav"
+finish
