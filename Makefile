@@ -100,9 +100,8 @@ ifeq ($(CONFIG),tsan)
 TEST_SRC := $(filter-out tests/cuda/%,$(TEST_SRC)) # fibres and ThreadSanitizer do not go together
 TEST_SH := $(filter-out tests/cuda/%,$(TEST_SH))
 endif
-# Those that run on a real GPU too: all but the tests of the emulation and of its faults, and, where the sound libraries are missing, of
-# sound.
-GPU_TEST_SRC := $(shell grep -LE 'tests/emulation/$(if $(PKG_LIBS),,|"frontend/)' /dev/null $(wildcard tests/cuda/test_*.c) | grep -v '^/dev/null')
+# Those that run on a real GPU too: all but the tests of the emulation and of its faults.
+GPU_TEST_SRC := $(shell grep -L 'tests/emulation/' /dev/null $(wildcard tests/cuda/test_*.c) | grep -v '^/dev/null')
 GPU_TESTS := $(GPU_TEST_SRC:%.c=build/gpu/%)
 TEST_TOOLS := $B/tests/app/sound
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
@@ -154,6 +153,7 @@ test-programs: $(TESTS) $(FUZZERS) $(TEST_TOOLS) $B/linnet $B/linnet-trainer $(i
 
 # The backend's tests on a real GPU. Needs the CUDA toolkit, a C compiler, Check and cJSON.
 check-gpu:
+	@[ -n '$(NVCC)' ] || { echo 'check-gpu needs nvcc, on the PATH, in /usr/local/cuda/bin or as NVCC=' >&2; exit 1; }
 	+@$(MAKE) --no-print-directory $(JOBS) gpu-programs
 	@tools/check-gpu.sh $(GPU_TESTS)
 
@@ -285,7 +285,7 @@ $(CUDA_DIR)/flags: FORCE
 $(CUDA_DIR)/%.o: %.cu $(CUDA_DIR)/flags
 	@mkdir -p $(@D)
 	$(SAY) "  NVCC  $<"
-	$(Q)$(NVCC) $(CPPFLAGS) $(NVCCFLAGS) -MMD -MP -MT $@ -MF $(@:.o=.d) -c $< -o $@
+	$(Q)$(or $(NVCC),nvcc) $(CPPFLAGS) $(NVCCFLAGS) -MMD -MP -MT $@ -MF $(@:.o=.d) -c $< -o $@
 
 $(CUDA_DIR)/%.o: %.c $(CUDA_DIR)/flags
 	@mkdir -p $(@D)
@@ -295,7 +295,7 @@ $(CUDA_DIR)/%.o: %.c $(CUDA_DIR)/flags
 # cudart is linked in; cublasLt, which is large, is found where the toolkit lies or beside the library.
 $(CUDA_SO): $(CUDA_OBJ) $(CUDA_C_SRC:%.c=$(CUDA_DIR)/%.o)
 	$(SAY) "  LINK  $@"
-	$(Q)$(NVCC) -shared -cudart static $(filter %.o,$^) -L$(CUDA_LIB) -lcublasLt \
+	$(Q)$(or $(NVCC),nvcc) -shared -cudart static $(filter %.o,$^) -L$(CUDA_LIB) -lcublasLt \
 		-Xlinker -rpath,'$$ORIGIN',-rpath,$(CUDA_LIB),--exclude-libs,ALL -o $@
 
 $B/liblinnet_cuda.so: $(CUDA_SO)
@@ -338,11 +338,11 @@ $B/tests/cuda/%: $B/tests/cuda/%.o $B/emulated/libemulated.a $B/liblinnet.a
 	$(SAY) "  LINK  $@"
 	$(Q)$(CXX) $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS) $(LDFLAGS) $^ $(CHECK_LIBS) $(LDLIBS) -o $@
 
-# The tests of the backend for a real GPU: no sound libraries, and the backend opened as the program opens it.
+# The tests of the backend for a real GPU, where the sound libraries may be missing; the backend is opened as the program opens it.
 build/gpu/%.o: %.c $B/flags
 	@mkdir -p $(@D)
 	$(SAY) "  CC    $< (for a GPU)"
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -DLIN_ON_GPU -MMD -MP -c $< -o $@
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -DLIN_ON_GPU $(if $(PKG_LIBS),,-DLIN_NO_SOUND) -MMD -MP -c $< -o $@
 
 build/gpu/tests/cuda/%: build/gpu/tests/cuda/%.o $(if $(PKG_LIBS),$(LIB_OBJ),$(TRAINER_OBJ)) $B/link
 	$(SAY) "  LINK  $@"

@@ -4,7 +4,6 @@
 #
 # A CUDA context does not survive a fork, so all tests of a program run in one process.
 export CK_FORK=no
-unset LINNET_CUDA_DRIVER
 tests/run.sh 1 "$@"
 status=$?
 
