@@ -20,6 +20,7 @@ lin_engine_options lin_engine_default(int capacity)
     return (lin_engine_options){.capacity = capacity,
                                 .chunk_frames = 4,
                                 .max_wait_ms = 100,
+                                .gather_ms = 5,
                                 .queue_s = 1,
                                 .results = 64,
                                 .endpoint = lin_endpoint_default()};
@@ -103,6 +104,7 @@ static void unlist(lin_place_list *list, lin_place *p)
 {
     *(p->before ? &p->before->behind : &list->first) = p->behind;
     *(p->behind ? &p->behind->before : &list->last) = p->before;
+    list->n--;
 }
 
 void lin_place_enlist(const lin_engine *e, lin_place *p, double now)
@@ -121,7 +123,9 @@ void lin_place_enlist(const lin_engine *e, lin_place *p, double now)
         p->before = list->last;
         *(list->last ? &list->last->behind : &list->first) = p;
         list->last = p;
-        if (s->sleeping && (where == LIN_RIPE || list->first == p)) pthread_cond_signal(&s->wake);
+        list->n++;
+        const int wakes = where == LIN_RIPE ? s->ripe.n == s->wants : s->wants && s->waiting.first == p;
+        if (wakes) pthread_cond_signal(&s->wake);
     }
     pthread_mutex_unlock(&s->lock);
 }
@@ -400,6 +404,8 @@ static lin_status check_options(const lin_engine_options *o, lin_error *err)
         return lin_fail(err, LIN_INVALID, "chunks of %d frames; 1 to %d are possible", o->chunk_frames, (int)MOST_CHUNK);
     if (!(o->max_wait_ms >= 0 && o->max_wait_ms <= 60000))
         return lin_fail(err, LIN_INVALID, "waiting %g ms for more sound; 0 to 60000 are possible", o->max_wait_ms);
+    if (!(o->gather_ms >= 0 && o->gather_ms <= 1000))
+        return lin_fail(err, LIN_INVALID, "waiting %g ms for company; 0 to 1000 are possible", o->gather_ms);
     if (!(o->queue_s >= 0.5 && o->queue_s <= 60))
         return lin_fail(err, LIN_INVALID, "a queue of %g s of sound; 0.5 to 60 are possible", o->queue_s);
     if (!o->heard && o->results < FEWEST_RESULTS)

@@ -62,6 +62,8 @@ typedef struct lin_engine_options {
     int shards;         /* among which the threads are divided; 0: one for each thread, and one on a GPU */
     int chunk_frames;   /* 1 to 32: a stream moves on as soon as it has so many new frames ... */
     double max_wait_ms; /* ... or one that has waited so long for more */
+    double gather_ms;   /* a shard waits so long for company before a small tick, but no longer than its last tick took: not where
+                           there is little to do */
     double queue_s;     /* of sound that a stream's queue holds, 0.5 to 60 */
     int results;        /* that a stream's queue holds, where they are polled; at least 16 */
     int endpoints;      /* look for them */
@@ -71,7 +73,7 @@ typedef struct lin_engine_options {
     void *context;          /* of `heard` */
 } lin_engine_options;
 
-/* One shard a core, chunks of 4 frames, 100 ms of waiting, 1 s of sound, 64 results, no endpoints. */
+/* One shard a core, chunks of 4 frames, waiting 100 ms for more and 5 ms for company, 1 s of sound, 64 results, no endpoints. */
 lin_engine_options lin_engine_default(int capacity);
 
 /* Takes all memory and starts the threads. The recogniser must outlive the engine. LIN_INVALID for options out of range,

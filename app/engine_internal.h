@@ -70,6 +70,7 @@ typedef struct lin_place {
 
 typedef struct lin_place_list {
     lin_place *first, *last;
+    int n;
 } lin_place_list;
 
 typedef struct lin_shard_counts {
@@ -93,7 +94,7 @@ typedef struct lin_shard {
     pthread_mutex_t lock; /* of the lists and of `stop` */
     pthread_cond_t wake;
     lin_place_list waiting, ripe;
-    int sleeping, stop;
+    int wants, stop; /* wants: the thread sleeps until so many are ripe; 0: it does not */
     int capacity, n_open; /* n_open and free places: under the engine's lock */
     lin_place **free;
     int n_free;
@@ -101,7 +102,8 @@ typedef struct lin_shard {
     /* the thread's own */
     lin_streams *streams;
     lin_fbank *fbank;
-    int batch;         /* streams of a tick */
+    int batch, enough; /* streams of a tick at most; so many are worth one */
+    double rests;      /* until then */
     float *sound;      /* [window + longest hops] of one stream */
     lin_place **taken; /* [batch], as the next three */
     lin_entry *entries;

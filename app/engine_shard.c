@@ -10,7 +10,7 @@
 #include "kernels/memory.h"
 
 // Streams of a tick: enough for the weights, which are read once a tick, to cost little; few enough for a tick to be short.
-enum { HOST_BATCH = 128, DEVICE_BATCH = 16384 };
+enum { HOST_BATCH = 128, DEVICE_BATCH = 16384, ENOUGH_ROWS = 64 };
 
 /* ---- what is ready ---------------------------------------------------------------------------------------------------------- */
 
@@ -19,6 +19,7 @@ static lin_place *pop(lin_place_list *list)
     lin_place *p = list->first;
     list->first = p->behind;
     *(p->behind ? &p->behind->before : &list->last) = NULL;
+    list->n--;
     p->listed = LIN_UNLISTED;
     return p;
 }
@@ -32,18 +33,21 @@ static void sleep_until(lin_shard *s, double when)
     pthread_cond_timedwait(&s->wake, &s->lock, &t);
 }
 
-// Fills s->taken with streams that are ready, those first that were first; waits for one. 0: the engine ends.
+// Fills s->taken with streams that are ready, those first that were first; waits for one, and a little for company. 0: the end.
 static int take(lin_shard *s)
 {
     int n = 0;
     pthread_mutex_lock(&s->lock);
-    s->sleeping = 1;
-    while (!s->stop && !s->ripe.first && !(s->waiting.first && deadline(s) <= lin_now())) {
-        if (s->waiting.first) sleep_until(s, deadline(s));
+    double now = lin_now();
+    for (; !s->stop; now = lin_now()) {
+        const int expired = s->waiting.first && deadline(s) <= now, ready = s->ripe.n || expired;
+        if (s->ripe.n >= s->enough || (ready && now >= s->rests)) break;
+        s->wants = ready ? s->enough : 1;
+        if (ready) sleep_until(s, s->rests);
+        else if (s->waiting.first) sleep_until(s, deadline(s));
         else pthread_cond_wait(&s->wake, &s->lock);
+        s->wants = 0;
     }
-    s->sleeping = 0;
-    const double now = s->waiting.first ? lin_now() : 0;
     while (!s->stop && n < s->batch && s->ripe.first) s->taken[n++] = pop(&s->ripe);
     while (!s->stop && n < s->batch && s->waiting.first && deadline(s) <= now) s->taken[n++] = pop(&s->waiting);
     pthread_mutex_unlock(&s->lock);
@@ -350,6 +354,7 @@ static void *run(void *argument)
         const double heard_at = lin_now();
         deliver(s, n, &heard, status, &err);
         const double now = lin_now();
+        s->rests = now + fmin(now - begun, 1e-3 * s->engine->options.gather_ms);
         pthread_mutex_lock(&s->counting);
         s->counts_now.ticks++;
         s->counts_now.chunks += n;
@@ -372,6 +377,8 @@ lin_status lin_shard_create(lin_shard *s, int n_threads, lin_error *err)
     pthread_cond_init(&s->wake, &clock);
     pthread_condattr_destroy(&clock);
     s->batch = e->on_sound ? s->capacity : s->capacity < most ? s->capacity : most;
+    s->enough = (ENOUGH_ROWS * e->stack + e->options.chunk_frames - 1) / e->options.chunk_frames;
+    if (s->enough > s->batch) s->enough = s->batch;
     const size_t batch = (size_t)s->batch, rows = (size_t)e->most_rows;
     const lin_streams_options options = {.capacity = s->capacity,
                                          .batch = most,
