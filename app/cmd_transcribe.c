@@ -80,7 +80,9 @@ typedef struct listener {
     lin_greedy_phone *phones;
     int capacity;
     const lin_input *input;
-    FILE *live; // phones go here at once
+    FILE *live; // phones go here at once, and are not kept
+    int told;             // there are some
+    lin_buffer line;
     lin_state *put_away;          // the stream as it was left
     lin_snapshots_writer *index;  // NULL: none is asked for
     double begun_s; // of this file, for the progress line
@@ -135,14 +137,23 @@ static lin_status begin_lanes(void *context, int lanes, lin_error *err)
     return LIN_OK;
 }
 
-static void show_live(const listener *l, const lin_greedy_phone *phones, int n)
+// Phones that are certain. Where they are shown at once they are not kept: a stream may run for days.
+static lin_status add_phones(listener *l, int lane, const lin_greedy_phone *phones, int n, lin_error *err)
 {
-    for (int i = 0; i < n && l->live; i++) {
-        const char *name = l->job->v->ipa ? lin_phones_ipa(l->job->recognizer.phones, phones[i].label)
-                                          : lin_phones_name(l->job->recognizer.phones, phones[i].label);
-        fprintf(l->live, "%s%s", l->result[0].n_phones + i > n ? " " : "", name);
-    }
-    if (l->live && n) fflush(l->live);
+    lin_result *r = &l->result[lane];
+    const lin_writer_options how = {.phones = l->job->recognizer.phones, .ipa = l->job->v->ipa};
+    lin_status status = lin_result_add(r, phones, n, l->job->recognizer.row_seconds, err);
+    if (status != LIN_OK || !l->live || n == 0) return status;
+    lin_buffer_clear(&l->line);
+    if (l->told && l->job->v->format == 0) lin_buffer_char(&l->line, ' ');
+    status = l->job->writer->write(r, &how, &l->line, err);
+    if (l->job->v->format == 0 && l->line.n) l->line.n--; // the line goes on
+    r->n_phones = 0;
+    l->told = 1;
+    const char *path = l->job->out.path;
+    if (status == LIN_OK) status = lin_buffer_write(&l->line, l->live, path ? path : "standard output", err);
+    fflush(l->live);
+    return status;
 }
 
 // Those that begin within what was asked for.
@@ -189,9 +200,7 @@ static lin_status take_rows(void *context, int lane, const float *logp, int n, l
     int n_phones;
     lin_status status = lin_greedy_push(&l->greedy[lane], logp, n, l->phones, l->capacity, &n_phones, err);
     n_phones = keep_part(l->job, l->phones, n_phones);
-    if (status == LIN_OK) status = lin_result_add(&l->result[lane], l->phones, n_phones, l->job->recognizer.row_seconds, err);
-    if (status == LIN_OK) show_live(l, l->phones, n_phones);
-    return status;
+    return status == LIN_OK ? add_phones(l, lane, l->phones, n_phones, err) : status;
 }
 
 static void show_progress(void *context, double seconds, double duration)
@@ -216,14 +225,13 @@ static lin_status write_lanes(listener *l, const lin_heard *heard, lin_buffer *o
         int n_last = 0;
         if (!l->put_away) lin_greedy_finish(&l->greedy[i], &last, &n_last);
         n_last = keep_part(l->job, &last, n_last);
-        lin_status status = lin_result_add(&l->result[i], &last, n_last, l->job->recognizer.row_seconds, err);
+        lin_status status = add_phones(l, i, &last, n_last, err);
         if (status != LIN_OK) return status;
-        show_live(l, &last, n_last);
         l->result[i].seconds = heard->seconds < l->job->end_s ? heard->seconds : l->job->end_s;
-        if (!l->live) status = l->job->writer->write(&l->result[i], &how, out, err);
+        if (!l->live || (!l->told && l->job->v->format)) status = l->job->writer->write(&l->result[i], &how, out, err);
         if (status != LIN_OK) return status;
     }
-    if (l->live) fputc('\n', l->live);
+    if (l->live && l->job->v->format == 0) lin_buffer_char(out, '\n');
     return LIN_OK;
 }
 
@@ -407,9 +415,9 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
     if (status == LIN_OK && v->output_dir) status = make_folder(v->output_dir, err);
     if (status == LIN_OK && !v->output_dir) status = lin_output_open(v->output, &job->out, err);
     if (status != LIN_OK) return status;
-    // One live input as plain text is shown phone by phone.
+    // One live input as text or CTM, whose lines need not wait for others, is shown phone by phone.
     int is_live = job->inputs.n == 1 && strcmp(job->inputs.items[0].path, "-") == 0 && job->channel != LIN_CHANNEL_EACH &&
-                  v->format == 0 && !job->with_id && !v->output_dir;
+                  ((v->format == 0 && !job->with_id) || strcmp(job->writer->name, "ctm") == 0) && !v->output_dir;
     if (is_live) job->listeners[0].live = job->out.file;
     lin_progress_begin(&job->progress, v->quiet);
     status = lin_ordered_run(&(lin_ordered){job->inputs.n, job->n_listeners, job, work, take}, err);
@@ -437,6 +445,7 @@ static void release(transcribe_job *job)
         lin_ear_destroy(job->listeners[i].ear);
         for (int l = 0; l < LIN_AUDIO_MAX_CHANNELS; l++) lin_result_free(&job->listeners[i].result[l]);
         lin_free(job->listeners[i].phones);
+        lin_buffer_free(&job->listeners[i].line);
     }
     for (int i = 0; i < job->n_slots && job->slots; i++) lin_buffer_free(&job->slots[i].text);
     lin_free(job->listeners);
@@ -530,11 +539,11 @@ const lin_command lin_command_transcribe = {
     .summary = "sound files to phonemes, many at once",
     .description = "Writes the phonemes of each sound file (WAV, FLAC, Ogg Vorbis, Opus, MP3 and what else libsndfile reads), in "
                    "the order given, however many are done at once. FILE may be - for headerless PCM on standard input; its "
-                   "phonemes appear while the sound comes.\n\n"
+                   "phonemes appear while the sound comes, as text or CTM.\n\n"
                    "A file that cannot be read is reported, the others are done, and the exit status is 1. Memory does not grow "
                    "with the length of the sound.\n\n"
-                   "A stream can be put away and taken up again, on another machine too: the phonemes are those of a sound that was "
-                   "never cut. From an index of snapshots any part of a long recording is decoded again as it was.",
+                   "A stream can be put away and taken up again, on another machine too: the phonemes are those of a sound that "
+                   "was never cut. From an index of snapshots any part of a long recording is decoded again as it was.",
     .examples = "  linnet transcribe talk.flac\n"
                 "  linnet transcribe -f json --output-dir phones recordings/*.wav\n"
                 "  arecord -f S16_LE -r 16000 -t raw | linnet transcribe -\n"

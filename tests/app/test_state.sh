@@ -59,6 +59,9 @@ cuts "44.1 kHz, behind its period" 529200 "400001" --rate 44100
 frame=2
 part "$tmp/x.raw" 0 70001 > "$tmp/one.raw"
 part "$tmp/x.raw" 70001 96000 > "$tmp/two.raw"
+is "CTM of a pipe, at once, is that of the file" "$(t -f ctm "$tmp/x.wav" | phones)" "$(cat "$tmp/x.raw" | t -f ctm - | phones)"
+head -c 200 /dev/zero > "$tmp/silence.raw"
+is "CTM of a pipe without phonemes" ";; stdin has no phones" "$(t -f ctm - < "$tmp/silence.raw" 2> /dev/null)"
 json() { sed 's/^.*"phones":\[//; s/\]}$//' | tr '\n' ',' | sed 's/,$//'; }
 t -f json "$tmp/x.wav" > "$tmp/whole.json"
 t -f json --raw --save-state "$tmp/s.bin" "$tmp/one.raw" > "$tmp/one.json"
