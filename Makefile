@@ -334,6 +334,10 @@ $B/emulated/libcuda.so.1: tests/emulation/driver.c $B/flags
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -shared $(LDFLAGS) $< -o $@
 
 $B/tests/cuda/test_emulation: $B/emulated/tests/cuda/planted.o
+$B/tests/cuda/test_cuda_engine: $B/tests/cuda/test_cuda_engine.o $B/emulated/libemulated.a $B/libapp.a $B/liblinnet.a
+	$(SAY) "  LINK  $@"
+	$(Q)$(CXX) $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS) $(LDFLAGS) $^ $(CHECK_LIBS) $(LDLIBS) -o $@
+
 $B/tests/cuda/%: $B/tests/cuda/%.o $B/emulated/libemulated.a $B/liblinnet.a
 	$(SAY) "  LINK  $@"
 	$(Q)$(CXX) $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS) $(LDFLAGS) $^ $(CHECK_LIBS) $(LDLIBS) -o $@

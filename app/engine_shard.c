@@ -102,7 +102,7 @@ static int bring(lin_shard *s, lin_place *p, lin_entry *entry, int *n, float *to
         frames = (total < e->window ? 0 : 1 + (total - e->window) / e->hop) - p->frames;
     }
     const int ends = p->ending && p->flushed && (e->on_sound ? samples == rest : frames == fresh);
-    if (frames == 0 && !ends && !(samples && p->ending)) return 0;
+    if (frames == 0 && !ends && !(samples && (p->ending || samples < rest))) return 0; // a window may be longer than a tick
     if (p->energy && e->on_sound) note_sound(e, p, p->frames, (int)frames);
     if (e->on_sound) read_ring(e, p, p->origin + p->samples, (int)samples, to);
     else if (frames) read_ring(e, p, p->origin + p->frames * e->hop, (int)(frames - 1) * e->hop + e->window, s->sound);

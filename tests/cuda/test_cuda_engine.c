@@ -1,0 +1,37 @@
+// The engine for many live streams on an emulated GPU, where the network takes sound and decodes: what each stream gives is what it
+// gives alone on the CPU. (The program's own sources are needed: on a real GPU model/streams.h is tested by itself.)
+#include "model/streams.h"
+#include "tests/app/engine_cases.h"
+#include "tests/cuda/device.h"
+#include "tests/emulation/emulation.h"
+
+static company together;
+
+START_TEST(as_if_alone)
+{
+    lin_recognizer r;
+    begin_on(&r, &shapes[_i], test_device(LIN_PRECISION_FP32));
+    ck_assert(lin_streams_take_sound(r.encoder));
+    lin_engine_options o = lin_engine_default(N);
+    o.chunk_frames = shapes[_i].chunk_frames;
+    o.max_wait_ms = 3;
+    o.results = 5000;
+    o.heard = _i % 2 ? heard : NULL;
+    o.endpoints = _i > 1;
+    o.reset_at_endpoint = _i > 2;
+    o.endpoint = (lin_endpoint_options){.before_s = 0.3, .after_s = 0.06, .longest_s = 0.45, .blank = 0.02};
+    seconds_each = 1.3;
+    keep_company(&r, &o, &together);
+    ck_assert_int_gt(judge_company(&together), 5 * N);
+    end(&r);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cuda engine");
+    TCase *many = tcase_create("many");
+    tcase_add_loop_test(many, as_if_alone, 0, (int)(sizeof shapes / sizeof *shapes));
+    suite_add_tcase(suite, many);
+    return test_run(suite);
+}
