@@ -219,8 +219,8 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(FORWARD_GROUPS) * G
         const size_t tile = (size_t)walk_tile(walk, step, &n), next = (size_t)walk_tile(walk, step + 1, &n_next) * TILE * stride;
         const int mine = n - part * 16; // rows of this warp
         if (step >= 0) lin_copy_wait<0>();
+        // No barrier here: a thread prepares the very elements that it copied, and all are past the barriers behind the last products.
         if (CAUSAL) {
-            if (step >= 0) __syncthreads();
             if (step + 1 < walk.n_steps) {
                 float *to = tiles + ((step + 1) & 1) * 2 * sizes<EP>::tile;
                 copy_rows<EP, GROUP, TILE>(to, k + next, stride, n_next, job.E, job.wide, who);
