@@ -45,7 +45,7 @@
 #endif
 #define INLINE static inline __attribute__((always_inline))
 
-enum { MAX_BLOCK_ROWS = 8, MAX_BLOCK_VECS = 12 };
+enum { MAX_BLOCK_ROWS = 8, MAX_BLOCK_VECS = 12, LINE = 16 };
 
 // `steps` products of R values of a with P panels of V vectors of b. Value r of step t is a[r a_row + t a_step]; the values of the
 // next R rows lie a_next further on. At each step *ahead is called into the cache, and ahead moves on by ahead_step.
@@ -71,10 +71,11 @@ INLINE NO_MEMSET void block(const int R, const int P, const int V, int groups, c
     const float *first = from->a;
     const size_t a_row = from->a_row, a_step = from->a_step, b_panel = from->b_panel, b_step = from->b_step;
     const size_t ahead_step = from->ahead_step, ldy = to->ldy;
+    const float *ahead = from->ahead;
     float *y = to->y;
     for (; groups > 0; groups--, first += from->a_next, y += (size_t)R * ldy) {
         vec sum[MAX_BLOCK_ROWS][MAX_BLOCK_VECS];
-        const float *a = first, *b = from->b, *ahead = from->ahead;
+        const float *a = first, *b = from->b;
         UNROLL
         for (int r = 0; r < R; r++) {
             UNROLL
@@ -194,15 +195,26 @@ void LIN_NAME(lin_linear_rows)(float *y, const float *x, const float *packed, co
     operands from = {.a_row = (size_t)k, .a_step = 1, .b_panel = (size_t)LIN_PANEL * (size_t)k, .steps = k};
     result to = {.ldy = (size_t)n, .floor = act == LIN_RELU ? 0.0f : -INFINITY};
     from.a_next = (size_t)MAIN_ROWS * (size_t)k;
-    from.a = from.ahead = x;
+    from.ahead = x;
     for (int c = 0, width; c < n && whole; c += width) { // in this order a panel stays in the cache while the rows pass
         width = lin_panel_width(n, c);
+        // While the first rows pass this panel, they call the next one: LINE floats a step.
+        const int groups = whole / MAIN_ROWS, lines = c + width < n ? lin_panel_width(n, c + width) / LINE : 0;
+        const int calling = groups < lines ? groups : lines;
         from.b = packed + (size_t)c * (size_t)k;
         from.b_step = (size_t)width;
         to.bias = bias ? bias + c : NULL;
         to.columns = n - c;
         to.y = y + c;
-        panel_run(MAIN_ROWS, whole / MAIN_ROWS, width, from, to);
+        from.a = x;
+        from.ahead = from.b + (size_t)width * (size_t)k;
+        from.ahead_step = LINE;
+        panel_run(MAIN_ROWS, calling, width, from, to);
+        from.a += (size_t)calling * from.a_next;
+        to.y += (size_t)calling * MAIN_ROWS * to.ldy;
+        from.ahead = from.b; // in the cache already
+        from.ahead_step = 0;
+        panel_run(MAIN_ROWS, groups - calling, width, from, to);
     }
     few_rows(y + (size_t)whole * (size_t)n, x + (size_t)whole * (size_t)k, packed, bias, before, n, k, from, to);
     whole += before;
@@ -218,7 +230,7 @@ enum { DEPTH = 192 };
 // The values that one step of a block takes from dy.
 typedef float tile_row __attribute__((vector_size(4 * MAIN_ROWS), aligned(4), may_alias));
 
-enum { TILES = LIN_PANEL / MAIN_ROWS, LINE = 16 };
+enum { TILES = LIN_PANEL / MAIN_ROWS };
 
 // The first `columns` < LIN_PANEL columns of x as a panel [steps, LIN_PANEL], the others zero.
 static void pack_x(float *packed, const float *x, int steps, size_t ld, int columns)
