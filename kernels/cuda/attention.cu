@@ -1,5 +1,5 @@
-// Linear attention, forward (Katharopoulos et al. 2020, eq. 4-12 and 16-20). attention.h says how it is cut into tiles. Here are the
-// rows themselves, causal or not; the sums of stretches; and the step of many streams with few rows each, one warp for each
+// Linear attention, forward (Katharopoulos et al. 2020, eq. 4-12 and 16-20). attention.h says how it is cut into tiles. Here are
+// the rows themselves, causal or not; the sums of stretches; and the step of many streams with few rows each, one warp for each
 // (stream, head).
 #include "kernels/cuda/attention.h"
 
@@ -18,7 +18,8 @@ lin_attention_plan lin_attention_divide(lin_exec *exec, const lin_segments *segm
     plan.stretches = 1;
     plan.slots = 0;
     int limit = 0;
-    if (E > 64 || !lin_cuda_check(exec, cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, exec->device), "asking for the shared memory of a block"))
+    if (E > 64 || !lin_cuda_check(exec, cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, exec->device),
+                                  "asking for the shared memory of a block"))
         return plan;
     const int fit = (int)((size_t)limit / group_bytes);
     if (fit == 0) return plan;
@@ -75,22 +76,16 @@ static void launch_sums(lin_exec *exec, const attention_job &job, const lin_atte
 template <int EP, int SPLIT>
 static void launch_sums_of(lin_exec *exec, const attention_job &job, const lin_attention_plan &plan, int backward)
 {
-    if (backward)
-        launch_sums<EP, SPLIT, 1>(exec, job, plan);
-    else
-        launch_sums<EP, SPLIT, 0>(exec, job, plan);
+    if (backward) launch_sums<EP, SPLIT, 1>(exec, job, plan);
+    else launch_sums<EP, SPLIT, 0>(exec, job, plan);
 }
 
 void lin_attention_sum(lin_exec *exec, const attention_job &job, const lin_attention_plan &plan, int backward)
 {
-    if (plan.EP == 32 && plan.split)
-        launch_sums_of<32, 1>(exec, job, plan, backward);
-    else if (plan.EP == 32)
-        launch_sums_of<32, 0>(exec, job, plan, backward);
-    else if (plan.split)
-        launch_sums_of<64, 1>(exec, job, plan, backward);
-    else
-        launch_sums_of<64, 0>(exec, job, plan, backward);
+    if (plan.EP == 32 && plan.split) launch_sums_of<32, 1>(exec, job, plan, backward);
+    else if (plan.EP == 32) launch_sums_of<32, 0>(exec, job, plan, backward);
+    else if (plan.split) launch_sums_of<64, 1>(exec, job, plan, backward);
+    else launch_sums_of<64, 0>(exec, job, plan, backward);
 }
 
 enum { COMBINE_AHEAD = 8 };
@@ -104,7 +99,8 @@ __global__ void combine_sums(attention_job job, int EP, attention_order order)
     const int T = job.offsets[place.b + 1] - job.offsets[place.b], n = (T - 1) / job.stretch + 1;
     const size_t step = (size_t)job.H * (size_t)n_elements;
     float *first = job.sums + place.first_slot * (size_t)n_elements + i, sum = 0;
-    float *state = job.states && job.states[place.b] ? job.states[place.b] + job.at + (size_t)place.h * (size_t)((job.E + 1) * job.E) : NULL;
+    float *state =
+        job.states && job.states[place.b] ? job.states[place.b] + job.at + (size_t)place.h * (size_t)((job.E + 1) * job.E) : NULL;
     const int at = state ? state_at(i, EP, job.E) : -1;
     if (at >= 0) sum = state[at];
     for (int s = 0; s < n; s += COMBINE_AHEAD) {
@@ -132,8 +128,8 @@ template <int EP> struct forward_sizes {
     enum { group_floats = 5 * sizes<EP>::tile + sizes<EP>::sum_tile };
 };
 
-// y += the masked weights of the 16 rows that a warp shares with itself, times their values. A weight of 0 does not hide a value that
-// is not a number: those are taken out, and put into the rows that may see them.
+// y += the masked weights of the 16 rows that a warp shares with itself, times their values. A weight of 0 does not hide a value
+// that is not a number: those are taken out, and put into the rows that may see them.
 template <int EP, int SPLIT>
 static __device__ __forceinline__ void add_diagonal(float (&y)[EP / 8][4], const float (&w)[2][4], const float *values, int lane)
 {
@@ -193,7 +189,8 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(FORWARD_GROUPS) * G
     const size_t width = (size_t)job.H * (size_t)job.E, stride = 3 * width, head = (size_t)place.h * (size_t)job.E;
     const float *q = job.qkv + place.first * stride + head, *k = q + width, *v = k + width;
     float *y_rows = job.out + place.first * width + head;
-    float *const tiles = shared + walk.group * group_floats, *const own = tiles + 4 * sizes<EP>::tile + part * 16 * sizes<EP>::stride;
+    float *const tiles = shared + walk.group * group_floats, *const own =
+                                                                 tiles + 4 * sizes<EP>::tile + part * 16 * sizes<EP>::stride;
     float *const first_sums = shared + 5 * sizes<EP>::tile, *const sums = first_sums + (CAUSAL ? walk.group * group_floats : 0);
     float *state = CAUSAL && !job.sums && job.states && job.states[place.b]
                        ? job.states[place.b] + job.at + (size_t)place.h * (size_t)((job.E + 1) * job.E)
@@ -219,7 +216,7 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(FORWARD_GROUPS) * G
         const size_t tile = (size_t)walk_tile(walk, step, &n), next = (size_t)walk_tile(walk, step + 1, &n_next) * TILE * stride;
         const int mine = n - part * 16; // rows of this warp
         if (step >= 0) lin_copy_wait<0>();
-        // No barrier here: a thread prepares the very elements that it copied, and all are past the barriers behind the last products.
+        // No barrier: a thread prepares the very elements that it copied, and all are past the barriers behind the last products.
         if (CAUSAL) {
             if (step + 1 < walk.n_steps) {
                 float *to = tiles + ((step + 1) & 1) * 2 * sizes<EP>::tile;
@@ -275,20 +272,20 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(FORWARD_GROUPS) * G
     if (state) store_state<EP>(r, state, job.E);
 }
 
-template <int EP, int SPLIT, int CAUSAL> static void launch_rows(lin_exec *exec, const attention_job &job, const lin_attention_plan &plan)
+template <int EP, int SPLIT, int CAUSAL>
+static void launch_rows(lin_exec *exec, const attention_job &job, const lin_attention_plan &plan)
 {
     const size_t bytes = (size_t)plan.groups * forward_sizes<EP>::group_floats * sizeof(float);
     LIN_ALLOW_SHARED(exec, (forward_rows<EP, SPLIT, CAUSAL>), bytes);
-    LIN_LAUNCH(exec, (forward_rows<EP, SPLIT, CAUSAL>), dim3(plan.heads, (unsigned)plan.stretches), plan.groups * GROUP, bytes, job);
+    LIN_LAUNCH(exec, (forward_rows<EP, SPLIT, CAUSAL>), dim3(plan.heads, (unsigned)plan.stretches), plan.groups * GROUP, bytes,
+               job);
 }
 
 template <int EP, int SPLIT>
 static void launch_rows_of(lin_exec *exec, const attention_job &job, const lin_attention_plan &plan, int causal)
 {
-    if (causal)
-        launch_rows<EP, SPLIT, 1>(exec, job, plan);
-    else
-        launch_rows<EP, SPLIT, 0>(exec, job, plan);
+    if (causal) launch_rows<EP, SPLIT, 1>(exec, job, plan);
+    else launch_rows<EP, SPLIT, 0>(exec, job, plan);
 }
 
 // ---- few rows of many streams
@@ -303,7 +300,8 @@ __global__ void __launch_bounds__(STEP_WARPS * 32) forward_step(attention_job jo
     const int lane = (int)threadIdx.x % 32, E = job.E;
     const unsigned pair = blockIdx.x * STEP_WARPS + threadIdx.x / 32;
     if (pair >= heads) return;
-    const int b = (int)(pair / (unsigned)job.H), h = (int)(pair % (unsigned)job.H), first = job.offsets[b], n = job.offsets[b + 1] - first;
+    const int b = (int)(pair / (unsigned)job.H), h = (int)(pair % (unsigned)job.H), first = job.offsets[b],
+              n = job.offsets[b + 1] - first;
     float *state = job.states && job.states[b] ? job.states[b] + job.at + (size_t)h * (size_t)((E + 1) * E) : NULL;
     if (n == 0) return;
     const int in = lane < E;
@@ -395,7 +393,8 @@ void lin_cuda_attention_forward(lin_exec *exec, float *y, const float *qkv, cons
         LIN_LAUNCH(exec, forward_step, lin_cuda_blocks(heads, STEP_WARPS), STEP_WARPS * 32, bytes, job, heads);
         return;
     }
-    const size_t group = (E <= 32 ? (size_t)forward_sizes<32>::group_floats : (size_t)forward_sizes<64>::group_floats) * sizeof(float);
+    const size_t group =
+        (E <= 32 ? (size_t)forward_sizes<32>::group_floats : (size_t)forward_sizes<64>::group_floats) * sizeof(float);
     const lin_attention_plan plan = lin_attention_divide(exec, segments, H, E, group, FORWARD_GROUPS);
     job.stretch = plan.stretch;
     if (plan.groups == 0) {
@@ -408,12 +407,8 @@ void lin_cuda_attention_forward(lin_exec *exec, float *y, const float *qkv, cons
         lin_attention_sum(exec, job, plan, 0);
         lin_attention_combine(exec, job, plan, causal ? ORDER_FORWARD : ORDER_TOTAL);
     }
-    if (plan.EP == 32 && plan.split)
-        launch_rows_of<32, 1>(exec, job, plan, causal);
-    else if (plan.EP == 32)
-        launch_rows_of<32, 0>(exec, job, plan, causal);
-    else if (plan.split)
-        launch_rows_of<64, 1>(exec, job, plan, causal);
-    else
-        launch_rows_of<64, 0>(exec, job, plan, causal);
+    if (plan.EP == 32 && plan.split) launch_rows_of<32, 1>(exec, job, plan, causal);
+    else if (plan.EP == 32) launch_rows_of<32, 0>(exec, job, plan, causal);
+    else if (plan.split) launch_rows_of<64, 1>(exec, job, plan, causal);
+    else launch_rows_of<64, 0>(exec, job, plan, causal);
 }

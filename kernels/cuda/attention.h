@@ -2,8 +2,8 @@
  * attention.h - device code that the forward and the backward of linear attention share: tiles, products, running sums.
  *
  * Internal to kernels/cuda/attention*.cu. Katharopoulos et al. 2020, eq. 4-20, cut into tiles of 64 rows: within a tile the weights
- * a_ij = phi(q_i) . phi(k_j) are formed and masked, what lies before it comes from S = sum phi(k_j) v_jᵀ and z = sum phi(k_j). All of
- * that are products of 64- and 32-wide matrices, done by the tensor cores.
+ * a_ij = phi(q_i) . phi(k_j) are formed and masked, what lies before it comes from S = sum phi(k_j) v_jᵀ and z = sum phi(k_j).
+ * All of that are products of 64- and 32-wide matrices, done by the tensor cores.
  *
  *   block    1 to 4 groups of 4 warps. In each step every group takes the next tile of the block's stretch of rows.
  *   tile     64 rows of one head in shared memory, E padded with zeros to EP (32 or 64). Two kinds: those that all warps of a group
@@ -11,16 +11,16 @@
  *            once, and their room is filled again behind that.
  *   sums     (S, z) [EP+1, EP]. Each group sums up its own tile into shared memory; then every thread, which owns a few elements of
  *            the running sums, turns these into what lies before each group's tile.
- *   stretch  where utterances are few and long, several blocks share one (utterance, head): the sums of each stretch first, then the
- *            sums over stretches, then the rows.
+ *   stretch  where utterances are few and long, several blocks share one (utterance, head): the sums of each stretch first, then
+ *            the sums over stretches, then the rows.
  *
  * Fragments. The index that a product sums over may be taken in any order. Along a row (summing over e) lane t of a quad takes
  * columns 2t and 2t+1 of eight, one 8-byte access, and the columns of a result (its rows of the other operand) are dealt so that it
- * can be the left operand of the next product without moving: lane t holds j = t and t+4. Rows of EP + 8 floats make all of these
- * accesses free of bank conflicts.
+ * can be the left operand of the next product without moving: lane t holds j = t and t+4. Rows of EP + 8 floats make these accesses
+ * free of bank conflicts; only S read along its rows (add_sums_transposed) has two lanes at a bank.
  *
- * Precision. SPLIT 0: operands rounded to tf32. SPLIT 1: x = big + small, both tf32, and three products of the four: what is dropped
- * is 2^-22 of the result, so it is near fp32. Sums over tiles, denominators and row terms are fp32 additions in both.
+ * Precision. SPLIT 0: operands rounded to tf32. SPLIT 1: x = big + small, both tf32, and three products of the four: what is
+ * dropped is 2^-22 of the result, so it is near fp32. Sums over tiles, denominators and row terms are fp32 additions in both.
  */
 #ifndef LIN_KERNELS_CUDA_ATTENTION_H
 #define LIN_KERNELS_CUDA_ATTENTION_H
@@ -47,10 +47,9 @@ template <int EP> struct sizes {
         tile = TILE * stride, // floats
         sum_stride = EP + 4,
         sum_tile = (EP + 1) * sum_stride,
-        sums = (EP + 1) * EP,                      // elements of (S, z), as they lie in scratch
+        sums = (EP + 1) * EP,                       // elements of (S, z), as they lie in scratch
         own_fours = (sums / 4 + GROUP - 1) / GROUP, // fours of elements, most that a thread owns
-        steps = EP / 8,                            // of a product summed over e, and tiles of 8 columns of a result
-        sum_columns = (EP / 16) * (EP / 8) / 4,    // 8-column tiles of S that a warp of a group makes, of one 16-row tile
+        sum_columns = (EP / 16) * (EP / 8) / 4,     // 8-column tiles of S that a warp of a group makes, of one 16-row tile
     };
 };
 
@@ -92,10 +91,7 @@ static __device__ __forceinline__ int attention_find(attention_place *p, const a
 // ---- elements and products
 
 // eq. 7. The fast exponential is off by 2^-21 near 0, less than tf32's 2^-11.
-template <int SPLIT> static __device__ __forceinline__ float phi(float x)
-{
-    return x > 0 ? x + 1 : SPLIT ? expf(x) : __expf(x);
-}
+template <int SPLIT> static __device__ __forceinline__ float phi(float x) { return x > 0 ? x + 1 : SPLIT ? expf(x) : __expf(x); }
 
 // phi'(x) from phi(x): 1 above 0, exp(x) below.
 static __device__ __forceinline__ float phi_slope(float phi_x) { return fminf(phi_x, 1.0f); }
@@ -143,29 +139,23 @@ static __device__ __forceinline__ void copy_rows(float *tile, const float *from,
     if (wide) {
 #pragma unroll
         for (int row = who / per_row; row < ROWS; row += step, to += step * sizes<EP>::stride, x += step * stride)
-            if (row < n)
-                lin_copy_async16(to, x);
-            else
-                *reinterpret_cast<float4 *>(to) = make_float4(0, 0, 0, 0);
+            if (row < n) lin_copy_async16(to, x);
+            else *reinterpret_cast<float4 *>(to) = make_float4(0, 0, 0, 0);
         return;
     }
 #pragma unroll 1
     for (int row = who / per_row; row < ROWS; row += step, to += step * sizes<EP>::stride, x += step * stride)
 #pragma unroll 1
         for (int i = 0; i < 4; i++)
-            if (row < n && col + i < E)
-                lin_copy_async4(to + i, x + i);
-            else
-                to[i] = 0;
+            if (row < n && col + i < E) lin_copy_async4(to + i, x + i);
+            else to[i] = 0;
 }
 
 // The same for 1/d_i of a tile's rows, then c_i, which lie side by side; one thread of a group for each number.
 static __device__ __forceinline__ void copy_terms(float *scale, const float *from, size_t stride, int n, int who)
 {
-    if (who % TILE < n)
-        lin_copy_async4(scale + who, from + (size_t)(who % TILE) * stride + who / TILE);
-    else
-        scale[who] = 0;
+    if (who % TILE < n) lin_copy_async4(scale + who, from + (size_t)(who % TILE) * stride + who / TILE);
+    else scale[who] = 0;
 }
 
 // phi of what is in rows 0..n-1 and columns 0..E-1, by the threads of a group. Elsewhere zeros stay zeros: phi(0) would count.
@@ -321,8 +311,8 @@ static __device__ __forceinline__ void add_sums(float (&out)[EP / 8][4], const f
 
 // out += own Sᵀ.
 template <int EP, int SPLIT>
-static __device__ __forceinline__ void add_sums_transposed(float (&out)[EP / 8][4], const float (&own)[EP / 8][4], const float *sums,
-                                                           int lane)
+static __device__ __forceinline__ void add_sums_transposed(float (&out)[EP / 8][4], const float (&own)[EP / 8][4],
+                                                           const float *sums, int lane)
 {
     const float *at = sums + (lane >> 2) * sizes<EP>::sum_stride + 2 * (lane & 3);
 #pragma unroll
@@ -349,8 +339,8 @@ static __device__ __forceinline__ void add_dot(float &upper, float &lower, const
 
 // Writes a warp's 16 result rows, times `upper` and `lower`, of which those before n are real.
 template <int EP>
-static __device__ __forceinline__ void store_rows(float *to, size_t stride, const float (&x)[EP / 8][4], float upper, float lower, int n,
-                                                  int E, int wide, int lane)
+static __device__ __forceinline__ void store_rows(float *to, size_t stride, const float (&x)[EP / 8][4], float upper, float lower,
+                                                  int n, int E, int wide, int lane)
 {
     const int g = lane >> 2, t = lane & 3;
 #pragma unroll
@@ -389,7 +379,8 @@ static __device__ __forceinline__ void sum_tile(partial_sums<EP> &p, const float
                                                 int lane)
 {
     const int g = lane >> 2, t = lane & 3;
-    const float *ka = k + t * sizes<EP>::stride + sums_row<EP>(warp) + g, *va = v + t * sizes<EP>::stride + 8 * sums_column<EP>(warp) + g;
+    const float *ka = k + t * sizes<EP>::stride + sums_row<EP>(warp) + g,
+                *va = v + t * sizes<EP>::stride + 8 * sums_column<EP>(warp) + g;
     float c[sizes<EP>::sum_columns][4];
 #pragma unroll
     for (int n = 0; n < sizes<EP>::sum_columns; n++)
@@ -449,7 +440,10 @@ template <int EP> static __device__ __forceinline__ float *own_place(float *sums
 {
     return sums + (int)threadIdx.x / (EP / 4) * sizes<EP>::sum_stride + (int)threadIdx.x % (EP / 4) * 4;
 }
-template <int EP> static __device__ __forceinline__ int own_step(void) { return (int)blockDim.x / (EP / 4) * sizes<EP>::sum_stride; }
+template <int EP> static __device__ __forceinline__ int own_step(void)
+{
+    return (int)blockDim.x / (EP / 4) * sizes<EP>::sum_stride;
+}
 template <int EP> static __device__ __forceinline__ int owned(int k)
 {
     return (int)threadIdx.x + k * (int)blockDim.x < sizes<EP>::sums / 4;
@@ -575,13 +569,14 @@ typedef struct tile_source {
     size_t stride;
 } tile_source;
 
-// The sums of the whole stretch, into the running sums (which are overwritten), from its first tile or (reverse) from its last: where
-// it ends the next kernel finds rows in the L2 cache. x is what phi is taken of, y the other; terms [., 2]
+// The sums of the whole stretch, into the running sums (which are overwritten), from its first tile or (reverse) from its last:
+// where it ends the next kernel finds rows in the L2 cache. x is what phi is taken of, y the other; terms [., 2]
 // (NULL: none) holds 1/d_i, by which y_i is multiplied, and c_i, the weight of x_i in z. `tiles` holds two pairs of tiles and
 // `scales` two pairs of 64 floats per group, sums one tile of sums; group_floats is the distance between groups.
 template <int EP, int SPLIT>
 static __device__ __forceinline__ void sum_stretch(running_sums<EP> &r, float *tiles, float *scales, float *sums, int group_floats,
-                                                   tile_source x, tile_source y, tile_source terms, int reverse, int rows, int E, int wide)
+                                                   tile_source x, tile_source y, tile_source terms, int reverse, int rows, int E,
+                                                   int wide)
 {
     const tile_walk w = walk_of(rows, reverse);
     const int who = (int)threadIdx.x % GROUP, warp = who / 32, lane = who % 32;
@@ -631,7 +626,7 @@ typedef struct lin_attention_plan {
     unsigned heads; // B H
 } lin_attention_plan;
 
-// group_bytes: shared memory that a group of the hungriest kernel needs; most: groups of a block. No groups: it does not fit at all.
+// group_bytes: shared memory that a group of the hungriest kernel needs; most: groups of a block. No groups: it does not fit.
 lin_attention_plan lin_attention_divide(lin_exec *exec, const lin_segments *segments, int H, int E, size_t group_bytes, int most);
 
 // The sums of each stretch to job.sums: of keys and values, or (backward) of queries and G', for which job.terms must be there.

@@ -1,5 +1,5 @@
-// Linear attention, backward (Katharopoulos et al. 2020, eq. 13-15 and Algorithm 1). Nothing is kept from the forward but its inputs
-// and y. With d_i the denominator, G'_i = dy_i / d_i and c_i = -(dy_i . y_i) / d_i, and j <= i under the causal mask:
+// Linear attention, backward (Katharopoulos et al. 2020, eq. 13-15 and Algorithm 1). Nothing is kept from the forward but its
+// inputs and y. With d_i the denominator, G'_i = dy_i / d_i and c_i = -(dy_i . y_i) / d_i, and j <= i under the causal mask:
 //   dphi(q_i) = sum_j (G'_i . v_j + c_i) phi(k_j)           a scan over the rows that keeps (S, z), as the forward does
 //   dphi(k_j) = sum_i (G'_i . v_j + c_i) phi(q_i)           and one backwards, that keeps R = sum phi(q_i) G'_iᵀ and
 //   dv_j      = sum_i (phi(q_i) . phi(k_j)) G'_i            r = sum c_i phi(q_i)
@@ -15,7 +15,8 @@ template <int EP> struct query_sizes {
 
 // Of a lane's part of minus a . b, for its upper and its lower row.
 template <int EP>
-static __device__ __forceinline__ void subtract_dot(float &upper, float &lower, const float (&a)[EP / 8][4], const float (&b)[EP / 8][4])
+static __device__ __forceinline__ void subtract_dot(float &upper, float &lower, const float (&a)[EP / 8][4],
+                                                    const float (&b)[EP / 8][4])
 {
 #pragma unroll
     for (int s = 0; s < EP / 8; s++) {
@@ -85,7 +86,7 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * 
         const size_t tile = (size_t)walk_tile(walk, step, &n) * TILE, next = (size_t)walk_tile(walk, step + 1, &n_next) * TILE;
         const int mine = n - part * 16;
         if (step >= 0) lin_copy_wait<0>();
-        // No barrier here: a thread prepares the very elements that it copied, and all are past the barriers behind the last products.
+        // No barrier: a thread prepares the very elements that it copied, and all are past the barriers behind the last products.
         if (CAUSAL) {
             if (step + 1 < walk.n_steps) {
                 float *to = tiles + ((step + 1) & 1) * 2 * sizes<EP>::tile;
@@ -182,7 +183,8 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * 
     const int who = (int)threadIdx.x % GROUP, warp = who / 32, lane = who % 32;
     const int part = (warp + walk.group + (int)blockIdx.x) & 3;
     const size_t width = (size_t)job.H * (size_t)job.E, stride = 3 * width, head = (size_t)place.h * (size_t)job.E;
-    const float *q = job.qkv + place.first * stride + head, *k = q + width, *v = k + width, *dy = job.dy + place.first * width + head;
+    const float *q = job.qkv + place.first * stride + head, *k = q + width, *v = k + width,
+                *dy = job.dy + place.first * width + head;
     const tile_source terms = {job.terms + (place.first * (size_t)job.H + (size_t)place.h) * 2, 2 * (size_t)job.H};
     float *const tiles = shared + walk.group * group_floats, *const own = tiles + 4 * sizes<EP>::tile + 2 * part * own_stride;
     float *const first_sums = shared + 6 * sizes<EP>::tile, *const sums = first_sums + (CAUSAL ? walk.group * group_floats : 0);
@@ -192,7 +194,8 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * 
         load_running<EP>(r, job.sums + (CAUSAL ? place.slot : place.first_slot) * sizes<EP>::sums);
     } else if (!CAUSAL) {
         const tile_source queries = {q, stride}, gradients = {dy, width};
-        sum_stretch<EP, SPLIT>(r, shared, first_scales, first_sums, group_floats, queries, gradients, terms, 0, place.rows, job.E, job.wide);
+        sum_stretch<EP, SPLIT>(r, shared, first_scales, first_sums, group_floats, queries, gradients, terms, 0, place.rows, job.E,
+                               job.wide);
     } else {
         clear_running<EP>(r);
     }
@@ -277,7 +280,8 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * 
 
 // ---- the operation
 
-template <int EP, int SPLIT, int CAUSAL> static void run_backward(lin_exec *exec, const attention_job &job, const lin_attention_plan &plan)
+template <int EP, int SPLIT, int CAUSAL>
+static void run_backward(lin_exec *exec, const attention_job &job, const lin_attention_plan &plan)
 {
     const size_t groups = (size_t)plan.groups * sizeof(float), queries = groups * query_sizes<EP>::group_floats,
                  keys = groups * key_sizes<EP>::group_floats;
@@ -299,10 +303,8 @@ template <int EP, int SPLIT, int CAUSAL> static void run_backward(lin_exec *exec
 template <int EP, int SPLIT>
 static void run_backward_of(lin_exec *exec, const attention_job &job, const lin_attention_plan &plan, int causal)
 {
-    if (causal)
-        run_backward<EP, SPLIT, 1>(exec, job, plan);
-    else
-        run_backward<EP, SPLIT, 0>(exec, job, plan);
+    if (causal) run_backward<EP, SPLIT, 1>(exec, job, plan);
+    else run_backward<EP, SPLIT, 0>(exec, job, plan);
 }
 
 void lin_cuda_attention_backward(lin_exec *exec, float *dqkv, const float *dy, const float *qkv, const float *y,
@@ -330,12 +332,8 @@ void lin_cuda_attention_backward(lin_exec *exec, float *dqkv, const float *dy, c
     if (!scratch) return;
     if (sums > 0) job.sums = scratch;
     job.terms = scratch + sums;
-    if (plan.EP == 32 && plan.split)
-        run_backward_of<32, 1>(exec, job, plan, causal);
-    else if (plan.EP == 32)
-        run_backward_of<32, 0>(exec, job, plan, causal);
-    else if (plan.split)
-        run_backward_of<64, 1>(exec, job, plan, causal);
-    else
-        run_backward_of<64, 0>(exec, job, plan, causal);
+    if (plan.EP == 32 && plan.split) run_backward_of<32, 1>(exec, job, plan, causal);
+    else if (plan.EP == 32) run_backward_of<32, 0>(exec, job, plan, causal);
+    else if (plan.split) run_backward_of<64, 1>(exec, job, plan, causal);
+    else run_backward_of<64, 0>(exec, job, plan, causal);
 }

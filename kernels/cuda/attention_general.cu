@@ -1,4 +1,4 @@
-// Linear attention for head widths that attention.cu has no tiles for (E > 64, or a GPU with too little shared memory for its tiles):
+// Linear attention for head widths that attention.cu has no tiles for (E > 64, or a GPU with too little shared memory for them):
 // row after row, the sums in global memory, right for any E and not fast. A block takes one (utterance, head) after another; its
 // threads own columns of the matrices, so that these need no barriers, and rows of q, k, v pass through shared memory.
 #include "kernels/cuda/attention.h"
@@ -168,8 +168,8 @@ void lin_attention_forward_general(lin_exec *exec, const attention_job &job, con
     const size_t matrix = (size_t)job.E * (size_t)job.E, row = (size_t)job.E * sizeof(float);
     float *matrices = (float *)lin_cuda_scratch(exec, blocks * matrix * sizeof(float));
     if (!matrices) return;
-    LIN_LAUNCH(exec, forward_general, blocks, general_threads(job.E), 3 * row, job, (unsigned)segments->B * (unsigned)job.H, matrices,
-               causal != 0);
+    LIN_LAUNCH(exec, forward_general, blocks, general_threads(job.E), 3 * row, job, (unsigned)segments->B * (unsigned)job.H,
+               matrices, causal != 0);
 }
 
 void lin_attention_backward_general(lin_exec *exec, const attention_job &job, const lin_segments *segments, int causal)
@@ -181,6 +181,6 @@ void lin_attention_backward_general(lin_exec *exec, const attention_job &job, co
     float *matrices = (float *)lin_cuda_scratch(exec, (blocks * 2 * matrix + terms) * sizeof(float));
     if (!matrices) return;
     with_terms.terms = matrices + blocks * 2 * matrix;
-    LIN_LAUNCH(exec, backward_general, blocks, general_threads(job.E), 6 * row, with_terms,
-               (unsigned)segments->B * (unsigned)job.H, matrices, causal != 0);
+    LIN_LAUNCH(exec, backward_general, blocks, general_threads(job.E), 6 * row, with_terms, (unsigned)segments->B * (unsigned)job.H,
+               matrices, causal != 0);
 }
