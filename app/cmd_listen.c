@@ -37,15 +37,16 @@ static const lin_option options[] = {
     {.name = "ipa", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, ipa), .help = "The same as --phones ipa"},
     {.name = "save", .letter = 's', .type = LIN_OPTION_FILE, .at = offsetof(listen_values, save), .value = "WAV",
      .help = "Keep what was heard, as it came (32-bit floats at the device's rate)"},
-    {.name = "stats", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, stats), .help = "At the end, how long everything took"},
+    {.name = "stats", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, stats),
+     .help = "At the end, how long everything took"},
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, quiet),
      .help = "Nothing but results and failures"},
     LIN_ENDPOINT_ROWS(listen_values, endpoints),
     {.type = LIN_OPTION_HEADING, .help = "Sound"},
     {.name = "rate", .type = LIN_OPTION_INT, .at = offsetof(listen_values, rate_hz), .text = "0", .max = LIN_AUDIO_MAX_HZ,
      .value = "HZ", .help = "Of the microphone, or of headerless sound; 0: its own, or 16000"},
-    {.name = "channels", .type = LIN_OPTION_INT, .at = offsetof(listen_values, channels), .text = "0", .max = LIN_AUDIO_MAX_CHANNELS,
-     .help = "Of the microphone, or of headerless sound; 0: at most two, or one"},
+    {.name = "channels", .type = LIN_OPTION_INT, .at = offsetof(listen_values, channels), .text = "0",
+     .max = LIN_AUDIO_MAX_CHANNELS, .help = "Of the microphone, or of headerless sound; 0: at most two, or one"},
     {.name = "channel", .letter = 'c', .type = LIN_OPTION_STRING, .at = offsetof(listen_values, channel), .text = "mix",
      .value = "mix|N", .help = "Which is recognised: the mean of all, or the N-th, counted from 1"},
     {.name = "buffer", .type = LIN_OPTION_DOUBLE, .at = offsetof(listen_values, buffer_s), .text = "10", .min = 0.05, .max = 600,
@@ -177,20 +178,6 @@ static void measure(listening *l, const lin_live_view *view)
     l->seen = 0;
 }
 
-static void put_head(listening *l, const lin_live_view *view)
-{
-    lin_buffer_clear(&l->head);
-    lin_buffer_char(&l->head, '[');
-    const size_t from = l->head.n;
-    lin_live_put_time(&l->head, view->start_s);
-    const size_t width = l->head.n - from;
-    lin_buffer_text(&l->head, " - ");
-    const size_t to = l->head.n;
-    if (view->end != LIN_LIVE_GROWS) lin_live_put_time(&l->head, view->end_s);
-    lin_buffer_pad(&l->head, to, width, 1);
-    lin_buffer_text(&l->head, "]  ");
-}
-
 // A view of the utterance: measured, written and shown.
 static lin_status show(void *context, const lin_live_view *view, lin_error *err)
 {
@@ -203,7 +190,8 @@ static lin_status show(void *context, const lin_live_view *view, lin_error *err)
     lin_buffer_text(&l->open, "");
     lin_live_put_settled(&l->settled, &l->words, view);
     lin_live_put_open(&l->open, &l->words, view);
-    put_head(l, view);
+    lin_buffer_clear(&l->head);
+    lin_live_put_head(&l->head, view);
     lin_status status = lin_buffer_status(&l->settled, err);
     if (status == LIN_OK) status = lin_buffer_status(&l->head, err);
     if (status != LIN_OK) return status;
@@ -398,7 +386,8 @@ static lin_status listen(listening *l, lin_error *err)
     lin_hearing_report(l->hearing, &report);
     for (int64_t left = report.waiting; status == LIN_OK && left > 0;) {
         int n;
-        if (lin_hearing_read(l->hearing, l->samples, left < l->block ? (int)left : l->block, 0, &n, NULL) != LIN_OK || n == 0) break;
+        const int most = left < l->block ? (int)left : l->block;
+        if (lin_hearing_read(l->hearing, l->samples, most, 0, &n, NULL) != LIN_OK || n == 0) break;
         status = take(l, l->samples, n, err);
         left -= n;
     }
@@ -472,8 +461,8 @@ static lin_status announce(listening *l, lin_error *err)
     }
     if (!l->v->json) return LIN_OK;
     const char *model = l->recognizer.model->name;
-    lin_live_put_begin(&l->out, &(lin_live_begin){l->v->from ? l->v->from : lin_hearing_name(l->hearing), model ? model : "", rate_hz,
-                                                  channels, l->stats.construction});
+    const char *source = l->v->from ? l->v->from : lin_hearing_name(l->hearing);
+    lin_live_put_begin(&l->out, &(lin_live_begin){source, model ? model : "", rate_hz, channels, l->stats.construction});
     return write_out(l, err);
 }
 
@@ -587,13 +576,13 @@ const lin_command lin_command_listen = {
     .name = "listen",
     .operands = "",
     .summary = "a microphone to phonemes, while one speaks",
-    .description = "Writes what is said into a microphone, phoneme by phoneme, until Ctrl-C. In a terminal the utterance grows on the "
-                   "last line: settled phonemes, which never change, then faintly the one that is still open; under it the level, the "
-                   "time and the latency. Enter ends an utterance at once. Where the output is no terminal, each utterance is a line, "
-                   "written when it has ended; with --json every change is one.\n\n"
-                   "An utterance ends after some silence, or when it is very long; the network then forgets it, so that one can listen "
-                   "for days. Sound that is lost on the way is counted and told. When the microphone is lost or gives nothing any "
-                   "more, what was recognised is written, and the exit status is 1; after Ctrl-C it is 0.",
+    .description = "Writes what is said into a microphone, phoneme by phoneme, until Ctrl-C. In a terminal the utterance grows on "
+                   "the last line: settled phonemes, which never change, then faintly the one that is still open; under it the "
+                   "level, the time and the latency. Enter ends an utterance at once. Where the output is no terminal, each "
+                   "utterance is a line, written when it has ended; with --json every change is one.\n\n"
+                   "An utterance ends after some silence, or when it is very long; the network then forgets it, so that one can "
+                   "listen for days. Sound that is lost on the way is counted and told. When the microphone is lost or gives "
+                   "nothing any more, what was recognised is written, and the exit status is 1; after Ctrl-C it is 0.",
     .examples = "  linnet listen\n"
                 "  linnet listen --device USB --save talk.wav --stats\n"
                 "  linnet listen --json | program\n"

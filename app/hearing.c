@@ -15,7 +15,7 @@
 struct lin_hearing {
     lin_microphone *mic;
     lin_audio *audio;
-    int fd; // of a file that was opened here, else -1
+    int fd;   // of a file that was opened here, else -1
     int pipe; // where sound in the making comes from, else -1
     int unpaced, ended;
     double opened, begun; // begun: when frame 0 was heard

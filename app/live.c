@@ -26,7 +26,7 @@ struct lin_live {
     int rows;
     int64_t row; // the next, since the beginning
     int utterance, revision;
-    int changed; // since the last view
+    int changed;        // since the last view
     int32_t shown_open; // label of the open phone in the last view
 };
 
@@ -41,7 +41,8 @@ lin_live_options lin_live_options_default(void) { return (lin_live_options){.res
 lin_live_delay lin_live_construction(const lin_recognizer *r)
 {
     const double hop_s = r->model->features.hop_ms * 1e-3, window_s = r->model->features.window_ms * 1e-3;
-    lin_live_delay d = {.step_s = r->model->config.stack * hop_s, .ahead_s = r->model->config.ahead * hop_s,
+    lin_live_delay d = {.step_s = r->model->config.stack * hop_s,
+                        .ahead_s = r->model->config.ahead * hop_s,
                         .window_s = window_s > hop_s ? window_s - hop_s : 0};
     d.total_s = d.step_s + d.ahead_s + d.window_s;
     return d;

@@ -25,12 +25,12 @@
 
 /* Why an utterance ended. */
 typedef enum lin_live_end {
-    LIN_LIVE_GROWS,   /* it has not */
-    LIN_LIVE_BEFORE,  /* the rules of decoder/endpoint.h */
+    LIN_LIVE_GROWS,  /* it has not */
+    LIN_LIVE_BEFORE, /* the rules of decoder/endpoint.h */
     LIN_LIVE_AFTER,
     LIN_LIVE_LONGEST,
-    LIN_LIVE_ASKED,   /* lin_live_end_utterance */
-    LIN_LIVE_STOPPED  /* the sound has ended */
+    LIN_LIVE_ASKED,  /* lin_live_end_utterance */
+    LIN_LIVE_STOPPED /* the sound has ended */
 } lin_live_end;
 
 /* "", "before", "after", "longest", "asked", "stopped". */
@@ -49,10 +49,10 @@ typedef struct lin_live_view {
     int revision;             /* 1, 2, ... of this utterance; the final one is the last */
     const lin_result *result; /* settled phones, times from the beginning of the sound; its id means nothing */
     int has_open;
-    lin_result_phone open;    /* what may still change */
-    double start_s, end_s;    /* of its first and last phone, the open one included */
-    double heard_s;           /* sound up to here has been judged; what is behind waits for look-ahead */
-    lin_live_end end;         /* LIN_LIVE_GROWS, or this is its final form */
+    lin_result_phone open; /* what may still change */
+    double start_s, end_s; /* of its first and last phone, the open one included */
+    double heard_s;        /* sound up to here has been judged; what is behind waits for look-ahead */
+    lin_live_end end;      /* LIN_LIVE_GROWS, or this is its final form */
 } lin_live_view;
 
 /* Called after every feed that changed something, and for every utterance that ends. Not LIN_OK: the feed ends with it. Utterances
@@ -78,8 +78,8 @@ lin_status lin_live_end_utterance(lin_live *live, lin_error *err);
 /* The sound is over: what waits for look-ahead is judged without it, and the utterance ends. Only destroy may follow. */
 lin_status lin_live_finish(lin_live *live, lin_error *err);
 
-/* What the model makes a phone wait for by its construction, in seconds from the end of the phone until it is settled: the frames of
- * one step, look-ahead, and what a window reaches beyond its hop. */
+/* What the model makes a phone wait for by its construction, in seconds from the end of the phone until it is settled: the frames
+ * of one step, look-ahead, and what a window reaches beyond its hop. */
 typedef struct lin_live_delay {
     double step_s, ahead_s, window_s, total_s;
 } lin_live_delay;

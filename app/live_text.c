@@ -35,6 +35,19 @@ void lin_live_put_time(lin_buffer *out, double seconds)
     lin_buffer_text(out, text);
 }
 
+void lin_live_put_head(lin_buffer *out, const lin_live_view *view)
+{
+    lin_buffer_char(out, '[');
+    const size_t from = out->n;
+    lin_live_put_time(out, view->start_s);
+    const size_t width = out->n - from;
+    lin_buffer_text(out, " - ");
+    const size_t to = out->n;
+    if (view->end != LIN_LIVE_GROWS) lin_live_put_time(out, view->end_s);
+    lin_buffer_pad(out, to, width, 1);
+    lin_buffer_text(out, "]  ");
+}
+
 /* ---- JSON ------------------------------------------------------------------------------------------------------------------- */
 
 static void put_key(lin_buffer *out, const char *key)

@@ -37,6 +37,9 @@ void lin_live_put_open(lin_buffer *out, const lin_live_words *words, const lin_l
 /* "0:01.2", "1:02:03.4" */
 void lin_live_put_time(lin_buffer *out, double seconds);
 
+/* "[0:01.2 - 0:03.4]  ", the second time left out while it is not known. */
+void lin_live_put_head(lin_buffer *out, const lin_live_view *view);
+
 /* One JSON object and a newline: "partial" or "final", by the view. settled: what lin_live_put_settled makes of it. latency_s: from
  * the end of the last phone until now. */
 void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_live_view *view, const char *settled,

@@ -156,7 +156,7 @@ int lin_text_columns(const char *text, size_t n)
     int columns = 0;
     for (size_t i = 0; i < n; i++) {
         const unsigned char c = (unsigned char)text[i], next = i + 1 < n ? (unsigned char)text[i + 1] : 0;
-        if (c >> 6 == 2) continue; // not the first byte of a character
+        if (c >> 6 == 2) continue;                             // not the first byte of a character
         if (c == 0xCC || (c == 0xCD && next < 0xB0)) continue; // U+0300 to U+036F: written over the one before
         columns++;
     }
@@ -213,14 +213,14 @@ static void put_words(layout *l, const char *text, const char *style)
 static int put_rows(const lin_terminal *t, lin_buffer *out, const char *head, const char *settled, const char *open, int most)
 {
     int width = t->columns - 1, head_columns = lin_text_columns(head, strlen(head)), rows = 0;
-    const int fits = head_columns <= width / 2; // a head that leaves no room stands alone, and is cut
+    const int fits = head_columns + LEAST_COLUMNS / 2 <= width; // a head that leaves no room is left out
     for (int pass = 0; pass < 2; pass++) {
         layout l = {.out = pass ? out : NULL, .width = width, .indent = fits ? head_columns : 0};
         l.column = l.indent;
         if (pass) l.skip = rows > most ? rows - most : 0;
-        if (pass && l.skip == 0) {
+        if (pass && l.skip == 0 && l.indent > 0) {
             lin_buffer_text(out, t->colours ? "\033[36m" : "");
-            lin_buffer_bytes(out, head, fits ? strlen(head) : 0);
+            lin_buffer_text(out, head);
             lin_buffer_text(out, t->colours ? "\033[0m" : "");
         }
         put_words(&l, settled, "");
@@ -261,8 +261,8 @@ void lin_terminal_draw(lin_terminal *t, const lin_terminal_live *live)
     int rows = put_rows(t, &t->next, live->head, live->settled, live->open, t->rows - 2);
     lin_buffer_text(&t->next, "\r\n");
     put_cut(&t->next, live->status, t->columns - 1);
-    const int same = columns == t->columns && rows_before == t->rows && t->drawn.n == t->next.n && t->next.data &&
-                     t->drawn.data && memcmp(t->drawn.data, t->next.data, t->next.n) == 0;
+    const int same = columns == t->columns && rows_before == t->rows && t->drawn.n == t->next.n && t->next.data && t->drawn.data &&
+                     memcmp(t->drawn.data, t->next.data, t->next.n) == 0;
     if (same || lin_buffer_status(&t->next, NULL) != LIN_OK) return;
     char back[32];
     lin_buffer_clear(&t->out);

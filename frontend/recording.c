@@ -33,15 +33,17 @@ lin_status lin_recording_create(const char *path, int rate_hz, int channels, lin
     // libsndfile's own message for a folder or a missing permission is "System error."
     const int fd = r->path ? open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : -1;
     if (fd < 0) {
-        status = r->path ? lin_fail(err, LIN_IO, "cannot write %s: %s", path, strerror(errno)) : lin_no_memory(err, "a recording", 1);
+        status =
+            r->path ? lin_fail(err, LIN_IO, "cannot write %s: %s", path, strerror(errno)) : lin_no_memory(err, "a recording", 1);
         lin_free(r->path);
         lin_free(r);
         return status;
     }
     SF_INFO info = {.samplerate = rate_hz, .channels = channels, .format = SF_FORMAT_WAV | SF_FORMAT_FLOAT};
+    errno = 0;
     r->file = sf_open_fd(fd, SFM_WRITE, &info, SF_TRUE);
     if (!r->file) {
-        status = lin_fail(err, LIN_IO, "cannot write %s: %s", path, sf_strerror(NULL));
+        status = lin_fail(err, LIN_IO, "cannot write %s: %s", path, errno ? strerror(errno) : sf_strerror(NULL));
         lin_free(r->path);
         lin_free(r);
         return status;

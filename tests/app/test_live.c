@@ -12,10 +12,10 @@ static lin_recognizer recognizer;
 static float *features; // [n_features, D]
 static int n_features, D;
 
-#define require_ok(call)                                                             \
-    do {                                                                             \
-        const lin_status done = (call);                                              \
-        ck_assert_msg(done == LIN_OK, "%s: %s", lin_status_name(done), err.message); \
+#define require_ok(call)                                                                                                           \
+    do {                                                                                                                           \
+        const lin_status done = (call);                                                                                            \
+        ck_assert_msg(done == LIN_OK, "%s: %s", lin_status_name(done), err.message);                                               \
     } while (0)
 
 // 1.6 s that change like speech, then 1.2 s of faint noise, four times.
@@ -62,9 +62,9 @@ static void teardown(void)
 
 typedef struct heard {
     lin_result_phone phones[MOST_PHONES], growing[MOST_PHONES];
-    int n, n_growing;                 // of utterances that ended, and settled ones of the one that grows
-    int ends, first[MOST_ENDS];       // first[i]: index of the first phone of utterance i
-    double ended_at[MOST_ENDS];       // sound judged when it ended
+    int n, n_growing;           // of utterances that ended, and settled ones of the one that grows
+    int ends, first[MOST_ENDS]; // first[i]: index of the first phone of utterance i
+    double ended_at[MOST_ENDS]; // sound judged when it ended
     lin_live_end why[MOST_ENDS];
     int revision, views;
     int fail_at; // the view that fails, 0: none
@@ -75,8 +75,8 @@ static void same_phones(const lin_result_phone *got, const lin_result_phone *wan
     for (int i = 0; i < n; i++) {
         ck_assert_msg(got[i].label == want[i].label && got[i].start_s == want[i].start_s && got[i].end_s == want[i].end_s &&
                           got[i].confidence == want[i].confidence,
-                      "%s: phone %d is %d at %.3f-%.3f, wanted %d at %.3f-%.3f", what, i, got[i].label, got[i].start_s, got[i].end_s,
-                      want[i].label, want[i].start_s, want[i].end_s);
+                      "%s: phone %d is %d at %.3f-%.3f, wanted %d at %.3f-%.3f", what, i, got[i].label, got[i].start_s,
+                      got[i].end_s, want[i].label, want[i].start_s, want[i].end_s);
     }
 }
 
@@ -215,8 +215,8 @@ START_TEST(without_resets_all_utterances_are_one)
 }
 END_TEST
 
-// Each utterance is what a new network makes of the sound from where the one before ended: nothing of the look-ahead is lost, nothing
-// of the past remembered, no first phone swallowed.
+// Each utterance is what a new network makes of the sound from where the one before ended: nothing of the look-ahead is lost,
+// nothing of the past remembered, no first phone swallowed.
 START_TEST(with_resets_each_utterance_begins_anew)
 {
     static lin_result_phone want[MOST_PHONES];
@@ -342,7 +342,8 @@ START_TEST(failures)
     lin_live *live = create(&o, &a);
     a.fail_at = 3;
     lin_status status = LIN_OK;
-    for (int at = 0; at < n_features && status == LIN_OK; at += 5) status = lin_live_feed(live, features + (size_t)(at * D), 5, &err);
+    for (int at = 0; at < n_features && status == LIN_OK; at += 5)
+        status = lin_live_feed(live, features + (size_t)(at * D), 5, &err);
     ck_assert_int_eq(status, LIN_IO);
     ck_assert_str_eq(err.message, "the sink is full");
     ck_assert_int_eq(a.views, 3);

@@ -1,0 +1,211 @@
+# linnet listen: from files and pipes; from a virtual microphone in real time, at 16, 44.1 and 48 kHz; a microphone that stalls, one
+# that is lost, a reader that is too slow.
+. tests/app/common.sh
+. tests/app/virtual_mic.sh
+
+real=/usr/share/pocketsphinx/test/data/librivox/sense_and_sensibility_01_austen_64kb-0880.wav
+speech=$tmp/speech.wav
+if [ -f "$real" ]; then cp "$real" "$speech"; else "$SOUND" "$speech" seconds=3 seed=2; fi
+tail -c +45 "$speech" > "$tmp/speech.raw"
+head -c 38400 /dev/zero > "$tmp/pause"
+cat "$tmp/speech.raw" "$tmp/pause" "$tmp/speech.raw" "$tmp/pause" > "$tmp/twice.raw"
+said=$("$LINNET" transcribe -q "$speech")
+has "the sound has phonemes" "$said" " "
+lines() { printf '%s\n' "$1" | wc -l | tr -d ' '; }
+
+# ---- files and pipes
+
+run listen -q --no-paced --from "$speech"
+is "a file: status" 0 "$status"
+is "a file: what transcribe says" "$said" "$out"
+is "quiet" "" "$err"
+run listen -q --no-paced --raw --from "$tmp/twice.raw"
+is "two sentences, two lines" 2 "$(lines "$out")"
+two=$out
+is "the first is the sentence" "$(echo "$said" | cut -d' ' -f1-8)" "$(echo "$out" | head -n 1 | cut -d' ' -f1-8)"
+is "- is a pipe" "$two" "$(cat "$tmp/twice.raw" | "$LINNET" listen -q --from -)"
+is "- is a file" "$two" "$("$LINNET" listen -q --no-paced --from - < "$tmp/twice.raw")"
+mkfifo "$tmp/fifo"
+cat "$tmp/twice.raw" > "$tmp/fifo" &
+is "a named pipe" "$two" "$("$LINNET" listen -q --raw --from "$tmp/fifo")"
+run listen -q --no-paced --reset never --raw --from "$tmp/twice.raw"
+is "no resets: together what transcribe says" "$("$LINNET" transcribe -q --raw "$tmp/twice.raw")" "$(echo "$out" | xargs)"
+run listen -q --no-paced --silence-after 0 --longest 0 --raw --from "$tmp/twice.raw"
+is "no endpoints: one line" "$("$LINNET" transcribe -q --raw "$tmp/twice.raw")" "$out"
+run listen -q --no-paced --ipa --from "$speech"
+is "--ipa" "$("$LINNET" transcribe -q --ipa "$speech")" "$out"
+run listen -q --no-paced --phones ipa --from "$speech"
+is "--phones ipa" "$("$LINNET" transcribe -q --ipa "$speech")" "$out"
+"$SOUND" "$tmp/short.wav" seconds=1.5 seed=2
+begin=$(date +%s%N)
+run listen --stats --from "$tmp/short.wav"
+took=$((($(date +%s%N) - begin) / 1000000))
+is "at the pace of speech: the same" "$("$LINNET" transcribe -q "$tmp/short.wav")" "$out"
+ok "at the pace of speech: it takes as long ($took ms)" test "$took" -ge 1450
+has "--stats" "$err" "a phoneme, from its end to settled"
+has "the model's own latency" "$err" "construction: 165 (look-ahead 120, step 30, window 15)"
+p50=$(printf '%s\n' "$err" | sed -n 's/^a phoneme, from its end to settled *\([0-9]*\) .*/\1/p')
+ok "the latency is that and not much more ($p50 ms)" test "${p50:-0}" -ge 165
+[ "$CONFIG" = asan ] || ok "the latency is that and not much more ($p50 ms)" test "${p50:-9999}" -le 400
+
+# ---- JSON
+
+run listen -q --no-paced --json --raw --from "$tmp/twice.raw"
+is "json: status" 0 "$status"
+json=$out
+is "json: begins and ends" '{"type":"begin" {"type":"end"' "$(printf '%s\n' "$json" | sed -n '1p;$p' | grep -o '^{"type":"[a-z]*"' | paste -s -d ' ')"
+is "json: the final texts" "$two" "$(printf '%s\n' "$json" | sed -n 's/^{"type":"final".*"text":"\([^"]*\)".*/\1/p')"
+is "json: phones with times and confidences" "$(echo "$two" | wc -w | tr -d ' ')" \
+    "$(printf '%s\n' "$json" | grep '^{"type":"final"' | grep -o '{"phone":"[A-Z]*","start":[0-9.]*,"end":[0-9.]*,"confidence":[01][.0-9]*}' | wc -l | tr -d ' ')"
+# revisions N [file]: within an utterance they rise by one, and what was stable begins what is stable next.
+judge='
+    function field(name, text) { if (match($0, "\"" name "\":\"[^\"]*\"") == 0) return ""; text = substr($0, RSTART, RLENGTH); sub(/^"[a-z]*":"/, "", text); sub(/"$/, "", text); return text }
+    function number(name, text) { match($0, "\"" name "\":[0-9.]*"); text = substr($0, RSTART, RLENGTH); sub(/^.*:/, "", text); return text + 0 }
+    /"type":"(partial|final)"/ {
+        if (number("utterance") != utterance + 1) print "utterance", $0
+        if (number("revision") != ++revision) print "revision", $0
+        now = /"final"/ ? field("text") : field("stable")
+        if (index(now, stable) != 1) print "unstable", stable, $0
+        stable = now
+        n++
+        if (/"final"/) { utterance++; revision = 0; stable = "" }
+    }
+    END { if (n < 20) print n, "revisions" }'
+is "json: revisions, and stable text never changes" "" "$(printf '%s\n' "$json" | awk "$judge")"
+bad=$(printf '%s\n' "$json" | sed 's/"stable":"\([A-Z]*\) /"stable":"X/' | awk "$judge")
+ok "json: that check can fail" test -n "$bad"
+has "json: why an utterance ended" "$json" '"ended_by":"after"'
+if command -v python3 > /dev/null; then
+    ok "json: every line is JSON" sh -c 'printf "%s\n" "$1" | python3 -c "import json,sys; [json.loads(l) for l in sys.stdin]"' - "$json"
+fi
+
+# ---- mistakes
+
+refused "--device and --from" 2 "exclude each other" listen --device 1 --from x.wav
+refused "--raw alone" 2 "--from is missing" listen --raw
+refused "--channel each" 2 "one voice" listen --channel each --from "$speech"
+refused "--rate" 2 "--rate must be 0 or between 4000 and 192000, not 100" listen --rate 100
+refused "--blank" 2 "the probability of a blank is 0" listen --blank 0 --from "$speech"
+refused "no such file" 1 "cannot open $tmp/none.wav: No such file or directory" listen --from "$tmp/none.wav"
+refused "an operand" 2 "unexpected argument" listen "$speech"
+refused "--save where it cannot be" 1 "cannot write $tmp/no/x.wav" listen -q --no-paced --save "$tmp/no/x.wav" --from "$speech"
+if [ -w /dev/full ]; then
+    refused "--save on a full disk" 1 "cannot write /dev/full: No space left on device" listen -q --save /dev/full --from "$speech"
+    "$LINNET" listen -q --no-paced --from "$speech" > /dev/full 2> "$tmp/.err"
+    is "standard output is full: status" 1 "$?"
+    has "standard output is full" "$(cat "$tmp/.err")" "cannot write standard output"
+fi
+# The disk fills up on the way: listening goes on.
+out=$(trap '' XFSZ; ulimit -f 100; "$LINNET" listen -q --no-paced --save "$tmp/full.wav" --from "$speech" 2> "$tmp/.err"; echo $?)
+is "--save fails on the way: recognised all the same, and the status says so" "$said 1" "$(echo "$out" | xargs)"
+has "--save fails on the way: told" "$(cat "$tmp/.err")" "cannot write $tmp/full.wav: File too large"
+"$LINNET" listen --json --from "$speech" 2> "$tmp/.err" | head -n 2 > "$tmp/.out"
+is "a reader that goes away" 2 "$(wc -l < "$tmp/.out" | tr -d ' ')"
+"$SOUND" "$tmp/two.wav" rate=44100 channels=2 seconds=1
+run listen -q --no-paced --save "$tmp/two-heard.wav" --from "$tmp/two.wav"
+is "--save keeps rate, channels and bits" "$("$LINNET" posteriors -q -o - "$tmp/two.wav" 2> /dev/null | cksum)" \
+    "$("$LINNET" posteriors -q -o - "$tmp/two-heard.wav" 2> /dev/null | cksum)"
+run listen -q --no-paced --channel 2 --from "$tmp/two.wav"
+is "--channel" "$("$LINNET" transcribe -q --channel 2 "$tmp/two.wav")" "$out"
+
+# ---- a microphone
+
+if ! virtual_mic_start 16000 44100 48000; then
+    echo "skipped: the virtual microphone: $virtual_mic_why"
+    finish
+fi
+trap 'virtual_mic_stop; rm -rf "$tmp"' EXIT
+
+# hear NAME SOURCE ARGS...: listens in the background to this source, whatever the default becomes; $pid. Returns when it is open.
+hear() {
+    name=$1
+    source=$2
+    shift 2
+    PULSE_SOURCE=$source "$LINNET" listen "$@" > "$tmp/$name.out" 2> "$tmp/$name.err" &
+    pid=$!
+    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+        grep -qs "listening to" "$tmp/$name.err" && return
+        kill -0 $pid 2> /dev/null || return
+        sleep 0.25
+    done
+}
+
+# One after the other they open; then all three hear at once, and a fourth nothing.
+virtual_mic_stalled
+hear stalled dry --rate 16000
+stalled=$pid
+for rate in 16000 44100 48000; do
+    hear $rate spk$rate.monitor --rate $rate --reset never --save "$tmp/$rate.wav"
+    eval "pid$rate=\$pid"
+done
+for rate in 16000 44100 48000; do virtual_mic_play "$speech" $rate & eval "player$rate=\$!"; done
+for rate in 16000 44100 48000; do eval "wait \$player$rate"; done
+sleep 0.4
+for rate in 16000 44100 48000; do
+    eval "pid=\$pid$rate"
+    kill -INT "$pid"
+    wait "$pid"
+    is "$rate Hz: Ctrl-C: status" 0 "$?"
+    err=$(cat "$tmp/$rate.err")
+    has "$rate Hz: the device is told" "$err" "at $rate Hz"
+    hasnt "$rate Hz: nothing is lost" "$err" "lost"
+    run transcribe -q "$tmp/$rate.wav"
+    is "$rate Hz: the recording is whole" "" "$err"
+    is "$rate Hz: what transcribe says of what was heard" "$out" "$(xargs < "$tmp/$rate.out")"
+done
+is "16000 Hz: what transcribe says of what was played" "$said" "$(xargs < "$tmp/16000.out")"
+# Bit for bit, from the first sample on: the same features. 128 bytes of .npy header, 40 floats a frame.
+"$LINNET" features -o "$tmp/a.npy" "$speech" && "$LINNET" features -o "$tmp/b.npy" "$tmp/16000.wav"
+size=$(($(wc -c < "$tmp/a.npy") - 128))
+ok "16000 Hz: there are features" test "$size" -gt 30000
+is "16000 Hz: heard bit for bit" "$(tail -c +129 "$tmp/a.npy" | cksum)" "$(tail -c +129 "$tmp/b.npy" | head -c "$size" | cksum)"
+
+wait "$stalled"
+is "stalled: status" 1 "$?"
+has "stalled: told" "$(cat "$tmp/stalled.err")" "has given nothing for"
+has "stalled: told" "$(cat "$tmp/stalled.err")" "0.0 s heard"
+
+# A reader that is too slow: the pipe to it is full before the first word. Sound is lost, and that is told.
+mkfifo "$tmp/slow"
+exec 3<> "$tmp/slow"
+head -c 65536 /dev/zero >&3
+PULSE_SOURCE=spk16000.monitor "$LINNET" listen --json --rate 16000 --buffer 0.1 > "$tmp/slow" 2> "$tmp/slow.err" &
+pid=$!
+virtual_mic_play_raw "$tmp/speech.raw" 16000 &
+player=$!
+sleep 1.5
+cat <&3 > "$tmp/slow.out" &
+cat=$!
+sleep 1
+kill -INT $pid
+wait $pid
+is "too slow: status" 0 "$?"
+wait $player
+sleep 0.1
+kill $cat
+exec 3>&-
+has "too slow: told" "$(cat "$tmp/slow.err")" "s of sound were lost"
+has "too slow: counted" "$(cat "$tmp/slow.err")" "were lost because this computer was too slow"
+slow=$(tr -d '\000' < "$tmp/slow.out")
+has "too slow: told in JSON" "$slow" '{"type":"lost","dropped_samples":'
+hasnt "too slow: counted at the end" "$(printf '%s\n' "$slow" | tail -n 1)" '"dropped_samples":0,'
+
+# The sound server dies in the middle of a sentence.
+hear lost spk16000.monitor --rate 16000 --json --save "$tmp/lost.wav"
+virtual_mic_play "$speech" 16000 > /dev/null 2>&1 &
+sleep 1.6
+virtual_mic_kill
+wait "$pid"
+is "lost: status" 1 "$?"
+has "lost: told" "$(cat "$tmp/lost.err")" "is lost: it was unplugged, or the sound server ended"
+has "lost: what was recognised is there" "$(grep '"final"' "$tmp/lost.out")" '"text":"'"$(echo "$said" | cut -d' ' -f1-4)"
+has "lost: in JSON" "$(tail -n 1 "$tmp/lost.out")" '"reason":"failed","message":"the microphone'
+run transcribe -q "$tmp/lost.wav"
+is "lost: the recording is whole" "" "$err"
+has "lost: the recording is whole" "$out" "$(echo "$said" | cut -d' ' -f1-4)"
+
+run listen -q --device "no such microphone"
+is "no sound server: status" 1 "$status"
+has "no sound server: told" "$err" "microphone"
+virtual_mic_stop
+finish

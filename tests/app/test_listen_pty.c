@@ -1,0 +1,484 @@
+// linnet listen in a terminal: a pseudo-terminal whose screen is kept here, as a terminal would. What it shows, resizing, keys,
+// signals, and how the terminal is left. The sound comes from a file at the pace of speech.
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <time.h>
+
+#include "tests/support.h"
+
+enum { MOST_ROWS = 40, MOST_COLUMNS = 120 };
+
+static char folder[64], sound[128], once[128], linnet[PATH_MAX];
+
+/* ---- a terminal ------------------------------------------------------------------------------------------------------------- */
+
+// Characters are bytes: the program is told that the terminal knows no UTF-8. Lines that are folded by a narrower window stay so
+// here: this one cuts them, as xterm does.
+typedef struct screen {
+    char cells[MOST_ROWS][MOST_COLUMNS + 1];
+    int rows, columns, row, column;
+    int hidden, unknown; // the cursor; sequences that this terminal does not know
+    int state, numbers[4], n_numbers;
+    char history[65536]; // rows that scrolled away
+} screen;
+
+static void clear_cells(screen *s, int row, int from)
+{
+    memset(s->cells[row] + from, ' ', (size_t)(MOST_COLUMNS - from));
+    s->cells[row][MOST_COLUMNS] = 0;
+}
+
+static void new_line(screen *s)
+{
+    if (s->row + 1 < s->rows) {
+        s->row++;
+        return;
+    }
+    const size_t used = strlen(s->history);
+    snprintf(s->history + used, sizeof s->history - used, "%.*s\n", s->columns, s->cells[0]);
+    memmove(s->cells[0], s->cells[1], (size_t)(s->rows - 1) * sizeof s->cells[0]);
+    clear_cells(s, s->rows - 1, 0);
+}
+
+static void control(screen *s, char final, int private)
+{
+    const int n = s->n_numbers && s->numbers[0] ? s->numbers[0] : 1, first = s->n_numbers ? s->numbers[0] : 0;
+    if (private && first == 25 && (final == 'l' || final == 'h')) {
+        s->hidden = final == 'l';
+    } else if (final == 'A' && !private) {
+        s->row = s->row > n ? s->row - n : 0;
+    } else if (final == 'J' && first == 0 && !private) {
+        clear_cells(s, s->row, s->column);
+        for (int r = s->row + 1; r < s->rows; r++) clear_cells(s, r, 0);
+    } else if (final != 'm' || private) {
+        s->unknown++;
+    }
+}
+
+static void put(screen *s, const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char c = text[i];
+        if (s->state == 1) {
+            s->state = c == '[' ? 2 : 0;
+            if (c != '[') s->unknown++;
+            s->n_numbers = 0;
+        } else if (s->state >= 2) {
+            if (c == '?') s->state = 3;
+            else if (c >= '0' && c <= '9') {
+                if (!s->n_numbers) s->numbers[s->n_numbers++] = 0;
+                s->numbers[0] = 10 * s->numbers[0] + c - '0';
+            } else {
+                control(s, c, s->state == 3);
+                s->state = 0;
+            }
+        } else if (c == 27) {
+            s->state = 1;
+        } else if (c == '\r') {
+            s->column = 0;
+        } else if (c == '\n') {
+            new_line(s);
+        } else if ((unsigned char)c < 32) {
+            s->unknown++;
+        } else {
+            if (s->column == s->columns) {
+                s->column = 0;
+                new_line(s);
+            }
+            s->cells[s->row][s->column++] = c;
+        }
+    }
+}
+
+// All there is, rows without the blanks at their ends.
+static const char *text_of(const screen *s)
+{
+    static char text[sizeof s->history + sizeof s->cells];
+    char *at = text + sprintf(text, "%s", s->history);
+    for (int r = 0; r < s->rows; r++) {
+        int n = s->columns;
+        while (n > 0 && s->cells[r][n - 1] == ' ') n--;
+        at += sprintf(at, "%.*s\n", n, s->cells[r]);
+    }
+    return text;
+}
+
+/* ---- the program in it ------------------------------------------------------------------------------------------------------ */
+
+typedef struct session {
+    screen screen;
+    int master, slave; // the slave is kept open: modes can be read when the program has ended
+    pid_t pid;
+    int status, ended, stopped;
+    struct termios before;
+} session;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void resize(session *s, int rows, int columns)
+{
+    const struct winsize size = {.ws_row = (unsigned short)rows, .ws_col = (unsigned short)columns};
+    s->screen.rows = rows;
+    s->screen.columns = columns;
+    if (s->screen.row >= rows) s->screen.row = rows - 1;
+    if (s->screen.column > columns) s->screen.column = columns;
+    for (int r = 0; r < MOST_ROWS; r++) clear_cells(&s->screen, r, r < rows ? columns : 0);
+    ck_assert_int_eq(ioctl(s->master, TIOCSWINSZ, &size), 0);
+}
+
+// output: NULL: standard output is the terminal; else this file.
+static void start(session *s, int rows, int columns, const char *term, const char *output, char *const arguments[])
+{
+    memset(s, 0, sizeof *s);
+    s->master = posix_openpt(O_RDWR | O_NOCTTY);
+    ck_assert_int_ge(s->master, 0);
+    ck_assert_int_eq(grantpt(s->master), 0);
+    ck_assert_int_eq(unlockpt(s->master), 0);
+    s->slave = open(ptsname(s->master), O_RDWR | O_NOCTTY);
+    ck_assert_int_ge(s->slave, 0);
+    ck_assert_int_eq(tcgetattr(s->slave, &s->before), 0);
+    for (int r = 0; r < MOST_ROWS; r++) clear_cells(&s->screen, r, 0);
+    resize(s, rows, columns);
+    s->pid = fork();
+    ck_assert_int_ge(s->pid, 0);
+    if (s->pid > 0) return;
+    setsid();
+    if (ioctl(s->slave, TIOCSCTTY, 0) != 0) _exit(99);
+    const int out = output ? open(output, O_WRONLY | O_CREAT | O_TRUNC, 0600) : s->slave;
+    dup2(s->slave, 0);
+    dup2(out, 1);
+    dup2(s->slave, 2);
+    setenv("TERM", term, 1);
+    setenv("LC_ALL", "C", 1);
+    unsetenv("NO_COLOR");
+    execv(linnet, arguments);
+    _exit(98);
+}
+
+// Takes what the program writes for so long, or until it has ended.
+static void watch(session *s, double seconds)
+{
+    const double until = now() + seconds;
+    char bytes[4096];
+    while (!s->ended && now() < until) {
+        struct pollfd in = {.fd = s->master, .events = POLLIN};
+        if (poll(&in, 1, 20) > 0) {
+            const ssize_t n = read(s->master, bytes, sizeof bytes);
+            if (n > 0) put(&s->screen, bytes, (size_t)n);
+            continue;
+        }
+        int status;
+        const pid_t pid = waitpid(s->pid, &status, WNOHANG | WUNTRACED);
+        if (pid != s->pid) continue;
+        s->stopped = WIFSTOPPED(status);
+        s->ended = !s->stopped;
+        s->status = status;
+        if (s->stopped) return;
+    }
+}
+
+static int shows(session *s, const char *part) { return strstr(text_of(&s->screen), part) != NULL; }
+
+static void wait_for(session *s, const char *part, double seconds)
+{
+    const double until = now() + seconds;
+    while (!shows(s, part) && !s->ended && now() < until) watch(s, 0.05);
+    ck_assert_msg(shows(s, part), "\"%s\" is not on the screen:\n%s", part, text_of(&s->screen));
+}
+
+static void type(session *s, const char *keys) { ck_assert_int_eq((int)write(s->master, keys, strlen(keys)), (int)strlen(keys)); }
+
+static void same_modes(const session *s)
+{
+    struct termios after;
+    ck_assert_int_eq(tcgetattr(s->slave, &after), 0);
+    ck_assert_uint_eq(after.c_lflag, s->before.c_lflag);
+    ck_assert_uint_eq(after.c_iflag, s->before.c_iflag);
+    ck_assert_uint_eq(after.c_oflag, s->before.c_oflag);
+    ck_assert_mem_eq(after.c_cc, s->before.c_cc, sizeof after.c_cc);
+}
+
+// The terminal is as it was, and the line is ended.
+static void left_tidy(session *s)
+{
+    ck_assert_msg(s->ended, "it has not ended; the screen:\n%s", text_of(&s->screen));
+    same_modes(s);
+    ck_assert_int_eq(s->screen.hidden, 0);
+    ck_assert_int_eq(s->screen.column, 0);
+    ck_assert_int_eq(s->screen.unknown, 0);
+    for (int c = 0; c < s->screen.columns; c++) ck_assert_int_eq(s->screen.cells[s->screen.row][c], ' ');
+    close(s->master);
+    close(s->slave);
+}
+
+static void ended_with(session *s, int status)
+{
+    watch(s, 10);
+    left_tidy(s);
+    ck_assert_msg(WIFEXITED(s->status) && WEXITSTATUS(s->status) == status, "status 0x%x; the screen:\n%s", (unsigned)s->status,
+                  text_of(&s->screen));
+}
+
+/* ---- what it ought to show -------------------------------------------------------------------------------------------------- */
+
+// The words behind the head "[from - to]  " of the last line that has one, over the rows that are indented as it is.
+static const char *words_of(const char *text, int *is_final)
+{
+    static char words[4096];
+    const char *head = NULL;
+    for (const char *c = text; (c = strstr(c, "[0:")); c++) head = c;
+    words[0] = 0;
+    if (!head) return words;
+    const int indent = (int)(strchr(head, ']') + 3 - head);
+    *is_final = strncmp(strchr(head, ']') - 2, "  ", 2) != 0;
+    const char *line = head;
+    for (int i = 0; line && *line; i++) {
+        if (i > 0 && strspn(line, " ") != (size_t)indent) break;
+        const size_t n = strcspn(line, "\n");
+        snprintf(words + strlen(words), sizeof words - strlen(words), "%s%.*s", i ? " " : "", (int)(n - (size_t)indent),
+                 line + indent);
+        line += n + 1;
+    }
+    return words;
+}
+
+static const char *lines_of(const char *path)
+{
+    static char text[4096];
+    char command[PATH_MAX + 512];
+    snprintf(command, sizeof command, "%s listen -q --silence-after 0.4 --no-paced --raw --from %s", linnet, path);
+    FILE *f = popen(command, "r");
+    ck_assert_ptr_nonnull(f);
+    const size_t n = fread(text, 1, sizeof text - 1, f);
+    ck_assert_int_eq(pclose(f), 0);
+    text[n] = 0;
+    ck_assert_uint_gt(n, 15);
+    return text;
+}
+
+static char *const ordinary[] = {"linnet", "listen", "--silence-after", "0.4", "--raw", "--from", sound, NULL};
+
+static void setup(void)
+{
+    const char *given = getenv("LINNET");
+    char command[PATH_MAX + 512], tool[PATH_MAX + 32];
+    ck_assert_ptr_nonnull(realpath(given ? given : "build/release/linnet", linnet));
+    snprintf(tool, sizeof tool, "%.*s/tests/app/sound", (int)(strrchr(linnet, '/') - linnet), linnet);
+    test_folder(folder, sizeof folder);
+    snprintf(sound, sizeof sound, "%s/sound.raw", folder);
+    snprintf(once, sizeof once, "%s/once.raw", folder);
+    // 1.5 s of sound, 0.9 s of nothing: an utterance that ends by itself; then a second one.
+    snprintf(command, sizeof command,
+             "cd %s && %s a.raw seconds=1.5 seed=2 format=raw && head -c 28800 /dev/zero > z && cat a.raw z > once.raw && "
+             "cat once.raw once.raw > sound.raw",
+             folder, tool);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static void teardown(void) { test_folder_remove(folder); }
+
+/* ---- tests ------------------------------------------------------------------------------------------------------------------ */
+
+static session s;
+
+START_TEST(grows_settles_and_stays)
+{
+    char half[4096], want[4096];
+    int is_final;
+    struct termios during;
+    snprintf(want, sizeof want, "%s", lines_of(sound));
+    *strchr(want, '\n') = 0;
+    start(&s, 12, 50, "xterm", NULL, ordinary);
+    wait_for(&s, "[0:00.", 10);
+    wait_for(&s, " dB ", 1);
+    ck_assert_int_eq(s.screen.hidden, 1);
+    ck_assert_int_eq(tcgetattr(s.slave, &during), 0);
+    ck_assert_int_eq((int)(during.c_lflag & (ECHO | ICANON)), 0);
+    type(&s, "xyzzy"); // not echoed
+    watch(&s, 0.6);
+    // What stands there now, less the last word, which may be open, is how the final line begins.
+    snprintf(half, sizeof half, "%s", words_of(text_of(&s.screen), &is_final));
+    ck_assert_int_eq(is_final, 0);
+    ck_assert_ptr_nonnull(strrchr(half, ' '));
+    *strrchr(half, ' ') = 0;
+    ck_assert_msg(strncmp(half, want, strlen(half)) == 0, "\"%s\" does not begin \"%s\"", half, want);
+    for (int i = 0; i < 60 && !is_final; i++) {
+        watch(&s, 0.1);
+        words_of(text_of(&s.screen), &is_final);
+    }
+    ck_assert_str_eq(words_of(text_of(&s.screen), &is_final), want);
+    wait_for(&s, "dB", 1);
+    ck_assert(shows(&s, "latency 1") || shows(&s, "latency 2") || shows(&s, "latency 3"));
+    ck_assert(!shows(&s, "xyz"));
+    type(&s, "\003");
+    ended_with(&s, 0);
+    ck_assert(shows(&s, "1 utterance,"));
+    ck_assert(!shows(&s, "Ctrl-C"));
+}
+END_TEST
+
+START_TEST(resized)
+{
+    char want[4096];
+    int is_final = 0;
+    snprintf(want, sizeof want, "%s", lines_of(sound));
+    *strchr(want, '\n') = 0;
+    start(&s, 24, 100, "xterm", NULL, ordinary);
+    wait_for(&s, "[0:00.", 10);
+    watch(&s, 0.3);
+    resize(&s, 24, 30);
+    watch(&s, 0.3);
+    resize(&s, 5, 40); // fewer rows than the utterance will need
+    watch(&s, 0.3);
+    resize(&s, 2, 5); // too small to show anything in
+    watch(&s, 0.3);
+    resize(&s, 20, 36);
+    for (int i = 0; i < 60 && !is_final; i++) {
+        watch(&s, 0.1);
+        words_of(text_of(&s.screen), &is_final);
+    }
+    // The last line is whole, within the width, and nothing of the narrower displays is left under it.
+    ck_assert_msg(strcmp(words_of(text_of(&s.screen), &is_final), want) == 0, "wanted \"%s\" on this screen:\n%s", want,
+                  text_of(&s.screen));
+    wait_for(&s, "dB  0:0", 1);
+    type(&s, "q");
+    ended_with(&s, 0);
+}
+END_TEST
+
+START_TEST(ends_in_the_middle)
+{
+    const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    char want[4096];
+    int is_final;
+    snprintf(want, sizeof want, "%s", lines_of(sound));
+    start(&s, 12, 80, "xterm", NULL, ordinary);
+    wait_for(&s, "[0:00.", 10);
+    watch(&s, 0.8);
+    ck_assert_int_eq(kill(s.pid, signals[_i]), 0);
+    ended_with(&s, 0);
+    // What had been said is there, with the time of its end. The last phone was decided without look-ahead.
+    char got[4096];
+    snprintf(got, sizeof got, "%s", words_of(text_of(&s.screen), &is_final));
+    ck_assert_int_eq(is_final, 1);
+    ck_assert_uint_gt(strlen(got), 3);
+    for (int i = 0; i < 3; i++) {
+        if (strrchr(got, ' ')) *strrchr(got, ' ') = 0;
+    }
+    ck_assert_msg(strncmp(got, want, strlen(got)) == 0, "\"%s\" does not begin \"%s\"", got, want);
+}
+END_TEST
+
+START_TEST(killed_it_leaves_the_terminal_tidy)
+{
+    start(&s, 12, 80, "xterm", NULL, ordinary);
+    wait_for(&s, "[0:00.", 10);
+    type(&s, "\034"); // Ctrl-backslash
+    watch(&s, 10);
+    left_tidy(&s);
+    ck_assert(WIFSIGNALED(s.status) && WTERMSIG(s.status) == SIGQUIT);
+}
+END_TEST
+
+START_TEST(stopped_and_continued)
+{
+    start(&s, 12, 80, "xterm", NULL, ordinary);
+    wait_for(&s, "[0:00.", 10);
+    type(&s, "\032"); // Ctrl-Z
+    watch(&s, 5);
+    ck_assert_int_eq(s.stopped, 1);
+    same_modes(&s);
+    watch(&s, 0.1);
+    ck_assert_int_eq(s.screen.hidden, 0);
+    ck_assert(!shows(&s, "Ctrl-C"));
+    s.stopped = 0;
+    kill(s.pid, SIGCONT);
+    wait_for(&s, "Ctrl-C", 5);
+    ck_assert_int_eq(s.screen.hidden, 1);
+    ck_assert(shows(&s, "[0:00."));
+    type(&s, "\003");
+    ended_with(&s, 0);
+}
+END_TEST
+
+START_TEST(enter_ends_an_utterance)
+{
+    int is_final = 0;
+    start(&s, 12, 80, "xterm", NULL, ordinary);
+    wait_for(&s, "[0:00.", 10);
+    watch(&s, 0.5);
+    type(&s, "\n");
+    for (int i = 0; i < 10 && !is_final; i++) {
+        watch(&s, 0.05);
+        words_of(text_of(&s.screen), &is_final);
+    }
+    ck_assert_int_eq(is_final, 1);
+    type(&s, "\004");
+    ended_with(&s, 0);
+}
+END_TEST
+
+// Standard output is a file: it gets the lines, the terminal the display.
+START_TEST(output_elsewhere)
+{
+    char *const arguments[] = {"linnet", "listen", "--silence-after", "0.4", "--raw", "--from", once, NULL};
+    char path[128], got[4096] = "", want[4096];
+    snprintf(want, sizeof want, "%s", lines_of(once));
+    snprintf(path, sizeof path, "%s/out", folder);
+    start(&s, 12, 80, "xterm", path, arguments);
+    wait_for(&s, "[0:00.", 10);
+    wait_for(&s, "Ctrl-C", 1);
+    ended_with(&s, 0); // the file is at its end
+    FILE *f = fopen(path, "r");
+    got[fread(got, 1, sizeof got - 1, f)] = 0;
+    fclose(f);
+    ck_assert_str_eq(got, want);
+    ck_assert(shows(&s, "1 utterance,"));
+}
+END_TEST
+
+// No sequences where nobody understands them, or nobody wants them.
+START_TEST(plain)
+{
+    char *const arguments[] = {
+        "linnet", "listen", "-q", "--silence-after", "0.4", "--no-paced", _i ? "--plain" : "--quiet", "--raw",
+        "--from", sound,    NULL};
+    char want[4096];
+    snprintf(want, sizeof want, "%s", lines_of(sound));
+    start(&s, 12, 80, _i ? "xterm" : "dumb", NULL, arguments);
+    watch(&s, 10);
+    ck_assert(s.ended);
+    const char *got = text_of(&s.screen);
+    ck_assert_msg(strncmp(got, want, strlen(want)) == 0, "%s", got);
+    ck_assert_int_eq(s.screen.hidden, 0);
+    left_tidy(&s);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("app/listen in a terminal");
+    TCase *cases = tcase_create("terminal");
+    tcase_add_unchecked_fixture(cases, setup, teardown);
+    tcase_set_timeout(cases, 30);
+    tcase_add_test(cases, grows_settles_and_stays);
+    tcase_add_test(cases, resized);
+    tcase_add_loop_test(cases, ends_in_the_middle, 0, 3);
+    tcase_add_test(cases, killed_it_leaves_the_terminal_tidy);
+    tcase_add_test(cases, stopped_and_continued);
+    tcase_add_test(cases, enter_ends_an_utterance);
+    tcase_add_test(cases, output_elsewhere);
+    tcase_add_loop_test(cases, plain, 0, 2);
+    suite_add_tcase(suite, cases);
+    return test_run(suite);
+}
