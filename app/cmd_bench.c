@@ -18,12 +18,13 @@
 #include "kernels/memory.h"
 #include "kernels/rng.h"
 #include "model/stream.h"
+#include "model/streams.h"
 
 enum { MOST_PRODUCERS = 8, STREAMS_OF_A_PRODUCER = 4000 };
 
 typedef struct bench_values {
     lin_model_values model;
-    int streams, find, paper, threads, shards, json, endpoints;
+    int streams, find, paper, threads, shards, pins, json, endpoints;
     double seconds, chunk_ms;
 } bench_values;
 
@@ -43,6 +44,8 @@ static const lin_option options[] = {
      .help = "Of the CPU; 0: one per core"},
     {.name = "shards", .type = LIN_OPTION_INT, .at = offsetof(bench_values, shards), .text = "0", .max = 1024,
      .help = "Groups of streams that the threads are divided among; 0: one for each thread"},
+    {.name = "pin", .type = LIN_OPTION_FLAG, .at = offsetof(bench_values, pins), .text = "yes",
+     .help = "Keep each shard on a core of its own"},
     {.name = "endpoints", .type = LIN_OPTION_FLAG, .at = offsetof(bench_values, endpoints),
      .help = "Look for endpoints, and let the network forget the past at each"},
     {.name = "json", .type = LIN_OPTION_FLAG, .at = offsetof(bench_values, json), .help = "Write one JSON object"},
@@ -221,6 +224,7 @@ static lin_status try(const bench *b, int streams, trial *t, lin_error *err)
     if (o.chunk_frames < 1) o.chunk_frames = 1;
     o.threads = v->threads;
     o.shards = v->shards;
+    o.pins = v->pins;
     o.heard = on_events;
     o.endpoints = o.reset_at_endpoint = v->endpoints;
     lin_engine *engine;
@@ -309,7 +313,8 @@ static void report_text(bench *b, const trial *t)
     lin_buffer *out = &b->out;
     if (b->n_trials == 0)
         lin_buffer_text(out, "streams   lag p50    p95    p99   most   late   streams   GFLOP/s   cores   of a shard's time, %:\n"
-                             "                ms     ms     ms     ms    p99    a tick                     sound network results\n");
+                             "                ms     ms     ms     ms    p99    a tick"
+                             "                     sound network results\n");
     const double all = 0.01 * s->seconds * s->shards;
     cell(out, t->streams, 0, 7);
     cell(out, s->lag_p50_ms, 2, 10);
@@ -341,11 +346,12 @@ static lin_status report(bench *b, const trial *t, lin_error *err)
     return status;
 }
 
-static void describe(bench *b, const char *device)
+static void describe(bench *b)
 {
     const lin_config *c = &b->recognizer->model->config;
     char text[512];
     const char *precision = b->values->model.precision ? "bf16" : "fp32";
+    const char *device = lin_streams_take_sound(b->recognizer->encoder) ? "cuda" : lin_cpu_isa();
     snprintf(text, sizeof text,
              b->values->json ? "{\"device\": \"%s\", \"precision\": \"%s\", \"layers\": %d, \"width\": %d, \"row_ms\": %g, "
                                "\"chunk_ms\": %g, \"state_bytes\": %zu, "
@@ -369,7 +375,8 @@ static void conclude(bench *b, const trial *best)
         lin_buffer_text(&b->out, text);
     }
     if (!best->streams) return;
-    snprintf(text, sizeof text, "a stream takes %zu bytes; resident, with its share of what all have in common: %.0f; growth of all: %.0f\n",
+    snprintf(text, sizeof text,
+             "a stream takes %zu bytes; resident, with its share of what all have in common: %.0f; growth of all: %.0f\n",
              best->stats.bytes_each, best->bytes, best->grown);
     lin_buffer_text(&b->out, text);
 }
@@ -435,7 +442,7 @@ static int run(lin_parsed *parsed)
     if (status == LIN_OK && b.speech.frames <= 2 * b.chunk)
         status = lin_fail(&err, LIN_INVALID, "%s is shorter than two chunks", parsed->operands.items[1]);
     if (status == LIN_OK) {
-        describe(&b, v->model.device);
+        describe(&b);
         if (v->find) status = find(&b, &best, &err);
         else status = trial_of(&b, v->streams, &best, &err);
     }
@@ -455,11 +462,11 @@ const lin_command lin_command_bench = {
     .name = "bench",
     .operands = "streams [FILE]",
     .summary = "measure how many live streams this machine can hold",
-    .description = "Simulates live streams in real time: each is given a chunk of sound every chunk, at times of its own, and all are "
-                   "recognised at once. The sound is noise, or that of FILE, which each stream says from another point on. The lag "
-                   "is the time from the arrival of the sound that completes a row of the network to the delivery of that row's "
-                   "results. The machine keeps up with so many streams if 99 % of the lags, with the delay of the simulated speakers "
-                   "added, are no longer than a chunk and no sound is lost.",
+    .description = "Simulates live streams in real time: each is given a chunk of sound every chunk, at times of its own, and all "
+                   "are recognised at once. The sound is noise, or that of FILE, which each stream says from another point on.\n\n"
+                   "The lag is the time from the arrival of the sound that completes a row of the network to the delivery of that "
+                   "row's results. The machine keeps up with so many streams if 99 % of the lags, with the delay of the simulated "
+                   "speakers added, are no longer than a chunk and no sound is lost.",
     .examples = "  linnet bench streams --streams 400 --paper\n"
                 "  linnet bench streams --find --seconds 30 speech.flac",
     .options = options,

@@ -2,9 +2,7 @@
 
 #include <limits.h>
 #include <math.h>
-#include <sched.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "app/common.h"
 #include "app/engine_internal.h"
@@ -18,6 +16,7 @@ _Thread_local int lin_engine_own_thread;
 lin_engine_options lin_engine_default(int capacity)
 {
     return (lin_engine_options){.capacity = capacity,
+                                .pins = 1,
                                 .chunk_frames = 4,
                                 .max_wait_ms = 100,
                                 .gather_ms = 5,
@@ -413,13 +412,6 @@ static lin_status check_options(const lin_engine_options *o, lin_error *err)
     return o->endpoints ? lin_endpoint_check(&o->endpoint, err) : LIN_OK;
 }
 
-static int cores(void)
-{
-    cpu_set_t set;
-    const int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
-    return n < 1 ? 1 : n;
-}
-
 // What follows from the model and the options.
 static void measure(lin_engine *e)
 {
@@ -442,8 +434,9 @@ static void measure(lin_engine *e)
     e->energies = o->endpoints && o->endpoint.loud_db > 0 ? most_window : 0;
     e->ring_samples = (int)ceil(o->queue_s * e->rate_hz) + (e->keeps ? most_window + c->stack : e->longest) * e->hop + e->window;
     if (o->heard) o->results = 0;
-    if (!o->threads) o->threads = cores();
+    if (!o->threads) o->threads = lin_engine_core(-1);
     if (!o->shards) o->shards = e->on_sound ? 1 : o->threads;
+    if (o->threads != o->shards || o->shards > lin_engine_core(-1)) o->pins = 0;
     e->n_shards = o->shards < o->capacity ? o->shards : o->capacity;
 }
 

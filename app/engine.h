@@ -3,8 +3,8 @@
  *
  * Pipeline: sound -> frontend/resample, frontend/fbank -> model/streams -> decoder/{greedy,endpoint} -> [events].
  * Each stream has a place with memory of its own, taken when the engine is created: a bounded queue of sound, the network's state
- * (Katharopoulos et al. 2020, eq. 16-20: it never grows), a decoder, a bounded queue of results. The places are divided among shards,
- * one thread each (a GPU: one shard). A shard's thread takes what is ready of its streams, moves all of them on in one tick
+ * (Katharopoulos et al. 2020, eq. 16-20: it never grows), a decoder, a bounded queue of results. The places are divided among
+ * shards, one thread each (a GPU: one shard). A shard's thread takes what is ready of its streams, moves all of them on in one tick
  * (model/streams.h), hands the results over and begins again: the more streams there are, the larger and cheaper the ticks become.
  *
  *   lin_engine_options options = lin_engine_default(400);
@@ -16,9 +16,9 @@
  *   lin_engine_close(engine, id);
  *   lin_engine_destroy(engine);
  *
- * What a stream gives is what lin_stream, decoder/greedy and decoder/endpoint give for its sound, whoever the others are and however
- * the sound was cut: on a CPU the same bits. Each stream pays for itself: sound that does not fit its queue, and results that nobody
- * fetches, are counted and lost for that stream alone; a producer that falls silent costs its memory and nothing else.
+ * What a stream gives is what lin_stream, decoder/greedy and decoder/endpoint give for its sound, whoever the others are and
+ * however the sound was cut: on a CPU the same bits. Each stream pays for itself: sound that does not fit its queue, and results
+ * that nobody fetches, are counted and lost for that stream alone; a producer that falls silent costs its memory and nothing else.
  * Threads: all functions but create and destroy may be called from any thread at any time; events of one stream never at once.
  * Nothing is allocated between creation and destruction, except by opening a stream whose sound must be resampled.
  */
@@ -36,7 +36,7 @@ typedef uint64_t lin_engine_id; /* of one stream from its opening to its closing
 typedef enum lin_engine_kind {
     LIN_ENGINE_PHONE,    /* label, confidence, start_s, end_s */
     LIN_ENGINE_ENDPOINT, /* an utterance ended at end_s by `rule`; the phones before it are complete */
-    LIN_ENGINE_LOST,     /* `lost` samples of every channel did not fit the queue of sound; the times go on as if they had not been */
+    LIN_ENGINE_LOST,     /* at end_s `lost` samples of every channel did not fit the queue; times go on as if they had not been */
     LIN_ENGINE_FINISHED, /* everything before lin_engine_finish has been heard: end_s of sound */
     LIN_ENGINE_FAILED    /* `status`: nothing more is heard before a reset */
 } lin_engine_kind;
@@ -60,6 +60,7 @@ typedef struct lin_engine_options {
     int capacity;       /* streams at most */
     int threads;        /* of a CPU; 0: one per core */
     int shards;         /* among which the threads are divided; 0: one for each thread, and one on a GPU */
+    int pins;           /* a shard stays on a core of its own, where there are as many cores as shards of one thread */
     int chunk_frames;   /* 1 to 32: a stream moves on as soon as it has so many new frames ... */
     double max_wait_ms; /* ... or one that has waited so long for more */
     double gather_ms;   /* a shard waits so long for company before a small tick, but no longer than its last tick took: not where
@@ -73,7 +74,8 @@ typedef struct lin_engine_options {
     void *context;          /* of `heard` */
 } lin_engine_options;
 
-/* One shard a core, chunks of 4 frames, waiting 100 ms for more and 5 ms for company, 1 s of sound, 64 results, no endpoints. */
+/* One shard a core and pinned to it, chunks of 4 frames, waiting 100 ms for more and 5 ms for company, 1 s of sound, 64 results, no
+ * endpoints. */
 lin_engine_options lin_engine_default(int capacity);
 
 /* Takes all memory and starts the threads. The recogniser must outlive the engine. LIN_INVALID for options out of range,
@@ -89,8 +91,8 @@ void lin_engine_destroy(lin_engine *engine);
 lin_status lin_engine_open(lin_engine *engine, int rate_hz, int channels, void *user, lin_engine_id *id, lin_error *err);
 
 /* Samples [n, channels] in -1..1, copied. Never waits for the network. LIN_TOO_SMALL if they do not all fit the queue: none is
- * taken, n is added to what the stream lost. LIN_NUMERIC, and none is taken, if one is no sound. LIN_INVALID for a stream that is not
- * open, finished or failed. */
+ * taken, n is added to what the stream lost. LIN_NUMERIC, and none is taken, if one is no sound. LIN_INVALID for a stream that is
+ * not open, or finished, or failed. */
 lin_status lin_engine_push(lin_engine *engine, lin_engine_id id, const float *samples, int n, lin_error *err);
 
 /* The sound has ended: what is queued is heard, then LIN_ENGINE_FINISHED comes. Only reset, poll and close may follow. */
@@ -111,8 +113,8 @@ typedef struct lin_engine_stats {
     size_t bytes_each;       /* memory of one stream: sound, state, results */
     double seconds;          /* since creation or the last call of lin_engine_stats_reset; all below are of that time */
     long long ticks, chunks, rows; /* chunks: streams moved on, of all ticks; rows: of log-probabilities */
-    double lag_p50_ms, lag_p95_ms, lag_p99_ms, lag_most_ms; /* from the push that completed a row's sound to the delivery of the row's
-                                                               results, to 2 % */
+    double lag_p50_ms, lag_p95_ms, lag_p99_ms, lag_most_ms; /* from the push that completed a row's sound to the delivery of the
+                                                               row's results, to 2 % */
     double sound_s, network_s, results_s; /* time of all shards together in filterbanks, network, decoding and delivery */
     long long lost_samples, missed_events, refused; /* refused: openings beyond the capacity */
 } lin_engine_stats;

@@ -1,6 +1,7 @@
 // engine_shard.c - one of an engine's threads: takes what is ready, moves it on in one tick, hands the results over; see engine.h.
 
 #include <math.h>
+#include <sched.h>
 #include <string.h>
 #include <time.h>
 
@@ -10,7 +11,7 @@
 #include "kernels/memory.h"
 
 // Streams of a tick: enough for the weights, which are read once a tick, to cost little; few enough for a tick to be short.
-enum { HOST_BATCH = 128, DEVICE_BATCH = 16384, ENOUGH_ROWS = 64 };
+enum { HOST_BATCH = 128, DEVICE_BATCH = 16384, ENOUGH_ROWS = 128 };
 
 /* ---- what is ready ---------------------------------------------------------------------------------------------------------- */
 
@@ -336,12 +337,33 @@ static void deliver(lin_shard *s, int n, const lin_tick_heard *heard, lin_status
 
 /* ---- the thread ------------------------------------------------------------------------------------------------------------- */
 
+int lin_engine_core(int i)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0) CPU_ZERO(&set);
+    const int n = CPU_COUNT(&set);
+    if (i < 0) return n < 1 ? 1 : n;
+    for (int core = 0, seen = 0; core < CPU_SETSIZE; core++)
+        if (CPU_ISSET((size_t)core, &set) && seen++ == i) return core;
+    return 0;
+}
+
+// Two shards that meet on one core wait for each other longer than the machine takes to part them.
+static void pin(const lin_shard *s)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET((size_t)lin_engine_core((int)(s - s->engine->shards)), &set);
+    pthread_setaffinity_np(pthread_self(), sizeof set, &set); // a wish: no answer is needed
+}
+
 static void *run(void *argument)
 {
     lin_shard *s = argument;
     lin_error err = {0};
     lin_tick_heard heard;
     lin_engine_own_thread = 1;
+    if (s->engine->options.pins) pin(s);
     for (;;) {
         int n = take(s);
         if (!n) return NULL;
@@ -349,7 +371,8 @@ static void *run(void *argument)
         n = gather(s, n);
         if (!n) continue;
         const double gathered = lin_now();
-        const lin_tick tick = {.n = n, .slots = s->slots, .counts = s->counts, .last = s->last, .input = lin_streams_input(s->streams)};
+        const lin_tick tick = {
+            .n = n, .slots = s->slots, .counts = s->counts, .last = s->last, .input = lin_streams_input(s->streams)};
         const lin_status status = lin_streams_tick(s->streams, &tick, &heard, &err);
         const double heard_at = lin_now();
         deliver(s, n, &heard, status, &err);

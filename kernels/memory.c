@@ -17,8 +17,8 @@ static int must_fail(void)
     return atomic_load(&fail_at) == now;
 }
 
-// Large blocks are weights and the states of many streams, all of which is read again and again: with pages of 4 KB a good part of that
-// time goes into finding them.
+// Large blocks are weights and the states of many streams, all of which is read again and again: with pages of 4 KB a good part of
+// that time goes into finding them.
 static void ask_for_huge_pages(unsigned char *block, size_t bytes)
 {
 #ifdef MADV_HUGEPAGE

@@ -28,8 +28,8 @@ static float *state_of(const attention_job *job, int piece)
     return job->causal && job->states && job->states[b] ? job->states[b] + job->at + head * (E + 1) * E : NULL;
 }
 
-// Asks for the state that a piece to come will work on: those of many streams lie in memory, not in caches. Always inlined: a function
-// that does nothing else passes for one without effect, and its calls are dropped.
+// Asks for the state that a piece to come will work on: those of many streams lie in memory, not in caches. Always inlined: a
+// function that does nothing else passes for one without effect, and its calls are dropped.
 static inline __attribute__((always_inline)) void fetch_state(const attention_job *job, int piece)
 {
     const float *state = piece < job->B * job->H ? state_of(job, piece) : NULL;
@@ -51,7 +51,8 @@ static void forward_piece(void *context, int piece, int thread)
 void lin_cpu_attention_forward(lin_exec *exec, float *y, const float *qkv, const lin_segments *segments, int H, int E, int causal,
                                float *const *states, size_t at)
 {
-    attention_job job = {.exec = exec, .y = y, .qkv = qkv, .offsets = segments->offsets, .B = segments->B, .H = H, .E = E, .causal = causal};
+    attention_job job = {.exec = exec, .y = y, .qkv = qkv, .offsets = segments->offsets, .B = segments->B, .H = H, .E = E};
+    job.causal = causal;
     job.states = states;
     job.at = at;
     int small = (size_t)segments->rows * (size_t)(H * E) < SMALL;

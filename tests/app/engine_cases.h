@@ -1,6 +1,6 @@
 /*
- * engine_cases.h - a small network, sound, what comes of it without an engine, and many streams of an engine pushed from several threads:
- * for the tests of app/engine.h on the CPU and, emulated, on a GPU.
+ * engine_cases.h - a small network, sound, what comes of it without an engine, and many streams of an engine pushed from several
+ * threads: for the tests of app/engine.h on the CPU and, emulated, on a GPU.
  */
 #ifndef LIN_TESTS_ENGINE_CASES_H
 #define LIN_TESTS_ENGINE_CASES_H
@@ -185,7 +185,8 @@ static inline void alone(const lin_recognizer *r, const lin_engine_options *o, c
             if (!rule) continue;
             lin_greedy_finish(&greedy, &phone, &n_phones);
             if (n_phones) note_phone(r, want, &phone);
-            note(want, &(lin_engine_event){.kind = LIN_ENGINE_ENDPOINT, .rule = rule, .end_s = (double)(row + 1) * r->row_seconds}, 1);
+            const double end_s = (double)(row + 1) * r->row_seconds;
+            note(want, &(lin_engine_event){.kind = LIN_ENGINE_ENDPOINT, .rule = rule, .end_s = end_s}, 1);
             again = o->reset_at_endpoint;
             lin_greedy_reset(&greedy, V, row + 1, 1);
         }
@@ -209,7 +210,8 @@ static inline void compare(const char *what, const notes *got, const notes *want
                          (memcmp(&g->confidence, &w->confidence, sizeof g->confidence) == 0 ||
                           fabs((double)g->confidence - (double)w->confidence) < slack) &&
                          fabs(g->end_s - w->end_s) < (g->kind == LIN_ENGINE_FINISHED ? 0.01 : 1e-12),
-                     "%s: event %d of %d is %d, label %d, rule %d, %.3f..%.3f s (%a); expected %d, label %d, rule %d, %.3f..%.3f s (%a)",
+                     "%s: event %d of %d is %d, label %d, rule %d, %.3f..%.3f s (%a);"
+                     " expected %d, label %d, rule %d, %.3f..%.3f s (%a)",
                      what, i, want->n, (int)g->kind, g->label, (int)g->rule, g->start_s, g->end_s, (double)g->confidence,
                      (int)w->kind, w->label, (int)w->rule, w->start_s, w->end_s, (double)w->confidence);
     }
@@ -300,7 +302,8 @@ static inline void keep_company(lin_recognizer *r, lin_engine_options *o, compan
     o->context = c;
     ok(lin_engine_create(r, o, &c->engine, err));
     for (int i = 0; i < N; i++) {
-        c->voices[i] = speak(100 + (uint64_t)i, rates[i % 6], channels[i % 6], i == 5 ? 0.01 : i == 11 ? 0 : seconds_each - 0.1 * i);
+        const double seconds = i == 5 ? 0.01 : i == 11 ? 0 : seconds_each - 0.1 * i;
+        c->voices[i] = speak(100 + (uint64_t)i, rates[i % 6], channels[i % 6], seconds);
         alone(r, o, &c->voices[i], &c->want[i]);
         ok(lin_engine_open(c->engine, rates[i % 6], channels[i % 6], &c->got[i], &c->ids[i], err));
     }

@@ -1,5 +1,6 @@
-// The engine for many live streams: what each stream gives is what it gives alone, whoever pushes when and in what pieces; refusals,
-// overflows, slow consumers, dead producers, resets and closings under load; nothing allocated. LINNET_LOAD_SECONDS: of the load test.
+// The engine for many live streams: what each stream gives is what it gives alone, whoever pushes when and in what pieces;
+// refusals, overflows, slow consumers, dead producers, resets and closings under load; nothing allocated. LINNET_LOAD_SECONDS:
+// of the load test.
 #include "kernels/memory.h"
 #include "tests/app/engine_cases.h"
 
@@ -22,7 +23,8 @@ START_TEST(as_if_alone)
 }
 END_TEST
 
-// The first phone behind an endpoint that resets has the label of the last one before: it would be swallowed if that were remembered.
+// The first phone behind an endpoint that resets has the label of the last one before: it would be swallowed if that were
+// remembered.
 static int repeated(const notes *n)
 {
     int count = 0;
