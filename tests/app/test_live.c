@@ -6,7 +6,7 @@
 #include "model/stream.h"
 #include "tests/support.h"
 
-enum { RATE = 16000, PARTS = 4, PART_SAMPLES = 44800, SAMPLES = PARTS * PART_SAMPLES, MOST_PHONES = 400, MOST_ENDS = 512 };
+enum { RATE = 16000, PARTS = 3, PART_SAMPLES = 44800, SAMPLES = PARTS * PART_SAMPLES, MOST_PHONES = 400, MOST_ENDS = 512 };
 
 static lin_recognizer recognizer;
 static float *features; // [n_features, D]
@@ -18,7 +18,7 @@ static int n_features, D;
         ck_assert_msg(done == LIN_OK, "%s: %s", lin_status_name(done), err.message);                                               \
     } while (0)
 
-// 1.6 s that change like speech, then 1.2 s of faint noise, four times.
+// 1.6 s that change like speech, then 1.2 s of faint noise, three times.
 static void make_sound(float *x)
 {
     for (int t = 0; t < SAMPLES; t++) {
@@ -91,7 +91,7 @@ static lin_status hear(void *context, const lin_live_view *v, lin_error *err)
     same_phones(v->result->phones, h->growing, h->n_growing, "a settled phone");
     ck_assert_int_lt(h->n + v->result->n_phones, MOST_PHONES);
     h->n_growing = v->result->n_phones;
-    memcpy(h->growing, v->result->phones, (size_t)h->n_growing * sizeof *h->growing);
+    if (h->n_growing) memcpy(h->growing, v->result->phones, (size_t)h->n_growing * sizeof *h->growing);
     ck_assert_int_gt(v->result->n_phones + v->has_open, 0);
     ck_assert_double_eq(v->start_s, v->result->n_phones ? v->result->phones[0].start_s : v->open.start_s);
     ck_assert_double_eq(v->end_s, v->has_open ? v->open.end_s : v->result->phones[v->result->n_phones - 1].end_s);
@@ -143,13 +143,13 @@ static void same(const heard *a, const heard *b)
     }
 }
 
-// Decoded at once by a network that begins with frame `from`.
-static int decode_from(int from, lin_result_phone *phones)
+// Decoded at once by a network that hears frames from .. until-1.
+static int decode(int from, int until, lin_result_phone *phones)
 {
     lin_error err = {0};
     lin_stream *stream;
     lin_worker *worker;
-    const int stack = recognizer.model->config.stack, T = n_features - from, rows = (T + stack - 1) / stack;
+    const int stack = recognizer.model->config.stack, T = until - from, rows = (T + stack - 1) / stack;
     float *logp = lin_alloc((size_t)(rows * recognizer.V), sizeof *logp);
     lin_greedy_phone *found = lin_alloc((size_t)rows + 1, sizeof *found);
     lin_greedy greedy;
@@ -164,7 +164,7 @@ static int decode_from(int from, lin_result_phone *phones)
     lin_greedy_finish(&greedy, found + n_phones, &last);
     require_ok(lin_result_add(&result, found, n_phones + last, recognizer.row_seconds, &err));
     ck_assert_int_lt(result.n_phones, MOST_PHONES);
-    memcpy(phones, result.phones, (size_t)result.n_phones * sizeof *phones);
+    if (result.n_phones) memcpy(phones, result.phones, (size_t)result.n_phones * sizeof *phones);
     const int count = result.n_phones;
     lin_result_free(&result);
     lin_stream_destroy(stream);
@@ -184,9 +184,14 @@ START_TEST(any_split_gives_the_same)
     for (o.resets = 0; o.resets < 2; o.resets++) {
         listen_to(&o, n_features, 1, &a);
         ck_assert_int_ge(a.ends, 3);
-        ck_assert_int_ge(a.n, 20);
-        const int most[] = {1, 3, 7, 40, 300};
-        for (int i = 0; i < 5; i++) {
+        ck_assert_int_ge(a.n, 12);
+        const int most[] = {7, 1, 300, 3, 40};
+#ifdef TEST_ASAN
+        const int splits = 1;
+#else
+        const int splits = 5;
+#endif
+        for (int i = 0; i < splits; i++) {
             listen_to(&o, most[i], 11 + (uint64_t)i, &b);
             same(&a, &b);
         }
@@ -198,13 +203,13 @@ START_TEST(without_resets_all_utterances_are_one)
 {
     static lin_result_phone want[MOST_PHONES];
     lin_live_options o = lin_live_options_default();
-    const int n = decode_from(0, want);
+    const int n = decode(0, n_features, want);
     const double longest[] = {30, 0.3, 0.06}; // the last two cut phones in two
     o.resets = 0;
     for (int i = 0; i < 3; i++) {
         o.rules.longest_s = longest[i];
         listen_to(&o, 30, 3, &a);
-        ck_assert_int_ge(a.ends, i == 0 ? 3 : 12);
+        ck_assert_int_ge(a.ends, i == 0 ? 3 : 10);
         ck_assert_int_eq(a.n, n);
         for (int p = 0; p < n; p++) {
             ck_assert_int_eq(a.phones[p].label, want[p].label);
@@ -241,7 +246,8 @@ START_TEST(with_resets_each_utterance_begins_anew)
             const double begin = u ? a.ended_at[u - 1] : 0;
             const double length = a.ended_at[u] - begin;
             if (i > 0 && length > longest[i] + 0.001) continue;
-            decode_from((int)lround(begin * 100), want);
+            const int from = (int)lround(begin * 100), until = from + (int)lround(length * 100) + 30;
+            decode(from, until < n_features ? until : n_features, want);
             const int count = (u + 1 < a.ends ? a.first[u + 1] : a.n) - a.first[u];
             ck_assert_int_gt(count, 0);
             for (int p = 0; p < count; p++) {
@@ -303,7 +309,7 @@ START_TEST(an_end_may_be_asked_for)
     ck_assert_int_eq(a.why[1], LIN_LIVE_STOPPED);
     lin_live_destroy(live);
     static lin_result_phone want[MOST_PHONES];
-    const int n = decode_from((int)lround(a.ended_at[0] * 100), want);
+    const int n = decode((int)lround(a.ended_at[0] * 100), n_features, want);
     ck_assert_int_eq(a.n - a.first[1], n);
     for (int p = 0; p < n; p++) ck_assert_int_eq(a.phones[a.first[1] + p].label, want[p].label);
     // And just before the sound ends.
