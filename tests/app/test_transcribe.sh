@@ -108,6 +108,27 @@ has "posteriors: shape" "$(head -c 128 "$tmp/a.npy" | tr -d '\000')" "'shape': (
 is "posteriors: size" $((128 + 31 * 40 * 4)) "$(wc -c < "$tmp/a.npy" | tr -d ' ')"
 refused "posteriors of each channel" 2 "several matrices" posteriors --channel each "$d/s1.wav" -o "$tmp/c.npy"
 
+# bf16: refused in one sentence where it cannot be had; else a matrix of its own, near that of fp32 (whose numbers it need not have).
+export LINNET_ISA=portable
+refused "bf16 without its instruction" 1 "use --precision fp32" transcribe -q --device cpu --precision bf16 "$d/s3.wav"
+refused "posteriors in bf16 without it" 1 "use --precision fp32" posteriors --device cpu --precision bf16 "$d/s3.wav" -o "$tmp/h.npy"
+unset LINNET_ISA
+refused "a precision that does not exist" 2 "fp32" transcribe --precision fp8 "$d/s3.wav"
+refused "training in bf16 on a CPU" 1 "--precision fp32" train "$tmp/train.conf" --train "$tmp/set.lfc" --device cpu --precision bf16 \
+    --folder "$tmp/half"
+run posteriors --device cpu --precision fp32 -j 1 "$d/s1.wav" -o "$tmp/f.npy"
+ok "fp32 is the default" cmp "$tmp/a.npy" "$tmp/f.npy"
+if grep -qw avx512_bf16 /proc/cpuinfo 2> /dev/null; then
+    run posteriors --device cpu --precision bf16 -j 1 "$d/s1.wav" -o "$tmp/h.npy"
+    is "bf16: status" 0 "$status"
+    is "bf16: the same size" "$(wc -c < "$tmp/a.npy")" "$(wc -c < "$tmp/h.npy")"
+    ok "bf16: other numbers" sh -c "! cmp -s '$tmp/a.npy' '$tmp/h.npy'"
+    run posteriors --device cpu --precision bf16 -j 3 "$d/s1.wav" -o "$tmp/i.npy"
+    ok "bf16: the same bits with three threads" cmp "$tmp/h.npy" "$tmp/i.npy"
+    run transcribe -q --device cpu --precision bf16 "$d"/s?.wav
+    is "bf16: nine lines" 9 "$(printf '%s\n' "$out" | wc -l | tr -d ' ')"
+fi
+
 # A longer sound does not take more memory (the limit holds for both).
 "$SOUND" "$tmp/long.wav" seconds=120
 if [ "$CONFIG" = release ] && (ulimit -v 400000) 2> /dev/null; then
