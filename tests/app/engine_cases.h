@@ -244,7 +244,7 @@ static inline void push_all(lin_engine *engine, lin_engine_id id, const voice *v
 {
     lin_error why = {0};
     lin_status status;
-    while ((status = lin_engine_push(engine, id, v->samples + from * v->channels, n, &why)) == LIN_TOO_SMALL) pause_ms(5);
+    while ((status = lin_engine_push(engine, id, v->samples + from * v->channels, n, &why)) == LIN_TOO_SMALL) usleep(20);
     test_require(status == LIN_OK, "%s", why.message);
 }
 

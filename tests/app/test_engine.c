@@ -43,6 +43,7 @@ START_TEST(endpoints)
     o.chunk_frames = shapes[_i / 2].chunk_frames;
     o.shards = o.threads = 2;
     o.heard = heard;
+    o.queue_s = 0.5; // which is full most of the time
     o.endpoints = 1;
     o.reset_at_endpoint = _i % 2;
     o.endpoint = (lin_endpoint_options){.before_s = 0.3, .after_s = 0.06, .longest_s = 0.45, .blank = 0.02, .loud_db = 20};
@@ -264,11 +265,16 @@ END_TEST
 
 /* ---- reset and close -------------------------------------------------------------------------------------------------------- */
 
-static void just_note(void *context, lin_engine_id id, void *user, const lin_engine_event *events, int n)
+static atomic_int inside;
+
+static void note_slowly(void *context, lin_engine_id id, void *user, const lin_engine_event *events, int n)
 {
     (void)context;
     (void)id;
+    atomic_store(&inside, 1);
+    usleep(400);
     note(user, events, n);
+    atomic_store(&inside, 0);
 }
 
 // After the return of reset and close the owner may do what it likes with what its callback uses.
@@ -280,7 +286,7 @@ START_TEST(no_event_after_reset_or_close)
     lin_engine_id id;
     begin(&r, &shapes[_i]);
     lin_engine_options o = lin_engine_default(2);
-    o.heard = just_note;
+    o.heard = note_slowly;
     o.shards = 1;
     ok(lin_engine_create(&r, &o, &engine, err));
     voice v[2] = {speak(3, RATE, 1, 1), speak(4, 8000, 1, 1)};
@@ -295,6 +301,7 @@ START_TEST(no_event_after_reset_or_close)
             if (life == 1) ok(lin_engine_finish(engine, id, err));
             if (turn % 3) usleep((useconds_t)lin_random_below(9, (uint64_t)turn, 3000));
             ok(lin_engine_reset(engine, id, err));
+            ck_assert_int_eq(atomic_load(&inside), 0);
             memset(got, 0, sizeof *got);
         }
         if (turn % 4 == 0) {
@@ -306,11 +313,39 @@ START_TEST(no_event_after_reset_or_close)
             push_all(engine, id, now, 0, 4000);
         }
         lin_engine_close(engine, id);
+        ck_assert_int_eq(atomic_load(&inside), 0);
         free(got);
     }
     lin_engine_destroy(engine);
     free(v[0].samples);
     free(v[1].samples);
+    end(&r);
+}
+END_TEST
+
+START_TEST(reset_drops_results)
+{
+    static notes got, want;
+    lin_recognizer r;
+    lin_engine *engine;
+    lin_engine_id id;
+    lin_engine_event events[16];
+    int n;
+    begin(&r, &shapes[0]);
+    const lin_engine_options o = lin_engine_default(1);
+    ok(lin_engine_create(&r, &o, &engine, err));
+    ok(lin_engine_open(engine, RATE, 1, NULL, &id, err));
+    voice v = speak(3, RATE, 1, 0.9);
+    alone(&r, &o, &v, &want);
+    push_all(engine, id, &v, 0, v.n);
+    for (lin_engine_stats stats = {0}; stats.rows < 88; lin_engine_stats_get(engine, &stats)) pause_ms(1);
+    ok(lin_engine_reset(engine, id, err));
+    ok(lin_engine_poll(engine, id, events, 16, &n, err));
+    ck_assert_int_eq(n, 0);
+    hear(engine, id, &v, &got);
+    compare("after a reset", &got, &want);
+    lin_engine_destroy(engine);
+    free(v.samples);
     end(&r);
 }
 END_TEST
@@ -558,6 +593,7 @@ int main(void)
     tcase_add_test(single, overflow_and_nonsense);
     tcase_add_test(single, failure);
     tcase_add_loop_test(single, no_event_after_reset_or_close, 0, 2);
+    tcase_add_test(single, reset_drops_results);
     tcase_add_test(single, from_within_a_callback);
     tcase_add_test(single, nothing_is_allocated);
     tcase_add_test(single, without_memory);
