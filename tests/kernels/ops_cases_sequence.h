@@ -200,8 +200,10 @@ static inline void ops_case_attention(ops_context *c)
 static inline void ops_case_attention_long(ops_context *c)
 {
     const ops_layout one = {1, {333}}, several = {3, {128, 129, 63}};
+    const ops_layout stretches = {4, {1300, 0, 10, 700}}; // so long that a GPU gives an utterance to several blocks
     for (int causal = 0; causal < 2; causal++) {
         ops_attention_shape(c, &one, 1, 32, causal, -1, 1);
+        ops_attention_shape(c, &stretches, 1, 32, causal, -1, 1);
         if (c->options->quick) continue;
         ops_attention_shape(c, &several, 1, 17, causal, -3, 3);
         ops_attention_shape(c, &ops_layouts[4], 6, 32, causal, -1, 1);
