@@ -40,6 +40,7 @@ static int64_t room(const lin_engine *e, const lin_place *p) { return e->ring_sa
 // The ring has room for them. A mark is needed only where a frame becomes complete.
 static void write_ring(const lin_engine *e, lin_place *p, const float *samples, int n, double now)
 {
+    if (n == 0) return;
     const int at = (int)(p->written % e->ring_samples), first = n < e->ring_samples - at ? n : e->ring_samples - at;
     memcpy(p->ring + at, samples, (size_t)first * sizeof *samples);
     memcpy(p->ring, samples + first, (size_t)(n - first) * sizeof *samples);
