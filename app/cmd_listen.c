@@ -54,7 +54,7 @@ static const lin_option options[] = {
     {.name = "from", .type = LIN_OPTION_FILE, .at = offsetof(listen_values, from),
      .help = "A sound file instead of a microphone, at the pace of speech; -: headerless sound on standard input, as it comes"},
     {.name = "paced", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, paced), .text = "yes",
-     .help = "--no-paced: such a file as fast as can be"},
+     .help = "Such a file comes no faster than speech"},
     {.name = "raw", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, raw), .help = "Such a file has no header"},
     {.name = "encoding", .type = LIN_OPTION_CHOICE, .at = offsetof(listen_values, encoding), .text = "s16le",
      .choices = "s16le|s24le|s32le|f32le|u8|mulaw|alaw", .help = "Samples of headerless sound"},
@@ -533,6 +533,8 @@ static int check(lin_parsed *parsed, int *channel)
     if (v->rate_hz && v->rate_hz < LIN_AUDIO_MIN_HZ)
         return lin_misuse(parsed, "--rate must be 0 or between %d and %d, not %d", LIN_AUDIO_MIN_HZ, LIN_AUDIO_MAX_HZ, v->rate_hz);
     if (v->device && v->from) return lin_misuse(parsed, "--device and --from exclude each other");
+    if (v->from && strcmp(v->from, "-") == 0 && isatty(STDIN_FILENO))
+        return lin_misuse(parsed, "standard input is a terminal: send sound into it through a pipe");
     if (v->raw && !v->from) return lin_misuse(parsed, "--raw describes a file: --from is missing");
     return LIN_EXIT_OK;
 }
