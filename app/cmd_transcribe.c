@@ -156,12 +156,15 @@ static lin_status add_phones(listener *l, int lane, const lin_greedy_phone *phon
     return status;
 }
 
+// A time as it is printed, to a millisecond, is that of its phone: half of one decides for it.
+#define HALF_MS 0.0005
+
 // Those that begin within what was asked for.
 static int keep_part(const transcribe_job *job, lin_greedy_phone *phones, int n)
 {
     int kept = 0;
     for (int i = 0; i < n; i++) {
-        const double start_s = (double)phones[i].start * job->recognizer.row_seconds;
+        const double start_s = (double)phones[i].start * job->recognizer.row_seconds + HALF_MS;
         if (start_s >= job->start_s && start_s < job->end_s) phones[kept++] = phones[i];
     }
     return kept;
@@ -172,7 +175,7 @@ static int enough(void *context)
 {
     const listener *l = context;
     for (int i = 0; i < l->job->from.about.lanes || i < 1; i++) {
-        if ((double)l->greedy[i].start * l->job->recognizer.row_seconds < l->job->end_s) return 0;
+        if ((double)l->greedy[i].start * l->job->recognizer.row_seconds + HALF_MS < l->job->end_s) return 0;
     }
     return 1;
 }
@@ -392,7 +395,7 @@ static lin_status find_stream(transcribe_job *job, lin_error *err)
     lin_snapshots snapshots;
     lin_status status = lin_snapshots_open(v->from_snapshot, &snapshots, err);
     if (status != LIN_OK) return status;
-    const int i = lin_snapshots_before(&snapshots, job->start_s);
+    const int i = lin_snapshots_before(&snapshots, job->start_s - HALF_MS);
     if (snapshots.n > 0 && snapshots.model != job->recognizer.model->fingerprint) {
         status = lin_fail(err, LIN_MISMATCH, "%s belongs to another model (%016llx); this one is %016llx", v->from_snapshot,
                           (unsigned long long)snapshots.model, (unsigned long long)job->recognizer.model->fingerprint);

@@ -118,12 +118,12 @@ lin_status lin_state_parse(const void *bytes, size_t n, const char *name, lin_st
                         (unsigned long long)h.total_bytes);
     lin_status status = reserve(s, n, err);
     if (status != LIN_OK) return status;
+    const int64_t longest = INT64_C(1) << 53; // whole numbers that a double holds
     const uint64_t checksum = h.checksum;
     h.checksum = 0;
     memcpy(s->bytes, bytes, n);
     memcpy(s->bytes, &h, sizeof h);
-    if (lin_hash(s->bytes, n, 0) != checksum)
-        return lin_fail(err, LIN_FORMAT, "%s is damaged: its checksum does not fit", name);
+    if (lin_hash(s->bytes, n, 0) != checksum) return lin_fail(err, LIN_FORMAT, "%s is damaged: its checksum does not fit", name);
     s->about = (lin_state_about){.model = h.model,
                                  .rate_hz = h.rate_hz,
                                  .channels = h.channels,
@@ -141,8 +141,9 @@ lin_status lin_state_parse(const void *bytes, size_t n, const char *name, lin_st
     if (h.lanes < 1 || h.lanes > LIN_AUDIO_MAX_CHANNELS || h.front_bytes > n || h.image_bytes > n ||
         sizeof h + padded(s->front_bytes) + (size_t)h.lanes * lane_bytes(s) != n ||
         lin_audio_check_format(name, h.rate_hz, h.channels, NULL) != LIN_OK || h.channel < LIN_CHANNEL_EACH ||
-        h.channel >= h.channels || h.lanes != (h.channel == LIN_CHANNEL_EACH ? h.channels : 1) || h.samples < 0 || h.frames < 0 ||
-        h.rows < 0 || !(h.row_seconds > 0) || h.n_last < 0 || h.n_last > LIN_SOURCE_BLOCK)
+        h.channel >= h.channels || h.lanes != (h.channel == LIN_CHANNEL_EACH ? h.channels : 1) || h.samples < 0 ||
+        h.samples > longest || h.frames < 0 || h.frames > longest || h.rows < 0 || h.rows > longest || !(h.row_seconds > 0) ||
+        h.n_last < 0 || h.n_last > LIN_SOURCE_BLOCK)
         return lin_fail(err, LIN_FORMAT, "%s is damaged: its parts contradict each other", name);
     return LIN_OK;
 }

@@ -158,6 +158,14 @@ parts() {
 "$SOUND" "$tmp/day.wav" seconds=10 seed=8
 parts "$tmp/day.wav"
 i=$tmp/whole.ctm.snapshots
+# A part that begins with a phoneme shortly before a snapshot needs the one before.
+near=0
+for from in $(awk '!/^;;/ && $3 % 2 > 1.75 { print $3 }' "$tmp/whole.ctm"); do
+    near=$((near + 1))
+    is "from $from" "$(awk -v a=$from '$3 == a' "$tmp/whole.ctm")" \
+        "$(t -f ctm --from-snapshot "$i" --start $from --end $((${from%.*} + 1)) "$tmp/day.wav" | head -n 1)"
+done
+ok "phonemes shortly before a snapshot" test $near -gt 1
 run info "$i"
 has "info: an index" "$out" "index of snapshots"
 has "info: four of them" "$out" "snapshots:        4"

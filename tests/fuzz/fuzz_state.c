@@ -1,0 +1,69 @@
+// States of streams, of any bytes: as they come; with a checksum that fits, so that what lies behind it is reached; and the front
+// end's part alone, which then hears on.
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/state.h"
+#include "frontend/source.h"
+#include "kernels/memory.h"
+#include "model/hash.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { HEADER = 120, SUM_AT = 112, SIZE_AT = 16 };
+
+static void try_state(const uint8_t *data, size_t size)
+{
+    lin_state state = {0};
+    lin_error err = {0};
+    const lin_status status = lin_state_parse(data, size, "fuzz", &state, &err);
+    if (status != LIN_OK && (err.status != status || !strstr(err.message, "fuzz") || strchr(err.message, '\n'))) abort();
+    for (int l = 0; status == LIN_OK && l < state.about.lanes; l++) {
+        lin_greedy greedy;
+        const uint64_t sum = lin_hash(lin_state_front(&state), state.front_bytes, 0) +
+                             lin_hash(lin_state_image(&state, l), state.image_bytes, 0);
+        if (lin_state_get_decoder(&state, l, 40, &greedy, &err) == LIN_OK && (greedy.label >= 40 || sum == 0)) abort();
+    }
+    lin_state_free(&state);
+}
+
+static void try_front(const uint8_t *data, size_t size)
+{
+    lin_feature_options o = lin_feature_options_default();
+    lin_extractor *f;
+    static float sound[2 * 4000], frames[2 * 100 * 40];
+    const int rate = size && data[0] & 1 ? 16000 : 8000;
+    int n;
+    if (size && data[0] & 2) o.channel = LIN_CHANNEL_EACH;
+    if (lin_extractor_create(rate, 2, &o, &f, NULL) != LIN_OK) return;
+    if (size && lin_extractor_load(f, data + 1, size - 1, NULL) == LIN_OK) {
+        const int64_t lacking = lin_extractor_lacking(f);
+        for (int64_t at = 0; at < lacking; at += 4000)
+            if (lin_extractor_remind(f, sound, lacking - at < 4000 ? (int)(lacking - at) : 4000, NULL) != LIN_OK) abort();
+        if (lin_extractor_most_out(f, 100) <= 100) (void)lin_extractor_push(f, sound, 100, frames, 100, &n, NULL);
+    }
+    lin_extractor_destroy(f);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const unsigned long live = lin_memory_live();
+    try_state(data, size);
+    if (size >= HEADER) {
+        uint8_t *sealed = malloc(size);
+        if (!sealed) return 0;
+        const uint64_t bytes = size, none = 0;
+        memcpy(sealed, data, size);
+        memcpy(sealed + SIZE_AT, &bytes, sizeof bytes);
+        memcpy(sealed + SUM_AT, &none, sizeof none);
+        const uint64_t sum = lin_hash(sealed, size, 0);
+        memcpy(sealed + SUM_AT, &sum, sizeof sum);
+        try_state(sealed, size);
+        free(sealed);
+    }
+    try_front(data, size);
+    if (lin_memory_live() != live) abort();
+    return 0;
+}
