@@ -395,7 +395,7 @@ lin_status lin_resampler_load(lin_resampler *r, const void *bytes, size_t n_byte
         return lin_fail(err, LIN_FORMAT, "the state of a resampler is from %lld to %lld Hz, not from %g to %g", (long long)h.in_hz,
                         (long long)h.out_hz, r->in_hz, r->out_hz);
     const int64_t longest = 2 * (LIN_RESAMPLER_LONGEST_S + 2) * h.in_hz + settling(r->in_hz, r->out_hz);
-    const int64_t past = h.taken - h.origin;
+    const int64_t past = h.taken >= 0 && h.origin >= 0 ? h.taken - h.origin : -1;
     if (h.taken < 0 || h.taken > INT64_MAX / 1000000 || h.given < 0 || h.origin < 0 || past < 0 || past > longest ||
         (h.n_past != 0 && h.n_past != past) || n_bytes != sizeof h + (size_t)h.n_past * sizeof(float) || (!r->soxr && h.taken) ||
         (double)h.given > (double)h.taken * r->out_hz / r->in_hz + 2 || h.origin * h.out_hz % h.in_hz != 0 ||
