@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -134,6 +135,17 @@ static void sleep_until(double when)
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
 }
 
+// Speakers do not wait for the machine that hears them: where the program runs with a real-time priority, theirs is above it.
+static void hurry(void)
+{
+    struct sched_param priority;
+    int policy;
+    prctl(PR_SET_TIMERSLACK, 1UL);
+    if (pthread_getschedparam(pthread_self(), &policy, &priority) != 0 || (policy != SCHED_FIFO && policy != SCHED_RR)) return;
+    priority.sched_priority++;
+    pthread_setschedparam(pthread_self(), policy, &priority);
+}
+
 // Round after round each of its streams says a chunk, at its own moment of the round.
 static void *produce(void *context)
 {
@@ -141,14 +153,14 @@ static void *produce(void *context)
     const speech *s = &p->b->speech;
     const int chunk = p->b->chunk;
     const double chunk_s = (double)chunk / s->rate_hz;
-    prctl(PR_SET_TIMERSLACK, 1UL);
+    hurry();
     for (long long round = 0;; round++) {
         for (int i = p->first; i < p->first + p->n; i++) {
             const double due = p->begun + ((double)round + (double)i / p->all) * chunk_s;
             double now = lin_now();
             if (due >= p->ends || now >= p->ends + 5 || lin_interrupted) return NULL;
-            if (due > now) {
-                sleep_until(due);
+            if (due > now) { // once a millisecond at most, as sound comes from a network: the delay counts as lateness
+                sleep_until(p->begun + 1e-3 * ceil(1e3 * (due - p->begun)));
                 now = lin_now();
             }
             const long long at = ((long long)i * 7919 + round * chunk) % (s->frames - chunk);
