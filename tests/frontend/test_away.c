@@ -107,6 +107,26 @@ START_TEST(any_cut_of_several_channels)
 }
 END_TEST
 
+// Wherever the blocks of 5 ms and those of libsoxr stand, a state can be saved, and is tried.
+START_TEST(it_can_be_saved_at_any_moment)
+{
+    enum { RATE = 22050, N = 8 * RATE };
+    float *x = test_buffer(N, sizeof *x), *frames = test_buffer(200 * D, sizeof *x);
+    fill_tone(x, N, RATE, 300, 0.2, 0.2);
+    lin_extractor *f = make(RATE, 1, LIN_CHANNEL_MIX);
+    assert_ok(lin_extractor_remember(f, &err), err);
+    for (int at = 0; at + 997 <= N; at += 997) {
+        push(f, x + at, 997, frames, 200);
+        void *state = test_buffer(lin_extractor_state_bytes(f, 1), 1);
+        assert_ok(lin_extractor_save(f, 1, state, &err), err);
+        test_buffer_free(state);
+    }
+    lin_extractor_destroy(f);
+    test_buffer_free(x);
+    test_buffer_free(frames);
+}
+END_TEST
+
 // The resampler's memory of the past does not grow, and neither does a state.
 START_TEST(the_past_is_bounded)
 {
@@ -216,6 +236,7 @@ int main(void)
     tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, any_cut_gives_the_same_bits, 0, N_RATES);
     tcase_add_test(t, any_cut_of_several_channels);
+    tcase_add_test(t, it_can_be_saved_at_any_moment);
     tcase_add_test(t, the_past_is_bounded);
     tcase_add_test(t, periods);
     tcase_add_test(t, what_is_no_state_is_refused);
