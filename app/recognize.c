@@ -135,7 +135,8 @@ static lin_status finish(lin_ear *e, int lane, const lin_sink *sink, lin_error *
 static void wait_for_input(void)
 {
     struct pollfd in = {.fd = 0, .events = POLLIN};
-    while (!lin_interrupted && poll(&in, 1, 200) == 0) {}
+    while (!lin_interrupted && poll(&in, 1, 200) == 0) {
+    }
 }
 
 /* ---- put away, and taken up ------------------------------------------------------------------------------------------------- */
@@ -216,8 +217,7 @@ static lin_status take_up(lin_ear *e, const lin_sound *sound, const lin_sink *si
     lin_status status = LIN_OK;
     for (int l = 0; l < s->about.lanes && status == LIN_OK; l++) {
         status = lin_stream_load(e->streams[l], lin_state_image(s, l), s->image_bytes, err);
-        if (status == LIN_OK)
-            status = lin_state_get_decoder(s, l, e->r->V, sink->decoder(sink->context, l), err);
+        if (status == LIN_OK) status = lin_state_get_decoder(s, l, e->r->V, sink->decoder(sink->context, l), err);
         if (status == LIN_OK && lin_stream_frames_in(e->streams[l]) != s->about.frames)
             status = lin_fail(err, LIN_FORMAT, "its parts contradict each other");
     }

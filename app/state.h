@@ -32,15 +32,15 @@ enum { LIN_STATE_VERSION = 1 };
 
 /* What a state is of. */
 typedef struct lin_state_about {
-    uint64_t model;               /* its fingerprint */
-    int rate_hz, channels;        /* of the sound */
-    int channel, lanes;           /* as in frontend/source.h */
-    int64_t samples;              /* of every channel, taken in since the stream began */
-    int64_t frames, rows;         /* features given to the network, rows decoded */
-    double row_seconds;           /* from one row to the next */
-    int past;                     /* 1: the front end's part is whole; 0: it needs the sound before once more (frontend/source.h) */
-    int n_last;                   /* samples of every channel that ... */
-    uint64_t last;                /* ... lin_state_sound is of: the last that were taken in */
+    uint64_t model;        /* its fingerprint */
+    int rate_hz, channels; /* of the sound */
+    int channel, lanes;    /* as in frontend/source.h */
+    int64_t samples;       /* of every channel, taken in since the stream began */
+    int64_t frames, rows;  /* features given to the network, rows decoded */
+    double row_seconds;    /* from one row to the next */
+    int past;              /* 1: the front end's part is whole; 0: it needs the sound before once more (frontend/source.h) */
+    int n_last;            /* samples of every channel, those taken in last, ... */
+    uint64_t last;         /* ... and their lin_state_sound, by which the sound is known again */
 } lin_state_about;
 
 typedef struct lin_state {

@@ -22,8 +22,8 @@ static void try_state(const uint8_t *data, size_t size)
     if (status != LIN_OK && (err.status != status || !strstr(err.message, "fuzz") || strchr(err.message, '\n'))) abort();
     for (int l = 0; status == LIN_OK && l < state.about.lanes; l++) {
         lin_greedy greedy;
-        const uint64_t sum = lin_hash(lin_state_front(&state), state.front_bytes, 0) +
-                             lin_hash(lin_state_image(&state, l), state.image_bytes, 0);
+        const uint64_t sum =
+            lin_hash(lin_state_front(&state), state.front_bytes, 0) + lin_hash(lin_state_image(&state, l), state.image_bytes, 0);
         if (lin_state_get_decoder(&state, l, 40, &greedy, &err) == LIN_OK && (greedy.label >= 40 || sum == 0)) abort();
     }
     lin_state_free(&state);
