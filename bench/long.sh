@@ -44,6 +44,11 @@ if ! [ -f "$work/alone" ]; then
         echo "$id $(($(stat -c %s "$work/all.f32") / 4))"
     done < "$corpus/$set/wav.scp" | awk '{ print $1, $2, before + 0, $2 - before; before = $2 }' > "$work/ends"
     rm -f "$work/one.wav"
+    # Whole steps of the network, so that every round is cut into the same windows.
+    number() { "$linnet" info --json | sed "s/.*\"$1\": \([0-9]*\).*/\1/"; }
+    step=$((16 * $(number stack) * $(number hop_ms)))
+    odd=$(($(stat -c %s "$work/all.f32") / 4 % step))
+    [ $odd = 0 ] || head -c $((4 * (step - odd))) /dev/zero >> "$work/all.f32"
     "$linnet" phonemize --ids first --trn --lexicon "$lexicon" --oov "$work/oov" "$corpus/$set/text" |
         sed 's/^\(.*\) *(\(.*\))$/\2 \1/' > "$work/ref"
     "$linnet" transcribe -q --data "$corpus/$set" --audio-root "$corpus" -f text -o "$work/alone.tmp"
@@ -74,8 +79,8 @@ layout() { awk '{ n += $4; print $1, n, $3, $4 }'; }
 
 # drift ENDS WHAT: the sound in the order of ENDS
 drift() {
-    ends=$1
-    echo "== phoneme error rate against elapsed time: $set twice, $2, $((2 * samples / 16000)) s as one stream"
+    ends=$1 all=$(tail -n 1 "$1" | cut -d' ' -f2)
+    echo "== phoneme error rate against elapsed time: $set twice, $2, $((2 * all / 16000)) s as one stream"
     while read -r _ _ from n; do
         dd if="$work/all.f32" bs=64K iflag=skip_bytes,count_bytes skip=$((4 * from)) count=$((4 * n)) status=none
     done < "$ends" > "$work/once.f32"
@@ -84,13 +89,13 @@ drift() {
     "${listen[@]}" --reset endpoint < "$work/twice.f32" > "$work/endpoint.jsonl"
     "${listen[@]}" --reset never < "$work/twice.f32" > "$work/marked.jsonl"
     # Windows of ten minutes, each ending with an utterance: name, second.
-    awk -v all="$samples" '{ id[NR] = $1; end[NR] = $2 }
+    awk -v all="$all" '{ id[NR] = $1; end[NR] = $2 }
         END { for (p = 0; p < 2; p++) for (i = 1; i <= NR; i++) { t = (end[i] + p * all) / 16000; w = int(t / 600)
             if (w != last) { print "w" last + 100, before; last = w } before = t } print "w" last + 100, before }' \
         "$ends" > "$work/windows"
     # Utterances by window, in the reference and heard alone.
     for what in ref alone; do
-        awk -v all="$samples" -v text="$work/$what" 'BEGIN { while ((getline line < text) > 0) { k = index(line " ", " ")
+        awk -v all="$all" -v text="$work/$what" 'BEGIN { while ((getline line < text) > 0) { k = index(line " ", " ")
                 said[substr(line, 1, k - 1)] = substr(line, k + 1) } }
             { id[NR] = $1; end[NR] = $2 }
             END { for (p = 0; p < 2; p++) for (i = 1; i <= NR; i++) { t = (end[i] + p * all) / 16000; w = int(t / 600)
@@ -145,7 +150,8 @@ day() {
     sleep 1 # the filter has its end too
     rm -f "$work/pipe"
     all=$((rounds * (samples / 16000)))
-    echo "== $name: $rounds rounds of $((samples / 16000)) s, $((all / 3600)) h of sound through one stream in $(($(date +%s) - begun)) s"
+    took=$(($(date +%s) - begun))
+    echo "== $name: $rounds rounds of $((samples / 16000)) s, $((all / 3600)) h of sound through one stream in $took s"
     # Rounds by time, each against what was said, and against what was heard in the second round.
     phones "$work/day.$name" | awk -v round="$samples" -v n="$rounds" '
         { r = int($1 * 16000 / round); if (r >= n) r = n - 1; out[r] = out[r] " " $2 }
