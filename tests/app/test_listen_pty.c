@@ -498,6 +498,12 @@ END_TEST
 
 int main(void)
 {
+    const int probe = posix_openpt(O_RDWR | O_NOCTTY);
+    if (probe < 0 || !ptsname(probe)) { // a root without /dev/pts
+        printf("skipped: there are no pseudo-terminals here\n");
+        return 0;
+    }
+    close(probe);
     Suite *suite = suite_create("app/listen in a terminal");
     TCase *cases = tcase_create("terminal");
     tcase_add_unchecked_fixture(cases, setup, teardown);
