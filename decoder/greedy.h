@@ -19,13 +19,10 @@
 
 #include <stdint.h>
 
+#include "decoder/path.h"
 #include "kernels/status.h"
 
-typedef struct lin_greedy_phone {
-    int label;         /* 1 .. V-1 */
-    float confidence;  /* exp of the mean log-probability of the label over the frames of its run, in (0, 1] */
-    int64_t start, end; /* first frame of the run, and the frame behind its last */
-} lin_greedy_phone;
+typedef lin_path_phone lin_greedy_phone;
 
 typedef struct lin_greedy {
     int32_t n_outputs; /* V */

@@ -1,11 +1,12 @@
 /*
- * result.h - what was recognised in one utterance: who, how long, which phones, when and how surely.
+ * result.h - what was recognised in one utterance: who, how long, which phones and words, when and how surely.
  *
- * Pipeline: decoder/greedy -> [this] -> decoder/writers.
+ * Pipeline: decoder/{greedy,beam,words,align} -> decoder/path -> [this] -> decoder/writers.
  *
  *   lin_result result = {0};                                     // an empty result needs no creation
  *   lin_result_begin(&result, "utt-1", NULL, 1, &err);
  *   lin_result_add(&result, phones, n, 0.01, &err);              // as often as phones come
+ *   lin_result_add_path(&result, &path, 0.01, spell, context, &err);   // or phones and words together
  *   result.seconds = 2.5;
  *   ... writers ...
  *   lin_result_free(&result);
@@ -18,13 +19,23 @@
 #include <stddef.h>
 
 #include "decoder/greedy.h"
+#include "decoder/path.h"
 #include "kernels/status.h"
 
 typedef struct lin_result_phone {
     int label; /* index into the phone set */
     float confidence;
     double start_s, end_s; /* seconds from the beginning of the audio */
+    float goodness;        /* of pronunciation (decoder/align.h), natural logarithm, 0 at best; NAN where it was not measured */
 } lin_result_phone;
+
+typedef struct lin_result_word {
+    size_t text; /* where its spelling begins in the result's text: lin_result_word_text */
+    int known;   /* 0: outside the lexicon; its spelling is its phones */
+    int first_phone, n_phones;
+    float confidence;
+    double start_s, end_s;
+} lin_result_word;
 
 typedef struct lin_result {
     char *id;       /* of the utterance; any bytes but NUL */
@@ -33,6 +44,14 @@ typedef struct lin_result {
     double seconds; /* of audio */
     lin_result_phone *phones;
     int n_phones, capacity;
+    int has_words;  /* words were looked for: an utterance without any is empty, not one of phones only */
+    lin_result_word *words;
+    int n_words, words_capacity;
+    char *text; /* spellings, each with its NUL */
+    size_t text_used, text_capacity;
+    double score, acoustic, language;  /* as in decoder/path.h; 0 where the search gives none */
+    struct lin_result *alternatives;   /* n-best, the best first, which is the result itself once more; without id and speaker */
+    int n_alternatives, alternatives_capacity;
 } lin_result;
 
 /* Empties the result and names it; keeps its memory for the next utterance. speaker may be NULL. On failure the result is empty. */
@@ -40,6 +59,19 @@ lin_status lin_result_begin(lin_result *result, const char *id, const char *spea
 
 /* Appends n phones whose frames are seconds_per_frame apart (10 ms times the frame stacking). On failure nothing is appended. */
 lin_status lin_result_add(lin_result *result, const lin_greedy_phone *phones, int n, double seconds_per_frame, lin_error *err);
+
+/* The spelling of a word number of a path; NULL for LIN_WORD_UNKNOWN. */
+typedef const char *(*lin_result_speller)(const void *context, int word);
+
+/* Appends phones and words, and takes over the scores. spell may be NULL where the path has no words. Unknown words get an empty
+ * spelling: writers put their phones. On failure nothing is appended. */
+lin_status lin_result_add_path(lin_result *result, const lin_path *path, double seconds_per_frame, lin_result_speller spell,
+                               const void *context, lin_error *err);
+
+/* One more alternative, empty, to be filled by lin_result_add_path; NULL when out of memory. */
+lin_result *lin_result_add_alternative(lin_result *result);
+
+const char *lin_result_word_text(const lin_result *result, int word);
 
 /* Releases everything; the result is empty again. */
 void lin_result_free(lin_result *result);

@@ -1,0 +1,56 @@
+/*
+ * path.h - what a search has found in rows of log-probabilities: phones, and words where it knows any, with frames and confidences.
+ *
+ * Pipeline: decoder/{greedy,beam,words,align} -> [this] -> decoder/result.
+ * Greedy, beam and word search all append what is settled to a path of the caller's, and write what may still change to another.
+ *
+ *   lin_path settled = {0};                                 // an empty path needs no creation
+ *   lin_beam_push(beam, state, NULL, logp, n, &settled, &err);
+ *   ... settled.phones[0 .. n_phones-1] ...
+ *   lin_path_clear(&settled);                               // keeps the memory
+ *   lin_path_free(&settled);
+ *
+ * Threads: one at a time per path.
+ */
+#ifndef LIN_DECODER_PATH_H
+#define LIN_DECODER_PATH_H
+
+#include <stdint.h>
+
+#include "kernels/status.h"
+
+typedef struct lin_path_phone {
+    int label;          /* 1 .. V-1 */
+    float confidence;   /* exp of the mean log-probability of the label over the frames of its run, in (0, 1] */
+    int64_t start, end; /* first frame of the run, and the frame behind its last */
+} lin_path_phone;
+
+enum { LIN_WORD_UNKNOWN = -1 };
+
+typedef struct lin_path_word {
+    int word;              /* whose number in the lexicon or context; LIN_WORD_UNKNOWN: outside the lexicon, known by its phones only */
+    int first_phone, n_phones; /* of the path's phones */
+    float confidence;      /* in (0, 1]; the search that filled it says what it is */
+    int64_t start, end;    /* of its first phone, of its last */
+} lin_path_word;
+
+typedef struct lin_path {
+    lin_path_phone *phones;
+    int n_phones, phones_capacity;
+    lin_path_word *words;
+    int n_words, words_capacity;
+    double score;    /* natural logarithm, of all that the search weighs: acoustic + weighted language model + bonuses */
+    double acoustic; /* natural logarithm of the sum over the alignments that were followed */
+    double language; /* natural logarithm by the language model, not weighted; 0 without one */
+} lin_path;
+
+/* Room for so many more phones and words, so that adding them allocates nothing. On failure the path is as before. */
+lin_status lin_path_reserve(lin_path *path, int more_phones, int more_words, lin_error *err);
+
+/* Appends `tail` behind `path`: words' first_phone are moved on, scores replaced by those of `tail`. */
+lin_status lin_path_append(lin_path *path, const lin_path *tail, lin_error *err);
+
+void lin_path_clear(lin_path *path);
+void lin_path_free(lin_path *path);
+
+#endif

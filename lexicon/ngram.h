@@ -1,0 +1,77 @@
+/*
+ * ngram.h - back-off n-gram language models, of words or of phones.
+ *
+ * Pipeline: ARPA text (plain or gzip) or a packed file -> [this] -> decoder/{beam,words}, app/cmd_ngram.
+ * Katz back-off as ARPA files hold it: log P(w | h) is that of the longest n-gram (h', w) in the model, plus the back-off weights of
+ * the contexts that had to be given up. A state is the longest context that can matter: equal states, equal futures.
+ *
+ *   lin_ngram_open("en-us.arpa.gz", &lm, &err);                // or the packed file, mapped and not read
+ *   lin_ngram_state s = lin_ngram_begin(lm), next;
+ *   logp = lin_ngram_score(lm, s, lin_ngram_find(lm, "hello", 5), &next);
+ *   logp = lin_ngram_end(lm, next);                            // of </s>
+ *   lin_ngram_write(lm, "en-us.lm", &err);                     // packed: maps in a moment, shared by processes
+ *   lin_ngram_destroy(lm);
+ *
+ * All logarithms here are natural; ARPA's are to base 10. Threads: immutable once made, shared by all.
+ */
+#ifndef LIN_LEXICON_NGRAM_H
+#define LIN_LEXICON_NGRAM_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "kernels/status.h"
+
+enum { LIN_NGRAM_MAX_ORDER = 9, LIN_NGRAM_UNKNOWN = -1 };
+
+typedef struct lin_ngram lin_ngram;
+typedef uint32_t lin_ngram_state;
+
+/* By the first bytes: packed (mapped), gzip or plain ARPA. LIN_FORMAT with name:line (of the text) or offset; LIN_IO, LIN_NO_MEMORY.
+ * On failure *lm is NULL. */
+lin_status lin_ngram_open(const char *path, lin_ngram **lm, lin_error *err);
+
+/* ARPA text from memory. `name` stands in messages. */
+lin_status lin_ngram_parse(const char *text, size_t n, const char *name, lin_ngram **lm, lin_error *err);
+
+/* A packed model from memory, as fuzzers do: copied. LIN_FORMAT for anything that could not have been written by lin_ngram_write. */
+lin_status lin_ngram_unpack(const void *bytes, size_t n, const char *name, lin_ngram **lm, lin_error *err);
+void lin_ngram_destroy(lin_ngram *lm); /* NULL is fine */
+
+/* Packed, to a temporary name that is renamed at the end. */
+lin_status lin_ngram_write(const lin_ngram *lm, const char *path, lin_error *err);
+
+/* As ARPA text. LIN_IO if the file does not take it. */
+lin_status lin_ngram_write_arpa(const lin_ngram *lm, FILE *file, const char *name, lin_error *err);
+
+int lin_ngram_order(const lin_ngram *lm);
+int64_t lin_ngram_count(const lin_ngram *lm, int order); /* n-grams of this order */
+
+/* Words, <s>, </s> and <unk> among them; text NUL-terminated, owned by the model; find is exact about case, -1: not there. */
+int lin_ngram_words(const lin_ngram *lm);
+const char *lin_ngram_word(const lin_ngram *lm, int word);
+int lin_ngram_find(const lin_ngram *lm, const char *text, size_t n);
+
+lin_ngram_state lin_ngram_begin(const lin_ngram *lm); /* behind <s>; the empty context where the model has no <s> */
+lin_ngram_state lin_ngram_empty(const lin_ngram *lm);
+
+/*
+ * Natural log P(word | state), and the state behind it. word LIN_NGRAM_UNKNOWN: that of <unk>, or where the model has none,
+ * -INFINITY with the empty state behind it. No allocation; a few binary searches.
+ */
+float lin_ngram_score(const lin_ngram *lm, lin_ngram_state state, int word, lin_ngram_state *next);
+
+/* Natural log P(</s> | state); 0 where the model has no </s>. */
+float lin_ngram_end(const lin_ngram *lm, lin_ngram_state state);
+
+/* The unigram's natural log probability, for look-ahead. */
+float lin_ngram_unigram(const lin_ngram *lm, int word);
+
+/* States are below this number: to check one that came from a file. */
+uint32_t lin_ngram_states(const lin_ngram *lm);
+
+/* 64 bits over its contents, to know a model again. */
+uint64_t lin_ngram_fingerprint(const lin_ngram *lm);
+
+#endif
