@@ -112,7 +112,8 @@ static lin_status show(lin_live *l, lin_live_end end, lin_error *err)
     v.revision = ++l->revision;
     v.heard_s = (double)l->row * row_s;
     if (v.has_open) {
-        v.open = (lin_result_phone){open.label, open.confidence, (double)open.start * row_s, (double)open.end * row_s};
+        v.open = (lin_result_phone){.label = open.label, .confidence = open.confidence, .start_s = (double)open.start * row_s,
+                                    .end_s = (double)open.end * row_s, .goodness = NAN};
         v.start_s = v.open.start_s;
         v.end_s = v.open.end_s;
     }

@@ -1,6 +1,7 @@
 #include "decoder/result.h"
 
 #include <limits.h>
+#include <math.h>
 
 #include "kernels/memory.h"
 
@@ -35,6 +36,7 @@ lin_status lin_result_add(lin_result *r, const lin_greedy_phone *phones, int n, 
             .confidence = phones[i].confidence,
             .start_s = (double)phones[i].start * seconds_per_frame,
             .end_s = (double)phones[i].end * seconds_per_frame,
+            .goodness = NAN,
         };
     }
     return LIN_OK;
