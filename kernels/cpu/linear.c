@@ -10,6 +10,7 @@ typedef struct pack_job {
     float *packed;
     const float *values;
     const lin_packing *items;
+    lin_pack_panel *panel, *transposed;
 } pack_job;
 
 static void pack_panel(float *packed, const float *w, int n, int k, int piece)
@@ -46,13 +47,13 @@ static void pack_piece(void *context, int piece, int thread)
     const pack_job *job = context;
     const lin_packing *item = job->items;
     for (; piece >= lin_item_panels(item); item++) piece -= lin_item_panels(item);
-    (item->transposed ? pack_panel_transposed : pack_panel)(job->packed + item->to, job->values + item->from, item->n, item->k,
-                                                            piece);
+    (item->transposed ? job->transposed : job->panel)(job->packed + item->to, job->values + item->from, item->n, item->k, piece);
 }
 
-void lin_cpu_weights_pack(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items)
+void lin_pack_panels(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items,
+                     lin_pack_panel *panel, lin_pack_panel *transposed)
 {
-    pack_job job = {packed, values, items};
+    pack_job job = {packed, values, items, panel, transposed};
     size_t work = 0;
     int panels = 0;
     for (int i = 0; i < n_items; i++) {
@@ -60,6 +61,11 @@ void lin_cpu_weights_pack(lin_exec *exec, float *packed, const float *values, co
         panels += lin_item_panels(&items[i]);
     }
     lin_pool_run(work < LIN_THREAD_WORK / 64 ? NULL : exec->pool, panels, pack_piece, &job);
+}
+
+void lin_cpu_weights_pack(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items)
+{
+    lin_pack_panels(exec, packed, values, items, n_items, pack_panel, pack_panel_transposed);
 }
 
 /* ---- forward ---------------------------------------------------------------------------------------------------------------- */

@@ -37,6 +37,13 @@ static inline int lin_panel_start(int n, int panel)
 /* Panels of an item of weights_pack, whichever way it is packed. */
 static inline int lin_item_panels(const lin_packing *item) { return lin_panel_count(item->transposed ? item->k : item->n); }
 
+/* One panel of packed weights, number `piece`, from w [n, k]. */
+typedef void lin_pack_panel(float *packed, const float *w, int n, int k, int piece);
+
+/* The table's weights_pack, a panel at a time on the threads of exec, by the functions for panels along w's rows and columns. */
+void lin_pack_panels(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items,
+                     lin_pack_panel *panel, lin_pack_panel *transposed);
+
 /* A product below this many multiply-adds, 30 us on one core of 2024, is done before another thread has surely woken up. */
 enum { LIN_THREAD_WORK = 1 << 22 };
 

@@ -7,12 +7,6 @@ size_t lin_cpu_bf16_weight_size(int n, int k) { return lin_cpu_weight_size(n, li
 
 /* ---- packing ---------------------------------------------------------------------------------------------------------------- */
 
-typedef struct pack_job {
-    float *packed;
-    const float *values;
-    const lin_packing *items;
-} pack_job;
-
 static inline uint32_t rounded(float value)
 {
     uint32_t bits;
@@ -57,26 +51,9 @@ static void pack_panel_transposed(float *packed, const float *w, int n, int k, i
     }
 }
 
-static void pack_piece(void *context, int piece, int thread)
-{
-    (void)thread;
-    const pack_job *job = context;
-    const lin_packing *item = job->items;
-    for (; piece >= lin_item_panels(item); item++) piece -= lin_item_panels(item);
-    (item->transposed ? pack_panel_transposed : pack_panel)(job->packed + item->to, job->values + item->from, item->n, item->k,
-                                                            piece);
-}
-
 void lin_cpu_bf16_weights_pack(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items)
 {
-    pack_job job = {packed, values, items};
-    size_t work = 0;
-    int panels = 0;
-    for (int i = 0; i < n_items; i++) {
-        work += (size_t)items[i].n * (size_t)items[i].k;
-        panels += lin_item_panels(&items[i]);
-    }
-    lin_pool_run(work < LIN_THREAD_WORK / 64 ? NULL : exec->pool, panels, pack_piece, &job);
+    lin_pack_panels(exec, packed, values, items, n_items, pack_panel, pack_panel_transposed);
 }
 
 /* ---- forward ---------------------------------------------------------------------------------------------------------------- */
