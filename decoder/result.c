@@ -2,34 +2,80 @@
 
 #include <limits.h>
 #include <math.h>
+#include <string.h>
 
 #include "kernels/memory.h"
 
-lin_status lin_result_begin(lin_result *r, const char *id, const char *speaker, int channel, lin_error *err)
+void lin_result_clear(lin_result *r)
 {
-    lin_free(r->id);
-    lin_free(r->speaker);
-    r->id = lin_strdup(id);
-    r->speaker = r->id ? lin_strdup(speaker ? speaker : "") : NULL;
-    r->channel = channel;
-    r->seconds = 0;
-    r->n_phones = 0;
-    if (r->speaker) return LIN_OK;
-    lin_free(r->id);
-    r->id = NULL;
-    return lin_no_memory(err, "a result", 1);
+    r->n_phones = r->n_words = r->n_alternatives = 0;
+    r->has_words = 0;
+    r->text_used = 0;
+    r->score = r->acoustic = r->language = 0;
 }
 
-lin_status lin_result_add(lin_result *r, const lin_greedy_phone *phones, int n, double seconds_per_frame, lin_error *err)
+lin_status lin_result_begin(lin_result *r, const char *id, const char *speaker, int channel, lin_error *err)
 {
-    if (n < 0 || n > INT_MAX / 4 - r->n_phones) return lin_fail(err, LIN_INVALID, "a result of too many phones");
-    if (r->n_phones + n > r->capacity) {
-        int capacity = 2 * (r->n_phones + n) + 64;
-        lin_result_phone *larger = lin_resize(r->phones, (size_t)capacity, sizeof *larger);
-        if (!larger) return lin_no_memory(err, "a result", (size_t)capacity * sizeof *larger);
-        r->phones = larger;
-        r->capacity = capacity;
+    // Copied before the old ones go: id may be the result's own.
+    char *new_id = lin_strdup(id), *new_speaker = new_id ? lin_strdup(speaker ? speaker : "") : NULL;
+    lin_free(r->id);
+    lin_free(r->speaker);
+    lin_result_clear(r);
+    r->channel = channel;
+    r->seconds = 0;
+    r->id = r->speaker = NULL;
+    if (!new_speaker) {
+        lin_free(new_id);
+        return lin_no_memory(err, "a result", strlen(id) + 1);
     }
+    r->id = new_id;
+    r->speaker = new_speaker;
+    return LIN_OK;
+}
+
+// Room for `more` items behind `used`; at least doubled, so that adding one at a time stays linear.
+static lin_status grow(void **items, int *capacity, int used, int more, size_t size, lin_error *err)
+{
+    if (more < 0 || more > INT_MAX / 4 - used) return lin_fail(err, LIN_INVALID, "a result of too many phones or words");
+    if (used + more <= *capacity) return LIN_OK;
+    const int larger = 2 * (used + more) + 64;
+    void *block = lin_resize(*items, (size_t)larger, size);
+    if (!block) return lin_no_memory(err, "a result", (size_t)larger * size);
+    *items = block;
+    *capacity = larger;
+    return LIN_OK;
+}
+
+static lin_status grow_phones(lin_result *r, int more, lin_error *err)
+{
+    void *items = r->phones;
+    lin_status status = grow(&items, &r->capacity, r->n_phones, more, sizeof *r->phones, err);
+    r->phones = items;
+    return status;
+}
+
+static lin_status grow_words(lin_result *r, int more, lin_error *err)
+{
+    void *items = r->words;
+    lin_status status = grow(&items, &r->words_capacity, r->n_words, more, sizeof *r->words, err);
+    r->words = items;
+    return status;
+}
+
+static lin_status grow_text(lin_result *r, size_t more, lin_error *err)
+{
+    if (r->text_used + more <= r->text_capacity) return LIN_OK;
+    const size_t larger = 2 * (r->text_used + more) + 256;
+    char *block = lin_resize(r->text, larger, 1);
+    if (!block) return lin_no_memory(err, "a result", larger);
+    r->text = block;
+    r->text_capacity = larger;
+    return LIN_OK;
+}
+
+// There is room.
+static void append_phones(lin_result *r, const lin_path_phone *phones, int n, double seconds_per_frame)
+{
     for (int i = 0; i < n; i++) {
         r->phones[r->n_phones++] = (lin_result_phone){
             .label = phones[i].label,
@@ -39,13 +85,91 @@ lin_status lin_result_add(lin_result *r, const lin_greedy_phone *phones, int n, 
             .goodness = NAN,
         };
     }
+}
+
+lin_status lin_result_add(lin_result *r, const lin_greedy_phone *phones, int n, double seconds_per_frame, lin_error *err)
+{
+    lin_status status = grow_phones(r, n, err);
+    if (status == LIN_OK) append_phones(r, phones, n, seconds_per_frame);
+    return status;
+}
+
+static const char *spelling(const lin_path_word *word, lin_result_speller spell, const void *context)
+{
+    const char *text = word->word != LIN_WORD_UNKNOWN && spell ? spell(context, word->word) : NULL;
+    return text ? text : "";
+}
+
+lin_status lin_result_add_path(lin_result *r, const lin_path *path, double seconds_per_frame, lin_result_speller spell,
+                               const void *context, lin_error *err)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < path->n_words; i++) {
+        const lin_path_word *w = &path->words[i];
+        if (w->first_phone < 0 || w->n_phones < 0 || w->n_phones > path->n_phones - w->first_phone) {
+            return lin_fail(err, LIN_INVALID, "word %d of a path has phones %d to %d, the path has %d", i, w->first_phone,
+                            w->first_phone + w->n_phones - 1, path->n_phones);
+        }
+        bytes += strlen(spelling(w, spell, context)) + 1;
+    }
+    lin_status status = grow_phones(r, path->n_phones, err);
+    if (status == LIN_OK) status = grow_words(r, path->n_words, err);
+    if (status == LIN_OK) status = grow_text(r, bytes, err);
+    if (status != LIN_OK) return status;
+    const int first = r->n_phones;
+    append_phones(r, path->phones, path->n_phones, seconds_per_frame);
+    for (int i = 0; i < path->n_words; i++) {
+        const lin_path_word *w = &path->words[i];
+        const char *text = spelling(w, spell, context);
+        const size_t n = strlen(text) + 1;
+        memcpy(r->text + r->text_used, text, n);
+        r->words[r->n_words++] = (lin_result_word){
+            .text = r->text_used,
+            .known = n > 1,
+            .first_phone = first + w->first_phone,
+            .n_phones = w->n_phones,
+            .confidence = w->confidence,
+            .start_s = (double)w->start * seconds_per_frame,
+            .end_s = (double)w->end * seconds_per_frame,
+        };
+        r->text_used += n;
+    }
+    if (spell || path->n_words) r->has_words = 1;
+    r->score = path->score;
+    r->acoustic = path->acoustic;
+    r->language = path->language;
     return LIN_OK;
+}
+
+lin_result *lin_result_add_alternative(lin_result *r)
+{
+    const int before = r->alternatives_capacity;
+    void *items = r->alternatives;
+    lin_status status = grow(&items, &r->alternatives_capacity, r->n_alternatives, 1, sizeof *r->alternatives, NULL);
+    r->alternatives = items;
+    if (status != LIN_OK) return NULL;
+    // Those of utterances before keep their memory.
+    if (r->alternatives_capacity > before) {
+        memset(r->alternatives + before, 0, (size_t)(r->alternatives_capacity - before) * sizeof *r->alternatives);
+    }
+    lin_result *alternative = &r->alternatives[r->n_alternatives++];
+    lin_result_clear(alternative);
+    return alternative;
+}
+
+const char *lin_result_word_text(const lin_result *r, int word)
+{
+    return word >= 0 && word < r->n_words ? r->text + r->words[word].text : NULL;
 }
 
 void lin_result_free(lin_result *r)
 {
+    for (int i = 0; i < r->alternatives_capacity; i++) lin_result_free(&r->alternatives[i]);
     lin_free(r->id);
     lin_free(r->speaker);
     lin_free(r->phones);
+    lin_free(r->words);
+    lin_free(r->text);
+    lin_free(r->alternatives);
     *r = (lin_result){0};
 }

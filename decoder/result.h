@@ -60,17 +60,26 @@ lin_status lin_result_begin(lin_result *result, const char *id, const char *spea
 /* Appends n phones whose frames are seconds_per_frame apart (10 ms times the frame stacking). On failure nothing is appended. */
 lin_status lin_result_add(lin_result *result, const lin_greedy_phone *phones, int n, double seconds_per_frame, lin_error *err);
 
-/* The spelling of a word number of a path; NULL for LIN_WORD_UNKNOWN. */
+/* Drops phones, words, alternatives and scores; keeps the name, seconds and the memory. For output that goes away as it comes, and
+ * for a result that is filled again. */
+void lin_result_clear(lin_result *result);
+
+/* The spelling of a word number of a path; NULL for one that has none, which is then outside the lexicon. */
 typedef const char *(*lin_result_speller)(const void *context, int word);
 
-/* Appends phones and words, and takes over the scores. spell may be NULL where the path has no words. Unknown words get an empty
- * spelling: writers put their phones. On failure nothing is appended. */
+/*
+ * Appends phones and words, and takes over the scores. spell is NULL where no words were looked for; has_words is set where it is not.
+ * Words without a spelling get an empty one: writers put their phones. LIN_INVALID for a word whose phones the path does not have,
+ * LIN_NO_MEMORY. On failure nothing is appended.
+ */
 lin_status lin_result_add_path(lin_result *result, const lin_path *path, double seconds_per_frame, lin_result_speller spell,
                                const void *context, lin_error *err);
 
-/* One more alternative, empty, to be filled by lin_result_add_path; NULL when out of memory. */
+/* One more alternative, empty, to be filled by lin_result_add_path; NULL when out of memory. It lives as long as the result, at the
+ * same place until the next one is added. */
 lin_result *lin_result_add_alternative(lin_result *result);
 
+/* Spelling of a word, "" if it is outside the lexicon; NULL out of range. Valid until something is added. */
 const char *lin_result_word_text(const lin_result *result, int word);
 
 /* Releases everything; the result is empty again. */
