@@ -1,0 +1,180 @@
+// decoder/context.c: against every occurrence of every phrase found by comparing, on random phrases; what is promised and taken back;
+// bad arguments; failing allocations.
+#include "decoder/context.h"
+
+#include "tests/lexicon/support.h"
+
+enum { MAX_PHRASES = 12, MAX_LENGTH = 6, MAX_TEXT = 60 };
+
+typedef struct phrases {
+    int n, tokens[MAX_PHRASES][MAX_LENGTH], lengths[MAX_PHRASES];
+    const int *at[MAX_PHRASES];
+    double bonuses[MAX_PHRASES];
+} phrases;
+
+static void draw(phrases *p, uint64_t seed)
+{
+    p->n = (int)lin_random_below(seed, 0, MAX_PHRASES + 1);
+    for (int i = 0; i < p->n; i++) {
+        p->lengths[i] = 1 + (int)lin_random_below(seed, (uint64_t)i * 10 + 1, MAX_LENGTH);
+        for (int k = 0; k < p->lengths[i]; k++) {
+            p->tokens[i][k] = (int)lin_random_below(seed, (uint64_t)i * 10 + 2 + (uint64_t)k, 3) * (seed % 2 ? 1 : 1000000);
+        }
+        p->at[i] = p->tokens[i];
+        p->bonuses[i] = ((double)lin_random_below(seed, (uint64_t)i * 10 + 9, 200) - (seed % 3 ? 0 : 100)) / 8.0;
+    }
+}
+
+static int matches(const int *a, const int *b, int n) { return memcmp(a, b, (size_t)n * sizeof *a) == 0; }
+
+// Whether a phrase equal to this one has a larger bonus, or the same and comes earlier: only one of them counts.
+static int counted(const phrases *p, int i)
+{
+    for (int k = 0; k < p->n; k++) {
+        if (k == i || p->lengths[k] != p->lengths[i] || !matches(p->tokens[k], p->tokens[i], p->lengths[i])) continue;
+        if (p->bonuses[k] > p->bonuses[i] || (p->bonuses[k] == p->bonuses[i] && k < i)) return 0;
+    }
+    return 1;
+}
+
+// Occurrences complete within text [n], and the best and worst promise of phrases begun at its end, all by comparing.
+static double complete(const phrases *p, const int *text, int n)
+{
+    double sum = 0;
+    for (int i = 0; i < p->n; i++) {
+        for (int at = 0; counted(p, i) && at + p->lengths[i] <= n; at++) {
+            if (matches(text + at, p->tokens[i], p->lengths[i])) sum += p->bonuses[i];
+        }
+    }
+    return sum;
+}
+
+static double promise(const phrases *p, const int *text, int n)
+{
+    double best = 0, worst = 0;
+    for (int i = 0; i < p->n; i++) {
+        for (int k = 1; counted(p, i) && k < p->lengths[i] && k <= n; k++) {
+            if (!matches(text + n - k, p->tokens[i], k)) continue;
+            best = fmax(best, p->bonuses[i] * k / p->lengths[i]);
+            worst = fmin(worst, p->bonuses[i] * k / p->lengths[i]);
+        }
+    }
+    return best + worst;
+}
+
+START_TEST(every_occurrence_counts)
+{
+    for (uint64_t seed = 0; seed < 3000; seed++) {
+        phrases p;
+        int text[MAX_TEXT], state = 0;
+        lin_context *c;
+        double sum = 0;
+        draw(&p, seed);
+        OK(lin_context_create(p.at, p.lengths, p.bonuses, p.n, &c, &err));
+        unsigned long allocations = lin_memory_count();
+        for (int t = 0; t < MAX_TEXT; t++) {
+            text[t] = (int)lin_random_below(seed, 1000 + (uint64_t)t, 4) * (seed % 2 ? 1 : 1000000);
+            sum += (double)lin_context_next(c, &state, text[t]);
+            ck_assert(state >= 0 && state < lin_context_states(c));
+            double got = sum, want = complete(&p, text, t + 1) + promise(&p, text, t + 1);
+            test_require(fabs(got - want) < 1e-3, "seed %llu, token %d: %g, expected %g", (unsigned long long)seed, t, got, want);
+            int end = state;
+            ck_assert((double)lin_context_promise(c, state) + (double)lin_context_finish(c, &end) == 0 && end == 0);
+        }
+        sum += (double)lin_context_finish(c, &state);
+        ck_assert(fabs(sum - complete(&p, text, MAX_TEXT)) < 1e-4);
+        ck_assert_uint_eq(lin_memory_count(), allocations);
+        lin_context_destroy(c);
+    }
+}
+END_TEST
+
+// A phrase that fails leaves exactly nothing behind, however often.
+START_TEST(taken_back_to_the_bit)
+{
+    const int a[] = {1, 2, 3, 4, 5, 6, 7}, b[] = {1, 2, 9};
+    const int *at[] = {a, b}, lengths[] = {7, 3}, text[] = {1, 2, 3, 8, 1, 1, 2, 3, 4, 5, 6, 8};
+    const double bonuses[] = {3.3, 0.7};
+    lin_context *c;
+    double sum = 0;
+    int state = 0;
+    OK(lin_context_create(at, lengths, bonuses, 2, &c, &err));
+    for (int i = 0; i < 12000; i++) sum += (double)lin_context_next(c, &state, text[i % 12]);
+    ck_assert(sum == 0);
+    for (int i = 0; i < 3; i++) sum += (double)lin_context_next(c, &state, b[i]);
+    ck_assert(fabs(sum - 0.7) < 1e-6);
+    ck_assert(lin_context_finish(c, &state) == 0);
+    for (int i = 0; i < 3; i++) sum += (double)lin_context_next(c, &state, a[i]);
+    ck_assert(fabs(sum - 0.7 - 3.3 * 3 / 7) < 1e-3);
+    ck_assert(fabs((double)lin_context_finish(c, &state) + 3.3 * 3 / 7) < 1e-3);
+    lin_context_destroy(c);
+}
+END_TEST
+
+START_TEST(states_from_elsewhere_are_harmless)
+{
+    const int a[] = {1, 2};
+    const int *at[] = {a}, lengths[] = {2};
+    const double bonuses[] = {4};
+    lin_context *c;
+    OK(lin_context_create(at, lengths, bonuses, 1, &c, &err));
+    const int wild[] = {-1, 3, 1 << 30, INT32_MIN, INT32_MAX};
+    for (size_t i = 0; i < sizeof wild / sizeof *wild; i++) {
+        int state = wild[i];
+        ck_assert(lin_context_promise(c, state) == 0);
+        ck_assert(lin_context_next(c, &state, 1) == 2 && state == 1);
+        state = wild[i];
+        ck_assert(lin_context_finish(c, &state) == 0 && state == 0);
+    }
+    lin_context_destroy(c);
+}
+END_TEST
+
+START_TEST(identity)
+{
+    const int a[] = {1, 2}, b[] = {1, 3};
+    const int *ab[] = {a, b}, *ba[] = {b, a}, lengths[] = {2, 2};
+    const double four[] = {4, 5}, swapped[] = {5, 4};
+    lin_context *c[4];
+    OK(lin_context_create(NULL, NULL, NULL, 0, &c[0], &err));
+    OK(lin_context_create(ab, lengths, four, 2, &c[1], &err));
+    OK(lin_context_create(ba, lengths, swapped, 2, &c[2], &err));
+    OK(lin_context_create(ab, lengths, swapped, 2, &c[3], &err));
+    ck_assert(lin_context_id(c[1]) == lin_context_id(c[2]));
+    ck_assert(lin_context_id(c[0]) != 0 && lin_context_id(c[0]) != lin_context_id(c[1]));
+    ck_assert(lin_context_id(c[1]) != lin_context_id(c[3]));
+    int state = 0;
+    ck_assert(lin_context_states(c[0]) == 1 && lin_context_next(c[0], &state, 7) == 0 && state == 0);
+    for (int i = 0; i < 4; i++) lin_context_destroy(c[i]);
+    lin_context_destroy(NULL);
+}
+END_TEST
+
+START_TEST(bad_phrases)
+{
+    const int a[] = {1, -2}, b[] = {1, 3};
+    const int *at[] = {b, a}, two[] = {2, 2}, none[] = {2, 0};
+    const double fine[] = {4, 5}, nan[] = {4, (double)NAN}, huge[] = {1, -1e5};
+    lin_context *c;
+    FAILS(lin_context_create(at, two, fine, 2, &c, &err), LIN_INVALID, "phrase 2 of the context: token -2");
+    FAILS(lin_context_create(at, none, fine, 2, &c, &err), LIN_INVALID, "phrase 2 of the context is empty");
+    FAILS(lin_context_create(at, two, nan, 2, &c, &err), LIN_INVALID, "phrase 2 of the context: a bonus of nan");
+    FAILS(lin_context_create(at, two, huge, 2, &c, &err), LIN_INVALID, "a bonus of -100000");
+    FAILS(lin_context_create(at, two, fine, -1, &c, &err), LIN_INVALID, "-1 phrases");
+    ck_assert(c == NULL);
+    FAIL_EVERY_ALLOCATION(lin_context_create(at, two, fine, 1, &c, NULL), lin_context_destroy(c));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("context");
+    TCase *tests = tcase_create("context");
+    tcase_add_test(tests, every_occurrence_counts);
+    tcase_add_test(tests, taken_back_to_the_bit);
+    tcase_add_test(tests, states_from_elsewhere_are_harmless);
+    tcase_add_test(tests, identity);
+    tcase_add_test(tests, bad_phrases);
+    suite_add_tcase(suite, tests);
+    return test_run(suite);
+}
