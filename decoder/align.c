@@ -1,0 +1,510 @@
+// align.c - the best CTC path through a known text, in a beam; see align.h.
+
+#include "decoder/align.h"
+
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+#include "kernels/memory.h"
+
+enum { BLOCK_ROWS = 2048, BLOCK_BYTES = 1 << 18, WIDEN = 4 };
+
+// Where a row's choices lie: those of the states from lo on, `bits` each, the first in the lowest bits.
+typedef struct kept_row {
+    int32_t lo, block, offset;
+} kept_row;
+
+// The best path in one beam.
+typedef struct solution {
+    int32_t *states; // [T]
+    double score;
+    double worst; // mean shortfall of the worst stretch
+    int64_t worst_row;
+} solution;
+
+struct lin_align {
+    const lin_align_graph *graph;
+    lin_align_options options;
+    int V, bits;
+    double *scores;         // [states], -INFINITY outside lo .. hi-1
+    unsigned char *choices; // [states], of the row that is being computed
+    int *chosen;            // [slots]
+    float **blocks;         // of BLOCK_ROWS rows
+    int n_blocks, blocks_capacity;
+    int64_t T;
+    double greedy; // score of the best label of every row
+    // The pass over the rows.
+    double beam;
+    int width;
+    int64_t done; // rows
+    int lo, hi;   // states alive; lo = hi: none
+    int dropped;  // some state was
+    kept_row *kept;
+    int64_t kept_capacity;
+    unsigned char **bytes; // blocks of choices
+    size_t *sizes;
+    int n_bytes, bytes_capacity, at, used; // the block being filled, and its used bytes
+    size_t total;
+};
+
+lin_align_options lin_align_options_default(void)
+{
+    return (lin_align_options){.beam = 600,
+                               .width = 4000,
+                               .widenings = 3,
+                               .row_s = 0.03,
+                               .stretch_s = 20,
+                               .mismatch = -1,
+                               .most_bytes = (size_t)1 << 30};
+}
+
+static lin_status check_options(const lin_align_options *o, lin_error *err)
+{
+    if (!(o->beam > 0)) return lin_fail(err, LIN_INVALID, "the beam of an alignment must be above 0, not %g", o->beam);
+    if (o->width < 2) return lin_fail(err, LIN_INVALID, "an alignment needs room for at least 2 states, not %d", o->width);
+    if (o->widenings < 0) return lin_fail(err, LIN_INVALID, "the beam cannot be widened %d times", o->widenings);
+    if (!(o->row_s > 0 && o->row_s < 1e6 && o->stretch_s > 0))
+        return lin_fail(err, LIN_INVALID, "rows %g s apart and stretches of %g s make no sense", o->row_s, o->stretch_s);
+    if (!(o->mismatch <= 0)) return lin_fail(err, LIN_INVALID, "the mismatch must be 0 or below, not %g", o->mismatch);
+    return LIN_OK;
+}
+
+static void begin_pass(lin_align *a, double beam, int width)
+{
+    if (a->hi > a->lo) {
+        for (int s = a->lo; s < a->hi; s++) a->scores[s] = -INFINITY;
+    }
+    a->beam = beam;
+    a->width = width;
+    a->done = 0;
+    a->lo = a->hi = 0;
+    a->dropped = 0;
+    a->at = a->used = 0;
+    a->total = 0;
+}
+
+lin_status lin_align_create(const lin_align_graph *graph, const lin_align_options *options, lin_align **align, lin_error *err)
+{
+    *align = NULL;
+    if (graph->n_slots == 0) return lin_fail(err, LIN_INVALID, "there is no text to align: it has no words and no phones");
+    lin_status status = check_options(options, err);
+    if (status) return status;
+    lin_align *a = lin_calloc(1, sizeof *a);
+    if (!a) return lin_no_memory(err, "an alignment", sizeof *a);
+    a->graph = graph;
+    a->options = *options;
+    a->V = graph->V;
+    a->bits = graph->most_befores < 4 ? 2 : graph->most_befores < 16 ? 4 : 8;
+    const size_t n = (size_t)graph->n_states;
+    a->scores = lin_alloc(n, sizeof *a->scores);
+    a->choices = lin_alloc(n, 1);
+    a->chosen = lin_calloc((size_t)graph->n_slots, sizeof *a->chosen);
+    if (!a->scores || !a->choices || !a->chosen) {
+        lin_align_destroy(a);
+        return lin_no_memory(err, "an alignment", n * (sizeof *a->scores + 1));
+    }
+    for (size_t s = 0; s < n; s++) a->scores[s] = -INFINITY;
+    begin_pass(a, options->beam, options->width);
+    *align = a;
+    return LIN_OK;
+}
+
+void lin_align_destroy(lin_align *a)
+{
+    if (!a) return;
+    for (int i = 0; i < a->n_blocks; i++) lin_free(a->blocks[i]);
+    for (int i = 0; i < a->n_bytes; i++) lin_free(a->bytes[i]);
+    lin_free(a->blocks);
+    lin_free(a->bytes);
+    lin_free(a->sizes);
+    lin_free(a->kept);
+    lin_free(a->scores);
+    lin_free(a->choices);
+    lin_free(a->chosen);
+    lin_free(a);
+}
+
+void lin_align_reset(lin_align *a)
+{
+    begin_pass(a, a->options.beam, a->options.width);
+    a->T = 0;
+    a->greedy = 0;
+}
+
+int lin_align_chosen(const lin_align *a, int slot) { return a->chosen[slot]; }
+
+int64_t lin_align_rows(const lin_align *a) { return a->T; }
+
+const float *lin_align_row(const lin_align *a, int64_t row)
+{
+    return a->blocks[row / BLOCK_ROWS] + (size_t)(row % BLOCK_ROWS) * (size_t)a->V;
+}
+
+// ---- rows -----------------------------------------------------------------------------------------------------------------------
+
+static lin_status grow(void *block, int *capacity, int need, size_t size, lin_error *err)
+{
+    void **at = block;
+    if (need <= *capacity) return LIN_OK;
+    const int want = need * 2 + 64;
+    void *larger = lin_resize(*at, (size_t)want, size);
+    if (!larger) return lin_no_memory(err, "an alignment", (size_t)want * size);
+    *at = larger;
+    *capacity = want;
+    return LIN_OK;
+}
+
+// Keeps a row.
+static lin_status store(lin_align *a, const float *row, lin_error *err)
+{
+    const int block = (int)(a->T / BLOCK_ROWS);
+    float most = -INFINITY;
+    for (int v = 0; v < a->V; v++) {
+        if (isnan(row[v]) || row[v] == INFINITY) {
+            return lin_fail(err, LIN_NUMERIC, "row %lld (%.2f s) holds %s", (long long)a->T, (double)a->T * a->options.row_s,
+                            isnan(row[v]) ? "a NaN" : "infinity");
+        }
+        if (row[v] > most) most = row[v];
+    }
+    if (most == -INFINITY) {
+        return lin_fail(err, LIN_NUMERIC, "row %lld (%.2f s) has no label with a probability above 0", (long long)a->T,
+                        (double)a->T * a->options.row_s);
+    }
+    if (block == a->n_blocks) {
+        lin_status status = grow(&a->blocks, &a->blocks_capacity, block + 1, sizeof *a->blocks, err);
+        if (status) return status;
+        const size_t count = (size_t)BLOCK_ROWS * (size_t)a->V;
+        a->blocks[block] = lin_alloc(count, sizeof(float));
+        if (!a->blocks[block]) return lin_no_memory(err, "rows to align", count * sizeof(float));
+        a->n_blocks++;
+    }
+    memcpy(a->blocks[block] + (size_t)(a->T % BLOCK_ROWS) * (size_t)a->V, row, (size_t)a->V * sizeof *row);
+    a->greedy += (double)most;
+    a->T++;
+    return LIN_OK;
+}
+
+// ---- the pass -------------------------------------------------------------------------------------------------------------------
+
+// Room for the choices of one row, within one block.
+static lin_status reserve(lin_align *a, size_t bytes, unsigned char **room, lin_error *err)
+{
+    if (a->n_bytes && (size_t)a->used + bytes > a->sizes[a->at]) {
+        a->at++;
+        a->used = 0;
+    }
+    while (a->at < a->n_bytes && bytes > a->sizes[a->at]) a->at++; // left from a narrower pass
+    if (a->total + bytes > a->options.most_bytes) {
+        return lin_fail(err, LIN_NO_MEMORY,
+                        "the paths of %d states at row %lld are too many for %zu MB: align shorter pieces, or with a narrower beam",
+                        a->hi - a->lo, (long long)a->done, a->options.most_bytes >> 20);
+    }
+    if (a->at == a->n_bytes) {
+        int capacity = a->bytes_capacity;
+        lin_status status = grow(&a->bytes, &capacity, a->n_bytes + 1, sizeof *a->bytes, err);
+        if (!status) status = grow(&a->sizes, &a->bytes_capacity, a->n_bytes + 1, sizeof *a->sizes, err);
+        if (status) return status;
+        const size_t size = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
+        a->bytes[a->at] = lin_alloc(size, 1);
+        if (!a->bytes[a->at]) return lin_no_memory(err, "the paths of an alignment", size);
+        a->sizes[a->n_bytes++] = size;
+        a->used = 0;
+    }
+    *room = a->bytes[a->at] + a->used;
+    return LIN_OK;
+}
+
+static lin_status keep(lin_align *a, lin_error *err)
+{
+    if (a->done == a->kept_capacity) {
+        const int64_t want = a->done * 2 + BLOCK_ROWS;
+        kept_row *larger = lin_resize(a->kept, (size_t)want, sizeof *larger);
+        if (!larger) return lin_no_memory(err, "the rows of an alignment", (size_t)want * sizeof *larger);
+        a->kept = larger;
+        a->kept_capacity = want;
+    }
+    const int per_byte = 8 / a->bits, n = a->hi - a->lo;
+    const size_t bytes = ((size_t)n + (size_t)per_byte - 1) / (size_t)per_byte;
+    unsigned char *room = NULL;
+    lin_status status = reserve(a, bytes, &room, err);
+    if (status) return status;
+    const unsigned char *from = a->choices + a->lo;
+    for (size_t i = 0; i < bytes; i++) {
+        unsigned packed = 0;
+        for (int k = 0; k < per_byte && (int)i * per_byte + k < n; k++) packed |= (unsigned)from[(int)i * per_byte + k] << k * a->bits;
+        room[i] = (unsigned char)packed;
+    }
+    a->kept[a->done++] = (kept_row){.lo = a->lo, .block = a->at, .offset = a->used};
+    a->used += (int)bytes;
+    a->total += bytes;
+    return LIN_OK;
+}
+
+// What came before a state is in a smaller one, so the last state is done first, in place.
+static double advance(lin_align *a, const float *row)
+{
+    const lin_align_graph *g = a->graph;
+    const lin_align_state *states = g->states;
+    const int hi = states[a->hi - 1].reach;
+    double most = -INFINITY;
+    for (int s = hi - 1; s >= a->lo; s--) {
+        double best = a->scores[s];
+        int choice = 0;
+        const int first = states[s].before, n = states[s + 1].before - first;
+        for (int k = 0; k < n; k++) {
+            const double other = a->scores[g->befores[first + k]];
+            if (other > best) {
+                best = other;
+                choice = k + 1;
+            }
+        }
+        best += (double)row[states[s].label];
+        a->scores[s] = best;
+        a->choices[s] = (unsigned char)choice;
+        if (best > most) most = best;
+    }
+    a->hi = hi;
+    return most;
+}
+
+static double begin(lin_align *a, const float *row)
+{
+    const lin_align_graph *g = a->graph;
+    double most = (double)row[0];
+    a->lo = 0;
+    a->hi = 1;
+    a->scores[0] = most;
+    a->choices[0] = 0;
+    for (int i = 0; i < g->n_starts; i++) {
+        const int s = g->starts[i];
+        for (; a->hi <= s; a->hi++) a->choices[a->hi] = 0;
+        a->scores[s] = (double)row[g->states[s].label];
+        if (a->scores[s] > most) most = a->scores[s];
+    }
+    return most;
+}
+
+static void drop(lin_align *a, int s)
+{
+    a->dropped |= a->scores[s] > -INFINITY;
+    a->scores[s] = -INFINITY;
+}
+
+// Row number a->done, which is stored.
+static lin_status pass_row(lin_align *a, lin_error *err)
+{
+    const float *row = lin_align_row(a, a->done);
+    if (a->done && a->lo == a->hi) return keep(a, err); // no path since long
+    const double most = a->done ? advance(a, row) : begin(a, row), least = most - a->beam;
+    // Of unreachable states there is nothing to drop, whatever the beam.
+    while (a->lo < a->hi && !(a->scores[a->lo] >= least && a->scores[a->lo] > -INFINITY)) drop(a, a->lo++);
+    while (a->lo < a->hi && !(a->scores[a->hi - 1] >= least && a->scores[a->hi - 1] > -INFINITY)) drop(a, --a->hi);
+    while (a->hi - a->lo > a->width) {
+        if (a->scores[a->lo] < a->scores[a->hi - 1]) {
+            drop(a, a->lo++);
+        } else {
+            drop(a, --a->hi);
+        }
+    }
+    return keep(a, err);
+}
+
+lin_status lin_align_push(lin_align *a, const float *logp, int n_frames, lin_error *err)
+{
+    lin_status status = LIN_OK;
+    for (int t = 0; t < n_frames && !status; t++) {
+        status = store(a, logp + (size_t)t * (size_t)a->V, err);
+        if (!status) status = pass_row(a, err);
+    }
+    return status;
+}
+
+// ---- the way back ---------------------------------------------------------------------------------------------------------------
+
+static int choice_at(const lin_align *a, int64_t t, int s)
+{
+    const kept_row *row = &a->kept[t];
+    const int i = s - row->lo, per_byte = 8 / a->bits;
+    const unsigned char packed = a->bytes[row->block][row->offset + i / per_byte];
+    return packed >> i % per_byte * a->bits & ((1 << a->bits) - 1);
+}
+
+// The best state that ends the text, or -1.
+static int best_end(const lin_align *a)
+{
+    const lin_align_graph *g = a->graph;
+    int best = g->n_states - 1;
+    for (int i = 0; i < g->n_ends; i++) {
+        if (a->scores[g->ends[i]] > a->scores[best]) best = g->ends[i];
+    }
+    return a->scores[best] > -INFINITY ? best : -1;
+}
+
+// How much worse than the best label the path is, mean of the worst stretch of rows.
+static void find_worst(const lin_align *a, solution *found)
+{
+    const double rows = a->options.stretch_s / a->options.row_s;
+    const int64_t stretch = rows < 1 ? 1 : rows < (double)a->T ? (int64_t)rows : a->T;
+    double sum = 0, worst = INFINITY;
+    for (int64_t t = 0; t < a->T + stretch; t++) {
+        // The difference of the row that enters, less that of the row that leaves.
+        for (int leaves = 0; leaves < 2; leaves++) {
+            const int64_t at = leaves ? t - stretch : t;
+            if (at < 0 || at >= a->T) continue;
+            const float *row = lin_align_row(a, at);
+            float most = row[0];
+            for (int v = 1; v < a->V; v++) most = row[v] > most ? row[v] : most;
+            const double short_of = (double)row[a->graph->states[found->states[at]].label] - (double)most;
+            sum += leaves ? -short_of : short_of;
+        }
+        if (t >= stretch - 1 && t < a->T && sum < worst) {
+            worst = sum;
+            found->worst_row = t - stretch + 1;
+        }
+    }
+    found->worst = worst / (double)stretch;
+}
+
+// The path of this pass, if it reaches the end of the text; else found->states stays NULL.
+static lin_status trace(const lin_align *a, solution *found, lin_error *err)
+{
+    const lin_align_graph *g = a->graph;
+    *found = (solution){.states = NULL};
+    int s = best_end(a);
+    if (s < 0) return LIN_OK;
+    found->score = a->scores[s];
+    found->states = lin_alloc((size_t)a->T, sizeof *found->states);
+    if (!found->states) return lin_no_memory(err, "the path of an alignment", (size_t)a->T * sizeof *found->states);
+    for (int64_t t = a->T - 1; t >= 0; t--) {
+        found->states[t] = s;
+        const int choice = choice_at(a, t, s);
+        if (choice) s = g->befores[g->states[s].before + choice - 1];
+    }
+    find_worst(a, found);
+    return LIN_OK;
+}
+
+static lin_status rerun(lin_align *a, double beam, int width, lin_error *err)
+{
+    lin_status status = LIN_OK;
+    begin_pass(a, beam, width);
+    while (a->done < a->T && !status) status = pass_row(a, err);
+    return status;
+}
+
+static int wider(int width, int most) { return width > most / WIDEN ? most : width * WIDEN; }
+
+// Passes until the end is reached, every stretch fits, or nothing more is gained.
+static lin_status solve(lin_align *a, solution *best, lin_align_report *report, lin_error *err)
+{
+    lin_status status = trace(a, best, err);
+    *report = (lin_align_report){.passes = 1, .beam = a->beam, .width = a->width, .exact = !a->dropped, .bytes = a->total};
+    while (!status && a->dropped && report->passes <= a->options.widenings &&
+           (!best->states || best->worst < a->options.mismatch)) {
+        solution other;
+        lin_error full = {0};
+        // A beam that does not fit into memory is not tried; what the narrower one found stands.
+        status = rerun(a, a->beam * WIDEN, wider(a->width, a->graph->n_states), &full);
+        report->passes++;
+        if (status && best->states) return LIN_OK;
+        if (status) return lin_fail(err, status, "%s", full.message);
+        status = trace(a, &other, err);
+        if (a->total > report->bytes) report->bytes = a->total;
+        const int gained = !status && other.states && (!best->states || other.score > best->score);
+        const int had = best->states != NULL;
+        if (!status && (gained || !a->dropped)) {
+            report->beam = a->beam;
+            report->width = a->width;
+            report->exact = !a->dropped;
+        }
+        if (gained) {
+            lin_free(best->states);
+            *best = other;
+        } else if (!status) {
+            lin_free(other.states);
+            if (had) break;
+        }
+    }
+    return status;
+}
+
+// ---- the result -----------------------------------------------------------------------------------------------------------------
+
+static lin_status write_path(lin_align *a, const solution *found, lin_path *path, lin_error *err)
+{
+    const lin_align_graph *g = a->graph;
+    int n_phones = 0;
+    for (int64_t t = 0; t < a->T; t++) {
+        const int s = found->states[t];
+        n_phones += g->states[s].label && (t == 0 || found->states[t - 1] != s);
+    }
+    lin_path_clear(path);
+    lin_status status = lin_path_reserve(path, n_phones, g->n_slots, err);
+    if (status) return status;
+    double word_sum = 0;
+    int64_t word_rows = 0;
+    int slot = -1;
+    for (int64_t t = 0; t < a->T;) {
+        const int s = found->states[t];
+        const lin_align_state *state = &g->states[s];
+        int64_t end = t;
+        double sum = 0;
+        for (; end < a->T && found->states[end] == s; end++) sum += (double)lin_align_row(a, end)[state->label];
+        if (state->label) {
+            const int first = state->slot != slot;
+            slot = state->slot;
+            a->chosen[slot] = state->which;
+            path->phones[path->n_phones++] = (lin_path_phone){
+                .label = state->label, .confidence = (float)exp(sum / (double)(end - t)), .start = t, .end = end};
+            if (g->slots[slot].is_word) {
+                if (first) {
+                    path->words[path->n_words++] = (lin_path_word){.word = slot, .first_phone = path->n_phones - 1, .start = t};
+                    word_sum = 0;
+                    word_rows = 0;
+                }
+                lin_path_word *word = &path->words[path->n_words - 1];
+                word_sum += sum;
+                word_rows += end - t;
+                word->n_phones++;
+                word->end = end;
+                word->confidence = (float)exp(word_sum / (double)word_rows);
+            }
+        }
+        t = end;
+    }
+    path->score = path->acoustic = found->score;
+    return LIN_OK;
+}
+
+lin_status lin_align_finish(lin_align *a, lin_path *path, lin_align_report *report, lin_error *err)
+{
+    const int64_t least = lin_align_graph_least_rows(a->graph);
+    const double row_s = a->options.row_s;
+    lin_align_report here;
+    solution best;
+    if (!report) report = &here;
+    if (a->T < least) {
+        return lin_fail(err, LIN_MISMATCH,
+                        "the text is longer than the sound: its %lld phones need at least %.2f s (%lld rows), the sound has %.2f s "
+                        "(%lld rows)",
+                        (long long)a->graph->least_phones, (double)least * row_s, (long long)least, (double)a->T * row_s,
+                        (long long)a->T);
+    }
+    lin_status status = solve(a, &best, report, err);
+    if (!status && !best.states) {
+        status = lin_fail(err, LIN_MISMATCH,
+                          "text and sound do not match: no path through the text reaches its end, the widest beam tried (%g, %d of %d "
+                          "states) included",
+                          a->beam, a->width, a->graph->n_states);
+    }
+    if (!status) status = write_path(a, &best, path, err);
+    if (!status) {
+        report->score = best.score;
+        report->fit = (best.score - a->greedy) / path->n_phones;
+        report->worst_fit = best.worst;
+        report->worst_row = best.worst_row;
+    }
+    lin_free(best.states);
+    return status;
+}
