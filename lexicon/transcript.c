@@ -28,12 +28,6 @@ struct lin_transcriber {
     long n_words, n_unknown;
 };
 
-// The word being gathered.
-typedef struct gathering {
-    char word[LIN_WORD_MAX];
-    size_t n, begin; // begin: offset in the line
-} gathering;
-
 static lin_status grow(void *block, size_t *capacity, size_t need, size_t size, lin_error *err)
 {
     void **at = block;
@@ -78,7 +72,7 @@ static lin_status append(lin_transcriber *t, const int *labels, int n, lin_error
     return LIN_OK;
 }
 
-static lin_status append_unknown(lin_transcriber *t, const gathering *g, const int *labels, int n, lin_g2p_how how, lin_error *err)
+static lin_status append_unknown(lin_transcriber *t, const lin_spelling *g, const int *labels, int n, lin_g2p_how how, lin_error *err)
 {
     int index, before = t->unknown.n;
     lin_status status;
@@ -95,39 +89,30 @@ static lin_status append_unknown(lin_transcriber *t, const gathering *g, const i
     return append(t, labels, n, err);
 }
 
-static lin_status word_done(lin_transcriber *t, gathering *g, lin_error *err)
+static lin_status append_word(lin_transcriber *t, const lin_spelling *g, lin_error *err)
 {
     const int *known;
-    int labels[LIN_PRONUNCIATION_MAX], n_labels, has_letter = 0;
+    int labels[LIN_PRONUNCIATION_MAX], n_labels;
     char shown[LIN_QUOTE];
     lin_g2p_how how;
-    lin_status status;
-    for (size_t i = 0; i < g->n; i++) has_letter |= lin_is_letter(g->word[i]);
-    if (!has_letter) { // a dash or a quotation mark between spaces
-        g->n = 0;
-        return LIN_OK;
-    }
     t->n_words++;
-    if ((n_labels = lin_dictionary_find(t->dictionary, g->word, g->n, 0, &known)) > 0) {
-        status = append(t, known, n_labels, err);
-    } else if ((n_labels = lin_symbols_find(&t->unknown, g->word, g->n)) >= 0) {
+    if ((n_labels = lin_dictionary_find(t->dictionary, g->word, g->n, 0, &known)) > 0) return append(t, known, n_labels, err);
+    if ((n_labels = lin_symbols_find(&t->unknown, g->word, g->n)) >= 0) {
         unknown_item *item = &t->items[n_labels];
         item->count++;
         t->n_unknown++;
-        status = append(t, t->pool + item->offset, item->n_labels, err);
-    } else if (!t->g2p) {
-        status = lin_fail(err, LIN_INVALID, "'%s' at byte %zu is not in the dictionary", lin_quote(shown, g->word, g->n),
-                          g->begin + 1);
-    } else {
-        status = lin_g2p_pronounce(t->g2p, g->word, g->n, labels, LIN_PRONUNCIATION_MAX, &n_labels, &how, err);
-        if (!status && how == LIN_G2P_DICTIONARY) status = append(t, labels, n_labels, err);
-        else if (!status) status = append_unknown(t, g, labels, n_labels, how, err);
+        return append(t, t->pool + item->offset, item->n_labels, err);
     }
-    g->n = 0;
-    return status;
+    if (!t->g2p) {
+        return lin_fail(err, LIN_INVALID, "'%s' at byte %zu is not in the dictionary", lin_quote(shown, g->word, g->n),
+                        g->begin + 1);
+    }
+    lin_status status = lin_g2p_pronounce(t->g2p, g->word, g->n, labels, LIN_PRONUNCIATION_MAX, &n_labels, &how, err);
+    if (status) return status;
+    return how == LIN_G2P_DICTIONARY ? append(t, labels, n_labels, err) : append_unknown(t, g, labels, n_labels, how, err);
 }
 
-static lin_status add_letter(gathering *g, char c, size_t at, lin_error *err)
+static lin_status add_letter(lin_spelling *g, char c, size_t at, lin_error *err)
 {
     char shown[LIN_QUOTE];
     if (g->n == LIN_WORD_MAX) {
@@ -170,36 +155,62 @@ static char fold(unsigned code)
 // ASCII that separates words. What stands for a spoken word ("&", "%") is not in it.
 static int is_separator(char c) { return c && strchr(" \t\r\n.,;:!?\"()[]{}<>/_*~|`", c) != NULL; }
 
+// The next character as it counts: a letter, apostrophe or hyphen, or ' ' for what separates words. *step: its bytes.
+static lin_status next_character(const char *text, size_t n, size_t at, char *counts_as, size_t *step, lin_error *err)
+{
+    char c = text[at];
+    unsigned code = 0;
+    *step = 1;
+    if ((unsigned char)c >= 0x80) {
+        *step = decode((const unsigned char *)text + at, n - at, &code);
+        if (!*step) return lin_fail(err, LIN_FORMAT, "byte %zu, 0x%02x, is not UTF-8", at + 1, (unsigned char)c);
+        c = fold(code);
+        if (!c) return lin_fail(err, LIN_FORMAT, "the character U+%04X at byte %zu is none of English spelling", code, at + 1);
+    }
+    *counts_as = is_separator(c) ? ' ' : c;
+    if (lin_is_letter(c) || c == '\'' || c == '-' || *counts_as == ' ') return LIN_OK;
+    if ((unsigned char)c < 32 || c == 127)
+        return lin_fail(err, LIN_FORMAT, "control character 0x%02x at byte %zu of the text", (unsigned char)c, at + 1);
+    return lin_fail(err, LIN_FORMAT, "'%c' at byte %zu: write numbers and symbols as the words that were said", c, at + 1);
+}
+
+lin_status lin_spelling_next(const char *text, size_t n, size_t *at, lin_spelling *spelling, lin_error *err)
+{
+    int has_letter = 0;
+    spelling->n = 0;
+    while (*at < n) {
+        char c = ' ';
+        size_t step = 1;
+        lin_status status = next_character(text, n, *at, &c, &step, err);
+        if (!status && c != ' ') status = add_letter(spelling, c, *at, err);
+        if (status) return status;
+        *at += step;
+        if (c != ' ') {
+            has_letter |= lin_is_letter(c);
+            spelling->end = *at;
+        } else if (has_letter) {
+            return LIN_OK;
+        } else {
+            spelling->n = 0; // a dash or a quotation mark between spaces
+        }
+    }
+    if (!has_letter) spelling->n = 0;
+    return LIN_OK;
+}
+
 lin_status lin_transcriber_line(lin_transcriber *t, const char *text, size_t n, const int **labels, int *n_labels, lin_error *err)
 {
-    gathering g = {.n = 0};
-    lin_status status = LIN_OK;
-    size_t step = 1;
+    lin_spelling word;
+    size_t at = 0;
     t->n_labels = 0;
     *labels = NULL;
     *n_labels = 0;
-    for (size_t at = 0; at < n && !status; at += step) {
-        char c = text[at];
-        unsigned code = 0;
-        step = 1;
-        if ((unsigned char)c >= 0x80) {
-            step = decode((const unsigned char *)text + at, n - at, &code);
-            if (!step) return lin_fail(err, LIN_FORMAT, "byte %zu, 0x%02x, is not UTF-8", at + 1, (unsigned char)c);
-            c = fold(code);
-            if (!c) return lin_fail(err, LIN_FORMAT, "the character U+%04X at byte %zu is none of English spelling", code, at + 1);
-        }
-        if (lin_is_letter(c) || c == '\'' || c == '-') {
-            status = add_letter(&g, c, at, err);
-        } else if (is_separator(c)) {
-            status = word_done(t, &g, err);
-        } else if ((unsigned char)c < 32 || c == 127) {
-            return lin_fail(err, LIN_FORMAT, "control character 0x%02x at byte %zu of the text", (unsigned char)c, at + 1);
-        } else {
-            return lin_fail(err, LIN_FORMAT, "'%c' at byte %zu: write numbers and symbols as the words that were said", c, at + 1);
-        }
+    for (;;) {
+        lin_status status = lin_spelling_next(text, n, &at, &word, err);
+        if (!status && word.n) status = append_word(t, &word, err);
+        if (status) return status;
+        if (!word.n) break;
     }
-    if (!status) status = word_done(t, &g, err);
-    if (status) return status;
     *labels = t->labels;
     *n_labels = (int)t->n_labels;
     return LIN_OK;

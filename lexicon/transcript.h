@@ -35,6 +35,16 @@ typedef struct lin_unknown_word {
     lin_g2p_how how;
 } lin_unknown_word;
 
+/* A word of a text, as dictionary and g2p take it. */
+typedef struct lin_spelling {
+    char word[LIN_WORD_MAX]; /* lower case, no NUL */
+    size_t n;                /* its bytes; 0: there is no more word */
+    size_t begin, end;       /* the bytes of the text that it was written with */
+} lin_spelling;
+
+/* The next word of a text from byte *at on, which is moved behind it. LIN_FORMAT, LIN_INVALID as lin_transcriber_line says. */
+lin_status lin_spelling_next(const char *text, size_t n, size_t *at, lin_spelling *spelling, lin_error *err);
+
 /* Keeps the three pointers; they must outlive it. g2p may be NULL: then a word outside the dictionary is an error. */
 lin_status lin_transcriber_create(const lin_phones *phones, const lin_dictionary *dictionary, lin_g2p *g2p,
                                   lin_transcriber **transcriber, lin_error *err);
