@@ -7,10 +7,10 @@
  *
  *   lin_tree_create(dictionary, phones, lm, &options, &tree, &err);
  *   child = lin_tree_child(tree, LIN_TREE_ROOT, label);
- *   for (i = 0; i < lin_tree_ends(tree, child, &words); i++) ... words[i].word ...
+ *   for (i = 0; i < lin_tree_ends(tree, child, &ends); i++) ... ends[i].word ...
  *   lin_tree_destroy(tree);
  *
- * Flat arrays, built in one pass over the sorted pronunciations. Threads: immutable once made, shared by all.
+ * Flat arrays, built level by level from the sorted pronunciations: 16 bytes a node, 8 a pronunciation, and the spellings. Threads: immutable once made, shared by all.
  */
 #ifndef LIN_LEXICON_TREE_H
 #define LIN_LEXICON_TREE_H
@@ -28,26 +28,66 @@ typedef struct lin_tree lin_tree;
 enum { LIN_TREE_ROOT = 0 };
 
 typedef struct lin_tree_options {
-    int all_words; /* words that the language model lacks come in too, as <unk>; otherwise they are left out, and counted */
+    int all_words; /* words that the language model lacks come in too; otherwise they are left out, and counted */
 } lin_tree_options;
 
 typedef struct lin_tree_end {
-    int word;      /* number in the tree, 0 .. lin_tree_words - 1 */
-    int lm_word;   /* in the language model, LIN_NGRAM_UNKNOWN: not there */
+    int word;    /* number in the tree, 0 .. lin_tree_words - 1 */
+    int lm_word; /* in the language model, LIN_NGRAM_UNKNOWN: not there */
 } lin_tree_end;
 
+/* Nodes are numbered breadth first, so that the children of node i are nodes[i].child .. nodes[i + 1].child - 1, in the order of their
+ * labels, and the words that end at it ends[nodes[i].end] .. ends[nodes[i + 1].end - 1], in the order of the lexicon. */
+typedef struct lin_tree_node {
+    uint32_t child, end;
+    float ahead;   /* natural log of the best unigram of the words that end at or below; 0 without a language model */
+    int32_t label; /* 0 for the root */
+} lin_tree_node;
+
+/* One pronunciation of one word; entries of the same word have the same spelling. */
+typedef struct lin_tree_entry {
+    const char *word; /* NUL-terminated */
+    const int *labels;
+    int n_labels;
+} lin_tree_entry;
+
 /*
- * lm may be NULL: all words, all alike. The dictionary is not kept, spellings are copied. The language model's spelling may be lower or upper
- * case. LIN_MISMATCH if no word of the dictionary is in the language model; LIN_NO_MEMORY.
+ * Every pronunciation of every word of the dictionary. lm may be NULL: all words, all alike. The dictionary is not kept, spellings are
+ * copied. The language model's spelling may be lower or upper case. LIN_MISMATCH if no word of the dictionary is in the language
+ * model; LIN_NO_MEMORY. options may be NULL. (Words without phones and unknown phones are errors of lexicon/dictionary, with file and
+ * line, and do not come so far.) On failure *tree is NULL.
  */
 lin_status lin_tree_create(const lin_dictionary *dictionary, const lin_phones *phones, const lin_ngram *lm,
                            const lin_tree_options *options, lin_tree **tree, lin_error *err);
+
+/* The same from a list, with n_labels outputs. LIN_INVALID, naming the word, for one without phones, or with a label outside
+ * 1 .. n_outputs - 1. n = 0 is fine. */
+lin_status lin_tree_create_list(const lin_tree_entry *entries, int n, int n_outputs, const lin_ngram *lm,
+                                const lin_tree_options *options, lin_tree **tree, lin_error *err);
 void lin_tree_destroy(lin_tree *tree); /* NULL is fine */
 
 int lin_tree_nodes(const lin_tree *tree);
 int lin_tree_words(const lin_tree *tree);
-const char *lin_tree_word(const lin_tree *tree, int word); /* spelling, lower case; NULL out of range */
-int lin_tree_find(const lin_tree *tree, const char *word, size_t n); /* -1: not there */
-int lin_tree_left_out(const lin_tree *tree); /* words that the language model lacks, without all_words */
+int lin_tree_pronunciations(const lin_tree *tree);                   /* ends in all */
+int lin_tree_outputs(const lin_tree *tree);                          /* V of the phone set it was made with */
+const char *lin_tree_word(const lin_tree *tree, int word);           /* spelling, lower case; NULL out of range */
+int lin_tree_find(const lin_tree *tree, const char *word, size_t n); /* either case; -1: not there */
+int lin_tree_left_out(const lin_tree *tree);                         /* words that the language model lacks, without all_words */
+const char *lin_tree_first_left_out(const lin_tree *tree);           /* the first of them, "" if there is none */
+
+/* The node behind `node` by a label, -1: there is none. */
+int lin_tree_child(const lin_tree *tree, int node, int label);
+
+/* How many words end at a node; *ends points at them. */
+int lin_tree_ends(const lin_tree *tree, int node, const lin_tree_end **ends);
+
+/* The arrays themselves, for a search's inner loop: nodes [lin_tree_nodes + 1], ends [lin_tree_pronunciations]. */
+const lin_tree_node *lin_tree_node_array(const lin_tree *tree);
+const lin_tree_end *lin_tree_end_array(const lin_tree *tree);
+
+/* The fingerprint of the language model it was made for, 0 without one; of the whole tree; bytes that it takes. */
+uint64_t lin_tree_lm_fingerprint(const lin_tree *tree);
+uint64_t lin_tree_fingerprint(const lin_tree *tree);
+size_t lin_tree_bytes(const lin_tree *tree);
 
 #endif

@@ -1,0 +1,327 @@
+#include "lexicon/tree.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/memory.h"
+#include "lexicon/symbols.h"
+#include "lexicon/textfile.h"
+
+struct lin_tree {
+    lin_symbols words; // lower case
+    lin_tree_node *nodes; // n_nodes and one that closes the last ranges
+    lin_tree_end *ends;
+    int n_nodes, n_ends, n_outputs, n_left_out;
+    uint64_t lm_fingerprint, fingerprint;
+    char first_left_out[LIN_WORD_MAX + 1];
+};
+
+// While a tree is built: a pronunciation that stays in, and the range of sorted ones that go through a node.
+typedef struct item {
+    const int *labels;
+    int n_labels;
+    lin_tree_end end;
+} item;
+
+typedef struct range {
+    int from, to;
+} range;
+
+static int compare(const void *a, const void *b)
+{
+    const item *x = a, *y = b;
+    const int n = x->n_labels < y->n_labels ? x->n_labels : y->n_labels;
+    for (int i = 0; i < n; i++) {
+        if (x->labels[i] != y->labels[i]) return x->labels[i] < y->labels[i] ? -1 : 1;
+    }
+    if (x->n_labels != y->n_labels) return x->n_labels < y->n_labels ? -1 : 1;
+    return (x->end.word > y->end.word) - (x->end.word < y->end.word);
+}
+
+// ---- words ------------------------------------------------------------------------------------------------------------------
+
+static size_t folded(char out[LIN_WORD_MAX + 1], const char *word, size_t n, int upper)
+{
+    if (n > LIN_WORD_MAX) n = LIN_WORD_MAX;
+    for (size_t i = 0; i < n; i++) {
+        const char lower = lin_lower(word[i]);
+        out[i] = upper && lower >= 'a' && lower <= 'z' ? (char)(lower - 32) : lower;
+    }
+    out[n] = '\0';
+    return n;
+}
+
+// The language model's word for a spelling, in lower or upper case.
+static int find_lm_word(const lin_ngram *lm, const char *lower, size_t n)
+{
+    char upper[LIN_WORD_MAX + 1];
+    if (!lm) return LIN_NGRAM_UNKNOWN;
+    const int word = lin_ngram_find(lm, lower, n);
+    if (word >= 0) return word;
+    n = folded(upper, lower, n, 1);
+    return lin_ngram_find(lm, upper, n);
+}
+
+static lin_status check_entry(const lin_tree_entry *e, int n_outputs, lin_error *err)
+{
+    char shown[LIN_QUOTE];
+    const size_t n = strlen(e->word);
+    if (!n || n > LIN_WORD_MAX || e->n_labels < 1 || e->n_labels > LIN_PRONUNCIATION_MAX) {
+        return lin_fail(err, LIN_INVALID, "the word '%s' has %d phones and %zu bytes; both from 1 to %d", lin_quote(shown, e->word, n),
+                        e->n_labels, n, LIN_WORD_MAX);
+    }
+    for (int i = 0; i < e->n_labels; i++) {
+        if (e->labels[i] >= 1 && e->labels[i] < n_outputs) continue;
+        return lin_fail(err, LIN_INVALID, "the word '%s' has phone %d; there are 1 to %d", lin_quote(shown, e->word, n), e->labels[i],
+                        n_outputs - 1);
+    }
+    return LIN_OK;
+}
+
+// Takes the entries that come in as items, unsorted.
+static lin_status take_entries(lin_tree *t, const lin_tree_entry *entries, int n, const lin_ngram *lm, int all_words, item *items,
+                               lin_error *err)
+{
+    char lower[LIN_WORD_MAX + 1];
+    const char *previous = NULL;
+    int lm_word = LIN_NGRAM_UNKNOWN;
+    for (int i = 0; i < n; i++) {
+        lin_status status = check_entry(&entries[i], t->n_outputs, err);
+        if (status) return status;
+        const size_t length = folded(lower, entries[i].word, strlen(entries[i].word), 0);
+        const int again = previous && !strcmp(previous, entries[i].word);
+        if (!again) lm_word = find_lm_word(lm, lower, length);
+        previous = entries[i].word;
+        if (lm && lm_word < 0 && !all_words) {
+            if (!again && !t->n_left_out++) memcpy(t->first_left_out, lower, length + 1);
+            continue;
+        }
+        item *to = &items[t->n_ends++];
+        *to = (item){entries[i].labels, entries[i].n_labels, {0, lm_word}};
+        if ((status = lin_symbols_add(&t->words, lower, length, &to->end.word, err))) return status;
+    }
+    if (n && !t->n_ends) {
+        return lin_fail(err, LIN_MISMATCH, "none of the lexicon's words (for example '%s') is in the language model",
+                        t->first_left_out);
+    }
+    return LIN_OK;
+}
+
+// ---- nodes ------------------------------------------------------------------------------------------------------------------
+
+// Breadth first: the children of a node are the runs of one label at its depth among the sorted items that go through it.
+static int build(lin_tree *t, const item *items, range *through, int *next_end)
+{
+    int n = 1, depth = 0, level_end = 1;
+    through[0] = (range){0, t->n_ends};
+    *next_end = 0;
+    t->nodes[0] = (lin_tree_node){0};
+    for (int i = 0; i < n; i++) {
+        if (i == level_end) {
+            depth++;
+            level_end = n;
+        }
+        int at = through[i].from;
+        const int to = through[i].to;
+        t->nodes[i].child = (uint32_t)n;
+        t->nodes[i].end = (uint32_t)*next_end;
+        for (; at < to && items[at].n_labels == depth; at++) t->ends[(*next_end)++] = items[at].end;
+        while (at < to) {
+            const int from = at, label = items[at].labels[depth];
+            while (at < to && items[at].labels[depth] == label) at++;
+            through[n] = (range){from, at};
+            t->nodes[n++].label = label;
+        }
+    }
+    return n;
+}
+
+// Nodes of the tree of sorted items: each item adds those behind what it shares with the one before.
+static size_t count_nodes(const item *items, int n)
+{
+    size_t nodes = 1;
+    for (int i = 0; i < n; i++) {
+        int shared = 0;
+        if (i) {
+            while (shared < items[i].n_labels && shared < items[i - 1].n_labels &&
+                   items[i].labels[shared] == items[i - 1].labels[shared]) {
+                shared++;
+            }
+        }
+        nodes += (size_t)(items[i].n_labels - shared);
+    }
+    return nodes;
+}
+
+static lin_status make_nodes(lin_tree *t, item *items, lin_error *err)
+{
+    qsort(items, (size_t)t->n_ends, sizeof *items, compare);
+    const size_t n = count_nodes(items, t->n_ends), bytes = (n + 1) * sizeof *t->nodes + n * sizeof(range);
+    if (n >= INT_MAX / 2) return lin_fail(err, LIN_INVALID, "a lexicon of too many phones");
+    int n_ends;
+    t->nodes = lin_alloc(n + 1, sizeof *t->nodes);
+    t->ends = lin_alloc((size_t)t->n_ends, sizeof *t->ends);
+    range *through = lin_alloc(n, sizeof *through);
+    if (!t->nodes || !t->ends || !through) {
+        lin_free(through);
+        return lin_no_memory(err, "a lexicon's tree", bytes);
+    }
+    t->n_nodes = build(t, items, through, &n_ends);
+    t->nodes[t->n_nodes] = (lin_tree_node){.child = (uint32_t)t->n_nodes, .end = (uint32_t)n_ends};
+    lin_free(through);
+    return LIN_OK;
+}
+
+// Best unigram at or below each node; children have higher numbers. A word that the language model lacks counts as its rarest.
+static void look_ahead(lin_tree *t, const lin_ngram *lm)
+{
+    float rarest = 0;
+    for (int i = 0; lm && i < t->n_ends; i++) {
+        if (t->ends[i].lm_word < 0) continue;
+        const float unigram = lin_ngram_unigram(lm, t->ends[i].lm_word);
+        if (unigram < rarest) rarest = unigram;
+    }
+    for (int i = t->n_nodes; i-- > 0;) {
+        const lin_tree_node *node = &t->nodes[i];
+        float best = lm ? rarest : 0;
+        for (uint32_t e = node->end; lm && e < node[1].end; e++) {
+            if (t->ends[e].lm_word < 0) continue;
+            const float unigram = lin_ngram_unigram(lm, t->ends[e].lm_word);
+            if (unigram > best) best = unigram;
+        }
+        for (uint32_t c = node->child; c < node[1].child; c++) {
+            if (t->nodes[c].ahead > best) best = t->nodes[c].ahead;
+        }
+        t->nodes[i].ahead = best;
+    }
+}
+
+// FNV-1a over 32-bit pieces.
+static uint64_t fingerprint(const lin_tree *t)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    const uint32_t *piece = (const uint32_t *)(const void *)t->nodes;
+    for (size_t i = 0; i < ((size_t)t->n_nodes + 1) * (sizeof *t->nodes / 4); i++) h = (h ^ piece[i]) * 0x100000001b3u;
+    for (int i = 0; i < t->n_ends; i++) {
+        h = (h ^ (uint32_t)t->ends[i].word) * 0x100000001b3u;
+        h = (h ^ (uint32_t)t->ends[i].lm_word) * 0x100000001b3u;
+    }
+    return h ^ t->lm_fingerprint ^ (uint64_t)t->words.text_used << 32;
+}
+
+// ---- from outside -----------------------------------------------------------------------------------------------------------
+
+static lin_status fill(lin_tree *t, const lin_tree_entry *entries, int n, const lin_ngram *lm, const lin_tree_options *options,
+                       lin_error *err)
+{
+    size_t letters = 0;
+    for (int i = 0; i < n; i++) letters += strlen(entries[i].word) + 1;
+    item *items = lin_alloc((size_t)n, sizeof *items);
+    if (!items) return lin_no_memory(err, "a lexicon's tree", (size_t)n * sizeof *items);
+    lin_status status = lin_symbols_reserve(&t->words, n, letters, err);
+    if (!status) status = take_entries(t, entries, n, lm, options && options->all_words, items, err);
+    if (!status) status = make_nodes(t, items, err);
+    lin_free(items);
+    if (status) return status;
+    look_ahead(t, lm);
+    t->fingerprint = fingerprint(t);
+    return LIN_OK;
+}
+
+lin_status lin_tree_create_list(const lin_tree_entry *entries, int n, int n_outputs, const lin_ngram *lm,
+                                const lin_tree_options *options, lin_tree **tree, lin_error *err)
+{
+    *tree = NULL;
+    if (n < 0 || n_outputs < 2) return lin_fail(err, LIN_INVALID, "a lexicon of %d entries over %d outputs", n, n_outputs);
+    lin_tree *t = lin_calloc(1, sizeof *t);
+    if (!t) return lin_no_memory(err, "a lexicon's tree", sizeof *t);
+    t->n_outputs = n_outputs;
+    t->lm_fingerprint = lm ? lin_ngram_fingerprint(lm) : 0;
+    lin_status status = fill(t, entries, n, lm, options, err);
+    if (status) lin_tree_destroy(t);
+    else *tree = t;
+    return status;
+}
+
+lin_status lin_tree_create(const lin_dictionary *dictionary, const lin_phones *phones, const lin_ngram *lm,
+                           const lin_tree_options *options, lin_tree **tree, lin_error *err)
+{
+    const int *labels;
+    int n = 0, k = 0;
+    *tree = NULL;
+    for (int i = 0; i < lin_dictionary_count(dictionary); i++) {
+        const char *word = lin_dictionary_word(dictionary, i);
+        while (lin_dictionary_find(dictionary, word, strlen(word), k, NULL)) k++;
+        n += k;
+        k = 0;
+    }
+    lin_tree_entry *entries = lin_alloc((size_t)n, sizeof *entries);
+    if (!entries) return lin_no_memory(err, "a lexicon's tree", (size_t)n * sizeof *entries);
+    n = 0;
+    for (int i = 0; i < lin_dictionary_count(dictionary); i++) {
+        const char *word = lin_dictionary_word(dictionary, i);
+        int n_labels;
+        for (k = 0; (n_labels = lin_dictionary_find(dictionary, word, strlen(word), k, &labels)) > 0; k++) {
+            entries[n++] = (lin_tree_entry){word, labels, n_labels};
+        }
+    }
+    lin_status status = lin_tree_create_list(entries, n, lin_phones_count(phones), lm, options, tree, err);
+    lin_free(entries);
+    return status;
+}
+
+void lin_tree_destroy(lin_tree *t)
+{
+    if (!t) return;
+    lin_symbols_free(&t->words);
+    lin_free(t->nodes);
+    lin_free(t->ends);
+    lin_free(t);
+}
+
+int lin_tree_nodes(const lin_tree *t) { return t->n_nodes; }
+int lin_tree_words(const lin_tree *t) { return t->words.n; }
+int lin_tree_pronunciations(const lin_tree *t) { return t->n_ends; }
+int lin_tree_outputs(const lin_tree *t) { return t->n_outputs; }
+int lin_tree_left_out(const lin_tree *t) { return t->n_left_out; }
+const char *lin_tree_first_left_out(const lin_tree *t) { return t->first_left_out; }
+const lin_tree_node *lin_tree_node_array(const lin_tree *t) { return t->nodes; }
+const lin_tree_end *lin_tree_end_array(const lin_tree *t) { return t->ends; }
+uint64_t lin_tree_lm_fingerprint(const lin_tree *t) { return t->lm_fingerprint; }
+uint64_t lin_tree_fingerprint(const lin_tree *t) { return t->fingerprint; }
+
+const char *lin_tree_word(const lin_tree *t, int word)
+{
+    return word >= 0 && word < t->words.n ? lin_symbols_text(&t->words, word) : NULL;
+}
+
+int lin_tree_find(const lin_tree *t, const char *word, size_t n)
+{
+    char lower[LIN_WORD_MAX + 1];
+    if (n > LIN_WORD_MAX) return -1;
+    return lin_symbols_find(&t->words, lower, folded(lower, word, n, 0));
+}
+
+int lin_tree_child(const lin_tree *t, int node, int label)
+{
+    uint32_t from = t->nodes[node].child, to = t->nodes[node + 1].child;
+    while (from < to) {
+        const uint32_t middle = from + (to - from) / 2;
+        if (t->nodes[middle].label < label) from = middle + 1;
+        else to = middle;
+    }
+    return from < t->nodes[node + 1].child && t->nodes[from].label == label ? (int)from : -1;
+}
+
+int lin_tree_ends(const lin_tree *t, int node, const lin_tree_end **ends)
+{
+    *ends = t->ends + t->nodes[node].end;
+    return (int)(t->nodes[node + 1].end - t->nodes[node].end);
+}
+
+size_t lin_tree_bytes(const lin_tree *t)
+{
+    return sizeof *t + ((size_t)t->n_nodes + 1) * sizeof *t->nodes + (size_t)t->n_ends * sizeof *t->ends + t->words.text_capacity +
+           (size_t)t->words.capacity * sizeof *t->words.items + t->words.n_slots * sizeof *t->words.slots;
+}
