@@ -62,9 +62,9 @@ void lin_buffer_fixed(lin_buffer *b, double value, int digits)
     lin_buffer_text(b, text);
 }
 
-// Bytes of the well-formed UTF-8 character at s (RFC 3629), 0 if there is none.
-static size_t utf8_length(const unsigned char *s, size_t n)
+size_t lin_utf8_length(const char *text, size_t n)
 {
+    const unsigned char *s = (const unsigned char *)text;
     static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
     size_t k = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3 : s[0] >> 3 == 30 ? 4 : 0;
     if (k <= 1 || k > n) return k == 1;
@@ -81,7 +81,7 @@ void lin_buffer_json(lin_buffer *b, const char *text, size_t n)
     lin_buffer_char(b, '"');
     for (size_t at = 0; at < n;) {
         unsigned char c = (unsigned char)text[at];
-        size_t k = utf8_length((const unsigned char *)text + at, n - at);
+        size_t k = lin_utf8_length(text + at, n - at);
         if (!k) {
             lin_buffer_text(b, "\xEF\xBF\xBD");
         } else if (c == '"' || c == '\\') {

@@ -35,6 +35,9 @@ void lin_buffer_fixed(lin_buffer *buffer, double value, int digits);
 /* A JSON string with its quotes (RFC 8259): escapes what must be, and writes bytes that are not UTF-8 as U+FFFD. */
 void lin_buffer_json(lin_buffer *buffer, const char *text, size_t n);
 
+/* Bytes of the well-formed UTF-8 character (RFC 3629) that text [n], n > 0, begins with; 0 if there is none. */
+size_t lin_utf8_length(const char *text, size_t n);
+
 /* Blanks until the text since byte `from` fills `width` bytes; with `right` they go before it. For tables. */
 void lin_buffer_pad(lin_buffer *buffer, size_t from, size_t width, int right);
 

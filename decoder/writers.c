@@ -1,151 +1,177 @@
-#include "decoder/writers.h"
-
+#include <math.h>
 #include <string.h>
+#include <strings.h>
 
-static const char *phone_text(const lin_writer_options *o, int label)
+#include "decoder/writers_internal.h"
+#include "lexicon/textfile.h"
+
+// ---- tokens ---------------------------------------------------------------------------------------------------------------------
+
+const char *lin_phone_text(const lin_writer_options *o, int label)
 {
     return o->ipa ? lin_phones_ipa(o->phones, label) : lin_phones_name(o->phones, label);
 }
 
-static lin_status check_labels(const lin_result *r, const lin_writer_options *o, lin_error *err)
+static lin_status check(const lin_result *r, const lin_writer_options *o, lin_error *err)
 {
+    const char *id = r->id ? r->id : "an alternative";
     for (int i = 0; i < r->n_phones; i++) {
         if (r->phones[i].label < 1 || r->phones[i].label >= lin_phones_count(o->phones)) {
-            return lin_fail(err, LIN_INVALID, "phone %d of %s has label %d, which the phone set does not have", i, r->id,
+            return lin_fail(err, LIN_INVALID, "phone %d of %s has label %d, which the phone set does not have", i, id,
                             r->phones[i].label);
         }
     }
-    return LIN_OK;
-}
-
-// Ids stand between blanks in these formats, and inside parentheses in TRN.
-static lin_status check_id(const char *id, const char *format, const char *forbidden, lin_error *err)
-{
-    for (const char *c = id; *c; c++) {
-        if ((unsigned char)*c <= 32 || *c == 127 || strchr(forbidden, *c)) {
-            return lin_fail(err, LIN_INVALID, "the utterance id '%s' cannot stand in %s: byte %d is a blank, control character%s",
-                            id, format, (int)(c - id) + 1, *forbidden ? " or parenthesis" : "");
+    for (int i = 0; i < r->n_words; i++) {
+        const lin_result_word *w = &r->words[i];
+        if (w->first_phone < 0 || w->n_phones < 0 || w->n_phones > r->n_phones - w->first_phone) {
+            return lin_fail(err, LIN_INVALID, "word %d of %s has phones that are not there: %d from %d on of %d", i, id, w->n_phones,
+                            w->first_phone, r->n_phones);
         }
     }
-    if (!*id) return lin_fail(err, LIN_INVALID, "an empty utterance id cannot stand in %s", format);
+    for (int i = 0; i < r->n_alternatives; i++) {
+        lin_status status = check(&r->alternatives[i], o, err);
+        if (status) return status;
+    }
     return LIN_OK;
 }
 
-// What was appended since `before` goes if an allocation failed.
-static lin_status done(lin_buffer *out, size_t before, lin_error *err)
+lin_tokens lin_tokens_only(const lin_result *r, const lin_writer_options *o, int words)
+{
+    return (lin_tokens){.result = r, .options = o, .words = words, .n = words ? r->n_words : r->n_phones};
+}
+
+lin_status lin_tokens_of(lin_tokens *t, const lin_result *r, const lin_writer_options *o, lin_error *err)
+{
+    *t = lin_tokens_only(r, o, r->has_words && o->unit != LIN_UNIT_PHONES);
+    if (o->unit == LIN_UNIT_WORDS && !r->has_words) {
+        return lin_fail(err, LIN_INVALID, "%s has no words to write: none were looked for; words need a lexicon", r->id);
+    }
+    return check(r, o, err);
+}
+
+lin_token lin_token_at(const lin_tokens *t, int i)
+{
+    if (t->words) {
+        const lin_result_word *w = &t->result->words[i];
+        return (lin_token){w->start_s, w->end_s, w->confidence, NAN};
+    }
+    const lin_result_phone *p = &t->result->phones[i];
+    return (lin_token){p->start_s, p->end_s, p->confidence, p->goodness};
+}
+
+void lin_token_spell(const lin_tokens *t, int i, lin_buffer *out)
+{
+    if (!t->words) {
+        lin_buffer_text(out, lin_phone_text(t->options, t->result->phones[i].label));
+        return;
+    }
+    const lin_result_word *w = &t->result->words[i];
+    if (w->known) {
+        lin_buffer_text(out, lin_result_word_text(t->result, i));
+        return;
+    }
+    lin_buffer_char(out, '[');
+    for (int p = 0; p < w->n_phones; p++) {
+        if (p && !t->options->ipa) lin_buffer_char(out, '_');
+        const char *name = lin_phone_text(t->options, t->result->phones[w->first_phone + p].label);
+        for (; *name; name++) lin_buffer_char(out, t->options->ipa ? *name : lin_lower(*name));
+    }
+    lin_buffer_char(out, ']');
+}
+
+const char *lin_token_text(const lin_tokens *t, int i, lin_buffer *scratch)
+{
+    if (scratch->failed) return "";
+    lin_buffer_clear(scratch);
+    lin_token_spell(t, i, scratch);
+    return scratch->data && !scratch->failed ? scratch->data : "";
+}
+
+void lin_scratch_free(lin_buffer *scratch, lin_buffer *out)
+{
+    if (scratch->failed) out->failed = scratch->failed;
+    lin_buffer_free(scratch);
+}
+
+// ---- text and numbers -----------------------------------------------------------------------------------------------------------
+
+void lin_put_clean(lin_buffer *out, const char *text, const char *keep, char quote)
+{
+    for (size_t at = 0, n = strlen(text), k; at < n; at += k ? k : 1) {
+        const char c = text[at];
+        k = lin_utf8_length(text + at, n - at);
+        if (!k || (((unsigned char)c < 32 || c == 127) && !strchr(keep, c))) {
+            lin_buffer_text(out, "\xEF\xBF\xBD");
+        } else {
+            if (quote && c == quote) lin_buffer_char(out, quote);
+            lin_buffer_bytes(out, text + at, k);
+        }
+    }
+}
+
+int64_t lin_ms(double seconds)
+{
+    if (!(seconds > 0)) return 0;
+    return seconds > 9e8 ? (int64_t)9e11 : (int64_t)llround(seconds * 1000);
+}
+
+void lin_put_ms_as_seconds(lin_buffer *out, int64_t ms)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%lld.%03d", (long long)(ms / 1000), (int)(ms % 1000));
+    lin_buffer_text(out, text);
+}
+
+// ---- documents ------------------------------------------------------------------------------------------------------------------
+
+void lin_take_back(lin_buffer *out, size_t before)
+{
+    lin_buffer_clear(out);
+    out->n = before;
+    if (out->data) out->data[before] = '\0';
+}
+
+void lin_put_header(const lin_writer_options *o, const char *header, lin_buffer *out)
+{
+    if (!o->document) lin_buffer_text(out, header);
+}
+
+lin_status lin_written(const lin_writer_options *o, lin_buffer *out, size_t before, lin_error *err)
 {
     lin_status status = lin_buffer_status(out, err);
     if (status) {
-        lin_buffer_clear(out);
-        out->n = before;
-        if (out->data) out->data[before] = '\0';
+        lin_take_back(out, before);
+    } else if (o->document) {
+        o->document->utterances++;
     }
     return status;
 }
 
-static void append_phones(const lin_result *r, const lin_writer_options *o, lin_buffer *out)
+lin_status lin_writer_begin(const lin_writer *writer, const lin_writer_options *o, lin_buffer *out, lin_error *err)
 {
-    for (int i = 0; i < r->n_phones; i++) {
-        if (i) lin_buffer_char(out, ' ');
-        lin_buffer_text(out, phone_text(o, r->phones[i].label));
-    }
+    const size_t before = out->n;
+    if (!o->document) return LIN_OK;
+    *o->document = (lin_writer_document){0};
+    if (writer->header) lin_buffer_text(out, writer->header);
+    lin_status status = lin_buffer_status(out, err);
+    if (status) lin_take_back(out, before);
+    return status;
 }
 
-static lin_status write_text(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
-{
-    size_t before = out->n;
-    lin_status status = check_labels(r, o, err);
-    if (!status && o->with_id) status = check_id(r->id, "text with ids", "", err);
-    if (status) return status;
-    if (o->with_id) {
-        lin_buffer_text(out, r->id);
-        if (r->n_phones) lin_buffer_char(out, ' ');
-    }
-    append_phones(r, o, out);
-    lin_buffer_char(out, '\n');
-    return done(out, before, err);
-}
-
-static lin_status write_json(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
-{
-    size_t before = out->n;
-    lin_status status = check_labels(r, o, err);
-    if (status) return status;
-    lin_buffer_text(out, "{\"id\":");
-    lin_buffer_json(out, r->id, strlen(r->id));
-    lin_buffer_text(out, ",\"channel\":");
-    lin_buffer_integer(out, r->channel);
-    if (*r->speaker) {
-        lin_buffer_text(out, ",\"speaker\":");
-        lin_buffer_json(out, r->speaker, strlen(r->speaker));
-    }
-    lin_buffer_text(out, ",\"seconds\":");
-    lin_buffer_fixed(out, r->seconds, 3);
-    lin_buffer_text(out, ",\"phones\":[");
-    for (int i = 0; i < r->n_phones; i++) {
-        const lin_result_phone *p = &r->phones[i];
-        const char *name = phone_text(o, p->label);
-        lin_buffer_text(out, i ? ",{\"phone\":" : "{\"phone\":");
-        lin_buffer_json(out, name, strlen(name));
-        lin_buffer_text(out, ",\"start\":");
-        lin_buffer_fixed(out, p->start_s, 3);
-        lin_buffer_text(out, ",\"end\":");
-        lin_buffer_fixed(out, p->end_s, 3);
-        lin_buffer_text(out, ",\"confidence\":");
-        lin_buffer_fixed(out, p->confidence, 4);
-        lin_buffer_char(out, '}');
-    }
-    lin_buffer_text(out, "]}\n");
-    return done(out, before, err);
-}
-
-static lin_status write_ctm(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
-{
-    size_t before = out->n;
-    lin_status status = check_labels(r, o, err);
-    if (!status) status = check_id(r->id, "CTM", "", err);
-    if (status) return status;
-    for (int i = 0; i < r->n_phones; i++) {
-        const lin_result_phone *p = &r->phones[i];
-        lin_buffer_text(out, r->id);
-        lin_buffer_char(out, ' ');
-        lin_buffer_integer(out, r->channel);
-        lin_buffer_char(out, ' ');
-        lin_buffer_fixed(out, p->start_s, 3);
-        lin_buffer_char(out, ' ');
-        lin_buffer_fixed(out, p->end_s - p->start_s, 3);
-        lin_buffer_char(out, ' ');
-        lin_buffer_text(out, phone_text(o, p->label));
-        lin_buffer_char(out, ' ');
-        lin_buffer_fixed(out, p->confidence, 4);
-        lin_buffer_char(out, '\n');
-    }
-    if (!r->n_phones) {
-        lin_buffer_text(out, ";; ");
-        lin_buffer_text(out, r->id);
-        lin_buffer_text(out, " has no phones\n");
-    }
-    return done(out, before, err);
-}
-
-static lin_status write_trn(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
-{
-    size_t before = out->n;
-    lin_status status = check_labels(r, o, err);
-    if (!status) status = check_id(r->id, "TRN", "()", err);
-    if (status) return status;
-    append_phones(r, o, out);
-    lin_buffer_text(out, r->n_phones ? " (" : "(");
-    lin_buffer_text(out, r->id);
-    lin_buffer_text(out, ")\n");
-    return done(out, before, err);
-}
+// ---- the table ------------------------------------------------------------------------------------------------------------------
 
 static const lin_writer writers[] = {
-    {"text", "txt", "phones separated by blanks, one utterance per line", write_text},
-    {"json", "jsonl", "JSON, one object per line", write_json},
-    {"ctm", "ctm", "NIST CTM: one phone per line with its time and confidence", write_ctm},
-    {"trn", "trn", "NIST TRN, which sclite scores", write_trn},
+    {"text", "txt", NULL, "phones or words separated by blanks, one utterance per line", LIN_WRITER_MANY, NULL, lin_write_text},
+    {"json", "jsonl", "json", "JSON, one object per line, with all there is", LIN_WRITER_MANY, NULL, lin_write_json},
+    {"ctm", "ctm", NULL, "NIST CTM: one phone or word per line with its time and confidence", LIN_WRITER_MANY, NULL, lin_write_ctm},
+    {"trn", "trn", NULL, "NIST TRN, which sclite scores", LIN_WRITER_MANY, NULL, lin_write_trn},
+    {"srt", "srt", NULL, "SubRip subtitles", LIN_WRITER_TIMELINE, NULL, lin_write_srt},
+    {"vtt", "vtt", NULL, "WebVTT subtitles", LIN_WRITER_TIMELINE, lin_vtt_header, lin_write_vtt},
+    {"textgrid", "TextGrid", NULL, "Praat TextGrid: tiers of words and phones", LIN_WRITER_ONE, NULL, lin_write_textgrid},
+    {"csv", "csv", NULL, "comma-separated values (RFC 4180): a line per phone or word", LIN_WRITER_MANY, lin_csv_header,
+     lin_write_csv},
+    {"audacity", "labels.txt", "labels", "Audacity labels: start, end and phone or word", LIN_WRITER_TIMELINE, NULL,
+     lin_write_audacity},
 };
 enum { N_WRITERS = sizeof writers / sizeof *writers };
 
@@ -157,14 +183,25 @@ const lin_writer *lin_writer_find(const char *name)
     return NULL;
 }
 
+// Bytes of the extension if the path ends in a dot and it.
+static size_t match_end(const char *path, const char *extension)
+{
+    const size_t n = extension ? strlen(extension) : 0, all = strlen(path);
+    return n && all > n && path[all - n - 1] == '.' && !strcasecmp(path + all - n, extension) ? n : 0;
+}
+
 const lin_writer *lin_writer_for_file(const char *path)
 {
-    const char *dot = strrchr(path, '.');
-    if (!dot || strchr(dot, '/')) return NULL;
+    const lin_writer *best = NULL;
+    size_t longest = 0;
     for (int i = 0; i < N_WRITERS; i++) {
-        if (!strcmp(writers[i].extension, dot + 1)) return &writers[i];
+        const size_t n = match_end(path, writers[i].extension), also = match_end(path, writers[i].also);
+        if (n > longest || also > longest) {
+            best = &writers[i];
+            longest = n > also ? n : also;
+        }
     }
-    return NULL;
+    return best;
 }
 
 const lin_writer *lin_writer_at(int index) { return index >= 0 && index < N_WRITERS ? &writers[index] : NULL; }

@@ -1,45 +1,95 @@
 /*
  * writers.h - results as other programs read them: one table, one function per format.
  *
- *   text    P P P                       or, with ids, Kaldi's: utt-id P P P
- *   json    one object per line: id, channel, speaker, seconds, phones with start, end and confidence
- *   ctm     NIST CTM, one line per phone: utt channel start duration phone confidence
- *   trn     NIST TRN: P P P (utt-id)
+ *   text      P P P                     or, with ids, Kaldi's: utt-id P P P
+ *   json      one object per line: id, channel, speaker, seconds, phones, words, scores, alternatives; docs/formats.md names all
+ *   ctm       NIST CTM, one line per phone or word: utt channel start duration phone confidence
+ *   trn       NIST TRN: P P P (utt-id)
+ *   srt, vtt  subtitles: SubRip and WebVTT, cut as subtitlers do (decoder/writers_subtitles.c)
+ *   textgrid  Praat: tiers "words" and "phones" without gaps
+ *   csv       RFC 4180, a line per phone or word
+ *   audacity  labels: start TAB end TAB label
+ *
+ * One utterance in a file of its own:
  *
  *   lin_writer_options options = {.phones = phones};
- *   lin_writer_find("ctm")->write(&result, &options, &buffer, &err);
+ *   lin_writer_find("vtt")->write(&result, &options, &buffer, &err);
  *   lin_buffer_write(&buffer, stdout, "standard output", &err);
  *
- * Times have three digits. An utterance without phones has an empty text line, and in CTM only a comment that names it.
- * Threads: the table is constant; a call touches only its arguments.
+ * Several utterances in one file: a document remembers what they share, the header line and the number of the next subtitle.
+ *
+ *   lin_writer_document document = {0};                       // one for each file
+ *   options.document = &document;
+ *   lin_writer_begin(writer, &options, &buffer, &err);        // the header, also of a file that gets no utterance; then, in order:
+ *   writer->write(&result, &options, &buffer, &err);          // ... as often as results come
+ *
+ * Nothing follows the last one. Times have three digits. Without words, or where phones are asked for, "word" below is a phone.
+ * A word outside the lexicon is one token made of its phones, "[hh_ah_l_ow]", in IPA "[hʌloʊ]"; json says "known": false.
+ * An utterance without words has an empty line of text, in CTM only a comment that names it, and no subtitle.
+ * Threads: the table is constant; a call touches only its arguments, the document among them.
  */
 #ifndef LIN_DECODER_WRITERS_H
 #define LIN_DECODER_WRITERS_H
+
+#include <stdint.h>
 
 #include "decoder/buffer.h"
 #include "decoder/result.h"
 #include "kernels/status.h"
 #include "lexicon/phones.h"
 
+/* What a line, label or subtitle is. JSON always has both. */
+typedef enum lin_writer_unit {
+    LIN_UNIT_AUTO,   /* words where the result has them, else phones; textgrid: all tiers there are */
+    LIN_UNIT_PHONES,
+    LIN_UNIT_WORDS,  /* LIN_INVALID for a result in which no words were looked for */
+    LIN_UNIT_BOTH    /* textgrid, csv: both; the others as LIN_UNIT_AUTO */
+} lin_writer_unit;
+
+/* What a file has taken in so far; all zero for a new one. */
+typedef struct lin_writer_document {
+    int utterances, cues; /* written */
+    int64_t end_ms;       /* of the last subtitle */
+} lin_writer_document;
+
 typedef struct lin_writer_options {
     const lin_phones *phones; /* names of the labels; never NULL */
     int with_id;              /* text: the utterance id before the phones */
     int ipa;                  /* phones in IPA instead of the set's own names */
+    lin_writer_unit unit;
+    int word_times;           /* vtt: the time of each word inside a subtitle, for karaoke-like display */
+    lin_writer_document *document; /* NULL: each call of write makes a whole file */
 } lin_writer_options;
 
 /*
- * Appends one utterance to `out`. LIN_INVALID for a label outside the phone set, or an id that the format cannot hold (CTM, TRN,
- * text with ids: blanks or control characters; TRN: parentheses as well); LIN_NO_MEMORY. On failure `out` is as before.
+ * Appends one utterance to `out`. LIN_INVALID for a label outside the phone set, a word of phones that are not there, or an id or a
+ * word that the format cannot hold (CTM, TRN, text with ids: blanks or control characters; TRN: sclite's own signs as well), or an
+ * utterance that begins before the last subtitle of its document ends; LIN_NO_MEMORY. On failure `out` and the document are as before.
  */
 typedef lin_status (*lin_write_function)(const lin_result *result, const lin_writer_options *options, lin_buffer *out,
                                          lin_error *err);
 
+/* How many utterances one file may hold. */
+typedef enum lin_writer_holds {
+    LIN_WRITER_MANY,     /* any, told apart by their ids */
+    LIN_WRITER_TIMELINE, /* those of one recording in the order of time; of several recordings: a file each (--output-dir) */
+    LIN_WRITER_ONE       /* one; a document that has one takes no other: LIN_INVALID */
+} lin_writer_holds;
+
 typedef struct lin_writer {
-    const char *name, *extension, *about;
+    const char *name;
+    const char *extension, *also; /* that its files have; another that is understood, or NULL */
+    const char *about;
+    lin_writer_holds holds;
+    const char *header; /* what a file begins with, or NULL */
     lin_write_function write;
 } lin_writer;
 
-/* By name, or by the extension of a file name; NULL if there is none. */
+/* Appends what a file of this format begins with, and empties the document. LIN_NO_MEMORY: `out` is as before. */
+lin_status lin_writer_begin(const lin_writer *writer, const lin_writer_options *options, lin_buffer *out, lin_error *err);
+
+/* By name; or by the end of a file name, whatever its case, the longest extension that fits ("x.labels.txt" is audacity, "x.txt"
+ * text). NULL if there is none. */
 const lin_writer *lin_writer_find(const char *name);
 const lin_writer *lin_writer_for_file(const char *path);
 

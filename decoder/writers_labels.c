@@ -1,0 +1,201 @@
+// writers_labels.c - tokens with their times: Praat TextGrid, CSV, Audacity labels.
+
+#include <math.h>
+#include <string.h>
+
+#include "decoder/writers_internal.h"
+
+// ---- Praat ----------------------------------------------------------------------------------------------------------------------
+
+// Intervals of a tier: tokens, and empty ones wherever there is none, so that all of 0 .. end_ms is covered. Praat wants every interval
+// longer than nothing and beginning where the one before ended, whatever a result says.
+typedef struct tier {
+    lin_tokens tokens;
+    int64_t at_ms, end_ms;
+    int next;
+} tier;
+
+typedef struct interval {
+    int64_t from_ms, to_ms;
+    int token; // -1: empty
+} interval;
+
+// A token as it fits behind `at_ms`.
+static interval place(const lin_tokens *tokens, int i, int64_t at_ms)
+{
+    const lin_token token = lin_token_at(tokens, i);
+    int64_t from = lin_ms(token.start_s), to = lin_ms(token.end_s);
+    if (from < at_ms) from = at_ms;
+    if (to <= from) to = from + 1;
+    return (interval){from, to, i};
+}
+
+static int next_interval(tier *t, interval *out)
+{
+    if (t->next < t->tokens.n) {
+        *out = place(&t->tokens, t->next, t->at_ms);
+        if (out->from_ms > t->at_ms) {
+            *out = (interval){t->at_ms, out->from_ms, -1};
+        } else {
+            t->next++;
+        }
+    } else {
+        *out = (interval){t->at_ms, t->end_ms, -1};
+    }
+    if (out->to_ms <= out->from_ms) return 0;
+    t->at_ms = out->to_ms;
+    return 1;
+}
+
+static int64_t end_of(const lin_tokens *tokens)
+{
+    int64_t at = 0;
+    for (int i = 0; i < tokens->n; i++) at = place(tokens, i, at).to_ms;
+    return at;
+}
+
+static void put_time(lin_buffer *out, const char *name, int64_t ms)
+{
+    lin_buffer_text(out, name);
+    lin_put_ms_as_seconds(out, ms);
+    lin_buffer_text(out, " \n"); // Praat's own files have the blank, and some of their readers rely on it
+}
+
+static void put_count(lin_buffer *out, const char *before, long long n, const char *after)
+{
+    lin_buffer_text(out, before);
+    lin_buffer_integer(out, n);
+    lin_buffer_text(out, after);
+}
+
+static void put_tier(const lin_tokens *tokens, int number, int64_t end_ms, lin_buffer *scratch, lin_buffer *out)
+{
+    interval v;
+    tier t = {.tokens = *tokens, .end_ms = end_ms};
+    int n = 0;
+    while (next_interval(&t, &v)) n++;
+    put_count(out, "    item [", number, "]:\n        class = \"IntervalTier\" \n");
+    lin_buffer_text(out, tokens->words ? "        name = \"words\" \n" : "        name = \"phones\" \n");
+    put_time(out, "        xmin = ", 0);
+    put_time(out, "        xmax = ", end_ms);
+    put_count(out, "        intervals: size = ", n, " \n");
+    t = (tier){.tokens = *tokens, .end_ms = end_ms};
+    for (int i = 1; next_interval(&t, &v); i++) {
+        put_count(out, "        intervals [", i, "]:\n");
+        put_time(out, "            xmin = ", v.from_ms);
+        put_time(out, "            xmax = ", v.to_ms);
+        lin_buffer_text(out, "            text = \"");
+        if (v.token >= 0) lin_put_clean(out, lin_token_text(tokens, v.token, scratch), "", '"');
+        lin_buffer_text(out, "\" \n");
+    }
+}
+
+lin_status lin_write_textgrid(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
+{
+    const size_t before = out->n;
+    lin_tokens tiers[2], t;
+    lin_status status = lin_tokens_of(&t, r, o, err);
+    if (status) return status;
+    if (o->document && o->document->utterances) {
+        return lin_fail(err, LIN_INVALID, "a TextGrid holds one utterance, %s needs a file of its own: use --output-dir", r->id);
+    }
+    int n = 0;
+    if (t.words) tiers[n++] = t;
+    if (o->unit != LIN_UNIT_WORDS) tiers[n++] = lin_tokens_only(r, o, 0);
+    int64_t end_ms = lin_ms(r->seconds);
+    for (int i = 0; i < n; i++) {
+        const int64_t end = end_of(&tiers[i]);
+        if (end > end_ms) end_ms = end;
+    }
+    if (end_ms == 0) end_ms = 1; // no sound at all: Praat wants some
+    lin_buffer scratch = {0};
+    lin_buffer_text(out, "File type = \"ooTextFile\"\nObject class = \"TextGrid\"\n\n");
+    put_time(out, "xmin = ", 0);
+    put_time(out, "xmax = ", end_ms);
+    put_count(out, "tiers? <exists> \nsize = ", n, " \nitem []: \n");
+    for (int i = 0; i < n; i++) put_tier(&tiers[i], i + 1, end_ms, &scratch, out);
+    lin_scratch_free(&scratch, out);
+    return lin_written(o, out, before, err);
+}
+
+// ---- CSV ------------------------------------------------------------------------------------------------------------------------
+
+const char lin_csv_header[] = "id,channel,speaker,kind,text,start,end,confidence,goodness\r\n";
+
+// Between quotes, doubled inside, where the field would be mistaken without them.
+static void put_field(lin_buffer *out, const char *text)
+{
+    const size_t n = strlen(text);
+    const int quote = n && (text[0] == ' ' || text[n - 1] == ' ' || memchr(text, ',', n) || memchr(text, '"', n) ||
+                            memchr(text, '\n', n) || memchr(text, '\r', n));
+    if (quote) lin_buffer_char(out, '"');
+    lin_put_clean(out, text, "\t\r\n", '"');
+    if (quote) lin_buffer_char(out, '"');
+}
+
+static void put_row(const lin_tokens *t, int i, lin_buffer *scratch, lin_buffer *out)
+{
+    const lin_result *r = t->result;
+    const lin_token token = lin_token_at(t, i);
+    put_field(out, r->id);
+    lin_buffer_char(out, ',');
+    lin_buffer_integer(out, r->channel);
+    lin_buffer_char(out, ',');
+    put_field(out, r->speaker);
+    lin_buffer_text(out, t->words ? ",word," : ",phone,");
+    put_field(out, lin_token_text(t, i, scratch));
+    lin_buffer_char(out, ',');
+    lin_buffer_fixed(out, token.start_s, 3);
+    lin_buffer_char(out, ',');
+    lin_buffer_fixed(out, token.end_s, 3);
+    lin_buffer_char(out, ',');
+    lin_buffer_fixed(out, token.confidence, 4);
+    lin_buffer_char(out, ',');
+    if (isfinite(token.goodness)) lin_buffer_fixed(out, token.goodness, 4);
+    lin_buffer_text(out, "\r\n");
+}
+
+lin_status lin_write_csv(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
+{
+    const size_t before = out->n;
+    lin_tokens t;
+    lin_status status = lin_tokens_of(&t, r, o, err);
+    if (status) return status;
+    lin_put_header(o, lin_csv_header, out);
+    const lin_tokens phones = lin_tokens_only(r, o, 0);
+    const int both = t.words && o->unit == LIN_UNIT_BOTH;
+    lin_buffer scratch = {0};
+    int phone = 0;
+    for (int i = 0; i < t.n; i++) {
+        const lin_result_word *w = both ? &r->words[i] : NULL;
+        for (; both && phone < w->first_phone; phone++) put_row(&phones, phone, &scratch, out); // of no word
+        put_row(&t, i, &scratch, out);
+        for (; both && phone < w->first_phone + w->n_phones; phone++) put_row(&phones, phone, &scratch, out);
+    }
+    for (; both && phone < phones.n; phone++) put_row(&phones, phone, &scratch, out);
+    lin_scratch_free(&scratch, out);
+    return lin_written(o, out, before, err);
+}
+
+// ---- Audacity -------------------------------------------------------------------------------------------------------------------
+
+lin_status lin_write_audacity(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
+{
+    const size_t before = out->n;
+    lin_tokens t;
+    lin_status status = lin_tokens_of(&t, r, o, err);
+    if (status) return status;
+    lin_buffer scratch = {0};
+    for (int i = 0; i < t.n; i++) {
+        const lin_token token = lin_token_at(&t, i);
+        const int64_t from = lin_ms(token.start_s), to = lin_ms(token.end_s);
+        lin_put_ms_as_seconds(out, from);
+        lin_buffer_char(out, '\t');
+        lin_put_ms_as_seconds(out, to > from ? to : from);
+        lin_buffer_char(out, '\t');
+        lin_put_clean(out, lin_token_text(&t, i, &scratch), "", 0);
+        lin_buffer_char(out, '\n');
+    }
+    lin_scratch_free(&scratch, out);
+    return lin_written(o, out, before, err);
+}

@@ -1,0 +1,304 @@
+// writers_subtitles.c - SubRip and WebVTT: tokens grouped into cues as subtitlers do.
+//
+// A cue has at most two lines of 42 characters and lasts at most 7 s; it does not reach over a pause of half a second. Where what is
+// said between two pauses does not fit one cue, it is cut where the cues are even, long enough and end at the longest pauses: the cheapest
+// of all ways to cut, found from left to right. A cue stays for a second and for as long as reading takes, unless the next one comes.
+
+#include <math.h>
+#include <string.h>
+
+#include "decoder/writers_internal.h"
+#include "kernels/memory.h"
+
+enum {
+    LINE_CHARS = 42,
+    CUE_CHARS = 2 * LINE_CHARS + 1, // and what would be the blank between the lines
+    PAUSE_MS = 500,
+    LONGEST_MS = 7000,
+    SHORTEST_MS = 1000,
+    READ_CHARS = 17 // a second, for adults
+};
+
+const char lin_vtt_header[] = "WEBVTT\n\n";
+
+// A token, or where one is longer than a line a part of it. `cost` and `cut` belong to the parts before this one.
+typedef struct part {
+    size_t text; // where it begins in `texts`; it ends where the next one begins
+    int chars;
+    int glued; // to the part before: no blank between them
+    int64_t from_ms, to_ms;
+    double cost; // of the best way to cut what is before this part
+    int cut;     // where its last cue begins
+} part;
+
+typedef struct cutter {
+    lin_buffer texts;
+    part *parts; // [n + 1]: the last one only ends the one before
+    int n, capacity;
+} cutter;
+
+typedef struct cue {
+    int first, n, second; // parts; where the second line begins: first + n if there is only one
+    int64_t from_ms, to_ms;
+} cue;
+
+// ---- parts ----------------------------------------------------------------------------------------------------------------------
+
+static void add_part(cutter *c, const char *text, size_t bytes, part p)
+{
+    if (c->texts.failed) return;
+    if (c->n + 1 >= c->capacity) {
+        const int capacity = 2 * c->capacity + 64;
+        part *larger = lin_resize(c->parts, (size_t)capacity, sizeof *larger);
+        if (!larger) {
+            c->texts.failed = (size_t)capacity * sizeof *larger;
+            return;
+        }
+        c->parts = larger;
+        c->capacity = capacity;
+    }
+    p.text = c->texts.n;
+    lin_buffer_bytes(&c->texts, text, bytes);
+    c->parts[c->n++] = p;
+    c->parts[c->n] = (part){.text = c->texts.n};
+}
+
+static size_t char_bytes(const char *text, size_t n)
+{
+    const size_t k = n ? lin_utf8_length(text, n) : 0;
+    return k ? k : n > 0;
+}
+
+static int count_chars(const char *text, size_t n)
+{
+    int chars = 0;
+    for (size_t at = 0; at < n; at += char_bytes(text + at, n - at)) chars++;
+    return chars;
+}
+
+// A token, its time shared among its parts by their length, each a millisecond at least. Where it ends.
+static int64_t add_token(cutter *c, const char *text, int64_t from_ms, int64_t to_ms)
+{
+    const size_t n = strlen(text);
+    const int chars = count_chars(text, n), parts = (chars + LINE_CHARS - 1) / LINE_CHARS;
+    const int64_t spans = to_ms - from_ms > parts ? to_ms - from_ms : parts;
+    size_t at = 0;
+    for (int i = 0; i < parts; i++) {
+        const int done = i * LINE_CHARS, end = i < parts - 1 ? done + LINE_CHARS : chars;
+        size_t bytes = 0;
+        for (int k = done; k < end; k++) bytes += char_bytes(text + at + bytes, n - at - bytes);
+        add_part(c, text + at, bytes,
+                 (part){.chars = end - done,
+                        .glued = i > 0,
+                        .from_ms = from_ms + spans * done / chars,
+                        .to_ms = from_ms + spans * end / chars});
+        at += bytes;
+    }
+    return from_ms + spans;
+}
+
+// All tokens, in an order of time that goes forward whatever the result says.
+static void add_tokens(cutter *c, const lin_tokens *t)
+{
+    lin_buffer scratch = {0}, clean = {0};
+    int64_t at_ms = 0;
+    for (int i = 0; i < t->n && !c->texts.failed && !clean.failed && !scratch.failed; i++) {
+        const lin_token token = lin_token_at(t, i);
+        const int64_t from = lin_ms(token.start_s);
+        lin_buffer_clear(&clean);
+        lin_put_clean(&clean, lin_token_text(t, i, &scratch), "", 0);
+        if (clean.n) at_ms = add_token(c, clean.data, from > at_ms ? from : at_ms, lin_ms(token.end_s));
+    }
+    lin_scratch_free(&scratch, &c->texts);
+    lin_scratch_free(&clean, &c->texts);
+}
+
+// ---- cues -----------------------------------------------------------------------------------------------------------------------
+
+// Characters that part i adds to a line in which it is not the first.
+static int added_chars(const cutter *c, int i) { return c->parts[i].chars + !c->parts[i].glued; }
+
+// Where the second line of a cue of n parts begins, so that the lines are alike, the first rather the shorter; first + n: one line is
+// enough; -1: two are not. chars: all of it on one line.
+static int second_line(const cutter *c, int first, int n, int chars)
+{
+    if (chars <= LINE_CHARS) return first + n;
+    int best = -1, longest = LINE_CHARS + 1, above = c->parts[first].chars;
+    for (int k = first + 1; k < first + n; k++) {
+        const int below = chars - above - !c->parts[k].glued, longer = above > below ? above : below;
+        if (longer < longest) {
+            longest = longer;
+            best = k;
+        }
+        above += added_chars(c, k);
+    }
+    return best;
+}
+
+static int64_t wanted_ms(int chars)
+{
+    const int64_t reading = (int64_t)chars * 1000 / READ_CHARS;
+    return reading < SHORTEST_MS ? SHORTEST_MS : reading > LONGEST_MS ? LONGEST_MS : reading;
+}
+
+// Of a cue of parts first .. end-1: one for being a cue, more where it is not full or has to leave too soon, less where a pause follows.
+static double cue_cost(const cutter *c, int first, int end, int chars)
+{
+    const double empty = 1 - (double)chars / CUE_CHARS;
+    double cost = 1 + empty * empty;
+    if (end == c->n) return cost;
+    const int64_t pause = c->parts[end].from_ms - c->parts[end - 1].to_ms, wanted = wanted_ms(chars);
+    const int64_t stays = c->parts[end].from_ms - c->parts[first].from_ms;
+    if (stays < wanted) cost += 2 * (double)(wanted - stays) / (double)wanted;
+    return cost - (double)(pause < PAUSE_MS ? pause : PAUSE_MS) / PAUSE_MS;
+}
+
+// The cheapest way to cut: afterwards parts[i].cut is where the cue that begins at part i ends.
+static void cut(cutter *c)
+{
+    for (int end = 1; end <= c->n; end++) {
+        part *e = &c->parts[end];
+        e->cost = INFINITY;
+        int chars = 0;
+        for (int i = end - 1; i >= 0; i--) {
+            const part *p = &c->parts[i];
+            const int one = i == end - 1;
+            if (!one && p[1].from_ms - p->to_ms >= PAUSE_MS) break;
+            if (!one && e[-1].to_ms - p->from_ms > LONGEST_MS) break;
+            chars += p->chars + (!one && !p[1].glued);
+            if (chars > CUE_CHARS) break;
+            const double cost = p->cost + cue_cost(c, i, end, chars);
+            if (cost < e->cost && second_line(c, i, end - i, chars) >= 0) {
+                e->cost = cost;
+                e->cut = i;
+            }
+        }
+    }
+    // Each end knows its beginning; turned around, each beginning its end.
+    for (int end = c->n, after = 0; end > 0;) {
+        const int begin = c->parts[end].cut;
+        c->parts[end].cut = after;
+        after = end;
+        end = begin;
+        if (!begin) c->parts[0].cut = after;
+    }
+}
+
+// The cue that begins at part `first`. It stays until it is read, the next one comes, or the sound ends.
+static cue cue_at(const cutter *c, int first, int64_t sound_ms)
+{
+    const int end = c->parts[first].cut;
+    cue q = {.first = first, .n = end - first, .from_ms = c->parts[first].from_ms, .to_ms = c->parts[end - 1].to_ms};
+    int chars = c->parts[first].chars;
+    for (int i = first + 1; i < end; i++) chars += added_chars(c, i);
+    q.second = second_line(c, first, q.n, chars);
+    const int64_t free_ms = end < c->n ? c->parts[end].from_ms : sound_ms;
+    int64_t stays = q.from_ms + wanted_ms(chars);
+    if (stays > free_ms) stays = free_ms;
+    if (q.to_ms < stays) q.to_ms = stays;
+    if (q.to_ms > q.from_ms + LONGEST_MS) q.to_ms = q.from_ms + LONGEST_MS;
+    return q;
+}
+
+// ---- files ----------------------------------------------------------------------------------------------------------------------
+
+static void put_time(lin_buffer *out, int64_t ms, char point)
+{
+    char text[48];
+    snprintf(text, sizeof text, "%02lld:%02d:%02d%c%03d", (long long)(ms / 3600000), (int)(ms / 60000 % 60), (int)(ms / 1000 % 60),
+             point, (int)(ms % 1000));
+    lin_buffer_text(out, text);
+}
+
+static void put_escaped(lin_buffer *out, const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        switch (text[i]) {
+        case '&': lin_buffer_text(out, "&amp;"); break;
+        case '<': lin_buffer_text(out, "&lt;"); break;
+        case '>': lin_buffer_text(out, "&gt;"); break;
+        default: lin_buffer_char(out, text[i]);
+        }
+    }
+}
+
+static void put_cue(const cutter *c, const cue *q, int number, const lin_writer_options *o, int vtt, lin_buffer *out)
+{
+    int64_t at_ms = q->from_ms;
+    if (!vtt) {
+        lin_buffer_integer(out, number);
+        lin_buffer_char(out, '\n');
+    }
+    put_time(out, q->from_ms, vtt ? '.' : ',');
+    lin_buffer_text(out, " --> ");
+    put_time(out, q->to_ms, vtt ? '.' : ',');
+    lin_buffer_char(out, '\n');
+    for (int i = q->first; i < q->first + q->n; i++) {
+        const part *p = &c->parts[i];
+        const char *text = c->texts.data + p->text;
+        const size_t n = p[1].text - p->text;
+        if (i == q->second) {
+            lin_buffer_char(out, '\n');
+        } else if (i > q->first && !p->glued) {
+            lin_buffer_char(out, ' ');
+        }
+        // Inside the cue and going forward, as WebVTT wants them.
+        if (vtt && o->word_times && !p->glued && p->from_ms > at_ms && p->from_ms < q->to_ms) {
+            lin_buffer_char(out, '<');
+            put_time(out, p->from_ms, '.');
+            lin_buffer_char(out, '>');
+            at_ms = p->from_ms;
+        }
+        if (vtt) {
+            put_escaped(out, text, n);
+        } else {
+            lin_buffer_bytes(out, text, n);
+        }
+    }
+    lin_buffer_text(out, "\n\n");
+}
+
+static lin_status write_subtitles(const lin_result *r, const lin_writer_options *o, int vtt, lin_buffer *out, lin_error *err)
+{
+    const size_t before = out->n;
+    const lin_writer_document old = o->document ? *o->document : (lin_writer_document){0};
+    lin_writer_document new = old;
+    cutter c = {0};
+    lin_tokens t;
+    lin_status status = lin_tokens_of(&t, r, o, err);
+    if (status) return status;
+    if (vtt) lin_put_header(o, lin_vtt_header, out);
+    add_tokens(&c, &t);
+    if (c.texts.failed) {
+        out->failed = c.texts.failed;
+    } else if (c.n && c.parts[0].from_ms < old.end_ms) {
+        lin_take_back(out, before);
+        status = lin_fail(err, LIN_INVALID, "%s begins before the last subtitle ends: subtitles of several recordings need a file each, "
+                          "use --output-dir", r->id);
+    } else if (c.n) {
+        cut(&c);
+        for (int i = 0; i < c.n; i = c.parts[i].cut) {
+            const cue q = cue_at(&c, i, lin_ms(r->seconds));
+            put_cue(&c, &q, ++new.cues, o, vtt, out);
+            new.end_ms = q.to_ms;
+        }
+    }
+    lin_free(c.parts);
+    lin_buffer_free(&c.texts);
+    if (status == LIN_OK) status = lin_written(o, out, before, err);
+    if (status == LIN_OK && o->document) {
+        o->document->cues = new.cues;
+        o->document->end_ms = new.end_ms;
+    }
+    return status;
+}
+
+lin_status lin_write_srt(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
+{
+    return write_subtitles(r, o, 0, out, err);
+}
+
+lin_status lin_write_vtt(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
+{
+    return write_subtitles(r, o, 1, out, err);
+}

@@ -1,0 +1,117 @@
+// writers_text.c - plain text, NIST CTM and TRN: tokens between blanks, which nothing can escape.
+
+#include <string.h>
+
+#include "decoder/writers_internal.h"
+#include "lexicon/textfile.h"
+
+// Byte of `text` that cannot stand between blanks, or is one of `forbidden`; its length if all can.
+static size_t find_bad(const char *text, const char *forbidden)
+{
+    size_t at = 0;
+    while (text[at] && (unsigned char)text[at] > 32 && text[at] != 127 && !strchr(forbidden, text[at])) at++;
+    return at;
+}
+
+// Ids stand between blanks in these formats, and inside parentheses in TRN.
+static lin_status check_id(const char *id, const char *format, const char *forbidden, lin_error *err)
+{
+    const size_t bad = find_bad(id, forbidden);
+    if (id[bad]) {
+        return lin_fail(err, LIN_INVALID, "the utterance id '%s' cannot stand in %s: byte %d is a blank, control character%s",
+                        id, format, (int)bad + 1, *forbidden ? " or parenthesis" : "");
+    }
+    if (!*id) return lin_fail(err, LIN_INVALID, "an empty utterance id cannot stand in %s", format);
+    return LIN_OK;
+}
+
+// The words that will be written; names of phones have no blanks.
+static lin_status check_words(const lin_tokens *t, const char *format, const char *forbidden, lin_error *err)
+{
+    char shown[LIN_QUOTE];
+    for (int i = 0; t->words && i < t->n; i++) {
+        const char *text = lin_result_word_text(t->result, i);
+        if (!t->result->words[i].known) continue;
+        const size_t bad = find_bad(text, forbidden);
+        if (*text && !text[bad]) continue;
+        return lin_fail(err, LIN_INVALID, "word %d of %s, '%s', cannot stand in %s: %s%s; the formats json and csv hold any word", i,
+                        t->result->id, lin_quote(shown, text, strlen(text)), format,
+                        *text ? "it has a blank or control character" : "it is empty",
+                        *text && *forbidden ? " or a sign that means something there" : "");
+    }
+    return LIN_OK;
+}
+
+static void put_tokens(const lin_tokens *t, lin_buffer *out)
+{
+    for (int i = 0; i < t->n; i++) {
+        if (i) lin_buffer_char(out, ' ');
+        lin_token_spell(t, i, out);
+    }
+}
+
+lin_status lin_write_text(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
+{
+    const size_t before = out->n;
+    lin_tokens t;
+    lin_status status = lin_tokens_of(&t, r, o, err);
+    if (!status && o->with_id) status = check_id(r->id, "text with ids", "", err);
+    if (!status) status = check_words(&t, "text", "", err);
+    if (status) return status;
+    if (o->with_id) {
+        lin_buffer_text(out, r->id);
+        if (t.n) lin_buffer_char(out, ' ');
+    }
+    put_tokens(&t, out);
+    lin_buffer_char(out, '\n');
+    return lin_written(o, out, before, err);
+}
+
+lin_status lin_write_ctm(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
+{
+    const size_t before = out->n;
+    lin_tokens t;
+    lin_status status = lin_tokens_of(&t, r, o, err);
+    if (!status) status = check_id(r->id, "CTM", "", err);
+    if (!status && !strncmp(r->id, ";;", 2)) {
+        status = lin_fail(err, LIN_INVALID, "the utterance id '%s' cannot stand in CTM: ;; begins a comment", r->id);
+    }
+    if (!status) status = check_words(&t, "CTM", "", err);
+    if (status) return status;
+    for (int i = 0; i < t.n; i++) {
+        const lin_token token = lin_token_at(&t, i);
+        lin_buffer_text(out, r->id);
+        lin_buffer_char(out, ' ');
+        lin_buffer_integer(out, r->channel);
+        lin_buffer_char(out, ' ');
+        lin_buffer_fixed(out, token.start_s, 3);
+        lin_buffer_char(out, ' ');
+        lin_buffer_fixed(out, token.end_s - token.start_s, 3);
+        lin_buffer_char(out, ' ');
+        lin_token_spell(&t, i, out);
+        lin_buffer_char(out, ' ');
+        lin_buffer_fixed(out, token.confidence, 4);
+        lin_buffer_char(out, '\n');
+    }
+    if (!t.n) {
+        lin_buffer_text(out, ";; ");
+        lin_buffer_text(out, r->id);
+        lin_buffer_text(out, t.words ? " has no words\n" : " has no phones\n");
+    }
+    return lin_written(o, out, before, err);
+}
+
+lin_status lin_write_trn(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
+{
+    const size_t before = out->n;
+    lin_tokens t;
+    lin_status status = lin_tokens_of(&t, r, o, err);
+    if (!status) status = check_id(r->id, "TRN", "()", err);
+    if (!status) status = check_words(&t, "TRN", "(){}@*;\\", err); // alternatives, the null word, fragments, comments
+    if (status) return status;
+    put_tokens(&t, out);
+    lin_buffer_text(out, t.n ? " (" : "(");
+    lin_buffer_text(out, r->id);
+    lin_buffer_text(out, ")\n");
+    return lin_written(o, out, before, err);
+}
