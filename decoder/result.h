@@ -44,13 +44,13 @@ typedef struct lin_result {
     double seconds; /* of audio */
     lin_result_phone *phones;
     int n_phones, capacity;
-    int has_words;  /* words were looked for: an utterance without any is empty, not one of phones only */
+    int has_words; /* words were looked for: an utterance without any is empty, not one of phones only */
     lin_result_word *words;
     int n_words, words_capacity;
     char *text; /* spellings, each with its NUL */
     size_t text_used, text_capacity;
-    double score, acoustic, language;  /* as in decoder/path.h; 0 where the search gives none */
-    struct lin_result *alternatives;   /* n-best, the best first, which is the result itself once more; without id and speaker */
+    double score, acoustic, language; /* as in decoder/path.h; 0 where the search gives none */
+    struct lin_result *alternatives;  /* n-best, the best first, which is the result itself once more; without id and speaker */
     int n_alternatives, alternatives_capacity;
 } lin_result;
 
@@ -68,8 +68,8 @@ void lin_result_clear(lin_result *result);
 typedef const char *(*lin_result_speller)(const void *context, int word);
 
 /*
- * Appends phones and words, and takes over the scores. spell is NULL where no words were looked for; has_words is set where it is not.
- * Words without a spelling get an empty one: writers put their phones. LIN_INVALID for a word whose phones the path does not have,
+ * Appends phones and words, and takes over the scores. spell is NULL where no words were looked for; has_words is set where it is
+ * not. Words without a spelling get an empty one: writers put their phones. LIN_INVALID for a word whose phones the path does not have,
  * LIN_NO_MEMORY. On failure nothing is appended.
  */
 lin_status lin_result_add_path(lin_result *result, const lin_path *path, double seconds_per_frame, lin_result_speller spell,

@@ -24,8 +24,8 @@ static lin_status check(const lin_result *r, const lin_writer_options *o, lin_er
     for (int i = 0; i < r->n_words; i++) {
         const lin_result_word *w = &r->words[i];
         if (w->first_phone < 0 || w->n_phones < 0 || w->n_phones > r->n_phones - w->first_phone) {
-            return lin_fail(err, LIN_INVALID, "word %d of %s has phones that are not there: %d from %d on of %d", i, id, w->n_phones,
-                            w->first_phone, r->n_phones);
+            return lin_fail(err, LIN_INVALID, "word %d of %s has phones that are not there: %d from %d on of %d", i, id,
+                            w->n_phones, w->first_phone, r->n_phones);
         }
     }
     for (int i = 0; i < r->n_alternatives; i++) {

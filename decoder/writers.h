@@ -40,10 +40,10 @@
 
 /* What a line, label or subtitle is. JSON always has both. */
 typedef enum lin_writer_unit {
-    LIN_UNIT_AUTO,   /* words where the result has them, else phones; textgrid: all tiers there are */
+    LIN_UNIT_AUTO, /* words where the result has them, else phones; textgrid: all tiers there are */
     LIN_UNIT_PHONES,
-    LIN_UNIT_WORDS,  /* LIN_INVALID for a result in which no words were looked for */
-    LIN_UNIT_BOTH    /* textgrid, csv: both; the others as LIN_UNIT_AUTO */
+    LIN_UNIT_WORDS, /* LIN_INVALID for a result in which no words were looked for */
+    LIN_UNIT_BOTH   /* textgrid, csv: both; the others as LIN_UNIT_AUTO */
 } lin_writer_unit;
 
 /* What a file has taken in so far; all zero for a new one. */
@@ -57,14 +57,15 @@ typedef struct lin_writer_options {
     int with_id;              /* text: the utterance id before the phones */
     int ipa;                  /* phones in IPA instead of the set's own names */
     lin_writer_unit unit;
-    int word_times;           /* vtt: the time of each word inside a subtitle, for karaoke-like display */
+    int word_times;                /* vtt: the time of each word inside a subtitle, for karaoke-like display */
     lin_writer_document *document; /* NULL: each call of write makes a whole file */
 } lin_writer_options;
 
 /*
  * Appends one utterance to `out`. LIN_INVALID for a label outside the phone set, a word of phones that are not there, or an id or a
  * word that the format cannot hold (CTM, TRN, text with ids: blanks or control characters; TRN: sclite's own signs as well), or an
- * utterance that begins before the last subtitle of its document ends; LIN_NO_MEMORY. On failure `out` and the document are as before.
+ * utterance that begins before the last subtitle of its document ends; LIN_NO_MEMORY. On failure `out` and the document are as
+ * before.
  */
 typedef lin_status (*lin_write_function)(const lin_result *result, const lin_writer_options *options, lin_buffer *out,
                                          lin_error *err);

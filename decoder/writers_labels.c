@@ -7,8 +7,8 @@
 
 // ---- Praat ----------------------------------------------------------------------------------------------------------------------
 
-// Intervals of a tier: tokens, and empty ones wherever there is none, so that all of 0 .. end_ms is covered. Praat wants every interval
-// longer than nothing and beginning where the one before ended, whatever a result says.
+// Intervals of a tier: tokens, and empty ones wherever there is none, so that all of 0 .. end_ms is covered. Praat wants every
+// interval longer than nothing and beginning where the one before ended, whatever a result says.
 typedef struct tier {
     lin_tokens tokens;
     int64_t at_ms, end_ms;

@@ -1,8 +1,9 @@
 // writers_subtitles.c - SubRip and WebVTT: tokens grouped into cues as subtitlers do.
 //
-// A cue has at most two lines of 42 characters and lasts at most 7 s; it does not reach over a pause of half a second. Where what is
-// said between two pauses does not fit one cue, it is cut where the cues are even, long enough and end at the longest pauses: the cheapest
-// of all ways to cut, found from left to right. A cue stays for a second and for as long as reading takes, unless the next one comes.
+// A cue has at most two lines of 42 characters and lasts at most 7 s; it does not reach over a pause of half a second. Where what
+// is said between two pauses does not fit one cue, it is cut where the cues are even, long enough and end at the longest pauses:
+// the cheapest of all ways to cut, found from left to right. A cue stays for a second and for as long as reading takes, unless the
+// next one comes.
 
 #include <math.h>
 #include <string.h>
@@ -118,8 +119,8 @@ static void add_tokens(cutter *c, const lin_tokens *t)
 // Characters that part i adds to a line in which it is not the first.
 static int added_chars(const cutter *c, int i) { return c->parts[i].chars + !c->parts[i].glued; }
 
-// Where the second line of a cue of n parts begins, so that the lines are alike, the first rather the shorter; first + n: one line is
-// enough; -1: two are not. chars: all of it on one line.
+// Where the second line of a cue of n parts begins, so that the lines are alike, the first rather the shorter; first + n: one line
+// is enough; -1: two are not. chars: all of it on one line.
 static int second_line(const cutter *c, int first, int n, int chars)
 {
     if (chars <= LINE_CHARS) return first + n;
@@ -141,7 +142,8 @@ static int64_t wanted_ms(int chars)
     return reading < SHORTEST_MS ? SHORTEST_MS : reading > LONGEST_MS ? LONGEST_MS : reading;
 }
 
-// Of a cue of parts first .. end-1: one for being a cue, more where it is not full or has to leave too soon, less where a pause follows.
+// Of a cue of parts first .. end-1: one for being a cue, more where it is not full or has to leave too soon, less where a pause
+// follows.
 static double cue_cost(const cutter *c, int first, int end, int chars)
 {
     const double empty = 1 - (double)chars / CUE_CHARS;
@@ -213,11 +215,11 @@ static void put_time(lin_buffer *out, int64_t ms, char point)
 static void put_escaped(lin_buffer *out, const char *text, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        switch (text[i]) {
-        case '&': lin_buffer_text(out, "&amp;"); break;
-        case '<': lin_buffer_text(out, "&lt;"); break;
-        case '>': lin_buffer_text(out, "&gt;"); break;
-        default: lin_buffer_char(out, text[i]);
+        const char c = text[i], *escape = c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : NULL;
+        if (escape) {
+            lin_buffer_text(out, escape);
+        } else {
+            lin_buffer_char(out, c);
         }
     }
 }
@@ -273,8 +275,8 @@ static lin_status write_subtitles(const lin_result *r, const lin_writer_options 
         out->failed = c.texts.failed;
     } else if (c.n && c.parts[0].from_ms < old.end_ms) {
         lin_take_back(out, before);
-        status = lin_fail(err, LIN_INVALID, "%s begins before the last subtitle ends: subtitles of several recordings need a file each, "
-                          "use --output-dir", r->id);
+        status = lin_fail(err, LIN_INVALID,
+                          "%s begins before the last subtitle ends: recordings need a file each, use --output-dir", r->id);
     } else if (c.n) {
         cut(&c);
         for (int i = 0; i < c.n; i = c.parts[i].cut) {

@@ -18,8 +18,8 @@ static lin_status check_id(const char *id, const char *format, const char *forbi
 {
     const size_t bad = find_bad(id, forbidden);
     if (id[bad]) {
-        return lin_fail(err, LIN_INVALID, "the utterance id '%s' cannot stand in %s: byte %d is a blank, control character%s",
-                        id, format, (int)bad + 1, *forbidden ? " or parenthesis" : "");
+        return lin_fail(err, LIN_INVALID, "the utterance id '%s' cannot stand in %s: byte %d is a blank, control character%s", id,
+                        format, (int)bad + 1, *forbidden ? " or parenthesis" : "");
     }
     if (!*id) return lin_fail(err, LIN_INVALID, "an empty utterance id cannot stand in %s", format);
     return LIN_OK;
@@ -34,8 +34,8 @@ static lin_status check_words(const lin_tokens *t, const char *format, const cha
         if (!t->result->words[i].known) continue;
         const size_t bad = find_bad(text, forbidden);
         if (*text && !text[bad]) continue;
-        return lin_fail(err, LIN_INVALID, "word %d of %s, '%s', cannot stand in %s: %s%s; the formats json and csv hold any word", i,
-                        t->result->id, lin_quote(shown, text, strlen(text)), format,
+        return lin_fail(err, LIN_INVALID, "word %d of %s, '%s', cannot stand in %s: %s%s; the formats json and csv hold any word",
+                        i, t->result->id, lin_quote(shown, text, strlen(text)), format,
                         *text ? "it has a blank or control character" : "it is empty",
                         *text && *forbidden ? " or a sign that means something there" : "");
     }
