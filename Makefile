@@ -49,7 +49,7 @@ ISA_avx512 := -march=x86-64-v4 -ffp-contract=fast
 ISA_avx512bf16 := $(ISA_avx512) -mavx512bf16
 ISA_avx2 := -mavx2 -mfma -mf16c -ffp-contract=fast
 
-PKGS := sndfile soxr kissfft-float libcjson
+PKGS := sndfile soxr kissfft-float libcjson zlib
 # Opened when a microphone is, and not linked: its libraries take as long to load as the program takes to start.
 HEADER_PKGS := portaudio-2.0
 PKG_CFLAGS := $(foreach p,$(PKGS) $(HEADER_PKGS),$(shell pkg-config --cflags $p 2>/dev/null | sed 's/-I/-isystem /g'))
@@ -62,7 +62,7 @@ ifneq ($(wildcard build/bundle/include),)
 CPPFLAGS += -isystem build/bundle/include
 LDFLAGS += -Lbuild/bundle/lib -Wl,-rpath,$(CURDIR)/build/bundle/lib
 endif
-CJSON_LIBS := $(or $(shell pkg-config --libs libcjson 2>/dev/null),-lcjson)
+CJSON_LIBS := $(or $(shell pkg-config --libs libcjson 2>/dev/null),-lcjson) $(or $(shell pkg-config --libs zlib 2>/dev/null),-lz)
 
 # ---- CUDA ------------------------------------------------------------------------------------------------------------------------
 

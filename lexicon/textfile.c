@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "kernels/memory.h"
+#include "lexicon/gzip.h"
 
 static lin_status read_open_file(FILE *file, const char *path, char **text, size_t *n, lin_error *err)
 {
@@ -57,6 +58,10 @@ lin_status lin_text_read(const char *path, char **text, size_t *n, lin_error *er
     if (!file) return lin_fail(err, LIN_IO, "cannot open %s: %s", path, strerror(errno));
     lin_status status = read_open_file(file, path, text, n, err);
     fclose(file);
+    if (status || !lin_gzip_is(*text, *n)) return status;
+    char *packed = *text;
+    status = lin_gzip_expand(packed, *n, LIN_TEXT_MAX_BYTES, path, text, n, err);
+    lin_free(packed);
     return status;
 }
 

@@ -21,7 +21,8 @@
 /* No dictionary or transcript comes near this; a longer file is a mistake (a device, an audio file). */
 #define LIN_TEXT_MAX_BYTES ((size_t)1 << 30)
 
-/* Reads a whole file. *text is NUL-terminated behind its n bytes and released with lin_free. On failure *text is NULL. */
+/* Reads a whole file, and expands it if it is gzip'd. *text is NUL-terminated behind its n bytes and released with lin_free. LIN_IO;
+ * LIN_FORMAT for a file that is too large, cut or damaged gzip; LIN_NO_MEMORY. On failure *text is NULL. */
 lin_status lin_text_read(const char *path, char **text, size_t *n, lin_error *err);
 
 /* Lines of a block: the end of line (LF or CR LF) is not part of `text`; a UTF-8 byte order mark at the start is skipped. */

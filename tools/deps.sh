@@ -4,7 +4,7 @@
 packages=
 for group in "$@"; do
     case $group in
-    build) packages="$packages gcc g++ make pkg-config libsndfile1-dev libkissfft-dev libsoxr-dev libcjson-dev portaudio19-dev" ;;
+    build) packages="$packages gcc g++ make pkg-config libsndfile1-dev libkissfft-dev libsoxr-dev libcjson-dev zlib1g-dev portaudio19-dev" ;;
     check)
         packages="$packages check"
         # For the virtual microphone of the tests. Not beside PipeWire, which it could drive out: then those tests are skipped.
@@ -18,12 +18,12 @@ done
 if ! command -v dpkg-query > /dev/null 2>&1; then
     # Not Debian: content if the compiler and the libraries are there, whoever brought them.
     ok=1
-    for p in sndfile soxr kissfft-float libcjson portaudio-2.0; do pkg-config --exists "$p" 2>/dev/null || { ok=0; echo "missing: $p" >&2; }; done
+    for p in sndfile soxr kissfft-float libcjson zlib portaudio-2.0; do pkg-config --exists "$p" 2>/dev/null || { ok=0; echo "missing: $p" >&2; }; done
     case " $* " in *" check "*) pkg-config --exists check 2>/dev/null || { ok=0; echo "missing: check" >&2; } ;; esac
     [ $ok = 1 ] && exit 0
     cat >&2 <<END
 This is not a Debian system, so nothing is installed for you. Install with its own package manager: a C compiler, make, pkg-config,
-libsndfile, libsoxr, KissFFT (float, with kissfft-float.pc), cJSON, PortAudio 19, and Check for the tests. Then run make again.
+libsndfile, libsoxr, KissFFT (float, with kissfft-float.pc), cJSON, zlib, PortAudio 19, and Check for the tests. Then run make again.
 END
     exit 1
 fi

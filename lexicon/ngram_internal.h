@@ -1,0 +1,210 @@
+/*
+ * ngram_internal.h - the one representation of an n-gram model, shared by its reader, builder, file and queries. Nobody else's.
+ *
+ * A model is one block of bytes, which is also its file (docs/formats.md): a header, the words in order of their bytes, and for every
+ * order k = 1..N the k-grams in lexicographic order of their words, as in the tries of Whittaker & Raj 2001 and Heafield 2011:
+ *
+ *   grams   [count]  word | code of its log-probability            (the words of unigrams are their places, and not written)
+ *   rank    [count]  one bit for each gram that is an inner node, and how many come before each 64
+ *   inner   [inner]  first child | code of its back-off weight | link: the state of its longest proper suffix that is one
+ *
+ * An inner node is a gram that matters as a context: it has longer ones below it or a back-off weight. Only these have states, numbered
+ * through all orders from 1; state 0 is the empty context. So states are minimal by construction (Heafield 2011, section 4.1).
+ * Log-probabilities are codes into a table of the order's distinct values: exact up to 2^16 of these, the means of narrow bins beyond.
+ *
+ * No query trusts a byte of the block: every number that is read is cut to its range where it is used (see lin_ngram_inner below), so that a damaged
+ * block gives wrong scores, never a wild read or a loop.
+ */
+#ifndef LIN_LEXICON_NGRAM_INTERNAL_H
+#define LIN_LEXICON_NGRAM_INTERNAL_H
+
+#include <string.h>
+
+#include "lexicon/ngram.h"
+#include "lexicon/symbols.h"
+
+#define LIN_NGRAM_MAGIC "linngram"
+enum {
+    LIN_NGRAM_VERSION = 1,
+    LIN_NGRAM_HEADER = 256,
+    LIN_NGRAM_CODE_BITS = 16, // of log-probabilities and back-off weights, at most
+    LIN_NGRAM_AT_VERSION = 8,
+    LIN_NGRAM_AT_ORDER = 12,
+    LIN_NGRAM_AT_SIZE = 16,
+    LIN_NGRAM_AT_TEXT = 24,
+    LIN_NGRAM_AT_LEVELS = 32, // 16 bytes each: count, inner, bits of codes
+    LIN_NGRAM_AT_DATA_HASH = 176,
+    LIN_NGRAM_AT_HEADER_HASH = 224
+};
+#define LIN_NGRAM_MAX_COUNT ((uint32_t)INT32_MAX) // n-grams of one order, and bytes of all words
+
+// What is known of one order, out of the header. Sections are given by their offset in the block.
+typedef struct lin_ngram_level {
+    uint32_t count, inner;
+    uint32_t first_state; // of its inner nodes
+    unsigned logp_bits, backoff_bits;
+    unsigned word_bits, first_bits, link_bits, gram_bits, inner_bits; // worked out
+    size_t logp_at, backoff_at, grams_at, rank_at, inner_at;
+} lin_ngram_level;
+
+struct lin_ngram {
+    const unsigned char *bytes;
+    size_t size;
+    int mapped; // bytes come from mmap, else from lin_alloc
+    int order;
+    uint32_t n_words, n_states;
+    size_t text_bytes, offsets_at, text_at;
+    lin_ngram_level levels[LIN_NGRAM_MAX_ORDER + 1]; // from 1
+    int unknown, end_word;                           // words, or -1
+    lin_ngram_state begin;
+};
+
+// ---- bits -----------------------------------------------------------------------------------------------------------------------
+
+// Fields of up to 57 bits at any bit; sections have 8 bytes of room behind.
+static inline uint64_t lin_ngram_bits(const unsigned char *base, uint64_t at, unsigned width)
+{
+    uint64_t word;
+    memcpy(&word, base + (at >> 3), sizeof word);
+    return (word >> (at & 7)) & (((uint64_t)1 << width) - 1);
+}
+
+static inline void lin_ngram_bits_put(unsigned char *base, uint64_t at, uint64_t value) // into zeros
+{
+    uint64_t word;
+    memcpy(&word, base + (at >> 3), sizeof word);
+    word |= value << (at & 7);
+    memcpy(base + (at >> 3), &word, sizeof word);
+}
+
+// Bits that hold 0..largest.
+static inline unsigned lin_ngram_width(uint64_t largest)
+{
+    unsigned bits = 0;
+    while (bits < 64 && largest >> bits) bits++;
+    return bits;
+}
+
+static inline float lin_ngram_float(const unsigned char *bytes, size_t index)
+{
+    float value;
+    memcpy(&value, bytes + 4 * index, sizeof value);
+    return value;
+}
+
+static inline uint32_t lin_ngram_u32(const unsigned char *bytes)
+{
+    uint32_t value;
+    memcpy(&value, bytes, sizeof value);
+    return value;
+}
+
+// ---- nodes ----------------------------------------------------------------------------------------------------------------------
+
+// A gram of level k by its place. 12 bytes for each 64 grams: inner nodes before, a bit for each.
+static inline int lin_ngram_is_inner(const lin_ngram *lm, int k, uint32_t place, lin_ngram_state *state)
+{
+    const lin_ngram_level *level = &lm->levels[k];
+    const unsigned char *block = lm->bytes + level->rank_at + (size_t)(place >> 6) * 12;
+    uint64_t bits, bit = (uint64_t)1 << (place & 63);
+    memcpy(&bits, block + 4, sizeof bits);
+    uint32_t index = lin_ngram_u32(block) + (uint32_t)__builtin_popcountll(bits & (bit - 1));
+    if (!(bits & bit) || index >= level->inner) return 0;
+    *state = level->first_state + index;
+    return 1;
+}
+
+static inline float lin_ngram_gram_logp(const lin_ngram *lm, int k, uint32_t place)
+{
+    const lin_ngram_level *level = &lm->levels[k];
+    uint64_t code = lin_ngram_bits(lm->bytes + level->grams_at, (uint64_t)place * level->gram_bits + level->word_bits, level->logp_bits);
+    return lin_ngram_float(lm->bytes + level->logp_at, code);
+}
+
+static inline uint32_t lin_ngram_gram_word(const lin_ngram *lm, int k, uint32_t place)
+{
+    const lin_ngram_level *level = &lm->levels[k];
+    if (k == 1) return place;
+    uint32_t word = (uint32_t)lin_ngram_bits(lm->bytes + level->grams_at, (uint64_t)place * level->gram_bits, level->word_bits);
+    return word < lm->n_words ? word : 0;
+}
+
+// The level (length) of a state above 0.
+static inline int lin_ngram_state_level(const lin_ngram *lm, lin_ngram_state state)
+{
+    int k = 1;
+    while (k + 1 < lm->order && state >= lm->levels[k + 1].first_state) k++;
+    return k;
+}
+
+// Of an inner node of level k < order: where its children lie in level k + 1.
+static inline void lin_ngram_children(const lin_ngram *lm, int k, lin_ngram_state state, uint32_t *first, uint32_t *end)
+{
+    const lin_ngram_level *level = &lm->levels[k];
+    const unsigned char *base = lm->bytes + level->inner_at;
+    uint64_t at = (uint64_t)(state - level->first_state) * level->inner_bits;
+    uint32_t count = lm->levels[k + 1].count;
+    *first = (uint32_t)lin_ngram_bits(base, at, level->first_bits);
+    *end = (uint32_t)lin_ngram_bits(base, at + level->inner_bits, level->first_bits);
+    if (*end > count) *end = count;
+    if (*first > *end) *first = *end;
+}
+
+static inline float lin_ngram_backoff(const lin_ngram *lm, int k, lin_ngram_state state)
+{
+    const lin_ngram_level *level = &lm->levels[k];
+    uint64_t at = (uint64_t)(state - level->first_state) * level->inner_bits + level->first_bits;
+    uint64_t code = lin_ngram_bits(lm->bytes + level->inner_at, at, level->backoff_bits);
+    return lin_ngram_float(lm->bytes + level->backoff_at, code);
+}
+
+// Always of a lower level: following links ends.
+static inline lin_ngram_state lin_ngram_link(const lin_ngram *lm, int k, lin_ngram_state state)
+{
+    const lin_ngram_level *level = &lm->levels[k];
+    uint64_t at = (uint64_t)(state - level->first_state) * level->inner_bits + level->first_bits + level->backoff_bits;
+    uint64_t link = lin_ngram_bits(lm->bytes + level->inner_at, at, level->link_bits);
+    return link < level->first_state ? (lin_ngram_state)link : 0;
+}
+
+// The gram (state, word) of level k + 1, where the state is of level k; 0: there is none. The word is in range.
+int lin_ngram_child(const lin_ngram *lm, int k, lin_ngram_state state, uint32_t word, uint32_t *place);
+
+// ---- making ---------------------------------------------------------------------------------------------------------------------
+
+// The n-grams of one order as they were read, in any order. Words by number, `order` to a row. Natural logarithms.
+typedef struct lin_ngram_table {
+    uint32_t count, capacity;
+    uint32_t *words;
+    float *logp, *backoff; // backoff NULL for the highest order
+} lin_ngram_table;
+
+typedef struct lin_ngram_tables {
+    int order;
+    lin_symbols words; // one for each unigram, in the unigrams' order
+    lin_ngram_table tables[LIN_NGRAM_MAX_ORDER + 1]; // from 1; unigram i is word i
+} lin_ngram_tables;
+
+// What is wrong with an n-gram, found when all are sorted.
+typedef struct lin_ngram_fault {
+    int order; // 0: nothing
+    uint32_t index; // in its table
+    int twice; // else its context is missing
+} lin_ngram_fault;
+
+void lin_ngram_tables_free(lin_ngram_tables *tables);
+
+/* Makes the model and empties the tables. LIN_FORMAT: the fault says which n-gram, the tables are as before except for their order, and
+ * the caller has the message to write. */
+lin_status lin_ngram_build(lin_ngram_tables *tables, const char *name, lin_ngram **lm, lin_ngram_fault *fault, lin_error *err);
+
+/* Widths, states and offsets out of counts and bits of codes; sets lm->size. */
+void lin_ngram_lay_out(lin_ngram *lm);
+
+/* Words with a meaning, once the block stands. */
+void lin_ngram_find_special(lin_ngram *lm);
+
+/* Writes the header with its checksums into a block that is otherwise complete. */
+void lin_ngram_seal(const lin_ngram *lm, unsigned char *block);
+
+#endif
