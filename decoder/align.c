@@ -19,7 +19,7 @@ typedef struct kept_row {
 typedef struct solution {
     int32_t *states; // [T]
     double score;
-    double worst; // mean shortfall of the worst stretch
+    double worst; // shortfall per second of the worst stretch
     int64_t worst_row;
 } solution;
 
@@ -52,10 +52,10 @@ lin_align_options lin_align_options_default(void)
 {
     return (lin_align_options){.beam = 600,
                                .width = 4000,
-                               .widenings = 3,
+                               .widenings = 4,
                                .row_s = 0.03,
                                .stretch_s = 20,
-                               .mismatch = -1,
+                               .mismatch = -20,
                                .most_bytes = (size_t)1 << 30};
 }
 
@@ -66,7 +66,7 @@ static lin_status check_options(const lin_align_options *o, lin_error *err)
     if (o->widenings < 0) return lin_fail(err, LIN_INVALID, "the beam cannot be widened %d times", o->widenings);
     if (!(o->row_s > 0 && o->row_s < 1e6 && o->stretch_s > 0))
         return lin_fail(err, LIN_INVALID, "rows %g s apart and stretches of %g s make no sense", o->row_s, o->stretch_s);
-    if (!(o->mismatch <= 0)) return lin_fail(err, LIN_INVALID, "the mismatch must be 0 or below, not %g", o->mismatch);
+    if (!(o->mismatch < 0)) return lin_fail(err, LIN_INVALID, "the mismatch must be below 0, not %g", o->mismatch);
     return LIN_OK;
 }
 
@@ -363,7 +363,7 @@ static void find_worst(const lin_align *a, solution *found)
             found->worst_row = t - stretch + 1;
         }
     }
-    found->worst = worst / (double)stretch;
+    found->worst = worst / ((double)stretch * a->options.row_s);
 }
 
 // The path of this pass, if it reaches the end of the text; else found->states stays NULL.

@@ -37,17 +37,20 @@ typedef struct lin_align_options {
     int widenings;      /* times that finish may widen the beam; 0: never */
     double row_s;       /* from one row to the next, for messages and stretches */
     double stretch_s;   /* long enough to tell a text that was not said from a few wrong words */
-    double mismatch;    /* of a stretch, see lin_align_report: below it text and sound do not belong together there */
+    double mismatch;    /* worst_fit of lin_align_report below which text and sound do not belong together there; below 0 */
     size_t most_bytes;  /* for the paths of a row's states, over all rows */
 } lin_align_options;
 
-/* Thresholds for models like the one that is shipped, at 30 ms a row (docs/alignment.md says how they were found). */
+/* 600, 4000 states, widened 4 times; rows of 30 ms, stretches of 20 s that lose 20 a second, 1 GB. docs/alignment.md says why. */
 lin_align_options lin_align_options_default(void);
+
+/* A text whose fit (below) is less was not said: of dev data's own texts 1 in 100 is so bad, of others' texts 99 (docs/alignment.md). */
+#define LIN_ALIGN_FIT (-4.0)
 
 typedef struct lin_align_report {
     double score;       /* natural logarithm of the path, blanks and all */
     double fit;         /* (score - that of the best label of every row) / phones: 0 where the text is what greedy search would find */
-    double worst_fit;   /* the lowest of any stretch, -INFINITY .. 0 */
+    double worst_fit;   /* the same difference, but per second, of the worst stretch */
     int64_t worst_row;  /* where that begins */
     int passes;         /* over the rows: 1 unless the beam was widened */
     double beam;        /* of the path that was kept */
