@@ -5,56 +5,133 @@
 #include "app/commands.h"
 #include "app/common.h"
 #include "decoder/score.h"
+#include "decoder/score_compare.h"
+#include "decoder/score_report.h"
+#include "kernels/rng.h"
 
 typedef struct score_values {
-    const char *name, *output;
-    int json, utterances, case_sensitive, ref_format, hyp_format;
+    const char *name, *output, *html, *map, *utt2spk, *against;
+    int json, utterances, align, confusions, case_sensitive, ref_format, hyp_format, unit, bootstrap, seed;
+    double level;
 } score_values;
 
+#define AT(field) .at = offsetof(score_values, field)
+#define FORMATS "auto|trn|kaldi|ctm|json"
 static const lin_option options[] = {
-    {.name = "name", .type = LIN_OPTION_STRING, .at = offsetof(score_values, name), .text = "PER",
-     .help = "What the rate is called: PER for phonemes, WER for words"},
-    {.name = "json", .type = LIN_OPTION_FLAG, .at = offsetof(score_values, json),
-     .help = "Write one JSON object instead of a table"},
-    {.name = "utterances", .type = LIN_OPTION_FLAG, .at = offsetof(score_values, utterances),
-     .help = "With --json: the counts of every utterance as well"},
-    {.name = "case", .type = LIN_OPTION_FLAG, .at = offsetof(score_values, case_sensitive),
+    {.type = LIN_OPTION_HEADING, .help = "What is compared"},
+    {.name = "unit", .type = LIN_OPTION_CHOICE, AT(unit), .text = "phones", .choices = "phones|words",
+     .help = "Which list of a JSON object is scored; other formats hold one kind of token"},
+    {.name = "map", .type = LIN_OPTION_FILE, AT(map),
+     .help = "Phones that count as the same: lines 'ax ah', or 'q' alone to delete one, applied to both sides"},
+    {.name = "case", .type = LIN_OPTION_FLAG, AT(case_sensitive),
      .help = "Upper and lower case letters are different, as for sclite -s"},
-    {.name = "ref-format", .type = LIN_OPTION_CHOICE, .at = offsetof(score_values, ref_format), .text = "auto",
-     .choices = "auto|trn|kaldi|ctm", .help = "Format of REF; auto: by its extension, else by its first line"},
-    {.name = "hyp-format", .type = LIN_OPTION_CHOICE, .at = offsetof(score_values, hyp_format), .text = "auto",
-     .choices = "auto|trn|kaldi|ctm", .help = "Format of HYP"},
-    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .at = offsetof(score_values, output),
-     .help = "Where to write; standard output if not given"},
+    {.name = "ref-format", .type = LIN_OPTION_CHOICE, AT(ref_format), .text = "auto", .choices = FORMATS,
+     .help = "Format of REF; auto: by its extension, else by its first line"},
+    {.name = "hyp-format", .type = LIN_OPTION_CHOICE, AT(hyp_format), .text = "auto", .choices = FORMATS, .help = "Format of HYP"},
+    {.name = "utt2spk", .type = LIN_OPTION_FILE, AT(utt2spk),
+     .help = "Who speaks: lines 'utterance speaker'; without it the name of the utterance tells"},
+    {.type = LIN_OPTION_HEADING, .help = "How sure the result is"},
+    {.name = "against", .type = LIN_OPTION_FILE, AT(against), .value = "HYP2",
+     .help = "Another system's result on the same reference, to compare HYP with: difference, interval, probability of improvement, "
+             "matched-pairs test"},
+    {.name = "bootstrap", .type = LIN_OPTION_INT, AT(bootstrap), .text = "1000", .max = LIN_BOOTSTRAP_MAX,
+     .help = "Resamples that confidence intervals come from; 0: no intervals"},
+    {.name = "level", .type = LIN_OPTION_DOUBLE, AT(level), .text = "95", .min = 1, .max = 99.99, .value = "PERCENT",
+     .help = "Of the confidence intervals"},
+    {.name = "seed", .type = LIN_OPTION_INT, AT(seed), .text = "1", .max = 2147483647, .help = "Of the resampling"},
+    {.type = LIN_OPTION_HEADING, .help = "What is written"},
+    {.name = "name", .type = LIN_OPTION_STRING, AT(name),
+     .help = "What the rate is called; PER, or WER with --unit words, if not given"},
+    {.name = "utterances", .type = LIN_OPTION_FLAG, AT(utterances), .help = "The counts of every utterance as well"},
+    {.name = "align", .type = LIN_OPTION_FLAG, AT(align), .help = "Every utterance aligned, as sclite -o pralign prints it"},
+    {.name = "confusions", .type = LIN_OPTION_INT, AT(confusions), .text = "0", .max = 1000000,
+     .help = "The N most frequent substitutions, deletions, insertions and confused pairs"},
+    {.name = "json", .type = LIN_OPTION_FLAG, AT(json), .help = "Write one JSON object instead of tables"},
+    {.name = "html", .type = LIN_OPTION_FILE, AT(html),
+     .help = "Write a page with the confusion matrix, speakers and worst utterances there as well"},
+    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, AT(output), .help = "Where to write; standard output if not given"},
     {.type = LIN_OPTION_END},
 };
 
-static const lin_trn_format formats[] = {LIN_TRN_AUTO, LIN_TRN_TRN, LIN_TRN_KALDI, LIN_TRN_CTM};
+static const lin_trn_format formats[] = {LIN_TRN_AUTO, LIN_TRN_TRN, LIN_TRN_KALDI, LIN_TRN_CTM, LIN_TRN_JSON};
+
+static lin_status write_to(const char *path, const lin_buffer *buffer, lin_error *err)
+{
+    lin_output out;
+    lin_status status = lin_output_open(path, &out, err);
+    if (status != LIN_OK) return status;
+    status = lin_buffer_write(buffer, out.file, out.path ? out.path : "standard output", err);
+    lin_status closed = lin_output_close(&out, status == LIN_OK ? err : NULL);
+    return status != LIN_OK ? status : closed;
+}
+
+static lin_status write_reports(const score_values *v, const lin_score_report *report, lin_error *err)
+{
+    lin_buffer buffer = {0};
+    lin_status status = v->json ? lin_score_json(report, &buffer, err) : lin_score_text(report, &buffer, err);
+    if (status == LIN_OK) status = write_to(v->output, &buffer, err);
+    lin_buffer_clear(&buffer);
+    if (status == LIN_OK && v->html) status = lin_score_html(report, &buffer, err);
+    if (status == LIN_OK && v->html) status = write_to(v->html, &buffer, err);
+    lin_buffer_free(&buffer);
+    return status;
+}
+
+// Intervals, the comparison with another system, and what is written of all of it.
+static lin_status report_on(const score_values *v, const lin_list *files, const lin_score *score, const lin_score *other, lin_error *err)
+{
+    const lin_bootstrap_options how = {
+        .resamples = v->bootstrap, .seed = (uint64_t)v->seed, .level = v->level / 100, .random = lin_random_below};
+    lin_score_intervals intervals = {0};
+    lin_score_comparison comparison;
+    lin_score_report report = {
+        .score = score,
+        .measure = v->name ? v->name : v->unit == LIN_TRN_WORDS ? "WER" : "PER",
+        .ref_name = lin_base_name(files->items[0]),
+        .hyp_name = lin_base_name(files->items[1]),
+        .keep_case = v->case_sensitive,
+        .utterances = v->utterances,
+        .alignments = v->align,
+        .confusions = v->confusions,
+    };
+    lin_status status = LIN_OK;
+    if (v->bootstrap) {
+        status = lin_score_bootstrap(score, &how, &intervals, err);
+        report.intervals = &intervals;
+    }
+    if (status == LIN_OK && other) {
+        status = lin_score_compare(score, other, &how, &comparison, err);
+        report.comparison = &comparison;
+        report.other_name = lin_base_name(v->against);
+    }
+    if (status == LIN_OK) status = write_reports(v, &report, err);
+    lin_score_intervals_free(&intervals);
+    return status;
+}
 
 static int run(lin_parsed *parsed)
 {
     const score_values *v = parsed->values;
-    lin_score_options how = {formats[v->ref_format], formats[v->hyp_format], v->case_sensitive};
+    const lin_list *files = &parsed->operands;
+    lin_score_options how = {
+        .ref_format = formats[v->ref_format],
+        .hyp_format = formats[v->hyp_format],
+        .case_sensitive = v->case_sensitive,
+        .unit = (lin_trn_unit)v->unit,
+        .utt2spk_path = v->utt2spk,
+    };
     lin_error err = {0};
-    lin_score *score;
-    if (lin_score_files(parsed->operands.items[0], parsed->operands.items[1], &how, &score, &err) != LIN_OK)
-        return lin_give_up(&err);
-    lin_buffer buffer = {0};
-    if (v->json) {
-        lin_score_json(score, v->name, v->utterances, &buffer);
-    } else {
-        lin_score_text(score, v->name, &buffer);
-    }
-    lin_output out;
-    lin_status status = lin_buffer_status(&buffer, &err);
-    if (status == LIN_OK) status = lin_output_open(v->output, &out, &err);
-    if (status == LIN_OK) {
-        status = lin_buffer_write(&buffer, out.file, out.path ? out.path : "standard output", &err);
-        lin_status closed = lin_output_close(&out, status == LIN_OK ? &err : NULL);
-        if (status == LIN_OK) status = closed;
-    }
-    lin_buffer_free(&buffer);
+    lin_phone_map *map = NULL;
+    lin_score *score = NULL, *other = NULL;
+    if (v->against && !v->bootstrap) return lin_misuse(parsed, "--against needs resamples: --bootstrap must not be 0");
+    lin_status status = v->map ? lin_phone_map_load(v->map, v->case_sensitive, &map, &err) : LIN_OK;
+    how.map = map;
+    if (status == LIN_OK) status = lin_score_files(files->items[0], files->items[1], &how, &score, &err);
+    if (status == LIN_OK && v->against) status = lin_score_files(files->items[0], v->against, &how, &other, &err);
+    if (status == LIN_OK) status = report_on(v, files, score, other, &err);
     lin_score_destroy(score);
+    lin_score_destroy(other);
+    lin_phone_map_destroy(map);
     return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
 }
 
@@ -62,10 +139,14 @@ const lin_command lin_command_score = {
     .name = "score",
     .operands = "REF HYP",
     .summary = "phoneme or word error rates of a result against a reference",
-    .description = "Counts substitutions, deletions and insertions per speaker and overall, with sclite's alignment. REF and HYP "
-                   "are NIST TRN, Kaldi text or CTM files with the same utterances. A speaker is the part of an utterance's name "
-                   "before the first '-', or else the first '_'.",
-    .examples = "  linnet score test.ref.trn test.hyp.trn",
+    .description = "Counts substitutions, deletions and insertions per speaker and overall, with sclite's alignment and without regard "
+                   "to times. REF and HYP are NIST TRN, Kaldi text, CTM or JSON lines with the same utterances. A speaker is the "
+                   "part of an utterance's name before the first '-', or else the first '_', unless --utt2spk tells.\n\nThe "
+                   "confidence intervals come from drawing utterances, and whole speakers, with replacement. docs/scoring.md says "
+                   "more about everything here.",
+    .examples = "  linnet score test.ref.trn test.hyp.trn\n"
+                "  linnet score --confusions 10 --html report.html test.ref.trn test.hyp.jsonl\n"
+                "  linnet score test.ref.trn new.trn --against old.trn",
     .options = options,
     .values_size = sizeof(score_values),
     .min_operands = 2,

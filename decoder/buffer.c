@@ -99,6 +99,26 @@ void lin_buffer_json(lin_buffer *b, const char *text, size_t n)
     lin_buffer_char(b, '"');
 }
 
+void lin_buffer_html(lin_buffer *b, const char *text, size_t n)
+{
+    for (size_t at = 0; at < n;) {
+        unsigned char c = (unsigned char)text[at];
+        size_t k = lin_utf8_length(text + at, n - at);
+        switch (k && (c < 32 || c == 127) ? 0 : c) {
+        case '<': lin_buffer_text(b, "&lt;"); break;
+        case '>': lin_buffer_text(b, "&gt;"); break;
+        case '&': lin_buffer_text(b, "&amp;"); break;
+        case '"': lin_buffer_text(b, "&quot;"); break;
+        case '\'': lin_buffer_text(b, "&#39;"); break;
+        case 0: lin_buffer_text(b, "\xEF\xBF\xBD"); break;
+        default:
+            if (k) lin_buffer_bytes(b, text + at, k);
+            else lin_buffer_text(b, "\xEF\xBF\xBD");
+        }
+        at += k ? k : 1;
+    }
+}
+
 void lin_buffer_pad(lin_buffer *b, size_t from, size_t width, int right)
 {
     if (b->failed || b->n < from || b->n - from >= width) return;

@@ -38,6 +38,10 @@ void lin_buffer_json(lin_buffer *buffer, const char *text, size_t n);
 /* Bytes of the well-formed UTF-8 character (RFC 3629) that text [n], n > 0, begins with; 0 if there is none. */
 size_t lin_utf8_length(const char *text, size_t n);
 
+/* Text of an HTML element or of a quoted attribute: escapes <, >, &, " and ', and writes control characters and bytes that are not
+ * UTF-8 as U+FFFD. */
+void lin_buffer_html(lin_buffer *buffer, const char *text, size_t n);
+
 /* Blanks until the text since byte `from` fills `width` bytes; with `right` they go before it. For tables. */
 void lin_buffer_pad(lin_buffer *buffer, size_t from, size_t width, int right);
 

@@ -1,18 +1,13 @@
 #include "decoder/score.h"
 
-#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "decoder/bootstrap.h"
 #include "decoder/edit.h"
 #include "kernels/memory.h"
 #include "lexicon/textfile.h"
-
-// An error type: token indices, -1 for nothing.
-typedef struct confusion {
-    int ref, hyp;
-    long long count;
-} confusion;
 
 struct lin_score {
     lin_symbols tokens;
@@ -21,16 +16,18 @@ struct lin_score {
     lin_score_counts total;
     lin_score_counts *by_speaker;   // [speakers.n]
     lin_score_counts *by_utterance; // [ref.n]
-    confusion *confusions;          // sorted by falling count
-    size_t n_confusions, confusions_capacity;
+    int *speaker_of;                // [ref.n]
+    lin_score_pair *pairs;          // the alignments of all utterances
+    size_t n_pairs, *first_pair;    // [ref.n + 1]
+    lin_score_token_counts *by_token; // [tokens.n]
+    lin_score_confusion *confusions;  // sorted by falling count
+    size_t n_confusions, n_folded, confusions_capacity; // n_folded: of them without a double
     int n_without_line; // utterances that a CTM hypothesis does not mention
 };
 
 double lin_score_rate(const lin_score_counts *c)
 {
-    long long errors = c->sub + c->del + c->ins;
-    if (c->n_ref) return (double)errors / (double)c->n_ref;
-    return errors ? 1 : 0;
+    return lin_bootstrap_quotient(c->sub + c->del + c->ins, c->n_ref);
 }
 
 static void add_counts(lin_score_counts *to, const lin_score_counts *c)
@@ -86,25 +83,25 @@ static lin_status note_error(lin_score *s, int ref, int hyp, lin_error *err)
 {
     if (s->n_confusions == s->confusions_capacity) {
         size_t capacity = 2 * s->n_confusions + 256;
-        confusion *larger = lin_resize(s->confusions, capacity, sizeof *larger);
+        lin_score_confusion *larger = lin_resize(s->confusions, capacity, sizeof *larger);
         if (!larger) return lin_no_memory(err, "a table of errors", capacity * sizeof *larger);
         s->confusions = larger;
         s->confusions_capacity = capacity;
     }
-    s->confusions[s->n_confusions++] = (confusion){.ref = ref, .hyp = hyp, .count = 1};
+    s->confusions[s->n_confusions++] = (lin_score_confusion){.ref = ref, .hyp = hyp, .count = 1};
     return LIN_OK;
 }
 
 static int by_pair(const void *a, const void *b)
 {
-    const confusion *x = a, *y = b;
+    const lin_score_confusion *x = a, *y = b;
     if (x->ref != y->ref) return x->ref < y->ref ? -1 : 1;
     return x->hyp < y->hyp ? -1 : x->hyp > y->hyp;
 }
 
 static int by_count(const void *a, const void *b)
 {
-    const confusion *x = a, *y = b;
+    const lin_score_confusion *x = a, *y = b;
     if (x->count != y->count) return x->count > y->count ? -1 : 1;
     return by_pair(a, b);
 }
@@ -119,10 +116,31 @@ static void fold_confusions(lin_score *s)
         if (n && !by_pair(&s->confusions[n - 1], &s->confusions[i])) s->confusions[n - 1].count += s->confusions[i].count;
         else s->confusions[n++] = s->confusions[i];
     }
-    s->n_confusions = n;
+    s->n_confusions = s->n_folded = n;
 }
 
-static lin_status score_utterance(lin_score *s, int u, lin_error *err)
+static void count_pair(lin_score *s, lin_score_counts *c, int ref, int hyp)
+{
+    lin_score_token_counts *r = ref >= 0 ? &s->by_token[ref] : NULL, *h = hyp >= 0 ? &s->by_token[hyp] : NULL;
+    if (r) r->n_ref++;
+    if (r && ref == hyp) {
+        c->correct++;
+        r->correct++;
+    } else if (r && h) {
+        c->sub++;
+        r->sub++;
+        h->put++;
+    } else if (r) {
+        c->del++;
+        r->del++;
+    } else if (h) {
+        c->ins++;
+        h->ins++;
+    }
+}
+
+// `steps` has room for the tokens of both sides.
+static lin_status score_utterance(lin_score *s, int u, lin_edit_step *steps, lin_error *err)
 {
     static const lin_trn_utterance nothing = {0};
     const char *id = lin_symbols_text(&s->ref.ids, u);
@@ -130,60 +148,120 @@ static lin_status score_utterance(lin_score *s, int u, lin_error *err)
     const lin_trn_utterance *r = &s->ref.utterances[u], *h = v >= 0 ? &s->hyp.utterances[v] : &nothing;
     const int *ref = r->n ? s->ref.tokens + r->first : NULL, *hyp = h->n ? s->hyp.tokens + h->first : NULL;
     lin_score_counts *c = &s->by_utterance[u];
-    lin_edit_step *steps = lin_alloc((size_t)r->n + (size_t)h->n, sizeof *steps);
-    if (!steps) return lin_no_memory(err, "an alignment", ((size_t)r->n + (size_t)h->n) * sizeof *steps);
     lin_status status = lin_edit_align(ref, r->n, hyp, h->n, steps, &n_steps, err);
     *c = (lin_score_counts){.utterances = 1, .n_ref = r->n};
     for (int k = 0; k < n_steps && !status; k++) {
         int a = steps[k].ref < 0 ? -1 : ref[steps[k].ref], b = steps[k].hyp < 0 ? -1 : hyp[steps[k].hyp];
-        c->correct += a == b;
-        c->sub += a != b && a >= 0 && b >= 0;
-        c->del += b < 0;
-        c->ins += a < 0;
+        s->pairs[s->n_pairs++] = (lin_score_pair){.ref = a, .hyp = b};
+        count_pair(s, c, a, b);
         if (a != b) status = note_error(s, a, b, err);
     }
     c->wrong = c->sub + c->del + c->ins > 0;
-    lin_free(steps);
     return status;
 }
 
-static lin_status score_all(lin_score *s, lin_error *err)
+// Kaldi's utt2spk is Kaldi text with one token in every line.
+static lin_status read_speakers(lin_trn *table, const char *path, int case_sensitive, lin_symbols *names, lin_error *err)
 {
-    int n = s->ref.n, speaker;
-    lin_status status = LIN_OK;
-    s->by_utterance = lin_calloc((size_t)n, sizeof *s->by_utterance);
-    s->by_speaker = lin_calloc((size_t)n, sizeof *s->by_speaker); // there are no more speakers than utterances
-    if (!s->by_utterance || !s->by_speaker) return lin_no_memory(err, "a score", 2 * (size_t)n * sizeof *s->by_speaker);
-    for (int u = 0; u < n && !status; u++) {
-        const char *id = lin_symbols_text(&s->ref.ids, u);
-        if ((status = score_utterance(s, u, err))) break;
-        status = lin_symbols_add(&s->speakers, id, lin_trn_speaker(id, s->ref.ids.items[u].n), &speaker, err);
-        if (status) break;
-        add_counts(&s->by_speaker[speaker], &s->by_utterance[u]);
+    lin_trn_options o = {.format = LIN_TRN_KALDI, .case_sensitive = case_sensitive};
+    char *text;
+    size_t n;
+    lin_status status = lin_text_read(path, &text, &n, err);
+    if (!status) status = lin_trn_parse(text, n, path, &o, names, table, err);
+    lin_free(text);
+    for (int u = 0; u < table->n && !status; u++) {
+        if (table->utterances[u].n == 1) continue;
+        status = lin_fail(err, LIN_FORMAT, "%s:%d: a line holds an utterance and its speaker, here are %d fields", path,
+                          table->utterances[u].line, table->utterances[u].n + 1);
+    }
+    return status;
+}
+
+// The speaker of every utterance, numbered by first appearance in the reference.
+static lin_status find_speakers(lin_score *s, const char *path, int case_sensitive, lin_error *err)
+{
+    lin_trn table = {0};
+    lin_symbols names = {0};
+    lin_status status = path ? read_speakers(&table, path, case_sensitive, &names, err) : LIN_OK;
+    for (int u = 0; u < s->ref.n && !status; u++) {
+        const char *id = lin_symbols_text(&s->ref.ids, u), *name = id;
+        size_t n = s->ref.ids.items[u].n;
+        if (path) {
+            char shown[LIN_QUOTE];
+            int v = lin_symbols_find(&table.ids, id, n);
+            if (v < 0) {
+                status = lin_fail(err, LIN_MISMATCH, "%s has no line for utterance '%s'", path, lin_quote(shown, id, n));
+                break;
+            }
+            int token = table.tokens[table.utterances[v].first];
+            name = lin_symbols_text(&names, token);
+            n = names.items[token].n;
+        } else {
+            n = lin_trn_speaker(id, n);
+        }
+        status = lin_symbols_add(&s->speakers, name, n, &s->speaker_of[u], err);
+    }
+    lin_trn_free(&table);
+    lin_symbols_free(&names);
+    return status;
+}
+
+static lin_status make_tables(lin_score *s, lin_error *err)
+{
+    const size_t n = (size_t)s->ref.n;
+    s->by_utterance = lin_calloc(n, sizeof *s->by_utterance);
+    s->by_speaker = lin_calloc(n, sizeof *s->by_speaker); // there are no more speakers than utterances
+    s->speaker_of = lin_calloc(n, sizeof *s->speaker_of);
+    s->first_pair = lin_calloc(n + 1, sizeof *s->first_pair);
+    s->by_token = lin_calloc((size_t)s->tokens.n, sizeof *s->by_token);
+    s->pairs = lin_alloc(s->ref.n_tokens + s->hyp.n_tokens, sizeof *s->pairs);
+    if (s->by_utterance && s->by_speaker && s->speaker_of && s->first_pair && s->by_token && s->pairs) return LIN_OK;
+    return lin_no_memory(err, "a score", 2 * n * sizeof *s->by_speaker + (s->ref.n_tokens + s->hyp.n_tokens) * sizeof *s->pairs);
+}
+
+static size_t longest(const lin_trn *t)
+{
+    int n = 0;
+    for (int u = 0; u < t->n; u++) n = t->utterances[u].n > n ? t->utterances[u].n : n;
+    return (size_t)n;
+}
+
+static lin_status score_all(lin_score *s, const lin_score_options *options, lin_error *err)
+{
+    lin_status status = make_tables(s, err);
+    if (!status) status = find_speakers(s, options->utt2spk_path, options->case_sensitive, err);
+    if (status) return status;
+    size_t most = longest(&s->ref) + longest(&s->hyp);
+    lin_edit_step *steps = lin_alloc(most, sizeof *steps);
+    if (!steps) return lin_no_memory(err, "an alignment", most * sizeof *steps);
+    for (int u = 0; u < s->ref.n && !status; u++) {
+        status = score_utterance(s, u, steps, err);
+        s->first_pair[u + 1] = s->n_pairs;
+        add_counts(&s->by_speaker[s->speaker_of[u]], &s->by_utterance[u]);
         add_counts(&s->total, &s->by_utterance[u]);
-        if (s->n_confusions > 100000) fold_confusions(s); // keeps the list short, whatever the length of the files
+        if (s->n_confusions > 2 * s->n_folded + 100000) fold_confusions(s); // keeps the list short, whatever the length of the files
     }
     fold_confusions(s);
     if (s->n_confusions) qsort(s->confusions, s->n_confusions, sizeof *s->confusions, by_count);
+    lin_free(steps);
     return status;
 }
 
 lin_status lin_score_texts(const char *ref, size_t n_ref, const char *ref_name, const char *hyp, size_t n_hyp, const char *hyp_name,
                            const lin_score_options *options, lin_score **score, lin_error *err)
 {
-    lin_trn_options ro = {0}, ho = {0};
+    static const lin_score_options defaults = {0};
+    const lin_score_options *o = options ? options : &defaults;
+    lin_trn_options how = {.format = o->ref_format, .case_sensitive = o->case_sensitive, .unit = o->unit, .map = o->map};
     *score = NULL;
-    if (options) {
-        ro = (lin_trn_options){.format = options->ref_format, .case_sensitive = options->case_sensitive};
-        ho = (lin_trn_options){.format = options->hyp_format, .case_sensitive = options->case_sensitive};
-    }
     lin_score *s = lin_calloc(1, sizeof *s);
     if (!s) return lin_no_memory(err, "a score", sizeof *s);
-    lin_status status = lin_trn_parse(ref, n_ref, ref_name, &ro, &s->tokens, &s->ref, err);
+    lin_status status = lin_trn_parse(ref, n_ref, ref_name, &how, &s->tokens, &s->ref, err);
     if (!status && !s->ref.n) status = lin_fail(err, LIN_FORMAT, "%s: there is no utterance in it", ref_name);
-    if (!status) status = lin_trn_parse(hyp, n_hyp, hyp_name, &ho, &s->tokens, &s->hyp, err);
+    how.format = o->hyp_format;
+    if (!status) status = lin_trn_parse(hyp, n_hyp, hyp_name, &how, &s->tokens, &s->hyp, err);
     if (!status) status = check_utterances(s, ref_name, hyp_name, err);
-    if (!status) status = score_all(s, err);
+    if (!status) status = score_all(s, o, err);
     if (status) {
         lin_score_destroy(s);
         return status;
@@ -215,6 +293,10 @@ void lin_score_destroy(lin_score *s)
     lin_symbols_free(&s->speakers);
     lin_free(s->by_speaker);
     lin_free(s->by_utterance);
+    lin_free(s->speaker_of);
+    lin_free(s->pairs);
+    lin_free(s->first_pair);
+    lin_free(s->by_token);
     lin_free(s->confusions);
     lin_free(s);
 }
@@ -239,14 +321,36 @@ const char *lin_score_utterance(const lin_score *s, int index, lin_score_counts 
     return lin_symbols_text(&s->ref.ids, index);
 }
 
-int lin_score_confusions(const lin_score *s) { return (int)s->n_confusions; }
+int lin_score_speaker_of(const lin_score *s, int utterance) { return s->speaker_of[utterance]; }
 
-lin_score_confusion lin_score_confusion_at(const lin_score *s, int index)
+long long lin_score_deleted_by_map(const lin_score *s) { return s->ref.n_deleted + s->hyp.n_deleted; }
+
+const char *lin_score_unmapped(const lin_score *s, int index)
 {
-    const confusion *c = &s->confusions[index];
-    return (lin_score_confusion){
-        .ref = c->ref < 0 ? NULL : lin_symbols_text(&s->tokens, c->ref),
-        .hyp = c->hyp < 0 ? NULL : lin_symbols_text(&s->tokens, c->hyp),
-        .count = c->count,
-    };
+    const lin_symbols *ref = &s->ref.unmapped, *hyp = &s->hyp.unmapped;
+    if (index < ref->n) return lin_symbols_text(ref, index);
+    for (int i = 0, k = ref->n; i < hyp->n; i++) { // those of the hypothesis alone
+        if (lin_symbols_find(ref, lin_symbols_text(hyp, i), hyp->items[i].n) < 0 && k++ == index) return lin_symbols_text(hyp, i);
+    }
+    return NULL;
+}
+
+const lin_score_pair *lin_score_alignment(const lin_score *s, int utterance, int *n)
+{
+    *n = (int)(s->first_pair[utterance + 1] - s->first_pair[utterance]);
+    return s->pairs + s->first_pair[utterance];
+}
+
+int lin_score_tokens(const lin_score *s) { return s->tokens.n; }
+
+const char *lin_score_token(const lin_score *s, int token, lin_score_token_counts *counts)
+{
+    if (counts) *counts = s->by_token[token];
+    return lin_symbols_text(&s->tokens, token);
+}
+
+const lin_score_confusion *lin_score_confusions(const lin_score *s, int *n)
+{
+    *n = (int)s->n_confusions;
+    return s->confusions;
 }

@@ -1,15 +1,19 @@
 /*
- * score.h - error rates of a set of utterances: substitutions, deletions, insertions per utterance, per speaker and overall.
+ * score.h - error rates of a set of utterances: substitutions, deletions, insertions per utterance, per speaker, per token and
+ * overall, and how each utterance was aligned.
  *
- * Pipeline: decoder/trn (reference, hypothesis) -> decoder/edit -> [this] -> a table or JSON. The counts are sclite's.
+ * Pipeline: decoder/trn (reference, hypothesis) -> decoder/edit -> [this] -> decoder/score_compare (intervals, two systems)
+ * -> decoder/score_report (a table, JSON, HTML, alignments). The counts are sclite's.
  *
  *   lin_score_files("ref.trn", "hyp.trn", NULL, &score, &err);
- *   lin_score_text(score, "PER", &buffer);              // or lin_score_json
+ *   lin_score_report report = {.score = score, .measure = "PER"};
+ *   lin_score_text(&report, &buffer);
  *   lin_buffer_write(&buffer, stdout, "standard output", &err);
  *   lin_score_destroy(score);
  *
- * Speakers come from the utterance ids as in "sclite -i spu_id" (see lin_trn_speaker). A rate is (S + D + I) / N, N being the
- * tokens of the reference; where N = 0 it counts as 0 with no errors and as 1 with any.
+ * Speakers come from a table of them, or from the utterance ids as in "sclite -i spu_id" (see lin_trn_speaker). A rate is
+ * (S + D + I) / N, N being the tokens of the reference; where N = 0 it counts as 0 with no errors and as 1 with any. Times, where a
+ * format has them, only put its tokens in order.
  * Threads: immutable once made, shared by all.
  */
 #ifndef LIN_DECODER_SCORE_H
@@ -17,7 +21,6 @@
 
 #include <stddef.h>
 
-#include "decoder/buffer.h"
 #include "decoder/trn.h"
 #include "kernels/status.h"
 
@@ -26,6 +29,9 @@ typedef struct lin_score lin_score;
 typedef struct lin_score_options {
     lin_trn_format ref_format, hyp_format;
     int case_sensitive;
+    lin_trn_unit unit;
+    const lin_phone_map *map;  /* NULL: none; made with the same case_sensitive */
+    const char *utt2spk_path;  /* Kaldi's utt2spk, one speaker for every utterance of the reference; NULL: from the ids */
 } lin_score_options;
 
 typedef struct lin_score_counts {
@@ -57,22 +63,39 @@ const char *lin_score_speaker(const lin_score *score, int index, lin_score_count
 int lin_score_utterances(const lin_score *score);
 const char *lin_score_utterance(const lin_score *score, int index, lin_score_counts *counts);
 
+/* The number of the speaker of an utterance. */
+int lin_score_speaker_of(const lin_score *score, int utterance);
+
 /* Utterances that a CTM hypothesis does not mention. */
 int lin_score_without_line(const lin_score *score);
 
-/* A table with one row per speaker and the total, and the line "PER 12.34 % ..." (`what` names the rate: PER, WER). */
-void lin_score_text(const lin_score *score, const char *what, lin_buffer *out);
+/* What a phone map did to reference and hypothesis together: tokens deleted, and distinct tokens it did not speak of (text of the
+ * index-th, or NULL behind the last). */
+long long lin_score_deleted_by_map(const lin_score *score);
+const char *lin_score_unmapped(const lin_score *score, int index);
 
-/* One JSON object: total, speakers, the most frequent confusions, and utterances if asked for. */
-void lin_score_json(const lin_score *score, const char *what, int with_utterances, lin_buffer *out);
+/* How an utterance was aligned: pairs from first to last, owned by the score. Tokens are numbers, -1 for nothing. */
+typedef struct lin_score_pair {
+    int ref, hyp;
+} lin_score_pair;
 
-/* The kinds of errors in the order of their frequency: ref NULL for an insertion, hyp NULL for a deletion. */
+const lin_score_pair *lin_score_alignment(const lin_score *score, int utterance, int *n);
+
+/* The distinct tokens of both sides, in the order of their first appearance, and what became of each. */
+typedef struct lin_score_token_counts {
+    long long n_ref, correct, sub, del; /* n_ref = correct + sub + del */
+    long long ins, put;                 /* times it came from nowhere, and in place of another */
+} lin_score_token_counts;
+
+int lin_score_tokens(const lin_score *score);
+const char *lin_score_token(const lin_score *score, int token, lin_score_token_counts *counts); /* counts may be NULL */
+
+/* The kinds of errors in the order of their frequency. ref -1 for an insertion, hyp -1 for a deletion. */
 typedef struct lin_score_confusion {
-    const char *ref, *hyp;
+    int ref, hyp;
     long long count;
 } lin_score_confusion;
 
-int lin_score_confusions(const lin_score *score);
-lin_score_confusion lin_score_confusion_at(const lin_score *score, int index);
+const lin_score_confusion *lin_score_confusions(const lin_score *score, int *n);
 
 #endif

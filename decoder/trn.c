@@ -1,31 +1,10 @@
-#include "decoder/trn.h"
+#include "decoder/trn_reader.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/memory.h"
-#include "lexicon/textfile.h"
-
-// A line of a CTM file, until they can be put in order.
-typedef struct ctm_row {
-    int utterance, order, token;
-    double start;
-} ctm_row;
-
-typedef struct reading {
-    const char *name;
-    int case_sensitive;
-    lin_symbols *tokens;
-    lin_trn *trn;
-    char *folded; // an id or token in lower case
-    size_t folded_capacity;
-    ctm_row *rows;
-    size_t n_rows, rows_capacity;
-    lin_symbols channels;
-    int *channel_of; // of each CTM utterance
-    size_t channel_capacity;
-} reading;
 
 static lin_status grow(void *block, size_t *capacity, size_t need, size_t size, lin_error *err)
 {
@@ -39,19 +18,39 @@ static lin_status grow(void *block, size_t *capacity, size_t need, size_t size, 
     return LIN_OK;
 }
 
-static lin_status add_symbol(reading *r, lin_symbols *symbols, const char *text, size_t n, int *index, lin_error *err)
+// *text becomes what is compared: lower case unless case matters.
+static lin_status fold(lin_trn_reader *r, const char **text, size_t n, lin_error *err)
 {
-    if (!r->case_sensitive) {
-        lin_status status = grow(&r->folded, &r->folded_capacity, n, 1, err);
-        if (status) return status;
-        for (size_t i = 0; i < n; i++) r->folded[i] = lin_lower(text[i]);
-        text = r->folded;
-    }
-    return lin_symbols_add(symbols, text, n, index, err);
+    if (r->options.case_sensitive) return LIN_OK;
+    lin_status status = grow(&r->folded, &r->folded_capacity, n, 1, err);
+    if (status) return status;
+    for (size_t i = 0; i < n; i++) r->folded[i] = lin_lower((*text)[i]);
+    *text = r->folded;
+    return LIN_OK;
 }
 
-// A new utterance, or LIN_FORMAT if its id came before.
-static lin_status add_utterance(reading *r, const char *id, size_t n, int line, lin_error *err)
+static lin_status add_symbol(lin_trn_reader *r, lin_symbols *symbols, const char *text, size_t n, int *index, lin_error *err)
+{
+    lin_status status = fold(r, &text, n, err);
+    return status ? status : lin_symbols_add(symbols, text, n, index, err);
+}
+
+// The number of a token, or -1 if the map deletes it.
+static lin_status number_token(lin_trn_reader *r, const char *text, size_t n, int *index, lin_error *err)
+{
+    lin_status status = fold(r, &text, n, err);
+    if (status) return status;
+    switch (r->options.map ? lin_phone_map_apply(r->options.map, &text, &n) : LIN_PHONE_MAPPED) {
+    case LIN_PHONE_MAPPED: break;
+    case LIN_PHONE_UNKNOWN:
+        if ((status = lin_symbols_add(&r->trn->unmapped, text, n, index, err))) return status;
+        break;
+    case LIN_PHONE_DELETED: r->trn->n_deleted++; *index = -1; return LIN_OK;
+    }
+    return lin_symbols_add(r->tokens, text, n, index, err);
+}
+
+lin_status lin_trn_add_utterance(lin_trn_reader *r, const char *id, size_t n, int line, lin_error *err)
 {
     lin_trn *t = r->trn;
     int index;
@@ -67,21 +66,27 @@ static lin_status add_utterance(reading *r, const char *id, size_t n, int line, 
     return LIN_OK;
 }
 
-static lin_status add_tokens(reading *r, const char *at, const char *end, lin_error *err)
+lin_status lin_trn_add_token(lin_trn_reader *r, const char *token, size_t n, lin_error *err)
 {
     lin_trn *t = r->trn;
     lin_trn_utterance *u = &t->utterances[t->n - 1];
+    int index;
+    lin_status status = grow(&t->tokens, &t->tokens_capacity, t->n_tokens + 1, sizeof *t->tokens, err);
+    if (!status) status = number_token(r, token, n, &index, err);
+    if (status || index < 0) return status;
+    if (u->n == INT_MAX / 16) return lin_fail(err, LIN_FORMAT, "%s:%d: too many tokens", r->name, u->line);
+    t->tokens[t->n_tokens++] = index;
+    u->n++;
+    return LIN_OK;
+}
+
+lin_status lin_trn_add_tokens(lin_trn_reader *r, const char *at, const char *end, lin_error *err)
+{
     const char *token;
     size_t n;
-    while (lin_field_next(&at, end, &token, &n)) {
-        lin_status status = grow(&t->tokens, &t->tokens_capacity, t->n_tokens + 1, sizeof *t->tokens, err);
-        if (!status) status = add_symbol(r, r->tokens, token, n, &t->tokens[t->n_tokens], err);
-        if (status) return status;
-        if (u->n == INT_MAX / 16) return lin_fail(err, LIN_FORMAT, "%s:%d: too many tokens", r->name, u->line);
-        t->n_tokens++;
-        u->n++;
-    }
-    return LIN_OK;
+    lin_status status = LIN_OK;
+    while (!status && lin_field_next(&at, end, &token, &n)) status = lin_trn_add_token(r, token, n, err);
+    return status;
 }
 
 static const char *last_of(const char *text, size_t n, char c)
@@ -91,7 +96,7 @@ static const char *last_of(const char *text, size_t n, char c)
 }
 
 // Tokens that sclite would not take as they stand.
-static lin_status check_trn_tokens(const reading *r, const char *at, const char *end, int line, lin_error *err)
+static lin_status check_trn_tokens(const lin_trn_reader *r, const char *at, const char *end, int line, lin_error *err)
 {
     const char *token;
     size_t n;
@@ -107,7 +112,7 @@ static lin_status check_trn_tokens(const reading *r, const char *at, const char 
     return LIN_OK;
 }
 
-static lin_status read_trn_line(reading *r, const lin_lines *line, lin_error *err)
+static lin_status read_trn_line(lin_trn_reader *r, const lin_lines *line, lin_error *err)
 {
     const char *open = last_of(line->text, line->n, '('), *close = last_of(line->text, line->n, ')');
     char shown[LIN_QUOTE];
@@ -121,20 +126,20 @@ static lin_status read_trn_line(reading *r, const lin_lines *line, lin_error *er
         return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' behind the utterance id", r->name, line->number, lin_quote(shown, field, n));
     }
     lin_status status = check_trn_tokens(r, line->text, open, line->number, err);
-    if (!status) status = add_utterance(r, open + 1, (size_t)(close - open - 1), line->number, err);
-    return status ? status : add_tokens(r, line->text, open, err);
+    if (!status) status = lin_trn_add_utterance(r, open + 1, (size_t)(close - open - 1), line->number, err);
+    return status ? status : lin_trn_add_tokens(r, line->text, open, err);
 }
 
-static lin_status read_kaldi_line(reading *r, const lin_lines *line, lin_error *err)
+static lin_status read_kaldi_line(lin_trn_reader *r, const lin_lines *line, lin_error *err)
 {
     const char *at = line->text, *end = line->text + line->n, *id;
     size_t n;
     lin_field_next(&at, end, &id, &n);
-    lin_status status = add_utterance(r, id, n, line->number, err);
-    return status ? status : add_tokens(r, at, end, err);
+    lin_status status = lin_trn_add_utterance(r, id, n, line->number, err);
+    return status ? status : lin_trn_add_tokens(r, at, end, err);
 }
 
-static lin_status read_ctm_line(reading *r, const lin_lines *line, lin_error *err)
+static lin_status read_ctm_line(lin_trn_reader *r, const lin_lines *line, lin_error *err)
 {
     const char *at = line->text, *end = line->text + line->n, *f[7];
     size_t n[7];
@@ -169,22 +174,22 @@ static lin_status read_ctm_line(reading *r, const lin_lines *line, lin_error *er
         return lin_fail(err, LIN_FORMAT, "%s:%d: utterance '%s' has two channels; give each channel an id of its own", r->name,
                         line->number, lin_quote(shown, f[0], n[0]));
     }
-    ctm_row *row = &r->rows[r->n_rows];
-    *row = (ctm_row){.utterance = utterance, .order = (int)r->n_rows, .start = start};
-    if ((status = add_symbol(r, r->tokens, f[4], n[4], &row->token, err))) return status;
+    lin_ctm_row *row = &r->rows[r->n_rows];
+    *row = (lin_ctm_row){.utterance = utterance, .order = (int)r->n_rows, .start = start};
+    if ((status = number_token(r, f[4], n[4], &row->token, err)) || row->token < 0) return status;
     if (r->n_rows++ == INT_MAX / 16) return lin_fail(err, LIN_FORMAT, "%s:%d: too many lines", r->name, line->number);
     return LIN_OK;
 }
 
 static int by_time(const void *a, const void *b)
 {
-    const ctm_row *x = a, *y = b;
+    const lin_ctm_row *x = a, *y = b;
     if (x->utterance != y->utterance) return x->utterance < y->utterance ? -1 : 1;
     if (x->start < y->start || x->start > y->start) return x->start < y->start ? -1 : 1;
     return x->order < y->order ? -1 : 1;
 }
 
-static lin_status ctm_done(reading *r, lin_error *err)
+static lin_status ctm_done(lin_trn_reader *r, lin_error *err)
 {
     lin_trn *t = r->trn;
     lin_status status = grow(&t->tokens, &t->tokens_capacity, r->n_rows, sizeof *t->tokens, err);
@@ -210,7 +215,7 @@ static int is_skipped(const lin_lines *line, lin_trn_format format)
     const char *at = line->text, *field;
     size_t n;
     if (!lin_field_next(&at, line->text + line->n, &field, &n)) return 1;
-    return format != LIN_TRN_KALDI && n >= 2 && !memcmp(field, ";;", 2);
+    return (format == LIN_TRN_TRN || format == LIN_TRN_CTM) && n >= 2 && !memcmp(field, ";;", 2);
 }
 
 static lin_trn_format guess_format(const char *name, const char *text, size_t n)
@@ -218,6 +223,7 @@ static lin_trn_format guess_format(const char *name, const char *text, size_t n)
     lin_lines line;
     if (ends_with(name, ".trn")) return LIN_TRN_TRN;
     if (ends_with(name, ".ctm")) return LIN_TRN_CTM;
+    if (ends_with(name, ".jsonl") || ends_with(name, ".json")) return LIN_TRN_JSON;
     lin_lines_begin(&line, text, n);
     while (lin_lines_next(&line)) {
         if (is_skipped(&line, LIN_TRN_TRN)) continue;
@@ -229,13 +235,14 @@ static lin_trn_format guess_format(const char *name, const char *text, size_t n)
         if ((k == 5 || k == 6) && lin_text_number(f[2], n_field[2], &value) && lin_text_number(f[3], n_field[3], &value)) {
             return LIN_TRN_CTM;
         }
-        while (end > line.text && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r')) end--;
-        return end > line.text && end[-1] == ')' && memchr(line.text, '(', line.n) ? LIN_TRN_TRN : LIN_TRN_KALDI;
+        while (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r') end--; // the line is not blank
+        if (*f[0] == '{' && end[-1] == '}') return LIN_TRN_JSON;
+        return end[-1] == ')' && memchr(line.text, '(', line.n) ? LIN_TRN_TRN : LIN_TRN_KALDI;
     }
     return LIN_TRN_TRN; // nothing but comments, which Kaldi text does not have
 }
 
-static lin_status read_lines(reading *r, const char *text, size_t n, lin_error *err)
+static lin_status read_lines(lin_trn_reader *r, const char *text, size_t n, lin_error *err)
 {
     lin_trn_format format = r->trn->format;
     lin_lines line;
@@ -250,6 +257,7 @@ static lin_status read_lines(reading *r, const char *text, size_t n, lin_error *
         if (is_skipped(&line, format)) continue;
         if (format == LIN_TRN_TRN) status = read_trn_line(r, &line, err);
         else if (format == LIN_TRN_CTM) status = read_ctm_line(r, &line, err);
+        else if (format == LIN_TRN_JSON) status = lin_trn_json_line(r, &line, err);
         else status = read_kaldi_line(r, &line, err);
     }
     if (!status && format == LIN_TRN_CTM) status = ctm_done(r, err);
@@ -259,8 +267,9 @@ static lin_status read_lines(reading *r, const char *text, size_t n, lin_error *
 lin_status lin_trn_parse(const char *text, size_t n, const char *name, const lin_trn_options *options, lin_symbols *tokens,
                          lin_trn *trn, lin_error *err)
 {
-    reading r = {.name = name, .case_sensitive = options && options->case_sensitive, .tokens = tokens, .trn = trn};
-    *trn = (lin_trn){.format = options ? options->format : LIN_TRN_AUTO};
+    lin_trn_reader r = {.name = name, .tokens = tokens, .trn = trn};
+    if (options) r.options = *options;
+    *trn = (lin_trn){.format = r.options.format};
     if (trn->format == LIN_TRN_AUTO) trn->format = guess_format(name, text, n);
     lin_status status = read_lines(&r, text, n, err);
     if (!status && !trn->n && trn->format != LIN_TRN_CTM) {
@@ -277,6 +286,7 @@ lin_status lin_trn_parse(const char *text, size_t n, const char *name, const lin
 void lin_trn_free(lin_trn *trn)
 {
     lin_symbols_free(&trn->ids);
+    lin_symbols_free(&trn->unmapped);
     lin_free(trn->utterances);
     lin_free(trn->tokens);
     *trn = (lin_trn){.format = LIN_TRN_AUTO};

@@ -1,13 +1,15 @@
 /*
- * trn.h - reads transcripts and results for scoring: NIST TRN, Kaldi text, NIST CTM.
+ * trn.h - reads transcripts and results for scoring: NIST TRN, Kaldi text, NIST CTM, JSON lines.
  *
  *   TRN    P P P (utt-id)                               ";;" begins a comment line
  *   Kaldi  utt-id P P P
  *   CTM    utt-id channel start duration P [confidence]  one token per line; put in order of time within an utterance
+ *   JSON   {"id": "utt-id", "phones": [{"phone": "P", ...}, ...], "words": [{"word": "W", ...}, ...]}        one object per line,
+ *          as decoder/writers makes them; the lists may hold plain strings; or {"id": "utt-id", "text": "P P P"}
  *
  * Tokens and ids are compared without regard to the case of ASCII letters, as sclite does, unless asked otherwise.
  * What gives a token of a TRN file a meaning of its own in sclite is refused with a sentence rather than scored differently:
- * alternatives in braces, the null word "@", a "*" at the end of a word, ";" and "\". In Kaldi text and CTM these are plain bytes.
+ * alternatives in braces, the null word "@", a "*" at the end of a word, ";" and "\". In the other formats these are plain bytes.
  *
  *   lin_symbols tokens = {0};                                       // shared by reference and hypothesis
  *   lin_trn_parse(text, n, "ref.trn", NULL, &tokens, &ref, &err);
@@ -21,19 +23,26 @@
 
 #include <stddef.h>
 
+#include "decoder/phone_map.h"
 #include "kernels/status.h"
 #include "lexicon/symbols.h"
 
 typedef enum lin_trn_format {
-    LIN_TRN_AUTO,  /* by the name's extension (.trn, .ctm), else by the first line */
+    LIN_TRN_AUTO,  /* by the name's extension (.trn, .ctm, .jsonl, .json), else by the first line */
     LIN_TRN_TRN,
     LIN_TRN_KALDI,
-    LIN_TRN_CTM
+    LIN_TRN_CTM,
+    LIN_TRN_JSON
 } lin_trn_format;
+
+/* What is taken of a JSON object that holds both; its "text" stands for either. */
+typedef enum lin_trn_unit { LIN_TRN_PHONES, LIN_TRN_WORDS } lin_trn_unit;
 
 typedef struct lin_trn_options {
     lin_trn_format format;
     int case_sensitive;
+    lin_trn_unit unit;
+    const lin_phone_map *map; /* applied to every token, NULL for none; made with the same case_sensitive */
 } lin_trn_options;
 
 typedef struct lin_trn_utterance {
@@ -50,12 +59,15 @@ typedef struct lin_trn {
     int *tokens; /* indices into the shared table */
     size_t n_tokens;
     size_t utterances_capacity, tokens_capacity;
+    lin_symbols unmapped;    /* the distinct tokens that the map did not speak of; they stay as they are */
+    long long n_deleted;     /* tokens that the map deleted */
 } lin_trn;
 
 /*
  * Reads n bytes of a file; name stands for it in messages. `options` may be NULL. `trn` is overwritten; on failure it is empty.
  * LIN_FORMAT with name:line: control characters, a line without id, an id twice, two channels in one CTM utterance, a time that is
- * no number, and a file without any utterance. LIN_UNSUPPORTED for sclite's special tokens. LIN_NO_MEMORY.
+ * no number, what is not JSON or lacks a field, and a file without any utterance. LIN_UNSUPPORTED for sclite's special tokens.
+ * LIN_NO_MEMORY.
  */
 lin_status lin_trn_parse(const char *text, size_t n, const char *name, const lin_trn_options *options, lin_symbols *tokens,
                          lin_trn *trn, lin_error *err);

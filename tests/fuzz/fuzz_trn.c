@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "decoder/score.h"
+#include "decoder/score_report.h"
 #include "decoder/trn.h"
 #include "kernels/memory.h"
 
@@ -41,9 +42,8 @@ static void try_score(const char *ref, size_t n_ref, const char *hyp, size_t n_h
     c = lin_score_total(score);
     check_counts(&c);
     if (sum.sub != c.sub || sum.del != c.del || sum.ins != c.ins) abort();
-    lin_score_text(score, "PER", &out);
-    lin_score_json(score, "PER", 1, &out);
-    if (lin_buffer_status(&out, &err)) abort();
+    lin_score_report report = {.score = score, .measure = "PER", .utterances = 1, .alignments = 1, .confusions = 5};
+    if (lin_score_text(&report, &out, &err) || lin_score_json(&report, &out, &err) || lin_score_html(&report, &out, &err)) abort();
     lin_buffer_free(&out);
     lin_score_destroy(score);
 }
