@@ -57,7 +57,7 @@ PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null)
 CHECK_LIBS := $(shell pkg-config --libs check 2>/dev/null)
 LDLIBS := $(PKG_LIBS) -ldl -lpthread -lm
 
-# A GPU machine is often bare: tools/bundle.sh brings Check and cJSON along.
+# A GPU machine is often bare: tools/bundle.sh brings Check, cJSON and zlib along.
 ifneq ($(wildcard build/bundle/include),)
 CPPFLAGS += -isystem build/bundle/include
 LDFLAGS += -Lbuild/bundle/lib -Wl,-rpath,$(CURDIR)/build/bundle/lib
@@ -202,6 +202,7 @@ install: all
 	install -m 755 $B/linnet '$(DESTDIR)$(PREFIX)/bin/linnet'
 	[ -z '$(NVCC)' ] || install -D -m 755 $B/liblinnet_cuda.so '$(DESTDIR)$(PREFIX)/lib/linnet/liblinnet_cuda.so'
 	install -m 644 share/linnet/default.safetensors '$(DESTDIR)$(PREFIX)/share/linnet/linnet.safetensors'
+	install -m 644 share/linnet/timit-61-39.map '$(DESTDIR)$(PREFIX)/share/linnet/timit-61-39.map'
 	install -m 644 LICENSE NOTICE '$(DESTDIR)$(PREFIX)/share/doc/linnet'
 	$B/linnet man > '$(DESTDIR)$(PREFIX)/share/man/man1/linnet.1'
 	$B/linnet completion bash > '$(DESTDIR)$(PREFIX)/share/bash-completion/completions/linnet'
@@ -265,7 +266,7 @@ $B/linnet: $(APP_OBJ) $B/liblinnet.a
 	$(SAY) "  LINK  $@"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(APP_OBJ) $B/liblinnet.a $(LDLIBS) -o $@
 
-# train and score alone: from feature caches, with cJSON as the only library, for a machine that has no others.
+# train and score alone: from feature caches, with cJSON and zlib as the only libraries, for a machine that has no others.
 TRAINER_APP := $(addprefix $B/app/,main.o options.o options_conf.o help.o man.o completion.o common.o cmd_train.o cmd_score.o cmd_man.o)
 TRAINER_OBJ := $(filter-out $B/frontend/%,$(LIB_OBJ)) $B/frontend/augment.o
 $B/app/commands_trainer.o: app/commands.c $B/flags
