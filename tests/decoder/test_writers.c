@@ -1,19 +1,23 @@
-// decoder/result.c, buffer.c, writers.c: each format to the byte, ids of any bytes, what a format cannot hold, every allocation
-// failing.
+// decoder/buffer.c, writers*.c: each format to the byte, words and ids of any bytes, what a format cannot hold, several utterances in
+// one file, every allocation failing; and from rows through greedy and each format back to the times.
+//
+// The files in tests/golden/writers were read by others' readers (tests/golden/writers.py). To make them anew after a change:
+//   WRITE_GOLDEN=1 build/release/tests/decoder/test_writers && python3 tests/golden/writers.py
 #include "decoder/writers.h"
 
 #include <cJSON.h>
 #include <locale.h>
 
-#include "tests/lexicon/support.h"
+#include "decoder/greedy.h"
+#include "tests/decoder/story.h"
 
 static lin_phones *phones;
 static lin_result result;
 
 static void setup(void)
 {
-    static const lin_greedy_phone some[] = {
-        {.label = 1, .confidence = 0.9877f, .start = 3, .end = 7}, {.label = 39, .confidence = 1.0f, .start = 100, .end = 101}};
+    static const lin_greedy_phone some[] = {{.label = 1, .confidence = 0.9877f, .start = 3, .end = 7},
+                                            {.label = 39, .confidence = 1.0f, .start = 100, .end = 101}};
     OK(lin_phones_create(NULL, &phones, &err));
     OK(lin_result_begin(&result, "utt-1", "anna", 2, &err));
     OK(lin_result_add(&result, some, 2, 0.03, &err));
@@ -29,7 +33,7 @@ static void teardown(void)
 
 static const char *written(const char *writer, lin_writer_options options)
 {
-    static char text[4096];
+    static char text[16384];
     lin_buffer out = {0};
     options.phones = phones;
     OK(lin_writer_find(writer)->write(&result, &options, &out, &err));
@@ -64,13 +68,344 @@ START_TEST(the_table)
 {
     int n = 0;
     for (; lin_writer_at(n); n++) ck_assert_ptr_eq(lin_writer_find(lin_writer_at(n)->name), lin_writer_at(n));
-    ck_assert_int_ge(n, 4);
+    ck_assert_int_eq(n, 9);
     ck_assert_ptr_null(lin_writer_at(-1));
     ck_assert_ptr_null(lin_writer_find("nonsense"));
     ck_assert_str_eq(lin_writer_for_file("a.b/x.ctm")->name, "ctm");
     ck_assert_str_eq(lin_writer_for_file("x.jsonl")->name, "json");
     ck_assert_ptr_null(lin_writer_for_file("a.ctm/x"));
     ck_assert_ptr_null(lin_writer_for_file("x"));
+    static const char *const files[][2] = {{"x.txt", "text"},
+                                           {"x.labels.txt", "audacity"},
+                                           {"x.labels", "audacity"},
+                                           {"labels.txt", "text"},
+                                           {"x.LABELS.TXT", "audacity"},
+                                           {"x.textgrid", "textgrid"},
+                                           {"a/x.TextGrid", "textgrid"},
+                                           {"x.json", "json"},
+                                           {"x.JSONL", "json"},
+                                           {"x.y.srt", "srt"},
+                                           {"x.vtt", "vtt"},
+                                           {"x.csv", "csv"},
+                                           {"x.trn", "trn"}};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        const lin_writer *w = lin_writer_for_file(files[i][0]);
+        ck_assert_msg(w && !strcmp(w->name, files[i][1]), "%s is %s", files[i][0], w ? w->name : "nothing");
+    }
+    ck_assert_ptr_null(lin_writer_for_file("x.txt.bak"));
+    ck_assert_ptr_null(lin_writer_for_file("xctm"));
+    ck_assert_ptr_null(lin_writer_for_file(""));
+}
+END_TEST
+
+// ---- golden files ---------------------------------------------------------------------------------------------------------------
+
+#define HOSTILE_ID "a,\"b\"\n\tc\xFF (d)"
+#define HOSTILE_SPEAKER " anna \"the first\" "
+
+static const struct golden {
+    const char *file, *story, *writer;
+    lin_writer_options options;
+} goldens[] = {
+    {"story.txt", "story", "text", {.with_id = 1}},
+    {"story.jsonl", "story", "json", {0}},
+    {"story.ctm", "story", "ctm", {0}},
+    {"story.trn", "story", "trn", {0}},
+    {"story.srt", "story", "srt", {0}},
+    {"story.vtt", "story", "vtt", {0}},
+    {"story.TextGrid", "story", "textgrid", {0}},
+    {"story.csv", "story", "csv", {0}},
+    {"story.labels.txt", "story", "audacity", {0}},
+    {"times.vtt", "story", "vtt", {.word_times = 1, .ipa = 1}},
+    {"both.csv", "story", "csv", {.unit = LIN_UNIT_BOTH}},
+    {"words.TextGrid", "story", "textgrid", {.unit = LIN_UNIT_WORDS}},
+    {"phones.txt", "story", "text", {.ipa = 1, .unit = LIN_UNIT_PHONES}},
+    {"phones.srt", "story", "srt", {.ipa = 1, .unit = LIN_UNIT_PHONES}},
+    {"phones.TextGrid", "story", "textgrid", {.ipa = 1, .unit = LIN_UNIT_PHONES}},
+    {"phones.csv", "story", "csv", {.ipa = 1, .unit = LIN_UNIT_PHONES}},
+    {"hostile.jsonl", "hostile", "json", {0}},
+    {"hostile.srt", "hostile", "srt", {0}},
+    {"hostile.vtt", "hostile", "vtt", {.word_times = 1}},
+    {"hostile.TextGrid", "hostile", "textgrid", {0}},
+    {"hostile.csv", "hostile", "csv", {.unit = LIN_UNIT_BOTH}},
+    {"hostile.labels.txt", "hostile", "audacity", {0}},
+    {"nothing.txt", "nothing", "text", {.with_id = 1}},
+    {"nothing.jsonl", "nothing", "json", {0}},
+    {"nothing.ctm", "nothing", "ctm", {0}},
+    {"nothing.trn", "nothing", "trn", {0}},
+    {"nothing.srt", "nothing", "srt", {0}},
+    {"nothing.vtt", "nothing", "vtt", {0}},
+    {"nothing.TextGrid", "nothing", "textgrid", {0}},
+    {"nothing.csv", "nothing", "csv", {0}},
+    {"nothing.labels.txt", "nothing", "audacity", {0}},
+};
+
+static void read_story(const char *name)
+{
+    const int hostile = !strcmp(name, "hostile");
+    story_read(&result, name, hostile ? HOSTILE_ID : name, hostile ? HOSTILE_SPEAKER : "anna", 2, 1, phones);
+}
+
+static void compare_golden(const char *file, const lin_buffer *out)
+{
+    char path[256], *want;
+    size_t n;
+    snprintf(path, sizeof path, "tests/golden/writers/%s", file);
+    if (getenv("WRITE_GOLDEN")) {
+        test_write_file(path, out->data ? out->data : "", out->n);
+        return;
+    }
+    OK(lin_text_read(path, &want, &n, &err));
+    size_t at = 0;
+    while (at < n && at < out->n && want[at] == out->data[at]) at++;
+    ck_assert_msg(n == out->n && at == n, "%s differs from byte %zu on: '%.60s' instead of '%.60s'", path, at,
+                  out->data ? out->data + at : "", want + at);
+    lin_free(want);
+}
+
+START_TEST(golden)
+{
+    const struct golden *g = &goldens[_i];
+    lin_buffer out = {0};
+    lin_writer_options options = g->options;
+    options.phones = phones;
+    read_story(g->story);
+    OK(lin_writer_find(g->writer)->write(&result, &options, &out, &err));
+    compare_golden(g->file, &out);
+    ck_assert_str_eq(lin_writer_for_file(g->file)->name, g->writer);
+    lin_buffer_free(&out);
+}
+END_TEST
+
+static void shift(double seconds)
+{
+    for (int i = 0; i < result.n_phones; i++) result.phones[i].start_s += seconds, result.phones[i].end_s += seconds;
+    for (int i = 0; i < result.n_words; i++) result.words[i].start_s += seconds, result.words[i].end_s += seconds;
+    result.seconds += seconds;
+}
+
+// One header, subtitles numbered on, and each utterance as it would be alone.
+START_TEST(documents)
+{
+    static const char *const files[][2] = {{"many.jsonl", "json"}, {"many.csv", "csv"}, {"many.srt", "srt"}, {"many.vtt", "vtt"}};
+    for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
+        const lin_writer *w = lin_writer_find(files[f][1]);
+        lin_writer_document document = {.utterances = 77, .cues = 77, .end_ms = 77};
+        lin_writer_options o = {.phones = phones, .document = &document};
+        lin_buffer out = {0};
+        OK(lin_writer_begin(w, &o, &out, &err));
+        ck_assert_int_eq(document.utterances + document.cues + (int)document.end_ms, 0);
+        static const char *const stories[] = {"nothing", "hostile", "nothing", "story"};
+        for (int i = 0; i < 4; i++) {
+            read_story(stories[i]);
+            if (i == 3) shift(30);
+            OK(w->write(&result, &o, &out, &err));
+        }
+        ck_assert_int_eq(document.utterances, 4);
+        compare_golden(files[f][0], &out);
+        lin_buffer_free(&out);
+    }
+}
+END_TEST
+
+START_TEST(what_a_document_cannot_hold)
+{
+    lin_writer_document document = {0};
+    lin_writer_options o = {.phones = phones, .document = &document};
+    lin_buffer out = {0};
+    read_story("story");
+    const lin_writer *srt = lin_writer_find("srt"), *grid = lin_writer_find("textgrid");
+    OK(lin_writer_begin(srt, &o, &out, &err));
+    OK(srt->write(&result, &o, &out, &err));
+    const size_t n = out.n;
+    const lin_writer_document before = document;
+    ck_assert_int_gt(before.cues, 3);
+    FAILS(srt->write(&result, &o, &out, &err), LIN_INVALID, "story begins before the last subtitle ends");
+    ck_assert(out.n == n && document.cues == before.cues && document.end_ms == before.end_ms && document.utterances == 1);
+    lin_buffer_clear(&out);
+    OK(lin_writer_begin(grid, &o, &out, &err));
+    OK(grid->write(&result, &o, &out, &err));
+    FAILS(grid->write(&result, &o, &out, &err), LIN_INVALID, "a TextGrid holds one utterance, story needs a file of its own");
+    lin_buffer_free(&out);
+    for (int i = 0; lin_writer_at(i); i++) { // a header is the beginning of a file without a document
+        lin_writer_document nothing = {0};
+        o.document = &nothing;
+        OK(lin_writer_begin(lin_writer_at(i), &o, &out, &err));
+        o.document = NULL;
+        const size_t header = out.n;
+        OK(lin_writer_begin(lin_writer_at(i), &o, &out, &err));
+        ck_assert_uint_eq(out.n, header);
+        OK(lin_writer_at(i)->write(&result, &o, &out, &err));
+        ck_assert_msg(!header || !memcmp(out.data, out.data + header, header), "%s", lin_writer_at(i)->name);
+        lin_buffer_free(&out);
+    }
+}
+END_TEST
+
+// ---- words ----------------------------------------------------------------------------------------------------------------------
+
+// "hello", a word outside the lexicon, "world", over phones of 10 ms.
+static void three_words(const char *last)
+{
+    static lin_greedy_phone p[6];
+    static lin_path_word w[] = {
+        {.word = 0, .first_phone = 0, .n_phones = 2, .confidence = 0.5f, .start = 0, .end = 2},
+        {.word = LIN_WORD_UNKNOWN, .first_phone = 2, .n_phones = 3, .confidence = 0.25f, .start = 2, .end = 5},
+        {.word = 1, .first_phone = 5, .n_phones = 1, .confidence = 1, .start = 5, .end = 6}};
+    static const int labels[] = {16, 29, 16, 3, 8, 1};
+    for (int i = 0; i < 6; i++) p[i] = (lin_greedy_phone){.label = labels[i], .confidence = 1, .start = i, .end = i + 1};
+    const lin_path path = {
+        .phones = p, .n_phones = 6, .words = w, .n_words = 3, .score = -12.5, .acoustic = -10.25, .language = -4.5};
+    const story_words words = {{"hello", last}, 2};
+    OK(lin_result_begin(&result, "u", NULL, 1, &err));
+    OK(lin_result_add_path(&result, &path, 0.01, story_spell, &words, &err));
+}
+
+START_TEST(words)
+{
+    lin_writer_options plain = {0}, ipa = {.ipa = 1}, phones_only = {.unit = LIN_UNIT_PHONES}, both = {.unit = LIN_UNIT_BOTH};
+    three_words("world");
+    ck_assert_str_eq(written("text", plain), "hello [hh_ah_ch] world\n");
+    ck_assert_str_eq(written("text", both), "hello [hh_ah_ch] world\n");
+    ck_assert_str_eq(written("text", ipa), "hello [hʌtʃ] world\n");
+    ck_assert_str_eq(written("text", phones_only), "HH S HH AH CH AA\n");
+    ck_assert_str_eq(written("trn", plain), "hello [hh_ah_ch] world (u)\n");
+    ck_assert_str_eq(written("ctm", plain), "u 1 0.000 0.020 hello 0.5000\nu 1 0.020 0.030 [hh_ah_ch] 0.2500\n"
+                                            "u 1 0.050 0.010 world 1.0000\n");
+    result.n_phones = 6;
+    lin_result *other = lin_result_add_alternative(&result);
+    static lin_greedy_phone p = {.label = 1, .confidence = 0.5f, .start = 3, .end = 5};
+    const lin_path path = {.phones = &p, .n_phones = 1, .score = -13, .acoustic = -13};
+    OK(lin_result_add_path(other, &path, 0.01, story_spell, NULL, &err));
+    result.phones[1].goodness = -0.12345f;
+    result.n_words = 2;
+    result.words[1].n_phones = 1;
+    result.n_phones = 3;
+    ck_assert_str_eq(written("json", phones_only),
+                     "{\"id\":\"u\",\"channel\":1,\"seconds\":0.000,\"phones\":["
+                     "{\"phone\":\"HH\",\"start\":0.000,\"end\":0.010,\"confidence\":1.0000},"
+                     "{\"phone\":\"S\",\"start\":0.010,\"end\":0.020,\"confidence\":1.0000,\"goodness\":-0.1235},"
+                     "{\"phone\":\"HH\",\"start\":0.020,\"end\":0.030,\"confidence\":1.0000}],"
+                     "\"text\":\"hello [hh]\",\"words\":["
+                     "{\"word\":\"hello\",\"known\":true,\"start\":0.000,\"end\":0.020,\"confidence\":0.5000,"
+                     "\"first_phone\":0,\"phones\":[\"HH\",\"S\"]},"
+                     "{\"word\":\"\",\"known\":false,\"start\":0.020,\"end\":0.050,\"confidence\":0.2500,"
+                     "\"first_phone\":2,\"phones\":[\"HH\"]}],"
+                     "\"score\":-12.5000,\"acoustic\":-10.2500,\"language\":-4.5000,"
+                     "\"alternatives\":[{\"phones\":[{\"phone\":\"AA\",\"start\":0.030,\"end\":0.050,\"confidence\":0.5000}],"
+                     "\"text\":\"\",\"words\":[],\"score\":-13.0000,\"acoustic\":-13.0000,\"language\":0.0000}]}\n");
+    OK(lin_result_begin(&result, "u", NULL, 1, &err));
+    result.has_words = 1;
+    ck_assert_str_eq(written("text", plain), "\n");
+    ck_assert_str_eq(written("ctm", plain), ";; u has no words\n");
+    ck_assert_str_eq(written("json", plain),
+                     "{\"id\":\"u\",\"channel\":1,\"seconds\":0.000,\"phones\":[],\"text\":\"\",\"words\":[]}\n");
+}
+END_TEST
+
+START_TEST(words_that_do_not_fit)
+{
+    lin_buffer out = {0};
+    lin_writer_options o = {.phones = phones, .unit = LIN_UNIT_WORDS};
+    for (int i = 0; lin_writer_at(i); i++) { // `result` has phones only
+        if (!strcmp(lin_writer_at(i)->name, "json")) continue;
+        FAILS(lin_writer_at(i)->write(&result, &o, &out, &err), LIN_INVALID, "utt-1 has no words to write");
+    }
+    static const char *const bad[] = {"a b", "a\tb", "a\x01", "(a)", "{", "@", "uh*", "a;b", "a\\b"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        three_words(bad[i]);
+        FAILS(lin_writer_find("trn")->write(&result, &o, &out, &err), LIN_INVALID, "word 2 of u, '");
+        const lin_status want = i < 3 ? LIN_INVALID : LIN_OK;
+        ck_assert_int_eq(lin_writer_find("ctm")->write(&result, &o, &out, NULL), want);
+        ck_assert_int_eq(lin_writer_find("text")->write(&result, &o, &out, NULL), want);
+    }
+    lin_buffer_clear(&out);
+    three_words("world");
+    static const int wrong[][2] = {{-1, 1}, {0, -1}, {5, 2}, {7, 0}, {1, 0x7fffffff}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        result.words[1].first_phone = wrong[i][0];
+        result.words[1].n_phones = wrong[i][1];
+        for (int w = 0; lin_writer_at(w); w++) {
+            FAILS(lin_writer_at(w)->write(&result, &o, &out, &err), LIN_INVALID, "word 1 of u has phones that are not there");
+        }
+    }
+    three_words("world");
+    lin_result *other = lin_result_add_alternative(&result);
+    static const lin_greedy_phone p = {.label = 40};
+    OK(lin_result_add(other, &p, 1, 0.01, &err));
+    FAILS(lin_writer_find("json")->write(&result, &o, &out, &err), LIN_INVALID, "phone 0 of an alternative has label 40");
+    OK(lin_result_begin(&result, ";;x", NULL, 1, &err));
+    o.unit = LIN_UNIT_AUTO;
+    FAILS(lin_writer_find("ctm")->write(&result, &o, &out, &err), LIN_INVALID, "';;x' cannot stand in CTM: ;; begins a comment");
+    ck_assert_uint_eq(out.n, 0);
+    lin_buffer_free(&out);
+}
+END_TEST
+
+// ---- from rows to each format and back ------------------------------------------------------------------------------------------
+
+enum { V = 40, ROWS = 900, ONSETS = 12 };
+
+// All numbers of a text that follow `mark`, in seconds; "HH:MM:SS.mmm" counts as one.
+static int read_times(const char *text, const char *mark, double *seconds, int most)
+{
+    int n = 0;
+    for (const char *at = text; (at = strstr(at, mark)) != NULL && n < most; n++) {
+        int h, m, s, ms;
+        at += strlen(mark);
+        seconds[n] = sscanf(at, "%d:%d:%d%*[.,]%d", &h, &m, &s, &ms) == 4 ? 3600 * h + 60 * m + s + ms / 1000.0 : atof(at);
+    }
+    return n;
+}
+
+START_TEST(times_come_through)
+{
+    static float rows[ROWS][V];
+    lin_greedy greedy;
+    lin_greedy_phone found[ROWS];
+    int onset[ONSETS], n, total = 0;
+    for (int t = 0; t < ROWS; t++) {
+        for (int v = 0; v < V; v++) rows[t][v] = v ? -9.0f : -0.01f;
+    }
+    for (int i = 0; i < ONSETS; i++) { // over half a second from each other: each is a subtitle of its own
+        onset[i] = 7 + 70 * i + (int)lin_random_below(3, (uint64_t)i, 10);
+        for (int t = onset[i]; t < onset[i] + 4; t++) rows[t][1 + i] = -0.001f;
+    }
+    lin_greedy_reset(&greedy, V, 0, 0);
+    OK(lin_greedy_push(&greedy, rows[0], ROWS, found, ROWS, &total, &err));
+    lin_greedy_finish(&greedy, &found[total], &n);
+    total += n;
+    ck_assert_int_eq(total, ONSETS);
+    OK(lin_result_begin(&result, "onsets", NULL, 1, &err));
+    OK(lin_result_add(&result, found, total, 0.01, &err));
+    result.seconds = ROWS * 0.01;
+    static const struct {
+        const char *writer, *before; // the text that each start follows
+        int first;                   // of so many that do not count
+    } layouts[] = {{"json", "\"start\":", 0}, {"ctm", "onsets 1 ", 0}, {"audacity", "\n", 0},
+                   {"srt", "\n", 0},          {"vtt", "\n\n", 0},      {"textgrid", "xmin = ", 2}};
+    for (size_t f = 0; f < sizeof layouts / sizeof *layouts; f++) {
+        char text[20000] = "\n";
+        double times[200];
+        snprintf(text + 1, sizeof text - 1, "%s", written(layouts[f].writer, (lin_writer_options){0}));
+        const int n_times = read_times(text, layouts[f].before, times, 200);
+        for (int i = 0; i < ONSETS; i++) {
+            int hits = 0;
+            for (int k = layouts[f].first; k < n_times; k++) hits += fabs(times[k] - 0.01 * onset[i]) < 1e-9;
+            ck_assert_msg(hits == 1, "%s: %d starts at %.3f s", layouts[f].writer, hits, 0.01 * onset[i]);
+        }
+    }
+    char csv[20000];
+    snprintf(csv, sizeof csv, "%s", written("csv", (lin_writer_options){0}));
+    const char *line = csv;
+    for (int i = 0; i < ONSETS; i++) {
+        double start, end;
+        char name[8];
+        line = strchr(line, '\n') + 1;
+        ck_assert_int_eq(sscanf(line, "onsets,1,,phone,%7[^,],%lf,%lf", name, &start, &end), 3);
+        ck_assert_str_eq(name, lin_phones_name(phones, 1 + i));
+        ck_assert(fabs(start - 0.01 * onset[i]) < 1e-9 && fabs(end - start - 0.04) < 1e-9);
+    }
 }
 END_TEST
 
@@ -131,10 +466,9 @@ START_TEST(numbers)
         double value;
         int digits;
         const char *text;
-    } cases[] = {{0, 3, "0.000"},         {1.0005, 3, "1.001"}, {-0.0001, 3, "0.000"}, {-2.5, 0, "-3"},
-                 {0.999999, 3, "1.000"},
-                 {36000, 3, "36000.000"}, {NAN, 2, "0.00"},     {INFINITY, 1, "0.0"},   {1e300, 0, "900000000"},
-                 {0.05, 9, "0.050000000"}};
+    } cases[] = {{0, 3, "0.000"},         {1.0005, 3, "1.001"},    {-0.0001, 3, "0.000"}, {-2.5, 0, "-3"},
+                 {0.999999, 3, "1.000"},  {36000, 3, "36000.000"}, {NAN, 2, "0.00"},      {INFINITY, 1, "0.0"},
+                 {1e300, 0, "900000000"}, {0.05, 9, "0.050000000"}};
     setlocale(LC_ALL, "de_DE.UTF-8"); // where it is installed, its decimal comma must not show
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         lin_buffer out = {0};
@@ -170,16 +504,33 @@ END_TEST
 
 static lin_status everything(void)
 {
-    lin_writer_options o = {.phones = phones, .with_id = 1};
-    static const lin_greedy_phone p = {.label = 5, .start = 1, .end = 2};
-    lin_result r = {0};
+    lin_writer_document document;
+    lin_writer_options o = {.phones = phones, .with_id = 1, .unit = LIN_UNIT_BOTH, .document = &document};
+    lin_path_phone phone[200];
+    lin_path_word word[100];
+    for (int i = 0; i < 200; i++) phone[i] = (lin_path_phone){.label = 5, .start = 9 * i, .end = 9 * i + 4};
+    for (int i = 0; i < 100; i++)
+        word[i] = (lin_path_word){.word = i % 3 - 1, .first_phone = 2 * i, .n_phones = 2, .start = 18 * i, .end = 18 * i + 13};
+    const lin_path path = {.phones = phone, .n_phones = 200, .words = word, .n_words = 100};
+    const story_words spellings = {{"hello", "world"}, 2};
+    lin_result r = {0}, *other = NULL;
     lin_buffer out = {0};
     lin_status status = lin_result_begin(&r, "an-id", "speaker", 1, NULL);
-    for (int i = 0; i < 200 && !status; i++) status = lin_result_add(&r, &p, 1, 0.01, NULL);
+    if (!status) status = lin_result_add_path(&r, &path, 0.01, story_spell, &spellings, NULL);
+    if (!status && !(other = lin_result_add_alternative(&r))) status = LIN_NO_MEMORY;
+    if (!status) status = lin_result_add_path(other, &path, 0.01, story_spell, &spellings, NULL);
     for (int w = 0; lin_writer_at(w) && !status; w++) {
-        size_t before = out.n;
-        status = lin_writer_at(w)->write(&r, &o, &out, NULL);
-        if (status) ck_assert_uint_eq(out.n, before);
+        lin_buffer_free(&out);
+        lin_buffer_text(&out, "before");
+        if (lin_buffer_status(&out, NULL)) lin_buffer_clear(&out);
+        const size_t before = out.n;
+        status = lin_writer_begin(lin_writer_at(w), &o, &out, NULL);
+        const size_t header = out.n;
+        ck_assert(!status || header == before);
+        if (!status) status = lin_writer_at(w)->write(&r, &o, &out, NULL);
+        if (status) ck_assert_uint_eq(out.n, header);
+        ck_assert_int_eq(document.utterances, status ? 0 : 1);
+        if (status) ck_assert_int_eq(document.cues, 0);
     }
     if (status == LIN_OK) status = lin_result_begin(&r, "another", NULL, 1, NULL);
     lin_buffer_free(&out);
@@ -197,6 +548,12 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, formats);
     tcase_add_test(tc, the_table);
+    tcase_add_loop_test(tc, golden, 0, sizeof goldens / sizeof *goldens);
+    tcase_add_test(tc, documents);
+    tcase_add_test(tc, what_a_document_cannot_hold);
+    tcase_add_test(tc, words);
+    tcase_add_test(tc, words_that_do_not_fit);
+    tcase_add_test(tc, times_come_through);
     tcase_add_test(tc, json_of_any_id);
     tcase_add_test(tc, what_a_format_cannot_hold);
     tcase_add_test(tc, numbers);
