@@ -12,8 +12,9 @@
  * through all orders from 1; state 0 is the empty context. So states are minimal by construction (Heafield 2011, section 4.1).
  * Log-probabilities are codes into a table of the order's distinct values: exact up to 2^16 of these, the means of narrow bins beyond.
  *
- * No query trusts a byte of the block: every number that is read is cut to its range where it is used (see lin_ngram_inner below), so that a damaged
- * block gives wrong scores, never a wild read or a loop.
+ * No query trusts a byte of the block: every number that is read is cut to its range where it is used (below, under "nodes"), so that
+ * even a block made to deceive gives wrong scores, never a wild read or a loop. Opening checks what that rests on (the size is that
+ * of the header's counts, the last word ends, code books hold numbers) and a checksum, for damage.
  */
 #ifndef LIN_LEXICON_NGRAM_INTERNAL_H
 #define LIN_LEXICON_NGRAM_INTERNAL_H
@@ -37,6 +38,7 @@ enum {
     LIN_NGRAM_AT_HEADER_HASH = 224
 };
 #define LIN_NGRAM_MAX_COUNT ((uint32_t)INT32_MAX) // n-grams of one order, and bytes of all words
+#define LIN_NGRAM_LARGEST 228.0f                  // of all numbers: 99 to base 10, as ARPA writes the logarithm of 0
 
 // What is known of one order, out of the header. Sections are given by their offset in the block.
 typedef struct lin_ngram_level {
@@ -204,7 +206,8 @@ void lin_ngram_lay_out(lin_ngram *lm);
 /* Words with a meaning, once the block stands. */
 void lin_ngram_find_special(lin_ngram *lm);
 
-/* Writes the header with its checksums into a block that is otherwise complete. */
+/* Writes the header with its checksums into a block that is otherwise complete; the checksums alone. */
 void lin_ngram_seal(const lin_ngram *lm, unsigned char *block);
+void lin_ngram_put_checksums(unsigned char *block, size_t size);
 
 #endif

@@ -1,8 +1,6 @@
 // The block of a model as a file: what lies where, its checksums, writing it, mapping it.
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -102,7 +100,12 @@ void lin_ngram_seal(const lin_ngram *lm, unsigned char *block)
         put_u32(block, at + 8, level->logp_bits);
         put_u32(block, at + 12, level->backoff_bits);
     }
-    put_u64(block, LIN_NGRAM_AT_DATA_HASH, hash_of(block + LIN_NGRAM_HEADER, lm->size - LIN_NGRAM_HEADER));
+    lin_ngram_put_checksums(block, lm->size);
+}
+
+void lin_ngram_put_checksums(unsigned char *block, size_t size)
+{
+    put_u64(block, LIN_NGRAM_AT_DATA_HASH, hash_of(block + LIN_NGRAM_HEADER, size - LIN_NGRAM_HEADER));
     put_u64(block, LIN_NGRAM_AT_HEADER_HASH, hash_of(block, LIN_NGRAM_AT_HEADER_HASH));
 }
 
@@ -155,7 +158,7 @@ static int good_numbers(const unsigned char *book, unsigned bits, float most)
 {
     for (size_t i = 0; i < (size_t)1 << bits; i++) {
         float value = lin_ngram_float(book, i);
-        if (!(value <= most && value >= -most - 1e30f)) return 0;
+        if (!(value >= -LIN_NGRAM_LARGEST && value <= most)) return 0; // NaN too
     }
     return 1;
 }
@@ -172,7 +175,7 @@ static lin_status attach(lin_ngram *lm, const char *name, lin_error *err)
     for (int k = 1; k <= lm->order; k++) {
         const lin_ngram_level *level = &lm->levels[k];
         if (!good_numbers(lm->bytes + level->logp_at, level->logp_bits, 0) ||
-            (k < lm->order && !good_numbers(lm->bytes + level->backoff_at, level->backoff_bits, 1e30f)))
+            (k < lm->order && !good_numbers(lm->bytes + level->backoff_at, level->backoff_bits, LIN_NGRAM_LARGEST)))
             return damaged(name, "a probability or back-off weight is none", err);
     }
     lin_ngram_find_special(lm);
@@ -242,7 +245,8 @@ lin_status lin_ngram_open(const char *path, lin_ngram **lm, lin_error *err)
     size_t n;
     lin_status status = lin_text_read(path, &text, &n, err);
     if (status) return status;
-    status = lin_ngram_parse(text, n, path, lm, err);
+    int packed = n >= 8 && !memcmp(text, LIN_NGRAM_MAGIC, 8); // out of a pipe, or gzip'd after all
+    status = packed ? lin_ngram_unpack(text, n, path, lm, err) : lin_ngram_parse(text, n, path, lm, err);
     lin_free(text);
     return status;
 }
@@ -252,6 +256,7 @@ static int write_all(int file, const unsigned char *bytes, size_t n)
     while (n) {
         ssize_t done = write(file, bytes, n < (size_t)1 << 30 ? n : (size_t)1 << 30);
         if (done < 0 && errno == EINTR) continue;
+        if (!done) errno = ENOSPC;
         if (done <= 0) return 0;
         bytes += done;
         n -= (size_t)done;
@@ -259,23 +264,31 @@ static int write_all(int file, const unsigned char *bytes, size_t n)
     return 1;
 }
 
+// A file beside `path` that nobody else has, with the permissions of any new file. -1 and errno if there is none.
+static int create_beside(const char *path, char *name, size_t room)
+{
+    for (int i = 0; i < 100; i++) {
+        snprintf(name, room, "%s.%d.tmp", path, i);
+        int file = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (file >= 0 || errno != EEXIST) return file;
+    }
+    return -1;
+}
+
 lin_status lin_ngram_write(const lin_ngram *lm, const char *path, lin_error *err)
 {
     size_t room = strlen(path) + 16;
     char *name = lin_alloc(room, 1);
     if (!name) return lin_no_memory(err, path, room);
-    snprintf(name, room, "%s.XXXXXX", path);
-    int file = mkstemp(name), code = 0;
+    int file = create_beside(path, name, room), code = 0;
     if (file < 0) {
-        lin_free(name);
-        return lin_fail(err, LIN_IO, "cannot create %s: %s", path, strerror(errno));
+        code = errno;
+    } else {
+        if (!write_all(file, lm->bytes, lm->size) || fsync(file)) code = errno;
+        if (close(file) && !code) code = errno;
+        if (!code && rename(name, path)) code = errno;
+        if (code) unlink(name);
     }
-    mode_t mask = umask(0);
-    umask(mask);
-    if (!write_all(file, lm->bytes, lm->size) || fchmod(file, 0666 & ~mask)) code = errno;
-    if (close(file) && !code) code = errno;
-    if (!code && rename(name, path)) code = errno;
-    if (code) unlink(name);
     lin_free(name);
     return code ? lin_fail(err, LIN_IO, "cannot write %s: %s", path, strerror(code)) : LIN_OK;
 }

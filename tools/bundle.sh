@@ -1,5 +1,5 @@
 #!/bin/sh
-# bundle.sh - collects into build/bundle what a bare GPU machine lacks: cJSON and Check, headers and libraries, less than 1 MB. The
+# bundle.sh - collects into build/bundle what a bare GPU machine lacks: cJSON, zlib and Check, headers and libraries, about 1 MB. The
 # Makefile finds build/bundle/{include,lib} by itself; copy the folder along with the source tree.
 #
 #   tools/bundle.sh [--peers]
@@ -45,6 +45,12 @@ case $cjson in
     soname=$(objdump -p "$cjson" | sed -n 's/.*SONAME *//p')
     cp -L "$cjson" "$bundle/lib/libcjson.so" && cp -L "$cjson" "$bundle/lib/$soname" || exit 1 ;;
 esac
+
+zlib_h=$(header zlib.h)
+zconf_h=$(header zconf.h)
+zlib=$(library libz.a)
+[ -n "$zlib_h" ] && [ -n "$zconf_h" ] && [ -n "$zlib" ] || die "zlib is not installed (Debian: apt install zlib1g-dev)"
+cp "$zlib_h" "$zconf_h" "$bundle/include/" && cp "$zlib" "$bundle/lib/libz.a" || exit 1
 
 check_h=$(header check.h)
 check=$(library libcheck_pic.a libcheck.a)
