@@ -1,0 +1,35 @@
+/*
+ * ngram_perplexity.h - how well an n-gram model foretells a text.
+ *
+ * Each sentence is scored from <s> to </s>. As in SRILM, words that the model lacks (and <unk> itself) are counted apart, and so are
+ * words that it holds impossible: neither is in `logp`. What the model gives the unknown ones as <unk> is in logp_unknown.
+ *
+ *   lin_ngram_perplexity sum = {0};
+ *   while (lines) lin_ngram_perplexity_line(lm, line, n, &sum, &err);
+ *   lin_ngram_perplexity_value(&sum, 1, 0);                   // with </s>, unknown words left out
+ *
+ * Threads: no shared state.
+ */
+#ifndef LIN_LEXICON_NGRAM_PERPLEXITY_H
+#define LIN_LEXICON_NGRAM_PERPLEXITY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/status.h"
+#include "lexicon/ngram.h"
+
+typedef struct lin_ngram_perplexity {
+    uint64_t sentences, words, unknown, impossible; /* unknown and impossible ones are among the words */
+    uint64_t ends;       /* sentences whose </s> is in logp: all, or none where the model has no </s> */
+    double logp;         /* natural, of the other words and </s> */
+    double logp_unknown; /* natural, of the unknown words; -INFINITY where there are some and the model has no <unk> */
+} lin_ngram_perplexity;
+
+/* Adds a sentence, n bytes without an end of line. LIN_FORMAT, and nothing is added, for control characters, <s> or </s> in it. */
+lin_status lin_ngram_perplexity_line(const lin_ngram *lm, const char *line, size_t n, lin_ngram_perplexity *sum, lin_error *err);
+
+/* exp(-logp / events). Events: words, and </s> where with_end; unknown words where with_unknown. NaN without any. */
+double lin_ngram_perplexity_value(const lin_ngram_perplexity *sum, int with_end, int with_unknown);
+
+#endif
