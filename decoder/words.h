@@ -40,11 +40,12 @@ typedef struct lin_words_options {
     double bonus;        /* for every word, natural logarithm */
     double unknown;      /* for a word outside the lexicon, natural logarithm, below 0; -INFINITY: there is none */
     double unknown_phone; /* for each of its phones, natural logarithm */
+    int rivals;          /* histories kept apart where place and states are the same; 1: the better goes on alone */
     int n_best;          /* alternatives that nbest can give; with 1 words are settled soonest */
     int longest;         /* words that may be unsettled at most; beyond it the best hypothesis decides */
 } lin_words_options;
 
-enum { LIN_WORDS_MAX = 8192 };
+enum { LIN_WORDS_MAX = 8192, LIN_WORDS_NBEST_MAX = 256, LIN_WORDS_LONGEST_MAX = 4096 };
 
 lin_words_options lin_words_options_default(void);
 

@@ -1,0 +1,287 @@
+#include "decoder/words.h"
+
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+#include "decoder/words_internal.h"
+#include "kernels/memory.h"
+
+lin_words_options lin_words_options_default(void)
+{
+    return (lin_words_options){.width = 256,
+                               .score = 16,
+                               .labels = 0,
+                               .blank = 0,
+                               .lm_weight = 0.8,
+                               .bonus = 1,
+                               .unknown = -16,
+                               .unknown_phone = -2,
+                               .rivals = 1,
+                               .n_best = 1,
+                               .longest = 100};
+}
+
+// ---- options ----------------------------------------------------------------------------------------------------------------
+
+static lin_status check_whole(const char *name, int value, int from, int to, lin_error *err)
+{
+    if (value >= from && value <= to) return LIN_OK;
+    return lin_fail(err, LIN_INVALID, "word search: %s is %d; it must lie between %d and %d", name, value, from, to);
+}
+
+static lin_status check_number(const char *name, double value, double from, double to, lin_error *err)
+{
+    if (value >= from && value <= to) return LIN_OK;
+    return lin_fail(err, LIN_INVALID, "word search: %s is %g; it must lie between %g and %g", name, value, from, to);
+}
+
+static lin_status check_options(const lin_words_options *o, lin_error *err)
+{
+    lin_status status;
+    if ((status = check_whole("width", o->width, 1, LIN_WORDS_MAX, err))) return status;
+    if ((status = check_number("score", o->score, 0, 1e6, err))) return status;
+    if ((status = check_whole("labels", o->labels, 0, INT_MAX, err))) return status;
+    if ((status = check_number("blank", o->blank, 0, 1, err))) return status;
+    if ((status = check_number("lm_weight", o->lm_weight, 0, 1e3, err))) return status;
+    if ((status = check_number("bonus", o->bonus, -1e3, 1e3, err))) return status;
+    if ((status = check_number("unknown", o->unknown, -INFINITY, 0, err))) return status;
+    if ((status = check_number("unknown_phone", o->unknown_phone, -1e6, 0, err))) return status;
+    if ((status = check_whole("rivals", o->rivals, 1, LIN_WORDS_MAX, err))) return status;
+    if ((status = check_whole("n_best", o->n_best, 1, LIN_WORDS_NBEST_MAX, err))) return status;
+    return check_whole("longest", o->longest, 1, LIN_WORDS_LONGEST_MAX, err);
+}
+
+// ---- creation ---------------------------------------------------------------------------------------------------------------
+
+static size_t place(size_t *used, size_t count, size_t size)
+{
+    const size_t at = *used;
+    *used += (count * size + 63) / 64 * 64;
+    return at;
+}
+
+static void lay_out(lin_words *w)
+{
+    const int width = w->o.width;
+    int most_rows = w->V;
+    w->n_candidates = 6 * width + 64;
+    w->n_records = 24 * width + 4096;
+    w->n_alternatives = w->o.n_best > 1 ? 16 * width + 1024 : 0;
+    for (w->n_slots = 256; w->n_slots < 2 * w->n_candidates;) w->n_slots *= 2;
+    if (most_rows < w->n_candidates) most_rows = w->n_candidates;
+    const int n_marks = w->n_slots > w->n_records ? w->n_slots : w->n_records;
+    size_t used = 0;
+    (void)place(&used, 1, sizeof(words_header));
+    w->tokens_at = place(&used, (size_t)width, sizeof(token));
+    w->records_at = place(&used, (size_t)w->n_records, sizeof(record));
+    w->alternatives_at = place(&used, (size_t)w->n_alternatives, sizeof(alternative));
+    w->candidates_at = place(&used, (size_t)w->n_candidates, sizeof(candidate));
+    w->slots_at = place(&used, (size_t)n_marks, sizeof(int32_t));
+    w->order_at = place(&used, (size_t)most_rows, sizeof(double));
+    w->bytes = used;
+}
+
+static uint64_t number_bits(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static uint64_t fingerprint(const lin_words *w)
+{
+    const lin_words_options *o = &w->o;
+    uint64_t h = mix(lin_tree_fingerprint(w->tree), w->lm ? lin_ngram_fingerprint(w->lm) : 0);
+    h = mix(h, (uint64_t)o->width << 32 | (uint32_t)o->labels);
+    h = mix(h, (uint64_t)o->rivals << 40 | (uint64_t)o->n_best << 20 | (uint64_t)o->longest);
+    h = mix(mix(h, number_bits(o->score)), number_bits(o->blank));
+    h = mix(mix(h, number_bits(o->lm_weight)), number_bits(o->bonus));
+    return mix(mix(mix(h, number_bits(o->unknown)), number_bits(o->unknown_phone)), w->bytes);
+}
+
+lin_status lin_words_create(const lin_tree *tree, const lin_ngram *lm, const lin_words_options *options, lin_words **words,
+                            lin_error *err)
+{
+    const lin_words_options o = options ? *options : lin_words_options_default();
+    *words = NULL;
+    lin_status status = check_options(&o, err);
+    if (status) return status;
+    if (lin_tree_lm_fingerprint(tree) != (lm ? lin_ngram_fingerprint(lm) : 0)) {
+        return lin_fail(err, LIN_MISMATCH, "the lexicon's tree was made for another language model");
+    }
+    lin_words *w = lin_calloc(1, sizeof *w);
+    if (!w) return lin_no_memory(err, "a word search", sizeof *w);
+    w->tree = tree;
+    w->lm = lm;
+    w->o = o;
+    w->nodes = lin_tree_node_array(tree);
+    w->ends = lin_tree_end_array(tree);
+    w->V = lin_tree_outputs(tree);
+    w->n_nodes = lin_tree_nodes(tree);
+    w->n_ends = lin_tree_pronunciations(tree);
+    w->n_words = lin_tree_words(tree);
+    w->lm_unknown = lm && isfinite(lin_ngram_unigram(lm, LIN_NGRAM_UNKNOWN));
+    w->unknown = o.unknown > -INFINITY ? o.unknown : 0;
+    if (lm) w->ahead_lacking = w->lm_unknown ? o.lm_weight * (double)lin_ngram_unigram(lm, LIN_NGRAM_UNKNOWN) : w->unknown;
+    lay_out(w);
+    w->fingerprint = fingerprint(w);
+    *words = w;
+    return LIN_OK;
+}
+
+void lin_words_destroy(lin_words *words) { lin_free(words); }
+
+size_t lin_words_bytes(const lin_words *w) { return w->bytes; }
+
+void lin_words_reset(const lin_words *w, void *state, int64_t first_frame)
+{
+    memset(state, 0, w->bytes);
+    space s = words_space(w, state);
+    *s.h = (words_header){.magic = WORDS_MAGIC, .fingerprint = w->fingerprint, .first_frame = first_frame, .frame = first_frame,
+                          .n_tokens = 1};
+    s.tokens[0] = (token){.node = LIN_TREE_ROOT, .lm_state = w->lm ? lin_ngram_begin(w->lm) : 0};
+    s.tokens[0].arms[BLANK_ARM].record = s.tokens[0].arms[LABEL_ARM].record = -1;
+    s.tokens[0].arms[LABEL_ARM].sum = s.tokens[0].arms[LABEL_ARM].best = -INFINITY;
+}
+
+const char *lin_words_text(const lin_words *w, const lin_word_context *context, int word)
+{
+    if (word < w->n_words) return lin_tree_word(w->tree, word);
+    return context ? lin_tree_word(context->extra, word - context->first) : NULL;
+}
+
+// ---- push and finish --------------------------------------------------------------------------------------------------------
+
+static lin_status check_rows(const lin_words *w, const space *s, const float *logp, int n_frames, lin_error *err)
+{
+    for (int i = 0; i < n_frames; i++) {
+        const float *row = logp + (size_t)i * (size_t)w->V;
+        float most = -INFINITY;
+        int number = 1;
+        for (int v = 0; v < w->V; v++) {
+            number &= !isnan(row[v]);
+            if (row[v] > most) most = row[v];
+        }
+        if (number && isfinite(most)) continue;
+        return lin_fail(err, LIN_NUMERIC, "frame %lld of the log-probabilities %s", (long long)(s->h->frame + i),
+                        number ? "has no finite largest value" : "has a NaN");
+    }
+    return LIN_OK;
+}
+
+// Another context than before: what unfinished phrases had earned is taken back, tokens inside words of the old one go, and such words
+// in what is not settled become unknown ones. Contexts are compared with what a state from a file says of its own.
+static void change_context(const lin_words *w, space *s, const lin_word_context *context)
+{
+    words_header *h = s->h;
+    const uint64_t id = context ? context->id : 0;
+    const int n_places = w->n_nodes + (context ? lin_tree_nodes(context->extra) : 0);
+    int n = 0, changed = id != h->context_id;
+    for (int i = 0; i < h->n_tokens; i++) changed |= s->tokens[i].node >= n_places;
+    s->context = context;
+    h->context_id = id;
+    if (!changed) return;
+    for (int i = 0; i < h->n_tokens; i++) {
+        token *t = &s->tokens[i];
+        t->outer -= t->promise;
+        t->promise = 0;
+        t->context = 0;
+        weigh(t);
+        if (t->node < w->n_nodes) s->tokens[n++] = *t;
+    }
+    if (!n) { // all were inside words of the old context: the best one goes on behind it, as an unknown word
+        const int best = words_best(s);
+        s->tokens[n++] = s->tokens[best];
+        words_break_off(s, &s->tokens[0]);
+    }
+    h->n_tokens = n;
+    words_sweep(s);
+    for (int i = 0; i < h->n_records; i++) {
+        if (s->records[i].word >= w->n_words) s->records[i].word = LIN_WORD_UNKNOWN;
+    }
+}
+
+// Room for all that may be settled, so that nothing fails half way.
+static lin_status reserve(const space *s, int n_frames, lin_path *settled, lin_error *err)
+{
+    int n_phones = 0, n_words = 0;
+    for (int i = 0; i < s->h->n_tokens; i++) {
+        if (s->tokens[i].n_phones > n_phones) n_phones = s->tokens[i].n_phones;
+        if (s->tokens[i].n_words > n_words) n_words = s->tokens[i].n_words;
+    }
+    if (n_frames > INT_MAX / 8 || n_phones > INT_MAX / 8 || n_words > INT_MAX / 8) {
+        return lin_fail(err, LIN_INVALID, "%d rows at once", n_frames);
+    }
+    return lin_path_reserve(settled, n_phones + n_frames, n_words + n_frames + 1, err);
+}
+
+lin_status lin_words_push(const lin_words *w, void *state, const lin_word_context *context, const float *logp, int n_frames,
+                          lin_path *settled, lin_error *err)
+{
+    space s = words_space(w, state);
+    if (n_frames < 0) return lin_fail(err, LIN_INVALID, "%d rows", n_frames);
+    if (s.h->finished) return lin_fail(err, LIN_INVALID, "a word search takes no rows between its end and the next reset");
+    lin_status status = check_rows(w, &s, logp, n_frames, err);
+    if (!status) status = reserve(&s, n_frames, settled, err);
+    if (status) return status;
+    change_context(w, &s, context);
+    for (int i = 0; i < n_frames && !s.failed; i++) {
+        words_make_room(w, &s, settled);
+        if (!words_row(w, &s, logp + (size_t)i * (size_t)w->V)) continue;
+        words_settle(w, &s, settled);
+        while (!s.failed && s.tokens[words_best(&s)].n_words > w->o.longest) words_force(w, &s, settled);
+    }
+    return s.failed ? lin_fail(err, s.failed, "a path of words has no room") : LIN_OK;
+}
+
+// Sorts the tokens, the best first; of equal ones those that came first.
+static void sort(space *s)
+{
+    for (int i = 1; i < s->h->n_tokens; i++) {
+        const token t = s->tokens[i];
+        int k = i;
+        for (; k > 0 && s->tokens[k - 1].total < t.total; k--) s->tokens[k] = s->tokens[k - 1];
+        s->tokens[k] = t;
+    }
+}
+
+static void end_token(const lin_words *w, const lin_word_context *context, token *t)
+{
+    if (context) t->outer += (double)lin_context_finish(context->phrases, &t->context);
+    t->promise = 0;
+    if (w->lm && t->node == LIN_TREE_ROOT) {
+        const double logp = (double)lin_ngram_end(w->lm, t->lm_state);
+        t->language += logp;
+        t->outer += w->o.lm_weight * logp;
+    }
+    weigh(t);
+}
+
+lin_status lin_words_finish(const lin_words *w, void *state, const lin_word_context *context, lin_path *settled, lin_error *err)
+{
+    space s = words_space(w, state);
+    words_header *h = s.h;
+    if (h->finished) return lin_fail(err, LIN_INVALID, "a word search is ended only once before the next reset");
+    if (settled) {
+        lin_status status = reserve(&s, 0, settled, err);
+        if (status) return status;
+    }
+    change_context(w, &s, context);
+    int n = 0;
+    const int best = words_best(&s);
+    for (int i = 0; i < h->n_tokens; i++) n += s.tokens[i].node == LIN_TREE_ROOT;
+    if (n) {
+        n = 0;
+        for (int i = 0; i < h->n_tokens; i++) {
+            if (s.tokens[i].node == LIN_TREE_ROOT) s.tokens[n++] = s.tokens[i];
+        }
+    } else {
+        s.tokens[n++] = s.tokens[best];
+    }
+    h->n_tokens = n;
+    for (int i = 0; i < n; i++) end_token(w, context, &s.tokens[i]);
+    sort(&s);
+    h->finished = 1;
+    return settled ? words_append_best(w, &s, settled, err) : LIN_OK;
+}

@@ -1,0 +1,195 @@
+/*
+ * words_internal.h - the word search on one page, and what its files share.
+ *
+ * A token is one hypothesis: a place in the lexicon's tree (or behind a complete word, or in a word outside the lexicon), a state of
+ * the language model and of the context, and its history, the words before with their pronunciations, known by a hash. Its two arms
+ * hold the alignments that end in blank and those that end in the last phone: the sum over all that were followed, for the score, and
+ * the best one, for the times.
+ *
+ *   words_search.c   a row of log-probabilities moves every token: it stays (blank, or the last phone again), or goes on by a phone to
+ *                    a child in the tree, and where a word ends there, to a second token behind that word, one for each homophone.
+ *                    Arrivals at the same place with the same history are summed. Then of those with the same place and states but
+ *                    different histories (which have the same future) the better `rivals` go on, and of all that are left the best
+ *                    `width` within `score` of the best.
+ *   words_history.c  The best alignments are chains of records, one for each phone, in a fixed pool; chains that no token reaches any
+ *                    more are swept out when the pool is full. A word is settled when it is the first of every token's history; it is
+ *                    given out with the times of the best token, and all chains are cut behind it.
+ *   words_nbest.c    With n_best > 1 the losers of a recombination are kept as alternatives to the history that won: by how much they
+ *                    lost is what they would lose in the end. The n best sequences come from a best-first search over tokens and
+ *                    alternatives. So that the alternatives reach back, words then are settled only where `longest` demands it.
+ *   words.c          options, creation, push, finish; words_check.c: states out of files.
+ *
+ * The score of a token: acoustic sum + lm_weight * language model + bonus for every word begun + unknown words' costs + context, and
+ * within a word the look-ahead (lm_weight times the best unigram below), which the language model replaces at its end.
+ *
+ * The state: header, tokens, records, alternatives, then room for the work on one row, whose bytes mean nothing between rows.
+ */
+#ifndef LIN_DECODER_WORDS_INTERNAL_H
+#define LIN_DECODER_WORDS_INTERNAL_H
+
+#include <math.h>
+#include <stdint.h>
+
+#include "decoder/word_context_internal.h"
+#include "decoder/words.h"
+
+enum { BLANK_ARM, LABEL_ARM };
+enum { PLACE_UNKNOWN = -1 };     // a token in a word outside the lexicon; otherwise a node, those of the context's words behind the lexicon's
+enum { WORD_INSIDE = -2 };       // of a record: the phone is not the last of a word
+enum { CONTEXT_NONE = 0x7fffffff }; // token of the context for a word that no phrase has
+
+#define WORDS_MAGIC UINT64_C(0x31736472776e696c) // "linwrds1"
+
+struct lin_words {
+    const lin_tree *tree;
+    const lin_ngram *lm;
+    lin_words_options o;
+    const lin_tree_node *nodes;
+    const lin_tree_end *ends;
+    int V, n_nodes, n_ends, n_words;
+    int lm_unknown;    // the language model has <unk>
+    double unknown;    // for a word that the language model lacks when it has no <unk>: finite
+    double ahead_lacking; // look-ahead of such words
+    int n_candidates, n_slots, n_records, n_alternatives; // room for them
+    size_t tokens_at, records_at, alternatives_at, candidates_at, slots_at, order_at, bytes;
+    uint64_t fingerprint;
+};
+
+typedef struct arm {
+    double sum, best; // of all alignments followed that end so; of the best of them. -INFINITY: there is none
+    double logp;      // of the last phone of the best one, over its run
+    int32_t record;   // of that phone; -1: there is none
+    int32_t frames;   // of its run
+} arm;
+
+typedef struct token {
+    uint64_t history;  // of all words before, with their pronunciations; of the phones too where the present word is unknown
+    uint64_t first;    // the history up to the first word that is not settled, 0: none is complete
+    int32_t node, last; // place; last label, 0 at the beginning
+    uint32_t lm_state;
+    int32_t context;
+    int32_t n_words, n_phones; // not settled: complete words, phones
+    int32_t n_inside;          // phones of an unknown word so far
+    int32_t reserved;
+    double language; // not weighted
+    double outer;    // all that is weighed but the acoustic score and the look-ahead
+    double ahead;
+    double promise;  // of the context, part of outer: taken back if its phrase fails
+    double mass, total; // acoustic sum of both arms; score
+    arm arms[2];
+} token;
+
+typedef struct record {
+    uint64_t history; // of the words complete behind this phone
+    int64_t start;    // first frame of the phone's run
+    double before_logp;    // the run of the phone before, as it was when this one began
+    int32_t before_frames;
+    int32_t before;   // its record, an older one; -1: none, or settled
+    int32_t label;
+    int32_t word;     // that ends with this phone, or WORD_INSIDE
+    uint32_t n_words; // complete behind it since the reset
+    uint32_t reserved;
+} record;
+
+typedef struct alternative {
+    uint64_t winner, loser; // histories
+    double lost;            // by how much
+    int32_t record;         // last of the loser's last word
+    int32_t frames;         // of its run
+    double logp;
+} alternative;
+
+// A token on its way into the next row.
+typedef struct candidate {
+    token t;
+    int32_t next;  // with the same place and states, -1: none
+    int32_t head;  // it is the first of these
+    int32_t alive;
+    int32_t fresh; // the label arm's best alignment began its phone in this row; its `record` is the phone's before
+    int32_t before_frames, word;
+    double before_logp;
+} candidate;
+
+typedef struct words_header {
+    uint64_t magic, fingerprint;
+    int64_t first_frame, frame; // of the segment; number of the next row
+    uint64_t context_id;        // that the tokens' contexts belong to; 0: none
+    uint32_t settled;           // words since the reset
+    int32_t n_tokens, n_records, n_alternatives;
+    int32_t finished;
+    int32_t reserved;
+} words_header;
+
+// The parts of a state.
+typedef struct space {
+    words_header *h;
+    token *tokens;
+    record *records;
+    alternative *alternatives;
+    candidate *candidates;
+    int32_t *slots; // heads of the candidates by place and states, -1: none; the sweep's new numbers of records
+    double *order;
+    // of the present row
+    const lin_word_context *context;
+    int n_candidates;
+    double floor;    // what is worse is not begun
+    float least;     // labels below are not followed
+    lin_status failed;
+} space;
+
+static inline space words_space(const lin_words *w, void *state)
+{
+    unsigned char *base = state;
+    return (space){.h = state,
+                   .tokens = (void *)(base + w->tokens_at),
+                   .records = (void *)(base + w->records_at),
+                   .alternatives = (void *)(base + w->alternatives_at),
+                   .candidates = (void *)(base + w->candidates_at),
+                   .slots = (void *)(base + w->slots_at),
+                   .order = (void *)(base + w->order_at)};
+}
+
+static inline double log_add(double a, double b)
+{
+    const double more = a > b ? a : b, less = a > b ? b : a;
+    return less == -INFINITY || less < more - 40 ? more : more + log1p(exp(less - more));
+}
+
+static inline uint64_t mix(uint64_t a, uint64_t b)
+{
+    uint64_t z = (a ^ (b + 0x9E3779B97F4A7C15u)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 29)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 32);
+}
+
+static inline const arm *better_arm(const token *t)
+{
+    return t->arms[LABEL_ARM].best > t->arms[BLANK_ARM].best ? &t->arms[LABEL_ARM] : &t->arms[BLANK_ARM];
+}
+
+static inline void weigh(token *t)
+{
+    t->mass = log_add(t->arms[BLANK_ARM].sum, t->arms[LABEL_ARM].sum);
+    t->total = t->mass + t->outer + t->ahead;
+}
+
+// words_search.c: moves all tokens over one row. 0: it was a blank one, through which they only waited.
+int words_row(const lin_words *w, space *s, const float *logp);
+
+// words_history.c
+int words_best(const space *s); // number of the best token
+void words_make_room(const lin_words *w, space *s, lin_path *settled); // for a row's records: sweeps, and where that is not enough settles
+void words_settle(const lin_words *w, space *s, lin_path *settled); // what all tokens share
+void words_force(const lin_words *w, space *s, lin_path *settled);  // what the best token has first
+void words_sweep(space *s); // away with records that nothing reaches
+int words_is_settled(const space *s, const record *r);
+void words_break_off(space *s, token *t); // the word that a token is in becomes an unknown one, complete
+// Appends the phones and words of a chain, from behind what is settled to a record whose run is given; phones behind the last word as
+// LIN_WORD_UNKNOWN. Sets no scores.
+lin_status words_trace(const space *s, int at, int frames, double logp, lin_path *path, lin_error *err);
+
+// words_nbest.c
+lin_status words_append_best(const lin_words *w, const space *s, lin_path *path, lin_error *err);
+void words_remember(const lin_words *w, space *s, const candidate *winner, const candidate *loser);
+
+#endif
