@@ -1,0 +1,236 @@
+// lexicon/ngram.c: scores and states of random models against the definition, golden scores of KenLM, words, odd models.
+#include "lexicon/ngram.h"
+
+#include "lexicon/textfile.h"
+#include "tests/lexicon/ngram_support.h"
+
+static void teardown(void) { ck_assert_uint_eq(lin_memory_live(), 0); }
+
+static lin_ngram *parse(const char *text)
+{
+    lin_ngram *lm;
+    OK(lin_ngram_parse(text, strlen(text), "x.arpa", &lm, &err));
+    return lm;
+}
+
+// ---- random models ----------------------------------------------------------------------------------------------------------------
+
+START_TEST(scores_are_those_of_the_definition)
+{
+    for (int order = 1; order <= 5; order++) {
+        for (uint64_t seed = 0; seed < 16; seed++) {
+            int whole = seed % 2 == 0, special = (int)(seed / 2 % 8), n_words = 3 + (int)(seed * 5 % 17);
+            model *m = random_model(100 * (uint64_t)order + seed, order, n_words, 1 + (double)(seed % 4), whole, special);
+            lin_ngram *lm = model_parse(m);
+            ck_assert_int_eq(lin_ngram_order(lm), order);
+            for (int k = 0; k <= order + 1; k++) ck_assert_int_eq(lin_ngram_count(lm, k), k ? m->counts[k] : 0);
+            walk_compare(lm, m, 400, 2e-5);
+            lin_ngram_destroy(lm);
+            lin_free(m);
+        }
+    }
+}
+END_TEST
+
+// As many states as contexts that can matter, and the empty one; and every history leads to that of its longest such suffix.
+START_TEST(states_are_minimal)
+{
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        int order = 2 + (int)(seed % 4);
+        model *m = random_model(9000 + seed, order, 4 + (int)(seed % 5), 1.5, seed % 3 == 0, 3);
+        lin_ngram *lm = model_parse(m);
+        uint32_t n_contexts = 1;
+        for (int i = 0; i < m->n; i++) n_contexts += (uint32_t)model_is_context(m, &m->grams[i]);
+        ck_assert_uint_eq(lin_ngram_states(lm), n_contexts);
+        lin_ngram_state *of_gram = lin_calloc((size_t)m->n, sizeof *of_gram); // as first seen
+        for (int walk = 0; walk < 60; walk++) {
+            int words[12];
+            lin_ngram_state state = lin_ngram_empty(lm);
+            for (int n = 1; n <= 12; n++) {
+                words[n - 1] = (int)model_draw(m, (uint32_t)m->n_words);
+                lin_ngram_score(lm, state, word_in(lm, m, words[n - 1]), &state);
+                int length = n < order ? n : order - 1;
+                const gram *context = NULL;
+                for (; length > 0 && !context; length--) {
+                    context = model_find(m, words + n - length, length);
+                    if (context && !model_is_context(m, context)) context = NULL;
+                }
+                if (!context) {
+                    ck_assert_uint_eq(state, lin_ngram_empty(lm));
+                    continue;
+                }
+                ck_assert_uint_ne(state, lin_ngram_empty(lm));
+                lin_ngram_state *known = &of_gram[context - m->grams];
+                if (!*known) *known = state;
+                test_require(*known == state, "one context, states %u and %u", *known, state);
+            }
+        }
+        for (int i = 0; i < m->n; i++)
+            for (int j = 0; j < i && of_gram[i]; j++) test_require(of_gram[i] != of_gram[j], "two contexts, one state");
+        lin_free(of_gram);
+        lin_ngram_destroy(lm);
+        lin_free(m);
+    }
+}
+END_TEST
+
+START_TEST(probabilities_sum_to_one_where_they_should)
+{
+    // interpolated by hand: P(b | a) is given, the rest of a's mass goes to a and c by their unigrams
+    lin_ngram *lm = parse("\\data\\\nngram 1=3\nngram 2=1\n\\1-grams:\n-0.30103 a -0.477121\n-0.60206 b\n-0.60206 c\n"
+                          "\\2-grams:\n-0.124939 a b\n\\end\\\n");
+    lin_ngram_state a, next;
+    lin_ngram_score(lm, lin_ngram_empty(lm), lin_ngram_find(lm, "a", 1), &a);
+    double sum = 0;
+    for (int w = 0; w < 3; w++) sum += exp((double)lin_ngram_score(lm, a, w, &next));
+    ck_assert_double_eq_tol(sum, 1, 1e-5);
+    ck_assert_double_eq_tol((double)lin_ngram_unigram(lm, 1), log(0.25), 1e-5);
+    lin_ngram_destroy(lm);
+}
+END_TEST
+
+// ---- KenLM ------------------------------------------------------------------------------------------------------------------------
+
+// tests/golden/ngram_scores.txt: "FILE WORD..." and below it the log10 of each word and of </s>, by KenLM.
+START_TEST(scores_are_those_of_kenlm)
+{
+    char *text, name[64] = "";
+    size_t n;
+    int n_sentences = 0;
+    lin_ngram *lm = NULL;
+    lin_lines lines = {0};
+    OK(lin_text_read("tests/golden/ngram_scores.txt", &text, &n, &err));
+    lin_lines_begin(&lines, text, n);
+    while (lin_lines_next(&lines)) {
+        const char *at = lines.text, *end = at + lines.n, *field, *scores;
+        size_t n_field;
+        if (!lines.n || *lines.text == '#') continue;
+        ck_assert(lin_field_next(&at, end, &field, &n_field));
+        if (strlen(name) != n_field || memcmp(name, field, n_field) != 0) {
+            char path[128];
+            ck_assert_uint_lt(n_field, sizeof name);
+            memcpy(name, field, n_field);
+            name[n_field] = '\0';
+            snprintf(path, sizeof path, "tests/golden/%s", name);
+            lin_ngram_destroy(lm);
+            OK(lin_ngram_open(path, &lm, &err));
+        }
+        const char *words = at, *words_end = end;
+        ck_assert(lin_lines_next(&lines));
+        scores = lines.text;
+        lin_ngram_state state = lin_ngram_begin(lm);
+        double want;
+        while (lin_field_next(&words, words_end, &field, &n_field)) {
+            double got = (double)lin_ngram_score(lm, state, lin_ngram_find(lm, field, n_field), &state);
+            ck_assert(lin_field_next(&scores, lines.text + lines.n, &field, &n_field) && lin_text_number(field, n_field, &want));
+            test_require(fabs(got - want * log(10)) <= 1e-4, "%s, line %d: %.7g, not %.7g", name, lines.number, got, want * log(10));
+        }
+        ck_assert(lin_field_next(&scores, lines.text + lines.n, &field, &n_field) && lin_text_number(field, n_field, &want));
+        test_require(fabs((double)lin_ngram_end(lm, state) - want * log(10)) <= 1e-4, "%s, line %d: </s>", name, lines.number);
+        n_sentences++;
+    }
+    ck_assert_int_ge(n_sentences, 100);
+    lin_ngram_destroy(lm);
+    lin_free(text);
+}
+END_TEST
+
+// ---- words and odd models -----------------------------------------------------------------------------------------------------------
+
+START_TEST(words)
+{
+    lin_ngram *lm = parse("\\data\\\nngram 1=6\n\\1-grams:\n-1 to\n-1 tomato\n-1 \xC3\xA9t\xC3\xA9\n-1 T\n-1 tom\n-1 '\n\\end\\\n");
+    const char *const in_order[] = {"'", "T", "to", "tom", "tomato", "\xC3\xA9t\xC3\xA9"};
+    ck_assert_int_eq(lin_ngram_words(lm), 6);
+    for (int i = 0; i < 6; i++) {
+        ck_assert_str_eq(lin_ngram_word(lm, i), in_order[i]);
+        ck_assert_int_eq(lin_ngram_find(lm, in_order[i], strlen(in_order[i])), i);
+    }
+    ck_assert_ptr_null(lin_ngram_word(lm, -1));
+    ck_assert_ptr_null(lin_ngram_word(lm, 6));
+    ck_assert_int_eq(lin_ngram_find(lm, "tomatoes", 8), LIN_NGRAM_UNKNOWN);
+    ck_assert_int_eq(lin_ngram_find(lm, "tomatoes", 6), 4);
+    ck_assert_int_eq(lin_ngram_find(lm, "t", 1), LIN_NGRAM_UNKNOWN);
+    ck_assert_int_eq(lin_ngram_find(lm, "to\0m", 4), LIN_NGRAM_UNKNOWN);
+    ck_assert_int_eq(lin_ngram_find(lm, "", 0), LIN_NGRAM_UNKNOWN);
+    lin_ngram_destroy(lm);
+    lin_ngram_destroy(NULL);
+}
+END_TEST
+
+START_TEST(without_special_words)
+{
+    lin_ngram *lm = parse("\\data\\\nngram 1=2\nngram 2=1\n\\1-grams:\n-1 a -0.5\n-2 b\n\\2-grams:\n-0.25 a b\n\\end\\\n");
+    lin_ngram_state next = 7, a;
+    ck_assert_uint_eq(lin_ngram_begin(lm), lin_ngram_empty(lm));
+    ck_assert_float_eq(lin_ngram_end(lm, 0), 0);
+    ck_assert(isinf(lin_ngram_score(lm, 0, LIN_NGRAM_UNKNOWN, &next)) && next == lin_ngram_empty(lm));
+    ck_assert(isinf(lin_ngram_score(lm, 0, 2, &next)) && isinf(lin_ngram_unigram(lm, LIN_NGRAM_UNKNOWN)));
+    ck_assert(isinf(lin_ngram_unigram(lm, 99)));
+    lin_ngram_score(lm, 0, 0, &a);
+    // a state of another model is the empty one
+    ck_assert_float_eq(lin_ngram_score(lm, 12345, 1, &next), lin_ngram_score(lm, 0, 1, &next));
+    ck_assert_float_eq_tol(lin_ngram_score(lm, a, 0, &next), (float)(-1.5 * log(10)), 1e-5f);
+    lin_ngram_destroy(lm);
+
+    lm = parse("\\data\\\nngram 1=2\n\\1-grams:\n-1 a\n-2 <UNK>\n\\end\\\n");
+    ck_assert_float_eq_tol(lin_ngram_score(lm, 0, LIN_NGRAM_UNKNOWN, &next), (float)(-2 * log(10)), 1e-5f);
+    ck_assert_float_eq_tol(lin_ngram_unigram(lm, LIN_NGRAM_UNKNOWN), (float)(-2 * log(10)), 1e-5f);
+    ck_assert_uint_eq(lin_ngram_states(lm), 1);
+    lin_ngram_destroy(lm);
+}
+END_TEST
+
+START_TEST(the_highest_order)
+{
+    model *m = random_model(77, LIN_NGRAM_MAX_ORDER, 3, 1.2, 0, 7);
+    lin_ngram *lm = model_parse(m);
+    ck_assert_int_gt(m->counts[LIN_NGRAM_MAX_ORDER], 0);
+    walk_compare(lm, m, 500, 5e-5);
+    lin_ngram_destroy(lm);
+    lin_free(m);
+}
+END_TEST
+
+START_TEST(an_order_without_ngrams)
+{
+    lin_ngram_state next;
+    lin_ngram *lm = parse("\\data\\\nngram 1=2\nngram 2=1\nngram 3=0\n\\1-grams:\n-1 a -0.5\n-2 b\n\\2-grams:\n-0.25 a b -0.125\n"
+                          "\\3-grams:\n\\end\\\n");
+    ck_assert_int_eq(lin_ngram_order(lm), 3);
+    lin_ngram_score(lm, 0, 0, &next);
+    lin_ngram_score(lm, next, 1, &next);
+    ck_assert_float_eq_tol(lin_ngram_score(lm, next, 0, &next), (float)(-1.125 * log(10)), 1e-5f);
+    lin_ngram_destroy(lm);
+}
+END_TEST
+
+START_TEST(queries_allocate_nothing)
+{
+    model *m = random_model(5, 3, 10, 3, 0, 7);
+    lin_ngram *lm = model_parse(m);
+    unsigned long count = lin_memory_count();
+    walk_compare(lm, m, 50, 2e-5);
+    ck_assert_uint_eq(lin_memory_count(), count);
+    lin_ngram_destroy(lm);
+    lin_free(m);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("ngram");
+    TCase *tests = tcase_create("ngram");
+    tcase_add_checked_fixture(tests, NULL, teardown);
+    tcase_add_test(tests, scores_are_those_of_the_definition);
+    tcase_add_test(tests, states_are_minimal);
+    tcase_add_test(tests, probabilities_sum_to_one_where_they_should);
+    tcase_add_test(tests, scores_are_those_of_kenlm);
+    tcase_add_test(tests, words);
+    tcase_add_test(tests, without_special_words);
+    tcase_add_test(tests, the_highest_order);
+    tcase_add_test(tests, an_order_without_ngrams);
+    tcase_add_test(tests, queries_allocate_nothing);
+    suite_add_tcase(suite, tests);
+    return test_run(suite);
+}
