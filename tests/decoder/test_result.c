@@ -1,0 +1,169 @@
+// decoder/result.c: phones, words and alternatives as they come, memory that is kept, and every allocation failing.
+#include "decoder/result.h"
+
+#include "tests/lexicon/support.h"
+
+static const char *const spellings[] = {"hello", "world", ""};
+
+static const char *spell(const void *context, int word) { return word < 3 ? ((const char *const *)context)[word] : NULL; }
+
+static lin_path_phone phones[] = {{.label = 5, .confidence = 0.5f, .start = 2, .end = 4},
+                                  {.label = 6, .confidence = 0.25f, .start = 5, .end = 6},
+                                  {.label = 7, .confidence = 1, .start = 9, .end = 12}};
+static lin_path_word words[] = {
+    {.word = 1, .first_phone = 0, .n_phones = 2, .confidence = 0.75f, .start = 2, .end = 6},
+    {.word = LIN_WORD_UNKNOWN, .first_phone = 2, .n_phones = 1, .confidence = 0.125f, .start = 9, .end = 12}};
+static const lin_path path = {
+    .phones = phones, .n_phones = 3, .words = words, .n_words = 2, .score = -3, .acoustic = -2, .language = -1};
+
+START_TEST(phones_and_words)
+{
+    lin_result r = {0};
+    OK(lin_result_begin(&r, "u", "anna", 2, &err));
+    ck_assert_str_eq(r.id, "u");
+    ck_assert_str_eq(r.speaker, "anna");
+    ck_assert(r.channel == 2 && r.seconds == 0 && !r.has_words);
+    OK(lin_result_add(&r, phones, 2, 0.03, &err));
+    ck_assert(!r.has_words && r.n_phones == 2);
+    OK(lin_result_add_path(&r, &path, 0.03, spell, spellings, &err));
+    ck_assert(r.has_words && r.n_phones == 5 && r.n_words == 2);
+    ck_assert(r.score == -3 && r.acoustic == -2 && r.language == -1);
+    for (int i = 0; i < 3; i++) {
+        const lin_result_phone *p = &r.phones[2 + i];
+        ck_assert(p->label == phones[i].label && p->confidence == phones[i].confidence && isnan(p->goodness));
+        ck_assert(p->start_s == 0.03 * (double)phones[i].start && p->end_s == 0.03 * (double)phones[i].end);
+    }
+    // Phones of the path stand behind those that were there.
+    ck_assert(r.words[0].first_phone == 2 && r.words[0].n_phones == 2 && r.words[1].first_phone == 4 && r.words[1].n_phones == 1);
+    ck_assert(r.words[0].known && !r.words[1].known);
+    ck_assert(r.words[0].confidence == 0.75f && r.words[0].start_s == 0.03 * 2 && r.words[1].end_s == 0.03 * 12);
+    ck_assert_str_eq(lin_result_word_text(&r, 0), "world");
+    ck_assert_str_eq(lin_result_word_text(&r, 1), "");
+    ck_assert_ptr_null(lin_result_word_text(&r, 2));
+    ck_assert_ptr_null(lin_result_word_text(&r, -1));
+    OK(lin_result_add_path(&r, &path, 0.03, spell, spellings, &err));
+    ck_assert_int_eq(r.words[2].first_phone, 5);
+    ck_assert_str_eq(lin_result_word_text(&r, 2), "world");
+    OK(lin_result_begin(&r, r.id, r.speaker, 1, &err)); // its own name
+    ck_assert_str_eq(r.id, "u");
+    ck_assert(r.n_phones == 0 && r.n_words == 0 && !r.has_words && r.score == 0 && r.acoustic == 0 && r.language == 0);
+    OK(lin_result_begin(&r, "v", NULL, 1, &err));
+    ck_assert_str_eq(r.speaker, "");
+    lin_result_free(&r);
+    lin_result_free(&r);
+    ck_assert_uint_eq(lin_memory_live(), 0);
+}
+END_TEST
+
+// Whether words were looked for is told apart from whether any were found.
+START_TEST(words_looked_for)
+{
+    lin_result r = {0};
+    const lin_path nothing = {0};
+    const lin_path no_words = {.phones = phones, .n_phones = 3};
+    lin_path_word odd[] = {{.word = 2, .n_phones = 1}, {.word = 3, .n_phones = 1}, {.word = 0, .n_phones = 1}};
+    const lin_path spelled_oddly = {.phones = phones, .n_phones = 1, .words = odd, .n_words = 3};
+    OK(lin_result_add_path(&r, &no_words, 0.01, NULL, NULL, &err));
+    ck_assert_int_eq(r.has_words, 0);
+    OK(lin_result_add_path(&r, &nothing, 0.01, spell, spellings, &err));
+    ck_assert_int_eq(r.has_words, 1);
+    lin_result_clear(&r);
+    ck_assert_int_eq(r.has_words + r.n_phones, 0);
+    OK(lin_result_add_path(&r, &spelled_oddly, 0.01, spell, spellings, &err));
+    ck_assert(!r.words[0].known && !r.words[1].known && r.words[2].known); // an empty spelling, none, one
+    lin_result_clear(&r);
+    OK(lin_result_add_path(&r, &spelled_oddly, 0.01, NULL, NULL, &err));
+    ck_assert(r.has_words && !r.words[2].known);
+    lin_result_free(&r);
+}
+END_TEST
+
+START_TEST(what_is_refused)
+{
+    lin_result r = {0};
+    static const int wrong[][2] = {{-1, 1}, {0, -1}, {3, 1}, {0, 4}, {2, 0x7fffffff}, {-0x7fffffff - 1, 0}};
+    OK(lin_result_add(&r, phones, 3, 0.01, &err));
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        lin_path_word word = {.word = 0, .first_phone = wrong[i][0], .n_phones = wrong[i][1]};
+        const lin_path bad = {.phones = phones, .n_phones = 3, .words = &word, .n_words = 1};
+        FAILS(lin_result_add_path(&r, &bad, 0.01, spell, spellings, &err), LIN_INVALID, "word 0 of a path has ");
+    }
+    FAILS(lin_result_add(&r, phones, -1, 0.01, &err), LIN_INVALID, "too many phones");
+    FAILS(lin_result_add(&r, phones, 0x7fffffff, 0.01, &err), LIN_INVALID, "too many phones");
+    ck_assert(r.n_phones == 3 && r.n_words == 0 && !r.has_words);
+    lin_result_free(&r);
+}
+END_TEST
+
+static lin_status fill(lin_result *r, int alternatives)
+{
+    lin_status status = lin_result_begin(r, "an-id", "speaker", 1, NULL);
+    for (int i = 0; i < 100 && !status; i++) {
+        const lin_result before = *r;
+        status = lin_result_add_path(r, &path, 0.01, spell, spellings, NULL);
+        if (status) {
+            ck_assert(r->n_phones == before.n_phones && r->n_words == before.n_words && r->text_used == before.text_used);
+            ck_assert(r->has_words == before.has_words && r->score == before.score);
+        }
+    }
+    for (int i = 0; i < alternatives && !status; i++) {
+        lin_result *other = lin_result_add_alternative(r);
+        if (!other) return LIN_NO_MEMORY;
+        ck_assert(other->n_phones == 0 && other->n_words == 0 && !other->has_words && other->n_alternatives == 0);
+        for (int k = 0; k <= i && !status; k++) status = lin_result_add_path(other, &path, 0.02, spell, spellings, NULL);
+    }
+    return status;
+}
+
+START_TEST(alternatives)
+{
+    lin_result r = {0};
+    ck_assert_int_eq(fill(&r, 80), LIN_OK);
+    ck_assert_int_eq(r.n_alternatives, 80);
+    for (int i = 0; i < 80; i++) {
+        ck_assert_int_eq(r.alternatives[i].n_words, 2 * (i + 1));
+        ck_assert_str_eq(lin_result_word_text(&r.alternatives[i], 2 * i), "world");
+        ck_assert(r.alternatives[i].words[2 * i].first_phone == 3 * i);
+    }
+    // The next utterance takes the same memory: nothing but its two names is allocated.
+    const unsigned long live = lin_memory_live(), count = lin_memory_count();
+    ck_assert_int_eq(fill(&r, 80), LIN_OK);
+    ck_assert_uint_eq(lin_memory_count() - count, 2);
+    ck_assert_uint_eq(lin_memory_live(), live);
+    ck_assert_int_eq(r.n_alternatives, 80);
+    ck_assert_int_eq(r.alternatives[79].n_words, 160);
+    lin_result_clear(&r);
+    ck_assert_int_eq(r.n_alternatives, 0);
+    ck_assert_str_eq(r.id, "an-id");
+    lin_result_free(&r);
+    ck_assert_uint_eq(lin_memory_live(), 0);
+}
+END_TEST
+
+static lin_status everything(void)
+{
+    lin_result r = {0};
+    lin_status status = fill(&r, 3);
+    if (status == LIN_OK) {
+        status = lin_result_begin(&r, "another", NULL, 1, NULL);
+        if (status) ck_assert(!r.id && !r.speaker && r.n_phones == 0 && r.n_words == 0 && r.n_alternatives == 0);
+    }
+    lin_result_free(&r);
+    return status;
+}
+
+START_TEST(out_of_memory) { FAIL_EVERY_ALLOCATION(everything(), (void)0); }
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("result");
+    TCase *tc = tcase_create("result");
+    tcase_add_test(tc, phones_and_words);
+    tcase_add_test(tc, words_looked_for);
+    tcase_add_test(tc, what_is_refused);
+    tcase_add_test(tc, alternatives);
+    tcase_add_test(tc, out_of_memory);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}
