@@ -133,7 +133,7 @@ static lin_status word_number(lin_ngram_counter *c, const char *word, size_t n, 
 static lin_status grow_text(lin_ngram_counter *c, size_t n, lin_error *err)
 {
     if (n <= c->capacity) return LIN_OK;
-    if (n > most_words) return lin_fail(err, LIN_INVALID, "the text has over %zu words", most_words);
+    if (n > most_words) return lin_fail(err, LIN_UNSUPPORTED, "the text has over %zu words", most_words);
     size_t capacity = c->capacity ? 2 * c->capacity : 1 << 14;
     while (capacity < n) capacity *= 2;
     uint32_t *text = lin_resize(c->text, capacity, sizeof *text);
@@ -407,7 +407,7 @@ lin_status lin_ngram_counter_finish(lin_ngram_counter *counter, lin_ngram_counts
 {
     *counts = (lin_ngram_counts){.n_lines = counter->n_lines, .n_unknown = counter->n_unknown};
     if (counter->n <= (size_t)counter->options.order + 2 * counter->n_lines) {
-        return lin_fail(err, LIN_INVALID, "the text has no word");
+        return lin_fail(err, LIN_FORMAT, "the text has no word");
     }
     lin_status status = renumber(counter, counts, err);
     counting c = {.text = counter->text,

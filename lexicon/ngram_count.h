@@ -76,7 +76,7 @@ lin_status lin_ngram_counter_word(lin_ngram_counter *counter, const char *word, 
  */
 lin_status lin_ngram_counter_line(lin_ngram_counter *counter, const char *line, size_t n, lin_error *err);
 
-/* All n-grams. The counter is spent: it can only be destroyed. LIN_INVALID if there was no word. */
+/* All n-grams. The counter is spent: it can only be destroyed. LIN_FORMAT if there was no word. */
 lin_status lin_ngram_counter_finish(lin_ngram_counter *counter, lin_ngram_counts *counts, lin_error *err);
 void lin_ngram_counts_free(lin_ngram_counts *counts);
 

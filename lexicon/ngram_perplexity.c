@@ -37,14 +37,19 @@ lin_status lin_ngram_perplexity_line(const lin_ngram *lm, const char *line, size
         one.logp += (double)lin_ngram_end(lm, state);
         one.ends = 1;
     }
-    sum->sentences += one.sentences;
-    sum->words += one.words;
-    sum->unknown += one.unknown;
-    sum->impossible += one.impossible;
-    sum->ends += one.ends;
-    sum->logp += one.logp;
-    sum->logp_unknown += one.logp_unknown;
+    lin_ngram_perplexity_add(sum, &one);
     return LIN_OK;
+}
+
+void lin_ngram_perplexity_add(lin_ngram_perplexity *sum, const lin_ngram_perplexity *other)
+{
+    sum->sentences += other->sentences;
+    sum->words += other->words;
+    sum->unknown += other->unknown;
+    sum->impossible += other->impossible;
+    sum->ends += other->ends;
+    sum->logp += other->logp;
+    sum->logp_unknown += other->logp_unknown;
 }
 
 double lin_ngram_perplexity_value(const lin_ngram_perplexity *sum, int with_end, int with_unknown)

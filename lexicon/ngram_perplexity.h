@@ -5,7 +5,7 @@
  * words that it holds impossible: neither is in `logp`. What the model gives the unknown ones as <unk> is in logp_unknown.
  *
  *   lin_ngram_perplexity sum = {0};
- *   while (lines) lin_ngram_perplexity_line(lm, line, n, &sum, &err);
+ *   while (lines) lin_ngram_perplexity_line(lm, line, n, &sum, &err);    // or each alone, and lin_ngram_perplexity_add
  *   lin_ngram_perplexity_value(&sum, 1, 0);                   // with </s>, unknown words left out
  *
  * Threads: no shared state.
@@ -28,6 +28,8 @@ typedef struct lin_ngram_perplexity {
 
 /* Adds a sentence, n bytes without an end of line. LIN_FORMAT, and nothing is added, for control characters, <s> or </s> in it. */
 lin_status lin_ngram_perplexity_line(const lin_ngram *lm, const char *line, size_t n, lin_ngram_perplexity *sum, lin_error *err);
+
+void lin_ngram_perplexity_add(lin_ngram_perplexity *sum, const lin_ngram_perplexity *other);
 
 /* exp(-logp / events). Events: words, and </s> where with_end; unknown words where with_unknown. NaN without any. */
 double lin_ngram_perplexity_value(const lin_ngram_perplexity *sum, int with_end, int with_unknown);

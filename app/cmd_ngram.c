@@ -1,0 +1,594 @@
+// cmd_ngram.c - linnet ngram: n-gram language models from text, smaller ones, packed ones, and how well they foretell a text.
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "app/commands.h"
+#include "app/common.h"
+#include "decoder/buffer.h"
+#include "kernels/memory.h"
+#include "lexicon/kneser_ney.h"
+#include "lexicon/ngram.h"
+#include "lexicon/ngram_count.h"
+#include "lexicon/ngram_draft.h"
+#include "lexicon/ngram_perplexity.h"
+#include "lexicon/ngram_prune.h"
+#include "lexicon/textfile.h"
+
+typedef struct ngram_values {
+    const char *output, *vocabulary;
+    int order, ids, lower, unknown, packed, sentences, json, quiet;
+    double entropy;
+    lin_numbers minimum, discounts;
+} ngram_values;
+
+enum { IDS_NONE, IDS_FIRST, IDS_LAST };
+
+static const lin_option options[] = {
+    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .at = offsetof(ngram_values, output),
+     .help = "Where to write; standard output if not given"},
+    {.name = "packed", .type = LIN_OPTION_FLAG, .at = offsetof(ngram_values, packed),
+     .help = "count and prune: write the packed form, as pack does, and not ARPA text"},
+    {.name = "json", .type = LIN_OPTION_FLAG, .at = offsetof(ngram_values, json),
+     .help = "perplexity and info: write one JSON object"},
+    {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(ngram_values, quiet),
+     .help = "No summary and no notes on standard error"},
+    {.type = LIN_OPTION_HEADING, .help = "Text (count, perplexity)"},
+    {.name = "ids", .type = LIN_OPTION_CHOICE, .at = offsetof(ngram_values, ids), .text = "none", .choices = "none|first|last",
+     .help = "Where a line holds the utterance's name, which is no word: nowhere, as its first word (Kaldi text, and what linnet "
+             "phonemize writes), or as its last in parentheses (TRN)"},
+    {.name = "lower", .type = LIN_OPTION_FLAG, .at = offsetof(ngram_values, lower),
+     .help = "Take the letters A-Z for lower case ones"},
+    {.type = LIN_OPTION_HEADING, .help = "Making a model (count)"},
+    {.name = "order", .letter = 'n', .type = LIN_OPTION_INT, .at = offsetof(ngram_values, order), .text = "3", .min = 1,
+     .max = LIN_NGRAM_MAX_ORDER, .help = "Words in the longest n-grams"},
+    {.name = "min-count", .type = LIN_OPTION_NUMBERS, .at = offsetof(ngram_values, minimum), .text = "1", .min = 1, .max = 1e9,
+     .help = "Leave out n-grams that come less often: words (they count as <unk>), pairs, triples, ...; the last number holds for "
+             "longer ones too, and a number alone for all but words"},
+    {.name = "vocabulary", .type = LIN_OPTION_FILE, .at = offsetof(ngram_values, vocabulary),
+     .help = "The words of the model, one a line (what follows the word is ignored); all others count as <unk>"},
+    {.name = "unknown", .type = LIN_OPTION_FLAG, .at = offsetof(ngram_values, unknown), .text = "yes",
+     .help = "The model has <unk>, and keeps some probability for words that it never saw. Phones need none"},
+    {.name = "discounts", .type = LIN_OPTION_NUMBERS, .at = offsetof(ngram_values, discounts), .text = "0.5,1,1.5", .min = 0, .max = 3,
+     .help = "What n-grams that came once, twice and more often give up, where the counts of counts cannot tell"},
+    {.type = LIN_OPTION_HEADING, .help = "Pruning (prune; count does it too)"},
+    {.name = "entropy", .type = LIN_OPTION_DOUBLE, .at = offsetof(ngram_values, entropy), .text = "0", .min = 0, .max = 1,
+     .help = "Give up n-grams without which the perplexity rises by less than this part of it; 1e-8 is a usual start"},
+    {.type = LIN_OPTION_HEADING, .help = "How well it foretells (perplexity)"},
+    {.name = "sentences", .type = LIN_OPTION_FLAG, .at = offsetof(ngram_values, sentences),
+     .help = "Also of every sentence: where it stands, words, unknown words, logarithm, perplexity; separated by tabs"},
+    {.type = LIN_OPTION_END},
+};
+
+// ---- text ------------------------------------------------------------------------------------------------------------------------
+
+typedef struct span {
+    const char *text;
+    size_t n;
+} span;
+
+static int is_space(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+
+// The line without the utterance's name; 0 where there should be one and is none.
+static int drop_id(span *line, int ids)
+{
+    while (line->n && is_space(line->text[line->n - 1])) line->n--;
+    while (line->n && is_space(line->text[0])) line->text++, line->n--;
+    if (ids == IDS_FIRST) {
+        while (line->n && !is_space(line->text[0])) line->text++, line->n--;
+    } else if (ids == IDS_LAST) {
+        size_t open = line->n;
+        if (!line->n || line->text[line->n - 1] != ')') return 0;
+        while (open && line->text[open - 1] != '(' && !is_space(line->text[open - 1])) open--;
+        if (!open || line->text[open - 1] != '(') return 0;
+        line->n = open - 1;
+    }
+    return 1;
+}
+
+typedef lin_status line_taker(void *context, const char *where, span line, lin_error *err);
+
+// Every line of a text. What is wrong with one is told, and the others are done; LIN_NO_MEMORY and the like end it.
+static lin_status each_line(const ngram_values *v, const char *path, line_taker *take, void *context, int *failed, lin_error *err)
+{
+    int from_stdin = strcmp(path, "-") == 0;
+    const char *name = from_stdin ? "standard input" : path;
+    char *text, where[512];
+    size_t n;
+    lin_status status = lin_text_read(from_stdin ? "/dev/stdin" : path, &text, &n, err);
+    if (status != LIN_OK) return status;
+    for (size_t i = 0; v->lower && i < n; i++) text[i] = lin_lower(text[i]);
+    lin_lines lines = {0};
+    lin_lines_begin(&lines, text, n);
+    while (status == LIN_OK && lin_lines_next(&lines)) {
+        span line = {lines.text, lines.n};
+        lin_error inner = {0};
+        if (lin_interrupted) {
+            status = lin_fail(err, LIN_STOPPED, "interrupted; nothing was written");
+            break;
+        }
+        if (!line.n) continue; // an empty line is no sentence
+        snprintf(where, sizeof where, "%.480s:%d", name, lines.number);
+        lin_status one = drop_id(&line, v->ids) ? take(context, where, line, &inner)
+                                                : lin_fail(&inner, LIN_FORMAT, "no (name) at the end of the line");
+        if (one == LIN_OK) continue;
+        if (one != LIN_FORMAT) status = lin_fail(err, one, "%s: %s", where, inner.message);
+        if (one == LIN_FORMAT) lin_complain("%s: %s; left out", where, inner.message);
+        *failed = 1;
+    }
+    lin_free(text);
+    return status;
+}
+
+// Every text, or standard input. A file that cannot be read is told, and the others are done.
+static lin_status each_text(const ngram_values *v, const char *const *paths, int n, line_taker *take, void *context, int *failed,
+                            lin_error *err)
+{
+    static const char *const standard_input[] = {"-"};
+    if (!n) paths = standard_input, n = 1;
+    for (int i = 0; i < n; i++) {
+        lin_status status = each_line(v, paths[i], take, context, failed, err);
+        if (status == LIN_OK) continue;
+        if (status != LIN_IO && status != LIN_FORMAT) return status;
+        if (n == 1) return status;
+        lin_complain("%s", err->message);
+        *failed = 1;
+    }
+    return LIN_OK;
+}
+
+// ---- writing a model -------------------------------------------------------------------------------------------------------------
+
+static lin_status write_draft(const ngram_values *v, lin_ngram_draft *draft, lin_error *err)
+{
+    lin_output out;
+    if (v->packed) {
+        lin_ngram *lm;
+        lin_status status = lin_ngram_draft_finish(draft, v->output, &lm, err);
+        if (status == LIN_OK) status = lin_ngram_write(lm, v->output, err);
+        lin_ngram_destroy(lm);
+        return status;
+    }
+    lin_status status = lin_output_open(v->output, &out, err);
+    if (status != LIN_OK) return status;
+    status = lin_ngram_draft_write_arpa(draft, out.file, out.path ? out.path : "standard output", err);
+    lin_status closed = lin_output_close(&out, status == LIN_OK ? err : NULL);
+    return status == LIN_OK ? closed : status;
+}
+
+// "1-grams 40, 2-grams 1200, ..." of what will be written.
+static void append_counts(const lin_ngram_draft *draft, char *text, size_t size)
+{
+    size_t used = 0;
+    for (int k = 1; k <= draft->order && used < size; k++) {
+        used += (size_t)snprintf(text + used, size - used, "%s%zu %d-grams", k > 1 ? ", " : "", draft->level[k - 1].n, k);
+    }
+}
+
+// ---- count -----------------------------------------------------------------------------------------------------------------------
+
+static lin_status read_vocabulary(lin_ngram_counter *counter, const ngram_values *v, lin_error *err)
+{
+    char *text;
+    size_t n, n_word;
+    lin_status status = lin_text_read(v->vocabulary, &text, &n, err);
+    if (status != LIN_OK) return status;
+    for (size_t i = 0; v->lower && i < n; i++) text[i] = lin_lower(text[i]);
+    lin_lines lines = {0};
+    lin_lines_begin(&lines, text, n);
+    while (status == LIN_OK && lin_lines_next(&lines)) {
+        const char *at = lines.text, *word;
+        lin_error inner = {0};
+        if (!lin_field_next(&at, lines.text + lines.n, &word, &n_word)) continue;
+        status = lin_ngram_counter_word(counter, word, n_word, &inner);
+        if (status != LIN_OK) lin_fail(err, status, "%s:%d: %s", v->vocabulary, lines.number, inner.message);
+    }
+    lin_free(text);
+    return status;
+}
+
+static lin_status count_line(void *context, const char *where, span line, lin_error *err)
+{
+    (void)where;
+    return lin_ngram_counter_line(context, line.text, line.n, err);
+}
+
+static lin_status count_texts(const ngram_values *v, const char *const *paths, int n, lin_ngram_counts *counts, int *failed,
+                              lin_error *err)
+{
+    lin_ngram_count_options how = {.order = v->order, .unknown = v->unknown};
+    for (int k = 0; k < LIN_NGRAM_MAX_ORDER; k++) {
+        int last = v->minimum.count - 1;
+        how.minimum[k] = last < 0 ? 1 : (uint32_t)v->minimum.items[k < last ? k : last];
+    }
+    if (v->minimum.count == 1) how.minimum[0] = 1;
+    lin_ngram_counter *counter;
+    lin_status status = lin_ngram_counter_create(&how, &counter, err);
+    if (status != LIN_OK) return status;
+    if (v->vocabulary) status = read_vocabulary(counter, v, err);
+    if (status == LIN_OK) status = each_text(v, paths, n, count_line, counter, failed, err);
+    if (status == LIN_OK) status = lin_ngram_counter_finish(counter, counts, err);
+    lin_ngram_counter_destroy(counter);
+    return status;
+}
+
+static void tell_notes(const ngram_values *v, const lin_ngram_draft *draft, const lin_kneser_ney_notes *notes)
+{
+    for (int k = 1; k <= draft->order; k++) {
+        const lin_kneser_ney_note *note = &notes->order[k - 1];
+        if (!note->fallback) continue;
+        lin_complain("note: %llu, %llu, %llu and %llu %d-grams with counts 1, 2, 3 and 4 give no discounts; %g, %g, %g (--discounts) "
+                     "are used",
+                     (unsigned long long)note->counts[0], (unsigned long long)note->counts[1], (unsigned long long)note->counts[2],
+                     (unsigned long long)note->counts[3], k, note->discounts[0], note->discounts[1], note->discounts[2]);
+    }
+    if (draft->order < v->order) lin_complain("note: no n-grams longer than %d are left, so the model is of that order", draft->order);
+}
+
+static int run_count(const lin_parsed *parsed, const char *const *paths, int n)
+{
+    const ngram_values *v = parsed->values;
+    lin_ngram_counts counts = {0};
+    lin_ngram_draft draft = {0};
+    lin_kneser_ney_options how = lin_kneser_ney_options_default();
+    lin_kneser_ney_notes notes = {0};
+    lin_error err = {0};
+    int failed = 0;
+    double begun = lin_now();
+    if (v->discounts.count != 3) return lin_misuse(parsed, "--discounts takes three numbers");
+    for (int i = 0; i < 3; i++) how.fallback[i] = v->discounts.items[i];
+    lin_status status = count_texts(v, paths, n, &counts, &failed, &err);
+    if (status == LIN_OK) status = lin_kneser_ney(&counts, &how, &draft, &notes, &err);
+    if (status == LIN_OK && v->entropy > 0) status = lin_ngram_prune(&draft, v->entropy, &err);
+    if (status == LIN_OK && !v->quiet) tell_notes(v, &draft, &notes);
+    char text[512] = "";
+    append_counts(&draft, text, sizeof text);
+    if (status == LIN_OK) status = write_draft(v, &draft, &err);
+    if (status == LIN_OK && !v->quiet) {
+        lin_complain("%llu sentences, %llu words (%llu as <unk>): %s; %.1f s", (unsigned long long)counts.n_lines,
+                     (unsigned long long)counts.n_words, (unsigned long long)counts.n_unknown, text, lin_now() - begun);
+    }
+    lin_ngram_draft_free(&draft);
+    lin_ngram_counts_free(&counts);
+    if (status == LIN_INVALID) return lin_misuse(parsed, "%s", err.message);
+    return status != LIN_OK ? lin_give_up(&err) : failed ? LIN_EXIT_FAILED : LIN_EXIT_OK;
+}
+
+// ---- prune, pack, arpa -----------------------------------------------------------------------------------------------------------
+
+static int run_prune(const lin_parsed *parsed, const char *const *paths, int n)
+{
+    const ngram_values *v = parsed->values;
+    lin_ngram *lm;
+    lin_ngram_draft draft = {0};
+    lin_error err = {0};
+    char before[512] = "", after[512] = "";
+    double begun = lin_now();
+    (void)n;
+    if (!(v->entropy > 0)) return lin_misuse(parsed, "prune needs --entropy");
+    lin_status status = lin_ngram_open(paths[0], &lm, &err);
+    if (status == LIN_OK) status = lin_ngram_draft_of(lm, &draft, &err);
+    lin_ngram_destroy(lm);
+    append_counts(&draft, before, sizeof before);
+    if (status == LIN_OK) status = lin_ngram_prune(&draft, v->entropy, &err);
+    append_counts(&draft, after, sizeof after);
+    if (status == LIN_OK) status = write_draft(v, &draft, &err);
+    if (status == LIN_OK && !v->quiet) lin_complain("%s: of %s stay %s; %.1f s", paths[0], before, after, lin_now() - begun);
+    lin_ngram_draft_free(&draft);
+    return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
+}
+
+static int run_pack(const lin_parsed *parsed, const char *const *paths, int n)
+{
+    const ngram_values *v = parsed->values;
+    lin_ngram *lm;
+    lin_error err = {0};
+    (void)n;
+    lin_status status = lin_ngram_open(paths[0], &lm, &err);
+    if (status == LIN_OK) status = lin_ngram_write(lm, v->output, &err);
+    lin_ngram_destroy(lm);
+    return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
+}
+
+static int run_arpa(const lin_parsed *parsed, const char *const *paths, int n)
+{
+    const ngram_values *v = parsed->values;
+    lin_ngram *lm;
+    lin_output out = {NULL, NULL};
+    lin_error err = {0};
+    (void)n;
+    lin_status status = lin_ngram_open(paths[0], &lm, &err);
+    if (status == LIN_OK) status = lin_output_open(v->output, &out, &err);
+    if (status == LIN_OK) {
+        status = lin_ngram_write_arpa(lm, out.file, out.path ? out.path : "standard output", &err);
+        lin_status closed = lin_output_close(&out, status == LIN_OK ? &err : NULL);
+        if (status == LIN_OK) status = closed;
+    }
+    lin_ngram_destroy(lm);
+    return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
+}
+
+// ---- perplexity, info ------------------------------------------------------------------------------------------------------------
+
+static lin_status write_buffer(const ngram_values *v, lin_buffer *buffer, lin_error *err)
+{
+    lin_output out = {NULL, NULL};
+    lin_status status = lin_buffer_status(buffer, err);
+    if (status == LIN_OK) status = lin_output_open(v->output, &out, err);
+    if (status != LIN_OK) return status;
+    status = lin_buffer_write(buffer, out.file, out.path ? out.path : "standard output", err);
+    lin_status closed = lin_output_close(&out, status == LIN_OK ? err : NULL);
+    return status == LIN_OK ? closed : status;
+}
+
+static void put_member(lin_buffer *out, const char *name)
+{
+    lin_buffer_text(out, out->n && out->data[out->n - 1] != '{' ? ", " : "");
+    lin_buffer_json(out, name, strlen(name));
+    lin_buffer_text(out, ": ");
+}
+
+static void put_count(lin_buffer *out, const char *name, uint64_t value)
+{
+    put_member(out, name);
+    lin_buffer_integer(out, (long long)value);
+}
+
+// A perplexity beyond what can be written, or of nothing, is null.
+static void put_real(lin_buffer *out, const char *name, double value)
+{
+    put_member(out, name);
+    if (isfinite(value) && fabs(value) < 1e15) {
+        lin_buffer_fixed(out, value, 6);
+    } else {
+        lin_buffer_text(out, "null");
+    }
+}
+
+static double base_10(double logp) { return logp / log(10); }
+
+static void put_sums_json(lin_buffer *out, const lin_ngram_perplexity *sum)
+{
+    put_count(out, "sentences", sum->sentences);
+    put_count(out, "words", sum->words);
+    put_count(out, "unknown", sum->unknown);
+    put_count(out, "impossible", sum->impossible);
+    put_real(out, "log10", base_10(sum->logp));
+    put_real(out, "perplexity", lin_ngram_perplexity_value(sum, 1, 0));
+    put_real(out, "perplexity_of_words", lin_ngram_perplexity_value(sum, 0, 0));
+    put_real(out, "log10_with_unknown", base_10(sum->logp + sum->logp_unknown));
+    put_real(out, "perplexity_with_unknown", lin_ngram_perplexity_value(sum, 1, 1));
+    put_real(out, "perplexity_of_words_with_unknown", lin_ngram_perplexity_value(sum, 0, 1));
+}
+
+static void put_number(lin_buffer *out, const char *name, double value)
+{
+    lin_buffer_text(out, name);
+    if (isfinite(value) && fabs(value) < 1e15) {
+        lin_buffer_fixed(out, value, 4);
+    } else {
+        lin_buffer_text(out, "undefined");
+    }
+}
+
+// As SRILM's ngram -ppl writes it, for scripts that read that.
+static void put_sums_text(lin_buffer *out, const char *name, const lin_ngram_perplexity *sum)
+{
+    lin_buffer_text(out, name);
+    lin_buffer_text(out, ": ");
+    lin_buffer_integer(out, (long long)sum->sentences);
+    lin_buffer_text(out, " sentences, ");
+    lin_buffer_integer(out, (long long)sum->words);
+    lin_buffer_text(out, " words, ");
+    lin_buffer_integer(out, (long long)sum->unknown);
+    lin_buffer_text(out, " OOVs\n");
+    lin_buffer_integer(out, (long long)sum->impossible);
+    put_number(out, " zeroprobs, logprob= ", base_10(sum->logp));
+    put_number(out, " ppl= ", lin_ngram_perplexity_value(sum, 1, 0));
+    put_number(out, " ppl1= ", lin_ngram_perplexity_value(sum, 0, 0));
+    lin_buffer_char(out, '\n');
+    if (!sum->unknown || !isfinite(sum->logp_unknown)) return;
+    put_number(out, "OOVs as <unk>: logprob= ", base_10(sum->logp + sum->logp_unknown));
+    put_number(out, " ppl= ", lin_ngram_perplexity_value(sum, 1, 1));
+    put_number(out, " ppl1= ", lin_ngram_perplexity_value(sum, 0, 1));
+    lin_buffer_char(out, '\n');
+}
+
+typedef struct scoring {
+    const ngram_values *v;
+    const lin_ngram *lm;
+    lin_ngram_perplexity sum;
+    lin_buffer sentences;
+    uint64_t n;
+} scoring;
+
+static lin_status score_line(void *context, const char *where, span line, lin_error *err)
+{
+    scoring *s = context;
+    lin_ngram_perplexity one = {0};
+    lin_status status = lin_ngram_perplexity_line(s->lm, line.text, line.n, &one, err);
+    if (status != LIN_OK) return status;
+    lin_ngram_perplexity_add(&s->sum, &one);
+    if (!s->v->sentences) return LIN_OK;
+    lin_buffer *out = &s->sentences;
+    if (s->v->json) {
+        lin_buffer_text(out, s->n++ ? ",\n  {" : "\n  {");
+        put_member(out, "at");
+        lin_buffer_json(out, where, strlen(where));
+        put_sums_json(out, &one);
+        lin_buffer_char(out, '}');
+    } else {
+        lin_buffer_text(out, where);
+        lin_buffer_char(out, '\t');
+        lin_buffer_integer(out, (long long)one.words);
+        lin_buffer_char(out, '\t');
+        lin_buffer_integer(out, (long long)one.unknown);
+        put_number(out, "\t", base_10(one.logp));
+        put_number(out, "\t", lin_ngram_perplexity_value(&one, 1, 0));
+        lin_buffer_char(out, '\n');
+    }
+    return lin_buffer_status(out, err);
+}
+
+static int run_perplexity(const lin_parsed *parsed, const char *const *paths, int n)
+{
+    const ngram_values *v = parsed->values;
+    lin_ngram *lm;
+    lin_error err = {0};
+    int failed = 0;
+    if (lin_ngram_open(paths[0], &lm, &err) != LIN_OK) return lin_give_up(&err);
+    scoring s = {.v = v, .lm = lm};
+    lin_buffer out = {0};
+    lin_status status = each_text(v, paths + 1, n - 1, score_line, &s, &failed, &err);
+    if (status == LIN_OK && !s.sum.sentences) status = lin_fail(&err, LIN_FORMAT, "there is no sentence in the text");
+    if (status == LIN_OK && v->json) {
+        lin_buffer_char(&out, '{');
+        put_sums_json(&out, &s.sum);
+        if (v->sentences) {
+            put_member(&out, "each");
+            lin_buffer_char(&out, '[');
+            lin_buffer_bytes(&out, s.sentences.data, s.sentences.n);
+            lin_buffer_char(&out, ']');
+        }
+        lin_buffer_text(&out, "}\n");
+    } else if (status == LIN_OK) {
+        char name[64];
+        snprintf(name, sizeof name, "%d files", n - 1);
+        if (v->sentences) lin_buffer_bytes(&out, s.sentences.data, s.sentences.n);
+        put_sums_text(&out, n > 2 ? name : n == 2 && strcmp(paths[1], "-") ? paths[1] : "standard input", &s.sum);
+    }
+    if (status == LIN_OK) status = write_buffer(v, &out, &err);
+    lin_buffer_free(&s.sentences);
+    lin_buffer_free(&out);
+    lin_ngram_destroy(lm);
+    return status != LIN_OK ? lin_give_up(&err) : failed ? LIN_EXIT_FAILED : LIN_EXIT_OK;
+}
+
+static int run_info(const lin_parsed *parsed, const char *const *paths, int n)
+{
+    const ngram_values *v = parsed->values;
+    lin_ngram *lm;
+    lin_error err = {0};
+    (void)n;
+    if (lin_ngram_open(paths[0], &lm, &err) != LIN_OK) return lin_give_up(&err);
+    lin_buffer out = {0};
+    int has_unknown = lin_ngram_find(lm, "<unk>", 5) >= 0 || lin_ngram_find(lm, "<UNK>", 5) >= 0;
+    char hash[24];
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)lin_ngram_fingerprint(lm));
+    if (v->json) {
+        lin_buffer_char(&out, '{');
+        put_count(&out, "order", (uint64_t)lin_ngram_order(lm));
+        put_member(&out, "ngrams");
+        for (int k = 1; k <= lin_ngram_order(lm); k++) {
+            lin_buffer_text(&out, k > 1 ? ", " : "[");
+            lin_buffer_integer(&out, lin_ngram_count(lm, k));
+        }
+        lin_buffer_char(&out, ']');
+        put_member(&out, "unknown");
+        lin_buffer_text(&out, has_unknown ? "true" : "false");
+        put_member(&out, "fingerprint");
+        lin_buffer_json(&out, hash, strlen(hash));
+        lin_buffer_text(&out, "}\n");
+    } else {
+        lin_buffer_text(&out, "order:       ");
+        lin_buffer_integer(&out, lin_ngram_order(lm));
+        for (int k = 1; k <= lin_ngram_order(lm); k++) {
+            lin_buffer_char(&out, '\n');
+            lin_buffer_integer(&out, k);
+            lin_buffer_text(&out, "-grams:     ");
+            lin_buffer_integer(&out, lin_ngram_count(lm, k));
+        }
+        lin_buffer_text(&out, has_unknown ? "\n<unk>:       yes" : "\n<unk>:       no");
+        lin_buffer_text(&out, "\nfingerprint: ");
+        lin_buffer_text(&out, hash);
+        lin_buffer_char(&out, '\n');
+    }
+    lin_status status = write_buffer(v, &out, &err);
+    lin_buffer_free(&out);
+    lin_ngram_destroy(lm);
+    return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
+}
+
+// ---- what to do ------------------------------------------------------------------------------------------------------------------
+
+// options: those that mean something to it beside --quiet, each with a blank behind.
+static const struct verb {
+    const char *name, *options;
+    int min_operands, max_operands; // -1: any number
+    int (*run)(const lin_parsed *parsed, const char *const *paths, int n);
+} verbs[] = {
+    {"count", "output packed ids lower order min-count vocabulary unknown discounts entropy ", 0, -1, run_count},
+    {"prune", "output packed entropy ", 1, 1, run_prune},
+    {"pack", "output ", 1, 1, run_pack},
+    {"arpa", "output ", 1, 1, run_arpa},
+    {"perplexity", "output json ids lower sentences ", 1, -1, run_perplexity},
+    {"info", "output json ", 1, 1, run_info},
+};
+
+static int lists(const char *list, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *at = list; (at = strstr(at, name)); at += n) {
+        if ((at == list || at[-1] == ' ') && at[n] == ' ') return 1;
+    }
+    return 0;
+}
+
+// An option that this verb would ignore is a mistake.
+static int check_verb(const lin_parsed *parsed, const struct verb *verb)
+{
+    const ngram_values *v = parsed->values;
+    int n = parsed->operands.count - 1;
+    for (int i = 0; options[i].type != LIN_OPTION_END; i++) {
+        if (options[i].type == LIN_OPTION_HEADING || parsed->from[i] == LIN_FROM_DEFAULT || lists(verb->options, options[i].name) ||
+            !strcmp(options[i].name, "quiet"))
+            continue;
+        return lin_misuse(parsed, "--%s means nothing to %s", options[i].name, verb->name);
+    }
+    if (n < verb->min_operands) return lin_misuse(parsed, "%s what? The MODEL is missing", verb->name);
+    if (verb->max_operands >= 0 && n > verb->max_operands) {
+        return lin_misuse(parsed, "unexpected argument '%.200s'", parsed->operands.items[verb->max_operands + 1]);
+    }
+    if ((v->packed || verb->run == run_pack) && (!v->output || !strcmp(v->output, "-"))) {
+        return lin_misuse(parsed, "a packed model needs --output FILE");
+    }
+    return LIN_EXIT_OK;
+}
+
+static int run(lin_parsed *parsed)
+{
+    const char *name = parsed->operands.items[0];
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        if (strcmp(name, verbs[i].name)) continue;
+        int status = check_verb(parsed, &verbs[i]);
+        return status != LIN_EXIT_OK ? status : verbs[i].run(parsed, parsed->operands.items + 1, parsed->operands.count - 1);
+    }
+    return lin_misuse(parsed, "'%.60s' is none of count, prune, pack, arpa, perplexity, info", name);
+}
+
+const lin_command lin_command_ngram = {
+    .name = "ngram",
+    .operands = "count|prune|pack|arpa|perplexity|info FILE...",
+    .summary = "n-gram language models: count, smooth, prune, pack, measure",
+    .description =
+        "Language models of words or phones, for the beam search.\n\n"
+        "count [TEXT...] makes one from text, one sentence a line: modified Kneser-Ney smoothing, interpolated, as ARPA text. "
+        "prune MODEL gives up the n-grams that matter least. pack MODEL writes the packed form, which is mapped and not read; arpa "
+        "MODEL writes ARPA text again. perplexity MODEL [TEXT...] tells how well the model foretells a text, in SRILM's words: ppl "
+        "with the ends of sentences as events, ppl1 without. info MODEL counts its n-grams.\n\n"
+        "A MODEL is ARPA text or packed, a TEXT plain; each may be gzip'd, and a TEXT may be - for standard input, which is also "
+        "read where none is named. A line that is no sentence (control characters, <s> or </s> in it) is reported and left out; "
+        "the exit status is then 1.",
+    .examples = "  linnet phonemize -l cmudict.dict --ids first data/train/text | linnet ngram count --ids first --no-unknown -o "
+                "phones.arpa\n"
+                "  linnet ngram count --order 4 --min-count 1,1,2 book.txt.gz --packed -o words.lm\n"
+                "  linnet ngram prune en-us.arpa.gz --entropy 1e-8 --packed -o small.lm\n"
+                "  linnet ngram perplexity small.lm --ids first --lower data/dev/text",
+    .options = options,
+    .values_size = sizeof(ngram_values),
+    .min_operands = 1,
+    .max_operands = -1,
+    .run = run,
+};
