@@ -39,6 +39,12 @@ void lin_complain(const char *fmt, ...)
     va_end(args);
 }
 
+void lin_complain_of(const char *path, const lin_error *err)
+{
+    const int is_named = strstr(err->message, path) != NULL;
+    lin_complain("%s%s%s", is_named ? "" : path, is_named ? "" : ": ", err->message);
+}
+
 int lin_give_up(const lin_error *err)
 {
     lin_complain("%s", err->message);
@@ -62,6 +68,26 @@ static int exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
+// Beside the program as it is installed or built, in the installation prefix, here. In the source tree a file may have another name.
+static int find_file(const char *installed, const char *in_source, char *path, size_t capacity)
+{
+    char program[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (n > 0) {
+        program[n] = 0;
+        char *slash = strrchr(program, '/');
+        if (slash) *slash = 0;
+        snprintf(path, capacity, "%s/../share/linnet/%s", program, installed);
+        if (exists(path)) return 1;
+        snprintf(path, capacity, "%s/../../share/linnet/%s", program, in_source);
+        if (exists(path)) return 1;
+    }
+    snprintf(path, capacity, "%s/%s", LIN_DATA_DIR, installed);
+    if (exists(path)) return 1;
+    snprintf(path, capacity, "share/linnet/%s", in_source);
+    return exists(path);
+}
+
 lin_status lin_find_model(const char *given, char *path, size_t capacity, lin_error *err)
 {
     if (!given) given = getenv("LINNET_MODEL");
@@ -70,23 +96,14 @@ lin_status lin_find_model(const char *given, char *path, size_t capacity, lin_er
         memcpy(path, given, strlen(given) + 1);
         return LIN_OK;
     }
-    char program[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (n > 0) {
-        program[n] = 0;
-        char *slash = strrchr(program, '/');
-        if (slash) *slash = 0;
-        snprintf(path, capacity, "%s/../share/linnet/linnet.safetensors", program);
-        if (exists(path)) return LIN_OK;
-        snprintf(path, capacity, "%s/../../share/linnet/default.safetensors", program);
-        if (exists(path)) return LIN_OK;
-    }
-    static const char *const places[] = {LIN_DATA_DIR "/linnet.safetensors", "share/linnet/default.safetensors"};
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        snprintf(path, capacity, "%s", places[i]);
-        if (exists(path)) return LIN_OK;
-    }
+    if (find_file("linnet.safetensors", "default.safetensors", path, capacity)) return LIN_OK;
     return lin_fail(err, LIN_IO, "no model is installed in %s; name one with --model or LINNET_MODEL", LIN_DATA_DIR);
+}
+
+lin_status lin_find_share(const char *name, char *path, size_t capacity, lin_error *err)
+{
+    if (find_file(name, name, path, capacity)) return LIN_OK;
+    return lin_fail(err, LIN_IO, "no %s is installed in %s", name, LIN_DATA_DIR);
 }
 
 lin_status lin_output_open(const char *path, lin_output *output, lin_error *err)

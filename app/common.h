@@ -25,6 +25,9 @@ extern volatile sig_atomic_t lin_interrupted;
 /* "linnet: <message>\n" on standard error, clear of the progress line. Thread-safe. */
 void lin_complain(const char *fmt, ...) LIN_PRINTF(1, 2);
 
+/* The same of a file, which is named where the message does not do it. */
+void lin_complain_of(const char *path, const lin_error *err);
+
 /* Complains and returns LIN_EXIT_FAILED, LIN_EXIT_INTERRUPTED for LIN_STOPPED: `return lin_give_up(&err);` */
 int lin_give_up(const lin_error *err);
 
@@ -37,6 +40,9 @@ int lin_misuse(const lin_parsed *parsed, const char *fmt, ...) LIN_PRINTF(2, 3);
  * LIN_IO if there is none.
  */
 lin_status lin_find_model(const char *given, char *path, size_t capacity, lin_error *err);
+
+/* A file that may be installed with the program, such as english.dict.gz, in the same places. LIN_IO if it is not there. */
+lin_status lin_find_share(const char *name, char *path, size_t capacity, lin_error *err);
 
 /* ---- output ----------------------------------------------------------------------------------------------------------------- */
 

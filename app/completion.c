@@ -54,7 +54,7 @@ static void bash(FILE *out, const lin_command *const *commands)
             if (!is_shown(o) || o->type == LIN_OPTION_FLAG) continue;
             fprintf(out, "        --%s", o->name);
             if (o->letter) fprintf(out, "|-%c", o->letter);
-            if (o->type == LIN_OPTION_CHOICE) {
+            if (o->choices) {
                 fputs(") COMPREPLY=($(compgen -W '", out);
                 put_choices(out, o->choices);
                 fputs("' -- \"$cur\")); return ;;\n", out);
@@ -88,9 +88,9 @@ static void zsh_option(FILE *out, const lin_option *o)
     fputc(']', out);
     if (o->type != LIN_OPTION_FLAG) {
         fputc(':', out);
-        put_quoted(out, o->type == LIN_OPTION_CHOICE ? o->name : lin_option_value_name(o), ":\\");
+        put_quoted(out, o->choices ? o->name : lin_option_value_name(o), ":\\");
         fputc(':', out);
-        if (o->type == LIN_OPTION_CHOICE) {
+        if (o->choices) {
             fputc('(', out);
             put_choices(out, o->choices);
             fputc(')', out);
@@ -137,7 +137,7 @@ static void fish(FILE *out, const lin_command *const *commands)
             if (!is_shown(o)) continue;
             fprintf(out, "complete -c linnet -n '__fish_seen_subcommand_from %s' -l %s", (*c)->name, o->name);
             if (o->letter) fprintf(out, " -s %c", o->letter);
-            if (o->type == LIN_OPTION_CHOICE) {
+            if (o->choices) {
                 fputs(" -x -a '", out);
                 put_choices(out, o->choices);
                 fputc('\'', out);

@@ -58,7 +58,7 @@ typedef struct lin_option {
     size_t at;           /* offset of the value in the command's struct */
     const char *text;    /* the default, as it would be typed; NULL: 0, or none */
     double min, max;     /* INT, DOUBLE, NUMBERS */
-    const char *choices; /* CHOICE: "text|json|ctm" */
+    const char *choices; /* CHOICE: "text|json|ctm"; STRING: words that the shell completes */
     const char *value;   /* what --help calls the value: "HZ"; NULL: by type */
     const char *help;    /* one or two sentences, no full stop at the end */
 } lin_option;

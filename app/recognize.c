@@ -23,6 +23,7 @@ struct lin_ear {
     int lanes;                                   // that frames has room for
     float *logp;                                 // [rows, V]
     int rows;
+    int64_t given;   // rows of this stream's first lane that the sink has, those before it was put away too
     lin_state state; // room for what marks are given
 };
 
@@ -120,6 +121,7 @@ static lin_status feed(lin_ear *e, int lane, const float *frames, int n, const l
     int rows = lin_stream_frames_out(e->streams[lane], n), n_out = 0;
     lin_status status = reserve_rows(e, rows, err);
     if (status == LIN_OK) status = lin_stream_feed(e->streams[lane], e->worker, frames, n, e->logp, e->rows, &n_out, err);
+    if (lane == 0) e->given += n_out;
     return status == LIN_OK && n_out ? sink->rows(sink->context, lane, e->logp, n_out, err) : status;
 }
 
@@ -162,17 +164,21 @@ static lin_status mark(lin_ear *e, const lin_source *source, const lin_sound *so
                                    .samples = lin_source_position(source) +
                                               (sound->from && !sound->within ? sound->from->about.samples : 0),
                                    .frames = lin_stream_frames_in(e->streams[0]),
-                                   .rows = sink->decoder(sink->context, 0)->frame,
+                                   .rows = e->given,
                                    .row_seconds = e->r->row_seconds,
                                    .past = past,
                                    .n_last = n_last,
-                                   .last = lin_state_sound(last, (size_t)n_last * (size_t)format->channels)};
-    const size_t front = lin_source_state_bytes(source, past), image = lin_stream_image_bytes(e->streams[0]);
-    lin_status status = lin_state_begin(&e->state, &about, front, image, err);
+                                   .last = lin_state_sound(last, (size_t)n_last * (size_t)format->channels),
+                                   .kind = sink->search->kind,
+                                   .search = sink->search->id};
+    const lin_state_sizes sizes = {.front = lin_source_state_bytes(source, past),
+                                   .decoder = lin_search_bytes(sink->search),
+                                   .image = lin_stream_image_bytes(e->streams[0])};
+    lin_status status = lin_state_begin(&e->state, &about, &sizes, err);
     if (status == LIN_OK) status = lin_source_save(source, past, lin_state_front(&e->state), err);
     for (int l = 0; l < about.lanes && status == LIN_OK; l++) {
-        status = lin_stream_save(e->streams[l], lin_state_image(&e->state, l), image, err);
-        lin_state_set_decoder(&e->state, l, sink->decoder(sink->context, l));
+        status = lin_stream_save(e->streams[l], lin_state_image(&e->state, l), sizes.image, err);
+        memcpy(lin_state_decoder(&e->state, l), sink->decoder(sink->context, l), sizes.decoder);
     }
     return status == LIN_OK ? sink->mark(sink->context, &e->state, end, err) : status;
 }
@@ -216,8 +222,8 @@ static lin_status take_up(lin_ear *e, const lin_sound *sound, const lin_sink *si
     const lin_state *s = sound->from;
     lin_status status = LIN_OK;
     for (int l = 0; l < s->about.lanes && status == LIN_OK; l++) {
-        status = lin_stream_load(e->streams[l], lin_state_image(s, l), s->image_bytes, err);
-        if (status == LIN_OK) status = lin_state_get_decoder(s, l, e->r->V, sink->decoder(sink->context, l), err);
+        status = lin_stream_load(e->streams[l], lin_state_image(s, l), s->sizes.image, err);
+        if (status == LIN_OK) status = lin_state_get_decoder(s, l, sink->search, sink->decoder(sink->context, l), err);
         if (status == LIN_OK && lin_stream_frames_in(e->streams[l]) != s->about.frames)
             status = lin_fail(err, LIN_FORMAT, "its parts contradict each other");
     }
@@ -338,7 +344,7 @@ static lin_status open_source(lin_ear *e, const lin_sound *sound, int through, l
     const lin_state *from = sound->from;
     if (status != LIN_OK || !from) return status;
     status = check_fit(e, *source, sound, err);
-    if (status == LIN_OK) status = lin_source_load(*source, lin_state_front(from), from->front_bytes, err);
+    if (status == LIN_OK) status = lin_source_load(*source, lin_state_front(from), from->sizes.front, err);
     if (status != LIN_OK || !sound->within) return status;
     status = lin_source_go_to(*source, from->about.samples, from->about.n_last, through, err);
     if (status != LIN_OK) return status;
@@ -368,6 +374,7 @@ lin_status lin_ear_hear(lin_ear *ear, const lin_sound *sound, const lin_sink *si
         return status;
     }
     heard->lanes = lin_source_lanes(source);
+    ear->given = sound->from ? sound->from->about.rows : 0;
     status = ready(ear, heard->lanes, lin_source_bins(source), err);
     if (status == LIN_OK && sink->begin) status = sink->begin(sink->context, heard->lanes, err);
     if (status == LIN_OK && sound->from) status = take_up(ear, sound, sink, err);

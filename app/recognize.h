@@ -20,6 +20,7 @@
 
 #include "app/front.h"
 #include "app/state.h"
+#include "decoder/search.h"
 #include "lexicon/phones.h"
 #include "model/encoder.h"
 
@@ -57,8 +58,10 @@ typedef struct lin_sink {
     void *context;
     lin_status (*begin)(void *context, int lanes, lin_error *err);
     lin_status (*rows)(void *context, int lane, const float *logp, int n, lin_error *err);
-    /* The decoder of a lane, 0 .. lanes-1, which is put away with the stream or taken up. NULL where neither is asked for. */
-    lin_greedy *(*decoder)(void *context, int lane);
+    /* How rows are decoded, and the search's state of a lane, 0 .. lanes-1, which is put away with the stream or taken up. NULL where
+     * neither is asked for. */
+    const lin_search *search;
+    void *(*decoder)(void *context, int lane);
     /* The stream as it stands, valid until the ear's next mark or hearing. end: this is the end of a sound that is left open. */
     lin_status (*mark)(void *context, lin_state *state, int end, lin_error *err);
     /* Not 0: nothing more is wanted of this sound. May be NULL. */

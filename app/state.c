@@ -2,9 +2,10 @@
 
 #include "app/state.h"
 
-#include <math.h>
+#include <stddef.h>
 #include <string.h>
 
+#include "decoder/greedy.h"
 #include "frontend/source.h"
 #include "kernels/memory.h"
 #include "model/file.h"
@@ -20,20 +21,25 @@ typedef struct state_header {
     int32_t past, n_last;
     uint64_t last, front_bytes, image_bytes;
     uint64_t checksum; // of all bytes, this one being 0
+    // since version 2
+    uint32_t kind, reserved;
+    uint64_t search, decoder_bytes;
 } state_header;
+
+enum { HEADER_1 = 120 }; // bytes of version 1
 
 static const char magic[8] = {'L', 'I', 'N', 'S', 'T', 'A', 'T', 'E'};
 
-_Static_assert(sizeof(state_header) == 120, "the header has no gaps");
+_Static_assert(sizeof(state_header) == 144 && offsetof(state_header, kind) == HEADER_1, "the header has no gaps");
 _Static_assert(sizeof(lin_greedy) == 40, "the decoder's state has no gaps");
 
 static size_t padded(size_t n) { return (n + 7) / 8 * 8; }
 
-static size_t lane_bytes(const lin_state *s) { return sizeof(lin_greedy) + padded(s->image_bytes); }
+static size_t lane_bytes(const lin_state *s) { return padded(s->sizes.decoder) + padded(s->sizes.image); }
 
 static unsigned char *lane_at(const lin_state *s, int lane)
 {
-    return s->bytes + sizeof(state_header) + padded(s->front_bytes) + (size_t)lane * lane_bytes(s);
+    return s->bytes + s->header_bytes + padded(s->sizes.front) + (size_t)lane * lane_bytes(s);
 }
 
 static lin_status reserve(lin_state *s, size_t n, lin_error *err)
@@ -49,30 +55,38 @@ static lin_status reserve(lin_state *s, size_t n, lin_error *err)
     return LIN_OK;
 }
 
-lin_status lin_state_begin(lin_state *s, const lin_state_about *about, size_t front_bytes, size_t image_bytes, lin_error *err)
+lin_status lin_state_begin(lin_state *s, const lin_state_about *about, const lin_state_sizes *sizes, lin_error *err)
 {
     s->about = *about;
-    s->front_bytes = front_bytes;
-    s->image_bytes = image_bytes;
-    lin_status status = reserve(s, sizeof(state_header) + padded(front_bytes) + (size_t)about->lanes * lane_bytes(s), err);
+    s->sizes = *sizes;
+    s->header_bytes = sizeof(state_header);
+    lin_status status = reserve(s, s->header_bytes + padded(sizes->front) + (size_t)about->lanes * lane_bytes(s), err);
     if (status == LIN_OK) memset(s->bytes, 0, s->n);
     return status;
 }
 
-void *lin_state_front(const lin_state *s) { return s->bytes + sizeof(state_header); }
+void *lin_state_front(const lin_state *s) { return s->bytes + s->header_bytes; }
 
-void *lin_state_image(const lin_state *s, int lane) { return lane_at(s, lane) + sizeof(lin_greedy); }
+void *lin_state_decoder(const lin_state *s, int lane) { return lane_at(s, lane); }
 
-void lin_state_set_decoder(lin_state *s, int lane, const lin_greedy *greedy) { memcpy(lane_at(s, lane), greedy, sizeof *greedy); }
+void *lin_state_image(const lin_state *s, int lane) { return lane_at(s, lane) + padded(s->sizes.decoder); }
 
-lin_status lin_state_get_decoder(const lin_state *s, int lane, int V, lin_greedy *greedy, lin_error *err)
+lin_status lin_state_get_decoder(const lin_state *s, int lane, const lin_search *search, void *decoder, lin_error *err)
 {
-    lin_greedy g;
-    memcpy(&g, lane_at(s, lane), sizeof g);
-    if (g.n_outputs != V || g.label < -1 || g.label >= V || g.emitted < 0 || g.emitted > 1 || g.start < 0 || g.frame < g.start ||
-        g.frame != s->about.rows || !isfinite(g.sum_logp))
+    if (s->about.kind != search->kind) {
+        return lin_fail(err, LIN_MISMATCH, "it was put away by %s search, this is %s search; use the options it was made with",
+                        lin_search_name(s->about.kind), lin_search_name(search->kind));
+    }
+    if (s->about.search != search->id || s->sizes.decoder != lin_search_bytes(search)) {
+        return lin_fail(err, LIN_MISMATCH, "it was put away by another %s search: use the options, lexicon and language model it "
+                                           "was made with", lin_search_name(search->kind));
+    }
+    lin_status status = lin_search_check(search, lane_at(s, lane), s->sizes.decoder, err);
+    if (status != LIN_OK) return status;
+    memcpy(decoder, lane_at(s, lane), s->sizes.decoder);
+    const lin_greedy *greedy = decoder;
+    if (search->kind == LIN_SEARCH_GREEDY && greedy->frame != s->about.rows)
         return lin_fail(err, LIN_FORMAT, "the state of a decoder contradicts itself");
-    *greedy = g;
     return LIN_OK;
 }
 
@@ -94,8 +108,11 @@ void lin_state_seal(lin_state *s)
                       .past = a->past,
                       .n_last = a->n_last,
                       .last = a->last,
-                      .front_bytes = s->front_bytes,
-                      .image_bytes = s->image_bytes};
+                      .front_bytes = s->sizes.front,
+                      .image_bytes = s->sizes.image,
+                      .kind = (uint32_t)a->kind,
+                      .search = a->search,
+                      .decoder_bytes = s->sizes.decoder};
     memcpy(h.magic, magic, sizeof magic);
     memcpy(s->bytes, &h, sizeof h);
     h.checksum = lin_hash(s->bytes, s->n, 0);
@@ -104,25 +121,48 @@ void lin_state_seal(lin_state *s)
 
 int lin_state_is(const void *bytes, size_t n) { return n >= sizeof magic && memcmp(bytes, magic, sizeof magic) == 0; }
 
+// The header of either version, with what version 1 did not say.
+static lin_status read_header(const void *bytes, size_t n, const char *name, state_header *h, lin_error *err)
+{
+    *h = (state_header){.kind = LIN_SEARCH_GREEDY, .decoder_bytes = sizeof(lin_greedy)};
+    if (!lin_state_is(bytes, n)) return lin_fail(err, LIN_FORMAT, "%s is not the state of a stream", name);
+    if (n < HEADER_1) return lin_fail(err, LIN_FORMAT, "%s is damaged: it is cut short", name);
+    memcpy(h, bytes, HEADER_1);
+    if (h->version < 1 || h->version > LIN_STATE_VERSION)
+        return lin_fail(err, LIN_FORMAT, "%s is a state of version %u, this program reads versions 1 to %d", name, h->version,
+                        (int)LIN_STATE_VERSION);
+    const size_t n_header = h->version == 1 ? HEADER_1 : sizeof *h;
+    if (h->header_bytes != n_header || h->total_bytes != n)
+        return lin_fail(err, LIN_FORMAT, "%s is damaged: it has %zu bytes, %llu were written", name, n,
+                        (unsigned long long)h->total_bytes);
+    if (n < n_header) return lin_fail(err, LIN_FORMAT, "%s is damaged: it is cut short", name);
+    memcpy(h, bytes, n_header);
+    return LIN_OK;
+}
+
+static int contradicts(const lin_state *s, const state_header *h, const char *name)
+{
+    const int64_t longest = INT64_C(1) << 53; // whole numbers that a double holds
+    const size_t n = s->n;
+    return h->lanes < 1 || h->lanes > LIN_AUDIO_MAX_CHANNELS || h->front_bytes > n || h->image_bytes > n || h->decoder_bytes > n ||
+           h->kind >= LIN_SEARCH_KINDS || (h->kind == LIN_SEARCH_GREEDY && h->decoder_bytes != sizeof(lin_greedy)) ||
+           s->header_bytes + padded(s->sizes.front) + (size_t)h->lanes * lane_bytes(s) != n ||
+           lin_audio_check_format(name, h->rate_hz, h->channels, NULL) != LIN_OK || h->channel < LIN_CHANNEL_EACH ||
+           h->channel >= h->channels || h->lanes != (h->channel == LIN_CHANNEL_EACH ? h->channels : 1) || h->samples < 0 ||
+           h->samples > longest || h->frames < 0 || h->frames > longest || h->rows < 0 || h->rows > longest ||
+           !(h->row_seconds > 0) || h->n_last < 0 || h->n_last > LIN_SOURCE_BLOCK;
+}
+
 lin_status lin_state_parse(const void *bytes, size_t n, const char *name, lin_state *s, lin_error *err)
 {
     state_header h;
-    if (!lin_state_is(bytes, n)) return lin_fail(err, LIN_FORMAT, "%s is not the state of a stream", name);
-    if (n < sizeof h) return lin_fail(err, LIN_FORMAT, "%s is damaged: it is cut short", name);
-    memcpy(&h, bytes, sizeof h);
-    if (h.version != LIN_STATE_VERSION)
-        return lin_fail(err, LIN_FORMAT, "%s is a state of version %u, this program reads version %d", name, h.version,
-                        (int)LIN_STATE_VERSION);
-    if (h.header_bytes != sizeof h || h.total_bytes != n)
-        return lin_fail(err, LIN_FORMAT, "%s is damaged: it has %zu bytes, %llu were written", name, n,
-                        (unsigned long long)h.total_bytes);
-    lin_status status = reserve(s, n, err);
+    lin_status status = read_header(bytes, n, name, &h, err);
+    if (status == LIN_OK) status = reserve(s, n, err);
     if (status != LIN_OK) return status;
-    const int64_t longest = INT64_C(1) << 53; // whole numbers that a double holds
     const uint64_t checksum = h.checksum;
     h.checksum = 0;
     memcpy(s->bytes, bytes, n);
-    memcpy(s->bytes, &h, sizeof h);
+    memcpy(s->bytes, &h, h.header_bytes);
     if (lin_hash(s->bytes, n, 0) != checksum) return lin_fail(err, LIN_FORMAT, "%s is damaged: its checksum does not fit", name);
     s->about = (lin_state_about){.model = h.model,
                                  .rate_hz = h.rate_hz,
@@ -135,16 +175,12 @@ lin_status lin_state_parse(const void *bytes, size_t n, const char *name, lin_st
                                  .row_seconds = h.row_seconds,
                                  .past = h.past,
                                  .n_last = h.n_last,
-                                 .last = h.last};
-    s->front_bytes = (size_t)h.front_bytes;
-    s->image_bytes = (size_t)h.image_bytes;
-    if (h.lanes < 1 || h.lanes > LIN_AUDIO_MAX_CHANNELS || h.front_bytes > n || h.image_bytes > n ||
-        sizeof h + padded(s->front_bytes) + (size_t)h.lanes * lane_bytes(s) != n ||
-        lin_audio_check_format(name, h.rate_hz, h.channels, NULL) != LIN_OK || h.channel < LIN_CHANNEL_EACH ||
-        h.channel >= h.channels || h.lanes != (h.channel == LIN_CHANNEL_EACH ? h.channels : 1) || h.samples < 0 ||
-        h.samples > longest || h.frames < 0 || h.frames > longest || h.rows < 0 || h.rows > longest || !(h.row_seconds > 0) ||
-        h.n_last < 0 || h.n_last > LIN_SOURCE_BLOCK)
-        return lin_fail(err, LIN_FORMAT, "%s is damaged: its parts contradict each other", name);
+                                 .last = h.last,
+                                 .kind = (lin_search_kind)h.kind,
+                                 .search = h.search};
+    s->sizes = (lin_state_sizes){(size_t)h.front_bytes, (size_t)h.decoder_bytes, (size_t)h.image_bytes};
+    s->header_bytes = h.header_bytes;
+    if (contradicts(s, &h, name)) return lin_fail(err, LIN_FORMAT, "%s is damaged: its parts contradict each other", name);
     return LIN_OK;
 }
 

@@ -1,18 +1,19 @@
 /*
  * state.h - a stream put away: bytes from which hearing goes on as if it had never stopped, here or on another machine.
  *
- * Pipeline: frontend/source, model/stream and decoder/greedy, each put away by itself -> [this] -> a file, or an index of many
+ * Pipeline: frontend/source, model/stream and decoder/search, each put away by itself -> [this] -> a file, or an index of many
  * (app/snapshots.h).
  *
- *   offset  0   header, 120 bytes: magic "LINSTATE", version, sizes, what the state is of, checksum
+ *   offset  0   header, 144 bytes: magic "LINSTATE", version, sizes, what the state is of, checksum, the decoder's search
  *           .   the front end: samples that wait for the rest of their window, and what the resampler needs
- *           .   for each lane: the decoder's state (40 bytes), the image of the stream (model/stream.h)
+ *           .   for each lane: the decoder's state, the image of the stream (model/stream.h)
  *
- * Little-endian; every part begins at a multiple of 8. The checksum is of all bytes.
+ * Little-endian; every part begins at a multiple of 8. The checksum is of all bytes. Version 1 knew greedy decoding only: its header
+ * ends behind the checksum, at 120 bytes. It is still read.
  *
  *   lin_state state = {0};
- *   lin_state_begin(&state, &about, front_bytes, image_bytes, &err);   // room, to be filled in
- *   ... lin_state_front(&state), lin_state_image(&state, lane), lin_state_set_decoder(&state, lane, &greedy) ...
+ *   lin_state_begin(&state, &about, &sizes, &err);                     // room, to be filled in
+ *   ... lin_state_front(&state), lin_state_decoder(&state, lane), lin_state_image(&state, lane) ...
  *   lin_state_write(&state, "s.bin", &err);                            // the old file is whole until the new one is
  *   lin_state_read("s.bin", &state, &err);
  *   lin_state_free(&state);
@@ -25,10 +26,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "decoder/greedy.h"
+#include "decoder/search.h"
 #include "kernels/status.h"
 
-enum { LIN_STATE_VERSION = 1 };
+enum { LIN_STATE_VERSION = 2 };
 
 /* What a state is of. */
 typedef struct lin_state_about {
@@ -41,24 +42,31 @@ typedef struct lin_state_about {
     int past;              /* 1: the front end's part is whole; 0: it needs the sound before once more (frontend/source.h) */
     int n_last;            /* samples of every channel, those taken in last, ... */
     uint64_t last;         /* ... and their lin_state_sound, by which the sound is known again */
+    lin_search_kind kind;  /* of the decoder's search, ... */
+    uint64_t search;       /* ... and its id */
 } lin_state_about;
+
+typedef struct lin_state_sizes {
+    size_t front, decoder, image; /* bytes; of the decoder and the image for each lane */
+} lin_state_sizes;
 
 typedef struct lin_state {
     lin_state_about about;
-    size_t front_bytes, image_bytes; /* image_bytes: for each lane */
+    lin_state_sizes sizes;
+    size_t header_bytes;
     unsigned char *bytes;            /* owned; NULL in an empty state */
     size_t n, capacity;
 } lin_state;
 
 /* Room for all parts, zeroed; what was there is gone, its memory is used again. */
-lin_status lin_state_begin(lin_state *state, const lin_state_about *about, size_t front_bytes, size_t image_bytes, lin_error *err);
+lin_status lin_state_begin(lin_state *state, const lin_state_about *about, const lin_state_sizes *sizes, lin_error *err);
 
 void *lin_state_front(const lin_state *state);
+void *lin_state_decoder(const lin_state *state, int lane);
 void *lin_state_image(const lin_state *state, int lane);
-void lin_state_set_decoder(lin_state *state, int lane, const lin_greedy *greedy);
 
-/* LIN_FORMAT if it is not one of V outputs. */
-lin_status lin_state_get_decoder(const lin_state *state, int lane, int V, lin_greedy *greedy, lin_error *err);
+/* The decoder's state of a lane, into room of lin_search_bytes. LIN_MISMATCH if it is of another search, LIN_FORMAT if damaged. */
+lin_status lin_state_get_decoder(const lin_state *state, int lane, const lin_search *search, void *decoder, lin_error *err);
 
 /* The bytes as they go to a file: completes the header. */
 void lin_state_seal(lin_state *state);

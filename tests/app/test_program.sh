@@ -36,7 +36,7 @@ refused "no FILE" 2 "transcribe: no FILE is given" transcribe
 refused "too many operands" 2 "score: unexpected argument 'c'" score a b c
 refused "missing operand" 2 "score: REF HYP is missing" score a
 refused "missing option" 2 "features: --output FILE is missing" features x.wav
-refused "bad choice" 2 "--format must be one of text|json|ctm|trn, not 'xml'" transcribe --format xml x.wav
+refused "bad choice" 2 "--format must be one of text|json|ctm|trn|srt|vtt|textgrid|csv|audacity, not 'xml'" transcribe --format xml x.wav
 refused "bad channel" 2 "--channel must be mix, each or a number" transcribe --channel left x.wav
 refused "both outputs" 2 "exclude each other" transcribe -o a --output-dir b x.wav
 refused "standard input twice" 2 "only once" transcribe - -

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "app/state.h"
+#include "decoder/greedy.h"
 #include "frontend/source.h"
 #include "kernels/memory.h"
 #include "model/hash.h"
@@ -22,9 +23,11 @@ static void try_state(const uint8_t *data, size_t size)
     if (status != LIN_OK && (err.status != status || !strstr(err.message, "fuzz") || strchr(err.message, '\n'))) abort();
     for (int l = 0; status == LIN_OK && l < state.about.lanes; l++) {
         lin_greedy greedy;
-        const uint64_t sum =
-            lin_hash(lin_state_front(&state), state.front_bytes, 0) + lin_hash(lin_state_image(&state, l), state.image_bytes, 0);
-        if (lin_state_get_decoder(&state, l, 40, &greedy, &err) == LIN_OK && (greedy.label >= 40 || sum == 0)) abort();
+        const lin_search search = lin_search_greedy(40);
+        const uint64_t sum = lin_hash(lin_state_front(&state), state.sizes.front, 0) +
+                             lin_hash(lin_state_decoder(&state, l), state.sizes.decoder, 0) +
+                             lin_hash(lin_state_image(&state, l), state.sizes.image, 0);
+        if (lin_state_get_decoder(&state, l, &search, &greedy, &err) == LIN_OK && (greedy.label >= 40 || sum == 0)) abort();
     }
     lin_state_free(&state);
 }

@@ -1,0 +1,254 @@
+// cmd_decode.c - linnet decode: matrices of log-probabilities to phonemes and words, whatever acoustic model made them.
+
+#include <stdio.h>
+
+#include "app/commands.h"
+#include "app/common.h"
+#include "app/decoding.h"
+#include "app/inputs.h"
+#include "app/ordered.h"
+#include "app/results.h"
+#include "decoder/rows.h"
+#include "kernels/memory.h"
+#include "kernels/npy.h"
+#include "lexicon/textfile.h"
+
+typedef struct decode_values {
+    lin_decoding_values decoding;
+    lin_results_values results;
+    const char *files_from, *phones, *phones_file;
+    double row_seconds;
+    int jobs, quiet, unchecked;
+} decode_values;
+
+static const lin_option options[] = {
+    LIN_RESULTS_ROWS(decode_values, results),
+    {.name = "files-from", .type = LIN_OPTION_FILE, .at = offsetof(decode_values, files_from), .value = "LIST",
+     .help = "Also the matrices named in LIST, one a line"},
+    {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(decode_values, jobs), .text = "0", .min = 0, .max = 1024,
+     .help = "Threads; 0: one per core"},
+    {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(decode_values, quiet),
+     .help = "No progress, no summary"},
+    {.type = LIN_OPTION_HEADING, .help = "Matrices"},
+    {.name = "phones", .type = LIN_OPTION_STRING, .at = offsetof(decode_values, phones), .value = "NAMES",
+     .help = "Names of the columns, separated by blanks, the CTC blank first as <blank>; if not given, <blank> and CMUdict's 39 "
+             "in alphabetical order, as linnet posteriors writes them"},
+    {.name = "phones-file", .type = LIN_OPTION_FILE, .at = offsetof(decode_values, phones_file), .value = "LIST",
+     .help = "The same from a file: the first word of every line is a name (Kaldi's phones.txt too, if the blank is first in it)"},
+    {.name = "row-seconds", .type = LIN_OPTION_DOUBLE, .at = offsetof(decode_values, row_seconds), .text = "0.03", .min = 1e-4,
+     .max = 10, .value = "S", .help = "From one row to the next; linnet info says it of a model"},
+    {.name = "unchecked", .type = LIN_OPTION_FLAG, .at = offsetof(decode_values, unchecked),
+     .help = "Take rows whose probabilities do not sum to 1: scores of another kind"},
+    LIN_DECODING_ROWS(decode_values, decoding),
+    {.type = LIN_OPTION_END},
+};
+
+typedef struct decode_slot {
+    lin_status status;
+    lin_error error;
+    lin_result result;
+} decode_slot;
+
+typedef struct decode_job {
+    const decode_values *v;
+    lin_phones *phones;
+    lin_decoding decoding;
+    lin_inputs inputs;
+    lin_results results;
+    lin_decoder *decoders; // one per thread
+    int n_decoders;
+    decode_slot *slots;
+    int n_slots;
+    lin_progress progress;
+    int n_done, n_failed;
+    double seconds;
+} decode_job;
+
+// ---- one matrix, on a thread of its own -----------------------------------------------------------------------------------------
+
+static lin_status check_matrix(const decode_job *job, const float *rows, size_t T, int V, lin_error *err)
+{
+    const int known = lin_phones_count(job->phones);
+    if (V != known) {
+        return lin_fail(err, LIN_MISMATCH, "the matrix has %d columns, but %d names are known, the blank among them; --phones-file "
+                                           "says which they are", V, known);
+    }
+    return job->v->unchecked ? LIN_OK : lin_rows_check(rows, (int64_t)T, V, 0, err);
+}
+
+static lin_status decode_file(decode_job *job, const lin_input *input, lin_decoder *d, lin_result *result, lin_error *err)
+{
+    enum { PIECE = 4096 }; // rows between two looks at the interrupt flag
+    float *rows;
+    size_t T = 0;
+    int V;
+    lin_status status = lin_npy_read(input->path, &rows, &T, &V, err);
+    if (status == LIN_OK) status = check_matrix(job, rows, T, V, err);
+    if (status == LIN_OK) status = lin_result_begin(result, input->id, input->speaker, 1, err);
+    lin_decoder_reset(d, 0);
+    for (size_t t = 0; t < T && status == LIN_OK; t += PIECE) {
+        if (lin_interrupted) status = lin_fail(err, LIN_STOPPED, "interrupted");
+        const size_t n = T - t < PIECE ? T - t : PIECE;
+        if (status == LIN_OK) status = lin_decoder_push(d, rows + t * (size_t)V, (int)n, err);
+    }
+    if (status == LIN_OK) status = lin_decoder_finish(d, result, err);
+    result->seconds = (double)T * job->v->row_seconds;
+    lin_free(rows);
+    return status;
+}
+
+static void work(void *context, int item, int slot_number, int thread)
+{
+    decode_job *job = context;
+    decode_slot *s = &job->slots[slot_number];
+    s->error = (lin_error){0};
+    s->status = lin_interrupted ? lin_fail(&s->error, LIN_STOPPED, "interrupted")
+                                : decode_file(job, &job->inputs.items[item], &job->decoders[thread], &s->result, &s->error);
+}
+
+// ---- results, in order ----------------------------------------------------------------------------------------------------------
+
+// Told, counted, and the others are done.
+static lin_status is_bad(decode_job *job, const lin_input *input, const lin_error *error)
+{
+    lin_complain_of(input->path, error);
+    job->n_failed++;
+    return LIN_OK;
+}
+
+static lin_status take(void *context, int item, int slot_number, lin_error *err)
+{
+    decode_job *job = context;
+    decode_slot *s = &job->slots[slot_number];
+    const lin_input *input = &job->inputs.items[item];
+    const lin_result *list[1] = {&s->result};
+    if (s->status == LIN_STOPPED) return lin_fail(err, LIN_STOPPED, "interrupted after %d of %d files", job->n_done, job->inputs.n);
+    if (s->status != LIN_OK) return is_bad(job, input, &s->error);
+    lin_status status = lin_results_put(&job->results, input->id, list, 1, err);
+    if (status == LIN_INVALID) return is_bad(job, input, err);
+    if (status != LIN_OK) return status;
+    job->n_done++;
+    job->seconds += s->result.seconds;
+    lin_progress_show(&job->progress, "%d of %d files, %.0f x real time", job->n_done + job->n_failed, job->inputs.n,
+                      job->seconds / (lin_now() - job->progress.begun + 1e-9));
+    return LIN_OK;
+}
+
+// ---- the whole ------------------------------------------------------------------------------------------------------------------
+
+// The first words of the lines; lines without one are skipped.
+static lin_status read_phones(const char *path, lin_phones **phones, lin_error *err)
+{
+    char *text;
+    size_t n;
+    lin_lines lines;
+    lin_buffer names = {0};
+    lin_status status = lin_text_read(path, &text, &n, err);
+    if (status != LIN_OK) return status;
+    lin_lines_begin(&lines, text, n);
+    while (lin_lines_next(&lines)) {
+        const char *at = lines.text, *field;
+        size_t n_field;
+        if (!lin_field_next(&at, lines.text + lines.n, &field, &n_field)) continue;
+        if (names.n) lin_buffer_char(&names, ' ');
+        lin_buffer_bytes(&names, field, n_field);
+    }
+    lin_free(text);
+    status = lin_buffer_status(&names, err);
+    if (status == LIN_OK) status = lin_phones_create(names.n ? names.data : "", phones, err);
+    lin_buffer_free(&names);
+    if (status == LIN_OK || !err) return status;
+    const lin_error why = *err;
+    return lin_fail(err, status, "%s: %s", path, why.message);
+}
+
+static lin_status make_threads(decode_job *job, lin_error *err)
+{
+    const int n = lin_ordered_threads(job->v->jobs, job->inputs.n);
+    job->n_slots = lin_ordered_slots(n);
+    job->slots = lin_calloc((size_t)job->n_slots, sizeof *job->slots);
+    job->decoders = lin_calloc((size_t)n, sizeof *job->decoders);
+    if (!job->slots || !job->decoders) return lin_no_memory(err, "threads", (size_t)n * sizeof *job->decoders);
+    job->n_decoders = n;
+    lin_status status = LIN_OK;
+    for (int i = 0; i < n && status == LIN_OK; i++) status = lin_decoder_create(&job->decoders[i], &job->decoding, err);
+    return status;
+}
+
+static lin_status decode(decode_job *job, const lin_list *operands, lin_error *err)
+{
+    const decode_values *v = job->v;
+    lin_status status = lin_inputs_add_paths(&job->inputs, operands, err);
+    if (status == LIN_OK && v->files_from) status = lin_inputs_add_list(&job->inputs, v->files_from, err);
+    if (status == LIN_OK) status = lin_results_fit(&job->results, &job->inputs, 0, err);
+    if (status != LIN_OK) return status;
+    status = v->phones_file ? read_phones(v->phones_file, &job->phones, err) : lin_phones_create(v->phones, &job->phones, err);
+    if (status == LIN_OK) {
+        status = lin_decoding_open(&job->decoding, &v->decoding, job->phones, v->row_seconds, v->quiet, err);
+    }
+    if (status == LIN_OK) status = make_threads(job, err);
+    if (status == LIN_OK) status = lin_results_open(&job->results, job->phones, job->inputs.n > 1, err);
+    if (status != LIN_OK) return status;
+    lin_progress_begin(&job->progress, v->quiet);
+    status = lin_ordered_run(&(lin_ordered){job->inputs.n, job->n_decoders, job, work, take}, err);
+    lin_progress_end(&job->progress);
+    lin_status closed = lin_results_close(&job->results, status == LIN_OK ? err : NULL);
+    return status == LIN_OK ? closed : status;
+}
+
+static void summary(const decode_job *job)
+{
+    const double wall = lin_now() - job->progress.begun;
+    char failed[64] = "";
+    if (job->n_failed) snprintf(failed, sizeof failed, ", %d failed", job->n_failed);
+    lin_complain("%d file%s%s, %.1f s in %.2f s: real-time factor %.4f, %.0f x real time", job->n_done, job->n_done == 1 ? "" : "s",
+                 failed, job->seconds, wall, job->seconds > 0 ? wall / job->seconds : 0, wall > 0 ? job->seconds / wall : 0);
+}
+
+static void release(decode_job *job)
+{
+    for (int i = 0; i < job->n_decoders; i++) lin_decoder_free(&job->decoders[i]);
+    for (int i = 0; i < job->n_slots && job->slots; i++) lin_result_free(&job->slots[i].result);
+    lin_free(job->decoders);
+    lin_free(job->slots);
+    lin_inputs_free(&job->inputs);
+    lin_results_free(&job->results);
+    lin_decoding_close(&job->decoding);
+    lin_phones_destroy(job->phones);
+}
+
+static int run(lin_parsed *parsed)
+{
+    decode_values *v = parsed->values;
+    decode_job job = {.v = v};
+    lin_error err = {0};
+    if (parsed->operands.count == 0 && !v->files_from) return lin_misuse(parsed, "no MATRIX is given");
+    if (v->phones && v->phones_file) return lin_misuse(parsed, "--phones and --phones-file exclude each other");
+    int exit_status = lin_decoding_check(parsed, &v->decoding);
+    if (exit_status == LIN_EXIT_OK) exit_status = lin_results_check(&job.results, parsed, &v->results);
+    if (exit_status != LIN_EXIT_OK) return exit_status;
+    lin_status status = decode(&job, &parsed->operands, &err);
+    if (status != LIN_OK) exit_status = lin_give_up(&err);
+    if (status == LIN_OK && job.n_failed) exit_status = LIN_EXIT_FAILED;
+    if (status == LIN_OK && !v->quiet) summary(&job);
+    release(&job);
+    return lin_interrupted ? LIN_EXIT_INTERRUPTED : exit_status;
+}
+
+const lin_command lin_command_decode = {
+    .name = "decode",
+    .operands = "MATRIX...",
+    .summary = "matrices of log-probabilities to phonemes or words, from any acoustic model",
+    .description = "Decodes NumPy matrices with one row per step and one column per output, natural-log probabilities with the CTC "
+                   "blank first: what linnet posteriors writes, or what another acoustic model gives. Everything behind the "
+                   "network is as in linnet transcribe.\n\n"
+                   "Rows are checked: a matrix with a NaN, or whose probabilities do not sum to 1, is reported with its row, the "
+                   "others are done, and the exit status is 1.",
+    .examples = "  linnet posteriors talk.flac -o talk.npy; linnet decode --words talk.npy\n"
+                "  linnet decode --lm phones.arpa --beam 16 -f textgrid --output-dir grids matrices/*.npy\n"
+                "  linnet decode --phones-file phones.txt --row-seconds 0.02 other.npy",
+    .options = options,
+    .values_size = sizeof(decode_values),
+    .max_operands = -1,
+    .run = run,
+};

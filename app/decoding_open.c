@@ -1,0 +1,372 @@
+// decoding_open.c - lexicon, language model and phrases opened for all streams; see decoding.h.
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "app/common.h"
+#include "app/decoding_internal.h"
+#include "kernels/memory.h"
+#include "lexicon/dictionary.h"
+#include "lexicon/g2p.h"
+#include "lexicon/textfile.h"
+#include "lexicon/transcript.h"
+#include "model/hash.h"
+
+enum { LONGEST_PATH = 4096, LONGEST_PHRASE = 4096 };
+
+typedef struct phrase {
+    char *text;
+    double bonus;
+} phrase;
+
+struct lin_decoding_parts {
+    const lin_decoding_values *values;
+    const lin_phones *phones;
+    int quiet;
+    lin_ngram *lm;
+    lin_beam *beam;
+    int *labels; // of the language model, for each phone
+    lin_tree *tree;
+    lin_words *words;
+    lin_context *phones_context;
+    lin_word_context *words_context;
+    char lexicon[LONGEST_PATH], lm_path[LONGEST_PATH];
+    // Only while it is opened:
+    lin_dictionary *dictionary;
+    lin_g2p *g2p;
+    phrase *phrases;
+    int n_phrases, phrases_capacity;
+};
+
+typedef struct lin_decoding_parts parts;
+
+// A message again, with what it is about before it.
+static lin_status about(const char *what, lin_status status, lin_error *err)
+{
+    if (!err) return status;
+    const lin_error why = *err;
+    return strstr(why.message, what) ? status : lin_fail(err, status, "%s: %s", what, why.message);
+}
+
+// ---- files ----------------------------------------------------------------------------------------------------------------------
+
+// The given name, else that of the environment, else one that is there; an empty path if there is none.
+static lin_status find(const char *given, const char *variable, const char *const *names, char *path, lin_error *err)
+{
+    if (!given) given = getenv(variable);
+    *path = 0;
+    if (given && *given) {
+        if (strlen(given) >= LONGEST_PATH) return lin_fail(err, LIN_INVALID, "a file name of over %d bytes", LONGEST_PATH - 1);
+        memcpy(path, given, strlen(given) + 1);
+        return LIN_OK;
+    }
+    for (; *names; names++) {
+        if (**names != '/' && lin_find_share(*names, path, LONGEST_PATH, NULL) == LIN_OK) return LIN_OK;
+        if (**names == '/' && access(*names, R_OK) == 0) {
+            memcpy(path, *names, strlen(*names) + 1);
+            return LIN_OK;
+        }
+    }
+    *path = 0;
+    return LIN_OK;
+}
+
+// With the program, or CMUdict as Debian's package pocketsphinx-en-us installs it.
+static const char *const lexicon_names[] = {"english.dict.gz", "english.dict",
+                                            "/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict", NULL};
+static const char *const lm_names[] = {"english.lm", "english.arpa.gz", NULL};
+
+// Lines that are none are told and left out, as linnet phonemize does.
+static lin_status open_dictionary(parts *p, lin_error *err)
+{
+    const lin_dictionary_options options = {.skip_bad = 1};
+    const char *first;
+    lin_status status = lin_dictionary_load(p->lexicon, p->phones, &options, &p->dictionary, err);
+    if (status != LIN_OK) return about(p->lexicon, status, err);
+    const int skipped = lin_dictionary_skipped(p->dictionary, &first);
+    if (skipped) lin_complain("%s; %d such line%s left out", first, skipped, skipped == 1 ? "" : "s");
+    return LIN_OK;
+}
+
+// ---- phrases --------------------------------------------------------------------------------------------------------------------
+
+static lin_status add_phrase(parts *p, const char *text, size_t n, double bonus, lin_error *err)
+{
+    if (p->n_phrases == p->phrases_capacity) {
+        const int capacity = 2 * p->phrases_capacity + 16;
+        phrase *larger = lin_resize(p->phrases, (size_t)capacity, sizeof *larger);
+        if (!larger) return lin_no_memory(err, "phrases", (size_t)capacity * sizeof *larger);
+        p->phrases = larger;
+        p->phrases_capacity = capacity;
+    }
+    char *copy = lin_text_copy(text, n);
+    if (!copy) return lin_no_memory(err, "a phrase", n);
+    p->phrases[p->n_phrases++] = (phrase){copy, bonus};
+    return LIN_OK;
+}
+
+// "text", or "text TAB bonus".
+static lin_status add_line(parts *p, const char *text, size_t n, lin_error *err)
+{
+    double bonus = p->values->context_bonus;
+    const char *tab = memchr(text, '\t', n), *field, *at = tab ? tab + 1 : NULL;
+    size_t n_field, n_text = tab ? (size_t)(tab - text) : n;
+    char quoted[LIN_QUOTE];
+    if (n > LONGEST_PHRASE) return lin_fail(err, LIN_FORMAT, "a line of over %d bytes is no phrase", LONGEST_PHRASE);
+    if (tab && (!lin_field_next(&at, text + n, &field, &n_field) || !lin_text_number(field, n_field, &bonus) || !isfinite(bonus) ||
+                fabs(bonus) > LIN_CONTEXT_BONUS_MAX || lin_field_next(&at, text + n, &field, &n_field))) {
+        return lin_fail(err, LIN_FORMAT, "behind the tab stands '%s', and not a bonus such as 3.5",
+                        lin_quote(quoted, tab + 1, n - n_text - 1));
+    }
+    return add_phrase(p, text, n_text, bonus, err);
+}
+
+static lin_status read_phrases(parts *p, const char *path, lin_error *err)
+{
+    char *text;
+    size_t n;
+    lin_lines lines;
+    const int before = p->n_phrases;
+    lin_status status = lin_text_read(path, &text, &n, err);
+    if (status != LIN_OK) return status;
+    lin_lines_begin(&lines, text, n);
+    while (status == LIN_OK && lin_lines_next(&lines)) {
+        const char *at = lines.text, *field;
+        size_t n_field;
+        if (!lin_field_next(&at, lines.text + lines.n, &field, &n_field) || *field == '#') continue;
+        status = add_line(p, lines.text, lines.n, err);
+        if (status != LIN_OK && err) {
+            const lin_error why = *err;
+            lin_fail(err, status, "%s:%d: %s", path, lines.number, why.message);
+        }
+    }
+    lin_free(text);
+    if (status == LIN_OK && p->n_phrases == before)
+        return lin_fail(err, LIN_FORMAT, "%s holds no phrase; write one a line, with a bonus behind a tab if you like", path);
+    return status;
+}
+
+// For a beam over phones: each phrase by its first pronunciation.
+static lin_status make_phones_context(parts *p, lin_error *err)
+{
+    lin_transcriber *transcriber = NULL;
+    const int n = p->n_phrases;
+    int **labels = lin_calloc((size_t)n, sizeof *labels), *lengths = lin_calloc((size_t)n, sizeof *lengths);
+    double *bonuses = lin_calloc((size_t)n, sizeof *bonuses);
+    lin_status status = labels && lengths && bonuses ? LIN_OK : lin_no_memory(err, "phrases", (size_t)n * sizeof *labels);
+    if (status == LIN_OK) status = lin_transcriber_create(p->phones, p->dictionary, p->g2p, &transcriber, err);
+    for (int i = 0; i < n && status == LIN_OK; i++) {
+        const char *text = p->phrases[i].text;
+        const int *found;
+        status = lin_transcriber_line(transcriber, text, strlen(text), &found, &lengths[i], err);
+        if (status == LIN_OK && lengths[i] == 0) status = lin_fail(err, LIN_INVALID, "there is no word in it");
+        if (status != LIN_OK) {
+            char quoted[LIN_QUOTE], what[LIN_QUOTE + 16];
+            snprintf(what, sizeof what, "the phrase '%s'", lin_quote(quoted, text, strlen(text)));
+            status = about(what, status, err);
+            break;
+        }
+        labels[i] = lin_alloc((size_t)lengths[i], sizeof **labels);
+        if (labels[i]) memcpy(labels[i], found, (size_t)lengths[i] * sizeof **labels);
+        else status = lin_no_memory(err, "a phrase", (size_t)lengths[i] * sizeof **labels);
+        bonuses[i] = p->phrases[i].bonus;
+    }
+    if (status == LIN_OK) {
+        status = lin_context_create((const int *const *)labels, lengths, bonuses, n, &p->phones_context, err);
+    }
+    for (int i = 0; i < n && labels; i++) lin_free(labels[i]);
+    lin_free((void *)labels);
+    lin_free(lengths);
+    lin_free(bonuses);
+    lin_transcriber_destroy(transcriber);
+    return status;
+}
+
+static lin_status make_words_context(parts *p, lin_error *err)
+{
+    lin_word_phrase *list = lin_alloc((size_t)p->n_phrases, sizeof *list);
+    if (!list) return lin_no_memory(err, "phrases", (size_t)p->n_phrases * sizeof *list);
+    for (int i = 0; i < p->n_phrases; i++) list[i] = (lin_word_phrase){p->phrases[i].text, p->phrases[i].bonus};
+    lin_status status = lin_word_context_create(p->tree, list, p->n_phrases, p->g2p, &p->words_context, err);
+    lin_free(list);
+    return status;
+}
+
+static lin_status open_phrases(parts *p, lin_error *err)
+{
+    const lin_decoding_values *v = p->values;
+    lin_status status = v->context ? read_phrases(p, v->context, err) : LIN_OK;
+    for (int i = 0; i < v->phrases.count && status == LIN_OK; i++) {
+        status = add_phrase(p, v->phrases.items[i], strlen(v->phrases.items[i]), v->context_bonus, err);
+    }
+    if (status != LIN_OK || p->n_phrases == 0) return status;
+    if (!p->dictionary && *p->lexicon) status = open_dictionary(p, err);
+    if (status == LIN_OK) status = lin_g2p_create(p->phones, p->dictionary, &p->g2p, err);
+    if (status == LIN_OK) status = v->words ? make_words_context(p, err) : make_phones_context(p, err);
+    return status;
+}
+
+// ---- searches -------------------------------------------------------------------------------------------------------------------
+
+// The phones as words of the language model, in their own or in small letters.
+static lin_status match_phones(parts *p, lin_error *err)
+{
+    const int V = lin_phones_count(p->phones);
+    int missing = 0;
+    const char *first = "";
+    p->labels = lin_alloc((size_t)V, sizeof *p->labels);
+    if (!p->labels) return lin_no_memory(err, "phones of a language model", (size_t)V * sizeof *p->labels);
+    p->labels[0] = -1;
+    for (int i = 1; i < V; i++) {
+        const char *name = lin_phones_name(p->phones, i);
+        const size_t n = strlen(name);
+        char lower[LIN_PHONE_NAME_MAX + 1];
+        for (size_t c = 0; c <= n; c++) lower[c] = lin_lower(name[c]);
+        p->labels[i] = lin_ngram_find(p->lm, name, n);
+        if (p->labels[i] < 0) p->labels[i] = lin_ngram_find(p->lm, lower, n);
+        if (p->labels[i] < 0 && missing++ == 0) first = name;
+    }
+    // A model of many words has some that are spelled like phones: "AH", "OW".
+    if (missing == V - 1 || lin_ngram_words(p->lm) > 4 * V + 8) {
+        return lin_fail(err, LIN_MISMATCH, "%s has %d words, %d of the %d phones such as %s not among them: if it is of words, add "
+                                           "--words", p->lm_path, lin_ngram_words(p->lm), missing, V - 1, first);
+    }
+    if (missing) {
+        lin_complain("%s lacks %d of the %d phones, such as %s: they will hardly be found", p->lm_path, missing, V - 1, first);
+    }
+    return LIN_OK;
+}
+
+static lin_status open_beam(parts *p, lin_error *err)
+{
+    const lin_beam_options o = lin_decoding_beam_options(p->values);
+    lin_status status = LIN_OK;
+    if (p->values->lm) {
+        status = find(p->values->lm, "", lm_names, p->lm_path, err);
+        if (status == LIN_OK) status = lin_ngram_open(p->lm_path, &p->lm, err);
+        if (status == LIN_OK) status = match_phones(p, err);
+    }
+    return status == LIN_OK ? lin_beam_create(lin_phones_count(p->phones), p->lm, p->labels, &o, &p->beam, err) : status;
+}
+
+static lin_status open_lm_of_words(parts *p, lin_error *err)
+{
+    lin_status status = find(p->values->lm, "LINNET_LM", lm_names, p->lm_path, err);
+    if (status != LIN_OK) return status;
+    if (*p->lm_path) return lin_ngram_open(p->lm_path, &p->lm, err);
+    lin_complain("words without a language model are poor, and none is installed; name one with --lm FILE or LINNET_LM (ARPA, "
+                 "or made from text by linnet ngram)");
+    return LIN_OK;
+}
+
+static lin_status open_words(parts *p, lin_error *err)
+{
+    const lin_words_options o = lin_decoding_words_options(p->values);
+    const lin_tree_options tree = {.all_words = p->values->all_words};
+    if (!*p->lexicon) {
+        return lin_fail(err, LIN_IO, "--words needs a lexicon, and none is installed; name one with --lexicon FILE or "
+                                     "LINNET_LEXICON, such as CMUdict (cmudict-en-us.dict in Debian's pocketsphinx-en-us)");
+    }
+    lin_status status = open_lm_of_words(p, err);
+    if (status == LIN_OK) status = open_dictionary(p, err);
+    if (status == LIN_OK) status = lin_tree_create(p->dictionary, p->phones, p->lm, &tree, &p->tree, err);
+    if (status == LIN_MISMATCH) {
+        return lin_fail(err, LIN_MISMATCH, "%s has no word of %s: is it of phones, or of another language?", p->lm_path, p->lexicon);
+    }
+    if (status == LIN_OK && lin_tree_left_out(p->tree) > 0 && !p->quiet) {
+        lin_complain("%d of the %d words of %s are not in the language model, such as %s: they come out as phonemes; --all-words "
+                     "lets them in", lin_tree_left_out(p->tree), lin_dictionary_count(p->dictionary), p->lexicon,
+                     lin_tree_first_left_out(p->tree));
+    }
+    return status == LIN_OK ? lin_words_create(p->tree, p->lm, &o, &p->words, err) : status;
+}
+
+// Of everything that the states of a search depend on; phrases may change while it runs.
+static uint64_t identity(const parts *p, lin_search_kind kind)
+{
+    const lin_decoding_values *v = p->values;
+    uint64_t id = p->lm ? lin_ngram_fingerprint(p->lm) : 0;
+    if (kind == LIN_SEARCH_BEAM) {
+        const lin_beam_options o = lin_decoding_beam_options(v);
+        const double numbers[] = {o.width, o.score, o.labels, o.blank, o.lm_weight, o.bonus, o.longest};
+        id = lin_hash(numbers, sizeof numbers, id);
+    } else {
+        const lin_words_options o = lin_decoding_words_options(v);
+        const double numbers[] = {o.width, o.score, o.labels, o.blank, o.lm_weight, o.bonus, o.unknown, o.unknown_phone, o.n_best,
+                                  o.longest};
+        const uint64_t tree = lin_tree_fingerprint(p->tree);
+        id = lin_hash(numbers, sizeof numbers, id);
+        id = lin_hash(&tree, sizeof tree, id);
+    }
+    const char *names = lin_phones_list(p->phones);
+    id = lin_hash(names, strlen(names), id);
+    return id ? id : 1; // 0 is greedy's
+}
+
+// ---- all of it ------------------------------------------------------------------------------------------------------------------
+
+// What was needed only to make the rest.
+static void drop_scaffold(parts *p)
+{
+    for (int i = 0; i < p->n_phrases; i++) lin_free(p->phrases[i].text);
+    lin_free(p->phrases);
+    lin_g2p_destroy(p->g2p);
+    lin_dictionary_destroy(p->dictionary);
+    p->phrases = NULL;
+    p->n_phrases = p->phrases_capacity = 0;
+    p->g2p = NULL;
+    p->dictionary = NULL;
+}
+
+lin_status lin_decoding_open(lin_decoding *d, const lin_decoding_values *v, const lin_phones *phones, double row_seconds, int quiet,
+                             lin_error *err)
+{
+    const lin_search_kind kind = lin_decoding_kind(v);
+    const int V = lin_phones_count(phones);
+    *d = (lin_decoding){.search = lin_search_greedy(V), .row_seconds = row_seconds, .n_best = v->n_best};
+    if (kind == LIN_SEARCH_GREEDY) return LIN_OK;
+    parts *p = d->parts = lin_calloc(1, sizeof *p);
+    if (!p) return lin_no_memory(err, "a decoder", sizeof *p);
+    p->values = v;
+    p->phones = phones;
+    p->quiet = quiet;
+    lin_status status = find(v->lexicon, "LINNET_LEXICON", lexicon_names, p->lexicon, err);
+    if (status == LIN_OK) status = kind == LIN_SEARCH_WORDS ? open_words(p, err) : open_beam(p, err);
+    if (status == LIN_OK) status = open_phrases(p, err);
+    drop_scaffold(p);
+    if (status != LIN_OK) {
+        lin_decoding_close(d);
+        return status;
+    }
+    const uint64_t id = identity(p, kind);
+    d->search = kind == LIN_SEARCH_WORDS ? lin_search_words(p->words, V, id) : lin_search_beam(p->beam, V, id);
+    d->context = (lin_search_context){.phones = p->phones_context, .words = p->words_context};
+    return LIN_OK;
+}
+
+void lin_decoding_close(lin_decoding *d)
+{
+    parts *p = d->parts;
+    if (p) {
+        drop_scaffold(p);
+        lin_word_context_destroy(p->words_context);
+        lin_context_destroy(p->phones_context);
+        lin_words_destroy(p->words);
+        lin_beam_destroy(p->beam);
+        lin_tree_destroy(p->tree);
+        lin_ngram_destroy(p->lm);
+        lin_free(p->labels);
+        lin_free(p);
+    }
+    *d = (lin_decoding){0};
+}
+
+static const char *spell(const void *context, int word)
+{
+    const lin_decoding *d = context;
+    return lin_words_text(d->search.of, d->context.words, word);
+}
+
+lin_result_speller lin_decoding_speller(const lin_decoding *d) { return d->search.kind == LIN_SEARCH_WORDS ? spell : NULL; }

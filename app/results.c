@@ -1,0 +1,209 @@
+// results.c - where results go; see results.h.
+
+#include "app/results.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { LONGEST_PATH = 4096 };
+
+// ---- formats --------------------------------------------------------------------------------------------------------------------
+
+static const lin_writer *find_writer(const char *name, size_t n)
+{
+    for (int i = 0; lin_writer_at(i); i++) {
+        const lin_writer *w = lin_writer_at(i);
+        if (strlen(w->name) == n && memcmp(w->name, name, n) == 0) return w;
+    }
+    return NULL;
+}
+
+static int unknown_format(const lin_parsed *parsed, const char *name, size_t n)
+{
+    char known[256] = "";
+    for (int i = 0; lin_writer_at(i); i++) {
+        const size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s%s", i ? "|" : "", lin_writer_at(i)->name);
+    }
+    return lin_misuse(parsed, "--format must be one of %s, not '%.*s'", known, n > 40 ? 40 : (int)n, name);
+}
+
+// Names between commas; one given twice counts once.
+static int choose_formats(lin_results *r, const lin_parsed *parsed, const char *names)
+{
+    for (const char *at = names;; at++) {
+        const size_t n = strcspn(at, ",");
+        const lin_writer *w = find_writer(at, n);
+        if (!w) return unknown_format(parsed, at, n);
+        int there = 0;
+        for (int i = 0; i < r->n_writers; i++) there |= r->writers[i] == w;
+        if (!there && r->n_writers < LIN_RESULTS_FORMATS) r->writers[r->n_writers++] = w;
+        at += n;
+        if (!*at) return LIN_EXIT_OK;
+    }
+}
+
+int lin_results_check(lin_results *r, const lin_parsed *parsed, const lin_results_values *v)
+{
+    *r = (lin_results){.values = v};
+    r->how = (lin_writer_options){.ipa = v->ipa, .word_times = v->word_times};
+    static const lin_writer_unit units[] = {LIN_UNIT_AUTO, LIN_UNIT_PHONES, LIN_UNIT_WORDS, LIN_UNIT_BOTH};
+    r->how.unit = units[v->unit];
+    if (v->output && v->output_dir) return lin_misuse(parsed, "--output and --output-dir exclude each other");
+    const lin_writer *by_name = v->output ? lin_writer_for_file(v->output) : NULL;
+    const int status = choose_formats(r, parsed, v->format ? v->format : by_name ? by_name->name : "text");
+    if (status != LIN_EXIT_OK) return status;
+    if (r->n_writers > 1 && !v->output_dir)
+        return lin_misuse(parsed, "several formats (%s) need --output-dir, where each has a file of its own", v->format);
+    return LIN_EXIT_OK;
+}
+
+lin_status lin_results_fit(const lin_results *r, const lin_inputs *inputs, int lanes, lin_error *err)
+{
+    const char *twice = lin_inputs_twice(inputs);
+    const lin_writer *w = r->writers[0];
+    if (twice && r->values->output_dir) {
+        return lin_fail(err, LIN_INVALID, "two files are called %s: their results would be one in %s", twice,
+                        r->values->output_dir);
+    }
+    if (!r->values->output_dir && w->holds != LIN_WRITER_MANY && (inputs->n > 1 || lanes)) {
+        return lin_fail(err, LIN_INVALID, "a file of %s holds one %s: use --output-dir, where each has its own", w->name,
+                        inputs->n > 1 ? "recording" : "channel");
+    }
+    if (twice && (strcmp(w->name, "trn") == 0 || strcmp(w->name, "ctm") == 0)) {
+        lin_complain("two files are called %s; scoring tools will not take their results", twice);
+    }
+    return LIN_OK;
+}
+
+// ---- one stream -----------------------------------------------------------------------------------------------------------------
+
+static const char *out_name(const lin_results *r) { return r->out.path ? r->out.path : "standard output"; }
+
+static lin_status make_folder(const char *path, lin_error *err)
+{
+    if (mkdir(path, 0777) == 0 || errno == EEXIST) return LIN_OK;
+    return lin_fail(err, LIN_IO, "cannot make the folder %s: %s", path, strerror(errno));
+}
+
+// What was gathered goes out, at once where somebody may be watching.
+static lin_status send(lin_results *r, int at_once, lin_error *err)
+{
+    lin_status status = lin_buffer_status(&r->text, err);
+    if (status == LIN_OK) status = lin_buffer_write(&r->text, r->out.file, out_name(r), err);
+    if (status == LIN_OK && (at_once || !r->out.path)) fflush(r->out.file);
+    lin_buffer_clear(&r->text);
+    return status;
+}
+
+lin_status lin_results_open(lin_results *r, const lin_phones *phones, int many, lin_error *err)
+{
+    r->how.phones = phones;
+    r->how.with_id = r->values->ids || many;
+    if (r->values->output_dir) return make_folder(r->values->output_dir, err);
+    lin_status status = lin_output_open(r->values->output, &r->out, err);
+    if (status != LIN_OK) return status;
+    r->how.document = &r->document;
+    status = lin_writer_begin(r->writers[0], &r->how, &r->text, err);
+    return status == LIN_OK && r->text.n ? send(r, 0, err) : status;
+}
+
+// ---- a folder -------------------------------------------------------------------------------------------------------------------
+
+static lin_status own_file(lin_results *r, const lin_writer *writer, const char *name, lin_error *err)
+{
+    char path[LONGEST_PATH];
+    if (strchr(name, '/')) return lin_fail(err, LIN_INVALID, "%s cannot be a file's name; use --output", name);
+    int n = snprintf(path, sizeof path, "%s/%s.%s", r->values->output_dir, name, writer->extension);
+    if (n < 0 || (size_t)n >= sizeof path) return lin_fail(err, LIN_INVALID, "the name of the result of %s is too long", name);
+    lin_status status = lin_output_open(path, &r->out, err);
+    if (status != LIN_OK) return status;
+    status = lin_buffer_write(&r->text, r->out.file, path, err);
+    lin_status closed = lin_output_close(&r->out, status == LIN_OK ? err : NULL);
+    return status == LIN_OK ? closed : status;
+}
+
+// One file for all lanes of an input, or, where the format holds one only, a file for each lane.
+static lin_status put_in_folder(lin_results *r, const lin_writer *writer, const lin_writer_options *how, const char *name,
+                                const lin_result *const *list, int n, lin_error *err)
+{
+    const int together = writer->holds == LIN_WRITER_MANY ? n : 1;
+    lin_status status = LIN_OK;
+    for (int first = 0; first < n && status == LIN_OK; first += together) {
+        lin_writer_document document = {0};
+        lin_writer_options own = *how;
+        own.document = &document;
+        lin_buffer_clear(&r->text);
+        status = lin_writer_begin(writer, &own, &r->text, err);
+        for (int i = first; i < first + together && status == LIN_OK; i++) status = writer->write(list[i], &own, &r->text, err);
+        if (status == LIN_OK) status = own_file(r, writer, n > together ? list[first]->id : name, err);
+    }
+    lin_buffer_clear(&r->text);
+    return status;
+}
+
+// ---- any of both ----------------------------------------------------------------------------------------------------------------
+
+lin_status lin_results_put(lin_results *r, const char *name, const lin_result *const *list, int n, lin_error *err)
+{
+    lin_status status = LIN_OK;
+    lin_writer_options how = r->how;
+    how.with_id |= n > 1;
+    if (r->values->output_dir) {
+        for (int w = 0; w < r->n_writers && status == LIN_OK; w++) {
+            status = put_in_folder(r, r->writers[w], &how, name, list, n, err);
+        }
+        return status;
+    }
+    const lin_writer_document before = r->document;
+    for (int i = 0; i < n && status == LIN_OK; i++) status = r->writers[0]->write(list[i], &how, &r->text, err);
+    if (status == LIN_OK) return send(r, 0, err);
+    r->document = before;
+    lin_buffer_clear(&r->text);
+    return status;
+}
+
+static int is_text(const lin_results *r) { return strcmp(r->writers[0]->name, "text") == 0; }
+
+int lin_results_can_flow(const lin_results *r)
+{
+    static const char *const by_line[] = {"ctm", "csv", "audacity"};
+    int can = is_text(r) && !r->how.with_id;
+    for (int i = 0; i < 3; i++) can |= strcmp(r->writers[0]->name, by_line[i]) == 0;
+    return can && !r->values->output_dir;
+}
+
+lin_status lin_results_flow(lin_results *r, const lin_result *more, lin_error *err)
+{
+    if (more->n_phones == 0 && more->n_words == 0) return LIN_OK;
+    if (r->told && is_text(r)) lin_buffer_char(&r->text, ' ');
+    lin_status status = r->writers[0]->write(more, &r->how, &r->text, err);
+    if (status != LIN_OK) return status;
+    if (is_text(r)) r->text.n--; // the line goes on
+    r->told = 1;
+    return send(r, 1, err);
+}
+
+lin_status lin_results_flow_end(lin_results *r, const lin_result *rest, lin_error *err)
+{
+    lin_status status = lin_results_flow(r, rest, err);
+    if (status == LIN_OK && !r->told && !is_text(r)) status = r->writers[0]->write(rest, &r->how, &r->text, err);
+    if (is_text(r)) lin_buffer_char(&r->text, '\n');
+    return status == LIN_OK ? send(r, 1, err) : status;
+}
+
+lin_status lin_results_flush(lin_results *r, lin_error *err)
+{
+    if (!r->out.file || fflush(r->out.file) == 0) return LIN_OK;
+    return lin_fail(err, LIN_IO, "cannot write %s: %s", out_name(r), strerror(errno));
+}
+
+lin_status lin_results_close(lin_results *r, lin_error *err) { return lin_output_close(&r->out, err); }
+
+void lin_results_free(lin_results *r)
+{
+    lin_buffer_free(&r->text);
+    *r = (lin_results){0};
+}

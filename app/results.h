@@ -1,0 +1,97 @@
+/*
+ * results.h - where results go: one stream in one format, or a folder with a file for each input and format.
+ *
+ * Pipeline: decoder/result -> [this, by decoder/writers] -> standard output, a file, or a folder.
+ *
+ *   typedef struct values { lin_results_values results; ... } values;
+ *   static const lin_option options[] = {LIN_RESULTS_ROWS(values, results), ...};
+ *
+ *   lin_results r;
+ *   exit_status = lin_results_check(&r, parsed, &values->results);              // formats; LIN_EXIT_OK if all is well
+ *   lin_results_open(&r, phones, inputs, n_inputs, &err);
+ *   lin_results_put(&r, name, results, n, &err);                                // for every input, in order
+ *   lin_results_close(&r, &err);
+ *   lin_results_free(&r);
+ *
+ * Text, CTM, CSV and labels of a single live input can be written piece by piece, as they are settled: lin_results_flow.
+ * Threads: one at a time.
+ */
+#ifndef LIN_APP_RESULTS_H
+#define LIN_APP_RESULTS_H
+
+#include "app/common.h"
+#include "app/inputs.h"
+#include "decoder/writers.h"
+
+typedef struct lin_results_values {
+    const char *format, *output, *output_dir;
+    int unit, ids, ipa, word_times;
+} lin_results_values;
+
+#define LIN_RESULTS_ROWS(owner, field)                                                                                            \
+    {.name = "format", .letter = 'f', .type = LIN_OPTION_STRING, .at = offsetof(owner, field.format), .value = "NAME[,NAME]...",  \
+     .choices = "text|json|ctm|trn|srt|vtt|textgrid|csv|audacity",                                                                \
+     .help = "text; json: a line per file with times and confidences; ctm, trn: NIST's; srt, vtt: subtitles; textgrid: Praat's; " \
+             "csv; audacity: labels. Several with --output-dir. If not given, the extension of --output decides, else it is "     \
+             "text"},                                                                                                             \
+    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .at = offsetof(owner, field.output),                               \
+     .help = "Where to write; standard output if not given"},                                                                     \
+    {.name = "output-dir", .type = LIN_OPTION_FOLDER, .at = offsetof(owner, field.output_dir),                                    \
+     .help = "A file for each input and format in this folder, which is made if it does not exist"},                              \
+    {.name = "unit", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.unit), .text = "auto",                                \
+     .choices = "auto|phones|words|both", .help = "What a line or label is; auto: a word where words are known, else a phoneme, " \
+                                                  "in textgrid both; json always has both"},                                      \
+    {.name = "word-times", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.word_times),                                      \
+     .help = "vtt: the time of each word within a subtitle too"},                                                                 \
+    {.name = "ids", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.ids),                                                    \
+     .help = "Begin lines of text with the file's name also where there is only one"},                                            \
+    {.name = "ipa", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.ipa), .help = "Phonemes in the letters of the IPA"}
+
+enum { LIN_RESULTS_FORMATS = 16 };
+
+typedef struct lin_results {
+    const lin_results_values *values;
+    const lin_writer *writers[LIN_RESULTS_FORMATS];
+    int n_writers;
+    lin_writer_options how;
+    lin_writer_document document; /* of the one stream */
+    lin_output out;
+    lin_buffer text;
+    int told; /* something has flowed */
+} lin_results;
+
+/* Chooses the formats and complains where the options do not go together: an exit status, LIN_EXIT_OK if all is well. */
+int lin_results_check(lin_results *results, const lin_parsed *parsed, const lin_results_values *values);
+
+/*
+ * Whether these inputs can go where they are to: LIN_INVALID, with advice, where two would become one file, or where several do not
+ * fit into one. lanes: results of each input may be several (channels).
+ */
+lin_status lin_results_fit(const lin_results *results, const lin_inputs *inputs, int lanes, lin_error *err);
+
+/* Makes the folder or opens the output, and writes what a file begins with. phones must outlive it. many: ids are needed in text. */
+lin_status lin_results_open(lin_results *results, const lin_phones *phones, int many, lin_error *err);
+
+/*
+ * The n results of an input called `name`, in every format. LIN_INVALID: they cannot stand in a format, of which nothing is written;
+ * other results are still welcome. LIN_IO, LIN_NO_MEMORY: the output is lost.
+ */
+lin_status lin_results_put(lin_results *results, const char *name, const lin_result *const *list, int n, lin_error *err);
+
+/* Whether pieces can be written as they come: one stream of text without ids, CTM, CSV or labels. */
+int lin_results_can_flow(const lin_results *results);
+
+/* What is settled since the last call, written at once. Nothing is allocated that a call before did not need. */
+lin_status lin_results_flow(lin_results *results, const lin_result *more, lin_error *err);
+
+/* Behind the last piece; `rest` is that piece, which names the utterance if there was none. */
+lin_status lin_results_flow_end(lin_results *results, const lin_result *rest, lin_error *err);
+
+/* A flush that is told when it fails. */
+lin_status lin_results_flush(lin_results *results, lin_error *err);
+
+/* Closes what was opened: a full disk is an error here. */
+lin_status lin_results_close(lin_results *results, lin_error *err);
+void lin_results_free(lin_results *results);
+
+#endif
