@@ -9,6 +9,8 @@ const lin_command *const lin_commands[] = {
 #ifndef LIN_TRAINER
     &lin_command_transcribe,
     &lin_command_listen,
+    &lin_command_align,
+    &lin_command_decode,
 #endif
     &lin_command_train,
     &lin_command_score,

@@ -50,13 +50,8 @@ struct lin_align {
 
 lin_align_options lin_align_options_default(void)
 {
-    return (lin_align_options){.beam = 600,
-                               .width = 4000,
-                               .widenings = 4,
-                               .row_s = 0.03,
-                               .stretch_s = 20,
-                               .mismatch = -20,
-                               .most_bytes = (size_t)1 << 30};
+    return (lin_align_options){
+        .beam = 600, .width = 4000, .widenings = 4, .row_s = 0.03, .stretch_s = 20, .mismatch = -20, .most_bytes = (size_t)1 << 30};
 }
 
 static lin_status check_options(const lin_align_options *o, lin_error *err)
@@ -232,7 +227,8 @@ static lin_status keep(lin_align *a, lin_error *err)
     const unsigned char *from = a->choices + a->lo;
     for (size_t i = 0; i < bytes; i++) {
         unsigned packed = 0;
-        for (int k = 0; k < per_byte && (int)i * per_byte + k < n; k++) packed |= (unsigned)from[(int)i * per_byte + k] << k * a->bits;
+        for (int k = 0; k < per_byte && (int)i * per_byte + k < n; k++)
+            packed |= (unsigned)from[(int)i * per_byte + k] << k * a->bits;
         room[i] = (unsigned char)packed;
     }
     a->kept[a->done++] = (kept_row){.lo = a->lo, .block = a->at, .offset = a->used};
@@ -455,8 +451,8 @@ static lin_status write_path(lin_align *a, const solution *found, lin_path *path
             const int first = state->slot != slot;
             slot = state->slot;
             a->chosen[slot] = state->which;
-            path->phones[path->n_phones++] = (lin_path_phone){
-                .label = state->label, .confidence = (float)exp(sum / (double)(end - t)), .start = t, .end = end};
+            path->phones[path->n_phones++] =
+                (lin_path_phone){.label = state->label, .confidence = (float)exp(sum / (double)(end - t)), .start = t, .end = end};
             if (g->slots[slot].is_word) {
                 if (first) {
                     path->words[path->n_words++] = (lin_path_word){.word = slot, .first_phone = path->n_phones - 1, .start = t};
@@ -493,10 +489,11 @@ lin_status lin_align_finish(lin_align *a, lin_path *path, lin_align_report *repo
     }
     lin_status status = solve(a, &best, report, err);
     if (!status && !best.states) {
-        status = lin_fail(err, LIN_MISMATCH,
-                          "text and sound do not match: no path through the text reaches its end, the widest beam tried (%g, %d of %d "
-                          "states) included",
-                          a->beam, a->width, a->graph->n_states);
+        status =
+            lin_fail(err, LIN_MISMATCH,
+                     "text and sound do not match: no path through the text reaches its end, the widest beam tried (%g, %d of %d "
+                     "states) included",
+                     a->beam, a->width, a->graph->n_states);
     }
     if (!status) status = write_path(a, &best, path, err);
     if (!status) {

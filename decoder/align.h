@@ -2,7 +2,7 @@
  * align.h - when each phone and word of a known text was said: the best CTC path through it, as the frames come.
  *
  * Pipeline: log-probabilities [T, V], blank at index 0, and a decoder/align_graph -> [this] -> decoder/path, decoder/goodness.
- * Viterbi's algorithm over the states of Graves et al. 2006, section 4.1. Of several pronunciations of a word the sound chooses one.
+ * Viterbi's algorithm over the states of Graves et al. 2006, section 4.1. Of several pronunciations of a word the sound chooses.
  *
  *   lin_align_options o = lin_align_options_default();
  *   lin_align_create(graph, &o, &align, &err);
@@ -44,12 +44,13 @@ typedef struct lin_align_options {
 /* 600, 4000 states, widened 4 times; rows of 30 ms, stretches of 20 s that lose 20 a second, 1 GB. docs/alignment.md says why. */
 lin_align_options lin_align_options_default(void);
 
-/* A text whose fit (below) is less was not said: of dev data's own texts 1 in 100 is so bad, of others' texts 99 (docs/alignment.md). */
+/* A text whose fit (below) is less was not said: of dev data's own texts 1 in 100 is so bad, of others' texts 99
+ * (docs/alignment.md). */
 #define LIN_ALIGN_FIT (-4.0)
 
 typedef struct lin_align_report {
     double score;       /* natural logarithm of the path, blanks and all */
-    double fit;         /* (score - that of the best label of every row) / phones: 0 where the text is what greedy search would find */
+    double fit;         /* (score - that of the best label of every row) / phones: 0 where greedy search would find the text */
     double worst_fit;   /* the same difference, but per second, of the worst stretch */
     int64_t worst_row;  /* where that begins */
     int passes;         /* over the rows: 1 unless the beam was widened */
@@ -70,16 +71,16 @@ void lin_align_reset(lin_align *align);
 
 /*
  * Takes in logp [n_frames, V], natural logarithms, which are copied. LIN_NUMERIC, naming the frame, for a NaN, infinity or a row
- * without a finite value; LIN_NO_MEMORY, also when most_bytes are used up. On failure nothing more than some of the rows is taken in, and
- * only reset or destroy make sense.
+ * without a finite value; LIN_NO_MEMORY, also when most_bytes are used up. On failure nothing more than some of the rows is taken
+ * in, and only reset or destroy make sense.
  */
 lin_status lin_align_push(lin_align *align, const float *logp, int n_frames, lin_error *err);
 
 /*
  * Ends it: *path is replaced by the phones in order, with the frames of their runs and the geometric mean of their probabilities as
  * confidence; and by the words, whose number is that of their slot, with the geometric mean over the frames of their phones' runs.
- * report may be NULL. LIN_MISMATCH where text and sound cannot match: fewer rows than the text needs, or none of the states that end
- * the text is reached, the widest beam included. Push again only after a reset.
+ * report may be NULL. LIN_MISMATCH where text and sound cannot match: fewer rows than the text needs, or none of the states that
+ * end the text is reached, the widest beam included. Push again only after a reset.
  */
 lin_status lin_align_finish(lin_align *align, lin_path *path, lin_align_report *report, lin_error *err);
 

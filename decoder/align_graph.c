@@ -84,8 +84,7 @@ static lin_status check(const lin_align_graph *g, const int *const *pronunciatio
             }
         }
     }
-    if (g->n_states + 2 * phones + 1 > MOST_STATES)
-        return lin_fail(err, LIN_UNSUPPORTED, "a text of over %d states", MOST_STATES);
+    if (g->n_states + 2 * phones + 1 > MOST_STATES) return lin_fail(err, LIN_UNSUPPORTED, "a text of over %d states", MOST_STATES);
     return LIN_OK;
 }
 

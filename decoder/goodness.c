@@ -90,8 +90,10 @@ lin_status lin_goodness_measure(lin_goodness_row row, const void *context, int V
         const lin_path_phone *p = &path->phones[i], *last = i ? p - 1 : NULL, *next = i + 1 < path->n_phones ? p + 1 : NULL;
         const int64_t begin = last ? last->end : 0, end = next ? next->start : T;
         if (p->label < 1 || p->label >= V || p->start < begin || p->end <= p->start || p->end > end || end > T) {
-            return lin_fail(err, LIN_INVALID, "phone %d of the path (label %d, rows %lld to %lld) does not lie within %d outputs and "
-                            "%lld rows, behind the one before it", i, p->label, (long long)p->start, (long long)p->end, V, (long long)T);
+            return lin_fail(err, LIN_INVALID,
+                            "phone %d of the path (label %d, rows %lld to %lld) does not lie within %d outputs and "
+                            "%lld rows, behind the one before it",
+                            i, p->label, (long long)p->start, (long long)p->end, V, (long long)T);
         }
         region r = {.row = row, .context = context};
         r.from = p->start - begin > margin ? p->start - margin : begin;

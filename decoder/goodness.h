@@ -3,17 +3,17 @@
  *
  * Pipeline: log-probabilities [T, V] and the path of decoder/align -> [this] -> decoder/result.
  * Goodness of pronunciation (Witt & Young 2000, eq. 1) compares what the canonical phone explains with what all phones explain of
- * the same sound. Here both are CTC likelihoods, summed over all alignments, and competitors are every other phone or none, as in the
- * segmentation-free form of Cao et al. 2024 ("A Framework for Phoneme-Level Pronunciation Assessment Using CTC"): a CTC network says
- * a phone in one or two rows, which need not be those where another phone would have been, as a ratio within those rows (Hu et al.
- * 2015) takes for granted. For phone p between its neighbours in the path, which stay where they are,
+ * the same sound. Here both are CTC likelihoods, summed over all alignments, and competitors are every other phone or none, as in
+ * the segmentation-free form of Cao et al. 2024 ("A Framework for Phoneme-Level Pronunciation Assessment Using CTC"): a CTC
+ * network says a phone in one or two rows, which need not be those where another phone would have been, as a ratio within those
+ * rows (Hu et al. 2015) takes for granted. For phone p between its neighbours in the path, which stay where they are,
  *
  *   goodness(p) = log P(rows between the neighbours | p) - log sum over q of P(those rows | q)         q: any phone, or nothing
  *   P(rows | q) = sum over all b < c of  prod_{t<b} y_t(blank) * prod_{b<=t<c} y_t(q) * prod_{t>=c} y_t(blank)
  *
- * It is the natural logarithm of a probability: that this phone was said there, and not another one or none. 0: surely. -0.7: as likely
- * as not. -3: 1 to 20, something else was said (`heard` is the likeliest). Substitutions and deletions lower it; what was said in
- * addition does not.
+ * It is the natural logarithm of a probability: that this phone was said there, and not another one or none. 0: surely. -0.7: as
+ * likely as not. -3: 1 to 20, something else was said (`heard` is the likeliest). Substitutions and deletions lower it; what was
+ * said in addition does not.
  *
  *   lin_goodness_measure(align_row, align, V, T, &path, 8, goodness, &err);
  *   ... goodness[i].score of path.phones[i], goodness[i].heard instead ...
@@ -37,8 +37,8 @@ typedef struct lin_goodness {
 typedef const float *(*lin_goodness_row)(const void *context, int64_t row);
 
 /*
- * Of every phone of a path, whose phones are in order and do not overlap, into goodness [path->n_phones]. T rows. A phone may lie up
- * to `margin` rows beside where the path has it, and no nearer to others than they are: 0.25 s or so, so that what was said in a
+ * Of every phone of a path, whose phones are in order and do not overlap, into goodness [path->n_phones]. T rows. A phone may lie
+ * up to `margin` rows beside where the path has it, and no nearer to others than they are: 0.25 s or so, so that what was said in a
  * long pause is nobody's. LIN_INVALID for a label or row out of range, LIN_NUMERIC for a NaN.
  */
 lin_status lin_goodness_measure(lin_goodness_row row, const void *context, int V, int64_t T, const lin_path *path, int margin,

@@ -1,0 +1,428 @@
+// cmd_align.c - linnet align: when each phoneme and word of a known text was said, and how well.
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "app/commands.h"
+#include "app/common.h"
+#include "app/inputs.h"
+#include "app/model_options.h"
+#include "app/ordered.h"
+#include "app/recognize.h"
+#include "app/results.h"
+#include "app/speakers.h"
+#include "app/spoken.h"
+#include "decoder/align.h"
+#include "decoder/goodness.h"
+#include "kernels/memory.h"
+#include "kernels/npy.h"
+#include "lexicon/symbols.h"
+#include "lexicon/textfile.h"
+
+typedef struct align_values {
+    lin_model_values model;
+    lin_input_values input;
+    lin_results_values results;
+    const char *text, *text_file, *phones, *data, *audio_root, *lexicon, *posteriors;
+    double row_ms, beam;
+    int jobs, quiet;
+} align_values;
+
+static const lin_option options[] = {
+    {.name = "text", .letter = 't', .type = LIN_OPTION_STRING, .at = offsetof(align_values, text),
+     .help = "What was said, in words"},
+    {.name = "text-file", .type = LIN_OPTION_FILE, .at = offsetof(align_values, text_file), .help = "A file that holds it"},
+    {.name = "phones", .letter = 'p', .type = LIN_OPTION_STRING, .at = offsetof(align_values, phones), .value = "TEXT",
+     .help = "What was said, in phonemes: \"HH AH L OW\""},
+    {.name = "data", .type = LIN_OPTION_FOLDER, .at = offsetof(align_values, data),
+     .help = "All utterances of a Kaldi-style data directory, with their text"},
+    {.name = "audio-root", .type = LIN_OPTION_FOLDER, .at = offsetof(align_values, audio_root),
+     .help = "What the paths in its wav.scp are relative to; if not given, the parent of the data directory"},
+    {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(align_values, lexicon), .value = "DICT",
+     .help = "Pronunciations in CMUdict's format; if not given, $LINNET_LEXICON, else the one installed with the program"},
+    {.name = "posteriors", .type = LIN_OPTION_FILE, .at = offsetof(align_values, posteriors), .value = "NPY",
+     .help = "A matrix of log-probabilities, as linnet posteriors writes it, instead of a sound"},
+    {.name = "row-ms", .type = LIN_OPTION_DOUBLE, .at = offsetof(align_values, row_ms), .min = 0, .max = 10000, .value = "MS",
+     .help = "From one row of that matrix to the next; 0: as the model has it"},
+    {.name = "beam", .letter = 'b', .type = LIN_OPTION_DOUBLE, .at = offsetof(align_values, beam), .text = "600", .min = 1,
+     .max = 1e9, .value = "X", .help = "Paths so much worse than the best, natural logarithm, are dropped; widened where need be"},
+    LIN_RESULTS_ROWS(align_values, results),
+    {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(align_values, jobs), .text = "0", .min = 0,
+     .max = 1024, .help = "Threads; 0: one per core"},
+    {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(align_values, quiet),
+     .help = "No progress, no summary, no list of words that the lexicon lacks"},
+    LIN_MODEL_ROWS(align_values, model),
+    LIN_INPUT_ROWS(align_values, input),
+    {.type = LIN_OPTION_END},
+};
+
+typedef struct align_job align_job;
+
+// What a thread keeps from one utterance to the next.
+typedef struct aligner {
+    align_job *job;
+    lin_ear *ear;
+    lin_spoken spoken;
+    lin_align *align; // of the present utterance
+    lin_path path;
+    lin_goodness *goodness;
+    int goodness_capacity;
+} aligner;
+
+typedef struct align_slot {
+    lin_status status;
+    lin_error error;
+    lin_result result;
+    lin_align_report report;
+    lin_buffer guesses;
+    double seconds;
+    char warning[256];
+} align_slot;
+
+struct align_job {
+    const align_values *v;
+    lin_recognizer recognizer;
+    lin_inputs inputs;
+    lin_speakers speakers;
+    lin_spoken_lexicon lexicon;
+    int channel;
+    double row_s;
+    char *text; // of the one file; NULL: each utterance has its own
+    size_t n_text;
+    lin_results results;
+    aligner *aligners;
+    int n_aligners;
+    align_slot *slots;
+    int n_slots;
+    lin_symbols guessed; // words told of, of which only the first
+    lin_progress progress;
+    int n_done, n_failed;
+    double seconds;
+};
+
+enum { GUESSES_TOLD = 20 };
+
+// ---- one utterance, on a thread of its own --------------------------------------------------------------------------------------
+
+static lin_status read_text(aligner *a, int item, lin_error *err)
+{
+    const align_job *job = a->job;
+    const char *text = job->text;
+    size_t n = job->n_text;
+    if (job->v->data) {
+        text = lin_datadir_at(job->inputs.dir, item)->text;
+        if (!text) return lin_fail(err, LIN_INVALID, "the data directory has no text for it");
+        n = strlen(text);
+    }
+    if (job->v->phones) return lin_spoken_phones(&a->spoken, job->recognizer.phones, text, n, err);
+    return lin_spoken_words(&a->spoken, &job->lexicon, text, n, err);
+}
+
+static lin_status take_rows(void *context, int lane, const float *logp, int n, lin_error *err)
+{
+    (void)lane;
+    return lin_align_push(((aligner *)context)->align, logp, n, err);
+}
+
+static lin_status read_matrix(aligner *a, const char *path, double *seconds, lin_error *err)
+{
+    enum { ROWS = 4096 };
+    float *rows;
+    size_t T;
+    int V;
+    lin_status status = lin_npy_read(path, &rows, &T, &V, err);
+    if (status != LIN_OK) return status;
+    if (V != a->job->recognizer.V) {
+        status = lin_fail(err, LIN_MISMATCH, "%s has %d columns, the model has %d outputs", path, V, a->job->recognizer.V);
+    }
+    for (size_t t = 0; t < T && status == LIN_OK; t += ROWS) {
+        status = lin_align_push(a->align, rows + t * (size_t)V, T - t < ROWS ? (int)(T - t) : ROWS, err);
+    }
+    *seconds = (double)T * a->job->row_s;
+    lin_free(rows);
+    return status;
+}
+
+static lin_status hear(aligner *a, const lin_input *input, align_slot *s)
+{
+    const align_job *job = a->job;
+    if (job->v->posteriors) return read_matrix(a, input->path, &s->seconds, &s->error);
+    lin_pcm_format raw;
+    lin_heard heard = {0};
+    lin_sound sound = {.path = input->path, .raw = lin_input_format(&job->v->input, input->path, &raw), .channel = job->channel};
+    const lin_speaker *speaker = lin_speakers_find(&job->speakers, input->speaker);
+    if (speaker) sound.mean = speaker->mean, sound.istd = speaker->istd;
+    lin_status status = lin_ear_hear(a->ear, &sound, &(lin_sink){.context = a, .rows = take_rows}, &heard, &s->error);
+    memcpy(s->warning, heard.warning, sizeof s->warning);
+    s->seconds = heard.seconds;
+    return status;
+}
+
+static const float *align_row(const void *align, int64_t row) { return lin_align_row(align, row); }
+
+// A phone may lie a quarter of a second beside where the path has it, and be what it should be.
+static lin_status judge(aligner *a, lin_result *result, lin_error *err)
+{
+    const int n = a->path.n_phones, margin = (int)ceil(0.25 / a->job->row_s);
+    if (n > a->goodness_capacity) {
+        lin_free(a->goodness);
+        a->goodness_capacity = 0;
+        a->goodness = lin_alloc((size_t)n, sizeof *a->goodness);
+        if (!a->goodness) return lin_no_memory(err, "goodness of phones", (size_t)n * sizeof *a->goodness);
+        a->goodness_capacity = n;
+    }
+    lin_status status = lin_goodness_measure(align_row, a->align, a->job->recognizer.V, lin_align_rows(a->align), &a->path, margin,
+                                             a->goodness, err);
+    for (int i = 0; i < n && status == LIN_OK; i++) result->phones[i].goodness = a->goodness[i].score;
+    return status;
+}
+
+static lin_status align_one(aligner *a, int item, align_slot *s)
+{
+    const align_job *job = a->job;
+    const lin_input *input = &job->inputs.items[item];
+    const int channel = job->channel >= 0 ? job->channel + 1 : 1;
+    lin_align_options o = lin_align_options_default();
+    o.beam = job->v->beam;
+    o.row_s = job->row_s;
+    lin_status status = read_text(a, item, &s->error);
+    if (status == LIN_OK) lin_buffer_bytes(&s->guesses, a->spoken.guesses.data, a->spoken.guesses.n);
+    if (status == LIN_OK) status = lin_align_create(a->spoken.graph, &o, &a->align, &s->error);
+    if (status == LIN_OK) status = hear(a, input, s);
+    if (status == LIN_OK) status = lin_align_finish(a->align, &a->path, &s->report, &s->error);
+    if (status == LIN_OK) status = lin_result_begin(&s->result, input->id, input->speaker, channel, &s->error);
+    if (status == LIN_OK) {
+        const lin_result_speller spell = job->v->phones ? NULL : lin_spoken_spell;
+        status = lin_result_add_path(&s->result, &a->path, job->row_s, spell, &a->spoken, &s->error);
+    }
+    if (status == LIN_OK) status = judge(a, &s->result, &s->error);
+    if (status == LIN_OK) status = lin_buffer_status(&s->guesses, &s->error);
+    s->result.seconds = s->seconds;
+    lin_align_destroy(a->align);
+    a->align = NULL;
+    return status;
+}
+
+static void work(void *context, int item, int slot_number, int thread)
+{
+    align_job *job = context;
+    align_slot *s = &job->slots[slot_number];
+    s->error = (lin_error){0};
+    s->warning[0] = 0;
+    s->seconds = 0;
+    lin_buffer_clear(&s->guesses);
+    s->status = lin_interrupted ? lin_fail(&s->error, LIN_STOPPED, "interrupted") : align_one(&job->aligners[thread], item, s);
+}
+
+// ---- results, in order ----------------------------------------------------------------------------------------------------------
+
+// Each word that the lexicon lacks once, and of many only the first.
+static lin_status tell_guesses(align_job *job, const lin_buffer *guesses, lin_error *err)
+{
+    lin_lines lines = {0};
+    lin_status status = LIN_OK;
+    if (job->v->quiet || guesses->n == 0) return LIN_OK;
+    lin_lines_begin(&lines, guesses->data, guesses->n);
+    while (status == LIN_OK && lin_lines_next(&lines)) {
+        const int before = job->guessed.n;
+        int index;
+        status = lin_symbols_add(&job->guessed, lines.text, lines.n, &index, err);
+        const char *tab = memchr(lines.text, '\t', lines.n);
+        if (status != LIN_OK || !tab || job->guessed.n == before || before >= GUESSES_TOLD) continue;
+        const int n_word = (int)(tab - lines.text);
+        lin_complain("'%.*s' is not in the lexicon; it is taken for %.*s", n_word, lines.text, (int)lines.n - n_word - 1, tab + 1);
+    }
+    return status;
+}
+
+// What a result that is there does not say by itself.
+static void tell_doubts(const align_job *job, const lin_input *input, const align_slot *s)
+{
+    const lin_align_report *r = &s->report;
+    const lin_align_options o = lin_align_options_default();
+    if (s->warning[0]) lin_complain("%s", s->warning);
+    if (r->passes > 1 && !job->v->quiet) {
+        lin_complain("%s: the beam was widened to %g, %d states%s", input->path, r->beam, r->width,
+                     r->exact ? ": there is no better path" : "");
+    }
+    if (r->fit < LIN_ALIGN_FIT) {
+        lin_complain("%s: text and sound hardly belong together: log-probability of the text %.1f a phoneme below that of the best "
+                     "labels; texts that were said have above %.0f", input->path, r->fit, LIN_ALIGN_FIT);
+    } else if (r->worst_fit < o.mismatch && s->seconds > o.stretch_s) {
+        const double at = (double)r->worst_row * job->row_s;
+        lin_complain("%s: text and sound do not match around %.1f to %.1f s", input->path, at, at + o.stretch_s);
+    }
+}
+
+static lin_status is_bad(align_job *job, const lin_input *input, const lin_error *error)
+{
+    const int is_named = strstr(error->message, input->path) != NULL;
+    lin_complain("%s%s%s", is_named ? "" : input->path, is_named ? "" : ": ", error->message);
+    job->n_failed++;
+    return LIN_OK;
+}
+
+static lin_status take(void *context, int item, int slot_number, lin_error *err)
+{
+    align_job *job = context;
+    align_slot *s = &job->slots[slot_number];
+    const lin_input *input = &job->inputs.items[item];
+    if (s->status == LIN_STOPPED)
+        return lin_fail(err, LIN_STOPPED, "interrupted after %d of %d utterances", job->n_done, job->inputs.n);
+    lin_status status = tell_guesses(job, &s->guesses, err);
+    if (status != LIN_OK) return status;
+    if (s->status != LIN_OK) return is_bad(job, input, &s->error);
+    tell_doubts(job, input, s);
+    status = lin_results_put(&job->results, input->id, (const lin_result *const[]){&s->result}, 1, err);
+    if (status == LIN_INVALID) return is_bad(job, input, err);
+    if (status != LIN_OK) return status;
+    job->n_done++;
+    job->seconds += s->seconds;
+    lin_progress_show(&job->progress, "%d of %d utterances, %.0f s of sound, %.0f x real time", job->n_done + job->n_failed,
+                      job->inputs.n, job->seconds, job->seconds / (lin_now() - job->progress.begun + 1e-9));
+    return LIN_OK;
+}
+
+// ---- the whole ------------------------------------------------------------------------------------------------------------------
+
+static lin_status gather(align_job *job, const lin_parsed *parsed, lin_error *err)
+{
+    const align_values *v = job->v;
+    if (v->data) return lin_inputs_add_data(&job->inputs, v->data, v->audio_root, err);
+    const char *path = v->posteriors ? v->posteriors : parsed->operands.items[0];
+    const char *file = v->text_file ? v->text_file : parsed->operands.count > 1 ? parsed->operands.items[1] : NULL;
+    const char *given = v->text ? v->text : v->phones;
+    lin_status status = lin_inputs_add_paths(&job->inputs, &(lin_list){&path, 1}, err);
+    if (status != LIN_OK || !given) return status == LIN_OK ? lin_text_read(file, &job->text, &job->n_text, err) : status;
+    job->text = lin_strdup(given);
+    job->n_text = strlen(given);
+    return job->text ? LIN_OK : lin_no_memory(err, "a text", job->n_text);
+}
+
+static lin_status make_threads(align_job *job, lin_error *err)
+{
+    const int cores = lin_ordered_threads(job->v->jobs, 1024), n = lin_ordered_threads(job->v->jobs, job->inputs.n);
+    job->n_slots = lin_ordered_slots(n);
+    job->slots = lin_calloc((size_t)job->n_slots, sizeof *job->slots);
+    job->aligners = lin_calloc((size_t)n, sizeof *job->aligners);
+    if (!job->slots || !job->aligners) return lin_no_memory(err, "threads", (size_t)n * sizeof *job->aligners);
+    job->n_aligners = n;
+    for (int i = 0; i < n; i++) {
+        job->aligners[i].job = job;
+        if (job->v->posteriors) continue;
+        lin_status status = lin_ear_create(&job->recognizer, cores / n > 1 ? cores / n : 1, &job->aligners[i].ear, err);
+        if (status != LIN_OK) return status;
+    }
+    return LIN_OK;
+}
+
+static lin_status align(align_job *job, lin_error *err)
+{
+    const align_values *v = job->v;
+    // A matrix needs of the model only the names of its phones and the length of its steps.
+    lin_status status = lin_recognizer_open(&job->recognizer, v->model.model, v->posteriors ? "cpu" : v->model.device,
+                                            lin_model_precision(&v->model), err);
+    if (status == LIN_OK) job->row_s = v->row_ms > 0 ? v->row_ms / 1000 : job->recognizer.row_seconds;
+    if (status == LIN_OK && !v->phones) status = lin_spoken_lexicon_open(&job->lexicon, v->lexicon, job->recognizer.phones, err);
+    if (status == LIN_OK) status = make_threads(job, err);
+    if (status == LIN_OK && job->recognizer.model->speaker_norm && !v->posteriors)
+        status = lin_speakers_measure(&job->speakers, &job->inputs, &job->recognizer, v->jobs, err);
+    if (status == LIN_OK) status = lin_results_open(&job->results, job->recognizer.phones, v->data != NULL, err);
+    if (status != LIN_OK) return status;
+    lin_progress_begin(&job->progress, v->quiet);
+    status = lin_ordered_run(&(lin_ordered){job->inputs.n, job->n_aligners, job, work, take}, err);
+    lin_progress_end(&job->progress);
+    if (job->guessed.n > GUESSES_TOLD)
+        lin_complain("and %d more words that are not in %s", job->guessed.n - GUESSES_TOLD, job->lexicon.path);
+    lin_status closed = lin_results_close(&job->results, status == LIN_OK ? err : NULL);
+    return status == LIN_OK ? closed : status;
+}
+
+static void summary(const align_job *job)
+{
+    const double wall = lin_now() - job->progress.begun;
+    char failed[64] = "";
+    if (job->n_failed) snprintf(failed, sizeof failed, ", %d failed", job->n_failed);
+    lin_complain("%d utterance%s%s, %.1f s of sound in %.2f s: %.0f x real time", job->n_done, job->n_done == 1 ? "" : "s", failed,
+                 job->seconds, wall, wall > 0 ? job->seconds / wall : 0);
+}
+
+static void release(align_job *job)
+{
+    for (int i = 0; i < job->n_aligners; i++) {
+        aligner *a = &job->aligners[i];
+        lin_ear_destroy(a->ear);
+        lin_spoken_free(&a->spoken);
+        lin_path_free(&a->path);
+        lin_free(a->goodness);
+    }
+    for (int i = 0; i < job->n_slots && job->slots; i++) {
+        lin_result_free(&job->slots[i].result);
+        lin_buffer_free(&job->slots[i].guesses);
+    }
+    lin_free(job->aligners);
+    lin_free(job->slots);
+    lin_free(job->text);
+    lin_symbols_free(&job->guessed);
+    lin_results_free(&job->results);
+    lin_speakers_free(&job->speakers);
+    lin_spoken_lexicon_close(&job->lexicon);
+    lin_inputs_free(&job->inputs);
+    lin_recognizer_close(&job->recognizer);
+}
+
+// What the table cannot say about how options go together. LIN_EXIT_OK if all is well.
+static int check(const lin_parsed *parsed, align_job *job)
+{
+    const align_values *v = job->v;
+    const int n = parsed->operands.count;
+    lin_error err = {0};
+    const int texts = (v->text != NULL) + (v->text_file != NULL) + (v->phones != NULL) + (n > 1);
+    if ((n > 0) + (v->data != NULL) + (v->posteriors != NULL) != 1)
+        return lin_misuse(parsed, "one of FILE, --data and --posteriors says what to align");
+    if (v->data && texts) return lin_misuse(parsed, "--data has a text for every utterance of its own");
+    if (!v->data && texts != 1) return lin_misuse(parsed, "one of TEXTFILE, --text, --text-file and --phones says what was said");
+    if (v->row_ms > 0 && !v->posteriors) return lin_misuse(parsed, "--row-ms is for --posteriors");
+    if (v->lexicon && v->phones) return lin_misuse(parsed, "--phones needs no --lexicon");
+    if (lin_input_channel(&v->input, &job->channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
+    if (job->channel == LIN_CHANNEL_EACH) return lin_misuse(parsed, "a text is of one channel: --channel mix or a number");
+    return lin_results_check(&job->results, parsed, &v->results);
+}
+
+static int run(lin_parsed *parsed)
+{
+    align_job job = {.v = parsed->values};
+    lin_error err = {0};
+    const int exit_status = check(parsed, &job);
+    if (exit_status != LIN_EXIT_OK) return exit_status;
+    lin_status status = gather(&job, parsed, &err);
+    if (status == LIN_OK) status = lin_results_fit(&job.results, &job.inputs, 0, &err);
+    if (status == LIN_OK) status = align(&job, &err);
+    const int done = status == LIN_OK && !job.v->quiet, failed = job.n_failed > 0;
+    if (done && job.inputs.n) summary(&job);
+    release(&job);
+    if (status != LIN_OK) return lin_give_up(&err);
+    return failed ? LIN_EXIT_FAILED : LIN_EXIT_OK;
+}
+
+const lin_command lin_command_align = {
+    .name = "align",
+    .operands = "[FILE [TEXTFILE]]",
+    .summary = "when each phoneme and word of a known text was said",
+    .description = "Finds the best path of a sound through a text that is known: the times of its phonemes and words, how probable "
+                   "each is, and, in json, the goodness of pronunciation of every phoneme: the natural logarithm of the probability "
+                   "that it and no other was said there. Of several pronunciations in the lexicon the sound chooses one; words that "
+                   "it lacks are pronounced as linnet phonemize does.\n\n"
+                   "A text that is longer than the sound, or that nobody can pronounce, is an error; a text that was probably not "
+                   "said is told on standard error and aligned nevertheless. Of a data directory all utterances that can be aligned "
+                   "are. See docs/alignment.md.",
+    .examples = "  linnet align --text \"how are you\" -f textgrid -o hello.TextGrid hello.wav\n"
+                "  linnet align -f json lecture.flac lecture.txt\n"
+                "  linnet align --phones \"HH AH L OW\" -f ctm hello.wav\n"
+                "  linnet align --data corpus/dev --output-dir aligned -f textgrid,json",
+    .options = options,
+    .values_size = sizeof(align_values),
+    .max_operands = 2,
+    .run = run,
+};
