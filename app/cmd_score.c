@@ -27,13 +27,14 @@ static const lin_option options[] = {
      .help = "Upper and lower case letters are different, as for sclite -s"},
     {.name = "ref-format", .type = LIN_OPTION_CHOICE, AT(ref_format), .text = "auto", .choices = FORMATS,
      .help = "Format of REF; auto: by its extension, else by its first line"},
-    {.name = "hyp-format", .type = LIN_OPTION_CHOICE, AT(hyp_format), .text = "auto", .choices = FORMATS, .help = "Format of HYP"},
+    {.name = "hyp-format", .type = LIN_OPTION_CHOICE, AT(hyp_format), .text = "auto", .choices = FORMATS,
+     .help = "Format of HYP and HYP2"},
     {.name = "utt2spk", .type = LIN_OPTION_FILE, AT(utt2spk),
      .help = "Who speaks: lines 'utterance speaker'; without it the name of the utterance tells"},
     {.type = LIN_OPTION_HEADING, .help = "How sure the result is"},
     {.name = "against", .type = LIN_OPTION_FILE, AT(against), .value = "HYP2",
-     .help = "Another system's result on the same reference, to compare HYP with: difference, interval, probability of improvement, "
-             "matched-pairs test"},
+     .help = "Another system's result on the same reference, to compare HYP with: difference, interval, probability of "
+             "improvement, matched-pairs test"},
     {.name = "bootstrap", .type = LIN_OPTION_INT, AT(bootstrap), .text = "1000", .max = LIN_BOOTSTRAP_MAX,
      .help = "Resamples that confidence intervals come from; 0: no intervals"},
     {.name = "level", .type = LIN_OPTION_DOUBLE, AT(level), .text = "95", .min = 1, .max = 99.99, .value = "PERCENT",
@@ -78,7 +79,8 @@ static lin_status write_reports(const score_values *v, const lin_score_report *r
 }
 
 // Intervals, the comparison with another system, and what is written of all of it.
-static lin_status report_on(const score_values *v, const lin_list *files, const lin_score *score, const lin_score *other, lin_error *err)
+static lin_status report_on(const score_values *v, const lin_list *files, const lin_score *score, const lin_score *other,
+                            lin_error *err)
 {
     const lin_bootstrap_options how = {
         .resamples = v->bootstrap, .seed = (uint64_t)v->seed, .level = v->level / 100, .random = lin_random_below};
@@ -139,11 +141,11 @@ const lin_command lin_command_score = {
     .name = "score",
     .operands = "REF HYP",
     .summary = "phoneme or word error rates of a result against a reference",
-    .description = "Counts substitutions, deletions and insertions per speaker and overall, with sclite's alignment and without regard "
-                   "to times. REF and HYP are NIST TRN, Kaldi text, CTM or JSON lines with the same utterances. A speaker is the "
+    .description = "Counts substitutions, deletions and insertions per speaker and overall, with sclite's alignment and without "
+                   "regard to times. REF and HYP are NIST TRN, Kaldi text, CTM or JSON lines with the same utterances. A speaker is the "
                    "part of an utterance's name before the first '-', or else the first '_', unless --utt2spk tells.\n\nThe "
-                   "confidence intervals come from drawing utterances, and whole speakers, with replacement. docs/scoring.md says "
-                   "more about everything here.",
+                   "confidence intervals come from drawing utterances, and whole speakers, with replacement. docs/scoring.md "
+                   "says more about everything here.",
     .examples = "  linnet score test.ref.trn test.hyp.trn\n"
                 "  linnet score --confusions 10 --html report.html test.ref.trn test.hyp.jsonl\n"
                 "  linnet score test.ref.trn new.trn --against old.trn",

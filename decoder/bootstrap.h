@@ -1,10 +1,9 @@
 /*
  * bootstrap.h - how far an error rate, or the difference of two, could be another one had other utterances been recorded.
  *
- * Bisani and Ney 2004, "Bootstrap estimates for confidence intervals in ASR performance evaluation": n units (utterances, or speakers
- * with all they said) are drawn n times with replacement, the rate of what was drawn is noted, and this B times. The interval lies
- * between the (1 - level) / 2 and (1 + level) / 2 quantiles of the B rates.
- * Of two systems the same units are drawn.
+ * Bisani and Ney 2004, "Bootstrap estimates for confidence intervals in ASR performance evaluation": n units (utterances, or
+ * speakers with all they said) are drawn n times with replacement, the rate of what was drawn is noted, and this B times. The
+ * interval lies between the (1 - level) / 2 and (1 + level) / 2 quantiles of the B rates. Of two systems the same units are drawn.
  *
  *   lin_bootstrap_options how = {.resamples = 1000, .seed = 1, .level = 0.95, .random = lin_random_below};
  *   lin_bootstrap_rate(units, n, &how, &interval, &err);

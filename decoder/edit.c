@@ -69,12 +69,12 @@ lin_status lin_edit_distance(const int *ref, int n, const int *hyp, int m, lin_e
     return LIN_OK;
 }
 
-// What an alignment needs: the moves of one block of rows at a time, and the row of costs before each block, so that the blocks can be
-// gone through backwards.
+// What an alignment needs: the moves of one block of rows at a time, and the row of costs before each block, so that the blocks can
+// be gone through backwards.
 typedef struct blocks {
-    int rows, n; // rows of a block, number of blocks
-    cell *before; // [n][m + 1]
-    cell *row;    // [m + 1]
+    int rows, n;          // rows of a block, number of blocks
+    cell *before;         // [n][m + 1]
+    cell *row;            // [m + 1]
     unsigned char *moves; // [rows][m]
 } blocks;
 
@@ -117,7 +117,8 @@ lin_status lin_edit_align(const int *ref, int n, const int *hyp, int m, lin_edit
     blocks b;
     *n_steps = 0;
     lin_status status = check_lengths(n, m, err);
-    if (!status && (long long)n * m > 1LL << 36) status = lin_fail(err, LIN_INVALID, "%d and %d tokens are too many to align", n, m);
+    if (!status && (long long)n * m > 1LL << 36)
+        status = lin_fail(err, LIN_INVALID, "%d and %d tokens are too many to align", n, m);
     if (!status) status = make_blocks(&b, n, m, err);
     if (status) return status;
     const size_t width = (size_t)m + 1;

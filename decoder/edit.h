@@ -29,8 +29,8 @@ lin_status lin_edit_distance(const int *ref, int n, const int *hyp, int m, lin_e
 /*
  * The alignment itself: pairs of indices into ref and hyp from first to last, -1 where one side has nothing.
  *   steps  [n + m], the caller's; *n_steps of them are filled
- * n * m operations, and n * m bytes for the time of the call; over 64 MiB of them, twice the operations and far less memory (100,000
- * tokens on either side: 180 MiB). LIN_INVALID if n * m is over 2^36, which takes minutes.
+ * n * m operations, and n * m bytes for the time of the call; beyond 64 MiB of them, twice the operations and far less memory
+ * (100,000 tokens on either side: 180 MiB). LIN_INVALID if n * m is over 2^36, which takes minutes.
  */
 typedef struct lin_edit_step {
     int ref, hyp;

@@ -44,8 +44,8 @@ static lin_status add_rule(lin_phone_map *m, const char *name, int line, const c
     int before = m->from.n;
     lin_status status = add_name(m, &m->from, from, n_from, &index, err);
     if (!status && index < before) {
-        return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' is mapped twice, first in line %d", name, line, lin_quote(shown, from, n_from),
-                        m->rules[index].line);
+        return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' is mapped twice, first in line %d", name, line,
+                        lin_quote(shown, from, n_from), m->rules[index].line);
     }
     if (!status && to) status = add_name(m, &m->to, to, n_to, &target, err);
     if (!status) m->rules[index] = (rule){.to = target, .line = line};
@@ -72,8 +72,8 @@ static lin_status read_lines(lin_phone_map *m, const char *text, size_t n, const
             n_last = n_field;
         }
         if (count > 1 && fields && count != fields) {
-            return lin_fail(err, LIN_FORMAT, "%s:%d: %d fields, where line %d has %d; a line is a phone and what becomes of it", name,
-                            line.number, count, fields_line, fields);
+            return lin_fail(err, LIN_FORMAT, "%s:%d: %d fields, where line %d has %d; a line is a phone and what becomes of it",
+                            name, line.number, count, fields_line, fields);
         }
         if (count > 1) {
             fields = count;

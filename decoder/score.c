@@ -14,21 +14,18 @@ struct lin_score {
     lin_trn ref, hyp;
     lin_symbols speakers;
     lin_score_counts total;
-    lin_score_counts *by_speaker;   // [speakers.n]
-    lin_score_counts *by_utterance; // [ref.n]
-    int *speaker_of;                // [ref.n]
-    lin_score_pair *pairs;          // the alignments of all utterances
-    size_t n_pairs, *first_pair;    // [ref.n + 1]
-    lin_score_token_counts *by_token; // [tokens.n]
-    lin_score_confusion *confusions;  // sorted by falling count
+    lin_score_counts *by_speaker;                       // [speakers.n]
+    lin_score_counts *by_utterance;                     // [ref.n]
+    int *speaker_of;                                    // [ref.n]
+    lin_score_pair *pairs;                              // the alignments of all utterances
+    size_t n_pairs, *first_pair;                        // [ref.n + 1]
+    lin_score_token_counts *by_token;                   // [tokens.n]
+    lin_score_confusion *confusions;                    // sorted by falling count
     size_t n_confusions, n_folded, confusions_capacity; // n_folded: of them without a double
-    int n_without_line; // utterances that a CTM hypothesis does not mention
+    int n_without_line;                                 // utterances that a CTM hypothesis does not mention
 };
 
-double lin_score_rate(const lin_score_counts *c)
-{
-    return lin_bootstrap_quotient(c->sub + c->del + c->ins, c->n_ref);
-}
+double lin_score_rate(const lin_score_counts *c) { return lin_bootstrap_quotient(c->sub + c->del + c->ins, c->n_ref); }
 
 static void add_counts(lin_score_counts *to, const lin_score_counts *c)
 {
@@ -239,7 +236,8 @@ static lin_status score_all(lin_score *s, const lin_score_options *options, lin_
         s->first_pair[u + 1] = s->n_pairs;
         add_counts(&s->by_speaker[s->speaker_of[u]], &s->by_utterance[u]);
         add_counts(&s->total, &s->by_utterance[u]);
-        if (s->n_confusions > 2 * s->n_folded + 100000) fold_confusions(s); // keeps the list short, whatever the length of the files
+        if (s->n_confusions > 2 * s->n_folded + 100000)
+            fold_confusions(s); // keeps the list short, whatever the length of the files
     }
     fold_confusions(s);
     if (s->n_confusions) qsort(s->confusions, s->n_confusions, sizeof *s->confusions, by_count);

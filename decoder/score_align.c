@@ -12,10 +12,7 @@ static size_t width_of(const char *text)
     return n;
 }
 
-static void blanks(lin_buffer *out, size_t n)
-{
-    lin_buffer_pad(out, out->n, n, 0);
-}
+static void blanks(lin_buffer *out, size_t n) { lin_buffer_pad(out, out->n, n, 0); }
 
 // A token in a column of `width` characters and a blank behind; NULL is a gap, stars as long as the token of the other side.
 static void put_token(lin_buffer *out, const char *text, size_t width, int capitals)
@@ -51,6 +48,10 @@ void lin_score_align(const lin_score_report *r, int u, lin_buffer *out)
     for (int i = 0; i < 4; i++) {
         lin_buffer_char(out, ' ');
         lin_buffer_integer(out, counts[i]);
+    }
+    if (!n) { // sclite prints no lines of nothing
+        lin_buffer_text(out, "\n\n");
+        return;
     }
     lin_buffer_text(out, "\nREF:  ");
     for (int i = 0; i < n; i++) put_token(out, token_of(s, p[i].ref), column(s, &p[i]), p[i].ref != p[i].hyp && !r->keep_case);

@@ -77,7 +77,7 @@ void lin_score_intervals_free(lin_score_intervals *v)
     *v = (lin_score_intervals){0};
 }
 
-// ---- two systems -------------------------------------------------------------------------------------------------------------------
+// ---- two systems ----------------------------------------------------------------------------------------------------------------
 
 // Sums over the segments.
 typedef struct sums {
@@ -157,7 +157,8 @@ static lin_status same_reference(const lin_score *x, const lin_score *y, int u, 
     }
     char shown[LIN_QUOTE];
     if (same && i == n_p && j == n_q) return LIN_OK;
-    return lin_fail(err, LIN_MISMATCH, "the references of the two systems differ in utterance '%s'", lin_quote(shown, id, strlen(id)));
+    return lin_fail(err, LIN_MISMATCH, "the references of the two systems differ in utterance '%s'",
+                    lin_quote(shown, id, strlen(id)));
 }
 
 static lin_status draw_both(const lin_score *x, const lin_score *y, const lin_bootstrap_options *o, lin_bootstrap_unit *a,
@@ -186,8 +187,8 @@ lin_status lin_score_compare(const lin_score *x, const lin_score *y, const lin_b
     *c = (lin_score_comparison){.level = o->level, .other = lin_score_total(y)};
     c->difference = lin_score_rate(&total) - lin_score_rate(&c->other);
     if (n != lin_score_utterances(y) || lin_score_speakers(x) != lin_score_speakers(y)) {
-        return lin_fail(err, LIN_MISMATCH, "the references of the two systems differ: %d and %d utterances of %d and %d speakers", n,
-                        lin_score_utterances(y), lin_score_speakers(x), lin_score_speakers(y));
+        return lin_fail(err, LIN_MISMATCH, "the references of the two systems differ: %d and %d utterances of %d and %d speakers",
+                        n, lin_score_utterances(y), lin_score_speakers(x), lin_score_speakers(y));
     }
     for (int u = 0; u < n && !status; u++) {
         int n_p, n_q;

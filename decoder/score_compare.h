@@ -16,7 +16,7 @@
 #include "decoder/score.h"
 #include "kernels/status.h"
 
-/* Intervals of the total by drawing utterances and by drawing speakers, and of each speaker by drawing that speaker's utterances. */
+/* Intervals of the total by drawing utterances and by drawing speakers, and of each speaker by drawing that one's utterances. */
 typedef struct lin_score_intervals {
     int resamples;
     uint64_t seed;
@@ -30,9 +30,9 @@ lin_status lin_score_bootstrap(const lin_score *score, const lin_bootstrap_optio
 void lin_score_intervals_free(lin_score_intervals *intervals); /* {0} is fine */
 
 /*
- * The matched-pairs test over segments (Gillick and Cox 1989; MAPSSWE in NIST's sc_stats, its "MP"). An utterance is cut wherever both
- * systems have two reference tokens in a row right, with nothing inserted between; pieces in which either errs are the segments, whose
- * differences in errors are taken as independent. z is the mean difference over its standard error.
+ * The matched-pairs test over segments (Gillick and Cox 1989; MAPSSWE in NIST's sc_stats). An utterance is cut wherever both
+ * systems have two reference tokens in a row right, with nothing inserted between; pieces in which either errs are the segments,
+ * whose differences in errors are taken as independent. z is the mean difference over its standard error.
  */
 typedef struct lin_matched_pairs {
     int segments;
@@ -41,12 +41,12 @@ typedef struct lin_matched_pairs {
 } lin_matched_pairs;
 
 typedef struct lin_score_comparison {
-    double level;                          /* of the intervals */
-    lin_score_counts other;                /* the total of the second system */
-    double difference;                     /* rate of the first less rate of the second: below 0 where the first is better */
+    double level;           /* of the intervals */
+    lin_score_counts other; /* the total of the second system */
+    double difference;      /* rate of the first less rate of the second: below 0 where the first is better */
     lin_difference utterances, speakers;
     lin_matched_pairs segments;
-    long long better, worse;               /* utterances in which the first has fewer, more errors than the second */
+    long long better, worse; /* utterances in which the first has fewer, more errors than the second */
 } lin_score_comparison;
 
 /* Two systems on the same reference. LIN_MISMATCH, naming an utterance, where the references differ. */

@@ -131,7 +131,8 @@ static void list_errors(const lin_score_report *r, int kind, const char *what, l
         lin_score_token_counts t;
         if (kind != (c[i].ref < 0 ? 2 : c[i].hyp < 0 ? 1 : 0)) continue;
         lin_score_token(r->score, kind == 2 ? c[i].hyp : c[i].ref, &t);
-        list_row(out, r->score, c[i].count, kind == 2 ? t.correct + t.put + t.ins : t.n_ref, c[i].ref, kind ? "" : " -> ", c[i].hyp);
+        list_row(out, r->score, c[i].count, kind == 2 ? t.correct + t.put + t.ins : t.n_ref, c[i].ref, kind ? "" : " -> ",
+                 c[i].hyp);
         shown++;
     }
     lin_buffer_char(out, '\n');
@@ -143,7 +144,7 @@ static lin_status list_pairs(const lin_score_report *r, lin_buffer *out, lin_err
     int n;
     lin_status status = lin_score_confused_pairs(r->score, &p, &n, err);
     if (status) return status;
-    list_title(out, "most confused pairs", n, "% of both");
+    list_title(out, "most confused pairs", n, "% both");
     for (int i = 0; i < n && i < r->confusions; i++) {
         lin_score_token_counts a, b;
         lin_score_token(r->score, p[i].a, &a);

@@ -41,7 +41,7 @@ lin_status lin_score_html(const lin_score_report *report, lin_buffer *out, lin_e
 /* One utterance as sclite's "-o pralign" prints it: id, counts, and the lines REF, HYP and Eval. */
 void lin_score_align(const lin_score_report *report, int utterance, lin_buffer *out);
 
-/* ---- what the reports share (score_tables.c) --------------------------------------------------------------------------------------- */
+/* ---- what the reports share (score_tables.c) --------------------------------------------------------------------------------- */
 
 /* Two tokens taken for each other, in the order of how often both ways together. Released with lin_free. */
 typedef struct lin_confused_pair {

@@ -5,7 +5,7 @@
 #include "decoder/score_report.h"
 #include "kernels/memory.h"
 
-// ---- pairs -------------------------------------------------------------------------------------------------------------------------
+// ---- pairs ----------------------------------------------------------------------------------------------------------------------
 
 static int by_tokens(const void *x, const void *y)
 {
@@ -53,11 +53,12 @@ lin_status lin_score_confused_pairs(const lin_score *s, lin_confused_pair **pair
     return LIN_OK;
 }
 
-// ---- the matrix --------------------------------------------------------------------------------------------------------------------
+// ---- the matrix -----------------------------------------------------------------------------------------------------------------
 
 // Vowels from front to back, glides and liquids, nasals, stops, affricates, fricatives: neighbours are confused most.
-static const char order_of_phones[] = " iy ih ix ey eh ae aa aw ay ah ax ax-h ao oy ow uh uw ux er axr y w l el r m em n en nx ng eng b d g "
-                                      "p t k dx q bcl dcl gcl pcl tcl kcl jh ch z zh v dh s sh f th hh hv h# pau epi sil ";
+static const char order_of_phones[] =
+    " iy ih ix ey eh ae aa aw ay ah ax ax-h ao oy ow uh uw ux er axr y w l el r m em n en nx ng eng b d g "
+    "p t k dx q bcl dcl gcl pcl tcl kcl jh ch z zh v dh s sh f th hh hv h# pau epi sil ";
 
 typedef struct ranked {
     const char *text;
@@ -143,7 +144,7 @@ void lin_score_matrix_free(lin_score_matrix *m)
     *m = (lin_score_matrix){0};
 }
 
-// ---- the worst utterances ----------------------------------------------------------------------------------------------------------
+// ---- the worst utterances -------------------------------------------------------------------------------------------------------
 
 typedef struct bad {
     int utterance;

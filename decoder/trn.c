@@ -41,11 +41,15 @@ static lin_status number_token(lin_trn_reader *r, const char *text, size_t n, in
     lin_status status = fold(r, &text, n, err);
     if (status) return status;
     switch (r->options.map ? lin_phone_map_apply(r->options.map, &text, &n) : LIN_PHONE_MAPPED) {
-    case LIN_PHONE_MAPPED: break;
+    case LIN_PHONE_MAPPED:
+        break;
     case LIN_PHONE_UNKNOWN:
         if ((status = lin_symbols_add(&r->trn->unmapped, text, n, index, err))) return status;
         break;
-    case LIN_PHONE_DELETED: r->trn->n_deleted++; *index = -1; return LIN_OK;
+    case LIN_PHONE_DELETED:
+        r->trn->n_deleted++;
+        *index = -1;
+        return LIN_OK;
     }
     return lin_symbols_add(r->tokens, text, n, index, err);
 }

@@ -28,7 +28,7 @@
 #include "lexicon/symbols.h"
 
 typedef enum lin_trn_format {
-    LIN_TRN_AUTO,  /* by the name's extension (.trn, .ctm, .jsonl, .json), else by the first line */
+    LIN_TRN_AUTO, /* by the name's extension (.trn, .ctm, .jsonl, .json), else by the first line */
     LIN_TRN_TRN,
     LIN_TRN_KALDI,
     LIN_TRN_CTM,
@@ -59,8 +59,8 @@ typedef struct lin_trn {
     int *tokens; /* indices into the shared table */
     size_t n_tokens;
     size_t utterances_capacity, tokens_capacity;
-    lin_symbols unmapped;    /* the distinct tokens that the map did not speak of; they stay as they are */
-    long long n_deleted;     /* tokens that the map deleted */
+    lin_symbols unmapped; /* the distinct tokens that the map did not speak of; they stay as they are */
+    long long n_deleted;  /* tokens that the map deleted */
 } lin_trn;
 
 /*

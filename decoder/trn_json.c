@@ -81,7 +81,8 @@ lin_status lin_trn_json_line(lin_trn_reader *r, const lin_lines *line, lin_error
     while (end < line->n && strchr(" \t", line->text[end])) end++;
     lin_status status;
     if (!cJSON_IsObject(tree)) status = lin_fail(err, LIN_FORMAT, "%s:%d: a line must hold one JSON object", at.name, at.line);
-    else if (end < line->n) status = lin_fail(err, LIN_FORMAT, "%s:%d: something follows the object at byte %zu", at.name, at.line, end + 1);
+    else if (end < line->n)
+        status = lin_fail(err, LIN_FORMAT, "%s:%d: something follows the object at byte %zu", at.name, at.line, end + 1);
     else status = read_object(r, tree, &at, err);
     cJSON_Delete(tree);
     return status;
