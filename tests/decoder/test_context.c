@@ -1,5 +1,5 @@
-// decoder/context.c: against every occurrence of every phrase found by comparing, on random phrases; what is promised and taken back;
-// bad arguments; failing allocations.
+// decoder/context.c: against every occurrence of every phrase found by comparing, on random phrases; what is promised and
+// taken back; bad arguments; failing allocations.
 #include "decoder/context.h"
 
 #include "tests/lexicon/support.h"
@@ -154,12 +154,12 @@ START_TEST(bad_phrases)
 {
     const int a[] = {1, -2}, b[] = {1, 3};
     const int *at[] = {b, a}, two[] = {2, 2}, none[] = {2, 0};
-    const double fine[] = {4, 5}, nan[] = {4, (double)NAN}, huge[] = {1, -1e5};
+    const double fine[] = {4, 5}, nan[] = {4, (double)NAN}, huge[] = {1, -1e3};
     lin_context *c;
     FAILS(lin_context_create(at, two, fine, 2, &c, &err), LIN_INVALID, "phrase 2 of the context: token -2");
     FAILS(lin_context_create(at, none, fine, 2, &c, &err), LIN_INVALID, "phrase 2 of the context is empty");
     FAILS(lin_context_create(at, two, nan, 2, &c, &err), LIN_INVALID, "phrase 2 of the context: a bonus of nan");
-    FAILS(lin_context_create(at, two, huge, 2, &c, &err), LIN_INVALID, "a bonus of -100000");
+    FAILS(lin_context_create(at, two, huge, 2, &c, &err), LIN_INVALID, "a bonus of -1000");
     FAILS(lin_context_create(at, two, fine, -1, &c, &err), LIN_INVALID, "-1 phrases");
     ck_assert(c == NULL);
     FAIL_EVERY_ALLOCATION(lin_context_create(at, two, fine, 1, &c, NULL), lin_context_destroy(c));

@@ -1,0 +1,145 @@
+#include <math.h>
+#include <string.h>
+
+#include "decoder/beam_internal.h"
+#include "kernels/memory.h"
+
+enum { DEPTH_MAX = 1 << 30 };
+
+// Sums beside the best, and gains: what may stand in a state. NaN does not.
+static int in_range(double x, double least, double most) { return x >= least && x <= most; }
+static int is_gain(double x) { return in_range(x, 0, 1e200); }
+static int is_sum(double x) { return in_range(x, 0, 16); }
+static int is_log(double x) { return in_range(x, -1e300, 1e300); }
+static int is_frame(int64_t x) { return x > -(INT64_C(1) << 60) && x < INT64_C(1) << 60; }
+
+// A list of free elements: as long as there are such elements, each one of them, so that it neither ends early nor runs in a ring.
+static int nodes_are_sound(const beam_view *v)
+{
+    const beam_state *s = v->state;
+    const int n = v->beam->n_nodes;
+    int live = 0, linked = 0, unused = 0;
+    for (int i = 0; i < n; i++) {
+        const beam_node *node = &v->nodes[i];
+        if (node->parent == BEAM_FREE) continue;
+        live++;
+        if (node->label < 0 || node->label >= v->beam->V || node->depth < 0 || node->depth > DEPTH_MAX) return 0;
+        if (!is_gain(node->gain) || !is_log(node->weight) || !is_log(node->promise) || isnan(node->language)) return 0;
+        if (fabs(node->promise) > 2 * LIN_CONTEXT_BONUS_MAX) return 0;
+        if (v->beam->lm && node->lm >= lin_ngram_states(v->beam->lm)) return 0;
+        if (node->hyp < BEAM_NONE || node->hyp >= s->n_hyps || (node->hyp >= 0 && v->hyps[node->hyp].node != i)) return 0;
+        if (node->first < BEAM_NONE || node->first >= n || node->next < BEAM_NONE || node->next >= n) return 0;
+        if (i == s->node_root) {
+            if (node->parent != BEAM_NONE || node->next != BEAM_NONE) return 0;
+        } else {
+            if (node->parent < 0 || node->parent >= n || v->nodes[node->parent].parent == BEAM_FREE) return 0;
+            if (node->depth != v->nodes[node->parent].depth + 1 || node->label == BEAM_ROOT_LABEL) return 0;
+            if (node->depth - v->nodes[s->node_root].depth > v->beam->options.longest) return 0;
+            if (node->hyp < 0 && node->first < 0) return 0; // would never be freed
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        if (v->nodes[i].parent == BEAM_FREE) continue;
+        for (int32_t child = v->nodes[i].first; child >= 0; child = v->nodes[child].next)
+            if (v->nodes[child].parent != i || ++linked >= live) return 0;
+    }
+    for (int32_t at = s->node_free; at != BEAM_NONE; at = v->nodes[at].next)
+        if (at < 0 || at >= n || v->nodes[at].parent != BEAM_FREE || ++unused > n - live) return 0;
+    return linked == live - 1 && unused == n - live;
+}
+
+// refs [n_cells] is scratch.
+static int cells_are_sound(const beam_view *v, int32_t *refs)
+{
+    const beam_state *s = v->state;
+    const int n = v->beam->n_cells;
+    int live = 0, unused = 0;
+    memset(refs, 0, (size_t)n * sizeof *refs);
+    for (int i = 0; i < n; i++) {
+        const beam_cell *cell = &v->cells[i];
+        if (cell->parent == BEAM_FREE) continue;
+        live++;
+        if (cell->depth < 0 || cell->depth > DEPTH_MAX || cell->label < 0 || cell->label >= v->beam->V) return 0;
+        if (i == s->cell_root) {
+            if (cell->parent != BEAM_NONE) return 0;
+            continue;
+        }
+        if (cell->parent < 0 || cell->parent >= n || v->cells[cell->parent].parent == BEAM_FREE) return 0;
+        if (cell->depth != v->cells[cell->parent].depth + 1) return 0;
+        if (cell->depth - v->cells[s->cell_root].depth > v->beam->options.longest) return 0;
+        if (!is_frame(cell->start) || !is_frame(cell->end) || cell->start >= cell->end || isnan(cell->sum)) return 0;
+        refs[cell->parent]++;
+    }
+    for (int i = 0; i < s->n_hyps; i++) {
+        const int32_t before[] = {v->hyps[i].before_blank, v->hyps[i].before_label};
+        for (int k = 0; k < 2; k++) {
+            if (before[k] < BEAM_NONE || before[k] >= n) return 0;
+            if (before[k] < 0) continue;
+            if (v->cells[before[k]].parent == BEAM_FREE) return 0;
+            if (v->cells[before[k]].depth - v->cells[s->cell_root].depth + k > v->beam->options.longest) return 0;
+            refs[before[k]]++;
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        const beam_cell *cell = &v->cells[i];
+        if (cell->parent != BEAM_FREE && (cell->refs != refs[i] || !refs[i])) return 0;
+    }
+    for (int32_t at = s->cell_free; at != BEAM_NONE; at = v->cells[at].refs)
+        if (at < 0 || at >= n || v->cells[at].parent != BEAM_FREE || ++unused > n - live) return 0;
+    return unused == n - live;
+}
+
+// used [width] is scratch.
+static int hyps_are_sound(const beam_view *v, int32_t *used)
+{
+    const beam_state *s = v->state;
+    const int width = v->beam->options.width, root = v->cells[s->cell_root].depth;
+    memset(used, 0, (size_t)width * sizeof *used);
+    for (int i = 0; i < s->n_hyps; i++) {
+        const beam_hyp *h = &v->hyps[i];
+        if (h->node < 0 || h->node >= v->beam->n_nodes || v->nodes[h->node].parent == BEAM_FREE) return 0;
+        if (v->nodes[h->node].hyp != i || h->slot < 0 || h->slot >= width || used[h->slot]++) return 0;
+        if (!is_sum(h->blank) || !is_sum(h->label) || !is_sum(h->best_blank) || !is_sum(h->best_label)) return 0;
+        if (h->before_blank < 0 && (h->before_label < 0 || h->blank > 0)) return 0;
+        if (h->before_label < 0 && h->label > 0) return 0;
+        if (h->before_label >= 0 && (!is_frame(h->start) || h->start >= s->frame || isnan(h->sum))) return 0;
+        // The cells and the open run spell as many phones as the nodes.
+        const int depth = v->nodes[h->node].depth;
+        if (h->before_blank >= 0 && v->cells[h->before_blank].depth != depth) return 0;
+        if (h->before_label >= 0 && (v->cells[h->before_label].depth != depth - 1 || depth <= root)) return 0;
+    }
+    for (int i = 0; i < s->slots_free; i++)
+        if (v->slots[i] < 0 || v->slots[i] >= width || used[v->slots[i]]++) return 0;
+    return s->slots_free + s->n_hyps == width;
+}
+
+static int is_sound(const beam_view *v, int32_t *scratch)
+{
+    const lin_beam *beam = v->beam;
+    const beam_state *s = v->state;
+    if (s->n_hyps < 1 || s->n_hyps > beam->options.width || s->slots_free < 0 || s->slots_free > beam->options.width) return 0;
+    if (s->node_root < 0 || s->node_root >= beam->n_nodes || s->cell_root < 0 || s->cell_root >= beam->n_cells) return 0;
+    if (v->nodes[s->node_root].parent != BEAM_NONE || v->cells[s->cell_root].parent != BEAM_NONE) return 0;
+    if (!is_frame(s->frame) || !is_frame(s->scale) || !is_log(s->shift)) return 0;
+    if (!nodes_are_sound(v) || !cells_are_sound(v, scratch) || !hyps_are_sound(v, scratch)) return 0;
+    for (size_t i = 0; i < (size_t)beam->options.width * (size_t)beam->V; i++)
+        if (v->gains[i] != -1 && !is_gain(v->gains[i])) return 0;
+    return 1;
+}
+
+lin_status lin_beam_check(const lin_beam *beam, const void *state, size_t n, lin_error *err)
+{
+    const beam_view v = lin_beam_view(beam, NULL, (void *)(uintptr_t)state);
+    if (n != lin_beam_bytes(beam)) {
+        return lin_fail(err, LIN_MISMATCH, "a beam search state of %zu bytes, and this beam's has %zu: made with other options", n,
+                        lin_beam_bytes(beam));
+    }
+    if (v.state->identity != beam->identity) {
+        return lin_fail(err, LIN_MISMATCH, "the beam search state was made with other options or another language model");
+    }
+    int32_t *scratch = lin_alloc((size_t)(beam->n_cells + beam->options.width), sizeof *scratch);
+    if (!scratch) return lin_no_memory(err, "the check of a beam search state", (size_t)beam->n_cells * sizeof *scratch);
+    int sound = is_sound(&v, scratch);
+    lin_free(scratch);
+    return sound ? LIN_OK : lin_fail(err, LIN_FORMAT, "the beam search state is damaged; begin the stream again");
+}

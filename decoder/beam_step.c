@@ -1,0 +1,509 @@
+#include <math.h>
+#include <string.h>
+
+#include "decoder/beam_internal.h"
+
+// What blank is given where no prefix can go on: every alignment has met a probability of 0.
+static const double IMPOSSIBLE = 1e-40;
+
+/* ---- the row ----------------------------------------------------------------------------------------------------------------- */
+
+// Rows that are no probabilities at all are brought into the range of double, and the scores keep account of it.
+static double shift_of(beam_view *v, float largest)
+{
+    double shift = largest > 50 || largest < -50 ? (double)largest : 0;
+    v->state->shift += shift;
+    return shift;
+}
+
+static void read_row(beam_view *v, const float *row)
+{
+    const int V = v->beam->V;
+    float largest = row[0];
+    for (int k = 1; k < V; k++) largest = row[k] > largest ? row[k] : largest;
+    double shift = shift_of(v, largest);
+    for (int k = 0; k < V; k++) v->probabilities[k] = exp((double)row[k] - shift);
+}
+
+// The K-th largest of n values, 1 <= K <= n; they are put in another order. Hoare's selection.
+static float select_largest(float *x, int n, int K)
+{
+    int lo = 0, hi = n - 1;
+    while (lo < hi) {
+        float pivot = x[lo + (hi - lo) / 2];
+        int i = lo, j = hi;
+        while (i <= j) {
+            while (x[i] > pivot) i++;
+            while (x[j] < pivot) j--;
+            if (i > j) break;
+            float swap = x[i];
+            x[i++] = x[j];
+            x[j--] = swap;
+        }
+        if (K - 1 <= j) hi = j;
+        else if (K - 1 >= i) lo = i;
+        else break;
+    }
+    return x[K - 1];
+}
+
+// Labels worth adding, ascending: those that can reach the floor at all, and of them the n_labels most probable, the lower ones
+// among equals.
+static int choose_labels(beam_view *v, const float *row, double floor, double most)
+{
+    int n = 0, K = v->beam->n_labels;
+    for (int k = 1; k < v->beam->V; k++) {
+        v->marks[k] = 0;
+        if (v->probabilities[k] * most >= floor && v->probabilities[k] > 0) v->labels[n++] = k;
+    }
+    if (n <= K) return n;
+    for (int i = 0; i < n; i++) v->values[i] = row[v->labels[i]];
+    float least = select_largest(v->values, n, K);
+    int above = 0, kept = 0;
+    for (int i = 0; i < n; i++) above += row[v->labels[i]] > least;
+    for (int i = 0, equal = K - above; i < n; i++) {
+        float x = row[v->labels[i]];
+        if (x > least || (x == least && equal-- > 0)) v->labels[kept++] = v->labels[i];
+    }
+    return kept;
+}
+
+/* ---- ends -------------------------------------------------------------------------------------------------------------------- */
+
+static int label_of(const beam_view *v, int i) { return v->nodes[v->hyps[i].node].label; }
+
+// The phones of a hypothesis's best alignment, its open run closed, and how good it is. One cell serves all that need it.
+static int32_t complete(beam_view *v, int i, double *best)
+{
+    const beam_hyp *h = &v->hyps[i];
+    int open;
+    int32_t cell = lin_beam_best_end(h, &open);
+    *best = open ? h->best_label : h->best_blank;
+    if (!open) return cell;
+    if (v->closing[i] < 0) v->closing[i] = lin_beam_add_cell(v, cell, label_of(v, i), h->start, v->state->frame, h->sum);
+    return v->closing[i];
+}
+
+// What a label finds when it is added to a hypothesis: after the same label only alignments that end in blank.
+static double before_label(const beam_view *v, int i, int label)
+{
+    const beam_hyp *h = &v->hyps[i];
+    return label == label_of(v, i) ? h->blank : beam_total(h);
+}
+
+static void end_in_blank(beam_view *v, int i, double probability, beam_hyp *next)
+{
+    next->blank = beam_total(&v->hyps[i]) * probability;
+    next->before_blank = complete(v, i, &next->best_blank);
+    next->best_blank *= probability;
+    lin_beam_hold_cell(v, next->before_blank);
+}
+
+// Likewise of the best alignment alone.
+static double best_before_label(const beam_view *v, int i, int label)
+{
+    const beam_hyp *h = &v->hyps[i];
+    return label == label_of(v, i) ? h->best_blank : fmax(h->best_blank, h->best_label);
+}
+
+// A new run begins in this frame.
+static void begin_run(beam_view *v, int i, int label, double gain, const float *row, beam_hyp *next)
+{
+    double best;
+    next->before_label = label == label_of(v, i) ? v->hyps[i].before_blank : complete(v, i, &best);
+    next->best_label = best_before_label(v, i, label) * v->probabilities[label] * gain;
+    next->start = v->state->frame;
+    next->sum = (double)row[label];
+    lin_beam_hold_cell(v, next->before_label);
+}
+
+// The hypothesis among whose children hypothesis i is, or -1.
+static int above(const beam_view *v, int i)
+{
+    int32_t parent = v->nodes[v->hyps[i].node].parent;
+    return parent < 0 ? -1 : v->nodes[parent].hyp;
+}
+
+static double staying_label(const beam_view *v, int i)
+{
+    int label = label_of(v, i);
+    return v->hyps[i].label * v->probabilities[label] + v->merged[i];
+}
+
+// A width of 1 keeps the better end only, and is so best-path decoding; of equals the lower label, which is blank.
+static int keeps_blank(const beam_view *v, double blank, double label) { return v->beam->options.width > 1 || blank >= label; }
+static int keeps_label(const beam_view *v, double blank, double label) { return v->beam->options.width > 1 || blank < label; }
+
+// The prefix stays as it is: blank, its last phone goes on, or its last phone is new here and comes from the prefix without it.
+static beam_hyp stayed(beam_view *v, int i, const float *row)
+{
+    const beam_hyp *h = &v->hyps[i];
+    const int label = label_of(v, i), from = above(v, i);
+    const double *p = v->probabilities, blank = beam_total(h) * p[0], going_on = staying_label(v, i);
+    beam_hyp next = {.node = h->node, .slot = h->slot, .before_blank = BEAM_NONE, .before_label = BEAM_NONE};
+    if (blank > 0 && keeps_blank(v, blank, going_on)) end_in_blank(v, i, p[0], &next);
+    if (!(going_on > 0) || !keeps_label(v, blank, going_on)) return next;
+    const double gain = v->nodes[h->node].gain, best = h->best_label * p[label];
+    next.label = going_on;
+    if (v->merged[i] > 0 && (h->before_label < 0 || best_before_label(v, from, label) * p[label] * gain > best)) {
+        begin_run(v, from, label, gain, row, &next);
+        return next;
+    }
+    next.best_label = best;
+    next.before_label = h->before_label;
+    next.start = h->start;
+    next.sum = h->sum + (double)row[label];
+    lin_beam_hold_cell(v, next.before_label);
+    return next;
+}
+
+/* ---- weights ----------------------------------------------------------------------------------------------------------------- */
+
+// What the prefix of a node weighs with one more label: everything of the child that is not its place in the tree.
+static void weigh(const beam_view *v, const beam_node *parent, int label, beam_node *child)
+{
+    const lin_beam *beam = v->beam;
+    double logp = 0, weight = beam->options.bonus;
+    *child = *parent;
+    if (beam->lm) {
+        logp = (double)lin_ngram_score(beam->lm, parent->lm, beam->words[label], &child->lm);
+        weight += beam->options.lm_weight * fmax(logp, -BEAM_WEIGHT_MAX);
+    }
+    if (v->context) {
+        weight += (double)lin_context_next(v->context, &child->context, label);
+        child->promise = (double)lin_context_promise(v->context, child->context);
+    }
+    weight = fmin(fmax(weight, -BEAM_WEIGHT_MAX), BEAM_WEIGHT_MAX);
+    child->gain = isfinite(logp) ? exp(weight) : 0; // what the language model holds impossible is never added
+    child->weight = parent->weight + weight;
+    child->language = parent->language + logp;
+}
+
+static double ask_gain(beam_view *v, int i, int label)
+{
+    int32_t node = v->hyps[i].node, child = lin_beam_child(v, node, label);
+    beam_node weighed;
+    if (child >= 0) return v->nodes[child].gain;
+    weigh(v, &v->nodes[node], label, &weighed);
+    return weighed.gain;
+}
+
+static beam_hyp added(beam_view *v, int i, int label, double score, const float *row)
+{
+    int32_t parent = v->hyps[i].node, at = lin_beam_child(v, parent, label);
+    if (at < 0) {
+        beam_node weighed, *child;
+        weigh(v, &v->nodes[parent], label, &weighed);
+        at = lin_beam_add_child(v, parent, label);
+        child = &v->nodes[at];
+        child->lm = weighed.lm;
+        child->context = weighed.context;
+        child->gain = weighed.gain;
+        child->weight = weighed.weight;
+        child->language = weighed.language;
+        child->promise = weighed.promise;
+    }
+    beam_hyp next = {.node = at, .slot = BEAM_NONE, .before_blank = BEAM_NONE, .label = score};
+    begin_run(v, i, label, v->nodes[at].gain, row, &next);
+    return next;
+}
+
+/* ---- candidates: a heap of at most `width`, the worst on top ----------------------------------------------------------------- */
+
+typedef struct heap {
+    beam_candidate *items;
+    int n, capacity;
+    double best, floor, cut;
+} heap;
+
+static int worse(const beam_candidate *a, const beam_candidate *b)
+{
+    if (a->score != b->score) return a->score < b->score;
+    if (a->hyp != b->hyp) return a->hyp > b->hyp;
+    int32_t left = a->label < 0 ? -a->label : a->label, right = b->label < 0 ? -b->label : b->label;
+    return left > right;
+}
+
+static void sift_down(beam_candidate *items, int n, int at)
+{
+    const beam_candidate item = items[at];
+    for (int child; (child = 2 * at + 1) < n; at = child) {
+        if (child + 1 < n && worse(&items[child + 1], &items[child])) child++;
+        if (!worse(&items[child], &item)) break;
+        items[at] = items[child];
+    }
+    items[at] = item;
+}
+
+static void offer(heap *h, beam_candidate new)
+{
+    if (!(new.score >= h->floor) || !(new.score > 0)) return;
+    if (new.score > h->best) h->best = new.score;
+    if (h->n < h->capacity) {
+        int at = h->n++;
+        for (; at && worse(&new, &h->items[(at - 1) / 2]); at = (at - 1) / 2) h->items[at] = h->items[(at - 1) / 2];
+        h->items[at] = new;
+    } else {
+        if (!worse(&h->items[0], &new)) return;
+        h->items[0] = new;
+        sift_down(h->items, h->n, 0);
+    }
+    h->floor = fmax(h->best * h->cut, h->n == h->capacity ? h->items[0].score : 0);
+}
+
+// The best first; those below the floor, which rose while they came, are left out.
+static int in_order(heap *h)
+{
+    for (int n = h->n - 1; n > 0; n--) {
+        beam_candidate worst = h->items[0];
+        h->items[0] = h->items[n];
+        h->items[n] = worst;
+        sift_down(h->items, n, 0);
+    }
+    while (h->n && h->items[h->n - 1].score < h->best * h->cut) h->n--;
+    return h->n;
+}
+
+/* ---- a frame ----------------------------------------------------------------------------------------------------------------- */
+
+// The sums that prefixes get from the prefixes one label shorter, which are in the beam too.
+static void merge(beam_view *v)
+{
+    for (int i = 0; i < v->state->n_hyps; i++) {
+        int from = above(v, i);
+        const beam_node *node = &v->nodes[v->hyps[i].node];
+        v->merged[i] = from < 0 ? 0 : before_label(v, from, node->label) * v->probabilities[node->label] * node->gain;
+        v->closing[i] = BEAM_NONE;
+    }
+}
+
+static void offer_staying(beam_view *v, heap *h)
+{
+    for (int i = 0; i < v->state->n_hyps; i++) {
+        double blank = beam_total(&v->hyps[i]) * v->probabilities[0], label = staying_label(v, i);
+        int both = keeps_blank(v, blank, label) && keeps_label(v, blank, label);
+        double score = both ? blank + label : fmax(blank, label);
+        offer(h, (beam_candidate){.score = score, .hyp = i, .label = both || blank >= label ? 0 : -label_of(v, i)});
+    }
+}
+
+static void offer_adding(beam_view *v, const float *row, heap *h)
+{
+    const double *p = v->probabilities;
+    double largest = 0, most = v->context ? INFINITY : exp(fmin(fmax(v->beam->options.bonus, -BEAM_WEIGHT_MAX), BEAM_WEIGHT_MAX));
+    for (int i = 0; i < v->state->n_hyps; i++) largest = fmax(largest, beam_total(&v->hyps[i]));
+    const int n = choose_labels(v, row, h->floor, largest * most);
+    for (int i = 0; n && i < v->state->n_hyps; i++) {
+        double *gains = v->gains + (size_t)v->hyps[i].slot * (size_t)v->beam->V;
+        const double all = beam_total(&v->hyps[i]);
+        const int last = label_of(v, i);
+        for (int32_t child = v->nodes[v->hyps[i].node].first; child >= 0; child = v->nodes[child].next)
+            if (v->nodes[child].hyp >= 0) v->marks[v->nodes[child].label] = i + 1;
+        for (int l = 0; l < n; l++) {
+            const int k = v->labels[l];
+            const double before = (k == last ? v->hyps[i].blank : all) * p[k];
+            if (v->marks[k] == i + 1 || before * most < h->floor || before <= 0) continue;
+            if (gains[k] < 0) gains[k] = ask_gain(v, i, k);
+            offer(h, (beam_candidate){.score = before * gains[k], .hyp = i, .label = k});
+        }
+    }
+}
+
+// Rows of gains go from prefixes that left the beam to those that came.
+static void hand_over(beam_view *v, int n)
+{
+    beam_state *s = v->state;
+    const int V = v->beam->V;
+    for (int i = 0; i < s->n_hyps; i++) v->nodes[v->hyps[i].node].hyp = BEAM_NONE;
+    for (int i = 0; i < n; i++) v->nodes[v->next[i].node].hyp = i;
+    for (int i = 0; i < s->n_hyps; i++) {
+        const beam_hyp *h = &v->hyps[i];
+        lin_beam_drop_cell(v, h->before_blank);
+        lin_beam_drop_cell(v, h->before_label);
+        if (v->nodes[h->node].hyp < 0) v->slots[s->slots_free++] = h->slot;
+    }
+    for (int i = 0; i < n; i++) {
+        if (v->next[i].slot >= 0) continue;
+        v->next[i].slot = v->slots[--s->slots_free];
+        double *gains = v->gains + (size_t)v->next[i].slot * (size_t)V;
+        for (int k = 0; k < V; k++) gains[k] = -1;
+    }
+    for (int i = 0; i < s->n_hyps; i++) lin_beam_prune(v, v->hyps[i].node);
+    memcpy(v->hyps, v->next, (size_t)n * sizeof *v->hyps);
+    s->n_hyps = n;
+    lin_beam_lower_root(v);
+}
+
+// Blank, and nothing else, for every prefix: the order stays.
+static void wait_through(beam_view *v, double probability)
+{
+    for (int i = 0; i < v->state->n_hyps; i++) {
+        const beam_hyp old = v->hyps[i];
+        beam_hyp next = {.node = old.node, .slot = old.slot, .before_label = BEAM_NONE};
+        v->closing[i] = BEAM_NONE;
+        end_in_blank(v, i, probability, &next);
+        lin_beam_drop_cell(v, old.before_blank);
+        lin_beam_drop_cell(v, old.before_label);
+        v->hyps[i] = next;
+    }
+}
+
+static void search(beam_view *v, const float *row)
+{
+    heap h = {.items = v->candidates, .capacity = v->beam->options.width, .cut = v->beam->cut};
+    read_row(v, row);
+    merge(v);
+    offer_staying(v, &h);
+    offer_adding(v, row, &h);
+    const int n = in_order(&h);
+    if (!n) {
+        wait_through(v, IMPOSSIBLE);
+        return;
+    }
+    for (int i = 0; i < n; i++) {
+        const beam_candidate *c = &v->candidates[i];
+        v->next[i] = c->label > 0 ? added(v, c->hyp, c->label, c->score, row) : stayed(v, c->hyp, row);
+    }
+    hand_over(v, n);
+}
+
+// Divides by powers of two, which rounds nothing, and drops ends that do not count beside the best.
+static void rescale(beam_view *v)
+{
+    double largest = 0, best = 0, floor;
+    int n = v->state->n_hyps, exponent, best_exponent;
+    for (int i = 0; i < n; i++) {
+        const beam_hyp *h = &v->hyps[i];
+        largest = fmax(largest, beam_total(h));
+        best = fmax(best, fmax(h->best_blank, h->best_label));
+    }
+    frexp(largest, &exponent);
+    frexp(best, &best_exponent);
+    const double by = ldexp(1, -exponent), best_by = ldexp(1, -best_exponent);
+    v->state->scale += exponent;
+    floor = largest * by * v->beam->cut;
+    for (int i = 0; i < n; i++) {
+        beam_hyp *h = &v->hyps[i];
+        h->blank *= by;
+        h->label *= by;
+        h->best_blank *= best_by;
+        h->best_label *= best_by;
+        int32_t *weak = h->blank < h->label ? &h->before_blank : &h->before_label;
+        double *sum = h->blank < h->label ? &h->blank : &h->label;
+        if (*weak < 0 || *sum >= floor) continue;
+        lin_beam_drop_cell(v, *weak);
+        *weak = BEAM_NONE;
+        *sum = *(h->blank < h->label ? &h->best_blank : &h->best_label) = 0;
+    }
+}
+
+/* ---- phones that have waited too long ---------------------------------------------------------------------------------------- */
+
+static int unsettled(const beam_view *v, int32_t cell, int open)
+{
+    return cell < 0 ? 0 : v->cells[cell].depth - v->cells[v->state->cell_root].depth + open;
+}
+
+// The first phone after the root on the way to a cell, or BEAM_NONE.
+static int32_t oldest(const beam_view *v, int32_t cell)
+{
+    int32_t found = BEAM_NONE;
+    for (; cell >= 0 && cell != v->state->cell_root; cell = v->cells[cell].parent) found = cell;
+    return found;
+}
+
+static void kill_end(beam_view *v, int32_t *cell, double *sum, double *best)
+{
+    lin_beam_drop_cell(v, *cell);
+    *cell = BEAM_NONE;
+    *sum = *best = 0;
+}
+
+static void remove_dead(beam_view *v)
+{
+    int n = 0;
+    for (int i = 0; i < v->state->n_hyps; i++) {
+        const beam_hyp h = v->hyps[i];
+        if (h.before_blank >= 0 || h.before_label >= 0) {
+            v->hyps[n++] = h;
+            continue;
+        }
+        v->nodes[h.node].hyp = BEAM_NONE;
+        v->slots[v->state->slots_free++] = h.slot;
+        lin_beam_prune(v, h.node);
+    }
+    v->state->n_hyps = n;
+    lin_beam_sort(v);
+    lin_beam_lower_root(v);
+}
+
+// The best prefix decides on its oldest phone; what has another one goes. Where it has none, those that have too many go.
+static void decide(beam_view *v, lin_path *settled)
+{
+    const int longest = v->beam->options.longest;
+    for (;;) {
+        int too_long = 0, open;
+        for (int i = 0; i < v->state->n_hyps; i++) {
+            const beam_hyp *h = &v->hyps[i];
+            too_long |= unsettled(v, h->before_blank, 0) > longest || unsettled(v, h->before_label, 1) > longest;
+        }
+        if (!too_long) return;
+        const int32_t phone = oldest(v, lin_beam_best_end(&v->hyps[0], &open));
+        for (int i = 0; i < v->state->n_hyps; i++) {
+            beam_hyp *h = &v->hyps[i];
+            if (phone >= 0 ? oldest(v, h->before_blank) != phone : unsettled(v, h->before_blank, 0) > longest)
+                kill_end(v, &h->before_blank, &h->blank, &h->best_blank);
+            if (phone >= 0 ? oldest(v, h->before_label) != phone : unsettled(v, h->before_label, 1) > longest)
+                kill_end(v, &h->before_label, &h->label, &h->best_label);
+        }
+        remove_dead(v);
+        lin_beam_settle(v, settled);
+    }
+}
+
+void lin_beam_step(beam_view *v, const float *row, lin_path *settled)
+{
+    if ((double)row[0] >= v->beam->blank_logp) wait_through(v, exp((double)row[0] - shift_of(v, row[0])));
+    else search(v, row);
+    rescale(v);
+    v->state->frame++;
+    lin_beam_settle(v, settled);
+    decide(v, settled);
+}
+
+void lin_beam_sort(beam_view *v)
+{
+    for (int i = 0; i < v->state->n_hyps; i++) {
+        const beam_hyp h = v->hyps[i];
+        int at = i;
+        for (; at && beam_total(&v->hyps[at - 1]) < beam_total(&h); at--) v->hyps[at] = v->hyps[at - 1];
+        v->hyps[at] = h;
+    }
+    for (int i = 0; i < v->state->n_hyps; i++) v->nodes[v->hyps[i].node].hyp = i;
+}
+
+void lin_beam_change_context(beam_view *v)
+{
+    const int n = v->beam->n_nodes;
+    const size_t n_gains = (size_t)v->beam->options.width * (size_t)v->beam->V;
+    v->state->context = v->context ? lin_context_id(v->context) : 0;
+    for (int i = 0; i < v->state->n_hyps; i++) {
+        beam_hyp *h = &v->hyps[i];
+        double back = exp(-v->nodes[h->node].promise);
+        h->blank *= back;
+        h->label *= back;
+        h->best_blank *= back;
+        h->best_label *= back;
+    }
+    for (int i = 0; i < n; i++) {
+        beam_node *node = &v->nodes[i];
+        if (node->parent >= 0) node->gain *= exp(v->nodes[node->parent].promise - node->promise);
+    }
+    for (int i = 0; i < n; i++) {
+        v->nodes[i].weight -= v->nodes[i].promise;
+        v->nodes[i].promise = 0;
+        v->nodes[i].context = 0;
+    }
+    for (size_t i = 0; i < n_gains; i++) v->gains[i] = -1;
+    lin_beam_sort(v);
+}

@@ -1,0 +1,145 @@
+#include <math.h>
+
+#include "decoder/beam_internal.h"
+
+void lin_beam_trees_reset(beam_view *v)
+{
+    const lin_beam *beam = v->beam;
+    beam_state *s = v->state;
+    for (int i = 0; i < beam->n_nodes; i++) {
+        v->nodes[i] = (beam_node){.parent = BEAM_FREE, .first = BEAM_NONE, .next = i + 1 < beam->n_nodes ? i + 1 : BEAM_NONE};
+        v->nodes[i].hyp = BEAM_NONE;
+    }
+    for (int i = 0; i < beam->n_cells; i++) {
+        v->cells[i] = (beam_cell){.parent = BEAM_FREE, .refs = i + 1 < beam->n_cells ? i + 1 : BEAM_NONE};
+    }
+    s->node_root = s->cell_root = 0;
+    s->node_free = s->cell_free = 1;
+    v->nodes[0].parent = v->nodes[0].next = BEAM_NONE;
+    v->nodes[0].gain = 1;
+    v->cells[0].parent = BEAM_NONE;
+    v->cells[0].refs = 0;
+}
+
+/* ---- prefixes ---------------------------------------------------------------------------------------------------------------- */
+
+int32_t lin_beam_child(const beam_view *v, int32_t parent, int32_t label)
+{
+    int32_t child = v->nodes[parent].first;
+    while (child >= 0 && v->nodes[child].label != label) child = v->nodes[child].next;
+    return child;
+}
+
+int32_t lin_beam_add_child(beam_view *v, int32_t parent, int32_t label)
+{
+    int32_t at = v->state->node_free;
+    beam_node *node = &v->nodes[at], *above = &v->nodes[parent];
+    v->state->node_free = node->next;
+    *node = (beam_node){.parent = parent, .first = BEAM_NONE, .next = above->first, .label = label, .hyp = BEAM_NONE};
+    node->depth = above->depth + 1;
+    above->first = at;
+    return at;
+}
+
+static void free_node(beam_view *v, int32_t at)
+{
+    v->nodes[at] = (beam_node){.parent = BEAM_FREE, .first = BEAM_NONE, .next = v->state->node_free, .hyp = BEAM_NONE};
+    v->state->node_free = at;
+}
+
+void lin_beam_prune(beam_view *v, int32_t at)
+{
+    // A node that is free already is the ancestor of one that was pruned before.
+    while (v->nodes[at].parent >= 0 && v->nodes[at].hyp < 0 && v->nodes[at].first < 0) {
+        int32_t parent = v->nodes[at].parent, *link = &v->nodes[parent].first;
+        while (*link != at) link = &v->nodes[*link].next;
+        *link = v->nodes[at].next;
+        free_node(v, at);
+        at = parent;
+    }
+}
+
+void lin_beam_lower_root(beam_view *v)
+{
+    for (;;) {
+        int32_t root = v->state->node_root, child = v->nodes[root].first;
+        if (v->nodes[root].hyp >= 0 || child < 0 || v->nodes[child].next >= 0) return;
+        v->nodes[child].parent = BEAM_NONE;
+        v->state->node_root = child;
+        free_node(v, root);
+    }
+}
+
+/* ---- alignments -------------------------------------------------------------------------------------------------------------- */
+
+void lin_beam_hold_cell(beam_view *v, int32_t cell) { v->cells[cell].refs++; }
+
+int32_t lin_beam_add_cell(beam_view *v, int32_t parent, int32_t label, int64_t start, int64_t end, double sum)
+{
+    int32_t at = v->state->cell_free;
+    v->state->cell_free = v->cells[at].refs;
+    v->cells[at] = (beam_cell){.start = start, .end = end, .sum = sum, .parent = parent, .label = label};
+    v->cells[at].depth = v->cells[parent].depth + 1;
+    lin_beam_hold_cell(v, parent);
+    return at;
+}
+
+static void free_cell(beam_view *v, int32_t at)
+{
+    v->cells[at] = (beam_cell){.parent = BEAM_FREE, .refs = v->state->cell_free};
+    v->state->cell_free = at;
+}
+
+void lin_beam_drop_cell(beam_view *v, int32_t at)
+{
+    while (at >= 0 && --v->cells[at].refs == 0 && at != v->state->cell_root) {
+        int32_t parent = v->cells[at].parent;
+        free_cell(v, at);
+        at = parent;
+    }
+}
+
+int32_t lin_beam_best_end(const beam_hyp *h, int *open)
+{
+    *open = h->before_blank < 0 || (h->before_label >= 0 && h->best_label > h->best_blank);
+    return *open ? h->before_label : h->before_blank;
+}
+
+lin_path_phone lin_beam_phone(int label, double sum, int64_t start, int64_t end)
+{
+    double mean = sum / (double)(end - start);
+    return (lin_path_phone){.label = label, .confidence = (float)exp(mean < 0 ? mean : 0), .start = start, .end = end};
+}
+
+void lin_beam_list(const beam_view *v, int32_t cell, lin_path *path)
+{
+    const int32_t root = v->state->cell_root, above = v->cells[root].depth;
+    lin_path_phone *phones = path->phones + path->n_phones;
+    path->n_phones += v->cells[cell].depth - above;
+    for (; cell != root; cell = v->cells[cell].parent) {
+        const beam_cell *c = &v->cells[cell];
+        phones[c->depth - above - 1] = lin_beam_phone(c->label, c->sum, c->start, c->end);
+    }
+}
+
+// All alignments go through a cell if nothing else hangs on any of those above it. The lowest such cell becomes the root.
+int lin_beam_settle(beam_view *v, lin_path *settled)
+{
+    const int32_t root = v->state->cell_root;
+    if (v->cells[root].refs != 1) return 0;
+    int open;
+    int32_t lowest = lin_beam_best_end(&v->hyps[0], &open);
+    for (int32_t at = lowest; at != root; at = v->cells[at].parent)
+        if (v->cells[v->cells[at].parent].refs != 1) lowest = v->cells[at].parent;
+    if (lowest == root) return 0;
+    int n = v->cells[lowest].depth - v->cells[root].depth;
+    lin_beam_list(v, lowest, settled);
+    v->state->cell_root = lowest;
+    for (int32_t at = v->cells[lowest].parent; at >= 0;) {
+        int32_t parent = v->cells[at].parent;
+        free_cell(v, at);
+        at = parent;
+    }
+    v->cells[lowest].parent = BEAM_NONE;
+    return n;
+}
