@@ -64,9 +64,13 @@ int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v)
     if (given(v, LIN_GIVEN_LM_WEIGHT) && !given(v, LIN_GIVEN_LM) && !v->words)
         return lin_misuse(parsed, "--lm-weight is for --lm");
     if (!v->words && v->beam > LIN_BEAM_MAX) return lin_misuse(parsed, "--beam must be at most %d without --words", LIN_BEAM_MAX);
+    if (v->words && v->n_best > LIN_WORDS_NBEST_MAX)
+        return lin_misuse(parsed, "--n-best must be at most %d with --words", LIN_WORDS_NBEST_MAX);
     if (v->beam && v->n_best > v->beam) return lin_misuse(parsed, "--n-best %d needs a --beam of %d or more", v->n_best, v->n_best);
     return LIN_EXIT_OK;
 }
+
+enum { MOST_RIVALS = 8 };
 
 // What was given over what the search takes for good.
 lin_beam_options lin_decoding_beam_options(const lin_decoding_values *v)
@@ -95,6 +99,7 @@ lin_words_options lin_decoding_words_options(const lin_decoding_values *v)
     if (given(v, LIN_GIVEN_UNKNOWN)) o.unknown = v->unknown;
     if (v->no_unknown) o.unknown = -INFINITY;
     o.n_best = v->n_best;
+    o.rivals = v->n_best < MOST_RIVALS ? v->n_best : MOST_RIVALS; // else alternatives are lost where words begin anew
     return o;
 }
 

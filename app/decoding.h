@@ -50,7 +50,7 @@ typedef struct lin_decoding_values {
     {.name = "beam", .letter = 'b', .type = LIN_OPTION_INT, .at = offsetof(owner, field.beam), .min = 0, .max = LIN_WORDS_MAX,    \
      .help = "Hypotheses that are followed; 0: the best label of each step, which is fastest, and what is done unless words, a "  \
              "language model, phrases or alternatives are asked for"},                                                            \
-    {.name = "beam-score", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.beam_score), .min = 0, .max = 1000,             \
+    {.name = "beam-score", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.beam_score), .min = 0, .max = 600,              \
      .value = "X", .help = "Hypotheses so much worse than the best, natural logarithm, are dropped; 0: none is"},                 \
     {.name = "beam-labels", .type = LIN_OPTION_INT, .at = offsetof(owner, field.beam_labels), .min = 0, .max = 65536,             \
      .help = "Only so many labels of a step are followed, the most probable; 0: all"},                                            \
@@ -63,7 +63,7 @@ typedef struct lin_decoding_values {
     {.name = "all-words", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.all_words),                                        \
      .help = "Also words of the lexicon that the language model lacks, as its <unk>"},                                            \
     {.name = "n-best", .letter = 'n', .type = LIN_OPTION_INT, .at = offsetof(owner, field.n_best), .text = "1", .min = 1,         \
-     .max = 1000, .help = "Alternatives of each result, the best first, in json"},                                                \
+     .max = LIN_BEAM_MAX, .help = "Alternatives of each result, the best first, in json"},                                        \
     {.name = "context", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.context), .value = "LIST",                           \
      .help = "Phrases that are likely here, one a line, each with a bonus of its own behind a tab if you like"},                  \
     {.name = "phrase", .type = LIN_OPTION_FILES, .at = offsetof(owner, field.phrases), .value = "TEXT",                           \

@@ -294,8 +294,8 @@ static uint64_t identity(const parts *p, lin_search_kind kind)
         id = lin_hash(numbers, sizeof numbers, id);
     } else {
         const lin_words_options o = lin_decoding_words_options(v);
-        const double numbers[] = {o.width, o.score, o.labels, o.blank, o.lm_weight, o.bonus, o.unknown, o.unknown_phone, o.n_best,
-                                  o.longest};
+        const double numbers[] = {o.width, o.score, o.labels, o.blank, o.lm_weight, o.bonus, o.unknown, o.unknown_phone, o.rivals,
+                                  o.n_best, o.longest};
         const uint64_t tree = lin_tree_fingerprint(p->tree);
         id = lin_hash(numbers, sizeof numbers, id);
         id = lin_hash(&tree, sizeof tree, id);

@@ -5,12 +5,14 @@
 #   has "what must hold" TEXT PART        TEXT contains PART
 #   run ARGS...                           runs linnet: $status, $out (standard output), $err (standard error)
 #
-# $LINNET is the program; $SOUND writes sounds (sound.c); $tmp is a folder of one's own, removed at the end.
+# $LINNET is the program; $SOUND writes sounds (sound.c), $ROWS log-probabilities (rows.c); $tmp is a folder of one's own, removed at
+# the end.
 
 LINNET=${LINNET:-build/release/linnet}
 case $LINNET in /*) ;; *) LINNET=$PWD/$LINNET ;; esac
 SOUND=$(dirname "$LINNET")/tests/app/sound
-unset LINNET_MODEL
+ROWS=$(dirname "$LINNET")/tests/app/rows
+unset LINNET_MODEL LINNET_LEXICON LINNET_LM
 passed=0 failed=0
 tmp=$(mktemp -d) || exit 1
 trap 'chmod -R u+w "$tmp" 2>/dev/null; rm -rf "$tmp"' EXIT
