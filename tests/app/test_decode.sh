@@ -1,0 +1,174 @@
+# linnet decode: phonemes whose times are known in every format, one stream or a folder, beams, language models of phonemes, phrases,
+# alternatives; matrices and options that are wrong.
+. tests/app/common.sh
+
+d() { "$LINNET" decode -q "$@"; }
+
+# ---- times that are known, in every format ---------------------------------------------------------------------------------------
+
+# 10 rows of silence, HH 2, AH 1, blank 1, L 3, OW 4, 5 of silence: 26 rows of 30 ms.
+echo "- 10 HH 2 AH 1 - 1 L 3 OW 4 - 5" | "$ROWS" "$tmp/hello.npy"
+is "text" "HH AH L OW" "$(d "$tmp/hello.npy")"
+is "text with ids" "hello HH AH L OW" "$(d --ids "$tmp/hello.npy")"
+is "IPA" "h ʌ l oʊ" "$(d --ipa "$tmp/hello.npy")"
+is "ctm" "hello 1 0.300 0.060 HH 0.9000
+hello 1 0.360 0.030 AH 0.9000
+hello 1 0.420 0.090 L 0.9000
+hello 1 0.510 0.120 OW 0.9000" "$(d -f ctm "$tmp/hello.npy")"
+is "ctm at 20 ms" "hello 1 0.200 0.040 HH 0.9000" "$(d -f ctm --row-seconds 0.02 "$tmp/hello.npy" | head -n 1)"
+is "trn" "HH AH L OW (hello)" "$(d -f trn "$tmp/hello.npy")"
+run decode -q -f json "$tmp/hello.npy"
+has "json: the whole" "$out" '{"id":"hello","channel":1,"seconds":0.780,'
+has "json: the last" "$out" '{"phone":"OW","start":0.510,"end":0.630,"confidence":0.9000}'
+has "csv" "$(d -f csv "$tmp/hello.npy")" 'hello,1,,phone,L,0.420,0.510,0.9000'
+has "audacity" "$(d -f audacity "$tmp/hello.npy")" "$(printf '0.300\t0.360\tHH')"
+has "srt" "$(d -f srt "$tmp/hello.npy")" "00:00:00,300 --> "
+has "vtt" "$(d -f vtt "$tmp/hello.npy")" "00:00:00.300 --> "
+grid=$(d -f textgrid "$tmp/hello.npy" | tr -d ' ' | tr '\n' ' ')
+has "textgrid: from" "$grid" 'xmin=0.420 xmax=0.510 text="L"'
+has "textgrid: the silence before" "$grid" 'xmin=0.000 xmax=0.300 text=""'
+has "textgrid: the end" "$grid" 'xmin=0.630 xmax=0.780 text=""'
+
+# The extension of --output; a folder with a file for each input and format, which are those of one format alone.
+d -o "$tmp/x.srt" "$tmp/hello.npy"
+has "-o x.srt" "$(cat "$tmp/x.srt")" "-->"
+echo "- 3 Z 2 - 2 UW 3 - 1" | "$ROWS" "$tmp/zoo.npy"
+all=text,json,ctm,trn,srt,vtt,textgrid,csv,audacity
+d --ids -f $all --output-dir "$tmp/all" "$tmp/hello.npy" "$tmp/zoo.npy"
+is "two files in nine formats" 18 "$(ls "$tmp/all" | wc -l | tr -d ' ')"
+for f in $(echo $all | tr , ' '); do
+    d --ids -f $f --output-dir "$tmp/$f" "$tmp/zoo.npy"
+    ok "$f alone as among others" cmp "$tmp/$f"/* "$tmp/all/$(basename "$tmp/$f"/*)"
+done
+is "in one stream" "hello HH AH L OW
+zoo Z UW" "$(d "$tmp/hello.npy" "$tmp/zoo.npy")"
+is "CSV has one header" 1 "$(d -f csv "$tmp/hello.npy" "$tmp/zoo.npy" | grep -c '^id,')"
+refused "several formats in one stream" 2 "several formats (text,json) need --output-dir" decode -f text,json "$tmp/zoo.npy"
+refused "two recordings in one SRT" 1 "a file of srt holds one recording: use --output-dir" \
+    decode -f srt "$tmp/hello.npy" "$tmp/zoo.npy"
+refused "two recordings in one TextGrid" 1 "use --output-dir" decode -o "$tmp/x.TextGrid" "$tmp/hello.npy" "$tmp/zoo.npy"
+refused "a format that does not exist" 2 "--format must be one of text|json|ctm|trn|srt|vtt|textgrid|csv|audacity, not 'xml'" \
+    decode -f json,xml "$tmp/zoo.npy"
+refused "an empty format" 2 "not ''" decode -f json, "$tmp/zoo.npy"
+refused "words that were not looked for" 1 "zoo" decode --unit words "$tmp/zoo.npy"
+refused "two of one name" 1 "two files are called zoo" decode --output-dir "$tmp/all" "$tmp/zoo.npy" "$tmp/./zoo.npy"
+
+# In order, for any number of threads.
+for i in 1 2 3 4 5 6 7 8 9; do cp "$tmp/hello.npy" "$tmp/n$i.npy"; done
+ls "$tmp"/n?.npy > "$tmp/list"
+is "a list, in order" "n1 n2 n3 n4 n5 n6 n7 n8 n9" "$(d -j 3 --files-from "$tmp/list" | cut -d' ' -f1 | xargs)"
+
+# ---- beams -----------------------------------------------------------------------------------------------------------------------
+
+for b in 1 4 16; do is "a beam of $b where all is clear" "$(d -f ctm "$tmp/hello.npy")" "$(d -b $b -f ctm "$tmp/hello.npy")"; done
+is "options of a beam" "HH AH L OW" "$(d -b 8 --beam-score 20 --beam-labels 5 --skip-blank 0.8 "$tmp/hello.npy")"
+
+# B or P, in doubt: the sound says P, a language model that has never seen P EH says B.
+echo "- 3 P:0.5+B:0.45 1 - 2 EH 3 - 2 D 2 - 2" | "$ROWS" "$tmp/bed.npy"
+cat > "$tmp/phones.arpa" << 'END'
+\data\
+ngram 1=6
+ngram 2=4
+
+\1-grams:
+-99 <s> 0
+-1 </s>
+-1 B 0
+-1 P -2
+-1 EH 0
+-1 D 0
+
+\2-grams:
+-0.1 <s> B
+-0.1 B EH
+-0.1 EH D
+-0.1 D </s>
+
+\end\
+END
+is "without a language model" "P EH D" "$(d -b 8 "$tmp/bed.npy")"
+is "with one" "B EH D" "$(d --lm "$tmp/phones.arpa" "$tmp/bed.npy" 2> /dev/null)"
+is "with one of no weight" "P EH D" "$(d --lm "$tmp/phones.arpa" --lm-weight 0 "$tmp/bed.npy" 2> /dev/null)"
+gzip -c "$tmp/phones.arpa" > "$tmp/phones.arpa.gz"
+is "gzip'd" "B EH D" "$(d --lm "$tmp/phones.arpa.gz" "$tmp/bed.npy" 2> /dev/null)"
+tr 'A-Z' 'a-z' < "$tmp/phones.arpa" > "$tmp/small.arpa"
+is "in small letters" "B EH D" "$(d --lm "$tmp/small.arpa" "$tmp/bed.npy" 2> /dev/null)"
+run decode -q --lm "$tmp/phones.arpa" "$tmp/bed.npy"
+has "phones it lacks are told" "$err" "phones.arpa lacks 35 of the 39 phones, such as AA"
+run decode -q -b 8 -n 3 -f json "$tmp/bed.npy"
+has "alternatives" "$out" '"alternatives":[{"phones":[{"phone":"P"'
+has "the second" "$out" '{"phones":[{"phone":"B"'
+is "three" 3 "$(printf "%s" "$out" | grep -o "{\"phones\":" | wc -l | tr -d " ")"
+
+# ---- phrases ---------------------------------------------------------------------------------------------------------------------
+
+printf 'bed B EH D\nhead HH EH D\n' > "$tmp/dict"
+is "a phrase" "B EH D" "$(d --phrase bed -l "$tmp/dict" "$tmp/bed.npy")"
+is "of no bonus" "P EH D" "$(d --phrase bed -l "$tmp/dict" --context-bonus 0 "$tmp/bed.npy")"
+printf '# what is likely here\n\nhead\nbed\t5.5\n' > "$tmp/context"
+is "a list of them" "B EH D" "$(d --context "$tmp/context" -l "$tmp/dict" "$tmp/bed.npy")"
+printf 'bed\t0.001\n' > "$tmp/context"
+is "whose own bonus counts" "P EH D" "$(d --context "$tmp/context" -l "$tmp/dict" "$tmp/bed.npy")"
+is "LINNET_LEXICON" "B EH D" "$(LINNET_LEXICON=$tmp/dict d --phrase bed "$tmp/bed.npy")"
+printf '\n# nothing\n' > "$tmp/context"
+refused "an empty list" 1 "context holds no phrase; write one a line" decode --context "$tmp/context" -l "$tmp/dict" "$tmp/bed.npy"
+printf 'head\nbed\tmuch\n' > "$tmp/context"
+refused "a bonus that is none" 1 "context:2: behind the tab stands 'much', and not a bonus" \
+    decode --context "$tmp/context" -l "$tmp/dict" "$tmp/bed.npy"
+refused "a phrase of digits" 1 "the phrase '911'" decode --phrase 911 -l "$tmp/dict" "$tmp/bed.npy"
+refused "no such list" 1 "cannot open $tmp/none: No such file" decode --context "$tmp/none" -l "$tmp/dict" "$tmp/bed.npy"
+
+# ---- another model's outputs -----------------------------------------------------------------------------------------------------
+
+echo "- 2 AA 2 - 1 AE 3" | "$ROWS" "$tmp/other.npy" V=4
+refused "columns without names" 1 "the matrix has 4 columns, but 40 names are known" decode "$tmp/other.npy"
+is "--phones" "one two" "$(d --phones '<blank> one two three' "$tmp/other.npy")"
+printf '<blank> 0\none 1\ntwo 2\nthree 3\n' > "$tmp/names"
+is "--phones-file" "one two" "$(d --phones-file "$tmp/names" "$tmp/other.npy")"
+refused "a list without the blank" 1 "$tmp/list: " decode --phones-file "$tmp/list" "$tmp/other.npy"
+refused "both" 2 "exclude each other" decode --phones-file "$tmp/names" --phones '<blank> a' "$tmp/other.npy"
+
+# ---- bad matrices: told with file and row, the others are done -------------------------------------------------------------------
+
+echo "- 4 nan 1 - 3" | "$ROWS" "$tmp/nan.npy"
+echo "- 4 half 1 - 3" | "$ROWS" "$tmp/half.npy"
+echo "logits 4" | "$ROWS" "$tmp/logits.npy"
+head -c 400 "$tmp/hello.npy" > "$tmp/cut.npy"
+echo "this is no matrix" > "$tmp/text.npy"
+: > "$tmp/void.npy"
+: | "$ROWS" "$tmp/empty.npy"
+run decode "$tmp/hello.npy" "$tmp/nan.npy" "$tmp/half.npy" "$tmp/logits.npy" "$tmp/cut.npy" "$tmp/text.npy" "$tmp/void.npy" \
+    "$tmp/none.npy" "$tmp/empty.npy" "$tmp/zoo.npy"
+is "bad ones among good ones: status" 1 "$status"
+is "bad ones among good ones: the good are done" "hello HH AH L OW
+empty
+zoo Z UW" "$out"
+has "NaN" "$err" "$tmp/nan.npy: row 4: column 39 is not a number (NaN)"
+has "a sum of a half" "$err" "$tmp/half.npy: row 4: exp of its numbers sums to 0.5, not 1"
+has "logits" "$err" "$tmp/logits.npy: row 0: exp of its numbers sums to 20.0855, not 1; they are no log-probabilities"
+for f in cut text void none; do has "$f" "$err" "$tmp/$f.npy"; done
+has "counted" "$err" "3 files, 7 failed"
+is "--unchecked" "" "$(d --unchecked "$tmp/half.npy")"
+
+# ---- options that do not go together ---------------------------------------------------------------------------------------------
+
+m=$tmp/zoo.npy
+refused "nothing to do" 2 "no MATRIX is given" decode
+refused "output and folder" 2 "exclude each other" decode -o "$tmp/a" --output-dir "$tmp/b" "$m"
+refused "a lexicon for nothing" 2 "--lexicon is for --words" decode -l "$tmp/dict" "$m"
+refused "unknown words without words" 2 "--unknown is for --words" decode --unknown -3 "$m"
+refused "no unknown words without words" 2 "--no-unknown is for --words" decode --no-unknown "$m"
+refused "a beam of 0 with a model" 2 "--beam 0 excludes" decode -b 0 --lm "$tmp/phones.arpa" "$m"
+refused "a score without a beam" 2 "--beam-score is for --beam or --words" decode --beam-score 9 "$m"
+refused "a bonus without a beam" 2 "--bonus is for --beam or --words" decode --bonus 1 "$m"
+refused "a weight of nothing" 2 "--lm-weight is for --lm" decode -b 3 --lm-weight 2 "$m"
+refused "a bonus of no phrase" 2 "--context-bonus is for --context or --phrase" decode --context-bonus 2 "$m"
+refused "more alternatives than hypotheses" 2 "--n-best 9 needs a --beam of 9 or more" decode -b 3 -n 9 "$m"
+refused "a beam too wide" 2 "--beam must be at most 1024 without --words" decode -b 2000 "$m"
+refused "no such model" 1 "cannot open $tmp/none.arpa" decode --lm "$tmp/none.arpa" "$m"
+sed 's/^ngram 2=4/ngram 2=9/' "$tmp/phones.arpa" > "$tmp/bad.arpa"
+refused "a malformed model" 1 "$tmp/bad.arpa:" decode --lm "$tmp/bad.arpa" "$m"
+sed 's/\(\<[BPD]\>\|EH\)/x\1/g' "$tmp/phones.arpa" > "$tmp/strange.arpa"
+refused "a model of other words" 1 "39 of the 39 phones such as AA not among them: if it is of words, add --words" \
+    decode --lm "$tmp/strange.arpa" "$m"
+finish
