@@ -74,8 +74,8 @@ lin_status lin_gzip_expand(const void *bytes, size_t n, size_t most, const char 
 {
     *text = NULL;
     *n_text = 0;
-    // The last four bytes say how long the text is, modulo 2^32 and for the last member only: a first guess. Deflate makes no less than a
-    // 1032nd of its input.
+    // The last four bytes say how long the text is, modulo 2^32 and for the last member only: a first guess. Deflate makes no less
+    // than a 1032nd of its input.
     const unsigned char *b = bytes;
     size_t guess = 0;
     if (n > 4) guess = b[n - 4] | (size_t)b[n - 3] << 8 | (size_t)b[n - 2] << 16 | (size_t)b[n - 1] << 24;

@@ -2,8 +2,8 @@
  * ngram.h - back-off n-gram language models, of words or of phones.
  *
  * Pipeline: ARPA text (plain or gzip) or a packed file -> [this] -> decoder/{beam,words}, app/cmd_ngram.
- * Katz back-off as ARPA files hold it: log P(w | h) is that of the longest n-gram (h', w) in the model, plus the back-off weights of
- * the contexts that had to be given up. A state is the longest context that can matter: equal states, equal futures.
+ * Katz back-off as ARPA files hold it: log P(w | h) is that of the longest n-gram (h', w) in the model, plus the back-off weights
+ * of the contexts that had to be given up. A state is the longest context that can matter: equal states, equal futures.
  *
  *   lin_ngram_open("en-us.arpa.gz", &lm, &err);                // or the packed file, mapped and not read
  *   lin_ngram_state s = lin_ngram_begin(lm), next;
@@ -28,14 +28,15 @@ enum { LIN_NGRAM_MAX_ORDER = 9, LIN_NGRAM_UNKNOWN = -1 };
 typedef struct lin_ngram lin_ngram;
 typedef uint32_t lin_ngram_state;
 
-/* By the first bytes: packed (mapped), gzip or plain ARPA. LIN_FORMAT with name:line (of the text) or offset; LIN_IO, LIN_NO_MEMORY.
- * On failure *lm is NULL. */
+/* By the first bytes: packed (mapped), gzip or plain ARPA. LIN_FORMAT with name:line (of the text) or offset; LIN_IO,
+ * LIN_NO_MEMORY. On failure *lm is NULL. */
 lin_status lin_ngram_open(const char *path, lin_ngram **lm, lin_error *err);
 
 /* ARPA text from memory. `name` stands in messages. */
 lin_status lin_ngram_parse(const char *text, size_t n, const char *name, lin_ngram **lm, lin_error *err);
 
-/* A packed model from memory, as fuzzers do: copied. LIN_FORMAT for anything that could not have been written by lin_ngram_write. */
+/* A packed model from memory, as fuzzers do: copied. LIN_FORMAT for anything that could not have been written by
+ * lin_ngram_write. */
 lin_status lin_ngram_unpack(const void *bytes, size_t n, const char *name, lin_ngram **lm, lin_error *err);
 void lin_ngram_destroy(lin_ngram *lm); /* NULL is fine */
 

@@ -31,7 +31,7 @@ typedef struct reader {
 // A failure at the present line; the arguments follow "%s:%d: ".
 #define FAIL_HERE(r, fmt, ...) lin_fail(err, LIN_FORMAT, "%s:%d: " fmt, (r)->name, (r)->lines.number, __VA_ARGS__)
 
-// ---- numbers ----------------------------------------------------------------------------------------------------------------------
+// ---- numbers --------------------------------------------------------------------------------------------------------------------
 
 // "-1.2345" as nearly all are: an integer of less than 2^53 and a power of ten below 10^23, whose quotient is the nearest double.
 static int read_number(const char *text, size_t n, double *value)
@@ -56,10 +56,7 @@ static int read_number(const char *text, size_t n, double *value)
     return 1;
 }
 
-static float to_natural(double log10_value)
-{
-    return (float)((log10_value < log10_zero ? log10_zero : log10_value) * ln10);
-}
+static float to_natural(double log10_value) { return (float)((log10_value < log10_zero ? log10_zero : log10_value) * ln10); }
 
 static lin_status read_logp(const reader *r, const char *text, size_t n, float *logp, lin_error *err)
 {
@@ -68,8 +65,7 @@ static lin_status read_logp(const reader *r, const char *text, size_t n, float *
     if (!read_number(text, n, &value))
         return FAIL_HERE(r, "'%s' is no number; a line begins with the logarithm to base 10 of a probability, -99 for 0",
                          lin_quote(quote, text, n));
-    if (value > log10_tolerance)
-        return FAIL_HERE(r, "'%s' is the logarithm of a probability over 1", lin_quote(quote, text, n));
+    if (value > log10_tolerance) return FAIL_HERE(r, "'%s' is the logarithm of a probability over 1", lin_quote(quote, text, n));
     *logp = to_natural(value < 0 ? value : 0);
     return LIN_OK;
 }
@@ -79,12 +75,13 @@ static lin_status read_backoff(const reader *r, const char *text, size_t n, floa
     char quote[LIN_QUOTE];
     double value;
     if (!read_number(text, n, &value) || value > -log10_zero)
-        return FAIL_HERE(r, "'%s' is no back-off weight (a logarithm to base 10); is there a blank in a word?", lin_quote(quote, text, n));
+        return FAIL_HERE(r, "'%s' is no back-off weight (a logarithm to base 10); is there a blank in a word?",
+                         lin_quote(quote, text, n));
     *backoff = to_natural(value) + 0.0f; // no -0
     return LIN_OK;
 }
 
-// ---- the head ---------------------------------------------------------------------------------------------------------------------
+// ---- the head -------------------------------------------------------------------------------------------------------------------
 
 // The present line is this word and nothing else but blanks.
 static int line_is(const lin_lines *lines, const char *want)
@@ -141,11 +138,12 @@ static lin_status read_announcement(reader *r, lin_error *err)
     if (order != (uint64_t)r->tables.order + 1)
         return FAIL_HERE(r, "%llu-grams are announced where %d-grams are due", (unsigned long long)order, r->tables.order + 1);
     if (order > LIN_NGRAM_MAX_ORDER)
-        return lin_fail(err, LIN_UNSUPPORTED, "%s:%d: n-grams of more than %d words", r->name, r->lines.number, LIN_NGRAM_MAX_ORDER);
+        return lin_fail(err, LIN_UNSUPPORTED, "%s:%d: n-grams of more than %d words", r->name, r->lines.number,
+                        LIN_NGRAM_MAX_ORDER);
     uint64_t left = (uint64_t)(r->lines.end - r->lines.text), shortest = 2 * order + 2; // "0 a b\n"
     if (count > left / shortest + 1 || count > LIN_NGRAM_MAX_COUNT)
-        return FAIL_HERE(r, "%llu %llu-grams are announced, and the rest of the file has room for %llu; is it cut?", (unsigned long long)count,
-                         (unsigned long long)order, (unsigned long long)(left / shortest));
+        return FAIL_HERE(r, "%llu %llu-grams are announced, and the rest of the file has room for %llu; is it cut?",
+                         (unsigned long long)count, (unsigned long long)order, (unsigned long long)(left / shortest));
     r->tables.order = (int)order;
     r->announced[order] = count;
     return LIN_OK;
@@ -168,7 +166,7 @@ static lin_status read_head(reader *r, lin_error *err)
     return LIN_OK;
 }
 
-// ---- n-grams ----------------------------------------------------------------------------------------------------------------------
+// ---- n-grams --------------------------------------------------------------------------------------------------------------------
 
 static lin_status make_table(reader *r, int k, lin_error *err)
 {
@@ -215,7 +213,8 @@ static lin_status read_gram(reader *r, int k, lin_error *err)
     lin_status status = read_logp(r, field, n, &table->logp[i], err);
     for (int place = 0; place < k && !status; place++) {
         if (!lin_field_next(&at, end, &field, &n)) return FAIL_HERE(r, "%d of the %d words of a %d-gram", place, k, k);
-        status = k == 1 ? add_word(r, field, n, err) : find_word(r, field, n, place, &table->words[i * (size_t)k + (size_t)place], err);
+        status =
+            k == 1 ? add_word(r, field, n, err) : find_word(r, field, n, place, &table->words[i * (size_t)k + (size_t)place], err);
     }
     if (status) return status;
     int more = lin_field_next(&at, end, &field, &n);
@@ -251,7 +250,8 @@ static lin_status read_section(reader *r, int k, lin_error *err)
         status = read_gram(r, k, err);
     }
     if (!status && table->count < r->announced[k])
-        return FAIL_HERE(r, "%llu %d-grams were announced, and %u are there", (unsigned long long)r->announced[k], k, (unsigned)table->count);
+        return FAIL_HERE(r, "%llu %d-grams were announced, and %u are there", (unsigned long long)r->announced[k], k,
+                         (unsigned)table->count);
     return status;
 }
 
@@ -295,7 +295,7 @@ lin_status lin_ngram_parse(const char *text, size_t n, const char *name, lin_ngr
     return status;
 }
 
-// ---- writing ----------------------------------------------------------------------------------------------------------------------
+// ---- writing --------------------------------------------------------------------------------------------------------------------
 
 typedef struct writer {
     const lin_ngram *lm;

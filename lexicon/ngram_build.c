@@ -7,10 +7,10 @@
 // What is kept of an order while the block is made: its n-grams sorted, where the children of each begin, codes.
 typedef struct sorted {
     uint32_t count, inner;
-    uint32_t *words;  // [count, k]
-    uint32_t *source; // [count] index in the table
-    uint32_t *first;  // [count + 1] first child; not for the highest order
-    uint16_t *logp;   // [count] codes
+    uint32_t *words;   // [count, k]
+    uint32_t *source;  // [count] index in the table
+    uint32_t *first;   // [count + 1] first child; not for the highest order
+    uint16_t *logp;    // [count] codes
     uint16_t *backoff; // [inner] codes
     float *logp_book, *backoff_book;
     unsigned logp_bits, backoff_bits;
@@ -49,7 +49,7 @@ void lin_ngram_tables_free(lin_ngram_tables *tables)
 
 static lin_status no_memory(const builder *b, size_t bytes, lin_error *err) { return lin_no_memory(err, b->name, bytes); }
 
-// ---- sorting ----------------------------------------------------------------------------------------------------------------------
+// ---- sorting --------------------------------------------------------------------------------------------------------------------
 
 typedef struct spelling {
     const char *text;
@@ -162,13 +162,14 @@ static lin_status find_contexts(builder *b, int k, lin_error *err)
         while (j < contexts->count && compare_words(contexts->words + j * (width - 1), words, k - 1) < 0) {
             contexts->first[++j] = (uint32_t)i;
         }
-        if (j == contexts->count || compare_words(contexts->words + j * (width - 1), words, k - 1)) return fault_at(b, k, i, 0, err);
+        if (j == contexts->count || compare_words(contexts->words + j * (width - 1), words, k - 1))
+            return fault_at(b, k, i, 0, err);
     }
     while (j < contexts->count) contexts->first[++j] = s->count;
     return LIN_OK;
 }
 
-// ---- code books -------------------------------------------------------------------------------------------------------------------
+// ---- code books -----------------------------------------------------------------------------------------------------------------
 
 typedef struct keyed {
     uint32_t key, index;
@@ -194,8 +195,8 @@ static void radix_sort(keyed *items, keyed *other, size_t n)
     }
 }
 
-// A code for each value: its number among the distinct ones where these are few enough; else that of a bin of neighbours, which ends
-// when it holds its share of the values or of their range, and stands for their mean.
+// A code for each value: its number among the distinct ones where these are few enough; else that of a bin of neighbours, which
+// ends when it holds its share of the values or of their range, and stands for their mean.
 static lin_status make_book(builder *b, const float *values, size_t n, float **book_out, uint16_t **codes_out, unsigned *bits,
                             lin_error *err)
 {
@@ -257,7 +258,7 @@ static lin_status make_books(builder *b, int k, lin_error *err)
     return status;
 }
 
-// ---- the block --------------------------------------------------------------------------------------------------------------------
+// ---- the block ------------------------------------------------------------------------------------------------------------------
 
 static void put_words(const builder *b, const lin_ngram *lm, unsigned char *block)
 {
@@ -308,8 +309,8 @@ static void put_inner(const builder *b, int k, const lin_ngram *lm, unsigned cha
     lin_ngram_bits_put(base, (uint64_t)inner * level->inner_bits, lm->levels[k + 1].count);
 }
 
-// The state of the longest proper suffix of (context, word) that has one. The context's own link is that of the context's: what can be
-// longer than (its link, word) would need a longer context, which has no state and so no children.
+// The state of the longest proper suffix of (context, word) that has one. The context's own link is that of the context's: what can
+// be longer than (its link, word) would need a longer context, which has no state and so no children.
 static lin_ngram_state find_link(const lin_ngram *lm, int k, lin_ngram_state context, uint32_t word)
 {
     lin_ngram_state state = context, found = 0;
@@ -335,7 +336,8 @@ static void put_links(const builder *b, int k, const lin_ngram *lm, unsigned cha
         for (uint32_t i = contexts->first[j]; i < contexts->first[j + 1]; i++) {
             if (!lin_ngram_is_inner(lm, k, i, &state)) continue;
             uint64_t at = (uint64_t)(state - level->first_state) * level->inner_bits + level->first_bits + level->backoff_bits;
-            lin_ngram_bits_put(block + level->inner_at, at, find_link(lm, k, context, s->words[(size_t)i * (size_t)k + (size_t)k - 1]));
+            lin_ngram_bits_put(block + level->inner_at, at,
+                               find_link(lm, k, context, s->words[(size_t)i * (size_t)k + (size_t)k - 1]));
         }
     }
 }
@@ -355,8 +357,9 @@ static lin_status make_block(builder *b, lin_ngram **out, lin_error *err)
     lin_ngram_lay_out(lm);
     unsigned char *block = lin_calloc(lm->size, 1);
     if (!block) {
+        lin_status status = no_memory(b, lm->size, err);
         lin_free(lm);
-        return no_memory(b, lm->size, err);
+        return status;
     }
     lm->bytes = block;
     put_words(b, lm, block);

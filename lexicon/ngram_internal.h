@@ -1,20 +1,22 @@
 /*
  * ngram_internal.h - the one representation of an n-gram model, shared by its reader, builder, file and queries. Nobody else's.
  *
- * A model is one block of bytes, which is also its file (docs/formats.md): a header, the words in order of their bytes, and for every
- * order k = 1..N the k-grams in lexicographic order of their words, as in the tries of Whittaker & Raj 2001 and Heafield 2011:
+ * A model is one block of bytes, which is also its file (docs/formats.md): a header, the words in order of their bytes, and for
+ * every order k = 1..N the k-grams in lexicographic order of their words, as in the tries of Whittaker & Raj 2001 and Heafield
+ * 2011:
  *
  *   grams   [count]  word | code of its log-probability            (the words of unigrams are their places, and not written)
  *   rank    [count]  one bit for each gram that is an inner node, and how many come before each 64
  *   inner   [inner]  first child | code of its back-off weight | link: the state of its longest proper suffix that is one
  *
- * An inner node is a gram that matters as a context: it has longer ones below it or a back-off weight. Only these have states, numbered
- * through all orders from 1; state 0 is the empty context. So states are minimal by construction (Heafield 2011, section 4.1).
- * Log-probabilities are codes into a table of the order's distinct values: exact up to 2^16 of these, the means of narrow bins beyond.
+ * An inner node is a gram that matters as a context: it has longer ones below it or a back-off weight. Only these have states,
+ * numbered through all orders from 1; state 0 is the empty context. So states are minimal by construction (Heafield 2011, section
+ * 4.1). Log-probabilities are codes into a table of the order's distinct values: exact up to 2^16 of these, the means of narrow
+ * bins beyond.
  *
- * No query trusts a byte of the block: every number that is read is cut to its range where it is used (below, under "nodes"), so that
- * even a block made to deceive gives wrong scores, never a wild read or a loop. Opening checks what that rests on (the size is that
- * of the header's counts, the last word ends, code books hold numbers) and a checksum, for damage.
+ * No query trusts a byte of the block: every number that is read is cut to its range where it is used (below, under "nodes"), so
+ * that even a block made to deceive gives wrong scores, never a wild read or a loop. Opening checks what that rests on (the size is
+ * that of the header's counts, the last word ends, code books hold numbers) and a checksum, for damage.
  */
 #ifndef LIN_LEXICON_NGRAM_INTERNAL_H
 #define LIN_LEXICON_NGRAM_INTERNAL_H
@@ -35,7 +37,7 @@ enum {
     LIN_NGRAM_AT_TEXT = 24,
     LIN_NGRAM_AT_LEVELS = 32, // 16 bytes each: count, inner, bits of codes
     LIN_NGRAM_AT_DATA_HASH = 176,
-    LIN_NGRAM_AT_HEADER_HASH = 224
+    LIN_NGRAM_AT_HEADER_HASH = 248 // of all before it
 };
 #define LIN_NGRAM_MAX_COUNT ((uint32_t)INT32_MAX) // n-grams of one order, and bytes of all words
 #define LIN_NGRAM_LARGEST 228.0f                  // of all numbers: 99 to base 10, as ARPA writes the logarithm of 0
@@ -119,7 +121,8 @@ static inline int lin_ngram_is_inner(const lin_ngram *lm, int k, uint32_t place,
 static inline float lin_ngram_gram_logp(const lin_ngram *lm, int k, uint32_t place)
 {
     const lin_ngram_level *level = &lm->levels[k];
-    uint64_t code = lin_ngram_bits(lm->bytes + level->grams_at, (uint64_t)place * level->gram_bits + level->word_bits, level->logp_bits);
+    uint64_t code =
+        lin_ngram_bits(lm->bytes + level->grams_at, (uint64_t)place * level->gram_bits + level->word_bits, level->logp_bits);
     return lin_ngram_float(lm->bytes + level->logp_at, code);
 }
 
@@ -183,21 +186,21 @@ typedef struct lin_ngram_table {
 
 typedef struct lin_ngram_tables {
     int order;
-    lin_symbols words; // one for each unigram, in the unigrams' order
+    lin_symbols words;                               // one for each unigram, in the unigrams' order
     lin_ngram_table tables[LIN_NGRAM_MAX_ORDER + 1]; // from 1; unigram i is word i
 } lin_ngram_tables;
 
 // What is wrong with an n-gram, found when all are sorted.
 typedef struct lin_ngram_fault {
-    int order; // 0: nothing
+    int order;      // 0: nothing
     uint32_t index; // in its table
-    int twice; // else its context is missing
+    int twice;      // else its context is missing
 } lin_ngram_fault;
 
 void lin_ngram_tables_free(lin_ngram_tables *tables);
 
-/* Makes the model and empties the tables. LIN_FORMAT: the fault says which n-gram, the tables are as before except for their order, and
- * the caller has the message to write. */
+/* Makes the model and empties the tables. LIN_FORMAT: the fault says which n-gram, the tables are as before except for their order,
+ * and the caller has the message to write. */
 lin_status lin_ngram_build(lin_ngram_tables *tables, const char *name, lin_ngram **lm, lin_ngram_fault *fault, lin_error *err);
 
 /* Widths, states and offsets out of counts and bits of codes; sets lm->size. */

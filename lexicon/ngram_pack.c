@@ -12,7 +12,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "models are mapped from little-endian files");
 
-// ---- what lies where --------------------------------------------------------------------------------------------------------------
+// ---- what lies where ------------------------------------------------------------------------------------------------------------
 
 enum { LINE = 64, ROOM = 8 }; // sections begin on lines; the last field of one may be read as part of 8 bytes
 
@@ -53,7 +53,7 @@ void lin_ngram_lay_out(lin_ngram *lm)
     lm->size = used;
 }
 
-// ---- checksums --------------------------------------------------------------------------------------------------------------------
+// ---- checksums ------------------------------------------------------------------------------------------------------------------
 
 static uint64_t word_of(const unsigned char *bytes)
 {
@@ -68,16 +68,18 @@ static uint64_t mix(uint64_t sum, uint64_t word)
     return sum ^ (sum >> 29);
 }
 
-// Four sums side by side, as fast as memory. n is a multiple of 32.
+// Four sums side by side, as fast as memory. n is a multiple of 8.
 static uint64_t hash_of(const unsigned char *bytes, size_t n)
 {
     uint64_t a = 1, b = 2, c = 3, d = 4;
-    for (size_t i = 0; i + 32 <= n; i += 32) {
+    size_t i = 0;
+    for (; i + 32 <= n; i += 32) {
         a = mix(a, word_of(bytes + i));
         b = mix(b, word_of(bytes + i + 8));
         c = mix(c, word_of(bytes + i + 16));
         d = mix(d, word_of(bytes + i + 24));
     }
+    for (; i < n; i += 8) a = mix(a, word_of(bytes + i));
     return mix(mix(mix(mix(n, a), b), c), d);
 }
 
@@ -109,7 +111,7 @@ void lin_ngram_put_checksums(unsigned char *block, size_t size)
     put_u64(block, LIN_NGRAM_AT_HEADER_HASH, hash_of(block, LIN_NGRAM_AT_HEADER_HASH));
 }
 
-// ---- checks -----------------------------------------------------------------------------------------------------------------------
+// ---- checks ---------------------------------------------------------------------------------------------------------------------
 
 static lin_status damaged(const char *name, const char *what, lin_error *err)
 {
@@ -149,8 +151,9 @@ static lin_status read_header(lin_ngram *lm, const char *name, lin_error *err)
     lm->text_bytes = text;
     lin_ngram_lay_out(lm);
     if (lm->size != size || word_of(bytes + LIN_NGRAM_AT_SIZE) != size)
-        return lin_fail(err, LIN_FORMAT, "%s: %zu bytes long, and its header asks for %zu; the file is cut or damaged, make it anew", name,
-                        size, lm->size);
+        return lin_fail(err, LIN_FORMAT,
+                        "%s: %zu bytes long, and its header asks for %zu; the file is cut or damaged, make it anew", name, size,
+                        lm->size);
     return LIN_OK;
 }
 
@@ -163,8 +166,8 @@ static int good_numbers(const unsigned char *book, unsigned bits, float most)
     return 1;
 }
 
-// What holds for every block that queries may see: the size is that of its header, words end, numbers are finite. All else is cut to
-// its range where it is read.
+// What holds for every block that queries may see: the size is that of its header, words end, numbers are finite. All else is cut
+// to its range where it is read.
 static lin_status attach(lin_ngram *lm, const char *name, lin_error *err)
 {
     lin_status status = read_header(lm, name, err);
@@ -204,7 +207,7 @@ lin_status lin_ngram_unpack(const void *bytes, size_t n, const char *name, lin_n
     return LIN_OK;
 }
 
-// ---- files ------------------------------------------------------------------------------------------------------------------------
+// ---- files ----------------------------------------------------------------------------------------------------------------------
 
 static lin_status map_file(int file, size_t size, const char *path, lin_ngram **out, lin_error *err)
 {

@@ -187,8 +187,8 @@ SUPPORT void walk_compare(const lin_ngram *lm, model *m, int steps, double toler
         }
         words[n++] = w;
         double want = model_score(m, words, n) * log(10), got = (double)lin_ngram_score(lm, state, word_in(lm, m, w), &next);
-        test_require(fabs(got - want) <= tolerance, "order %d, key %llu, step %d: %.8g, not %.8g", m->order, (unsigned long long)m->key,
-                     i, got, want);
+        test_require(fabs(got - want) <= tolerance, "order %d, key %llu, step %d: %.8g, not %.8g", m->order,
+                     (unsigned long long)m->key, i, got, want);
         test_require(next < lin_ngram_states(lm), "state %u of %u", next, lin_ngram_states(lm));
         if (m->end >= 0) {
             words[n] = m->end;

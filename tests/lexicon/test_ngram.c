@@ -13,7 +13,7 @@ static lin_ngram *parse(const char *text)
     return lm;
 }
 
-// ---- random models ----------------------------------------------------------------------------------------------------------------
+// ---- random models --------------------------------------------------------------------------------------------------------------
 
 START_TEST(scores_are_those_of_the_definition)
 {
@@ -89,7 +89,7 @@ START_TEST(probabilities_sum_to_one_where_they_should)
 }
 END_TEST
 
-// ---- KenLM ------------------------------------------------------------------------------------------------------------------------
+// ---- KenLM ----------------------------------------------------------------------------------------------------------------------
 
 // tests/golden/ngram_scores.txt: "FILE WORD..." and below it the log10 of each word and of </s>, by KenLM.
 START_TEST(scores_are_those_of_kenlm)
@@ -123,7 +123,8 @@ START_TEST(scores_are_those_of_kenlm)
         while (lin_field_next(&words, words_end, &field, &n_field)) {
             double got = (double)lin_ngram_score(lm, state, lin_ngram_find(lm, field, n_field), &state);
             ck_assert(lin_field_next(&scores, lines.text + lines.n, &field, &n_field) && lin_text_number(field, n_field, &want));
-            test_require(fabs(got - want * log(10)) <= 1e-4, "%s, line %d: %.7g, not %.7g", name, lines.number, got, want * log(10));
+            test_require(fabs(got - want * log(10)) <= 1e-4, "%s, line %d: %.7g, not %.7g", name, lines.number, got,
+                         want * log(10));
         }
         ck_assert(lin_field_next(&scores, lines.text + lines.n, &field, &n_field) && lin_text_number(field, n_field, &want));
         test_require(fabs((double)lin_ngram_end(lm, state) - want * log(10)) <= 1e-4, "%s, line %d: </s>", name, lines.number);
@@ -135,7 +136,7 @@ START_TEST(scores_are_those_of_kenlm)
 }
 END_TEST
 
-// ---- words and odd models -----------------------------------------------------------------------------------------------------------
+// ---- words and odd models -------------------------------------------------------------------------------------------------------
 
 START_TEST(words)
 {

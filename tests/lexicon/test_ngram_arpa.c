@@ -1,0 +1,290 @@
+// lexicon/ngram_arpa.c: what is wrong with an ARPA file is said with its line; odd but good files; written files read back equal.
+#include "lexicon/ngram_internal.h"
+#include "lexicon/textfile.h"
+#include "tests/lexicon/ngram_support.h"
+
+static void teardown(void) { ck_assert_uint_eq(lin_memory_live(), 0); }
+
+static lin_status parse(const char *text, lin_ngram **lm, lin_error *err)
+{
+    return lin_ngram_parse(text, strlen(text), "x.arpa", lm, err);
+}
+
+// Line 1 is \data\, 5 the heading of the 1-grams, 6 and 7 "a" and "b", 8 that of the 2-grams, 9 "a b".
+static const char good[] = "\\data\\\nngram 1=2\nngram 2=1\n\n\\1-grams:\n-1 a -0.5\n-2 b\n\\2-grams:\n-0.25 a b\n\\end\\\n";
+
+// ---- refused --------------------------------------------------------------------------------------------------------------------
+
+static const struct {
+    const char *from, *to; // changed in the good text
+    const char *says;
+} bad[] = {
+    {"\\data\\", "\\date\\", "x.arpa: no line '\\data\\'"},
+    {"ngram 1=2\nngram 2=1\n", "", "x.arpa:3: no counts"},
+    {"ngram 1=2\nngram 2=1\n\n\\1-grams:\n-1 a -0.5\n-2 b\n\\2-grams:\n-0.25 a b\n\\end\\\n", "ngram 1=2\n",
+     "x.arpa:2: the file ends after 1 counts"},
+    {"ngram 1=2", "ngram 1=0", "x.arpa:5: a model without words"},
+    {"ngram 1=2", "ngram 2=2", "x.arpa:2: 2-grams are announced where 1-grams are due"},
+    {"ngram 2=1", "ngram 3=1", "x.arpa:3: 3-grams are announced where 2-grams are due"},
+    {"ngram 1=2", "ngram 1=two", "x.arpa:2: 'ngram 1=two' is not like"},
+    {"ngram 1=2", "ngram 1=-2", "x.arpa:2: 'ngram 1=-2' is not like"},
+    {"ngram 1=2", "ngram 1=2 or so", "x.arpa:2: 'ngram 1=2 or so' is not like"},
+    {"ngram 1=2", "ngram 1 2", "x.arpa:2:"},
+    {"ngram 1=2", "ngrams 1=2", "x.arpa:2:"},
+    {"ngram 1=2", "ngram =2", "x.arpa:2:"},
+    {"ngram 1=2", "ngram 1", "x.arpa:2:"},
+    {"ngram 1=2", "ngram 1=99999999999", "x.arpa:2: 99999999999 1-grams are announced, and the rest of the file has room for"},
+    {"ngram 1=2", "ngram 1=99999999999999999999999999999999", "x.arpa:2: "},
+    {"ngram 2=1", "ngram 2=1000", "x.arpa:3: 1000 2-grams are announced"},
+    {"ngram 1=2", "ngram 1=3", "x.arpa:8: 3 1-grams were announced, and 2 are there"},
+    {"ngram 1=2", "ngram 1=1", "x.arpa:7: more 1-grams than the 1 that were announced"},
+    {"ngram 2=1", "ngram 2=2", "x.arpa:10: 2 2-grams were announced, and 1 are there"},
+    {"ngram 2=1", "ngram 2=0", "x.arpa:9: more 2-grams than the 0"},
+    {"\\1-grams:", "\\2-grams:", "x.arpa:5: '\\2-grams:' where '\\1-grams:' is due"},
+    {"\\2-grams:", "\\3-grams:", "x.arpa:8: '\\3-grams:' where '\\2-grams:' is due"},
+    {"\\2-grams:", "\\end\\", "x.arpa:8: '\\end\\' where '\\2-grams:' is due"},
+    {"\\end\\", "\\3-grams:", "x.arpa:10: '\\3-grams:' where '\\end\\' is due"},
+    {"\\end\\", "\\ende\\", "x.arpa:10: '\\ende\\' where '\\end\\' is due"},
+    {"\n\\end\\\n", "\n", "x.arpa:9: the file ends after 1 of 1 2-grams and without \\end\\; it is cut"},
+    {"-2 b\n\\2-grams:\n-0.25 a b\n\\end\\\n", "-2 b\n-", "x.arpa:8: more 1-grams"},
+    {"-1 a -0.5", "nan a -0.5", "x.arpa:6: 'nan' is no number"},
+    {"-1 a -0.5", "-inf a -0.5",
+     "x.arpa:6: '-inf' is no number; a line begins with the logarithm to base 10 of a probability, -99 for 0"},
+    {"-1 a -0.5", "-1e999 a -0.5", "x.arpa:6: '-1e999' is no number"},
+    {"-1 a -0.5", "- a -0.5", "x.arpa:6: '-' is no number"},
+    {"-1 a -0.5", ". a -0.5", "x.arpa:6: '.' is no number"},
+    {"-1 a -0.5", "-1.2.3 a -0.5", "x.arpa:6: '-1.2.3' is no number"},
+    {"-1 a -0.5", "-1,5 a -0.5", "x.arpa:6: '-1,5' is no number"},
+    {"-1 a -0.5", "0.5 a -0.5", "x.arpa:6: '0.5' is the logarithm of a probability over 1"},
+    {"-1 a -0.5", "0.0011 a -0.5", "x.arpa:6: '0.0011' is the logarithm of a probability over 1"},
+    {"-1 a -0.5", "-1 a nan", "x.arpa:6: 'nan' is no back-off weight"},
+    {"-1 a -0.5", "-1 a inf", "x.arpa:6: 'inf' is no back-off weight"},
+    {"-1 a -0.5", "-1 a 99.5", "x.arpa:6: '99.5' is no back-off weight"},
+    {"-1 a -0.5", "-1 a a", "x.arpa:6: 'a' is no back-off weight (a logarithm to base 10); is there a blank in a word?"},
+    {"-1 a -0.5", "-1 a -0.5 -0.5", "x.arpa:6: something behind the back-off weight of a 1-gram"},
+    {"-1 a -0.5", "-1", "x.arpa:6: 0 of the 1 words of a 1-gram"},
+    {"-1 a -0.5", "-1 a\x01", "x.arpa:6: the word 'a?' has control characters"},
+    {"-2 b", "-2 a", "x.arpa:7: the word 'a' is there twice"},
+    {"-0.25 a b", "-0.25 a", "x.arpa:9: 1 of the 2 words of a 2-gram"},
+    {"-0.25 a b", "-0.25 a b -1", "x.arpa:9: something behind the last word of a 2-gram; those of the highest order"},
+    {"-0.25 a b", "-0.25 a B", "x.arpa:9: the word 'B' is not among the 1-grams"},
+    {"-0.25 a b", "-0.25 c b", "x.arpa:9: the word 'c' is not among the 1-grams"},
+    {"ngram 2=1\n\n\\1-grams:\n-1 a -0.5\n-2 b\n\\2-grams:\n-0.25 a b\n",
+     "ngram 2=4\n\n\\1-grams:\n-1 a -0.5\n-2 b\n\\2-grams:\n-0.25 b a\n\n-0.25 a b\n-0.3 a a\n-0.1 a b\n",
+     "x.arpa:13: the 2-gram 'a b' is there twice"},
+    {"ngram 2=1\n\n\\1-grams:\n-1 a -0.5\n-2 b\n\\2-grams:\n-0.25 a b\n",
+     "ngram 2=1\nngram 3=2\n\\1-grams:\n-1 a -0.5\n-2 b\n\\2-grams:\n-0.25 a b\n\\3-grams:\n-1 a b a\n\n -2 \tb  a a \n",
+     "x.arpa:13: the 3-gram 'b  a a' is there, but its first 2 words are not among the 2-grams"},
+    {"ngram 2=1\n\n\\1-grams:\n-1 a -0.5\n-2 b\n\\2-grams:\n-0.25 a b\n",
+     "ngram 2=1\nngram 3=1\n\\1-grams:\n-1 a -0.5\n-2 b\n\\2-grams:\n-0.25 a b\n\\3-grams:\n-1 b a a\n",
+     "x.arpa:11: the 3-gram 'b a a' is there, but its first 2 words are not among the 2-grams"},
+};
+
+static char *changed(const char *from, const char *to)
+{
+    const char *at = strstr(good, from);
+    ck_assert_msg(at != NULL, "'%s' is not in the good text", from);
+    char *text = NULL;
+    ck_assert_int_gt(asprintf(&text, "%.*s%s%s", (int)(at - good), good, to, at + strlen(from)), 0);
+    return text;
+}
+
+START_TEST(malformed)
+{
+    char *text = changed(bad[_i].from, bad[_i].to);
+    lin_ngram *lm = (lin_ngram *)text;
+    FAILS(parse(text, &lm, &err), LIN_FORMAT, bad[_i].says);
+    ck_assert_ptr_null(lm);
+    free(text);
+}
+END_TEST
+
+START_TEST(order_too_high)
+{
+    lin_ngram *lm;
+    FAILS(parse("\\data\\\nngram 1=1\nngram 2=1\nngram 3=1\nngram 4=1\nngram 5=1\nngram 6=1\nngram 7=1\nngram 8=1\nngram 9=1\n"
+                "ngram 10=1\n\\1-grams:\n-1 a\n",
+                &lm, &err),
+          LIN_UNSUPPORTED, "x.arpa:11: n-grams of more than 9 words");
+}
+END_TEST
+
+START_TEST(cut_anywhere)
+{
+    lin_ngram *lm;
+    size_t n = strlen(good) - 1; // without the last newline it is whole
+    for (size_t cut = 0; cut < n; cut++) {
+        char *part = strndup(good, cut);
+        unsigned long live = lin_memory_live();
+        ck_assert_msg(parse(part, &lm, NULL) == LIN_FORMAT && !lm, "cut after %zu bytes", cut);
+        ck_assert_uint_eq(lin_memory_live(), live);
+        free(part);
+    }
+    OK(lin_ngram_parse(good, n, "x", &lm, &err));
+    lin_ngram_destroy(lm);
+    FAILS(lin_ngram_parse(NULL, 0, "x", &lm, &err), LIN_FORMAT, "no line");
+    FAILS(lin_ngram_open("/nonexistent/x.arpa", &lm, &err), LIN_IO, "/nonexistent/x.arpa");
+    FAILS(lin_ngram_open("/", &lm, &err), LIN_IO, "cannot read /");
+}
+END_TEST
+
+// ---- odd but good ---------------------------------------------------------------------------------------------------------------
+
+static void says(const char *text, const char *word, double logp10)
+{
+    lin_ngram *lm;
+    lin_ngram_state a, next;
+    OK(parse(text, &lm, &err));
+    lin_ngram_score(lm, lin_ngram_empty(lm), lin_ngram_find(lm, "a", 1), &a);
+    float logp = lin_ngram_score(lm, a, lin_ngram_find(lm, word, strlen(word)), &next);
+    ck_assert_double_eq_tol((double)logp, logp10 * log(10), 1e-6 * (1 - logp10));
+    lin_ngram_destroy(lm);
+}
+
+START_TEST(odd_but_good)
+{
+    static const struct {
+        const char *from, *to, *word;
+        double logp;
+    } odd[] = {
+        {"", "", "b", -0.25},
+        {"", "", "a", -1.5},
+        {"\\data\\", "made by hand\nngram 1=7\n\n  \\data\\ ", "b", -0.25},
+        {"\\data\\", "\xEF\xBB\xBF\\data\\\r", "b", -0.25},
+        {"ngram 1=2", "  ngram  1 = 2 \t", "b", -0.25},
+        {"ngram 1=2", "ngram 01=0002", "b", -0.25},
+        {"\\end\\\n", "\\end\\\nmore\n\\data\\\n", "b", -0.25},
+        {"-0.25 a b", "\n\n\t-0.25\ta\tb \r\n\r\n", "b", -0.25},
+        {"-1 a -0.5", "-1 a", "a", -1},
+        {"-1 a -0.5", "-1 a +0.5", "a", -0.5},
+        {"-1 a -0.5", "-1e0 a -5e-1", "a", -1.5},
+        {"-1 a -0.5", "-01.00 a -.5", "a", -1.5},
+        {"-1 a -0.5", "-1.00000000000000000000 a -0.50000000000000000000000", "a", -1.5},
+        {"-1 a -0.5", "-1. a -0.500000000000001", "a", -1.5},
+        {"-1 a -0.5", "-1 a -0", "a", -1},
+        {"-1 a -0.5", "0 a -0.5", "a", -0.5},
+        {"-1 a -0.5", "0.001 a -0.5", "a", -0.5}, // rounding: a probability of 1
+        {"-1 a -0.5", "-0.0 a -0.5", "a", -0.5},
+        {"-1 a -0.5", "-1000 a -0.5", "a", -99.5}, // no less than 0
+        {"-1 a -0.5", "-1 a -1000", "a", -100},
+        {"-2 b\n", "-2 \\2-grams:\n", "\\2-grams:", -2.5}, // a word that looks like a heading
+    };
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        char *text = changed(odd[i].from, odd[i].to);
+        if (i + 1 == sizeof odd / sizeof *odd) memcpy(strstr(text, "a b"), "a a", 3);
+        says(text, odd[i].word, odd[i].logp);
+        free(text);
+    }
+}
+END_TEST
+
+// ---- written and read -----------------------------------------------------------------------------------------------------------
+
+static char *written(const lin_ngram *lm, size_t *n)
+{
+    char *text = NULL;
+    FILE *file = open_memstream(&text, n);
+    OK(lin_ngram_write_arpa(lm, file, "memory", &err));
+    fclose(file);
+    return text;
+}
+
+START_TEST(reads_back_equal)
+{
+    for (int order = 1; order <= 6; order++) {
+        size_t n, n_again;
+        model *m = random_model(300 + (uint64_t)order, order, 9, 2, order % 2, 7);
+        // numbers with all digits that a float has, and tiny ones
+        for (int i = 0; i < m->n; i += 3) m->grams[i].logp = -1e-6 - exp(-20 * lin_random_uniform(11, (uint64_t)i));
+        lin_ngram *lm = model_parse(m), *again;
+        char *text = written(lm, &n);
+        OK(lin_ngram_parse(text, n, "again", &again, &err));
+        ck_assert_uint_eq(lin_ngram_fingerprint(again), lin_ngram_fingerprint(lm));
+        ck_assert_uint_eq(again->size, lm->size);
+        ck_assert_mem_eq(again->bytes, lm->bytes, lm->size); // the same block: nothing was lost
+        char *text_again = written(again, &n_again);
+        ck_assert_str_eq(text_again, text);
+        free(text);
+        free(text_again);
+        lin_ngram_destroy(lm);
+        lin_ngram_destroy(again);
+        lin_free(m);
+    }
+}
+END_TEST
+
+START_TEST(written_text)
+{
+    lin_ngram *lm;
+    size_t n;
+    OK(parse("\\data\\\nngram 1=4\nngram 2=2\n\\1-grams:\n-1.2345 b 0\n-99 <s> -0.5\n0 </s>\n-3.658399999 a -0.0000001\n"
+             "\\2-grams:\n-1e-05 b a\n-0.25 <s> b\n\\end\\\n",
+             &lm, &err));
+    char *text = written(lm, &n);
+    ck_assert_str_eq(text, "\\data\\\nngram 1=4\nngram 2=2\n\n\\1-grams:\n0\t</s>\n-99\t<s>\t-0.5\n"
+                           "-3.6584\ta\t-1e-07\n-1.2345\tb\t0\n"
+                           "\n\\2-grams:\n-0.25\t<s> b\n-1e-05\tb a\n\n\\end\\\n");
+    free(text);
+    FILE *full = fopen("/dev/full", "w");
+    if (full) {
+        FAILS(lin_ngram_write_arpa(lm, full, "full.arpa", &err), LIN_IO, "cannot write full.arpa");
+        fclose(full);
+    }
+    lin_ngram_destroy(lm);
+}
+END_TEST
+
+// Any order of the lines is the same model, which is in order itself.
+START_TEST(any_order_of_lines)
+{
+    model *m = random_model(4, 3, 12, 3, 0, 7); // a multiple of 4 is written as it is
+    lin_ngram *lm = model_parse(m);
+    uint64_t fingerprint = lin_ngram_fingerprint(lm);
+    for (int k = 1; k <= 3; k++) { // back to front
+        gram *first = &m->grams[m->begins[k]];
+        for (int i = 0, j = m->counts[k] - 1; i < j; i++, j--) {
+            gram swap = first[i];
+            first[i] = first[j];
+            first[j] = swap;
+        }
+    }
+    lin_ngram *other = model_parse(m);
+    ck_assert_uint_eq(lin_ngram_fingerprint(other), fingerprint);
+    lin_ngram_destroy(lm);
+    lin_ngram_destroy(other);
+    m->grams[m->n - 1].logp -= 0.01;
+    other = model_parse(m);
+    ck_assert_uint_ne(lin_ngram_fingerprint(other), fingerprint);
+    lin_ngram_destroy(other);
+    lin_free(m);
+}
+END_TEST
+
+START_TEST(every_allocation_fails)
+{
+    size_t n;
+    model *m = random_model(8, 3, 8, 2, 0, 7);
+    char *text = model_text(m, &n);
+    lin_ngram *lm = NULL;
+    FAIL_EVERY_ALLOCATION(lin_ngram_parse(text, n, "x", &lm, NULL), lin_ngram_destroy(lm));
+    free(text);
+    lin_free(m);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("ngram_arpa");
+    TCase *tests = tcase_create("ngram_arpa");
+    tcase_add_checked_fixture(tests, NULL, teardown);
+    tcase_add_loop_test(tests, malformed, 0, (int)(sizeof bad / sizeof *bad));
+    tcase_add_test(tests, order_too_high);
+    tcase_add_test(tests, cut_anywhere);
+    tcase_add_test(tests, odd_but_good);
+    tcase_add_test(tests, reads_back_equal);
+    tcase_add_test(tests, written_text);
+    tcase_add_test(tests, any_order_of_lines);
+    tcase_add_test(tests, every_allocation_fails);
+    suite_add_tcase(suite, tests);
+    return test_run(suite);
+}
