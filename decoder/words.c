@@ -67,7 +67,7 @@ static void lay_out(lin_words *w)
     int most_rows = w->V;
     w->n_candidates = 6 * width + 64;
     w->n_records = 24 * width + 4096;
-    w->n_alternatives = w->o.n_best > 1 ? 16 * width + 1024 : 0;
+    for (w->n_alternatives = 1024; w->n_alternatives < 8 * width;) w->n_alternatives *= 2;
     for (w->n_slots = 256; w->n_slots < 2 * w->n_candidates;) w->n_slots *= 2;
     if (most_rows < w->n_candidates) most_rows = w->n_candidates;
     const int n_marks = w->n_slots > w->n_records ? w->n_slots : w->n_records;
@@ -76,7 +76,8 @@ static void lay_out(lin_words *w)
     w->tokens_at = place(&used, (size_t)width, sizeof(token));
     w->records_at = place(&used, (size_t)w->n_records, sizeof(record));
     w->alternatives_at = place(&used, (size_t)w->n_alternatives, sizeof(alternative));
-    w->candidates_at = place(&used, (size_t)w->n_candidates, sizeof(candidate));
+    const size_t work = (size_t)w->n_candidates * sizeof(candidate), rebuilt = (size_t)w->n_alternatives * sizeof(alternative);
+    w->candidates_at = place(&used, work > rebuilt ? work : rebuilt, 1);
     w->slots_at = place(&used, (size_t)n_marks, sizeof(int32_t));
     w->order_at = place(&used, (size_t)most_rows, sizeof(double));
     w->bytes = used;
@@ -139,7 +140,7 @@ void lin_words_reset(const lin_words *w, void *state, int64_t first_frame)
     memset(state, 0, w->bytes);
     space s = words_space(w, state);
     *s.h = (words_header){.magic = WORDS_MAGIC, .fingerprint = w->fingerprint, .first_frame = first_frame, .frame = first_frame,
-                          .n_tokens = 1};
+                          .settled_end = first_frame, .n_tokens = 1};
     s.tokens[0] = (token){.node = LIN_TREE_ROOT, .lm_state = w->lm ? lin_ngram_begin(w->lm) : 0};
     s.tokens[0].arms[BLANK_ARM].record = s.tokens[0].arms[LABEL_ARM].record = -1;
     s.tokens[0].arms[LABEL_ARM].sum = s.tokens[0].arms[LABEL_ARM].best = -INFINITY;
@@ -196,7 +197,7 @@ static void change_context(const lin_words *w, space *s, const lin_word_context 
         words_break_off(s, &s->tokens[0]);
     }
     h->n_tokens = n;
-    words_sweep(s);
+    words_sweep(w, s);
     for (int i = 0; i < h->n_records; i++) {
         if (s->records[i].word >= w->n_words) s->records[i].word = LIN_WORD_UNKNOWN;
     }
@@ -228,9 +229,7 @@ lin_status lin_words_push(const lin_words *w, void *state, const lin_word_contex
     change_context(w, &s, context);
     for (int i = 0; i < n_frames && !s.failed; i++) {
         words_make_room(w, &s, settled);
-        if (!words_row(w, &s, logp + (size_t)i * (size_t)w->V)) continue;
-        words_settle(w, &s, settled);
-        while (!s.failed && s.tokens[words_best(&s)].n_words > w->o.longest) words_force(w, &s, settled);
+        if (words_row(w, &s, logp + (size_t)i * (size_t)w->V)) words_settle(w, &s, settled);
     }
     return s.failed ? lin_fail(err, s.failed, "a path of words has no room") : LIN_OK;
 }

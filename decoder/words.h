@@ -45,7 +45,7 @@ typedef struct lin_words_options {
     int longest;         /* words that may be unsettled at most; beyond it the best hypothesis decides */
 } lin_words_options;
 
-enum { LIN_WORDS_MAX = 8192, LIN_WORDS_NBEST_MAX = 256, LIN_WORDS_LONGEST_MAX = 4096 };
+enum { LIN_WORDS_MAX = 8192, LIN_WORDS_NBEST_MAX = 256, LIN_WORDS_LONGEST_MAX = 500 };
 
 lin_words_options lin_words_options_default(void);
 

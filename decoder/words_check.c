@@ -33,6 +33,13 @@ static int good_record(const lin_words *w, const space *s, int i)
     return r->before < 0 ? (int32_t)(words - s->h->settled) <= 0 : words == s->records[r->before].n_words;
 }
 
+static int good_alternative(const words_header *h, const alternative *a)
+{
+    if (a->used != 1 || !in(a->loser.record, -1, h->n_records - 1) || !(a->lost >= 0) || !isfinite(a->lost)) return 0;
+    return in(a->loser.frames, a->loser.record < 0 ? 0 : 1, INT32_MAX) && !isnan(a->loser.logp) && isfinite(a->lost_acoustic) &&
+           isfinite(a->lost_language);
+}
+
 lin_status lin_words_check(const lin_words *w, const void *state, size_t n, lin_error *err)
 {
     if (n != w->bytes) return lin_fail(err, LIN_MISMATCH, "a state of %zu bytes; this word search has %zu", n, w->bytes);
@@ -46,9 +53,12 @@ lin_status lin_words_check(const lin_words *w, const void *state, size_t n, lin_
                in(h->finished, 0, 1) && h->frame >= h->first_frame;
     for (int i = 0; good && i < h->n_tokens; i++) good = good_token(w, h, &s.tokens[i]);
     for (int i = 0; good && i < h->n_records; i++) good = good_record(w, &s, i);
-    for (int i = 0; good && i < h->n_alternatives; i++) {
-        const alternative *a = &s.alternatives[i];
-        good = in(a->record, -1, h->n_records - 1) && a->lost >= 0 && isfinite(a->lost) && in(a->frames, 1, INT32_MAX) && !isnan(a->logp);
+    int used = 0;
+    for (int i = 0; good && i < w->n_alternatives; i++) {
+        if (!s.alternatives[i].used) continue;
+        good = good_alternative(h, &s.alternatives[i]);
+        used++;
     }
+    good = good && used == h->n_alternatives && used < w->n_alternatives && h->settled_end >= h->first_frame && h->settled_end <= h->frame;
     return good ? LIN_OK : lin_fail(err, LIN_FORMAT, "the state of a word search is damaged");
 }

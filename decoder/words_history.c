@@ -1,6 +1,5 @@
 // Chains of records: sweeping out what no token reaches, settling words, and turning chains into phones and words.
 
-#include <float.h>
 #include <string.h>
 
 #include "decoder/words_internal.h"
@@ -17,38 +16,47 @@ int words_best(const space *s)
 // Word numbers wrap around after 2^32 words.
 int words_is_settled(const space *s, const record *r) { return (int32_t)(r->n_words - s->h->settled) < (r->word == WORD_INSIDE ? 0 : 1); }
 
+int words_new_record(space *s, const candidate *c)
+{
+    const int before = c->t.arms[LABEL_ARM].record;
+    const uint32_t words = before < 0 ? s->h->settled : s->records[before].n_words;
+    s->records[s->h->n_records] = (record){.history = c->t.history,
+                                           .start = s->h->frame,
+                                           .before_logp = c->before_logp,
+                                           .before_frames = c->before_frames,
+                                           .before = before,
+                                           .label = c->t.last,
+                                           .word = c->word,
+                                           .n_words = words + (c->word != WORD_INSIDE)};
+    return s->h->n_records++;
+}
+
 // ---- sweeping ---------------------------------------------------------------------------------------------------------------
 
-static void mark(int32_t *marks, int at)
+void words_mark(const space *s, int32_t *marks, int at)
 {
-    if (at >= 0) marks[at] = 1;
+    for (; at >= 0 && !marks[at] && !words_is_settled(s, &s->records[at]); at = s->records[at].before) marks[at] = 1;
 }
 
 static int moved(const int32_t *marks, int at) { return at < 0 ? -1 : marks[at]; }
 
-// Keeps the records that tokens and alternatives reach, in their order. A record is newer than the one before it.
-void words_sweep(space *s)
+// Keeps the records that tokens and alternatives reach, in their order.
+void words_sweep(const lin_words *w, space *s)
 {
     words_header *h = s->h;
     int32_t *marks = s->slots;
     int n = 0;
     memset(marks, 0, (size_t)h->n_records * sizeof *marks);
     for (int i = 0; i < h->n_tokens; i++) {
-        mark(marks, s->tokens[i].arms[BLANK_ARM].record);
-        mark(marks, s->tokens[i].arms[LABEL_ARM].record);
+        for (int k = 0; k < 2; k++) words_mark(s, marks, s->tokens[i].arms[k].record);
     }
-    for (int i = 0; i < h->n_alternatives; i++) mark(marks, s->alternatives[i].record);
-    for (int i = h->n_records; i-- > 0;) {
-        record *r = &s->records[i];
-        if (marks[i] && words_is_settled(s, r)) marks[i] = 0;
-        if (marks[i]) mark(marks, r->before);
-    }
+    words_mark_alternatives(w, s, marks);
     for (int i = 0; i < h->n_records; i++) {
         if (!marks[i]) {
             marks[i] = -1;
             continue;
         }
-        s->records[i].before = moved(marks, s->records[i].before);
+        s->records[i].before = moved(marks, s->records[i].before); // older: its new number is known
         marks[i] = n;
         s->records[n++] = s->records[i];
     }
@@ -56,7 +64,9 @@ void words_sweep(space *s)
     for (int i = 0; i < h->n_tokens; i++) {
         for (int k = 0; k < 2; k++) s->tokens[i].arms[k].record = moved(marks, s->tokens[i].arms[k].record);
     }
-    for (int i = 0; i < h->n_alternatives; i++) s->alternatives[i].record = moved(marks, s->alternatives[i].record);
+    for (int i = 0; i < w->n_alternatives; i++) {
+        if (s->alternatives[i].used) s->alternatives[i].loser.record = moved(marks, s->alternatives[i].loser.record);
+    }
 }
 
 // Worse tokens than this many go, when even their chains do not fit.
@@ -71,89 +81,109 @@ static void keep_tokens(space *s, int n)
     }
 }
 
-void words_make_room(const lin_words *w, space *s, lin_path *settled)
-{
-    const int need = 2 * w->o.width; // tokens' records and alternatives'
-    if (s->h->n_records + need <= w->n_records) return;
-    words_sweep(s);
-    while (s->h->n_records + need > w->n_records - w->n_records / 8) {
-        if (s->h->n_alternatives) s->h->n_alternatives = 0;
-        else if (s->tokens[words_best(s)].n_words) words_force(w, s, settled);
-        else if (s->h->n_tokens > 1) keep_tokens(s, s->h->n_tokens / 2);
-        else return;
-        words_sweep(s);
-    }
-}
-
-// ---- settling ---------------------------------------------------------------------------------------------------------------
-
-// The history up to the first word of a chain that is not settled; 0: there is none. *phones: those of that word.
-static uint64_t first_of(const space *s, int at, int *phones)
-{
-    uint64_t first = 0;
-    *phones = 0;
-    for (; at >= 0 && !words_is_settled(s, &s->records[at]); at = s->records[at].before) {
-        if (s->records[at].word != WORD_INSIDE) {
-            first = s->records[at].history;
-            *phones = 0;
-        }
-        ++*phones;
-    }
-    return first;
-}
-
 // Gives out the first word of the best token, which all tokens have.
-static void settle_first(space *s, lin_path *settled)
+static void settle_first(const lin_words *w, space *s, lin_path *settled)
 {
     const token *t = &s->tokens[words_best(s)];
-    const arm *a = better_arm(t);
-    int at = a->record, frames = a->frames, phones;
-    double logp = a->logp;
-    const uint32_t number = s->h->settled + 1;
-    while (at >= 0 && (s->records[at].n_words != number || s->records[at].word == WORD_INSIDE)) {
-        frames = s->records[at].before_frames;
-        logp = s->records[at].before_logp;
-        at = s->records[at].before;
-    }
-    const lin_status status = words_trace(s, at, frames, logp, settled, NULL);
+    const uint64_t first = t->first;
+    double shares[WORDS_LINE_MAX];
+    line all;
+    int phones;
+    words_token_line(s, t, &all);
+    words_shares(w, s, t, &all, shares);
+    const lin_status status = words_append_line(s, &all, shares, all.n - 1, all.n - 1, settled, NULL);
     if (status) s->failed = status;
+    else s->h->settled_end = settled->words[settled->n_words - 1].end;
     settled->score = t->total;
     settled->acoustic = t->mass;
     settled->language = t->language;
-    (void)first_of(s, better_arm(t)->record, &phones);
+    (void)words_first_of(s, better_arm(t)->record, &phones);
+    words_settle_alternatives(w, s, first);
     s->h->settled++;
     for (int i = 0; i < s->h->n_tokens; i++) {
         token *other = &s->tokens[i];
-        int unused;
         other->n_words--;
         other->n_phones -= phones;
-        other->first = first_of(s, better_arm(other)->record, &unused);
+        other->first = words_first_of(s, better_arm(other)->record, NULL);
     }
 }
 
-void words_settle(const lin_words *w, space *s, lin_path *settled)
+// What the best token has first; tokens without it go.
+static void force(const lin_words *w, space *s, lin_path *settled)
 {
-    if (w->o.n_best > 1) return;
-    for (;;) {
-        const uint64_t first = s->tokens[0].first;
-        for (int i = 0; i < s->h->n_tokens; i++) {
-            if (!s->tokens[i].first || s->tokens[i].first != first) return;
-        }
-        settle_first(s, settled);
-        if (s->failed) return;
-    }
-}
-
-void words_force(const lin_words *w, space *s, lin_path *settled)
-{
-    (void)w;
     const uint64_t first = s->tokens[words_best(s)].first;
     int n = 0;
     for (int i = 0; i < s->h->n_tokens; i++) {
         if (s->tokens[i].first == first) s->tokens[n++] = s->tokens[i];
     }
     s->h->n_tokens = n;
-    settle_first(s, settled);
+    settle_first(w, s, settled);
+}
+
+void words_make_room(const lin_words *w, space *s, lin_path *settled)
+{
+    words_header *h = s->h;
+    const int need = 2 * w->o.width; // the tokens' records, and losers'
+    if (h->n_records + need <= w->n_records && h->n_alternatives <= w->n_alternatives / 4 * 3) return;
+    words_sweep(w, s);
+    while (h->n_alternatives > w->n_alternatives / 2) words_thin_alternatives(w, s);
+    while (h->n_records + need > w->n_records - w->n_records / 8) {
+        if (h->n_alternatives) words_drop_alternatives(w, s);
+        else if (s->tokens[words_best(s)].n_words) force(w, s, settled);
+        else if (h->n_tokens > 1) keep_tokens(s, h->n_tokens / 2);
+        else return;
+        words_sweep(w, s);
+    }
+}
+
+// ---- settling ---------------------------------------------------------------------------------------------------------------
+
+uint64_t words_first_of(const space *s, int at, int *phones)
+{
+    uint64_t first = 0;
+    int n = 0;
+    for (; at >= 0 && !words_is_settled(s, &s->records[at]); at = s->records[at].before) {
+        if (s->records[at].word != WORD_INSIDE) {
+            first = s->records[at].history;
+            n = 0;
+        }
+        n++;
+    }
+    if (phones) *phones = n;
+    return first;
+}
+
+static int shared_by_all(const space *s)
+{
+    const uint64_t first = s->tokens[0].first;
+    for (int i = 0; i < s->h->n_tokens; i++) {
+        if (!s->tokens[i].first || s->tokens[i].first != first) return 0;
+    }
+    return 1;
+}
+
+static int too_long(const lin_words *w, const space *s)
+{
+    for (int i = 0; i < s->h->n_tokens; i++) {
+        if (s->tokens[i].n_words > w->o.longest) return 1;
+    }
+    return 0;
+}
+
+void words_settle(const lin_words *w, space *s, lin_path *settled)
+{
+    while (!s->failed && w->o.n_best == 1 && shared_by_all(s)) settle_first(w, s, settled);
+    while (!s->failed && too_long(w, s)) {
+        if (s->tokens[words_best(s)].n_words) {
+            force(w, s, settled);
+            continue;
+        }
+        int n = 0;
+        for (int i = 0; i < s->h->n_tokens; i++) {
+            if (s->tokens[i].n_words <= w->o.longest) s->tokens[n++] = s->tokens[i];
+        }
+        s->h->n_tokens = n;
+    }
 }
 
 // Both arms end with the same phone, in a record each or together.
@@ -171,48 +201,4 @@ void words_break_off(space *s, token *t)
     t->node = LIN_TREE_ROOT;
     t->ahead = 0;
     weigh(t);
-}
-
-// ---- paths ------------------------------------------------------------------------------------------------------------------
-
-static void set_word(lin_path *path, lin_path_word *word, int n_phones)
-{
-    double logp = 0;
-    const lin_path_phone *phones = &path->phones[word->first_phone];
-    for (int i = 0; i < n_phones; i++) logp += log((double)phones[i].confidence);
-    word->n_phones = n_phones;
-    word->confidence = (float)exp(logp / n_phones);
-    word->start = phones[0].start;
-    word->end = phones[n_phones - 1].end;
-}
-
-lin_status words_trace(const space *s, int at, int frames, double logp, lin_path *path, lin_error *err)
-{
-    int n_phones = 0, n_words = 0;
-    for (int i = at; i >= 0 && !words_is_settled(s, &s->records[i]); i = s->records[i].before) {
-        n_words += !n_phones++ || s->records[i].word != WORD_INSIDE; // phones behind the last word are a word of their own
-    }
-    lin_status status = lin_path_reserve(path, n_phones, n_words, err);
-    if (status) return status;
-    const int first_phone = path->n_phones;
-    lin_path_word *word = path->words + path->n_words + n_words;
-    path->n_phones += n_phones;
-    path->n_words += n_words;
-    for (int k = n_phones; k-- > 0; at = s->records[at].before) {
-        const record *r = &s->records[at];
-        path->phones[first_phone + k] = (lin_path_phone){r->label, fmaxf((float)exp(logp / frames), FLT_MIN), r->start, r->start + frames};
-        if (k == n_phones - 1 || r->word != WORD_INSIDE) {
-            (--word)->word = r->word == WORD_INSIDE ? LIN_WORD_UNKNOWN : r->word;
-            word->first_phone = first_phone + k + 1; // behind it, until its own first phone is known
-        }
-        frames = r->before_frames;
-        logp = r->before_logp;
-    }
-    for (int end = first_phone, i = 0; i < n_words; i++) {
-        const int behind = word[i].first_phone;
-        word[i].first_phone = end;
-        set_word(path, &word[i], behind - end);
-        end = behind;
-    }
-    return LIN_OK;
 }

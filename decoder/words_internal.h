@@ -14,9 +14,11 @@
  *   words_history.c  The best alignments are chains of records, one for each phone, in a fixed pool; chains that no token reaches any
  *                    more are swept out when the pool is full. A word is settled when it is the first of every token's history; it is
  *                    given out with the times of the best token, and all chains are cut behind it.
- *   words_nbest.c    With n_best > 1 the losers of a recombination are kept as alternatives to the history that won: by how much they
- *                    lost is what they would lose in the end. The n best sequences come from a best-first search over tokens and
- *                    alternatives. So that the alternatives reach back, words then are settled only where `longest` demands it.
+ *   words_alternatives.c  The losers of recombinations are kept as alternatives to the history that won: by how much they lost then is
+ *                    what they would lose in the end, as in a word lattice (Ortmanns, Ney & Aubert 1997).
+ *   words_nbest.c    The n best sequences of words, from a best-first search over tokens and alternatives; with n_best > 1 words are
+ *                    settled only where `longest` demands it, so that the alternatives reach back.
+ *   words_path.c     From chains to phones and words, with times and confidences.
  *   words.c          options, creation, push, finish; words_check.c: states out of files.
  *
  * The score of a token: acoustic sum + lm_weight * language model + bonus for every word begun + unknown words' costs + context, and
@@ -91,13 +93,28 @@ typedef struct record {
     uint32_t reserved;
 } record;
 
-typedef struct alternative {
-    uint64_t winner, loser; // histories
-    double lost;            // by how much
-    int32_t record;         // last of the loser's last word
-    int32_t frames;         // of its run
+// Where a word ends: the record of its last phone, and that phone's run.
+typedef struct tip {
+    uint64_t history; // with the word; 0 and record -1: what is settled ends here
     double logp;
+    int32_t record, frames;
+} tip;
+
+typedef struct alternative {
+    uint64_t winner; // history, up to its last complete word; 0: up to what is settled
+    tip loser;
+    double lost, lost_acoustic, lost_language; // by how much
+    int32_t used;    // 0: an empty slot, 1, or 2: about to go
+    int32_t reserved;
 } alternative;
+
+// The words of a hypothesis that are not settled, the last one first, and the phones behind them (record -1: there are none).
+enum { WORDS_LINE_MAX = 2 * LIN_WORDS_LONGEST_MAX };
+typedef struct line {
+    int n;
+    tip inside;
+    tip words[WORDS_LINE_MAX];
+} line;
 
 // A token on its way into the next row.
 typedef struct candidate {
@@ -113,6 +130,7 @@ typedef struct candidate {
 typedef struct words_header {
     uint64_t magic, fingerprint;
     int64_t first_frame, frame; // of the segment; number of the next row
+    int64_t settled_end;        // frame behind the last settled word
     uint64_t context_id;        // that the tokens' contexts belong to; 0: none
     uint32_t settled;           // words since the reset
     int32_t n_tokens, n_records, n_alternatives;
@@ -178,18 +196,29 @@ int words_row(const lin_words *w, space *s, const float *logp);
 
 // words_history.c
 int words_best(const space *s); // number of the best token
+int words_new_record(space *s, const candidate *c); // of the phone that a candidate's label arm began
 void words_make_room(const lin_words *w, space *s, lin_path *settled); // for a row's records: sweeps, and where that is not enough settles
-void words_settle(const lin_words *w, space *s, lin_path *settled); // what all tokens share
-void words_force(const lin_words *w, space *s, lin_path *settled);  // what the best token has first
-void words_sweep(space *s); // away with records that nothing reaches
+void words_settle(const lin_words *w, space *s, lin_path *settled); // what all tokens share, and what is too long
+void words_sweep(const lin_words *w, space *s); // away with records that nothing reaches
+void words_mark(const space *s, int32_t *marks, int at); // a chain
 int words_is_settled(const space *s, const record *r);
 void words_break_off(space *s, token *t); // the word that a token is in becomes an unknown one, complete
-// Appends the phones and words of a chain, from behind what is settled to a record whose run is given; phones behind the last word as
-// LIN_WORD_UNKNOWN. Sets no scores.
-lin_status words_trace(const space *s, int at, int frames, double logp, lin_path *path, lin_error *err);
+uint64_t words_first_of(const space *s, int at, int *phones); // history up to the first unsettled word of a chain, 0; its phones
 
-// words_nbest.c
-lin_status words_append_best(const lin_words *w, const space *s, lin_path *path, lin_error *err);
+// words_alternatives.c
 void words_remember(const lin_words *w, space *s, const candidate *winner, const candidate *loser);
+int words_next_alternative(const lin_words *w, const space *s, uint64_t winner, int at);
+void words_mark_alternatives(const lin_words *w, space *s, int32_t *marks);
+void words_thin_alternatives(const lin_words *w, space *s);
+void words_drop_alternatives(const lin_words *w, space *s);
+void words_settle_alternatives(const lin_words *w, space *s, uint64_t first);
+
+// words_path.c
+void words_token_line(const space *s, const token *t, line *to);
+void words_follow_line(const space *s, int at, int frames, double logp, line *to); // appends a chain's words
+void words_shares(const lin_words *w, const space *s, const token *t, const line *of, double *shares);
+// Appends the words number from .. to of a line (0 is its last one); to = -1: the phones behind it too.
+lin_status words_append_line(const space *s, const line *of, const double *shares, int from, int to, lin_path *path, lin_error *err);
+lin_status words_append_best(const lin_words *w, const space *s, lin_path *path, lin_error *err);
 
 #endif

@@ -296,7 +296,7 @@ static void recombine_at(const lin_words *w, space *s, int head)
         candidate *c = &s->candidates[i];
         if (i == best || c->t.total > least || (!(c->t.total < least) && kept++ < w->o.rivals)) continue;
         c->alive = 0;
-        if (w->o.n_best > 1) words_remember(w, s, &s->candidates[best], c);
+        words_remember(w, s, &s->candidates[best], c);
     }
 }
 
@@ -318,20 +318,7 @@ static void survive(space *s)
     for (int i = 0; i < s->n_candidates; i++) {
         candidate *c = &s->candidates[i];
         if (!c->alive) continue;
-        if (c->fresh) {
-            const int before = c->t.arms[LABEL_ARM].record;
-            const record *r = before < 0 ? NULL : &s->records[before];
-            const uint32_t words = r ? r->n_words : h->settled;
-            s->records[h->n_records] = (record){.history = c->t.history,
-                                                .start = h->frame,
-                                                .before_logp = c->before_logp,
-                                                .before_frames = c->before_frames,
-                                                .before = before,
-                                                .label = c->t.last,
-                                                .word = c->word,
-                                                .n_words = words + (c->word != WORD_INSIDE)};
-            c->t.arms[LABEL_ARM].record = h->n_records++;
-        }
+        if (c->fresh) c->t.arms[LABEL_ARM].record = words_new_record(s, c);
         s->tokens[h->n_tokens++] = c->t;
     }
 }

@@ -1,0 +1,117 @@
+// From chains of records to phones and words.
+
+#include <float.h>
+
+#include "decoder/words_internal.h"
+
+void words_follow_line(const space *s, int at, int frames, double logp, line *to)
+{
+    while (at >= 0 && to->n < WORDS_LINE_MAX && !words_is_settled(s, &s->records[at])) {
+        const record *r = &s->records[at];
+        if (r->word != WORD_INSIDE) to->words[to->n++] = (tip){r->history, logp, at, frames};
+        frames = r->before_frames;
+        logp = r->before_logp;
+        at = r->before;
+    }
+}
+
+void words_token_line(const space *s, const token *t, line *to)
+{
+    const arm *a = better_arm(t);
+    const int inside = a->record >= 0 && s->records[a->record].word == WORD_INSIDE && !words_is_settled(s, &s->records[a->record]);
+    to->n = 0;
+    to->inside = inside ? (tip){0, a->logp, a->record, a->frames} : (tip){0, 0, -1, 0};
+    words_follow_line(s, a->record, a->frames, a->logp, to);
+}
+
+// ---- confidence -------------------------------------------------------------------------------------------------------------
+
+// The words of a line that a chain has not: those before `n`, counted from the last one. Chains share what they share from the start.
+static int differing(const space *s, const line *of, int at)
+{
+    for (; at >= 0 && !words_is_settled(s, &s->records[at]); at = s->records[at].before) {
+        const record *r = &s->records[at];
+        if (r->word == WORD_INSIDE) continue;
+        const int number = of->n - (int)(r->n_words - s->h->settled);
+        if (number >= 0 && number < of->n && of->words[number].history == r->history) return number;
+    }
+    return of->n;
+}
+
+// A rival with this much of the line's probability has not the words from..to-1 of it.
+static void contest(double *shares, int from, int to, double probability)
+{
+    for (int i = from; i < to; i++) shares[i] += probability;
+}
+
+void words_shares(const lin_words *w, const space *s, const token *t, const line *of, double *shares)
+{
+    for (int i = 0; i < of->n; i++) shares[i] = 1;
+    for (int i = 0; i < s->h->n_tokens; i++) {
+        const token *other = &s->tokens[i];
+        if (other != t) contest(shares, 0, differing(s, of, better_arm(other)->record), exp(fmin(other->total - t->total, 0)));
+    }
+    for (int i = 0; i <= of->n; i++) {
+        const uint64_t history = i < of->n ? of->words[i].history : 0;
+        for (int k = -1; (k = words_next_alternative(w, s, history, k)) >= 0;) {
+            const alternative *a = &s->alternatives[k];
+            contest(shares, i, differing(s, of, a->loser.record), exp(-a->lost));
+        }
+    }
+    for (int i = 0; i < of->n; i++) shares[i] = 1 / shares[i];
+}
+
+// ---- paths ------------------------------------------------------------------------------------------------------------------
+
+static int count_phones(const space *s, int at)
+{
+    int n = 0;
+    for (; at >= 0 && !words_is_settled(s, &s->records[at]); at = s->records[at].before) {
+        if (n++ && s->records[at].word != WORD_INSIDE) return n - 1;
+    }
+    return n;
+}
+
+// One word of a line. Where a line changes over to another chain, or goes on from what another one settled, phones could overlap: they
+// then begin where the one before ends.
+static void set_word(const space *s, const tip *end, double share, lin_path *path, int64_t *from)
+{
+    const int n_phones = count_phones(s, end->record);
+    const record *last = &s->records[end->record];
+    lin_path_word *word = &path->words[path->n_words++];
+    int at = end->record, frames = end->frames;
+    double logp = end->logp, sum = 0;
+    for (int k = n_phones; k-- > 0; at = s->records[at].before) {
+        const record *r = &s->records[at];
+        const float confidence = fminf(fmaxf((float)exp(logp / frames), FLT_MIN), 1);
+        path->phones[path->n_phones + k] = (lin_path_phone){r->label, confidence, r->start, r->start + frames};
+        sum += log((double)confidence);
+        frames = r->before_frames;
+        logp = r->before_logp;
+    }
+    lin_path_phone *phones = &path->phones[path->n_phones];
+    for (int k = 0; k < n_phones; k++) {
+        if (phones[k].start < *from) phones[k].start = *from;
+        if (phones[k].end <= phones[k].start) phones[k].end = phones[k].start + 1;
+        *from = phones[k].end;
+    }
+    *word = (lin_path_word){.word = last->word == WORD_INSIDE ? LIN_WORD_UNKNOWN : last->word,
+                            .first_phone = path->n_phones,
+                            .n_phones = n_phones,
+                            .confidence = fmaxf((float)(exp(sum / n_phones) * share), FLT_MIN),
+                            .start = phones[0].start,
+                            .end = phones[n_phones - 1].end};
+    path->n_phones += n_phones;
+}
+
+lin_status words_append_line(const space *s, const line *of, const double *shares, int from, int to, lin_path *path, lin_error *err)
+{
+    int n_phones = to < 0 ? count_phones(s, of->inside.record) : 0;
+    for (int i = from; i >= 0 && i >= to; i--) n_phones += count_phones(s, of->words[i].record);
+    lin_status status = lin_path_reserve(path, n_phones, from + 2, err);
+    if (status) return status;
+    int64_t begin = s->h->settled_end;
+    for (int i = from; i >= 0 && i >= to; i--) set_word(s, &of->words[i], shares[i], path, &begin);
+    if (to < 0 && of->inside.record >= 0) set_word(s, &of->inside, 1, path, &begin);
+    return LIN_OK;
+}
