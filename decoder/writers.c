@@ -126,8 +126,8 @@ void lin_put_ms_as_seconds(lin_buffer *out, int64_t ms)
 
 void lin_take_back(lin_buffer *out, size_t before)
 {
-    lin_buffer_clear(out);
     out->n = before;
+    out->failed = 0;
     if (out->data) out->data[before] = '\0';
 }
 

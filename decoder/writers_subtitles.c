@@ -244,8 +244,8 @@ static void put_cue(const cutter *c, const cue *q, int number, const lin_writer_
         } else if (i > q->first && !p->glued) {
             lin_buffer_char(out, ' ');
         }
-        // Inside the cue and going forward, as WebVTT wants them.
-        if (vtt && o->word_times && !p->glued && p->from_ms > at_ms && p->from_ms < q->to_ms) {
+        // Behind the cue's own time and going forward, as WebVTT wants them.
+        if (vtt && o->word_times && !p->glued && p->from_ms > at_ms) {
             lin_buffer_char(out, '<');
             put_time(out, p->from_ms, '.');
             lin_buffer_char(out, '>');

@@ -225,6 +225,13 @@ START_TEST(long_words)
     ck_assert_int_eq(n, 3);
     ck_assert_str_eq(all, word.text);
     ck_assert(cues[0].from == 100 && cues[0].to == cues[1].from && cues[1].to >= 5100);
+    // What is left of it shares a line with the next word, to the last character.
+    said two[] = {{.from = 0, .to = 200}, {.from = 201, .to = 250}};
+    memset(two[0].text, 'a', 62);
+    memset(two[1].text, 'b', 21);
+    make(two, 2, 5);
+    ck_assert_str_eq(write_result("srt", 0), "1\n00:00:00,000 --> 00:00:04,941\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n"
+                                             "aaaaaaaaaaaaaaaaaaaa bbbbbbbbbbbbbbbbbbbbb\n\n");
     // No time at all: still cues that go forward.
     word.to = word.from;
     make(&word, 1, 0);

@@ -11,6 +11,8 @@
 #include "decoder/greedy.h"
 #include "tests/decoder/story.h"
 
+enum { N_WRITERS = 9 };
+
 static lin_phones *phones;
 static lin_result result;
 
@@ -68,7 +70,7 @@ START_TEST(the_table)
 {
     int n = 0;
     for (; lin_writer_at(n); n++) ck_assert_ptr_eq(lin_writer_find(lin_writer_at(n)->name), lin_writer_at(n));
-    ck_assert_int_eq(n, 9);
+    ck_assert_int_eq(n, N_WRITERS);
     ck_assert_ptr_null(lin_writer_at(-1));
     ck_assert_ptr_null(lin_writer_find("nonsense"));
     ck_assert_str_eq(lin_writer_for_file("a.b/x.ctm")->name, "ctm");
@@ -308,7 +310,11 @@ START_TEST(words_that_do_not_fit)
     lin_buffer out = {0};
     lin_writer_options o = {.phones = phones, .unit = LIN_UNIT_WORDS};
     for (int i = 0; lin_writer_at(i); i++) { // `result` has phones only
-        if (!strcmp(lin_writer_at(i)->name, "json")) continue;
+        if (!strcmp(lin_writer_at(i)->name, "json")) {
+            OK(lin_writer_at(i)->write(&result, &o, &out, &err)); // has both, whatever the others are asked for
+            lin_buffer_clear(&out);
+            continue;
+        }
         FAILS(lin_writer_at(i)->write(&result, &o, &out, &err), LIN_INVALID, "utt-1 has no words to write");
     }
     static const char *const bad[] = {"a b", "a\tb", "a\x01", "(a)", "{", "@", "uh*", "a;b", "a\\b"};
@@ -339,6 +345,95 @@ START_TEST(words_that_do_not_fit)
     FAILS(lin_writer_find("ctm")->write(&result, &o, &out, &err), LIN_INVALID, "';;x' cannot stand in CTM: ;; begins a comment");
     ck_assert_uint_eq(out.n, 0);
     lin_buffer_free(&out);
+}
+END_TEST
+
+// Phones that no word has, before, between and behind words, keep their place in time.
+START_TEST(phones_of_no_word)
+{
+    three_words("world");
+    result.words[1].n_phones = 2;
+    result.words[0].first_phone = result.words[0].n_phones = 1;
+    result.n_words = 2;
+    char kinds[100] = "", *rows = (char *)written("csv", (lin_writer_options){.unit = LIN_UNIT_BOTH});
+    for (char *row = strsep(&rows, "\n"); (row = strsep(&rows, "\n")) != NULL && *row;) strncat(kinds, strstr(row, ",,") + 2, 1);
+    ck_assert_str_eq(kinds, "pwpwpppp");
+}
+END_TEST
+
+// ---- odd results ----------------------------------------------------------------------------------------------------------------
+
+// Intervals of a TextGrid follow one another without gaps from 0 to the end, whatever the times of a result are.
+static void check_grid(const char *text, int n_tiers)
+{
+    double end = 0, from, to, length;
+    int tiers = 0, n = 0, left = 0;
+    const char *at = strstr(text, "xmax = ");
+    length = atof(at + 7);
+    ck_assert(length > 0);
+    while ((at = strstr(at, "xmin = ")) != NULL) {
+        ck_assert_int_eq(sscanf(at, "xmin = %lf \n xmax = %lf", &from, &to), 2);
+        if (!left) {
+            ck_assert(from == 0 && to == length);
+            ck_assert_int_eq(sscanf(strstr(at, "size = "), "size = %d", &left), 1);
+            ck_assert_int_gt(left, 0);
+            end = 0, n = 0, tiers++;
+        } else {
+            test_require(from == end && to > from, "interval %d from %.3f to %.3f behind %.3f", n, from, to, end);
+            end = to, n++;
+            if (!--left) ck_assert(end == length);
+        }
+        at += 7;
+    }
+    ck_assert(tiers == n_tiers && !left);
+}
+
+START_TEST(odd_times)
+{
+    static const double odd[] = {-5, NAN, INFINITY, -INFINITY, 1e300, 0, 3.0004, 3.0005, 2, 2.0001, 8.9e8};
+    const int n = sizeof odd / sizeof *odd;
+    for (int turn = 0; turn < n; turn++) {
+        for (int k = 0; k < 2; k++) {
+            three_words("world");
+            result.seconds = odd[turn];
+            for (int i = 0; i < 6; i++)
+                result.phones[i].start_s = odd[(i + turn) % n], result.phones[i].end_s = odd[(3 * i + turn + k) % n];
+            for (int i = 0; i < 3; i++)
+                result.words[i].start_s = odd[(2 * i + turn + k) % n], result.words[i].end_s = odd[(i + turn) % n];
+            check_grid(written("textgrid", (lin_writer_options){0}), 2);
+            double from, to;
+            for (const char *line = written("audacity", (lin_writer_options){0}); *line; line = strchr(line, '\n') + 1) {
+                ck_assert_int_eq(sscanf(line, "%lf\t%lf\t", &from, &to), 2);
+                ck_assert(from >= 0 && to >= from);
+            }
+        }
+    }
+    OK(lin_result_begin(&result, "no sound", NULL, 1, &err));
+    check_grid(written("textgrid", (lin_writer_options){0}), 1);
+}
+END_TEST
+
+START_TEST(odd_text)
+{
+    three_words("a\x01\t\r\n\x7f\"b");
+    ck_assert_ptr_nonnull(strstr(written("csv", (lin_writer_options){0}), ",word,\"a\xEF\xBF\xBD\t\r\n\xEF\xBF\xBD\"\"b\",0.050"));
+    ck_assert_ptr_nonnull(strstr(written("textgrid", (lin_writer_options){0}),
+                                 "text = \"a\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\"\"b\" \n"));
+    ck_assert_ptr_nonnull(strstr(written("audacity", (lin_writer_options){0}),
+                                 "\ta\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\"b\n"));
+    static const char *const quoted[] = {" a", "a ", "a,", "a\r", "a\n"}, *const plain[] = {"a b", "a'b", "a;b", "a\tb"};
+    for (size_t i = 0; i < sizeof quoted / sizeof *quoted; i++) {
+        char field[16];
+        three_words(quoted[i]);
+        snprintf(field, sizeof field, ",\"%s\",0", quoted[i]);
+        ck_assert_ptr_nonnull(strstr(written("csv", (lin_writer_options){0}), field));
+    }
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
+        char field[16];
+        three_words(plain[i]);
+        snprintf(field, sizeof field, ",%s,0", plain[i]);
+        ck_assert_ptr_nonnull(strstr(written("csv", (lin_writer_options){0}), field));
+    }
 }
 END_TEST
 
@@ -502,43 +597,68 @@ START_TEST(files)
 }
 END_TEST
 
-static lin_status everything(void)
+// 100 words of two phones, every third outside the lexicon, and the same once more as an alternative.
+static void make_long(lin_result *r)
 {
-    lin_writer_document document;
-    lin_writer_options o = {.phones = phones, .with_id = 1, .unit = LIN_UNIT_BOTH, .document = &document};
     lin_path_phone phone[200];
     lin_path_word word[100];
     for (int i = 0; i < 200; i++) phone[i] = (lin_path_phone){.label = 5, .start = 9 * i, .end = 9 * i + 4};
-    for (int i = 0; i < 100; i++)
+    for (int i = 0; i < 100; i++) {
         word[i] = (lin_path_word){.word = i % 3 - 1, .first_phone = 2 * i, .n_phones = 2, .start = 18 * i, .end = 18 * i + 13};
+    }
     const lin_path path = {.phones = phone, .n_phones = 200, .words = word, .n_words = 100};
     const story_words spellings = {{"hello", "world"}, 2};
-    lin_result r = {0}, *other = NULL;
+    OK(lin_result_begin(r, "an-id", "speaker", 1, &err));
+    OK(lin_result_add_path(r, &path, 0.01, story_spell, &spellings, &err));
+    lin_result *other = lin_result_add_alternative(r);
+    ck_assert_ptr_nonnull(other);
+    OK(lin_result_add_path(other, &path, 0.01, story_spell, &spellings, &err));
+}
+
+// Into a buffer that has something; *n is how long it is then.
+static lin_status write_behind(const lin_writer *w, const lin_result *r, size_t *n)
+{
+    lin_writer_document document = {.utterances = 7};
+    lin_writer_options o = {.phones = phones, .with_id = 1, .unit = LIN_UNIT_BOTH, .document = &document};
     lin_buffer out = {0};
-    lin_status status = lin_result_begin(&r, "an-id", "speaker", 1, NULL);
-    if (!status) status = lin_result_add_path(&r, &path, 0.01, story_spell, &spellings, NULL);
-    if (!status && !(other = lin_result_add_alternative(&r))) status = LIN_NO_MEMORY;
-    if (!status) status = lin_result_add_path(other, &path, 0.01, story_spell, &spellings, NULL);
-    for (int w = 0; lin_writer_at(w) && !status; w++) {
-        lin_buffer_free(&out);
-        lin_buffer_text(&out, "before");
-        if (lin_buffer_status(&out, NULL)) lin_buffer_clear(&out);
-        const size_t before = out.n;
-        status = lin_writer_begin(lin_writer_at(w), &o, &out, NULL);
-        const size_t header = out.n;
-        ck_assert(!status || header == before);
-        if (!status) status = lin_writer_at(w)->write(&r, &o, &out, NULL);
-        if (status) ck_assert_uint_eq(out.n, header);
-        ck_assert_int_eq(document.utterances, status ? 0 : 1);
-        if (status) ck_assert_int_eq(document.cues, 0);
+    for (int i = 0; i < 250; i++) lin_buffer_char(&out, '.');
+    lin_status status = lin_buffer_status(&out, NULL);
+    if (status == LIN_OK) {
+        status = lin_writer_begin(w, &o, &out, NULL);
+        if (status) ck_assert(out.n == 250 && !out.failed && document.utterances == 0);
     }
-    if (status == LIN_OK) status = lin_result_begin(&r, "another", NULL, 1, NULL);
+    if (status == LIN_OK) {
+        const size_t before = out.n;
+        status = w->write(r, &o, &out, NULL);
+        if (status) ck_assert(out.n == before && !out.failed && strlen(out.data) == before);
+        ck_assert_int_eq(document.utterances, status ? 0 : 1);
+        if (status) ck_assert(document.cues == 0 && document.end_ms == 0);
+    }
+    *n = out.n;
     lin_buffer_free(&out);
-    lin_result_free(&r);
     return status;
 }
 
-START_TEST(out_of_memory) { FAIL_EVERY_ALLOCATION(everything(), (void)0); }
+// A failure that nobody tells would leave something out.
+static lin_status write_all_of(const lin_writer *w, const lin_result *r, size_t want)
+{
+    size_t n;
+    lin_status status = write_behind(w, r, &n);
+    if (status == LIN_OK) ck_assert_msg(n == want, "%s: %zu bytes, not %zu", w->name, n, want);
+    return status;
+}
+
+START_TEST(out_of_memory)
+{
+    lin_result r = {0};
+    make_long(&r);
+    const lin_writer *w = lin_writer_at(_i);
+    size_t n;
+    OK(write_behind(w, &r, &n));
+    ck_assert_uint_gt(n, 900);
+    FAIL_EVERY_ALLOCATION(write_all_of(w, &r, n), (void)0);
+    lin_result_free(&r);
+}
 END_TEST
 
 int main(void)
@@ -558,7 +678,10 @@ int main(void)
     tcase_add_test(tc, what_a_format_cannot_hold);
     tcase_add_test(tc, numbers);
     tcase_add_test(tc, files);
-    tcase_add_test(tc, out_of_memory);
+    tcase_add_loop_test(tc, out_of_memory, 0, N_WRITERS);
+    tcase_add_test(tc, odd_times);
+    tcase_add_test(tc, odd_text);
+    tcase_add_test(tc, phones_of_no_word);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
