@@ -1,0 +1,56 @@
+// decoder/rows.c: what passes, what does not, and what is said of it.
+#include "decoder/rows.h"
+
+#include "tests/lexicon/support.h"
+
+enum { V = 5 };
+
+static void even(float *row)
+{
+    for (int v = 0; v < V; v++) row[v] = (float)log(1.0 / V);
+}
+
+START_TEST(log_probabilities_pass)
+{
+    float rows[3 * V];
+    for (int t = 0; t < 3; t++) even(rows + t * V);
+    OK(lin_rows_check(rows, 3, V, 0, &err));
+    OK(lin_rows_check(rows, 0, V, 0, &err));
+    for (int v = 0; v < V; v++) rows[v] = v == 2 ? 0 : -INFINITY;
+    OK(lin_rows_check(rows, 3, V, 0, &err));
+    rows[2] = 0.009f; // half precision is as rough
+    OK(lin_rows_check(rows, 3, V, 0, &err));
+}
+END_TEST
+
+START_TEST(others_are_named_by_row_and_kind)
+{
+    float rows[3 * V];
+    for (int t = 0; t < 3; t++) even(rows + t * V);
+    rows[2 * V + 3] = NAN;
+    FAILS(lin_rows_check(rows, 3, V, 7, &err), LIN_NUMERIC, "row 9: column 3 is not a number (NaN)");
+    even(rows + 2 * V);
+    rows[V] = 1;
+    FAILS(lin_rows_check(rows, 3, V, 0, &err), LIN_NUMERIC, "row 1: exp of its numbers sums to 3.51828, not 1");
+    rows[V] = INFINITY;
+    FAILS(lin_rows_check(rows, 3, V, 0, &err), LIN_NUMERIC, "row 1: exp of its numbers sums to inf, not 1");
+    for (int v = 0; v < V; v++) rows[V + v] = -INFINITY;
+    FAILS(lin_rows_check(rows, 3, V, 0, &err), LIN_NUMERIC, "sums to 0, not 1");
+    for (int v = 0; v < V; v++) rows[V + v] = 1.0f / V;
+    FAILS(lin_rows_check(rows, 3, V, 0, &err), LIN_NUMERIC, "they look like probabilities");
+    for (int v = 0; v < V; v++) rows[V + v] = (float)log10(1.0 / V);
+    FAILS(lin_rows_check(rows, 3, V, 0, &err), LIN_NUMERIC, "they look like logarithms to base 10");
+    for (int v = 0; v < V; v++) rows[V + v] = 3.0f - (float)v;
+    FAILS(lin_rows_check(rows, 3, V, 0, &err), LIN_NUMERIC, "logits need a log-softmax");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("rows");
+    TCase *tests = tcase_create("rows");
+    tcase_add_test(tests, log_probabilities_pass);
+    tcase_add_test(tests, others_are_named_by_row_and_kind);
+    suite_add_tcase(suite, tests);
+    return test_run(suite);
+}
