@@ -1,0 +1,216 @@
+# linnet transcribe and decode with words: lexicon and language model, words outside them, formats, phrases, alternatives; streams that
+# are cut, put away and shown as they come, with beams and with words; files that are wrong.
+. tests/app/common.sh
+
+make_model || { fail "a small model"; finish; }
+LINNET_MODEL=$tmp/model.safetensors
+export LINNET_MODEL
+d() { "$LINNET" decode -q "$@" 2> "$tmp/.err"; }
+
+cat > "$tmp/words.dict" << 'END'
+hello HH AH L OW
+hello(2) HH EH L OW
+hollow HH AA L OW
+world W ER L D
+two T UW
+too T UW
+END
+cat > "$tmp/words.arpa" << 'END'
+\data\
+ngram 1=7
+ngram 2=6
+
+\1-grams:
+-99 <s> -0.3
+-1 </s>
+-1 hello -0.3
+-1.5 hollow -0.3
+-1 world -0.3
+-1 two -0.3
+-1.1 too -0.3
+
+\2-grams:
+-0.5 <s> hello
+-0.2 hello world
+-0.3 world </s>
+-0.2 two hello
+-2 two two
+-0.2 world too
+
+\end\
+END
+lm="--words -l $tmp/words.dict --lm $tmp/words.arpa"
+echo "- 10 HH 2 AH 1 L 2 OW 3 - 2 W 2 ER 3 L 1 D 2 - 5" | "$ROWS" "$tmp/hw.npy"
+echo "- 3 T 2 UW 2 - 2 HH 2 EH 2 L 2 OW 2 - 3" | "$ROWS" "$tmp/th.npy"
+
+# ---- words -----------------------------------------------------------------------------------------------------------------------
+
+is "words" "hello world" "$(d $lm "$tmp/hw.npy")"
+is "nothing is told" "" "$(cat "$tmp/.err")"
+is "homophones by the language model, a second pronunciation" "two hello" "$(d $lm "$tmp/th.npy")"
+is "in one stream" "hw hello world
+th two hello" "$(d $lm "$tmp/hw.npy" "$tmp/th.npy")"
+is "their times" "hw 1 0.300 0.240 hello
+hw 1 0.600 0.240 world" "$(d $lm -f ctm "$tmp/hw.npy" | cut -d' ' -f1-5)"
+is "the phones, if they are asked for" "HH AH L OW W ER L D" "$(d $lm --unit phones "$tmp/hw.npy")"
+is "trn" "hello world (hw)" "$(d $lm -f trn "$tmp/hw.npy")"
+run decode -q $lm -f json "$tmp/hw.npy"
+has "json: text" "$out" '"text":"hello world"'
+has "json: a word" "$out" '{"word":"world","known":true,"start":0.600,"end":0.840,'
+has "json: phones" "$out" '{"phone":"HH","start":0.300,"end":0.360,'
+has "srt" "$(d $lm -f srt "$tmp/hw.npy")" "hello world"
+has "srt: times" "$(d $lm -f srt "$tmp/hw.npy")" "00:00:00,300 --> "
+has "vtt with the time of each word" "$(d $lm -f vtt --word-times "$tmp/hw.npy")" "<00:00:00.600>"
+grid=$(d $lm -f textgrid "$tmp/hw.npy" | tr -d ' ' | tr '\n' ' ')
+has "textgrid: a word" "$grid" 'xmin=0.300 xmax=0.540 text="hello"'
+has "textgrid: a phone" "$grid" 'xmin=0.300 xmax=0.360 text="HH"'
+has "csv" "$(d $lm -f csv "$tmp/hw.npy")" "hw,1,,word,world,0.600,0.840,"
+is "audacity" "$(printf '0.300\t0.540\thello\n0.600\t0.840\tworld')" "$(d $lm -f audacity "$tmp/hw.npy")"
+all=text,json,ctm,trn,srt,vtt,textgrid,csv,audacity
+d $lm -f $all --output-dir "$tmp/all" "$tmp/hw.npy" "$tmp/th.npy"
+is "a folder of all formats" 18 "$(ls "$tmp/all" | wc -l | tr -d ' ')"
+gzip -c "$tmp/words.dict" > "$tmp/words.dict.gz"
+gzip -c "$tmp/words.arpa" > "$tmp/words.arpa.gz"
+is "both gzip'd" "hello world" "$(d --words -l "$tmp/words.dict.gz" --lm "$tmp/words.arpa.gz" "$tmp/hw.npy")"
+is "from the environment" "hello world" "$(LINNET_LEXICON=$tmp/words.dict LINNET_LM=$tmp/words.arpa d --words "$tmp/hw.npy")"
+is "a wide beam" "hello world" "$(d $lm -b 4000 --beam-score 0 "$tmp/hw.npy")"
+run decode -q $lm -n 3 -f json "$tmp/th.npy"
+has "alternatives: the best" "$out" '"alternatives":[{"phones":[{"phone":"T"'
+has "alternatives: another word that sounds so" "$out" '"text":"too hello"'
+
+# What the lexicon lacks: its phonemes, marked; not so if only its words are wanted.
+echo "- 3 HH 2 AH 2 L 2 OW 2 - 3 Z 2 IY 2 B 2 AH 2 - 4" | "$ROWS" "$tmp/zebra.npy"
+is "a word outside the lexicon" "hello [z_iy_b_ah]" "$(d $lm --unknown -6 "$tmp/zebra.npy")"
+hasnt "--no-unknown" "$(d $lm --no-unknown "$tmp/zebra.npy")" "["
+run decode -q $lm --unknown -6 -f json "$tmp/zebra.npy"
+has "json says so" "$out" '"known":false'
+
+# Phrases: words of the lexicon, and words that come with them.
+echo "- 3 HH 2 AH:0.55+AA:0.4 2 L 2 OW 2 - 3" | "$ROWS" "$tmp/doubt.npy"
+is "in doubt" "hello" "$(d $lm "$tmp/doubt.npy")"
+is "a phrase" "hollow" "$(d $lm --phrase hollow --context-bonus 6 "$tmp/doubt.npy")"
+printf 'hollow\t6\nhello world\t1\n' > "$tmp/context"
+is "a list of them" "hollow" "$(d $lm --context "$tmp/context" "$tmp/doubt.npy")"
+refused "a phrase of no letters" 1 "911" decode -q $lm --phrase 911 "$tmp/hw.npy"
+
+# ---- what is missing or wrong ----------------------------------------------------------------------------------------------------
+
+run decode -q --words -l "$tmp/words.dict" "$tmp/hw.npy"
+is "without a language model: status" 0 "$status"
+is "without a language model" "hello world" "$out"
+has "without a language model: told" "$err" "words without a language model are poor"
+is "once" 1 "$(printf '%s\n' "$err" | wc -l | tr -d ' ')"
+refused "no such lexicon" 1 "cannot open $tmp/none.dict" decode -q --words -l "$tmp/none.dict" "$tmp/hw.npy"
+if [ ! -e /usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict ] && [ ! -e share/linnet/english.dict.gz ]; then
+    refused "no lexicon at all" 1 "--words needs a lexicon, and none is installed; name one with --lexicon" decode -q --words "$tmp/hw.npy"
+fi
+{ cat "$tmp/words.dict"; echo "void"; echo "odd QQ"; } > "$tmp/bad.dict"
+run decode -q --words -l "$tmp/bad.dict" --lm "$tmp/words.arpa" "$tmp/hw.npy"
+is "bad lines of a lexicon: the others are used" "hello world" "$out"
+has "bad lines of a lexicon: told" "$err" "bad.dict:7: "
+has "bad lines of a lexicon: counted" "$err" "2 such lines left out"
+printf 'odd QQ\nvoid\n' > "$tmp/none.dict"
+refused "no good line" 1 "none.dict" decode -q --words -l "$tmp/none.dict" --lm "$tmp/words.arpa" "$tmp/hw.npy"
+printf 'one W AH N\n' > "$tmp/one.dict"
+refused "no word of the lexicon in the model" 1 "$tmp/words.arpa has no word of $tmp/one.dict" \
+    decode -q --words -l "$tmp/one.dict" --lm "$tmp/words.arpa" "$tmp/hw.npy"
+{ cat "$tmp/words.dict"; echo "one W AH N"; } > "$tmp/more.dict"
+run decode --words -l "$tmp/more.dict" --lm "$tmp/words.arpa" "$tmp/hw.npy"
+has "words that the model lacks are told" "$err" "1 of the 6 words of $tmp/more.dict are not in the language model, such as one"
+echo "- 3 W 2 AH 2 N 2 - 2" | "$ROWS" "$tmp/one.npy"
+is "and let in" "one" "$(d --words -l "$tmp/more.dict" --lm "$tmp/words.arpa" --all-words "$tmp/one.npy")"
+head -c 200 "$tmp/words.arpa" > "$tmp/cut.arpa"
+refused "a model cut short" 1 "$tmp/cut.arpa" decode -q --words -l "$tmp/words.dict" --lm "$tmp/cut.arpa" "$tmp/hw.npy"
+head -c 120 "$tmp/words.arpa.gz" > "$tmp/cut.gz"
+refused "gzip cut short" 1 "$tmp/cut.gz" decode -q --words -l "$tmp/words.dict" --lm "$tmp/cut.gz" "$tmp/hw.npy"
+sed 's/^-1.5 hollow/nan hollow/' "$tmp/words.arpa" > "$tmp/nan.arpa"
+refused "NaN" 1 "$tmp/nan.arpa:" decode -q --words -l "$tmp/words.dict" --lm "$tmp/nan.arpa" "$tmp/hw.npy"
+refused "--unknown and --no-unknown" 2 "exclude each other" decode -q $lm --unknown -3 --no-unknown "$tmp/hw.npy"
+refused "--words with --beam 0" 2 "--beam 0 excludes words" decode -q $lm --beam 0 "$tmp/hw.npy"
+
+# ---- sound: cuts, states, snapshots, and what is shown as it comes ---------------------------------------------------------------
+
+# A word for every phoneme, so that any sound gives words.
+for p in AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T TH UH UW V W Y Z ZH; do
+    echo "x$p $p" | tr 'A-Z' 'a-z' | sed "s/ .*/ $p/"
+done > "$tmp/x.dict"
+t() { "$LINNET" transcribe -q "$@" 2> "$tmp/.err"; }
+tokens() { grep -v '^;;' | cut -d' ' -f2-; }
+part() { tail -c +$(($2 * 2 + 1)) "$1" | head -c $((($3 - $2) * 2)); }
+"$SOUND" "$tmp/s.raw" seconds=6 seed=3 format=raw
+"$SOUND" "$tmp/s.wav" seconds=6 seed=3
+words="--words -l $tmp/x.dict --unknown -4"
+for how in "--beam 8" "--beam 8 --beam-labels 0 --skip-blank 0" "$words" "$words --phrase xiy"; do
+    t -f ctm $how "$tmp/s.wav" | tokens > "$tmp/whole"
+    ok "$how: there are results" test "$(wc -l < "$tmp/whole")" -gt 5
+    t -f ctm $how - < "$tmp/s.raw" | tokens > "$tmp/flowed"
+    ok "$how: as it comes" cmp "$tmp/whole" "$tmp/flowed"
+    is "$how: text as it comes" "$(t $how "$tmp/s.wav")" "$(cat "$tmp/s.raw" | t $how -)"
+    rm -f "$tmp/s.bin" "$tmp/pieces"
+    at=0
+    for to in 100 401 1001 50000; do
+        if [ $at = 0 ]; then load=; else load="--load-state $tmp/s.bin"; fi
+        part "$tmp/s.raw" $at $to | t -f ctm $how $load --save-state "$tmp/s.bin" - >> "$tmp/pieces"
+        at=$to
+    done
+    cp "$tmp/s.bin" "$tmp/last.bin"
+    part "$tmp/s.raw" $at 96000 | t -f ctm $how --load-state "$tmp/s.bin" - >> "$tmp/pieces"
+    tokens < "$tmp/pieces" > "$tmp/cut"
+    ok "$how: in pieces" cmp "$tmp/whole" "$tmp/cut"
+    t -f ctm $how --snapshots 1s -o "$tmp/s.ctm" "$tmp/s.wav"
+    for place in "0 1.5" "1.999 2.001" "2.2 4.7" "5 99"; do
+        from=${place% *} to=${place#* }
+        awk -v a=$from -v b=$to '!/^;;/ && $3 >= a && $3 < b' "$tmp/s.ctm" > "$tmp/want"
+        t -f ctm $how --from-snapshot "$tmp/s.ctm.snapshots" --start $from --end $to "$tmp/s.wav" | grep -v '^;;' > "$tmp/part"
+        ok "$how: from $from to $to" cmp "$tmp/want" "$tmp/part"
+    done
+done
+frames="--raw --load-state $tmp/last.bin"
+refused "a state of words for phonemes" 1 "last.bin: it was put away by words search, this is greedy search" \
+    transcribe -q $frames "$tmp/s.raw"
+refused "a state of other words" 1 "last.bin: it was put away by another words search" \
+    transcribe -q $frames --words -l "$tmp/words.dict" --lm "$tmp/words.arpa" "$tmp/s.raw"
+refused "a state of another beam" 1 "last.bin: it was put away by another words search" \
+    transcribe -q $frames $words -b 100 --lm-weight 3 "$tmp/s.raw"
+refused "alternatives of a piece" 2 "--n-best is of a whole FILE" transcribe -q $frames $words -n 3 "$tmp/s.raw"
+run info "$tmp/last.bin"
+has "info says by what" "$out" "by:               words"
+t --words -l "$tmp/x.dict" --no-unknown --channel each --ids "$tmp/s.wav" > "$tmp/each"
+is "each channel" "s $(t --words -l "$tmp/x.dict" --no-unknown "$tmp/s.wav")" "$(cat "$tmp/each")"
+# While the sound still comes, words are already there.
+{ cat "$tmp/s.raw" "$tmp/s.raw"; sleep 3; } | t $words - > "$tmp/partial" &
+reader=$!
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do [ -s "$tmp/partial" ] && break; sleep 0.1; done
+ok "words appear while the input is open" test -s "$tmp/partial"
+wait $reader
+is "posteriors and decode are transcribe" "$(t $words "$tmp/s.wav")" \
+    "$("$LINNET" posteriors "$tmp/s.wav" -o "$tmp/s.npy" && d $words "$tmp/s.npy")"
+
+# ---- real speech: silence before it moves all times by its length ----------------------------------------------------------------
+
+speech=/usr/share/pocketsphinx/test/data/goforward.raw
+if [ -f $speech ] && [ -f share/linnet/default.safetensors ]; then
+    printf 'go G OW\nforward F AO R W ER D\nforty F AO R T IY\nten T EH N\nmeters M IY T ER Z\n' > "$tmp/go.dict"
+    go="-m share/linnet/default.safetensors --words -l $tmp/go.dict --lm-weight 1 -f ctm"
+    cat > "$tmp/go.arpa" << 'END'
+\data\
+ngram 1=7
+
+\1-grams:
+-99 <s>
+-1 </s>
+-0.7 go
+-0.7 forward
+-0.7 forty
+-0.7 ten
+-0.7 meters
+
+\end\
+END
+    t $go --lm "$tmp/go.arpa" - < $speech > "$tmp/now"
+    { head -c 38400 /dev/zero; cat $speech; } | t $go --lm "$tmp/go.arpa" - > "$tmp/later"
+    is "real speech" "go forward ten meters" "$(cut -d' ' -f5 "$tmp/now" | xargs)"
+    is "behind 1.2 s of silence" "go forward ten meters" "$(cut -d' ' -f5 "$tmp/later" | xargs)"
+    is "1.2 s later, to two steps" "" "$(paste -d' ' "$tmp/now" "$tmp/later" | awk '{ x = $9 - $3 - 1.2; if (x > 0.0605 || x < -0.0605) print }')"
+fi
+finish
