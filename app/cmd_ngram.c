@@ -71,11 +71,16 @@ typedef struct span {
 
 static int is_space(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
+static span trimmed(const char *text, size_t n)
+{
+    while (n && is_space(text[n - 1])) n--;
+    while (n && is_space(text[0])) text++, n--;
+    return (span){text, n};
+}
+
 // The line without the utterance's name; 0 where there should be one and is none.
 static int drop_id(span *line, int ids)
 {
-    while (line->n && is_space(line->text[line->n - 1])) line->n--;
-    while (line->n && is_space(line->text[0])) line->text++, line->n--;
     if (ids == IDS_FIRST) {
         while (line->n && !is_space(line->text[0])) line->text++, line->n--;
     } else if (ids == IDS_LAST) {
@@ -103,7 +108,7 @@ static lin_status each_line(const ngram_values *v, const char *path, line_taker 
     lin_lines lines = {0};
     lin_lines_begin(&lines, text, n);
     while (status == LIN_OK && lin_lines_next(&lines)) {
-        span line = {lines.text, lines.n};
+        span line = trimmed(lines.text, lines.n);
         lin_error inner = {0};
         if (lin_interrupted) {
             status = lin_fail(err, LIN_STOPPED, "interrupted; nothing was written");

@@ -31,7 +31,7 @@ static double discount(const lin_kneser_ney_note *note, uint32_t count)
     return count ? note->discounts[count < 3 ? count - 1 : 2] : 0;
 }
 
-// What the n-grams first .. end - 1, all those of one context, give up: the interpolation weight g(h), eq. 24-25. *total: a(h .).
+// What the n-grams first .. end - 1, all those of one context, give up: the interpolation weight g(h). *total: a(h .).
 static double given_up(const lin_ngram_counted *level, const lin_kneser_ney_note *note, size_t first, size_t end, double *total)
 {
     double sum = 0;

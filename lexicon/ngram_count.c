@@ -33,7 +33,7 @@ static lin_status check_options(const lin_ngram_count_options *o, lin_error *err
     if (!o->unknown && o->minimum[0] > 1) {
         return lin_fail(err, LIN_INVALID, "rare words can only be left out of a model with <unk>");
     }
-    for (int k = 2; k <= o->order; k++) {
+    for (int k = 3; k <= o->order; k++) {
         if (o->minimum[k - 1] < o->minimum[k - 2] && o->minimum[k - 2] > 1) {
             return lin_fail(err, LIN_INVALID, "the least count of %d-grams, %u, is below that of %d-grams, %u", k, o->minimum[k - 1],
                             k - 1, o->minimum[k - 2]);

@@ -32,7 +32,7 @@ typedef struct lin_ngram_count_options {
     int order;   /* 1 .. LIN_NGRAM_MAX_ORDER */
     int unknown; /* the model has <unk>: words outside the vocabulary, and those under minimum[0], count as it */
     /* n-grams of order k that come less often than minimum[k - 1] are left out of the model, not of the sums that smoothing needs.
-     * 0 and 1: all stay. No order's minimum may be below that of the order before it. */
+     * 0 and 1: all stay. No minimum may be below that of the order before it, but that of words: it is the text that changes there. */
     uint32_t minimum[LIN_NGRAM_MAX_ORDER];
 } lin_ngram_count_options;
 

@@ -77,7 +77,7 @@ static int has_children(const pruning *p, int order, size_t i)
     return memchr(p->level[order].kept + child[i], 1, child[i + 1] - child[i]) != NULL;
 }
 
-// Stolcke 1998, eq. 5-7. q = P(w | h'), left and other: what the n-grams of the context leave of P(. | h) and of P(. | h').
+// Stolcke 1998, section 3. q = P(w | h'), left and other: what the n-grams of the context leave of P(. | h) and of P(. | h').
 static double rise(double whole, double logp, double q, double left, double other)
 {
     double prob = pow(10, logp), weight = log((left + prob) / (other + q));

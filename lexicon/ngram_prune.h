@@ -3,7 +3,7 @@
  *
  * Pipeline: lexicon/ngram_draft -> [this] -> lexicon/ngram_draft.
  * Stolcke 1998, Entropy-based pruning of backoff language models: an n-gram (h, w) is given up if the model without it, its probability
- * left to back-off, would have a perplexity (on text like the model's own) greater by less than `threshold` of it, eq. 5-7:
+ * left to back-off, would have a perplexity (on text like the model's own) greater by less than `threshold` of it:
  *
  *   D = - P(h) ( P(w|h) (log P(w|h') + log a'(h) - log P(w|h)) + (log a'(h) - log a(h)) (1 - sum of P(v|h) over the n-grams (h, v)) )
  *   give up if e^D - 1 < threshold

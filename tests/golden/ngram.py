@@ -1,82 +1,262 @@
 #!/usr/bin/env python3
-"""Makes ngram3.arpa, ngram5.arpa and ngram_scores.txt in this folder: small back-off models with random numbers, pruned so that the
-suffixes of some n-grams are missing, and what KenLM (Python package kenlm) scores random sentences with.
-tests/lexicon/test_ngram.c holds lexicon/ngram against the scores.
+"""Makes ngram_text.txt, ngram_heldout.txt and ngram_golden.txt in this folder: a text, probabilities of modified Kneser-Ney models of
+it, and perplexities of other text by them. tests/lexicon/test_kneser_ney.c holds lexicon/kneser_ney against these.
 
-    python3 tests/golden/ngram.py [--seed S] [--out FOLDER]
+    python3 tests/golden/ngram.py [--out FOLDER]            # the files
+    python3 tests/golden/ngram.py --arpa ORDER TEXT         # a model of any text as ARPA on standard output, for comparisons
+    python3 tests/golden/ngram.py --perplexity ORDER TEXT HELDOUT
 
-ngram_scores.txt: a line "FILE WORD...", below it the log10 probability of each word and of </s>, from <s> on.
+The explicit recursive form, word for word from the equations of Chen & Goodman 1998 (TR-10-98, section 3), with
+sets and dictionaries: nothing is sorted, merged or streamed as in the C. Standard library only.
+
+Compared with other programs aside (kenlm 0.3.0 from PyPI, which has the sources of lmplz):
+
+    lmplz -o 3 --discount_fallback < TEXT > theirs.arpa; linnet ngram count TEXT -o ours.arpa
+    python3 -c 'import kenlm; m = kenlm.Model("ours.arpa"); print(sum(m.score(l.strip()) for l in open("HELDOUT")))'
 """
 import argparse
+import collections
+import math
 import os
 import random
+import sys
 
-import kenlm
-
-
-def make(rng, order, n_words, children, missing):
-    """{words: (log10 p, log10 back-off)} by order, n-grams and their contexts"""
-    words = ["<s>", "</s>", "<unk>"] + ["w%02d" % i for i in range(n_words)]
-    levels = [{}, {(w,): None for w in words}]
-    for k in range(2, order + 1):
-        level = {}
-        for context in levels[k - 1]:
-            if context[-1] == "</s>":
-                continue
-            for word in words[1:]:
-                # KenLM has room for few n-grams without their suffix
-                if rng.random() < children / len(words) and (context[1:] + (word,) in levels[k - 1] or rng.random() < missing):
-                    level[context + (word,)] = None
-        levels.append(level)
-    for k in range(1, order + 1):
-        for gram in levels[k]:
-            logp = -99 if gram == ("<s>",) else round(-rng.uniform(0.01, 5), 4)
-            levels[k][gram] = (logp, round(rng.uniform(-1.5, 0), 4) if k < order and gram[-1] != "</s>" else None)
-    return levels
+FALLBACK = (0.5, 1.0, 1.5)
 
 
-def write(levels, path):
-    order = len(levels) - 1
-    with open(path, "w") as f:
-        f.write("\\data\\\n" + "".join("ngram %d=%d\n" % (k, len(levels[k])) for k in range(1, order + 1)))
-        for k in range(1, order + 1):
-            f.write("\n\\%d-grams:\n" % k)
-            for gram in sorted(levels[k], key=lambda g: g[::-1]):
-                logp, backoff = levels[k][gram]
-                f.write("%g\t%s" % (logp, " ".join(gram)) + ("\t%g" % backoff if backoff is not None else "") + "\n")
-        f.write("\n\\end\\\n")
+class Model:
+    """P(w | h) for every word and context, by recursion over ever shorter contexts."""
+
+    def __init__(self, sentences, order, unknown=True, minimum=(), vocabulary=None):
+        self.order = order
+        minimum = list(minimum) + [1] * (order - len(minimum))
+        raw = collections.Counter(w for s in sentences for w in s)
+        if vocabulary is not None:
+            sentences = [[w if w in vocabulary else "<unk>" for w in s] for s in sentences]
+        elif minimum[0] > 1:
+            sentences = [[w if raw[w] >= minimum[0] else "<unk>" for w in s] for s in sentences]
+        sentences = [["<s>"] + list(s) + ["</s>"] for s in sentences]
+        self.words = set(w for s in sentences for w in s) | set(vocabulary or ()) | ({"<unk>"} if unknown else set())
+        self.words.discard("<s>")
+        times = collections.Counter()
+        before = collections.defaultdict(set)
+        for s in sentences:
+            for end in range(1, len(s)):
+                for n in range(1, order + 1):
+                    if end - n + 1 < 0:
+                        break
+                    gram = tuple(s[end - n + 1:end + 1])
+                    times[gram] += 1
+                    if end - n >= 0:
+                        before[gram].add(s[end - n])
+        # a(h w): how often at the highest order and behind <s>, before how many distinct words else.
+        self.count = {g: c if len(g) == order or g[0] == "<s>" else len(before[g]) for g, c in times.items()}
+        self.kept = {g for g, c in times.items() if c >= minimum[len(g) - 1] or len(g) == 1}
+        self.followers = collections.defaultdict(list)
+        for g in self.count:
+            self.followers[g[:-1]].append(g)
+        self.discounts = [self.find_discounts(n) for n in range(1, order + 1)]
+
+    def find_discounts(self, order):
+        n = [sum(1 for g, c in self.count.items() if len(g) == order and c == i) for i in range(5)]
+        if 0 in n[1:4]:
+            return FALLBACK
+        y = n[1] / (n[1] + 2 * n[2])
+        d = (1 - 2 * y * n[2] / n[1], 2 - 3 * y * n[3] / n[2], 3 - 4 * y * n[4] / n[3])
+        return d if all(0 < d[i] <= i + 1 for i in range(3)) else FALLBACK
+
+    def discount(self, gram):
+        if gram not in self.kept:
+            return self.count[gram]
+        return self.discounts[len(gram) - 1][min(self.count[gram], 3) - 1]
+
+    def probability(self, gram):
+        """P(last | others), interpolated all the way down to the uniform distribution."""
+        context = gram[:-1]
+        lower = self.probability(gram[1:]) if context else 1 / len(self.words)
+        if not self.followers[context]:
+            return lower
+        total = sum(self.count[g] for g in self.followers[context])
+        own = self.count[gram] - self.discount(gram) if gram in self.count else 0
+        return own / total + self.weight(context) * lower
+
+    def weight(self, context):
+        total = sum(self.count[g] for g in self.followers[context])
+        return sum(self.discount(g) for g in self.followers[context]) / total if total else 1.0
+
+    def sentence(self, words):
+        """log10 of a sentence from <s> to </s>, known and unknown words apart."""
+        known = unknown = 0.0
+        s = ["<s>"] + [w if w in self.words else "<unk>" for w in words] + ["</s>"]
+        for end in range(1, len(s)):
+            p = self.probability(tuple(s[max(0, end - self.order + 1):end + 1]))
+            if s[end] == "<unk>":
+                unknown += math.log10(p)
+            else:
+                known += math.log10(p)
+        return known, unknown
 
 
-def sentence(rng, levels):
-    grams = [g for level in levels[2:] for g in level]
-    words = []
-    while len(words) < 12 and (not words or rng.random() < 0.9):
-        if rng.random() < 0.7:
-            words += [w for w in rng.choice(grams) if w not in ("<s>", "</s>")]
-        else:
-            words.append(rng.choice(list(levels[1]))[0])
-    return [w for w in words if w not in ("<s>", "</s>", "<unk>")] + (["none"] if rng.random() < 0.2 else [])
+class Backoff:
+    """A back-off model as tables of log10 probabilities and weights, pruned one n-gram at a time (Stolcke 1998): an n-gram goes if the
+    model without it, its context's weight made anew, has a perplexity higher by less than `threshold` of it. The divergence is summed
+    over the whole vocabulary, and not by the paper's short form."""
+
+    def __init__(self, model):
+        self.order, self.words = model.order, sorted(model.words)
+        self.p = {g: model.probability(g) for g in model.kept if len(g) > 1}
+        self.p.update({(w,): model.probability((w,)) for w in model.words})
+        self.weight = {g: model.weight(g) for g in list(self.p) + [("<s>",)] if len(g) < model.order}
+
+    def probability(self, gram):
+        if gram in self.p:
+            return self.p[gram]
+        return self.weight.get(gram[:-1], 1.0) * self.probability(gram[1:])
+
+    def whole(self, gram):
+        """P of all its words; <s> as often as </s>."""
+        p = 1.0
+        for n in range(1, len(gram) + 1):
+            p *= self.p[("</s>",) if gram[:n] == ("<s>",) else gram[:n]]
+        return p
+
+    def new_weight(self, context, explicit):
+        left = 1 - sum(self.p[g] for g in explicit)
+        other = 1 - sum(self.probability(g[1:]) for g in explicit)
+        return left / other if explicit else 1.0
+
+    def prune(self, threshold):
+        gone = set()
+        for n in range(self.order, 1, -1):
+            contexts = set(g[:-1] for g in self.p if len(g) == n)
+            for context in contexts:
+                explicit = [g for g in self.p if g[:-1] == context]
+                before = {w: self.probability(context + (w,)) for w in self.words}
+                for g in explicit:
+                    if any(len(x) == n + 1 and x[:-1] == g and x not in gone for x in self.p):
+                        continue
+                    rest = [x for x in explicit if x != g]
+                    weight = self.new_weight(context, rest)
+                    d = 0.0
+                    for w in self.words:
+                        x = context + (w,)
+                        after = self.p[x] if x in rest else weight * self.probability(x[1:])
+                        d += before[w] * (math.log(before[w]) - math.log(after))
+                    if math.exp(self.whole(context) * d) - 1 < threshold:
+                        gone.add(g)
+        for g in gone:
+            del self.p[g]
+        for n in range(1, self.order):  # contexts of n words, the short ones first
+            for context in [g for g in self.weight if len(g) == n]:
+                self.weight[context] = self.new_weight(context, [g for g in self.p if g[:-1] == context])
+
+
+def read(path):
+    with open(path) as f:
+        return [line.split() for line in f if line.strip()]
+
+
+def arpa(model, out):
+    grams = [sorted(g for g in model.kept if len(g) == n) for n in range(1, model.order + 1)]
+    grams[0] = sorted([(w,) for w in model.words] + [("<s>",)])
+    out.write("\\data\\\n" + "".join("ngram %d=%d\n" % (n, len(g)) for n, g in enumerate(grams, 1)))
+    for n, level in enumerate(grams, 1):
+        out.write("\n\\%d-grams:\n" % n)
+        for g in level:
+            logp = -99 if g == ("<s>",) else math.log10(model.probability(g))
+            weight = "\t%.7f" % math.log10(model.weight(g)) if n < model.order else ""
+            out.write("%.7f\t%s%s\n" % (logp, " ".join(g), weight))
+    out.write("\n\\end\\\n")
+
+
+def make_text(rng, n):
+    """Sentences of a random grammar over forty words and, now and then, one of many rare ones."""
+    words = ["w%02d" % i for i in range(40)]
+    follow = {w: rng.sample(words, 6) for w in ["<s>"] + words}
+    lines = []
+    for _ in range(n):
+        at, line = "<s>", []
+        while len(line) < 14 and (not line or rng.random() > 0.15):
+            at = follow[at][min(int(rng.expovariate(0.7)), 5)] if rng.random() < 0.85 else rng.choice(words)
+            line.append("r%02d" % min(int(rng.paretovariate(0.6)), 99) if rng.random() < 0.06 else at)
+        lines.append(line)
+    return lines
+
+
+CASES = [  # name, order, <unk>, minimum counts, vocabulary
+    ("unigram", 1, True, (), None),
+    ("bigram", 2, True, (), None),
+    ("trigram", 3, True, (), None),
+    ("closed", 3, False, (), None),
+    ("five", 5, True, (), None),
+    ("minimum", 4, True, (1, 1, 2, 2), None),
+    ("rare", 3, True, (3, 2, 2), None),
+    ("vocabulary", 3, True, (), ["w%02d" % i for i in range(30)] + ["never", "ever"]),
+]
+
+
+PRUNED = [(2, 1e-3), (3, 1e-5), (3, 1e-4), (3, 1e-3), (3, 1e-2), (3, 1.0)]  # order, threshold; of the first 60 sentences
+
+
+def make_golden(folder):
+    rng = random.Random(7)
+    paths = [os.path.join(folder, "ngram_%s.txt" % name) for name in ("text", "heldout", "golden")]
+    text, heldout = make_text(rng, 260), make_text(random.Random(8), 12)
+    heldout[3][1:2] = ["new", "newer"]
+    for path, lines in zip(paths, (text, heldout)):
+        with open(path, "w") as f:
+            f.writelines(" ".join(line) + "\n" for line in lines)
+    with open(paths[2], "w") as out:
+        out.write("# by tests/golden/ngram.py\n"
+                  "# model NAME ORDER UNKNOWN MINIMUM,... VOCABULARY|-: a model of ngram_text.txt\n"
+                  "# order N ENTRIES D1 D2 D3: n-grams of that order, discounts\n"
+                  "# sum SENTENCES LOG10: over ngram_heldout.txt, words that are known\n"
+                  "# p LOG10 WORDS...: of the last word behind the others\n")
+        for name, order, unknown, minimum, vocabulary in CASES:
+            m = Model(text, order, unknown, minimum, vocabulary)
+            mins = ",".join(str(c) for c in minimum) or "1"
+            out.write("model %s %d %d %s %s\n" % (name, order, unknown, mins, ",".join(vocabulary) if vocabulary else "-"))
+            for n in range(1, order + 1):
+                entries = len(m.words) + 1 if n == 1 else sum(1 for g in m.kept if len(g) == n)
+                out.write("order %d %d %.12f %.12f %.12f\n" % ((n, entries) + tuple(m.discounts[n - 1])))
+            scored = [line for line in heldout if unknown or all(w in m.words for w in line)]
+            out.write("sum %d %.9f\n" % (len(scored), sum(m.sentence(line)[0] for line in scored)))
+            grams = sorted(m.count)
+            picked = [g for g in rng.sample(grams, min(120, len(grams)))]
+            for g in rng.sample(grams, min(60, len(grams))):  # and contexts with any word, most of them unseen
+                picked.append(g[-order:][1:] + (rng.choice(sorted(m.words)),))
+            for _ in range(20):
+                picked.append(tuple(rng.choice(sorted(m.words - {"</s>"})) for _ in range(order)))
+            for g in picked:
+                out.write("p %.12f %s\n" % (math.log10(m.probability(g)), " ".join(g)))
+        out.write("# pruned ORDER THRESHOLD ENTRIES...: of each order left; then log10 probabilities by the pruned model\n")
+        for order, threshold in PRUNED:
+            m = Model(text[:60], order)
+            b = Backoff(m)
+            b.prune(threshold)
+            left = [sum(1 for g in b.p if len(g) == n) for n in range(1, order + 1)]
+            left[0] += 1  # <s>
+            out.write("pruned %d %g %s\n" % (order, threshold, " ".join(str(n) for n in left if n)))
+            for g in rng.sample(sorted(m.count), 60) + [tuple(rng.choice(b.words) for _ in range(order)) for _ in range(60)]:
+                out.write("p %.12f %s\n" % (math.log10(b.probability(g)), " ".join(g)))
 
 
 def main():
-    here = os.path.dirname(os.path.abspath(__file__))
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--out", default=here)
+    parser.add_argument("--out", default=os.path.dirname(os.path.abspath(__file__)))
+    parser.add_argument("--arpa", nargs=2, metavar=("ORDER", "TEXT"))
+    parser.add_argument("--perplexity", nargs=3, metavar=("ORDER", "TEXT", "HELDOUT"))
     args = parser.parse_args()
-    rng = random.Random(args.seed)
-    with open(os.path.join(args.out, "ngram_scores.txt"), "w") as out:
-        out.write("# by tests/golden/ngram.py\n")
-        for order, n_words, children, missing in ((3, 20, 5.0, 0.1), (5, 12, 5.0, 0.02)):
-            levels = make(rng, order, n_words, children, missing)
-            name = "ngram%d.arpa" % order
-            write(levels, os.path.join(args.out, name))
-            model = kenlm.Model(os.path.join(args.out, name))
-            for _ in range(60):
-                words = sentence(rng, levels)
-                scores = [s for s, _, _ in model.full_scores(" ".join(words))]
-                out.write("%s %s\n%s\n" % (name, " ".join(words), " ".join("%.5f" % s for s in scores)))
+    if args.arpa:
+        arpa(Model(read(args.arpa[1]), int(args.arpa[0])), sys.stdout)
+    elif args.perplexity:
+        m, lines = Model(read(args.perplexity[1]), int(args.perplexity[0])), read(args.perplexity[2])
+        oov = sum(1 for line in lines for w in line if w not in m.words)
+        words, known = sum(map(len, lines)), sum(m.sentence(line)[0] for line in lines)
+        print("%d sentences, %d words, %d OOVs, logprob %.4f, ppl %.4f" %
+              (len(lines), words, oov, known, 10 ** (-known / (words - oov + len(lines)))))
+    else:
+        make_golden(args.out)
 
 
-if __name__ == "__main__":
-    main()
+main()
