@@ -66,7 +66,7 @@ static uint64_t words_of(const space *s, const line *of)
         if (word >= 0) continue;
         for (int k = at; k >= 0 && !words_is_settled(s, &s->records[k]); k = s->records[k].before) {
             if (k != at && s->records[k].word != WORD_INSIDE) break;
-            h = mix(h, (uint64_t)s->records[k].label);
+            h = mix(h, (uint64_t)s->records[k].label | UINT64_C(1) << 40);
         }
     }
     return h;
