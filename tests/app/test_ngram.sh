@@ -1,0 +1,180 @@
+# linnet ngram: count, prune, pack, arpa, perplexity, info; pipes, gzip, hostile text.
+. tests/app/common.sh
+
+text=tests/golden/ngram_text.txt heldout=tests/golden/ngram_heldout.txt
+a=$tmp/a.arpa
+
+# ---- count -----------------------------------------------------------------------------------------------------------------------
+
+run ngram count "$text" -o "$a"
+is "count: status" 0 "$status"
+has "count sums up" "$err" "260 sentences, 1543 words (0 as <unk>): 73 1-grams, 516 2-grams, 952 3-grams"
+is "ARPA text" '\data\' "$(head -n 1 "$a")"
+is "its counts are those of its lines" 952 "$(sed -n '/^\\3-grams/,/^$/p' "$a" | grep -c '	')"
+is "n-grams are sorted" "" "$(sed -n '/^\\2-grams/,/^$/p' "$a" | grep '	' | cut -f 2 | LC_ALL=C sort -c -t ' ' -k 1,1 -k 2,2 2>&1)"
+run ngram count -q "$text"
+is "to standard output, the same" "$(cat "$a")" "$out"
+is "--quiet says nothing" "" "$err"
+"$LINNET" ngram count -q < "$text" > "$tmp/b" 2>&1
+ok "from standard input" cmp "$a" "$tmp/b"
+"$LINNET" ngram count -q - < "$text" > "$tmp/b" 2>&1
+ok "and where it is called -" cmp "$a" "$tmp/b"
+gzip -c "$text" > "$tmp/text.gz"
+run ngram count -q "$tmp/text.gz" -o "$tmp/b"
+ok "gzip'd" cmp "$a" "$tmp/b"
+head -n 100 "$text" > "$tmp/1"
+tail -n +101 "$text" > "$tmp/2"
+run ngram count -q "$tmp/2" "$tmp/1" -o "$tmp/b"
+ok "in two files, the other way round" cmp "$a" "$tmp/b"
+awk '{ printf "u%d\t%s\n", NR, $0 }' "$text" > "$tmp/kaldi"
+run ngram count -q --ids first "$tmp/kaldi" -o "$tmp/b"
+ok "Kaldi text" cmp "$a" "$tmp/b"
+awk '{ printf "%s (u%d)\n", $0, NR }' "$text" > "$tmp/trn"
+run ngram count -q --ids last "$tmp/trn" -o "$tmp/b"
+ok "TRN" cmp "$a" "$tmp/b"
+tr a-z A-Z < "$text" > "$tmp/upper"
+run ngram count -q --lower "$tmp/upper" -o "$tmp/b"
+ok "--lower" cmp "$a" "$tmp/b"
+printf '\357\273\277a b\r\n \r\n\r\nb a\r\n' > "$tmp/dos"
+printf 'a b\nb a' > "$tmp/unix"
+run ngram count -q "$tmp/dos" -o "$tmp/b"
+run ngram count -q "$tmp/unix" -o "$tmp/c"
+ok "lines of other systems, no end of line at the end" cmp "$tmp/b" "$tmp/c"
+
+run ngram count "$tmp/unix"
+has "discounts that cannot be had are told" "$err" \
+    "note: 0, 3, 0 and 0 1-grams with counts 1, 2, 3 and 4 give no discounts; 0.5, 1, 1.5 (--discounts) are used"
+run ngram count "$tmp/unix" --discounts 0.4,0.6,0.8
+has "and can be given" "$err" "0.4, 0.6, 0.8 (--discounts) are used"
+run ngram count "$tmp/unix" --order 9
+has "an order beyond the sentences is told" "$err" "note: no n-grams longer than 4 are left, so the model is of that order"
+has "and lowered" "$out" "ngram 4=2"
+hasnt "not written" "$out" "ngram 5="
+run ngram count -q --min-count 2 "$text"
+has "--min-count N: pairs and longer" "$out" "$(printf 'ngram 1=73\nngram 2=')"
+run ngram count --min-count 3,2 "$text"
+has "--min-count N,N: rare words are <unk>" "$err" "as <unk>): 50 1-grams, 236 2-grams, 223 3-grams"
+printf 'w01 0.3\nw02\n\nnever\n<s>\n' > "$tmp/vocabulary"
+run ngram count --vocabulary "$tmp/vocabulary" "$text"
+has "--vocabulary" "$err" "6 1-grams"
+has "words of it that never came" "$out" "	never"
+run ngram count -q --no-unknown "$text"
+hasnt "--no-unknown" "$out" "<unk>"
+
+# From sound's words to phones in one line.
+printf 'one W AH N\ntwo T UW\n' > "$tmp/dict"
+printf 'u1 ONE TWO ONE\nu2 TWO\n' > "$tmp/words"
+"$LINNET" phonemize -l "$tmp/dict" --ids first "$tmp/words" | "$LINNET" ngram count -q --ids first --no-unknown -o "$tmp/phones.arpa"
+has "phonemize | ngram count" "$(cat "$tmp/phones.arpa")" "	W AH N"
+has "has the phones and no more" "$(cat "$tmp/phones.arpa")" "ngram 1=7"
+
+# ---- perplexity ------------------------------------------------------------------------------------------------------------------
+
+golden=$(grep -A 5 '^model trigram' tests/golden/ngram_golden.txt | sed -n 's/^sum //p')
+run ngram perplexity "$a" "$heldout"
+is "perplexity: status" 0 "$status"
+has "counts" "$out" "$heldout: 12 sentences, 78 words, 2 OOVs"
+is "the golden logarithm" "$(echo "$golden" | awk '{ printf "%.3f", $2 }')" \
+    "$(echo "$out" | sed -n 's/^0 zeroprobs, logprob= \([^ ]*\) .*/\1/p' | awk '{ printf "%.3f", $1 }')"
+ppl=$(echo "$golden" | awk '{ printf "%.2f %.2f", 10 ^ (-$2 / (78 - 2 + 12)), 10 ^ (-$2 / (78 - 2)) }')
+is "perplexity with and without </s>" "$ppl" \
+    "$(echo "$out" | sed -n 's/^0 zeroprobs.* ppl= \([^ ]*\) ppl1= \(.*\)/\1 \2/p' | awk '{ printf "%.2f %.2f", $1, $2 }')"
+has "unknown words as <unk>" "$out" "OOVs as <unk>: logprob= -"
+run ngram perplexity "$a" "$heldout" --sentences
+is "a line for each sentence" 15 "$(echo "$out" | wc -l | tr -d ' ')"
+has "with its place" "$out" "$heldout:1	"
+run ngram perplexity "$a" "$heldout" --sentences --json
+has "--json" "$out" '"sentences": 12, "words": 78, "unknown": 2, "impossible": 0, "log10": '
+if command -v python3 > /dev/null; then ok "it is JSON" sh -c "'$LINNET' ngram perplexity '$a' '$heldout' --sentences --json | python3 -m json.tool"; fi
+"$LINNET" ngram perplexity "$a" < "$heldout" > "$tmp/b"
+has "of standard input" "$(cat "$tmp/b")" "standard input: 12 sentences"
+run ngram perplexity "$tmp/phones.arpa" "$heldout" --json
+has "no <unk>: its logarithm is null" "$out" '"log10_with_unknown": null'
+
+# ---- pack, arpa, info, prune -----------------------------------------------------------------------------------------------------
+
+run ngram pack "$a" -o "$tmp/a.lm"
+is "pack: status" 0 "$status"
+run ngram arpa "$tmp/a.lm" -o "$tmp/b"
+is "arpa: status" 0 "$status"
+run ngram pack "$tmp/b" -o "$tmp/b.lm"
+ok "packed, unpacked and packed again it is the same" cmp "$tmp/a.lm" "$tmp/b.lm"
+run ngram count -q "$text" --packed -o "$tmp/c.lm"
+is "the same perplexity packed" "$("$LINNET" ngram perplexity "$a" "$heldout")" "$("$LINNET" ngram perplexity "$tmp/a.lm" "$heldout")"
+is "and by count --packed" "$("$LINNET" ngram perplexity "$a" "$heldout" | cut -c 1-40)" \
+    "$("$LINNET" ngram perplexity "$tmp/c.lm" "$heldout" | cut -c 1-40)"
+run ngram info "$tmp/a.lm"
+has "info" "$out" "3-grams:     952"
+run ngram info --json "$a"
+has "info --json" "$out" '{"order": 3, "ngrams": [73, 516, 952], "unknown": true, "fingerprint": "'
+run ngram prune "$a" --entropy 1e-4 -o "$tmp/small.arpa"
+is "prune: status" 0 "$status"
+has "prune sums up" "$err" "of 73 1-grams, 516 2-grams, 952 3-grams stay 73 1-grams, "
+run ngram prune "$a" --entropy 1e-4 --packed -q -o "$tmp/small.lm"
+is "prune --packed" "$("$LINNET" ngram info "$tmp/small.arpa" | head -n 4)" "$("$LINNET" ngram info "$tmp/small.lm" | head -n 4)"
+before=$(wc -c < "$a") after=$(wc -c < "$tmp/small.arpa")
+ok "it is smaller" test "$after" -lt "$before"
+run ngram count -q --entropy 1e-4 "$text" -o "$tmp/b"
+is "count --entropy prunes alike" "$("$LINNET" ngram info "$tmp/small.arpa" | head -n 4)" "$("$LINNET" ngram info "$tmp/b" | head -n 4)"
+
+# ---- bad input -------------------------------------------------------------------------------------------------------------------
+
+# Bad lines are named and left out; the others make the model they make without them.
+printf 'a b\nx \001 y\na <s> b\n</s>\n%0300d\nb a\n' 0 > "$tmp/bad"
+run ngram count "$tmp/bad" -o "$tmp/b"
+is "bad lines: status" 1 "$status"
+has "a control character" "$err" "$tmp/bad:2: a control character (1) at byte 3; left out"
+has "<s>" "$err" "$tmp/bad:3: <s> marks an end of a sentence, it cannot stand in one; left out"
+has "</s>" "$err" "$tmp/bad:4: </s> marks an end"
+has "a word too long" "$err" "$tmp/bad:5: the word '0000"
+ok "the rest is counted" cmp "$tmp/b" "$tmp/c"
+awk 'BEGIN { for (i = 0; i < 600000; i++) printf "a "; print ""; print "a b"; print "b a" }' > "$tmp/long"
+run ngram count "$tmp/long" -o "$tmp/b"
+is "a line too long: status" 1 "$status"
+has "a line too long" "$err" "$tmp/long:1: the line has 1199999 bytes, over 1048576: one sentence a line is wanted; left out"
+ok "and the rest is counted" cmp "$tmp/b" "$tmp/c"
+run ngram perplexity "$a" "$tmp/bad" "$heldout"
+is "perplexity of bad lines: status" 1 "$status"
+has "names them too" "$err" "$tmp/bad:3: <s>"
+has "and does the others" "$out" "2 files: 14 sentences"
+run ngram count -q "$tmp/nowhere" "$tmp/unix" -o "$tmp/b"
+is "a text that is not there: status" 1 "$status"
+has "is named" "$err" "cannot open $tmp/nowhere"
+ok "and the others are counted" cmp "$tmp/b" "$tmp/c"
+: > "$tmp/empty"
+refused "empty text" 1 "the text has no word" ngram count "$tmp/empty"
+printf '\n\n \n' > "$tmp/empty"
+refused "nothing but empty lines" 1 "the text has no word" ngram count "$tmp/empty"
+refused "perplexity of nothing" 1 "no sentence" ngram perplexity "$a" "$tmp/empty"
+refused "the only text is not there" 1 "cannot open" ngram count "$tmp/nowhere"
+refused "a folder" 1 "it is a directory" ngram count "$tmp"
+head -c 300 "$tmp/text.gz" > "$tmp/cut.gz"
+refused "cut gzip" 1 "cut.gz" ngram count "$tmp/cut.gz"
+printf 'w01\nx\001\n' > "$tmp/vocabulary"
+refused "a bad vocabulary" 1 "vocabulary:2: 'x?' is not a word" ngram count --vocabulary "$tmp/vocabulary" "$text"
+printf 'a b\na <unk>\n' > "$tmp/bad"
+run ngram count -q --no-unknown "$tmp/bad"
+has "<unk> in a model without" "$err" "bad:2: the word '<unk>' is not in the vocabulary, and the model has no <unk>; left out"
+printf 'no name\n' > "$tmp/bad"
+refused "TRN without a name" 1 "no (name) at the end" ngram count --ids last "$tmp/bad"
+refused "order 0" 2 "order" ngram count --order 0 "$text"
+refused "order 10" 2 "order" ngram count --order 10 "$text"
+refused "least counts that fall" 2 "the least count of 3-grams, 2, is below" ngram count --min-count 1,3,2 "$text"
+refused "rare words without <unk>" 2 "<unk>" ngram count --min-count 2,2 --no-unknown "$text"
+refused "two discounts" 2 "three" ngram count --discounts 1,2 "$text"
+refused "a discount out of range" 2 "is not between 0 and 1" ngram count --discounts 1.5,1,1 "$text"
+refused "no verb" 2 "count|prune" ngram
+refused "another verb" 2 "'counts' is none of count, prune, pack, arpa, perplexity, info" ngram counts "$text"
+refused "an option of another verb" 2 "--order means nothing to perplexity" ngram perplexity --order 2 "$a" "$heldout"
+refused "no model" 2 "MODEL is missing" ngram perplexity
+refused "two models" 2 "unexpected argument" ngram info "$a" "$a"
+refused "packed to standard output" 2 "needs --output" ngram pack "$a"
+refused "prune without a threshold" 2 "prune needs --entropy" ngram prune "$a"
+refused "text as a model" 1 "ngram_text.txt" ngram info "$text"
+refused "a folder that is not there" 1 "cannot write" ngram count -q "$text" -o "$tmp/nowhere/x.arpa"
+if [ -w /dev/full ]; then
+    "$LINNET" ngram count -q "$text" > /dev/full 2> "$tmp/.err"
+    is "a full disk" 1 $?
+    has "is told" "$(cat "$tmp/.err")" "cannot write"
+fi
+finish
