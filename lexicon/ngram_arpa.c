@@ -56,7 +56,10 @@ static int read_number(const char *text, size_t n, double *value)
     return 1;
 }
 
-static float to_natural(double log10_value) { return (float)((log10_value < log10_zero ? log10_zero : log10_value) * ln10); }
+static float to_natural(double log10_value)
+{
+    return (float)((log10_value < log10_zero ? log10_zero : log10_value) * ln10) + 0.0f; // never -0
+}
 
 static lin_status read_logp(const reader *r, const char *text, size_t n, float *logp, lin_error *err)
 {
@@ -77,7 +80,7 @@ static lin_status read_backoff(const reader *r, const char *text, size_t n, floa
     if (!read_number(text, n, &value) || value > -log10_zero)
         return FAIL_HERE(r, "'%s' is no back-off weight (a logarithm to base 10); is there a blank in a word?",
                          lin_quote(quote, text, n));
-    *backoff = to_natural(value) + 0.0f; // no -0
+    *backoff = to_natural(value);
     return LIN_OK;
 }
 

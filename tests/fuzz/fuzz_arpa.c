@@ -1,0 +1,53 @@
+// ARPA language models from any bytes, gzip'd if they begin so: the model that comes out answers, and as text it reads back the same.
+#include <stdint.h>
+
+#include "kernels/memory.h"
+#include "lexicon/gzip.h"
+#include "tests/fuzz/ngram_ask.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(lin_status status, const lin_error *err)
+{
+    if (status == LIN_OK) return;
+    if (status != err->status || !err->message[0]) abort();
+    for (const char *c = err->message; *c; c++)
+        if ((unsigned char)*c < 32 || *c == 127) abort();
+}
+
+static void try_text(const char *text, size_t n)
+{
+    lin_error err = {0};
+    lin_ngram *lm, *again;
+    lin_status status = lin_ngram_parse(text, n, "fuzz.arpa", &lm, &err);
+    check(status, &err);
+    if (status) return;
+    ngram_ask(lm, 1);
+    char *written = NULL;
+    size_t n_written;
+    FILE *file = open_memstream(&written, &n_written);
+    if (!file || lin_ngram_write_arpa(lm, file, "memory", &err) || fclose(file)) abort();
+    if (lin_ngram_parse(written, n_written, "again", &again, &err)) abort();
+    if (lin_ngram_fingerprint(again) != lin_ngram_fingerprint(lm)) abort();
+    free(written);
+    lin_ngram_destroy(again);
+    lin_ngram_destroy(lm);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    unsigned long live = lin_memory_live();
+    if (lin_gzip_is(data, size)) {
+        lin_error err = {0};
+        char *text;
+        size_t n;
+        lin_status status = lin_gzip_expand(data, size, 1 << 20, "fuzz.gz", &text, &n, &err);
+        check(status, &err);
+        if (!status) try_text(text, n);
+        lin_free(text);
+    } else {
+        try_text((const char *)data, size);
+    }
+    if (lin_memory_live() != live) abort();
+    return 0;
+}
