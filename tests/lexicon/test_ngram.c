@@ -2,7 +2,7 @@
 #include "lexicon/ngram.h"
 
 #include "lexicon/textfile.h"
-#include "tests/lexicon/ngram_support.h"
+#include "tests/lexicon/random_model.h"
 
 static void teardown(void) { ck_assert_uint_eq(lin_memory_live(), 0); }
 

@@ -4,7 +4,7 @@
 #include <zlib.h>
 
 #include "lexicon/ngram_internal.h"
-#include "tests/lexicon/ngram_support.h"
+#include "tests/lexicon/random_model.h"
 
 static char folder[256], path[300];
 
