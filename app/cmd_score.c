@@ -141,11 +141,11 @@ const lin_command lin_command_score = {
     .name = "score",
     .operands = "REF HYP",
     .summary = "phoneme or word error rates of a result against a reference",
-    .description = "Counts substitutions, deletions and insertions per speaker and overall, with sclite's alignment and without "
-                   "regard to times. REF and HYP are NIST TRN, Kaldi text, CTM or JSON lines with the same utterances. A speaker is the "
-                   "part of an utterance's name before the first '-', or else the first '_', unless --utt2spk tells.\n\nThe "
-                   "confidence intervals come from drawing utterances, and whole speakers, with replacement. docs/scoring.md "
-                   "says more about everything here.",
+    .description =
+        "Counts substitutions, deletions and insertions per speaker and overall, with sclite's alignment and without regard to "
+        "times. REF and HYP are NIST TRN, Kaldi text, CTM or JSON lines with the same utterances. A speaker is the part of an "
+        "utterance's name before the first '-', or else the first '_', unless --utt2spk tells.\n\nThe confidence intervals come "
+        "from drawing utterances, and whole speakers, with replacement. docs/scoring.md says more about everything here.",
     .examples = "  linnet score test.ref.trn test.hyp.trn\n"
                 "  linnet score --confusions 10 --html report.html test.ref.trn test.hyp.jsonl\n"
                 "  linnet score test.ref.trn new.trn --against old.trn",

@@ -117,8 +117,8 @@ static void compared(const lin_score_report *r, lin_buffer *out)
     put(out, "</p>\n<p>Probability of improvement %1 % over utterances", 100 * c->utterances.improvement);
     if (c->speakers.interval.units > 1) put(out, ", %1 % over speakers", 100 * c->speakers.improvement);
     put(out, "; better in %d utterances, worse in %d.</p>\n", c->better, c->worse);
-    put(out, "<p>Matched pairs: %d segments, mean difference %3 errors, z %3, p %4.</p>\n", (long long)c->segments.segments,
-        c->segments.mean, c->segments.z, c->segments.p);
+    put(out, "<p>Matched pairs: %d segments, mean difference %3 errors, z %3, p %s%4.</p>\n", (long long)c->segments.segments,
+        c->segments.mean, c->segments.z, c->segments.p < 0.0001 ? "&lt; " : "", fmax(0.0001, c->segments.p));
 }
 
 // ---- speakers -------------------------------------------------------------------------------------------------------------------

@@ -223,8 +223,8 @@ static void compared(const lin_score_report *r, lin_buffer *out)
     lin_buffer_fixed(out, c->segments.mean, 3);
     lin_buffer_text(out, " errors, z ");
     lin_buffer_fixed(out, c->segments.z, 3);
-    lin_buffer_text(out, ", p ");
-    lin_buffer_fixed(out, c->segments.p, 4);
+    lin_buffer_text(out, c->segments.p < 0.0001 ? ", p < " : ", p ");
+    lin_buffer_fixed(out, c->segments.p < 0.0001 ? 0.0001 : c->segments.p, 4);
     lin_buffer_char(out, '\n');
 }
 

@@ -1,5 +1,4 @@
-// decoder/edit.c, trn.c, score.c: against sclite's counts and a brute-force search; readers of three formats; hostile files;
-// reports.
+// decoder/edit.c, trn.c, score.c: against sclite's counts and a brute-force search; readers of three formats; hostile files.
 //
 //   test_score [FOLDER]     FOLDER (default tests/golden) holds what tests/golden/score.py makes
 #include "decoder/score.h"
@@ -21,11 +20,12 @@ static const char *golden_path(const char *name)
     return path;
 }
 
-START_TEST(counts_are_sclites)
+// Returns the number of utterances compared.
+static int compare_with_sclite(const char *ref, const char *hyp, const char *counts)
 {
     lin_score *s;
-    OK(lin_score_files(golden_path("score_ref.trn"), golden_path("score_hyp.trn"), NULL, &s, &err));
-    FILE *file = fopen(golden_path("score_counts.txt"), "r");
+    OK(lin_score_files(golden_path(ref), golden_path(hyp), NULL, &s, &err));
+    FILE *file = fopen(golden_path(counts), "r");
     ck_assert_ptr_nonnull(file);
     char line[512], kind[8], id[256];
     int n_utterances = 0, n_speakers = 0;
@@ -47,10 +47,21 @@ START_TEST(counts_are_sclites)
         n_speakers += is_speaker;
     }
     fclose(file);
-    ck_assert_int_ge(n_utterances, 100);
     ck_assert_int_eq(n_utterances, lin_score_utterances(s));
     ck_assert_int_eq(n_speakers, lin_score_speakers(s));
     lin_score_destroy(s);
+    return n_utterances;
+}
+
+START_TEST(counts_are_sclites)
+{
+    ck_assert_int_ge(compare_with_sclite("score_ref.trn", "score_hyp.trn", "score_counts.txt"), 100);
+}
+END_TEST
+
+START_TEST(counts_of_real_output_are_sclites)
+{
+    ck_assert_int_ge(compare_with_sclite("score_real_ref.trn", "score_real_hyp.trn", "score_real_counts.txt"), 20);
 }
 END_TEST
 
@@ -114,6 +125,39 @@ START_TEST(long_sequences)
     FAILS(lin_edit_align(a, 300000, b, 300000, steps, &n, &err), LIN_INVALID, "too many");
     free(a);
     free(b);
+}
+END_TEST
+
+// More moves than are kept at once: the steps agree with the counts, which take another way, and are in order.
+START_TEST(alignment_in_blocks)
+{
+    enum { N = 9000, M = 9500, MIDDLE = 4000 };
+    int *a = malloc(N * sizeof *a), *b = malloc(M * sizeof *b), n_steps, i = 0, j = 0;
+    lin_edit_step *steps = malloc((N + M) * sizeof *steps);
+    lin_edit_counts c;
+    for (int k = 0; k < N; k++) a[k] = (int)lin_random_below(3, (uint64_t)k, 20);
+    for (int k = 0; k < M; k++) { // in the middle nothing fits, around it most
+        int far = k >= MIDDLE && k < MIDDLE + 1000;
+        b[k] = far || lin_random_below(4, (uint64_t)k, 5) == 0 ? (int)lin_random_below(5, (uint64_t)k, 20)
+               : k < MIDDLE                                  ? a[k]
+                                                             : a[k - 500];
+    }
+    OK(lin_edit_distance(a, N, b, M, &c, &err));
+    OK(lin_edit_align(a, N, b, M, steps, &n_steps, &err));
+    ck_assert_int_gt(c.correct, 6000);
+    for (int k = 0; k < n_steps; k++) {
+        const lin_edit_step s = steps[k];
+        if (s.ref >= 0) test_require(s.ref == i++, "step %d", k);
+        if (s.hyp >= 0) test_require(s.hyp == j++, "step %d", k);
+        if (s.ref < 0) c.ins--;
+        else if (s.hyp < 0) c.del--;
+        else if (a[s.ref] == b[s.hyp]) c.correct--;
+        else c.sub--;
+    }
+    ck_assert(i == N && j == M && !c.correct && !c.sub && !c.del && !c.ins);
+    free(a);
+    free(b);
+    free(steps);
 }
 END_TEST
 
@@ -200,7 +244,7 @@ START_TEST(junk_does_no_harm)
             uint32_t any = lin_random_below(seed, i + 1, 256), some = lin_random_below(seed, i + 1, sizeof alphabet - 1);
             junk[i] = seed % 5 == 0 ? (char)any : alphabet[some];
         }
-        for (int format = LIN_TRN_AUTO; format <= LIN_TRN_CTM; format++) {
+        for (int format = LIN_TRN_AUTO; format <= LIN_TRN_JSON; format++) {
             lin_trn_options o = {.format = (lin_trn_format)format, .case_sensitive = seed % 2 == 0};
             lin_status status = parse(junk, n, "junk", o, NULL);
             ck_assert(status == LIN_OK || status == LIN_FORMAT || status == LIN_UNSUPPORTED);
@@ -315,6 +359,65 @@ START_TEST(confusions_are_sorted)
 }
 END_TEST
 
+// Speakers from a table, in the order of the reference; a folded id finds its line.
+START_TEST(speakers_from_a_table)
+{
+    static const char two[] = "A-1 a b\na-2 c\nb-1 d\n", hyps[] = "a-1 a\na-2 x\nb-1 d\n";
+    lin_score *s;
+    lin_score_counts c;
+    char folder[128], path[192];
+    test_folder(folder, sizeof folder);
+    snprintf(path, sizeof path, "%s/utt2spk", folder);
+    lin_score_options o = {.utt2spk_path = path};
+#define TABLE(text) test_write_file(path, text, sizeof(text) - 1)
+#define SCORE(err) lin_score_texts(two, sizeof two - 1, "r", hyps, sizeof hyps - 1, "h", &o, &s, err)
+    TABLE("b-1 Zoe\nA-1 tom\na-2 zoe\nc-9 else\n");
+    OK(SCORE(&err));
+    ck_assert_int_eq(lin_score_speakers(s), 2);
+    ck_assert_str_eq(lin_score_speaker(s, 0, &c), "tom");
+    ck_assert(c.n_ref == 2 && c.del == 1);
+    ck_assert_str_eq(lin_score_speaker(s, 1, &c), "zoe");
+    ck_assert(c.n_ref == 2 && c.sub == 1 && c.utterances == 2);
+    ck_assert(lin_score_speaker_of(s, 0) == 0 && lin_score_speaker_of(s, 1) == 1 && lin_score_speaker_of(s, 2) == 1);
+    lin_score_destroy(s);
+    TABLE("b-1 zoe\nA-1 tom\n");
+    FAILS(SCORE(&err), LIN_MISMATCH, "utt2spk has no line for utterance 'a-2'");
+    TABLE("b-1 zoe\nA-1 tom\na-2 x y\n");
+    FAILS(SCORE(&err), LIN_FORMAT, "utt2spk:3: a line holds an utterance and its speaker, here are 3 fields");
+    TABLE("b-1\n");
+    FAILS(SCORE(&err), LIN_FORMAT, "utt2spk:1: a line holds an utterance and its speaker, here are 1 fields");
+    o.utt2spk_path = "/nowhere/utt2spk";
+    FAILS(SCORE(&err), LIN_IO, "/nowhere/utt2spk");
+    TABLE("b-1 Zoe\nA-1 tom\na-2 zoe\n");
+    o.utt2spk_path = path;
+    FAIL_EVERY_ALLOCATION(SCORE(NULL), lin_score_destroy(s));
+    test_folder_remove(folder);
+}
+END_TEST
+
+// What became of each token, and the pairs it was aligned in.
+START_TEST(tokens_and_pairs)
+{
+    lin_score *s;
+    lin_score_token_counts c;
+    int n;
+    OK(score("a b a c (u-1)\n(u-2)\nb (u-3)\n", "a x a (u-1)\na (u-2)\n(u-3)\n", "h", &s, &err));
+    const lin_score_pair *p = lin_score_alignment(s, 0, &n);
+    ck_assert_int_eq(n, 4);
+    ck_assert(p[0].ref == p[0].hyp && p[1].ref >= 0 && p[1].hyp >= 0 && p[1].ref != p[1].hyp && p[3].hyp == -1);
+    p = lin_score_alignment(s, 1, &n);
+    ck_assert(n == 1 && p[0].ref == -1 && !strcmp(lin_score_token(s, p[0].hyp, NULL), "a"));
+    ck_assert_int_eq(lin_score_tokens(s), 4);
+    ck_assert_str_eq(lin_score_token(s, 0, &c), "a");
+    ck_assert(c.n_ref == 2 && c.correct == 2 && c.sub == 0 && c.del == 0 && c.ins == 1 && c.put == 0);
+    ck_assert_str_eq(lin_score_token(s, 1, &c), "b");
+    ck_assert(c.n_ref == 2 && c.correct == 0 && c.sub == 1 && c.del == 1 && c.ins == 0 && c.put == 0);
+    ck_assert_str_eq(lin_score_token(s, 3, &c), "x");
+    ck_assert(c.n_ref == 0 && c.ins == 0 && c.put == 1);
+    lin_score_destroy(s);
+}
+END_TEST
+
 START_TEST(out_of_memory)
 {
     lin_score *s;
@@ -340,10 +443,12 @@ int main(int argc, char **argv)
     Suite *suite = suite_create("score");
     TCase *tc = tcase_create("sclite"); // by itself for large sets: CK_RUN_CASE=sclite CK_DEFAULT_TIMEOUT=600
     tcase_add_test(tc, counts_are_sclites);
+    tcase_add_test(tc, counts_of_real_output_are_sclites);
     suite_add_tcase(suite, tc);
     tc = tcase_create("score");
     tcase_add_test(tc, edit_distance_is_least);
     tcase_add_test(tc, long_sequences);
+    tcase_add_test(tc, alignment_in_blocks);
     tcase_add_test(tc, three_formats);
     tcase_add_test(tc, bad_files);
     tcase_add_test(tc, junk_does_no_harm);
@@ -351,6 +456,8 @@ int main(int argc, char **argv)
     tcase_add_test(tc, utterances_must_be_the_same);
     tcase_add_test(tc, reports);
     tcase_add_test(tc, confusions_are_sorted);
+    tcase_add_test(tc, speakers_from_a_table);
+    tcase_add_test(tc, tokens_and_pairs);
     tcase_add_test(tc, out_of_memory);
     suite_add_tcase(suite, tc);
     return test_run(suite);

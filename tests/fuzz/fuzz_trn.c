@@ -1,5 +1,5 @@
-// The readers of results and the scorer on any bytes. The first byte chooses the formats; a byte 0x1E divides reference and
-// hypothesis.
+// The readers of TRN and Kaldi text and the scorer with its reports on any bytes. The first byte chooses the formats; a byte 0x1E
+// divides reference and hypothesis.
 
 #include <stdint.h>
 #include <stdlib.h>

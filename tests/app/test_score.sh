@@ -1,0 +1,128 @@
+# linnet score: formats, options, reports, two systems, maps, what is refused. The counts themselves: tests/decoder/test_score.c.
+. tests/app/common.sh
+
+cd "$tmp" || exit 1
+maps=$OLDPWD/share/linnet
+printf 'W AH N T UW (s1-1)\nTH R IY (s2-1)\n' > ref.trn
+printf 'W AH T UW UW (s1-1)\nTH R AH (s2-1)\n' > hyp.trn
+printf 's1-1 w ah n t uw\ns2-1 th r iy\n' > ref.txt
+printf 's2-1 1 0.0 0.1 TH\ns2-1 1 0.2 0.1 AH 0.9\ns2-1 1 0.1 0.1 R\ns1-1 1 0 1 W\ns1-1 1 1 1 AH\ns1-1 1 2 1 T\ns1-1 1 3 1 UW\ns1-1 1 4 1 UW\n' > hyp.ctm
+cat > hyp.jsonl << 'END'
+{"id":"s1-1","phones":[{"phone":"W"},{"phone":"AH"},{"phone":"T"},{"phone":"UW"},{"phone":"UW"}],"words":[{"word":"what"},{"word":"two"}]}
+{"id":"s2-1","phones":["TH","R","AH"],"words":["three"]}
+END
+printf '{"id": "s1-1", "text": "one two"}\n{"id": "s2-1", "text": "three"}\n' > words.jsonl
+last() { printf '%s\n' "$out" | tail -n 1; }
+
+# ---- formats -----------------------------------------------------------------------------------------------------------------------
+
+line='PER 37.50 %: 1 substitutions, 1 deletions, 1 insertions in 8 tokens of 2 utterances'
+for hyp in hyp.trn hyp.ctm hyp.jsonl; do
+    for ref in ref.trn ref.txt; do
+        run score $ref $hyp
+        is "$ref, $hyp: status" 0 "$status"
+        is "$ref, $hyp" "$line" "$(last)"
+    done
+done
+cp hyp.ctm unnamed
+run score ref.txt unnamed
+is "a format known by its first line" "$line" "$(last)"
+run score --hyp-format ctm --ref-format kaldi ref.txt unnamed
+is "a format that is named" "$line" "$(last)"
+run score --unit words words.jsonl hyp.jsonl
+is "words of JSON lines" 'WER 33.33 %: 1 substitutions, 0 deletions, 0 insertions in 3 tokens of 2 utterances' "$(last)"
+run score --case ref.txt hyp.trn
+has "--case" "$(last)" "PER 100.00 %: 8 substitutions"
+
+# ---- what is written ---------------------------------------------------------------------------------------------------------------
+
+run score ref.trn hyp.trn
+has "intervals" "$out" "95 % interval ["
+has "intervals: what was drawn" "$out" "over 2 utterances"
+has "intervals: speakers" "$out" "over 2 speakers (bootstrap, 1000 resamples, seed 1)"
+again=$out
+run score ref.trn hyp.trn
+is "the same seed, the same numbers" "$again" "$out"
+run score --bootstrap 0 ref.trn hyp.trn
+hasnt "no resamples, no intervals" "$out" "interval"
+run score --level 99 --bootstrap 50 --seed 7 ref.trn hyp.trn
+has "level" "$out" "99 % interval"
+has "resamples and seed" "$out" "50 resamples, seed 7"
+run score --align --utterances --confusions 3 ref.trn hyp.trn
+has "alignments" "$out" "REF:  w ah N t ** uw "
+has "alignments: hypothesis" "$out" "HYP:  w ah * t UW uw "
+has "utterances" "$out" "s2-1                            1        3    66.67"
+has "confusions" "$out" "1    50.00  uw"
+has "pairs" "$out" "iy <-> ah"
+is "the line that scripts read is still the last" "$line" "$(last)"
+run score --name WER -o out.txt ref.trn hyp.trn
+is "--output" "" "$out"
+has "--output: the file" "$(cat out.txt)" "WER 37.50 %"
+run score --json --utterances --against ref.trn ref.trn hyp.trn
+has "json" "$out" '"measure":"PER","utterances":2,"wrong_utterances":2,"tokens":8,"correct":6,"substitutions":1,"deletions":1,"insertions":1,"rate":0.375000'
+has "json: against" "$out" '"against":{"name":"ref.trn"'
+if command -v python3 > /dev/null; then
+    ok "it is JSON" sh -c "'$LINNET' score --json --utterances --against ref.trn ref.trn hyp.trn | python3 -m json.tool"
+fi
+run score --html report.html --against ref.trn ref.trn hyp.trn
+is "html: status" 0 "$status"
+has "html beside text" "$out" "$line"
+has "html" "$(cat report.html)" "<h1>PER 37.50 %</h1>"
+hasnt "html needs nothing else" "$(cat report.html)" "http"
+if [ -e /dev/full ]; then refused "a full disk" 1 "cannot write /dev/full" score --html /dev/full -o out.txt ref.trn hyp.trn; fi
+refused "no such folder" 1 "cannot write none/x.html" score --html none/x.html -o out.txt ref.trn hyp.trn
+
+# ---- two systems -------------------------------------------------------------------------------------------------------------------
+
+run score --against ref.trn ref.trn hyp.trn
+has "the other's rate" "$out" "against ref.trn: PER 0.00 %"
+has "the difference" "$out" "difference 37.50 points, 95 % interval ["
+has "probability of improvement" "$out" "probability of improvement 0.0 % over utterances, 0.0 % over speakers; better in 0 utterances, worse in 2"
+has "matched pairs" "$out" "matched pairs: 2 segments"
+is "the first system's line is the last" "$line" "$(last)"
+refused "resamples are needed" 2 "--against needs resamples" score --bootstrap 0 --against ref.trn ref.trn hyp.trn
+
+# ---- maps and speakers -------------------------------------------------------------------------------------------------------------
+
+printf 'iy ah\nn\n' > small.map
+run score --map small.map ref.trn hyp.trn
+has "a map" "$(last)" "PER 14.29 %: 0 substitutions, 0 deletions, 1 insertions in 7 tokens"
+has "tokens that were deleted" "$out" "1 tokens were deleted by the map"
+has "tokens outside the map" "$out" "not in the map, scored as they are: w, t, uw, th, r"
+printf 'h# q ax zh h# (fcjf0_sa1)\n' > timit.ref
+printf 'pau ah sh epi (fcjf0_sa1)\n' > timit.hyp
+run score --map "$maps/timit-61-39.map" timit.ref timit.hyp
+has "TIMIT's 61 phones as 39" "$(last)" "PER 0.00 %"
+has "of one utterance there is no interval" "$out" "fcjf0"
+hasnt "of one utterance there is no interval" "$out" "interval"
+printf 's1-1 tom\ns2-1 tom\n' > utt2spk
+run score --utt2spk utt2spk ref.trn hyp.trn
+has "speakers from a table" "$out" "tom                             2        8"
+printf 's1-1 tom\n' > utt2spk
+refused "a speaker is missing" 1 "utt2spk has no line for utterance 's2-1'" score --utt2spk utt2spk ref.trn hyp.trn
+
+# ---- what is refused ---------------------------------------------------------------------------------------------------------------
+
+printf 'ax ah\nax aa\n' > bad.map
+refused "a phone mapped twice" 1 "bad.map:2: 'ax' is mapped twice, first in line 1" score --map bad.map ref.trn hyp.trn
+refused "no such map" 1 "none.map" score --map none.map ref.trn hyp.trn
+printf '{"id":"s1-1","text":"a"}\n{"id":"s2-1","text":"a"\n' > bad.jsonl
+refused "JSON that is cut" 1 "bad.jsonl:2: not JSON at byte" score ref.trn bad.jsonl
+printf '{"id":"s1-1","phones":["a"]}\n' > bad.jsonl
+refused "no words in it" 1 'bad.jsonl:1: the object has neither a list "words" nor a string "text"' score --unit words ref.trn bad.jsonl
+refused "an utterance is missing" 1 "hypothesis bad.jsonl lacks 1 (s2-1)" score ref.trn bad.jsonl
+printf '{ a / b } (s1-1)\nTH (s2-1)\n' > alternatives.trn
+refused "alternatives" 1 "alternatives.trn:1: '{': alternatives in braces are not supported" score alternatives.trn hyp.trn
+refused "a level of 100" 2 "level" score --level 100 ref.trn hyp.trn
+
+# ---- against sclite ----------------------------------------------------------------------------------------------------------------
+
+if command -v sctk > /dev/null; then
+    golden=$OLDPWD/tests/golden
+    sctk sclite -r "$golden/score_real_ref.trn" trn -h "$golden/score_real_hyp.trn" trn -i spu_id -o pra stdout 2> /dev/null |
+        sed -n '/^id:/,$p' | grep -v -e '^Speaker sentences' -e '^$' > theirs
+    "$LINNET" score --align --bootstrap 0 "$golden/score_real_ref.trn" "$golden/score_real_hyp.trn" | sed '/^speaker/,$d' | grep -v '^$' > ours
+    ok "sclite prints the same alignments" cmp theirs ours
+    ok "and prints some" test -s theirs
+fi
+finish
