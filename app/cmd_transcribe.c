@@ -342,7 +342,8 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
     if (status == LIN_OK && job->recognizer.model->speaker_norm)
         status = lin_speakers_measure(&job->speakers, &job->inputs, &job->recognizer, v->jobs, err);
     if (status == LIN_OK) {
-        status = lin_decoding_open(&job->decoding, &v->decoding, job->recognizer.phones, job->recognizer.row_seconds, v->quiet, err);
+        status = lin_decoding_open(&job->decoding, &v->decoding, job->recognizer.phones, job->recognizer.row_seconds, v->quiet,
+                                   err);
     }
     if (status == LIN_OK) status = lin_results_open(&job->results, job->recognizer.phones, job->inputs.n > 1 || v->data, err);
     if (status != LIN_OK) return status;

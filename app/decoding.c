@@ -59,7 +59,8 @@ int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v)
     if (given(v, LIN_GIVEN_LEXICON) && !v->words && !phrases)
         return lin_misuse(parsed, "--lexicon is for --words, or for the pronunciation of phrases");
     if (given(v, LIN_GIVEN_CONTEXT_BONUS) && !phrases) return lin_misuse(parsed, "--context-bonus is for --context or --phrase");
-    name = first_given(v, (const lin_given[]){LIN_GIVEN_SCORE, LIN_GIVEN_LABELS, LIN_GIVEN_BLANK, LIN_GIVEN_BONUS, LIN_GIVEN_COUNT});
+    name = first_given(v, (const lin_given[]){LIN_GIVEN_SCORE, LIN_GIVEN_LABELS, LIN_GIVEN_BLANK, LIN_GIVEN_BONUS,
+                                              LIN_GIVEN_COUNT});
     if (name && lin_decoding_kind(v) == LIN_SEARCH_GREEDY) return lin_misuse(parsed, "--%s is for --beam or --words", name);
     if (given(v, LIN_GIVEN_LM_WEIGHT) && !given(v, LIN_GIVEN_LM) && !v->words)
         return lin_misuse(parsed, "--lm-weight is for --lm");
@@ -69,8 +70,6 @@ int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v)
     if (v->beam && v->n_best > v->beam) return lin_misuse(parsed, "--n-best %d needs a --beam of %d or more", v->n_best, v->n_best);
     return LIN_EXIT_OK;
 }
-
-enum { MOST_RIVALS = 8 };
 
 // What was given over what the search takes for good.
 lin_beam_options lin_decoding_beam_options(const lin_decoding_values *v)
@@ -99,7 +98,6 @@ lin_words_options lin_decoding_words_options(const lin_decoding_values *v)
     if (given(v, LIN_GIVEN_UNKNOWN)) o.unknown = v->unknown;
     if (v->no_unknown) o.unknown = -INFINITY;
     o.n_best = v->n_best;
-    o.rivals = v->n_best < MOST_RIVALS ? v->n_best : MOST_RIVALS; // else alternatives are lost where words begin anew
     return o;
 }
 

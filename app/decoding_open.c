@@ -273,7 +273,8 @@ static lin_status open_words(parts *p, lin_error *err)
     if (status == LIN_OK) status = open_dictionary(p, err);
     if (status == LIN_OK) status = lin_tree_create(p->dictionary, p->phones, p->lm, &tree, &p->tree, err);
     if (status == LIN_MISMATCH) {
-        return lin_fail(err, LIN_MISMATCH, "%s has no word of %s: is it of phones, or of another language?", p->lm_path, p->lexicon);
+        return lin_fail(err, LIN_MISMATCH, "%s has no word of %s: is it of phones, or of another language?", p->lm_path,
+                        p->lexicon);
     }
     if (status == LIN_OK && lin_tree_left_out(p->tree) > 0 && !p->quiet) {
         lin_complain("%d of the %d words of %s are not in the language model, such as %s: they come out as phonemes; --all-words "

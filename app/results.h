@@ -69,12 +69,12 @@ int lin_results_check(lin_results *results, const lin_parsed *parsed, const lin_
  */
 lin_status lin_results_fit(const lin_results *results, const lin_inputs *inputs, int lanes, lin_error *err);
 
-/* Makes the folder or opens the output, and writes what a file begins with. phones must outlive it. many: ids are needed in text. */
+/* Makes the folder or opens the output, and writes what a file begins with. phones must outlive it. many: text needs ids. */
 lin_status lin_results_open(lin_results *results, const lin_phones *phones, int many, lin_error *err);
 
 /*
- * The n results of an input called `name`, in every format. LIN_INVALID: they cannot stand in a format, of which nothing is written;
- * other results are still welcome. LIN_IO, LIN_NO_MEMORY: the output is lost.
+ * The n results of an input called `name`, in every format. LIN_INVALID: they cannot stand in a format, of which nothing is
+ * written; other results are still welcome. LIN_IO, LIN_NO_MEMORY: the output is lost.
  */
 lin_status lin_results_put(lin_results *results, const char *name, const lin_result *const *list, int n, lin_error *err);
 

@@ -8,8 +8,8 @@
  *           .   the front end: samples that wait for the rest of their window, and what the resampler needs
  *           .   for each lane: the decoder's state, the image of the stream (model/stream.h)
  *
- * Little-endian; every part begins at a multiple of 8. The checksum is of all bytes. Version 1 knew greedy decoding only: its header
- * ends behind the checksum, at 120 bytes. It is still read.
+ * Little-endian; every part begins at a multiple of 8. The checksum is of all bytes. Version 1 knew greedy decoding only: its
+ * header ends behind the checksum, at 120 bytes. It is still read.
  *
  *   lin_state state = {0};
  *   lin_state_begin(&state, &about, &sizes, &err);                     // room, to be filled in

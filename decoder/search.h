@@ -39,7 +39,7 @@ typedef struct lin_search {
     lin_search_kind kind;
     int V;           /* columns of the rows */
     const void *of;  /* the lin_beam or lin_words; NULL for greedy */
-    uint64_t id;     /* of what it was made of, for whoever makes it to know it again: states of one id can be exchanged; 0 for greedy */
+    uint64_t id;     /* by which whoever made it knows what it was made of: states of one id can be exchanged; 0 for greedy */
 } lin_search;
 
 lin_search lin_search_greedy(int V);
@@ -62,8 +62,8 @@ size_t lin_search_bytes(const lin_search *search);
 void lin_search_reset(const lin_search *search, void *state, int64_t first_frame, int carry);
 
 /*
- * Takes in logp [n_frames, V], natural logarithms, and appends what is settled to *settled. context: may be NULL, may be another one
- * at every call. LIN_NUMERIC, naming the frame, for rows that are not numbers; LIN_NO_MEMORY. On failure nothing changes.
+ * Takes in logp [n_frames, V], natural logarithms, and appends what is settled to *settled. context: may be NULL, may be another
+ * one at every call. LIN_NUMERIC, naming the frame, for rows that are not numbers; LIN_NO_MEMORY. On failure nothing changes.
  */
 lin_status lin_search_push(const lin_search *search, void *state, const lin_search_context *context, const float *logp,
                            int n_frames, lin_path *settled, lin_error *err);

@@ -4,7 +4,8 @@
 //
 // The script is words in pairs: PHONE ROWS says that so many rows have this phone (CMUdict's names, "-" for the blank) with
 // probability p, the others sharing the rest. PHONE:Q is this phone with probability Q; PHONE:Q+PHONE2:Q2 two phones. V: columns,
-// those beyond the phones being nameless. The words nan, half and logits in place of PHONE write rows that are no log-probabilities.
+// those beyond the phones being nameless. The words nan, half and logits in place of PHONE write rows that are no
+// log-probabilities.
 
 #include <math.h>
 #include <stdio.h>

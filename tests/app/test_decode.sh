@@ -1,5 +1,5 @@
-# linnet decode: phonemes whose times are known in every format, one stream or a folder, beams, language models of phonemes, phrases,
-# alternatives; matrices and options that are wrong.
+# linnet decode: phonemes whose times are known in every format, one stream or a folder, beams, language models of phonemes,
+# phrases, alternatives; matrices and options that are wrong.
 . tests/app/common.sh
 
 d() { "$LINNET" decode -q "$@"; }

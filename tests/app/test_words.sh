@@ -1,5 +1,5 @@
-# linnet transcribe and decode with words: lexicon and language model, words outside them, formats, phrases, alternatives; streams that
-# are cut, put away and shown as they come, with beams and with words; files that are wrong.
+# linnet transcribe and decode with words: lexicon and language model, words outside them, formats, phrases, alternatives; streams
+# that are cut, put away and shown as they come, with beams and with words; files that are wrong.
 . tests/app/common.sh
 
 make_model || { fail "a small model"; finish; }
@@ -74,7 +74,7 @@ gzip -c "$tmp/words.arpa" > "$tmp/words.arpa.gz"
 is "both gzip'd" "hello world" "$(d --words -l "$tmp/words.dict.gz" --lm "$tmp/words.arpa.gz" "$tmp/hw.npy")"
 is "from the environment" "hello world" "$(LINNET_LEXICON=$tmp/words.dict LINNET_LM=$tmp/words.arpa d --words "$tmp/hw.npy")"
 is "a wide beam" "hello world" "$(d $lm -b 4000 --beam-score 0 "$tmp/hw.npy")"
-run decode -q $lm -n 3 -f json "$tmp/th.npy"
+run decode -q $lm -n 20 -f json "$tmp/th.npy"
 has "alternatives: the best" "$out" '"alternatives":[{"phones":[{"phone":"T"'
 has "alternatives: another word that sounds so" "$out" '"text":"too hello"'
 
@@ -102,7 +102,8 @@ has "without a language model: told" "$err" "words without a language model are 
 is "once" 1 "$(printf '%s\n' "$err" | wc -l | tr -d ' ')"
 refused "no such lexicon" 1 "cannot open $tmp/none.dict" decode -q --words -l "$tmp/none.dict" "$tmp/hw.npy"
 if [ ! -e /usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict ] && [ ! -e share/linnet/english.dict.gz ]; then
-    refused "no lexicon at all" 1 "--words needs a lexicon, and none is installed; name one with --lexicon" decode -q --words "$tmp/hw.npy"
+    refused "no lexicon at all" 1 "--words needs a lexicon, and none is installed; name one with --lexicon" \
+        decode -q --words "$tmp/hw.npy"
 fi
 { cat "$tmp/words.dict"; echo "void"; echo "odd QQ"; } > "$tmp/bad.dict"
 run decode -q --words -l "$tmp/bad.dict" --lm "$tmp/words.arpa" "$tmp/hw.npy"
@@ -211,6 +212,7 @@ END
     { head -c 38400 /dev/zero; cat $speech; } | t $go --lm "$tmp/go.arpa" - > "$tmp/later"
     is "real speech" "go forward ten meters" "$(cut -d' ' -f5 "$tmp/now" | xargs)"
     is "behind 1.2 s of silence" "go forward ten meters" "$(cut -d' ' -f5 "$tmp/later" | xargs)"
-    is "1.2 s later, to two steps" "" "$(paste -d' ' "$tmp/now" "$tmp/later" | awk '{ x = $9 - $3 - 1.2; if (x > 0.0605 || x < -0.0605) print }')"
+    is "1.2 s later, to two steps" "" \
+        "$(paste -d' ' "$tmp/now" "$tmp/later" | awk '{ x = $9 - $3 - 1.2; if (x > 0.0605 || x < -0.0605) print }')"
 fi
 finish

@@ -8,9 +8,9 @@
 enum { V = 40, T = 160 };
 
 static const char dictionary_text[] = "ab AA B\nba B AA\nbad B AA D\ndo D UW\ntwo T UW\ntoo T UW\na AA\n";
-static const char words_arpa[] = "\\data\\\nngram 1=9\nngram 2=3\n\n\\1-grams:\n-99 <s> -0.3\n-1 </s>\n-1 ab -0.2\n-1 ba -0.2\n-1.2 bad "
-                                 "-0.2\n-1 do -0.1\n-0.9 two -0.3\n-1.1 too\n-1 a\n\n\\2-grams:\n-0.2 two do\n-0.4 bad ab\n-0.3 <s> "
-                                 "two\n\n\\end\\\n";
+static const char words_arpa[] = "\\data\\\nngram 1=9\nngram 2=3\n\n\\1-grams:\n-99 <s> -0.3\n-1 </s>\n-1 ab -0.2\n-1 ba -0.2\n"
+                                 "-1.2 bad -0.2\n-1 do -0.1\n-0.9 two -0.3\n-1.1 too\n-1 a\n\n\\2-grams:\n-0.2 two do\n"
+                                 "-0.4 bad ab\n-0.3 <s> two\n\n\\end\\\n";
 
 typedef struct fixture {
     lin_phones *phones;

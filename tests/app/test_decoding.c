@@ -1,0 +1,335 @@
+// app/decoding.c, decoding_open.c: searches out of files, with every allocation failing in turn; the decoder of one stream, parts
+// of it, its alternatives. app/state.c: states of both versions.
+#include "app/decoding.h"
+
+#include "app/state.h"
+#include "decoder/greedy.h"
+#include "frontend/source.h"
+#include "kernels/memory.h"
+#include "model/hash.h"
+#include "tests/lexicon/support.h"
+
+enum { V = 40 };
+
+static const char dict_text[] = "ab AA B\nba B AA\nbad B AA D\ntwo T UW\ntoo T UW\n";
+static const char arpa_text[] = "\\data\\\nngram 1=7\n\n\\1-grams:\n-99 <s>\n"
+                                "-1 </s>\n-1 ab\n-1 ba\n-1.2 bad\n-0.9 two\n-1.1 too\n\n\\end\\\n";
+static const char phones_text[] = "\\data\\\nngram 1=4\n\n\\1-grams:\n-99 <s>\n-1 </s>\n-1 AA\n-1 B\n\n\\end\\\n";
+
+static char folder[256], dict[300], arpa[300], phones_arpa[300], list[300];
+
+static void files(void)
+{
+    test_folder(folder, sizeof folder);
+    snprintf(dict, sizeof dict, "%s/dict", folder);
+    snprintf(arpa, sizeof arpa, "%s/arpa", folder);
+    snprintf(phones_arpa, sizeof phones_arpa, "%s/phones.arpa", folder);
+    snprintf(list, sizeof list, "%s/list", folder);
+    test_write_file(dict, dict_text, strlen(dict_text));
+    test_write_file(arpa, arpa_text, strlen(arpa_text));
+    test_write_file(phones_arpa, phones_text, strlen(phones_text));
+    test_write_file(list, "bad\nab ba\t2.5\n", 14);
+}
+
+static void no_files(void) { test_folder_remove(folder); }
+
+// Values as the command line would give them.
+typedef struct values {
+    lin_decoding_values decoding;
+} values;
+
+static const lin_option rows[] = {LIN_DECODING_ROWS(values, decoding), {.type = LIN_OPTION_END}};
+
+static const lin_command command = {.name = "test", .operands = "", .options = rows, .values_size = sizeof(values)};
+
+// The options of one line; the parsed command must be freed.
+static int parse(lin_parsed *parsed, values *v, const char *line)
+{
+    static char text[1024];
+    char *argv[32];
+    int argc = 0;
+    snprintf(text, sizeof text, "%s", line);
+    for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) argv[argc++] = word;
+    OK(lin_options_begin(&command, v, parsed, &err));
+    OK(lin_options_command_line(parsed, argc, argv, &err));
+    return lin_decoding_check(parsed, &v->decoding);
+}
+
+// Rows of 0.9 for each letter of a script: '.' blank, a AA, b B, d D, t T, u UW; two rows each.
+static int script(const char *text, float *logp)
+{
+    int n = 0;
+    for (const char *c = text; *c; c++) {
+        const int label = *c == 'a' ? 1 : *c == 'b' ? 7 : *c == 'd' ? 9 : *c == 't' ? 31 : *c == 'u' ? 34 : 0;
+        for (int twice = 0; twice < 2; twice++, n++) {
+            for (int v = 0; v < V; v++) logp[n * V + v] = (float)log(v == label ? 0.9 : 0.1 / (V - 1));
+        }
+    }
+    return n;
+}
+
+START_TEST(searches_by_their_options)
+{
+    files();
+    lin_phones *phones;
+    OK(lin_phones_create(NULL, &phones, &err));
+    static const char *const lines[] = {"", "--beam 8 --phrase bad --lexicon %d",
+                                        "--words --lexicon %d --lm %a --context %l --phrase zab"};
+    uint64_t ids[3];
+    for (int i = 0; i < 3; i++) {
+        char line[1024] = "";
+        for (const char *c = lines[i]; *c; c++) {
+            const size_t n = strlen(line);
+            if (*c != '%') snprintf(line + n, sizeof line - n, "%c", *c);
+            else snprintf(line + n, sizeof line - n, "%s", *++c == 'd' ? dict : *c == 'a' ? arpa : list);
+        }
+        values v;
+        lin_parsed parsed;
+        lin_decoding d;
+        ck_assert_int_eq(parse(&parsed, &v, line), 0);
+        OK(lin_decoding_open(&d, &v.decoding, phones, 0.03, 1, &err));
+        ck_assert_int_eq((int)d.search.kind, i);
+        ck_assert(!d.context.phones == (i != 1) && !d.context.words == (i != 2));
+        ck_assert(!lin_decoding_speller(&d) == (i != 2));
+        ids[i] = d.search.id;
+        lin_decoding_close(&d);
+        if (i > 0) {
+            FAIL_EVERY_ALLOCATION(lin_decoding_open(&d, &v.decoding, phones, 0.03, 1, NULL), lin_decoding_close(&d));
+        }
+        lin_options_free(&parsed);
+    }
+    ck_assert(ids[0] == 0 && ids[1] != 0 && ids[2] != 0 && ids[1] != ids[2]);
+    lin_phones_destroy(phones);
+    no_files();
+}
+END_TEST
+
+// Everything that a state depends on is in the id; phrases, which may change, are not.
+START_TEST(the_id_knows_options_lexicon_and_language_model)
+{
+    files();
+    lin_phones *phones;
+    OK(lin_phones_create(NULL, &phones, &err));
+    char other[300];
+    snprintf(other, sizeof other, "%s/other", folder);
+    test_write_file(other, "ab AA B\nba B AA\nbad B AA D\ntwo T UW\n", 36);
+    uint64_t ids[8];
+    for (int i = 0; i < 8; i++) {
+        char line[1024];
+        values v;
+        lin_parsed parsed;
+        lin_decoding d;
+        static const char *const more[8] = {"", "--phrase bad", "", "", "--bonus 2", "--beam 77", "--no-unknown", "--n-best 4"};
+        snprintf(line, sizeof line, "--words --lexicon %s %s%s %s", i == 2 ? other : dict, i == 3 ? "" : "--lm ",
+                 i == 3 ? "" : arpa, more[i]);
+        ck_assert_int_eq(parse(&parsed, &v, line), 0);
+        OK(lin_decoding_open(&d, &v.decoding, phones, 0.03, 1, &err));
+        ids[i] = d.search.id;
+        lin_decoding_close(&d);
+        lin_options_free(&parsed);
+    }
+    ck_assert(ids[0] == ids[1]);
+    for (int i = 2; i < 8; i++) {
+        for (int j = 0; j < i; j++) test_require(j == 0 && i == 1 ? 1 : ids[i] != ids[j], "%d and %d", i, j);
+    }
+    lin_phones_destroy(phones);
+    no_files();
+}
+END_TEST
+
+START_TEST(a_part_is_what_begins_within_it)
+{
+    files();
+    static float logp[400 * V];
+    lin_phones *phones;
+    OK(lin_phones_create(NULL, &phones, &err));
+    // bad at 1, two at 7 and at 13, ab at 18 letters: 2 rows of 0.03 s each.
+    const int T = script(".bad...tu....tu...ab..", logp);
+    char line[1024];
+    for (int kind = 0; kind < 3; kind++) {
+        values v;
+        lin_parsed parsed;
+        lin_decoding decoding;
+        lin_decoder d = {0};
+        snprintf(line, sizeof line, "--words --lexicon %s --lm %s", dict, arpa);
+        ck_assert_int_eq(parse(&parsed, &v, kind == 2 ? line : kind ? "--beam 8" : ""), 0);
+        OK(lin_decoding_open(&decoding, &v.decoding, phones, 0.03, 1, &err));
+        OK(lin_decoder_create(&d, &decoding, &err));
+        static const double places[][2] = {{-INFINITY, INFINITY}, {0.06, 0.42}, {0.42, 0.48}, {0.421, 0.78}, {0.78, 9}};
+        static const int want_phones[3][5] = {{9, 3, 1, 1, 4}, {9, 3, 1, 1, 4}, {9, 3, 2, 0, 4}};
+        for (int p = 0; p < 5; p++) {
+            lin_result r = {0};
+            OK(lin_result_begin(&r, "x", NULL, 1, &err));
+            lin_decoder_reset(&d, 0);
+            d.from_s = places[p][0];
+            d.to_s = places[p][1];
+            for (int t = 0; t < T; t++) {
+                OK(lin_decoder_push(&d, logp + t * V, 1, &err));
+                if (t % 3 == 0) OK(lin_decoder_take(&d, &r, &err));
+            }
+            OK(lin_decoder_finish(&d, &r, &err));
+            test_require(d.past == (p == 1 || p == 2 || p == 3), "kind %d part %d: %d", kind, p, d.past);
+            test_require(r.n_phones == want_phones[kind][p], "kind %d part %d: %d phones", kind, p, r.n_phones);
+            ck_assert_int_eq(r.has_words, kind == 2);
+            int of_words = 0;
+            for (int w = 0; w < r.n_words; w++) {
+                ck_assert_int_eq(r.words[w].first_phone, of_words);
+                ck_assert(r.words[w].start_s == r.phones[of_words].start_s);
+                of_words += r.words[w].n_phones;
+            }
+            ck_assert_int_eq(of_words, kind == 2 ? r.n_phones : 0);
+            lin_result_free(&r);
+        }
+        lin_decoder_free(&d);
+        lin_decoding_close(&decoding);
+        lin_options_free(&parsed);
+    }
+    lin_phones_destroy(phones);
+    no_files();
+}
+END_TEST
+
+START_TEST(alternatives_begin_with_the_result_and_hold_all_of_it)
+{
+    files();
+    static float logp[400 * V];
+    lin_phones *phones;
+    OK(lin_phones_create(NULL, &phones, &err));
+    const int T = script(".bad...tu....tu...ab..", logp);
+    char line[1024];
+    for (int kind = 1; kind < 3; kind++) {
+        values v;
+        lin_parsed parsed;
+        lin_decoding decoding;
+        lin_decoder d = {0};
+        lin_result r = {0};
+        snprintf(line, sizeof line, "--n-best 3 --words --lexicon %s --lm %s", dict, arpa);
+        ck_assert_int_eq(parse(&parsed, &v, kind == 2 ? line : "--n-best 3"), 0);
+        OK(lin_decoding_open(&decoding, &v.decoding, phones, 0.03, 1, &err));
+        OK(lin_decoder_create(&d, &decoding, &err));
+        OK(lin_result_begin(&r, "x", NULL, 1, &err));
+        OK(lin_decoder_push(&d, logp, T, &err));
+        OK(lin_decoder_finish(&d, &r, &err));
+        ck_assert_int_eq(r.n_alternatives, 3);
+        ck_assert_int_eq(r.n_phones, 9);
+        ck_assert_int_eq(r.alternatives[0].n_phones, 9);
+        ck_assert(r.alternatives[0].score == r.score);
+        for (int i = 1; i < 3; i++) {
+            ck_assert(r.alternatives[i].score <= r.alternatives[i - 1].score);
+            ck_assert_int_ge(r.alternatives[i].n_phones, 8);
+        }
+        if (kind == 2) ck_assert_str_eq(lin_result_word_text(&r, 1), "two");
+        lin_result_free(&r);
+        lin_decoder_free(&d);
+        lin_decoding_close(&decoding);
+        lin_options_free(&parsed);
+    }
+    lin_phones_destroy(phones);
+    no_files();
+}
+END_TEST
+
+/* ---- states ----------------------------------------------------------------------------------------------------------------- */
+
+static const lin_state_about about = {.model = 5, .rate_hz = 16000, .channels = 2, .channel = LIN_CHANNEL_EACH, .lanes = 2,
+                                      .samples = 100, .frames = 9, .rows = 3, .row_seconds = 0.03};
+
+START_TEST(version_1_is_still_read)
+{
+    const lin_search greedy = lin_search_greedy(V);
+    const lin_state_sizes sizes = {.front = 13, .decoder = sizeof(lin_greedy), .image = 30};
+    lin_state s = {0}, old = {0};
+    lin_greedy g[2], got;
+    OK(lin_state_begin(&s, &about, &sizes, &err));
+    memset(lin_state_front(&s), 'f', 13);
+    for (int l = 0; l < 2; l++) {
+        g[l] = (lin_greedy){.n_outputs = V, .label = 3 + l, .start = 1, .frame = 3, .sum_logp = -0.5};
+        memcpy(lin_state_decoder(&s, l), &g[l], sizeof g[l]);
+        memset(lin_state_image(&s, l), 'a' + l, 30);
+    }
+    lin_state_seal(&s);
+    // As version 1 wrote it: 120 bytes of header, then the same.
+    const size_t n = s.n - 24;
+    unsigned char *bytes = malloc(n);
+    memcpy(bytes, s.bytes, 120);
+    memcpy(bytes + 120, s.bytes + 144, n - 120);
+    const uint32_t header[2] = {1, 120};
+    const uint64_t total = n, none = 0;
+    memcpy(bytes + 8, header, sizeof header);
+    memcpy(bytes + 16, &total, sizeof total);
+    memcpy(bytes + 112, &none, sizeof none);
+    const uint64_t sum = lin_hash(bytes, n, 0);
+    memcpy(bytes + 112, &sum, sizeof sum);
+    OK(lin_state_parse(bytes, n, "old", &old, &err));
+    ck_assert(old.about.kind == LIN_SEARCH_GREEDY && old.about.search == 0 && old.about.rows == 3 && old.about.lanes == 2);
+    ck_assert(memcmp(lin_state_front(&old), lin_state_front(&s), 13) == 0);
+    for (int l = 0; l < 2; l++) {
+        OK(lin_state_get_decoder(&old, l, &greedy, &got, &err));
+        ck_assert(memcmp(&got, &g[l], sizeof got) == 0);
+        ck_assert(memcmp(lin_state_image(&old, l), lin_state_image(&s, l), 30) == 0);
+    }
+    bytes[8] = 3;
+    FAILS(lin_state_parse(bytes, n, "old", &old, &err), LIN_FORMAT,
+          "old is a state of version 3, this program reads versions 1 to 2");
+    free(bytes);
+    lin_state_free(&s);
+    lin_state_free(&old);
+}
+END_TEST
+
+START_TEST(decoders_of_any_size_and_others_are_told_apart)
+{
+    lin_beam *beam, *wide;
+    lin_beam_options o = lin_beam_options_default();
+    OK(lin_beam_create(V, NULL, NULL, &o, &beam, &err));
+    o.width *= 2;
+    OK(lin_beam_create(V, NULL, NULL, &o, &wide, &err));
+    const lin_search search = lin_search_beam(beam, V, 7), same_id = lin_search_beam(wide, V, 7);
+    const lin_search other = lin_search_beam(beam, V, 8), greedy = lin_search_greedy(V);
+    const size_t bytes = lin_search_bytes(&search);
+    lin_state_about a = about;
+    a.kind = search.kind;
+    a.search = search.id;
+    const lin_state_sizes sizes = {.front = 1, .decoder = bytes, .image = 3};
+    lin_state s = {0}, read = {0};
+    unsigned char *state = lin_alloc(bytes, 1), *room = lin_alloc(lin_search_bytes(&same_id), 1);
+    static float logp[100 * V];
+    lin_path path = {0};
+    OK(lin_state_begin(&s, &a, &sizes, &err));
+    for (int l = 0; l < 2; l++) {
+        lin_search_reset(&search, state, 0, 0);
+        OK(lin_search_push(&search, state, NULL, logp, script(l ? "ab" : "tu..", logp), &path, &err));
+        memcpy(lin_state_decoder(&s, l), state, bytes);
+    }
+    lin_state_seal(&s);
+    OK(lin_state_parse(s.bytes, s.n, "x", &read, &err));
+    OK(lin_state_get_decoder(&read, 1, &search, room, &err));
+    ck_assert(memcmp(room, state, bytes) == 0);
+    FAILS(lin_state_get_decoder(&read, 0, &greedy, room, &err), LIN_MISMATCH, "put away by beam search, this is greedy search");
+    FAILS(lin_state_get_decoder(&read, 0, &other, room, &err), LIN_MISMATCH, "put away by another beam search");
+    FAILS(lin_state_get_decoder(&read, 0, &same_id, room, &err), LIN_MISMATCH, "put away by another beam search");
+    memset(lin_state_decoder(&read, 0), 0xEE, bytes);
+    ck_assert_int_ne(lin_state_get_decoder(&read, 0, &search, room, NULL), LIN_OK);
+    lin_free(state);
+    lin_free(room);
+    lin_path_free(&path);
+    lin_state_free(&s);
+    lin_state_free(&read);
+    lin_beam_destroy(beam);
+    lin_beam_destroy(wide);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("decoding");
+    TCase *tests = tcase_create("decoding");
+    tcase_add_test(tests, searches_by_their_options);
+    tcase_add_test(tests, the_id_knows_options_lexicon_and_language_model);
+    tcase_add_test(tests, a_part_is_what_begins_within_it);
+    tcase_add_test(tests, alternatives_begin_with_the_result_and_hold_all_of_it);
+    tcase_add_test(tests, version_1_is_still_read);
+    tcase_add_test(tests, decoders_of_any_size_and_others_are_told_apart);
+    suite_add_tcase(suite, tests);
+    return test_run(suite);
+}
