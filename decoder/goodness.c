@@ -5,43 +5,54 @@
 #include <math.h>
 #include <stddef.h>
 
-// The rows that a phone is looked for in.
+// The rows that a phone is looked for in, with those of its neighbours.
 typedef struct region {
     lin_goodness_row row;
     const void *context;
     int64_t from, to;
-    int before, after; // labels right before `from` and at `to`, 0: blank or nothing
+    int before, after; // the neighbours, which begin at `from` and end at `to`; 0: none is so near
 } region;
 
-// log P(rows | q), q a phone; *nothing: log P(rows | blanks only). One of two probabilities of a row is always scaled to 1.
-static double log_of_phone(const region *r, int q, double *nothing)
+// log P(rows | before, q, after), q = 0: nothing between the neighbours.
+static double log_of_phone(const region *r, int q)
 {
-    double before = 0, within = 0, behind = 0, offset = 0; // probabilities of the rows so far, by where they end
-    *nothing = 0;
+    // Probabilities of the rows so far, by where they end: the neighbour before, a blank, the phone, a blank, the neighbour behind.
+    double left = 0, blank = 0, within = 0, blank_behind = 0, right = 0, offset = 0;
     for (int64_t t = r->from; t < r->to; t++) {
         const float *row = r->row(r->context, t);
-        const double blank = (double)row[0], phone = (double)row[q], most = phone > blank ? phone : blank;
-        *nothing += blank;
+        const double l_blank = (double)row[0], l_phone = (double)row[q];
+        const double l_left = (double)row[r->before], l_right = (double)row[r->after];
+        const double most = fmax(fmax(l_blank, l_phone), fmax(l_left, l_right));
         if (most == -INFINITY) return -INFINITY;
-        const double y_blank = exp(blank - most), y_phone = exp(phone - most);
+        // The largest is scaled to 1.
+        const double y_blank = exp(l_blank - most), y_phone = q ? exp(l_phone - most) : 0;
+        const double y_left = r->before ? exp(l_left - most) : 0, y_right = r->after ? exp(l_right - most) : 0;
         if (t == r->from) {
-            before = y_blank;
-            within = r->before == q ? 0 : y_phone; // it would be one with its neighbour
+            left = y_left;
+            blank = r->before ? 0 : y_blank;
+            within = r->before ? 0 : y_phone;
+            right = r->before || q ? 0 : y_right;
         } else {
-            behind = (behind + within) * y_blank;
-            within = (before + within) * y_phone;
-            before *= y_blank;
+            // Equal phones need a blank between them.
+            const double to_right = q ? (q == r->after ? 0 : within) : (r->before == r->after ? 0 : left) + blank;
+            right = (right + blank_behind + to_right) * y_right;
+            blank_behind = (blank_behind + within) * y_blank;
+            within = (within + blank + (q == r->before ? 0 : left)) * y_phone;
+            blank = (blank + left) * y_blank;
+            left *= y_left;
         }
         offset += most;
-        const double all = before + within + behind;
-        if (all < 1e-100) {
-            before *= 1e100;
+        if (left + blank + within + blank_behind + right < 1e-100) {
+            left *= 1e100;
+            blank *= 1e100;
             within *= 1e100;
-            behind *= 1e100;
+            blank_behind *= 1e100;
+            right *= 1e100;
             offset -= 100 * log(10);
         }
     }
-    return log(behind + (r->after == q ? 0 : within)) + offset;
+    const double all = r->after ? right : q ? within + blank_behind : blank + left;
+    return log(all) + offset;
 }
 
 // Logarithm of a sum whose terms come one by one: scaled by the largest so far.
@@ -63,47 +74,57 @@ static void add(log_sum *all, double logp)
 
 static lin_goodness judge(const region *r, int V, int label)
 {
-    double nothing = 0, most = -INFINITY, own = -INFINITY;
+    double most = -INFINITY, own = -INFINITY;
     log_sum all = {.most = -INFINITY};
     lin_goodness g = {.heard = label};
-    for (int q = 1; q < V; q++) {
-        const double logp = log_of_phone(r, q, &nothing);
+    for (int q = 0; q < V; q++) {
+        const double logp = log_of_phone(r, q);
         add(&all, logp);
         if (q == label) own = logp;
-        if (logp > most || (q == label && logp == most)) {
+        if (logp > most) {
             most = logp;
             g.heard = q;
         }
     }
-    add(&all, nothing);
-    if (nothing > most) g.heard = 0;
     // Where all have a probability of 0 there is nothing to compare; a NaN goes through.
     const double score = all.most > -INFINITY || isnan(all.sum) ? own - all.most - log(all.sum) : 0;
     g.score = (float)(score > 0 ? 0 : score);
     return g;
 }
 
+static lin_status check(const lin_path *path, int V, int64_t T, lin_error *err)
+{
+    for (int i = 0; i < path->n_phones; i++) {
+        const lin_path_phone *p = &path->phones[i];
+        const int64_t begin = i ? p[-1].end : 0;
+        if (p->label > 0 && p->label < V && p->start >= begin && p->end > p->start && p->end <= T) continue;
+        return lin_fail(err, LIN_INVALID,
+                        "phone %d of the path (label %d, rows %lld to %lld) does not lie within %d outputs and %lld rows, behind the "
+                        "one before it",
+                        i, p->label, (long long)p->start, (long long)p->end, V, (long long)T);
+    }
+    return LIN_OK;
+}
+
 lin_status lin_goodness_measure(lin_goodness_row row, const void *context, int V, int64_t T, const lin_path *path, int margin,
                                 lin_goodness *goodness, lin_error *err)
 {
+    lin_status status = check(path, V, T, err);
+    if (status) return status;
     for (int i = 0; i < path->n_phones; i++) {
         const lin_path_phone *p = &path->phones[i], *last = i ? p - 1 : NULL, *next = i + 1 < path->n_phones ? p + 1 : NULL;
         const int64_t begin = last ? last->end : 0, end = next ? next->start : T;
-        if (p->label < 1 || p->label >= V || p->start < begin || p->end <= p->start || p->end > end || end > T) {
-            return lin_fail(err, LIN_INVALID,
-                            "phone %d of the path (label %d, rows %lld to %lld) does not lie within %d outputs and "
-                            "%lld rows, behind the one before it",
-                            i, p->label, (long long)p->start, (long long)p->end, V, (long long)T);
-        }
-        region r = {.row = row, .context = context};
-        r.from = p->start - begin > margin ? p->start - margin : begin;
-        r.to = end - p->end > margin ? p->end + margin : end;
-        if (last && r.from == last->end) r.before = last->label;
-        if (next && r.to == next->start) r.after = next->label;
+        // A neighbour that is near may give up some of its rows; one that is not has no say.
+        const int left = last && p->start - begin <= margin, right = next && end - p->end <= margin;
+        const region r = {.row = row,
+                          .context = context,
+                          .from = left ? last->start : p->start - begin > margin ? p->start - margin : begin,
+                          .to = right ? next->end : end - p->end > margin ? p->end + margin : end,
+                          .before = left ? last->label : 0,
+                          .after = right ? next->label : 0};
         goodness[i] = judge(&r, V, p->label);
-        if (isnan(goodness[i].score)) {
+        if (isnan(goodness[i].score))
             return lin_fail(err, LIN_NUMERIC, "a NaN in the rows %lld to %lld", (long long)r.from, (long long)r.to - 1);
-        }
     }
     return LIN_OK;
 }

@@ -4,12 +4,14 @@
  * Pipeline: log-probabilities [T, V] and the path of decoder/align -> [this] -> decoder/result.
  * Goodness of pronunciation (Witt & Young 2000, eq. 1) compares what the canonical phone explains with what all phones explain of
  * the same sound. Here both are CTC likelihoods, summed over all alignments, and competitors are every other phone or none, as in
- * the segmentation-free form of Cao et al. 2024 ("A Framework for Phoneme-Level Pronunciation Assessment Using CTC"): a CTC
- * network says a phone in one or two rows, which need not be those where another phone would have been, as a ratio within those
- * rows (Hu et al. 2015) takes for granted. For phone p between its neighbours in the path, which stay where they are,
+ * the segmentation-free form of Cao et al. 2024 ("A Framework for Phoneme-Level Pronunciation Assessment Using CTC"): a CTC network
+ * says a phone in one or two rows, which need not be those where another phone would have been, as a ratio within those rows (Hu et
+ * al. 2015) takes for granted. For phone p between its neighbours a and b in the path, over the rows from where a begins to where b
+ * ends, which both keep a row at least,
  *
- *   goodness(p) = log P(rows between the neighbours | p) - log sum over q of P(those rows | q)         q: any phone, or nothing
- *   P(rows | q) = sum over all b < c of  prod_{t<b} y_t(blank) * prod_{b<=t<c} y_t(q) * prod_{t>=c} y_t(blank)
+ *   goodness(p) = log P(rows | a p b) - log sum over q of P(rows | a q b)        q: any phone, or nothing
+ *   P(rows | a q b) = sum over all runs of a, q, b with or without blanks between them (with one between equals) of the
+ *                     product of the rows' probabilities
  *
  * It is the natural logarithm of a probability: that this phone was said there, and not another one or none. 0: surely. -0.7: as
  * likely as not. -3: 1 to 20, something else was said (`heard` is the likeliest). Substitutions and deletions lower it; what was
@@ -37,9 +39,9 @@ typedef struct lin_goodness {
 typedef const float *(*lin_goodness_row)(const void *context, int64_t row);
 
 /*
- * Of every phone of a path, whose phones are in order and do not overlap, into goodness [path->n_phones]. T rows. A phone may lie
- * up to `margin` rows beside where the path has it, and no nearer to others than they are: 0.25 s or so, so that what was said in a
- * long pause is nobody's. LIN_INVALID for a label or row out of range, LIN_NUMERIC for a NaN.
+ * Of every phone of a path, whose phones are in order and do not overlap, into goodness [path->n_phones]. T rows. A neighbour
+ * that is more than `margin` rows away has no say, and the rows are then those up to `margin` beside the phone: 0.25 s or so, so
+ * that what was said in a long pause is nobody's. LIN_INVALID for a label or row out of range, LIN_NUMERIC for a NaN.
  */
 lin_status lin_goodness_measure(lin_goodness_row row, const void *context, int V, int64_t T, const lin_path *path, int margin,
                                 lin_goodness *goodness, lin_error *err);
