@@ -15,6 +15,7 @@
 #include "app/spoken.h"
 #include "decoder/align.h"
 #include "decoder/goodness.h"
+#include "decoder/rows.h"
 #include "kernels/memory.h"
 #include "kernels/npy.h"
 #include "lexicon/symbols.h"
@@ -137,7 +138,9 @@ static lin_status read_matrix(aligner *a, const char *path, double *seconds, lin
         status = lin_fail(err, LIN_MISMATCH, "%s has %d columns, the model has %d outputs", path, V, a->job->recognizer.V);
     }
     for (size_t t = 0; t < T && status == LIN_OK; t += ROWS) {
-        status = lin_align_push(a->align, rows + t * (size_t)V, T - t < ROWS ? (int)(T - t) : ROWS, err);
+        const int n = T - t < ROWS ? (int)(T - t) : ROWS;
+        status = lin_rows_check(rows + t * (size_t)V, n, V, (int64_t)t, err);
+        if (status == LIN_OK) status = lin_align_push(a->align, rows + t * (size_t)V, n, err);
     }
     *seconds = (double)T * a->job->row_s;
     lin_free(rows);

@@ -1,0 +1,150 @@
+#!/bin/sh
+# linnet align: texts from everywhere, sounds and matrices, data directories with bad utterances, what cannot match.
+. tests/app/common.sh
+
+make_model || { fail "a small model"; finish; }
+LINNET_MODEL=$tmp/model.safetensors
+export LINNET_MODEL
+unset LINNET_LEXICON
+d=$tmp/data
+lex="-l $tmp/dict"
+
+# A matrix of 40 columns in which the labels of its arguments, one a row, have a probability of 0.9: matrix FILE LABEL...
+# (x: the row holds a NaN.)
+phone() { # the number of a phone in the default set
+    n=0
+    for p in '<blank>' AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T TH UH UW V W Y Z ZH; do
+        [ "$p" = "$1" ] && echo $n && return
+        n=$((n + 1))
+    done
+}
+matrix() {
+    file=$1
+    shift
+    shape=$(printf "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, 40), }" $#)
+    { printf '\223NUMPY\001\000\166\000%-117s\n' "$shape"
+      for label; do
+          row=
+          for v in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39; do
+              case $v in
+              "$label") row=$row'\101\307\327\275' ;;
+              *) row=$row'\255\352\276\300' ;;
+              esac
+          done
+          [ "$label" = x ] && row='\000\000\300\177'${row#????????????????}
+          printf "$row"
+      done; } > "$file"
+}
+W=$(phone W) AH=$(phone AH) N=$(phone N) T=$(phone T) UW=$(phone UW)
+matrix "$tmp/m.npy" 0 0 $W 0 $AH $AH 0 $N 0 0 0 $T 0 0 $UW $UW 0 0
+
+# Times of a matrix with known onsets, to the row.
+run align --posteriors "$tmp/m.npy" --text "One, two!" $lex -f ctm --row-ms 100 -q
+is "matrix: status" 0 "$status"
+is "matrix: words as they are written, with their times" "m 1 0.200 0.600 One 0.9000|m 1 1.100 0.500 two 0.9000" \
+    "$(printf '%s' "$out" | tr '\n' '|')"
+is "a text that was said: nothing is told" "" "$err"
+run align --posteriors "$tmp/m.npy" --phones "w ah0 N t UW1" -f ctm --row-ms 100 -q
+is "matrix: phones and their times" "0.200 0.100 W|0.400 0.200 AH|0.700 0.100 N|1.100 0.100 T|1.400 0.200 UW|" \
+    "$(printf '%s\n' "$out" | cut -d' ' -f3-5 | tr '\n' '|')"
+run align --posteriors "$tmp/m.npy" --text "one two" $lex -f ctm --unit phones -q
+is "matrix: steps of the model, 30 ms, if nothing is said" "0.060 0.030 W" "$(printf '%s\n' "$out" | head -n 1 | cut -d' ' -f3-5)"
+run align --posteriors "$tmp/m.npy" --text "one two" $lex -f json -q
+has "json: goodness" "$out" '"goodness":-0.'
+has "json: words" "$out" '"word":"one"'
+run align --posteriors "$tmp/m.npy" --text "one two" $lex
+has "a summary" "$err" "1 utterance, 0.5 s of sound"
+
+# A wrong phone has a lower goodness than the others; a wrong text is told.
+goodness() { printf '%s\n' "$out" | sed 's/.*"phones":\[//; s/\],.*//; s/},{/\n/g' | sed 's/.*goodness":\([-0-9.]*\).*/\1/'; }
+run align --posteriors "$tmp/m.npy" --phones "W IY N T UW" -f json -q
+is "a wrong phone: its goodness, and no other's, is below -3" "1 2" "$(goodness | awk '$1 < -3 { n++; at = NR } END { print n, at }')"
+run align --posteriors "$tmp/m.npy" --text "four three four" $lex -f ctm
+is "a text that was not said: status" 0 "$status"
+has "a text that was not said" "$err" "text and sound hardly belong together"
+is "a text that was not said: aligned nevertheless" 3 "$(printf '%s\n' "$out" | wc -l | tr -d ' ')"
+
+# Several pronunciations: the sound chooses.
+printf 'one Y UW\none(2) W AH N\none(3) AA\ntwo AH N\ntwo(2) T UW\n' > "$tmp/many"
+run align --posteriors "$tmp/m.npy" --text "one two" -l "$tmp/many" --unit phones -q
+is "the sound chooses the pronunciation" "W AH N T UW" "$out"
+
+# Bad matrices.
+matrix "$tmp/nan.npy" 0 $W $AH x $N 0 0
+refused "a NaN" 1 "nan.npy: row 3: column 0 is not a number" align --posteriors "$tmp/nan.npy" --text one $lex
+"$LINNET" features "$d/u1.wav" -o "$tmp/f.npy" > /dev/null 2>&1
+refused "features instead of log-probabilities" 1 "f.npy" align --posteriors "$tmp/f.npy" --text one $lex
+refused "no matrix" 1 "u1.wav" align --posteriors "$d/u1.wav" --text one $lex
+matrix "$tmp/short.npy" 0 $W $AH $N
+refused "a text longer than the sound" 1 "its 5 phones need at least 0.15 s (5 rows), the sound has 0.12 s (4 rows)" \
+    align --posteriors "$tmp/short.npy" --text "one two" $lex
+
+# Sounds: the text as operand, option, file; the same result.
+run align -q "$d/u1.wav" --text "one two" $lex -f ctm --unit phones
+is "a sound: status" 0 "$status"
+one=$out
+is "a sound: its phones" "W AH N T UW" "$(printf '%s\n' "$out" | cut -d' ' -f5 | xargs)"
+is "a sound: times rise and stay within" "" \
+    "$(printf '%s\n' "$out" | awk '{ if ($3 < last - 0.001 || $3 + $4 > 1.53 || $4 <= 0) print; last = $3 + $4 }')"
+printf 'one\r\n  two\n' > "$tmp/text"
+run align -q "$d/u1.wav" "$tmp/text" $lex -f ctm --unit phones
+is "TEXTFILE" "$one" "$out"
+run align -q "$d/u1.wav" --text-file "$tmp/text" $lex -f ctm --unit phones
+is "--text-file" "$one" "$out"
+run align -q "$d/u1.wav" --phones "W AH N T UW" -f ctm
+is "--phones" "$one" "$out"
+LINNET_LEXICON=$tmp/dict run align -q "$d/u1.wav" --text "one two" -f ctm --unit phones
+is "LINNET_LEXICON" "$one" "$out"
+ok "posteriors" "$LINNET" posteriors "$d/u1.wav" -o "$tmp/u1.npy"
+run align -q --posteriors "$tmp/u1.npy" --phones "W AH N T UW" -f ctm
+is "the matrix of a sound gives what the sound gives" "$one" "$out"
+tail -c +45 "$d/u1.wav" > "$tmp/u1.raw"
+out=$("$LINNET" align -q - --phones "W AH N T UW" -f ctm < "$tmp/u1.raw" 2> /dev/null)
+is "standard input" "$one" "$(printf '%s\n' "$out" | sed 's/^stdin/u1/')"
+run align "$d/u1.wav" --text "ones two" $lex
+has "a word that the lexicon lacks is told" "$err" "'ones' is not in the lexicon; it is taken for W AH N Z (derived)"
+
+# A data directory; one utterance's text too long for it, another's sound missing, a third without text.
+run align -q --data "$d" --audio-root "$d" $lex
+is "--data: status" 0 "$status"
+is "--data: the texts in order" "u1 ONE TWO|u2 TWO THREE|u3 THREE FOUR|u4 FOUR ONE|" "$(printf '%s\n' "$out" | tr '\n' '|')"
+run align -q -j 2 --data "$d" --audio-root "$d" $lex -f json
+two=$out
+run align -q -j 1 --data "$d" --audio-root "$d" $lex -f json
+is "one thread or two: the same" "$out" "$two"
+run align -q --data "$d" --audio-root "$d" $lex -f textgrid,json --output-dir "$tmp/out"
+is "--output-dir: a file for each utterance and format" 8 "$(ls "$tmp/out" | wc -l | tr -d ' ')"
+cp -r "$d" "$tmp/bad"
+long=$(printf 'THREE %.0s' 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20)
+printf 'u1 ONE TWO\nu2 %s\nu3 THREE FOUR\nu4 FOUR 1\n' "$long" > "$tmp/bad/text"
+rm "$tmp/bad/u3.wav"
+run align --data "$tmp/bad" --audio-root "$tmp/bad" $lex
+is "bad utterances: status" 1 "$status"
+is "bad utterances: the others are done" "u1 ONE TWO" "$out"
+has "bad utterances: a text that is too long" "$err" "u2.wav: the text is longer than the sound"
+has "bad utterances: no sound" "$err" "u3.wav: No such file or directory"
+has "bad utterances: no word" "$err" "u4.wav: '1' at byte 6: write numbers and symbols as the words that were said"
+has "bad utterances: counted" "$err" "1 utterance, 3 failed"
+
+# What cannot be.
+refused "an empty text" 1 "the text is empty" align "$d/u1.wav" --text " - ... " $lex
+refused "no phonemes" 1 "there are no phonemes" align "$d/u1.wav" --phones " "
+refused "an unknown phoneme" 1 "'QQ' is no phoneme of the model" align "$d/u1.wav" --phones "W QQ"
+refused "the blank is no phoneme" 1 "'<blank>' is no phoneme" align "$d/u1.wav" --phones "W <blank>"
+refused "another script" 1 "U+0436" align "$d/u1.wav" --text "ж" $lex
+refused "no text file" 1 "cannot open $tmp/none" align "$d/u1.wav" "$tmp/none" $lex
+refused "no lexicon file" 1 "$tmp/none" align "$d/u1.wav" --text one -l "$tmp/none"
+refused "no sound" 2 "says what to align" align --text one $lex
+refused "two sounds" 2 "says what to align" align "$d/u1.wav" --data "$d"
+refused "no text" 2 "says what was said" align "$d/u1.wav"
+refused "two texts" 2 "says what was said" align "$d/u1.wav" "$tmp/text" --text one
+refused "a text beside a data directory" 2 "a text for every utterance" align --data "$d" --text one
+refused "--row-ms with a sound" 2 "--row-ms is for --posteriors" align "$d/u1.wav" --text one --row-ms 10
+refused "channels" 2 "a text is of one channel" align "$d/u1.wav" --text one $lex --channel each
+refused "formats" 2 "need --output-dir" align "$d/u1.wav" --text one $lex -f json,ctm
+case $(echo gronalite | "$LINNET" phonemize -l "$tmp/dict" 2>&1) in
+*libflite*) # no rules: words that nobody can pronounce are named
+    refused "words without a pronunciation" 1 "no pronunciation for gronalite, plofer" \
+        align "$d/u1.wav" --text "one gronalite plofer two" $lex ;;
+esac
+finish
