@@ -51,7 +51,8 @@ static const lin_option options[] = {
      .help = "The words of the model, one a line (what follows the word is ignored); all others count as <unk>"},
     {.name = "unknown", .type = LIN_OPTION_FLAG, .at = offsetof(ngram_values, unknown), .text = "yes",
      .help = "The model has <unk>, and keeps some probability for words that it never saw. Phones need none"},
-    {.name = "discounts", .type = LIN_OPTION_NUMBERS, .at = offsetof(ngram_values, discounts), .text = "0.5,1,1.5", .min = 0, .max = 3,
+    {.name = "discounts", .type = LIN_OPTION_NUMBERS, .at = offsetof(ngram_values, discounts), .text = "0.5,1,1.5",
+     .min = 0, .max = 3,
      .help = "What n-grams that came once, twice and more often give up, where the counts of counts cannot tell"},
     {.type = LIN_OPTION_HEADING, .help = "Pruning (prune; count does it too)"},
     {.name = "entropy", .type = LIN_OPTION_DOUBLE, .at = offsetof(ngram_values, entropy), .text = "0", .min = 0, .max = 1,
@@ -62,7 +63,7 @@ static const lin_option options[] = {
     {.type = LIN_OPTION_END},
 };
 
-// ---- text ------------------------------------------------------------------------------------------------------------------------
+// ---- text -----------------------------------------------------------------------------------------------------------------------
 
 typedef struct span {
     const char *text;
@@ -144,7 +145,7 @@ static lin_status each_text(const ngram_values *v, const char *const *paths, int
     return LIN_OK;
 }
 
-// ---- writing a model -------------------------------------------------------------------------------------------------------------
+// ---- writing a model ------------------------------------------------------------------------------------------------------------
 
 static lin_status write_draft(const ngram_values *v, lin_ngram_draft *draft, lin_error *err)
 {
@@ -172,7 +173,7 @@ static void append_counts(const lin_ngram_draft *draft, char *text, size_t size)
     }
 }
 
-// ---- count -----------------------------------------------------------------------------------------------------------------------
+// ---- count ----------------------------------------------------------------------------------------------------------------------
 
 static lin_status read_vocabulary(lin_ngram_counter *counter, const ngram_values *v, lin_error *err)
 {
@@ -224,12 +225,13 @@ static void tell_notes(const ngram_values *v, const lin_ngram_draft *draft, cons
     for (int k = 1; k <= draft->order; k++) {
         const lin_kneser_ney_note *note = &notes->order[k - 1];
         if (!note->fallback) continue;
-        lin_complain("note: %llu, %llu, %llu and %llu %d-grams with counts 1, 2, 3 and 4 give no discounts; %g, %g, %g (--discounts) "
-                     "are used",
-                     (unsigned long long)note->counts[0], (unsigned long long)note->counts[1], (unsigned long long)note->counts[2],
-                     (unsigned long long)note->counts[3], k, note->discounts[0], note->discounts[1], note->discounts[2]);
+        const unsigned long long n[4] = {note->counts[0], note->counts[1], note->counts[2], note->counts[3]};
+        lin_complain("note: %llu, %llu, %llu and %llu %d-grams with counts 1, 2, 3 and 4 give no discounts; %g, %g, %g "
+                     "(--discounts) are used",
+                     n[0], n[1], n[2], n[3], k, note->discounts[0], note->discounts[1], note->discounts[2]);
     }
-    if (draft->order < v->order) lin_complain("note: no n-grams longer than %d are left, so the model is of that order", draft->order);
+    if (draft->order == v->order) return;
+    lin_complain("note: no n-grams longer than %d are left, so the model is of that order", draft->order);
 }
 
 static int run_count(const lin_parsed *parsed, const char *const *paths, int n)
@@ -261,7 +263,7 @@ static int run_count(const lin_parsed *parsed, const char *const *paths, int n)
     return status != LIN_OK ? lin_give_up(&err) : failed ? LIN_EXIT_FAILED : LIN_EXIT_OK;
 }
 
-// ---- prune, pack, arpa -----------------------------------------------------------------------------------------------------------
+// ---- prune, pack, arpa ----------------------------------------------------------------------------------------------------------
 
 static int run_prune(const lin_parsed *parsed, const char *const *paths, int n)
 {
@@ -315,7 +317,7 @@ static int run_arpa(const lin_parsed *parsed, const char *const *paths, int n)
     return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
 }
 
-// ---- perplexity, info ------------------------------------------------------------------------------------------------------------
+// ---- perplexity, info -----------------------------------------------------------------------------------------------------------
 
 static lin_status write_buffer(const ngram_values *v, lin_buffer *buffer, lin_error *err)
 {
@@ -516,7 +518,7 @@ static int run_info(const lin_parsed *parsed, const char *const *paths, int n)
     return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
 }
 
-// ---- what to do ------------------------------------------------------------------------------------------------------------------
+// ---- what to do -----------------------------------------------------------------------------------------------------------------
 
 // options: those that mean something to it beside --quiet, each with a blank behind.
 static const struct verb {

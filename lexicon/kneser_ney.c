@@ -59,8 +59,8 @@ static void unigrams(const lin_ngram_counts *counts, const lin_kneser_ney_note *
     }
 }
 
-// Probabilities p of an order above 1 from those of the order below, whose weights, g(h), are filled as well. Every n-gram's context
-// is one of the order below, in the same order.
+// Probabilities p of an order above 1 from those of the order below, whose weights, g(h), are filled as well. Every n-gram's
+// context is one of the order below, in the same order.
 static void higher(const lin_ngram_counts *counts, int order, const lin_kneser_ney_note *note, const double *p_lower, double *p,
                    double *weight)
 {
@@ -116,8 +116,8 @@ static int order_kept(const lin_ngram_counts *counts)
 }
 
 // p of order k, and the weights of the order below; released by the caller, also on failure.
-static lin_status one_order(const lin_ngram_counts *counts, int k, const lin_kneser_ney_note *note, const double *p_lower, double **p,
-                            double **weight, lin_error *err)
+static lin_status one_order(const lin_ngram_counts *counts, int k, const lin_kneser_ney_note *note, const double *p_lower,
+                            double **p, double **weight, lin_error *err)
 {
     size_t n = counts->level[k - 1].n, n_lower = k > 1 ? counts->level[k - 2].n : 0;
     *p = lin_alloc(n, sizeof **p);

@@ -2,15 +2,15 @@
  * kneser_ney.h - counts of n-grams become a back-off model: modified Kneser-Ney smoothing, interpolated.
  *
  * Pipeline: lexicon/ngram_count -> [this] -> lexicon/ngram_draft -> ARPA text.
- * Chen & Goodman 1998, An empirical study of smoothing techniques for language modeling, section 3: with a the count of an n-gram at the
- * highest order and for n-grams that begin with <s>, and else the number of distinct words that come before it,
+ * Chen & Goodman 1998, An empirical study of smoothing techniques for language modeling, section 3: with a the count of an n-gram
+ * at the highest order and for n-grams that begin with <s>, and else the number of distinct words that come before it,
  *
  *   P(w | h) = (a(h w) - D(a(h w))) / a(h .) + g(h) P(w | h'),   g(h) = sum over w of D(a(h w)) / a(h .)
  *   D(1) = 1 - 2 Y n2 / n1,  D(2) = 2 - 3 Y n3 / n2,  D(3 and more) = 3 - 4 Y n4 / n3,  Y = n1 / (n1 + 2 n2)         (eq. 26)
  *
  * where h' is h without its first word and n1 .. n4 count the n-grams of that order with a = 1 .. 4. Below the unigrams stands the
- * uniform distribution over all words, </s> and <unk>, but not <s>: it is all that <unk> has where the text has none. An n-gram that
- * the counts say is too rare is no entry of the model; all of its count goes into g(h), so every context still sums to 1.
+ * uniform distribution over all words, </s> and <unk>, but not <s>: it is all that <unk> has where the text has none. An n-gram
+ * that the counts say is too rare is no entry of the model; all of its count goes into g(h), so every context still sums to 1.
  *
  *   lin_kneser_ney_notes notes;
  *   lin_kneser_ney(&counts, NULL, &draft, &notes, &err);

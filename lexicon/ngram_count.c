@@ -23,7 +23,7 @@ enum { BEGIN, END }; // <unk> comes next, if there is one
 // Positions are 32 bits wide.
 static const size_t most_words = UINT32_MAX - 64;
 
-// ---- text to numbers -------------------------------------------------------------------------------------------------------------
+// ---- text to numbers ------------------------------------------------------------------------------------------------------------
 
 static lin_status check_options(const lin_ngram_count_options *o, lin_error *err)
 {
@@ -35,8 +35,8 @@ static lin_status check_options(const lin_ngram_count_options *o, lin_error *err
     }
     for (int k = 3; k <= o->order; k++) {
         if (o->minimum[k - 1] < o->minimum[k - 2] && o->minimum[k - 2] > 1) {
-            return lin_fail(err, LIN_INVALID, "the least count of %d-grams, %u, is below that of %d-grams, %u", k, o->minimum[k - 1],
-                            k - 1, o->minimum[k - 2]);
+            return lin_fail(err, LIN_INVALID, "the least count of %d-grams, %u, is below that of %d-grams, %u", k,
+                            o->minimum[k - 1], k - 1, o->minimum[k - 2]);
         }
     }
     return LIN_OK;
@@ -127,7 +127,8 @@ static lin_status word_number(lin_ngram_counter *c, const char *word, size_t n, 
         if (*index < 0) *index = c->unknown;
     }
     if (*index >= 0) return LIN_OK;
-    return lin_fail(err, LIN_FORMAT, "the word '%s' is not in the vocabulary, and the model has no <unk>", lin_quote(quoted, word, n));
+    return lin_fail(err, LIN_FORMAT, "the word '%s' is not in the vocabulary, and the model has no <unk>",
+                    lin_quote(quoted, word, n));
 }
 
 static lin_status grow_text(lin_ngram_counter *c, size_t n, lin_error *err)
@@ -172,7 +173,7 @@ lin_status lin_ngram_counter_line(lin_ngram_counter *c, const char *line, size_t
     return LIN_OK;
 }
 
-// ---- numbers in the order of spelling --------------------------------------------------------------------------------------------
+// ---- numbers in the order of spelling -------------------------------------------------------------------------------------------
 
 typedef struct spelled {
     const char *text;
@@ -181,42 +182,55 @@ typedef struct spelled {
 
 static int by_spelling(const void *a, const void *b) { return strcmp(((const spelled *)a)->text, ((const spelled *)b)->text); }
 
-// Words that are used, or stand in a closed vocabulary, get numbers in the order of their bytes; rare ones become <unk>.
+enum { NOWHERE = -1 };
+
+// Words that are used often enough, or stand in a closed vocabulary, in the order of their bytes.
+static size_t choose_words(const lin_ngram_counter *c, const uint64_t *uses, spelled *list)
+{
+    uint32_t minimum = c->options.minimum[0] > 1 ? c->options.minimum[0] : 1;
+    size_t n = 0;
+    for (int i = 0; i < c->words.n; i++) {
+        int always = i <= END || i == c->unknown || (c->closed && minimum == 1);
+        if (always || uses[i] >= minimum) list[n++] = (spelled){lin_symbols_text(&c->words, i), (uint32_t)i};
+    }
+    qsort(list, n, sizeof *list, by_spelling);
+    return n;
+}
+
+// The text in the chosen words' numbers; the others are <unk>, or stood only in lines that were left out.
+static lin_status change_numbers(lin_ngram_counter *c, const uint64_t *uses, const spelled *list, size_t n, int32_t *number,
+                                 lin_ngram_counts *counts, lin_error *err)
+{
+    int index;
+    lin_status status = lin_symbols_reserve(&counts->words, (int)n, c->words.text_used, err);
+    for (int i = 0; i < c->words.n; i++) number[i] = NOWHERE;
+    for (size_t i = 0; status == LIN_OK && i < n; i++) {
+        status = lin_symbols_add(&counts->words, list[i].text, strlen(list[i].text), &index, err);
+        number[list[i].old] = (int32_t)i;
+    }
+    if (status != LIN_OK) return status;
+    counts->begin = number[BEGIN];
+    counts->end = number[END];
+    counts->unknown = c->unknown < 0 ? -1 : number[c->unknown];
+    for (int i = 0; i < c->words.n; i++) {
+        if (number[i] != NOWHERE) continue;
+        counts->n_unknown += uses[i];
+        number[i] = counts->unknown;
+    }
+    for (size_t i = 0; i < c->n; i++) c->text[i] = (uint32_t)number[c->text[i]];
+    return LIN_OK;
+}
+
 static lin_status renumber(lin_ngram_counter *c, lin_ngram_counts *counts, lin_error *err)
 {
-    size_t n_old = (size_t)c->words.n, n_new = 0;
-    uint32_t minimum = c->options.minimum[0] > 1 ? c->options.minimum[0] : 1;
+    size_t n_old = (size_t)c->words.n;
     uint64_t *uses = lin_calloc(n_old, sizeof *uses);
-    uint32_t *number = lin_alloc(n_old, sizeof *number);
+    int32_t *number = lin_alloc(n_old, sizeof *number);
     spelled *list = lin_alloc(n_old, sizeof *list);
     lin_status status = uses && number && list ? LIN_OK : lin_no_memory(err, "words", n_old * 28);
-    for (size_t i = 0; status == LIN_OK && i < c->n; i++) uses[c->text[i]]++;
-    for (size_t i = 0; status == LIN_OK && i < n_old; i++) {
-        int always = i <= END || (int)i == c->unknown;
-        if (always || uses[i] >= minimum || (c->closed && minimum == 1)) {
-            list[n_new++] = (spelled){lin_symbols_text(&c->words, (int)i), (uint32_t)i};
-        } else {
-            number[i] = UINT32_MAX; // with no minimum, a word of lines that were left out: it is nowhere in the text
-            counts->n_unknown += uses[i];
-        }
-    }
     if (status == LIN_OK) {
-        qsort(list, n_new, sizeof *list, by_spelling);
-        status = lin_symbols_reserve(&counts->words, (int)n_new, c->words.text_used, err);
-    }
-    for (size_t i = 0; status == LIN_OK && i < n_new; i++) {
-        int index;
-        status = lin_symbols_add(&counts->words, list[i].text, strlen(list[i].text), &index, err);
-        number[list[i].old] = (uint32_t)i;
-    }
-    if (status == LIN_OK) {
-        counts->begin = (int)number[BEGIN];
-        counts->end = (int)number[END];
-        counts->unknown = c->unknown < 0 ? -1 : (int)number[c->unknown];
-        for (size_t i = 0; i < c->n; i++) {
-            uint32_t to = number[c->text[i]];
-            c->text[i] = to == UINT32_MAX ? (uint32_t)counts->unknown : to;
-        }
+        for (size_t i = 0; i < c->n; i++) uses[c->text[i]]++;
+        status = change_numbers(c, uses, list, choose_words(c, uses, list), number, counts, err);
     }
     lin_free(uses);
     lin_free(number);
@@ -224,7 +238,7 @@ static lin_status renumber(lin_ngram_counter *c, lin_ngram_counts *counts, lin_e
     return status;
 }
 
-// ---- sorted positions ------------------------------------------------------------------------------------------------------------
+// ---- sorted positions -----------------------------------------------------------------------------------------------------------
 
 typedef struct counting {
     const uint32_t *text;
@@ -238,7 +252,8 @@ typedef struct counting {
 } counting;
 
 // Sorts items, each a position or where `position` is given the number of one, by the word `back` words before it. Stable.
-static void sort_by_word(const counting *c, const uint32_t *position, uint32_t back, const uint32_t *items, uint32_t *sorted, size_t n)
+static void sort_by_word(const counting *c, const uint32_t *position, uint32_t back, const uint32_t *items, uint32_t *sorted,
+                         size_t n)
 {
     uint32_t *bins = c->bins;
     memset(bins, 0, (c->n_words + 1) * sizeof *bins);
@@ -311,7 +326,7 @@ static void walk(const counting *c, lin_ngram_counted *levels)
     }
 }
 
-// ---- n-grams in the order of their first words -----------------------------------------------------------------------------------
+// ---- n-grams in the order of their first words ----------------------------------------------------------------------------------
 
 static lin_status create_level(lin_ngram_counted *level, size_t n, int order, lin_error *err)
 {
@@ -333,8 +348,8 @@ static void free_level(lin_ngram_counted *level)
     *level = (lin_ngram_counted){0};
 }
 
-// The walk leaves them sorted by their last words. *rank: where each n-gram of the order below has gone (NULL: nowhere); then that of
-// this order.
+// The walk leaves them sorted by their last words. *rank: where each n-gram of the order below has gone (NULL: nowhere); then that
+// of this order.
 static lin_status arrange(const counting *c, lin_ngram_counted *level, int order, uint32_t **rank, lin_error *err)
 {
     size_t n = level->n;
@@ -350,7 +365,8 @@ static lin_status arrange(const counting *c, lin_ngram_counted *level, int order
     }
     for (size_t i = 0; status == LIN_OK && i < n; i++) {
         uint32_t from = items[i];
-        memcpy(level->words + i * (size_t)order, c->text + (old.words[from] + 1 - (uint32_t)order), (size_t)order * sizeof *c->text);
+        memcpy(level->words + i * (size_t)order, c->text + (old.words[from] + 1 - (uint32_t)order),
+               (size_t)order * sizeof *c->text);
         level->count[i] = old.count[from];
         level->suffix[i] = *rank ? (*rank)[old.suffix[from]] : old.suffix[from];
         level->kept[i] = old.kept[from];

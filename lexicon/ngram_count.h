@@ -2,9 +2,9 @@
  * ngram_count.h - n-grams of a text and how often they come, as Kneser-Ney smoothing wants them.
  *
  * Pipeline: text, one sentence a line -> [this] -> lexicon/kneser_ney.
- * Each sentence stands between <s> and </s>. The text is kept as word numbers; its positions are sorted by the words that end there,
- * the last word first (a suffix array of depth `order`), and one walk over them gives the n-grams of every order with their counts.
- * 12 bytes a word of text, then about 4 * order + 9 a distinct n-gram. The result does not depend on the order of the lines.
+ * Each sentence stands between <s> and </s>. The text is kept as word numbers; its positions are sorted by the words that end
+ * there, the last word first (a suffix array of depth `order`), and one walk over them gives the n-grams of every order with their
+ * counts. 12 bytes a word of text, then about 4 * order + 9 a distinct n-gram. The order of the lines does not matter.
  *
  *   lin_ngram_counter_create(&options, &counter, &err);
  *   lin_ngram_counter_word(counter, "AA", 2, &err);                  // optional: a vocabulary that is known beforehand
@@ -32,7 +32,7 @@ typedef struct lin_ngram_count_options {
     int order;   /* 1 .. LIN_NGRAM_MAX_ORDER */
     int unknown; /* the model has <unk>: words outside the vocabulary, and those under minimum[0], count as it */
     /* n-grams of order k that come less often than minimum[k - 1] are left out of the model, not of the sums that smoothing needs.
-     * 0 and 1: all stay. No minimum may be below that of the order before it, but that of words: it is the text that changes there. */
+     * 0 and 1: all stay. No minimum may be below that of the order before it, but that of words: the text changes there. */
     uint32_t minimum[LIN_NGRAM_MAX_ORDER];
 } lin_ngram_count_options;
 
@@ -40,7 +40,7 @@ typedef struct lin_ngram_count_options {
 typedef struct lin_ngram_counted {
     size_t n;
     uint32_t *words;  /* [n, order] */
-    uint32_t *count;  /* [n] at the highest order and of n-grams that begin with <s>: how often; else before how many distinct words */
+    uint32_t *count;  /* [n] of the highest order, and of n-grams that begin with <s>: how often; else behind how many words */
     uint32_t *suffix; /* [n] its last order - 1 words among the n-grams of that order; NULL at order 1 */
     uint8_t *kept;    /* [n] 0: it comes less often than the minimum */
 } lin_ngram_counted;
@@ -55,8 +55,8 @@ typedef struct lin_ngram_counts {
 
 typedef struct lin_ngram_counter lin_ngram_counter;
 
-/* LIN_FORMAT for what is no sentence: control characters, a line over LIN_NGRAM_LINE_MAX bytes, a word over LIN_WORD_MAX, and <s> or
- * </s>, which mark its ends and cannot stand in it. */
+/* LIN_FORMAT for what is no sentence: control characters, a line over LIN_NGRAM_LINE_MAX bytes, a word over LIN_WORD_MAX, and <s>
+ * or </s>, which mark its ends and cannot stand in it. */
 lin_status lin_ngram_check_line(const char *line, size_t n, lin_error *err);
 
 /* LIN_INVALID for an order or minimum out of range, and for minimum[0] over 1 without `unknown`. */

@@ -181,7 +181,8 @@ lin_status lin_ngram_draft_write_arpa(const lin_ngram_draft *draft, FILE *file, 
     flush(w);
     int failed = fflush(file) != 0 || ferror(file), reason = errno;
     lin_free(w);
-    return failed ? lin_fail(err, LIN_IO, "cannot write %s: %s", name, reason ? strerror(reason) : "an earlier write failed") : LIN_OK;
+    return failed ? lin_fail(err, LIN_IO, "cannot write %s: %s", name, reason ? strerror(reason) : "an earlier write failed")
+                  : LIN_OK;
 }
 
 void lin_ngram_draft_free(lin_ngram_draft *draft)

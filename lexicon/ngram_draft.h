@@ -1,5 +1,5 @@
 /*
- * ngram_draft.h - a back-off n-gram model that is being made: n-grams order by order, in double precision, to be pruned and written.
+ * ngram_draft.h - a back-off n-gram model that is being made: n-grams order by order, in double precision.
  *
  * Pipeline: lexicon/kneser_ney (from text), or a finished model -> [this] -> lexicon/ngram_prune -> ARPA text, or a finished model.
  * lexicon/ngram holds finished models, small and fast to ask; this holds plain sorted arrays.
@@ -33,7 +33,7 @@ typedef struct lin_ngram_draft_level {
     uint32_t *words; /* [n, order] */
     double *logp;    /* [n], log10 P(last word | others) */
     double *backoff; /* [n], log10 of the weight of the shorter context; NULL at the highest order */
-    size_t *child;   /* [n + 1]: n-grams child[i] .. child[i + 1] - 1 of the next order have this one as context; NULL at the highest
+    size_t *child;   /* [n + 1]: n-grams child[i] .. child[i + 1] - 1 of the next order have this as context; NULL at the highest
                       * order; made by lin_ngram_draft_link */
 } lin_ngram_draft_level;
 
@@ -60,7 +60,7 @@ double lin_ngram_draft_logp(const lin_ngram_draft *draft, const uint32_t *words,
 /* ARPA text, seven digits behind the point. `name` stands in the message. LIN_IO if the file does not take it; LIN_NO_MEMORY. */
 lin_status lin_ngram_draft_write_arpa(const lin_ngram_draft *draft, FILE *file, const char *name, lin_error *err);
 
-/* The n-grams of a finished model, linked. LIN_FORMAT where a packed file is damaged; LIN_NO_MEMORY. On failure the draft is empty. */
+/* The n-grams of a finished model, linked. LIN_FORMAT where a packed file is damaged; LIN_NO_MEMORY. On failure it is empty. */
 lin_status lin_ngram_draft_of(const lin_ngram *lm, lin_ngram_draft *draft, lin_error *err);
 
 /* A finished model; the draft is empty afterwards, also on failure. `name` stands in messages. */

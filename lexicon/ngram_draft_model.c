@@ -47,7 +47,8 @@ static lin_status copy_level(const lin_ngram *lm, int k, lin_ngram_draft *draft,
     for (uint32_t i = 0; i < level->n; i++) {
         lin_ngram_state state;
         level->logp[i] = (double)lin_ngram_gram_logp(lm, k, i) / LN10;
-        if (level->backoff) level->backoff[i] = lin_ngram_is_inner(lm, k, i, &state) ? (double)lin_ngram_backoff(lm, k, state) / LN10 : 0;
+        if (level->backoff)
+            level->backoff[i] = lin_ngram_is_inner(lm, k, i, &state) ? (double)lin_ngram_backoff(lm, k, state) / LN10 : 0;
         if (isfinite(level->logp[i]) && (!level->backoff || isfinite(level->backoff[i]))) continue;
         return lin_fail(err, LIN_FORMAT, "the model is damaged: a probability or weight is no number");
     }

@@ -1,8 +1,8 @@
 /*
  * ngram_perplexity.h - how well an n-gram model foretells a text.
  *
- * Each sentence is scored from <s> to </s>. As in SRILM, words that the model lacks (and <unk> itself) are counted apart, and so are
- * words that it holds impossible: neither is in `logp`. What the model gives the unknown ones as <unk> is in logp_unknown.
+ * Each sentence is scored from <s> to </s>. As in SRILM, words that the model lacks (and <unk> itself) are counted apart, and so
+ * are words that it holds impossible: neither is in `logp`. What the model gives the unknown ones as <unk> is in logp_unknown.
  *
  *   lin_ngram_perplexity sum = {0};
  *   while (lines) lin_ngram_perplexity_line(lm, line, n, &sum, &err);    // or each alone, and lin_ngram_perplexity_add

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Makes ngram_text.txt, ngram_heldout.txt and ngram_golden.txt in this folder: a text, probabilities of modified Kneser-Ney models of
-it, and perplexities of other text by them. tests/lexicon/test_kneser_ney.c holds lexicon/kneser_ney against these.
+"""Makes ngram_text.txt, ngram_heldout.txt and ngram_golden.txt in this folder: a text, probabilities of modified Kneser-Ney
+models of it, and perplexities of other text by them. tests/lexicon/test_kneser_ney.c holds lexicon/kneser_ney against these,
+tests/lexicon/test_ngram_prune.c lexicon/ngram_prune.
 
     python3 tests/golden/ngram.py [--out FOLDER]            # the files
     python3 tests/golden/ngram.py --arpa ORDER TEXT         # a model of any text as ARPA on standard output, for comparisons
@@ -98,9 +99,9 @@ class Model:
 
 
 class Backoff:
-    """A back-off model as tables of log10 probabilities and weights, pruned one n-gram at a time (Stolcke 1998): an n-gram goes if the
-    model without it, its context's weight made anew, has a perplexity higher by less than `threshold` of it. The divergence is summed
-    over the whole vocabulary, and not by the paper's short form."""
+    """A back-off model as tables of log10 probabilities and weights, pruned one n-gram at a time (Stolcke 1998): an n-gram goes if
+    the model without it, its context's weight made anew, has a perplexity higher by less than `threshold` of it. The divergence is
+    summed over the whole vocabulary, and not by the paper's short form."""
 
     def __init__(self, model):
         self.order, self.words = model.order, sorted(model.words)

@@ -31,7 +31,8 @@ START_TEST(golden_pruned)
             uint32_t words[LIN_NGRAM_MAX_ORDER];
             double want = strtod(lines.text + 2, NULL);
             const char *first = strchr(lines.text + 2, ' ');
-            double got = lin_ngram_draft_logp(&draft, words, numbers_of(&draft, first, lines.n - (size_t)(first - lines.text), words));
+            double got =
+                lin_ngram_draft_logp(&draft, words, numbers_of(&draft, first, lines.n - (size_t)(first - lines.text), words));
             test_require(fabs(got - want) < 1e-9, "%.*s: %.12f", (int)lines.n, lines.text, got);
             checked++;
         }
@@ -78,8 +79,9 @@ END_TEST
 // Models as they come: rounded numbers, contexts whose words are all there (nothing is left to back-off), no </s>, no <s>.
 START_TEST(models_of_others)
 {
-    static const char full[] = "\\data\\\nngram 1=3\nngram 2=4\n\\1-grams:\n-0.301 a -0.5\n-0.301 b 0\n-99 c -0.3\n\\2-grams:\n-0.3 a a\n"
-                               "-0.3 a b\n-0.0001 b a\n-1 c b\n\\end\\\n";
+    static const char full[] =
+        "\\data\\\nngram 1=3\nngram 2=4\n\\1-grams:\n-0.301 a -0.5\n-0.301 b 0\n-99 c -0.3\n\\2-grams:\n-0.3 a a\n"
+        "-0.3 a b\n-0.0001 b a\n-1 c b\n\\end\\\n";
     static const double thresholds[] = {0, 1e-3, 0.1, 1};
     for (int i = 0; i < 4; i++) {
         lin_ngram *lm;
