@@ -177,6 +177,30 @@ START_TEST(unknown_words_are_listed_once)
 }
 END_TEST
 
+START_TEST(words_one_by_one)
+{
+    static const char text[] = "  \"H\xC3\xA9llo\" \xE2\x80\x94 don\xE2\x80\x99t, well-known -- a";
+    static const char *const words[] = {"hello", "don't", "well-known", "a"};
+    static const char *const written[] = {"H\xC3\xA9llo", "don\xE2\x80\x99t", "well-known", "a"};
+    lin_spelling word;
+    size_t at = 0, n = sizeof text - 1;
+    for (int i = 0; i < 4; i++) {
+        OK(lin_spelling_next(text, n, &at, &word, &err));
+        ck_assert_uint_eq(word.n, strlen(words[i]));
+        ck_assert_mem_eq(word.word, words[i], word.n);
+        ck_assert_uint_eq(word.end - word.begin, strlen(written[i]));
+        ck_assert_mem_eq(text + word.begin, written[i], word.end - word.begin);
+    }
+    OK(lin_spelling_next(text, n, &at, &word, &err));
+    ck_assert(word.n == 0 && at == n);
+    OK(lin_spelling_next(text, n, &at, &word, &err)); // and stays there
+    ck_assert_uint_eq(word.n, 0);
+    at = 0;
+    OK(lin_spelling_next("ab 1", 4, &at, &word, &err));
+    FAILS(lin_spelling_next("ab 1", 4, &at, &word, &err), LIN_FORMAT, "'1' at byte 4");
+}
+END_TEST
+
 START_TEST(bad_text)
 {
     lin_transcriber *t;
@@ -246,6 +270,7 @@ int main(void)
     tcase_add_test(tc, flites_rules);
     tcase_add_test(tc, text_to_labels);
     tcase_add_test(tc, unknown_words_are_listed_once);
+    tcase_add_test(tc, words_one_by_one);
     tcase_add_test(tc, bad_text);
     tcase_add_test(tc, out_of_memory);
     suite_add_tcase(suite, tc);
