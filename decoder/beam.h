@@ -46,11 +46,19 @@ typedef struct lin_beam_options {
                        * is followed, so that at most a share of 1 - blank is left out. 0: no frame is skipped */
     double lm_weight; /* on the language model's natural logarithm */
     double bonus;     /* for every phone, natural logarithm: against the language model's liking for short results */
-    int longest;      /* phones that may be unsettled at most; beyond it the best prefix decides on the oldest */
+    int longest;      /* phones that may be unsettled at most; beyond it the best prefix decides on the oldest. A phone that sounds
+                       * like two stays open as long as there is room for both, and no later row can tell more about it than an
+                       * n-gram remembers: a small value loses nothing, gives phones out soon and leaves room for what is new. For
+                       * n-best lists of whole segments it must be as large as these have phones, since alternatives share what
+                       * is settled */
 } lin_beam_options;
 
 enum { LIN_BEAM_MAX = 1024 };
 
+/* A bonus that suits a phone 3-gram to 5-gram at the default lm_weight, for where there is one. */
+#define LIN_BEAM_LM_BONUS 2.0
+
+/* width 16, score 12, labels 20, blank 0.999, lm_weight 0.5, bonus 0, longest 12. */
 lin_beam_options lin_beam_options_default(void);
 
 typedef struct lin_beam lin_beam;
@@ -58,8 +66,8 @@ typedef struct lin_beam lin_beam;
 /*
  * lm: over phones, may be NULL; must outlive the beam. labels [V]: the language model's word for each label, -1: none (label 0
  * is not looked at), copied; NULL without a language model. A label that the model gives a probability of 0 is never added. What
- * one phone weighs (language model, bonus, context) is held within 300 either way. LIN_INVALID with the name of the field for options
- * out of range, or a word that the model has not; LIN_NO_MEMORY. On failure *beam is NULL.
+ * one phone weighs (language model, bonus, context) is held within 300 either way. LIN_INVALID with the name of the field for
+ * options out of range, or for a word that the model has not; LIN_NO_MEMORY. On failure *beam is NULL.
  */
 lin_status lin_beam_create(int V, const lin_ngram *lm, const int *labels, const lin_beam_options *options, lin_beam **beam,
                            lin_error *err);
