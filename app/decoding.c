@@ -82,6 +82,8 @@ lin_beam_options lin_decoding_beam_options(const lin_decoding_values *v)
     if (given(v, LIN_GIVEN_BLANK)) o.blank = v->skip_blank;
     if (given(v, LIN_GIVEN_LM_WEIGHT)) o.lm_weight = v->lm_weight;
     if (given(v, LIN_GIVEN_BONUS)) o.bonus = v->bonus;
+    else if (given(v, LIN_GIVEN_LM)) o.bonus = LIN_BEAM_LM_BONUS;
+    if (v->n_best > 1) o.longest = 500; // alternatives of whole utterances, not of their ends
     return o;
 }
 
