@@ -1,4 +1,4 @@
-// cmd_listen.c - linnet listen: a microphone to phonemes, while one speaks.
+// cmd_listen.c - linnet listen: a microphone to phonemes and words, while one speaks.
 
 #include <errno.h>
 #include <math.h>
@@ -9,17 +9,20 @@
 
 #include "app/commands.h"
 #include "app/common.h"
+#include "app/decoding.h"
 #include "app/endpoint_options.h"
 #include "app/hearing.h"
 #include "app/live.h"
 #include "app/live_text.h"
 #include "app/terminal.h"
+#include "app/watch.h"
 #include "frontend/recording.h"
 #include "kernels/memory.h"
 
 typedef struct listen_values {
     const char *device, *from, *save, *channel, *model, *network;
     lin_endpoint_values endpoints;
+    lin_decoding_values decoding;
     double buffer_s;
     int rate_hz, channels, raw, encoding, paced, precision;
     int json, plain, phones, ipa, stats, quiet;
@@ -41,6 +44,7 @@ static const lin_option options[] = {
      .help = "At the end, how long everything took"},
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, quiet),
      .help = "Nothing but results and failures"},
+    LIN_DECODING_ROWS(listen_values, decoding),
     LIN_ENDPOINT_ROWS(listen_values, endpoints),
     {.type = LIN_OPTION_HEADING, .help = "Sound"},
     {.name = "rate", .type = LIN_OPTION_INT, .at = offsetof(listen_values, rate_hz), .text = "0", .max = LIN_AUDIO_MAX_HZ,
@@ -72,6 +76,8 @@ typedef struct listening {
     const listen_values *v;
     int channel;
     lin_recognizer recognizer;
+    lin_decoding decoding;
+    lin_watch phrases; // the file of --context
     lin_live *live;
     lin_hearing *hearing;
     lin_extractor *features;
@@ -84,7 +90,6 @@ typedef struct listening {
     lin_live_words words;
     lin_live_stats stats;
     lin_buffer settled, open, head, status, out;
-    int seen;           // phones of it whose latency was counted
     int begun;          // a sample that is not 0 has come
     double heard_at;    // by lin_now(), when the last sample was heard
     double peak, drawn_at, told_at, silent_since;
@@ -168,14 +173,17 @@ static void measure(listening *l, const lin_live_view *view)
     // What comes out because the sound has ended, or a key was pressed, has not waited as long as it would have.
     const int natural = !l->finishing && (view->end == LIN_LIVE_GROWS || view->end == LIN_LIVE_AFTER);
     if (natural && view->revision == 1) lin_latency_add(&l->stats.first, since(l, view->start_s));
-    for (; l->seen < view->result->n_phones; l->seen++) {
+    for (int i = view->old_phones; i < view->result->n_phones; i++) {
         l->stats.phones++;
-        if (natural) lin_latency_add(&l->stats.phone, since(l, view->result->phones[l->seen].end_s));
+        if (natural) lin_latency_add(&l->stats.phone, since(l, view->result->phones[i].end_s));
+    }
+    for (int i = view->old_words; i < view->result->n_words; i++) {
+        l->stats.words++;
+        if (natural) lin_latency_add(&l->stats.word, since(l, view->result->words[i].end_s));
     }
     if (view->end == LIN_LIVE_GROWS) return;
     if (natural) lin_latency_add(&l->stats.final, since(l, view->end_s));
     l->stats.utterances++;
-    l->seen = 0;
 }
 
 // A view of the utterance: measured, written and shown.
@@ -186,22 +194,21 @@ static lin_status show(void *context, const lin_live_view *view, lin_error *err)
     measure(l, view);
     lin_buffer_clear(&l->settled);
     lin_buffer_clear(&l->open);
-    lin_buffer_text(&l->settled, "");
-    lin_buffer_text(&l->open, "");
-    lin_live_put_settled(&l->settled, &l->words, view);
-    lin_live_put_open(&l->open, &l->words, view);
     lin_buffer_clear(&l->head);
     lin_live_put_head(&l->head, view);
-    lin_status status = lin_buffer_status(&l->settled, err);
+    lin_status status = lin_live_put_text(&l->settled, &l->words, view->result, 0, err);
+    if (status == LIN_OK) status = lin_live_put_text(&l->open, &l->words, view->partial, view->incomplete, err);
     if (status == LIN_OK) status = lin_buffer_status(&l->head, err);
     if (status != LIN_OK) return status;
-    if (is_final && l->terminal) {
+    // One of which nothing is left stays nowhere, but a program that was shown something is told.
+    const int stays = is_final && l->settled.n > 0;
+    if (stays && l->terminal) {
         lin_terminal_keep(l->terminal, l->head.data, l->settled.data);
         l->drawn_at = 0;
     }
     if (l->v->json) {
-        lin_live_put_json(&l->out, &l->words, view, l->settled.data, since(l, view->end_s));
-    } else if (is_final && l->lines) {
+        lin_live_put_json(&l->out, &l->words, view, l->settled.data, l->open.data, since(l, view->end_s));
+    } else if (stays && l->lines) {
         lin_buffer_text(&l->out, l->settled.data);
         lin_buffer_char(&l->out, '\n');
     }
@@ -226,9 +233,10 @@ static void put_status(listening *l)
     lin_buffer_pad(s, from, 3, 1);
     lin_buffer_text(s, " dB  ");
     lin_live_put_time(s, l->stats.seconds);
-    if (l->stats.phone.n) {
+    const lin_latency *latency = l->stats.has_words ? &l->stats.word : &l->stats.phone;
+    if (latency->n) {
         lin_buffer_text(s, "  latency ");
-        lin_buffer_fixed(s, lin_latency_quantile(&l->stats.phone, 0.5) * 1e3, 0);
+        lin_buffer_fixed(s, lin_latency_quantile(latency, 0.5) * 1e3, 0);
         lin_buffer_text(s, " ms");
     }
     if (l->told.dropped) {
@@ -272,6 +280,26 @@ static lin_status tell_losses(listening *l, int now, lin_error *err)
     }
     if (!l->v->json) return LIN_OK;
     lin_live_put_lost(&l->out, &report, l->stats.rate_hz);
+    return write_out(l, err);
+}
+
+// Phrases that were written anew count from here on; what cannot be read leaves the old ones.
+static lin_status read_phrases_again(listening *l, lin_error *err)
+{
+    lin_error why = {0};
+    char text[sizeof why.message + 64];
+    int n;
+    if (!lin_watch_changed(&l->phrases, lin_now())) return LIN_OK;
+    const int failed = lin_decoding_reread(&l->decoding, &n, &why) != LIN_OK;
+    if (failed) {
+        snprintf(text, sizeof text, "%s; the phrases before it stay", why.message);
+        tell(l, text);
+    } else if (!l->v->quiet) {
+        snprintf(text, sizeof text, "%d phrase%s from now on", n, n == 1 ? "" : "s");
+        tell(l, text);
+    }
+    if (!l->v->json) return LIN_OK;
+    lin_live_put_context(&l->out, n, failed ? why.message : "");
     return write_out(l, err);
 }
 
@@ -379,6 +407,7 @@ static lin_status listen(listening *l, lin_error *err)
         if (status == LIN_OK) status = heard;
         if (status == LIN_OK) status = tell_losses(l, 0, err);
         if (status == LIN_OK) status = take_keys(l, err);
+        if (status == LIN_OK) status = read_phrases_again(l, err);
         draw(l);
     }
     // What had come before the signal.
@@ -433,12 +462,18 @@ static lin_status open_features(listening *l, lin_error *err)
 static lin_status open_all(listening *l, lin_error *err)
 {
     const listen_values *v = l->v;
-    const lin_live_options o = {.resets = v->endpoints.reset == 0, .rules = v->endpoints.rules};
+    const lin_live_options o = {.resets = v->endpoints.reset == 0, .rules = v->endpoints.rules, .decoding = &l->decoding};
     const lin_precision precision = v->precision ? LIN_PRECISION_BF16 : LIN_PRECISION_FP32;
     lin_status status = lin_recognizer_open(&l->recognizer, v->model, v->network, precision, err);
+    // Before it is read: what is written meanwhile is read again.
+    lin_watch_begin(&l->phrases, v->decoding.context);
+    if (status == LIN_OK) {
+        status = lin_decoding_open(&l->decoding, &v->decoding, l->recognizer.phones, l->recognizer.row_seconds, v->quiet, err);
+    }
     if (status == LIN_OK) status = lin_live_create(&l->recognizer, &o, &(lin_live_sink){l, show}, &l->live, err);
     if (status != LIN_OK) return status;
     l->words = (lin_live_words){l->recognizer.phones, v->ipa || v->phones};
+    l->stats.has_words = v->decoding.words;
     l->stats.construction = lin_live_construction(&l->recognizer);
     // The microphone last: nothing of what it hears then has to wait.
     status = open_hearing(l, err);
@@ -510,6 +545,7 @@ static void release(listening *l)
     lin_hearing_close(l->hearing, NULL);
     lin_extractor_destroy(l->features);
     lin_live_destroy(l->live);
+    lin_decoding_close(&l->decoding);
     lin_recognizer_close(&l->recognizer);
     lin_free(l->samples);
     lin_free(l->frames);
@@ -524,12 +560,16 @@ static void release(listening *l)
 // What the table cannot say about how options go together. LIN_EXIT_OK if all is well.
 static int check(lin_parsed *parsed, int *channel)
 {
-    const listen_values *v = parsed->values;
+    listen_values *v = parsed->values;
     const lin_input_values input = {.channel = v->channel};
     lin_error err = {0};
     if (lin_endpoint_check(&v->endpoints.rules, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     if (lin_input_channel(&input, channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     if (*channel == LIN_CHANNEL_EACH) return lin_misuse(parsed, "--channel must be mix or a number: one voice is listened to");
+    const int wrong = lin_decoding_check(parsed, &v->decoding);
+    if (wrong != LIN_EXIT_OK) return wrong;
+    if (v->decoding.n_best > 1)
+        return lin_misuse(parsed, "--n-best is for linnet transcribe: what is settled while one speaks has no alternatives");
     if (v->rate_hz && v->rate_hz < LIN_AUDIO_MIN_HZ)
         return lin_misuse(parsed, "--rate must be 0 or between %d and %d, not %d", LIN_AUDIO_MIN_HZ, LIN_AUDIO_MAX_HZ, v->rate_hz);
     if (v->device && v->from) return lin_misuse(parsed, "--device and --from exclude each other");

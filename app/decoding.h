@@ -91,6 +91,13 @@ lin_status lin_decoding_open(lin_decoding *decoding, const lin_decoding_values *
                              double row_seconds, int quiet, lin_error *err);
 void lin_decoding_close(lin_decoding *decoding);
 
+/*
+ * Reads the phrases again (--context may have changed; an empty list is fine by now): streams look for the new ones from their next
+ * row on, and what is settled stays. No stream may be pushed meanwhile, and what is settled must have been taken. n_phrases: how many
+ * there are. On failure the old ones stay.
+ */
+lin_status lin_decoding_reread(lin_decoding *decoding, int *n_phrases, lin_error *err);
+
 /* Spells words of paths: a lin_result_speller for a lin_decoding; NULL where no words are looked for. */
 lin_result_speller lin_decoding_speller(const lin_decoding *decoding);
 

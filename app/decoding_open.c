@@ -38,6 +38,7 @@ struct lin_decoding_parts {
     lin_g2p *g2p;
     phrase *phrases;
     int n_phrases, phrases_capacity;
+    int again; // the phrases are read again
 };
 
 typedef struct lin_decoding_parts parts;
@@ -86,7 +87,7 @@ static lin_status open_dictionary(parts *p, lin_error *err)
     lin_status status = lin_dictionary_load(p->lexicon, p->phones, &options, &p->dictionary, err);
     if (status != LIN_OK) return about(p->lexicon, status, err);
     const int skipped = lin_dictionary_skipped(p->dictionary, &first);
-    if (skipped) lin_complain("%s; %d such line%s left out", first, skipped, skipped == 1 ? "" : "s");
+    if (skipped && !p->again) lin_complain("%s; %d such line%s left out", first, skipped, skipped == 1 ? "" : "s");
     return LIN_OK;
 }
 
@@ -143,7 +144,7 @@ static lin_status read_phrases(parts *p, const char *path, lin_error *err)
         }
     }
     lin_free(text);
-    if (status == LIN_OK && p->n_phrases == before)
+    if (status == LIN_OK && p->n_phrases == before && !p->again)
         return lin_fail(err, LIN_FORMAT, "%s holds no phrase; write one a line, with a bonus behind a tab if you like", path);
     return status;
 }
@@ -362,6 +363,31 @@ void lin_decoding_close(lin_decoding *d)
         lin_free(p);
     }
     *d = (lin_decoding){0};
+}
+
+lin_status lin_decoding_reread(lin_decoding *d, int *n_phrases, lin_error *err)
+{
+    parts *p = d->parts;
+    *n_phrases = 0;
+    if (!p) return LIN_OK; // greedy looks at none
+    lin_context *phones = p->phones_context;
+    lin_word_context *words = p->words_context;
+    p->phones_context = NULL;
+    p->words_context = NULL;
+    p->again = 1;
+    const lin_status status = open_phrases(p, err);
+    *n_phrases = p->n_phrases;
+    drop_scaffold(p);
+    // The new ones take the place of the old ones, or the old ones stay.
+    if (status != LIN_OK) {
+        p->phones_context = phones;
+        p->words_context = words;
+        return status;
+    }
+    lin_context_destroy(phones);
+    lin_word_context_destroy(words);
+    d->context = (lin_search_context){.phones = p->phones_context, .words = p->words_context};
+    return LIN_OK;
 }
 
 static const char *spell(const void *context, int word)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels/memory.h"
+#include "model/hash.h"
 #include "model/stream.h"
 
 enum { PIECE = 96 }; // frames given to the network at a time
@@ -16,9 +17,11 @@ struct lin_live {
     lin_live_sink sink;
     lin_worker *worker;
     lin_stream *stream;
-    lin_greedy greedy;
+    lin_decoding greedy; // where no decoding is given
+    lin_decoder decoder;
     lin_endpoint endpoint;
-    lin_result result;
+    lin_result result, partial;
+    int incomplete; // the last word of the partial
     // Frames that no row has judged yet; of these the network has `fed`. A reset gives them to it once more.
     float *frames; // [capacity, D]
     int n, fed, capacity;
@@ -26,8 +29,10 @@ struct lin_live {
     int rows;
     int64_t row; // the next, since the beginning
     int utterance, revision;
-    int changed;        // since the last view
-    int32_t shown_open; // label of the open phone in the last view
+    int judged;             // rows since the partial was made
+    int shown_phones, shown_words; // settled ones in the last view
+    uint64_t shown_partial; // its hash in the last view
+    double shown_start_s;
 };
 
 const char *lin_live_end_name(lin_live_end end)
@@ -51,9 +56,13 @@ lin_live_delay lin_live_construction(const lin_recognizer *r)
 static void begin_utterance(lin_live *l)
 {
     l->revision = 0;
-    l->changed = 0;
-    l->shown_open = 0;
-    l->result.n_phones = 0;
+    l->judged = 0;
+    l->shown_phones = l->shown_words = 0;
+    l->shown_partial = 0;
+    l->shown_start_s = (double)l->row * l->r->row_seconds;
+    l->incomplete = 0;
+    lin_result_clear(&l->result);
+    lin_result_clear(&l->partial);
 }
 
 lin_status lin_live_create(const lin_recognizer *recognizer, const lin_live_options *options, const lin_live_sink *sink,
@@ -62,6 +71,9 @@ lin_status lin_live_create(const lin_recognizer *recognizer, const lin_live_opti
     *live = NULL;
     lin_status status = lin_endpoint_check(&options->rules, err);
     if (status != LIN_OK) return status;
+    if (options->decoding && options->decoding->n_best > 1) {
+        return lin_fail(err, LIN_UNSUPPORTED, "what is settled while one speaks has no alternatives");
+    }
     lin_live *l = lin_calloc(1, sizeof *l);
     if (!l) return lin_no_memory(err, "a live result", sizeof *l);
     const lin_config *c = &recognizer->model->config;
@@ -76,11 +88,13 @@ lin_status lin_live_create(const lin_recognizer *recognizer, const lin_live_opti
     if (status == LIN_OK) status = lin_stream_create(recognizer->encoder, &l->stream, err);
     if (status == LIN_OK) status = lin_worker_create(recognizer->encoder, 1, &l->worker, err);
     if (status == LIN_OK) status = lin_result_begin(&l->result, "live", NULL, 1, err);
+    if (status == LIN_OK) status = lin_result_begin(&l->partial, "live", NULL, 1, err);
+    l->greedy = (lin_decoding){.search = lin_search_greedy(recognizer->V), .row_seconds = recognizer->row_seconds, .n_best = 1};
+    if (status == LIN_OK) status = lin_decoder_create(&l->decoder, options->decoding ? options->decoding : &l->greedy, err);
     if (status != LIN_OK) {
         lin_live_destroy(l);
         return status;
     }
-    lin_greedy_reset(&l->greedy, recognizer->V, 0, 0);
     lin_endpoint_reset(&l->endpoint, &options->rules, recognizer->row_seconds);
     *live = l;
     return LIN_OK;
@@ -91,58 +105,92 @@ void lin_live_destroy(lin_live *l)
     if (!l) return;
     lin_stream_destroy(l->stream);
     if (l->worker) lin_worker_destroy(l->worker);
+    lin_decoder_free(&l->decoder);
     lin_result_free(&l->result);
+    lin_result_free(&l->partial);
     lin_free(l->frames);
     lin_free(l->logp);
     lin_free(l);
 }
 
+// Tells one partial from another by what of it is shown: times and confidences do not count.
+static uint64_t hash_of(const lin_path *tail)
+{
+    uint64_t hash = 0; // of nothing
+    if (tail->n_phones == 0) return hash;
+    for (int i = 0; i < tail->n_phones; i++) hash = lin_hash(&tail->phones[i].label, sizeof tail->phones[i].label, hash);
+    for (int i = 0; i < tail->n_words; i++) {
+        const int word[] = {tail->words[i].word, tail->words[i].first_phone};
+        hash = lin_hash(word, sizeof word, hash);
+    }
+    return lin_hash(&tail->incomplete, sizeof tail->incomplete, hash);
+}
+
+// The best hypothesis behind what is settled. Only rows that were judged since can have changed it, and only then may it be asked
+// for: its words are those of the context they were judged with.
+static lin_status guess(lin_live *l, uint64_t *hash, lin_error *err)
+{
+    lin_decoder *d = &l->decoder;
+    *hash = l->shown_partial;
+    if (!l->judged) return LIN_OK;
+    lin_status status = lin_search_nbest(&d->decoding->search, d->state, 0, &d->tail, err);
+    if (status != LIN_OK) return status;
+    l->judged = 0;
+    l->incomplete = d->tail.incomplete;
+    *hash = hash_of(&d->tail);
+    lin_result_clear(&l->partial);
+    return lin_result_add_path(&l->partial, &d->tail, d->decoding->row_seconds, lin_decoding_speller(d->decoding), d->decoding, err);
+}
+
+static void no_guess(lin_live *l)
+{
+    lin_result_clear(&l->partial);
+    l->incomplete = 0;
+    l->judged = 0;
+}
+
 // Tells the sink how the utterance stands, if there is anything in it.
 static lin_status show(lin_live *l, lin_live_end end, lin_error *err)
 {
-    lin_greedy_phone open;
-    lin_live_view v = {.utterance = l->utterance + 1, .result = &l->result, .end = end};
-    const double row_s = l->r->row_seconds;
-    v.has_open = end == LIN_LIVE_GROWS && lin_greedy_pending(&l->greedy, &open);
-    const int32_t label = v.has_open ? open.label : 0;
-    if (end == LIN_LIVE_GROWS && !l->changed && label == l->shown_open) return LIN_OK;
-    if (!v.has_open && l->result.n_phones == 0 && l->revision == 0) return LIN_OK;
-    l->changed = 0;
-    l->shown_open = label;
-    v.revision = ++l->revision;
-    v.heard_s = (double)l->row * row_s;
-    if (v.has_open) {
-        v.open = (lin_result_phone){.label = open.label, .confidence = open.confidence, .start_s = (double)open.start * row_s,
-                                    .end_s = (double)open.end * row_s, .goodness = NAN};
-        v.start_s = v.open.start_s;
-        v.end_s = v.open.end_s;
-    }
-    if (l->result.n_phones) {
-        v.start_s = l->result.phones[0].start_s;
-        if (!v.has_open) v.end_s = l->result.phones[l->result.n_phones - 1].end_s;
-    }
-    l->result.seconds = v.heard_s;
+    const lin_result *r = &l->result, *p = &l->partial;
+    uint64_t hash = 0;
+    lin_status status = LIN_OK;
+    if (end == LIN_LIVE_GROWS) status = guess(l, &hash, err);
+    else no_guess(l);
+    if (status != LIN_OK) return status;
+    if (end == LIN_LIVE_GROWS && r->n_phones == l->shown_phones && hash == l->shown_partial) return LIN_OK;
+    if (p->n_phones == 0 && r->n_phones == 0 && l->revision == 0) return LIN_OK;
+    const lin_result_phone *first = r->n_phones ? r->phones : p->phones;
+    const lin_result_phone *last = p->n_phones ? &p->phones[p->n_phones - 1] : r->phones + r->n_phones - 1;
+    if (r->n_phones || p->n_phones) l->shown_start_s = first->start_s;
+    const lin_live_view v = {.utterance = l->utterance + 1,
+                             .revision = ++l->revision,
+                             .result = r,
+                             .partial = p,
+                             .incomplete = l->incomplete,
+                             .old_phones = l->shown_phones,
+                             .old_words = l->shown_words,
+                             .start_s = l->shown_start_s,
+                             .end_s = r->n_phones || p->n_phones ? last->end_s : l->shown_start_s,
+                             .heard_s = (double)l->row * l->r->row_seconds,
+                             .end = end};
+    l->shown_phones = r->n_phones;
+    l->shown_words = r->n_words;
+    l->shown_partial = hash;
+    l->result.seconds = l->partial.seconds = v.heard_s;
     return l->sink.show(l->sink.context, &v, err);
-}
-
-static lin_status take_phones(lin_live *l, const lin_greedy_phone *phones, int n, lin_error *err)
-{
-    if (n) l->changed = 1;
-    return lin_result_add(&l->result, phones, n, l->r->row_seconds, err);
 }
 
 // The utterance ends behind the last row that was judged.
 static lin_status end_utterance(lin_live *l, lin_live_end end, lin_error *err)
 {
-    lin_greedy_phone last;
-    int n_last;
-    lin_greedy_finish(&l->greedy, &last, &n_last);
-    lin_status status = take_phones(l, &last, n_last, err);
+    lin_decoder *d = &l->decoder;
+    lin_status status = lin_decoder_finish(d, &l->result, err);
     if (status == LIN_OK) status = show(l, end, err);
     if (status != LIN_OK) return status;
     if (l->revision) l->utterance++;
     // Reset, a first phone equal to the last one is a new one. Carried on, a phone that the end has cut in two is still one.
-    lin_greedy_reset(&l->greedy, l->r->V, l->row, !l->options.resets);
+    lin_search_reset(&d->decoding->search, d->state, l->row, !l->options.resets);
     if (l->options.resets) {
         lin_stream_reset(l->stream);
         l->fed = 0;
@@ -171,12 +219,11 @@ static lin_status judge(lin_live *l, int rows, lin_error *err)
         const float *row = l->logp + (size_t)done * (size_t)l->r->V;
         const int whole = (done + 1) * c->stack <= l->n; // the last row of the sound may lack frames
         const double db = whole ? loudness(l, l->frames + (size_t)(done * c->stack) * D) : NAN;
-        lin_greedy_phone phone;
-        int n_phones;
-        status = lin_greedy_push(&l->greedy, row, 1, &phone, 1, &n_phones, err);
-        if (status == LIN_OK) status = take_phones(l, &phone, n_phones, err);
+        status = lin_decoder_push(&l->decoder, row, 1, err);
+        if (status == LIN_OK) status = lin_decoder_take(&l->decoder, &l->result, err);
         if (status != LIN_OK) break;
         l->row++;
+        l->judged++;
         done++;
         const lin_endpoint_rule rule = lin_endpoint_push(&l->endpoint, row, db);
         if (rule == LIN_ENDPOINT_NONE) continue;

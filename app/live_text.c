@@ -4,23 +4,26 @@
 
 #include <string.h>
 
+#include "decoder/writers.h"
+
 static const char *name_of(const lin_live_words *w, int label)
 {
     const char *name = w->ipa ? lin_phones_ipa(w->phones, label) : lin_phones_name(w->phones, label);
     return name ? name : "?";
 }
 
-void lin_live_put_settled(lin_buffer *out, const lin_live_words *words, const lin_live_view *view)
+lin_status lin_live_put_text(lin_buffer *out, const lin_live_words *words, const lin_result *result, int incomplete,
+                             lin_error *err)
 {
-    for (int i = 0; i < view->result->n_phones; i++) {
-        if (i) lin_buffer_char(out, ' ');
-        lin_buffer_text(out, name_of(words, view->result->phones[i].label));
-    }
-}
-
-void lin_live_put_open(lin_buffer *out, const lin_live_words *words, const lin_live_view *view)
-{
-    if (view->has_open) lin_buffer_text(out, name_of(words, view->open.label));
+    const lin_writer_options o = {.phones = words->phones, .ipa = words->ipa};
+    lin_status status = lin_writer_find("text")->write(result, &o, out, err);
+    if (status != LIN_OK) return status;
+    // A line, whose end goes; an incomplete word stands as one outside the lexicon does, in brackets.
+    const int open = incomplete && out->n > 1 && out->data[out->n - 2] == ']';
+    out->n -= open ? 2 : 1;
+    out->data[out->n] = 0;
+    if (open) lin_buffer_text(out, "-]");
+    return lin_buffer_status(out, err);
 }
 
 void lin_live_put_time(lin_buffer *out, double seconds)
@@ -75,12 +78,13 @@ static void put_string(lin_buffer *out, const char *key, const char *value)
     lin_buffer_json(out, value, strlen(value));
 }
 
-static void put_phone_list(lin_buffer *out, const lin_live_words *words, const lin_live_view *view)
+// As decoder/writers_json.c has them.
+static void put_phone_list(lin_buffer *out, const lin_live_words *words, const lin_result *result)
 {
     put_key(out, "phones");
     lin_buffer_char(out, '[');
-    for (int i = 0; i < view->result->n_phones; i++) {
-        const lin_result_phone *p = &view->result->phones[i];
+    for (int i = 0; i < result->n_phones; i++) {
+        const lin_result_phone *p = &result->phones[i];
         const char *name = name_of(words, p->label);
         lin_buffer_text(out, i ? ",{\"phone\":" : "{\"phone\":");
         lin_buffer_json(out, name, strlen(name));
@@ -92,8 +96,35 @@ static void put_phone_list(lin_buffer *out, const lin_live_words *words, const l
     lin_buffer_char(out, ']');
 }
 
+// Also as there, from word number `from` on. before: phones that stand before those of the result.
+static void put_word_list(lin_buffer *out, const char *key, const lin_live_words *words, const lin_result *result, int from,
+                          int before)
+{
+    put_key(out, key);
+    lin_buffer_char(out, '[');
+    for (int i = from; i < result->n_words; i++) {
+        const lin_result_word *w = &result->words[i];
+        const char *text = lin_result_word_text(result, i);
+        lin_buffer_text(out, i > from ? ",{\"word\":" : "{\"word\":");
+        lin_buffer_json(out, text, strlen(text));
+        lin_buffer_text(out, w->known ? ",\"known\":true" : ",\"known\":false");
+        put_number(out, "start", w->start_s, 3);
+        put_number(out, "end", w->end_s, 3);
+        put_number(out, "confidence", w->confidence, 4);
+        put_integer(out, "first_phone", before + w->first_phone);
+        put_key(out, "phones");
+        for (int p = 0; p < w->n_phones; p++) {
+            const char *name = name_of(words, result->phones[w->first_phone + p].label);
+            lin_buffer_char(out, p ? ',' : '[');
+            lin_buffer_json(out, name, strlen(name));
+        }
+        lin_buffer_text(out, w->n_phones ? "]}" : "[]}");
+    }
+    lin_buffer_char(out, ']');
+}
+
 void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_live_view *view, const char *settled,
-                       double latency_s)
+                       const char *partial, double latency_s)
 {
     const int is_final = view->end != LIN_LIVE_GROWS;
     lin_buffer_text(out, is_final ? "{\"type\":\"final\"" : "{\"type\":\"partial\"");
@@ -106,10 +137,16 @@ void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_l
     if (is_final) {
         put_string(out, "ended_by", lin_live_end_name(view->end));
         put_string(out, "text", settled);
-        put_phone_list(out, words, view);
+        put_phone_list(out, words, view->result);
+        if (view->result->has_words) put_word_list(out, "words", words, view->result, 0, 0);
     } else {
         put_string(out, "stable", settled);
-        put_string(out, "unstable", view->has_open ? name_of(words, view->open.label) : "");
+        put_string(out, "unstable", partial);
+        if (view->result->has_words) {
+            put_word_list(out, "new_words", words, view->result, view->old_words, 0);
+            put_word_list(out, "partial_words", words, view->partial, 0, view->result->n_phones);
+            lin_buffer_text(out, view->incomplete ? ",\"complete\":false" : ",\"complete\":true");
+        }
     }
     lin_buffer_text(out, "}\n");
 }
@@ -133,6 +170,14 @@ void lin_live_put_begin(lin_buffer *out, const lin_live_begin *begin)
     put_integer(out, "channels", begin->channels);
     put_string(out, "model", begin->model);
     put_delay(out, &begin->construction);
+    lin_buffer_text(out, "}\n");
+}
+
+void lin_live_put_context(lin_buffer *out, int n_phrases, const char *message)
+{
+    lin_buffer_text(out, "{\"type\":\"context\"");
+    put_integer(out, "phrases", n_phrases);
+    if (*message) put_string(out, "message", message);
     lin_buffer_text(out, "}\n");
 }
 
@@ -172,18 +217,20 @@ void lin_live_put_end(lin_buffer *out, const lin_live_stats *s, const char *reas
     put_number(out, "seconds", s->seconds, 3);
     put_integer(out, "utterances", s->utterances);
     put_integer(out, "phones", s->phones);
+    if (s->has_words) put_integer(out, "words", s->words);
     put_losses(out, &s->report, s->rate_hz);
     put_integer(out, "bad_samples", s->bad_samples);
     put_number(out, "real_time_factor", s->seconds > 0 ? s->busy_s / s->seconds : 0, 4);
     put_delay(out, &s->construction);
     put_key(out, "latency_ms");
     put_latency(out, "{\"phone\":", &s->phone);
+    if (s->has_words) put_latency(out, ",\"word\":", &s->word);
     put_latency(out, ",\"first\":", &s->first);
     put_latency(out, ",\"final\":", &s->final);
     lin_buffer_text(out, "}}\n");
 }
 
-/* ---- words ------------------------------------------------------------------------------------------------------------------ */
+/* ---- sentences -------------------------------------------------------------------------------------------------------------- */
 
 static void put_count(lin_buffer *out, int64_t n, const char *what)
 {
@@ -199,6 +246,10 @@ void lin_live_put_summary(lin_buffer *out, const lin_live_stats *s)
     put_count(out, s->utterances, " utterance");
     lin_buffer_text(out, ", ");
     put_count(out, s->phones, " phoneme");
+    if (s->has_words) {
+        lin_buffer_text(out, ", ");
+        put_count(out, s->words, " word");
+    }
     if (s->report.dropped) {
         lin_buffer_text(out, "; ");
         lin_buffer_fixed(out, s->rate_hz ? (double)s->report.dropped / s->rate_hz : 0, 3);
@@ -251,6 +302,7 @@ void lin_live_put_stats(lin_buffer *out, const lin_live_stats *s)
     lin_buffer_pad(out, from, LABEL, 0);
     lin_buffer_text(out, "     p50     p95     p99 largest   count\n");
     put_latency_line(out, "a phoneme, from its end to settled", &s->phone);
+    if (s->has_words) put_latency_line(out, "a word, from its end to settled", &s->word);
     put_latency_line(out, "the first, from its beginning to shown", &s->first);
     put_latency_line(out, "an utterance, from its end to ended", &s->final);
     lin_buffer_text(out, "of a phoneme's, by the model's construction: ");

@@ -1,5 +1,5 @@
 /*
- * live_text.h - live results as text: JSON lines for programs, words for a terminal.
+ * live_text.h - live results as text: JSON lines for programs, phones and words for a terminal.
  *
  * Everything is appended to a buffer, which remembers a failed allocation (decoder/buffer.h). docs/live.md describes the JSON.
  */
@@ -22,17 +22,20 @@ typedef struct lin_live_stats {
     double seconds; /* of sound heard, silence before the first sample left out */
     double busy_s;  /* spent on it */
     int utterances, rate_hz;
-    int64_t phones, bad_samples;
+    int64_t phones, words, bad_samples;
+    int has_words; /* words are looked for */
     lin_microphone_report report;
     lin_live_delay construction;
     lin_latency phone; /* from the end of a phone until it was settled */
+    lin_latency word;  /* from the end of a word until it was settled */
     lin_latency first; /* from the beginning of an utterance's first phone until something was shown */
     lin_latency final; /* from the end of its last phone until the utterance was ended by the silence after it */
 } lin_live_stats;
 
-/* "P P P" */
-void lin_live_put_settled(lin_buffer *out, const lin_live_words *words, const lin_live_view *view);
-void lin_live_put_open(lin_buffer *out, const lin_live_words *words, const lin_live_view *view);
+/* "P P P", or words where they are looked for, as linnet transcribe writes them; one outside the lexicon "[hh_ah]", and an incomplete
+ * last one "[hh_ah-]". Errors of lin_write_function. */
+lin_status lin_live_put_text(lin_buffer *out, const lin_live_words *words, const lin_result *result, int incomplete,
+                             lin_error *err);
 
 /* "0:01.2", "1:02:03.4" */
 void lin_live_put_time(lin_buffer *out, double seconds);
@@ -40,10 +43,10 @@ void lin_live_put_time(lin_buffer *out, double seconds);
 /* "[0:01.2 - 0:03.4]  ", the second time left out while it is not known. */
 void lin_live_put_head(lin_buffer *out, const lin_live_view *view);
 
-/* One JSON object and a newline: "partial" or "final", by the view. settled: what lin_live_put_settled makes of it. latency_s: from
- * the end of the last phone until now. */
+/* One JSON object and a newline: "partial" or "final", by the view. settled, partial: what lin_live_put_text makes of the view's
+ * results. latency_s: from the end of the last phone until now. */
 void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_live_view *view, const char *settled,
-                       double latency_s);
+                       const char *partial, double latency_s);
 
 typedef struct lin_live_begin {
     const char *source, *model;
@@ -52,6 +55,8 @@ typedef struct lin_live_begin {
 } lin_live_begin;
 
 void lin_live_put_begin(lin_buffer *out, const lin_live_begin *begin);
+/* The phrases were read again; or were not, and why: a message. */
+void lin_live_put_context(lin_buffer *out, int n_phrases, const char *message);
 void lin_live_put_lost(lin_buffer *out, const lin_microphone_report *report, int rate_hz);
 /* reason: "interrupted", "ended" or "failed", and then a message, else "". */
 void lin_live_put_end(lin_buffer *out, const lin_live_stats *stats, const char *reason, const char *message);

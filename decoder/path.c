@@ -40,6 +40,7 @@ lin_status lin_path_append(lin_path *path, const lin_path *tail, lin_error *err)
         path->words[path->n_words] = tail->words[i];
         path->words[path->n_words++].first_phone += before;
     }
+    path->incomplete = tail->incomplete;
     path->score = tail->score;
     path->acoustic = tail->acoustic;
     path->language = tail->language;
@@ -48,7 +49,7 @@ lin_status lin_path_append(lin_path *path, const lin_path *tail, lin_error *err)
 
 void lin_path_clear(lin_path *path)
 {
-    path->n_phones = path->n_words = 0;
+    path->n_phones = path->n_words = path->incomplete = 0;
     path->score = path->acoustic = path->language = 0;
 }
 

@@ -39,6 +39,7 @@ typedef struct lin_path {
     int n_phones, phones_capacity;
     lin_path_word *words;
     int n_words, words_capacity;
+    int incomplete;  /* the last word goes on behind the path: only its first phones are known */
     double score;    /* natural logarithm, of all that the search weighs: acoustic + weighted language model + bonuses */
     double acoustic; /* natural logarithm of the sum over the alignments that were followed */
     double language; /* natural logarithm by the language model, not weighted; 0 without one */

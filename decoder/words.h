@@ -64,7 +64,8 @@ void lin_words_reset(const lin_words *words, void *state, int64_t first_frame);
 lin_status lin_words_push(const lin_words *words, void *state, const lin_word_context *context, const float *logp, int n_frames,
                           lin_path *settled, lin_error *err);
 
-/* As lin_beam_nbest: distinct sequences of words, best first. A word that is not complete is given as LIN_WORD_UNKNOWN. */
+/* As lin_beam_nbest: distinct sequences of words, best first. A word that is not complete is given as LIN_WORD_UNKNOWN, and the
+ * path says so. */
 int lin_words_hypotheses(const lin_words *words, const void *state);
 lin_status lin_words_nbest(const lin_words *words, const void *state, int which, lin_path *tail, lin_error *err);
 

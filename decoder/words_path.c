@@ -112,6 +112,9 @@ lin_status words_append_line(const space *s, const line *of, const double *share
     if (status) return status;
     int64_t begin = s->h->settled_end;
     for (int i = from; i >= 0 && i >= to; i--) set_word(s, &of->words[i], shares[i], path, &begin);
-    if (to < 0 && of->inside.record >= 0) set_word(s, &of->inside, 1, path, &begin);
+    if (to < 0 && of->inside.record >= 0) {
+        set_word(s, &of->inside, 1, path, &begin);
+        path->incomplete = !s->h->finished;
+    }
     return LIN_OK;
 }
