@@ -269,13 +269,12 @@ static void swap(uint32_t **a, uint32_t **b)
     *b = other;
 }
 
-// Words that the text at a and b has in common, looking back, to the beginning of the sentence and `order` words at most.
+// Words that the text at a and b has in common, looking back, `order` at most. What stands before <s> does no harm: no n-gram reaches
+// there.
 static int in_common(const counting *c, uint32_t a, uint32_t b)
 {
     int n = 0;
-    while (n < c->order && c->text[a - (uint32_t)n] == c->text[b - (uint32_t)n]) {
-        if (c->text[a - (uint32_t)n++] == c->begin) return c->order; // nothing before counts
-    }
+    while (n < c->order && c->text[a - (uint32_t)n] == c->text[b - (uint32_t)n]) n++;
     return n;
 }
 
@@ -413,7 +412,6 @@ static lin_status count(lin_ngram_counter *source, counting *c, lin_ngram_counts
         counts->order = k;
     }
     if (status != LIN_OK) return status;
-    c->order = counts->order;
     walk(c, counts->level);
     counts->n_words = c->n - counts->n_lines;
     return arrange_all(c, counts, err);

@@ -339,6 +339,25 @@ START_TEST(bad_lines)
 }
 END_TEST
 
+// The line with a word outside is left out whole, and its other words are not counted.
+START_TEST(bad_words)
+{
+    lin_ngram_counter *counter;
+    lin_ngram_count_options how = {.order = 2};
+    lin_ngram_counts c;
+    OK(lin_ngram_counter_create(&how, &counter, &err));
+    OK(lin_ngram_counter_word(counter, "a", 1, &err));
+    OK(lin_ngram_counter_line(counter, "a", 1, &err));
+    FAILS(lin_ngram_counter_line(counter, "a a x a", 7, &err), LIN_FORMAT, "'x' is not in the vocabulary");
+    OK(lin_ngram_counter_finish(counter, &c, &err));
+    ck_assert_uint_eq(c.n_words, 1);
+    ck_assert_uint_eq(c.n_lines, 1);
+    ck_assert_uint_eq(c.level[1].n, 2);
+    lin_ngram_counts_free(&c);
+    lin_ngram_counter_destroy(counter);
+}
+END_TEST
+
 START_TEST(bad_files)
 {
     lin_ngram_draft d;
@@ -382,7 +401,10 @@ static lin_status whole_way(lin_ngram **lm, lin_error *err)
     lin_ngram_count_options how = order_of(3);
     *lm = NULL;
     lin_status status = try_model(&how, "b,a,c,d,e", "a b c\nd e x y a\nb a\n", 9, &draft, NULL, err);
-    if (status == LIN_OK) status = lin_ngram_draft_finish(&draft, "x", lm, err);
+    if (status == LIN_OK) {
+        status = lin_ngram_draft_finish(&draft, "x", lm, err);
+        ck_assert(!draft.order && !draft.words.n && !draft.level[0].logp); // whether it failed or not
+    }
     if (status == LIN_OK) status = lin_ngram_draft_of(*lm, &draft, err);
     lin_ngram_draft_free(&draft);
     if (status != LIN_OK) lin_ngram_destroy(*lm);
@@ -408,6 +430,7 @@ int main(void)
     tcase_add_test(tests, perplexity_of_unknown_words);
     tcase_add_test(tests, bad_options);
     tcase_add_test(tests, bad_lines);
+    tcase_add_test(tests, bad_words);
     tcase_add_test(tests, bad_files);
     tcase_add_test(tests, numbers_in_arpa);
     tcase_add_test(tests, failing_allocations);
