@@ -178,7 +178,6 @@ typedef struct keyed {
 static uint32_t key_of(float value) // in the order of the numbers
 {
     uint32_t bits;
-    value += 0.0f; // one zero
     memcpy(&bits, &value, sizeof bits);
     return bits ^ (bits >> 31 ? UINT32_MAX : (uint32_t)1 << 31);
 }
@@ -241,17 +240,24 @@ static int has_future(const builder *b, int k, size_t i)
            b->tables->tables[k].backoff[s->source[i]] > zero;
 }
 
+// What the file may hold; zero has one sign.
+static float within(float value, float most)
+{
+    if (!(value >= -LIN_NGRAM_LARGEST)) return -LIN_NGRAM_LARGEST;
+    return value < most ? value + 0.0f : most;
+}
+
 static lin_status make_books(builder *b, int k, lin_error *err)
 {
     sorted *s = &b->levels[k];
     const lin_ngram_table *table = &b->tables->tables[k];
     float *values = lin_alloc(s->count, sizeof *values);
     if (!values) return no_memory(b, s->count * sizeof *values, err);
-    for (size_t i = 0; i < s->count; i++) values[i] = table->logp[s->source[i]];
+    for (size_t i = 0; i < s->count; i++) values[i] = within(table->logp[s->source[i]], 0);
     lin_status status = make_book(b, values, s->count, &s->logp_book, &s->logp, &s->logp_bits, err);
     if (!status && k < b->order) {
         for (size_t i = 0; i < s->count; i++)
-            if (has_future(b, k, i)) values[s->inner++] = table->backoff[s->source[i]];
+            if (has_future(b, k, i)) values[s->inner++] = within(table->backoff[s->source[i]], LIN_NGRAM_LARGEST);
         status = make_book(b, values, s->inner, &s->backoff_book, &s->backoff, &s->backoff_bits, err);
     }
     lin_free(values);

@@ -79,7 +79,7 @@ static float *natural(const double *log10s, size_t n)
 static lin_status move_level(lin_ngram_draft_level *level, int k, lin_ngram_table *table, lin_error *err)
 {
     if (level->n > LIN_NGRAM_MAX_COUNT) return lin_fail(err, LIN_INVALID, "there are too many %d-grams: %zu", k, level->n);
-    table->count = table->capacity = (uint32_t)level->n;
+    table->count = (uint32_t)level->n;
     table->logp = natural(level->logp, level->n);
     if (level->backoff) table->backoff = natural(level->backoff, level->n);
     if (!table->logp || (level->backoff && !table->backoff)) return lin_no_memory(err, "n-grams", level->n * sizeof(float));

@@ -1,5 +1,6 @@
 /*
- * ngram_internal.h - the one representation of an n-gram model, shared by its reader, builder, file and queries. Nobody else's.
+ * ngram_internal.h - the one representation of an n-gram model, shared by its reader, builder, file and queries, and by those
+ * who estimate and prune models.
  *
  * A model is one block of bytes, which is also its file (docs/formats.md): a header, the words in order of their bytes, and for
  * every order k = 1..N the k-grams in lexicographic order of their words, as in the tries of Whittaker & Raj 2001 and Heafield
@@ -179,8 +180,8 @@ int lin_ngram_child(const lin_ngram *lm, int k, lin_ngram_state state, uint32_t 
 
 // The n-grams of one order as they were read, in any order. Words by number, `order` to a row. Natural logarithms.
 typedef struct lin_ngram_table {
-    uint32_t count, capacity;
-    uint32_t *words;
+    uint32_t count;
+    uint32_t *words; // NULL for unigrams
     float *logp, *backoff; // backoff NULL for the highest order
 } lin_ngram_table;
 
@@ -199,8 +200,9 @@ typedef struct lin_ngram_fault {
 
 void lin_ngram_tables_free(lin_ngram_tables *tables);
 
-/* Makes the model and empties the tables. LIN_FORMAT: the fault says which n-gram, the tables are as before except for their order,
- * and the caller has the message to write. */
+/* Makes the model. The tables' words are used up; the caller frees the tables in either case. Numbers beyond LIN_NGRAM_LARGEST are
+ * cut to it, probabilities over 1 to 1. LIN_FORMAT: the fault says which n-gram, and a caller who knows where it stood says it
+ * better. */
 lin_status lin_ngram_build(lin_ngram_tables *tables, const char *name, lin_ngram **lm, lin_ngram_fault *fault, lin_error *err);
 
 /* Widths, states and offsets out of counts and bits of codes; sets lm->size. */

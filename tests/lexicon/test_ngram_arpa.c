@@ -76,8 +76,8 @@ static const struct {
      "ngram 2=1\nngram 3=2\n\\1-grams:\n-1 a -0.5\n-2 b\n\\2-grams:\n-0.25 a b\n\\3-grams:\n-1 a b a\n\n -2 \tb  a a \n",
      "x.arpa:13: the 3-gram 'b  a a' is there, but its first 2 words are not among the 2-grams"},
     {"ngram 2=1\n\n\\1-grams:\n-1 a -0.5\n-2 b\n\\2-grams:\n-0.25 a b\n",
-     "ngram 2=1\nngram 3=1\n\\1-grams:\n-1 a -0.5\n-2 b\n\\2-grams:\n-0.25 a b\n\\3-grams:\n-1 b a a\n",
-     "x.arpa:11: the 3-gram 'b a a' is there, but its first 2 words are not among the 2-grams"},
+     "ngram 2=1\nngram 3=1\n\\1-grams:\n-1 a -0.5\n-2 b\n\\2-grams:\n-0.25 a b\n\\3-grams:\n-1 a a b\n",
+     "x.arpa:11: the 3-gram 'a a b' is there, but its first 2 words are not among the 2-grams"},
 };
 
 static char *changed(const char *from, const char *to)

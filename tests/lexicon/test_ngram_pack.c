@@ -158,6 +158,10 @@ START_TEST(cut_and_flipped)
     bytes[LIN_NGRAM_AT_LEVELS]++;
     FAILS(lin_ngram_unpack(bytes, lm->size, "x.lm", &other, &err), LIN_FORMAT, "x.lm: the checksum of its header is wrong");
     bytes[LIN_NGRAM_AT_LEVELS]--;
+    bytes[lm->text_at + lm->text_bytes - 1] = 'x';
+    lin_ngram_put_checksums(bytes, lm->size);
+    FAILS(lin_ngram_unpack(bytes, lm->size, "x.lm", &other, &err), LIN_FORMAT, "x.lm: its last word has no end");
+    memcpy(bytes, lm->bytes, lm->size);
     bytes[lm->text_at] ^= 1;
     FAILS(lin_ngram_unpack(bytes, lm->size, "x.lm", &other, &err), LIN_FORMAT, "x.lm: its checksum is wrong");
     test_write_file(path, bytes, lm->size);
@@ -201,6 +205,10 @@ START_TEST(deceit)
             for (uint64_t i = 0; i < 1 + trial % 40; i++) {
                 size_t at = begin + lin_random_below(key, 2 * i, (uint32_t)(lm->size - begin));
                 bytes[at] = trial % 3 ? (unsigned char)lin_random_bits(key, 2 * i + 1) : 0xFF;
+            }
+            if (trial % 5 == 0 && lm->order > 2) { // links to anywhere
+                const lin_ngram_level *level = &lm->levels[2 + trial / 5 % (uint64_t)(lm->order - 2)];
+                memset(bytes + level->inner_at, trial % 2 ? 0xFF : 0x5A, ((size_t)level->inner * level->inner_bits + 7) / 8);
             }
             lin_ngram_put_checksums(bytes, lm->size);
             lin_error err = {0};
