@@ -85,10 +85,10 @@ static void free_blocks(blocks *b)
     lin_free(b->moves);
 }
 
-static lin_status make_blocks(blocks *b, int n, int m, lin_error *err)
+static lin_status make_blocks(blocks *b, int n, int m, size_t max_moves, lin_error *err)
 {
     *b = (blocks){.rows = n, .n = 1};
-    if ((long long)n * m > MAX_MOVES) b->rows = m < MAX_MOVES ? MAX_MOVES / m : 1;
+    if ((size_t)n * (size_t)m > max_moves) b->rows = (size_t)m < max_moves ? (int)(max_moves / (size_t)m) : 1;
     if (b->rows) b->n = (n + b->rows - 1) / b->rows;
     size_t width = (size_t)m + 1;
     b->before = lin_alloc((size_t)b->n * width, sizeof *b->before);
@@ -114,12 +114,18 @@ static int follow(const unsigned char *moves, int first, int m, int *i, int *j, 
 
 lin_status lin_edit_align(const int *ref, int n, const int *hyp, int m, lin_edit_step *steps, int *n_steps, lin_error *err)
 {
+    return lin_edit_align_within(ref, n, hyp, m, MAX_MOVES, steps, n_steps, err);
+}
+
+lin_status lin_edit_align_within(const int *ref, int n, const int *hyp, int m, size_t max_moves, lin_edit_step *steps, int *n_steps,
+                                 lin_error *err)
+{
     blocks b;
     *n_steps = 0;
     lin_status status = check_lengths(n, m, err);
     if (!status && (long long)n * m > 1LL << 36)
         status = lin_fail(err, LIN_INVALID, "%d and %d tokens are too many to align", n, m);
-    if (!status) status = make_blocks(&b, n, m, err);
+    if (!status) status = make_blocks(&b, n, m, max_moves, err);
     if (status) return status;
     const size_t width = (size_t)m + 1;
     first_row(b.row, m);

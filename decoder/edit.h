@@ -14,6 +14,8 @@
 #ifndef LIN_DECODER_EDIT_H
 #define LIN_DECODER_EDIT_H
 
+#include <stddef.h>
+
 #include "kernels/status.h"
 
 typedef struct lin_edit_counts {
@@ -30,12 +32,16 @@ lin_status lin_edit_distance(const int *ref, int n, const int *hyp, int m, lin_e
  * The alignment itself: pairs of indices into ref and hyp from first to last, -1 where one side has nothing.
  *   steps  [n + m], the caller's; *n_steps of them are filled
  * n * m operations, and n * m bytes for the time of the call; beyond 64 MiB of them, twice the operations and far less memory
- * (100,000 tokens on either side: 180 MiB). LIN_INVALID if n * m is over 2^36, which takes minutes.
+ * (100,000 tokens on either side: 180 MiB, half a minute). LIN_INVALID if n * m is over 2^36.
  */
 typedef struct lin_edit_step {
     int ref, hyp;
 } lin_edit_step;
 
 lin_status lin_edit_align(const int *ref, int n, const int *hyp, int m, lin_edit_step *steps, int *n_steps, lin_error *err);
+
+/* The same steps with at most max_moves bytes instead of those 64 MiB, or one row where that is more. */
+lin_status lin_edit_align_within(const int *ref, int n, const int *hyp, int m, size_t max_moves, lin_edit_step *steps, int *n_steps,
+                                 lin_error *err);
 
 #endif
