@@ -9,17 +9,19 @@
 #include "app/common.h"
 #include "decoder/buffer.h"
 #include "kernels/memory.h"
+#include "kernels/rng.h"
 #include "lexicon/kneser_ney.h"
 #include "lexicon/ngram.h"
 #include "lexicon/ngram_count.h"
 #include "lexicon/ngram_draft.h"
 #include "lexicon/ngram_perplexity.h"
 #include "lexicon/ngram_prune.h"
+#include "lexicon/ngram_sample.h"
 #include "lexicon/textfile.h"
 
 typedef struct ngram_values {
     const char *output, *vocabulary;
-    int order, ids, lower, unknown, packed, sentences, json, quiet;
+    int order, ids, lower, unknown, packed, sentences, json, quiet, lines, seed;
     double entropy;
     lin_numbers minimum, discounts;
 } ngram_values;
@@ -60,6 +62,11 @@ static const lin_option options[] = {
     {.type = LIN_OPTION_HEADING, .help = "How well it foretells (perplexity)"},
     {.name = "sentences", .type = LIN_OPTION_FLAG, .at = offsetof(ngram_values, sentences),
      .help = "Also of every sentence: where it stands, words, unknown words, logarithm, perplexity; separated by tabs"},
+    {.type = LIN_OPTION_HEADING, .help = "Sentences (generate)"},
+    {.name = "lines", .type = LIN_OPTION_INT, .at = offsetof(ngram_values, lines), .text = "10", .min = 1, .max = 1e9,
+     .help = "How many"},
+    {.name = "seed", .type = LIN_OPTION_INT, .at = offsetof(ngram_values, seed), .text = "1", .max = 2147483647,
+     .help = "The same seed gives the same sentences"},
     {.type = LIN_OPTION_END},
 };
 
@@ -518,6 +525,66 @@ static int run_info(const lin_parsed *parsed, const char *const *paths, int n)
     return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
 }
 
+// ---- generate -------------------------------------------------------------------------------------------------------------------
+
+typedef struct draws {
+    uint64_t key, counter;
+} draws;
+
+static double draw(void *context)
+{
+    draws *d = context;
+    return lin_random_uniform(d->key, d->counter++);
+}
+
+// Lines of one sentence each; those without a word are not written.
+static lin_status generate(const ngram_values *v, const lin_ngram *lm, const lin_ngram_sampler *sampler, const lin_output *out,
+                           lin_error *err)
+{
+    enum { LONGEST = 1000 }; // words: a model in which no sentence ends is no reason to run for ever
+    draws d = {.key = (uint64_t)v->seed};
+    lin_buffer text = {0};
+    lin_status status = LIN_OK;
+    for (int i = 0; i < v->lines && status == LIN_OK;) {
+        lin_ngram_state state = lin_ngram_begin(lm);
+        int word, n = 0;
+        while (n < LONGEST && !lin_ngram_sampler_draw(sampler, draw, &d, &state, &word)) {
+            if (n++) lin_buffer_char(&text, ' ');
+            lin_buffer_text(&text, lin_ngram_word(lm, word));
+        }
+        if (n) lin_buffer_char(&text, '\n');
+        i += n > 0;
+        if (lin_interrupted) status = lin_fail(err, LIN_STOPPED, "interrupted after %d sentences", i);
+        if (text.n < 65536 && i < v->lines && status == LIN_OK) continue;
+        if (status == LIN_OK) status = lin_buffer_status(&text, err);
+        if (status == LIN_OK) status = lin_buffer_write(&text, out->file, out->path ? out->path : "standard output", err);
+        lin_buffer_clear(&text);
+    }
+    lin_buffer_free(&text);
+    return status;
+}
+
+static int run_generate(const lin_parsed *parsed, const char *const *paths, int n)
+{
+    const ngram_values *v = parsed->values;
+    lin_ngram *lm;
+    lin_ngram_sampler *sampler = NULL;
+    lin_output out = {NULL, NULL};
+    lin_error err = {0};
+    (void)n;
+    lin_status status = lin_ngram_open(paths[0], &lm, &err);
+    if (status == LIN_OK) status = lin_ngram_sampler_create(lm, &sampler, &err);
+    if (status == LIN_OK) status = lin_output_open(v->output, &out, &err);
+    if (status == LIN_OK) {
+        status = generate(v, lm, sampler, &out, &err);
+        lin_status closed = lin_output_close(&out, status == LIN_OK ? &err : NULL);
+        if (status == LIN_OK) status = closed;
+    }
+    lin_ngram_sampler_destroy(sampler);
+    lin_ngram_destroy(lm);
+    return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
+}
+
 // ---- what to do -----------------------------------------------------------------------------------------------------------------
 
 // options: those that mean something to it beside --quiet, each with a blank behind.
@@ -532,6 +599,7 @@ static const struct verb {
     {"arpa", "output ", 1, 1, run_arpa},
     {"perplexity", "output json ids lower sentences ", 1, -1, run_perplexity},
     {"info", "output json ", 1, 1, run_info},
+    {"generate", "output lines seed ", 1, 1, run_generate},
 };
 
 static int lists(const char *list, const char *name)
@@ -572,19 +640,20 @@ static int run(lin_parsed *parsed)
         int status = check_verb(parsed, &verbs[i]);
         return status != LIN_EXIT_OK ? status : verbs[i].run(parsed, parsed->operands.items + 1, parsed->operands.count - 1);
     }
-    return lin_misuse(parsed, "'%.60s' is none of count, prune, pack, arpa, perplexity, info", name);
+    return lin_misuse(parsed, "'%.60s' is none of count, prune, pack, arpa, perplexity, info, generate", name);
 }
 
 const lin_command lin_command_ngram = {
     .name = "ngram",
-    .operands = "count|prune|pack|arpa|perplexity|info FILE...",
+    .operands = "count|prune|pack|arpa|perplexity|info|generate FILE...",
     .summary = "n-gram language models: count, smooth, prune, pack, measure",
     .description =
         "Language models of words or phones, for the beam search.\n\n"
         "count [TEXT...] makes one from text, one sentence a line: modified Kneser-Ney smoothing, interpolated, as ARPA text. "
         "prune MODEL gives up the n-grams that matter least. pack MODEL writes the packed form, which is mapped and not read; arpa "
         "MODEL writes ARPA text again. perplexity MODEL [TEXT...] tells how well the model foretells a text, in SRILM's words: ppl "
-        "with the ends of sentences as events, ppl1 without. info MODEL counts its n-grams.\n\n"
+        "with the ends of sentences as events, ppl1 without. info MODEL counts its n-grams. generate MODEL draws sentences from "
+        "it.\n\n"
         "A MODEL is ARPA text or packed, a TEXT plain; each may be gzip'd, and a TEXT may be - for standard input, which is also "
         "read where none is named. A line that is no sentence (control characters, <s> or </s> in it) is reported and left out; "
         "the exit status is then 1.",

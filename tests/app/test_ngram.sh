@@ -1,4 +1,4 @@
-# linnet ngram: count, prune, pack, arpa, perplexity, info; pipes, gzip, hostile text.
+# linnet ngram: count, prune, pack, arpa, perplexity, info, generate; pipes, gzip, hostile text.
 . tests/app/common.sh
 
 text=tests/golden/ngram_text.txt heldout=tests/golden/ngram_heldout.txt
@@ -117,6 +117,20 @@ ok "it is smaller" test "$after" -lt "$before"
 run ngram count -q --entropy 1e-4 "$text" -o "$tmp/b"
 is "count --entropy prunes alike" "$("$LINNET" ngram info "$tmp/small.arpa" | head -n 4)" "$("$LINNET" ngram info "$tmp/b" | head -n 4)"
 
+# ---- generate --------------------------------------------------------------------------------------------------------------------
+
+run ngram generate --lines 200 --seed 5 "$a" -o "$tmp/drawn"
+is "generate: status" 0 "$status"
+is "as many lines as were asked for" 200 "$(grep -c . "$tmp/drawn")"
+run ngram generate --lines 200 --seed 5 "$a"
+is "the same seed, the same sentences" "$(cat "$tmp/drawn")" "$out"
+run ngram generate --lines 200 --seed 6 "$a"
+[ "$out" != "$(cat "$tmp/drawn")" ] && pass || fail "another seed, others"
+run ngram perplexity "$a" "$tmp/drawn"
+has "only words of the model" "$out" " 0 OOVs"
+has "all of them possible" "$out" "0 zeroprobs"
+refused "no sentences" 2 "lines" ngram generate --lines 0 "$a"
+
 # ---- bad input -------------------------------------------------------------------------------------------------------------------
 
 # Bad lines are named and left out; the others make the model they make without them.
@@ -164,7 +178,7 @@ refused "rare words without <unk>" 2 "<unk>" ngram count --min-count 2,2 --no-un
 refused "two discounts" 2 "three" ngram count --discounts 1,2 "$text"
 refused "a discount out of range" 2 "is not between 0 and 1" ngram count --discounts 1.5,1,1 "$text"
 refused "no verb" 2 "count|prune" ngram
-refused "another verb" 2 "'counts' is none of count, prune, pack, arpa, perplexity, info" ngram counts "$text"
+refused "another verb" 2 "'counts' is none of count, prune, pack, arpa, perplexity, info, generate" ngram counts "$text"
 refused "an option of another verb" 2 "--order means nothing to perplexity" ngram perplexity --order 2 "$a" "$heldout"
 refused "no model" 2 "MODEL is missing" ngram perplexity
 refused "two models" 2 "unexpected argument" ngram info "$a" "$a"
