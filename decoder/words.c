@@ -140,7 +140,7 @@ void lin_words_reset(const lin_words *w, void *state, int64_t first_frame)
     memset(state, 0, w->bytes);
     space s = words_space(w, state);
     *s.h = (words_header){.magic = WORDS_MAGIC, .fingerprint = w->fingerprint, .first_frame = first_frame, .frame = first_frame,
-                          .settled_end = first_frame, .n_tokens = 1};
+                          .n_tokens = 1};
     s.tokens[0] = (token){.node = LIN_TREE_ROOT, .lm_state = w->lm ? lin_ngram_begin(w->lm) : 0};
     s.tokens[0].arms[BLANK_ARM].record = s.tokens[0].arms[LABEL_ARM].record = -1;
     s.tokens[0].arms[LABEL_ARM].sum = s.tokens[0].arms[LABEL_ARM].best = -INFINITY;

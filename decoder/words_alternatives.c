@@ -5,7 +5,7 @@
 
 #include "decoder/words_internal.h"
 
-// Worse than this they matter to no list of the best, nor to a confidence.
+// Worse than this, below the best, they matter to no list of the best, nor to a confidence.
 static const double LOST_MAX = 24;
 
 static int slot_of(const lin_words *w, uint64_t winner) { return (int)(mix(winner, 1) & (uint64_t)(w->n_alternatives - 1)); }
@@ -45,30 +45,40 @@ static tip tip_of(const lin_words *w, space *s, const candidate *c, int make)
     return (tip){c->t.history, a->logp, words_new_record(s, c), 1};
 }
 
+static double lost(const alternative *a) { return fmax(a->winner_level - a->loser_level, 0); }
+
 static void put(const lin_words *w, space *s, const alternative *a)
 {
     int at = slot_of(w, a->winner);
     for (; s->alternatives[at].used; at = (at + 1) & (w->n_alternatives - 1)) {
         alternative *old = &s->alternatives[at];
         if (old->winner != a->winner || old->loser.history != a->loser.history) continue;
-        if (a->lost < old->lost) *old = *a;
+        old->winner_level = fmax(old->winner_level, a->winner_level);
+        old->loser_level = log_add(old->loser_level, a->loser_level);
+        old->lost = lost(old);
+        if (a->loser_best <= old->loser_best) return;
+        old->loser = a->loser;
+        old->loser_best = a->loser_best;
         return;
     }
     s->alternatives[at] = *a;
+    s->alternatives[at].lost = lost(a);
     s->h->n_alternatives++;
 }
 
 void words_remember(const lin_words *w, space *s, const candidate *winner, const candidate *loser)
 {
-    const double lost = winner->t.total - loser->t.total;
-    if (!(lost < LOST_MAX) || s->h->n_alternatives >= w->n_alternatives - w->n_alternatives / 8) return;
+    const double level = loser->t.total - s->best;
+    if (!(level > -LOST_MAX) || s->h->n_alternatives >= w->n_alternatives - w->n_alternatives / 8) return;
     const tip to = tip_of(w, s, winner, 0);
     const tip from = tip_of(w, s, loser, 1);
     if (to.history == from.history || from.record == -2) return; // words outside the lexicon with other phones so far
     const alternative a = {.winner = to.history,
                            .loser = from,
-                           .lost = lost,
-                           .lost_acoustic = winner->t.mass - loser->t.mass,
+                           .winner_level = winner->t.total - s->best,
+                           .loser_level = level,
+                           .loser_best = level,
+                           .lost_outer = winner->t.outer - loser->t.outer,
                            .lost_language = winner->t.language - loser->t.language,
                            .used = 1};
     put(w, s, &a);
@@ -98,7 +108,7 @@ void words_drop_alternatives(const lin_words *w, space *s)
 // The worse half goes.
 void words_thin_alternatives(const lin_words *w, space *s)
 {
-    double low = 0, high = LOST_MAX;
+    double low = 0, high = 2 * LOST_MAX;
     const int most = s->h->n_alternatives / 2;
     for (int i = 0; i < 30; i++) {
         const double middle = (low + high) / 2;
@@ -139,13 +149,14 @@ void words_mark_alternatives(const lin_words *w, space *s, int32_t *marks)
     rebuild(w, s);
 }
 
-// The first word of all histories, `first`, is settled: those without it go.
-void words_settle_alternatives(const lin_words *w, space *s, uint64_t first)
+// The first word of all histories, `first`, is settled and ends before `limit`: those that have it not, or go on earlier, go.
+void words_settle_alternatives(const lin_words *w, space *s, uint64_t first, int64_t limit)
 {
     for (int k = 0; k < w->n_alternatives; k++) {
         alternative *a = &s->alternatives[k];
         if (!a->used) continue;
-        if (a->winner == 0 || a->loser.history == 0 || words_first_of(s, a->loser.record, NULL) != first) {
+        if (a->winner == 0 || a->loser.history == 0 || words_first_of(s, a->loser.record, NULL) != first ||
+            words_begin_behind_first(s, a->loser.record) < limit) {
             a->used = 2;
             continue;
         }

@@ -1,43 +1,62 @@
-// Whether bytes from a file can be a state of a word search: every number that is used as an index, a count or a loop's bound.
+// Whether bytes from a file can be a state of a word search: every number that is used as an index, a count or a loop's bound, and
+// what the search relies on between tokens and their chains.
 
 #include "decoder/words_internal.h"
 
 static int in(int64_t value, int64_t from, int64_t to) { return value >= from && value <= to; }
 
-static int number_or_none(double value) { return !isnan(value) && value != INFINITY; }
-
-static int good_arm(const words_header *h, const arm *a)
-{
-    if (!in(a->record, -1, h->n_records - 1) || !number_or_none(a->sum) || !number_or_none(a->best) || isnan(a->logp)) return 0;
-    return in(a->frames, a->record < 0 ? 0 : 1, INT32_MAX - 1);
-}
-
-static int good_token(const lin_words *w, const words_header *h, const token *t)
-{
-    if (!in(t->node, PLACE_UNKNOWN, h->context_id ? INT32_MAX : w->n_nodes - 1) || !in(t->last, 0, w->V - 1)) return 0;
-    if (w->lm ? t->lm_state >= lin_ngram_states(w->lm) : t->lm_state != 0) return 0;
-    if (!in(t->n_words, 0, h->n_records) || !in(t->n_phones, 0, h->n_records) || !in(t->n_inside, 0, LIN_PRONUNCIATION_MAX)) return 0;
-    if (!isfinite(t->language) || !isfinite(t->outer) || !isfinite(t->ahead) || !isfinite(t->promise)) return 0;
-    if (!isfinite(t->mass) || !isfinite(t->total)) return 0;
-    return good_arm(h, &t->arms[BLANK_ARM]) && good_arm(h, &t->arms[LABEL_ARM]);
-}
+// No sum of logarithms comes near this; larger ones could overflow.
+static int logarithm(double value) { return fabs(value) < 1e15; }
 
 // Chains go back to older records, and count their words.
 static int good_record(const lin_words *w, const space *s, int i)
 {
     const record *r = &s->records[i];
     if (!in(r->before, -1, i - 1) || !in(r->label, 1, w->V - 1) || !in(r->word, WORD_INSIDE, INT32_MAX)) return 0;
-    if (!in(r->before_frames, r->before < 0 ? 0 : 1, INT32_MAX) || isnan(r->before_logp)) return 0;
-    if (!in(r->start, s->h->first_frame, s->h->frame)) return 0;
+    if (!in(r->before_frames, r->before < 0 ? 0 : 1, INT32_MAX) || !logarithm(r->before_logp)) return 0;
+    if (!in(r->start, r->before < 0 ? s->h->first_frame : s->records[r->before].start + 1, s->h->frame - 1)) return 0;
     const uint32_t words = r->n_words - (r->word != WORD_INSIDE);
     return r->before < 0 ? (int32_t)(words - s->h->settled) <= 0 : words == s->records[r->before].n_words;
 }
 
-static int good_alternative(const words_header *h, const alternative *a)
+// Both arms have the token's words and phones, in alignments of their own.
+static int good_arm(const space *s, const token *t, const arm *a)
 {
-    if (a->used != 1 || !in(a->loser.record, -1, h->n_records - 1) || !(a->lost >= 0) || !isfinite(a->lost)) return 0;
-    return in(a->loser.frames, a->loser.record < 0 ? 0 : 1, INT32_MAX) && !isnan(a->loser.logp) && isfinite(a->lost_acoustic) &&
-           isfinite(a->lost_language);
+    if (!in(a->record, -1, s->h->n_records - 1) || !logarithm(a->logp)) return 0;
+    if (!in(a->frames, a->record < 0 ? 0 : 1, s->h->frame - s->h->first_frame)) return 0;
+    if (a->best == -INFINITY && a->sum == -INFINITY) return 1;
+    if (!logarithm(a->sum) || !logarithm(a->best)) return 0;
+    int n_words = 0, n_phones = 0;
+    for (int at = a->record; at >= 0 && !words_is_settled(s, &s->records[at]); at = s->records[at].before) {
+        n_words += s->records[at].word != WORD_INSIDE;
+        n_phones++;
+    }
+    return words_first_of(s, a->record, NULL) == t->first && n_words == t->n_words && n_phones == t->n_phones;
+}
+
+static int good_token(const lin_words *w, const space *s, const token *t)
+{
+    if (!in(t->node, PLACE_UNKNOWN, s->h->context_id ? INT32_MAX : w->n_nodes - 1) || !in(t->last, 0, w->V - 1)) return 0;
+    if (w->lm ? t->lm_state >= lin_ngram_states(w->lm) : t->lm_state != 0) return 0;
+    if (!in(t->n_words, 0, w->o.longest) || !in(t->n_inside, 0, LIN_PRONUNCIATION_MAX)) return 0;
+    if (!logarithm(t->language) || !logarithm(t->outer) || !logarithm(t->ahead) || !logarithm(t->promise)) return 0;
+    if (!logarithm(t->mass) || !logarithm(t->total)) return 0;
+    return good_arm(s, t, &t->arms[BLANK_ARM]) && good_arm(s, t, &t->arms[LABEL_ARM]);
+}
+
+static int good_alternative(const space *s, const alternative *a)
+{
+    if (a->used != 1 || !in(a->loser.record, -1, s->h->n_records - 1) || !(a->lost >= 0) || !logarithm(a->lost)) return 0;
+    if (!logarithm(a->winner_level) || !logarithm(a->loser_level) || !logarithm(a->loser_best)) return 0;
+    return in(a->loser.frames, a->loser.record < 0 ? 0 : 1, INT32_MAX) && logarithm(a->loser.logp) && logarithm(a->lost_outer) &&
+           logarithm(a->lost_language);
+}
+
+static int good_header(const lin_words *w, const words_header *h)
+{
+    return in(h->n_tokens, 1, w->o.width) && in(h->n_records, 0, w->n_records) && in(h->n_alternatives, 0, w->n_alternatives - 1) &&
+           in(h->finished, 0, 1) && in(h->first_frame, INT64_MIN / 4, INT64_MAX / 4) &&
+           in(h->frame, h->first_frame, INT64_MAX / 2);
 }
 
 lin_status lin_words_check(const lin_words *w, const void *state, size_t n, lin_error *err)
@@ -49,16 +68,14 @@ lin_status lin_words_check(const lin_words *w, const void *state, size_t n, lin_
     if (h->fingerprint != w->fingerprint) {
         return lin_fail(err, LIN_MISMATCH, "the state belongs to a word search with another lexicon, language model or options");
     }
-    int good = in(h->n_tokens, 1, w->o.width) && in(h->n_records, 0, w->n_records) && in(h->n_alternatives, 0, w->n_alternatives) &&
-               in(h->finished, 0, 1) && h->frame >= h->first_frame;
-    for (int i = 0; good && i < h->n_tokens; i++) good = good_token(w, h, &s.tokens[i]);
+    int good = good_header(w, h), used = 0;
     for (int i = 0; good && i < h->n_records; i++) good = good_record(w, &s, i);
-    int used = 0;
+    for (int i = 0; good && i < h->n_tokens; i++) good = good_token(w, &s, &s.tokens[i]);
     for (int i = 0; good && i < w->n_alternatives; i++) {
         if (!s.alternatives[i].used) continue;
-        good = good_alternative(h, &s.alternatives[i]);
+        good = good_alternative(&s, &s.alternatives[i]);
         used++;
     }
-    good = good && used == h->n_alternatives && used < w->n_alternatives && h->settled_end >= h->first_frame && h->settled_end <= h->frame;
-    return good ? LIN_OK : lin_fail(err, LIN_FORMAT, "the state of a word search is damaged");
+    if (good && used == h->n_alternatives) return LIN_OK;
+    return lin_fail(err, LIN_FORMAT, "the state of a word search is damaged");
 }

@@ -81,6 +81,18 @@ static void keep_tokens(space *s, int n)
     }
 }
 
+int64_t words_begin_behind_first(const space *s, int at)
+{
+    int64_t start = s->h->frame;
+    const uint32_t number = s->h->settled + 1;
+    for (; at >= 0 && !words_is_settled(s, &s->records[at]); at = s->records[at].before) {
+        const record *r = &s->records[at];
+        if (r->n_words == number && r->word != WORD_INSIDE) break;
+        start = r->start;
+    }
+    return start;
+}
+
 // Gives out the first word of the best token, which all tokens have.
 static void settle_first(const lin_words *w, space *s, lin_path *settled)
 {
@@ -89,16 +101,24 @@ static void settle_first(const lin_words *w, space *s, lin_path *settled)
     double shares[WORDS_LINE_MAX];
     line all;
     int phones;
+    int64_t limit = s->h->frame;
+    for (int i = 0; i < s->h->n_tokens; i++) {
+        for (int k = 0; k < 2; k++) {
+            const arm *a = &s->tokens[i].arms[k];
+            if (a->best == -INFINITY) continue;
+            const int64_t behind = words_begin_behind_first(s, a->record);
+            if (behind < limit) limit = behind;
+        }
+    }
     words_token_line(s, t, &all);
     words_shares(w, s, t, &all, shares);
-    const lin_status status = words_append_line(s, &all, shares, all.n - 1, all.n - 1, settled, NULL);
+    const lin_status status = words_append_line(s, &all, shares, all.n - 1, all.n - 1, limit, settled, NULL);
     if (status) s->failed = status;
-    else s->h->settled_end = settled->words[settled->n_words - 1].end;
     settled->score = t->total;
     settled->acoustic = t->mass;
     settled->language = t->language;
     (void)words_first_of(s, better_arm(t)->record, &phones);
-    words_settle_alternatives(w, s, first);
+    words_settle_alternatives(w, s, first, limit);
     s->h->settled++;
     for (int i = 0; i < s->h->n_tokens; i++) {
         token *other = &s->tokens[i];

@@ -13,7 +13,7 @@
  *                    `width` within `score` of the best.
  *   words_history.c  The best alignments are chains of records, one for each phone, in a fixed pool; chains that no token reaches any
  *                    more are swept out when the pool is full. A word is settled when it is the first of every token's history; it is
- *                    given out with the times of the best token, and all chains are cut behind it.
+ *                    given out with the times of the best token (but ends where any token goes on), and all chains are cut behind it.
  *   words_alternatives.c  The losers of recombinations are kept as alternatives to the history that won: by how much they lost then is
  *                    what they would lose in the end, as in a word lattice (Ortmanns, Ney & Aubert 1997).
  *   words_nbest.c    The n best sequences of words, from a best-first search over tokens and alternatives; with n_best > 1 words are
@@ -103,8 +103,11 @@ typedef struct tip {
 typedef struct alternative {
     uint64_t winner; // history, up to its last complete word; 0: up to what is settled
     tip loser;
-    double lost, lost_acoustic, lost_language; // by how much
-    int32_t used;    // 0: an empty slot, 1, or 2: about to go
+    // Scores below the beam's best of their row: the winner's highest, the loser's summed over rows (each row drops other alignments), and
+    // its highest, of which its times are. What the loser lost is what it stayed below the winner.
+    double winner_level, loser_level, loser_best;
+    double lost, lost_outer, lost_language;
+    int32_t used; // 0: an empty slot, 1, or 2: about to go
     int32_t reserved;
 } alternative;
 
@@ -130,7 +133,6 @@ typedef struct candidate {
 typedef struct words_header {
     uint64_t magic, fingerprint;
     int64_t first_frame, frame; // of the segment; number of the next row
-    int64_t settled_end;        // frame behind the last settled word
     uint64_t context_id;        // that the tokens' contexts belong to; 0: none
     uint32_t settled;           // words since the reset
     int32_t n_tokens, n_records, n_alternatives;
@@ -151,6 +153,7 @@ typedef struct space {
     const lin_word_context *context;
     int n_candidates;
     double floor;    // what is worse is not begun
+    double best;     // score of the row's best candidate
     float least;     // labels below are not followed
     lin_status failed;
 } space;
@@ -203,6 +206,7 @@ void words_sweep(const lin_words *w, space *s); // away with records that nothin
 void words_mark(const space *s, int32_t *marks, int at); // a chain
 int words_is_settled(const space *s, const record *r);
 void words_break_off(space *s, token *t); // the word that a token is in becomes an unknown one, complete
+int64_t words_begin_behind_first(const space *s, int at); // start of the phone behind that word; the next row, where there is none
 uint64_t words_first_of(const space *s, int at, int *phones); // history up to the first unsettled word of a chain, 0; its phones
 
 // words_alternatives.c
@@ -211,14 +215,15 @@ int words_next_alternative(const lin_words *w, const space *s, uint64_t winner, 
 void words_mark_alternatives(const lin_words *w, space *s, int32_t *marks);
 void words_thin_alternatives(const lin_words *w, space *s);
 void words_drop_alternatives(const lin_words *w, space *s);
-void words_settle_alternatives(const lin_words *w, space *s, uint64_t first);
+void words_settle_alternatives(const lin_words *w, space *s, uint64_t first, int64_t limit);
 
 // words_path.c
 void words_token_line(const space *s, const token *t, line *to);
 void words_follow_line(const space *s, int at, int frames, double logp, line *to); // appends a chain's words
 void words_shares(const lin_words *w, const space *s, const token *t, const line *of, double *shares);
-// Appends the words number from .. to of a line (0 is its last one); to = -1: the phones behind it too.
-lin_status words_append_line(const space *s, const line *of, const double *shares, int from, int to, lin_path *path, lin_error *err);
+// Appends the words number from .. to of a line (0 is its last one), which end before frame `limit`; to = -1: the phones behind it too.
+lin_status words_append_line(const space *s, const line *of, const double *shares, int from, int to, int64_t limit, lin_path *path,
+                             lin_error *err);
 lin_status words_append_best(const lin_words *w, const space *s, lin_path *path, lin_error *err);
 
 #endif

@@ -40,6 +40,18 @@ static int next(const agenda *g)
     return best;
 }
 
+// Where the first phone behind the words from number `n` of a line on begins.
+static int64_t begin_behind(const space *s, const line *of, int n)
+{
+    int at = n ? of->words[n - 1].record : of->inside.record;
+    int64_t start = INT64_MAX;
+    for (int first = 1; at >= 0 && !words_is_settled(s, &s->records[at]); first = 0, at = s->records[at].before) {
+        if (!first && s->records[at].word != WORD_INSIDE) break;
+        start = s->records[at].start;
+    }
+    return start;
+}
+
 static void line_of(const space *s, const agenda *g, int number, line *to)
 {
     const item *i = &g->items[number];
@@ -49,8 +61,9 @@ static void line_of(const space *s, const agenda *g, int number, line *to)
     }
     line_of(s, g, i->base, to);
     const tip *loser = &s->alternatives[i->from].loser;
+    const int64_t most = begin_behind(s, to, i->kept) - (loser->record < 0 ? 0 : s->records[loser->record].start);
     to->n = i->kept;
-    words_follow_line(s, loser->record, loser->frames, loser->logp, to);
+    words_follow_line(s, loser->record, loser->frames < most ? loser->frames : (int)most, loser->logp, to);
 }
 
 // Tells sequences of words apart; those outside the lexicon by their phones, which are not known by the word alone.
@@ -86,9 +99,12 @@ static void offer_alternatives(const lin_words *w, const space *s, agenda *g, in
     const item from = g->items[number];
     for (int i = from.kept; i <= of->n; i++) {
         const uint64_t history = i < of->n ? of->words[i].history : 0;
+        const int64_t behind = begin_behind(s, of, i);
         for (int k = -1; (k = words_next_alternative(w, s, history, k)) >= 0;) {
             const alternative *a = &s->alternatives[k];
-            const item new = {from.total - a->lost, from.acoustic - a->lost_acoustic, from.language - a->lost_language, number, i, k, 0};
+            if (a->loser.record >= 0 && s->records[a->loser.record].start >= behind) continue; // it would not fit
+            const double acoustic = from.acoustic - (a->lost - a->lost_outer);
+            const item new = {from.total - a->lost, acoustic, from.language - a->lost_language, number, i, k, 0};
             offer(g, &new);
         }
     }
@@ -136,7 +152,7 @@ static lin_status append(const lin_words *w, const space *s, const item *i, cons
     words_token_line(s, first, &best);
     words_shares(w, s, first, &best, best_shares);
     shares_of(of, i, &best, best_shares, first->total, shares);
-    lin_status status = words_append_line(s, of, shares, of->n - 1, -1, path, err);
+    lin_status status = words_append_line(s, of, shares, of->n - 1, -1, s->h->frame, path, err);
     if (status) return status;
     path->score = i->total;
     path->acoustic = i->acoustic;

@@ -72,49 +72,47 @@ static int count_phones(const space *s, int at)
     return n;
 }
 
-// One word of a line. Where a line changes over to another chain, or goes on from what another one settled, phones could overlap: they
-// then begin where the one before ends.
-static void set_word(const space *s, const tip *end, double share, lin_path *path, int64_t *from)
+static void set_phones(const space *s, const tip *end, int n, lin_path_phone *phones)
 {
-    const int n_phones = count_phones(s, end->record);
-    const record *last = &s->records[end->record];
-    lin_path_word *word = &path->words[path->n_words++];
     int at = end->record, frames = end->frames;
-    double logp = end->logp, sum = 0;
-    for (int k = n_phones; k-- > 0; at = s->records[at].before) {
+    double logp = end->logp;
+    for (int k = n; k-- > 0; at = s->records[at].before) {
         const record *r = &s->records[at];
         const float confidence = fminf(fmaxf((float)exp(logp / frames), FLT_MIN), 1);
-        path->phones[path->n_phones + k] = (lin_path_phone){r->label, confidence, r->start, r->start + frames};
-        sum += log((double)confidence);
+        phones[k] = (lin_path_phone){r->label, confidence, r->start, r->start + frames};
         frames = r->before_frames;
         logp = r->before_logp;
     }
-    lin_path_phone *phones = &path->phones[path->n_phones];
-    for (int k = 0; k < n_phones; k++) {
-        if (phones[k].start < *from) phones[k].start = *from;
-        if (phones[k].end <= phones[k].start) phones[k].end = phones[k].start + 1;
-        *from = phones[k].end;
-    }
-    *word = (lin_path_word){.word = last->word == WORD_INSIDE ? LIN_WORD_UNKNOWN : last->word,
-                            .first_phone = path->n_phones,
-                            .n_phones = n_phones,
-                            .confidence = fmaxf((float)(exp(sum / n_phones) * share), FLT_MIN),
-                            .start = phones[0].start,
-                            .end = phones[n_phones - 1].end};
-    path->n_phones += n_phones;
 }
 
-lin_status words_append_line(const space *s, const line *of, const double *shares, int from, int to, lin_path *path, lin_error *err)
+static void add_word(const space *s, const tip *end, double share, int64_t limit, lin_path *path)
+{
+    const int n = count_phones(s, end->record), word = s->records[end->record].word;
+    lin_path_phone *phones = &path->phones[path->n_phones];
+    double sum = 0;
+    set_phones(s, end, n, phones);
+    for (int k = n; k-- > 0; limit = phones[k].start) {
+        if (phones[k].end > limit) phones[k].end = limit;
+        if (phones[k].start >= phones[k].end) phones[k].start = phones[k].end - 1;
+        sum += log((double)phones[k].confidence);
+    }
+    path->words[path->n_words++] = (lin_path_word){.word = word == WORD_INSIDE ? LIN_WORD_UNKNOWN : word,
+                                                   .first_phone = path->n_phones,
+                                                   .n_phones = n,
+                                                   .confidence = fmaxf((float)(exp(sum / n) * share), FLT_MIN),
+                                                   .start = phones[0].start,
+                                                   .end = phones[n - 1].end};
+    path->n_phones += n;
+}
+
+lin_status words_append_line(const space *s, const line *of, const double *shares, int from, int to, int64_t limit, lin_path *path,
+                             lin_error *err)
 {
     int n_phones = to < 0 ? count_phones(s, of->inside.record) : 0;
     for (int i = from; i >= 0 && i >= to; i--) n_phones += count_phones(s, of->words[i].record);
     lin_status status = lin_path_reserve(path, n_phones, from + 2, err);
     if (status) return status;
-    int64_t begin = s->h->settled_end;
-    for (int i = from; i >= 0 && i >= to; i--) set_word(s, &of->words[i], shares[i], path, &begin);
-    if (to < 0 && of->inside.record >= 0) {
-        set_word(s, &of->inside, 1, path, &begin);
-        path->incomplete = !s->h->finished;
-    }
+    for (int i = from; i >= 0 && i >= to; i--) add_word(s, &of->words[i], shares[i], limit, path);
+    if (to < 0 && of->inside.record >= 0) add_word(s, &of->inside, 1, limit, path);
     return LIN_OK;
 }

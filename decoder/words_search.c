@@ -351,13 +351,13 @@ static void expand(const lin_words *w, space *s, const float *logp)
     }
     s->floor = begin_floor(w, s);
     for (int i = 0; i < s->h->n_tokens; i++) go_on(w, s, &s->tokens[i], logp);
-    double best = -INFINITY;
+    s->best = -INFINITY;
     for (int i = 0; i < s->n_candidates; i++) {
         weigh(&s->candidates[i].t);
-        best = fmax(best, s->candidates[i].t.total);
+        s->best = fmax(s->best, s->candidates[i].t.total);
     }
     recombine(w, s);
-    const double least = w->o.score > 0 ? best - w->o.score : -INFINITY;
+    const double least = w->o.score > 0 ? s->best - w->o.score : -INFINITY;
     for (int i = 0; i < s->n_candidates; i++) {
         candidate *c = &s->candidates[i];
         if (c->t.total < least || c->t.total == -INFINITY) c->alive = 0;

@@ -1,4 +1,6 @@
 // decoder/words.c: against brute force over all sequences of words and alignments.
+#include <stddef.h>
+
 #include "tests/decoder/words_truth.h"
 
 static sequence *all; // room for what brute force finds
@@ -121,7 +123,9 @@ START_TEST(test_truth)
         test_require(n == (t.n < 20 ? t.n : 20), "seed %d: %d hypotheses of %d", (int)seed, n, t.n);
         for (int i = 0; i < n; i++) {
             OK(lin_words_nbest(s.words, s.state, i, &found, &err));
-            const sequence *is = &t.found[truth_of(&t, &found)];
+            const int which = truth_of(&t, &found);
+            test_require(which >= 0, "seed %d: hypothesis %d does not exist", (int)seed, i);
+            const sequence *is = &t.found[which];
             test_require(fabs(found.score - t.found[i].total) < 1e-5, "seed %d: hypothesis %d has score %.9g, not %.9g", (int)seed, i,
                          found.score, t.found[i].total);
             test_require(fabs(found.score - is->total) < 1e-5 && fabs(found.acoustic - is->acoustic) < 1e-5 &&
@@ -139,6 +143,496 @@ START_TEST(test_truth)
 }
 END_TEST
 
+// Recombination gives up alignments, never invents them: the best sequence has at most its exact score, and is nearly always the right
+// one; the n best are mostly those of brute force, in scores that differ by what was given up.
+START_TEST(test_recombination)
+{
+    int right = 0, among = 0, cases = 0, wanted = 0;
+    for (uint64_t seed = 1000; seed < 1150; seed++) {
+        static world w;
+        variant v;
+        truth t;
+        search s;
+        lin_path none = {0}, found = {0};
+        draw_case(seed, &w, &v, &t);
+        v.o.rivals = 1;
+        v.o.n_best = 10;
+        begin(&s, &w, &v.o, v.lm, v.context);
+        OK(lin_words_push(s.words, s.state, s.context, w.logp, w.T, &none, &err));
+        OK(lin_words_check(s.words, s.state, lin_words_bytes(s.words), &err));
+        OK(lin_words_finish(s.words, s.state, s.context, NULL, &err));
+        double last = INFINITY;
+        for (int i = 0; i < lin_words_hypotheses(s.words, s.state); i++) {
+            OK(lin_words_nbest(s.words, s.state, i, &found, &err));
+            const int which = truth_of(&t, &found);
+            ck_assert(i > 0 || which >= 0);
+            check_shape(&found, 0, w.T);
+            ck_assert(found.score <= last);
+            last = found.score;
+            if (i == 0) {
+                ck_assert(found.score < t.found[which].total + 1e-5 && found.acoustic < t.found[which].acoustic + 1e-5);
+                right += t.found[which].total > t.found[0].total - 1e-5;
+            }
+            among += i < 5 && which >= 0 && t.found[which].total > t.found[t.n < 5 ? t.n - 1 : 4].total - 1e-5;
+        }
+        cases++;
+        wanted += t.n < 5 ? t.n : 5;
+        lin_path_free(&none);
+        lin_path_free(&found);
+        end(&s);
+    }
+    test_require(right >= cases * 95 / 100, "the best sequence was found in %d of %d cases", right, cases);
+    test_require(among >= wanted * 85 / 100, "%d of the %d best five were found", among, wanted);
+}
+END_TEST
+
+// ---- streams -----------------------------------------------------------------------------------------------------------------
+
+enum { LONG_T = 400 };
+
+typedef struct stream {
+    world w;
+    float logp[LONG_T * V_MAX];
+    variant v;
+} stream;
+
+// Longer than brute force could go, with all that prunes.
+static void draw_stream(stream *x, uint64_t seed)
+{
+    drawn d = {seed, 2000000};
+    draw_world(&x->w, seed);
+    x->v = draw_variant(seed);
+    x->v.o.width = 1 + below(&d, 40);
+    x->v.o.score = below(&d, 2) ? 0 : 8;
+    x->v.o.labels = below(&d, 3);
+    x->v.o.blank = below(&d, 2) ? 0 : 0.7;
+    x->v.o.rivals = 1 + below(&d, 2) * 3;
+    x->v.o.n_best = below(&d, 2) ? 1 : 5;
+    x->v.o.longest = 1 + below(&d, 30);
+    draw_rows(x->logp, LONG_T, x->w.V, &d, 8);
+}
+
+static void all_at_once(const stream *x, search *s, lin_path *settled)
+{
+    begin(s, &x->w, &x->v.o, x->v.lm, x->v.context);
+    OK(lin_words_push(s->words, s->state, s->context, x->logp, LONG_T, settled, &err));
+}
+
+static void check_same(const lin_path *a, const lin_path *b)
+{
+    ck_assert_int_eq(a->n_phones, b->n_phones);
+    ck_assert_int_eq(a->n_words, b->n_words);
+    ck_assert(a->score == b->score && a->acoustic == b->acoustic && a->language == b->language);
+    for (int i = 0; i < a->n_phones; i++) {
+        ck_assert_int_eq(a->phones[i].label, b->phones[i].label);
+        ck_assert_int_eq(a->phones[i].start, b->phones[i].start);
+        ck_assert_int_eq(a->phones[i].end, b->phones[i].end);
+        ck_assert(a->phones[i].confidence == b->phones[i].confidence);
+    }
+    for (int i = 0; i < a->n_words; i++) {
+        ck_assert_int_eq(a->words[i].word, b->words[i].word);
+        ck_assert_int_eq(a->words[i].first_phone, b->words[i].first_phone);
+        ck_assert(a->words[i].confidence == b->words[i].confidence);
+    }
+}
+
+static void check_same_nbest(const search *a, const void *other)
+{
+    lin_path x = {0}, y = {0};
+    const int n = lin_words_hypotheses(a->words, a->state);
+    ck_assert_int_eq(n, lin_words_hypotheses(a->words, other));
+    for (int i = 0; i < n; i++) {
+        OK(lin_words_nbest(a->words, a->state, i, &x, &err));
+        OK(lin_words_nbest(a->words, other, i, &y, &err));
+        check_same(&x, &y);
+    }
+    lin_path_free(&x);
+    lin_path_free(&y);
+}
+
+// Any split of the rows, copies of the state in between and all, gives the same bits.
+START_TEST(test_splits)
+{
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        static stream x;
+        search s;
+        lin_path whole = {0}, pieces = {0};
+        drawn d = {seed, 3000000};
+        draw_stream(&x, seed);
+        all_at_once(&x, &s, &whole);
+        void *other = test_buffer(lin_words_bytes(s.words), 1), *copy = test_buffer(lin_words_bytes(s.words), 1);
+        lin_words_reset(s.words, other, 0);
+        for (int at = 0; at < LONG_T;) {
+            int n = below(&d, 12);
+            if (n > LONG_T - at) n = LONG_T - at;
+            OK(lin_words_push(s.words, other, s.context, x.logp + at * x.w.V, n, &pieces, &err));
+            at += n;
+            memcpy(copy, other, lin_words_bytes(s.words));
+            OK(lin_words_check(s.words, copy, lin_words_bytes(s.words), &err));
+            void *swap = copy;
+            copy = other;
+            other = swap;
+        }
+        check_same(&whole, &pieces);
+        check_same_nbest(&s, other);
+        OK(lin_words_finish(s.words, s.state, s.context, &whole, &err));
+        OK(lin_words_finish(s.words, other, s.context, &pieces, &err));
+        check_same(&whole, &pieces);
+        check_shape(&whole, 0, LONG_T);
+        OK(lin_words_check(s.words, other, lin_words_bytes(s.words), &err));
+        test_guards(other, "a copied state");
+        test_buffer_free(other);
+        test_buffer_free(copy);
+        lin_path_free(&whole);
+        lin_path_free(&pieces);
+        end(&s);
+    }
+}
+END_TEST
+
+// With n_best 1 what is settled on the way and the rest is what the best hypothesis was when nothing is settled on the way.
+START_TEST(test_settled_is_best)
+{
+    int early = 0;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        static stream x;
+        search s;
+        lin_path settled = {0}, whole = {0}, tail = {0};
+        draw_stream(&x, seed);
+        x.v.o.longest = LIN_WORDS_LONGEST_MAX;
+        for (int n_best = 1; n_best <= 2; n_best++) {
+            x.v.o.n_best = n_best;
+            lin_path *to = n_best == 1 ? &settled : &whole;
+            all_at_once(&x, &s, to);
+            if (n_best == 1) early += to->n_words;
+            else ck_assert_int_eq(to->n_words, 0);
+            OK(lin_words_nbest(s.words, s.state, 0, &tail, &err));
+            OK(lin_words_finish(s.words, s.state, s.context, to, &err));
+            end(&s);
+        }
+        ck_assert_int_eq(settled.n_words, whole.n_words);
+        ck_assert(settled.score == whole.score);
+        for (int i = 0; i < whole.n_words; i++) ck_assert_int_eq(settled.words[i].word, whole.words[i].word);
+        lin_path_free(&settled);
+        lin_path_free(&whole);
+        lin_path_free(&tail);
+    }
+    ck_assert_int_gt(early, 500);
+}
+END_TEST
+
+START_TEST(test_no_allocation)
+{
+    static stream x;
+    search s;
+    lin_path settled = {0}, tail = {0};
+    draw_stream(&x, 4);
+    begin(&s, &x.w, &x.v.o, x.v.lm, x.v.context);
+    OK(lin_path_reserve(&settled, 3 * LONG_T, 3 * LONG_T, &err));
+    OK(lin_path_reserve(&tail, 3 * LONG_T, 3 * LONG_T, &err));
+    const unsigned long count = lin_memory_count();
+    for (int t = 0; t < LONG_T; t++) {
+        OK(lin_words_push(s.words, s.state, s.context, x.logp + t * x.w.V, 1, &settled, &err));
+        OK(lin_words_nbest(s.words, s.state, 0, &tail, &err));
+    }
+    OK(lin_words_finish(s.words, s.state, s.context, &settled, &err));
+    ck_assert_uint_eq(lin_memory_count(), count);
+    lin_path_free(&settled);
+    lin_path_free(&tail);
+    end(&s);
+}
+END_TEST
+
+static lin_status push_and_drop(const search *s, const stream *x)
+{
+    lin_path path = {0};
+    lin_words_reset(s->words, s->state, 0);
+    lin_status status = lin_words_push(s->words, s->state, s->context, x->logp, 100, &path, NULL);
+    if (!status) status = lin_words_nbest(s->words, s->state, 0, &path, NULL);
+    lin_path_free(&path);
+    return status;
+}
+
+START_TEST(test_memory)
+{
+    static stream x;
+    search s;
+    draw_stream(&x, 7);
+    begin(&s, &x.w, &x.v.o, 1, 1);
+    lin_words *again;
+    FAIL_EVERY_ALLOCATION(lin_words_create(s.tree, s.lm, &x.v.o, &again, NULL), lin_words_destroy(again));
+    FAIL_EVERY_ALLOCATION(push_and_drop(&s, &x), (void)0);
+    end(&s);
+}
+END_TEST
+
+// Bytes of a state changed at random: refused, or harmless.
+START_TEST(test_hostile_states)
+{
+    int refused = 0, accepted = 0;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        static stream x;
+        search s;
+        lin_path path = {0};
+        drawn d = {seed, 4000000};
+        draw_stream(&x, seed);
+        begin(&s, &x.w, &x.v.o, x.v.lm, x.v.context);
+        OK(lin_words_push(s.words, s.state, s.context, x.logp, 60, &path, &err));
+        const size_t n = lin_words_bytes(s.words), front = n < 20000 ? n : 20000;
+        void *copy = test_buffer(n, 1);
+        for (int i = 0; i < 60; i++) {
+            memcpy(copy, s.state, n);
+            for (int k = 1 + below(&d, 2); k-- > 0;) {
+                ((unsigned char *)copy)[below(&d, (int)(below(&d, 4) ? front : n))] = (unsigned char)below(&d, 256);
+            }
+            lin_error err = {0};
+            const lin_status status = lin_words_check(s.words, copy, n, &err);
+            if (status) {
+                ck_assert(status == LIN_FORMAT || status == LIN_MISMATCH);
+                ck_assert_int_eq(err.status, status);
+                refused++;
+                continue;
+            }
+            accepted++;
+            (void)lin_words_push(s.words, copy, s.context, x.logp + 60 * x.w.V, 40, &path, &err);
+            (void)lin_words_nbest(s.words, copy, lin_words_hypotheses(s.words, copy) - 1, &path, &err);
+            (void)lin_words_finish(s.words, copy, s.context, &path, &err);
+        }
+        test_guards(copy, "a hostile state");
+        FAILS(lin_words_check(s.words, copy, n - 1, &err), LIN_MISMATCH, "bytes");
+        test_buffer_free(copy);
+        lin_path_free(&path);
+        end(&s);
+    }
+    ck_assert_int_gt(refused, 200);
+    ck_assert_int_gt(accepted, 200);
+}
+END_TEST
+
+// ---- by hand -----------------------------------------------------------------------------------------------------------------
+
+enum { HAND_V = 5 };
+
+// Rows that say one label each with probability 0.9.
+static int say(float *logp, const char *labels)
+{
+    int T = 0;
+    for (; labels[T]; T++) {
+        for (int v = 0; v < HAND_V; v++) logp[T * HAND_V + v] = (float)log(v == labels[T] - '0' ? 0.9 : 0.025);
+    }
+    return T;
+}
+
+static const int hand_labels[][3] = {{1, 2, 0}, {2, 3, 0}, {2, 2, 0}, {1, 2, 0}, {3, 0, 0}, {1, 2, 3}};
+static const lin_tree_entry hand_words[] = {{"ab", hand_labels[0], 2},   {"bc", hand_labels[1], 2}, {"bb", hand_labels[2], 2},
+                                            {"ab's", hand_labels[3], 2}, {"c", hand_labels[4], 1},  {"abc", hand_labels[5], 3}};
+
+static void by_hand(search *s, const lin_words_options *o, const char *arpa)
+{
+    *s = (search){0};
+    if (arpa) OK(lin_ngram_parse(arpa, strlen(arpa), "hand", &s->lm, &err));
+    OK(lin_tree_create_list(hand_words, 6, HAND_V, s->lm, &(lin_tree_options){.all_words = 1}, &s->tree, &err));
+    OK(lin_words_create(s->tree, s->lm, o, &s->words, &err));
+    s->state = test_buffer(lin_words_bytes(s->words), 1);
+    lin_words_reset(s->words, s->state, 100);
+}
+
+static const char *hear(search *s, const char *labels, const lin_word_context *context, lin_path *path)
+{
+    static char text[400];
+    float logp[100 * HAND_V];
+    const int T = say(logp, labels);
+    lin_path_clear(path);
+    lin_words_reset(s->words, s->state, 100);
+    OK(lin_words_push(s->words, s->state, context, logp, T, path, &err));
+    OK(lin_words_finish(s->words, s->state, context, path, &err));
+    text[0] = '\0';
+    for (int i = 0; i < path->n_words; i++) {
+        const char *word = lin_words_text(s->words, context, path->words[i].word);
+        strcat(text, i ? " " : "");
+        strcat(text, word ? word : "?");
+    }
+    return text;
+}
+
+static lin_words_options plain(void)
+{
+    lin_words_options o = lin_words_options_default();
+    o.bonus = 0;
+    o.unknown = -10;
+    o.unknown_phone = -1;
+    return o;
+}
+
+START_TEST(test_times)
+{
+    const lin_words_options o = plain();
+    search s;
+    lin_path p = {0};
+    by_hand(&s, &o, NULL);
+    ck_assert_str_eq(hear(&s, "0011200220330", NULL, &p), "ab bc");
+    ck_assert_int_eq(p.words[0].start, 102);
+    ck_assert_int_eq(p.words[0].end, 105);
+    ck_assert_int_eq(p.words[1].start, 107);
+    ck_assert_int_eq(p.words[1].end, 112);
+    ck_assert_int_eq(p.phones[0].label, 1);
+    ck_assert_int_eq(p.phones[0].end, 104);
+    ck_assert_int_eq(p.phones[1].start, 104);
+    ck_assert_int_eq(p.phones[3].start, 110);
+    ck_assert_float_eq_tol(p.phones[3].confidence, 0.9f, 1e-6f);
+    ck_assert(p.words[0].confidence > 0.2f && p.words[0].confidence < 0.46f); // "ab's" sounds alike
+    ck_assert(p.words[1].confidence > 0.7f && p.words[1].confidence <= 0.91f);
+    // Labels repeat where a blank is between them, within words and across them.
+    ck_assert_str_eq(hear(&s, "2022", NULL, &p), "bb");
+    ck_assert_str_eq(hear(&s, "1202023", NULL, &p), "ab bb c");
+    ck_assert_str_eq(hear(&s, "12023", NULL, &p), "ab bc");
+    ck_assert_str_eq(hear(&s, "123", NULL, &p), "abc");
+    ck_assert_str_eq(hear(&s, "303303", NULL, &p), "c c c");
+    ck_assert_str_eq(hear(&s, "0000", NULL, &p), "");
+    ck_assert_int_eq(p.n_phones, 0);
+    lin_path_free(&p);
+    end(&s);
+}
+END_TEST
+
+START_TEST(test_unknown_words)
+{
+    lin_words_options o = plain();
+    o.unknown = -4;
+    search s;
+    lin_path p = {0};
+    by_hand(&s, &o, NULL);
+    ck_assert_str_eq(hear(&s, "11200440033004400112", NULL, &p), "ab ? ab");
+    ck_assert_int_eq(p.words[1].word, LIN_WORD_UNKNOWN);
+    ck_assert_int_eq(p.words[1].n_phones, 3);
+    ck_assert_int_eq(p.phones[p.words[1].first_phone].label, 4);
+    ck_assert_int_eq(p.phones[p.words[1].first_phone + 1].label, 3);
+    ck_assert_int_eq(p.words[1].start, 105);
+    ck_assert_int_eq(p.words[1].end, 115);
+    ck_assert_ptr_null(lin_words_text(s.words, NULL, LIN_WORD_UNKNOWN));
+    // Without words outside the lexicon, a search that finds no complete one at the end says so.
+    end(&s);
+    o.unknown = -INFINITY;
+    o.width = 1;
+    by_hand(&s, &o, NULL);
+    ck_assert_str_eq(hear(&s, "1111", NULL, &p), "?");
+    ck_assert_int_eq(p.phones[0].label, 1);
+    lin_path_free(&p);
+    end(&s);
+}
+END_TEST
+
+static const char hand_arpa[] = "\\data\\\nngram 1=7\nngram 2=3\n\n\\1-grams:\n-1.0 <s> -0.3\n-1.0 </s>\n-1.2 AB -0.2\n-1.0 AB'S -0.2\n"
+                                "-1.0 BC -0.1\n-1.5 BB 0\n-1.0 C 0\n\n\\2-grams:\n-0.1 AB BC\n-0.1 <s> AB\n-0.7 AB'S BC\n\n\\end\\\n";
+
+START_TEST(test_homophones)
+{
+    lin_words_options o = plain();
+    o.n_best = 4;
+    search s;
+    lin_path p = {0};
+    by_hand(&s, &o, hand_arpa);
+    ck_assert_str_eq(hear(&s, "11202330", NULL, &p), "ab bc");
+    int found = 0;
+    ck_assert_int_eq(lin_words_hypotheses(s.words, s.state), 4);
+    for (int i = 1; i < 4; i++) {
+        OK(lin_words_nbest(s.words, s.state, i, &p, &err));
+        found += p.n_words == 2 && !strcmp(lin_words_text(s.words, NULL, p.words[0].word), "ab's");
+    }
+    ck_assert_int_eq(found, 1);
+    lin_path_free(&p);
+    end(&s);
+}
+END_TEST
+
+START_TEST(test_bad_rows)
+{
+    const lin_words_options o = plain();
+    search s;
+    lin_path p = {0};
+    float logp[20 * HAND_V];
+    by_hand(&s, &o, NULL);
+    void *before = malloc(lin_words_bytes(s.words));
+    const int T = say(logp, "0120");
+    memcpy(before, s.state, lin_words_bytes(s.words));
+    logp[2 * HAND_V + 1] = NAN;
+    FAILS(lin_words_push(s.words, s.state, NULL, logp, T, &p, &err), LIN_NUMERIC, "frame 102");
+    for (int v = 0; v < HAND_V; v++) logp[2 * HAND_V + v] = -INFINITY;
+    FAILS(lin_words_push(s.words, s.state, NULL, logp, T, &p, &err), LIN_NUMERIC, "frame 102");
+    ck_assert(memcmp(before, s.state, lin_words_bytes(s.words)) == 0 && p.n_words == 0);
+    // A row of which nothing is possible is passed over.
+    logp[2 * HAND_V + 4] = 0;
+    OK(lin_words_push(s.words, s.state, NULL, logp, T, &p, &err));
+    OK(lin_words_finish(s.words, s.state, NULL, &p, &err));
+    FAILS(lin_words_push(s.words, s.state, NULL, logp, T, &p, &err), LIN_INVALID, "reset");
+    FAILS(lin_words_finish(s.words, s.state, NULL, &p, &err), LIN_INVALID, "once");
+    free(before);
+    lin_path_free(&p);
+    end(&s);
+}
+END_TEST
+
+START_TEST(test_options)
+{
+    search s;
+    lin_words *words;
+    const lin_words_options o = plain();
+    by_hand(&s, &o, hand_arpa);
+    const struct { const char *name; size_t at; int whole; double bad; } cases[] = {
+        {"width", offsetof(lin_words_options, width), 1, 0}, {"width", offsetof(lin_words_options, width), 1, LIN_WORDS_MAX + 1},
+        {"score", offsetof(lin_words_options, score), 0, -1}, {"score", offsetof(lin_words_options, score), 0, NAN},
+        {"labels", offsetof(lin_words_options, labels), 1, -1}, {"blank", offsetof(lin_words_options, blank), 0, 1.5},
+        {"lm_weight", offsetof(lin_words_options, lm_weight), 0, -1}, {"bonus", offsetof(lin_words_options, bonus), 0, INFINITY},
+        {"unknown", offsetof(lin_words_options, unknown), 0, 1}, {"unknown_phone", offsetof(lin_words_options, unknown_phone), 0, 1},
+        {"rivals", offsetof(lin_words_options, rivals), 1, 0}, {"n_best", offsetof(lin_words_options, n_best), 1, 0},
+        {"longest", offsetof(lin_words_options, longest), 1, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        lin_words_options bad = o;
+        const int whole = (int)(cases[i].whole ? cases[i].bad : 0);
+        if (cases[i].whole) memcpy((char *)&bad + cases[i].at, &whole, sizeof whole);
+        else memcpy((char *)&bad + cases[i].at, &cases[i].bad, sizeof cases[i].bad);
+        FAILS(lin_words_create(s.tree, s.lm, &bad, &words, &err), LIN_INVALID, cases[i].name);
+        ck_assert_ptr_null(words);
+    }
+    FAILS(lin_words_create(s.tree, NULL, &o, &words, &err), LIN_MISMATCH, "another language model");
+    end(&s);
+}
+END_TEST
+
+// A million rows: the same words at the end as at the beginning, scores that grow by the same amount, nothing that grows otherwise.
+START_TEST(test_long_stream)
+{
+    lin_words_options o = plain();
+    o.width = 6;
+    search s;
+    lin_path p = {0};
+    float logp[40 * HAND_V];
+    const int T = say(logp, "0112022303030120");
+    double before = 0, first_step = 0, step = 0;
+    int n_first = 0;
+    by_hand(&s, &o, hand_arpa);
+    for (int round = 0; round < 1000000 / T; round++) {
+        if (round % 1000 == 0) lin_path_clear(&p);
+        OK(lin_words_push(s.words, s.state, NULL, logp, T, &p, &err));
+        if (round % 1000 != 999) continue;
+        if (round == 1999) {
+            first_step = p.score - before;
+            n_first = p.n_words;
+        }
+        step = p.score - before;
+        before = p.score;
+        if (round > 1999) {
+            ck_assert_int_eq(p.n_words, n_first);
+            ck_assert_double_eq_tol(step, first_step, 1e-6);
+        }
+    }
+    OK(lin_words_check(s.words, s.state, lin_words_bytes(s.words), &err));
+    ck_assert_int_ge(n_first, 4000);
+    lin_path_free(&p);
+    end(&s);
+}
+END_TEST
+
 static void setup(void)
 {
     all = malloc(sizeof *all * FOUND_MAX);
@@ -153,6 +647,22 @@ int main(void)
     TCase *brute = tcase_create("brute force");
     tcase_add_checked_fixture(brute, setup, teardown);
     tcase_add_loop_test(brute, test_truth, 0, 10);
+    tcase_add_test(brute, test_recombination);
     suite_add_tcase(suite, brute);
+    TCase *streams = tcase_create("streams");
+    tcase_add_test(streams, test_splits);
+    tcase_add_test(streams, test_settled_is_best);
+    tcase_add_test(streams, test_no_allocation);
+    tcase_add_test(streams, test_memory);
+    tcase_add_test(streams, test_hostile_states);
+    tcase_add_test(streams, test_long_stream);
+    suite_add_tcase(suite, streams);
+    TCase *hand = tcase_create("by hand");
+    tcase_add_test(hand, test_times);
+    tcase_add_test(hand, test_unknown_words);
+    tcase_add_test(hand, test_homophones);
+    tcase_add_test(hand, test_bad_rows);
+    tcase_add_test(hand, test_options);
+    suite_add_tcase(suite, hand);
     return test_run(suite);
 }
