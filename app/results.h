@@ -81,7 +81,7 @@ lin_status lin_results_put(lin_results *results, const char *name, const lin_res
 /* Whether pieces can be written as they come: one stream of text without ids, CTM, CSV or labels. */
 int lin_results_can_flow(const lin_results *results);
 
-/* What is settled since the last call, written at once. Nothing is allocated that a call before did not need. */
+/* What is settled since the last call, written at once. Text and CTM allocate nothing that a call before did not need. */
 lin_status lin_results_flow(lin_results *results, const lin_result *more, lin_error *err);
 
 /* Behind the last piece; `rest` is that piece, which names the utterance if there was none. */

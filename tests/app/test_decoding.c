@@ -1,7 +1,8 @@
 // app/decoding.c, decoding_open.c: searches out of files, with every allocation failing in turn; the decoder of one stream, parts
-// of it, its alternatives. app/state.c: states of both versions.
+// of it, its alternatives; that nothing is allocated where results flow (app/results.c). app/state.c: states of both versions.
 #include "app/decoding.h"
 
+#include "app/results.h"
 #include "app/state.h"
 #include "decoder/greedy.h"
 #include "frontend/source.h"
@@ -229,6 +230,59 @@ START_TEST(alternatives_begin_with_the_result_and_hold_all_of_it)
 }
 END_TEST
 
+// What a live stream does, step after step: after two minutes all has the room it needs.
+START_TEST(nothing_is_allocated_while_results_flow)
+{
+    files();
+    static float logp[400 * V];
+    lin_phones *phones;
+    OK(lin_phones_create(NULL, &phones, &err));
+    const int T = script(".bad...tu....tu...ab..", logp);
+    char line[1024];
+    static const char *const formats[] = {"text", "ctm"};
+    for (int test = 0; test < 6; test++) {
+        const int kind = test / 2;
+        values v;
+        lin_parsed parsed;
+        lin_decoding decoding;
+        lin_decoder d = {0};
+        lin_result r = {0};
+        lin_results out;
+        const lin_results_values where = {.format = formats[test % 2], .output = "/dev/null"};
+        snprintf(line, sizeof line, "--words --lexicon %s --lm %s", dict, arpa);
+        ck_assert_int_eq(parse(&parsed, &v, kind == 2 ? line : kind ? "--beam 8" : ""), 0);
+        OK(lin_decoding_open(&decoding, &v.decoding, phones, 0.03, 1, &err));
+        ck_assert_int_eq(lin_results_check(&out, NULL, &where), 0);
+        ck_assert_int_eq(lin_results_can_flow(&out), 1);
+        OK(lin_results_open(&out, phones, 0, &err));
+        OK(lin_decoder_create(&d, &decoding, &err));
+        OK(lin_result_begin(&r, "x", NULL, 1, &err));
+        unsigned long before = 0;
+        for (int minute = 0; minute < 6; minute++) {
+            if (minute == 2) before = lin_memory_count(); // times have as many digits as later
+            for (int t = 0; t < 60 * 33; t += 4) {
+                OK(lin_decoder_push(&d, logp + t % (T - 4) * V, 4, &err));
+                OK(lin_decoder_take(&d, &r, &err));
+                OK(lin_results_flow(&out, &r, &err));
+                lin_result_clear(&r);
+            }
+        }
+        test_require(lin_memory_count() == before, "%lu: kind %d, %s", lin_memory_count() - before, kind, formats[test % 2]);
+        ck_assert(out.told);
+        OK(lin_decoder_finish(&d, &r, &err));
+        OK(lin_results_flow_end(&out, &r, &err));
+        OK(lin_results_close(&out, &err));
+        lin_results_free(&out);
+        lin_result_free(&r);
+        lin_decoder_free(&d);
+        lin_decoding_close(&decoding);
+        lin_options_free(&parsed);
+    }
+    lin_phones_destroy(phones);
+    no_files();
+}
+END_TEST
+
 /* ---- states ----------------------------------------------------------------------------------------------------------------- */
 
 static const lin_state_about about = {.model = 5, .rate_hz = 16000, .channels = 2, .channel = LIN_CHANNEL_EACH, .lanes = 2,
@@ -328,6 +382,7 @@ int main(void)
     tcase_add_test(tests, the_id_knows_options_lexicon_and_language_model);
     tcase_add_test(tests, a_part_is_what_begins_within_it);
     tcase_add_test(tests, alternatives_begin_with_the_result_and_hold_all_of_it);
+    tcase_add_test(tests, nothing_is_allocated_while_results_flow);
     tcase_add_test(tests, version_1_is_still_read);
     tcase_add_test(tests, decoders_of_any_size_and_others_are_told_apart);
     suite_add_tcase(suite, tests);
