@@ -92,9 +92,9 @@ lin_status lin_decoding_open(lin_decoding *decoding, const lin_decoding_values *
 void lin_decoding_close(lin_decoding *decoding);
 
 /*
- * Reads the phrases again (--context may have changed; an empty list is fine by now): streams look for the new ones from their next
- * row on, and what is settled stays. No stream may be pushed meanwhile, and what is settled must have been taken. n_phrases: how many
- * there are. On failure the old ones stay.
+ * Reads the phrases again (--context may have changed; an empty list is fine by now): streams look for the new ones from their
+ * next row on, and what is settled stays. No stream may be pushed meanwhile, and what is settled must have been taken. n_phrases:
+ * how many there are. On failure the old ones stay.
  */
 lin_status lin_decoding_reread(lin_decoding *decoding, int *n_phrases, lin_error *err);
 

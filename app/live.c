@@ -139,7 +139,8 @@ static lin_status guess(lin_live *l, uint64_t *hash, lin_error *err)
     l->incomplete = d->tail.incomplete;
     *hash = hash_of(&d->tail);
     lin_result_clear(&l->partial);
-    return lin_result_add_path(&l->partial, &d->tail, d->decoding->row_seconds, lin_decoding_speller(d->decoding), d->decoding, err);
+    return lin_result_add_path(&l->partial, &d->tail, d->decoding->row_seconds, lin_decoding_speller(d->decoding), d->decoding,
+                               err);
 }
 
 static void no_guess(lin_live *l)

@@ -85,8 +85,8 @@ lin_status lin_live_end_utterance(lin_live *live, lin_error *err);
 /* The sound is over: what waits for look-ahead is judged without it, and the utterance ends. Only destroy may follow. */
 lin_status lin_live_finish(lin_live *live, lin_error *err);
 
-/* What the model makes a phone of greedy decoding wait for by its construction, in seconds from the end of the phone until it is settled: the frames
- * of one step, look-ahead, and what a window reaches beyond its hop. */
+/* What the model makes a phone of greedy decoding wait for by its construction, in seconds from the end of the phone until it is
+ * settled: the frames of one step, look-ahead, and what a window reaches beyond its hop. */
 typedef struct lin_live_delay {
     double step_s, ahead_s, window_s, total_s;
 } lin_live_delay;

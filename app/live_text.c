@@ -96,10 +96,11 @@ static void put_phone_list(lin_buffer *out, const lin_live_words *words, const l
     lin_buffer_char(out, ']');
 }
 
-// Also as there, from word number `from` on. before: phones that stand before those of the result.
+// Also as there, from word number `from` on. partial: they are those of this view, behind what is settled; NULL: they are settled.
 static void put_word_list(lin_buffer *out, const char *key, const lin_live_words *words, const lin_result *result, int from,
-                          int before)
+                          const lin_live_view *partial)
 {
+    const int before = partial ? partial->result->n_phones : 0;
     put_key(out, key);
     lin_buffer_char(out, '[');
     for (int i = from; i < result->n_words; i++) {
@@ -118,7 +119,10 @@ static void put_word_list(lin_buffer *out, const char *key, const lin_live_words
             lin_buffer_char(out, p ? ',' : '[');
             lin_buffer_json(out, name, strlen(name));
         }
-        lin_buffer_text(out, w->n_phones ? "]}" : "[]}");
+        lin_buffer_text(out, w->n_phones ? "]" : "[]");
+        const int goes_on = partial && partial->incomplete && i + 1 == result->n_words;
+        if (partial) lin_buffer_text(out, goes_on ? ",\"complete\":false" : ",\"complete\":true");
+        lin_buffer_char(out, '}');
     }
     lin_buffer_char(out, ']');
 }
@@ -138,14 +142,13 @@ void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_l
         put_string(out, "ended_by", lin_live_end_name(view->end));
         put_string(out, "text", settled);
         put_phone_list(out, words, view->result);
-        if (view->result->has_words) put_word_list(out, "words", words, view->result, 0, 0);
+        if (view->result->has_words) put_word_list(out, "words", words, view->result, 0, NULL);
     } else {
         put_string(out, "stable", settled);
         put_string(out, "unstable", partial);
         if (view->result->has_words) {
-            put_word_list(out, "new_words", words, view->result, view->old_words, 0);
-            put_word_list(out, "partial_words", words, view->partial, 0, view->result->n_phones);
-            lin_buffer_text(out, view->incomplete ? ",\"complete\":false" : ",\"complete\":true");
+            put_word_list(out, "new_words", words, view->result, view->old_words, NULL);
+            put_word_list(out, "partial_words", words, view->partial, 0, view);
         }
     }
     lin_buffer_text(out, "}\n");

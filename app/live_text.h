@@ -32,8 +32,8 @@ typedef struct lin_live_stats {
     lin_latency final; /* from the end of its last phone until the utterance was ended by the silence after it */
 } lin_live_stats;
 
-/* "P P P", or words where they are looked for, as linnet transcribe writes them; one outside the lexicon "[hh_ah]", and an incomplete
- * last one "[hh_ah-]". Errors of lin_write_function. */
+/* "P P P", or words where they are looked for, as linnet transcribe writes them; one outside the lexicon "[hh_ah]", and an
+ * incomplete last one "[hh_ah-]". Errors of lin_write_function. */
 lin_status lin_live_put_text(lin_buffer *out, const lin_live_words *words, const lin_result *result, int incomplete,
                              lin_error *err);
 

@@ -113,6 +113,9 @@ lin_status words_append_line(const space *s, const line *of, const double *share
     lin_status status = lin_path_reserve(path, n_phones, from + 2, err);
     if (status) return status;
     for (int i = from; i >= 0 && i >= to; i--) add_word(s, &of->words[i], shares[i], limit, path);
-    if (to < 0 && of->inside.record >= 0) add_word(s, &of->inside, 1, limit, path);
+    if (to < 0 && of->inside.record >= 0) {
+        add_word(s, &of->inside, 1, limit, path);
+        path->incomplete = !s->h->finished;
+    }
     return LIN_OK;
 }
