@@ -73,7 +73,7 @@ static void put_interval(lin_buffer *out, const lin_interval *v, const char *uni
 
 static void intervals(lin_buffer *out, double level, const lin_interval *utterances, const lin_interval *speakers)
 {
-    lin_buffer_fixed(out, 100 * level, 100 * level < 99.5 ? 0 : 1);
+    lin_score_put_level(out, level);
     put(out, " % interval ");
     put_interval(out, utterances, "utterances");
     if (speakers->units > 1) put(out, ", ");

@@ -64,7 +64,7 @@ static void over(lin_buffer *out, const lin_interval *v, const char *units)
 
 static void both_bounds(lin_buffer *out, double level, const lin_interval *utterances, const lin_interval *speakers)
 {
-    lin_buffer_fixed(out, 100 * level, level * 100 < 99.5 ? 0 : 1);
+    lin_score_put_level(out, level);
     lin_buffer_text(out, " % interval ");
     over(out, utterances, " utterances");
     if (speakers->units > 1) {

@@ -43,6 +43,9 @@ void lin_score_align(const lin_score_report *report, int utterance, lin_buffer *
 
 /* ---- what the reports share (score_tables.c) --------------------------------------------------------------------------------- */
 
+/* The level of an interval in per cent, without digits behind the point where it needs none: "95", "99.90". */
+void lin_score_put_level(lin_buffer *out, double level);
+
 /* Two tokens taken for each other, in the order of how often both ways together. Released with lin_free. */
 typedef struct lin_confused_pair {
     int a, b; /* a was said more often in place of b than b in place of a, or as often */

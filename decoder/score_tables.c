@@ -1,9 +1,16 @@
 // What the reports of a score share: pairs, the confusion matrix, the worst utterances.
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "decoder/score_report.h"
 #include "kernels/memory.h"
+
+void lin_score_put_level(lin_buffer *out, double level)
+{
+    double percent = 100 * level;
+    lin_buffer_fixed(out, percent, fabs(percent - round(percent)) < 0.005 ? 0 : 2);
+}
 
 // ---- pairs ----------------------------------------------------------------------------------------------------------------------
 

@@ -111,6 +111,21 @@ START_TEST(text_report)
 }
 END_TEST
 
+START_TEST(levels)
+{
+    static const struct {
+        double level;
+        const char *text;
+    } cases[] = {{0.95, "95"}, {0.999, "99.90"}, {0.955, "95.50"}, {0.9, "90"}, {0.29, "29"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        lin_buffer out = {0};
+        lin_score_put_level(&out, cases[i].level);
+        ck_assert_str_eq(out.data, cases[i].text);
+        lin_buffer_free(&out);
+    }
+}
+END_TEST
+
 START_TEST(notes)
 {
     lin_phone_map *map;
@@ -407,6 +422,7 @@ int main(int argc, char **argv)
     tcase_add_test(tc, alignments_are_sclites);
     tcase_add_test(tc, alignments_of_other_scripts);
     tcase_add_test(tc, text_report);
+    tcase_add_test(tc, levels);
     tcase_add_test(tc, notes);
     tcase_add_test(tc, json_report);
     tcase_add_test(tc, tables);
