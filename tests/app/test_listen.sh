@@ -81,7 +81,93 @@ if command -v python3 > /dev/null; then
     ok "json: every line is JSON" sh -c 'printf "%s\n" "$1" | python3 -c "import json,sys; [json.loads(l) for l in sys.stdin]"' - "$json"
 fi
 
+# ---- words
+
+# Words of two phones of the sentence each, and one that sounds like the first.
+echo "$said" | awk '{ for (i = 1; i + 1 <= NF; i += 2) print "w" sprintf("%c%c", 97 + i / 2 % 26, 97 + i / 52), $i, $(i + 1); print "other", $1, $2 }' > "$tmp/dict"
+cut -d' ' -f1 "$tmp/dict" | awk '
+    { word[NR] = $1 }
+    END {
+        printf "\\data\\\nngram 1=%d\nngram 2=%d\n\n\\1-grams:\n-99 <s> -0.3\n-1 </s>\n", NR + 2, NR - 2
+        for (i = 1; i < NR; i++) print "-2", word[i], "-0.3"
+        printf "-3 other\n\n\\2-grams:\n"
+        for (i = 1; i < NR - 1; i++) print "-0.2", word[i], word[i + 1]
+        print "\n\\end\\"
+    }' > "$tmp/arpa"
+words="--words --lexicon $tmp/dict --lm $tmp/arpa"
+run listen -q --no-paced $words --silence-after 0 --longest 0 --from "$speech"
+is "words: status" 0 "$status"
+is "words: quiet" "" "$err"
+is "words: no endpoints: what transcribe says" "$("$LINNET" transcribe -q $words "$speech")" "$out"
+has "words: there are some" "$out" "waa"
+hasnt "words: by the language model" "$out" "other"
+has "words: phrases" "$("$LINNET" listen -q --no-paced $words --phrase other --context-bonus 9 --from "$speech")" "other"
+run listen --no-paced $words --stats --raw --from "$tmp/twice.raw"
+is "words: two sentences, two lines" 2 "$(lines "$out")"
+worded=$out
+has "words: counted" "$err" " phonemes, $(echo "$out" | wc -w | tr -d ' ') words"
+has "words: --stats" "$err" "a word, from its end to settled"
+run listen -q --no-paced $words --json --raw --from "$tmp/twice.raw"
+json=$out
+is "words: json: the final texts" "$worded" "$(printf '%s\n' "$json" | sed -n 's/^{"type":"final".*"text":"\([^"]*\)".*/\1/p')"
+is "words: json: revisions, and stable text never changes" "" "$(printf '%s\n' "$json" | awk "$judge")"
+has "words: json: words" "$json" '"words":[{"word":"waa","known":true,"start":'
+has "words: json: one that goes on" "$json" '"complete":false}]}'
+has "words: json: latencies" "$json" '"word":{"count":'
+if command -v python3 > /dev/null; then
+    ok "words: json: every line is JSON; what settles, line by line, is the end" sh -c 'printf "%s\n" "$1" | python3 -c "
+import json, sys
+new = []
+for line in map(json.loads, sys.stdin):
+    if line[\"type\"] == \"partial\":
+        new += line[\"new_words\"]
+        assert all(w[\"complete\"] for w in line[\"partial_words\"][:-1])
+        assert all(w[\"first_phone\"] >= 0 and w[\"phones\"] for w in line[\"partial_words\"])
+    if line[\"type\"] == \"final\":
+        assert line[\"words\"][:len(new)] == new and len(line[\"words\"]) >= len(new), (new, line[\"words\"])
+        assert [p for w in line[\"words\"] for p in w[\"phones\"]] == [p[\"phone\"] for p in line[\"phones\"]]
+        new = []
+"' - "$json"
+fi
+run listen -q --no-paced --beam 8 --from "$speech"
+is "a beam: status" 0 "$status"
+is "a beam: what transcribe says" "$("$LINNET" transcribe -q --beam 8 "$speech")" "$out"
+is "a beam: revisions, and stable text never changes" "" "$("$LINNET" listen -q --no-paced --beam 8 --json --raw --from "$tmp/twice.raw" | awk "$judge")"
+
+# Phrases that change while one speaks: between two sentences of a pipe; then for the worse.
+printf 'other\t-9\n' > "$tmp/list"
+mkfifo "$tmp/talk"
+"$LINNET" listen --json $words --context "$tmp/list" --raw --from "$tmp/talk" > "$tmp/talk.json" 2> "$tmp/talk.err" &
+pid=$!
+exec 4> "$tmp/talk"
+cat "$tmp/speech.raw" "$tmp/pause" >&4
+wait_for() { for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25; do grep -q "$1" "$tmp/talk.json" && return; sleep 0.2; done; }
+wait_for '"type":"final"'
+printf 'other\t20\n' > "$tmp/list"
+wait_for '"type":"context"'
+cat "$tmp/speech.raw" "$tmp/pause" >&4
+wait_for '"type":"final","utterance":2'
+printf 'other\tmuch\n' > "$tmp/list"
+wait_for '"message":'
+cat "$tmp/speech.raw" "$tmp/pause" >&4
+exec 4>&-
+wait "$pid"
+is "phrases change: status" 0 "$?"
+texts=$(sed -n 's/^{"type":"final".*"text":"\([^"]*\)".*/\1/p' "$tmp/talk.json")
+is "phrases change: three sentences" 3 "$(lines "$texts")"
+hasnt "phrases change: not before" "$(echo "$texts" | sed -n 1p)" "other"
+has "phrases change: then" "$(echo "$texts" | sed -n 2p)" "other"
+has "phrases change: what cannot be read leaves them" "$(echo "$texts" | sed -n 3p)" "other"
+has "phrases change: told" "$(cat "$tmp/talk.err")" "linnet: 1 phrase from now on"
+has "phrases change: why not" "$(cat "$tmp/talk.err")" "$tmp/list:1: behind the tab stands 'much', and not a bonus such as 3.5; the phrases before it stay"
+has "phrases change: in JSON" "$(cat "$tmp/talk.json")" '{"type":"context","phrases":1}'
+has "phrases change: why not, in JSON" "$(cat "$tmp/talk.json")" '{"type":"context","phrases":0,"message":"'
+
 # ---- mistakes
+
+refused "--n-best" 2 "--n-best is for linnet transcribe" listen --n-best 3 --from "$speech"
+refused "--words without a lexicon" 1 "cannot open $tmp/none.dict" listen -q --words --lexicon "$tmp/none.dict" --lm "$tmp/arpa" --from "$speech"
+refused "--beam 0" 2 "--beam 0 excludes words" listen --words --beam 0 --from "$speech"
 
 refused "--device and --from" 2 "exclude each other" listen --device 1 --from x.wav
 refused "--raw alone" 2 "--from is missing" listen --raw

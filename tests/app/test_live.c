@@ -43,7 +43,8 @@ static lin_status hear(void *context, const lin_live_view *v, lin_error *err)
     if (h->n_growing) memcpy(h->growing, v->result->phones, (size_t)h->n_growing * sizeof *h->growing);
     ck_assert_int_gt(v->result->n_phones + v->partial->n_phones, 0);
     ck_assert_double_eq(v->start_s, v->result->n_phones ? v->result->phones[0].start_s : v->partial->phones[0].start_s);
-    ck_assert_double_eq(v->end_s, v->partial->n_phones ? v->partial->phones[v->partial->n_phones - 1].end_s : v->result->phones[v->result->n_phones - 1].end_s);
+    const lin_result *last = v->partial->n_phones ? v->partial : v->result;
+    ck_assert_double_eq(v->end_s, last->phones[last->n_phones - 1].end_s);
     ck_assert_double_le(v->end_s, v->heard_s + 1e-9);
     if (v->end == LIN_LIVE_GROWS) return LIN_OK;
     ck_assert_int_eq(v->partial->n_phones, 0);

@@ -335,7 +335,7 @@ START_TEST(any_split_gives_the_same)
 }
 END_TEST
 
-// Of what one network makes of all the sound, each utterance is what a new search finds in its rows; of all of them, if nothing ends.
+// Of what one network makes of all the sound, each utterance is what a new search finds in its rows; in all of them, if none ends.
 START_TEST(each_utterance_is_a_search_of_its_own)
 {
     lin_error err = {0};
