@@ -167,7 +167,7 @@ static void weigh(const beam_view *v, const beam_node *parent, int label, beam_n
     *child = *parent;
     if (beam->lm) {
         logp = (double)lin_ngram_score(beam->lm, parent->lm, beam->words[label], &child->lm);
-        weight += beam->options.lm_weight * fmax(logp, -BEAM_WEIGHT_MAX);
+        weight += beam->options.lm_weight * logp;
     }
     if (v->context) {
         weight += (double)lin_context_next(v->context, &child->context, label);

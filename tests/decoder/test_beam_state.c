@@ -1,0 +1,412 @@
+// decoder/beam.c as streams use it: splits, forks, saved and damaged states, a million frames, phrases that change, bad rows and
+// options.
+#include "tests/decoder/beam_cases.h"
+
+/* ---- streams --------------------------------------------------------------------------------------------------------------- */
+
+START_TEST(any_split_fork_or_saved_state_goes_on_alike)
+{
+    static float logp[MAX_T * MAX_V];
+    const int phrase[] = {1, 2};
+    const int *phrases[] = {phrase}, lengths[] = {2};
+    const double bonuses[] = {2};
+    lin_ngram *lm;
+    lin_context *context;
+    OK(lin_ngram_parse(arpa, sizeof arpa - 1, "small.arpa", &lm, &err));
+    OK(lin_context_create(phrases, lengths, bonuses, 1, &context, &err));
+    for (uint64_t seed = 0; seed < 150; seed++) {
+        const int V = 5 + (int)(seed % 30), T = 40 + (int)lin_random_below(seed, 1u << 20, MAX_T - 40);
+        int words[MAX_V];
+        for (int k = 0; k < V; k++) words[k] = k % 7 - 1;
+        lin_beam_options o = lin_beam_options_default();
+        o.longest = 1 + (int)(seed % 20);
+        o.width = seed % 3 ? 12 : 3;
+        if (seed % 4 == 0) random_rows(logp, T, V, seed, 5);
+        else peaky_rows(logp, T, V, seed);
+        const lin_ngram *model = seed % 2 ? lm : NULL;
+        const lin_context *use = seed % 5 ? NULL : context;
+        search whole = begin(V, model, words, o, 7), parts = begin(V, model, words, o, 7);
+        const size_t bytes = lin_beam_bytes(whole.beam);
+        void *saved = lin_alloc(bytes, 1);
+        push(&whole, use, logp, T);
+        int most = 0;
+        OK(lin_path_reserve(&parts.settled, T + o.longest, 0, &err));
+        OK(lin_path_reserve(&parts.tail, o.longest, 0, &err));
+        unsigned long allocations = lin_memory_count();
+        for (int t = 0, i = 0; t < T; i++) {
+            int step = (int)lin_random_below(seed, (1u << 21) + (uint64_t)i, seed % 4 ? 6 : 60);
+            if (step > T - t) step = T - t;
+            push(&parts, use, logp + t * V, step);
+            t += step;
+            OK(lin_beam_nbest(parts.beam, parts.state, 0, &parts.tail, &err));
+            if (parts.tail.n_phones > most) most = parts.tail.n_phones;
+            memcpy(saved, parts.state, bytes); // another place in memory
+            memset(parts.state, 0xA5, bytes);
+            void *swap = saved;
+            saved = parts.state;
+            parts.state = swap;
+        }
+        ck_assert_uint_eq(lin_memory_count(), allocations);
+        check_state(&parts);
+        ck_assert(most <= o.longest);
+        ck_assert(memcmp(whole.state, parts.state, bytes) == 0);
+        OK(lin_beam_finish(whole.beam, whole.state, use, &whole.settled, &err));
+        OK(lin_beam_finish(parts.beam, parts.state, use, &parts.settled, &err));
+        same_path(&parts.settled, &whole.settled);
+        check_state(&parts);
+        for (int i = 1; i < whole.settled.n_phones; i++)
+            ck_assert(whole.settled.phones[i].start >= whole.settled.phones[i - 1].end);
+        lin_beam_reset(parts.beam, parts.state, 7); // nothing of the old segment is left
+        lin_path_clear(&parts.settled);
+        push(&parts, use, logp, T);
+        OK(lin_beam_finish(parts.beam, parts.state, use, &parts.settled, &err));
+        same_path(&parts.settled, &whole.settled);
+        ck_assert(memcmp(whole.state, parts.state, bytes) == 0);
+        lin_free(saved);
+        end(&whole);
+        end(&parts);
+    }
+    lin_context_destroy(context);
+    lin_ngram_destroy(lm);
+}
+END_TEST
+
+// A million frames: the same 1,000 over and over gain the same each time, memory stands still, the state stays sound.
+START_TEST(a_million_frames)
+{
+    enum { BLOCK = 1000, V = 8 };
+    static float logp[BLOCK * V];
+    peaky_rows(logp, BLOCK, V, 3);
+    for (int k = 0; k < 20; k++)
+        for (int i = 0; i < V; i++) logp[k * V + i] = i ? -20 : -1e-8f; // all begin from the same place
+    for (int width = 1; width <= 4; width += 3) {
+        lin_beam_options o = lin_beam_options_default();
+        o.width = width;
+        o.longest = 20;
+        search s = begin(V, NULL, NULL, o, INT64_C(1) << 40);
+        OK(lin_path_reserve(&s.settled, BLOCK + o.longest, 0, &err));
+        OK(lin_path_reserve(&s.tail, o.longest, 0, &err));
+        unsigned long allocations = lin_memory_count();
+        double scores[2] = {0}, gain = 0;
+        long phones = 0, per_block = 0;
+        for (int block = 0; block < 1000; block++) {
+            push(&s, NULL, logp, BLOCK);
+            if (block == 500) per_block = s.settled.n_phones;
+            if (block > 500) phones += s.settled.n_phones;
+            lin_path_clear(&s.settled);
+            OK(lin_beam_nbest(s.beam, s.state, 0, &s.tail, &err));
+            if (block == 9) scores[0] = s.tail.score;
+            if (block == 10) gain = s.tail.score - scores[0];
+            scores[1] = s.tail.score;
+        }
+        ck_assert_uint_eq(lin_memory_count(), allocations);
+        check_state(&s);
+        ck_assert_int_eq((int)phones, (int)per_block * 499);
+        test_require(fabs(scores[1] - scores[0] - 990 * gain) < 1e-7 * fabs(scores[1]) / 100, "%.12g, expected %.12g",
+                     scores[1] - scores[0], 990 * gain);
+        end(&s);
+    }
+}
+END_TEST
+
+/* ---- contexts that change --------------------------------------------------------------------------------------------------- */
+
+// With every prefix in the beam: at the change, after `before` frames, all prefixes that fit in them are known and lose what was
+// unfinished; the phones behind these are matched by the new phrases alone.
+static double weight_across(const int *labels, int n, int before, const lin_context *first, const lin_context *second)
+{
+    double weight = 0;
+    int place = 0, known = 0, frames = 0;
+    for (; known < n; known++) {
+        frames += 1 + (known && labels[known] == labels[known - 1]);
+        if (frames > before) break;
+        if (first) weight += (double)lin_context_next(first, &place, labels[known]);
+    }
+    if (first) weight += (double)lin_context_finish(first, &place);
+    for (int i = known; second && i < n; i++) weight += (double)lin_context_next(second, &place, labels[i]);
+    return second ? weight + (double)lin_context_finish(second, &place) : weight;
+}
+
+// Graves 2006, eq. 5 to 8: the forward variables of a sequence of labels with blanks around each.
+static double acoustic_of(const float *logp, int T, int V, const int *labels, int n)
+{
+    double alpha[33] = {1}, next[33];
+    for (int t = 0; t < T; t++) {
+        for (int s = 0; s <= 2 * n; s++) {
+            const int label = s % 2 ? labels[s / 2] : 0;
+            next[s] = alpha[s] + (s && t ? alpha[s - 1] : 0) + (s == 1 && !t ? 1 : 0);
+            if (t && s % 2 && s > 1 && label != labels[s / 2 - 1]) next[s] += alpha[s - 2];
+            if (!t && s > 1) next[s] = 0;
+            next[s] *= exp((double)logp[t * V + label]);
+        }
+        memcpy(alpha, next, sizeof next);
+    }
+    return log(alpha[2 * n] + (n ? alpha[2 * n - 1] : 0));
+}
+
+START_TEST(phrases_may_change_between_pushes)
+{
+    enum { V = 3, T = 7 };
+    const int a[] = {1, 2, 1}, b[] = {2, 2}, d[] = {2, 1};
+    const int *first_phrases[] = {a, b}, *second_phrases[] = {d, a}, lengths[] = {3, 2}, other[] = {2, 3};
+    const double bonuses[] = {3, 1}, others[] = {2, 1.5};
+    lin_context *contexts[3] = {NULL};
+    float logp[T * V];
+    OK(lin_context_create(first_phrases, lengths, bonuses, 2, &contexts[1], &err));
+    OK(lin_context_create(second_phrases, other, others, 2, &contexts[2], &err));
+    for (uint64_t seed = 0; seed < 54; seed++) {
+        const lin_context *first = contexts[seed % 3], *second = contexts[seed / 3 % 3];
+        const int before = 1 + (int)(seed / 9);
+        random_rows(logp, T, V, seed, 3);
+        search s = begin(V, NULL, NULL, wide(LIN_BEAM_MAX), 0);
+        push(&s, first, logp, before);
+        push(&s, second == first ? NULL : second, logp, 0); // without frames nothing changes
+        push(&s, second, logp + before * V, T - before);
+        check_state(&s);
+        OK(lin_beam_finish(s.beam, s.state, second, NULL, &err));
+        double last = INFINITY;
+        for (int which = 0; which < lin_beam_prefixes(s.beam, s.state); which++) {
+            int labels[16];
+            OK(lin_beam_nbest(s.beam, s.state, which, &s.tail, &err));
+            for (int i = 0; i < s.tail.n_phones; i++) labels[i] = s.tail.phones[i].label;
+            const int n = s.tail.n_phones;
+            double want = acoustic_of(logp, T, V, labels, n);
+            want += first == second ? weight_across(labels, n, 0, NULL, first) : weight_across(labels, n, before, first, second);
+            test_require(fabs(s.tail.score - want) < 1e-9, "seed %d, prefix %d: %.12g, expected %.12g", (int)seed, which,
+                         s.tail.score, want);
+            ck_assert(s.tail.score <= last);
+            last = s.tail.score;
+        }
+        end(&s);
+    }
+    lin_context_destroy(contexts[1]);
+    lin_context_destroy(contexts[2]);
+}
+END_TEST
+
+// What a phone would have earned in the old context is forgotten even where it was only thought of, and the order of the prefixes
+// follows at once.
+START_TEST(nothing_stays_of_old_phrases)
+{
+    const int a[] = {1};
+    const int b[] = {1, 2};
+    const int *one[] = {a}, *two[] = {b}, single[] = {1}, both[] = {2};
+    const double five[] = {5}, ten[] = {10};
+    const float rows[] = {-0.01f, -9, -5, -3, -0.1f, -3}, open[] = {-1, -0.7f, -2, -0.05f, -9, -9};
+    lin_context *whole, *begun;
+    lin_beam_options o = wide(1);
+    OK(lin_context_create(one, single, five, 1, &whole, &err));
+    OK(lin_context_create(two, both, ten, 1, &begun, &err));
+    search s = begin(3, NULL, NULL, o, 0);
+    push(&s, whole, rows, 1);
+    push(&s, NULL, rows + 3, 1);
+    OK(lin_beam_finish(s.beam, s.state, NULL, &s.settled, &err));
+    ck_assert(s.settled.n_phones == 1 && fabs(s.settled.score + 0.11) < 1e-6 && s.settled.acoustic == s.settled.score);
+    end(&s);
+    o.width = 4;
+    o.blank = 0.9;
+    s = begin(3, NULL, NULL, o, 0);
+    push(&s, begun, open, 1);
+    OK(lin_beam_nbest(s.beam, s.state, 0, &s.tail, &err));
+    ck_assert(s.tail.n_phones == 1 && fabs(s.tail.score - 4.3) < 1e-6);
+    push(&s, NULL, open + 3, 1); // a skipped frame
+    double last = INFINITY;
+    for (int i = 0; i < lin_beam_prefixes(s.beam, s.state); i++) {
+        OK(lin_beam_nbest(s.beam, s.state, i, &s.tail, &err));
+        ck_assert(s.tail.score <= last);
+        last = s.tail.score;
+    }
+    OK(lin_beam_nbest(s.beam, s.state, 2, &s.tail, &err));
+    ck_assert(s.tail.n_phones == 1 && s.tail.phones[0].label == 2);
+    end(&s);
+    lin_context_destroy(whole);
+    lin_context_destroy(begun);
+}
+END_TEST
+
+/* ---- what may go wrong ------------------------------------------------------------------------------------------------------ */
+
+START_TEST(bad_rows_change_nothing)
+{
+    float logp[6 * 4], bad[6 * 4];
+    search s = begin(4, NULL, NULL, lin_beam_options_default(), 50);
+    const size_t bytes = lin_beam_bytes(s.beam);
+    void *before = malloc(bytes);
+    random_rows(logp, 6, 4, 1, 4);
+    push(&s, NULL, logp, 3);
+    memcpy(before, s.state, bytes);
+    const int n = s.settled.n_phones;
+    const float hostile[] = {NAN, INFINITY, -NAN};
+    for (size_t i = 0; i < 3 * 6; i++) {
+        memcpy(bad, logp, sizeof bad);
+        bad[4 + i % 4] = hostile[i % 3];
+        FAILS(lin_beam_push(s.beam, s.state, NULL, bad, 6, &s.settled, &err), LIN_NUMERIC, "frame 54: ");
+    }
+    memcpy(bad, logp, sizeof bad);
+    for (int k = 0; k < 4; k++) bad[k] = -INFINITY;
+    FAILS(lin_beam_push(s.beam, s.state, NULL, bad, 6, &s.settled, &err), LIN_NUMERIC, "frame 53: ");
+    FAILS(lin_beam_push(s.beam, s.state, NULL, logp, -1, &s.settled, &err), LIN_INVALID, "-1 frames");
+    lin_path none = {0};
+    lin_memory_fail_at(1);
+    FAILS(lin_beam_push(s.beam, s.state, NULL, logp, 3, &none, &err), LIN_NO_MEMORY, "");
+    lin_memory_fail_at(1);
+    FAILS(lin_beam_finish(s.beam, s.state, NULL, &none, &err), LIN_NO_MEMORY, "");
+    lin_memory_fail_at(1);
+    FAILS(lin_beam_nbest(s.beam, s.state, 0, &none, &err), LIN_NO_MEMORY, "");
+    lin_memory_fail_at(0);
+    FAILS(lin_beam_nbest(s.beam, s.state, lin_beam_prefixes(s.beam, s.state), &s.tail, &err), LIN_INVALID, "was asked for");
+    FAILS(lin_beam_nbest(s.beam, s.state, -1, &s.tail, &err), LIN_INVALID, "prefix -1");
+    ck_assert(memcmp(before, s.state, bytes) == 0 && s.settled.n_phones == n);
+    OK(lin_beam_finish(s.beam, s.state, NULL, NULL, &err));
+    FAILS(lin_beam_push(s.beam, s.state, NULL, logp, 1, &s.settled, &err), LIN_INVALID, "reset");
+    FAILS(lin_beam_finish(s.beam, s.state, NULL, NULL, &err), LIN_INVALID, "reset");
+    free(before);
+    end(&s);
+}
+END_TEST
+
+// Rows at the ends of float, hard zeros, rows that are no probabilities, and a model that allows nothing.
+START_TEST(strange_rows)
+{
+    static const char one_word[] = "\\data\\\nngram 1=1\n\n\\1-grams:\n-1 A\n\n\\end\\\n";
+    const float values[] = {-INFINITY, 0, -3.4e38f, 3.4e38f, -1e-30f, 90, -700, -0.0f, 1};
+    const int words[] = {-1, -1, 0, -1};
+    lin_ngram *lm;
+    OK(lin_ngram_parse(one_word, sizeof one_word - 1, "one.arpa", &lm, &err));
+    for (uint64_t seed = 0; seed < 400; seed++) {
+        float logp[30 * 4];
+        lin_beam_options o = lin_beam_options_default();
+        o.width = 1 + (int)(seed % 7);
+        o.bonus = (double)(seed % 3) * 100 - 100;
+        o.score = seed % 2 ? 0 : 2;
+        o.blank = seed % 5 ? 0 : 0.5;
+        for (int i = 0; i < 30 * 4; i++) logp[i] = values[lin_random_below(seed, (uint64_t)i, seed % 11 ? 9 : 2)];
+        for (int t = 0; t < 30; t++) {
+            if (logp[t * 4] == -INFINITY && logp[t * 4 + 1] == -INFINITY && logp[t * 4 + 2] == -INFINITY) logp[t * 4 + 3] = 0;
+        }
+        search s = begin(4, seed % 3 ? NULL : lm, words, o, 0);
+        for (int t = 0; t < 30; t++) {
+            push(&s, NULL, logp + t * 4, 1);
+            check_state(&s);
+        }
+        OK(lin_beam_finish(s.beam, s.state, NULL, &s.settled, &err));
+        ck_assert(!isnan(s.settled.score));
+        for (int i = 0; i < s.settled.n_phones; i++) {
+            const lin_path_phone *p = &s.settled.phones[i];
+            ck_assert(p->start < p->end && (double)p->confidence >= 0 && (double)p->confidence <= 1);
+            if (seed % 3 == 0) ck_assert_int_eq(p->label, 2);
+        }
+        end(&s);
+    }
+    lin_ngram_destroy(lm);
+}
+END_TEST
+
+START_TEST(damaged_states)
+{
+    enum { V = 6, T = 60 };
+    float logp[T * V];
+    const int words[] = {-1, 0, 3, 4, 5, 2};
+    lin_ngram *lm;
+    OK(lin_ngram_parse(arpa, sizeof arpa - 1, "small.arpa", &lm, &err));
+    lin_beam_options o = lin_beam_options_default();
+    o.width = 5;
+    o.longest = 6;
+    random_rows(logp, T, V, 1, 5);
+    search s = begin(V, lm, words, o, 0), other = begin(V, NULL, NULL, o, 0);
+    const size_t bytes = lin_beam_bytes(s.beam);
+    push(&s, NULL, logp, T / 2);
+    unsigned char *damaged = lin_alloc(bytes, 1);
+    int refused = 0;
+    for (uint64_t seed = 0; seed < 20000; seed++) {
+        lin_error err = {0};
+        memcpy(damaged, s.state, bytes);
+        const size_t at = 16 + lin_random_below(seed, 0, (uint32_t)(bytes - 16)); // not what says whose it is
+        if (seed % 2) {
+            damaged[at] ^= (unsigned char)(1 << lin_random_below(seed, 1, 8));
+        } else {
+            int32_t value = (int32_t)lin_random_below(seed, 2, 50) - 5;
+            memcpy(damaged + (at / 4 * 4 < bytes - 4 ? at / 4 * 4 : bytes - 4), &value, sizeof value);
+        }
+        lin_status status = lin_beam_check(s.beam, damaged, bytes, &err);
+        ck_assert(status == LIN_OK || status == LIN_FORMAT);
+        refused += status == LIN_FORMAT;
+        if (status) continue;
+        lin_path_clear(&s.settled);
+        status = lin_beam_push(s.beam, damaged, NULL, logp + T / 2 * V, T / 2, &s.settled, NULL);
+        if (!status) lin_beam_finish(s.beam, damaged, NULL, &s.settled, NULL);
+    }
+    ck_assert_msg(refused > 3000, "%d", refused);
+    FAILS(lin_beam_check(s.beam, s.state, bytes - 1, &err), LIN_MISMATCH, "other options");
+    FAILS(lin_beam_check(other.beam, s.state, bytes, &err), LIN_MISMATCH, "another language model");
+    damaged[0] ^= 1;
+    FAILS(lin_beam_check(s.beam, damaged, bytes, &err), LIN_MISMATCH, "other options");
+    memcpy(damaged, s.state, bytes);
+    memset(damaged + bytes / 2, 0xFF, bytes / 4);
+    FAILS(lin_beam_check(s.beam, damaged, bytes, &err), LIN_FORMAT, "damaged");
+    lin_memory_fail_at(1);
+    FAILS(lin_beam_check(s.beam, s.state, bytes, &err), LIN_NO_MEMORY, "");
+    lin_memory_fail_at(0);
+    lin_free(damaged);
+    end(&s);
+    end(&other);
+    lin_ngram_destroy(lm);
+}
+END_TEST
+
+START_TEST(bad_options)
+{
+    lin_beam *beam;
+    lin_ngram *lm;
+    const int words[] = {-1, 0, 3, 4}, beyond[] = {-1, 0, 3, 9};
+    const struct {
+        lin_beam_options o;
+        const char *text;
+    } cases[] = {
+        {{.width = 0, .longest = 5}, "width is 0"},
+        {{.width = LIN_BEAM_MAX + 1, .longest = 5}, "width is 1025; it must lie within 1 and 1024"},
+        {{.width = 1, .longest = 0}, "longest is 0"},
+        {{.width = 1, .longest = 5, .score = -1}, "score is -1"},
+        {{.width = 1, .longest = 5, .score = (double)NAN}, "score is nan"},
+        {{.width = 1, .longest = 5, .labels = -1}, "labels is -1"},
+        {{.width = 1, .longest = 5, .blank = 1.5}, "blank is 1.5"},
+        {{.width = 1, .longest = 5, .lm_weight = -0.5}, "lm_weight is -0.5"},
+        {{.width = 1, .longest = 5, .bonus = (double)INFINITY}, "bonus is inf"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        FAILS(lin_beam_create(4, NULL, NULL, &cases[i].o, &beam, &err), LIN_INVALID, cases[i].text);
+        ck_assert(beam == NULL);
+    }
+    lin_beam_options o = lin_beam_options_default();
+    FAILS(lin_beam_create(0, NULL, NULL, &o, &beam, &err), LIN_INVALID, "outputs is 0");
+    OK(lin_ngram_parse(arpa, sizeof arpa - 1, "small.arpa", &lm, &err));
+    FAILS(lin_beam_create(4, lm, NULL, &o, &beam, &err), LIN_INVALID, "no words for the labels");
+    FAILS(lin_beam_create(4, lm, beyond, &o, &beam, &err), LIN_INVALID, "label 3 is word 9");
+    FAIL_EVERY_ALLOCATION(lin_beam_create(4, lm, words, &o, &beam, NULL), lin_beam_destroy(beam));
+    lin_beam_destroy(NULL);
+    o.labels = 3; // more outputs than there are, one output
+    search s = begin(1, NULL, NULL, o, 0);
+    float row[] = {-0.5f, 0, -1};
+    push(&s, NULL, row, 3);
+    OK(lin_beam_finish(s.beam, s.state, NULL, &s.settled, &err));
+    ck_assert(s.settled.n_phones == 0 && fabs(s.settled.score + 1.5) < 1e-12);
+    end(&s);
+    lin_ngram_destroy(lm);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("beam_state");
+    TCase *tests = tcase_create("beam_state");
+    tcase_add_test(tests, any_split_fork_or_saved_state_goes_on_alike);
+    tcase_add_test(tests, a_million_frames);
+    tcase_add_test(tests, phrases_may_change_between_pushes);
+    tcase_add_test(tests, nothing_stays_of_old_phrases);
+    tcase_add_test(tests, bad_rows_change_nothing);
+    tcase_add_test(tests, strange_rows);
+    tcase_add_test(tests, damaged_states);
+    tcase_add_test(tests, bad_options);
+    suite_add_tcase(suite, tests);
+    return test_run(suite);
+}
