@@ -465,8 +465,8 @@ static lin_status open_all(listening *l, lin_error *err)
     const lin_live_options o = {.resets = v->endpoints.reset == 0, .rules = v->endpoints.rules, .decoding = &l->decoding};
     const lin_precision precision = v->precision ? LIN_PRECISION_BF16 : LIN_PRECISION_FP32;
     lin_status status = lin_recognizer_open(&l->recognizer, v->model, v->network, precision, err);
-    // Before it is read: what is written meanwhile is read again.
-    lin_watch_begin(&l->phrases, v->decoding.context);
+    // Before it is read: what is written meanwhile is read again. Alternatives need one list from beginning to end.
+    lin_watch_begin(&l->phrases, v->decoding.n_best == 1 ? v->decoding.context : NULL);
     if (status == LIN_OK) {
         status = lin_decoding_open(&l->decoding, &v->decoding, l->recognizer.phones, l->recognizer.row_seconds, v->quiet, err);
     }
@@ -568,8 +568,6 @@ static int check(lin_parsed *parsed, int *channel)
     if (*channel == LIN_CHANNEL_EACH) return lin_misuse(parsed, "--channel must be mix or a number: one voice is listened to");
     const int wrong = lin_decoding_check(parsed, &v->decoding);
     if (wrong != LIN_EXIT_OK) return wrong;
-    if (v->decoding.n_best > 1)
-        return lin_misuse(parsed, "--n-best is for linnet transcribe: what is settled while one speaks has no alternatives");
     if (v->rate_hz && v->rate_hz < LIN_AUDIO_MIN_HZ)
         return lin_misuse(parsed, "--rate must be 0 or between %d and %d, not %d", LIN_AUDIO_MIN_HZ, LIN_AUDIO_MAX_HZ, v->rate_hz);
     if (v->device && v->from) return lin_misuse(parsed, "--device and --from exclude each other");

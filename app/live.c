@@ -71,9 +71,6 @@ lin_status lin_live_create(const lin_recognizer *recognizer, const lin_live_opti
     *live = NULL;
     lin_status status = lin_endpoint_check(&options->rules, err);
     if (status != LIN_OK) return status;
-    if (options->decoding && options->decoding->n_best > 1) {
-        return lin_fail(err, LIN_UNSUPPORTED, "what is settled while one speaks has no alternatives");
-    }
     lin_live *l = lin_calloc(1, sizeof *l);
     if (!l) return lin_no_memory(err, "a live result", sizeof *l);
     const lin_config *c = &recognizer->model->config;
@@ -182,10 +179,30 @@ static lin_status show(lin_live *l, lin_live_end end, lin_error *err)
     return l->sink.show(l->sink.context, &v, err);
 }
 
+// What is settled by now. Alternatives are of the whole utterance: for them the decoder keeps what it has told.
+static lin_status take(lin_live *l, lin_error *err)
+{
+    lin_decoder *d = &l->decoder;
+    lin_result *r = &l->result;
+    if (d->decoding->n_best == 1) return lin_decoder_take(d, r, err);
+    const int phones = r->n_phones, words = r->n_words;
+    lin_path more = d->path;
+    if (phones) more.phones += phones;
+    if (words) more.words += words;
+    more.n_phones -= phones;
+    more.n_words -= words;
+    for (int i = 0; i < more.n_words; i++) more.words[i].first_phone -= phones;
+    const double row_s = d->decoding->row_seconds;
+    lin_status status = lin_result_add_path(r, &more, row_s, lin_decoding_speller(d->decoding), d->decoding, err);
+    for (int i = 0; i < more.n_words; i++) more.words[i].first_phone += phones;
+    return status;
+}
+
 // The utterance ends behind the last row that was judged.
 static lin_status end_utterance(lin_live *l, lin_live_end end, lin_error *err)
 {
     lin_decoder *d = &l->decoder;
+    if (d->decoding->n_best > 1) lin_result_clear(&l->result); // all of it comes once more
     lin_status status = lin_decoder_finish(d, &l->result, err);
     if (status == LIN_OK) status = show(l, end, err);
     if (status != LIN_OK) return status;
@@ -221,7 +238,7 @@ static lin_status judge(lin_live *l, int rows, lin_error *err)
         const int whole = (done + 1) * c->stack <= l->n; // the last row of the sound may lack frames
         const double db = whole ? loudness(l, l->frames + (size_t)(done * c->stack) * D) : NAN;
         status = lin_decoder_push(&l->decoder, row, 1, err);
-        if (status == LIN_OK) status = lin_decoder_take(&l->decoder, &l->result, err);
+        if (status == LIN_OK) status = take(l, err);
         if (status != LIN_OK) break;
         l->row++;
         l->judged++;

@@ -41,8 +41,8 @@ const char *lin_live_end_name(lin_live_end end);
 typedef struct lin_live_options {
     int resets;                 /* the network forgets at endpoints */
     lin_endpoint_options rules; /* all three 0: one utterance without end */
-    /* How rows become phones or words; must outlive it. Its context may be replaced between calls. NULL: the best label of each
-     * row. LIN_UNSUPPORTED with alternatives (n_best over 1). */
+    /* How rows become phones or words; must outlive it. NULL: the best label of each row. Its context may be replaced between
+     * calls, but not with alternatives (n_best over 1), which the final form of an utterance then has. */
     const lin_decoding *decoding;
 } lin_live_options;
 
@@ -70,7 +70,7 @@ typedef struct lin_live_sink {
 
 typedef struct lin_live lin_live;
 
-/* LIN_UNSUPPORTED for a model that needs whole utterances, or for alternatives. On failure *live is NULL. */
+/* LIN_UNSUPPORTED for a model that needs whole utterances. On failure *live is NULL. */
 lin_status lin_live_create(const lin_recognizer *recognizer, const lin_live_options *options, const lin_live_sink *sink,
                            lin_live **live, lin_error *err);
 void lin_live_destroy(lin_live *live);

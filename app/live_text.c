@@ -127,6 +127,29 @@ static void put_word_list(lin_buffer *out, const char *key, const lin_live_words
     lin_buffer_char(out, ']');
 }
 
+static void put_alternatives(lin_buffer *out, const lin_live_words *words, const lin_result *result)
+{
+    lin_buffer text = {0};
+    put_key(out, "alternatives");
+    lin_buffer_char(out, '[');
+    for (int i = 0; i < result->n_alternatives && !text.failed; i++) {
+        const lin_result *r = &result->alternatives[i];
+        lin_buffer_clear(&text);
+        if (lin_live_put_text(&text, words, r, 0, NULL) != LIN_OK) break; // the result itself would have failed as well
+        lin_buffer_text(out, i ? ",{\"text\":" : "{\"text\":");
+        lin_buffer_json(out, text.data, text.n);
+        put_phone_list(out, words, r);
+        if (r->has_words) put_word_list(out, "words", words, r, 0, NULL);
+        put_number(out, "score", r->score, 4);
+        put_number(out, "acoustic", r->acoustic, 4);
+        put_number(out, "language", r->language, 4);
+        lin_buffer_char(out, '}');
+    }
+    lin_buffer_char(out, ']');
+    if (text.failed) out->failed = text.failed;
+    lin_buffer_free(&text);
+}
+
 void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_live_view *view, const char *settled,
                        const char *partial, double latency_s)
 {
@@ -143,6 +166,7 @@ void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_l
         put_string(out, "text", settled);
         put_phone_list(out, words, view->result);
         if (view->result->has_words) put_word_list(out, "words", words, view->result, 0, NULL);
+        if (view->result->n_alternatives) put_alternatives(out, words, view->result);
     } else {
         put_string(out, "stable", settled);
         put_string(out, "unstable", partial);

@@ -133,6 +133,10 @@ run listen -q --no-paced --beam 8 --from "$speech"
 is "a beam: status" 0 "$status"
 is "a beam: what transcribe says" "$("$LINNET" transcribe -q --beam 8 "$speech")" "$out"
 is "a beam: revisions, and stable text never changes" "" "$("$LINNET" listen -q --no-paced --beam 8 --json --raw --from "$tmp/twice.raw" | awk "$judge")"
+run listen -q --no-paced $words --n-best 3 --silence-after 0 --longest 0 --json --from "$speech"
+best=$(printf '%s\n' "$out" | sed -n 's/^{"type":"final".*,"alternatives":\(.*\)}$/\1/p')
+is "alternatives: the best is the result" "$("$LINNET" transcribe -q $words "$speech")" "$(printf '%s\n' "$best" | sed 's/^\[{"text":"\([^"]*\)".*/\1/')"
+is "alternatives: as many" 3 "$(printf '%s\n' "$best" | grep -o '"score":' | wc -l | tr -d ' ')"
 
 # Phrases that change while one speaks: between two sentences of a pipe; then for the worse.
 printf 'other\t-9\n' > "$tmp/list"
@@ -165,7 +169,6 @@ has "phrases change: why not, in JSON" "$(cat "$tmp/talk.json")" '{"type":"conte
 
 # ---- mistakes
 
-refused "--n-best" 2 "--n-best is for linnet transcribe" listen --n-best 3 --from "$speech"
 refused "--words without a lexicon" 1 "cannot open $tmp/none.dict" listen -q --words --lexicon "$tmp/none.dict" --lm "$tmp/arpa" --from "$speech"
 refused "--beam 0" 2 "--beam 0 excludes words" listen --words --beam 0 --from "$speech"
 
