@@ -132,7 +132,7 @@ START_TEST(notes)
     static const char rules[] = "a b\nq\n";
     OK(lin_phone_map_parse(rules, sizeof rules - 1, "m", 0, &map, &err));
     lin_score_options o = {.map = map, .hyp_format = LIN_TRN_CTM};
-    lin_score *s = score("u-1 a q z\nu-2 a\n", "u-1 1 0 1 b\nu-1 1 1 1 y\n", &o);
+    lin_score *s = score("u-1 a q z\nu-2 a\n", "u-1 1 0 1 b\nu-1 1 1 1 y\nu-1 1 2 1 z\n", &o);
     lin_score_report r = {.score = s, .measure = "PER"};
     lin_buffer out = {0};
     OK(lin_score_text(&r, &out, &err));
@@ -206,6 +206,23 @@ START_TEST(json_report)
 }
 END_TEST
 
+// The cells, counted from the alignments.
+static void check_matrix(const lin_score *s, const lin_score_matrix *m)
+{
+    for (int i = 0; i <= m->n; i++) {
+        for (int j = 0; j <= m->n; j++) {
+            int ref = i < m->n ? m->tokens[i] : -1, hyp = j < m->n ? m->tokens[j] : -1;
+            long long count = 0;
+            for (int u = 0; u < lin_score_utterances(s); u++) {
+                int n;
+                const lin_score_pair *p = lin_score_alignment(s, u, &n);
+                for (int k = 0; k < n; k++) count += p[k].ref == ref && p[k].hyp == hyp;
+            }
+            test_require(m->counts[i * (m->n + 1) + j] == count, "cell %d %d", i, j);
+        }
+    }
+}
+
 START_TEST(tables)
 {
     lin_score *s = score("u-1 zh iy b q1 iy t\nu-2 b b t\n", "u-1 iy zh p q2 zh d\nu-2 p d\n", NULL);
@@ -218,15 +235,19 @@ START_TEST(tables)
         ck_assert_int_ge(p[i].a_as_b, p[i].b_as_a);
         if (i) ck_assert_int_le(p[i].a_as_b + p[i].b_as_a, p[i - 1].a_as_b + p[i - 1].b_as_a);
     }
+    ck_assert_str_eq(lin_score_token(s, p[0].a, NULL), "iy"); // twice as zh, which was once iy
+    ck_assert_str_eq(lin_score_token(s, p[0].b, NULL), "zh");
+    ck_assert(p[0].a_as_b == 2 && p[0].b_as_a == 1);
     lin_free(p);
     OK(lin_score_matrix_make(s, 100, &m, &err)); // textbook order, others behind
+    check_matrix(s, &m);
     const char *const order[] = {"iy", "b", "d", "p", "t", "zh", "q1", "q2"};
     ck_assert(m.n == 8 && m.left_out == 0);
     for (int i = 0; i < 8; i++) ck_assert_str_eq(lin_score_token(s, m.tokens[i], NULL), order[i]);
     lin_score_matrix_free(&m);
     OK(lin_score_matrix_make(s, 3, &m, &err));
     ck_assert(m.n == 3 && m.left_out == 5);
-    for (int i = 0; i < 16; i++) ck_assert_int_ge(m.counts[i], 0);
+    check_matrix(s, &m);
     lin_score_matrix_free(&m);
     OK(lin_score_worst(s, 1, &worst, &n, &err));
     ck_assert(n == 1 && worst[0] == 0);
