@@ -66,8 +66,8 @@ static void lay_out(lin_words *w)
     const int width = w->o.width;
     int most_rows = w->V;
     w->n_candidates = 6 * width + 64;
-    w->n_records = 24 * width + 4096;
-    for (w->n_alternatives = 1024; w->n_alternatives < 8 * width;) w->n_alternatives *= 2;
+    w->n_records = 12 * width + 1024;
+    for (w->n_alternatives = 512; w->n_alternatives < 8 * width;) w->n_alternatives *= 2;
     for (w->n_slots = 256; w->n_slots < 2 * w->n_candidates;) w->n_slots *= 2;
     if (most_rows < w->n_candidates) most_rows = w->n_candidates;
     const int n_marks = w->n_slots > w->n_records ? w->n_slots : w->n_records;
@@ -139,8 +139,8 @@ void lin_words_reset(const lin_words *w, void *state, int64_t first_frame)
 {
     memset(state, 0, w->bytes);
     space s = words_space(w, state);
-    *s.h = (words_header){.magic = WORDS_MAGIC, .fingerprint = w->fingerprint, .first_frame = first_frame, .frame = first_frame,
-                          .n_tokens = 1};
+    *s.h = (words_header){
+        .magic = WORDS_MAGIC, .fingerprint = w->fingerprint, .first_frame = first_frame, .frame = first_frame, .n_tokens = 1};
     s.tokens[0] = (token){.node = LIN_TREE_ROOT, .lm_state = w->lm ? lin_ngram_begin(w->lm) : 0};
     s.tokens[0].arms[BLANK_ARM].record = s.tokens[0].arms[LABEL_ARM].record = -1;
     s.tokens[0].arms[LABEL_ARM].sum = s.tokens[0].arms[LABEL_ARM].best = -INFINITY;

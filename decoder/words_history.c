@@ -14,7 +14,10 @@ int words_best(const space *s)
 }
 
 // Word numbers wrap around after 2^32 words.
-int words_is_settled(const space *s, const record *r) { return (int32_t)(r->n_words - s->h->settled) < (r->word == WORD_INSIDE ? 0 : 1); }
+int words_is_settled(const space *s, const record *r)
+{
+    return (int32_t)(r->n_words - s->h->settled) < (r->word == WORD_INSIDE ? 0 : 1);
+}
 
 int words_new_record(space *s, const candidate *c)
 {

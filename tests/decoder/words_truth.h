@@ -125,20 +125,24 @@ SUPPORT lin_ngram *world_lm(const world *w)
         if (!lm_has(w, a)) continue;
         counts[0]++;
         used[0] += snprintf(body[0] + used[0], 200, "%.3f\t%s", w->uni[a], lm_name(w, a));
-        used[0] += counts[1] ? snprintf(body[0] + used[0], 200, "\t%.3f\n", w->uni_back[a]) : snprintf(body[0] + used[0], 200, "\n");
+        used[0] +=
+            counts[1] ? snprintf(body[0] + used[0], 200, "\t%.3f\n", w->uni_back[a]) : snprintf(body[0] + used[0], 200, "\n");
         for (int b = 0; b < n; b++) {
             if (!lm_has(w, b) || w->bi[a][b] >= 1) continue;
             used[1] += snprintf(body[1] + used[1], 200, "%.3f\t%s %s", w->bi[a][b], lm_name(w, a), lm_name(w, b));
-            used[1] += counts[2] ? snprintf(body[1] + used[1], 200, "\t%.3f\n", w->bi_back[a][b]) : snprintf(body[1] + used[1], 200, "\n");
+            used[1] +=
+                counts[2] ? snprintf(body[1] + used[1], 200, "\t%.3f\n", w->bi_back[a][b]) : snprintf(body[1] + used[1], 200, "\n");
             for (int c = 0; c < n; c++) {
                 if (!lm_has(w, c) || w->tri[a][b][c] >= 1) continue;
-                used[2] += snprintf(body[2] + used[2], 200, "%.3f\t%s %s %s\n", w->tri[a][b][c], lm_name(w, a), lm_name(w, b), lm_name(w, c));
+                used[2] += snprintf(body[2] + used[2], 200, "%.3f\t%s %s %s\n", w->tri[a][b][c], lm_name(w, a), lm_name(w, b),
+                                    lm_name(w, c));
             }
         }
     }
     int order = counts[2] ? 3 : counts[1] ? 2 : 1, at = snprintf(text, sizeof text, "\\data\\\n");
     for (int k = 0; k < order; k++) at += snprintf(text + at, 100, "ngram %d=%d\n", k + 1, counts[k]);
-    for (int k = 0; k < order; k++) at += snprintf(text + at, sizeof text - (size_t)at, "\n\\%d-grams:\n%.*s", k + 1, used[k], body[k]);
+    for (int k = 0; k < order; k++)
+        at += snprintf(text + at, sizeof text - (size_t)at, "\n\\%d-grams:\n%.*s", k + 1, used[k], body[k]);
     at += snprintf(text + at, 20, "\n\\end\\\n");
     lin_ngram *lm;
     OK(lin_ngram_parse(text, (size_t)at, "world", &lm, &err));
@@ -168,7 +172,10 @@ typedef struct truth {
     sequence *found;
 } truth;
 
-SUPPORT double add_logs(double a, double b) { return a == -INFINITY ? b : b == -INFINITY ? a : fmax(a, b) + log1p(exp(-fabs(a - b))); }
+SUPPORT double add_logs(double a, double b)
+{
+    return a == -INFINITY ? b : b == -INFINITY ? a : fmax(a, b) + log1p(exp(-fabs(a - b)));
+}
 
 // Graves et al. 2006, eq. 6-8.
 SUPPORT double ctc_log(const world *w, const int *labels, int n)
