@@ -158,9 +158,9 @@ static lin_status show(lin_live *l, lin_live_end end, lin_error *err)
     if (status != LIN_OK) return status;
     if (end == LIN_LIVE_GROWS && r->n_phones == l->shown_phones && hash == l->shown_partial) return LIN_OK;
     if (p->n_phones == 0 && r->n_phones == 0 && l->revision == 0) return LIN_OK;
-    const lin_result_phone *first = r->n_phones ? r->phones : p->phones;
-    const lin_result_phone *last = p->n_phones ? &p->phones[p->n_phones - 1] : r->phones + r->n_phones - 1;
-    if (r->n_phones || p->n_phones) l->shown_start_s = first->start_s;
+    // Where there is no phone any more, the utterance is where it last was.
+    const lin_result *front = r->n_phones ? r : p, *back = p->n_phones ? p : r;
+    if (front->n_phones) l->shown_start_s = front->phones[0].start_s;
     const lin_live_view v = {.utterance = l->utterance + 1,
                              .revision = ++l->revision,
                              .result = r,
@@ -169,7 +169,7 @@ static lin_status show(lin_live *l, lin_live_end end, lin_error *err)
                              .old_phones = l->shown_phones,
                              .old_words = l->shown_words,
                              .start_s = l->shown_start_s,
-                             .end_s = r->n_phones || p->n_phones ? last->end_s : l->shown_start_s,
+                             .end_s = back->n_phones ? back->phones[back->n_phones - 1].end_s : l->shown_start_s,
                              .heard_s = (double)l->row * l->r->row_seconds,
                              .end = end};
     l->shown_phones = r->n_phones;
