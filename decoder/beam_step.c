@@ -371,7 +371,7 @@ static void search(beam_view *v, const float *row)
 static void rescale(beam_view *v)
 {
     double largest = 0, best = 0, floor;
-    int n = v->state->n_hyps, exponent, best_exponent;
+    int n = v->state->n_hyps, exponent, best_exponent, dropped = 0;
     for (int i = 0; i < n; i++) {
         const beam_hyp *h = &v->hyps[i];
         largest = fmax(largest, beam_total(h));
@@ -393,8 +393,11 @@ static void rescale(beam_view *v)
         if (*weak < 0 || *sum >= floor) continue;
         lin_beam_drop_cell(v, *weak);
         *weak = BEAM_NONE;
-        *sum = *(h->blank < h->label ? &h->best_blank : &h->best_label) = 0;
+        *(h->blank < h->label ? &h->best_blank : &h->best_label) = 0;
+        *sum = 0;
+        dropped = 1;
     }
+    if (dropped) lin_beam_sort(v);
 }
 
 /* ---- phones that have waited too long ---------------------------------------------------------------------------------------- */

@@ -339,6 +339,7 @@ static int plain_step(int n, const float *row, int t, int V, const lin_ngram *lm
         if (weak->sum < least) *weak = nowhere;
         n++;
     }
+    qsort(plain_now, (size_t)n, sizeof *plain_now, by_plain_total);
     return n;
 }
 

@@ -1,0 +1,157 @@
+// Beam search of any rows under any options: two states get the same rows, one a row at a time, and stay the same to the bit; the
+// state passes its own check; a damaged copy is refused or goes on without harm.
+//
+// Bytes: outputs, width, score, labels, blank, longest, flags; then commands, each with what it needs behind it.
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "decoder/beam.h"
+#include "kernels/memory.h"
+#include "lexicon/ngram.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { MOST_V = 9, MOST_ROWS = 16, HEADER = 7 };
+
+static const char arpa[] = "\\data\\\nngram 1=5\nngram 2=4\n\n\\1-grams:\n-0.7 </s>\n-99 <s> -0.3\n-0.5 A -0.2\n-0.6 B -0.4\n-0.9 C "
+                           "-0.1\n\n\\2-grams:\n-0.3 <s> A\n-0.4 A B\n-1.1 A A\n-0.2 C </s>\n\n\\end\\\n";
+
+typedef struct feed {
+    const uint8_t *at, *end;
+} feed;
+
+static int next(feed *f) { return f->at < f->end ? *f->at++ : 0; }
+
+static float number(int byte)
+{
+    switch (byte) {
+    case 255: return NAN;
+    case 254: return INFINITY;
+    case 253: return -INFINITY;
+    case 252: return 3e38f;
+    case 251: return -3e38f;
+    case 250: return -1e-40f;
+    case 249: return 100;
+    default: return byte == 1 ? -0.0005f : -(float)byte / 8;
+    }
+}
+
+static void require(int condition)
+{
+    if (!condition) abort();
+}
+
+static void try_damage(const lin_beam *beam, const void *state, feed *f, const lin_context *context, const float *rows)
+{
+    const size_t bytes = lin_beam_bytes(beam);
+    lin_path path = {0};
+    unsigned char *copy = lin_alloc(bytes, 1);
+    require(copy != NULL);
+    memcpy(copy, state, bytes);
+    for (int n = 1 + next(f) % 4; n; n--) {
+        size_t at = ((size_t)next(f) << 16 | (size_t)next(f) << 8 | (size_t)next(f)) % bytes;
+        copy[at] = (unsigned char)next(f);
+    }
+    if (lin_beam_check(beam, copy, bytes, NULL) == LIN_OK) {
+        if (lin_beam_push(beam, copy, context, rows, MOST_ROWS, &path, NULL) == LIN_OK) {
+            for (int i = 0; i < lin_beam_prefixes(beam, copy); i++) lin_beam_nbest(beam, copy, i, &path, NULL);
+        }
+        lin_beam_finish(beam, copy, context, &path, NULL);
+    }
+    lin_path_free(&path);
+    lin_free(copy);
+}
+
+static void look(const lin_beam *beam, const void *state, int finite)
+{
+    lin_path tail = {0};
+    double last = INFINITY;
+    for (int i = 0; i < lin_beam_prefixes(beam, state); i++) {
+        require(lin_beam_nbest(beam, state, i, &tail, NULL) == LIN_OK);
+        require(!isnan(tail.score) && (!finite || tail.score <= last + 1e-6));
+        last = tail.score;
+        for (int k = 0; k < tail.n_phones; k++) {
+            require(tail.phones[k].start < tail.phones[k].end && tail.phones[k].confidence >= 0 && tail.phones[k].confidence <= 1);
+            require(!k || tail.phones[k].start >= tail.phones[k - 1].end);
+        }
+    }
+    lin_path_free(&tail);
+}
+
+static void try_search(const lin_beam *beam, int V, feed f, const lin_context *const contexts[3])
+{
+    static float rows[MOST_ROWS * MOST_V];
+    const size_t bytes = lin_beam_bytes(beam);
+    void *a = lin_alloc(bytes, 1), *b = lin_alloc(bytes, 1);
+    lin_path of_a = {0}, of_b = {0};
+    const lin_context *context = NULL;
+    require(a && b);
+    memset(rows, 0, sizeof rows);
+    lin_beam_reset(beam, a, 5);
+    lin_beam_reset(beam, b, 5);
+    while (f.at < f.end) {
+        const int command = next(&f), n = 1 + (command >> 2) % MOST_ROWS;
+        if (command % 4 == 3) {
+            context = contexts[(command >> 2) % 3];
+        } else if (command % 4 == 2) {
+            try_damage(beam, a, &f, context, rows);
+        } else {
+            for (int i = 0; i < n * V; i++) rows[i] = number(next(&f));
+            memcpy(b, a, bytes);
+            lin_status status = lin_beam_push(beam, a, context, rows, n, &of_a, NULL);
+            require(status == LIN_OK || status == LIN_NUMERIC);
+            if (status) require(memcmp(a, b, bytes) == 0);
+            for (int i = 0; !status && i < n; i++)
+                require(lin_beam_push(beam, b, context, rows + i * V, 1, &of_b, NULL) == LIN_OK);
+        }
+        require(memcmp(a, b, bytes) == 0 && lin_beam_check(beam, a, bytes, NULL) == LIN_OK);
+        look(beam, a, command % 2);
+    }
+    require(lin_beam_finish(beam, a, context, &of_a, NULL) == LIN_OK && lin_beam_finish(beam, b, context, &of_b, NULL) == LIN_OK);
+    require(of_a.n_phones == of_b.n_phones && of_a.score == of_b.score && memcmp(a, b, bytes) == 0);
+    for (int i = 0; i < of_a.n_phones; i++) {
+        require(memcmp(&of_a.phones[i], &of_b.phones[i], sizeof of_a.phones[i]) == 0);
+        require(!i || of_a.phones[i].start >= of_a.phones[i - 1].end);
+    }
+    look(beam, a, 1);
+    lin_path_free(&of_a);
+    lin_path_free(&of_b);
+    lin_free(a);
+    lin_free(b);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const int words[MOST_V] = {-1, 2, 3, 4, -1, 2, 3, 4, 2}, one[] = {1, 2}, two[] = {2, 2, 3}, three[] = {1};
+    static const int *const phrases[] = {one, two, three};
+    static const int lengths[] = {2, 3, 1};
+    static const double bonuses[] = {3, -2, 100};
+    if (size < HEADER) return 0;
+    unsigned long live = lin_memory_live();
+    const int V = 1 + data[0] % MOST_V, flags = data[6];
+    const lin_beam_options options = {.width = 1 + data[1] % 12,
+                                      .score = data[2] / 8.0,
+                                      .labels = data[3] % MOST_V,
+                                      .blank = data[4] / 255.0,
+                                      .longest = 1 + data[5] % 20,
+                                      .lm_weight = (flags >> 2 & 3) * 0.7,
+                                      .bonus = (flags >> 4) - 8};
+    lin_ngram *lm = NULL;
+    lin_context *context[2];
+    lin_beam *beam;
+    if (flags & 1) require(lin_ngram_parse(arpa, sizeof arpa - 1, "small.arpa", &lm, NULL) == LIN_OK);
+    require(lin_context_create(phrases, lengths, bonuses, 2, &context[0], NULL) == LIN_OK);
+    require(lin_context_create(phrases + 1, lengths + 1, bonuses + 1, 2, &context[1], NULL) == LIN_OK);
+    require(lin_beam_create(V, lm, words, &options, &beam, NULL) == LIN_OK);
+    const lin_context *const contexts[] = {NULL, context[0], context[1]};
+    try_search(beam, V, (feed){data + HEADER, data + size}, contexts);
+    lin_beam_destroy(beam);
+    lin_context_destroy(context[0]);
+    lin_context_destroy(context[1]);
+    lin_ngram_destroy(lm);
+    require(lin_memory_live() == live);
+    return 0;
+}
