@@ -138,6 +138,35 @@ START_TEST(the_id_knows_options_lexicon_and_language_model)
 }
 END_TEST
 
+START_TEST(the_id_knows_a_language_model_of_phones)
+{
+    files();
+    lin_phones *phones;
+    OK(lin_phones_create(NULL, &phones, &err));
+    char other[300], line[1024];
+    uint64_t ids[3];
+    snprintf(other, sizeof other, "%s/other", folder);
+    test_write_file(other, phones_text, strlen(phones_text));
+    FILE *file = fopen(other, "r+b"); // another probability
+    ck_assert(file && fseek(file, (long)(strstr(phones_text, "-1 B") - phones_text), SEEK_SET) == 0 && fputs("-2", file) >= 0);
+    fclose(file);
+    for (int i = 0; i < 3; i++) {
+        values v;
+        lin_parsed parsed;
+        lin_decoding d;
+        snprintf(line, sizeof line, "--lm %s", i == 1 ? other : phones_arpa);
+        ck_assert_int_eq(parse(&parsed, &v, line), 0);
+        OK(lin_decoding_open(&d, &v.decoding, phones, 0.03, 1, &err));
+        ids[i] = d.search.id;
+        lin_decoding_close(&d);
+        lin_options_free(&parsed);
+    }
+    ck_assert(ids[0] == ids[2] && ids[0] != ids[1]);
+    lin_phones_destroy(phones);
+    no_files();
+}
+END_TEST
+
 START_TEST(a_part_is_what_begins_within_it)
 {
     files();
@@ -147,13 +176,14 @@ START_TEST(a_part_is_what_begins_within_it)
     // bad at 1, two at 7 and at 13, ab at 18 letters: 2 rows of 0.03 s each.
     const int T = script(".bad...tu....tu...ab..", logp);
     char line[1024];
-    for (int kind = 0; kind < 3; kind++) {
+    for (int run = 0; run < 5; run++) {
+        const int kind = run < 3 ? run : run - 2, several = run >= 3; // with alternatives nothing may be taken on the way
         values v;
         lin_parsed parsed;
         lin_decoding decoding;
         lin_decoder d = {0};
-        snprintf(line, sizeof line, "--words --lexicon %s --lm %s", dict, arpa);
-        ck_assert_int_eq(parse(&parsed, &v, kind == 2 ? line : kind ? "--beam 8" : ""), 0);
+        snprintf(line, sizeof line, "--words --lexicon %s --lm %s --n-best %d", dict, arpa, 1 + several);
+        ck_assert_int_eq(parse(&parsed, &v, kind == 2 ? line : several ? "--n-best 2" : kind ? "--beam 8" : ""), 0);
         OK(lin_decoding_open(&decoding, &v.decoding, phones, 0.03, 1, &err));
         OK(lin_decoder_create(&d, &decoding, &err));
         static const double places[][2] = {{-INFINITY, INFINITY}, {0.06, 0.42}, {0.42, 0.48}, {0.421, 0.78}, {0.78, 9}};
@@ -166,11 +196,13 @@ START_TEST(a_part_is_what_begins_within_it)
             d.to_s = places[p][1];
             for (int t = 0; t < T; t++) {
                 OK(lin_decoder_push(&d, logp + t * V, 1, &err));
-                if (t % 3 == 0) OK(lin_decoder_take(&d, &r, &err));
+                if (t % 3 == 0 && !several) OK(lin_decoder_take(&d, &r, &err));
             }
             OK(lin_decoder_finish(&d, &r, &err));
             test_require(d.past == (p == 1 || p == 2 || p == 3), "kind %d part %d: %d", kind, p, d.past);
             test_require(r.n_phones == want_phones[kind][p], "kind %d part %d: %d phones", kind, p, r.n_phones);
+            ck_assert_int_eq(r.n_alternatives, several ? 2 : 0);
+            if (several) ck_assert_int_eq(r.alternatives[0].n_phones, r.n_phones);
             ck_assert_int_eq(r.has_words, kind == 2);
             int of_words = 0;
             for (int w = 0; w < r.n_words; w++) {
@@ -380,6 +412,7 @@ int main(void)
     TCase *tests = tcase_create("decoding");
     tcase_add_test(tests, searches_by_their_options);
     tcase_add_test(tests, the_id_knows_options_lexicon_and_language_model);
+    tcase_add_test(tests, the_id_knows_a_language_model_of_phones);
     tcase_add_test(tests, a_part_is_what_begins_within_it);
     tcase_add_test(tests, alternatives_begin_with_the_result_and_hold_all_of_it);
     tcase_add_test(tests, nothing_is_allocated_while_results_flow);
