@@ -88,6 +88,7 @@ START_TEST(text_report)
     OK(lin_score_text(&r, &out, &err));
     static const char *const parts[] = {
         "id: (s3-1)\nScores: (#C #S #D #I) 2 0 1 1\nREF:  A b * c \nHYP:  * b A c \nEval: D   I   \n\n",
+        "id: (s1-2)\nScores: (#C #S #D #I) 0 0 0 0\n\nid: (s2-2)",
         "\ns2-1                            1        2    50.00     0.00    50.00     0.00    50.00   100.00\n",
         "substitutions (1 in all)\n    count % of ref\n        1    50.00  b -> x\n\n",
         "deletions (2 in all)\n    count % of ref\n        2    50.00  a\n\n",
@@ -223,6 +224,23 @@ static void check_matrix(const lin_score *s, const lin_score_matrix *m)
     }
 }
 
+START_TEST(pairs_both_ways)
+{
+    lin_score *s = score("u-1 zh\nu-2 iy\nu-3 iy\nu-4 a\n", "u-1 iy\nu-2 zh\nu-3 zh\nu-4 b\n", NULL);
+    lin_confused_pair *p;
+    int n;
+    OK(lin_score_confused_pairs(s, &p, &n, &err));
+    ck_assert_int_eq(n, 2);
+    ck_assert_str_eq(lin_score_token(s, p[0].a, NULL), "iy"); // twice as zh, which was once iy
+    ck_assert_str_eq(lin_score_token(s, p[0].b, NULL), "zh");
+    ck_assert(p[0].a_as_b == 2 && p[0].b_as_a == 1);
+    ck_assert_str_eq(lin_score_token(s, p[1].a, NULL), "a");
+    ck_assert(p[1].a_as_b == 1 && p[1].b_as_a == 0);
+    lin_free(p);
+    lin_score_destroy(s);
+}
+END_TEST
+
 START_TEST(tables)
 {
     lin_score *s = score("u-1 zh iy b q1 iy t\nu-2 b b t\n", "u-1 iy zh p q2 zh d\nu-2 p d\n", NULL);
@@ -235,9 +253,6 @@ START_TEST(tables)
         ck_assert_int_ge(p[i].a_as_b, p[i].b_as_a);
         if (i) ck_assert_int_le(p[i].a_as_b + p[i].b_as_a, p[i - 1].a_as_b + p[i - 1].b_as_a);
     }
-    ck_assert_str_eq(lin_score_token(s, p[0].a, NULL), "iy"); // twice as zh, which was once iy
-    ck_assert_str_eq(lin_score_token(s, p[0].b, NULL), "zh");
-    ck_assert(p[0].a_as_b == 2 && p[0].b_as_a == 1);
     lin_free(p);
     OK(lin_score_matrix_make(s, 100, &m, &err)); // textbook order, others behind
     check_matrix(s, &m);
@@ -258,6 +273,12 @@ START_TEST(tables)
     FAIL_EVERY_ALLOCATION(lin_score_confused_pairs(s, &p, &n, NULL), lin_free(p));
     FAIL_EVERY_ALLOCATION(lin_score_matrix_make(s, 3, &m, NULL), lin_score_matrix_free(&m));
     FAIL_EVERY_ALLOCATION(lin_score_worst(s, 9, &worst, &n, NULL), lin_free(worst));
+    lin_score_destroy(s);
+    s = score("u-1 a a a b b b\n", "u-1 u v w x y z\n", NULL); // what is left out goes nowhere
+    OK(lin_score_matrix_make(s, 2, &m, &err));
+    ck_assert(m.n == 2 && m.left_out == 6);
+    check_matrix(s, &m);
+    lin_score_matrix_free(&m);
     lin_score_destroy(s);
     s = score("(u-1)\n", "(u-1)\n", NULL); // no tokens at all
     OK(lin_score_matrix_make(s, 3, &m, &err));
@@ -446,6 +467,7 @@ int main(int argc, char **argv)
     tcase_add_test(tc, levels);
     tcase_add_test(tc, notes);
     tcase_add_test(tc, json_report);
+    tcase_add_test(tc, pairs_both_ways);
     tcase_add_test(tc, tables);
     tcase_add_test(tc, html_report);
     tcase_add_test(tc, matched_pairs_are_sc_stats);
