@@ -33,11 +33,16 @@ static void set_option(lin_words_options *o, const char *text)
     const char *equals = strchr(text, '=');
     const double value = equals ? atof(equals + 1) : 0;
     const size_t n = equals ? (size_t)(equals - text) : 0;
-    const struct { const char *name; int *whole; double *number; } table[] = {
-        {"width", &o->width, NULL}, {"score", NULL, &o->score}, {"labels", &o->labels, NULL}, {"blank", NULL, &o->blank},
-        {"lm_weight", NULL, &o->lm_weight}, {"bonus", NULL, &o->bonus}, {"unknown", NULL, &o->unknown},
-        {"unknown_phone", NULL, &o->unknown_phone}, {"rivals", &o->rivals, NULL}, {"n_best", &o->n_best, NULL},
-        {"longest", &o->longest, NULL}};
+    const struct {
+        const char *name;
+        int *whole;
+        double *number;
+    } table[] = {{"width", &o->width, NULL},         {"score", NULL, &o->score},
+                 {"labels", &o->labels, NULL},       {"blank", NULL, &o->blank},
+                 {"lm_weight", NULL, &o->lm_weight}, {"bonus", NULL, &o->bonus},
+                 {"unknown", NULL, &o->unknown},     {"unknown_phone", NULL, &o->unknown_phone},
+                 {"rivals", &o->rivals, NULL},       {"n_best", &o->n_best, NULL},
+                 {"longest", &o->longest, NULL}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         if (strlen(table[i].name) != n || memcmp(table[i].name, text, n)) continue;
         if (table[i].whole) *table[i].whole = (int)value;
@@ -123,8 +128,8 @@ int main(int argc, char **argv)
     if (!state) return 1;
     for (int i = at + 2; i < argc; i++) decode(words, state, argv[i], out, &sum);
     printf("words\t%ld rows\t%.1f us/row\t%.2f %% of real time\t%.0f KB of state\t(score %.3f)\n", sum.rows,
-           1e6 * sum.seconds / (double)sum.rows, 100 * sum.seconds / ((double)sum.rows * row_s), 1e-3 * (double)lin_words_bytes(words),
-           sum.score);
+           1e6 * sum.seconds / (double)sum.rows, 100 * sum.seconds / ((double)sum.rows * row_s),
+           1e-3 * (double)lin_words_bytes(words), sum.score);
     if (out) fclose(out);
     lin_free(state);
     lin_words_destroy(words);

@@ -171,8 +171,8 @@ static lin_status check_rows(const lin_words *w, const space *s, const float *lo
     return LIN_OK;
 }
 
-// Another context than before: what unfinished phrases had earned is taken back, tokens inside words of the old one go, and such words
-// in what is not settled become unknown ones. Contexts are compared with what a state from a file says of its own.
+// Another context than before: what unfinished phrases had earned is taken back, tokens inside words of the old one go, and such
+// words in what is not settled become unknown ones. A state from a file may say that it knows this context: look.
 static void change_context(const lin_words *w, space *s, const lin_word_context *context)
 {
     words_header *h = s->h;

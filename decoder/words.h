@@ -2,9 +2,11 @@
  * words.h - CTC beam search over words: a lexicon's prefix tree, a word n-gram, and phones for what the lexicon lacks.
  *
  * Pipeline: log-probabilities [T, V], blank at index 0 -> [this] -> decoder/path -> decoder/result.
- * A hypothesis is a place in the tree (lexicon/tree.h), a state of the language model and of the context, and the scores of its
- * alignments that end in blank and that do not (as in decoder/beam). At the end of a word the language model replaces the look-ahead,
- * the best unigram below the place in the tree. Hypotheses with the same place and states are one: the better history goes on.
+ * A hypothesis is a place in the tree (lexicon/tree.h), a state of the language model and of the context, a history of words with
+ * their pronunciations, and the sums over its alignments that end in blank and that do not (as in decoder/beam). At the end of a
+ * word the language model replaces the look-ahead, the best unigram below the place in the tree. Of hypotheses with the same
+ * place and states, whose futures are the same, the better one goes on; the other is remembered as an alternative.
+ * words_internal.h has the whole on one page.
  *
  *   lin_words_options o = lin_words_options_default();
  *   lin_words_create(tree, lm, &o, &words, &err);                           // shared by all streams
@@ -14,9 +16,15 @@
  *   lin_words_nbest(words, state, k, &tail, &err);                          // partial words too
  *   lin_words_finish(words, state, context, &settled, &err);
  *
+ * Score of a path: acoustic (the sum over the alignments that were followed) + lm_weight * language + the bonus of every word +
+ * what unknown words cost + the context's. With a beam that drops nothing and enough rivals the sum is exact; recombination gives
+ * up alignments of a history that was not the better one at the time.
+ * Confidence of a word: the geometric mean of its phones' (decoder/path.h), times the probability of the word among all hypotheses
+ * and alternatives at its place when it is given out.
+ *
  * A word is settled, and given out with its phones, once every hypothesis has it. Any split of the same rows into pushes gives the
- * same result to the bit. The state is one flat block without pointers: copy it to fork a stream, write it to save one.
- * push, nbest and finish allocate nothing but the room of the caller's path.
+ * same result to the bit. The state is one flat block without pointers: copy it to fork a stream, write it to save one. Its size
+ * grows with the width: lin_words_bytes. push, nbest and finish allocate nothing but the room of the caller's path.
  * Threads: immutable and shared but for the state; one at a time per state.
  */
 #ifndef LIN_DECODER_WORDS_H
@@ -38,10 +46,13 @@ typedef struct lin_words_options {
     double blank;        /* frames whose blank is at least so probable are only waited through; 0: none is */
     double lm_weight;    /* on the language model's natural logarithm */
     double bonus;        /* for every word, natural logarithm */
-    double unknown;      /* for a word outside the lexicon, natural logarithm, below 0; -INFINITY: there is none */
+    double unknown;      /* for a word outside the lexicon, natural logarithm, 0 at most; -INFINITY: there is none. The language
+                            model's <unk>, if it has one, is weighed too; if not, words that it lacks of the lexicon or of a
+                            context cost this as well */
     double unknown_phone; /* for each of its phones, natural logarithm */
     int rivals;          /* histories kept apart where place and states are the same; 1: the better goes on alone */
-    int n_best;          /* alternatives that nbest can give; with 1 words are settled soonest */
+    int n_best;          /* sequences that nbest can give. Above 1 words are settled only where `longest` demands it, so that the
+                            alternatives reach back */
     int longest;         /* words that may be unsettled at most; beyond it the best hypothesis decides */
 } lin_words_options;
 
@@ -60,19 +71,33 @@ void lin_words_destroy(lin_words *words); /* NULL is fine */
 size_t lin_words_bytes(const lin_words *words);
 void lin_words_reset(const lin_words *words, void *state, int64_t first_frame);
 
-/* As lin_beam_push. context: may be NULL, may be another one at every call. */
+/*
+ * Takes in logp [n_frames, V], natural logarithms, and appends what is settled to *settled, with the best hypothesis's scores.
+ * context: may be NULL, may be another one at every call: then what an unfinished phrase had earned is taken back, and words that
+ * only the old context knew, where they are not settled, become unknown ones. A row of which no hypothesis can take anything is
+ * passed over. LIN_NUMERIC, naming the frame, for a NaN or a row without a finite value; LIN_NO_MEMORY; LIN_INVALID after finish.
+ * On failure nothing changes.
+ */
 lin_status lin_words_push(const lin_words *words, void *state, const lin_word_context *context, const float *logp, int n_frames,
                           lin_path *settled, lin_error *err);
 
-/* As lin_beam_nbest: distinct sequences of words, best first. A word that is not complete is given as LIN_WORD_UNKNOWN, and the
- * path says so. */
+/*
+ * The sequence number `which` (0: the best) of those that differ in words, as they stand, from what is settled on, replaces
+ * *tail; with its scores of the whole segment. Scores and times of those behind the first are estimates where an alternative is
+ * in them. A word that is not complete is given as LIN_WORD_UNKNOWN. LIN_INVALID if there are no more; lin_words_hypotheses says
+ * how many, n_best at most. Takes about 200 KB of stack, and time that grows with `which`.
+ */
 int lin_words_hypotheses(const lin_words *words, const void *state);
 lin_status lin_words_nbest(const lin_words *words, const void *state, int which, lin_path *tail, lin_error *err);
 
-/* As lin_beam_finish. Only complete words count at the end; where there is no hypothesis of complete words the last one is unknown. */
-lin_status lin_words_finish(const lin_words *words, void *state, const lin_word_context *context, lin_path *settled, lin_error *err);
+/* Ends the segment: the language model's end of sentence and unfinished phrases are weighed, the hypotheses put in their final
+ * order (nbest gives them until the next reset), and the rest of the best is appended to *settled unless that is NULL. Only
+ * complete words count; where there is no hypothesis of complete words the last one is unknown. */
+lin_status lin_words_finish(const lin_words *words, void *state, const lin_word_context *context, lin_path *settled,
+                            lin_error *err);
 
-/* As lin_beam_check. */
+/* Whether bytes from a file can be a state of this search: LIN_MISMATCH (of another one: size, lexicon, model, options), LIN_FORMAT
+ * (damaged). A state that passes can be pushed, whatever it says. */
 lin_status lin_words_check(const lin_words *words, const void *state, size_t n, lin_error *err);
 
 /* Spelling of a word number of a path, of the lexicon or the context; NULL for LIN_WORD_UNKNOWN and others. */

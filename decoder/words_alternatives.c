@@ -1,4 +1,4 @@
-// Losers of recombinations, kept as alternatives to the history that won: an open hash table by the winner, whose alternatives so lie
+// Losers of recombinations, kept as alternatives to the history that won, in an open hash table by the winner: its alternatives lie
 // behind each other.
 
 #include <string.h>

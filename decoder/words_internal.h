@@ -1,28 +1,29 @@
 /*
  * words_internal.h - the word search on one page, and what its files share.
  *
- * A token is one hypothesis: a place in the lexicon's tree (or behind a complete word, or in a word outside the lexicon), a state of
- * the language model and of the context, and its history, the words before with their pronunciations, known by a hash. Its two arms
- * hold the alignments that end in blank and those that end in the last phone: the sum over all that were followed, for the score, and
- * the best one, for the times.
+ * A token is one hypothesis: a place in the lexicon's tree (or behind a complete word, or in a word outside the lexicon), a state
+ * of the language model and of the context, and its history, the words before with their pronunciations, known by a hash. Its two
+ * arms hold the alignments that end in blank and those that end in the last phone: the sum over all that were followed, for the
+ * score, and the best one, for the times.
  *
- *   words_search.c   a row of log-probabilities moves every token: it stays (blank, or the last phone again), or goes on by a phone to
- *                    a child in the tree, and where a word ends there, to a second token behind that word, one for each homophone.
- *                    Arrivals at the same place with the same history are summed. Then of those with the same place and states but
- *                    different histories (which have the same future) the better `rivals` go on, and of all that are left the best
- *                    `width` within `score` of the best.
- *   words_history.c  The best alignments are chains of records, one for each phone, in a fixed pool; chains that no token reaches any
- *                    more are swept out when the pool is full. A word is settled when it is the first of every token's history; it is
- *                    given out with the times of the best token (but ends where any token goes on), and all chains are cut behind it.
- *   words_alternatives.c  The losers of recombinations are kept as alternatives to the history that won: by how much they lost then is
- *                    what they would lose in the end, as in a word lattice (Ortmanns, Ney & Aubert 1997).
- *   words_nbest.c    The n best sequences of words, from a best-first search over tokens and alternatives; with n_best > 1 words are
- *                    settled only where `longest` demands it, so that the alternatives reach back.
- *   words_path.c     From chains to phones and words, with times and confidences.
- *   words.c          options, creation, push, finish; words_check.c: states out of files.
+ *   words_search.c        A row of log-probabilities moves every token: it stays (blank, or the last phone again), or goes on by a
+ *                         phone to a child in the tree, and where words end there, to a second token behind each of them. Arrivals
+ *                         at the same place with the same history are summed. Then of those with the same place and states but
+ *                         different histories (which have the same future) the better `rivals` go on, and of all that are left the
+ *                         best `width` within `score` of the best.
+ *   words_history.c       The best alignments are chains of records, one for each phone, in a fixed pool; chains that nothing
+ *                         reaches any more are swept out when the pool is full. A word is settled when it is the first of every
+ *                         token's history: it is given out with the times of the best token, though it ends where any token goes
+ *                         on, and all chains are cut behind it.
+ *   words_alternatives.c  The losers of recombinations, kept as alternatives to the history that won: what they lost then is what
+ *                         they would lose in the end, as in a word lattice (Ortmanns, Ney & Aubert 1997).
+ *   words_nbest.c         The n best sequences of words, by a best-first search over tokens and alternatives.
+ *   words_path.c          From chains to phones and words, with times and confidences.
+ *   words.c               Options, creation, push, finish. words_check.c: states out of files.
  *
- * The score of a token: acoustic sum + lm_weight * language model + bonus for every word begun + unknown words' costs + context, and
- * within a word the look-ahead (lm_weight times the best unigram below), which the language model replaces at its end.
+ * The score of a token: acoustic sum + lm_weight * language model + bonus for every word begun + costs of unknown words + context,
+ * and within a word the look-ahead (lm_weight times the best unigram below), which the language model replaces at its end. A word
+ * outside the lexicon pays all when it begins, and each of its phones when it comes.
  *
  * The state: header, tokens, records, alternatives, then room for the work on one row, whose bytes mean nothing between rows.
  */
@@ -36,8 +37,8 @@
 #include "decoder/words.h"
 
 enum { BLANK_ARM, LABEL_ARM };
-enum { PLACE_UNKNOWN = -1 };     // a token in a word outside the lexicon; otherwise a node, those of the context's words behind the lexicon's
-enum { WORD_INSIDE = -2 };       // of a record: the phone is not the last of a word
+enum { PLACE_UNKNOWN = -1 };        // in a word outside the lexicon; else a node, those of the context's words behind the lexicon's
+enum { WORD_INSIDE = -2 };          // of a record: the phone is not the last of a word
 enum { CONTEXT_NONE = 0x7fffffff }; // token of the context for a word that no phrase has
 
 #define WORDS_MAGIC UINT64_C(0x31736472776e696c) // "linwrds1"
@@ -103,8 +104,8 @@ typedef struct tip {
 typedef struct alternative {
     uint64_t winner; // history, up to its last complete word; 0: up to what is settled
     tip loser;
-    // Scores below the beam's best of their row: the winner's highest, the loser's summed over rows (each row drops other alignments), and
-    // its highest, of which its times are. What the loser lost is what it stayed below the winner.
+    // Scores below the beam's best of their row: the winner's highest, the loser's summed over rows (each row drops other
+    // alignments), and its highest, of which its times are. What the loser lost is what it stayed below the winner.
     double winner_level, loser_level, loser_best;
     double lost, lost_outer, lost_language;
     int32_t used; // 0: an empty slot, 1, or 2: about to go
@@ -200,14 +201,14 @@ int words_row(const lin_words *w, space *s, const float *logp);
 // words_history.c
 int words_best(const space *s); // number of the best token
 int words_new_record(space *s, const candidate *c); // of the phone that a candidate's label arm began
-void words_make_room(const lin_words *w, space *s, lin_path *settled); // for a row's records: sweeps, and where that is not enough settles
+void words_make_room(const lin_words *w, space *s, lin_path *settled); // for a row's records: sweeps, and settles if it must
 void words_settle(const lin_words *w, space *s, lin_path *settled); // what all tokens share, and what is too long
 void words_sweep(const lin_words *w, space *s); // away with records that nothing reaches
 void words_mark(const space *s, int32_t *marks, int at); // a chain
 int words_is_settled(const space *s, const record *r);
 void words_break_off(space *s, token *t); // the word that a token is in becomes an unknown one, complete
-int64_t words_begin_behind_first(const space *s, int at); // start of the phone behind that word; the next row, where there is none
 uint64_t words_first_of(const space *s, int at, int *phones); // history up to the first unsettled word of a chain, 0; its phones
+int64_t words_begin_behind_first(const space *s, int at);     // start of the phone behind that word, or the next row
 
 // words_alternatives.c
 void words_remember(const lin_words *w, space *s, const candidate *winner, const candidate *loser);
@@ -221,7 +222,7 @@ void words_settle_alternatives(const lin_words *w, space *s, uint64_t first, int
 void words_token_line(const space *s, const token *t, line *to);
 void words_follow_line(const space *s, int at, int frames, double logp, line *to); // appends a chain's words
 void words_shares(const lin_words *w, const space *s, const token *t, const line *of, double *shares);
-// Appends the words number from .. to of a line (0 is its last one), which end before frame `limit`; to = -1: the phones behind it too.
+// Appends the words number from .. to of a line (0: its last one), which end before frame `limit`; to = -1: the phones behind too.
 lin_status words_append_line(const space *s, const line *of, const double *shares, int from, int to, int64_t limit, lin_path *path,
                              lin_error *err);
 lin_status words_append_best(const lin_words *w, const space *s, lin_path *path, lin_error *err);

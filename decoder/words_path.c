@@ -26,7 +26,7 @@ void words_token_line(const space *s, const token *t, line *to)
 
 // ---- confidence -------------------------------------------------------------------------------------------------------------
 
-// The words of a line that a chain has not: those before `n`, counted from the last one. Chains share what they share from the start.
+// The words of a line that a chain has not: so many, counted from the last one. Chains share what they share from the start on.
 static int differing(const space *s, const line *of, int at)
 {
     for (; at >= 0 && !words_is_settled(s, &s->records[at]); at = s->records[at].before) {

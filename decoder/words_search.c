@@ -1,4 +1,4 @@
-// One row of log-probabilities: every token stays or goes on, arrivals are summed, rivals recombined, and the best go into the next row.
+// One row of log-probabilities: every token stays or goes on, arrivals are summed, rivals recombined, and the best go on.
 
 #include <string.h>
 

@@ -9,7 +9,7 @@
 #include "lexicon/textfile.h"
 
 struct lin_tree {
-    lin_symbols words; // lower case
+    lin_symbols words;    // lower case
     lin_tree_node *nodes; // n_nodes and one that closes the last ranges
     lin_tree_end *ends;
     int n_nodes, n_ends, n_outputs, n_left_out;
@@ -68,13 +68,13 @@ static lin_status check_entry(const lin_tree_entry *e, int n_outputs, lin_error 
     char shown[LIN_QUOTE];
     const size_t n = strlen(e->word);
     if (!n || n > LIN_WORD_MAX || e->n_labels < 1 || e->n_labels > LIN_PRONUNCIATION_MAX) {
-        return lin_fail(err, LIN_INVALID, "the word '%s' has %d phones and %zu bytes; both from 1 to %d", lin_quote(shown, e->word, n),
-                        e->n_labels, n, LIN_WORD_MAX);
+        return lin_fail(err, LIN_INVALID, "the word '%s' has %d phones and %zu bytes; both from 1 to %d",
+                        lin_quote(shown, e->word, n), e->n_labels, n, LIN_WORD_MAX);
     }
     for (int i = 0; i < e->n_labels; i++) {
         if (e->labels[i] >= 1 && e->labels[i] < n_outputs) continue;
-        return lin_fail(err, LIN_INVALID, "the word '%s' has phone %d; there are 1 to %d", lin_quote(shown, e->word, n), e->labels[i],
-                        n_outputs - 1);
+        return lin_fail(err, LIN_INVALID, "the word '%s' has phone %d; there are 1 to %d", lin_quote(shown, e->word, n),
+                        e->labels[i], n_outputs - 1);
     }
     return LIN_OK;
 }

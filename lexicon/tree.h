@@ -10,7 +10,8 @@
  *   for (i = 0; i < lin_tree_ends(tree, child, &ends); i++) ... ends[i].word ...
  *   lin_tree_destroy(tree);
  *
- * Flat arrays, built level by level from the sorted pronunciations: 16 bytes a node, 8 a pronunciation, and the spellings. Threads: immutable once made, shared by all.
+ * Flat arrays, built level by level from the sorted pronunciations: 16 bytes a node, 8 a pronunciation, and the spellings.
+ * Threads: immutable once made, shared by all.
  */
 #ifndef LIN_LEXICON_TREE_H
 #define LIN_LEXICON_TREE_H
@@ -36,8 +37,8 @@ typedef struct lin_tree_end {
     int lm_word; /* in the language model, LIN_NGRAM_UNKNOWN: not there */
 } lin_tree_end;
 
-/* Nodes are numbered breadth first, so that the children of node i are nodes[i].child .. nodes[i + 1].child - 1, in the order of their
- * labels, and the words that end at it ends[nodes[i].end] .. ends[nodes[i + 1].end - 1], in the order of the lexicon. */
+/* Nodes are numbered breadth first, so that the children of node i are nodes[i].child .. nodes[i + 1].child - 1, in the order of
+ * their labels, and the words that end at it ends[nodes[i].end] .. ends[nodes[i + 1].end - 1], in the order of the lexicon. */
 typedef struct lin_tree_node {
     uint32_t child, end;
     float ahead;   /* natural log of the best unigram of the words that end at or below; 0 without a language model */
@@ -52,10 +53,10 @@ typedef struct lin_tree_entry {
 } lin_tree_entry;
 
 /*
- * Every pronunciation of every word of the dictionary. lm may be NULL: all words, all alike. The dictionary is not kept, spellings are
- * copied. The language model's spelling may be lower or upper case. LIN_MISMATCH if no word of the dictionary is in the language
- * model; LIN_NO_MEMORY. options may be NULL. (Words without phones and unknown phones are errors of lexicon/dictionary, with file and
- * line, and do not come so far.) On failure *tree is NULL.
+ * Every pronunciation of every word of the dictionary. lm may be NULL: all words, all alike. The dictionary is not kept,
+ * spellings are copied. The language model's spelling may be lower or upper case. LIN_MISMATCH if no word of the dictionary is in
+ * the language model; LIN_NO_MEMORY. options may be NULL. (Words without phones and unknown phones are errors of
+ * lexicon/dictionary, with file and line, and do not come so far.) On failure *tree is NULL.
  */
 lin_status lin_tree_create(const lin_dictionary *dictionary, const lin_phones *phones, const lin_ngram *lm,
                            const lin_tree_options *options, lin_tree **tree, lin_error *err);

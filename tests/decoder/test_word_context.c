@@ -157,7 +157,8 @@ START_TEST(test_change)
         push(first, "DH AH R AY T");
         push(then, "AH AH");
         OK(lin_words_finish(words, state, then, &found, &err));
-        if (with) ck_assert_double_eq_tol(found.score, plain, 0.02); // sums over alignments differ a little where histories recombine
+        if (with)
+            ck_assert_double_eq_tol(found.score, plain, 0.02); // sums over alignments differ a little where histories recombine
         plain = found.score;
     }
     // The new one counts from where it comes.

@@ -126,8 +126,8 @@ START_TEST(test_truth)
             const int which = truth_of(&t, &found);
             test_require(which >= 0, "seed %d: hypothesis %d does not exist", (int)seed, i);
             const sequence *is = &t.found[which];
-            test_require(fabs(found.score - t.found[i].total) < 1e-5, "seed %d: hypothesis %d has score %.9g, not %.9g", (int)seed, i,
-                         found.score, t.found[i].total);
+            test_require(fabs(found.score - t.found[i].total) < 1e-5, "seed %d: hypothesis %d has score %.9g, not %.9g",
+                         (int)seed, i, found.score, t.found[i].total);
             test_require(fabs(found.score - is->total) < 1e-5 && fabs(found.acoustic - is->acoustic) < 1e-5 &&
                              fabs(found.language - is->language) < 1e-5,
                          "seed %d: hypothesis %d has scores %.9g %.9g %.9g, its words %.9g %.9g %.9g", (int)seed, i, found.score,
@@ -143,8 +143,8 @@ START_TEST(test_truth)
 }
 END_TEST
 
-// Recombination gives up alignments, never invents them: the best sequence has at most its exact score, and is nearly always the right
-// one; the n best are mostly those of brute force, in scores that differ by what was given up.
+// Recombination gives up alignments, never invents them: the best sequence has at most its exact score, and is nearly always the
+// right one; the best five are mostly those of brute force.
 START_TEST(test_recombination)
 {
     int right = 0, among = 0, cases = 0, wanted = 0;
@@ -522,8 +522,10 @@ START_TEST(test_unknown_words)
 }
 END_TEST
 
-static const char hand_arpa[] = "\\data\\\nngram 1=7\nngram 2=3\n\n\\1-grams:\n-1.0 <s> -0.3\n-1.0 </s>\n-1.2 AB -0.2\n-1.0 AB'S -0.2\n"
-                                "-1.0 BC -0.1\n-1.5 BB 0\n-1.0 C 0\n\n\\2-grams:\n-0.1 AB BC\n-0.1 <s> AB\n-0.7 AB'S BC\n\n\\end\\\n";
+static const char hand_arpa[] = "\\data\\\nngram 1=7\nngram 2=3\n\n"
+                                "\\1-grams:\n-1.0 <s> -0.3\n-1.0 </s>\n"
+                                "-1.2 AB -0.2\n-1.0 AB'S -0.2\n-1.0 BC -0.1\n-1.5 BB 0\n-1.0 C 0\n\n"
+                                "\\2-grams:\n-0.1 AB BC\n-0.1 <s> AB\n-0.7 AB'S BC\n\n\\end\\\n";
 
 START_TEST(test_homophones)
 {
@@ -583,7 +585,8 @@ START_TEST(test_options)
         {"score", offsetof(lin_words_options, score), 0, -1}, {"score", offsetof(lin_words_options, score), 0, NAN},
         {"labels", offsetof(lin_words_options, labels), 1, -1}, {"blank", offsetof(lin_words_options, blank), 0, 1.5},
         {"lm_weight", offsetof(lin_words_options, lm_weight), 0, -1}, {"bonus", offsetof(lin_words_options, bonus), 0, INFINITY},
-        {"unknown", offsetof(lin_words_options, unknown), 0, 1}, {"unknown_phone", offsetof(lin_words_options, unknown_phone), 0, 1},
+        {"unknown", offsetof(lin_words_options, unknown), 0, 1},
+        {"unknown_phone", offsetof(lin_words_options, unknown_phone), 0, 1},
         {"rivals", offsetof(lin_words_options, rivals), 1, 0}, {"n_best", offsetof(lin_words_options, n_best), 1, 0},
         {"longest", offsetof(lin_words_options, longest), 1, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

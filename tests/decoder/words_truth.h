@@ -1,6 +1,7 @@
 /*
- * words_truth.h - what decoder/words must find, by brute force: every sequence of words and pronunciations (and of phones outside the
- * lexicon) that fits into the rows, the exact sum over its alignments, and an n-gram evaluated from its own tables, all in double.
+ * words_truth.h - what decoder/words must find, by brute force: every sequence of words and pronunciations (and of phones outside
+ * the lexicon) that fits into the rows, the exact sum over its alignments, and an n-gram evaluated from its own tables, all in
+ * double.
  */
 #ifndef LIN_TESTS_DECODER_WORDS_TRUTH_H
 #define LIN_TESTS_DECODER_WORDS_TRUTH_H

@@ -1,5 +1,5 @@
-// lexicon/tree.c: random lexicons against the plain list of their pronunciations; language models in either case; look-ahead; what does
-// not fit; a lexicon as large as CMUdict.
+// lexicon/tree.c: random lexicons against the plain list of their pronunciations; language models in either case; look-ahead; what
+// does not fit; a lexicon as large as CMUdict.
 #include "lexicon/tree.h"
 
 #include <time.h>
@@ -80,7 +80,8 @@ START_TEST(test_random)
 }
 END_TEST
 
-static const char arpa[] = "\\data\\\nngram 1=8\n\n\\1-grams:\n-99 <s>\n-1.0 </s>\n-2.0 HELLO\n-1.5 world\n-0.5 cat\n-3.0 plan\n-2.5 plane\n"
+static const char arpa[] = "\\data\\\nngram 1=8\n\n"
+                           "\\1-grams:\n-99 <s>\n-1.0 </s>\n-2.0 HELLO\n-1.5 world\n-0.5 cat\n-3.0 plan\n-2.5 plane\n"
                            "-4.0 elsewhere\n\n\\end\\\n";
 
 static float brute_ahead(const lin_tree *t, const lin_ngram *lm, int node, float rarest)
