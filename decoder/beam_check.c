@@ -8,6 +8,7 @@ enum { DEPTH_MAX = 1 << 30 };
 
 // Sums beside the best, and gains: what may stand in a state. NaN does not.
 static int in_range(double x, double least, double most) { return x >= least && x <= most; }
+static int is_depth(int32_t x) { return x >= 0 && x <= DEPTH_MAX; }
 static int is_gain(double x) { return in_range(x, 0, 1e200); }
 static int is_sum(double x) { return in_range(x, 0, 16); }
 static int is_log(double x) { return in_range(x, -1e300, 1e300); }
@@ -23,7 +24,7 @@ static int nodes_are_sound(const beam_view *v)
         const beam_node *node = &v->nodes[i];
         if (node->parent == BEAM_FREE) continue;
         live++;
-        if (node->label < 0 || node->label >= v->beam->V || node->depth < 0 || node->depth > DEPTH_MAX) return 0;
+        if (node->label < 0 || node->label >= v->beam->V || !is_depth(node->depth)) return 0;
         if (!is_gain(node->gain) || !is_log(node->weight) || !is_log(node->promise) || isnan(node->language)) return 0;
         if (fabs(node->promise) > 2 * LIN_CONTEXT_BONUS_MAX) return 0;
         if (v->beam->lm && node->lm >= lin_ngram_states(v->beam->lm)) return 0;
@@ -33,7 +34,7 @@ static int nodes_are_sound(const beam_view *v)
             if (node->parent != BEAM_NONE || node->next != BEAM_NONE) return 0;
         } else {
             if (node->parent < 0 || node->parent >= n || v->nodes[node->parent].parent == BEAM_FREE) return 0;
-            if (node->depth != v->nodes[node->parent].depth + 1 || node->label == BEAM_ROOT_LABEL) return 0;
+            if (node->depth - 1 != v->nodes[node->parent].depth || node->label == BEAM_ROOT_LABEL) return 0;
             if (node->depth - v->nodes[s->node_root].depth > v->beam->options.longest) return 0;
             if (node->hyp < 0 && node->first < 0) return 0; // would never be freed
         }
@@ -59,13 +60,13 @@ static int cells_are_sound(const beam_view *v, int32_t *refs)
         const beam_cell *cell = &v->cells[i];
         if (cell->parent == BEAM_FREE) continue;
         live++;
-        if (cell->depth < 0 || cell->depth > DEPTH_MAX || cell->label < 0 || cell->label >= v->beam->V) return 0;
+        if (!is_depth(cell->depth) || cell->label < 0 || cell->label >= v->beam->V) return 0;
         if (i == s->cell_root) {
             if (cell->parent != BEAM_NONE) return 0;
             continue;
         }
         if (cell->parent < 0 || cell->parent >= n || v->cells[cell->parent].parent == BEAM_FREE) return 0;
-        if (cell->depth != v->cells[cell->parent].depth + 1) return 0;
+        if (cell->depth - 1 != v->cells[cell->parent].depth) return 0;
         if (cell->depth - v->cells[s->cell_root].depth > v->beam->options.longest) return 0;
         if (!is_frame(cell->start) || !is_frame(cell->end) || cell->start >= cell->end || isnan(cell->sum)) return 0;
         refs[cell->parent]++;
@@ -120,6 +121,7 @@ static int is_sound(const beam_view *v, int32_t *scratch)
     if (s->n_hyps < 1 || s->n_hyps > beam->options.width || s->slots_free < 0 || s->slots_free > beam->options.width) return 0;
     if (s->node_root < 0 || s->node_root >= beam->n_nodes || s->cell_root < 0 || s->cell_root >= beam->n_cells) return 0;
     if (v->nodes[s->node_root].parent != BEAM_NONE || v->cells[s->cell_root].parent != BEAM_NONE) return 0;
+    if (!is_depth(v->nodes[s->node_root].depth) || !is_depth(v->cells[s->cell_root].depth)) return 0;
     if (!is_frame(s->frame) || !is_frame(s->scale) || !is_log(s->shift)) return 0;
     if (!nodes_are_sound(v) || !cells_are_sound(v, scratch) || !hyps_are_sound(v, scratch)) return 0;
     for (size_t i = 0; i < (size_t)beam->options.width * (size_t)beam->V; i++)

@@ -413,6 +413,10 @@ static int damage(beam_view *v, int which)
     case 40: st->node_root = leaf; break;
     case 41: st->cell_root = cell; break;
     case 42: n->depth = INT32_MAX; break;
+    case 43: v->nodes[st->node_root].depth = INT32_MIN; break;
+    case 44: v->cells[st->cell_root].depth = INT32_MIN; break;
+    case 45: v->nodes[n->parent].depth = INT32_MAX; break;
+    case 46: v->cells[c->parent].depth = INT32_MAX; break;
     default: return 0;
     }
     return 1;
