@@ -148,7 +148,10 @@ has "a sum of a half" "$err" "$tmp/half.npy: row 4: exp of its numbers sums to 0
 has "logits" "$err" "$tmp/logits.npy: row 0: exp of its numbers sums to 20.0855, not 1; they are no log-probabilities"
 for f in cut text void none; do has "$f" "$err" "$tmp/$f.npy"; done
 has "counted" "$err" "3 files, 7 failed"
-is "--unchecked" "" "$(d --unchecked "$tmp/half.npy")"
+run decode -q --unchecked "$tmp/half.npy"
+is "--unchecked" 0 "$status"
+run decode --unit words "$tmp/hello.npy" "$tmp/zoo.npy"
+has "results that a format cannot hold are told, each of them" "$err" "0 files, 2 failed"
 
 # ---- options that do not go together ---------------------------------------------------------------------------------------------
 
