@@ -615,17 +615,19 @@ static int run(lin_parsed *parsed)
 const lin_command lin_command_listen = {
     .name = "listen",
     .operands = "",
-    .summary = "a microphone to phonemes, while one speaks",
-    .description = "Writes what is said into a microphone, phoneme by phoneme, until Ctrl-C. In a terminal the utterance grows on "
-                   "the last line: settled phonemes, which never change, then faintly the one that is still open; under it the "
-                   "level, the time and the latency. Enter ends an utterance at once. Where the output is no terminal, each "
+    .summary = "a microphone to phonemes or words, while one speaks",
+    .description = "Writes what is said into a microphone, phoneme by phoneme or with --words word by word, until Ctrl-C. In a "
+                   "terminal the utterance grows on the last line: what is settled, which never changes, then faintly what "
+                   "is the best guess so far; under it the level, the time and the latency. Enter ends an utterance at once. Where the output is no terminal, each "
                    "utterance is a line, written when it has ended; with --json every change is one.\n\n"
                    "An utterance ends after some silence, or when it is very long; the network then forgets it, so that one can "
-                   "listen for days. Sound that is lost on the way is counted and told. When the microphone is lost or gives "
+                   "listen for days. The list of --context is read again when it is written while one listens, except with --n-best. "
+                   "Sound that is lost on the way is counted and told. When the microphone is lost or gives "
                    "nothing any more, what was recognised is written, and the exit status is 1; after Ctrl-C it is 0.",
     .examples = "  linnet listen\n"
                 "  linnet listen --device USB --save talk.wav --stats\n"
                 "  linnet listen --json | program\n"
+                "  linnet listen --words --context names.txt\n"
                 "  linnet listen --from talk.flac",
     .options = options,
     .values_size = sizeof(listen_values),

@@ -123,8 +123,7 @@ static uint64_t hash_of(const lin_path *tail)
     return lin_hash(&tail->incomplete, sizeof tail->incomplete, hash);
 }
 
-// The best hypothesis behind what is settled. Only rows that were judged since can have changed it, and only then may it be asked
-// for: its words are those of the context they were judged with.
+// The best hypothesis behind what is settled, which only rows that were judged since can have changed.
 static lin_status guess(lin_live *l, uint64_t *hash, lin_error *err)
 {
     lin_decoder *d = &l->decoder;

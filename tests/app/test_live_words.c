@@ -400,6 +400,38 @@ START_TEST(each_utterance_is_a_search_of_its_own)
 }
 END_TEST
 
+// Where words have alternatives they are settled late, but an utterance may be longer than that: here, of two words.
+START_TEST(alternatives_of_what_was_settled)
+{
+    lin_error err = {0};
+    lin_live_options o = lin_live_options_default();
+    lin_words_options how = lin_words_options_default();
+    lin_dictionary *dictionary;
+    lin_ngram *lm;
+    lin_tree *tree;
+    lin_words *found;
+    how.longest = 2;
+    how.n_best = 3;
+    how.lm_weight = 0.2;
+    how.bonus = 2;
+    require_ok(lin_dictionary_load(dict, recognizer.phones, NULL, &dictionary, &err));
+    require_ok(lin_ngram_open(arpa, &lm, &err));
+    require_ok(lin_tree_create(dictionary, recognizer.phones, lm, NULL, &tree, &err));
+    require_ok(lin_words_create(tree, lm, &how, &found, &err));
+    const lin_decoding by_hand = {.search = lin_search_words(found, V, 1), .row_seconds = recognizer.row_seconds, .n_best = 3};
+    o.decoding = &by_hand;
+    o.rules = (lin_endpoint_options){.blank = 0.8};
+    listen_to(&o, 9, 4, &a);
+    ck_assert_int_gt(a.settled_early, 3);
+    listen_to(&o, 50, 4, &b);
+    same(&a, &b);
+    lin_words_destroy(found);
+    lin_tree_destroy(tree);
+    lin_ngram_destroy(lm);
+    lin_dictionary_destroy(dictionary);
+}
+END_TEST
+
 // A network that hears one phone without an end. Every end cuts it in two, and each part is a phone: a beam begins anew.
 START_TEST(a_phone_that_an_end_cuts)
 {
@@ -563,7 +595,9 @@ START_TEST(phrases_of_phones_change_on_the_way)
     feed(live, 0, half, 20, 5);
     const int settled = b.n_phones + b.growing_phones;
     write_list("-90");
+    const unsigned long blocks = lin_memory_live();
     require_ok(lin_decoding_reread(&search.decoding, &n, &err));
+    ck_assert_uint_eq(lin_memory_live(), blocks);
     feed(live, half, n_features, 20, 6);
     require_ok(lin_live_finish(live, &err));
     lin_live_destroy(live);
@@ -726,6 +760,7 @@ int main(void)
     tcase_set_timeout(cases, 30);
     tcase_add_loop_test(cases, any_split_gives_the_same, 0, 4);
     tcase_add_loop_test(cases, each_utterance_is_a_search_of_its_own, 0, 4);
+    tcase_add_test(cases, alternatives_of_what_was_settled);
     tcase_add_test(cases, a_phone_that_an_end_cuts);
     tcase_add_test(cases, guesses_that_are_dropped);
 #ifdef TEST_ASAN
