@@ -4,8 +4,8 @@
  *
  *   build/release/bench/bench_beam [ROWS.npy|- [LM.arpa|- [rows per second, default 100]]]
  *
- * ROWS: what linnet posteriors writes; "-" or none: 3,000 made-up rows of 40 outputs, blanks and peaks. LM: over phones, whose words
- * stand for the outputs in their order; "-" or none: a made-up 3-gram. The first lines are without one.
+ * ROWS: what linnet posteriors writes; "-" or none: 3,000 made-up rows of 40 outputs, blanks and peaks. LM: over phones, whose
+ * words stand for the outputs in their order; "-" or none: a made-up 3-gram. The first lines are without one.
  */
 #include <math.h>
 #include <stdio.h>

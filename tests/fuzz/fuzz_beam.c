@@ -16,8 +16,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MOST_V = 9, MOST_ROWS = 16, HEADER = 7 };
 
-static const char arpa[] = "\\data\\\nngram 1=5\nngram 2=4\n\n\\1-grams:\n-0.7 </s>\n-99 <s> -0.3\n-0.5 A -0.2\n-0.6 B -0.4\n-0.9 C "
-                           "-0.1\n\n\\2-grams:\n-0.3 <s> A\n-0.4 A B\n-1.1 A A\n-0.2 C </s>\n\n\\end\\\n";
+static const char arpa[] = "\\data\\\nngram 1=5\nngram 2=4\n\n\\1-grams:\n-0.7 </s>\n-99 <s> -0.3\n-0.5 A -0.2\n-0.6 B -0.4\n"
+                           "-0.9 C -0.1\n\n\\2-grams:\n-0.3 <s> A\n-0.4 A B\n-1.1 A A\n-0.2 C </s>\n\n\\end\\\n";
 
 typedef struct feed {
     const uint8_t *at, *end;
