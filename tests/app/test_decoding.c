@@ -74,7 +74,7 @@ START_TEST(searches_by_their_options)
     files();
     lin_phones *phones;
     OK(lin_phones_create(NULL, &phones, &err));
-    static const char *const lines[] = {"", "--beam 8 --phrase bad --lexicon %d",
+    static const char *const lines[] = {"", "--beam 8 --lm %p --phrase bad --lexicon %d",
                                         "--words --lexicon %d --lm %a --context %l --phrase zab"};
     uint64_t ids[3];
     for (int i = 0; i < 3; i++) {
@@ -82,7 +82,7 @@ START_TEST(searches_by_their_options)
         for (const char *c = lines[i]; *c; c++) {
             const size_t n = strlen(line);
             if (*c != '%') snprintf(line + n, sizeof line - n, "%c", *c);
-            else snprintf(line + n, sizeof line - n, "%s", *++c == 'd' ? dict : *c == 'a' ? arpa : list);
+            else snprintf(line + n, sizeof line - n, "%s", *++c == 'd' ? dict : *c == 'a' ? arpa : *c == 'p' ? phones_arpa : list);
         }
         values v;
         lin_parsed parsed;

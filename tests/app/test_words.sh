@@ -178,6 +178,18 @@ run info "$tmp/last.bin"
 has "info says by what" "$out" "by:               words"
 t --words -l "$tmp/x.dict" --no-unknown --channel each --ids "$tmp/s.wav" > "$tmp/each"
 is "each channel" "s $(t --words -l "$tmp/x.dict" --no-unknown "$tmp/s.wav")" "$(cat "$tmp/each")"
+"$SOUND" "$tmp/stereo.wav" seconds=2 channels=2 seed=4
+is "two channels have names of their own" "stereo-1 stereo-2" "$(t $words --channel each "$tmp/stereo.wav" | cut -d' ' -f1 | xargs)"
+t $words --channel each -f text,textgrid,srt --output-dir "$tmp/lanes" "$tmp/stereo.wav"
+is "formats of one utterance: a file each" "stereo-1.TextGrid stereo-1.srt stereo-2.TextGrid stereo-2.srt stereo.txt" \
+    "$(LC_ALL=C ls "$tmp/lanes" | xargs)"
+for i in 1 2; do
+    is "channel $i: one header" 1 "$(grep -c '^File type' "$tmp/lanes/stereo-$i.TextGrid")"
+    t $words --channel $i -f textgrid -o "$tmp/lane" "$tmp/stereo.wav"
+    ok "channel $i alone" cmp "$tmp/lane" "$tmp/lanes/stereo-$i.TextGrid"
+done
+refused "two channels in one SRT" 1 "a file of srt holds one channel: use --output-dir" \
+    transcribe -q $words --channel each -f srt "$tmp/stereo.wav"
 # While the sound still comes, words are already there.
 { cat "$tmp/s.raw" "$tmp/s.raw"; sleep 3; } | t $words - > "$tmp/partial" &
 reader=$!
