@@ -55,10 +55,10 @@ typedef struct lin_beam_options {
 
 enum { LIN_BEAM_MAX = 1024 };
 
-/* A bonus that suits a phone 3-gram to 5-gram at the default lm_weight, for where there is one. */
+/* A bonus that suits a phone 3-gram to 6-gram at the default lm_weight, for where there is one. */
 #define LIN_BEAM_LM_BONUS 2.0
 
-/* width 16, score 12, labels 20, blank 0.999, lm_weight 0.5, bonus 0, longest 12. */
+/* width 16, score 12, labels 20, blank 0.999, lm_weight 0.6, bonus 0, longest 12. */
 lin_beam_options lin_beam_options_default(void);
 
 typedef struct lin_beam lin_beam;
