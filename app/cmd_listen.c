@@ -617,13 +617,14 @@ const lin_command lin_command_listen = {
     .operands = "",
     .summary = "a microphone to phonemes or words, while one speaks",
     .description = "Writes what is said into a microphone, phoneme by phoneme or with --words word by word, until Ctrl-C. In a "
-                   "terminal the utterance grows on the last line: what is settled, which never changes, then faintly what "
-                   "is the best guess so far; under it the level, the time and the latency. Enter ends an utterance at once. Where the output is no terminal, each "
-                   "utterance is a line, written when it has ended; with --json every change is one.\n\n"
+                   "terminal the utterance grows on the last line: what is settled, which never changes, then faintly what is "
+                   "the best guess so far; under it the level, the time and the latency. Enter ends an utterance at once. Where "
+                   "the output is no terminal, each utterance is a line, written when it has ended; with --json every change is "
+                   "one.\n\n"
                    "An utterance ends after some silence, or when it is very long; the network then forgets it, so that one can "
-                   "listen for days. The list of --context is read again when it is written while one listens, except with --n-best. "
-                   "Sound that is lost on the way is counted and told. When the microphone is lost or gives "
-                   "nothing any more, what was recognised is written, and the exit status is 1; after Ctrl-C it is 0.",
+                   "listen for days. The list of --context is read again when it is written while one listens, except with "
+                   "--n-best. Sound that is lost on the way is counted and told. When the microphone is lost or gives nothing "
+                   "any more, what was recognised is written, and the exit status is 1; after Ctrl-C it is 0.",
     .examples = "  linnet listen\n"
                 "  linnet listen --device USB --save talk.wav --stats\n"
                 "  linnet listen --json | program\n"

@@ -132,10 +132,11 @@ static void put_alternatives(lin_buffer *out, const lin_live_words *words, const
     lin_buffer text = {0};
     put_key(out, "alternatives");
     lin_buffer_char(out, '[');
-    for (int i = 0; i < result->n_alternatives && !text.failed; i++) {
+    for (int i = 0; i < result->n_alternatives; i++) {
         const lin_result *r = &result->alternatives[i];
         lin_buffer_clear(&text);
-        if (lin_live_put_text(&text, words, r, 0, NULL) != LIN_OK) break; // the result itself would have failed as well
+        if (lin_live_put_text(&text, words, r, 0, NULL) != LIN_OK) text.failed = 1; // memory, or the result had been refused
+        if (text.failed) break;
         lin_buffer_text(out, i ? ",{\"text\":" : "{\"text\":");
         lin_buffer_json(out, text.data, text.n);
         put_phone_list(out, words, r);

@@ -1,0 +1,136 @@
+// app/live_text.c: live results as text and JSON. app/watch.c: files that are written while they are watched.
+#include "app/live_text.h"
+
+#include <sys/stat.h>
+
+#include "app/watch.h"
+#include "tests/lexicon/support.h"
+
+START_TEST(as_text)
+{
+    lin_phones *set;
+    OK(lin_phones_create(NULL, &set, &err));
+    const lin_live_words names = {set, 0}, ipa = {set, 1};
+    lin_result settled = {0}, guess = {0};
+    lin_buffer out = {0};
+    const int hh = lin_phones_find(set, "HH", 2), ah = lin_phones_find(set, "AH", 2);
+    char text[] = "hello\0\"a\"";
+    lin_result_phone phones[] = {{.label = hh, .confidence = 0.5f, .start_s = 1, .end_s = 1.03, .goodness = NAN},
+                                 {.label = ah, .confidence = 0.25f, .start_s = 1.03, .end_s = 1.06, .goodness = NAN}};
+    lin_result_word words[] = {{0, 1, 0, 1, 0.5f, 1, 1.03}, {5, 0, 1, 1, 0.25f, 1.03, 1.06}};
+    lin_result_word more[] = {{6, 1, 0, 1, 0.5f, 1, 1.03}, {5, 0, 1, 1, 0.25f, 1.03, 1.06}};
+    OK(lin_result_begin(&settled, "live", NULL, 1, &err));
+    lin_result r = settled, p = settled;
+    r.phones = p.phones = phones;
+    r.n_phones = p.n_phones = 2;
+    r.words = words;
+    p.words = more;
+    r.n_words = p.n_words = 2;
+    r.text = p.text = text;
+    r.has_words = p.has_words = 1;
+    lin_live_view v = {.utterance = 3, .revision = 4, .result = &r, .partial = &p, .incomplete = 1, .old_phones = 1, .old_words = 1,
+                       .start_s = 1, .end_s = 1.06, .heard_s = 1.09};
+    OK(lin_live_put_text(&out, &names, &r, 0, &err));
+    ck_assert_str_eq(out.data, "hello [ah]");
+    lin_buffer_clear(&out);
+    OK(lin_live_put_text(&out, &names, &p, 1, &err));
+    ck_assert_str_eq(out.data, "\"a\" [ah-]");
+    lin_buffer_clear(&out);
+    OK(lin_live_put_text(&out, &ipa, &p, 1, &err));
+    ck_assert_str_eq(out.data, "\"a\" [ʌ-]");
+    lin_buffer_clear(&out);
+    OK(lin_live_put_text(&out, &names, &guess, 0, &err));
+    ck_assert_str_eq(out.data, "");
+    lin_live_put_json(&out, &names, &v, "S", "P", 0.25);
+    ck_assert_str_eq(out.data,
+                     "{\"type\":\"partial\",\"utterance\":3,\"revision\":4,\"start\":1.000,\"end\":1.060,\"heard\":1.090,"
+                     "\"latency_ms\":250,\"stable\":\"S\",\"unstable\":\"P\",\"new_words\":[{\"word\":\"\",\"known\":false,"
+                     "\"start\":1.030,\"end\":1.060,\"confidence\":0.2500,\"first_phone\":1,\"phones\":[\"AH\"]}],"
+                     "\"partial_words\":[{\"word\":\"\\\"a\\\"\",\"known\":true,\"start\":1.000,\"end\":1.030,"
+                     "\"confidence\":0.5000,\"first_phone\":2,\"phones\":[\"HH\"],\"complete\":true},{\"word\":\"\","
+                     "\"known\":false,\"start\":1.030,\"end\":1.060,\"confidence\":0.2500,\"first_phone\":3,"
+                     "\"phones\":[\"AH\"],\"complete\":false}]}\n");
+    lin_buffer_clear(&out);
+    v.end = LIN_LIVE_AFTER;
+    r.n_phones = r.n_words = 1;
+    lin_live_put_json(&out, &names, &v, "hello", "", 0.25);
+    ck_assert_str_eq(out.data,
+                     "{\"type\":\"final\",\"utterance\":3,\"revision\":4,\"start\":1.000,\"end\":1.060,\"heard\":1.090,"
+                     "\"latency_ms\":250,\"ended_by\":\"after\",\"text\":\"hello\",\"phones\":[{\"phone\":\"HH\","
+                     "\"start\":1.000,\"end\":1.030,\"confidence\":0.5000}],\"words\":[{\"word\":\"hello\",\"known\":true,"
+                     "\"start\":1.000,\"end\":1.030,\"confidence\":0.5000,\"first_phone\":0,\"phones\":[\"HH\"]}]}\n");
+    lin_result alternatives[] = {r, r};
+    alternatives[0].n_phones = alternatives[0].n_words = 0;
+    alternatives[1].score = -1.5;
+    r.alternatives = alternatives;
+    r.n_alternatives = 2;
+    lin_buffer_clear(&out);
+    lin_live_put_json(&out, &ipa, &v, "hello", "", 0.25);
+    ck_assert_str_eq(strstr(out.data, ",\"alternatives\":"),
+                     ",\"alternatives\":[{\"text\":\"\",\"phones\":[],\"words\":[],\"score\":0.0000,\"acoustic\":0.0000,"
+                     "\"language\":0.0000},{\"text\":\"hello\",\"phones\":[{\"phone\":\"h\",\"start\":1.000,\"end\":1.030,"
+                     "\"confidence\":0.5000}],\"words\":[{\"word\":\"hello\",\"known\":true,\"start\":1.000,\"end\":1.030,"
+                     "\"confidence\":0.5000,\"first_phone\":0,\"phones\":[\"h\"]}],\"score\":-1.5000,"
+                     "\"acoustic\":0.0000,\"language\":0.0000}]}\n");
+    // A failed allocation is remembered by the buffer.
+    unsigned long k = 0;
+    do {
+        lin_buffer_free(&out);
+        lin_memory_fail_at(++k);
+        lin_live_put_json(&out, &ipa, &v, "hello", "", 0.25);
+        lin_memory_fail_at(0);
+    } while (lin_buffer_status(&out, NULL) == LIN_NO_MEMORY);
+    ck_assert_uint_gt(k, 2);
+    ck_assert_ptr_nonnull(strstr(out.data, "-1.5000"));
+    lin_buffer_free(&out);
+    lin_live_put_context(&out, 2, "");
+    lin_live_put_context(&out, 0, "x:1: \"no\"");
+    ck_assert_str_eq(out.data, "{\"type\":\"context\",\"phrases\":2}\n"
+                               "{\"type\":\"context\",\"phrases\":0,\"message\":\"x:1: \\\"no\\\"\"}\n");
+    lin_buffer_free(&out);
+    lin_result_free(&settled);
+    lin_phones_destroy(set);
+}
+END_TEST
+
+START_TEST(a_file_that_is_watched)
+{
+    lin_watch w;
+    char folder[256], list[300];
+    double now = 100;
+    test_folder(folder, sizeof folder);
+    snprintf(list, sizeof list, "%s/list", folder);
+    test_write_file(list, "a\n", 2);
+    lin_watch_begin(&w, list);
+    for (int i = 0; i < 5; i++) ck_assert(!lin_watch_changed(&w, now += 0.6));
+    test_write_file(list, "bb\n", 3);
+    ck_assert(!lin_watch_changed(&w, now += 0.1)); // not so soon again
+    ck_assert(!lin_watch_changed(&w, now += 0.6)); // it may still be written
+    test_write_file(list, "bbb\n", 4);
+    ck_assert(!lin_watch_changed(&w, now += 0.6));
+    ck_assert(!lin_watch_changed(&w, now += 0.1));
+    ck_assert(lin_watch_changed(&w, now += 0.6));
+    ck_assert(!lin_watch_changed(&w, now += 0.6));
+    remove(list);
+    for (int i = 0; i < 3; i++) ck_assert(!lin_watch_changed(&w, now += 0.6));
+    test_write_file(list, "cccc\n", 5);
+    ck_assert(!lin_watch_changed(&w, now += 0.6));
+    ck_assert(lin_watch_changed(&w, now += 0.6));
+    remove(list);
+    ck_assert_int_eq(mkfifo(list, 0600), 0);
+    for (int i = 0; i < 3; i++) ck_assert(!lin_watch_changed(&w, now += 0.6));
+    lin_watch_begin(&w, NULL);
+    ck_assert(!lin_watch_changed(&w, now += 0.6));
+    test_folder_remove(folder);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("app/live_text, app/watch");
+    TCase *cases = tcase_create("text");
+    tcase_add_test(cases, as_text);
+    tcase_add_test(cases, a_file_that_is_watched);
+    suite_add_tcase(suite, cases);
+    return test_run(suite);
+}
