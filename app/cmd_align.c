@@ -245,9 +245,9 @@ static void tell_doubts(const align_job *job, const lin_input *input, const alig
     const lin_align_report *r = &s->report;
     const lin_align_options o = lin_align_options_default();
     if (s->warning[0]) lin_complain("%s", s->warning);
-    if (r->passes > 1 && !job->v->quiet) {
-        lin_complain("%s: the beam was widened to %g, %d states%s", input->path, r->beam, r->width,
-                     r->exact ? ": there is no better path" : "");
+    if (r->widened && !job->v->quiet) {
+        lin_complain("%s: the beam was widened %d time%s, up to %g and %d states", input->path, r->widened, r->widened == 1 ? "" : "s",
+                     r->beam, r->width);
     }
     if (r->fit < LIN_ALIGN_FIT) {
         lin_complain("%s: text and sound hardly belong together: log-probability of the text %.1f a phoneme below that of the best "

@@ -8,44 +8,55 @@
 
 #include "kernels/memory.h"
 
-enum { BLOCK_ROWS = 2048, BLOCK_BYTES = 1 << 18, WIDEN = 4 };
+enum { BLOCK_ROWS = 2048, BLOCK_BYTES = 1 << 14, WIDEN = 4 };
 
-// Where a row's choices lie: those of the states from lo on, `bits` each, the first in the lowest bits.
+// Of a row that was passed.
 typedef struct kept_row {
-    int32_t lo, block, offset;
+    int32_t lo, block, offset; // its choices: those of the states from lo on, `bits` each, the first in the lowest bits
+    double behind;             // how much worse than the best labels the best state is, all rows up to this one
 } kept_row;
 
-// The best path in one beam.
-typedef struct solution {
-    int32_t *states; // [T]
-    double score;
-    double worst; // shortfall per second of the worst stretch
-    int64_t worst_row;
-} solution;
+// Where a pass can be taken up again.
+typedef struct checkpoint {
+    int64_t done;
+    int lo, hi, at, used;
+    size_t total;
+    double greedy;
+    double *scores; // [hi - lo]
+} checkpoint;
 
 struct lin_align {
     const lin_align_graph *graph;
     lin_align_options options;
     int V, bits;
+    int64_t stretch;        // rows of a stretch
     double *scores;         // [states], -INFINITY outside lo .. hi-1
     unsigned char *choices; // [states], of the row that is being computed
     int *chosen;            // [slots]
     float **blocks;         // of BLOCK_ROWS rows
     int n_blocks, blocks_capacity;
     int64_t T;
-    double greedy; // score of the best label of every row
-    // The pass over the rows.
+    // The pass over the rows, with the beam as it is now.
     double beam;
     int width;
-    int64_t done; // rows
-    int lo, hi;   // states alive; lo = hi: none
-    int dropped;  // some state was
+    int64_t done;  // rows
+    double greedy; // score of the best label of each of them
+    int lo, hi;    // states alive; lo = hi: none
+    int dropped;   // some state was, ever
     kept_row *kept;
     int64_t kept_capacity;
     unsigned char **bytes; // blocks of choices
     size_t *sizes;
     int n_bytes, bytes_capacity, at, used; // the block being filled, and its used bytes
     size_t total;
+    int full; // most_bytes are used up
+    // Where the beam is watched, and widened.
+    checkpoint *checkpoints;
+    int n_checkpoints, checkpoints_capacity;
+    int steps;     // by which it is wider than at first
+    int given_up;  // on the present stretch
+    int64_t until; // the row at which it was widened last
+    lin_align_report report;
 };
 
 lin_align_options lin_align_options_default(void)
@@ -65,18 +76,40 @@ static lin_status check_options(const lin_align_options *o, lin_error *err)
     return LIN_OK;
 }
 
-static void begin_pass(lin_align *a, double beam, int width)
+// A beam so many steps wider than at first.
+static void set_beam(lin_align *a, int steps)
 {
-    if (a->hi > a->lo) {
-        for (int s = a->lo; s < a->hi; s++) a->scores[s] = -INFINITY;
+    const int most = a->graph->n_states > 2 ? a->graph->n_states : 2;
+    a->steps = steps;
+    a->beam = a->options.beam;
+    a->width = a->options.width < most ? a->options.width : most;
+    for (int i = 0; i < steps; i++) {
+        a->beam *= WIDEN;
+        a->width = a->width > most / WIDEN ? most : a->width * WIDEN;
     }
-    a->beam = beam;
-    a->width = width;
-    a->done = 0;
+    if (steps > 0) a->report.widened++;
+    if (a->beam > a->report.beam) a->report.beam = a->beam;
+    if (a->width > a->report.width) a->report.width = a->width;
+}
+
+static void drop_checkpoints(lin_align *a, int n)
+{
+    while (a->n_checkpoints > n) lin_free(a->checkpoints[--a->n_checkpoints].scores);
+}
+
+void lin_align_reset(lin_align *a)
+{
+    for (int s = a->lo; s < a->hi; s++) a->scores[s] = -INFINITY;
+    drop_checkpoints(a, 0);
+    a->T = a->done = 0;
+    a->greedy = 0;
     a->lo = a->hi = 0;
-    a->dropped = 0;
+    a->dropped = a->full = a->given_up = 0;
     a->at = a->used = 0;
     a->total = 0;
+    a->until = -1;
+    a->report = (lin_align_report){0};
+    set_beam(a, 0);
 }
 
 lin_status lin_align_create(const lin_align_graph *graph, const lin_align_options *options, lin_align **align, lin_error *err)
@@ -100,7 +133,9 @@ lin_status lin_align_create(const lin_align_graph *graph, const lin_align_option
         return lin_no_memory(err, "an alignment", n * (sizeof *a->scores + 1));
     }
     for (size_t s = 0; s < n; s++) a->scores[s] = -INFINITY;
-    begin_pass(a, options->beam, options->width);
+    const double rows = options->stretch_s / options->row_s;
+    a->stretch = rows < 1 ? 1 : rows < 1e9 ? (int64_t)rows : 1000000000;
+    lin_align_reset(a);
     *align = a;
     return LIN_OK;
 }
@@ -114,17 +149,12 @@ void lin_align_destroy(lin_align *a)
     lin_free(a->bytes);
     lin_free(a->sizes);
     lin_free(a->kept);
+    drop_checkpoints(a, 0);
+    lin_free(a->checkpoints);
     lin_free(a->scores);
     lin_free(a->choices);
     lin_free(a->chosen);
     lin_free(a);
-}
-
-void lin_align_reset(lin_align *a)
-{
-    begin_pass(a, a->options.beam, a->options.width);
-    a->T = 0;
-    a->greedy = 0;
 }
 
 int lin_align_chosen(const lin_align *a, int slot) { return a->chosen[slot]; }
@@ -175,7 +205,6 @@ static lin_status store(lin_align *a, const float *row, lin_error *err)
         a->n_blocks++;
     }
     memcpy(a->blocks[block] + (size_t)(a->T % BLOCK_ROWS) * (size_t)a->V, row, (size_t)a->V * sizeof *row);
-    a->greedy += (double)most;
     a->T++;
     return LIN_OK;
 }
@@ -191,6 +220,7 @@ static lin_status reserve(lin_align *a, size_t bytes, unsigned char **room, lin_
     }
     while (a->at < a->n_bytes && bytes > a->sizes[a->at]) a->at++; // left from a narrower pass
     if (a->total + bytes > a->options.most_bytes) {
+        a->full = 1;
         return lin_fail(err, LIN_NO_MEMORY,
                         "the paths of %d states at row %lld are too many for %zu MB: align shorter pieces, or with a narrower beam",
                         a->hi - a->lo, (long long)a->done, a->options.most_bytes >> 20);
@@ -210,7 +240,7 @@ static lin_status reserve(lin_align *a, size_t bytes, unsigned char **room, lin_
     return LIN_OK;
 }
 
-static lin_status keep(lin_align *a, lin_error *err)
+static lin_status keep(lin_align *a, double behind, lin_error *err)
 {
     if (a->done == a->kept_capacity) {
         const int64_t want = a->done * 2 + BLOCK_ROWS;
@@ -231,9 +261,10 @@ static lin_status keep(lin_align *a, lin_error *err)
             packed |= (unsigned)from[(int)i * per_byte + k] << k * a->bits;
         room[i] = (unsigned char)packed;
     }
-    a->kept[a->done++] = (kept_row){.lo = a->lo, .block = a->at, .offset = a->used};
+    a->kept[a->done++] = (kept_row){.lo = a->lo, .block = a->at, .offset = a->used, .behind = behind};
     a->used += (int)bytes;
     a->total += bytes;
+    if (a->total > a->report.bytes) a->report.bytes = a->total;
     return LIN_OK;
 }
 
@@ -287,11 +318,19 @@ static void drop(lin_align *a, int s)
     a->scores[s] = -INFINITY;
 }
 
+static double best_label(const float *row, int V)
+{
+    float most = row[0];
+    for (int v = 1; v < V; v++) most = row[v] > most ? row[v] : most;
+    return (double)most;
+}
+
 // Row number a->done, which is stored.
 static lin_status pass_row(lin_align *a, lin_error *err)
 {
     const float *row = lin_align_row(a, a->done);
-    if (a->done && a->lo == a->hi) return keep(a, err); // no path since long
+    a->greedy += best_label(row, a->V);
+    if (a->done && a->lo == a->hi) return keep(a, INFINITY, err); // no path since long
     const double most = a->done ? advance(a, row) : begin(a, row), least = most - a->beam;
     // Of unreachable states there is nothing to drop, whatever the beam.
     while (a->lo < a->hi && !(a->scores[a->lo] >= least && a->scores[a->lo] > -INFINITY)) drop(a, a->lo++);
@@ -303,7 +342,102 @@ static lin_status pass_row(lin_align *a, lin_error *err)
             drop(a, --a->hi);
         }
     }
-    return keep(a, err);
+    return keep(a, a->greedy - most, err);
+}
+
+// ---- the beam is widened where it must be ---------------------------------------------------------------------------------------
+
+static lin_status add_checkpoint(lin_align *a, lin_error *err)
+{
+    lin_status status = grow(&a->checkpoints, &a->checkpoints_capacity, a->n_checkpoints + 1, sizeof *a->checkpoints, err);
+    if (status) return status;
+    const int n = a->hi - a->lo;
+    double *scores = lin_alloc((size_t)n, sizeof *scores);
+    if (!scores) return lin_no_memory(err, "an alignment", (size_t)n * sizeof *scores);
+    memcpy(scores, a->scores + a->lo, (size_t)n * sizeof *scores);
+    a->checkpoints[a->n_checkpoints++] = (checkpoint){.done = a->done,
+                                                      .lo = a->lo,
+                                                      .hi = a->hi,
+                                                      .at = a->at,
+                                                      .used = a->used,
+                                                      .total = a->total,
+                                                      .greedy = a->greedy,
+                                                      .scores = scores};
+    return LIN_OK;
+}
+
+// To the last checkpoint at this row or before it; to the beginning if there is none.
+static void roll_back(lin_align *a, int64_t row)
+{
+    int n = a->n_checkpoints;
+    while (n > 0 && a->checkpoints[n - 1].done > row) n--;
+    drop_checkpoints(a, n);
+    for (int s = a->lo; s < a->hi; s++) a->scores[s] = -INFINITY;
+    const checkpoint none = {0}, *c = n ? &a->checkpoints[n - 1] : &none;
+    if (n) memcpy(a->scores + c->lo, c->scores, (size_t)(c->hi - c->lo) * sizeof *c->scores);
+    a->done = c->done;
+    a->greedy = c->greedy;
+    a->lo = c->lo;
+    a->hi = c->hi;
+    a->at = c->at;
+    a->used = c->used;
+    a->total = c->total;
+}
+
+// Whether even the best state has lost as much in the last stretch as one of a wrong text.
+static int is_lost(const lin_align *a)
+{
+    if (a->done < a->stretch || !a->dropped) return 0;
+    const double before = a->done > a->stretch ? a->kept[a->done - a->stretch - 1].behind : 0, now = a->kept[a->done - 1].behind;
+    return now == INFINITY || before - now < a->options.mismatch * (double)a->stretch * a->options.row_s;
+}
+
+// Rows in which a path that fits overtakes a best one that is lost, from wherever in the beam it is.
+static double patience(const lin_align *a)
+{
+    const double rows = a->beam / (-a->options.mismatch * a->options.row_s);
+    return rows > (double)a->stretch ? rows : (double)a->stretch;
+}
+
+// After each row. A wider beam goes back to where all was well, and is given time: the right path may be in it long before it is the
+// best.
+static lin_status watch(lin_align *a, lin_error *err)
+{
+    if (a->done <= a->until) return LIN_OK;
+    const int lost = is_lost(a);
+    if (!lost) {
+        if (a->steps) set_beam(a, 0);
+        a->given_up = 0;
+        return a->done % (a->stretch / 2 + 1) == 0 ? add_checkpoint(a, err) : LIN_OK;
+    }
+    if (a->given_up || (a->steps && (double)(a->done - a->until) < patience(a))) return LIN_OK;
+    a->until = a->done;
+    if (a->steps == a->options.widenings) {
+        a->given_up = 1;
+        set_beam(a, 0);
+        return LIN_OK;
+    }
+    set_beam(a, a->steps + 1);
+    roll_back(a, a->done - 2 * a->stretch);
+    return LIN_OK;
+}
+
+// A beam that does not fit into memory is given up.
+static lin_status pass_rows(lin_align *a, lin_error *err)
+{
+    lin_status status = LIN_OK;
+    while (a->done < a->T && !status) {
+        status = pass_row(a, err);
+        if (!status) status = watch(a, err);
+        if (status && a->full && a->steps) {
+            a->full = 0;
+            a->given_up = 1;
+            roll_back(a, a->until - 2 * a->stretch);
+            set_beam(a, 0);
+            status = LIN_OK;
+        }
+    }
+    return status;
 }
 
 lin_status lin_align_push(lin_align *a, const float *logp, int n_frames, lin_error *err)
@@ -311,7 +445,7 @@ lin_status lin_align_push(lin_align *a, const float *logp, int n_frames, lin_err
     lin_status status = LIN_OK;
     for (int t = 0; t < n_frames && !status; t++) {
         status = store(a, logp + (size_t)t * (size_t)a->V, err);
-        if (!status) status = pass_row(a, err);
+        if (!status) status = pass_rows(a, err);
     }
     return status;
 }
@@ -337,103 +471,81 @@ static int best_end(const lin_align *a)
     return a->scores[best] > -INFINITY ? best : -1;
 }
 
-// How much worse than the best label the path is, mean of the worst stretch of rows.
-static void find_worst(const lin_align *a, solution *found)
-{
-    const double rows = a->options.stretch_s / a->options.row_s;
-    const int64_t stretch = rows < 1 ? 1 : rows < (double)a->T ? (int64_t)rows : a->T;
-    double sum = 0, worst = INFINITY;
-    for (int64_t t = 0; t < a->T + stretch; t++) {
-        // The difference of the row that enters, less that of the row that leaves.
-        for (int leaves = 0; leaves < 2; leaves++) {
-            const int64_t at = leaves ? t - stretch : t;
-            if (at < 0 || at >= a->T) continue;
-            const float *row = lin_align_row(a, at);
-            float most = row[0];
-            for (int v = 1; v < a->V; v++) most = row[v] > most ? row[v] : most;
-            const double short_of = (double)row[a->graph->states[found->states[at]].label] - (double)most;
-            sum += leaves ? -short_of : short_of;
-        }
-        if (t >= stretch - 1 && t < a->T && sum < worst) {
-            worst = sum;
-            found->worst_row = t - stretch + 1;
-        }
-    }
-    found->worst = worst / ((double)stretch * a->options.row_s);
-}
-
-// The path of this pass, if it reaches the end of the text; else found->states stays NULL.
-static lin_status trace(const lin_align *a, solution *found, lin_error *err)
-{
-    const lin_align_graph *g = a->graph;
-    *found = (solution){.states = NULL};
-    int s = best_end(a);
-    if (s < 0) return LIN_OK;
-    found->score = a->scores[s];
-    found->states = lin_alloc((size_t)a->T, sizeof *found->states);
-    if (!found->states) return lin_no_memory(err, "the path of an alignment", (size_t)a->T * sizeof *found->states);
-    for (int64_t t = a->T - 1; t >= 0; t--) {
-        found->states[t] = s;
-        const int choice = choice_at(a, t, s);
-        if (choice) s = g->befores[g->states[s].before + choice - 1];
-    }
-    find_worst(a, found);
-    return LIN_OK;
-}
-
-static lin_status rerun(lin_align *a, double beam, int width, lin_error *err)
+static lin_status rerun(lin_align *a, int steps, int64_t from, lin_error *err)
 {
     lin_status status = LIN_OK;
-    begin_pass(a, beam, width);
+    roll_back(a, from);
+    set_beam(a, steps);
     while (a->done < a->T && !status) status = pass_row(a, err);
     return status;
 }
 
-static int wider(int width, int most) { return width > most / WIDEN ? most : width * WIDEN; }
-
-// Passes until the end is reached, every stretch fits, or nothing more is gained.
-static lin_status solve(lin_align *a, solution *best, lin_align_report *report, lin_error *err)
+// Where the end of the text is not reached, or the path is lost there: from ever farther back with an ever wider beam.
+static lin_status reach_end(lin_align *a, lin_error *err)
 {
-    lin_status status = trace(a, best, err);
-    *report = (lin_align_report){.passes = 1, .beam = a->beam, .width = a->width, .exact = !a->dropped, .bytes = a->total};
-    while (!status && a->dropped && report->passes <= a->options.widenings &&
-           (!best->states || best->worst < a->options.mismatch)) {
-        solution other;
-        lin_error full = {0};
-        // A beam that does not fit into memory is not tried; what the narrower one found stands.
-        status = rerun(a, a->beam * WIDEN, wider(a->width, a->graph->n_states), &full);
-        report->passes++;
-        if (status && best->states) return LIN_OK;
-        if (status) return lin_fail(err, status, "%s", full.message);
-        status = trace(a, &other, err);
-        if (a->total > report->bytes) report->bytes = a->total;
-        const int gained = !status && other.states && (!best->states || other.score > best->score);
-        const int had = best->states != NULL;
-        if (!status && (gained || !a->dropped)) {
-            report->beam = a->beam;
-            report->width = a->width;
-            report->exact = !a->dropped;
+    int64_t back = 2 * a->stretch, from = a->T;
+    for (int steps = a->steps + 1; steps <= a->options.widenings && a->dropped; steps++) {
+        const int reached = best_end(a) >= 0;
+        const double score = reached ? a->scores[best_end(a)] : -INFINITY;
+        if (reached && !is_lost(a)) break;
+        const int64_t before = from;
+        from = steps == a->options.widenings && !reached ? 0 : a->T - back;
+        lin_status status = rerun(a, steps, from, err);
+        if (status && a->full && reached) return rerun(a, steps - 1, before, err);
+        if (status) return status;
+        if (reached && !(best_end(a) >= 0 && a->scores[best_end(a)] > score)) break;
+        back *= WIDEN;
+    }
+    return LIN_OK;
+}
+
+// How much worse than the best labels the path is, per second, in its worst stretch.
+static void find_worst(lin_align *a, const int32_t *path)
+{
+    const int64_t stretch = a->stretch < a->T ? a->stretch : a->T;
+    double sum = 0, worst = INFINITY;
+    for (int64_t t = 0; t < a->T; t++) {
+        // The row that enters, and the one that leaves.
+        for (int64_t at = t; at >= 0 && at >= t - stretch; at -= stretch) {
+            const float *row = lin_align_row(a, at);
+            const double behind = (double)row[a->graph->states[path[at]].label] - best_label(row, a->V);
+            sum += at == t ? behind : -behind;
         }
-        if (gained) {
-            lin_free(best->states);
-            *best = other;
-        } else if (!status) {
-            lin_free(other.states);
-            if (had) break;
+        if (t >= stretch - 1 && sum < worst) {
+            worst = sum;
+            a->report.worst_row = t - stretch + 1;
         }
     }
-    return status;
+    a->report.worst_fit = worst / ((double)stretch * a->options.row_s);
+}
+
+// The states of the best path [T], or NULL.
+static int32_t *trace(const lin_align *a, lin_error *err)
+{
+    const lin_align_graph *g = a->graph;
+    int s = best_end(a);
+    int32_t *path = lin_alloc((size_t)a->T, sizeof *path);
+    if (!path) {
+        lin_no_memory(err, "the path of an alignment", (size_t)a->T * sizeof *path);
+        return NULL;
+    }
+    for (int64_t t = a->T - 1; t >= 0; t--) {
+        path[t] = s;
+        const int choice = choice_at(a, t, s);
+        if (choice) s = g->befores[g->states[s].before + choice - 1];
+    }
+    return path;
 }
 
 // ---- the result -----------------------------------------------------------------------------------------------------------------
 
-static lin_status write_path(lin_align *a, const solution *found, lin_path *path, lin_error *err)
+static lin_status write_path(lin_align *a, const int32_t *states, lin_path *path, lin_error *err)
 {
     const lin_align_graph *g = a->graph;
     int n_phones = 0;
     for (int64_t t = 0; t < a->T; t++) {
-        const int s = found->states[t];
-        n_phones += g->states[s].label && (t == 0 || found->states[t - 1] != s);
+        const int s = states[t];
+        n_phones += g->states[s].label && (t == 0 || states[t - 1] != s);
     }
     lin_path_clear(path);
     lin_status status = lin_path_reserve(path, n_phones, g->n_slots, err);
@@ -442,11 +554,11 @@ static lin_status write_path(lin_align *a, const solution *found, lin_path *path
     int64_t word_rows = 0;
     int slot = -1;
     for (int64_t t = 0; t < a->T;) {
-        const int s = found->states[t];
+        const int s = states[t];
         const lin_align_state *state = &g->states[s];
         int64_t end = t;
         double sum = 0;
-        for (; end < a->T && found->states[end] == s; end++) sum += (double)lin_align_row(a, end)[state->label];
+        for (; end < a->T && states[end] == s; end++) sum += (double)lin_align_row(a, end)[state->label];
         if (state->label) {
             const int first = state->slot != slot;
             slot = state->slot;
@@ -469,7 +581,7 @@ static lin_status write_path(lin_align *a, const solution *found, lin_path *path
         }
         t = end;
     }
-    path->score = path->acoustic = found->score;
+    path->score = path->acoustic = a->report.score;
     return LIN_OK;
 }
 
@@ -477,9 +589,6 @@ lin_status lin_align_finish(lin_align *a, lin_path *path, lin_align_report *repo
 {
     const int64_t least = lin_align_graph_least_rows(a->graph);
     const double row_s = a->options.row_s;
-    lin_align_report here;
-    solution best;
-    if (!report) report = &here;
     if (a->T < least) {
         return lin_fail(err, LIN_MISMATCH,
                         "the text is longer than the sound: its %lld phones need at least %.2f s (%lld rows), the sound has %.2f s "
@@ -487,21 +596,25 @@ lin_status lin_align_finish(lin_align *a, lin_path *path, lin_align_report *repo
                         (long long)a->graph->least_phones, (double)least * row_s, (long long)least, (double)a->T * row_s,
                         (long long)a->T);
     }
-    lin_status status = solve(a, &best, report, err);
-    if (!status && !best.states) {
-        status =
-            lin_fail(err, LIN_MISMATCH,
-                     "text and sound do not match: no path through the text reaches its end, the widest beam tried (%g, %d of %d "
-                     "states) included",
-                     a->beam, a->width, a->graph->n_states);
+    lin_status status = reach_end(a, err);
+    if (status) return status;
+    const int end = best_end(a);
+    if (end < 0) {
+        return lin_fail(err, LIN_MISMATCH,
+                        "text and sound do not match: no path through the text reaches its end, the widest beam tried (%g, %d of %d "
+                        "states) included",
+                        a->report.beam, a->report.width, a->graph->n_states);
     }
-    if (!status) status = write_path(a, &best, path, err);
+    a->report.score = a->scores[end];
+    a->report.exact = !a->dropped;
+    int32_t *states = trace(a, err);
+    if (!states) return LIN_NO_MEMORY;
+    status = write_path(a, states, path, err);
     if (!status) {
-        report->score = best.score;
-        report->fit = (best.score - a->greedy) / path->n_phones;
-        report->worst_fit = best.worst;
-        report->worst_row = best.worst_row;
+        find_worst(a, states);
+        a->report.fit = (a->report.score - a->greedy) / path->n_phones;
+        if (report) *report = a->report;
     }
-    lin_free(best.states);
+    lin_free(states);
     return status;
 }

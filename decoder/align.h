@@ -14,9 +14,12 @@
  * The beam: the states of a row are numbers lo .. hi-1, and those at both ends that are `beam` behind the best of the row are
  * dropped; so are the worse of both ends beyond `width` states. For each row and state that is kept 2 bits say where its best path
  * came from (4 or 8, where a word has 3 or more pronunciations), so memory is T * (V floats + states in the beam / 4 bytes).
- * Where nothing was dropped the path is the best of all. Where something was, and the end of the text was not reached or a stretch
- * of `stretch_s` seconds fits as badly as a wrong text, finish runs once more over the rows with a beam four times as wide in both
- * ways, and keeps the better path, until nothing more is gained; the report says so.
+ * Where nothing was dropped the path is the best of all. Where something was, and even the best state has lost so much over a
+ * stretch of `stretch_s` seconds as a wrong text does, the beam has lost the path, or the text is not what was said: the pass
+ * goes back two stretches and on with a beam four times as wide in both ways, and once more as wide if that has not found the
+ * text again a stretch later; then the beam is as it was. So text that was not said, and speech that is not in the text, cost
+ * time where they are and not elsewhere. If the end of the text is not reached, finish goes back ever farther with an ever wider
+ * beam. The report says so.
  *
  * Any split of the same rows into pushes gives the same path and scores to the bit. Memory grows by blocks of many rows.
  * Threads: a graph is shared, an aligner belongs to one thread at a time.
@@ -34,7 +37,7 @@
 typedef struct lin_align_options {
     double beam;        /* natural logarithm, above 0; INFINITY: none is dropped for its score */
     int width;          /* states kept at a row, at most; at least 2 */
-    int widenings;      /* times that finish may widen the beam; 0: never */
+    int widenings;      /* times that the beam may be widened at one place; 0: never */
     double row_s;       /* from one row to the next, for messages and stretches */
     double stretch_s;   /* long enough to tell a text that was not said from a few wrong words */
     double mismatch;    /* worst_fit of lin_align_report below which text and sound do not belong together there; below 0 */
@@ -53,11 +56,11 @@ typedef struct lin_align_report {
     double fit;         /* (score - that of the best label of every row) / phones: 0 where greedy search would find the text */
     double worst_fit;   /* the same difference, but per second, of the worst stretch */
     int64_t worst_row;  /* where that begins */
-    int passes;         /* over the rows: 1 unless the beam was widened */
-    double beam;        /* of the path that was kept */
+    int widened;        /* how often the beam was */
+    double beam;        /* the widest */
     int width;
     int exact;          /* nothing was dropped: no other path is better */
-    size_t bytes;       /* that the paths of the states took */
+    size_t bytes;       /* that the paths of the states took, at most */
 } lin_align_report;
 
 typedef struct lin_align lin_align;
