@@ -1,0 +1,142 @@
+/*
+ * bench_align.c - an hour of speech aligned with its text: seconds, and megabytes at the peak.
+ *
+ *   build/release/bench/bench_align [hours, default 1]
+ *
+ * The rows are made: 10 phones a second, each a row of 0.6 and blanks of 0.95 between, in noise; words of 1 to 6 phones, every
+ * third with two pronunciations. Once with what was said as text; once with a text that has a minute more in the middle than was
+ * said, where the beam must be widened; each for rows of 30 and of 10 ms.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "decoder/align.h"
+#include "decoder/goodness.h"
+#include "kernels/memory.h"
+#include "kernels/rng.h"
+
+enum { V = 40, BLOCK = 512, PHONES_A_SECOND = 10 };
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static double peak_mb(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)usage.ru_maxrss / 1024;
+}
+
+static int label_of(long phone) { return 1 + (int)lin_random_below(1, (uint64_t)phone, V - 1); }
+
+// Words of 1 to 6 of these phones.
+static lin_align_graph *make_text(long n_phones, int *n_words, lin_error *err)
+{
+    lin_align_graph *graph;
+    if (lin_align_graph_create(V, &graph, err) != LIN_OK) return NULL;
+    *n_words = 0;
+    for (long phone = 0; phone < n_phones; (*n_words)++) {
+        int labels[2][6], lengths[2], n = 1 + (int)lin_random_below(2, (uint64_t)*n_words, 6);
+        if (n > n_phones - phone) n = (int)(n_phones - phone);
+        for (int i = 0; i < n; i++) labels[0][i] = labels[1][i] = label_of(phone + i);
+        labels[1][n - 1] = 1 + labels[0][n - 1] % (V - 1);
+        lengths[0] = lengths[1] = n;
+        const int *pronunciations[2] = {labels[1], labels[0]}; // what is said is the last
+        const int both = *n_words % 3 == 0;
+        if (lin_align_graph_add(graph, pronunciations + !both, lengths, 1 + both, 1, err) != LIN_OK) return NULL;
+        phone += n;
+    }
+    return graph;
+}
+
+static void make_row(float *row, long t, int rows_a_phone, long phone)
+{
+    const int spoken = t % rows_a_phone == rows_a_phone / 2;
+    double sum = 0, p[V];
+    for (int v = 0; v < V; v++) {
+        p[v] = (spoken ? 0.4 : 0.05) * lin_random_uniform(3, (uint64_t)(t * V + v)) / (0.5 * V);
+        if (v == (spoken ? label_of(phone) : 0)) p[v] += spoken ? 0.6 : 0.95;
+        sum += p[v];
+    }
+    for (int v = 0; v < V; v++) row[v] = (float)log(p[v] / sum);
+}
+
+static const float *align_row(const void *align, int64_t row) { return lin_align_row(align, row); }
+
+static int fail(const lin_error *err)
+{
+    fprintf(stderr, "bench_align: %s\n", err->message);
+    return 1;
+}
+
+// One alignment in a process of its own, so that its peak is its own.
+static int one(double hours, int row_ms, double missing_s)
+{
+    const int rows_a_phone = 1000 / PHONES_A_SECOND / row_ms > 1 ? 1000 / PHONES_A_SECOND / row_ms : 1;
+    const long n_phones = (long)(hours * 3600 * PHONES_A_SECOND), missing = (long)(missing_s * PHONES_A_SECOND);
+    lin_error err = {0};
+    lin_align *align;
+    lin_align_options o = lin_align_options_default();
+    o.row_s = row_ms / 1000.0;
+    int n_words;
+    lin_align_graph *graph = make_text(n_phones, &n_words, &err);
+    if (!graph || lin_align_create(graph, &o, &align, &err) != LIN_OK) return fail(&err);
+    static float rows[BLOCK * V];
+    double pushing = 0;
+    long T = 0;
+    for (long phone = 0; phone < n_phones;) {
+        int n = 0;
+        for (; n < BLOCK && phone < n_phones; n++, T++) {
+            make_row(rows + n * V, T, rows_a_phone, phone);
+            if (T % rows_a_phone == rows_a_phone - 1) phone += phone == n_phones / 2 ? 1 + missing : 1;
+        }
+        const double begun = now_s();
+        if (lin_align_push(align, rows, n, &err) != LIN_OK) return fail(&err);
+        pushing += now_s() - begun;
+    }
+    lin_path path = {0};
+    lin_align_report report;
+    const double begun = now_s();
+    if (lin_align_finish(align, &path, &report, &err) != LIN_OK) return fail(&err);
+    const double finished = now_s();
+    lin_goodness *goodness = lin_alloc((size_t)path.n_phones, sizeof *goodness);
+    const int margin = (int)ceil(0.25 / o.row_s);
+    if (!goodness || lin_goodness_measure(align_row, align, V, T, &path, margin, goodness, &err) != LIN_OK) return fail(&err);
+    const double judged = now_s();
+    printf("align\t%.1f h\t%d ms\t%ld rows\t%d words\t%d phones\t%s\tpush %.2f s\tfinish %.2f s\tgoodness %.2f s\twidened %d\t"
+           "paths %.1f MB\tpeak %.0f MB\n",
+           hours, row_ms, T, n_words, path.n_phones, missing ? "a minute not said" : "all said", pushing, finished - begun,
+           judged - finished, report.widened, (double)report.bytes / 1e6, peak_mb());
+    fflush(stdout);
+    lin_free(goodness);
+    lin_path_free(&path);
+    lin_align_destroy(align);
+    lin_align_graph_destroy(graph);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const double hours = argc > 1 ? atof(argv[1]) : 1;
+    if (!(hours >= 0.1 && hours <= 24)) {
+        fprintf(stderr, "bench_align: 0.1 to 24 hours\n");
+        return 2;
+    }
+    int failed = 0;
+    for (int i = 0; i < 4; i++) {
+        const pid_t child = fork();
+        int status = 1;
+        if (child == 0) _exit(one(hours, i % 2 ? 10 : 30, i / 2 ? 60 : 0));
+        if (child < 0 || waitpid(child, &status, 0) != child || status != 0) failed = 1;
+    }
+    return failed;
+}
