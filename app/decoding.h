@@ -26,7 +26,7 @@
 #include "lexicon/phones.h"
 
 typedef struct lin_decoding_values {
-    int beam, beam_labels, words, no_unknown, all_words, n_best;
+    int beam, beam_labels, words, no_lm, no_unknown, all_words, n_best;
     double beam_score, skip_blank, lm_weight, bonus, unknown, context_bonus;
     const char *lm, *lexicon, *context;
     lin_list phrases;
@@ -41,8 +41,11 @@ typedef struct lin_decoding_values {
      .help = "Pronunciations in CMUdict's format; if not given, $LINNET_LEXICON, else those installed with the program or by "     \
              "Debian's package pocketsphinx-en-us"},                                                                              \
     {.name = "lm", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.lm),                                                      \
-     .help = "Language model, of phonemes or with --words of words: ARPA, plain or gzip, or packed by linnet ngram; if not "      \
-             "given, with --words, $LINNET_LM, else the one installed with the program"},                                         \
+     .help = "Language model, of phonemes or with --words of words: ARPA, plain or gzip, or packed by linnet ngram; a file, or "  \
+             "the name of one that is installed with the program, as phones.lm. If not given, with --words, $LINNET_LM, else "    \
+             "english.lm"},                                                                                                       \
+    {.name = "no-lm", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.no_lm),                                                \
+     .help = "Words without a language model, also where one is installed"},                                                      \
     {.name = "lm-weight", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.lm_weight), .min = 0, .max = 100, .value = "W",  \
      .help = "Its weight against the sound"},                                                                                     \
     {.name = "bonus", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.bonus), .min = -100, .max = 100, .value = "X",       \

@@ -11,6 +11,7 @@ typedef enum lin_given {
     LIN_GIVEN_LABELS,
     LIN_GIVEN_BLANK,
     LIN_GIVEN_LM,
+    LIN_GIVEN_NO_LM,
     LIN_GIVEN_LM_WEIGHT,
     LIN_GIVEN_BONUS,
     LIN_GIVEN_LEXICON,

@@ -53,13 +53,16 @@ static lin_status about(const char *what, lin_status status, lin_error *err)
 
 // ---- files ----------------------------------------------------------------------------------------------------------------------
 
-// The given name, else that of the environment, else one that is there; an empty path if there is none.
+// The given name, of a file or of one that is installed with the program; else that of the environment; else one that is there; an
+// empty path if there is none.
 static lin_status find(const char *given, const char *variable, const char *const *names, char *path, lin_error *err)
 {
     if (!given) given = getenv(variable);
     *path = 0;
     if (given && *given) {
         if (strlen(given) >= LONGEST_PATH) return lin_fail(err, LIN_INVALID, "a file name of over %d bytes", LONGEST_PATH - 1);
+        const int is_here = strchr(given, '/') || access(given, F_OK) == 0;
+        if (!is_here && lin_find_share(given, path, LONGEST_PATH, NULL) == LIN_OK) return LIN_OK;
         memcpy(path, given, strlen(given) + 1);
         return LIN_OK;
     }
@@ -254,6 +257,7 @@ static lin_status open_beam(parts *p, lin_error *err)
 
 static lin_status open_lm_of_words(parts *p, lin_error *err)
 {
+    if (p->values->no_lm) return LIN_OK;
     lin_status status = find(p->values->lm, "LINNET_LM", lm_names, p->lm_path, err);
     if (status != LIN_OK) return status;
     if (*p->lm_path) return lin_ngram_open(p->lm_path, &p->lm, err);
@@ -274,8 +278,8 @@ static lin_status open_words(parts *p, lin_error *err)
     if (status == LIN_OK) status = open_dictionary(p, err);
     if (status == LIN_OK) status = lin_tree_create(p->dictionary, p->phones, p->lm, &tree, &p->tree, err);
     if (status == LIN_MISMATCH) {
-        return lin_fail(err, LIN_MISMATCH, "%s has no word of %s: is it of phones, or of another language?", p->lm_path,
-                        p->lexicon);
+        return lin_fail(err, LIN_MISMATCH, "%s has no word of %s: is it of phones, or of another language? Name another with "
+                                           "--lm, or do without by --no-lm", p->lm_path, p->lexicon);
     }
     if (status == LIN_OK && lin_tree_left_out(p->tree) > 0 && !p->quiet) {
         lin_complain("%d of the %d words of %s are not in the language model, such as %s: they come out as phonemes; --all-words "

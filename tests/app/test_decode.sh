@@ -95,6 +95,11 @@ tr 'A-Z' 'a-z' < "$tmp/phones.arpa" > "$tmp/small.arpa"
 is "in small letters" "B EH D" "$(d --lm "$tmp/small.arpa" "$tmp/bed.npy" 2> /dev/null)"
 run decode -q --lm "$tmp/phones.arpa" "$tmp/bed.npy"
 has "phones it lacks are told" "$err" "phones.arpa lacks 35 of the 39 phones, such as AA"
+if [ -f share/linnet/phones.lm ]; then
+    cp share/linnet/phones.lm "$tmp/here.lm"
+    is "a model that is installed, by its name" "$(d --lm "$tmp/here.lm" -f json "$tmp/bed.npy")" \
+        "$(d --lm phones.lm -f json "$tmp/bed.npy")"
+fi
 run decode -q -b 8 -n 3 -f json "$tmp/bed.npy"
 has "alternatives" "$out" '"alternatives":[{"phones":[{"phone":"P"'
 has "the second" "$out" '{"phones":[{"phone":"B"'

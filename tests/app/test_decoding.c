@@ -121,7 +121,7 @@ START_TEST(the_id_knows_options_lexicon_and_language_model)
         lin_parsed parsed;
         lin_decoding d;
         static const char *const more[8] = {"", "--phrase bad", "", "", "--bonus 2", "--beam 77", "--no-unknown", "--n-best 4"};
-        snprintf(line, sizeof line, "--words --lexicon %s %s%s %s", i == 2 ? other : dict, i == 3 ? "" : "--lm ",
+        snprintf(line, sizeof line, "--words --lexicon %s %s%s %s", i == 2 ? other : dict, i == 3 ? "--no-lm" : "--lm ",
                  i == 3 ? "" : arpa, more[i]);
         ck_assert_int_eq(parse(&parsed, &v, line), 0);
         OK(lin_decoding_open(&d, &v.decoding, phones, 0.03, 1, &err));
