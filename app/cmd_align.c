@@ -246,8 +246,8 @@ static void tell_doubts(const align_job *job, const lin_input *input, const alig
     const lin_align_options o = lin_align_options_default();
     if (s->warning[0]) lin_complain("%s", s->warning);
     if (r->widened && !job->v->quiet) {
-        lin_complain("%s: the beam was widened %d time%s, up to %g and %d states", input->path, r->widened, r->widened == 1 ? "" : "s",
-                     r->beam, r->width);
+        lin_complain("%s: the beam was widened %d time%s, up to %g and %d states", input->path, r->widened,
+                     r->widened == 1 ? "" : "s", r->beam, r->width);
     }
     if (r->fit < LIN_ALIGN_FIT) {
         lin_complain("%s: text and sound hardly belong together: log-probability of the text %.1f a phoneme below that of the best "
@@ -413,13 +413,13 @@ const lin_command lin_command_align = {
     .name = "align",
     .operands = "[FILE [TEXTFILE]]",
     .summary = "when each phoneme and word of a known text was said",
-    .description = "Finds the best path of a sound through a text that is known: the times of its phonemes and words, how probable "
-                   "each is, and, in json, the goodness of pronunciation of every phoneme: the natural logarithm of the probability "
-                   "that it and no other was said there. Of several pronunciations in the lexicon the sound chooses one; words that "
-                   "it lacks are pronounced as linnet phonemize does.\n\n"
-                   "A text that is longer than the sound, or that nobody can pronounce, is an error; a text that was probably not "
-                   "said is told on standard error and aligned nevertheless. Of a data directory all utterances that can be aligned "
-                   "are. See docs/alignment.md.",
+    .description = "Finds the best path of a sound through a text that is known: the times of its phonemes and words, how "
+                   "probable each is, and, in json and csv, the goodness of pronunciation of every phoneme: the natural logarithm "
+                   "of the probability that it and no other was said there. Of several pronunciations in the lexicon the sound "
+                   "chooses one; words that it lacks are pronounced as linnet phonemize does.\n\n"
+                   "A text that is longer than the sound, or that nobody can pronounce, is an error; a text that was probably "
+                   "not said is told on standard error and aligned nevertheless. Of a data directory all utterances that can "
+                   "be aligned are. See docs/alignment.md.",
     .examples = "  linnet align --text \"how are you\" -f textgrid -o hello.TextGrid hello.wav\n"
                 "  linnet align -f json lecture.flac lecture.txt\n"
                 "  linnet align --phones \"HH AH L OW\" -f ctm hello.wav\n"

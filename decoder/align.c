@@ -399,8 +399,8 @@ static double patience(const lin_align *a)
     return rows > (double)a->stretch ? rows : (double)a->stretch;
 }
 
-// After each row. A wider beam goes back to where all was well, and is given time: the right path may be in it long before it is the
-// best.
+// After each row. A wider beam goes back to where all was well, and is given time: the right path may be in it long before it is
+// the best.
 static lin_status watch(lin_align *a, lin_error *err)
 {
     if (a->done <= a->until) return LIN_OK;
@@ -601,8 +601,8 @@ lin_status lin_align_finish(lin_align *a, lin_path *path, lin_align_report *repo
     const int end = best_end(a);
     if (end < 0) {
         return lin_fail(err, LIN_MISMATCH,
-                        "text and sound do not match: no path through the text reaches its end, the widest beam tried (%g, %d of %d "
-                        "states) included",
+                        "text and sound do not match: no path through the text reaches its end, also not in the widest beam tried "
+                        "(%g, %d of %d states)",
                         a->report.beam, a->report.width, a->graph->n_states);
     }
     a->report.score = a->scores[end];
