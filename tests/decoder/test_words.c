@@ -17,7 +17,7 @@ static void begin(search *s, const world *w, const lin_words_options *o, int wit
 {
     *s = (search){0};
     if (with_lm) s->lm = world_lm(w);
-    OK(lin_tree_create_list(w->entries, w->n_prons, w->V, s->lm, NULL, &s->tree, &err));
+    OK(lin_tree_create_list(w->entries, w->n_prons, w->V, s->lm, &(lin_tree_options){.all_words = 1}, &s->tree, &err));
     OK(lin_words_create(s->tree, s->lm, o, &s->words, &err));
     s->state = test_buffer(lin_words_bytes(s->words), 1);
     lin_words_reset(s->words, s->state, 0);
@@ -547,6 +547,44 @@ START_TEST(test_homophones)
 }
 END_TEST
 
+// Hypotheses that differ in the last label behind a word, or in the context, have different futures: with one rival they still both
+// go on.
+START_TEST(test_different_futures)
+{
+    static const int labels[][2] = {{2, 0}, {3, 0}, {2, 4}};
+    static const lin_tree_entry entries[] = {{"b", labels[0], 1}, {"c", labels[1], 1}, {"bd", labels[2], 2}};
+    lin_words_options o = plain();
+    search s = {0};
+    lin_path p = {0};
+    float logp[4 * HAND_V];
+    OK(lin_tree_create_list(entries, 3, HAND_V, NULL, NULL, &s.tree, &err));
+    for (int context = 0; context < 2; context++) {
+        o.bonus = context ? 0 : 2;
+        OK(lin_words_create(s.tree, NULL, &o, &s.words, &err));
+        s.state = test_buffer(lin_words_bytes(s.words), 1);
+        lin_words_reset(s.words, s.state, 0);
+        OK(lin_word_context_create(s.tree, &(lin_word_phrase){"c c", 4}, 1, NULL, &s.context, &err));
+        const int T = say(logp, context ? "2024" : "224");
+        logp[2] = logf(context ? 0.6f : 0.5f); // b rather than c, but that needs a blank before bd
+        logp[3] = logf(context ? 0.3f : 0.45f);
+        OK(lin_words_push(s.words, s.state, context ? s.context : NULL, logp, T, &p, &err));
+        OK(lin_words_finish(s.words, s.state, context ? s.context : NULL, &p, &err));
+        ck_assert_int_eq(p.n_words, 2);
+        ck_assert_int_eq(p.words[0].word, context ? 0 : 1);
+        ck_assert_int_eq(p.words[1].word, 2);
+        lin_path_clear(&p);
+        lin_word_context_destroy(s.context);
+        s.context = NULL;
+        lin_words_destroy(s.words);
+        test_buffer_free(s.state);
+        s.words = NULL;
+        s.state = NULL;
+    }
+    lin_path_free(&p);
+    end(&s);
+}
+END_TEST
+
 START_TEST(test_bad_rows)
 {
     const lin_words_options o = plain();
@@ -664,6 +702,7 @@ int main(void)
     tcase_add_test(hand, test_times);
     tcase_add_test(hand, test_unknown_words);
     tcase_add_test(hand, test_homophones);
+    tcase_add_test(hand, test_different_futures);
     tcase_add_test(hand, test_bad_rows);
     tcase_add_test(hand, test_options);
     suite_add_tcase(suite, hand);

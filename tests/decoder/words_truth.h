@@ -19,7 +19,7 @@ typedef struct world {
     lin_tree_entry entries[PRONUNCIATIONS_MAX];
     float logp[T_MAX * V_MAX];
     // log10 with three digits; word n_words is </s>, n_words + 1 <unk> (if `unk`), n_words + 2 <s>
-    int order, unk;
+    int order, unk, lacks; // lacks: one word that the model has not, or -1
     double uni[WORDS_MAX + 3], uni_back[WORDS_MAX + 3];
     double bi[WORDS_MAX + 3][WORDS_MAX + 3], bi_back[WORDS_MAX + 3][WORDS_MAX + 3]; // 1: not there
     double tri[WORDS_MAX + 3][WORDS_MAX + 3][WORDS_MAX + 3];
@@ -44,11 +44,14 @@ SUPPORT void draw_rows(float *logp, int T, int V, drawn *d, double sharpness)
     }
 }
 
+SUPPORT int lm_has(const world *w, int word) { return word == w->n_words + 1 ? w->unk : word != w->lacks; }
+
 SUPPORT void draw_lm(world *w, drawn *d)
 {
     const int n = w->n_words + 3;
     w->order = 1 + below(d, 3);
     w->unk = below(d, 2);
+    w->lacks = w->n_words > 2 ? below(d, w->n_words + 2) - 2 : -1; // not the only one
     for (int a = 0; a < n; a++) {
         w->uni[a] = tenth(d, 2000);
         w->uni_back[a] = tenth(d, 500);
@@ -66,6 +69,18 @@ SUPPORT void draw_lm(world *w, drawn *d)
             }
         }
     }
+    int order = 1; // of what is left without the lacking words
+    for (int a = 0; a < n; a++) {
+        for (int b = 0; b < n; b++) {
+            for (int c = 0; c < n; c++) {
+                if (!lm_has(w, a) || !lm_has(w, b) || !lm_has(w, c)) w->tri[a][b][c] = 1;
+                if (w->tri[a][b][c] < 1) order = 3;
+            }
+            if (!lm_has(w, a) || !lm_has(w, b)) w->bi[a][b] = 1;
+            if (w->bi[a][b] < 1 && order < 2) order = 2;
+        }
+    }
+    w->order = order;
 }
 
 SUPPORT void draw_world(world *w, uint64_t seed)
@@ -108,7 +123,6 @@ SUPPORT const char *lm_name(const world *w, int word)
     return word < w->n_words ? w->names[word] : word == w->n_words ? "</s>" : word == w->n_words + 1 ? "<unk>" : "<s>";
 }
 
-SUPPORT int lm_has(const world *w, int word) { return word != w->n_words + 1 || w->unk; }
 
 SUPPORT lin_ngram *world_lm(const world *w)
 {
@@ -154,7 +168,7 @@ SUPPORT lin_ngram *world_lm(const world *w)
 SUPPORT double lm_log10(const world *w, int a, int b, int word)
 {
     if (a >= 0 && b >= 0 && w->tri[a][b][word] < 1) return w->tri[a][b][word];
-    const double back = a >= 0 && b >= 0 && w->bi[a][b] < 1 ? w->bi_back[a][b] : 0;
+    const double back = a >= 0 && b >= 0 && w->bi[a][b] < 1 && w->order > 2 ? w->bi_back[a][b] : 0;
     if (b >= 0 && w->bi[b][word] < 1) return back + w->bi[b][word];
     return back + (b >= 0 ? w->uni_back[b] * (w->order > 1) : 0) + w->uni[word];
 }
@@ -213,14 +227,15 @@ SUPPORT void weigh_words(truth *t, sequence *s, int n_unknown_phones)
     int a = -1, b = w->n_words + 2;
     double outer = 0;
     for (int i = 0; i < s->n; i++) {
-        const int unknown = s->words[i] < 0;
+        const int unknown = s->words[i] < 0, lacking = unknown || s->words[i] == w->lacks;
         outer += t->o->bonus + (unknown ? t->o->unknown : 0);
         if (!t->with_lm) continue;
-        if (unknown && !w->unk) { // the context is lost
+        if (lacking && !w->unk) { // the context is lost
+            outer += unknown || t->o->unknown == -INFINITY ? 0 : t->o->unknown;
             a = b = -1;
             continue;
         }
-        const int word = unknown ? w->n_words + 1 : s->words[i];
+        const int word = lacking ? w->n_words + 1 : s->words[i];
         s->language += log(10) * lm_log10(w, a, b, word);
         a = b;
         b = word;
