@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh LINNET: five sentences of recorded speech (LibriVox, from Debian's pocketsphinx-testdata), recognised by the model that comes
-# with linnet. Prints what was said, the phonemes of the dictionary, the phonemes heard, and the phoneme error rate.
+# with linnet. Prints what was said, the words and phonemes heard, the phonemes of the dictionary, and the error rates.
 linnet=$1
 here=$(dirname "$0")
 audio=${DEMO_AUDIO:-/usr/share/pocketsphinx/test/data/librivox}
@@ -15,17 +15,22 @@ trap 'rm -rf "$tmp"' EXIT
 begin=$(date +%s%N)
 "$linnet" transcribe --quiet --format trn -o "$tmp/hyp.trn" "$audio"/*.wav || exit 1
 took=$((($(date +%s%N) - begin) / 1000000))
+"$linnet" transcribe --quiet --words --format trn -o "$tmp/words.trn" "$audio"/*.wav || exit 1
+sed 's/<[^>]*>//g' "$audio/transcription" > "$tmp/said.trn"
 
 while IFS= read -r line; do
     id=${line##*\(} id=${id%\)}
     said=$(echo "$line" | sed 's/<[^>]*>//g; s/ *([^()]*)$//; s/^ *//')
     reference=$(grep -F "($id)" "$tmp/ref.trn" | sed 's/ *([^()]*)$//')
     heard=$(grep -F "($id)" "$tmp/hyp.trn" | sed 's/ *([^()]*)$//')
-    printf '%s.wav\n  said       %s\n  reference  %s\n  heard      %s\n\n' "$id" "$said" "$reference" "$heard"
+    words=$(grep -F "($id)" "$tmp/words.trn" | sed 's/ *([^()]*)$//')
+    printf '%s.wav\n  said       %s\n  heard      %s\n  phonemes   %s\n  reference  %s\n\n' "$id" "$said" "$words" "$heard" "$reference"
 done < "$audio/transcription"
 
 # All five are of one chapter: one speaker.
 "$linnet" score "$tmp/ref.trn" "$tmp/hyp.trn" > "$tmp/score" || exit 1
 cat "$tmp/score"
-printf '\n24.7 s of speech were recognised in %d.%02d s, start of the program included.\n' $((took / 1000)) $((took % 1000 / 10))
+"$linnet" score --name WER "$tmp/said.trn" "$tmp/words.trn" > "$tmp/words.score" || exit 1
+tail -n 1 "$tmp/words.score"
+printf '\nThe phonemes of 24.7 s of speech were recognised in %d.%02d s, start of the program included.\n' $((took / 1000)) $((took % 1000 / 10))
 echo "Try: $linnet transcribe YOUR.wav, and $linnet info for what the model is."
