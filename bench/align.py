@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""What docs/alignment.md says about real speech: fit of right and wrong texts, goodness of replaced phonemes, a long recording.
+
+    bench/align.py build/release/linnet cmudict.dict corpus/dev_native [fit|goodness|long]...
+
+The set is a Kaldi-style data directory whose audio paths are relative to its parent. Only the program and Python's own library.
+"""
+import bisect
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+LINNET, LEXICON, FOLDER = sys.argv[1:4]
+WHAT = sys.argv[4:] or ["fit", "goodness", "long"]
+
+
+def table(name):
+    with open(os.path.join(FOLDER, name)) as lines:
+        return dict(line.rstrip("\n").split(" ", 1) for line in lines)
+
+
+def run(*args):
+    return subprocess.run([LINNET, *args], capture_output=True, text=True, check=False)
+
+
+def posteriors(folder):
+    """A matrix of each utterance, as a file."""
+    root = os.path.dirname(os.path.abspath(FOLDER))
+    files = {}
+    for name, path in table("wav.scp").items():
+        files[name] = os.path.join(folder, name + ".npy")
+        done = run("posteriors", os.path.join(root, path), "-o", files[name])
+        assert done.returncode == 0, done.stderr
+    return files
+
+
+def all_of(work, items):
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(work, items))
+
+
+def fit(files, text):
+    """How many texts of their own, and of another utterance, are said to belong to a sound hardly or not at all."""
+    names = sorted(files)
+    chance = random.Random(1)
+
+    def one(pair):
+        done = run("align", "--posteriors", files[pair[0]], "--text", text[pair[1]], "-l", LEXICON, "-q")
+        return "hardly belong" in done.stderr, "longer than the sound" in done.stderr
+
+    own = all_of(one, [(n, n) for n in names])
+    others = all_of(one, [(n, chance.choice([o for o in names if o != n])) for n in names])
+    print(f"fit: own texts told of {sum(t for t, _ in own)} of {len(own)}; others' texts not told of "
+          f"{sum(not t and not l for t, l in others)} of {len(others)}, {sum(l for _, l in others)} are longer than the sound")
+
+
+def area(right, wrong):
+    wrong = sorted(wrong)
+    return sum((bisect.bisect_left(wrong, x) + bisect.bisect_right(wrong, x)) / 2 for x in right) / len(right) / len(wrong)
+
+
+def goodness(files, text):
+    """One phoneme of each text replaced at random, three times."""
+    lines = "\n".join(text[n] for n in sorted(files)) + "\n"
+    done = subprocess.run([LINNET, "phonemize", "-l", LEXICON, "-q"], input=lines, capture_output=True, text=True, check=True)
+    phones = dict(zip(sorted(files), (line.split() for line in done.stdout.splitlines())))
+    inventory = sorted({p for line in phones.values() for p in line})
+    chance = random.Random(1)
+    cases = []
+    for name in sorted(files):
+        for _ in range(3):
+            changed = list(phones[name])
+            at = chance.randrange(len(changed))
+            changed[at] = chance.choice([p for p in inventory if p != changed[at]])
+            cases.append((name, changed, at))
+
+    def one(case):
+        done = run("align", "--posteriors", files[case[0]], "--phones", " ".join(case[1]), "-f", "json", "-q")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)["phones"]
+
+    right, wrong = {}, {}
+    for (_, _, at), judged in zip(cases, all_of(one, cases)):
+        for i, phone in enumerate(judged):
+            for key in ("goodness", "confidence"):
+                (wrong if i == at else right).setdefault(key, []).append(phone[key])
+    for key in right:
+        print(f"{key}: {len(wrong[key])} wrong, {len(right[key])} others, area under the curve {area(right[key], wrong[key]):.3f}")
+    below = [100 * sum(g < -3 for g in kind["goodness"]) / len(kind["goodness"]) for kind in (wrong, right)]
+    medians = [sorted(kind["goodness"])[len(kind["goodness"]) // 2] for kind in (wrong, right)]
+    print(f"goodness below -3: {below[0]:.1f} % of the wrong, {below[1]:.1f} % of the others; "
+          f"medians {medians[0]:.2f}, {medians[1]:.2f}")
+
+
+def long(files, text):
+    """All utterances as one recording, against each by itself."""
+    alone, rows, words, header = [], b"", [], b""
+    for name in files:
+        with open(files[name], "rb") as matrix:
+            content = matrix.read()
+        done = run("align", "--posteriors", files[name], "--text", text[name], "-l", LEXICON, "-f", "json", "-q")
+        before = len(rows) / 160 * 0.03
+        alone += [before + w["start"] for w in json.loads(done.stdout)["words"]]
+        header, rows = content[:128], rows + content[128:]
+        words.append(text[name])
+    path = os.path.join(os.path.dirname(next(iter(files.values()))), "all.npy")
+    shape = re.sub(rb"\((\d+), 40\)", b"(%d, 40)" % (len(rows) // 160), header.rstrip()).ljust(127) + b"\n"
+    with open(path, "wb") as out:
+        out.write(shape + rows)
+    with open(path + ".txt", "w") as out:
+        out.write("\n".join(words))
+    done = run("align", "--posteriors", path, "--text-file", path + ".txt", "-l", LEXICON, "-f", "json")
+    together = [w["start"] for w in json.loads(done.stdout)["words"]]
+    apart = sorted(abs(a - b) for a, b in zip(alone, together, strict=True))
+    print(f"long: {len(rows) / 160 * 0.03:.0f} s, {len(apart)} words; beginnings differ by at most "
+          f"{apart[int(.99 * len(apart))]:.3f} s in 99 of 100, {apart[-1]:.3f} s in all; {done.stderr.strip().splitlines()[-1]}")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        files, text = posteriors(folder), table("text")
+        for what in WHAT:
+            {"fit": fit, "goodness": goodness, "long": long}[what](files, text)
+
+
+main()
