@@ -177,7 +177,11 @@ static lin_status judge(aligner *a, lin_result *result, lin_error *err)
     }
     lin_status status = lin_goodness_measure(align_row, a->align, a->job->recognizer.V, lin_align_rows(a->align), &a->path, margin,
                                              a->goodness, err);
-    for (int i = 0; i < n && status == LIN_OK; i++) result->phones[i].goodness = a->goodness[i].score;
+    for (int i = 0; i < n && status == LIN_OK; i++) {
+        const int heard = a->goodness[i].heard;
+        result->phones[i].goodness = a->goodness[i].score;
+        result->phones[i].heard = heard == result->phones[i].label ? 0 : heard ? heard : LIN_RESULT_NOTHING;
+    }
     return status;
 }
 

@@ -16,9 +16,11 @@ static lin_status check(const lin_result *r, const lin_writer_options *o, lin_er
 {
     const char *id = r->id ? r->id : "an alternative";
     for (int i = 0; i < r->n_phones; i++) {
-        if (r->phones[i].label < 1 || r->phones[i].label >= lin_phones_count(o->phones)) {
+        const lin_result_phone *p = &r->phones[i];
+        const int n = lin_phones_count(o->phones), wrong = p->label < 1 || p->label >= n;
+        if (wrong || p->heard < LIN_RESULT_NOTHING || p->heard >= n) {
             return lin_fail(err, LIN_INVALID, "phone %d of %s has label %d, which the phone set does not have", i, id,
-                            r->phones[i].label);
+                            wrong ? p->label : p->heard);
         }
     }
     for (int i = 0; i < r->n_words; i++) {

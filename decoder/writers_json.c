@@ -27,6 +27,8 @@ static void put_phones(const lin_result *r, const lin_writer_options *o, lin_buf
         put_number(out, ",\"end\":", p->end_s, 3);
         put_number(out, ",\"confidence\":", p->confidence, 4);
         if (isfinite(p->goodness)) put_number(out, ",\"goodness\":", p->goodness, 4);
+        if (p->heard > 0) put_string(out, ",\"heard\":", lin_phone_text(o, p->heard));
+        if (p->heard == LIN_RESULT_NOTHING) lin_buffer_text(out, ",\"heard\":null");
         lin_buffer_char(out, '}');
     }
     lin_buffer_char(out, ']');

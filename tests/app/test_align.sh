@@ -58,6 +58,7 @@ has "a summary" "$err" "1 utterance, 0.5 s of sound"
 # A wrong phone has a lower goodness than the others; a wrong text is told.
 goodness() { printf '%s\n' "$out" | sed 's/.*"phones":\[//; s/\],.*//; s/},{/\n/g' | sed 's/.*goodness":\([-0-9.]*\).*/\1/'; }
 run align --posteriors "$tmp/m.npy" --phones "W IY N T UW" -f json -q
+has "a wrong phone: what was said instead" "$out" '"heard":"AH"'
 is "a wrong phone: its goodness, and no other's, is below -3" "1 2" "$(goodness | awk '$1 < -3 { n++; at = NR } END { print n, at }')"
 run align --posteriors "$tmp/m.npy" --text "four three four" $lex -f ctm
 is "a text that was not said: status" 0 "$status"

@@ -280,14 +280,17 @@ START_TEST(words)
     const lin_path path = {.phones = &p, .n_phones = 1, .score = -13, .acoustic = -13};
     OK(lin_result_add_path(other, &path, 0.01, story_spell, NULL, &err));
     result.phones[1].goodness = -0.12345f;
+    result.phones[1].heard = 8;
+    result.phones[2].heard = LIN_RESULT_NOTHING;
     result.n_words = 2;
     result.words[1].n_phones = 1;
     result.n_phones = 3;
     ck_assert_str_eq(written("json", phones_only),
                      "{\"id\":\"u\",\"channel\":1,\"seconds\":0.000,\"phones\":["
                      "{\"phone\":\"HH\",\"start\":0.000,\"end\":0.010,\"confidence\":1.0000},"
-                     "{\"phone\":\"S\",\"start\":0.010,\"end\":0.020,\"confidence\":1.0000,\"goodness\":-0.1235},"
-                     "{\"phone\":\"HH\",\"start\":0.020,\"end\":0.030,\"confidence\":1.0000}],"
+                     "{\"phone\":\"S\",\"start\":0.010,\"end\":0.020,\"confidence\":1.0000,\"goodness\":-0.1235,"
+                     "\"heard\":\"CH\"},"
+                     "{\"phone\":\"HH\",\"start\":0.020,\"end\":0.030,\"confidence\":1.0000,\"heard\":null}],"
                      "\"text\":\"hello [hh]\",\"words\":["
                      "{\"word\":\"hello\",\"known\":true,\"start\":0.000,\"end\":0.020,\"confidence\":0.5000,"
                      "\"first_phone\":0,\"phones\":[\"HH\",\"S\"]},"
