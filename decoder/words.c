@@ -7,16 +7,15 @@
 #include "decoder/words_internal.h"
 #include "kernels/memory.h"
 
+// Weights, width and score by word error rate on dev_native with the shipped model and a word 3-gram (bench/bench_words).
 lin_words_options lin_words_options_default(void)
 {
     return (lin_words_options){.width = 256,
-                               .score = 16,
-                               .labels = 0,
-                               .blank = 0,
-                               .lm_weight = 0.8,
-                               .bonus = 1,
-                               .unknown = -16,
-                               .unknown_phone = -2,
+                               .score = 14,
+                               .lm_weight = 0.65,
+                               .bonus = -0.8,
+                               .unknown = -6,
+                               .unknown_phone = -2.5,
                                .rivals = 1,
                                .n_best = 1,
                                .longest = 100};
