@@ -644,7 +644,8 @@ END_TEST
 START_TEST(test_long_stream)
 {
     lin_words_options o = plain();
-    o.width = 6;
+    o.width = 4;
+    o.score = 6;
     search s;
     lin_path p = {0};
     float logp[40 * HAND_V];
