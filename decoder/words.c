@@ -15,7 +15,7 @@ lin_words_options lin_words_options_default(void)
                                .lm_weight = 0.65,
                                .bonus = -0.8,
                                .unknown = -6,
-                               .unknown_phone = -2.5,
+                               .unknown_phone = -3,
                                .rivals = 1,
                                .n_best = 1,
                                .longest = 100};
