@@ -49,8 +49,8 @@ typedef struct lin_words_options {
     double unknown;      /* for a word outside the lexicon, natural logarithm, 0 at most; -INFINITY: there is none. The language
                             model's <unk>, if it has one, is weighed too; if not, words that it lacks of the lexicon or of a
                             context cost this as well */
-    double unknown_phone; /* for each of its phones, natural logarithm. Not weighed: with a larger lm_weight words of the lexicon cost
-                             more, and these two should as well, or what is hard to hear comes out as one long unknown word */
+    double unknown_phone; /* for each of its phones, natural logarithm. Not weighed: with a larger lm_weight words of the lexicon
+                             cost more, and these two should as well, or what is hard to hear becomes one long unknown word */
     int rivals;          /* histories kept apart where place and states are the same; 1: the better goes on alone */
     int n_best;          /* sequences that nbest can give. Above 1 words are settled only where `longest` demands it, so that the
                             alternatives reach back */
