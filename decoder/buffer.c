@@ -51,13 +51,15 @@ void lin_buffer_fixed(lin_buffer *b, double value, int digits)
     char text[64];
     if (digits < 0) digits = 0;
     if (digits > 9) digits = 9;
-    if (!isfinite(value) || fabs(value) > 9e8) value = isfinite(value) ? (value > 0 ? 9e8 : -9e8) : 0;
-    long long scaled = llround(fabs(value) * (double)powers[digits]);
-    const char *sign = value < 0 && scaled ? "-" : "";
+    double size = isfinite(value) ? fmin(fabs(value), 9e15) : 0;
+    const double apart = size > 9e8 ? floor(size) : 0; // what would not fit when the digits are shifted before the point
+    const long long scaled = llround((size - apart) * (double)powers[digits]);
+    const long long whole = (long long)apart + scaled / powers[digits];
+    const char *sign = value < 0 && (whole || scaled) ? "-" : "";
     if (digits) {
-        snprintf(text, sizeof text, "%s%lld.%0*lld", sign, scaled / powers[digits], digits, scaled % powers[digits]);
+        snprintf(text, sizeof text, "%s%lld.%0*lld", sign, whole, digits, scaled % powers[digits]);
     } else {
-        snprintf(text, sizeof text, "%s%lld", sign, scaled);
+        snprintf(text, sizeof text, "%s%lld", sign, whole);
     }
     lin_buffer_text(b, text);
 }

@@ -29,7 +29,8 @@ void lin_buffer_text(lin_buffer *buffer, const char *text);
 void lin_buffer_char(lin_buffer *buffer, char c);
 void lin_buffer_integer(lin_buffer *buffer, long long value);
 
-/* Decimal with `digits` (0..9) digits behind the point, half away from zero; "0" with its zeros for what is not finite. */
+/* Decimal with `digits` (0..9) digits behind the point, half away from zero; "0" with its zeros for what is not finite, and 9e15
+ * with its sign for what is farther from 0 than that. */
 void lin_buffer_fixed(lin_buffer *buffer, double value, int digits);
 
 /* A JSON string with its quotes (RFC 8259): escapes what must be, and writes bytes that are not UTF-8 as U+FFFD. */
