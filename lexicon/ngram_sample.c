@@ -5,8 +5,9 @@
 #include "kernels/memory.h"
 #include "lexicon/ngram_internal.h"
 
-// Draws that may be refused before one is taken all the same: of a model whose probabilities do not add up.
-enum { TRIES = 1000 };
+// Draws that may be refused for one word, over all contexts, before one is taken all the same: of a model whose probabilities do not
+// add up.
+enum { TRIES = 10000 };
 
 struct lin_ngram_sampler {
     const lin_ngram *lm;
@@ -58,7 +59,7 @@ static uint32_t at_sum(const double *sums, uint32_t first, uint32_t end, double 
     return low;
 }
 
-static uint32_t draw_word(const lin_ngram_sampler *s, lin_ngram_uniform uniform, void *context, lin_ngram_state state)
+static uint32_t draw_word(const lin_ngram_sampler *s, lin_ngram_uniform uniform, void *context, lin_ngram_state state, int *tries)
 {
     const lin_ngram *lm = s->lm;
     const double x = uniform(context);
@@ -72,10 +73,9 @@ static uint32_t draw_word(const lin_ngram_sampler *s, lin_ngram_uniform uniform,
     }
     // Of the shorter context what this one does not know: others are refused.
     const lin_ngram_state shorter = lin_ngram_link(lm, k, state);
-    int tries = 0;
     do {
-        word = draw_word(s, uniform, context, shorter);
-    } while (++tries < TRIES && lin_ngram_child(lm, k, state, word, &place));
+        word = draw_word(s, uniform, context, shorter, tries);
+    } while (lin_ngram_child(lm, k, state, word, &place) && ++*tries < TRIES);
     return word;
 }
 
@@ -84,7 +84,7 @@ int lin_ngram_sampler_draw(const lin_ngram_sampler *s, lin_ngram_uniform uniform
     int tries = 0;
     if (*state >= s->lm->n_states) *state = 0;
     do {
-        *word = (int)draw_word(s, uniform, context, *state);
+        *word = (int)draw_word(s, uniform, context, *state, &tries);
     } while ((*word == s->lm->unknown || *word == s->begin) && ++tries < TRIES);
     lin_ngram_score(s->lm, *state, *word, state);
     return *word == s->lm->end_word;

@@ -79,6 +79,43 @@ START_TEST(test_sentences_begin_and_end)
 }
 END_TEST
 
+// Every context knows every word with half of the probability: what is left for shorter ones has no word. Not a power of the order.
+START_TEST(test_probabilities_that_do_not_add_up)
+{
+    enum { ORDER = 7, MOST = 1 << 18 };
+    char *text = malloc(MOST), *at = text;
+    lin_error err = {0};
+    lin_ngram *lm;
+    lin_ngram_sampler *sampler;
+    at += sprintf(at, "\\data\\\nngram 1=3\n");
+    for (int k = 2; k <= ORDER; k++) at += sprintf(at, "ngram %d=%d\n", k, 3 << (k - 1));
+    at += sprintf(at, "\n\\1-grams:\n-0.78 a 0\n-0.78 b 0\n-0.78 </s> 0\n");
+    for (int k = 2; k <= ORDER; k++) {
+        at += sprintf(at, "\n\\%d-grams:\n", k);
+        for (int context = 0; context < 1 << (k - 1); context++) {
+            for (int last = 0; last < 3; last++) {
+                at += sprintf(at, "-0.78");
+                for (int i = 0; i < k - 1; i++) at += sprintf(at, " %c", 'a' + (context >> i & 1));
+                at += sprintf(at, " %s\n", last == 2 ? "</s>" : last ? "b" : "a");
+            }
+        }
+    }
+    at += sprintf(at, "\n\\end\\\n");
+    ck_assert_msg(lin_ngram_parse(text, (size_t)(at - text), "test.arpa", &lm, &err) == LIN_OK, "%s", err.message);
+    ck_assert_int_eq(lin_ngram_sampler_create(lm, &sampler, &err), LIN_OK);
+    uint64_t counter = 0;
+    lin_ngram_state state = lin_ngram_empty(lm);
+    for (int i = 0; i < 20; i++) {
+        int word;
+        if (lin_ngram_sampler_draw(sampler, uniform, &counter, &state, &word)) state = lin_ngram_empty(lm);
+    }
+    ck_assert_uint_lt(counter, 20 * 10000 * ORDER);
+    lin_ngram_sampler_destroy(sampler);
+    lin_ngram_destroy(lm);
+    free(text);
+}
+END_TEST
+
 START_TEST(test_no_memory_and_no_end)
 {
     static const char endless[] = "\\data\\\nngram 1=1\n\n\\1-grams:\n0 a\n\n\\end\\\n";
@@ -108,6 +145,7 @@ int main(void)
     TCase *tests = tcase_create("ngram_sample");
     tcase_add_test(tests, test_frequencies);
     tcase_add_test(tests, test_sentences_begin_and_end);
+    tcase_add_test(tests, test_probabilities_that_do_not_add_up);
     tcase_add_test(tests, test_no_memory_and_no_end);
     suite_add_tcase(suite, tests);
     return test_run(suite);
