@@ -116,9 +116,6 @@ static lin_status fill(lin_word_context *c, builder *b, const lin_word_phrase *p
     if ((status = lin_tree_create_list(b->entries, b->lacking.n, lin_tree_outputs(b->tree), NULL, NULL, &c->extra, err)))
         return status;
     c->id = lin_context_id(c->phrases) ^ lin_tree_fingerprint(c->extra) * 0x9E3779B97F4A7C15u;
-    for (int i = 0; i < b->lacking.n; i++) {
-        for (const char *p = b->entries[i].word; *p; p++) c->id = (c->id ^ (unsigned char)*p) * 0x100000001b3u;
-    }
     if (!c->id) c->id = 1;
     return LIN_OK;
 }

@@ -197,7 +197,7 @@ static void look_ahead(lin_tree *t, const lin_ngram *lm)
     }
 }
 
-// FNV-1a over 32-bit pieces.
+// FNV-1a, over 32-bit pieces where there are such.
 static uint64_t fingerprint(const lin_tree *t)
 {
     uint64_t h = 0xcbf29ce484222325u;
@@ -207,7 +207,8 @@ static uint64_t fingerprint(const lin_tree *t)
         h = (h ^ (uint32_t)t->ends[i].word) * 0x100000001b3u;
         h = (h ^ (uint32_t)t->ends[i].lm_word) * 0x100000001b3u;
     }
-    return h ^ t->lm_fingerprint ^ (uint64_t)t->words.text_used << 32;
+    for (size_t i = 0; i < t->words.text_used; i++) h = (h ^ (unsigned char)t->words.text[i]) * 0x100000001b3u;
+    return h ^ t->lm_fingerprint;
 }
 
 // ---- from outside -----------------------------------------------------------------------------------------------------------

@@ -41,7 +41,8 @@ typedef struct lin_tree_end {
  * their labels, and the words that end at it ends[nodes[i].end] .. ends[nodes[i + 1].end - 1], in the order of the lexicon. */
 typedef struct lin_tree_node {
     uint32_t child, end;
-    float ahead;   /* natural log of the best unigram of the words that end at or below; 0 without a language model */
+    float ahead;   /* natural log of the best unigram of the words that end at or below, where one that the language model
+                      lacks counts as the tree's rarest; 0 without a language model */
     int32_t label; /* 0 for the root */
 } lin_tree_node;
 
@@ -61,8 +62,8 @@ typedef struct lin_tree_entry {
 lin_status lin_tree_create(const lin_dictionary *dictionary, const lin_phones *phones, const lin_ngram *lm,
                            const lin_tree_options *options, lin_tree **tree, lin_error *err);
 
-/* The same from a list, with n_labels outputs. LIN_INVALID, naming the word, for one without phones, or with a label outside
- * 1 .. n_outputs - 1. n = 0 is fine. */
+/* The same from a list, over n_outputs outputs (2 at least). LIN_INVALID, naming the word, for one without letters or phones, with
+ * more of them than LIN_WORD_MAX or LIN_PRONUNCIATION_MAX, or with a label outside 1 .. n_outputs - 1. n = 0 is fine. */
 lin_status lin_tree_create_list(const lin_tree_entry *entries, int n, int n_outputs, const lin_ngram *lm,
                                 const lin_tree_options *options, lin_tree **tree, lin_error *err);
 void lin_tree_destroy(lin_tree *tree); /* NULL is fine */
@@ -86,7 +87,8 @@ int lin_tree_ends(const lin_tree *tree, int node, const lin_tree_end **ends);
 const lin_tree_node *lin_tree_node_array(const lin_tree *tree);
 const lin_tree_end *lin_tree_end_array(const lin_tree *tree);
 
-/* The fingerprint of the language model it was made for, 0 without one; of the whole tree; bytes that it takes. */
+/* The fingerprint of the language model it was made for, 0 without one; of the whole tree, spellings
+ * and all; bytes that it takes. */
 uint64_t lin_tree_lm_fingerprint(const lin_tree *tree);
 uint64_t lin_tree_fingerprint(const lin_tree *tree);
 size_t lin_tree_bytes(const lin_tree *tree);

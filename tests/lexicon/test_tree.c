@@ -2,7 +2,6 @@
 // does not fit; a lexicon as large as CMUdict.
 #include "lexicon/tree.h"
 
-
 #include "lexicon/textfile.h"
 #include "tests/lexicon/support.h"
 
@@ -144,6 +143,29 @@ START_TEST(test_language_model)
 }
 END_TEST
 
+// What a state of a search is known by: another phone, another spelling, an end elsewhere is another tree.
+START_TEST(test_fingerprint)
+{
+    const int labels[] = {1, 2, 1};
+    const lin_tree_entry trees[][2] = {{{"cat", labels, 2}, {"do", labels, 3}},
+                                       {{"cut", labels, 2}, {"do", labels, 3}},
+                                       {{"cat", labels, 2}, {"do", labels + 1, 2}},
+                                       {{"ca", labels, 2}, {"tdo", labels, 3}},
+                                       {{"cat", labels, 1}, {"do", labels, 3}}};
+    uint64_t seen[5];
+    for (int i = 0; i < 5; i++) {
+        lin_tree *t, *again;
+        OK(lin_tree_create_list(trees[i], 2, 3, NULL, NULL, &t, &err));
+        OK(lin_tree_create_list(trees[i], 2, 3, NULL, NULL, &again, &err));
+        seen[i] = lin_tree_fingerprint(t);
+        ck_assert_uint_eq(seen[i], lin_tree_fingerprint(again));
+        for (int k = 0; k < i; k++) ck_assert_msg(seen[i] != seen[k], "trees %d and %d", i, k);
+        lin_tree_destroy(t);
+        lin_tree_destroy(again);
+    }
+}
+END_TEST
+
 START_TEST(test_bad)
 {
     lin_tree *t;
@@ -197,6 +219,7 @@ int main(void)
     TCase *cases = tcase_create("all");
     tcase_add_test(cases, test_random);
     tcase_add_test(cases, test_language_model);
+    tcase_add_test(cases, test_fingerprint);
     tcase_add_test(cases, test_bad);
     tcase_add_test(cases, test_large);
     suite_add_tcase(suite, cases);
