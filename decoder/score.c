@@ -13,6 +13,7 @@ struct lin_score {
     lin_symbols tokens;
     lin_trn ref, hyp;
     lin_symbols speakers;
+    lin_symbols unmapped; // of both sides
     lin_score_counts total;
     lin_score_counts *by_speaker;                       // [speakers.n]
     lin_score_counts *by_utterance;                     // [ref.n]
@@ -203,6 +204,16 @@ static lin_status find_speakers(lin_score *s, const char *path, int case_sensiti
     return status;
 }
 
+static lin_status gather_unmapped(lin_score *s, const lin_symbols *from, lin_error *err)
+{
+    int index;
+    lin_status status = LIN_OK;
+    for (int i = 0; i < from->n && !status; i++) {
+        status = lin_symbols_add(&s->unmapped, lin_symbols_text(from, i), from->items[i].n, &index, err);
+    }
+    return status;
+}
+
 static lin_status make_tables(lin_score *s, lin_error *err)
 {
     const size_t n = (size_t)s->ref.n;
@@ -227,6 +238,8 @@ static lin_status score_all(lin_score *s, const lin_score_options *options, lin_
 {
     lin_status status = make_tables(s, err);
     if (!status) status = find_speakers(s, options->utt2spk_path, options->case_sensitive, err);
+    if (!status) status = gather_unmapped(s, &s->ref.unmapped, err);
+    if (!status) status = gather_unmapped(s, &s->hyp.unmapped, err);
     if (status) return status;
     size_t most = longest(&s->ref) + longest(&s->hyp);
     lin_edit_step *steps = lin_alloc(most, sizeof *steps);
@@ -289,6 +302,7 @@ void lin_score_destroy(lin_score *s)
     lin_trn_free(&s->hyp);
     lin_symbols_free(&s->tokens);
     lin_symbols_free(&s->speakers);
+    lin_symbols_free(&s->unmapped);
     lin_free(s->by_speaker);
     lin_free(s->by_utterance);
     lin_free(s->speaker_of);
@@ -325,12 +339,7 @@ long long lin_score_deleted_by_map(const lin_score *s) { return s->ref.n_deleted
 
 const char *lin_score_unmapped(const lin_score *s, int index)
 {
-    const lin_symbols *ref = &s->ref.unmapped, *hyp = &s->hyp.unmapped;
-    if (index < ref->n) return lin_symbols_text(ref, index);
-    for (int i = 0, k = ref->n; i < hyp->n; i++) { // those of the hypothesis alone
-        if (lin_symbols_find(ref, lin_symbols_text(hyp, i), hyp->items[i].n) < 0 && k++ == index) return lin_symbols_text(hyp, i);
-    }
-    return NULL;
+    return index < s->unmapped.n ? lin_symbols_text(&s->unmapped, index) : NULL;
 }
 
 const lin_score_pair *lin_score_alignment(const lin_score *s, int utterance, int *n)

@@ -7,7 +7,7 @@
  *
  *   lin_score_files("ref.trn", "hyp.trn", NULL, &score, &err);
  *   lin_score_report report = {.score = score, .measure = "PER"};
- *   lin_score_text(&report, &buffer);
+ *   lin_score_text(&report, &buffer, &err);
  *   lin_buffer_write(&buffer, stdout, "standard output", &err);
  *   lin_score_destroy(score);
  *

@@ -145,6 +145,40 @@ START_TEST(notes)
     ck_assert_ptr_nonnull(strstr(out.data, "\"map\":{\"deleted\":1,\"unmapped\":[\"z\",\"y\"]}"));
     lin_buffer_free(&out);
     lin_score_destroy(s);
+    static const char ref[] = "u-1 x y", hyp[] = "u-1 y z";
+    FAIL_EVERY_ALLOCATION(lin_score_texts(ref, sizeof ref - 1, "r", hyp, sizeof hyp - 1, "h", &(lin_score_options){.map = map}, &s,
+                                          NULL), lin_score_destroy(s));
+    lin_phone_map_destroy(map);
+}
+END_TEST
+
+// A map of phones and a hypothesis of words: tens of thousands that it does not speak of. (Looking each of them up again for each
+// would take minutes.)
+START_TEST(many_tokens_that_are_not_in_the_map)
+{
+    enum { MANY = 60000 };
+    lin_phone_map *map;
+    OK(lin_phone_map_parse("a b\n", 4, "m", 0, &map, &err));
+    lin_score_options o = {.map = map};
+    lin_buffer ref = {0}, hyp = {0};
+    for (int i = 0; i < MANY; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "u%d r%d\n", i, i % 7);
+        lin_buffer_text(&ref, line);
+        snprintf(line, sizeof line, "u%d h%d\n", i, i);
+        lin_buffer_text(&hyp, line);
+    }
+    lin_score *s = score(ref.data, hyp.data, &o);
+    for (int i = 0; i < MANY + 7; i++) {
+        const char *token = lin_score_unmapped(s, i);
+        ck_assert_ptr_nonnull(token);
+        ck_assert_int_eq(token[0], i < 7 ? 'r' : 'h');
+        ck_assert_int_eq(atoi(token + 1), i < 7 ? i : i - 7);
+    }
+    ck_assert_ptr_null(lin_score_unmapped(s, MANY + 7));
+    lin_buffer_free(&ref);
+    lin_buffer_free(&hyp);
+    lin_score_destroy(s);
     lin_phone_map_destroy(map);
 }
 END_TEST
@@ -466,6 +500,7 @@ int main(int argc, char **argv)
     tcase_add_test(tc, text_report);
     tcase_add_test(tc, levels);
     tcase_add_test(tc, notes);
+    tcase_add_test(tc, many_tokens_that_are_not_in_the_map);
     tcase_add_test(tc, json_report);
     tcase_add_test(tc, pairs_both_ways);
     tcase_add_test(tc, tables);
