@@ -28,7 +28,7 @@ typedef struct lin_result_phone {
     int label; /* index into the phone set */
     float confidence;
     double start_s, end_s; /* seconds from the beginning of the audio */
-    float goodness;        /* of pronunciation (decoder/align.h), natural logarithm, 0 at best; NAN where it was not measured */
+    float goodness;        /* of pronunciation (decoder/goodness.h), natural logarithm, 0 at best; NAN where it was not measured */
     int heard;             /* what was said instead, where that was measured: a label, LIN_RESULT_NOTHING, or 0: the phone itself */
 } lin_result_phone;
 

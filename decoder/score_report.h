@@ -48,7 +48,7 @@ void lin_score_put_level(lin_buffer *out, double level);
 
 /* Two tokens taken for each other, in the order of how often both ways together. Released with lin_free. */
 typedef struct lin_confused_pair {
-    int a, b; /* a was said more often in place of b than b in place of a, or as often */
+    int a, b; /* a was recognised as b more often than b as a, or as often */
     long long a_as_b, b_as_a;
 } lin_confused_pair;
 
