@@ -3,6 +3,8 @@
 
 #include "decoder/words_internal.h"
 
+enum { FRAMES_MAX = 1 << 30 }; // of one run: room for as many more before an int32_t ends
+
 static int in(int64_t value, int64_t from, int64_t to) { return value >= from && value <= to; }
 
 // No sum of logarithms comes near this; larger ones could overflow.
@@ -13,7 +15,7 @@ static int good_record(const lin_words *w, const space *s, int i)
 {
     const record *r = &s->records[i];
     if (!in(r->before, -1, i - 1) || !in(r->label, 1, w->V - 1) || !in(r->word, WORD_INSIDE, INT32_MAX)) return 0;
-    if (!in(r->before_frames, r->before < 0 ? 0 : 1, INT32_MAX) || !logarithm(r->before_logp)) return 0;
+    if (!in(r->before_frames, r->before < 0 ? 0 : 1, FRAMES_MAX) || !logarithm(r->before_logp)) return 0;
     if (!in(r->start, r->before < 0 ? s->h->first_frame : s->records[r->before].start + 1, s->h->frame - 1)) return 0;
     const uint32_t words = r->n_words - (r->word != WORD_INSIDE);
     return r->before < 0 ? (int32_t)(words - s->h->settled) <= 0 : words == s->records[r->before].n_words;
@@ -23,7 +25,8 @@ static int good_record(const lin_words *w, const space *s, int i)
 static int good_arm(const space *s, const token *t, const arm *a)
 {
     if (!in(a->record, -1, s->h->n_records - 1) || !logarithm(a->logp)) return 0;
-    if (!in(a->frames, a->record < 0 ? 0 : 1, s->h->frame - s->h->first_frame)) return 0;
+    const int64_t rows = s->h->frame - s->h->first_frame;
+    if (!in(a->frames, a->record < 0 ? 0 : 1, rows < FRAMES_MAX ? rows : FRAMES_MAX)) return 0;
     if (a->best == -INFINITY && a->sum == -INFINITY) return 1;
     if (!logarithm(a->sum) || !logarithm(a->best)) return 0;
     int n_words = 0, n_phones = 0;
@@ -41,6 +44,7 @@ static int good_token(const lin_words *w, const space *s, const token *t)
     if (!in(t->n_words, 0, w->o.longest) || !in(t->n_inside, 0, LIN_PRONUNCIATION_MAX)) return 0;
     if (!logarithm(t->language) || !logarithm(t->outer) || !logarithm(t->ahead) || !logarithm(t->promise)) return 0;
     if (!logarithm(t->mass) || !logarithm(t->total)) return 0;
+    if (better_arm(t)->best == -INFINITY) return 0;
     return good_arm(s, t, &t->arms[BLANK_ARM]) && good_arm(s, t, &t->arms[LABEL_ARM]);
 }
 
@@ -48,7 +52,7 @@ static int good_alternative(const space *s, const alternative *a)
 {
     if (a->used != 1 || !in(a->loser.record, -1, s->h->n_records - 1) || !(a->lost >= 0) || !logarithm(a->lost)) return 0;
     if (!logarithm(a->winner_level) || !logarithm(a->loser_level) || !logarithm(a->loser_best)) return 0;
-    return in(a->loser.frames, a->loser.record < 0 ? 0 : 1, INT32_MAX) && logarithm(a->loser.logp) && logarithm(a->lost_outer) &&
+    return in(a->loser.frames, a->loser.record < 0 ? 0 : 1, FRAMES_MAX) && logarithm(a->loser.logp) && logarithm(a->lost_outer) &&
            logarithm(a->lost_language);
 }
 

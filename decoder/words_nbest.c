@@ -40,11 +40,11 @@ static int next(const agenda *g)
     return best;
 }
 
-// Where the first phone behind the words from number `n` of a line on begins.
+// Where the first phone behind the words from number `n` of a line on begins; the next row where there is none.
 static int64_t begin_behind(const space *s, const line *of, int n)
 {
     int at = n ? of->words[n - 1].record : of->inside.record;
-    int64_t start = INT64_MAX;
+    int64_t start = s->h->frame;
     for (int first = 1; at >= 0 && !words_is_settled(s, &s->records[at]); first = 0, at = s->records[at].before) {
         if (!first && s->records[at].word != WORD_INSIDE) break;
         start = s->records[at].start;

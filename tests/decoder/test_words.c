@@ -1,6 +1,7 @@
 // decoder/words.c: against brute force over all sequences of words and alignments.
 #include <stddef.h>
 
+#include "decoder/words_internal.h"
 #include "tests/decoder/words_truth.h"
 
 static sequence *all; // room for what brute force finds
@@ -409,6 +410,73 @@ START_TEST(test_hostile_states)
 }
 END_TEST
 
+// Fields that changes at random hardly reach.
+START_TEST(test_states_that_lie)
+{
+    static stream x;
+    search s;
+    lin_path path = {0};
+    draw_stream(&x, 1);
+    x.v.o.n_best = 1;
+    begin(&s, &x.w, &x.v.o, 1, 0);
+    OK(lin_words_push(s.words, s.state, NULL, x.logp, 60, &path, &err));
+    const size_t n = lin_words_bytes(s.words);
+    void *copy = test_buffer(n, 1);
+    const space to = words_space(s.words, copy);
+    for (int lie = 0; lie < 3; lie++) {
+        memcpy(copy, s.state, n);
+        OK(lin_words_check(s.words, copy, n, &err));
+        ck_assert_int_gt(to.h->n_records, 0);
+        if (lie == 0) { // a run that would grow beyond its number
+            to.h->first_frame = -(INT64_C(1) << 40);
+            to.tokens[0].arms[LABEL_ARM].frames = INT32_MAX;
+        } else if (lie == 1) {
+            for (int k = 0; k < 2; k++) to.tokens[0].arms[k].sum = to.tokens[0].arms[k].best = -INFINITY;
+        } else {
+            to.records[to.h->n_records - 1].before_frames = INT32_MAX;
+        }
+        FAILS(lin_words_check(s.words, copy, n, &err), LIN_FORMAT, "damaged");
+    }
+    test_buffer_free(copy);
+    lin_path_free(&path);
+    end(&s);
+}
+END_TEST
+
+// Only differences of frames count: a segment may begin at any.
+START_TEST(test_frames_below_zero)
+{
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        static stream x;
+        lin_path paths[2][6] = {{{0}}};
+        int n[2];
+        draw_stream(&x, seed);
+        x.v.o.n_best = 5;
+        for (int below_zero = 0; below_zero < 2; below_zero++) {
+            search s;
+            lin_path settled = {0};
+            begin(&s, &x.w, &x.v.o, x.v.lm, x.v.context);
+            lin_words_reset(s.words, s.state, below_zero ? -1000 : 0);
+            OK(lin_words_push(s.words, s.state, s.context, x.logp, 30, &settled, &err));
+            n[below_zero] = lin_words_hypotheses(s.words, s.state);
+            for (int i = 0; i < n[below_zero]; i++) OK(lin_words_nbest(s.words, s.state, i, &paths[below_zero][i], &err));
+            lin_path_free(&settled);
+            end(&s);
+        }
+        ck_assert_int_eq(n[0], n[1]);
+        for (int i = 0; i < n[0]; i++) {
+            for (int k = 0; k < paths[1][i].n_phones; k++) {
+                paths[1][i].phones[k].start += 1000;
+                paths[1][i].phones[k].end += 1000;
+            }
+            check_same(&paths[0][i], &paths[1][i]);
+            lin_path_free(&paths[0][i]);
+            lin_path_free(&paths[1][i]);
+        }
+    }
+}
+END_TEST
+
 // ---- by hand -----------------------------------------------------------------------------------------------------------------
 
 enum { HAND_V = 5 };
@@ -697,6 +765,8 @@ int main(void)
     tcase_add_test(streams, test_no_allocation);
     tcase_add_test(streams, test_memory);
     tcase_add_test(streams, test_hostile_states);
+    tcase_add_test(streams, test_states_that_lie);
+    tcase_add_test(streams, test_frames_below_zero);
     tcase_add_test(streams, test_long_stream);
     suite_add_tcase(suite, streams);
     TCase *hand = tcase_create("by hand");
