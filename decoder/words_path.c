@@ -110,7 +110,7 @@ lin_status words_append_line(const space *s, const line *of, const double *share
 {
     int n_phones = to < 0 ? count_phones(s, of->inside.record) : 0;
     for (int i = from; i >= 0 && i >= to; i--) n_phones += count_phones(s, of->words[i].record);
-    lin_status status = lin_path_reserve(path, n_phones, from + 2, err);
+    lin_status status = lin_path_reserve(path, n_phones, from - to + 1, err); // the phones behind are a word too
     if (status) return status;
     for (int i = from; i >= 0 && i >= to; i--) add_word(s, &of->words[i], shares[i], limit, path);
     if (to < 0 && of->inside.record >= 0) {

@@ -176,6 +176,24 @@ START_TEST(test_change)
 }
 END_TEST
 
+// Whatever finish appends was made room for before it changed anything: the broken off word is one more than before.
+START_TEST(test_room)
+{
+    lin_word_context *c = context_of("PBX", 4, NULL, 0);
+    push(c, "P IY B IY");
+    ck_assert_int_eq(found.n_words, 0);
+    OK(lin_path_reserve(&found, 100, 1, &err));
+    found.words_capacity = 1;
+    lin_memory_fail_at(1);
+    const lin_status status = lin_words_finish(words, state, NULL, &found, NULL);
+    lin_memory_fail_at(0);
+    OK(status);
+    ck_assert_int_eq(found.n_words, 1);
+    ck_assert_int_eq(found.words[0].word, LIN_WORD_UNKNOWN);
+    lin_word_context_destroy(c);
+}
+END_TEST
+
 START_TEST(test_bad)
 {
     lin_word_context *c;
@@ -200,6 +218,7 @@ int main(void)
     tcase_add_test(cases, test_phrases);
     tcase_add_test(cases, test_new_words);
     tcase_add_test(cases, test_change);
+    tcase_add_test(cases, test_room);
     tcase_add_test(cases, test_bad);
     suite_add_tcase(suite, cases);
     return test_run(suite);
