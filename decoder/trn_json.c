@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "decoder/buffer.h"
 #include "decoder/trn_reader.h"
 
 // A value costs cJSON 64 bytes and more, and a comma can make one: this keeps a hostile line below a gigabyte.
@@ -28,6 +29,34 @@ static lin_status check_string(const cJSON *item, const char *what, int is_token
     return LIN_OK;
 }
 
+// A word that the lexicon lacks, as the other formats of decoder/writers spell it: its phones, small, in brackets.
+static lin_status add_unknown(lin_trn_reader *r, const cJSON *phones, const place *at, lin_error *err)
+{
+    const cJSON *phone;
+    lin_buffer spelling = {0};
+    lin_status status = LIN_OK;
+    cJSON_ArrayForEach(phone, phones)
+    {
+        status = check_string(phone, "phones", 1, at, err);
+        if (status) break;
+        lin_buffer_char(&spelling, spelling.n ? '_' : '[');
+        for (const char *c = phone->valuestring; *c; c++) lin_buffer_char(&spelling, lin_lower(*c));
+    }
+    lin_buffer_char(&spelling, ']');
+    if (!status) status = lin_buffer_status(&spelling, err);
+    if (!status) status = lin_trn_add_token(r, spelling.data, spelling.n, err);
+    lin_buffer_free(&spelling);
+    return status;
+}
+
+// An object of decoder/writers whose word has no spelling, but phones.
+static const cJSON *unknown_phones(const cJSON *item, const cJSON *token)
+{
+    const cJSON *phones = cJSON_GetObjectItemCaseSensitive(item, "phones");
+    const int is_unknown = cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(item, "known"));
+    return is_unknown && cJSON_IsString(token) && !*token->valuestring && cJSON_IsArray(phones) && phones->child ? phones : NULL;
+}
+
 // [{"phone": "AA", ...}, ...] or ["AA", ...]
 static lin_status read_list(lin_trn_reader *r, const cJSON *list, const char *key, const place *at, lin_error *err)
 {
@@ -36,8 +65,9 @@ static lin_status read_list(lin_trn_reader *r, const cJSON *list, const char *ke
     cJSON_ArrayForEach(item, list)
     {
         const cJSON *token = cJSON_IsObject(item) ? cJSON_GetObjectItemCaseSensitive(item, key) : item;
-        status = check_string(token, key, 1, at, err);
-        if (!status) status = lin_trn_add_token(r, token->valuestring, strlen(token->valuestring), err);
+        const cJSON *phones = unknown_phones(item, token);
+        status = phones ? add_unknown(r, phones, at, err) : check_string(token, key, 1, at, err);
+        if (!status && !phones) status = lin_trn_add_token(r, token->valuestring, strlen(token->valuestring), err);
         if (status) break;
     }
     return status;

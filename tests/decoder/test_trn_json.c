@@ -58,6 +58,10 @@ START_TEST(phones_words_and_text)
     ck_assert_str_eq(read_back(others, "x", any), "a: the cat | b: | c: one two");
     ck_assert_str_eq(read_back(others, "x", words), "a: the cat | b: | c: one two");
     // a list goes before the text; an utterance of braces is no JSON
+    // Words that the lexicon lacks have no spelling, but phones; they count as the other formats write them.
+    const char unknown[] = "{\"id\":\"a\",\"words\":[{\"word\":\"the\",\"known\":true,\"phones\":[\"DH\"]},"
+                           "{\"word\":\"\",\"known\":false,\"phones\":[\"HH\",\"ow\"]}]}";
+    ck_assert_str_eq(read_back(unknown, "x", words), "a: the [hh_ow]");
     ck_assert_str_eq(read_back("{\"id\":\"a\",\"text\":\"the cat\",\"phones\":[\"DH\"]}", "x", any), "a: dh");
     ck_assert_str_eq(read_back("{\"id\":\"a\",\"text\":\"the cat\",\"phones\":[\"DH\"]}", "x", words), "a: the cat");
     ck_assert_str_eq(read_back("{x} b\n", "x.txt", any), "{x}: b");
