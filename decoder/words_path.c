@@ -108,12 +108,13 @@ static void add_word(const space *s, const tip *end, double share, int64_t limit
 lin_status words_append_line(const space *s, const line *of, const double *shares, int from, int to, int64_t limit, lin_path *path,
                              lin_error *err)
 {
-    int n_phones = to < 0 ? count_phones(s, of->inside.record) : 0;
-    for (int i = from; i >= 0 && i >= to; i--) n_phones += count_phones(s, of->words[i].record);
-    lin_status status = lin_path_reserve(path, n_phones, from - to + 1, err); // the phones behind are a word too
+    const int inside = to < 0 && of->inside.record >= 0, last = to < 0 ? 0 : to;
+    int n_phones = inside ? count_phones(s, of->inside.record) : 0;
+    for (int i = from; i >= last; i--) n_phones += count_phones(s, of->words[i].record);
+    lin_status status = lin_path_reserve(path, n_phones, from - last + 1 + inside, err);
     if (status) return status;
-    for (int i = from; i >= 0 && i >= to; i--) add_word(s, &of->words[i], shares[i], limit, path);
-    if (to < 0 && of->inside.record >= 0) {
+    for (int i = from; i >= last; i--) add_word(s, &of->words[i], shares[i], limit, path);
+    if (inside) {
         add_word(s, &of->inside, 1, limit, path);
         path->incomplete = !s->h->finished;
     }
