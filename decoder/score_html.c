@@ -6,7 +6,7 @@
 #include "decoder/score_report.h"
 #include "kernels/memory.h"
 
-enum { MAX_MATRIX = 60, MAX_WORST = 20, MAX_SPEAKERS = 200, MAX_LIST = 20, CELL = 20, MARGIN = 70 };
+enum { MAX_MATRIX = 60, MAX_WORST = 20, MAX_SPEAKERS = 200, MAX_LIST = 20, MAX_PAIRS = 2000, CELL = 20, MARGIN = 70 };
 
 static const char style[] =
     "<style>\n"
@@ -276,11 +276,13 @@ static lin_status worst(const lin_score_report *r, lin_buffer *out, lin_error *e
             "<details%s><summary>%h <span class=\"dim\">%2 % of %d: %d substitutions, %d deletions, %d insertions</span></summary>"
             "<div class=\"al\">",
             k < 3 ? " open" : "", id, 100 * lin_score_rate(&c), c.n_ref, c.sub, c.del, c.ins);
-        for (int i = 0; i < n_pairs; i++) {
+        for (int i = 0; i < n_pairs && i < MAX_PAIRS; i++) {
             put(out, "<span%s><i>%h</i><b>%h</b></span>\n", p[i].ref == p[i].hyp ? "" : " class=\"e\"", name_of(r->score, p[i].ref),
                 name_of(r->score, p[i].hyp));
         }
-        put(out, "</div></details>\n");
+        put(out, "</div>");
+        if (n_pairs > MAX_PAIRS) put(out, "<p class=\"dim\">and %d more</p>", (long long)(n_pairs - MAX_PAIRS));
+        put(out, "</details>\n");
     }
     if (!n) put(out, "<p>There are no errors.</p>\n");
     lin_free(utterances);

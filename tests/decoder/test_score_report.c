@@ -377,6 +377,26 @@ START_TEST(html_report)
 }
 END_TEST
 
+// An hour of speech in one utterance: its beginning is enough, the page stays one that can be opened.
+START_TEST(html_of_a_long_utterance)
+{
+    lin_buffer ref = {0}, out = {0};
+    lin_buffer_text(&ref, "u-1");
+    for (int i = 0; i < 2500; i++) lin_buffer_text(&ref, " a b");
+    lin_score *s = score(ref.data, "u-1 a b x b", NULL);
+    lin_score_report r = {.score = s, .measure = "PER"};
+    OK(lin_score_html(&r, &out, &err));
+    check_html(out.data);
+    ck_assert_ptr_nonnull(strstr(out.data, "and 3000 more"));
+    int n = 0;
+    for (const char *at = out.data; (at = strstr(at, "<span class=\"e\">")); at++) n++;
+    ck_assert_msg(n >= 1996 && n <= 2000, "%d errors are shown", n);
+    lin_buffer_free(&ref);
+    lin_buffer_free(&out);
+    lin_score_destroy(s);
+}
+END_TEST
+
 // ---- two systems ----------------------------------------------------------------------------------------------------------------
 
 START_TEST(matched_pairs_are_sc_stats)
@@ -509,6 +529,7 @@ int main(int argc, char **argv)
     tcase_add_test(tc, pairs_both_ways);
     tcase_add_test(tc, tables);
     tcase_add_test(tc, html_report);
+    tcase_add_test(tc, html_of_a_long_utterance);
     tcase_add_test(tc, matched_pairs_are_sc_stats);
     tcase_add_test(tc, segments);
     tcase_add_test(tc, references_must_be_the_same);
