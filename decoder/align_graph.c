@@ -7,7 +7,7 @@
 
 #include "kernels/memory.h"
 
-enum { MOST_STATES = 500000000 };
+enum { MOST_STATES = 500000000, MOST_BEFORES = 1000000000 };
 
 lin_status lin_align_graph_create(int V, lin_align_graph **graph, lin_error *err)
 {
@@ -66,6 +66,9 @@ static lin_status grow(void *block, int *capacity, int64_t need, size_t size, li
     return LIN_OK;
 }
 
+// Those that a slot of so many phones adds to `befores`, at most.
+static int64_t more_befores(const lin_align_graph *g, int64_t phones, int n) { return 3 * phones + (int64_t)n * (g->n_ends + 2); }
+
 static lin_status check(const lin_align_graph *g, const int *const *pronunciations, const int *lengths, int n, lin_error *err)
 {
     int64_t phones = 0;
@@ -85,6 +88,10 @@ static lin_status check(const lin_align_graph *g, const int *const *pronunciatio
         }
     }
     if (g->n_states + 2 * phones + 1 > MOST_STATES) return lin_fail(err, LIN_UNSUPPORTED, "a text of over %d states", MOST_STATES);
+    if (g->n_befores + more_befores(g, phones, n) > MOST_BEFORES) {
+        return lin_fail(err, LIN_UNSUPPORTED, "over %d steps between the pronunciations of a text: fewer for each word are needed",
+                        MOST_BEFORES);
+    }
     return LIN_OK;
 }
 
@@ -142,8 +149,7 @@ lin_status lin_align_graph_add(lin_align_graph *g, const int *const *pronunciati
     // 2 L - 1 states for L phones, the blank behind them, and the one that ends the lists.
     status = grow(&g->states, &g->states_capacity, g->n_states + 2 * phones + 2, sizeof *g->states, err);
     if (!status) {
-        status = grow(&g->befores, &g->befores_capacity, g->n_befores + 3 * phones + (int64_t)n * (1 + g->n_ends) + n,
-                      sizeof *g->befores, err);
+        status = grow(&g->befores, &g->befores_capacity, g->n_befores + more_befores(g, phones, n), sizeof *g->befores, err);
     }
     if (!status) status = grow(&g->slots, &g->slots_capacity, g->n_slots + 1, sizeof *g->slots, err);
     if (status) return status;

@@ -638,6 +638,10 @@ START_TEST(arguments_out_of_range)
     FAILS(lin_align_graph_phones(graph, labels + 1, 1, &err), LIN_INVALID, "label 5 in slot 2 of the text is none of 1 to 4");
     FAILS(lin_align_graph_phones(graph, labels + 2, 1, &err), LIN_INVALID, "label 0 in slot 2");
     FAILS(lin_align_graph_add(graph, words, lengths, LIN_ALIGN_PRONUNCIATIONS + 1, 1, &err), LIN_UNSUPPORTED, "251 pronunciations");
+    const int steps = graph->n_befores;
+    graph->n_befores = 999999999; // as after a text of millions of words with hundreds of pronunciations each
+    FAILS(lin_align_graph_add(graph, words, lengths, 1, 1, &err), LIN_UNSUPPORTED, "over 1000000000 steps between");
+    graph->n_befores = steps;
     ck_assert_int_eq(graph->n_slots, 2);
     ck_assert_int_eq(graph->n_states, 5);
     lin_align_graph *none;
