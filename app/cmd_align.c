@@ -264,8 +264,7 @@ static void tell_doubts(const align_job *job, const lin_input *input, const alig
 
 static lin_status is_bad(align_job *job, const lin_input *input, const lin_error *error)
 {
-    const int is_named = strstr(error->message, input->path) != NULL;
-    lin_complain("%s%s%s", is_named ? "" : input->path, is_named ? "" : ": ", error->message);
+    lin_complain_of(input->path, error);
     job->n_failed++;
     return LIN_OK;
 }

@@ -82,18 +82,24 @@ int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v)
     return LIN_EXIT_OK;
 }
 
-// What was given over what the search takes for good.
+// What was given over what a search takes for good, of what all searches have.
+static void take_given(const lin_decoding_values *v, int *width, double *score, int *labels, double *blank, double *lm_weight,
+                       double *bonus)
+{
+    if (v->beam) *width = v->beam;
+    if (v->n_best > *width) *width = v->n_best;
+    if (given(v, LIN_GIVEN_SCORE)) *score = v->beam_score;
+    if (given(v, LIN_GIVEN_LABELS)) *labels = v->beam_labels;
+    if (given(v, LIN_GIVEN_BLANK)) *blank = v->skip_blank;
+    if (given(v, LIN_GIVEN_LM_WEIGHT)) *lm_weight = v->lm_weight;
+    if (given(v, LIN_GIVEN_BONUS)) *bonus = v->bonus;
+}
+
 lin_beam_options lin_decoding_beam_options(const lin_decoding_values *v)
 {
     lin_beam_options o = lin_beam_options_default();
-    if (v->beam) o.width = v->beam;
-    if (v->n_best > o.width) o.width = v->n_best;
-    if (given(v, LIN_GIVEN_SCORE)) o.score = v->beam_score;
-    if (given(v, LIN_GIVEN_LABELS)) o.labels = v->beam_labels;
-    if (given(v, LIN_GIVEN_BLANK)) o.blank = v->skip_blank;
-    if (given(v, LIN_GIVEN_LM_WEIGHT)) o.lm_weight = v->lm_weight;
-    if (given(v, LIN_GIVEN_BONUS)) o.bonus = v->bonus;
-    else if (given(v, LIN_GIVEN_LM)) o.bonus = LIN_BEAM_LM_BONUS;
+    if (given(v, LIN_GIVEN_LM)) o.bonus = LIN_BEAM_LM_BONUS;
+    take_given(v, &o.width, &o.score, &o.labels, &o.blank, &o.lm_weight, &o.bonus);
     if (v->n_best > 1) o.longest = 500; // alternatives of whole utterances, not of their ends
     return o;
 }
@@ -101,13 +107,7 @@ lin_beam_options lin_decoding_beam_options(const lin_decoding_values *v)
 lin_words_options lin_decoding_words_options(const lin_decoding_values *v)
 {
     lin_words_options o = lin_words_options_default();
-    if (v->beam) o.width = v->beam;
-    if (v->n_best > o.width) o.width = v->n_best;
-    if (given(v, LIN_GIVEN_SCORE)) o.score = v->beam_score;
-    if (given(v, LIN_GIVEN_LABELS)) o.labels = v->beam_labels;
-    if (given(v, LIN_GIVEN_BLANK)) o.blank = v->skip_blank;
-    if (given(v, LIN_GIVEN_LM_WEIGHT)) o.lm_weight = v->lm_weight;
-    if (given(v, LIN_GIVEN_BONUS)) o.bonus = v->bonus;
+    take_given(v, &o.width, &o.score, &o.labels, &o.blank, &o.lm_weight, &o.bonus);
     if (given(v, LIN_GIVEN_UNKNOWN)) o.unknown = v->unknown;
     if (v->no_unknown) o.unknown = -INFINITY;
     o.n_best = v->n_best;
