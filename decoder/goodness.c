@@ -42,7 +42,7 @@ static double log_of_phone(const region *r, int q)
             left *= y_left;
         }
         offset += most;
-        if (left + blank + within + blank_behind + right < 1e-100) {
+        for (double sum; (sum = left + blank + within + blank_behind + right) > 0 && sum < 1e-100;) {
             left *= 1e100;
             blank *= 1e100;
             within *= 1e100;

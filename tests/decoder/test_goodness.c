@@ -162,6 +162,14 @@ START_TEST(long_runs_and_impossible_labels)
     for (int t = 0; t < T_MAX; t++) logp[t * V + 2] = -INFINITY, logp[t * V + 4] = 0;
     OK(lin_goodness_measure(row_of, logp, V, T_MAX, &path, 3, goodness, &err));
     ck_assert(goodness[0].score == -INFINITY && goodness[0].heard == 4);
+    // Rows that are surely the neighbour behind: the others had room in them, but hardly any probability.
+    lin_path_phone three[3];
+    for (int i = 0; i < 3; i++) three[i] = (lin_path_phone){.label = i + 1, .start = i, .end = i + 1};
+    const lin_path narrow = {.phones = three, .n_phones = 3};
+    lin_goodness each[3];
+    for (int i = 0; i < 3 * V; i++) logp[i] = i % V == 3 ? 0 : -700;
+    OK(lin_goodness_measure(row_of, logp, V, 3, &narrow, 8, each, &err));
+    ck_assert_msg(fabs((double)each[1].score + 700) < 1e-3 && each[1].heard == 0, "%g", (double)each[1].score);
     random_rows(T_MAX, 3, 1);
     logp[100 * V + 3] = NAN;
     FAILS(lin_goodness_measure(row_of, logp, V, T_MAX, &path, 3, goodness, &err), LIN_NUMERIC, "rows 7 to 3992");
