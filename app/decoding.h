@@ -38,7 +38,7 @@ typedef struct lin_decoding_values {
     {.name = "words", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.words),                                                \
      .help = "Words, by a lexicon and a language model; a word that the lexicon lacks comes out as its phonemes, marked"},        \
     {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(owner, field.lexicon), .value = "DICT",            \
-     .help = "Pronunciations in CMUdict's format; if not given, $LINNET_LEXICON, else those installed with the program or by "     \
+     .help = "Pronunciations in CMUdict's format; if not given, $LINNET_LEXICON, else those installed with the program or by "    \
              "Debian's package pocketsphinx-en-us"},                                                                              \
     {.name = "lm", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.lm),                                                      \
      .help = "Language model, of phonemes or with --words of words: ARPA, plain or gzip, or packed by linnet ngram; a file, or "  \
@@ -47,20 +47,23 @@ typedef struct lin_decoding_values {
     {.name = "no-lm", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.no_lm),                                                \
      .help = "Words without a language model, also where one is installed"},                                                      \
     {.name = "lm-weight", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.lm_weight), .min = 0, .max = 100, .value = "W",  \
-     .help = "Its weight against the sound"},                                                                                     \
+     .help = "Its weight against the sound; if not given, 0.6, with --words 0.65"},                                               \
     {.name = "bonus", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.bonus), .min = -100, .max = 100, .value = "X",       \
-     .help = "For every phoneme or word, natural logarithm: more makes results longer"},                                          \
+     .help = "For every phoneme or word, natural logarithm: more makes results longer; if not given, 0, with --lm 2, with "       \
+             "--words -0.8"},                                                                                                     \
     {.name = "beam", .letter = 'b', .type = LIN_OPTION_INT, .at = offsetof(owner, field.beam), .min = 0, .max = LIN_WORDS_MAX,    \
      .help = "Hypotheses that are followed; 0: the best label of each step, which is fastest, and what is done unless words, a "  \
-             "language model, phrases or alternatives are asked for"},                                                            \
+             "language model, phrases or alternatives are asked for: then 16, with --words 256, if not given"},                   \
     {.name = "beam-score", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.beam_score), .min = 0, .max = 600,              \
-     .value = "X", .help = "Hypotheses so much worse than the best, natural logarithm, are dropped; 0: none is"},                 \
+     .value = "X", .help = "Hypotheses so much worse than the best, natural logarithm, are dropped; 0: none is; if not given, "   \
+                           "12, with --words 14"},                                                                                \
     {.name = "beam-labels", .type = LIN_OPTION_INT, .at = offsetof(owner, field.beam_labels), .min = 0, .max = 65536,             \
-     .help = "Only so many labels of a step are followed, the most probable; 0: all"},                                            \
+     .help = "Only so many labels of a step are followed, the most probable; 0: all; if not given, 20, with --words 0"},          \
     {.name = "skip-blank", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.skip_blank), .min = 0, .max = 1, .value = "P",  \
-     .help = "Steps whose blank is at least so probable are only waited through; 0: none is"},                                    \
+     .help = "Steps whose blank is at least so probable are only waited through; 0: none is; if not given, 0.999, with --words "  \
+             "0"},                                                                                                                \
     {.name = "unknown", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.unknown), .min = -1000, .max = 0, .value = "X",    \
-     .help = "For a word that the lexicon lacks, natural logarithm, below 0"},                                                    \
+     .help = "For a word that the lexicon lacks, natural logarithm, below 0; if not given, -6"},                                  \
     {.name = "no-unknown", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.no_unknown),                                      \
      .help = "Only words of the lexicon"},                                                                                        \
     {.name = "all-words", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.all_words),                                        \

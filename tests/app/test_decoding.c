@@ -69,6 +69,33 @@ static int script(const char *text, float *logp)
     return n;
 }
 
+// What --help says is taken where an option is not given is what the searches take.
+static void says(const char *name, double beam, double words)
+{
+    const int row = lin_options_find(&command, name);
+    char both[64], one[64];
+    snprintf(both, sizeof both, "%g, with --words %g", beam, words);
+    snprintf(one, sizeof one, "if not given, %g", beam);
+    ck_assert_msg(row >= 0 && strstr(rows[row].help, beam == words ? one : both), "--%s: %s", name, beam == words ? one : both);
+}
+
+START_TEST(help_tells_the_defaults)
+{
+    const lin_beam_options b = lin_beam_options_default();
+    const lin_words_options w = lin_words_options_default();
+    says("beam", b.width, w.width);
+    says("beam-score", b.score, w.score);
+    says("beam-labels", b.labels, w.labels);
+    says("skip-blank", b.blank, w.blank);
+    says("lm-weight", b.lm_weight, w.lm_weight);
+    says("bonus", b.bonus, b.bonus);
+    says("unknown", w.unknown, w.unknown);
+    char text[64];
+    snprintf(text, sizeof text, "with --lm %g, with --words %g", LIN_BEAM_LM_BONUS, w.bonus);
+    ck_assert_ptr_nonnull(strstr(rows[lin_options_find(&command, "bonus")].help, text));
+}
+END_TEST
+
 START_TEST(searches_by_their_options)
 {
     files();
@@ -410,6 +437,7 @@ int main(void)
 {
     Suite *suite = suite_create("decoding");
     TCase *tests = tcase_create("decoding");
+    tcase_add_test(tests, help_tells_the_defaults);
     tcase_add_test(tests, searches_by_their_options);
     tcase_add_test(tests, the_id_knows_options_lexicon_and_language_model);
     tcase_add_test(tests, the_id_knows_a_language_model_of_phones);
