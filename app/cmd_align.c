@@ -248,7 +248,7 @@ static void tell_doubts(const align_job *job, const lin_input *input, const alig
 {
     const lin_align_report *r = &s->report;
     const lin_align_options o = lin_align_options_default();
-    if (s->warning[0]) lin_complain("%s", s->warning);
+    if (s->warning[0]) lin_complain_of(input->path, s->warning);
     if (r->widened && !job->v->quiet) {
         lin_complain("%s: the beam was widened %d time%s, up to %g and %d states", input->path, r->widened,
                      r->widened == 1 ? "" : "s", r->beam, r->width);
@@ -264,7 +264,7 @@ static void tell_doubts(const align_job *job, const lin_input *input, const alig
 
 static lin_status is_bad(align_job *job, const lin_input *input, const lin_error *error)
 {
-    lin_complain_of(input->path, error);
+    lin_complain_of(input->path, error->message);
     job->n_failed++;
     return LIN_OK;
 }

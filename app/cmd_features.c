@@ -75,7 +75,7 @@ static lin_status features(const features_values *v, int channel, const char *pa
     if (status != LIN_OK) return status;
     status = lin_npy_create(v->output, lin_source_bins(source), &out, err);
     if (status == LIN_OK) status = copy_frames(source, out, err);
-    if (status == LIN_OK && lin_source_info(source)->warning[0]) lin_complain("%s", lin_source_info(source)->warning);
+    if (status == LIN_OK && lin_source_info(source)->warning[0]) lin_complain_of(path, lin_source_info(source)->warning);
     if (status == LIN_OK) {
         status = lin_npy_close(out, err);
     } else {
@@ -157,7 +157,7 @@ static lin_status posteriors(const posteriors_values *v, int channel, const char
     status = lin_ear_create(&recognizer, v->jobs, &ear, err);
     if (status == LIN_OK) status = lin_npy_create(v->output, recognizer.V, &out, err);
     if (status == LIN_OK) status = lin_ear_hear(ear, &sound, &sink, &heard, err);
-    if (status == LIN_OK && heard.warning[0]) lin_complain("%s", heard.warning);
+    if (status == LIN_OK && heard.warning[0]) lin_complain_of(path, heard.warning);
     if (status == LIN_OK) {
         status = lin_npy_close(out, err);
     } else {

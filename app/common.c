@@ -39,10 +39,11 @@ void lin_complain(const char *fmt, ...)
     va_end(args);
 }
 
-void lin_complain_of(const char *path, const lin_error *err)
+void lin_complain_of(const char *path, const char *message)
 {
-    const int is_named = strstr(err->message, path) != NULL;
-    lin_complain("%s%s%s", is_named ? "" : path, is_named ? "" : ": ", err->message);
+    const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
+    const int is_named = strstr(message, name) != NULL;
+    lin_complain("%s%s%s", is_named ? "" : name, is_named ? "" : ": ", message);
 }
 
 int lin_give_up(const lin_error *err)
@@ -100,10 +101,34 @@ lin_status lin_find_model(const char *given, char *path, size_t capacity, lin_er
     return lin_fail(err, LIN_IO, "no model is installed in %s; name one with --model or LINNET_MODEL", LIN_DATA_DIR);
 }
 
-lin_status lin_find_share(const char *name, char *path, size_t capacity, lin_error *err)
+lin_status lin_find_named(const char *given, const char *variable, const char *const *names, char *path, size_t capacity,
+                          lin_error *err)
 {
-    if (find_file(name, name, path, capacity)) return LIN_OK;
-    return lin_fail(err, LIN_IO, "no %s is installed in %s", name, LIN_DATA_DIR);
+    if (!given) given = getenv(variable);
+    if (given && *given) {
+        if (strlen(given) >= capacity) return lin_fail(err, LIN_INVALID, "a file name of over %zu bytes", capacity - 1);
+        const int is_here = strchr(given, '/') || exists(given);
+        if (!is_here && find_file(given, given, path, capacity)) return LIN_OK;
+        memcpy(path, given, strlen(given) + 1);
+        return LIN_OK;
+    }
+    for (; *names; names++) {
+        if (**names != '/' && find_file(*names, *names, path, capacity)) return LIN_OK;
+        if (**names == '/' && access(*names, R_OK) == 0) {
+            snprintf(path, capacity, "%s", *names);
+            return LIN_OK;
+        }
+    }
+    *path = 0;
+    return LIN_OK;
+}
+
+lin_status lin_find_lexicon(const char *given, char *path, size_t capacity, lin_error *err)
+{
+    // With the program, or CMUdict as Debian's package pocketsphinx-en-us installs it.
+    static const char *const names[] = {"english.dict.gz", "english.dict",
+                                        "/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict", NULL};
+    return lin_find_named(given, "LINNET_LEXICON", names, path, capacity, err);
 }
 
 lin_status lin_output_open(const char *path, lin_output *output, lin_error *err)

@@ -26,7 +26,7 @@ extern volatile sig_atomic_t lin_interrupted;
 void lin_complain(const char *fmt, ...) LIN_PRINTF(1, 2);
 
 /* The same of a file, which is named where the message does not do it. */
-void lin_complain_of(const char *path, const lin_error *err);
+void lin_complain_of(const char *path, const char *message);
 
 /* Complains and returns LIN_EXIT_FAILED, LIN_EXIT_INTERRUPTED for LIN_STOPPED: `return lin_give_up(&err);` */
 int lin_give_up(const lin_error *err);
@@ -41,8 +41,15 @@ int lin_misuse(const lin_parsed *parsed, const char *fmt, ...) LIN_PRINTF(2, 3);
  */
 lin_status lin_find_model(const char *given, char *path, size_t capacity, lin_error *err);
 
-/* A file that may be installed with the program, such as english.dict.gz, in the same places. LIN_IO if it is not there. */
-lin_status lin_find_share(const char *name, char *path, size_t capacity, lin_error *err);
+/*
+ * A file that may be installed with the program, in the same places: `given`, a path or the name of such a one; else what the
+ * environment has; else the first of the names (ended by NULL) that is there; else an empty path.
+ */
+lin_status lin_find_named(const char *given, const char *variable, const char *const *names, char *path, size_t capacity,
+                          lin_error *err);
+
+/* The lexicon by that rule, with LINNET_LEXICON. */
+lin_status lin_find_lexicon(const char *given, char *path, size_t capacity, lin_error *err);
 
 /* ---- output ----------------------------------------------------------------------------------------------------------------- */
 

@@ -3,10 +3,10 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "app/common.h"
 #include "app/decoding_internal.h"
+#include "decoder/buffer.h"
 #include "kernels/memory.h"
 #include "lexicon/dictionary.h"
 #include "lexicon/g2p.h"
@@ -19,6 +19,7 @@ enum { LONGEST_PATH = 4096, LONGEST_PHRASE = 4096 };
 typedef struct phrase {
     char *text;
     double bonus;
+    int line; // of --context; 0: a --phrase
 } phrase;
 
 struct lin_decoding_parts {
@@ -53,33 +54,6 @@ static lin_status about(const char *what, lin_status status, lin_error *err)
 
 // ---- files ----------------------------------------------------------------------------------------------------------------------
 
-// The given name, of a file or of one that is installed with the program; else that of the environment; else one that is there; an
-// empty path if there is none.
-static lin_status find(const char *given, const char *variable, const char *const *names, char *path, lin_error *err)
-{
-    if (!given) given = getenv(variable);
-    *path = 0;
-    if (given && *given) {
-        if (strlen(given) >= LONGEST_PATH) return lin_fail(err, LIN_INVALID, "a file name of over %d bytes", LONGEST_PATH - 1);
-        const int is_here = strchr(given, '/') || access(given, F_OK) == 0;
-        if (!is_here && lin_find_share(given, path, LONGEST_PATH, NULL) == LIN_OK) return LIN_OK;
-        memcpy(path, given, strlen(given) + 1);
-        return LIN_OK;
-    }
-    for (; *names; names++) {
-        if (**names != '/' && lin_find_share(*names, path, LONGEST_PATH, NULL) == LIN_OK) return LIN_OK;
-        if (**names == '/' && access(*names, R_OK) == 0) {
-            memcpy(path, *names, strlen(*names) + 1);
-            return LIN_OK;
-        }
-    }
-    *path = 0;
-    return LIN_OK;
-}
-
-// With the program, or CMUdict as Debian's package pocketsphinx-en-us installs it.
-static const char *const lexicon_names[] = {"english.dict.gz", "english.dict",
-                                            "/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict", NULL};
 static const char *const lm_names[] = {"english.lm", "english.arpa.gz", NULL};
 
 // Lines that are none are told and left out, as linnet phonemize does.
@@ -96,7 +70,7 @@ static lin_status open_dictionary(parts *p, lin_error *err)
 
 // ---- phrases --------------------------------------------------------------------------------------------------------------------
 
-static lin_status add_phrase(parts *p, const char *text, size_t n, double bonus, lin_error *err)
+static lin_status add_phrase(parts *p, const char *text, size_t n, double bonus, int line, lin_error *err)
 {
     if (p->n_phrases == p->phrases_capacity) {
         const int capacity = 2 * p->phrases_capacity + 16;
@@ -107,12 +81,12 @@ static lin_status add_phrase(parts *p, const char *text, size_t n, double bonus,
     }
     char *copy = lin_text_copy(text, n);
     if (!copy) return lin_no_memory(err, "a phrase", n);
-    p->phrases[p->n_phrases++] = (phrase){copy, bonus};
+    p->phrases[p->n_phrases++] = (phrase){copy, bonus, line};
     return LIN_OK;
 }
 
 // "text", or "text TAB bonus".
-static lin_status add_line(parts *p, const char *text, size_t n, lin_error *err)
+static lin_status add_line(parts *p, const char *text, size_t n, int line, lin_error *err)
 {
     double bonus = p->values->context_bonus;
     const char *tab = memchr(text, '\t', n), *field, *at = tab ? tab + 1 : NULL;
@@ -124,7 +98,7 @@ static lin_status add_line(parts *p, const char *text, size_t n, lin_error *err)
         return lin_fail(err, LIN_FORMAT, "behind the tab stands '%s', and not a bonus such as 3.5",
                         lin_quote(quoted, tab + 1, n - n_text - 1));
     }
-    return add_phrase(p, text, n_text, bonus, err);
+    return add_phrase(p, text, n_text, bonus, line, err);
 }
 
 static lin_status read_phrases(parts *p, const char *path, lin_error *err)
@@ -140,7 +114,7 @@ static lin_status read_phrases(parts *p, const char *path, lin_error *err)
         const char *at = lines.text, *field;
         size_t n_field;
         if (!lin_field_next(&at, lines.text + lines.n, &field, &n_field) || *field == '#') continue;
-        status = add_line(p, lines.text, lines.n, err);
+        status = add_line(p, lines.text, lines.n, lines.number, err);
         if (status != LIN_OK && err) {
             const lin_error why = *err;
             lin_fail(err, status, "%s:%d: %s", path, lines.number, why.message);
@@ -150,6 +124,18 @@ static lin_status read_phrases(parts *p, const char *path, lin_error *err)
     if (status == LIN_OK && p->n_phrases == before && !p->again)
         return lin_fail(err, LIN_FORMAT, "%s holds no phrase; write one a line, with a bonus behind a tab if you like", path);
     return status;
+}
+
+// A message again, with the phrase that it is about and where it stands before it.
+static lin_status about_phrase(const parts *p, const phrase *about, lin_status status, lin_error *err)
+{
+    char quoted[LIN_QUOTE];
+    if (!err) return status;
+    const lin_error why = *err;
+    lin_quote(quoted, about->text, strlen(about->text));
+    if (about->line)
+        return lin_fail(err, status, "%s:%d: the phrase '%s': %s", p->values->context, about->line, quoted, why.message);
+    return lin_fail(err, status, "the phrase '%s': %s", quoted, why.message);
 }
 
 // For a beam over phones: each phrase by its first pronunciation.
@@ -167,9 +153,7 @@ static lin_status make_phones_context(parts *p, lin_error *err)
         status = lin_transcriber_line(transcriber, text, strlen(text), &found, &lengths[i], err);
         if (status == LIN_OK && lengths[i] == 0) status = lin_fail(err, LIN_INVALID, "there is no word in it");
         if (status != LIN_OK) {
-            char quoted[LIN_QUOTE], what[LIN_QUOTE + 16];
-            snprintf(what, sizeof what, "the phrase '%s'", lin_quote(quoted, text, strlen(text)));
-            status = about(what, status, err);
+            status = about_phrase(p, &p->phrases[i], status, err);
             break;
         }
         labels[i] = lin_alloc((size_t)lengths[i], sizeof **labels);
@@ -188,8 +172,52 @@ static lin_status make_phones_context(parts *p, lin_error *err)
     return status;
 }
 
+static void put_word(lin_buffer *out, const char *word, size_t n)
+{
+    if (out->n) lin_buffer_char(out, ' ');
+    lin_buffer_bytes(out, word, n);
+}
+
+// As words of a text: small letters without accents and punctuation.
+static lin_status put_words_of(lin_buffer *out, const char *text, size_t n, lin_error *err)
+{
+    lin_spelling word = {0};
+    size_t at = 0;
+    lin_status status;
+    while ((status = lin_spelling_next(text, n, &at, &word, err)) == LIN_OK && word.n) put_word(out, word.word, word.n);
+    return status;
+}
+
+// What the lexicon has stays as it is, be it of another language; the rest is spelled as the lexicon would have it.
+static lin_status spell_phrase(const parts *p, phrase *it, lin_error *err)
+{
+    const char *at = it->text, *end = at + strlen(at), *field;
+    lin_buffer words = {0};
+    lin_status status = LIN_OK;
+    size_t n;
+    while (status == LIN_OK && lin_field_next(&at, end, &field, &n)) {
+        if (lin_tree_find(p->tree, field, n) >= 0) put_word(&words, field, n);
+        else status = put_words_of(&words, field, n, err);
+    }
+    const int is_empty = words.n == 0;
+    lin_buffer_char(&words, '\0');
+    if (status == LIN_OK) status = lin_buffer_status(&words, err);
+    if (status == LIN_OK && is_empty) status = lin_fail(err, LIN_INVALID, "there is no word in it");
+    char *text = status == LIN_OK ? lin_strdup(words.data) : NULL;
+    if (status == LIN_OK && !text) status = lin_no_memory(err, "a phrase", words.n);
+    lin_buffer_free(&words);
+    if (status != LIN_OK) return about_phrase(p, it, status, err);
+    lin_free(it->text);
+    it->text = text;
+    return LIN_OK;
+}
+
 static lin_status make_words_context(parts *p, lin_error *err)
 {
+    for (int i = 0; i < p->n_phrases; i++) {
+        lin_status status = spell_phrase(p, &p->phrases[i], err);
+        if (status != LIN_OK) return status;
+    }
     lin_word_phrase *list = lin_alloc((size_t)p->n_phrases, sizeof *list);
     if (!list) return lin_no_memory(err, "phrases", (size_t)p->n_phrases * sizeof *list);
     for (int i = 0; i < p->n_phrases; i++) list[i] = (lin_word_phrase){p->phrases[i].text, p->phrases[i].bonus};
@@ -203,7 +231,7 @@ static lin_status open_phrases(parts *p, lin_error *err)
     const lin_decoding_values *v = p->values;
     lin_status status = v->context ? read_phrases(p, v->context, err) : LIN_OK;
     for (int i = 0; i < v->phrases.count && status == LIN_OK; i++) {
-        status = add_phrase(p, v->phrases.items[i], strlen(v->phrases.items[i]), v->context_bonus, err);
+        status = add_phrase(p, v->phrases.items[i], strlen(v->phrases.items[i]), v->context_bonus, 0, err);
     }
     if (status != LIN_OK || p->n_phrases == 0) return status;
     if (!p->dictionary && *p->lexicon) status = open_dictionary(p, err);
@@ -248,7 +276,7 @@ static lin_status open_beam(parts *p, lin_error *err)
     const lin_beam_options o = lin_decoding_beam_options(p->values);
     lin_status status = LIN_OK;
     if (p->values->lm) {
-        status = find(p->values->lm, "", lm_names, p->lm_path, err);
+        status = lin_find_named(p->values->lm, "", lm_names, p->lm_path, LONGEST_PATH, err);
         if (status == LIN_OK) status = lin_ngram_open(p->lm_path, &p->lm, err);
         if (status == LIN_OK) status = match_phones(p, err);
     }
@@ -258,7 +286,7 @@ static lin_status open_beam(parts *p, lin_error *err)
 static lin_status open_lm_of_words(parts *p, lin_error *err)
 {
     if (p->values->no_lm) return LIN_OK;
-    lin_status status = find(p->values->lm, "LINNET_LM", lm_names, p->lm_path, err);
+    lin_status status = lin_find_named(p->values->lm, "LINNET_LM", lm_names, p->lm_path, LONGEST_PATH, err);
     if (status != LIN_OK) return status;
     if (*p->lm_path) return lin_ngram_open(p->lm_path, &p->lm, err);
     lin_complain("words without a language model are poor, and none is installed; name one with --lm FILE or LINNET_LM (ARPA, "
@@ -338,7 +366,7 @@ lin_status lin_decoding_open(lin_decoding *d, const lin_decoding_values *v, cons
     p->values = v;
     p->phones = phones;
     p->quiet = quiet;
-    lin_status status = find(v->lexicon, "LINNET_LEXICON", lexicon_names, p->lexicon, err);
+    lin_status status = lin_find_lexicon(v->lexicon, p->lexicon, LONGEST_PATH, err);
     if (status == LIN_OK) status = kind == LIN_SEARCH_WORDS ? open_words(p, err) : open_beam(p, err);
     if (status == LIN_OK) status = open_phrases(p, err);
     drop_scaffold(p);

@@ -12,27 +12,14 @@
 
 // ---- the lexicon ----------------------------------------------------------------------------------------------------------------
 
-static lin_status find(const char *given, char *path, size_t capacity, lin_error *err)
-{
-    if (!given) given = getenv("LINNET_LEXICON");
-    if (given && *given) {
-        if (strlen(given) >= capacity)
-            return lin_fail(err, LIN_INVALID, "the lexicon's path is longer than %zu bytes", capacity - 1);
-        memcpy(path, given, strlen(given) + 1);
-        return LIN_OK;
-    }
-    if (lin_find_share("english.dict.gz", path, capacity, NULL) == LIN_OK) return LIN_OK;
-    if (lin_find_share("english.dict", path, capacity, NULL) == LIN_OK) return LIN_OK;
-    return lin_fail(err, LIN_IO,
-                    "words need a lexicon, and none is installed; name one with --lexicon FILE or LINNET_LEXICON, or give "
-                    "--phones");
-}
-
 lin_status lin_spoken_lexicon_open(lin_spoken_lexicon *lexicon, const char *path, const lin_phones *phones, lin_error *err)
 {
     const lin_dictionary_options options = {.skip_bad = 1};
     *lexicon = (lin_spoken_lexicon){.phones = phones};
-    lin_status status = find(path, lexicon->path, sizeof lexicon->path, err);
+    lin_status status = lin_find_lexicon(path, lexicon->path, sizeof lexicon->path, err);
+    if (status == LIN_OK && !*lexicon->path)
+        return lin_fail(err, LIN_IO, "words need a lexicon, and none is installed; name one with --lexicon FILE or LINNET_LEXICON, "
+                                     "or give --phones");
     if (status == LIN_OK) status = lin_dictionary_load(lexicon->path, phones, &options, &lexicon->dictionary, err);
     if (status != LIN_OK) {
         lin_spoken_lexicon_close(lexicon);

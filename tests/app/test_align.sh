@@ -96,6 +96,10 @@ run align -q "$d/u1.wav" --phones "W AH N T UW" -f ctm
 is "--phones" "$one" "$out"
 LINNET_LEXICON=$tmp/dict run align -q "$d/u1.wav" --text "one two" -f ctm --unit phones
 is "LINNET_LEXICON" "$one" "$out"
+if [ -f share/linnet/english.dict.gz ]; then
+    run align -q "$d/u1.wav" --text "one two" -l english.dict.gz -f trn
+    is "a lexicon that is installed, by its name" "one two (u1)" "$out"
+fi
 ok "posteriors" "$LINNET" posteriors "$d/u1.wav" -o "$tmp/u1.npy"
 run align -q --posteriors "$tmp/u1.npy" --phones "W AH N T UW" -f ctm
 is "the matrix of a sound gives what the sound gives" "$one" "$out"

@@ -80,6 +80,10 @@ is "--raw" "$alone" "$("$LINNET" transcribe -q --raw "$tmp/s3.raw")"
 slow() { head -c 7001 "$tmp/s3.raw"; sleep 0.2; tail -c +7002 "$tmp/s3.raw"; }
 is "- in two pieces, cut within a sample" "$alone" "$(slow | "$LINNET" transcribe -q -)"
 "$SOUND" "$tmp/f.wav" seconds=0.75 seed=3 format=f32
+"$SOUND" "$tmp/tiny.wav" seconds=0.005
+run transcribe -q "$tmp/f.wav" "$tmp/tiny.wav"
+has "sound shorter than a window: which" "$err" "$tmp/tiny.wav: 0.005 s of sound are less than a window"
+is "and an empty result" 0 "$status"
 "$SOUND" "$tmp/stereo.raw" seconds=0.5 channels=2 rate=8000 format=raw
 "$SOUND" "$tmp/stereo.wav" seconds=0.5 channels=2 rate=8000
 is "- with rate and channels" "$("$LINNET" transcribe -q "$tmp/stereo.wav")" "$("$LINNET" transcribe -q --rate 8000 --channels 2 - < "$tmp/stereo.raw")"

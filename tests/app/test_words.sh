@@ -91,7 +91,12 @@ is "in doubt" "hello" "$(d $lm "$tmp/doubt.npy")"
 is "a phrase" "hollow" "$(d $lm --phrase hollow --context-bonus 6 "$tmp/doubt.npy")"
 printf 'hollow\t6\nhello world\t1\n' > "$tmp/context"
 is "a list of them" "hollow" "$(d $lm --context "$tmp/context" "$tmp/doubt.npy")"
-refused "a phrase of no letters" 1 "911" decode -q $lm --phrase 911 "$tmp/hw.npy"
+is "a phrase with accents and punctuation" "hollow" "$(d $lm --phrase "Hóllow," --context-bonus 6 "$tmp/doubt.npy")"
+refused "a phrase of no letters" 1 "the phrase '911': '9' at byte 1" decode -q $lm --phrase 911 "$tmp/hw.npy"
+printf 'hollow\n\n12 hollows\n' > "$tmp/context"
+refused "one of a list: where it stands" 1 "context:3: the phrase '12 hollows'" decode -q $lm --context "$tmp/context" "$tmp/hw.npy"
+printf '\t5\n' > "$tmp/context"
+refused "a bonus of nothing" 1 "context:1: the phrase '': there is no word" decode -q $lm --context "$tmp/context" "$tmp/hw.npy"
 
 # ---- what is missing or wrong ----------------------------------------------------------------------------------------------------
 
