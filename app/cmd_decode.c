@@ -111,7 +111,7 @@ static void work(void *context, int item, int slot_number, int thread)
 // Told, counted, and the others are done.
 static lin_status is_bad(decode_job *job, const lin_input *input, const lin_error *error)
 {
-    lin_complain_of(input->path, error);
+    lin_complain_of(input->path, error->message);
     job->n_failed++;
     return LIN_OK;
 }
@@ -226,6 +226,8 @@ static int run(lin_parsed *parsed)
     if (v->phones && v->phones_file) return lin_misuse(parsed, "--phones and --phones-file exclude each other");
     int exit_status = lin_decoding_check(parsed, &v->decoding);
     if (exit_status == LIN_EXIT_OK) exit_status = lin_results_check(&job.results, parsed, &v->results);
+    if (exit_status == LIN_EXIT_OK)
+        exit_status = lin_results_check_search(&job.results, parsed, v->decoding.words, v->decoding.n_best);
     if (exit_status != LIN_EXIT_OK) return exit_status;
     lin_status status = decode(&job, &parsed->operands, &err);
     if (status != LIN_OK) exit_status = lin_give_up(&err);

@@ -568,6 +568,7 @@ static int check(lin_parsed *parsed, int *channel)
     if (*channel == LIN_CHANNEL_EACH) return lin_misuse(parsed, "--channel must be mix or a number: one voice is listened to");
     const int wrong = lin_decoding_check(parsed, &v->decoding);
     if (wrong != LIN_EXIT_OK) return wrong;
+    if (v->decoding.n_best > 1 && !v->json) return lin_misuse(parsed, "--n-best is for --json, which alone has alternatives");
     if (v->rate_hz && v->rate_hz < LIN_AUDIO_MIN_HZ)
         return lin_misuse(parsed, "--rate must be 0 or between %d and %d, not %d", LIN_AUDIO_MIN_HZ, LIN_AUDIO_MAX_HZ, v->rate_hz);
     if (v->device && v->from) return lin_misuse(parsed, "--device and --from exclude each other");

@@ -255,7 +255,7 @@ static lin_status write_results(transcribe_job *job, const lin_input *input, con
 // Told, counted, and the others are done.
 static lin_status is_bad(transcribe_job *job, const lin_input *input, const lin_error *error)
 {
-    lin_complain_of(input->path, error);
+    lin_complain_of(input->path, error->message);
     job->n_failed++;
     return LIN_OK;
 }
@@ -267,7 +267,7 @@ static lin_status take(void *context, int item, int slot_number, lin_error *err)
     const lin_input *input = &job->inputs.items[item];
     if (s->status == LIN_STOPPED) return lin_fail(err, LIN_STOPPED, "interrupted after %d of %d files", job->n_done, job->inputs.n);
     if (s->status != LIN_OK) return is_bad(job, input, &s->error);
-    if (s->heard.warning[0]) lin_complain("%s", s->heard.warning);
+    if (s->heard.warning[0]) lin_complain_of(input->path, s->heard.warning);
     lin_status status = write_results(job, input, s, err);
     if (status == LIN_INVALID) return is_bad(job, input, err);
     // The stream goes on where the result ends: it is put away when that is written.
@@ -428,8 +428,9 @@ static int check(lin_parsed *parsed, transcribe_job *job)
     for (int i = 0; i < parsed->operands.count; i++) stdins += strcmp(parsed->operands.items[i], "-") == 0;
     stdins += v->files_from && strcmp(v->files_from, "-") == 0;
     if (stdins > 1) return lin_misuse(parsed, "standard input (-) can be read only once");
-    const int wrong = lin_decoding_check(parsed, &v->decoding);
-    return wrong != LIN_EXIT_OK ? wrong : lin_results_check(&job->results, parsed, &v->results);
+    int wrong = lin_decoding_check(parsed, &v->decoding);
+    if (wrong == LIN_EXIT_OK) wrong = lin_results_check(&job->results, parsed, &v->results);
+    return wrong != LIN_EXIT_OK ? wrong : lin_results_check_search(&job->results, parsed, v->decoding.words, v->decoding.n_best);
 }
 
 static int run(lin_parsed *parsed)

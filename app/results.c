@@ -60,6 +60,15 @@ int lin_results_check(lin_results *r, const lin_parsed *parsed, const lin_result
     return LIN_EXIT_OK;
 }
 
+int lin_results_check_search(const lin_results *r, const lin_parsed *parsed, int words, int n_best)
+{
+    int has_json = 0;
+    for (int i = 0; i < r->n_writers; i++) has_json |= strcmp(r->writers[i]->name, "json") == 0;
+    if (n_best > 1 && !has_json) return lin_misuse(parsed, "--n-best is for --format json, which alone has alternatives");
+    if (r->how.unit == LIN_UNIT_WORDS && !words) return lin_misuse(parsed, "--unit words is for --words");
+    return LIN_EXIT_OK;
+}
+
 lin_status lin_results_fit(const lin_results *r, const lin_inputs *inputs, int lanes, lin_error *err)
 {
     const char *twice = lin_inputs_twice(inputs);

@@ -63,6 +63,9 @@ typedef struct lin_results {
 /* Chooses the formats and complains where the options do not go together: an exit status, LIN_EXIT_OK if all is well. */
 int lin_results_check(lin_results *results, const lin_parsed *parsed, const lin_results_values *values);
 
+/* Behind it, for commands that search: what is asked for must have a place in what is written. */
+int lin_results_check_search(const lin_results *results, const lin_parsed *parsed, int words, int n_best);
+
 /*
  * Whether these inputs can go where they are to: LIN_INVALID, with advice, where two would become one file, or where several do not
  * fit into one. lanes: results of each input may be several (channels).

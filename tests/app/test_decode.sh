@@ -50,7 +50,7 @@ refused "two recordings in one TextGrid" 1 "use --output-dir" decode -o "$tmp/x.
 refused "a format that does not exist" 2 "--format must be one of text|json|ctm|trn|srt|vtt|textgrid|csv|audacity, not 'xml'" \
     decode -f json,xml "$tmp/zoo.npy"
 refused "an empty format" 2 "not ''" decode -f json, "$tmp/zoo.npy"
-refused "words that were not looked for" 1 "zoo" decode --unit words "$tmp/zoo.npy"
+refused "words that were not looked for" 2 "--unit words is for --words" decode --unit words "$tmp/zoo.npy"
 refused "two of one name" 1 "two files are called zoo" decode --output-dir "$tmp/all" "$tmp/zoo.npy" "$tmp/./zoo.npy"
 
 # In order, for any number of threads.
@@ -121,6 +121,12 @@ printf 'head\nbed\tmuch\n' > "$tmp/context"
 refused "a bonus that is none" 1 "context:2: behind the tab stands 'much', and not a bonus" \
     decode --context "$tmp/context" -l "$tmp/dict" "$tmp/bed.npy"
 refused "a phrase of digits" 1 "the phrase '911'" decode --phrase 911 -l "$tmp/dict" "$tmp/bed.npy"
+printf '# names\n\nhead\nGr\303\266\303\237e\t2\n' > "$tmp/context"
+refused "a phrase of the list that is none: where it stands" 1 "context:4: the phrase 'Gr" \
+    decode --context "$tmp/context" -l "$tmp/dict" "$tmp/bed.npy"
+printf '\t2\n' > "$tmp/context"
+refused "a bonus of nothing" 1 "context:1: the phrase '': there is no word in it" \
+    decode --context "$tmp/context" -l "$tmp/dict" "$tmp/bed.npy"
 refused "no such list" 1 "cannot open $tmp/none: No such file" decode --context "$tmp/none" -l "$tmp/dict" "$tmp/bed.npy"
 
 # ---- another model's outputs -----------------------------------------------------------------------------------------------------
@@ -155,7 +161,8 @@ for f in cut text void none; do has "$f" "$err" "$tmp/$f.npy"; done
 has "counted" "$err" "3 files, 7 failed"
 run decode -q --unchecked "$tmp/half.npy"
 is "--unchecked" 0 "$status"
-run decode --unit words "$tmp/hello.npy" "$tmp/zoo.npy"
+printf 'he{llo HH AH L OW\nz}oo Z UW\n' > "$tmp/signs"
+run decode -f trn --words --no-lm -l "$tmp/signs" "$tmp/hello.npy" "$tmp/zoo.npy"
 has "results that a format cannot hold are told, each of them" "$err" "0 files, 2 failed"
 
 # ---- options that do not go together ---------------------------------------------------------------------------------------------
@@ -172,6 +179,9 @@ refused "a bonus without a beam" 2 "--bonus is for --beam or --words" decode --b
 refused "a weight of nothing" 2 "--lm-weight is for --lm" decode -b 3 --lm-weight 2 "$m"
 refused "a bonus of no phrase" 2 "--context-bonus is for --context or --phrase" decode --context-bonus 2 "$m"
 refused "more alternatives than hypotheses" 2 "--n-best 9 needs a --beam of 9 or more" decode -b 3 -n 9 "$m"
+refused "alternatives that nobody would see" 2 "--n-best is for --format json" decode -n 3 "$m"
+refused "alternatives that nobody would see, of many formats" 2 "--n-best is for --format json" \
+    decode -n 3 -f srt,csv --output-dir "$tmp/b" "$m"
 refused "a beam too wide" 2 "--beam must be at most 1024 without --words" decode -b 2000 "$m"
 refused "no such model" 1 "cannot open $tmp/none.arpa" decode --lm "$tmp/none.arpa" "$m"
 sed 's/^ngram 2=4/ngram 2=9/' "$tmp/phones.arpa" > "$tmp/bad.arpa"

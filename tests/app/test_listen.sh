@@ -133,6 +133,7 @@ run listen -q --no-paced --beam 8 --from "$speech"
 is "a beam: status" 0 "$status"
 is "a beam: what transcribe says" "$("$LINNET" transcribe -q --beam 8 "$speech")" "$out"
 is "a beam: revisions, and stable text never changes" "" "$("$LINNET" listen -q --no-paced --beam 8 --json --raw --from "$tmp/twice.raw" | awk "$judge")"
+refused "alternatives that nobody would see" 2 "--n-best is for --json" listen --n-best 3 --from "$speech"
 run listen -q --no-paced $words --n-best 3 --silence-after 0 --longest 0 --json --from "$speech"
 best=$(printf '%s\n' "$out" | sed -n 's/^{"type":"final".*,"alternatives":\(.*\)}$/\1/p')
 is "alternatives: the best is the result" "$("$LINNET" transcribe -q $words "$speech")" "$(printf '%s\n' "$best" | sed 's/^\[{"text":"\([^"]*\)".*/\1/')"
