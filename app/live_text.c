@@ -53,44 +53,18 @@ void lin_live_put_head(lin_buffer *out, const lin_live_view *view)
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------------------- */
 
-static void put_key(lin_buffer *out, const char *key)
-{
-    lin_buffer_char(out, ',');
-    lin_buffer_json(out, key, strlen(key));
-    lin_buffer_char(out, ':');
-}
-
-static void put_number(lin_buffer *out, const char *key, double value, int digits)
-{
-    put_key(out, key);
-    lin_buffer_fixed(out, value, digits);
-}
-
-static void put_integer(lin_buffer *out, const char *key, long long value)
-{
-    put_key(out, key);
-    lin_buffer_integer(out, value);
-}
-
-static void put_string(lin_buffer *out, const char *key, const char *value)
-{
-    put_key(out, key);
-    lin_buffer_json(out, value, strlen(value));
-}
-
 // As decoder/writers_json.c has them.
 static void put_phone_list(lin_buffer *out, const lin_live_words *words, const lin_result *result)
 {
-    put_key(out, "phones");
+    lin_buffer_key(out, "phones");
     lin_buffer_char(out, '[');
     for (int i = 0; i < result->n_phones; i++) {
         const lin_result_phone *p = &result->phones[i];
-        const char *name = name_of(words, p->label);
-        lin_buffer_text(out, i ? ",{\"phone\":" : "{\"phone\":");
-        lin_buffer_json(out, name, strlen(name));
-        put_number(out, "start", p->start_s, 3);
-        put_number(out, "end", p->end_s, 3);
-        put_number(out, "confidence", p->confidence, 4);
+        lin_buffer_text(out, i ? ",{" : "{");
+        lin_buffer_member_text(out, "phone", name_of(words, p->label));
+        lin_buffer_member_fixed(out, "start", p->start_s, 3);
+        lin_buffer_member_fixed(out, "end", p->end_s, 3);
+        lin_buffer_member_fixed(out, "confidence", p->confidence, 4);
         lin_buffer_char(out, '}');
     }
     lin_buffer_char(out, ']');
@@ -101,19 +75,18 @@ static void put_word_list(lin_buffer *out, const char *key, const lin_live_words
                           const lin_live_view *partial)
 {
     const int before = partial ? partial->result->n_phones : 0;
-    put_key(out, key);
+    lin_buffer_key(out, key);
     lin_buffer_char(out, '[');
     for (int i = from; i < result->n_words; i++) {
         const lin_result_word *w = &result->words[i];
-        const char *text = lin_result_word_text(result, i);
-        lin_buffer_text(out, i > from ? ",{\"word\":" : "{\"word\":");
-        lin_buffer_json(out, text, strlen(text));
+        lin_buffer_text(out, i > from ? ",{" : "{");
+        lin_buffer_member_text(out, "word", lin_result_word_text(result, i));
         lin_buffer_text(out, w->known ? ",\"known\":true" : ",\"known\":false");
-        put_number(out, "start", w->start_s, 3);
-        put_number(out, "end", w->end_s, 3);
-        put_number(out, "confidence", w->confidence, 4);
-        put_integer(out, "first_phone", before + w->first_phone);
-        put_key(out, "phones");
+        lin_buffer_member_fixed(out, "start", w->start_s, 3);
+        lin_buffer_member_fixed(out, "end", w->end_s, 3);
+        lin_buffer_member_fixed(out, "confidence", w->confidence, 4);
+        lin_buffer_member_integer(out, "first_phone", before + w->first_phone);
+        lin_buffer_key(out, "phones");
         for (int p = 0; p < w->n_phones; p++) {
             const char *name = name_of(words, result->phones[w->first_phone + p].label);
             lin_buffer_char(out, p ? ',' : '[');
@@ -130,7 +103,7 @@ static void put_word_list(lin_buffer *out, const char *key, const lin_live_words
 static void put_alternatives(lin_buffer *out, const lin_live_words *words, const lin_result *result)
 {
     lin_buffer text = {0};
-    put_key(out, "alternatives");
+    lin_buffer_key(out, "alternatives");
     lin_buffer_char(out, '[');
     for (int i = 0; i < result->n_alternatives; i++) {
         const lin_result *r = &result->alternatives[i];
@@ -141,9 +114,9 @@ static void put_alternatives(lin_buffer *out, const lin_live_words *words, const
         lin_buffer_json(out, text.data, text.n);
         put_phone_list(out, words, r);
         if (r->has_words) put_word_list(out, "words", words, r, 0, NULL);
-        put_number(out, "score", r->score, 4);
-        put_number(out, "acoustic", r->acoustic, 4);
-        put_number(out, "language", r->language, 4);
+        lin_buffer_member_fixed(out, "score", r->score, 4);
+        lin_buffer_member_fixed(out, "acoustic", r->acoustic, 4);
+        lin_buffer_member_fixed(out, "language", r->language, 4);
         lin_buffer_char(out, '}');
     }
     lin_buffer_char(out, ']');
@@ -156,21 +129,21 @@ void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_l
 {
     const int is_final = view->end != LIN_LIVE_GROWS;
     lin_buffer_text(out, is_final ? "{\"type\":\"final\"" : "{\"type\":\"partial\"");
-    put_integer(out, "utterance", view->utterance);
-    put_integer(out, "revision", view->revision);
-    put_number(out, "start", view->start_s, 3);
-    put_number(out, "end", view->end_s, 3);
-    put_number(out, "heard", view->heard_s, 3);
-    put_number(out, "latency_ms", latency_s * 1e3, 0);
+    lin_buffer_member_integer(out, "utterance", view->utterance);
+    lin_buffer_member_integer(out, "revision", view->revision);
+    lin_buffer_member_fixed(out, "start", view->start_s, 3);
+    lin_buffer_member_fixed(out, "end", view->end_s, 3);
+    lin_buffer_member_fixed(out, "heard", view->heard_s, 3);
+    lin_buffer_member_fixed(out, "latency_ms", latency_s * 1e3, 0);
     if (is_final) {
-        put_string(out, "ended_by", lin_live_end_name(view->end));
-        put_string(out, "text", settled);
+        lin_buffer_member_text(out, "ended_by", lin_live_end_name(view->end));
+        lin_buffer_member_text(out, "text", settled);
         put_phone_list(out, words, view->result);
         if (view->result->has_words) put_word_list(out, "words", words, view->result, 0, NULL);
         if (view->result->n_alternatives) put_alternatives(out, words, view->result);
     } else {
-        put_string(out, "stable", settled);
-        put_string(out, "unstable", partial);
+        lin_buffer_member_text(out, "stable", settled);
+        lin_buffer_member_text(out, "unstable", partial);
         if (view->result->has_words) {
             put_word_list(out, "new_words", words, view->result, view->old_words, NULL);
             put_word_list(out, "partial_words", words, view->partial, 0, view);
@@ -181,22 +154,22 @@ void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_l
 
 static void put_delay(lin_buffer *out, const lin_live_delay *d)
 {
-    put_key(out, "construction_ms");
-    lin_buffer_text(out, "{\"step\":");
-    lin_buffer_fixed(out, d->step_s * 1e3, 0);
-    put_number(out, "look_ahead", d->ahead_s * 1e3, 0);
-    put_number(out, "window", d->window_s * 1e3, 0);
-    put_number(out, "total", d->total_s * 1e3, 0);
+    lin_buffer_key(out, "construction_ms");
+    lin_buffer_char(out, '{');
+    lin_buffer_member_fixed(out, "step", d->step_s * 1e3, 0);
+    lin_buffer_member_fixed(out, "look_ahead", d->ahead_s * 1e3, 0);
+    lin_buffer_member_fixed(out, "window", d->window_s * 1e3, 0);
+    lin_buffer_member_fixed(out, "total", d->total_s * 1e3, 0);
     lin_buffer_char(out, '}');
 }
 
 void lin_live_put_begin(lin_buffer *out, const lin_live_begin *begin)
 {
     lin_buffer_text(out, "{\"type\":\"begin\"");
-    put_string(out, "source", begin->source);
-    put_integer(out, "rate_hz", begin->rate_hz);
-    put_integer(out, "channels", begin->channels);
-    put_string(out, "model", begin->model);
+    lin_buffer_member_text(out, "source", begin->source);
+    lin_buffer_member_integer(out, "rate_hz", begin->rate_hz);
+    lin_buffer_member_integer(out, "channels", begin->channels);
+    lin_buffer_member_text(out, "model", begin->model);
     put_delay(out, &begin->construction);
     lin_buffer_text(out, "}\n");
 }
@@ -204,16 +177,16 @@ void lin_live_put_begin(lin_buffer *out, const lin_live_begin *begin)
 void lin_live_put_context(lin_buffer *out, int n_phrases, const char *message)
 {
     lin_buffer_text(out, "{\"type\":\"context\"");
-    put_integer(out, "phrases", n_phrases);
-    if (*message) put_string(out, "message", message);
+    lin_buffer_member_integer(out, "phrases", n_phrases);
+    if (*message) lin_buffer_member_text(out, "message", message);
     lin_buffer_text(out, "}\n");
 }
 
 static void put_losses(lin_buffer *out, const lin_microphone_report *report, int rate_hz)
 {
-    put_integer(out, "dropped_samples", report->dropped);
-    put_number(out, "dropped_s", rate_hz ? (double)report->dropped / rate_hz : 0, 3);
-    put_integer(out, "overflows", report->overflows);
+    lin_buffer_member_integer(out, "dropped_samples", report->dropped);
+    lin_buffer_member_fixed(out, "dropped_s", rate_hz ? (double)report->dropped / rate_hz : 0, 3);
+    lin_buffer_member_integer(out, "overflows", report->overflows);
 }
 
 void lin_live_put_lost(lin_buffer *out, const lin_microphone_report *report, int rate_hz)
@@ -225,14 +198,14 @@ void lin_live_put_lost(lin_buffer *out, const lin_microphone_report *report, int
 
 static void put_latency(lin_buffer *out, const char *name, const lin_latency *l)
 {
-    lin_buffer_text(out, name);
-    lin_buffer_text(out, "{\"count\":");
-    lin_buffer_integer(out, l->n);
+    lin_buffer_key(out, name);
+    lin_buffer_char(out, '{');
+    lin_buffer_member_integer(out, "count", l->n);
     if (l->n) {
-        put_number(out, "p50", lin_latency_quantile(l, 0.5) * 1e3, 0);
-        put_number(out, "p95", lin_latency_quantile(l, 0.95) * 1e3, 0);
-        put_number(out, "p99", lin_latency_quantile(l, 0.99) * 1e3, 0);
-        put_number(out, "largest", l->largest_s * 1e3, 0);
+        lin_buffer_member_fixed(out, "p50", lin_latency_quantile(l, 0.5) * 1e3, 0);
+        lin_buffer_member_fixed(out, "p95", lin_latency_quantile(l, 0.95) * 1e3, 0);
+        lin_buffer_member_fixed(out, "p99", lin_latency_quantile(l, 0.99) * 1e3, 0);
+        lin_buffer_member_fixed(out, "largest", l->largest_s * 1e3, 0);
     }
     lin_buffer_char(out, '}');
 }
@@ -240,21 +213,22 @@ static void put_latency(lin_buffer *out, const char *name, const lin_latency *l)
 void lin_live_put_end(lin_buffer *out, const lin_live_stats *s, const char *reason, const char *message)
 {
     lin_buffer_text(out, "{\"type\":\"end\"");
-    put_string(out, "reason", reason);
-    if (*message) put_string(out, "message", message);
-    put_number(out, "seconds", s->seconds, 3);
-    put_integer(out, "utterances", s->utterances);
-    put_integer(out, "phones", s->phones);
-    if (s->has_words) put_integer(out, "words", s->words);
+    lin_buffer_member_text(out, "reason", reason);
+    if (*message) lin_buffer_member_text(out, "message", message);
+    lin_buffer_member_fixed(out, "seconds", s->seconds, 3);
+    lin_buffer_member_integer(out, "utterances", s->utterances);
+    lin_buffer_member_integer(out, "phones", s->phones);
+    if (s->has_words) lin_buffer_member_integer(out, "words", s->words);
     put_losses(out, &s->report, s->rate_hz);
-    put_integer(out, "bad_samples", s->bad_samples);
-    put_number(out, "real_time_factor", s->seconds > 0 ? s->busy_s / s->seconds : 0, 4);
+    lin_buffer_member_integer(out, "bad_samples", s->bad_samples);
+    lin_buffer_member_fixed(out, "real_time_factor", s->seconds > 0 ? s->busy_s / s->seconds : 0, 4);
     put_delay(out, &s->construction);
-    put_key(out, "latency_ms");
-    put_latency(out, "{\"phone\":", &s->phone);
-    if (s->has_words) put_latency(out, ",\"word\":", &s->word);
-    put_latency(out, ",\"first\":", &s->first);
-    put_latency(out, ",\"final\":", &s->final);
+    lin_buffer_key(out, "latency_ms");
+    lin_buffer_char(out, '{');
+    put_latency(out, "phone", &s->phone);
+    if (s->has_words) put_latency(out, "word", &s->word);
+    put_latency(out, "first", &s->first);
+    put_latency(out, "final", &s->final);
     lin_buffer_text(out, "}}\n");
 }
 

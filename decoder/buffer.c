@@ -101,6 +101,35 @@ void lin_buffer_json(lin_buffer *b, const char *text, size_t n)
     lin_buffer_char(b, '"');
 }
 
+void lin_buffer_key(lin_buffer *b, const char *key)
+{
+    if (b->n && b->data[b->n - 1] != '{') lin_buffer_char(b, ',');
+    lin_buffer_json(b, key, strlen(key));
+    lin_buffer_char(b, ':');
+}
+
+void lin_buffer_member_text(lin_buffer *b, const char *key, const char *text)
+{
+    lin_buffer_key(b, key);
+    if (text) {
+        lin_buffer_json(b, text, strlen(text));
+    } else {
+        lin_buffer_text(b, "null");
+    }
+}
+
+void lin_buffer_member_integer(lin_buffer *b, const char *key, long long value)
+{
+    lin_buffer_key(b, key);
+    lin_buffer_integer(b, value);
+}
+
+void lin_buffer_member_fixed(lin_buffer *b, const char *key, double value, int digits)
+{
+    lin_buffer_key(b, key);
+    lin_buffer_fixed(b, value, digits);
+}
+
 void lin_buffer_html(lin_buffer *b, const char *text, size_t n)
 {
     for (size_t at = 0; at < n;) {

@@ -36,6 +36,12 @@ void lin_buffer_fixed(lin_buffer *buffer, double value, int digits);
 /* A JSON string with its quotes (RFC 8259): escapes what must be, and writes bytes that are not UTF-8 as U+FFFD. */
 void lin_buffer_json(lin_buffer *buffer, const char *text, size_t n);
 
+/* Members of a JSON object: its key, behind a comma unless the object begins here, and its value; a text that is NULL is null. */
+void lin_buffer_key(lin_buffer *buffer, const char *key);
+void lin_buffer_member_text(lin_buffer *buffer, const char *key, const char *text);
+void lin_buffer_member_integer(lin_buffer *buffer, const char *key, long long value);
+void lin_buffer_member_fixed(lin_buffer *buffer, const char *key, double value, int digits);
+
 /* Bytes of the well-formed UTF-8 character (RFC 3629) that text [n], n > 0, begins with; 0 if there is none. */
 size_t lin_utf8_length(const char *text, size_t n);
 

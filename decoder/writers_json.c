@@ -5,30 +5,19 @@
 
 #include "decoder/writers_internal.h"
 
-static void put_string(lin_buffer *out, const char *key, const char *value)
-{
-    lin_buffer_text(out, key);
-    lin_buffer_json(out, value, strlen(value));
-}
-
-static void put_number(lin_buffer *out, const char *key, double value, int digits)
-{
-    lin_buffer_text(out, key);
-    lin_buffer_fixed(out, value, digits);
-}
-
 static void put_phones(const lin_result *r, const lin_writer_options *o, lin_buffer *out)
 {
-    lin_buffer_text(out, "\"phones\":[");
+    lin_buffer_key(out, "phones");
+    lin_buffer_char(out, '[');
     for (int i = 0; i < r->n_phones; i++) {
         const lin_result_phone *p = &r->phones[i];
-        put_string(out, i ? ",{\"phone\":" : "{\"phone\":", lin_phone_text(o, p->label));
-        put_number(out, ",\"start\":", p->start_s, 3);
-        put_number(out, ",\"end\":", p->end_s, 3);
-        put_number(out, ",\"confidence\":", p->confidence, 4);
-        if (isfinite(p->goodness)) put_number(out, ",\"goodness\":", p->goodness, 4);
-        if (p->heard > 0) put_string(out, ",\"heard\":", lin_phone_text(o, p->heard));
-        if (p->heard == LIN_RESULT_NOTHING) lin_buffer_text(out, ",\"heard\":null");
+        lin_buffer_text(out, i ? ",{" : "{");
+        lin_buffer_member_text(out, "phone", lin_phone_text(o, p->label));
+        lin_buffer_member_fixed(out, "start", p->start_s, 3);
+        lin_buffer_member_fixed(out, "end", p->end_s, 3);
+        lin_buffer_member_fixed(out, "confidence", p->confidence, 4);
+        if (isfinite(p->goodness)) lin_buffer_member_fixed(out, "goodness", p->goodness, 4);
+        if (p->heard) lin_buffer_member_text(out, "heard", p->heard > 0 ? lin_phone_text(o, p->heard) : NULL);
         lin_buffer_char(out, '}');
     }
     lin_buffer_char(out, ']');
@@ -36,19 +25,24 @@ static void put_phones(const lin_result *r, const lin_writer_options *o, lin_buf
 
 static void put_words(const lin_result *r, const lin_writer_options *o, lin_buffer *out)
 {
-    lin_buffer_text(out, ",\"words\":[");
+    lin_buffer_key(out, "words");
+    lin_buffer_char(out, '[');
     for (int i = 0; i < r->n_words; i++) {
         const lin_result_word *w = &r->words[i];
-        put_string(out, i ? ",{\"word\":" : "{\"word\":", lin_result_word_text(r, i));
-        lin_buffer_text(out, w->known ? ",\"known\":true" : ",\"known\":false");
-        put_number(out, ",\"start\":", w->start_s, 3);
-        put_number(out, ",\"end\":", w->end_s, 3);
-        put_number(out, ",\"confidence\":", w->confidence, 4);
-        lin_buffer_text(out, ",\"first_phone\":");
-        lin_buffer_integer(out, w->first_phone);
-        lin_buffer_text(out, ",\"phones\":[");
+        lin_buffer_text(out, i ? ",{" : "{");
+        lin_buffer_member_text(out, "word", lin_result_word_text(r, i));
+        lin_buffer_key(out, "known");
+        lin_buffer_text(out, w->known ? "true" : "false");
+        lin_buffer_member_fixed(out, "start", w->start_s, 3);
+        lin_buffer_member_fixed(out, "end", w->end_s, 3);
+        lin_buffer_member_fixed(out, "confidence", w->confidence, 4);
+        lin_buffer_member_integer(out, "first_phone", w->first_phone);
+        lin_buffer_key(out, "phones");
+        lin_buffer_char(out, '[');
         for (int p = 0; p < w->n_phones; p++) {
-            put_string(out, p ? "," : "", lin_phone_text(o, r->phones[w->first_phone + p].label));
+            const char *name = lin_phone_text(o, r->phones[w->first_phone + p].label);
+            if (p) lin_buffer_char(out, ',');
+            lin_buffer_json(out, name, strlen(name));
         }
         lin_buffer_text(out, "]}");
     }
@@ -65,7 +59,7 @@ static void put_text(const lin_result *r, const lin_writer_options *o, lin_buffe
         if (i) lin_buffer_char(words, ' ');
         lin_token_spell(&t, i, words);
     }
-    lin_buffer_text(out, ",\"text\":");
+    lin_buffer_key(out, "text");
     lin_buffer_json(out, words->data ? words->data : "", words->n);
 }
 
@@ -77,9 +71,9 @@ static void put_found(const lin_result *r, const lin_writer_options *o, lin_buff
         put_words(r, o, out);
     }
     if (r->score != 0 || r->acoustic != 0 || r->language != 0) {
-        put_number(out, ",\"score\":", r->score, 4);
-        put_number(out, ",\"acoustic\":", r->acoustic, 4);
-        put_number(out, ",\"language\":", r->language, 4);
+        lin_buffer_member_fixed(out, "score", r->score, 4);
+        lin_buffer_member_fixed(out, "acoustic", r->acoustic, 4);
+        lin_buffer_member_fixed(out, "language", r->language, 4);
     }
 }
 
@@ -91,15 +85,15 @@ lin_status lin_write_json(const lin_result *r, const lin_writer_options *o, lin_
     lin_tokens t;
     lin_status status = lin_tokens_of(&t, r, &all, err);
     if (status) return status;
-    put_string(out, "{\"id\":", r->id);
-    lin_buffer_text(out, ",\"channel\":");
-    lin_buffer_integer(out, r->channel);
-    if (*r->speaker) put_string(out, ",\"speaker\":", r->speaker);
-    put_number(out, ",\"seconds\":", r->seconds, 3);
-    lin_buffer_char(out, ',');
+    lin_buffer_char(out, '{');
+    lin_buffer_member_text(out, "id", r->id);
+    lin_buffer_member_integer(out, "channel", r->channel);
+    if (*r->speaker) lin_buffer_member_text(out, "speaker", r->speaker);
+    lin_buffer_member_fixed(out, "seconds", r->seconds, 3);
     put_found(r, o, &words, out);
     if (r->n_alternatives) {
-        lin_buffer_text(out, ",\"alternatives\":[");
+        lin_buffer_key(out, "alternatives");
+        lin_buffer_char(out, '[');
         for (int i = 0; i < r->n_alternatives; i++) {
             lin_buffer_text(out, i ? ",{" : "{");
             put_found(&r->alternatives[i], o, &words, out);
