@@ -57,6 +57,7 @@ static int finish_output(int status)
 {
     lin_output out = {stdout, NULL};
     lin_error err = {0};
+    if (status != LIN_EXIT_OK && ferror(stdout)) return status; // the command has told it
     if (lin_output_close(&out, &err) == LIN_OK) return status;
     lin_complain("%s", err.message);
     return status == LIN_EXIT_OK ? LIN_EXIT_FAILED : status;

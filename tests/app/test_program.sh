@@ -108,5 +108,9 @@ if [ -w /dev/full ]; then
     "$LINNET" --help > /dev/full 2> "$tmp/.err"
     is "standard output is full: status" 1 "$?"
     has "standard output is full" "$(cat "$tmp/.err")" "cannot write standard output: No space left on device"
+    printf 'a (u1)\n' > "$tmp/full.trn"
+    "$LINNET" score "$tmp/full.trn" "$tmp/full.trn" > /dev/full 2> "$tmp/.err"
+    is "a command whose output is full says so once" "linnet: cannot write standard output: No space left on device" \
+        "$(cat "$tmp/.err")"
 fi
 finish
