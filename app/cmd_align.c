@@ -41,7 +41,8 @@ static const lin_option options[] = {
     {.name = "audio-root", .type = LIN_OPTION_FOLDER, .at = offsetof(align_values, audio_root),
      .help = "What the paths in its wav.scp are relative to; if not given, the parent of the data directory"},
     {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(align_values, lexicon), .value = "DICT",
-     .help = "Pronunciations in CMUdict's format; if not given, $LINNET_LEXICON, else the one installed with the program"},
+     .help = "Pronunciations in CMUdict's format; if not given, $LINNET_LEXICON, else those installed with the program or by "
+             "Debian's package pocketsphinx-en-us"},
     {.name = "posteriors", .type = LIN_OPTION_FILE, .at = offsetof(align_values, posteriors), .value = "NPY",
      .help = "A matrix of log-probabilities, as linnet posteriors writes it, instead of a sound"},
     {.name = "row-ms", .type = LIN_OPTION_DOUBLE, .at = offsetof(align_values, row_ms), .min = 0, .max = 10000, .value = "MS",
@@ -113,7 +114,8 @@ static lin_status read_text(aligner *a, int item, lin_error *err)
     size_t n = job->n_text;
     if (job->v->data) {
         text = lin_datadir_at(job->inputs.dir, item)->text;
-        if (!text) return lin_fail(err, LIN_INVALID, "the data directory has no text for it");
+        if (!text)
+            return lin_fail(err, LIN_INVALID, "%s/text has no line for %s", job->v->data, job->inputs.items[item].id);
         n = strlen(text);
     }
     if (job->v->phones) return lin_spoken_phones(&a->spoken, job->recognizer.phones, text, n, err);
@@ -292,10 +294,21 @@ static lin_status take(void *context, int item, int slot_number, lin_error *err)
 
 // ---- the whole ------------------------------------------------------------------------------------------------------------------
 
+static lin_status gather_data(align_job *job, lin_error *err)
+{
+    lin_status status = lin_inputs_add_data(&job->inputs, job->v->data, job->v->audio_root, err);
+    int texts = 0;
+    for (int i = 0; i < job->inputs.n && status == LIN_OK; i++) texts += lin_datadir_at(job->inputs.dir, i)->text != NULL;
+    if (status == LIN_OK && !texts)
+        return lin_fail(err, LIN_INVALID, "%s says of no utterance what was said; write lines 'ID WORDS' into %s/text",
+                        job->v->data, job->v->data);
+    return status;
+}
+
 static lin_status gather(align_job *job, const lin_parsed *parsed, lin_error *err)
 {
     const align_values *v = job->v;
-    if (v->data) return lin_inputs_add_data(&job->inputs, v->data, v->audio_root, err);
+    if (v->data) return gather_data(job, err);
     const char *path = v->posteriors ? v->posteriors : parsed->operands.items[0];
     const char *file = v->text_file ? v->text_file : parsed->operands.count > 1 ? parsed->operands.items[1] : NULL;
     const char *given = v->text ? v->text : v->phones;
@@ -417,9 +430,10 @@ const lin_command lin_command_align = {
     .operands = "[FILE [TEXTFILE]]",
     .summary = "when each phoneme and word of a known text was said",
     .description = "Finds the best path of a sound through a text that is known: the times of its phonemes and words, how "
-                   "probable each is, and, in json and csv, the goodness of pronunciation of every phoneme: the natural logarithm "
-                   "of the probability that it and no other was said there. Of several pronunciations in the lexicon the sound "
-                   "chooses one; words that it lacks are pronounced as linnet phonemize does.\n\n"
+                   "probable each is, and, in json and in csv with --unit both, the goodness of pronunciation of every "
+                   "phoneme: the natural logarithm of the probability that it and no other was said there. Of several "
+                   "pronunciations in the lexicon the sound chooses one; words that it lacks are pronounced as linnet "
+                   "phonemize does.\n\n"
                    "A text that is longer than the sound, or that nobody can pronounce, is an error; a text that was probably "
                    "not said is told on standard error and aligned nevertheless. Of a data directory all utterances that can "
                    "be aligned are. See docs/alignment.md.",

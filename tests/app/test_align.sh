@@ -130,6 +130,12 @@ has "bad utterances: a text that is too long" "$err" "u2.wav: the text is longer
 has "bad utterances: no sound" "$err" "u3.wav: No such file or directory"
 has "bad utterances: no word" "$err" "u4.wav: '1' at byte 6: write numbers and symbols as the words that were said"
 has "bad utterances: counted" "$err" "1 utterance, 3 failed"
+printf 'u1 ONE TWO\nu2 TWO THREE\nu4 FOUR ONE\n' > "$tmp/bad/text"
+cp "$d/u3.wav" "$tmp/bad/"
+run align --data "$tmp/bad" --audio-root "$tmp/bad" $lex
+has "a line of the text is missing" "$err" "u3.wav: $tmp/bad/text has no line for u3"
+rm "$tmp/bad/text"
+refused "no text at all" 1 "write lines 'ID WORDS' into $tmp/bad/text" align --data "$tmp/bad" --audio-root "$tmp/bad" $lex
 
 # What cannot be.
 refused "an empty text" 1 "the text is empty" align "$d/u1.wav" --text " - ... " $lex
