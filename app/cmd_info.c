@@ -360,6 +360,8 @@ static lin_status report_file(report *r, const char *path, int verify, lin_error
     if (n == sizeof magic && memcmp(magic, "LINNETDS", sizeof magic) == 0) return report_cache(r, path, verify, err);
     if (lin_state_is(magic, n)) return report_state(r, path, err);
     if (lin_snapshots_are(magic, n)) return report_snapshots(r, path, verify, err);
+    if (n == sizeof magic && memcmp(magic, "linngram", sizeof magic) == 0)
+        return lin_fail(err, LIN_UNSUPPORTED, "%s is a language model: 'linnet ngram info' says what it holds", path);
     return report_model(r, path, err);
 }
 

@@ -94,6 +94,8 @@ has "no <unk>: its logarithm is null" "$out" '"log10_with_unknown": null'
 # ---- pack, arpa, info, prune -----------------------------------------------------------------------------------------------------
 
 run ngram pack "$a" -o "$tmp/a.lm"
+refused "linnet info points to linnet ngram info" 1 "$tmp/a.lm is a language model: 'linnet ngram info'" info "$tmp/a.lm"
+run ngram pack "$a" -o "$tmp/a.lm"
 is "pack: status" 0 "$status"
 run ngram arpa "$tmp/a.lm" -o "$tmp/b"
 is "arpa: status" 0 "$status"
