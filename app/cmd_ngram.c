@@ -326,17 +326,6 @@ static int run_arpa(const lin_parsed *parsed, const char *const *paths, int n)
 
 // ---- perplexity, info -----------------------------------------------------------------------------------------------------------
 
-static lin_status write_buffer(const ngram_values *v, lin_buffer *buffer, lin_error *err)
-{
-    lin_output out = {NULL, NULL};
-    lin_status status = lin_buffer_status(buffer, err);
-    if (status == LIN_OK) status = lin_output_open(v->output, &out, err);
-    if (status != LIN_OK) return status;
-    status = lin_buffer_write(buffer, out.file, out.path ? out.path : "standard output", err);
-    lin_status closed = lin_output_close(&out, status == LIN_OK ? err : NULL);
-    return status == LIN_OK ? closed : status;
-}
-
 static void put_member(lin_buffer *out, const char *name)
 {
     lin_buffer_text(out, out->n && out->data[out->n - 1] != '{' ? ", " : "");
@@ -473,7 +462,7 @@ static int run_perplexity(const lin_parsed *parsed, const char *const *paths, in
         if (v->sentences) lin_buffer_bytes(&out, s.sentences.data, s.sentences.n);
         put_sums_text(&out, n > 2 ? name : n == 2 && strcmp(paths[1], "-") ? paths[1] : "standard input", &s.sum);
     }
-    if (status == LIN_OK) status = write_buffer(v, &out, &err);
+    if (status == LIN_OK) status = lin_output_write(v->output, &out, &err);
     lin_buffer_free(&s.sentences);
     lin_buffer_free(&out);
     lin_ngram_destroy(lm);
@@ -519,7 +508,7 @@ static int run_info(const lin_parsed *parsed, const char *const *paths, int n)
         lin_buffer_text(&out, hash);
         lin_buffer_char(&out, '\n');
     }
-    lin_status status = write_buffer(v, &out, &err);
+    lin_status status = lin_output_write(v->output, &out, &err);
     lin_buffer_free(&out);
     lin_ngram_destroy(lm);
     return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);

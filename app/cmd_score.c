@@ -56,24 +56,14 @@ static const lin_option options[] = {
 
 static const lin_trn_format formats[] = {LIN_TRN_AUTO, LIN_TRN_TRN, LIN_TRN_KALDI, LIN_TRN_CTM, LIN_TRN_JSON};
 
-static lin_status write_to(const char *path, const lin_buffer *buffer, lin_error *err)
-{
-    lin_output out;
-    lin_status status = lin_output_open(path, &out, err);
-    if (status != LIN_OK) return status;
-    status = lin_buffer_write(buffer, out.file, out.path ? out.path : "standard output", err);
-    lin_status closed = lin_output_close(&out, status == LIN_OK ? err : NULL);
-    return status != LIN_OK ? status : closed;
-}
-
 static lin_status write_reports(const score_values *v, const lin_score_report *report, lin_error *err)
 {
     lin_buffer buffer = {0};
     lin_status status = v->json ? lin_score_json(report, &buffer, err) : lin_score_text(report, &buffer, err);
-    if (status == LIN_OK) status = write_to(v->output, &buffer, err);
+    if (status == LIN_OK) status = lin_output_write(v->output, &buffer, err);
     lin_buffer_clear(&buffer);
     if (status == LIN_OK && v->html) status = lin_score_html(report, &buffer, err);
-    if (status == LIN_OK && v->html) status = write_to(v->html, &buffer, err);
+    if (status == LIN_OK && v->html) status = lin_output_write(v->html, &buffer, err);
     lin_buffer_free(&buffer);
     return status;
 }

@@ -159,6 +159,17 @@ lin_status lin_output_close(lin_output *output, lin_error *err)
                     reason ? strerror(reason) : "an earlier write failed");
 }
 
+lin_status lin_output_write(const char *path, const lin_buffer *buffer, lin_error *err)
+{
+    lin_output out;
+    lin_status status = lin_buffer_status(buffer, err);
+    if (status == LIN_OK) status = lin_output_open(path, &out, err);
+    if (status != LIN_OK) return status;
+    status = lin_buffer_write(buffer, out.file, out.path ? out.path : "standard output", err);
+    const lin_status closed = lin_output_close(&out, status == LIN_OK ? err : NULL);
+    return status == LIN_OK ? closed : status;
+}
+
 double lin_now(void)
 {
     struct timespec t;

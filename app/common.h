@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "app/options.h"
+#include "decoder/buffer.h"
 #include "kernels/status.h"
 
 /* Exit statuses. */
@@ -62,6 +63,8 @@ typedef struct lin_output {
 lin_status lin_output_open(const char *path, lin_output *output, lin_error *err);
 /* Flushes, and reports what any earlier write met: a full disk is an error here. */
 lin_status lin_output_close(lin_output *output, lin_error *err);
+/* All of a buffer, opened and closed. What memory was short for leaves the file that is there. */
+lin_status lin_output_write(const char *path, const lin_buffer *buffer, lin_error *err);
 
 /* ---- progress: one line on standard error, redrawn at most ten times a second, only where that is a terminal ---------------- */
 

@@ -127,11 +127,7 @@ static lin_status own_file(lin_results *r, const lin_writer *writer, const char 
     if (strchr(name, '/')) return lin_fail(err, LIN_INVALID, "%s cannot be a file's name; use --output", name);
     int n = snprintf(path, sizeof path, "%s/%s.%s", r->values->output_dir, name, writer->extension);
     if (n < 0 || (size_t)n >= sizeof path) return lin_fail(err, LIN_INVALID, "the name of the result of %s is too long", name);
-    lin_status status = lin_output_open(path, &r->out, err);
-    if (status != LIN_OK) return status;
-    status = lin_buffer_write(&r->text, r->out.file, path, err);
-    lin_status closed = lin_output_close(&r->out, status == LIN_OK ? err : NULL);
-    return status == LIN_OK ? closed : status;
+    return lin_output_write(path, &r->text, err);
 }
 
 // One file for all lanes of an input, or, where the format holds one only, a file for each lane.
