@@ -12,8 +12,8 @@ typedef struct search_class {
     void (*reset)(const lin_search *s, void *state, int64_t first_frame, int carry);
     lin_status (*push)(const lin_search *s, void *state, const lin_search_context *context, const float *logp, int n,
                        lin_path *settled, lin_error *err);
-    int (*hypotheses)(const lin_search *s, const void *state);
-    lin_status (*nbest)(const lin_search *s, const void *state, int which, lin_path *tail, lin_error *err);
+    int (*hypotheses)(const lin_search *s, void *state);
+    lin_status (*nbest)(const lin_search *s, void *state, int which, lin_path *tail, lin_error *err);
     lin_status (*finish)(const lin_search *s, void *state, const lin_search_context *context, lin_path *settled, lin_error *err);
     lin_status (*check)(const lin_search *s, const void *state, size_t n, lin_error *err);
 } search_class;
@@ -42,13 +42,13 @@ static lin_status greedy_push(const lin_search *s, void *state, const lin_search
     return status;
 }
 
-static int greedy_hypotheses(const lin_search *s, const void *state)
+static int greedy_hypotheses(const lin_search *s, void *state)
 {
     (void)s, (void)state;
     return 1;
 }
 
-static lin_status greedy_nbest(const lin_search *s, const void *state, int which, lin_path *tail, lin_error *err)
+static lin_status greedy_nbest(const lin_search *s, void *state, int which, lin_path *tail, lin_error *err)
 {
     (void)s;
     if (which != 0) return lin_fail(err, LIN_INVALID, "greedy decoding has one result, and no number %d", which);
@@ -100,9 +100,9 @@ static lin_status beam_push(const lin_search *s, void *state, const lin_search_c
     return lin_beam_push(s->of, state, context ? context->phones : NULL, logp, n, settled, err);
 }
 
-static int beam_hypotheses(const lin_search *s, const void *state) { return lin_beam_prefixes(s->of, state); }
+static int beam_hypotheses(const lin_search *s, void *state) { return lin_beam_prefixes(s->of, state); }
 
-static lin_status beam_nbest(const lin_search *s, const void *state, int which, lin_path *tail, lin_error *err)
+static lin_status beam_nbest(const lin_search *s, void *state, int which, lin_path *tail, lin_error *err)
 {
     return lin_beam_nbest(s->of, state, which, tail, err);
 }
@@ -134,9 +134,9 @@ static lin_status words_push(const lin_search *s, void *state, const lin_search_
     return lin_words_push(s->of, state, context ? context->words : NULL, logp, n, settled, err);
 }
 
-static int words_hypotheses(const lin_search *s, const void *state) { return lin_words_hypotheses(s->of, state); }
+static int words_hypotheses(const lin_search *s, void *state) { return lin_words_hypotheses(s->of, state); }
 
-static lin_status words_nbest(const lin_search *s, const void *state, int which, lin_path *tail, lin_error *err)
+static lin_status words_nbest(const lin_search *s, void *state, int which, lin_path *tail, lin_error *err)
 {
     return lin_words_nbest(s->of, state, which, tail, err);
 }
@@ -188,9 +188,9 @@ lin_status lin_search_push(const lin_search *s, void *state, const lin_search_co
     return classes[s->kind].push(s, state, context, logp, n_frames, settled, err);
 }
 
-int lin_search_hypotheses(const lin_search *s, const void *state) { return classes[s->kind].hypotheses(s, state); }
+int lin_search_hypotheses(const lin_search *s, void *state) { return classes[s->kind].hypotheses(s, state); }
 
-lin_status lin_search_nbest(const lin_search *s, const void *state, int which, lin_path *tail, lin_error *err)
+lin_status lin_search_nbest(const lin_search *s, void *state, int which, lin_path *tail, lin_error *err)
 {
     return classes[s->kind].nbest(s, state, which, tail, err);
 }

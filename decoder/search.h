@@ -63,15 +63,17 @@ void lin_search_reset(const lin_search *search, void *state, int64_t first_frame
 
 /*
  * Takes in logp [n_frames, V], natural logarithms, and appends what is settled to *settled. context: may be NULL, may be another
- * one at every call. LIN_NUMERIC, naming the frame, for rows that are not numbers; LIN_NO_MEMORY. On failure nothing changes.
+ * one at every call. LIN_NUMERIC, naming the frame, for rows that are not numbers; LIN_NO_MEMORY; beam and words: LIN_INVALID
+ * between finish and reset. On failure nothing changes.
  */
 lin_status lin_search_push(const lin_search *search, void *state, const lin_search_context *context, const float *logp,
                            int n_frames, lin_path *settled, lin_error *err);
 
 /* Hypotheses there are, and number `which` (0: the best) of them from what is settled on, with its scores of the whole segment:
- * replaces *tail. LIN_INVALID if there are no more. Greedy has one, the phone whose run is open. */
-int lin_search_hypotheses(const lin_search *search, const void *state);
-lin_status lin_search_nbest(const lin_search *search, const void *state, int which, lin_path *tail, lin_error *err);
+ * replaces *tail. LIN_INVALID if there are no more. Greedy has one, the phone whose run is open. Words work in the state's room
+ * and change nothing that the search goes on with. */
+int lin_search_hypotheses(const lin_search *search, void *state);
+lin_status lin_search_nbest(const lin_search *search, void *state, int which, lin_path *tail, lin_error *err);
 
 /* Ends the segment; the rest of the best hypothesis is appended to *settled, unless that is NULL: then nbest gives all of them, in
  * their final order, until the next reset. Push again only after a reset. */

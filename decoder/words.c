@@ -75,8 +75,11 @@ static void lay_out(lin_words *w)
     w->tokens_at = place(&used, (size_t)width, sizeof(token));
     w->records_at = place(&used, (size_t)w->n_records, sizeof(record));
     w->alternatives_at = place(&used, (size_t)w->n_alternatives, sizeof(alternative));
-    const size_t work = (size_t)w->n_candidates * sizeof(candidate), rebuilt = (size_t)w->n_alternatives * sizeof(alternative);
-    w->candidates_at = place(&used, work > rebuilt ? work : rebuilt, 1);
+    const size_t rebuilt = (size_t)w->n_alternatives * sizeof(alternative);
+    size_t work = (size_t)w->n_candidates * sizeof(candidate);
+    if (work < rebuilt) work = rebuilt;
+    if (work < sizeof(ranking)) work = sizeof(ranking);
+    w->candidates_at = place(&used, work, 1);
     w->slots_at = place(&used, (size_t)n_marks, sizeof(int32_t));
     w->order_at = place(&used, (size_t)most_rows, sizeof(double));
     w->bytes = used;

@@ -24,7 +24,7 @@
  *
  * A word is settled, and given out with its phones, once every hypothesis has it. Any split of the same rows into pushes gives the
  * same result to the bit. The state is one flat block without pointers: copy it to fork a stream, write it to save one. Its size
- * grows with the width: lin_words_bytes. push, nbest and finish allocate nothing but the room of the caller's path.
+ * grows with the width: lin_words_bytes (about 750 KB at the default). push, nbest and finish allocate nothing but the room of the caller's path.
  * Threads: immutable and shared but for the state; one at a time per state.
  */
 #ifndef LIN_DECODER_WORDS_H
@@ -86,10 +86,10 @@ lin_status lin_words_push(const lin_words *words, void *state, const lin_word_co
  * The sequence number `which` (0: the best) of those that differ in words, as they stand, from what is settled on, replaces
  * *tail; with its scores of the whole segment. Scores and times of those behind the first are estimates where an alternative is
  * in them. A word that is not complete is given as LIN_WORD_UNKNOWN. LIN_INVALID if there are no more; lin_words_hypotheses says
- * how many, n_best at most. Takes about 200 KB of stack, and time that grows with `which`.
+ * how many, n_best at most. Time grows with `which`. They work in the state's room and change nothing that the search goes on with.
  */
-int lin_words_hypotheses(const lin_words *words, const void *state);
-lin_status lin_words_nbest(const lin_words *words, const void *state, int which, lin_path *tail, lin_error *err);
+int lin_words_hypotheses(const lin_words *words, void *state);
+lin_status lin_words_nbest(const lin_words *words, void *state, int which, lin_path *tail, lin_error *err);
 
 /* Ends the segment: the language model's end of sentence and unfinished phrases are weighed, the hypotheses put in their final
  * order (nbest gives them until the next reset), and the rest of the best is appended to *settled unless that is NULL. Only

@@ -1,4 +1,4 @@
-// Chains of records: sweeping out what no token reaches, settling words, and turning chains into phones and words.
+// Chains of records: sweeping out what no token reaches, and settling words.
 
 #include <string.h>
 
@@ -101,8 +101,8 @@ static void settle_first(const lin_words *w, space *s, lin_path *settled)
 {
     const token *t = &s->tokens[words_best(s)];
     const uint64_t first = t->first;
-    double shares[WORDS_LINE_MAX];
-    line all;
+    line *all = &s->ranking->of;
+    double *shares = s->ranking->shares;
     int phones;
     int64_t limit = s->h->frame;
     for (int i = 0; i < s->h->n_tokens; i++) {
@@ -113,9 +113,9 @@ static void settle_first(const lin_words *w, space *s, lin_path *settled)
             if (behind < limit) limit = behind;
         }
     }
-    words_token_line(s, t, &all);
-    words_shares(w, s, t, &all, shares);
-    const lin_status status = words_append_line(s, &all, shares, all.n - 1, all.n - 1, limit, settled, NULL);
+    words_token_line(s, t, all);
+    words_shares(w, s, t, all, shares);
+    const lin_status status = words_append_line(s, all, shares, all->n - 1, all->n - 1, limit, settled, NULL);
     if (status) s->failed = status;
     settled->score = t->total;
     settled->acoustic = t->mass;

@@ -120,6 +120,25 @@ typedef struct line {
     tip words[WORDS_LINE_MAX];
 } line;
 
+// A hypothesis of the n best: a token's line (base -1), or the line of another one whose last `kept` words stay and whose words
+// before are an alternative's.
+typedef struct ranked {
+    double total, acoustic, language;
+    int32_t base, kept, from; // from: token, or alternative
+    int32_t done;
+} ranked;
+
+// What the lines of hypotheses and the search for the n best take between two rows.
+enum { WORDS_RANKED_MAX = 1024 };
+typedef struct ranking {
+    int32_t n, n_seen;
+    ranked items[WORDS_RANKED_MAX];
+    int32_t chain[WORDS_RANKED_MAX];
+    uint64_t seen[LIN_WORDS_NBEST_MAX + 1];
+    line of, best;
+    double shares[WORDS_LINE_MAX], best_shares[WORDS_LINE_MAX];
+} ranking;
+
 // A token on its way into the next row.
 typedef struct candidate {
     token t;
@@ -148,6 +167,7 @@ typedef struct space {
     record *records;
     alternative *alternatives;
     candidate *candidates;
+    ranking *ranking; // between two rows in the candidates' room, as alternatives while they are put into a new table
     int32_t *slots; // heads of the candidates by place and states, -1: none; the sweep's new numbers of records
     double *order;
     // of the present row
@@ -167,6 +187,7 @@ static inline space words_space(const lin_words *w, void *state)
                    .records = (void *)(base + w->records_at),
                    .alternatives = (void *)(base + w->alternatives_at),
                    .candidates = (void *)(base + w->candidates_at),
+                   .ranking = (void *)(base + w->candidates_at),
                    .slots = (void *)(base + w->slots_at),
                    .order = (void *)(base + w->order_at)};
 }
@@ -225,6 +246,8 @@ void words_shares(const lin_words *w, const space *s, const token *t, const line
 // Appends the words number from .. to of a line (0: its last one), which end before frame `limit`; to = -1: the phones behind too.
 lin_status words_append_line(const space *s, const line *of, const double *shares, int from, int to, int64_t limit, lin_path *path,
                              lin_error *err);
+
+// words_nbest.c
 lin_status words_append_best(const lin_words *w, const space *s, lin_path *path, lin_error *err);
 
 #endif

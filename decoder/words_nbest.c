@@ -2,25 +2,9 @@
 
 #include "decoder/words_internal.h"
 
-enum { ITEMS_MAX = 1024 };
-
-// A hypothesis: a token's line (base -1), or the line of another one whose last `kept` words stay and whose words before are an
-// alternative's.
-typedef struct item {
-    double total, acoustic, language;
-    int base, kept, from; // from: token, or alternative
-    int done;
-} item;
-
-typedef struct agenda {
-    int n, n_seen;
-    item items[ITEMS_MAX];
-    uint64_t seen[LIN_WORDS_NBEST_MAX + 1];
-} agenda;
-
-static void offer(agenda *g, const item *new)
+static void offer(ranking *g, const ranked *new)
 {
-    if (g->n < ITEMS_MAX) {
+    if (g->n < WORDS_RANKED_MAX) {
         g->items[g->n++] = *new;
         return;
     }
@@ -31,7 +15,7 @@ static void offer(agenda *g, const item *new)
     if (worst >= 0 && g->items[worst].total < new->total) g->items[worst] = *new;
 }
 
-static int next(const agenda *g)
+static int next(const ranking *g)
 {
     int best = -1;
     for (int i = 0; i < g->n; i++) {
@@ -52,18 +36,19 @@ static int64_t begin_behind(const space *s, const line *of, int n)
     return start;
 }
 
-static void line_of(const space *s, const agenda *g, int number, line *to)
+// From the token's line on, base by base.
+static void line_of(const space *s, ranking *g, int number, line *to)
 {
-    const item *i = &g->items[number];
-    if (i->base < 0) {
-        words_token_line(s, &s->tokens[i->from], to);
-        return;
+    int n = 0;
+    for (; g->items[number].base >= 0; number = g->items[number].base) g->chain[n++] = number;
+    words_token_line(s, &s->tokens[g->items[number].from], to);
+    while (n > 0) {
+        const ranked *i = &g->items[g->chain[--n]];
+        const tip *loser = &s->alternatives[i->from].loser;
+        const int64_t most = begin_behind(s, to, i->kept) - (loser->record < 0 ? 0 : s->records[loser->record].start);
+        to->n = i->kept;
+        words_follow_line(s, loser->record, loser->frames < most ? loser->frames : (int)most, loser->logp, to);
     }
-    line_of(s, g, i->base, to);
-    const tip *loser = &s->alternatives[i->from].loser;
-    const int64_t most = begin_behind(s, to, i->kept) - (loser->record < 0 ? 0 : s->records[loser->record].start);
-    to->n = i->kept;
-    words_follow_line(s, loser->record, loser->frames < most ? loser->frames : (int)most, loser->logp, to);
 }
 
 // Tells sequences of words apart; those outside the lexicon by their phones, which are not known by the word alone.
@@ -85,7 +70,7 @@ static uint64_t words_of(const space *s, const line *of)
     return h;
 }
 
-static int is_new(agenda *g, uint64_t words)
+static int is_new(ranking *g, uint64_t words)
 {
     for (int i = 0; i < g->n_seen; i++) {
         if (g->seen[i] == words) return 0;
@@ -94,9 +79,9 @@ static int is_new(agenda *g, uint64_t words)
     return 1;
 }
 
-static void offer_alternatives(const lin_words *w, const space *s, agenda *g, int number, const line *of)
+static void offer_alternatives(const lin_words *w, const space *s, ranking *g, int number, const line *of)
 {
-    const item from = g->items[number];
+    const ranked from = g->items[number];
     for (int i = from.kept; i <= of->n; i++) {
         const uint64_t history = i < of->n ? of->words[i].history : 0;
         const int64_t behind = begin_behind(s, of, i);
@@ -104,19 +89,21 @@ static void offer_alternatives(const lin_words *w, const space *s, agenda *g, in
             const alternative *a = &s->alternatives[k];
             if (a->loser.record >= 0 && s->records[a->loser.record].start >= behind) continue; // it would not fit
             const double acoustic = from.acoustic - (a->lost - a->lost_outer);
-            const item new = {from.total - a->lost, acoustic, from.language - a->lost_language, number, i, k, 0};
+            const ranked new = {from.total - a->lost, acoustic, from.language - a->lost_language, number, i, k, 0};
             offer(g, &new);
         }
     }
 }
 
-// Finds the `which`-th sequence (from 0): its item, and its line in *to. -1: there are not so many, and g->n_seen says how many.
-static int search(const lin_words *w, const space *s, int which, agenda *g, line *to)
+// Finds the `which`-th sequence (from 0): its item, and its line in `of`. -1: there are not so many, and n_seen says how many.
+static int search(const lin_words *w, const space *s, int which)
 {
+    ranking *g = s->ranking;
+    line *to = &g->of;
     g->n = g->n_seen = 0;
     for (int i = 0; i < s->h->n_tokens; i++) {
         const token *t = &s->tokens[i];
-        const item new = {t->total, t->mass, t->language, -1, 0, i, 0};
+        const ranked new = {t->total, t->mass, t->language, -1, 0, i, 0};
         offer(g, &new);
     }
     for (int tries = 0; tries < 64 + 16 * w->o.n_best; tries++) {
@@ -133,7 +120,8 @@ static int search(const lin_words *w, const space *s, int which, agenda *g, line
 }
 
 // Words that another hypothesis shares with the best one are as sure as there, the others at most as sure as itself.
-static void shares_of(const line *of, const item *i, const line *best, const double *best_shares, double best_total, double *shares)
+static void shares_of(const line *of, const ranked *i, const line *best, const double *best_shares, double best_total,
+                      double *shares)
 {
     const double own = 1 / (1 + exp(best_total - i->total));
     for (int k = 0; k < of->n; k++) {
@@ -144,15 +132,15 @@ static void shares_of(const line *of, const item *i, const line *best, const dou
     }
 }
 
-static lin_status append(const lin_words *w, const space *s, const item *i, const line *of, lin_path *path, lin_error *err)
+// The hypothesis whose line is in `of`.
+static lin_status append(const lin_words *w, const space *s, const ranked *i, lin_path *path, lin_error *err)
 {
-    double shares[WORDS_LINE_MAX], best_shares[WORDS_LINE_MAX];
+    ranking *g = s->ranking;
     const token *first = &s->tokens[words_best(s)];
-    line best;
-    words_token_line(s, first, &best);
-    words_shares(w, s, first, &best, best_shares);
-    shares_of(of, i, &best, best_shares, first->total, shares);
-    lin_status status = words_append_line(s, of, shares, of->n - 1, -1, s->h->frame, path, err);
+    words_token_line(s, first, &g->best);
+    words_shares(w, s, first, &g->best, g->best_shares);
+    shares_of(&g->of, i, &g->best, g->best_shares, first->total, g->shares);
+    lin_status status = words_append_line(s, &g->of, g->shares, g->of.n - 1, -1, s->h->frame, path, err);
     if (status) return status;
     path->score = i->total;
     path->acoustic = i->acoustic;
@@ -164,30 +152,25 @@ lin_status words_append_best(const lin_words *w, const space *s, lin_path *path,
 {
     const int best = words_best(s);
     const token *t = &s->tokens[best];
-    const item i = {t->total, t->mass, t->language, -1, 0, best, 0};
-    line of;
-    words_token_line(s, t, &of);
-    return append(w, s, &i, &of, path, err);
+    const ranked i = {t->total, t->mass, t->language, -1, 0, best, 0};
+    words_token_line(s, t, &s->ranking->of);
+    return append(w, s, &i, path, err);
 }
 
-int lin_words_hypotheses(const lin_words *w, const void *state)
+int lin_words_hypotheses(const lin_words *w, void *state)
 {
-    const space s = words_space(w, (void *)(uintptr_t)state);
-    agenda g;
-    line of;
+    const space s = words_space(w, state);
     if (w->o.n_best == 1) return 1;
-    (void)search(w, &s, w->o.n_best, &g, &of);
-    return g.n_seen;
+    (void)search(w, &s, w->o.n_best);
+    return s.ranking->n_seen;
 }
 
-lin_status lin_words_nbest(const lin_words *w, const void *state, int which, lin_path *tail, lin_error *err)
+lin_status lin_words_nbest(const lin_words *w, void *state, int which, lin_path *tail, lin_error *err)
 {
-    const space s = words_space(w, (void *)(uintptr_t)state);
-    agenda g;
-    line of;
+    const space s = words_space(w, state);
     lin_path_clear(tail);
     if (which == 0) return words_append_best(w, &s, tail, err);
-    const int found = which > 0 && which < w->o.n_best ? search(w, &s, which, &g, &of) : -1;
+    const int found = which > 0 && which < w->o.n_best ? search(w, &s, which) : -1;
     if (found < 0) return lin_fail(err, LIN_INVALID, "there is no hypothesis %d of words", which + 1);
-    return append(w, &s, &g.items[found], &of, tail, err);
+    return append(w, &s, &s.ranking->items[found], tail, err);
 }

@@ -1,4 +1,5 @@
 // decoder/words.c: against brute force over all sequences of words and alignments.
+#include <pthread.h>
 #include <stddef.h>
 
 #include "decoder/words_internal.h"
@@ -237,7 +238,7 @@ static void check_same(const lin_path *a, const lin_path *b)
     }
 }
 
-static void check_same_nbest(const search *a, const void *other)
+static void check_same_nbest(const search *a, void *other)
 {
     lin_path x = {0}, y = {0};
     const int n = lin_words_hypotheses(a->words, a->state);
@@ -407,6 +408,45 @@ START_TEST(test_hostile_states)
     }
     ck_assert_int_gt(refused, 200);
     ck_assert_int_gt(accepted, 200);
+}
+END_TEST
+
+typedef struct on_stack {
+    search s;
+    stream x;
+    int n;
+    lin_status status;
+} on_stack;
+
+static void *on_small_stack(void *context)
+{
+    on_stack *o = context;
+    lin_path path = {0};
+    o->status = lin_words_push(o->s.words, o->s.state, o->s.context, o->x.logp, LONG_T, &path, NULL);
+    o->n = lin_words_hypotheses(o->s.words, o->s.state);
+    if (!o->status) o->status = lin_words_nbest(o->s.words, o->s.state, o->n - 1, &path, NULL);
+    if (!o->status) o->status = lin_words_finish(o->s.words, o->s.state, o->s.context, &path, NULL);
+    lin_path_free(&path);
+    return NULL;
+}
+
+// Threads of a hundred kilobytes, as some systems have them.
+START_TEST(test_small_stack)
+{
+    static on_stack o;
+    pthread_attr_t attributes;
+    pthread_t thread;
+    draw_stream(&o.x, 4);
+    o.x.v.o.n_best = 5;
+    begin(&o.s, &o.x.w, &o.x.v.o, 1, 1);
+    ck_assert_int_eq(pthread_attr_init(&attributes), 0);
+    ck_assert_int_eq(pthread_attr_setstacksize(&attributes, 100 << 10), 0);
+    ck_assert_int_eq(pthread_create(&thread, &attributes, on_small_stack, &o), 0);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    pthread_attr_destroy(&attributes);
+    OK(o.status);
+    ck_assert_int_gt(o.n, 1);
+    end(&o.s);
 }
 END_TEST
 
@@ -765,6 +805,7 @@ int main(void)
     tcase_add_test(streams, test_no_allocation);
     tcase_add_test(streams, test_memory);
     tcase_add_test(streams, test_hostile_states);
+    tcase_add_test(streams, test_small_stack);
     tcase_add_test(streams, test_states_that_lie);
     tcase_add_test(streams, test_frames_below_zero);
     tcase_add_test(streams, test_long_stream);
