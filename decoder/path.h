@@ -28,10 +28,10 @@ typedef struct lin_path_phone {
 enum { LIN_WORD_UNKNOWN = -1 };
 
 typedef struct lin_path_word {
-    int word;              /* whose number in the lexicon or context; LIN_WORD_UNKNOWN: outside the lexicon, known by its phones only */
+    int word;                  /* number in the lexicon or context; LIN_WORD_UNKNOWN: in neither, known by its phones only */
     int first_phone, n_phones; /* of the path's phones */
-    float confidence;      /* in (0, 1]; the search that filled it says what it is */
-    int64_t start, end;    /* of its first phone, of its last */
+    float confidence;          /* in (0, 1]; the search that filled it says what it is */
+    int64_t start, end;        /* of its first phone, of its last */
 } lin_path_word;
 
 typedef struct lin_path {

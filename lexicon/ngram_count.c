@@ -269,8 +269,8 @@ static void swap(uint32_t **a, uint32_t **b)
     *b = other;
 }
 
-// Words that the text at a and b has in common, looking back, `order` at most. What stands before <s> does no harm: no n-gram reaches
-// there.
+// Words that the text at a and b has in common, looking back, `order` at most. What stands before <s> does no harm: no n-gram
+// reaches there.
 static int in_common(const counting *c, uint32_t a, uint32_t b)
 {
     int n = 0;

@@ -5,8 +5,8 @@
 #include "kernels/memory.h"
 #include "lexicon/ngram_internal.h"
 
-// Draws that may be refused for one word, over all contexts, before one is taken all the same: of a model whose probabilities do not
-// add up.
+// Draws that may be refused for one word, over all contexts, before one is taken all the same: of a model whose probabilities do
+// not add up.
 enum { TRIES = 10000 };
 
 struct lin_ngram_sampler {

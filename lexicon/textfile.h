@@ -21,8 +21,8 @@
 /* No dictionary or transcript comes near this; a longer file is a mistake (a device, an audio file). */
 #define LIN_TEXT_MAX_BYTES ((size_t)1 << 30)
 
-/* Reads a whole file, and expands it if it is gzip'd. *text is NUL-terminated behind its n bytes and released with lin_free. LIN_IO;
- * LIN_FORMAT for a file that is too large, cut or damaged gzip; LIN_NO_MEMORY. On failure *text is NULL. */
+/* Reads a whole file, and expands it if it is gzip'd. *text is NUL-terminated behind its n bytes and released with lin_free.
+ * LIN_IO; LIN_FORMAT for a file that is too large, cut or damaged gzip; LIN_NO_MEMORY. On failure *text is NULL. */
 lin_status lin_text_read(const char *path, char **text, size_t *n, lin_error *err);
 
 /* Lines of a block: the end of line (LF or CR LF) is not part of `text`; a UTF-8 byte order mark at the start is skipped. */
@@ -43,7 +43,11 @@ int lin_field_next(const char **at, const char *end, const char **field, size_t 
 /* Index of the first control character (below 32 except tab, or 127) among n bytes, or n. */
 size_t lin_text_find_control(const char *text, size_t n);
 
-/* n bytes as they may stand in a message: unprintable bytes as '?', cut to fit with "..." at the end. Returns out. */
+/* Decodes one character of UTF-8 (RFC 3629); its bytes, 0 if these are none. */
+size_t lin_utf8_decode(const char *text, size_t n, unsigned *code);
+
+/* n bytes as they may stand in a message: UTF-8 as it is, control characters and other bytes as '?', cut to fit with "..." at the
+ * end. Returns out. */
 #define LIN_QUOTE 48
 const char *lin_quote(char out[LIN_QUOTE], const char *text, size_t n);
 

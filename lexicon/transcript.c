@@ -72,7 +72,8 @@ static lin_status append(lin_transcriber *t, const int *labels, int n, lin_error
     return LIN_OK;
 }
 
-static lin_status append_unknown(lin_transcriber *t, const lin_spelling *g, const int *labels, int n, lin_g2p_how how, lin_error *err)
+static lin_status append_unknown(lin_transcriber *t, const lin_spelling *g, const int *labels, int n, lin_g2p_how how,
+                                 lin_error *err)
 {
     int index, before = t->unknown.n;
     lin_status status;
@@ -124,20 +125,6 @@ static lin_status add_letter(lin_spelling *g, char c, size_t at, lin_error *err)
     return LIN_OK;
 }
 
-// Decodes one character of UTF-8 (RFC 3629); returns its bytes, 0 if these are none.
-static size_t decode(const unsigned char *s, size_t n, unsigned *code)
-{
-    static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t k = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3 : s[0] >> 3 == 30 ? 4 : 0;
-    if (!k || k > n) return 0;
-    *code = k == 1 ? s[0] : s[0] & (0x7Fu >> k);
-    for (size_t i = 1; i < k; i++) {
-        if (s[i] >> 6 != 2) return 0;
-        *code = *code << 6 | (s[i] & 0x3Fu);
-    }
-    return *code < least[k] || *code > 0x10FFFF || (*code >= 0xD800 && *code < 0xE000) ? 0 : k;
-}
-
 // Letters of Latin-1, U+00C0 to U+00FF, without their accents; ' ' where there is none.
 static const char folded[64 + 1] = "aaaaaa ceeeeiiii nooooo ouuuuy  aaaaaa ceeeeiiii nooooo ouuuuy y";
 
@@ -162,7 +149,7 @@ static lin_status next_character(const char *text, size_t n, size_t at, char *co
     unsigned code = 0;
     *step = 1;
     if ((unsigned char)c >= 0x80) {
-        *step = decode((const unsigned char *)text + at, n - at, &code);
+        *step = lin_utf8_decode(text + at, n - at, &code);
         if (!*step) return lin_fail(err, LIN_FORMAT, "byte %zu, 0x%02x, is not UTF-8", at + 1, (unsigned char)c);
         c = fold(code);
         if (!c) return lin_fail(err, LIN_FORMAT, "the character U+%04X at byte %zu is none of English spelling", code, at + 1);

@@ -27,8 +27,8 @@ START_TEST(test_frequencies)
     ck_assert_msg(lin_ngram_parse(model, strlen(model), "test.arpa", &lm, &err) == LIN_OK, "%s", err.message);
     ck_assert_int_eq(lin_ngram_sampler_create(lm, &sampler, &err), LIN_OK);
     const char *const words[] = {"a", "b", "c", "</s>", "<unk>", "<s>"};
-    // Behind b (and c) the unigrams, <unk> left out: 0.3, 0.3, 0.1, 0.2 of 0.9. Behind a 0.2 for what no bigram has: <unk> 0.1, c 0.1,
-    // </s> 0.2 of 0.4, and <unk> left out leaves 0.95.
+    // Behind b (and c) the unigrams, <unk> left out: 0.3, 0.3, 0.1, 0.2 of 0.9. Behind a 0.2 for what no bigram has: <unk> 0.1,
+    // c 0.1, </s> 0.2 of 0.4, and <unk> left out leaves 0.95.
     const double behind_a[] = {0.5 / 0.95, 0.3 / 0.95, 0.05 / 0.95, 0.1 / 0.95, 0, 0};
     const double behind_b[] = {0.3 / 0.9, 0.3 / 0.9, 0.1 / 0.9, 0.2 / 0.9, 0, 0};
     enum { N = 200000 };
