@@ -108,15 +108,34 @@ size_t lin_text_find_control(const char *text, size_t n)
     return n;
 }
 
+size_t lin_utf8_decode(const char *text, size_t n, unsigned *code)
+{
+    static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
+    const unsigned char *s = (const unsigned char *)text;
+    if (!n) return 0;
+    size_t k = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3 : s[0] >> 3 == 30 ? 4 : 0;
+    if (!k || k > n) return 0;
+    *code = k == 1 ? s[0] : s[0] & (0x7Fu >> k);
+    for (size_t i = 1; i < k; i++) {
+        if (s[i] >> 6 != 2) return 0;
+        *code = *code << 6 | (s[i] & 0x3Fu);
+    }
+    return *code < least[k] || *code > 0x10FFFF || (*code >= 0xD800 && *code < 0xE000) ? 0 : k;
+}
+
 const char *lin_quote(char out[LIN_QUOTE], const char *text, size_t n)
 {
-    size_t keep = n < LIN_QUOTE ? n : LIN_QUOTE - 4;
-    for (size_t i = 0; i < keep; i++) out[i] = text[i] >= 32 && text[i] < 127 ? text[i] : '?';
-    if (keep < n) {
-        memcpy(out + keep, "...", 4);
-    } else {
-        out[keep] = '\0';
+    const size_t room = n < LIN_QUOTE ? n : LIN_QUOTE - 4;
+    size_t at = 0;
+    while (at < room) {
+        unsigned code = 0;
+        const size_t k = lin_utf8_decode(text + at, n - at, &code), step = k ? k : 1;
+        const int is_printable = k && code >= 32 && code != 127 && (code < 128 || code >= 0xA0);
+        if (at + step > room) break; // no half a character before the dots
+        for (size_t i = 0; i < step; i++) out[at + i] = is_printable ? text[at + i] : '?';
+        at += step;
     }
+    memcpy(out + at, at < n ? "..." : "", at < n ? 4 : 1);
     return out;
 }
 

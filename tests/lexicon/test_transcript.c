@@ -3,6 +3,7 @@
 #include "lexicon/transcript.h"
 
 #include "lexicon/g2p.h"
+#include "lexicon/textfile.h"
 #include "tests/lexicon/support.h"
 
 static lin_phones *phones;
@@ -39,6 +40,33 @@ static const char *said(lin_g2p *g, const char *word, lin_g2p_how want)
     ck_assert_msg(how == want, "%s: %s instead of %s", word, lin_g2p_how_name(how), lin_g2p_how_name(want));
     return named(phones, labels, n);
 }
+
+// What users wrote is shown as they wrote it: control characters and bytes that are no UTF-8 are not, and no character is cut.
+START_TEST(quotes_keep_utf8)
+{
+    char out[LIN_QUOTE];
+#define QUOTED(text) lin_quote(out, text, sizeof(text) - 1)
+    ck_assert_str_eq(QUOTED(""), "");
+    static const char letters[] = "Gr\xC3\xB6\xC3\x9F" "e \xE2\x80\x99 \xF0\x9F\x90\xA6";
+    ck_assert_str_eq(QUOTED(letters), letters);
+    ck_assert_str_eq(QUOTED("a\tb\x7F\xC2\x9B" "c\xFF\xC3"), "a?b?" "??" "c??"); // 0x9B would begin a terminal's command
+    char text[LIN_QUOTE + 8];
+    for (int before = 0; before < 4; before++) {
+        memset(text, 'x', sizeof text);
+        for (int at = before; at + 3 <= (int)sizeof text; at += 3) memcpy(text + at, "\xE2\x82\xAC", 3);
+        lin_quote(out, text, sizeof text);
+        const size_t n = strlen(out);
+        unsigned code;
+        ck_assert_uint_ge(n, LIN_QUOTE - 7);
+        ck_assert_str_eq(out + n - 3, "...");
+        size_t at = 0, k = 1;
+        for (; k > 0; at += k) k = lin_utf8_decode(out + at, n - at, &code);
+        ck_assert_uint_eq(at, n);
+        memset(text, 'x', sizeof text);
+        ck_assert_uint_eq(strlen(lin_quote(out, text, (size_t)(LIN_QUOTE - 1 + before))), LIN_QUOTE - 1);
+    }
+}
+END_TEST
 
 START_TEST(derived_words)
 {
@@ -264,6 +292,7 @@ int main(void)
     Suite *suite = suite_create("transcript");
     TCase *tc = tcase_create("transcript");
     tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, quotes_keep_utf8);
     tcase_add_test(tc, derived_words);
     tcase_add_test(tc, without_flite_the_package_is_named);
     tcase_add_test(tc, hostile_words);
