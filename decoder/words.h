@@ -24,7 +24,8 @@
  *
  * A word is settled, and given out with its phones, once every hypothesis has it. Any split of the same rows into pushes gives the
  * same result to the bit. The state is one flat block without pointers: copy it to fork a stream, write it to save one. Its size
- * grows with the width: lin_words_bytes (about 750 KB at the default). push, nbest and finish allocate nothing but the room of the caller's path.
+ * grows with the width: lin_words_bytes (754 KB at the default width). push, nbest and finish allocate nothing but the room of the
+ * caller's path.
  * Threads: immutable and shared but for the state; one at a time per state.
  */
 #ifndef LIN_DECODER_WORDS_H
