@@ -7,18 +7,7 @@
 
 #include "decoder/edit.h"
 #include "decoder/score_report.h"
-#include "tests/lexicon/support.h"
-
-static const char *golden = "tests/golden";
-
-static const char *golden_path(const char *name)
-{
-    static char paths[4][512];
-    static int next;
-    char *path = paths[next++ % 4];
-    snprintf(path, sizeof paths[0], "%s/%s", golden, name);
-    return path;
-}
+#include "tests/decoder/transcripts.h"
 
 // Returns the number of utterances compared.
 static int compare_with_sclite(const char *ref, const char *hyp, const char *counts)
@@ -152,35 +141,6 @@ START_TEST(alignment_in_blocks)
     FAIL_EVERY_ALLOCATION(lin_edit_align_within(a, 3, a, 3, 1, steps, &n, NULL), (void)0);
 }
 END_TEST
-
-static lin_status parse(const char *text, size_t n, const char *name, lin_trn_options o, lin_error *err)
-{
-    lin_symbols tokens = {0};
-    lin_trn trn;
-    lin_status status = lin_trn_parse(text, n, name, &o, &tokens, &trn, err);
-    lin_trn_free(&trn);
-    lin_symbols_free(&tokens);
-    return status;
-}
-
-// What was read, one utterance after the other: "id: a b | id2:".
-static const char *read_back(const char *text, const char *name, lin_trn_options o)
-{
-    static char out[1024];
-    lin_symbols tokens = {0};
-    lin_trn trn;
-    OK(lin_trn_parse(text, strlen(text), name, &o, &tokens, &trn, &err));
-    out[0] = '\0';
-    for (int u = 0; u < trn.n; u++) {
-        sprintf(out + strlen(out), "%s%s:", u ? " | " : "", lin_symbols_text(&trn.ids, u));
-        for (int i = 0; i < trn.utterances[u].n; i++) {
-            sprintf(out + strlen(out), " %s", lin_symbols_text(&tokens, trn.tokens[trn.utterances[u].first + (size_t)i]));
-        }
-    }
-    lin_trn_free(&trn);
-    lin_symbols_free(&tokens);
-    return out;
-}
 
 START_TEST(three_formats)
 {

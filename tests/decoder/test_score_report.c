@@ -7,18 +7,7 @@
 #include <cJSON.h>
 
 #include "lexicon/textfile.h"
-#include "tests/lexicon/support.h"
-
-static const char *golden = "tests/golden";
-
-static const char *golden_path(const char *name)
-{
-    static char paths[4][512];
-    static int next;
-    char *path = paths[next++ % 4];
-    snprintf(path, sizeof paths[0], "%s/%s", golden, name);
-    return path;
-}
+#include "tests/decoder/transcripts.h"
 
 static lin_score *score(const char *ref, const char *hyp, const lin_score_options *o)
 {

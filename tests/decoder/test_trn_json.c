@@ -5,38 +5,7 @@
 #include <errno.h>
 
 #include "decoder/writers.h"
-#include "tests/lexicon/support.h"
-
-static lin_status parse(const char *text, size_t n, const char *name, lin_trn_options o, lin_error *err)
-{
-    lin_symbols tokens = {0};
-    lin_trn trn;
-    lin_status status = lin_trn_parse(text, n, name, &o, &tokens, &trn, err);
-    lin_trn_free(&trn);
-    lin_symbols_free(&tokens);
-    return status;
-}
-
-// What was read, one utterance after the other: "id: a b | id2:", then the tokens not in the map and the number of deleted ones.
-static const char *read_back(const char *text, const char *name, lin_trn_options o)
-{
-    static char out[2048];
-    lin_symbols tokens = {0};
-    lin_trn trn;
-    OK(lin_trn_parse(text, strlen(text), name, &o, &tokens, &trn, &err));
-    out[0] = '\0';
-    for (int u = 0; u < trn.n; u++) {
-        sprintf(out + strlen(out), "%s%s:", u ? " | " : "", lin_symbols_text(&trn.ids, u));
-        for (int i = 0; i < trn.utterances[u].n; i++) {
-            sprintf(out + strlen(out), " %s", lin_symbols_text(&tokens, trn.tokens[trn.utterances[u].first + (size_t)i]));
-        }
-    }
-    for (int i = 0; i < trn.unmapped.n; i++) sprintf(out + strlen(out), " ?%s", lin_symbols_text(&trn.unmapped, i));
-    if (trn.n_deleted) sprintf(out + strlen(out), " -%lld", trn.n_deleted);
-    lin_trn_free(&trn);
-    lin_symbols_free(&tokens);
-    return out;
-}
+#include "tests/decoder/transcripts.h"
 
 static const lin_trn_options any = {0}, words = {.unit = LIN_TRN_WORDS}, exact = {.case_sensitive = 1};
 
