@@ -169,7 +169,7 @@ static const float *align_row(const void *align, int64_t row) { return lin_align
 // A phone may lie a quarter of a second beside where the path has it, and be what it should be.
 static lin_status judge(aligner *a, lin_result *result, lin_error *err)
 {
-    const int n = a->path.n_phones, margin = (int)ceil(0.25 / a->job->row_s);
+    const int n = a->path.n_phones, margin = (int)fmin(ceil(0.25 / a->job->row_s), 1e6); // --row-ms may be any number
     if (n > a->goodness_capacity) {
         lin_free(a->goodness);
         a->goodness_capacity = 0;

@@ -109,6 +109,7 @@ static lin_status check(const lin_path *path, int V, int64_t T, lin_error *err)
 lin_status lin_goodness_measure(lin_goodness_row row, const void *context, int V, int64_t T, const lin_path *path, int margin,
                                 lin_goodness *goodness, lin_error *err)
 {
+    if (margin < 0) return lin_fail(err, LIN_INVALID, "the margin beside a phone must be 0 rows or more, not %d", margin);
     lin_status status = check(path, V, T, err);
     if (status) return status;
     for (int i = 0; i < path->n_phones; i++) {

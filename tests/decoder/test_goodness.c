@@ -193,7 +193,9 @@ START_TEST(paths_that_are_none)
         const lin_path path = {.phones = phones, .n_phones = 2};
         FAILS(lin_goodness_measure(NULL, logp, V, 10, &path, 3, goodness, &err), LIN_INVALID, "of the path");
     }
-    OK(lin_goodness_measure(row_of, logp, V, 0, &(lin_path){.n_phones = 0}, 3, goodness, &err));
+    const lin_path none = {.n_phones = 0};
+    FAILS(lin_goodness_measure(NULL, logp, V, 10, &none, -1, goodness, &err), LIN_INVALID, "0 rows or more, not -1");
+    OK(lin_goodness_measure(row_of, logp, V, 0, &none, 3, goodness, &err));
 }
 END_TEST
 
