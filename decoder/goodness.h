@@ -41,8 +41,8 @@ typedef const float *(*lin_goodness_row)(const void *context, int64_t row);
 /*
  * Of every phone of a path, whose phones are in order and do not overlap, into goodness [path->n_phones]. T rows. A neighbour
  * that is more than `margin` rows away has no say, and the rows are then those up to `margin` beside the phone: 0.25 s or so, so
- * that what was said in a long pause is nobody's. LIN_INVALID for a label or row out of range or a margin below 0, LIN_NUMERIC for a
- * NaN.
+ * that what was said in a long pause is nobody's. LIN_INVALID for a label or row out of range or a margin below 0, LIN_NUMERIC
+ * for a NaN.
  */
 lin_status lin_goodness_measure(lin_goodness_row row, const void *context, int V, int64_t T, const lin_path *path, int margin,
                                 lin_goodness *goodness, lin_error *err);

@@ -52,7 +52,8 @@ is "matrix: steps of the model, 30 ms, if nothing is said" "0.060 0.030 W" "$(pr
 run align --posteriors "$tmp/m.npy" --text "one two" $lex -f json -q
 has "json: goodness" "$out" '"goodness":-0.'
 run align --posteriors "$tmp/m.npy" --text "one two" $lex -f json --row-ms 1e-9 -q
-is "json: goodness of all phonemes, however short the rows" 5 "$(printf '%s\n' "$out" | grep -o '"goodness":-0\.' | wc -l | tr -d ' ')"
+is "json: goodness of all phonemes, however short the rows" 5 \
+    "$(printf '%s\n' "$out" | grep -o '"goodness":-0\.' | wc -l | tr -d ' ')"
 has "json: words" "$out" '"word":"one"'
 run align --posteriors "$tmp/m.npy" --text "one two" $lex
 has "a summary" "$err" "1 utterance, 0.5 s of sound"
