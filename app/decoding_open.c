@@ -294,6 +294,18 @@ static lin_status open_lm_of_words(parts *p, lin_error *err)
     return LIN_OK;
 }
 
+// A dictionary has words that are spelled like phones ("ah", "er"), so a model of phones would be taken, and find only those.
+static int is_of_phones(const parts *p)
+{
+    const int V = lin_phones_count(p->phones);
+    if (!p->lm || lin_ngram_words(p->lm) > V + 4) return 0; // <s>, </s>, <unk>
+    for (int i = 1; i < V; i++) {
+        const char *name = lin_phones_name(p->phones, i);
+        if (lin_ngram_find(p->lm, name, strlen(name)) < 0) return 0;
+    }
+    return 1;
+}
+
 static lin_status open_words(parts *p, lin_error *err)
 {
     const lin_words_options o = lin_decoding_words_options(p->values);
@@ -303,6 +315,8 @@ static lin_status open_words(parts *p, lin_error *err)
                                      "LINNET_LEXICON, such as CMUdict (cmudict-en-us.dict in Debian's pocketsphinx-en-us)");
     }
     lin_status status = open_lm_of_words(p, err);
+    if (status == LIN_OK && is_of_phones(p))
+        return lin_fail(err, LIN_MISMATCH, "%s is of phones: leave --words out, or name a model of words with --lm", p->lm_path);
     if (status == LIN_OK) status = open_dictionary(p, err);
     if (status == LIN_OK) status = lin_tree_create(p->dictionary, p->phones, p->lm, &tree, &p->tree, err);
     if (status == LIN_MISMATCH) {

@@ -100,6 +100,11 @@ if [ -f share/linnet/phones.lm ]; then
     is "a model that is installed, by its name" "$(d --lm "$tmp/here.lm" -f json "$tmp/bed.npy")" \
         "$(d --lm phones.lm -f json "$tmp/bed.npy")"
 fi
+if [ -f share/linnet/phones.lm ]; then
+    printf 'ah AH\nah(2) AA\nhello HH AH L OW\n' > "$tmp/ah.dict"
+    refused "a model of phones for words" 1 "phones.lm is of phones: leave --words out" \
+        decode --words --lm phones.lm -l "$tmp/ah.dict" "$tmp/bed.npy"
+fi
 run decode -q -b 8 -n 3 -f json "$tmp/bed.npy"
 has "alternatives" "$out" '"alternatives":[{"phones":[{"phone":"P"'
 has "the second" "$out" '{"phones":[{"phone":"B"'
