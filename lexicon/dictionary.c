@@ -98,9 +98,10 @@ static lin_status parse_line(const lin_lines *line, const char *name, const lin_
     return LIN_OK;
 }
 
-static lin_status add_entry(lin_dictionary *d, const entry *e, lin_error *err)
+static lin_status add_entry(lin_dictionary *d, const entry *e, const char *name, int line, lin_error *err)
 {
-    int word, before = d->words.n;
+    char shown[LIN_QUOTE];
+    int word, before = d->words.n, n = 0;
     lin_status status;
     if ((status = grow(&d->items, &d->items_capacity, d->n_items + 1, sizeof *d->items, err))) return status;
     if ((status = grow(&d->first, &d->first_capacity, (size_t)before + 1, sizeof *d->first, err))) return status;
@@ -109,9 +110,13 @@ static lin_status add_entry(lin_dictionary *d, const entry *e, lin_error *err)
     if ((status = lin_symbols_add(&d->words, e->word, e->n_word, &word, err))) return status;
     if (d->words.n > before) d->first[word] = -1;
     int *link = &d->first[word];
-    for (; *link >= 0; link = &d->items[*link].next) {
+    for (; *link >= 0; link = &d->items[*link].next, n++) {
         const pronunciation *p = &d->items[*link];
         if (p->n == e->n_labels && !memcmp(d->labels + p->offset, e->labels, (size_t)p->n * sizeof(int))) return LIN_OK;
+    }
+    if (n == LIN_PRONUNCIATIONS_MAX) {
+        return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' has more than %d pronunciations", name, line,
+                        lin_quote(shown, e->word, e->n_word), LIN_PRONUNCIATIONS_MAX);
     }
     *link = (int)d->n_items;
     d->items[d->n_items++] = (pronunciation){.offset = d->n_labels, .n = e->n_labels, .next = -1};
@@ -144,15 +149,13 @@ lin_status lin_dictionary_parse(const char *text, size_t n, const char *name, co
     lin_lines_begin(&lines, text, n);
     while (!status && lin_lines_next(&lines)) {
         lin_error bad;
-        if (parse_line(&lines, name, phones, &e, &bad)) {
-            if (!options || !options->skip_bad) {
-                status = lin_fail(err, bad.status, "%s", bad.message);
-                break;
-            }
+        status = parse_line(&lines, name, phones, &e, &bad);
+        if (!status && e.n_word) status = add_entry(d, &e, name, lines.number, &bad);
+        if (status == LIN_FORMAT && options && options->skip_bad) {
             if (!d->n_skipped++) d->first_skipped = bad;
-            continue;
+            status = LIN_OK;
         }
-        if (e.n_word) status = add_entry(d, &e, err);
+        if (status) lin_fail(err, status, "%s", bad.message);
     }
     if (!status && !d->words.n) {
         status = lin_fail(err, LIN_FORMAT, "%s: there is no word in it%s%s", name, d->n_skipped ? ", for example " : "",

@@ -19,7 +19,8 @@
 #include "kernels/status.h"
 #include "lexicon/phones.h"
 
-enum { LIN_WORD_MAX = 255, LIN_PRONUNCIATION_MAX = 255, LIN_DICTIONARY_LINE_MAX = 4096 };
+/* Bytes of a word, phones of a pronunciation, pronunciations of a word (CMUdict has up to 4), bytes of a line. */
+enum { LIN_WORD_MAX = 255, LIN_PRONUNCIATION_MAX = 255, LIN_PRONUNCIATIONS_MAX = 255, LIN_DICTIONARY_LINE_MAX = 4096 };
 
 typedef struct lin_dictionary lin_dictionary;
 
@@ -30,7 +31,7 @@ typedef struct lin_dictionary_options {
 /*
  * Reads a dictionary from a file, or from n bytes (`name` stands in messages). `options` may be NULL. `phones` is used only during
  * the call. LIN_FORMAT with name:line for a line without phones, with a phone outside the set, with control characters, too long,
- * or a file without any word; LIN_IO, LIN_NO_MEMORY. On failure *dictionary is NULL.
+ * with more of anything than the numbers above, or a file without any word; LIN_IO, LIN_NO_MEMORY. On failure *dictionary is NULL.
  */
 lin_status lin_dictionary_load(const char *path, const lin_phones *phones, const lin_dictionary_options *options,
                                lin_dictionary **dictionary, lin_error *err);

@@ -191,6 +191,28 @@ START_TEST(many_short_words)
 }
 END_TEST
 
+// Each is compared with all that the word has: a file of one word would take the square of its lines.
+START_TEST(many_pronunciations)
+{
+    enum { LINES = 39 * 39 };
+    lin_dictionary *d;
+    const char *first;
+    char *text = malloc(LINES * 16);
+    size_t n = 0;
+    for (int i = 0; i < LINES; i++) {
+        n += (size_t)sprintf(text + n, "a %s %s\n", lin_phones_name(phones, 1 + i / 39), lin_phones_name(phones, 1 + i % 39));
+    }
+    FAILS(parse(text, n, &d, &err), LIN_FORMAT, ":256: 'a' has more than 255 pronunciations");
+    OK(lin_dictionary_parse(text, n, "x.dict", phones, &(lin_dictionary_options){.skip_bad = 1}, &d, &err));
+    ck_assert_int_eq(lin_dictionary_skipped(d, &first), LINES - LIN_PRONUNCIATIONS_MAX);
+    ck_assert_ptr_nonnull(strstr(first, "x.dict:256:"));
+    ck_assert_int_eq(lin_dictionary_find(d, "a", 1, LIN_PRONUNCIATIONS_MAX - 1, NULL), 2);
+    ck_assert_int_eq(lin_dictionary_find(d, "a", 1, LIN_PRONUNCIATIONS_MAX, NULL), 0);
+    lin_dictionary_destroy(d);
+    free(text);
+}
+END_TEST
+
 START_TEST(files)
 {
     char folder[128], path[192];
@@ -232,6 +254,7 @@ int main(void)
     tcase_add_test(tc, junk_is_refused);
     tcase_add_test(tc, bad_lines_can_be_skipped);
     tcase_add_test(tc, many_short_words);
+    tcase_add_test(tc, many_pronunciations);
     tcase_add_test(tc, files);
     tcase_add_test(tc, out_of_memory_while_growing);
     suite_add_tcase(suite, tc);
