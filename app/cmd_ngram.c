@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "app/commands.h"
 #include "app/common.h"
@@ -600,7 +601,14 @@ static int lists(const char *list, const char *name)
     return 0;
 }
 
-// An option that this verb would ignore is a mistake.
+static int is_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+// An option that this verb would ignore is a mistake, and so is a result in place of the model that it comes from: a packed one is
+// mapped, and would be gone before it is read.
 static int check_verb(const lin_parsed *parsed, const struct verb *verb)
 {
     const ngram_values *v = parsed->values;
@@ -617,6 +625,10 @@ static int check_verb(const lin_parsed *parsed, const struct verb *verb)
     }
     if ((v->packed || verb->run == run_pack) && (!v->output || !strcmp(v->output, "-"))) {
         return lin_misuse(parsed, "a packed model needs --output FILE");
+    }
+    const int replaces = verb->run == run_count || verb->run == run_prune || verb->run == run_pack;
+    if (v->output && !replaces && is_same_file(v->output, parsed->operands.items[1])) {
+        return lin_misuse(parsed, "--output %.200s is the MODEL itself", v->output);
     }
     return LIN_EXIT_OK;
 }
