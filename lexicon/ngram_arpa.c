@@ -307,13 +307,15 @@ typedef struct writer {
     uint32_t words[LIN_NGRAM_MAX_ORDER];
 } writer;
 
-// With as few digits as read back as the same float.
+// With as few digits as read back as the same float; a decimal comma, as of some locales, becomes a point.
 static void write_number(FILE *file, float natural)
 {
     char text[40];
     for (int digits = 6; digits <= 17; digits++) {
         double value;
         int n = snprintf(text, sizeof text, "%.*g", digits, (double)natural / ln10);
+        char *comma = strchr(text, ',');
+        if (comma) *comma = '.';
         if (read_number(text, (size_t)n, &value) && to_natural(value) == natural) break;
     }
     fputs(text, file);
