@@ -20,6 +20,7 @@ lin_status lin_ngram_perplexity_line(const lin_ngram *lm, const char *line, size
     if (status != LIN_OK) return status;
     lin_ngram_state state = lin_ngram_begin(lm);
     int unknown = lin_ngram_find(lm, "<unk>", 5);
+    if (unknown < 0) unknown = lin_ngram_find(lm, "<UNK>", 5);
     while (lin_field_next(&at, line + n, &word, &n_word)) {
         int index = lin_ngram_find(lm, word, n_word);
         double logp = (double)lin_ngram_score(lm, state, index, &state);

@@ -258,6 +258,15 @@ START_TEST(perplexity_of_unknown_words)
     ck_assert_double_eq_tol(lin_ngram_perplexity_value(&sum, 1, 0), pow(10, 2.5 / 2), 1e-4);
     ck_assert_double_eq_tol(lin_ngram_perplexity_value(&sum, 0, 0), pow(10, 2.5), 1e-3);
     ck_assert_double_eq_tol(lin_ngram_perplexity_value(&sum, 1, 1), pow(10, 4.5 / 4), 1e-4);
+    // In upper case, as some toolkits write it.
+    static const char upper[] = "\\data\\\nngram 1=2\n\\1-grams:\n-1 <UNK>\n-2 a\n\\end\\\n";
+    lin_ngram *shouted;
+    lin_ngram_perplexity other = {0};
+    OK(lin_ngram_parse(upper, sizeof upper - 1, "x", &shouted, &err));
+    OK(lin_ngram_perplexity_line(shouted, "a z <UNK>", 9, &other, &err));
+    ck_assert_uint_eq(other.unknown, 2);
+    ck_assert_double_eq_tol(other.logp_unknown, -2 * log(10), 1e-6);
+    lin_ngram_destroy(shouted);
     FAILS(lin_ngram_perplexity_line(lm, "a </s> a", 8, &sum, &err), LIN_FORMAT, "marks an end");
     ck_assert_uint_eq(sum.words, 4);
     lin_ngram_destroy(lm);
