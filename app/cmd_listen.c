@@ -450,9 +450,8 @@ static lin_status open_features(listening *l, lin_error *err)
     if (status != LIN_OK) return status;
     l->stats.rate_hz = rate_hz;
     l->block = rate_hz / 10;
-    // With a block more for what the extractor will hold by then.
-    l->capacity = lin_extractor_most_out(l->features, 2 * l->block);
-    if (l->capacity < lin_extractor_most_out(l->features, 0)) l->capacity = lin_extractor_most_out(l->features, 0);
+    // And what the extractor will hold by then: a window, and of low rates a good part of a second in the resampler.
+    l->capacity = lin_extractor_most_out(l->features, 2 * l->block + rate_hz);
     l->samples = lin_alloc((size_t)(l->block * channels), sizeof *l->samples);
     l->frames = lin_alloc((size_t)l->capacity * (size_t)o.fbank.mel_bins + 1, sizeof *l->frames);
     if (!l->samples || !l->frames) return lin_no_memory(err, "sound", (size_t)(l->block * channels) * sizeof *l->samples);

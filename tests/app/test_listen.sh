@@ -129,6 +129,13 @@ for line in map(json.loads, sys.stdin):
         new = []
 "' - "$json"
 fi
+# A resampler from a low rate holds back much of what it was given.
+for rate in 4000 8000 11025 22254 44100 192000; do
+    "$SOUND" "$tmp/rate.wav" seconds=3 rate=$rate seed=5
+    run listen -q --no-paced --silence-after 0 --longest 0 --from "$tmp/rate.wav"
+    is "$rate Hz: status" "0 " "$status $err"
+    is "$rate Hz: what transcribe says" "$("$LINNET" transcribe -q "$tmp/rate.wav")" "$out"
+done
 run listen -q --no-paced --beam 8 --from "$speech"
 is "a beam: status" 0 "$status"
 is "a beam: what transcribe says" "$("$LINNET" transcribe -q --beam 8 "$speech")" "$out"
