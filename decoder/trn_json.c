@@ -6,8 +6,9 @@
 #include "decoder/buffer.h"
 #include "decoder/trn_reader.h"
 
-// A value costs cJSON 64 bytes and more, and a comma can make one: this keeps a hostile line below a gigabyte.
-#define MAX_LINE ((size_t)16 << 20)
+// A value costs cJSON 64 bytes and more, and a comma can make one: this keeps a hostile line below a gigabyte. An hour of speech has
+// a million of them with five alternatives.
+enum { MAX_VALUES = 6000000 };
 
 typedef struct place {
     const char *name;
@@ -94,13 +95,22 @@ static lin_status read_object(lin_trn_reader *r, const cJSON *object, const plac
     return lin_trn_add_tokens(r, text->valuestring, text->valuestring + n, err);
 }
 
+// Values of a line at most: one behind each sign that can be followed by one.
+static size_t count_values(const char *text, size_t n)
+{
+    size_t values = 0;
+    for (size_t i = 0; i < n; i++) values += text[i] == ',' || text[i] == '[' || text[i] == '{';
+    return values;
+}
+
 lin_status lin_trn_json_line(lin_trn_reader *r, const lin_lines *line, lin_error *err)
 {
     const place at = {r->name, line->number};
     const char *stop = line->text;
-    if (line->n > MAX_LINE) {
-        return lin_fail(err, LIN_FORMAT, "%s:%d: a line of %zu bytes is too long; one object per line is wanted", at.name, at.line,
-                        line->n);
+    const size_t values = count_values(line->text, line->n);
+    if (values > MAX_VALUES) {
+        return lin_fail(err, LIN_FORMAT, "%s:%d: a line of up to %zu values is too long; one object per line is wanted", at.name,
+                        at.line, values);
     }
     errno = 0;
     cJSON *tree = cJSON_ParseWithLengthOpts(line->text, line->n, &stop, 0);
