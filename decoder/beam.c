@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "decoder/beam_internal.h"
+#include "decoder/rows.h"
 #include "kernels/memory.h"
 
 lin_beam_options lin_beam_options_default(void)
@@ -48,7 +49,7 @@ static uint64_t identity(const lin_beam *beam)
     const lin_beam_options *o = &beam->options;
     const double numbers[] = {beam->V, o->width, o->score, o->labels, o->blank, o->lm_weight, o->bonus, o->longest};
     const uint64_t lm = beam->lm ? lin_ngram_fingerprint(beam->lm) : 0;
-    uint64_t h = mix(UINT64_C(0xcbf29ce484222325), "linnet beam 1", 13);
+    uint64_t h = mix(UINT64_C(0xcbf29ce484222325), "linnet beam 2", 13);
     h = mix(h, numbers, sizeof numbers);
     h = mix(h, &lm, sizeof lm);
     return beam->lm ? mix(h, beam->words, (size_t)beam->V * sizeof *beam->words) : h;
@@ -77,7 +78,7 @@ static void lay_out(lin_beam *beam)
     beam->at_candidates = place(beam, width, sizeof(beam_candidate));
     beam->at_probabilities = place(beam, V, sizeof(double));
     beam->at_merged = place(beam, width, sizeof(double));
-    beam->at_values = place(beam, V, sizeof(float));
+    beam->at_values = place(beam, V, sizeof(double));
     beam->at_labels = place(beam, V, sizeof(int32_t));
     beam->at_marks = place(beam, V, sizeof(int32_t));
     beam->at_closing = place(beam, width, sizeof(int32_t));
@@ -146,7 +147,7 @@ beam_view lin_beam_view(const lin_beam *beam, const lin_context *context, void *
         .candidates = (beam_candidate *)(void *)(at + beam->at_candidates),
         .probabilities = (double *)(void *)(at + beam->at_probabilities),
         .merged = (double *)(void *)(at + beam->at_merged),
-        .values = (float *)(void *)(at + beam->at_values),
+        .values = (double *)(void *)(at + beam->at_values),
         .labels = (int32_t *)(void *)(at + beam->at_labels),
         .marks = (int32_t *)(void *)(at + beam->at_marks),
         .closing = (int32_t *)(void *)(at + beam->at_closing),
@@ -172,23 +173,6 @@ void lin_beam_reset(const lin_beam *beam, void *state, int64_t first_frame)
     for (size_t i = 0; i < (size_t)beam->options.width * (size_t)beam->V; i++) v.gains[i] = -1;
 }
 
-// Numbers or -infinity, the largest of them a number.
-static lin_status check_rows(const float *logp, int n_frames, int V, int64_t first, lin_error *err)
-{
-    for (int t = 0; t < n_frames; t++) {
-        const float *row = logp + (size_t)t * (size_t)V;
-        float largest = row[0];
-        int ordered = row[0] == row[0];
-        for (int k = 1; k < V; k++) {
-            ordered &= row[k] == row[k];
-            largest = row[k] > largest ? row[k] : largest;
-        }
-        if (ordered && isfinite(largest)) continue;
-        return lin_fail(err, LIN_NUMERIC, "frame %lld: the log-probabilities are not numbers", (long long)(first + t));
-    }
-    return LIN_OK;
-}
-
 static lin_status not_finished(const beam_state *s, lin_error *err)
 {
     return s->finished ? lin_fail(err, LIN_INVALID, "beam search: the segment was ended; reset the state first") : LIN_OK;
@@ -201,7 +185,7 @@ lin_status lin_beam_push(const lin_beam *beam, void *state, const lin_context *c
     lin_status status = not_finished(v.state, err);
     if (status) return status;
     if (n_frames < 0) return lin_fail(err, LIN_INVALID, "beam search of %d frames", n_frames);
-    status = check_rows(logp, n_frames, beam->V, v.state->frame, err);
+    status = lin_rows_check_numbers(logp, n_frames, beam->V, v.state->frame, err);
     if (status) return status;
     status = lin_path_reserve(settled, n_frames < INT32_MAX / 4 ? beam->options.longest + n_frames : -1, 0, err);
     if (status || !n_frames) return status;

@@ -101,7 +101,7 @@ typedef struct beam_view {
     beam_candidate *candidates;  /* [width] a heap, the worst on top */
     double *probabilities;       /* [V] of this frame */
     double *merged;              /* [width] what prefixes get from those one phone shorter */
-    float *values;               /* [V] scratch */
+    double *values;              /* [V] scratch */
     int32_t *labels;             /* [V] followed in this frame, ascending */
     int32_t *marks;              /* [V] labels that lead from hypothesis marks[k] - 1 into the beam */
     int32_t *closing;            /* [width] cell of the run that ended before this frame, or BEAM_NONE */

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "decoder/beam_internal.h"
+#include "decoder/select.h"
 
 // What blank is given where no prefix can go on: every alignment has met a probability of 0.
 static const double IMPOSSIBLE = 1e-40;
@@ -25,28 +26,6 @@ static void read_row(beam_view *v, const float *row)
     for (int k = 0; k < V; k++) v->probabilities[k] = exp((double)row[k] - shift);
 }
 
-// The K-th largest of n values, 1 <= K <= n; they are put in another order. Hoare's selection.
-static float select_largest(float *x, int n, int K)
-{
-    int lo = 0, hi = n - 1;
-    while (lo < hi) {
-        float pivot = x[lo + (hi - lo) / 2];
-        int i = lo, j = hi;
-        while (i <= j) {
-            while (x[i] > pivot) i++;
-            while (x[j] < pivot) j--;
-            if (i > j) break;
-            float swap = x[i];
-            x[i++] = x[j];
-            x[j--] = swap;
-        }
-        if (K - 1 <= j) hi = j;
-        else if (K - 1 >= i) lo = i;
-        else break;
-    }
-    return x[K - 1];
-}
-
 // Labels worth adding, ascending: those that can reach the floor at all, and of them the n_labels most probable, the lower ones
 // among equals.
 static int choose_labels(beam_view *v, const float *row, double floor, double most)
@@ -57,8 +36,8 @@ static int choose_labels(beam_view *v, const float *row, double floor, double mo
         if (v->probabilities[k] * most >= floor && v->probabilities[k] > 0) v->labels[n++] = k;
     }
     if (n <= K) return n;
-    for (int i = 0; i < n; i++) v->values[i] = row[v->labels[i]];
-    float least = select_largest(v->values, n, K);
+    for (int i = 0; i < n; i++) v->values[i] = (double)row[v->labels[i]];
+    const float least = (float)lin_select_largest(v->values, n, K);
     int above = 0, kept = 0;
     for (int i = 0; i < n; i++) above += row[v->labels[i]] > least;
     for (int i = 0, equal = K - above; i < n; i++) {

@@ -1,7 +1,7 @@
 /*
- * rows.h - whether numbers that others made are log-probabilities, before a search believes them.
+ * rows.h - whether numbers are log-probabilities, before a search believes them.
  *
- * Pipeline: a matrix from a file -> [this] -> decoder/{search,align}.
+ * Pipeline: a matrix from a file or rows of a stream -> [this] -> decoder/{beam,words,align}.
  *
  * Threads: no shared state.
  */
@@ -20,5 +20,11 @@
  * a NaN, with its column; a sum that is not 1, and what the numbers may be instead. -INFINITY is a probability of 0.
  */
 lin_status lin_rows_check(const float *logp, int64_t n_rows, int V, int64_t first_row, lin_error *err);
+
+/*
+ * What a search needs of its rows, which need not be normalised: LIN_NUMERIC, naming the frame (first_frame is that of the first
+ * row), for a NaN or a row whose largest value is infinite either way.
+ */
+lin_status lin_rows_check_numbers(const float *logp, int64_t n_rows, int V, int64_t first_frame, lin_error *err);
 
 #endif

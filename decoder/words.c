@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "decoder/rows.h"
 #include "decoder/words_internal.h"
 #include "kernels/memory.h"
 
@@ -156,23 +157,6 @@ const char *lin_words_text(const lin_words *w, const lin_word_context *context, 
 
 // ---- push and finish --------------------------------------------------------------------------------------------------------
 
-static lin_status check_rows(const lin_words *w, const space *s, const float *logp, int n_frames, lin_error *err)
-{
-    for (int i = 0; i < n_frames; i++) {
-        const float *row = logp + (size_t)i * (size_t)w->V;
-        float most = -INFINITY;
-        int number = 1;
-        for (int v = 0; v < w->V; v++) {
-            number &= !isnan(row[v]);
-            if (row[v] > most) most = row[v];
-        }
-        if (number && isfinite(most)) continue;
-        return lin_fail(err, LIN_NUMERIC, "frame %lld of the log-probabilities %s", (long long)(s->h->frame + i),
-                        number ? "has no finite largest value" : "has a NaN");
-    }
-    return LIN_OK;
-}
-
 // Another context than before: what unfinished phrases had earned is taken back, tokens inside words of the old one go, and such
 // words in what is not settled become unknown ones. A state from a file may say that it knows this context: look.
 static void change_context(const lin_words *w, space *s, const lin_word_context *context)
@@ -225,7 +209,7 @@ lin_status lin_words_push(const lin_words *w, void *state, const lin_word_contex
     space s = words_space(w, state);
     if (n_frames < 0) return lin_fail(err, LIN_INVALID, "%d rows", n_frames);
     if (s.h->finished) return lin_fail(err, LIN_INVALID, "a word search takes no rows between its end and the next reset");
-    lin_status status = check_rows(w, &s, logp, n_frames, err);
+    lin_status status = lin_rows_check_numbers(logp, n_frames, w->V, s.h->frame, err);
     if (!status) status = reserve(&s, n_frames, settled, err);
     if (status) return status;
     change_context(w, &s, context);

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "decoder/select.h"
 #include "decoder/words_internal.h"
 
 // ---- candidates -------------------------------------------------------------------------------------------------------------
@@ -50,28 +51,6 @@ static candidate *find(const lin_words *w, const space *s, const token *t)
 
 static void clear_slots(const lin_words *w, space *s) { memset(s->slots, 0xFF, (size_t)w->n_slots * sizeof *s->slots); }
 
-// The k-th largest (from 1) of n numbers, whose order is lost. Hoare's selection.
-static double kth_largest(double *x, int n, int k)
-{
-    int from = 0, to = n - 1;
-    while (from < to) {
-        const double pivot = x[from + (to - from) / 2];
-        int i = from, j = to;
-        while (i <= j) {
-            while (x[i] > pivot) i++;
-            while (x[j] < pivot) j--;
-            if (i > j) break;
-            const double swap = x[i];
-            x[i++] = x[j];
-            x[j--] = swap;
-        }
-        if (k - 1 <= j) to = j;
-        else if (k - 1 >= i) from = i;
-        else break;
-    }
-    return x[k - 1];
-}
-
 // Leaves at most `width` candidates alive: the best; of equal ones those that came first.
 static void keep_width(const lin_words *w, space *s)
 {
@@ -80,7 +59,7 @@ static void keep_width(const lin_words *w, space *s)
         if (s->candidates[i].alive) s->order[n++] = s->candidates[i].t.total;
     }
     if (n <= w->o.width) return;
-    const double least = kth_largest(s->order, n, w->o.width);
+    const double least = lin_select_largest(s->order, n, w->o.width);
     for (int i = 0; i < s->n_candidates; i++) above += s->candidates[i].alive && s->candidates[i].t.total > least;
     int ties = w->o.width - above;
     for (int i = 0; i < s->n_candidates; i++) {
@@ -289,7 +268,7 @@ static void recombine_at(const lin_words *w, space *s, int head)
         s->order[n++] = total;
     }
     if (n <= w->o.rivals) return;
-    const double least = w->o.rivals == 1 ? s->candidates[best].t.total : kth_largest(s->order, n, w->o.rivals);
+    const double least = w->o.rivals == 1 ? s->candidates[best].t.total : lin_select_largest(s->order, n, w->o.rivals);
     for (int i = head; i >= 0; i = s->candidates[i].next) kept += s->candidates[i].t.total > least;
     kept += least >= s->candidates[best].t.total; // then the best is among the ties, and goes first
     for (int i = head; i >= 0; i = s->candidates[i].next) {
@@ -328,7 +307,7 @@ static float least_label(const lin_words *w, space *s, const float *logp)
 {
     if (!w->o.labels || w->o.labels >= w->V - 1) return -INFINITY;
     for (int v = 1; v < w->V; v++) s->order[v - 1] = (double)logp[v];
-    return (float)kth_largest(s->order, w->V - 1, w->o.labels);
+    return (float)lin_select_largest(s->order, w->V - 1, w->o.labels);
 }
 
 // What a candidate must have: within `score` of the best that stays, or goes on by the best label.

@@ -45,12 +45,33 @@ START_TEST(others_are_named_by_row_and_kind)
 }
 END_TEST
 
+START_TEST(numbers_for_a_search)
+{
+    float rows[3 * V] = {0};
+    OK(lin_rows_check_numbers(rows, 3, V, 0, &err));
+    OK(lin_rows_check_numbers(rows, 0, V, 0, &err));
+    for (int v = 0; v < V; v++) rows[V + v] = v ? -INFINITY : 80;
+    OK(lin_rows_check_numbers(rows, 3, V, 0, &err));
+    for (int v = 0; v < V; v++) {
+        const float good = rows[V + v];
+        rows[V + v] = NAN;
+        FAILS(lin_rows_check_numbers(rows, 3, V, 7, &err), LIN_NUMERIC, "frame 8: the log-probabilities are not numbers");
+        rows[V + v] = INFINITY;
+        FAILS(lin_rows_check_numbers(rows, 3, V, -1, &err), LIN_NUMERIC, "frame 0:");
+        rows[V + v] = good;
+    }
+    rows[V] = -INFINITY;
+    FAILS(lin_rows_check_numbers(rows, 3, V, 7, &err), LIN_NUMERIC, "frame 8:");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("rows");
     TCase *tests = tcase_create("rows");
     tcase_add_test(tests, log_probabilities_pass);
     tcase_add_test(tests, others_are_named_by_row_and_kind);
+    tcase_add_test(tests, numbers_for_a_search);
     suite_add_tcase(suite, tests);
     return test_run(suite);
 }
