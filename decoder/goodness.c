@@ -99,8 +99,8 @@ static lin_status check(const lin_path *path, int V, int64_t T, lin_error *err)
         const int64_t begin = i ? p[-1].end : 0;
         if (p->label > 0 && p->label < V && p->start >= begin && p->end > p->start && p->end <= T) continue;
         return lin_fail(err, LIN_INVALID,
-                        "phone %d of the path (label %d, rows %lld to %lld) does not lie within %d outputs and %lld rows, behind the "
-                        "one before it",
+                        "phone %d of the path (label %d, rows %lld to %lld) does not lie within %d outputs and %lld rows, behind "
+                        "the one before it",
                         i, p->label, (long long)p->start, (long long)p->end, V, (long long)T);
     }
     return LIN_OK;

@@ -6,8 +6,8 @@
 #include "decoder/buffer.h"
 #include "decoder/trn_reader.h"
 
-// A value costs cJSON 64 bytes and more, and a comma can make one: this keeps a hostile line below a gigabyte. An hour of speech has
-// a million of them with five alternatives.
+// A value costs cJSON 64 bytes and more, and a comma can make one: this keeps a hostile line below a gigabyte. An hour of speech
+// has a million of them with five alternatives.
 enum { MAX_VALUES = 6000000 };
 
 typedef struct place {
