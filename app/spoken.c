@@ -2,7 +2,6 @@
 
 #include "app/spoken.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "app/common.h"
