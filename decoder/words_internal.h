@@ -25,7 +25,8 @@
  * and within a word the look-ahead (lm_weight times the best unigram below), which the language model replaces at its end. A word
  * outside the lexicon pays all when it begins, and each of its phones when it comes.
  *
- * The state: header, tokens, records, alternatives, then room for the work on one row, whose bytes mean nothing between rows.
+ * The state: header, tokens, records, alternatives, then room for the work on one row and, between two, on the n
+ * best: its bytes mean nothing to the next.
  */
 #ifndef LIN_DECODER_WORDS_INTERNAL_H
 #define LIN_DECODER_WORDS_INTERNAL_H
