@@ -452,7 +452,7 @@ static int run(lin_parsed *parsed)
 const lin_command lin_command_transcribe = {
     .name = "transcribe",
     .operands = "FILE...",
-    .summary = "sound files to phonemes, many at once",
+    .summary = "sound files to phonemes or words, many at once",
     .description = "Writes the phonemes of each sound file (WAV, FLAC, Ogg Vorbis, Opus, MP3 and what else libsndfile reads), in "
                    "the order given, however many are done at once. FILE may be - for headerless PCM on standard input; its "
                    "phonemes appear while the sound comes, as text or CTM.\n\n"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernels/memory.h"
+#include "lexicon/textfile.h"
 
 static int make_room(lin_buffer *b, size_t n)
 {
@@ -66,16 +67,8 @@ void lin_buffer_fixed(lin_buffer *b, double value, int digits)
 
 size_t lin_utf8_length(const char *text, size_t n)
 {
-    const unsigned char *s = (const unsigned char *)text;
-    static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t k = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3 : s[0] >> 3 == 30 ? 4 : 0;
-    if (k <= 1 || k > n) return k == 1;
-    unsigned code = s[0] & (0x7Fu >> k);
-    for (size_t i = 1; i < k; i++) {
-        if (s[i] >> 6 != 2) return 0;
-        code = code << 6 | (s[i] & 0x3Fu);
-    }
-    return code < least[k] || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000) ? 0 : k;
+    unsigned code;
+    return lin_utf8_decode(text, n, &code);
 }
 
 void lin_buffer_json(lin_buffer *b, const char *text, size_t n)
