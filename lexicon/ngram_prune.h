@@ -9,8 +9,8 @@
  *   give up if e^D - 1 < threshold
  *
  * with r(h) = 1 - the sum of P(v|h) over the n-grams (h, v), a the back-off weight of h before, a' after, and P(h) by the model
- * itself. N-grams that are contexts of longer ones which stay stay too. All are judged against the whole model, then the weights are
- * made anew so that every context sums to what it did.
+ * itself. N-grams that are contexts of longer ones which stay stay too. All are judged against the whole model, then the weights
+ * are made anew so that every context sums to what it did.
  *
  * P(h) by a Kneser-Ney model is poor, because its unigrams count contexts and not words (Chelba et al. 2010, Study on interaction
  * between entropy pruning and Kneser-Ney smoothing): from text, small minimum counts in lexicon/ngram_count lose less.
