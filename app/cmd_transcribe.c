@@ -1,4 +1,4 @@
-// cmd_transcribe.c - linnet transcribe: sound files to phonemes, many at once, results in order.
+// cmd_transcribe.c - linnet transcribe: sound files to phonemes or words, many at once, results in order.
 
 #include <math.h>
 #include <stdio.h>
@@ -453,14 +453,17 @@ const lin_command lin_command_transcribe = {
     .name = "transcribe",
     .operands = "FILE...",
     .summary = "sound files to phonemes or words, many at once",
-    .description = "Writes the phonemes of each sound file (WAV, FLAC, Ogg Vorbis, Opus, MP3 and what else libsndfile reads), in "
-                   "the order given, however many are done at once. FILE may be - for headerless PCM on standard input; its "
-                   "phonemes appear while the sound comes, as text or CTM.\n\n"
+    .description = "Writes the phonemes, or with --words the words, of each sound file (WAV, FLAC, Ogg Vorbis, Opus, MP3 and what "
+                   "else libsndfile reads), in the order given, however many are done at once. FILE may be - for headerless PCM "
+                   "on standard input; what is settled appears while the sound comes, as text or CTM. See docs/decoding.md.\n\n"
                    "A file that cannot be read is reported, the others are done, and the exit status is 1. Memory does not grow "
                    "with the length of the sound.\n\n"
                    "A stream can be put away and taken up again, on another machine too: the phonemes are those of a sound that "
                    "was never cut. From an index of snapshots any part of a long recording is decoded again as it was.",
     .examples = "  linnet transcribe talk.flac\n"
+                "  linnet transcribe --words talk.flac\n"
+                "  linnet transcribe --lm phones.lm talk.flac\n"
+                "  linnet transcribe --words -f srt,textgrid --output-dir out recordings/*.wav\n"
                 "  linnet transcribe -f json --output-dir phones recordings/*.wav\n"
                 "  arecord -f S16_LE -r 16000 -t raw | linnet transcribe -\n"
                 "  linnet transcribe --save-state s.bin monday.wav; linnet transcribe --load-state s.bin tuesday.wav\n"
