@@ -168,18 +168,6 @@ const float *lin_align_row(const lin_align *a, int64_t row)
 
 // ---- rows -----------------------------------------------------------------------------------------------------------------------
 
-static lin_status grow(void *block, int *capacity, int need, size_t size, lin_error *err)
-{
-    void **at = block;
-    if (need <= *capacity) return LIN_OK;
-    const int want = need * 2 + 64;
-    void *larger = lin_resize(*at, (size_t)want, size);
-    if (!larger) return lin_no_memory(err, "an alignment", (size_t)want * size);
-    *at = larger;
-    *capacity = want;
-    return LIN_OK;
-}
-
 // Keeps a row.
 static lin_status store(lin_align *a, const float *row, lin_error *err)
 {
@@ -197,7 +185,7 @@ static lin_status store(lin_align *a, const float *row, lin_error *err)
                         (double)a->T * a->options.row_s);
     }
     if (block == a->n_blocks) {
-        lin_status status = grow(&a->blocks, &a->blocks_capacity, block + 1, sizeof *a->blocks, err);
+        lin_status status = lin_grow_int(&a->blocks, &a->blocks_capacity, block + 1, sizeof *a->blocks, "an alignment", err);
         if (status) return status;
         const size_t count = (size_t)BLOCK_ROWS * (size_t)a->V;
         a->blocks[block] = lin_alloc(count, sizeof(float));
@@ -227,8 +215,8 @@ static lin_status reserve(lin_align *a, size_t bytes, unsigned char **room, lin_
     }
     if (a->at == a->n_bytes) {
         int capacity = a->bytes_capacity;
-        lin_status status = grow(&a->bytes, &capacity, a->n_bytes + 1, sizeof *a->bytes, err);
-        if (!status) status = grow(&a->sizes, &a->bytes_capacity, a->n_bytes + 1, sizeof *a->sizes, err);
+        lin_status status = lin_grow_int(&a->bytes, &capacity, a->n_bytes + 1, sizeof *a->bytes, "an alignment", err);
+        if (!status) status = lin_grow_int(&a->sizes, &a->bytes_capacity, a->n_bytes + 1, sizeof *a->sizes, "an alignment", err);
         if (status) return status;
         const size_t size = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
         a->bytes[a->at] = lin_alloc(size, 1);
@@ -349,7 +337,8 @@ static lin_status pass_row(lin_align *a, lin_error *err)
 
 static lin_status add_checkpoint(lin_align *a, lin_error *err)
 {
-    lin_status status = grow(&a->checkpoints, &a->checkpoints_capacity, a->n_checkpoints + 1, sizeof *a->checkpoints, err);
+    lin_status status =
+        lin_grow_int(&a->checkpoints, &a->checkpoints_capacity, a->n_checkpoints + 1, sizeof *a->checkpoints, "an alignment", err);
     if (status) return status;
     const int n = a->hi - a->lo;
     double *scores = lin_alloc((size_t)n, sizeof *scores);

@@ -54,18 +54,6 @@ int64_t lin_align_graph_least_rows(const lin_align_graph *g)
     return least;
 }
 
-static lin_status grow(void *block, int *capacity, int64_t need, size_t size, lin_error *err)
-{
-    void **at = block;
-    if (need <= *capacity) return LIN_OK;
-    const int64_t want = need + need / 2 + 64;
-    void *larger = lin_resize(*at, (size_t)want, size);
-    if (!larger) return lin_no_memory(err, "a text to align", (size_t)want * size);
-    *at = larger;
-    *capacity = (int)want;
-    return LIN_OK;
-}
-
 // Those that a slot of so many phones adds to `befores`, at most.
 static int64_t more_befores(const lin_align_graph *g, int64_t phones, int n) { return 3 * phones + (int64_t)n * (g->n_ends + 2); }
 
@@ -147,11 +135,12 @@ lin_status lin_align_graph_add(lin_align_graph *g, const int *const *pronunciati
     int64_t phones = 0;
     for (int i = 0; i < n; i++) phones += lengths[i];
     // 2 L - 1 states for L phones, the blank behind them, and the one that ends the lists.
-    status = grow(&g->states, &g->states_capacity, g->n_states + 2 * phones + 2, sizeof *g->states, err);
+    status = lin_grow_int(&g->states, &g->states_capacity, g->n_states + 2 * phones + 2, sizeof *g->states, "a text to align", err);
     if (!status) {
-        status = grow(&g->befores, &g->befores_capacity, g->n_befores + more_befores(g, phones, n), sizeof *g->befores, err);
+        status = lin_grow_int(&g->befores, &g->befores_capacity, g->n_befores + more_befores(g, phones, n), sizeof *g->befores,
+                              "a text to align", err);
     }
-    if (!status) status = grow(&g->slots, &g->slots_capacity, g->n_slots + 1, sizeof *g->slots, err);
+    if (!status) status = lin_grow_int(&g->slots, &g->slots_capacity, g->n_slots + 1, sizeof *g->slots, "a text to align", err);
     if (status) return status;
 
     const int slot = g->n_slots, entry = g->n_states - 1;

@@ -1,32 +1,16 @@
 #include "decoder/path.h"
 
-#include <limits.h>
 #include <string.h>
 
 #include "kernels/memory.h"
 
-// At least doubled, so that appending one at a time stays linear.
-static lin_status grow(void **items, int *capacity, int used, int more, size_t size, lin_error *err)
-{
-    if (more < 0 || more > INT_MAX / 4 - used) return lin_fail(err, LIN_INVALID, "a path of too many phones or words");
-    if (used + more <= *capacity) return LIN_OK;
-    int larger = 2 * (used + more) + 64;
-    void *block = lin_resize(*items, (size_t)larger, size);
-    if (!block) return lin_no_memory(err, "a path", (size_t)larger * size);
-    *items = block;
-    *capacity = larger;
-    return LIN_OK;
-}
-
 lin_status lin_path_reserve(lin_path *path, int more_phones, int more_words, lin_error *err)
 {
-    void *phones = path->phones, *words = path->words;
-    lin_status status = grow(&phones, &path->phones_capacity, path->n_phones, more_phones, sizeof *path->phones, err);
-    path->phones = phones;
+    lin_status status = lin_grow_int(&path->phones, &path->phones_capacity, (int64_t)path->n_phones + more_phones,
+                                     sizeof *path->phones, "a path", err);
     if (status) return status;
-    status = grow(&words, &path->words_capacity, path->n_words, more_words, sizeof *path->words, err);
-    path->words = words;
-    return status;
+    return lin_grow_int(&path->words, &path->words_capacity, (int64_t)path->n_words + more_words, sizeof *path->words, "a path",
+                        err);
 }
 
 lin_status lin_path_append(lin_path *path, const lin_path *tail, lin_error *err)

@@ -1,6 +1,5 @@
 #include "decoder/result.h"
 
-#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -33,44 +32,12 @@ lin_status lin_result_begin(lin_result *r, const char *id, const char *speaker, 
     return LIN_OK;
 }
 
-// Room for `more` items behind `used`; at least doubled, so that adding one at a time stays linear.
-static lin_status grow(void **items, int *capacity, int used, int more, size_t size, lin_error *err)
+static lin_status room(lin_result *r, int phones, int words, size_t bytes, lin_error *err)
 {
-    if (more < 0 || more > INT_MAX / 4 - used) return lin_fail(err, LIN_INVALID, "a result of too many phones or words");
-    if (used + more <= *capacity) return LIN_OK;
-    const int larger = 2 * (used + more) + 64;
-    void *block = lin_resize(*items, (size_t)larger, size);
-    if (!block) return lin_no_memory(err, "a result", (size_t)larger * size);
-    *items = block;
-    *capacity = larger;
-    return LIN_OK;
-}
-
-static lin_status grow_phones(lin_result *r, int more, lin_error *err)
-{
-    void *items = r->phones;
-    lin_status status = grow(&items, &r->capacity, r->n_phones, more, sizeof *r->phones, err);
-    r->phones = items;
-    return status;
-}
-
-static lin_status grow_words(lin_result *r, int more, lin_error *err)
-{
-    void *items = r->words;
-    lin_status status = grow(&items, &r->words_capacity, r->n_words, more, sizeof *r->words, err);
-    r->words = items;
-    return status;
-}
-
-static lin_status grow_text(lin_result *r, size_t more, lin_error *err)
-{
-    if (r->text_used + more <= r->text_capacity) return LIN_OK;
-    const size_t larger = 2 * (r->text_used + more) + 256;
-    char *block = lin_resize(r->text, larger, 1);
-    if (!block) return lin_no_memory(err, "a result", larger);
-    r->text = block;
-    r->text_capacity = larger;
-    return LIN_OK;
+    lin_status status = lin_grow_int(&r->phones, &r->capacity, (int64_t)r->n_phones + phones, sizeof *r->phones, "a result", err);
+    if (status == LIN_OK)
+        status = lin_grow_int(&r->words, &r->words_capacity, (int64_t)r->n_words + words, sizeof *r->words, "a result", err);
+    return status == LIN_OK ? lin_grow(&r->text, &r->text_capacity, r->text_used + bytes, 1, "a result", err) : status;
 }
 
 // There is room.
@@ -89,7 +56,8 @@ static void append_phones(lin_result *r, const lin_path_phone *phones, int n, do
 
 lin_status lin_result_add(lin_result *r, const lin_greedy_phone *phones, int n, double seconds_per_frame, lin_error *err)
 {
-    lin_status status = grow_phones(r, n, err);
+    if (n < 0) return lin_fail(err, LIN_INVALID, "%d phones", n);
+    lin_status status = room(r, n, 0, 0, err);
     if (status == LIN_OK) append_phones(r, phones, n, seconds_per_frame);
     return status;
 }
@@ -112,9 +80,7 @@ lin_status lin_result_add_path(lin_result *r, const lin_path *path, double secon
         }
         bytes += strlen(spelling(w, spell, context)) + 1;
     }
-    lin_status status = grow_phones(r, path->n_phones, err);
-    if (status == LIN_OK) status = grow_words(r, path->n_words, err);
-    if (status == LIN_OK) status = grow_text(r, bytes, err);
+    lin_status status = room(r, path->n_phones, path->n_words, bytes, err);
     if (status != LIN_OK) return status;
     const int first = r->n_phones;
     append_phones(r, path->phones, path->n_phones, seconds_per_frame);
@@ -144,10 +110,9 @@ lin_status lin_result_add_path(lin_result *r, const lin_path *path, double secon
 lin_result *lin_result_add_alternative(lin_result *r)
 {
     const int before = r->alternatives_capacity;
-    void *items = r->alternatives;
-    lin_status status = grow(&items, &r->alternatives_capacity, r->n_alternatives, 1, sizeof *r->alternatives, NULL);
-    r->alternatives = items;
-    if (status != LIN_OK) return NULL;
+    if (lin_grow_int(&r->alternatives, &r->alternatives_capacity, (int64_t)r->n_alternatives + 1, sizeof *r->alternatives,
+                     "a result", NULL) != LIN_OK)
+        return NULL;
     // Those of utterances before keep their memory.
     if (r->alternatives_capacity > before) {
         memset(r->alternatives + before, 0, (size_t)(r->alternatives_capacity - before) * sizeof *r->alternatives);

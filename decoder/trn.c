@@ -6,23 +6,11 @@
 
 #include "kernels/memory.h"
 
-static lin_status grow(void *block, size_t *capacity, size_t need, size_t size, lin_error *err)
-{
-    void **at = block;
-    if (need <= *capacity) return LIN_OK;
-    size_t want = need * 2 + 64;
-    void *larger = lin_resize(*at, want, size);
-    if (!larger) return lin_no_memory(err, "transcripts", want * size);
-    *at = larger;
-    *capacity = want;
-    return LIN_OK;
-}
-
 // *text becomes what is compared: lower case unless case matters.
 static lin_status fold(lin_trn_reader *r, const char **text, size_t n, lin_error *err)
 {
     if (r->options.case_sensitive) return LIN_OK;
-    lin_status status = grow(&r->folded, &r->folded_capacity, n, 1, err);
+    lin_status status = lin_grow(&r->folded, &r->folded_capacity, n, 1, "transcripts", err);
     if (status) return status;
     for (size_t i = 0; i < n; i++) r->folded[i] = lin_lower((*text)[i]);
     *text = r->folded;
@@ -59,7 +47,8 @@ lin_status lin_trn_add_utterance(lin_trn_reader *r, const char *id, size_t n, in
     lin_trn *t = r->trn;
     int index;
     char shown[LIN_QUOTE];
-    lin_status status = grow(&t->utterances, &t->utterances_capacity, (size_t)t->n + 1, sizeof *t->utterances, err);
+    lin_status status =
+        lin_grow(&t->utterances, &t->utterances_capacity, (size_t)t->n + 1, sizeof *t->utterances, "transcripts", err);
     if (!status) status = add_symbol(r, &t->ids, id, n, &index, err);
     if (status) return status;
     if (index < t->n) {
@@ -75,7 +64,7 @@ lin_status lin_trn_add_token(lin_trn_reader *r, const char *token, size_t n, lin
     lin_trn *t = r->trn;
     lin_trn_utterance *u = &t->utterances[t->n - 1];
     int index;
-    lin_status status = grow(&t->tokens, &t->tokens_capacity, t->n_tokens + 1, sizeof *t->tokens, err);
+    lin_status status = lin_grow(&t->tokens, &t->tokens_capacity, t->n_tokens + 1, sizeof *t->tokens, "transcripts", err);
     if (!status) status = number_token(r, token, n, &index, err);
     if (status || index < 0) return status;
     if (u->n == INT_MAX / 16) return lin_fail(err, LIN_FORMAT, "%s:%d: too many tokens", r->name, u->line);
@@ -166,9 +155,11 @@ static lin_status read_ctm_line(lin_trn_reader *r, const lin_lines *line, lin_er
     }
     lin_status status = add_symbol(r, &r->channels, f[1], n[1], &channel, err);
     if (!status) status = add_symbol(r, &t->ids, f[0], n[0], &utterance, err);
-    if (!status) status = grow(&t->utterances, &t->utterances_capacity, (size_t)t->ids.n, sizeof *t->utterances, err);
-    if (!status) status = grow(&r->channel_of, &r->channel_capacity, (size_t)t->ids.n, sizeof *r->channel_of, err);
-    if (!status) status = grow(&r->rows, &r->rows_capacity, r->n_rows + 1, sizeof *r->rows, err);
+    if (!status)
+        status = lin_grow(&t->utterances, &t->utterances_capacity, (size_t)t->ids.n, sizeof *t->utterances, "transcripts", err);
+    if (!status)
+        status = lin_grow(&r->channel_of, &r->channel_capacity, (size_t)t->ids.n, sizeof *r->channel_of, "transcripts", err);
+    if (!status) status = lin_grow(&r->rows, &r->rows_capacity, r->n_rows + 1, sizeof *r->rows, "transcripts", err);
     if (status) return status;
     if (utterance == t->n) {
         t->utterances[t->n++] = (lin_trn_utterance){.line = line->number};
@@ -196,7 +187,7 @@ static int by_time(const void *a, const void *b)
 static lin_status ctm_done(lin_trn_reader *r, lin_error *err)
 {
     lin_trn *t = r->trn;
-    lin_status status = grow(&t->tokens, &t->tokens_capacity, r->n_rows, sizeof *t->tokens, err);
+    lin_status status = lin_grow(&t->tokens, &t->tokens_capacity, r->n_rows, sizeof *t->tokens, "transcripts", err);
     if (status) return status;
     if (r->n_rows) qsort(r->rows, r->n_rows, sizeof *r->rows, by_time);
     for (size_t i = 0; i < r->n_rows; i++) {

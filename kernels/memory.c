@@ -1,5 +1,6 @@
 #include "kernels/memory.h"
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -65,6 +66,28 @@ void *lin_resize(void *block, size_t count, size_t size)
     memcpy(moved, block, old < count * size ? old : count * size);
     lin_free(block);
     return moved;
+}
+
+lin_status lin_grow(void *array, size_t *capacity, size_t need, size_t size, const char *what, lin_error *err)
+{
+    void *block;
+    if (need <= *capacity) return LIN_OK;
+    const size_t want = need < SIZE_MAX / 2 - 64 ? need * 2 + 64 : need;
+    memcpy(&block, array, sizeof block); // whatever its elements are
+    block = lin_resize(block, want, size);
+    if (!block) return lin_no_memory(err, what, want * size);
+    memcpy(array, &block, sizeof block);
+    *capacity = want;
+    return LIN_OK;
+}
+
+lin_status lin_grow_int(void *array, int *capacity, int64_t need, size_t size, const char *what, lin_error *err)
+{
+    size_t room = (size_t)*capacity;
+    if (need > INT_MAX / 4) return lin_fail(err, LIN_INVALID, "too many elements for %s: %lld", what, (long long)need);
+    lin_status status = lin_grow(array, &room, need > 0 ? (size_t)need : 0, size, what, err);
+    *capacity = (int)room;
+    return status;
 }
 
 char *lin_strdup(const char *text)

@@ -8,6 +8,7 @@
 #define LIN_KERNELS_MEMORY_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "kernels/status.h"
 
@@ -17,8 +18,17 @@ void *lin_calloc(size_t count, size_t size);
 /* The same, not zeroed. */
 void *lin_alloc(size_t count, size_t size);
 
-/* Grows or shrinks a block made by these functions (or NULL), keeping min(old, new) bytes. On failure NULL, and the old block lives on. */
+/* Grows or shrinks a block made by these functions (or NULL), keeping min(old, new) bytes. On failure NULL, and the old block lives
+ * on. */
 void *lin_resize(void *block, size_t count, size_t size);
+
+/*
+ * Room for `need` elements in an array that grows: where *capacity is less, the block at `array` (a pointer to the pointer to its
+ * elements) is made at least twice what is needed, so that appending one at a time stays linear. LIN_NO_MEMORY names `what`; the
+ * array is then as before. The second form is for counts that are int: LIN_INVALID beyond a quarter of their range.
+ */
+lin_status lin_grow(void *array, size_t *capacity, size_t need, size_t size, const char *what, lin_error *err);
+lin_status lin_grow_int(void *array, int *capacity, int64_t need, size_t size, const char *what, lin_error *err);
 
 /* A copy of a string, released with lin_free. NULL on failure. */
 char *lin_strdup(const char *text);

@@ -34,24 +34,13 @@ typedef struct entry {
     int n_labels;
 } entry;
 
-static lin_status grow(void *block, size_t *capacity, size_t need, size_t size, lin_error *err)
-{
-    void **at = block;
-    if (need <= *capacity) return LIN_OK;
-    size_t want = *capacity * 2 > need ? *capacity * 2 : need + 16;
-    void *larger = lin_resize(*at, want, size);
-    if (!larger) return lin_no_memory(err, "a dictionary", want * size);
-    *at = larger;
-    *capacity = want;
-    return LIN_OK;
-}
-
 // "word(2)" is a further pronunciation of "word".
 static size_t without_variant(const char *word, size_t n)
 {
     size_t i = n;
     if (n < 4 || word[n - 1] != ')') return n;
-    for (i = n - 1; i > 1 && lin_is_digit(word[i - 1]); i--) {}
+    for (i = n - 1; i > 1 && lin_is_digit(word[i - 1]); i--) {
+    }
     return i < n - 1 && word[i - 1] == '(' && i > 1 ? i - 1 : n;
 }
 
@@ -103,9 +92,12 @@ static lin_status add_entry(lin_dictionary *d, const entry *e, const char *name,
     char shown[LIN_QUOTE];
     int word, before = d->words.n, n = 0;
     lin_status status;
-    if ((status = grow(&d->items, &d->items_capacity, d->n_items + 1, sizeof *d->items, err))) return status;
-    if ((status = grow(&d->first, &d->first_capacity, (size_t)before + 1, sizeof *d->first, err))) return status;
-    if ((status = grow(&d->labels, &d->labels_capacity, d->n_labels + (size_t)e->n_labels, sizeof *d->labels, err))) return status;
+    if ((status = lin_grow(&d->items, &d->items_capacity, d->n_items + 1, sizeof *d->items, "a dictionary", err))) return status;
+    if ((status = lin_grow(&d->first, &d->first_capacity, (size_t)before + 1, sizeof *d->first, "a dictionary", err)))
+        return status;
+    if ((status =
+             lin_grow(&d->labels, &d->labels_capacity, d->n_labels + (size_t)e->n_labels, sizeof *d->labels, "a dictionary", err)))
+        return status;
     if (d->n_items == INT_MAX) return lin_fail(err, LIN_FORMAT, "too many pronunciations");
     if ((status = lin_symbols_add(&d->words, e->word, e->n_word, &word, err))) return status;
     if (d->words.n > before) d->first[word] = -1;
@@ -132,9 +124,9 @@ static lin_status reserve(lin_dictionary *d, size_t n, lin_error *err)
     lin_status status;
     if (lines > INT_MAX / 8) lines = INT_MAX / 8;
     if ((status = lin_symbols_reserve(&d->words, (int)lines, n / 2, err))) return status;
-    if ((status = grow(&d->items, &d->items_capacity, lines, sizeof *d->items, err))) return status;
-    if ((status = grow(&d->first, &d->first_capacity, lines, sizeof *d->first, err))) return status;
-    return grow(&d->labels, &d->labels_capacity, n / 3, sizeof *d->labels, err);
+    if ((status = lin_grow(&d->items, &d->items_capacity, lines, sizeof *d->items, "a dictionary", err))) return status;
+    if ((status = lin_grow(&d->first, &d->first_capacity, lines, sizeof *d->first, "a dictionary", err))) return status;
+    return lin_grow(&d->labels, &d->labels_capacity, n / 3, sizeof *d->labels, "a dictionary", err);
 }
 
 lin_status lin_dictionary_parse(const char *text, size_t n, const char *name, const lin_phones *phones,

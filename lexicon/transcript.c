@@ -28,18 +28,6 @@ struct lin_transcriber {
     long n_words, n_unknown;
 };
 
-static lin_status grow(void *block, size_t *capacity, size_t need, size_t size, lin_error *err)
-{
-    void **at = block;
-    if (need <= *capacity) return LIN_OK;
-    size_t want = need * 2 + 64;
-    void *larger = lin_resize(*at, want, size);
-    if (!larger) return lin_no_memory(err, "a transcript", want * size);
-    *at = larger;
-    *capacity = want;
-    return LIN_OK;
-}
-
 lin_status lin_transcriber_create(const lin_phones *phones, const lin_dictionary *dictionary, lin_g2p *g2p,
                                   lin_transcriber **transcriber, lin_error *err)
 {
@@ -65,7 +53,7 @@ void lin_transcriber_destroy(lin_transcriber *t)
 static lin_status append(lin_transcriber *t, const int *labels, int n, lin_error *err)
 {
     if (t->n_labels + (size_t)n > INT_MAX / 2) return lin_fail(err, LIN_FORMAT, "a transcript of over %d phones", INT_MAX / 2);
-    lin_status status = grow(&t->labels, &t->labels_capacity, t->n_labels + (size_t)n, sizeof *t->labels, err);
+    lin_status status = lin_grow(&t->labels, &t->labels_capacity, t->n_labels + (size_t)n, sizeof *t->labels, "a transcript", err);
     if (status) return status;
     if (n) memcpy(t->labels + t->n_labels, labels, (size_t)n * sizeof *labels);
     t->n_labels += (size_t)n;
@@ -77,8 +65,10 @@ static lin_status append_unknown(lin_transcriber *t, const lin_spelling *g, cons
 {
     int index, before = t->unknown.n;
     lin_status status;
-    if ((status = grow(&t->items, &t->items_capacity, (size_t)before + 1, sizeof *t->items, err))) return status;
-    if ((status = grow(&t->pool, &t->pool_capacity, t->n_pool + (size_t)n, sizeof *t->pool, err))) return status;
+    if ((status = lin_grow(&t->items, &t->items_capacity, (size_t)before + 1, sizeof *t->items, "a transcript", err)))
+        return status;
+    if ((status = lin_grow(&t->pool, &t->pool_capacity, t->n_pool + (size_t)n, sizeof *t->pool, "a transcript", err)))
+        return status;
     if ((status = lin_symbols_add(&t->unknown, g->word, g->n, &index, err))) return status;
     if (t->unknown.n > before) {
         t->items[index] = (unknown_item){.offset = t->n_pool, .n_labels = n, .how = how};
@@ -212,6 +202,9 @@ int lin_transcriber_unknown_count(const lin_transcriber *t) { return t->unknown.
 lin_unknown_word lin_transcriber_unknown(const lin_transcriber *t, int index)
 {
     const unknown_item *item = &t->items[index];
-    return (lin_unknown_word){.word = lin_symbols_text(&t->unknown, index), .count = item->count, .labels = t->pool + item->offset,
-                              .n_labels = item->n_labels, .how = item->how};
+    return (lin_unknown_word){.word = lin_symbols_text(&t->unknown, index),
+                              .count = item->count,
+                              .labels = t->pool + item->offset,
+                              .n_labels = item->n_labels,
+                              .how = item->how};
 }

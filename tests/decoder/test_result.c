@@ -88,8 +88,8 @@ START_TEST(what_is_refused)
         const lin_path bad = {.phones = phones, .n_phones = 3, .words = &word, .n_words = 1};
         FAILS(lin_result_add_path(&r, &bad, 0.01, spell, spellings, &err), LIN_INVALID, "word 0 of a path has ");
     }
-    FAILS(lin_result_add(&r, phones, -1, 0.01, &err), LIN_INVALID, "too many phones");
-    FAILS(lin_result_add(&r, phones, 0x7fffffff, 0.01, &err), LIN_INVALID, "too many phones");
+    FAILS(lin_result_add(&r, phones, -1, 0.01, &err), LIN_INVALID, "-1 phones");
+    FAILS(lin_result_add(&r, phones, 0x7fffffff, 0.01, &err), LIN_INVALID, "too many elements for a result");
     ck_assert(r.n_phones == 3 && r.n_words == 0 && !r.has_words);
     lin_result_free(&r);
 }

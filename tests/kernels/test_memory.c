@@ -54,6 +54,42 @@ START_TEST(overflow_is_refused)
 }
 END_TEST
 
+START_TEST(arrays_grow)
+{
+    const unsigned long live = lin_memory_live();
+    uint32_t *items = NULL;
+    size_t capacity = 0;
+    int count = 0, before;
+    lin_error err = {0};
+    for (size_t n = 0; n < 1000; n++) {
+        const unsigned long made = lin_memory_count();
+        const size_t had = capacity;
+        ck_assert_int_eq(lin_grow(&items, &capacity, n + 1, sizeof *items, "items", &err), LIN_OK);
+        ck_assert_uint_gt(capacity, n);
+        if (had > n) ck_assert_uint_eq(lin_memory_count(), made); // there was room
+        else ck_assert_uint_ge(capacity, 2 * (n + 1));
+        items[n] = (uint32_t)n;
+    }
+    for (size_t n = 0; n < 1000; n++) ck_assert_uint_eq(items[n], n);
+    const uint32_t *old = items;
+    const size_t had = capacity;
+    ck_assert_int_eq(lin_grow(&items, &capacity, SIZE_MAX / 2, sizeof *items, "items", &err), LIN_NO_MEMORY);
+    ck_assert_ptr_nonnull(strstr(err.message, "items"));
+    ck_assert_ptr_eq(items, old);
+    ck_assert_uint_eq(capacity, had);
+    lin_free(items);
+    items = NULL;
+    ck_assert_int_eq(lin_grow_int(&items, &count, 7, sizeof *items, "items", &err), LIN_OK);
+    before = count;
+    ck_assert_int_ge(count, 7);
+    ck_assert_int_eq(lin_grow_int(&items, &count, (int64_t)INT32_MAX + 1, sizeof *items, "items", &err), LIN_INVALID);
+    ck_assert_ptr_nonnull(strstr(err.message, "too many elements for items: 2147483648"));
+    ck_assert_int_eq(count, before);
+    lin_free(items);
+    ck_assert_uint_eq(lin_memory_live(), live);
+}
+END_TEST
+
 START_TEST(resize_keeps_the_smaller_part)
 {
     unsigned long live = lin_memory_live();
@@ -164,6 +200,7 @@ int main(void)
     tcase_add_test(tests, blocks_are_aligned_and_whole);
     tcase_add_test(tests, calloc_is_zero);
     tcase_add_test(tests, overflow_is_refused);
+    tcase_add_test(tests, arrays_grow);
     tcase_add_test(tests, resize_keeps_the_smaller_part);
     tcase_add_test(tests, strdup_copies);
     tcase_add_test(tests, kth_allocation_fails);
