@@ -102,7 +102,7 @@ START_TEST(searches_by_their_options)
     lin_phones *phones;
     OK(lin_phones_create(NULL, &phones, &err));
     static const char *const lines[] = {"", "--beam 8 --lm %p --phrase bad --lexicon %d",
-                                        "--words --lexicon %d --lm %a --context %l --phrase zab"};
+                                        "--words --lexicon %d --lm %a --context %l --phrase zbd"};
     uint64_t ids[3];
     for (int i = 0; i < 3; i++) {
         char line[1024] = "";
