@@ -639,7 +639,7 @@ START_TEST(phrases_that_cannot_be_read)
     for (int at = 0, k = 0; at + 9 <= n_features; at += 9, k++) {
         test_write_file(list, "# none\n", 7);
         if (k % 3 == 1) write_list("30");
-        if (k % 3 == 2) test_write_file(list, "frbz plugh\t25\n", 17);
+        if (k % 3 == 2) test_write_file(list, "frbz plgh\t25\n", 13);
         require_ok(lin_decoding_reread(&search.decoding, &n, &err));
         ck_assert_int_eq(n == 0, k % 3 == 0);
         feed(live, at, at + 9, 9, (uint64_t)at);
