@@ -69,7 +69,8 @@ static int exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
-// Beside the program as it is installed or built, in the installation prefix, here. In the source tree a file may have another name.
+// Beside the program as it is installed or built, in the installation prefix, here. In the source tree a file may have another
+// name.
 static int find_file(const char *installed, const char *in_source, char *path, size_t capacity)
 {
     char program[PATH_MAX];

@@ -94,7 +94,8 @@ void lin_help_command(FILE *out, const lin_command *command)
 
 void lin_help_program(FILE *out, const lin_command *const *commands)
 {
-    fprintf(out, "usage: linnet COMMAND [arguments] [options]\n\nlinnet hears speech and writes phonemes and words.\n\nCommands:\n");
+    fprintf(out,
+            "usage: linnet COMMAND [arguments] [options]\n\nlinnet hears speech and writes phonemes and words.\n\nCommands:\n");
     for (; *commands; commands++) {
         if (!(*commands)->hidden) fprintf(out, "  %-14s%s\n", (*commands)->name, (*commands)->summary);
     }

@@ -44,7 +44,7 @@ typedef struct lin_sound {
     const char *path;          /* NULL, where a stream is taken up: nothing more comes, only its end */
     const lin_pcm_format *raw; /* NULL: it has a header */
     int channel;               /* as in lin_feature_options */
-    const float *mean, *istd;  /* [D], of the speaker, for a model that is normalised by speaker; NULL: of this sound's own frames */
+    const float *mean, *istd; /* [D], of the speaker, for a model that is normalised by speaker; NULL: of this sound's own frames */
     const lin_state *from;     /* take up this stream; NULL: a new one */
     const char *from_name;     /* of it, for messages */
     int within;                /* 1: it was put away in the middle of this very sound; 0: this sound is what comes next */
@@ -58,7 +58,8 @@ typedef struct lin_sink {
     void *context;
     lin_status (*begin)(void *context, int lanes, lin_error *err);
     lin_status (*rows)(void *context, int lane, const float *logp, int n, lin_error *err);
-    /* How rows are decoded, and the search's state of a lane, 0 .. lanes-1, which is put away with the stream or taken up. NULL where
+    /* How rows are decoded, and the search's state of a lane, 0 .. lanes-1, which is put away with the stream or taken up. NULL
+     * where
      * neither is asked for. */
     const lin_search *search;
     void *(*decoder)(void *context, int lane);

@@ -1,5 +1,6 @@
 /*
- * story.h - utterances that tests/golden/writers/NAME.tsv tells, for the tests of writers; tests/golden/writers.py reads them as well.
+ * story.h - utterances that tests/golden/writers/NAME.tsv tells, for the tests of writers; tests/golden/writers.py reads them as
+ * well.
  *
  *   utterance TAB seconds
  *   word TAB spelling, empty outside the lexicon TAB first frame TAB frame behind TAB confidence
@@ -63,7 +64,8 @@ static inline void story_line(char *line, const lin_phones *phones, lin_path *pa
     }
 }
 
-/* Begins the result with what the file tells. with_words = 0: its phones only, as a recogniser without a lexicon would have them. */
+/* Begins the result with what the file tells. with_words = 0: its phones only, as a recogniser without a lexicon would have them.
+ * */
 static inline void story_read(lin_result *result, const char *name, const char *id, const char *speaker, int channel,
                               int with_words, const lin_phones *phones)
 {

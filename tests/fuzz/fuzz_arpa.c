@@ -1,4 +1,5 @@
-// ARPA language models from any bytes, gzip'd if they begin so: the model that comes out answers, and as text it reads back the same.
+// ARPA language models from any bytes, gzip'd if they begin so: the model that comes out answers, and as text it reads back the
+// same.
 #include <stdint.h>
 
 #include "kernels/memory.h"
