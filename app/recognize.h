@@ -59,8 +59,7 @@ typedef struct lin_sink {
     lin_status (*begin)(void *context, int lanes, lin_error *err);
     lin_status (*rows)(void *context, int lane, const float *logp, int n, lin_error *err);
     /* How rows are decoded, and the search's state of a lane, 0 .. lanes-1, which is put away with the stream or taken up. NULL
-     * where
-     * neither is asked for. */
+     * where neither is asked for. */
     const lin_search *search;
     void *(*decoder)(void *context, int lane);
     /* The stream as it stands, valid until the ear's next mark or hearing. end: this is the end of a sound that is left open. */

@@ -4,8 +4,7 @@
  *   build/release/bench/bench_ngram MODEL.arpa[.gz] [TEXT]
  *
  * Queries: words and states at random (every one finds cold memory), walks along the model's own n-grams, and, where a text is
- * given, its
- * lines (lower-cased words from <s> to </s>; those that the model lacks begin anew) with the perplexity. Best of five.
+ * given, its lines (lower-cased words from <s> to </s>; those that the model lacks begin anew) with the perplexity. Best of five.
  */
 #include <math.h>
 #include <stdio.h>

@@ -73,8 +73,7 @@ typedef const char *(*lin_result_speller)(const void *context, int word);
 /*
  * Appends phones and words, and takes over the scores. spell is NULL where no words were looked for; has_words is set where it is
  * not. Words without a spelling get an empty one: writers put their phones. LIN_INVALID for a word whose phones the path does not
- * have,
- * LIN_NO_MEMORY. On failure nothing is appended.
+ * have, LIN_NO_MEMORY. On failure nothing is appended.
  */
 lin_status lin_result_add_path(lin_result *result, const lin_path *path, double seconds_per_frame, lin_result_speller spell,
                                const void *context, lin_error *err);

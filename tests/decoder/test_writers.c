@@ -1,6 +1,5 @@
 // decoder/buffer.c, writers*.c: each format to the byte, words and ids of any bytes, what a format cannot hold, several utterances
-// in
-// one file, every allocation failing; and from rows through greedy and each format back to the times.
+// in one file, every allocation failing; and from rows through greedy and each format back to the times.
 //
 // The files in tests/golden/writers were read by others' readers (tests/golden/writers.py). To make them anew after a change:
 //   WRITE_GOLDEN=1 build/release/tests/decoder/test_writers && python3 tests/golden/writers.py

@@ -1,6 +1,5 @@
 // Packed language models from any bytes: as they are, and once more with the length and the checksums that their header asks for,
-// so that
-// what lies behind them is reached.
+// so that what lies behind them is reached.
 #include <stdint.h>
 
 #include "kernels/memory.h"
