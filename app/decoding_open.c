@@ -72,13 +72,9 @@ static lin_status open_dictionary(parts *p, lin_error *err)
 
 static lin_status add_phrase(parts *p, const char *text, size_t n, double bonus, int line, lin_error *err)
 {
-    if (p->n_phrases == p->phrases_capacity) {
-        const int capacity = 2 * p->phrases_capacity + 16;
-        phrase *larger = lin_resize(p->phrases, (size_t)capacity, sizeof *larger);
-        if (!larger) return lin_no_memory(err, "phrases", (size_t)capacity * sizeof *larger);
-        p->phrases = larger;
-        p->phrases_capacity = capacity;
-    }
+    lin_status status =
+        lin_grow_int(&p->phrases, &p->phrases_capacity, (int64_t)p->n_phrases + 1, sizeof *p->phrases, "phrases", err);
+    if (status != LIN_OK) return status;
     char *copy = lin_text_copy(text, n);
     if (!copy) return lin_no_memory(err, "a phrase", n);
     p->phrases[p->n_phrases++] = (phrase){copy, bonus, line};
@@ -332,24 +328,10 @@ static lin_status open_words(parts *p, lin_error *err)
 }
 
 // Of everything that the states of a search depend on; phrases may change while it runs.
-static uint64_t identity(const parts *p, lin_search_kind kind)
+static uint64_t identity(const parts *p)
 {
-    const lin_decoding_values *v = p->values;
-    uint64_t id = p->lm ? lin_ngram_fingerprint(p->lm) : 0;
-    if (kind == LIN_SEARCH_BEAM) {
-        const lin_beam_options o = lin_decoding_beam_options(v);
-        const double numbers[] = {o.width, o.score, o.labels, o.blank, o.lm_weight, o.bonus, o.longest};
-        id = lin_hash(numbers, sizeof numbers, id);
-    } else {
-        const lin_words_options o = lin_decoding_words_options(v);
-        const double numbers[] = {o.width, o.score, o.labels, o.blank, o.lm_weight, o.bonus, o.unknown, o.unknown_phone, o.rivals,
-                                  o.n_best, o.longest};
-        const uint64_t tree = lin_tree_fingerprint(p->tree);
-        id = lin_hash(numbers, sizeof numbers, id);
-        id = lin_hash(&tree, sizeof tree, id);
-    }
     const char *names = lin_phones_list(p->phones);
-    id = lin_hash(names, strlen(names), id);
+    const uint64_t id = lin_hash(names, strlen(names), p->words ? lin_words_fingerprint(p->words) : lin_beam_fingerprint(p->beam));
     return id ? id : 1; // 0 is greedy's
 }
 
@@ -388,7 +370,7 @@ lin_status lin_decoding_open(lin_decoding *d, const lin_decoding_values *v, cons
         lin_decoding_close(d);
         return status;
     }
-    const uint64_t id = identity(p, kind);
+    const uint64_t id = identity(p);
     d->search = kind == LIN_SEARCH_WORDS ? lin_search_words(p->words, V, id) : lin_search_beam(p->beam, V, id);
     d->context = (lin_search_context){.phones = p->phones_context, .words = p->words_context};
     return LIN_OK;

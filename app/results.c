@@ -11,15 +11,6 @@ enum { LONGEST_PATH = 4096 };
 
 // ---- formats --------------------------------------------------------------------------------------------------------------------
 
-static const lin_writer *find_writer(const char *name, size_t n)
-{
-    for (int i = 0; lin_writer_at(i); i++) {
-        const lin_writer *w = lin_writer_at(i);
-        if (strlen(w->name) == n && memcmp(w->name, name, n) == 0) return w;
-    }
-    return NULL;
-}
-
 static int unknown_format(const lin_parsed *parsed, const char *name, size_t n)
 {
     char known[256] = "";
@@ -35,7 +26,9 @@ static int choose_formats(lin_results *r, const lin_parsed *parsed, const char *
 {
     for (const char *at = names;; at++) {
         const size_t n = strcspn(at, ",");
-        const lin_writer *w = find_writer(at, n);
+        char name[32];
+        snprintf(name, sizeof name, "%.*s", (int)n, at);
+        const lin_writer *w = lin_writer_find(name);
         if (!w) return unknown_format(parsed, at, n);
         int there = 0;
         for (int i = 0; i < r->n_writers; i++) there |= r->writers[i] == w;

@@ -130,6 +130,8 @@ void lin_beam_destroy(lin_beam *beam)
 
 size_t lin_beam_bytes(const lin_beam *beam) { return beam->bytes; }
 
+uint64_t lin_beam_fingerprint(const lin_beam *beam) { return beam->identity; }
+
 /* ---- a state ----------------------------------------------------------------------------------------------------------------- */
 
 beam_view lin_beam_view(const lin_beam *beam, const lin_context *context, void *state)

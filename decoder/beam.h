@@ -76,6 +76,9 @@ void lin_beam_destroy(lin_beam *beam); /* NULL is fine */
 /* Bytes of a state, which begins at a multiple of 8 (lin_alloc's memory does). */
 size_t lin_beam_bytes(const lin_beam *beam);
 
+/* 64 bits over all that its states depend on: outputs, options, language model. */
+uint64_t lin_beam_fingerprint(const lin_beam *beam);
+
 /* Begins a segment whose first row is frame `first_frame`. */
 void lin_beam_reset(const lin_beam *beam, void *state, int64_t first_frame);
 

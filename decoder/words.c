@@ -138,6 +138,8 @@ void lin_words_destroy(lin_words *words) { lin_free(words); }
 
 size_t lin_words_bytes(const lin_words *w) { return w->bytes; }
 
+uint64_t lin_words_fingerprint(const lin_words *w) { return w->fingerprint; }
+
 void lin_words_reset(const lin_words *w, void *state, int64_t first_frame)
 {
     memset(state, 0, w->bytes);

@@ -71,6 +71,9 @@ lin_status lin_words_create(const lin_tree *tree, const lin_ngram *lm, const lin
 void lin_words_destroy(lin_words *words); /* NULL is fine */
 
 size_t lin_words_bytes(const lin_words *words);
+
+/* 64 bits over all that its states depend on: lexicon, options, language model. */
+uint64_t lin_words_fingerprint(const lin_words *words);
 void lin_words_reset(const lin_words *words, void *state, int64_t first_frame);
 
 /*
