@@ -170,15 +170,10 @@ static const float *align_row(const void *align, int64_t row) { return lin_align
 static lin_status judge(aligner *a, lin_result *result, lin_error *err)
 {
     const int n = a->path.n_phones, margin = (int)fmin(ceil(0.25 / a->job->row_s), 1e6); // --row-ms may be any number
-    if (n > a->goodness_capacity) {
-        lin_free(a->goodness);
-        a->goodness_capacity = 0;
-        a->goodness = lin_alloc((size_t)n, sizeof *a->goodness);
-        if (!a->goodness) return lin_no_memory(err, "goodness of phones", (size_t)n * sizeof *a->goodness);
-        a->goodness_capacity = n;
-    }
-    lin_status status = lin_goodness_measure(align_row, a->align, a->job->recognizer.V, lin_align_rows(a->align), &a->path, margin,
-                                             a->goodness, err);
+    lin_status status = lin_grow_int(&a->goodness, &a->goodness_capacity, n, sizeof *a->goodness, "goodness of phones", err);
+    if (status != LIN_OK) return status;
+    status = lin_goodness_measure(align_row, a->align, a->job->recognizer.V, lin_align_rows(a->align), &a->path, margin,
+                                  a->goodness, err);
     for (int i = 0; i < n && status == LIN_OK; i++) {
         const int heard = a->goodness[i].heard;
         result->phones[i].goodness = a->goodness[i].score;

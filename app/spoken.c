@@ -50,13 +50,8 @@ static lin_status begin(lin_spoken *s, const lin_phones *phones, lin_error *err)
 
 static lin_status keep_spelling(lin_spoken *s, const char *text, size_t n, lin_error *err)
 {
-    if (s->n == s->capacity) {
-        const int capacity = 2 * s->capacity + 64;
-        size_t *larger = lin_resize(s->offsets, (size_t)capacity, sizeof *larger);
-        if (!larger) return lin_no_memory(err, "the words of a text", (size_t)capacity * sizeof *larger);
-        s->offsets = larger;
-        s->capacity = capacity;
-    }
+    lin_status status = lin_grow_int(&s->offsets, &s->capacity, (int64_t)s->n + 1, sizeof *s->offsets, "the words of a text", err);
+    if (status != LIN_OK) return status;
     s->offsets[s->n++] = s->spellings.n;
     lin_buffer_bytes(&s->spellings, text, n);
     lin_buffer_char(&s->spellings, '\0');

@@ -1,7 +1,5 @@
 #include "decoder/path.h"
 
-#include <string.h>
-
 #include "kernels/memory.h"
 
 lin_status lin_path_reserve(lin_path *path, int more_phones, int more_words, lin_error *err)
@@ -11,24 +9,6 @@ lin_status lin_path_reserve(lin_path *path, int more_phones, int more_words, lin
     if (status) return status;
     return lin_grow_int(&path->words, &path->words_capacity, (int64_t)path->n_words + more_words, sizeof *path->words, "a path",
                         err);
-}
-
-lin_status lin_path_append(lin_path *path, const lin_path *tail, lin_error *err)
-{
-    lin_status status = lin_path_reserve(path, tail->n_phones, tail->n_words, err);
-    if (status) return status;
-    const int before = path->n_phones;
-    if (tail->n_phones) memcpy(path->phones + before, tail->phones, (size_t)tail->n_phones * sizeof *tail->phones);
-    path->n_phones += tail->n_phones;
-    for (int i = 0; i < tail->n_words; i++) {
-        path->words[path->n_words] = tail->words[i];
-        path->words[path->n_words++].first_phone += before;
-    }
-    path->incomplete = tail->incomplete;
-    path->score = tail->score;
-    path->acoustic = tail->acoustic;
-    path->language = tail->language;
-    return LIN_OK;
 }
 
 void lin_path_clear(lin_path *path)

@@ -48,9 +48,6 @@ typedef struct lin_path {
 /* Room for so many more phones and words, so that adding them allocates nothing. On failure the path is as before. */
 lin_status lin_path_reserve(lin_path *path, int more_phones, int more_words, lin_error *err);
 
-/* Appends `tail` behind `path`: words' first_phone are moved on, scores replaced by those of `tail`. */
-lin_status lin_path_append(lin_path *path, const lin_path *tail, lin_error *err);
-
 void lin_path_clear(lin_path *path);
 void lin_path_free(lin_path *path);
 

@@ -34,15 +34,9 @@ static lin_status add_rule(lin_phone_map *m, const char *name, int line, const c
 {
     char shown[LIN_QUOTE];
     int index, target = DELETED;
-    if (m->from.n == m->capacity) {
-        int capacity = 2 * m->capacity + 64;
-        rule *larger = lin_resize(m->rules, (size_t)capacity, sizeof *larger);
-        if (!larger) return lin_no_memory(err, "a phone map", (size_t)capacity * sizeof *larger);
-        m->rules = larger;
-        m->capacity = capacity;
-    }
     int before = m->from.n;
-    lin_status status = add_name(m, &m->from, from, n_from, &index, err);
+    lin_status status = lin_grow_int(&m->rules, &m->capacity, (int64_t)before + 1, sizeof *m->rules, "a phone map", err);
+    if (!status) status = add_name(m, &m->from, from, n_from, &index, err);
     if (!status && index < before) {
         return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' is mapped twice, first in line %d", name, line,
                         lin_quote(shown, from, n_from), m->rules[index].line);

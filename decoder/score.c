@@ -79,13 +79,9 @@ static lin_status check_utterances(lin_score *s, const char *ref_name, const cha
 
 static lin_status note_error(lin_score *s, int ref, int hyp, lin_error *err)
 {
-    if (s->n_confusions == s->confusions_capacity) {
-        size_t capacity = 2 * s->n_confusions + 256;
-        lin_score_confusion *larger = lin_resize(s->confusions, capacity, sizeof *larger);
-        if (!larger) return lin_no_memory(err, "a table of errors", capacity * sizeof *larger);
-        s->confusions = larger;
-        s->confusions_capacity = capacity;
-    }
+    lin_status status =
+        lin_grow(&s->confusions, &s->confusions_capacity, s->n_confusions + 1, sizeof *s->confusions, "a table of errors", err);
+    if (status) return status;
     s->confusions[s->n_confusions++] = (lin_score_confusion){.ref = ref, .hyp = hyp, .count = 1};
     return LIN_OK;
 }

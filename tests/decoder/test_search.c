@@ -182,6 +182,22 @@ START_TEST(any_split_and_any_copy_of_the_state_gives_the_same)
 }
 END_TEST
 
+// What was settled with its tail behind, whose scores are those of the whole.
+static void append(lin_path *path, const lin_path *tail)
+{
+    const int before = path->n_phones;
+    OK(lin_path_reserve(path, tail->n_phones, tail->n_words, &err));
+    for (int i = 0; i < tail->n_phones; i++) path->phones[path->n_phones++] = tail->phones[i];
+    for (int i = 0; i < tail->n_words; i++) {
+        path->words[path->n_words] = tail->words[i];
+        path->words[path->n_words++].first_phone += before;
+    }
+    path->incomplete = tail->incomplete;
+    path->score = tail->score;
+    path->acoustic = tail->acoustic;
+    path->language = tail->language;
+}
+
 START_TEST(the_best_hypothesis_at_the_end_is_the_rest)
 {
     fixture f = begin();
@@ -200,7 +216,7 @@ START_TEST(the_best_hypothesis_at_the_end_is_the_rest)
             const int n = lin_search_hypotheses(s, state);
             ck_assert_int_ge(n, 1);
             OK(lin_search_nbest(s, state, 0, &tail, &err));
-            OK(lin_path_append(&settled, &tail, &err));
+            append(&settled, &tail);
             same(&settled, &want);
             ck_assert_int_eq(lin_search_nbest(s, state, n, &tail, NULL), LIN_INVALID);
         }
