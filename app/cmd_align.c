@@ -277,7 +277,7 @@ static lin_status take(void *context, int item, int slot_number, lin_error *err)
     if (status != LIN_OK) return status;
     if (s->status != LIN_OK) return is_bad(job, input, &s->error);
     tell_doubts(job, input, s);
-    status = lin_results_put(&job->results, input->id, (const lin_result *const[]){&s->result}, 1, err);
+    status = lin_results_put(&job->results, input->name, (const lin_result *const[]){&s->result}, 1, err);
     if (status == LIN_INVALID) return is_bad(job, input, err);
     if (status != LIN_OK) return status;
     job->n_done++;

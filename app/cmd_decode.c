@@ -124,7 +124,7 @@ static lin_status take(void *context, int item, int slot_number, lin_error *err)
     const lin_result *list[1] = {&s->result};
     if (s->status == LIN_STOPPED) return lin_fail(err, LIN_STOPPED, "interrupted after %d of %d files", job->n_done, job->inputs.n);
     if (s->status != LIN_OK) return is_bad(job, input, &s->error);
-    lin_status status = lin_results_put(&job->results, input->id, list, 1, err);
+    lin_status status = lin_results_put(&job->results, input->name, list, 1, err);
     if (status == LIN_INVALID) return is_bad(job, input, err);
     if (status != LIN_OK) return status;
     job->n_done++;

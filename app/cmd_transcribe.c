@@ -8,6 +8,7 @@
 #include "app/common.h"
 #include "app/decoding.h"
 #include "app/inputs.h"
+#include "app/mirror.h"
 #include "app/model_options.h"
 #include "app/ordered.h"
 #include "app/recognize.h"
@@ -188,18 +189,19 @@ static lin_status finish_lanes(listener *l, const lin_heard *heard, lin_error *e
 static lin_status begin_index(listener *l, lin_error *err)
 {
     const transcribe_values *v = l->job->v;
-    const char *output = v->results.output, *folder = v->results.output_dir ? v->results.output_dir : "", *id = l->input->id;
+    const char *output = v->results.output, *folder = v->results.output_dir ? v->results.output_dir : "";
+    const char *name = *folder ? l->input->name : lin_base_name(l->input->name);
     const int own = *folder || !output || strcmp(output, "-") == 0;
     char path[4096];
     int n;
-    if (own && strchr(id, '/')) return lin_fail(err, LIN_INVALID, "%s cannot be a file's name; use --output", id);
     if (own) {
-        n = snprintf(path, sizeof path, "%s%s%s.snapshots", folder, *folder ? "/" : "", id);
+        n = snprintf(path, sizeof path, "%s%s%s.snapshots", folder, *folder ? "/" : "", name);
     } else {
         n = snprintf(path, sizeof path, "%s.snapshots", output);
     }
-    if (n < 0 || (size_t)n >= sizeof path) return lin_fail(err, LIN_INVALID, "the name of the snapshots of %s is too long", id);
-    return lin_snapshots_create(path, l->job->period_s, &l->index, err);
+    if (n < 0 || (size_t)n >= sizeof path) return lin_fail(err, LIN_INVALID, "the name of the snapshots of %s is too long", name);
+    lin_status status = lin_mirror_folder(path, err);
+    return status != LIN_OK ? status : lin_snapshots_create(path, l->job->period_s, &l->index, err);
 }
 
 static void work(void *context, int item, int slot_number, int thread)
@@ -249,7 +251,7 @@ static lin_status write_results(transcribe_job *job, const lin_input *input, con
     const lin_result *list[LIN_AUDIO_MAX_CHANNELS];
     if (job->flows) return lin_results_flow_end(&job->results, &s->result[0], err);
     for (int i = 0; i < s->heard.lanes; i++) list[i] = &s->result[i];
-    return lin_results_put(&job->results, input->id, list, s->heard.lanes, err);
+    return lin_results_put(&job->results, input->name, list, s->heard.lanes, err);
 }
 
 // Told, counted, and the others are done.

@@ -19,12 +19,11 @@ static lin_status add(lin_inputs *in, const char *path, const char *id, const ch
         in->items = items;
         in->capacity = capacity;
     }
-    in->items[in->n++] = (lin_input){path, id, speaker};
+    in->items[in->n++] = (lin_input){.path = path, .id = id, .speaker = speaker};
     return LIN_OK;
 }
 
-// Keeps a string; NULL where memory is short. Takes over text.
-static char *own(lin_inputs *in, char *text)
+char *lin_inputs_own(lin_inputs *in, char *text)
 {
     if (!text) return NULL;
     if (in->n_owned == in->owned_capacity) {
@@ -43,7 +42,7 @@ static char *own(lin_inputs *in, char *text)
 // The name without folder and extension; blanks and parentheses, which TRN and CTM cannot hold, become '_'.
 static lin_status add_path(lin_inputs *in, const char *path, lin_error *err)
 {
-    char *id = own(in, lin_strdup(strcmp(path, "-") == 0 ? "stdin" : lin_base_name(path)));
+    char *id = lin_inputs_own(in, lin_strdup(strcmp(path, "-") == 0 ? "stdin" : lin_base_name(path)));
     if (!id) return lin_no_memory(err, "the list of files", strlen(path));
     char *dot = strrchr(id, '.');
     if (dot && dot != id) *dot = 0;
@@ -58,6 +57,15 @@ lin_status lin_inputs_add_paths(lin_inputs *inputs, const lin_list *paths, lin_e
 {
     lin_status status = LIN_OK;
     for (int i = 0; i < paths->count && status == LIN_OK; i++) status = add_path(inputs, paths->items[i], err);
+    return status;
+}
+
+lin_status lin_inputs_add_named(lin_inputs *inputs, const char *path, const char *name, lin_error *err)
+{
+    const char *own_path = lin_inputs_own(inputs, lin_strdup(path)), *own_name = lin_inputs_own(inputs, lin_strdup(name));
+    if (!own_path || !own_name) return lin_no_memory(err, "the list of files", strlen(path) + strlen(name));
+    lin_status status = add_path(inputs, own_path, err);
+    if (status == LIN_OK) inputs->items[inputs->n - 1].name = own_name;
     return status;
 }
 
@@ -77,7 +85,7 @@ lin_status lin_inputs_add_list(lin_inputs *inputs, const char *list_path, lin_er
         }
         while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r')) line[--n] = 0;
         if (n == 0 || line[0] == '#') continue;
-        char *path = own(inputs, lin_strdup(line));
+        char *path = lin_inputs_own(inputs, lin_strdup(line));
         status = path ? add_path(inputs, path, err) : lin_no_memory(err, "the list of files", (size_t)n);
     }
     if (status == LIN_OK && ferror(file)) status = lin_fail(err, LIN_IO, "cannot read %s: %s", list_path, strerror(errno));
@@ -89,10 +97,12 @@ lin_status lin_inputs_add_list(lin_inputs *inputs, const char *list_path, lin_er
 lin_status lin_inputs_add_data(lin_inputs *inputs, const char *folder, const char *audio_root, lin_error *err)
 {
     lin_status status = lin_datadir_load(folder, audio_root, 0, &inputs->dir, err);
+    inputs->first_of_data = inputs->n;
     for (int i = 0; status == LIN_OK && i < lin_datadir_count(inputs->dir); i++) {
         const lin_utterance *u = lin_datadir_at(inputs->dir, i);
         status = add(inputs, u->audio, u->id, u->speaker, err);
     }
+    inputs->end_of_data = inputs->n;
     return status;
 }
 

@@ -13,6 +13,7 @@ typedef struct lin_input {
     const char *path;
     const char *id;      /* of the utterance: from the data directory, else the file's name without folder and extension */
     const char *speaker; /* "" if unknown */
+    const char *name;    /* of its results below --output-dir, without extension: "x/my talk"; NULL until lin_mirror_names */
 } lin_input;
 
 typedef struct lin_inputs {
@@ -21,13 +22,18 @@ typedef struct lin_inputs {
     char **owned;
     int n_owned, owned_capacity;
     lin_datadir *dir;
+    int first_of_data, end_of_data; /* the items that are its utterances */
 } lin_inputs;
 
 /* Each adds to the list; it must be zeroed before. All is released by lin_inputs_free, also after a failure. */
 lin_status lin_inputs_add_paths(lin_inputs *inputs, const lin_list *paths, lin_error *err);
+/* One file whose results have a name that is given: "speaker/talk", relative and without "..". Strings are copied. */
+lin_status lin_inputs_add_named(lin_inputs *inputs, const char *path, const char *name, lin_error *err);
 /* One path a line; empty lines and lines that begin with '#' are skipped. "-": standard input. */
 lin_status lin_inputs_add_list(lin_inputs *inputs, const char *list_path, lin_error *err);
 lin_status lin_inputs_add_data(lin_inputs *inputs, const char *folder, const char *audio_root, lin_error *err);
+/* Takes over a string of lin_alloc, which lives as long as the list. NULL: text was NULL, or memory is short. */
+char *lin_inputs_own(lin_inputs *inputs, char *text);
 void lin_inputs_free(lin_inputs *inputs);
 
 /* The first id that two inputs share, or NULL. */

@@ -5,7 +5,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
+
+#include "app/mirror.h"
 
 enum { LONGEST_PATH = 4096 };
 
@@ -62,18 +63,16 @@ int lin_results_check_search(const lin_results *r, const lin_parsed *parsed, int
     return LIN_EXIT_OK;
 }
 
-lin_status lin_results_fit(const lin_results *r, const lin_inputs *inputs, int lanes, lin_error *err)
+lin_status lin_results_fit(const lin_results *r, lin_inputs *inputs, int lanes, lin_error *err)
 {
-    const char *twice = lin_inputs_twice(inputs);
     const lin_writer *w = r->writers[0];
-    if (twice && r->values->output_dir) {
-        return lin_fail(err, LIN_INVALID, "two files are called %s: their results would be one in %s", twice,
-                        r->values->output_dir);
-    }
-    if (!r->values->output_dir && w->holds != LIN_WRITER_MANY && (inputs->n > 1 || lanes)) {
+    lin_status status = lin_mirror_names(inputs, err);
+    if (status != LIN_OK || r->values->output_dir) return status == LIN_OK ? lin_mirror_check(inputs, err) : status;
+    if (w->holds != LIN_WRITER_MANY && (inputs->n > 1 || lanes)) {
         return lin_fail(err, LIN_INVALID, "a file of %s holds one %s: use --output-dir, where each has its own", w->name,
                         inputs->n > 1 ? "recording" : "channel");
     }
+    const char *twice = lin_inputs_twice(inputs);
     if (twice && (strcmp(w->name, "trn") == 0 || strcmp(w->name, "ctm") == 0)) {
         lin_complain("two files are called %s; scoring tools will not take their results", twice);
     }
@@ -83,12 +82,6 @@ lin_status lin_results_fit(const lin_results *r, const lin_inputs *inputs, int l
 // ---- one stream -----------------------------------------------------------------------------------------------------------------
 
 static const char *out_name(const lin_results *r) { return r->out.path ? r->out.path : "standard output"; }
-
-static lin_status make_folder(const char *path, lin_error *err)
-{
-    if (mkdir(path, 0777) == 0 || errno == EEXIST) return LIN_OK;
-    return lin_fail(err, LIN_IO, "cannot make the folder %s: %s", path, strerror(errno));
-}
 
 // What was gathered goes out, at once where somebody may be watching.
 static lin_status send(lin_results *r, int at_once, lin_error *err)
@@ -103,8 +96,8 @@ static lin_status send(lin_results *r, int at_once, lin_error *err)
 lin_status lin_results_open(lin_results *r, const lin_phones *phones, int many, lin_error *err)
 {
     r->how.phones = phones;
-    r->how.with_id = r->values->ids || many;
-    if (r->values->output_dir) return make_folder(r->values->output_dir, err);
+    r->how.with_id = r->values->ids || (many && !r->values->output_dir);
+    if (r->values->output_dir) return lin_mirror_make(r->values->output_dir, err);
     lin_status status = lin_output_open(r->values->output, &r->out, err);
     if (status != LIN_OK) return status;
     r->how.document = &r->document;
@@ -114,13 +107,15 @@ lin_status lin_results_open(lin_results *r, const lin_phones *phones, int many, 
 
 // ---- a folder -------------------------------------------------------------------------------------------------------------------
 
-static lin_status own_file(lin_results *r, const lin_writer *writer, const char *name, lin_error *err)
+// channel: of one lane among several, 0: of all
+static lin_status own_file(lin_results *r, const lin_writer *writer, const char *name, int channel, lin_error *err)
 {
-    char path[LONGEST_PATH];
-    if (strchr(name, '/')) return lin_fail(err, LIN_INVALID, "%s cannot be a file's name; use --output", name);
-    int n = snprintf(path, sizeof path, "%s/%s.%s", r->values->output_dir, name, writer->extension);
+    char path[LONGEST_PATH], lane[16] = "";
+    if (channel) snprintf(lane, sizeof lane, "-%d", channel);
+    const int n = snprintf(path, sizeof path, "%s/%s%s.%s", r->values->output_dir, name, lane, writer->extension);
     if (n < 0 || (size_t)n >= sizeof path) return lin_fail(err, LIN_INVALID, "the name of the result of %s is too long", name);
-    return lin_output_write(path, &r->text, err);
+    lin_status status = lin_mirror_folder(path, err);
+    return status == LIN_OK ? lin_output_write(path, &r->text, err) : status;
 }
 
 // One file for all lanes of an input, or, where the format holds one only, a file for each lane.
@@ -136,7 +131,7 @@ static lin_status put_in_folder(lin_results *r, const lin_writer *writer, const 
         lin_buffer_clear(&r->text);
         status = lin_writer_begin(writer, &own, &r->text, err);
         for (int i = first; i < first + together && status == LIN_OK; i++) status = writer->write(list[i], &own, &r->text, err);
-        if (status == LIN_OK) status = own_file(r, writer, n > together ? list[first]->id : name, err);
+        if (status == LIN_OK) status = own_file(r, writer, name, n > together ? list[first]->channel : 0, err);
     }
     lin_buffer_clear(&r->text);
     return status;

@@ -37,7 +37,8 @@ typedef struct lin_results_values {
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .at = offsetof(owner, field.output),                               \
      .help = "Where to write; standard output if not given"},                                                                     \
     {.name = "output-dir", .type = LIN_OPTION_FOLDER, .at = offsetof(owner, field.output_dir),                                    \
-     .help = "A file for each input and format in this folder, which is made if it does not exist"},                              \
+     .help = "A file for each input and format in this folder, which is made if it does not exist. It mirrors the folders of "    \
+             "the inputs, from the deepest one that holds them all: x/a.wav and y/a.wav give x/a.txt and y/a.txt"},               \
     {.name = "unit", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.unit), .text = "auto",                                \
      .choices = "auto|phones|words|both", .help = "What a line or label is; auto: a word where words are known, else a phoneme, " \
                                                   "in textgrid both; json always has both"},                                      \
@@ -67,16 +68,16 @@ int lin_results_check(lin_results *results, const lin_parsed *parsed, const lin_
 int lin_results_check_search(const lin_results *results, const lin_parsed *parsed, int words, int n_best);
 
 /*
- * Whether these inputs can go where they are to: LIN_INVALID, with advice, where two would become one file, or where several do not
- * fit into one. lanes: results of each input may be several (channels).
+ * Names the results of these inputs (app/mirror.h). LIN_INVALID, with advice, where two would become one file, or where several do
+ * not fit into one. lanes: results of each input may be several (channels).
  */
-lin_status lin_results_fit(const lin_results *results, const lin_inputs *inputs, int lanes, lin_error *err);
+lin_status lin_results_fit(const lin_results *results, lin_inputs *inputs, int lanes, lin_error *err);
 
 /* Makes the folder or opens the output, and writes what a file begins with. phones must outlive it. many: text needs ids. */
 lin_status lin_results_open(lin_results *results, const lin_phones *phones, int many, lin_error *err);
 
 /*
- * The n results of an input called `name`, in every format. LIN_INVALID: they cannot stand in a format, of which nothing is
+ * The n results of an input whose lin_input.name is `name`, in every format. LIN_INVALID: they cannot stand in a format, of which nothing is
  * written; other results are still welcome. LIN_IO, LIN_NO_MEMORY: the output is lost.
  */
 lin_status lin_results_put(lin_results *results, const char *name, const lin_result *const *list, int n, lin_error *err);

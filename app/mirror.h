@@ -1,0 +1,32 @@
+/*
+ * mirror.h - what the results of inputs are called below --output-dir: the folders of the inputs are kept.
+ *
+ *   lin_mirror_names(&inputs, &err);        // fills lin_input.name, e.g. "x/my talk"
+ *   lin_mirror_check(&inputs, &err);        // refuses two results of one name
+ *   lin_mirror_folder("out/x/my talk.srt", &err);
+ *
+ * Paths are taken relative to the deepest folder that holds all of them, so x/a.wav and y/a.wav give "x/a" and "y/a", and x/a.wav
+ * and x/b.wav give "a" and "b". Symlinks are not resolved and ".." is removed by its text, so a name never leaves the output folder.
+ * Utterances of a data directory are called by their ids, which may hold folders; ids that are absolute paths or hold ".." are
+ * treated as paths are. Standard input is "stdin".
+ *
+ * Threads: no shared state.
+ */
+#ifndef LIN_APP_MIRROR_H
+#define LIN_APP_MIRROR_H
+
+#include "app/inputs.h"
+
+/* Names every input that has no name yet. LIN_NO_MEMORY. */
+lin_status lin_mirror_names(lin_inputs *inputs, lin_error *err);
+
+/* LIN_INVALID where two inputs have the same name: the message names both and says what to do. LIN_NO_MEMORY. */
+lin_status lin_mirror_check(const lin_inputs *inputs, lin_error *err);
+
+/* Makes the folders that lead to a file, as mkdir -p does. LIN_IO: the message names the folder. */
+lin_status lin_mirror_folder(const char *file, lin_error *err);
+
+/* The same for a folder itself. */
+lin_status lin_mirror_make(const char *folder, lin_error *err);
+
+#endif
