@@ -103,7 +103,7 @@ endif
 # Those that run on a real GPU too: all but the tests of the emulation and of its faults.
 GPU_TEST_SRC := $(shell grep -L 'tests/emulation/' /dev/null $(wildcard tests/cuda/test_*.c) | grep -v '^/dev/null')
 GPU_TESTS := $(GPU_TEST_SRC:%.c=build/gpu/%)
-TEST_TOOLS := $B/tests/app/sound $B/tests/app/rows
+TEST_TOOLS := $B/tests/app/sound $B/tests/app/rows $B/tests/app/gpu_cases
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 BENCH_SRC := $(wildcard bench/bench_*.c)
 LIB_OBJ := $(LIB_SRC:%.c=$B/%.o)

@@ -6,9 +6,11 @@
 static void run(lin_precision precision, double tolerance, const char *only)
 {
     const char *asked = getenv("LINNET_TEST_CASE");
-    if (only && asked && *asked && strcmp(asked, only) != 0) return;
-    ops_options options = {.n_threads = 1, .tolerance = tolerance, .only = only ? only : asked && *asked ? asked : NULL};
+    if (asked && *asked && strcmp(asked, only) != 0) return;
+    ops_options options = {.n_threads = 1, .tolerance = tolerance, .only = only};
 #ifdef LIN_ON_GPU
+    printf("# %s\n", only); // check-gpu.sh says which it was
+    fflush(stdout);
     const char *quick = getenv("LINNET_TEST_QUICK");
     options.quick = quick && strcmp(quick, "1") == 0;
 #else
@@ -23,7 +25,7 @@ static void run(lin_precision precision, double tolerance, const char *only)
     }
 }
 
-START_TEST(test_fp32) { run(LIN_PRECISION_FP32, 1, NULL); }
+START_TEST(test_fp32) { run(LIN_PRECISION_FP32, 1, ops_cases[_i].name); }
 END_TEST
 
 // The cases whose sums run over rounded operands. tf32 keeps 10 bits of mantissa, bf16 7.
@@ -42,7 +44,7 @@ int main(void)
     Suite *suite = suite_create("cuda_ops");
     TCase *cases = tcase_create("precisions");
     tcase_set_timeout(cases, 240);
-    tcase_add_test(cases, test_fp32);
+    tcase_add_loop_test(cases, test_fp32, 0, OPS_CASES);
     tcase_add_loop_test(cases, test_tf32, 0, N_PRODUCTS);
     tcase_add_loop_test(cases, test_bf16, 0, N_PRODUCTS);
     suite_add_tcase(suite, cases);

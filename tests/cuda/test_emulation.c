@@ -371,7 +371,7 @@ START_TEST(test_blocks)
 }
 END_TEST
 
-enum { INVALID_VALUE = 1, NO_MEMORY = 2, INVALID_CONFIGURATION = 9, UNAVAILABLE = 46 };
+enum { INVALID_VALUE = 1, NO_MEMORY = 2, INITIALIZATION = 3, INVALID_CONFIGURATION = 9, UNAVAILABLE = 46 };
 
 START_TEST(test_launches)
 {
@@ -437,6 +437,21 @@ START_TEST(test_streams)
 END_TEST
 
 /* ---- faults on demand ---------------------------------------------------------------------------------------------------- */
+
+START_TEST(test_fork)
+{
+    float x[N], y[N];
+    int status;
+    test_fill_f32(x, N, 1, -1, 1);
+    emulation_reset();
+    ck_assert_int_eq(planted_reverse(y, x, N, BLOCK, PLANTED_NOTHING), 0);
+    const pid_t child = fork();
+    ck_assert(child >= 0);
+    if (child == 0) _exit(planted_reverse(y, x, N, BLOCK, PLANTED_NOTHING) == INITIALIZATION ? 0 : 1);
+    ck_assert(waitpid(child, &status, 0) == child);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "a context survived a fork");
+}
+END_TEST
 
 START_TEST(test_faults)
 {
@@ -592,6 +607,7 @@ int main(void)
     tcase_add_test(host, test_graph);
     tcase_add_test(host, test_streams);
     tcase_add_test(host, test_faults);
+    tcase_add_test(host, test_fork);
     tcase_add_loop_test(host, test_matmul, 0, 64);
     tcase_add_test(host, test_matmul_refuses);
     suite_add_tcase(suite, host);

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <unordered_map>
 
 std::recursive_mutex emulated_lock;
@@ -24,6 +25,7 @@ static long settings[EMULATION_SETTINGS];
 static bool read_settings;
 static unsigned long n_launches, n_allocations;
 static bool lost;
+static pid_t owner; // the process that has the context
 static thread_local cudaError_t last_error;
 static thread_local int current_device;
 
@@ -52,6 +54,7 @@ void emulation_reset(void)
     read_environment();
     n_launches = n_allocations = 0;
     lost = false;
+    owner = 0;
     last_error = cudaSuccess;
 }
 
@@ -92,6 +95,8 @@ cudaError_t emulated_error(cudaError_t error)
 cudaError_t emulated_alive(void)
 {
     read_environment();
+    if (!owner) owner = getpid();
+    if (getpid() != owner) return cudaErrorInitializationError; // a context does not survive a fork
     if (settings[EMULATION_DRIVER] < RUNTIME_VERSION) return cudaErrorInsufficientDriver;
     if (settings[EMULATION_DEVICES] < 1) return cudaErrorNoDevice;
     return lost ? cudaErrorDevicesUnavailable : cudaSuccess;

@@ -294,59 +294,61 @@ static inline int ops_too_large(const ops_context *c, const ops_layout *layout)
 #include "tests/kernels/ops_cases_streams.h"
 #include "tests/kernels/ops_cases_training.h"
 
+static const struct {
+    const char *name;
+    ops_case run;
+} ops_cases[] = {
+    {"memory", ops_case_memory},
+    {"graph", ops_case_graph},
+    {"linear", ops_case_linear},
+    {"linear_model_shapes", ops_case_linear_model_shapes},
+    {"linear_rows", ops_case_linear_rows},
+    {"weights_pack", ops_case_weights_pack},
+    {"layer_norm", ops_case_layer_norm},
+    {"layer_norm_rows", ops_case_layer_norm_rows},
+    {"block_end", ops_case_block_end},
+    {"block_end_backward", ops_case_block_end_backward},
+    {"elementwise", ops_case_elementwise},
+    {"dropout_rule", ops_case_dropout_rule},
+    {"stack_frames", ops_case_stack_frames},
+    {"sinusoid", ops_case_sinusoid},
+    {"conv", ops_case_conv},
+    {"conv_splits", ops_case_conv_splits},
+    {"attention", ops_case_attention},
+    {"attention_long", ops_case_attention_long},
+    {"attention_extremes", ops_case_attention_extremes},
+    {"attention_splits", ops_case_attention_splits},
+    {"log_softmax", ops_case_log_softmax},
+    {"ctc", ops_case_ctc},
+    {"ctc_extremes", ops_case_ctc_extremes},
+    {"ctc_crowded", ops_case_ctc_crowded},
+    {"tally_losses", ops_case_tally_losses},
+    {"optimiser", ops_case_optimiser},
+    {"clip", ops_case_clip},
+    {"gather", ops_case_gather},
+    {"carry", ops_case_carry},
+    {"rows_of_nobody", ops_case_rows_of_nobody},
+    {"greedy", ops_case_greedy},
+    {"fbank", ops_case_fbank},
+    {"not_a_number", ops_case_not_a_number},
+};
+enum { OPS_CASES = sizeof ops_cases / sizeof *ops_cases };
+
 /* Runs all cases (or options->only) and writes a digest for each; returns how many ran. A failure ends the test with a message. */
 static inline int ops_run_cases(const lin_ops *ops, const ops_options *options, ops_digest *digests)
 {
-    static const struct {
-        const char *name;
-        ops_case run;
-    } cases[] = {
-        {"memory", ops_case_memory},
-        {"graph", ops_case_graph},
-        {"linear", ops_case_linear},
-        {"linear_model_shapes", ops_case_linear_model_shapes},
-        {"linear_rows", ops_case_linear_rows},
-        {"weights_pack", ops_case_weights_pack},
-        {"layer_norm", ops_case_layer_norm},
-        {"layer_norm_rows", ops_case_layer_norm_rows},
-        {"block_end", ops_case_block_end},
-        {"block_end_backward", ops_case_block_end_backward},
-        {"elementwise", ops_case_elementwise},
-        {"dropout_rule", ops_case_dropout_rule},
-        {"stack_frames", ops_case_stack_frames},
-        {"sinusoid", ops_case_sinusoid},
-        {"conv", ops_case_conv},
-        {"conv_splits", ops_case_conv_splits},
-        {"attention", ops_case_attention},
-        {"attention_long", ops_case_attention_long},
-        {"attention_extremes", ops_case_attention_extremes},
-        {"attention_splits", ops_case_attention_splits},
-        {"log_softmax", ops_case_log_softmax},
-        {"ctc", ops_case_ctc},
-        {"ctc_extremes", ops_case_ctc_extremes},
-        {"ctc_crowded", ops_case_ctc_crowded},
-        {"tally_losses", ops_case_tally_losses},
-        {"optimiser", ops_case_optimiser},
-        {"clip", ops_case_clip},
-        {"gather", ops_case_gather},
-        {"carry", ops_case_carry},
-        {"rows_of_nobody", ops_case_rows_of_nobody},
-        {"greedy", ops_case_greedy},
-        {"fbank", ops_case_fbank},
-        {"not_a_number", ops_case_not_a_number},
-    };
     lin_error err = {0};
     ops_context context = {.ops = ops, .ref = lin_ops_ref(), .options = options}, *c = &context;
     ck_assert_msg(ops->exec_create(ops, options->n_threads, &c->exec, &err) == LIN_OK, "%s", err.message);
     ck_assert_msg(c->ref->exec_create(c->ref, 1, &c->ref_exec, &err) == LIN_OK, "%s", err.message);
     int n = 0;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        if (options->only && strcmp(options->only, cases[i].name) != 0) continue;
+    for (size_t i = 0; i < OPS_CASES; i++) {
+        if (options->only && strcmp(options->only, ops_cases[i].name) != 0) continue;
         c->key = lin_random_key(20200629, i);
         c->counter = c->thinned = 0;
         c->digest = 0xCBF29CE484222325u;
-        cases[i].run(c);
-        if (digests) digests[n] = (ops_digest){cases[i].name, c->digest};
+        ops_cases[i].run(c);
+        if (digests) digests[n] = (ops_digest){ops_cases[i].name, c->digest};
         n++;
     }
     c->ref->exec_destroy(c->ref_exec);

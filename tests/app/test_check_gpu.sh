@@ -1,0 +1,80 @@
+# tools/check-gpu.sh with the pretended driver, with programs that fail, crash and hang, and with a pretended compute-sanitizer.
+. tests/app/common.sh
+
+emulated=$(dirname "$LINNET")/emulated
+if [ ! -f "$emulated/liblinnet_cuda.so" ]; then
+    echo "skipped: no emulated backend in this configuration"
+    echo "0 passed, 0 failed"
+    exit 0
+fi
+script=$PWD/tools/check-gpu.sh
+programs=build/gpu/tests/cuda
+mkdir -p "$tmp/bin" "$tmp/tree/build/release" "$tmp/tree/$programs"
+cp "$(dirname "$LINNET")/tests/app/gpu_cases" "$tmp/tree/$programs/test_gpu_cases"
+cp "$emulated/liblinnet_cuda.so" "$tmp/tree/build/release"
+pretend() { printf '#!/bin/sh\n%s\n' "$2" > "$1"; chmod 755 "$1"; }
+unset LINNET_CUDA_LIBRARY CASE_PATIENCE PROGRAM_SECONDS SANITIZER_SECONDS
+export LINNET_CUDA_DRIVER="$emulated/libcuda.so.1"
+check() { out=$(cd "$tmp/tree" && PATH="$tmp/bin:$PATH" "$script" "$@" 2>&1); status=$?; }
+lines() { echo "$out" | grep -c "$1"; }
+
+# ---- the tests --------------------------------------------------------------------------------------------------------------
+
+pretend "$tmp/bin/compute-sanitizer" 'exit 0'
+pretend "$tmp/tree/$programs/test_dies" 'echo "ok 1 - a.c:group:first: Passed"; echo "# the second"; exec sleep 60'
+pretend "$tmp/tree/$programs/test_silent" 'exit 1'
+pretend "$tmp/tree/$programs/test_passes" 'echo "ok 1 - a.c:group:last: Passed"; echo "1..1"'
+export CASE_PATIENCE=0.1
+check $programs/test_gpu_cases
+is "a failure: exit status" 1 "$status"
+is "each case opens the backend, found where make puts it" 2 "$(lines '^ok  *test_gpu_cases opens ')"
+is "one failure does not hide the others" 2 "$(lines '^ok  *test_gpu_cases fails ')"
+has "what failed says why" "$out" "number 1 differs"
+is "a crash is one failure" 1 "$(lines '^FAILED  *test_gpu_cases crashes ')"
+is "a case that hangs is one failure" 1 "$(lines '^FAILED  *test_gpu_cases hangs (endless kernel) ')"
+is "and the next one runs" 1 "$(lines '^ok  *test_gpu_cases passes ')"
+has "the summary" "$out" "5 passed, 3 failed"
+
+export PROGRAM_SECONDS=1
+check $programs/test_dies $programs/test_silent $programs/test_passes
+unset PROGRAM_SECONDS
+is "a program that is cut: what it had done" 1 "$(lines '^ok  *test_dies first ')"
+is "and where it stood" 1 "$(lines '^FAILED  *test_dies (the second): did not reach its end')"
+is "a program that does not start" 1 "$(lines '^FAILED  *test_silent: did not reach its end')"
+is "the next program runs" 1 "$(lines '^ok  *test_passes last ')"
+is "exit status" 1 "$status"
+check $programs/test_passes
+is "all passes: exit status" 0 "$status"
+
+# ---- compute-sanitizer ------------------------------------------------------------------------------------------------------
+
+# sanitized "what" STATUS "part of the output" 'script of the pretended tool'
+sanitized() {
+    pretend "$tmp/bin/compute-sanitizer" "$4"
+    check $programs/test_passes
+    is "$1: exit status" "$2" "$status"
+    has "$1" "$out" "$3"
+}
+sanitized "the allocation that has to fail is no error" 0 "2 passed, 0 failed, 0 skipped" '
+case "$*" in *"--report-api-errors no"*) exit 0 ;; esac
+echo "========= Program hit cudaErrorMemoryAllocation (error 2) due to \"out of memory\" on CUDA API call to cudaMalloc."
+echo "========= ERROR SUMMARY: 1 error"
+exit 99'
+sanitized "an invalid access" 1 "Invalid __global__ write of size 4 bytes" '
+echo "========= Invalid __global__ write of size 4 bytes"
+echo "========= ERROR SUMMARY: 1 error"
+exit 99'
+sanitized "the tests fail" 1 "0 passed, 2 failed" 'echo "50%: Checks: 2, Failures: 1"; exit 1'
+sanitized "no tool can attach" 0 "0 passed, 0 failed, 2 skipped" '
+echo "========= COMPUTE-SANITIZER"
+echo "========= Error: No attachable process found. compute-sanitizer timed-out."
+exit 1'
+export SANITIZER_SECONDS=1
+sanitized "cut by its time" 0 "nothing found until then" '
+trap "echo ========= Error: process did not terminate successfully; exit 1" TERM
+echo "========= COMPUTE-SANITIZER"
+sleep 60 & wait'
+sanitized "cut after it found something" 1 "Invalid __shared__ read" '
+echo "========= Invalid __shared__ read of size 4 bytes"
+exec sleep 60'
+finish
