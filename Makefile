@@ -202,7 +202,7 @@ install: all
 	install -m 755 $B/linnet '$(DESTDIR)$(PREFIX)/bin/linnet'
 	[ -z '$(NVCC)' ] || install -D -m 755 $B/liblinnet_cuda.so '$(DESTDIR)$(PREFIX)/lib/linnet/liblinnet_cuda.so'
 	install -m 644 share/linnet/default.safetensors '$(DESTDIR)$(PREFIX)/share/linnet/linnet.safetensors'
-	install -m 644 share/linnet/timit-61-39.map share/linnet/english.lm share/linnet/english.dict.gz share/linnet/phones.lm \
+	install -m 644 share/linnet/timit-61-39.map share/linnet/english.lm share/linnet/english.dict.gz share/linnet/english.g2p share/linnet/phones.lm \
 		'$(DESTDIR)$(PREFIX)/share/linnet'
 	install -m 644 LICENSE NOTICE '$(DESTDIR)$(PREFIX)/share/doc/linnet'
 	$B/linnet man > '$(DESTDIR)$(PREFIX)/share/man/man1/linnet.1'

@@ -17,8 +17,8 @@ typedef struct phonemize_values {
 } phonemize_values;
 
 static const lin_option options[] = {
-    {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .required = 1, .at = offsetof(phonemize_values, lexicon),
-     .value = "DICT", .help = "Pronunciation dictionary in CMUdict's format"},
+    {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(phonemize_values, lexicon),
+     .value = "DICT", .help = "Pronunciation dictionary in CMUdict's format; if not given, $LINNET_LEXICON, else the one installed with the program"},
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .at = offsetof(phonemize_values, output),
      .help = "Where to write; standard output if not given"},
     {.name = "ids", .type = LIN_OPTION_CHOICE, .at = offsetof(phonemize_values, ids), .text = "auto",
@@ -168,11 +168,12 @@ const lin_command lin_command_phonemize = {
     .operands = "[FILE]",
     .summary = "turn words into phones by a dictionary",
     .description = "Turns each line of words into phones: the dictionary's first pronunciation without stress, and for words it "
-                   "lacks derived forms, letter names or flite's letter-to-sound rules (Debian package libflite1). Reads standard "
+                   "lacks derived forms, letter names or the letter-to-sound rules that come with the program. Reads standard "
                    "input where FILE is - or not given.\n\n"
                    "A line that cannot be pronounced is reported and left out; the exit status is then 1.",
-    .examples = "  linnet phonemize --lexicon cmudict.dict --ids first data/test/text --trn -o test.ref.trn\n"
-                "  echo how are you | linnet phonemize --lexicon cmudict.dict",
+    .examples = "  linnet phonemize --ids first data/test/text --trn -o test.ref.trn\n"
+                "  echo how are you | linnet phonemize\n"
+                "  linnet phonemize --lexicon my.dict words.txt",
     .options = options,
     .values_size = sizeof(phonemize_values),
     .max_operands = 1,

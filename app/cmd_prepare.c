@@ -21,9 +21,9 @@ typedef struct prepare_values {
 } prepare_values;
 
 static const lin_option options[] = {
-    {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .required = 1, .at = offsetof(prepare_values, lexicon),
+    {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(prepare_values, lexicon),
      .value = "DICT",
-     .help = "Pronunciation dictionary in CMUdict's format"},
+     .help = "Pronunciation dictionary in CMUdict's format; if not given, $LINNET_LEXICON, else the one installed with the program"},
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .required = 1, .at = offsetof(prepare_values, output),
      .help = "The cache to write; it appears when all is done"},
     {.name = "audio-root", .type = LIN_OPTION_FOLDER, .at = offsetof(prepare_values, audio_root),
@@ -265,7 +265,7 @@ const lin_command lin_command_prepare = {
                    "writes one file with the features and the phones of every utterance: all that training needs.\n\n"
                    "Sound that cannot be read and transcripts that cannot be pronounced are reported and left out; the cache is "
                    "finished, and the exit status is 1. Utterances too short for their phones are named and left out as well.",
-    .examples = "  linnet prepare corpus/train_native --lexicon cmudict.dict --speed 0.9,1,1.1 --high-hz 5500 -o train_native.lfc",
+    .examples = "  linnet prepare corpus/train_native --speed 0.9,1,1.1 --high-hz 5500 -o train_native.lfc",
     .options = options,
     .values_size = sizeof(prepare_values),
     .min_operands = 1,

@@ -132,6 +132,12 @@ lin_status lin_find_lexicon(const char *given, char *path, size_t capacity, lin_
     return lin_find_named(given, "LINNET_LEXICON", names, path, capacity, err);
 }
 
+lin_status lin_find_rules(char *path, size_t capacity, lin_error *err)
+{
+    static const char *const names[] = {"english.g2p", NULL};
+    return lin_find_named(NULL, "LINNET_G2P", names, path, capacity, err);
+}
+
 lin_status lin_output_open(const char *path, lin_output *output, lin_error *err)
 {
     if (!path || strcmp(path, "-") == 0) {

@@ -52,6 +52,9 @@ lin_status lin_find_named(const char *given, const char *variable, const char *c
 /* The lexicon by that rule, with LINNET_LEXICON. */
 lin_status lin_find_lexicon(const char *given, char *path, size_t capacity, lin_error *err);
 
+/* The letter-to-sound rules by that rule, with LINNET_G2P: an empty path if there are none. */
+lin_status lin_find_rules(char *path, size_t capacity, lin_error *err);
+
 /* ---- output ----------------------------------------------------------------------------------------------------------------- */
 
 typedef struct lin_output {

@@ -6,6 +6,7 @@
 
 #include "app/common.h"
 #include "app/decoding_internal.h"
+#include "app/wording.h"
 #include "decoder/buffer.h"
 #include "kernels/memory.h"
 #include "lexicon/dictionary.h"
@@ -36,6 +37,7 @@ struct lin_decoding_parts {
     char lexicon[LONGEST_PATH], lm_path[LONGEST_PATH];
     // Only while it is opened:
     lin_dictionary *dictionary;
+    lin_g2p_rules *rules;
     lin_g2p *g2p;
     phrase *phrases;
     int n_phrases, phrases_capacity;
@@ -231,7 +233,8 @@ static lin_status open_phrases(parts *p, lin_error *err)
     }
     if (status != LIN_OK || p->n_phrases == 0) return status;
     if (!p->dictionary && *p->lexicon) status = open_dictionary(p, err);
-    if (status == LIN_OK) status = lin_g2p_create(p->phones, p->dictionary, &p->g2p, err);
+    if (status == LIN_OK) status = lin_wording_rules(p->phones, &p->rules, err);
+    if (status == LIN_OK) status = lin_g2p_create(p->phones, p->dictionary, p->rules, &p->g2p, err);
     if (status == LIN_OK) status = v->words ? make_words_context(p, err) : make_phones_context(p, err);
     return status;
 }
@@ -343,10 +346,12 @@ static void drop_scaffold(parts *p)
     for (int i = 0; i < p->n_phrases; i++) lin_free(p->phrases[i].text);
     lin_free(p->phrases);
     lin_g2p_destroy(p->g2p);
+    lin_g2p_rules_destroy(p->rules);
     lin_dictionary_destroy(p->dictionary);
     p->phrases = NULL;
     p->n_phrases = p->phrases_capacity = 0;
     p->g2p = NULL;
+    p->rules = NULL;
     p->dictionary = NULL;
 }
 

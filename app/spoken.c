@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "app/common.h"
+#include "app/wording.h"
 #include "kernels/memory.h"
 #include "lexicon/textfile.h"
 #include "lexicon/transcript.h"
@@ -58,16 +59,24 @@ static lin_status keep_spelling(lin_spoken *s, const char *text, size_t n, lin_e
     return lin_buffer_status(&s->spellings, err);
 }
 
+static void drop_g2p(lin_spoken *s)
+{
+    lin_g2p_destroy(s->g2p);
+    lin_g2p_rules_destroy(s->rules);
+    s->g2p = NULL;
+    s->rules = NULL;
+}
+
 static lin_status add_guess(lin_spoken *s, const lin_spoken_lexicon *lexicon, const lin_spelling *word, lin_error *err)
 {
     int labels[LIN_PRONUNCIATION_MAX], n;
     const int *one = labels;
     lin_g2p_how how;
     if (!s->g2p || s->g2p_of != lexicon) {
-        lin_g2p_destroy(s->g2p);
-        s->g2p = NULL;
+        drop_g2p(s);
         s->g2p_of = lexicon;
-        lin_status status = lin_g2p_create(lexicon->phones, lexicon->dictionary, &s->g2p, err);
+        lin_status status = lin_wording_rules(lexicon->phones, &s->rules, err);
+        if (status == LIN_OK) status = lin_g2p_create(lexicon->phones, lexicon->dictionary, s->rules, &s->g2p, err);
         if (status != LIN_OK) return status;
     }
     lin_status status = lin_g2p_pronounce(s->g2p, word->word, word->n, labels, LIN_PRONUNCIATION_MAX, &n, &how, err);
@@ -177,6 +186,6 @@ void lin_spoken_free(lin_spoken *s)
     lin_buffer_free(&s->spellings);
     lin_buffer_free(&s->guesses);
     lin_free(s->offsets);
-    lin_g2p_destroy(s->g2p);
+    drop_g2p(s);
     *s = (lin_spoken){0};
 }

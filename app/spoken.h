@@ -39,7 +39,8 @@ typedef struct lin_spoken {
     size_t *offsets;      /* [slots] */
     int n, capacity;
     lin_buffer guesses;   /* words that the lexicon lacks and what is put in their place: "xyzzy\tZ IH Z IY (rules)\n" */
-    lin_g2p *g2p;         /* made for the first such word; a g2p belongs to one thread */
+    lin_g2p *g2p;         /* made for the first such word, with its rules; a g2p belongs to one thread */
+    lin_g2p_rules *rules;
     const lin_spoken_lexicon *g2p_of;
 } lin_spoken;
 

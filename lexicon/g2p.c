@@ -1,29 +1,14 @@
 #include "lexicon/g2p.h"
 
-#include <dlfcn.h>
 #include <string.h>
 
 #include "kernels/memory.h"
 #include "lexicon/textfile.h"
 
-// The few functions of flite's C interface that are used; a cst_val is a list cell or an atom.
-typedef struct cst_val cst_val;
-typedef struct flite_calls {
-    void *(*cmu_lex_init)(void);
-    cst_val *(*lts_apply)(const char *word, const char *feats, const void *rules);
-    const cst_val *(*val_car)(const cst_val *);
-    const cst_val *(*val_cdr)(const cst_val *);
-    const char *(*val_string)(const cst_val *);
-    void (*delete_val)(cst_val *);
-    const void *cmu_lts_rules;
-} flite_calls;
-
 struct lin_g2p {
     const lin_phones *phones;
     const lin_dictionary *dictionary;
-    void *flite_library, *lexicon_library;
-    flite_calls flite;
-    char why_not[256]; // the rules are not there
+    const lin_g2p_rules *rules; // NULL: none
 };
 
 typedef struct pronouncing {
@@ -45,82 +30,28 @@ const char *lin_g2p_how_name(lin_g2p_how how)
     return (unsigned)how < sizeof names / sizeof *names ? names[how] : "unknown";
 }
 
-static int open_symbol(void *library, const char *name, void *function)
-{
-    void *address = dlsym(library, name);
-    memcpy(function, &address, sizeof address); // ISO C has no cast from object to function pointer
-    return address != NULL;
-}
-
-static void open_rules(lin_g2p *g, const char *flite_library, const char *lexicon_library)
-{
-    flite_calls *f = &g->flite;
-    g->flite_library = dlopen(flite_library, RTLD_NOW | RTLD_LOCAL);
-    if (g->flite_library) g->lexicon_library = dlopen(lexicon_library, RTLD_NOW | RTLD_LOCAL);
-    if (!g->lexicon_library) {
-        const char *reason = dlerror();
-        strncpy(g->why_not, reason ? reason : "no reason given", sizeof g->why_not - 1);
-        return;
-    }
-    int ok = open_symbol(g->lexicon_library, "cmu_lex_init", &f->cmu_lex_init) &&
-             open_symbol(g->flite_library, "lts_apply", &f->lts_apply) && open_symbol(g->flite_library, "val_car", &f->val_car) &&
-             open_symbol(g->flite_library, "val_cdr", &f->val_cdr) && open_symbol(g->flite_library, "val_string", &f->val_string) &&
-             open_symbol(g->flite_library, "delete_val", &f->delete_val) &&
-             open_symbol(g->lexicon_library, "cmu_lts_rules", &f->cmu_lts_rules);
-    if (!ok) {
-        strncpy(g->why_not, "this version of flite lacks a function", sizeof g->why_not - 1);
-        *f = (flite_calls){0};
-        return;
-    }
-    f->cmu_lex_init(); // fills the table of rules; further calls do nothing
-}
-
-// A phone by CMUdict's name; unstressed where the set has stress.
-static int label_of(const lin_phones *phones, const char *name, size_t n)
-{
-    char unstressed[8];
-    int label = lin_phones_find_unstressed(phones, name, n);
-    if (label > 0 || n + 1 > sizeof unstressed) return label;
-    memcpy(unstressed, name, n);
-    unstressed[n] = '0';
-    return lin_phones_find(phones, unstressed, n + 1);
-}
-
-lin_status lin_g2p_create_with(const lin_phones *phones, const lin_dictionary *dictionary, const char *flite_library,
-                               const char *lexicon_library, lin_g2p **g2p, lin_error *err)
+lin_status lin_g2p_create(const lin_phones *phones, const lin_dictionary *dictionary, const lin_g2p_rules *rules, lin_g2p **g2p,
+                          lin_error *err)
 {
     const char *at = LIN_PHONES_DEFAULT, *end = at + strlen(at), *name;
     size_t n;
     *g2p = NULL;
     for (lin_field_next(&at, end, &name, &n); lin_field_next(&at, end, &name, &n);) {
-        if (label_of(phones, name, n) < 1) {
+        if (lin_g2p_label(phones, name, n) < 1) {
             return lin_fail(err, LIN_MISMATCH, "the phone set has no %.*s: unknown words cannot be pronounced with it", (int)n,
                             name);
         }
     }
     lin_g2p *g = lin_calloc(1, sizeof *g);
     if (!g) return lin_no_memory(err, "grapheme to phoneme", sizeof *g);
-    g->phones = phones;
-    g->dictionary = dictionary;
-    open_rules(g, flite_library, lexicon_library);
+    *g = (lin_g2p){.phones = phones, .dictionary = dictionary, .rules = rules};
     *g2p = g;
     return LIN_OK;
 }
 
-lin_status lin_g2p_create(const lin_phones *phones, const lin_dictionary *dictionary, lin_g2p **g2p, lin_error *err)
-{
-    return lin_g2p_create_with(phones, dictionary, "libflite.so.1", "libflite_cmulex.so.1", g2p, err);
-}
+void lin_g2p_destroy(lin_g2p *g) { lin_free(g); }
 
-void lin_g2p_destroy(lin_g2p *g)
-{
-    if (!g) return;
-    if (g->lexicon_library) dlclose(g->lexicon_library);
-    if (g->flite_library) dlclose(g->flite_library);
-    lin_free(g);
-}
-
-int lin_g2p_has_rules(const lin_g2p *g) { return g->flite.lts_apply != NULL; }
+int lin_g2p_has_rules(const lin_g2p *g) { return g->rules != NULL; }
 
 static lin_status push(pronouncing *p, int label)
 {
@@ -135,7 +66,7 @@ static lin_status push_names(pronouncing *p, const char *names)
     const char *at = names, *end = names + strlen(names), *name;
     size_t n;
     lin_status status = LIN_OK;
-    while (!status && lin_field_next(&at, end, &name, &n)) status = push(p, label_of(p->g2p->phones, name, n));
+    while (!status && lin_field_next(&at, end, &name, &n)) status = push(p, lin_g2p_label(p->g2p->phones, name, n));
     return status;
 }
 
@@ -273,45 +204,20 @@ static lin_status push_letters(pronouncing *p, const char *word, size_t n)
     return status;
 }
 
-// One phone of flite: lower case with a stress digit, "ax" for the reduced vowel that CMUdict writes AH0; "-" joins two of them.
-static lin_status push_flite(pronouncing *p, const char *text)
-{
-    lin_status status = LIN_OK;
-    while (*text && !status) {
-        char name[8];
-        size_t n = strcspn(text, "-"), k = 0;
-        if (n < sizeof name) {
-            for (; k < n; k++) name[k] = text[k] >= 'a' && text[k] <= 'z' ? (char)(text[k] - 32) : text[k];
-        }
-        if (k >= 2 && !memcmp(name, "AX", 2)) name[1] = 'H';
-        int skip = n == 7 && !strncmp(text, "epsilon", 7);
-        int label = skip ? -1 : label_of(p->g2p->phones, name, k);
-        if (!skip && label < 1) return lin_fail(p->err, LIN_MISMATCH, "flite's phone '%s' is not in the phone set", text);
-        if (!skip) status = push(p, label);
-        text += n + (text[n] == '-');
-    }
-    return status;
-}
-
 static lin_status push_rules(pronouncing *p, const char *word, size_t n)
 {
-    const flite_calls *f = &p->g2p->flite;
-    char text[LIN_WORD_MAX + 1];
-    lin_status status = LIN_OK;
-    int before = p->n;
-    memcpy(text, word, n);
-    text[n] = '\0';
-    if (!f->lts_apply) {
+    int n_labels;
+    if (!p->g2p->rules) {
         return lin_fail(p->err, LIN_UNSUPPORTED,
-                        "'%s' is not in the dictionary, and flite's letter-to-sound rules are not there (%s); install libflite1",
-                        text, p->g2p->why_not);
+                        "'%.*s' is not in the dictionary, and no letter-to-sound rules are installed (english.g2p); add the word to "
+                        "the dictionary, or name the rules with LINNET_G2P", (int)n, word);
     }
     at_least(p, LIN_G2P_RULES);
-    cst_val *list = f->lts_apply(text, "", f->cmu_lts_rules);
-    for (const cst_val *at = list; at && !status; at = f->val_cdr(at)) status = push_flite(p, f->val_string(f->val_car(at)));
-    f->delete_val(list);
-    if (!status && p->n == before) status = push_letters(p, word, n); // every letter silent
-    return status;
+    const lin_status status =
+        lin_g2p_rules_apply(p->g2p->rules, word, n, p->labels + p->n, p->capacity - p->n, &n_labels, p->err);
+    if (status != LIN_OK) return status;
+    p->n += n_labels;
+    return n_labels ? LIN_OK : push_letters(p, word, n); // every letter silent
 }
 
 // A piece of letters only.

@@ -3,13 +3,11 @@
  *
  * In this order: pieces around hyphens and apostrophes ("d'you", "vusi's"), British spellings ("favourable" as "favorable") and
  * endings ("rescuings" from "rescuing") of words the dictionary has; letter names for abbreviations without a vowel ("pbx"); and
- * the letter-to-sound rules of flite (Black, Lenzo & Pagel 1998, trained on CMUdict), reached through dlopen of libflite.so.1 and
- * libflite_cmulex.so.1, Debian's package libflite1. Flite (Carnegie Mellon University) has a BSD-like licence; nothing of it is
- * linked or copied, and without it everything but the last step still works.
+ * letter-to-sound rules (lexicon/g2p_rules.h). Without rules everything but the last step still works.
  *
  * Leaving one word at a time out of CMUdict, each ending kept here had fewer wrong phones than the rules alone.
  *
- *   lin_g2p_create(phones, dictionary, &g2p, &err);
+ *   lin_g2p_create(phones, dictionary, rules, &g2p, &err);
  *   lin_g2p_pronounce(g2p, "overmann's", 10, labels, LIN_PRONUNCIATION_MAX, &n, &how, &err);
  *   lin_g2p_destroy(g2p);
  *
@@ -22,6 +20,7 @@
 
 #include "kernels/status.h"
 #include "lexicon/dictionary.h"
+#include "lexicon/g2p_rules.h"
 #include "lexicon/phones.h"
 
 typedef struct lin_g2p lin_g2p;
@@ -38,23 +37,20 @@ typedef enum lin_g2p_how {
 const char *lin_g2p_how_name(lin_g2p_how how);
 
 /*
- * Keeps pointers to `phones` and `dictionary` (may be NULL: no words known), which must outlive it. LIN_MISMATCH when the phone set
- * has not CMUdict's 39 (with or without stress digits). A missing libflite is no failure here.
+ * Keeps pointers to `phones`, `dictionary` (NULL: no words known) and `rules` (NULL: none), which must outlive it. LIN_MISMATCH when
+ * the phone set has not CMUdict's 39 (with or without stress digits); LIN_NO_MEMORY.
  */
-lin_status lin_g2p_create(const lin_phones *phones, const lin_dictionary *dictionary, lin_g2p **g2p, lin_error *err);
+lin_status lin_g2p_create(const lin_phones *phones, const lin_dictionary *dictionary, const lin_g2p_rules *rules, lin_g2p **g2p,
+                          lin_error *err);
 void lin_g2p_destroy(lin_g2p *g2p); /* NULL is fine */
 
-/* The same with other names for the two shared libraries, for installations elsewhere. */
-lin_status lin_g2p_create_with(const lin_phones *phones, const lin_dictionary *dictionary, const char *flite_library,
-                               const char *lexicon_library, lin_g2p **g2p, lin_error *err);
-
-/* Whether the letter-to-sound rules could be opened. */
+/* Whether it has letter-to-sound rules. */
 int lin_g2p_has_rules(const lin_g2p *g2p);
 
 /*
  * Pronounces a word of n bytes: ASCII letters, apostrophes and hyphens, at least one letter. labels [capacity] gets *n_labels.
- * LIN_INVALID for other bytes or a word over LIN_WORD_MAX; LIN_TOO_SMALL; LIN_UNSUPPORTED, naming the package to install, when
- * the word needs the rules and they are not there.
+ * LIN_INVALID for other bytes or a word over LIN_WORD_MAX; LIN_TOO_SMALL; LIN_UNSUPPORTED when the word needs rules and there
+ * are none.
  */
 lin_status lin_g2p_pronounce(lin_g2p *g2p, const char *word, size_t n, int *labels, int capacity, int *n_labels,
                              lin_g2p_how *how, lin_error *err);

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# What linnet transcribe --words and --lm phones take if nothing else is given: a word 3-gram, its lexicon, a phone 6-gram.
+# What linnet transcribe --words and --lm phones take if nothing else is given: a word 3-gram, its lexicon, letter-to-sound rules, a
+# phone 6-gram.
 #
 #   recipes/open/lm.sh --corpus DIR [--work exp/lm] [--words ARPA] [--lexicon FILE] [--stage N] [--stop-stage N] [--linnet PROGRAM]
 #
 # Stages: 1 the word model, pruned and packed   2 the pronunciations of its words   3 the phone model   4 what they foretell of dev_native
 # ARPA is a word model as text (DIR/lm/en-us.arpa.gz, that of Debian's pocketsphinx-en-us); FILE is cmudict-en-us.dict of the same package.
 # The phone model is of sentences drawn from the word model and of the training sets' texts (three times, for their style); nothing of
-# dev_* or test_* goes into it. Run from the root of the source tree; the results are english.lm, english.dict.gz, phones.lm in WORK,
+# dev_* or test_* goes into it. Run from the root of the source tree; the results are english.lm, english.dict.gz, english.g2p, phones.lm in WORK,
 # the same bytes every time.
 set -euo pipefail
 
@@ -44,6 +45,7 @@ if wanted 2; then
   { sed -n "/^;;;/s/The words of linnet's demonstration/The words of english.lm/; /^;;;/p" demo/words.dict
     awk 'NR == FNR { known[$1] = 1; next } { word = $1; sub(/\([0-9]+\)$/, "", word) } word in known' "$work/words.txt" "$lexicon"
   } | gzip -9n > "$work/english.dict.gz"
+  "$linnet" g2p "$lexicon" -o "$work/english.g2p"
 fi
 
 if wanted 3; then
@@ -62,5 +64,5 @@ if wanted 4; then
   "$linnet" ngram perplexity "$work/english.lm" --ids first --lower "$corpus/dev_native/text"
   "$linnet" phonemize -q --ids first --lexicon "$lexicon" "$corpus/dev_native/text" |
     "$linnet" ngram perplexity "$work/phones.lm" --ids first
-  ls -l "$work"/english.lm "$work"/english.dict.gz "$work"/phones.lm
+  ls -l "$work"/english.lm "$work"/english.dict.gz "$work"/english.g2p "$work"/phones.lm
 fi

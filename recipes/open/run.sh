@@ -6,7 +6,7 @@
 #
 # Stages: 1 features and labels   2 training   3 decoding and scoring of the dev sets   4 the test set, once   5 the table of results
 # DIR holds Kaldi-style data directories (train_native, ..., dev_native, test_native) whose wav.scp paths are relative to DIR.
-# Needs cmudict-en-us.dict (Debian: pocketsphinx-en-us) and libflite1 for the words that it lacks. Run from the root of the source tree.
+# Needs cmudict-en-us.dict (Debian: pocketsphinx-en-us). Run from the root of the source tree.
 # Training continues where it stopped if run again; training sets are never decoded, test sets never trained or tuned on.
 # Stage 2 alone (--stage 2 --stop-stage 2) needs no corpus and no sound library, only WORK/features/*.lfc: on a GPU machine
 #   make trainer && recipes/open/run.sh --work exp/open --stage 2 --stop-stage 2 --device cuda --linnet build/release/linnet-trainer

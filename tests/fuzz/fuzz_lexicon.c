@@ -8,6 +8,7 @@
 #include "kernels/memory.h"
 #include "lexicon/dictionary.h"
 #include "lexicon/g2p.h"
+#include "lexicon/g2p_learn.h"
 #include "lexicon/phones.h"
 #include "lexicon/textfile.h"
 #include "lexicon/transcript.h"
@@ -91,11 +92,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static lin_g2p *bare, *rules;
     lin_error err = {0};
     if (!size) return 0;
-    if (!phones) { // once: opening flite takes longer than a run
+    if (!phones) { // once: learning rules takes longer than a run
         if (lin_phones_create(NULL, &phones, &err)) abort();
         if (lin_dictionary_parse(words, sizeof words - 1, "words", phones, NULL, &dictionary, &err)) abort();
-        if (lin_g2p_create_with(phones, dictionary, "libno-such-library.so", "libnone.so", &bare, &err)) abort();
-        if (lin_g2p_create(phones, dictionary, &rules, &err)) abort();
+        lin_g2p_learn_options o = lin_g2p_learn_options_default();
+        lin_ngram *lm;
+        lin_g2p_rules *learnt;
+        if (lin_g2p_learn(dictionary, phones, &o, &lm, NULL, &err)) abort();
+        if (lin_g2p_rules_create(lm, "words", phones, &learnt, &err)) abort();
+        if (lin_g2p_create(phones, dictionary, NULL, &bare, &err)) abort();
+        if (lin_g2p_create(phones, dictionary, learnt, &rules, &err)) abort();
     }
     unsigned long live = lin_memory_live();
     const char *text = (const char *)data + 1;

@@ -1,0 +1,191 @@
+// g2p_rules.c - letter-to-sound rules applied: a beam search over pairs of a letter and its phones; see g2p_rules.h.
+
+#include "lexicon/g2p_rules.h"
+
+#include <string.h>
+
+#include "kernels/memory.h"
+#include "lexicon/dictionary.h"
+#include "lexicon/textfile.h"
+
+enum { LETTERS = 26, BEAM = 48 };
+
+typedef struct pair {
+    int word; // of the n-gram model
+    int n;
+    int labels[2];
+} pair;
+
+struct lin_g2p_rules {
+    lin_ngram *lm;
+    pair *pairs;            // sorted by letter
+    int first[LETTERS + 1]; // pairs of letter c: first[c] .. first[c + 1] - 1
+};
+
+// The best way to a state of the n-gram model behind a letter.
+typedef struct hypothesis {
+    lin_ngram_state state;
+    float logp;
+    int pair;
+    int back; // the hypothesis of the letter before
+} hypothesis;
+
+int lin_g2p_label(const lin_phones *phones, const char *name, size_t n)
+{
+    char unstressed[8];
+    const int label = lin_phones_find_unstressed(phones, name, n);
+    if (label > 0 || n + 1 > sizeof unstressed) return label;
+    memcpy(unstressed, name, n);
+    unstressed[n] = '0';
+    return lin_phones_find(phones, unstressed, n + 1);
+}
+
+// "x|K+S". 0 where it is none, -1 where the phone set lacks a phone.
+static int parse_pair(const char *text, const lin_phones *phones, int *letter, pair *p)
+{
+    if (text[0] < 'a' || text[0] > 'z' || text[1] != '|') return 0;
+    *letter = text[0] - 'a';
+    p->n = 0;
+    for (const char *at = text + 2; *at;) {
+        const size_t n = strcspn(at, "+");
+        if (p->n == 2 || n == 0) return 0;
+        const int label = lin_g2p_label(phones, at, n);
+        if (label < 1) return -1;
+        p->labels[p->n++] = label;
+        at += n;
+        if (*at == '+' && !*++at) return 0;
+    }
+    return 1;
+}
+
+// Two walks over the model's words: how many pairs each letter has, then the pairs.
+static lin_status gather(lin_g2p_rules *r, const char *name, const lin_phones *phones, lin_error *err)
+{
+    char shown[LIN_QUOTE];
+    const int n = lin_ngram_words(r->lm);
+    r->pairs = lin_alloc((size_t)n, sizeof *r->pairs);
+    if (!r->pairs) return lin_no_memory(err, "letter-to-sound rules", (size_t)n * sizeof *r->pairs);
+    for (int i = 0, letter; i < n; i++) {
+        const char *text = lin_ngram_word(r->lm, i);
+        pair p;
+        if (text[0] == '<') continue; // <s>, </s>, <unk>
+        const int parsed = parse_pair(text, phones, &letter, &p);
+        lin_quote(shown, text, strlen(text));
+        if (parsed == 0) {
+            return lin_fail(err, LIN_MISMATCH,
+                            "%s is no set of letter-to-sound rules: '%s' is no pair of a letter and its phones; "
+                            "linnet g2p makes one",
+                            name, shown);
+        }
+        if (parsed < 0) return lin_fail(err, LIN_MISMATCH, "%s: the phone set lacks a phone of '%s'", name, shown);
+        r->first[letter + 1]++;
+    }
+    for (int c = 0; c < LETTERS; c++) r->first[c + 1] += r->first[c];
+    int at[LETTERS];
+    memcpy(at, r->first, sizeof at);
+    for (int i = 0, letter; i < n; i++) {
+        pair p = {.word = i};
+        if (parse_pair(lin_ngram_word(r->lm, i), phones, &letter, &p) == 1) r->pairs[at[letter]++] = p;
+    }
+    return LIN_OK;
+}
+
+lin_status lin_g2p_rules_create(lin_ngram *lm, const char *name, const lin_phones *phones, lin_g2p_rules **rules, lin_error *err)
+{
+    lin_g2p_rules *r = *rules = lin_calloc(1, sizeof *r);
+    if (!r) {
+        lin_ngram_destroy(lm);
+        return lin_no_memory(err, "letter-to-sound rules", sizeof *r);
+    }
+    r->lm = lm;
+    const lin_status status = gather(r, name, phones, err);
+    if (status == LIN_OK) return LIN_OK;
+    lin_g2p_rules_destroy(r);
+    *rules = NULL;
+    return status;
+}
+
+lin_status lin_g2p_rules_open(const char *path, const lin_phones *phones, lin_g2p_rules **rules, lin_error *err)
+{
+    lin_ngram *lm;
+    *rules = NULL;
+    const lin_status status = lin_ngram_open(path, &lm, err);
+    return status == LIN_OK ? lin_g2p_rules_create(lm, path, phones, rules, err) : status;
+}
+
+void lin_g2p_rules_destroy(lin_g2p_rules *rules)
+{
+    if (!rules) return;
+    lin_ngram_destroy(rules->lm);
+    lin_free(rules->pairs);
+    lin_free(rules);
+}
+
+// Keeps the best hypothesis of each state, and of all states the BEAM best. Of equals the first stays.
+static void offer(hypothesis *beam, int *n, const hypothesis *h)
+{
+    int worst = 0;
+    for (int i = 0; i < *n; i++) {
+        if (beam[i].state == h->state) {
+            if (h->logp > beam[i].logp) beam[i] = *h;
+            return;
+        }
+        if (beam[i].logp < beam[worst].logp) worst = i;
+    }
+    if (*n < BEAM) {
+        beam[(*n)++] = *h;
+    } else if (h->logp > beam[worst].logp) {
+        beam[worst] = *h;
+    }
+}
+
+static int step(const lin_g2p_rules *r, int letter, const hypothesis *from, int n_from, hypothesis *to)
+{
+    int n = 0;
+    for (int i = 0; i < n_from; i++) {
+        for (int k = r->first[letter]; k < r->first[letter + 1]; k++) {
+            hypothesis h = {.pair = k, .back = i};
+            h.logp = from[i].logp + lin_ngram_score(r->lm, from[i].state, r->pairs[k].word, &h.state);
+            offer(to, &n, &h);
+        }
+    }
+    return n;
+}
+
+lin_status lin_g2p_rules_apply(const lin_g2p_rules *r, const char *word, size_t n, int *labels, int capacity, int *n_labels,
+                               lin_error *err)
+{
+    *n_labels = 0;
+    if (n < 1 || n > LIN_WORD_MAX) return lin_fail(err, LIN_INVALID, "a word of %zu letters", n);
+    for (size_t i = 0; i < n; i++) {
+        if (word[i] < 'a' || word[i] > 'z') return lin_fail(err, LIN_INVALID, "letter-to-sound rules are of the letters a to z");
+        const int letter = word[i] - 'a';
+        if (r->first[letter] == r->first[letter + 1])
+            return lin_fail(err, LIN_UNSUPPORTED, "the letter-to-sound rules have no sound for '%c'", word[i]);
+    }
+    hypothesis *beams = lin_alloc((n + 1) * BEAM, sizeof *beams); // [letters + 1, BEAM]
+    if (!beams) return lin_no_memory(err, "letter-to-sound rules", (n + 1) * BEAM * sizeof *beams);
+    int count = 1, best = 0, phones = 0;
+    beams[0] = (hypothesis){.state = lin_ngram_begin(r->lm), .pair = -1};
+    for (size_t i = 0; i < n; i++) count = step(r, word[i] - 'a', beams + i * BEAM, count, beams + (i + 1) * BEAM);
+    hypothesis *last = beams + n * BEAM;
+    for (int i = 0; i < count; i++) {
+        last[i].logp += lin_ngram_end(r->lm, last[i].state);
+        if (last[i].logp > last[best].logp) best = i;
+    }
+    // From the end to the beginning, with the phones written from the end of the room they take.
+    for (size_t i = n, at = (size_t)best; i > 0; at = (size_t)beams[i * BEAM + at].back, i--)
+        phones += r->pairs[beams[i * BEAM + at].pair].n;
+    lin_status status = LIN_OK;
+    if (phones > capacity) {
+        status = lin_fail(err, LIN_TOO_SMALL, "a pronunciation of more than %d phones", capacity);
+    } else {
+        *n_labels = phones;
+        for (size_t i = n, at = (size_t)best; i > 0; at = (size_t)beams[i * BEAM + at].back, i--) {
+            const pair *p = &r->pairs[beams[i * BEAM + at].pair];
+            for (int k = p->n; k > 0; k--) labels[--phones] = p->labels[k - 1];
+        }
+    }
+    lin_free(beams);
+    return status;
+}

@@ -1,0 +1,199 @@
+// lexicon/g2p_learn.c and g2p_rules.c: the likelihood of the alignments against their enumeration, the search against all sequences of
+// pairs, held-out words, files that are no rules, hostile words.
+#include "lexicon/g2p_learn.h"
+
+#include <math.h>
+
+#include "lexicon/g2p_rules.h"
+#include "lexicon/ngram_count.h"
+#include "tests/lexicon/support.h"
+
+static lin_phones *phones;
+static lin_dictionary *dictionary;
+
+static void setup(void)
+{
+    OK(lin_phones_create(NULL, &phones, &err));
+    OK(lin_dictionary_parse(small_dictionary, sizeof small_dictionary - 1, "small", phones, NULL, &dictionary, &err));
+}
+
+static void teardown(void)
+{
+    lin_dictionary_destroy(dictionary);
+    lin_phones_destroy(phones);
+    ck_assert_uint_eq(lin_memory_live(), 0);
+}
+
+// Of the first iteration, in which P(phones | letter) is the same for all letters: every alignment counted one by one.
+static double enumerated(int letters, int m)
+{
+    const double V = lin_phones_count(phones), one = 0.9 / (V + 1), two = 0.1 / (V * V);
+    if (m < 0) return 0;
+    if (letters == 0) return m == 0;
+    return one * enumerated(letters - 1, m) + one * enumerated(letters - 1, m - 1) + two * enumerated(letters - 1, m - 2);
+}
+
+START_TEST(likelihood_of_all_alignments)
+{
+    lin_g2p_learn_options o = lin_g2p_learn_options_default();
+    lin_g2p_learn_report report;
+    lin_ngram *lm;
+    double bits = 0;
+    int n = 0;
+    for (int w = 0; w < lin_dictionary_count(dictionary); w++) {
+        const char *word = lin_dictionary_word(dictionary, w);
+        const int *labels;
+        if (strspn(word, "abcdefghijklmnopqrstuvwxyz") != strlen(word)) continue;
+        for (int k = 0, m; (m = lin_dictionary_find(dictionary, word, strlen(word), k, &labels)) > 0; k++, n++)
+            bits -= log2(enumerated((int)strlen(word), m));
+    }
+    o.iterations = 1;
+    OK(lin_g2p_learn(dictionary, phones, &o, &lm, &report, &err));
+    lin_ngram_destroy(lm);
+    ck_assert_int_eq(report.pronunciations, n);
+    ck_assert_int_eq(report.left_out, 2); // 'tis, hyphen-ated
+    ck_assert_double_eq_tol(report.bits, bits / n, 1e-9 * bits);
+    double before = report.bits; // each iteration makes the words likelier
+    for (o.iterations = 2; o.iterations < 8; o.iterations++) {
+        OK(lin_g2p_learn(dictionary, phones, &o, &lm, &report, &err));
+        lin_ngram_destroy(lm);
+        ck_assert_double_le(report.bits, before + 1e-12);
+        before = report.bits;
+    }
+}
+END_TEST
+
+// All sequences of pairs that spell a word, each scored by the n-gram model.
+typedef struct enumeration {
+    const lin_ngram *lm;
+    const char *word;
+    float best;
+    char phones[256];
+} enumeration;
+
+static void enumerate(enumeration *e, size_t at, lin_ngram_state state, float logp, const char *so_far)
+{
+    if (!e->word[at]) {
+        logp += lin_ngram_end(e->lm, state);
+        if (logp > e->best) {
+            e->best = logp;
+            snprintf(e->phones, sizeof e->phones, "%s", so_far);
+        }
+        return;
+    }
+    for (int w = 0; w < lin_ngram_words(e->lm); w++) {
+        const char *text = lin_ngram_word(e->lm, w);
+        char more[256];
+        lin_ngram_state next;
+        if (text[0] != e->word[at] || text[1] != '|') continue;
+        snprintf(more, sizeof more, "%s%s%s", so_far, *so_far && text[2] ? " " : "", text + 2);
+        for (char *c = more; *c; c++) *c = *c == '+' ? ' ' : *c;
+        const float score = lin_ngram_score(e->lm, state, w, &next);
+        enumerate(e, at + 1, next, logp + score, more);
+    }
+}
+
+START_TEST(best_of_all_sequences)
+{
+    static const char *const words[] = {"hello", "cat", "happy", "lord", "kat", "pay", "dolly", "wor", "jud", "sorb", "ly", "h"};
+    lin_g2p_learn_options o = lin_g2p_learn_options_default();
+    o.minimum = 1;
+    lin_ngram *lm, *copy;
+    lin_g2p_rules *rules;
+    OK(lin_g2p_learn(dictionary, phones, &o, &lm, NULL, &err));
+    OK(lin_g2p_learn(dictionary, phones, &o, &copy, NULL, &err));
+    ck_assert_uint_eq(lin_ngram_fingerprint(lm), lin_ngram_fingerprint(copy)); // the same bytes every time
+    OK(lin_g2p_rules_create(copy, "small", phones, &rules, &err));
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        enumeration e = {.lm = lm, .word = words[i], .best = -INFINITY};
+        int labels[64], n;
+        enumerate(&e, 0, lin_ngram_begin(lm), 0, "");
+        OK(lin_g2p_rules_apply(rules, words[i], strlen(words[i]), labels, 64, &n, &err));
+        ck_assert_str_eq(named(phones, labels, n), e.phones);
+    }
+    lin_g2p_rules_destroy(rules);
+    lin_ngram_destroy(lm);
+}
+END_TEST
+
+START_TEST(held_out_words)
+{
+    lin_g2p_learn_options o = lin_g2p_learn_options_default();
+    lin_g2p_learn_report all, part;
+    lin_ngram *lm;
+    OK(lin_g2p_learn(dictionary, phones, &o, &lm, &all, &err));
+    lin_ngram_destroy(lm);
+    o.hold_out = 2;
+    OK(lin_g2p_learn(dictionary, phones, &o, &lm, &part, &err));
+    lin_ngram_destroy(lm);
+    ck_assert_int_lt(part.words, all.words);
+    ck_assert_int_ge(2 * part.words + 4, all.words);
+}
+END_TEST
+
+static lin_status learn_and_apply(void)
+{
+    lin_g2p_learn_options o = lin_g2p_learn_options_default();
+    lin_ngram *lm;
+    lin_g2p_rules *rules;
+    int labels[16], n;
+    lin_status status = lin_g2p_learn(dictionary, phones, &o, &lm, NULL, NULL);
+    if (status == LIN_OK) status = lin_g2p_rules_create(lm, "small", phones, &rules, NULL);
+    if (status != LIN_OK) return status;
+    status = lin_g2p_rules_apply(rules, "hello", 5, labels, 16, &n, NULL);
+    lin_g2p_rules_destroy(rules);
+    return status;
+}
+
+START_TEST(bad_input)
+{
+    lin_g2p_learn_options o = lin_g2p_learn_options_default();
+    lin_ngram *lm;
+    lin_g2p_rules *rules;
+    lin_phones *few;
+    int labels[16], n;
+    static const char arpa[] = "\\data\\\nngram 1=3\n\n\\1-grams:\n-1 <s>\n-1 </s>\n-1 cat\n\n\\end\\\n";
+    OK(lin_ngram_parse(arpa, sizeof arpa - 1, "words", &lm, &err));
+    FAILS(lin_g2p_rules_open("none.g2p", phones, &rules, &err), LIN_IO, "none.g2p");
+    lin_error why = {0};
+    ck_assert_int_eq(lin_g2p_rules_create(lm, "words.lm", phones, &rules, &why), LIN_MISMATCH);
+    ck_assert_ptr_nonnull(strstr(why.message, "words.lm is no set of letter-to-sound rules: 'cat'"));
+    OK(lin_g2p_learn(dictionary, phones, &o, &lm, NULL, &err));
+    OK(lin_phones_create("<blank> AA B", &few, &err));
+    ck_assert_int_eq(lin_g2p_rules_create(lm, "small.g2p", few, &rules, &why), LIN_MISMATCH);
+    ck_assert_ptr_nonnull(strstr(why.message, "lacks a phone"));
+    lin_phones_destroy(few);
+    o.order = 10;
+    FAILS(lin_g2p_learn(dictionary, phones, &o, &lm, NULL, &err), LIN_INVALID, "order 1 to 9");
+    o = lin_g2p_learn_options_default();
+    lin_dictionary *signs;
+    OK(lin_dictionary_parse("'s Z\nb B IY EH S T\n", 19, "signs", phones, NULL, &signs, &err));
+    FAILS(lin_g2p_learn(signs, phones, &o, &lm, NULL, &err), LIN_INVALID, "no word of the letters a to z");
+    lin_dictionary_destroy(signs);
+    OK(lin_g2p_learn(dictionary, phones, &o, &lm, NULL, &err));
+    OK(lin_g2p_rules_create(lm, "small", phones, &rules, &err));
+    char word[LIN_WORD_MAX + 1];
+    memset(word, 'a', sizeof word);
+    FAILS(lin_g2p_rules_apply(rules, "", 0, labels, 16, &n, &err), LIN_INVALID, "0 letters");
+    FAILS(lin_g2p_rules_apply(rules, word, sizeof word, labels, 16, &n, &err), LIN_INVALID, "256 letters");
+    FAILS(lin_g2p_rules_apply(rules, "a-b", 3, labels, 16, &n, &err), LIN_INVALID, "a to z");
+    FAILS(lin_g2p_rules_apply(rules, "quiz", 4, labels, 16, &n, &err), LIN_UNSUPPORTED, "no sound for 'q'");
+    FAILS(lin_g2p_rules_apply(rules, word, LIN_WORD_MAX, labels, 16, &n, &err), LIN_TOO_SMALL, "16");
+    lin_g2p_rules_destroy(rules);
+    lin_g2p_rules_destroy(NULL);
+    FAIL_EVERY_ALLOCATION(learn_and_apply(), (void)0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("g2p");
+    TCase *tc = tcase_create("g2p");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, likelihood_of_all_alignments);
+    tcase_add_test(tc, best_of_all_sequences);
+    tcase_add_test(tc, held_out_words);
+    tcase_add_test(tc, bad_input);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}
