@@ -35,7 +35,7 @@ static const lin_option options[] = {
      .help = "What was said, in words"},
     {.name = "text-file", .type = LIN_OPTION_FILE, .at = offsetof(align_values, text_file), .help = "A file that holds it"},
     {.name = "phones", .letter = 'p', .type = LIN_OPTION_STRING, .at = offsetof(align_values, phones), .value = "TEXT",
-     .help = "What was said, in phonemes: \"HH AH L OW\""},
+     .help = "What was said, in phonemes: \"HH AH L OW\", or in the IPA: \"hʌˈloʊ\""},
     {.name = "data", .type = LIN_OPTION_FOLDER, .at = offsetof(align_values, data),
      .help = "All utterances of a Kaldi-style data directory, with their text"},
     {.name = "audio-root", .type = LIN_OPTION_FOLDER, .at = offsetof(align_values, audio_root),

@@ -257,6 +257,8 @@ static lin_status match_phones(parts *p, lin_error *err)
         for (size_t c = 0; c <= n; c++) lower[c] = lin_lower(name[c]);
         p->labels[i] = lin_ngram_find(p->lm, name, n);
         if (p->labels[i] < 0) p->labels[i] = lin_ngram_find(p->lm, lower, n);
+        const char *cmu = p->labels[i] < 0 ? lin_phones_cmu(p->phones, i) : NULL; // a set in the IPA
+        if (cmu) p->labels[i] = lin_ngram_find(p->lm, cmu, strlen(cmu));
         if (p->labels[i] < 0 && missing++ == 0) first = name;
     }
     // A model of many words has some that are spelled like phones: "AH", "OW".

@@ -144,30 +144,25 @@ lin_status lin_spoken_words(lin_spoken *s, const lin_spoken_lexicon *lexicon, co
     return status;
 }
 
-// As it stands, or in capitals, or without a stress digit.
-static int find_phone(const lin_phones *phones, const char *name, size_t n)
-{
-    char capitals[LIN_PHONE_NAME_MAX + 1];
-    const int label = lin_phones_find_unstressed(phones, name, n);
-    if (label >= 0 || n > LIN_PHONE_NAME_MAX) return label;
-    for (size_t i = 0; i < n; i++) capitals[i] = name[i] >= 'a' && name[i] <= 'z' ? (char)(name[i] - 32) : name[i];
-    return lin_phones_find_unstressed(phones, capitals, n);
-}
-
 lin_status lin_spoken_phones(lin_spoken *s, const lin_phones *phones, const char *text, size_t n, lin_error *err)
 {
     lin_lines lines = {0};
     char shown[LIN_QUOTE];
+    int mark = 0;
     lin_status status = begin(s, phones, err);
     lin_lines_begin(&lines, text, n);
     while (status == LIN_OK && lin_lines_next(&lines)) {
         const char *at = lines.text, *field;
         size_t n_field;
         while (status == LIN_OK && lin_field_next(&at, lines.text + lines.n, &field, &n_field)) {
-            const int label = find_phone(phones, field, n_field);
-            status = label > 0 ? lin_align_graph_phones(s->graph, &label, 1, err)
-                               : lin_fail(err, LIN_INVALID, "'%s' is no phoneme of the model; linnet info names them",
-                                          lin_quote(shown, field, n_field));
+            lin_phone_read read[LIN_PHONES_READ_MAX];
+            const int found = lin_phones_read(phones, field, n_field, read, LIN_PHONES_READ_MAX, &mark);
+            for (int i = 0; i < found && status == LIN_OK; i++)
+                status = lin_align_graph_phones(s->graph, &read[i].label, 1, err);
+            if (!found) {
+                status = lin_fail(err, LIN_INVALID, "'%s' is no phoneme of the model; linnet info names them",
+                                  lin_quote(shown, field, n_field));
+            }
         }
     }
     if (status == LIN_OK && s->graph->n_slots == 0) status = lin_fail(err, LIN_INVALID, "the text is empty: there are no phonemes");

@@ -69,16 +69,18 @@ static lin_status parse_line(const lin_lines *line, const char *name, const lin_
     const char *word = field;
     size_t n_word = n;
     for (size_t i = 0; i < n; i++) out->word[i] = lin_lower(field[i]);
+    int mark = 0;
     while (lin_field_next(&at, end, &field, &n) && field[0] != '#') {
-        int label = lin_phones_find_unstressed(phones, field, n);
-        if (label < 1) {
+        lin_phone_read read[LIN_PHONES_READ_MAX];
+        const int found = lin_phones_read(phones, field, n, read, LIN_PHONES_READ_MAX, &mark);
+        if (!found) {
             return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' is not a phone of this set", name, line->number,
                             lin_quote(shown, field, n));
         }
-        if (out->n_labels == LIN_PRONUNCIATION_MAX) {
+        if (out->n_labels + found > LIN_PRONUNCIATION_MAX) {
             return lin_fail(err, LIN_FORMAT, "%s:%d: more than %d phones", name, line->number, LIN_PRONUNCIATION_MAX);
         }
-        out->labels[out->n_labels++] = label;
+        for (int i = 0; i < found; i++) out->labels[out->n_labels++] = read[i].label;
     }
     if (!out->n_labels) {
         return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' has no phones", name, line->number, lin_quote(shown, word, n_word));

@@ -4,6 +4,7 @@
  * Reads CMUdict as Carnegie Mellon publishes it ("WORD  W ER1 D", comments after ";;;" or " #") and as pocketsphinx packages it
  * ("word w er d" in lower case). "word(2)" and a word on a second line are further pronunciations of it, in the order of the file;
  * those that coincide once the stress is gone are kept once. Stress digits are dropped unless the phone set has the stressed name.
+ * Phones may be in the IPA, one by one or several without blanks between them (phones.h).
  *
  *   lin_dictionary_load("cmudict.dict", phones, NULL, &dictionary, &err);
  *   n = lin_dictionary_find(dictionary, "Hello", 5, 0, &labels);   // labels[0..n-1] = HH AH L OW; 0: the word is not there

@@ -32,12 +32,9 @@ typedef struct hypothesis {
 
 int lin_g2p_label(const lin_phones *phones, const char *name, size_t n)
 {
-    char unstressed[8];
-    const int label = lin_phones_find_unstressed(phones, name, n);
-    if (label > 0 || n + 1 > sizeof unstressed) return label;
-    memcpy(unstressed, name, n);
-    unstressed[n] = '0';
-    return lin_phones_find(phones, unstressed, n + 1);
+    lin_phone_read read;
+    int mark = 0;
+    return lin_phones_read(phones, name, n, &read, 1, &mark) ? read.label : -1;
 }
 
 // "x|K+S". 0 where it is none, -1 where the phone set lacks a phone.

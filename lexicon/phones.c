@@ -8,9 +8,12 @@
 
 enum { MAX_PHONES = 65536 };
 
+enum { CMU_PHONES = 39, STRESSES = 4 };
+
 struct lin_phones {
     lin_symbols names;
     char *list;
+    int by_cmu[CMU_PHONES][STRESSES]; // the first name of each of CMUdict's phones, by 1 + stress, 0 without; 0: there is none
 };
 
 // CMUdict's phones in the International Phonetic Alphabet, broad transcription of General American.
@@ -24,6 +27,19 @@ static const struct {
     {"M", "m"}, {"N", "n"}, {"NG", "ŋ"}, {"OW", "oʊ"}, {"OY", "ɔɪ"}, {"P", "p"}, {"R", "ɹ"},
     {"S", "s"}, {"SH", "ʃ"}, {"T", "t"}, {"TH", "θ"}, {"UH", "ʊ"}, {"UW", "u"}, {"V", "v"},
     {"W", "w"}, {"Y", "j"}, {"Z", "z"}, {"ZH", "ʒ"},
+};
+
+// Other symbols for the same phones, after marks such as tie bars and length are gone: of other traditions of writing General
+// American, of the dictionaries of the Montreal Forced Aligner, and what keyboards have.
+static const struct {
+    const char *ipa;
+    char name[3];
+} ipa_variants[] = {
+    {"ɒ", "AA"}, {"a", "AA"},  {"ə", "AH"},  {"ɐ", "AH"},  {"aw", "AW"}, {"au", "AW"}, {"aj", "AY"}, {"ai", "AY"}, {"ʧ", "CH"},
+    {"e", "EH"}, {"ɜ", "ER"},  {"ɚ", "ER"},  {"ə˞", "ER"}, {"ɜ˞", "ER"}, {"ɜɹ", "ER"}, {"ɜr", "ER"}, {"ej", "EY"}, {"ei", "EY"},
+    {"g", "G"},  {"ɟ", "G"},   {"ɦ", "HH"},  {"ç", "HH"},  {"ɨ", "IH"},  {"ᵻ", "IH"},  {"ʤ", "JH"},  {"c", "K"},   {"ɫ", "L"},
+    {"ʎ", "L"},  {"ɱ", "M"},   {"ɲ", "N"},   {"o", "OW"},  {"ow", "OW"}, {"ou", "OW"}, {"əʊ", "OW"}, {"əw", "OW"}, {"ɔj", "OY"},
+    {"ɔi", "OY"}, {"oɪ", "OY"}, {"r", "R"},  {"ɻ", "R"},   {"ɾ", "T"},   {"ʔ", "T"},   {"ʉ", "UW"},  {"ʍ", "W"},
 };
 
 static lin_status add_name(lin_phones *p, const char *name, size_t n, lin_error *err)
@@ -49,6 +65,123 @@ static lin_status add_name(lin_phones *p, const char *name, size_t n, lin_error 
     return LIN_OK;
 }
 
+// Number in the table of a name with or without a stress digit, which goes to *stress, else -1; -1: none of CMUdict's.
+static int cmu_of_name(const char *name, size_t n, int *stress)
+{
+    *stress = n > 1 && name[n - 1] >= '0' && name[n - 1] <= '2' ? name[n - 1] - '0' : -1;
+    n -= *stress >= 0;
+    for (int i = 0; i < CMU_PHONES; i++) {
+        if (strlen(ipa_table[i].name) == n && !memcmp(ipa_table[i].name, name, n)) return i;
+    }
+    return -1;
+}
+
+// ---- the IPA --------------------------------------------------------------------------------------------------------------------
+
+enum { LONGEST_FIELD = 512, SYLLABIC = 0x329 };
+
+// What a character does not change the phone by: combining marks but the syllabic one, length, aspiration, and other modifiers.
+static int is_passed_over(unsigned code)
+{
+    return (code >= 0x300 && code <= 0x36F && code != SYLLABIC) || (code >= 0x2B0 && code <= 0x2B8) ||
+           (code >= 0x2D0 && code <= 0x2D1) || code == 0x2E0 || (code >= 0x1D2C && code <= 0x1D6A) || code == 0x207F ||
+           code == 0x203F || code == '.';
+}
+
+static int mark_of(unsigned code) { return code == 0x2C8 || code == '\'' ? 1 : code == 0x2CC ? 2 : 0; }
+
+// The longest symbol that the text begins with: its bytes, and the number of its phone.
+static size_t longest_symbol(const char *text, size_t n, int *cmu)
+{
+    size_t longest = 0;
+    for (int i = 0; i < CMU_PHONES; i++) {
+        const size_t k = strlen(ipa_table[i].ipa);
+        if (k > longest && k <= n && !memcmp(text, ipa_table[i].ipa, k)) longest = k, *cmu = i;
+    }
+    for (size_t i = 0; i < sizeof ipa_variants / sizeof *ipa_variants; i++) {
+        const size_t k = strlen(ipa_variants[i].ipa);
+        int stress;
+        if (k > longest && k <= n && !memcmp(text, ipa_variants[i].ipa, k)) {
+            longest = k, *cmu = cmu_of_name(ipa_variants[i].name, strlen(ipa_variants[i].name), &stress);
+        }
+    }
+    return longest;
+}
+
+// The field without what is passed over; its bytes, 0 if it is no UTF-8 or too long.
+static size_t clean(char out[LONGEST_FIELD], const char *text, size_t n)
+{
+    size_t used = 0, step;
+    if (n > LONGEST_FIELD) return 0;
+    for (size_t at = 0; at < n; at += step) {
+        unsigned code;
+        step = lin_utf8_decode(text + at, n - at, &code);
+        if (!step) return 0;
+        if (is_passed_over(code)) continue;
+        memcpy(out + used, text + at, step);
+        used += step;
+    }
+    return used;
+}
+
+typedef struct cmu_read {
+    int cmu, stress;
+} cmu_read;
+
+static int is_vowel(int cmu) { return cmu >= 0 && strchr("AEIOU", ipa_table[cmu].name[0]) != NULL; }
+
+// Symbols one behind the other. 0 where one is unknown or there are too many.
+static int read_ipa(const char *field, size_t n_field, cmu_read *out, int capacity, int *mark)
+{
+    char text[LONGEST_FIELD];
+    const size_t n = clean(text, field, n_field);
+    int found = 0, stress;
+    for (size_t at = 0; at < n;) {
+        unsigned code;
+        int cmu = 0;
+        const size_t step = lin_utf8_decode(text + at, n - at, &code), symbol = longest_symbol(text + at, n - at, &cmu);
+        if (!symbol && code == SYLLABIC && found) {
+            cmu_read *last = &out[found - 1];
+            at += step;
+            if (!strchr("LMN", ipa_table[last->cmu].name[0])) continue; // of r: ER is what ɹ̩ would be, and is written so
+            if (found == capacity) return 0;
+            out[found++] = *last;
+            *last = (cmu_read){cmu_of_name("AH", 2, &stress), *mark ? *mark : -1};
+            *mark = 0;
+        } else if (!symbol) {
+            if (!mark_of(code)) return 0;
+            *mark = mark_of(code);
+            at += step;
+        } else {
+            if (found == capacity) return 0;
+            out[found++] = (cmu_read){cmu, is_vowel(cmu) && *mark ? *mark : -1};
+            if (is_vowel(cmu)) *mark = 0;
+            at += symbol;
+        }
+    }
+    return found;
+}
+
+// ---- sets -----------------------------------------------------------------------------------------------------------------------
+
+// Number in the table of a phone of a set, whatever the set calls it; -1: none.
+static int cmu_of_phone(const char *name, size_t n, int *stress)
+{
+    cmu_read one[2];
+    int mark = 0, cmu = cmu_of_name(name, n, stress);
+    if (cmu >= 0 || read_ipa(name, n, one, 2, &mark) != 1) return cmu;
+    *stress = one[0].stress;
+    return one[0].cmu;
+}
+
+static void index_by_cmu(lin_phones *p)
+{
+    for (int i = 1; i < p->names.n; i++) {
+        int stress, cmu = cmu_of_phone(lin_symbols_text(&p->names, i), p->names.items[i].n, &stress);
+        if (cmu >= 0 && !p->by_cmu[cmu][stress + 1]) p->by_cmu[cmu][stress + 1] = i;
+    }
+}
+
 lin_status lin_phones_create(const char *list, lin_phones **phones, lin_error *err)
 {
     *phones = NULL;
@@ -69,6 +202,7 @@ lin_status lin_phones_create(const char *list, lin_phones **phones, lin_error *e
         lin_phones_destroy(p);
         return status;
     }
+    index_by_cmu(p);
     *phones = p;
     return LIN_OK;
 }
@@ -97,16 +231,74 @@ int lin_phones_find_unstressed(const lin_phones *phones, const char *name, size_
     return index;
 }
 
+// The phone of the set for one of CMUdict's: with this stress, or without any; where none is given, the one with the stress 0.
+static int label_of(const lin_phones *phones, int cmu, int stress)
+{
+    const int *by_stress = phones->by_cmu[cmu];
+    return by_stress[stress + 1] ? by_stress[stress + 1] : by_stress[0] || stress >= 0 ? by_stress[0] : by_stress[1];
+}
+
+static int read_name(const lin_phones *phones, const char *name, size_t n, lin_phone_read *out)
+{
+    int stress, label = lin_phones_find(phones, name, n), cmu;
+    *out = (lin_phone_read){label, -1};
+    if (label >= 0) return label > 0;
+    label = lin_phones_find_unstressed(phones, name, n);
+    *out = (lin_phone_read){label, label > 0 ? name[n - 1] - '0' : -1};
+    if (label >= 0) return label > 0;
+    cmu = cmu_of_name(name, n, &stress);
+    if (cmu < 0) return 0;
+    *out = (lin_phone_read){label_of(phones, cmu, stress), stress};
+    return out->label > 0;
+}
+
+static int is_ascii(const char *text, size_t n)
+{
+    size_t i = 0;
+    while (i < n && (unsigned char)text[i] < 0x80) i++;
+    return i == n;
+}
+
+int lin_phones_read(const lin_phones *phones, const char *text, size_t n, lin_phone_read *out, int capacity, int *stress)
+{
+    char capitals[LIN_PHONE_NAME_MAX];
+    cmu_read symbols[LIN_PHONES_READ_MAX];
+    if (capacity < 1) return 0;
+    if (read_name(phones, text, n, out)) return 1;
+    for (size_t i = 0; n <= sizeof capitals && i < n; i++) {
+        capitals[i] = text[i] >= 'a' && text[i] <= 'z' ? (char)(text[i] - 32) : text[i];
+    }
+    if (n <= sizeof capitals && read_name(phones, capitals, n, out)) return 1;
+    const int found = read_ipa(text, n, symbols, capacity < LIN_PHONES_READ_MAX ? capacity : LIN_PHONES_READ_MAX, stress);
+    if (found > 1 && is_ascii(text, n)) return 0; // a word in letters
+    for (int i = 0; i < found; i++) {
+        out[i] = (lin_phone_read){label_of(phones, symbols[i].cmu, symbols[i].stress), symbols[i].stress};
+        if (out[i].label == 0) return 0;
+    }
+    return found;
+}
+
+static int cmu_at(const lin_phones *phones, int index)
+{
+    const char *name = index > 0 ? lin_phones_name(phones, index) : NULL;
+    int stress;
+    return name ? cmu_of_phone(name, strlen(name), &stress) : -1;
+}
+
+const char *lin_phones_cmu(const lin_phones *phones, int index)
+{
+    const int cmu = cmu_at(phones, index);
+    return cmu >= 0 ? ipa_table[cmu].name : NULL;
+}
+
+int lin_phones_is_vowel(const lin_phones *phones, int index) { return is_vowel(cmu_at(phones, index)); }
+
 const char *lin_phones_list(const lin_phones *phones) { return phones->list; }
 
 const char *lin_phones_ipa(const lin_phones *phones, int index)
 {
     const char *name = lin_phones_name(phones, index);
-    if (!name) return NULL;
-    size_t n = strlen(name);
-    if (n > 1 && name[n - 1] >= '0' && name[n - 1] <= '2') n--;
-    for (size_t i = 0; i < sizeof ipa_table / sizeof *ipa_table; i++) {
-        if (strlen(ipa_table[i].name) == n && !memcmp(ipa_table[i].name, name, n)) return ipa_table[i].ipa;
-    }
-    return name;
+    int stress;
+    const int cmu = name ? cmu_of_name(name, strlen(name), &stress) : -1;
+    return cmu >= 0 ? ipa_table[cmu].ipa : name;
 }

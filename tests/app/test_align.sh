@@ -47,6 +47,16 @@ is "a text that was said: nothing is told" "" "$err"
 run align --posteriors "$tmp/m.npy" --phones "w ah0 N t UW1" -f ctm --row-ms 100 -q
 is "matrix: phones and their times" "0.200 0.100 W|0.400 0.200 AH|0.700 0.100 N|1.100 0.100 T|1.400 0.200 UW|" \
     "$(printf '%s\n' "$out" | cut -d' ' -f3-5 | tr '\n' '|')"
+arpabet=$out
+run align --posteriors "$tmp/m.npy" --phones "w ə n ˈt u" -f ctm --row-ms 100 -q
+is "matrix: phones in the IPA" "$arpabet" "$out"
+run align --posteriors "$tmp/m.npy" --phones "wʌn ˈtuː" -f ctm --row-ms 100 -q
+is "matrix: phones in the IPA, words without blanks" "$arpabet" "$out"
+run align --posteriors "$tmp/m.npy" --phones "wʌn ˈtuː" -f trn --ipa -q
+is "the IPA in and out" "w ʌ n t u (m)" "$out"
+printf 'one wʌn\ntwo t u\n' > "$tmp/ipa.dict"
+run align --posteriors "$tmp/m.npy" --text "One, two!" -l "$tmp/ipa.dict" -f ctm --unit phones --row-ms 100 -q
+is "matrix: a lexicon in the IPA" "$arpabet" "$out"
 run align --posteriors "$tmp/m.npy" --text "one two" $lex -f ctm --unit phones -q
 is "matrix: steps of the model, 30 ms, if nothing is said" "0.060 0.030 W" "$(printf '%s\n' "$out" | head -n 1 | cut -d' ' -f3-5)"
 run align --posteriors "$tmp/m.npy" --text "one two" $lex -f json -q

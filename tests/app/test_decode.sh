@@ -146,6 +146,12 @@ refused "both" 2 "exclude each other" decode --phones-file "$tmp/names" --phones
 
 # ---- bad matrices: told with file and row, the others are done -------------------------------------------------------------------
 
+ipa='<blank> ɑ æ ʌ ɔ aʊ aɪ b tʃ d ð ɛ ɝ eɪ f ɡ h ɪ i dʒ k l m n ŋ oʊ ɔɪ p ɹ s ʃ t θ ʊ u v w j z ʒ'
+run decode -q --phones "$ipa" "$tmp/hello.npy"
+is "a set named in the IPA" "h ʌ l oʊ" "$out"
+printf 'hello HH AH L OW\n' > "$tmp/hello.dict"
+run decode -q --phones "$ipa" --words --no-lm -l "$tmp/hello.dict" "$tmp/hello.npy"
+is "a set named in the IPA finds the words of a lexicon" hello "$out"
 echo "- 4 nan 1 - 3" | "$ROWS" "$tmp/nan.npy"
 echo "- 4 half 1 - 3" | "$ROWS" "$tmp/half.npy"
 echo "logits 4" | "$ROWS" "$tmp/logits.npy"

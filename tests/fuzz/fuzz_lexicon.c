@@ -41,6 +41,13 @@ static void try_phones(const char *text, size_t size)
         for (int i = 0; i < lin_phones_count(phones); i++) {
             const char *name = lin_phones_name(phones, i);
             if (lin_phones_find(phones, name, strlen(name)) != i || !lin_phones_ipa(phones, i)) abort();
+            lin_phone_read read[3];
+            int mark = 0, n = lin_phones_read(phones, name, strlen(name), read, 1, &mark);
+            if (i && (n != 1 || read[0].label != i)) abort();
+            n = lin_phones_read(phones, text, size < 40 ? size : 40, read, 3, &mark);
+            if (n < 0 || n > 3) abort();
+            while (n--)
+                if (read[n].label < 1 || read[n].label >= lin_phones_count(phones) || read[n].stress < -1 || read[n].stress > 2) abort();
         }
         lin_phones_destroy(phones);
     }

@@ -85,6 +85,27 @@ START_TEST(stress_is_kept_where_the_set_has_it)
 }
 END_TEST
 
+START_TEST(phones_in_the_ipa)
+{
+    lin_dictionary *d;
+    const int *labels;
+    static const char text[] = "hello HH AH0 L OW1\nhullo h ə l ˈoʊ\nhallo hʌloʊ\nhello(2) həˈloʊ\nchurch tʃ ɝ t͡ʃ\n";
+    OK(lin_dictionary_parse(text, strlen(text), "d", phones, NULL, &d, &err));
+    ck_assert_int_eq(lin_dictionary_count(d), 4);
+    ck_assert_int_eq(lin_dictionary_find(d, "hello", 5, 0, &labels), 4);
+    const int *first = labels;
+    ck_assert_int_eq(lin_dictionary_find(d, "hello", 5, 1, &labels), 0); // the same once more
+    ck_assert_int_eq(lin_dictionary_find(d, "hullo", 5, 0, &labels), 4);
+    ck_assert_int_eq(memcmp(first, labels, 4 * sizeof *labels), 0);
+    ck_assert_int_eq(lin_dictionary_find(d, "hallo", 5, 0, &labels), 4);
+    ck_assert_int_eq(memcmp(first, labels, 4 * sizeof *labels), 0);
+    ck_assert_int_eq(lin_dictionary_find(d, "church", 6, 0, &labels), 3);
+    ck_assert_int_eq(labels[0], labels[2]);
+    lin_dictionary_destroy(d);
+    FAILS(lin_dictionary_parse("one two\n", 8, "d", phones, NULL, &d, &err), LIN_FORMAT, "'two' is not a phone");
+}
+END_TEST
+
 START_TEST(bad_lines_are_named)
 {
     lin_dictionary *d;
@@ -98,7 +119,7 @@ START_TEST(bad_lines_are_named)
     FAILS(PARSE("a A\x01H\n"), LIN_FORMAT, "x.dict:1: control character 0x01 at byte 4");
     FAILS(PARSE("a AH\n\x1b[31mred R EH D\n"), LIN_FORMAT, "x.dict:2: control character 0x1b at byte 1");
     FAILS(PARSE("a AH\0\n"), LIN_FORMAT, "control character 0x00");
-    FAILS(PARSE("a b c d\n"), LIN_FORMAT, "'b' is not a phone");
+    FAILS(PARSE("a big c d\n"), LIN_FORMAT, "'big' is not a phone");
     FAILS(PARSE(""), LIN_FORMAT, "no word");
     FAILS(PARSE(";;; only\n\n"), LIN_FORMAT, "no word");
     FAILS(PARSE("hello HELLO\nHELLO hello\n"), LIN_FORMAT, "x.dict:1: 'HELLO'"); // words that stand for each other
@@ -249,6 +270,7 @@ int main(void)
     tcase_add_test(tc, both_spellings);
     tcase_add_test(tc, odd_but_good_lines);
     tcase_add_test(tc, stress_is_kept_where_the_set_has_it);
+    tcase_add_test(tc, phones_in_the_ipa);
     tcase_add_test(tc, bad_lines_are_named);
     tcase_add_test(tc, long_things);
     tcase_add_test(tc, junk_is_refused);

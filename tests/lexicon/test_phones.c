@@ -73,6 +73,77 @@ START_TEST(bad_sets)
 }
 END_TEST
 
+// What a field is read as, "AH0 L OW": names of the set, with stress where it was there; "" if it is refused.
+static const char *read_as(const lin_phones *p, const char *text)
+{
+    static char out[512];
+    lin_phone_read read[LIN_PHONES_READ_MAX];
+    int mark = 0;
+    out[0] = 0;
+    const int n = lin_phones_read(p, text, strlen(text), read, LIN_PHONES_READ_MAX, &mark);
+    for (int i = 0; i < n; i++) {
+        const size_t used = strlen(out);
+        snprintf(out + used, sizeof out - used, "%s%s", i ? " " : "", lin_phones_name(p, read[i].label));
+        if (read[i].stress >= 0) snprintf(out + strlen(out), sizeof out - strlen(out), "%d", read[i].stress);
+    }
+    return out;
+}
+
+// What is printed can be read: every symbol, alone, in a row with others, with marks.
+START_TEST(ipa_is_read)
+{
+    lin_phones *p;
+    OK(lin_phones_create(NULL, &p, &err));
+    for (int i = 1; i < 40; i++) {
+        ck_assert_str_eq(read_as(p, lin_phones_ipa(p, i)), lin_phones_name(p, i));
+        ck_assert_str_eq(read_as(p, lin_phones_name(p, i)), lin_phones_name(p, i));
+        ck_assert_str_eq(lin_phones_cmu(p, i), lin_phones_name(p, i));
+    }
+    static const char *const cases[][2] = {
+        {"ah0", "AH0"}, {"Ow1", "OW1"}, {"hh", "HH"}, {"hʌloʊ", "HH AH L OW"}, {"həˈloʊ", "HH AH L OW1"}, {"ˈt͡ʃɪəɹ", "CH IH1 AH R"},
+        {"t͜ʃ", "CH"}, {"ʧ", "CH"}, {"d͡ʒ", "JH"}, {"ʤ", "JH"}, {"g", "G"}, {"ɡ", "G"}, {"r", "R"}, {"ɹ", "R"}, {"ɚ", "ER"}, {"ɝ", "ER"},
+        {"ɜː", "ER"}, {"ə˞", "ER"}, {"iː", "IY"}, {"uˑ", "UW"}, {"kʰ", "K"}, {"tʲ", "T"}, {"t̪", "T"}, {"aɪ̯", "AY"}, {"aj", "AY"}, {"ɾ", "T"},
+        {"bʌtn̩", "B AH T AH N"}, {"ˈɹɪðm̩", "R IH1 DH AH M"}, {"ˌʌn.ˈdu", "AH2 N D UW1"}, {"ɫ̩", "AH L"}, {"'hæt", "HH AE1 T"},
+        {"əʊ", "OW"}, {"e", "EH"}, {"ˈˌɑ", "AA2"},
+        {"", ""}, {"hat", ""}, {"world", ""}, {"ˈ", ""}, {"qʌ", ""}, {"AH3", ""}, {"<blank>", ""}, {"ʌ<", ""}, {"\xCA", ""}, {"̩", ""}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) ck_assert_str_eq(read_as(p, cases[i][0]), cases[i][1]);
+    char many[600] = "";
+    for (int i = 0; i < 65; i++) strcat(many, "ʌ");
+    ck_assert_str_eq(read_as(p, many), "");
+    ck_assert_int_eq((int)strlen(read_as(p, many + 2)), 64 * 3 - 1);
+    lin_phone_read one[2];
+    int mark = 0;
+    ck_assert_int_eq(lin_phones_read(p, "hʌ", strlen("hʌ"), one, 1, &mark), 0);
+    ck_assert_int_eq(lin_phones_read(p, "ˈl", strlen("ˈl"), one, 2, &mark), 1); // the mark goes on to the vowel of the next field
+    ck_assert_int_eq(mark, 1);
+    ck_assert_int_eq(lin_phones_read(p, "oʊ", strlen("oʊ"), one, 2, &mark), 1);
+    ck_assert(one[0].stress == 1 && mark == 0);
+    ck_assert(lin_phones_is_vowel(p, 1) && !lin_phones_is_vowel(p, 39) && !lin_phones_is_vowel(p, 0) && !lin_phones_is_vowel(p, 40));
+    lin_phones_destroy(p);
+}
+END_TEST
+
+START_TEST(sets_in_the_ipa)
+{
+    lin_phones *p;
+    OK(lin_phones_create("<blank> ɑ oʊ t͡ʃ xyz", &p, &err));
+    ck_assert_str_eq(read_as(p, "AA1"), "ɑ1");
+    ck_assert_str_eq(read_as(p, "ow"), "oʊ");
+    ck_assert_str_eq(read_as(p, "tʃɑ"), "t͡ʃ ɑ");
+    ck_assert_str_eq(read_as(p, "xyz"), "xyz");
+    ck_assert_str_eq(read_as(p, "B"), "");
+    ck_assert_str_eq(lin_phones_cmu(p, 3), "CH");
+    ck_assert_ptr_null(lin_phones_cmu(p, 4));
+    ck_assert_ptr_null(lin_phones_cmu(p, 0));
+    lin_phones_destroy(p);
+    OK(lin_phones_create("<blank> AA0 AA1 B", &p, &err));
+    ck_assert_str_eq(read_as(p, "bˈɑ"), "B AA11"); // of the set's phone with stress, and the stress
+    ck_assert_str_eq(read_as(p, "ɑ"), "AA0");
+    ck_assert_str_eq(read_as(p, "AA1"), "AA1");
+    lin_phones_destroy(p);
+}
+END_TEST
+
 START_TEST(out_of_memory)
 {
     lin_phones *p;
@@ -196,6 +267,8 @@ int main(void)
     tcase_add_test(tc, default_set);
     tcase_add_test(tc, set_from_a_list);
     tcase_add_test(tc, bad_sets);
+    tcase_add_test(tc, ipa_is_read);
+    tcase_add_test(tc, sets_in_the_ipa);
     tcase_add_test(tc, out_of_memory);
     tcase_add_test(tc, symbols_are_numbered);
     tcase_add_test(tc, symbols_survive_failures);
