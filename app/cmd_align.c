@@ -6,6 +6,7 @@
 
 #include "app/commands.h"
 #include "app/common.h"
+#include "app/corpus.h"
 #include "app/inputs.h"
 #include "app/model_options.h"
 #include "app/ordered.h"
@@ -86,12 +87,15 @@ struct align_job {
     const align_values *v;
     lin_recognizer recognizer;
     lin_inputs inputs;
+    lin_corpus corpus; // texts of the inputs, where they lie beside them
+    int beside;        // they do
     lin_speakers speakers;
     lin_spoken_lexicon lexicon;
     int channel;
     double row_s;
     char *text; // of the one file; NULL: each utterance has its own
     size_t n_text;
+    lin_results_values how;
     lin_results results;
     aligner *aligners;
     int n_aligners;
@@ -107,19 +111,41 @@ enum { GUESSES_TOLD = 20 };
 
 // ---- one utterance, on a thread of its own --------------------------------------------------------------------------------------
 
+static lin_status take_text(aligner *a, const char *text, size_t n, lin_error *err)
+{
+    const align_job *job = a->job;
+    if (n >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3)) text += 3, n -= 3; // a byte order mark
+    if (job->v->phones) return lin_spoken_phones(&a->spoken, job->recognizer.phones, text, n, err);
+    return lin_spoken_words(&a->spoken, &job->lexicon, text, n, err);
+}
+
+// What is wrong with a text is said with the text's name, not the sound's.
+static lin_status read_text_beside(aligner *a, const char *path, lin_error *err)
+{
+    char *text;
+    size_t n;
+    lin_error why = {0};
+    lin_status status = lin_text_read(path, &text, &n, err);
+    if (status != LIN_OK) return status;
+    status = take_text(a, text, n, &why);
+    if (status != LIN_OK) lin_fail(err, status, "%.300s: %s", path, why.message);
+    lin_free(text);
+    return status;
+}
+
 static lin_status read_text(aligner *a, int item, lin_error *err)
 {
     const align_job *job = a->job;
     const char *text = job->text;
     size_t n = job->n_text;
+    if (job->beside) return read_text_beside(a, job->corpus.texts[item], err);
     if (job->v->data) {
         text = lin_datadir_at(job->inputs.dir, item)->text;
         if (!text)
             return lin_fail(err, LIN_INVALID, "%s/text has no line for %s", job->v->data, job->inputs.items[item].id);
         n = strlen(text);
     }
-    if (job->v->phones) return lin_spoken_phones(&a->spoken, job->recognizer.phones, text, n, err);
-    return lin_spoken_words(&a->spoken, &job->lexicon, text, n, err);
+    return take_text(a, text, n, err);
 }
 
 static lin_status take_rows(void *context, int lane, const float *logp, int n, lin_error *err)
@@ -300,10 +326,26 @@ static lin_status gather_data(align_job *job, lin_error *err)
     return status;
 }
 
+static lin_status gather_beside(align_job *job, const lin_list *operands, lin_error *err)
+{
+    lin_status status = lin_corpus_gather(&job->corpus, &job->inputs, operands, job->v->results.output_dir, err);
+    if (status != LIN_OK) return status;
+    if (!job->inputs.n && operands->count == 1 && !lin_is_folder(operands->items[0])) {
+        return lin_fail(err, LIN_INVALID, "%s: nothing says what was said: no text lies beside it (the same name with .lab, .txt or "
+                        ".TextGrid), and there is no TEXTFILE, --text, --text-file or --phones", operands->items[0]);
+    }
+    lin_corpus_report(&job->corpus);
+    job->n_failed += job->corpus.without_text;
+    if (job->inputs.n) return LIN_OK;
+    return lin_fail(err, LIN_INVALID, "%s%s: there is no sound with a text beside it (the same name with .lab, .txt or .TextGrid)",
+                    operands->items[0], operands->count > 1 ? " and others" : "");
+}
+
 static lin_status gather(align_job *job, const lin_parsed *parsed, lin_error *err)
 {
     const align_values *v = job->v;
     if (v->data) return gather_data(job, err);
+    if (job->beside) return gather_beside(job, &parsed->operands, err);
     const char *path = v->posteriors ? v->posteriors : parsed->operands.items[0];
     const char *file = v->text_file ? v->text_file : parsed->operands.count > 1 ? parsed->operands.items[1] : NULL;
     const char *given = v->text ? v->text : v->phones;
@@ -342,7 +384,7 @@ static lin_status align(align_job *job, lin_error *err)
     if (status == LIN_OK) status = make_threads(job, err);
     if (status == LIN_OK && job->recognizer.model->speaker_norm && !v->posteriors)
         status = lin_speakers_measure(&job->speakers, &job->inputs, &job->recognizer, v->jobs, err);
-    if (status == LIN_OK) status = lin_results_open(&job->results, job->recognizer.phones, v->data != NULL, err);
+    if (status == LIN_OK) status = lin_results_open(&job->results, job->recognizer.phones, v->data != NULL || job->inputs.n > 1, err);
     if (status != LIN_OK) return status;
     lin_progress_begin(&job->progress, v->quiet);
     status = lin_ordered_run(&(lin_ordered){job->inputs.n, job->n_aligners, job, work, take}, err);
@@ -383,25 +425,42 @@ static void release(align_job *job)
     lin_speakers_free(&job->speakers);
     lin_spoken_lexicon_close(&job->lexicon);
     lin_inputs_free(&job->inputs);
+    lin_corpus_free(&job->corpus);
     lin_recognizer_close(&job->recognizer);
+}
+
+// FILE TEXTFILE, as against two files with their texts beside them.
+static int names_a_text(const lin_list *operands)
+{
+    return operands->count == 2 && !lin_corpus_is_sound(operands->items[1]) && !lin_corpus_is_text(operands->items[0]) &&
+           !lin_is_folder(operands->items[0]) && !lin_is_folder(operands->items[1]);
 }
 
 // What the table cannot say about how options go together. LIN_EXIT_OK if all is well.
 static int check(const lin_parsed *parsed, align_job *job)
 {
     const align_values *v = job->v;
-    const int n = parsed->operands.count;
+    const int n = parsed->operands.count, given = (v->text != NULL) + (v->text_file != NULL) + (v->phones != NULL);
     lin_error err = {0};
-    const int texts = (v->text != NULL) + (v->text_file != NULL) + (v->phones != NULL) + (n > 1);
     if ((n > 0) + (v->data != NULL) + (v->posteriors != NULL) != 1)
-        return lin_misuse(parsed, "one of FILE, --data and --posteriors says what to align");
-    if (v->data && texts) return lin_misuse(parsed, "--data has a text for every utterance of its own");
-    if (!v->data && texts != 1) return lin_misuse(parsed, "one of TEXTFILE, --text, --text-file and --phones says what was said");
+        return lin_misuse(parsed, "one of FILE, FOLDER, --data and --posteriors says what to align");
+    if (v->data && given) return lin_misuse(parsed, "--data has a text for every utterance of its own");
+    if (given + (n == 2 && names_a_text(&parsed->operands)) > 1 || (given && n > 1) || (v->posteriors && !given))
+        return lin_misuse(parsed, "one of TEXTFILE, --text, --text-file and --phones says what was said");
+    if (given && n && lin_is_folder(parsed->operands.items[0]))
+        return lin_misuse(parsed, "the texts of a folder lie beside its sounds: --text, --text-file and --phones are for one FILE");
+    job->beside = n > 0 && !given && !names_a_text(&parsed->operands);
+    for (int i = 0; i < n && job->beside; i++) {
+        if (!strcmp(parsed->operands.items[i], "-"))
+            return lin_misuse(parsed, "nothing lies beside standard input: TEXTFILE, --text, --text-file or --phones says what was said");
+    }
     if (v->row_ms > 0 && !v->posteriors) return lin_misuse(parsed, "--row-ms is for --posteriors");
     if (v->lexicon && v->phones) return lin_misuse(parsed, "--phones needs no --lexicon");
     if (lin_input_channel(&v->input, &job->channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     if (job->channel == LIN_CHANNEL_EACH) return lin_misuse(parsed, "a text is of one channel: --channel mix or a number");
-    return lin_results_check(&job->results, parsed, &v->results);
+    job->how = v->results;
+    if (!job->how.format && job->how.output_dir) job->how.format = "textgrid"; // text alone would say nothing new of each file
+    return lin_results_check(&job->results, parsed, &job->how);
 }
 
 static int run(lin_parsed *parsed)
@@ -422,22 +481,28 @@ static int run(lin_parsed *parsed)
 
 const lin_command lin_command_align = {
     .name = "align",
-    .operands = "[FILE [TEXTFILE]]",
+    .operands = "[FILE TEXTFILE | FILE|FOLDER...]",
     .summary = "when each phoneme and word of a known text was said",
     .description = "Finds the best path of a sound through a text that is known: the times of its phonemes and words, how "
                    "probable each is, and, in json and in csv with --unit both, the goodness of pronunciation of every "
                    "phoneme: the natural logarithm of the probability that it and no other was said there. Of several "
                    "pronunciations in the lexicon the sound chooses one; words that it lacks are pronounced as linnet "
                    "phonemize does.\n\n"
+                   "Given a FOLDER, or several files, it looks for the text beside each sound: the same name with .lab, .txt or "
+                   ".TextGrid, sought in this order. A folder is read with all folders below it (corpora of the Montreal Forced "
+                   "Aligner: speaker/file.wav with speaker/file.lab); with --output-dir results lie in the same folders there, as "
+                   "TextGrids where no --format is given. The folder that a sound lies in is its speaker. Sounds without a text "
+                   "are named and skipped, and the exit status is then 1.\n\n"
                    "A text that is longer than the sound, or that nobody can pronounce, is an error; a text that was probably "
                    "not said is told on standard error and aligned nevertheless. Of a data directory all utterances that can "
                    "be aligned are. See docs/alignment.md.",
     .examples = "  linnet align --text \"how are you\" -f textgrid -o hello.TextGrid hello.wav\n"
                 "  linnet align -f json lecture.flac lecture.txt\n"
+                "  linnet align corpus --output-dir aligned\n"
                 "  linnet align --phones \"HH AH L OW\" -f ctm hello.wav\n"
                 "  linnet align --data corpus/dev --output-dir aligned -f textgrid,json",
     .options = options,
     .values_size = sizeof(align_values),
-    .max_operands = 2,
+    .max_operands = -1,
     .run = run,
 };

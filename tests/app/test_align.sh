@@ -150,6 +150,73 @@ has "a line of the text is missing" "$err" "u3.wav: $tmp/bad/text has no line fo
 rm "$tmp/bad/text"
 refused "no text at all" 1 "write lines 'ID WORDS' into $tmp/bad/text" align --data "$tmp/bad" --audio-root "$tmp/bad" $lex
 
+# A folder of speakers, as the Montreal Forced Aligner takes it: texts beside the sounds, results in the same folders.
+c=$tmp/corpus
+mkdir -p "$c/anna/day 1" "$c/ben" "$c/.hidden"
+cp "$d/u1.wav" "$c/anna/one.wav"
+cp "$d/u2.wav" "$c/anna/day 1/one.WAV"
+cp "$d/u3.wav" "$c/ben/three.four.wav"
+cp "$d/u4.wav" "$c/top.wav"
+cp "$d/u4.wav" "$c/ben/silent.wav"
+cp "$d/u4.wav" "$c/.hidden/x.wav"
+printf 'one two' > "$c/anna/one.txt"
+printf 'four' > "$c/anna/one.TextGrid"
+printf '\357\273\277two three\r\n' > "$c/anna/day 1/one.TXT"
+printf 'three four\n' > "$c/ben/three.four.lab"
+printf 'nonsense 1 2' > "$c/ben/three.four.txt"
+printf 'four one\n' > "$c/top.lab"
+printf 'two\n' > "$c/ben/lost.lab"
+ln -s .. "$c/ben/loop"
+run align "$c" --output-dir "$tmp/grids" $lex
+is "a corpus: status, as a sound has no text" 1 "$status"
+has "a corpus: a sound without text is named" "$err" "$c/ben/silent.wav: no text beside it (the same name with .lab, .txt or .TextGrid); skipped"
+has "a corpus: texts without sound are told once" "$err" "1 text has no sound beside it, such as $c/ben/lost.lab"
+has "a corpus: counted" "$err" "4 utterances, 1 failed"
+is "a corpus: TextGrids in the same folders" "anna/day 1/one.TextGrid|anna/one.TextGrid|ben/three.four.TextGrid|top.TextGrid|" \
+    "$(cd "$tmp/grids" && find . -type f | sed 's,^\./,,' | LC_ALL=C sort | tr '\n' '|')"
+has "a corpus: they are TextGrids" "$(cat "$tmp/grids/top.TextGrid")" 'text = "four"'
+rm "$c/ben/silent.wav" "$c/ben/lost.lab"
+run align -q "$c/" -f trn $lex
+is "a corpus: status" 0 "$status"
+doubts() { printf '%s\n' "$err" | grep -v 'hardly belong together'; } # but for those about the sound
+is "a corpus: nothing is told" "" "$(doubts)"
+is "a corpus: ids are the paths; .lab counts before .txt before .TextGrid" \
+    "two three (anna/day_1/one)|one two (anna/one)|three four (ben/three.four)|four one (top)|" "$(printf '%s\n' "$out" | tr '\n' '|')"
+run align -q "$c" -f json $lex
+is "a corpus: speakers are folders, at the top unknown" '"speaker":"day 1"|"speaker":"anna"|"speaker":"ben"|' \
+    "$(printf '%s\n' "$out" | grep -o '"speaker":"[^"]*"' | tr '\n' '|')"
+cp -r "$c" "$tmp/again"
+run align -q "$tmp/again" --output-dir "$tmp/again/out" $lex
+run align -q "$tmp/again" --output-dir "$tmp/again/out" -f textgrid,ctm $lex
+is "a corpus: the results of the last time below it are no part of it" "0 8 " "$status $(find "$tmp/again/out" -type f | wc -l | tr -d ' ') $(doubts)"
+run align -q "$c/anna/one.wav" "$c/ben/three.four.wav" -f trn $lex
+is "files with their texts beside them" "one two (one)|three four (three.four)|" "$(printf '%s\n' "$out" | tr '\n' '|')"
+run align -q "$c"/anna/one.* "$c"/top.* -f trn $lex
+is "files and their texts" "one two (one)|four one (top)|" "$(printf '%s\n' "$out" | tr '\n' '|')"
+run align -q "$c/top.wav" -f trn $lex
+is "one file with its text beside it" "four one (top)" "$out"
+run align -q "$c/top.wav" "$d/u1.wav" -f trn $lex
+is "files, one without a text: status" 1 "$status"
+is "files, one without a text: the other is done" "four one (top)" "$out"
+run align -q "$c/top.wav" "$c/anna/day 1" --output-dir "$tmp/mixed" $lex
+is "a file and a folder" "one.TextGrid top.TextGrid " "$(ls "$tmp/mixed" | tr '\n' ' ')"
+printf 'four 1\n' > "$c/top.lab"
+run align -q "$c" -f trn $lex
+is "a corpus, one text bad: status" 1 "$status"
+has "a corpus, one text bad: it is named" "$err" "$c/top.lab: '1' at byte 6"
+mkdir "$tmp/nothing"
+refused "an empty folder" 1 "$tmp/nothing: there is no sound with a text beside it" align "$tmp/nothing"
+refused "a folder and a text" 2 "the texts of a folder lie beside its sounds" align "$c" --text one
+refused "standard input and a file" 2 "nothing lies beside standard input" align - "$c/top.wav"
+refused "no folder" 1 "cannot open $tmp/none.wav" align "$tmp/none.wav" --text one $lex
+mkdir -p "$tmp/ids/a b"
+cp "$d/u1.wav" "$tmp/ids/a b/u1.wav"
+printf 'a/u1 a b/u1.wav\n' > "$tmp/ids/wav.scp"
+printf 'a/u1 ONE TWO\n' > "$tmp/ids/text"
+run align -q --data "$tmp/ids" --audio-root "$tmp/ids" $lex --output-dir "$tmp/ids/out"
+is "--data, ids with folders: status" "0 " "$status $(doubts)"
+is "--data, ids with folders" "a/u1.TextGrid" "$(cd "$tmp/ids/out" && find . -type f | sed 's,^\./,,')"
+
 # What cannot be.
 refused "an empty text" 1 "the text is empty" align "$d/u1.wav" --text " - ... " $lex
 refused "no phonemes" 1 "there are no phonemes" align "$d/u1.wav" --phones " "
@@ -160,7 +227,7 @@ refused "no text file" 1 "cannot open $tmp/none" align "$d/u1.wav" "$tmp/none" $
 refused "no lexicon file" 1 "$tmp/none" align "$d/u1.wav" --text one -l "$tmp/none"
 refused "no sound" 2 "says what to align" align --text one $lex
 refused "two sounds" 2 "says what to align" align "$d/u1.wav" --data "$d"
-refused "no text" 2 "says what was said" align "$d/u1.wav"
+refused "no text" 1 "u1.wav: nothing says what was said" align "$d/u1.wav"
 refused "two texts" 2 "says what was said" align "$d/u1.wav" "$tmp/text" --text one
 refused "a text beside a data directory" 2 "a text for every utterance" align --data "$d" --text one
 refused "--row-ms with a sound" 2 "--row-ms is for --posteriors" align "$d/u1.wav" --text one --row-ms 10
