@@ -460,7 +460,9 @@ static int check(const lin_parsed *parsed, align_job *job)
     if (job->channel == LIN_CHANNEL_EACH) return lin_misuse(parsed, "a text is of one channel: --channel mix or a number");
     job->how = v->results;
     if (!job->how.format && job->how.output_dir) job->how.format = "textgrid"; // text alone would say nothing new of each file
-    return lin_results_check(&job->results, parsed, &job->how);
+    const int status = lin_results_check(&job->results, parsed, &job->how);
+    job->results.how.times = 1;
+    return status;
 }
 
 static int run(lin_parsed *parsed)
@@ -488,6 +490,8 @@ const lin_command lin_command_align = {
                    "phoneme: the natural logarithm of the probability that it and no other was said there. Of several "
                    "pronunciations in the lexicon the sound chooses one; words that it lacks are pronounced as linnet "
                    "phonemize does.\n\n"
+                   "Text is a table here: start and end in seconds, and the word; phonemes with --unit phones, both with --unit "
+                   "both.\n\n"
                    "Given a FOLDER, or several files, it looks for the text beside each sound: the same name with .lab, .txt or "
                    ".TextGrid, sought in this order. A folder is read with all folders below it (corpora of the Montreal Forced "
                    "Aligner: speaker/file.wav with speaker/file.lab); with --output-dir results lie in the same folders there, as "
@@ -496,7 +500,8 @@ const lin_command lin_command_align = {
                    "A text that is longer than the sound, or that nobody can pronounce, is an error; a text that was probably "
                    "not said is told on standard error and aligned nevertheless. Of a data directory all utterances that can "
                    "be aligned are. See docs/alignment.md.",
-    .examples = "  linnet align --text \"how are you\" -f textgrid -o hello.TextGrid hello.wav\n"
+    .examples = "  linnet align --text \"how are you\" hello.wav\n"
+                "  linnet align --text \"how are you\" -f textgrid -o hello.TextGrid hello.wav\n"
                 "  linnet align -f json lecture.flac lecture.txt\n"
                 "  linnet align corpus --output-dir aligned\n"
                 "  linnet align --phones \"HH AH L OW\" -f ctm hello.wav\n"

@@ -1,7 +1,7 @@
 /*
  * writers.h - results as other programs read them: one table, one function per format.
  *
- *   text      P P P                     or, with ids, Kaldi's: utt-id P P P
+ *   text      P P P                     or, with ids, Kaldi's: utt-id P P P; with times, a table: a line per phone or word
  *   json      one object per line: id, channel, speaker, seconds, phones, words, scores, alternatives; docs/formats.md names all
  *   ctm       NIST CTM, one line per phone or word: utt channel start duration phone confidence
  *   trn       NIST TRN: P P P (utt-id)
@@ -55,6 +55,7 @@ typedef struct lin_writer_document {
 typedef struct lin_writer_options {
     const lin_phones *phones; /* names of the labels; never NULL */
     int with_id;              /* text: the utterance id before the phones */
+    int times;                /* text: a line for each phone or word with its start and end, LIN_UNIT_BOTH: words and their phones */
     int ipa;                  /* phones in IPA instead of the set's own names */
     lin_writer_unit unit;
     int word_times;                /* vtt: the time of each word inside a subtitle, for karaoke-like display */

@@ -50,6 +50,39 @@ static void put_tokens(const lin_tokens *t, lin_buffer *out)
     }
 }
 
+enum { TIME_WIDTH = 9 };
+
+static void put_time(lin_buffer *out, double seconds)
+{
+    const size_t from = out->n;
+    lin_buffer_fixed(out, seconds, 3);
+    lin_buffer_pad(out, from, TIME_WIDTH, 1);
+}
+
+static void put_row(const lin_tokens *t, int i, const char *indent, lin_buffer *out)
+{
+    const lin_token token = lin_token_at(t, i);
+    if (t->options->with_id) lin_buffer_text(out, t->result->id), lin_buffer_char(out, ' ');
+    put_time(out, token.start_s);
+    lin_buffer_char(out, ' ');
+    put_time(out, token.end_s);
+    lin_buffer_text(out, indent);
+    lin_token_spell(t, i, out);
+    lin_buffer_char(out, '\n');
+}
+
+// Start, end and phone or word; of both units the phones behind their word, two columns farther right.
+static void put_table(const lin_tokens *t, lin_buffer *out)
+{
+    const int both = t->words && t->options->unit == LIN_UNIT_BOTH;
+    const lin_tokens phones = lin_tokens_only(t->result, t->options, 0);
+    for (int i = 0; i < t->n; i++) {
+        put_row(t, i, "  ", out);
+        const lin_result_word *w = both ? &t->result->words[i] : NULL;
+        for (int p = 0; both && p < w->n_phones; p++) put_row(&phones, w->first_phone + p, "    ", out);
+    }
+}
+
 lin_status lin_write_text(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
 {
     const size_t before = out->n;
@@ -58,6 +91,10 @@ lin_status lin_write_text(const lin_result *r, const lin_writer_options *o, lin_
     if (!status && o->with_id) status = check_id(r->id, "text with ids", "", err);
     if (!status) status = check_words(&t, "text", "", err);
     if (status) return status;
+    if (o->times) {
+        put_table(&t, out);
+        return lin_written(o, out, before, err);
+    }
     if (o->with_id) {
         lin_buffer_text(out, r->id);
         if (t.n) lin_buffer_char(out, ' ');

@@ -48,6 +48,11 @@ run align --posteriors "$tmp/m.npy" --phones "w ah0 N t UW1" -f ctm --row-ms 100
 is "matrix: phones and their times" "0.200 0.100 W|0.400 0.200 AH|0.700 0.100 N|1.100 0.100 T|1.400 0.200 UW|" \
     "$(printf '%s\n' "$out" | cut -d' ' -f3-5 | tr '\n' '|')"
 arpabet=$out
+run align --posteriors "$tmp/m.npy" --text "One, two!" $lex --row-ms 100 -q
+is "text: a table with times" "    0.200     0.800  One|    1.100     1.600  two" "$(printf '%s' "$out" | tr '\n' '|')"
+run align --posteriors "$tmp/m.npy" --text "One, two!" $lex --row-ms 100 -q --unit both --ids --ipa
+is "text: words and phones, with ids" "m     1.100     1.600  two|m     1.100     1.200    t|m     1.400     1.600    u" \
+    "$(printf '%s\n' "$out" | tail -n 3 | paste -s -d '|')"
 run align --posteriors "$tmp/m.npy" --phones "w ə n ˈt u" -f ctm --row-ms 100 -q
 is "matrix: phones in the IPA" "$arpabet" "$out"
 run align --posteriors "$tmp/m.npy" --phones "wʌn ˈtuː" -f ctm --row-ms 100 -q
@@ -80,8 +85,8 @@ is "a text that was not said: aligned nevertheless" 3 "$(printf '%s\n' "$out" | 
 
 # Several pronunciations: the sound chooses.
 printf 'one Y UW\none(2) W AH N\none(3) AA\ntwo AH N\ntwo(2) T UW\n' > "$tmp/many"
-run align --posteriors "$tmp/m.npy" --text "one two" -l "$tmp/many" --unit phones -q
-is "the sound chooses the pronunciation" "W AH N T UW" "$out"
+run align --posteriors "$tmp/m.npy" --text "one two" -l "$tmp/many" --unit phones -q -f trn
+is "the sound chooses the pronunciation" "W AH N T UW (m)" "$out"
 
 # Bad matrices.
 matrix "$tmp/nan.npy" 0 $W $AH x $N 0 0
@@ -123,9 +128,9 @@ run align "$d/u1.wav" --text "ones two" $lex
 has "a word that the lexicon lacks is told" "$err" "'ones' is not in the lexicon; it is taken for W AH N Z (derived)"
 
 # A data directory; one utterance's text too long for it, another's sound missing, a third without text.
-run align -q --data "$d" --audio-root "$d" $lex
+run align -q --data "$d" --audio-root "$d" $lex -f trn
 is "--data: status" 0 "$status"
-is "--data: the texts in order" "u1 ONE TWO|u2 TWO THREE|u3 THREE FOUR|u4 FOUR ONE|" "$(printf '%s\n' "$out" | tr '\n' '|')"
+is "--data: the texts in order" "ONE TWO (u1)|TWO THREE (u2)|THREE FOUR (u3)|FOUR ONE (u4)|" "$(printf '%s\n' "$out" | tr '\n' '|')"
 run align -q -j 2 --data "$d" --audio-root "$d" $lex -f json
 two=$out
 run align -q -j 1 --data "$d" --audio-root "$d" $lex -f json
@@ -136,9 +141,9 @@ cp -r "$d" "$tmp/bad"
 long=$(printf 'THREE %.0s' 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20)
 printf 'u1 ONE TWO\nu2 %s\nu3 THREE FOUR\nu4 FOUR 1\n' "$long" > "$tmp/bad/text"
 rm "$tmp/bad/u3.wav"
-run align --data "$tmp/bad" --audio-root "$tmp/bad" $lex
+run align --data "$tmp/bad" --audio-root "$tmp/bad" $lex -f trn
 is "bad utterances: status" 1 "$status"
-is "bad utterances: the others are done" "u1 ONE TWO" "$out"
+is "bad utterances: the others are done" "ONE TWO (u1)" "$out"
 has "bad utterances: a text that is too long" "$err" "u2.wav: the text is longer than the sound"
 has "bad utterances: no sound" "$err" "u3.wav: No such file or directory"
 has "bad utterances: no word" "$err" "u4.wav: '1' at byte 6: write numbers and symbols as the words that were said"
