@@ -354,11 +354,10 @@ static lin_status check_folder(const train_values *v, lin_error *err)
 static lin_status make_folder(const lin_parsed *parsed, lin_error *err)
 {
     const train_values *v = parsed->values;
-    if (mkdir(v->folder, 0777) != 0 && errno != EEXIST)
-        return lin_fail(err, LIN_IO, "cannot make the folder %s: %s", v->folder, strerror(errno));
     char path[4096], *text;
     snprintf(path, sizeof path, "%s/train.conf", v->folder);
-    lin_status status = lin_options_text(parsed, &text, err);
+    lin_status status = lin_make_folders(v->folder, strlen(v->folder), err);
+    if (status == LIN_OK) status = lin_options_text(parsed, &text, err);
     if (status != LIN_OK) return status;
     status = lin_file_write_all(path, text, strlen(text), err);
     lin_free(text);

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -136,6 +137,26 @@ lin_status lin_find_rules(char *path, size_t capacity, lin_error *err)
 {
     static const char *const names[] = {"english.g2p", NULL};
     return lin_find_named(NULL, "LINNET_G2P", names, path, capacity, err);
+}
+
+lin_status lin_make_folders(const char *path, size_t n, lin_error *err)
+{
+    char part[PATH_MAX];
+    if (n >= sizeof part) return lin_fail(err, LIN_INVALID, "the name of the folder %.200s... is too long", path);
+    memcpy(part, path, n);
+    part[n] = 0;
+    for (char *slash = strchr(part + (n > 0), '/');; slash = strchr(slash + 1, '/')) {
+        if (slash) *slash = 0;
+        struct stat st;
+        // what is there may be in a folder that may not be written: look first
+        if (*part && stat(part, &st) != 0 && mkdir(part, 0777) != 0 && errno != EEXIST)
+            return lin_fail(err, LIN_IO, "cannot make the folder %.*s: %s", (int)n, path, strerror(errno));
+        if (!slash) break;
+        *slash = '/';
+    }
+    struct stat st;
+    if (!n || (stat(part, &st) == 0 && S_ISDIR(st.st_mode))) return LIN_OK;
+    return lin_fail(err, LIN_IO, "cannot make the folder %s: a file of that name is there", part);
 }
 
 lin_status lin_output_open(const char *path, lin_output *output, lin_error *err)

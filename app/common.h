@@ -55,6 +55,10 @@ lin_status lin_find_lexicon(const char *given, char *path, size_t capacity, lin_
 /* The letter-to-sound rules by that rule, with LINNET_G2P: an empty path if there are none. */
 lin_status lin_find_rules(char *path, size_t capacity, lin_error *err);
 
+/* Makes the folder that the first n bytes of path name, and those above it that are missing. LIN_IO; LIN_INVALID where it is too
+ * long. */
+lin_status lin_make_folders(const char *path, size_t n, lin_error *err);
+
 /* ---- output ----------------------------------------------------------------------------------------------------------------- */
 
 typedef struct lin_output {

@@ -151,31 +151,8 @@ lin_status lin_mirror_names(lin_inputs *in, lin_error *err)
 
 // ---- folders --------------------------------------------------------------------------------------------------------------------
 
-// Makes the first n bytes of a path and all before them.
-static lin_status make_parts(const char *path, size_t n, lin_error *err)
-{
-    char part[PATH_MAX];
-    if (n >= sizeof part) return lin_fail(err, LIN_INVALID, "the name of the folder %.200s... is too long", path);
-    memcpy(part, path, n);
-    part[n] = 0;
-    for (char *slash = strchr(part + (n > 0), '/');; slash = strchr(slash + 1, '/')) {
-        if (slash) *slash = 0;
-        struct stat st;
-        // what is there may be in a folder that may not be written: look first
-        if (*part && stat(part, &st) != 0 && mkdir(part, 0777) != 0 && errno != EEXIST)
-            return lin_fail(err, LIN_IO, "cannot make the folder %.*s: %s", (int)n, path, strerror(errno));
-        if (!slash) break;
-        *slash = '/';
-    }
-    struct stat st;
-    if (!n || (stat(part, &st) == 0 && S_ISDIR(st.st_mode))) return LIN_OK;
-    return lin_fail(err, LIN_IO, "cannot make the folder %s: a file of that name is there", part);
-}
-
 lin_status lin_mirror_folder(const char *file, lin_error *err)
 {
     const size_t n = (size_t)(lin_base_name(file) - file);
-    return make_parts(file, n > 1 ? n - 1 : n, err);
+    return lin_make_folders(file, n > 1 ? n - 1 : n, err);
 }
-
-lin_status lin_mirror_make(const char *folder, lin_error *err) { return make_parts(folder, strlen(folder), err); }

@@ -26,7 +26,4 @@ lin_status lin_mirror_check(const lin_inputs *inputs, lin_error *err);
 /* Makes the folders that lead to a file, as mkdir -p does. LIN_IO: the message names the folder. */
 lin_status lin_mirror_folder(const char *file, lin_error *err);
 
-/* The same for a folder itself. */
-lin_status lin_mirror_make(const char *folder, lin_error *err);
-
 #endif

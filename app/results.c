@@ -97,7 +97,7 @@ lin_status lin_results_open(lin_results *r, const lin_phones *phones, int many, 
 {
     r->how.phones = phones;
     r->how.with_id = r->values->ids || (many && !r->values->output_dir);
-    if (r->values->output_dir) return lin_mirror_make(r->values->output_dir, err);
+    if (r->values->output_dir) return lin_make_folders(r->values->output_dir, strlen(r->values->output_dir), err);
     lin_status status = lin_output_open(r->values->output, &r->out, err);
     if (status != LIN_OK) return status;
     r->how.document = &r->document;

@@ -1,0 +1,87 @@
+# Every command line of README.md and docs/*.md runs, in a folder that holds what they name. What cannot run here is listed below with
+# the reason; an entry that no line needs any more is an error.
+. tests/app/common.sh
+# Under a sanitizer the same commands run in the other tests; this one trains the paper's network, and takes minutes there.
+[ "${CONFIG:-release}" = release ] || finish
+top=$PWD
+
+left_out() { # why a line is not run; nothing: it is run
+    case $1 in
+    'make '*) echo 'builds and tests: this is one of them' ;;
+    *'linnet listen'*--from*|*'linnet listen --help'*) ;;
+    *'linnet listen'*|*'linnet devices'*) echo 'needs a microphone; test_listen.sh has one' ;;
+    *'python3 '*|*'test_score DIR'*) echo 'a comparison made by hand, with Python' ;;
+    esac
+}
+
+# ---- the folder ------------------------------------------------------------------------------------------------------------------
+
+mkdir -p "$tmp/bin" "$tmp/here/build/release" "$tmp/here/recipes" "$tmp/here/share"
+cd "$tmp/here" || exit 1
+ln -s "$LINNET" build/release/linnet
+ln -s "$LINNET" ../bin/linnet
+ln -s "$top/recipes/open" recipes/open
+ln -s "$top/share/linnet" share/linnet
+printf '#!/bin/sh\nexec "%s" /dev/stdout seconds=1 format=raw\n' "$SOUND" > ../bin/arecord
+printf '#!/bin/sh\nshift\nexec "$@"\n' > ../bin/ssh # what another machine runs, this one does
+printf '#!/bin/sh\nexec cat > /dev/null\n' > ../bin/program
+chmod +x ../bin/*
+for name in speech.wav hello.wav monday.wav tuesday.wav a.flac b.flac talk.flac lecture.flac day.flac; do
+    "$SOUND" "$name" seconds=2.5 seed=${#name}
+done
+mkdir -p librivox other recordings && cp hello.wav librivox && cp hello.wav speech.wav recordings
+echo 'how are you' > talk.txt && cp talk.txt lecture.txt && cp talk.txt hello.txt
+printf 'one\ntwo\tthree\n' | tr '\t' ' ' > names.txt
+"$LINNET" posteriors hello.wav -o talk.npy
+cp talk.npy other/a.npy
+printf 'layers = 1\nheads = 1\nhead-width = 8\nfeedforward = 8\nepochs = 1\n' > small.conf
+printf '%s\n' '<blank>' AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T TH UH UW V W Y Z ZH > phones.txt
+for set in corpus/train corpus/dev corpus/test data/train; do
+    mkdir -p $set
+    for i in 1 2 3; do
+        "$SOUND" $set/u$i.wav seconds=1.5 seed=$i
+        echo "u$i ${set#*/}/u$i.wav" >> $set/wav.scp
+    done
+    printf 'u1 ONE TWO\nu2 TWO THREE\nu3 HOW ARE YOU\n' > $set/text
+    printf 'u1 s1\nu2 s1\nu3 s2\n' > $set/utt2spk
+done
+cp -r corpus/dev dev_native && cp -r corpus/train train_a
+cut -d ' ' -f 2- corpus/train/text | tr A-Z a-z > text.txt && cp text.txt heldout.txt
+gzip -c text.txt > books.txt.gz
+"$LINNET" ngram count -q text.txt -o en-us.arpa && gzip -k en-us.arpa
+cp "$top/demo/words.dict" cmudict.dict && cp cmudict.dict cmudict-en-us.dict && cp cmudict.dict my.dict
+printf 'HH AW AA R Y UW (u1)\nW AH N (u2)\n' > REF && sed 's/AH/AA/' REF > HYP && cp REF NEW && cp HYP OLD
+cp REF test.ref.trn && cp HYP test.hyp.trn && cp REF dev.ref.trn
+printf '{"id":"u1","phones":[],"words":[{"word":"how"}]}\n{"id":"u2","phones":[],"words":[]}\n' > HYP.jsonl
+
+# ---- the lines -------------------------------------------------------------------------------------------------------------------
+
+# Lines of indented blocks that begin with a program, continued lines joined, comments behind them left out.
+lines() {
+    awk '/^    / && (inside || (before == "" && /^    [^ ]/)) { inside = 1; print substr($0, 5); next } { inside = 0; before = $0 }' "$1" |
+        sed -e :a -e '/\\$/N; s/\\\n *//; ta' |
+        grep -E '^(\$ )?([A-Z_]+=[^ ]* )*(linnet|build/release/linnet|make|cut|for|ssh|arecord|cat|python3|gzip) ' |
+        sed -e 's/^\$ //' -e 's/   *#.*//' -e 's,/usr/share/pocketsphinx/test/data/librivox,librivox,' \
+            -e 's,/usr/share/pocketsphinx/model/en-us/,,'
+}
+
+used='|'
+for page in "$top"/README.md "$top"/docs/*.md; do
+    lines "$page" > ../lines
+    while IFS= read -r line; do
+        why=$(left_out "$line")
+        if [ -n "$why" ]; then
+            case $used in *"|$why|"*) ;; *) used="$used$why|" ;; esac
+            continue
+        fi
+        PATH="$tmp/bin:$PATH" timeout 120 sh -c "$line" > ../said 2> ../complained < /dev/null
+        status=$?
+        [ $status = 0 ] || fail "${page##*/}: $line" "exit status $status" "$(tail -n 3 ../complained)"
+        [ $status != 0 ] || pass
+    done < ../lines
+done
+for why in 'builds and tests: this is one of them' 'needs a microphone; test_listen.sh has one' 'a comparison made by hand, with Python'; do
+    case $used in *"|$why|"*) pass ;; *) fail "a line that is left out because it $why" "there is none any more" ;; esac
+done
+cd "$top" || exit 1
+finish
