@@ -26,11 +26,11 @@ printf '#!/bin/sh\nexec "%s" /dev/stdout seconds=1 format=raw\n' "$SOUND" > ../b
 printf '#!/bin/sh\nshift\nexec "$@"\n' > ../bin/ssh # what another machine runs, this one does
 printf '#!/bin/sh\nexec cat > /dev/null\n' > ../bin/program
 chmod +x ../bin/*
-for name in speech.wav hello.wav monday.wav tuesday.wav a.flac b.flac talk.flac lecture.flac day.flac; do
+for name in speech.wav hello.wav monday.wav tuesday.wav a.flac b.flac talk.flac lecture.flac day.flac one.wav two.flac; do
     "$SOUND" "$name" seconds=2.5 seed=${#name}
 done
 mkdir -p librivox other recordings && cp hello.wav librivox && cp hello.wav speech.wav recordings
-echo 'how are you' > talk.txt && cp talk.txt lecture.txt && cp talk.txt hello.txt
+echo 'how are you' > talk.txt && cp talk.txt lecture.txt && for to in hello one two; do cp talk.txt $to.txt; done
 printf 'one\ntwo\tthree\n' | tr '\t' ' ' > names.txt
 "$LINNET" posteriors hello.wav -o talk.npy
 cp talk.npy other/a.npy
@@ -41,6 +41,7 @@ for set in corpus/train corpus/dev corpus/test data/train; do
     for i in 1 2 3; do
         "$SOUND" $set/u$i.wav seconds=1.5 seed=$i
         echo "u$i ${set#*/}/u$i.wav" >> $set/wav.scp
+        cp talk.txt $set/u$i.lab
     done
     printf 'u1 ONE TWO\nu2 TWO THREE\nu3 HOW ARE YOU\n' > $set/text
     printf 'u1 s1\nu2 s1\nu3 s2\n' > $set/utt2spk
