@@ -3,13 +3,19 @@
 #include <string.h>
 
 #include "kernels/cpu/cpu.h"
+#include "kernels/memory.h"
 
-/* Labels for which the rows of at least ten frames fit into a thread's scratch; with more there is said to be no path. (They would
- * have to be spoken in one utterance: more than ten minutes of speech.) */
-enum { MOST_LABELS = 5000 };
+/*
+ * Rows of alpha are kept in the thread's scratch where it holds those of 2 sqrt(T) frames: then each row is made at most twice. An
+ * utterance with more labels gets a block of its own for the time of the call, of that many rows up to MOST_BLOCK; beyond that
+ * (hours of speech in one utterance), or where there is no memory, rows are made again more often. LEAST_ROWS is what is needed
+ * for any result.
+ */
+enum { LEAST_ROWS = 8 };
+static const size_t MOST_BLOCK = (size_t)512 << 20;
 
 LIN_DISPATCH_DECLARE(double, lin_ctc_utterance, (float *dlogits, const float *logp, int T, const int *labels, int U, int V,
-                                                 double scale, void *scratch));
+                                                 double scale, void *scratch, size_t scratch_bytes));
 
 typedef struct ctc_job {
     const lin_exec *exec;
@@ -28,6 +34,32 @@ static int frames_needed(const int *labels, int U)
     return n;
 }
 
+// Bytes for the alphas of so many frames, with the rows that lin_ctc_utterance needs besides (ctc.h).
+static size_t bytes_of(size_t rows, int U)
+{
+    const size_t pitch = (size_t)U + 1 + 4 * 16; // at most: 16 lanes of margin at both ends, and rounded up
+    return (16 * rows + 8) * pitch;
+}
+
+// The loss; -1 where no memory is left for rows so long.
+static double utterance_loss(const ctc_job *job, int thread, float *gradient, const float *logp, int T, const int *labels, int U)
+{
+    const size_t wanted = bytes_of(gradient ? 2 * (size_t)sqrt((double)T) + LEAST_ROWS : LEAST_ROWS, U);
+    const size_t least = bytes_of(LEAST_ROWS, U);
+    size_t bytes = LIN_SCRATCH_BYTES;
+    void *block = NULL;
+    if (wanted > bytes) {
+        const size_t own = wanted < MOST_BLOCK ? wanted : least < MOST_BLOCK ? MOST_BLOCK : least;
+        block = lin_alloc(own, 1);
+        if (block) bytes = own;
+        else if (least > bytes) return -1;
+    }
+    const double loss = LIN_DISPATCH(lin_ctc_utterance)(gradient, logp, T, labels, U, job->V, job->scale,
+                                                        block ? block : lin_scratch(job->exec, thread), bytes);
+    lin_free(block);
+    return loss;
+}
+
 static void utterance_piece(void *context, int b, int thread)
 {
     const ctc_job *job = context;
@@ -36,9 +68,7 @@ static void utterance_piece(void *context, int b, int thread)
     const int *labels = job->labels ? job->labels + job->label_offsets[b] : NULL;
     float *gradient = job->dlogits ? job->dlogits + first : NULL;
     job->loss[b] = -1;
-    if (U <= MOST_LABELS && U <= T && frames_needed(labels, U) <= T)
-        job->loss[b] = LIN_DISPATCH(lin_ctc_utterance)(gradient, job->logp + first, T, labels, U, job->V, job->scale,
-                                                       lin_scratch(job->exec, thread));
+    if (U <= T && frames_needed(labels, U) <= T) job->loss[b] = utterance_loss(job, thread, gradient, job->logp + first, T, labels, U);
     if (job->loss[b] == -1 && gradient) memset(gradient, 0, (size_t)T * (size_t)job->V * sizeof *gradient);
 }
 

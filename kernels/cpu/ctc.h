@@ -11,9 +11,8 @@
  *   with G = beta y of frame t+1. d loss / d logit_v = y_v - sum of alpha beta / p over the states that show v.
  * Only states that can be reached from the start and can reach the end are worked on.
  *
- * alpha is needed backwards in time but made forwards. It lives in the thread's scratch: where an utterance is too long for that,
- * rows of some frames are kept and the stretch behind each is made again from it. So nothing is ever allocated, and the bits are
- * the same.
+ * alpha is needed backwards in time but made forwards. It lives in the block that the caller gives: where that does not hold the rows
+ * of all frames, those of some are kept and the stretch behind each is made again from it. The bits do not depend on the block's size.
  */
 #include <math.h>
 
@@ -244,16 +243,17 @@ static void LIN_NAME(retreat)(LIN_NAME(ctc_job) *job, LIN_NAME(ctc_row) start, i
     }
 }
 
-/* The loss, or -1 where there is no path; dlogits [T, V] may be NULL. scratch has LIN_SCRATCH_BYTES. */
+/* The loss, or -1 where there is no path; dlogits [T, V] may be NULL. scratch_bytes hold at least 8 rows (ctc.c). */
 double LIN_NAME(lin_ctc_utterance)(float *dlogits, const float *logp, int T, const int *labels, int U, int V, double scale,
-                                   void *scratch);
+                                   void *scratch, size_t scratch_bytes);
 double LIN_NAME(lin_ctc_utterance)(float *dlogits, const float *logp, int T, const int *labels, int U, int V, double scale,
-                                   void *scratch)
+                                   void *scratch, size_t scratch_bytes)
 {
     LIN_NAME(ctc_job) job = {.logp = logp, .labels = labels, .dlogits = dlogits, .T = T, .U = U, .V = V, .scale = (float)scale};
     job.N = vround(U + 1);
     job.pitch = (size_t)job.N + 2 * LIN_WIDTH;
-    size_t rows = (LIN_SCRATCH_BYTES - 8 * job.pitch) / (16 * job.pitch);
+    size_t rows = (scratch_bytes - 8 * job.pitch) / (16 * job.pitch);
+    if (rows > (size_t)T + 5) rows = (size_t)T + 5;
     job.capacity = (int)rows - 5;
     job.mantissas = scratch;
     job.exponents = (int32_t *)(job.mantissas + 2 * rows * job.pitch);
