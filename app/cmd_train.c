@@ -260,6 +260,12 @@ static void left_out(void *context, const char *set, const char *id, const char 
     if (!w->v->quiet) lin_complain("%s: %s is left out: %s", set, id, why);
 }
 
+static void note(void *context, const char *text)
+{
+    const watcher *w = context;
+    if (!w->v->quiet) lin_complain("%s", text);
+}
+
 static int stop(void *context)
 {
     (void)context;
@@ -350,8 +356,14 @@ static lin_status check_folder(const train_values *v, lin_error *err)
     return lin_fail(err, LIN_INVALID, "%s holds a run already: go on with it with --resume, or name another --folder", v->folder);
 }
 
-// Makes the folder if needed and keeps the options there, readable by `linnet train`.
-static lin_status make_folder(const lin_parsed *parsed, lin_error *err)
+static lin_status make_folder(const train_values *v, lin_error *err)
+{
+    if (mkdir(v->folder, 0777) == 0 || errno == EEXIST) return LIN_OK;
+    return lin_fail(err, LIN_IO, "cannot make the folder %s: %s", v->folder, strerror(errno));
+}
+
+// Keeps the options in the folder, readable by `linnet train`.
+static lin_status keep_options(const lin_parsed *parsed, lin_error *err)
 {
     const train_values *v = parsed->values;
     char path[4096], *text;
@@ -377,19 +389,24 @@ static int run(lin_parsed *parsed)
     sets train = {0}, dev = {0};
     lin_model *model = NULL;
     const lin_train_options learning = learning_of(v);
+    int lock = -1;
     lin_status status = lin_augment_check(&w.augment, &err);
     if (status == LIN_OK) status = check_folder(v, &err);
     if (status == LIN_OK) status = open_sets(&v->train, &train, &err);
     if (status == LIN_OK) status = open_sets(&v->dev, &dev, &err);
     if (status == LIN_OK) status = make_model(parsed, &train, &model, &err);
     if (status == LIN_OK) status = label(model, parsed, &train, &err);
-    if (status == LIN_OK) status = make_folder(parsed, &err);
+    if (status == LIN_OK) status = make_folder(v, &err);
+    if (status == LIN_OK) status = lin_train_lock(v->folder, &lock, &err);
+    if (status == LIN_OK) status = check_folder(v, &err); // again, now that nobody else writes there
+    if (status == LIN_OK) status = keep_options(parsed, &err);
     if (status == LIN_OK) {
         const lin_train_hooks hooks = {.context = &w,
                                        .masks = masks,
                                        .most_masks = w.augment.freq_masks + w.augment.time_masks,
                                        .errors = errors,
                                        .progress = progress,
+                                       .note = note,
                                        .left_out = left_out,
                                        .stop = stop};
         lin_progress_begin(&w.progress, v->quiet);
@@ -398,6 +415,7 @@ static int run(lin_parsed *parsed)
         lin_progress_end(&w.progress);
     }
     const int exit_status = status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
+    lin_train_unlock(lock);
     lin_model_destroy(model);
     close_sets(&train);
     close_sets(&dev);

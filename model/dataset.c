@@ -236,6 +236,12 @@ lin_status lin_dataset_verify(const lin_dataset *set, lin_error *err)
     return hash == set->body_hash ? LIN_OK : damaged(set, "the checksum of its features is wrong", err);
 }
 
+uint64_t lin_dataset_fingerprint(const lin_dataset *set)
+{
+    const uint64_t hash = lin_hash(set->steps, (size_t)set->count * 4 * (size_t)set->D, set->body_hash);
+    return lin_hash(set->label_bytes, (size_t)set->n_labels * lin_dataset_label_bytes(set->V), hash);
+}
+
 // ---- asking -------------------------------------------------------------------------------------------------------------------
 
 const char *lin_dataset_path(const lin_dataset *set) { return set->path; }

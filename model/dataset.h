@@ -61,6 +61,9 @@ void lin_dataset_close(lin_dataset *set);
 /* Reads the whole body: LIN_FORMAT if a byte of it has changed since it was written. */
 lin_status lin_dataset_verify(const lin_dataset *set, lin_error *err);
 
+/* 64 bits of what is trained on: features and labels, whatever names they have. */
+uint64_t lin_dataset_fingerprint(const lin_dataset *set);
+
 const char *lin_dataset_path(const lin_dataset *set);
 const char *lin_dataset_source(const lin_dataset *set);
 int lin_dataset_mel_bins(const lin_dataset *set);            /* D */

@@ -1,6 +1,7 @@
 #include "model/train.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -41,6 +42,26 @@ static uint64_t hash_items(const lin_train_list *list)
         h = lin_mix64(h + (uint64_t)list->items[i].n_labels);
     }
     return h;
+}
+
+// What the sets hold: lin_dataset_fingerprint of each, in order. 0 for none.
+static uint64_t hash_sets(const lin_dataset *const *sets, int n_sets)
+{
+    uint64_t h = 0;
+    for (int s = 0; s < n_sets; s++) h = lin_mix64(h + lin_dataset_fingerprint(sets[s])) | 1;
+    return h;
+}
+
+// One sentence for the user.
+static void note(const lin_trainer *t, const char *format, ...)
+{
+    char text[512];
+    va_list arguments;
+    if (!t->hooks->note) return;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    t->hooks->note(t->hooks->context, text);
 }
 
 // The plan of an epoch.
@@ -158,6 +179,26 @@ static void fill_progress(const lin_trainer *t, const lin_batches *plan, lin_tra
     p->seconds_left = done > 0 ? c->run_seconds / done * (p->epochs - done) : 0;
 }
 
+// Whether the batches that a resumed epoch has behind it are the first ones of this plan: as many frames and labels as were counted.
+static int goes_on(const lin_trainer *t, const lin_batches *plan)
+{
+    const lin_train_counters *c = &t->counters;
+    if (c->batch > plan->n_batches) return 0;
+    long long frames = 0, labels = 0;
+    for (int i = 0; i < plan->offsets[c->batch]; i++) {
+        frames += t->train.items[plan->items[i]].frames;
+        labels += t->train.items[plan->items[i]].n_labels;
+    }
+    return frames == c->frame_sum && labels == c->label_sum;
+}
+
+static void clear_sums(lin_train_counters *c)
+{
+    c->batch = 0;
+    c->loss_sum = c->epoch_seconds = 0;
+    c->label_sum = c->frame_sum = 0;
+}
+
 static int wants_stop(const lin_trainer *t) { return t->hooks->stop && t->hooks->stop(t->hooks->context); }
 
 // What happens between two epochs: measure, adapt the rate, keep the best, write the log.
@@ -192,9 +233,7 @@ static lin_status end_epoch(lin_trainer *t, const lin_batches *plan, lin_train_p
     if (status != LIN_OK) return status;
     if (t->hooks->progress) t->hooks->progress(t->hooks->context, p);
     c->epoch++;
-    c->batch = 0;
-    c->loss_sum = c->epoch_seconds = 0;
-    c->label_sum = c->frame_sum = 0;
+    clear_sums(c);
     return LIN_OK;
 }
 
@@ -211,11 +250,20 @@ static lin_status run(lin_trainer *t, lin_error *err)
     lin_train_progress p = {.dev_loss = -1, .dev_per = -1, .best_per = -1};
     double saved = seconds_now();
     lin_status status = LIN_OK;
+    if (o->resume && c->epoch >= o->epochs)
+        note(t, "%s has %lld epochs behind it and %d are asked for: nothing to do", o->folder, c->epoch, o->epochs);
     while (status == LIN_OK && c->epoch < o->epochs) {
         if (o->schedule == LIN_SCHEDULE_PLATEAU && o->lr * c->lr_factor < o->min_lr) break;
         lin_batches plan;
         status = plan_epoch(t, &t->train, (int)c->epoch, &plan, err);
         if (status != LIN_OK) break;
+        if (!goes_on(t, &plan)) {
+            note(t,
+                 "the checkpoint was saved within epoch %lld with other batches than these options make (--batch-frames?); that epoch "
+                 "begins again from its first batch",
+                 c->epoch + 1);
+            clear_sums(c);
+        }
         begin_tally(t);
         int stopped = 0;
         double looked = seconds_now();
@@ -280,13 +328,25 @@ static lin_status set_up(lin_trainer *t, const lin_dataset *const *sets, int n_s
     if (status == LIN_OK) status = t->ops->exec_create(t->ops, o->threads, &t->exec, err);
     if (status == LIN_OK) status = lin_optimizer_create(t->ops, t->exec, &m->params, &o->optimizer, &t->optimizer, err);
     if (status != LIN_OK) return status;
-    t->counters = (lin_train_counters){.lr_factor = 1, .best_per = -1, .seed = o->seed, .data = hash_items(&t->train)};
+    const uint64_t data = hash_items(&t->train), content = hash_sets(sets, n_sets), dev = hash_sets(dev_sets, n_dev_sets);
+    t->counters = (lin_train_counters){.lr_factor = 1, .best_per = -1, .seed = o->seed, .data = data, .content = content, .dev = dev};
     if (o->resume) {
-        status = lin_train_load(o, m, t->optimizer, &t->counters, err);
-        if (status == LIN_OK && (t->counters.seed != o->seed || t->counters.data != hash_items(&t->train)))
-            status =
-                lin_fail(err, LIN_MISMATCH, "%s/checkpoint.safetensors is of a run with another seed or other data", o->folder);
-        if (status == LIN_OK) lin_optimizer_place(t->optimizer, t->exec);
+        lin_train_counters *c = &t->counters;
+        status = lin_train_load(o, m, t->optimizer, c, err);
+        if (status != LIN_OK) return status;
+        const char *other = c->seed != o->seed                          ? "with another --seed"
+                            : c->data != data                           ? "of other utterances, or the same in another order"
+                            : c->content && c->content != content ? "whose caches held other features or phones"
+                                                                        : NULL;
+        if (other) return lin_fail(err, LIN_MISMATCH, "%s/checkpoint.safetensors is of a run %s; resume with what made it", o->folder, other);
+        if (c->dev && c->dev != dev && c->best_per >= 0) {
+            note(t, "the development set is not the one before; the best model is judged anew");
+            c->best_per = -1;
+            c->epochs_since_best = 0;
+        }
+        c->content = content;
+        c->dev = dev;
+        lin_optimizer_place(t->optimizer, t->exec);
     } else {
         m->speaker_norm = o->speaker_norm;
         if (o->speaker_norm) {

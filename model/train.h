@@ -13,7 +13,8 @@
  *
  * On a GPU the features stay in its memory, batches are put together there, and nobody waits for a step but to log it.
  * For one seed the result is the same for any number of threads, and a run that was killed and resumed ends with the bits of one that
- * was not. Decoding and augmentation live in other folders, so they come in as hooks.
+ * was not. Resumed within an epoch whose batches are no longer the same (another batch_frames), it begins that epoch again and says
+ * so. The caller holds lin_train_lock, so that no two runs mix their files. Decoding and augmentation live in other folders, so they come in as hooks.
  */
 #ifndef LIN_MODEL_TRAIN_H
 #define LIN_MODEL_TRAIN_H
@@ -74,6 +75,8 @@ typedef struct lin_train_hooks {
     /* Edit distance between what is decoded from logp [T, V] and labels [U]. Called from several threads at once. */
     int (*errors)(void *context, const float *logp, int T, int V, const int *labels, int U);
     void (*progress)(void *context, const lin_train_progress *progress);
+    /* What a user should know and that does not end the run, as one sentence. */
+    void (*note)(void *context, const char *text);
     /* An utterance that cannot be trained on, and why. */
     void (*left_out)(void *context, const char *set, const char *id, const char *why);
     /* Not 0: stop, after a checkpoint; lin_train returns LIN_STOPPED. */
@@ -81,9 +84,19 @@ typedef struct lin_train_hooks {
 } lin_train_hooks;
 
 /*
+ * Takes the folder of a run for this process, by a lock on its file `lock`, which also names the process. LIN_IO, naming the other
+ * process, while another one holds it. The lock ends with lin_train_unlock or with the process, however that ends; the file stays.
+ * A file system without locks gives none: *lock is then -1.
+ */
+lin_status lin_train_lock(const char *folder, int *lock, lin_error *err);
+void lin_train_unlock(int lock);
+
+/*
  * Trains model (its weights are the start, its normalisation is computed from the sets unless the run resumes). On return the model
  * holds the last weights; the best ones are in folder/best.safetensors. A loss or gradient that is not finite ends the run with
- * LIN_NUMERIC, naming the utterance or the batch, and leaves the last checkpoint.
+ * LIN_NUMERIC, naming the utterance or the batch, and leaves the last checkpoint. Resuming: LIN_MISMATCH where the checkpoint is of
+ * another network, seed or data, LIN_FORMAT where it is damaged. Another development set: the best model is judged anew, and a note
+ * says so.
  */
 lin_status lin_train(const lin_train_options *options, lin_model *model, const lin_dataset *const *sets, int n_sets,
                      const lin_dataset *const *dev_sets, int n_dev_sets, const lin_train_hooks *hooks, lin_error *err);

@@ -1,13 +1,19 @@
 // The folder of a training run: checkpoint, log, curves.
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "kernels/memory.h"
 #include "model/file.h"
 #include "model/model_file.h"
 #include "model/train_internal.h"
+#include "model/utf8.h"
 
 static lin_status path_in(const lin_train_options *o, const char *name, char *path, size_t size, lin_error *err)
 {
@@ -15,21 +21,82 @@ static lin_status path_in(const lin_train_options *o, const char *name, char *pa
     return n < 0 || (size_t)n >= size ? lin_fail(err, LIN_INVALID, "the path of the run's folder is too long") : LIN_OK;
 }
 
+static const char remedy[] = "take an older copy of it, or begin anew from best.safetensors (--init) in another folder";
+
+/* ---- the folder's lock ------------------------------------------------------------------------------------------------------ */
+
+// "1234 on host": who holds the lock, as the holder wrote it; "" where that cannot be read.
+static void read_holder(int fd, char text[128])
+{
+    const ssize_t n = pread(fd, text, 127, 0);
+    text[n > 0 ? n : 0] = 0;
+    text[strcspn(text, "\n")] = 0;
+}
+
+lin_status lin_train_lock(const char *folder, int *lock, lin_error *err)
+{
+    char path[4096], text[128], host[80] = "";
+    *lock = -1;
+    const lin_train_options named = {.folder = folder};
+    lin_status status = path_in(&named, "lock", path, sizeof path, err);
+    if (status != LIN_OK) return status;
+    const int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd < 0) return lin_fail(err, LIN_IO, "cannot write %s: %s", path, strerror(errno));
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        if (errno == EWOULDBLOCK) {
+            read_holder(fd, text);
+            status = lin_fail(err, LIN_IO, "another trainer works in %s%s%s%s; wait for its end, or name another --folder", folder,
+                              *text ? " (process " : "", lin_utf8_line(text), *text ? ")" : "");
+        }
+        close(fd);
+        return status;
+    }
+    gethostname(host, sizeof host - 1);
+    const int n = snprintf(text, sizeof text, "%ld on %s\n", (long)getpid(), host);
+    // the name of the holder is for messages only
+    if (ftruncate(fd, 0) == 0 && pwrite(fd, text, (size_t)n, 0) != n) errno = 0;
+    *lock = fd;
+    return LIN_OK;
+}
+
+void lin_train_unlock(int lock)
+{
+    if (lock >= 0) close(lock);
+}
+
 /* ---- checkpoint ------------------------------------------------------------------------------------------------------------- */
 
 // One text per counter; %a keeps every bit of a double.
 static void format_counters(const lin_train_counters *c, char *text, size_t size)
 {
-    snprintf(text, size, "%lld %lld %lld %a %a %lld %a %lld %lld %a %a %llu %llu", c->epoch, c->batch, c->step, c->lr_factor,
-             c->best_per, c->epochs_since_best, c->loss_sum, c->label_sum, c->frame_sum, c->epoch_seconds, c->run_seconds, c->seed,
-             c->data);
+    snprintf(text, size, "%lld %lld %lld %a %a %lld %a %lld %lld %a %a %llu %llu %llu %llu", c->epoch, c->batch, c->step,
+             c->lr_factor, c->best_per, c->epochs_since_best, c->loss_sum, c->label_sum, c->frame_sum, c->epoch_seconds,
+             c->run_seconds, c->seed, c->data, c->content, c->dev);
 }
 
+// The last two are missing in checkpoints of format version 1. What no run can have counted is refused.
 static int parse_counters(const char *text, lin_train_counters *c)
 {
-    return sscanf(text, "%lld %lld %lld %la %la %lld %la %lld %lld %la %la %llu %llu", &c->epoch, &c->batch, &c->step,
-                  &c->lr_factor, &c->best_per, &c->epochs_since_best, &c->loss_sum, &c->label_sum, &c->frame_sum, &c->epoch_seconds,
-                  &c->run_seconds, &c->seed, &c->data) == 13;
+    const long long most = 1LL << 53;
+    c->content = c->dev = 0;
+    const int n = sscanf(text, "%lld %lld %lld %la %la %lld %la %lld %lld %la %la %llu %llu %llu %llu", &c->epoch, &c->batch,
+                         &c->step, &c->lr_factor, &c->best_per, &c->epochs_since_best, &c->loss_sum, &c->label_sum, &c->frame_sum,
+                         &c->epoch_seconds, &c->run_seconds, &c->seed, &c->data, &c->content, &c->dev);
+    return (n == 13 || n == 15) && c->epoch >= 0 && c->epoch <= INT_MAX && c->batch >= 0 && c->batch <= INT_MAX && c->step >= 0 &&
+           c->step <= most && c->step >= c->batch && c->lr_factor > 0 && c->lr_factor <= 1 && c->best_per >= -1 &&
+           isfinite(c->best_per) && c->epochs_since_best >= 0 && c->epochs_since_best <= c->epoch && c->loss_sum >= 0 &&
+           isfinite(c->loss_sum) && c->label_sum >= 0 && c->label_sum <= most && c->frame_sum >= 0 && c->frame_sum <= most &&
+           c->epoch_seconds >= 0 && isfinite(c->epoch_seconds) && c->run_seconds >= 0 && isfinite(c->run_seconds);
+}
+
+// No gradient that was trained on leaves other moments than these.
+static lin_status check_moments(const char *path, const lin_optimizer *opt, lin_error *err)
+{
+    for (size_t i = 0; i < opt->n_elements; i++)
+        if (!isfinite(opt->m[i]) || !isfinite(opt->v[i]) || opt->v[i] < 0)
+            return lin_fail(err, LIN_FORMAT, "%s is damaged: element %zu of the optimiser's moments is %g and %g; %s", path, i,
+                            (double)opt->m[i], (double)opt->v[i], remedy);
+    return LIN_OK;
 }
 
 lin_status lin_train_save(const lin_train_options *o, const lin_model *model, const lin_optimizer *opt, const lin_train_counters *c,
@@ -63,8 +130,10 @@ lin_status lin_train_load(const lin_train_options *o, lin_model *model, lin_opti
     if (status == LIN_OK) status = lin_extras_read(&extras, "train.m", LIN_F32, opt->n_elements, opt->m, err);
     if (status == LIN_OK) status = lin_extras_read(&extras, "train.v", LIN_F32, opt->n_elements, opt->v, err);
     const char *text = lin_extras_text(&extras, "train.counters");
-    if (status == LIN_OK && (!text || !parse_counters(text, c) || c->epoch < 0 || c->batch < 0 || c->step < 0))
-        status = lin_fail(err, LIN_FORMAT, "%s has no counters of a training run", path);
+    if (status == LIN_OK && !text) status = lin_fail(err, LIN_FORMAT, "%s is a model, not the checkpoint of a training run", path);
+    if (status == LIN_OK) status = check_moments(path, opt, err);
+    if (status == LIN_OK && !parse_counters(text, c))
+        status = lin_fail(err, LIN_FORMAT, "%s is damaged: no training run counts \"%.200s\"; %s", path, lin_utf8_line(text), remedy);
     if (status == LIN_OK) {
         memcpy(model->values, saved->values, model->params.n_elements * sizeof(float));
         memcpy(model->mean, saved->mean, D * sizeof(float));

@@ -18,7 +18,9 @@ typedef struct lin_train_counters {
     long long label_sum, frame_sum;
     double epoch_seconds, run_seconds;
     unsigned long long seed;
-    unsigned long long data;    /* hash of the utterances trained on */
+    unsigned long long data;    /* hash of the lengths of the utterances trained on */
+    unsigned long long content; /* hash of their features and labels; 0 in a checkpoint that does not say */
+    unsigned long long dev;     /* the same of the development sets; 0: unknown, or none */
 } lin_train_counters;
 
 /* An utterance that will be trained on or measured. */

@@ -5,6 +5,27 @@
 #include "model/stream.h"
 #include "tests/model/train_support.h"
 
+// The same utterances, one code of the first one other than before, under checksums that fit.
+static void change_features(const char *path)
+{
+    lin_dataset *set;
+    lin_dataset_writer *writer;
+    lin_error err = {0};
+    ck_assert_msg(lin_dataset_open(path, &set, &err) == LIN_OK, "%s", err.message);
+    ck_assert(lin_dataset_create(path, D, lin_dataset_feature_parameters(set), lin_dataset_phones(set), "other", &writer, &err) == LIN_OK);
+    for (int i = 0; i < lin_dataset_count(set); i++) {
+        float x[80 * D];
+        int U;
+        const int *labels = lin_dataset_labels(set, i, &U);
+        lin_dataset_features(set, i, x);
+        if (i == 0) x[0] += 1;
+        ck_assert(lin_dataset_add(writer, lin_dataset_id(set, i), lin_dataset_speaker_name(set, lin_dataset_speaker(set, i)), x,
+                                  lin_dataset_frames(set, i), labels, U, &err) == LIN_OK);
+    }
+    ck_assert(lin_dataset_finish(writer, &err) == LIN_OK);
+    lin_dataset_close(set);
+}
+
 START_TEST(it_learns_and_repeats_itself)
 {
     char run[300];
@@ -84,6 +105,99 @@ START_TEST(stopped_and_resumed_gives_the_same_bits)
     ck_assert_int_eq(train(&o, &(watch){0}, NULL, &err), LIN_IO);
     ck_assert(strstr(err.message, "checkpoint.safetensors") != NULL);
     free(whole);
+}
+END_TEST
+
+// Options that change from one part of a run to the next.
+START_TEST(resumed_with_other_options)
+{
+    char run[300];
+    lin_error err = {0};
+    run_folder(run, sizeof run, "changed");
+    lin_train_options o = quick_options(run);
+    o.checkpoint_s = 1e9;
+    o.batch_frames = 60;
+    o.epochs = 2;
+    ck_assert_int_eq(train(&o, &(watch){.stop_after = 20}, NULL, &err), LIN_STOPPED);
+    o.resume = 1;
+    // the epoch has fewer batches than are done already: it begins again
+    o.batch_frames = 1000;
+    watch w = {0};
+    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(strstr(w.note, "epoch 1 with other batches") != NULL, "%s", w.note);
+    ck_assert_int_eq(w.last.epoch, 1);
+    ck_assert_int_eq(w.last.batch, w.last.n_batches);
+    const int done = (int)w.last.step;
+    ck_assert_int_gt(done, 20);
+    ck_assert_int_lt(done, 30);
+    // nothing is left to do
+    o.epochs = 1;
+    w = (watch){0};
+    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(strstr(w.note, "nothing to do") != NULL, "%s", w.note);
+    // more batches than before, in the middle of an epoch
+    o.epochs = 4;
+    o.batch_frames = 200;
+    ck_assert_int_eq(train(&o, &(watch){.stop_after = done + 1}, NULL, &err), LIN_STOPPED);
+    o.batch_frames = 60;
+    w = (watch){0};
+    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(strstr(w.note, "begins again") != NULL, "%s", w.note);
+    ck_assert_int_eq(w.last.epoch, 3);
+    // the same options: nothing to say
+    run_folder(run, sizeof run, "same");
+    o = quick_options(run);
+    o.checkpoint_s = 1e9;
+    o.batch_frames = 60;
+    ck_assert_int_eq(train(&o, &(watch){.stop_after = 20}, NULL, &err), LIN_STOPPED);
+    o.resume = 1;
+    w = (watch){0};
+    ck_assert(train(&o, &w, NULL, &err) == LIN_OK);
+    ck_assert_str_eq(w.note, "");
+    // another development set: its numbers are not compared with those of the old one
+    o.epochs = 5;
+    write_set(dev_path, 7, 300, 0);
+    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(strstr(w.note, "judged anew") != NULL, "%s", w.note);
+    ck_assert(w.last.best_per == w.last.dev_per);
+    // utterances of the same lengths and other features
+    o.epochs = 6;
+    write_set(train_path, UTTERANCES, 100, 1);
+    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    change_features(train_path);
+    ck_assert_int_eq(train(&o, &w, NULL, &err), LIN_MISMATCH);
+    ck_assert_msg(strstr(err.message, "other features") != NULL, "%s", err.message);
+}
+END_TEST
+
+// Two runs in one folder at once.
+START_TEST(one_trainer_a_folder)
+{
+    char run[300], pid[32];
+    lin_error err = {0};
+    int lock, second, pipes[2];
+    run_folder(run, sizeof run, "locked");
+    ck_assert(pipe(pipes) == 0);
+    const pid_t child = fork();
+    ck_assert(child >= 0);
+    if (child == 0) {
+        if (lin_train_lock(run, &lock, NULL) != LIN_OK || write(pipes[1], "x", 1) != 1) _exit(1);
+        for (;;) pause();
+    }
+    ck_assert(read(pipes[0], pid, 1) == 1);
+    ck_assert_int_eq(lin_train_lock(run, &second, &err), LIN_IO);
+    snprintf(pid, sizeof pid, "process %ld on ", (long)child);
+    ck_assert_msg(strstr(err.message, pid) != NULL && strstr(err.message, run) != NULL, "%s", err.message);
+    kill(child, SIGKILL);
+    ck_assert(waitpid(child, NULL, 0) == child);
+    // the lock went with its holder
+    ck_assert_msg(lin_train_lock(run, &lock, &err) == LIN_OK, "%s", err.message);
+    ck_assert_int_eq(lin_train_lock(run, &second, &err), LIN_IO);
+    lin_train_unlock(lock);
+    ck_assert(lin_train_lock(run, &lock, &err) == LIN_OK);
+    lin_train_unlock(lock);
+    close(pipes[0]);
+    close(pipes[1]);
 }
 END_TEST
 
@@ -221,6 +335,8 @@ int main(void)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, it_learns_and_repeats_itself);
     tcase_add_test(tests, stopped_and_resumed_gives_the_same_bits);
+    tcase_add_test(tests, resumed_with_other_options);
+    tcase_add_test(tests, one_trainer_a_folder);
     tcase_add_test(tests, killed_at_random_moments_gives_the_same_bits);
     tcase_add_test(tests, nan_stops_with_the_name_of_an_utterance);
     tcase_add_test(tests, the_plateau_schedule_ends);

@@ -59,6 +59,7 @@ static inline void tear_down(void) { test_folder_remove(folder); }
 typedef struct watch {
     lin_train_progress last;
     int left_out, stop_after; // steps; 0: never
+    char note[512];           // the last one
 } watch;
 
 static inline int greedy_errors(void *context, const float *logp, int T, int n, const int *labels, int U)
@@ -94,6 +95,12 @@ static inline void on_left_out(void *context, const char *set, const char *id, c
     (void)set;
     ck_assert(strcmp(id, "impossible") == 0 ? strstr(why, "CTC") != NULL : strcmp(id, "silent") == 0);
     ((watch *)context)->left_out++;
+}
+
+static inline void on_note(void *context, const char *text)
+{
+    watch *w = context;
+    snprintf(w->note, sizeof w->note, "%s", text);
 }
 
 static inline int on_stop(void *context)
@@ -151,6 +158,7 @@ static inline lin_status train(const lin_train_options *options, watch *w, float
                                    .most_masks = 1,
                                    .errors = greedy_errors,
                                    .progress = on_progress,
+                                   .note = on_note,
                                    .left_out = on_left_out,
                                    .stop = on_stop};
     const lin_status status =
