@@ -121,7 +121,7 @@ lin_status lin_snapshots_open(const char *path, lin_snapshots *s, lin_error *err
     } else if (h.header_bytes != sizeof h || h.table > size || h.table % 8 != 0 || h.n > (size - h.table) / sizeof(lin_snapshot) ||
                h.n > INT32_MAX || h.table + h.n * sizeof(lin_snapshot) != size ||
                sum_of(&h, (const void *)(s->map.bytes + h.table)) != h.checksum) {
-        status = lin_fail(err, LIN_FORMAT, "%s is damaged, or was not finished", path);
+        status = lin_fail(err, LIN_FORMAT, "%s is damaged, or was not finished; make it again with --snapshots", path);
     }
     if (status != LIN_OK) {
         lin_snapshots_close(s);
@@ -160,6 +160,6 @@ lin_status lin_snapshots_get(const lin_snapshots *s, int i, lin_state *state, li
     snprintf(name, sizeof name, "snapshot %d of %s", i + 1, s->path);
     if (entry->offset < 0 || entry->bytes < 0 || (uint64_t)entry->offset > s->map.size ||
         (uint64_t)entry->bytes > s->map.size - (uint64_t)entry->offset)
-        return lin_fail(err, LIN_FORMAT, "%s lies outside the file", name);
+        return lin_fail(err, LIN_FORMAT, "%s lies outside the file; make the index again with --snapshots", name);
     return lin_state_parse(s->map.bytes + entry->offset, (size_t)entry->bytes, name, state, err);
 }

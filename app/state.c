@@ -33,6 +33,8 @@ static const char magic[8] = {'L', 'I', 'N', 'S', 'T', 'A', 'T', 'E'};
 _Static_assert(sizeof(state_header) == 144 && offsetof(state_header, kind) == HEADER_1, "the header has no gaps");
 _Static_assert(sizeof(lin_greedy) == 40, "the decoder's state has no gaps");
 
+static const char remedy[] = "take an older state, or begin at the start of the sound";
+
 static size_t padded(size_t n) { return (n + 7) / 8 * 8; }
 
 static size_t lane_bytes(const lin_state *s) { return padded(s->sizes.decoder) + padded(s->sizes.image); }
@@ -126,16 +128,16 @@ static lin_status read_header(const void *bytes, size_t n, const char *name, sta
 {
     *h = (state_header){.kind = LIN_SEARCH_GREEDY, .decoder_bytes = sizeof(lin_greedy)};
     if (!lin_state_is(bytes, n)) return lin_fail(err, LIN_FORMAT, "%s is not the state of a stream", name);
-    if (n < HEADER_1) return lin_fail(err, LIN_FORMAT, "%s is damaged: it is cut short", name);
+    if (n < HEADER_1) return lin_fail(err, LIN_FORMAT, "%s is damaged: it is cut short; %s", name, remedy);
     memcpy(h, bytes, HEADER_1);
     if (h->version < 1 || h->version > LIN_STATE_VERSION)
         return lin_fail(err, LIN_FORMAT, "%s is a state of version %u, this program reads versions 1 to %d", name, h->version,
                         (int)LIN_STATE_VERSION);
     const size_t n_header = h->version == 1 ? HEADER_1 : sizeof *h;
     if (h->header_bytes != n_header || h->total_bytes != n)
-        return lin_fail(err, LIN_FORMAT, "%s is damaged: it has %zu bytes, %llu were written", name, n,
-                        (unsigned long long)h->total_bytes);
-    if (n < n_header) return lin_fail(err, LIN_FORMAT, "%s is damaged: it is cut short", name);
+        return lin_fail(err, LIN_FORMAT, "%s is damaged: it has %zu bytes, %llu were written; %s", name, n,
+                        (unsigned long long)h->total_bytes, remedy);
+    if (n < n_header) return lin_fail(err, LIN_FORMAT, "%s is damaged: it is cut short; %s", name, remedy);
     memcpy(h, bytes, n_header);
     return LIN_OK;
 }
@@ -163,7 +165,7 @@ lin_status lin_state_parse(const void *bytes, size_t n, const char *name, lin_st
     h.checksum = 0;
     memcpy(s->bytes, bytes, n);
     memcpy(s->bytes, &h, h.header_bytes);
-    if (lin_hash(s->bytes, n, 0) != checksum) return lin_fail(err, LIN_FORMAT, "%s is damaged: its checksum does not fit", name);
+    if (lin_hash(s->bytes, n, 0) != checksum) return lin_fail(err, LIN_FORMAT, "%s is damaged: its checksum is wrong; %s", name, remedy);
     s->about = (lin_state_about){.model = h.model,
                                  .rate_hz = h.rate_hz,
                                  .channels = h.channels,
@@ -180,7 +182,7 @@ lin_status lin_state_parse(const void *bytes, size_t n, const char *name, lin_st
                                  .search = h.search};
     s->sizes = (lin_state_sizes){(size_t)h.front_bytes, (size_t)h.decoder_bytes, (size_t)h.image_bytes};
     s->header_bytes = h.header_bytes;
-    if (contradicts(s, &h, name)) return lin_fail(err, LIN_FORMAT, "%s is damaged: its parts contradict each other", name);
+    if (contradicts(s, &h, name)) return lin_fail(err, LIN_FORMAT, "%s is damaged: its parts contradict each other; %s", name, remedy);
     return LIN_OK;
 }
 

@@ -36,7 +36,7 @@ struct lin_dataset {
 
 static lin_status damaged(const lin_dataset *set, const char *what, lin_error *err)
 {
-    return lin_fail(err, LIN_FORMAT, "%s: %s; the file is damaged, make it anew", set->path, what);
+    return lin_fail(err, LIN_FORMAT, "%s: %s; the feature cache is damaged, make it again with linnet prepare", set->path, what);
 }
 
 static lin_status read_header(lin_dataset *set, const unsigned char *bytes, size_t n, lin_error *err)
@@ -77,8 +77,9 @@ static lin_status read_layout(lin_dataset *set, const unsigned char *bytes, size
     const uint64_t at = lin_get_u64(bytes + LIN_AT_TAIL), size = lin_get_u64(bytes + LIN_AT_TAIL_BYTES);
     const size_t D = (size_t)set->D, count = (size_t)set->count;
     if (at != LIN_DATASET_HEADER + set->frames * D || at > n || size != n - at)
-        return lin_fail(err, LIN_FORMAT, "%s: %zu bytes are not what its header says; the file is truncated or damaged", set->path,
-                        n);
+        return lin_fail(err, LIN_FORMAT, "%s: %zu bytes are not what its header says; the feature cache is truncated or damaged, make it "
+                        "again with linnet prepare",
+                        set->path, n);
     const size_t parts[] = {8,
                             count * LIN_DATASET_ENTRY,
                             count * 4 * D,
@@ -201,6 +202,7 @@ lin_status lin_dataset_open_memory(const void *bytes, size_t n_bytes, const char
     if (status == LIN_OK) status = check_names(set, err);
     if (status == LIN_OK) status = read_index(set, index, err);
     if (status == LIN_OK) status = check_speakers(set, err);
+    if (status == LIN_OK) status = lin_dataset_verify(set, err);
     if (status == LIN_OK) *out = set;
     else lin_dataset_close(set);
     return status;

@@ -53,6 +53,7 @@ typedef struct lin_model {
     char *name;            /* "" where unknown, as the next two */
     char *license;
     char *provenance;      /* JSON text: how it was trained */
+    int checksummed;       /* of a loaded one: 1 where a checksum covers the whole file, 0 where only the fingerprint was checked */
     uint64_t fingerprint;  /* of everything that changes what the network computes; see lin_model_seal */
 } lin_model;
 

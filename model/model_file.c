@@ -12,7 +12,7 @@
 #include "model/json.h"
 #include "model/utf8.h"
 
-static const char version[] = "1", mean_name[] = "features.mean", istd_name[] = "features.istd", extra_prefix[] = "train.";
+static const char version[] = "2", first_version[] = "1", mean_name[] = "features.mean", istd_name[] = "features.istd", extra_prefix[] = "train.";
 
 // ---- the JSON values of the metadata ------------------------------------------------------------------------------------------
 
@@ -57,7 +57,7 @@ static const lin_json_field feature_fields[] = {{"type", LIN_JSON_FIXED, 0, fixe
 enum { N_FEATURES = sizeof feature_fields / sizeof *feature_fields };
 
 static const char *const normalizations[] = {"global", "speaker"};
-enum { N_TEXTS = 10 }; // of the metadata, without the trainer's
+enum { N_TEXTS = 11 }; // of the metadata, without the trainer's
 
 // ---- loading ------------------------------------------------------------------------------------------------------------------
 
@@ -79,9 +79,9 @@ static lin_status read_metadata(const lin_safetensors *st, const char *file, lin
                         format ? "\"" : "", format ? lin_utf8_line(format) : "not given", format ? "\"" : "");
     lin_status status = need_text(st, "format_version", file, &text, err);
     if (status != LIN_OK) return status;
-    if (strcmp(text, version) != 0)
-        return lin_fail(err, LIN_UNSUPPORTED, "%s: a model of format version %.16s; this program reads version %s", file,
-                        lin_utf8_line(text), version);
+    if (strcmp(text, version) != 0 && strcmp(text, first_version) != 0)
+        return lin_fail(err, LIN_UNSUPPORTED, "%s: a model of format version %.16s; this program reads versions %s and %s", file,
+                        lin_utf8_line(text), first_version, version);
     char name[512];
     status = need_text(st, "config", file, &text, err);
     snprintf(name, sizeof name, "%.*s: config", (int)sizeof name - 16, file);
@@ -189,6 +189,19 @@ static lin_status check_fingerprint(const lin_safetensors *st, const lin_model *
                     text, lin_utf8_line(claimed));
 }
 
+// Whether the file has a checksum, as all have since version 2; *fits: and it is that of the contents.
+static int has_checksum(const lin_safetensors *st, int *fits)
+{
+    char text[17];
+    const char *given = lin_safetensors_text(st, "format_version"), *claimed = lin_safetensors_text(st, LIN_CHECKSUM_KEY);
+    const int has = given && strcmp(given, first_version) != 0;
+    *fits = 0;
+    if (!has || !claimed) return has;
+    snprintf(text, sizeof text, "%016" PRIx64, lin_safetensors_checksum(st->tensors, st->n_tensors, st->texts, st->n_texts));
+    *fits = strcmp(text, claimed) == 0;
+    return has;
+}
+
 // Absent means global.
 static lin_status read_normalization(const lin_safetensors *st, lin_model *model, const char *file, lin_error *err)
 {
@@ -203,7 +216,7 @@ static lin_status read_normalization(const lin_safetensors *st, lin_model *model
                     lin_utf8_line(text));
 }
 
-static lin_status load(const lin_safetensors *st, const char *file, lin_model **model, lin_error *err)
+static lin_status load_parts(const lin_safetensors *st, const char *file, lin_model **model, lin_error *err)
 {
     lin_config config = {0};
     lin_features features = {0};
@@ -239,6 +252,29 @@ static lin_status load(const lin_safetensors *st, const char *file, lin_model **
         *model = NULL;
     }
     return status;
+}
+
+static const char *remedy(const lin_safetensors *st)
+{
+    for (int i = 0; i < st->n_texts; i++)
+        if (is_extra(st->texts[i].key))
+            return "the checkpoint is damaged; take an older copy, or begin anew from best.safetensors (--init) in another folder";
+    return "the model is damaged; get it again from where it came";
+}
+
+// The checksum is looked at last, so that what is wrong is named where it can be, and the damage behind it too.
+static lin_status load(const lin_safetensors *st, const char *file, lin_model **model, lin_error *err)
+{
+    lin_error inner = {0};
+    int fits;
+    lin_status status = load_parts(st, file, model, &inner);
+    const int has = status != LIN_NO_MEMORY && has_checksum(st, &fits);
+    if (status == LIN_OK) (*model)->checksummed = has;
+    if (!has || fits) return status == LIN_OK ? LIN_OK : lin_fail(err, status, "%s", inner.message);
+    if (status != LIN_OK) return lin_fail(err, status, "%s; its checksum is wrong as well: %s", inner.message, remedy(st));
+    lin_model_destroy(*model);
+    *model = NULL;
+    return lin_fail(err, LIN_FORMAT, "%s: the checksum of the file is wrong: %s", file, remedy(st));
 }
 
 lin_status lin_model_load_memory(const void *bytes, size_t n_bytes, const char *name, lin_model **model, lin_error *err)
@@ -383,7 +419,7 @@ static lin_status write_model(const lin_model *m, const char *path, lin_dtype dt
     const int n_extra = extras ? extras->n_tensors : 0, n_extra_texts = extras ? extras->n_texts : 0;
     const size_t n_tensors = (size_t)(m->params.n_tensors + 2 + n_extra), n_texts = (size_t)(N_TEXTS + n_extra_texts);
     char *config = lin_json_write(config_fields, N_CONFIG, &m->config);
-    char *features = lin_json_write(feature_fields, N_FEATURES, &m->features), hex[17];
+    char *features = lin_json_write(feature_fields, N_FEATURES, &m->features), hex[17], sum[17];
     lin_tensor *tensors = lin_calloc(n_tensors, sizeof *tensors), *t = tensors;
     lin_text *texts = lin_calloc(n_texts, sizeof *texts);
     lin_status status;
@@ -394,7 +430,8 @@ static lin_status write_model(const lin_model *m, const char *path, lin_dtype dt
         const lin_text own[N_TEXTS] = {{"format", "linnet"},     {"format_version", version},   {"config", config},
                                        {"features", features},   {"phones", m->phones},         {"name", m->name},
                                        {"license", m->license},  {"provenance", m->provenance}, {"fingerprint", hex},
-                                       {"normalization", normalizations[m->speaker_norm != 0]}};
+                                       {"normalization", normalizations[m->speaker_norm != 0]},
+                                       {LIN_CHECKSUM_KEY, sum}};
         memcpy(texts, own, sizeof own);
         if (n_extra_texts) memcpy(texts + N_TEXTS, extras->texts, (size_t)n_extra_texts * sizeof *texts);
         const size_t D = (size_t)m->config.mel_bins;
@@ -406,6 +443,7 @@ static lin_status write_model(const lin_model *m, const char *path, lin_dtype dt
             *t++ = (lin_tensor){p->name, dtype, p->k ? 2 : 1, {(size_t)p->n, (size_t)p->k}, data};
         }
         if (n_extra) memcpy(t, extras->tensors, (size_t)n_extra * sizeof *t);
+        snprintf(sum, sizeof sum, "%016" PRIx64, lin_safetensors_checksum(tensors, (int)n_tensors, texts, (int)n_texts));
         status = lin_safetensors_write(path, tensors, (int)n_tensors, texts, (int)n_texts, err);
     }
     cJSON_free(config);

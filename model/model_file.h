@@ -3,8 +3,12 @@
  *
  *   tensors    those of lin_params (config.h), F32 or F16 each; features.mean [D], features.istd [D] F32;
  *              train.*: whatever the trainer keeps to continue (moments of the optimiser, counters), ignored by other readers
- *   metadata   format "linnet", format_version "1", config (JSON), features (JSON), phones, name, license, provenance (JSON),
- *              fingerprint (16 hex digits, checked: a flipped bit anywhere in the weights is found), train.*
+ *   metadata   format "linnet", format_version "2", config (JSON), features (JSON), phones, name, license, provenance (JSON),
+ *              fingerprint (16 hex digits, of what changes the network's results), checksum (16 hex digits, of all tensors and
+ *              texts: lin_safetensors_checksum), train.*
+ *
+ * Fingerprint and checksum are verified when a file is loaded. Files of format version 1 have no checksum: a change to their name,
+ * licence, provenance or train.* is not found.
  *
  *   lin_model_load(path, &model, &err);            maps the file, checks everything, copies the weights
  *   lin_model_save(model, path, LIN_F16, &err);
@@ -33,7 +37,7 @@ typedef struct lin_extras {
     void *owned; /* of loaded ones; NULL where the caller filled in the struct */
 } lin_extras;
 
-/* LIN_IO, LIN_FORMAT, LIN_UNSUPPORTED (a newer format_version), LIN_NUMERIC (a NaN or infinite weight), LIN_NO_MEMORY.
+/* LIN_IO, LIN_FORMAT, LIN_UNSUPPORTED (an unknown format_version), LIN_NUMERIC (a NaN or infinite weight), LIN_NO_MEMORY.
  * On failure *model is NULL. */
 lin_status lin_model_load(const char *path, lin_model **model, lin_error *err);
 

@@ -8,6 +8,7 @@
 
 #include "kernels/memory.h"
 #include "model/file.h"
+#include "model/hash.h"
 #include "model/json.h"
 #include "model/utf8.h"
 
@@ -208,6 +209,27 @@ void lin_safetensors_free(lin_safetensors *st)
     lin_free(st->tensors);
     lin_free(st->texts);
     *st = (lin_safetensors){0};
+}
+
+// ---- checksum -----------------------------------------------------------------------------------------------------------------
+
+static uint64_t hash_text(const char *text, uint64_t seed) { return lin_hash(text, strlen(text), seed); }
+
+uint64_t lin_safetensors_checksum(const lin_tensor *tensors, int n_tensors, const lin_text *texts, int n_texts)
+{
+    uint64_t sum = 0; // of one hash for each: the order does not count
+    for (int i = 0; i < n_tensors; i++) {
+        const lin_tensor *t = &tensors[i];
+        uint64_t shape[4];
+        for (int d = 0; d < t->n_dims; d++) shape[d] = t->shape[d];
+        uint64_t h = hash_text(lin_dtype_name(t->dtype), hash_text(t->name, 1));
+        h = lin_hash(shape, (size_t)t->n_dims * sizeof *shape, h);
+        sum += lin_mix64(lin_hash(t->data, lin_tensor_bytes(t), h));
+    }
+    for (int i = 0; i < n_texts; i++)
+        if (strcmp(texts[i].key, LIN_CHECKSUM_KEY) != 0)
+            sum += lin_mix64(hash_text(texts[i].value, hash_text(texts[i].key, 2)));
+    return lin_mix64(sum);
 }
 
 // ---- writing ------------------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@
 #define LIN_MODEL_SAFETENSORS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "kernels/status.h"
 
@@ -51,6 +52,13 @@ lin_status lin_safetensors_parse(const void *bytes, size_t n_bytes, const char *
 const lin_tensor *lin_safetensors_find(const lin_safetensors *st, const char *name);
 const char *lin_safetensors_text(const lin_safetensors *st, const char *key);
 void lin_safetensors_free(lin_safetensors *st);
+
+/*
+ * 64 bits over all of a file's contents: name, type, shape and bytes of every tensor, key and value of every text but `checksum`. The
+ * same whatever the order they come in, so it survives being written again by another program. docs/formats.md has the formula.
+ */
+#define LIN_CHECKSUM_KEY "checksum"
+uint64_t lin_safetensors_checksum(const lin_tensor *tensors, int n_tensors, const lin_text *texts, int n_texts);
 
 /* Writes atomically (file.h). Tensors lie by element size, largest first, then in the order given, so that each is aligned. */
 lin_status lin_safetensors_write(const char *path, const lin_tensor *tensors, int n_tensors, const lin_text *texts, int n_texts,

@@ -206,7 +206,10 @@ static lin_status end_epoch(lin_trainer *t, const lin_batches *plan, lin_train_p
 {
     lin_train_counters *c = &t->counters;
     const double begin = seconds_now();
-    lin_status status = evaluate(t, p, err);
+    lin_status status = LIN_OK;
+    // what was trained on is what was opened, also where somebody writes over a mapped file
+    for (int i = 0; i < t->n_sets && status == LIN_OK; i++) status = lin_dataset_verify(t->sets[i], err);
+    if (status == LIN_OK) status = evaluate(t, p, err);
     if (status != LIN_OK) return status;
     const double judged = p->dev_per >= 0 ? p->dev_per : p->dev_loss >= 0 ? p->dev_loss : p->loss;
     if (c->best_per < 0 || judged < c->best_per) {
@@ -378,7 +381,7 @@ lin_status lin_train(const lin_train_options *options, lin_model *model, const l
                      const lin_dataset *const *dev_sets, int n_dev_sets, const lin_train_hooks *hooks, lin_error *err)
 {
     static const lin_train_hooks no_hooks;
-    lin_trainer t = {.options = options, .hooks = hooks ? hooks : &no_hooks, .model = model};
+    lin_trainer t = {.options = options, .hooks = hooks ? hooks : &no_hooks, .model = model, .sets = sets, .n_sets = n_sets};
     lin_status status = lin_backend_open(options->device, options->precision, &t.ops, err);
     if (status == LIN_OK && t.ops->on_host && t.ops->precision == LIN_PRECISION_BF16) {
         return lin_fail(err, LIN_UNSUPPORTED, "training in bf16 needs a GPU; on a CPU use --precision fp32");

@@ -71,6 +71,8 @@ typedef struct lin_trainer {
     lin_activations *activations;
     lin_optimizer *optimizer;
     lin_train_list train, dev;
+    const lin_dataset *const *sets; // trained on
+    int n_sets;
     lin_train_counters counters;
     // where the operations work
     float *values, *gradients, *features, *zeros, *ones, *logp, *dlogits;

@@ -15,7 +15,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void mend(unsigned char *bytes, size_t size)
 {
     if (size < LIN_DATASET_HEADER) return;
-    const uint64_t at = lin_get_u64(bytes + LIN_AT_TAIL);
+    const uint64_t at = lin_get_u64(bytes + LIN_AT_TAIL), count = lin_get_u64(bytes + LIN_AT_COUNT);
+    const uint64_t D = lin_get_u32(bytes + LIN_AT_D);
+    uint64_t sum = 0, begin = LIN_DATASET_HEADER;
+    // of the features, utterance by utterance, as far as there are bytes
+    for (uint64_t i = 0; at <= size && i < count && size - at >= 8 + (i + 1) * LIN_DATASET_ENTRY; i++) {
+        const uint64_t n = lin_get_u32(bytes + at + 8 + i * LIN_DATASET_ENTRY) * (D & 0xFFFF);
+        if (n > at || begin > at - n) break;
+        sum = lin_hash(bytes + begin, (size_t)n, sum);
+        begin += n;
+    }
+    if (at <= size && size - at >= 8) lin_put_u64(bytes + at, sum);
     if (at <= size) lin_put_u64(bytes + LIN_AT_TAIL_HASH, lin_hash(bytes + at, size - (size_t)at, 0));
     lin_put_u64(bytes + LIN_AT_HEADER_HASH, lin_hash(bytes, LIN_AT_HEADER_HASH, 0));
 }
@@ -46,7 +56,7 @@ static void use(const lin_dataset *set)
     if (lin_dataset_norm(&set, 1, mean, mean + D, NULL) == LIN_OK)
         for (size_t d = 0; d < 2 * D; d++)
             if (!isfinite(mean[d])) abort();
-    lin_dataset_verify(set, NULL);
+    if (lin_dataset_verify(set, NULL) != LIN_OK) abort();
     if (strlen(lin_dataset_source(set)) > 1u << 30) abort();
     free(mean);
     free(x);

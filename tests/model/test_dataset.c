@@ -347,22 +347,18 @@ START_TEST(no_part_of_a_set_is_a_set)
 }
 END_TEST
 
-// The codes may be any bytes, so there it takes lin_dataset_verify.
 START_TEST(any_flipped_bit_is_found)
 {
     write_set();
     size_t n;
     unsigned char *bytes = read_all(&n);
-    const size_t tail = (size_t)lin_get_u64(bytes + LIN_AT_TAIL);
     for (size_t bit = 0; bit < n * 8; bit++) {
         const size_t at = bit / 8;
-        bytes[at] ^= (unsigned char)(1u << (bit % 8));
         lin_dataset *set;
-        const lin_status status = lin_dataset_open_memory(bytes, n, "m", &set, NULL);
-        const int in_body = at >= LIN_DATASET_HEADER && at < tail;
-        test_require((status == LIN_OK) == in_body, "bit %zu of byte %zu", bit % 8, at);
-        if (set) test_require(lin_dataset_verify(set, NULL) == LIN_FORMAT, "bit %zu of byte %zu of the body", bit % 8, at);
-        lin_dataset_close(set);
+        lin_error err = {0};
+        bytes[at] ^= (unsigned char)(1u << (bit % 8));
+        test_require(lin_dataset_open_memory(bytes, n, "m", &set, &err) != LIN_OK, "bit %zu of byte %zu", bit % 8, at);
+        test_require(strncmp(err.message, "m: ", 3) == 0 && strstr(err.message, "feature cache"), "%s", err.message);
         bytes[at] ^= (unsigned char)(1u << (bit % 8));
     }
     free(bytes);
