@@ -124,7 +124,7 @@ for at in 8 13 30 60 119 125 $((size / 2)) $((size - 1)); do
     is "a state with another byte $at: status" 1 "$status"
     is "a state with another byte $at: nothing is written" "" "$out"
 done
-has "and is told to be damaged" "$err" "$tmp/bad.bin is damaged: its checksum does not fit"
+has "and is told to be damaged" "$err" "$tmp/bad.bin is damaged: its checksum is wrong"
 
 # A process that is killed in the middle of writing leaves the old state, which goes on as before; so does one that cannot write on.
 cp "$s" "$tmp/kept.bin"
