@@ -79,6 +79,8 @@ typedef struct align_slot {
     lin_result result;
     lin_align_report report;
     lin_buffer guesses;
+    int marks;
+    char first_mark[48];
     double seconds;
     char warning[256];
 } align_slot;
@@ -104,6 +106,8 @@ struct align_job {
     lin_symbols guessed; // words told of, of which only the first
     lin_progress progress;
     int n_done, n_failed;
+    long n_marks; // such as [laughs]
+    char first_mark[48];
     double seconds;
 };
 
@@ -217,6 +221,8 @@ static lin_status align_one(aligner *a, int item, align_slot *s)
     o.beam = job->v->beam;
     o.row_s = job->row_s;
     lin_status status = read_text(a, item, &s->error);
+    s->marks = a->spoken.marks;
+    memcpy(s->first_mark, a->spoken.first_mark, sizeof s->first_mark);
     if (status == LIN_OK) lin_buffer_bytes(&s->guesses, a->spoken.guesses.data, a->spoken.guesses.n);
     if (status == LIN_OK) status = lin_align_create(a->spoken.graph, &o, &a->align, &s->error);
     if (status == LIN_OK) status = hear(a, input, s);
@@ -301,6 +307,8 @@ static lin_status take(void *context, int item, int slot_number, lin_error *err)
         return lin_fail(err, LIN_STOPPED, "interrupted after %d of %d utterances", job->n_done, job->inputs.n);
     lin_status status = tell_guesses(job, &s->guesses, err);
     if (status != LIN_OK) return status;
+    if (job->n_marks == 0) memcpy(job->first_mark, s->first_mark, sizeof job->first_mark);
+    job->n_marks += s->marks;
     if (s->status != LIN_OK) return is_bad(job, input, &s->error);
     tell_doubts(job, input, s);
     status = lin_results_put(&job->results, input->name, (const lin_result *const[]){&s->result}, 1, err);
@@ -391,6 +399,7 @@ static lin_status align(align_job *job, lin_error *err)
     lin_progress_end(&job->progress);
     if (job->guessed.n > GUESSES_TOLD)
         lin_complain("and %d more words that are not in %s", job->guessed.n - GUESSES_TOLD, job->lexicon.path);
+    if (!v->quiet) lin_complain_of_marks(job->n_marks, job->first_mark);
     lin_status closed = lin_results_close(&job->results, status == LIN_OK ? err : NULL);
     return status == LIN_OK ? closed : status;
 }

@@ -8,6 +8,7 @@
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/wording.h"
+#include "lexicon/marks.h"
 
 enum { IDS_AUTO, IDS_NONE, IDS_FIRST, IDS_LAST };
 
@@ -56,7 +57,9 @@ static int ends_with_id(span line)
     if (line.n < 3 || line.text[line.n - 1] != ')') return 0;
     for (size_t i = line.n - 1; i > 0; i--) {
         char c = line.text[i - 1];
-        if (c == '(') return i < line.n - 1 && (i == 1 || is_space(line.text[i - 2]));
+        if (c == '(') {
+            return i < line.n - 1 && (i == 1 || is_space(line.text[i - 2])) && !lin_mark_length(line.text + i - 1, line.n - i + 1);
+        }
         if (c == ')' || is_space(c)) return 0;
     }
     return 0;
@@ -158,6 +161,9 @@ static int run(lin_parsed *parsed)
             failed = 1;
         }
     }
+    const char *first_mark = "";
+    const long marks = lin_transcriber_marks(w.transcriber, &first_mark);
+    if (!v->quiet) lin_complain_of_marks(marks, first_mark);
     if (in && !from_stdin) fclose(in);
     lin_wording_close(&w);
     return lin_interrupted ? LIN_EXIT_INTERRUPTED : failed ? LIN_EXIT_FAILED : LIN_EXIT_OK;

@@ -230,6 +230,9 @@ static void summary(const prepare_job *job)
         job->v->output, job->n_added, (double)job->n_frames * job->fbank.hop_ms / 3.6e6, job->n_labels, job->n_left_out, job->n_bad,
         unknown, words, words ? 100.0 * (double)unknown / (double)words : 0.0,
         lin_transcriber_unknown_count(job->wording.transcriber), lin_now() - job->progress.begun);
+    const char *first_mark;
+    const long marks = lin_transcriber_marks(job->wording.transcriber, &first_mark);
+    lin_complain_of_marks(marks, first_mark);
 }
 
 static int run(lin_parsed *parsed)

@@ -47,6 +47,12 @@ void lin_complain_of(const char *path, const char *message)
     lin_complain("%s%s%s", is_named ? "" : name, is_named ? "" : ": ", message);
 }
 
+void lin_complain_of_marks(long n, const char *first)
+{
+    if (n == 1) lin_complain("the mark %s is no word and was skipped", first);
+    if (n > 1) lin_complain("%ld marks such as %s are no words and were skipped", n, first);
+}
+
 int lin_give_up(const lin_error *err)
 {
     lin_complain("%s", err->message);

@@ -29,6 +29,9 @@ void lin_complain(const char *fmt, ...) LIN_PRINTF(1, 2);
 /* The same of a file, which is named where the message does not do it. */
 void lin_complain_of(const char *path, const char *message);
 
+/* "3 marks such as [laughs] are no words and were skipped", where there are any. */
+void lin_complain_of_marks(long n, const char *first);
+
 /* Complains and returns LIN_EXIT_FAILED, LIN_EXIT_INTERRUPTED for LIN_STOPPED: `return lin_give_up(&err);` */
 int lin_give_up(const lin_error *err);
 

@@ -44,6 +44,7 @@ static lin_status begin(lin_spoken *s, const lin_phones *phones, lin_error *err)
     lin_align_graph_destroy(s->graph);
     s->graph = NULL;
     s->n = 0;
+    s->marks = 0;
     lin_buffer_clear(&s->spellings);
     lin_buffer_clear(&s->guesses);
     return lin_align_graph_create(lin_phones_count(phones), &s->graph, err);
@@ -117,6 +118,8 @@ lin_status lin_spoken_words(lin_spoken *s, const lin_spoken_lexicon *lexicon, co
     lin_status status = begin(s, lexicon->phones, err);
     while (status == LIN_OK) {
         status = lin_spelling_next(text, n, &at, &word, err);
+        if (status == LIN_OK && word.marks && s->marks == 0) lin_quote(s->first_mark, text + word.mark, word.n_mark);
+        if (status == LIN_OK) s->marks += word.marks;
         if (status != LIN_OK || word.n == 0) break;
         lin_error reason = {0};
         const lin_status added = add_word(s, lexicon, &word, &reason);

@@ -39,6 +39,8 @@ typedef struct lin_spoken {
     size_t *offsets;      /* [slots] */
     int n, capacity;
     lin_buffer guesses;   /* words that the lexicon lacks and what is put in their place: "xyzzy\tZ IH Z IY (rules)\n" */
+    int marks;            /* such as [laughs], which are no words and were skipped */
+    char first_mark[48];  /* of them, cut to fit a message */
     lin_g2p *g2p;         /* made for the first such word, with its rules; a g2p belongs to one thread */
     lin_g2p_rules *rules;
     const lin_spoken_lexicon *g2p_of;

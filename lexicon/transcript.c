@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/memory.h"
+#include "lexicon/marks.h"
 #include "lexicon/symbols.h"
 #include "lexicon/textfile.h"
 
@@ -25,7 +26,8 @@ struct lin_transcriber {
     size_t items_capacity;
     int *pool;
     size_t n_pool, pool_capacity;
-    long n_words, n_unknown;
+    long n_words, n_unknown, n_marks;
+    char first_mark[LIN_QUOTE];
 };
 
 lin_status lin_transcriber_create(const lin_phones *phones, const lin_dictionary *dictionary, lin_g2p *g2p,
@@ -154,10 +156,17 @@ static lin_status next_character(const char *text, size_t n, size_t at, char *co
 lin_status lin_spelling_next(const char *text, size_t n, size_t *at, lin_spelling *spelling, lin_error *err)
 {
     int has_letter = 0;
-    spelling->n = 0;
+    *spelling = (lin_spelling){.n = 0};
     while (*at < n) {
         char c = ' ';
-        size_t step = 1;
+        size_t step = lin_mark_length(text + *at, n - *at);
+        if (step && has_letter) return LIN_OK;
+        if (step) {
+            if (spelling->marks++ == 0) spelling->mark = *at, spelling->n_mark = step;
+            spelling->n = 0;
+            *at += step;
+            continue;
+        }
         lin_status status = next_character(text, n, *at, &c, &step, err);
         if (!status && c != ' ') status = add_letter(spelling, c, *at, err);
         if (status) return status;
@@ -175,6 +184,12 @@ lin_status lin_spelling_next(const char *text, size_t n, size_t *at, lin_spellin
     return LIN_OK;
 }
 
+static void count_marks(lin_transcriber *t, const char *text, const lin_spelling *word)
+{
+    if (t->n_marks == 0) lin_quote(t->first_mark, text + word->mark, word->n_mark);
+    t->n_marks += word->marks;
+}
+
 lin_status lin_transcriber_line(lin_transcriber *t, const char *text, size_t n, const int **labels, int *n_labels, lin_error *err)
 {
     lin_spelling word;
@@ -184,6 +199,7 @@ lin_status lin_transcriber_line(lin_transcriber *t, const char *text, size_t n, 
     *n_labels = 0;
     for (;;) {
         lin_status status = lin_spelling_next(text, n, &at, &word, err);
+        if (!status && word.marks) count_marks(t, text, &word);
         if (!status && word.n) status = append_word(t, &word, err);
         if (status) return status;
         if (!word.n) break;
@@ -196,6 +212,12 @@ lin_status lin_transcriber_line(lin_transcriber *t, const char *text, size_t n, 
 long lin_transcriber_words(const lin_transcriber *t) { return t->n_words; }
 
 long lin_transcriber_unknown_words(const lin_transcriber *t) { return t->n_unknown; }
+
+long lin_transcriber_marks(const lin_transcriber *t, const char **first)
+{
+    if (first) *first = t->first_mark;
+    return t->n_marks;
+}
 
 int lin_transcriber_unknown_count(const lin_transcriber *t) { return t->unknown.n; }
 

@@ -10,7 +10,8 @@
  *   lin_transcriber_destroy(transcriber);
  *
  * Text is UTF-8. Letters A-Z in either case, apostrophes (also the curly ones) and hyphens make words; accents of Latin-1 letters
- * are dropped; other punctuation separates words. Digits are refused, because nobody can tell how they were read aloud.
+ * are dropped; other punctuation separates words. Digits are refused, because nobody can tell how they were read aloud. Marks such as
+ * [laughs] are no words (lexicon/marks.h): they are skipped and counted.
  *
  * Threads: one at a time per transcriber.
  */
@@ -40,6 +41,8 @@ typedef struct lin_spelling {
     char word[LIN_WORD_MAX]; /* lower case, no NUL */
     size_t n;                /* its bytes; 0: there is no more word */
     size_t begin, end;       /* the bytes of the text that it was written with */
+    int marks;               /* skipped before it */
+    size_t mark, n_mark;     /* the first of them: its place and its bytes */
 } lin_spelling;
 
 /* The next word of a text from byte *at on, which is moved behind it. LIN_FORMAT, LIN_INVALID as lin_transcriber_line says. */
@@ -61,6 +64,9 @@ lin_status lin_transcriber_line(lin_transcriber *transcriber, const char *text, 
 /* Words seen in lines that succeeded or failed, and how many of them the dictionary lacked. */
 long lin_transcriber_words(const lin_transcriber *transcriber);
 long lin_transcriber_unknown_words(const lin_transcriber *transcriber);
+
+/* Marks that were skipped, and the first of them ("" if none), cut to fit a message. */
+long lin_transcriber_marks(const lin_transcriber *transcriber, const char **first);
 
 /* The distinct unknown words in the order of their first appearance. */
 int lin_transcriber_unknown_count(const lin_transcriber *transcriber);

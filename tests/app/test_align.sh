@@ -83,6 +83,13 @@ is "a text that was not said: status" 0 "$status"
 has "a text that was not said" "$err" "text and sound hardly belong together"
 is "a text that was not said: aligned nevertheless" 3 "$(printf '%s\n' "$out" | wc -l | tr -d ' ')"
 
+# Marks such as [laughs] are no words.
+run align --posteriors "$tmp/m.npy" --text "[laughs] One <noise> two (coughs)." $lex -f trn
+is "marks are skipped" "One two (m)" "$out"
+has "marks are counted" "$err" "linnet: 3 marks such as [laughs] are no words and were skipped"
+run align --posteriors "$tmp/m.npy" --text "[laughs] <noise>" $lex
+has "only marks" "$err" "the text is empty"
+
 # Several pronunciations: the sound chooses.
 printf 'one Y UW\none(2) W AH N\none(3) AA\ntwo AH N\ntwo(2) T UW\n' > "$tmp/many"
 run align --posteriors "$tmp/m.npy" --text "one two" -l "$tmp/many" --unit phones -q -f trn

@@ -4,6 +4,7 @@
 
 #include "lexicon/g2p.h"
 #include "lexicon/g2p_learn.h"
+#include "lexicon/marks.h"
 #include "lexicon/textfile.h"
 #include "tests/lexicon/support.h"
 
@@ -210,6 +211,44 @@ START_TEST(unknown_words_are_listed_once)
 }
 END_TEST
 
+START_TEST(marks_are_no_words)
+{
+    static const char *const marks[] = {"[laughs]", "<noise>", "(coughs)", "(laughing)", "(clears throat)", "{sigh}", "*Laughter*",
+                                        "&=laughs", "[\xE7\xAC\x91]", "[00:01:12]", "<unk>", "(Music, loud)", "[he said (so)]"};
+    static const char *const others[] = {"", "(you)", "(or so I think)", "[", "[]", "[no end", "[line\nend]", "(coughs and then it goes on)",
+                                         "(noisome)", "*really*", "& x", "&=", "a[b]", "[a [b]", "(music2)", "<<a>"};
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+        char more[64];
+        snprintf(more, sizeof more, "%s) x]", marks[i]);
+        ck_assert_msg(lin_mark_length(more, strlen(more)) == strlen(marks[i]), "%s", marks[i]);
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        ck_assert_msg(lin_mark_length(others[i], strlen(others[i])) == 0, "%s", others[i]);
+    char longer[LIN_MARK_MAX + 2];
+    memset(longer, 'a', sizeof longer);
+    longer[0] = '[';
+    longer[LIN_MARK_MAX - 1] = ']';
+    ck_assert_uint_eq(lin_mark_length(longer, sizeof longer), LIN_MARK_MAX);
+    longer[LIN_MARK_MAX - 1] = 'a', longer[LIN_MARK_MAX] = ']';
+    ck_assert_uint_eq(lin_mark_length(longer, sizeof longer), 0);
+
+    lin_transcriber *t;
+    lin_g2p *g = without_rules();
+    OK(lin_transcriber_create(phones, dictionary, g, &t, &err));
+    const char *first;
+    ck_assert_int_eq(lin_transcriber_marks(t, &first), 0);
+    ck_assert_str_eq(first, "");
+    ck_assert_str_eq(line(t, "[laughs 2 times]hello<noise>world (coughs)"), "HH AH L OW W ER L D");
+    ck_assert_int_eq(lin_transcriber_marks(t, &first), 3);
+    ck_assert_str_eq(first, "[laughs 2 times]");
+    ck_assert_int_eq(lin_transcriber_words(t), 2);
+    ck_assert_str_eq(line(t, "[a] - <b>"), "");
+    ck_assert_int_eq(lin_transcriber_marks(t, NULL), 5);
+    lin_transcriber_destroy(t);
+    lin_g2p_destroy(g);
+}
+END_TEST
+
 START_TEST(words_one_by_one)
 {
     static const char text[] = "  \"H\xC3\xA9llo\" \xE2\x80\x94 don\xE2\x80\x99t, well-known -- a";
@@ -304,6 +343,7 @@ int main(void)
     tcase_add_test(tc, letter_to_sound_rules);
     tcase_add_test(tc, text_to_labels);
     tcase_add_test(tc, unknown_words_are_listed_once);
+    tcase_add_test(tc, marks_are_no_words);
     tcase_add_test(tc, words_one_by_one);
     tcase_add_test(tc, bad_text);
     tcase_add_test(tc, out_of_memory);
