@@ -19,7 +19,8 @@ ifeq ($(origin CXX),default)
 CXX := $(patsubst cc,c++,$(subst gcc,g++,$(subst clang,clang++,$(CC))))
 endif
 CONFIG ?= release
-PREFIX ?= /usr/local
+DEFAULT_PREFIX := /usr/local
+PREFIX ?= $(DEFAULT_PREFIX)
 DESTDIR ?=
 FUZZ_SECONDS ?= 60
 B := build/$(CONFIG)
@@ -204,14 +205,15 @@ install: all
 	install -m 644 share/linnet/default.safetensors '$(DESTDIR)$(PREFIX)/share/linnet/linnet.safetensors'
 	install -m 644 share/linnet/timit-61-39.map share/linnet/english.lm share/linnet/english.dict.gz share/linnet/english.g2p share/linnet/phones.lm \
 		'$(DESTDIR)$(PREFIX)/share/linnet'
-	install -m 644 LICENSE NOTICE '$(DESTDIR)$(PREFIX)/share/doc/linnet'
-	$B/linnet man > '$(DESTDIR)$(PREFIX)/share/man/man1/linnet.1'
+	install -m 644 LICENSE NOTICE README.md RESULTS.md docs/*.md docs/*.svg '$(DESTDIR)$(PREFIX)/share/doc/linnet'
+	$B/linnet man --output-dir '$(DESTDIR)$(PREFIX)/share/man/man1' --doc-dir '$(PREFIX)/share/doc/linnet'
 	$B/linnet completion bash > '$(DESTDIR)$(PREFIX)/share/bash-completion/completions/linnet'
 	$B/linnet completion zsh > '$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_linnet'
 	$B/linnet completion fish > '$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/linnet.fish'
 
 uninstall:
-	rm -f '$(DESTDIR)$(PREFIX)/bin/linnet' '$(DESTDIR)$(PREFIX)/share/man/man1/linnet.1' \
+	rm -f '$(DESTDIR)$(PREFIX)/bin/linnet' '$(DESTDIR)$(PREFIX)/share/man/man1'/linnet.1 \
+		'$(DESTDIR)$(PREFIX)/share/man/man1'/linnet-*.1 \
 		'$(DESTDIR)$(PREFIX)/share/bash-completion/completions/linnet' '$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_linnet' \
 		'$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/linnet.fish'
 	rm -rf '$(DESTDIR)$(PREFIX)/share/linnet' '$(DESTDIR)$(PREFIX)/share/doc/linnet' '$(DESTDIR)$(PREFIX)/lib/linnet'
@@ -230,8 +232,15 @@ endif
 # came or went rebuild what they must.
 $B/flags: FORCE
 	@mkdir -p $(@D)
-	@tools/record.sh $@ '$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) avx512: $(ISA_avx512bf16) avx2: $(ISA_avx2) $(PREFIX) \
+	@tools/record.sh $@ '$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) avx512: $(ISA_avx512bf16) avx2: $(ISA_avx2) $(DEFAULT_PREFIX) \
 		$(CUDA_VERSION) $(CXX) $(CXXFLAGS)'
+
+# Where it will be installed, which two objects know: another PREFIX compiles these alone and links.
+$B/prefix: FORCE
+	@mkdir -p $(@D)
+	@tools/record.sh $@ '$(PREFIX)'
+
+$B/app/common.o $B/kernels/gpu.o: $B/prefix
 
 $B/link: FORCE
 	@mkdir -p $(@D)

@@ -9,6 +9,9 @@ static int is_shown(const lin_option *o)
     return o->type != LIN_OPTION_HEADING;
 }
 
+// Several between commas: what --help shows as NAME[,NAME]...
+static int is_list(const lin_option *o) { return o->choices && o->value && strstr(o->value, "[,") != NULL; }
+
 static void put_choices(FILE *out, const char *choices)
 {
     for (; *choices; choices++) fputc(*choices == '|' ? ' ' : *choices, out);
@@ -37,10 +40,25 @@ static void put_command_names(FILE *out, const lin_command *const *commands)
 
 static void bash(FILE *out, const lin_command *const *commands)
 {
+    // bash takes --format=json apart at "=", unless COMP_WORDBREAKS lacks it.
     fputs("# bash completion for linnet\n"
+          "_linnet_one_of()\n{\n"
+          "    COMPREPLY=($(compgen -P \"$before\" -W \"$1\" -- \"$cur\"))\n}\n"
+          "_linnet_some_of()\n{\n"
+          "    local done= left= word\n"
+          "    case $cur in *,*) done=${cur%,*}, ;; esac\n"
+          "    for word in $1; do\n"
+          "        case ,$done in *,$word,*) ;; *) left=\"$left $word\" ;; esac\n"
+          "    done\n"
+          "    COMPREPLY=($(compgen -P \"$before$done\" -W \"$left\" -- \"${cur#\"$done\"}\"))\n}\n"
           "_linnet()\n{\n"
-          "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} options=\n"
+          "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} options= before=\n"
           "    COMPREPLY=()\n"
+          "    case $cur in\n"
+          "    =) cur= ;;\n"
+          "    --*=*) prev=${cur%%=*} before=$prev= cur=${cur#*=} ;;\n"
+          "    *) [ \"$prev\" != = ] || [ \"$COMP_CWORD\" -lt 3 ] || prev=${COMP_WORDS[COMP_CWORD-2]} ;;\n"
+          "    esac\n"
           "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        COMPREPLY=($(compgen -W '", out);
     put_command_names(out, commands);
     fputs(" --help --version' -- \"$cur\"))\n        return\n    fi\n    case ${COMP_WORDS[1]} in\n", out);
@@ -55,13 +73,13 @@ static void bash(FILE *out, const lin_command *const *commands)
             fprintf(out, "        --%s", o->name);
             if (o->letter) fprintf(out, "|-%c", o->letter);
             if (o->choices) {
-                fputs(") COMPREPLY=($(compgen -W '", out);
+                fprintf(out, ") _linnet_%s_of '", is_list(o) ? "some" : "one");
                 put_choices(out, o->choices);
-                fputs("' -- \"$cur\")); return ;;\n", out);
+                fputs("'; return ;;\n", out);
             } else if (o->type == LIN_OPTION_FOLDER) {
-                fputs(") COMPREPLY=($(compgen -d -- \"$cur\")); return ;;\n", out);
+                fputs(") COMPREPLY=($(compgen -P \"$before\" -d -- \"$cur\")); return ;;\n", out);
             } else if (o->type == LIN_OPTION_FILE || o->type == LIN_OPTION_FILES) {
-                fputs(") COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n", out);
+                fputs(") COMPREPLY=($(compgen -P \"$before\" -f -- \"$cur\")); return ;;\n", out);
             } else {
                 fputs(") return ;;\n", out);
             }
@@ -79,28 +97,48 @@ static void bash(FILE *out, const lin_command *const *commands)
           "    esac\n}\ncomplete -o filenames -F _linnet linnet\n", out);
 }
 
-static void zsh_option(FILE *out, const lin_option *o)
+static void zsh_action(FILE *out, const lin_option *o)
 {
+    if (is_list(o)) {
+        fputs("_values -s , ", out);
+        put_quoted(out, o->name, ":\\");
+        fputc(' ', out);
+        put_choices(out, o->choices);
+    } else if (o->choices) {
+        fputc('(', out);
+        put_choices(out, o->choices);
+        fputc(')', out);
+    } else if (o->type == LIN_OPTION_FILE || o->type == LIN_OPTION_FILES) {
+        fputs("_files", out);
+    } else if (o->type == LIN_OPTION_FOLDER) {
+        fputs("_files -/", out);
+    }
+}
+
+// Each form of an option excludes the other, unless it may be repeated.
+static void zsh_form(FILE *out, const lin_option *o, int is_letter)
+{
+    const int has_value = o->type != LIN_OPTION_FLAG;
     fputs("            '", out);
     if (o->type == LIN_OPTION_FILES) fputc('*', out);
-    fprintf(out, "--%s%s[", o->name, o->type == LIN_OPTION_FLAG ? "" : "=");
+    if (o->type != LIN_OPTION_FILES && o->letter) fprintf(out, "(-%c --%s)", o->letter, o->name);
+    if (is_letter) fprintf(out, "-%c%s[", o->letter, has_value ? "+" : "");
+    if (!is_letter) fprintf(out, "--%s%s[", o->name, has_value ? "=" : "");
     put_quoted(out, o->help, "[]:\\");
     fputc(']', out);
-    if (o->type != LIN_OPTION_FLAG) {
+    if (has_value) {
         fputc(':', out);
         put_quoted(out, o->choices ? o->name : lin_option_value_name(o), ":\\");
         fputc(':', out);
-        if (o->choices) {
-            fputc('(', out);
-            put_choices(out, o->choices);
-            fputc(')', out);
-        } else if (o->type == LIN_OPTION_FILE || o->type == LIN_OPTION_FILES) {
-            fputs("_files", out);
-        } else if (o->type == LIN_OPTION_FOLDER) {
-            fputs("_files -/", out);
-        }
+        zsh_action(out, o);
     }
     fputs("' \\\n", out);
+}
+
+static void zsh_option(FILE *out, const lin_option *o)
+{
+    if (o->letter) zsh_form(out, o, 1);
+    zsh_form(out, o, 0);
 }
 
 static void zsh(FILE *out, const lin_command *const *commands)
@@ -137,7 +175,11 @@ static void fish(FILE *out, const lin_command *const *commands)
             if (!is_shown(o)) continue;
             fprintf(out, "complete -c linnet -n '__fish_seen_subcommand_from %s' -l %s", (*c)->name, o->name);
             if (o->letter) fprintf(out, " -s %c", o->letter);
-            if (o->choices) {
+            if (is_list(o)) {
+                fputs(" -x -a '(__fish_complete_list , \"string split , ", out);
+                for (const char *s = o->choices; *s; s++) fputc(*s == '|' ? ',' : *s, out);
+                fputs("\")'", out);
+            } else if (o->choices) {
                 fputs(" -x -a '", out);
                 put_choices(out, o->choices);
                 fputc('\'', out);

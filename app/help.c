@@ -1,8 +1,11 @@
 // help.c - --help of a command and of the program, from the option tables.
 
+#include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "app/options.h"
+#include "kernels/memory.h"
 
 enum { WIDTH = 100, COLUMN = 30 };
 
@@ -22,8 +25,53 @@ const char *lin_option_value_name(const lin_option *option)
     }
 }
 
+// ---- documentation --------------------------------------------------------------------------------------------------------------
+
+const char *lin_doc_folder(void)
+{
+    static char folder[PATH_MAX + 32]; // written once, by the one thread that prints help
+    if (*folder) return folder;
+    char file[PATH_MAX + 64], program[PATH_MAX];
+    const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[n > 0 ? n : 0] = 0;
+    for (int i = 0; i < 2; i++) { // PREFIX/bin/linnet
+        char *slash = strrchr(program, '/');
+        if (slash) *slash = 0;
+    }
+    snprintf(file, sizeof file, "%s/share/doc/linnet/alignment.md", program);
+    if (n > 0 && access(file, F_OK) == 0) {
+        snprintf(folder, sizeof folder, "%s/share/doc/linnet", program);
+    } else {
+        snprintf(folder, sizeof folder, "docs");
+    }
+    return folder;
+}
+
+char *lin_help_with_docs(const char *text, const char *folder)
+{
+    static const char name[] = "docs/";
+    const size_t n_name = sizeof name - 2, n_folder = strlen(folder);
+    size_t n = strlen(text) + 1;
+    for (const char *at = text; (at = strstr(at, name)); at++) n += n_folder;
+    char *out = lin_alloc(n, 1), *to = out;
+    if (!out) return NULL;
+    while (*text) {
+        if (!strncmp(text, name, sizeof name - 1)) {
+            memcpy(to, folder, n_folder);
+            to += n_folder;
+            text += n_name;
+        } else {
+            *to++ = *text++;
+        }
+    }
+    *to = 0;
+    return out;
+}
+
+// ---- help -----------------------------------------------------------------------------------------------------------------------
+
 // Words of text, wrapped, each line but the first indented; column: where the cursor stands.
-static void wrap(FILE *out, const char *text, int indent, int column)
+static void wrap_words(FILE *out, const char *text, int indent, int column)
 {
     while (*text) {
         int n = (int)strcspn(text, " \n");
@@ -44,6 +92,20 @@ static void wrap(FILE *out, const char *text, int indent, int column)
         while (*text == ' ' || *text == '\n') text++;
     }
     fputc('\n', out);
+}
+
+static void wrap(FILE *out, const char *text, int indent, int column)
+{
+    char *own = lin_help_with_docs(text, lin_doc_folder());
+    wrap_words(out, own ? own : text, indent, column);
+    lin_free(own);
+}
+
+static void print_heading(FILE *out, const char *title)
+{
+    char *own = lin_help_with_docs(title, lin_doc_folder());
+    fprintf(out, "\n%s:\n", own ? own : title);
+    lin_free(own);
 }
 
 static void print_option(FILE *out, const lin_option *o)
@@ -78,7 +140,7 @@ void lin_help_command(FILE *out, const lin_command *command)
     int open = 0;
     for (const lin_option *o = command->options; o->type != LIN_OPTION_END; o++) {
         if (o->type == LIN_OPTION_HEADING) {
-            fprintf(out, "\n%s:\n", o->help);
+            print_heading(out, o->help);
             open = 1;
             continue;
         }
@@ -100,8 +162,9 @@ void lin_help_program(FILE *out, const lin_command *const *commands)
         if (!(*commands)->hidden) fprintf(out, "  %-14s%s\n", (*commands)->name, (*commands)->summary);
     }
     fprintf(out, "\nlinnet COMMAND --help says more about one; linnet --version names the version.\n"
+                 "Manual pages: man linnet, man linnet-COMMAND. Longer texts, from alignment.md to training.md: %s.\n"
                  "The model comes from --model, else from the environment variable LINNET_MODEL, else it is the one installed with "
                  "the program.\n"
                  "Exit status: 0 done, 1 something failed (what could be done is done), 2 the command line is wrong, 130 "
-                 "interrupted.\n");
+                 "interrupted.\n", lin_doc_folder());
 }

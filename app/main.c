@@ -92,7 +92,7 @@ static int run_command(const lin_command *command, int argc, char **argv)
     } else if (status != LIN_OK) {
         exit_status = lin_misuse(&parsed, "%s", err.message);
     } else if (parsed.help == LIN_HELP_MAN) {
-        lin_man_command(stdout, command);
+        lin_man_command(stdout, command, lin_doc_folder());
         exit_status = LIN_EXIT_OK;
     } else if (parsed.help) {
         lin_help_command(stdout, command);
@@ -119,7 +119,7 @@ int main(int argc, char **argv)
     }
     int is_help = strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0;
     if (strcmp(name, "--help=man") == 0) {
-        lin_man_program(stdout, lin_commands);
+        lin_man_program(stdout, lin_commands, lin_doc_folder());
         return finish_output(LIN_EXIT_OK);
     }
     if (is_help && argc == 2) {

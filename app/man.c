@@ -5,11 +5,24 @@
 
 #include "app/options.h"
 #include "app/version.h"
+#include "kernels/memory.h"
+#include "lexicon/textfile.h"
 
-// Text with roff's special characters made harmless: backslash, dash (else a hyphen), and . or ' at the start of a line.
-static void put(FILE *out, const char *text, int at_start)
+static const char *doc_folder; // of the page that is being written, by one thread
+
+// Text with roff's special characters made harmless: backslash, dash (else a hyphen), and . or ' at the start of a line; characters
+// beyond ASCII by their number.
+static void put_plain(FILE *out, const char *text, int at_start)
 {
     for (; *text; text++) {
+        unsigned code;
+        const size_t step = (unsigned char)*text < 0x80 ? 0 : lin_utf8_decode(text, strlen(text), &code);
+        if (step) {
+            fprintf(out, "\\[u%04X]", code);
+            text += step - 1;
+            at_start = 0;
+            continue;
+        }
         if (at_start && (*text == '.' || *text == '\'')) fputs("\\&", out);
         at_start = *text == '\n';
         if (*text == '\\') {
@@ -22,21 +35,31 @@ static void put(FILE *out, const char *text, int at_start)
     }
 }
 
-// Paragraphs: an empty line becomes .PP.
-static void put_paragraphs(FILE *out, const char *text)
+static void put(FILE *out, const char *text, int at_start)
 {
-    fputs(".PP\n", out);
-    while (*text) {
-        const char *end = strstr(text, "\n\n");
-        size_t n = end ? (size_t)(end - text) : strlen(text);
-        for (size_t i = 0; i < n; i++) {
-            char c[2] = {text[i], 0};
-            put(out, c, i == 0 || text[i - 1] == '\n');
-        }
+    char *own = lin_help_with_docs(text, doc_folder);
+    put_plain(out, own ? own : text, at_start);
+    lin_free(own);
+}
+
+// Paragraphs: an empty line becomes .PP.
+static void put_paragraphs(FILE *out, const char *given)
+{
+    char *own = lin_help_with_docs(given, doc_folder);
+    char *text = own;
+    if (!own) put_plain(out, given, 1), fputc('\n', out); // memory is short: in one paragraph
+    while (text && *text) {
+        char *end = strstr(text, "\n\n");
+        const size_t n = end ? (size_t)(end - text) : strlen(text);
+        const char kept = text[n];
+        text[n] = 0;
+        put_plain(out, text, 1);
+        text[n] = kept;
         text += n;
         while (*text == '\n') text++;
         fputs(*text ? "\n.PP\n" : "\n", out);
     }
+    lin_free(own);
 }
 
 static void put_upper(FILE *out, const char *text)
@@ -76,7 +99,7 @@ static void put_options(FILE *out, const lin_command *command)
 {
     for (const lin_option *o = command->options; o->type != LIN_OPTION_END; o++) {
         if (o->type == LIN_OPTION_HEADING) {
-            fputs(".PP\n\\fI", out);
+            fputs(o == command->options ? "\\fI" : ".PP\n\\fI", out);
             put(out, o->help, 0);
             fputs("\\fR\n", out);
         } else {
@@ -110,13 +133,23 @@ static void put_examples(FILE *out, const lin_command *command)
 static void put_end(FILE *out)
 {
     fputs(".SH ENVIRONMENT\n.TP\n\\fBLINNET_MODEL\\fR\nThe model file, where \\fB\\-\\-model\\fR is not given.\n"
+          ".TP\n\\fBLINNET_LEXICON\\fR, \\fBLINNET_LM\\fR\nThe lexicon and the language model, where \\fB\\-\\-lexicon\\fR and "
+          "\\fB\\-\\-lm\\fR are not given.\n"
           ".TP\n\\fBLINNET_ISA\\fR\nThe instruction set of the CPU kernels: avx512, avx2 or portable.\n"
           ".SH EXIT STATUS\n.TP\n0\nAll was done.\n.TP\n1\nSomething failed; what could be done was done.\n"
           ".TP\n2\nThe command line or the configuration file is wrong.\n.TP\n130\nInterrupted.\n", out);
 }
 
-void lin_man_command(FILE *out, const lin_command *command)
+static void put_docs(FILE *out)
 {
+    fputs("Longer texts, from alignment.md to training.md, lie in ", out);
+    put(out, doc_folder, 0);
+    fputs(".\n", out);
+}
+
+void lin_man_command(FILE *out, const lin_command *command, const char *docs)
+{
+    doc_folder = docs;
     fputs(".TH LINNET\\-", out);
     put_upper(out, command->name);
     fputs(" 1 \"\" \"linnet " LIN_VERSION "\" \"User Commands\"\n.SH NAME\nlinnet\\-", out);
@@ -131,24 +164,27 @@ void lin_man_command(FILE *out, const lin_command *command)
     put_options(out, command);
     put_examples(out, command);
     put_end(out);
+    fputs(".SH SEE ALSO\n.BR linnet (1)\n.PP\n", out);
+    put_docs(out);
 }
 
-void lin_man_program(FILE *out, const lin_command *const *commands)
+void lin_man_program(FILE *out, const lin_command *const *commands, const char *docs)
 {
-    fputs(".TH LINNET 1 \"\" \"linnet " LIN_VERSION "\" \"User Commands\"\n.SH NAME\nlinnet \\- hear speech, write phonemes\n"
+    doc_folder = docs;
+    fputs(".TH LINNET 1 \"\" \"linnet " LIN_VERSION "\" \"User Commands\"\n.SH NAME\nlinnet \\- hear speech, write phonemes and words\n"
           ".SH SYNOPSIS\n\\fBlinnet\\fR \\fICOMMAND\\fR [arguments] [options]\n.SH DESCRIPTION\n"
-          "linnet recognises phonemes in recorded or live speech with a linear\\-attention transformer, while the speaker is still "
-          "talking.\n"
-          ".SH COMMANDS\n", out);
+          "linnet recognises phonemes and words in recorded or live speech with a linear\\-attention transformer, while the speaker is "
+          "still talking. It aligns texts with sound, trains models and scores.\n"
+          ".SH COMMANDS\nEach has a manual page of its own, and \\fB\\-\\-help\\fR.\n", out);
     for (; *commands; commands++) {
         if ((*commands)->hidden) continue;
-        fputs(".SS linnet ", out);
+        fputs(".TP\n.BR linnet\\-", out);
         put(out, (*commands)->name, 0);
+        fputs(" (1)\n", out);
+        put(out, (*commands)->summary, 1);
         fputs("\n", out);
-        put_usage(out, *commands);
-        put_paragraphs(out, (*commands)->description ? (*commands)->description : (*commands)->summary);
-        put_options(out, *commands);
-        put_examples(out, *commands);
     }
     put_end(out);
+    fputs(".SH SEE ALSO\n", out);
+    put_docs(out);
 }

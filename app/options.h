@@ -127,11 +127,17 @@ int lin_edit_cost(const char *a, const char *b); /* Levenshtein, of words shorte
 /* How a value is called in help texts: "FILE", "N", "text|json". */
 const char *lin_option_value_name(const lin_option *option);
 
+/* What is printed has the folder of the documentation in place of "docs" in "docs/x.md": where the program is installed its
+ * share/doc/linnet, in its source tree "docs". */
+const char *lin_doc_folder(void);
+/* A text with `folder` in place of "docs" in every "docs/x"; released with lin_free, NULL if memory is short. */
+char *lin_help_with_docs(const char *text, const char *folder);
+
 void lin_help_command(FILE *out, const lin_command *command);
 void lin_help_program(FILE *out, const lin_command *const *commands);
-/* The manual page of the whole program, or of one command, in roff (man macros). */
-void lin_man_program(FILE *out, const lin_command *const *commands);
-void lin_man_command(FILE *out, const lin_command *command);
+/* The manual page of the program, which names the commands, or of one command, in roff (man macros); docs as above. */
+void lin_man_program(FILE *out, const lin_command *const *commands, const char *docs);
+void lin_man_command(FILE *out, const lin_command *command, const char *docs);
 /* shell: "bash", "zsh" or "fish"; LIN_INVALID for another. */
 lin_status lin_completion(FILE *out, const lin_command *const *commands, const char *shell, lin_error *err);
 

@@ -293,9 +293,23 @@ START_TEST(help_names_every_option)
 }
 END_TEST
 
+static void print_man(FILE *out, const lin_command *c) { lin_man_command(out, c, "/usr/share/doc/linnet"); }
+
+START_TEST(documentation_is_where_it_is)
+{
+    char *text = lin_help_with_docs("See docs/a.md, docs/b.md (not docs).", "/x");
+    ck_assert_str_eq(text, "See /x/a.md, /x/b.md (not docs).");
+    lin_free(text);
+    text = lin_help_with_docs("", "/x");
+    ck_assert_str_eq(text, "");
+    lin_free(text);
+    ck_assert_str_eq(lin_doc_folder(), "docs"); // of the source tree
+}
+END_TEST
+
 START_TEST(man_is_safe)
 {
-    char *text = printed(lin_man_command);
+    char *text = printed(print_man);
     ck_assert_ptr_nonnull(strstr(text, ".TH LINNET\\-TRY 1"));
     ck_assert_ptr_nonnull(strstr(text, "\\&.second"));
     ck_assert_ptr_nonnull(strstr(text, "\\fB\\-\\-a\\-file\\fR"));
@@ -338,6 +352,7 @@ int main(void)
     tcase_add_test(tests, text_reads_back);
     tcase_add_test(tests, failing_memory);
     tcase_add_test(tests, help_names_every_option);
+    tcase_add_test(tests, documentation_is_where_it_is);
     tcase_add_test(tests, man_is_safe);
     tcase_add_test(tests, completion_of_unknown_shell);
     tcase_add_test(tests, nearest);

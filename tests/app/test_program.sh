@@ -43,18 +43,27 @@ refused "standard input twice" 2 "only once" transcribe - -
 refused "range" 2 "--rate must be between 4000 and 192000, not 3999" transcribe --rate 3999 -
 
 # Generated texts are well-formed.
-run man
-is "man: status" 0 "$status"
-printf '%s\n' "$out" > "$tmp/linnet.1"
-for c in $commands; do has "the manual page has $c" "$out" ".SS linnet $c"; done
+mkdir "$tmp/man"
+run man --output-dir "$tmp/man" --doc-dir /usr/share/doc/linnet
+is "man --output-dir: status" "0 " "$status $err"
+for c in $commands; do
+    has "the page of the program has $c" "$(cat "$tmp/man/linnet.1")" "linnet\\-$c (1)"
+    has "a page of $c" "$(head -n 1 "$tmp/man/linnet-$c.1")" ".TH LINNET\\-$(echo "$c" | tr a-z A-Z) 1"
+done
 if command -v groff > /dev/null; then
-    is "groff takes the manual page without a word" "" "$(groff -man -Tutf8 -ww -z "$tmp/linnet.1" 2>&1)"
+    is "groff takes the manual pages without a word" "" "$(for f in "$tmp"/man/*; do groff -man -Tutf8 -ww -z "$f" 2>&1; done)"
 fi
 if command -v mandoc > /dev/null; then
-    is "mandoc takes the manual page" "" "$(mandoc -T lint -W error "$tmp/linnet.1" 2>&1)"
+    is "mandoc takes the manual pages" "" "$(mandoc -T lint -W error "$tmp"/man/* 2>&1)"
 fi
+has "documentation in the pages" "$(cat "$tmp/man/linnet-align.1")" "/usr/share/doc/linnet/alignment.md"
+run man
+is "man: status" 0 "$status"
+has "man: the page of the program" "$out" ".TH LINNET 1"
 run man transcribe
 has "man of a command" "$out" ".TH LINNET\\-TRANSCRIBE 1"
+refused "man of no command" 2 "there is no command 'xyzzy'" man xyzzy
+refused "man into no folder" 1 "$tmp/none/linnet.1" man --output-dir "$tmp/none"
 run transcribe --help=man
 has "--help=man" "$out" ".TH LINNET\\-TRANSCRIBE 1"
 for shell in bash zsh fish; do
@@ -66,10 +75,31 @@ for shell in bash zsh fish; do
 done
 refused "completion of another shell" 2 "there is one for bash, zsh and fish" completion tcsh
 if command -v bash > /dev/null; then
-    words=$(bash -c '. "$1"; COMP_WORDS=(linnet transcribe --format j) COMP_CWORD=3; _linnet; echo "${COMPREPLY[*]}"' - "$tmp/completion.bash")
-    is "bash completes a choice" json "$words"
-    words=$(bash -c '. "$1"; COMP_WORDS=(linnet tra) COMP_CWORD=1; _linnet; echo "${COMPREPLY[*]}"' - "$tmp/completion.bash")
-    is "bash completes a command" "transcribe train" "$words"
+    # completes WANT WORD...: the words as bash takes them apart; the last is completed
+    completes() {
+        want=$1
+        shift
+        is "bash completes $*" "$want" "$(bash -c '. "$1"; shift; COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); _linnet; echo "${COMPREPLY[*]}"' \
+            - "$tmp/completion.bash" "$@")"
+    }
+    completes json linnet transcribe --format j
+    completes json linnet transcribe -f j
+    completes "transcribe train" linnet tra
+    completes "srt,text srt,json srt,ctm srt,trn srt,vtt srt,textgrid srt,csv srt,audacity" linnet transcribe --format srt,
+    completes "srt,json,text srt,json,trn srt,json,textgrid" linnet transcribe --format srt,json,t
+    completes "auto phones words both" linnet transcribe --unit =
+    completes json linnet transcribe --format = j
+    completes srt,json linnet transcribe --format = srt,j
+    completes --format=srt,json linnet transcribe --format=srt,j # where "=" is no break of words
+    completes "$tmp/completion.bash" linnet transcribe --model = "$tmp/completion.b"
+    completes "" linnet transcribe --unit words,
+    completes "--output --output-dir" linnet align --out
+fi
+if command -v fish > /dev/null; then
+    is "fish completes a list" srt,json \
+        "$(HOME=$tmp fish -c 'source $argv[1]; complete -C "linnet transcribe --format srt,j"' "$tmp/completion.fish" 2> /dev/null | cut -f1)"
+    is "fish completes behind =" --format=json \
+        "$(HOME=$tmp fish -c 'source $argv[1]; complete -C "linnet transcribe --format=j"' "$tmp/completion.fish" 2> /dev/null | cut -f1)"
 fi
 
 # Configuration files: file and line of each mistake.

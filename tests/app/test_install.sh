@@ -1,0 +1,65 @@
+# make install: what it puts where, and that it builds nothing that is built. With a compiler that only pretends, in a tree of links.
+. tests/app/common.sh
+
+top=$PWD tree=$tmp/tree
+mkdir -p "$tree"
+for f in "$top"/*; do
+    case ${f##*/} in build) ;; *) ln -s "$f" "$tree/" ;; esac
+done
+# A compiler that notes what it makes; the program it makes is the real one.
+cat > "$tmp/cc" <<END
+#!/bin/sh
+while [ \$# -gt 0 ]; do
+    case \$1 in
+    -o) out=\$2; shift ;;
+    --version) echo pretended; exit 0 ;;
+    esac
+    shift
+done
+[ -n "\$out" ] || exit 0
+echo "\${out#build/release/}" >> "$tmp/made"
+case \$out in
+*/linnet) printf '#!/bin/sh\nexec "%s" "\$@"\n' '$LINNET' > "\$out" && chmod +x "\$out" ;;
+*) echo object > "\$out" ;;
+esac
+END
+chmod +x "$tmp/cc"
+unset MAKEFLAGS MAKELEVEL CONFIG PREFIX DESTDIR # of a make that runs this test
+build() {
+    : > "$tmp/made"
+    make -C "$tree" CC="$tmp/cc" NVCC= EXTRA_CFLAGS= LIB_SRC='kernels/gpu.c kernels/status.c' APP_SRC='app/common.c app/main.c' "$@" \
+        > "$tmp/log" 2>&1 || { fail "make $*" "$(tail -n 5 "$tmp/log")"; return; }
+    made=$(LC_ALL=C sort "$tmp/made" | xargs)
+}
+if ! command -v make > /dev/null || ! pkg-config --exists sndfile 2> /dev/null; then
+    pass # a machine that runs the tests but does not build
+    finish
+fi
+build all
+is "make builds all" "app/common.o app/main.o kernels/gpu.o kernels/status.o linnet" "$made"
+build all
+is "make again builds nothing" "" "$made"
+build install DESTDIR="$tmp/root"
+is "make install after it builds nothing" "" "$made"
+build install DESTDIR="$tmp/root" PREFIX=/opt/x
+is "another PREFIX compiles the two files that know it, and links" "app/common.o kernels/gpu.o linnet" "$made"
+build install DESTDIR="$tmp/root" PREFIX=/opt/x
+is "and then nothing" "" "$made"
+
+# What help and the manual pages name is there.
+root=$tmp/root/opt/x
+ok "the program" test -x "$root/bin/linnet"
+for f in share/linnet/linnet.safetensors share/linnet/english.dict.gz share/doc/linnet/LICENSE share/man/man1/linnet.1 \
+    share/man/man1/linnet-align.1 share/bash-completion/completions/linnet share/zsh/site-functions/_linnet; do
+    ok "$f" test -s "$root/$f"
+done
+grep -ho 'docs/[a-z-]*\.md' app/*.c | sort -u | sed 's,^docs/,,' > "$tmp/named"
+ok "help names documentation" test -s "$tmp/named"
+while read -r f; do ok "$f is installed" test -s "$root/share/doc/linnet/$f"; done < "$tmp/named"
+cp "$LINNET" "$root/bin/linnet"
+has "help of an installed program names it" "$("$root/bin/linnet" align --help)" "/opt/x/share/doc/linnet/alignment.md"
+has "and so does the manual page" "$(cat "$root/share/man/man1/linnet-align.1")" "See /opt/x/share/doc/linnet/alignment.md"
+hasnt "without the folder it was staged in" "$(cat "$root/share/man/man1/"*)" "$tmp"
+build uninstall DESTDIR="$tmp/root" PREFIX=/opt/x
+is "make uninstall leaves nothing" "" "$(find "$root" -type f)"
+finish
