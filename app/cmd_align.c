@@ -7,6 +7,7 @@
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/corpus.h"
+#include "app/guard.h"
 #include "app/inputs.h"
 #include "app/model_options.h"
 #include "app/ordered.h"
@@ -400,8 +401,7 @@ static lin_status align(align_job *job, lin_error *err)
     if (job->guessed.n > GUESSES_TOLD)
         lin_complain("and %d more words that are not in %s", job->guessed.n - GUESSES_TOLD, job->lexicon.path);
     if (!v->quiet) lin_complain_of_marks(job->n_marks, job->first_mark);
-    lin_status closed = lin_results_close(&job->results, status == LIN_OK ? err : NULL);
-    return status == LIN_OK ? closed : status;
+    return lin_results_close(&job->results, status, job->n_failed, err);
 }
 
 static void summary(const align_job *job)
@@ -481,6 +481,7 @@ static int run(lin_parsed *parsed)
     const int exit_status = check(parsed, &job);
     if (exit_status != LIN_EXIT_OK) return exit_status;
     lin_status status = gather(&job, parsed, &err);
+    for (int i = 0; i < job.corpus.n && status == LIN_OK; i++) status = lin_guard_reads(job.corpus.texts[i], &err);
     if (status == LIN_OK) status = lin_results_fit(&job.results, &job.inputs, 0, &err);
     if (status == LIN_OK) status = align(&job, &err);
     const int done = status == LIN_OK && !job.v->quiet, failed = job.n_failed > 0;

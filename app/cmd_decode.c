@@ -192,8 +192,7 @@ static lin_status decode(decode_job *job, const lin_list *operands, lin_error *e
     lin_progress_begin(&job->progress, v->quiet);
     status = lin_ordered_run(&(lin_ordered){job->inputs.n, job->n_decoders, job, work, take}, err);
     lin_progress_end(&job->progress);
-    lin_status closed = lin_results_close(&job->results, status == LIN_OK ? err : NULL);
-    return status == LIN_OK ? closed : status;
+    return lin_results_close(&job->results, status, job->n_failed, err);
 }
 
 static void summary(const decode_job *job)

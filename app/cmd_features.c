@@ -12,6 +12,19 @@
 #include "kernels/npy.h"
 #include "model/model_file.h"
 
+// The matrix under its name; after Ctrl-C the rows so far beside it. The status, or that of closing.
+static lin_status end(lin_npy_writer *out, lin_status status, lin_error *err)
+{
+    char name[4096];
+    if (status == LIN_OK) return lin_npy_close(out, err);
+    if (status == LIN_STOPPED && out) {
+        if (lin_npy_keep(out, name, sizeof name, NULL) == LIN_OK && *name) lin_complain("what was finished is in %s", name);
+    } else {
+        lin_npy_abandon(out);
+    }
+    return status;
+}
+
 // ---- features -------------------------------------------------------------------------------------------------------------------
 
 typedef struct features_values {
@@ -22,7 +35,7 @@ typedef struct features_values {
 } features_values;
 
 static const lin_option features_options[] = {
-    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .required = 1, .at = offsetof(features_values, output),
+    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .required = 1, .at = offsetof(features_values, output),
      .help = "The NumPy file to write: float32 [frames, bins]"},
     {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(features_values, model),
      .help = "Take the filterbank of this model, before its normalisation, instead of the options below"},
@@ -53,7 +66,7 @@ static lin_status copy_frames(lin_source *source, lin_npy_writer *out, lin_error
     if (!frames) return lin_no_memory(err, "features", (size_t)BLOCK * (size_t)lin_source_bins(source) * sizeof *frames);
     lin_status status = LIN_OK;
     for (int n = 1; status == LIN_OK && n > 0;) {
-        if (lin_interrupted) status = lin_fail(err, LIN_STOPPED, "interrupted; nothing was written");
+        if (lin_interrupted) status = lin_fail(err, LIN_STOPPED, "interrupted");
         if (status == LIN_OK) status = lin_source_read(source, frames, BLOCK, &n, err);
         if (status == LIN_OK && n) status = lin_npy_append(out, frames, (size_t)n, err);
     }
@@ -76,11 +89,7 @@ static lin_status features(const features_values *v, int channel, const char *pa
     status = lin_npy_create(v->output, lin_source_bins(source), &out, err);
     if (status == LIN_OK) status = copy_frames(source, out, err);
     if (status == LIN_OK && lin_source_info(source)->warning[0]) lin_complain_of(path, lin_source_info(source)->warning);
-    if (status == LIN_OK) {
-        status = lin_npy_close(out, err);
-    } else {
-        lin_npy_abandon(out);
-    }
+    status = end(out, status, err);
     lin_source_close(source);
     return status;
 }
@@ -127,7 +136,7 @@ typedef struct posteriors_values {
 } posteriors_values;
 
 static const lin_option posteriors_options[] = {
-    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .required = 1, .at = offsetof(posteriors_values, output),
+    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .required = 1, .at = offsetof(posteriors_values, output),
      .help = "The NumPy file to write: float32 [steps, outputs], natural-log probabilities, the blank first"},
     {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(posteriors_values, jobs), .text = "0", .min = 0,
      .max = 1024, .help = "Threads; 0: one per core"},
@@ -158,11 +167,7 @@ static lin_status posteriors(const posteriors_values *v, int channel, const char
     if (status == LIN_OK) status = lin_npy_create(v->output, recognizer.V, &out, err);
     if (status == LIN_OK) status = lin_ear_hear(ear, &sound, &sink, &heard, err);
     if (status == LIN_OK && heard.warning[0]) lin_complain_of(path, heard.warning);
-    if (status == LIN_OK) {
-        status = lin_npy_close(out, err);
-    } else {
-        lin_npy_abandon(out);
-    }
+    status = end(out, status, err);
     lin_ear_destroy(ear);
     lin_recognizer_close(&recognizer);
     return status;

@@ -38,7 +38,7 @@ static const lin_option options[] = {
     {.name = "phones", .type = LIN_OPTION_CHOICE, .at = offsetof(listen_values, phones), .text = "arpabet",
      .choices = "arpabet|ipa", .help = "How phonemes are written"},
     {.name = "ipa", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, ipa), .help = "The same as --phones ipa"},
-    {.name = "save", .letter = 's', .type = LIN_OPTION_FILE, .at = offsetof(listen_values, save), .value = "WAV",
+    {.name = "save", .letter = 's', .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(listen_values, save), .value = "WAV",
      .help = "Keep what was heard, as it came (32-bit floats at the device's rate)"},
     {.name = "stats", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, stats),
      .help = "At the end, how long everything took"},
@@ -341,7 +341,7 @@ static void keep(listening *l, const float *samples, int n)
     if (!l->recording || lin_recording_write(l->recording, samples, n, &err) == LIN_OK) return;
     // Listening is worth more than the recording: it goes on.
     tell(l, err.message);
-    lin_recording_close(l->recording, NULL);
+    if (lin_recording_close(l->recording, &err) != LIN_OK) tell(l, err.message);
     l->recording = NULL;
     l->save_failed = 1;
 }

@@ -1,10 +1,8 @@
 // cmd_ngram.c - linnet ngram: n-gram language models from text, smaller ones, packed ones, and how well they foretell a text.
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "app/commands.h"
 #include "app/common.h"
@@ -30,7 +28,7 @@ typedef struct ngram_values {
 enum { IDS_NONE, IDS_FIRST, IDS_LAST };
 
 static const lin_option options[] = {
-    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .at = offsetof(ngram_values, output),
+    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(ngram_values, output),
      .help = "Where to write; standard output if not given"},
     {.name = "packed", .type = LIN_OPTION_FLAG, .at = offsetof(ngram_values, packed),
      .help = "count and prune: write the packed form, as pack does, and not ARPA text"},
@@ -165,11 +163,10 @@ static lin_status write_draft(const ngram_values *v, lin_ngram_draft *draft, lin
         lin_ngram_destroy(lm);
         return status;
     }
-    lin_status status = lin_output_open(v->output, &out, err);
+    lin_status status = lin_output_open(v->output, 0, &out, err);
     if (status != LIN_OK) return status;
     status = lin_ngram_draft_write_arpa(draft, out.file, out.path ? out.path : "standard output", err);
-    lin_status closed = lin_output_close(&out, status == LIN_OK ? err : NULL);
-    return status == LIN_OK ? closed : status;
+    return lin_output_end(&out, status, err);
 }
 
 // "1-grams 40, 2-grams 1200, ..." of what will be written.
@@ -311,15 +308,14 @@ static int run_arpa(const lin_parsed *parsed, const char *const *paths, int n)
 {
     const ngram_values *v = parsed->values;
     lin_ngram *lm;
-    lin_output out = {NULL, NULL};
+    lin_output out;
     lin_error err = {0};
     (void)n;
     lin_status status = lin_ngram_open(paths[0], &lm, &err);
-    if (status == LIN_OK) status = lin_output_open(v->output, &out, &err);
+    if (status == LIN_OK) status = lin_output_open(v->output, 0, &out, &err);
     if (status == LIN_OK) {
         status = lin_ngram_write_arpa(lm, out.file, out.path ? out.path : "standard output", &err);
-        lin_status closed = lin_output_close(&out, status == LIN_OK ? &err : NULL);
-        if (status == LIN_OK) status = closed;
+        status = lin_output_end(&out, status, &err);
     }
     lin_ngram_destroy(lm);
     return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
@@ -463,7 +459,7 @@ static int run_perplexity(const lin_parsed *parsed, const char *const *paths, in
         if (v->sentences) lin_buffer_bytes(&out, s.sentences.data, s.sentences.n);
         put_sums_text(&out, n > 2 ? name : n == 2 && strcmp(paths[1], "-") ? paths[1] : "standard input", &s.sum);
     }
-    if (status == LIN_OK) status = lin_output_write(v->output, &out, &err);
+    if (status == LIN_OK) status = lin_output_write(v->output, 0, &out, &err);
     lin_buffer_free(&s.sentences);
     lin_buffer_free(&out);
     lin_ngram_destroy(lm);
@@ -509,7 +505,7 @@ static int run_info(const lin_parsed *parsed, const char *const *paths, int n)
         lin_buffer_text(&out, hash);
         lin_buffer_char(&out, '\n');
     }
-    lin_status status = lin_output_write(v->output, &out, &err);
+    lin_status status = lin_output_write(v->output, 0, &out, &err);
     lin_buffer_free(&out);
     lin_ngram_destroy(lm);
     return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
@@ -559,16 +555,15 @@ static int run_generate(const lin_parsed *parsed, const char *const *paths, int 
     const ngram_values *v = parsed->values;
     lin_ngram *lm;
     lin_ngram_sampler *sampler = NULL;
-    lin_output out = {NULL, NULL};
+    lin_output out;
     lin_error err = {0};
     (void)n;
     lin_status status = lin_ngram_open(paths[0], &lm, &err);
     if (status == LIN_OK) status = lin_ngram_sampler_create(lm, &sampler, &err);
-    if (status == LIN_OK) status = lin_output_open(v->output, &out, &err);
+    if (status == LIN_OK) status = lin_output_open(v->output, 0, &out, &err);
     if (status == LIN_OK) {
         status = generate(v, lm, sampler, &out, &err);
-        lin_status closed = lin_output_close(&out, status == LIN_OK ? &err : NULL);
-        if (status == LIN_OK) status = closed;
+        status = lin_output_end(&out, status, &err);
     }
     lin_ngram_sampler_destroy(sampler);
     lin_ngram_destroy(lm);
@@ -601,14 +596,7 @@ static int lists(const char *list, const char *name)
     return 0;
 }
 
-static int is_same_file(const char *a, const char *b)
-{
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
-// An option that this verb would ignore is a mistake, and so is a result in place of the model that it comes from: a packed one is
-// mapped, and would be gone before it is read.
+// An option that this verb would ignore is a mistake.
 static int check_verb(const lin_parsed *parsed, const struct verb *verb)
 {
     const ngram_values *v = parsed->values;
@@ -625,10 +613,6 @@ static int check_verb(const lin_parsed *parsed, const struct verb *verb)
     }
     if ((v->packed || verb->run == run_pack) && (!v->output || !strcmp(v->output, "-"))) {
         return lin_misuse(parsed, "a packed model needs --output FILE");
-    }
-    const int replaces = verb->run == run_count || verb->run == run_prune || verb->run == run_pack;
-    if (v->output && !replaces && is_same_file(v->output, parsed->operands.items[1])) {
-        return lin_misuse(parsed, "--output %.200s is the MODEL itself", v->output);
     }
     return LIN_EXIT_OK;
 }
@@ -666,6 +650,7 @@ const lin_command lin_command_ngram = {
     .options = options,
     .values_size = sizeof(ngram_values),
     .min_operands = 1,
+    .verb_operand = 1,
     .max_operands = -1,
     .run = run,
 };

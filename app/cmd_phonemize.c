@@ -9,6 +9,7 @@
 #include "app/common.h"
 #include "app/wording.h"
 #include "lexicon/marks.h"
+#include "lexicon/textfile.h"
 
 enum { IDS_AUTO, IDS_NONE, IDS_FIRST, IDS_LAST };
 
@@ -20,7 +21,7 @@ typedef struct phonemize_values {
 static const lin_option options[] = {
     {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(phonemize_values, lexicon),
      .value = "DICT", .help = "Pronunciation dictionary in CMUdict's format; if not given, $LINNET_LEXICON, else the one installed with the program"},
-    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .at = offsetof(phonemize_values, output),
+    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(phonemize_values, output),
      .help = "Where to write; standard output if not given"},
     {.name = "ids", .type = LIN_OPTION_CHOICE, .at = offsetof(phonemize_values, ids), .text = "auto",
      .choices = "auto|none|first|last", .help = "Where a line holds the utterance's name: nowhere, as its first word (Kaldi), or "
@@ -28,7 +29,7 @@ static const lin_option options[] = {
                                                 "none"},
     {.name = "trn", .type = LIN_OPTION_FLAG, .at = offsetof(phonemize_values, trn),
      .help = "Write NIST TRN: the phones, then the name in parentheses; lines without a name are called line-1, line-2, ..."},
-    {.name = "oov", .type = LIN_OPTION_FILE, .at = offsetof(phonemize_values, oov),
+    {.name = "oov", .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(phonemize_values, oov),
      .help = "Write the words that the dictionary lacks here, with the phones put in their place; else they go to standard error"},
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(phonemize_values, quiet),
      .help = "No list of unknown words on standard error"},
@@ -111,7 +112,7 @@ static lin_status one_line(const phonemize_values *v, lin_wording *w, span line,
 }
 
 // A bad line is told and left out, the others are done.
-static int all_lines(const phonemize_values *v, lin_wording *w, FILE *in, const char *name, FILE *out)
+static int all_lines(const phonemize_values *v, lin_wording *w, FILE *in, const char *name, FILE *out, long *done)
 {
     char *line = NULL;
     size_t capacity = 0;
@@ -119,7 +120,11 @@ static int all_lines(const phonemize_values *v, lin_wording *w, FILE *in, const 
     ssize_t n;
     for (int number = 1; !lin_interrupted && (n = getline(&line, &capacity, in)) >= 0; number++) {
         lin_error err = {0};
-        if (one_line(v, w, (span){line, (size_t)n}, number, out, &err) == LIN_OK) continue;
+        const size_t mark = number == 1 ? lin_text_mark(line, (size_t)n) : 0;
+        if (one_line(v, w, (span){line + mark, (size_t)n - mark}, number, out, &err) == LIN_OK) {
+            ++*done;
+            continue;
+        }
         lin_complain("%s:%d: %s", name, number, err.message);
         failed = 1;
     }
@@ -140,19 +145,21 @@ static int run(lin_parsed *parsed)
     lin_wording w;
     if (lin_wording_open(&w, v->lexicon, &err) != LIN_OK) return lin_give_up(&err);
     FILE *in = from_stdin ? stdin : fopen(path, "rb");
-    lin_output out = {NULL, NULL};
+    lin_output out;
+    long done = 0;
     int failed = 0;
     if (!in) {
         lin_fail(&err, LIN_IO, "cannot open %s: %s", path, strerror(errno));
         failed = 1;
-    } else if (lin_output_open(v->output, &out, &err) != LIN_OK) {
+    } else if (lin_output_open(v->output, 0, &out, &err) != LIN_OK) {
         failed = 1;
     }
     if (failed) {
         lin_complain("%s", err.message);
     } else {
-        failed = all_lines(v, &w, in, from_stdin ? "standard input" : path, out.file);
-        if (lin_output_close(&out, &err) != LIN_OK) {
+        failed = all_lines(v, &w, in, from_stdin ? "standard input" : path, out.file, &done);
+        const lin_status how = lin_interrupted ? LIN_STOPPED : failed && !done ? LIN_IO : LIN_OK;
+        if (lin_output_end(&out, how, &err) != how) {
             lin_complain("%s", err.message);
             failed = 1;
         }

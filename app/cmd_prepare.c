@@ -6,6 +6,7 @@
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/front.h"
+#include "app/guard.h"
 #include "app/ordered.h"
 #include "app/wording.h"
 #include "kernels/memory.h"
@@ -24,7 +25,7 @@ static const lin_option options[] = {
     {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(prepare_values, lexicon),
      .value = "DICT",
      .help = "Pronunciation dictionary in CMUdict's format; if not given, $LINNET_LEXICON, else the one installed with the program"},
-    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .required = 1, .at = offsetof(prepare_values, output),
+    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .required = 1, .at = offsetof(prepare_values, output),
      .help = "The cache to write; it appears when all is done"},
     {.name = "audio-root", .type = LIN_OPTION_FOLDER, .at = offsetof(prepare_values, audio_root),
      .help = "What the paths in wav.scp are relative to; if not given, the parent of DIR, or the folder of a list"},
@@ -33,7 +34,7 @@ static const lin_option options[] = {
     {.name = "stack", .type = LIN_OPTION_INT, .at = offsetof(prepare_values, stack), .text = "1", .min = 1, .max = 16,
      .help = "Frames per step of the model to be trained: utterances whose steps are too few for their phones are named and left "
              "out"},
-    {.name = "oov", .type = LIN_OPTION_FILE, .at = offsetof(prepare_values, oov),
+    {.name = "oov", .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(prepare_values, oov),
      .help = "Write the words that the dictionary lacks here, with the phones put in their place"},
     {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(prepare_values, jobs), .text = "0", .min = 0,
      .max = 1024,
@@ -198,6 +199,10 @@ static lin_status prepare(prepare_job *job, const char *path, lin_error *err)
     lin_features features = lin_fbank_to_model(&job->fbank);
     lin_status status = lin_fbank_check(&job->fbank, err);
     if (status == LIN_OK) status = lin_datadir_load(path, v->audio_root, 1, &job->dir, err);
+    for (int i = 0; status == LIN_OK && i < lin_datadir_count(job->dir); i++)
+        status = lin_guard_reads(lin_datadir_at(job->dir, i)->audio, err);
+    if (status == LIN_OK) status = lin_guard_writes(v->output, err);
+    if (status == LIN_OK && v->oov) status = lin_guard_writes(v->oov, err);
     if (status == LIN_OK) status = lin_wording_open(&job->wording, v->lexicon, err);
     if (status != LIN_OK) return status;
     job->n_items = lin_datadir_count(job->dir) * speeds(job);

@@ -48,9 +48,9 @@ static const lin_option options[] = {
     {.name = "confusions", .type = LIN_OPTION_INT, AT(confusions), .text = "0", .max = 1000000,
      .help = "The N most frequent substitutions, deletions, insertions and confused pairs"},
     {.name = "json", .type = LIN_OPTION_FLAG, AT(json), .help = "Write one JSON object instead of tables"},
-    {.name = "html", .type = LIN_OPTION_FILE, AT(html),
+    {.name = "html", .type = LIN_OPTION_FILE, .writes = 1, AT(html),
      .help = "Write a page with the confusion matrix, speakers and worst utterances there as well"},
-    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, AT(output), .help = "Where to write; standard output if not given"},
+    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, AT(output), .help = "Where to write; standard output if not given"},
     {.type = LIN_OPTION_END},
 };
 
@@ -60,10 +60,10 @@ static lin_status write_reports(const score_values *v, const lin_score_report *r
 {
     lin_buffer buffer = {0};
     lin_status status = v->json ? lin_score_json(report, &buffer, err) : lin_score_text(report, &buffer, err);
-    if (status == LIN_OK) status = lin_output_write(v->output, &buffer, err);
+    if (status == LIN_OK) status = lin_output_write(v->output, 0, &buffer, err);
     lin_buffer_clear(&buffer);
     if (status == LIN_OK && v->html) status = lin_score_html(report, &buffer, err);
-    if (status == LIN_OK && v->html) status = lin_output_write(v->html, &buffer, err);
+    if (status == LIN_OK && v->html) status = lin_output_write(v->html, 0, &buffer, err);
     lin_buffer_free(&buffer);
     return status;
 }

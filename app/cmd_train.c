@@ -41,7 +41,7 @@ static const lin_option options[] = {
      .help = "Feature cache to learn from; may be repeated"},
     {.name = "dev", .type = LIN_OPTION_FILES, .at = AT(dev),
      .help = "Feature cache to measure on after each epoch; may be repeated"},
-    {.name = "folder", .letter = 'o', .type = LIN_OPTION_FOLDER, .required = 1, .at = AT(folder),
+    {.name = "folder", .letter = 'o', .type = LIN_OPTION_FOLDER, .writes = 1, .required = 1, .at = AT(folder),
      .help = "Where the run lives: log.tsv, curves.svg, checkpoint and best model; made if missing"},
     {.name = "resume", .type = LIN_OPTION_FLAG, .at = AT(resume),
      .help = "Go on from the folder's checkpoint, with the very bits of a run that never stopped"},

@@ -45,7 +45,8 @@ static const lin_option options[] = {
     LIN_DECODING_ROWS(transcribe_values, decoding),
     LIN_INPUT_ROWS(transcribe_values, input),
     {.type = LIN_OPTION_HEADING, .help = "Streams that are put away (docs/streams.md)"},
-    {.name = "save-state", .type = LIN_OPTION_FILE, .at = offsetof(transcribe_values, save_state), .value = "STATE",
+    {.name = "save-state", .type = LIN_OPTION_FILE, .writes = 1, .updates = "load-state",
+     .at = offsetof(transcribe_values, save_state), .value = "STATE",
      .help = "FILE is not the whole sound: write what is certain, and put the stream away in STATE"},
     {.name = "load-state", .type = LIN_OPTION_FILE, .at = offsetof(transcribe_values, load_state), .value = "STATE",
      .help = "Go on with that stream as if it had never stopped; FILE is what comes next, without FILE only its end is written"},
@@ -66,6 +67,7 @@ typedef struct transcribe_slot {
     lin_status status;
     lin_error error;
     lin_heard heard;
+    int has_part;                              // it was stopped, and has results until then
     lin_result result[LIN_AUDIO_MAX_CHANNELS]; // of each lane
 } transcribe_slot;
 
@@ -236,6 +238,8 @@ static void work(void *context, int item, int slot_number, int thread)
     if (s->status == LIN_OK && job->period_s > 0) s->status = begin_index(l, &s->error);
     if (s->status == LIN_OK) s->status = lin_ear_hear(l->ear, &sound, &sink, &s->heard, &s->error);
     if (s->status == LIN_OK) s->status = finish_lanes(l, &s->heard, &s->error);
+    // What was heard before Ctrl-C is a result too.
+    s->has_part = s->status == LIN_STOPPED && s->heard.lanes > 0 && !l->put_away && finish_lanes(l, &s->heard, NULL) == LIN_OK;
     if (s->status == LIN_OK && l->index) {
         s->status = lin_snapshots_commit(l->index, &s->error);
     } else {
@@ -267,14 +271,14 @@ static lin_status take(void *context, int item, int slot_number, lin_error *err)
     transcribe_job *job = context;
     transcribe_slot *s = &job->slots[slot_number];
     const lin_input *input = &job->inputs.items[item];
-    if (s->status == LIN_STOPPED) return lin_fail(err, LIN_STOPPED, "interrupted after %d of %d files", job->n_done, job->inputs.n);
+    if (s->status == LIN_STOPPED) {
+        if (s->has_part && lin_results_wants_part(&job->results, &job->inputs)) write_results(job, input, s, NULL);
+        return lin_fail(err, LIN_STOPPED, "interrupted after %d of %d files", job->n_done, job->inputs.n);
+    }
     if (s->status != LIN_OK) return is_bad(job, input, &s->error);
     if (s->heard.warning[0]) lin_complain_of(input->path, s->heard.warning);
     lin_status status = write_results(job, input, s, err);
     if (status == LIN_INVALID) return is_bad(job, input, err);
-    // The stream goes on where the result ends: it is put away when that is written.
-    if (status == LIN_OK && job->v->save_state) status = lin_results_flush(&job->results, err);
-    if (status == LIN_OK && job->v->save_state) status = lin_state_write(job->listeners[0].put_away, job->v->save_state, err);
     if (status != LIN_OK) return status;
     job->n_done++;
     job->seconds += s->heard.seconds;
@@ -355,8 +359,10 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
     lin_progress_begin(&job->progress, v->quiet);
     status = lin_ordered_run(&(lin_ordered){job->inputs.n, job->n_listeners, job, work, take}, err);
     lin_progress_end(&job->progress);
-    lin_status closed = lin_results_close(&job->results, status == LIN_OK ? err : NULL);
-    return status == LIN_OK ? closed : status;
+    status = lin_results_close(&job->results, status, job->n_failed, err);
+    // The stream goes on where the result ends: it is put away when that is written.
+    if (status != LIN_OK || !v->save_state || job->n_done == 0) return status;
+    return lin_state_write(job->listeners[0].put_away, v->save_state, err);
 }
 
 static void summary(const transcribe_job *job)

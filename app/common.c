@@ -3,6 +3,7 @@
 #include "app/common.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -165,19 +166,24 @@ lin_status lin_make_folders(const char *path, size_t n, lin_error *err)
     return lin_fail(err, LIN_IO, "cannot make the folder %s: a file of that name is there", part);
 }
 
-lin_status lin_output_open(const char *path, lin_output *output, lin_error *err)
+lin_status lin_output_open(const char *path, int flags, lin_output *output, lin_error *err)
 {
-    if (!path || strcmp(path, "-") == 0) {
-        *output = (lin_output){stdout, NULL};
-        return LIN_OK;
-    }
-    output->path = path;
-    output->file = fopen(path, "wb");
-    if (!output->file) return lin_fail(err, LIN_IO, "cannot write %s: %s", path, strerror(errno));
-    return LIN_OK;
+    *output = (lin_output){.file = stdout};
+    if (!path || strcmp(path, "-") == 0) return LIN_OK;
+    *output = (lin_output){.path = path};
+    lin_status status = lin_file_open(path, flags | LIN_FILE_STREAM, &output->writer, err);
+    if (status != LIN_OK) return status;
+    const int fd = fcntl(lin_file_descriptor(output->writer), F_DUPFD_CLOEXEC, 3);
+    output->file = fd >= 0 ? fdopen(fd, "wb") : NULL;
+    if (output->file) return LIN_OK;
+    status = lin_fail(err, LIN_IO, "cannot write %s: %s", path, strerror(errno));
+    if (fd >= 0) close(fd);
+    lin_output_abort(output);
+    return status;
 }
 
-lin_status lin_output_close(lin_output *output, lin_error *err)
+// All bytes are with the system; LIN_IO with the reason if they are not. The stream is closed, unless it is standard output.
+static lin_status close_stream(lin_output *output, lin_error *err)
 {
     if (!output->file) return LIN_OK;
     errno = 0;
@@ -189,19 +195,64 @@ lin_status lin_output_close(lin_output *output, lin_error *err)
     }
     output->file = NULL;
     if (!failed) return LIN_OK;
-    return lin_fail(err, LIN_IO, "cannot write %s: %s", output->path ? output->path : "standard output",
-                    reason ? strerror(reason) : "an earlier write failed");
+    return lin_fail(err, LIN_IO, "cannot write %s: %s%s", output->path ? output->path : "standard output",
+                    reason ? strerror(reason) : "an earlier write failed",
+                    lin_write_remedy(reason));
 }
 
-lin_status lin_output_write(const char *path, const lin_buffer *buffer, lin_error *err)
+lin_status lin_output_close(lin_output *output, lin_error *err)
+{
+    lin_status status = close_stream(output, err);
+    if (status == LIN_OK && output->writer) {
+        status = lin_file_commit(output->writer, err);
+    } else {
+        lin_file_abort(output->writer);
+    }
+    output->writer = NULL;
+    return status;
+}
+
+void lin_output_abort(lin_output *output)
+{
+    close_stream(output, NULL);
+    lin_file_abort(output->writer);
+    output->writer = NULL;
+}
+
+void lin_output_keep(lin_output *output)
+{
+    char name[PATH_MAX];
+    lin_error err = {0};
+    lin_status status = close_stream(output, &err);
+    struct stat st;
+    const int is_empty = output->writer && fstat(lin_file_descriptor(output->writer), &st) == 0 && st.st_size == 0;
+    if (status != LIN_OK || !output->writer || is_empty) {
+        lin_file_abort(output->writer);
+    } else if ((status = lin_file_keep(output->writer, name, sizeof name, &err)) == LIN_OK && *name) {
+        lin_complain("what was finished is in %s", name);
+    }
+    output->writer = NULL;
+    if (status != LIN_OK) lin_complain("%s", err.message);
+}
+
+lin_status lin_output_end(lin_output *output, lin_status status, lin_error *err)
+{
+    if (status == LIN_OK) return lin_output_close(output, err);
+    if (status == LIN_STOPPED) {
+        lin_output_keep(output);
+    } else {
+        lin_output_abort(output);
+    }
+    return status;
+}
+
+lin_status lin_output_write(const char *path, int flags, const lin_buffer *buffer, lin_error *err)
 {
     lin_output out;
     lin_status status = lin_buffer_status(buffer, err);
-    if (status == LIN_OK) status = lin_output_open(path, &out, err);
+    if (status == LIN_OK) status = lin_output_open(path, flags, &out, err);
     if (status != LIN_OK) return status;
-    status = lin_buffer_write(buffer, out.file, out.path ? out.path : "standard output", err);
-    const lin_status closed = lin_output_close(&out, status == LIN_OK ? err : NULL);
-    return status == LIN_OK ? closed : status;
+    return lin_output_end(&out, lin_buffer_write(buffer, out.file, out.path ? out.path : "standard output", err), err);
 }
 
 double lin_now(void)

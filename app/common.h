@@ -12,6 +12,7 @@
 
 #include "app/options.h"
 #include "decoder/buffer.h"
+#include "kernels/file.h"
 #include "kernels/status.h"
 
 /* Exit statuses. */
@@ -64,17 +65,25 @@ lin_status lin_make_folders(const char *path, size_t n, lin_error *err);
 
 /* ---- output ----------------------------------------------------------------------------------------------------------------- */
 
+/* A file that appears when it is whole (kernels/file.h), or standard output. */
 typedef struct lin_output {
     FILE *file;
     const char *path; /* NULL: standard output */
+    lin_file_writer *writer;
 } lin_output;
 
-/* path NULL or "-": standard output. */
-lin_status lin_output_open(const char *path, lin_output *output, lin_error *err);
-/* Flushes, and reports what any earlier write met: a full disk is an error here. */
+/* path NULL or "-": standard output. flags: of lin_file_open, besides LIN_FILE_STREAM. */
+lin_status lin_output_open(const char *path, int flags, lin_output *output, lin_error *err);
+/* Flushes, and reports what any earlier write met: a full disk is an error here, and the old file stays. */
 lin_status lin_output_close(lin_output *output, lin_error *err);
-/* All of a buffer, opened and closed. What memory was short for leaves the file that is there. */
-lin_status lin_output_write(const char *path, const lin_buffer *buffer, lin_error *err);
+/* Where something failed: the old file stays, nothing is left beside it. */
+void lin_output_abort(lin_output *output);
+/* Where the user ended it: the old file stays, and what was written so far is kept beside it under a name that is told. */
+void lin_output_keep(lin_output *output);
+/* The first two by how it went: close for LIN_OK, else abort, for LIN_STOPPED keep. The status, or that of closing. */
+lin_status lin_output_end(lin_output *output, lin_status status, lin_error *err);
+/* All of a buffer, opened and closed. */
+lin_status lin_output_write(const char *path, int flags, const lin_buffer *buffer, lin_error *err);
 
 /* ---- progress: one line on standard error, redrawn at most ten times a second, only where that is a terminal ---------------- */
 

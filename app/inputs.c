@@ -2,13 +2,12 @@
 
 #include "app/inputs.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "app/common.h"
 #include "kernels/memory.h"
+#include "lexicon/textfile.h"
 
 static lin_status add(lin_inputs *in, const char *path, const char *id, const char *speaker, lin_error *err)
 {
@@ -71,26 +70,22 @@ lin_status lin_inputs_add_named(lin_inputs *inputs, const char *path, const char
 
 lin_status lin_inputs_add_list(lin_inputs *inputs, const char *list_path, lin_error *err)
 {
-    int from_stdin = strcmp(list_path, "-") == 0;
-    FILE *file = from_stdin ? stdin : fopen(list_path, "rb");
-    if (!file) return lin_fail(err, LIN_IO, "cannot open %s: %s", list_path, strerror(errno));
-    char *line = NULL;
-    size_t capacity = 0;
-    lin_status status = LIN_OK;
-    ssize_t n;
-    for (int number = 1; status == LIN_OK && (n = getline(&line, &capacity, file)) >= 0; number++) {
-        if (strlen(line) != (size_t)n) {
-            status = lin_fail(err, LIN_FORMAT, "%s:%d: a NUL byte; this is not a list of files", list_path, number);
+    char *text;
+    size_t n;
+    lin_lines lines;
+    lin_status status = lin_text_read(strcmp(list_path, "-") == 0 ? "/dev/stdin" : list_path, &text, &n, err);
+    if (status != LIN_OK) return status;
+    lin_lines_begin(&lines, text, n);
+    while (status == LIN_OK && lin_lines_next(&lines)) {
+        if (lines.n == 0 || lines.text[0] == '#') continue;
+        if (memchr(lines.text, 0, lines.n)) {
+            status = lin_fail(err, LIN_FORMAT, "%s:%d: a NUL byte; this is not a list of files", list_path, lines.number);
             break;
         }
-        while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r')) line[--n] = 0;
-        if (n == 0 || line[0] == '#') continue;
-        char *path = lin_inputs_own(inputs, lin_strdup(line));
-        status = path ? add_path(inputs, path, err) : lin_no_memory(err, "the list of files", (size_t)n);
+        char *path = lin_inputs_own(inputs, lin_text_copy(lines.text, lines.n));
+        status = path ? add_path(inputs, path, err) : lin_no_memory(err, "the list of files", lines.n);
     }
-    if (status == LIN_OK && ferror(file)) status = lin_fail(err, LIN_IO, "cannot read %s: %s", list_path, strerror(errno));
-    free(line);
-    if (!from_stdin) fclose(file);
+    lin_free(text);
     return status;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "app/common.h"
+#include "app/guard.h"
 #include "app/options.h"
 #include "app/version.h"
 #include "kernels/memory.h"
@@ -23,6 +24,7 @@ static void watch_signals(void)
     action.sa_flags = (int)SA_RESETHAND;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    signal(SIGXFSZ, SIG_IGN); // the write that passes a limit of file sizes fails, and is told
 }
 
 static const lin_command *find_command(const char *name)
@@ -55,7 +57,7 @@ static int unknown_command(const char *name)
 
 static int finish_output(int status)
 {
-    lin_output out = {stdout, NULL};
+    lin_output out = {.file = stdout};
     lin_error err = {0};
     if (status != LIN_EXIT_OK && ferror(stdout)) return status; // the command has told it
     if (lin_output_close(&out, &err) == LIN_OK) return status;
@@ -97,9 +99,12 @@ static int run_command(const lin_command *command, int argc, char **argv)
     } else if (parsed.help) {
         lin_help_command(stdout, command);
         exit_status = LIN_EXIT_OK;
+    } else if (lin_guard_command(&parsed, &err) != LIN_OK) {
+        exit_status = err.status == LIN_INVALID ? lin_misuse(&parsed, "%s", err.message) : lin_give_up(&err);
     } else {
         exit_status = command->run(&parsed);
     }
+    lin_guard_free();
     lin_options_free(&parsed);
     lin_free(values);
     return finish_output(exit_status);

@@ -55,12 +55,14 @@ typedef struct lin_option {
     lin_option_type type;
     char letter;         /* short form, or 0 */
     unsigned char required;
+    unsigned char writes; /* FILE, FOLDER: what is written; all others are read (app/guard.h) */
     size_t at;           /* offset of the value in the command's struct */
     const char *text;    /* the default, as it would be typed; NULL: 0, or none */
     double min, max;     /* INT, DOUBLE, NUMBERS */
     const char *choices; /* CHOICE: "text|json|ctm"; STRING: words that the shell completes */
     const char *value;   /* what --help calls the value: "HZ"; NULL: by type */
     const char *help;    /* one or two sentences, no full stop at the end */
+    const char *updates; /* of a FILE that is written: the option whose file it may be, read before; or NULL */
 } lin_option;
 
 struct lin_parsed;
@@ -75,6 +77,7 @@ typedef struct lin_command {
     size_t values_size;
     int min_operands, max_operands; /* -1: any number */
     int conf_operand;               /* the first operand is a configuration file for this table */
+    int verb_operand;               /* the first operand is a word, all others are files */
     int hidden;                     /* not in the list of commands */
     int (*run)(struct lin_parsed *parsed); /* the program's exit status */
 } lin_command;

@@ -12,6 +12,7 @@
 #include "app/options.h"
 #include "app/options_value.h"
 #include "kernels/memory.h"
+#include "lexicon/textfile.h"
 
 // A value written with a backslash before each byte still fits in a line.
 enum { MAX_VALUE = 4096, MAX_LINE = 4 * MAX_VALUE, MAX_FILE = 1 << 20 };
@@ -90,7 +91,7 @@ static lin_status read_line(lin_parsed *p, char *line, const char *file, int num
 lin_status lin_options_conf(lin_parsed *parsed, const char *text, size_t size, const char *name, lin_error *err)
 {
     char line[MAX_LINE];
-    size_t at = size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    size_t at = lin_text_mark(text, size);
     for (int number = 1; at < size; number++) {
         size_t length = 0;
         while (at + length < size && text[at + length] != '\n') length++;

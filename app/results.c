@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "app/guard.h"
 #include "app/mirror.h"
+#include "frontend/audio.h"
 
 enum { LONGEST_PATH = 4096 };
 
@@ -63,10 +65,42 @@ int lin_results_check_search(const lin_results *r, const lin_parsed *parsed, int
     return LIN_EXIT_OK;
 }
 
+// channel: of one lane among several, 0: of all
+static lin_status name_file(const lin_results *r, const lin_writer *writer, const char *name, int channel, char path[LONGEST_PATH],
+                            lin_error *err)
+{
+    char lane[16] = "";
+    if (channel) snprintf(lane, sizeof lane, "-%d", channel);
+    const int n = snprintf(path, LONGEST_PATH, "%s/%s%s.%s", r->values->output_dir, name, lane, writer->extension);
+    if (n >= 0 && n < LONGEST_PATH) return LIN_OK;
+    return lin_fail(err, LIN_INVALID, "the name of the result of %.200s is too long", name);
+}
+
+// No result may be what is read: sound, or a text beside it.
+static lin_status guard(const lin_results *r, const lin_inputs *inputs, int lanes, lin_error *err)
+{
+    char path[LONGEST_PATH];
+    lin_status status = LIN_OK;
+    for (int i = 0; i < inputs->n && status == LIN_OK; i++) status = lin_guard_reads(inputs->items[i].path, err);
+    if (status == LIN_OK && r->values->output && strcmp(r->values->output, "-") != 0)
+        status = lin_guard_writes(r->values->output, err);
+    for (int i = 0; r->values->output_dir && i < inputs->n; i++) {
+        for (int w = 0; w < r->n_writers; w++) {
+            const int last = lanes && r->writers[w]->holds != LIN_WRITER_MANY ? LIN_AUDIO_MAX_CHANNELS : 0;
+            for (int channel = 0; channel <= last && status == LIN_OK; channel++) {
+                status = name_file(r, r->writers[w], inputs->items[i].name, channel, path, err);
+                if (status == LIN_OK) status = lin_guard_writes(path, err);
+            }
+        }
+    }
+    return status;
+}
+
 lin_status lin_results_fit(const lin_results *r, lin_inputs *inputs, int lanes, lin_error *err)
 {
     const lin_writer *w = r->writers[0];
     lin_status status = lin_mirror_names(inputs, err);
+    if (status == LIN_OK) status = guard(r, inputs, lanes, err);
     if (status != LIN_OK || r->values->output_dir) return status == LIN_OK ? lin_mirror_check(inputs, err) : status;
     if (w->holds != LIN_WRITER_MANY && (inputs->n > 1 || lanes)) {
         return lin_fail(err, LIN_INVALID, "a file of %s holds one %s: use --output-dir, where each has its own", w->name,
@@ -98,7 +132,7 @@ lin_status lin_results_open(lin_results *r, const lin_phones *phones, int many, 
     r->how.phones = phones;
     r->how.with_id = r->values->ids || (many && !r->values->output_dir);
     if (r->values->output_dir) return lin_make_folders(r->values->output_dir, strlen(r->values->output_dir), err);
-    lin_status status = lin_output_open(r->values->output, &r->out, err);
+    lin_status status = lin_output_open(r->values->output, LIN_FILE_KEEP_STALE, &r->out, err);
     if (status != LIN_OK) return status;
     r->how.document = &r->document;
     status = lin_writer_begin(r->writers[0], &r->how, &r->text, err);
@@ -107,15 +141,19 @@ lin_status lin_results_open(lin_results *r, const lin_phones *phones, int many, 
 
 // ---- a folder -------------------------------------------------------------------------------------------------------------------
 
-// channel: of one lane among several, 0: of all
 static lin_status own_file(lin_results *r, const lin_writer *writer, const char *name, int channel, lin_error *err)
 {
-    char path[LONGEST_PATH], lane[16] = "";
-    if (channel) snprintf(lane, sizeof lane, "-%d", channel);
-    const int n = snprintf(path, sizeof path, "%s/%s%s.%s", r->values->output_dir, name, lane, writer->extension);
-    if (n < 0 || (size_t)n >= sizeof path) return lin_fail(err, LIN_INVALID, "the name of the result of %s is too long", name);
-    lin_status status = lin_mirror_folder(path, err);
-    return status == LIN_OK ? lin_output_write(path, &r->text, err) : status;
+    char path[LONGEST_PATH];
+    lin_status status = name_file(r, writer, name, channel, path, err);
+    if (status == LIN_OK) status = lin_mirror_folder(path, err);
+    if (status != LIN_OK) return status;
+    if (!r->is_part) return lin_output_write(path, LIN_FILE_UNSYNCED, &r->text, err);
+    lin_output out;
+    status = lin_output_open(path, 0, &out, err);
+    if (status == LIN_OK) status = lin_buffer_write(&r->text, out.file, path, err);
+    if (status == LIN_OK) lin_output_keep(&out);
+    else lin_output_abort(&out);
+    return status;
 }
 
 // One file for all lanes of an input, or, where the format holds one only, a file for each lane.
@@ -148,10 +186,12 @@ lin_status lin_results_put(lin_results *r, const char *name, const lin_result *c
         for (int w = 0; w < r->n_writers && status == LIN_OK; w++) {
             status = put_in_folder(r, r->writers[w], &how, name, list, n, err);
         }
+        r->n_put += status == LIN_OK;
         return status;
     }
     const lin_writer_document before = r->document;
     for (int i = 0; i < n && status == LIN_OK; i++) status = r->writers[0]->write(list[i], &how, &r->text, err);
+    r->n_put += status == LIN_OK;
     if (status == LIN_OK) return send(r, 0, err);
     r->document = before;
     lin_buffer_clear(&r->text);
@@ -187,16 +227,28 @@ lin_status lin_results_flow_end(lin_results *r, const lin_result *rest, lin_erro
     return status == LIN_OK ? send(r, 1, err) : status;
 }
 
-lin_status lin_results_flush(lin_results *r, lin_error *err)
+int lin_results_wants_part(lin_results *r, const lin_inputs *inputs)
 {
-    if (!r->out.file || fflush(r->out.file) == 0) return LIN_OK;
-    return lin_fail(err, LIN_IO, "cannot write %s: %s", out_name(r), strerror(errno));
+    const int wanted = r->values->output_dir || (r->out.path && inputs->n == 1);
+    r->is_part = wanted;
+    return wanted;
 }
 
-lin_status lin_results_close(lin_results *r, lin_error *err) { return lin_output_close(&r->out, err); }
+lin_status lin_results_close(lin_results *r, lin_status status, int n_failed, lin_error *err)
+{
+    const int nothing = r->n_put == 0 && !r->told;
+    if (!r->out.file) return status;
+    if (nothing && (status == LIN_STOPPED || (status == LIN_OK && n_failed))) {
+        if (r->out.path) lin_complain("%s was not written", r->out.path);
+        lin_output_abort(&r->out);
+        return status;
+    }
+    return lin_output_end(&r->out, status, err);
+}
 
 void lin_results_free(lin_results *r)
 {
     lin_buffer_free(&r->text);
+    lin_output_abort(&r->out);
     *r = (lin_results){0};
 }

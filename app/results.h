@@ -34,9 +34,9 @@ typedef struct lin_results_values {
      .help = "text; json: a line per file with times and confidences; ctm, trn: NIST's; srt, vtt: subtitles; textgrid: Praat's; " \
              "csv; audacity: labels. Several with --output-dir. If not given, the extension of --output decides, else it is "     \
              "text"},                                                                                                             \
-    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .at = offsetof(owner, field.output),                               \
+    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(owner, field.output),                               \
      .help = "Where to write; standard output if not given"},                                                                     \
-    {.name = "output-dir", .type = LIN_OPTION_FOLDER, .at = offsetof(owner, field.output_dir),                                    \
+    {.name = "output-dir", .type = LIN_OPTION_FOLDER, .writes = 1, .at = offsetof(owner, field.output_dir),                                    \
      .help = "A file for each input and format in this folder, which is made if it does not exist. It mirrors the folders of "    \
              "the inputs, from the deepest one that holds them all: x/a.wav and y/a.wav give x/a.txt and y/a.txt"},               \
     {.name = "unit", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.unit), .text = "auto",                                \
@@ -58,7 +58,9 @@ typedef struct lin_results {
     lin_writer_document document; /* of the one stream */
     lin_output out;
     lin_buffer text;
-    int told; /* something has flowed */
+    int told;    /* something has flowed */
+    int n_put;   /* inputs whose results are written */
+    int is_part; /* the next results are of an input that was not heard to its end: lin_results_put_part */
 } lin_results;
 
 /* Chooses the formats and complains where the options do not go together: an exit status, LIN_EXIT_OK if all is well. */
@@ -91,11 +93,18 @@ lin_status lin_results_flow(lin_results *results, const lin_result *more, lin_er
 /* Behind the last piece; `rest` is that piece, which names the utterance if there was none. */
 lin_status lin_results_flow_end(lin_results *results, const lin_result *rest, lin_error *err);
 
-/* A flush that is told when it fails. */
-lin_status lin_results_flush(lin_results *results, lin_error *err);
+/*
+ * Before results are put that end where the user stopped the program: 1 if they are wanted. Below --output-dir they go to files of
+ * their own, <name>.part; in one stream they are wanted where it is of one input only and is a file.
+ */
+int lin_results_wants_part(lin_results *results, const lin_inputs *inputs);
 
-/* Closes what was opened: a full disk is an error here. */
-lin_status lin_results_close(lin_results *results, lin_error *err);
+/*
+ * Ends the stream by how all went: `status` of what was done, and the inputs that failed. The output appears under its name for
+ * LIN_OK, unless every input failed; for LIN_STOPPED what was finished is kept beside it, and told. A full disk is an error here.
+ * Returns status, or that of closing.
+ */
+lin_status lin_results_close(lin_results *results, lin_status status, int n_failed, lin_error *err);
 void lin_results_free(lin_results *results);
 
 #endif

@@ -74,19 +74,17 @@ lin_status lin_wording_report(const lin_wording *wording, const char *path, lin_
 {
     enum { MOST = 20 };
     int n = lin_transcriber_unknown_count(wording->transcriber);
-    lin_output out = {NULL, NULL};
-    if (path) {
-        lin_status status = lin_output_open(path, &out, err);
-        if (status != LIN_OK) return status;
-    }
+    lin_output out = {.file = stderr};
     oov_rank *ranks = lin_alloc((size_t)n, sizeof *ranks);
-    if (!ranks) {
-        lin_output_close(&out, NULL);
-        return lin_no_memory(err, "the list of unknown words", (size_t)n * sizeof *ranks);
+    if (!ranks) return lin_no_memory(err, "the list of unknown words", (size_t)n * sizeof *ranks);
+    lin_status status = path ? lin_output_open(path, 0, &out, err) : LIN_OK;
+    if (status != LIN_OK) {
+        lin_free(ranks);
+        return status;
     }
     for (int i = 0; i < n; i++) ranks[i] = (oov_rank){i, lin_transcriber_unknown(wording->transcriber, i).count};
     qsort(ranks, (size_t)n, sizeof *ranks, by_count);
-    FILE *file = path ? out.file : stderr;
+    FILE *file = out.file;
     if (!path && n) lin_complain("words that the dictionary lacks (word, count, how, phones):");
     for (int i = 0; i < n && (path || i < MOST); i++) {
         lin_unknown_word w = lin_transcriber_unknown(wording->transcriber, ranks[i].index);

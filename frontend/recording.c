@@ -3,22 +3,30 @@
 #include "frontend/recording.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sndfile.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "frontend/audio.h"
+#include "kernels/file.h"
 #include "kernels/memory.h"
 
 static const int64_t MOST_BYTES = (INT64_C(1) << 32) - 4096; // a WAV file's sizes have 32 bits
 
 struct lin_recording {
     SNDFILE *file;
+    lin_file_writer *out;
     char *path;
     int rate_hz, channels;
     int64_t frames, said; // said: that the header tells
+    int failed;           // a write did
 };
+
+static void release(lin_recording *r)
+{
+    lin_file_abort(r->out);
+    lin_free(r->path);
+    lin_free(r);
+}
 
 lin_status lin_recording_create(const char *path, int rate_hz, int channels, lin_recording **recording, lin_error *err)
 {
@@ -30,22 +38,19 @@ lin_status lin_recording_create(const char *path, int rate_hz, int channels, lin
     r->rate_hz = rate_hz;
     r->channels = channels;
     r->path = lin_strdup(path);
-    // libsndfile's own message for a folder or a missing permission is "System error."
-    const int fd = r->path ? open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : -1;
-    if (fd < 0) {
-        status =
-            r->path ? lin_fail(err, LIN_IO, "cannot write %s: %s", path, strerror(errno)) : lin_no_memory(err, "a recording", 1);
-        lin_free(r->path);
-        lin_free(r);
+    // Sound cannot be made again: what a killed program left is not removed.
+    status = r->path ? lin_file_open(path, LIN_FILE_STREAM | LIN_FILE_KEEP_STALE, &r->out, err)
+                     : lin_no_memory(err, "a recording", 1);
+    if (status != LIN_OK) {
+        release(r);
         return status;
     }
     SF_INFO info = {.samplerate = rate_hz, .channels = channels, .format = SF_FORMAT_WAV | SF_FORMAT_FLOAT};
     errno = 0;
-    r->file = sf_open_fd(fd, SFM_WRITE, &info, SF_TRUE);
+    r->file = sf_open_fd(lin_file_descriptor(r->out), SFM_WRITE, &info, SF_FALSE);
     if (!r->file) {
         status = lin_fail(err, LIN_IO, "cannot write %s: %s", path, errno ? strerror(errno) : sf_strerror(NULL));
-        lin_free(r->path);
-        lin_free(r);
+        release(r);
         return status;
     }
     // The chunk of peaks would hold a date: equal sound, equal files.
@@ -63,6 +68,7 @@ lin_status lin_recording_write(lin_recording *r, const float *samples, int n, li
     const sf_count_t written = sf_writef_float(r->file, samples, n);
     if (written > 0) r->frames += written;
     if (written != n) {
+        r->failed = 1;
         return lin_fail(err, LIN_IO, "cannot write %s: %s", r->path, errno ? strerror(errno) : sf_strerror(r->file));
     }
     if (r->frames - r->said >= r->rate_hz) {
@@ -79,9 +85,18 @@ lin_status lin_recording_close(lin_recording *r, lin_error *err)
     if (!r) return LIN_OK;
     errno = 0;
     const int failed = sf_close(r->file);
+    char name[4096];
     lin_status status = LIN_OK;
-    if (failed) status = lin_fail(err, LIN_IO, "cannot write %s: %s", r->path, errno ? strerror(errno) : sf_error_number(failed));
-    lin_free(r->path);
-    lin_free(r);
+    const int is_empty = r->frames == 0;
+    if (is_empty) lin_file_abort(r->out);
+    if (!failed && !r->failed) {
+        if (!is_empty) status = lin_file_commit(r->out, err);
+    } else if (is_empty || lin_file_keep(r->out, name, sizeof name, NULL) != LIN_OK) {
+        status = lin_fail(err, LIN_IO, "cannot write %s: %s", r->path, errno ? strerror(errno) : "nothing was written");
+    } else {
+        status = lin_fail(err, LIN_IO, "%s is not complete; the sound before that is kept in %.700s", r->path, *name ? name : r->path);
+    }
+    r->out = NULL;
+    release(r);
     return status;
 }

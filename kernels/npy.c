@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include "kernels/file.h"
 #include "kernels/memory.h"
 
 enum {
@@ -35,16 +35,14 @@ static void swap_floats(float *x, size_t n)
 }
 
 struct lin_npy_writer {
-    FILE *file;
+    lin_file_writer *file;
     int D;
     size_t T;
-    char *path, *part; // part: the name while unfinished; the same as path where a device is written in place
 };
 
-static lin_status write_header(lin_npy_writer *w, lin_error *err)
+static void make_header(const lin_npy_writer *w, unsigned char header[HEADER_BYTES])
 {
-    unsigned char header[HEADER_BYTES];
-    memset(header, ' ', sizeof header);
+    memset(header, ' ', HEADER_BYTES);
     memcpy(header, magic, sizeof magic);
     header[6] = 1;
     header[7] = 0;
@@ -54,51 +52,28 @@ static lin_status write_header(lin_npy_writer *w, lin_error *err)
                      w->D);
     header[10 + n] = ' '; // where snprintf put its terminator
     header[HEADER_BYTES - 1] = '\n';
-    if (fwrite(header, 1, sizeof header, w->file) != sizeof header)
-        return lin_fail(err, LIN_IO, "cannot write %s: %s", w->part, strerror(errno));
-    return LIN_OK;
 }
-
-static int in_place(const lin_npy_writer *w) { return strcmp(w->path, w->part) == 0; }
 
 void lin_npy_abandon(lin_npy_writer *w)
 {
     if (!w) return;
-    if (w->file) {
-        fclose(w->file);
-        if (!in_place(w)) unlink(w->part);
-    }
-    lin_free(w->path);
-    lin_free(w->part);
+    lin_file_abort(w->file);
     lin_free(w);
 }
 
 lin_status lin_npy_create(const char *path, int D, lin_npy_writer **out, lin_error *err)
 {
+    unsigned char header[HEADER_BYTES];
     *out = NULL;
     if (D < 1) return lin_fail(err, LIN_INVALID, "cannot write %s: a matrix of %d columns", path, D);
     lin_npy_writer *w = lin_calloc(1, sizeof *w);
     if (!w) return lin_no_memory(err, path, sizeof *w);
     w->D = D;
-    w->path = lin_strdup(path);
-    size_t n = strlen(path) + sizeof ".part";
-    w->part = lin_alloc(n, 1);
-    if (!w->path || !w->part) {
-        lin_npy_abandon(w);
-        return lin_no_memory(err, path, n);
-    }
-    // A device or a pipe must not be replaced by a file.
-    struct stat st;
-    int device = stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
-        lin_npy_abandon(w);
-        return lin_fail(err, LIN_IO, "cannot write %s: it is a directory", path);
-    }
-    snprintf(w->part, n, "%s%s", path, device ? "" : ".part");
-    w->file = fopen(w->part, "wb");
-    lin_status status = LIN_OK;
-    if (!w->file) status = lin_fail(err, LIN_IO, "cannot write %s: %s", w->part, strerror(errno));
-    if (status == LIN_OK) status = write_header(w, err);
+    lin_status status = lin_file_open(path, LIN_FILE_STREAM, &w->file, err);
+    if (status == LIN_OK && !lin_file_can_seek(w->file))
+        status = lin_fail(err, LIN_IO, "cannot write %s: it is a pipe, and the header of a matrix is written last; name a file", path);
+    make_header(w, header);
+    if (status == LIN_OK) status = lin_file_write(w->file, header, sizeof header, err);
     if (status != LIN_OK) {
         lin_npy_abandon(w);
         return status;
@@ -109,40 +84,49 @@ lin_status lin_npy_create(const char *path, int D, lin_npy_writer **out, lin_err
 
 lin_status lin_npy_append(lin_npy_writer *w, const float *rows, size_t n, lin_error *err)
 {
-    size_t D = (size_t)w->D, count = n * D, put = 0;
+    const size_t count = n * (size_t)w->D;
+    lin_status status = LIN_OK;
     if (little_endian()) {
-        put = fwrite(rows, sizeof(float), count, w->file);
+        status = lin_file_write(w->file, rows, count * sizeof *rows, err);
     } else {
         float block[256];
-        while (put < count) {
-            size_t m = count - put < 256 ? count - put : 256;
+        for (size_t put = 0, m; put < count && status == LIN_OK; put += m) {
+            m = count - put < 256 ? count - put : 256;
             memcpy(block, rows + put, m * sizeof(float));
             swap_floats(block, m);
-            if (fwrite(block, sizeof(float), m, w->file) != m) break;
-            put += m;
+            status = lin_file_write(w->file, block, m * sizeof *block, err);
         }
     }
-    if (put != count) return lin_fail(err, LIN_IO, "cannot write %s: %s", w->part, strerror(errno));
-    w->T += n;
-    return LIN_OK;
+    if (status == LIN_OK) w->T += n;
+    return status;
+}
+
+static lin_status complete(lin_npy_writer *w, lin_error *err)
+{
+    unsigned char header[HEADER_BYTES];
+    make_header(w, header);
+    return lin_file_patch(w->file, 0, header, sizeof header, err);
 }
 
 lin_status lin_npy_close(lin_npy_writer *w, lin_error *err)
 {
-    lin_status status = LIN_OK;
-    if (fseek(w->file, 0, SEEK_SET) != 0)
-        status = lin_fail(err, LIN_IO, "cannot write %s: its header comes last, and %s", w->part, strerror(errno));
-    if (status == LIN_OK) status = write_header(w, err);
-    if (status == LIN_OK && fflush(w->file) != 0) status = lin_fail(err, LIN_IO, "cannot write %s: %s", w->part, strerror(errno));
-    if (status != LIN_OK) {
-        lin_npy_abandon(w);
-        return status;
+    lin_status status = complete(w, err);
+    if (status == LIN_OK) {
+        status = lin_file_commit(w->file, err);
+        w->file = NULL;
     }
-    if (fclose(w->file) != 0) status = lin_fail(err, LIN_IO, "cannot write %s: %s", w->part, strerror(errno));
-    w->file = NULL;
-    if (status == LIN_OK && !in_place(w) && rename(w->part, w->path) != 0)
-        status = lin_fail(err, LIN_IO, "cannot write %s: %s", w->path, strerror(errno));
-    if (status != LIN_OK && !in_place(w)) unlink(w->part);
+    lin_npy_abandon(w);
+    return status;
+}
+
+lin_status lin_npy_keep(lin_npy_writer *w, char *name, size_t capacity, lin_error *err)
+{
+    *name = 0;
+    lin_status status = w->T ? complete(w, err) : LIN_OK;
+    if (status == LIN_OK && w->T) {
+        status = lin_file_keep(w->file, name, capacity, err);
+        w->file = NULL;
+    }
     lin_npy_abandon(w);
     return status;
 }

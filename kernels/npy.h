@@ -10,7 +10,7 @@
  *   while (...) lin_npy_append(w, frames, n, &err);
  *   lin_npy_close(w, &err);                             // or lin_npy_abandon(w)
  *
- * The file appears under its name when it is complete: until then it is <path>.part.
+ * The file appears under its name when it is complete (kernels/file.h).
  */
 #ifndef LIN_KERNELS_NPY_H
 #define LIN_KERNELS_NPY_H
@@ -21,7 +21,7 @@
 
 typedef struct lin_npy_writer lin_npy_writer;
 
-/* D >= 1 columns. LIN_IO if the file cannot be made; a path that is not a regular file (a device) is written in place. */
+/* D >= 1 columns. LIN_IO if the file cannot be made; a device is written in place, a pipe, which cannot be sought, is refused. */
 lin_status lin_npy_create(const char *path, int D, lin_npy_writer **writer, lin_error *err);
 
 /* Appends rows [n, D]. After a failure only lin_npy_abandon is of use. */
@@ -29,6 +29,10 @@ lin_status lin_npy_append(lin_npy_writer *writer, const float *rows, size_t n, l
 
 /* Completes the header and renames; frees the writer in any case. On failure the unfinished file is removed. */
 lin_status lin_npy_close(lin_npy_writer *writer, lin_error *err);
+
+/* Keeps the rows so far as a matrix beside the path, under a name that is written to `name`: lin_file_keep. "" if there are none.
+ * Frees the writer in any case. */
+lin_status lin_npy_keep(lin_npy_writer *writer, char *name, size_t capacity, lin_error *err);
 
 /* Removes the unfinished file and frees the writer. NULL is allowed. */
 void lin_npy_abandon(lin_npy_writer *writer);

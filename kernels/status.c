@@ -1,5 +1,6 @@
 #include "kernels/status.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,4 +24,20 @@ const char *lin_status_name(lin_status status)
     static const char *const names[] = {"ok",     "invalid",  "too_small",   "no_memory", "io",
                                         "format", "mismatch", "unsupported", "numeric",   "stopped"};
     return (unsigned)status < sizeof names / sizeof *names ? names[status] : "unknown";
+}
+
+const char *lin_write_remedy(int error)
+{
+    switch (error) {
+    case ENOSPC:
+    case EDQUOT: return "; make room and try again";
+    case EFBIG: return "; the limit of file sizes is reached (ulimit -f), or the file system's";
+    case ENOENT:
+    case ENOTDIR: return "; name a folder that is there";
+    case EACCES:
+    case EPERM:
+    case EROFS: return "; write to another folder, or get the right to write there";
+    case ENAMETOOLONG: return "; choose a shorter name";
+    default: return "";
+    }
 }

@@ -40,6 +40,9 @@ typedef struct lin_error {
  * A status of LIN_OK is never passed. err's old message may be among the arguments. */
 lin_status lin_fail(lin_error *err, lin_status status, const char *fmt, ...) LIN_PRINTF(3, 4);
 
+/* What to do where a file could not be written for this reason, an errno: a part of a sentence that begins with "; ", or "". */
+const char *lin_write_remedy(int error);
+
 /* Short English name of a status, for logs and JSON: "invalid", "io", ... Never NULL. */
 const char *lin_status_name(lin_status status);
 

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "kernels/file.h"
 #include "kernels/memory.h"
 #include "lexicon/gzip.h"
 #include "lexicon/ngram_internal.h"
@@ -254,44 +255,13 @@ lin_status lin_ngram_open(const char *path, lin_ngram **lm, lin_error *err)
     return status;
 }
 
-static int write_all(int file, const unsigned char *bytes, size_t n)
-{
-    while (n) {
-        ssize_t done = write(file, bytes, n < (size_t)1 << 30 ? n : (size_t)1 << 30);
-        if (done < 0 && errno == EINTR) continue;
-        if (!done) errno = ENOSPC;
-        if (done <= 0) return 0;
-        bytes += done;
-        n -= (size_t)done;
-    }
-    return 1;
-}
-
-// A file beside `path` that nobody else has, with the permissions of any new file. -1 and errno if there is none.
-static int create_beside(const char *path, char *name, size_t room)
-{
-    for (int i = 0; i < 100; i++) {
-        snprintf(name, room, "%s.%d.tmp", path, i);
-        int file = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (file >= 0 || errno != EEXIST) return file;
-    }
-    return -1;
-}
-
 lin_status lin_ngram_write(const lin_ngram *lm, const char *path, lin_error *err)
 {
-    size_t room = strlen(path) + 16;
-    char *name = lin_alloc(room, 1);
-    if (!name) return lin_no_memory(err, path, room);
-    int file = create_beside(path, name, room), code = 0;
-    if (file < 0) {
-        code = errno;
-    } else {
-        if (!write_all(file, lm->bytes, lm->size) || fsync(file)) code = errno;
-        if (close(file) && !code) code = errno;
-        if (!code && rename(name, path)) code = errno;
-        if (code) unlink(name);
-    }
-    lin_free(name);
-    return code ? lin_fail(err, LIN_IO, "cannot write %s: %s", path, strerror(code)) : LIN_OK;
+    lin_file_writer *file;
+    lin_status status = lin_file_open(path, LIN_FILE_STREAM, &file, err);
+    if (status) return status;
+    status = lin_file_write(file, lm->bytes, lm->size, err);
+    if (!status) return lin_file_commit(file, err);
+    lin_file_abort(file);
+    return status;
 }

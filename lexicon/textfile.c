@@ -65,10 +65,12 @@ lin_status lin_text_read(const char *path, char **text, size_t *n, lin_error *er
     return status;
 }
 
+size_t lin_text_mark(const char *text, size_t n) { return n >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3) ? 3 : 0; }
+
 void lin_lines_begin(lin_lines *lines, const char *text, size_t n)
 {
     *lines = (lin_lines){.begin = text, .next = text, .end = n ? text + n : text};
-    if (n >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3)) lines->next += 3;
+    lines->next += lin_text_mark(text, n);
 }
 
 int lin_lines_next(lin_lines *lines)

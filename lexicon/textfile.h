@@ -25,6 +25,9 @@
  * LIN_IO; LIN_FORMAT for a file that is too large, cut or damaged gzip; LIN_NO_MEMORY. On failure *text is NULL. */
 lin_status lin_text_read(const char *path, char **text, size_t *n, lin_error *err);
 
+/* Bytes of the UTF-8 byte order mark that text [n] begins with: 3 or 0. */
+size_t lin_text_mark(const char *text, size_t n);
+
 /* Lines of a block: the end of line (LF or CR LF) is not part of `text`; a UTF-8 byte order mark at the start is skipped. */
 typedef struct lin_lines {
     const char *text; /* the present line, not NUL-terminated */

@@ -46,4 +46,173 @@ run transcribe -q --data "$tmp/scp" -f srt --output-dir "$tmp/o9"
 is "--data, ids that would leave the folder: status" 0 "$status"
 is "--data, ids that would leave the folder" 2 "$(find "$tmp/o9" -name 'u?.srt' | wc -l | tr -d ' ')"
 
+# ---- an output that is an input -------------------------------------------------------------------------------------------------
+
+cp "$wav" "$tmp/talk.wav"
+ln "$tmp/talk.wav" "$tmp/hard.srt"
+ln -s talk.wav "$tmp/soft.srt"
+sum=$(cksum < "$tmp/talk.wav")
+for o in talk.wav hard.srt soft.srt; do
+    refused "$o is the sound" 2 "is read, and would be overwritten" transcribe -q -f text -o "$tmp/$o" "$tmp/talk.wav"
+done
+printf '%s\n' "$tmp/talk.wav" > "$tmp/list.txt"
+refused "the sound is in a list" 1 "is read" transcribe -q -f ctm -o "$tmp/hard.srt" --files-from "$tmp/list.txt"
+refused "the list itself" 2 "is read" transcribe -q -o "$tmp/list.txt" --files-from "$tmp/list.txt"
+refused "the list itself, below a folder" 1 "is read" transcribe -q --output-dir "$tmp" --files-from "$tmp/list.txt" "$tmp/list.wav"
+printf 'u1 %s\n' "$tmp/talk.wav" > "$tmp/scp/wav.scp"
+refused "the sound is in a wav.scp" 1 "is read" transcribe -q -f ctm -o "$tmp/hard.srt" --data "$tmp/scp"
+refused "a list of --data" 2 "is read" transcribe -q -o "$tmp/scp/wav.scp" --data "$tmp/scp"
+echo one two > "$tmp/talk.txt"
+refused "the text, below a folder" 1 "talk.txt is read" align -q --lexicon "$tmp/dict" --output-dir "$tmp" "$tmp/talk.wav" "$tmp/talk.txt"
+refused "the text" 2 "is read" align -q --lexicon "$tmp/dict" -o "$tmp/talk.txt" "$tmp/talk.wav" "$tmp/talk.txt"
+cp "$m" "$tmp/model.txt"
+refused "the model" 2 "is read" transcribe -q -m "$tmp/model.txt" -o "$tmp/model.txt" "$wav"
+LINNET_MODEL=$tmp/model.txt refused "the model of the environment" 2 "is read" transcribe -q -o "$tmp/model.txt" "$wav"
+cp "$tmp/dict" "$tmp/dict.trn"
+refused "the lexicon" 2 "is read" align -q --text one --lexicon "$tmp/dict.trn" -o "$tmp/dict.trn" "$wav"
+refused "the words to phonemize" 2 "is read" phonemize -q --lexicon "$tmp/dict" "$tmp/talk.txt" -o "$tmp/talk.txt"
+refused "features" 2 "is read" features "$tmp/talk.wav" -o "$tmp/talk.wav"
+refused "posteriors" 2 "is read" posteriors "$tmp/talk.wav" -o "$tmp/hard.srt"
+refused "a cache in place of its text" 2 "is read" prepare "$tmp/data" --lexicon "$tmp/dict" -o "$tmp/data/text"
+refused "a cache in place of a sound" 1 "is read" prepare -q "$tmp/data" --audio-root "$tmp/data" --lexicon "$tmp/dict" -o "$tmp/data/u1.wav"
+refused "a recording in place of its source" 2 "is read" listen -q --from "$tmp/talk.wav" --save "$tmp/hard.srt"
+printf 'a b (u1)\n' > "$tmp/ref.trn"
+refused "a report in place of the reference" 2 "is read" score "$tmp/ref.trn" "$tmp/ref.trn" -o "$tmp/ref.trn"
+refused "two reports in one file" 2 "are both" score "$tmp/ref.trn" "$tmp/ref.trn" -o "$tmp/report" --html "$tmp/./report"
+is "the sound is as it was" "$sum" "$(cksum < "$tmp/talk.wav")"
+is "the text is as it was" "one two" "$(cat "$tmp/talk.txt")"
+is "the model is as it was" "$(cksum < "$m")" "$(cksum < "$tmp/model.txt")"
+
+# ---- what is no regular file ----------------------------------------------------------------------------------------------------
+
+plain=$("$LINNET" transcribe -q "$wav")
+echo old > "$tmp/target.txt"
+ln -s target.txt "$tmp/link.txt"
+ln -s nothing.txt "$tmp/dangling.txt"
+chmod 640 "$tmp/target.txt"
+run transcribe -q -o "$tmp/link.txt" "$wav"
+ok "a link stays" test -h "$tmp/link.txt"
+is "what it points to is written" "$plain" "$(cat "$tmp/target.txt")"
+is "with the permissions that it had" "-rw-r-----" "$(ls -l "$tmp/target.txt" | cut -c 1-10)"
+run transcribe -q -o "$tmp/dangling.txt" "$wav"
+is "a link to nothing makes what it points to" "$plain" "$(cat "$tmp/nothing.txt")"
+ok "and stays" test -h "$tmp/dangling.txt"
+mkfifo "$tmp/pipe"
+cat "$tmp/pipe" > "$tmp/read" &
+run transcribe -q -o "$tmp/pipe" "$wav"
+wait $!
+is "a FIFO is written" "$plain" "$(cat "$tmp/read")"
+ok "a FIFO stays" test -p "$tmp/pipe"
+is "/dev/stdout is written in place" "before|$plain|after|" \
+    "$({ echo before; "$LINNET" transcribe -q -o /dev/stdout "$wav"; echo after; } | tr '\n' '|')"
+{ echo before; "$LINNET" transcribe -q -o /dev/stdout "$wav"; echo after; } > "$tmp/all"
+is "/dev/stdout that is a file, too" "before|$plain|after|" "$(tr '\n' '|' < "$tmp/all")"
+ok "/dev/fd" test "$plain" = "$("$LINNET" transcribe -q -o /dev/fd/5 "$wav" 5>&1)"
+printf '\\data\\\nngram 1=3\n\n\\1-grams:\n-1\t<s>\n-0.5\ta\n-0.5\t</s>\n\n\\end\\\n' > "$tmp/w.arpa"
+run ngram pack "$tmp/w.arpa" -o "$tmp/w.lm"
+is "pack" 0 "$status"
+cat "$tmp/pipe" > "$tmp/read" &
+run ngram pack "$tmp/w.arpa" -o "$tmp/pipe"
+wait $!
+ok "a packed model into a FIFO" cmp "$tmp/read" "$tmp/w.lm"
+ok "which stays" test -p "$tmp/pipe"
+run ngram pack "$tmp/w.arpa" -o /dev/null
+is "a packed model into a device" 0 "$status"
+ok "which stays a device" test -c /dev/null
+cat "$tmp/pipe" > "$tmp/read" &
+reader=$!
+refused "a matrix cannot go into a FIFO" 1 "it is a pipe, and the header of a matrix is written last" features "$wav" -o "$tmp/pipe"
+wait $reader
+refused "nor a cache into a device" 1 "it is not a regular file" \
+    prepare -q "$tmp/data" --audio-root "$tmp/data" --lexicon "$tmp/dict" -o /dev/null
+if [ -w /dev/full ]; then
+    refused "a full device" 1 "No space left on device; make room" transcribe -q -o /dev/full "$wav"
+    refused "a full device, packed" 1 "No space left on device; make room" ngram pack "$tmp/w.arpa" -o /dev/full
+    ok "it stays a device" test -c /dev/full
+fi
+echo old > "$tmp/closed.txt"
+chmod 444 "$tmp/closed.txt"
+if [ ! -w "$tmp/closed.txt" ]; then
+    refused "a protected file is not replaced" 1 "Permission denied" transcribe -q -o "$tmp/closed.txt" "$wav"
+    is "it is as it was" old "$(cat "$tmp/closed.txt")"
+fi
+
+# ---- failures leave what is there -----------------------------------------------------------------------------------------------
+
+# left FOLDER: no temporary file is left in it
+left() { is "$1: nothing is left beside it" "" "$(find "$2" -name '*.tmp')"; }
+
+mkdir "$tmp/keep"
+o=$tmp/keep/old.srt
+echo precious > "$o"
+refused "a missing sound" 1 "No such file" transcribe -q -o "$o" "$tmp/missing.wav"
+refused "a bad sound" 1 "" transcribe -q -o "$o" "$tmp/list.txt"
+refused "a text that cannot be said" 1 "" align -q --lexicon "$tmp/dict" --text "one two three four one two three four one two three four
+one two three four one two three four one two three four one two three four one two three four one two three four" -f srt -o "$o" "$wav"
+refused "a missing matrix" 1 "No such file" decode -q -o "$o" "$tmp/missing.npy"
+refused "no words at all" 1 "" phonemize -q --lexicon "$tmp/dict" --ids last -o "$o" "$tmp/talk.txt"
+refused "a bad model" 1 "" ngram pack "$tmp/talk.txt" -o "$o"
+refused "no reference" 1 "No such file" score "$tmp/missing.trn" "$tmp/ref.trn" -o "$o"
+refused "features of nothing" 1 "No such file" features "$tmp/missing.wav" -o "$o"
+refused "posteriors of nothing" 1 "No such file" posteriors "$tmp/missing.wav" -o "$o"
+refused "a recording of nothing" 1 "" listen -q --from "$tmp/missing.wav" --save "$o"
+is "the old file is as it was" precious "$(cat "$o")"
+left "failures" "$tmp/keep"
+run transcribe -q -f trn -o "$o" "$tmp/missing.wav" "$wav"
+is "one of two failed: status" 1 "$status"
+is "one of two failed: the other is written" "$plain (u1)" "$(cat "$o")"
+
+# Names that others have are neither followed nor written; what a killed process left does not block.
+echo foreign > "$tmp/foreign"
+ln -s "$tmp/foreign" "$o.linnet-0.tmp"
+ln "$tmp/foreign" "$o.linnet-1.tmp"
+mkdir "$o.linnet-2.tmp"
+echo stale > "$o.linnet-3.tmp"
+run transcribe -q -f trn -o "$o" "$wav"
+is "taken names: status" 0 "$status"
+is "taken names: written" "$plain (u1)" "$(cat "$o")"
+is "taken names: untouched" foreign "$(cat "$tmp/foreign")"
+is "what a killed transcription left is not thrown away" stale "$(cat "$o.linnet-3.tmp")"
+run ngram pack "$tmp/w.arpa" -o "$o"
+is "a stale name of what can be made again is taken over" "no" "$(test -e "$o.linnet-3.tmp" && echo yes || echo no)"
+for i in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do rm -rf "$o.linnet-$i.tmp"; ln -s "$tmp/foreign" "$o.linnet-$i.tmp"; done
+run ngram pack "$tmp/w.arpa" -o "$o"
+is "all numbers taken: status" 0 "$status"
+ok "all numbers taken: written" cmp "$o" "$tmp/w.lm"
+rm -f "$o".linnet-*.tmp
+
+# A file system that takes no more, in every command that writes much.
+echo precious > "$o"
+limited() { (ulimit -f 1; "$LINNET" "$@" > "$tmp/.out" 2> "$tmp/.err"); status=$?; err=$(cat "$tmp/.err"); }
+full() {
+    what=$1
+    shift
+    limited "$@"
+    is "$what, no room: status" 1 "$status"
+    has "$what, no room: told" "$err" "cannot write"
+    has "$what, no room: the file is named" "$err" "$tmp/keep/"
+    is "$what, no room: the old file" precious "$(cat "$o")"
+    left "$what, no room" "$tmp/keep"
+}
+printf '%s\n' "$wav" "$wav" "$wav" "$wav" "$wav" "$wav" > "$tmp/six"
+full "transcribe" transcribe -q -f json -o "$o" --files-from "$tmp/six"
+full "transcribe --output-dir" transcribe -q -f json,srt --output-dir "$tmp/keep" "$wav"
+full "features" features "$wav" -o "$o"
+full "posteriors" posteriors "$wav" -o "$o"
+full "prepare" prepare -q "$tmp/data" --audio-root "$tmp/data" --lexicon "$tmp/dict" -o "$o"
+full "html" score "$tmp/ref.trn" "$tmp/ref.trn" --html "$o"
+full "ngram generate" ngram generate "$tmp/w.arpa" --lines 5000 -o "$o"
+limited listen -q --no-paced --from "$wav" --save "$tmp/keep/heard.wav"
+is "a recording, no room: status" 1 "$status"
+ok "a recording, no room: none under its name" test ! -e "$tmp/keep/heard.wav"
+has "a recording, no room: the sound before is kept" "$err" "heard.wav.part"
+ok "a recording, no room: it is there" test -s "$tmp/keep/heard.wav.part"
+if [ "$(id -u)" = 0 ] && mkdir "$tmp/small" && mount -t tmpfs -o size=16k none "$tmp/small" 2> /dev/null; then
+    echo precious > "$tmp/small/old.npy"
+    refused "a full disk" 1 "No space left on device; make room and try again" features "$wav" -o "$tmp/small/old.npy"
+    is "a full disk: the old file" precious "$(cat "$tmp/small/old.npy")"
+    is "a full disk: nothing else" "old.npy" "$(ls -A "$tmp/small")"
+    umount "$tmp/small"
+fi
+
 finish

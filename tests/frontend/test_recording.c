@@ -57,13 +57,15 @@ START_TEST(the_header_keeps_up)
     lin_recording *r;
     static float x[8000], y[80000];
     const char *path = temp_path("growing.wav");
+    char unfinished[400];
+    snprintf(unfinished, sizeof unfinished, "%s.linnet-0.tmp", path);
     int rate, channels;
     test_fill_f32(x, 8000, 9, -1, 1);
     assert_ok(lin_recording_create(path, 16000, 1, &r, &err), err);
     for (int i = 1; i <= 9; i++) {
         assert_ok(lin_recording_write(r, x, 8000, &err), err);
         if (i < 2) continue;
-        const int n = read_back(path, y, 80000, &rate, &channels);
+        const int n = read_back(unfinished, y, 80000, &rate, &channels);
         ck_assert_int_le(n, i * 8000);
         ck_assert_int_ge(n, i * 8000 - 16000); // no more than the last second is missing
         ck_assert_mem_eq(x, y, sizeof x);
@@ -104,7 +106,7 @@ START_TEST(what_cannot_be_written)
     static float x[100000];
     ck_assert_int_eq(lin_recording_create("/", 16000, 1, &r, &err), LIN_IO);
     ck_assert_ptr_null(r);
-    ck_assert_str_eq(err.message, "cannot write /: Is a directory");
+    ck_assert_str_eq(err.message, "cannot write /: it is a directory");
     ck_assert_int_eq(lin_recording_create(temp_path("no/folder.wav"), 16000, 1, &r, &err), LIN_IO);
     ck_assert_ptr_nonnull(strstr(err.message, "No such file or directory"));
     ck_assert_int_eq(lin_recording_create(temp_path("x.wav"), 3999, 1, &r, &err), LIN_UNSUPPORTED);
@@ -130,7 +132,7 @@ START_TEST(every_allocation_may_fail)
         lin_status status = lin_recording_create(path, 16000, 1, &r, &err);
         lin_memory_fail_at(0);
         if (status == LIN_OK) {
-            ck_assert_uint_eq(k, 3);
+            ck_assert_uint_eq(k, 8);
             break;
         }
         ck_assert_int_eq(status, LIN_NO_MEMORY);

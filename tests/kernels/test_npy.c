@@ -57,10 +57,10 @@ START_TEST(written_and_read)
     assert_ok(lin_npy_append(w, x, 0, &err), err);
     assert_ok(lin_npy_append(w, x + 3, 3, &err), err);
     ck_assert(!exists("x.npy"));
-    ck_assert(exists("x.npy.part"));
+    ck_assert(exists("x.npy.linnet-0.tmp"));
     assert_ok(lin_npy_close(w, &err), err);
     ck_assert(exists("x.npy"));
-    ck_assert(!exists("x.npy.part"));
+    ck_assert(!exists("x.npy.linnet-0.tmp"));
     assert_ok(lin_npy_read(path, &y, &T, &D, &err), err);
     ck_assert_uint_eq(T, 4);
     ck_assert_int_eq(D, 3);
@@ -91,7 +91,7 @@ START_TEST(unfinished_and_impossible)
     assert_ok(lin_npy_append(w, x, 1, &err), err);
     lin_npy_abandon(w);
     ck_assert(!exists("x.npy"));
-    ck_assert(!exists("x.npy.part"));
+    ck_assert(!exists("x.npy.linnet-0.tmp"));
     lin_npy_abandon(NULL);
     assert_fails(lin_npy_create(folder, 2, &w, &err), LIN_IO, &err, "it is a directory");
     ck_assert_ptr_null(w);
@@ -220,14 +220,14 @@ START_TEST(every_allocation_may_fail)
     unsigned long live = lin_memory_live();
     size_t T;
     int D;
-    for (unsigned long k = 1; k <= 3; k++) {
+    for (unsigned long k = 1; k <= 6; k++) {
         lin_memory_fail_at(k);
         ck_assert_int_eq(lin_npy_write(path, x, 2, 2, NULL), LIN_NO_MEMORY);
         lin_memory_fail_at(0);
         ck_assert_uint_eq(lin_memory_live(), live);
-        ck_assert(!exists("x.npy") && !exists("x.npy.part"));
+        ck_assert(!exists("x.npy") && !exists("x.npy.linnet-0.tmp"));
     }
-    lin_memory_fail_at(4);
+    lin_memory_fail_at(7);
     ck_assert_int_eq(lin_npy_write(path, x, 2, 2, NULL), LIN_OK);
     for (unsigned long k = 1; k <= 2; k++) {
         lin_memory_fail_at(k);

@@ -465,7 +465,7 @@ START_TEST(abort_and_failure_leave_the_old_file)
     size_t n, m;
     unsigned char *before = read_all(&n);
     char temporary[320];
-    snprintf(temporary, sizeof temporary, "%s.tmp", path);
+    snprintf(temporary, sizeof temporary, "%s.linnet-0.tmp", path);
     lin_dataset_writer *writer = begin(phones);
     ck_assert_int_eq(lin_dataset_add(writer, "a", "a", features[9], frames[9], NULL, 0, NULL), LIN_OK);
     ck_assert_int_eq(access(temporary, F_OK), 0);
@@ -517,7 +517,7 @@ START_TEST(a_set_is_written_by_one_at_a_time)
 
     // what a killed process left is written over
     char temporary[320];
-    snprintf(temporary, sizeof temporary, "%s.tmp", path);
+    snprintf(temporary, sizeof temporary, "%s.linnet-0.tmp", path);
     char junk[9999] = {0};
     test_write_file(temporary, junk, sizeof junk);
     write_set();

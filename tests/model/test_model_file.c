@@ -522,7 +522,7 @@ START_TEST(a_full_disk_leaves_the_old_file)
     lin_model *model = small_model();
     lin_error err = {0};
     char temporary[320];
-    snprintf(temporary, sizeof temporary, "%s.tmp", path);
+    snprintf(temporary, sizeof temporary, "%s.linnet-0.tmp", path);
     signal(SIGXFSZ, SIG_IGN);
     struct rlimit limit;
     getrlimit(RLIMIT_FSIZE, &limit);
