@@ -137,10 +137,10 @@ LINNET_CUDA_DRIVER=none refused "--device" 1 "no NVIDIA driver" transcribe --dev
 if [ -w /dev/full ]; then
     "$LINNET" --help > /dev/full 2> "$tmp/.err"
     is "standard output is full: status" 1 "$?"
-    has "standard output is full" "$(cat "$tmp/.err")" "cannot write standard output: No space left on device"
+    has "standard output is full" "$(cat "$tmp/.err")" "cannot write standard output: No space left on device; make room and try again"
     printf 'a (u1)\n' > "$tmp/full.trn"
     "$LINNET" score "$tmp/full.trn" "$tmp/full.trn" > /dev/full 2> "$tmp/.err"
-    is "a command whose output is full says so once" "linnet: cannot write standard output: No space left on device" \
+    is "a command whose output is full says so once" "linnet: cannot write standard output: No space left on device; make room and try again" \
         "$(cat "$tmp/.err")"
 fi
 finish
