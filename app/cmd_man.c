@@ -10,7 +10,7 @@ typedef struct man_values {
 } man_values;
 
 static const lin_option man_options[] = {
-    {.name = "output-dir", .type = LIN_OPTION_FOLDER, .at = offsetof(man_values, output_dir),
+    {.name = "output-dir", .type = LIN_OPTION_FOLDER, .writes = 1, .at = offsetof(man_values, output_dir),
      .help = "Write the pages of the program and of all commands there: linnet.1, linnet-align.1, ..."},
     {.name = "doc-dir", .type = LIN_OPTION_FOLDER, .at = offsetof(man_values, doc_dir),
      .help = "Where the pages say that the documentation lies; if not given, where it lies now"},
@@ -25,7 +25,7 @@ static int write_page(const man_values *v, const lin_command *command, const cha
     lin_output out;
     const int n = snprintf(path, sizeof path, "%s/linnet%s%s.1", v->output_dir, command ? "-" : "", command ? command->name : "");
     if (n < 0 || (size_t)n >= sizeof path) lin_fail(&err, LIN_INVALID, "the name %.200s... is too long", v->output_dir);
-    if (err.status != LIN_OK || lin_output_open(path, &out, &err) != LIN_OK) return lin_give_up(&err);
+    if (err.status != LIN_OK || lin_output_open(path, 0, &out, &err) != LIN_OK) return lin_give_up(&err);
     if (command) {
         lin_man_command(out.file, command, docs);
     } else {
