@@ -45,7 +45,9 @@ static const lin_option options[] = {
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, quiet),
      .help = "Nothing but results and failures"},
     LIN_DECODING_ROWS(listen_values, decoding),
-    LIN_ENDPOINT_ROWS(listen_values, endpoints),
+    LIN_ENDPOINT_ROWS(listen_values, endpoints, "endpoint", "endpoint|never",
+                      "When the network forgets what it has heard. With each value the lines together are what linnet transcribe "
+                      "writes with it; with never for greedy decoding only, as a search begins anew with each utterance"),
     {.type = LIN_OPTION_HEADING, .help = "Sound"},
     {.name = "rate", .type = LIN_OPTION_INT, .at = offsetof(listen_values, rate_hz), .text = "0", .max = LIN_AUDIO_MAX_HZ,
      .value = "HZ", .help = "Of the microphone, or of headerless sound; 0: its own, or 16000"},
@@ -461,7 +463,7 @@ static lin_status open_features(listening *l, lin_error *err)
 static lin_status open_all(listening *l, lin_error *err)
 {
     const listen_values *v = l->v;
-    const lin_live_options o = {.resets = v->endpoints.reset == 0, .rules = v->endpoints.rules, .decoding = &l->decoding};
+    const lin_live_options o = {.resets = v->endpoints.reset == LIN_RESET_ENDPOINT, .rules = v->endpoints.rules, .decoding = &l->decoding};
     const lin_precision precision = v->precision ? LIN_PRECISION_BF16 : LIN_PRECISION_FP32;
     lin_status status = lin_recognizer_open(&l->recognizer, v->model, v->network, precision, err);
     // Before it is read: what is written meanwhile is read again. Alternatives need one list from beginning to end.

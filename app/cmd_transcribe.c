@@ -7,7 +7,9 @@
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/decoding.h"
+#include "app/endpoint_options.h"
 #include "app/inputs.h"
+#include "app/joined.h"
 #include "app/mirror.h"
 #include "app/model_options.h"
 #include "app/ordered.h"
@@ -18,10 +20,14 @@
 #include "app/speakers.h"
 #include "kernels/memory.h"
 
+// Resets of --reset auto begin with the first endpoint after so much sound: before, the past helps more than it harms.
+static const double RESET_AFTER_S = 60;
+
 typedef struct transcribe_values {
     lin_model_values model;
     lin_input_values input;
     lin_decoding_values decoding;
+    lin_endpoint_values endpoints;
     lin_results_values results;
     const char *files_from, *data, *audio_root;
     const char *save_state, *load_state, *snapshots, *from_snapshot, *start, *end;
@@ -43,6 +49,9 @@ static const lin_option options[] = {
      .help = "No progress, no summary"},
     LIN_MODEL_ROWS(transcribe_values, model),
     LIN_DECODING_ROWS(transcribe_values, decoding),
+    LIN_ENDPOINT_ROWS(transcribe_values, endpoints, "auto", "endpoint|never|auto",
+                      "When the network, and the search with it, forgets what it has heard: at every endpoint, never, or from the "
+                      "first endpoint after a minute of sound on"),
     LIN_INPUT_ROWS(transcribe_values, input),
     {.type = LIN_OPTION_HEADING, .help = "Streams that are put away (docs/streams.md)"},
     {.name = "save-state", .type = LIN_OPTION_FILE, .writes = 1, .updates = "load-state",
@@ -76,6 +85,7 @@ typedef struct listener {
     transcribe_job *job;
     lin_ear *ear;
     lin_decoder decoder[LIN_AUDIO_MAX_CHANNELS]; // made when a lane first needs one
+    lin_joined joined[LIN_AUDIO_MAX_CHANNELS];
     const lin_input *input;
     transcribe_slot *slot;
     lin_state *put_away;         // the stream as it was left
@@ -90,6 +100,7 @@ struct transcribe_job {
     lin_inputs inputs;
     lin_speakers speakers; // none unless the model is normalised by speaker
     int channel;
+    lin_lane_options resets;
     int flows; // what is settled is written at once, and not kept: a stream may run for days
     lin_results results;
     listener *listeners;
@@ -124,6 +135,7 @@ static lin_status begin_lanes(void *context, int lanes, lin_error *err)
         if (status == LIN_OK) status = lin_result_begin(&l->slot->result[i], id, l->input->speaker, channel, err);
         if (status != LIN_OK) return status;
         lin_decoder_reset(d, 0);
+        lin_joined_begin(&l->joined[i]);
         if (l->job->v->start) d->from_s = l->job->start_s;
         d->to_s = l->job->end_s;
     }
@@ -150,6 +162,13 @@ static lin_status keep_stream(void *context, lin_state *state, int end, lin_erro
     return LIN_OK;
 }
 
+static lin_status flow(listener *l, lin_result *result, lin_error *err)
+{
+    lin_status status = lin_results_flow(&l->job->results, result, err);
+    lin_result_clear(result);
+    return status;
+}
+
 static lin_status take_rows(void *context, int lane, const float *logp, int n, lin_error *err)
 {
     listener *l = context;
@@ -157,9 +176,15 @@ static lin_status take_rows(void *context, int lane, const float *logp, int n, l
     lin_status status = lin_decoder_push(&l->decoder[lane], logp, n, err);
     if (status != LIN_OK || !l->job->flows) return status;
     status = lin_decoder_take(&l->decoder[lane], result, err);
-    if (status == LIN_OK) status = lin_results_flow(&l->job->results, result, err);
-    lin_result_clear(result);
-    return status;
+    return status == LIN_OK ? flow(l, result, err) : status;
+}
+
+static lin_status end_segment(void *context, int lane, int64_t row, lin_error *err)
+{
+    listener *l = context;
+    lin_result *result = &l->slot->result[lane];
+    lin_status status = lin_joined_endpoint(&l->joined[lane], &l->decoder[lane], row, result, err);
+    return status == LIN_OK && l->job->flows ? flow(l, result, err) : status;
 }
 
 static void show_progress(void *context, double seconds, double duration)
@@ -181,7 +206,8 @@ static lin_status finish_lanes(listener *l, const lin_heard *heard, lin_error *e
     lin_status status = LIN_OK;
     for (int i = 0; i < heard->lanes && status == LIN_OK; i++) {
         lin_result *result = &l->slot->result[i];
-        status = l->put_away ? lin_decoder_take(&l->decoder[i], result, err) : lin_decoder_finish(&l->decoder[i], result, err);
+        if (l->put_away) status = lin_decoder_take(&l->decoder[i], result, err);
+        else status = lin_joined_finish(&l->joined[i], &l->decoder[i], result, err);
         result->seconds = heard->seconds < l->job->end_s ? heard->seconds : l->job->end_s;
     }
     return status;
@@ -226,9 +252,10 @@ static void work(void *context, int item, int slot_number, int thread)
         sound.within = job->v->from_snapshot != NULL;
         if (job->only_end) sound.path = NULL;
     }
+    sound.resets = job->resets;
     sound.leave_open = job->v->save_state != NULL;
     sound.mark_s = job->period_s;
-    lin_sink sink = {.context = l, .begin = begin_lanes, .rows = take_rows, .progress = show_progress,
+    lin_sink sink = {.context = l, .begin = begin_lanes, .rows = take_rows, .reset = end_segment, .progress = show_progress,
                      .search = &job->decoding.search, .decoder = decoder, .mark = keep_stream,
                      .enough = job->v->end ? enough : NULL};
     l->put_away = NULL;
@@ -343,6 +370,11 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
     const transcribe_values *v = job->v;
     lin_status status = lin_recognizer_open(&job->recognizer, v->model.model, v->model.device,
                                             lin_model_precision(&v->model), err);
+    const lin_endpoint_values *e = &v->endpoints;
+    const int resets = e->reset == LIN_RESET_ENDPOINT || (e->reset == LIN_RESET_AUTO && job->recognizer.streams);
+    if (resets)
+        job->resets = (lin_lane_options){.endpoints = 1, .rules = e->rules, .resets = 1,
+                                         .from_s = e->reset == LIN_RESET_AUTO ? RESET_AFTER_S : 0};
     if (status == LIN_OK) status = find_stream(job, err);
     if (status == LIN_OK) status = make_threads(job, err);
     if (status == LIN_OK && job->recognizer.model->speaker_norm)
@@ -379,7 +411,10 @@ static void release(transcribe_job *job)
 {
     for (int i = 0; i < job->n_listeners; i++) {
         lin_ear_destroy(job->listeners[i].ear);
-        for (int l = 0; l < LIN_AUDIO_MAX_CHANNELS; l++) lin_decoder_free(&job->listeners[i].decoder[l]);
+        for (int l = 0; l < LIN_AUDIO_MAX_CHANNELS; l++) {
+            lin_decoder_free(&job->listeners[i].decoder[l]);
+            lin_joined_free(&job->listeners[i].joined[l]);
+        }
     }
     for (int i = 0; i < job->n_slots && job->slots; i++) {
         for (int l = 0; l < LIN_AUDIO_MAX_CHANNELS; l++) lin_result_free(&job->slots[i].result[l]);
@@ -436,6 +471,7 @@ static int check(lin_parsed *parsed, transcribe_job *job)
     for (int i = 0; i < parsed->operands.count; i++) stdins += strcmp(parsed->operands.items[i], "-") == 0;
     stdins += v->files_from && strcmp(v->files_from, "-") == 0;
     if (stdins > 1) return lin_misuse(parsed, "standard input (-) can be read only once");
+    if (lin_endpoint_check(&v->endpoints.rules, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     int wrong = lin_decoding_check(parsed, &v->decoding);
     if (wrong == LIN_EXIT_OK) wrong = lin_results_check(&job->results, parsed, &v->results);
     return wrong != LIN_EXIT_OK ? wrong : lin_results_check_search(&job->results, parsed, v->decoding.words, v->decoding.n_best);

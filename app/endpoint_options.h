@@ -7,10 +7,13 @@
 
 typedef struct lin_endpoint_values {
     lin_endpoint_options rules;
-    int reset; /* of --reset's choices: 0 endpoint, 1 never */
+    int reset; /* of --reset's choices */
 } lin_endpoint_values;
 
-#define LIN_ENDPOINT_ROWS(owner, field)                                                                                           \
+enum { LIN_RESET_ENDPOINT = 0, LIN_RESET_NEVER = 1, LIN_RESET_AUTO = 2 };
+
+/* reset_default: one of reset_choices, which are in the order above. */
+#define LIN_ENDPOINT_ROWS(owner, field, reset_default, reset_choices, reset_help)                                                 \
     {.type = LIN_OPTION_HEADING, .help = "Endpoints"},                                                                            \
     {.name = "silence-after", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rules.after_s), .text = "0.8",               \
      .max = 86400, .value = "S", .help = "An utterance ends when silence has lasted so long after speech; 0: not for that"},      \
@@ -22,7 +25,7 @@ typedef struct lin_endpoint_values {
      .value = "P", .help = "A step is silence where the blank is at least so probable"},                                          \
     {.name = "loud", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rules.loud_db), .text = "20", .max = 200,             \
      .value = "DB", .help = "Silence so much louder than the quietest of late counts half; 0: loudness does not count"},          \
-    {.name = "reset", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.reset), .text = "endpoint",                          \
-     .choices = "endpoint|never", .help = "When the network forgets what it has heard"}
+    {.name = "reset", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.reset), .text = reset_default,                       \
+     .choices = reset_choices, .help = reset_help}
 
 #endif

@@ -2,32 +2,23 @@
 
 #include "app/live.h"
 
-#include <math.h>
 #include <string.h>
 
+#include "app/lane.h"
 #include "kernels/memory.h"
 #include "model/hash.h"
-#include "model/stream.h"
-
-enum { PIECE = 96 }; // frames given to the network at a time
 
 struct lin_live {
     const lin_recognizer *r;
     lin_live_options options;
     lin_live_sink sink;
     lin_worker *worker;
-    lin_stream *stream;
+    lin_lane *lane;
     lin_decoding greedy; // where no decoding is given
     lin_decoder decoder;
-    lin_endpoint endpoint;
     lin_result result, partial;
     int incomplete; // the last word of the partial
-    // Frames that no row has judged yet; of these the network has `fed`. A reset gives them to it once more.
-    float *frames; // [capacity, D]
-    int n, fed, capacity;
-    float *logp; // [rows, V]
-    int rows;
-    int64_t row; // the next, since the beginning
+    int64_t row;    // the next, since the beginning
     int utterance, revision;
     int judged;             // rows since the partial was made
     int shown_phones, shown_words; // settled ones in the last view
@@ -69,20 +60,15 @@ lin_status lin_live_create(const lin_recognizer *recognizer, const lin_live_opti
                            lin_live **live, lin_error *err)
 {
     *live = NULL;
-    lin_status status = lin_endpoint_check(&options->rules, err);
-    if (status != LIN_OK) return status;
+    lin_status status;
     lin_live *l = lin_calloc(1, sizeof *l);
     if (!l) return lin_no_memory(err, "a live result", sizeof *l);
-    const lin_config *c = &recognizer->model->config;
+    const lin_lane_options lane = {.endpoints = 1, .rules = options->rules, .resets = options->resets};
     l->r = recognizer;
     l->options = *options;
     l->sink = *sink;
-    l->capacity = c->stack + c->ahead + PIECE;
-    l->rows = l->capacity / c->stack + 1;
-    l->frames = lin_alloc((size_t)l->capacity * (size_t)c->mel_bins, sizeof *l->frames);
-    l->logp = lin_alloc((size_t)l->rows * (size_t)recognizer->V, sizeof *l->logp);
-    if (!l->frames || !l->logp) status = lin_no_memory(err, "a live result", (size_t)l->capacity * sizeof *l->frames);
-    if (status == LIN_OK) status = lin_stream_create(recognizer->encoder, &l->stream, err);
+    status = lin_lane_create(recognizer, &l->lane, err);
+    if (status == LIN_OK) status = lin_lane_begin(l->lane, &lane, err);
     if (status == LIN_OK) status = lin_worker_create(recognizer->encoder, 1, &l->worker, err);
     if (status == LIN_OK) status = lin_result_begin(&l->result, "live", NULL, 1, err);
     if (status == LIN_OK) status = lin_result_begin(&l->partial, "live", NULL, 1, err);
@@ -92,7 +78,6 @@ lin_status lin_live_create(const lin_recognizer *recognizer, const lin_live_opti
         lin_live_destroy(l);
         return status;
     }
-    lin_endpoint_reset(&l->endpoint, &options->rules, recognizer->row_seconds);
     *live = l;
     return LIN_OK;
 }
@@ -100,13 +85,11 @@ lin_status lin_live_create(const lin_recognizer *recognizer, const lin_live_opti
 void lin_live_destroy(lin_live *l)
 {
     if (!l) return;
-    lin_stream_destroy(l->stream);
+    lin_lane_destroy(l->lane);
     if (l->worker) lin_worker_destroy(l->worker);
     lin_decoder_free(&l->decoder);
     lin_result_free(&l->result);
     lin_result_free(&l->partial);
-    lin_free(l->frames);
-    lin_free(l->logp);
     lin_free(l);
 }
 
@@ -208,99 +191,45 @@ static lin_status end_utterance(lin_live *l, lin_live_end end, lin_error *err)
     if (l->revision) l->utterance++;
     // Reset, a first phone equal to the last one is a new one. Carried on, a phone that the end has cut in two is still one.
     lin_search_reset(&d->decoding->search, d->state, l->row, !l->options.resets);
-    if (l->options.resets) {
-        lin_stream_reset(l->stream);
-        l->fed = 0;
-    }
     begin_utterance(l);
     return LIN_OK;
 }
 
-// Of the frames of one row, in decibels on a scale of its own.
-static double loudness(const lin_live *l, const float *frames)
+static lin_status take_rows(void *context, const float *logp, int n, lin_error *err)
 {
-    const int n = l->r->model->config.stack * l->r->model->config.mel_bins;
-    double sum = 0;
-    for (int i = 0; i < n; i++) sum += exp((double)frames[i]);
-    return 10 * log10(sum);
-}
-
-// Judges rows that came out, until an endpoint that resets the network: those behind it were computed with what it must forget.
-static lin_status judge(lin_live *l, int rows, lin_error *err)
-{
-    const lin_config *c = &l->r->model->config;
-    const size_t D = (size_t)c->mel_bins;
-    lin_status status = LIN_OK;
-    int done = 0, reset = 0, taken;
-    while (done < rows && !reset && status == LIN_OK) {
-        const float *row = l->logp + (size_t)done * (size_t)l->r->V;
-        const int whole = (done + 1) * c->stack <= l->n; // the last row of the sound may lack frames
-        const double db = whole ? loudness(l, l->frames + (size_t)(done * c->stack) * D) : NAN;
-        status = lin_decoder_push(&l->decoder, row, 1, err);
-        if (status == LIN_OK) status = take(l, err);
-        if (status != LIN_OK) break;
-        l->row++;
-        l->judged++;
-        done++;
-        const lin_endpoint_rule rule = lin_endpoint_push(&l->endpoint, row, db);
-        if (rule == LIN_ENDPOINT_NONE) continue;
-        // What was judged goes before the network does.
-        reset = l->options.resets;
-        status = end_utterance(l, LIN_LIVE_BEFORE + (rule - LIN_ENDPOINT_BEFORE), err);
-    }
-    taken = done * c->stack < l->n ? done * c->stack : l->n;
-    memmove(l->frames, l->frames + (size_t)taken * D, (size_t)(l->n - taken) * D * sizeof *l->frames);
-    l->n -= taken;
-    l->fed = reset ? 0 : l->fed - taken;
+    lin_live *l = context;
+    lin_status status = lin_decoder_push(&l->decoder, logp, n, err);
+    if (status == LIN_OK) status = take(l, err);
+    l->row += n;
+    l->judged += n;
     return status;
 }
 
-// Gives the network what it has not been given, as often as it is reset on the way.
-static lin_status advance(lin_live *l, lin_error *err)
+static lin_status take_endpoint(void *context, lin_endpoint_rule rule, int64_t row, lin_error *err)
 {
-    lin_status status = LIN_OK;
-    while (status == LIN_OK && l->fed < l->n) {
-        int rows = 0;
-        const float *next = l->frames + (size_t)l->fed * (size_t)l->r->model->config.mel_bins;
-        status = lin_stream_feed(l->stream, l->worker, next, l->n - l->fed, l->logp, l->rows, &rows, err);
-        l->fed = l->n;
-        if (status == LIN_OK) status = judge(l, rows, err);
-    }
-    return status;
+    (void)row;
+    return end_utterance(context, LIN_LIVE_BEFORE + (rule - LIN_ENDPOINT_BEFORE), err);
 }
+
+static lin_lane_sink sink_of(lin_live *l) { return (lin_lane_sink){l, take_rows, take_endpoint}; }
 
 lin_status lin_live_feed(lin_live *l, const float *frames, int n, lin_error *err)
 {
-    const size_t D = (size_t)l->r->model->config.mel_bins;
-    lin_status status = LIN_OK;
-    while (n > 0 && status == LIN_OK) {
-        int take = l->capacity - l->n;
-        if (take > n) take = n;
-        memcpy(l->frames + (size_t)l->n * D, frames, (size_t)take * D * sizeof *frames);
-        l->n += take;
-        frames += (size_t)take * D;
-        n -= take;
-        status = advance(l, err);
-    }
+    const lin_lane_sink sink = sink_of(l);
+    lin_status status = lin_lane_feed(l->lane, l->worker, frames, n, &sink, err);
     return status == LIN_OK ? show(l, LIN_LIVE_GROWS, err) : status;
 }
 
 lin_status lin_live_end_utterance(lin_live *l, lin_error *err)
 {
+    const lin_lane_sink sink = sink_of(l);
     lin_status status = end_utterance(l, LIN_LIVE_ASKED, err);
-    l->endpoint.silent_s = l->endpoint.spoken_s = l->endpoint.length_s = 0;
-    return status == LIN_OK ? advance(l, err) : status;
+    return status == LIN_OK ? lin_lane_end_utterance(l->lane, l->worker, &sink, err) : status;
 }
 
 lin_status lin_live_finish(lin_live *l, lin_error *err)
 {
-    lin_status status = advance(l, err);
-    // An endpoint on the way resets the network, which then finishes once more.
-    while (status == LIN_OK && l->n > 0) {
-        int rows = 0;
-        status = lin_stream_finish(l->stream, l->worker, l->logp, l->rows, &rows, err);
-        if (status == LIN_OK) status = judge(l, rows, err);
-        if (status == LIN_OK) status = advance(l, err);
-    }
+    const lin_lane_sink sink = sink_of(l);
+    lin_status status = lin_lane_finish(l->lane, l->worker, &sink, err);
     return status == LIN_OK ? end_utterance(l, LIN_LIVE_STOPPED, err) : status;
 }

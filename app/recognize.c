@@ -18,12 +18,11 @@ enum { BLOCK = 512 }; // frames of the front end at a time: 5 seconds
 struct lin_ear {
     const lin_recognizer *r;
     lin_worker *worker;
-    lin_stream *streams[LIN_AUDIO_MAX_CHANNELS]; // made when a lane first needs one, then reset
+    lin_lane *of[LIN_AUDIO_MAX_CHANNELS]; // made when a lane is first needed
     float *frames;                               // [lanes, BLOCK, D]
     int lanes;                                   // that frames has room for
-    float *logp;                                 // [rows, V]
+    float *logp;                                 // [rows, V] of a whole utterance
     int rows;
-    int64_t given;   // rows of this stream's first lane that the sink has, those before it was put away too
     lin_state state; // room for what marks are given
 };
 
@@ -76,7 +75,7 @@ lin_status lin_ear_create(const lin_recognizer *recognizer, int n_threads, lin_e
 void lin_ear_destroy(lin_ear *ear)
 {
     if (!ear) return;
-    for (int i = 0; i < LIN_AUDIO_MAX_CHANNELS; i++) lin_stream_destroy(ear->streams[i]);
+    for (int i = 0; i < LIN_AUDIO_MAX_CHANNELS; i++) lin_lane_destroy(ear->of[i]);
     if (ear->worker) lin_worker_destroy(ear->worker);
     lin_state_free(&ear->state);
     lin_free(ear->frames);
@@ -96,14 +95,11 @@ static lin_status reserve_rows(lin_ear *e, int rows, lin_error *err)
     return LIN_OK;
 }
 
-static lin_status ready(lin_ear *e, int lanes, int D, lin_error *err)
+static lin_status ready(lin_ear *e, const lin_sound *sound, int lanes, int D, lin_error *err)
 {
     for (int i = 0; i < lanes && e->r->streams; i++) {
-        if (e->streams[i]) {
-            lin_stream_reset(e->streams[i]);
-            continue;
-        }
-        lin_status status = lin_stream_create(e->r->encoder, &e->streams[i], err);
+        lin_status status = e->of[i] ? LIN_OK : lin_lane_create(e->r, &e->of[i], err);
+        if (status == LIN_OK) status = lin_lane_begin(e->of[i], &sound->resets, err);
         if (status != LIN_OK) return status;
     }
     if (lanes <= e->lanes) return LIN_OK;
@@ -116,21 +112,32 @@ static lin_status ready(lin_ear *e, int lanes, int D, lin_error *err)
     return LIN_OK;
 }
 
-static lin_status feed(lin_ear *e, int lane, const float *frames, int n, const lin_sink *sink, lin_error *err)
+// What a lane gives goes to the sink with the lane's number.
+typedef struct outlet {
+    const lin_sink *sink;
+    int lane;
+} outlet;
+
+static lin_status rows_out(void *context, const float *logp, int n, lin_error *err)
 {
-    int rows = lin_stream_frames_out(e->streams[lane], n), n_out = 0;
-    lin_status status = reserve_rows(e, rows, err);
-    if (status == LIN_OK) status = lin_stream_feed(e->streams[lane], e->worker, frames, n, e->logp, e->rows, &n_out, err);
-    if (lane == 0) e->given += n_out;
-    return status == LIN_OK && n_out ? sink->rows(sink->context, lane, e->logp, n_out, err) : status;
+    const outlet *o = context;
+    return o->sink->rows(o->sink->context, o->lane, logp, n, err);
 }
 
-static lin_status finish(lin_ear *e, int lane, const lin_sink *sink, lin_error *err)
+static lin_status reset_out(void *context, lin_endpoint_rule rule, int64_t row, lin_error *err)
 {
-    int n_out = 0;
-    lin_status status = reserve_rows(e, lin_stream_frames_left(e->streams[lane]), err);
-    if (status == LIN_OK) status = lin_stream_finish(e->streams[lane], e->worker, e->logp, e->rows, &n_out, err);
-    return status == LIN_OK && n_out ? sink->rows(sink->context, lane, e->logp, n_out, err) : status;
+    const outlet *o = context;
+    (void)rule;
+    return o->sink->reset(o->sink->context, o->lane, row, err);
+}
+
+// frames NULL: the sound is over.
+static lin_status feed(lin_ear *e, int lane, const float *frames, int n, const lin_sink *sink, lin_error *err)
+{
+    outlet out = {sink, lane};
+    const lin_lane_sink to = {.context = &out, .rows = rows_out, .endpoint = reset_out};
+    if (!frames) return lin_lane_finish(e->of[lane], e->worker, &to, err);
+    return lin_lane_feed(e->of[lane], e->worker, frames, n, &to, err);
 }
 
 // Reading goes on after a signal; so a silent standard input is waited for here, where an interrupt ends the waiting.
@@ -163,22 +170,25 @@ static lin_status mark(lin_ear *e, const lin_source *source, const lin_sound *so
                                    .lanes = lin_source_lanes(source),
                                    .samples = lin_source_position(source) +
                                               (sound->from && !sound->within ? sound->from->about.samples : 0),
-                                   .frames = lin_stream_frames_in(e->streams[0]),
-                                   .rows = e->given,
+                                   .frames = lin_lane_frames(e->of[0]),
+                                   .rows = lin_lane_rows(e->of[0]),
                                    .row_seconds = e->r->row_seconds,
                                    .past = past,
                                    .n_last = n_last,
                                    .last = lin_state_sound(last, (size_t)n_last * (size_t)format->channels),
                                    .kind = sink->search->kind,
-                                   .search = sink->search->id};
+                                   .search = sink->search->id,
+                                   .resets = sound->resets.endpoints,
+                                   .resets_from_s = sound->resets.from_s};
     const lin_state_sizes sizes = {.front = lin_source_state_bytes(source, past),
                                    .decoder = lin_search_bytes(sink->search),
-                                   .image = lin_stream_image_bytes(e->streams[0])};
+                                   .image = lin_stream_image_bytes(lin_lane_stream(e->of[0]))};
     lin_status status = lin_state_begin(&e->state, &about, &sizes, err);
     if (status == LIN_OK) status = lin_source_save(source, past, lin_state_front(&e->state), err);
     for (int l = 0; l < about.lanes && status == LIN_OK; l++) {
-        status = lin_stream_save(e->streams[l], lin_state_image(&e->state, l), sizes.image, err);
+        status = lin_stream_save(lin_lane_stream(e->of[l]), lin_state_image(&e->state, l), sizes.image, err);
         memcpy(lin_state_decoder(&e->state, l), sink->decoder(sink->context, l), sizes.decoder);
+        lin_state_put_endpoint(&e->state, l, lin_lane_endpoint(e->of[l]));
     }
     return status == LIN_OK ? sink->mark(sink->context, &e->state, end, err) : status;
 }
@@ -216,16 +226,18 @@ static lin_status check_fit(const lin_ear *e, const lin_source *source, const li
     return LIN_OK;
 }
 
-// Streams and decoders; the source has been loaded before.
+// Streams, decoders and endpoints; the source has been loaded before.
 static lin_status take_up(lin_ear *e, const lin_sound *sound, const lin_sink *sink, lin_error *err)
 {
     const lin_state *s = sound->from;
     lin_status status = LIN_OK;
     for (int l = 0; l < s->about.lanes && status == LIN_OK; l++) {
-        status = lin_stream_load(e->streams[l], lin_state_image(s, l), s->sizes.image, err);
+        lin_endpoint endpoint = *lin_lane_endpoint(e->of[l]);
+        status = lin_stream_load(lin_lane_stream(e->of[l]), lin_state_image(s, l), s->sizes.image, err);
         if (status == LIN_OK) status = lin_state_get_decoder(s, l, sink->search, sink->decoder(sink->context, l), err);
-        if (status == LIN_OK && lin_stream_frames_in(e->streams[l]) != s->about.frames)
-            status = lin_fail(err, LIN_FORMAT, "its parts contradict each other");
+        if (status == LIN_OK) status = lin_state_get_endpoint(s, l, &sound->resets, &endpoint, err);
+        if (status == LIN_OK)
+            status = lin_lane_go_on(e->of[l], s->about.frames, s->about.rows, s->about.resets ? &endpoint : NULL, err);
     }
     if (status == LIN_OK) return status;
     lin_error why = *err;
@@ -247,7 +259,7 @@ static lin_status hear_stream(lin_ear *e, lin_source *source, const lin_sound *s
             if (live) break;
             return lin_fail(err, LIN_STOPPED, "interrupted");
         }
-        const int64_t to_mark = every ? every - lin_stream_frames_in(e->streams[0]) % every : BLOCK;
+        const int64_t to_mark = every ? every - lin_lane_frames(e->of[0]) % every : BLOCK;
         const int most = to_mark < BLOCK ? (int)to_mark : BLOCK;
         status = lin_source_read(source, e->frames, most, &n, err);
         for (int l = 0; l < lanes && status == LIN_OK && n > 0; l++) {
@@ -258,7 +270,7 @@ static lin_status hear_stream(lin_ear *e, lin_source *source, const lin_sound *s
         if (status == LIN_OK && sink->enough && sink->enough(sink->context)) return LIN_OK;
     }
     if (status == LIN_OK && sound->leave_open) return mark(e, source, sound, sink, 1, err);
-    for (int l = 0; l < lanes && status == LIN_OK; l++) status = finish(e, l, sink, err);
+    for (int l = 0; l < lanes && status == LIN_OK; l++) status = feed(e, l, NULL, 0, sink, err);
     return status;
 }
 
@@ -363,6 +375,8 @@ lin_status lin_ear_hear(lin_ear *ear, const lin_sound *sound, const lin_sink *si
     int live = 0;
     if ((sound->from || sound->leave_open || sound->mark_s > 0) && !ear->r->streams)
         return lin_fail(err, LIN_UNSUPPORTED, "this model needs whole utterances: it has no stream that could be put away");
+    if (sound->resets.endpoints && !ear->r->streams)
+        return lin_fail(err, LIN_UNSUPPORTED, "this model needs whole utterances: it cannot be reset at endpoints");
     lin_status status = open_source(ear, sound, 0, &source, &live, err);
     // Where winding is not possible or does not give the same samples, everything before is read.
     if (sound->within && (status == LIN_UNSUPPORTED || (status == LIN_MISMATCH && strcmp(sound->path, "-") != 0))) {
@@ -374,8 +388,7 @@ lin_status lin_ear_hear(lin_ear *ear, const lin_sound *sound, const lin_sink *si
         return status;
     }
     heard->lanes = lin_source_lanes(source);
-    ear->given = sound->from ? sound->from->about.rows : 0;
-    status = ready(ear, heard->lanes, lin_source_bins(source), err);
+    status = ready(ear, sound, heard->lanes, lin_source_bins(source), err);
     if (status == LIN_OK && sink->begin) status = sink->begin(sink->context, heard->lanes, err);
     if (status == LIN_OK && sound->from) status = take_up(ear, sound, sink, err);
     if (status == LIN_OK) {

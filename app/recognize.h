@@ -14,17 +14,23 @@
  *
  * A stream can be put away at the end of a sound (leave_open) and at marks on the way, and taken up again (from) where it was, with
  * the same bits as if it had never stopped: app/state.h. LIN_UNSUPPORTED for a model that needs whole utterances.
+ *
+ * A network that has heard much adapts badly to what is new, so it can be reset at endpoints (resets): each lane by endpoints of its
+ * own, which depend on the sound up to there alone. Files, pipes and streams that are put away are reset at the same places.
  */
 #ifndef LIN_APP_RECOGNIZE_H
 #define LIN_APP_RECOGNIZE_H
 
 #include "app/front.h"
+#include "app/lane.h"
 #include "app/state.h"
 #include "decoder/search.h"
 #include "lexicon/phones.h"
 #include "model/encoder.h"
 
-typedef struct lin_recognizer {
+typedef struct lin_recognizer lin_recognizer;
+
+struct lin_recognizer {
     lin_model *model;
     lin_encoder *encoder;
     lin_phones *phones;
@@ -32,7 +38,7 @@ typedef struct lin_recognizer {
     int streams;           /* 1: causal, in constant memory; 0: whole utterances (also where normalised by speaker) */
     double row_seconds;    /* from one row to the next */
     int V;
-} lin_recognizer;
+};
 
 /* path: NULL for the default model (common.h). device, precision: of lin_backend_open. On failure everything is closed. */
 lin_status lin_recognizer_open(lin_recognizer *recognizer, const char *path, const char *device, lin_precision precision,
@@ -50,6 +56,7 @@ typedef struct lin_sound {
     int within;                /* 1: it was put away in the middle of this very sound; 0: this sound is what comes next */
     int leave_open;            /* the stream goes on after this sound: what is not certain is not written, mark is called instead */
     double mark_s;             /* mark is called every so many seconds of sound; 0: not */
+    lin_lane_options resets;   /* zero: never. For a model that needs whole utterances it must be */
 } lin_sound;
 
 /* Receives rows [n, V] of a lane, in order. Not LIN_OK: the hearing ends with it. begin (may be NULL): how many lanes there will
@@ -58,6 +65,8 @@ typedef struct lin_sink {
     void *context;
     lin_status (*begin)(void *context, int lanes, lin_error *err);
     lin_status (*rows)(void *context, int lane, const float *logp, int n, lin_error *err);
+    /* The network forgets what it heard before row number `row` of the lane. NULL where the sound has no resets. */
+    lin_status (*reset)(void *context, int lane, int64_t row, lin_error *err);
     /* How rows are decoded, and the search's state of a lane, 0 .. lanes-1, which is put away with the stream or taken up. NULL
      * where neither is asked for. */
     const lin_search *search;

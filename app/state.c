@@ -2,6 +2,7 @@
 
 #include "app/state.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -24,20 +25,33 @@ typedef struct state_header {
     // since version 2
     uint32_t kind, reserved;
     uint64_t search, decoder_bytes;
+    // since version 3
+    uint64_t endpoint_bytes; // 0: without resets
+    double resets_from_s;
 } state_header;
 
-enum { HEADER_1 = 120 }; // bytes of version 1
+enum { HEADER_1 = 120, HEADER_2 = 144 }; // bytes of the versions before
 
 static const char magic[8] = {'L', 'I', 'N', 'S', 'T', 'A', 'T', 'E'};
 
-_Static_assert(sizeof(state_header) == 144 && offsetof(state_header, kind) == HEADER_1, "the header has no gaps");
+_Static_assert(sizeof(state_header) == 160 && offsetof(state_header, kind) == HEADER_1 &&
+                   offsetof(state_header, endpoint_bytes) == HEADER_2,
+               "the header has no gaps");
 _Static_assert(sizeof(lin_greedy) == 40, "the decoder's state has no gaps");
+
+// Of a lane: its rules, by which they are known again, and where it stands.
+typedef struct state_endpoint {
+    double before_s, after_s, longest_s, blank, loud_db;
+    double silent_s, spoken_s, length_s, quietest_db, heard;
+} state_endpoint;
 
 static const char remedy[] = "take an older state, or begin at the start of the sound";
 
 static size_t padded(size_t n) { return (n + 7) / 8 * 8; }
 
-static size_t lane_bytes(const lin_state *s) { return padded(s->sizes.decoder) + padded(s->sizes.image); }
+static size_t endpoint_bytes(const lin_state *s) { return s->about.resets ? sizeof(state_endpoint) : 0; }
+
+static size_t lane_bytes(const lin_state *s) { return padded(s->sizes.decoder) + padded(s->sizes.image) + endpoint_bytes(s); }
 
 static unsigned char *lane_at(const lin_state *s, int lane)
 {
@@ -72,6 +86,45 @@ void *lin_state_front(const lin_state *s) { return s->bytes + s->header_bytes; }
 void *lin_state_decoder(const lin_state *s, int lane) { return lane_at(s, lane); }
 
 void *lin_state_image(const lin_state *s, int lane) { return lane_at(s, lane) + padded(s->sizes.decoder); }
+
+void lin_state_put_endpoint(lin_state *s, int lane, const lin_endpoint *e)
+{
+    const lin_endpoint_options *o = &e->options;
+    const state_endpoint put = {.before_s = o->before_s,
+                                .after_s = o->after_s,
+                                .longest_s = o->longest_s,
+                                .blank = o->blank,
+                                .loud_db = o->loud_db,
+                                .silent_s = e->silent_s,
+                                .spoken_s = e->spoken_s,
+                                .length_s = e->length_s,
+                                .quietest_db = e->quietest_db,
+                                .heard = e->heard};
+    if (s->about.resets) memcpy(lane_at(s, lane) + lane_bytes(s) - sizeof put, &put, sizeof put);
+}
+
+lin_status lin_state_get_endpoint(const lin_state *s, int lane, const lin_lane_options *options, lin_endpoint *e, lin_error *err)
+{
+    const lin_endpoint_options *o = &options->rules;
+    state_endpoint got;
+    if (s->about.resets != options->endpoints || (s->about.resets && s->about.resets_from_s != options->from_s)) {
+        const char *how = !s->about.resets ? "never" : s->about.resets_from_s > 0 ? "auto" : "endpoint";
+        return lin_fail(err, LIN_MISMATCH, "it was put away with --reset %s; use the options it was made with", how);
+    }
+    if (!s->about.resets) return LIN_OK;
+    memcpy(&got, lane_at(s, lane) + lane_bytes(s) - sizeof got, sizeof got);
+    if (got.before_s != o->before_s || got.after_s != o->after_s || got.longest_s != o->longest_s || got.blank != o->blank ||
+        got.loud_db != o->loud_db)
+        return lin_fail(err, LIN_MISMATCH, "it was put away with other rules for endpoints; use the options it was made with");
+    if (!(got.silent_s >= 0 && got.spoken_s >= 0 && got.length_s >= 0) || !isfinite(got.quietest_db))
+        return lin_fail(err, LIN_FORMAT, "the state of an endpoint contradicts itself");
+    e->silent_s = got.silent_s;
+    e->spoken_s = got.spoken_s;
+    e->length_s = got.length_s;
+    e->quietest_db = got.quietest_db;
+    e->heard = got.heard != 0;
+    return LIN_OK;
+}
 
 lin_status lin_state_get_decoder(const lin_state *s, int lane, const lin_search *search, void *decoder, lin_error *err)
 {
@@ -114,7 +167,9 @@ void lin_state_seal(lin_state *s)
                       .image_bytes = s->sizes.image,
                       .kind = (uint32_t)a->kind,
                       .search = a->search,
-                      .decoder_bytes = s->sizes.decoder};
+                      .decoder_bytes = s->sizes.decoder,
+                      .endpoint_bytes = endpoint_bytes(s),
+                      .resets_from_s = a->resets_from_s};
     memcpy(h.magic, magic, sizeof magic);
     memcpy(s->bytes, &h, sizeof h);
     h.checksum = lin_hash(s->bytes, s->n, 0);
@@ -123,7 +178,7 @@ void lin_state_seal(lin_state *s)
 
 int lin_state_is(const void *bytes, size_t n) { return n >= sizeof magic && memcmp(bytes, magic, sizeof magic) == 0; }
 
-// The header of either version, with what version 1 did not say.
+// The header of any version, with what the earlier ones did not say.
 static lin_status read_header(const void *bytes, size_t n, const char *name, state_header *h, lin_error *err)
 {
     *h = (state_header){.kind = LIN_SEARCH_GREEDY, .decoder_bytes = sizeof(lin_greedy)};
@@ -133,7 +188,7 @@ static lin_status read_header(const void *bytes, size_t n, const char *name, sta
     if (h->version < 1 || h->version > LIN_STATE_VERSION)
         return lin_fail(err, LIN_FORMAT, "%s is a state of version %u, this program reads versions 1 to %d", name, h->version,
                         (int)LIN_STATE_VERSION);
-    const size_t n_header = h->version == 1 ? HEADER_1 : sizeof *h;
+    const size_t n_header = h->version == 1 ? HEADER_1 : h->version == 2 ? HEADER_2 : sizeof *h;
     if (h->header_bytes != n_header || h->total_bytes != n)
         return lin_fail(err, LIN_FORMAT, "%s is damaged: it has %zu bytes, %llu were written; %s", name, n,
                         (unsigned long long)h->total_bytes, remedy);
@@ -152,7 +207,8 @@ static int contradicts(const lin_state *s, const state_header *h, const char *na
            lin_audio_check_format(name, h->rate_hz, h->channels, NULL) != LIN_OK || h->channel < LIN_CHANNEL_EACH ||
            h->channel >= h->channels || h->lanes != (h->channel == LIN_CHANNEL_EACH ? h->channels : 1) || h->samples < 0 ||
            h->samples > longest || h->frames < 0 || h->frames > longest || h->rows < 0 || h->rows > longest ||
-           !(h->row_seconds > 0) || h->n_last < 0 || h->n_last > LIN_SOURCE_BLOCK;
+           !(h->row_seconds > 0) || !(h->resets_from_s >= 0) || (h->endpoint_bytes && h->endpoint_bytes != sizeof(state_endpoint)) ||
+           h->n_last < 0 || h->n_last > LIN_SOURCE_BLOCK;
 }
 
 lin_status lin_state_parse(const void *bytes, size_t n, const char *name, lin_state *s, lin_error *err)
@@ -179,7 +235,9 @@ lin_status lin_state_parse(const void *bytes, size_t n, const char *name, lin_st
                                  .n_last = h.n_last,
                                  .last = h.last,
                                  .kind = (lin_search_kind)h.kind,
-                                 .search = h.search};
+                                 .search = h.search,
+                                 .resets = h.endpoint_bytes != 0,
+                                 .resets_from_s = h.resets_from_s};
     s->sizes = (lin_state_sizes){(size_t)h.front_bytes, (size_t)h.decoder_bytes, (size_t)h.image_bytes};
     s->header_bytes = h.header_bytes;
     if (contradicts(s, &h, name)) return lin_fail(err, LIN_FORMAT, "%s is damaged: its parts contradict each other; %s", name, remedy);

@@ -4,12 +4,13 @@
  * Pipeline: frontend/source, model/stream and decoder/search, each put away by itself -> [this] -> a file, or an index of many
  * (app/snapshots.h).
  *
- *   offset  0   header, 144 bytes: magic "LINSTATE", version, sizes, what the state is of, checksum, the decoder's search
+ *   offset  0   header, 160 bytes: magic "LINSTATE", version, sizes, what the state is of, checksum, the decoder's search,
+ *               resets
  *           .   the front end: samples that wait for the rest of their window, and what the resampler needs
- *           .   for each lane: the decoder's state, the image of the stream (model/stream.h)
+ *           .   for each lane: the decoder's state, the image of the stream (model/stream.h), with resets its endpoint
  *
  * Little-endian; every part begins at a multiple of 8. The checksum is of all bytes. Version 1 knew greedy decoding only: its
- * header ends behind the checksum, at 120 bytes. It is still read.
+ * header ends behind the checksum, at 120 bytes; version 2 knew no resets: its header ends at 144 bytes. Both are still read.
  *
  *   lin_state state = {0};
  *   lin_state_begin(&state, &about, &sizes, &err);                     // room, to be filled in
@@ -26,10 +27,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "app/lane.h"
 #include "decoder/search.h"
 #include "kernels/status.h"
 
-enum { LIN_STATE_VERSION = 2 };
+enum { LIN_STATE_VERSION = 3 };
 
 /* What a state is of. */
 typedef struct lin_state_about {
@@ -44,6 +46,8 @@ typedef struct lin_state_about {
     uint64_t last;         /* ... and their lin_state_sound, by which the sound is known again */
     lin_search_kind kind;  /* of the decoder's search, ... */
     uint64_t search;       /* ... and its id */
+    int resets;            /* 1: the network is reset at endpoints ... */
+    double resets_from_s;  /* ... from this time on */
 } lin_state_about;
 
 typedef struct lin_state_sizes {
@@ -67,6 +71,12 @@ void *lin_state_image(const lin_state *state, int lane);
 
 /* The decoder's state of a lane, into room of lin_search_bytes. LIN_MISMATCH if it is of another search, LIN_FORMAT if damaged. */
 lin_status lin_state_get_decoder(const lin_state *state, int lane, const lin_search *search, void *decoder, lin_error *err);
+
+/* The endpoint of a lane; nothing of a state without resets. Getting: into an endpoint of the same rules, which `options` name;
+ * LIN_MISMATCH if the state is of others, or of others than these resets; LIN_FORMAT if damaged. */
+void lin_state_put_endpoint(lin_state *state, int lane, const lin_endpoint *endpoint);
+lin_status lin_state_get_endpoint(const lin_state *state, int lane, const lin_lane_options *options, lin_endpoint *endpoint,
+                                  lin_error *err);
 
 /* The bytes as they go to a file: completes the header. */
 void lin_state_seal(lin_state *state);

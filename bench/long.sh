@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # long.sh - streams that do not end: one stream of a day, and the phoneme error rate against the time since the last reset.
 #
-#   bench/long.sh --corpus DIR [--set dev_native] [--hours 24] [--part all|drift|day] [--work exp/long] [--model FILE]
+#   bench/long.sh --corpus DIR [--set dev_native] [--hours 24] [--part all|drift|file|day] [--work exp/long] [--model FILE]
 #                 [--lexicon FILE] [--linnet build/release/linnet]
 #
 # drift: the utterances of the set end to end, twice, as one stream; per ten minutes the error rate of the files alone (a reset at
 #        every true boundary), with resets at the endpoints that linnet finds, and without any reset. The second half holds the
 #        utterances of the first, so that it differs by its past alone. Once speaker after speaker, and once shuffled.
+# file:  the utterances of the set shuffled, as one sound: phoneme and word error rates of linnet transcribe with each --reset, of
+#        linnet listen, and of the files alone.
 # day:   the same sound again and again through one process until so many hours have passed, without resets and with resets at
 #        endpoints: after each round its resident memory, its processor time per frame, its phonemes, and their error rate.
 #
@@ -16,7 +18,7 @@ set -eu -o pipefail
 cd "$(dirname "$0")/.."
 corpus= set=dev_native hours=24 part=all work=exp/long model=share/linnet/default.safetensors linnet=build/release/linnet
 lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict
-usage() { sed -n '2,17s/^# \{0,1\}//p' "$0"; exit 2; }
+usage() { sed -n '2,19s/^# \{0,1\}//p' "$0"; exit 2; }
 while [ $# -gt 1 ]; do
     case $1 in
     --corpus | --set | --hours | --part | --work | --model | --lexicon | --linnet) declare "${1#--}=$2"; shift 2 ;;
@@ -28,7 +30,7 @@ case $set in test*) echo "long.sh: a test set is not for this" >&2; exit 2 ;; es
 export LINNET_MODEL=$model
 mkdir -p "$work"
 linnet=$(realpath "$linnet")
-transcribe=("$linnet" transcribe -q -j 1 -f ctm --encoding f32le -)
+transcribe=("$linnet" transcribe -q -j 1 -f ctm --reset never --encoding f32le -)
 listen=("$linnet" listen -q --json --raw --encoding f32le --no-paced --from -)
 
 # ---- the sound, and what was said ------------------------------------------------------------------------------------------------
@@ -121,6 +123,39 @@ drift() {
         "linnet transcribe $same"
 }
 
+# ---- one file ----------------------------------------------------------------------------------------------------------------------
+
+# rate REF HYP: errors in per cent of tokens
+rate() { per "$1" "$2" | awk '{ e += $2; n += $3 } END { printf "%.2f", 100 * e / n }'; }
+
+# file ENDS: the sound in the order of ENDS, with what was said as one utterance
+file() {
+    while read -r _ _ from n; do
+        dd if="$work/all.f32" bs=64K iflag=skip_bytes,count_bytes skip=$((4 * from)) count=$((4 * n)) status=none
+    done < "$1" > "$work/once.f32"
+    in_order() { awk -v text="$1" 'BEGIN { while ((getline line < text) > 0) { k = index(line " ", " ")
+        said[substr(line, 1, k - 1)] = substr(line, k + 1) } } { printf "%s ", said[$1] } END { print "(a-1)" }' "$2"; }
+    one() { tr '\n' ' ' | sed 's/ *$/ (a-1)\n/'; }
+    in_order "$work/ref" "$1" > "$work/ref.phones"
+    in_order "$corpus/$set/text" "$1" > "$work/ref.words"
+    "$linnet" transcribe -q --words --data "$corpus/$set" --audio-root "$corpus" -f text -o "$work/alone.text"
+    in_order "$work/alone" "$1" > "$work/alone.phones"
+    in_order "$work/alone.text" "$1" > "$work/alone.words"
+    for what in phones words; do
+        words=
+        [ $what = phones ] || words=--words
+        for reset in never auto endpoint; do
+            "$linnet" transcribe -q $words --reset $reset --encoding f32le - < "$work/once.f32" | one > "$work/$reset.$what"
+        done
+        "$linnet" listen -q --plain $words --raw --encoding f32le --no-paced --from - < "$work/once.f32" |
+            sed 's/^\[[^]]*\] *//' | one > "$work/listen.$what"
+    done
+    echo "== $set shuffled, $(($(stat -c %s "$work/once.f32") / 64000)) s as one sound: PER %, WER %"
+    for how in alone never auto endpoint listen; do
+        echo "$how  $(rate "$work/ref.phones" "$work/$how.phones")  $(rate "$work/ref.words" "$work/$how.words")"
+    done
+}
+
 # ---- a day -----------------------------------------------------------------------------------------------------------------------
 
 # day NAME COMMAND...: the sound on its standard input, round after round
@@ -176,6 +211,10 @@ case $part in all | drift)
     drift "$work/ends" "speaker after speaker"
     shuf --random-source=<(yes) "$work/ends" | layout > "$work/shuffled"
     drift "$work/shuffled" "shuffled" ;;
+esac
+case $part in all | file)
+    shuf --random-source=<(yes) "$work/ends" | layout > "$work/shuffled"
+    file "$work/shuffled" ;;
 esac
 case $part in all | day)
     day never.ctm "${transcribe[@]}"

@@ -107,6 +107,27 @@ lin_status lin_result_add_path(lin_result *r, const lin_path *path, double secon
     return LIN_OK;
 }
 
+lin_status lin_result_append(lin_result *r, const lin_result *more, lin_error *err)
+{
+    lin_status status = room(r, more->n_phones, more->n_words, more->text_used, err);
+    if (status != LIN_OK) return status;
+    if (more->n_phones) memcpy(r->phones + r->n_phones, more->phones, (size_t)more->n_phones * sizeof *r->phones);
+    if (more->text_used) memcpy(r->text + r->text_used, more->text, more->text_used);
+    for (int i = 0; i < more->n_words; i++) {
+        lin_result_word *w = &r->words[r->n_words++];
+        *w = more->words[i];
+        w->text += r->text_used;
+        w->first_phone += r->n_phones;
+    }
+    r->n_phones += more->n_phones;
+    r->text_used += more->text_used;
+    r->has_words |= more->has_words;
+    r->score += more->score;
+    r->acoustic += more->acoustic;
+    r->language += more->language;
+    return LIN_OK;
+}
+
 lin_result *lin_result_add_alternative(lin_result *r)
 {
     const int before = r->alternatives_capacity;

@@ -78,6 +78,10 @@ typedef const char *(*lin_result_speller)(const void *context, int word);
 lin_status lin_result_add_path(lin_result *result, const lin_path *path, double seconds_per_frame, lin_result_speller spell,
                                const void *context, lin_error *err);
 
+/* Appends the phones and words of another result, and adds its scores; not its alternatives. LIN_NO_MEMORY, and nothing is
+ * appended. */
+lin_status lin_result_append(lin_result *result, const lin_result *more, lin_error *err);
+
 /* One more alternative, empty, to be filled by lin_result_add_path; NULL when out of memory. It lives as long as the result, at the
  * same place until the next one is added. */
 lin_result *lin_result_add_alternative(lin_result *result);

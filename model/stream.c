@@ -60,6 +60,12 @@ void lin_stream_reset(lin_stream *s)
 
 long long lin_stream_frames_in(const lin_stream *s) { return s->at.frames_in; }
 
+const float *lin_stream_waiting(const lin_stream *s, int *n)
+{
+    *n = s->at.waiting;
+    return s->frames;
+}
+
 int lin_stream_frames_out(const lin_stream *s, int n_frames)
 {
     const lin_config *c = &s->encoder->model->config;

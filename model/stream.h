@@ -52,6 +52,9 @@ void lin_stream_reset(lin_stream *stream);
 /* Frames taken in since creation or reset. */
 long long lin_stream_frames_in(const lin_stream *stream);
 
+/* The frames that wait: of an output that is not certain yet [*n, D], as they were fed. Valid until the stream is used again. */
+const float *lin_stream_waiting(const lin_stream *stream, int *n);
+
 /*
  * An image of a stream is lin_stream_image_bytes() bytes, the same for all streams of a model on all machines (little-endian). Loading
  * refuses an image of another model (LIN_MISMATCH) and a damaged one (LIN_FORMAT), and then leaves the stream as it was.

@@ -1,5 +1,5 @@
 // app/decoding.c, decoding_open.c: searches out of files, with every allocation failing in turn; the decoder of one stream, parts
-// of it, its alternatives; that nothing is allocated where results flow (app/results.c). app/state.c: states of both versions.
+// of it, its alternatives; that nothing is allocated where results flow (app/results.c). app/state.c: states of all versions, and endpoints in them.
 #include "app/decoding.h"
 
 #include "app/results.h"
@@ -347,12 +347,30 @@ END_TEST
 static const lin_state_about about = {.model = 5, .rate_hz = 16000, .channels = 2, .channel = LIN_CHANNEL_EACH, .lanes = 2,
                                       .samples = 100, .frames = 9, .rows = 3, .row_seconds = 0.03};
 
-START_TEST(version_1_is_still_read)
+// A state as an earlier version wrote it: its header ended at that many bytes.
+static size_t as_version(uint32_t version, uint32_t header_bytes, const lin_state *s, unsigned char *bytes)
+{
+    const size_t n = s->n - 160 + header_bytes;
+    memcpy(bytes, s->bytes, header_bytes);
+    memcpy(bytes + header_bytes, s->bytes + 160, n - header_bytes);
+    const uint32_t header[2] = {version, header_bytes};
+    const uint64_t total = n, none = 0;
+    memcpy(bytes + 8, header, sizeof header);
+    memcpy(bytes + 16, &total, sizeof total);
+    memcpy(bytes + 112, &none, sizeof none);
+    const uint64_t sum = lin_hash(bytes, n, 0);
+    memcpy(bytes + 112, &sum, sizeof sum);
+    return n;
+}
+
+START_TEST(earlier_versions_are_still_read)
 {
     const lin_search greedy = lin_search_greedy(V);
     const lin_state_sizes sizes = {.front = 13, .decoder = sizeof(lin_greedy), .image = 30};
+    const lin_lane_options never = {.endpoints = 0}, always = {.endpoints = 1, .rules = lin_endpoint_default(), .resets = 1};
     lin_state s = {0}, old = {0};
     lin_greedy g[2], got;
+    lin_endpoint endpoint;
     OK(lin_state_begin(&s, &about, &sizes, &err));
     memset(lin_state_front(&s), 'f', 13);
     for (int l = 0; l < 2; l++) {
@@ -361,32 +379,72 @@ START_TEST(version_1_is_still_read)
         memset(lin_state_image(&s, l), 'a' + l, 30);
     }
     lin_state_seal(&s);
-    // As version 1 wrote it: 120 bytes of header, then the same.
-    const size_t n = s.n - 24;
-    unsigned char *bytes = malloc(n);
-    memcpy(bytes, s.bytes, 120);
-    memcpy(bytes + 120, s.bytes + 144, n - 120);
-    const uint32_t header[2] = {1, 120};
-    const uint64_t total = n, none = 0;
-    memcpy(bytes + 8, header, sizeof header);
-    memcpy(bytes + 16, &total, sizeof total);
-    memcpy(bytes + 112, &none, sizeof none);
-    const uint64_t sum = lin_hash(bytes, n, 0);
-    memcpy(bytes + 112, &sum, sizeof sum);
-    OK(lin_state_parse(bytes, n, "old", &old, &err));
-    ck_assert(old.about.kind == LIN_SEARCH_GREEDY && old.about.search == 0 && old.about.rows == 3 && old.about.lanes == 2);
-    ck_assert(memcmp(lin_state_front(&old), lin_state_front(&s), 13) == 0);
-    for (int l = 0; l < 2; l++) {
-        OK(lin_state_get_decoder(&old, l, &greedy, &got, &err));
-        ck_assert(memcmp(&got, &g[l], sizeof got) == 0);
-        ck_assert(memcmp(lin_state_image(&old, l), lin_state_image(&s, l), 30) == 0);
+    unsigned char *bytes = malloc(s.n);
+    for (uint32_t version = 1; version <= 2; version++) {
+        const size_t n = as_version(version, version == 1 ? 120 : 144, &s, bytes);
+        OK(lin_state_parse(bytes, n, "old", &old, &err));
+        ck_assert(old.about.kind == LIN_SEARCH_GREEDY && old.about.search == 0 && old.about.rows == 3 && old.about.lanes == 2);
+        ck_assert(memcmp(lin_state_front(&old), lin_state_front(&s), 13) == 0);
+        for (int l = 0; l < 2; l++) {
+            OK(lin_state_get_decoder(&old, l, &greedy, &got, &err));
+            ck_assert(memcmp(&got, &g[l], sizeof got) == 0);
+            ck_assert(memcmp(lin_state_image(&old, l), lin_state_image(&s, l), 30) == 0);
+            OK(lin_state_get_endpoint(&old, l, &never, &endpoint, &err));
+            FAILS(lin_state_get_endpoint(&old, l, &always, &endpoint, &err), LIN_MISMATCH, "put away with --reset never");
+        }
+        bytes[8] = 4;
+        FAILS(lin_state_parse(bytes, n, "old", &old, &err), LIN_FORMAT,
+              "old is a state of version 4, this program reads versions 1 to 3");
     }
-    bytes[8] = 3;
-    FAILS(lin_state_parse(bytes, n, "old", &old, &err), LIN_FORMAT,
-          "old is a state of version 3, this program reads versions 1 to 2");
     free(bytes);
     lin_state_free(&s);
     lin_state_free(&old);
+}
+END_TEST
+
+START_TEST(endpoints_are_part_of_a_state)
+{
+    const lin_state_sizes sizes = {.front = 13, .decoder = sizeof(lin_greedy), .image = 30};
+    lin_lane_options resets = {.endpoints = 1, .rules = lin_endpoint_default(), .resets = 1, .from_s = 60};
+    lin_state_about a = about;
+    lin_state s = {0}, read = {0};
+    lin_endpoint e[2], got;
+    float row[V];
+    a.resets = 1;
+    a.resets_from_s = 60;
+    OK(lin_state_begin(&s, &a, &sizes, &err));
+    for (int i = 0; i < V; i++) row[i] = i == 7 ? 0 : -20;
+    for (int l = 0; l < 2; l++) {
+        lin_endpoint_reset(&e[l], &resets.rules, 0.03);
+        for (int i = 0; i < 3 + l; i++) {
+            row[0] = i == 2 ? 0 : -20;
+            lin_endpoint_push(&e[l], row, -3 * i);
+        }
+        memset(lin_state_image(&s, l), 'a' + l, 30);
+        lin_state_put_endpoint(&s, l, &e[l]);
+    }
+    lin_state_seal(&s);
+    OK(lin_state_parse(s.bytes, s.n, "x", &read, &err));
+    for (int l = 0; l < 2; l++) {
+        ck_assert_int_eq(((unsigned char *)lin_state_image(&read, l))[29], 'a' + l);
+        lin_endpoint_reset(&got, &resets.rules, 0.03);
+        OK(lin_state_get_endpoint(&read, l, &resets, &got, &err));
+        ck_assert(got.silent_s == e[l].silent_s && got.spoken_s == e[l].spoken_s && got.length_s == e[l].length_s &&
+                  got.quietest_db == e[l].quietest_db && got.heard == e[l].heard);
+        ck_assert(got.length_s > 0.08 && got.heard);
+    }
+    resets.rules.after_s = 0.7;
+    FAILS(lin_state_get_endpoint(&read, 0, &resets, &got, &err), LIN_MISMATCH, "put away with other rules for endpoints");
+    resets.from_s = 0;
+    FAILS(lin_state_get_endpoint(&read, 0, &resets, &got, &err), LIN_MISMATCH, "put away with --reset auto");
+    // Damaged, and the checksum is right all the same.
+    e[0].silent_s = NAN;
+    resets.rules.after_s = 0.8;
+    resets.from_s = 60;
+    lin_state_put_endpoint(&read, 0, &e[0]);
+    FAILS(lin_state_get_endpoint(&read, 0, &resets, &got, &err), LIN_FORMAT, "the state of an endpoint contradicts itself");
+    lin_state_free(&s);
+    lin_state_free(&read);
 }
 END_TEST
 
@@ -444,7 +502,8 @@ int main(void)
     tcase_add_test(tests, a_part_is_what_begins_within_it);
     tcase_add_test(tests, alternatives_begin_with_the_result_and_hold_all_of_it);
     tcase_add_test(tests, nothing_is_allocated_while_results_flow);
-    tcase_add_test(tests, version_1_is_still_read);
+    tcase_add_test(tests, earlier_versions_are_still_read);
+    tcase_add_test(tests, endpoints_are_part_of_a_state);
     tcase_add_test(tests, decoders_of_any_size_and_others_are_told_apart);
     suite_add_tcase(suite, tests);
     return test_run(suite);

@@ -44,10 +44,17 @@ frame=2
 "$SOUND" "$tmp/x.raw" seconds=6 seed=3 format=raw
 cuts "within a window, a step, a second" 96000 "100 401 1001 50000"
 cuts "at the very end" 96000 "48000 96000"
+# With resets: every 0.6 s, and from the first endpoint on. What is cut keeps its place in the utterance.
+cuts "resets" 96000 "100 9001 9601 50000 96000" --reset endpoint --longest 0.6
+resets=$(cat "$tmp/whole")
+cuts "resets, a beam" 96000 "9601 50000" --reset endpoint --longest 0.6 --beam 4
+ok "resets change what is recognised" test "$resets" != "$(t -f ctm --reset never - < "$tmp/x.raw" | phones)"
+cuts "no resets" 96000 "50000" --reset never
 ok "in order" cmp "$tmp/whole" "$tmp/cut"
 "$SOUND" "$tmp/x.raw" seconds=3 rate=8000 channels=2 seed=5 format=raw
 frame=4
 cuts "8 kHz, two channels each" 24000 "7 9001 9002" --rate 8000 --channels 2 --channel each
+cuts "8 kHz, two channels each, resets" 24000 "9001 9002" --rate 8000 --channels 2 --channel each --reset endpoint --longest 0.6
 cuts "8 kHz, two channels mixed" 24000 "9001" --rate 8000 --channels 2
 frame=2
 "$SOUND" "$tmp/x.raw" seconds=12 rate=44100 seed=6 format=raw
@@ -102,6 +109,10 @@ s=$tmp/first.bin
 refused "a state of another model" 1 "$s belongs to another model" transcribe -q -m "$other" --raw --load-state "$s" "$tmp/two.raw"
 refused "another rate" 1 "$s goes on with sound at 16000 Hz" transcribe -q --raw --rate 8000 --load-state "$s" "$tmp/two.raw"
 refused "another channel" 1 "$s is of --channel mix" transcribe -q --raw --channel 1 --load-state "$s" "$tmp/two.raw"
+refused "other resets" 1 "$s: it was put away with --reset auto; use the options it was made with" \
+    transcribe -q --raw --reset never --load-state "$s" "$tmp/two.raw"
+refused "other endpoints" 1 "$s: it was put away with other rules for endpoints" \
+    transcribe -q --raw --silence-after 0.7 --load-state "$s" "$tmp/two.raw"
 refused "a rate that cannot be put away" 1 "bring it to 16000 Hz first" \
     transcribe -q --raw --rate 15999 --save-state "$tmp/n.bin" "$tmp/one.raw"
 refused "no state at all" 1 "cannot open $tmp/none.bin: No such file or directory" \
@@ -156,6 +167,7 @@ parts() {
     done
 }
 "$SOUND" "$tmp/day.wav" seconds=10 seed=8
+parts "$tmp/day.wav" --reset endpoint --longest 0.6
 parts "$tmp/day.wav"
 i=$tmp/whole.ctm.snapshots
 # A part that begins with a phoneme shortly before a snapshot needs the one before.

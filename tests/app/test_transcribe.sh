@@ -98,7 +98,34 @@ for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do [ -s "$tmp/partial" ] && break;
 ok "phones appear while the input is open" test -s "$tmp/partial"
 wait $reader
 
+# Resets: at endpoints, as linnet listen has them; in files and pipes at the same places; never, where it is so short.
+"$SOUND" "$tmp/long.wav" seconds=70 seed=4
+tail -c +45 "$tmp/long.wav" > "$tmp/long.raw"
+t() { "$LINNET" transcribe -q "$@"; }
+utterances() { sed 's/^\[[^]]*\]  *//' | xargs; }
+anew=$(t --reset endpoint --longest 0.9 "$tmp/long.wav")
+is "--reset endpoint is linnet listen" "$("$LINNET" listen -q --plain --no-paced --longest 0.9 --from "$tmp/long.wav" | utterances)" "$anew"
+is "in a pipe" "$anew" "$(cat "$tmp/long.raw" | t --reset endpoint --longest 0.9 -)"
+t -f ctm --longest 0.9 "$tmp/long.wav" | grep -v '^;;' > "$tmp/auto"
+t -f ctm --reset never "$tmp/long.wav" | grep -v '^;;' > "$tmp/never"
+before() { awk '$3 + $4 < 60' "$1"; }
+ok "many phones in a minute" test "$(before "$tmp/never" | wc -l)" -gt 50
+is "for a minute without resets" "$(before "$tmp/never")" "$(before "$tmp/auto")"
+ok "then with resets" sh -c "! cmp -s '$tmp/auto' '$tmp/never'"
+cat "$tmp/long.raw" | t -f ctm --longest 0.9 - | grep -v '^;;' | sed 's/^stdin/long/' > "$tmp/piped"
+ok "in a pipe from the same place on" cmp "$tmp/auto" "$tmp/piped"
+is "a beam begins anew too" "$("$LINNET" listen -q --beam 4 --plain --no-paced --longest 5 --from "$tmp/long.wav" | utterances)" \
+    "$(t --reset endpoint --beam 4 --longest 5 "$tmp/long.wav")"
+run transcribe -q -f json --n-best 3 --reset endpoint --longest 0.9 "$d/s1.wav"
+is "alternatives of all segments" 4 "$(printf '%s' "$out" | grep -o '"phones":' | wc -l | tr -d ' ')"
+refused "an endpoint that is none" 2 "endpoints: the probability of a blank" transcribe --blank 0 "$d/s1.wav"
+
 # Channels.
+"$LINNET" transcribe -q --channel each --ids --reset endpoint --longest 0.2 "$tmp/stereo.wav" > "$tmp/each"
+for i in 1 2; do
+    is "channel $i alone, with resets" "$(sed -n "s/^stereo-$i //p" "$tmp/each")" \
+        "$(t --channel $i --reset endpoint --longest 0.2 "$tmp/stereo.wav")"
+done
 "$LINNET" transcribe -q --channel each --ids "$tmp/stereo.wav" > "$tmp/each"
 is "each channel is a line" 2 "$(wc -l < "$tmp/each" | tr -d ' ')"
 is "channel 1 alone" "$(sed -n 's/^stereo-1 //p' "$tmp/each")" "$("$LINNET" transcribe -q --channel 1 "$tmp/stereo.wav")"
