@@ -330,7 +330,7 @@ START_TEST(nothing_is_allocated_while_results_flow)
         ck_assert(out.told);
         OK(lin_decoder_finish(&d, &r, &err));
         OK(lin_results_flow_end(&out, &r, &err));
-        OK(lin_results_close(&out, &err));
+        OK(lin_results_close(&out, LIN_OK, 0, &err));
         lin_results_free(&out);
         lin_result_free(&r);
         lin_decoder_free(&d);
