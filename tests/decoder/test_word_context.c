@@ -23,7 +23,7 @@ static void setup(void)
     o.unknown = -INFINITY;
     OK(lin_phones_create(NULL, &phones, &err));
     OK(lin_dictionary_parse(homophones, strlen(homophones), "small", phones, NULL, &dictionary, &err));
-    OK(lin_g2p_create_with(phones, dictionary, "none.so", "none.so", &g2p, &err));
+    OK(lin_g2p_create(phones, dictionary, NULL, &g2p, &err));
     OK(lin_tree_create(dictionary, phones, NULL, NULL, &tree, &err));
     OK(lin_words_create(tree, NULL, &o, &words, &err));
     state = test_buffer(lin_words_bytes(words), 1);
