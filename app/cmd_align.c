@@ -84,6 +84,7 @@ typedef struct align_slot {
     char first_mark[48];
     double seconds;
     char warning[256];
+    int incomplete; // some of the sound is missing
 } align_slot;
 
 struct align_job {
@@ -106,7 +107,7 @@ struct align_job {
     int n_slots;
     lin_symbols guessed; // words told of, of which only the first
     lin_progress progress;
-    int n_done, n_failed;
+    int n_done, n_failed, n_incomplete;
     long n_marks; // such as [laughs]
     char first_mark[48];
     double seconds;
@@ -186,12 +187,13 @@ static lin_status hear(aligner *a, const lin_input *input, align_slot *s)
     if (job->v->posteriors) return read_matrix(a, input->path, &s->seconds, &s->error);
     lin_pcm_format raw;
     lin_heard heard = {0};
-    lin_sound sound = {.path = input->path, .raw = lin_input_format(&job->v->input, input->path, &raw), .channel = job->channel};
+    lin_sound sound = {.path = input->path, .raw = lin_input_format(&job->v->input, &raw), .channel = job->channel};
     const lin_speaker *speaker = lin_speakers_find(&job->speakers, input->speaker);
     if (speaker) sound.mean = speaker->mean, sound.istd = speaker->istd;
     lin_status status = lin_ear_hear(a->ear, &sound, &(lin_sink){.context = a, .rows = take_rows}, &heard, &s->error);
     memcpy(s->warning, heard.warning, sizeof s->warning);
     s->seconds = heard.seconds;
+    s->incomplete = heard.incomplete;
     return status;
 }
 
@@ -248,6 +250,7 @@ static void work(void *context, int item, int slot_number, int thread)
     s->error = (lin_error){0};
     s->warning[0] = 0;
     s->seconds = 0;
+    s->incomplete = 0;
     lin_buffer_clear(&s->guesses);
     s->status = lin_interrupted ? lin_fail(&s->error, LIN_STOPPED, "interrupted") : align_one(&job->aligners[thread], item, s);
 }
@@ -316,6 +319,7 @@ static lin_status take(void *context, int item, int slot_number, lin_error *err)
     if (status == LIN_INVALID) return is_bad(job, input, err);
     if (status != LIN_OK) return status;
     job->n_done++;
+    job->n_incomplete += s->incomplete;
     job->seconds += s->seconds;
     lin_progress_show(&job->progress, "%d of %d utterances, %.0f s of sound, %.0f x real time", job->n_done + job->n_failed,
                       job->inputs.n, job->seconds, job->seconds / (lin_now() - job->progress.begun + 1e-9));
@@ -409,6 +413,7 @@ static void summary(const align_job *job)
     const double wall = lin_now() - job->progress.begun;
     char failed[64] = "";
     if (job->n_failed) snprintf(failed, sizeof failed, ", %d failed", job->n_failed);
+    if (job->n_incomplete) snprintf(failed + strlen(failed), sizeof failed - strlen(failed), ", %d incomplete", job->n_incomplete);
     lin_complain("%d utterance%s%s, %.1f s of sound in %.2f s: %.0f x real time", job->n_done, job->n_done == 1 ? "" : "s", failed,
                  job->seconds, wall, wall > 0 ? job->seconds / wall : 0);
 }
@@ -484,7 +489,7 @@ static int run(lin_parsed *parsed)
     for (int i = 0; i < job.corpus.n && status == LIN_OK; i++) status = lin_guard_reads(job.corpus.texts[i], &err);
     if (status == LIN_OK) status = lin_results_fit(&job.results, &job.inputs, 0, &err);
     if (status == LIN_OK) status = align(&job, &err);
-    const int done = status == LIN_OK && !job.v->quiet, failed = job.n_failed > 0;
+    const int done = status == LIN_OK && !job.v->quiet, failed = job.n_failed + job.n_incomplete > 0;
     if (done && job.inputs.n) summary(&job);
     release(&job);
     if (status != LIN_OK) return lin_give_up(&err);

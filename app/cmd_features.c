@@ -74,7 +74,8 @@ static lin_status copy_frames(lin_source *source, lin_npy_writer *out, lin_error
     return status;
 }
 
-static lin_status features(const features_values *v, int channel, const char *path, lin_error *err)
+// incomplete: some of the sound is missing.
+static lin_status features(const features_values *v, int channel, const char *path, int *incomplete, lin_error *err)
 {
     lin_feature_options how = lin_feature_options_default();
     lin_pcm_format raw;
@@ -84,12 +85,14 @@ static lin_status features(const features_values *v, int channel, const char *pa
     how.speed = v->speed;
     lin_status status = choose_fbank(v, &how.fbank, err);
     if (status != LIN_OK) return status;
-    status = lin_source_open(path, lin_input_format(&v->input, path, &raw), &how, &source, err);
+    status = lin_source_open(path, lin_input_format(&v->input, &raw), &how, &source, err);
     if (status != LIN_OK) return status;
+    if (lin_source_info(source)->notice[0]) lin_complain("%s", lin_source_info(source)->notice);
     status = lin_npy_create(v->output, lin_source_bins(source), &out, err);
     if (status == LIN_OK) status = copy_frames(source, out, err);
     if (status == LIN_OK && lin_source_info(source)->warning[0]) lin_complain_of(path, lin_source_info(source)->warning);
     status = end(out, status, err);
+    *incomplete = lin_source_info(source)->incomplete;
     lin_source_close(source);
     return status;
 }
@@ -109,7 +112,9 @@ static int run_features(lin_parsed *parsed)
     lin_error err = {0};
     int channel, wrong = read_channel(parsed, &v->input, &channel);
     if (wrong) return wrong;
-    return features(v, channel, parsed->operands.items[0], &err) == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
+    int incomplete = 0;
+    if (features(v, channel, parsed->operands.items[0], &incomplete, &err) != LIN_OK) return lin_give_up(&err);
+    return incomplete ? LIN_EXIT_FAILED : LIN_EXIT_OK;
 }
 
 const lin_command lin_command_features = {
@@ -117,7 +122,7 @@ const lin_command lin_command_features = {
     .operands = "FILE",
     .summary = "the log-mel filterbank of a sound file as a NumPy matrix",
     .description = "Writes Kaldi's log-mel filterbank of a sound file (povey window, no dither, snip_edges, natural logarithm) as "
-                   "a NumPy matrix with one row per frame. FILE may be - for headerless PCM on standard input.",
+                   "a NumPy matrix with one row per frame. FILE may be - for standard input.",
     .examples = "  linnet features talk.flac -o talk.npy",
     .options = features_options,
     .values_size = sizeof(features_values),
@@ -151,14 +156,14 @@ static lin_status take_rows(void *context, int lane, const float *logp, int n, l
     return lin_npy_append(*(lin_npy_writer **)context, logp, (size_t)n, err);
 }
 
-static lin_status posteriors(const posteriors_values *v, int channel, const char *path, lin_error *err)
+static lin_status posteriors(const posteriors_values *v, int channel, const char *path, int *incomplete, lin_error *err)
 {
     lin_recognizer recognizer;
     lin_pcm_format raw;
     lin_npy_writer *out = NULL;
     lin_heard heard;
     lin_ear *ear = NULL;
-    lin_sound sound = {.path = path, .raw = lin_input_format(&v->input, path, &raw), .channel = channel};
+    lin_sound sound = {.path = path, .raw = lin_input_format(&v->input, &raw), .channel = channel};
     lin_sink sink = {.context = &out, .rows = take_rows};
     lin_status status = lin_recognizer_open(&recognizer, v->model.model, v->model.device, lin_model_precision(&v->model),
                                             err);
@@ -167,6 +172,7 @@ static lin_status posteriors(const posteriors_values *v, int channel, const char
     if (status == LIN_OK) status = lin_npy_create(v->output, recognizer.V, &out, err);
     if (status == LIN_OK) status = lin_ear_hear(ear, &sound, &sink, &heard, err);
     if (status == LIN_OK && heard.warning[0]) lin_complain_of(path, heard.warning);
+    *incomplete = status == LIN_OK && heard.incomplete;
     status = end(out, status, err);
     lin_ear_destroy(ear);
     lin_recognizer_close(&recognizer);
@@ -179,7 +185,9 @@ static int run_posteriors(lin_parsed *parsed)
     lin_error err = {0};
     int channel, wrong = read_channel(parsed, &v->input, &channel);
     if (wrong) return wrong;
-    return posteriors(v, channel, parsed->operands.items[0], &err) == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
+    int incomplete = 0;
+    if (posteriors(v, channel, parsed->operands.items[0], &incomplete, &err) != LIN_OK) return lin_give_up(&err);
+    return incomplete ? LIN_EXIT_FAILED : LIN_EXIT_OK;
 }
 
 const lin_command lin_command_posteriors = {
@@ -187,7 +195,7 @@ const lin_command lin_command_posteriors = {
     .operands = "FILE",
     .summary = "the phoneme log-probabilities of a sound file as a NumPy matrix",
     .description = "Writes the network's output for a sound file as a NumPy matrix with one row per step and one column per "
-                   "phoneme (linnet info lists them), the CTC blank first. FILE may be - for headerless PCM on standard input.",
+                   "phoneme (linnet info lists them), the CTC blank first. FILE may be - for standard input.",
     .examples = "  linnet posteriors talk.flac -o talk.npy",
     .options = posteriors_options,
     .values_size = sizeof(posteriors_values),

@@ -11,6 +11,7 @@
 #include "app/common.h"
 #include "app/decoding.h"
 #include "app/endpoint_options.h"
+#include "app/front.h"
 #include "app/hearing.h"
 #include "app/live.h"
 #include "app/live_text.h"
@@ -58,10 +59,11 @@ static const lin_option options[] = {
     {.name = "buffer", .type = LIN_OPTION_DOUBLE, .at = offsetof(listen_values, buffer_s), .text = "10", .min = 0.05, .max = 600,
      .value = "S", .help = "Sound that may wait while the computer is busy; what comes beyond is lost, and counted"},
     {.name = "from", .type = LIN_OPTION_FILE, .at = offsetof(listen_values, from),
-     .help = "A sound file instead of a microphone, at the pace of speech; -: headerless sound on standard input, as it comes"},
+     .help = "A sound file instead of a microphone, at the pace of speech; -: standard input, as it comes"},
     {.name = "paced", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, paced), .text = "yes",
      .help = "Such a file comes no faster than speech"},
-    {.name = "raw", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, raw), .help = "Such a file has no header"},
+    {.name = "raw", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, raw),
+     .help = "Such a file is headerless; without it, only a pipe or standard input that is nothing known is taken for that"},
     {.name = "encoding", .type = LIN_OPTION_CHOICE, .at = offsetof(listen_values, encoding), .text = "s16le",
      .choices = "s16le|s24le|s32le|f32le|u8|mulaw|alaw", .help = "Samples of headerless sound"},
     {.type = LIN_OPTION_HEADING, .help = "Network"},
@@ -436,10 +438,13 @@ static lin_status open_hearing(listening *l, lin_error *err)
     microphone.channels = v->channels;
     microphone.interleaved = l->channel >= 0;
     microphone.ring_s = v->buffer_s;
-    lin_pcm_format raw = {v->rate_hz ? v->rate_hz : 16000, v->channels ? v->channels : 1, (lin_pcm_encoding)v->encoding};
-    const int headerless = v->from && (v->raw || strcmp(v->from, "-") == 0);
-    lin_hearing_options o = {.microphone = &microphone, .path = v->from, .raw = headerless ? &raw : NULL, .unpaced = !v->paced};
-    return lin_hearing_open(&o, &l->hearing, err);
+    const lin_input_values input = {.raw = v->raw, .rate_hz = v->rate_hz, .channels = v->channels, .encoding = v->encoding};
+    lin_pcm_format raw;
+    lin_hearing_options o = {
+        .microphone = &microphone, .path = v->from, .raw = lin_input_format(&input, &raw), .unpaced = !v->paced};
+    lin_status status = lin_hearing_open(&o, &l->hearing, err);
+    if (status == LIN_OK && *lin_hearing_notice(l->hearing)) lin_complain("%s", lin_hearing_notice(l->hearing));
+    return status;
 }
 
 static lin_status open_features(listening *l, lin_error *err)
@@ -536,7 +541,7 @@ static int conclude(listening *l, lin_status status, lin_error *err)
     if (l->v->stats) lin_live_put_stats(&l->status, &l->stats);
     if (l->status.n) fputs(l->status.data, stderr);
     if (status != LIN_OK) return lin_give_up(err);
-    return l->save_failed ? LIN_EXIT_FAILED : LIN_EXIT_OK;
+    return l->save_failed || (l->hearing && lin_hearing_incomplete(l->hearing)) ? LIN_EXIT_FAILED : LIN_EXIT_OK;
 }
 
 static void release(listening *l)

@@ -55,7 +55,7 @@ typedef struct labelled {
 typedef struct slot {
     lin_status status;
     lin_error error;
-    char warning[256];
+    lin_audio_format format; // with what was wrong with the sound
     lin_matrix frames;
 } slot;
 
@@ -71,7 +71,7 @@ typedef struct prepare_job {
     slot *slots;
     lin_progress progress;
     // results
-    int n_added, n_left_out, n_bad;
+    int n_added, n_left_out, n_bad, n_incomplete;
     long long n_frames, n_labels;
 } prepare_job;
 
@@ -90,11 +90,11 @@ static void work(void *context, int item, int slot_number, int thread)
     how.fbank = job->fbank;
     how.speed = job->v->speed.items[item % speeds(job)];
     s->error = (lin_error){0};
-    s->warning[0] = 0;
+    s->format = (lin_audio_format){0};
     s->frames.rows = 0;
     s->status = LIN_OK;
     if (job->labels[item / speeds(job)].use) {
-        s->status = lin_front_read_all(u->audio, NULL, &how, &s->frames, s->warning, &s->error);
+        s->status = lin_front_read_all(u->audio, NULL, &how, &s->frames, &s->format, &s->error);
     }
 }
 
@@ -148,7 +148,7 @@ static lin_status write_item(prepare_job *job, slot *s, int item, lin_error *err
         *err = s->error;
         return s->status;
     }
-    if (s->warning[0]) lin_complain("%s: %s", id, s->warning);
+    if (s->format.warning[0]) lin_complain("%s: %s", id, s->format.warning);
     if (s->status != LIN_OK) {
         lin_complain("%s: %s; left out", id, s->error.message);
         job->n_bad++;
@@ -169,6 +169,7 @@ static lin_status write_item(prepare_job *job, slot *s, int item, lin_error *err
     }
     if (status != LIN_OK) return status;
     job->n_added++;
+    job->n_incomplete += s->format.incomplete;
     job->n_frames += s->frames.rows;
     job->n_labels += l->n;
     return LIN_OK;
@@ -230,10 +231,10 @@ static void summary(const prepare_job *job)
 {
     long words = lin_transcriber_words(job->wording.transcriber), unknown = lin_transcriber_unknown_words(job->wording.transcriber);
     lin_complain(
-        "%s: %d utterances, %.2f hours, %lld phones; %d left out, %d failed; %ld of %ld words (%.2f %%, %d distinct) are not "
-        "in the dictionary; %.1f s",
+        "%s: %d utterances, %.2f hours, %lld phones; %d left out, %d failed, %d incomplete; %ld of %ld words (%.2f %%, %d "
+        "distinct) are not in the dictionary; %.1f s",
         job->v->output, job->n_added, (double)job->n_frames * job->fbank.hop_ms / 3.6e6, job->n_labels, job->n_left_out, job->n_bad,
-        unknown, words, words ? 100.0 * (double)unknown / (double)words : 0.0,
+        job->n_incomplete, unknown, words, words ? 100.0 * (double)unknown / (double)words : 0.0,
         lin_transcriber_unknown_count(job->wording.transcriber), lin_now() - job->progress.begun);
     const char *first_mark;
     const long marks = lin_transcriber_marks(job->wording.transcriber, &first_mark);
@@ -254,7 +255,7 @@ static int run(lin_parsed *parsed)
         exit_status = lin_give_up(&err);
     } else {
         if (!job.v->quiet) summary(&job);
-        if (job.n_bad) exit_status = LIN_EXIT_FAILED;
+        if (job.n_bad + job.n_incomplete > 0) exit_status = LIN_EXIT_FAILED;
     }
     for (int i = 0; i < job.n_slots && job.slots; i++) lin_matrix_free(&job.slots[i].frames);
     for (int i = 0; job.labels && i < lin_datadir_count(job.dir); i++) lin_free(job.labels[i].labels);
@@ -272,7 +273,8 @@ const lin_command lin_command_prepare = {
     .description = "Reads a Kaldi-style data directory (wav.scp, text, utt2spk) or a list of lines PATH<tab>WHAT WAS SAID, and "
                    "writes one file with the features and the phones of every utterance: all that training needs.\n\n"
                    "Sound that cannot be read and transcripts that cannot be pronounced are reported and left out; the cache is "
-                   "finished, and the exit status is 1. Utterances too short for their phones are named and left out as well.",
+                   "finished, and the exit status is 1; so it is where sound breaks off, which is used as far as it goes. Utterances "
+                   "too short for their phones are named and left out as well.",
     .examples = "  linnet prepare corpus/train_native --speed 0.9,1,1.1 --high-hz 5500 -o train_native.lfc",
     .options = options,
     .values_size = sizeof(prepare_values),

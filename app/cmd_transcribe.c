@@ -112,7 +112,7 @@ struct transcribe_job {
     int only_end;        // of that stream: no sound is given
     double period_s, start_s, end_s; // of --snapshots, --start, --end; 0, 0, and infinity where not given
     lin_progress progress;
-    int n_done, n_failed;
+    int n_done, n_failed, n_incomplete;
     double seconds;
 };
 
@@ -242,7 +242,7 @@ static void work(void *context, int item, int slot_number, int thread)
     l->slot = s;
     l->begun_s = lin_now();
     lin_sound sound = {.path = l->input->path,
-                       .raw = lin_input_format(&job->v->input, l->input->path, &raw),
+                       .raw = lin_input_format(&job->v->input, &raw),
                        .channel = job->channel};
     const lin_speaker *speaker = lin_speakers_find(&job->speakers, l->input->speaker);
     if (speaker) sound.mean = speaker->mean, sound.istd = speaker->istd;
@@ -308,6 +308,7 @@ static lin_status take(void *context, int item, int slot_number, lin_error *err)
     if (status == LIN_INVALID) return is_bad(job, input, err);
     if (status != LIN_OK) return status;
     job->n_done++;
+    job->n_incomplete += s->heard.incomplete;
     job->seconds += s->heard.seconds;
     lin_progress_show(&job->progress, "%d of %d files, %.0f s of sound, %.0f x real time", job->n_done + job->n_failed,
                       job->inputs.n, job->seconds, job->seconds / (lin_now() - job->progress.begun + 1e-9));
@@ -402,6 +403,7 @@ static void summary(const transcribe_job *job)
     double wall = lin_now() - job->progress.begun;
     char failed[64] = "";
     if (job->n_failed) snprintf(failed, sizeof failed, ", %d failed", job->n_failed);
+    if (job->n_incomplete) snprintf(failed + strlen(failed), sizeof failed - strlen(failed), ", %d incomplete", job->n_incomplete);
     lin_complain("%d file%s%s, %.1f s of sound in %.2f s: real-time factor %.4f, %.0f x real time", job->n_done,
                  job->n_done == 1 ? "" : "s", failed, job->seconds, wall, job->seconds > 0 ? wall / job->seconds : 0,
                  wall > 0 ? job->seconds / wall : 0);
@@ -487,7 +489,7 @@ static int run(lin_parsed *parsed)
     if (status == LIN_OK) status = lin_results_fit(&job.results, &job.inputs, job.channel == LIN_CHANNEL_EACH, &err);
     if (status == LIN_OK) status = transcribe(&job, &err);
     if (status != LIN_OK) exit_status = lin_give_up(&err);
-    if (status == LIN_OK && job.n_failed) exit_status = LIN_EXIT_FAILED;
+    if (status == LIN_OK && job.n_failed + job.n_incomplete > 0) exit_status = LIN_EXIT_FAILED;
     if (status == LIN_OK && !job.v->quiet) summary(&job);
     release(&job);
     return lin_interrupted ? LIN_EXIT_INTERRUPTED : exit_status;

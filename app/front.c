@@ -30,10 +30,13 @@ lin_status lin_input_channel(const lin_input_values *values, int *channel, lin_e
     return LIN_OK;
 }
 
-const lin_pcm_format *lin_input_format(const lin_input_values *values, const char *path, lin_pcm_format *storage)
+const lin_pcm_format *lin_input_format(const lin_input_values *values, lin_pcm_format *storage)
 {
-    if (!values->raw && strcmp(path, "-") != 0) return NULL;
-    *storage = (lin_pcm_format){values->rate_hz, values->channels, (lin_pcm_encoding)values->encoding};
+    const int is_described = values->rate_hz || values->channels || values->encoding != LIN_PCM_S16LE;
+    *storage = (lin_pcm_format){.rate_hz = values->rate_hz ? values->rate_hz : 16000,
+                                .channels = values->channels ? values->channels : 1,
+                                .encoding = (lin_pcm_encoding)values->encoding,
+                                .fallback = values->raw ? 0 : is_described ? 2 : 1};
     return storage;
 }
 
@@ -98,7 +101,7 @@ void lin_matrix_free(lin_matrix *matrix)
 }
 
 lin_status lin_front_read_all(const char *path, const lin_pcm_format *raw, const lin_feature_options *options, lin_matrix *frames,
-                              char *warning, lin_error *err)
+                              lin_audio_format *format, lin_error *err)
 {
     enum { BLOCK = 1024 };
     lin_source *source;
@@ -118,12 +121,7 @@ lin_status lin_front_read_all(const char *path, const lin_pcm_format *raw, const
         }
         if (status == LIN_OK) frames->rows += n;
     }
-    if (warning) {
-        const char *text = lin_source_info(source)->warning;
-        size_t length = strlen(text) < 255 ? strlen(text) : 255;
-        memcpy(warning, text, length);
-        warning[length] = 0;
-    }
+    if (format) *format = *lin_source_info(source);
     lin_source_close(source);
     return status;
 }

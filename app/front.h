@@ -24,19 +24,19 @@ typedef struct lin_input_values {
     {.name = "channel", .letter = 'c', .type = LIN_OPTION_STRING, .at = offsetof(owner, field.channel), .text = "mix",            \
      .value = "mix|each|N", .help = "Which channel: the mean of all, each on its own, or the N-th, counted from 1"},              \
     {.name = "raw", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.raw),                                                    \
-     .help = "The input is headerless PCM, as standard input (-) always is; the next three options say which"},                   \
-    {.name = "rate", .type = LIN_OPTION_INT, .at = offsetof(owner, field.rate_hz), .text = "16000", .min = LIN_AUDIO_MIN_HZ,      \
-     .max = LIN_AUDIO_MAX_HZ, .value = "HZ", .help = "Sample rate of headerless PCM"},                                            \
-    {.name = "channels", .type = LIN_OPTION_INT, .at = offsetof(owner, field.channels), .text = "1", .min = 1,                    \
-     .max = LIN_AUDIO_MAX_CHANNELS, .help = "Channels of headerless PCM, interleaved"},                                           \
+     .help = "The input is headerless PCM; without it, only a pipe or standard input (-) that is nothing known is taken for that"}, \
+    {.name = "rate", .type = LIN_OPTION_INT, .at = offsetof(owner, field.rate_hz), .min = LIN_AUDIO_MIN_HZ,                       \
+     .max = LIN_AUDIO_MAX_HZ, .value = "HZ", .help = "Sample rate of headerless PCM; if not given, 16000"},                       \
+    {.name = "channels", .type = LIN_OPTION_INT, .at = offsetof(owner, field.channels), .min = 1,                                 \
+     .max = LIN_AUDIO_MAX_CHANNELS, .help = "Channels of headerless PCM, interleaved; if not given, 1"},                          \
     {.name = "encoding", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.encoding), .text = "s16le",                       \
      .choices = "s16le|s24le|s32le|f32le|u8|mulaw|alaw", .help = "Samples of headerless PCM"}
 
 /* The channel: LIN_CHANNEL_MIX, LIN_CHANNEL_EACH or 0, 1, ... LIN_INVALID for other words. */
 lin_status lin_input_channel(const lin_input_values *values, int *channel, lin_error *err);
 
-/* The format of raw input for this path, or NULL for a file with a header. storage holds it. */
-const lin_pcm_format *lin_input_format(const lin_input_values *values, const char *path, lin_pcm_format *storage);
+/* How lin_audio_open is to take headerless samples; storage holds it. */
+const lin_pcm_format *lin_input_format(const lin_input_values *values, lin_pcm_format *storage);
 
 /* ---- the filterbank --------------------------------------------------------------------------------------------------------- */
 
@@ -75,9 +75,9 @@ typedef struct lin_matrix {
     int rows, columns, capacity;
 } lin_matrix;
 
-/* All frames of a source with one lane; room is reused and grows. warning (256 bytes, may be NULL) receives the source's. */
+/* All frames of a source with one lane; room is reused and grows. format (may be NULL) receives the source's, with its warning. */
 lin_status lin_front_read_all(const char *path, const lin_pcm_format *raw, const lin_feature_options *options, lin_matrix *frames,
-                              char *warning, lin_error *err);
+                              lin_audio_format *format, lin_error *err);
 /* Room for that many rows; what is there is kept. */
 lin_status lin_matrix_reserve(lin_matrix *matrix, int rows, int columns, lin_error *err);
 void lin_matrix_free(lin_matrix *matrix);

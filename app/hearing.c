@@ -2,12 +2,9 @@
 
 #include "app/hearing.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "app/common.h"
 #include "kernels/memory.h"
@@ -15,40 +12,24 @@
 struct lin_hearing {
     lin_microphone *mic;
     lin_audio *audio;
-    int fd;   // of a file that was opened here, else -1
-    int pipe; // where sound in the making comes from, else -1
+    int is_pipe; // sound in the making
     int unpaced, ended;
     double opened, begun; // begun: when frame 0 was heard
     int64_t frames;       // read
 };
-
-// Headerless sound through a descriptor of ours, which can be waited for: standard input, or a named pipe.
-static lin_status open_file(lin_hearing *h, const lin_hearing_options *options, lin_error *err)
-{
-    const int is_stdin = strcmp(options->path, "-") == 0;
-    if (is_stdin || !options->raw) {
-        lin_status status = lin_audio_open(options->path, options->raw, &h->audio, err);
-        if (status == LIN_OK && is_stdin && lin_audio_is_live(h->audio)) h->pipe = 0;
-        return status;
-    }
-    h->fd = open(options->path, O_RDONLY | O_CLOEXEC);
-    if (h->fd < 0) return lin_fail(err, LIN_IO, "cannot open %s: %s", options->path, strerror(errno));
-    lin_status status = lin_audio_open_fd(h->fd, options->path, options->raw, &h->audio, err);
-    if (status == LIN_OK && lin_audio_is_live(h->audio)) h->pipe = h->fd;
-    return status;
-}
 
 lin_status lin_hearing_open(const lin_hearing_options *options, lin_hearing **hearing, lin_error *err)
 {
     *hearing = NULL;
     lin_hearing *h = lin_calloc(1, sizeof *h);
     if (!h) return lin_no_memory(err, "an ear", sizeof *h);
-    h->fd = h->pipe = -1;
-    lin_status status = options->path ? open_file(h, options, err) : lin_microphone_open(options->microphone, &h->mic, err);
+    lin_status status = options->path ? lin_audio_open(options->path, options->raw, &h->audio, err)
+                                      : lin_microphone_open(options->microphone, &h->mic, err);
     if (status != LIN_OK) {
         lin_hearing_close(h, NULL);
         return status;
     }
+    h->is_pipe = h->audio && lin_audio_is_live(h->audio);
     h->unpaced = options->unpaced;
     h->opened = h->begun = lin_now();
     *hearing = h;
@@ -84,14 +65,14 @@ static lin_status read_file(lin_hearing *h, float *samples, int n, int timeout_m
 {
     const int rate_hz = lin_hearing_rate(h);
     const double until = lin_now() + timeout_ms * 1e-3;
-    if (!h->unpaced && h->pipe < 0) {
+    if (!h->unpaced && !h->is_pipe) {
         const int block = rate_hz / 100 > 0 ? rate_hz / 100 : 1; // 10 ms, as a sound card would give
         if (n > block) n = block;
         const double due = h->begun + (double)(h->frames + n) / rate_hz;
         if (!sleep_until(due < until ? due : until) || due > until) return LIN_OK;
     }
-    if (h->pipe >= 0) {
-        struct pollfd in = {.fd = h->pipe, .events = POLLIN};
+    if (h->is_pipe && lin_audio_wait_for(h->audio) >= 0) {
+        struct pollfd in = {.fd = lin_audio_wait_for(h->audio), .events = POLLIN};
         const double left_ms = (until - lin_now()) * 1e3;
         if (poll(&in, 1, left_ms > 0 ? (int)left_ms + 1 : 0) <= 0) return LIN_OK;
     }
@@ -100,7 +81,7 @@ static lin_status read_file(lin_hearing *h, float *samples, int n, int timeout_m
     h->ended = *n_got == 0;
     h->frames += *n_got;
     // What comes as it likes was heard when it came.
-    if (h->unpaced || h->pipe >= 0) h->begun = lin_now() - (double)h->frames / rate_hz;
+    if (h->unpaced || h->is_pipe) h->begun = lin_now() - (double)h->frames / rate_hz;
     return LIN_OK;
 }
 
@@ -135,6 +116,10 @@ void lin_hearing_report(const lin_hearing *h, lin_microphone_report *report)
 
 const char *lin_hearing_warning(const lin_hearing *h) { return h->mic ? "" : lin_audio_info(h->audio)->warning; }
 
+const char *lin_hearing_notice(const lin_hearing *h) { return h->mic ? "" : lin_audio_info(h->audio)->notice; }
+
+int lin_hearing_incomplete(const lin_hearing *h) { return h->audio && lin_audio_info(h->audio)->incomplete; }
+
 void lin_hearing_close(lin_hearing *h, lin_microphone_report *report)
 {
     if (report) memset(report, 0, sizeof *report);
@@ -144,7 +129,6 @@ void lin_hearing_close(lin_hearing *h, lin_microphone_report *report)
     } else {
         if (report && h->audio) lin_hearing_report(h, report);
         lin_audio_close(h->audio);
-        if (h->fd >= 0) close(h->fd);
     }
     lin_free(h);
 }

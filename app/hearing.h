@@ -22,7 +22,7 @@
 typedef struct lin_hearing_options {
     const lin_microphone_options *microphone; /* used where path is NULL */
     const char *path;                         /* a sound file, or "-": standard input */
-    const lin_pcm_format *raw;                /* of headerless sound; NULL: the file has a header */
+    const lin_pcm_format *raw;                /* of headerless sound, as for lin_audio_open */
     int unpaced;                              /* a file too: as fast as it can be read */
 } lin_hearing_options;
 
@@ -50,6 +50,9 @@ void lin_hearing_report(const lin_hearing *hearing, lin_microphone_report *repor
 
 /* What was wrong with a file but did not prevent reading; "" if nothing. */
 const char *lin_hearing_warning(const lin_hearing *hearing);
+/* How its bytes were taken, "" if they say so themselves; and whether some of the sound is missing (audio.h). */
+const char *lin_hearing_notice(const lin_hearing *hearing);
+int lin_hearing_incomplete(const lin_hearing *hearing);
 
 /* NULL is allowed. report (may be NULL): the last state. */
 void lin_hearing_close(lin_hearing *hearing, lin_microphone_report *report);

@@ -8,6 +8,7 @@
 #include "app/guard.h"
 #include "app/options.h"
 #include "app/version.h"
+#include "frontend/audio.h"
 #include "kernels/memory.h"
 
 static void on_signal(int number)
@@ -113,6 +114,7 @@ static int run_command(const lin_command *command, int argc, char **argv)
 int main(int argc, char **argv)
 {
     watch_signals();
+    lin_audio_stop_on(&lin_interrupted);
     const char *name = argc > 1 ? argv[1] : NULL;
     if (!name) {
         lin_help_program(stderr, lin_commands);

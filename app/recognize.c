@@ -3,7 +3,6 @@
 #include "app/recognize.h"
 
 #include <limits.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -140,14 +139,6 @@ static lin_status feed(lin_ear *e, int lane, const float *frames, int n, const l
     return lin_lane_feed(e->of[lane], e->worker, frames, n, &to, err);
 }
 
-// Reading goes on after a signal; so a silent standard input is waited for here, where an interrupt ends the waiting.
-static void wait_for_input(void)
-{
-    struct pollfd in = {.fd = 0, .events = POLLIN};
-    while (!lin_interrupted && poll(&in, 1, 200) == 0) {
-    }
-}
-
 /* ---- put away, and taken up ------------------------------------------------------------------------------------------------- */
 
 // A sound of its own begins behind the samples of the stream that it goes on with.
@@ -254,7 +245,6 @@ static lin_status hear_stream(lin_ear *e, lin_source *source, const lin_sound *s
     lin_status status = LIN_OK;
     const int64_t every = (int64_t)(sound->mark_s * 1000 / e->r->model->features.hop_ms + 0.5); // frames
     while (status == LIN_OK && n > 0) {
-        if (live) wait_for_input();
         if (lin_interrupted) {
             if (live) break;
             return lin_fail(err, LIN_STOPPED, "interrupted");
@@ -344,7 +334,8 @@ static lin_status open_source(lin_ear *e, const lin_sound *sound, int through, l
         status = lin_audio_open_none(sound->from_name, sound->from->about.rate_hz, sound->from->about.channels, &audio, err);
     }
     if (status != LIN_OK) return status;
-    *live = sound->path && strcmp(sound->path, "-") == 0 && lin_audio_is_live(audio);
+    if (lin_audio_info(audio)->notice[0]) lin_complain("%s", lin_audio_info(audio)->notice);
+    *live = lin_audio_is_live(audio);
     status = lin_source_from_audio(audio, &options, source, err);
     if (status != LIN_OK) return status;
     if (sound->leave_open) lin_source_leave_open(*source);
@@ -398,6 +389,7 @@ lin_status lin_ear_hear(lin_ear *ear, const lin_sound *sound, const lin_sink *si
     const char *warning = lin_source_info(source)->warning;
     size_t n = strlen(warning) < sizeof heard->warning ? strlen(warning) : sizeof heard->warning - 1;
     memcpy(heard->warning, warning, n);
+    heard->incomplete = lin_source_info(source)->incomplete;
     lin_source_close(source);
     return status;
 }

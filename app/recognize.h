@@ -48,7 +48,7 @@ void lin_recognizer_close(lin_recognizer *recognizer);
 /* One file to hear. */
 typedef struct lin_sound {
     const char *path;          /* NULL, where a stream is taken up: nothing more comes, only its end */
-    const lin_pcm_format *raw; /* NULL: it has a header */
+    const lin_pcm_format *raw; /* headerless samples, as for lin_audio_open */
     int channel;               /* as in lin_feature_options */
     const float *mean, *istd; /* [D], of the speaker, for a model that is normalised by speaker; NULL: of this sound's own frames */
     const lin_state *from;     /* take up this stream; NULL: a new one */
@@ -83,6 +83,7 @@ typedef struct lin_heard {
     double seconds;    /* of sound since the stream began */
     int lanes;
     char warning[256]; /* what was wrong with the sound but did not prevent hearing it */
+    int incomplete;    /* some of the sound is missing: the warning says what */
 } lin_heard;
 
 typedef struct lin_ear lin_ear;
@@ -91,7 +92,7 @@ typedef struct lin_ear lin_ear;
 lin_status lin_ear_create(const lin_recognizer *recognizer, int n_threads, lin_ear **ear, lin_error *err);
 void lin_ear_destroy(lin_ear *ear);
 
-/* LIN_STOPPED after an interrupt: of a file nothing more comes; of live sound what was heard until then is finished and LIN_OK. */
+/* Says on standard error how a pipe is taken that is no sound file. LIN_STOPPED after an interrupt: of a file nothing more comes; of live sound what was heard until then is finished and LIN_OK. */
 lin_status lin_ear_hear(lin_ear *ear, const lin_sound *sound, const lin_sink *sink, lin_heard *heard, lin_error *err);
 
 #endif

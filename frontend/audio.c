@@ -7,14 +7,17 @@
 #include <sndfile.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "frontend/ffmpeg.h"
 #include "frontend/pcm.h"
+#include "frontend/sniff.h"
 #include "kernels/memory.h"
 
-enum { RAW_BYTES = 1 << 15 };
+enum { RAW_BYTES = 1 << 16 }; // also the longest header of a WAV file in a pipe
 
 struct lin_audio {
     lin_audio_format info;
@@ -24,14 +27,24 @@ struct lin_audio {
     int close_fd;  // the descriptor is ours
     int live, end; // live: not a regular file
 
-    SNDFILE *file; // NULL: raw
+    SNDFILE *file;
+    int64_t base; // where the sound begins in the file: standard input need not be at its beginning
     sf_count_t size, offset;
     int io_errno; // of a read that failed below libsndfile
 
-    lin_pcm_encoding encoding;
-    int frame_bytes, held; // held: bytes in `bytes` not yet decoded
-    unsigned char *bytes;  // [RAW_BYTES]
+    lin_ffmpeg *ffmpeg;
+
+    lin_pcm_encoding encoding; // neither of them: raw
+    int frame_bytes, at, held; // held: bytes in `bytes`, from `at`, not yet decoded
+    unsigned char *bytes;      // [RAW_BYTES]
+    int64_t left;              // of bytes promised by a header; -1: all until the end
 };
+
+static const volatile sig_atomic_t *stop_flag;
+
+void lin_audio_stop_on(const volatile sig_atomic_t *flag) { stop_flag = flag; }
+
+int lin_audio_is_stopped(void) { return stop_flag && *stop_flag; }
 
 static void warn(lin_audio *a, const char *fmt, ...) LIN_PRINTF(2, 3);
 
@@ -44,6 +57,9 @@ static void warn(lin_audio *a, const char *fmt, ...)
     vsnprintf(a->info.warning, sizeof a->info.warning, fmt, args);
     va_end(args);
 }
+
+// The same, of sound that is missing.
+#define lacks(a, ...) (warn(a, __VA_ARGS__), (void)((a)->info.incomplete = 1))
 
 size_t lin_audio_find_bad(const float *samples, size_t n)
 {
@@ -78,11 +94,11 @@ lin_status lin_audio_check_format(const char *name, int rate_hz, int channels, l
 
 // ---- what libsndfile does not tell ----
 
-static size_t read_at(int fd, void *bytes, size_t n, int64_t offset)
+static size_t read_at(const lin_audio *a, void *bytes, size_t n, int64_t offset)
 {
     size_t done = 0;
     while (done < n) {
-        ssize_t got = pread(fd, (char *)bytes + done, n - done, (off_t)(offset + (int64_t)done));
+        ssize_t got = pread(a->fd, (char *)bytes + done, n - done, (off_t)(a->base + offset + (int64_t)done));
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) break;
         done += (size_t)got;
@@ -101,14 +117,14 @@ static uint32_t u32(const unsigned char *b, int big)
  * the bytes that are promised and those that are there. Returns 0 for other formats, for streams whose length is declared unknown
  * (nearly 2^31 or 2^32), and where no data chunk is found.
  */
-static int promised_bytes(int fd, int64_t file_bytes, int64_t *promised, int64_t *present)
+static int promised_bytes(const lin_audio *a, int64_t *promised, int64_t *present)
 {
     unsigned char b[12];
-    if (read_at(fd, b, 12, 0) != 12) return 0;
+    if (read_at(a, b, 12, 0) != 12) return 0;
     int big = 0;
     const char *wanted = "data";
     if (memcmp(b, ".snd", 4) == 0) {
-        *present = file_bytes - (int64_t)u32(b + 4, 1);
+        *present = a->size - (int64_t)u32(b + 4, 1);
         *promised = (int64_t)u32(b + 8, 1);
     } else {
         if (memcmp(b, "FORM", 4) == 0) {
@@ -121,22 +137,13 @@ static int promised_bytes(int fd, int64_t file_bytes, int64_t *promised, int64_t
         }
         int64_t at = 12;
         for (;; at += 8 + (int64_t)u32(b + 4, big) + (int64_t)(u32(b + 4, big) & 1)) {
-            if (read_at(fd, b, 8, at) != 8) return 0;
+            if (read_at(a, b, 8, at) != 8) return 0;
             if (memcmp(b, wanted, 4) == 0) break;
         }
-        *present = file_bytes - at - 8;
+        *present = a->size - at - 8;
         *promised = (int64_t)u32(b + 4, big);
     }
     return *promised < 0x7ffff000 && *present >= 0;
-}
-
-static int is_text(int fd)
-{
-    unsigned char b[512];
-    size_t n = read_at(fd, b, sizeof b, 0);
-    for (size_t i = 0; i < n; i++)
-        if (b[i] == 0x7f || (b[i] < ' ' && b[i] != '\n' && b[i] != '\r' && b[i] != '\t' && b[i] != '\f')) return 0;
-    return n > 0;
 }
 
 // ---- files through libsndfile ----
@@ -161,7 +168,7 @@ static sf_count_t io_read(void *bytes, sf_count_t count, void *user)
     lin_audio *a = user;
     sf_count_t done = 0;
     while (done < count) {
-        ssize_t got = pread(a->fd, (char *)bytes + done, (size_t)(count - done), (off_t)a->offset);
+        ssize_t got = pread(a->fd, (char *)bytes + done, (size_t)(count - done), (off_t)(a->base + a->offset));
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) a->io_errno = errno;
         if (got <= 0) break;
@@ -191,72 +198,112 @@ static void describe_format(lin_audio *a, int format)
 // libsndfile keeps the reason of a failed opening in a global.
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 
+// What a header claims beyond what is read here never reaches libsndfile, whose allocations are not ours to check.
+static lin_status check_claims(const lin_audio *a, lin_error *err)
+{
+    unsigned char b[LIN_SNIFF_BYTES];
+    int64_t rate_hz, channels;
+    lin_sniff_claims(b, read_at(a, b, sizeof b, 0), &rate_hz, &channels);
+    if (rate_hz <= LIN_AUDIO_MAX_HZ && channels <= LIN_AUDIO_MAX_CHANNELS) return LIN_OK;
+    return lin_audio_check_format(a->name, rate_hz < LIN_AUDIO_MIN_HZ   ? LIN_AUDIO_MIN_HZ
+                                           : rate_hz > INT32_MAX ? INT32_MAX
+                                                                 : (int)rate_hz,
+                                  channels > INT32_MAX ? INT32_MAX : channels < 1 ? 1 : (int)channels, err);
+}
+
+// LIN_MISMATCH: libsndfile does not know it; the message is its reason.
 static lin_status open_sndfile(lin_audio *a, lin_error *err)
 {
     SF_INFO info = {0};
     char reason[256] = "";
     SF_VIRTUAL_IO io = {io_length, io_seek, io_read, io_write, io_tell};
-    if (a->live) {
-        // A pipe: libsndfile knows how to read some formats without seeking. Opened again it could have lost its writer, so
-        // libsndfile gets a copy of the descriptor, which it closes itself, when it fails too.
-        int copy = dup(a->fd);
-        if (copy < 0) return lin_fail(err, LIN_IO, "cannot read %s: %s", a->name, strerror(errno));
-        a->file = sf_open_fd(copy, SFM_READ, &info, SF_TRUE);
-        if (!a->file) snprintf(reason, sizeof reason, "%s", sf_strerror(NULL));
-    } else {
-        pthread_mutex_lock(&open_lock);
-        a->file = sf_open_virtual(&io, SFM_READ, &info, a);
-        if (!a->file) snprintf(reason, sizeof reason, "%s", sf_strerror(NULL));
-        pthread_mutex_unlock(&open_lock);
-    }
+    lin_status status = check_claims(a, err);
+    if (status != LIN_OK) return status;
+    pthread_mutex_lock(&open_lock);
+    a->file = sf_open_virtual(&io, SFM_READ, &info, a);
+    if (!a->file) snprintf(reason, sizeof reason, "%s", sf_strerror(NULL));
+    pthread_mutex_unlock(&open_lock);
     if (!a->file) {
         size_t n = strlen(reason);
         while (n && (reason[n - 1] == '.' || reason[n - 1] == '\n')) reason[--n] = 0;
         if (a->io_errno) return lin_fail(err, LIN_IO, "cannot read %s: %s", a->name, strerror(a->io_errno));
-        if (!a->live && is_text(a->fd)) return lin_fail(err, LIN_FORMAT, "%s is not an audio file: it is text", a->name);
-        return lin_fail(err, LIN_FORMAT, "%s is not an audio file that can be read: %s", a->name, reason);
+        return lin_fail(err, LIN_MISMATCH, "%s", reason);
     }
     describe_format(a, info.format);
     a->info.rate_hz = info.samplerate;
     a->info.channels = info.channels;
-    a->info.frames = a->live || info.frames < 0 || info.frames == SF_COUNT_MAX ? -1 : info.frames;
-    lin_status status = lin_audio_check_format(a->name, info.samplerate, info.channels, err);
-    int64_t promised = 0, present = 0;
+    a->info.frames = info.frames < 0 || info.frames == SF_COUNT_MAX ? -1 : info.frames;
+    status = lin_audio_check_format(a->name, info.samplerate, info.channels, err);
     if (status != LIN_OK) return status;
-    if (!a->live && !promised_bytes(a->fd, a->size, &promised, &present)) promised = present = 0;
+    int64_t promised = 0, present = 0;
+    if (!promised_bytes(a, &promised, &present)) promised = present = 0;
     if (a->info.frames == 0 && promised == 0 && present > 0)
         return lin_fail(
             err, LIN_FORMAT,
             "%s holds no samples by its header, but %lld bytes follow it: was its recording cut off? Read them as raw PCM", a->name,
             (long long)present);
     if (a->info.frames == 0) return lin_fail(err, LIN_FORMAT, "%s holds no samples", a->name);
-    if (promised > present)
-        warn(a, "%s breaks off: its header promises %lld bytes of sound, it holds %lld", a->name, (long long)promised,
-             (long long)present);
+    if (promised > present && a->info.frames > 0) {
+        const double seconds = (double)a->info.frames / a->info.rate_hz;
+        lacks(a, "%s breaks off after %.3f s; its header promises %.3f s", a->name, seconds,
+              seconds * (double)promised / (double)(present > 0 ? present : 1));
+    }
     return LIN_OK;
 }
 
 static lin_status read_sndfile(lin_audio *a, float *frames, int capacity, int *n, lin_error *err)
 {
-    // libsndfile waits until a request is filled: little is asked of a pipe at a time, so that what was said is heard soon.
-    if (a->live && capacity > a->info.rate_hz / 50) capacity = a->info.rate_hz / 50;
     sf_count_t got = sf_readf_float(a->file, frames, capacity);
     if (a->io_errno) return lin_fail(err, LIN_IO, "cannot read %s: %s", a->name, strerror(a->io_errno));
     *n = got > 0 ? (int)got : 0;
     if (*n == capacity) return LIN_OK;
     a->end = 1;
-    int64_t total = a->position + *n;
-    double seconds = (double)total / a->info.rate_hz;
-    if (sf_error(a->file) != SF_ERR_NO_ERROR)
-        warn(a, "%s is damaged: reading stopped after %.2f s (%s)", a->name, seconds, sf_strerror(a->file));
+    const int64_t total = a->position + *n;
+    const double seconds = (double)total / a->info.rate_hz, promised = (double)a->info.frames / a->info.rate_hz;
+    if (sf_error(a->file) != SF_ERR_NO_ERROR && a->info.frames > total)
+        lacks(a, "%s is damaged: reading stopped after %.3f of %.3f s (%s)", a->name, seconds, promised, sf_strerror(a->file));
+    else if (sf_error(a->file) != SF_ERR_NO_ERROR)
+        lacks(a, "%s is damaged: reading stopped after %.3f s (%s)", a->name, seconds, sf_strerror(a->file));
     else if (a->info.frames > total + a->info.rate_hz / 10) // lengths of lossy formats are not exact
-        warn(a, "%s breaks off: its header promises %.2f s, it holds %.2f s", a->name, (double)a->info.frames / a->info.rate_hz,
-             seconds);
+        lacks(a, "%s breaks off after %.3f s; its header promises %.3f s", a->name, seconds, promised);
     if (total == 0) return lin_fail(err, LIN_FORMAT, "%s holds no samples that can be read", a->name);
     return LIN_OK;
 }
 
+// ---- files through ffmpeg ----
+
+static lin_status open_ffmpeg(lin_audio *a, lin_error *err)
+{
+    lin_status status = lin_ffmpeg_open(a->fd, a->name, &a->ffmpeg, err);
+    if (status != LIN_OK) return status;
+    a->info.rate_hz = lin_ffmpeg_rate(a->ffmpeg);
+    a->info.channels = lin_ffmpeg_channels(a->ffmpeg);
+    const double seconds = lin_ffmpeg_seconds(a->ffmpeg);
+    a->info.frames = seconds > 0 && seconds < 1e9 ? (int64_t)(seconds * a->info.rate_hz) : -1;
+    snprintf(a->info.format, sizeof a->info.format, "decoded by ffmpeg");
+    return lin_audio_check_format(a->name, a->info.rate_hz, a->info.channels, err);
+}
+
+static lin_status read_ffmpeg(lin_audio *a, float *frames, int capacity, int *n, lin_error *err)
+{
+    lin_status status = lin_ffmpeg_read(a->ffmpeg, frames, capacity, n, err);
+    if (status != LIN_OK || *n == capacity) return status;
+    a->end = 1;
+    const int64_t total = a->position + *n;
+    const char *trouble = lin_ffmpeg_trouble(a->ffmpeg);
+    if (total == 0) return lin_fail(err, LIN_FORMAT, "%s cannot be read; ffmpeg says: %s", a->name, *trouble ? trouble : "nothing");
+    if (*trouble)
+        lacks(a, "%s is damaged; %.3f s of it were read; ffmpeg says: %s", a->name, (double)total / a->info.rate_hz, trouble);
+    return LIN_OK;
+}
+
 // ---- raw PCM ----
+
+static lin_status make_room(lin_audio *a, lin_error *err)
+{
+    if (!a->bytes) a->bytes = lin_alloc(RAW_BYTES, 1);
+    return a->bytes ? LIN_OK : lin_no_memory(err, a->name, RAW_BYTES);
+}
 
 static lin_status open_raw(lin_audio *a, const lin_pcm_format *raw, lin_error *err)
 {
@@ -267,61 +314,249 @@ static lin_status open_raw(lin_audio *a, const lin_pcm_format *raw, lin_error *e
     a->info.rate_hz = raw->rate_hz;
     a->info.channels = raw->channels;
     a->info.frames = a->live ? -1 : a->size / a->frame_bytes;
+    a->left = -1;
     snprintf(a->info.format, sizeof a->info.format, "raw PCM, %s", lin_pcm_name(raw->encoding));
-    a->bytes = lin_alloc(RAW_BYTES, 1);
-    return a->bytes ? LIN_OK : lin_no_memory(err, a->name, RAW_BYTES);
+    return make_room(a, err);
 }
 
-// One read, waiting if it must; 0 at the end, -1 on error.
-static ssize_t read_some(int fd, void *bytes, size_t n)
+// One read, waiting if it must; 0 at the end, and of what may still come when all is to stop, -1 on error.
+static ssize_t read_some(const lin_audio *a, void *bytes, size_t n)
 {
     for (;;) {
-        ssize_t got = read(fd, bytes, n);
+        struct pollfd ready = {.fd = a->fd, .events = POLLIN};
+        if (a->live && lin_audio_is_stopped()) return 0;
+        if (a->live && poll(&ready, 1, 200) <= 0) continue;
+        ssize_t got = read(a->fd, bytes, n);
         if (got >= 0) return got;
-        if (errno == EINTR) continue;
-        if (errno != EAGAIN && errno != EWOULDBLOCK) return -1;
-        struct pollfd ready = {.fd = fd, .events = POLLIN};
-        poll(&ready, 1, -1);
+        if (errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK) return -1;
     }
+}
+
+// More bytes behind those that are held, at most so many; *end: there are none.
+static lin_status gather(lin_audio *a, int most, int *end, lin_error *err)
+{
+    memmove(a->bytes, a->bytes + a->at, (size_t)a->held);
+    a->at = 0;
+    if (most > RAW_BYTES - a->held) most = RAW_BYTES - a->held;
+    const ssize_t got = read_some(a, a->bytes + a->held, (size_t)most);
+    if (got < 0) return lin_fail(err, LIN_IO, "cannot read %s: %s", a->name, strerror(errno));
+    *end = got == 0;
+    a->held += (int)got;
+    return LIN_OK;
 }
 
 static void warn_if_not_raw(lin_audio *a)
 {
-    static const struct {
-        const char *magic, *what;
-    } known[] = {
-        {"RIFF", "a WAV file"}, {"fLaC", "a FLAC file"}, {"OggS", "an Ogg file"}, {"ID3", "an MP3 file"}, {"FORM", "an AIFF file"}};
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if ((size_t)a->held >= strlen(known[i].magic) && memcmp(a->bytes, known[i].magic, strlen(known[i].magic)) == 0)
-            warn(a, "%s begins like %s, but is taken for headerless samples", a->name, known[i].what);
+    const char *what;
+    const lin_sniffed kind = lin_sniff(a->bytes + a->at, (size_t)a->held, &what);
+    if (kind == LIN_SNIFF_SNDFILE || kind == LIN_SNIFF_MEDIA)
+        warn(a, "%s begins like %s, but is taken for headerless samples", a->name, what);
+}
+
+static lin_status end_raw(lin_audio *a, int64_t total, lin_error *err)
+{
+    a->end = 1;
+    if (total == 0 && !lin_audio_is_stopped()) return lin_fail(err, LIN_FORMAT, "%s holds no samples", a->name);
+    if (a->left > 0 && !lin_audio_is_stopped())
+        lacks(a, "%s breaks off after %.3f s; its header promises %.3f s", a->name, (double)total / a->info.rate_hz,
+              ((double)total + (double)a->left / a->frame_bytes) / a->info.rate_hz);
+    else if (a->held && a->left < 0)
+        warn(a, "%s ends with %d bytes that are not a whole frame of %d", a->name, a->held, a->frame_bytes);
+    return LIN_OK;
 }
 
 static lin_status read_raw(lin_audio *a, float *frames, int capacity, int *n, lin_error *err)
 {
-    int done = 0;
-    while (done < capacity && !a->end && !(a->live && done)) {
-        int64_t wanted = (int64_t)(capacity - done) * a->frame_bytes;
-        int room = RAW_BYTES - a->held;
-        if (room > wanted - a->held) room = (int)(wanted - a->held);
-        ssize_t got = read_some(a->fd, a->bytes + a->held, (size_t)room);
-        if (got < 0) return lin_fail(err, LIN_IO, "cannot read %s: %s", a->name, strerror(errno));
-        a->end = got == 0;
-        a->held += (int)got;
-        if (a->position == 0 && done == 0) warn_if_not_raw(a);
-        int whole = a->held / a->frame_bytes, used = whole * a->frame_bytes;
-        lin_pcm_decode(a->encoding, a->bytes, (size_t)whole * (size_t)a->info.channels,
+    int done = 0, end = 0;
+    lin_status status = LIN_OK;
+    while (status == LIN_OK) {
+        int whole = a->held / a->frame_bytes;
+        if (whole > capacity - done) whole = capacity - done;
+        if (a->left >= 0 && whole > a->left / a->frame_bytes) whole = (int)(a->left / a->frame_bytes);
+        lin_pcm_decode(a->encoding, a->bytes + a->at, (size_t)whole * (size_t)a->info.channels,
                        frames + (size_t)done * (size_t)a->info.channels);
-        a->held -= used;
-        memmove(a->bytes, a->bytes + used, (size_t)a->held);
+        a->at += whole * a->frame_bytes;
+        a->held -= whole * a->frame_bytes;
+        if (a->left >= 0) a->left -= (int64_t)whole * a->frame_bytes;
         done += whole;
+        if (done == capacity || (a->live && done)) break;
+        if (end || (a->left >= 0 && a->left < a->frame_bytes)) {
+            if (a->left >= 0 && a->left < a->frame_bytes) a->left = 0;
+            status = end_raw(a, a->position + done, err);
+            break;
+        }
+        const int64_t wanted = (int64_t)(capacity - done) * a->frame_bytes - a->held;
+        status = gather(a, wanted < RAW_BYTES ? (int)wanted : RAW_BYTES, &end, err);
+        if (status == LIN_OK && a->position == 0 && done == 0 && a->left < 0 && !a->info.notice[0]) warn_if_not_raw(a);
     }
     *n = done;
-    if (a->end && a->held) warn(a, "%s ends with %d bytes that are not a whole frame of %d", a->name, a->held, a->frame_bytes);
-    if (a->end && a->position + done == 0) return lin_fail(err, LIN_FORMAT, "%s holds no samples", a->name);
+    return status;
+}
+
+// ---- what comes through a pipe ----
+
+// The first bytes, as many as it takes to tell what they are; all that is held stays held.
+static lin_status look(lin_audio *a, lin_sniffed *kind, const char **what, lin_error *err)
+{
+    int end = 0;
+    lin_status status = make_room(a, err);
+    *kind = LIN_SNIFF_UNKNOWN;
+    *what = "";
+    // What seems text may yet turn out not to be.
+    while (status == LIN_OK && !end && a->held < LIN_SNIFF_BYTES && (*kind == LIN_SNIFF_UNKNOWN || strcmp(*what, "text") == 0)) {
+        status = gather(a, RAW_BYTES, &end, err);
+        if (status == LIN_OK && a->held) *kind = lin_sniff(a->bytes, (size_t)a->held, what);
+    }
+    if (status == LIN_OK && lin_audio_is_stopped()) return lin_fail(err, LIN_STOPPED, "%s: interrupted", a->name);
+    if (status == LIN_OK && a->held == 0) return lin_fail(err, LIN_FORMAT, "%s holds no samples", a->name);
+    return status;
+}
+
+// A WAV file of plain samples is read as it comes. *is: it was one.
+static lin_status open_wav(lin_audio *a, int *is, lin_error *err)
+{
+    lin_wav wav;
+    int found, end = 0;
+    lin_status status = LIN_OK;
+    *is = 0;
+    while ((found = lin_wav_find(a->bytes, (size_t)a->held, &wav)) == 0 && !end && a->held < RAW_BYTES && status == LIN_OK)
+        status = gather(a, RAW_BYTES, &end, err);
+    if (found != 1 || status != LIN_OK) return status;
+    *is = 1;
+    status = open_raw(a, &wav.pcm, err);
+    if (status != LIN_OK) return status;
+    a->at = (int)wav.at;
+    a->held -= (int)wav.at;
+    a->left = wav.bytes;
+    if (wav.bytes >= 0) a->info.frames = wav.bytes / a->frame_bytes;
+    snprintf(a->info.format, sizeof a->info.format, "WAV, %s", lin_pcm_name(wav.pcm.encoding));
+    return LIN_OK;
+}
+
+static int open_unlinked(const char *folder)
+{
+    char path[4096];
+    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return fd;
+    snprintf(path, sizeof path, "%s/linnet-XXXXXX", folder);
+    fd = mkostemp(path, O_CLOEXEC);
+    if (fd >= 0) unlink(path);
+    return fd;
+}
+
+// Everything into a file without a name, which is read instead of the pipe.
+static lin_status spool(lin_audio *a, lin_error *err)
+{
+    const char *folder = getenv("TMPDIR");
+    if (!folder || !*folder) folder = "/tmp";
+    const int to = open_unlinked(folder);
+    int end = 0;
+    lin_status status = to < 0 ? lin_fail(err, LIN_IO, "cannot store %s in %s: %s", a->name, folder, strerror(errno)) : make_room(a, err);
+    int64_t size = 0;
+    while (status == LIN_OK && (a->held || !end)) {
+        const ssize_t put = a->held ? write(to, a->bytes + a->at, (size_t)a->held) : 0;
+        if (put < 0 && errno == EINTR) continue;
+        if (put < 0) {
+            status = lin_fail(err, LIN_IO, "cannot store %s in %s: %s; TMPDIR may name another folder", a->name, folder,
+                              strerror(errno));
+            break;
+        }
+        a->at += (int)put;
+        a->held -= (int)put;
+        size += put;
+        if (size > LIN_AUDIO_SPOOL_BYTES)
+            status = lin_fail(err, LIN_UNSUPPORTED, "%s has over %lld GiB in a format that cannot be read as it comes; WAV can",
+                              a->name, (long long)(LIN_AUDIO_SPOOL_BYTES >> 30));
+        else if (a->held == 0 && !end)
+            status = gather(a, RAW_BYTES, &end, err);
+    }
+    if (status == LIN_OK && lin_audio_is_stopped()) status = lin_fail(err, LIN_STOPPED, "%s: interrupted", a->name);
+    if (status != LIN_OK) {
+        if (to >= 0) close(to);
+        return status;
+    }
+    if (a->close_fd) close(a->fd);
+    a->fd = to;
+    a->close_fd = 1;
+    a->live = 0;
+    a->base = 0;
+    a->size = size;
     return LIN_OK;
 }
 
 // ---- opening, reading, closing ----
+
+static lin_status needs_ffmpeg(const lin_audio *a, const char *what, const lin_error *why, lin_error *err)
+{
+    return lin_fail(err, LIN_UNSUPPORTED,
+                    "%s is %s, which is read with the program ffmpeg: install it (apt install ffmpeg), name it in LINNET_FFMPEG, or bring "
+                    "the sound to WAV or FLAC (%s)",
+                    a->name, what, why->message);
+}
+
+// A file that can be wound, by libsndfile or ffmpeg.
+static lin_status open_file(lin_audio *a, lin_sniffed kind, const char *what, lin_error *err)
+{
+    lin_error why = {0}, reason = {0}; // of ffmpeg's, of libsndfile's failure
+    if (kind != LIN_SNIFF_MEDIA) {
+        lin_status status = open_sndfile(a, &reason);
+        if (status == LIN_OK) return status;
+        if (status != LIN_MISMATCH) return lin_fail(err, status, "%s", reason.message);
+    }
+    if (kind == LIN_SNIFF_NO_SOUND) return lin_fail(err, LIN_FORMAT, "%s is not an audio file: it is %s", a->name, what);
+    lin_status status = a->base ? spool(a, &why) : LIN_OK; // ffmpeg reads from the beginning
+    if (status == LIN_OK) status = open_ffmpeg(a, &why);
+    if (status == LIN_UNSUPPORTED && !a->ffmpeg && kind == LIN_SNIFF_MEDIA) return needs_ffmpeg(a, what, &why, err);
+    if (status == LIN_UNSUPPORTED && !a->ffmpeg)
+        return lin_fail(err, LIN_FORMAT, "%s is not an audio file that can be read: %s", a->name, reason.message);
+    if (status == LIN_FORMAT && kind == LIN_SNIFF_MEDIA)
+        return lin_fail(err, LIN_FORMAT, "%s cannot be read; ffmpeg says: %s", a->name, why.message);
+    if (status == LIN_FORMAT)
+        return lin_fail(err, LIN_FORMAT, "%s is not an audio file that can be read: %s; ffmpeg says: %s", a->name, reason.message,
+                        why.message);
+    if (status != LIN_OK) return lin_fail(err, status, "%s", why.message);
+    return LIN_OK;
+}
+
+// A pipe or standard input that is nothing known: headerless samples, where they may be that.
+static lin_status open_unknown(lin_audio *a, const unsigned char *head, size_t n, const lin_pcm_format *raw, lin_error *err)
+{
+    if (raw->fallback == 1 && raw->encoding == LIN_PCM_S16LE && lin_sniff_is_noise(head, n))
+        return lin_fail(err, LIN_FORMAT,
+                        "%s is not a sound format that is recognised, and read as headerless s16le it would be noise; use --raw to read it anyway",
+                        a->name);
+    lin_status status = open_raw(a, raw, err);
+    if (status == LIN_OK && raw->fallback == 1)
+        snprintf(a->info.notice, sizeof a->info.notice,
+                 "%s is not a sound format that is recognised: it is read as headerless %s at %d Hz, %d channel%s (--raw: without this message)", a->name,
+                 lin_pcm_name(raw->encoding), raw->rate_hz, raw->channels, raw->channels == 1 ? "" : "s");
+    return status;
+}
+
+// What its bytes are. may_be_raw: raw, where they are nothing that is recognised; not NULL only for a pipe or standard input.
+static lin_status open_by_bytes(lin_audio *a, const lin_pcm_format *may_be_raw, lin_error *err)
+{
+    unsigned char head[LIN_SNIFF_BYTES];
+    lin_sniffed kind;
+    const char *what;
+    int is_wav = 0;
+    if (!a->live) {
+        const size_t n = read_at(a, head, sizeof head, 0);
+        kind = lin_sniff(head, n, &what);
+        if (may_be_raw && (kind == LIN_SNIFF_UNKNOWN || (kind == LIN_SNIFF_NO_SOUND && may_be_raw->fallback == 2)))
+            return open_unknown(a, head, n, may_be_raw, err);
+        return open_file(a, kind, what, err);
+    }
+    lin_status status = look(a, &kind, &what, err);
+    if (status != LIN_OK) return status;
+    if (may_be_raw && (kind == LIN_SNIFF_UNKNOWN || (kind == LIN_SNIFF_NO_SOUND && may_be_raw->fallback == 2)))
+        return open_unknown(a, a->bytes, (size_t)a->held, may_be_raw, err);
+    if (kind == LIN_SNIFF_NO_SOUND) return lin_fail(err, LIN_FORMAT, "%s is not sound: it is %s", a->name, what);
+    status = open_wav(a, &is_wav, err);
+    if (status != LIN_OK || is_wav) return status;
+    status = spool(a, err);
+    return status == LIN_OK ? open_file(a, kind, what, err) : status;
+}
 
 // Completes `a`, whose descriptor is open, and hands it out; on failure closes it.
 static lin_status open_descriptor(lin_audio *a, const char *name, const lin_pcm_format *raw, lin_audio **out, lin_error *err)
@@ -334,9 +569,12 @@ static lin_status open_descriptor(lin_audio *a, const char *name, const lin_pcm_
     else if (S_ISDIR(st.st_mode)) status = lin_fail(err, LIN_IO, "cannot read %s: it is a directory", name);
     if (status == LIN_OK) {
         a->live = !S_ISREG(st.st_mode);
-        a->size = a->live ? 0 : st.st_size;
-        if (!a->live && st.st_size == 0) status = lin_fail(err, LIN_FORMAT, "%s is empty", name);
-        else status = raw ? open_raw(a, raw, err) : open_sndfile(a, err);
+        a->base = a->live || a->close_fd ? 0 : lseek(a->fd, 0, SEEK_CUR);
+        if (a->base < 0) a->base = 0;
+        a->size = a->live ? 0 : st.st_size - a->base;
+        if (!a->live && a->size <= 0) status = lin_fail(err, LIN_FORMAT, "%s is empty", name);
+        else if (raw && !raw->fallback) status = open_raw(a, raw, err);
+        else status = open_by_bytes(a, a->live || !a->close_fd ? raw : NULL, err);
     }
     if (status != LIN_OK) {
         lin_audio_close(a);
@@ -359,8 +597,9 @@ lin_status lin_audio_open(const char *path, const lin_pcm_format *raw, lin_audio
 {
     *out = NULL;
     if (strcmp(path, "-") == 0) {
-        lin_pcm_format format = raw ? *raw : lin_pcm_default();
-        return lin_audio_open_fd(STDIN_FILENO, "standard input", &format, out, err);
+        lin_pcm_format format = lin_pcm_default();
+        format.fallback = 1;
+        return lin_audio_open_fd(STDIN_FILENO, "standard input", raw ? raw : &format, out, err);
     }
     lin_audio *a = lin_calloc(1, sizeof *a);
     if (!a) return lin_no_memory(err, path, sizeof *a);
@@ -400,7 +639,9 @@ lin_status lin_audio_read(lin_audio *a, float *frames, int capacity, int *n, lin
     *n = 0;
     if (capacity < 1) return lin_fail(err, LIN_INVALID, "reading %s into room for %d frames", a->name, capacity);
     if (a->end) return LIN_OK;
-    lin_status status = a->file ? read_sndfile(a, frames, capacity, n, err) : read_raw(a, frames, capacity, n, err);
+    lin_status status = a->file     ? read_sndfile(a, frames, capacity, n, err)
+                        : a->ffmpeg ? read_ffmpeg(a, frames, capacity, n, err)
+                                    : read_raw(a, frames, capacity, n, err);
     if (status != LIN_OK) return status;
     size_t channels = (size_t)a->info.channels, count = (size_t)*n * channels, bad = lin_audio_find_bad(frames, count);
     if (bad < count) {
@@ -419,7 +660,7 @@ int64_t lin_audio_position(const lin_audio *a) { return a->position; }
 
 lin_status lin_audio_seek(lin_audio *a, int64_t frame, lin_error *err)
 {
-    if (a->live || frame < 0)
+    if (a->live || a->ffmpeg || frame < 0)
         return lin_fail(err, LIN_UNSUPPORTED, "%s cannot be wound to frame %lld: it is no regular file", a->name, (long long)frame);
     if (a->file) {
         if (sf_seek(a->file, (sf_count_t)frame, SEEK_SET) != (sf_count_t)frame)
@@ -431,7 +672,7 @@ lin_status lin_audio_seek(lin_audio *a, int64_t frame, lin_error *err)
         if (lseek(a->fd, (off_t)bytes, SEEK_CUR) < 0)
             return lin_fail(err, LIN_UNSUPPORTED, "%s cannot be wound to frame %lld: %s", a->name, (long long)frame,
                             strerror(errno));
-        a->held = 0;
+        a->at = a->held = 0;
     }
     a->position = frame;
     a->end = 0;
@@ -440,10 +681,13 @@ lin_status lin_audio_seek(lin_audio *a, int64_t frame, lin_error *err)
 
 int lin_audio_is_live(const lin_audio *a) { return a->live; }
 
+int lin_audio_wait_for(const lin_audio *a) { return a->live && a->held < a->frame_bytes && !a->end ? a->fd : -1; }
+
 void lin_audio_close(lin_audio *a)
 {
     if (!a) return;
     if (a->file) sf_close(a->file);
+    lin_ffmpeg_close(a->ffmpeg);
     if (a->close_fd && a->fd >= 0) close(a->fd);
     lin_free(a->bytes);
     lin_free(a->name);

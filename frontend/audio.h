@@ -1,9 +1,11 @@
 /*
- * audio.h - sound files and raw PCM as blocks of float samples.
+ * audio.h - sound files, pipes and raw PCM as blocks of float samples.
  *
  * Pipeline: [this] -> frontend/source (channels, resampling, filterbanks).
- * Files go through libsndfile (WAV, FLAC, Ogg Vorbis, Opus, MP3, AIFF, SPHERE and more); headerless PCM comes from standard input,
- * a file or a descriptor. Memory is constant however long the sound is.
+ * Files go through libsndfile (WAV, FLAC, Ogg Vorbis, Opus, MP3, AIFF, SPHERE and more), what it does not read through the program
+ * ffmpeg (frontend/ffmpeg.h). In pipes the first bytes decide (frontend/sniff.h): WAV and headerless PCM are read as they come, other
+ * formats, which need to be wound, are first stored in an unlinked file in $TMPDIR (or /tmp) of at most LIN_AUDIO_SPOOL_BYTES.
+ * Memory is constant however long the sound is.
  *
  *   lin_audio_open("x.flac", NULL, &audio, &err);
  *   while (lin_audio_read(audio, frames, capacity, &n, &err) == LIN_OK && n > 0) ...;
@@ -16,12 +18,14 @@
 #ifndef LIN_FRONTEND_AUDIO_H
 #define LIN_FRONTEND_AUDIO_H
 
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "kernels/status.h"
 
 enum { LIN_AUDIO_MIN_HZ = 4000, LIN_AUDIO_MAX_HZ = 192000, LIN_AUDIO_MAX_CHANNELS = 64 };
+#define LIN_AUDIO_SPOOL_BYTES (INT64_C(4) << 30)
 
 typedef enum lin_pcm_encoding {
     LIN_PCM_S16LE,
@@ -37,6 +41,7 @@ typedef enum lin_pcm_encoding {
 typedef struct lin_pcm_format {
     int rate_hz, channels;
     lin_pcm_encoding encoding;
+    int fallback; /* 0: always; 1: only what comes through a pipe or standard input and is not recognised; 2: the same, silently */
 } lin_pcm_format;
 
 /* 16 kHz, mono, s16le. */
@@ -51,28 +56,32 @@ typedef struct lin_audio_format {
     int64_t frames;    /* the length as far as the header tells, -1 if it does not; only reading shows the truth */
     char format[96];   /* "WAV (Microsoft), Signed 16 bit PCM" */
     char warning[256]; /* "" or a sentence with the file's name; may appear as late as at the last read */
+    int incomplete;    /* the warning is that sound is missing: the file breaks off or is damaged */
+    char notice[256];  /* "" or a sentence about how the bytes were taken; there when it is opened */
 } lin_audio_format;
 
 typedef struct lin_audio lin_audio;
 
 /*
- * Opens a file. raw = NULL: whatever libsndfile recognises, and for the path "-" standard input as lin_pcm_default().
- * raw given: the file, or standard input for "-", is headerless PCM of that format.
- * LIN_IO: missing, not permitted, a directory. LIN_FORMAT: empty, not audio, damaged header, no samples.
- * LIN_UNSUPPORTED: a rate outside 4 to 192 kHz or more than 64 channels. On failure *audio is NULL.
+ * Opens a file, a pipe, or for the path "-" standard input. raw = NULL: the bytes say what they are; "-" is lin_pcm_default() where
+ * they do not. raw given: headerless PCM of that format, or with raw->fallback only where a pipe or standard input is nothing that is
+ * recognised; with fallback = 1 then with a notice, and not where the bytes are clearly no sound.
+ * LIN_IO: missing, not permitted, a directory, no room to store a pipe. LIN_FORMAT: empty, not audio, damaged header, no samples.
+ * LIN_UNSUPPORTED: a rate outside 4 to 192 kHz or more than 64 channels; a format for which ffmpeg is missing. LIN_STOPPED.
+ * On failure *audio is NULL.
  */
 lin_status lin_audio_open(const char *path, const lin_pcm_format *raw, lin_audio **audio, lin_error *err);
 
 /* A sound of that rate and those channels that has ended already. */
 lin_status lin_audio_open_none(const char *name, int rate_hz, int channels, lin_audio **audio, lin_error *err);
 
-/* Headerless PCM from a descriptor, which stays the caller's. `name` is for messages. */
+/* The same from a descriptor, which stays the caller's. `name` is for messages. */
 lin_status lin_audio_open_fd(int fd, const char *name, const lin_pcm_format *raw, lin_audio **audio, lin_error *err);
 
 /*
  * Reads at most `capacity` frames [capacity, channels], interleaved; *n = 0 only at the end. From a pipe or a terminal it returns
  * as soon as there is a frame, from a file it fills the block. A file that breaks off or is damaged on the way ends there, with a
- * warning; LIN_FORMAT if it gave no frame at all. LIN_NUMERIC, naming the sample, where a floating-point file holds a NaN, an
+ * warning, and is incomplete; LIN_FORMAT if it gave no frame at all. LIN_NUMERIC, naming the sample, where a floating-point file holds a NaN, an
  * infinity or a sample beyond LIN_AUDIO_LARGEST. Allocates nothing here (libsndfile may).
  */
 lin_status lin_audio_read(lin_audio *audio, float *frames, int capacity, int *n, lin_error *err);
@@ -89,6 +98,14 @@ lin_status lin_audio_seek(lin_audio *audio, int64_t frame, lin_error *err);
 
 /* 1 if the sound may still be in the making (a pipe or a terminal). */
 int lin_audio_is_live(const lin_audio *audio);
+
+/* Of live sound: the descriptor to wait for; -1 if there is something to be read at once. */
+int lin_audio_wait_for(const lin_audio *audio);
+
+/* For the whole process, before any audio is opened: waiting for bytes ends when *flag becomes other than 0, as at a signal. Opening
+ * then fails with LIN_STOPPED, live sound is at its end. */
+void lin_audio_stop_on(const volatile sig_atomic_t *flag);
+int lin_audio_is_stopped(void);
 
 /* NULL is allowed. */
 void lin_audio_close(lin_audio *audio);

@@ -13,6 +13,7 @@ case $LINNET in /*) ;; *) LINNET=$PWD/$LINNET ;; esac
 SOUND=$(dirname "$LINNET")/tests/app/sound
 ROWS=$(dirname "$LINNET")/tests/app/rows
 unset LINNET_MODEL LINNET_LEXICON LINNET_LM
+export LINNET_FFMPEG= # no test depends on what is installed
 passed=0 failed=0
 tmp=$(mktemp -d) || exit 1
 trap 'chmod -R u+w "$tmp" 2>/dev/null; rm -rf "$tmp"' EXIT

@@ -236,7 +236,7 @@ START_TEST(live_pipe)
 {
     static unsigned char bytes[8000];
     for (int i = 0; i < 8000; i++) bytes[i] = (unsigned char)lin_random_bits(8, (uint64_t)i);
-    lin_pcm_format raw = {8000, 1, LIN_PCM_MULAW};
+    lin_pcm_format raw = {.rate_hz = 8000, .channels = 1, .encoding = LIN_PCM_MULAW};
     lin_feature_options o = lin_feature_options_default();
     int T, L, fds[2], done = 0, reads = 0, n;
     float *want = read_file(write_bytes("x.raw", bytes, sizeof bytes), &raw, &o, 64, &T, &L, NULL);

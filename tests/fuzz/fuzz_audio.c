@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "frontend/sniff.h"
 #include "frontend/source.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -20,6 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static char path[64];
     if (size < 2 || size > 1 << 16) return 0;
     if (fd < 0) {
+        setenv("LINNET_FFMPEG", "", 1); // our readers alone
         fd = memfd_create("fuzz", 0);
         if (fd < 0) abort();
         snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
@@ -27,7 +29,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (ftruncate(fd, 0) != 0 || pwrite(fd, data + 1, size - 1, 0) != (ssize_t)size - 1) abort();
     lin_feature_options options = lin_feature_options_default();
     options.channel = data[0] & 8 ? LIN_CHANNEL_EACH : LIN_CHANNEL_MIX;
-    lin_pcm_format raw = {8000, 1 + data[0] / 16, (lin_pcm_encoding)(data[0] % 7)};
+    lin_pcm_format raw = {8000, 1 + data[0] / 16, (lin_pcm_encoding)(data[0] % 7), 0};
+    // What the first bytes are, and a WAV header in a pipe: no claim may lie outside of the bytes or of what is read here.
+    const char *what;
+    lin_wav wav;
+    int64_t rate_hz, channels;
+    lin_sniff(data + 1, size - 1, &what);
+    lin_sniff_is_noise(data + 1, size - 1);
+    lin_sniff_claims(data + 1, size - 1, &rate_hz, &channels);
+    if (lin_wav_find(data + 1, size - 1, &wav) == 1 && (wav.at > size - 1 || wav.bytes == 0 || wav.pcm.channels < 0)) abort();
     lin_error err;
     lin_source *source;
     if (lin_source_open(path, (data[0] & 7) == 7 ? NULL : &raw, &options, &source, &err) != LIN_OK) return 0;
