@@ -22,6 +22,8 @@
 #include "kernels/npy.h"
 #include "lexicon/symbols.h"
 #include "lexicon/textfile.h"
+#include "lexicon/textgrid.h"
+#include "lexicon/transcript.h"
 
 typedef struct align_values {
     lin_model_values model;
@@ -72,12 +74,28 @@ typedef struct aligner {
     lin_path path;
     lin_goodness *goodness;
     int goodness_capacity;
+    int keeps_rows; // of a sound whose utterances have times, each aligned within its own
+    float *rows;    // [n_rows, V]
+    size_t n_rows, rows_capacity; // capacity: of floats
+    lin_path whole; // of all utterances of a tier
+    struct span *spans;
+    int n_spans, spans_capacity;
 } aligner;
+
+// An utterance with times, as part of a result.
+typedef struct span {
+    double start_s, end_s;
+    int first_phone, first_word;
+} span;
 
 typedef struct align_slot {
     lin_status status;
     lin_error error;
     lin_result result;
+    lin_result *more; // of further speakers: more[0 .. n_results-2]
+    int n_results, more_capacity;
+    lin_buffer notes; // on single utterances, a line each
+    int n_bad;        // utterances that could not be aligned
     lin_align_report report;
     lin_buffer guesses;
     int marks;
@@ -107,7 +125,7 @@ struct align_job {
     int n_slots;
     lin_symbols guessed; // words told of, of which only the first
     lin_progress progress;
-    int n_done, n_failed, n_incomplete;
+    int n_done, n_failed, n_incomplete, n_bad; // n_bad: utterances of TextGrids that could not be aligned
     long n_marks; // such as [laughs]
     char first_mark[48];
     double seconds;
@@ -157,7 +175,14 @@ static lin_status read_text(aligner *a, int item, lin_error *err)
 static lin_status take_rows(void *context, int lane, const float *logp, int n, lin_error *err)
 {
     (void)lane;
-    return lin_align_push(((aligner *)context)->align, logp, n, err);
+    aligner *a = context;
+    if (!a->keeps_rows) return lin_align_push(a->align, logp, n, err);
+    const size_t V = (size_t)a->job->recognizer.V, used = a->n_rows * V, more = (size_t)n * V;
+    lin_status status = lin_grow(&a->rows, &a->rows_capacity, used + more, sizeof *a->rows, "rows of a sound", err);
+    if (status != LIN_OK) return status;
+    memcpy(a->rows + used, logp, more * sizeof *logp);
+    a->n_rows += (size_t)n;
+    return LIN_OK;
 }
 
 static lin_status read_matrix(aligner *a, const char *path, double *seconds, lin_error *err)
@@ -174,7 +199,7 @@ static lin_status read_matrix(aligner *a, const char *path, double *seconds, lin
     for (size_t t = 0; t < T && status == LIN_OK; t += ROWS) {
         const int n = T - t < ROWS ? (int)(T - t) : ROWS;
         status = lin_rows_check(rows + t * (size_t)V, n, V, (int64_t)t, err);
-        if (status == LIN_OK) status = lin_align_push(a->align, rows + t * (size_t)V, n, err);
+        if (status == LIN_OK) status = take_rows(a, 0, rows + t * (size_t)V, n, err);
     }
     *seconds = (double)T * a->job->row_s;
     lin_free(rows);
@@ -197,7 +222,11 @@ static lin_status hear(aligner *a, const lin_input *input, align_slot *s)
     return status;
 }
 
-static const float *align_row(const void *align, int64_t row) { return lin_align_row(align, row); }
+static const float *row_of(const void *context, int64_t row)
+{
+    const aligner *a = context;
+    return a->keeps_rows ? a->rows + (size_t)row * (size_t)a->job->recognizer.V : lin_align_row(a->align, row);
+}
 
 // A phone may lie a quarter of a second beside where the path has it, and be what it should be.
 static lin_status judge(aligner *a, lin_result *result, lin_error *err)
@@ -205,8 +234,8 @@ static lin_status judge(aligner *a, lin_result *result, lin_error *err)
     const int n = a->path.n_phones, margin = (int)fmin(ceil(0.25 / a->job->row_s), 1e6); // --row-ms may be any number
     lin_status status = lin_grow_int(&a->goodness, &a->goodness_capacity, n, sizeof *a->goodness, "goodness of phones", err);
     if (status != LIN_OK) return status;
-    status = lin_goodness_measure(align_row, a->align, a->job->recognizer.V, lin_align_rows(a->align), &a->path, margin,
-                                  a->goodness, err);
+    const int64_t rows = a->keeps_rows ? (int64_t)a->n_rows : lin_align_rows(a->align);
+    status = lin_goodness_measure(row_of, a, a->job->recognizer.V, rows, &a->path, margin, a->goodness, err);
     for (int i = 0; i < n && status == LIN_OK; i++) {
         const int heard = a->goodness[i].heard;
         result->phones[i].goodness = a->goodness[i].score;
@@ -214,6 +243,195 @@ static lin_status judge(aligner *a, lin_result *result, lin_error *err)
     }
     return status;
 }
+
+// What is done with a path that was added to a result.
+static lin_status finish_result(aligner *a, align_slot *s, lin_result *result)
+{
+    result->seconds = s->seconds;
+    return judge(a, result, &s->error);
+}
+
+// ---- a TextGrid: utterances with times ------------------------------------------------------------------------------------------
+
+static void count_marks(align_slot *s, int n, const char *first, size_t n_first)
+{
+    if (n && s->marks == 0) lin_quote(s->first_mark, first, n_first);
+    s->marks += n;
+}
+
+// The path of an utterance that begins at a row, behind those before it.
+static lin_status append_path(aligner *a, int64_t row, lin_error *err)
+{
+    lin_path *from = &a->path, *to = &a->whole;
+    lin_status status = lin_path_reserve(to, from->n_phones, from->n_words, err);
+    if (status != LIN_OK) return status;
+    for (int i = 0; i < from->n_phones; i++) {
+        from->phones[i].start += row;
+        from->phones[i].end += row;
+        to->phones[to->n_phones + i] = from->phones[i];
+    }
+    for (int i = 0; i < from->n_words; i++) {
+        from->words[i].start += row;
+        from->words[i].end += row;
+        to->words[to->n_words + i] = from->words[i];
+        to->words[to->n_words + i].first_phone += to->n_phones;
+    }
+    to->n_phones += from->n_phones;
+    to->n_words += from->n_words;
+    return LIN_OK;
+}
+
+// [laughs] alone is no utterance.
+static int has_words(const char *text, align_slot *s)
+{
+    lin_spelling word;
+    lin_error err;
+    size_t at = 0;
+    if (lin_spelling_next(text, strlen(text), &at, &word, &err) != LIN_OK || word.n) return 1;
+    count_marks(s, word.marks, text + word.mark, word.n_mark);
+    return 0;
+}
+
+static lin_status align_interval(aligner *a, const lin_interval *v, const char *text, const lin_align_options *o, align_slot *s,
+                                 lin_result *result, lin_error *err)
+{
+    const align_job *job = a->job;
+    lin_align_report report;
+    const double last = (double)a->n_rows, from_s = floor(v->start_s / job->row_s), to_s = ceil(v->end_s / job->row_s);
+    const int64_t from = from_s < 0 ? 0 : from_s < last ? (int64_t)from_s : (int64_t)last;
+    const int64_t to = to_s < (double)from ? from : to_s < last ? (int64_t)to_s : (int64_t)last;
+    lin_status status = take_text(a, text, strlen(text), err);
+    count_marks(s, a->spoken.marks, a->spoken.first_mark, strlen(a->spoken.first_mark));
+    if (status != LIN_OK) return status;
+    lin_buffer_bytes(&s->guesses, a->spoken.guesses.data, a->spoken.guesses.n);
+    status = lin_align_create(a->spoken.graph, o, &a->align, err);
+    for (int64_t t = from; t < to && status == LIN_OK;) {
+        const int n = to - t < 4096 ? (int)(to - t) : 4096;
+        status = lin_align_push(a->align, a->rows + (size_t)t * (size_t)job->recognizer.V, n, err);
+        t += n;
+    }
+    if (status == LIN_OK) status = lin_align_finish(a->align, &a->path, &report, err);
+    lin_align_destroy(a->align);
+    a->align = NULL;
+    if (status == LIN_OK) status = lin_grow_int(&a->spans, &a->spans_capacity, (int64_t)a->n_spans + 1, sizeof *a->spans, "utterances", err);
+    if (status != LIN_OK) return status;
+    a->spans[a->n_spans++] = (span){v->start_s, v->end_s, a->whole.n_phones, a->whole.n_words};
+    if (a->n_spans == 1 || report.fit < s->report.fit) s->report = report;
+    status = append_path(a, from, err);
+    const lin_result_speller spell = job->v->phones ? NULL : lin_spoken_spell;
+    return status == LIN_OK ? lin_result_add_path(result, &a->path, job->row_s, spell, &a->spoken, err) : status;
+}
+
+static void keep_within(double *start_s, double *end_s, const span *v)
+{
+    *start_s = fmin(fmax(*start_s, v->start_s), v->end_s);
+    *end_s = fmin(fmax(*end_s, v->start_s), v->end_s);
+}
+
+// Times that rows, or a second look at the sound, have put outside an utterance.
+static void keep_within_spans(const aligner *a, lin_result *r)
+{
+    for (int i = 0; i < a->n_spans; i++) {
+        const span *v = &a->spans[i], *after = i + 1 < a->n_spans ? v + 1 : NULL;
+        for (int p = v->first_phone; p < (after ? after->first_phone : r->n_phones); p++)
+            keep_within(&r->phones[p].start_s, &r->phones[p].end_s, v);
+        for (int w = v->first_word; w < (after ? after->first_word : r->n_words); w++)
+            keep_within(&r->words[w].start_s, &r->words[w].end_s, v);
+    }
+}
+
+static lin_status align_tier(aligner *a, const lin_textgrid *grid, const lin_tier *tier, const char *path, const lin_align_options *o,
+                             align_slot *s, lin_result *result)
+{
+    lin_status status = LIN_OK;
+    lin_path_clear(&a->whole);
+    a->n_spans = 0;
+    for (int i = 0; i < tier->n && status == LIN_OK; i++) {
+        const lin_interval *v = &grid->intervals[tier->first + i];
+        const char *text = lin_textgrid_text(grid, v->text);
+        lin_error why = {0};
+        if (!has_words(text, s)) continue;
+        const lin_status done = align_interval(a, v, text, o, s, result, &why);
+        if (done == LIN_NO_MEMORY) status = lin_fail(&s->error, done, "%s", why.message);
+        if (done == LIN_OK || done == LIN_NO_MEMORY) continue;
+        s->n_bad++;
+        lin_buffer_text(&s->notes, path);
+        lin_buffer_text(&s->notes, ": ");
+        lin_buffer_fixed(&s->notes, v->start_s, 3);
+        lin_buffer_text(&s->notes, " to ");
+        lin_buffer_fixed(&s->notes, v->end_s, 3);
+        lin_buffer_text(&s->notes, " s: ");
+        lin_buffer_text(&s->notes, why.message);
+        lin_buffer_char(&s->notes, '\n');
+    }
+    result->has_words = !a->job->v->phones;
+    const lin_path one = a->path; // the rest is done with the path of all
+    a->path = a->whole;
+    a->whole = one;
+    return status;
+}
+
+// A result for each speaker; the first is the slot's own.
+static lin_status begin_speaker(align_slot *s, const lin_input *input, const char *tier, int channel, lin_result **result)
+{
+    lin_buffer id = {0};
+    lin_status status = LIN_OK;
+    *result = &s->result;
+    if (s->n_results > 0) {
+        const int before = s->more_capacity;
+        status = lin_grow_int(&s->more, &s->more_capacity, s->n_results, sizeof *s->more, "speakers", &s->error);
+        if (status != LIN_OK) return status;
+        memset(s->more + before, 0, (size_t)(s->more_capacity - before) * sizeof *s->more);
+        *result = &s->more[s->n_results - 1];
+    }
+    lin_buffer_text(&id, input->id);
+    if (tier) lin_buffer_char(&id, '-');
+    for (; tier && *tier; tier++) {
+        lin_buffer_char(&id, (unsigned char)*tier <= ' ' || *tier == 127 || *tier == '(' || *tier == ')' || *tier == '/' ? '_' : *tier);
+    }
+    status = lin_buffer_status(&id, &s->error);
+    if (status == LIN_OK) status = lin_result_begin(*result, id.data, input->speaker, channel, &s->error);
+    lin_buffer_free(&id);
+    s->n_results += status == LIN_OK;
+    return status;
+}
+
+static lin_status align_tiers(aligner *a, const lin_input *input, const char *path, lin_textgrid *grid, const lin_align_options *o,
+                              align_slot *s)
+{
+    const int n = lin_textgrid_choose(grid), channel = a->job->channel >= 0 ? a->job->channel + 1 : 1;
+    if (n == 0) return lin_fail(&s->error, LIN_INVALID, "%s: no interval has a text", path);
+    lin_status status = hear(a, input, s);
+    s->n_results = 0;
+    for (int t = 0; t < grid->n_tiers && status == LIN_OK; t++) {
+        const lin_tier *tier = &grid->tiers[t];
+        const char *name = lin_textgrid_text(grid, tier->name);
+        lin_result *result;
+        if (!tier->chosen) continue;
+        // Speakers are told apart as the channels of a recording are.
+        status = begin_speaker(s, input, n > 1 ? name : NULL, n > 1 ? s->n_results + 1 : channel, &result);
+        if (status == LIN_OK) status = align_tier(a, grid, tier, path, o, s, result);
+        if (status == LIN_OK) status = finish_result(a, s, result);
+        if (status == LIN_OK) keep_within_spans(a, result);
+    }
+    return status;
+}
+
+static lin_status align_grid(aligner *a, const lin_input *input, const char *path, const lin_align_options *o, align_slot *s)
+{
+    lin_textgrid grid;
+    lin_status status = lin_textgrid_read(path, &grid, &s->error);
+    a->keeps_rows = 1;
+    a->n_rows = 0;
+    if (status == LIN_OK) status = align_tiers(a, input, path, &grid, o, s);
+    a->keeps_rows = 0;
+    if (status == LIN_OK) status = lin_buffer_status(&s->guesses, &s->error);
+    if (status == LIN_OK) status = lin_buffer_status(&s->notes, &s->error);
+    lin_textgrid_free(&grid);
+    return status;
+}
+
+// ---- one text -------------------------------------------------------------------------------------------------------------------
 
 static lin_status align_one(aligner *a, int item, align_slot *s)
 {
@@ -223,6 +441,8 @@ static lin_status align_one(aligner *a, int item, align_slot *s)
     lin_align_options o = lin_align_options_default();
     o.beam = job->v->beam;
     o.row_s = job->row_s;
+    if (job->beside && lin_corpus_is_textgrid(job->corpus.texts[item]))
+        return align_grid(a, input, job->corpus.texts[item], &o, s);
     lin_status status = read_text(a, item, &s->error);
     s->marks = a->spoken.marks;
     memcpy(s->first_mark, a->spoken.first_mark, sizeof s->first_mark);
@@ -235,9 +455,8 @@ static lin_status align_one(aligner *a, int item, align_slot *s)
         const lin_result_speller spell = job->v->phones ? NULL : lin_spoken_spell;
         status = lin_result_add_path(&s->result, &a->path, job->row_s, spell, &a->spoken, &s->error);
     }
-    if (status == LIN_OK) status = judge(a, &s->result, &s->error);
+    if (status == LIN_OK) status = finish_result(a, s, &s->result);
     if (status == LIN_OK) status = lin_buffer_status(&s->guesses, &s->error);
-    s->result.seconds = s->seconds;
     lin_align_destroy(a->align);
     a->align = NULL;
     return status;
@@ -251,7 +470,11 @@ static void work(void *context, int item, int slot_number, int thread)
     s->warning[0] = 0;
     s->seconds = 0;
     s->incomplete = 0;
+    s->n_results = 1;
+    s->marks = s->n_bad = 0;
+    s->report = (lin_align_report){0};
     lin_buffer_clear(&s->guesses);
+    lin_buffer_clear(&s->notes);
     s->status = lin_interrupted ? lin_fail(&s->error, LIN_STOPPED, "interrupted") : align_one(&job->aligners[thread], item, s);
 }
 
@@ -302,6 +525,22 @@ static lin_status is_bad(align_job *job, const lin_input *input, const lin_error
     return LIN_OK;
 }
 
+static void tell_notes(align_job *job, const align_slot *s)
+{
+    lin_lines lines = {0};
+    lin_lines_begin(&lines, s->notes.data ? s->notes.data : "", s->notes.n);
+    while (lin_lines_next(&lines)) lin_complain("%.*s", (int)lines.n, lines.text);
+    job->n_bad += s->n_bad;
+}
+
+static lin_status put(align_job *job, const lin_input *input, const align_slot *s, lin_error *err)
+{
+    enum { MOST = LIN_TEXTGRID_TIERS };
+    const lin_result *list[MOST] = {&s->result};
+    for (int i = 1; i < s->n_results; i++) list[i] = &s->more[i - 1];
+    return lin_results_put(&job->results, input->name, list, s->n_results, err);
+}
+
 static lin_status take(void *context, int item, int slot_number, lin_error *err)
 {
     align_job *job = context;
@@ -315,7 +554,8 @@ static lin_status take(void *context, int item, int slot_number, lin_error *err)
     job->n_marks += s->marks;
     if (s->status != LIN_OK) return is_bad(job, input, &s->error);
     tell_doubts(job, input, s);
-    status = lin_results_put(&job->results, input->name, (const lin_result *const[]){&s->result}, 1, err);
+    tell_notes(job, s);
+    status = put(job, input, s, err);
     if (status == LIN_INVALID) return is_bad(job, input, err);
     if (status != LIN_OK) return status;
     job->n_done++;
@@ -363,6 +603,10 @@ static lin_status gather(align_job *job, const lin_parsed *parsed, lin_error *er
     const char *file = v->text_file ? v->text_file : parsed->operands.count > 1 ? parsed->operands.items[1] : NULL;
     const char *given = v->text ? v->text : v->phones;
     lin_status status = lin_inputs_add_paths(&job->inputs, &(lin_list){&path, 1}, err);
+    if (status == LIN_OK && file && lin_corpus_is_textgrid(file)) {
+        job->beside = 1;
+        return lin_corpus_add_text(&job->corpus, file, err);
+    }
     if (status != LIN_OK || !given) return status == LIN_OK ? lin_text_read(file, &job->text, &job->n_text, err) : status;
     job->text = lin_strdup(given);
     job->n_text = strlen(given);
@@ -426,10 +670,16 @@ static void release(align_job *job)
         lin_spoken_free(&a->spoken);
         lin_path_free(&a->path);
         lin_free(a->goodness);
+        lin_path_free(&a->whole);
+        lin_free(a->rows);
+        lin_free(a->spans);
     }
     for (int i = 0; i < job->n_slots && job->slots; i++) {
         lin_result_free(&job->slots[i].result);
+        for (int k = 0; k < job->slots[i].more_capacity; k++) lin_result_free(&job->slots[i].more[k]);
+        lin_free(job->slots[i].more);
         lin_buffer_free(&job->slots[i].guesses);
+        lin_buffer_free(&job->slots[i].notes);
     }
     lin_free(job->aligners);
     lin_free(job->slots);
@@ -489,7 +739,7 @@ static int run(lin_parsed *parsed)
     for (int i = 0; i < job.corpus.n && status == LIN_OK; i++) status = lin_guard_reads(job.corpus.texts[i], &err);
     if (status == LIN_OK) status = lin_results_fit(&job.results, &job.inputs, 0, &err);
     if (status == LIN_OK) status = align(&job, &err);
-    const int done = status == LIN_OK && !job.v->quiet, failed = job.n_failed + job.n_incomplete > 0;
+    const int done = status == LIN_OK && !job.v->quiet, failed = job.n_failed + job.n_incomplete + job.n_bad > 0;
     if (done && job.inputs.n) summary(&job);
     release(&job);
     if (status != LIN_OK) return lin_give_up(&err);
@@ -512,6 +762,8 @@ const lin_command lin_command_align = {
                    "Aligner: speaker/file.wav with speaker/file.lab); with --output-dir results lie in the same folders there, as "
                    "TextGrids where no --format is given. The folder that a sound lies in is its speaker. Sounds without a text "
                    "are named and skipped, and the exit status is then 1.\n\n"
+                   "Of a TextGrid every interval with a text is an utterance, which is aligned within its times; tiers that lie "
+                   "beside each other in time are speakers, each with a result of its own.\n\n"
                    "A text that is longer than the sound, or that nobody can pronounce, is an error; a text that was probably "
                    "not said is told on standard error and aligned nevertheless. Of a data directory all utterances that can "
                    "be aligned are. See docs/alignment.md.",

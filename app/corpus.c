@@ -34,6 +34,12 @@ static int lies_in(const char *const *ends, const char *path)
 int lin_corpus_is_sound(const char *path) { return lies_in(sound_ends, path) >= 0; }
 int lin_corpus_is_text(const char *path) { return lies_in(text_ends, path) >= 0; }
 
+int lin_corpus_is_textgrid(const char *path)
+{
+    const int at = lies_in(text_ends, path);
+    return at >= 0 && !strcmp(text_ends[at], "TextGrid");
+}
+
 int lin_is_folder(const char *path)
 {
     struct stat s;
@@ -60,14 +66,21 @@ static void mention(lin_buffer *names, int *count, const char *folder, const cha
     lin_buffer_char(names, '\n');
 }
 
-static lin_status add(lin_corpus *c, lin_inputs *inputs, const char *sound, const char *text, const char *place,
-                      const char *speaker, lin_error *err)
+lin_status lin_corpus_add_text(lin_corpus *c, const char *path, lin_error *err)
 {
     lin_status status = lin_grow_int(&c->texts, &c->capacity, (int64_t)c->n + 1, sizeof *c->texts, "the list of texts", err);
     if (status != LIN_OK) return status;
-    c->texts[c->n] = lin_strdup(text);
-    if (!c->texts[c->n]) return lin_no_memory(err, "the list of texts", strlen(text));
+    c->texts[c->n] = lin_strdup(path);
+    if (!c->texts[c->n]) return lin_no_memory(err, "the list of texts", strlen(path));
     c->n++;
+    return LIN_OK;
+}
+
+static lin_status add(lin_corpus *c, lin_inputs *inputs, const char *sound, const char *text, const char *place,
+                      const char *speaker, lin_error *err)
+{
+    lin_status status = lin_corpus_add_text(c, text, err);
+    if (status != LIN_OK) return status;
     char *who = lin_inputs_own(inputs, lin_strdup(speaker)), *path = lin_inputs_own(inputs, lin_strdup(sound));
     if (!who || !path) return lin_no_memory(err, "the list of files", strlen(sound));
     if (!place) {

@@ -43,6 +43,10 @@ void lin_corpus_free(lin_corpus *corpus);
 /* By the end of the name, whatever its case: is this a sound, or a text (.lab, .txt, .TextGrid)? */
 int lin_corpus_is_sound(const char *path);
 int lin_corpus_is_text(const char *path);
+int lin_corpus_is_textgrid(const char *path);
+
+/* One more text, for an input that was added by other means. */
+lin_status lin_corpus_add_text(lin_corpus *corpus, const char *path, lin_error *err);
 
 int lin_is_folder(const char *path);
 

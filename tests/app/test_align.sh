@@ -90,6 +90,31 @@ has "marks are counted" "$err" "linnet: 3 marks such as [laughs] are no words an
 run align --posteriors "$tmp/m.npy" --text "[laughs] <noise>" $lex
 has "only marks" "$err" "the text is empty"
 
+# A TextGrid: its intervals are utterances, and nothing leaves them.
+grid() { printf '"ooTextFile"\n"TextGrid"\n0\n1.8\n<exists>\n'; printf '%s\n' "$@"; }
+grid 1 '"IntervalTier" "anna" 0 1.8 4 0 0.25 "" 0.25 0.55 "one" 0.55 1 "[laughs]" 1 1.45 "Two!"' > "$tmp/one.TextGrid"
+run align --posteriors "$tmp/m.npy" --text-file "$tmp/one.TextGrid" $lex --row-ms 100
+is "a TextGrid: status" 0 "$status"
+is "a TextGrid: utterances within their times" "    0.250     0.550  one|    1.100     1.450  Two" "$(printf '%s' "$out" | tr '\n' '|')"
+has "a TextGrid: marks are counted" "$err" "the mark [laughs] is no word and was skipped"
+run align --posteriors "$tmp/m.npy" --text-file "$tmp/one.TextGrid" $lex --row-ms 100 -q -f json
+has "a TextGrid: goodness of phonemes" "$out" '"phone":"UW","start":1.400,"end":1.450,"confidence":0.9000,"goodness":-0.'
+grid 1 '"IntervalTier" "a" 0 1.8 3 0 1 "one" 1 1.1 "two" 1.1 9 "one 2"' > "$tmp/bad.TextGrid"
+run align --posteriors "$tmp/m.npy" --text-file "$tmp/bad.TextGrid" $lex --row-ms 100
+is "a TextGrid, utterances that cannot be: status" 1 "$status"
+is "a TextGrid, utterances that cannot be: the other is done" "    0.200     0.800  one" "$out"
+has "a TextGrid, utterances that cannot be: too short" "$err" "bad.TextGrid: 1.000 to 1.100 s: the text is longer than the sound"
+has "a TextGrid, utterances that cannot be: a digit" "$err" "bad.TextGrid: 1.100 to 9.000 s: '2' at byte 5"
+grid 2 '"IntervalTier" "anna b" 0 1.8 1 0 0.9 "one"' '"IntervalTier" "ben" 0 1.8 1 0.9 1.8 "two"' > "$tmp/two.TextGrid"
+run align --posteriors "$tmp/m.npy" --text-file "$tmp/two.TextGrid" $lex --row-ms 100 -q -f trn
+is "a TextGrid of two speakers" "one (m-anna_b)|two (m-ben)" "$(printf '%s' "$out" | tr '\n' '|')"
+grid 0 > "$tmp/none.TextGrid"
+run align --posteriors "$tmp/m.npy" --text-file "$tmp/none.TextGrid" $lex
+has "a TextGrid without tiers" "$err" "none.TextGrid: no interval has a text"
+grid 1 '"IntervalTier" "a" 0 1.8 1 0 1 "one' > "$tmp/cut.TextGrid"
+run align --posteriors "$tmp/m.npy" --text-file "$tmp/cut.TextGrid" $lex
+has "a TextGrid that is cut" "$err" "cut.TextGrid:7: a text has no closing quote"
+
 # Several pronunciations: the sound chooses.
 printf 'one Y UW\none(2) W AH N\none(3) AA\ntwo AH N\ntwo(2) T UW\n' > "$tmp/many"
 run align --posteriors "$tmp/m.npy" --text "one two" -l "$tmp/many" --unit phones -q -f trn
@@ -216,6 +241,16 @@ printf 'four 1\n' > "$c/top.lab"
 run align -q "$c" -f trn $lex
 is "a corpus, one text bad: status" 1 "$status"
 has "a corpus, one text bad: it is named" "$err" "$c/top.lab: '1' at byte 6"
+mkdir "$tmp/gridded"
+cp "$d/u1.wav" "$tmp/gridded/talk.wav"
+cp "$tmp/two.TextGrid" "$tmp/gridded/talk.TextGrid"
+run align -q "$tmp/gridded" --output-dir "$tmp/gridded/out" $lex
+is "a corpus with a TextGrid: a file for each speaker" "talk-1.TextGrid talk-2.TextGrid" "$(ls "$tmp/gridded/out" | xargs)"
+run align -q "$tmp/gridded/out/talk-1.TextGrid" "$tmp/gridded/talk.wav" -f trn $lex
+is "a TextGrid of words is utterances too" "one (talk-anna_b)|two (talk-ben)" "$(printf '%s' "$out" | tr '\n' '|')"
+cp "$tmp/gridded/out/talk-1.TextGrid" "$tmp/gridded/talk.TextGrid"
+run align -q "$tmp/gridded/talk.wav" -f trn $lex
+is "a TextGrid as it was written, read again" "one (talk)" "$out"
 mkdir "$tmp/nothing"
 refused "an empty folder" 1 "$tmp/nothing: there is no sound with a text beside it" align "$tmp/nothing"
 refused "a folder and a text" 2 "the texts of a folder lie beside its sounds" align "$c" --text one
