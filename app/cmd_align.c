@@ -467,6 +467,7 @@ static void work(void *context, int item, int slot_number, int thread)
     align_job *job = context;
     align_slot *s = &job->slots[slot_number];
     s->error = (lin_error){0};
+    if (job->inputs.items[item].done) return;
     s->warning[0] = 0;
     s->seconds = 0;
     s->incomplete = 0;
@@ -546,6 +547,7 @@ static lin_status take(void *context, int item, int slot_number, lin_error *err)
     align_job *job = context;
     align_slot *s = &job->slots[slot_number];
     const lin_input *input = &job->inputs.items[item];
+    if (input->done) return LIN_OK;
     if (s->status == LIN_STOPPED)
         return lin_fail(err, LIN_STOPPED, "interrupted after %d of %d utterances", job->n_done, job->inputs.n);
     lin_status status = tell_guesses(job, &s->guesses, err);
@@ -655,10 +657,9 @@ static lin_status align(align_job *job, lin_error *err)
 static void summary(const align_job *job)
 {
     const double wall = lin_now() - job->progress.begun;
-    char failed[64] = "";
-    if (job->n_failed) snprintf(failed, sizeof failed, ", %d failed", job->n_failed);
-    if (job->n_incomplete) snprintf(failed + strlen(failed), sizeof failed - strlen(failed), ", %d incomplete", job->n_incomplete);
-    lin_complain("%d utterance%s%s, %.1f s of sound in %.2f s: %.0f x real time", job->n_done, job->n_done == 1 ? "" : "s", failed,
+    char note[128];
+    lin_inputs_note(&job->inputs, job->n_failed, job->n_incomplete, note, sizeof note);
+    lin_complain("%d utterance%s%s, %.1f s of sound in %.2f s: %.0f x real time", job->n_done, job->n_done == 1 ? "" : "s", note,
                  job->seconds, wall, wall > 0 ? job->seconds / wall : 0);
 }
 
@@ -738,7 +739,8 @@ static int run(lin_parsed *parsed)
     lin_status status = gather(&job, parsed, &err);
     for (int i = 0; i < job.corpus.n && status == LIN_OK; i++) status = lin_guard_reads(job.corpus.texts[i], &err);
     if (status == LIN_OK) status = lin_results_fit(&job.results, &job.inputs, 0, &err);
-    if (status == LIN_OK) status = align(&job, &err);
+    lin_progress_begin(&job.progress, 1);
+    if (status == LIN_OK && !lin_inputs_all_done(&job.inputs)) status = align(&job, &err);
     const int done = status == LIN_OK && !job.v->quiet, failed = job.n_failed + job.n_incomplete + job.n_bad > 0;
     if (done && job.inputs.n) summary(&job);
     release(&job);

@@ -102,6 +102,7 @@ static void work(void *context, int item, int slot_number, int thread)
     decode_job *job = context;
     decode_slot *s = &job->slots[slot_number];
     s->error = (lin_error){0};
+    if (job->inputs.items[item].done) return;
     s->status = lin_interrupted ? lin_fail(&s->error, LIN_STOPPED, "interrupted")
                                 : decode_file(job, &job->inputs.items[item], &job->decoders[thread], &s->result, &s->error);
 }
@@ -122,6 +123,7 @@ static lin_status take(void *context, int item, int slot_number, lin_error *err)
     decode_slot *s = &job->slots[slot_number];
     const lin_input *input = &job->inputs.items[item];
     const lin_result *list[1] = {&s->result};
+    if (input->done) return LIN_OK;
     if (s->status == LIN_STOPPED) return lin_fail(err, LIN_STOPPED, "interrupted after %d of %d files", job->n_done, job->inputs.n);
     if (s->status != LIN_OK) return is_bad(job, input, &s->error);
     lin_status status = lin_results_put(&job->results, input->name, list, 1, err);
@@ -181,7 +183,8 @@ static lin_status decode(decode_job *job, const lin_list *operands, lin_error *e
     lin_status status = lin_inputs_add_paths(&job->inputs, operands, err);
     if (status == LIN_OK && v->files_from) status = lin_inputs_add_list(&job->inputs, v->files_from, err);
     if (status == LIN_OK) status = lin_results_fit(&job->results, &job->inputs, 0, err);
-    if (status != LIN_OK) return status;
+    lin_progress_begin(&job->progress, v->quiet);
+    if (status != LIN_OK || lin_inputs_all_done(&job->inputs)) return status;
     status = v->phones_file ? read_phones(v->phones_file, &job->phones, err) : lin_phones_create(v->phones, &job->phones, err);
     if (status == LIN_OK) {
         status = lin_decoding_open(&job->decoding, &v->decoding, job->phones, v->row_seconds, v->quiet, err);
@@ -198,10 +201,10 @@ static lin_status decode(decode_job *job, const lin_list *operands, lin_error *e
 static void summary(const decode_job *job)
 {
     const double wall = lin_now() - job->progress.begun;
-    char failed[64] = "";
-    if (job->n_failed) snprintf(failed, sizeof failed, ", %d failed", job->n_failed);
+    char note[128];
+    lin_inputs_note(&job->inputs, job->n_failed, 0, note, sizeof note);
     lin_complain("%d file%s%s, %.1f s in %.2f s: real-time factor %.4f, %.0f x real time", job->n_done, job->n_done == 1 ? "" : "s",
-                 failed, job->seconds, wall, job->seconds > 0 ? wall / job->seconds : 0, wall > 0 ? job->seconds / wall : 0);
+                 note, job->seconds, wall, job->seconds > 0 ? wall / job->seconds : 0, wall > 0 ? job->seconds / wall : 0);
 }
 
 static void release(decode_job *job)

@@ -240,6 +240,7 @@ static void work(void *context, int item, int slot_number, int thread)
     lin_pcm_format raw;
     l->input = &job->inputs.items[item];
     l->slot = s;
+    if (l->input->done) return;
     l->begun_s = lin_now();
     lin_sound sound = {.path = l->input->path,
                        .raw = lin_input_format(&job->v->input, &raw),
@@ -298,6 +299,7 @@ static lin_status take(void *context, int item, int slot_number, lin_error *err)
     transcribe_job *job = context;
     transcribe_slot *s = &job->slots[slot_number];
     const lin_input *input = &job->inputs.items[item];
+    if (input->done) return LIN_OK;
     if (s->status == LIN_STOPPED) {
         if (s->has_part && lin_results_wants_part(&job->results, &job->inputs)) write_results(job, input, s, NULL);
         return lin_fail(err, LIN_STOPPED, "interrupted after %d of %d files", job->n_done, job->inputs.n);
@@ -401,11 +403,10 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
 static void summary(const transcribe_job *job)
 {
     double wall = lin_now() - job->progress.begun;
-    char failed[64] = "";
-    if (job->n_failed) snprintf(failed, sizeof failed, ", %d failed", job->n_failed);
-    if (job->n_incomplete) snprintf(failed + strlen(failed), sizeof failed - strlen(failed), ", %d incomplete", job->n_incomplete);
+    char note[128];
+    lin_inputs_note(&job->inputs, job->n_failed, job->n_incomplete, note, sizeof note);
     lin_complain("%d file%s%s, %.1f s of sound in %.2f s: real-time factor %.4f, %.0f x real time", job->n_done,
-                 job->n_done == 1 ? "" : "s", failed, job->seconds, wall, job->seconds > 0 ? wall / job->seconds : 0,
+                 job->n_done == 1 ? "" : "s", note, job->seconds, wall, job->seconds > 0 ? wall / job->seconds : 0,
                  wall > 0 ? job->seconds / wall : 0);
 }
 
@@ -487,7 +488,8 @@ static int run(lin_parsed *parsed)
     if (exit_status != LIN_EXIT_OK) return exit_status;
     lin_status status = gather(&job, &parsed->operands, &err);
     if (status == LIN_OK) status = lin_results_fit(&job.results, &job.inputs, job.channel == LIN_CHANNEL_EACH, &err);
-    if (status == LIN_OK) status = transcribe(&job, &err);
+    lin_progress_begin(&job.progress, 1);
+    if (status == LIN_OK && !lin_inputs_all_done(&job.inputs)) status = transcribe(&job, &err);
     if (status != LIN_OK) exit_status = lin_give_up(&err);
     if (status == LIN_OK && job.n_failed + job.n_incomplete > 0) exit_status = LIN_EXIT_FAILED;
     if (status == LIN_OK && !job.v->quiet) summary(&job);

@@ -2,6 +2,7 @@
 
 #include "app/inputs.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,6 +109,18 @@ void lin_inputs_free(lin_inputs *inputs)
     lin_free(inputs->items);
     lin_datadir_destroy(inputs->dir);
     memset(inputs, 0, sizeof *inputs);
+}
+
+int lin_inputs_all_done(const lin_inputs *inputs) { return inputs->n > 0 && inputs->n_done == inputs->n; }
+
+const char *lin_inputs_note(const lin_inputs *inputs, int n_failed, int n_incomplete, char *text, size_t capacity)
+{
+    char failed[32] = "", incomplete[32] = "", done[48] = "";
+    if (n_failed) snprintf(failed, sizeof failed, ", %d failed", n_failed);
+    if (n_incomplete) snprintf(incomplete, sizeof incomplete, ", %d incomplete", n_incomplete);
+    if (inputs->n_done) snprintf(done, sizeof done, ", %d skipped (done before)", inputs->n_done);
+    snprintf(text, capacity, "%s%s%s", failed, incomplete, done);
+    return text;
 }
 
 static int by_text(const void *a, const void *b)

@@ -14,11 +14,13 @@ typedef struct lin_input {
     const char *id;      /* of the utterance: from the data directory, else the file's name without folder and extension */
     const char *speaker; /* "" if unknown */
     const char *name;    /* of its results below --output-dir, without extension: "x/my talk"; NULL until lin_mirror_names */
+    int done;            /* its results are there, and --skip-done leaves them: nothing is to be done (lin_results_fit) */
 } lin_input;
 
 typedef struct lin_inputs {
     lin_input *items;
     int n, capacity;
+    int n_done; /* items that are done */
     char **owned;
     int n_owned, owned_capacity;
     lin_datadir *dir;
@@ -35,6 +37,11 @@ lin_status lin_inputs_add_data(lin_inputs *inputs, const char *folder, const cha
 /* Takes over a string of lin_alloc, which lives as long as the list. NULL: text was NULL, or memory is short. */
 char *lin_inputs_own(lin_inputs *inputs, char *text);
 void lin_inputs_free(lin_inputs *inputs);
+
+/* Whether there are inputs, and all of them are done. */
+int lin_inputs_all_done(const lin_inputs *inputs);
+/* For summaries: ", 2 failed, 1 incomplete, 7 skipped (done before)", or less. */
+const char *lin_inputs_note(const lin_inputs *inputs, int n_failed, int n_incomplete, char *text, size_t capacity);
 
 /* The first id that two inputs share, or NULL. */
 const char *lin_inputs_twice(const lin_inputs *inputs);

@@ -5,23 +5,66 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "app/corpus.h"
 #include "app/guard.h"
 #include "app/mirror.h"
 #include "frontend/audio.h"
+#include "lexicon/textfile.h"
 
 enum { LONGEST_PATH = 4096 };
 
 // ---- formats --------------------------------------------------------------------------------------------------------------------
 
+// What people call a format, or what files of it are not called: the format that serves them best.
+static const char *nearest_format(const char *name)
+{
+    static const char *const others[][2] = {
+        {"txt", "text"},     {"docx", "text"},     {"doc", "text"},    {"odt", "text"},        {"rtf", "text"},  {"pdf", "text"},
+        {"html", "text"},    {"md", "text"},       {"plain", "text"},  {"subrip", "srt"},      {"ass", "srt"},   {"ssa", "srt"},
+        {"sub", "srt"},      {"sbv", "srt"},       {"ttml", "srt"},    {"subtitles", "srt"},   {"webvtt", "vtt"}, {"praat", "textgrid"},
+        {"eaf", "textgrid"}, {"xlsx", "csv"},      {"xls", "csv"},     {"ods", "csv"},         {"tsv", "csv"},   {"ndjson", "json"},
+        {"xml", "json"},     {"yaml", "json"},     {"sclite", "trn"},  {"labels", "audacity"}, {"kaldi", "text"},
+    };
+    char lower[32];
+    size_t n = 0;
+    for (; name[n] && n + 1 < sizeof lower; n++) lower[n] = lin_lower(name[n]);
+    lower[n] = 0;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (strcmp(lower, others[i][0]) == 0) return others[i][1];
+    }
+    for (int i = 0; n > 2 && lin_writer_at(i); i++) {
+        const lin_writer *w = lin_writer_at(i);
+        if (strcmp(lower, w->name) == 0 || lin_edit_cost(lower, w->name) == 1 || lin_edit_cost(lower, w->extension) == 1) return w->name;
+    }
+    return NULL;
+}
+
 static int unknown_format(const lin_parsed *parsed, const char *name, size_t n)
 {
-    char known[256] = "";
+    char known[256] = "", given[41];
     for (int i = 0; lin_writer_at(i); i++) {
         const size_t used = strlen(known);
         snprintf(known + used, sizeof known - used, "%s%s", i ? "|" : "", lin_writer_at(i)->name);
     }
-    return lin_misuse(parsed, "--format must be one of %s, not '%.*s'", known, n > 40 ? 40 : (int)n, name);
+    snprintf(given, sizeof given, "%.*s", (int)n, name);
+    const char *near = nearest_format(given);
+    return lin_misuse(parsed, "--format must be one of %s, not '%s'%s%s%s", known, given, near ? "; did you mean " : "", near ? near : "",
+                      near ? "?" : "");
+}
+
+// The end of a file's name that no format has, but that says that something else was meant.
+static int check_extension(const lin_parsed *parsed, const lin_results_values *v)
+{
+    const char *base = lin_base_name(v->output), *dot = strrchr(base, '.');
+    if (!dot || dot == base) return LIN_EXIT_OK;
+    if (lin_corpus_is_sound(v->output))
+        return lin_misuse(parsed, "--output %s has a name as sound files have, and results are text; name it .txt, .json, ...", v->output);
+    const char *near = v->format ? NULL : nearest_format(dot + 1);
+    if (!near) return LIN_EXIT_OK;
+    return lin_misuse(parsed, "no format has files called %s; did you mean %s? Then say --format %s, or --output %.*s.%s", dot, near,
+                      near, (int)(dot - v->output), v->output, lin_writer_find(near)->extension);
 }
 
 // Names between commas; one given twice counts once.
@@ -48,7 +91,11 @@ int lin_results_check(lin_results *r, const lin_parsed *parsed, const lin_result
     static const lin_writer_unit units[] = {LIN_UNIT_AUTO, LIN_UNIT_PHONES, LIN_UNIT_WORDS, LIN_UNIT_BOTH};
     r->how.unit = units[v->unit];
     if (v->output && v->output_dir) return lin_misuse(parsed, "--output and --output-dir exclude each other");
+    if (v->skip_done && !v->output_dir && (!v->output || strcmp(v->output, "-") == 0))
+        return lin_misuse(parsed, "--skip-done needs --output-dir or --output: what is on standard output is not looked at");
     const lin_writer *by_name = v->output ? lin_writer_for_file(v->output) : NULL;
+    const int wrong = v->output && !by_name ? check_extension(parsed, v) : LIN_EXIT_OK;
+    if (wrong != LIN_EXIT_OK) return wrong;
     const int status = choose_formats(r, parsed, v->format ? v->format : by_name ? by_name->name : "text");
     if (status != LIN_EXIT_OK) return status;
     if (r->n_writers > 1 && !v->output_dir)
@@ -96,11 +143,48 @@ static lin_status guard(const lin_results *r, const lin_inputs *inputs, int lane
     return status;
 }
 
+// A result that is not older than its input. An empty one may be what a power cut left.
+static int is_newer(const char *path, const struct stat *input)
+{
+    struct stat st;
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0) return 0;
+    if (st.st_mtim.tv_sec != input->st_mtim.tv_sec) return st.st_mtim.tv_sec > input->st_mtim.tv_sec;
+    return st.st_mtim.tv_nsec >= input->st_mtim.tv_nsec;
+}
+
+static int is_done(const lin_results *r, const lin_input *input, int lanes)
+{
+    char path[LONGEST_PATH];
+    struct stat st;
+    if (strcmp(input->path, "-") == 0 || stat(input->path, &st) != 0) return 0;
+    if (!r->values->output_dir) return is_newer(r->values->output, &st);
+    for (int w = 0; w < r->n_writers; w++) {
+        const int last = lanes && r->writers[w]->holds != LIN_WRITER_MANY;
+        int there = 0;
+        for (int channel = 0; channel <= last; channel++) {
+            there |= name_file(r, r->writers[w], input->name, channel, path, NULL) == LIN_OK && is_newer(path, &st);
+        }
+        if (!there) return 0;
+    }
+    return 1;
+}
+
+// One stream is done as a whole or not at all.
+static void mark_done(const lin_results *r, lin_inputs *inputs, int lanes)
+{
+    inputs->n_done = 0;
+    for (int i = 0; i < inputs->n; i++) inputs->n_done += inputs->items[i].done = is_done(r, &inputs->items[i], lanes);
+    if (r->values->output_dir || inputs->n_done == inputs->n) return;
+    for (int i = 0; i < inputs->n; i++) inputs->items[i].done = 0;
+    inputs->n_done = 0;
+}
+
 lin_status lin_results_fit(const lin_results *r, lin_inputs *inputs, int lanes, lin_error *err)
 {
     const lin_writer *w = r->writers[0];
     lin_status status = lin_mirror_names(inputs, err);
     if (status == LIN_OK) status = guard(r, inputs, lanes, err);
+    if (status == LIN_OK && r->values->skip_done) mark_done(r, inputs, lanes);
     if (status != LIN_OK || r->values->output_dir) return status == LIN_OK ? lin_mirror_check(inputs, err) : status;
     if (w->holds != LIN_WRITER_MANY && (inputs->n > 1 || lanes)) {
         return lin_fail(err, LIN_INVALID, "a file of %s holds one %s: use --output-dir, where each has its own", w->name,
@@ -162,7 +246,8 @@ static lin_status put_in_folder(lin_results *r, const lin_writer *writer, const 
 {
     const int together = writer->holds == LIN_WRITER_MANY ? n : 1;
     lin_status status = LIN_OK;
-    for (int first = 0; first < n && status == LIN_OK; first += together) {
+    // the first lane last: where its file is, all are (is_done)
+    for (int first = n - together; first >= 0 && status == LIN_OK; first -= together) {
         lin_writer_document document = {0};
         lin_writer_options own = *how;
         own.document = &document;

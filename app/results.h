@@ -25,7 +25,7 @@
 
 typedef struct lin_results_values {
     const char *format, *output, *output_dir;
-    int unit, ids, ipa, word_times;
+    int unit, ids, ipa, word_times, skip_done;
 } lin_results_values;
 
 #define LIN_RESULTS_ROWS(owner, field)                                                                                            \
@@ -39,6 +39,9 @@ typedef struct lin_results_values {
     {.name = "output-dir", .type = LIN_OPTION_FOLDER, .writes = 1, .at = offsetof(owner, field.output_dir),                                    \
      .help = "A file for each input and format in this folder, which is made if it does not exist. It mirrors the folders of "    \
              "the inputs, from the deepest one that holds them all: x/a.wav and y/a.wav give x/a.txt and y/a.txt"},               \
+    {.name = "skip-done", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.skip_done),                                        \
+     .help = "Skip inputs whose results are all there and newer than the input: a batch that was stopped is started again; with " \
+             "--output, do nothing where that file is newer than every input"},                                                   \
     {.name = "unit", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.unit), .text = "auto",                                \
      .choices = "auto|phones|words|both", .help = "What a line or label is; auto: a word where words are known, else a phoneme, " \
                                                   "in textgrid both; json always has both"},                                      \
@@ -70,7 +73,7 @@ int lin_results_check(lin_results *results, const lin_parsed *parsed, const lin_
 int lin_results_check_search(const lin_results *results, const lin_parsed *parsed, int words, int n_best);
 
 /*
- * Names the results of these inputs (app/mirror.h). LIN_INVALID, with advice, where two would become one file, or where several do
+ * Names the results of these inputs (app/mirror.h), and with --skip-done marks those that are done. LIN_INVALID, with advice, where two would become one file, or where several do
  * not fit into one. lanes: results of each input may be several (channels).
  */
 lin_status lin_results_fit(const lin_results *results, lin_inputs *inputs, int lanes, lin_error *err);

@@ -215,4 +215,188 @@ if [ "$(id -u)" = 0 ] && mkdir "$tmp/small" && mount -t tmpfs -o size=16k none "
     umount "$tmp/small"
 fi
 
+# ---- signals --------------------------------------------------------------------------------------------------------------------
+
+# struck SIGNAL SECONDS ARGS...: runs linnet and sends it a signal after that time; $status, $err
+struck() {
+    signal=$1 after=$2
+    shift 2
+    "$LINNET" "$@" > "$tmp/.out" 2> "$tmp/.err" &
+    running=$!
+    sleep "$after"
+    kill -"$signal" $running 2> /dev/null
+    wait $running 2> /dev/null
+    status=$?
+    err=$(cat "$tmp/.err")
+}
+
+# One long sound: the old file or the whole new one, and the finished part beside it.
+rm -rf "$tmp/keep"
+mkdir "$tmp/keep"
+"$SOUND" "$tmp/long.wav" seconds=240 seed=7
+"$LINNET" transcribe -q -j 1 -o "$tmp/whole.srt" "$tmp/long.wav"
+n=0
+for after in 0.01 0.05 0.1 0.15 0.2; do
+    for signal in INT TERM KILL; do
+        echo precious > "$o"
+        rm -f "$tmp/keep"/*.part*
+        struck $signal $after transcribe -q -j 1 -o "$o" "$tmp/long.wav"
+        if [ "$(cat "$o")" != precious ]; then ok "SIG$signal after $after s: the whole result" cmp "$o" "$tmp/whole.srt"; fi
+        [ $signal = KILL ] && continue
+        left "SIG$signal after $after s" "$tmp/keep"
+        [ -e "$o.part" ] || continue
+        n=$((n + 1))
+        is "an old file beside its part" precious "$(cat "$o")"
+        has "the part's name is told" "$err" "what was finished is in $o.part"
+        is "the status of what was interrupted" 130 "$status"
+        is "a part of whole subtitles" "" "$(awk 'BEGIN { RS = "" } !/^[0-9]+\n[0-9:,]+ --> [0-9:,]+\n./' "$o.part")"
+    done
+    rm -f "$tmp/keep"/*.tmp
+done
+[ $n -gt 0 ] || echo "note: no signal came while the sound was heard"
+
+# Many sounds, a file each: those that are there are whole. Then --skip-done does the rest.
+mkdir "$tmp/many"
+for i in 1 2 3 4 5 6 7 8; do ln -s "$tmp/data/u$((i % 4 + 1)).wav" "$tmp/many/t$i.wav"; done
+run transcribe -q -f json,srt --output-dir "$tmp/want" "$tmp"/many/*.wav
+for signal in INT TERM KILL; do
+    for after in 0.01 0.02 0.04; do
+        rm -rf "$tmp/got"
+        struck $signal $after transcribe -q -j 1 -f json,srt --output-dir "$tmp/got" "$tmp"/many/*.wav
+        [ -d "$tmp/got" ] || continue
+        bad=
+        for f in $(cd "$tmp/got" && ls | grep -v '\.tmp$' | grep -v '\.part$'); do cmp -s "$tmp/got/$f" "$tmp/want/$f" || bad="$bad $f"; done
+        is "SIG$signal after $after s: no damaged result" "" "$bad"
+        run transcribe -q --skip-done -f json,srt --output-dir "$tmp/got" "$tmp"/many/*.wav
+        ok "SIG$signal after $after s: --skip-done completes it" diff -r -x '*.tmp' -x '*.part' "$tmp/want" "$tmp/got"
+    done
+done
+
+# A language model: the old one, or the whole new one.
+awk 'BEGIN { srand(3); for (i = 0; i < 20000; i++) { for (k = 0; k < 9; k++) printf "w%d ", rand() * 3000; print "" } }' > "$tmp/book"
+"$LINNET" ngram count -q "$tmp/book" -o "$tmp/want.arpa"
+for signal in INT TERM KILL; do
+    for after in 0.05 0.15 0.25; do
+        rm -rf "$tmp/keep"
+        mkdir "$tmp/keep"
+        echo precious > "$tmp/keep/lm.arpa"
+        struck $signal $after ngram count -q "$tmp/book" -o "$tmp/keep/lm.arpa"
+        [ "$(head -c 9 "$tmp/keep/lm.arpa")" = precious ] || ok "SIG$signal after $after s: the whole model" cmp "$tmp/keep/lm.arpa" "$tmp/want.arpa"
+        [ $signal = KILL ] || left "SIG$signal in ngram count" "$tmp/keep"
+    done
+done
+
+# A recording is what was heard until the signal: its end is as it should be.
+"$LINNET" listen -q --from "$tmp/long.wav" --save "$tmp/keep/heard.wav" > /dev/null 2> "$tmp/.err" &
+running=$!
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    [ -e "$tmp/keep/heard.wav.linnet-0.tmp" ] && [ "$(wc -c < "$tmp/keep/heard.wav.linnet-0.tmp")" -gt 1000 ] && break
+    sleep 0.1
+done
+ok "a recording grows beside its place" test -s "$tmp/keep/heard.wav.linnet-0.tmp"
+kill -INT $running
+wait $running
+is "a recording, ended by SIGINT" 0 $?
+ok "a recording, under its name" test -s "$tmp/keep/heard.wav"
+run transcribe -q "$tmp/keep/heard.wav"
+is "a recording, readable" 0 "$status"
+
+# ---- --skip-done ----------------------------------------------------------------------------------------------------------------
+
+run transcribe --skip-done -f srt --output-dir "$tmp/want" "$tmp"/many/*.wav
+has "--skip-done: all are skipped" "$err" "0 files, 8 skipped (done before)"
+is "--skip-done: status" 0 "$status"
+sum=$(cksum < "$tmp/want/t3.srt")
+rm "$tmp/want/t1.srt"
+: > "$tmp/want/t2.srt"
+echo mine > "$tmp/want/t3.srt"
+touch "$tmp/want/t3.srt"
+run transcribe --skip-done -f srt,json --output-dir "$tmp/want" "$tmp"/many/*.wav
+has "--skip-done: a missing and an empty one are made" "$err" "2 files, 6 skipped"
+is "--skip-done: what is there is not touched" mine "$(cat "$tmp/want/t3.srt")"
+touch -d '2 hours ago' "$tmp/want/t3.srt"
+run transcribe --skip-done -f srt,json --output-dir "$tmp/want" "$tmp"/many/*.wav
+has "--skip-done: what is older than the sound is made again" "$err" "1 file, 7 skipped"
+is "--skip-done: as it was" "$sum" "$(cksum < "$tmp/want/t3.srt")"
+run transcribe --skip-done -f srt,json,vtt --output-dir "$tmp/want" "$tmp"/many/*.wav
+has "--skip-done: a format that is missing" "$err" "8 files, "
+hasnt "--skip-done: a format that is missing, for all" "$err" "skipped"
+run transcribe --skip-done -f srt --output-dir "$tmp/want" "$tmp/many/t1.wav" "$tmp/many/t9.wav"
+is "--skip-done: what is missing still fails" 1 "$status"
+has "--skip-done: the summary" "$err" "0 files, 1 failed, 1 skipped (done before)"
+"$SOUND" "$tmp/stereo.wav" seconds=2 channels=2 seed=4
+run transcribe -q --channel each -f srt,json --output-dir "$tmp/lanes" "$tmp/stereo.wav"
+is "channels: a file each" "stereo-1.srt|stereo-2.srt|stereo.jsonl|" "$(files "$tmp/lanes")"
+run transcribe --skip-done --channel each -f srt,json --output-dir "$tmp/lanes" "$tmp/stereo.wav"
+has "--skip-done: channels" "$err" "1 skipped"
+run transcribe -f trn -o "$tmp/one.trn" "$wav" "$tmp/data/u2.wav"
+run transcribe --skip-done -f trn -o "$tmp/one.trn" "$wav" "$tmp/data/u2.wav"
+has "--skip-done with --output: nothing is done" "$err" "0 files, 2 skipped"
+touch -d '2 hours ago' "$tmp/one.trn"
+run transcribe --skip-done -f trn -o "$tmp/one.trn" "$wav" "$tmp/data/u2.wav"
+has "--skip-done with --output: all or nothing" "$err" "2 files, "
+refused "--skip-done on standard output" 2 "needs --output-dir or --output" transcribe --skip-done "$wav"
+printf 'u1 data/u1.wav\nu2 data/u2.wav\n' > "$tmp/scp/wav.scp"
+printf 'u1 ONE TWO\nu2 TWO THREE\n' > "$tmp/scp/text"
+run align --data "$tmp/scp" --lexicon "$tmp/dict" -f json --output-dir "$tmp/aligned"
+run align --skip-done --data "$tmp/scp" --lexicon "$tmp/dict" -f json --output-dir "$tmp/aligned"
+has "align --skip-done" "$err" "0 utterances, 2 skipped"
+rm "$tmp/aligned/u1.jsonl"
+run align --skip-done --data "$tmp/scp" --lexicon "$tmp/dict" -f json --output-dir "$tmp/aligned"
+has "align --skip-done: the missing one" "$err" "1 utterance, 1 skipped"
+has "align --skip-done: with its own text" "$(cat "$tmp/aligned/u1.jsonl")" "ONE"
+run posteriors "$wav" -o "$tmp/u1.npy"
+run decode --output-dir "$tmp/decoded" "$tmp/u1.npy"
+run decode --skip-done --output-dir "$tmp/decoded" "$tmp/u1.npy"
+has "decode --skip-done" "$err" "1 skipped"
+
+# ---- formats that are meant -----------------------------------------------------------------------------------------------------
+
+for pair in txt=text subrip=srt TextGrid=textgrid praat=textgrid jsn=json jsonl=json; do
+    refused "-f ${pair%=*}" 2 "did you mean ${pair#*=}?" transcribe -f "${pair%=*}" "$wav"
+done
+run transcribe -f nonsense "$wav"
+hasnt "nothing near" "$err" "did you mean"
+refused "-o talk.docx" 2 "no format has files called .docx; did you mean text?" transcribe -o "$tmp/talk.docx" "$wav"
+refused "-o talk.str" 2 "did you mean srt" transcribe -o "$tmp/talk.srtt" "$wav"
+ok "none is written" test ! -e "$tmp/talk.docx"
+refused "-o of a sound" 2 "has a name as sound files have" transcribe -o "$tmp/other.WAV" "$wav"
+run transcribe -q -f text -o "$tmp/talk.docx" "$wav"
+is "-f says it" "$plain" "$(cat "$tmp/talk.docx")"
+run transcribe -q -o "$tmp/talk.phn" "$wav"
+is "an extension that nobody has is text" "$plain" "$(cat "$tmp/talk.phn")"
+
+# ---- byte order marks -----------------------------------------------------------------------------------------------------------
+
+bom() { printf '\357\273\277'; cat; }
+printf '%s\n' "$wav" | bom > "$tmp/list.bom"
+run transcribe -q --files-from "$tmp/list.bom"
+is "a list" "$plain" "$out"
+bom < "$tmp/dict" > "$tmp/dict.bom"
+phones=$(echo one two | "$LINNET" phonemize -q --lexicon "$tmp/dict")
+is "a lexicon" "$phones" "$(echo one two | "$LINNET" phonemize -q --lexicon "$tmp/dict.bom")"
+is "a text" "$phones" "$(echo one two | bom | "$LINNET" phonemize -q --lexicon "$tmp/dict")"
+is "a text of two lines" "$phones|$phones" "$(printf 'one two\none two\n' | bom | "$LINNET" phonemize -q --lexicon "$tmp/dict" | tr '\n' '|' | sed 's/|$//')"
+echo one two | bom > "$tmp/said.txt"
+run align -q --lexicon "$tmp/dict" -f text "$wav" "$tmp/said.txt"
+with=$out
+run align -q --lexicon "$tmp/dict" -f text --text "one two" "$wav"
+is "a text that was said" "$out" "$with"
+bom < "$tmp/w.arpa" > "$tmp/bom.arpa"
+run ngram pack "$tmp/bom.arpa" -o "$tmp/bom.lm"
+ok "ARPA" cmp "$tmp/bom.lm" "$tmp/w.lm"
+for f in ctm json trn; do
+    "$LINNET" transcribe -q -f $f "$wav" > "$tmp/r.$f"
+    bom < "$tmp/r.$f" > "$tmp/b.$f"
+    run score --bootstrap 0 --json --ref-format $f "$tmp/b.$f" "$tmp/r.$f"
+    is "a reference in $f" 0 "$status"
+    has "a reference in $f: without a difference" "$out" '"wrong_utterances":0,'
+done
+bom < "$tmp/train.conf" > "$tmp/bom.conf"
+run train "$tmp/bom.conf" --train "$tmp/set.lfc" --folder "$tmp/run2" --epochs 1 -q
+is "a configuration" 0 "$status"
+bom < "$tmp/scp/wav.scp" > "$tmp/scp/w" && mv "$tmp/scp/w" "$tmp/scp/wav.scp"
+run transcribe -q --data "$tmp/scp" -f trn
+has "a wav.scp" "$out" "(u1)"
+
 finish
