@@ -31,7 +31,7 @@ typedef struct align_values {
     lin_results_values results;
     const char *text, *text_file, *phones, *data, *audio_root, *lexicon, *posteriors;
     double row_ms, beam;
-    int jobs, quiet;
+    int stress, jobs, quiet;
 } align_values;
 
 static const lin_option options[] = {
@@ -53,6 +53,8 @@ static const lin_option options[] = {
      .help = "From one row of that matrix to the next; 0: as the model has it"},
     {.name = "beam", .letter = 'b', .type = LIN_OPTION_DOUBLE, .at = offsetof(align_values, beam), .text = "600", .min = 1,
      .max = 1e9, .value = "X", .help = "Paths so much worse than the best, natural logarithm, are dropped; widened where need be"},
+    {.name = "stress", .type = LIN_OPTION_FLAG, .at = offsetof(align_values, stress),
+     .help = "Phonemes with the stress of the pronunciation that the sound chose, where the lexicon has it: AH0, OW1"},
     LIN_RESULTS_ROWS(align_values, results),
     {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(align_values, jobs), .text = "0", .min = 0,
      .max = 1024, .help = "Threads; 0: one per core"},
@@ -77,6 +79,8 @@ typedef struct aligner {
     int keeps_rows; // of a sound whose utterances have times, each aligned within its own
     float *rows;    // [n_rows, V]
     size_t n_rows, rows_capacity; // capacity: of floats
+    signed char *stress; // of the path's phones
+    int stress_capacity;
     lin_path whole; // of all utterances of a tier
     struct span *spans;
     int n_spans, spans_capacity;
@@ -244,6 +248,29 @@ static lin_status judge(aligner *a, lin_result *result, lin_error *err)
     return status;
 }
 
+// While the aligner still knows which pronunciations were chosen.
+static lin_status read_stress(aligner *a, lin_error *err)
+{
+    const lin_align_graph *graph = a->spoken.graph;
+    lin_status status = lin_grow_int(&a->stress, &a->stress_capacity, a->path.n_phones, 1, "stress", err);
+    if (status != LIN_OK) return status;
+    for (int slot = 0, p = 0, w = 0; slot < graph->n_slots; slot++) {
+        const signed char *stress = lin_spoken_stress(&a->spoken, slot, lin_align_chosen(a->align, slot));
+        const int n = graph->slots[slot].is_word ? a->path.words[w++].n_phones : 1;
+        for (int i = 0; i < n && p < a->path.n_phones; i++) a->stress[p++] = stress ? stress[i] : -1;
+    }
+    return LIN_OK;
+}
+
+static lin_status add_path(aligner *a, lin_result *result, lin_error *err)
+{
+    const lin_result_speller spell = a->job->v->phones ? NULL : lin_spoken_spell;
+    const int first = result->n_phones;
+    lin_status status = lin_result_add_path(result, &a->path, a->job->row_s, spell, &a->spoken, err);
+    for (int i = 0; i < a->path.n_phones && status == LIN_OK; i++) result->phones[first + i].stress = a->stress[i] + 1;
+    return status;
+}
+
 // What is done with a path that was added to a result.
 static lin_status finish_result(aligner *a, align_slot *s, lin_result *result)
 {
@@ -311,6 +338,7 @@ static lin_status align_interval(aligner *a, const lin_interval *v, const char *
         t += n;
     }
     if (status == LIN_OK) status = lin_align_finish(a->align, &a->path, &report, err);
+    if (status == LIN_OK) status = read_stress(a, err);
     lin_align_destroy(a->align);
     a->align = NULL;
     if (status == LIN_OK) status = lin_grow_int(&a->spans, &a->spans_capacity, (int64_t)a->n_spans + 1, sizeof *a->spans, "utterances", err);
@@ -318,8 +346,7 @@ static lin_status align_interval(aligner *a, const lin_interval *v, const char *
     a->spans[a->n_spans++] = (span){v->start_s, v->end_s, a->whole.n_phones, a->whole.n_words};
     if (a->n_spans == 1 || report.fit < s->report.fit) s->report = report;
     status = append_path(a, from, err);
-    const lin_result_speller spell = job->v->phones ? NULL : lin_spoken_spell;
-    return status == LIN_OK ? lin_result_add_path(result, &a->path, job->row_s, spell, &a->spoken, err) : status;
+    return status == LIN_OK ? add_path(a, result, err) : status;
 }
 
 static void keep_within(double *start_s, double *end_s, const span *v)
@@ -451,10 +478,8 @@ static lin_status align_one(aligner *a, int item, align_slot *s)
     if (status == LIN_OK) status = hear(a, input, s);
     if (status == LIN_OK) status = lin_align_finish(a->align, &a->path, &s->report, &s->error);
     if (status == LIN_OK) status = lin_result_begin(&s->result, input->id, input->speaker, channel, &s->error);
-    if (status == LIN_OK) {
-        const lin_result_speller spell = job->v->phones ? NULL : lin_spoken_spell;
-        status = lin_result_add_path(&s->result, &a->path, job->row_s, spell, &a->spoken, &s->error);
-    }
+    if (status == LIN_OK) status = read_stress(a, &s->error);
+    if (status == LIN_OK) status = add_path(a, &s->result, &s->error);
     if (status == LIN_OK) status = finish_result(a, s, &s->result);
     if (status == LIN_OK) status = lin_buffer_status(&s->guesses, &s->error);
     lin_align_destroy(a->align);
@@ -640,6 +665,8 @@ static lin_status align(align_job *job, lin_error *err)
                                             lin_model_precision(&v->model), err);
     if (status == LIN_OK) job->row_s = v->row_ms > 0 ? v->row_ms / 1000 : job->recognizer.row_seconds;
     if (status == LIN_OK && !v->phones) status = lin_spoken_lexicon_open(&job->lexicon, v->lexicon, job->recognizer.phones, err);
+    if (status == LIN_OK && v->stress && job->lexicon.dictionary && !lin_dictionary_has_stress(job->lexicon.dictionary))
+        lin_complain("%s has no stress for --stress to keep; CMUdict as its makers publish it has (--lexicon cmudict.dict)", job->lexicon.path);
     if (status == LIN_OK) status = make_threads(job, err);
     if (status == LIN_OK && job->recognizer.model->speaker_norm && !v->posteriors)
         status = lin_speakers_measure(&job->speakers, &job->inputs, &job->recognizer, v->jobs, err);
@@ -671,6 +698,7 @@ static void release(align_job *job)
         lin_spoken_free(&a->spoken);
         lin_path_free(&a->path);
         lin_free(a->goodness);
+        lin_free(a->stress);
         lin_path_free(&a->whole);
         lin_free(a->rows);
         lin_free(a->spans);
@@ -727,6 +755,7 @@ static int check(const lin_parsed *parsed, align_job *job)
     if (!job->how.format && job->how.output_dir) job->how.format = "textgrid"; // text alone would say nothing new of each file
     const int status = lin_results_check(&job->results, parsed, &job->how);
     job->results.how.times = 1;
+    job->results.how.stress = v->stress;
     return status;
 }
 

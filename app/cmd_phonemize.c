@@ -15,7 +15,7 @@ enum { IDS_AUTO, IDS_NONE, IDS_FIRST, IDS_LAST };
 
 typedef struct phonemize_values {
     const char *lexicon, *output, *oov;
-    int ids, trn, quiet;
+    int ids, trn, stress, quiet;
 } phonemize_values;
 
 static const lin_option options[] = {
@@ -29,6 +29,8 @@ static const lin_option options[] = {
                                                 "none"},
     {.name = "trn", .type = LIN_OPTION_FLAG, .at = offsetof(phonemize_values, trn),
      .help = "Write NIST TRN: the phones, then the name in parentheses; lines without a name are called line-1, line-2, ..."},
+    {.name = "stress", .type = LIN_OPTION_FLAG, .at = offsetof(phonemize_values, stress),
+     .help = "Phones with the stress that the dictionary has: AH0, OW1"},
     {.name = "oov", .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(phonemize_values, oov),
      .help = "Write the words that the dictionary lacks here, with the phones put in their place; else they go to standard error"},
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(phonemize_values, quiet),
@@ -93,6 +95,16 @@ static span drop_marks(span s)
     return s;
 }
 
+static void print_phones(const phonemize_values *v, const lin_wording *w, const int *labels, int n, FILE *out)
+{
+    const signed char *stress = lin_transcriber_stress(w->transcriber);
+    if (!v->stress) lin_print_phones(out, w->phones, labels, n);
+    for (int i = 0; v->stress && i < n; i++) {
+        fprintf(out, "%s%s", i ? " " : "", lin_phones_name(w->phones, labels[i]));
+        if (stress[i] >= 0) fprintf(out, "%d", stress[i]);
+    }
+}
+
 static lin_status one_line(const phonemize_values *v, lin_wording *w, span line, int number, FILE *out, lin_error *err)
 {
     line = trim(line);
@@ -104,7 +116,7 @@ static lin_status one_line(const phonemize_values *v, lin_wording *w, span line,
     lin_status status = lin_transcriber_line(w->transcriber, line.text, line.n, &labels, &n, err);
     if (status != LIN_OK) return status;
     if (!v->trn && id.n) fprintf(out, "%.*s%s", (int)id.n, id.text, n ? " " : "");
-    lin_print_phones(out, w->phones, labels, n);
+    print_phones(v, w, labels, n, out);
     if (v->trn && id.n) fprintf(out, "%s(%.*s)", n ? " " : "", (int)id.n, id.text);
     if (v->trn && !id.n) fprintf(out, "%s(line-%d)", n ? " " : "", number);
     fputc('\n', out);

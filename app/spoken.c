@@ -45,6 +45,7 @@ static lin_status begin(lin_spoken *s, const lin_phones *phones, lin_error *err)
     s->graph = NULL;
     s->n = 0;
     s->marks = 0;
+    s->n_stresses = s->n_slots = 0;
     lin_buffer_clear(&s->spellings);
     lin_buffer_clear(&s->guesses);
     return lin_align_graph_create(lin_phones_count(phones), &s->graph, err);
@@ -68,6 +69,21 @@ static void drop_g2p(lin_spoken *s)
     s->rules = NULL;
 }
 
+// Of the pronunciations of one more slot; stress [n] may be NULL: not known.
+static lin_status keep_stress(lin_spoken *s, const signed char *const *stress, int n, lin_error *err)
+{
+    lin_status status =
+        lin_grow_int(&s->first_stress, &s->slots_capacity, (int64_t)s->n_slots + 1, sizeof *s->first_stress, "a text", err);
+    if (status == LIN_OK) {
+        status = lin_grow_int((void *)&s->stresses, &s->stresses_capacity, (int64_t)s->n_stresses + n, sizeof *s->stresses, "a text",
+                              err);
+    }
+    if (status != LIN_OK) return status;
+    s->first_stress[s->n_slots++] = s->n_stresses;
+    for (int i = 0; i < n; i++) s->stresses[s->n_stresses++] = stress ? stress[i] : NULL;
+    return LIN_OK;
+}
+
 static lin_status add_guess(lin_spoken *s, const lin_spoken_lexicon *lexicon, const lin_spelling *word, lin_error *err)
 {
     int labels[LIN_PRONUNCIATION_MAX], n;
@@ -82,6 +98,7 @@ static lin_status add_guess(lin_spoken *s, const lin_spoken_lexicon *lexicon, co
     }
     lin_status status = lin_g2p_pronounce(s->g2p, word->word, word->n, labels, LIN_PRONUNCIATION_MAX, &n, &how, err);
     if (status == LIN_OK) status = lin_align_graph_add(s->graph, &one, &n, 1, 1, err);
+    if (status == LIN_OK) status = keep_stress(s, NULL, 1, err);
     if (status != LIN_OK || how == LIN_G2P_DICTIONARY) return status;
     lin_buffer_bytes(&s->guesses, word->word, word->n);
     for (int i = 0; i < n; i++) {
@@ -97,13 +114,17 @@ static lin_status add_guess(lin_spoken *s, const lin_spoken_lexicon *lexicon, co
 static lin_status add_word(lin_spoken *s, const lin_spoken_lexicon *lexicon, const lin_spelling *word, lin_error *err)
 {
     const int *pronunciations[LIN_ALIGN_PRONUNCIATIONS];
+    const signed char *stress[LIN_ALIGN_PRONUNCIATIONS];
     int lengths[LIN_ALIGN_PRONUNCIATIONS], n = 0;
     while (n < LIN_ALIGN_PRONUNCIATIONS) {
         lengths[n] = lin_dictionary_find(lexicon->dictionary, word->word, word->n, n, &pronunciations[n]);
         if (lengths[n] == 0) break;
+        stress[n] = lin_dictionary_stress(lexicon->dictionary, pronunciations[n]);
         n++;
     }
-    return n ? lin_align_graph_add(s->graph, pronunciations, lengths, n, 1, err) : add_guess(s, lexicon, word, err);
+    if (n == 0) return add_guess(s, lexicon, word, err);
+    lin_status status = lin_align_graph_add(s->graph, pronunciations, lengths, n, 1, err);
+    return status == LIN_OK ? keep_stress(s, stress, n, err) : status;
 }
 
 // Words without a pronunciation are gathered, so that all are named at once.
@@ -160,8 +181,11 @@ lin_status lin_spoken_phones(lin_spoken *s, const lin_phones *phones, const char
         while (status == LIN_OK && lin_field_next(&at, lines.text + lines.n, &field, &n_field)) {
             lin_phone_read read[LIN_PHONES_READ_MAX];
             const int found = lin_phones_read(phones, field, n_field, read, LIN_PHONES_READ_MAX, &mark);
-            for (int i = 0; i < found && status == LIN_OK; i++)
+            for (int i = 0; i < found && status == LIN_OK; i++) {
+                static const signed char digits[] = {-1, 0, 1, 2};
                 status = lin_align_graph_phones(s->graph, &read[i].label, 1, err);
+                if (status == LIN_OK) status = keep_stress(s, &(const signed char *){&digits[read[i].stress + 1]}, 1, err);
+            }
             if (!found) {
                 status = lin_fail(err, LIN_INVALID, "'%s' is no phoneme of the model; linnet info names them",
                                   lin_quote(shown, field, n_field));
@@ -178,12 +202,21 @@ const char *lin_spoken_spell(const void *spoken, int word)
     return word >= 0 && word < s->n ? s->spellings.data + s->offsets[word] : NULL;
 }
 
+const signed char *lin_spoken_stress(const lin_spoken *s, int slot, int pronunciation)
+{
+    if (slot < 0 || slot >= s->n_slots || pronunciation < 0) return NULL;
+    const int at = s->first_stress[slot] + pronunciation;
+    return at < s->n_stresses ? s->stresses[at] : NULL;
+}
+
 void lin_spoken_free(lin_spoken *s)
 {
     lin_align_graph_destroy(s->graph);
     lin_buffer_free(&s->spellings);
     lin_buffer_free(&s->guesses);
     lin_free(s->offsets);
+    lin_free((void *)s->stresses);
+    lin_free(s->first_stress);
     drop_g2p(s);
     *s = (lin_spoken){0};
 }

@@ -39,6 +39,10 @@ typedef struct lin_spoken {
     size_t *offsets;      /* [slots] */
     int n, capacity;
     lin_buffer guesses;   /* words that the lexicon lacks and what is put in their place: "xyzzy\tZ IH Z IY (rules)\n" */
+    const signed char **stresses; /* of every pronunciation of every slot: of its phones, as lexicon/dictionary has it; or NULL */
+    int n_stresses, stresses_capacity;
+    int *first_stress;            /* [slots] of its first pronunciation among them */
+    int n_slots, slots_capacity;
     int marks;            /* such as [laughs], which are no words and were skipped */
     char first_mark[48];  /* of them, cut to fit a message */
     lin_g2p *g2p;         /* made for the first such word, with its rules; a g2p belongs to one thread */
@@ -55,6 +59,9 @@ lin_status lin_spoken_phones(lin_spoken *spoken, const lin_phones *phones, const
 
 /* A lin_result_speller, of slot `word`. */
 const char *lin_spoken_spell(const void *spoken, int word);
+
+/* Stress of the phones of a pronunciation of a slot, -1 where it is not known, or NULL. */
+const signed char *lin_spoken_stress(const lin_spoken *spoken, int slot, int pronunciation);
 
 void lin_spoken_free(lin_spoken *spoken);
 

@@ -26,6 +26,7 @@ enum { LIN_RESULT_NOTHING = -1 };
 
 typedef struct lin_result_phone {
     int label; /* index into the phone set */
+    int stress; /* of the pronunciation: 1 + CMUdict's digit; 0: not known */
     float confidence;
     double start_s, end_s; /* seconds from the beginning of the audio */
     float goodness;        /* of pronunciation (decoder/goodness.h), natural logarithm, 0 at best; NAN where it was not measured */

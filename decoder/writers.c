@@ -12,6 +12,19 @@ const char *lin_phone_text(const lin_writer_options *o, int label)
     return o->ipa ? lin_phones_ipa(o->phones, label) : lin_phones_name(o->phones, label);
 }
 
+const char *lin_stressed_text(const lin_writer_options *o, const lin_result_phone *phone, char text[LIN_PHONE_TEXT])
+{
+    static const char *const marks[] = {"", "ˈ", "ˌ"};
+    const int stress = o->stress && phone->stress > 0 && phone->stress < 4 ? phone->stress - 1 : -1;
+    const char *name = lin_phone_text(o, phone->label);
+    if (o->ipa) {
+        snprintf(text, LIN_PHONE_TEXT, "%s%s", stress > 0 ? marks[stress] : "", name);
+    } else {
+        snprintf(text, LIN_PHONE_TEXT, "%s%.*s", name, stress >= 0, stress < 0 ? "" : stress == 0 ? "0" : stress == 1 ? "1" : "2");
+    }
+    return text;
+}
+
 static lin_status check(const lin_result *r, const lin_writer_options *o, lin_error *err)
 {
     const char *id = r->id ? r->id : "an alternative";
@@ -63,8 +76,9 @@ lin_token lin_token_at(const lin_tokens *t, int i)
 
 void lin_token_spell(const lin_tokens *t, int i, lin_buffer *out)
 {
+    char phone[LIN_PHONE_TEXT];
     if (!t->words) {
-        lin_buffer_text(out, lin_phone_text(t->options, t->result->phones[i].label));
+        lin_buffer_text(out, lin_stressed_text(t->options, &t->result->phones[i], phone));
         return;
     }
     const lin_result_word *w = &t->result->words[i];
@@ -75,7 +89,7 @@ void lin_token_spell(const lin_tokens *t, int i, lin_buffer *out)
     lin_buffer_char(out, '[');
     for (int p = 0; p < w->n_phones; p++) {
         if (p && !t->options->ipa) lin_buffer_char(out, '_');
-        const char *name = lin_phone_text(t->options, t->result->phones[w->first_phone + p].label);
+        const char *name = lin_stressed_text(t->options, &t->result->phones[w->first_phone + p], phone);
         for (; *name; name++) lin_buffer_char(out, t->options->ipa ? *name : lin_lower(*name));
     }
     lin_buffer_char(out, ']');

@@ -57,6 +57,7 @@ typedef struct lin_writer_options {
     int with_id;              /* text: the utterance id before the phones */
     int times;                /* text: a line for each phone or word with its start and end, LIN_UNIT_BOTH: words and their phones */
     int ipa;                  /* phones in IPA instead of the set's own names */
+    int stress;               /* phones with their stress where it is known: AH0, AH1; in IPA ˈ or ˌ before the vowel */
     lin_writer_unit unit;
     int word_times;                /* vtt: the time of each word inside a subtitle, for karaoke-like display */
     lin_writer_document *document; /* NULL: each call of write makes a whole file */

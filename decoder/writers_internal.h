@@ -42,6 +42,10 @@ void lin_scratch_free(lin_buffer *scratch, lin_buffer *out);
 
 const char *lin_phone_text(const lin_writer_options *options, int label);
 
+/* The same of a phone of a result, with its stress where that is asked for. text: room for it. Returns text. */
+enum { LIN_PHONE_TEXT = 64 };
+const char *lin_stressed_text(const lin_writer_options *options, const lin_result_phone *phone, char text[LIN_PHONE_TEXT]);
+
 /* UTF-8 for formats that are text for everybody: bytes that are not UTF-8, and control characters other than those in `keep`,
  * become U+FFFD; a `quote` (0: none) is doubled. */
 void lin_put_clean(lin_buffer *out, const char *text, const char *keep, char quote);

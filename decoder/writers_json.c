@@ -11,8 +11,9 @@ static void put_phones(const lin_result *r, const lin_writer_options *o, lin_buf
     lin_buffer_char(out, '[');
     for (int i = 0; i < r->n_phones; i++) {
         const lin_result_phone *p = &r->phones[i];
+        char text[LIN_PHONE_TEXT];
         lin_buffer_text(out, i ? ",{" : "{");
-        lin_buffer_member_text(out, "phone", lin_phone_text(o, p->label));
+        lin_buffer_member_text(out, "phone", lin_stressed_text(o, p, text));
         lin_buffer_member_fixed(out, "start", p->start_s, 3);
         lin_buffer_member_fixed(out, "end", p->end_s, 3);
         lin_buffer_member_fixed(out, "confidence", p->confidence, 4);
@@ -40,7 +41,8 @@ static void put_words(const lin_result *r, const lin_writer_options *o, lin_buff
         lin_buffer_key(out, "phones");
         lin_buffer_char(out, '[');
         for (int p = 0; p < w->n_phones; p++) {
-            const char *name = lin_phone_text(o, r->phones[w->first_phone + p].label);
+            char text[LIN_PHONE_TEXT];
+            const char *name = lin_stressed_text(o, &r->phones[w->first_phone + p], text);
             if (p) lin_buffer_char(out, ',');
             lin_buffer_json(out, name, strlen(name));
         }

@@ -22,6 +22,9 @@ struct lin_dictionary {
     size_t n_items, items_capacity;
     int *labels;
     size_t n_labels, labels_capacity;
+    signed char *stress; // [n_labels]
+    size_t stress_capacity;
+    int has_stress;
     int n_skipped;
     lin_error first_skipped;
 };
@@ -31,6 +34,7 @@ typedef struct entry {
     char word[LIN_WORD_MAX];
     size_t n_word;
     int labels[LIN_PRONUNCIATION_MAX];
+    signed char stress[LIN_PRONUNCIATION_MAX];
     int n_labels;
 } entry;
 
@@ -69,7 +73,7 @@ static lin_status parse_line(const lin_lines *line, const char *name, const lin_
     const char *word = field;
     size_t n_word = n;
     for (size_t i = 0; i < n; i++) out->word[i] = lin_lower(field[i]);
-    int mark = 0;
+    int mark = 0, marked = 0;
     while (lin_field_next(&at, end, &field, &n) && field[0] != '#') {
         lin_phone_read read[LIN_PHONES_READ_MAX];
         const int found = lin_phones_read(phones, field, n, read, LIN_PHONES_READ_MAX, &mark);
@@ -80,7 +84,15 @@ static lin_status parse_line(const lin_lines *line, const char *name, const lin_
         if (out->n_labels + found > LIN_PRONUNCIATION_MAX) {
             return lin_fail(err, LIN_FORMAT, "%s:%d: more than %d phones", name, line->number, LIN_PRONUNCIATION_MAX);
         }
-        for (int i = 0; i < found; i++) out->labels[out->n_labels++] = read[i].label;
+        for (int i = 0; i < found; i++) {
+            out->stress[out->n_labels] = (signed char)read[i].stress;
+            out->labels[out->n_labels++] = read[i].label;
+            marked |= read[i].stress > 0 && !lin_is_digit(field[n - 1]);
+        }
+    }
+    // In the IPA a vowel without a mark has no stress, where another one has.
+    for (int i = 0; marked && i < out->n_labels; i++) {
+        if (out->stress[i] < 0 && lin_phones_is_vowel(phones, out->labels[i])) out->stress[i] = 0;
     }
     if (!out->n_labels) {
         return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' has no phones", name, line->number, lin_quote(shown, word, n_word));
@@ -100,6 +112,9 @@ static lin_status add_entry(lin_dictionary *d, const entry *e, const char *name,
     if ((status =
              lin_grow(&d->labels, &d->labels_capacity, d->n_labels + (size_t)e->n_labels, sizeof *d->labels, "a dictionary", err)))
         return status;
+    if ((status =
+             lin_grow(&d->stress, &d->stress_capacity, d->n_labels + (size_t)e->n_labels, sizeof *d->stress, "a dictionary", err)))
+        return status;
     if (d->n_items == INT_MAX) return lin_fail(err, LIN_FORMAT, "too many pronunciations");
     if ((status = lin_symbols_add(&d->words, e->word, e->n_word, &word, err))) return status;
     if (d->words.n > before) d->first[word] = -1;
@@ -115,6 +130,8 @@ static lin_status add_entry(lin_dictionary *d, const entry *e, const char *name,
     *link = (int)d->n_items;
     d->items[d->n_items++] = (pronunciation){.offset = d->n_labels, .n = e->n_labels, .next = -1};
     memcpy(d->labels + d->n_labels, e->labels, (size_t)e->n_labels * sizeof(int));
+    memcpy(d->stress + d->n_labels, e->stress, (size_t)e->n_labels);
+    for (int i = 0; i < e->n_labels; i++) d->has_stress |= e->stress[i] >= 0;
     d->n_labels += (size_t)e->n_labels;
     return LIN_OK;
 }
@@ -128,6 +145,7 @@ static lin_status reserve(lin_dictionary *d, size_t n, lin_error *err)
     if ((status = lin_symbols_reserve(&d->words, (int)lines, n / 2, err))) return status;
     if ((status = lin_grow(&d->items, &d->items_capacity, lines, sizeof *d->items, "a dictionary", err))) return status;
     if ((status = lin_grow(&d->first, &d->first_capacity, lines, sizeof *d->first, "a dictionary", err))) return status;
+    if ((status = lin_grow(&d->stress, &d->stress_capacity, n / 3, sizeof *d->stress, "a dictionary", err))) return status;
     return lin_grow(&d->labels, &d->labels_capacity, n / 3, sizeof *d->labels, "a dictionary", err);
 }
 
@@ -183,6 +201,7 @@ void lin_dictionary_destroy(lin_dictionary *d)
     lin_free(d->first);
     lin_free(d->items);
     lin_free(d->labels);
+    lin_free(d->stress);
     lin_free(d);
 }
 
@@ -199,6 +218,10 @@ int lin_dictionary_find(const lin_dictionary *d, const char *word, size_t n, int
     if (labels) *labels = d->labels + d->items[at].offset;
     return d->items[at].n;
 }
+
+const signed char *lin_dictionary_stress(const lin_dictionary *d, const int *labels) { return d->stress + (labels - d->labels); }
+
+int lin_dictionary_has_stress(const lin_dictionary *d) { return d->has_stress; }
 
 int lin_dictionary_count(const lin_dictionary *d) { return d->words.n; }
 

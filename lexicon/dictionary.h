@@ -4,6 +4,7 @@
  * Reads CMUdict as Carnegie Mellon publishes it ("WORD  W ER1 D", comments after ";;;" or " #") and as pocketsphinx packages it
  * ("word w er d" in lower case). "word(2)" and a word on a second line are further pronunciations of it, in the order of the file;
  * those that coincide once the stress is gone are kept once. Stress digits are dropped unless the phone set has the stressed name.
+ * The digits, or marks of the IPA, are kept beside the labels: lin_dictionary_stress.
  * Phones may be in the IPA, one by one or several without blanks between them (phones.h).
  *
  *   lin_dictionary_load("cmudict.dict", phones, NULL, &dictionary, &err);
@@ -45,6 +46,10 @@ void lin_dictionary_destroy(lin_dictionary *dictionary); /* NULL is fine */
  * points *labels at them (indices into the phone set, owned by the dictionary); 0 when there is no such word or pronunciation.
  */
 int lin_dictionary_find(const lin_dictionary *dictionary, const char *word, size_t n, int which, const int **labels);
+
+/* Of labels that lin_dictionary_find gave, CMUdict's digit for each: 0, 1, 2, or -1 where the file has none. */
+const signed char *lin_dictionary_stress(const lin_dictionary *dictionary, const int *labels);
+int lin_dictionary_has_stress(const lin_dictionary *dictionary); /* any label has a digit */
 
 /* Distinct words, and the index-th in the order of the file: lower case, NUL-terminated, owned by the dictionary. */
 int lin_dictionary_count(const lin_dictionary *dictionary);

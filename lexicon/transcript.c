@@ -21,6 +21,8 @@ struct lin_transcriber {
     lin_g2p *g2p;
     int *labels; // of the present line
     size_t n_labels, labels_capacity;
+    signed char *stress; // [n_labels]
+    size_t stress_capacity;
     lin_symbols unknown;
     unknown_item *items;
     size_t items_capacity;
@@ -46,18 +48,23 @@ void lin_transcriber_destroy(lin_transcriber *t)
 {
     if (!t) return;
     lin_free(t->labels);
+    lin_free(t->stress);
     lin_symbols_free(&t->unknown);
     lin_free(t->items);
     lin_free(t->pool);
     lin_free(t);
 }
 
-static lin_status append(lin_transcriber *t, const int *labels, int n, lin_error *err)
+// stress: NULL where it is not known.
+static lin_status append(lin_transcriber *t, const int *labels, const signed char *stress, int n, lin_error *err)
 {
     if (t->n_labels + (size_t)n > INT_MAX / 2) return lin_fail(err, LIN_FORMAT, "a transcript of over %d phones", INT_MAX / 2);
     lin_status status = lin_grow(&t->labels, &t->labels_capacity, t->n_labels + (size_t)n, sizeof *t->labels, "a transcript", err);
+    if (!status)
+        status = lin_grow(&t->stress, &t->stress_capacity, t->n_labels + (size_t)n, sizeof *t->stress, "a transcript", err);
     if (status) return status;
     if (n) memcpy(t->labels + t->n_labels, labels, (size_t)n * sizeof *labels);
+    for (int i = 0; i < n; i++) t->stress[t->n_labels + (size_t)i] = stress ? stress[i] : -1;
     t->n_labels += (size_t)n;
     return LIN_OK;
 }
@@ -79,7 +86,7 @@ static lin_status append_unknown(lin_transcriber *t, const lin_spelling *g, cons
     }
     t->items[index].count++;
     t->n_unknown++;
-    return append(t, labels, n, err);
+    return append(t, labels, NULL, n, err);
 }
 
 static lin_status append_word(lin_transcriber *t, const lin_spelling *g, lin_error *err)
@@ -89,12 +96,12 @@ static lin_status append_word(lin_transcriber *t, const lin_spelling *g, lin_err
     char shown[LIN_QUOTE];
     lin_g2p_how how;
     t->n_words++;
-    if ((n_labels = lin_dictionary_find(t->dictionary, g->word, g->n, 0, &known)) > 0) return append(t, known, n_labels, err);
+    if ((n_labels = lin_dictionary_find(t->dictionary, g->word, g->n, 0, &known)) > 0) return append(t, known, lin_dictionary_stress(t->dictionary, known), n_labels, err);
     if ((n_labels = lin_symbols_find(&t->unknown, g->word, g->n)) >= 0) {
         unknown_item *item = &t->items[n_labels];
         item->count++;
         t->n_unknown++;
-        return append(t, t->pool + item->offset, item->n_labels, err);
+        return append(t, t->pool + item->offset, NULL, item->n_labels, err);
     }
     if (!t->g2p) {
         return lin_fail(err, LIN_INVALID, "'%s' at byte %zu is not in the dictionary", lin_quote(shown, g->word, g->n),
@@ -102,7 +109,7 @@ static lin_status append_word(lin_transcriber *t, const lin_spelling *g, lin_err
     }
     lin_status status = lin_g2p_pronounce(t->g2p, g->word, g->n, labels, LIN_PRONUNCIATION_MAX, &n_labels, &how, err);
     if (status) return status;
-    return how == LIN_G2P_DICTIONARY ? append(t, labels, n_labels, err) : append_unknown(t, g, labels, n_labels, how, err);
+    return how == LIN_G2P_DICTIONARY ? append(t, labels, NULL, n_labels, err) : append_unknown(t, g, labels, n_labels, how, err);
 }
 
 static lin_status add_letter(lin_spelling *g, char c, size_t at, lin_error *err)
@@ -208,6 +215,8 @@ lin_status lin_transcriber_line(lin_transcriber *t, const char *text, size_t n, 
     *n_labels = (int)t->n_labels;
     return LIN_OK;
 }
+
+const signed char *lin_transcriber_stress(const lin_transcriber *t) { return t->stress; }
 
 long lin_transcriber_words(const lin_transcriber *t) { return t->n_words; }
 

@@ -61,6 +61,9 @@ void lin_transcriber_destroy(lin_transcriber *transcriber); /* NULL is fine */
 lin_status lin_transcriber_line(lin_transcriber *transcriber, const char *text, size_t n, const int **labels, int *n_labels,
                                 lin_error *err);
 
+/* Of the last line's labels, the stress that the dictionary has: lin_dictionary_stress; -1 in words that it lacks. */
+const signed char *lin_transcriber_stress(const lin_transcriber *transcriber);
+
 /* Words seen in lines that succeeded or failed, and how many of them the dictionary lacked. */
 long lin_transcriber_words(const lin_transcriber *transcriber);
 long lin_transcriber_unknown_words(const lin_transcriber *transcriber);

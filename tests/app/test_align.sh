@@ -120,6 +120,22 @@ printf 'one Y UW\none(2) W AH N\none(3) AA\ntwo AH N\ntwo(2) T UW\n' > "$tmp/man
 run align --posteriors "$tmp/m.npy" --text "one two" -l "$tmp/many" --unit phones -q -f trn
 is "the sound chooses the pronunciation" "W AH N T UW (m)" "$out"
 
+# Stress: of the pronunciation that was chosen, where the lexicon has it.
+printf 'one Y UW1\none W AH1 N\ntwo T UW2\n' > "$tmp/stress.dict"
+run align --posteriors "$tmp/m.npy" --text "one two" -l "$tmp/stress.dict" --unit phones -q -f trn --stress
+is "stress of the chosen pronunciation" "W AH1 N T UW2 (m)" "$out"
+run align --posteriors "$tmp/m.npy" --text "one two" -l "$tmp/stress.dict" --unit phones -q -f trn --stress --ipa
+is "stress in the IPA" "w ˈʌ n t ˌu (m)" "$out"
+run align --posteriors "$tmp/m.npy" --text "one two" -l "$tmp/stress.dict" --unit phones -q -f trn
+is "no stress unless it is asked for" "W AH N T UW (m)" "$out"
+run align --posteriors "$tmp/m.npy" --text-file "$tmp/one.TextGrid" -l "$tmp/stress.dict" -q -f json --stress --row-ms 100
+has "stress in JSON, of a TextGrid" "$out" '"phones":["W","AH1","N"]'
+run align --posteriors "$tmp/m.npy" --phones "wˈʌn T UW0" -q -f trn --stress
+is "stress as it was typed" "W AH1 N T UW0 (m)" "$out"
+run align --posteriors "$tmp/m.npy" --text "one two" $lex -f trn --stress --unit phones
+is "a lexicon without stress" "W AH N T UW (m)" "$out"
+has "a lexicon without stress: told" "$err" "has no stress for --stress to keep"
+
 # Bad matrices.
 matrix "$tmp/nan.npy" 0 $W $AH x $N 0 0
 refused "a NaN" 1 "nan.npy: row 3: column 0 is not a number" align --posteriors "$tmp/nan.npy" --text one $lex

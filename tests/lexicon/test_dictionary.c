@@ -94,6 +94,12 @@ START_TEST(phones_in_the_ipa)
     ck_assert_int_eq(lin_dictionary_count(d), 4);
     ck_assert_int_eq(lin_dictionary_find(d, "hello", 5, 0, &labels), 4);
     const int *first = labels;
+    const signed char *stress = lin_dictionary_stress(d, labels);
+    ck_assert(stress[0] == -1 && stress[1] == 0 && stress[2] == -1 && stress[3] == 1 && lin_dictionary_has_stress(d));
+    ck_assert_int_eq(lin_dictionary_find(d, "hullo", 5, 0, &labels), 4);
+    ck_assert_mem_eq(lin_dictionary_stress(d, labels), stress, 4);
+    ck_assert_int_eq(lin_dictionary_find(d, "hallo", 5, 0, &labels), 4);
+    ck_assert_mem_eq(lin_dictionary_stress(d, labels), "\xFF\xFF\xFF\xFF", 4);
     ck_assert_int_eq(lin_dictionary_find(d, "hello", 5, 1, &labels), 0); // the same once more
     ck_assert_int_eq(lin_dictionary_find(d, "hullo", 5, 0, &labels), 4);
     ck_assert_int_eq(memcmp(first, labels, 4 * sizeof *labels), 0);
