@@ -2,10 +2,11 @@
  * bench_gemm.c - speed of the matrix product: forward for 1 to 12,800 rows, and both backward forms, over the shapes of the
  * default network, as a share of the peak of this machine measured in the same run by multiply-adds between registers.
  *
- *   bench_gemm [--threads N] [--quick] [--json] [--precision fp32|bf16] [--form NAME] [--cpu-time]
+ *   bench_gemm [--threads N] [--quick] [--json] [--precision fp32|bf16] [--form NAME] [--rows N,N...] [--cpu-time]
  *       NAME: forward, backward_data, backward_weight, openblas
  *
- * Medians of several. Where libopenblas.so.0 is installed its sgemm runs on the same forward shapes, one thread. With --precision
+ * Best of many short trials, with the median beside it: other work on the machine only makes a trial slower, and the peak is a best,
+ * too. Shares are best with best. Where libopenblas.so.0 is installed its sgemm runs on the same forward shapes, one thread. With --precision
  * bf16 the forms that use it, in turn with fp32, as a share of the peak of bf16's instruction.
  * LINNET_ISA=avx2 or portable measures the other instruction sets against their own peaks.
  */
@@ -18,7 +19,7 @@
 #include "kernels/memory.h"
 #include "kernels/ops.h"
 
-enum { SHAPES = 6, RUNS = 31, MOST_ROWS = 12800, MOST_WIDTH = 768 };
+enum { SHAPES = 6, LEAST_TRIALS = 15, MOST_TRIALS = 201, MOST_ROWS = 12800, MOST_WIDTH = 768 };
 
 static const int shapes[SHAPES][2] = {{192, 192}, {576, 192}, {768, 192}, {192, 768}, {40, 192}, {192, 640}};
 static const int forward_rows[] = {1, 2, 4, 8, 9, 12, 16, 32, 64, 256, 512, 800, 4000, 12800};
@@ -64,11 +65,24 @@ static void once_plain(form what, int rows, int n, int k)
     }
 }
 
-// GFLOP/s of RUNS runs of a few milliseconds; *plain_rate: of fp32 in turn with them.
-static double measure(form what, int rows, int n, int k, int quick, double *plain_rate)
+typedef struct rates { // GFLOP/s
+    double best, median;
+} rates;
+
+static rates rates_of(double *time, int trials, double work)
 {
-    double time[RUNS], plain_time[RUNS], work = 2.0 * rows * n * k;
-    long inner = (long)((quick ? 1e8 : 1e9) / work) + 1;
+    const double median = bench_quantile(time, trials, 0.5); // sorts
+    return (rates){work / time[0] * 1e-9, work / median * 1e-9};
+}
+
+// Trials of about a millisecond; *plain_rates: of fp32 in turn with them.
+static rates measure(form what, int rows, int n, int k, int quick, rates *plain_rates)
+{
+    double time[MOST_TRIALS], plain_time[MOST_TRIALS];
+    const double work = 2.0 * rows * n * k, budget = quick ? 4e9 : 4e10;
+    const long inner = (long)(1e8 / work) + 1;
+    const double trials_wanted = budget / (work * (double)inner);
+    const int trials = trials_wanted < LEAST_TRIALS ? LEAST_TRIALS : trials_wanted > MOST_TRIALS ? MOST_TRIALS : (int)trials_wanted;
     for (size_t i = 0; i < (size_t)MOST_ROWS * MOST_WIDTH; i++) { // gradients and outputs of one form are inputs of another
         x[i] = (float)((i * 7919) % 1000) * 1e-3f - 0.5f;
         y[i] = (float)((i * 104729) % 1000) * 1e-3f - 0.5f;
@@ -79,7 +93,7 @@ static double measure(form what, int rows, int n, int k, int quick, double *plai
     ops->weights_pack(exec, packed, w, &item, 1);
     if (plain) plain->weights_pack(exec, plain_packed, w, &item, 1);
     once(what, rows, n, k);
-    for (int r = 0; r < RUNS; r++) {
+    for (int r = 0; r < trials; r++) {
         double start = bench_now();
         for (long i = 0; i < inner; i++) once(what, rows, n, k);
         time[r] = (bench_now() - start) / (double)inner;
@@ -87,13 +101,13 @@ static double measure(form what, int rows, int n, int k, int quick, double *plai
         for (long i = 0; plain && i < inner; i++) once_plain(what, rows, n, k);
         plain_time[r] = (bench_now() - start) / (double)inner;
     }
-    *plain_rate = work / bench_quantile(plain_time, RUNS, 0.5) * 1e-9;
-    return work / bench_quantile(time, RUNS, 0.5) * 1e-9;
+    if (plain) *plain_rates = rates_of(plain_time, trials, work);
+    return rates_of(time, trials, work);
 }
 
 static double measure_packing(int transposed)
 {
-    enum { MATRICES = 27, SIZE = MOST_WIDTH * 192 }; // 27 x 768 x 192 = 4 M weights, as in the default network
+    enum { RUNS = 31, MATRICES = 27, SIZE = MOST_WIDTH * 192 }; // 27 x 768 x 192 = 4 M weights, as in the default network
     double time[RUNS];
     lin_packing items[MATRICES];
     for (size_t i = 0; i < MATRICES; i++)
@@ -104,7 +118,7 @@ static double measure_packing(int transposed)
         time[r] = bench_now() - start;
     }
     qsort(time, RUNS, sizeof *time, bench_by_value);
-    return time[RUNS / 2] * 1e3;
+    return time[0] * 1e3;
 }
 
 static void load_openblas(void)
@@ -121,23 +135,24 @@ static void load_openblas(void)
 static void print_form(form what, const int *rows, size_t n_rows, double peak, int quick, int json)
 {
     if (!json) {
-        printf("\n%s, GFLOP/s (share of the peak%s)\n%8s", form_names[what], plain ? "; times the speed of fp32" : "", "rows");
-        for (int s = 0; s < SHAPES; s++) printf("      %4dx%-4d%s", shapes[s][0], shapes[s][1], plain ? "       " : "");
+        printf("\n%s, best GFLOP/s (share of the peak; the median's%s)\n%8s", form_names[what],
+               plain ? "; times the speed of fp32" : "", "rows");
+        for (int s = 0; s < SHAPES; s++) printf("        %4dx%-4d   %s", shapes[s][0], shapes[s][1], plain ? "       " : "");
         printf("\n");
     }
     for (size_t i = 0; i < n_rows; i++) {
         if (!json) printf("%8d", rows[i]);
         for (int s = 0; s < SHAPES; s++) {
-            double plain_rate, rate = measure(what, rows[i], shapes[s][0], shapes[s][1], quick, &plain_rate);
+            rates plain_rates = {0, 0};
+            const rates rate = measure(what, rows[i], shapes[s][0], shapes[s][1], quick, &plain_rates);
             if (json) {
-                printf("{\"form\":\"%s\",\"rows\":%d,\"n\":%d,\"k\":%d,\"gflops\":%.1f,\"share\":%.3f", form_names[what], rows[i],
-                       shapes[s][0], shapes[s][1], rate, rate / peak);
-                if (plain) printf(",\"fp32_gflops\":%.1f", plain_rate);
+                printf("{\"form\":\"%s\",\"rows\":%d,\"n\":%d,\"k\":%d,\"gflops\":%.1f,\"share\":%.3f,\"median_gflops\":%.1f",
+                       form_names[what], rows[i], shapes[s][0], shapes[s][1], rate.best, rate.best / peak, rate.median);
+                if (plain) printf(",\"fp32_gflops\":%.1f", plain_rates.best);
                 printf("}\n");
-            } else if (plain) {
-                printf("  %6.1f (%3.0f%%) %4.2fx", rate, 100 * rate / peak, rate / plain_rate);
             } else {
-                printf("  %6.1f (%3.0f%%)", rate, 100 * rate / peak);
+                printf("  %6.1f (%3.0f%%; %3.0f%%)", rate.best, 100 * rate.best / peak, 100 * rate.median / peak);
+                if (plain) printf(" %4.2fx", rate.best / plain_rates.best);
             }
             fflush(stdout);
         }
@@ -145,9 +160,24 @@ static void print_form(form what, const int *rows, size_t n_rows, double peak, i
     }
 }
 
+// "1,8,64" into rows: how many, or 0
+static size_t parse_rows(const char *text, int *rows, size_t most)
+{
+    size_t n = 0;
+    for (char *end; n < most; text = end + 1) {
+        const long value = strtol(text, &end, 10);
+        if (end == text || value < 1 || value > MOST_ROWS || (*end && *end != ',')) return 0;
+        rows[n++] = (int)value;
+        if (!*end) return n;
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     int threads = 1, quick = 0, json = 0;
+    int asked[32];
+    size_t n_asked = 0;
     const char *only = NULL, *precision = "fp32";
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--quick") == 0) {
@@ -160,11 +190,13 @@ int main(int argc, char **argv)
             threads = atoi(argv[++i]);
         } else if (strcmp(argv[i], "--precision") == 0 && i + 1 < argc) {
             precision = argv[++i];
+        } else if (strcmp(argv[i], "--rows") == 0 && i + 1 < argc && (n_asked = parse_rows(argv[i + 1], asked, 32)) > 0) {
+            i++;
         } else if (strcmp(argv[i], "--form") == 0 && i + 1 < argc) {
             only = argv[++i];
         } else {
             fprintf(stderr, "usage: bench_gemm [--threads N] [--quick] [--json] [--precision fp32|bf16] [--form NAME] "
-                            "[--cpu-time]\n");
+                            "[--rows N,N...] [--cpu-time]\n");
             return 2;
         }
     }
@@ -206,7 +238,9 @@ int main(int argc, char **argv)
             if (!json) printf("\n%s\n", sgemm ? "OpenBLAS is compared with one thread only" : "libopenblas.so.0 is not installed");
             continue;
         }
-        if (what == FORWARD || what == OPENBLAS) {
+        if (n_asked) {
+            print_form((form)what, asked, n_asked, peak, quick, json);
+        } else if (what == FORWARD || what == OPENBLAS) {
             print_form((form)what, forward_rows, sizeof forward_rows / sizeof *forward_rows, peak, quick, json);
         } else {
             print_form((form)what, backward_rows, sizeof backward_rows / sizeof *backward_rows, peak, quick, json);
