@@ -1,6 +1,6 @@
 /*
- * peak.h - what benchmark programs share: the clock, medians, and the peak of this machine, by multiply-adds between registers with
- * the instruction set that lin_ops_cpu uses. Shares of the peak are only worth something when it was measured in the same run.
+ * peak.h - what benchmark programs share: the clock, quantiles, and the peak of this machine, by multiply-adds between registers
+ * with the instruction set that lin_ops_cpu uses. Shares of the peak are only worth something when it was measured in the same run.
  */
 #ifndef LIN_BENCH_PEAK_H
 #define LIN_BENCH_PEAK_H
@@ -47,7 +47,7 @@ static inline double bench_quantile(double *values, int n, double share)
 #define PEAK_UNROLL _Pragma("GCC unroll 16")
 #endif
 
-enum { PEAK_STEPS = 2000000, PEAK_SUMS = 12, PEAK_SUMS_BF16 = 16, PEAK_RUNS = 9, PEAK_TRIALS = 5, PEAK_THREADS = 64 };
+enum { PEAK_STEPS = 200000, PEAK_SUMS = 12, PEAK_SUMS_BF16 = 16, PEAK_RUNS = 40, PEAK_TRIALS = 20, PEAK_THREADS = 64 };
 
 // 12 independent chains of multiply-adds: enough for two units with a latency of up to six; 16 of bf16's, which take longer. The empty assembly pins each sum to a
 // register and keeps the compiler from solving the recurrence.
@@ -153,12 +153,12 @@ static inline void peak_pin(pthread_t thread, int i)
     }
 }
 
-/* GFLOP/s of 1 to PEAK_THREADS threads at once: the best of several trials, since other work makes a trial too low, and nothing
- * makes it too high. The precision of lin_ops_cpu_bf16 only where that can be had. */
-static inline double bench_peak_of(lin_precision precision, int threads)
+/* GFLOP/s of 1 to PEAK_THREADS threads at once: the best of `trials`, 10 ms or so each, since other work makes a trial too low, and
+ * nothing makes it too high. The precision of lin_ops_cpu_bf16 only where that can be had. */
+static inline double bench_peak_in(lin_precision precision, int threads, int trials)
 {
     double best = 0;
-    for (int trial = 0; trial < PEAK_TRIALS; trial++) {
+    for (int trial = 0; trial < trials; trial++) {
         pthread_t handles[PEAK_THREADS];
         peak_job jobs[PEAK_THREADS];
         double total = 0;
@@ -176,6 +176,7 @@ static inline double bench_peak_of(lin_precision precision, int threads)
     return best;
 }
 
+static inline double bench_peak_of(lin_precision precision, int threads) { return bench_peak_in(precision, threads, PEAK_TRIALS); }
 static inline double bench_peak(int threads) { return bench_peak_of(LIN_PRECISION_FP32, threads); }
 
 /* The table of a --precision, or NULL with a message for the user. */

@@ -10,28 +10,29 @@ typedef struct pack_job {
     float *packed;
     const float *values;
     const lin_packing *items;
-    lin_pack_panel *panel, *transposed;
+    int panel;
+    lin_pack_panel *straight, *transposed;
 } pack_job;
 
-static void pack_panel(float *packed, const float *w, int n, int k, int piece)
+static void pack_panel(float *packed, const float *w, int n, int k, int piece, int panel)
 {
-    const int c0 = lin_panel_start(n, piece), width = lin_panel_width(n, c0);
+    const int c0 = lin_panel_start(n, piece, panel), width = lin_panel_width(n, c0, panel);
     const int used = n - c0 < width ? n - c0 : width;
-    float *panel = packed + (size_t)c0 * (size_t)k;
-    if (used < width) memset(panel, 0, (size_t)width * (size_t)k * sizeof *panel);
+    float *to = packed + (size_t)c0 * (size_t)k;
+    if (used < width) memset(to, 0, (size_t)width * (size_t)k * sizeof *to);
     for (int t0 = 0; t0 < k; t0 += 16) { // 16 columns of 48 rows: what is read and written stays in the first-level cache
         const int t1 = t0 + 16 < k ? t0 + 16 : k;
         for (int c = 0; c < used; c++) {
             const float *row = w + (size_t)(c0 + c) * (size_t)k;
-            for (int t = t0; t < t1; t++) panel[(size_t)t * (size_t)width + (size_t)c] = row[t];
+            for (int t = t0; t < t1; t++) to[(size_t)t * (size_t)width + (size_t)c] = row[t];
         }
     }
 }
 
 // The panels run over the k columns of w; each is n deep.
-static void pack_panel_transposed(float *packed, const float *w, int n, int k, int piece)
+static void pack_panel_transposed(float *packed, const float *w, int n, int k, int piece, int panel)
 {
-    const int c0 = lin_panel_start(k, piece), width = lin_panel_width(k, c0);
+    const int c0 = lin_panel_start(k, piece, panel), width = lin_panel_width(k, c0, panel);
     const int used = k - c0 < width ? k - c0 : width;
     float *to = packed + (size_t)c0 * (size_t)n;
     for (int i = 0; i < n; i++, to += width) {
@@ -46,26 +47,27 @@ static void pack_piece(void *context, int piece, int thread)
     (void)thread;
     const pack_job *job = context;
     const lin_packing *item = job->items;
-    for (; piece >= lin_item_panels(item); item++) piece -= lin_item_panels(item);
-    (item->transposed ? job->transposed : job->panel)(job->packed + item->to, job->values + item->from, item->n, item->k, piece);
+    for (; piece >= lin_item_panels(item, job->panel); item++) piece -= lin_item_panels(item, job->panel);
+    (item->transposed ? job->transposed : job->straight)(job->packed + item->to, job->values + item->from, item->n, item->k, piece,
+                                                         job->panel);
 }
 
-void lin_pack_panels(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items,
-                     lin_pack_panel *panel, lin_pack_panel *transposed)
+void lin_pack_panels(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items, int panel,
+                     lin_pack_panel *straight, lin_pack_panel *transposed)
 {
-    pack_job job = {packed, values, items, panel, transposed};
+    pack_job job = {packed, values, items, panel, straight, transposed};
     size_t work = 0;
     int panels = 0;
     for (int i = 0; i < n_items; i++) {
         work += (size_t)items[i].n * (size_t)items[i].k;
-        panels += lin_item_panels(&items[i]);
+        panels += lin_item_panels(&items[i], panel);
     }
     lin_pool_run(work < LIN_THREAD_WORK / 64 ? NULL : exec->pool, panels, pack_piece, &job);
 }
 
 void lin_cpu_weights_pack(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items)
 {
-    lin_pack_panels(exec, packed, values, items, n_items, pack_panel, pack_panel_transposed);
+    lin_pack_panels(exec, packed, values, items, n_items, lin_panel(), pack_panel, pack_panel_transposed);
 }
 
 /* ---- forward ---------------------------------------------------------------------------------------------------------------- */

@@ -1,10 +1,10 @@
 /*
  * linear.h - the layout of packed weights, and the loops of the matrix product that exist once per instruction set.
  *
- * Packed weights of w [n, k]: the n output columns are rounded up to 16 and cut into panels 48 columns wide; the last panel, or the
- * last two, may have 16 or 32 columns, so that no output width wastes more than 15 columns. A panel of `width` columns that begins
- * at column c lies at element c * k and holds [k, width], the missing columns zero. All instruction sets read the same layout, so
- * packed weights survive lin_cpu_select.
+ * Packed weights of w [n, k]: the n output columns are rounded up to 16 and cut into panels, as wide as the instruction set in use
+ * wants them: 48 columns, the last one or two 16 or 32 where these are left; or 24 (AVX2), the last one or two 16. So no output
+ * width wastes more than 15 columns. A panel of `width` columns that begins at column c lies at element c * k and holds [k, width],
+ * the missing columns zero. Weights have to be packed again after lin_cpu_select.
  *
  * Internal to linear*.c.
  */
@@ -13,36 +13,55 @@
 
 #include "kernels/cpu/cpu.h"
 
-enum { LIN_COLUMN_GROUP = 16, LIN_PANEL = 48 };
+enum { LIN_COLUMN_GROUP = 16, LIN_PANEL = 48, LIN_PANEL_AVX2 = 24 };
 
 static inline int lin_round_up(int n, int multiple) { return (n + multiple - 1) / multiple * multiple; }
 
-/* Width of the panel that begins at `column` of n columns. 64 columns left are 32 + 32: a panel of 16 alone would starve. */
-static inline int lin_panel_width(int n, int column)
+/* Width of a whole panel of the instruction set in use. */
+static inline int lin_panel(void)
 {
-    int left = lin_round_up(n, LIN_COLUMN_GROUP) - column;
-    return left == 64 ? 32 : left < LIN_PANEL ? left : LIN_PANEL;
+#if defined(__x86_64__)
+    return lin_cpu_level() == LIN_ISA_AVX2 ? LIN_PANEL_AVX2 : LIN_PANEL;
+#else
+    return LIN_PANEL;
+#endif
 }
 
-/* Panels are numbered from the left: how many there are, and the first column of one. All but the last two are whole, so it is
- * 48 p, or 16 less after the first half of the last 64. */
-static inline int lin_panel_count(int n) { return (lin_round_up(n, LIN_COLUMN_GROUP) + LIN_PANEL - 1) / LIN_PANEL; }
-
-static inline int lin_panel_start(int n, int panel)
+/* Width of the panel that begins at `column` of n columns, whole panels being `panel` wide. 64 columns left are 32 + 32, and of
+ * narrow panels 32 left are 16 + 16: a panel of 16, or of 8, alone would starve. */
+static inline int lin_panel_width(int n, int column, int panel)
 {
-    int column = panel * LIN_PANEL, padded = lin_round_up(n, LIN_COLUMN_GROUP);
+    const int left = lin_round_up(n, LIN_COLUMN_GROUP) - column;
+    if (panel == LIN_PANEL_AVX2) return left == 32 || left < panel ? 16 : panel;
+    return left == 64 ? 32 : left < panel ? left : panel;
+}
+
+/* Panels are numbered from the left: how many there are, and the first column of one. All but the last two are whole. */
+static inline int lin_panel_count(int n, int panel)
+{
+    const int padded = lin_round_up(n, LIN_COLUMN_GROUP);
+    return panel == LIN_PANEL_AVX2 ? padded / LIN_PANEL * 2 + padded % LIN_PANEL / 16 : (padded + panel - 1) / panel;
+}
+
+static inline int lin_panel_start(int n, int number, int panel)
+{
+    const int column = number * panel, padded = lin_round_up(n, LIN_COLUMN_GROUP);
+    if (panel == LIN_PANEL_AVX2) return column > padded / LIN_PANEL * LIN_PANEL ? column - 8 : column;
     return column > 0 && padded - column == 16 ? column - 16 : column;
 }
 
 /* Panels of an item of weights_pack, whichever way it is packed. */
-static inline int lin_item_panels(const lin_packing *item) { return lin_panel_count(item->transposed ? item->k : item->n); }
+static inline int lin_item_panels(const lin_packing *item, int panel)
+{
+    return lin_panel_count(item->transposed ? item->k : item->n, panel);
+}
 
 /* One panel of packed weights, number `piece`, from w [n, k]. */
-typedef void lin_pack_panel(float *packed, const float *w, int n, int k, int piece);
+typedef void lin_pack_panel(float *packed, const float *w, int n, int k, int piece, int panel);
 
 /* The table's weights_pack, a panel at a time on the threads of exec, by the functions for panels along w's rows and columns. */
-void lin_pack_panels(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items,
-                     lin_pack_panel *panel, lin_pack_panel *transposed);
+void lin_pack_panels(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items, int panel,
+                     lin_pack_panel *straight, lin_pack_panel *transposed);
 
 /* A product below this many multiply-adds, 30 us on one core of 2024, is done before another thread has surely woken up. */
 enum { LIN_THREAD_WORK = 1 << 22 };

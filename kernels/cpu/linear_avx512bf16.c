@@ -22,8 +22,9 @@ typedef __m512 vec;
 #define VECS_AT_ONCE {0, 3, 3, 3, 3, 3, 3, 3, 3}
 #define PANELS_AT_ONCE {0, 4, 4, 2, 2, 1, 1, 1}
 #define ROWS_OF(F, V) F(1, 1, V) F(2, 1, V) F(3, 1, V) F(4, 1, V) F(5, 1, V) F(6, 1, V) F(7, 1, V) F(8, 1, V)
-#define BLOCKS(F) ROWS_OF(F, 1) ROWS_OF(F, 2) ROWS_OF(F, 3) F(1, 4, 3) F(2, 4, 3) F(3, 2, 3) F(4, 2, 3)
+#define BLOCKS(F) ROWS_OF(F, 1) ROWS_OF(F, 2) ROWS_OF(F, 3) F(1, 2, 3) F(1, 4, 3) F(2, 2, 3) F(2, 4, 3) F(3, 2, 3) F(4, 2, 3)
 
+#define PANEL LIN_PANEL
 #include "kernels/cpu/linear_body.h"
 
 void lin_bf16_round_avx512bf16(float *words, const float *x, int rows, int k)

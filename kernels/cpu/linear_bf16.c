@@ -21,9 +21,9 @@ static inline void store_pair(float *word, float first, float second)
     memcpy(word, &pair, sizeof pair);
 }
 
-static void pack_panel(float *packed, const float *w, int n, int k, int piece)
+static void pack_panel(float *packed, const float *w, int n, int k, int piece, int whole_panel)
 {
-    const int c0 = lin_panel_start(n, piece), width = lin_panel_width(n, c0), words = lin_bf16_words(k);
+    const int c0 = lin_panel_start(n, piece, whole_panel), width = lin_panel_width(n, c0, whole_panel), words = lin_bf16_words(k);
     const int used = n - c0 < width ? n - c0 : width;
     float *panel = packed + (size_t)c0 * (size_t)words;
     if (used < width) memset(panel, 0, (size_t)width * (size_t)words * sizeof *panel);
@@ -39,9 +39,9 @@ static void pack_panel(float *packed, const float *w, int n, int k, int piece)
 }
 
 // The panels run over the k columns of w; each is n deep.
-static void pack_panel_transposed(float *packed, const float *w, int n, int k, int piece)
+static void pack_panel_transposed(float *packed, const float *w, int n, int k, int piece, int whole_panel)
 {
-    const int c0 = lin_panel_start(k, piece), width = lin_panel_width(k, c0), words = lin_bf16_words(n);
+    const int c0 = lin_panel_start(k, piece, whole_panel), width = lin_panel_width(k, c0, whole_panel), words = lin_bf16_words(n);
     const int used = k - c0 < width ? k - c0 : width;
     float *to = packed + (size_t)c0 * (size_t)words;
     for (int t = 0; t < words; t++, to += width) {
@@ -53,7 +53,7 @@ static void pack_panel_transposed(float *packed, const float *w, int n, int k, i
 
 void lin_cpu_bf16_weights_pack(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items)
 {
-    lin_pack_panels(exec, packed, values, items, n_items, pack_panel, pack_panel_transposed);
+    lin_pack_panels(exec, packed, values, items, n_items, LIN_PANEL, pack_panel, pack_panel_transposed);
 }
 
 /* ---- forward ---------------------------------------------------------------------------------------------------------------- */

@@ -6,10 +6,12 @@
  *   vec, LANES                     a vector of LANES floats
  *   vec_load, vec_store, vec_set1, vec_add, vec_fma(a, b, c) = a b + c, vec_max(a, b) = a > b ? a : b (so b where one is NaN)
  *   vec_load_part, vec_store_part  the first `count` lanes only, 0 < count < LANES; the others read as 0
+ *   PANEL                          columns of a whole panel of packed weights: 48, or 24 (linear.h)
  *   MAIN_ROWS                      the most rows of a register block
  *   VECS_AT_ONCE                   {0, for 1 row, for 2, ... for MAIN_ROWS}: the most vectors of one panel against so many rows
  *   PANELS_AT_ONCE                 {0, for 1 row, ... for MAIN_ROWS - 1}: whole panels taken together when only so many rows are
- *                                  left: few rows have few independent sums in a panel, too few to hide an adder's latency
+ *                                  left, or half as many: few rows have few independent sums in a panel, too few to hide an
+ *                                  adder's latency
  *   BLOCKS(F)                      F(rows, panels, vectors of each panel) for every block that these numbers can lead to
  *
  * Every block computes an output element the same way: sum = +0; sum = fma(a[t], b[t], sum) for t = 0, 1, 2, ...; so its bits do
@@ -81,6 +83,13 @@ INLINE NO_MEMSET void block(const int R, const int P, const int V, int groups, c
             UNROLL
             for (int v = 0; v < P * V; v++) sum[r][v] = vec_set1(0.0f);
         }
+        if (R == MAIN_ROWS && from->steps >= 64) { // y is called at the beginning, so that it is there at the end
+            UNROLL
+            for (int r = 0; r < R; r++) {
+                __builtin_prefetch(y + (size_t)r * ldy, 1, 3);
+                __builtin_prefetch(y + (size_t)r * ldy + P * V * LANES - 1, 1, 3);
+            }
+        }
         for (int t = from->steps; t > 0; t--) {
             vec column[MAX_BLOCK_VECS];
             UNROLL
@@ -99,7 +108,7 @@ INLINE NO_MEMSET void block(const int R, const int P, const int V, int groups, c
         const vec lowest = vec_set1(to->floor);
         UNROLL
         for (int v = 0; v < P * V; v++) {
-            const int c = v / V * LIN_PANEL + v % V * LANES, left = to->columns - c;
+            const int c = v / V * PANEL + v % V * LANES, left = to->columns - c;
             float *out = y + c;
             if (left <= 0) continue;
             if (left >= LANES) {
@@ -146,11 +155,18 @@ static void block_run(int rows, int panels, int vecs, int groups, const operands
 static const unsigned char vecs_at_once[MAIN_ROWS + 1] = VECS_AT_ONCE, panels_at_once[MAIN_ROWS] = PANELS_AT_ONCE;
 
 // One panel against `groups` times `rows` <= MAIN_ROWS rows, in pieces of as many vectors as the registers hold.
-static void panel_run(int rows, int groups, int width, operands from, result to)
+static void panel_run(int rows, int groups, int width, const operands *all, const result *whole)
 {
-    const int most = vecs_at_once[rows];
-    if (to.columns > width) to.columns = width;
-    for (int left = (to.columns + LANES - 1) / LANES, vecs; left > 0; left -= vecs) {
+    const int most = vecs_at_once[rows], columns = whole->columns < width ? whole->columns : width;
+    int left = (columns + LANES - 1) / LANES;
+    if (left <= most) {
+        block_run(rows, 1, left, groups, all, whole);
+        return;
+    }
+    operands from = *all;
+    result to = *whole;
+    to.columns = columns;
+    for (int vecs; left > 0; left -= vecs) {
         // Four vectors are two and two rather than three and one: a lone one does not keep the units busy.
         vecs = left < most ? left : left == most + 1 && most > 2 ? most - 1 : most;
         block_run(rows, 1, vecs, groups, &from, &to);
@@ -166,18 +182,22 @@ static void few_rows(float *y, const float *x, const float *packed, const float 
 {
     from.a = x;
     for (int c = 0, width; c < n && rows; c += width) {
-        const int panels = panels_at_once[rows], last = c + (panels - 1) * LIN_PANEL;
-        width = lin_panel_width(n, c);
+        int panels = panels_at_once[rows];
+        for (; panels > 1; panels /= 2) { // where the last of them is whole, so are those before it
+            const int last = c + (panels - 1) * PANEL;
+            if (last < n && lin_panel_width(n, last, PANEL) == PANEL) break;
+        }
+        width = lin_panel_width(n, c, PANEL);
         from.b = packed + (size_t)c * (size_t)k;
         from.b_step = (size_t)width;
         to.bias = bias ? bias + c : NULL;
         to.columns = n - c;
         to.y = y + c;
-        if (panels > 1 && last < n && lin_panel_width(n, last) == LIN_PANEL) { // then those before it are whole, too
-            block_run(rows, panels, LIN_PANEL / LANES, 1, &from, &to);
-            width = panels * LIN_PANEL;
+        if (panels > 1) {
+            block_run(rows, panels, PANEL / LANES, 1, &from, &to);
+            width = panels * PANEL;
         } else {
-            panel_run(rows, 1, width, from, to);
+            panel_run(rows, 1, width, &from, &to);
         }
     }
 }
@@ -192,14 +212,15 @@ void LIN_NAME(lin_linear_rows)(float *y, const float *x, const float *packed, co
         before = (MAIN_ROWS + rest + 1) / 2;
         rest = MAIN_ROWS + rest - before;
     }
-    operands from = {.a_row = (size_t)k, .a_step = 1, .b_panel = (size_t)LIN_PANEL * (size_t)k, .steps = k};
+    operands from = {.a_row = (size_t)k, .a_step = 1, .b_panel = (size_t)PANEL * (size_t)k, .steps = k};
     result to = {.ldy = (size_t)n, .floor = act == LIN_RELU ? 0.0f : -INFINITY};
     from.a_next = (size_t)MAIN_ROWS * (size_t)k;
     from.ahead = x;
     for (int c = 0, width; c < n && whole; c += width) { // in this order a panel stays in the cache while the rows pass
-        width = lin_panel_width(n, c);
-        // While the first rows pass this panel, they call the next one: LINE floats a step.
-        const int groups = whole / MAIN_ROWS, lines = c + width < n ? lin_panel_width(n, c + width) / LINE : 0;
+        width = lin_panel_width(n, c, PANEL);
+        // While the first rows pass this panel, they call the next one: LINE floats a step. While the others pass the first panel,
+        // each calls those after it, which follow in memory.
+        const int groups = whole / MAIN_ROWS, lines = c + width < n ? lin_panel_width(n, c + width, PANEL) / LINE : 0;
         const int calling = groups < lines ? groups : lines;
         from.b = packed + (size_t)c * (size_t)k;
         from.b_step = (size_t)width;
@@ -207,14 +228,23 @@ void LIN_NAME(lin_linear_rows)(float *y, const float *x, const float *packed, co
         to.columns = n - c;
         to.y = y + c;
         from.a = x;
-        from.ahead = from.b + (size_t)width * (size_t)k;
-        from.ahead_step = LINE;
-        panel_run(MAIN_ROWS, calling, width, from, to);
-        from.a += (size_t)calling * from.a_next;
-        to.y += (size_t)calling * MAIN_ROWS * to.ldy;
-        from.ahead = from.b; // in the cache already
-        from.ahead_step = 0;
-        panel_run(MAIN_ROWS, groups - calling, width, from, to);
+        for (int g = 0, several; g < groups; g += several) {
+            several = groups - g;
+            from.ahead = from.b; // in the cache already
+            from.ahead_step = 0;
+            if (g < calling) {
+                several = calling;
+                from.ahead = from.b + (size_t)width * (size_t)k;
+                from.ahead_step = LINE;
+            } else if (c == 0 && several > 1) {
+                several--;
+                from.ahead = from.a + from.a_next;
+                from.ahead_step = MAIN_ROWS;
+            }
+            panel_run(MAIN_ROWS, several, width, &from, &to);
+            from.a += (size_t)several * from.a_next;
+            to.y += (size_t)several * MAIN_ROWS * to.ldy;
+        }
     }
     few_rows(y + (size_t)whole * (size_t)n, x + (size_t)whole * (size_t)k, packed, bias, before, n, k, from, to);
     whole += before;
@@ -227,17 +257,27 @@ void LIN_NAME(lin_linear_rows)(float *y, const float *x, const float *packed, co
 // Rows of dy and x that are summed in registers before they are added to dw. Fixed, since the bits of dw depend on it.
 enum { DEPTH = 192 };
 
+// Tiles of this height and more read each panel of x often enough to pay for a copy of it.
+enum { COPY_FROM = 64 };
+
 // The values that one step of a block takes from dy.
 typedef float tile_row __attribute__((vector_size(4 * MAIN_ROWS), aligned(4), may_alias));
 
 enum { TILES = LIN_PANEL / MAIN_ROWS };
 
-// The first `columns` < LIN_PANEL columns of x as a panel [steps, LIN_PANEL], the others zero.
+// The first `columns` columns of x as a panel [steps, PANEL], the others zero.
 static void pack_x(float *packed, const float *x, int steps, size_t ld, int columns)
 {
-    for (int t = 0; t < steps; t++, x += ld, packed += LIN_PANEL) {
+    if (columns >= PANEL) {
+        for (int t = 0; t < steps; t++, x += ld, packed += PANEL) {
+            UNROLL
+            for (int v = 0; v < PANEL / LANES; v++) vec_store(packed + v * LANES, vec_load(x + v * LANES));
+        }
+        return;
+    }
+    for (int t = 0; t < steps; t++, x += ld, packed += PANEL) {
         memcpy(packed, x, (size_t)columns * sizeof *packed);
-        memset(packed + columns, 0, (size_t)(LIN_PANEL - columns) * sizeof *packed);
+        memset(packed + columns, 0, (size_t)(PANEL - columns) * sizeof *packed);
     }
 }
 
@@ -297,7 +337,7 @@ void LIN_NAME(lin_linear_tile)(float *dw, float *db, const float *dy, const floa
                                float *scratch)
 {
     const int height = tile.n1 - tile.n0, width = tile.k1 - tile.k0;
-    const int tiles = height / MAIN_ROWS, rest = height % MAIN_ROWS, panels = (width + LIN_PANEL - 1) / LIN_PANEL;
+    const int tiles = height / MAIN_ROWS, rest = height % MAIN_ROWS, panels = (width + PANEL - 1) / PANEL;
     float *const packed_dy = scratch, *const packed_x = scratch + DEPTH * (LIN_TILE_N + MAIN_ROWS);
     lines next = {.ldx = (size_t)k, .ldy = (size_t)n, .of_x = width / LINE, .of_dy = height / LINE, .calls = tiles * panels};
     for (int r = 0; r < rows; r += DEPTH) {
@@ -310,24 +350,25 @@ void LIN_NAME(lin_linear_tile)(float *dw, float *db, const float *dy, const floa
         operands from = {.a_row = 1, .a_step = MAIN_ROWS, .a_next = (size_t)steps * MAIN_ROWS, .steps = steps};
         result to = {.ldy = (size_t)k, .add = 1};
         for (int p = 0; p < panels; p++) {
-            const int c = p * LIN_PANEL, left = width - c;
-            // x is read where it lies, but no vector may reach beyond its end.
-            const int in_place = left >= LIN_PANEL || left % LANES == 0;
+            const int c = p * PANEL, left = width - c;
+            // Where the rows of x lie 3 KB apart, few of them fit a cache of 8 ways: a panel is copied where that pays. Else x is
+            // read where it lies, but no vector may reach beyond its end.
+            const int in_place = height < COPY_FROM && (left >= PANEL || left % LANES == 0);
             if (!in_place) pack_x(packed_x, block_x + c, steps, (size_t)k, left);
             from.b = in_place ? block_x + c : packed_x;
-            from.b_step = in_place ? (size_t)k : LIN_PANEL;
+            from.b_step = in_place ? (size_t)k : PANEL;
             from.a = packed_dy;
             to.columns = left;
             to.y = dw + (size_t)tile.n0 * (size_t)k + tile.k0 + c;
             for (int i = 0; i < tiles; i++) {
                 look_ahead(&from, &next, p * tiles + i);
-                panel_run(MAIN_ROWS, 1, LIN_PANEL, from, to);
+                panel_run(MAIN_ROWS, 1, PANEL, &from, &to);
                 from.a += from.a_next;
                 to.y += MAIN_ROWS * to.ldy;
             }
             from.ahead = from.b;
             from.ahead_step = 0;
-            if (rest) panel_run(rest, 1, LIN_PANEL, from, to);
+            if (rest) panel_run(rest, 1, PANEL, &from, &to);
         }
     }
 }

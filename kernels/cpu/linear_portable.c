@@ -56,4 +56,5 @@ static inline vec vec_fma(vec a, vec b, vec c) { return a * b + c; }
 #define WIDE_OF(F, V) F(1, 1, V) F(2, 1, V)
 #define BLOCKS(F) ROWS_OF(F, 1) ROWS_OF(F, 2) ROWS_OF(F, 3) WIDE_OF(F, 4) WIDE_OF(F, 5) WIDE_OF(F, 6) MORE_BLOCKS(F)
 
+#define PANEL LIN_PANEL
 #include "kernels/cpu/linear_body.h"

@@ -243,25 +243,29 @@ START_TEST(packing_is_the_same_with_threads)
 }
 END_TEST
 
-// Weights packed under one instruction set serve the others.
-START_TEST(packed_weights_are_shared_by_instruction_sets)
+// Every way in which output columns can be cut into panels, with every kind of block; in both directions of packing.
+START_TEST(every_width)
 {
-    ck_assert(choose(0));
-    const shape s = {9, 100, 50};
+    if (!choose(_i)) return;
+    enum { WIDEST = 150, K = 5, ROWS = 11 };
     lin_exec *exec = exec_of(1);
-    float *x = random_matrix(s.rows, s.k, 50), *w = random_matrix(s.n, s.k, 51), *packed = pack(exec, w, s.n, s.k, 0);
-    double *want = naive(x, w, NULL, s, 0, LIN_LINEAR);
-    for (int i = 0; i < 3; i++) {
-        if (!choose(i)) continue;
-        float *y = test_buffer(size_of(s.rows, s.n), sizeof *y);
-        ops->linear_forward(exec, y, x, packed, NULL, s.rows, s.n, s.k, LIN_LINEAR);
-        test_close_f32(isas[i], y, want, size_of(s.rows, s.n), 2e-6);
-        test_buffer_free(y);
+    float *x = random_matrix(ROWS, K, 50), *w = random_matrix(WIDEST, WIDEST, 51), *y = test_buffer(ROWS * WIDEST, sizeof *y);
+    for (int n = 1; n <= WIDEST; n++) {
+        for (int transposed = 0; transposed < 2; transposed++) {
+            float *packed = transposed ? pack(exec, w, K, n, 1) : pack(exec, w, n, K, 0);
+            for (int rows = 1; rows <= ROWS; rows++) {
+                const shape s = {rows, n, K};
+                double *want = naive(x, w, NULL, s, transposed, LIN_LINEAR);
+                ops->linear_forward(exec, y, x, packed, NULL, rows, n, K, LIN_LINEAR);
+                test_close_f32(isas[_i], y, want, size_of(rows, n), 2e-6);
+                test_buffer_free(want);
+            }
+            test_buffer_free(packed);
+        }
     }
     test_buffer_free(x);
     test_buffer_free(w);
-    test_buffer_free(packed);
-    test_buffer_free(want);
+    test_buffer_free(y);
     ops->exec_destroy(exec);
 }
 END_TEST
@@ -361,7 +365,7 @@ int main(void)
 #endif
     tcase_add_loop_test(tests, backward_weight_adds_double_sums, 0, 3);
     tcase_add_loop_test(tests, packing_is_the_same_with_threads, 0, 3);
-    tcase_add_test(tests, packed_weights_are_shared_by_instruction_sets);
+    tcase_add_loop_test(tests, every_width, 0, 3);
     tcase_add_loop_test(tests, nan_is_not_hidden, 0, 3);
     tcase_add_test(tests, instruction_sets_by_name);
     tcase_add_test(tests, devices_by_name);
