@@ -119,6 +119,7 @@ struct align_job {
     lin_spoken_lexicon lexicon;
     int channel;
     double row_s;
+    lin_part part; // of --start and --end
     char *text; // of the one file; NULL: each utterance has its own
     size_t n_text;
     lin_results_values how;
@@ -216,7 +217,8 @@ static lin_status hear(aligner *a, const lin_input *input, align_slot *s)
     if (job->v->posteriors) return read_matrix(a, input->path, &s->seconds, &s->error);
     lin_pcm_format raw;
     lin_heard heard = {0};
-    lin_sound sound = {.path = input->path, .raw = lin_input_format(&job->v->input, &raw), .channel = job->channel};
+    lin_sound sound = {.path = input->path, .raw = lin_input_format(&job->v->input, &raw), .channel = job->channel,
+                       .part = job->part};
     const lin_speaker *speaker = lin_speakers_find(&job->speakers, input->speaker);
     if (speaker) sound.mean = speaker->mean, sound.istd = speaker->istd;
     lin_status status = lin_ear_hear(a->ear, &sound, &(lin_sink){.context = a, .rows = take_rows}, &heard, &s->error);
@@ -275,7 +277,9 @@ static lin_status add_path(aligner *a, lin_result *result, lin_error *err)
 static lin_status finish_result(aligner *a, align_slot *s, lin_result *result)
 {
     result->seconds = s->seconds;
-    return judge(a, result, &s->error);
+    lin_status status = judge(a, result, &s->error);
+    lin_result_shift(result, a->job->part.start_s);
+    return status;
 }
 
 // ---- a TextGrid: utterances with times ------------------------------------------------------------------------------------------
@@ -428,6 +432,8 @@ static lin_status align_tiers(aligner *a, const lin_input *input, const char *pa
 {
     const int n = lin_textgrid_choose(grid), channel = a->job->channel >= 0 ? a->job->channel + 1 : 1;
     if (n == 0) return lin_fail(&s->error, LIN_INVALID, "%s: no interval has a text", path);
+    if (a->job->v->input.start || a->job->v->input.end)
+        return lin_fail(&s->error, LIN_INVALID, "%s says itself when it was said: not with --start and --end", path);
     lin_status status = hear(a, input, s);
     s->n_results = 0;
     for (int t = 0; t < grid->n_tiers && status == LIN_OK; t++) {
@@ -539,7 +545,7 @@ static void tell_doubts(const align_job *job, const lin_input *input, const alig
         lin_complain("%s: text and sound hardly belong together: log-probability of the text %.1f a phoneme below that of the best "
                      "labels; texts that were said have above %.0f", input->path, r->fit, LIN_ALIGN_FIT);
     } else if (r->worst_fit < o.mismatch && s->seconds > o.stretch_s) {
-        const double at = (double)r->worst_row * job->row_s;
+        const double at = (double)r->worst_row * job->row_s + job->part.start_s;
         lin_complain("%s: text and sound do not match around %.1f to %.1f s", input->path, at, at + o.stretch_s);
     }
 }
@@ -587,7 +593,7 @@ static lin_status take(void *context, int item, int slot_number, lin_error *err)
     if (status != LIN_OK) return status;
     job->n_done++;
     job->n_incomplete += s->incomplete;
-    job->seconds += s->seconds;
+    job->seconds += s->seconds - job->part.start_s;
     lin_progress_show(&job->progress, "%d of %d utterances, %.0f s of sound, %.0f x real time", job->n_done + job->n_failed,
                       job->inputs.n, job->seconds, job->seconds / (lin_now() - job->progress.begun + 1e-9));
     return LIN_OK;
@@ -750,6 +756,9 @@ static int check(const lin_parsed *parsed, align_job *job)
     if (v->row_ms > 0 && !v->posteriors) return lin_misuse(parsed, "--row-ms is for --posteriors");
     if (v->lexicon && v->phones) return lin_misuse(parsed, "--phones needs no --lexicon");
     if (lin_input_channel(&v->input, &job->channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
+    if (lin_input_part(&v->input, &job->part, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
+    if (v->posteriors && (v->input.start || v->input.end))
+        return lin_misuse(parsed, "--start and --end are of a sound, not of --posteriors");
     if (job->channel == LIN_CHANNEL_EACH) return lin_misuse(parsed, "a text is of one channel: --channel mix or a number");
     job->how = v->results;
     if (!job->how.format && job->how.output_dir) job->how.format = "textgrid"; // text alone would say nothing new of each file

@@ -75,7 +75,7 @@ static lin_status copy_frames(lin_source *source, lin_npy_writer *out, lin_error
 }
 
 // incomplete: some of the sound is missing.
-static lin_status features(const features_values *v, int channel, const char *path, int *incomplete, lin_error *err)
+static lin_status features(const features_values *v, int channel, lin_part part, const char *path, int *incomplete, lin_error *err)
 {
     lin_feature_options how = lin_feature_options_default();
     lin_pcm_format raw;
@@ -88,7 +88,8 @@ static lin_status features(const features_values *v, int channel, const char *pa
     status = lin_source_open(path, lin_input_format(&v->input, &raw), &how, &source, err);
     if (status != LIN_OK) return status;
     if (lin_source_info(source)->notice[0]) lin_complain("%s", lin_source_info(source)->notice);
-    status = lin_npy_create(v->output, lin_source_bins(source), &out, err);
+    if (v->input.start || v->input.end) status = lin_source_part(source, part.start_s, part.end_s, err);
+    if (status == LIN_OK) status = lin_npy_create(v->output, lin_source_bins(source), &out, err);
     if (status == LIN_OK) status = copy_frames(source, out, err);
     if (status == LIN_OK && lin_source_info(source)->warning[0]) lin_complain_of(path, lin_source_info(source)->warning);
     status = end(out, status, err);
@@ -98,9 +99,10 @@ static lin_status features(const features_values *v, int channel, const char *pa
 }
 
 // One matrix is one channel.
-static int read_channel(const lin_parsed *parsed, const lin_input_values *input, int *channel)
+static int read_channel(const lin_parsed *parsed, const lin_input_values *input, int *channel, lin_part *part)
 {
     lin_error err = {0};
+    if (lin_input_part(input, part, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     if (lin_input_channel(input, channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     if (*channel == LIN_CHANNEL_EACH) return lin_misuse(parsed, "--channel each would be several matrices; choose mix or a number");
     return LIN_EXIT_OK;
@@ -110,10 +112,11 @@ static int run_features(lin_parsed *parsed)
 {
     const features_values *v = parsed->values;
     lin_error err = {0};
-    int channel, wrong = read_channel(parsed, &v->input, &channel);
+    lin_part part;
+    int channel, wrong = read_channel(parsed, &v->input, &channel, &part);
     if (wrong) return wrong;
     int incomplete = 0;
-    if (features(v, channel, parsed->operands.items[0], &incomplete, &err) != LIN_OK) return lin_give_up(&err);
+    if (features(v, channel, part, parsed->operands.items[0], &incomplete, &err) != LIN_OK) return lin_give_up(&err);
     return incomplete ? LIN_EXIT_FAILED : LIN_EXIT_OK;
 }
 
@@ -156,14 +159,14 @@ static lin_status take_rows(void *context, int lane, const float *logp, int n, l
     return lin_npy_append(*(lin_npy_writer **)context, logp, (size_t)n, err);
 }
 
-static lin_status posteriors(const posteriors_values *v, int channel, const char *path, int *incomplete, lin_error *err)
+static lin_status posteriors(const posteriors_values *v, int channel, lin_part part, const char *path, int *incomplete, lin_error *err)
 {
     lin_recognizer recognizer;
     lin_pcm_format raw;
     lin_npy_writer *out = NULL;
     lin_heard heard;
     lin_ear *ear = NULL;
-    lin_sound sound = {.path = path, .raw = lin_input_format(&v->input, &raw), .channel = channel};
+    lin_sound sound = {.path = path, .raw = lin_input_format(&v->input, &raw), .channel = channel, .part = part};
     lin_sink sink = {.context = &out, .rows = take_rows};
     lin_status status = lin_recognizer_open(&recognizer, v->model.model, v->model.device, lin_model_precision(&v->model),
                                             err);
@@ -183,10 +186,11 @@ static int run_posteriors(lin_parsed *parsed)
 {
     const posteriors_values *v = parsed->values;
     lin_error err = {0};
-    int channel, wrong = read_channel(parsed, &v->input, &channel);
+    lin_part part;
+    int channel, wrong = read_channel(parsed, &v->input, &channel, &part);
     if (wrong) return wrong;
     int incomplete = 0;
-    if (posteriors(v, channel, parsed->operands.items[0], &incomplete, &err) != LIN_OK) return lin_give_up(&err);
+    if (posteriors(v, channel, part, parsed->operands.items[0], &incomplete, &err) != LIN_OK) return lin_give_up(&err);
     return incomplete ? LIN_EXIT_FAILED : LIN_EXIT_OK;
 }
 

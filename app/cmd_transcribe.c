@@ -30,7 +30,7 @@ typedef struct transcribe_values {
     lin_endpoint_values endpoints;
     lin_results_values results;
     const char *files_from, *data, *audio_root;
-    const char *save_state, *load_state, *snapshots, *from_snapshot, *start, *end;
+    const char *save_state, *load_state, *snapshots, *from_snapshot;
     int jobs, quiet;
 } transcribe_values;
 
@@ -62,11 +62,7 @@ static const lin_option options[] = {
     {.name = "snapshots", .type = LIN_OPTION_STRING, .at = offsetof(transcribe_values, snapshots), .value = "PERIOD",
      .help = "Put the stream away every PERIOD (10s, 1m) of sound, in an index beside the output: its name and .snapshots"},
     {.name = "from-snapshot", .type = LIN_OPTION_FILE, .at = offsetof(transcribe_values, from_snapshot), .value = "INDEX",
-     .help = "Only the part of FILE from --start to --end, as it was when INDEX was made"},
-    {.name = "start", .type = LIN_OPTION_STRING, .at = offsetof(transcribe_values, start), .value = "TIME",
-     .help = "Phonemes that begin at this time (90, 1:30, 1:23:40.5) or later"},
-    {.name = "end", .type = LIN_OPTION_STRING, .at = offsetof(transcribe_values, end), .value = "TIME",
-     .help = "And before this one; if not given, to the end"},
+     .help = "What begins in the part of FILE from --start to --end, as it was when INDEX was made"},
     {.type = LIN_OPTION_END},
 };
 
@@ -110,7 +106,9 @@ struct transcribe_job {
     lin_state from;      // to go on with; empty: a new stream
     const char *from_name;
     int only_end;        // of that stream: no sound is given
-    double period_s, start_s, end_s; // of --snapshots, --start, --end; 0, 0, and infinity where not given
+    double period_s; // of --snapshots; 0: none
+    lin_part part;   // of --start and --end
+    int within;      // --from-snapshot: they choose among the results of the whole sound
     lin_progress progress;
     int n_done, n_failed, n_incomplete;
     double seconds;
@@ -136,8 +134,8 @@ static lin_status begin_lanes(void *context, int lanes, lin_error *err)
         if (status != LIN_OK) return status;
         lin_decoder_reset(d, 0);
         lin_joined_begin(&l->joined[i]);
-        if (l->job->v->start) d->from_s = l->job->start_s;
-        d->to_s = l->job->end_s;
+        if (l->job->within && l->job->part.start_s > 0) d->from_s = l->job->part.start_s;
+        if (l->job->within) d->to_s = l->job->part.end_s;
     }
     return LIN_OK;
 }
@@ -162,8 +160,15 @@ static lin_status keep_stream(void *context, lin_state *state, int end, lin_erro
     return LIN_OK;
 }
 
+// The times of a part of the sound become those of the sound.
+static void shift(const transcribe_job *job, lin_result *result)
+{
+    if (!job->within) lin_result_shift(result, job->part.start_s);
+}
+
 static lin_status flow(listener *l, lin_result *result, lin_error *err)
 {
+    shift(l->job, result);
     lin_status status = lin_results_flow(&l->job->results, result, err);
     lin_result_clear(result);
     return status;
@@ -208,7 +213,8 @@ static lin_status finish_lanes(listener *l, const lin_heard *heard, lin_error *e
         lin_result *result = &l->slot->result[i];
         if (l->put_away) status = lin_decoder_take(&l->decoder[i], result, err);
         else status = lin_joined_finish(&l->joined[i], &l->decoder[i], result, err);
-        result->seconds = heard->seconds < l->job->end_s ? heard->seconds : l->job->end_s;
+        shift(l->job, result);
+        result->seconds = heard->seconds < l->job->part.end_s ? heard->seconds : l->job->part.end_s;
     }
     return status;
 }
@@ -254,11 +260,12 @@ static void work(void *context, int item, int slot_number, int thread)
         if (job->only_end) sound.path = NULL;
     }
     sound.resets = job->resets;
+    if (!job->within) sound.part = job->part;
     sound.leave_open = job->v->save_state != NULL;
     sound.mark_s = job->period_s;
     lin_sink sink = {.context = l, .begin = begin_lanes, .rows = take_rows, .reset = end_segment, .progress = show_progress,
                      .search = &job->decoding.search, .decoder = decoder, .mark = keep_stream,
-                     .enough = job->v->end ? enough : NULL};
+                     .enough = job->within && job->v->input.end ? enough : NULL};
     l->put_away = NULL;
     s->error = (lin_error){0};
     s->heard = (lin_heard){0};
@@ -311,7 +318,7 @@ static lin_status take(void *context, int item, int slot_number, lin_error *err)
     if (status != LIN_OK) return status;
     job->n_done++;
     job->n_incomplete += s->heard.incomplete;
-    job->seconds += s->heard.seconds;
+    job->seconds += s->heard.seconds - (job->within ? 0 : job->part.start_s);
     lin_progress_show(&job->progress, "%d of %d files, %.0f s of sound, %.0f x real time", job->n_done + job->n_failed,
                       job->inputs.n, job->seconds, job->seconds / (lin_now() - job->progress.begun + 1e-9));
     return LIN_OK;
@@ -357,7 +364,7 @@ static lin_status find_stream(transcribe_job *job, lin_error *err)
     lin_snapshots snapshots;
     lin_status status = lin_snapshots_open(v->from_snapshot, &snapshots, err);
     if (status != LIN_OK) return status;
-    const int i = lin_snapshots_before(&snapshots, job->start_s - 0.0005);
+    const int i = lin_snapshots_before(&snapshots, job->part.start_s - 0.0005);
     if (snapshots.n > 0 && snapshots.model != job->recognizer.model->fingerprint) {
         status = lin_fail(err, LIN_MISMATCH, "%s belongs to another model (%016llx); this one is %016llx", v->from_snapshot,
                           (unsigned long long)snapshots.model, (unsigned long long)job->recognizer.model->fingerprint);
@@ -439,7 +446,7 @@ static int check_streams(lin_parsed *parsed, transcribe_job *job)
     lin_error err = {0};
     const int sources = parsed->operands.count + (v->files_from || v->data ? 2 : 0); // 2: as good as several
     job->only_end = v->load_state && sources == 0;
-    job->end_s = INFINITY;
+    job->within = v->from_snapshot != NULL;
     if ((v->save_state || v->load_state || v->from_snapshot) && sources > 1)
         return lin_misuse(parsed, "--save-state, --load-state and --from-snapshot are for one FILE");
     if (v->from_snapshot && (v->load_state || v->save_state || v->snapshots))
@@ -450,14 +457,13 @@ static int check_streams(lin_parsed *parsed, transcribe_job *job)
     if (v->decoding.n_best > 1 && (v->save_state || v->load_state || v->from_snapshot))
         return lin_misuse(parsed, "--n-best is of a whole FILE: not with --save-state, --load-state or --from-snapshot");
     if (job->only_end && v->save_state) return lin_misuse(parsed, "--save-state needs a FILE");
-    if (!v->from_snapshot && (v->start || v->end)) return lin_misuse(parsed, "--start and --end are for --from-snapshot");
+    if ((v->input.start || v->input.end) && (v->save_state || v->load_state || v->snapshots))
+        return lin_misuse(parsed, "--start and --end are a part of a sound: not with --save-state, --load-state or --snapshots");
     if ((v->snapshots && lin_span_parse("snapshots", v->snapshots, &job->period_s, &err) != LIN_OK) ||
-        (v->start && lin_span_parse("start", v->start, &job->start_s, &err) != LIN_OK) ||
-        (v->end && lin_span_parse("end", v->end, &job->end_s, &err) != LIN_OK))
+        lin_input_part(&v->input, &job->part, &err) != LIN_OK)
         return lin_misuse(parsed, "%s", err.message);
     if (v->snapshots && !(job->period_s >= 0.1 && job->period_s <= 86400))
         return lin_misuse(parsed, "--snapshots must be between 0.1 s and a day, not '%s'", v->snapshots);
-    if (job->end_s <= job->start_s) return lin_misuse(parsed, "--end must be after --start");
     return LIN_EXIT_OK;
 }
 
@@ -502,8 +508,8 @@ const lin_command lin_command_transcribe = {
     .operands = "FILE...",
     .summary = "sound files to phonemes or words, many at once",
     .description = "Writes the phonemes, or with --words the words, of each sound file (WAV, FLAC, Ogg Vorbis, Opus, MP3 and what "
-                   "else libsndfile reads), in the order given, however many are done at once. FILE may be - for headerless PCM "
-                   "on standard input; what is settled appears while the sound comes, as text or CTM. See docs/decoding.md.\n\n"
+                   "else libsndfile reads), in the order given, however many are done at once. FILE may be - for standard "
+                   "input; what is settled appears while the sound comes, as text or CTM. See docs/decoding.md.\n\n"
                    "A file that cannot be read is reported, the others are done, and the exit status is 1. Memory does not grow "
                    "with the length of the sound.\n\n"
                    "A stream can be put away and taken up again, on another machine too: the phonemes are those of a sound that "

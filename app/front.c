@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/spans.h"
 #include "kernels/memory.h"
 
 lin_status lin_input_channel(const lin_input_values *values, int *channel, lin_error *err)
@@ -28,6 +29,15 @@ lin_status lin_input_channel(const lin_input_values *values, int *channel, lin_e
     }
     *channel = (int)n - 1;
     return LIN_OK;
+}
+
+lin_status lin_input_part(const lin_input_values *values, lin_part *part, lin_error *err)
+{
+    *part = (lin_part){0, INFINITY};
+    lin_status status = values->start ? lin_span_parse("start", values->start, &part->start_s, err) : LIN_OK;
+    if (status == LIN_OK && values->end) status = lin_span_parse("end", values->end, &part->end_s, err);
+    if (status == LIN_OK && part->end_s <= part->start_s) status = lin_fail(err, LIN_INVALID, "--end must be after --start");
+    return status;
 }
 
 const lin_pcm_format *lin_input_format(const lin_input_values *values, lin_pcm_format *storage)

@@ -16,7 +16,7 @@
 
 typedef struct lin_input_values {
     int raw, rate_hz, channels, encoding;
-    const char *channel;
+    const char *channel, *start, *end;
 } lin_input_values;
 
 #define LIN_INPUT_ROWS(owner, field)                                                                                              \
@@ -30,10 +30,21 @@ typedef struct lin_input_values {
     {.name = "channels", .type = LIN_OPTION_INT, .at = offsetof(owner, field.channels), .min = 1,                                 \
      .max = LIN_AUDIO_MAX_CHANNELS, .help = "Channels of headerless PCM, interleaved; if not given, 1"},                          \
     {.name = "encoding", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.encoding), .text = "s16le",                       \
-     .choices = "s16le|s24le|s32le|f32le|u8|mulaw|alaw", .help = "Samples of headerless PCM"}
+     .choices = "s16le|s24le|s32le|f32le|u8|mulaw|alaw", .help = "Samples of headerless PCM"},                                    \
+    {.name = "start", .type = LIN_OPTION_STRING, .at = offsetof(owner, field.start), .value = "TIME",                             \
+     .help = "Only the sound from this time on (90, 1:30, 1:23:40.5, 250ms); times in results stay those of the file"},           \
+    {.name = "end", .type = LIN_OPTION_STRING, .at = offsetof(owner, field.end), .value = "TIME",                                 \
+     .help = "And up to this one; if not given, to its end"}
 
 /* The channel: LIN_CHANNEL_MIX, LIN_CHANNEL_EACH or 0, 1, ... LIN_INVALID for other words. */
 lin_status lin_input_channel(const lin_input_values *values, int *channel, lin_error *err);
+
+/* --start and --end in seconds: 0 and infinity where they are not given. */
+typedef struct lin_part {
+    double start_s, end_s;
+} lin_part;
+
+lin_status lin_input_part(const lin_input_values *values, lin_part *part, lin_error *err);
 
 /* How lin_audio_open is to take headerless samples; storage holds it. */
 const lin_pcm_format *lin_input_format(const lin_input_values *values, lin_pcm_format *storage);

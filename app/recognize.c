@@ -3,6 +3,7 @@
 #include "app/recognize.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -345,6 +346,10 @@ static lin_status open_source(lin_ear *e, const lin_sound *sound, int through, l
         return lin_fail(err, status, "%s: %s; bring it to %g Hz first", sound->path, why.message, options.fbank.sample_hz);
     }
     const lin_state *from = sound->from;
+    if (status == LIN_OK && sound->part.end_s > 0 && (sound->part.start_s > 0 || sound->part.end_s < INFINITY)) {
+        status = lin_source_part(*source, sound->part.start_s, sound->part.end_s, err);
+        if (status == LIN_INVALID) return lin_fail(err, status, "%s: %s", sound->path, err->message);
+    }
     if (status != LIN_OK || !from) return status;
     status = check_fit(e, *source, sound, err);
     if (status == LIN_OK) status = lin_source_load(*source, lin_state_front(from), from->sizes.front, err);

@@ -50,6 +50,7 @@ typedef struct lin_sound {
     const char *path;          /* NULL, where a stream is taken up: nothing more comes, only its end */
     const lin_pcm_format *raw; /* headerless samples, as for lin_audio_open */
     int channel;               /* as in lin_feature_options */
+    lin_part part;             /* of the sound, with a new stream; rows count from its start. end_s = 0: all of it */
     const float *mean, *istd; /* [D], of the speaker, for a model that is normalised by speaker; NULL: of this sound's own frames */
     const lin_state *from;     /* take up this stream; NULL: a new one */
     const char *from_name;     /* of it, for messages */
@@ -80,7 +81,7 @@ typedef struct lin_sink {
 } lin_sink;
 
 typedef struct lin_heard {
-    double seconds;    /* of sound since the stream began */
+    double seconds;    /* of sound since the stream began; of a part: its end, by the file's clock */
     int lanes;
     char warning[256]; /* what was wrong with the sound but did not prevent hearing it */
     int incomplete;    /* some of the sound is missing: the warning says what */

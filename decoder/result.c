@@ -107,6 +107,13 @@ lin_status lin_result_add_path(lin_result *r, const lin_path *path, double secon
     return LIN_OK;
 }
 
+void lin_result_shift(lin_result *r, double seconds)
+{
+    for (int i = 0; i < r->n_phones; i++) r->phones[i].start_s += seconds, r->phones[i].end_s += seconds;
+    for (int i = 0; i < r->n_words; i++) r->words[i].start_s += seconds, r->words[i].end_s += seconds;
+    for (int i = 0; i < r->n_alternatives; i++) lin_result_shift(&r->alternatives[i], seconds);
+}
+
 lin_status lin_result_append(lin_result *r, const lin_result *more, lin_error *err)
 {
     lin_status status = room(r, more->n_phones, more->n_words, more->text_used, err);

@@ -79,6 +79,9 @@ typedef const char *(*lin_result_speller)(const void *context, int word);
 lin_status lin_result_add_path(lin_result *result, const lin_path *path, double seconds_per_frame, lin_result_speller spell,
                                const void *context, lin_error *err);
 
+/* Adds to all times of phones and words, also of the alternatives; not to the length. */
+void lin_result_shift(lin_result *result, double seconds);
+
 /* Appends the phones and words of another result, and adds its scores; not its alternatives. LIN_NO_MEMORY, and nothing is
  * appended. */
 lin_status lin_result_append(lin_result *result, const lin_result *more, lin_error *err);

@@ -31,6 +31,7 @@ struct lin_audio {
     int64_t base; // where the sound begins in the file: standard input need not be at its beginning
     sf_count_t size, offset;
     int io_errno; // of a read that failed below libsndfile
+    int is_mpeg;
 
     lin_ffmpeg *ffmpeg;
 
@@ -230,6 +231,7 @@ static lin_status open_sndfile(lin_audio *a, lin_error *err)
         return lin_fail(err, LIN_MISMATCH, "%s", reason);
     }
     describe_format(a, info.format);
+    a->is_mpeg = (info.format & SF_FORMAT_TYPEMASK) == 0x230000; // SF_FORMAT_MPEG, since 1.1
     a->info.rate_hz = info.samplerate;
     a->info.channels = info.channels;
     a->info.frames = info.frames < 0 || info.frames == SF_COUNT_MAX ? -1 : info.frames;
@@ -662,6 +664,8 @@ lin_status lin_audio_seek(lin_audio *a, int64_t frame, lin_error *err)
 {
     if (a->live || a->ffmpeg || frame < 0)
         return lin_fail(err, LIN_UNSUPPORTED, "%s cannot be wound to frame %lld: it is no regular file", a->name, (long long)frame);
+    // A frame of MP3 needs the bits of those before it; wound, its library prints errors on standard error.
+    if (a->is_mpeg) return lin_fail(err, LIN_UNSUPPORTED, "%s cannot be wound: it is MP3", a->name);
     if (a->file) {
         if (sf_seek(a->file, (sf_count_t)frame, SEEK_SET) != (sf_count_t)frame)
             return lin_fail(err, LIN_UNSUPPORTED, "%s cannot be wound to frame %lld: %s", a->name, (long long)frame,

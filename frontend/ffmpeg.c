@@ -134,7 +134,7 @@ static void take_line(lin_ffmpeg *f)
         f->seconds = hours * 3600.0 + minutes * 60 + seconds;
     f->has_video |= strstr(f->line, " Video: ") != NULL;
     f->is_guess |= strstr(f->line, "Estimating duration") != NULL;
-    if (strspn(f->line, " ") < strlen(f->line)) keep_line(f->last, f->line);
+    if (!strstr(f->line, "[info] ") && strspn(f->line, " ") < strlen(f->line)) keep_line(f->last, f->line);
     for (int i = 0; i < 3; i++) {
         const char *said = strstr(f->line, bad[i]);
         if (!said) continue;

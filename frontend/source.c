@@ -2,6 +2,7 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <math.h>
 #include <string.h>
 
 #include "frontend/resample.h"
@@ -273,6 +274,7 @@ struct lin_source {
     int at, held, ended; // ended: the features are finished
     int open, last;      // open: they never are; last: frames of sound in `sound`
     int64_t given;       // frames
+    int64_t stop;        // of the sound, where the part that is wanted ends; -1: at its end
     double window_ms;
 };
 
@@ -287,6 +289,7 @@ lin_status lin_source_from_audio(lin_audio *audio, const lin_feature_options *o,
     s->audio = audio;
     s->info = *lin_audio_info(audio);
     s->window_ms = o->fbank.window_ms;
+    s->stop = -1;
     lin_status status = lin_extractor_create(s->info.rate_hz, s->info.channels, o, &s->features, err);
     if (status == LIN_OK) {
         s->room = lin_fbank_frames_out(s->features->lanes[0].fbank, s->features->room);
@@ -327,9 +330,13 @@ int lin_source_bins(const lin_source *s) { return s->features->bins; }
 // Refills the empty buffer of frames from the next block of sound, or the last.
 static lin_status refill(lin_source *s, lin_error *err)
 {
-    int n;
-    lin_status status = lin_audio_read(s->audio, s->sound, BLOCK, &n, err);
+    int n = 0;
+    lin_status status = LIN_OK;
+    const int64_t left = s->stop < 0 ? BLOCK : s->stop - lin_audio_position(s->audio);
+    if (left > 0) status = lin_audio_read(s->audio, s->sound, left < BLOCK ? (int)left : BLOCK, &n, err);
     s->info = *lin_audio_info(s->audio);
+    // Of sound that is missing behind the part nothing is said.
+    if (left <= 0) s->info.warning[0] = 0, s->info.incomplete = 0;
     if (status != LIN_OK) return status;
     s->at = s->held = 0;
     if (n > 0) s->last = n;
@@ -421,8 +428,9 @@ lin_status lin_source_go_to(lin_source *s, int64_t position, int n_last, int thr
         return lin_fail(err, LIN_INVALID, "cannot go to frame %lld of the sound with %lld before it", (long long)position,
                         (long long)most);
     if (!through && begin > 0) {
+        // What cannot be wound is read from where it stands, its beginning.
         lin_status status = lin_audio_seek(s->audio, begin, err);
-        if (status != LIN_OK) return status;
+        if (status != LIN_OK && (status != LIN_UNSUPPORTED || lin_audio_position(s->audio) > 0)) return status;
     }
     for (int64_t at = lin_audio_position(s->audio); at < position;) {
         const int64_t stop = at < position - n_last ? position - n_last : position;
@@ -437,6 +445,33 @@ lin_status lin_source_go_to(lin_source *s, int64_t position, int n_last, int thr
         if (before < n) status = lin_extractor_remind(s->features, s->sound + before * s->info.channels, n - (int)before, err);
         if (status != LIN_OK) return status;
         at += n;
+    }
+    return LIN_OK;
+}
+
+static lin_status ends_before(double start_s, double seconds, lin_error *err)
+{
+    return lin_fail(err, LIN_INVALID, "the sound ends after %.3f s, before its part from %.3f s", seconds, start_s);
+}
+
+lin_status lin_source_part(lin_source *s, double start_s, double end_s, lin_error *err)
+{
+    const double rate_hz = s->info.rate_hz, most = 0x1p53;
+    if (!(start_s >= 0 && end_s > start_s && start_s * rate_hz < most))
+        return lin_fail(err, LIN_INVALID, "a part from %g to %g s", start_s, end_s);
+    const int64_t start = llround(start_s * rate_hz), begin = start - s->info.rate_hz;
+    if (end_s * rate_hz < most) s->stop = llround(end_s * rate_hz);
+    if (s->info.frames >= 0 && begin > s->info.frames) return ends_before(start_s, lin_source_duration(s), err);
+    if (begin > 0) {
+        lin_status status = lin_audio_seek(s->audio, begin, err);
+        if (status != LIN_OK && status != LIN_UNSUPPORTED) return status;
+    }
+    while (lin_audio_position(s->audio) < start) {
+        const int64_t left = start - lin_audio_position(s->audio);
+        int n;
+        lin_status status = lin_audio_read(s->audio, s->sound, left < BLOCK ? (int)left : BLOCK, &n, err);
+        if (status != LIN_OK) return status;
+        if (n == 0) return ends_before(start_s, lin_source_seconds(s), err);
     }
     return LIN_OK;
 }

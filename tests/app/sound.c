@@ -1,10 +1,10 @@
 // sound.c - a tool for the shell tests: writes sounds that no corpus is needed for.
 //
-//   sound OUT [rate=16000] [channels=1] [seconds=1] [seed=1] [format=s16|f32|raw] [bad=nan|inf]
+//   sound OUT [rate=16000] [channels=1] [seconds=1] [seed=1] [format=s16|f32|raw|au] [bad=nan|inf]
 //
 // The sound is a sequence of vowel-like tones (a buzz through two moving resonances) with noise between them; each channel has its
 // own.
-// format=raw: s16le without a header. bad: the middle sample of an f32 file is no number.
+// format=raw: s16le without a header. format=au: an AU file of 32-bit floats, as ffmpeg writes it into a pipe. bad: the middle sample of an f32 file is no number.
 
 #include <math.h>
 #include <stdint.h>
@@ -21,6 +21,11 @@ typedef struct sound {
 static void put(FILE *f, uint32_t value, int bytes)
 {
     for (int i = 0; i < bytes; i++) fputc((int)(value >> (8 * i) & 255u), f);
+}
+
+static void put_big(FILE *f, uint32_t value)
+{
+    for (int i = 3; i >= 0; i--) fputc((int)(value >> (8 * i) & 255u), f);
 }
 
 static void header(FILE *f, const sound *s, uint32_t frames)
@@ -62,7 +67,13 @@ int main(int argc, char **argv)
     FILE *f = argc > 1 ? fopen(argv[1], "wb") : NULL;
     if (!f) return 1;
     uint32_t frames = (uint32_t)(s.seconds * s.rate);
-    if (strcmp(s.format, "raw") != 0) header(f, &s, frames);
+    const int is_au = strcmp(s.format, "au") == 0;
+    if (is_au) {
+        const uint32_t words[7] = {0x2e736e64, 28, 0xffffffff, 6, s.rate, s.channels, 0};
+        for (int i = 0; i < 7; i++) put_big(f, words[i]);
+    } else if (strcmp(s.format, "raw") != 0) {
+        header(f, &s, frames);
+    }
     uint64_t state = s.seed;
     for (uint32_t t = 0; t < frames; t++) {
         for (unsigned c = 0; c < s.channels; c++) {
@@ -81,6 +92,11 @@ int main(int argc, char **argv)
                 uint32_t bits;
                 memcpy(&bits, &v, 4);
                 put(f, bits, 4);
+            } else if (is_au) {
+                float v = (float)lrint(x * 32767) / 32768; // the samples of format=s16
+                uint32_t bits;
+                memcpy(&bits, &v, 4);
+                put_big(f, bits);
             } else {
                 put(f, (uint32_t)(int32_t)lrint(x * 32767), 2);
             }

@@ -211,6 +211,5 @@ refused "info --verify sees it" 1 "snapshot 1 of" info --verify "$tmp/bad.snapsh
 refused "times that are none" 2 "needs a time such as" transcribe -q --from-snapshot "$i" --start 1:99 "$tmp/day.wav"
 refused "a part that ends before it begins" 2 "--end must be after --start" \
     transcribe -q --from-snapshot "$i" --start 5 --end 4 "$tmp/day.wav"
-refused "a part without an index" 2 "are for --from-snapshot" transcribe -q --start 5 "$tmp/day.wav"
 refused "a period of nothing" 2 "between 0.1 s and a day" transcribe -q --snapshots 0s "$tmp/day.wav"
 finish

@@ -1,0 +1,236 @@
+# What goes in: pipes, containers that ffmpeg reads, parts of files, sound that breaks off.
+. tests/app/common.sh
+
+make_model || { fail "a small model"; finish; }
+export LINNET_MODEL=$tmp/model.safetensors
+w=$tmp/talk.wav
+"$SOUND" "$w" seconds=2 seed=7
+phones=$("$LINNET" transcribe -q "$w")
+[ -n "$phones" ] || fail "the small model hears something"
+tail -c +45 "$w" > "$tmp/talk.raw"
+
+# ---- pipes -----------------------------------------------------------------------------------------------------------------------
+
+is "a WAV file in a pipe" "$phones" "$(cat "$w" | "$LINNET" transcribe -q -)"
+is "a WAV file as standard input" "$phones" "$("$LINNET" transcribe -q - < "$w")"
+is "/dev/stdin, a pipe" "$phones" "$(cat "$w" | "$LINNET" transcribe -q /dev/stdin)"
+is "/dev/stdin, a file" "$phones" "$("$LINNET" transcribe -q /dev/stdin < "$w")"
+mkfifo "$tmp/pipe"
+cat "$w" > "$tmp/pipe" &
+is "a named pipe" "$phones" "$("$LINNET" transcribe -q "$tmp/pipe")"
+is "listen hears it too" "$phones" "$(cat "$w" | "$LINNET" listen -q --reset never --from - 2> /dev/null | tr '\n' ' ' | sed 's/ *$//')"
+# Results appear while the sound comes.
+{ cat "$w" "$tmp/talk.raw" "$tmp/talk.raw"; sleep 3; } | "$LINNET" transcribe -q --reset never - > "$tmp/partial" 2> /dev/null &
+i=0; while [ ! -s "$tmp/partial" ] && [ $i -lt 28 ]; do sleep 0.1; i=$((i + 1)); done
+ok "a WAV file in a pipe that says its length ends there" test -s "$tmp/partial"
+wait
+
+run transcribe - < "$tmp/talk.raw"
+is "headerless samples as standard input" "$phones" "$out"
+has "it is said how they are taken" "$err" "standard input is not a sound format that is recognised: it is read as headerless s16le at 16000 Hz, 1 channel"
+cat "$tmp/talk.raw" | "$LINNET" transcribe -q --raw - > "$tmp/.out" 2> "$tmp/.err"
+is "--raw: no word about it" "$phones:" "$(cat "$tmp/.out"):$(cat "$tmp/.err")"
+cat "$tmp/talk.raw" | "$LINNET" transcribe -q --rate 16000 - > "$tmp/.out" 2> "$tmp/.err"
+is "neither where the rate is given" "$phones:" "$(cat "$tmp/.out"):$(cat "$tmp/.err")"
+is "a rate does not change what a file is" "$phones" "$("$LINNET" transcribe -q --rate 8000 - < "$w" 2> /dev/null)"
+
+# piped "what" "part of the message" < bytes: refused with that, status 1, from a pipe and as a file on standard input
+piped() {
+    cat > "$tmp/bytes"
+    cat "$tmp/bytes" | "$LINNET" transcribe -q - > "$tmp/.out" 2> "$tmp/.err"
+    is "$1 in a pipe: status" 1 "$?"
+    has "$1 in a pipe" "$(cat "$tmp/.err")" "$2"
+    is "$1 in a pipe: nothing is heard" "" "$(cat "$tmp/.out")"
+    run transcribe -q - < "$tmp/bytes"
+    is "$1 as standard input: status" 1 "$status"
+    has "$1 as standard input" "$err" "$2"
+}
+printf '<html><body>Not found</body></html>\n' | piped "a web page" "it is text"
+printf 'UEsDBBQAAAAIAAAAIQ\n' | piped "base64" "it is text"
+head -c 5000 "$LINNET" | piped "a program" "it is a program"
+head -c 9000 "$LINNET" | gzip -c | piped "gzip'd data" "it is gzip'd data"
+head -c 9000 /dev/urandom | piped "random bytes" "it would be noise"
+: | piped "nothing" "standard input"
+
+# What needs to be wound is stored first.
+cp "$w" "$tmp/big.wav"
+printf 'RIFX' | dd of="$tmp/big.wav" bs=1 conv=notrunc 2> /dev/null # big-endian, and its lengths are now absurd
+cat "$tmp/big.wav" | TMPDIR=$tmp/nowhere "$LINNET" transcribe -q - > "$tmp/.out" 2> "$tmp/.err"
+is "no place to store a pipe: status" 1 "$?"
+has "no place to store a pipe" "$(cat "$tmp/.err")" "cannot store standard input in $tmp/nowhere: No such file"
+mkdir "$tmp/spool"
+cat "$tmp/big.wav" | TMPDIR=$tmp/spool "$LINNET" transcribe -q - > /dev/null 2>&1
+is "nothing of it stays" "" "$(ls -A "$tmp/spool")"
+
+# ---- ffmpeg: a script takes its place --------------------------------------------------------------------------------------------
+
+"$SOUND" "$tmp/talk.au" seconds=2 seed=7 format=au
+cat > "$tmp/fake" <<END
+#!/bin/sh
+printf '%s\n' "\$@" > "$tmp/args"
+ls /proc/self/fd | tr '\n' ' ' > "$tmp/fds"
+cat /proc/self/fd/0 > "$tmp/given"
+echo "[info]   Duration: 00:00:02.00, start: 0.000000, bitrate: 64 kb/s" >&2
+case \$(cat "$tmp/mode") in
+good) cat "$tmp/talk.au" ;;
+bad) echo '[mov,mp4 @ 0x55] [error] moov atom not found' >&2; echo '[error] file:/proc/self/fd/0: Invalid data found' >&2; exit 1 ;;
+silent) echo '[fatal] Stream map 0:a:0 matches no streams.' >&2; exit 1 ;;
+half) head -c 64028 "$tmp/talk.au"; echo '[mov,mp4 @ 0x55] [error] stream 0, offset 0x50c0: partial file' >&2 ;;
+short) head -c 64028 "$tmp/talk.au" ;;
+fails) head -c 64028 "$tmp/talk.au"; echo 'out of luck' >&2; exit 69 ;;
+killed) head -c 64028 "$tmp/talk.au"; kill -9 \$\$ ;;
+other) echo "<html>" ;;
+talks) cat "$tmp/talk.au"; i=0; while [ \$i -lt 3000 ]; do echo "[info] nothing that matters at all, line after line after line" >&2; i=\$((i + 1)); done ;;
+hangs) echo \$\$ > "$tmp/pid"; head -c 64028 "$tmp/talk.au"; exec sleep 100 ;;
+esac
+END
+chmod 755 "$tmp/fake"
+m=$tmp/talk.m4a
+printf '\000\000\000\030ftypM4A \000\000\000\000M4A mp42\001\002\003' > "$m"
+run transcribe -q "$m"
+is "without ffmpeg: status" 1 "$status"
+has "without ffmpeg: what it is" "$err" "talk.m4a is an MPEG-4 file (m4a, mp4, mov), which is read with the program ffmpeg"
+has "without ffmpeg: what to do" "$err" "apt install ffmpeg"
+(unset LINNET_FFMPEG; PATH=$tmp/nowhere "$LINNET" transcribe -q "$m") 2> "$tmp/.err"
+has "ffmpeg is looked for on the PATH" "$(cat "$tmp/.err")" "ffmpeg cannot be run: No such file or directory"
+
+export LINNET_FFMPEG=$tmp/fake
+mode() { echo "$1" > "$tmp/mode"; }
+mode good
+is "an m4a" "$phones" "$("$LINNET" transcribe -q "$m")"
+ok "ffmpeg was given the file itself" cmp "$m" "$tmp/given"
+is "it has no other descriptors (ls opens 3)" "0 1 2 3 " "$(cat "$tmp/fds")"
+hasnt "and never sees its name" "$(cat "$tmp/args")" "talk.m4a"
+is "it may open files only" "file,pipe" "$(sed -n '/^-protocol_whitelist$/{n;p;}' "$tmp/args")"
+cp "$tmp/args" "$tmp/plain_args"
+cp "$m" "$tmp/-y.m4a"
+cp "$m" "$tmp/concat:a|b.m4a"
+is "a file called -y.m4a" "$phones" "$(cd "$tmp" && "$LINNET" transcribe -q -- -y.m4a)"
+is "a file called concat:a|b.m4a" "$phones" "$(cd "$tmp" && "$LINNET" transcribe -q "concat:a|b.m4a")"
+ok "neither changes how ffmpeg is called" cmp "$tmp/plain_args" "$tmp/args"
+is "an m4a in a pipe" "$phones" "$(cat "$m" | "$LINNET" transcribe -q -)"
+ok "ffmpeg was given all of it" cmp "$m" "$tmp/given"
+is "an m4a as standard input" "$phones" "$("$LINNET" transcribe -q - < "$m")"
+"$LINNET" features "$w" -o "$tmp/f1.npy" && "$LINNET" features "$m" -o "$tmp/f2.npy"
+ok "features" cmp "$tmp/f1.npy" "$tmp/f2.npy"
+"$LINNET" posteriors "$w" -o "$tmp/p1.npy" && "$LINNET" posteriors "$m" -o "$tmp/p2.npy"
+ok "posteriors" cmp "$tmp/p1.npy" "$tmp/p2.npy"
+is "align" "$("$LINNET" align -q --phones "AH N" "$w" 2> /dev/null)" "$("$LINNET" align -q --phones "AH N" "$m" 2> /dev/null)"
+is "listen --from" "$("$LINNET" listen -q --no-paced --from "$w")" "$("$LINNET" listen -q --no-paced --from "$m")"
+mkdir "$tmp/media"
+echo "u1 talk.m4a" > "$tmp/media/wav.scp"
+echo "u1 ONE TWO" > "$tmp/media/text"
+echo "u1 s1" > "$tmp/media/utt2spk"
+run prepare "$tmp/media" --audio-root "$tmp" --lexicon "$tmp/dict" --stack 3 -o "$tmp/media.lfc"
+is "prepare" 0 "$status"
+run transcribe -q -j 4 "$m" "$m" "$m" "$m" "$m"
+is "several at once" 5 "$(printf '%s\n' "$out" | grep -c "$phones\$")"
+mode talks
+is "much on standard error does not stop it" "$phones" "$("$LINNET" transcribe -q "$m")"
+
+mode bad
+refused "ffmpeg cannot read it" 1 "talk.m4a cannot be read; ffmpeg says: moov atom not found; Invalid data found" transcribe -q "$m"
+mode silent
+refused "a video without sound" 1 "there is no sound in it" transcribe -q "$m"
+mode other
+refused "no samples come" 1 "talk.m4a cannot be read" transcribe -q "$m"
+broken() {
+    mode "$1"
+    run transcribe -q "$m"
+    is "$2: status" 1 "$status"
+    has "$2: what is there is heard" "$phones" "$out"
+    ok "$2: and it is something" test -n "$out"
+    has "$2: told" "$err" "talk.m4a is damaged; 1.000 s of it were read; ffmpeg says: $3"
+}
+broken half "ffmpeg complains" "stream 0, offset 0x50c0: partial file"
+broken short "a container that promises more" "its container promises 2.00 s"
+broken fails "ffmpeg fails on the way" "out of luck; exit status 69"
+broken killed "ffmpeg is killed" "it was ended by signal 9"
+
+mode hangs
+"$LINNET" transcribe -q "$m" > "$tmp/.out" 2> "$tmp/.err" &
+pid=$!
+i=0; while [ ! -s "$tmp/pid" ] && [ $i -lt 100 ]; do sleep 0.1; i=$((i + 1)); done
+sleep 0.3
+kill -TERM $pid
+wait $pid
+is "an interrupt while ffmpeg works: status" 130 "$?"
+ok "it is ended with us" sh -c "! kill -0 $(cat "$tmp/pid") 2> /dev/null"
+unset LINNET_FFMPEG
+if command -v ffmpeg > /dev/null; then
+    # Without loss: the same phones.
+    ffmpeg -v error -i "$w" -c:a alac "$tmp/real.m4a" && is "the real ffmpeg: m4a" "$phones" "$("$LINNET" transcribe -q "$tmp/real.m4a")"
+    ffmpeg -v error -f lavfi -i testsrc=d=2:s=32x32:r=5 -i "$w" -c:a flac "$tmp/real.mkv" &&
+        is "the real ffmpeg: mkv with a picture" "$phones" "$("$LINNET" transcribe -q "$tmp/real.mkv")"
+    is "the real ffmpeg: in a pipe" "$phones" "$(cat "$tmp/real.m4a" | "$LINNET" transcribe -q -)"
+    head -c $(($(wc -c < "$tmp/real.mkv") / 2)) "$tmp/real.mkv" > "$tmp/cut.mkv"
+    run transcribe -q "$tmp/cut.mkv"
+    is "the real ffmpeg: half a file" 1 "$status"
+    has "the real ffmpeg: half a file is told" "$err" "cut.mkv is damaged"
+fi
+export LINNET_FFMPEG=
+
+# ---- sound that breaks off: its result is written, the status is 1 -----------------------------------------------------------------
+
+c=$tmp/cut.wav
+head -c 32044 "$w" > "$c" # 1 of 2 seconds
+said="cut.wav breaks off after 1.000 s; its header promises 2.000 s"
+incomplete() {
+    what=$1
+    shift
+    run "$@"
+    is "$what of sound that breaks off: status" 1 "$status"
+    has "$what of sound that breaks off: told" "$err" "$said"
+}
+incomplete transcribe transcribe -o "$tmp/cut.txt" "$c" "$w"
+has "the summary counts it" "$err" "2 files, 1 incomplete"
+is "transcribe: both results are there" 2 "$(wc -l < "$tmp/cut.txt" | tr -d ' ')"
+incomplete features features "$c" -o "$tmp/cut.npy"
+ok "features are there" test -s "$tmp/cut.npy"
+rm "$tmp/cut.npy"
+incomplete posteriors posteriors "$c" -o "$tmp/cut.npy"
+ok "posteriors are there" test -s "$tmp/cut.npy"
+incomplete align align --phones "AH N" -o "$tmp/cut.ctm" "$c"
+ok "the alignment is there" test -s "$tmp/cut.ctm"
+incomplete listen listen -q --no-paced --from "$c"
+echo "u1 cut.wav" > "$tmp/media/wav.scp"
+incomplete prepare prepare "$tmp/media" --audio-root "$tmp" --lexicon "$tmp/dict" --stack 3 -o "$tmp/cut.lfc"
+has "prepare names the utterance" "$err" "u1: "
+ok "the cache is there" test -s "$tmp/cut.lfc"
+run transcribe -q - < "$c"
+has "standard input that breaks off" "$err" "standard input breaks off after 1.000 s"
+head -c 32044 "$w" | "$LINNET" transcribe -q - > "$tmp/.out" 2> "$tmp/.err"
+is "a pipe that breaks off: status" 1 "$?"
+has "a pipe that breaks off" "$(cat "$tmp/.err")" "standard input breaks off after 1.000 s; its header promises 2.000 s"
+
+# ---- a part of a file --------------------------------------------------------------------------------------------------------------
+
+{ head -c 40 "$w"; printf '\000\175\000\000'; tail -c +$((45 + 16000)) "$w" | head -c 32000; } > "$tmp/part.wav" # 0.5 to 1.5 s
+"$LINNET" features "$tmp/part.wav" -o "$tmp/a.npy"
+"$LINNET" features --start 0.5 --end 1.5s "$w" -o "$tmp/b.npy"
+ok "features of a part" cmp "$tmp/a.npy" "$tmp/b.npy"
+"$LINNET" posteriors "$tmp/part.wav" -o "$tmp/a.npy"
+"$LINNET" posteriors --start 500ms --end 1.5 "$w" -o "$tmp/b.npy"
+ok "posteriors of a part" cmp "$tmp/a.npy" "$tmp/b.npy"
+cat "$w" | "$LINNET" posteriors --start 500ms --end 1.5 - -o "$tmp/c.npy"
+ok "posteriors of a part of a pipe" cmp "$tmp/a.npy" "$tmp/c.npy"
+later() { awk '/^;;/ { next } { printf "%.3f %s %s %s\n", $3 + 0.5, $4, $5, $6 }' "$1"; }
+plain() { awk '/^;;/ { next } { printf "%.3f %s %s %s\n", $3, $4, $5, $6 }' "$1"; }
+"$LINNET" transcribe -q -f ctm "$tmp/part.wav" > "$tmp/a.ctm"
+"$LINNET" transcribe -q -f ctm --start 0.5 --end 1.5 "$w" > "$tmp/b.ctm"
+is "transcribe: the times of the file" "$(later "$tmp/a.ctm")" "$(plain "$tmp/b.ctm")"
+cat "$w" | "$LINNET" transcribe -q -f ctm --start 0.5 --end 1.5 - > "$tmp/c.ctm"
+is "transcribe: of a pipe too" "$(plain "$tmp/b.ctm")" "$(plain "$tmp/c.ctm")"
+"$LINNET" transcribe -q -f json --beam 8 --n-best 2 --start 0.5 --end 1.5 "$w" > "$tmp/b.json"
+hasnt "alternatives have the times of the file" "$(cat "$tmp/b.json")" '"start":0.0'
+has "the sound ends where its part does" "$(cat "$tmp/b.json")" '"seconds":1.500'
+"$LINNET" align -q -f ctm --phones "AH N" "$tmp/part.wav" > "$tmp/a.ctm" 2> /dev/null
+"$LINNET" align -q -f ctm --phones "AH N" --start 0.5 --end 1.5 "$w" > "$tmp/b.ctm" 2> /dev/null
+is "align: the times of the file" "$(later "$tmp/a.ctm")" "$(plain "$tmp/b.ctm")"
+run transcribe -q --start 0.2 --end 0.9 "$c"
+is "what breaks off behind the part is not missing" "0:" "$status:$err"
+refused "a part behind the end" 1 "the sound ends after 2.000 s, before its part from 2.500 s" transcribe -q --start 2.5 "$w"
+refused "an end before the start" 2 "--end must be after --start" features --start 2 --end 1 "$w" -o "$tmp/x.npy"
+refused "a start that is no time" 2 "--start needs a time such as" posteriors --start soon "$w" -o "$tmp/x.npy"
+refused "parts and streams" 2 "--start and --end are a part of a sound" transcribe --start 1 --save-state "$tmp/s" "$w"
+finish
