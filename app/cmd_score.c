@@ -11,7 +11,7 @@
 
 typedef struct score_values {
     const char *name, *output, *html, *map, *utt2spk, *against;
-    int json, utterances, align, confusions, case_sensitive, ref_format, hyp_format, unit, bootstrap, seed;
+    int ipa, json, utterances, align, confusions, case_sensitive, ref_format, hyp_format, unit, bootstrap, seed;
     double level;
 } score_values;
 
@@ -21,6 +21,8 @@ static const lin_option options[] = {
     {.type = LIN_OPTION_HEADING, .help = "What is compared"},
     {.name = "unit", .type = LIN_OPTION_CHOICE, AT(unit), .text = "phones", .choices = "phones|words",
      .help = "Which list of a JSON object is scored; other formats hold one kind of token"},
+    {.name = "ipa", .type = LIN_OPTION_FLAG, AT(ipa),
+     .help = "Phones in the IPA and in CMUdict's names are the same phones, on both sides; stress is dropped (docs/formats.md)"},
     {.name = "map", .type = LIN_OPTION_FILE, AT(map),
      .help = "Phones that count as the same: lines 'ax ah', or 'q' alone to delete one, applied to both sides"},
     {.name = "case", .type = LIN_OPTION_FLAG, AT(case_sensitive),
@@ -114,16 +116,21 @@ static int run(lin_parsed *parsed)
     };
     lin_error err = {0};
     lin_phone_map *map = NULL;
+    lin_phones *phones = NULL;
     lin_score *score = NULL, *other = NULL;
+    if (v->ipa && v->unit == LIN_TRN_WORDS) return lin_misuse(parsed, "--ipa is for phones");
     if (v->against && !v->bootstrap) return lin_misuse(parsed, "--against needs resamples: --bootstrap must not be 0");
     lin_status status = v->map ? lin_phone_map_load(v->map, v->case_sensitive, &map, &err) : LIN_OK;
+    if (status == LIN_OK && v->ipa) status = lin_phones_create(NULL, &phones, &err);
     how.map = map;
+    how.phones = phones;
     if (status == LIN_OK) status = lin_score_files(files->items[0], files->items[1], &how, &score, &err);
     if (status == LIN_OK && v->against) status = lin_score_files(files->items[0], v->against, &how, &other, &err);
     if (status == LIN_OK) status = report_on(v, files, score, other, &err);
     lin_score_destroy(score);
     lin_score_destroy(other);
     lin_phone_map_destroy(map);
+    lin_phones_destroy(phones);
     return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
 }
 

@@ -59,7 +59,7 @@ lin_status lin_trn_add_utterance(lin_trn_reader *r, const char *id, size_t n, in
     return LIN_OK;
 }
 
-lin_status lin_trn_add_token(lin_trn_reader *r, const char *token, size_t n, lin_error *err)
+static lin_status add_one(lin_trn_reader *r, const char *token, size_t n, lin_error *err)
 {
     lin_trn *t = r->trn;
     lin_trn_utterance *u = &t->utterances[t->n - 1];
@@ -71,6 +71,20 @@ lin_status lin_trn_add_token(lin_trn_reader *r, const char *token, size_t n, lin
     t->tokens[t->n_tokens++] = index;
     u->n++;
     return LIN_OK;
+}
+
+lin_status lin_trn_add_token(lin_trn_reader *r, const char *token, size_t n, lin_error *err)
+{
+    const lin_phones *phones = r->options.phones;
+    lin_phone_read read[LIN_PHONES_READ_MAX];
+    int mark = 0;
+    const int found = phones ? lin_phones_read(phones, token, n, read, LIN_PHONES_READ_MAX, &mark) : 0;
+    lin_status status = found ? LIN_OK : add_one(r, token, n, err);
+    for (int i = 0; i < found && !status; i++) {
+        const char *name = lin_phones_name(phones, read[i].label);
+        status = add_one(r, name, strlen(name), err);
+    }
+    return status;
 }
 
 lin_status lin_trn_add_tokens(lin_trn_reader *r, const char *at, const char *end, lin_error *err)

@@ -25,6 +25,7 @@
 
 #include "decoder/phone_map.h"
 #include "kernels/status.h"
+#include "lexicon/phones.h"
 #include "lexicon/symbols.h"
 
 typedef enum lin_trn_format {
@@ -42,6 +43,7 @@ typedef struct lin_trn_options {
     lin_trn_format format;
     int case_sensitive;
     lin_trn_unit unit;
+    const lin_phones *phones; /* not NULL: tokens that it reads (lin_phones_read) are its names, without stress; before the map */
     const lin_phone_map *map; /* applied to every token, NULL for none; made with the same case_sensitive */
 } lin_trn_options;
 

@@ -43,6 +43,15 @@ has "intervals: speakers" "$out" "over 2 speakers (bootstrap, 1000 resamples, se
 again=$out
 run score ref.trn hyp.trn
 is "the same seed, the same numbers" "$again" "$out"
+printf 'W AH1 N T UW2 (a-1)\nCH IY Z (a-2)\n' > arpa.trn
+printf 'w ʌ n t uː (a-1)\nt͡ʃ i s (a-2)\n' > ipa.trn
+run score --bootstrap 0 --ipa arpa.trn ipa.trn
+is "--ipa: names and symbols are the same phones" 'PER 12.50 %: 1 substitutions, 0 deletions, 0 insertions in 8 tokens of 2 utterances' "$(last)"
+printf 'wˈʌn tuː (a-1)\nCH i z ? (a-2)\n' > ipa.trn
+run score --bootstrap 0 --ipa arpa.trn ipa.trn
+is "--ipa: several symbols together, and what is no phone stays" \
+    'PER 12.50 %: 0 substitutions, 0 deletions, 1 insertions in 8 tokens of 2 utterances' "$(last)"
+refused "--ipa of words" 2 "--ipa is for phones" score --ipa --unit words ref.trn hyp.trn
 run score --bootstrap 0 ref.trn hyp.trn
 hasnt "no resamples, no intervals" "$out" "interval"
 run score --level 99 --bootstrap 50 --seed 7 ref.trn hyp.trn

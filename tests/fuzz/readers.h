@@ -1,7 +1,7 @@
 /*
  * readers.h - what the fuzz targets of result files share: one file read in one format, and looked at.
  *
- * The first byte chooses: bit 0 case, bit 1 words instead of phones. What stands before a byte 0x1E is a phone map.
+ * The first byte chooses: bit 0 case, bit 1 words instead of phones, bit 2 phones in the IPA. What stands before a byte 0x1E is a phone map.
  */
 #ifndef LIN_TESTS_FUZZ_READERS_H
 #define LIN_TESTS_FUZZ_READERS_H
@@ -56,6 +56,9 @@ static inline void read_any(const uint8_t *data, size_t size, lin_trn_format for
         n -= (size_t)(cut + 1 - text);
         text = cut + 1;
     }
+    lin_phones *phones = NULL;
+    if (data[0] & 4) check_status(lin_phones_create(NULL, &phones, &err), &err);
+    o.phones = phones;
     o.map = map;
     lin_status status = lin_trn_parse(text, n, "x", &o, &tokens, &trn, &err);
     check_status(status, &err);
@@ -63,6 +66,7 @@ static inline void read_any(const uint8_t *data, size_t size, lin_trn_format for
     lin_trn_free(&trn);
     lin_symbols_free(&tokens);
     lin_phone_map_destroy(map);
+    lin_phones_destroy(phones);
     if (lin_memory_live() != live) abort();
 }
 
