@@ -3,17 +3,39 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "app/common.h"
 #include "app/guard.h"
 #include "app/options.h"
 #include "app/version.h"
 #include "frontend/audio.h"
+#include "kernels/mapped.h"
 #include "kernels/memory.h"
 
 static void on_signal(int number)
 {
     lin_interrupted = number;
+}
+
+static void tell(const char *text)
+{
+    if (write(STDERR_FILENO, text, strlen(text)) < 0) _exit(LIN_EXIT_FAILED);
+}
+
+// A mapped file that was cut short, or cannot be read. Only what is safe in a handler.
+static void on_fault(int number, siginfo_t *info, void *context)
+{
+    (void)context;
+    const char *path = lin_mapped_find(info->si_addr);
+    if (!path) { // not a file's: the fault comes again, and ends the program as ever
+        signal(number, SIG_DFL);
+        return;
+    }
+    tell("linnet: ");
+    tell(path);
+    tell(": another program made the file shorter while it was in use, or it cannot be read; put it back and start again\n");
+    _exit(LIN_EXIT_FAILED);
 }
 
 // One signal asks for a tidy end; the handler is gone after it, so the next one kills. No SA_RESTART: waiting for a pipe ends.
@@ -26,6 +48,10 @@ static void watch_signals(void)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     signal(SIGXFSZ, SIG_IGN); // the write that passes a limit of file sizes fails, and is told
+    memset(&action, 0, sizeof action);
+    action.sa_sigaction = on_fault;
+    action.sa_flags = SA_SIGINFO;
+    sigaction(SIGBUS, &action, NULL);
 }
 
 static const lin_command *find_command(const char *name)

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <sys/mman.h>
 
+#include "kernels/mapped.h"
 #include "kernels/memory.h"
 #include "lexicon/ngram_internal.h"
 
@@ -10,6 +11,7 @@ void lin_ngram_destroy(lin_ngram *lm)
 {
     if (!lm) return;
     if (lm->mapped) {
+        lin_mapped_remove(lm->bytes);
         munmap((void *)(uintptr_t)lm->bytes, lm->size);
     } else {
         lin_free((void *)(uintptr_t)lm->bytes);

@@ -211,6 +211,10 @@ void lin_ngram_lay_out(lin_ngram *lm);
 /* Words with a meaning, once the block stands. */
 void lin_ngram_find_special(lin_ngram *lm);
 
+/* A file of up to so many bytes is copied when it is opened, so that it does not matter what happens to it afterwards. A larger one
+ * is mapped, and must not be written to. Changed by tests only. */
+extern size_t lin_ngram_most_copied;
+
 /* Writes the header with its checksums into a block that is otherwise complete; the checksums alone. */
 void lin_ngram_seal(const lin_ngram *lm, unsigned char *block);
 void lin_ngram_put_checksums(unsigned char *block, size_t size);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "kernels/file.h"
+#include "kernels/mapped.h"
 #include "kernels/memory.h"
 #include "lexicon/gzip.h"
 #include "lexicon/ngram_internal.h"
@@ -186,17 +187,14 @@ static lin_status attach(lin_ngram *lm, const char *name, lin_error *err)
     return LIN_OK;
 }
 
-lin_status lin_ngram_unpack(const void *bytes, size_t n, const char *name, lin_ngram **out, lin_error *err)
+// The model of a block, which it owns; on failure the block is freed.
+static lin_status adopt(unsigned char *block, size_t n, const char *name, lin_ngram **out, lin_error *err)
 {
-    *out = NULL;
     lin_ngram *lm = lin_calloc(1, sizeof *lm);
-    unsigned char *block = lin_alloc(n, 1);
-    if (!lm || !block) {
-        lin_free(lm);
+    if (!lm) {
         lin_free(block);
-        return lin_no_memory(err, name, n);
+        return lin_no_memory(err, name, sizeof *lm);
     }
-    if (n) memcpy(block, bytes, n);
     lm->bytes = block;
     lm->size = n;
     lin_status status = attach(lm, name, err);
@@ -208,7 +206,35 @@ lin_status lin_ngram_unpack(const void *bytes, size_t n, const char *name, lin_n
     return LIN_OK;
 }
 
+lin_status lin_ngram_unpack(const void *bytes, size_t n, const char *name, lin_ngram **out, lin_error *err)
+{
+    *out = NULL;
+    unsigned char *block = lin_alloc(n, 1);
+    if (!block) return lin_no_memory(err, name, n);
+    if (n) memcpy(block, bytes, n);
+    return adopt(block, n, name, out, err);
+}
+
 // ---- files ----------------------------------------------------------------------------------------------------------------------
+
+size_t lin_ngram_most_copied = (size_t)64 << 20;
+
+static lin_status read_file(int file, size_t size, const char *path, lin_ngram **out, lin_error *err)
+{
+    unsigned char *block = lin_alloc(size, 1);
+    if (!block) return lin_no_memory(err, path, size);
+    size_t at = 0;
+    while (at < size) {
+        const ssize_t n = pread(file, block + at, size - at, (off_t)at);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) {
+            lin_free(block);
+            return lin_fail(err, LIN_IO, "cannot read %s: %s", path, n < 0 ? strerror(errno) : "it became shorter meanwhile");
+        }
+        at += (size_t)n;
+    }
+    return adopt(block, size, path, out, err);
+}
 
 static lin_status map_file(int file, size_t size, const char *path, lin_ngram **out, lin_error *err)
 {
@@ -219,6 +245,7 @@ static lin_status map_file(int file, size_t size, const char *path, lin_ngram **
         lin_free(lm);
         return lin_fail(err, LIN_IO, "cannot map %s: %s", path, strerror(errno));
     }
+    lin_mapped_add(bytes, size, path);
     lm->bytes = bytes;
     lm->mapped = 1;
     lm->size = size;
@@ -240,7 +267,8 @@ lin_status lin_ngram_open(const char *path, lin_ngram **lm, lin_error *err)
     int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0) return lin_fail(err, LIN_IO, "cannot open %s: %s", path, strerror(errno));
     if (!fstat(file, &info) && S_ISREG(info.st_mode) && pread(file, magic, 8, 0) == 8 && !memcmp(magic, LIN_NGRAM_MAGIC, 8)) {
-        lin_status status = map_file(file, (size_t)info.st_size, path, lm, err);
+        const size_t size = (size_t)info.st_size;
+        lin_status status = size <= lin_ngram_most_copied ? read_file(file, size, path, lm, err) : map_file(file, size, path, lm, err);
         close(file);
         return status;
     }

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "kernels/mapped.h"
 lin_status lin_file_map_open(const char *path, lin_file_map *map, lin_error *err)
 {
     static const unsigned char nothing[1];
@@ -26,6 +27,7 @@ lin_status lin_file_map_open(const char *path, lin_file_map *map, lin_error *err
         void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (bytes == MAP_FAILED) status = lin_fail(err, LIN_IO, "cannot map %s: %s", path, strerror(errno));
         else *map = (lin_file_map){.bytes = bytes, .size = size};
+        if (map->size) lin_mapped_add(bytes, size, path);
     }
     close(fd);
     return status;
@@ -33,6 +35,7 @@ lin_status lin_file_map_open(const char *path, lin_file_map *map, lin_error *err
 
 void lin_file_map_close(lin_file_map *map)
 {
+    if (map->size) lin_mapped_remove(map->bytes);
     if (map->size) munmap((void *)(size_t)map->bytes, map->size);
     *map = (lin_file_map){0};
 }

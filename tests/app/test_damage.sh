@@ -1,0 +1,112 @@
+# Files of linnet that are damaged, of an older format, or changed while they are in use; two trainers in one folder.
+. tests/app/common.sh
+
+gold=$PWD/tests/golden/formats
+
+# flip FILE BYTE BIT
+flip() {
+    byte=$(od -An -tu1 -j "$2" -N 1 "$1" | tr -d ' ')
+    printf "\\$(printf %03o $((byte ^ (1 << $3))))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2> /dev/null
+}
+
+# wait_for FILE: until it is there, or 20 s are over
+wait_for() {
+    i=0
+    until [ -s "$1" ] || [ $i = 400 ]; do i=$((i + 1)); sleep 0.05; done
+}
+
+# ---- formats of before -----------------------------------------------------------------------------------------------------------
+
+for f in set.lfc model.safetensors half.safetensors checkpoint.safetensors stream.state sound.snapshots; do
+    run info --verify "$gold/$f"
+    is "an older $f: status" 0 "$status"
+    case $f in *.safetensors) has "$f: what its checksum covers" "$out" "checksum:         of network and weights only" ;; esac
+done
+run ngram info "$gold/words.lm"
+is "an older words.lm: status" 0 "$status"
+mkdir "$tmp/old"
+cp "$gold/checkpoint.safetensors" "$tmp/old/"
+train() { "$LINNET" train "$gold/train.conf" --train "$gold/set.lfc" --dev "$gold/set.lfc" --schedule constant -q "$@"; }
+ok "an older checkpoint goes on" train --folder "$tmp/old" --resume --epochs 3
+run info "$tmp/old/checkpoint.safetensors"
+has "and is saved with a checksum of all" "$out" "checksum:         of the whole file, verified"
+hasnt "not with the old sentence" "$out" "only"
+
+# ---- every kind of file, bits at many places -------------------------------------------------------------------------------------
+
+# damaged "what" FILE BYTES "part of the message" COMMAND...: with %s for the file; any flipped bit is refused, and the file named
+damaged() {
+    what=$1 from=$2 n=$3 part=$4
+    shift 4
+    cp "$from" "$tmp/bad.${from##*.}"
+    bad=$tmp/bad.${from##*.} bit=0
+    for i in 0 1 2 3 4 5 6 7 8 9 10 11; do
+        at=$(((n - 1) * i / 11)) bit=$(((bit + 3) % 8))
+        flip "$bad" $at $bit
+        run "$@"
+        [ "$status" = 1 ] || fail "$what: bit $bit of byte $at is found" "status $status" "$err"
+        case $err in *"$bad"*) pass ;; *) fail "$what: the file is named" "$err" ;; esac
+        flip "$bad" $at $bit
+    done
+    flip "$bad" $((n * 2 / 3)) 1
+    run "$@"
+    has "$what: what to do" "$err" "$part"
+    flip "$bad" $((n * 2 / 3)) 1
+    ok "$what: whole again" cmp "$bad" "$from"
+}
+size() { wc -c < "$1" | tr -d ' '; }
+
+ok "a run" train --folder "$tmp/run"
+damaged "a cache" "$gold/set.lfc" "$(size "$gold/set.lfc")" "make it again with linnet prepare" \
+    train "$gold/train.conf" --train "$tmp/bad.lfc" -q --folder "$tmp/none"
+ok "no run was begun with it" test ! -e "$tmp/none"
+damaged "a model" "$tmp/run/best.safetensors" "$(size "$tmp/run/best.safetensors")" "the model is damaged; get it again" \
+    info "$tmp/bad.safetensors"
+damaged "a checkpoint" "$tmp/run/checkpoint.safetensors" "$(size "$tmp/run/checkpoint.safetensors")" \
+    "the checkpoint is damaged; take an older copy" info "$tmp/bad.safetensors"
+damaged "a language model" "$gold/words.lm" "$(size "$gold/words.lm")" "make it anew from its ARPA file" ngram info "$tmp/bad.lm"
+damaged "a state" "$gold/stream.state" "$(size "$gold/stream.state")" "take an older state" info "$tmp/bad.state"
+damaged "snapshots" "$gold/sound.snapshots" "$(size "$gold/sound.snapshots")" "take an older state" info --verify "$tmp/bad.snapshots"
+cp -r "$tmp/run" "$tmp/torn"
+flip "$tmp/torn/checkpoint.safetensors" $(($(size "$tmp/torn/checkpoint.safetensors") - 9)) 6
+refused "--resume from a damaged checkpoint" 1 "the checkpoint is damaged; take an older copy" \
+    train "$gold/train.conf" --train "$gold/set.lfc" -q --schedule constant --folder "$tmp/torn" --resume --epochs 9
+
+# ---- one folder, one trainer; a cache that is cut while it is in use --------------------------------------------------------------
+
+cp "$gold/set.lfc" "$tmp/cut.lfc"
+"$LINNET" train "$gold/train.conf" --train "$tmp/cut.lfc" -q --folder "$tmp/busy" --schedule constant --epochs 100000 2> "$tmp/busy.err" &
+pid=$!
+wait_for "$tmp/busy/log.tsv"
+refused "a second trainer" 1 "another trainer works in $tmp/busy (process $pid on " \
+    train "$gold/train.conf" --train "$gold/set.lfc" -q --schedule constant --folder "$tmp/busy" --resume
+: > "$tmp/cut.lfc"
+wait $pid
+is "a cache that was cut: status" 1 $?
+has "and its message" "$(cat "$tmp/busy.err")" "linnet: $tmp/cut.lfc: another program made the file shorter while it was in use"
+ok "what was saved before is whole" "$LINNET" info "$tmp/busy/checkpoint.safetensors"
+cp "$gold/set.lfc" "$tmp/cut.lfc"
+"$LINNET" train "$gold/train.conf" --train "$tmp/cut.lfc" -q --folder "$tmp/over" --schedule constant --epochs 100000 2> "$tmp/busy.err" &
+pid=$!
+wait_for "$tmp/over/log.tsv"
+flip "$tmp/cut.lfc" 200 0
+wait $pid
+is "a cache that was written over: status" 1 $?
+has "and its message" "$(cat "$tmp/busy.err")" "$tmp/cut.lfc: the checksum of its features is wrong"
+
+# A language model is copied when it is opened: what happens to its file afterwards does not matter.
+cp "$gold/words.lm" "$tmp/cut.lm"
+printf 'one two\n' > "$tmp/text"
+"$LINNET" ngram perplexity "$tmp/cut.lm" "$tmp/text" | sed 's/.*text//' > "$tmp/whole"
+mkfifo "$tmp/fifo"
+"$LINNET" ngram perplexity "$tmp/cut.lm" "$tmp/fifo" > "$tmp/late" &
+pid=$!
+exec 3> "$tmp/fifo" # opens when the model is there and its text is asked for
+: > "$tmp/cut.lm"
+printf 'one two\n' >&3
+exec 3>&-
+wait $pid
+is "a language model that was cut: status" 0 $?
+is "and its result" "$(cat "$tmp/whole")" "$(sed 's/.*fifo//' "$tmp/late")"
+
+finish
