@@ -1,4 +1,5 @@
-/* train_internal.h - what train.c (the run), train_batch.c (data, batches, one step) and train_files.c (the folder of a run) share. */
+/* train_internal.h - what train.c (the run), train_batch.c (data, batches, one step), train_files.c (the folder of a run) and
+ * train_curves.c (its picture) share. */
 #ifndef LIN_MODEL_TRAIN_INTERNAL_H
 #define LIN_MODEL_TRAIN_INTERNAL_H
 
@@ -122,7 +123,9 @@ lin_status lin_train_load(const lin_train_options *options, lin_model *model, li
  * are dropped first) and draws curves.svg from the whole log. */
 lin_status lin_train_log(const lin_train_options *options, const lin_train_progress *progress, lin_error *err);
 
-/* Draws loss and dev PER by epoch. log is the text of log.tsv. Returns the SVG's text, released with lin_free; NULL: no memory. */
+/* ---- train_curves.c --------------------------------------------------------------------------------------------------------- */
+
+/* Draws losses, dev PER and learning rate by epoch and marks the best one. log is the text of log.tsv. Returns the SVG's text, released with lin_free; NULL: no memory. */
 char *lin_curves_svg(const char *log, const char *title);
 
 #endif

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 
 #include "model/stream.h"
+#include "model/train_internal.h"
 #include "tests/model/train_support.h"
 
 // The same utterances, one code of the first one other than before, under checksums that fit.
@@ -313,6 +314,40 @@ START_TEST(normalised_by_speaker)
 }
 END_TEST
 
+// The picture says what it shows, whatever the log and the folder's name hold.
+START_TEST(curves)
+{
+    static const char head[] = "epoch\tstep\ttrain_loss\tdev_loss\tdev_per\tlr\tgradient_norm\tframes_per_s\tseconds\n";
+    char log[1024];
+    snprintf(log, sizeof log, "%s1\t5\t3\t3.5\t0.9\t0.001\t1\t1\t1\n2\t10\t2\t2.5\t0.25\t0.0005\t1\t1\t2\n"
+             "3\t15\t1\t2.6\t0.31\t0.0002\t1\t1\t3\nbroken\n2\t1\t1\t1\t1\t1\n9\tnan\n", head);
+    static const char *const parts[] = {"Training of exp/&lt;a> &amp; b</text>", ">loss (nats per phoneme)<", ">dev PER (%)<", ">learning rate<",
+                                        ">epoch<", "3 epochs; best dev PER 25.00 %, epoch 2", "</svg>"};
+    const unsigned long live = lin_memory_live();
+    char *svg = lin_curves_svg(log, "exp/<a> & b");
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) ck_assert_msg(strstr(svg, parts[i]) != NULL, "no %s in %s", parts[i], svg);
+    int circles = 0;
+    for (const char *at = svg; (at = strstr(at, "<circle")) != NULL; at++) circles++;
+    ck_assert_int_eq(circles, 4 + 1 + 3 * 5); // the key, the best, and a point for each value; a hollow one is drawn twice
+    ck_assert(strstr(svg, "nan") == NULL && strstr(svg, "inf") == NULL);
+    lin_free(svg);
+    // without a development set, without an epoch
+    snprintf(log, sizeof log, "%s1\t5\t3\t-1\t-1\t0.001\t1\t1\t1\n", head);
+    svg = lin_curves_svg(log, "x");
+    ck_assert(strstr(svg, "1 epoch; best training loss 3.0000, epoch 1") != NULL && strstr(svg, "dev") == NULL && strstr(svg, "nan") == NULL);
+    lin_free(svg);
+    svg = lin_curves_svg(head, "\xFF");
+    ck_assert(strstr(svg, "Training of ...</text>") != NULL && strstr(svg, "best") == NULL && strstr(svg, "nan") == NULL);
+    lin_free(svg);
+    for (unsigned long k = 1; k < 4; k++) {
+        lin_memory_fail_at(k);
+        lin_free(lin_curves_svg(log, "x"));
+    }
+    lin_memory_fail_at(0);
+    ck_assert_uint_eq(lin_memory_live(), live);
+}
+END_TEST
+
 START_TEST(bad_options_are_refused)
 {
     lin_error err = {0};
@@ -341,6 +376,7 @@ int main(void)
     tcase_add_test(tests, nan_stops_with_the_name_of_an_utterance);
     tcase_add_test(tests, the_plateau_schedule_ends);
     tcase_add_test(tests, normalised_by_speaker);
+    tcase_add_test(tests, curves);
     tcase_add_test(tests, bad_options_are_refused);
     suite_add_tcase(suite, tests);
     return test_run(suite);
