@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "kernels/mapped.h"
+
 lin_status lin_file_map_open(const char *path, lin_file_map *map, lin_error *err)
 {
     static const unsigned char nothing[1];
