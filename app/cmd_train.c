@@ -1,9 +1,7 @@
 // cmd_train.c - linnet train: a model from feature caches.
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cJSON.h>
@@ -356,20 +354,13 @@ static lin_status check_folder(const train_values *v, lin_error *err)
     return lin_fail(err, LIN_INVALID, "%s holds a run already: go on with it with --resume, or name another --folder", v->folder);
 }
 
-static lin_status make_folder(const train_values *v, lin_error *err)
-{
-    if (mkdir(v->folder, 0777) == 0 || errno == EEXIST) return LIN_OK;
-    return lin_fail(err, LIN_IO, "cannot make the folder %s: %s", v->folder, strerror(errno));
-}
-
 // Keeps the options in the folder, readable by `linnet train`.
 static lin_status keep_options(const lin_parsed *parsed, lin_error *err)
 {
     const train_values *v = parsed->values;
     char path[4096], *text;
     snprintf(path, sizeof path, "%s/train.conf", v->folder);
-    lin_status status = lin_make_folders(v->folder, strlen(v->folder), err);
-    if (status == LIN_OK) status = lin_options_text(parsed, &text, err);
+    lin_status status = lin_options_text(parsed, &text, err);
     if (status != LIN_OK) return status;
     status = lin_file_write_all(path, text, strlen(text), err);
     lin_free(text);
@@ -396,7 +387,7 @@ static int run(lin_parsed *parsed)
     if (status == LIN_OK) status = open_sets(&v->dev, &dev, &err);
     if (status == LIN_OK) status = make_model(parsed, &train, &model, &err);
     if (status == LIN_OK) status = label(model, parsed, &train, &err);
-    if (status == LIN_OK) status = make_folder(v, &err);
+    if (status == LIN_OK) status = lin_make_folders(v->folder, strlen(v->folder), &err);
     if (status == LIN_OK) status = lin_train_lock(v->folder, &lock, &err);
     if (status == LIN_OK) status = check_folder(v, &err); // again, now that nobody else writes there
     if (status == LIN_OK) status = keep_options(parsed, &err);

@@ -3,6 +3,7 @@
 #include "app/commands.h"
 
 #include "app/common.h"
+#include "frontend/audio.h"
 
 // LIN_TRAINER: only what works on feature caches and results (make trainer), for machines without the libraries for sound.
 const lin_command *const lin_commands[] = {
@@ -29,3 +30,10 @@ const lin_command *const lin_commands[] = {
     &lin_command_man,
     NULL,
 };
+
+void lin_commands_begin(void)
+{
+#ifndef LIN_TRAINER
+    lin_audio_stop_on(&lin_interrupted);
+#endif
+}

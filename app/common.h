@@ -20,6 +20,8 @@ enum { LIN_EXIT_OK = 0, LIN_EXIT_FAILED = 1, LIN_EXIT_USAGE = 2, LIN_EXIT_INTERR
 
 /* The commands, ended by NULL; in the order of --help. */
 extern const lin_command *const lin_commands[];
+/* Before any command runs: what they share is set up. */
+void lin_commands_begin(void);
 
 /* Set to the signal's number by the first SIGINT or SIGTERM; the second kills. Long loops look at it. */
 extern volatile sig_atomic_t lin_interrupted;

@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "app/commands.h"
 #include "app/common.h"
 #include "app/guard.h"
 #include "app/options.h"
 #include "app/version.h"
-#include "frontend/audio.h"
 #include "kernels/mapped.h"
 #include "kernels/memory.h"
 
@@ -140,7 +140,7 @@ static int run_command(const lin_command *command, int argc, char **argv)
 int main(int argc, char **argv)
 {
     watch_signals();
-    lin_audio_stop_on(&lin_interrupted);
+    lin_commands_begin();
     const char *name = argc > 1 ? argv[1] : NULL;
     if (!name) {
         lin_help_program(stderr, lin_commands);

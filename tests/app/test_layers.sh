@@ -16,7 +16,7 @@ only() {
 only kernels '^kernels/'
 only frontend '^(frontend|kernels)/'
 only model '^(model|kernels)/'
-only lexicon '^(lexicon/|kernels/(status|memory|file)\.h$)'
+only lexicon '^(lexicon/|kernels/(status|memory|file|mapped)\.h$)'
 only decoder '^((decoder|lexicon)/|kernels/(status|memory)\.h$)'
 only app '^(app|frontend|model|lexicon|decoder|kernels)/'
 
