@@ -16,6 +16,7 @@
 #include "app/speakers.h"
 #include "app/spoken.h"
 #include "decoder/align.h"
+#include "decoder/boundaries.h"
 #include "decoder/goodness.h"
 #include "decoder/rows.h"
 #include "kernels/memory.h"
@@ -31,8 +32,10 @@ typedef struct align_values {
     lin_results_values results;
     const char *text, *text_file, *phones, *data, *audio_root, *lexicon, *posteriors;
     double row_ms, beam;
-    int stress, jobs, quiet;
+    int times, stress, jobs, quiet;
 } align_values;
+
+enum { TIMES_SOUND, TIMES_PATH };
 
 static const lin_option options[] = {
     {.name = "text", .letter = 't', .type = LIN_OPTION_STRING, .at = offsetof(align_values, text),
@@ -55,6 +58,9 @@ static const lin_option options[] = {
      .max = 1e9, .value = "X", .help = "Paths so much worse than the best, natural logarithm, are dropped; widened where need be"},
     {.name = "stress", .type = LIN_OPTION_FLAG, .at = offsetof(align_values, stress),
      .help = "Phonemes with the stress of the pronunciation that the sound chose, where the lexicon has it: AH0, OW1"},
+    {.name = "times", .type = LIN_OPTION_CHOICE, .at = offsetof(align_values, times), .text = "sound", .choices = "sound|path",
+     .help = "sound: phonemes end where the sound changes, with silence where it is silent; path: the network's steps that have "
+             "the phoneme, as always with --posteriors"},
     LIN_RESULTS_ROWS(align_values, results),
     {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(align_values, jobs), .text = "0", .min = 0,
      .max = 1024, .help = "Threads; 0: one per core"},
@@ -84,6 +90,9 @@ typedef struct aligner {
     lin_path whole; // of all utterances of a tier
     struct span *spans;
     int n_spans, spans_capacity;
+    lin_boundaries *boundaries; // NULL: times are those of the path
+    lin_segment *segments;
+    int segments_capacity;
 } aligner;
 
 // An utterance with times, as part of a result.
@@ -190,6 +199,12 @@ static lin_status take_rows(void *context, int lane, const float *logp, int n, l
     return LIN_OK;
 }
 
+static lin_status take_frames(void *context, int lane, const float *fbank, int n, lin_error *err)
+{
+    (void)lane;
+    return lin_boundaries_push(((aligner *)context)->boundaries, fbank, n, err);
+}
+
 static lin_status read_matrix(aligner *a, const char *path, double *seconds, lin_error *err)
 {
     enum { ROWS = 4096 };
@@ -221,7 +236,9 @@ static lin_status hear(aligner *a, const lin_input *input, align_slot *s)
                        .part = job->part};
     const lin_speaker *speaker = lin_speakers_find(&job->speakers, input->speaker);
     if (speaker) sound.mean = speaker->mean, sound.istd = speaker->istd;
-    lin_status status = lin_ear_hear(a->ear, &sound, &(lin_sink){.context = a, .rows = take_rows}, &heard, &s->error);
+    const lin_sink sink = {.context = a, .rows = take_rows, .frames = a->boundaries ? take_frames : NULL};
+    if (a->boundaries) lin_boundaries_reset(a->boundaries);
+    lin_status status = lin_ear_hear(a->ear, &sound, &sink, &heard, &s->error);
     memcpy(s->warning, heard.warning, sizeof s->warning);
     s->seconds = heard.seconds;
     s->incomplete = heard.incomplete;
@@ -247,6 +264,16 @@ static lin_status judge(aligner *a, lin_result *result, lin_error *err)
         result->phones[i].goodness = a->goodness[i].score;
         result->phones[i].heard = heard == result->phones[i].label ? 0 : heard ? heard : LIN_RESULT_NOTHING;
     }
+    return status;
+}
+
+// Each phone from where its sound begins to where it ends.
+static lin_status follow_sound(aligner *a, lin_result *result, lin_error *err)
+{
+    if (!a->boundaries) return LIN_OK;
+    lin_status status = lin_grow_int(&a->segments, &a->segments_capacity, a->path.n_phones, sizeof *a->segments, "segments", err);
+    if (status == LIN_OK) status = lin_boundaries_find(a->boundaries, &a->path, a->job->row_s, result->seconds, a->segments, err);
+    if (status == LIN_OK) lin_result_set_times(result, a->segments);
     return status;
 }
 
@@ -278,6 +305,7 @@ static lin_status finish_result(aligner *a, align_slot *s, lin_result *result)
 {
     result->seconds = s->seconds;
     lin_status status = judge(a, result, &s->error);
+    if (status == LIN_OK) status = follow_sound(a, result, &s->error);
     lin_result_shift(result, a->job->part.start_s);
     return status;
 }
@@ -658,6 +686,12 @@ static lin_status make_threads(align_job *job, lin_error *err)
         job->aligners[i].job = job;
         if (job->v->posteriors) continue;
         lin_status status = lin_ear_create(&job->recognizer, cores / n > 1 ? cores / n : 1, &job->aligners[i].ear, err);
+        if (status == LIN_OK && job->v->times == TIMES_SOUND) {
+            const lin_fbank_config *f = &job->recognizer.fbank;
+            const lin_boundaries_options o = {f->mel_bins, f->low_hz, f->high_hz > 0 ? f->high_hz : f->sample_hz / 2 + f->high_hz,
+                                              f->hop_ms / 1000, f->window_ms / 1000};
+            status = lin_boundaries_create(job->recognizer.phones, &o, &job->aligners[i].boundaries, err);
+        }
         if (status != LIN_OK) return status;
     }
     return LIN_OK;
@@ -708,6 +742,8 @@ static void release(align_job *job)
         lin_path_free(&a->whole);
         lin_free(a->rows);
         lin_free(a->spans);
+        lin_boundaries_destroy(a->boundaries);
+        lin_free(a->segments);
     }
     for (int i = 0; i < job->n_slots && job->slots; i++) {
         lin_result_free(&job->slots[i].result);

@@ -137,6 +137,8 @@ static lin_status feed(lin_ear *e, int lane, const float *frames, int n, const l
     outlet out = {sink, lane};
     const lin_lane_sink to = {.context = &out, .rows = rows_out, .endpoint = reset_out};
     if (!frames) return lin_lane_finish(e->of[lane], e->worker, &to, err);
+    lin_status status = sink->frames ? sink->frames(sink->context, lane, frames, n, err) : LIN_OK;
+    if (status != LIN_OK) return status;
     return lin_lane_feed(e->of[lane], e->worker, frames, n, &to, err);
 }
 
@@ -306,6 +308,7 @@ static lin_status hear_whole(lin_ear *e, lin_source *source, const lin_sound *so
             memcpy(all[l].data + (size_t)all[l].rows * (size_t)D, e->frames + (size_t)l * BLOCK * (size_t)D,
                    (size_t)n * (size_t)D * sizeof(float));
             all[l].rows += n;
+            if (sink->frames) status = sink->frames(sink->context, l, e->frames + (size_t)l * BLOCK * (size_t)D, n, err);
         }
         if (sink->progress) sink->progress(sink->context, lin_source_seconds(source), lin_source_duration(source));
     }

@@ -66,6 +66,8 @@ typedef struct lin_sink {
     void *context;
     lin_status (*begin)(void *context, int lanes, lin_error *err);
     lin_status (*rows)(void *context, int lane, const float *logp, int n, lin_error *err);
+    /* Frames [n, D] of a lane, as the front end makes them, not normalised, before the rows that they give. May be NULL. */
+    lin_status (*frames)(void *context, int lane, const float *fbank, int n, lin_error *err);
     /* The network forgets what it heard before row number `row` of the lane. NULL where the sound has no resets. */
     lin_status (*reset)(void *context, int lane, int64_t row, lin_error *err);
     /* How rows are decoded, and the search's state of a lane, 0 .. lanes-1, which is put away with the stream or taken up. NULL

@@ -135,6 +135,20 @@ lin_status lin_result_append(lin_result *r, const lin_result *more, lin_error *e
     return LIN_OK;
 }
 
+void lin_result_set_times(lin_result *r, const lin_segment *segments)
+{
+    for (int i = 0; i < r->n_phones; i++) {
+        r->phones[i].start_s = segments[i].start_s;
+        r->phones[i].end_s = segments[i].end_s;
+    }
+    for (int i = 0; i < r->n_words; i++) {
+        lin_result_word *w = &r->words[i];
+        if (w->n_phones < 1) continue;
+        w->start_s = segments[w->first_phone].start_s;
+        w->end_s = segments[w->first_phone + w->n_phones - 1].end_s;
+    }
+}
+
 lin_result *lin_result_add_alternative(lin_result *r)
 {
     const int before = r->alternatives_capacity;

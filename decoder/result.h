@@ -18,6 +18,7 @@
 
 #include <stddef.h>
 
+#include "decoder/boundaries.h"
 #include "decoder/greedy.h"
 #include "decoder/path.h"
 #include "kernels/status.h"
@@ -85,6 +86,9 @@ void lin_result_shift(lin_result *result, double seconds);
 /* Appends the phones and words of another result, and adds its scores; not its alternatives. LIN_NO_MEMORY, and nothing is
  * appended. */
 lin_status lin_result_append(lin_result *result, const lin_result *more, lin_error *err);
+
+/* Other times for the phones, segments [n_phones], and those of their first and last phone for the words. */
+void lin_result_set_times(lin_result *result, const lin_segment *segments);
 
 /* One more alternative, empty, to be filled by lin_result_add_path; NULL when out of memory. It lives as long as the result, at the
  * same place until the next one is added. */

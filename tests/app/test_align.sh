@@ -153,6 +153,18 @@ one=$out
 is "a sound: its phones" "W AH N T UW" "$(printf '%s\n' "$out" | cut -d' ' -f5 | xargs)"
 is "a sound: times rise and stay within" "" \
     "$(printf '%s\n' "$out" | awk '{ if ($3 < last - 0.001 || $3 + $4 > 1.53 || $4 <= 0) print; last = $3 + $4 }')"
+is "a sound: a phone begins where the last one ends, or 50 ms later" "" \
+    "$(printf '%s\n' "$out" | awk '{ gap = $3 - last; if (gap > 0.0011 && gap < 0.049) print; last = $3 + $4 }')"
+run align -q "$d/u1.wav" --text "one two" $lex -f json
+is "a word ends where its last phone does" "1" "$(printf '%s\n' "$out" | sed 's/.*"phones":\[//' | tr '{}' '\n\n' | awk -F '[:,]' '
+    /"phone":/ { ends[++n] = $6 } /"word":/ { last = $8 } END { print ends[n] == last }')"
+run align -q "$d/u1.wav" --text "one two" $lex -f textgrid --unit phones
+is "TextGrid: intervals without a gap, none empty" "" "$(printf '%s\n' "$out" | awk '
+    / intervals \[/ { inside = 1 } inside && /xmin/ { if ($3 != last + 0) print } inside && /xmax/ { if ($3 <= last) print; last = $3 }')"
+run align -q "$d/u1.wav" --text "one two" $lex -f ctm --unit phones --times path
+path=$out
+is "--times path: the network's steps" "" \
+    "$(printf '%s\n' "$out" | awk '{ s = $3 / 0.03; n = $4 / 0.03; if (s - int(s + 0.5) > 0.01 || n - int(n + 0.5) > 0.01) print }')"
 printf 'one\r\n  two\n' > "$tmp/text"
 run align -q "$d/u1.wav" "$tmp/text" $lex -f ctm --unit phones
 is "TEXTFILE" "$one" "$out"
@@ -168,7 +180,7 @@ if [ -f share/linnet/english.dict.gz ]; then
 fi
 ok "posteriors" "$LINNET" posteriors "$d/u1.wav" -o "$tmp/u1.npy"
 run align -q --posteriors "$tmp/u1.npy" --phones "W AH N T UW" -f ctm
-is "the matrix of a sound gives what the sound gives" "$one" "$out"
+is "the matrix of a sound gives what the sound's path gives" "$path" "$out"
 tail -c +45 "$d/u1.wav" > "$tmp/u1.raw"
 out=$("$LINNET" align -q - --phones "W AH N T UW" -f ctm < "$tmp/u1.raw" 2> /dev/null)
 is "standard input" "$one" "$(printf '%s\n' "$out" | sed 's/^stdin/u1/')"

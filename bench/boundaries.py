@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""Errors of linnet align's boundaries against known onsets, in ms: speech by flite, which says when each phone begins.
+
+    bench/boundaries.py build/release/linnet corpus/dev_native [--texts 60] [--keep FOLDER]
+
+Every text is spoken by one of flite's voices (Debian's flite: kal16 is made of diphones, the others are statistical), at three
+tempi. linnet aligns the phones that flite said, once with each --times. Needs flite's libraries and Python's own library only.
+"""
+import argparse
+import ctypes
+import json
+import os
+import random
+import subprocess
+import tempfile
+
+VOICES = ("kal16", "awb", "rms", "slt")
+TEMPI = (0.85, 1.0, 1.2)  # flite's duration_stretch
+LABELS = {"ax": "AH", "axr": "ER"}  # of flite's phones, which the model has under another name
+
+
+class Flite:
+    """libflite through ctypes: sound, and its segments with the words they belong to."""
+
+    def __init__(self):
+        load = lambda name: ctypes.CDLL(f"lib{name}.so.1", mode=ctypes.RTLD_GLOBAL)
+        self.lib = load("flite")
+        load("flite_usenglish")
+        load("flite_cmulex")
+        pointer, text = ctypes.c_void_p, ctypes.c_char_p
+        for name, result, arguments in (
+                ("flite_synth_text", pointer, [text, pointer]), ("utt_relation", pointer, [pointer, text]),
+                ("relation_head", pointer, [pointer]), ("item_next", pointer, [pointer]),
+                ("item_feat_string", text, [pointer, text]),
+                ("item_feat_float", ctypes.c_float, [pointer, text]), ("path_to_item", pointer, [pointer, text]),
+                ("flite_feat_set_float", None, [pointer, text, ctypes.c_float]), ("utt_wave", pointer, [pointer]),
+                ("cst_wave_save_riff", ctypes.c_int, [pointer, text]), ("delete_utterance", None, [pointer])):
+            function = getattr(self.lib, name)
+            function.restype, function.argtypes = result, arguments
+        self.voices = {}
+        for name in VOICES:
+            register = getattr(load("flite_cmu_us_" + name), "register_cmu_us_" + name)
+            register.restype, register.argtypes = pointer, [pointer]
+            self.voices[name] = register(None)
+
+    def features(self, voice):
+        return ctypes.cast(voice + ctypes.sizeof(ctypes.c_void_p), ctypes.POINTER(ctypes.c_void_p))[0]  # cst_voice: name, features
+
+    def say(self, text, voice, stretch, path):
+        """[(phone, start, end, number of its word or None)]"""
+        self.lib.flite_feat_set_float(self.features(self.voices[voice]), b"duration_stretch", stretch)
+        utterance = self.lib.flite_synth_text(text.encode(), self.voices[voice])
+        assert self.lib.cst_wave_save_riff(self.lib.utt_wave(utterance), path.encode()) == 0
+        item = self.lib.relation_head(self.lib.utt_relation(utterance, b"Segment"))
+        segments, words, at = [], [], 0.0
+        while item:
+            end = self.lib.item_feat_float(item, b"end")
+            word = self.lib.path_to_item(item, b"R:SylStructure.parent.parent")
+            name = self.lib.item_feat_string(item, b"name").decode()
+            if word and word not in words:
+                words.append(word)
+            segments.append((name, at, end, words.index(word) if word else None))
+            at, item = end, self.lib.item_next(item)
+        self.lib.delete_utterance(utterance)
+        return segments
+
+
+def letters(number):
+    return chr(97 + number // 676 % 26) + chr(97 + number // 26 % 26) + chr(97 + number % 26)
+
+
+def make(folder, texts):
+    """A data directory, its lexicon, in which every word has the one pronunciation that flite chose, and the truth."""
+    flite, truth, names = Flite(), {}, {}
+    with open(os.path.join(folder, "text"), "w") as text_file, open(os.path.join(folder, "wav.scp"), "w") as sounds:
+        for i, text in enumerate(texts):
+            name = f"{VOICES[i % len(VOICES)]}-{i:03}"
+            path = os.path.join(folder, name + ".wav")
+            segments = flite.say(text, VOICES[i % len(VOICES)], TEMPI[i // len(VOICES) % len(TEMPI)], path)
+            phones = [(LABELS.get(p, p.upper()), a, b, w) for p, a, b, w in segments if p != "pau"]
+            words = []
+            for number in sorted({w for *_, w in phones}):
+                said = " ".join(p for p, _, _, w in phones if w == number)
+                words.append(names.setdefault(said, letters(len(names))))
+            truth[name] = {"phones": phones, "pauses": [(a, b) for p, a, b, _ in segments if p == "pau"], "text": text}
+            print(name, *words, file=text_file)
+            print(name, name + ".wav", file=sounds)
+    with open(os.path.join(folder, "lexicon"), "w") as lexicon:
+        for said, name in names.items():
+            print(name, said, file=lexicon)
+    return truth
+
+
+def align(linnet, folder, *options):
+    done = subprocess.run([linnet, "align", "--data", folder, "--audio-root", folder, "-l", os.path.join(folder, "lexicon"), "-f",
+                           "json", "-q", *options], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return {r["id"]: r for r in map(json.loads, done.stdout.splitlines())}
+
+
+def row(name, errors):
+    size = sorted(abs(e) for e in errors)
+    n = len(size)
+    within = sum(e <= 20 for e in size) / n * 100
+    print(f"| {name} | {n} | {sum(size) / n:.1f} | {size[n // 2]:.1f} | {size[int(.9 * n)]:.1f} | {within:.0f} % | "
+          f"{sum(errors) / n:+.1f} |")
+
+
+def compare(title, truth, found):
+    errors = {k: [] for k in ("phone starts", "phone ends", "word starts", "word ends", "phone durations")}
+    voices = {v: [] for v in VOICES}
+    silence, pauses, speech = 0.0, 0.0, 0.0
+    for name, known in truth.items():
+        phones, result = known["phones"], found[name]
+        assert [p for p, *_ in phones] == [p["phone"] for p in result["phones"]], name
+        for i, ((_, start, end, word), p) in enumerate(zip(phones, result["phones"])):
+            first = i == 0 or phones[i - 1][3] != word
+            last = i + 1 == len(phones) or phones[i + 1][3] != word
+            a, b = 1000 * (p["start"] - start), 1000 * (p["end"] - end)
+            errors["phone starts"].append(a)
+            errors["phone ends"].append(b)
+            voices[name.split("-")[0]] += [a, b]
+            errors["phone durations"].append(b - a)
+            if first:
+                errors["word starts"].append(a)
+            if last:
+                errors["word ends"].append(b)
+        total = result["seconds"]
+        pauses += sum(b - a for a, b in known["pauses"])
+        silence += total - sum(p["end"] - p["start"] for p in result["phones"])
+        speech += sum(p["end"] - p["start"] for p in result["phones"])
+    print(f"\n{title}: {speech:.1f} s in phones, {silence:.1f} s between them (flite paused for {pauses:.1f} s)\n")
+    print("| ms | n | mean | median | 90th percentile | within 20 | bias |\n|---|---|---|---|---|---|---|")
+    for kind, values in errors.items():
+        row(kind, values)
+    for voice, values in voices.items():
+        row("phones of " + voice, values)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("linnet")
+    parser.add_argument("set", help="a Kaldi-style data directory, of which the texts are taken")
+    parser.add_argument("--texts", type=int, default=60)
+    parser.add_argument("--keep", help="a folder for the sounds and their truth")
+    parser.add_argument("--times", default="path,sound")
+    options = parser.parse_args()
+    with open(os.path.join(options.set, "text")) as lines:
+        texts = [line.rstrip("\n").split(" ", 1)[1].lower() for line in lines]
+    random.Random(1).shuffle(texts)
+    with tempfile.TemporaryDirectory() as folder:
+        if options.keep:
+            os.makedirs(options.keep, exist_ok=True)
+            folder = options.keep
+        truth = make(folder, texts[:options.texts])
+        with open(os.path.join(folder, "truth.json"), "w") as out:
+            json.dump(truth, out)
+        for times in options.times.split(","):
+            compare(f"--times {times}", truth, align(options.linnet, folder, *([] if times == "now" else ["--times", times])))
+
+
+main()
