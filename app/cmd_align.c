@@ -622,8 +622,9 @@ static lin_status take(void *context, int item, int slot_number, lin_error *err)
     job->n_done++;
     job->n_incomplete += s->incomplete;
     job->seconds += s->seconds - job->part.start_s;
-    lin_progress_show(&job->progress, "%d of %d utterances, %.0f s of sound, %.0f x real time", job->n_done + job->n_failed,
-                      job->inputs.n, job->seconds, job->seconds / (lin_now() - job->progress.begun + 1e-9));
+    const int n = job->n_done + job->n_failed;
+    lin_progress_of(&job->progress, (double)n / job->inputs.n, "%.0f x real time, %d of %d utterances",
+                    job->seconds / (lin_now() - job->progress.begun + 1e-9), n, job->inputs.n);
     return LIN_OK;
 }
 

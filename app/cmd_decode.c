@@ -131,8 +131,9 @@ static lin_status take(void *context, int item, int slot_number, lin_error *err)
     if (status != LIN_OK) return status;
     job->n_done++;
     job->seconds += s->result.seconds;
-    lin_progress_show(&job->progress, "%d of %d files, %.0f x real time", job->n_done + job->n_failed, job->inputs.n,
-                      job->seconds / (lin_now() - job->progress.begun + 1e-9));
+    const int n = job->n_done + job->n_failed;
+    lin_progress_of(&job->progress, (double)n / job->inputs.n, "%.0f x real time, %d of %d files",
+                    job->seconds / (lin_now() - job->progress.begun + 1e-9), n, job->inputs.n);
     return LIN_OK;
 }
 

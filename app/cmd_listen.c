@@ -225,31 +225,59 @@ static lin_status show(void *context, const lin_live_view *view, lin_error *err)
     return status;
 }
 
+// Keeps what was put behind byte `from` of the status as a whole, or not at all where the row has no room left for it.
+static void fit_part(listening *l, size_t from, int *room)
+{
+    lin_buffer *s = &l->status;
+    const int n = s->failed ? 0 : lin_text_columns(s->data + from, s->n - from);
+    if (n <= *room) {
+        *room -= n;
+        return;
+    }
+    s->n = from;
+    s->data[from] = 0;
+}
+
+// What was lost and what is wrong comes before what is nice to know.
 static void put_status(listening *l)
 {
     const double db = l->peak > 0 ? 20 * log10(l->peak) : -99;
+    const int columns = lin_terminal_columns(l->terminal), bar = columns < 80 ? columns / 8 + 1 : 20;
     lin_buffer *s = &l->status;
     lin_buffer_clear(s);
-    lin_terminal_bar(l->terminal, (db + 60) / 60, 20, s);
+    lin_terminal_bar(l->terminal, (db + 60) / 60, bar, s);
+    int room = columns - 1 - bar;
+    size_t from = s->n;
     lin_buffer_char(s, ' ');
-    const size_t from = s->n;
+    const size_t number = s->n;
     lin_buffer_fixed(s, db < -99 ? -99 : db, 0);
-    lin_buffer_pad(s, from, 3, 1);
+    lin_buffer_pad(s, number, 3, 1);
     lin_buffer_text(s, " dB  ");
     lin_live_put_time(s, l->stats.seconds);
-    const lin_latency *latency = l->stats.has_words ? &l->stats.word : &l->stats.phone;
-    if (latency->n) {
-        lin_buffer_text(s, "  latency ");
-        lin_buffer_fixed(s, lin_latency_quantile(latency, 0.5) * 1e3, 0);
-        lin_buffer_text(s, " ms");
-    }
+    fit_part(l, from, &room);
     if (l->told.dropped) {
+        from = s->n;
         lin_buffer_text(s, "  LOST ");
         lin_buffer_fixed(s, (double)l->told.dropped / l->stats.rate_hz, 2);
         lin_buffer_text(s, " s");
+        fit_part(l, from, &room);
     }
-    if (l->silent_since > 0 && lin_now() - l->silent_since > 2) lin_buffer_text(s, "  nothing but zeros: is it muted?");
-    lin_buffer_text(s, "  Ctrl-C ends, Enter begins a new line");
+    if (l->silent_since > 0 && lin_now() - l->silent_since > 2) {
+        from = s->n;
+        lin_buffer_text(s, columns < 60 ? "  only zeros" : "  nothing but zeros: is it muted?");
+        fit_part(l, from, &room);
+    }
+    const lin_latency *latency = l->stats.has_words ? &l->stats.word : &l->stats.phone;
+    if (latency->n) {
+        from = s->n;
+        lin_buffer_text(s, "  latency ");
+        lin_buffer_fixed(s, lin_latency_quantile(latency, 0.5) * 1e3, 0);
+        lin_buffer_text(s, " ms");
+        fit_part(l, from, &room);
+    }
+    from = s->n;
+    lin_buffer_text(s, room < 40 ? "  Ctrl-C ends" : "  Ctrl-C ends, Enter begins a new line");
+    fit_part(l, from, &room);
 }
 
 static void draw(listening *l)

@@ -180,8 +180,8 @@ static lin_status take(void *context, int item, int slot_number, lin_error *err)
     prepare_job *job = context;
     lin_status status = write_item(job, &job->slots[slot_number], item, err);
     if (lin_interrupted && status == LIN_OK) status = lin_fail(err, LIN_STOPPED, "interrupted; nothing was written");
-    lin_progress_show(&job->progress, "%s: %d of %d utterances, %.2f h", job->v->output, item + 1, job->n_items,
-                      (double)job->n_frames * job->fbank.hop_ms / 3.6e6);
+    lin_progress_of(&job->progress, (double)(item + 1) / job->n_items, "%d of %d utterances, %.2f h, %s", item + 1, job->n_items,
+                    (double)job->n_frames * job->fbank.hop_ms / 3.6e6, job->v->output);
     return status;
 }
 

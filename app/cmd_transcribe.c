@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "app/commands.h"
 #include "app/common.h"
@@ -98,6 +99,7 @@ struct transcribe_job {
     int channel;
     lin_lane_options resets;
     int flows; // what is settled is written at once, and not kept: a stream may run for days
+    int shows_flow; // on the terminal itself: no progress in between
     lin_results results;
     listener *listeners;
     int n_listeners;
@@ -196,12 +198,12 @@ static void show_progress(void *context, double seconds, double duration)
 {
     listener *l = context;
     transcribe_job *job = l->job;
-    if (job->inputs.n > 1) return;
+    if (job->inputs.n > 1 || job->shows_flow) return;
+    const double speed = seconds / (lin_now() - l->begun_s + 1e-9);
     if (duration > 0) {
-        lin_progress_show(&job->progress, "%s: %.0f of %.0f s, %.0f x real time", l->input->id, seconds, duration,
-                          seconds / (lin_now() - l->begun_s + 1e-9));
-    } else if (!job->flows) {
-        lin_progress_show(&job->progress, "%s: %.0f s", l->input->id, seconds);
+        lin_progress_of(&job->progress, seconds / duration, "%.0f x real time, %s", speed, l->input->id);
+    } else {
+        lin_progress_show(&job->progress, "%.0f s, %.0f x real time, %s", seconds, speed, l->input->id);
     }
 }
 
@@ -307,10 +309,10 @@ static lin_status take(void *context, int item, int slot_number, lin_error *err)
     transcribe_slot *s = &job->slots[slot_number];
     const lin_input *input = &job->inputs.items[item];
     if (input->done) return LIN_OK;
-    if (s->status == LIN_STOPPED) {
-        if (s->has_part && lin_results_wants_part(&job->results, &job->inputs)) write_results(job, input, s, NULL);
+    const int wants_part = s->status == LIN_STOPPED && s->has_part && lin_results_wants_part(&job->results, &job->inputs);
+    if (wants_part || (s->status != LIN_OK && job->results.told)) write_results(job, input, s, NULL); // also ends a line of text
+    if (s->status == LIN_STOPPED)
         return lin_fail(err, LIN_STOPPED, "interrupted after %d of %d files", job->n_done, job->inputs.n);
-    }
     if (s->status != LIN_OK) return is_bad(job, input, &s->error);
     if (s->heard.warning[0]) lin_complain_of(input->path, s->heard.warning);
     lin_status status = write_results(job, input, s, err);
@@ -319,8 +321,9 @@ static lin_status take(void *context, int item, int slot_number, lin_error *err)
     job->n_done++;
     job->n_incomplete += s->heard.incomplete;
     job->seconds += s->heard.seconds - (job->within ? 0 : job->part.start_s);
-    lin_progress_show(&job->progress, "%d of %d files, %.0f s of sound, %.0f x real time", job->n_done + job->n_failed,
-                      job->inputs.n, job->seconds, job->seconds / (lin_now() - job->progress.begun + 1e-9));
+    if (job->inputs.n > 1)
+        lin_progress_of(&job->progress, (item + 1.0) / job->inputs.n, "%.0f x real time, %d of %d files",
+                        job->seconds / (lin_now() - job->progress.begun + 1e-9), item + 1, job->inputs.n);
     return LIN_OK;
 }
 
@@ -395,9 +398,12 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
     }
     if (status == LIN_OK) status = lin_results_open(&job->results, job->recognizer.phones, job->inputs.n > 1 || v->data, err);
     if (status != LIN_OK) return status;
-    // Lines of one live input need not wait for others: they are shown as they come.
-    job->flows = job->inputs.n == 1 && strcmp(job->inputs.items[0].path, "-") == 0 && job->channel != LIN_CHANNEL_EACH &&
-                 v->decoding.n_best == 1 && lin_results_can_flow(&job->results);
+    // Results of a single input need not wait for others: they are written as they are settled, where somebody may be reading.
+    const int to_file = v->results.output && strcmp(v->results.output, "-") != 0;
+    const int live = job->inputs.n == 1 && strcmp(job->inputs.items[0].path, "-") == 0;
+    job->flows = job->inputs.n == 1 && (live || !to_file) && job->channel != LIN_CHANNEL_EACH && v->decoding.n_best == 1 &&
+                 lin_results_can_flow(&job->results);
+    job->shows_flow = job->flows && !to_file && isatty(1);
     lin_progress_begin(&job->progress, v->quiet);
     status = lin_ordered_run(&(lin_ordered){job->inputs.n, job->n_listeners, job, work, take}, err);
     lin_progress_end(&job->progress);
@@ -508,8 +514,9 @@ const lin_command lin_command_transcribe = {
     .operands = "FILE...",
     .summary = "sound files to phonemes or words, many at once",
     .description = "Writes the phonemes, or with --words the words, of each sound file (WAV, FLAC, Ogg Vorbis, Opus, MP3 and what "
-                   "else libsndfile reads), in the order given, however many are done at once. FILE may be - for standard "
-                   "input; what is settled appears while the sound comes, as text or CTM. See docs/decoding.md.\n\n"
+                   "else libsndfile reads), in the order given, however many are done at once. FILE may be - for "
+                   "standard input. Of a single FILE what is settled is written to standard output at once, as text, CTM, CSV or "
+                   "labels. Sound of over a minute is divided at its pauses (--reset). See docs/decoding.md.\n\n"
                    "A file that cannot be read is reported, the others are done, and the exit status is 1. Memory does not grow "
                    "with the length of the sound.\n\n"
                    "A stream can be put away and taken up again, on another machine too: the phonemes are those of a sound that "

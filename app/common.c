@@ -10,8 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "app/terminal.h"
 
 #ifndef LIN_DATA_DIR
 #define LIN_DATA_DIR "/usr/local/share/linnet"
@@ -22,9 +25,11 @@ volatile sig_atomic_t lin_interrupted;
 static pthread_mutex_t terminal = PTHREAD_MUTEX_INITIALIZER;
 static int line_is_dirty; // a progress line stands on the terminal
 
+// The cursor stands at the line's first character: a terminal that has been made narrower since, and has folded the line, has taken
+// the cursor along.
 static void clear_line(void)
 {
-    if (line_is_dirty) fputs("\r\033[K", stderr);
+    if (line_is_dirty) fputs("\r\033[J", stderr);
     line_is_dirty = 0;
 }
 
@@ -269,20 +274,61 @@ void lin_progress_begin(lin_progress *progress, int quiet)
     progress->begun = progress->last = lin_now();
 }
 
+// At most so many columns of a UTF-8 text.
+static size_t cut(const char *text, int columns)
+{
+    size_t n = 0;
+    for (int used = 0; text[n];) {
+        size_t bytes = 1;
+        while (((unsigned char)text[n + bytes] >> 6) == 2) bytes++;
+        used += lin_text_columns(text + n, bytes);
+        if (used > columns) break;
+        n += bytes;
+    }
+    return n;
+}
+
+static void draw(lin_progress *progress, double fraction, const char *fmt, va_list args)
+{
+    char text[1024] = "";
+    struct winsize size = {0};
+    const double now = lin_now(), spent = now - progress->begun;
+    if (now - progress->last < 0.1) return;
+    progress->last = now;
+    if (fraction >= 0) snprintf(text, sizeof text, "%.0f %%, ", 100 * (fraction < 1 ? fraction : 1));
+    // What is left can be told when something has been done.
+    if (fraction > 0 && fraction <= 1 && spent > 0.5) {
+        const long long left = (long long)(spent * (1 - fraction) / fraction + 0.5);
+        char *end = text + strlen(text);
+        if (left < 3600) snprintf(end, 48, "%lld:%02lld left, ", left / 60, left % 60);
+        else snprintf(end, 48, "%lld:%02lld:%02lld left, ", left / 3600, left / 60 % 60, left % 60);
+    }
+    vsnprintf(text + strlen(text), sizeof text - strlen(text), fmt, args);
+    const int columns = ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+    clear_line();
+    fprintf(stderr, "%.*s\r", (int)cut(text, columns - 1), text);
+    fflush(stderr);
+    line_is_dirty = 1;
+}
+
 void lin_progress_show(lin_progress *progress, const char *fmt, ...)
 {
     if (!progress->shown) return;
     va_list args;
     va_start(args, fmt);
     pthread_mutex_lock(&terminal);
-    double now = lin_now();
-    if (now - progress->last >= 0.1) {
-        progress->last = now;
-        clear_line();
-        vfprintf(stderr, fmt, args);
-        fflush(stderr);
-        line_is_dirty = 1;
-    }
+    draw(progress, -1, fmt, args);
+    pthread_mutex_unlock(&terminal);
+    va_end(args);
+}
+
+void lin_progress_of(lin_progress *progress, double fraction, const char *fmt, ...)
+{
+    if (!progress->shown) return;
+    va_list args;
+    va_start(args, fmt);
+    pthread_mutex_lock(&terminal);
+    draw(progress, fraction, fmt, args);
     pthread_mutex_unlock(&terminal);
     va_end(args);
 }

@@ -87,7 +87,8 @@ lin_status lin_output_end(lin_output *output, lin_status status, lin_error *err)
 /* All of a buffer, opened and closed. */
 lin_status lin_output_write(const char *path, int flags, const lin_buffer *buffer, lin_error *err);
 
-/* ---- progress: one line on standard error, redrawn at most ten times a second, only where that is a terminal ---------------- */
+/* ---- progress: one line on standard error, redrawn at most ten times a second, only where that is a terminal; cut to its width,
+ * which is asked for each time, so that it never folds ---- */
 
 typedef struct lin_progress {
     int shown;         /* standard error is a terminal and nobody said --quiet */
@@ -97,6 +98,8 @@ typedef struct lin_progress {
 void lin_progress_begin(lin_progress *progress, int quiet);
 /* Redraws if it is time. Thread-safe. */
 void lin_progress_show(lin_progress *progress, const char *fmt, ...) LIN_PRINTF(2, 3);
+/* The same behind "42 %, 1:23 left, ": fraction of the work is done, 0..1, since lin_progress_begin. */
+void lin_progress_of(lin_progress *progress, double fraction, const char *fmt, ...) LIN_PRINTF(3, 4);
 /* Removes the line. */
 void lin_progress_end(lin_progress *progress);
 

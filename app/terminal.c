@@ -61,14 +61,24 @@ static int says_utf8(void)
     return 0;
 }
 
-static void ask_size(lin_terminal *t)
+static struct winsize size_now(const lin_terminal *t)
 {
     struct winsize size;
     memset(&size, 0, sizeof size);
     if (ioctl(t->fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) size = (struct winsize){24, 80, 0, 0};
-    t->columns = size.ws_col < LEAST_COLUMNS ? LEAST_COLUMNS : size.ws_col;
-    t->rows = size.ws_row < 3 ? 3 : size.ws_row;
+    if (size.ws_col < LEAST_COLUMNS) size.ws_col = LEAST_COLUMNS;
+    if (size.ws_row < 3) size.ws_row = 3;
+    return size;
 }
+
+static void ask_size(lin_terminal *t)
+{
+    const struct winsize size = size_now(t);
+    t->columns = size.ws_col;
+    t->rows = size.ws_row;
+}
+
+int lin_terminal_columns(const lin_terminal *t) { return size_now(t).ws_col; }
 
 // A program in the background that changes the terminal's modes is stopped.
 static int in_foreground(int fd)

@@ -34,6 +34,9 @@ typedef struct lin_terminal_live {
     const char *status;  /* one row under it, cut where it is too long */
 } lin_terminal_live;
 
+/* How wide it is now. */
+int lin_terminal_columns(const lin_terminal *terminal);
+
 /* Where the rows are more than the screen's, the last are shown. Unchanged text is not drawn again. */
 void lin_terminal_draw(lin_terminal *terminal, const lin_terminal_live *live);
 

@@ -377,20 +377,20 @@ END_TEST
 // Fewer rows than the utterance needs: its last ones are live, and at its end it is there as a whole, once.
 START_TEST(small_screen)
 {
-    char got[4096];
+    char *const arguments[] = {"linnet", "listen", "--silence-after", "0.4", "--raw", "--from", once, NULL};
+    char got[4096], want[4096];
     int is_final;
-    start(&s, 3, 29, "xterm", NULL, ordinary);
-    wait_for(&s, "[0:00.", 10);
-    watch(&s, 1.2); // all of it has been said
-    ck_assert_int_eq(heads(text_of(&s.screen)), 0); // scrolled out of sight, not into the history
-    type(&s, "\n");
-    watch(&s, 0.1);
-    type(&s, "q");
-    ended_with(&s, 0);
+    snprintf(want, sizeof want, "%s", lines_of(once));
+    start(&s, 3, 29, "xterm", NULL, arguments);
+    wait_for(&s, "[0:00.", 20);
+    // Its beginning scrolls out of sight, not into the history.
+    for (const double until = now() + 20; heads(text_of(&s.screen)) && !s.ended && now() < until;) watch(&s, 0.02);
+    ck_assert_msg(!s.ended && heads(text_of(&s.screen)) == 0, "%s", text_of(&s.screen));
+    ended_with(&s, 0); // the file is at its end
     ck_assert_int_eq(heads(text_of(&s.screen)), 1);
     snprintf(got, sizeof got, "%s", words_of(text_of(&s.screen), &is_final));
     ck_assert_int_eq(is_final, 1);
-    ck_assert_msg(strncmp(lines_of(sound), got, 12) == 0, "%s", got);
+    ck_assert_msg(strncmp(want, got, 12) == 0, "%s", got);
 }
 END_TEST
 
@@ -465,6 +465,71 @@ START_TEST(enter_ends_an_utterance)
     ck_assert_int_eq(is_final, 1);
     type(&s, "\004");
     ended_with(&s, 0);
+}
+END_TEST
+
+// The row under the words holds what there is room for, each part as a whole.
+START_TEST(the_status_line_fits)
+{
+    const int widths[] = {40, 80, 119, 24};
+    const char *const ends[] = {"ms", "Ctrl-C ends", "Enter begins a new line", "dB"};
+    start(&s, 12, 100, "xterm", NULL, ordinary);
+    wait_for(&s, "latency ", 10);
+    for (int i = 0; i < 4; i++) {
+        resize(&s, 12, widths[i]);
+        watch(&s, 0.3);
+        const char *row = strstr(text_of(&s.screen), " dB");
+        ck_assert_msg(row && strcspn(row, "\n") < (size_t)widths[i], "%d columns:\n%s", widths[i], text_of(&s.screen));
+        const size_t n = strcspn(row, "\n");
+        char line[256];
+        snprintf(line, sizeof line, "%.*s", (int)n, row);
+        ck_assert_msg(strstr(line, ends[i]) != NULL, "%d columns: \"%s\"", widths[i], line);
+        ck_assert_msg(!strstr(line, "Ctrl-") || strstr(line, "Ctrl-C"), "%d columns: \"%s\"", widths[i], line);
+    }
+    type(&s, "q");
+    ended_with(&s, 0);
+}
+END_TEST
+
+// linnet transcribe beside it: one row of progress with percent and time left, never folded, gone at the end; on a terminal the
+// result itself is the progress.
+START_TEST(progress_fits)
+{
+    static char path[128], output[128];
+    char command[512];
+    char *const arguments[] = {"linnet", "transcribe", "-j", "1", "--words", "--no-lm", "--beam", "2000", "--raw", path, "-o", output,
+                               NULL};
+    const int widths[] = {40, 80, 119, 17};
+    snprintf(path, sizeof path, "%s/a-recording-with-a-very-long-name-that-does-not-fit.raw", folder);
+    snprintf(output, sizeof output, "%s/out.txt", folder);
+    snprintf(command, sizeof command, "cd %s && for i in 1 2 3 4 5 6 7 8 9 10 11 12; do cat a.raw z; done > %s", folder, path);
+    ck_assert_int_eq(system(command), 0);
+    start(&s, 12, 100, "xterm", NULL, arguments);
+    wait_for(&s, " left, ", 20);
+    for (int i = 0; i < 4 && !s.ended; i++) {
+        resize(&s, 12, widths[i]);
+        watch(&s, 0.4);
+        const char *text = text_of(&s.screen), *row = strstr(text, " %, ");
+        if (s.ended) break;
+        ck_assert_msg(row != NULL, "%d columns:\n%s", widths[i], text);
+        ck_assert_msg(strstr(row + 1, " %, ") == NULL, "%d columns, two rows:\n%s", widths[i], text);
+    }
+    kill(s.pid, SIGINT);
+    watch(&s, 20);
+    ck_assert(s.ended);
+    ck_assert_msg(!shows(&s, " %, "), "%s", text_of(&s.screen));
+    left_tidy(&s);
+}
+END_TEST
+
+START_TEST(a_result_flows_on_the_terminal)
+{
+    char *const arguments[] = {"linnet", "transcribe", "-j", "1", "--raw", once, NULL};
+    start(&s, 24, 100, "xterm", NULL, arguments);
+    watch(&s, 10);
+    ck_assert_msg(shows(&s, "1 file, 2.4 s of sound"), "%s", text_of(&s.screen));
+    ck_assert_ptr_null(strstr(text_of(&s.screen), " %"));
+    left_tidy(&s);
 }
 END_TEST
 
@@ -565,6 +630,9 @@ int main(void)
     tcase_add_test(cases, killed_it_leaves_the_terminal_tidy);
     tcase_add_test(cases, stopped_and_continued);
     tcase_add_test(cases, enter_ends_an_utterance);
+    tcase_add_test(cases, the_status_line_fits);
+    tcase_add_test(cases, progress_fits);
+    tcase_add_test(cases, a_result_flows_on_the_terminal);
     tcase_add_test(cases, output_elsewhere);
     tcase_add_test(cases, words);
     tcase_add_loop_test(cases, plain, 0, 2);

@@ -74,6 +74,8 @@ has "one bad file: told" "$err" "text.wav"
 has "one missing file: told" "$err" "cannot open $d/none.wav: No such file or directory"
 has "the summary counts them" "$err" "2 files, 2 failed"
 
+t() { "$LINNET" transcribe -q "$@"; }
+
 # Raw PCM on standard input is the file.
 tail -c +45 "$d/s3.wav" > "$tmp/s3.raw"
 is "- from a file" "$alone" "$("$LINNET" transcribe -q - < "$tmp/s3.raw")"
@@ -97,11 +99,21 @@ reader=$!
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do [ -s "$tmp/partial" ] && break; sleep 0.1; done
 ok "phones appear while the input is open" test -s "$tmp/partial"
 wait $reader
+# So they are for a single file on standard output, in the formats that are lines; a result in a file appears when it is whole.
+mkfifo "$tmp/slow.raw"
+for how in text ctm; do
+    { cat "$tmp/s3.raw" "$tmp/s3.raw"; sleep 2; } > "$tmp/slow.raw" &
+    rm -f "$tmp/partial"
+    t -f $how --raw "$tmp/slow.raw" > "$tmp/partial" &
+    reader=$!
+    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do [ -s "$tmp/partial" ] && break; sleep 0.1; done
+    ok "$how of a file appears while it is read" test -s "$tmp/partial"
+    wait $reader
+done
 
 # Resets: at endpoints, as linnet listen has them; in files and pipes at the same places; never, where it is so short.
 "$SOUND" "$tmp/long.wav" seconds=70 seed=4
 tail -c +45 "$tmp/long.wav" > "$tmp/long.raw"
-t() { "$LINNET" transcribe -q "$@"; }
 utterances() { sed 's/^\[[^]]*\]  *//' | xargs; }
 anew=$(t --reset endpoint --longest 0.9 "$tmp/long.wav")
 is "--reset endpoint is linnet listen" "$("$LINNET" listen -q --plain --no-paced --longest 0.9 --from "$tmp/long.wav" | utterances)" "$anew"
