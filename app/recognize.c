@@ -376,9 +376,11 @@ lin_status lin_ear_hear(lin_ear *ear, const lin_sound *sound, const lin_sink *si
         return lin_fail(err, LIN_UNSUPPORTED, "this model needs whole utterances: it has no stream that could be put away");
     if (sound->resets.endpoints && !ear->r->streams)
         return lin_fail(err, LIN_UNSUPPORTED, "this model needs whole utterances: it cannot be reset at endpoints");
-    lin_status status = open_source(ear, sound, 0, &source, &live, err);
-    // Where winding is not possible or does not give the same samples, everything before is read.
-    if (sound->within && (status == LIN_UNSUPPORTED || (status == LIN_MISMATCH && strcmp(sound->path, "-") != 0))) {
+    // Where winding is not possible or does not give the same samples, everything before is read. Standard input is opened once
+    // only: what had been looked at would be lost.
+    const int once = sound->path && strcmp(sound->path, "-") == 0;
+    lin_status status = open_source(ear, sound, once, &source, &live, err);
+    if (sound->within && !once && (status == LIN_UNSUPPORTED || status == LIN_MISMATCH)) {
         lin_source_close(source);
         status = open_source(ear, sound, 1, &source, &live, err);
     }
