@@ -1,0 +1,53 @@
+#!/bin/sh
+# places.sh JOBS: builds and tests a copy of the tree where programs often fail: a path with blanks, a TMPDIR with a quote and a blank,
+# a Turkish locale (i is not the small form of I, the decimal sign is a comma), a home that cannot be written, an unprivileged user.
+# Run from the root of the tree; uses the objects of build/release if they are there. Where one of these cannot be had, it says so.
+jobs=${1:-2}
+place=$(mktemp -d) || exit 1
+chmod 755 "$place"
+trap 'chmod -R u+w "$place"; rm -rf "$place"' EXIT
+tree="$place/a tree with blanks"
+mkdir -p "$tree" "$place/it's temporary" "$place/home" || exit 1
+
+if git ls-files > "$place/files" 2> /dev/null; then
+    tar -cf - -T "$place/files" | tar -xf - -C "$tree"
+else # not a clone
+    tar -cf - --exclude ./build . | tar -xf - -C "$tree"
+fi
+[ ! -d build/release ] || { mkdir "$tree/build" && cp -a build/release "$tree/build/"; }
+touch "$tree/app/main.c" # something to compile and link there
+
+TMPDIR="$place/it's temporary" HOME="$place/home"
+export TMPDIR HOME
+unset XDG_RUNTIME_DIR XDG_CONFIG_HOME XDG_CACHE_HOME XDG_DATA_HOME CCACHE_DIR LANG LANGUAGE
+export CCACHE_DISABLE=1 LINNET_CUDA_DRIVER=none
+chmod 555 "$place/home"
+
+if localedef -i tr_TR -f UTF-8 "$place/tr_TR.UTF-8" 2> /dev/null; then
+    export LOCPATH="$place"
+else
+    echo 'places: no Turkish locale can be made (package locales): not tried'
+fi
+export LC_ALL=tr_TR.UTF-8
+
+as=
+if [ "$(id -u)" = 0 ]; then
+    if setpriv --reuid=65534 --regid=65534 --clear-groups true 2> /dev/null; then
+        chown -R 65534:65534 "$tree" "$place/it's temporary"
+        as='setpriv --reuid=65534 --regid=65534 --clear-groups'
+    else
+        echo 'places: setpriv is not there: tried as root'
+    fi
+fi
+
+cd "$tree" || exit 1
+# All but the kernels' numbers and the emulated GPU, which know no place.
+sources=$(ls tests/app/test_*.c tests/decoder/test_*.c tests/frontend/test_*.c tests/lexicon/test_*.c tests/model/test_*.c)
+programs=$(echo "$sources" | sed 's,^\(.*\)\.c$,build/release/\1,')
+scripts=$(ls tests/app/test_*.sh | sed 's,^,build/release/,')
+$as make -j"$jobs" build/release/linnet build/release/tests/app/sound build/release/tests/app/rows $programs > "$place/log" 2>&1 || {
+    grep -v '^  [A-Z]' "$place/log" | tail -n 50
+    echo '0 passed, 1 failed'
+    exit 1
+}
+$as tests/run.sh "$jobs" $programs $scripts
