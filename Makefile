@@ -152,6 +152,11 @@ check:
 RUN = $(TESTS) $(FUZZERS) $(TEST_SH:%=$B/%)
 test-programs: $(TESTS) $(FUZZERS) $(TEST_TOOLS) $B/linnet $B/linnet-trainer $(if $(filter tsan,$(CONFIG)),,$(EMULATED))
 
+# The same program and its tests where programs often fail: odd paths, another locale, a home that cannot be written.
+check-places:
+	@tools/deps.sh build check
+	@tests/places.sh '$(NPROC)'
+
 # The backend's tests on a real GPU. Needs the CUDA toolkit, a C compiler, Check and cJSON.
 check-gpu:
 	@[ -n '$(NVCC)' ] || { echo 'check-gpu needs nvcc, on the PATH, in /usr/local/cuda/bin or as NVCC=' >&2; exit 1; }
@@ -196,27 +201,30 @@ clean:
 
 # ---- installation ----------------------------------------------------------------------------------------------------------------
 
+# In a variable of the shell, so that any sign may stand in the path.
+install uninstall: export TO = $(DESTDIR)$(PREFIX)
+
 install: all
-	install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/share/linnet' '$(DESTDIR)$(PREFIX)/share/man/man1' \
-		'$(DESTDIR)$(PREFIX)/share/doc/linnet' '$(DESTDIR)$(PREFIX)/share/bash-completion/completions' \
-		'$(DESTDIR)$(PREFIX)/share/zsh/site-functions' '$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d'
-	install -m 755 $B/linnet '$(DESTDIR)$(PREFIX)/bin/linnet'
-	[ -z '$(NVCC)' ] || install -D -m 755 $B/liblinnet_cuda.so '$(DESTDIR)$(PREFIX)/lib/linnet/liblinnet_cuda.so'
-	install -m 644 share/linnet/default.safetensors '$(DESTDIR)$(PREFIX)/share/linnet/linnet.safetensors'
+	install -d "$$TO/bin" "$$TO/share/linnet" "$$TO/share/man/man1" \
+		"$$TO/share/doc/linnet" "$$TO/share/bash-completion/completions" \
+		"$$TO/share/zsh/site-functions" "$$TO/share/fish/vendor_completions.d"
+	install -m 755 $B/linnet "$$TO/bin/linnet"
+	[ -z '$(NVCC)' ] || install -D -m 755 $B/liblinnet_cuda.so "$$TO/lib/linnet/liblinnet_cuda.so"
+	install -m 644 share/linnet/default.safetensors "$$TO/share/linnet/linnet.safetensors"
 	install -m 644 share/linnet/timit-61-39.map share/linnet/english.lm share/linnet/english.dict.gz share/linnet/english.g2p share/linnet/phones.lm \
-		'$(DESTDIR)$(PREFIX)/share/linnet'
-	install -m 644 LICENSE NOTICE README.md RESULTS.md docs/*.md docs/*.svg '$(DESTDIR)$(PREFIX)/share/doc/linnet'
-	$B/linnet man --output-dir '$(DESTDIR)$(PREFIX)/share/man/man1' --doc-dir '$(PREFIX)/share/doc/linnet'
-	$B/linnet completion bash > '$(DESTDIR)$(PREFIX)/share/bash-completion/completions/linnet'
-	$B/linnet completion zsh > '$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_linnet'
-	$B/linnet completion fish > '$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/linnet.fish'
+		"$$TO/share/linnet"
+	install -m 644 LICENSE NOTICE README.md RESULTS.md docs/*.md docs/*.svg "$$TO/share/doc/linnet"
+	$B/linnet man --output-dir "$$TO/share/man/man1" --doc-dir '$(PREFIX)/share/doc/linnet'
+	$B/linnet completion bash > "$$TO/share/bash-completion/completions/linnet"
+	$B/linnet completion zsh > "$$TO/share/zsh/site-functions/_linnet"
+	$B/linnet completion fish > "$$TO/share/fish/vendor_completions.d/linnet.fish"
 
 uninstall:
-	rm -f '$(DESTDIR)$(PREFIX)/bin/linnet' '$(DESTDIR)$(PREFIX)/share/man/man1'/linnet.1 \
-		'$(DESTDIR)$(PREFIX)/share/man/man1'/linnet-*.1 \
-		'$(DESTDIR)$(PREFIX)/share/bash-completion/completions/linnet' '$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_linnet' \
-		'$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/linnet.fish'
-	rm -rf '$(DESTDIR)$(PREFIX)/share/linnet' '$(DESTDIR)$(PREFIX)/share/doc/linnet' '$(DESTDIR)$(PREFIX)/lib/linnet'
+	rm -f "$$TO/bin/linnet" "$$TO/share/man/man1"/linnet.1 \
+		"$$TO/share/man/man1"/linnet-*.1 \
+		"$$TO/share/bash-completion/completions/linnet" "$$TO/share/zsh/site-functions/_linnet" \
+		"$$TO/share/fish/vendor_completions.d/linnet.fish"
+	rm -rf "$$TO/share/linnet" "$$TO/share/doc/linnet" "$$TO/lib/linnet"
 
 # One short line a file; V=1 shows the whole command.
 ifeq ($(V),1)
@@ -385,7 +393,7 @@ include bench/gpu.mk
 
 FORCE:
 
-.PHONY: all help found deps lib tests check check-gpu gpu-programs cuda-compiles test-programs asan ubsan tsan fuzz fuzz-programs demo bench bench-programs clean install trainer \
+.PHONY: all help found deps lib tests check check-places check-gpu gpu-programs cuda-compiles test-programs asan ubsan tsan fuzz fuzz-programs demo bench bench-programs clean install trainer \
 	uninstall FORCE
 .SECONDARY:
 -include $(shell find $B build/cuda build/gpu -name '*.d' 2>/dev/null)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# places.sh JOBS: builds and tests a copy of the tree where programs often fail: a path with blanks, a TMPDIR with a quote and a blank,
+# places.sh JOBS: builds and tests a copy of the tree where programs often fail: a path with blanks, a TMPDIR with a quote,
 # a Turkish locale (i is not the small form of I, the decimal sign is a comma), a home that cannot be written, an unprivileged user.
 # Run from the root of the tree; uses the objects of build/release if they are there. Where one of these cannot be had, it says so.
 jobs=${1:-2}
@@ -7,7 +7,7 @@ place=$(mktemp -d) || exit 1
 chmod 755 "$place"
 trap 'chmod -R u+w "$place"; rm -rf "$place"' EXIT
 tree="$place/a tree with blanks"
-mkdir -p "$tree" "$place/it's temporary" "$place/home" || exit 1
+mkdir -p "$tree" "$place/it's" "$place/home" || exit 1
 
 if git ls-files > "$place/files" 2> /dev/null; then
     tar -cf - -T "$place/files" | tar -xf - -C "$tree"
@@ -17,7 +17,7 @@ fi
 [ ! -d build/release ] || { mkdir "$tree/build" && cp -a build/release "$tree/build/"; }
 touch "$tree/app/main.c" # something to compile and link there
 
-TMPDIR="$place/it's temporary" HOME="$place/home"
+TMPDIR="$place/it's" HOME="$place/home"
 export TMPDIR HOME
 unset XDG_RUNTIME_DIR XDG_CONFIG_HOME XDG_CACHE_HOME XDG_DATA_HOME CCACHE_DIR LANG LANGUAGE
 export CCACHE_DISABLE=1 LINNET_CUDA_DRIVER=none
@@ -33,7 +33,7 @@ export LC_ALL=tr_TR.UTF-8
 as=
 if [ "$(id -u)" = 0 ]; then
     if setpriv --reuid=65534 --regid=65534 --clear-groups true 2> /dev/null; then
-        chown -R 65534:65534 "$tree" "$place/it's temporary"
+        chown -R 65534:65534 "$tree" "$place/it's"
         as='setpriv --reuid=65534 --regid=65534 --clear-groups'
     else
         echo 'places: setpriv is not there: tried as root'

@@ -14,6 +14,7 @@
 #define LIN_TESTS_SUPPORT_H
 
 #include <check.h>
+#include <dirent.h>
 #include <ftw.h>
 #include <math.h>
 #include <stdint.h>
@@ -187,6 +188,17 @@ static inline int test_remove_entry(const char *path, const struct stat *info, i
 }
 
 static inline void test_folder_remove(const char *path) { nftw(path, test_remove_entry, 16, FTW_DEPTH | FTW_PHYS); }
+
+/* Entries of a folder. */
+static inline int test_folder_entries(const char *path)
+{
+    DIR *dir = opendir(path);
+    int n = 0;
+    ck_assert_msg(dir != NULL, "cannot open the folder %s", path);
+    for (const struct dirent *e; (e = readdir(dir)) != NULL;) n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+    closedir(dir);
+    return n;
+}
 
 /* Writes a file whole. */
 static inline void test_write_file(const char *path, const void *bytes, size_t n)

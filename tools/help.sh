@@ -4,6 +4,7 @@ cat <<END
 make              build the program: build/release/linnet, and where nvcc is found the GPU backend beside it
 make demo         transcribe recorded speech with the model that comes with linnet, next to what was said
 make check        build and run every test; the last line is the summary
+make check-places the tests in odd places: a path with blanks, another locale, an unprivileged user, ...
 make check-gpu    the GPU backend's tests on a real GPU, and under compute-sanitizer where it is installed
 make deps         install the Debian packages that are missing
 make bench        build and run the benchmarks, beside PyTorch where it is installed

@@ -15,6 +15,8 @@ ROWS=$(dirname "$LINNET")/tests/app/rows
 unset LINNET_MODEL LINNET_LEXICON LINNET_LM
 export LINNET_FFMPEG= # no test depends on what is installed
 passed=0 failed=0
+# What a test works out itself is written with a decimal point, whatever the locale.
+awk() { LC_ALL=C command awk "$@"; }
 tmp=$(mktemp -d) || exit 1
 trap 'chmod -R u+w "$tmp" 2>/dev/null; rm -rf "$tmp"' EXIT
 
@@ -23,6 +25,8 @@ fail() { failed=$((failed + 1)); echo "FAILED: $1"; shift; for line; do echo "  
 ok() { what=$1; shift; if "$@" > "$tmp/.log" 2>&1; then pass; else fail "$what" "$*" "$(head -c 2000 "$tmp/.log")"; fi; }
 is() { if [ "$2" = "$3" ]; then pass; else fail "$1" "wanted: $2" "got:    $3"; fi; }
 has() { case $2 in *"$3"*) pass ;; *) fail "$1" "wanted a part: $3" "got:           $2" ;; esac; }
+# json "what" ARGS...: what linnet writes is JSON, if there is somebody to say so
+json() { what=$1; shift; command -v python3 > /dev/null || return 0; "$LINNET" "$@" > "$tmp/.json" 2> /dev/null; ok "$what" python3 -m json.tool "$tmp/.json"; }
 hasnt() { case $2 in *"$3"*) fail "$1" "unwanted: $3" "in:       $2" ;; *) pass ;; esac; }
 
 run() {

@@ -49,7 +49,7 @@ has "info of a cache" "$out" "speakers:         2"
 hasnt "no path of this machine in it" "$out" "$tmp"
 run info --json --verify "$tmp/set.lfc"
 has "info --json of a cache" "$out" '"utterances": 4, "hours": 0.002, "frames": 592'
-if command -v python3 > /dev/null; then ok "it is JSON" sh -c "'$LINNET' info --json '$tmp/set.lfc' | python3 -m json.tool"; fi
+json "it is JSON" info --json "$tmp/set.lfc"
 for j in 1 3; do
     run prepare "$tmp/data/" --audio-root "$tmp/data" --lexicon "$tmp/dict" --stack 3 --speed 0.9,1,1.1 -j $j -o "$tmp/speed$j.lfc"
     is "prepare with $j threads: status" 0 "$status"
@@ -83,7 +83,7 @@ has "info of a model" "$out" "attention state:  1152 bytes" # 2 layers x 2 heads
 hasnt "no path of this machine in it" "$out" "$tmp"
 run info --json "$tmp/model.safetensors"
 has "info --json of a model" "$out" '"layers": 2, "heads": 2'
-if command -v python3 > /dev/null; then ok "it is JSON too" sh -c "'$LINNET' info --json '$tmp/model.safetensors' | python3 -m json.tool"; fi
+json "it is JSON too" info --json "$tmp/model.safetensors"
 
 # ---- features --------------------------------------------------------------------------------------------------------------------
 
@@ -135,7 +135,7 @@ posteriors "$tmp/data/u1.wav" "$tmp/data/u2.wav" > "$tmp/pair"
 ok "a file without a known speaker stands for itself" cmp "$tmp/alone" "$tmp/pair"
 posteriors --data "$tmp/data" --audio-root "$tmp/data" > "$tmp/shared"
 ok "a data directory" test -s "$tmp/shared"
-ok "the speaker's other sound counts" sh -c "! cmp -s '$tmp/alone' '$tmp/shared'"
+ok "the speaker's other sound counts" sh -c '! cmp -s "$1" "$2"' - "$tmp/alone" "$tmp/shared"
 posteriors --data "$tmp/data" --audio-root "$tmp/data" -j 1 > "$tmp/one"
 ok "the number of threads does not" cmp "$tmp/one" "$tmp/shared"
 
@@ -148,7 +148,7 @@ is "score: status" 0 "$status"
 has "score" "$out" "37.5" # 3 of 8
 has "score: speakers" "$out" "s2"
 run score --json "$tmp/ref.trn" "$tmp/hyp.trn"
-if command -v python3 > /dev/null; then ok "score --json is JSON" sh -c "'$LINNET' score --json '$tmp/ref.trn' '$tmp/hyp.trn' | python3 -m json.tool"; fi
+json "score --json is JSON" score --json "$tmp/ref.trn" "$tmp/hyp.trn"
 run score "$tmp/ref.trn" "$tmp/ref.trn"
 has "a perfect result" "$out" "0.0"
 printf 'TH R AH (s2-1)\n' > "$tmp/hyp.trn"

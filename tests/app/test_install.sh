@@ -2,12 +2,12 @@
 . tests/app/common.sh
 
 top=$PWD tree=$tmp/tree
-mkdir -p "$tree"
+mkdir -p "$tree" "$tmp/bin"
 for f in "$top"/*; do
     case ${f##*/} in build) ;; *) ln -s "$f" "$tree/" ;; esac
 done
 # A compiler that notes what it makes; the program it makes is the real one.
-cat > "$tmp/cc" <<END
+cat > "$tmp/bin/pretended-cc" <<END
 #!/bin/sh
 while [ \$# -gt 0 ]; do
     case \$1 in
@@ -23,11 +23,12 @@ case \$out in
 *) echo object > "\$out" ;;
 esac
 END
-chmod +x "$tmp/cc"
+chmod +x "$tmp/bin/pretended-cc"
+PATH=$tmp/bin:$PATH
 unset MAKEFLAGS MAKELEVEL CONFIG PREFIX DESTDIR # of a make that runs this test
 build() {
     : > "$tmp/made"
-    make -C "$tree" CC="$tmp/cc" NVCC= EXTRA_CFLAGS= LIB_SRC='kernels/gpu.c kernels/status.c' APP_SRC='app/common.c app/main.c' "$@" \
+    make -C "$tree" CC=pretended-cc NVCC= EXTRA_CFLAGS= LIB_SRC='kernels/gpu.c kernels/status.c' APP_SRC='app/common.c app/main.c' "$@" \
         > "$tmp/log" 2>&1 || { fail "make $*" "$(tail -n 5 "$tmp/log")"; return; }
     made=$(LC_ALL=C sort "$tmp/made" | xargs)
 }

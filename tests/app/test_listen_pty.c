@@ -272,7 +272,9 @@ static const char *lines_with(const char *options, const char *path)
 {
     static char text[4096];
     char command[PATH_MAX + 1024];
-    snprintf(command, sizeof command, "%s listen -q --silence-after 0.4 --no-paced %s --raw --from %s", linnet, options, path);
+    snprintf(command, sizeof command, "\"$LINNET_TESTED\" listen -q --silence-after 0.4 --no-paced %s --raw --from \"$SOUND_TESTED\"", options);
+    setenv("LINNET_TESTED", linnet, 1);
+    setenv("SOUND_TESTED", path, 1);
     FILE *f = popen(command, "r");
     ck_assert_ptr_nonnull(f);
     const size_t n = fread(text, 1, sizeof text - 1, f);
@@ -297,9 +299,10 @@ static void setup(void)
     snprintf(once, sizeof once, "%s/once.raw", folder);
     // 1.5 s of sound, 0.9 s of nothing: an utterance that ends by itself; then a second one.
     snprintf(command, sizeof command,
-             "cd %s && %s a.raw seconds=1.5 seed=2 format=raw && head -c 28800 /dev/zero > z && cat a.raw z > once.raw && "
-             "cat once.raw once.raw > sound.raw",
-             folder, tool);
+             "cd \"$FOLDER\" && \"$TOOL\" a.raw seconds=1.5 seed=2 format=raw && head -c 28800 /dev/zero > z && cat a.raw z > once.raw && "
+             "cat once.raw once.raw > sound.raw");
+    setenv("FOLDER", folder, 1);
+    setenv("TOOL", tool, 1);
     ck_assert_int_eq(system(command), 0);
 }
 
@@ -574,7 +577,7 @@ START_TEST(words)
     for (int i = 0; i < (n + 2) / 3; i++) fprintf(a, "-1 waa%c\n", 'a' + i);
     fprintf(a, "\n\\end\\\n");
     fclose(a);
-    snprintf(options, sizeof options, "--words --lm-weight 0.3 --bonus 2 --lexicon %s --lm %s", dict, arpa);
+    snprintf(options, sizeof options, "--words --lm-weight 0.3 --bonus 2 --lexicon \"$FOLDER/dict\" --lm \"$FOLDER/arpa\"");
     char *const arguments[] = {"linnet", "listen", "--words", "--lm-weight", "0.3", "--bonus", "2", "--lexicon", dict, "--lm", arpa,
                                "--silence-after", "0.4", "--raw", "--from", once, NULL};
     snprintf(want, sizeof want, "%s", lines_with(options, once));

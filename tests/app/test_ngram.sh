@@ -85,7 +85,7 @@ is "a line for each sentence" 15 "$(echo "$out" | wc -l | tr -d ' ')"
 has "with its place" "$out" "$heldout:1	"
 run ngram perplexity "$a" "$heldout" --sentences --json
 has "--json" "$out" '"sentences": 12, "words": 78, "unknown": 2, "impossible": 0, "log10": '
-if command -v python3 > /dev/null; then ok "it is JSON" sh -c "'$LINNET' ngram perplexity '$a' '$heldout' --sentences --json | python3 -m json.tool"; fi
+json "it is JSON" ngram perplexity "$a" "$heldout" --sentences --json
 "$LINNET" ngram perplexity "$a" < "$heldout" > "$tmp/b"
 has "of standard input" "$(cat "$tmp/b")" "standard input: 12 sentences"
 run ngram perplexity "$tmp/phones.arpa" "$heldout" --json

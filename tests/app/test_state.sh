@@ -147,7 +147,7 @@ for how in "killed by a signal" "the disk is full"; do
 done
 has "the disk is full: told" "$(cat "$tmp/full")" "cannot write $tmp/kept.bin: File too large"
 t --raw --load-state "$tmp/kept.bin" --save-state "$tmp/kept.bin" "$tmp/two.raw" > /dev/null
-ok "then it is written again" sh -c "! cmp -s '$s' '$tmp/kept.bin'"
+ok "then it is written again" sh -c '! cmp -s "$1" "$2"' - "$s" "$tmp/kept.bin"
 is "and nothing is left beside it" "$tmp/kept.bin" "$(ls "$tmp"/kept.bin*)"
 
 # ---- an index of snapshots -------------------------------------------------------------------------------------------------------

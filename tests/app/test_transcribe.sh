@@ -123,7 +123,7 @@ t -f ctm --reset never "$tmp/long.wav" | grep -v '^;;' > "$tmp/never"
 before() { awk '$3 + $4 < 60' "$1"; }
 ok "many phones in a minute" test "$(before "$tmp/never" | wc -l)" -gt 50
 is "for a minute without resets" "$(before "$tmp/never")" "$(before "$tmp/auto")"
-ok "then with resets" sh -c "! cmp -s '$tmp/auto' '$tmp/never'"
+ok "then with resets" sh -c '! cmp -s "$1" "$2"' - "$tmp/auto" "$tmp/never"
 cat "$tmp/long.raw" | t -f ctm --longest 0.9 - | grep -v '^;;' | sed 's/^stdin/long/' > "$tmp/piped"
 ok "in a pipe from the same place on" cmp "$tmp/auto" "$tmp/piped"
 is "a beam begins anew too" "$("$LINNET" listen -q --beam 4 --plain --no-paced --longest 5 --from "$tmp/long.wav" | utterances)" \
@@ -167,7 +167,7 @@ if grep -qw avx512_bf16 /proc/cpuinfo 2> /dev/null; then
     run posteriors --device cpu --precision bf16 -j 1 "$d/s1.wav" -o "$tmp/h.npy"
     is "bf16: status" 0 "$status"
     is "bf16: the same size" "$(wc -c < "$tmp/a.npy")" "$(wc -c < "$tmp/h.npy")"
-    ok "bf16: other numbers" sh -c "! cmp -s '$tmp/a.npy' '$tmp/h.npy'"
+    ok "bf16: other numbers" sh -c '! cmp -s "$1" "$2"' - "$tmp/a.npy" "$tmp/h.npy"
     run posteriors --device cpu --precision bf16 -j 3 "$d/s1.wav" -o "$tmp/i.npy"
     ok "bf16: the same bits with three threads" cmp "$tmp/h.npy" "$tmp/i.npy"
     run transcribe -q --device cpu --precision bf16 "$d"/s?.wav
@@ -177,7 +177,7 @@ fi
 # A longer sound does not take more memory (the limit holds for both).
 "$SOUND" "$tmp/long.wav" seconds=120
 if [ "$CONFIG" = release ] && (ulimit -v 400000) 2> /dev/null; then
-    ok "two minutes within the memory of one second" sh -c "ulimit -v 400000; '$LINNET' transcribe -q -j 1 '$tmp/long.wav'"
+    ok "two minutes within the memory of one second" sh -c 'ulimit -v 400000; "$1" transcribe -q -j 1 "$2"' - "$LINNET" "$tmp/long.wav"
 fi
 
 # An interrupt ends it with 130 and without a result of the file that was not finished.

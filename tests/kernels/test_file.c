@@ -47,16 +47,7 @@ static const char *text_of(const char *file)
     return text[turn];
 }
 
-static int entries(void)
-{
-    char command[256];
-    int n = 0;
-    snprintf(command, sizeof command, "ls -A '%s' | wc -l", folder);
-    FILE *f = popen(command, "r");
-    ck_assert(f && fscanf(f, "%d", &n) == 1);
-    pclose(f);
-    return n;
-}
+static int entries(void) { return test_folder_entries(folder); }
 
 static lin_file_writer *begun(int flags, const char *text)
 {

@@ -21,17 +21,6 @@ static void teardown(void)
     ck_assert_uint_eq(lin_memory_live(), 0);
 }
 
-static int files_in(const char *where)
-{
-    char command[400];
-    int n = 0;
-    snprintf(command, sizeof command, "ls -A '%s' | wc -l", where);
-    FILE *pipe = popen(command, "r");
-    ck_assert(pipe && fscanf(pipe, "%d", &n) == 1);
-    pclose(pipe);
-    return n;
-}
-
 // ---- files ----------------------------------------------------------------------------------------------------------------------
 
 START_TEST(written_and_mapped)
@@ -40,7 +29,7 @@ START_TEST(written_and_mapped)
         model *m = random_model(40 + (uint64_t)order, order, 10, 2.5, order == 2, 7);
         lin_ngram *lm = model_parse(m), *mapped, *copied;
         OK(lin_ngram_write(lm, path, &err)); // over the one before
-        ck_assert_int_eq(files_in(folder), 1);
+        ck_assert_int_eq(test_folder_entries(folder), 1);
         lin_ngram_most_copied = 0;
         OK(lin_ngram_open(path, &mapped, &err));
         lin_ngram_most_copied = lm->size;
@@ -87,7 +76,7 @@ START_TEST(files_that_cannot_be_written)
     snprintf(inside, sizeof inside, "%s/folder", folder);
     ck_assert(!mkdir(inside, 0777));
     FAILS(lin_ngram_write(lm, inside, &err), LIN_IO, "cannot write"); // renaming onto a folder
-    ck_assert_int_eq(files_in(folder), 1);
+    ck_assert_int_eq(test_folder_entries(folder), 1);
     FAIL_EVERY_ALLOCATION(lin_ngram_write(lm, path, NULL), (void)0);
     FAIL_EVERY_ALLOCATION(lin_ngram_open(path, &other, NULL), lin_ngram_destroy(other));
     FAIL_EVERY_ALLOCATION(lin_ngram_unpack(lm->bytes, lm->size, "x", &other, NULL), lin_ngram_destroy(other));
