@@ -11,8 +11,10 @@
 #include "app/recognize.h"
 #include "app/snapshots.h"
 #include "decoder/buffer.h"
+#include "kernels/memory.h"
 #include "kernels/ops.h"
 #include "model/dataset.h"
+#include "model/json.h"
 #include "model/stream.h"
 
 typedef struct info_values {
@@ -116,24 +118,25 @@ static void put_phones(report *r, const char *list)
 }
 
 // The provenance is JSON that the model's writer chose: in text, a line for each of its members.
-static void put_provenance(report *r, const char *json)
+static lin_status put_provenance(report *r, const char *path, const char *json, lin_error *err)
 {
-    if (!*json) return;
+    if (!*json) return LIN_OK;
     if (r->json) {
         key(r, "provenance", "");
         lin_buffer_text(&r->out, json);
-        return;
+        return LIN_OK;
     }
-    cJSON *root = cJSON_Parse(json);
-    for (const cJSON *child = root ? root->child : NULL; child; child = child->next) {
+    cJSON *root;
+    lin_status status = lin_json_parse(json, strlen(json), path, 0, &root, err);
+    for (const cJSON *child = root ? root->child : NULL; child && status == LIN_OK; child = child->next) {
         char *printed = cJSON_IsString(child) ? NULL : cJSON_PrintUnformatted(child);
-        put_text(r, "", child->string ? child->string : "provenance",
-                 printed                 ? printed
-                 : cJSON_IsString(child) ? child->valuestring
-                                         : "");
+        const char *text = cJSON_IsString(child) ? child->valuestring : printed;
+        if (text) put_text(r, "", child->string ? child->string : "provenance", text);
+        else status = lin_no_memory(err, "the model's provenance", strlen(json));
         cJSON_free(printed);
     }
     cJSON_Delete(root);
+    return status;
 }
 
 static void put_config(report *r, const lin_model *m)
@@ -199,9 +202,9 @@ static lin_status report_model(report *r, const char *path, lin_error *err)
     put_text(r, "checksum", "checksum",
              m->checksummed ? "of the whole file, verified"
                             : "of network and weights only, verified (an older file: other texts have none)");
-    put_provenance(r, m->provenance);
+    status = put_provenance(r, path, m->provenance, err);
     lin_recognizer_close(&recognizer);
-    return LIN_OK;
+    return status;
 }
 
 static lin_status report_cache(report *r, const char *path, lin_error *err)

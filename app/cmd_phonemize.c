@@ -7,6 +7,7 @@
 
 #include "app/commands.h"
 #include "app/common.h"
+#include "app/line_reader.h"
 #include "app/wording.h"
 #include "lexicon/marks.h"
 #include "lexicon/textfile.h"
@@ -126,25 +127,24 @@ static lin_status one_line(const phonemize_values *v, lin_wording *w, span line,
 // A bad line is told and left out, the others are done.
 static int all_lines(const phonemize_values *v, lin_wording *w, FILE *in, const char *name, FILE *out, long *done)
 {
-    char *line = NULL;
-    size_t capacity = 0;
+    lin_line_reader r = {.file = in, .name = name};
+    lin_error err = {0};
     int failed = 0;
-    ssize_t n;
-    for (int number = 1; !lin_interrupted && (n = getline(&line, &capacity, in)) >= 0; number++) {
-        lin_error err = {0};
-        const size_t mark = number == 1 ? lin_text_mark(line, (size_t)n) : 0;
-        if (one_line(v, w, (span){line + mark, (size_t)n - mark}, number, out, &err) == LIN_OK) {
+    lin_status status;
+    while ((status = lin_line_next(&r, &err)) == LIN_OK && r.text) {
+        const size_t mark = r.number == 1 ? lin_text_mark(r.text, r.n) : 0;
+        if (one_line(v, w, (span){r.text + mark, r.n - mark}, r.number, out, &err) == LIN_OK) {
             ++*done;
             continue;
         }
-        lin_complain("%s:%d: %s", name, number, err.message);
+        lin_complain("%s:%d: %s", name, r.number, err.message);
         failed = 1;
     }
-    if (ferror(in)) {
-        lin_complain("cannot read %s: %s", name, strerror(errno));
+    if (status != LIN_OK && status != LIN_STOPPED) {
+        lin_complain("%s", err.message);
         failed = 1;
     }
-    free(line);
+    lin_line_free(&r);
     return failed;
 }
 

@@ -1,0 +1,155 @@
+// Commands whose memory runs out in the middle: a line that cannot be held is no end of the file, a report is whole or an error.
+#include <cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
+
+#include "app/commands.h"
+#include "app/common.h"
+#include "app/line_reader.h"
+#include "kernels/memory.h"
+#include "tests/support.h"
+
+static char folder[64];
+
+static void remove_files(void)
+{
+    if (folder[0]) test_folder_remove(folder);
+    folder[0] = 0;
+}
+
+static const char *path_of(const char *name)
+{
+    static char path[128];
+    if (!folder[0]) test_folder(folder, sizeof folder);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+START_TEST(lines_are_read)
+{
+    const char text[] = "one\r\n\ntwo\0half\nlast";
+    lin_error err = {0};
+    test_write_file(path_of("lines"), text, sizeof text - 1);
+    lin_line_reader r = {.file = fopen(path_of("lines"), "rb"), .name = "lines"};
+    const struct {
+        const char *text;
+        size_t n;
+    } wanted[] = {{"one", 3}, {"", 0}, {"two\0half", 8}, {"last", 4}};
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(lin_line_next(&r, &err), LIN_OK);
+        ck_assert_int_eq(r.number, i + 1);
+        ck_assert_uint_eq(r.n, wanted[i].n);
+        ck_assert_int_eq(memcmp(r.text, wanted[i].text, r.n + 1), 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(lin_line_next(&r, &err), LIN_OK);
+        ck_assert_ptr_null(r.text);
+    }
+    fclose(r.file);
+    // What cannot be read is told: a folder.
+    r.file = fopen("/", "rb");
+    ck_assert_int_eq(lin_line_next(&r, &err), LIN_IO);
+    ck_assert_msg(strstr(err.message, "cannot read lines: Is a directory") != NULL, "%s", err.message);
+    ck_assert_ptr_null(r.text);
+    fclose(r.file);
+    lin_line_free(&r);
+}
+END_TEST
+
+START_TEST(a_line_without_memory_is_no_end)
+{
+    static char text[2000];
+    lin_error err = {0};
+    memset(text, 'a', sizeof text);
+    memcpy(text, "b\n", 2);
+    test_write_file(path_of("long"), text, sizeof text);
+    for (unsigned long k = 1;; k++) {
+        lin_line_reader r = {.file = fopen(path_of("long"), "rb"), .name = "long"};
+        lin_memory_fail_at(k);
+        lin_status status = lin_line_next(&r, &err);
+        if (status == LIN_OK) status = lin_line_next(&r, &err);
+        lin_memory_fail_at(0);
+        const int ended = status == LIN_OK;
+        if (ended) ck_assert_uint_eq(r.n, sizeof text - 2);
+        else ck_assert_msg(status == LIN_NO_MEMORY && strstr(err.message, "long:") && !r.text, "%s", err.message);
+        fclose(r.file);
+        lin_line_free(&r);
+        if (!ended) continue;
+        ck_assert_uint_gt(k, 2);
+        break;
+    }
+}
+END_TEST
+
+static unsigned long allocations, failing_at;
+
+static void *allocate(size_t bytes)
+{
+    if (++allocations != failing_at) return malloc(bytes);
+    errno = ENOMEM;
+    return NULL;
+}
+
+// The report, and the exit status.
+static int info(int json, char *out, size_t capacity)
+{
+    const char *model = "share/linnet/default.safetensors";
+    char *argv[] = {(char *)(uintptr_t)model, (char *)(uintptr_t) "--json"};
+    lin_error err = {0};
+    lin_parsed parsed = {0};
+    void *values = calloc(1, lin_command_info.values_size);
+    ck_assert_int_eq(lin_options_begin(&lin_command_info, values, &parsed, &err), LIN_OK);
+    ck_assert_int_eq(lin_options_command_line(&parsed, json ? 2 : 1, argv, &err), LIN_OK);
+    fflush(stdout);
+    const int keep = dup(1), to = open(path_of("out"), O_RDWR | O_CREAT | O_TRUNC, 0600), errors = dup(2), null = open("/dev/null", O_WRONLY);
+    dup2(to, 1);
+    dup2(null, 2); // its complaints are wanted, and not for the eye
+    const int status = lin_command_info.run(&parsed);
+    fflush(stdout);
+    dup2(keep, 1);
+    dup2(errors, 2);
+    const ssize_t n = pread(to, out, capacity - 1, 0);
+    out[n > 0 ? n : 0] = 0;
+    close(keep);
+    close(errors);
+    close(null);
+    close(to);
+    lin_options_free(&parsed);
+    free(values);
+    return status;
+}
+
+START_TEST(info_is_whole_or_an_error)
+{
+    static char whole[1 << 16], out[1 << 16];
+    cJSON_Hooks hooks = {allocate, free};
+    cJSON_InitHooks(&hooks);
+    allocations = failing_at = 0;
+    ck_assert_int_eq(info(0, whole, sizeof whole), LIN_EXIT_OK);
+    ck_assert_msg(strstr(whole, "fingerprint"), "%s", whole);
+    const unsigned long all = allocations;
+    // The provenance is read and printed last.
+    for (unsigned long k = all > 40 ? all - 40 : 1; k <= all; k++) {
+        allocations = 0;
+        failing_at = k;
+        const int status = info(0, out, sizeof out);
+        test_require(status == LIN_EXIT_OK ? strcmp(out, whole) == 0 : status == LIN_EXIT_FAILED && !*out, "%lu of %lu: %d\n%s", k, all,
+                     status, out);
+    }
+    failing_at = 0;
+    cJSON_InitHooks(NULL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("app/memory");
+    TCase *cases = tcase_create("memory");
+    tcase_set_timeout(cases, 60);
+    tcase_add_checked_fixture(cases, NULL, remove_files);
+    tcase_add_test(cases, lines_are_read);
+    tcase_add_test(cases, a_line_without_memory_is_no_end);
+    tcase_add_test(cases, info_is_whole_or_an_error);
+    suite_add_tcase(suite, cases);
+    return test_run(suite);
+}
