@@ -445,14 +445,23 @@ static lin_status begin_speaker(align_slot *s, const lin_input *input, const cha
     }
     lin_buffer_text(&id, input->id);
     if (tier) lin_buffer_char(&id, '-');
-    for (; tier && *tier; tier++) {
-        lin_buffer_char(&id, (unsigned char)*tier <= ' ' || *tier == 127 || *tier == '(' || *tier == ')' || *tier == '/' ? '_' : *tier);
+    for (const char *c = tier; c && *c; c++) {
+        lin_buffer_char(&id, (unsigned char)*c <= ' ' || *c == 127 || *c == '(' || *c == ')' || *c == '/' ? '_' : *c);
     }
     status = lin_buffer_status(&id, &s->error);
-    if (status == LIN_OK) status = lin_result_begin(*result, id.data, input->speaker, channel, &s->error);
+    if (status == LIN_OK) status = lin_result_begin(*result, id.data, tier ? tier : input->speaker, channel, &s->error);
     lin_buffer_free(&id);
     s->n_results += status == LIN_OK;
     return status;
+}
+
+// "anna - words" is a tier that an aligner has made.
+static void name_speaker(char *name, size_t capacity, const char *tier)
+{
+    static const char end[] = " - words";
+    size_t n = strlen(tier);
+    if (n > sizeof end - 1 && !strcmp(tier + n - (sizeof end - 1), end)) n -= sizeof end - 1;
+    snprintf(name, capacity, "%.*s", n > capacity ? (int)capacity : (int)n, tier);
 }
 
 static lin_status align_tiers(aligner *a, const lin_input *input, const char *path, lin_textgrid *grid, const lin_align_options *o,
@@ -466,7 +475,8 @@ static lin_status align_tiers(aligner *a, const lin_input *input, const char *pa
     s->n_results = 0;
     for (int t = 0; t < grid->n_tiers && status == LIN_OK; t++) {
         const lin_tier *tier = &grid->tiers[t];
-        const char *name = lin_textgrid_text(grid, tier->name);
+        char name[128];
+        name_speaker(name, sizeof name, lin_textgrid_text(grid, tier->name));
         lin_result *result;
         if (!tier->chosen) continue;
         // Speakers are told apart as the channels of a recording are.
@@ -801,6 +811,7 @@ static int check(const lin_parsed *parsed, align_job *job)
     if (!job->how.format && job->how.output_dir) job->how.format = "textgrid"; // text alone would say nothing new of each file
     const int status = lin_results_check(&job->results, parsed, &job->how);
     job->results.how.times = 1;
+    job->results.speakers = 1;
     job->results.how.stress = v->stress;
     return status;
 }

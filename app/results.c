@@ -229,6 +229,7 @@ static lin_status own_file(lin_results *r, const lin_writer *writer, const char 
 {
     char path[LONGEST_PATH];
     lin_status status = name_file(r, writer, name, channel, path, err);
+    if (status == LIN_OK && channel) status = lin_guard_writes(path, err); // of speakers nobody knew before
     if (status == LIN_OK) status = lin_mirror_folder(path, err);
     if (status != LIN_OK) return status;
     if (!r->is_part) return lin_output_write(path, LIN_FILE_UNSYNCED, &r->text, err);
@@ -244,7 +245,7 @@ static lin_status own_file(lin_results *r, const lin_writer *writer, const char 
 static lin_status put_in_folder(lin_results *r, const lin_writer *writer, const lin_writer_options *how, const char *name,
                                 const lin_result *const *list, int n, lin_error *err)
 {
-    const int together = writer->holds == LIN_WRITER_MANY ? n : 1;
+    const int together = writer->holds == LIN_WRITER_MANY || (r->speakers && lin_writer_holds_speakers(writer)) ? n : 1;
     lin_status status = LIN_OK;
     // the first lane last: where its file is, all are (is_done)
     for (int first = n - together; first >= 0 && status == LIN_OK; first -= together) {
@@ -253,7 +254,7 @@ static lin_status put_in_folder(lin_results *r, const lin_writer *writer, const 
         own.document = &document;
         lin_buffer_clear(&r->text);
         status = lin_writer_begin(writer, &own, &r->text, err);
-        for (int i = first; i < first + together && status == LIN_OK; i++) status = writer->write(list[i], &own, &r->text, err);
+        if (status == LIN_OK) status = lin_write_speakers(writer, list + first, together, &own, &r->text, err);
         if (status == LIN_OK) status = own_file(r, writer, name, n > together ? list[first]->channel : 0, err);
     }
     lin_buffer_clear(&r->text);
@@ -275,7 +276,8 @@ lin_status lin_results_put(lin_results *r, const char *name, const lin_result *c
         return status;
     }
     const lin_writer_document before = r->document;
-    for (int i = 0; i < n && status == LIN_OK; i++) status = r->writers[0]->write(list[i], &how, &r->text, err);
+    if (r->speakers) status = lin_write_speakers(r->writers[0], list, n, &how, &r->text, err);
+    for (int i = 0; i < n && status == LIN_OK && !r->speakers; i++) status = r->writers[0]->write(list[i], &how, &r->text, err);
     r->n_put += status == LIN_OK;
     if (status == LIN_OK) return send(r, 0, err);
     r->document = before;

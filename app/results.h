@@ -61,6 +61,7 @@ typedef struct lin_results {
     lin_writer_document document; /* of the one stream */
     lin_output out;
     lin_buffer text;
+    int speakers; /* the results of an input are of its speakers, which a TextGrid holds together; else of its channels */
     int told;    /* something has flowed */
     int n_put;   /* inputs whose results are written */
     int is_part; /* the next results are of an input that was not heard to its end: lin_results_put_part */

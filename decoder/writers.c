@@ -191,6 +191,17 @@ static const lin_writer writers[] = {
 };
 enum { N_WRITERS = sizeof writers / sizeof *writers };
 
+int lin_writer_holds_speakers(const lin_writer *w) { return w->holds == LIN_WRITER_MANY || w->write == lin_write_textgrid; }
+
+lin_status lin_write_speakers(const lin_writer *w, const lin_result *const *list, int n, const lin_writer_options *o, lin_buffer *out,
+                              lin_error *err)
+{
+    lin_status status = LIN_OK;
+    if (w->write == lin_write_textgrid) return lin_write_textgrid_speakers(list, n, o, out, err);
+    for (int i = 0; i < n && !status; i++) status = w->write(list[i], o, out, err);
+    return status;
+}
+
 const lin_writer *lin_writer_find(const char *name)
 {
     for (int i = 0; i < N_WRITERS; i++) {

@@ -91,6 +91,15 @@ typedef struct lin_writer {
 /* Appends what a file of this format begins with, and empties the document. LIN_NO_MEMORY: `out` is as before. */
 lin_status lin_writer_begin(const lin_writer *writer, const lin_writer_options *options, lin_buffer *out, lin_error *err);
 
+/*
+ * Several speakers of one recording, a result each, in one file: one behind the other where a file holds many utterances, as tiers
+ * "anna - words", "anna - phones" in a textgrid. lin_writer_holds_speakers: whether the format can. As lin_write_function fails;
+ * of several results in a file that holds one, LIN_INVALID.
+ */
+int lin_writer_holds_speakers(const lin_writer *writer);
+lin_status lin_write_speakers(const lin_writer *writer, const lin_result *const *list, int n, const lin_writer_options *options,
+                              lin_buffer *out, lin_error *err);
+
 /* By name; or by the end of a file name, whatever its case, the longest extension that fits ("x.labels.txt" is audacity, "x.txt"
  * text). NULL if there is none. */
 const lin_writer *lin_writer_find(const char *name);

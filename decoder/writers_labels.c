@@ -68,14 +68,18 @@ static void put_count(lin_buffer *out, const char *before, long long n, const ch
     lin_buffer_text(out, after);
 }
 
-static void put_tier(const lin_tokens *tokens, int number, int64_t end_ms, lin_buffer *scratch, lin_buffer *out)
+// speaker: NULL where there is one only.
+static void put_tier(const lin_tokens *tokens, const char *speaker, int number, int64_t end_ms, lin_buffer *scratch, lin_buffer *out)
 {
     interval v;
     tier t = {.tokens = *tokens, .end_ms = end_ms};
     int n = 0;
     while (next_interval(&t, &v)) n++;
     put_count(out, "    item [", number, "]:\n        class = \"IntervalTier\" \n");
-    lin_buffer_text(out, tokens->words ? "        name = \"words\" \n" : "        name = \"phones\" \n");
+    lin_buffer_text(out, "        name = \"");
+    if (speaker) lin_put_clean(out, speaker, "", '"');
+    if (speaker) lin_buffer_text(out, " - "); // as the Montreal Forced Aligner names them
+    lin_buffer_text(out, tokens->words ? "words\" \n" : "phones\" \n");
     put_time(out, "        xmin = ", 0);
     put_time(out, "        xmax = ", end_ms);
     put_count(out, "        intervals: size = ", n, " \n");
@@ -90,32 +94,54 @@ static void put_tier(const lin_tokens *tokens, int number, int64_t end_ms, lin_b
     }
 }
 
-lin_status lin_write_textgrid(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
+// The tiers of a result. Returns their number; the end of the grid grows with them.
+static int tiers_of(const lin_tokens *t, lin_tokens tiers[2], int64_t *end_ms)
 {
-    const size_t before = out->n;
-    lin_tokens tiers[2], t;
-    lin_status status = lin_tokens_of(&t, r, o, err);
-    if (status) return status;
-    if (o->document && o->document->utterances) {
-        return lin_fail(err, LIN_INVALID, "a TextGrid holds one utterance, %s needs a file of its own: use --output-dir", r->id);
-    }
     int n = 0;
-    if (t.words) tiers[n++] = t;
-    if (o->unit != LIN_UNIT_WORDS) tiers[n++] = lin_tokens_only(r, o, 0);
-    int64_t end_ms = lin_ms(r->seconds);
+    if (t->words) tiers[n++] = *t;
+    if (t->options->unit != LIN_UNIT_WORDS) tiers[n++] = lin_tokens_only(t->result, t->options, 0);
+    const int64_t seconds = lin_ms(t->result->seconds);
+    if (seconds > *end_ms) *end_ms = seconds;
     for (int i = 0; i < n; i++) {
         const int64_t end = end_of(&tiers[i]);
-        if (end > end_ms) end_ms = end;
+        if (end > *end_ms) *end_ms = end;
+    }
+    return n;
+}
+
+lin_status lin_write_textgrid_speakers(const lin_result *const *list, int n, const lin_writer_options *o, lin_buffer *out,
+                                       lin_error *err)
+{
+    const size_t before = out->n;
+    lin_tokens t, tiers[2];
+    int64_t end_ms = 0;
+    int n_tiers = 0, number = 1;
+    for (int i = 0; i < n; i++) {
+        lin_status status = lin_tokens_of(&t, list[i], o, err);
+        if (status) return status;
+        n_tiers += tiers_of(&t, tiers, &end_ms);
+    }
+    if (o->document && o->document->utterances) {
+        return lin_fail(err, LIN_INVALID, "a TextGrid holds one utterance, %s needs a file of its own: use --output-dir", list[0]->id);
     }
     if (end_ms == 0) end_ms = 1; // no sound at all: Praat wants some
     lin_buffer scratch = {0};
     lin_buffer_text(out, "File type = \"ooTextFile\"\nObject class = \"TextGrid\"\n\n");
     put_time(out, "xmin = ", 0);
     put_time(out, "xmax = ", end_ms);
-    put_count(out, "tiers? <exists> \nsize = ", n, " \nitem []: \n");
-    for (int i = 0; i < n; i++) put_tier(&tiers[i], i + 1, end_ms, &scratch, out);
+    put_count(out, "tiers? <exists> \nsize = ", n_tiers, " \nitem []: \n");
+    for (int i = 0; i < n; i++) {
+        lin_status status = lin_tokens_of(&t, list[i], o, err);
+        const int own = status ? 0 : tiers_of(&t, tiers, &end_ms);
+        for (int k = 0; k < own; k++) put_tier(&tiers[k], n > 1 ? list[i]->speaker : NULL, number++, end_ms, &scratch, out);
+    }
     lin_scratch_free(&scratch, out);
     return lin_written(o, out, before, err);
+}
+
+lin_status lin_write_textgrid(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
+{
+    return lin_write_textgrid_speakers(&r, 1, o, out, err);
 }
 
 // ---- CSV ------------------------------------------------------------------------------------------------------------------------

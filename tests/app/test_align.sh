@@ -273,12 +273,13 @@ mkdir "$tmp/gridded"
 cp "$d/u1.wav" "$tmp/gridded/talk.wav"
 cp "$tmp/two.TextGrid" "$tmp/gridded/talk.TextGrid"
 run align -q "$tmp/gridded" --output-dir "$tmp/gridded/out" $lex
-is "a corpus with a TextGrid: a file for each speaker" "talk-1.TextGrid talk-2.TextGrid" "$(ls "$tmp/gridded/out" | xargs)"
-run align -q "$tmp/gridded/out/talk-1.TextGrid" "$tmp/gridded/talk.wav" -f trn $lex
-is "a TextGrid of words is utterances too" "one (talk-anna_b)|two (talk-ben)" "$(printf '%s' "$out" | tr '\n' '|')"
-cp "$tmp/gridded/out/talk-1.TextGrid" "$tmp/gridded/talk.TextGrid"
-run align -q "$tmp/gridded/talk.wav" -f trn $lex
-is "a TextGrid as it was written, read again" "one (talk)" "$out"
+is "a corpus with a TextGrid: tiers of each speaker" "anna b - words|anna b - phones|ben - words|ben - phones|" \
+    "$(sed -n 's/^        name = "\(.*\)" $/\1/p' "$tmp/gridded/out/talk.TextGrid" | tr '\n' '|')"
+run align -q "$tmp/gridded/talk.wav" "$tmp/gridded/out/talk.TextGrid" -f trn $lex
+is "a TextGrid as it was written, read again: words are utterances, phones none" "one (talk-anna_b)|two (talk-ben)" \
+    "$(printf '%s' "$out" | tr '\n' '|')"
+run align -q "$tmp/gridded" -f srt --output-dir "$tmp/gridded/out" $lex
+is "subtitles: a file for each speaker" "talk-1.srt talk-2.srt talk.TextGrid" "$(ls "$tmp/gridded/out" | xargs)"
 mkdir "$tmp/nothing"
 refused "an empty folder" 1 "$tmp/nothing: there is no sound with a text beside it" align "$tmp/nothing"
 refused "a folder and a text" 2 "the texts of a folder lie beside its sounds" align "$c" --text one
