@@ -47,6 +47,9 @@ static void watch_signals(void)
     action.sa_flags = (int)SA_RESETHAND;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    // a terminal that is closed, unless the program was started with nohup
+    struct sigaction before;
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, NULL);
     signal(SIGXFSZ, SIG_IGN); // the write that passes a limit of file sizes fails, and is told
     memset(&action, 0, sizeof action);
     action.sa_sigaction = on_fault;
