@@ -350,6 +350,10 @@ lin_status lin_file_commit(lin_file_writer *w, lin_error *err)
         release(w);
         return status;
     }
+    // what was put there meanwhile is not replaced, if it is a device or a link
+    struct stat there;
+    if (status == LIN_OK && lstat(w->target, &there) == 0 && !S_ISREG(there.st_mode))
+        status = lin_fail(err, LIN_IO, "cannot write %.800s: something that is no regular file was put there", w->path);
     // renamed while still locked: nobody takes it for a stale one
     if (status == LIN_OK && rename(w->temporary, w->target) != 0) status = refuse(w, "rename the finished file to", errno, err);
     if (status != LIN_OK) unlink(w->temporary);
