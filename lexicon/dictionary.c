@@ -77,6 +77,8 @@ static lin_status parse_line(const lin_lines *line, const char *name, const lin_
     while (lin_field_next(&at, end, &field, &n) && field[0] != '#') {
         lin_phone_read read[LIN_PHONES_READ_MAX];
         const int found = lin_phones_read(phones, field, n, read, LIN_PHONES_READ_MAX, &mark);
+        double probability;
+        if (!found && !out->n_labels && lin_text_number(field, n, &probability)) continue; // of the Montreal Forced Aligner
         if (!found) {
             return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' is not a phone of this set", name, line->number,
                             lin_quote(shown, field, n));

@@ -5,6 +5,7 @@
  * ("word w er d" in lower case). "word(2)" and a word on a second line are further pronunciations of it, in the order of the file;
  * those that coincide once the stress is gone are kept once. Stress digits are dropped unless the phone set has the stressed name.
  * The digits, or marks of the IPA, are kept beside the labels: lin_dictionary_stress.
+ * Numbers between word and phones, which dictionaries of the Montreal Forced Aligner have for probabilities, are passed over.
  * Phones may be in the IPA, one by one or several without blanks between them (phones.h).
  *
  *   lin_dictionary_load("cmudict.dict", phones, NULL, &dictionary, &err);

@@ -112,6 +112,20 @@ START_TEST(phones_in_the_ipa)
 }
 END_TEST
 
+START_TEST(probabilities_are_passed_over)
+{
+    lin_dictionary *d;
+    const int *labels;
+    OK(PARSE("the\t0.99\t0.15\t1.0\t0.97\tð ə\nthe 0.5 DH IY0\none 1 W AH1 N\n"));
+    ck_assert_int_eq(lin_dictionary_find(d, "the", 3, 0, &labels), 2);
+    ck_assert_int_eq(lin_dictionary_find(d, "the", 3, 1, &labels), 2);
+    ck_assert_int_eq(lin_dictionary_find(d, "one", 3, 0, &labels), 3);
+    lin_dictionary_destroy(d);
+    FAILS(PARSE("the 0.99\n"), LIN_FORMAT, "'the' has no phones");
+    FAILS(PARSE("the DH 0.99 AH\n"), LIN_FORMAT, "'0.99' is not a phone");
+}
+END_TEST
+
 START_TEST(bad_lines_are_named)
 {
     lin_dictionary *d;
@@ -277,6 +291,7 @@ int main(void)
     tcase_add_test(tc, odd_but_good_lines);
     tcase_add_test(tc, stress_is_kept_where_the_set_has_it);
     tcase_add_test(tc, phones_in_the_ipa);
+    tcase_add_test(tc, probabilities_are_passed_over);
     tcase_add_test(tc, bad_lines_are_named);
     tcase_add_test(tc, long_things);
     tcase_add_test(tc, junk_is_refused);
