@@ -75,7 +75,7 @@ static void format_counters(const lin_train_counters *c, char *text, size_t size
 }
 
 // The last two are missing in checkpoints of format version 1. What no run can have counted is refused.
-static int parse_counters(const char *text, lin_train_counters *c)
+int lin_train_parse_counters(const char *text, lin_train_counters *c)
 {
     const long long most = 1LL << 53;
     c->content = c->dev = 0;
@@ -132,7 +132,7 @@ lin_status lin_train_load(const lin_train_options *o, lin_model *model, lin_opti
     const char *text = lin_extras_text(&extras, "train.counters");
     if (status == LIN_OK && !text) status = lin_fail(err, LIN_FORMAT, "%s is a model, not the checkpoint of a training run", path);
     if (status == LIN_OK) status = check_moments(path, opt, err);
-    if (status == LIN_OK && !parse_counters(text, c))
+    if (status == LIN_OK && !lin_train_parse_counters(text, c))
         status = lin_fail(err, LIN_FORMAT, "%s is damaged: no training run counts \"%.200s\"; %s", path, lin_utf8_line(text), remedy);
     if (status == LIN_OK) {
         memcpy(model->values, saved->values, model->params.n_elements * sizeof(float));

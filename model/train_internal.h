@@ -115,7 +115,9 @@ lin_status lin_train_measure(lin_trainer *t, const int *picked, int n, lin_error
 
 lin_status lin_train_save(const lin_train_options *options, const lin_model *model, const lin_optimizer *optimizer,
                           const lin_train_counters *counters, lin_error *err);
-/* Into a model and an optimiser of the same shape; LIN_MISMATCH where the checkpoint belongs to another run. */
+/* The counters out of a checkpoint's text; 0 where no run can have counted so. */
+int lin_train_parse_counters(const char *text, lin_train_counters *counters);
+/* Into a model and an optimiser of the same shape; LIN_FORMAT where a moment is no number or the counters are none of a run; LIN_MISMATCH where the checkpoint belongs to another run. */
 lin_status lin_train_load(const lin_train_options *options, lin_model *model, lin_optimizer *optimizer,
                           lin_train_counters *counters, lin_error *err);
 

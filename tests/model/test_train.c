@@ -314,6 +314,74 @@ START_TEST(normalised_by_speaker)
 }
 END_TEST
 
+// Counters and moments that no run can leave, under checksums that fit; and counters of before.
+START_TEST(absurd_checkpoints_are_refused)
+{
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", NULL},
+        {"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77 5 6", NULL},
+        {"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1", "no training run counts"},
+        {"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77 5", "no training run counts"},
+        {"-3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run counts"},
+        {"3 2000000000000 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run counts"},
+        {"3 2 1 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run counts"}, // fewer steps than batches
+        {"3 2 9 1e30 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run counts"},
+        {"3 2 9 0 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run counts"},
+        {"3 2 9 nan 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run counts"},
+        {"3 2 9 0x1p-1 inf 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run counts"},
+        {"3 2 9 0x1p-1 0x1p-2 9 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run counts"}, // more epochs since the best than there were
+        {"3 2 9 0x1p-1 0x1p-2 1 -0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run counts"},
+        {"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 -500 0x1p+0 0x1p+1 1 77", "no training run counts"},
+        {"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 nan 1 77", "no training run counts"}};
+    char run[300], path[400];
+    lin_error err = {0};
+    lin_model *model;
+    lin_config config = lin_config_default(V);
+    config.layers = 1;
+    config.mel_bins = D;
+    const lin_features features = lin_features_default();
+    const lin_ops *ops = lin_ops_cpu();
+    const lin_optimizer_options adam = lin_optimizer_default();
+    lin_exec *exec;
+    lin_optimizer *optimizer;
+    lin_train_counters counters;
+    run_folder(run, sizeof run, "absurd");
+    snprintf(path, sizeof path, "%s/checkpoint.safetensors", run);
+    const lin_train_options o = quick_options(run);
+    ck_assert(lin_model_create(&config, &features, "<blank> a b c d", 3, &model, &err) == LIN_OK);
+    ck_assert(ops->exec_create(ops, 1, &exec, &err) == LIN_OK);
+    ck_assert(lin_optimizer_create(ops, exec, &model->params, &adam, &optimizer, &err) == LIN_OK);
+    const size_t n = optimizer->n_elements;
+    float *m = calloc(n, sizeof *m), *v = calloc(n, sizeof *v);
+    ck_assert(m && v);
+    lin_tensor tensors[] = {{.name = "train.m", .dtype = LIN_F32, .n_dims = 1, .shape = {n}, .data = m},
+                            {.name = "train.v", .dtype = LIN_F32, .n_dims = 1, .shape = {n}, .data = v}};
+    lin_text text = {"train.counters", NULL};
+    const lin_extras extras = {.n_tensors = 2, .tensors = tensors, .n_texts = 1, .texts = &text};
+    const size_t n_cases = sizeof cases / sizeof *cases;
+    for (size_t i = 0; i < n_cases + 3; i++) {
+        const char *message = i < n_cases ? cases[i].message : "moments";
+        text.value = cases[i < n_cases ? i : 0].text;
+        m[7] = i == n_cases ? NAN : 0;
+        v[3] = i == n_cases + 1 ? -1.0F : i == n_cases + 2 ? INFINITY : 0;
+        ck_assert_msg(lin_model_save_extras(model, path, LIN_F32, &extras, &err) == LIN_OK, "%s", err.message);
+        const lin_status status = lin_train_load(&o, model, optimizer, &counters, &err);
+        ck_assert_msg(status == (message ? LIN_FORMAT : LIN_OK), "case %zu: %s", i, err.message);
+        if (message)
+            ck_assert_msg(strstr(err.message, message) && strstr(err.message, path) && strstr(err.message, "take an older copy"), "%s",
+                          err.message);
+        else ck_assert(counters.epoch == 3 && counters.batch == 2 && counters.lr_factor == 0.5 && counters.dev == (i ? 6 : 0));
+    }
+    free(m);
+    free(v);
+    lin_optimizer_destroy(optimizer);
+    ops->exec_destroy(exec);
+    lin_model_destroy(model);
+}
+END_TEST
+
 // The picture says what it shows, whatever the log and the folder's name hold.
 START_TEST(curves)
 {
@@ -376,6 +444,7 @@ int main(void)
     tcase_add_test(tests, nan_stops_with_the_name_of_an_utterance);
     tcase_add_test(tests, the_plateau_schedule_ends);
     tcase_add_test(tests, normalised_by_speaker);
+    tcase_add_test(tests, absurd_checkpoints_are_refused);
     tcase_add_test(tests, curves);
     tcase_add_test(tests, bad_options_are_refused);
     suite_add_tcase(suite, tests);
