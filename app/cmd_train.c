@@ -301,27 +301,28 @@ static lin_status label(lin_model *model, const lin_parsed *parsed, const sets *
 {
     const train_values *v = parsed->values;
     cJSON *root = cJSON_CreateObject(), *data = cJSON_AddArrayToObject(root, "trained_on");
+    int good = data != NULL;
     for (int i = 0; i < train->n; i++) {
         cJSON *set = cJSON_CreateObject();
-        cJSON_AddStringToObject(set, "set", lin_base_name(lin_dataset_source(train->items[i])));
-        cJSON_AddNumberToObject(set, "utterances", lin_dataset_count(train->items[i]));
-        cJSON_AddNumberToObject(set, "frames", (double)lin_dataset_total_frames(train->items[i]));
-        cJSON_AddItemToArray(data, set);
+        good = good && cJSON_AddStringToObject(set, "set", lin_base_name(lin_dataset_source(train->items[i]))) &&
+               cJSON_AddNumberToObject(set, "utterances", lin_dataset_count(train->items[i])) &&
+               cJSON_AddNumberToObject(set, "frames", (double)lin_dataset_total_frames(train->items[i]));
+        if (!cJSON_AddItemToArray(data, set)) cJSON_Delete(set);
     }
     cJSON *settings = cJSON_AddObjectToObject(root, "options");
     for (const lin_option *o = options; o->type != LIN_OPTION_END; o++) {
         const void *at = (const char *)parsed->values + o->at;
-        if (o->type == LIN_OPTION_INT) cJSON_AddNumberToObject(settings, o->name, *(const int *)at);
-        if (o->type == LIN_OPTION_DOUBLE) cJSON_AddNumberToObject(settings, o->name, *(const double *)at);
+        if (o->type == LIN_OPTION_INT) good = good && cJSON_AddNumberToObject(settings, o->name, *(const int *)at);
+        if (o->type == LIN_OPTION_DOUBLE) good = good && cJSON_AddNumberToObject(settings, o->name, *(const double *)at);
         if (o->type == LIN_OPTION_CHOICE) {
             const char *word = o->choices;
             for (int i = *(const int *)at; i > 0 && word; i--) word = strchr(word, '|') + 1;
             char text[32];
             snprintf(text, sizeof text, "%.*s", (int)strcspn(word, "|"), word);
-            cJSON_AddStringToObject(settings, o->name, text);
+            good = good && cJSON_AddStringToObject(settings, o->name, text);
         }
     }
-    char *json = cJSON_PrintUnformatted(root);
+    char *json = good ? cJSON_PrintUnformatted(root) : NULL;
     cJSON_Delete(root);
     if (!json) return lin_no_memory(err, "the model's provenance", 1);
     const lin_status status = lin_model_label(model, v->name, v->license, json, err);

@@ -338,6 +338,10 @@ static lin_status open_stream(const lin_portaudio *pa, lin_microphone *mic, lin_
     f->rate_hz = o->rate_hz ? o->rate_hz : f->device.rate_hz;
     f->opened = o->channels ? o->channels : f->device.channels < 2 ? f->device.channels : 2;
     if (f->opened > f->device.channels) return refused(pa, mic, paInvalidChannelCount, err);
+    // Nothing absurd is asked of PortAudio, also where a driver calls it its own.
+    if (!o->rate_hz && (f->rate_hz < LIN_AUDIO_MIN_HZ || f->rate_hz > LIN_AUDIO_MAX_HZ)) f->rate_hz = usual[0];
+    lin_status status = lin_audio_check_format("the microphone", f->rate_hz, f->opened, err);
+    if (status != LIN_OK) return status;
     PaError error = open_once(pa, mic);
     if (error == paInvalidChannelCount && !o->channels && f->opened > 1) {
         f->opened = 1;
@@ -359,8 +363,6 @@ static lin_status open_stream(const lin_portaudio *pa, lin_microphone *mic, lin_
 static lin_status start(const lin_portaudio *pa, lin_microphone *mic, lin_error *err)
 {
     lin_status status = open_stream(pa, mic, err);
-    if (status != LIN_OK) return status;
-    status = lin_audio_check_format("the microphone", mic->format.rate_hz, mic->format.channels, err);
     if (status != LIN_OK) return status;
     status = lin_ring_create((size_t)ceil(mic->options.ring_s * mic->format.rate_hz), mic->format.channels, &mic->ring, err);
     if (status != LIN_OK) return status;

@@ -214,6 +214,28 @@ START_TEST(a_rate_that_is_none)
 }
 END_TEST
 
+// Nothing absurd is asked of PortAudio.
+START_TEST(rates_beyond_reason)
+{
+    static const fake_device odd[] = {{"hi-res", 2, 0, 384000}, {"liar", 2, 0, 1e9}, {"many", 2000, 0, 48000}};
+    lin_error err = {0};
+    lin_microphone *mic;
+    for (int i = 0; i < 2; i++) {
+        fake_devices(odd, 3, i);
+        mic = open_with(lin_microphone_options_default());
+        ck_assert_int_eq(fake.opened, 1);
+        ck_assert(fake.rate_hz == 48000);
+        lin_microphone_close(mic, NULL);
+    }
+    lin_microphone_options options = lin_microphone_options_default();
+    options.channels = 65;
+    fake_devices(odd, 3, 2);
+    ck_assert_int_ne(lin_microphone_open(&options, &mic, &err), LIN_OK);
+    ck_assert_msg(strstr(err.message, "channels"), "%s", err.message);
+    ck_assert_int_eq(fake.opened, 0);
+}
+END_TEST
+
 START_TEST(refusals)
 {
     static const struct {
@@ -736,6 +758,7 @@ int main(void)
     tcase_add_test(cases, choosing);
     tcase_add_test(cases, own_rate_and_channels);
     tcase_add_test(cases, a_rate_that_is_none);
+    tcase_add_test(cases, rates_beyond_reason);
     tcase_add_test(cases, refusals);
     tcase_add_test(cases, misuse);
     tcase_add_test(cases, every_allocation_may_fail);
