@@ -519,7 +519,8 @@ static lin_status search(lin_boundaries *b, lin_error *err)
 static double time_of(const lin_boundaries *b, int64_t frame, double seconds)
 {
     if (frame <= 0) return 0;
-    const double at = b->o.window_s / 2 + ((double)frame - 0.5) * b->o.hop_s;
+    // Whole milliseconds, as files have them: so a start and a duration give the end that others begin at.
+    const double at = floor((b->o.window_s / 2 + ((double)frame - 0.5) * b->o.hop_s) * 1000 + 1e-6) / 1000;
     return frame >= (int64_t)b->T || at > seconds ? seconds : at;
 }
 

@@ -107,7 +107,7 @@ def first_guess(u):
 
 
 def estimate(paths):
-    n, sums, squares = np.zeros(SILENCE + SILENCES), np.zeros((SILENCE + SILENCES, 2 * STATIC)), 0
+    n, sums = np.zeros(SILENCE + SILENCES), np.zeros((SILENCE + SILENCES, 2 * STATIC))
     squares = np.zeros_like(sums)
     for u, path in paths:
         good = path >= 0
@@ -145,7 +145,8 @@ def gather(linnet, corpus, sets, folder):
 
 
 def write(model, sets):
-    print(f"""// boundaries_table.h - made by tools/boundaries_table.py of {' '.join(sets)}; not to be edited.
+    print(f"""// boundaries_table.h - made by tools/boundaries_table.py and not to be edited.
+// Of {' '.join(sets)}.
 // Times 1000, for each phoneme of CMUdict three states, and silences: of {CEPSTRA} cepstra and the energy, relative to those of speech,
 // and on a second line of their differences.
 #ifndef LIN_DECODER_BOUNDARIES_TABLE_H

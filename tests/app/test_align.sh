@@ -165,6 +165,8 @@ run align -q "$d/u1.wav" --text "one two" $lex -f ctm --unit phones --times path
 path=$out
 is "--times path: the network's steps" "" \
     "$(printf '%s\n' "$out" | awk '{ s = $3 / 0.03; n = $4 / 0.03; if (s - int(s + 0.5) > 0.01 || n - int(n + 0.5) > 0.01) print }')"
+run align -q "$d/u1.wav" --text "one two" $lex -f ctm --unit phones --start 0.1
+is "--start: times of the file, within it" "" "$(printf '%s\n' "$out" | awk '{ if ($3 < 0.1 || $3 + $4 > 1.5001) print }')"
 printf 'one\r\n  two\n' > "$tmp/text"
 run align -q "$d/u1.wav" "$tmp/text" $lex -f ctm --unit phones
 is "TEXTFILE" "$one" "$out"
