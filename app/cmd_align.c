@@ -240,7 +240,7 @@ static lin_status hear(aligner *a, const lin_input *input, align_slot *s)
     if (a->boundaries) lin_boundaries_reset(a->boundaries);
     lin_status status = lin_ear_hear(a->ear, &sound, &sink, &heard, &s->error);
     memcpy(s->warning, heard.warning, sizeof s->warning);
-    s->seconds = heard.seconds;
+    s->seconds = heard.seconds - job->part.start_s;
     s->incomplete = heard.incomplete;
     return status;
 }
@@ -307,7 +307,9 @@ static lin_status finish_result(aligner *a, align_slot *s, lin_result *result)
     result->seconds = s->seconds;
     lin_status status = judge(a, result, &s->error);
     if (status == LIN_OK) status = follow_sound(a, result, &s->error);
+    // Up to here times are those of the part that was heard.
     lin_result_shift(result, a->job->part.start_s);
+    result->seconds += a->job->part.start_s;
     return status;
 }
 
@@ -632,7 +634,7 @@ static lin_status take(void *context, int item, int slot_number, lin_error *err)
     if (status != LIN_OK) return status;
     job->n_done++;
     job->n_incomplete += s->incomplete;
-    job->seconds += s->seconds - job->part.start_s;
+    job->seconds += s->seconds;
     const int n = job->n_done + job->n_failed;
     lin_progress_of(&job->progress, (double)n / job->inputs.n, "%.0f x real time, %d of %d utterances",
                     job->seconds / (lin_now() - job->progress.begun + 1e-9), n, job->inputs.n);

@@ -63,7 +63,7 @@ static const lin_option options[] = {
     {.name = "paced", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, paced), .text = "yes",
      .help = "Such a file comes no faster than speech"},
     {.name = "raw", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, raw),
-     .help = "Such a file is headerless; without it, only a pipe or standard input that is nothing known is taken for that"},
+     .help = "Such a file is headerless; without it, only a pipe or standard input whose bytes match no known format is read as such"},
     {.name = "encoding", .type = LIN_OPTION_CHOICE, .at = offsetof(listen_values, encoding), .text = "s16le",
      .choices = "s16le|s24le|s32le|f32le|u8|mulaw|alaw", .help = "Samples of headerless sound"},
     {.type = LIN_OPTION_HEADING, .help = "Network"},

@@ -24,7 +24,8 @@ typedef struct lin_input_values {
     {.name = "channel", .letter = 'c', .type = LIN_OPTION_STRING, .at = offsetof(owner, field.channel), .text = "mix",            \
      .value = "mix|each|N", .help = "Which channel: the mean of all, each on its own, or the N-th, counted from 1"},              \
     {.name = "raw", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.raw),                                                    \
-     .help = "The input is headerless PCM; without it, only a pipe or standard input (-) that is nothing known is taken for that"}, \
+     .help = "The input is headerless PCM; without it, only a pipe or standard input (-) whose bytes match no known format is "   \
+             "read as such, with a message"},                                                                                     \
     {.name = "rate", .type = LIN_OPTION_INT, .at = offsetof(owner, field.rate_hz), .min = LIN_AUDIO_MIN_HZ,                       \
      .max = LIN_AUDIO_MAX_HZ, .value = "HZ", .help = "Sample rate of headerless PCM; if not given, 16000"},                       \
     {.name = "channels", .type = LIN_OPTION_INT, .at = offsetof(owner, field.channels), .min = 1,                                 \
