@@ -48,6 +48,15 @@ static void relax(void)
 #endif
 }
 
+void lin_pool_wait(const atomic_int *counter, int n)
+{
+    // Whoever raises it may not have a core.
+    for (int i = 0; atomic_load(counter) < n; i++) {
+        if (i < SPINS) relax();
+        else sched_yield();
+    }
+}
+
 static void work_off(lin_pool *pool, int thread)
 {
     int piece;

@@ -11,6 +11,8 @@
 #ifndef LIN_KERNELS_POOL_H
 #define LIN_KERNELS_POOL_H
 
+#include <stdatomic.h>
+
 #include "kernels/status.h"
 
 typedef struct lin_pool lin_pool;
@@ -23,5 +25,9 @@ lin_status lin_pool_create(int n_threads, lin_pool **pool, lin_error *err);
 int lin_pool_threads(const lin_pool *pool);
 void lin_pool_run(lin_pool *pool, int n_pieces, lin_pool_work work, void *context);
 void lin_pool_destroy(lin_pool *pool);
+
+/* Inside a piece: waits until *counter, which a piece with a lower number raises, is at least n. Pieces are begun in order, so that
+ * one has begun. What was written before the counter was raised (atomic_store) can be read afterwards. */
+void lin_pool_wait(const atomic_int *counter, int n);
 
 #endif

@@ -85,6 +85,29 @@ static lin_status reserve_room(lin_worker *w, int rows, lin_error *err)
     return status;
 }
 
+// Threads that go through the layers one behind the other, for one utterance of a causal network.
+static lin_status create_wave(lin_worker *w, int n_threads, lin_error *err)
+{
+    const lin_ops *ops = w->encoder->ops;
+    if (n_threads == 1 || !ops->on_host || !w->encoder->model->config.causal) return LIN_OK;
+    lin_status status = lin_pool_create(n_threads, &w->pool, err);
+    if (status != LIN_OK) return status;
+    const int n = lin_pool_threads(w->pool);
+    w->execs = lin_calloc((size_t)n, sizeof *w->execs);
+    if (!w->execs) return lin_no_memory(err, "a worker", (size_t)n * sizeof *w->execs);
+    for (int i = 0; i < n && status == LIN_OK; i++) status = ops->exec_create(ops, 1, &w->execs[i], err);
+    return status;
+}
+
+static void destroy_wave(lin_worker *w)
+{
+    for (int i = 0; i < lin_pool_threads(w->pool) && w->execs; i++) w->encoder->ops->exec_destroy(w->execs[i]);
+    lin_free(w->execs);
+    lin_pool_destroy(w->pool);
+}
+
+int lin_worker_threads(const lin_worker *w) { return lin_pool_threads(w->pool); }
+
 lin_status lin_worker_create(const lin_encoder *encoder, int n_threads, lin_worker **out, lin_error *err)
 {
     *out = NULL;
@@ -95,6 +118,7 @@ lin_status lin_worker_create(const lin_encoder *encoder, int n_threads, lin_work
     const lin_config *c = &encoder->model->config;
     lin_status status = ops->exec_create(ops, n_threads, &w->exec, err);
     if (status == LIN_OK) status = reserve_room(w, encoder->pass_rows, err);
+    if (status == LIN_OK) status = create_wave(w, n_threads, err);
     if (status == LIN_OK) status = ops->memory_create(w->exec, encoder->state_count * sizeof *w->state, (void **)&w->state, err);
     if (status == LIN_OK) status = ops->memory_create(w->exec, sizeof *w->states, (void **)&w->states, err);
     if (status == LIN_OK)
@@ -124,6 +148,7 @@ void lin_worker_destroy(lin_worker *w)
         ops->memory_destroy(w->exec, w->offsets);
         ops->exec_destroy(w->exec);
     }
+    destroy_wave(w);
     lin_free(w->window);
     lin_free(w);
 }
@@ -134,6 +159,13 @@ static lin_segments segments_of(const int *offsets, int B, const int *where)
     for (int b = 0; b < B; b++)
         if (offsets[b + 1] - offsets[b] > longest) longest = offsets[b + 1] - offsets[b];
     return (lin_segments){.B = B, .rows = offsets[B], .longest = longest, .offsets = where};
+}
+
+// Rows of a chunk: two chunks or more a thread, so that little time goes by before all have work, but no chunk too small.
+static int wave_step(const lin_worker *w, int rows)
+{
+    const int n = 2 * lin_pool_threads(w->pool), step = (rows + 16 * n - 1) / (16 * n) * 16;
+    return step > LIN_WAVE_ROWS ? step : LIN_WAVE_ROWS;
 }
 
 lin_status lin_worker_pass(lin_worker *w, const float *features, const int *in, const int *out, int B, float *const *states,
@@ -149,6 +181,10 @@ lin_status lin_worker_pass(lin_worker *w, const float *features, const int *in, 
                        .mean = e->mean,
                        .istd = e->istd,
                        .states = states};
+    if (ops->on_host && w->pool && B == 1 && states && states[0] && out[1] > LIN_WAVE_ROWS) {
+        lin_network_forward_wave(e->weights, w->activations, w->pool, w->execs, &batch, wave_step(w, out[1]), logp);
+        return LIN_OK;
+    }
     if (ops->on_host) {
         lin_network_forward(e->weights, w->activations, w->exec, &batch, logp);
         return LIN_OK;

@@ -26,6 +26,7 @@ void lin_encoder_destroy(lin_encoder *encoder);
 /* n_threads work together on each call: 1 where many workers run side by side, 0 for one per core. */
 lin_status lin_worker_create(const lin_encoder *encoder, int n_threads, lin_worker **worker, lin_error *err);
 void lin_worker_destroy(lin_worker *worker);
+int lin_worker_threads(const lin_worker *worker);
 
 /*
  * Whole utterances. features [in_offsets[B], D] log-mel energies, unnormalised (but already normalised by speaker where

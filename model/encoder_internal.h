@@ -9,6 +9,9 @@
  * stays in the second-level cache. GPU: so many that it is busy. */
 enum { LIN_HOST_ROWS = 512, LIN_HOST_ROWS_BF16 = 128, LIN_DEVICE_ROWS = 16384, LIN_WORKER_UTTERANCES = 128 };
 
+/* The fewest rows of a chunk of a wave: with fewer the weights cost too much beside the arithmetic. */
+enum { LIN_WAVE_ROWS = 32 };
+
 struct lin_encoder {
     const lin_model *model;
     const lin_ops *ops;
@@ -29,6 +32,9 @@ struct lin_worker {
     float *state, *features, *logp;
     float **states; // [1]: the address of state
     int *offsets;   // [2, LIN_WORKER_UTTERANCES + 1]
+    // on the host, with several threads: for waves through the layers, an exec for each thread
+    lin_pool *pool;
+    lin_exec **execs; // [lin_pool_threads(pool)]
 };
 
 /*

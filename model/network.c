@@ -290,7 +290,9 @@ static void layer_forward(const lin_weights *w, lin_activations *a, lin_exec *ex
         ops->add_dropout(exec, x_out, v->x2, a->branch, (size_t)rows * (size_t)C, &after_feedforward);
 }
 
-void lin_network_forward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, lin_real *logp)
+// before, mine: layers that the rows before these have been through, and that these have; NULL: nobody waits.
+static void forward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, lin_real *logp,
+                    const atomic_int *before, atomic_int *mine)
 {
     const lin_config *c = &w->config;
     const lin_real_ops *ops = w->ops;
@@ -303,11 +305,81 @@ void lin_network_forward(const lin_weights *w, lin_activations *a, lin_exec *exe
     for (int l = 0; l < c->layers; l++) {
         const layer_values *v = &a->layers[a->for_training ? l : 0];
         const layer_values *next = l + 1 == c->layers ? NULL : &a->layers[a->for_training ? l + 1 : 0];
+        if (before) lin_pool_wait(before, l + 1);
         layer_forward(w, a, exec, batch, l, v, next, next ? next->x0 : a->last);
+        if (mine) atomic_store(mine, l + 1);
     }
     if (c->norm == LIN_NORM_POST) norm(w, exec, a->normed, a->last_stats, a->last, w->params->norm, rows);
     linear(w, exec, logp, a->normed, w->params->output, rows, LIN_LINEAR);
     ops->log_softmax(exec, logp, logp, rows, c->outputs);
+}
+
+void lin_network_forward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, lin_real *logp)
+{
+    forward(w, a, exec, batch, logp, NULL, NULL);
+}
+
+typedef struct wave {
+    const lin_weights *w;
+    const lin_activations *a;
+    lin_exec *const *execs;
+    const lin_batch *batch;
+    lin_real *logp;
+    int step;
+    atomic_int done[LIN_WAVE_CHUNKS]; // layers that each chunk has been through
+} wave;
+
+// The buffers of inference from this row on: those of other rows belong to other chunks.
+static void rows_from(const lin_activations *a, size_t row, lin_activations *part, layer_values *v)
+{
+    const lin_config *c = &a->config;
+    const size_t C = (size_t)lin_config_width(c), F = (size_t)c->feedforward;
+    *part = *a;
+    *v = a->layers[0];
+    part->layers = v;
+    v->x0 += row * C;
+    v->x1 += row * C;
+    v->n1 += row * C;
+    v->stats1 += row * 2;
+    v->qkv += row * 3 * C;
+    v->y += row * C;
+    v->x2 += row * C;
+    v->n2 += row * C;
+    v->stats2 += row * 2;
+    v->hidden += row * F;
+    part->stacked += row * (size_t)lin_config_input_width(c);
+    part->last += row * C;
+    part->last_stats += row * 2;
+    part->normed += row * C;
+    part->branch += row * C;
+}
+
+static void wave_piece(void *context, int chunk, int thread)
+{
+    wave *v = context;
+    const lin_config *c = &v->w->config;
+    const int first = chunk * v->step, left = v->batch->out.rows - first, rows = left < v->step ? left : v->step;
+    // The last rows' window ends where the utterance does, so that stack_frames repeats its true last frame.
+    const int from = first * c->stack, want = rows * c->stack + c->ahead, have = v->batch->in.rows - from;
+    const int in[] = {0, have < want ? have : want}, out[] = {0, rows};
+    lin_activations part;
+    layer_values values;
+    lin_batch batch = *v->batch;
+    batch.in = (lin_segments){.B = 1, .rows = in[1], .longest = in[1], .offsets = in};
+    batch.out = (lin_segments){.B = 1, .rows = rows, .longest = rows, .offsets = out};
+    batch.features += (size_t)from * (size_t)c->mel_bins;
+    rows_from(v->a, (size_t)first, &part, &values);
+    forward(v->w, &part, v->execs[thread], &batch, v->logp + (size_t)first * (size_t)c->outputs,
+            chunk ? &v->done[chunk - 1] : NULL, &v->done[chunk]);
+}
+
+void lin_network_forward_wave(const lin_weights *w, lin_activations *a, lin_pool *pool, lin_exec *const *execs,
+                              const lin_batch *batch, int step, lin_real *logp)
+{
+    wave v = {.w = w, .a = a, .execs = execs, .batch = batch, .logp = logp, .step = step};
+    const int chunks = (batch->out.rows + step - 1) / step;
+    for (int i = 0; i < chunks; i++) atomic_init(&v.done[i], 0);
+    lin_pool_run(pool, chunks, wave_piece, &v);
 }
 
 /* ---- backward --------------------------------------------------------------------------------------------------------------- */

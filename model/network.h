@@ -19,6 +19,7 @@
 #define LIN_MODEL_NETWORK_H
 
 #include "kernels/ops.h"
+#include "kernels/pool.h"
 #include "model/config.h"
 
 typedef struct lin_weights lin_weights;
@@ -58,6 +59,16 @@ int lin_activations_rows(const lin_activations *activations);
 /* logp [out.rows, V], natural logarithms. out.rows <= max_rows. */
 void lin_network_forward(const lin_weights *weights, lin_activations *activations, lin_exec *exec, const lin_batch *batch,
                          lin_real *logp);
+
+/*
+ * The same for one utterance of a causal network with its state, on all threads of a pool: the rows are cut into chunks, and chunk c
+ * is in layer l while chunk c+1 is in layer l-1, since a layer's state passes from chunk to chunk. execs: one of a single thread for
+ * each thread of the pool, on the host. Chunks have `step` rows, a multiple of 16; at most LIN_WAVE_CHUNKS. The bits are those of
+ * lin_network_forward.
+ */
+enum { LIN_WAVE_CHUNKS = 64 };
+void lin_network_forward_wave(const lin_weights *weights, lin_activations *activations, lin_pool *pool, lin_exec *const *execs,
+                              const lin_batch *batch, int step, lin_real *logp);
 
 /* gradients [params->n_elements] += those of a loss whose derivative by the logits (before log-softmax) is dlogits [rows, V]. The
  * batch has no states, and both weights and activations were made for training. */

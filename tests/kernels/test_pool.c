@@ -130,6 +130,38 @@ static void branch(void *context, int piece, int thread)
     lin_pool_run(NULL, 10, leaf_alone, f);
 }
 
+// Each piece goes through stages, none before the piece before it has been there: what that wrote can be read.
+enum { STAGES = 9, CHUNKS = 40 };
+
+typedef struct stages {
+    atomic_int done[CHUNKS];
+    int carried[STAGES]; // written without a lock: the thread sanitizer checks that waiting orders it
+} stages;
+
+static void go_through(void *context, int piece, int thread)
+{
+    stages *s = context;
+    (void)thread;
+    for (int i = 0; i < STAGES; i++) {
+        if (piece) lin_pool_wait(&s->done[piece - 1], i + 1);
+        if (s->carried[i] == piece) s->carried[i]++;
+        atomic_store(&s->done[piece], i + 1);
+    }
+}
+
+START_TEST(pieces_wait_for_those_before)
+{
+    lin_pool *pool;
+    ck_assert_int_eq(lin_pool_create(_i, &pool, NULL), LIN_OK);
+    for (int run = 0; run < 50; run++) {
+        stages s = {.carried = {0}};
+        lin_pool_run(pool, CHUNKS, go_through, &s);
+        for (int i = 0; i < STAGES; i++) ck_assert_int_eq(s.carried[i], CHUNKS);
+    }
+    lin_pool_destroy(pool);
+}
+END_TEST
+
 START_TEST(pools_inside_pools)
 {
     farm f = {0};
@@ -198,6 +230,7 @@ int main(void)
     tcase_add_loop_test(tests, every_piece_once, 1, MOST_THREADS + 1);
     tcase_add_loop_test(tests, many_short_runs, 1, MOST_THREADS + 1);
     tcase_add_loop_test(tests, nested_runs_stay_on_their_thread, 1, MOST_THREADS + 1);
+    tcase_add_loop_test(tests, pieces_wait_for_those_before, 1, MOST_THREADS + 1);
     tcase_add_test(tests, pools_inside_pools);
     tcase_add_test(tests, null_pool_runs_in_order);
     tcase_add_test(tests, bad_counts_are_refused);

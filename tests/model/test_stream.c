@@ -148,19 +148,40 @@ START_TEST(utterances_together_give_the_bits_of_each_alone)
 }
 END_TEST
 
+// Several threads go through the layers as a wave, chunk behind chunk: in every form of the network, for whole utterances and for
+// streams in pieces that are one chunk, several, and many; and allocate nothing.
 START_TEST(threads_do_not_change_the_bits)
 {
-    fixture f = make(small_config(1, 0, 1, LIN_NORM_POST));
+    fixture f = make(small_config(shapes[_i].stack, shapes[_i].ahead, shapes[_i].conv, shapes[_i].norm));
+    lin_worker *alone = f.worker;
     lin_error err = {0};
+    lin_stream *s;
+    ck_assert(lin_stream_create(f.encoder, &s, &err) == LIN_OK);
     float *got = test_buffer((size_t)f.rows * V, sizeof *got);
-    for (int threads = 2; threads <= 3; threads++) {
-        lin_worker *w;
-        ck_assert(lin_worker_create(f.encoder, threads, &w, &err) == LIN_OK);
-        ck_assert(lin_encoder_run(w, f.features, (const int[]){0, FRAMES}, 1, got, &err) == LIN_OK);
+    for (int threads = 2; threads <= 5; threads++) {
+        ck_assert(lin_worker_create(f.encoder, threads, &f.worker, &err) == LIN_OK);
+        ck_assert_int_eq(lin_worker_threads(f.worker), threads);
+        const unsigned long before = lin_memory_count();
+        test_poison(got, (size_t)f.rows * V * sizeof *got);
+        ck_assert(lin_encoder_run(f.worker, f.features, (const int[]){0, FRAMES}, 1, got, &err) == LIN_OK);
         test_same_f32("log-probabilities", got, f.want, (size_t)f.rows * V);
-        lin_worker_destroy(w);
+        const int most[] = {FRAMES, 150, 400};
+        for (int m = 0; m < 3; m++) {
+            int n = 0;
+            test_poison(got, (size_t)f.rows * V * sizeof *got);
+            feed_pieces(&f, s, 0, FRAMES, most[m], 5 + (uint64_t)threads, got, &n);
+            finish(&f, s, got, &n);
+            ck_assert_int_eq(n, f.rows);
+            test_same_f32("log-probabilities", got, f.want, (size_t)f.rows * V);
+            test_guards(got, "lin_stream_feed");
+            lin_stream_reset(s);
+        }
+        ck_assert_uint_eq(lin_memory_count(), before);
+        lin_worker_destroy(f.worker);
     }
+    f.worker = alone;
     test_buffer_free(got);
+    lin_stream_destroy(s);
     drop(&f);
 }
 END_TEST
@@ -364,7 +385,7 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_loop_test(tests, any_split_gives_the_bits_of_the_batch, 0, (int)(sizeof shapes / sizeof *shapes));
     tcase_add_test(tests, utterances_together_give_the_bits_of_each_alone);
-    tcase_add_test(tests, threads_do_not_change_the_bits);
+    tcase_add_loop_test(tests, threads_do_not_change_the_bits, 0, (int)(sizeof shapes / sizeof *shapes));
     tcase_add_test(tests, saved_loaded_and_forked_at_any_moment);
     tcase_add_test(tests, damaged_images_are_refused);
     tcase_add_test(tests, streaming_allocates_nothing);
