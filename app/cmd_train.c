@@ -386,6 +386,8 @@ static int run(lin_parsed *parsed)
     int lock = -1;
     lin_status status = lin_augment_check(&w.augment, &err);
     if (status == LIN_OK) status = check_folder(v, &err);
+    if (status == LIN_OK && v->resume && v->init && !v->quiet)
+        lin_complain("--init is ignored: --resume goes on with the weights of the checkpoint");
     if (status == LIN_OK) status = open_sets(&v->train, &train, &err);
     if (status == LIN_OK) status = open_sets(&v->dev, &dev, &err);
     if (status == LIN_OK) status = make_model(parsed, &train, &model, &err);

@@ -221,7 +221,8 @@ lin_status lin_state_parse(const void *bytes, size_t n, const char *name, lin_st
     h.checksum = 0;
     memcpy(s->bytes, bytes, n);
     memcpy(s->bytes, &h, h.header_bytes);
-    if (lin_hash(s->bytes, n, 0) != checksum) return lin_fail(err, LIN_FORMAT, "%s is damaged: its checksum is wrong; %s", name, remedy);
+    if (lin_hash(s->bytes, n, 0) != checksum)
+        return lin_fail(err, LIN_FORMAT, "%s is damaged: its checksum is wrong; %s", name, remedy);
     s->about = (lin_state_about){.model = h.model,
                                  .rate_hz = h.rate_hz,
                                  .channels = h.channels,
@@ -240,7 +241,8 @@ lin_status lin_state_parse(const void *bytes, size_t n, const char *name, lin_st
                                  .resets_from_s = h.resets_from_s};
     s->sizes = (lin_state_sizes){(size_t)h.front_bytes, (size_t)h.decoder_bytes, (size_t)h.image_bytes};
     s->header_bytes = h.header_bytes;
-    if (contradicts(s, &h, name)) return lin_fail(err, LIN_FORMAT, "%s is damaged: its parts contradict each other; %s", name, remedy);
+    if (contradicts(s, &h, name))
+        return lin_fail(err, LIN_FORMAT, "%s is damaged: its parts contradict each other; %s", name, remedy);
     return LIN_OK;
 }
 

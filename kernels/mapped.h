@@ -15,7 +15,7 @@
 
 #include <stddef.h>
 
-enum { LIN_MAPPED_FILES = 64, LIN_MAPPED_PATH = 512 };
+enum { LIN_MAPPED_FILES = 256, LIN_MAPPED_PATH = 512 };
 
 /* Keeps the last LIN_MAPPED_PATH - 1 bytes of path. Beyond LIN_MAPPED_FILES files at once the others are not known by name. */
 void lin_mapped_add(const void *bytes, size_t n, const char *path);

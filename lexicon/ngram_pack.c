@@ -268,7 +268,8 @@ lin_status lin_ngram_open(const char *path, lin_ngram **lm, lin_error *err)
     if (file < 0) return lin_fail(err, LIN_IO, "cannot open %s: %s", path, strerror(errno));
     if (!fstat(file, &info) && S_ISREG(info.st_mode) && pread(file, magic, 8, 0) == 8 && !memcmp(magic, LIN_NGRAM_MAGIC, 8)) {
         const size_t size = (size_t)info.st_size;
-        lin_status status = size <= lin_ngram_most_copied ? read_file(file, size, path, lm, err) : map_file(file, size, path, lm, err);
+        lin_status status =
+            size <= lin_ngram_most_copied ? read_file(file, size, path, lm, err) : map_file(file, size, path, lm, err);
         close(file);
         return status;
     }

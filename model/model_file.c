@@ -12,7 +12,8 @@
 #include "model/json.h"
 #include "model/utf8.h"
 
-static const char version[] = "2", first_version[] = "1", mean_name[] = "features.mean", istd_name[] = "features.istd", extra_prefix[] = "train.";
+static const char version[] = "2", first_version[] = "1", mean_name[] = "features.mean", istd_name[] = "features.istd",
+                  extra_prefix[] = "train.";
 
 // ---- the JSON values of the metadata ------------------------------------------------------------------------------------------
 
@@ -277,11 +278,30 @@ static lin_status load(const lin_safetensors *st, const char *file, lin_model **
     return lin_fail(err, LIN_FORMAT, "%s: the checksum of the file is wrong: %s", file, remedy(st));
 }
 
+// Whether the bytes were a file of ours once: a header that can no longer be parsed is damage then, not a foreign file.
+static int was_ours(const char *bytes, size_t n)
+{
+    static const char sign[] = "\"format\":\"linnet\"";
+    for (size_t at = 0; at + sizeof sign <= n && at < 1 << 16; at++)
+        if (memcmp(bytes + at, sign, sizeof sign - 1) == 0) return 1;
+    return 0;
+}
+
+static lin_status parse(const void *bytes, size_t n_bytes, const char *name, lin_safetensors *st, lin_error *err)
+{
+    lin_error inner = {0};
+    const lin_status status = lin_safetensors_parse(bytes, n_bytes, name, st, &inner);
+    if (status == LIN_OK) return LIN_OK;
+    return lin_fail(err, status, "%s%s", inner.message,
+                    status == LIN_FORMAT && was_ours(bytes, n_bytes) ? ": the model is damaged; get it again from where it came"
+                                                                     : "");
+}
+
 lin_status lin_model_load_memory(const void *bytes, size_t n_bytes, const char *name, lin_model **model, lin_error *err)
 {
     lin_safetensors st;
     *model = NULL;
-    lin_status status = lin_safetensors_parse(bytes, n_bytes, name, &st, err);
+    lin_status status = parse(bytes, n_bytes, name, &st, err);
     if (status != LIN_OK) return status;
     status = load(&st, name, model, err);
     lin_safetensors_free(&st);
@@ -330,7 +350,7 @@ lin_status lin_model_load_extras(const char *path, lin_model **model, lin_extras
     if (!owned) return lin_no_memory(err, "a checkpoint", sizeof *owned);
     extras->owned = owned;
     lin_status status = lin_file_map_open(path, &owned->map, err);
-    if (status == LIN_OK) status = lin_safetensors_parse(owned->map.bytes, owned->map.size, path, &owned->st, err);
+    if (status == LIN_OK) status = parse(owned->map.bytes, owned->map.size, path, &owned->st, err);
     if (status == LIN_OK) status = load(&owned->st, path, model, err);
     if (status == LIN_OK) find_extras(&owned->st, extras);
     else lin_extras_free(extras);
@@ -427,10 +447,11 @@ static lin_status write_model(const lin_model *m, const char *path, lin_dtype dt
         status = lin_no_memory(err, "saving a model", n_tensors * sizeof *tensors);
     } else {
         snprintf(hex, sizeof hex, "%016" PRIx64, fingerprint);
-        const lin_text own[N_TEXTS] = {{"format", "linnet"},     {"format_version", version},   {"config", config},
-                                       {"features", features},   {"phones", m->phones},         {"name", m->name},
-                                       {"license", m->license},  {"provenance", m->provenance}, {"fingerprint", hex},
-                                       {"normalization", normalizations[m->speaker_norm != 0]},
+        const lin_text own[N_TEXTS] = {{"format", "linnet"},    {"format_version", version},
+                                       {"config", config},      {"features", features},
+                                       {"phones", m->phones},   {"name", m->name},
+                                       {"license", m->license}, {"provenance", m->provenance},
+                                       {"fingerprint", hex},    {"normalization", normalizations[m->speaker_norm != 0]},
                                        {LIN_CHECKSUM_KEY, sum}};
         memcpy(texts, own, sizeof own);
         if (n_extra_texts) memcpy(texts + N_TEXTS, extras->texts, (size_t)n_extra_texts * sizeof *texts);

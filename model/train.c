@@ -12,6 +12,9 @@
 /* How often what a GPU has added up is looked at within an epoch; a CPU's after every step. */
 static const double LOOK_EVERY_S = 0.5;
 
+/* With more labels than about so many, CTC on a CPU needs a block of memory of its own (kernels/cpu/ctc.c). */
+enum { MANY_LABELS = 4000 };
+
 lin_train_options lin_train_default(void)
 {
     return (lin_train_options){.epochs = 40,
@@ -114,11 +117,15 @@ static lin_status look(lin_trainer *t, const lin_batches *plan, lin_train_progre
     const int which = tally.bad == LIN_BAD_LOSS ? tally.bad_index : 0;
     const lin_train_item *it = &t->train.items[plan->items[first + which]];
     const char *id = lin_dataset_id(it->set, it->index);
-    if (tally.bad == LIN_BAD_LOSS)
+    if (tally.bad == LIN_BAD_LOSS) {
+        char labels[96] = "";
+        if (it->n_labels > MANY_LABELS)
+            snprintf(labels, sizeof labels, ", or memory does not suffice for its %d labels (--max-frames)", it->n_labels);
         return lin_fail(
             err, LIN_NUMERIC,
-            "epoch %lld, step %lld: the loss of utterance %s in %s is not finite; lower the learning rate or look at its sound",
-            t->counters.epoch + 1, (long long)tally.steps, id, lin_dataset_path(it->set));
+            "epoch %lld, step %lld: the loss of utterance %s in %s is not finite; lower the learning rate or look at its sound%s",
+            t->counters.epoch + 1, (long long)tally.steps, id, lin_dataset_path(it->set), labels);
+    }
     return lin_fail(err, LIN_NUMERIC,
                     "epoch %lld, step %lld: the gradient of %s is not finite, in the batch that begins with utterance %s",
                     t->counters.epoch + 1, (long long)tally.steps, t->model->params.table[tally.bad_index].name, id);
@@ -262,8 +269,8 @@ static lin_status run(lin_trainer *t, lin_error *err)
         if (status != LIN_OK) break;
         if (!goes_on(t, &plan)) {
             note(t,
-                 "the checkpoint was saved within epoch %lld with other batches than these options make (--batch-frames?); that epoch "
-                 "begins again from its first batch",
+                 "the checkpoint was saved within epoch %lld with other batches than these options make (--batch-frames?); that "
+                 "epoch begins again from its first batch",
                  c->epoch + 1);
             clear_sums(c);
         }
@@ -332,16 +339,19 @@ static lin_status set_up(lin_trainer *t, const lin_dataset *const *sets, int n_s
     if (status == LIN_OK) status = lin_optimizer_create(t->ops, t->exec, &m->params, &o->optimizer, &t->optimizer, err);
     if (status != LIN_OK) return status;
     const uint64_t data = hash_items(&t->train), content = hash_sets(sets, n_sets), dev = hash_sets(dev_sets, n_dev_sets);
-    t->counters = (lin_train_counters){.lr_factor = 1, .best_per = -1, .seed = o->seed, .data = data, .content = content, .dev = dev};
+    t->counters =
+        (lin_train_counters){.lr_factor = 1, .best_per = -1, .seed = o->seed, .data = data, .content = content, .dev = dev};
     if (o->resume) {
         lin_train_counters *c = &t->counters;
         status = lin_train_load(o, m, t->optimizer, c, err);
         if (status != LIN_OK) return status;
-        const char *other = c->seed != o->seed                          ? "with another --seed"
-                            : c->data != data                           ? "of other utterances, or the same in another order"
+        const char *other = c->seed != o->seed                    ? "with another --seed"
+                            : c->data != data                     ? "of other utterances, or the same in another order"
                             : c->content && c->content != content ? "whose caches held other features or phones"
-                                                                        : NULL;
-        if (other) return lin_fail(err, LIN_MISMATCH, "%s/checkpoint.safetensors is of a run %s; resume with what made it", o->folder, other);
+                                                                  : NULL;
+        if (other)
+            return lin_fail(err, LIN_MISMATCH, "%s/checkpoint.safetensors is of a run %s; resume with what made it", o->folder,
+                            other);
         if (c->dev && c->dev != dev && c->best_per >= 0) {
             note(t, "the development set is not the one before; the best model is judged anew");
             c->best_per = -1;

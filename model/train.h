@@ -11,10 +11,11 @@
  *   options.folder = "exp/a"; ...
  *   lin_train(&options, model, sets, n_sets, dev_sets, n_dev_sets, &hooks, &err);
  *
- * On a GPU the features stay in its memory, batches are put together there, and nobody waits for a step but to log it.
+ * On a GPU the features stay in its memory, batches are put together there, and the host waits for a step only to log it.
  * For one seed the result is the same for any number of threads, and a run that was killed and resumed ends with the bits of one that
  * was not. Resumed within an epoch whose batches are no longer the same (another batch_frames), it begins that epoch again and says
- * so. The caller holds lin_train_lock, so that no two runs mix their files. Decoding and augmentation live in other folders, so they come in as hooks.
+ * so. The caller holds lin_train_lock, so that no two runs mix their files.
+ * Decoding and augmentation live in other folders, so they come in as hooks.
  */
 #ifndef LIN_MODEL_TRAIN_H
 #define LIN_MODEL_TRAIN_H

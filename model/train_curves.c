@@ -156,11 +156,14 @@ static void put_head(drawing *d, const char *title, const point *best, size_t n,
     static const char *const names[] = {"training loss %.4f", "dev loss %.4f", "dev PER %.2f %%"};
     char value[64];
     put(d,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"12\" fill=\"#222\">\n"
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"12\" "
+        "fill=\"#222\">\n"
         "<title>",
         WIDTH, HEIGHT);
     put_escaped(d, title);
-    put(d, "</title>\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n<text x=\"%d\" y=\"28\" font-size=\"16\">Training of ", LEFT);
+    put(d,
+        "</title>\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n<text x=\"%d\" y=\"28\" font-size=\"16\">Training of ",
+        LEFT);
     put_escaped(d, title);
     put(d, "</text>\n");
     if (n == 0) return;
@@ -171,9 +174,12 @@ static void put_head(drawing *d, const char *title, const point *best, size_t n,
 
 static void put_key(drawing *d, double x, const char *name, const char *color, stroke kind)
 {
-    put(d, "<path d=\"M%.1f 66h22\" stroke=\"%s\" stroke-width=\"1.8\"%s/>\n<circle cx=\"%.1f\" cy=\"66\" r=\"2.6\" fill=\"%s\" stroke=\"%s\"/>\n"
-           "<text x=\"%.1f\" y=\"70\" fill=\"%s\">%s</text>\n",
-        x, color, kind == DASHED ? " stroke-dasharray=\"5 3\"" : "", x + 11, kind == DASHED ? "white" : color, color, x + 28, color, name);
+    put(d,
+        "<path d=\"M%.1f 66h22\" stroke=\"%s\" stroke-width=\"1.8\"%s/>\n<circle cx=\"%.1f\" cy=\"66\" r=\"2.6\" fill=\"%s\" "
+        "stroke=\"%s\"/>\n"
+        "<text x=\"%.1f\" y=\"70\" fill=\"%s\">%s</text>\n",
+        x, color, kind == DASHED ? " stroke-dasharray=\"5 3\"" : "", x + 11, kind == DASHED ? "white" : color, color, x + 28, color,
+        name);
 }
 
 static void draw(drawing *d, const char *title, const point *points, size_t n)

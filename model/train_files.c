@@ -90,10 +90,12 @@ int lin_train_parse_counters(const char *text, lin_train_counters *c)
 }
 
 // No gradient that was trained on leaves other moments than these.
+static int possible(float m, float v) { return fabsf(m) < 1e15F && v >= 0 && v < 1e30F; } // false for NaN
+
 static lin_status check_moments(const char *path, const lin_optimizer *opt, lin_error *err)
 {
     for (size_t i = 0; i < opt->n_elements; i++)
-        if (!isfinite(opt->m[i]) || !isfinite(opt->v[i]) || opt->v[i] < 0)
+        if (!possible(opt->m[i], opt->v[i]))
             return lin_fail(err, LIN_FORMAT, "%s is damaged: element %zu of the optimiser's moments is %g and %g; %s", path, i,
                             (double)opt->m[i], (double)opt->v[i], remedy);
     return LIN_OK;
@@ -133,7 +135,8 @@ lin_status lin_train_load(const lin_train_options *o, lin_model *model, lin_opti
     if (status == LIN_OK && !text) status = lin_fail(err, LIN_FORMAT, "%s is a model, not the checkpoint of a training run", path);
     if (status == LIN_OK) status = check_moments(path, opt, err);
     if (status == LIN_OK && !lin_train_parse_counters(text, c))
-        status = lin_fail(err, LIN_FORMAT, "%s is damaged: no training run counts \"%.200s\"; %s", path, lin_utf8_line(text), remedy);
+        status =
+            lin_fail(err, LIN_FORMAT, "%s is damaged: no training run counts \"%.200s\"; %s", path, lin_utf8_line(text), remedy);
     if (status == LIN_OK) {
         memcpy(model->values, saved->values, model->params.n_elements * sizeof(float));
         memcpy(model->mean, saved->mean, D * sizeof(float));

@@ -117,7 +117,8 @@ lin_status lin_train_save(const lin_train_options *options, const lin_model *mod
                           const lin_train_counters *counters, lin_error *err);
 /* The counters out of a checkpoint's text; 0 where no run can have counted so. */
 int lin_train_parse_counters(const char *text, lin_train_counters *counters);
-/* Into a model and an optimiser of the same shape; LIN_FORMAT where a moment is no number or the counters are none of a run; LIN_MISMATCH where the checkpoint belongs to another run. */
+/* Into a model and an optimiser of the same shape. LIN_FORMAT where a moment is no number or the counters are none of a run;
+ * LIN_MISMATCH where the checkpoint belongs to another run. */
 lin_status lin_train_load(const lin_train_options *options, lin_model *model, lin_optimizer *optimizer,
                           lin_train_counters *counters, lin_error *err);
 
@@ -127,7 +128,8 @@ lin_status lin_train_log(const lin_train_options *options, const lin_train_progr
 
 /* ---- train_curves.c --------------------------------------------------------------------------------------------------------- */
 
-/* Draws losses, dev PER and learning rate by epoch and marks the best one. log is the text of log.tsv. Returns the SVG's text, released with lin_free; NULL: no memory. */
+/* Draws losses, dev PER and learning rate by epoch and marks the best one. log is the text of log.tsv. Returns the SVG's text, released
+ * with lin_free; NULL: no memory. */
 char *lin_curves_svg(const char *log, const char *title);
 
 #endif

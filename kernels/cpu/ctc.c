@@ -14,8 +14,9 @@
 enum { LEAST_ROWS = 8 };
 static const size_t MOST_BLOCK = (size_t)512 << 20;
 
-LIN_DISPATCH_DECLARE(double, lin_ctc_utterance, (float *dlogits, const float *logp, int T, const int *labels, int U, int V,
-                                                 double scale, void *scratch, size_t scratch_bytes));
+LIN_DISPATCH_DECLARE(double, lin_ctc_utterance,
+                     (float *dlogits, const float *logp, int T, const int *labels, int U, int V, double scale, void *scratch,
+                      size_t scratch_bytes));
 
 typedef struct ctc_job {
     const lin_exec *exec;
@@ -68,7 +69,8 @@ static void utterance_piece(void *context, int b, int thread)
     const int *labels = job->labels ? job->labels + job->label_offsets[b] : NULL;
     float *gradient = job->dlogits ? job->dlogits + first : NULL;
     job->loss[b] = -1;
-    if (U <= T && frames_needed(labels, U) <= T) job->loss[b] = utterance_loss(job, thread, gradient, job->logp + first, T, labels, U);
+    if (U <= T && frames_needed(labels, U) <= T)
+        job->loss[b] = utterance_loss(job, thread, gradient, job->logp + first, T, labels, U);
     if (job->loss[b] == -1 && gradient) memset(gradient, 0, (size_t)T * (size_t)job->V * sizeof *gradient);
 }
 

@@ -23,7 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
          !isfinite(c.best_per) || !isfinite(c.run_seconds)))
         abort();
     char *svg = lin_curves_svg(text, text);
-    if (!svg || strncmp(svg, "<svg ", 5) != 0 || !strstr(svg, "</svg>") || strstr(svg, "points=\"nan") || strstr(svg, ",inf")) abort();
+    if (!svg || strncmp(svg, "<svg ", 5) != 0 || !strstr(svg, "</svg>") || strstr(svg, "points=\"nan") || strstr(svg, ",inf"))
+        abort();
     lin_free(svg);
     free(text);
     if (lin_memory_live() != live) abort();

@@ -116,7 +116,8 @@ START_TEST(many_labels)
     ck_assert_msg(fabs(loss - (1.0986123 * T - paths)) < 1e-3, "loss %.9g, wanted %.9g", loss, 1.0986123 * T - paths);
     for (int t = 0; t < T; t++) {
         const float *row = gradient + t * V;
-        test_require(fabsf(row[0] + row[1] + row[2]) < 5e-5F, "the gradient of frame %d sums to %g", t, (double)(row[0] + row[1] + row[2]));
+        test_require(fabsf(row[0] + row[1] + row[2]) < 5e-5F, "the gradient of frame %d sums to %g", t,
+                     (double)(row[0] + row[1] + row[2]));
     }
     lin_memory_fail_at(1);
     ops->ctc(exec, &loss, gradient, logp, &segments, labels, label_offsets, U, V, &one);

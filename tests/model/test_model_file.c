@@ -305,6 +305,7 @@ START_TEST(damaged_headers_are_refused)
         {"\"input.weight\"", "\"more\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[16,16]},\"input.weight\"",
          "tensor more does not belong to this configuration", LIN_FORMAT},
         {"\"input.weight\":{", "\"input.weight\":[{", "is not JSON", LIN_FORMAT},
+        {"\"input.weight\":{", "\"input.weight\":[{", ": the model is damaged; get it again", LIN_FORMAT},
         {"\"input.weight\"", "\"in\\u001bput\"", "holds control characters", LIN_FORMAT},
         {"\"input.weight\"", "\"\xFFweight\"", "is not text in UTF-8", LIN_FORMAT},
         {"{\"__metadata__\":{", "{\"__metadata__\":{\"a\":1,", "the metadata value a is not a string", LIN_FORMAT},
@@ -313,9 +314,12 @@ START_TEST(damaged_headers_are_refused)
         {"{\"__metadata__\":", "{\"x\":[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]],\"__metadata__\":", "nests deeper than 16 levels",
          LIN_FORMAT},
         {"\"format\":\"linnet\"", "\"format\":\"pt\"", "not a linnet model (its format is \"pt\")", LIN_FORMAT},
-        {"\"format_version\":\"2\"", "\"format_version\":\"3\"", "a model of format version 3; this program reads versions 1 and 2; "
-         "its checksum is wrong as well: the model is damaged", LIN_UNSUPPORTED},
-        {"\"name\":\"small\"", "\"name\":\"smell\"", "the checksum of the file is wrong: the model is damaged; get it again", LIN_FORMAT},
+        {"\"format_version\":\"2\"", "\"format_version\":\"3\"",
+         "a model of format version 3; this program reads versions 1 and 2; "
+         "its checksum is wrong as well: the model is damaged",
+         LIN_UNSUPPORTED},
+        {"\"name\":\"small\"", "\"name\":\"smell\"", "the checksum of the file is wrong: the model is damaged; get it again",
+         LIN_FORMAT},
         {"\"checksum\"", "\"checks\"", "the checksum of the file is wrong", LIN_FORMAT},
         {"\"format_version\":\"2\",", "", "the metadata lack format_version", LIN_FORMAT},
         {"\"fingerprint\":\"", "\"fingerprint\":\"0", "the fingerprint of the contents is", LIN_FORMAT},

@@ -13,7 +13,8 @@ static void change_features(const char *path)
     lin_dataset_writer *writer;
     lin_error err = {0};
     ck_assert_msg(lin_dataset_open(path, &set, &err) == LIN_OK, "%s", err.message);
-    ck_assert(lin_dataset_create(path, D, lin_dataset_feature_parameters(set), lin_dataset_phones(set), "other", &writer, &err) == LIN_OK);
+    ck_assert(lin_dataset_create(path, D, lin_dataset_feature_parameters(set), lin_dataset_phones(set), "other", &writer, &err) ==
+              LIN_OK);
     for (int i = 0; i < lin_dataset_count(set); i++) {
         float x[80 * D];
         int U;
@@ -319,22 +320,22 @@ START_TEST(absurd_checkpoints_are_refused)
 {
     static const struct {
         const char *text, *message;
-    } cases[] = {
-        {"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", NULL},
-        {"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77 5 6", NULL},
-        {"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1", "no training run counts"},
-        {"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77 5", "no training run counts"},
-        {"-3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run counts"},
-        {"3 2000000000000 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run counts"},
-        {"3 2 1 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run counts"}, // fewer steps than batches
-        {"3 2 9 1e30 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run counts"},
-        {"3 2 9 0 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run counts"},
-        {"3 2 9 nan 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run counts"},
-        {"3 2 9 0x1p-1 inf 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run counts"},
-        {"3 2 9 0x1p-1 0x1p-2 9 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run counts"}, // more epochs since the best than there were
-        {"3 2 9 0x1p-1 0x1p-2 1 -0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run counts"},
-        {"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 -500 0x1p+0 0x1p+1 1 77", "no training run counts"},
-        {"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 nan 1 77", "no training run counts"}};
+    } cases[] = {{"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", NULL},
+                 {"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77 5 6", NULL},
+                 {"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1", "no training run counts"},
+                 {"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77 5", "no training run counts"},
+                 {"-3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run counts"},
+                 {"3 2000000000000 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run counts"},
+                 {"3 2 1 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run counts"}, // fewer steps than batches
+                 {"3 2 9 1e30 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run counts"},
+                 {"3 2 9 0 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run counts"},
+                 {"3 2 9 nan 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run counts"},
+                 {"3 2 9 0x1p-1 inf 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run counts"},
+                 {"3 2 9 0x1p-1 0x1p-2 9 0x1p+3 40 500 0x1p+0 0x1p+1 1 77",
+                  "no training run counts"}, // more epochs since the best than there were
+                 {"3 2 9 0x1p-1 0x1p-2 1 -0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run counts"},
+                 {"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 -500 0x1p+0 0x1p+1 1 77", "no training run counts"},
+                 {"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 nan 1 77", "no training run counts"}};
     char run[300], path[400];
     lin_error err = {0};
     lin_model *model;
@@ -361,17 +362,17 @@ START_TEST(absurd_checkpoints_are_refused)
     lin_text text = {"train.counters", NULL};
     const lin_extras extras = {.n_tensors = 2, .tensors = tensors, .n_texts = 1, .texts = &text};
     const size_t n_cases = sizeof cases / sizeof *cases;
-    for (size_t i = 0; i < n_cases + 3; i++) {
+    for (size_t i = 0; i < n_cases + 4; i++) {
         const char *message = i < n_cases ? cases[i].message : "moments";
         text.value = cases[i < n_cases ? i : 0].text;
-        m[7] = i == n_cases ? NAN : 0;
+        m[7] = i == n_cases ? NAN : i == n_cases + 3 ? -1e30F : 0;
         v[3] = i == n_cases + 1 ? -1.0F : i == n_cases + 2 ? INFINITY : 0;
         ck_assert_msg(lin_model_save_extras(model, path, LIN_F32, &extras, &err) == LIN_OK, "%s", err.message);
         const lin_status status = lin_train_load(&o, model, optimizer, &counters, &err);
         ck_assert_msg(status == (message ? LIN_FORMAT : LIN_OK), "case %zu: %s", i, err.message);
         if (message)
-            ck_assert_msg(strstr(err.message, message) && strstr(err.message, path) && strstr(err.message, "take an older copy"), "%s",
-                          err.message);
+            ck_assert_msg(strstr(err.message, message) && strstr(err.message, path) && strstr(err.message, "take an older copy"),
+                          "%s", err.message);
         else ck_assert(counters.epoch == 3 && counters.batch == 2 && counters.lr_factor == 0.5 && counters.dev == (i ? 6 : 0));
     }
     free(m);
@@ -387,13 +388,21 @@ START_TEST(curves)
 {
     static const char head[] = "epoch\tstep\ttrain_loss\tdev_loss\tdev_per\tlr\tgradient_norm\tframes_per_s\tseconds\n";
     char log[1024];
-    snprintf(log, sizeof log, "%s1\t5\t3\t3.5\t0.9\t0.001\t1\t1\t1\n2\t10\t2\t2.5\t0.25\t0.0005\t1\t1\t2\n"
-             "3\t15\t1\t2.6\t0.31\t0.0002\t1\t1\t3\nbroken\n2\t1\t1\t1\t1\t1\n9\tnan\n", head);
-    static const char *const parts[] = {"Training of exp/&lt;a> &amp; b</text>", ">loss (nats per phoneme)<", ">dev PER (%)<", ">learning rate<",
-                                        ">epoch<", "3 epochs; best dev PER 25.00 %, epoch 2", "</svg>"};
+    snprintf(log, sizeof log,
+             "%s1\t5\t3\t3.5\t0.9\t0.001\t1\t1\t1\n2\t10\t2\t2.5\t0.25\t0.0005\t1\t1\t2\n"
+             "3\t15\t1\t2.6\t0.31\t0.0002\t1\t1\t3\nbroken\n2\t1\t1\t1\t1\t1\n9\tnan\n",
+             head);
+    static const char *const parts[] = {"Training of exp/&lt;a> &amp; b</text>",
+                                        ">loss (nats per phoneme)<",
+                                        ">dev PER (%)<",
+                                        ">learning rate<",
+                                        ">epoch<",
+                                        "3 epochs; best dev PER 25.00 %, epoch 2",
+                                        "</svg>"};
     const unsigned long live = lin_memory_live();
     char *svg = lin_curves_svg(log, "exp/<a> & b");
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) ck_assert_msg(strstr(svg, parts[i]) != NULL, "no %s in %s", parts[i], svg);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        ck_assert_msg(strstr(svg, parts[i]) != NULL, "no %s in %s", parts[i], svg);
     int circles = 0;
     for (const char *at = svg; (at = strstr(at, "<circle")) != NULL; at++) circles++;
     ck_assert_int_eq(circles, 4 + 1 + 3 * 5); // the key, the best, and a point for each value; a hollow one is drawn twice
@@ -402,7 +411,8 @@ START_TEST(curves)
     // without a development set, without an epoch
     snprintf(log, sizeof log, "%s1\t5\t3\t-1\t-1\t0.001\t1\t1\t1\n", head);
     svg = lin_curves_svg(log, "x");
-    ck_assert(strstr(svg, "1 epoch; best training loss 3.0000, epoch 1") != NULL && strstr(svg, "dev") == NULL && strstr(svg, "nan") == NULL);
+    ck_assert(strstr(svg, "1 epoch; best training loss 3.0000, epoch 1") != NULL && strstr(svg, "dev") == NULL &&
+              strstr(svg, "nan") == NULL);
     lin_free(svg);
     svg = lin_curves_svg(head, "\xFF");
     ck_assert(strstr(svg, "Training of ...</text>") != NULL && strstr(svg, "best") == NULL && strstr(svg, "nan") == NULL);
