@@ -285,7 +285,7 @@ $B/linnet: $(APP_OBJ) $B/liblinnet.a
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(APP_OBJ) $B/liblinnet.a $(LDLIBS) -o $@
 
 # train and score alone: from feature caches, with cJSON and zlib as the only libraries, for a machine that has no others.
-TRAINER_APP := $(addprefix $B/app/,main.o options.o options_conf.o help.o man.o completion.o common.o guard.o cmd_train.o cmd_score.o cmd_man.o)
+TRAINER_APP := $(addprefix $B/app/,main.o options.o options_conf.o help.o man.o completion.o common.o guard.o terminal.o cmd_train.o cmd_score.o cmd_man.o)
 TRAINER_OBJ := $(filter-out $B/frontend/%,$(LIB_OBJ)) $B/frontend/augment.o
 $B/app/commands_trainer.o: app/commands.c $B/flags
 	@mkdir -p $(@D)
