@@ -270,7 +270,7 @@ static lin_status judge(aligner *a, lin_result *result, lin_error *err)
 // Each phone from where its sound begins to where it ends.
 static lin_status follow_sound(aligner *a, lin_result *result, lin_error *err)
 {
-    const double seconds = fmax(result->seconds - a->job->part.start_s, 0); // of what was heard
+    const double seconds = result->seconds; // of what was heard
     if (!a->boundaries) return LIN_OK;
     lin_status status = lin_grow_int(&a->segments, &a->segments_capacity, a->path.n_phones, sizeof *a->segments, "segments", err);
     if (status == LIN_OK) status = lin_boundaries_find(a->boundaries, &a->path, a->job->row_s, seconds, a->segments, err);

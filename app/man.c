@@ -135,6 +135,8 @@ static void put_end(FILE *out)
     fputs(".SH ENVIRONMENT\n.TP\n\\fBLINNET_MODEL\\fR\nThe model file, where \\fB\\-\\-model\\fR is not given.\n"
           ".TP\n\\fBLINNET_LEXICON\\fR, \\fBLINNET_LM\\fR\nThe lexicon and the language model, where \\fB\\-\\-lexicon\\fR and "
           "\\fB\\-\\-lm\\fR are not given.\n"
+          ".TP\n\\fBLINNET_FFMPEG\\fR\nThe program that reads sound which libsndfile does not (m4a, mp4, webm, mkv, ...); if not set, "
+          "ffmpeg; empty: none.\n"
           ".TP\n\\fBLINNET_ISA\\fR\nThe instruction set of the CPU kernels: avx512, avx2 or portable.\n"
           ".SH EXIT STATUS\n.TP\n0\nAll was done.\n.TP\n1\nSomething failed; what could be done was done.\n"
           ".TP\n2\nThe command line or the configuration file is wrong.\n.TP\n130\nInterrupted.\n", out);

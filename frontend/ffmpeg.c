@@ -296,7 +296,7 @@ int lin_ffmpeg_rate(const lin_ffmpeg *f) { return f->rate_hz; }
 
 int lin_ffmpeg_channels(const lin_ffmpeg *f) { return f->channels; }
 
-double lin_ffmpeg_seconds(const lin_ffmpeg *f) { return f->seconds; }
+double lin_ffmpeg_seconds(const lin_ffmpeg *f) { return f->is_guess ? -1 : f->seconds; }
 
 lin_status lin_ffmpeg_read(lin_ffmpeg *f, float *frames, int capacity, int *n, lin_error *err)
 {

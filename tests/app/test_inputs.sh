@@ -80,6 +80,8 @@ short) head -c 64028 "$tmp/talk.au" ;;
 fails) head -c 64028 "$tmp/talk.au"; echo 'out of luck' >&2; exit 69 ;;
 killed) head -c 64028 "$tmp/talk.au"; kill -9 \$\$ ;;
 other) echo "<html>" ;;
+huge) printf '.snd\377\377\377\377\377\377\377\377\000\000\000\006\000\000\076\200\000\000\000\001'; cat "$tmp/talk.au" ;;
+many) printf '.snd\000\000\000\030\377\377\377\377\000\000\000\006\000\000\076\200\000\000\002\000'; cat "$tmp/talk.au" ;;
 talks) cat "$tmp/talk.au"; i=0; while [ \$i -lt 3000 ]; do echo "[info] nothing that matters at all, line after line after line" >&2; i=\$((i + 1)); done ;;
 hangs) echo \$\$ > "$tmp/pid"; head -c 64028 "$tmp/talk.au"; exec sleep 100 ;;
 esac
@@ -134,6 +136,16 @@ mode silent
 refused "a video without sound" 1 "there is no sound in it" transcribe -q "$m"
 mode other
 refused "no samples come" 1 "talk.m4a cannot be read" transcribe -q "$m"
+mode huge
+refused "an absurd header from ffmpeg" 1 "talk.m4a cannot be read" transcribe -q "$m"
+mode many
+refused "512 channels" 1 "talk.m4a has 512 channels; 1 to 64 can be read" transcribe -q "$m"
+mode good
+for n in 4 5 6 7 8 9 10; do
+    (ulimit -n $n; "$LINNET" transcribe -q "$m") > "$tmp/.out" 2> "$tmp/.err"
+    status=$?
+    case $status:$(cat "$tmp/.out") in "0:$phones"|1:) pass ;; *) fail "$n descriptors" "status $status" "$(cat "$tmp/.out" "$tmp/.err")" ;; esac
+done
 broken() {
     mode "$1"
     run transcribe -q "$m"
