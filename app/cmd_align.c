@@ -688,6 +688,25 @@ static lin_status gather(align_job *job, const lin_parsed *parsed, lin_error *er
     return job->text ? LIN_OK : lin_no_memory(err, "a text", job->n_text);
 }
 
+// Files that must not be written, and that --skip-done compares with the results.
+static lin_status note_texts(align_job *job, const lin_parsed *parsed, lin_error *err)
+{
+    const align_values *v = job->v;
+    const char *file = v->text_file ? v->text_file : parsed->operands.count > 1 ? parsed->operands.items[1] : NULL;
+    char path[4096];
+    if (v->data) {
+        snprintf(path, sizeof path, "%s%s", v->data, lin_is_folder(v->data) ? "/text" : "");
+        file = lin_inputs_own(&job->inputs, lin_strdup(path));
+        if (!file) return lin_no_memory(err, "the list of files", strlen(path));
+    }
+    lin_status status = LIN_OK;
+    for (int i = 0; i < job->inputs.n && status == LIN_OK; i++) {
+        job->inputs.items[i].text = job->beside ? job->corpus.texts[i] : file;
+        if (job->beside) status = lin_guard_reads(job->corpus.texts[i], err);
+    }
+    return status;
+}
+
 static lin_status make_threads(align_job *job, lin_error *err)
 {
     const int cores = lin_ordered_threads(job->v->jobs, 1024), n = lin_ordered_threads(job->v->jobs, job->inputs.n);
@@ -826,7 +845,7 @@ static int run(lin_parsed *parsed)
     const int exit_status = check(parsed, &job);
     if (exit_status != LIN_EXIT_OK) return exit_status;
     lin_status status = gather(&job, parsed, &err);
-    for (int i = 0; i < job.corpus.n && status == LIN_OK; i++) status = lin_guard_reads(job.corpus.texts[i], &err);
+    if (status == LIN_OK) status = note_texts(&job, parsed, &err);
     if (status == LIN_OK) status = lin_results_fit(&job.results, &job.inputs, 0, &err);
     lin_progress_begin(&job.progress, 1);
     if (status == LIN_OK && !lin_inputs_all_done(&job.inputs)) status = align(&job, &err);

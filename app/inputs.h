@@ -14,6 +14,7 @@ typedef struct lin_input {
     const char *id;      /* of the utterance: from the data directory, else the file's name without folder and extension */
     const char *speaker; /* "" if unknown */
     const char *name;    /* of its results below --output-dir, without extension: "x/my talk"; NULL until lin_mirror_names */
+    const char *text;    /* the file that says what was said, where --skip-done is to look at it too; or NULL */
     int done;            /* its results are there, and --skip-done leaves them: nothing is to be done (lin_results_fit) */
 } lin_input;
 

@@ -144,25 +144,29 @@ static lin_status guard(const lin_results *r, const lin_inputs *inputs, int lane
 }
 
 // A result that is not older than its input. An empty one may be what a power cut left.
-static int is_newer(const char *path, const struct stat *input)
+static int is_newer(const char *path, const lin_input *input)
 {
-    struct stat st;
+    struct stat st, from;
     if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0) return 0;
-    if (st.st_mtim.tv_sec != input->st_mtim.tv_sec) return st.st_mtim.tv_sec > input->st_mtim.tv_sec;
-    return st.st_mtim.tv_nsec >= input->st_mtim.tv_nsec;
+    for (int i = 0; i < 2; i++) {
+        const char *source = i ? input->text : input->path;
+        if (!source) continue;
+        if (stat(source, &from) != 0 || st.st_mtim.tv_sec < from.st_mtim.tv_sec) return 0;
+        if (st.st_mtim.tv_sec == from.st_mtim.tv_sec && st.st_mtim.tv_nsec < from.st_mtim.tv_nsec) return 0;
+    }
+    return 1;
 }
 
 static int is_done(const lin_results *r, const lin_input *input, int lanes)
 {
     char path[LONGEST_PATH];
-    struct stat st;
-    if (strcmp(input->path, "-") == 0 || stat(input->path, &st) != 0) return 0;
-    if (!r->values->output_dir) return is_newer(r->values->output, &st);
+    if (strcmp(input->path, "-") == 0) return 0;
+    if (!r->values->output_dir) return is_newer(r->values->output, input);
     for (int w = 0; w < r->n_writers; w++) {
-        const int last = lanes && r->writers[w]->holds != LIN_WRITER_MANY;
+        const int last = (lanes || r->speakers) && r->writers[w]->holds != LIN_WRITER_MANY;
         int there = 0;
         for (int channel = 0; channel <= last; channel++) {
-            there |= name_file(r, r->writers[w], input->name, channel, path, NULL) == LIN_OK && is_newer(path, &st);
+            there |= name_file(r, r->writers[w], input->name, channel, path, NULL) == LIN_OK && is_newer(path, input);
         }
         if (!there) return 0;
     }

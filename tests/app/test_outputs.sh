@@ -262,6 +262,23 @@ for after in 0.01 0.05 0.1 0.15 0.2; do
 done
 [ $n -gt 0 ] || echo "note: no signal came while the sound was heard"
 
+# A matrix, and a list of results: what was finished can be read.
+"$LINNET" transcribe -q -f trn "$tmp"/data/u?.wav > "$tmp/whole.trn"
+for after in 0.03 0.06 0.1; do
+    rm -rf "$tmp/keep"
+    mkdir "$tmp/keep"
+    struck INT $after posteriors -j 1 "$tmp/long.wav" -o "$tmp/keep/p.npy"
+    for f in "$tmp/keep"/p.npy*; do
+        [ -e "$f" ] || continue
+        run decode -q "$f"
+        is "a matrix that was stopped: $(basename "$f")" 0 "$status"
+    done
+    struck TERM $after transcribe -q -j 1 -f trn -o "$tmp/keep/hyp.trn" "$tmp"/data/u?.wav
+    for f in "$tmp/keep"/hyp.trn*; do
+        [ -e "$f" ] && is "results that were stopped are the first of all: $(basename "$f")" "$(head -n "$(wc -l < "$f")" "$tmp/whole.trn")" "$(cat "$f")"
+    done
+done
+
 # Many sounds, a file each: those that are there are whole. Then --skip-done does the rest.
 mkdir "$tmp/many"
 for i in 1 2 3 4 5 6 7 8; do ln -s "$tmp/data/u$((i % 4 + 1)).wav" "$tmp/many/t$i.wav"; done
@@ -352,6 +369,22 @@ rm "$tmp/aligned/u1.jsonl"
 run align --skip-done --data "$tmp/scp" --lexicon "$tmp/dict" -f json --output-dir "$tmp/aligned"
 has "align --skip-done: the missing one" "$err" "1 utterance, 1 skipped"
 has "align --skip-done: with its own text" "$(cat "$tmp/aligned/u1.jsonl")" "ONE"
+touch -d '2 hours ago' "$tmp/aligned"/*
+run align --skip-done --data "$tmp/scp" --lexicon "$tmp/dict" -f json --output-dir "$tmp/aligned"
+has "align --skip-done: what is older than the text is made again" "$err" "2 utterances, "
+mkdir -p "$tmp/corpus/anna"
+cp "$wav" "$tmp/corpus/anna/a.wav"
+cp "$wav" "$tmp/corpus/anna/b.wav"
+touch -d '4 hours ago' "$tmp/corpus/anna"/*.wav
+echo one two | tee "$tmp/corpus/anna/a.lab" > "$tmp/corpus/anna/b.txt"
+run align --lexicon "$tmp/dict" --output-dir "$tmp/grids" "$tmp/corpus"
+run align --skip-done --lexicon "$tmp/dict" --output-dir "$tmp/grids" "$tmp/corpus"
+has "align FOLDER --skip-done" "$err" "2 skipped"
+touch -d '2 hours ago' "$tmp/grids/anna"/*
+touch -d '3 hours ago' "$tmp/corpus/anna/a.lab"
+run align --skip-done --lexicon "$tmp/dict" --output-dir "$tmp/grids" "$tmp/corpus"
+has "align FOLDER --skip-done: the one whose text is newer" "$err" "1 utterance, 1 skipped"
+refused "a text beside its sound is no output" 1 "b.txt is read" align -q --lexicon "$tmp/dict" -f text --output-dir "$tmp/corpus" "$tmp/corpus/anna/a.wav" "$tmp/corpus/anna/b.wav" --output-dir "$tmp/corpus/anna"
 run posteriors "$wav" -o "$tmp/u1.npy"
 run decode --output-dir "$tmp/decoded" "$tmp/u1.npy"
 run decode --skip-done --output-dir "$tmp/decoded" "$tmp/u1.npy"
