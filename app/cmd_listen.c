@@ -637,7 +637,7 @@ static int run(lin_parsed *parsed)
     if (status != LIN_OK) {
         lin_terminal_close(l->terminal);
         l->terminal = NULL;
-        exit_status = lin_give_up(&err);
+        exit_status = status == LIN_STOPPED ? LIN_EXIT_OK : lin_give_up(&err); // Ctrl-C before a pipe has said anything
     } else {
         status = announce(l, &err);
         if (status == LIN_OK) status = listen(l, &err);

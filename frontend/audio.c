@@ -4,42 +4,15 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sndfile.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "frontend/ffmpeg.h"
+#include "frontend/audio_internal.h"
 #include "frontend/pcm.h"
-#include "frontend/sniff.h"
 #include "kernels/memory.h"
-
-enum { RAW_BYTES = 1 << 16 }; // also the longest header of a WAV file in a pipe
-
-struct lin_audio {
-    lin_audio_format info;
-    char *name; // for messages
-    int64_t position;
-    int fd;
-    int close_fd;  // the descriptor is ours
-    int live, end; // live: not a regular file
-
-    SNDFILE *file;
-    int64_t base; // where the sound begins in the file: standard input need not be at its beginning
-    sf_count_t size, offset;
-    int io_errno; // of a read that failed below libsndfile
-    int is_mpeg;
-
-    lin_ffmpeg *ffmpeg;
-
-    lin_pcm_encoding encoding; // neither of them: raw
-    int frame_bytes, at, held; // held: bytes in `bytes`, from `at`, not yet decoded
-    unsigned char *bytes;      // [RAW_BYTES]
-    int64_t left;              // of bytes promised by a header; -1: all until the end
-};
 
 static const volatile sig_atomic_t *stop_flag;
 
@@ -301,13 +274,13 @@ static lin_status read_ffmpeg(lin_audio *a, float *frames, int capacity, int *n,
 
 // ---- raw PCM ----
 
-static lin_status make_room(lin_audio *a, lin_error *err)
+lin_status lin_audio_make_room(lin_audio *a, lin_error *err)
 {
     if (!a->bytes) a->bytes = lin_alloc(RAW_BYTES, 1);
     return a->bytes ? LIN_OK : lin_no_memory(err, a->name, RAW_BYTES);
 }
 
-static lin_status open_raw(lin_audio *a, const lin_pcm_format *raw, lin_error *err)
+lin_status lin_audio_open_raw(lin_audio *a, const lin_pcm_format *raw, lin_error *err)
 {
     lin_status status = lin_audio_check_format(a->name, raw->rate_hz, raw->channels, err);
     if (status != LIN_OK) return status;
@@ -318,7 +291,7 @@ static lin_status open_raw(lin_audio *a, const lin_pcm_format *raw, lin_error *e
     a->info.frames = a->live ? -1 : a->size / a->frame_bytes;
     a->left = -1;
     snprintf(a->info.format, sizeof a->info.format, "raw PCM, %s", lin_pcm_name(raw->encoding));
-    return make_room(a, err);
+    return lin_audio_make_room(a, err);
 }
 
 // One read, waiting if it must; 0 at the end, and of what may still come when all is to stop, -1 on error.
@@ -334,8 +307,7 @@ static ssize_t read_some(const lin_audio *a, void *bytes, size_t n)
     }
 }
 
-// More bytes behind those that are held, at most so many; *end: there are none.
-static lin_status gather(lin_audio *a, int most, int *end, lin_error *err)
+lin_status lin_audio_gather(lin_audio *a, int most, int *end, lin_error *err)
 {
     memmove(a->bytes, a->bytes + a->at, (size_t)a->held);
     a->at = 0;
@@ -388,102 +360,11 @@ static lin_status read_raw(lin_audio *a, float *frames, int capacity, int *n, li
             break;
         }
         const int64_t wanted = (int64_t)(capacity - done) * a->frame_bytes - a->held;
-        status = gather(a, wanted < RAW_BYTES ? (int)wanted : RAW_BYTES, &end, err);
+        status = lin_audio_gather(a, wanted < RAW_BYTES ? (int)wanted : RAW_BYTES, &end, err);
         if (status == LIN_OK && a->position == 0 && done == 0 && a->left < 0 && !a->info.notice[0]) warn_if_not_raw(a);
     }
     *n = done;
     return status;
-}
-
-// ---- what comes through a pipe ----
-
-// The first bytes, as many as it takes to tell what they are; all that is held stays held.
-static lin_status look(lin_audio *a, lin_sniffed *kind, const char **what, lin_error *err)
-{
-    int end = 0;
-    lin_status status = make_room(a, err);
-    *kind = LIN_SNIFF_UNKNOWN;
-    *what = "";
-    // What seems text may yet turn out not to be.
-    while (status == LIN_OK && !end && a->held < LIN_SNIFF_BYTES && (*kind == LIN_SNIFF_UNKNOWN || strcmp(*what, "text") == 0)) {
-        status = gather(a, RAW_BYTES, &end, err);
-        if (status == LIN_OK && a->held) *kind = lin_sniff(a->bytes, (size_t)a->held, what);
-    }
-    if (status == LIN_OK && lin_audio_is_stopped()) return lin_fail(err, LIN_STOPPED, "%s: interrupted", a->name);
-    if (status == LIN_OK && a->held == 0) return lin_fail(err, LIN_FORMAT, "%s holds no samples", a->name);
-    return status;
-}
-
-// A WAV file of plain samples is read as it comes. *is: it was one.
-static lin_status open_wav(lin_audio *a, int *is, lin_error *err)
-{
-    lin_wav wav;
-    int found, end = 0;
-    lin_status status = LIN_OK;
-    *is = 0;
-    while ((found = lin_wav_find(a->bytes, (size_t)a->held, &wav)) == 0 && !end && a->held < RAW_BYTES && status == LIN_OK)
-        status = gather(a, RAW_BYTES, &end, err);
-    if (found != 1 || status != LIN_OK) return status;
-    *is = 1;
-    status = open_raw(a, &wav.pcm, err);
-    if (status != LIN_OK) return status;
-    a->at = (int)wav.at;
-    a->held -= (int)wav.at;
-    a->left = wav.bytes;
-    if (wav.bytes >= 0) a->info.frames = wav.bytes / a->frame_bytes;
-    snprintf(a->info.format, sizeof a->info.format, "WAV, %s", lin_pcm_name(wav.pcm.encoding));
-    return LIN_OK;
-}
-
-static int open_unlinked(const char *folder)
-{
-    char path[4096];
-    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return fd;
-    snprintf(path, sizeof path, "%s/linnet-XXXXXX", folder);
-    fd = mkostemp(path, O_CLOEXEC);
-    if (fd >= 0) unlink(path);
-    return fd;
-}
-
-// Everything into a file without a name, which is read instead of the pipe.
-static lin_status spool(lin_audio *a, lin_error *err)
-{
-    const char *folder = getenv("TMPDIR");
-    if (!folder || !*folder) folder = "/tmp";
-    const int to = open_unlinked(folder);
-    int end = 0;
-    lin_status status = to < 0 ? lin_fail(err, LIN_IO, "cannot store %s in %s: %s", a->name, folder, strerror(errno)) : make_room(a, err);
-    int64_t size = 0;
-    while (status == LIN_OK && (a->held || !end)) {
-        const ssize_t put = a->held ? write(to, a->bytes + a->at, (size_t)a->held) : 0;
-        if (put < 0 && errno == EINTR) continue;
-        if (put < 0) {
-            status = lin_fail(err, LIN_IO, "cannot store %s in %s: %s; TMPDIR may name another folder", a->name, folder,
-                              strerror(errno));
-            break;
-        }
-        a->at += (int)put;
-        a->held -= (int)put;
-        size += put;
-        if (size > LIN_AUDIO_SPOOL_BYTES)
-            status = lin_fail(err, LIN_UNSUPPORTED, "%s has over %lld GiB in a format that cannot be read as it comes; WAV can",
-                              a->name, (long long)(LIN_AUDIO_SPOOL_BYTES >> 30));
-        else if (a->held == 0 && !end)
-            status = gather(a, RAW_BYTES, &end, err);
-    }
-    if (status == LIN_OK && lin_audio_is_stopped()) status = lin_fail(err, LIN_STOPPED, "%s: interrupted", a->name);
-    if (status != LIN_OK) {
-        if (to >= 0) close(to);
-        return status;
-    }
-    if (a->close_fd) close(a->fd);
-    a->fd = to;
-    a->close_fd = 1;
-    a->live = 0;
-    a->base = 0;
-    a->size = size;
-    return LIN_OK;
 }
 
 // ---- opening, reading, closing ----
@@ -506,7 +387,7 @@ static lin_status open_file(lin_audio *a, lin_sniffed kind, const char *what, li
         if (status != LIN_MISMATCH) return lin_fail(err, status, "%s", reason.message);
     }
     if (kind == LIN_SNIFF_NO_SOUND) return lin_fail(err, LIN_FORMAT, "%s is not an audio file: it is %s", a->name, what);
-    lin_status status = a->base ? spool(a, &why) : LIN_OK; // ffmpeg reads from the beginning
+    lin_status status = a->base ? lin_audio_spool(a, &why) : LIN_OK; // ffmpeg reads from the beginning
     if (status == LIN_OK) status = open_ffmpeg(a, &why);
     if (status == LIN_UNSUPPORTED && !a->ffmpeg && kind == LIN_SNIFF_MEDIA) return needs_ffmpeg(a, what, &why, err);
     if (status == LIN_UNSUPPORTED && !a->ffmpeg)
@@ -527,7 +408,7 @@ static lin_status open_unknown(lin_audio *a, const unsigned char *head, size_t n
         return lin_fail(err, LIN_FORMAT,
                         "%s is not a sound format that is recognised, and read as headerless s16le it would be noise; use --raw to read it anyway",
                         a->name);
-    lin_status status = open_raw(a, raw, err);
+    lin_status status = lin_audio_open_raw(a, raw, err);
     if (status == LIN_OK && raw->fallback == 1)
         snprintf(a->info.notice, sizeof a->info.notice,
                  "%s is not a sound format that is recognised: it is read as headerless %s at %d Hz, %d channel%s (--raw: without this message)", a->name,
@@ -549,14 +430,14 @@ static lin_status open_by_bytes(lin_audio *a, const lin_pcm_format *may_be_raw, 
             return open_unknown(a, head, n, may_be_raw, err);
         return open_file(a, kind, what, err);
     }
-    lin_status status = look(a, &kind, &what, err);
+    lin_status status = lin_audio_look(a, &kind, &what, err);
     if (status != LIN_OK) return status;
     if (may_be_raw && (kind == LIN_SNIFF_UNKNOWN || (kind == LIN_SNIFF_NO_SOUND && may_be_raw->fallback == 2)))
         return open_unknown(a, a->bytes, (size_t)a->held, may_be_raw, err);
     if (kind == LIN_SNIFF_NO_SOUND) return lin_fail(err, LIN_FORMAT, "%s is not sound: it is %s", a->name, what);
-    status = open_wav(a, &is_wav, err);
+    status = lin_audio_open_wav(a, &is_wav, err);
     if (status != LIN_OK || is_wav) return status;
-    status = spool(a, err);
+    status = lin_audio_spool(a, err);
     return status == LIN_OK ? open_file(a, kind, what, err) : status;
 }
 
@@ -575,7 +456,7 @@ static lin_status open_descriptor(lin_audio *a, const char *name, const lin_pcm_
         if (a->base < 0) a->base = 0;
         a->size = a->live ? 0 : st.st_size - a->base;
         if (!a->live && a->size <= 0) status = lin_fail(err, LIN_FORMAT, "%s is empty", name);
-        else if (raw && !raw->fallback) status = open_raw(a, raw, err);
+        else if (raw && !raw->fallback) status = lin_audio_open_raw(a, raw, err);
         else status = open_by_bytes(a, a->live || !a->close_fd ? raw : NULL, err);
     }
     if (status != LIN_OK) {

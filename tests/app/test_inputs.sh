@@ -25,6 +25,16 @@ i=0; while [ ! -s "$tmp/partial" ] && [ $i -lt 28 ]; do sleep 0.1; i=$((i + 1));
 ok "a WAV file in a pipe that says its length ends there" test -s "$tmp/partial"
 wait
 
+mkfifo "$tmp/silent"
+"$LINNET" listen -q --from - < "$tmp/silent" > "$tmp/.out" 2> "$tmp/.err" &
+pid=$!
+exec 9> "$tmp/silent"
+sleep 0.5
+kill -TERM $pid
+wait $pid
+is "an interrupt before a pipe has said anything" "0:" "$?:$(cat "$tmp/.out" "$tmp/.err")"
+exec 9>&-
+
 run transcribe - < "$tmp/talk.raw"
 is "headerless samples as standard input" "$phones" "$out"
 has "it is said how they are taken" "$err" "standard input is not a sound format that is recognised: it is read as headerless s16le at 16000 Hz, 1 channel"
