@@ -8,6 +8,7 @@
 
 #include "app/commands.h"
 #include "app/common.h"
+#include "app/guard.h"
 #include "decoder/edit.h"
 #include "decoder/greedy.h"
 #include "frontend/augment.h"
@@ -352,9 +353,17 @@ static lin_status make_model(const lin_parsed *parsed, const sets *train, lin_mo
 static lin_status check_folder(const train_values *v, lin_error *err)
 {
     char path[4096];
+    static const char *const written[] = {"train.conf", "best.safetensors", "log.tsv", "curves.svg"};
     snprintf(path, sizeof path, "%s/checkpoint.safetensors", v->folder);
-    if (v->resume || access(path, F_OK) != 0) return LIN_OK;
-    return lin_fail(err, LIN_INVALID, "%s holds a run already: go on with it with --resume, or name another --folder", v->folder);
+    if (v->resume) return LIN_OK;
+    if (access(path, F_OK) == 0)
+        return lin_fail(err, LIN_INVALID, "%s holds a run already: go on with it with --resume, or name another --folder", v->folder);
+    lin_status status = LIN_OK;
+    for (size_t i = 0; i < sizeof written / sizeof *written && status == LIN_OK; i++) {
+        snprintf(path, sizeof path, "%s/%s", v->folder, written[i]);
+        status = lin_guard_writes(path, err);
+    }
+    return status;
 }
 
 // Keeps the options in the folder, readable by `linnet train`.
