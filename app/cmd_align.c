@@ -85,6 +85,8 @@ typedef struct aligner {
     int keeps_rows; // of a sound whose utterances have times, each aligned within its own
     float *rows;    // [n_rows, V]
     size_t n_rows, rows_capacity; // capacity: of floats
+    float *frames;  // [n_frames, D], with them
+    size_t n_frames, frames_capacity;
     signed char *stress; // of the path's phones
     int stress_capacity;
     lin_path whole; // of all utterances of a tier
@@ -202,7 +204,14 @@ static lin_status take_rows(void *context, int lane, const float *logp, int n, l
 static lin_status take_frames(void *context, int lane, const float *fbank, int n, lin_error *err)
 {
     (void)lane;
-    return lin_boundaries_push(((aligner *)context)->boundaries, fbank, n, err);
+    aligner *a = context;
+    if (!a->keeps_rows) return lin_boundaries_push(a->boundaries, fbank, n, err);
+    const size_t D = (size_t)a->job->recognizer.fbank.mel_bins, used = a->n_frames * D, more = (size_t)n * D;
+    lin_status status = lin_grow(&a->frames, &a->frames_capacity, used + more, sizeof *a->frames, "frames of a sound", err);
+    if (status != LIN_OK) return status;
+    memcpy(a->frames + used, fbank, more * sizeof *fbank);
+    a->n_frames += (size_t)n;
+    return LIN_OK;
 }
 
 static lin_status read_matrix(aligner *a, const char *path, double *seconds, lin_error *err)
@@ -270,10 +279,14 @@ static lin_status judge(aligner *a, lin_result *result, lin_error *err)
 // Each phone from where its sound begins to where it ends.
 static lin_status follow_sound(aligner *a, lin_result *result, lin_error *err)
 {
-    const double seconds = result->seconds; // of what was heard
+    lin_status status = LIN_OK;
     if (!a->boundaries) return LIN_OK;
-    lin_status status = lin_grow_int(&a->segments, &a->segments_capacity, a->path.n_phones, sizeof *a->segments, "segments", err);
-    if (status == LIN_OK) status = lin_boundaries_find(a->boundaries, &a->path, a->job->row_s, seconds, a->segments, err);
+    if (a->keeps_rows) { // done of each utterance
+        lin_result_set_times(result, a->segments);
+        return LIN_OK;
+    }
+    status = lin_grow_int(&a->segments, &a->segments_capacity, a->path.n_phones, sizeof *a->segments, "segments", err);
+    if (status == LIN_OK) status = lin_boundaries_find(a->boundaries, &a->path, a->job->row_s, result->seconds, a->segments, err);
     if (status == LIN_OK) lin_result_set_times(result, a->segments);
     return status;
 }
@@ -354,14 +367,42 @@ static int has_words(const char *text, align_slot *s)
     return 0;
 }
 
+// The second look at the sound of an utterance alone, so that what others say around it is not taken for a part of it. Before its
+// path is appended; rows and segments count from its first row.
+static lin_status look_again(aligner *a, int64_t from, int64_t to, lin_error *err)
+{
+    const lin_fbank_config *f = &a->job->recognizer.fbank;
+    const double row_s = a->job->row_s, hop_s = f->hop_ms / 1000;
+    const int first = a->whole.n_phones, n = a->path.n_phones;
+    const size_t last = (size_t)fmin(round((double)to * row_s / hop_s), (double)a->n_frames);
+    const size_t begin = (size_t)fmin(round((double)from * row_s / hop_s), (double)last);
+    if (!a->boundaries) return LIN_OK;
+    lin_boundaries_reset(a->boundaries);
+    lin_status status = lin_grow_int(&a->segments, &a->segments_capacity, (int64_t)first + n, sizeof *a->segments, "segments", err);
+    for (size_t at = begin; at < last && status == LIN_OK;) {
+        const size_t more = last - at < 4096 ? last - at : 4096;
+        status = lin_boundaries_push(a->boundaries, a->frames + at * (size_t)f->mel_bins, (int)more, err);
+        at += more;
+    }
+    if (status == LIN_OK) {
+        status = lin_boundaries_find(a->boundaries, &a->path, row_s, (double)(to - from) * row_s, a->segments + first, err);
+    }
+    for (int i = first; i < first + n && status == LIN_OK; i++) {
+        a->segments[i].start_s += (double)from * row_s;
+        a->segments[i].end_s += (double)from * row_s;
+    }
+    return status;
+}
+
 static lin_status align_interval(aligner *a, const lin_interval *v, const char *text, const lin_align_options *o, align_slot *s,
                                  lin_result *result, lin_error *err)
 {
     const align_job *job = a->job;
     lin_align_report report;
-    const double last = (double)a->n_rows, from_s = floor(v->start_s / job->row_s), to_s = ceil(v->end_s / job->row_s);
-    const int64_t from = from_s < 0 ? 0 : from_s < last ? (int64_t)from_s : (int64_t)last;
-    const int64_t to = to_s < (double)from ? from : to_s < last ? (int64_t)to_s : (int64_t)last;
+    // Rows and frames count from the start of the part that was heard.
+    const double last = (double)a->n_rows, part_s = job->part.start_s;
+    const int64_t from = (int64_t)fmin(fmax(floor((v->start_s - part_s) / job->row_s), 0), last);
+    const int64_t to = (int64_t)fmax(fmin(ceil((v->end_s - part_s) / job->row_s), last), (double)from);
     lin_status status = take_text(a, text, strlen(text), err);
     count_marks(s, a->spoken.marks, a->spoken.first_mark, strlen(a->spoken.first_mark));
     if (status != LIN_OK) return status;
@@ -374,6 +415,7 @@ static lin_status align_interval(aligner *a, const lin_interval *v, const char *
     }
     if (status == LIN_OK) status = lin_align_finish(a->align, &a->path, &report, err);
     if (status == LIN_OK) status = read_stress(a, err);
+    if (status == LIN_OK) status = look_again(a, from, to, err);
     lin_align_destroy(a->align);
     a->align = NULL;
     if (status == LIN_OK) status = lin_grow_int(&a->spans, &a->spans_capacity, (int64_t)a->n_spans + 1, sizeof *a->spans, "utterances", err);
@@ -412,7 +454,8 @@ static lin_status align_tier(aligner *a, const lin_textgrid *grid, const lin_tie
         const lin_interval *v = &grid->intervals[tier->first + i];
         const char *text = lin_textgrid_text(grid, v->text);
         lin_error why = {0};
-        if (!has_words(text, s)) continue;
+        const lin_part *part = &a->job->part;
+        if (v->start_s < part->start_s || (part->end_s > 0 && v->end_s > part->end_s) || !has_words(text, s)) continue;
         const lin_status done = align_interval(a, v, text, o, s, result, &why);
         if (done == LIN_NO_MEMORY) status = lin_fail(&s->error, done, "%s", why.message);
         if (done == LIN_OK || done == LIN_NO_MEMORY) continue;
@@ -472,8 +515,6 @@ static lin_status align_tiers(aligner *a, const lin_input *input, const char *pa
 {
     const int n = lin_textgrid_choose(grid), channel = a->job->channel >= 0 ? a->job->channel + 1 : 1;
     if (n == 0) return lin_fail(&s->error, LIN_INVALID, "%s: no interval has a text", path);
-    if (a->job->v->input.start || a->job->v->input.end)
-        return lin_fail(&s->error, LIN_INVALID, "%s says itself when it was said: not with --start and --end", path);
     lin_status status = hear(a, input, s);
     s->n_results = 0;
     for (int t = 0; t < grid->n_tiers && status == LIN_OK; t++) {
@@ -496,7 +537,7 @@ static lin_status align_grid(aligner *a, const lin_input *input, const char *pat
     lin_textgrid grid;
     lin_status status = lin_textgrid_read(path, &grid, &s->error);
     a->keeps_rows = 1;
-    a->n_rows = 0;
+    a->n_rows = a->n_frames = 0;
     if (status == LIN_OK) status = align_tiers(a, input, path, &grid, o, s);
     a->keeps_rows = 0;
     if (status == LIN_OK) status = lin_buffer_status(&s->guesses, &s->error);
@@ -774,6 +815,7 @@ static void release(align_job *job)
         lin_free(a->stress);
         lin_path_free(&a->whole);
         lin_free(a->rows);
+        lin_free(a->frames);
         lin_free(a->spans);
         lin_boundaries_destroy(a->boundaries);
         lin_free(a->segments);

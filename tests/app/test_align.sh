@@ -282,6 +282,13 @@ is "a TextGrid as it was written, read again: words are utterances, phones none"
     "$(printf '%s' "$out" | tr '\n' '|')"
 run align -q "$tmp/gridded" -f srt --output-dir "$tmp/gridded/out" $lex
 is "subtitles: a file for each speaker" "talk-1.srt talk-2.srt talk.TextGrid" "$(ls "$tmp/gridded/out" | xargs)"
+grid 1 '"IntervalTier" "a" 0 1.8 2 0 0.7 "one" 0.7 1.5 "two"' > "$tmp/gridded/talk.TextGrid"
+run align -q "$tmp/gridded/talk.wav" $lex
+is "a TextGrid and a sound: words within their utterances" "0 2" \
+    "$status $(printf '%s\n' "$out" | awk '$3 == "one" && $1 >= 0 && $2 <= 0.7 || $3 == "two" && $1 >= 0.7 && $2 <= 1.5 { n++ } END { print n }')"
+run align -q "$tmp/gridded/talk.wav" $lex --start 0.6
+is "a TextGrid and a part of a sound: utterances within it, in times of the file" "0 1 1" \
+    "$status $(printf '%s\n' "$out" | awk '{ n++; in_it += $3 == "two" && $1 >= 0.7 && $2 <= 1.5 } END { print n, in_it }')"
 mkdir "$tmp/nothing"
 refused "an empty folder" 1 "$tmp/nothing: there is no sound with a text beside it" align "$tmp/nothing"
 refused "a folder and a text" 2 "the texts of a folder lie beside its sounds" align "$c" --text one
