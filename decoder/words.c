@@ -61,6 +61,9 @@ static size_t place(size_t *used, size_t count, size_t size)
     return at;
 }
 
+// Rows that are kept for the exact scores of the n best. docs/decoding.md names ROWS_MOST.
+enum { ROWS_BYTES = 4 << 20, ROWS_LEAST = 1024, ROWS_MOST = 8192 };
+
 static void lay_out(lin_words *w)
 {
     const int width = w->o.width;
@@ -70,16 +73,23 @@ static void lay_out(lin_words *w)
     for (w->n_alternatives = 512; w->n_alternatives < 8 * width;) w->n_alternatives *= 2;
     for (w->n_slots = 256; w->n_slots < 2 * w->n_candidates;) w->n_slots *= 2;
     if (most_rows < w->n_candidates) most_rows = w->n_candidates;
+    w->n_line = w->n_records;
+    if (w->o.n_best > 1) {
+        w->n_rows = ROWS_BYTES / (w->V * (int)sizeof(float));
+        if (w->n_rows < ROWS_LEAST) w->n_rows = ROWS_LEAST;
+        if (w->n_rows > ROWS_MOST) w->n_rows = ROWS_MOST;
+    }
     const int n_marks = w->n_slots > w->n_records ? w->n_slots : w->n_records;
     size_t used = 0;
     (void)place(&used, 1, sizeof(words_header));
     w->tokens_at = place(&used, (size_t)width, sizeof(token));
     w->records_at = place(&used, (size_t)w->n_records, sizeof(record));
     w->alternatives_at = place(&used, (size_t)w->n_alternatives, sizeof(alternative));
+    w->rows_at = place(&used, (size_t)w->n_rows * (size_t)w->V, sizeof(float));
     const size_t rebuilt = (size_t)w->n_alternatives * sizeof(alternative);
     size_t work = (size_t)w->n_candidates * sizeof(candidate);
     if (work < rebuilt) work = rebuilt;
-    if (work < sizeof(ranking)) work = sizeof(ranking);
+    if (work < words_ranking_bytes(w)) work = words_ranking_bytes(w);
     w->candidates_at = place(&used, work, 1);
     w->slots_at = place(&used, (size_t)n_marks, sizeof(int32_t));
     w->order_at = place(&used, (size_t)most_rows, sizeof(double));
@@ -96,7 +106,8 @@ static uint64_t number_bits(double value)
 static uint64_t fingerprint(const lin_words *w)
 {
     const lin_words_options *o = &w->o;
-    uint64_t h = mix(lin_tree_fingerprint(w->tree), w->lm ? lin_ngram_fingerprint(w->lm) : 0);
+    uint64_t h = mix(WORDS_MAGIC, 0); // states of other versions are of other searches
+    h = mix(mix(h, lin_tree_fingerprint(w->tree)), w->lm ? lin_ngram_fingerprint(w->lm) : 0);
     h = mix(h, (uint64_t)o->width << 32 | (uint32_t)o->labels);
     h = mix(h, (uint64_t)o->rivals << 40 | (uint64_t)o->n_best << 20 | (uint64_t)o->longest);
     h = mix(mix(h, number_bits(o->score)), number_bits(o->blank));
@@ -145,7 +156,8 @@ void lin_words_reset(const lin_words *w, void *state, int64_t first_frame)
     memset(state, 0, w->bytes);
     space s = words_space(w, state);
     *s.h = (words_header){
-        .magic = WORDS_MAGIC, .fingerprint = w->fingerprint, .first_frame = first_frame, .frame = first_frame, .n_tokens = 1};
+        .magic = WORDS_MAGIC, .fingerprint = w->fingerprint, .first_frame = first_frame, .frame = first_frame, .n_tokens = 1,
+        .rows_from = first_frame, .settled_sums = {[BLANK_ARM] = 0, [LABEL_ARM] = -INFINITY}};
     s.tokens[0] = (token){.node = LIN_TREE_ROOT, .lm_state = w->lm ? lin_ngram_begin(w->lm) : 0};
     s.tokens[0].arms[BLANK_ARM].record = s.tokens[0].arms[LABEL_ARM].record = -1;
     s.tokens[0].arms[LABEL_ARM].sum = s.tokens[0].arms[LABEL_ARM].best = -INFINITY;
@@ -214,6 +226,7 @@ lin_status lin_words_push(const lin_words *w, void *state, const lin_word_contex
     lin_status status = lin_rows_check_numbers(logp, n_frames, w->V, s.h->frame, err);
     if (!status) status = reserve(&s, n_frames, settled, err);
     if (status) return status;
+    s.h->ranked = 0;
     change_context(w, &s, context);
     for (int i = 0; i < n_frames && !s.failed; i++) {
         words_make_room(w, &s, settled);
@@ -254,6 +267,7 @@ lin_status lin_words_finish(const lin_words *w, void *state, const lin_word_cont
         lin_status status = reserve(&s, 0, settled, err);
         if (status) return status;
     }
+    h->ranked = 0;
     change_context(w, &s, context);
     int n = 0;
     const int best = words_best(&s);

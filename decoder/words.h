@@ -16,15 +16,16 @@
  *   lin_words_nbest(words, state, k, &tail, &err);                          // partial words too
  *   lin_words_finish(words, state, context, &settled, &err);
  *
- * Score of a path: acoustic (the sum over the alignments that were followed) + lm_weight * language + the bonus of every word +
- * what unknown words cost + the context's. With a beam that drops nothing and enough rivals the sum is exact; recombination gives
- * up alignments of a history that was not the better one at the time.
- * Confidence of a word: the geometric mean of its phones' (decoder/path.h), times the probability of the word among all hypotheses
- * and alternatives at its place when it is given out.
+ * Score of a path: acoustic + lm_weight * language + bonus * words + what unknown words cost + the context's; docs/decoding.md has
+ * the formula. acoustic is the sum over the alignments that were followed, at most the exact sum over all alignments of the path's
+ * phones: the beam and recombination give alignments up. With n_best above 1 it is the exact sum, for which rows are kept.
+ * Confidence of a word: the geometric mean of its phones' (decoder/path.h), times the probability of the word at its place when it
+ * is given out: its share of the hypotheses and alternatives that begin with the words that were given out before. Those that
+ * have the same word at an overlapping time have it too.
  *
  * A word is settled, and given out with its phones, once every hypothesis has it. Any split of the same rows into pushes gives the
  * same result to the bit. The state is one flat block without pointers: copy it to fork a stream, write it to save one. Its size
- * grows with the width: lin_words_bytes (754 KB at the default width). push, nbest and finish allocate nothing but the room of the
+ * grows with the width: lin_words_bytes (827 KB at the default width, 2.1 MB with n_best above 1 and 40 outputs). push, nbest and finish allocate nothing but the room of the
  * caller's path.
  * Threads: immutable and shared but for the state; one at a time per state.
  */
@@ -88,9 +89,15 @@ lin_status lin_words_push(const lin_words *words, void *state, const lin_word_co
 
 /*
  * The sequence number `which` (0: the best) of those that differ in words, as they stand, from what is settled on, replaces
- * *tail; with its scores of the whole segment. Scores and times of those behind the first are estimates where an alternative is
- * in them. A word that is not complete is given as LIN_WORD_UNKNOWN. LIN_INVALID if there are no more; lin_words_hypotheses says
- * how many, n_best at most. Time grows with `which`. They work in the state's room and change nothing that the search goes on with.
+ * *tail; with its scores of the whole segment. Of several pronunciations of the same words the best one found is given.
+ * Behind finish they are ordered by their exact scores, so that the first may be another than with n_best 1. Before it, number 0 is
+ * the search's best with the score of the alignments that were followed, and the exact order begins behind it. Times of
+ * alternatives are estimates. A word that is not complete is given as LIN_WORD_UNKNOWN. LIN_INVALID if there are no more;
+ * lin_words_hypotheses says how many, n_best at most.
+ * Exact scores need the rows: the last 8,192 that are not settled are kept (fewer with over 128 outputs). If there are more, the best
+ * hypothesis decides what the first words were; where it is inside one word all the time, only hypotheses that are still in the beam
+ * are given until the next reset, with the sums that were followed.
+ * They work in the state's room and change nothing that the search goes on with.
  */
 int lin_words_hypotheses(const lin_words *words, void *state);
 lin_status lin_words_nbest(const lin_words *words, void *state, int which, lin_path *tail, lin_error *err);
@@ -102,7 +109,7 @@ lin_status lin_words_finish(const lin_words *words, void *state, const lin_word_
                             lin_error *err);
 
 /* Whether bytes from a file can be a state of this search: LIN_MISMATCH (of another one: size, lexicon, model, options), LIN_FORMAT
- * (damaged). A state that passes can be pushed, whatever it says. */
+ * (damaged), LIN_MISMATCH too for a state of an earlier version. A state that passes can be pushed, whatever it says. */
 lin_status lin_words_check(const lin_words *words, const void *state, size_t n, lin_error *err);
 
 /* Spelling of a word number of a path, of the lexicon or the context; NULL for LIN_WORD_UNKNOWN and others. */

@@ -7,6 +7,8 @@
 
 // Worse than this, below the best, they matter to no list of the best, nor to a confidence.
 static const double LOST_MAX = 24;
+// What lost so much changes a confidence by 0.0001.
+static const double LOST_CONFIDENCE = 9;
 
 static int slot_of(const lin_words *w, uint64_t winner) { return (int)(mix(winner, 1) & (uint64_t)(w->n_alternatives - 1)); }
 
@@ -21,67 +23,63 @@ int words_next_alternative(const lin_words *w, const space *s, uint64_t winner, 
     return -1;
 }
 
-// The end of the last complete word of a chain. history 0: it has none that is not settled.
-static tip last_word(const space *s, int at, int frames, double logp)
-{
-    while (at >= 0 && !words_is_settled(s, &s->records[at])) {
-        const record *r = &s->records[at];
-        if (r->word != WORD_INSIDE) return (tip){r->history, logp, at, frames};
-        frames = r->before_frames;
-        logp = r->before_logp;
-        at = r->before;
-    }
-    return (tip){0, 0, -1, 0};
-}
-
-// A candidate's record of this row does not exist yet: where a loser needs it, because it ends a word, it is made.
-static tip tip_of(const lin_words *w, space *s, const candidate *c, int make)
+// The last phone of a candidate. Its record may not exist yet, when the phone began in this row: it is made. -2: there is no room.
+static step end_of(const lin_words *w, space *s, const candidate *c)
 {
     const arm *a = better_arm(&c->t);
-    if (a != &c->t.arms[LABEL_ARM] || !c->fresh) return last_word(s, a->record, a->frames, a->logp);
-    if (c->word == WORD_INSIDE) return last_word(s, a->record, c->before_frames, c->before_logp);
-    if (!make) return (tip){c->t.history, a->logp, -1, 1};
-    if (s->h->n_records + w->o.width >= w->n_records) return (tip){0, 0, -2, 0};
-    return (tip){c->t.history, a->logp, words_new_record(s, c), 1};
+    if (a != &c->t.arms[LABEL_ARM] || !c->fresh) return (step){a->logp, a->record, a->frames};
+    if (s->h->n_records + w->o.width >= w->n_records) return (step){0, -2, 0};
+    return (step){a->logp, words_new_record(s, c), 1};
 }
 
 static double lost(const alternative *a) { return fmax(a->winner_level - a->loser_level, 0); }
 
+// Of a winner and a loser, or the empty slot for them.
+static alternative *find(const lin_words *w, const space *s, uint64_t winner, uint64_t loser)
+{
+    int at = slot_of(w, winner);
+    while (s->alternatives[at].used && (s->alternatives[at].winner != winner || s->alternatives[at].loser != loser)) {
+        at = (at + 1) & (w->n_alternatives - 1);
+    }
+    return &s->alternatives[at];
+}
+
+// Alternatives of one table differ, but for those whose losers were settled since.
 static void put(const lin_words *w, space *s, const alternative *a)
 {
-    int at = slot_of(w, a->winner);
-    for (; s->alternatives[at].used; at = (at + 1) & (w->n_alternatives - 1)) {
-        alternative *old = &s->alternatives[at];
-        if (old->winner != a->winner || old->loser.history != a->loser.history) continue;
-        old->winner_level = fmax(old->winner_level, a->winner_level);
-        old->loser_level = log_add(old->loser_level, a->loser_level);
-        old->lost = lost(old);
-        if (a->loser_best <= old->loser_best) return;
-        old->loser = a->loser;
-        old->loser_best = a->loser_best;
-        return;
+    alternative *old = find(w, s, a->winner, a->loser);
+    if (!old->used) {
+        *old = *a;
+        s->h->n_alternatives++;
     }
-    s->alternatives[at] = *a;
-    s->alternatives[at].lost = lost(a);
-    s->h->n_alternatives++;
 }
 
 void words_remember(const lin_words *w, space *s, const candidate *winner, const candidate *loser)
 {
     const double level = loser->t.total - s->best;
     if (!(level > -LOST_MAX) || s->h->n_alternatives >= w->n_alternatives - w->n_alternatives / 8) return;
-    const tip to = tip_of(w, s, winner, 0);
-    const tip from = tip_of(w, s, loser, 1);
-    if (to.history == from.history || from.record == -2) return; // words outside the lexicon with other phones so far
-    const alternative a = {.winner = to.history,
+    if (w->o.n_best == 1 && winner->t.total - loser->t.total > LOST_CONFIDENCE) return;
+    const uint64_t to = words_key(w, s, winner->t.history, winner->t.node), from = words_key(w, s, loser->t.history, loser->t.node);
+    alternative *a = find(w, s, to, from);
+    const int better = !a->used || level > a->loser_best;
+    const step end = better ? end_of(w, s, loser) : a->end;
+    if (end.record == -2) return;
+    if (!a->used) {
+        *a = (alternative){.winner = to,
                            .loser = from,
-                           .winner_level = winner->t.total - s->best,
-                           .loser_level = level,
-                           .loser_best = level,
+                           .winner_level = -INFINITY,
+                           .loser_level = -INFINITY,
                            .lost_outer = winner->t.outer - loser->t.outer,
                            .lost_language = winner->t.language - loser->t.language,
                            .used = 1};
-    put(w, s, &a);
+        s->h->n_alternatives++;
+    }
+    a->winner_level = fmax(a->winner_level, winner->t.total - s->best);
+    a->loser_level = log_add(a->loser_level, level);
+    a->lost = lost(a);
+    if (!better) return;
+    a->end = end;
+    a->loser_best = level;
 }
 
 // ---- away with old ones -----------------------------------------------------------------------------------------------------
@@ -127,20 +125,19 @@ void words_thin_alternatives(const lin_words *w, space *s)
 void words_mark_alternatives(const lin_words *w, space *s, int32_t *marks)
 {
     for (int k = 0; k < w->n_alternatives; k++) {
-        if (s->alternatives[k].used) s->alternatives[k].used = s->alternatives[k].winner ? 2 : 1;
-    }
-    for (int k = 0; k < w->n_alternatives; k++) {
-        if (s->alternatives[k].used == 1) words_mark(s, marks, s->alternatives[k].loser.record);
+        alternative *a = &s->alternatives[k];
+        if (!a->used) continue;
+        a->used = a->winner == s->h->settled_history ? 1 : 2;
+        if (a->used == 1) words_mark(s, marks, a->end.record);
     }
     for (int again = 1; again;) {
         again = 0;
-        for (int i = 0; i < s->h->n_records; i++) {
+        for (int i = s->h->n_records; i-- > 0;) { // chains go back to older ones, most losers' too
             if (marks[i] != 1) continue;
             marks[i] = 2;
-            if (s->records[i].word == WORD_INSIDE) continue;
-            for (int k = -1; (k = words_next_alternative(w, s, s->records[i].history, k)) >= 0;) {
+            for (int k = -1; (k = words_next_alternative(w, s, words_record_key(w, s, &s->records[i]), k)) >= 0;) {
                 alternative *a = &s->alternatives[k];
-                if (a->used == 2) words_mark(s, marks, a->loser.record);
+                if (a->used == 2) words_mark(s, marks, a->end.record);
                 a->used = 1;
                 again = 1;
             }
@@ -155,13 +152,12 @@ void words_settle_alternatives(const lin_words *w, space *s, uint64_t first, int
     for (int k = 0; k < w->n_alternatives; k++) {
         alternative *a = &s->alternatives[k];
         if (!a->used) continue;
-        if (a->winner == 0 || a->loser.history == 0 || words_first_of(s, a->loser.record, NULL) != first ||
-            words_begin_behind_first(s, a->loser.record) < limit) {
+        if (a->winner == s->h->settled_history || a->end.record < 0 || words_first_of(s, a->end.record, NULL) != first ||
+            words_begin_behind_first(s, a->end.record) < limit) {
             a->used = 2;
-            continue;
+        } else if (a->loser == first) {
+            a->end = (step){0, -1, 0};
         }
-        if (a->winner == first) a->winner = 0;
-        if (a->loser.history == first) a->loser = (tip){0, 0, -1, 0};
     }
     rebuild(w, s);
 }

@@ -1,6 +1,8 @@
 // Whether bytes from a file can be a state of a word search: every number that is used as an index, a count or a loop's bound, and
 // what the search relies on between tokens and their chains.
 
+#include <string.h>
+
 #include "decoder/words_internal.h"
 
 enum { FRAMES_MAX = 1 << 30 }; // of one run: room for as many more before an int32_t ends
@@ -50,9 +52,9 @@ static int good_token(const lin_words *w, const space *s, const token *t)
 
 static int good_alternative(const space *s, const alternative *a)
 {
-    if (a->used != 1 || !in(a->loser.record, -1, s->h->n_records - 1) || !(a->lost >= 0) || !logarithm(a->lost)) return 0;
+    if (a->used != 1 || !in(a->end.record, -1, s->h->n_records - 1) || !(a->lost >= 0) || !logarithm(a->lost)) return 0;
     if (!logarithm(a->winner_level) || !logarithm(a->loser_level) || !logarithm(a->loser_best)) return 0;
-    return in(a->loser.frames, a->loser.record < 0 ? 0 : 1, FRAMES_MAX) && logarithm(a->loser.logp) && logarithm(a->lost_outer) &&
+    return in(a->end.frames, a->end.record < 0 ? 0 : 1, FRAMES_MAX) && logarithm(a->end.logp) && logarithm(a->lost_outer) &&
            logarithm(a->lost_language);
 }
 
@@ -64,6 +66,11 @@ static int good_header(const lin_words *w, const words_header *h)
 
 lin_status lin_words_check(const lin_words *w, const void *state, size_t n, lin_error *err)
 {
+    uint64_t magic = 0;
+    if (n >= sizeof magic) memcpy(&magic, state, sizeof magic);
+    if (magic == WORDS_MAGIC_OLD) {
+        return lin_fail(err, LIN_MISMATCH, "the state is of an earlier version's word search, which this version cannot resume");
+    }
     if (n != w->bytes) return lin_fail(err, LIN_MISMATCH, "a state of %zu bytes; this word search has %zu", n, w->bytes);
     const space s = words_space(w, (void *)(uintptr_t)state);
     const words_header *h = s.h;
@@ -79,6 +86,7 @@ lin_status lin_words_check(const lin_words *w, const void *state, size_t n, lin_
         good = good_alternative(&s, &s.alternatives[i]);
         used++;
     }
-    if (good && used == h->n_alternatives) return LIN_OK;
+    good = good && used == h->n_alternatives && words_good_rows(w, &s) && words_good_ranking(w, &s);
+    if (good) return LIN_OK;
     return lin_fail(err, LIN_FORMAT, "the state of a word search is damaged");
 }

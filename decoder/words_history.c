@@ -30,7 +30,8 @@ int words_new_record(space *s, const candidate *c)
                                            .before = before,
                                            .label = c->t.last,
                                            .word = c->word,
-                                           .n_words = words + (c->word != WORD_INSIDE)};
+                                           .n_words = words + (c->word != WORD_INSIDE),
+                                           .node = c->t.node};
     return s->h->n_records++;
 }
 
@@ -68,7 +69,7 @@ void words_sweep(const lin_words *w, space *s)
         for (int k = 0; k < 2; k++) s->tokens[i].arms[k].record = moved(marks, s->tokens[i].arms[k].record);
     }
     for (int i = 0; i < w->n_alternatives; i++) {
-        if (s->alternatives[i].used) s->alternatives[i].loser.record = moved(marks, s->alternatives[i].loser.record);
+        if (s->alternatives[i].used) s->alternatives[i].end.record = moved(marks, s->alternatives[i].end.record);
     }
 }
 
@@ -101,8 +102,7 @@ static void settle_first(const lin_words *w, space *s, lin_path *settled)
 {
     const token *t = &s->tokens[words_best(s)];
     const uint64_t first = t->first;
-    line *all = &s->ranking->of;
-    double *shares = s->ranking->shares;
+    line *all = &s->of;
     int phones;
     int64_t limit = s->h->frame;
     for (int i = 0; i < s->h->n_tokens; i++) {
@@ -113,16 +113,18 @@ static void settle_first(const lin_words *w, space *s, lin_path *settled)
             if (behind < limit) limit = behind;
         }
     }
-    words_token_line(s, t, all);
-    words_shares(w, s, t, all, shares);
-    const lin_status status = words_append_line(s, all, shares, all->n - 1, all->n - 1, limit, settled, NULL);
+    words_token_line(w, s, t, all);
+    words_shares(w, s, t, all, s->shares);
+    const lin_status status = words_append_line(s, all, s->shares, 1, limit, settled, NULL);
     if (status) s->failed = status;
     settled->score = t->total;
     settled->acoustic = t->mass;
     settled->language = t->language;
     (void)words_first_of(s, better_arm(t)->record, &phones);
+    words_settle_rows(w, s, all, limit);
     words_settle_alternatives(w, s, first, limit);
     s->h->settled++;
+    s->h->settled_history = first;
     for (int i = 0; i < s->h->n_tokens; i++) {
         token *other = &s->tokens[i];
         other->n_words--;
@@ -143,10 +145,33 @@ static void force(const lin_words *w, space *s, lin_path *settled)
     settle_first(w, s, settled);
 }
 
+// The rows that are kept are too many: the best token decides what they were, its first word or silence; if it is inside a word
+// that does not end, the best one of complete words.
+static void make_rows(const lin_words *w, space *s, lin_path *settled)
+{
+    while (words_rows_full(w, s)) {
+        const token *best = &s->tokens[words_best(s)];
+        int n = 0;
+        if (best->n_words) {
+            force(w, s, settled);
+            continue;
+        }
+        const int silence = best->n_phones == 0;
+        for (int i = 0; i < s->h->n_tokens; i++) {
+            const token *t = &s->tokens[i];
+            if (silence ? t->n_phones == 0 : t->node == LIN_TREE_ROOT) s->tokens[n++] = *t;
+        }
+        if (n) s->h->n_tokens = n;
+        else s->h->rows_lost = 1;
+        if (silence) words_settle_silence(w, s);
+    }
+}
+
 void words_make_room(const lin_words *w, space *s, lin_path *settled)
 {
     words_header *h = s->h;
     const int need = 2 * w->o.width; // the tokens' records, and losers'
+    if (words_rows_full(w, s)) make_rows(w, s, settled);
     if (h->n_records + need <= w->n_records && h->n_alternatives <= w->n_alternatives / 4 * 3) return;
     words_sweep(w, s);
     while (h->n_alternatives > w->n_alternatives / 2) words_thin_alternatives(w, s);
@@ -218,6 +243,7 @@ void words_break_off(space *s, token *t)
         s->records[at].word = LIN_WORD_UNKNOWN;
         s->records[at].n_words++;
         s->records[at].history = mix(t->history, UINT64_C(1) << 42);
+        s->records[at].node = LIN_TREE_ROOT;
     }
     t->history = mix(t->history, UINT64_C(1) << 42);
     if (!t->n_words++) t->first = t->history;

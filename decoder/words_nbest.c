@@ -1,4 +1,7 @@
-// The n best sequences of words: best first over tokens, and over lines in which an alternative replaces the words up to a history.
+// The n best sequences of words: best first over tokens, and over lines in which an alternative replaces all phones up to a place,
+// by estimates of their scores; then exact scores, and the order by these.
+
+#include <string.h>
 
 #include "decoder/words_internal.h"
 
@@ -24,48 +27,40 @@ static int next(const ranking *g)
     return best;
 }
 
-// Where the first phone behind the words from number `n` of a line on begins; the next row where there is none.
+// Where the phone behind number n of a line begins; the next row where there is none.
 static int64_t begin_behind(const space *s, const line *of, int n)
 {
-    int at = n ? of->words[n - 1].record : of->inside.record;
-    int64_t start = s->h->frame;
-    for (int first = 1; at >= 0 && !words_is_settled(s, &s->records[at]); first = 0, at = s->records[at].before) {
-        if (!first && s->records[at].word != WORD_INSIDE) break;
-        start = s->records[at].start;
-    }
-    return start;
+    return n ? s->records[of->phones[n - 1].record].start : s->h->frame;
 }
 
-// From the token's line on, base by base.
-static void line_of(const space *s, ranking *g, int number, line *to)
+// From the token's line on, base by base. ends of words that go are dropped with their phones.
+static void line_of(const lin_words *w, const space *s, ranking *g, int number, line *to)
 {
     int n = 0;
     for (; g->items[number].base >= 0; number = g->items[number].base) g->chain[n++] = number;
-    words_token_line(s, &s->tokens[g->items[number].from], to);
+    words_token_line(w, s, &s->tokens[g->items[number].from], to);
     while (n > 0) {
         const ranked *i = &g->items[g->chain[--n]];
-        const tip *loser = &s->alternatives[i->from].loser;
-        const int64_t most = begin_behind(s, to, i->kept) - (loser->record < 0 ? 0 : s->records[loser->record].start);
-        to->n = i->kept;
-        words_follow_line(s, loser->record, loser->frames < most ? loser->frames : (int)most, loser->logp, to);
+        step end = s->alternatives[i->from].end;
+        const int kept = i->kept < to->n ? i->kept : to->n;
+        const int64_t most = begin_behind(s, to, kept) - (end.record < 0 ? 0 : s->records[end.record].start);
+        if (end.frames > most) end.frames = (int)most;
+        to->n = kept;
+        while (to->n_words && to->ends[to->n_words - 1] >= kept) to->n_words--;
+        words_follow_line(w, s, end, to);
     }
 }
 
-// Tells sequences of words apart; those outside the lexicon by their phones, which are not known by the word alone.
-static uint64_t words_of(const space *s, const line *of)
+// Tells sequences of words apart; those outside the lexicon by their phones, which are not known by the word alone. With
+// `pronunciations` all words by theirs.
+static uint64_t words_of(const space *s, const line *of, int pronunciations)
 {
-    uint64_t h = of->inside.record < 0 ? 1 : 2;
-    int at = of->inside.record >= 0 ? of->inside.record : -1;
-    for (int i = -1; i < of->n; i++) {
-        if (i >= 0) at = of->words[i].record;
-        if (at < 0) continue;
-        const int word = s->records[at].word;
-        h = mix(h, (uint64_t)(int64_t)word);
-        if (word >= 0) continue;
-        for (int k = at; k >= 0 && !words_is_settled(s, &s->records[k]); k = s->records[k].before) {
-            if (k != at && s->records[k].word != WORD_INSIDE) break;
-            h = mix(h, (uint64_t)s->records[k].label | UINT64_C(1) << 40);
-        }
+    uint64_t h = 1;
+    int word = WORD_INSIDE;
+    for (int i = 0; i < of->n; i++) {
+        const record *r = &s->records[of->phones[i].record];
+        if (r->word != WORD_INSIDE) h = mix(h, (uint64_t)(int64_t)(word = r->word));
+        if (word < 0 || pronunciations) h = mix(h, (uint64_t)r->label | UINT64_C(1) << 40);
     }
     return h;
 }
@@ -83,86 +78,130 @@ static void offer_alternatives(const lin_words *w, const space *s, ranking *g, i
 {
     const ranked from = g->items[number];
     for (int i = from.kept; i <= of->n; i++) {
-        const uint64_t history = i < of->n ? of->words[i].history : 0;
+        const uint64_t key = i < of->n ? words_record_key(w, s, &s->records[of->phones[i].record]) : s->h->settled_history;
         const int64_t behind = begin_behind(s, of, i);
-        for (int k = -1; (k = words_next_alternative(w, s, history, k)) >= 0;) {
+        for (int k = -1; (k = words_next_alternative(w, s, key, k)) >= 0;) {
             const alternative *a = &s->alternatives[k];
-            if (a->loser.record >= 0 && s->records[a->loser.record].start >= behind) continue; // it would not fit
-            const double acoustic = from.acoustic - (a->lost - a->lost_outer);
-            const ranked new = {from.total - a->lost, acoustic, from.language - a->lost_language, number, i, k, 0};
-            offer(g, &new);
+            if (a->end.record >= 0 && s->records[a->end.record].start >= behind) continue; // it would not fit
+            offer(g, &(ranked){.total = from.total - a->lost,
+                               .acoustic = from.acoustic - (a->lost - a->lost_outer),
+                               .language = from.language - a->lost_language,
+                               .base = number,
+                               .kept = i,
+                               .from = k});
         }
     }
 }
 
-// Finds the `which`-th sequence (from 0): its item, and its line in `of`. -1: there are not so many, and n_seen says how many.
-static int search(const lin_words *w, const space *s, int which)
+static double score_of(const ranked *i) { return i->total - i->acoustic + i->exact; }
+
+// Best first, of equal ones those that came first; but where rows are still to come the best token stays the first.
+static void put_in_order(const space *s, ranking *g, int n_best)
+{
+    int n = 0;
+    for (int i = 1; i < g->n_found; i++) {
+        const int32_t item = g->found[i];
+        int k = i;
+        for (; k > !s->h->finished && score_of(&g->items[g->found[k - 1]]) < score_of(&g->items[item]); k--) {
+            g->found[k] = g->found[k - 1];
+        }
+        g->found[k] = item;
+    }
+    for (int i = 0; i < g->n_found && n < n_best; i++) { // of pronunciations of the same words the best
+        int again = 0;
+        for (int k = 0; k < n; k++) again |= g->items[g->found[k]].words == g->items[g->found[i]].words;
+        if (!again) g->found[n++] = g->found[i];
+    }
+    g->n_found = n;
+}
+
+// Finds the n best: items in `found`, in their order.
+static void rank(const lin_words *w, const space *s)
 {
     ranking *g = s->ranking;
-    line *to = &g->of;
-    g->n = g->n_seen = 0;
+    line to = s->of;
+    const int most = 2 * w->o.n_best + 16;
+    memset(g, 0, sizeof *g);
     for (int i = 0; i < s->h->n_tokens; i++) {
         const token *t = &s->tokens[i];
-        const ranked new = {t->total, t->mass, t->language, -1, 0, i, 0};
-        offer(g, &new);
+        offer(g, &(ranked){.total = t->total, .acoustic = t->mass, .language = t->language, .base = -1, .from = i});
     }
-    for (int tries = 0; tries < 64 + 16 * w->o.n_best; tries++) {
+    for (int tries = 0; tries < 64 + 16 * w->o.n_best && g->n_seen < most; tries++) {
         const int best = next(g);
-        if (best < 0) return -1;
-        g->items[best].done = 1;
-        line_of(s, g, best, to);
-        if (to->n == WORDS_LINE_MAX || !is_new(g, words_of(s, to))) continue;
-        if (g->n_seen == which + 1) return best;
-        if (g->n_seen == w->o.n_best) return -1;
-        offer_alternatives(w, s, g, best, to);
+        if (best < 0) break;
+        ranked *i = &g->items[best];
+        i->done = 1;
+        line_of(w, s, g, best, &to);
+        if (to.n == w->n_line || !is_new(g, words_of(s, &to, 1))) continue;
+        i->words = words_of(s, &to, 0);
+        i->exact = words_exact(w, s, &to);
+        // What was followed is a part of the exact sum. Of alternatives there are only estimates, which may be above it.
+        if (i->base < 0) i->exact = fmax(i->exact, i->acoustic);
+        if (i->exact > -INFINITY) g->found[g->n_found++] = best;
+        if (!s->h->rows_lost) offer_alternatives(w, s, g, best, &to);
     }
-    return -1;
+    g->best = g->found[0];
+    put_in_order(s, g, w->o.n_best);
+    s->h->ranked = 1;
 }
 
 // Words that another hypothesis shares with the best one are as sure as there, the others at most as sure as itself.
-static void shares_of(const line *of, const ranked *i, const line *best, const double *best_shares, double best_total,
-                      double *shares)
+static void shares_of(const space *s, const line *of, double behind, const line *best, const double *best_shares, double *shares)
 {
-    const double own = 1 / (1 + exp(best_total - i->total));
-    for (int k = 0; k < of->n; k++) {
+    const double own = 1 / (1 + exp(behind));
+    for (int k = 0; k < of->n_words; k++) {
         shares[k] = own;
-        for (int b = 0; b < best->n; b++) {
-            if (best->words[b].record == of->words[k].record) shares[k] = best_shares[b];
+        for (int b = 0; b < best->n_words; b++) {
+            if (words_same(s, of, k, best, b)) shares[k] = best_shares[b];
         }
     }
 }
 
-// The hypothesis whose line is in `of`.
-static lin_status append(const lin_words *w, const space *s, const ranked *i, lin_path *path, lin_error *err)
+static lin_status append(const lin_words *w, const space *s, const line *of, const ranked *i, double behind, lin_path *path,
+                         lin_error *err)
 {
-    ranking *g = s->ranking;
     const token *first = &s->tokens[words_best(s)];
-    words_token_line(s, first, &g->best);
-    words_shares(w, s, first, &g->best, g->best_shares);
-    shares_of(&g->of, i, &g->best, g->best_shares, first->total, g->shares);
-    lin_status status = words_append_line(s, &g->of, g->shares, g->of.n - 1, -1, s->h->frame, path, err);
+    line best = s->best_line;
+    words_token_line(w, s, first, &best);
+    words_shares(w, s, first, &best, s->best_shares);
+    shares_of(s, of, behind, &best, s->best_shares, s->shares);
+    lin_status status = words_append_line(s, of, s->shares, 0, s->h->frame, path, err);
     if (status) return status;
-    path->score = i->total;
-    path->acoustic = i->acoustic;
+    path->score = score_of(i);
+    path->acoustic = i->exact;
     path->language = i->language;
     return LIN_OK;
+}
+
+static lin_status append_found(const lin_words *w, const space *s, int which, lin_path *path, lin_error *err)
+{
+    ranking *g = s->ranking;
+    const ranked *i = &g->items[g->found[which]];
+    line of = s->of;
+    line_of(w, s, g, g->found[which], &of);
+    return append(w, s, &of, i, score_of(&g->items[g->best]) - score_of(i), path, err);
 }
 
 lin_status words_append_best(const lin_words *w, const space *s, lin_path *path, lin_error *err)
 {
     const int best = words_best(s);
     const token *t = &s->tokens[best];
-    const ranked i = {t->total, t->mass, t->language, -1, 0, best, 0};
-    words_token_line(s, t, &s->ranking->of);
-    return append(w, s, &i, path, err);
+    if (w->o.n_best > 1 && s->h->finished) {
+        if (!s->h->ranked) rank(w, s);
+        return append_found(w, s, 0, path, err);
+    }
+    const ranked i = {.total = t->total, .acoustic = t->mass, .language = t->language, .exact = t->mass};
+    line of = s->of;
+    words_token_line(w, s, t, &of);
+    return append(w, s, &of, &i, 0, path, err);
 }
 
 int lin_words_hypotheses(const lin_words *w, void *state)
 {
     const space s = words_space(w, state);
     if (w->o.n_best == 1) return 1;
-    (void)search(w, &s, w->o.n_best);
-    return s.ranking->n_seen;
+    if (!s.h->ranked) rank(w, &s);
+    return s.ranking->n_found;
 }
 
 lin_status lin_words_nbest(const lin_words *w, void *state, int which, lin_path *tail, lin_error *err)
@@ -170,7 +209,26 @@ lin_status lin_words_nbest(const lin_words *w, void *state, int which, lin_path 
     const space s = words_space(w, state);
     lin_path_clear(tail);
     if (which == 0) return words_append_best(w, &s, tail, err);
-    const int found = which > 0 && which < w->o.n_best ? search(w, &s, which) : -1;
-    if (found < 0) return lin_fail(err, LIN_INVALID, "there is no hypothesis %d of words", which + 1);
-    return append(w, &s, &s.ranking->items[found], tail, err);
+    const int n = which > 0 && which < w->o.n_best ? lin_words_hypotheses(w, state) : 0;
+    if (which >= n || n == 0) return lin_fail(err, LIN_INVALID, "there is no hypothesis %d of words", which + 1);
+    return append_found(w, &s, which, tail, err);
+}
+
+int words_good_ranking(const lin_words *w, const space *s)
+{
+    const ranking *g = s->ranking;
+    if (!s->h->ranked) return 1;
+    if (s->h->ranked != 1 || w->o.n_best == 1 || g->n < 1 || g->n > WORDS_RANKED_MAX) return 0;
+    if (g->n_found < 1 || g->n_found > w->o.n_best || g->best < 0 || g->best >= g->n) return 0;
+    for (int i = -1; i < g->n_found; i++) {
+        int at = i < 0 ? g->best : g->found[i];
+        for (int steps = 0; at != -1; steps++) { // base by base to a token
+            if (at < 0 || at >= g->n || steps == g->n) return 0;
+            const ranked *r = &g->items[at];
+            if (r->base < 0 ? r->from < 0 || r->from >= s->h->n_tokens : r->from < 0 || r->from >= w->n_alternatives) return 0;
+            if (r->kept < 0 || (r->base >= 0 && !s->alternatives[r->from].used)) return 0;
+            at = r->base;
+        }
+    }
+    return 1;
 }

@@ -4,97 +4,99 @@
 
 #include "decoder/words_internal.h"
 
-void words_follow_line(const space *s, int at, int frames, double logp, line *to)
+void words_follow_line(const lin_words *w, const space *s, step end, line *to)
 {
-    while (at >= 0 && to->n < WORDS_LINE_MAX && !words_is_settled(s, &s->records[at])) {
-        const record *r = &s->records[at];
-        if (r->word != WORD_INSIDE) to->words[to->n++] = (tip){r->history, logp, at, frames};
-        frames = r->before_frames;
-        logp = r->before_logp;
-        at = r->before;
+    while (end.record >= 0 && to->n < w->n_line && !words_is_settled(s, &s->records[end.record])) {
+        const record *r = &s->records[end.record];
+        if (r->word != WORD_INSIDE) to->ends[to->n_words++] = to->n;
+        to->phones[to->n++] = end;
+        end = (step){r->before_logp, r->before, r->before_frames};
     }
 }
 
-void words_token_line(const space *s, const token *t, line *to)
+void words_token_line(const lin_words *w, const space *s, const token *t, line *to)
 {
     const arm *a = better_arm(t);
-    const int inside = a->record >= 0 && s->records[a->record].word == WORD_INSIDE && !words_is_settled(s, &s->records[a->record]);
-    to->n = 0;
-    to->inside = inside ? (tip){0, a->logp, a->record, a->frames} : (tip){0, 0, -1, 0};
-    words_follow_line(s, a->record, a->frames, a->logp, to);
+    to->n = to->n_words = 0;
+    words_follow_line(w, s, (step){a->logp, a->record, a->frames}, to);
 }
 
 // ---- confidence -------------------------------------------------------------------------------------------------------------
 
-// The words of a line that a chain has not: so many, counted from the last one. Chains share what they share from the start on.
-static int differing(const space *s, const line *of, int at)
+static const record *word_end(const space *s, const line *of, int word) { return &s->records[of->phones[of->ends[word]].record]; }
+
+static int64_t word_start(const space *s, const line *of, int word)
 {
-    for (; at >= 0 && !words_is_settled(s, &s->records[at]); at = s->records[at].before) {
-        const record *r = &s->records[at];
-        if (r->word == WORD_INSIDE) continue;
-        const int number = of->n - (int)(r->n_words - s->h->settled);
-        if (number >= 0 && number < of->n && of->words[number].history == r->history) return number;
-    }
-    return of->n;
+    const int first = word + 1 < of->n_words ? of->ends[word + 1] - 1 : of->n - 1;
+    return s->records[of->phones[first].record].start;
 }
 
-// A rival with this much of the line's probability has not the words from..to-1 of it.
-static void contest(double *shares, int from, int to, double probability)
+int words_same(const space *s, const line *a, int i, const line *b, int k)
 {
-    for (int i = from; i < to; i++) shares[i] += probability;
+    const record *x = word_end(s, a, i), *y = word_end(s, b, k);
+    return x->word == y->word && x->word >= 0 && word_start(s, a, i) <= y->start && word_start(s, b, k) <= x->start;
+}
+
+// A rival with this much of the line's probability has another word than some of the line from number `from` on, counted from the
+// last one: those that are not in its chain at an overlapping time. Chains share what they share from the start on.
+static void contest(const space *s, const line *of, int from, int at, double probability, double *shares)
+{
+    int to = of->n_words;
+    while (at >= 0 && !words_is_settled(s, &s->records[at])) {
+        const record *r = &s->records[at];
+        int64_t start = r->start;
+        const int number = of->n_words - (int)(r->n_words - s->h->settled);
+        if (r->word != WORD_INSIDE && number >= 0 && number < to && word_end(s, of, number)->history == r->history) {
+            to = number;
+            break;
+        }
+        for (at = r->before; at >= 0 && s->records[at].word == WORD_INSIDE; at = s->records[at].before)
+            start = s->records[at].start;
+        if (r->word < 0) continue;
+        while (from < to && word_start(s, of, from) > r->start) shares[from++] += probability;
+        if (from < to && word_end(s, of, from)->word == r->word && word_end(s, of, from)->start >= start) from++;
+    }
+    while (from < to) shares[from++] += probability;
 }
 
 void words_shares(const lin_words *w, const space *s, const token *t, const line *of, double *shares)
 {
-    for (int i = 0; i < of->n; i++) shares[i] = 1;
+    for (int i = 0; i < of->n_words; i++) shares[i] = 1;
     for (int i = 0; i < s->h->n_tokens; i++) {
         const token *other = &s->tokens[i];
-        if (other != t) contest(shares, 0, differing(s, of, better_arm(other)->record), exp(fmin(other->total - t->total, 0)));
+        if (other != t) contest(s, of, 0, better_arm(other)->record, exp(fmin(other->total - t->total, 0)), shares);
     }
+    int behind = 0; // words that end behind phone number i
     for (int i = 0; i <= of->n; i++) {
-        const uint64_t history = i < of->n ? of->words[i].history : 0;
-        for (int k = -1; (k = words_next_alternative(w, s, history, k)) >= 0;) {
+        const record *r = i < of->n ? &s->records[of->phones[i].record] : NULL;
+        const uint64_t key = r ? words_record_key(w, s, r) : s->h->settled_history;
+        // Inside a word of the lexicon the loser has the same word, in one outside of it other phones.
+        const int from = r && r->node == PLACE_UNKNOWN && behind > 0 ? behind - 1 : behind;
+        for (int k = -1; (k = words_next_alternative(w, s, key, k)) >= 0;) {
             const alternative *a = &s->alternatives[k];
-            contest(shares, i, differing(s, of, a->loser.record), exp(-a->lost));
+            contest(s, of, from, a->end.record, exp(-a->lost), shares);
         }
+        behind += r && r->word != WORD_INSIDE;
     }
-    for (int i = 0; i < of->n; i++) shares[i] = 1 / shares[i];
+    for (int i = 0; i < of->n_words; i++) shares[i] = 1 / shares[i];
 }
 
 // ---- paths ------------------------------------------------------------------------------------------------------------------
 
-static int count_phones(const space *s, int at)
+// Phones number first (the word's first one) down to last of a line.
+static void add_word(const space *s, const line *of, int first, int last, double share, int64_t limit, lin_path *path)
 {
-    int n = 0;
-    for (; at >= 0 && !words_is_settled(s, &s->records[at]); at = s->records[at].before) {
-        if (n++ && s->records[at].word != WORD_INSIDE) return n - 1;
-    }
-    return n;
-}
-
-static void set_phones(const space *s, const tip *end, int n, lin_path_phone *phones)
-{
-    int at = end->record, frames = end->frames;
-    double logp = end->logp;
-    for (int k = n; k-- > 0; at = s->records[at].before) {
-        const record *r = &s->records[at];
-        const float confidence = fminf(fmaxf((float)exp(logp / frames), FLT_MIN), 1);
-        phones[k] = (lin_path_phone){r->label, confidence, r->start, r->start + frames};
-        frames = r->before_frames;
-        logp = r->before_logp;
-    }
-}
-
-static void add_word(const space *s, const tip *end, double share, int64_t limit, lin_path *path)
-{
-    const int n = count_phones(s, end->record), word = s->records[end->record].word;
+    const int n = first - last + 1, word = s->records[of->phones[last].record].word;
     lin_path_phone *phones = &path->phones[path->n_phones];
     double sum = 0;
-    set_phones(s, end, n, phones);
     for (int k = n; k-- > 0; limit = phones[k].start) {
+        const step *p = &of->phones[first - k];
+        const record *r = &s->records[p->record];
+        const float confidence = fminf(fmaxf((float)exp(p->logp / p->frames), FLT_MIN), 1);
+        phones[k] = (lin_path_phone){r->label, confidence, r->start, r->start + p->frames};
         if (phones[k].end > limit) phones[k].end = limit;
         if (phones[k].start >= phones[k].end) phones[k].start = phones[k].end - 1;
-        sum += log((double)phones[k].confidence);
+        sum += log((double)confidence);
     }
     path->words[path->n_words++] = (lin_path_word){.word = word == WORD_INSIDE ? LIN_WORD_UNKNOWN : word,
                                                    .first_phone = path->n_phones,
@@ -105,17 +107,20 @@ static void add_word(const space *s, const tip *end, double share, int64_t limit
     path->n_phones += n;
 }
 
-lin_status words_append_line(const space *s, const line *of, const double *shares, int from, int to, int64_t limit, lin_path *path,
+lin_status words_append_line(const space *s, const line *of, const double *shares, int only_first, int64_t limit, lin_path *path,
                              lin_error *err)
 {
-    const int inside = to < 0 && of->inside.record >= 0, last = to < 0 ? 0 : to;
-    int n_phones = inside ? count_phones(s, of->inside.record) : 0;
-    for (int i = from; i >= last; i--) n_phones += count_phones(s, of->words[i].record);
-    lin_status status = lin_path_reserve(path, n_phones, from - last + 1 + inside, err);
+    const int inside = of->n > 0 && (!of->n_words || of->ends[0] > 0);
+    const int n_phones = only_first ? of->n - of->ends[of->n_words - 1] : of->n, n_words = only_first ? 1 : of->n_words + inside;
+    lin_status status = lin_path_reserve(path, n_phones, n_words, err);
     if (status) return status;
-    for (int i = from; i >= last; i--) add_word(s, &of->words[i], shares[i], limit, path);
+    int first = of->n - 1;
+    for (int i = of->n_words; i-- > 0; first = of->ends[i] - 1) {
+        add_word(s, of, first, of->ends[i], shares[i], limit, path);
+        if (only_first) return LIN_OK;
+    }
     if (inside) {
-        add_word(s, &of->inside, 1, limit, path);
+        add_word(s, of, first, 0, 1, limit, path);
         path->incomplete = !s->h->finished;
     }
     return LIN_OK;

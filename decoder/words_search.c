@@ -286,13 +286,13 @@ static void recombine(const lin_words *w, space *s)
     }
 }
 
-// A row that no token can take, all of it being impossible, is passed over.
-static void survive(space *s)
+// A row that no token can take, all of it being impossible, is passed over: 0.
+static int survive(space *s)
 {
     words_header *h = s->h;
     int alive = 0;
     for (int i = 0; i < s->n_candidates; i++) alive += s->candidates[i].alive;
-    if (!alive) return;
+    if (!alive) return 0;
     h->n_tokens = 0;
     for (int i = 0; i < s->n_candidates; i++) {
         candidate *c = &s->candidates[i];
@@ -300,6 +300,7 @@ static void survive(space *s)
         if (c->fresh) c->t.arms[LABEL_ARM].record = words_new_record(s, c);
         s->tokens[h->n_tokens++] = c->t;
     }
+    return 1;
 }
 
 // Labels below this are not followed: the `labels`-th largest of the row.
@@ -318,7 +319,7 @@ static double begin_floor(const lin_words *w, const space *s)
     return w->o.score > 0 ? best - w->o.score : -INFINITY;
 }
 
-static void expand(const lin_words *w, space *s, const float *logp)
+static int expand(const lin_words *w, space *s, const float *logp)
 {
     s->n_candidates = 0;
     clear_slots(w, s);
@@ -342,14 +343,15 @@ static void expand(const lin_words *w, space *s, const float *logp)
         if (c->t.total < least || c->t.total == -INFINITY) c->alive = 0;
     }
     keep_width(w, s);
-    survive(s);
+    return survive(s);
 }
 
 int words_row(const lin_words *w, space *s, const float *logp)
 {
     const int blank = w->o.blank > 0 && exp((double)logp[0]) >= w->o.blank;
     for (int i = 0; blank && i < s->h->n_tokens; i++) stay(&s->tokens[i], logp);
-    if (!blank) expand(w, s, logp);
+    const int taken = blank || expand(w, s, logp);
+    words_keep_row(w, s, logp, !taken);
     s->h->frame++;
     return !blank;
 }

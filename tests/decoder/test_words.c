@@ -3,110 +3,7 @@
 #include <stddef.h>
 
 #include "decoder/words_internal.h"
-#include "tests/decoder/words_truth.h"
-
-static sequence *all; // room for what brute force finds
-
-typedef struct search {
-    lin_ngram *lm;
-    lin_tree *tree;
-    lin_words *words;
-    lin_word_context *context;
-    void *state;
-} search;
-
-static void begin(search *s, const world *w, const lin_words_options *o, int with_lm, int with_context)
-{
-    *s = (search){0};
-    if (with_lm) s->lm = world_lm(w);
-    OK(lin_tree_create_list(w->entries, w->n_prons, w->V, s->lm, &(lin_tree_options){.all_words = 1}, &s->tree, &err));
-    OK(lin_words_create(s->tree, s->lm, o, &s->words, &err));
-    s->state = test_buffer(lin_words_bytes(s->words), 1);
-    lin_words_reset(s->words, s->state, 0);
-    if (!with_context) return;
-    lin_word_phrase phrases[4];
-    char texts[4][40];
-    for (int i = 0; i < w->n_phrases; i++) {
-        texts[i][0] = '\0';
-        for (int k = 0; k < w->phrase_n[i]; k++) {
-            strcat(texts[i], k ? " " : "");
-            strcat(texts[i], w->names[w->phrase[i][k]]);
-        }
-        phrases[i] = (lin_word_phrase){texts[i], w->phrase_bonus[i]};
-    }
-    OK(lin_word_context_create(s->tree, phrases, w->n_phrases, NULL, &s->context, &err));
-}
-
-static void end(search *s)
-{
-    if (s->state) test_guards(s->state, "a state of words");
-    test_buffer_free(s->state);
-    lin_word_context_destroy(s->context);
-    lin_words_destroy(s->words);
-    lin_tree_destroy(s->tree);
-    lin_ngram_destroy(s->lm);
-}
-
-static lin_words_options exhaustive(void)
-{
-    lin_words_options o = lin_words_options_default();
-    o.width = 4096;
-    o.score = 0;
-    o.labels = 0;
-    o.blank = 0;
-    o.rivals = LIN_WORDS_MAX;
-    o.n_best = 20;
-    o.longest = LIN_WORDS_LONGEST_MAX;
-    return o;
-}
-
-// Options, language model and context of a case.
-typedef struct variant {
-    lin_words_options o;
-    int lm, context;
-} variant;
-
-static variant draw_variant(uint64_t seed)
-{
-    drawn d = {seed, 1000000};
-    variant v = {exhaustive(), below(&d, 3) > 0, below(&d, 2)};
-    v.o.lm_weight = 0.25 * (1 + below(&d, 6));
-    v.o.bonus = 0.5 * (below(&d, 7) - 3);
-    v.o.unknown = below(&d, 2) ? -INFINITY : -0.5 * (1 + below(&d, 10));
-    v.o.unknown_phone = -0.5 * below(&d, 6);
-    return v;
-}
-
-static void draw_case(uint64_t seed, world *w, variant *v, truth *t)
-{
-    draw_world(w, seed);
-    *v = draw_variant(seed);
-    if (v->o.unknown > -INFINITY && w->T > 4) w->T = 4;
-    *t = (truth){.w = w, .o = &v->o, .with_lm = v->lm, .with_context = v->context, .found = all};
-    find_truth(t);
-}
-
-static void check_shape(const lin_path *p, int64_t from, int64_t to)
-{
-    int phone = 0;
-    int64_t at = from;
-    for (int i = 0; i < p->n_words; i++) {
-        const lin_path_word *word = &p->words[i];
-        ck_assert_int_eq(word->first_phone, phone);
-        ck_assert_int_ge(word->n_phones, 1);
-        ck_assert(word->confidence > 0 && word->confidence <= 1);
-        ck_assert_int_eq(word->start, p->phones[phone].start);
-        for (int k = 0; k < word->n_phones; k++, phone++) {
-            ck_assert_int_ge(p->phones[phone].start, at);
-            ck_assert_int_gt(p->phones[phone].end, p->phones[phone].start);
-            ck_assert(p->phones[phone].confidence > 0 && p->phones[phone].confidence <= 1);
-            at = p->phones[phone].end;
-        }
-        ck_assert_int_eq(word->end, at);
-    }
-    ck_assert_int_eq(phone, p->n_phones);
-    ck_assert_int_le(at, to);
-}
+#include "tests/decoder/words_case.h"
 
 // With an exhaustive beam and no recombination: the best sequences and their scores, exactly.
 START_TEST(test_truth)
@@ -142,49 +39,6 @@ START_TEST(test_truth)
         lin_path_free(&found);
         end(&s);
     }
-}
-END_TEST
-
-// Recombination gives up alignments, never invents them: the best sequence has at most its exact score, and is nearly always the
-// right one; the best five are mostly those of brute force.
-START_TEST(test_recombination)
-{
-    int right = 0, among = 0, cases = 0, wanted = 0;
-    for (uint64_t seed = 1000; seed < 1150; seed++) {
-        static world w;
-        variant v;
-        truth t;
-        search s;
-        lin_path none = {0}, found = {0};
-        draw_case(seed, &w, &v, &t);
-        v.o.rivals = 1;
-        v.o.n_best = 10;
-        begin(&s, &w, &v.o, v.lm, v.context);
-        OK(lin_words_push(s.words, s.state, s.context, w.logp, w.T, &none, &err));
-        OK(lin_words_check(s.words, s.state, lin_words_bytes(s.words), &err));
-        OK(lin_words_finish(s.words, s.state, s.context, NULL, &err));
-        double last = INFINITY;
-        for (int i = 0; i < lin_words_hypotheses(s.words, s.state); i++) {
-            OK(lin_words_nbest(s.words, s.state, i, &found, &err));
-            const int which = truth_of(&t, &found);
-            ck_assert(i > 0 || which >= 0);
-            check_shape(&found, 0, w.T);
-            ck_assert(found.score <= last);
-            last = found.score;
-            if (i == 0) {
-                ck_assert(found.score < t.found[which].total + 1e-5 && found.acoustic < t.found[which].acoustic + 1e-5);
-                right += t.found[which].total > t.found[0].total - 1e-5;
-            }
-            among += i < 5 && which >= 0 && t.found[which].total > t.found[t.n < 5 ? t.n - 1 : 4].total - 1e-5;
-        }
-        cases++;
-        wanted += t.n < 5 ? t.n : 5;
-        lin_path_free(&none);
-        lin_path_free(&found);
-        end(&s);
-    }
-    test_require(right >= cases * 95 / 100, "the best sequence was found in %d of %d cases", right, cases);
-    test_require(among >= wanted * 85 / 100, "%d of the %d best five were found", among, wanted);
 }
 END_TEST
 
@@ -295,7 +149,7 @@ END_TEST
 // With n_best 1 what is settled on the way and the rest is what the best hypothesis was when nothing is settled on the way.
 START_TEST(test_settled_is_best)
 {
-    int early = 0;
+    int early = 0, others = 0;
     for (uint64_t seed = 0; seed < 40; seed++) {
         static stream x;
         search s;
@@ -312,14 +166,17 @@ START_TEST(test_settled_is_best)
             OK(lin_words_finish(s.words, s.state, s.context, to, &err));
             end(&s);
         }
-        ck_assert_int_eq(settled.n_words, whole.n_words);
-        ck_assert(settled.score == whole.score);
-        for (int i = 0; i < whole.n_words; i++) ck_assert_int_eq(settled.words[i].word, whole.words[i].word);
+        int same = settled.n_words == whole.n_words;
+        for (int i = 0; i < whole.n_words && same; i++) same = settled.words[i].word == whole.words[i].word;
+        // With alternatives exact scores decide at the end.
+        ck_assert(settled.score < whole.score + 1e-9 && (same || settled.score < whole.score));
+        others += !same;
         lin_path_free(&settled);
         lin_path_free(&whole);
         lin_path_free(&tail);
     }
     ck_assert_int_gt(early, 500);
+    ck_assert_int_lt(others, 30); // of 40, in rows at random with beams that are far too narrow
 }
 END_TEST
 
@@ -519,32 +376,6 @@ END_TEST
 
 // ---- by hand -----------------------------------------------------------------------------------------------------------------
 
-enum { HAND_V = 5 };
-
-// Rows that say one label each with probability 0.9.
-static int say(float *logp, const char *labels)
-{
-    int T = 0;
-    for (; labels[T]; T++) {
-        for (int v = 0; v < HAND_V; v++) logp[T * HAND_V + v] = (float)log(v == labels[T] - '0' ? 0.9 : 0.025);
-    }
-    return T;
-}
-
-static const int hand_labels[][3] = {{1, 2, 0}, {2, 3, 0}, {2, 2, 0}, {1, 2, 0}, {3, 0, 0}, {1, 2, 3}};
-static const lin_tree_entry hand_words[] = {{"ab", hand_labels[0], 2},   {"bc", hand_labels[1], 2}, {"bb", hand_labels[2], 2},
-                                            {"ab's", hand_labels[3], 2}, {"c", hand_labels[4], 1},  {"abc", hand_labels[5], 3}};
-
-static void by_hand(search *s, const lin_words_options *o, const char *arpa)
-{
-    *s = (search){0};
-    if (arpa) OK(lin_ngram_parse(arpa, strlen(arpa), "hand", &s->lm, &err));
-    OK(lin_tree_create_list(hand_words, 6, HAND_V, s->lm, &(lin_tree_options){.all_words = 1}, &s->tree, &err));
-    OK(lin_words_create(s->tree, s->lm, o, &s->words, &err));
-    s->state = test_buffer(lin_words_bytes(s->words), 1);
-    lin_words_reset(s->words, s->state, 100);
-}
-
 static const char *hear(search *s, const char *labels, const lin_word_context *context, lin_path *path)
 {
     static char text[400];
@@ -561,15 +392,6 @@ static const char *hear(search *s, const char *labels, const lin_word_context *c
         strcat(text, word ? word : "?");
     }
     return text;
-}
-
-static lin_words_options plain(void)
-{
-    lin_words_options o = lin_words_options_default();
-    o.bonus = 0;
-    o.unknown = -10;
-    o.unknown_phone = -1;
-    return o;
 }
 
 START_TEST(test_times)
@@ -647,7 +469,8 @@ START_TEST(test_homophones)
     ck_assert_int_eq(lin_words_hypotheses(s.words, s.state), 4);
     for (int i = 1; i < 4; i++) {
         OK(lin_words_nbest(s.words, s.state, i, &p, &err));
-        found += p.n_words == 2 && !strcmp(lin_words_text(s.words, NULL, p.words[0].word), "ab's");
+        found += p.n_words == 2 && !strcmp(lin_words_text(s.words, NULL, p.words[0].word), "ab's") &&
+                 !strcmp(lin_words_text(s.words, NULL, p.words[1].word), "bc");
     }
     ck_assert_int_eq(found, 1);
     lin_path_free(&p);
@@ -758,7 +581,7 @@ START_TEST(test_long_stream)
     lin_path p = {0};
     float logp[40 * HAND_V];
     const int T = say(logp, "0112022303030120");
-    double before = 0, first_step = 0, step = 0;
+    double before = 0, first_growth = 0, growth = 0;
     int n_first = 0;
     by_hand(&s, &o, hand_arpa);
     for (int round = 0; round < 1000000 / T; round++) {
@@ -766,14 +589,14 @@ START_TEST(test_long_stream)
         OK(lin_words_push(s.words, s.state, NULL, logp, T, &p, &err));
         if (round % 1000 != 999) continue;
         if (round == 1999) {
-            first_step = p.score - before;
+            first_growth = p.score - before;
             n_first = p.n_words;
         }
-        step = p.score - before;
+        growth = p.score - before;
         before = p.score;
         if (round > 1999) {
             ck_assert_int_eq(p.n_words, n_first);
-            ck_assert_double_eq_tol(step, first_step, 1e-6);
+            ck_assert_double_eq_tol(growth, first_growth, 1e-6);
         }
     }
     OK(lin_words_check(s.words, s.state, lin_words_bytes(s.words), &err));
@@ -783,21 +606,12 @@ START_TEST(test_long_stream)
 }
 END_TEST
 
-static void setup(void)
-{
-    all = malloc(sizeof *all * FOUND_MAX);
-    ck_assert_ptr_nonnull(all);
-}
-
-static void teardown(void) { free(all); }
-
 int main(void)
 {
     Suite *suite = suite_create("decoder/words");
     TCase *brute = tcase_create("brute force");
     tcase_add_checked_fixture(brute, setup, teardown);
     tcase_add_loop_test(brute, test_truth, 0, 10);
-    tcase_add_test(brute, test_recombination);
     suite_add_tcase(suite, brute);
     TCase *streams = tcase_create("streams");
     tcase_add_test(streams, test_splits);

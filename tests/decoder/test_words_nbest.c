@@ -1,0 +1,295 @@
+// decoder/words_nbest.c, words_exact.c, and the confidences of words_path.c: against brute force over all sequences of words.
+#include "tests/decoder/words_case.h"
+
+// Probability of each word of a path, of all sequences: those have it whose least changes to the path's leave it in its place.
+static void true_shares(const truth *t, const sequence *path, double *shares)
+{
+    double sum = 0, most = t->found[0].total;
+    for (int k = 0; k < path->n; k++) shares[k] = 0;
+    for (int q = 0; q < t->n; q++) {
+        const sequence *s = &t->found[q];
+        const double p = exp(s->total - most);
+        int cost[T_MAX + 1][T_MAX + 1];
+        sum += p;
+        for (int i = 0; i <= path->n; i++) {
+            for (int k = 0; k <= s->n; k++) {
+                cost[i][k] = i && k ? cost[i - 1][k - 1] + (path->words[i - 1] != s->words[k - 1]) : i + k;
+                if (i && k && cost[i - 1][k] < cost[i][k]) cost[i][k] = cost[i - 1][k] + 1;
+                if (i && k && cost[i][k - 1] < cost[i][k]) cost[i][k] = cost[i][k - 1] + 1;
+            }
+        }
+        for (int i = path->n, k = s->n; i && k;) {
+            const int same = path->words[i - 1] == s->words[k - 1];
+            if (cost[i][k] == cost[i - 1][k - 1] + !same) {
+                i--, k--;
+                if (same) shares[i] += p;
+            } else if (cost[i][k] == cost[i - 1][k] + 1) {
+                i--;
+            } else {
+                k--;
+            }
+        }
+    }
+    for (int k = 0; k < path->n; k++) shares[k] /= sum;
+}
+
+// What a confidence has beside the geometric mean of its phones'.
+static double share_of(const lin_path *p, int word)
+{
+    const lin_path_word *is = &p->words[word];
+    double sum = 0;
+    for (int k = 0; k < is->n_phones; k++) sum += log((double)p->phones[is->first_phone + k].confidence);
+    return (double)is->confidence / exp(sum / is->n_phones);
+}
+
+// Recombination loses sequences, never invents them: whatever is listed exists and has its exact score; the best one is nearly
+// always right, the best five are mostly those of brute force, and confidences are near the probabilities among all sequences.
+START_TEST(test_recombination)
+{
+    int right = 0, among = 0, cases = 0, wanted = 0, listed = 0, exact = 0, n_shares = 0;
+    double off = 0;
+    for (uint64_t seed = 1000; seed < 1300; seed++) {
+        static world w;
+        variant v;
+        truth t;
+        search s;
+        lin_path none = {0}, found = {0};
+        double shares[T_MAX];
+        draw_case(seed, &w, &v, &t);
+        v.o.rivals = 1;
+        v.o.n_best = 10;
+        begin(&s, &w, &v.o, v.lm, v.context);
+        OK(lin_words_push(s.words, s.state, s.context, w.logp, w.T, &none, &err));
+        OK(lin_words_check(s.words, s.state, lin_words_bytes(s.words), &err));
+        for (int i = 0; i < lin_words_hypotheses(s.words, s.state); i++) OK(lin_words_nbest(s.words, s.state, i, &found, &err));
+        OK(lin_words_check(s.words, s.state, lin_words_bytes(s.words), &err));
+        OK(lin_words_finish(s.words, s.state, s.context, NULL, &err));
+        double last = INFINITY;
+        for (int i = 0; i < lin_words_hypotheses(s.words, s.state); i++) {
+            OK(lin_words_nbest(s.words, s.state, i, &found, &err));
+            const int which = truth_of(&t, &found);
+            test_require(which >= 0, "seed %d: hypothesis %d does not exist", (int)seed, i);
+            const sequence *is = &t.found[which];
+            check_shape(&found, 0, w.T);
+            ck_assert(found.score <= last);
+            last = found.score;
+            test_require(found.score < is->total + 1e-5, "seed %d: hypothesis %d has score %.9g, its words %.9g", (int)seed, i,
+                         found.score, is->total);
+            listed++;
+            exact += found.score > is->total - 1e-5; // another pronunciation may be better
+            right += i == 0 && is->total > t.found[0].total - 1e-5;
+            among += i < 5 && is->total > t.found[t.n < 5 ? t.n - 1 : 4].total - 1e-5;
+            if (i == 0) true_shares(&t, is, shares);
+            double more = 0; // in sum: which of two words alike is in its place is open
+            for (int k = 0; i == 0 && k < is->n; k++, n_shares++) more += share_of(&found, k) - shares[k];
+            off += fabs(more);
+        }
+        cases++;
+        wanted += t.n < 5 ? t.n : 5;
+        lin_path_free(&none);
+        lin_path_free(&found);
+        end(&s);
+    }
+    test_require(exact >= listed * 99 / 100, "%d of %d scores are exact", exact, listed);
+    test_require(right >= cases * 98 / 100, "the best sequence was found in %d of %d cases", right, cases);
+    test_require(among >= wanted * 93 / 100, "%d of the %d best five were found", among, wanted);
+    test_require(off < 0.09 * n_shares, "the shares of %d words are off by %.4f", n_shares, off / n_shares);
+}
+END_TEST
+
+// Words outside the lexicon that hardly can be change no confidence.
+START_TEST(test_confidence_beside_unknown)
+{
+    int n = 0;
+    for (uint64_t seed = 2000; seed < 2300; seed++) {
+        static world w;
+        variant v;
+        lin_path paths[2] = {{0}, {0}};
+        draw_world(&w, seed);
+        v = draw_variant(seed);
+        v.o.rivals = 1;
+        v.o.n_best = 1;
+        for (int i = 0; i < 2; i++) {
+            search s;
+            v.o.unknown = i ? -15 : -INFINITY;
+            v.o.unknown_phone = 0;
+            begin(&s, &w, &v.o, 0, 0);
+            OK(lin_words_push(s.words, s.state, s.context, w.logp, w.T, &paths[i], &err));
+            OK(lin_words_finish(s.words, s.state, s.context, &paths[i], &err));
+            end(&s);
+        }
+        // At the end of a search that has no complete word yet the two differ.
+        for (int k = 0; paths[0].n_words == paths[1].n_words && k < paths[0].n_words; k++, n++) {
+            if (paths[0].words[k].word != paths[1].words[k].word) break;
+            test_require(fabsf(paths[0].words[k].confidence - paths[1].words[k].confidence) < 0.02f,
+                         "seed %d: word %d has confidence %.3f, with unknown words %.3f", (int)seed, k,
+                         (double)paths[0].words[k].confidence, (double)paths[1].words[k].confidence);
+        }
+        lin_path_free(&paths[0]);
+        lin_path_free(&paths[1]);
+    }
+    ck_assert_int_gt(n, 200);
+}
+END_TEST
+
+// Two phones, three words; rows in which the impossible used to be listed.
+START_TEST(test_impossible_alternatives)
+{
+    static const int labels[][2] = {{1, 0}, {1, 2}, {2, 1}};
+    static const lin_tree_entry entries[] = {{"ox", labels[0], 1}, {"ab", labels[1], 2}, {"bo", labels[2], 2}};
+    static const double rows[2][2][3] = {{{.5, .4, .1}, {.2, .7, .1}}, {{.1, .8, .1}, {.1, .8, .1}}};
+    static const struct {
+        const char *words;
+        double p;
+    } is[2][4] = {{{"ox ", .71}, {"", .1}, {"bo ", .07}, {"ab ", .04}}, {{"ox ", .8}, {"ab ", .08}, {"bo ", .08}, {"", .01}}};
+    lin_words_options o = lin_words_options_default();
+    o.bonus = 0;
+    o.unknown = -INFINITY;
+    o.n_best = 10;
+    lin_path p = {0};
+    for (int r = 0; r < 2; r++) {
+        search s = {0};
+        float logp[6];
+        OK(lin_tree_create_list(entries, 3, 3, NULL, NULL, &s.tree, &err));
+        OK(lin_words_create(s.tree, NULL, &o, &s.words, &err));
+        s.state = test_buffer(lin_words_bytes(s.words), 1);
+        lin_words_reset(s.words, s.state, 0);
+        for (int i = 0; i < 6; i++) logp[i] = (float)log(rows[r][i / 3][i % 3]);
+        OK(lin_words_push(s.words, s.state, NULL, logp, 2, &p, &err));
+        OK(lin_words_finish(s.words, s.state, NULL, NULL, &err));
+        ck_assert_int_eq(lin_words_hypotheses(s.words, s.state), 4);
+        for (int i = 0; i < 4; i++) {
+            char text[20] = "";
+            OK(lin_words_nbest(s.words, s.state, i, &p, &err));
+            for (int k = 0; k < p.n_words; k++) strcat(strcat(text, lin_words_text(s.words, NULL, p.words[k].word)), " ");
+            ck_assert_str_eq(text, is[r][i].words);
+            ck_assert_double_eq_tol(exp(p.score), is[r][i].p, 1e-6);
+        }
+        end(&s);
+    }
+    lin_path_free(&p);
+}
+END_TEST
+
+// log of the sum over the alignments of a path's phones with T rows, by the book.
+static double path_log(const lin_path *p, const float *logp, int T, int V)
+{
+    const int S = 2 * p->n_phones + 1;
+    double *alpha = malloc(2 * sizeof(double) * (size_t)S), *before = alpha + S;
+    ck_assert_ptr_nonnull(alpha);
+    for (int t = 0; t < T; t++) {
+        memcpy(before, alpha, sizeof(double) * (size_t)S);
+        for (int s = 0; s < S; s++) {
+            const int label = s % 2 ? p->phones[s / 2].label : 0;
+            double sum = t ? before[s] : s < 2 ? 0 : -INFINITY;
+            if (t && s > 0) sum = add_logs(sum, before[s - 1]);
+            if (t && s > 1 && label && label != p->phones[s / 2 - 1].label) sum = add_logs(sum, before[s - 2]);
+            alpha[s] = sum + (double)logp[t * V + label];
+        }
+    }
+    const double sum = S > 1 ? add_logs(alpha[S - 1], alpha[S - 2]) : alpha[0];
+    free(alpha);
+    return sum;
+}
+
+// Sentences that are too long for brute force: every listed score is the exact one of its own phones, however narrow the beam.
+START_TEST(test_exact_scores)
+{
+    int listed = 0;
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        enum { ROWS = 60 };
+        static world w;
+        static float logp[ROWS * V_MAX];
+        search s;
+        lin_path p = {0};
+        drawn d = {seed, 5000000};
+        draw_world(&w, seed);
+        variant v = draw_variant(seed);
+        v.o.width = 4 + below(&d, 60);
+        v.o.score = below(&d, 2) ? 0 : 8;
+        v.o.rivals = 1;
+        draw_rows(logp, ROWS, w.V, &d, 8);
+        begin(&s, &w, &v.o, v.lm, v.context);
+        OK(lin_words_push(s.words, s.state, s.context, logp, ROWS, &p, &err));
+        ck_assert_int_eq(p.n_words, 0);
+        for (int finished = 0; finished < 2; finished++) {
+            double last = INFINITY;
+            if (finished) OK(lin_words_finish(s.words, s.state, s.context, NULL, &err));
+            const int n = lin_words_hypotheses(s.words, s.state);
+            for (int i = !finished; i < n; i++, listed++) { // before the end the best one has what was followed
+                OK(lin_words_nbest(s.words, s.state, i, &p, &err));
+                const double exact = path_log(&p, logp, ROWS, w.V);
+                test_require(fabs(p.acoustic - exact) < 1e-6, "seed %d: hypothesis %d has %.9g, its phones %.9g", (int)seed, i,
+                             p.acoustic, exact);
+                ck_assert(p.score <= last);
+                last = p.score;
+            }
+        }
+        lin_path_free(&p);
+        end(&s);
+    }
+    ck_assert_int_gt(listed, 1000);
+}
+END_TEST
+
+// More rows than are kept for exact scores: silence and what is settled goes, and what cannot go leaves no estimates in the list.
+START_TEST(test_more_rows_than_kept)
+{
+    enum { ROWS = 9000 };
+    static float logp[(ROWS + 20) * HAND_V];
+    static const char *const said[] = {"112", "11"};
+    for (int half = 0; half < 2; half++) {
+        lin_words_options o = plain();
+        search s;
+        lin_path p = {0};
+        o.n_best = 4;
+        o.unknown = half ? -INFINITY : -10;
+        o.score = half ? 5 : 14; // 5: no complete word stays
+        by_hand(&s, &o, NULL);
+        int T = say(logp, said[half]);
+        const char blank[] = "0";
+        for (int i = 0; i < ROWS; i++) (void)say(logp + (T + i) * HAND_V, blank);
+        T += ROWS;
+        T += say(logp + T * HAND_V, half ? "2" : "223");
+        for (int i = 0; i < T; i++) { // rows that are nearly sure, or the silence would be worth a phone
+            for (int v = 0; v < HAND_V; v++) logp[i * HAND_V + v] = logf(logp[i * HAND_V + v] > -1 ? 0.9999f : 0.000025f);
+        }
+        OK(lin_words_push(s.words, s.state, NULL, logp, T, &p, &err));
+        OK(lin_words_check(s.words, s.state, lin_words_bytes(s.words), &err));
+        OK(lin_words_finish(s.words, s.state, NULL, NULL, &err));
+        const space parts = words_space(s.words, s.state);
+        ck_assert_int_eq(parts.h->rows_lost, half);
+        ck_assert_int_eq(p.n_words, !half);
+        lin_path whole = {0};
+        for (int i = 0; i < lin_words_hypotheses(s.words, s.state); i++) {
+            lin_path tail = {0};
+            OK(lin_words_nbest(s.words, s.state, i, &tail, &err));
+            lin_path_clear(&whole);
+            OK(lin_path_reserve(&whole, p.n_phones + tail.n_phones, 1, &err));
+            for (int k = 0; k < p.n_phones; k++) whole.phones[whole.n_phones++] = p.phones[k];
+            for (int k = 0; k < tail.n_phones; k++) whole.phones[whole.n_phones++] = tail.phones[k];
+            const double exact = path_log(&whole, logp, T, HAND_V);
+            test_require(tail.acoustic < exact + 1e-6 && (i || tail.acoustic > exact - 0.01), "hypothesis %d: %.9g, exact %.9g", i,
+                         tail.acoustic, exact);
+            lin_path_free(&tail);
+        }
+        lin_path_free(&whole);
+        lin_path_free(&p);
+        end(&s);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("decoder/words_nbest");
+    TCase *brute = tcase_create("brute force");
+    tcase_add_checked_fixture(brute, setup, teardown);
+    tcase_add_test(brute, test_recombination);
+    tcase_add_test(brute, test_confidence_beside_unknown);
+    tcase_add_test(brute, test_impossible_alternatives);
+    tcase_add_test(brute, test_exact_scores);
+    tcase_add_test(brute, test_more_rows_than_kept);
+    suite_add_tcase(suite, brute);
+    return test_run(suite);
+}

@@ -1,0 +1,158 @@
+/*
+ * words_case.h - searches over what words_truth.h draws, and over a lexicon by hand, for the tests of decoder/words.
+ */
+#ifndef LIN_TESTS_DECODER_WORDS_CASE_H
+#define LIN_TESTS_DECODER_WORDS_CASE_H
+
+#include "decoder/words_internal.h"
+#include "tests/decoder/words_truth.h"
+
+static sequence *all; // room for what brute force finds
+
+typedef struct search {
+    lin_ngram *lm;
+    lin_tree *tree;
+    lin_words *words;
+    lin_word_context *context;
+    void *state;
+} search;
+
+SUPPORT void begin(search *s, const world *w, const lin_words_options *o, int with_lm, int with_context)
+{
+    *s = (search){0};
+    if (with_lm) s->lm = world_lm(w);
+    OK(lin_tree_create_list(w->entries, w->n_prons, w->V, s->lm, &(lin_tree_options){.all_words = 1}, &s->tree, &err));
+    OK(lin_words_create(s->tree, s->lm, o, &s->words, &err));
+    s->state = test_buffer(lin_words_bytes(s->words), 1);
+    lin_words_reset(s->words, s->state, 0);
+    if (!with_context) return;
+    lin_word_phrase phrases[4];
+    char texts[4][40];
+    for (int i = 0; i < w->n_phrases; i++) {
+        texts[i][0] = '\0';
+        for (int k = 0; k < w->phrase_n[i]; k++) {
+            strcat(texts[i], k ? " " : "");
+            strcat(texts[i], w->names[w->phrase[i][k]]);
+        }
+        phrases[i] = (lin_word_phrase){texts[i], w->phrase_bonus[i]};
+    }
+    OK(lin_word_context_create(s->tree, phrases, w->n_phrases, NULL, &s->context, &err));
+}
+
+SUPPORT void end(search *s)
+{
+    if (s->state) test_guards(s->state, "a state of words");
+    test_buffer_free(s->state);
+    lin_word_context_destroy(s->context);
+    lin_words_destroy(s->words);
+    lin_tree_destroy(s->tree);
+    lin_ngram_destroy(s->lm);
+}
+
+SUPPORT lin_words_options exhaustive(void)
+{
+    lin_words_options o = lin_words_options_default();
+    o.width = 4096;
+    o.score = 0;
+    o.labels = 0;
+    o.blank = 0;
+    o.rivals = LIN_WORDS_MAX;
+    o.n_best = 20;
+    o.longest = LIN_WORDS_LONGEST_MAX;
+    return o;
+}
+
+// Options, language model and context of a case.
+typedef struct variant {
+    lin_words_options o;
+    int lm, context;
+} variant;
+
+SUPPORT variant draw_variant(uint64_t seed)
+{
+    drawn d = {seed, 1000000};
+    variant v = {exhaustive(), below(&d, 3) > 0, below(&d, 2)};
+    v.o.lm_weight = 0.25 * (1 + below(&d, 6));
+    v.o.bonus = 0.5 * (below(&d, 7) - 3);
+    v.o.unknown = below(&d, 2) ? -INFINITY : -0.5 * (1 + below(&d, 10));
+    v.o.unknown_phone = -0.5 * below(&d, 6);
+    return v;
+}
+
+SUPPORT void draw_case(uint64_t seed, world *w, variant *v, truth *t)
+{
+    draw_world(w, seed);
+    *v = draw_variant(seed);
+    if (v->o.unknown > -INFINITY && w->T > 4) w->T = 4;
+    *t = (truth){.w = w, .o = &v->o, .with_lm = v->lm, .with_context = v->context, .found = all};
+    find_truth(t);
+}
+
+SUPPORT void check_shape(const lin_path *p, int64_t from, int64_t to)
+{
+    int phone = 0;
+    int64_t at = from;
+    for (int i = 0; i < p->n_words; i++) {
+        const lin_path_word *word = &p->words[i];
+        ck_assert_int_eq(word->first_phone, phone);
+        ck_assert_int_ge(word->n_phones, 1);
+        ck_assert(word->confidence > 0 && word->confidence <= 1);
+        ck_assert_int_eq(word->start, p->phones[phone].start);
+        for (int k = 0; k < word->n_phones; k++, phone++) {
+            ck_assert_int_ge(p->phones[phone].start, at);
+            ck_assert_int_gt(p->phones[phone].end, p->phones[phone].start);
+            ck_assert(p->phones[phone].confidence > 0 && p->phones[phone].confidence <= 1);
+            at = p->phones[phone].end;
+        }
+        ck_assert_int_eq(word->end, at);
+    }
+    ck_assert_int_eq(phone, p->n_phones);
+    ck_assert_int_le(at, to);
+}
+
+// ---- by hand -----------------------------------------------------------------------------------------------------------------
+
+enum { HAND_V = 5 };
+
+// Rows that say one label each with probability 0.9.
+SUPPORT int say(float *logp, const char *labels)
+{
+    int T = 0;
+    for (; labels[T]; T++) {
+        for (int v = 0; v < HAND_V; v++) logp[T * HAND_V + v] = (float)log(v == labels[T] - '0' ? 0.9 : 0.025);
+    }
+    return T;
+}
+
+static const int hand_labels[][3] = {{1, 2, 0}, {2, 3, 0}, {2, 2, 0}, {1, 2, 0}, {3, 0, 0}, {1, 2, 3}};
+static const lin_tree_entry hand_words[] = {{"ab", hand_labels[0], 2},   {"bc", hand_labels[1], 2}, {"bb", hand_labels[2], 2},
+                                            {"ab's", hand_labels[3], 2}, {"c", hand_labels[4], 1},  {"abc", hand_labels[5], 3}};
+
+SUPPORT void by_hand(search *s, const lin_words_options *o, const char *arpa)
+{
+    *s = (search){0};
+    if (arpa) OK(lin_ngram_parse(arpa, strlen(arpa), "hand", &s->lm, &err));
+    OK(lin_tree_create_list(hand_words, 6, HAND_V, s->lm, &(lin_tree_options){.all_words = 1}, &s->tree, &err));
+    OK(lin_words_create(s->tree, s->lm, o, &s->words, &err));
+    s->state = test_buffer(lin_words_bytes(s->words), 1);
+    lin_words_reset(s->words, s->state, 100);
+}
+
+SUPPORT lin_words_options plain(void)
+{
+    lin_words_options o = lin_words_options_default();
+    o.bonus = 0;
+    o.unknown = -10;
+    o.unknown_phone = -1;
+    return o;
+}
+
+SUPPORT void setup(void)
+{
+    all = malloc(sizeof *all * FOUND_MAX);
+    ck_assert_ptr_nonnull(all);
+}
+
+SUPPORT void teardown(void) { free(all); }
+
+#endif
