@@ -90,7 +90,7 @@ static lin_status report_on(const score_values *v, const lin_list *files, const 
     };
     lin_status status = LIN_OK;
     if (v->bootstrap) {
-        status = lin_score_bootstrap(score, &how, &intervals, err);
+        status = lin_score_bootstrap(score, &how, v->json || v->html, &intervals, err);
         report.intervals = &intervals;
     }
     if (status == LIN_OK && other) {

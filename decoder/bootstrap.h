@@ -4,6 +4,9 @@
  * Bisani and Ney 2004, "Bootstrap estimates for confidence intervals in ASR performance evaluation": n units (utterances, or
  * speakers with all they said) are drawn n times with replacement, the rate of what was drawn is noted, and this B times. The
  * interval lies between the (1 - level) / 2 and (1 + level) / 2 quantiles of the B rates. Of two systems the same units are drawn.
+ * Of 1,000 units and more, if there are at most an eighth as many kinds of them, units of one kind (the same counts) are drawn
+ * together: how often each kind comes is multinomial, drawn exactly by one binomial draw a kind (Hormann 1993). The distribution
+ * is the same, the numbers drawn are others.
  *
  *   lin_bootstrap_options how = {.resamples = 1000, .seed = 1, .level = 0.95, .random = lin_random_below};
  *   lin_bootstrap_rate(units, n, &how, &interval, &err);

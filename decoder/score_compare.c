@@ -44,25 +44,28 @@ static void sort_by_speaker(const lin_score *s, const lin_bootstrap_unit *units,
 static lin_status draw(const lin_score *s, const lin_bootstrap_options *o, lin_bootstrap_unit *units, lin_bootstrap_unit *sorted,
                        int *begin, lin_score_intervals *v, lin_error *err)
 {
+    const int n_speakers = v->by_speaker ? lin_score_speakers(s) : 0;
     int n = utterance_units(s, units);
     lin_status status = lin_bootstrap_rate(units, n, o, &v->utterances, err);
     if (!status) sort_by_speaker(s, units, sorted, begin);
-    for (int k = 0; k < lin_score_speakers(s) && !status; k++) {
+    for (int k = 0; k < n_speakers && !status; k++) {
         status = lin_bootstrap_rate(sorted + begin[k], begin[k + 1] - begin[k], o, &v->by_speaker[k], err);
     }
     if (!status) status = lin_bootstrap_rate(units, speaker_units(s, units), o, &v->speakers, err);
     return status;
 }
 
-lin_status lin_score_bootstrap(const lin_score *s, const lin_bootstrap_options *o, lin_score_intervals *v, lin_error *err)
+lin_status lin_score_bootstrap(const lin_score *s, const lin_bootstrap_options *o, int by_speaker, lin_score_intervals *v,
+                               lin_error *err)
 {
     size_t n = (size_t)lin_score_utterances(s), n_speakers = (size_t)lin_score_speakers(s);
     *v = (lin_score_intervals){.resamples = o->resamples, .seed = o->seed, .level = o->level};
     lin_bootstrap_unit *units = lin_alloc(n, sizeof *units), *sorted = lin_alloc(n, sizeof *sorted);
     int *begin = lin_alloc(n_speakers + 2, sizeof *begin);
-    v->by_speaker = lin_calloc(n_speakers, sizeof *v->by_speaker);
+    if (by_speaker) v->by_speaker = lin_calloc(n_speakers, sizeof *v->by_speaker);
     lin_status status = LIN_OK;
-    if (!units || !sorted || !begin || !v->by_speaker) status = lin_no_memory(err, "a bootstrap", 2 * n * sizeof *units);
+    const int whole = units && sorted && begin && (!by_speaker || v->by_speaker);
+    if (!whole) status = lin_no_memory(err, "a bootstrap", 2 * n * sizeof *units);
     else status = draw(s, o, units, sorted, begin, v, err);
     lin_free(units);
     lin_free(sorted);

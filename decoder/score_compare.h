@@ -3,7 +3,7 @@
  *
  * Pipeline: decoder/score, one or two -> [this] -> decoder/score_report.
  *
- *   lin_score_bootstrap(score, &how, &intervals, &err);              // how: decoder/bootstrap.h
+ *   lin_score_bootstrap(score, &how, 0, &intervals, &err);             // how: decoder/bootstrap.h
  *   lin_score_compare(score, other, &how, &comparison, &err);
  *   lin_score_intervals_free(&intervals);
  *
@@ -16,17 +16,18 @@
 #include "decoder/score.h"
 #include "kernels/status.h"
 
-/* Intervals of the total by drawing utterances and by drawing speakers, and of each speaker by drawing that one's utterances. */
+/* Intervals of the total by drawing utterances and by drawing speakers, and, if asked for, of each speaker by drawing that one's
+ * utterances. */
 typedef struct lin_score_intervals {
     int resamples;
     uint64_t seed;
     double level;
     lin_interval utterances, speakers;
-    lin_interval *by_speaker; /* [lin_score_speakers] */
+    lin_interval *by_speaker; /* [lin_score_speakers]; NULL: not asked for */
 } lin_score_intervals;
 
-lin_status lin_score_bootstrap(const lin_score *score, const lin_bootstrap_options *options, lin_score_intervals *intervals,
-                               lin_error *err);
+lin_status lin_score_bootstrap(const lin_score *score, const lin_bootstrap_options *options, int by_speaker,
+                               lin_score_intervals *intervals, lin_error *err);
 void lin_score_intervals_free(lin_score_intervals *intervals); /* {0} is fine */
 
 /*

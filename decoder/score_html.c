@@ -139,7 +139,7 @@ static void speakers(const lin_score_report *r, lin_buffer *out)
     for (int i = 0; i < shown; i++) {
         lin_score_speaker(r->score, i, &c);
         double end = lin_score_rate(&c);
-        if (r->intervals && r->intervals->by_speaker[i].high > end) end = r->intervals->by_speaker[i].high;
+        if (r->intervals && r->intervals->by_speaker) end = fmax(end, r->intervals->by_speaker[i].high);
         if (end > largest) largest = end;
     }
     put(out,
@@ -150,7 +150,7 @@ static void speakers(const lin_score_report *r, lin_buffer *out)
         const char *name = lin_score_speaker(r->score, i, &c);
         put(out, "<tr><td>%h<td>%d<td>%d<td>%2<td>%2<td>%2<td>%2", name, c.utterances, c.n_ref, percent(c.sub, c.n_ref),
             percent(c.del, c.n_ref), percent(c.ins, c.n_ref), 100 * lin_score_rate(&c));
-        bar(out, lin_score_rate(&c), r->intervals ? &r->intervals->by_speaker[i] : NULL, largest);
+        bar(out, lin_score_rate(&c), r->intervals && r->intervals->by_speaker ? &r->intervals->by_speaker[i] : NULL, largest);
         put(out, "</tr>\n");
     }
     put(out, "</table></div>\n");

@@ -41,7 +41,7 @@ static void json_speakers(const lin_score_report *r, lin_buffer *out)
         json_next(out, i);
         lin_buffer_member_text(out, "id", name);
         json_counts(out, &c);
-        if (r->intervals) json_interval(out, "interval", &r->intervals->by_speaker[i]);
+        if (r->intervals && r->intervals->by_speaker) json_interval(out, "interval", &r->intervals->by_speaker[i]);
         lin_buffer_char(out, '}');
     }
     lin_buffer_char(out, ']');

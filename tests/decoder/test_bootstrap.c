@@ -17,6 +17,14 @@ static uint32_t every_sample(uint64_t key, uint64_t counter, uint32_t n)
     return (uint32_t)(sample % n);
 }
 
+static unsigned long long n_counted;
+
+static uint32_t counted(uint64_t key, uint64_t counter, uint32_t n)
+{
+    n_counted++;
+    return lin_random_below(key, counter, n);
+}
+
 static int by_value(const void *x, const void *y)
 {
     double a = *(const double *)x, b = *(const double *)y;
@@ -81,6 +89,78 @@ START_TEST(large_samples_are_normal)
 }
 END_TEST
 
+// Large sets with few kinds of units, drawn by kinds, against n plain draws for each resample. Of both the ends of the interval are
+// known to a few per cent of its half; a wrong distribution is off by more.
+START_TEST(grouped_draws_are_plain_ones)
+{
+    enum { N = 3000, RESAMPLES = 3000 };
+    static lin_bootstrap_unit a[N], b[N];
+    static double plain[2][RESAMPLES];
+    for (int kind = 0; kind < 3; kind++) {
+        int better = 0;
+        for (int i = 0; i < N; i++) { // few kinds; one that nearly all are; many, some of them once
+            const uint64_t c = (uint64_t)(i * 4);
+            const int most = kind == 0 ? 3 : kind == 1 ? 40 : 15, rare = kind != 1 || lin_random_below(8, c + 3, 500) == 0;
+            a[i].tokens = b[i].tokens = 1 + (rare ? lin_random_below(7, c, (uint32_t)most) : 5);
+            a[i].errors = rare ? lin_random_below(7, c + 1, (uint32_t)a[i].tokens + 1) : 1;
+            b[i].errors = kind == 0 ? lin_random_below(7, c + 2, 3) : a[i].errors + (lin_random_below(7, c + 2, 10) == 0);
+        }
+        uint64_t drawn = 0;
+        for (int r = 0; r < RESAMPLES; r++) {
+            lin_bootstrap_unit x = {0, 0}, y = {0, 0};
+            for (int i = 0; i < N; i++) {
+                const uint32_t k = lin_random_below(99, drawn++, N);
+                x.errors += a[k].errors, x.tokens += a[k].tokens;
+                y.errors += b[k].errors, y.tokens += b[k].tokens;
+            }
+            plain[0][r] = lin_bootstrap_quotient(x.errors, x.tokens);
+            plain[1][r] = plain[0][r] - lin_bootstrap_quotient(y.errors, y.tokens);
+            better += plain[1][r] < 0;
+        }
+        const lin_bootstrap_options o = options(RESAMPLES, 3);
+        lin_interval v, again;
+        lin_difference d;
+        OK(lin_bootstrap_rate(a, N, &o, &v, &err));
+        OK(lin_bootstrap_rate(a, N, &o, &again, &err));
+        ck_assert(v.low == again.low && v.high == again.high);
+        OK(lin_bootstrap_difference(a, b, N, &o, &d, &err));
+        const lin_interval drawn_together[2] = {v, d.interval};
+        for (int i = 0; i < 2; i++) {
+            qsort(plain[i], RESAMPLES, sizeof(double), by_value);
+            const double low = plain[i][RESAMPLES / 20], high = plain[i][RESAMPLES - 1 - RESAMPLES / 20], off = 0.06 * (high - low);
+            ck_assert_double_eq_tol(drawn_together[i].low, low, off);
+            ck_assert_double_eq_tol(drawn_together[i].high, high, off);
+        }
+        ck_assert_double_eq_tol(d.improvement, (double)better / RESAMPLES, 0.04);
+    }
+}
+END_TEST
+
+// A million utterances: n draws for each resample would take half a minute.
+START_TEST(a_million_units)
+{
+    enum { N = 1000000 };
+    lin_bootstrap_unit *units = malloc(N * sizeof *units);
+    ck_assert_ptr_nonnull(units);
+    double errors = 0, squares = 0;
+    for (int i = 0; i < N; i++) {
+        units[i] = (lin_bootstrap_unit){lin_random_below(1, (uint64_t)i, 4), 10};
+        errors += (double)units[i].errors;
+        squares += (double)(units[i].errors * units[i].errors);
+    }
+    lin_bootstrap_options o = options(1000, 1);
+    o.random = counted;
+    n_counted = 0;
+    lin_interval v;
+    OK(lin_bootstrap_rate(units, N, &o, &v, &err));
+    ck_assert_uint_lt(n_counted, 100000); // of 1,000,000,000
+    const double mean = errors / N, half = 1.6449 * sqrt((squares / N - mean * mean) / N) / 10;
+    ck_assert_double_eq_tol(v.low, mean / 10 - half, 0.1 * half);
+    ck_assert_double_eq_tol(v.high, mean / 10 + half, 0.1 * half);
+    free(units);
+}
+END_TEST
+
 START_TEST(seeds_and_edges)
 {
     static const lin_bootstrap_unit units[] = {{1, 9}, {5, 11}, {2, 7}, {0, 0}, {3, 8}}, silent[] = {{2, 0}, {0, 0}};
@@ -123,6 +203,8 @@ int main(void)
     TCase *tc = tcase_create("bootstrap");
     tcase_add_test(tc, all_samples_of_three);
     tcase_add_test(tc, large_samples_are_normal);
+    tcase_add_test(tc, grouped_draws_are_plain_ones);
+    tcase_add_test(tc, a_million_units);
     tcase_add_test(tc, seeds_and_edges);
     suite_add_tcase(suite, tc);
     return test_run(suite);

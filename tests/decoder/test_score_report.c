@@ -86,7 +86,7 @@ START_TEST(text_report)
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) ck_assert_msg(strstr(out.data, parts[i]) != NULL, "%s", parts[i]);
     ck_assert_ptr_null(strstr(out.data, "interval"));
-    OK(lin_score_bootstrap(s, &draws, &v, &err));
+    OK(lin_score_bootstrap(s, &draws, 1, &v, &err));
     lin_buffer_clear(&out);
     r = (lin_score_report){.score = s, .measure = "WER", .intervals = &v};
     OK(lin_score_text(&r, &out, &err));
@@ -189,7 +189,7 @@ START_TEST(json_report)
     lin_score_intervals v;
     lin_score_comparison c;
     lin_buffer out = {0};
-    OK(lin_score_bootstrap(s, &draws, &v, &err));
+    OK(lin_score_bootstrap(s, &draws, 1, &v, &err));
     OK(lin_score_compare(s, other, &draws, &c, &err));
     lin_score_report r = {.score = s, .measure = "P\"R", .intervals = &v, .comparison = &c, .other_name = "o", .utterances = 1};
     OK(lin_score_json(&r, &out, &err));
@@ -344,7 +344,7 @@ START_TEST(html_report)
     lin_score_intervals v;
     lin_score_comparison c;
     lin_buffer out = {0};
-    OK(lin_score_bootstrap(s, &draws, &v, &err));
+    OK(lin_score_bootstrap(s, &draws, 1, &v, &err));
     OK(lin_score_compare(s, other, &draws, &c, &err));
     lin_score_report r = {.score = s, .measure = "PER", .ref_name = "<ref>", .hyp_name = "h&p", .intervals = &v, .comparison = &c,
                           .other_name = "<o>"};
@@ -472,13 +472,13 @@ START_TEST(intervals_of_speakers)
     lin_score_intervals v, w;
     static const lin_bootstrap_unit second[] = {{1, 2}, {0, 2}};
     lin_interval want;
-    OK(lin_score_bootstrap(s, &draws, &v, &err));
+    OK(lin_score_bootstrap(s, &draws, 1, &v, &err));
     OK(lin_bootstrap_rate(second, 2, &draws, &want, &err));
     ck_assert(v.by_speaker[1].low == want.low && v.by_speaker[1].high == want.high && v.by_speaker[1].units == 2);
     ck_assert(v.by_speaker[0].units == 2 && v.by_speaker[2].units == 1 && v.by_speaker[2].low == 2.0 / 3);
     ck_assert(v.utterances.units == 5 && v.speakers.units == 3);
     lin_score_intervals_free(&v);
-    FAIL_EVERY_ALLOCATION(lin_score_bootstrap(s, &draws, &w, NULL), lin_score_intervals_free(&w));
+    FAIL_EVERY_ALLOCATION(lin_score_bootstrap(s, &draws, 1, &w, NULL), lin_score_intervals_free(&w));
     lin_score_destroy(s);
 }
 END_TEST
@@ -489,7 +489,7 @@ START_TEST(out_of_memory)
     lin_score_intervals v;
     lin_score_comparison c;
     lin_buffer out = {0};
-    OK(lin_score_bootstrap(s, &draws, &v, &err));
+    OK(lin_score_bootstrap(s, &draws, 1, &v, &err));
     FAIL_EVERY_ALLOCATION(lin_score_compare(s, other, &draws, &c, NULL), (void)0);
     lin_score_report r = {.score = s, .measure = "PER", .intervals = &v, .comparison = &c, .utterances = 1, .alignments = 1,
                           .confusions = 3};
