@@ -19,8 +19,9 @@ typedef struct score_values {
 #define FORMATS "auto|trn|kaldi|ctm|json"
 static const lin_option options[] = {
     {.type = LIN_OPTION_HEADING, .help = "What is compared"},
-    {.name = "unit", .type = LIN_OPTION_CHOICE, AT(unit), .text = "phones", .choices = "phones|words",
-     .help = "Which list of a JSON object is scored; other formats hold one kind of token"},
+    {.name = "unit", .type = LIN_OPTION_CHOICE, AT(unit), .text = "auto", .choices = "auto|phones|words",
+     .help = "Which list of a JSON object is scored, auto: phones; other formats hold one kind of token. The rate is called PER or "
+             "WER by it; auto: by the reference's tokens"},
     {.name = "ipa", .type = LIN_OPTION_FLAG, AT(ipa),
      .help = "Phones in the IPA and in CMUdict's names are the same phones, on both sides; stress is dropped (docs/formats.md)"},
     {.name = "map", .type = LIN_OPTION_FILE, AT(map),
@@ -44,7 +45,7 @@ static const lin_option options[] = {
     {.name = "seed", .type = LIN_OPTION_INT, AT(seed), .text = "1", .max = 2147483647, .help = "Of the resampling"},
     {.type = LIN_OPTION_HEADING, .help = "What is written"},
     {.name = "name", .type = LIN_OPTION_STRING, AT(name),
-     .help = "What the rate is called; PER, or WER with --unit words, if not given"},
+     .help = "What the rate is called; PER, WER, or ER where the tokens do not tell, if not given"},
     {.name = "utterances", .type = LIN_OPTION_FLAG, AT(utterances), .help = "The counts of every utterance as well"},
     {.name = "align", .type = LIN_OPTION_FLAG, AT(align), .help = "Every utterance aligned, as sclite -o pralign prints it"},
     {.name = "confusions", .type = LIN_OPTION_INT, AT(confusions), .text = "0", .max = 1000000,
@@ -56,6 +57,7 @@ static const lin_option options[] = {
     {.type = LIN_OPTION_END},
 };
 
+enum { UNIT_AUTO, UNIT_PHONES, UNIT_WORDS };
 static const lin_trn_format formats[] = {LIN_TRN_AUTO, LIN_TRN_TRN, LIN_TRN_KALDI, LIN_TRN_CTM, LIN_TRN_JSON};
 
 static lin_status write_reports(const score_values *v, const lin_score_report *report, lin_error *err)
@@ -71,8 +73,8 @@ static lin_status write_reports(const score_values *v, const lin_score_report *r
 }
 
 // Intervals, the comparison with another system, and what is written of all of it.
-static lin_status report_on(const score_values *v, const lin_list *files, const lin_score *score, const lin_score *other,
-                            lin_error *err)
+static lin_status report_on(const score_values *v, const lin_list *files, const char *measure, const lin_score *score,
+                            const lin_score *other, lin_error *err)
 {
     const lin_bootstrap_options how = {
         .resamples = v->bootstrap, .seed = (uint64_t)v->seed, .level = v->level / 100, .random = lin_random_below};
@@ -80,7 +82,7 @@ static lin_status report_on(const score_values *v, const lin_list *files, const 
     lin_score_comparison comparison;
     lin_score_report report = {
         .score = score,
-        .measure = v->name ? v->name : v->unit == LIN_TRN_WORDS ? "WER" : "PER",
+        .measure = measure,
         .ref_name = lin_base_name(files->items[0]),
         .hyp_name = lin_base_name(files->items[1]),
         .keep_case = v->case_sensitive,
@@ -111,22 +113,25 @@ static int run(lin_parsed *parsed)
         .ref_format = formats[v->ref_format],
         .hyp_format = formats[v->hyp_format],
         .case_sensitive = v->case_sensitive,
-        .unit = (lin_trn_unit)v->unit,
+        .unit = v->unit == UNIT_WORDS ? LIN_TRN_WORDS : LIN_TRN_PHONES,
         .utt2spk_path = v->utt2spk,
     };
     lin_error err = {0};
     lin_phone_map *map = NULL;
     lin_phones *phones = NULL;
     lin_score *score = NULL, *other = NULL;
-    if (v->ipa && v->unit == LIN_TRN_WORDS) return lin_misuse(parsed, "--ipa is for phones");
+    const char *measure = v->name;
+    if (v->ipa && v->unit == UNIT_WORDS) return lin_misuse(parsed, "--ipa is for phones");
     if (v->against && !v->bootstrap) return lin_misuse(parsed, "--against needs resamples: --bootstrap must not be 0");
     lin_status status = v->map ? lin_phone_map_load(v->map, v->case_sensitive, &map, &err) : LIN_OK;
-    if (status == LIN_OK && v->ipa) status = lin_phones_create(NULL, &phones, &err);
+    if (status == LIN_OK) status = lin_phones_create(NULL, &phones, &err);
     how.map = map;
-    how.phones = phones;
+    how.phones = v->ipa ? phones : NULL;
     if (status == LIN_OK) status = lin_score_files(files->items[0], files->items[1], &how, &score, &err);
     if (status == LIN_OK && v->against) status = lin_score_files(files->items[0], v->against, &how, &other, &err);
-    if (status == LIN_OK) status = report_on(v, files, score, other, &err);
+    if (!measure && v->unit != UNIT_AUTO) measure = v->unit == UNIT_WORDS ? "WER" : "PER";
+    if (!measure && status == LIN_OK) measure = lin_score_measure(score, phones);
+    if (status == LIN_OK) status = report_on(v, files, measure, score, other, &err);
     lin_score_destroy(score);
     lin_score_destroy(other);
     lin_phone_map_destroy(map);

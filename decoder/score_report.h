@@ -18,7 +18,7 @@
 
 typedef struct lin_score_report {
     const lin_score *score;
-    const char *measure;                    /* what the rate is called: PER, WER */
+    const char *measure;                    /* what the rate is called: PER, WER, ER */
     const char *ref_name, *hyp_name;        /* of the files, for html; NULL: not named */
     const lin_score_intervals *intervals;   /* NULL: none */
     const lin_score_comparison *comparison; /* NULL: none */
@@ -40,6 +40,13 @@ lin_status lin_score_html(const lin_score_report *report, lin_buffer *out, lin_e
 
 /* One utterance as sclite's "-o pralign" prints it: id, counts, and the lines REF, HYP and Eval. */
 void lin_score_align(const lin_score_report *report, int utterance, lin_buffer *out);
+
+/*
+ * What the rate of a score is called, by the reference's tokens as they were counted: "PER" where nine of ten are phones (CMUdict's
+ * names, the IPA, TIMIT's; at least one that is no single letter), "WER" where more than half are something else of three letters
+ * and more, "ER" (error rate) otherwise: what they are is not known.
+ */
+const char *lin_score_measure(const lin_score *score, const lin_phones *phones);
 
 /* ---- what the reports share (score_tables.c) --------------------------------------------------------------------------------- */
 

@@ -14,6 +14,28 @@ END
 printf '{"id": "s1-1", "text": "one two"}\n{"id": "s2-1", "text": "three"}\n' > words.jsonl
 last() { printf '%s\n' "$out" | tail -n 1; }
 
+# ---- phones or words ----------------------------------------------------------------------------------------------------------------
+
+printf 'the cat sat on a mat (s1-1)\nhe said so (s1-2)\n' > said.trn
+printf 'the cat sat on the mat (s1-1)\nhe said so (s1-2)\n' > heard.trn
+run score said.trn heard.trn
+has "words are told by the tokens" "$(last)" "WER 11.11 %: 1 substitutions"
+run score --unit phones said.trn heard.trn
+has "--unit phones" "$(last)" "PER 11.11 %"
+run score --name TER said.trn heard.trn
+has "--name" "$(last)" "TER 11.11 %"
+printf 'a b c d e f (s1-1)\n' > letters.trn
+run score letters.trn letters.trn
+has "single letters may be either" "$(last)" "ER 0.00 %"
+printf 'h ə l oʊ (s1-1)\nt͡ʃ ɪ n (s1-2)\n' > ipa.trn
+run score ipa.trn ipa.trn
+has "phones of the IPA" "$(last)" "PER 0.00 %"
+printf 'h# dcl d ix (s1-1)\n' > timit.trn
+run score timit.trn timit.trn
+has "phones of TIMIT" "$(last)" "PER 0.00 %"
+run score --unit words words.jsonl hyp.jsonl
+has "words of JSON" "$(last)" "WER 33.33 %"
+
 # ---- formats -----------------------------------------------------------------------------------------------------------------------
 
 line='PER 37.50 %: 1 substitutions, 1 deletions, 1 insertions in 8 tokens of 2 utterances'
