@@ -159,7 +159,8 @@ static lin_status take_rows(void *context, int lane, const float *logp, int n, l
     return lin_npy_append(*(lin_npy_writer **)context, logp, (size_t)n, err);
 }
 
-static lin_status posteriors(const posteriors_values *v, int channel, lin_part part, const char *path, int *incomplete, lin_error *err)
+static lin_status posteriors(const posteriors_values *v, int channel, lin_part part, const char *path, int *incomplete,
+                             lin_error *err)
 {
     lin_recognizer recognizer;
     lin_pcm_format raw;

@@ -514,11 +514,12 @@ const lin_command lin_command_transcribe = {
     .operands = "FILE...",
     .summary = "sound files to phonemes or words, many at once",
     .description = "Writes the phonemes, or with --words the words, of each sound file (WAV, FLAC, Ogg Vorbis, Opus, MP3 and what "
-                   "else libsndfile reads; where ffmpeg is installed also m4a, mp4, webm, mkv and more), in the order given, however many are done at once. FILE may be - for "
+                   "else libsndfile reads; where ffmpeg is installed also m4a, mp4, webm, mkv and more), in the order given, however "
+                   "many are done at once. FILE may be - for "
                    "standard input. Of a single FILE what is settled is written to standard output at once, as text, CTM, CSV or "
                    "labels. Sound of over a minute is divided at its pauses (--reset). See docs/decoding.md.\n\n"
-                   "A file that cannot be read is reported, the others are done, and the exit status is 1; so it is where sound breaks "
-                   "off, whose result is written as far as it goes. Memory does not grow "
+                   "A file that cannot be read is reported, the others are done, and the exit status is 1; so it is where sound "
+                   "breaks off, whose result is written as far as it goes. Memory does not grow "
                    "with the length of the sound.\n\n"
                    "A stream can be put away and taken up again, on another machine too: the phonemes are those of a sound that "
                    "was never cut. From an index of snapshots any part of a long recording is decoded again as it was.",

@@ -16,7 +16,8 @@ lin_status lin_line_next(lin_line_reader *r, lin_error *err)
         if (lin_interrupted) return lin_fail(err, LIN_STOPPED, "interrupted");
         if (r->n + 2 > r->capacity) {
             lin_status status = lin_grow(&r->room, &r->capacity, r->n + 2 > 256 ? r->n + 2 : 256, 1, "a line", err);
-            if (status != LIN_OK) return lin_fail(err, status, "%s:%d: no memory for a line of over %zu bytes", r->name, r->number + 1, r->n);
+            if (status != LIN_OK)
+                return lin_fail(err, status, "%s:%d: no memory for a line of over %zu bytes", r->name, r->number + 1, r->n);
         }
         errno = 0;
         const int c = getc_unlocked(r->file);

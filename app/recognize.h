@@ -15,8 +15,8 @@
  * A stream can be put away at the end of a sound (leave_open) and at marks on the way, and taken up again (from) where it was, with
  * the same bits as if it had never stopped: app/state.h. LIN_UNSUPPORTED for a model that needs whole utterances.
  *
- * A network that has heard much adapts badly to what is new, so it can be reset at endpoints (resets): each lane by endpoints of its
- * own, which depend on the sound up to there alone. Files, pipes and streams that are put away are reset at the same places.
+ * A network that has heard much adapts badly to what is new, so it can be reset at endpoints (resets): each lane by endpoints of
+ * its own, which depend on the sound up to there alone. Files, pipes and streams that are put away are reset at the same places.
  */
 #ifndef LIN_APP_RECOGNIZE_H
 #define LIN_APP_RECOGNIZE_H
@@ -95,7 +95,8 @@ typedef struct lin_ear lin_ear;
 lin_status lin_ear_create(const lin_recognizer *recognizer, int n_threads, lin_ear **ear, lin_error *err);
 void lin_ear_destroy(lin_ear *ear);
 
-/* Says on standard error how a pipe is taken that is no sound file. LIN_STOPPED after an interrupt: of a file nothing more comes; of live sound what was heard until then is finished and LIN_OK. */
+/* Says on standard error how a pipe is taken that is no sound file. LIN_STOPPED after an interrupt: of a file nothing more comes;
+ * of live sound what was heard until then is finished and LIN_OK. */
 lin_status lin_ear_hear(lin_ear *ear, const lin_sound *sound, const lin_sink *sink, lin_heard *heard, lin_error *err);
 
 #endif

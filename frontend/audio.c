@@ -179,10 +179,14 @@ static lin_status check_claims(const lin_audio *a, lin_error *err)
     int64_t rate_hz, channels;
     lin_sniff_claims(b, read_at(a, b, sizeof b, 0), &rate_hz, &channels);
     if (rate_hz <= LIN_AUDIO_MAX_HZ && channels <= LIN_AUDIO_MAX_CHANNELS) return LIN_OK;
-    return lin_audio_check_format(a->name, rate_hz < LIN_AUDIO_MIN_HZ   ? LIN_AUDIO_MIN_HZ
-                                           : rate_hz > INT32_MAX ? INT32_MAX
-                                                                 : (int)rate_hz,
-                                  channels > INT32_MAX ? INT32_MAX : channels < 1 ? 1 : (int)channels, err);
+    return lin_audio_check_format(a->name,
+                                  rate_hz < LIN_AUDIO_MIN_HZ ? LIN_AUDIO_MIN_HZ
+                                  : rate_hz > INT32_MAX      ? INT32_MAX
+                                                             : (int)rate_hz,
+                                  channels > INT32_MAX ? INT32_MAX
+                                  : channels < 1       ? 1
+                                                       : (int)channels,
+                                  err);
 }
 
 // LIN_MISMATCH: libsndfile does not know it; the message is its reason.
@@ -371,10 +375,11 @@ static lin_status read_raw(lin_audio *a, float *frames, int capacity, int *n, li
 
 static lin_status needs_ffmpeg(const lin_audio *a, const char *what, const lin_error *why, lin_error *err)
 {
-    return lin_fail(err, LIN_UNSUPPORTED,
-                    "%s is %s, which is read with the program ffmpeg: install it (apt install ffmpeg), name it in LINNET_FFMPEG, or bring "
-                    "the sound to WAV or FLAC (%s)",
-                    a->name, what, why->message);
+    return lin_fail(
+        err, LIN_UNSUPPORTED,
+        "%s is %s, which is read with the program ffmpeg: install it (apt install ffmpeg), name it in LINNET_FFMPEG, or bring "
+        "the sound to WAV or FLAC (%s)",
+        a->name, what, why->message);
 }
 
 // A file that can be wound, by libsndfile or ffmpeg.
@@ -406,13 +411,15 @@ static lin_status open_unknown(lin_audio *a, const unsigned char *head, size_t n
 {
     if (raw->fallback == 1 && raw->encoding == LIN_PCM_S16LE && lin_sniff_is_noise(head, n))
         return lin_fail(err, LIN_FORMAT,
-                        "%s is not a sound format that is recognised, and read as headerless s16le it would be noise; use --raw to read it anyway",
+                        "%s is not a sound format that is recognised, and read as headerless s16le it would be noise; use --raw to "
+                        "read it anyway",
                         a->name);
     lin_status status = lin_audio_open_raw(a, raw, err);
     if (status == LIN_OK && raw->fallback == 1)
         snprintf(a->info.notice, sizeof a->info.notice,
-                 "%s is not a sound format that is recognised: it is read as headerless %s at %d Hz, %d channel%s (--raw: without this message)", a->name,
-                 lin_pcm_name(raw->encoding), raw->rate_hz, raw->channels, raw->channels == 1 ? "" : "s");
+                 "%s is not a sound format that is recognised: it is read as headerless %s at %d Hz, %d channel%s (--raw: without "
+                 "this message)",
+                 a->name, lin_pcm_name(raw->encoding), raw->rate_hz, raw->channels, raw->channels == 1 ? "" : "s");
     return status;
 }
 

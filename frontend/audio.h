@@ -1,11 +1,10 @@
 /*
  * audio.h - sound files, pipes and raw PCM as blocks of float samples.
  *
- * Pipeline: [this] -> frontend/source (channels, resampling, filterbanks).
- * Files go through libsndfile (WAV, FLAC, Ogg Vorbis, Opus, MP3, AIFF, SPHERE and more), what it does not read through the program
- * ffmpeg (frontend/ffmpeg.h). In pipes the first bytes decide (frontend/sniff.h): WAV and headerless PCM are read as they come, other
- * formats, which need to be wound, are first stored in an unlinked file in $TMPDIR (or /tmp) of at most LIN_AUDIO_SPOOL_BYTES.
- * Memory is constant however long the sound is.
+ * Pipeline: [this] -> frontend/source (channels, resampling, filterbanks). Files go through libsndfile (WAV, FLAC, Ogg Vorbis,
+ * Opus, MP3, AIFF, SPHERE and more), what it does not read through the program ffmpeg (frontend/ffmpeg.h). In pipes the first bytes
+ * decide (frontend/sniff.h): WAV and headerless PCM are read as they come, other formats, which need to be wound, are first stored
+ * in an unlinked file in $TMPDIR (or /tmp) of at most LIN_AUDIO_SPOOL_BYTES. Memory is constant however long the sound is.
  *
  *   lin_audio_open("x.flac", NULL, &audio, &err);
  *   while (lin_audio_read(audio, frames, capacity, &n, &err) == LIN_OK && n > 0) ...;
@@ -64,11 +63,10 @@ typedef struct lin_audio lin_audio;
 
 /*
  * Opens a file, a pipe, or for the path "-" standard input. raw = NULL: the bytes say what they are; "-" is lin_pcm_default() where
- * they do not. raw given: headerless PCM of that format, or with raw->fallback only where a pipe or standard input is nothing that is
- * recognised; with fallback = 1 then with a notice, and not where the bytes are clearly no sound.
- * LIN_IO: missing, not permitted, a directory, no room to store a pipe. LIN_FORMAT: empty, not audio, damaged header, no samples.
- * LIN_UNSUPPORTED: a rate outside 4 to 192 kHz or more than 64 channels; a format for which ffmpeg is missing. LIN_STOPPED.
- * On failure *audio is NULL.
+ * they do not. raw given: headerless PCM of that format, or with raw->fallback only where a pipe or standard input is nothing that
+ * is recognised; with fallback = 1 then with a notice, and not where the bytes are clearly no sound. LIN_IO: missing, not
+ * permitted, a directory, no room to store a pipe. LIN_FORMAT: empty, not audio, damaged header, no samples. LIN_UNSUPPORTED: a
+ * rate outside 4 to 192 kHz or more than 64 channels; a format for which ffmpeg is missing. LIN_STOPPED. On failure *audio is NULL.
  */
 lin_status lin_audio_open(const char *path, const lin_pcm_format *raw, lin_audio **audio, lin_error *err);
 
@@ -81,8 +79,8 @@ lin_status lin_audio_open_fd(int fd, const char *name, const lin_pcm_format *raw
 /*
  * Reads at most `capacity` frames [capacity, channels], interleaved; *n = 0 only at the end. From a pipe or a terminal it returns
  * as soon as there is a frame, from a file it fills the block. A file that breaks off or is damaged on the way ends there, with a
- * warning, and is incomplete; LIN_FORMAT if it gave no frame at all. LIN_NUMERIC, naming the sample, where a floating-point file holds a NaN, an
- * infinity or a sample beyond LIN_AUDIO_LARGEST. Allocates nothing here (libsndfile may).
+ * warning, and is incomplete; LIN_FORMAT if it gave no frame at all. LIN_NUMERIC, naming the sample, where a floating-point file
+ * holds a NaN, an infinity or a sample beyond LIN_AUDIO_LARGEST. Allocates nothing here (libsndfile may).
  */
 lin_status lin_audio_read(lin_audio *audio, float *frames, int capacity, int *n, lin_error *err);
 
@@ -102,8 +100,8 @@ int lin_audio_is_live(const lin_audio *audio);
 /* Of live sound: the descriptor to wait for; -1 if there is something to be read at once. */
 int lin_audio_wait_for(const lin_audio *audio);
 
-/* For the whole process, before any audio is opened: waiting for bytes ends when *flag becomes other than 0, as at a signal. Opening
- * then fails with LIN_STOPPED, live sound is at its end. */
+/* For the whole process, before any audio is opened: waiting for bytes ends when *flag becomes other than 0, as at a signal.
+ * Opening then fails with LIN_STOPPED, live sound is at its end. */
 void lin_audio_stop_on(const volatile sig_atomic_t *flag);
 int lin_audio_is_stopped(void);
 

@@ -63,7 +63,8 @@ lin_status lin_audio_spool(lin_audio *a, lin_error *err)
     if (!folder || !*folder) folder = "/tmp";
     const int to = open_unlinked(folder);
     int end = 0;
-    lin_status status = to < 0 ? lin_fail(err, LIN_IO, "cannot store %s in %s: %s", a->name, folder, strerror(errno)) : lin_audio_make_room(a, err);
+    lin_status status =
+        to < 0 ? lin_fail(err, LIN_IO, "cannot store %s in %s: %s", a->name, folder, strerror(errno)) : lin_audio_make_room(a, err);
     int64_t size = 0;
     while (status == LIN_OK && (a->held || !end)) {
         const ssize_t put = a->held ? write(to, a->bytes + a->at, (size_t)a->held) : 0;
@@ -79,8 +80,7 @@ lin_status lin_audio_spool(lin_audio *a, lin_error *err)
         if (size > LIN_AUDIO_SPOOL_BYTES)
             status = lin_fail(err, LIN_UNSUPPORTED, "%s has over %lld GiB in a format that cannot be read as it comes; WAV can",
                               a->name, (long long)(LIN_AUDIO_SPOOL_BYTES >> 30));
-        else if (a->held == 0 && !end)
-            status = lin_audio_gather(a, RAW_BYTES, &end, err);
+        else if (a->held == 0 && !end) status = lin_audio_gather(a, RAW_BYTES, &end, err);
     }
     if (status == LIN_OK && lin_audio_is_stopped()) status = lin_fail(err, LIN_STOPPED, "%s: interrupted", a->name);
     if (status != LIN_OK) {

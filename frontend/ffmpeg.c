@@ -55,8 +55,10 @@ static int describe_child(posix_spawn_file_actions_t *files, posix_spawnattr_t *
     sigaddset(&defaults, SIGTERM);
     int failed = posix_spawn_file_actions_adddup2(files, in, 0) | posix_spawn_file_actions_adddup2(files, out, 1) |
                  posix_spawn_file_actions_adddup2(files, err, 2);
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
+#ifdef __GLIBC__
+#if __GLIBC_PREREQ(2, 34)
     failed |= posix_spawn_file_actions_addclosefrom_np(files, 3);
+#endif
 #endif
     // In a group of its own: Ctrl-C is ours to handle. Where we are killed, its next write ends it.
     failed |= posix_spawnattr_setflags(how, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
@@ -67,12 +69,30 @@ static int describe_child(posix_spawn_file_actions_t *files, posix_spawnattr_t *
 // The descriptors are at least 3: dup2 onto 0, 1 and 2 must not overwrite one that is still needed.
 static int start(lin_ffmpeg *f, int in, int out, int err)
 {
-    // The input is the open file itself, found by its descriptor, so that no name can be an option or a protocol; "pipe:0" could not
-    // be wound. The samples' container is AU: a header of rate and channels, then all samples.
-    static const char *const argv[] = {"ffmpeg", "-hide_banner", "-nostdin", "-nostats", "-loglevel", "level+info",
-                                       "-protocol_whitelist", "file,pipe", "-i", "file:/proc/self/fd/0",
-                                       "-map", "0:a:0", "-map_metadata", "-1", "-af", "aresample=async=1:first_pts=0",
-                                       "-c:a", "pcm_f32be", "-f", "au", "pipe:1", NULL};
+    // The input is the open file itself, found by its descriptor, so that no name can be an option or a protocol; "pipe:0" could
+    // not be wound. The samples' container is AU: a header of rate and channels, then all samples.
+    static const char *const argv[] = {"ffmpeg",
+                                       "-hide_banner",
+                                       "-nostdin",
+                                       "-nostats",
+                                       "-loglevel",
+                                       "level+info",
+                                       "-protocol_whitelist",
+                                       "file,pipe",
+                                       "-i",
+                                       "file:/proc/self/fd/0",
+                                       "-map",
+                                       "0:a:0",
+                                       "-map_metadata",
+                                       "-1",
+                                       "-af",
+                                       "aresample=async=1:first_pts=0",
+                                       "-c:a",
+                                       "pcm_f32be",
+                                       "-f",
+                                       "au",
+                                       "pipe:1",
+                                       NULL};
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;
     int failed = posix_spawn_file_actions_init(&files);
@@ -216,10 +236,8 @@ static void judge(lin_ffmpeg *f)
     char end[64] = "";
     if (WIFSIGNALED(f->status)) snprintf(end, sizeof end, "it was ended by signal %d", WTERMSIG(f->status));
     else if (WEXITSTATUS(f->status)) snprintf(end, sizeof end, "exit status %d", WEXITSTATUS(f->status));
-    if (f->said[1][0])
-        snprintf(f->trouble, sizeof f->trouble, "%.200s%s%.200s", f->said[0], f->said[0][0] ? "; " : "", f->said[1]);
-    else if (end[0])
-        snprintf(f->trouble, sizeof f->trouble, "%.300s%s%s", f->last, f->last[0] ? "; " : "", end);
+    if (f->said[1][0]) snprintf(f->trouble, sizeof f->trouble, "%.200s%s%.200s", f->said[0], f->said[0][0] ? "; " : "", f->said[1]);
+    else if (end[0]) snprintf(f->trouble, sizeof f->trouble, "%.300s%s%s", f->last, f->last[0] ? "; " : "", end);
     else if (f->seconds > 0 && !f->has_video && !f->is_guess && f->frames > 0 && heard < 0.98 * f->seconds - 0.5)
         snprintf(f->trouble, sizeof f->trouble, "its container promises %.2f s", f->seconds);
 }
@@ -235,7 +253,8 @@ static lin_status read_header(lin_ffmpeg *f, lin_error *err)
         status = fill(f, err);
     }
     if (status != LIN_OK) return status;
-    const uint32_t at = f->held >= 24 ? u32(f->bytes + 4) : 0, rate = at ? u32(f->bytes + 16) : 0, channels = at ? u32(f->bytes + 20) : 0;
+    const uint32_t at = f->held >= 24 ? u32(f->bytes + 4) : 0, rate = at ? u32(f->bytes + 16) : 0,
+                   channels = at ? u32(f->bytes + 20) : 0;
     if (at >= 24 && at <= (uint32_t)f->held && memcmp(f->bytes, ".snd", 4) == 0 && u32(f->bytes + 12) == 6 && rate <= INT32_MAX &&
         channels > 0 && channels <= MAX_CHANNELS) {
         f->rate_hz = (int)rate;
@@ -249,7 +268,8 @@ static lin_status read_header(lin_ffmpeg *f, lin_error *err)
     status = wait_for_end(f, err);
     if (status != LIN_OK) return status;
     judge(f);
-    if (WIFEXITED(f->status) && WEXITSTATUS(f->status) == 127) return lin_fail(err, LIN_UNSUPPORTED, "ffmpeg cannot be run: %s", f->trouble);
+    if (WIFEXITED(f->status) && WEXITSTATUS(f->status) == 127)
+        return lin_fail(err, LIN_UNSUPPORTED, "ffmpeg cannot be run: %s", f->trouble);
     if (strstr(f->trouble, "matches no streams")) return lin_fail(err, LIN_FORMAT, "there is no sound in it");
     return lin_fail(err, LIN_FORMAT, "%s", f->trouble[0] ? f->trouble : "it gave no sound");
 }

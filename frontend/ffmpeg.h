@@ -2,9 +2,9 @@
  * ffmpeg.h - sound that libsndfile does not read (m4a, mp4, webm, mkv, aac, wma, video), decoded by the program ffmpeg.
  *
  * Pipeline: a file that is open -> [ffmpeg, a child process] -> frontend/audio. The program is $LINNET_FFMPEG, or "ffmpeg" on the
- * PATH; LINNET_FFMPEG="" is none. It is started without a shell and never sees the file's name: it gets the open file as its standard
- * input, may open nothing but files, and inherits no other descriptor. Samples come as 32-bit floats through a pipe, so memory is
- * constant. A gap in the container's times is filled with silence, so that times are those of the container.
+ * PATH; LINNET_FFMPEG="" is none. It is started without a shell and never sees the file's name: it gets the open file as its
+ * standard input, may open nothing but files, and inherits no other descriptor. Samples come as 32-bit floats through a pipe, so
+ * memory is constant. A gap in the container's times is filled with silence, so that times are those of the container.
  *
  *   lin_ffmpeg_open(fd, "talk.m4a", &ffmpeg, &err);
  *   while (lin_ffmpeg_read(ffmpeg, frames, capacity, &n, &err) == LIN_OK && n > 0) ...;

@@ -40,10 +40,16 @@ static const struct {
     {0, MAGIC("MAC "), LIN_SNIFF_MEDIA, "a Monkey's Audio file"},
     {0, MAGIC("wvpk"), LIN_SNIFF_MEDIA, "a WavPack file"},
     {0, MAGIC("TTA1"), LIN_SNIFF_MEDIA, "a True Audio file"},
-    {0, MAGIC("\x7f" "ELF"), LIN_SNIFF_NO_SOUND, "a program"},
+    {0,
+     MAGIC("\x7f"
+           "ELF"),
+     LIN_SNIFF_NO_SOUND, "a program"},
     {0, MAGIC("\x1f\x8b\x08"), LIN_SNIFF_NO_SOUND, "gzip'd data"},
     {0, MAGIC("BZh91AY"), LIN_SNIFF_NO_SOUND, "bzip2'd data"},
-    {0, MAGIC("\xfd" "7zXZ\0"), LIN_SNIFF_NO_SOUND, "xz-compressed data"},
+    {0,
+     MAGIC("\xfd"
+           "7zXZ\0"),
+     LIN_SNIFF_NO_SOUND, "xz-compressed data"},
     {0, MAGIC("\x28\xb5\x2f\xfd"), LIN_SNIFF_NO_SOUND, "zstd-compressed data"},
     {0, MAGIC("7z\xbc\xaf\x27\x1c"), LIN_SNIFF_NO_SOUND, "a 7z archive"},
     {0, MAGIC("PK\3\4"), LIN_SNIFF_NO_SOUND, "a zip archive"},
@@ -111,7 +117,11 @@ static int two_frames(const unsigned char *b, size_t n, size_t (*frame)(const un
 // Bytes of the UTF-8 character that begins here: 0 if none does, n + 1 or more if it is cut off.
 static size_t utf8_length(const unsigned char *b, size_t n)
 {
-    const size_t length = b[0] < 0x80 ? 1 : b[0] >= 0xc2 && b[0] < 0xe0 ? 2 : b[0] >= 0xe0 && b[0] < 0xf0 ? 3 : b[0] >= 0xf0 && b[0] < 0xf5 ? 4 : 0;
+    const size_t length = b[0] < 0x80                   ? 1
+                          : b[0] >= 0xc2 && b[0] < 0xe0 ? 2
+                          : b[0] >= 0xe0 && b[0] < 0xf0 ? 3
+                          : b[0] >= 0xf0 && b[0] < 0xf5 ? 4
+                                                        : 0;
     for (size_t i = 1; i < length && i < n; i++)
         if ((b[i] & 0xc0) != 0x80) return 0;
     return length;

@@ -1,8 +1,8 @@
 /*
  * sniff.h - what bytes are, by their beginning: sound that libsndfile reads, sound that it does not, or no sound at all.
  *
- * Pipeline: first bytes of a file or pipe -> [this] -> frontend/audio (which reader). Recognition is strict: headerless samples must
- * not be taken for a file, so formats without a signature need two frame headers that agree (MPEG audio, ADTS).
+ * Pipeline: first bytes of a file or pipe -> [this] -> frontend/audio (which reader). Recognition is strict: headerless samples
+ * must not be taken for a file, so formats without a signature need two frame headers that agree (MPEG audio, ADTS).
  *
  * Pure functions on memory. Threads: any.
  */

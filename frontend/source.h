@@ -105,8 +105,8 @@ lin_status lin_source_read(lin_source *source, float *frames, int capacity, int 
  * saved. */
 void lin_source_leave_open(lin_source *source);
 
-/* As lin_extractor_remember ... lin_extractor_load. Remembering and loading come before the first read. Frames that were not yet read
- * are part of the state, the file and the place in it are not. */
+/* As lin_extractor_remember ... lin_extractor_load. Remembering and loading come before the first read. Frames that were not yet
+ * read are part of the state, the file and the place in it are not. */
 lin_status lin_source_remember(lin_source *source, lin_error *err);
 size_t lin_source_state_bytes(const lin_source *source, int past);
 lin_status lin_source_save(const lin_source *source, int past, void *bytes, lin_error *err);
@@ -114,17 +114,17 @@ lin_status lin_source_load(lin_source *source, const void *bytes, size_t n_bytes
 
 /*
  * Goes on with frame `position` of the file, having read the n_last <= LIN_SOURCE_BLOCK frames before it: lin_source_last shows
- * them. A past that a loaded state lacks is read there too. through = 0: winds there, or, before the first read, reads everything before
- * it where that is not possible; 1: always reads it, for sound that gives other samples when it is wound. LIN_MISMATCH if the file ends
- * before; LIN_UNSUPPORTED as lin_audio_seek.
+ * them. A past that a loaded state lacks is read there too. through = 0: winds there, or, before the first read, reads everything
+ * before it where that is not possible; 1: always reads it, for sound that gives other samples when it is wound. LIN_MISMATCH if
+ * the file ends before; LIN_UNSUPPORTED as lin_audio_seek.
  */
 enum { LIN_SOURCE_BLOCK = 1024 };
 lin_status lin_source_go_to(lin_source *source, int64_t position, int n_last, int through, lin_error *err);
 
 /*
  * Only the sound from start_s to end_s (INFINITY: to its end) seconds; before the first read. Winds there, a second early for lossy
- * formats, or reads everything before it where that is not possible. What is missing behind end_s is no warning. LIN_INVALID: the sound
- * ends before start_s; LIN_FORMAT and others as lin_audio_read.
+ * formats, or reads everything before it where that is not possible. What is missing behind end_s is no warning. LIN_INVALID: the
+ * sound ends before start_s; LIN_FORMAT and others as lin_audio_read.
  */
 lin_status lin_source_part(lin_source *source, double start_s, double end_s, lin_error *err);
 

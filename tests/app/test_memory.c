@@ -101,7 +101,8 @@ static int info(int json, char *out, size_t capacity)
     ck_assert_int_eq(lin_options_begin(&lin_command_info, values, &parsed, &err), LIN_OK);
     ck_assert_int_eq(lin_options_command_line(&parsed, json ? 2 : 1, argv, &err), LIN_OK);
     fflush(stdout);
-    const int keep = dup(1), to = open(path_of("out"), O_RDWR | O_CREAT | O_TRUNC, 0600), errors = dup(2), null = open("/dev/null", O_WRONLY);
+    const int keep = dup(1), to = open(path_of("out"), O_RDWR | O_CREAT | O_TRUNC, 0600), errors = dup(2),
+              null = open("/dev/null", O_WRONLY);
     dup2(to, 1);
     dup2(null, 2); // its complaints are wanted, and not for the eye
     const int status = lin_command_info.run(&parsed);
@@ -133,8 +134,8 @@ START_TEST(info_is_whole_or_an_error)
         allocations = 0;
         failing_at = k;
         const int status = info(0, out, sizeof out);
-        test_require(status == LIN_EXIT_OK ? strcmp(out, whole) == 0 : status == LIN_EXIT_FAILED && !*out, "%lu of %lu: %d\n%s", k, all,
-                     status, out);
+        test_require(status == LIN_EXIT_OK ? strcmp(out, whole) == 0 : status == LIN_EXIT_FAILED && !*out, "%lu of %lu: %d\n%s", k,
+                     all, status, out);
     }
     failing_at = 0;
     cJSON_InitHooks(NULL);

@@ -72,7 +72,8 @@ START_TEST(samples_are_no_file)
         const double level = pow(10, 4.4 * lin_random_uniform(k, 0)), hz = 60 + 3000 * lin_random_uniform(k, 1);
         const int noisy = k % 2; // half of them hiss, a tenth as loud as speech may be
         for (int i = 0; i < 1024; i++)
-            x[i] = (int16_t)(noisy ? 0.1 * level * (2 * lin_random_uniform(k, (uint64_t)i + 2) - 1) : level * sin(TWO_PI * hz * i / 16000));
+            x[i] = (int16_t)(noisy ? 0.1 * level * (2 * lin_random_uniform(k, (uint64_t)i + 2) - 1)
+                                   : level * sin(TWO_PI * hz * i / 16000));
         test_require(kind_of(x, sizeof x, &what) == LIN_SNIFF_UNKNOWN, "%llu is %s", (unsigned long long)k, what);
         test_require(!lin_sniff_is_noise((const unsigned char *)x, sizeof x), "%llu is noise", (unsigned long long)k);
     }
