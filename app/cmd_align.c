@@ -418,7 +418,8 @@ static lin_status align_interval(aligner *a, const lin_interval *v, const char *
     if (status == LIN_OK) status = look_again(a, from, to, err);
     lin_align_destroy(a->align);
     a->align = NULL;
-    if (status == LIN_OK) status = lin_grow_int(&a->spans, &a->spans_capacity, (int64_t)a->n_spans + 1, sizeof *a->spans, "utterances", err);
+    if (status == LIN_OK)
+        status = lin_grow_int(&a->spans, &a->spans_capacity, (int64_t)a->n_spans + 1, sizeof *a->spans, "utterances", err);
     if (status != LIN_OK) return status;
     a->spans[a->n_spans++] = (span){v->start_s, v->end_s, a->whole.n_phones, a->whole.n_words};
     if (a->n_spans == 1 || report.fit < s->report.fit) s->report = report;
@@ -444,8 +445,8 @@ static void keep_within_spans(const aligner *a, lin_result *r)
     }
 }
 
-static lin_status align_tier(aligner *a, const lin_textgrid *grid, const lin_tier *tier, const char *path, const lin_align_options *o,
-                             align_slot *s, lin_result *result)
+static lin_status align_tier(aligner *a, const lin_textgrid *grid, const lin_tier *tier, const char *path,
+                             const lin_align_options *o, align_slot *s, lin_result *result)
 {
     lin_status status = LIN_OK;
     lin_path_clear(&a->whole);
@@ -700,8 +701,8 @@ static lin_status gather_beside(align_job *job, const lin_list *operands, lin_er
     lin_status status = lin_corpus_gather(&job->corpus, &job->inputs, operands, job->v->results.output_dir, err);
     if (status != LIN_OK) return status;
     if (!job->inputs.n && operands->count == 1 && !lin_is_folder(operands->items[0])) {
-        return lin_fail(err, LIN_INVALID, "%s: nothing says what was said: no text lies beside it (the same name with .lab, .txt or "
-                        ".TextGrid), and there is no TEXTFILE, --text, --text-file or --phones", operands->items[0]);
+        return lin_fail(err, LIN_INVALID, "%s: nothing says what was said: no text lies beside it (the same name with .lab, .txt "
+                        "or .TextGrid), and there is no TEXTFILE, --text, --text-file or --phones", operands->items[0]);
     }
     lin_corpus_report(&job->corpus);
     job->n_failed += job->corpus.without_text;
@@ -780,11 +781,13 @@ static lin_status align(align_job *job, lin_error *err)
     if (status == LIN_OK) job->row_s = v->row_ms > 0 ? v->row_ms / 1000 : job->recognizer.row_seconds;
     if (status == LIN_OK && !v->phones) status = lin_spoken_lexicon_open(&job->lexicon, v->lexicon, job->recognizer.phones, err);
     if (status == LIN_OK && v->stress && job->lexicon.dictionary && !lin_dictionary_has_stress(job->lexicon.dictionary))
-        lin_complain("%s has no stress for --stress to keep; CMUdict as its makers publish it has (--lexicon cmudict.dict)", job->lexicon.path);
+        lin_complain("%s has no stress for --stress to keep; CMUdict as its makers publish it has (--lexicon cmudict.dict)",
+                     job->lexicon.path);
     if (status == LIN_OK) status = make_threads(job, err);
     if (status == LIN_OK && job->recognizer.model->speaker_norm && !v->posteriors)
         status = lin_speakers_measure(&job->speakers, &job->inputs, &job->recognizer, v->jobs, err);
-    if (status == LIN_OK) status = lin_results_open(&job->results, job->recognizer.phones, v->data != NULL || job->inputs.n > 1, err);
+    const int many = v->data != NULL || job->inputs.n > 1;
+    if (status == LIN_OK) status = lin_results_open(&job->results, job->recognizer.phones, many, err);
     if (status != LIN_OK) return status;
     lin_progress_begin(&job->progress, v->quiet);
     status = lin_ordered_run(&(lin_ordered){job->inputs.n, job->n_aligners, job, work, take}, err);
@@ -862,7 +865,8 @@ static int check(const lin_parsed *parsed, align_job *job)
     job->beside = n > 0 && !given && !names_a_text(&parsed->operands);
     for (int i = 0; i < n && job->beside; i++) {
         if (!strcmp(parsed->operands.items[i], "-"))
-            return lin_misuse(parsed, "nothing lies beside standard input: TEXTFILE, --text, --text-file or --phones says what was said");
+            return lin_misuse(parsed, "nothing lies beside standard input: TEXTFILE, --text, --text-file or --phones says what was "
+                                      "said");
     }
     if (v->row_ms > 0 && !v->posteriors) return lin_misuse(parsed, "--row-ms is for --posteriors");
     if (v->lexicon && v->phones) return lin_misuse(parsed, "--phones needs no --lexicon");

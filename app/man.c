@@ -173,10 +173,11 @@ void lin_man_command(FILE *out, const lin_command *command, const char *docs)
 void lin_man_program(FILE *out, const lin_command *const *commands, const char *docs)
 {
     doc_folder = docs;
-    fputs(".TH LINNET 1 \"\" \"linnet " LIN_VERSION "\" \"User Commands\"\n.SH NAME\nlinnet \\- hear speech, write phonemes and words\n"
+    fputs(".TH LINNET 1 \"\" \"linnet " LIN_VERSION "\" \"User Commands\"\n"
+          ".SH NAME\nlinnet \\- hear speech, write phonemes and words\n"
           ".SH SYNOPSIS\n\\fBlinnet\\fR \\fICOMMAND\\fR [arguments] [options]\n.SH DESCRIPTION\n"
-          "linnet recognises phonemes and words in recorded or live speech with a linear\\-attention transformer, while the speaker is "
-          "still talking. It aligns texts with sound, trains models and scores.\n"
+          "linnet recognises phonemes and words in recorded or live speech with a linear\\-attention transformer, while the speaker "
+          "is still talking. It aligns texts with sound, trains models and scores.\n"
           ".SH COMMANDS\nEach has a manual page of its own, and \\fB\\-\\-help\\fR.\n", out);
     for (; *commands; commands++) {
         if ((*commands)->hidden) continue;

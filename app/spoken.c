@@ -74,10 +74,9 @@ static lin_status keep_stress(lin_spoken *s, const signed char *const *stress, i
 {
     lin_status status =
         lin_grow_int(&s->first_stress, &s->slots_capacity, (int64_t)s->n_slots + 1, sizeof *s->first_stress, "a text", err);
-    if (status == LIN_OK) {
-        status = lin_grow_int((void *)&s->stresses, &s->stresses_capacity, (int64_t)s->n_stresses + n, sizeof *s->stresses, "a text",
-                              err);
-    }
+    const int64_t need = (int64_t)s->n_stresses + n;
+    if (status == LIN_OK)
+        status = lin_grow_int((void *)&s->stresses, &s->stresses_capacity, need, sizeof *s->stresses, "a text", err);
     if (status != LIN_OK) return status;
     s->first_stress[s->n_slots++] = s->n_stresses;
     for (int i = 0; i < n; i++) s->stresses[s->n_stresses++] = stress ? stress[i] : NULL;

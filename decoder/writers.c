@@ -193,8 +193,8 @@ enum { N_WRITERS = sizeof writers / sizeof *writers };
 
 int lin_writer_holds_speakers(const lin_writer *w) { return w->holds == LIN_WRITER_MANY || w->write == lin_write_textgrid; }
 
-lin_status lin_write_speakers(const lin_writer *w, const lin_result *const *list, int n, const lin_writer_options *o, lin_buffer *out,
-                              lin_error *err)
+lin_status lin_write_speakers(const lin_writer *w, const lin_result *const *list, int n, const lin_writer_options *o,
+                              lin_buffer *out, lin_error *err)
 {
     lin_status status = LIN_OK;
     if (w->write == lin_write_textgrid) return lin_write_textgrid_speakers(list, n, o, out, err);

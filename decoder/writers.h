@@ -55,7 +55,7 @@ typedef struct lin_writer_document {
 typedef struct lin_writer_options {
     const lin_phones *phones; /* names of the labels; never NULL */
     int with_id;              /* text: the utterance id before the phones */
-    int times;                /* text: a line for each phone or word with its start and end, LIN_UNIT_BOTH: words and their phones */
+    int times;                /* text: a line for each phone or word with its start and end; LIN_UNIT_BOTH: words, their phones */
     int ipa;                  /* phones in IPA instead of the set's own names */
     int stress;               /* phones with their stress where it is known: AH0, AH1; in IPA ˈ or ˌ before the vowel */
     lin_writer_unit unit;

@@ -69,7 +69,8 @@ static void put_count(lin_buffer *out, const char *before, long long n, const ch
 }
 
 // speaker: NULL where there is one only.
-static void put_tier(const lin_tokens *tokens, const char *speaker, int number, int64_t end_ms, lin_buffer *scratch, lin_buffer *out)
+static void put_tier(const lin_tokens *tokens, const char *speaker, int number, int64_t end_ms, lin_buffer *scratch,
+                     lin_buffer *out)
 {
     interval v;
     tier t = {.tokens = *tokens, .end_ms = end_ms};
@@ -122,7 +123,8 @@ lin_status lin_write_textgrid_speakers(const lin_result *const *list, int n, con
         n_tiers += tiers_of(&t, tiers, &end_ms);
     }
     if (o->document && o->document->utterances) {
-        return lin_fail(err, LIN_INVALID, "a TextGrid holds one utterance, %s needs a file of its own: use --output-dir", list[0]->id);
+        return lin_fail(err, LIN_INVALID, "a TextGrid holds one utterance, %s needs a file of its own: use --output-dir",
+                        list[0]->id);
     }
     if (end_ms == 0) end_ms = 1; // no sound at all: Praat wants some
     lin_buffer scratch = {0};

@@ -53,7 +53,7 @@ static lin_status from_utf16(const char *bytes, size_t n, char **text, size_t *n
     return LIN_OK;
 }
 
-// ---- free-standing numbers, texts and flags -----------------------------------------------------------------------------------------
+// ---- free-standing numbers, texts and flags -------------------------------------------------------------------------------------
 
 typedef enum token_kind { TOKEN_END, TOKEN_NUMBER, TOKEN_TEXT, TOKEN_FLAG } token_kind;
 
@@ -121,20 +121,26 @@ static lin_status next(reader *r, lin_error *err)
     }
 }
 
+static lin_status is_missing(const reader *r, const char *what, lin_error *err)
+{
+    const char *why = r->kind == TOKEN_END ? ": the file is cut" : "";
+    return lin_fail(err, LIN_FORMAT, "%s:%d: %s is missing%s", r->name, r->line, what, why);
+}
+
 static lin_status want_number(reader *r, const char *what, double *value, lin_error *err)
 {
     lin_status status = next(r, err);
     if (status != LIN_OK) return status;
     *value = r->number;
     if (r->kind == TOKEN_NUMBER) return LIN_OK;
-    return lin_fail(err, LIN_FORMAT, "%s:%d: %s is missing%s", r->name, r->line, what, r->kind == TOKEN_END ? ": the file is cut" : "");
+    return is_missing(r, what, err);
 }
 
 static lin_status want_text(reader *r, const char *what, lin_error *err)
 {
     lin_status status = next(r, err);
     if (status != LIN_OK || r->kind == TOKEN_TEXT) return status;
-    return lin_fail(err, LIN_FORMAT, "%s:%d: %s is missing%s", r->name, r->line, what, r->kind == TOKEN_END ? ": the file is cut" : "");
+    return is_missing(r, what, err);
 }
 
 static int text_is(const reader *r, const char *what)
@@ -148,7 +154,8 @@ static lin_status want_count(reader *r, const char *what, int *n, lin_error *err
     lin_status status = want_number(r, what, &value, err);
     if (status != LIN_OK) return status;
     // Every interval and every tier takes more than a byte, so a count above the file's size is a lie.
-    if (!(value >= 0) || value > (double)r->n || value > INT32_MAX || value != (double)(int)value) return bad(r, "a bad count", err);
+    if (!(value >= 0) || value > (double)r->n || value > INT32_MAX || value != (double)(int)value)
+        return bad(r, "a bad count", err);
     *n = (int)value;
     return LIN_OK;
 }
@@ -180,7 +187,8 @@ static lin_status read_interval(reader *r, double *at_s, lin_error *err)
     if (status == LIN_OK) status = want_number(r, "the end of an interval", &v.end_s, err);
     if (status == LIN_OK) status = want_text(r, "the text of an interval", err);
     if (status != LIN_OK) return status;
-    if (v.end_s < v.start_s || v.start_s < *at_s - slack) return bad(r, "an interval ends before it begins, or before the one before it ends", err);
+    if (v.end_s < v.start_s || v.start_s < *at_s - slack)
+        return bad(r, "an interval ends before it begins, or begins before the last one ends", err);
     if (v.start_s < *at_s) v.start_s = *at_s < v.end_s ? *at_s : v.end_s;
     *at_s = v.end_s;
     status = keep(r, &v.text, err);
@@ -271,7 +279,7 @@ lin_status lin_textgrid_read(const char *path, lin_textgrid *grid, lin_error *er
     return status;
 }
 
-// ---- which tiers ------------------------------------------------------------------------------------------------------------------
+// ---- which tiers ----------------------------------------------------------------------------------------------------------------
 
 static int has_label(const lin_textgrid *g, const lin_interval *v)
 {

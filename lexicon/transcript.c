@@ -96,7 +96,8 @@ static lin_status append_word(lin_transcriber *t, const lin_spelling *g, lin_err
     char shown[LIN_QUOTE];
     lin_g2p_how how;
     t->n_words++;
-    if ((n_labels = lin_dictionary_find(t->dictionary, g->word, g->n, 0, &known)) > 0) return append(t, known, lin_dictionary_stress(t->dictionary, known), n_labels, err);
+    if ((n_labels = lin_dictionary_find(t->dictionary, g->word, g->n, 0, &known)) > 0)
+        return append(t, known, lin_dictionary_stress(t->dictionary, known), n_labels, err);
     if ((n_labels = lin_symbols_find(&t->unknown, g->word, g->n)) >= 0) {
         unknown_item *item = &t->items[n_labels];
         item->count++;

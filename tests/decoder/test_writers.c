@@ -47,7 +47,8 @@ static const char *written(const char *writer, lin_writer_options options)
 
 START_TEST(formats)
 {
-    lin_writer_options plain = {0}, ids = {.with_id = 1}, ipa = {.ipa = 1}, times = {.times = 1}, times_ids = {.times = 1, .with_id = 1};
+    lin_writer_options plain = {0}, ids = {.with_id = 1}, ipa = {.ipa = 1};
+    lin_writer_options times = {.times = 1}, times_ids = {.times = 1, .with_id = 1};
     ck_assert_str_eq(written("text", times), "    0.090     0.210  AA\n    3.000     3.030  ZH\n");
     ck_assert_str_eq(written("text", times_ids), "utt-1     0.090     0.210  AA\nutt-1     3.000     3.030  ZH\n");
     ck_assert_str_eq(written("text", plain), "AA ZH\n");

@@ -1,4 +1,5 @@
-// lexicon/textgrid.c: both text forms, encodings, what is refused with its line, which tiers hold utterances, every allocation failing.
+// lexicon/textgrid.c: both text forms, encodings, what is refused with its line, which tiers hold utterances; every allocation
+// failing.
 #include "lexicon/textgrid.h"
 
 #include "lexicon/textfile.h"
@@ -7,13 +8,15 @@
 static const char long_form[] =
     "File type = \"ooTextFile\"\nObject class = \"TextGrid\"\n\nxmin = 0 \nxmax = 2.5 \ntiers? <exists> \nsize = 3 \nitem []: \n"
     "    item [1]:\n        class = \"IntervalTier\" \n        name = \"anna\" \n        xmin = 0 \n        xmax = 2.5 \n"
-    "        intervals: size = 3 \n        intervals [1]:\n            xmin = 0 \n            xmax = 1.2 \n            text = \"one \"\"two\"\"\" \n"
+    "        intervals: size = 3 \n        intervals [1]:\n            xmin = 0 \n            xmax = 1.2 \n"
+    "            text = \"one \"\"two\"\"\" \n"
     "        intervals [2]:\n            xmin = 1.2 \n            xmax = 1.5 \n            text = \"\" \n"
     "        intervals [3]:\n            xmin = 1.5 \n            xmax = 2.5 \n            text = \"h\xC3\xA9\nllo\" \n"
     "    item [2]:\n        class = \"TextTier\" \n        name = \"marks\" \n        xmin = 0 \n        xmax = 2.5 \n"
     "        points: size = 1 \n        points [1]:\n            number = 1 \n            mark = \"click\" \n"
     "    item [3]:\n        class = \"IntervalTier\" \n        name = \"ben\" \n        xmin = 0 \n        xmax = 2.5 \n"
-    "        intervals: size = 1 \n        intervals [1]:\n            xmin = 1.2 \n            xmax = 1.5 \n            text = \"yes\" \n";
+    "        intervals: size = 1 \n        intervals [1]:\n            xmin = 1.2 \n            xmax = 1.5 \n"
+    "            text = \"yes\" \n";
 
 static const char short_form[] =
     "\"ooTextFile\"\n\"TextGrid\"\n0\n2.5\n<exists> ! a comment \"with\" 1 number\n3\n\"IntervalTier\"\n\"anna\"\n0\n2.5\n3\n"
@@ -95,7 +98,8 @@ START_TEST(what_is_no_textgrid)
     FAILS(PARSE("\"ooTextFile\" \"TextGrid\" 0 1 <exists> 1e9"), LIN_FORMAT, "a bad count");
     FAILS(PARSE("\"ooTextFile\" \"TextGrid\" 0 1 <exists> 1.5"), LIN_FORMAT, "a bad count");
     FAILS(PARSE("\"ooTextFile\" \"TextGrid\" 0 1 <exists> 1 \"Tier\""), LIN_FORMAT, "neither an IntervalTier");
-    FAILS(PARSE("\"ooTextFile\" \"TextGrid\" 0 1 <exists>\n1\n\"IntervalTier\"\n\"x\n"), LIN_FORMAT, "x.TextGrid:4: a text has no closing quote");
+    FAILS(PARSE("\"ooTextFile\" \"TextGrid\" 0 1 <exists>\n1\n\"IntervalTier\"\n\"x\n"), LIN_FORMAT,
+          "x.TextGrid:4: a text has no closing quote");
     FAILS(PARSE("\"ooTextFile\" \"TextGrid\" 0 9 <exists> 1 \"IntervalTier\" \"x\" 0 9 2 0 3 \"a\"\n2 4 \"b\""), LIN_FORMAT,
           "x.TextGrid:2: an interval ends before it begins");
     FAILS(PARSE("\"ooTextFile\" \"TextGrid\" 0 9 <exists> 1 \"IntervalTier\" \"x\" 0 9 1 3 2 \"a\""), LIN_FORMAT, "ends before");
