@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
 """Errors of linnet align's boundaries against known onsets, in ms: speech by flite, which says when each phone begins.
 
-    bench/boundaries.py build/release/linnet corpus/dev_native [--texts 60] [--keep FOLDER]
+    bench/boundaries.py build/release/linnet corpus/dev_native [--texts 60] [--snr DB] [--pocketsphinx] [--keep FOLDER]
 
 Every text is spoken by one of flite's voices (Debian's flite: kal16 is made of diphones, the others are statistical), at three
-tempi. linnet aligns the phones that flite said, once with each --times. Needs flite's libraries and Python's own library only.
+tempi; --snr adds noise that falls by 3 dB an octave or so. linnet aligns the phones that flite said, once with each --times. Needs
+flite's libraries and Python's own library; --pocketsphinx the package of that name.
 """
 import argparse
+import array
 import ctypes
 import json
 import os
 import random
 import subprocess
 import tempfile
+import wave
 
 VOICES = ("kal16", "awb", "rms", "slt")
 TEMPI = (0.85, 1.0, 1.2)  # flite's duration_stretch
@@ -69,7 +72,24 @@ def letters(number):
     return chr(97 + number // 676 % 26) + chr(97 + number // 26 % 26) + chr(97 + number % 26)
 
 
-def make(folder, texts):
+def add_noise(path, snr_db, seed):
+    """White noise and its smoothed self, together so many dB below the sound."""
+    with wave.open(path) as sound:
+        parameters, samples = sound.getparams(), array.array("h", sound.readframes(sound.getnframes()))
+    chance, slow, noise = random.Random(seed), 0.0, []
+    for _ in samples:
+        white = chance.gauss(0, 1)
+        slow = 0.9 * slow + white
+        noise.append(slow + white)
+    power = sum(s * s for s in samples) / sum(n * n for n in noise)
+    gain = (power * 10 ** (-snr_db / 10)) ** 0.5
+    mixed = array.array("h", (max(-32768, min(32767, round(0.9 * (s + gain * n)))) for s, n in zip(samples, noise)))
+    with wave.open(path, "wb") as sound:
+        sound.setparams(parameters)
+        sound.writeframes(mixed.tobytes())
+
+
+def make(folder, texts, snr_db):
     """A data directory, its lexicon, in which every word has the one pronunciation that flite chose, and the truth."""
     flite, truth, names = Flite(), {}, {}
     with open(os.path.join(folder, "text"), "w") as text_file, open(os.path.join(folder, "wav.scp"), "w") as sounds:
@@ -77,6 +97,8 @@ def make(folder, texts):
             name = f"{VOICES[i % len(VOICES)]}-{i:03}"
             path = os.path.join(folder, name + ".wav")
             segments = flite.say(text, VOICES[i % len(VOICES)], TEMPI[i // len(VOICES) % len(TEMPI)], path)
+            if snr_db is not None:
+                add_noise(path, snr_db, i)
             phones = [(LABELS.get(p, p.upper()), a, b, w) for p, a, b, w in segments if p != "pau"]
             words = []
             for number in sorted({w for *_, w in phones}):
@@ -98,6 +120,31 @@ def align(linnet, folder, *options):
     return {r["id"]: r for r in map(json.loads, done.stdout.splitlines())}
 
 
+def pocketsphinx(folder):
+    """What its two passes of alignment find, defaults; utterances that it gives up are missing."""
+    from pocketsphinx import Decoder
+    with open(os.path.join(folder, "lexicon")) as lexicon:
+        names = dict(line.rstrip("\n").split(" ", 1) for line in lexicon)
+    decoder, results = Decoder(lm=None, dict=os.path.join(folder, "lexicon"), loglevel="FATAL"), {}
+    with open(os.path.join(folder, "text")) as texts:
+        for name, text in (line.rstrip("\n").split(" ", 1) for line in texts):
+            with wave.open(os.path.join(folder, name + ".wav")) as sound:
+                seconds, samples = sound.getnframes() / sound.getframerate(), sound.readframes(sound.getnframes())
+            try:
+                for begin in (lambda: decoder.set_align_text(text), decoder.set_alignment):
+                    begin()
+                    decoder.start_utt()
+                    decoder.process_raw(samples, full_utt=True)
+                    decoder.end_utt()
+            except RuntimeError:
+                continue
+            found = [{"phone": p.name, "start": p.start / 100, "end": (p.start + p.duration) / 100}
+                     for w in decoder.get_alignment() for p in w if p.name not in ("SIL", "+NSN+", "+SPN+")]
+            if sum(len(names[w].split()) for w in text.split()) == len(found):  # else it ended too early
+                results[name] = {"phones": found, "seconds": seconds}
+    return results
+
+
 def row(name, errors):
     size = sorted(abs(e) for e in errors)
     n = len(size)
@@ -110,8 +157,9 @@ def compare(title, truth, found):
     errors = {k: [] for k in ("phone starts", "phone ends", "word starts", "word ends", "phone durations")}
     voices = {v: [] for v in VOICES}
     silence, pauses, speech = 0.0, 0.0, 0.0
-    for name, known in truth.items():
-        phones, result = known["phones"], found[name]
+    for name, result in found.items():
+        known = truth[name]
+        phones = known["phones"]
         assert [p for p, *_ in phones] == [p["phone"] for p in result["phones"]], name
         for i, ((_, start, end, word), p) in enumerate(zip(phones, result["phones"])):
             first = i == 0 or phones[i - 1][3] != word
@@ -129,12 +177,14 @@ def compare(title, truth, found):
         pauses += sum(b - a for a, b in known["pauses"])
         silence += total - sum(p["end"] - p["start"] for p in result["phones"])
         speech += sum(p["end"] - p["start"] for p in result["phones"])
-    print(f"\n{title}: {speech:.1f} s in phones, {silence:.1f} s between them (flite paused for {pauses:.1f} s)\n")
+    print(f"\n{title}, {len(found)} of {len(truth)} utterances: {speech:.1f} s in phones, {silence:.1f} s between them "
+          f"(flite paused for {pauses:.1f} s)\n")
     print("| ms | n | mean | median | 90th percentile | within 20 | bias |\n|---|---|---|---|---|---|---|")
     for kind, values in errors.items():
         row(kind, values)
     for voice, values in voices.items():
-        row("phones of " + voice, values)
+        if values:
+            row("phones of " + voice, values)
 
 
 def main():
@@ -144,6 +194,8 @@ def main():
     parser.add_argument("--texts", type=int, default=60)
     parser.add_argument("--keep", help="a folder for the sounds and their truth")
     parser.add_argument("--times", default="path,sound")
+    parser.add_argument("--snr", type=float)
+    parser.add_argument("--pocketsphinx", action="store_true")
     options = parser.parse_args()
     with open(os.path.join(options.set, "text")) as lines:
         texts = [line.rstrip("\n").split(" ", 1)[1].lower() for line in lines]
@@ -152,11 +204,13 @@ def main():
         if options.keep:
             os.makedirs(options.keep, exist_ok=True)
             folder = options.keep
-        truth = make(folder, texts[:options.texts])
+        truth = make(folder, texts[:options.texts], options.snr)
         with open(os.path.join(folder, "truth.json"), "w") as out:
             json.dump(truth, out)
         for times in options.times.split(","):
-            compare(f"--times {times}", truth, align(options.linnet, folder, *([] if times == "now" else ["--times", times])))
+            compare(f"--times {times}", truth, align(options.linnet, folder, "--times", times))
+        if options.pocketsphinx:
+            compare("pocketsphinx", truth, pocketsphinx(folder))
 
 
 main()

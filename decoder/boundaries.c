@@ -34,8 +34,10 @@ enum {
 #define LOUDEST (-0.5)    // nor above this
 #define NOT_SILENT 200.0  // what a frame of such costs a silence, natural logarithm
 #define SHORTENED 40.0    // what it costs a phone to have fewer frames than states
-#define BEFORE 0.25       // seconds by which a phone's sound may precede the rows of the phone before it
+#define BEFORE 0.25       // seconds by which a phone's sound may precede the rows of the phone before it, at first,
 #define BEHIND 0.06       // or end behind those of the next
+#define NEAR 0.04         // the same beside the mean lag of this sound's rows, once that is known
+#define LAGS 8            // phones from which on it is
 #define FAR 1.0           // seconds from its own rows, at most
 #define WORDS_PAUSE 0.2   // between words whose rows are farther apart may be silence
 #define WORD_PAUSE 0.6    // the same inside a word
@@ -414,7 +416,12 @@ static void add_states(lin_boundaries *b, int kind, int phone, int n, int64_t fr
     }
 }
 
-static lin_status make_states(lin_boundaries *b, const lin_path *path, double row_s, lin_error *err)
+// Where a phone's sound may be: from `before` seconds before the rows of the phone before it to `behind` seconds behind the next's.
+typedef struct window {
+    double before, behind;
+} window;
+
+static lin_status make_states(lin_boundaries *b, const lin_path *path, double row_s, window w, lin_error *err)
 {
     const int n = path->n_phones;
     const size_t most = 1 + (size_t)n * (STATES + LIN_BOUNDARIES_SILENCE) + LIN_BOUNDARIES_SILENCE;
@@ -426,13 +433,13 @@ static lin_status make_states(lin_boundaries *b, const lin_path *path, double ro
     int word = 0;
     for (int i = 0; i < n; i++) {
         const double at = center(path, i, row_s), last = i ? center(path, i - 1, row_s) : 0;
-        const int64_t after_last = i ? frame_at(b, last - BEFORE) : 0, before_this = frame_at(b, at + BEHIND);
+        const int64_t after_last = i ? frame_at(b, last - w.before) : 0, before_this = frame_at(b, at + w.behind);
         while (word < path->n_words && path->words[word].first_phone < i) word++;
         const int begins = word < path->n_words && path->words[word].first_phone == i;
         const int pause = i == 0 || at - last > (begins ? WORDS_PAUSE : path->n_words ? WORD_PAUSE : PHONES_PAUSE);
         if (pause) add_states(b, SILENCE, -1, LIN_BOUNDARIES_SILENCE, after_last, before_this);
-        const int64_t far = frame_at(b, at - FAR - BEFORE),
-                      end = i + 1 < n ? frame_at(b, center(path, i + 1, row_s) + BEHIND) : (int64_t)b->T;
+        const int64_t far = frame_at(b, at - FAR - w.before),
+                      end = i + 1 < n ? frame_at(b, center(path, i + 1, row_s) + w.behind) : (int64_t)b->T;
         const int64_t too_far = frame_at(b, at + FAR);
         const size_t first = b->n_states;
         add_states(b, b->phone_of[path->phones[i].label] * STATES, i, STATES, far > after_last ? far : after_last,
@@ -440,7 +447,7 @@ static lin_status make_states(lin_boundaries *b, const lin_path *path, double ro
         if (pause) b->states[first].optional = LIN_BOUNDARIES_SILENCE;
     }
     const double last = center(path, n - 1, row_s);
-    add_states(b, SILENCE, -1, LIN_BOUNDARIES_SILENCE, frame_at(b, last - BEFORE), (int64_t)b->T);
+    add_states(b, SILENCE, -1, LIN_BOUNDARIES_SILENCE, frame_at(b, last - w.before), (int64_t)b->T);
     return lin_grow(&b->scores, &b->scores_capacity, b->n_states, sizeof *b->scores, "states of phones", err);
 }
 
@@ -545,13 +552,11 @@ static lin_status check_path(const lin_boundaries *b, const lin_path *path, doub
     return LIN_OK;
 }
 
-lin_status lin_boundaries_find(lin_boundaries *b, const lin_path *path, double row_s, double seconds, lin_segment *segments,
-                               lin_error *err)
+// LIN_MISMATCH, and segments are as they were: no path.
+static lin_status find(lin_boundaries *b, const lin_path *path, double row_s, double seconds, window w, lin_segment *segments,
+                       lin_error *err)
 {
-    lin_status status = check_path(b, path, row_s, seconds, err);
-    if (status != LIN_OK || path->n_phones == 0) return status;
-    status = measure_levels(b, path, row_s, err);
-    if (status == LIN_OK) status = make_states(b, path, row_s, err);
+    lin_status status = make_states(b, path, row_s, w, err);
     if (status == LIN_OK) status = search(b, err);
     if (status != LIN_OK) return status;
     // The text ends in its last phone or in the silence behind it.
@@ -574,4 +579,21 @@ lin_status lin_boundaries_find(lin_boundaries *b, const lin_path *path, double r
         s = origin(s, b->came[used + s - first]);
     }
     return LIN_OK;
+}
+
+lin_status lin_boundaries_find(lin_boundaries *b, const lin_path *path, double row_s, double seconds, lin_segment *segments,
+                               lin_error *err)
+{
+    lin_status status = check_path(b, path, row_s, seconds, err);
+    if (status != LIN_OK || path->n_phones == 0) return status;
+    status = measure_levels(b, path, row_s, err);
+    if (status == LIN_OK) status = find(b, path, row_s, seconds, (window){BEFORE, BEHIND}, segments, err);
+    if (status != LIN_OK || path->n_phones < LAGS) return status;
+    // A network's rows lag behind the middles of phones by nearly the same time; in noise that tells more than the sound does.
+    double lag = 0;
+    for (int i = 0; i < path->n_phones; i++) lag += center(path, i, row_s) - (segments[i].start_s + segments[i].end_s) / 2;
+    lag /= path->n_phones;
+    lin_error none;
+    status = find(b, path, row_s, seconds, (window){lag + NEAR, NEAR - lag}, segments, &none);
+    return status == LIN_OK || status == LIN_MISMATCH ? LIN_OK : lin_fail(err, status, "%s", none.message);
 }

@@ -1,6 +1,6 @@
 // boundaries_table.h - made by tools/boundaries_table.py and not to be edited.
 // Of train_native:200 train_read:150 train_cv:100 train_games:100 train_stories:50.
-// Times 1000, for each phoneme of CMUdict three states, and silences: of 12 cepstra and the energy, relative to those of speech,
+// Times 1000, for each phoneme of CMUdict three states, and silences: of 12 cepstra and the energy, relative to speech,
 // and on a second line of their differences.
 #ifndef LIN_DECODER_BOUNDARIES_TABLE_H
 #define LIN_DECODER_BOUNDARIES_TABLE_H

@@ -147,7 +147,7 @@ def gather(linnet, corpus, sets, folder):
 def write(model, sets):
     print(f"""// boundaries_table.h - made by tools/boundaries_table.py and not to be edited.
 // Of {' '.join(sets)}.
-// Times 1000, for each phoneme of CMUdict three states, and silences: of {CEPSTRA} cepstra and the energy, relative to those of speech,
+// Times 1000, for each phoneme of CMUdict three states, and silences: of {CEPSTRA} cepstra and the energy, relative to speech,
 // and on a second line of their differences.
 #ifndef LIN_DECODER_BOUNDARIES_TABLE_H
 #define LIN_DECODER_BOUNDARIES_TABLE_H

@@ -302,6 +302,35 @@ START_TEST(long_sound_and_its_changes_of_level)
 }
 END_TEST
 
+// Sound that changes nowhere: the rows tell where each phone is, less their lag, which is nearly the same for all.
+START_TEST(rows_decide_where_the_sound_does_not)
+{
+    begin();
+    enum { N = 60, EVERY = 12 };
+    const int T = N * EVERY + 60;
+    plant(0, 20, SILENT, 15, 1);
+    plant(20, T - 40, row_of(1), 15, 6);
+    plant(T - 40, T, SILENT, 15, 1);
+    double mean = 0, worst = 0;
+    for (int i = 0; i < N; i++) {
+        const int64_t row = (20 + i * EVERY + EVERY / 2 + 9) / 3;
+        said[i] = (lin_path_phone){.label = i % 3 == 0 ? 1 : i % 3 == 1 ? 12 : 29, .start = row, .end = row + 1};
+    }
+    const lin_path path = {.phones = said, .n_phones = N};
+    OK(lin_boundaries_push(b, sound, T, &err));
+    OK(lin_boundaries_find(b, &path, ROW, seconds_of(T), segments, &err));
+    check_rules(&path, T);
+    for (int i = 0; i < N; i++) mean += ((double)said[i].start + 0.5) * ROW - (segments[i].start_s + segments[i].end_s) / 2;
+    mean /= N;
+    for (int i = 0; i < N; i++) {
+        const double lag = ((double)said[i].start + 0.5) * ROW - (segments[i].start_s + segments[i].end_s) / 2;
+        worst = fmax(worst, fabs(lag - mean));
+    }
+    test_require(worst < 0.13, "a phone lies %g s from where its rows have it", worst);
+    end();
+}
+END_TEST
+
 START_TEST(little_sound)
 {
     begin();
@@ -395,6 +424,7 @@ int main(void)
     tcase_add_test(tc, phones_that_the_table_lacks);
     tcase_add_test(tc, loud_and_silent_stretches);
     tcase_add_test(tc, long_sound_and_its_changes_of_level);
+    tcase_add_test(tc, rows_decide_where_the_sound_does_not);
     tcase_add_test(tc, little_sound);
     tcase_add_test(tc, what_is_refused);
     tcase_add_test(tc, memory_that_is_not_there);
