@@ -1,6 +1,7 @@
 #!/bin/sh
 # peers.sh - linnet beside PyTorch and ONNX Runtime on the same network, weights, data and threads, in one run: each round runs all
-# three one after the other; the table shows medians over the rounds. Run it on an otherwise idle machine.
+# three one after the other. The table shows the best of all runs with the median behind it: other work on the machine only makes a run
+# slower, and the peak is a best, too. Ratios and shares are best with best.
 #
 #   bench/peers.sh [--rounds N] [--repeats N] [--threads N] [--no-install]
 #
@@ -17,7 +18,7 @@ while [ $# -gt 0 ]; do
     --repeats) repeats=$2; shift 2 ;;
     --threads) threads=$2; shift 2 ;;
     --no-install) install=no; shift ;;
-    *) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    *) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2 ;;
     esac
 done
 
@@ -66,31 +67,42 @@ while [ $round -lt "$rounds" ]; do
 done
 
 machine=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
-echo "$machine, $threads threads, $(date +%F), medians of $rounds rounds of $repeats runs; load before: $load"
+echo "$machine, $threads threads, $(date +%F), best (median) of $rounds rounds of $repeats runs; load before: $load"
 [ $torch = no ] || "$PYTHON" -c 'import torch; print("PyTorch", torch.__version__)'
 [ $onnx = no ] || "$PEERS/venv/bin/python" -c 'import onnxruntime; print("ONNX Runtime", onnxruntime.__version__)'
 sort -k1,2 -k3,3g "$results" | awk '
-    function median_done() { if (n) value[key] = n % 2 ? v[(n + 1) / 2] : (v[n / 2] + v[n / 2 + 1]) / 2; n = 0 }
-    { if ($1 SUBSEP $2 != key) { median_done(); key = $1 SUBSEP $2 } v[++n] = $3 }
+    function done() {
+        if (!n) return
+        median[key] = n % 2 ? v[(n + 1) / 2] : (v[n / 2] + v[n / 2 + 1]) / 2
+        best[key] = key ~ /_ms$/ ? v[1] : v[n]
+        n = 0
+    }
+    { if ($1 SUBSEP $2 != key) { done(); key = $1 SUBSEP $2 } v[++n] = $3 }
     END {
-        median_done()
+        done()
         count = split("peak_gflops peak_1_gflops forward_causal_frames_per_s forward_bidirectional_frames_per_s train_causal_ms " \
                       "train_bidirectional_ms train_causal_no_dropout_ms chunk_p50_ms chunk_p99_ms sound_chunk_p50_ms " \
                       "sound_chunk_p99_ms start_ms transcribe_5s_ms", names, " ")
-        printf "%-36s %10s %7s  %10s %7s  %10s %7s\n", "", "linnet", "of peak", "PyTorch", "linnet", "ONNX RT", "linnet"
+        printf "%-36s %17s %7s  %17s %7s  %17s %7s\n", "", "linnet", "of peak", "PyTorch", "linnet", "ONNX RT", "linnet"
         for (i = 1; i <= count; i++) {
             name = names[i]
-            if (!(("linnet", name) in value)) continue
-            own = value["linnet", name]
-            printf "%-36s %10s %7s", name, number(own), share("linnet", name ":peak_percent")
-            printf "  %10s %7s", field("torch", name), ratio("torch", name, own)
-            printf "  %10s %7s\n", field("onnx", name), ratio("onnx", name, own)
+            if (!(("linnet", name) in best)) continue
+            printf "%-36s %17s %7s", name, field("linnet", name), share(name)
+            printf "  %17s %7s", field("torch", name), ratio("torch", name)
+            printf "  %17s %7s\n", field("onnx", name), ratio("onnx", name)
         }
     }
-    function share(who, name) { return (who, name) in value ? sprintf("%.1f %%", value[who, name]) : "" }
-    function field(who, name) { return (who, name) in value ? number(value[who, name]) : "-" }
+    function share(name) {
+        if (!(("linnet", name ":gflops") in best)) return ""
+        return sprintf("%.1f %%", 100 * best["linnet", name ":gflops"] / best["linnet", "peak_gflops"])
+    }
+    function field(who, name) {
+        if (!((who, name) in best)) return "-"
+        return number(best[who, name]) " (" number(median[who, name]) ")"
+    }
     function number(x) { return sprintf(x >= 1000 ? "%.0f" : "%.4g", x) }
     function ratio(who, name, own) {
-        if (!((who, name) in value)) return ""
-        return sprintf("%.2f x", name ~ /_ms$/ ? value[who, name] / own : own / value[who, name])
+        if (!((who, name) in best)) return ""
+        own = best["linnet", name]
+        return sprintf("%.2f x", name ~ /_ms$/ ? best[who, name] / own : own / best[who, name])
     }'

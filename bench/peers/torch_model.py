@@ -9,7 +9,6 @@ the normaliser. The result is checked against tests/golden/network.py before any
 """
 import argparse
 import os
-import statistics
 import sys
 
 import numpy as np
@@ -145,7 +144,8 @@ def time_forward(mode, repeats):
     c, net, _ = build(mode)
     x = torch.randn(B, T, c["mel_bins"])
     with torch.inference_mode():
-        say(f"forward_{mode}_frames_per_s", B * T / statistics.median(clock(lambda: net(x), repeats)))
+        for seconds in clock(lambda: net(x), repeats):
+            say(f"forward_{mode}_frames_per_s", B * T / seconds)
 
 
 def time_training(mode, dropout, name, repeats):
@@ -160,7 +160,8 @@ def time_training(mode, dropout, name, repeats):
         F.ctc_loss(net(x).transpose(0, 1), labels, frames, counts, reduction="sum").div(B).backward()
         optimiser.step()
 
-    say(f"train_{mode}{name}_ms", 1000 * statistics.median(clock(step, repeats)))
+    for seconds in clock(step, repeats):
+        say(f"train_{mode}{name}_ms", 1000 * seconds)
 
 
 def time_stream(chunks):

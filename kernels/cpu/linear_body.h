@@ -83,7 +83,8 @@ INLINE NO_MEMSET void block(const int R, const int P, const int V, int groups, c
             UNROLL
             for (int v = 0; v < P * V; v++) sum[r][v] = vec_set1(0.0f);
         }
-        if (R == MAIN_ROWS && from->steps >= 64) { // y is called at the beginning, so that it is there at the end
+        // y is called at the beginning, so that it is there at the end. Wider blocks, which last longer, lose by it.
+        if (R == MAIN_ROWS && PANEL == LIN_PANEL_AVX2 && from->steps >= 64) {
             UNROLL
             for (int r = 0; r < R; r++) {
                 __builtin_prefetch(y + (size_t)r * ldy, 1, 3);
@@ -257,8 +258,8 @@ void LIN_NAME(lin_linear_rows)(float *y, const float *x, const float *packed, co
 // Rows of dy and x that are summed in registers before they are added to dw. Fixed, since the bits of dw depend on it.
 enum { DEPTH = 192 };
 
-// Tiles of this height and more read each panel of x often enough to pay for a copy of it.
-enum { COPY_FROM = 64 };
+// Narrow tiles of this height and more read each panel of x often enough to pay for a copy of it; wide ones gain nothing.
+enum { COPY_FROM = PANEL == LIN_PANEL_AVX2 ? 64 : LIN_TILE_N + 1 };
 
 // The values that one step of a block takes from dy.
 typedef float tile_row __attribute__((vector_size(4 * MAIN_ROWS), aligned(4), may_alias));
