@@ -73,7 +73,7 @@ static double y_of(const panel *p, double value) { return p->y + p->h * (1 - val
 // The axis up to `most`, which is raised to a whole number of steps. side 0: left, with lines across; 1: right.
 static void y_axis(drawing *d, panel *p, double most, int ticks, int side, const char *color, const char *label)
 {
-    if (!(most > 0)) most = 1;
+    if (!(most > 1e-12)) most = 1;
     const double step = nice_step(most, ticks), steps = ceil(most / step - 1e-9);
     const double x = side ? p->x + p->w : p->x, middle = p->y + p->h / 2, out = side ? 54 : -56;
     p->most = steps * step;
@@ -211,6 +211,15 @@ static void draw(drawing *d, const char *title, const point *points, size_t n)
     put(d, "</svg>\n");
 }
 
+// What no run writes would have axes without end.
+static int drawable(const point *p)
+{
+    const double values[] = {p->loss, p->dev_loss, p->dev_per, p->lr};
+    for (int i = 0; i < 4; i++)
+        if (!(fabs(values[i]) <= 1e9)) return 0;
+    return p->epoch >= 1 && p->epoch <= 1e9;
+}
+
 char *lin_curves_svg(const char *log, const char *title)
 {
     point *points = NULL;
@@ -219,7 +228,7 @@ char *lin_curves_svg(const char *log, const char *title)
     for (const char *line = strchr(log, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
         point p;
         if (sscanf(line + 1, "%lf %*f %lf %lf %lf %lf", &p.epoch, &p.loss, &p.dev_loss, &p.dev_per, &p.lr) != 5) continue;
-        if (!isfinite(p.epoch + p.loss + p.dev_loss + p.dev_per + p.lr) || (n && p.epoch <= points[n - 1].epoch)) continue;
+        if (!drawable(&p) || (n && p.epoch <= points[n - 1].epoch)) continue;
         if (lin_grow(&points, &capacity, n + 1, sizeof *points, "the training curves", NULL) != LIN_OK) {
             lin_free(d.text);
             d.text = NULL;

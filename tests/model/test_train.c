@@ -417,6 +417,11 @@ START_TEST(curves)
     svg = lin_curves_svg(head, "\xFF");
     ck_assert(strstr(svg, "Training of ...</text>") != NULL && strstr(svg, "best") == NULL && strstr(svg, "nan") == NULL);
     lin_free(svg);
+    // numbers that no run writes
+    snprintf(log, sizeof log, "%s1e300\t5\t3\t-1\t-1\t0.001\n1\t5\t1e-320\t-1\t-1\t1e-310\n2\t5\t1e300\t1\t1\t1\n", head);
+    svg = lin_curves_svg(log, "x");
+    ck_assert(strstr(svg, "1 epoch; best") != NULL && strstr(svg, "nan") == NULL);
+    lin_free(svg);
     for (unsigned long k = 1; k < 4; k++) {
         lin_memory_fail_at(k);
         lin_free(lin_curves_svg(log, "x"));
