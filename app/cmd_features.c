@@ -144,7 +144,8 @@ typedef struct posteriors_values {
 } posteriors_values;
 
 static const lin_option posteriors_options[] = {
-    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .required = 1, .at = offsetof(posteriors_values, output),
+    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .required = 1,
+     .at = offsetof(posteriors_values, output),
      .help = "The NumPy file to write: float32 [steps, outputs], natural-log probabilities, the blank first"},
     {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(posteriors_values, jobs), .text = "0", .min = 0,
      .max = 1024, .help = "Threads; 0: one per core"},

@@ -53,7 +53,8 @@ static const lin_option options[] = {
     {.name = "json", .type = LIN_OPTION_FLAG, AT(json), .help = "Write one JSON object instead of tables"},
     {.name = "html", .type = LIN_OPTION_FILE, .writes = 1, AT(html),
      .help = "Write a page with the confusion matrix, speakers and worst utterances there as well"},
-    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, AT(output), .help = "Where to write; standard output if not given"},
+    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, AT(output),
+     .help = "Where to write; standard output if not given"},
     {.type = LIN_OPTION_END},
 };
 

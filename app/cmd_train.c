@@ -357,7 +357,8 @@ static lin_status check_folder(const train_values *v, lin_error *err)
     snprintf(path, sizeof path, "%s/checkpoint.safetensors", v->folder);
     if (v->resume) return LIN_OK;
     if (access(path, F_OK) == 0)
-        return lin_fail(err, LIN_INVALID, "%s holds a run already: go on with it with --resume, or name another --folder", v->folder);
+        return lin_fail(err, LIN_INVALID, "%s holds a run already: go on with it with --resume, or name another --folder",
+                        v->folder);
     lin_status status = LIN_OK;
     for (size_t i = 0; i < sizeof written / sizeof *written && status == LIN_OK; i++) {
         snprintf(path, sizeof path, "%s/%s", v->folder, written[i]);

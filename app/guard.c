@@ -103,7 +103,8 @@ static lin_status add_defaults(const lin_parsed *parsed, lin_error *err)
     static const char *const models[2][2] = {{"phones.lm", NULL}, {"english.lm", NULL}};
     char path[PATH_MAX];
     lin_status status = LIN_OK;
-    if (lin_options_find(parsed->command, "model") >= 0 && lin_find_model(named(parsed, "model"), path, sizeof path, NULL) == LIN_OK)
+    if (lin_options_find(parsed->command, "model") >= 0 &&
+        lin_find_model(named(parsed, "model"), path, sizeof path, NULL) == LIN_OK)
         status = lin_guard_reads(path, err);
     if (status == LIN_OK && lin_options_find(parsed->command, "lexicon") >= 0 &&
         lin_find_lexicon(named(parsed, "lexicon"), path, sizeof path, NULL) == LIN_OK)

@@ -100,8 +100,9 @@ lin_status lin_mirror_check(const lin_inputs *in, lin_error *err)
         if (strcmp(a->path, b->path) == 0) {
             status = lin_fail(err, LIN_INVALID, "%s is given twice; name it once", a->path);
         } else {
-            status = lin_fail(err, LIN_INVALID, "two files are called %s: the results of %.300s and %.300s would be one; rename one "
-                                                "of them, or do each in a run with its own --output-dir", a->name, a->path, b->path);
+            status = lin_fail(err, LIN_INVALID,
+                              "two files are called %s: the results of %.300s and %.300s would be one; rename one of them, or do "
+                              "each in a run with its own --output-dir", a->name, a->path, b->path);
         }
     }
     lin_free((void *)sorted);

@@ -21,11 +21,12 @@ enum { LONGEST_PATH = 4096 };
 static const char *nearest_format(const char *name)
 {
     static const char *const others[][2] = {
-        {"txt", "text"},     {"docx", "text"},     {"doc", "text"},    {"odt", "text"},        {"rtf", "text"},  {"pdf", "text"},
-        {"html", "text"},    {"md", "text"},       {"plain", "text"},  {"subrip", "srt"},      {"ass", "srt"},   {"ssa", "srt"},
-        {"sub", "srt"},      {"sbv", "srt"},       {"ttml", "srt"},    {"subtitles", "srt"},   {"webvtt", "vtt"}, {"praat", "textgrid"},
-        {"eaf", "textgrid"}, {"xlsx", "csv"},      {"xls", "csv"},     {"ods", "csv"},         {"tsv", "csv"},   {"ndjson", "json"},
-        {"xml", "json"},     {"yaml", "json"},     {"sclite", "trn"},  {"labels", "audacity"}, {"kaldi", "text"},
+        {"txt", "text"},     {"docx", "text"},   {"doc", "text"},       {"odt", "text"},       {"rtf", "text"},
+        {"pdf", "text"},     {"html", "text"},   {"md", "text"},        {"plain", "text"},     {"kaldi", "text"},
+        {"subrip", "srt"},   {"ass", "srt"},     {"ssa", "srt"},        {"sub", "srt"},        {"sbv", "srt"},
+        {"ttml", "srt"},     {"webvtt", "vtt"},  {"subtitles", "srt"},  {"praat", "textgrid"}, {"eaf", "textgrid"},
+        {"xlsx", "csv"},     {"xls", "csv"},     {"ods", "csv"},        {"tsv", "csv"},        {"ndjson", "json"},
+        {"xml", "json"},     {"yaml", "json"},   {"sclite", "trn"},     {"labels", "audacity"},
     };
     char lower[32];
     size_t n = 0;
@@ -36,7 +37,7 @@ static const char *nearest_format(const char *name)
     }
     for (int i = 0; n > 2 && lin_writer_at(i); i++) {
         const lin_writer *w = lin_writer_at(i);
-        if (strcmp(lower, w->name) == 0 || lin_edit_cost(lower, w->name) == 1 || lin_edit_cost(lower, w->extension) == 1) return w->name;
+        if (lin_edit_cost(lower, w->name) <= 1 || lin_edit_cost(lower, w->extension) == 1) return w->name;
     }
     return NULL;
 }
@@ -50,8 +51,8 @@ static int unknown_format(const lin_parsed *parsed, const char *name, size_t n)
     }
     snprintf(given, sizeof given, "%.*s", (int)n, name);
     const char *near = nearest_format(given);
-    return lin_misuse(parsed, "--format must be one of %s, not '%s'%s%s%s", known, given, near ? "; did you mean " : "", near ? near : "",
-                      near ? "?" : "");
+    const char *before = near ? "; did you mean " : "", *after = near ? "?" : "";
+    return lin_misuse(parsed, "--format must be one of %s, not '%s'%s%s%s", known, given, before, near ? near : "", after);
 }
 
 // The end of a file's name that no format has, but that says that something else was meant.
@@ -60,11 +61,12 @@ static int check_extension(const lin_parsed *parsed, const lin_results_values *v
     const char *base = lin_base_name(v->output), *dot = strrchr(base, '.');
     if (!dot || dot == base) return LIN_EXIT_OK;
     if (lin_corpus_is_sound(v->output))
-        return lin_misuse(parsed, "--output %s has a name as sound files have, and results are text; name it .txt, .json, ...", v->output);
+        return lin_misuse(parsed, "--output %s has a name as sound files have, and results are text; name it .txt, .json, ...",
+                          v->output);
     const char *near = v->format ? NULL : nearest_format(dot + 1);
     if (!near) return LIN_EXIT_OK;
-    return lin_misuse(parsed, "no format has files called %s; did you mean %s? Then say --format %s, or --output %.*s.%s", dot, near,
-                      near, (int)(dot - v->output), v->output, lin_writer_find(near)->extension);
+    return lin_misuse(parsed, "no format has files called %s; did you mean %s? Then say --format %s, or --output %.*s.%s", dot,
+                      near, near, (int)(dot - v->output), v->output, lin_writer_find(near)->extension);
 }
 
 // Names between commas; one given twice counts once.
@@ -236,7 +238,7 @@ static lin_status own_file(lin_results *r, const lin_writer *writer, const char 
     if (status == LIN_OK && channel) status = lin_guard_writes(path, err); // of speakers nobody knew before
     if (status == LIN_OK) status = lin_mirror_folder(path, err);
     if (status != LIN_OK) return status;
-    if (!r->is_part) return lin_output_write(path, LIN_FILE_UNSYNCED, &r->text, err);
+    if (!r->is_part) return lin_output_write(path, LIN_FILE_OF_MANY, &r->text, err);
     lin_output out;
     status = lin_output_open(path, 0, &out, err);
     if (status == LIN_OK) status = lin_buffer_write(&r->text, out.file, path, err);

@@ -178,14 +178,14 @@ static lin_status open_temporary(lin_file_writer *w, lin_error *err)
             return refuse(w, "write", error, err);
         } else {
             const found what = look_at(w->temporary, w->flags & LIN_FILE_KEEP_STALE);
-            if (what == FOUND_LOCKED) {
+            if (what == FOUND_LOCKED && !(w->flags & LIN_FILE_OF_MANY)) {
                 lin_status status = lin_fail(err, LIN_IO, "cannot write %.400s: another process is writing it (%.400s is locked)",
                                              w->path, w->temporary);
                 lin_free(w->temporary);
                 w->temporary = NULL;
                 return status;
             }
-            if (what == FOUND_FOREIGN) {
+            if (what != FOUND_STALE) {
                 attempt++;
                 continue;
             }
@@ -215,7 +215,8 @@ static lin_status open_target(lin_file_writer *w, lin_error *err)
     if (exists && S_ISDIR(old.st_mode)) return lin_fail(err, LIN_IO, "cannot write %.800s: it is a directory", w->path);
     if (is_open || (exists && !S_ISREG(old.st_mode))) {
         if (!(w->flags & LIN_FILE_STREAM))
-            return lin_fail(err, LIN_IO, "cannot write %.800s: it is not a regular file, and only one can hold this format", w->path);
+            return lin_fail(err, LIN_IO, "cannot write %.800s: it is not a regular file, and only one can hold this format",
+                            w->path);
         w->fd = open_in_place(target);
         if (w->fd < 0) return refuse(w, "write", errno, err);
         w->begin = lseek(w->fd, 0, SEEK_CUR);
@@ -336,7 +337,7 @@ static void sync_folder(const char *path)
 static lin_status complete(lin_file_writer *w, lin_error *err)
 {
     lin_status status = w->failed != LIN_OK ? lin_fail(err, w->failed, "%s", w->why) : flush(w, err);
-    if (status != LIN_OK || lin_file_in_place(w) || (w->flags & LIN_FILE_UNSYNCED)) return status;
+    if (status != LIN_OK || lin_file_in_place(w) || (w->flags & LIN_FILE_OF_MANY)) return status;
     return fsync(w->fd) == 0 ? LIN_OK : refuse(w, "write", errno, err);
 }
 
@@ -357,7 +358,7 @@ lin_status lin_file_commit(lin_file_writer *w, lin_error *err)
     // renamed while still locked: nobody takes it for a stale one
     if (status == LIN_OK && rename(w->temporary, w->target) != 0) status = refuse(w, "rename the finished file to", errno, err);
     if (status != LIN_OK) unlink(w->temporary);
-    else if (!(w->flags & LIN_FILE_UNSYNCED)) sync_folder(w->target);
+    else if (!(w->flags & LIN_FILE_OF_MANY)) sync_folder(w->target);
     release(w);
     return status;
 }

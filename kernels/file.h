@@ -28,7 +28,7 @@ typedef struct lin_file_writer lin_file_writer;
 
 enum {
     LIN_FILE_STREAM = 1,    /* written from front to back: what is no regular file may take it, in place */
-    LIN_FILE_UNSYNCED = 2,  /* one of many small files: after a power cut it may be empty */
+    LIN_FILE_OF_MANY = 2,   /* small and not synced: empty after a power cut, perhaps; of two writers the later one's stays */
     LIN_FILE_KEEP_STALE = 4 /* what a killed process left of this output is not removed: it cannot be made again */
 };
 

@@ -86,7 +86,7 @@ START_TEST(the_old_file_stays_until_the_new_one_is_whole)
     ck_assert_int_eq(entries(), 1);
     // more than the buffer holds, in pieces and at once
     static char large[700000];
-    w = begun(LIN_FILE_UNSYNCED, "");
+    w = begun(LIN_FILE_OF_MANY, "");
     for (int i = 0; i < 7; i++) assert_ok(lin_file_write(w, large, 50000, &err), err);
     assert_ok(lin_file_write(w, large, sizeof large, &err), err);
     assert_ok(lin_file_commit(w, &err), err);
@@ -182,6 +182,14 @@ START_TEST(a_second_writer_is_refused)
     assert_ok(lin_file_commit(w, &err), err);
     assert_ok(lin_file_write_all(path, "second", 6, &err), err);
     ck_assert_str_eq(text_of(path), "second");
+    // but two programs may work through the same many files
+    w = begun(LIN_FILE_OF_MANY, "third");
+    second = begun(LIN_FILE_OF_MANY, "fourth");
+    assert_ok(lin_file_commit(second, &err), err);
+    ck_assert_str_eq(text_of(path), "fourth");
+    assert_ok(lin_file_commit(w, &err), err);
+    ck_assert_str_eq(text_of(path), "third");
+    ck_assert_int_eq(entries(), 1);
 }
 END_TEST
 
