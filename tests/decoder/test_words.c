@@ -334,6 +334,10 @@ START_TEST(test_states_that_lie)
         }
         FAILS(lin_words_check(s.words, copy, n, &err), LIN_FORMAT, "damaged");
     }
+    memcpy(copy, s.state, n);
+    to.h->magic = WORDS_MAGIC_OLD;
+    FAILS(lin_words_check(s.words, copy, n, &err), LIN_MISMATCH, "earlier version");
+    FAILS(lin_words_check(s.words, copy, n - 100, &err), LIN_MISMATCH, "earlier version"); // whatever its size was
     test_buffer_free(copy);
     lin_path_free(&path);
     end(&s);
