@@ -1,0 +1,231 @@
+// aligner_grid.c - the utterances of a TextGrid, each aligned within its times; see aligner.h.
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "app/aligner.h"
+#include "kernels/memory.h"
+#include "lexicon/textfile.h"
+#include "lexicon/textgrid.h"
+#include "lexicon/transcript.h"
+
+static void count_marks(lin_aligner_slot *s, int n, const char *first, size_t n_first)
+{
+    if (n && s->marks == 0) lin_quote(s->first_mark, first, n_first);
+    s->marks += n;
+}
+
+// The path of an utterance that begins at a row, behind those before it.
+static lin_status append_path(lin_aligner *a, int64_t row, lin_error *err)
+{
+    lin_path *from = &a->path, *to = &a->whole;
+    lin_status status = lin_path_reserve(to, from->n_phones, from->n_words, err);
+    if (status != LIN_OK) return status;
+    for (int i = 0; i < from->n_phones; i++) {
+        from->phones[i].start += row;
+        from->phones[i].end += row;
+        to->phones[to->n_phones + i] = from->phones[i];
+    }
+    for (int i = 0; i < from->n_words; i++) {
+        from->words[i].start += row;
+        from->words[i].end += row;
+        to->words[to->n_words + i] = from->words[i];
+        to->words[to->n_words + i].first_phone += to->n_phones;
+    }
+    to->n_phones += from->n_phones;
+    to->n_words += from->n_words;
+    return LIN_OK;
+}
+
+// [laughs] alone is no utterance.
+static int has_words(const char *text, lin_aligner_slot *s)
+{
+    lin_spelling word;
+    lin_error err;
+    size_t at = 0;
+    if (lin_spelling_next(text, strlen(text), &at, &word, &err) != LIN_OK || word.n) return 1;
+    count_marks(s, word.marks, text + word.mark, word.n_mark);
+    return 0;
+}
+
+// The second look at the sound of an utterance alone, so that what others say around it is not taken for a part of it. Before its
+// path is appended; rows and segments count from its first row.
+static lin_status look_again(lin_aligner *a, int64_t from, int64_t to, lin_error *err)
+{
+    const lin_fbank_config *f = &a->job->recognizer.fbank;
+    const double row_s = a->job->row_s, hop_s = f->hop_ms / 1000;
+    const int first = a->whole.n_phones, n = a->path.n_phones;
+    const size_t last = (size_t)fmin(round((double)to * row_s / hop_s), (double)a->n_frames);
+    const size_t begin = (size_t)fmin(round((double)from * row_s / hop_s), (double)last);
+    if (!a->boundaries) return LIN_OK;
+    lin_boundaries_reset(a->boundaries);
+    lin_status status = lin_grow_int(&a->segments, &a->segments_capacity, (int64_t)first + n, sizeof *a->segments, "segments", err);
+    for (size_t at = begin; at < last && status == LIN_OK;) {
+        const size_t more = last - at < 4096 ? last - at : 4096;
+        status = lin_boundaries_push(a->boundaries, a->frames + at * (size_t)f->mel_bins, (int)more, err);
+        at += more;
+    }
+    if (status == LIN_OK) {
+        status = lin_boundaries_find(a->boundaries, &a->path, row_s, (double)(to - from) * row_s, a->segments + first, err);
+    }
+    for (int i = first; i < first + n && status == LIN_OK; i++) {
+        a->segments[i].start_s += (double)from * row_s;
+        a->segments[i].end_s += (double)from * row_s;
+    }
+    return status;
+}
+
+static lin_status align_interval(lin_aligner *a, const lin_interval *v, const char *text, const lin_align_options *o,
+                                 lin_aligner_slot *s, lin_result *result, lin_error *err)
+{
+    const lin_aligner_job *job = a->job;
+    lin_align_report report;
+    // Rows and frames count from the start of the part that was heard.
+    const double last = (double)a->n_rows, part_s = job->part.start_s;
+    const int64_t from = (int64_t)fmin(fmax(floor((v->start_s - part_s) / job->row_s), 0), last);
+    const int64_t to = (int64_t)fmax(fmin(ceil((v->end_s - part_s) / job->row_s), last), (double)from);
+    lin_status status = lin_aligner_text(a, text, strlen(text), err);
+    count_marks(s, a->spoken.marks, a->spoken.first_mark, strlen(a->spoken.first_mark));
+    if (status != LIN_OK) return status;
+    lin_buffer_bytes(&s->guesses, a->spoken.guesses.data, a->spoken.guesses.n);
+    status = lin_align_create(a->spoken.graph, o, &a->align, err);
+    for (int64_t t = from; t < to && status == LIN_OK;) {
+        const int n = to - t < 4096 ? (int)(to - t) : 4096;
+        status = lin_align_push(a->align, a->rows + (size_t)t * (size_t)job->recognizer.V, n, err);
+        t += n;
+    }
+    if (status == LIN_OK) status = lin_align_finish(a->align, &a->path, &report, err);
+    if (status == LIN_OK) status = lin_aligner_stress(a, err);
+    if (status == LIN_OK) status = look_again(a, from, to, err);
+    lin_align_destroy(a->align);
+    a->align = NULL;
+    if (status == LIN_OK)
+        status = lin_grow_int(&a->spans, &a->spans_capacity, (int64_t)a->n_spans + 1, sizeof *a->spans, "utterances", err);
+    if (status != LIN_OK) return status;
+    a->spans[a->n_spans++] = (lin_aligner_span){v->start_s, v->end_s, a->whole.n_phones, a->whole.n_words};
+    if (a->n_spans == 1 || report.fit < s->report.fit) s->report = report;
+    status = append_path(a, from, err);
+    return status == LIN_OK ? lin_aligner_add_path(a, result, err) : status;
+}
+
+static void keep_within(double *start_s, double *end_s, const lin_aligner_span *v)
+{
+    *start_s = fmin(fmax(*start_s, v->start_s), v->end_s);
+    *end_s = fmin(fmax(*end_s, v->start_s), v->end_s);
+}
+
+// Times that rows, or a second look at the sound, have put outside an utterance.
+static void keep_within_spans(const lin_aligner *a, lin_result *r)
+{
+    for (int i = 0; i < a->n_spans; i++) {
+        const lin_aligner_span *v = &a->spans[i], *after = i + 1 < a->n_spans ? v + 1 : NULL;
+        for (int p = v->first_phone; p < (after ? after->first_phone : r->n_phones); p++)
+            keep_within(&r->phones[p].start_s, &r->phones[p].end_s, v);
+        for (int w = v->first_word; w < (after ? after->first_word : r->n_words); w++)
+            keep_within(&r->words[w].start_s, &r->words[w].end_s, v);
+    }
+}
+
+static lin_status align_tier(lin_aligner *a, const lin_textgrid *grid, const lin_tier *tier, const char *path,
+                             const lin_align_options *o, lin_aligner_slot *s, lin_result *result)
+{
+    lin_status status = LIN_OK;
+    lin_path_clear(&a->whole);
+    a->n_spans = 0;
+    for (int i = 0; i < tier->n && status == LIN_OK; i++) {
+        const lin_interval *v = &grid->intervals[tier->first + i];
+        const char *text = lin_textgrid_text(grid, v->text);
+        lin_error why = {0};
+        const lin_part *part = &a->job->part;
+        if (v->start_s < part->start_s || (part->end_s > 0 && v->end_s > part->end_s) || !has_words(text, s)) continue;
+        const lin_status done = align_interval(a, v, text, o, s, result, &why);
+        if (done == LIN_NO_MEMORY) status = lin_fail(&s->error, done, "%s", why.message);
+        if (done == LIN_OK || done == LIN_NO_MEMORY) continue;
+        s->n_bad++;
+        lin_buffer_text(&s->notes, path);
+        lin_buffer_text(&s->notes, ": ");
+        lin_buffer_fixed(&s->notes, v->start_s, 3);
+        lin_buffer_text(&s->notes, " to ");
+        lin_buffer_fixed(&s->notes, v->end_s, 3);
+        lin_buffer_text(&s->notes, " s: ");
+        lin_buffer_text(&s->notes, why.message);
+        lin_buffer_char(&s->notes, '\n');
+    }
+    result->has_words = !a->job->v->phones;
+    const lin_path one = a->path; // the rest is done with the path of all
+    a->path = a->whole;
+    a->whole = one;
+    return status;
+}
+
+// A result for each speaker; the first is the slot's own.
+static lin_status begin_speaker(lin_aligner_slot *s, const lin_input *input, const char *tier, int channel, lin_result **result)
+{
+    lin_buffer id = {0};
+    lin_status status = LIN_OK;
+    *result = &s->result;
+    if (s->n_results > 0) {
+        const int before = s->more_capacity;
+        status = lin_grow_int(&s->more, &s->more_capacity, s->n_results, sizeof *s->more, "speakers", &s->error);
+        if (status != LIN_OK) return status;
+        memset(s->more + before, 0, (size_t)(s->more_capacity - before) * sizeof *s->more);
+        *result = &s->more[s->n_results - 1];
+    }
+    lin_buffer_text(&id, input->id);
+    if (tier) lin_buffer_char(&id, '-');
+    for (const char *c = tier; c && *c; c++) {
+        lin_buffer_char(&id, (unsigned char)*c <= ' ' || *c == 127 || *c == '(' || *c == ')' || *c == '/' ? '_' : *c);
+    }
+    status = lin_buffer_status(&id, &s->error);
+    if (status == LIN_OK) status = lin_result_begin(*result, id.data, tier ? tier : input->speaker, channel, &s->error);
+    lin_buffer_free(&id);
+    s->n_results += status == LIN_OK;
+    return status;
+}
+
+// "anna - words" is a tier that an aligner has made.
+static void name_speaker(char *name, size_t capacity, const char *tier)
+{
+    static const char end[] = " - words";
+    size_t n = strlen(tier);
+    if (n > sizeof end - 1 && !strcmp(tier + n - (sizeof end - 1), end)) n -= sizeof end - 1;
+    snprintf(name, capacity, "%.*s", n > capacity ? (int)capacity : (int)n, tier);
+}
+
+static lin_status align_tiers(lin_aligner *a, const lin_input *input, const char *path, lin_textgrid *grid,
+                              const lin_align_options *o, lin_aligner_slot *s)
+{
+    const int n = lin_textgrid_choose(grid), channel = a->job->channel >= 0 ? a->job->channel + 1 : 1;
+    if (n == 0) return lin_fail(&s->error, LIN_INVALID, "%s: no interval has a text", path);
+    lin_status status = lin_aligner_hear(a, input, s);
+    s->n_results = 0;
+    for (int t = 0; t < grid->n_tiers && status == LIN_OK; t++) {
+        const lin_tier *tier = &grid->tiers[t];
+        char name[128];
+        name_speaker(name, sizeof name, lin_textgrid_text(grid, tier->name));
+        lin_result *result;
+        if (!tier->chosen) continue;
+        // Speakers are told apart as the channels of a recording are.
+        status = begin_speaker(s, input, n > 1 ? name : NULL, n > 1 ? s->n_results + 1 : channel, &result);
+        if (status == LIN_OK) status = align_tier(a, grid, tier, path, o, s, result);
+        if (status == LIN_OK) status = lin_aligner_finish(a, s, result);
+        if (status == LIN_OK) keep_within_spans(a, result);
+    }
+    return status;
+}
+
+lin_status lin_aligner_grid(lin_aligner *a, const lin_input *input, const char *path, const lin_align_options *o,
+                            lin_aligner_slot *s)
+{
+    lin_textgrid grid;
+    lin_status status = lin_textgrid_read(path, &grid, &s->error);
+    a->keeps_rows = 1;
+    a->n_rows = a->n_frames = 0;
+    if (status == LIN_OK) status = align_tiers(a, input, path, &grid, o, s);
+    a->keeps_rows = 0;
+    if (status == LIN_OK) status = lin_buffer_status(&s->guesses, &s->error);
+    if (status == LIN_OK) status = lin_buffer_status(&s->notes, &s->error);
+    lin_textgrid_free(&grid);
+    return status;
+}
