@@ -314,8 +314,8 @@ static lin_status take(void *context, int item, int slot_number, lin_error *err)
     if (s->status == LIN_STOPPED)
         return lin_fail(err, LIN_STOPPED, "interrupted after %d of %d files", job->n_done, job->inputs.n);
     if (s->status != LIN_OK) return is_bad(job, input, &s->error);
+    lin_status status = write_results(job, input, s, err); // first, which also ends a line of text
     if (s->heard.warning[0]) lin_complain_of(input->path, s->heard.warning);
-    lin_status status = write_results(job, input, s, err);
     if (status == LIN_INVALID) return is_bad(job, input, err);
     if (status != LIN_OK) return status;
     job->n_done++;

@@ -86,38 +86,91 @@ static uint32_t u32(const unsigned char *b, int big)
                : (uint32_t)b[3] << 24 | (uint32_t)b[2] << 16 | (uint32_t)b[1] << 8 | b[0];
 }
 
+static uint64_t u64(const unsigned char *b, int big)
+{
+    return big ? (uint64_t)u32(b, 1) << 32 | u32(b + 4, 1) : (uint64_t)u32(b + 4, 0) << 32 | u32(b, 0);
+}
+
+// Where the files of a family have their chunks, and how a chunk begins.
+typedef struct chunks {
+    int64_t at;           // of the first
+    int head, size_at;    // bytes of its head, where in it its length is
+    int wide, big, whole; // 64 bits of length; big-endian; the head counts in it
+    int align;            // the next begins at a multiple of this
+    const char *wanted;   // the one with the samples
+} chunks;
+
+static int find_chunks(const unsigned char *b, chunks *c)
+{
+    static const struct {
+        const char *magic;
+        chunks chunks;
+    } known[] = {{"RIFF", {12, 8, 4, 0, 0, 0, 2, "data"}}, {"RIFX", {12, 8, 4, 0, 1, 0, 2, "data"}},
+                 {"RF64", {12, 8, 4, 0, 0, 0, 2, "data"}}, {"FORM", {12, 8, 4, 0, 1, 0, 2, "SSND"}},
+                 {"caff", {8, 12, 4, 1, 1, 0, 1, "data"}}, {"riff", {40, 24, 16, 1, 0, 1, 8, "data"}}};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        *c = known[i].chunks;
+        if (memcmp(b, known[i].magic, 4) == 0) return 1;
+    }
+    return 0;
+}
+
 /*
- * libsndfile quietly shortens WAV, AIFF and AU data that its header makes longer than the file. Here the chunks are walked to find
- * the bytes that are promised and those that are there. Returns 0 for other formats, for streams whose length is declared unknown
- * (nearly 2^31 or 2^32), and where no data chunk is found.
+ * libsndfile quietly shortens data that its header makes longer than the file. Here the chunks are walked to find the bytes that
+ * are promised and those that are there. Returns 0 for other formats, for streams whose length is declared unknown (nearly 2^31,
+ * 2^32 or 2^64), and where no data chunk is found.
  */
 static int promised_bytes(const lin_audio *a, int64_t *promised, int64_t *present)
 {
-    unsigned char b[12];
+    enum { MOST_CHUNKS = 10000 };
+    unsigned char b[24];
+    chunks c;
+    uint64_t in_ds64 = 0;
     if (read_at(a, b, 12, 0) != 12) return 0;
-    int big = 0;
-    const char *wanted = "data";
     if (memcmp(b, ".snd", 4) == 0) {
         *present = a->size - (int64_t)u32(b + 4, 1);
         *promised = (int64_t)u32(b + 8, 1);
-    } else {
-        if (memcmp(b, "FORM", 4) == 0) {
-            big = 1;
-            wanted = "SSND";
-        } else if (memcmp(b, "RIFX", 4) == 0) {
-            big = 1;
-        } else if (memcmp(b, "RIFF", 4) != 0) {
-            return 0;
-        }
-        int64_t at = 12;
-        for (;; at += 8 + (int64_t)u32(b + 4, big) + (int64_t)(u32(b + 4, big) & 1)) {
-            if (read_at(a, b, 8, at) != 8) return 0;
-            if (memcmp(b, wanted, 4) == 0) break;
-        }
-        *present = a->size - at - 8;
-        *promised = (int64_t)u32(b + 4, big);
+        return *promised < 0x7ffff000 && *present >= 0;
     }
-    return *promised < 0x7ffff000 && *present >= 0;
+    if (!find_chunks(b, &c)) return 0;
+    for (int n = 0; n < MOST_CHUNKS; n++) {
+        if (read_at(a, b, (size_t)c.head, c.at) != (size_t)c.head) return 0;
+        uint64_t length = c.wide ? u64(b + c.size_at, c.big) : u32(b + c.size_at, c.big);
+        if (c.whole) length = length > (uint64_t)c.head ? length - (uint64_t)c.head : 0;
+        if (memcmp(b, c.wanted, 4) == 0) {
+            if (length == 0xffffffff && in_ds64) length = in_ds64;
+            *present = a->size - c.at - c.head;
+            *promised = length < INT64_MAX ? (int64_t)length : INT64_MAX;
+            return *promised < (c.wide || in_ds64 ? INT64_MAX / 2 : 0x7ffff000) && *present >= 0;
+        }
+        if (memcmp(b, "ds64", 4) == 0 && read_at(a, b, 8, c.at + 16) == 8) in_ds64 = u64(b, 0);
+        if (length > (uint64_t)a->size) return 0;
+        const int64_t next = c.at + c.head + (int64_t)length;
+        c.at = (next + c.align - 1) / c.align * c.align;
+    }
+    return 0;
+}
+
+// A page of Ogg says how long it is: of a file that breaks off, the last is hardly ever whole (RFC 3533, 6).
+static int ends_within_page(const lin_audio *a, int *within, lin_error *err)
+{
+    enum { LONGEST_PAGE = 27 + 255 + 255 * 255 };
+    *within = 0;
+    if (strncmp(a->info.format, "OGG", 3) != 0) return LIN_OK;
+    const int64_t from = a->size > LONGEST_PAGE ? a->size - LONGEST_PAGE : 0;
+    unsigned char *b = lin_alloc(LONGEST_PAGE, 1);
+    if (!b) return lin_no_memory(err, a->name, LONGEST_PAGE);
+    const size_t n = read_at(a, b, LONGEST_PAGE, from);
+    for (size_t at = n >= 4 ? n - 4 : 0; at > 0; at--) {
+        if (memcmp(b + at, "OggS", 4) != 0) continue;
+        const size_t segments = at + 27 <= n ? b[at + 26] : 0;
+        size_t end = at + 27 + segments;
+        for (size_t i = 0; i < segments && at + 27 + segments <= n; i++) end += b[at + 27 + i];
+        *within = end > n;
+        break;
+    }
+    lin_free(b);
+    return LIN_OK;
 }
 
 // ---- files through libsndfile ----
@@ -227,7 +280,7 @@ static lin_status open_sndfile(lin_audio *a, lin_error *err)
         lacks(a, "%s breaks off after %.3f s; its header promises %.3f s", a->name, seconds,
               seconds * (double)promised / (double)(present > 0 ? present : 1));
     }
-    return LIN_OK;
+    return ends_within_page(a, &a->is_cut, err);
 }
 
 static lin_status read_sndfile(lin_audio *a, float *frames, int capacity, int *n, lin_error *err)
@@ -245,6 +298,7 @@ static lin_status read_sndfile(lin_audio *a, float *frames, int capacity, int *n
         lacks(a, "%s is damaged: reading stopped after %.3f s (%s)", a->name, seconds, sf_strerror(a->file));
     else if (a->info.frames > total + a->info.rate_hz / 10) // lengths of lossy formats are not exact
         lacks(a, "%s breaks off after %.3f s; its header promises %.3f s", a->name, seconds, promised);
+    else if (a->is_cut) lacks(a, "%s breaks off after %.3f s, within a page of Ogg", a->name, seconds);
     if (total == 0) return lin_fail(err, LIN_FORMAT, "%s holds no samples that can be read", a->name);
     return LIN_OK;
 }
@@ -260,6 +314,8 @@ static lin_status open_ffmpeg(lin_audio *a, lin_error *err)
     const double seconds = lin_ffmpeg_seconds(a->ffmpeg);
     a->info.frames = seconds > 0 && seconds < 1e9 ? (int64_t)(seconds * a->info.rate_hz) : -1;
     snprintf(a->info.format, sizeof a->info.format, "decoded by ffmpeg");
+    int64_t promised, present; // of what libsndfile refuses because it is cut
+    a->is_cut = promised_bytes(a, &promised, &present) && promised > present;
     return lin_audio_check_format(a->name, a->info.rate_hz, a->info.channels, err);
 }
 
@@ -273,6 +329,7 @@ static lin_status read_ffmpeg(lin_audio *a, float *frames, int capacity, int *n,
     if (total == 0) return lin_fail(err, LIN_FORMAT, "%s cannot be read; ffmpeg says: %s", a->name, *trouble ? trouble : "nothing");
     if (*trouble)
         lacks(a, "%s is damaged; %.3f s of it were read; ffmpeg says: %s", a->name, (double)total / a->info.rate_hz, trouble);
+    else if (a->is_cut) lacks(a, "%s breaks off after %.3f s; its header promises more", a->name, (double)total / a->info.rate_hz);
     return LIN_OK;
 }
 

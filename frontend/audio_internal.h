@@ -23,8 +23,8 @@ struct lin_audio {
     SNDFILE *file;
     int64_t base; // where the sound begins in the file: standard input need not be at its beginning
     sf_count_t size, offset;
-    int io_errno; // of a read that failed below libsndfile
-    int is_mpeg;
+    int io_errno;        // of a read that failed below libsndfile
+    int is_mpeg, is_cut; // is_cut: by its structure, more was to come
 
     lin_ffmpeg *ffmpeg;
 

@@ -520,6 +520,24 @@ START_TEST(lying_and_broken_files)
     reported(write_bytes("cut.aiff", b, n / 2), N / 3, N / 2, "breaks off");
     n = load(write_sound("a.au", SF_FORMAT_AU | SF_FORMAT_PCM_16, 16000, 1, x, N), b, sizeof b);
     reported(write_bytes("cut.au", b, n / 2), N / 3, N / 2, "breaks off");
+    // Half of a file, in every format that says how long it is, or is made of pages that do.
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+        SF_INFO info = {.samplerate = formats[i].rate, .channels = 1, .format = formats[i].format};
+        if (!sf_format_check(&info) || strstr(formats[i].name, ".sph") || strstr(formats[i].name, ".mp3")) continue;
+        n = load(write_sound(formats[i].name, formats[i].format, formats[i].rate, 1, x, N), b, sizeof b);
+        lin_audio *a;
+        lin_audio_format is;
+        static float y[4 * N];
+        lin_error err = {0};
+        // Of some libsndfile says so itself.
+        if (lin_audio_open(write_bytes("half", b, n / 2), NULL, &a, &err) != LIN_OK) {
+            ck_assert_msg(err.status == LIN_FORMAT, "%s: %s", formats[i].name, err.message);
+            continue;
+        }
+        const int got = read_all(a, y, 4 * N, &is, &err);
+        ck_assert_msg(is.incomplete && is.warning[0] && (got > 0 || err.status == LIN_FORMAT), "%s: %d frames, %s%s",
+                      formats[i].name, got, is.warning, err.message);
+    }
     n = load(write_sound("a.flac", SF_FORMAT_FLAC | SF_FORMAT_PCM_16, 16000, 1, x, N), b, sizeof b);
     reported(write_bytes("cut.flac", b, n - n / 8), 4096, N - 1, "cut.flac");
 }
