@@ -9,7 +9,8 @@
 #include "kernels/memory.h"
 
 // Frames given to the network at once, and rows where it may have to begin anew: those behind an endpoint are computed in vain.
-enum { MOST_FRAMES = 512, RESET_ROWS = 64 };
+// Several threads share them in chunks, two each.
+enum { MOST_FRAMES = 576, RESET_ROWS = 64, RESET_ROWS_EACH = 48 };
 
 struct lin_lane {
     const lin_recognizer *r;
@@ -146,9 +147,10 @@ static lin_status judge(lin_lane *l, int rows, const lin_lane_sink *sink, lin_er
 }
 
 // Frames to give to the network next.
-static int piece(const lin_lane *l)
+static int piece(const lin_lane *l, const lin_worker *worker)
 {
-    const int n = l->n - l->fed, most = RESET_ROWS * l->r->model->config.stack;
+    const int threads = lin_worker_threads(worker), rows = threads > 1 ? threads * RESET_ROWS_EACH : RESET_ROWS;
+    const int n = l->n - l->fed, most = rows * l->r->model->config.stack;
     const int may_reset = l->options.endpoints && l->options.resets &&
                           (double)(l->row + l->rows) * l->r->row_seconds >= l->options.from_s;
     return may_reset && n > most ? most : n;
@@ -160,7 +162,7 @@ static lin_status advance(lin_lane *l, lin_worker *worker, const lin_lane_sink *
     lin_status status = LIN_OK;
     while (status == LIN_OK && l->fed < l->n) {
         int rows = 0;
-        const int n = piece(l);
+        const int n = piece(l, worker);
         const float *next = l->frames + (size_t)l->fed * (size_t)l->r->model->config.mel_bins;
         status = lin_stream_feed(l->stream, worker, next, n, l->logp, l->rows, &rows, err);
         l->fed += n;

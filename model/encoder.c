@@ -161,11 +161,13 @@ static lin_segments segments_of(const int *offsets, int B, const int *where)
     return (lin_segments){.B = B, .rows = offsets[B], .longest = longest, .offsets = where};
 }
 
-// Rows of a chunk: two chunks or more a thread, so that little time goes by before all have work, but no chunk too small.
+// Rows of a chunk: several chunks a thread, so that little time goes by before all have work and when it ends, but none too small.
 static int wave_step(const lin_worker *w, int rows)
 {
-    const int n = 2 * lin_pool_threads(w->pool), step = (rows + 16 * n - 1) / (16 * n) * 16;
-    return step > LIN_WAVE_ROWS ? step : LIN_WAVE_ROWS;
+    int n = LIN_WAVE_CHUNKS_EACH * lin_pool_threads(w->pool);
+    if (n > rows / LIN_WAVE_ROWS) n = rows / LIN_WAVE_ROWS;
+    if (n > LIN_WAVE_CHUNKS) n = LIN_WAVE_CHUNKS;
+    return (rows + 8 * n - 1) / (8 * n) * 8; // whole blocks of the matrix product
 }
 
 lin_status lin_worker_pass(lin_worker *w, const float *features, const int *in, const int *out, int B, float *const *states,
@@ -181,7 +183,7 @@ lin_status lin_worker_pass(lin_worker *w, const float *features, const int *in, 
                        .mean = e->mean,
                        .istd = e->istd,
                        .states = states};
-    if (ops->on_host && w->pool && B == 1 && states && states[0] && out[1] > LIN_WAVE_ROWS) {
+    if (ops->on_host && w->pool && B == 1 && states && states[0] && out[1] >= 2 * LIN_WAVE_ROWS) {
         lin_network_forward_wave(e->weights, w->activations, w->pool, w->execs, &batch, wave_step(w, out[1]), logp);
         return LIN_OK;
     }

@@ -9,8 +9,9 @@
  * stays in the second-level cache. GPU: so many that it is busy. */
 enum { LIN_HOST_ROWS = 512, LIN_HOST_ROWS_BF16 = 128, LIN_DEVICE_ROWS = 16384, LIN_WORKER_UTTERANCES = 128 };
 
-/* The fewest rows of a chunk of a wave: with fewer the weights cost too much beside the arithmetic. */
-enum { LIN_WAVE_ROWS = 32 };
+/* The fewest rows of a chunk of a wave: with fewer the weights cost too much beside the arithmetic. And the most chunks for a
+ * thread. */
+enum { LIN_WAVE_ROWS = 24, LIN_WAVE_CHUNKS_EACH = 3 };
 
 struct lin_encoder {
     const lin_model *model;

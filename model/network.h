@@ -63,8 +63,8 @@ void lin_network_forward(const lin_weights *weights, lin_activations *activation
 /*
  * The same for one utterance of a causal network with its state, on all threads of a pool: the rows are cut into chunks, and chunk c
  * is in layer l while chunk c+1 is in layer l-1, since a layer's state passes from chunk to chunk. execs: one of a single thread for
- * each thread of the pool, on the host. Chunks have `step` rows, a multiple of 16; at most LIN_WAVE_CHUNKS. The bits are those of
- * lin_network_forward.
+ * each thread of the pool, on the host. Chunks have `step` rows, the last one what is left; there are at most LIN_WAVE_CHUNKS.
+ * The bits are those of lin_network_forward.
  */
 enum { LIN_WAVE_CHUNKS = 64 };
 void lin_network_forward_wave(const lin_weights *weights, lin_activations *activations, lin_pool *pool, lin_exec *const *execs,

@@ -120,6 +120,9 @@ is "--reset endpoint is linnet listen" "$("$LINNET" listen -q --plain --no-paced
 is "in a pipe" "$anew" "$(cat "$tmp/long.raw" | t --reset endpoint --longest 0.9 -)"
 t -f ctm --longest 0.9 "$tmp/long.wav" | grep -v '^;;' > "$tmp/auto"
 t -f ctm --reset never "$tmp/long.wav" | grep -v '^;;' > "$tmp/never"
+for j in 1 2 3; do
+    is "one file by $j threads: the same" "$anew" "$(t -j $j --reset endpoint --longest 0.9 "$tmp/long.wav")"
+done
 before() { awk '$3 + $4 < 60' "$1"; }
 ok "many phones in a minute" test "$(before "$tmp/never" | wc -l)" -gt 50
 is "for a minute without resets" "$(before "$tmp/never")" "$(before "$tmp/auto")"
