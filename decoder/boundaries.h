@@ -6,7 +6,9 @@
  * This module keeps the order of the phones and looks at the sound again: Viterbi's algorithm over a chain of hidden Markov states,
  * three for each phone (Rabiner 1989, section V), with optional silence between words, one frame a step. A state's frames have a
  * diagonal Gaussian over 12 cepstra, the energy, and the differences of both (decoder/boundaries_table.h, made from recorded
- * speech by tools/boundaries_table.py). A phone is looked for near its rows only, so the work is linear in the sound's length.
+ * speech by tools/boundaries_table.py). A phone is looked for near its rows only, so the work is linear in the sound's length: at
+ * first anywhere from 250 ms before the rows of the phone before it to 60 ms behind those of the next; then, as the mean lag of the
+ * rows behind the sound is known, within 40 ms of what that lag leaves.
  *
  *   lin_boundaries_options o = lin_boundaries_options_default();
  *   lin_boundaries_create(phones, &o, &boundaries, &err);
@@ -15,10 +17,10 @@
  *   lin_boundaries_reset(boundaries);                                            // the next sound
  *   lin_boundaries_destroy(boundaries);
  *
- * Level and spectrum are normalised by those of the surrounding 30 seconds. Segments are in order; one begins where the one
- * before ends, or at least LIN_BOUNDARIES_SILENCE frames later: what is between is silence, or sound that is not of the text.
+ * Level and spectrum are normalised by those of the surrounding 30 seconds, and silence is compared with this sound's own.
+ * Segments are in order; one begins where the one before ends, or at least LIN_BOUNDARIES_SILENCE frames later: what is between is silence, or sound that is not of the text.
  * Silence may begin or end the sound, and stands between words, or inside a word whose rows are far apart.
- * Memory: 52 bytes a frame, and for each frame a byte for every state that may be there: about 30 MB an hour.
+ * Memory: 53 bytes a frame, and for each frame a byte for every state that may be there: about 45 MB an hour, as arrays double.
  * Threads: an object belongs to one thread at a time.
  */
 #ifndef LIN_DECODER_BOUNDARIES_H
