@@ -18,7 +18,8 @@
  *   lin_boundaries_destroy(boundaries);
  *
  * Level and spectrum are normalised by those of the surrounding 30 seconds, and silence is compared with this sound's own.
- * Segments are in order; one begins where the one before ends, or at least LIN_BOUNDARIES_SILENCE frames later: what is between is silence, or sound that is not of the text.
+ * Segments are in order; one begins where the one before ends, or at least LIN_BOUNDARIES_SILENCE frames later: what is between is
+ * silence, or sound that is not of the text.
  * Silence may begin or end the sound, and stands between words, or inside a word whose rows are far apart.
  * Memory: 53 bytes a frame, and for each frame a byte for every state that may be there: about 45 MB an hour, as arrays double.
  * Threads: an object belongs to one thread at a time.
