@@ -13,7 +13,7 @@
  *   lin_results_close(&r, &err);
  *   lin_results_free(&r);
  *
- * Text, CTM, CSV and labels of a single live input can be written piece by piece, as they are settled: lin_results_flow.
+ * Text, CTM, CSV and labels of a single input can be written piece by piece, as they are settled: lin_results_flow.
  * Threads: one at a time.
  */
 #ifndef LIN_APP_RESULTS_H
