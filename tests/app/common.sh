@@ -15,8 +15,11 @@ ROWS=$(dirname "$LINNET")/tests/app/rows
 unset LINNET_MODEL LINNET_LEXICON LINNET_LM
 export LINNET_FFMPEG= # no test depends on what is installed
 passed=0 failed=0
-# What a test works out itself is written with a decimal point, whatever the locale.
+# The program runs in the locale that there is; what a test works out itself has a decimal point, and [a-z] is ASCII's.
 awk() { LC_ALL=C command awk "$@"; }
+grep() { LC_ALL=C command grep "$@"; }
+sed() { LC_ALL=C command sed "$@"; }
+tr() { LC_ALL=C command tr "$@"; }
 tmp=$(mktemp -d) || exit 1
 trap 'chmod -R u+w "$tmp" 2>/dev/null; rm -rf "$tmp"' EXIT
 

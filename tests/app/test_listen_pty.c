@@ -499,14 +499,13 @@ END_TEST
 START_TEST(progress_fits)
 {
     static char path[128], output[128];
-    char command[512];
     char *const arguments[] = {"linnet", "transcribe", "-j", "1", "--words", "--no-lm", "--beam", "2000", "--raw", path, "-o", output,
                                NULL};
     const int widths[] = {40, 80, 119, 17};
     snprintf(path, sizeof path, "%s/a-recording-with-a-very-long-name-that-does-not-fit.raw", folder);
     snprintf(output, sizeof output, "%s/out.txt", folder);
-    snprintf(command, sizeof command, "cd %s && for i in 1 2 3 4 5 6 7 8 9 10 11 12; do cat a.raw z; done > %s", folder, path);
-    ck_assert_int_eq(system(command), 0);
+    setenv("RECORDING", path, 1);
+    ck_assert_int_eq(system("cd \"$FOLDER\" && for i in 1 2 3 4 5 6 7 8 9 10 11 12; do cat a.raw z; done > \"$RECORDING\""), 0);
     start(&s, 12, 100, "xterm", NULL, arguments);
     wait_for(&s, " left, ", 20);
     for (int i = 0; i < 4 && !s.ended; i++) {
