@@ -152,7 +152,7 @@ static int promised_bytes(const lin_audio *a, int64_t *promised, int64_t *presen
 }
 
 // A page of Ogg says how long it is: of a file that breaks off, the last is hardly ever whole (RFC 3533, 6).
-static int ends_within_page(const lin_audio *a, int *within, lin_error *err)
+static lin_status ends_within_page(const lin_audio *a, int *within, lin_error *err)
 {
     enum { LONGEST_PAGE = 27 + 255 + 255 * 255 };
     *within = 0;

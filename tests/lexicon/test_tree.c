@@ -16,8 +16,8 @@ typedef struct lexicon {
 
 static void draw(lexicon *x, uint64_t seed)
 {
-    uint64_t at = 0;
-    *x = (lexicon){.V = 2 + (int)lin_random_below(seed, at++, 5), .n_words = 1 + (int)lin_random_below(seed, at++, MAX_WORDS)};
+    uint64_t at = 2;
+    *x = (lexicon){.V = 2 + (int)lin_random_below(seed, 0, 5), .n_words = 1 + (int)lin_random_below(seed, 1, MAX_WORDS)};
     for (int w = 0; w < x->n_words; w++) {
         snprintf(x->names[w], sizeof x->names[w], "w%d", w);
         for (int k = 1 + (int)lin_random_below(seed, at++, 3); k-- > 0; x->n++) {
