@@ -5,6 +5,13 @@
 
 static const char *const isas[] = {"portable", "avx2", "avx512"};
 
+// A sanitizer looks at one of the numbers of threads: the other differs in bits, which the release build compares.
+#ifdef TEST_ASAN
+enum { FEWEST_THREADS = 3, ALL_SHAPES = 0 };
+#else
+enum { FEWEST_THREADS = 2, ALL_SHAPES = 1 };
+#endif
+
 static const ops_options plain = {.n_threads = 1, .tolerance = 1, .bit_exact = 1};
 
 START_TEST(against_ref)
@@ -16,7 +23,7 @@ START_TEST(against_ref)
     ck_assert_str_eq(lin_cpu_isa(), isas[_i]);
     ops_digest one[OPS_MAX_CASES], several[OPS_MAX_CASES];
     int n = ops_run_cases(lin_ops_cpu(), &plain, one);
-    for (int n_threads = 2; n_threads <= 3; n_threads++) {
+    for (int n_threads = FEWEST_THREADS; n_threads <= 3; n_threads++) {
         ops_options options = plain;
         options.n_threads = n_threads;
         options.digest_only = 1;
@@ -54,9 +61,10 @@ START_TEST(other_options)
 {
     ops_options options = {.n_threads = 2, .tolerance = 3, .aligned = 1};
     ops_digest digests[OPS_MAX_CASES];
-    int all = ops_run_cases(lin_ops_cpu(), &options, digests);
     options.quick = 1;
-    ck_assert_int_eq(ops_run_cases(lin_ops_cpu(), &options, digests), all);
+    int quick = ops_run_cases(lin_ops_cpu(), &options, digests);
+    options.quick = 0;
+    if (ALL_SHAPES) ck_assert_int_eq(ops_run_cases(lin_ops_cpu(), &options, digests), quick);
 }
 END_TEST
 
