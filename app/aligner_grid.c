@@ -206,7 +206,7 @@ static lin_status align_tiers(lin_aligner *a, const lin_input *input, const char
         name_speaker(name, sizeof name, lin_textgrid_text(grid, tier->name));
         lin_result *result;
         if (!tier->chosen) continue;
-        // Speakers are told apart as the channels of a recording are.
+        // Each speaker has a channel number.
         status = begin_speaker(s, input, n > 1 ? name : NULL, n > 1 ? s->n_results + 1 : channel, &result);
         if (status == LIN_OK) status = align_tier(a, grid, tier, path, o, s, result);
         if (status == LIN_OK) status = lin_aligner_finish(a, s, result);

@@ -99,8 +99,8 @@ static void tell_doubts(const lin_aligner_job *job, const lin_input *input, cons
                      r->widened == 1 ? "" : "s", r->beam, r->width);
     }
     if (r->fit < LIN_ALIGN_FIT) {
-        lin_complain("%s: text and sound hardly belong together: log-probability of the text %.1f a phoneme below that of the best "
-                     "labels; texts that were said have above %.0f", input->path, r->fit, LIN_ALIGN_FIT);
+        lin_complain("%s: the text does not seem to match the sound: its log-probability per phoneme is %.1f relative to the "
+                     "best labels; texts that match have above %.0f", input->path, r->fit, LIN_ALIGN_FIT);
     } else if (r->worst_fit < o.mismatch && s->seconds > o.stretch_s) {
         const double at = (double)r->worst_row * job->row_s + job->part.start_s;
         lin_complain("%s: text and sound do not match around %.1f to %.1f s", input->path, at, at + o.stretch_s);
@@ -331,7 +331,7 @@ static int check(const lin_parsed *parsed, lin_aligner_job *job)
     lin_error err = {0};
     if ((n > 0) + (v->data != NULL) + (v->posteriors != NULL) != 1)
         return lin_misuse(parsed, "one of FILE, FOLDER, --data and --posteriors says what to align");
-    if (v->data && given) return lin_misuse(parsed, "--data has a text for every utterance of its own");
+    if (v->data && given) return lin_misuse(parsed, "--data reads the text of each utterance from the data directory: not with --text, --text-file or --phones");
     if (given + (n == 2 && names_a_text(&parsed->operands)) > 1 || (given && n > 1) || (v->posteriors && !given))
         return lin_misuse(parsed, "one of TEXTFILE, --text, --text-file and --phones says what was said");
     if (given && n && lin_is_folder(parsed->operands.items[0]))
@@ -392,11 +392,11 @@ const lin_command lin_command_align = {
                    "Aligner: speaker/file.wav with speaker/file.lab); with --output-dir results lie in the same folders there, as "
                    "TextGrids where no --format is given. The folder that a sound lies in is its speaker. Sounds without a text "
                    "are named and skipped, and the exit status is then 1.\n\n"
-                   "Of a TextGrid every interval with a text is an utterance, which is aligned within its times; tiers that lie "
-                   "beside each other in time are speakers, each with a result of its own.\n\n"
-                   "A text that is longer than the sound, or that nobody can pronounce, is an error; a text that was probably "
-                   "not said is told on standard error and aligned nevertheless. Of a data directory all utterances that can "
-                   "be aligned are. See docs/alignment.md.",
+                   "Of a TextGrid every interval with a text is an utterance, which is aligned within its times; tiers that "
+                   "overlap in time are speakers, and each speaker has a result.\n\n"
+                   "A text that is longer than the sound, or has words without a pronunciation, is an error. A text that does not "
+                   "seem to match the sound is aligned with a warning. In a data directory, utterances that fail are named "
+                   "and the others are aligned. See docs/alignment.md.",
     .examples = "  linnet align --text \"how are you\" hello.wav\n"
                 "  linnet align --text \"how are you\" -f textgrid -o hello.TextGrid hello.wav\n"
                 "  linnet align -f json lecture.flac lecture.txt\n"

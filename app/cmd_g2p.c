@@ -5,6 +5,7 @@
 
 #include "app/commands.h"
 #include "app/common.h"
+#include "app/guard.h"
 #include "decoder/edit.h"
 #include "lexicon/g2p_learn.h"
 #include "lexicon/g2p_rules.h"
@@ -15,39 +16,15 @@ typedef struct g2p_values {
 } g2p_values;
 
 static const lin_option options[] = {
-    {.name = "output",
-     .letter = 'o',
-     .type = LIN_OPTION_FILE,
-     .required = 1,
-     .at = offsetof(g2p_values, output),
+    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .required = 1, .at = offsetof(g2p_values, output),
      .help = "The rules to write"},
-    {.name = "order",
-     .letter = 'n',
-     .type = LIN_OPTION_INT,
-     .at = offsetof(g2p_values, order),
-     .text = "5",
-     .min = 1,
-     .max = LIN_NGRAM_MAX_ORDER,
-     .help = "Letters that are seen at once"},
-    {.name = "min-count",
-     .type = LIN_OPTION_INT,
-     .at = offsetof(g2p_values, minimum),
-     .text = "2",
-     .min = 1,
-     .max = 1000000,
+    {.name = "order", .letter = 'n', .type = LIN_OPTION_INT, .at = offsetof(g2p_values, order), .text = "5", .min = 1,
+     .max = LIN_NGRAM_MAX_ORDER, .help = "Letters that are seen at once"},
+    {.name = "min-count", .type = LIN_OPTION_INT, .at = offsetof(g2p_values, minimum), .text = "2", .min = 1, .max = 1000000,
      .help = "Leave out n-grams of three letters and more that come less often: 1 makes larger and slightly better rules"},
-    {.name = "iterations",
-     .type = LIN_OPTION_INT,
-     .at = offsetof(g2p_values, iterations),
-     .text = "10",
-     .min = 1,
-     .max = 1000,
+    {.name = "iterations", .type = LIN_OPTION_INT, .at = offsetof(g2p_values, iterations), .text = "10", .min = 1, .max = 1000,
      .help = "Of the alignment of letters with phones"},
-    {.name = "hold-out",
-     .type = LIN_OPTION_INT,
-     .at = offsetof(g2p_values, hold_out),
-     .value = "N",
-     .max = 1000000,
+    {.name = "hold-out", .type = LIN_OPTION_INT, .at = offsetof(g2p_values, hold_out), .value = "N", .max = 1000000,
      .help = "Leave every N-th word out, and report how many of those the rules pronounce wrongly; 0: none"},
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(g2p_values, quiet), .help = "No summary"},
     {.type = LIN_OPTION_END},
@@ -118,6 +95,8 @@ static int run(lin_parsed *parsed)
     const double begun = lin_now();
     lin_status status = lin_find_lexicon(parsed->operands.count ? parsed->operands.items[0] : NULL, path, sizeof path, &err);
     if (status == LIN_OK && !*path) status = lin_fail(&err, LIN_IO, "no lexicon is installed; name a DICT");
+    if (status == LIN_OK) status = lin_guard_reads(path, &err); // it may be the installed one, which no option names
+    if (status == LIN_OK) status = lin_guard_writes(v->output, &err);
     if (status == LIN_OK) status = lin_phones_create(NULL, &phones, &err);
     if (status == LIN_OK) status = lin_dictionary_load(path, phones, &(lin_dictionary_options){.skip_bad = 1}, &dictionary, &err);
     if (status == LIN_OK) status = lin_g2p_learn(dictionary, phones, &how, &lm, &report, &err);

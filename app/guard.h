@@ -15,7 +15,7 @@
 #include "app/options.h"
 
 /* Every option marked with `writes` against every file that is named by other options, by operands, or by default (model, lexicon,
- * language model), and against each other. LIN_INVALID: a message with the file and what to do; LIN_NO_MEMORY. */
+ * letter-to-sound rules, language model), and against each other. LIN_INVALID: a message with the file and what to do; LIN_NO_MEMORY. */
 lin_status lin_guard_command(const lin_parsed *parsed, lin_error *err);
 
 /* A file, or the lists in a data directory. NULL and "-" are allowed. LIN_NO_MEMORY. */

@@ -157,7 +157,7 @@ if wanted epoch; then
 fi
 if [ "$device" != cpu ]; then
     made "build of the CUDA backend" build-cuda 400 make $jobs CUDA_ARCHS="${arch:-90}" build/release/liblinnet_cuda.so || exit 1
-    # the sanitizers as far as they get: GPU-TODO.md gives them more
+    # a short limit for the sanitizers here; bench/GPU-TODO.md runs them longer
     export SANITIZER_SECONDS="${SANITIZER_SECONDS:-15}"
     [ $checks = no ] || made "make check-gpu" check-gpu 150 make $jobs CUDA_ARCHS="${arch:-90}" check-gpu
 fi

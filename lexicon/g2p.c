@@ -51,8 +51,6 @@ lin_status lin_g2p_create(const lin_phones *phones, const lin_dictionary *dictio
 
 void lin_g2p_destroy(lin_g2p *g) { lin_free(g); }
 
-int lin_g2p_has_rules(const lin_g2p *g) { return g->rules != NULL; }
-
 static lin_status push(pronouncing *p, int label)
 {
     if (p->n == p->capacity) return lin_fail(p->err, LIN_TOO_SMALL, "a pronunciation of more than %d phones", p->capacity);

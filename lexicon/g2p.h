@@ -44,9 +44,6 @@ lin_status lin_g2p_create(const lin_phones *phones, const lin_dictionary *dictio
                           lin_error *err);
 void lin_g2p_destroy(lin_g2p *g2p); /* NULL is fine */
 
-/* Whether it has letter-to-sound rules. */
-int lin_g2p_has_rules(const lin_g2p *g2p);
-
 /*
  * Pronounces a word of n bytes: ASCII letters, apostrophes and hyphens, at least one letter. labels [capacity] gets *n_labels.
  * LIN_INVALID for other bytes or a word over LIN_WORD_MAX; LIN_TOO_SMALL; LIN_UNSUPPORTED when the word needs rules and there

@@ -80,7 +80,7 @@ has "a wrong phone: what was said instead" "$out" '"heard":"AH"'
 is "a wrong phone: its goodness, and no other's, is below -3" "1 2" "$(goodness | awk '$1 < -3 { n++; at = NR } END { print n, at }')"
 run align --posteriors "$tmp/m.npy" --text "four three four" $lex -f ctm
 is "a text that was not said: status" 0 "$status"
-has "a text that was not said" "$err" "text and sound hardly belong together"
+has "a text that was not said" "$err" "the text does not seem to match the sound"
 is "a text that was not said: aligned nevertheless" 3 "$(printf '%s\n' "$out" | wc -l | tr -d ' ')"
 
 # Marks such as [laughs] are no words.
@@ -245,7 +245,7 @@ has "a corpus: they are TextGrids" "$(cat "$tmp/grids/top.TextGrid")" 'text = "f
 rm "$c/ben/silent.wav" "$c/ben/lost.lab"
 run align -q "$c/" -f trn $lex
 is "a corpus: status" 0 "$status"
-doubts() { printf '%s\n' "$err" | grep -v 'hardly belong together'; } # but for those about the sound
+doubts() { printf '%s\n' "$err" | grep -v 'does not seem to match'; } # but for those about the sound
 is "a corpus: nothing is told" "" "$(doubts)"
 is "a corpus: ids are the paths; .lab counts before .txt before .TextGrid" \
     "two three (anna/day_1/one)|one two (anna/one)|three four (ben/three.four)|four one (top)|" "$(printf '%s\n' "$out" | tr '\n' '|')"
@@ -314,7 +314,7 @@ refused "no sound" 2 "says what to align" align --text one $lex
 refused "two sounds" 2 "says what to align" align "$d/u1.wav" --data "$d"
 refused "no text" 1 "u1.wav: nothing says what was said" align "$d/u1.wav"
 refused "two texts" 2 "says what was said" align "$d/u1.wav" "$tmp/text" --text one
-refused "a text beside a data directory" 2 "a text for every utterance" align --data "$d" --text one
+refused "a text beside a data directory" 2 "--data reads the text of each utterance" align --data "$d" --text one
 refused "--row-ms with a sound" 2 "--row-ms is for --posteriors" align "$d/u1.wav" --text one --row-ms 10
 refused "channels" 2 "a text is of one channel" align "$d/u1.wav" --text one $lex --channel each
 refused "formats" 2 "need --output-dir" align "$d/u1.wav" --text one $lex -f json,ctm

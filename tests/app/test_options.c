@@ -1,5 +1,8 @@
 // Option tables: the command line, the configuration file, and what is generated from them.
 
+#include <string.h>
+
+#include "app/common.h"
 #include "app/options.h"
 #include "kernels/memory.h"
 #include "tests/support.h"
@@ -336,6 +339,24 @@ START_TEST(nearest)
 }
 END_TEST
 
+// Only what is marked is held against the inputs before a command runs (app/guard.h): no option that writes may be forgotten.
+START_TEST(options_that_write_are_marked)
+{
+    static const char *const writing[] = {"output", "output-dir", "save", "save-state", "html", "oov"};
+    int found = 0;
+    for (const lin_command *const *c = lin_commands; *c; c++) {
+        for (const lin_option *o = (*c)->options; o && o->type != LIN_OPTION_END; o++) {
+            for (size_t i = 0; o->name && i < sizeof writing / sizeof *writing; i++) {
+                if (strcmp(o->name, writing[i]) != 0) continue;
+                ck_assert_msg(o->writes, "linnet %s: --%s writes and is not marked", (*c)->name, o->name);
+                found++;
+            }
+        }
+    }
+    ck_assert_int_ge(found, 12);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("app/options");
@@ -356,6 +377,7 @@ int main(void)
     tcase_add_test(tests, man_is_safe);
     tcase_add_test(tests, completion_of_unknown_shell);
     tcase_add_test(tests, nearest);
+    tcase_add_test(tests, options_that_write_are_marked);
     suite_add_tcase(suite, tests);
     return test_run(suite);
 }

@@ -55,6 +55,15 @@ sum=$(cksum < "$tmp/talk.wav")
 for o in talk.wav hard.srt soft.srt; do
     refused "$o is the sound" 2 "is read, and would be overwritten" transcribe -q -f text -o "$tmp/$o" "$tmp/talk.wav"
 done
+refused "the dictionary that rules are learnt from" 2 "is read" g2p "$tmp/dict" -o "$tmp/dict"
+cp share/linnet/english.dict.gz "$tmp/default.gz"
+LINNET_LEXICON="$tmp/default.gz" LINNET_G2P="$tmp/rules.g2p"
+export LINNET_LEXICON LINNET_G2P
+refused "the lexicon that nobody named" 1 "is read" g2p -o "$tmp/default.gz"
+is "it is as it was" "$(cksum < share/linnet/english.dict.gz)" "$(cksum < "$tmp/default.gz")"
+cp share/linnet/english.g2p "$tmp/rules.g2p"
+refused "the rules that nobody named" 2 "is read" phonemize -q "$tmp/dict" -o "$tmp/rules.g2p"
+unset LINNET_LEXICON LINNET_G2P
 printf '%s\n' "$tmp/talk.wav" > "$tmp/list.txt"
 refused "the sound is in a list" 1 "is read" transcribe -q -f ctm -o "$tmp/hard.srt" --files-from "$tmp/list.txt"
 refused "the list itself" 2 "is read" transcribe -q -o "$tmp/list.txt" --files-from "$tmp/list.txt"
