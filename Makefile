@@ -1,7 +1,7 @@
 # linnet: build, test, install. `make help` says what can be made.
 #
 # CONFIG chooses the build folder and flags: release (default), asan, ubsan, tsan, fuzz. Sources are found by their place:
-#   kernels/ frontend/ model/ lexicon/ decoder/      -> the library of the project, build/CONFIG/liblinnet.a
+#   base/ kernels/ frontend/ model/ lexicon/ decoder/ linnet/ -> the library of the project, build/CONFIG/liblinnet.a
 #   app/*.c                                          -> the program, build/CONFIG/linnet (all but main.c also for tests: libapp.a)
 #   kernels/cuda/*.cu                                -> build/release/liblinnet_cuda.so, where nvcc is found (NVCC= : not)
 #   the same and tests/emulation/*.cpp               -> the CUDA backend on the host, for tests: build/CONFIG/emulated/
@@ -24,6 +24,7 @@ PREFIX ?= $(DEFAULT_PREFIX)
 DESTDIR ?=
 FUZZ_SECONDS ?= 60
 B := build/$(CONFIG)
+O := $B/obj
 ARCH := $(shell uname -m)
 NPROC := $(shell nproc 2>/dev/null || echo 2)
 
@@ -84,7 +85,7 @@ CUDA_SO := $(CUDA_DIR)/liblinnet_cuda.so
 
 # ---- sources ---------------------------------------------------------------------------------------------------------------------
 
-LIB_SRC := $(wildcard kernels/*.c kernels/ref/*.c kernels/cpu/*.c frontend/*.c model/*.c lexicon/*.c decoder/*.c)
+LIB_SRC := $(wildcard base/*.c kernels/*.c kernels/ref/*.c kernels/cpu/*.c frontend/*.c model/*.c lexicon/*.c decoder/*.c linnet/*.c)
 ifneq ($(ARCH),x86_64)
 LIB_SRC := $(filter-out %_avx2.c %_avx512.c %_avx512bf16.c,$(LIB_SRC))
 endif
@@ -92,7 +93,7 @@ APP_SRC := $(wildcard app/*.c)
 CUDA_SRC := $(wildcard kernels/cuda/*.cu)
 CUDA_OBJ := $(CUDA_SRC:%.cu=$(CUDA_DIR)/%.o)
 # What the backend's library has of its own: it must not depend on what the program exports.
-CUDA_C_SRC := kernels/status.c kernels/memory.c
+CUDA_C_SRC := base/status.c base/memory.c
 EMULATED_OBJ := $(CUDA_SRC:%.cu=$B/emulated/%.o) $(patsubst %.cpp,$B/emulated/%.o,$(wildcard tests/emulation/*.cpp))
 EMULATED := $B/emulated/liblinnet_cuda.so $B/emulated/libcuda.so.1
 TEST_SRC := $(wildcard tests/*/test_*.c)
@@ -107,8 +108,8 @@ GPU_TESTS := $(GPU_TEST_SRC:%.c=build/gpu/%)
 TEST_TOOLS := $B/tests/app/sound $B/tests/app/rows $B/tests/app/gpu_cases
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 BENCH_SRC := $(wildcard bench/bench_*.c)
-LIB_OBJ := $(LIB_SRC:%.c=$B/%.o)
-APP_OBJ := $(APP_SRC:%.c=$B/%.o)
+LIB_OBJ := $(LIB_SRC:%.c=$O/%.o)
+APP_OBJ := $(APP_SRC:%.c=$O/%.o)
 TESTS := $(TEST_SRC:%.c=$B/%)
 FUZZERS := $(FUZZ_SRC:%.c=$B/%)
 BENCHES := $(BENCH_SRC:%.c=$B/%)
@@ -248,24 +249,24 @@ $B/prefix: FORCE
 	@mkdir -p $(@D)
 	@tools/record.sh $@ '$(PREFIX)'
 
-$B/app/common.o $B/kernels/gpu.o: $B/prefix
+$O/linnet/find.o $O/kernels/gpu.o: $B/prefix
 
 $B/link: FORCE
 	@mkdir -p $(@D)
 	@tools/record.sh $@ '$(CC) $(CFLAGS) $(LDFLAGS) $(LDLIBS) $(CHECK_LIBS) $(LIB_SRC) $(APP_SRC) $(EMULATED_OBJ)'
 
-$B/%_avx512.o: ISA := $(ISA_avx512)
-$B/%_avx512bf16.o: ISA := $(ISA_avx512bf16)
-$B/%_avx2.o: ISA := $(ISA_avx2)
-$B/app/common.o: ISA := -DLIN_DATA_DIR='"$(PREFIX)/share/linnet"'
-$B/kernels/gpu.o: ISA := -DLIN_LIB_DIR='"$(PREFIX)/lib/linnet"' $(if $(CUDA_VERSION),-DLIN_CUDA_VERSION=$(CUDA_VERSION))
+$O/%_avx512.o: ISA := $(ISA_avx512)
+$O/%_avx512bf16.o: ISA := $(ISA_avx512bf16)
+$O/%_avx2.o: ISA := $(ISA_avx2)
+$O/linnet/find.o: ISA := -DLIN_DATA_DIR='"$(PREFIX)/share/linnet"'
+$O/kernels/gpu.o: ISA := -DLIN_LIB_DIR='"$(PREFIX)/lib/linnet"' $(if $(CUDA_VERSION),-DLIN_CUDA_VERSION=$(CUDA_VERSION))
 
 # Parsers are what is fuzzed; clang takes minutes to instrument the unrolled register blocks.
 ifeq ($(CONFIG),fuzz)
-$B/kernels/cpu/%.o: PLAIN := -fno-sanitize=all
+$O/kernels/cpu/%.o: PLAIN := -fno-sanitize=all
 endif
 
-$B/%.o: %.c $B/flags
+$O/%.o: %.c $B/flags
 	@mkdir -p $(@D)
 	$(SAY) "  CC    $<"
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(ISA) $(PLAIN) $(PKG_CFLAGS) -MMD -MP -c $< -o $@
@@ -278,20 +279,22 @@ $B/liblinnet.a: $(LIB_OBJ) $B/link
 $B/libapp.a: $(APP_OBJ) $B/link
 	@rm -f $@
 	$(SAY) "  AR    $@"
-	$(Q)ar rcs $@ $(filter-out $B/app/main.o,$(APP_OBJ))
+	$(Q)ar rcs $@ $(filter-out $O/app/main.o,$(APP_OBJ))
 
 $B/linnet: $(APP_OBJ) $B/liblinnet.a
+	@mkdir -p $(@D)
 	$(SAY) "  LINK  $@"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(APP_OBJ) $B/liblinnet.a $(LDLIBS) -o $@
 
 # train and score alone: from feature caches, with cJSON and zlib as the only libraries, for a machine that has no others.
-TRAINER_APP := $(addprefix $B/app/,main.o options.o options_conf.o help.o man.o completion.o common.o guard.o terminal.o cmd_train.o cmd_score.o cmd_man.o)
-TRAINER_OBJ := $(filter-out $B/frontend/%,$(LIB_OBJ)) $B/frontend/augment.o
-$B/app/commands_trainer.o: app/commands.c $B/flags
+TRAINER_APP := $(addprefix $O/app/,main.o options.o options_conf.o help.o man.o completion.o common.o guard.o terminal.o cmd_train.o cmd_score.o cmd_man.o)
+TRAINER_OBJ := $(filter-out $O/frontend/% $O/linnet/%,$(LIB_OBJ)) $(addprefix $O/,frontend/augment.o linnet/find.o linnet/warnings.o)
+$O/app/commands_trainer.o: app/commands.c $B/flags
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -DLIN_TRAINER -MMD -MP -c $< -o $@
 
-$B/linnet-trainer: $(TRAINER_APP) $B/app/commands_trainer.o $(TRAINER_OBJ) $B/link
+$B/linnet-trainer: $(TRAINER_APP) $O/app/commands_trainer.o $(TRAINER_OBJ) $B/link
+	@mkdir -p $(@D)
 	$(SAY) "  LINK  $@"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) $(CJSON_LIBS) -ldl -lpthread -lm -o $@
 
@@ -313,6 +316,7 @@ $(CUDA_DIR)/%.o: %.c $(CUDA_DIR)/flags
 
 # cudart is linked in; cublasLt, which is large, is found where the toolkit lies or beside the library.
 $(CUDA_SO): $(CUDA_OBJ) $(CUDA_C_SRC:%.c=$(CUDA_DIR)/%.o)
+	@mkdir -p $(@D)
 	$(SAY) "  LINK  $@"
 	$(Q)$(or $(NVCC),nvcc) -shared -cudart static $(filter %.o,$^) -L$(CUDA_LIB) -lcublasLt \
 		-Xlinker -rpath,'$$ORIGIN',-rpath,$(CUDA_LIB),--exclude-libs,ALL -o $@
@@ -344,20 +348,24 @@ $B/emulated/libemulated.a: $(EMULATED_OBJ) $B/link
 	$(Q)ar rcs $@ $(EMULATED_OBJ)
 
 $B/emulated/liblinnet_cuda.so: $(EMULATED_OBJ) $(CUDA_C_SRC:%.c=$B/emulated/%.o) $B/link
+	@mkdir -p $(@D)
 	$(SAY) "  LINK  $@"
 	$(Q)$(CXX) -shared $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS) $(LDFLAGS) $(filter %.o,$^) -lpthread -lm -o $@
 
 $B/emulated/libcuda.so.1: tests/emulation/driver.c $B/flags
 	@mkdir -p $(@D)
+	@mkdir -p $(@D)
 	$(SAY) "  LINK  $@"
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -shared $(LDFLAGS) $< -o $@
 
 $B/tests/cuda/test_emulation: $B/emulated/tests/cuda/planted.o
-$B/tests/cuda/test_cuda_engine: $B/tests/cuda/test_cuda_engine.o $B/emulated/libemulated.a $B/libapp.a $B/liblinnet.a
+$B/tests/cuda/test_cuda_engine: $O/tests/cuda/test_cuda_engine.o $B/emulated/libemulated.a $B/libapp.a $B/liblinnet.a
+	@mkdir -p $(@D)
 	$(SAY) "  LINK  $@"
 	$(Q)$(CXX) $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS) $(LDFLAGS) $^ $(CHECK_LIBS) $(LDLIBS) -o $@
 
-$B/tests/cuda/%: $B/tests/cuda/%.o $B/emulated/libemulated.a $B/liblinnet.a
+$B/tests/cuda/%: $O/tests/cuda/%.o $B/emulated/libemulated.a $B/liblinnet.a
+	@mkdir -p $(@D)
 	$(SAY) "  LINK  $@"
 	$(Q)$(CXX) $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS) $(LDFLAGS) $^ $(CHECK_LIBS) $(LDLIBS) -o $@
 
@@ -368,24 +376,29 @@ build/gpu/%.o: %.c $B/flags
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -DLIN_ON_GPU $(if $(PKG_LIBS),,-DLIN_NO_SOUND) -MMD -MP -c $< -o $@
 
 build/gpu/tests/cuda/%: build/gpu/tests/cuda/%.o $(if $(PKG_LIBS),$(LIB_OBJ),$(TRAINER_OBJ)) $B/link
+	@mkdir -p $(@D)
 	$(SAY) "  LINK  $@"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) $(or $(CHECK_LIBS),-lcheck) $(or $(PKG_LIBS),$(CJSON_LIBS)) -ldl -lpthread -lm -o $@
 
 ifeq ($(CONFIG),fuzz)
-$B/tests/fuzz/fuzz_%: $B/tests/fuzz/fuzz_%.o $B/libapp.a $B/liblinnet.a
+$B/tests/fuzz/fuzz_%: $O/tests/fuzz/fuzz_%.o $B/libapp.a $B/liblinnet.a
+	@mkdir -p $(@D)
 	$(SAY) "  LINK  $@"
 	$(Q)$(CC) $(CFLAGS) -fsanitize=fuzzer $(LDFLAGS) $^ $(LDLIBS) -o $@
 else
-$B/tests/fuzz/fuzz_%: $B/tests/fuzz/fuzz_%.o $B/tests/fuzz/driver.o $B/libapp.a $B/liblinnet.a
+$B/tests/fuzz/fuzz_%: $O/tests/fuzz/fuzz_%.o $O/tests/fuzz/driver.o $B/libapp.a $B/liblinnet.a
+	@mkdir -p $(@D)
 	$(SAY) "  LINK  $@"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
 endif
 
-$B/tests/%: $B/tests/%.o $B/libapp.a $B/liblinnet.a
+$B/tests/%: $O/tests/%.o $B/libapp.a $B/liblinnet.a
+	@mkdir -p $(@D)
 	$(SAY) "  LINK  $@"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(CHECK_LIBS) $(LDLIBS) -o $@
 
-$B/bench/%: $B/bench/%.o $B/liblinnet.a
+$B/bench/%: $O/bench/%.o $B/liblinnet.a
+	@mkdir -p $(@D)
 	$(SAY) "  LINK  $@"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
 

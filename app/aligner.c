@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "app/common.h"
+#include "base/memory.h"
+#include "base/npy.h"
+#include "base/textfile.h"
 #include "decoder/rows.h"
-#include "kernels/memory.h"
-#include "kernels/npy.h"
-#include "lexicon/textfile.h"
 
 lin_status lin_aligner_text(lin_aligner *a, const char *text, size_t n, lin_error *err)
 {

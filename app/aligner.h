@@ -1,7 +1,7 @@
 /*
  * aligner.h - one utterance aligned: a text, or the utterances of a TextGrid, with a sound or a matrix of log-probabilities.
  *
- * Pipeline: app/spoken (the text), app/recognize (the sound) -> decoder/align -> [this] -> decoder/result.
+ * Pipeline: linnet/spoken (the text), linnet/recognize (the sound) -> decoder/align -> [this] -> decoder/result.
  * linnet align has an aligner for each thread and a slot for each result that is not written yet. The aligners read the job, which
  * they share; what is counted and written in it belongs to the thread that takes the results in order.
  *
@@ -14,16 +14,17 @@
 
 #include "app/common.h"
 #include "app/corpus.h"
+#include "app/front.h"
 #include "app/inputs.h"
 #include "app/model_options.h"
-#include "app/recognize.h"
 #include "app/results.h"
 #include "app/speakers.h"
-#include "app/spoken.h"
+#include "base/symbols.h"
 #include "decoder/align.h"
 #include "decoder/boundaries.h"
 #include "decoder/goodness.h"
-#include "lexicon/symbols.h"
+#include "linnet/recognize.h"
+#include "linnet/spoken.h"
 
 typedef struct lin_aligner_values {
     lin_model_values model;

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "app/aligner.h"
-#include "kernels/memory.h"
-#include "lexicon/textfile.h"
+#include "base/memory.h"
+#include "base/textfile.h"
 #include "lexicon/textgrid.h"
 #include "lexicon/transcript.h"
 

@@ -7,10 +7,10 @@
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/guard.h"
-#include "app/ordered.h"
-#include "kernels/memory.h"
-#include "lexicon/textfile.h"
+#include "base/memory.h"
+#include "base/textfile.h"
 #include "lexicon/textgrid.h"
+#include "linnet/ordered.h"
 
 static const lin_option options[] = {
     {.name = "text", .letter = 't', .type = LIN_OPTION_STRING, .at = offsetof(lin_aligner_values, text),
@@ -250,10 +250,11 @@ static lin_status align(lin_aligner_job *job, lin_error *err)
 {
     const lin_aligner_values *v = job->v;
     // A matrix needs of the model only the names of its phones and the length of its steps.
-    lin_status status = lin_recognizer_open(&job->recognizer, v->model.model, v->posteriors ? "cpu" : v->model.device,
+    lin_status status = lin_open_recognizer(&job->recognizer, v->model.model, v->posteriors ? "cpu" : v->model.device,
                                             lin_model_precision(&v->model), err);
     if (status == LIN_OK) job->row_s = v->row_ms > 0 ? v->row_ms / 1000 : job->recognizer.row_seconds;
-    if (status == LIN_OK && !v->phones) status = lin_spoken_lexicon_open(&job->lexicon, v->lexicon, job->recognizer.phones, err);
+    if (status == LIN_OK && !v->phones) status = lin_spoken_lexicon_open(&job->lexicon, v->lexicon, job->recognizer.phones,
+                                                                            &job->recognizer.warnings, err);
     if (status == LIN_OK && v->stress && job->lexicon.dictionary && !lin_dictionary_has_stress(job->lexicon.dictionary))
         lin_complain("%s has no stress for --stress to keep; CMUdict as its makers publish it has (--lexicon cmudict.dict)",
                      job->lexicon.path);

@@ -12,12 +12,13 @@
 
 #include "app/commands.h"
 #include "app/common.h"
-#include "app/engine.h"
-#include "app/lags.h"
+#include "app/front.h"
 #include "app/model_options.h"
-#include "decoder/buffer.h"
-#include "kernels/memory.h"
-#include "kernels/rng.h"
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "base/rng.h"
+#include "linnet/engine.h"
+#include "linnet/lags.h"
 #include "model/stream.h"
 #include "model/streams.h"
 
@@ -446,7 +447,7 @@ static int run(lin_parsed *parsed)
     bench b = {.values = v, .recognizer = &r};
     lin_progress_begin(&b.progress, 0);
     lin_status status = v->paper ? open_paper(&r, &v->model, &err)
-                                 : lin_recognizer_open(&r, v->model.model, v->model.device, lin_model_precision(&v->model), &err);
+                                 : lin_open_recognizer(&r, v->model.model, v->model.device, lin_model_precision(&v->model), &err);
     if (status == LIN_OK)
         status = parsed->operands.count > 1 ? read_speech(&b.speech, parsed->operands.items[1], &err)
                                             : make_noise(&b.speech, r.model->features.sample_hz, &err);

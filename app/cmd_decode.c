@@ -4,14 +4,14 @@
 
 #include "app/commands.h"
 #include "app/common.h"
-#include "app/decoding.h"
+#include "app/decoding_options.h"
 #include "app/inputs.h"
-#include "app/ordered.h"
 #include "app/results.h"
+#include "base/memory.h"
+#include "base/npy.h"
+#include "base/textfile.h"
 #include "decoder/rows.h"
-#include "kernels/memory.h"
-#include "kernels/npy.h"
-#include "lexicon/textfile.h"
+#include "linnet/ordered.h"
 
 typedef struct decode_values {
     lin_decoding_values decoding;
@@ -180,6 +180,7 @@ static lin_status make_threads(decode_job *job, lin_error *err)
 
 static lin_status decode(decode_job *job, const lin_list *operands, lin_error *err)
 {
+    const lin_warnings warnings = lin_complaints(job->v->quiet);
     const decode_values *v = job->v;
     lin_status status = lin_inputs_add_paths(&job->inputs, operands, err);
     if (status == LIN_OK && v->files_from) status = lin_inputs_add_list(&job->inputs, v->files_from, err);
@@ -188,7 +189,7 @@ static lin_status decode(decode_job *job, const lin_list *operands, lin_error *e
     if (status != LIN_OK || lin_inputs_all_done(&job->inputs)) return status;
     status = v->phones_file ? read_phones(v->phones_file, &job->phones, err) : lin_phones_create(v->phones, &job->phones, err);
     if (status == LIN_OK) {
-        status = lin_decoding_open(&job->decoding, &v->decoding, job->phones, v->row_seconds, v->quiet, err);
+        status = lin_decoding_open(&job->decoding, &v->decoding, job->phones, v->row_seconds, &warnings, err);
     }
     if (status == LIN_OK) status = make_threads(job, err);
     if (status == LIN_OK) status = lin_results_open(&job->results, job->phones, job->inputs.n > 1, err);

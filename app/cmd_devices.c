@@ -5,9 +5,9 @@
 
 #include "app/commands.h"
 #include "app/common.h"
-#include "decoder/buffer.h"
+#include "base/buffer.h"
+#include "base/memory.h"
 #include "frontend/microphone.h"
-#include "kernels/memory.h"
 
 typedef struct devices_values {
     int json;

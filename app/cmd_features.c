@@ -7,9 +7,9 @@
 #include "app/common.h"
 #include "app/front.h"
 #include "app/model_options.h"
-#include "app/recognize.h"
-#include "kernels/memory.h"
-#include "kernels/npy.h"
+#include "base/memory.h"
+#include "base/npy.h"
+#include "linnet/recognize.h"
 #include "model/model_file.h"
 
 // The matrix under its name; after Ctrl-C the rows so far beside it. The status, or that of closing.
@@ -170,7 +170,7 @@ static lin_status posteriors(const posteriors_values *v, int channel, lin_part p
     lin_ear *ear = NULL;
     lin_sound sound = {.path = path, .raw = lin_input_format(&v->input, &raw), .channel = channel, .part = part};
     lin_sink sink = {.context = &out, .rows = take_rows};
-    lin_status status = lin_recognizer_open(&recognizer, v->model.model, v->model.device, lin_model_precision(&v->model),
+    lin_status status = lin_open_recognizer(&recognizer, v->model.model, v->model.device, lin_model_precision(&v->model),
                                             err);
     if (status != LIN_OK) return status;
     status = lin_ear_create(&recognizer, v->jobs, &ear, err);

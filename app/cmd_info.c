@@ -8,13 +8,15 @@
 
 #include "app/commands.h"
 #include "app/common.h"
-#include "app/recognize.h"
-#include "app/snapshots.h"
-#include "decoder/buffer.h"
-#include "kernels/memory.h"
+#include "app/front.h"
+#include "app/model_options.h"
+#include "base/buffer.h"
+#include "base/json.h"
+#include "base/memory.h"
 #include "kernels/ops.h"
+#include "linnet/recognize.h"
+#include "linnet/snapshots.h"
 #include "model/dataset.h"
-#include "model/json.h"
 #include "model/stream.h"
 
 typedef struct info_values {
@@ -178,7 +180,7 @@ static void put_config(report *r, const lin_model *m)
 static lin_status report_model(report *r, const char *path, lin_error *err)
 {
     lin_recognizer recognizer;
-    lin_status status = lin_recognizer_open(&recognizer, path, "cpu", LIN_PRECISION_FP32, err);
+    lin_status status = lin_open_recognizer(&recognizer, path, "cpu", LIN_PRECISION_FP32, err);
     if (status != LIN_OK) return status;
     const lin_model *m = recognizer.model;
     struct stat file;

@@ -9,16 +9,17 @@
 
 #include "app/commands.h"
 #include "app/common.h"
-#include "app/decoding.h"
+#include "app/decoding_options.h"
 #include "app/endpoint_options.h"
 #include "app/front.h"
 #include "app/hearing.h"
-#include "app/live.h"
 #include "app/live_text.h"
+#include "app/model_options.h"
 #include "app/terminal.h"
 #include "app/watch.h"
+#include "base/memory.h"
 #include "frontend/recording.h"
-#include "kernels/memory.h"
+#include "linnet/live.h"
 
 typedef struct listen_values {
     const char *device, *from, *save, *channel, *model, *network;
@@ -495,14 +496,15 @@ static lin_status open_features(listening *l, lin_error *err)
 
 static lin_status open_all(listening *l, lin_error *err)
 {
+    const lin_warnings warnings = lin_complaints(l->v->quiet);
     const listen_values *v = l->v;
     const lin_live_options o = {.resets = v->endpoints.reset == LIN_RESET_ENDPOINT, .rules = v->endpoints.rules, .decoding = &l->decoding};
     const lin_precision precision = v->precision ? LIN_PRECISION_BF16 : LIN_PRECISION_FP32;
-    lin_status status = lin_recognizer_open(&l->recognizer, v->model, v->network, precision, err);
+    lin_status status = lin_open_recognizer(&l->recognizer, v->model, v->network, precision, err);
     // Before it is read: what is written meanwhile is read again. Alternatives need one list from beginning to end.
     lin_watch_begin(&l->phrases, v->decoding.n_best == 1 ? v->decoding.context : NULL);
     if (status == LIN_OK) {
-        status = lin_decoding_open(&l->decoding, &v->decoding, l->recognizer.phones, l->recognizer.row_seconds, v->quiet, err);
+        status = lin_decoding_open(&l->decoding, &v->decoding, l->recognizer.phones, l->recognizer.row_seconds, &warnings, err);
     }
     if (status == LIN_OK) status = lin_live_create(&l->recognizer, &o, &(lin_live_sink){l, show}, &l->live, err);
     if (status != LIN_OK) return status;

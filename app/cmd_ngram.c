@@ -6,9 +6,10 @@
 
 #include "app/commands.h"
 #include "app/common.h"
-#include "decoder/buffer.h"
-#include "kernels/memory.h"
-#include "kernels/rng.h"
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "base/rng.h"
+#include "base/textfile.h"
 #include "lexicon/kneser_ney.h"
 #include "lexicon/ngram.h"
 #include "lexicon/ngram_count.h"
@@ -16,7 +17,6 @@
 #include "lexicon/ngram_perplexity.h"
 #include "lexicon/ngram_prune.h"
 #include "lexicon/ngram_sample.h"
-#include "lexicon/textfile.h"
 
 typedef struct ngram_values {
     const char *output, *vocabulary;

@@ -9,8 +9,8 @@
 #include "app/common.h"
 #include "app/line_reader.h"
 #include "app/wording.h"
+#include "base/textfile.h"
 #include "lexicon/marks.h"
-#include "lexicon/textfile.h"
 
 enum { IDS_AUTO, IDS_NONE, IDS_FIRST, IDS_LAST };
 

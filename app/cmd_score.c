@@ -4,10 +4,10 @@
 
 #include "app/commands.h"
 #include "app/common.h"
+#include "base/rng.h"
 #include "decoder/score.h"
 #include "decoder/score_compare.h"
 #include "decoder/score_report.h"
-#include "kernels/rng.h"
 
 typedef struct score_values {
     const char *name, *output, *html, *map, *utt2spk, *against;

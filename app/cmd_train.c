@@ -9,11 +9,11 @@
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/guard.h"
+#include "base/map.h"
+#include "base/memory.h"
 #include "decoder/edit.h"
 #include "decoder/greedy.h"
 #include "frontend/augment.h"
-#include "kernels/memory.h"
-#include "model/file.h"
 #include "model/model_file.h"
 #include "model/train.h"
 

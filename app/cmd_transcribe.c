@@ -7,19 +7,20 @@
 
 #include "app/commands.h"
 #include "app/common.h"
-#include "app/decoding.h"
+#include "app/decoding_options.h"
 #include "app/endpoint_options.h"
+#include "app/front.h"
 #include "app/inputs.h"
-#include "app/joined.h"
 #include "app/mirror.h"
 #include "app/model_options.h"
-#include "app/ordered.h"
-#include "app/recognize.h"
 #include "app/results.h"
-#include "app/snapshots.h"
 #include "app/spans.h"
 #include "app/speakers.h"
-#include "kernels/memory.h"
+#include "base/memory.h"
+#include "linnet/joined.h"
+#include "linnet/ordered.h"
+#include "linnet/recognize.h"
+#include "linnet/snapshots.h"
 
 // Resets of --reset auto begin with the first endpoint after so much sound: before, the past helps more than it harms.
 static const double RESET_AFTER_S = 60;
@@ -380,8 +381,9 @@ static lin_status find_stream(transcribe_job *job, lin_error *err)
 
 static lin_status transcribe(transcribe_job *job, lin_error *err)
 {
+    const lin_warnings warnings = lin_complaints(job->v->quiet);
     const transcribe_values *v = job->v;
-    lin_status status = lin_recognizer_open(&job->recognizer, v->model.model, v->model.device,
+    lin_status status = lin_open_recognizer(&job->recognizer, v->model.model, v->model.device,
                                             lin_model_precision(&v->model), err);
     const lin_endpoint_values *e = &v->endpoints;
     const int resets = e->reset == LIN_RESET_ENDPOINT || (e->reset == LIN_RESET_AUTO && job->recognizer.streams);
@@ -393,7 +395,7 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
     if (status == LIN_OK && job->recognizer.model->speaker_norm)
         status = lin_speakers_measure(&job->speakers, &job->inputs, &job->recognizer, v->jobs, err);
     if (status == LIN_OK) {
-        status = lin_decoding_open(&job->decoding, &v->decoding, job->recognizer.phones, job->recognizer.row_seconds, v->quiet,
+        status = lin_decoding_open(&job->decoding, &v->decoding, job->recognizer.phones, job->recognizer.row_seconds, &warnings,
                                    err);
     }
     if (status == LIN_OK) status = lin_results_open(&job->results, job->recognizer.phones, job->inputs.n > 1 || v->data, err);

@@ -16,10 +16,6 @@
 
 #include "app/terminal.h"
 
-#ifndef LIN_DATA_DIR
-#define LIN_DATA_DIR "/usr/local/share/linnet"
-#endif
-
 volatile sig_atomic_t lin_interrupted;
 
 static pthread_mutex_t terminal = PTHREAD_MUTEX_INITIALIZER;
@@ -45,6 +41,14 @@ void lin_complain(const char *fmt, ...)
     pthread_mutex_unlock(&terminal);
     va_end(args);
 }
+
+static void tell(void *context, const char *text)
+{
+    (void)context;
+    lin_complain("%s", text);
+}
+
+lin_warnings lin_complaints(int quiet) { return (lin_warnings){.tell = tell, .quiet = quiet}; }
 
 void lin_complain_of(const char *path, const char *message)
 {
@@ -75,80 +79,6 @@ int lin_misuse(const lin_parsed *parsed, const char *fmt, ...)
     lin_complain("%s: %s", parsed->command->name, text);
     fprintf(stderr, "Try 'linnet %s --help'.\n", parsed->command->name);
     return LIN_EXIT_USAGE;
-}
-
-static int exists(const char *path)
-{
-    return access(path, F_OK) == 0;
-}
-
-// Beside the program as it is installed or built, in the installation prefix, here. In the source tree a file may have another
-// name.
-static int find_file(const char *installed, const char *in_source, char *path, size_t capacity)
-{
-    char program[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (n > 0) {
-        program[n] = 0;
-        char *slash = strrchr(program, '/');
-        if (slash) *slash = 0;
-        snprintf(path, capacity, "%s/../share/linnet/%s", program, installed);
-        if (exists(path)) return 1;
-        snprintf(path, capacity, "%s/../../share/linnet/%s", program, in_source);
-        if (exists(path)) return 1;
-    }
-    snprintf(path, capacity, "%s/%s", LIN_DATA_DIR, installed);
-    if (exists(path)) return 1;
-    snprintf(path, capacity, "share/linnet/%s", in_source);
-    return exists(path);
-}
-
-lin_status lin_find_model(const char *given, char *path, size_t capacity, lin_error *err)
-{
-    if (!given) given = getenv("LINNET_MODEL");
-    if (given && *given) {
-        if (strlen(given) >= capacity) return lin_fail(err, LIN_INVALID, "the model's path is longer than %zu bytes", capacity - 1);
-        memcpy(path, given, strlen(given) + 1);
-        return LIN_OK;
-    }
-    if (find_file("linnet.safetensors", "default.safetensors", path, capacity)) return LIN_OK;
-    return lin_fail(err, LIN_IO, "no model is installed in %s; name one with --model or LINNET_MODEL", LIN_DATA_DIR);
-}
-
-lin_status lin_find_named(const char *given, const char *variable, const char *const *names, char *path, size_t capacity,
-                          lin_error *err)
-{
-    if (!given) given = getenv(variable);
-    if (given && *given) {
-        if (strlen(given) >= capacity) return lin_fail(err, LIN_INVALID, "a file name of over %zu bytes", capacity - 1);
-        const int is_here = strchr(given, '/') || exists(given);
-        if (!is_here && find_file(given, given, path, capacity)) return LIN_OK;
-        memcpy(path, given, strlen(given) + 1);
-        return LIN_OK;
-    }
-    for (; *names; names++) {
-        if (**names != '/' && find_file(*names, *names, path, capacity)) return LIN_OK;
-        if (**names == '/' && access(*names, R_OK) == 0) {
-            snprintf(path, capacity, "%s", *names);
-            return LIN_OK;
-        }
-    }
-    *path = 0;
-    return LIN_OK;
-}
-
-lin_status lin_find_lexicon(const char *given, char *path, size_t capacity, lin_error *err)
-{
-    // With the program, or CMUdict as Debian's package pocketsphinx-en-us installs it.
-    static const char *const names[] = {"english.dict.gz", "english.dict",
-                                        "/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict", NULL};
-    return lin_find_named(given, "LINNET_LEXICON", names, path, capacity, err);
-}
-
-lin_status lin_find_rules(char *path, size_t capacity, lin_error *err)
-{
-    static const char *const names[] = {"english.g2p", NULL};
-    return lin_find_named(NULL, "LINNET_G2P", names, path, capacity, err);
 }
 
 lin_status lin_make_folders(const char *path, size_t n, lin_error *err)
@@ -258,13 +188,6 @@ lin_status lin_output_write(const char *path, int flags, const lin_buffer *buffe
     if (status == LIN_OK) status = lin_output_open(path, flags, &out, err);
     if (status != LIN_OK) return status;
     return lin_output_end(&out, lin_buffer_write(buffer, out.file, out.path ? out.path : "standard output", err), err);
-}
-
-double lin_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 void lin_progress_begin(lin_progress *progress, int quiet)

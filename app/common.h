@@ -11,9 +11,12 @@
 #include <stdio.h>
 
 #include "app/options.h"
-#include "decoder/buffer.h"
-#include "kernels/file.h"
-#include "kernels/status.h"
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/status.h"
+#include "linnet/find.h"
+#include "linnet/warnings.h"
 
 /* Exit statuses. */
 enum { LIN_EXIT_OK = 0, LIN_EXIT_FAILED = 1, LIN_EXIT_USAGE = 2, LIN_EXIT_INTERRUPTED = 130 };
@@ -29,6 +32,9 @@ extern volatile sig_atomic_t lin_interrupted;
 /* "linnet: <message>\n" on standard error, clear of the progress line. Thread-safe. */
 void lin_complain(const char *fmt, ...) LIN_PRINTF(1, 2);
 
+/* Warnings of the library by lin_complain; quiet: no advice. */
+lin_warnings lin_complaints(int quiet);
+
 /* The same of a file, which is named where the message does not do it. */
 void lin_complain_of(const char *path, const char *message);
 
@@ -41,33 +47,13 @@ int lin_give_up(const lin_error *err);
 /* Complains, points at --help, and returns LIN_EXIT_USAGE: for what only the command itself can find wrong with its options. */
 int lin_misuse(const lin_parsed *parsed, const char *fmt, ...) LIN_PRINTF(2, 3);
 
-/*
- * The model file: `given` if not NULL, else $LINNET_MODEL, else the first that exists of ../share/linnet/linnet.safetensors beside
- * the program, share/linnet/default.safetensors of the source tree it was built in, the installation prefix, ./share/linnet.
- * LIN_IO if there is none.
- */
-lin_status lin_find_model(const char *given, char *path, size_t capacity, lin_error *err);
-
-/*
- * A file that may be installed with the program, in the same places: `given`, a path or the name of such a one; else what the
- * environment has; else the first of the names (ended by NULL) that is there; else an empty path.
- */
-lin_status lin_find_named(const char *given, const char *variable, const char *const *names, char *path, size_t capacity,
-                          lin_error *err);
-
-/* The lexicon by that rule, with LINNET_LEXICON. */
-lin_status lin_find_lexicon(const char *given, char *path, size_t capacity, lin_error *err);
-
-/* The letter-to-sound rules by that rule, with LINNET_G2P: an empty path if there are none. */
-lin_status lin_find_rules(char *path, size_t capacity, lin_error *err);
-
 /* Makes the folder that the first n bytes of path name, and those above it that are missing. LIN_IO; LIN_INVALID where it is too
  * long. */
 lin_status lin_make_folders(const char *path, size_t n, lin_error *err);
 
 /* ---- output ----------------------------------------------------------------------------------------------------------------- */
 
-/* A file that appears when it is whole (kernels/file.h), or standard output. */
+/* A file that appears when it is whole (base/file.h), or standard output. */
 typedef struct lin_output {
     FILE *file;
     const char *path; /* NULL: standard output */
@@ -102,9 +88,6 @@ void lin_progress_show(lin_progress *progress, const char *fmt, ...) LIN_PRINTF(
 void lin_progress_of(lin_progress *progress, double fraction, const char *fmt, ...) LIN_PRINTF(3, 4);
 /* Removes the line. */
 void lin_progress_end(lin_progress *progress);
-
-/* Seconds of a clock that never jumps. */
-double lin_now(void);
 
 /* The last part of a path. */
 const char *lin_base_name(const char *path);

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "app/common.h"
-#include "kernels/memory.h"
-#include "lexicon/textfile.h"
+#include "base/memory.h"
+#include "base/textfile.h"
 
 enum { LONGEST_PATH = 4096, MOST_LEVELS = 64, NAMED = 20 };
 

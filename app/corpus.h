@@ -17,7 +17,7 @@
 #define LIN_APP_CORPUS_H
 
 #include "app/inputs.h"
-#include "decoder/buffer.h"
+#include "base/buffer.h"
 
 typedef struct lin_corpus {
     char **texts; /* [n], in the order of the inputs */

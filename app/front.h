@@ -9,8 +9,7 @@
 #define LIN_APP_FRONT_H
 
 #include "app/options.h"
-#include "frontend/source.h"
-#include "model/model.h"
+#include "linnet/front.h"
 
 /* ---- what the sound is ------------------------------------------------------------------------------------------------------ */
 
@@ -39,11 +38,6 @@ typedef struct lin_input_values {
 
 /* The channel: LIN_CHANNEL_MIX, LIN_CHANNEL_EACH or 0, 1, ... LIN_INVALID for other words. */
 lin_status lin_input_channel(const lin_input_values *values, int *channel, lin_error *err);
-
-/* --start and --end in seconds: 0 and infinity where they are not given. */
-typedef struct lin_part {
-    double start_s, end_s;
-} lin_part;
 
 lin_status lin_input_part(const lin_input_values *values, lin_part *part, lin_error *err);
 
@@ -75,23 +69,5 @@ typedef struct lin_fbank_values {
      .max = 1, .help = "Coefficient of the pre-emphasis"}
 
 lin_fbank_config lin_fbank_from_values(const lin_fbank_values *values);
-
-/* One description into the other. */
-lin_fbank_config lin_fbank_from_model(const lin_features *features, int mel_bins);
-lin_features lin_fbank_to_model(const lin_fbank_config *config);
-
-/* ---- whole files in memory -------------------------------------------------------------------------------------------------- */
-
-typedef struct lin_matrix {
-    float *data; /* [rows, columns] */
-    int rows, columns, capacity;
-} lin_matrix;
-
-/* All frames of a source with one lane; room is reused and grows. format (may be NULL) receives the source's, with its warning. */
-lin_status lin_front_read_all(const char *path, const lin_pcm_format *raw, const lin_feature_options *options, lin_matrix *frames,
-                              lin_audio_format *format, lin_error *err);
-/* Room for that many rows; what is there is kept. */
-lin_status lin_matrix_reserve(lin_matrix *matrix, int rows, int columns, lin_error *err);
-void lin_matrix_free(lin_matrix *matrix);
 
 #endif

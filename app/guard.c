@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "app/common.h"
-#include "kernels/memory.h"
+#include "base/memory.h"
 
 typedef struct identity {
     dev_t device;

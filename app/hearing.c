@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "app/common.h"
-#include "kernels/memory.h"
+#include "base/memory.h"
 
 struct lin_hearing {
     lin_microphone *mic;

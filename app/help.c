@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "app/options.h"
-#include "kernels/memory.h"
+#include "base/memory.h"
 
 enum { WIDTH = 100, COLUMN = 30 };
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "app/common.h"
-#include "kernels/memory.h"
-#include "lexicon/textfile.h"
+#include "base/memory.h"
+#include "base/textfile.h"
 
 static lin_status add(lin_inputs *in, const char *path, const char *id, const char *speaker, lin_error *err)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "app/common.h"
-#include "kernels/memory.h"
+#include "base/memory.h"
 
 lin_status lin_line_next(lin_line_reader *r, lin_error *err)
 {

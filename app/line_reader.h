@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "kernels/status.h"
+#include "base/status.h"
 
 enum { LIN_LINE_MOST = 64 << 20 }; /* bytes */
 

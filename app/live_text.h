@@ -1,15 +1,15 @@
 /*
  * live_text.h - live results as text: JSON lines for programs, phones and words for a terminal.
  *
- * Everything is appended to a buffer, which remembers a failed allocation (decoder/buffer.h). docs/live.md describes the JSON.
+ * Everything is appended to a buffer, which remembers a failed allocation (base/buffer.h). docs/live.md describes the JSON.
  */
 #ifndef LIN_APP_LIVE_TEXT_H
 #define LIN_APP_LIVE_TEXT_H
 
 #include "app/latency.h"
-#include "app/live.h"
-#include "decoder/buffer.h"
+#include "base/buffer.h"
 #include "frontend/microphone.h"
+#include "linnet/live.h"
 
 /* How phones are written. */
 typedef struct lin_live_words {

@@ -10,8 +10,8 @@
 #include "app/guard.h"
 #include "app/options.h"
 #include "app/version.h"
-#include "kernels/mapped.h"
-#include "kernels/memory.h"
+#include "base/mapped.h"
+#include "base/memory.h"
 
 static void on_signal(int number)
 {

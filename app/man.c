@@ -5,8 +5,8 @@
 
 #include "app/options.h"
 #include "app/version.h"
-#include "kernels/memory.h"
-#include "lexicon/textfile.h"
+#include "base/memory.h"
+#include "base/textfile.h"
 
 static const char *doc_folder; // of the page that is being written, by one thread
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "app/common.h"
-#include "kernels/memory.h"
+#include "base/memory.h"
 
 // "/a/./b//../c" becomes "/a/c": empty parts and "." vanish, ".." takes its folder with it. In place; the path begins with '/'.
 static void simplify(char *path)

@@ -4,6 +4,7 @@
 
 #include "app/options.h"
 #include "kernels/ops.h"
+#include "linnet/recognize.h"
 
 typedef struct lin_model_values {
     const char *model, *device;
@@ -23,5 +24,9 @@ static inline lin_precision lin_model_precision(const lin_model_values *values)
     {.name = "precision", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.precision), .text = "fp32",                      \
      .choices = "fp32|bf16", .help = "Of the network's matrix products. bf16: half the weights' memory and nearly twice the "     \
                                      "speed, on a GPU and on CPUs with AVX512-BF16"}
+
+/* lin_recognizer_open with this program's warnings and its interrupt flag. */
+lin_status lin_open_recognizer(lin_recognizer *recognizer, const char *model, const char *device, lin_precision precision,
+                               lin_error *err);
 
 #endif

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "app/options_value.h"
-#include "kernels/memory.h"
+#include "base/memory.h"
 
 static void *value_at(const lin_parsed *p, const lin_option *o)
 {

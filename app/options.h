@@ -24,7 +24,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "kernels/status.h"
+#include "base/list.h"
+#include "base/status.h"
 
 typedef enum lin_option_type {
     LIN_OPTION_END,     /* an all-zero row ends a table */
@@ -39,11 +40,6 @@ typedef enum lin_option_type {
     LIN_OPTION_FILES,   /* lin_list: the option may be repeated */
     LIN_OPTION_NUMBERS  /* lin_numbers: comma-separated doubles, each within min..max */
 } lin_option_type;
-
-typedef struct lin_list {
-    const char **items;
-    int count;
-} lin_list;
 
 typedef struct lin_numbers {
     double *items;

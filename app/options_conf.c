@@ -11,8 +11,8 @@
 
 #include "app/options.h"
 #include "app/options_value.h"
-#include "kernels/memory.h"
-#include "lexicon/textfile.h"
+#include "base/memory.h"
+#include "base/textfile.h"
 
 // A value written with a backslash before each byte still fits in a line.
 enum { MAX_VALUE = 4096, MAX_LINE = 4 * MAX_VALUE, MAX_FILE = 1 << 20 };

@@ -10,8 +10,8 @@
 #include "app/corpus.h"
 #include "app/guard.h"
 #include "app/mirror.h"
+#include "base/textfile.h"
 #include "frontend/audio.h"
-#include "lexicon/textfile.h"
 
 enum { LONGEST_PATH = 4096 };
 

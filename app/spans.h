@@ -6,7 +6,7 @@
 #ifndef LIN_APP_SPANS_H
 #define LIN_APP_SPANS_H
 
-#include "kernels/status.h"
+#include "base/status.h"
 
 /* LIN_INVALID, with the forms that are understood. `name` is the option's. */
 lin_status lin_span_parse(const char *name, const char *text, double *seconds, lin_error *err);

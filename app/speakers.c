@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "app/common.h"
-#include "app/ordered.h"
+#include "base/memory.h"
 #include "frontend/normalize.h"
-#include "kernels/memory.h"
+#include "linnet/ordered.h"
 
 typedef struct measurement {
     lin_speakers *speakers;

@@ -10,7 +10,7 @@
 #define LIN_APP_SPEAKERS_H
 
 #include "app/inputs.h"
-#include "app/recognize.h"
+#include "linnet/recognize.h"
 
 typedef struct lin_speaker {
     const char *name;   /* owned by the inputs */

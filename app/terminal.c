@@ -11,7 +11,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "kernels/memory.h"
+#include "base/memory.h"
 
 enum { LEAST_COLUMNS = 16 };
 

@@ -16,8 +16,8 @@
 #ifndef LIN_APP_TERMINAL_H
 #define LIN_APP_TERMINAL_H
 
-#include "decoder/buffer.h"
-#include "kernels/status.h"
+#include "base/buffer.h"
+#include "base/status.h"
 
 typedef struct lin_terminal lin_terminal;
 

@@ -6,17 +6,9 @@
 
 #include "app/common.h"
 #include "app/wording.h"
-#include "kernels/memory.h"
+#include "base/memory.h"
 
 enum { LONGEST_PATH = 4096 };
-
-lin_status lin_wording_rules(const lin_phones *phones, lin_g2p_rules **rules, lin_error *err)
-{
-    char path[LONGEST_PATH];
-    *rules = NULL;
-    const lin_status status = lin_find_rules(path, sizeof path, err);
-    return status == LIN_OK && *path ? lin_g2p_rules_open(path, phones, rules, err) : status;
-}
 
 lin_status lin_wording_open(lin_wording *wording, const char *dictionary, lin_error *err)
 {
@@ -28,7 +20,7 @@ lin_status lin_wording_open(lin_wording *wording, const char *dictionary, lin_er
         return lin_fail(err, LIN_IO, "no lexicon is installed; name one with --lexicon FILE or LINNET_LEXICON");
     if (status == LIN_OK) status = lin_phones_create(NULL, &wording->phones, err);
     if (status == LIN_OK) status = lin_dictionary_load(path, wording->phones, &options, &wording->dictionary, err);
-    if (status == LIN_OK) status = lin_wording_rules(wording->phones, &wording->rules, err);
+    if (status == LIN_OK) status = lin_find_open_rules(wording->phones, &wording->rules, err);
     if (status == LIN_OK) status = lin_g2p_create(wording->phones, wording->dictionary, wording->rules, &wording->g2p, err);
     if (status == LIN_OK) {
         status = lin_transcriber_create(wording->phones, wording->dictionary, wording->g2p, &wording->transcriber, err);

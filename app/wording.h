@@ -27,9 +27,6 @@ typedef struct lin_wording {
 lin_status lin_wording_open(lin_wording *wording, const char *dictionary, lin_error *err);
 void lin_wording_close(lin_wording *wording);
 
-/* The letter-to-sound rules that $LINNET_G2P names, else those installed with the program; NULL if there are none. */
-lin_status lin_wording_rules(const lin_phones *phones, lin_g2p_rules **rules, lin_error *err);
-
 /* Every word that the dictionary lacks, one a line: word, count, how it was pronounced, phones; separated by tabs, the most
  * frequent first. To the file, or if path is NULL to standard error, and there only the first twenty and a count of the others. */
 lin_status lin_wording_report(const lin_wording *wording, const char *path, lin_error *err);

@@ -15,10 +15,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/memory.h"
+#include "base/rng.h"
 #include "decoder/align.h"
 #include "decoder/goodness.h"
-#include "kernels/memory.h"
-#include "kernels/rng.h"
 
 enum { V = 40, BLOCK = 512, PHONES_A_SECOND = 10 };
 

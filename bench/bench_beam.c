@@ -13,10 +13,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/memory.h"
+#include "base/npy.h"
+#include "base/rng.h"
 #include "decoder/beam.h"
-#include "kernels/memory.h"
-#include "kernels/npy.h"
-#include "kernels/rng.h"
 
 enum { MADE_V = 40, MADE_T = 3000, REPEATS = 5 };
 

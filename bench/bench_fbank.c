@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/memory.h"
 #include "frontend/fbank.h"
-#include "kernels/memory.h"
 
 static double now_s(void)
 {

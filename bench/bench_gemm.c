@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "bench/peak.h"
-#include "kernels/memory.h"
+#include "base/memory.h"
 #include "kernels/ops.h"
 
 enum { SHAPES = 6, LEAST_TRIALS = 15, MOST_TRIALS = 201, MOST_ROWS = 12800, MOST_WIDTH = 768 };

@@ -17,11 +17,11 @@
 #include <unistd.h>
 
 #include "bench/peak.h"
+#include "base/memory.h"
+#include "base/pool.h"
+#include "base/rng.h"
 #include "decoder/greedy.h"
 #include "frontend/fbank.h"
-#include "kernels/memory.h"
-#include "kernels/pool.h"
-#include "kernels/rng.h"
 #include "model/optimizer.h"
 #include "model/stream.h"
 

@@ -13,10 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "kernels/memory.h"
-#include "kernels/rng.h"
+#include "base/memory.h"
+#include "base/rng.h"
+#include "base/textfile.h"
 #include "lexicon/ngram_internal.h"
-#include "lexicon/textfile.h"
 
 enum { ROUNDS = 5, QUERIES = 2000000 };
 

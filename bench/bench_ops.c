@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "bench/peak.h"
-#include "kernels/memory.h"
+#include "base/memory.h"
 #include "kernels/ops.h"
 
 enum { B = 12, T = 800, D = 40, LAYERS = 9, H = 6, E = 32, C = H * E, F = 768, V = 40, U = 80, K = 15, ROWS = B * T,

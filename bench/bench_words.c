@@ -11,9 +11,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/memory.h"
+#include "base/npy.h"
 #include "decoder/words.h"
-#include "kernels/memory.h"
-#include "kernels/npy.h"
 
 static double now_s(void)
 {

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/memory.h"
+#include "base/memory.h"
 
 enum { BLOCK_ROWS = 2048, BLOCK_BYTES = 1 << 14, WIDEN = 4 };
 

@@ -30,9 +30,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/status.h"
 #include "decoder/align_graph.h"
 #include "decoder/path.h"
-#include "kernels/status.h"
 
 typedef struct lin_align_options {
     double beam;        /* natural logarithm, above 0; INFINITY: none is dropped for its score */

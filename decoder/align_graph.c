@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "kernels/memory.h"
+#include "base/memory.h"
 
 enum { MOST_STATES = 500000000, MOST_BEFORES = 1000000000 };
 

@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/status.h"
+#include "base/status.h"
 
 /* Pronunciations of one slot at most: a state's choice among those before it must fit a byte. */
 enum { LIN_ALIGN_PRONUNCIATIONS = 250 };

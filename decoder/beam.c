@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "decoder/beam_internal.h"
 #include "decoder/rows.h"
-#include "kernels/memory.h"
 
 lin_beam_options lin_beam_options_default(void)
 {

@@ -31,9 +31,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/status.h"
 #include "decoder/context.h"
 #include "decoder/path.h"
-#include "kernels/status.h"
 #include "lexicon/ngram.h"
 
 typedef struct lin_beam_options {

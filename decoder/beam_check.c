@@ -1,8 +1,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "decoder/beam_internal.h"
-#include "kernels/memory.h"
 
 enum { DEPTH_MAX = 1 << 30 };
 

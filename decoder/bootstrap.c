@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "kernels/memory.h"
+#include "base/memory.h"
 
 double lin_bootstrap_quotient(long long errors, long long tokens)
 {

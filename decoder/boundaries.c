@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "decoder/boundaries_table.h"
-#include "kernels/memory.h"
 
 enum {
     CEPSTRA = LIN_BOUNDARIES_CEPSTRA,

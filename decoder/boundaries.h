@@ -29,8 +29,8 @@
 
 #include <stdint.h>
 
+#include "base/status.h"
 #include "decoder/path.h"
-#include "kernels/status.h"
 #include "lexicon/phones.h"
 
 /* The shortest silence, frames. */

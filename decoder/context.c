@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/memory.h"
+#include "base/memory.h"
 
 // Nodes are numbered level by level, so the children of a node lie side by side, ordered by token, and a failure link points back.
 typedef struct node {

@@ -20,7 +20,7 @@
 
 #include <stdint.h>
 
-#include "kernels/status.h"
+#include "base/status.h"
 
 typedef struct lin_context lin_context;
 

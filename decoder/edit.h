@@ -16,7 +16,7 @@
 
 #include <stddef.h>
 
-#include "kernels/status.h"
+#include "base/status.h"
 
 typedef struct lin_edit_counts {
     int correct, sub, del, ins; /* correct + sub + del = n, correct + sub + ins = m */

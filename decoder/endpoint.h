@@ -19,7 +19,7 @@
 #ifndef LIN_DECODER_ENDPOINT_H
 #define LIN_DECODER_ENDPOINT_H
 
-#include "kernels/status.h"
+#include "base/status.h"
 
 typedef struct lin_endpoint_options {
     double before_s;  /* rule 1; 0 switches a rule off */

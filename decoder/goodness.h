@@ -27,8 +27,8 @@
 
 #include <stdint.h>
 
+#include "base/status.h"
 #include "decoder/path.h"
-#include "kernels/status.h"
 
 typedef struct lin_goodness {
     float score; /* natural logarithm, 0 at best */

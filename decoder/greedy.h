@@ -19,8 +19,8 @@
 
 #include <stdint.h>
 
+#include "base/status.h"
 #include "decoder/path.h"
-#include "kernels/status.h"
 
 typedef lin_path_phone lin_greedy_phone;
 

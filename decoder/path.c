@@ -1,6 +1,6 @@
 #include "decoder/path.h"
 
-#include "kernels/memory.h"
+#include "base/memory.h"
 
 lin_status lin_path_reserve(lin_path *path, int more_phones, int more_words, lin_error *err)
 {

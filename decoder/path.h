@@ -17,7 +17,7 @@
 
 #include <stdint.h>
 
-#include "kernels/status.h"
+#include "base/status.h"
 
 typedef struct lin_path_phone {
     int label;          /* 1 .. V-1 */

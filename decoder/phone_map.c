@@ -1,8 +1,8 @@
 #include "decoder/phone_map.h"
 
-#include "kernels/memory.h"
-#include "lexicon/symbols.h"
-#include "lexicon/textfile.h"
+#include "base/memory.h"
+#include "base/symbols.h"
+#include "base/textfile.h"
 
 enum { DELETED = -1 };
 

@@ -22,7 +22,7 @@
 
 #include <stddef.h>
 
-#include "kernels/status.h"
+#include "base/status.h"
 
 typedef struct lin_phone_map lin_phone_map;
 

@@ -18,10 +18,10 @@
 
 #include <stddef.h>
 
+#include "base/status.h"
 #include "decoder/boundaries.h"
 #include "decoder/greedy.h"
 #include "decoder/path.h"
-#include "kernels/status.h"
 
 enum { LIN_RESULT_NOTHING = -1 };
 

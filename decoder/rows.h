@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "kernels/status.h"
+#include "base/status.h"
 
 /* A row's probabilities may sum to so much more or less than 1: half-precision numbers pass, logits do not. */
 #define LIN_ROWS_TOLERANCE 0.01

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+#include "base/textfile.h"
 #include "decoder/bootstrap.h"
 #include "decoder/edit.h"
-#include "kernels/memory.h"
-#include "lexicon/textfile.h"
 
 struct lin_score {
     lin_symbols tokens;

@@ -21,8 +21,8 @@
 
 #include <stddef.h>
 
+#include "base/status.h"
 #include "decoder/trn.h"
-#include "kernels/status.h"
 
 typedef struct lin_score lin_score;
 

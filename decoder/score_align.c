@@ -1,8 +1,8 @@
 // One utterance as sclite's "-o pralign" prints it.
 #include <string.h>
 
+#include "base/textfile.h"
 #include "decoder/score_report.h"
-#include "lexicon/textfile.h"
 
 // Characters, where bytes are UTF-8.
 static size_t width_of(const char *text)

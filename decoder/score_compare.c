@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/memory.h"
-#include "lexicon/textfile.h"
+#include "base/memory.h"
+#include "base/textfile.h"
 
 static lin_bootstrap_unit unit_of(const lin_score_counts *c)
 {

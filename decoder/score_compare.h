@@ -12,9 +12,9 @@
 #ifndef LIN_DECODER_SCORE_COMPARE_H
 #define LIN_DECODER_SCORE_COMPARE_H
 
+#include "base/status.h"
 #include "decoder/bootstrap.h"
 #include "decoder/score.h"
-#include "kernels/status.h"
 
 /* Intervals of the total by drawing utterances and by drawing speakers, and, if asked for, of each speaker by drawing that one's
  * utterances. */

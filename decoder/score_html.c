@@ -3,8 +3,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "decoder/score_report.h"
-#include "kernels/memory.h"
 
 enum { MAX_MATRIX = 60, MAX_WORST = 20, MAX_SPEAKERS = 200, MAX_LIST = 20, MAX_PAIRS = 2000, CELL = 20, MARGIN = 70 };
 

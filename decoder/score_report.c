@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "decoder/score_report.h"
-#include "kernels/memory.h"
-#include "lexicon/textfile.h"
+#include "base/memory.h"
+#include "base/textfile.h"
 
 enum { NAME_WIDTH = 24, COLUMN = 9 };
 

@@ -12,7 +12,7 @@
 #ifndef LIN_DECODER_SCORE_REPORT_H
 #define LIN_DECODER_SCORE_REPORT_H
 
-#include "decoder/buffer.h"
+#include "base/buffer.h"
 #include "decoder/score.h"
 #include "decoder/score_compare.h"
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "decoder/score_report.h"
-#include "kernels/memory.h"
 
 void lin_score_put_level(lin_buffer *out, double level)
 {

@@ -22,12 +22,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/status.h"
 #include "decoder/beam.h"
 #include "decoder/context.h"
 #include "decoder/path.h"
 #include "decoder/word_context.h"
 #include "decoder/words.h"
-#include "kernels/status.h"
 
 /* The numbers stand in files: states of streams. */
 typedef enum lin_search_kind { LIN_SEARCH_GREEDY = 0, LIN_SEARCH_BEAM = 1, LIN_SEARCH_WORDS = 2 } lin_search_kind;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/memory.h"
+#include "base/memory.h"
 
 // *text becomes what is compared: lower case unless case matters.
 static lin_status fold(lin_trn_reader *r, const char **text, size_t n, lin_error *err)

@@ -23,10 +23,10 @@
 
 #include <stddef.h>
 
+#include "base/status.h"
+#include "base/symbols.h"
 #include "decoder/phone_map.h"
-#include "kernels/status.h"
 #include "lexicon/phones.h"
-#include "lexicon/symbols.h"
 
 typedef enum lin_trn_format {
     LIN_TRN_AUTO, /* by the name's extension (.trn, .ctm, .jsonl, .json), else by the first line */

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "decoder/buffer.h"
+#include "base/buffer.h"
 #include "decoder/trn_reader.h"
 
 // A value costs cJSON 64 bytes and more, and a comma can make one: this keeps a hostile line below a gigabyte. An hour of speech

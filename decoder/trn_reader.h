@@ -4,8 +4,8 @@
 #ifndef LIN_DECODER_TRN_READER_H
 #define LIN_DECODER_TRN_READER_H
 
+#include "base/textfile.h"
 #include "decoder/trn.h"
-#include "lexicon/textfile.h"
 
 // A line of a CTM file, until they can be put in order.
 typedef struct lin_ctm_row {

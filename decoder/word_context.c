@@ -3,10 +3,10 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/memory.h"
+#include "base/symbols.h"
+#include "base/textfile.h"
 #include "decoder/word_context_internal.h"
-#include "kernels/memory.h"
-#include "lexicon/symbols.h"
-#include "lexicon/textfile.h"
 
 // While a context is built: phrases as word numbers, and the words that the lexicon lacks with their pronunciations.
 typedef struct builder {

@@ -11,8 +11,8 @@
 #ifndef LIN_DECODER_WORD_CONTEXT_H
 #define LIN_DECODER_WORD_CONTEXT_H
 
+#include "base/status.h"
 #include "decoder/context.h"
-#include "kernels/status.h"
 #include "lexicon/g2p.h"
 #include "lexicon/tree.h"
 

@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "decoder/rows.h"
 #include "decoder/words_internal.h"
-#include "kernels/memory.h"
 
 // Weights, width and score by word error rate on dev_native with the shipped model and a word 3-gram (bench/bench_words).
 lin_words_options lin_words_options_default(void)

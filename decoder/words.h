@@ -35,9 +35,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/status.h"
 #include "decoder/path.h"
 #include "decoder/word_context.h"
-#include "kernels/status.h"
 #include "lexicon/ngram.h"
 #include "lexicon/tree.h"
 

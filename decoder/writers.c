@@ -2,8 +2,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/textfile.h"
 #include "decoder/writers_internal.h"
-#include "lexicon/textfile.h"
 
 // ---- tokens ---------------------------------------------------------------------------------------------------------------------
 

@@ -33,9 +33,9 @@
 
 #include <stdint.h>
 
-#include "decoder/buffer.h"
+#include "base/buffer.h"
+#include "base/status.h"
 #include "decoder/result.h"
-#include "kernels/status.h"
 #include "lexicon/phones.h"
 
 /* What a line, label or subtitle is. JSON always has both. */

@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "decoder/writers_internal.h"
-#include "kernels/memory.h"
 
 enum {
     LINE_CHARS = 42,

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
+#include "base/textfile.h"
 #include "decoder/writers_internal.h"
-#include "lexicon/textfile.h"
 
 // Byte of `text` that cannot stand between blanks, or is one of `forbidden`; its length if all can.
 static size_t find_bad(const char *text, const char *forbidden)

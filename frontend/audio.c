@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "frontend/audio_internal.h"
 #include "frontend/pcm.h"
-#include "kernels/memory.h"
 
 static const volatile sig_atomic_t *stop_flag;
 

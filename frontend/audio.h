@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/status.h"
+#include "base/status.h"
 
 enum { LIN_AUDIO_MIN_HZ = 4000, LIN_AUDIO_MAX_HZ = 192000, LIN_AUDIO_MAX_CHANNELS = 64 };
 #define LIN_AUDIO_SPOOL_BYTES (INT64_C(4) << 30)

@@ -1,6 +1,6 @@
 #include "frontend/augment.h"
 
-#include "kernels/rng.h"
+#include "base/rng.h"
 
 lin_augment_options lin_augment_default(void)
 {

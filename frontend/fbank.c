@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "frontend/mel.h"
-#include "kernels/memory.h"
 
 enum { LANES = 8 }; // partial sums of a reduction, so that it vectorises without reassociation
 

@@ -20,7 +20,7 @@
 
 #include <stddef.h>
 
-#include "kernels/status.h"
+#include "base/status.h"
 
 typedef struct lin_fbank_config {
     double sample_hz;   /* 16000 */

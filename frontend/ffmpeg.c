@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "frontend/audio.h"
-#include "kernels/memory.h"
 
 enum { BYTES = 1 << 16, LINE = 256, SAID = 2, MAX_CHANNELS = 1024, MAX_HEADER = 1 << 14, PATIENCE_MS = 10000 };
 

@@ -16,7 +16,7 @@
 #ifndef LIN_FRONTEND_FFMPEG_H
 #define LIN_FRONTEND_FFMPEG_H
 
-#include "kernels/status.h"
+#include "base/status.h"
 
 typedef struct lin_ffmpeg lin_ffmpeg;
 

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "kernels/memory.h"
+#include "base/memory.h"
 
 #define PI 3.14159265358979323846
 

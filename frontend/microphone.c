@@ -14,10 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "frontend/audio.h"
 #include "frontend/portaudio.h"
 #include "frontend/ring.h"
-#include "kernels/memory.h"
 
 enum {
     BLOCK = 256,     // frames that are mixed at a time

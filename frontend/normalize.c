@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/memory.h"
+#include "base/memory.h"
 
 struct lin_moments {
     int D;

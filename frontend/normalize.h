@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/status.h"
+#include "base/status.h"
 
 /* No bin is taken to vary less than this (standard deviation, in natural-log units): digital silence would give infinities. */
 #define LIN_MOMENTS_SMALLEST_STD 1e-2

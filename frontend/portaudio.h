@@ -20,7 +20,7 @@
 #include <portaudio.h>
 #include <stddef.h>
 
-#include "kernels/status.h"
+#include "base/status.h"
 
 /* What is used of PortAudio: name here, name there, result, parameters. */
 #define LIN_PORTAUDIO_FUNCTIONS(X)                                                                                                 \

@@ -6,9 +6,9 @@
 #include <sndfile.h>
 #include <string.h>
 
+#include "base/file.h"
+#include "base/memory.h"
 #include "frontend/audio.h"
-#include "kernels/file.h"
-#include "kernels/memory.h"
 
 static const int64_t MOST_BYTES = (INT64_C(1) << 32) - 4096; // a WAV file's sizes have 32 bits
 

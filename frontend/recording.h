@@ -2,7 +2,7 @@
  * recording.h - live sound into a WAV file, as it arrives.
  *
  * Samples are 32-bit floats: what is read back from the file is, bit for bit, what was written. The file appears under its name
- * when it is closed (kernels/file.h). The header is brought up to date every second, so that a program that is killed leaves a file
+ * when it is closed (base/file.h). The header is brought up to date every second, so that a program that is killed leaves a file
  * that plays, under the temporary name (<path>.linnet-N.tmp), and the next recording does not remove it.
  *
  *   lin_recording_create("heard.wav", 48000, 1, &recording, &err);
@@ -16,7 +16,7 @@
 
 #include <stdint.h>
 
-#include "kernels/status.h"
+#include "base/status.h"
 
 typedef struct lin_recording lin_recording;
 

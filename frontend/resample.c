@@ -5,8 +5,8 @@
 #include <soxr.h>
 #include <string.h>
 
-#include "kernels/memory.h"
-#include "kernels/rng.h"
+#include "base/memory.h"
+#include "base/rng.h"
 
 // Input is handed to libsoxr 5 ms at a time (but no fewer than MIN_BLOCK samples), however it arrives.
 enum { MIN_BLOCK = 16 };

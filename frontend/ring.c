@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "kernels/memory.h"
+#include "base/memory.h"
 
 // Neighbouring lines are fetched in pairs by some processors, so the two sides stand two lines apart.
 enum { APART = 128 };

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "frontend/resample.h"
-#include "kernels/memory.h"
 
 enum { BLOCK = LIN_SOURCE_BLOCK }; // frames of sound handled at a time
 

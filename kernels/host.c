@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "kernels/memory.h"
+#include "base/memory.h"
 
 lin_status lin_host_memory_create(lin_exec *exec, size_t bytes, void **block, lin_error *err)
 {

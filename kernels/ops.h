@@ -29,7 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/status.h"
+#include "base/status.h"
 
 /* What a backend needs while it runs: threads and scratch (CPU), a stream and handles (CUDA). One user at a time. */
 typedef struct lin_exec lin_exec;

@@ -4,9 +4,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "kernels/memory.h"
-#include "lexicon/symbols.h"
-#include "lexicon/textfile.h"
+#include "base/memory.h"
+#include "base/symbols.h"
+#include "base/textfile.h"
 
 typedef struct pronunciation {
     size_t offset; // of its labels

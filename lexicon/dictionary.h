@@ -19,7 +19,7 @@
 
 #include <stddef.h>
 
-#include "kernels/status.h"
+#include "base/status.h"
 #include "lexicon/phones.h"
 
 /* Bytes of a word, phones of a pronunciation, pronunciations of a word (CMUdict has up to 4), bytes of a line. */

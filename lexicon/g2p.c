@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "kernels/memory.h"
-#include "lexicon/textfile.h"
+#include "base/memory.h"
+#include "base/textfile.h"
 
 struct lin_g2p {
     const lin_phones *phones;

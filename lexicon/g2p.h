@@ -18,7 +18,7 @@
 
 #include <stddef.h>
 
-#include "kernels/status.h"
+#include "base/status.h"
 #include "lexicon/dictionary.h"
 #include "lexicon/g2p_rules.h"
 #include "lexicon/phones.h"

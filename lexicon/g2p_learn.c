@@ -5,11 +5,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/memory.h"
+#include "base/memory.h"
+#include "base/textfile.h"
 #include "lexicon/kneser_ney.h"
 #include "lexicon/ngram_count.h"
 #include "lexicon/ngram_draft.h"
-#include "lexicon/textfile.h"
 
 enum { LETTERS = 26, LONGEST = LIN_WORD_MAX };
 

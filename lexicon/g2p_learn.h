@@ -16,7 +16,7 @@
 #ifndef LIN_LEXICON_G2P_LEARN_H
 #define LIN_LEXICON_G2P_LEARN_H
 
-#include "kernels/status.h"
+#include "base/status.h"
 #include "lexicon/dictionary.h"
 #include "lexicon/ngram.h"
 #include "lexicon/phones.h"

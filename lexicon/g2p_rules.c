@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-#include "kernels/memory.h"
+#include "base/memory.h"
+#include "base/textfile.h"
 #include "lexicon/dictionary.h"
-#include "lexicon/textfile.h"
 
 enum { LETTERS = 26, BEAM = 48 };
 

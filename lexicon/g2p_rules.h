@@ -17,7 +17,7 @@
 
 #include <stddef.h>
 
-#include "kernels/status.h"
+#include "base/status.h"
 #include "lexicon/ngram.h"
 #include "lexicon/phones.h"
 

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/memory.h"
+#include "base/memory.h"
 
 lin_kneser_ney_options lin_kneser_ney_options_default(void) { return (lin_kneser_ney_options){{0.5, 1, 1.5}}; }
 

@@ -21,7 +21,7 @@
 #ifndef LIN_LEXICON_KNESER_NEY_H
 #define LIN_LEXICON_KNESER_NEY_H
 
-#include "kernels/status.h"
+#include "base/status.h"
 #include "lexicon/ngram_count.h"
 #include "lexicon/ngram_draft.h"
 

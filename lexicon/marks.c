@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "lexicon/textfile.h"
+#include "base/textfile.h"
 
 // Without -s, -es, -ed, -ing; a final e falls before -ing and -ed.
 static const char *const sounds[] = {

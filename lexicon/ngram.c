@@ -3,8 +3,8 @@
 #include <math.h>
 #include <sys/mman.h>
 
-#include "kernels/mapped.h"
-#include "kernels/memory.h"
+#include "base/mapped.h"
+#include "base/memory.h"
 #include "lexicon/ngram_internal.h"
 
 void lin_ngram_destroy(lin_ngram *lm)

@@ -21,7 +21,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "kernels/status.h"
+#include "base/status.h"
 
 enum { LIN_NGRAM_MAX_ORDER = 9, LIN_NGRAM_UNKNOWN = -1 };
 

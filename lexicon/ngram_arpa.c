@@ -4,9 +4,9 @@
 //   \end\. Fields are separated by blanks and tabs; a back-off weight that is not written is 0 (as SRILM leaves them out).
 #include <math.h>
 
-#include "kernels/memory.h"
+#include "base/memory.h"
+#include "base/textfile.h"
 #include "lexicon/ngram_internal.h"
-#include "lexicon/textfile.h"
 
 static const double ln10 = 2.302585092994045684;
 

@@ -1,7 +1,7 @@
 // From n-grams as they were read to the block of ngram_internal.h: sort, find contexts, make code books, number states, set links.
 #include <stdlib.h>
 
-#include "kernels/memory.h"
+#include "base/memory.h"
 #include "lexicon/ngram_internal.h"
 
 // What is kept of an order while the block is made: its n-grams sorted, where the children of each begin, codes.

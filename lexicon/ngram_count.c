@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/memory.h"
+#include "base/memory.h"
+#include "base/textfile.h"
 #include "lexicon/dictionary.h"
-#include "lexicon/textfile.h"
 
 struct lin_ngram_counter {
     lin_ngram_count_options options;

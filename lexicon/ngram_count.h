@@ -22,9 +22,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/status.h"
+#include "base/status.h"
+#include "base/symbols.h"
 #include "lexicon/ngram.h"
-#include "lexicon/symbols.h"
 
 enum { LIN_NGRAM_LINE_MAX = 1 << 20 }; /* bytes of a line: a longer one is no sentence */
 

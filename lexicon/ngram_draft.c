@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/memory.h"
+#include "base/memory.h"
 
 void lin_ngram_draft_level_free(lin_ngram_draft_level *level)
 {

@@ -21,9 +21,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "kernels/status.h"
+#include "base/status.h"
+#include "base/symbols.h"
 #include "lexicon/ngram.h"
-#include "lexicon/symbols.h"
 
 /* What stands for "never" in ARPA files: the logarithm of <s>, which is a context and no event. */
 #define LIN_NGRAM_NEVER (-99.0)

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "kernels/memory.h"
+#include "base/memory.h"
 #include "lexicon/ngram_draft.h"
 #include "lexicon/ngram_internal.h"
 

@@ -24,8 +24,8 @@
 
 #include <string.h>
 
+#include "base/symbols.h"
 #include "lexicon/ngram.h"
-#include "lexicon/symbols.h"
 
 #define LIN_NGRAM_MAGIC "linngram"
 enum {

@@ -5,12 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "kernels/file.h"
-#include "kernels/mapped.h"
-#include "kernels/memory.h"
-#include "lexicon/gzip.h"
+#include "base/file.h"
+#include "base/gzip.h"
+#include "base/mapped.h"
+#include "base/memory.h"
+#include "base/textfile.h"
 #include "lexicon/ngram_internal.h"
-#include "lexicon/textfile.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "models are mapped from little-endian files");
 

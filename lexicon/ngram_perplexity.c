@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/textfile.h"
 #include "lexicon/ngram_count.h"
-#include "lexicon/textfile.h"
 
 // ARPA files write the logarithm of 0 as -99 to base 10.
 static const double impossible = -98.5 * 2.302585092994045684;

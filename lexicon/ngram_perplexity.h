@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/status.h"
+#include "base/status.h"
 #include "lexicon/ngram.h"
 
 typedef struct lin_ngram_perplexity {

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/memory.h"
+#include "base/memory.h"
 
 static const double LN10 = 2.302585092994045684;
 

@@ -20,7 +20,7 @@
 #ifndef LIN_LEXICON_NGRAM_PRUNE_H
 #define LIN_LEXICON_NGRAM_PRUNE_H
 
-#include "kernels/status.h"
+#include "base/status.h"
 #include "lexicon/ngram_draft.h"
 
 /*

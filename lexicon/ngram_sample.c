@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "kernels/memory.h"
+#include "base/memory.h"
 #include "lexicon/ngram_internal.h"
 
 // Draws that may be refused for one word, over all contexts, before one is taken all the same: of a model whose probabilities do

@@ -15,7 +15,7 @@
 #ifndef LIN_LEXICON_NGRAM_SAMPLE_H
 #define LIN_LEXICON_NGRAM_SAMPLE_H
 
-#include "kernels/status.h"
+#include "base/status.h"
 #include "lexicon/ngram.h"
 
 typedef struct lin_ngram_sampler lin_ngram_sampler;

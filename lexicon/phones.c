@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-#include "kernels/memory.h"
-#include "lexicon/symbols.h"
-#include "lexicon/textfile.h"
+#include "base/memory.h"
+#include "base/symbols.h"
+#include "base/textfile.h"
 
 enum { MAX_PHONES = 65536 };
 

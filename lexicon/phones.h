@@ -17,7 +17,7 @@
 
 #include <stddef.h>
 
-#include "kernels/status.h"
+#include "base/status.h"
 
 #define LIN_PHONES_BLANK "<blank>"
 #define LIN_PHONES_DEFAULT                                                                                                        \

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "kernels/memory.h"
-#include "lexicon/textfile.h"
+#include "base/memory.h"
+#include "base/textfile.h"
 
 // ---- UTF-16 ---------------------------------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@
 
 #include <stddef.h>
 
-#include "kernels/status.h"
+#include "base/status.h"
 
 enum { LIN_TEXTGRID_TIERS = 1000 };
 

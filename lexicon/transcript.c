@@ -3,10 +3,10 @@
 #include <limits.h>
 #include <string.h>
 
-#include "kernels/memory.h"
+#include "base/memory.h"
+#include "base/symbols.h"
+#include "base/textfile.h"
 #include "lexicon/marks.h"
-#include "lexicon/symbols.h"
-#include "lexicon/textfile.h"
 
 typedef struct unknown_item {
     size_t offset; // of its labels in `pool`

@@ -20,7 +20,7 @@
 
 #include <stddef.h>
 
-#include "kernels/status.h"
+#include "base/status.h"
 #include "lexicon/dictionary.h"
 #include "lexicon/g2p.h"
 #include "lexicon/phones.h"

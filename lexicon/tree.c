@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/memory.h"
-#include "lexicon/symbols.h"
-#include "lexicon/textfile.h"
+#include "base/memory.h"
+#include "base/symbols.h"
+#include "base/textfile.h"
 
 struct lin_tree {
     lin_symbols words;    // lower case

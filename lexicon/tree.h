@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/status.h"
+#include "base/status.h"
 #include "lexicon/dictionary.h"
 #include "lexicon/ngram.h"
 #include "lexicon/phones.h"

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "kernels/memory.h"
-#include "kernels/rng.h"
+#include "base/memory.h"
+#include "base/rng.h"
 
 enum { BUCKET = 32 }; // batches
 

@@ -16,7 +16,7 @@
 
 #include <stdint.h>
 
-#include "kernels/status.h"
+#include "base/status.h"
 
 typedef struct lin_batches {
     int n_batches;

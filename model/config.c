@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "kernels/memory.h"
-#include "kernels/rng.h"
+#include "base/memory.h"
+#include "base/rng.h"
 
 lin_config lin_config_default(int outputs)
 {

@@ -14,7 +14,7 @@
 
 #include <stddef.h>
 
-#include "kernels/status.h"
+#include "base/status.h"
 
 typedef enum lin_positions { LIN_POSITIONS_NONE, LIN_POSITIONS_SINUSOID, LIN_POSITIONS_CONV } lin_positions;
 typedef enum lin_norm { LIN_NORM_POST, LIN_NORM_PRE } lin_norm;

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "kernels/memory.h"
-#include "model/file.h"
-#include "model/names.h"
-#include "model/utf8.h"
+#include "base/map.h"
+#include "base/memory.h"
+#include "base/names.h"
+#include "base/utf8.h"
 
 enum { MAX_LINE = 65536, MAX_ID = 255 };
 

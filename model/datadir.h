@@ -19,7 +19,7 @@
 
 #include <stddef.h>
 
-#include "kernels/status.h"
+#include "base/status.h"
 
 typedef struct lin_utterance {
     const char *id;      /* no white space, at most 255 bytes */

@@ -4,13 +4,13 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/memory.h"
+#include "base/half.h"
+#include "base/hash.h"
+#include "base/map.h"
+#include "base/memory.h"
+#include "base/utf8.h"
 #include "model/dataset_format.h"
-#include "model/file.h"
-#include "model/half.h"
-#include "model/hash.h"
 #include "model/phones.h"
-#include "model/utf8.h"
 
 typedef struct utterance {
     size_t body, first_label; // offset of its bytes in the body, of its labels in `labels`

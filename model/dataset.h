@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/status.h"
+#include "base/status.h"
 #include "model/model.h"
 
 typedef struct lin_dataset lin_dataset;

@@ -2,15 +2,15 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/memory.h"
+#include "base/half.h"
+#include "base/hash.h"
+#include "base/map.h"
+#include "base/memory.h"
+#include "base/names.h"
+#include "base/utf8.h"
 #include "model/dataset.h"
 #include "model/dataset_format.h"
-#include "model/file.h"
-#include "model/half.h"
-#include "model/hash.h"
-#include "model/names.h"
 #include "model/phones.h"
-#include "model/utf8.h"
 
 // A growing part of the tail.
 typedef struct bytes {

@@ -1,6 +1,6 @@
 #include "model/encoder.h"
 
-#include "kernels/memory.h"
+#include "base/memory.h"
 #include "model/encoder_internal.h"
 
 // The weights and the normalisation where the operations can reach them.

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kernels/memory.h"
-#include "model/hash.h"
-#include "model/json.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/memory.h"
 #include "model/phones.h"
 
 lin_features lin_features_default(void)

@@ -15,7 +15,7 @@
 
 #include <stdint.h>
 
-#include "kernels/status.h"
+#include "base/status.h"
 #include "model/config.h"
 
 /*

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/memory.h"
-#include "model/file.h"
-#include "model/half.h"
-#include "model/json.h"
-#include "model/utf8.h"
+#include "base/half.h"
+#include "base/json.h"
+#include "base/map.h"
+#include "base/memory.h"
+#include "base/utf8.h"
 
 static const char version[] = "2", first_version[] = "1", mean_name[] = "features.mean", istd_name[] = "features.istd",
                   extra_prefix[] = "train.";

@@ -21,7 +21,7 @@
 
 #include <stddef.h>
 
-#include "kernels/status.h"
+#include "base/status.h"
 #include "model/model.h"
 #include "model/safetensors.h"
 

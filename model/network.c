@@ -1,7 +1,7 @@
 #include "model/network.h"
 
-#include "kernels/memory.h"
-#include "kernels/rng.h"
+#include "base/memory.h"
+#include "base/rng.h"
 
 struct lin_weights {
     lin_config config;

@@ -18,8 +18,8 @@
 #ifndef LIN_MODEL_NETWORK_H
 #define LIN_MODEL_NETWORK_H
 
+#include "base/pool.h"
 #include "kernels/ops.h"
-#include "kernels/pool.h"
 #include "model/config.h"
 
 typedef struct lin_weights lin_weights;

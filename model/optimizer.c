@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "kernels/memory.h"
+#include "base/memory.h"
 
 lin_optimizer_options lin_optimizer_default(void)
 {

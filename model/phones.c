@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/memory.h"
-#include "model/utf8.h"
+#include "base/memory.h"
+#include "base/utf8.h"
 
 static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 

@@ -4,7 +4,7 @@
 #ifndef LIN_MODEL_PHONES_H
 #define LIN_MODEL_PHONES_H
 
-#include "kernels/status.h"
+#include "base/status.h"
 
 enum { LIN_PHONE_BYTES = 63 }; /* the longest name */
 

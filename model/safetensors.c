@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/memory.h"
-#include "model/file.h"
-#include "model/hash.h"
-#include "model/json.h"
-#include "model/utf8.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/map.h"
+#include "base/memory.h"
+#include "base/utf8.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are copied from and to little-endian files byte for byte");
 

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/status.h"
+#include "base/status.h"
 
 typedef enum lin_dtype { LIN_U8, LIN_F16, LIN_F32, LIN_F64, LIN_I64 } lin_dtype;
 

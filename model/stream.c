@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "kernels/memory.h"
-#include "kernels/rng.h"
+#include "base/memory.h"
+#include "base/rng.h"
 #include "model/encoder_internal.h"
 
 /* A stream is one flat block: this header, then the network's state, then the frames that wait. */

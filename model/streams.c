@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/memory.h"
-#include "kernels/rng.h"
+#include "base/memory.h"
+#include "base/rng.h"
 #include "model/encoder_internal.h"
 #include "model/graphs.h"
 

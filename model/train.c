@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "kernels/rng.h"
+#include "base/rng.h"
 #include "model/model_file.h"
 #include "model/train_internal.h"
 

@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/memory.h"
-#include "kernels/rng.h"
+#include "base/memory.h"
+#include "base/rng.h"
 #include "model/train_internal.h"
 
 enum { KEY_DROPOUT = 1, KEY_AUGMENT = 2 };

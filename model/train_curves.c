@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kernels/memory.h"
+#include "base/memory.h"
+#include "base/utf8.h"
 #include "model/train_internal.h"
-#include "model/utf8.h"
 
 // One finished epoch. What was not measured is negative.
 typedef struct point {

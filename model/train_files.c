@@ -9,11 +9,11 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "kernels/memory.h"
-#include "model/file.h"
+#include "base/map.h"
+#include "base/memory.h"
+#include "base/utf8.h"
 #include "model/model_file.h"
 #include "model/train_internal.h"
-#include "model/utf8.h"
 
 static lin_status path_in(const lin_train_options *o, const char *name, char *path, size_t size, lin_error *err)
 {

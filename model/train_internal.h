@@ -3,7 +3,7 @@
 #ifndef LIN_MODEL_TRAIN_INTERNAL_H
 #define LIN_MODEL_TRAIN_INTERNAL_H
 
-#include "kernels/pool.h"
+#include "base/pool.h"
 #include "model/batches.h"
 #include "model/graphs.h"
 #include "model/network.h"

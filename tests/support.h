@@ -23,7 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "kernels/rng.h"
+#include "base/rng.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define TEST_ASAN 1

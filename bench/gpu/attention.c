@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "bench/gpu/gpu.h"
-#include "kernels/memory.h"
-#include "kernels/rng.h"
+#include "base/memory.h"
+#include "base/rng.h"
 
 /* ---- limits ----------------------------------------------------------------------------------------------------------------- */
 

@@ -4,8 +4,8 @@
 
 #include "bench/gpu/gpu.h"
 #include "bench/peak.h"
-#include "kernels/memory.h"
-#include "kernels/rng.h"
+#include "base/memory.h"
+#include "base/rng.h"
 
 void gpu_must(lin_status status, const lin_error *err)
 {

@@ -8,8 +8,8 @@
 
 #include "bench/gpu/gpu.h"
 #include "bench/peak.h"
-#include "kernels/memory.h"
-#include "kernels/rng.h"
+#include "base/memory.h"
+#include "base/rng.h"
 #include "model/streams.h"
 
 enum { WINDOW = 400, HOP = 160, FFT = 512, BINS = FFT / 2 + 1, MOST_TICKS = 400 };

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "bench/gpu/gpu.h"
-#include "kernels/memory.h"
-#include "kernels/rng.h"
+#include "base/memory.h"
+#include "base/rng.h"
 #include "model/batches.h"
 #include "model/dataset.h"
 #include "model/train.h"

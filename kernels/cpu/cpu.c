@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "kernels/host.h"
-#include "kernels/memory.h"
 
 static const char *const isa_names[] = {"portable", "avx2", "avx512"};
 

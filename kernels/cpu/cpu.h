@@ -22,8 +22,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/pool.h"
 #include "kernels/ops.h"
-#include "kernels/pool.h"
 
 /* ---- execution context ---------------------------------------------------------------------------------------------------- */
 

@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "kernels/cpu/cpu.h"
-#include "kernels/memory.h"
 
 /*
  * Rows of alpha are kept in the thread's scratch where it holds those of 2 sqrt(T) frames: then each row is made at most twice. An

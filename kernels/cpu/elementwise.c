@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/rng.h"
 #include "kernels/cpu/cpu.h"
-#include "kernels/rng.h"
 
 enum {
     SPAN = 32768,  // elements of one piece of work: 128 KiB, a multiple of every vector

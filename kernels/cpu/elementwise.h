@@ -2,9 +2,9 @@
  * elementwise.h - additions, dropout, the backward pass of ReLU, the stacking of frames and sinusoids, once per instruction set.
  * Threads are in elementwise.c and frames.c.
  */
+#include "base/rng.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/simd.h"
-#include "kernels/rng.h"
 
 void LIN_NAME(lin_add_span)(float *y, const float *a, const float *b, size_t count);
 void LIN_NAME(lin_add_span)(float *y, const float *a, const float *b, size_t count)

@@ -9,8 +9,8 @@
 #include <string.h>
 
 extern "C" {
+#include "base/memory.h"
 #include "kernels/gpu.h"
-#include "kernels/memory.h"
 }
 
 enum {

@@ -2,7 +2,7 @@
 #include "kernels/cuda/cuda.h"
 
 extern "C" {
-#include "kernels/rng.h"
+#include "base/rng.h"
 }
 
 enum { THREADS = 256, FOLD = 32 };

@@ -9,7 +9,7 @@
 #include "kernels/cuda/cuda.h"
 
 extern "C" {
-#include "kernels/rng.h"
+#include "base/rng.h"
 }
 
 enum {

@@ -12,7 +12,7 @@
 #include <time.h>
 
 extern "C" {
-#include "kernels/memory.h"
+#include "base/memory.h"
 }
 
 enum { CANDIDATES = 8, BUCKETS = 256, THREADS = 256, WORKSPACE_BYTES = 32 << 20, TIMED_RUNS = 20 };

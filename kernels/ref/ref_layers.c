@@ -1,8 +1,8 @@
 // Linear layers, layer norm, dropout and what else stands between the linear layers.
 #include <math.h>
 
+#include "base/rng.h"
 #include "kernels/ref/ref.h"
-#include "kernels/rng.h"
 
 #define LAYER_NORM_EPS 1e-5
 

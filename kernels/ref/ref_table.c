@@ -1,5 +1,5 @@
+#include "base/memory.h"
 #include "kernels/host.h"
-#include "kernels/memory.h"
 #include "kernels/ref/ref.h"
 
 static lin_status exec_create(const lin_ops_f64 *ops, int n_threads, lin_exec **out, lin_error *err)

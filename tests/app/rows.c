@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/npy.h"
+#include "base/npy.h"
 #include "lexicon/phones.h"
 
 enum { MOST_V = 256 };

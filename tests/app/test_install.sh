@@ -28,7 +28,7 @@ PATH=$tmp/bin:$PATH
 unset MAKEFLAGS MAKELEVEL CONFIG PREFIX DESTDIR # of a make that runs this test
 build() {
     : > "$tmp/made"
-    make -C "$tree" CC=pretended-cc NVCC= EXTRA_CFLAGS= LIB_SRC='kernels/gpu.c kernels/status.c' APP_SRC='app/common.c app/main.c' "$@" \
+    make -C "$tree" CC=pretended-cc NVCC= EXTRA_CFLAGS= LIB_SRC='kernels/gpu.c base/status.c' APP_SRC='app/common.c app/main.c' "$@" \
         > "$tmp/log" 2>&1 || { fail "make $*" "$(tail -n 5 "$tmp/log")"; return; }
     made=$(LC_ALL=C sort "$tmp/made" | xargs)
 }
@@ -37,13 +37,13 @@ if ! command -v make > /dev/null || ! pkg-config --exists sndfile 2> /dev/null; 
     finish
 fi
 build all
-is "make builds all" "app/common.o app/main.o kernels/gpu.o kernels/status.o linnet" "$made"
+is "make builds all" "app/main.o base/status.o kernels/gpu.o linnet linnet/find.o" "$made"
 build all
 is "make again builds nothing" "" "$made"
 build install DESTDIR="$tmp/root"
 is "make install after it builds nothing" "" "$made"
 build install DESTDIR="$tmp/root" PREFIX=/opt/x
-is "another PREFIX compiles the two files that know it, and links" "app/common.o kernels/gpu.o linnet" "$made"
+is "another PREFIX compiles the two files that know it, and links" "kernels/gpu.o linnet linnet/find.o" "$made"
 build install DESTDIR="$tmp/root" PREFIX=/opt/x
 is "and then nothing" "" "$made"
 

@@ -1,6 +1,6 @@
 # Which folder may include which: kernels/ nothing of the project; frontend/ and model/ kernels/; lexicon/ status and memory; decoder/
 # these and lexicon/; only app/ and tests see everything. And: the library never prints and never exits, all memory is taken through
-# kernels/memory.h, no source is over 1,000 lines.
+# base/memory.h, no source is over 1,000 lines.
 . tests/app/common.sh
 
 # includes FOLDER: "file header" of every project header included there
@@ -13,23 +13,25 @@ only() {
     is "$1/ includes only what it may ($2)" "" "$bad"
     [ "$n" -gt 0 ] || fail "$1/ was looked at" "no include was found: is this the root of the source tree?"
 }
-only kernels '^kernels/'
-only frontend '^(frontend|kernels)/'
-only model '^(model|kernels)/'
-only lexicon '^(lexicon/|kernels/(status|memory|file|mapped)\.h$)'
-only decoder '^((decoder|lexicon)/|kernels/(status|memory)\.h$)'
-only app '^(app|frontend|model|lexicon|decoder|kernels)/'
+only base '^base/'
+only kernels '^(kernels|base)/'
+only frontend '^(frontend|kernels|base)/'
+only model '^(model|kernels|base)/'
+only lexicon '^(lexicon|base)/'
+only decoder '^(decoder|lexicon|base)/'
+only linnet '^(linnet|frontend|model|lexicon|decoder|kernels|base)/'
+only app '^(app|linnet|frontend|model|lexicon|decoder|kernels|base)/'
 
 # The check can fail.
 mkdir "$tmp/decoder"
 printf '#include "kernels/ops.h"\n  # include "model/model.h"\n#include <stdio.h>\n' > "$tmp/decoder/x.c"
 is "a forbidden include is seen" 2 "$(includes "$tmp/decoder" | awk '$2 !~ "^(decoder|lexicon)/"' | wc -l | tr -d ' ')"
 
-library=$(ls kernels/*.c kernels/*/*.c frontend/*.c model/*.c lexicon/*.c decoder/*.c)
+library=$(ls base/*.c kernels/*.c kernels/*/*.c frontend/*.c model/*.c lexicon/*.c decoder/*.c linnet/*.c)
 calls() { grep -nE "(^|[^A-Za-z0-9_>.])($1) *\(" $library | grep -vE ':[0-9]+: *(//|\*|/\*)'; }
 is "the library never prints" "" "$(calls 'printf|puts|putchar|perror|fputs *\(.*std(out|err)|fprintf *\( *std(out|err)|vprintf')"
 is "the library never exits" "" "$(calls 'exit|_exit|abort|quick_exit')"
-is "memory is taken through kernels/memory.h" "" "$(calls 'malloc|calloc|realloc|strdup|strndup|free' | grep -v '^kernels/memory.c:')"
+is "memory is taken through base/memory.h" "" "$(calls 'malloc|calloc|realloc|strdup|strndup|free' | grep -v '^base/memory.c:')"
 
 sources=$(git ls-files '*.c' '*.h' '*.cu' 2> /dev/null || ls */*.[ch] */*/*.[ch])
 long=

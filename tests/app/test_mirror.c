@@ -1,7 +1,7 @@
 // Names of results below --output-dir: folders are mirrored, nothing leaves the output folder, two results of one name are refused.
 #include "app/mirror.h"
 
-#include "kernels/memory.h"
+#include "base/memory.h"
 #include "tests/support.h"
 
 static lin_inputs inputs;

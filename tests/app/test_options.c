@@ -4,7 +4,7 @@
 
 #include "app/common.h"
 #include "app/options.h"
-#include "kernels/memory.h"
+#include "base/memory.h"
 #include "tests/support.h"
 
 typedef struct values {

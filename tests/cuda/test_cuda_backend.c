@@ -2,7 +2,7 @@
 // the device is lost.
 #include <pthread.h>
 
-#include "kernels/memory.h"
+#include "base/memory.h"
 #include "tests/cuda/device.h"
 #include "tests/emulation/emulation.h"
 

@@ -1,9 +1,9 @@
 // The engine for many live streams on an emulated GPU, where the network takes sound and decodes: what each stream gives is what it
 // gives alone on the CPU. (The program's own sources are needed: on a real GPU model/streams.h is tested by itself.)
 #include "model/streams.h"
-#include "tests/app/engine_cases.h"
 #include "tests/cuda/device.h"
 #include "tests/emulation/emulation.h"
+#include "tests/linnet/engine_cases.h"
 
 static company together;
 

@@ -1,6 +1,6 @@
 // Forms of the CUDA backend's sequence operations that the shapes of ops_cases.h do not reach: label sequences of a thousand, more
 // tensors than a launch lists, every kind of carry, transforms of all sizes, and rows that belong to nobody.
-#include "kernels/rng.h"
+#include "base/rng.h"
 #include "tests/cuda/device.h"
 
 enum { MOST_B = 64 };

@@ -11,8 +11,8 @@
 #ifndef LIN_TESTS_DECODER_STORY_H
 #define LIN_TESTS_DECODER_STORY_H
 
+#include "base/textfile.h"
 #include "decoder/result.h"
-#include "lexicon/textfile.h"
 #include "tests/lexicon/support.h"
 
 enum { STORY_WORDS = 128 };

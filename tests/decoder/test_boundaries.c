@@ -3,9 +3,9 @@
 
 #include <math.h>
 
+#include "base/rng.h"
 #include "decoder/boundaries_table.h"
 #include "decoder/result.h"
-#include "kernels/rng.h"
 #include "tests/lexicon/support.h"
 
 enum { D = 40, T_MAX = 40000, N_MAX = 4000, SILENT = 117 };

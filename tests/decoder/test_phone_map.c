@@ -1,7 +1,7 @@
 // decoder/phone_map.c: what becomes of phones, the map that is shipped, bad files.
 #include "decoder/phone_map.h"
 
-#include "lexicon/textfile.h"
+#include "base/textfile.h"
 #include "tests/lexicon/support.h"
 
 static lin_status parse(const char *text, int case_sensitive, lin_phone_map **map, lin_error *err)

@@ -6,7 +6,7 @@
 
 #include <cJSON.h>
 
-#include "lexicon/textfile.h"
+#include "base/textfile.h"
 #include "tests/decoder/transcripts.h"
 
 static lin_score *score(const char *ref, const char *hyp, const lin_score_options *o)

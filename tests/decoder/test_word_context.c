@@ -1,7 +1,7 @@
 // decoder/word_context.c with decoder/words.c: phrases that decide between words, words that only the context knows, contexts that
 // change while a stream runs. That scores count every phrase exactly is held by test_words.c against brute force.
+#include "base/textfile.h"
 #include "decoder/words.h"
-#include "lexicon/textfile.h"
 #include "tests/lexicon/support.h"
 
 enum { V = LIN_PHONES_DEFAULT_COUNT, T_MAX = 400 };

@@ -1,4 +1,4 @@
-// decoder/buffer.c, writers*.c: each format to the byte, words and ids of any bytes, what a format cannot hold, several utterances
+// base/buffer.c, writers*.c: each format to the byte, words and ids of any bytes, what a format cannot hold, several utterances
 // in one file, every allocation failing; and from rows through greedy and each format back to the times.
 //
 // The files in tests/golden/writers were read by others' readers (tests/golden/writers.py). To make them anew after a change:

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <vector>
 
-#include "kernels/rng.h"
+#include "base/rng.h"
 
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;

@@ -4,8 +4,8 @@
 #ifndef LIN_TESTS_FRONTEND_SUPPORT_H
 #define LIN_TESTS_FRONTEND_SUPPORT_H
 
-#include "kernels/memory.h"
-#include "kernels/status.h"
+#include "base/memory.h"
+#include "base/status.h"
 #include "tests/support.h"
 
 #define SUPPORT __attribute__((unused)) static

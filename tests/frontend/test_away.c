@@ -1,6 +1,6 @@
 // Features put away and taken up again: any cut gives the bits of no cut, at every rate; what is no state is refused.
-#include "frontend/source.h"
 #include "frontend/resample.h"
+#include "frontend/source.h"
 #include "tests/frontend/support.h"
 
 static const int rates[] = {16000, 8000, 11025, 44100};

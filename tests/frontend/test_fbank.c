@@ -1,6 +1,6 @@
 // Filterbanks: golden values in double precision, any split of the samples, edges of the configuration, failing allocations.
+#include "base/npy.h"
 #include "frontend/fbank.h"
-#include "kernels/npy.h"
 #include "tests/frontend/support.h"
 
 static float *whole(const lin_fbank_config *config, const float *x, int n, int *T)

@@ -1,6 +1,6 @@
 // The filterbank's table for backends: ref/'s plain transform with it gives what lin_fbank gives.
+#include "base/memory.h"
 #include "frontend/mel.h"
-#include "kernels/memory.h"
 #include "kernels/ops.h"
 #include "tests/support.h"
 

@@ -2,8 +2,8 @@
 // same.
 #include <stdint.h>
 
-#include "kernels/memory.h"
-#include "lexicon/gzip.h"
+#include "base/gzip.h"
+#include "base/memory.h"
 #include "tests/fuzz/ngram_ask.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

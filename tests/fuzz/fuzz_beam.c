@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "decoder/beam.h"
-#include "kernels/memory.h"
 #include "lexicon/ngram.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "app/options.h"
-#include "kernels/memory.h"
+#include "base/memory.h"
 
 struct values {
     int flag, whole, choice;

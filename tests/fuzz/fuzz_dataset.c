@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/memory.h"
+#include "base/hash.h"
+#include "base/memory.h"
 #include "model/dataset.h"
 #include "model/dataset_format.h"
-#include "model/hash.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

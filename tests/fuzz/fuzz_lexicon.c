@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/memory.h"
+#include "base/memory.h"
+#include "base/textfile.h"
 #include "lexicon/dictionary.h"
 #include "lexicon/g2p.h"
 #include "lexicon/g2p_learn.h"
 #include "lexicon/phones.h"
-#include "lexicon/textfile.h"
 #include "lexicon/transcript.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

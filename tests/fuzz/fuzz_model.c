@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/memory.h"
+#include "base/memory.h"
 #include "model/model_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -2,7 +2,7 @@
 // so that what lies behind them is reached.
 #include <stdint.h>
 
-#include "kernels/memory.h"
+#include "base/memory.h"
 #include "lexicon/ngram_internal.h"
 #include "tests/fuzz/ngram_ask.h"
 

@@ -5,11 +5,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "kernels/memory.h"
+#include "base/memory.h"
+#include "base/textfile.h"
 #include "lexicon/kneser_ney.h"
 #include "lexicon/ngram_perplexity.h"
 #include "lexicon/ngram_prune.h"
-#include "lexicon/textfile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/snapshots.h"
-#include "kernels/memory.h"
-#include "model/hash.h"
+#include "base/hash.h"
+#include "base/memory.h"
+#include "linnet/snapshots.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

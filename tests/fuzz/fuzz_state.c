@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/state.h"
+#include "base/hash.h"
+#include "base/memory.h"
 #include "decoder/greedy.h"
 #include "frontend/source.h"
-#include "kernels/memory.h"
-#include "model/hash.h"
+#include "linnet/state.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/memory.h"
+#include "base/memory.h"
 #include "lexicon/textgrid.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

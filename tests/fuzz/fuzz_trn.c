@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "decoder/score.h"
 #include "decoder/score_report.h"
 #include "decoder/trn.h"
-#include "kernels/memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

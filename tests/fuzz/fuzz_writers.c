@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "decoder/writers.h"
-#include "kernels/memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

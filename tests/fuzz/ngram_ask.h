@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/rng.h"
+#include "base/rng.h"
 #include "lexicon/ngram.h"
 
 // honest: made from text, so that a word that is there is found.

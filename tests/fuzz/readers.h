@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+#include "base/textfile.h"
 #include "decoder/trn.h"
-#include "kernels/memory.h"
-#include "lexicon/textfile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

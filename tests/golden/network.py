@@ -4,7 +4,7 @@
     python3 network.py            rewrites network/<name>/ beside this file (needs numpy and torch; 1.13 was used)
 
 Attention is the explicit N x N masked sum, the convolution a sum over shifted copies, CTC is torch's. Nothing here shares code or
-algorithms with the C sources; only the order of the parameters (model/config.h) and the random numbers (kernels/rng.h) are common.
+algorithms with the C sources; only the order of the parameters (model/config.h) and the random numbers (base/rng.h) are common.
 
 A folder holds config.txt, lines of `key value...`, and little-endian float64 blocks without header:
     params     [n_params]  in the order of lin_params; every value is exactly a float32
@@ -143,7 +143,7 @@ def ctc(logp, labels):
                       reduction="none")[0]
 
 
-# kernels/rng.h on arrays of counters.
+# base/rng.h on arrays of counters.
 MASK = (1 << 64) - 1
 
 

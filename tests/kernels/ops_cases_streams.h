@@ -5,8 +5,8 @@
 #ifndef LIN_TESTS_KERNELS_OPS_CASES_STREAMS_H
 #define LIN_TESTS_KERNELS_OPS_CASES_STREAMS_H
 
+#include "base/memory.h"
 #include "decoder/greedy.h"
-#include "kernels/memory.h"
 
 /* ---- memory and order ------------------------------------------------------------------------------------------------------- */
 

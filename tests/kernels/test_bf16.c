@@ -1,8 +1,8 @@
 // bf16 weights on a CPU: rounding, products against double sums of rounded operands, the bits of a row, streams, refusals.
 //
 // Where this processor has no AVX512-BF16 only the refusals are tested.
+#include "base/memory.h"
 #include "kernels/cpu/cpu.h"
-#include "kernels/memory.h"
 #include "model/stream.h"
 #include "model/streams.h"
 #include "model/train.h"

@@ -1,7 +1,7 @@
 // The CPU backend where its scratch no longer holds everything at once: CTC whose alphas are made again from checkpoints, in a block
 // of their own or, where there is no memory, in the scratch, and
 // attention heads so wide that the state is worked on in panels. On every instruction set of this machine.
-#include "kernels/memory.h"
+#include "base/memory.h"
 #include "kernels/ops.h"
 #include "tests/support.h"
 

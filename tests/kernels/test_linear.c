@@ -1,5 +1,5 @@
 // The CPU's matrix product: kernels/cpu/linear*.c against naive sums in double, for every instruction set of this machine.
-#include "kernels/memory.h"
+#include "base/memory.h"
 #include "kernels/ops.h"
 #include "tests/support.h"
 

@@ -1,7 +1,7 @@
 // The judge judged: operations of ref/ on numbers worked out by hand, or against the formula of the paper in its other form
 // (attention as a recurrence, Adam as in Kingma & Ba's algorithm 1).
-#include "kernels/memory.h"
-#include "kernels/npy.h"
+#include "base/memory.h"
+#include "base/npy.h"
 #include "kernels/ops.h"
 #include "tests/support.h"
 

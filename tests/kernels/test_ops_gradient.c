@@ -1,6 +1,6 @@
 // Every backward operation of ref/ against central finite differences of its forward, in double.
 // A loss is always sum(weights * output), so the gradient handed to the backward is `weights`.
-#include "kernels/memory.h"
+#include "base/memory.h"
 #include "kernels/ops.h"
 #include "tests/support.h"
 

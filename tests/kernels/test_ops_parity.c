@@ -1,6 +1,6 @@
 // The CPU backend through the cases of ops_cases.h: each instruction set of this machine against ref/, and the same bits for any
 // number of threads.
-#include "kernels/memory.h"
+#include "base/memory.h"
 #include "tests/kernels/ops_cases.h"
 
 static const char *const isas[] = {"portable", "avx2", "avx512"};

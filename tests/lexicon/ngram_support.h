@@ -4,10 +4,10 @@
 #ifndef LIN_TESTS_LEXICON_NGRAM_SUPPORT_H
 #define LIN_TESTS_LEXICON_NGRAM_SUPPORT_H
 
+#include "base/textfile.h"
 #include "lexicon/kneser_ney.h"
 #include "lexicon/ngram_count.h"
 #include "lexicon/ngram_draft.h"
-#include "lexicon/textfile.h"
 #include "tests/lexicon/support.h"
 
 #define GOLDEN "tests/golden/"

@@ -4,8 +4,8 @@
 #ifndef LIN_TESTS_LEXICON_SUPPORT_H
 #define LIN_TESTS_LEXICON_SUPPORT_H
 
-#include "kernels/memory.h"
-#include "kernels/status.h"
+#include "base/memory.h"
+#include "base/status.h"
 #include "lexicon/dictionary.h"
 #include "lexicon/phones.h"
 #include "tests/support.h"

@@ -1,7 +1,7 @@
 // lexicon/ngram.c: scores and states of random models against the definition, golden scores of KenLM, words, odd models.
 #include "lexicon/ngram.h"
 
-#include "lexicon/textfile.h"
+#include "base/textfile.h"
 #include "tests/lexicon/random_model.h"
 
 static void teardown(void) { ck_assert_uint_eq(lin_memory_live(), 0); }

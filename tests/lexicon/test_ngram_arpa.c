@@ -1,8 +1,8 @@
 // lexicon/ngram_arpa.c: what is wrong with an ARPA file is said with its line; odd but good files; written files read back equal.
 #include <locale.h>
 
+#include "base/textfile.h"
 #include "lexicon/ngram_internal.h"
-#include "lexicon/textfile.h"
 #include "tests/lexicon/random_model.h"
 
 static void teardown(void) { ck_assert_uint_eq(lin_memory_live(), 0); }

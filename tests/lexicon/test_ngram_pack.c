@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
-#include "kernels/mapped.h"
+#include "base/mapped.h"
 #include "lexicon/ngram_internal.h"
 #include "tests/lexicon/random_model.h"
 

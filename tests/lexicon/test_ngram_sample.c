@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/memory.h"
-#include "kernels/rng.h"
+#include "base/memory.h"
+#include "base/rng.h"
 #include "lexicon/ngram.h"
 #include "lexicon/ngram_sample.h"
 #include "tests/support.h"

@@ -1,8 +1,8 @@
 // lexicon/phones.c and symbols.c: the default set, sets from lists, what is refused; strings to integers.
 #include "lexicon/phones.h"
 
-#include "lexicon/symbols.h"
-#include "lexicon/textfile.h"
+#include "base/symbols.h"
+#include "base/textfile.h"
 #include "tests/lexicon/support.h"
 
 START_TEST(default_set)

@@ -2,7 +2,7 @@
 // failing.
 #include "lexicon/textgrid.h"
 
-#include "lexicon/textfile.h"
+#include "base/textfile.h"
 #include "tests/lexicon/support.h"
 
 static const char long_form[] =

@@ -2,10 +2,10 @@
 // text to labels, the list of unknown words, hostile text.
 #include "lexicon/transcript.h"
 
+#include "base/textfile.h"
 #include "lexicon/g2p.h"
 #include "lexicon/g2p_learn.h"
 #include "lexicon/marks.h"
-#include "lexicon/textfile.h"
 #include "tests/lexicon/support.h"
 
 static lin_phones *phones;

@@ -2,7 +2,7 @@
 // does not fit; a lexicon as large as CMUdict.
 #include "lexicon/tree.h"
 
-#include "lexicon/textfile.h"
+#include "base/textfile.h"
 #include "tests/lexicon/support.h"
 
 enum { MAX_WORDS = 60, MAX_ENTRIES = 200, LENGTH = 6 };

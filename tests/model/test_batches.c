@@ -1,7 +1,7 @@
 // The plan of an epoch.
 #include "model/batches.h"
 
-#include "kernels/memory.h"
+#include "base/memory.h"
 #include "tests/support.h"
 
 enum { N = 3000, MOST = 8000 };

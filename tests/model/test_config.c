@@ -1,7 +1,7 @@
 // The shape of a network and the layout of its parameters.
 #include "model/config.h"
 
-#include "kernels/memory.h"
+#include "base/memory.h"
 #include "tests/support.h"
 
 static lin_config conv_config(void)

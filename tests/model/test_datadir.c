@@ -3,7 +3,7 @@
 
 #include <sys/stat.h>
 
-#include "kernels/memory.h"
+#include "base/memory.h"
 #include "tests/support.h"
 
 #define FILE_OF(name, text) ((lin_datadir_file){name, text, sizeof text - 1})

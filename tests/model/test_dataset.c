@@ -5,9 +5,9 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "kernels/memory.h"
+#include "base/hash.h"
+#include "base/memory.h"
 #include "model/dataset_format.h"
-#include "model/hash.h"
 #include "tests/support.h"
 
 enum { D = 5, N = 12, LONGEST = 60 };

@@ -7,8 +7,8 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include "kernels/memory.h"
-#include "model/half.h"
+#include "base/half.h"
+#include "base/memory.h"
 #include "tests/support.h"
 
 enum { D = 2, V = 3 };

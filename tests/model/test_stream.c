@@ -1,7 +1,7 @@
 // Streams: any split gives the bits of the batch, images, forks, no allocation.
 #include "model/stream.h"
 
-#include "kernels/memory.h"
+#include "base/memory.h"
 #include "tests/support.h"
 
 enum { D = 8, V = 7, FRAMES = 700 };

@@ -1,5 +1,5 @@
 // Many streams at once on the CPU: the cases of streams_cases.h, refusals, and nothing allocated by a tick.
-#include "kernels/memory.h"
+#include "base/memory.h"
 #include "tests/model/streams_cases.h"
 
 static const struct {

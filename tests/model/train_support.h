@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "kernels/memory.h"
+#include "base/memory.h"
 #include "model/model_file.h"
 #include "model/train.h"
 #include "tests/support.h"

@@ -1,0 +1,72 @@
+// decoding_options.c - what the options of decoding must have in common; see decoding_options.h.
+
+#include "app/decoding_options.h"
+
+#include "app/common.h"
+
+static const char *const given_names[] = {
+    [LIN_GIVEN_BEAM] = "beam",
+    [LIN_GIVEN_SCORE] = "beam-score",
+    [LIN_GIVEN_LABELS] = "beam-labels",
+    [LIN_GIVEN_BLANK] = "skip-blank",
+    [LIN_GIVEN_LM] = "lm",
+    [LIN_GIVEN_NO_LM] = "no-lm",
+    [LIN_GIVEN_LM_WEIGHT] = "lm-weight",
+    [LIN_GIVEN_BONUS] = "bonus",
+    [LIN_GIVEN_LEXICON] = "lexicon",
+    [LIN_GIVEN_UNKNOWN] = "unknown",
+    [LIN_GIVEN_NO_UNKNOWN] = "no-unknown",
+    [LIN_GIVEN_ALL_WORDS] = "all-words",
+    [LIN_GIVEN_CONTEXT] = "context",
+    [LIN_GIVEN_PHRASE] = "phrase",
+    [LIN_GIVEN_CONTEXT_BONUS] = "context-bonus",
+};
+
+static int given(const lin_decoding_values *v, lin_given which) { return (v->given >> which) & 1; }
+
+// A beam is meant where something is asked for that only a beam can do.
+static int wants_beam(const lin_decoding_values *v)
+{
+    lin_decoding_values asked = *v;
+    asked.beam = 0;
+    return lin_decoding_kind(&asked) != LIN_SEARCH_GREEDY;
+}
+
+// The first option of the list (ended by LIN_GIVEN_COUNT) that was given, or NULL.
+static const char *first_given(const lin_decoding_values *v, const lin_given *list)
+{
+    for (; *list != LIN_GIVEN_COUNT; list++) {
+        if (given(v, *list)) return given_names[*list];
+    }
+    return NULL;
+}
+
+int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v)
+{
+    v->given = 0;
+    for (int i = 0; i < LIN_GIVEN_COUNT; i++) {
+        const int row = lin_options_find(parsed->command, given_names[i]);
+        if (row >= 0 && parsed->from[row] != LIN_FROM_DEFAULT) v->given |= 1u << i;
+    }
+    const int phrases = given(v, LIN_GIVEN_CONTEXT) || given(v, LIN_GIVEN_PHRASE);
+    if (given(v, LIN_GIVEN_BEAM) && v->beam == 0 && wants_beam(v))
+        return lin_misuse(parsed, "--beam 0 excludes words, language models, phrases and alternatives");
+    const char *name = first_given(v, (const lin_given[]){LIN_GIVEN_UNKNOWN, LIN_GIVEN_NO_UNKNOWN, LIN_GIVEN_ALL_WORDS,
+                                                          LIN_GIVEN_NO_LM, LIN_GIVEN_COUNT});
+    if (name && !v->words) return lin_misuse(parsed, "--%s is for --words", name);
+    if (given(v, LIN_GIVEN_UNKNOWN) && v->no_unknown) return lin_misuse(parsed, "--unknown and --no-unknown exclude each other");
+    if (given(v, LIN_GIVEN_LM) && v->no_lm) return lin_misuse(parsed, "--lm and --no-lm exclude each other");
+    if (given(v, LIN_GIVEN_LEXICON) && !v->words && !phrases)
+        return lin_misuse(parsed, "--lexicon is for --words, or for the pronunciation of phrases");
+    if (given(v, LIN_GIVEN_CONTEXT_BONUS) && !phrases) return lin_misuse(parsed, "--context-bonus is for --context or --phrase");
+    name = first_given(v, (const lin_given[]){LIN_GIVEN_SCORE, LIN_GIVEN_LABELS, LIN_GIVEN_BLANK, LIN_GIVEN_BONUS,
+                                              LIN_GIVEN_COUNT});
+    if (name && lin_decoding_kind(v) == LIN_SEARCH_GREEDY) return lin_misuse(parsed, "--%s is for --beam or --words", name);
+    if (given(v, LIN_GIVEN_LM_WEIGHT) && !given(v, LIN_GIVEN_LM) && (!v->words || v->no_lm))
+        return lin_misuse(parsed, "--lm-weight is for --lm");
+    if (!v->words && v->beam > LIN_BEAM_MAX) return lin_misuse(parsed, "--beam must be at most %d without --words", LIN_BEAM_MAX);
+    if (v->words && v->n_best > LIN_WORDS_NBEST_MAX)
+        return lin_misuse(parsed, "--n-best must be at most %d with --words", LIN_WORDS_NBEST_MAX);
+    if (v->beam && v->n_best > v->beam) return lin_misuse(parsed, "--n-best %d needs a --beam of %d or more", v->n_best, v->n_best);
+    return LIN_EXIT_OK;
+}

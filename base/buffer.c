@@ -1,0 +1,183 @@
+#include "base/buffer.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/textfile.h"
+
+static int make_room(lin_buffer *b, size_t n)
+{
+    if (b->failed) return 0;
+    if (n > (size_t)-1 / 4 - b->n) {
+        b->failed = n;
+        return 0;
+    }
+    if (b->n + n + 1 > b->capacity) {
+        size_t capacity = 2 * (b->n + n) + 256;
+        char *larger = lin_resize(b->data, capacity, 1);
+        if (!larger) {
+            b->failed = capacity;
+            return 0;
+        }
+        b->data = larger;
+        b->capacity = capacity;
+    }
+    return 1;
+}
+
+void lin_buffer_bytes(lin_buffer *b, const char *bytes, size_t n)
+{
+    if (!make_room(b, n)) return;
+    if (n) memcpy(b->data + b->n, bytes, n);
+    b->n += n;
+    b->data[b->n] = '\0';
+}
+
+void lin_buffer_text(lin_buffer *b, const char *text) { lin_buffer_bytes(b, text, strlen(text)); }
+
+void lin_buffer_char(lin_buffer *b, char c) { lin_buffer_bytes(b, &c, 1); }
+
+void lin_buffer_integer(lin_buffer *b, long long value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%lld", value);
+    lin_buffer_text(b, text);
+}
+
+void lin_buffer_fixed(lin_buffer *b, double value, int digits)
+{
+    static const long long powers[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000};
+    char text[64];
+    if (digits < 0) digits = 0;
+    if (digits > 9) digits = 9;
+    double size = isfinite(value) ? fmin(fabs(value), 9e15) : 0;
+    const double apart = size > 9e8 ? floor(size) : 0; // what would not fit when the digits are shifted before the point
+    const long long scaled = llround((size - apart) * (double)powers[digits]);
+    const long long whole = (long long)apart + scaled / powers[digits];
+    const char *sign = value < 0 && (whole || scaled) ? "-" : "";
+    if (digits) {
+        snprintf(text, sizeof text, "%s%lld.%0*lld", sign, whole, digits, scaled % powers[digits]);
+    } else {
+        snprintf(text, sizeof text, "%s%lld", sign, whole);
+    }
+    lin_buffer_text(b, text);
+}
+
+size_t lin_utf8_length(const char *text, size_t n)
+{
+    unsigned code;
+    return lin_utf8_decode(text, n, &code);
+}
+
+void lin_buffer_json(lin_buffer *b, const char *text, size_t n)
+{
+    lin_buffer_char(b, '"');
+    for (size_t at = 0; at < n;) {
+        unsigned char c = (unsigned char)text[at];
+        size_t k = lin_utf8_length(text + at, n - at);
+        if (!k) {
+            lin_buffer_text(b, "\xEF\xBF\xBD");
+        } else if (c == '"' || c == '\\') {
+            lin_buffer_char(b, '\\');
+            lin_buffer_char(b, (char)c);
+        } else if (c < 32 || c == 127) {
+            char escape[8];
+            snprintf(escape, sizeof escape, "\\u%04x", c);
+            lin_buffer_text(b, escape);
+        } else {
+            lin_buffer_bytes(b, text + at, k);
+        }
+        at += k ? k : 1;
+    }
+    lin_buffer_char(b, '"');
+}
+
+void lin_buffer_key(lin_buffer *b, const char *key)
+{
+    if (b->n && b->data[b->n - 1] != '{') lin_buffer_char(b, ',');
+    lin_buffer_json(b, key, strlen(key));
+    lin_buffer_char(b, ':');
+}
+
+void lin_buffer_member_text(lin_buffer *b, const char *key, const char *text)
+{
+    lin_buffer_key(b, key);
+    if (text) {
+        lin_buffer_json(b, text, strlen(text));
+    } else {
+        lin_buffer_text(b, "null");
+    }
+}
+
+void lin_buffer_member_integer(lin_buffer *b, const char *key, long long value)
+{
+    lin_buffer_key(b, key);
+    lin_buffer_integer(b, value);
+}
+
+void lin_buffer_member_fixed(lin_buffer *b, const char *key, double value, int digits)
+{
+    lin_buffer_key(b, key);
+    lin_buffer_fixed(b, value, digits);
+}
+
+void lin_buffer_html(lin_buffer *b, const char *text, size_t n)
+{
+    for (size_t at = 0; at < n;) {
+        unsigned char c = (unsigned char)text[at];
+        size_t k = lin_utf8_length(text + at, n - at);
+        switch (k && (c < 32 || c == 127) ? 0 : c) {
+        case '<': lin_buffer_text(b, "&lt;"); break;
+        case '>': lin_buffer_text(b, "&gt;"); break;
+        case '&': lin_buffer_text(b, "&amp;"); break;
+        case '"': lin_buffer_text(b, "&quot;"); break;
+        case '\'': lin_buffer_text(b, "&#39;"); break;
+        case 0: lin_buffer_text(b, "\xEF\xBF\xBD"); break;
+        default:
+            if (k) lin_buffer_bytes(b, text + at, k);
+            else lin_buffer_text(b, "\xEF\xBF\xBD");
+        }
+        at += k ? k : 1;
+    }
+}
+
+void lin_buffer_pad(lin_buffer *b, size_t from, size_t width, int right)
+{
+    if (b->failed || b->n < from || b->n - from >= width) return;
+    size_t used = b->n - from, blanks = width - used;
+    if (!make_room(b, blanks)) return;
+    if (right) memmove(b->data + from + blanks, b->data + from, used);
+    memset(b->data + from + (right ? 0 : used), ' ', blanks);
+    b->n += blanks;
+    b->data[b->n] = '\0';
+}
+
+lin_status lin_buffer_status(const lin_buffer *b, lin_error *err)
+{
+    return b->failed ? lin_no_memory(err, "output", b->failed) : LIN_OK;
+}
+
+lin_status lin_buffer_write(const lin_buffer *b, FILE *file, const char *name, lin_error *err)
+{
+    lin_status status = lin_buffer_status(b, err);
+    if (status) return status;
+    if (fwrite(b->data ? b->data : "", 1, b->n, file) != b->n || fflush(file)) {
+        return lin_fail(err, LIN_IO, "cannot write %s: %s%s", name, strerror(errno), lin_write_remedy(errno));
+    }
+    return LIN_OK;
+}
+
+void lin_buffer_clear(lin_buffer *b)
+{
+    b->n = 0;
+    b->failed = 0;
+    if (b->data) b->data[0] = '\0';
+}
+
+void lin_buffer_free(lin_buffer *b)
+{
+    lin_free(b->data);
+    *b = (lin_buffer){0};
+}

@@ -1,0 +1,410 @@
+// file.c - files that are whole or not there; see file.h.
+
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+enum { BUFFER = 1 << 18, NUMBERED = 16, NAMES = 64, LONGEST_BASE = 200, PARTS = 1000 };
+
+struct lin_file_writer {
+    int fd, flags;
+    char *path;      // as it was given, for messages
+    char *target;    // what a symlink points to; else the path
+    char *temporary; // NULL: written in place
+    unsigned char *buffer;
+    size_t buffered;
+    uint64_t size; // buffered bytes included
+    off_t begin;   // in place: where our first byte goes
+    lin_status failed;
+    char why[sizeof(((lin_error *)0)->message)];
+};
+
+static void release(lin_file_writer *w)
+{
+    if (w->fd >= 0) close(w->fd);
+    lin_free(w->path);
+    lin_free(w->target);
+    lin_free(w->temporary);
+    lin_free(w->buffer);
+    lin_free(w);
+}
+
+static lin_status refuse(lin_file_writer *w, const char *what, int error, lin_error *err)
+{
+    snprintf(w->why, sizeof w->why, "cannot %s %.600s: %s%s", what, w->path, strerror(error), lin_write_remedy(error));
+    w->failed = LIN_IO;
+    return lin_fail(err, LIN_IO, "%s", w->why);
+}
+
+// ---- where it goes --------------------------------------------------------------------------------------------------------------
+
+static const char *base_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+// The folder of a path, without links; 0 if there is none.
+static int folder_of(const char *path, char folder[PATH_MAX])
+{
+    char part[PATH_MAX];
+    const size_t n = (size_t)(base_of(path) - path);
+    if (n >= sizeof part) return 0;
+    memcpy(part, path, n);
+    part[n] = 0;
+    return realpath(n ? part : ".", folder) != NULL;
+}
+
+/*
+ * Follows symlinks to a name that is none, there or not. Names in /proc (/dev/stdout leads to /proc/self/fd/1) look like links to
+ * files, but are open files: 1 in *is_open.
+ */
+static int follow(const char *path, char *target, size_t capacity, int *is_open)
+{
+    char folder[PATH_MAX], link[PATH_MAX];
+    struct stat st;
+    *is_open = 0;
+    if (strlen(path) >= capacity) return ENAMETOOLONG;
+    memcpy(target, path, strlen(path) + 1);
+    for (int i = 0; i < 40; i++) {
+        if (folder_of(target, folder) && strncmp(folder, "/proc/", 6) == 0) {
+            *is_open = 1;
+            return 0;
+        }
+        if (lstat(target, &st) != 0 || !S_ISLNK(st.st_mode)) return 0;
+        const ssize_t n = readlink(target, link, sizeof link - 1);
+        if (n < 0) return errno;
+        const size_t before = *link == '/' ? 0 : (size_t)(base_of(target) - target);
+        if (before + (size_t)n >= capacity) return ENAMETOOLONG;
+        memcpy(target + before, link, (size_t)n);
+        target[before + (size_t)n] = 0;
+    }
+    return ELOOP;
+}
+
+// An open file of our own is taken over with its place in it, so that what was written before, and `>> file`, stay.
+static int open_in_place(const char *target)
+{
+    char folder[PATH_MAX], own[PATH_MAX], *end;
+    if (folder_of(target, folder) && realpath("/proc/self/fd", own) && strcmp(folder, own) == 0) {
+        const long fd = strtol(base_of(target), &end, 10);
+        if (*end || fd < 0 || fd > INT_MAX) {
+            errno = ENOENT;
+            return -1;
+        }
+        return fcntl((int)fd, F_DUPFD_CLOEXEC, 3);
+    }
+    return open(target, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
+}
+
+// ---- the temporary file ---------------------------------------------------------------------------------------------------------
+
+// NULL if memory is short. Numbers first, so that what was left behind is found; then names that nobody can have guessed.
+static void name_temporary(const lin_file_writer *w, int attempt, char *name, size_t capacity)
+{
+    const char *base = base_of(w->target);
+    size_t n = strlen(base);
+    if (n > LONGEST_BASE) {
+        for (n = LONGEST_BASE; n && ((unsigned char)base[n] & 0xC0) == 0x80;) n--; // no half a character
+    }
+    const int before = (int)(base - w->target) + (int)n;
+    if (attempt < NUMBERED) {
+        snprintf(name, capacity, "%.*s.linnet-%d.tmp", before, w->target, attempt);
+        return;
+    }
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    const unsigned long long mixed =
+        ((unsigned long long)now.tv_nsec << 32 ^ (unsigned long long)getpid() * 2654435761u ^ (unsigned long long)attempt) *
+        0x9E3779B97F4A7C15u;
+    snprintf(name, capacity, "%.*s.linnet-%016llx.tmp", before, w->target, mixed);
+}
+
+static int is_named(int fd, const char *name, struct stat *mine)
+{
+    struct stat named;
+    return fstat(fd, mine) == 0 && lstat(name, &named) == 0 && mine->st_ino == named.st_ino && mine->st_dev == named.st_dev;
+}
+
+typedef enum found { FOUND_FOREIGN, FOUND_LOCKED, FOUND_STALE } found;
+
+// What stands under the name of a temporary file. A stale one of ours is removed, unless it is to be kept.
+static found look_at(const char *name, int keep)
+{
+    struct stat st;
+    found what = FOUND_FOREIGN;
+    if (lstat(name, &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink != 1) return what;
+    const int fd = open(name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) return what;
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        what = errno == EWOULDBLOCK ? FOUND_LOCKED : FOUND_FOREIGN;
+    } else if (!keep && is_named(fd, name, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_nlink == 1) {
+        what = unlink(name) == 0 ? FOUND_STALE : FOUND_FOREIGN;
+    }
+    close(fd);
+    return what;
+}
+
+static lin_status open_temporary(lin_file_writer *w, lin_error *err)
+{
+    const size_t capacity = strlen(w->target) + 48;
+    struct stat mine;
+    w->temporary = lin_alloc(capacity, 1);
+    if (!w->temporary) return lin_no_memory(err, "writing a file", capacity);
+    for (int attempt = 0, again = 0; attempt < NAMES;) {
+        name_temporary(w, attempt, w->temporary, capacity);
+        w->fd = open(w->temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+        if (w->fd >= 0) {
+            // somebody who takes it for a stale one may be faster than our lock
+            const int locked = flock(w->fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+            if (locked && is_named(w->fd, w->temporary, &mine)) return LIN_OK;
+            close(w->fd);
+            w->fd = -1;
+        } else if (errno != EEXIST) {
+            const int error = errno;
+            lin_free(w->temporary);
+            w->temporary = NULL; // not ours to remove
+            return refuse(w, "write", error, err);
+        } else {
+            const found what = look_at(w->temporary, w->flags & LIN_FILE_KEEP_STALE);
+            if (what == FOUND_LOCKED && !(w->flags & LIN_FILE_OF_MANY)) {
+                lin_status status = lin_fail(err, LIN_IO, "cannot write %.400s: another process is writing it (%.400s is locked)",
+                                             w->path, w->temporary);
+                lin_free(w->temporary);
+                w->temporary = NULL;
+                return status;
+            }
+            if (what != FOUND_STALE) {
+                attempt++;
+                continue;
+            }
+        }
+        if (++again > 64) attempt++;
+    }
+    lin_fail(err, LIN_IO, "cannot write %.400s: names like %.400s are taken; remove them", w->path, w->temporary);
+    lin_free(w->temporary);
+    w->temporary = NULL;
+    return LIN_IO;
+}
+
+// ---- opening --------------------------------------------------------------------------------------------------------------------
+
+static lin_status open_target(lin_file_writer *w, lin_error *err)
+{
+    char target[PATH_MAX];
+    struct stat old;
+    int is_open;
+    const int error = follow(w->path, target, sizeof target, &is_open);
+    if (error) return refuse(w, "write", error, err);
+    if (!*target) return refuse(w, "write", ENOENT, err);
+    w->target = lin_strdup(target);
+    w->buffer = lin_alloc(BUFFER, 1);
+    if (!w->target || !w->buffer) return lin_no_memory(err, "writing a file", BUFFER);
+    const int exists = stat(target, &old) == 0;
+    if (exists && S_ISDIR(old.st_mode)) return lin_fail(err, LIN_IO, "cannot write %.800s: it is a directory", w->path);
+    if (is_open || (exists && !S_ISREG(old.st_mode))) {
+        if (!(w->flags & LIN_FILE_STREAM))
+            return lin_fail(err, LIN_IO, "cannot write %.800s: it is not a regular file, and only one can hold this format",
+                            w->path);
+        w->fd = open_in_place(target);
+        if (w->fd < 0) return refuse(w, "write", errno, err);
+        w->begin = lseek(w->fd, 0, SEEK_CUR);
+        return LIN_OK;
+    }
+    // a file that is protected against writing is not replaced either
+    if (exists && access(target, W_OK) != 0) return refuse(w, "write", errno, err);
+    lin_status status = open_temporary(w, err);
+    if (status != LIN_OK || !exists) return status;
+    if (geteuid() == 0 && fchown(w->fd, old.st_uid, old.st_gid) != 0) errno = 0; // then it is root's
+    fchmod(w->fd, old.st_mode & 0777);
+    return LIN_OK;
+}
+
+lin_status lin_file_open(const char *path, int flags, lin_file_writer **writer, lin_error *err)
+{
+    *writer = NULL;
+    lin_file_writer *w = lin_calloc(1, sizeof *w);
+    if (!w) return lin_no_memory(err, "writing a file", sizeof *w);
+    w->fd = -1;
+    w->flags = flags;
+    w->path = lin_strdup(path);
+    lin_status status = w->path ? open_target(w, err) : lin_no_memory(err, "writing a file", strlen(path));
+    if (status != LIN_OK) {
+        lin_file_abort(w);
+        return status;
+    }
+    *writer = w;
+    return LIN_OK;
+}
+
+lin_status lin_file_create(const char *path, lin_file_writer **writer, lin_error *err)
+{
+    return lin_file_open(path, 0, writer, err);
+}
+
+// ---- writing --------------------------------------------------------------------------------------------------------------------
+
+static lin_status put(lin_file_writer *w, const unsigned char *bytes, size_t n, lin_error *err)
+{
+    while (n) {
+        const ssize_t done = write(w->fd, bytes, n);
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0) return refuse(w, "write", done < 0 ? errno : ENOSPC, err);
+        bytes += done;
+        n -= (size_t)done;
+    }
+    return LIN_OK;
+}
+
+static lin_status flush(lin_file_writer *w, lin_error *err)
+{
+    const size_t n = w->buffered;
+    w->buffered = 0;
+    return put(w, w->buffer, n, err);
+}
+
+lin_status lin_file_write(lin_file_writer *w, const void *bytes, size_t n, lin_error *err)
+{
+    if (w->failed != LIN_OK) return lin_fail(err, w->failed, "%s", w->why);
+    w->size += n;
+    if (n > BUFFER - w->buffered) {
+        lin_status status = flush(w, err);
+        if (status != LIN_OK) return status;
+        if (n >= BUFFER) return put(w, bytes, n, err);
+    }
+    if (n) memcpy(w->buffer + w->buffered, bytes, n);
+    w->buffered += n;
+    return LIN_OK;
+}
+
+lin_status lin_file_patch(lin_file_writer *w, uint64_t offset, const void *bytes, size_t n, lin_error *err)
+{
+    if (w->failed != LIN_OK) return lin_fail(err, w->failed, "%s", w->why);
+    if (offset > w->size || n > w->size - offset)
+        return lin_fail(err, LIN_INVALID, "cannot patch %s: byte %llu is not written yet", w->path, (unsigned long long)offset);
+    lin_status status = flush(w, err);
+    const unsigned char *from = bytes;
+    while (status == LIN_OK && n) {
+        const ssize_t done = pwrite(w->fd, from, n, w->begin + (off_t)offset);
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0) return refuse(w, "write", done < 0 ? errno : ENOSPC, err);
+        from += done;
+        offset += (uint64_t)done;
+        n -= (size_t)done;
+    }
+    return status;
+}
+
+int lin_file_descriptor(const lin_file_writer *w) { return w->fd; }
+
+int lin_file_in_place(const lin_file_writer *w) { return w->temporary == NULL; }
+
+// A file that was opened to be appended to cannot be patched: pwrite appends there too. Devices take it as they like.
+int lin_file_can_seek(const lin_file_writer *w)
+{
+    struct stat st;
+    if (w->begin < 0) return 0;
+    return !lin_file_in_place(w) || (fstat(w->fd, &st) == 0 && !S_ISREG(st.st_mode)) || !(fcntl(w->fd, F_GETFL) & O_APPEND);
+}
+
+// ---- the end --------------------------------------------------------------------------------------------------------------------
+
+// So that the rename itself survives a power cut. Some file systems cannot sync a directory: no reason to fail.
+static void sync_folder(const char *path)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    const size_t n = slash ? (size_t)(slash - path) : 0;
+    if (n >= sizeof folder) return;
+    snprintf(folder, sizeof folder, "%.*s", (int)n, path);
+    const int fd = open(n ? folder : slash ? "/" : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return;
+    fsync(fd);
+    close(fd);
+}
+
+static lin_status complete(lin_file_writer *w, lin_error *err)
+{
+    lin_status status = w->failed != LIN_OK ? lin_fail(err, w->failed, "%s", w->why) : flush(w, err);
+    if (status != LIN_OK || lin_file_in_place(w) || (w->flags & LIN_FILE_OF_MANY)) return status;
+    return fsync(w->fd) == 0 ? LIN_OK : refuse(w, "write", errno, err);
+}
+
+lin_status lin_file_commit(lin_file_writer *w, lin_error *err)
+{
+    lin_status status = complete(w, err);
+    if (lin_file_in_place(w)) {
+        const int fd = w->fd;
+        w->fd = -1;
+        if (close(fd) != 0 && errno != EINTR && status == LIN_OK) status = refuse(w, "write", errno, err);
+        release(w);
+        return status;
+    }
+    // what was put there meanwhile is not replaced, if it is a device or a link
+    struct stat there;
+    if (status == LIN_OK && lstat(w->target, &there) == 0 && !S_ISREG(there.st_mode))
+        status = lin_fail(err, LIN_IO, "cannot write %.800s: something that is no regular file was put there", w->path);
+    // renamed while still locked: nobody takes it for a stale one
+    if (status == LIN_OK && rename(w->temporary, w->target) != 0) status = refuse(w, "rename the finished file to", errno, err);
+    if (status != LIN_OK) unlink(w->temporary);
+    else if (!(w->flags & LIN_FILE_OF_MANY)) sync_folder(w->target);
+    release(w);
+    return status;
+}
+
+void lin_file_abort(lin_file_writer *w)
+{
+    if (!w) return;
+    if (w->temporary && w->fd >= 0) unlink(w->temporary);
+    release(w);
+}
+
+lin_status lin_file_keep(lin_file_writer *w, char *name, size_t capacity, lin_error *err)
+{
+    *name = 0;
+    lin_status status = complete(w, err);
+    if (status != LIN_OK || lin_file_in_place(w)) {
+        lin_file_abort(w);
+        return status;
+    }
+    int fd = -1;
+    for (int i = 1; i <= PARTS && fd < 0; i++) {
+        char number[16] = "";
+        if (i > 1) snprintf(number, sizeof number, "-%d", i);
+        const int n = snprintf(name, capacity, "%s.part%s", w->target, number);
+        errno = ENAMETOOLONG;
+        if (n > 0 && (size_t)n < capacity) fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+        if (fd < 0 && errno != EEXIST) break;
+    }
+    if (fd < 0 || rename(w->temporary, name) != 0) status = refuse(w, "keep the finished part of", errno, err);
+    if (fd >= 0) close(fd);
+    if (status != LIN_OK) {
+        if (fd >= 0) unlink(name);
+        unlink(w->temporary);
+        *name = 0;
+    }
+    release(w);
+    return status;
+}
+
+lin_status lin_file_write_all(const char *path, const void *bytes, size_t n, lin_error *err)
+{
+    lin_file_writer *w;
+    lin_status status = lin_file_create(path, &w, err);
+    if (status != LIN_OK) return status;
+    status = lin_file_write(w, bytes, n, err);
+    if (status == LIN_OK) return lin_file_commit(w, err);
+    lin_file_abort(w);
+    return status;
+}

@@ -1,0 +1,12 @@
+/*
+ * list.h - a list of strings that somebody else owns: operands, phrases, columns.
+ */
+#ifndef LIN_BASE_LIST_H
+#define LIN_BASE_LIST_H
+
+typedef struct lin_list {
+    const char **items; /* [count] */
+    int count;
+} lin_list;
+
+#endif

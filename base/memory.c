@@ -1,0 +1,144 @@
+#include "base/memory.h"
+
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+// Each block is preceded by one 64-byte line that holds its size, so that lin_resize can move it.
+enum { LINE = 64 };
+
+static atomic_ulong n_allocations, n_freed, fail_at;
+
+static int must_fail(void)
+{
+    unsigned long now = atomic_fetch_add(&n_allocations, 1) + 1;
+    return atomic_load(&fail_at) == now;
+}
+
+// Large blocks are weights and the states of many streams, all of which is read again and again: with pages of 4 KB a good part of
+// that time goes into finding them.
+static void ask_for_huge_pages(unsigned char *block, size_t bytes)
+{
+#ifdef MADV_HUGEPAGE
+    const size_t page = (size_t)1 << 21, skip = (page - (uintptr_t)block % page) % page;
+    if (bytes >= 2 * page) madvise(block + skip, (bytes - skip) / page * page, MADV_HUGEPAGE); // a wish: no answer is needed
+#else
+    (void)block;
+    (void)bytes;
+#endif
+}
+
+void *lin_alloc(size_t count, size_t size)
+{
+    if (size && count > (SIZE_MAX - 4 * LINE) / size) return NULL;
+    size_t bytes = count * size;
+    if (must_fail()) {
+        atomic_fetch_add(&n_freed, 1);
+        return NULL;
+    }
+    unsigned char *block = aligned_alloc(LINE, (bytes + 2 * LINE - 1) / LINE * LINE);
+    if (!block) {
+        atomic_fetch_add(&n_freed, 1);
+        return NULL;
+    }
+    ask_for_huge_pages(block, bytes);
+    memcpy(block, &bytes, sizeof bytes);
+    return block + LINE;
+}
+
+void *lin_calloc(size_t count, size_t size)
+{
+    void *block = lin_alloc(count, size);
+    if (block) memset(block, 0, count * size);
+    return block;
+}
+
+void *lin_resize(void *block, size_t count, size_t size)
+{
+    if (!block) return lin_alloc(count, size);
+    size_t old;
+    memcpy(&old, (unsigned char *)block - LINE, sizeof old);
+    void *moved = lin_alloc(count, size);
+    if (!moved) return NULL;
+    memcpy(moved, block, old < count * size ? old : count * size);
+    lin_free(block);
+    return moved;
+}
+
+lin_status lin_grow(void *array, size_t *capacity, size_t need, size_t size, const char *what, lin_error *err)
+{
+    void *block;
+    if (need <= *capacity) return LIN_OK;
+    const size_t want = need < SIZE_MAX / 2 - 64 ? need * 2 + 64 : need;
+    memcpy(&block, array, sizeof block); // whatever its elements are
+    block = lin_resize(block, want, size);
+    if (!block) return lin_no_memory(err, what, want * size);
+    memcpy(array, &block, sizeof block);
+    *capacity = want;
+    return LIN_OK;
+}
+
+lin_status lin_grow_int(void *array, int *capacity, int64_t need, size_t size, const char *what, lin_error *err)
+{
+    size_t room = (size_t)*capacity;
+    if (need > INT_MAX / 4) return lin_fail(err, LIN_INVALID, "too many elements for %s: %lld", what, (long long)need);
+    lin_status status = lin_grow(array, &room, need > 0 ? (size_t)need : 0, size, what, err);
+    *capacity = (int)room;
+    return status;
+}
+
+char *lin_strdup(const char *text)
+{
+    size_t n = strlen(text) + 1;
+    char *copy = lin_alloc(n, 1);
+    if (copy) memcpy(copy, text, n);
+    return copy;
+}
+
+void lin_free(void *block)
+{
+    if (!block) return;
+    atomic_fetch_add(&n_freed, 1);
+    free((unsigned char *)block - LINE);
+}
+
+lin_status lin_no_memory(lin_error *err, const char *what, size_t bytes)
+{
+    return lin_fail(err, LIN_NO_MEMORY, "out of memory: %zu bytes for %s", bytes, what);
+}
+
+unsigned long lin_memory_count(void) { return atomic_load(&n_allocations); }
+
+unsigned long lin_memory_live(void) { return atomic_load(&n_allocations) - atomic_load(&n_freed); }
+
+void lin_memory_fail_at(unsigned long k) { atomic_store(&fail_at, k ? atomic_load(&n_allocations) + k : 0); }
+
+lin_status lin_arena_init(lin_arena *arena, size_t size, lin_error *err)
+{
+    *arena = (lin_arena){0};
+    arena->base = lin_alloc(size, 1);
+    if (!arena->base) return lin_no_memory(err, "an arena", size);
+    arena->size = size;
+    return LIN_OK;
+}
+
+void *lin_arena_take(lin_arena *arena, size_t count, size_t size)
+{
+    if (size && count > SIZE_MAX / 2 / size) return NULL;
+    size_t bytes = (count * size + LINE - 1) / LINE * LINE;
+    if (bytes > arena->size - arena->used) return NULL;
+    void *piece = arena->base + arena->used;
+    arena->used += bytes;
+    return piece;
+}
+
+void lin_arena_reset(lin_arena *arena) { arena->used = 0; }
+
+void lin_arena_free(lin_arena *arena)
+{
+    lin_free(arena->base);
+    *arena = (lin_arena){0};
+}

@@ -1,0 +1,49 @@
+/*
+ * status.h - errors are values.
+ *
+ * Every function of this project that can fail returns a lin_status and fills the caller's lin_error with what went wrong, where
+ * (file, line, byte offset) and what to do about it. Only app/ prints or exits.
+ *
+ *   lin_error err = {0};
+ *   if (lin_model_load("x.safetensors", &model, &err) != LIN_OK) fprintf(stderr, "linnet: %s\n", err.message);
+ *
+ * A NULL lin_error is allowed everywhere: the status is still returned, the text is dropped.
+ */
+#ifndef LIN_BASE_STATUS_H
+#define LIN_BASE_STATUS_H
+
+typedef enum lin_status {
+    LIN_OK = 0,
+    LIN_INVALID,     /* an argument or option out of range */
+    LIN_TOO_SMALL,   /* the caller's buffer is too small; nothing was changed */
+    LIN_NO_MEMORY,   /* an allocation failed */
+    LIN_IO,          /* the system refused: open, read, write, rename */
+    LIN_FORMAT,      /* the bytes are not what the format demands */
+    LIN_MISMATCH,    /* two valid things do not fit each other: state of another model, wrong shape */
+    LIN_UNSUPPORTED, /* valid, but not in this build or on this machine */
+    LIN_NUMERIC,     /* NaN or infinity where a number was needed */
+    LIN_STOPPED      /* the user asked to stop; what was done is saved */
+} lin_status;
+
+typedef struct lin_error {
+    lin_status status;
+    char message[1024]; /* one line, no full stop, no newline */
+} lin_error;
+
+#if defined(__GNUC__)
+#define LIN_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
+#define LIN_PRINTF(fmt, args)
+#endif
+
+/* Fills err (may be NULL) and returns status: `return lin_fail(err, LIN_IO, "cannot open %s: %s", path, strerror(errno));`
+ * A status of LIN_OK is never passed. err's old message may be among the arguments. */
+lin_status lin_fail(lin_error *err, lin_status status, const char *fmt, ...) LIN_PRINTF(3, 4);
+
+/* What to do where a file could not be written for this reason, an errno: a part of a sentence that begins with "; ", or "". */
+const char *lin_write_remedy(int error);
+
+/* Short English name of a status, for logs and JSON: "invalid", "io", ... Never NULL. */
+const char *lin_status_name(lin_status status);
+
+#endif

@@ -1,0 +1,177 @@
+#include "base/textfile.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/gzip.h"
+#include "base/memory.h"
+
+static lin_status read_open_file(FILE *file, const char *path, char **text, size_t *n, lin_error *err)
+{
+    struct stat st;
+    size_t capacity = 1 << 16;
+    if (fstat(fileno(file), &st)) return lin_fail(err, LIN_IO, "cannot read %s: %s", path, strerror(errno));
+    if (S_ISDIR(st.st_mode)) return lin_fail(err, LIN_IO, "cannot read %s: it is a directory", path);
+    if (S_ISREG(st.st_mode) && st.st_size > 0) {
+        if ((unsigned long long)st.st_size > LIN_TEXT_MAX_BYTES) {
+            return lin_fail(err, LIN_FORMAT, "%s is too large for a text file: %lld bytes", path, (long long)st.st_size);
+        }
+        capacity = (size_t)st.st_size + 2; // one for the NUL, one so that the end of the file shows at the first read
+    }
+    char *block = lin_alloc(capacity, 1);
+    if (!block) return lin_no_memory(err, path, capacity);
+    size_t used = 0;
+    for (;;) {
+        used += fread(block + used, 1, capacity - 1 - used, file);
+        if (used < capacity - 1) break;
+        if (capacity > LIN_TEXT_MAX_BYTES) {
+            lin_free(block);
+            return lin_fail(err, LIN_FORMAT, "%s is too large for a text file: over %zu bytes", path, LIN_TEXT_MAX_BYTES);
+        }
+        char *larger = lin_resize(block, capacity * 2, 1);
+        if (!larger) {
+            lin_free(block);
+            return lin_no_memory(err, path, capacity * 2);
+        }
+        block = larger;
+        capacity *= 2;
+    }
+    if (ferror(file)) {
+        int code = errno;
+        lin_free(block);
+        return lin_fail(err, LIN_IO, "cannot read %s: %s", path, strerror(code));
+    }
+    block[used] = '\0';
+    *text = block;
+    *n = used;
+    return LIN_OK;
+}
+
+lin_status lin_text_read(const char *path, char **text, size_t *n, lin_error *err)
+{
+    *text = NULL;
+    *n = 0;
+    FILE *file = fopen(path, "rb");
+    if (!file) return lin_fail(err, LIN_IO, "cannot open %s: %s", path, strerror(errno));
+    lin_status status = read_open_file(file, path, text, n, err);
+    fclose(file);
+    if (status || !lin_gzip_is(*text, *n)) return status;
+    char *packed = *text;
+    status = lin_gzip_expand(packed, *n, LIN_TEXT_MAX_BYTES, path, text, n, err);
+    lin_free(packed);
+    return status;
+}
+
+size_t lin_text_mark(const char *text, size_t n) { return n >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3) ? 3 : 0; }
+
+void lin_lines_begin(lin_lines *lines, const char *text, size_t n)
+{
+    *lines = (lin_lines){.begin = text, .next = text, .end = n ? text + n : text};
+    lines->next += lin_text_mark(text, n);
+}
+
+int lin_lines_next(lin_lines *lines)
+{
+    if (lines->next == lines->end) return 0;
+    size_t left = (size_t)(lines->end - lines->next);
+    const char *stop = memchr(lines->next, '\n', left);
+    lines->text = lines->next;
+    lines->offset = (size_t)(lines->text - lines->begin);
+    lines->n = stop ? (size_t)(stop - lines->text) : left;
+    lines->next = stop ? stop + 1 : lines->end;
+    if (lines->n && lines->text[lines->n - 1] == '\r') lines->n--;
+    lines->number++;
+    return 1;
+}
+
+static int is_space(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+
+int lin_field_next(const char **at, const char *end, const char **field, size_t *n)
+{
+    const char *p = *at;
+    while (p < end && is_space(*p)) p++;
+    const char *begin = p;
+    while (p < end && !is_space(*p)) p++;
+    *at = p;
+    *field = begin;
+    *n = (size_t)(p - begin);
+    return p > begin;
+}
+
+size_t lin_text_find_control(const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if ((c < 32 && c != '\t') || c == 127) return i;
+    }
+    return n;
+}
+
+size_t lin_utf8_decode(const char *text, size_t n, unsigned *code)
+{
+    static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
+    const unsigned char *s = (const unsigned char *)text;
+    if (!n) return 0;
+    size_t k = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3 : s[0] >> 3 == 30 ? 4 : 0;
+    if (!k || k > n) return 0;
+    *code = k == 1 ? s[0] : s[0] & (0x7Fu >> k);
+    for (size_t i = 1; i < k; i++) {
+        if (s[i] >> 6 != 2) return 0;
+        *code = *code << 6 | (s[i] & 0x3Fu);
+    }
+    return *code < least[k] || *code > 0x10FFFF || (*code >= 0xD800 && *code < 0xE000) ? 0 : k;
+}
+
+const char *lin_quote(char out[LIN_QUOTE], const char *text, size_t n)
+{
+    const size_t room = n < LIN_QUOTE ? n : LIN_QUOTE - 4;
+    size_t at = 0;
+    while (at < room) {
+        unsigned code = 0;
+        const size_t k = lin_utf8_decode(text + at, n - at, &code), step = k ? k : 1;
+        const int is_printable = k && code >= 32 && code != 127 && (code < 128 || code >= 0xA0);
+        if (at + step > room) break; // no half a character before the dots
+        for (size_t i = 0; i < step; i++) out[at + i] = is_printable ? text[at + i] : '?';
+        at += step;
+    }
+    memcpy(out + at, at < n ? "..." : "", at < n ? 4 : 1);
+    return out;
+}
+
+char *lin_text_copy(const char *text, size_t n)
+{
+    char *copy = lin_alloc(n + 1, 1);
+    if (!copy) return NULL;
+    if (n) memcpy(copy, text, n);
+    copy[n] = '\0';
+    return copy;
+}
+
+int lin_text_number(const char *text, size_t n, double *value)
+{
+    size_t i = 0, n_digits = 0;
+    double mantissa = 0;
+    int negative = 0, exponent = 0, exponent_sign = 1, written = 0;
+    if (i < n && (text[i] == '-' || text[i] == '+')) negative = text[i++] == '-';
+    for (; i < n && lin_is_digit(text[i]); i++, n_digits++) mantissa = mantissa * 10 + (text[i] - '0');
+    if (i < n && text[i] == '.') {
+        for (i++; i < n && lin_is_digit(text[i]); i++, n_digits++) {
+            mantissa = mantissa * 10 + (text[i] - '0');
+            exponent--;
+        }
+    }
+    if (!n_digits || n_digits > 30) return 0;
+    if (i < n && (text[i] == 'e' || text[i] == 'E')) {
+        size_t first;
+        i++;
+        if (i < n && (text[i] == '-' || text[i] == '+')) exponent_sign = text[i++] == '-' ? -1 : 1;
+        for (first = i; i < n && lin_is_digit(text[i]) && i - first < 4; i++) written = written * 10 + (text[i] - '0');
+        if (i == first) return 0;
+    }
+    if (i != n) return 0;
+    *value = (negative ? -mantissa : mantissa) * pow(10.0, exponent + exponent_sign * written);
+    return isfinite(*value);
+}

@@ -1,0 +1,68 @@
+/*
+ * textfile.h - reading text that others wrote: whole files, lines, fields, and quoting their bytes in messages.
+ *
+ * Dictionaries, transcripts and result files are parsed from memory, so that the same parser serves files, tests and fuzzing:
+ *
+ *   lin_text_read("x.dict", &text, &n, &err);                      // one block, lin_free'd by the caller
+ *   lin_lines lines = {0};
+ *   lin_lines_begin(&lines, text, n);
+ *   while (lin_lines_next(&lines)) ... lines.text, lines.n, lines.number ...
+ *   while (lin_field_next(&at, end, &field, &n_field)) ...
+ *
+ * Threads: no shared state.
+ */
+#ifndef LIN_BASE_TEXTFILE_H
+#define LIN_BASE_TEXTFILE_H
+
+#include <stddef.h>
+
+#include "base/status.h"
+
+/* No dictionary or transcript comes near this; a longer file is a mistake (a device, an audio file). */
+#define LIN_TEXT_MAX_BYTES ((size_t)1 << 30)
+
+/* Reads a whole file, and expands it if it is gzip'd. *text is NUL-terminated behind its n bytes and released with lin_free.
+ * LIN_IO; LIN_FORMAT for a file that is too large, cut or damaged gzip; LIN_NO_MEMORY. On failure *text is NULL. */
+lin_status lin_text_read(const char *path, char **text, size_t *n, lin_error *err);
+
+/* Bytes of the UTF-8 byte order mark that text [n] begins with: 3 or 0. */
+size_t lin_text_mark(const char *text, size_t n);
+
+/* Lines of a block: the end of line (LF or CR LF) is not part of `text`; a UTF-8 byte order mark at the start is skipped. */
+typedef struct lin_lines {
+    const char *text; /* the present line, not NUL-terminated */
+    size_t n;         /* its bytes */
+    int number;       /* counted from 1 */
+    size_t offset;    /* of its first byte in the block */
+    const char *begin, *next, *end;
+} lin_lines;
+
+void lin_lines_begin(lin_lines *lines, const char *text, size_t n);
+int lin_lines_next(lin_lines *lines); /* 0 at the end */
+
+/* Next run of bytes that are neither space nor tab (nor CR) in [*at, end); moves *at behind it. 0 when there is none. */
+int lin_field_next(const char **at, const char *end, const char **field, size_t *n);
+
+/* Index of the first control character (below 32 except tab, or 127) among n bytes, or n. */
+size_t lin_text_find_control(const char *text, size_t n);
+
+/* Decodes one character of UTF-8 (RFC 3629); its bytes, 0 if these are none. */
+size_t lin_utf8_decode(const char *text, size_t n, unsigned *code);
+
+/* n bytes as they may stand in a message: UTF-8 as it is, control characters and other bytes as '?', cut to fit with "..." at the
+ * end. Returns out. */
+#define LIN_QUOTE 48
+const char *lin_quote(char out[LIN_QUOTE], const char *text, size_t n);
+
+/* A copy of n bytes with a NUL behind, lin_free'd by the caller; NULL when out of memory. */
+char *lin_text_copy(const char *text, size_t n);
+
+/* A plain decimal number ("12", "-0.5", "1e-3") in the C notation whatever the locale says. 0 unless all n bytes belong to it. */
+int lin_text_number(const char *text, size_t n, double *value);
+
+/* ASCII only, whatever the locale says. */
+static inline char lin_lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c; }
+static inline int lin_is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+static inline int lin_is_digit(char c) { return c >= '0' && c <= '9'; }
+
+#endif

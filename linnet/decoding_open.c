@@ -1,0 +1,433 @@
+// decoding_open.c - lexicon, language model and phrases opened for all streams; see decoding.h.
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/hash.h"
+#include "base/memory.h"
+#include "base/textfile.h"
+#include "lexicon/dictionary.h"
+#include "lexicon/g2p.h"
+#include "lexicon/transcript.h"
+#include "linnet/decoding.h"
+#include "linnet/find.h"
+
+enum { LONGEST_PATH = 4096, LONGEST_PHRASE = 4096 };
+
+typedef struct phrase {
+    char *text;
+    double bonus;
+    int line; // of --context; 0: a --phrase
+} phrase;
+
+struct lin_decoding_parts {
+    const lin_decoding_values *values;
+    const lin_phones *phones;
+    lin_warnings warnings;
+    lin_ngram *lm;
+    lin_beam *beam;
+    int *labels; // of the language model, for each phone
+    lin_tree *tree;
+    lin_words *words;
+    lin_context *phones_context;
+    lin_word_context *words_context;
+    char lexicon[LONGEST_PATH], lm_path[LONGEST_PATH];
+    // Only while it is opened:
+    lin_dictionary *dictionary;
+    lin_g2p_rules *rules;
+    lin_g2p *g2p;
+    phrase *phrases;
+    int n_phrases, phrases_capacity;
+    int again; // the phrases are read again
+};
+
+typedef struct lin_decoding_parts parts;
+
+// A message again, with what it is about before it.
+static lin_status about(const char *what, lin_status status, lin_error *err)
+{
+    if (!err) return status;
+    const lin_error why = *err;
+    return strstr(why.message, what) ? status : lin_fail(err, status, "%s: %s", what, why.message);
+}
+
+// ---- files ----------------------------------------------------------------------------------------------------------------------
+
+static const char *const lm_names[] = {"english.lm", "english.arpa.gz", NULL};
+
+// Lines that are none are told and left out, as linnet phonemize does.
+static lin_status open_dictionary(parts *p, lin_error *err)
+{
+    const lin_dictionary_options options = {.skip_bad = 1};
+    const char *first;
+    lin_status status = lin_dictionary_load(p->lexicon, p->phones, &options, &p->dictionary, err);
+    if (status != LIN_OK) return about(p->lexicon, status, err);
+    const int skipped = lin_dictionary_skipped(p->dictionary, &first);
+    if (skipped && !p->again) lin_warn(&p->warnings, "%s; %d such line%s left out", first, skipped, skipped == 1 ? "" : "s");
+    return LIN_OK;
+}
+
+// ---- phrases --------------------------------------------------------------------------------------------------------------------
+
+static lin_status add_phrase(parts *p, const char *text, size_t n, double bonus, int line, lin_error *err)
+{
+    lin_status status =
+        lin_grow_int(&p->phrases, &p->phrases_capacity, (int64_t)p->n_phrases + 1, sizeof *p->phrases, "phrases", err);
+    if (status != LIN_OK) return status;
+    char *copy = lin_text_copy(text, n);
+    if (!copy) return lin_no_memory(err, "a phrase", n);
+    p->phrases[p->n_phrases++] = (phrase){copy, bonus, line};
+    return LIN_OK;
+}
+
+// "text", or "text TAB bonus".
+static lin_status add_line(parts *p, const char *text, size_t n, int line, lin_error *err)
+{
+    double bonus = p->values->context_bonus;
+    const char *tab = memchr(text, '\t', n), *field, *at = tab ? tab + 1 : NULL;
+    size_t n_field, n_text = tab ? (size_t)(tab - text) : n;
+    char quoted[LIN_QUOTE];
+    if (n > LONGEST_PHRASE) return lin_fail(err, LIN_FORMAT, "a line of over %d bytes is no phrase", LONGEST_PHRASE);
+    if (tab && (!lin_field_next(&at, text + n, &field, &n_field) || !lin_text_number(field, n_field, &bonus) || !isfinite(bonus) ||
+                fabs(bonus) > LIN_CONTEXT_BONUS_MAX || lin_field_next(&at, text + n, &field, &n_field))) {
+        return lin_fail(err, LIN_FORMAT, "behind the tab stands '%s', and not a bonus such as 3.5",
+                        lin_quote(quoted, tab + 1, n - n_text - 1));
+    }
+    return add_phrase(p, text, n_text, bonus, line, err);
+}
+
+static lin_status read_phrases(parts *p, const char *path, lin_error *err)
+{
+    char *text;
+    size_t n;
+    lin_lines lines;
+    const int before = p->n_phrases;
+    lin_status status = lin_text_read(path, &text, &n, err);
+    if (status != LIN_OK) return status;
+    lin_lines_begin(&lines, text, n);
+    while (status == LIN_OK && lin_lines_next(&lines)) {
+        const char *at = lines.text, *field;
+        size_t n_field;
+        if (!lin_field_next(&at, lines.text + lines.n, &field, &n_field) || *field == '#') continue;
+        status = add_line(p, lines.text, lines.n, lines.number, err);
+        if (status != LIN_OK && err) {
+            const lin_error why = *err;
+            lin_fail(err, status, "%s:%d: %s", path, lines.number, why.message);
+        }
+    }
+    lin_free(text);
+    if (status == LIN_OK && p->n_phrases == before && !p->again)
+        return lin_fail(err, LIN_FORMAT, "%s holds no phrase; write one a line, with a bonus behind a tab if you like", path);
+    return status;
+}
+
+// A message again, with the phrase that it is about and where it stands before it.
+static lin_status about_phrase(const parts *p, const phrase *about, lin_status status, lin_error *err)
+{
+    char quoted[LIN_QUOTE];
+    if (!err) return status;
+    const lin_error why = *err;
+    lin_quote(quoted, about->text, strlen(about->text));
+    if (about->line)
+        return lin_fail(err, status, "%s:%d: the phrase '%s': %s", p->values->context, about->line, quoted, why.message);
+    return lin_fail(err, status, "the phrase '%s': %s", quoted, why.message);
+}
+
+// For a beam over phones: each phrase by its first pronunciation.
+static lin_status make_phones_context(parts *p, lin_error *err)
+{
+    lin_transcriber *transcriber = NULL;
+    const int n = p->n_phrases;
+    int **labels = lin_calloc((size_t)n, sizeof *labels), *lengths = lin_calloc((size_t)n, sizeof *lengths);
+    double *bonuses = lin_calloc((size_t)n, sizeof *bonuses);
+    lin_status status = labels && lengths && bonuses ? LIN_OK : lin_no_memory(err, "phrases", (size_t)n * sizeof *labels);
+    if (status == LIN_OK) status = lin_transcriber_create(p->phones, p->dictionary, p->g2p, &transcriber, err);
+    for (int i = 0; i < n && status == LIN_OK; i++) {
+        const char *text = p->phrases[i].text;
+        const int *found;
+        status = lin_transcriber_line(transcriber, text, strlen(text), &found, &lengths[i], err);
+        if (status == LIN_OK && lengths[i] == 0) status = lin_fail(err, LIN_INVALID, "there is no word in it");
+        if (status != LIN_OK) {
+            status = about_phrase(p, &p->phrases[i], status, err);
+            break;
+        }
+        labels[i] = lin_alloc((size_t)lengths[i], sizeof **labels);
+        if (labels[i]) memcpy(labels[i], found, (size_t)lengths[i] * sizeof **labels);
+        else status = lin_no_memory(err, "a phrase", (size_t)lengths[i] * sizeof **labels);
+        bonuses[i] = p->phrases[i].bonus;
+    }
+    if (status == LIN_OK) {
+        status = lin_context_create((const int *const *)labels, lengths, bonuses, n, &p->phones_context, err);
+    }
+    for (int i = 0; i < n && labels; i++) lin_free(labels[i]);
+    lin_free((void *)labels);
+    lin_free(lengths);
+    lin_free(bonuses);
+    lin_transcriber_destroy(transcriber);
+    return status;
+}
+
+static void put_word(lin_buffer *out, const char *word, size_t n)
+{
+    if (out->n) lin_buffer_char(out, ' ');
+    lin_buffer_bytes(out, word, n);
+}
+
+// As words of a text: small letters without accents and punctuation.
+static lin_status put_words_of(lin_buffer *out, const char *text, size_t n, lin_error *err)
+{
+    lin_spelling word = {0};
+    size_t at = 0;
+    lin_status status;
+    while ((status = lin_spelling_next(text, n, &at, &word, err)) == LIN_OK && word.n) put_word(out, word.word, word.n);
+    return status;
+}
+
+// What the lexicon has stays as it is, be it of another language; the rest is spelled as the lexicon would have it.
+static lin_status spell_phrase(const parts *p, phrase *it, lin_error *err)
+{
+    const char *at = it->text, *end = at + strlen(at), *field;
+    lin_buffer words = {0};
+    lin_status status = LIN_OK;
+    size_t n;
+    while (status == LIN_OK && lin_field_next(&at, end, &field, &n)) {
+        if (lin_tree_find(p->tree, field, n) >= 0) put_word(&words, field, n);
+        else status = put_words_of(&words, field, n, err);
+    }
+    const int is_empty = words.n == 0;
+    lin_buffer_char(&words, '\0');
+    if (status == LIN_OK) status = lin_buffer_status(&words, err);
+    if (status == LIN_OK && is_empty) status = lin_fail(err, LIN_INVALID, "there is no word in it");
+    char *text = status == LIN_OK ? lin_strdup(words.data) : NULL;
+    if (status == LIN_OK && !text) status = lin_no_memory(err, "a phrase", words.n);
+    lin_buffer_free(&words);
+    if (status != LIN_OK) return about_phrase(p, it, status, err);
+    lin_free(it->text);
+    it->text = text;
+    return LIN_OK;
+}
+
+static lin_status make_words_context(parts *p, lin_error *err)
+{
+    for (int i = 0; i < p->n_phrases; i++) {
+        lin_status status = spell_phrase(p, &p->phrases[i], err);
+        if (status != LIN_OK) return status;
+    }
+    lin_word_phrase *list = lin_alloc((size_t)p->n_phrases, sizeof *list);
+    if (!list) return lin_no_memory(err, "phrases", (size_t)p->n_phrases * sizeof *list);
+    for (int i = 0; i < p->n_phrases; i++) list[i] = (lin_word_phrase){p->phrases[i].text, p->phrases[i].bonus};
+    lin_status status = lin_word_context_create(p->tree, list, p->n_phrases, p->g2p, &p->words_context, err);
+    lin_free(list);
+    return status;
+}
+
+static lin_status open_phrases(parts *p, lin_error *err)
+{
+    const lin_decoding_values *v = p->values;
+    lin_status status = v->context ? read_phrases(p, v->context, err) : LIN_OK;
+    for (int i = 0; i < v->phrases.count && status == LIN_OK; i++) {
+        status = add_phrase(p, v->phrases.items[i], strlen(v->phrases.items[i]), v->context_bonus, 0, err);
+    }
+    if (status != LIN_OK || p->n_phrases == 0) return status;
+    if (!p->dictionary && *p->lexicon) status = open_dictionary(p, err);
+    if (status == LIN_OK) status = lin_find_open_rules(p->phones, &p->rules, err);
+    if (status == LIN_OK) status = lin_g2p_create(p->phones, p->dictionary, p->rules, &p->g2p, err);
+    if (status == LIN_OK) status = v->words ? make_words_context(p, err) : make_phones_context(p, err);
+    return status;
+}
+
+// ---- searches -------------------------------------------------------------------------------------------------------------------
+
+// The phones as words of the language model, in their own or in small letters.
+static lin_status match_phones(parts *p, lin_error *err)
+{
+    const int V = lin_phones_count(p->phones);
+    int missing = 0;
+    const char *first = "";
+    p->labels = lin_alloc((size_t)V, sizeof *p->labels);
+    if (!p->labels) return lin_no_memory(err, "phones of a language model", (size_t)V * sizeof *p->labels);
+    p->labels[0] = -1;
+    for (int i = 1; i < V; i++) {
+        const char *name = lin_phones_name(p->phones, i);
+        const size_t n = strlen(name);
+        char lower[LIN_PHONE_NAME_MAX + 1];
+        for (size_t c = 0; c <= n; c++) lower[c] = lin_lower(name[c]);
+        p->labels[i] = lin_ngram_find(p->lm, name, n);
+        if (p->labels[i] < 0) p->labels[i] = lin_ngram_find(p->lm, lower, n);
+        const char *cmu = p->labels[i] < 0 ? lin_phones_cmu(p->phones, i) : NULL; // a set in the IPA
+        if (cmu) p->labels[i] = lin_ngram_find(p->lm, cmu, strlen(cmu));
+        if (p->labels[i] < 0 && missing++ == 0) first = name;
+    }
+    // A model of many words has some that are spelled like phones: "AH", "OW".
+    if (missing == V - 1 || lin_ngram_words(p->lm) > 4 * V + 8) {
+        return lin_fail(err, LIN_MISMATCH, "%s has %d words, %d of the %d phones such as %s not among them: if it is of words, add "
+                                           "--words", p->lm_path, lin_ngram_words(p->lm), missing, V - 1, first);
+    }
+    if (missing) {
+        lin_warn(&p->warnings, "%s lacks %d of the %d phones, such as %s: they will hardly be found", p->lm_path, missing, V - 1, first);
+    }
+    return LIN_OK;
+}
+
+static lin_status open_beam(parts *p, lin_error *err)
+{
+    const lin_beam_options o = lin_decoding_beam_options(p->values);
+    lin_status status = LIN_OK;
+    if (p->values->lm) {
+        status = lin_find_named(p->values->lm, "", lm_names, p->lm_path, LONGEST_PATH, err);
+        if (status == LIN_OK) status = lin_ngram_open(p->lm_path, &p->lm, err);
+        if (status == LIN_OK) status = match_phones(p, err);
+    }
+    return status == LIN_OK ? lin_beam_create(lin_phones_count(p->phones), p->lm, p->labels, &o, &p->beam, err) : status;
+}
+
+static lin_status open_lm_of_words(parts *p, lin_error *err)
+{
+    if (p->values->no_lm) return LIN_OK;
+    lin_status status = lin_find_named(p->values->lm, "LINNET_LM", lm_names, p->lm_path, LONGEST_PATH, err);
+    if (status != LIN_OK) return status;
+    if (*p->lm_path) return lin_ngram_open(p->lm_path, &p->lm, err);
+    lin_warn(&p->warnings, "words without a language model are poor, and none is installed; name one with --lm FILE or LINNET_LM (ARPA, "
+                 "or made from text by linnet ngram)");
+    return LIN_OK;
+}
+
+// A dictionary has words that are spelled like phones ("ah", "er"), so a model of phones would be taken, and find only those.
+static int is_of_phones(const parts *p)
+{
+    const int V = lin_phones_count(p->phones);
+    if (!p->lm || lin_ngram_words(p->lm) > V + 4) return 0; // <s>, </s>, <unk>
+    for (int i = 1; i < V; i++) {
+        const char *name = lin_phones_name(p->phones, i);
+        if (lin_ngram_find(p->lm, name, strlen(name)) < 0) return 0;
+    }
+    return 1;
+}
+
+static lin_status open_words(parts *p, lin_error *err)
+{
+    const lin_words_options o = lin_decoding_words_options(p->values);
+    const lin_tree_options tree = {.all_words = p->values->all_words};
+    if (!*p->lexicon) {
+        return lin_fail(err, LIN_IO, "--words needs a lexicon, and none is installed; name one with --lexicon FILE or "
+                                     "LINNET_LEXICON, such as CMUdict (cmudict-en-us.dict in Debian's pocketsphinx-en-us)");
+    }
+    lin_status status = open_lm_of_words(p, err);
+    if (status == LIN_OK && is_of_phones(p))
+        return lin_fail(err, LIN_MISMATCH, "%s is of phones: leave --words out, or name a model of words with --lm", p->lm_path);
+    if (status == LIN_OK) status = open_dictionary(p, err);
+    if (status == LIN_OK) status = lin_tree_create(p->dictionary, p->phones, p->lm, &tree, &p->tree, err);
+    if (status == LIN_MISMATCH) {
+        return lin_fail(err, LIN_MISMATCH, "%s has no word of %s: is it of phones, or of another language? Name another with "
+                                           "--lm, or do without by --no-lm", p->lm_path, p->lexicon);
+    }
+    if (status == LIN_OK && lin_tree_left_out(p->tree) > 0 && !p->warnings.quiet) {
+        lin_warn(&p->warnings, "%d of the %d words of %s are not in the language model, such as %s: they come out as phonemes; --all-words "
+                     "lets them in", lin_tree_left_out(p->tree), lin_dictionary_count(p->dictionary), p->lexicon,
+                     lin_tree_first_left_out(p->tree));
+    }
+    return status == LIN_OK ? lin_words_create(p->tree, p->lm, &o, &p->words, err) : status;
+}
+
+// Of everything that the states of a search depend on; phrases may change while it runs.
+static uint64_t identity(const parts *p)
+{
+    const char *names = lin_phones_list(p->phones);
+    const uint64_t id = lin_hash(names, strlen(names), p->words ? lin_words_fingerprint(p->words) : lin_beam_fingerprint(p->beam));
+    return id ? id : 1; // 0 is greedy's
+}
+
+// ---- all of it ------------------------------------------------------------------------------------------------------------------
+
+// What was needed only to make the rest.
+static void drop_scaffold(parts *p)
+{
+    for (int i = 0; i < p->n_phrases; i++) lin_free(p->phrases[i].text);
+    lin_free(p->phrases);
+    lin_g2p_destroy(p->g2p);
+    lin_g2p_rules_destroy(p->rules);
+    lin_dictionary_destroy(p->dictionary);
+    p->phrases = NULL;
+    p->n_phrases = p->phrases_capacity = 0;
+    p->g2p = NULL;
+    p->rules = NULL;
+    p->dictionary = NULL;
+}
+
+lin_status lin_decoding_open(lin_decoding *d, const lin_decoding_values *v, const lin_phones *phones, double row_seconds,
+                             const lin_warnings *warnings, lin_error *err)
+{
+    const lin_search_kind kind = lin_decoding_kind(v);
+    const int V = lin_phones_count(phones);
+    *d = (lin_decoding){.search = lin_search_greedy(V), .row_seconds = row_seconds, .n_best = v->n_best};
+    if (kind == LIN_SEARCH_GREEDY) return LIN_OK;
+    parts *p = d->parts = lin_calloc(1, sizeof *p);
+    if (!p) return lin_no_memory(err, "a decoder", sizeof *p);
+    p->values = v;
+    p->phones = phones;
+    if (warnings) p->warnings = *warnings;
+    lin_status status = lin_find_lexicon(v->lexicon, p->lexicon, LONGEST_PATH, err);
+    if (status == LIN_OK) status = kind == LIN_SEARCH_WORDS ? open_words(p, err) : open_beam(p, err);
+    if (status == LIN_OK) status = open_phrases(p, err);
+    drop_scaffold(p);
+    if (status != LIN_OK) {
+        lin_decoding_close(d);
+        return status;
+    }
+    const uint64_t id = identity(p);
+    d->search = kind == LIN_SEARCH_WORDS ? lin_search_words(p->words, V, id) : lin_search_beam(p->beam, V, id);
+    d->context = (lin_search_context){.phones = p->phones_context, .words = p->words_context};
+    return LIN_OK;
+}
+
+void lin_decoding_close(lin_decoding *d)
+{
+    parts *p = d->parts;
+    if (p) {
+        drop_scaffold(p);
+        lin_word_context_destroy(p->words_context);
+        lin_context_destroy(p->phones_context);
+        lin_words_destroy(p->words);
+        lin_beam_destroy(p->beam);
+        lin_tree_destroy(p->tree);
+        lin_ngram_destroy(p->lm);
+        lin_free(p->labels);
+        lin_free(p);
+    }
+    *d = (lin_decoding){0};
+}
+
+lin_status lin_decoding_reread(lin_decoding *d, int *n_phrases, lin_error *err)
+{
+    parts *p = d->parts;
+    *n_phrases = 0;
+    if (!p) return LIN_OK; // greedy looks at none
+    lin_context *phones = p->phones_context;
+    lin_word_context *words = p->words_context;
+    p->phones_context = NULL;
+    p->words_context = NULL;
+    p->again = 1;
+    const lin_status status = open_phrases(p, err);
+    *n_phrases = p->n_phrases;
+    drop_scaffold(p);
+    // The new ones take the place of the old ones, or the old ones stay.
+    if (status != LIN_OK) {
+        p->phones_context = phones;
+        p->words_context = words;
+        return status;
+    }
+    lin_context_destroy(phones);
+    lin_word_context_destroy(words);
+    d->context = (lin_search_context){.phones = p->phones_context, .words = p->words_context};
+    return LIN_OK;
+}
+
+static const char *spell(const void *context, int word)
+{
+    const lin_decoding *d = context;
+    return lin_words_text(d->search.of, d->context.words, word);
+}
+
+lin_result_speller lin_decoding_speller(const lin_decoding *d) { return d->search.kind == LIN_SEARCH_WORDS ? spell : NULL; }

@@ -1,0 +1,125 @@
+/*
+ * engine.h - many live streams at once: sound pushed into any of them at any time from any thread, phones out as they are certain.
+ *
+ * Pipeline: sound -> frontend/resample, frontend/fbank -> model/streams -> decoder/{greedy,endpoint} -> [events].
+ * Each stream has a place with memory of its own, taken when the engine is created: a bounded queue of sound, the network's state
+ * (Katharopoulos et al. 2020, eq. 16-20: it never grows), a decoder, a bounded queue of results. The places are divided among
+ * shards, one thread each (a GPU: one shard). A shard's thread takes what is ready of its streams, moves all of them on in one tick
+ * (model/streams.h), hands the results over and begins again: the more streams there are, the larger and cheaper the ticks become.
+ *
+ *   lin_engine_options options = lin_engine_default(400);
+ *   options.heard = on_events;                                          // else: lin_engine_poll
+ *   lin_engine_create(&recognizer, &options, &engine, &err);
+ *   lin_engine_open(engine, 16000, 1, user, &id, &err);                 // for every speaker that comes
+ *   lin_engine_push(engine, id, samples, n, &err);                      // as sound comes, in any pieces
+ *   lin_engine_finish(engine, id, &err);                                // the sound has ended; LIN_ENGINE_FINISHED comes last
+ *   lin_engine_close(engine, id);
+ *   lin_engine_destroy(engine);
+ *
+ * What a stream gives is what lin_stream, decoder/greedy and decoder/endpoint give for its sound, whoever the others are and
+ * however the sound was cut: on a CPU the same bits. Each stream pays for itself: sound that does not fit its queue, and results
+ * that nobody fetches, are counted and lost for that stream alone; a producer that falls silent costs its memory and nothing else.
+ * Threads: all functions but create and destroy may be called from any thread at any time; events of one stream never at once.
+ * Nothing is allocated between creation and destruction, except by opening a stream whose sound must be resampled.
+ */
+#ifndef LIN_LINNET_ENGINE_H
+#define LIN_LINNET_ENGINE_H
+
+#include <stdint.h>
+
+#include "decoder/endpoint.h"
+#include "linnet/recognize.h"
+
+typedef struct lin_engine lin_engine;
+typedef uint64_t lin_engine_id; /* of one stream from its opening to its closing; never used twice, never 0 */
+
+typedef enum lin_engine_kind {
+    LIN_ENGINE_PHONE,    /* label, confidence, start_s, end_s */
+    LIN_ENGINE_ENDPOINT, /* an utterance ended at end_s by `rule`; the phones before it are complete */
+    LIN_ENGINE_LOST,     /* at end_s `lost` samples of every channel did not fit the queue; times go on as if they had not been */
+    LIN_ENGINE_FINISHED, /* everything before lin_engine_finish has been heard: end_s of sound */
+    LIN_ENGINE_FAILED    /* `status`: nothing more is heard before a reset */
+} lin_engine_kind;
+
+typedef struct lin_engine_event {
+    lin_engine_kind kind;
+    int label;               /* 1 .. V-1 */
+    float confidence;
+    double start_s, end_s;   /* seconds of sound since opening or reset */
+    lin_endpoint_rule rule;
+    lin_status status;
+    long long lost;
+    long long missed; /* polled events: so many before this one did not fit the queue of results */
+} lin_engine_event;
+
+/* Events [n] of one stream, n > 0, in order, on one of the engine's threads, no lock held: it may call anything here but destroy.
+ * It holds up the other streams of its shard, so it must not wait for anything; who has to, polls. */
+typedef void (*lin_engine_heard)(void *context, lin_engine_id id, void *user, const lin_engine_event *events, int n);
+
+typedef struct lin_engine_options {
+    int capacity;       /* streams at most */
+    int threads;        /* of a CPU; 0: one per core */
+    int shards;         /* among which the threads are divided; 0: one for each thread, and one on a GPU */
+    int pins;           /* a shard stays on a core of its own, where there are as many cores as shards of one thread */
+    int chunk_frames;   /* 1 to 32: a stream moves on as soon as it has so many new frames ... */
+    double max_wait_ms; /* ... or one that has waited so long for more */
+    double gather_ms;   /* a shard waits so long for company before a small tick, but no longer than its last tick took: not where
+                           there is little to do */
+    double queue_s;     /* of sound that a stream's queue holds, 0.5 to 60 */
+    int results;        /* that a stream's queue holds, where they are polled; at least 16 */
+    int endpoints;      /* look for them */
+    lin_endpoint_options endpoint;
+    int reset_at_endpoint; /* the network forgets the past behind each; else it is carried on */
+    lin_engine_heard heard; /* NULL: results are polled */
+    void *context;          /* of `heard` */
+} lin_engine_options;
+
+/* One shard a core and pinned to it, chunks of 4 frames, waiting 100 ms for more and 5 ms for company, 1 s of sound, 64 results, no
+ * endpoints. */
+lin_engine_options lin_engine_default(int capacity);
+
+/* Takes all memory and starts the threads. The recogniser must outlive the engine. LIN_INVALID for options out of range,
+ * LIN_UNSUPPORTED for a model that needs whole utterances, LIN_NO_MEMORY. On failure *engine is NULL. */
+lin_status lin_engine_create(const lin_recognizer *recognizer, const lin_engine_options *options, lin_engine **engine,
+                             lin_error *err);
+
+/* Waits for the tick in progress; what is queued is dropped. No other call may be in progress or follow. NULL is allowed. */
+void lin_engine_destroy(lin_engine *engine);
+
+/* A new stream; `channels` are mixed down. LIN_TOO_SMALL if all places are taken, LIN_UNSUPPORTED for a rate or number of channels
+ * outside those of frontend/audio.h. */
+lin_status lin_engine_open(lin_engine *engine, int rate_hz, int channels, void *user, lin_engine_id *id, lin_error *err);
+
+/* Samples [n, channels] in -1..1, copied. Never waits for the network. LIN_TOO_SMALL if they do not all fit the queue: none is
+ * taken, n is added to what the stream lost. LIN_NUMERIC, and none is taken, if one is no sound. LIN_INVALID for a stream that is
+ * not open, or finished, or failed. */
+lin_status lin_engine_push(lin_engine *engine, lin_engine_id id, const float *samples, int n, lin_error *err);
+
+/* The sound has ended: what is queued is heard, then LIN_ENGINE_FINISHED comes. Only reset, poll and close may follow. */
+lin_status lin_engine_finish(lin_engine *engine, lin_engine_id id, lin_error *err);
+
+/* As newly opened: what is queued, of sound and of results, is dropped, and no event of the sound before comes after the return
+ * (except to a callback that resets a stream itself). */
+lin_status lin_engine_reset(lin_engine *engine, lin_engine_id id, lin_error *err);
+
+/* Gives the place back. No event comes after the return, with the same exception. An id that is not open is ignored. */
+void lin_engine_close(lin_engine *engine, lin_engine_id id);
+
+/* The oldest results, up to `capacity`; *n may be 0. Where the queue was full the oldest made room: see `missed`. */
+lin_status lin_engine_poll(lin_engine *engine, lin_engine_id id, lin_engine_event *events, int capacity, int *n, lin_error *err);
+
+typedef struct lin_engine_stats {
+    int open, capacity, shards;
+    size_t bytes_each;       /* memory of one stream: sound, state, results */
+    double seconds;          /* since creation or the last call of lin_engine_stats_reset; all below are of that time */
+    long long ticks, chunks, rows; /* chunks: streams moved on, of all ticks; rows: of log-probabilities */
+    double lag_p50_ms, lag_p95_ms, lag_p99_ms, lag_most_ms; /* from the push that completed a row's sound to the delivery of the
+                                                               row's results, to 2 % */
+    double sound_s, network_s, results_s; /* time of all shards together in filterbanks, network, decoding and delivery */
+    long long lost_samples, missed_events, refused; /* refused: openings beyond the capacity */
+} lin_engine_stats;
+
+void lin_engine_stats_get(lin_engine *engine, lin_engine_stats *stats);
+void lin_engine_stats_reset(lin_engine *engine);
+
+#endif

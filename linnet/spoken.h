@@ -1,0 +1,70 @@
+/*
+ * spoken.h - a known text made ready for alignment: its words with all their pronunciations, and how they are spelled.
+ *
+ * Pipeline: text -> lexicon/transcript, lexicon/dictionary, lexicon/g2p -> [this] -> decoder/align.
+ *
+ *   lin_spoken_lexicon lexicon;
+ *   lin_spoken_lexicon_open(&lexicon, NULL, phones, &warnings, &err);         // shared by all threads
+ *   lin_spoken spoken = {0};                                                  // one per thread, used again and again
+ *   lin_spoken_words(&spoken, &lexicon, text, n, &err);                       // or lin_spoken_phones
+ *   ... lin_align_create(spoken.graph, ...), lin_result_add_path(..., lin_spoken_spell, &spoken, ...) ...
+ *   lin_spoken_free(&spoken);
+ *   lin_spoken_lexicon_close(&lexicon);
+ */
+#ifndef LIN_LINNET_SPOKEN_H
+#define LIN_LINNET_SPOKEN_H
+
+#include <stddef.h>
+
+#include "base/buffer.h"
+#include "decoder/align_graph.h"
+#include "lexicon/dictionary.h"
+#include "lexicon/g2p.h"
+#include "lexicon/phones.h"
+#include "linnet/warnings.h"
+
+typedef struct lin_spoken_lexicon {
+    const lin_phones *phones;
+    lin_dictionary *dictionary;
+    char path[4096];
+} lin_spoken_lexicon;
+
+/* path: NULL for $LINNET_LEXICON, else what is installed with the program. Lines of it that are none are told through warnings (NULL: not). LIN_IO if there is
+ * no lexicon. On failure everything is closed. */
+lin_status lin_spoken_lexicon_open(lin_spoken_lexicon *lexicon, const char *path, const lin_phones *phones,
+                                   const lin_warnings *warnings, lin_error *err);
+void lin_spoken_lexicon_close(lin_spoken_lexicon *lexicon);
+
+typedef struct lin_spoken {
+    lin_align_graph *graph;
+    lin_buffer spellings; /* of each slot, as the text has it, each with its NUL */
+    size_t *offsets;      /* [slots] */
+    int n, capacity;
+    lin_buffer guesses;   /* words that the lexicon lacks and what is put in their place: "xyzzy\tZ IH Z IY (rules)\n" */
+    const signed char **stresses; /* of every pronunciation of every slot: of its phones, as lexicon/dictionary has it; or NULL */
+    int n_stresses, stresses_capacity;
+    int *first_stress;            /* [slots] of its first pronunciation among them */
+    int n_slots, slots_capacity;
+    int marks;            /* such as [laughs], which are no words and were skipped */
+    char first_mark[48];  /* of them, cut to fit a message */
+    lin_g2p *g2p;         /* made for the first such word, with its rules; a g2p belongs to one thread */
+    lin_g2p_rules *rules;
+    const lin_spoken_lexicon *g2p_of;
+} lin_spoken;
+
+/*
+ * The words of a text, or of phones separated by blanks, replace what was there. LIN_INVALID for a text without words, for words
+ * that nobody can pronounce, all of which are named, and for phones that the set lacks; LIN_FORMAT as lin_spelling_next says.
+ */
+lin_status lin_spoken_words(lin_spoken *spoken, const lin_spoken_lexicon *lexicon, const char *text, size_t n, lin_error *err);
+lin_status lin_spoken_phones(lin_spoken *spoken, const lin_phones *phones, const char *text, size_t n, lin_error *err);
+
+/* A lin_result_speller, of slot `word`. */
+const char *lin_spoken_spell(const void *spoken, int word);
+
+/* Stress of the phones of a pronunciation of a slot, -1 where it is not known, or NULL. */
+const signed char *lin_spoken_stress(const lin_spoken *spoken, int slot, int pronunciation);
+
+void lin_spoken_free(lin_spoken *spoken);
+
+#endif

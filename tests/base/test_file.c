@@ -1,0 +1,399 @@
+// The writer of every output: the old file stays until the new one is whole, whatever fails, whoever else has names there.
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+
+#include "base/memory.h"
+#include "tests/support.h"
+
+static char folder[128], path[192];
+
+static void setup(void)
+{
+    test_folder(folder, sizeof folder);
+    snprintf(path, sizeof path, "%s/x.bin", folder);
+    signal(SIGXFSZ, SIG_IGN);
+}
+
+static void teardown(void) { test_folder_remove(folder); }
+
+#define assert_ok(call, err) ck_assert_msg((call) == LIN_OK, "%s", (err).message)
+
+static const char *in_folder(const char *name)
+{
+    static char full[4][600];
+    static int turn;
+    turn = (turn + 1) % 4;
+    snprintf(full[turn], sizeof full[turn], "%s/%s", folder, name);
+    return full[turn];
+}
+
+static const char *text_of(const char *file)
+{
+    static char text[4][256];
+    static int turn;
+    turn = (turn + 1) % 4;
+    FILE *f = fopen(file, "rb");
+    if (!f) return "(none)";
+    const size_t n = fread(text[turn], 1, sizeof text[turn] - 1, f);
+    text[turn][n] = 0;
+    fclose(f);
+    return text[turn];
+}
+
+static int entries(void) { return test_folder_entries(folder); }
+
+// A device of our own where we might replace that of the machine; NULL where none can be made.
+static const char *device(const char *name, unsigned minor_number)
+{
+    static char paths[2][300];
+    char *own = paths[minor_number == 3];
+    snprintf(own, sizeof paths[0], "/dev/%s", name);
+    if (access("/dev", W_OK) != 0) return access(own, W_OK) == 0 ? own : NULL;
+    snprintf(own, sizeof paths[0], "%s/%s", folder, name);
+    return mknod(own, S_IFCHR | 0666, makedev(1, minor_number)) == 0 && access(own, W_OK) == 0 ? own : NULL;
+}
+
+static lin_file_writer *begun(int flags, const char *text)
+{
+    lin_error err = {0};
+    lin_file_writer *w;
+    assert_ok(lin_file_open(path, flags, &w, &err), err);
+    assert_ok(lin_file_write(w, text, strlen(text), &err), err);
+    return w;
+}
+
+START_TEST(the_old_file_stays_until_the_new_one_is_whole)
+{
+    lin_error err = {0};
+    test_write_file(path, "old", 3);
+    lin_file_writer *w = begun(0, "new....");
+    assert_ok(lin_file_patch(w, 3, "!", 1, &err), err);
+    ck_assert_int_eq(lin_file_patch(w, 7, "!", 1, &err), LIN_INVALID);
+    ck_assert_str_eq(text_of(path), "old");
+    assert_ok(lin_file_commit(w, &err), err);
+    ck_assert_str_eq(text_of(path), "new!...");
+    lin_file_abort(begun(0, "third"));
+    lin_file_abort(NULL);
+    ck_assert_str_eq(text_of(path), "new!...");
+    ck_assert_int_eq(entries(), 1);
+    // more than the buffer holds, in pieces and at once
+    static char large[700000];
+    w = begun(LIN_FILE_OF_MANY, "");
+    for (int i = 0; i < 7; i++) assert_ok(lin_file_write(w, large, 50000, &err), err);
+    assert_ok(lin_file_write(w, large, sizeof large, &err), err);
+    assert_ok(lin_file_commit(w, &err), err);
+    struct stat st;
+    ck_assert(stat(path, &st) == 0 && st.st_size == 350000 + (off_t)sizeof large);
+    assert_ok(lin_file_write_all(path, "", 0, &err), err);
+    ck_assert(stat(path, &st) == 0 && st.st_size == 0);
+}
+END_TEST
+
+START_TEST(permissions_and_links)
+{
+    lin_error err = {0};
+    struct stat st;
+    test_write_file(path, "old", 3);
+    ck_assert_int_eq(chmod(path, 0640), 0);
+    ck_assert_int_eq(symlink("x.bin", in_folder("a")), 0);
+    ck_assert_int_eq(symlink(in_folder("a"), in_folder("b")), 0);
+    assert_ok(lin_file_write_all(in_folder("b"), "new", 3, &err), err);
+    ck_assert_str_eq(text_of(path), "new");
+    ck_assert(stat(path, &st) == 0 && (st.st_mode & 0777) == 0640);
+    ck_assert(lstat(in_folder("b"), &st) == 0 && S_ISLNK(st.st_mode));
+    ck_assert(lstat(in_folder("a"), &st) == 0 && S_ISLNK(st.st_mode));
+    ck_assert_int_eq(entries(), 3);
+    ck_assert_int_eq(symlink("loop", in_folder("loop")), 0);
+    ck_assert_int_eq(lin_file_write_all(in_folder("loop"), "new", 3, &err), LIN_IO);
+    ck_assert_ptr_nonnull(strstr(err.message, "loop"));
+    ck_assert_int_eq(lin_file_write_all("", "new", 3, &err), LIN_IO);
+    ck_assert_int_eq(lin_file_write_all(folder, "new", 3, &err), LIN_IO);
+    ck_assert_ptr_nonnull(strstr(err.message, "it is a directory"));
+    ck_assert_int_eq(lin_file_write_all(in_folder("no/x"), "new", 3, &err), LIN_IO);
+    ck_assert_ptr_nonnull(strstr(err.message, "No such file or directory; name a folder"));
+    ck_assert_int_eq(chmod(path, 0440), 0);
+    if (access(path, W_OK) == 0) return; // root may write everything
+    ck_assert_int_eq(lin_file_write_all(path, "more", 4, &err), LIN_IO);
+    ck_assert_str_eq(text_of(path), "new");
+}
+END_TEST
+
+START_TEST(names_of_others_are_left_alone)
+{
+    lin_error err = {0};
+    char name[300];
+    test_write_file(in_folder("victim"), "victim", 6);
+    for (int i = 0; i < 16; i++) {
+        snprintf(name, sizeof name, "x.bin.linnet-%d.tmp", i);
+        const char *there = in_folder(name);
+        if (i % 4 == 0) ck_assert_int_eq(symlink(in_folder("victim"), there), 0);
+        if (i % 4 == 1) ck_assert_int_eq(link(in_folder("victim"), there), 0);
+        if (i % 4 == 2) ck_assert_int_eq(mkdir(there, 0777), 0);
+        if (i % 4 == 3) ck_assert_int_eq(mkfifo(there, 0666), 0);
+    }
+    assert_ok(lin_file_write_all(path, "new", 3, &err), err);
+    ck_assert_str_eq(text_of(path), "new");
+    ck_assert_str_eq(text_of(in_folder("victim")), "victim");
+    ck_assert_int_eq(entries(), 18);
+}
+END_TEST
+
+START_TEST(what_a_killed_process_left)
+{
+    lin_error err = {0};
+    for (int round = 0; round < 3; round++) {
+        const pid_t child = fork();
+        if (child == 0) {
+            lin_file_writer *w;
+            if (lin_file_open(path, LIN_FILE_KEEP_STALE, &w, NULL) != LIN_OK) _exit(1);
+            if (write(lin_file_descriptor(w), "part", 4) != 4) _exit(1);
+            raise(SIGKILL);
+        }
+        int how;
+        ck_assert(waitpid(child, &how, 0) == child && WIFSIGNALED(how));
+        ck_assert_str_eq(text_of(path), round ? "new" : "(none)");
+        ck_assert_int_eq(entries(), round ? 2 : 1);
+        ck_assert_str_eq(text_of(in_folder("x.bin.linnet-0.tmp")), "part");
+        lin_file_writer *w;
+        assert_ok(lin_file_open(path, LIN_FILE_KEEP_STALE, &w, &err), err);
+        ck_assert_str_eq(text_of(in_folder("x.bin.linnet-0.tmp")), "part");
+        lin_file_abort(w);
+        assert_ok(lin_file_write_all(path, "new", 3, &err), err);
+        ck_assert_int_eq(entries(), 1);
+    }
+}
+END_TEST
+
+START_TEST(a_second_writer_is_refused)
+{
+    lin_error err = {0};
+    lin_file_writer *w = begun(0, "first"), *second;
+    ck_assert_int_eq(lin_file_create(path, &second, &err), LIN_IO);
+    ck_assert_ptr_null(second);
+    ck_assert_ptr_nonnull(strstr(err.message, "another process is writing it"));
+    assert_ok(lin_file_commit(w, &err), err);
+    assert_ok(lin_file_write_all(path, "second", 6, &err), err);
+    ck_assert_str_eq(text_of(path), "second");
+    // but two programs may work through the same many files
+    w = begun(LIN_FILE_OF_MANY, "third");
+    second = begun(LIN_FILE_OF_MANY, "fourth");
+    assert_ok(lin_file_commit(second, &err), err);
+    ck_assert_str_eq(text_of(path), "fourth");
+    assert_ok(lin_file_commit(w, &err), err);
+    ck_assert_str_eq(text_of(path), "third");
+    ck_assert_int_eq(entries(), 1);
+}
+END_TEST
+
+static void *write_often(void *name)
+{
+    for (int i = 0; i < 300; i++) {
+        if (lin_file_write_all(path, name, 1000, NULL) == LIN_NO_MEMORY) return name;
+    }
+    return NULL;
+}
+
+// Whoever is faster: the file is one of theirs, whole, and nothing is left.
+START_TEST(writers_at_once)
+{
+    static char one[1000], two[1000], got[1001];
+    pthread_t a, b;
+    void *failed;
+    memset(one, 'a', sizeof one);
+    memset(two, 'b', sizeof two);
+    pthread_create(&a, NULL, write_often, one);
+    pthread_create(&b, NULL, write_often, two);
+    for (int i = 0; i < 200; i++) {
+        FILE *f = fopen(path, "rb");
+        if (!f) continue;
+        ck_assert_uint_eq(fread(got, 1, sizeof got, f), 1000);
+        fclose(f);
+        for (int k = 1; k < 1000; k++) test_require(got[k] == got[0], "byte %d is of another writer", k);
+    }
+    pthread_join(a, &failed);
+    ck_assert_ptr_null(failed);
+    pthread_join(b, &failed);
+    ck_assert_ptr_null(failed);
+    ck_assert_int_eq(entries(), 1);
+}
+END_TEST
+
+START_TEST(what_is_no_regular_file_is_written_in_place)
+{
+    lin_error err = {0};
+    lin_file_writer *w;
+    struct stat st;
+    char got[16] = "";
+    const char *null = device("null", 3), *full = device("full", 7);
+    if (null) {
+        ck_assert_int_eq(lin_file_create(null, &w, &err), LIN_IO);
+        ck_assert_ptr_nonnull(strstr(err.message, "null: it is not a regular file"));
+        assert_ok(lin_file_open(null, LIN_FILE_STREAM, &w, &err), err);
+        ck_assert(lin_file_in_place(w) && lin_file_can_seek(w));
+        assert_ok(lin_file_write(w, "x", 1, &err), err);
+        assert_ok(lin_file_commit(w, &err), err);
+        ck_assert(lstat(null, &st) == 0 && S_ISCHR(st.st_mode));
+    }
+    ck_assert_int_eq(mkfifo(path, 0666), 0);
+    const int reader = open(path, O_RDONLY | O_NONBLOCK);
+    assert_ok(lin_file_open(path, LIN_FILE_STREAM, &w, &err), err);
+    ck_assert(lin_file_in_place(w) && !lin_file_can_seek(w));
+    assert_ok(lin_file_write(w, "through", 7, &err), err);
+    assert_ok(lin_file_commit(w, &err), err);
+    ck_assert_int_eq(read(reader, got, sizeof got), 7);
+    ck_assert_str_eq(got, "through");
+    close(reader);
+    ck_assert(lstat(path, &st) == 0 && S_ISFIFO(st.st_mode));
+    // an open file by its number: behind what is in it
+    test_write_file(in_folder("log"), "before ", 7);
+    const int log = open(in_folder("log"), O_WRONLY);
+    char name[64];
+    lseek(log, 7, SEEK_SET);
+    snprintf(name, sizeof name, "/dev/fd/%d", log);
+    assert_ok(lin_file_open(name, LIN_FILE_STREAM, &w, &err), err);
+    assert_ok(lin_file_write(w, "after", 5, &err), err);
+    assert_ok(lin_file_patch(w, 0, "A", 1, &err), err);
+    assert_ok(lin_file_commit(w, &err), err);
+    close(log);
+    ck_assert_str_eq(text_of(in_folder("log")), "before After");
+    ck_assert_int_eq(lin_file_open("/dev/fd/12345", LIN_FILE_STREAM, &w, &err), LIN_IO);
+    if (!full) return;
+    assert_ok(lin_file_open(full, LIN_FILE_STREAM, &w, &err), err);
+    assert_ok(lin_file_write(w, "x", 1, &err), err);
+    ck_assert_int_eq(lin_file_commit(w, &err), LIN_IO);
+    ck_assert_ptr_nonnull(strstr(err.message, "full: No space left on device; make room"));
+}
+END_TEST
+
+START_TEST(what_was_put_there_meanwhile_is_not_replaced)
+{
+    lin_error err = {0};
+    struct stat st;
+    lin_file_writer *w = begun(0, "new");
+    ck_assert_int_eq(mkfifo(path, 0666), 0);
+    ck_assert_int_eq(lin_file_commit(w, &err), LIN_IO);
+    ck_assert_ptr_nonnull(strstr(err.message, "no regular file was put there"));
+    ck_assert(lstat(path, &st) == 0 && S_ISFIFO(st.st_mode));
+    ck_assert_int_eq(entries(), 1);
+}
+END_TEST
+
+START_TEST(a_part_is_kept_beside_it)
+{
+    lin_error err = {0};
+    char name[512];
+    test_write_file(path, "old", 3);
+    for (int i = 1; i <= 3; i++) {
+        assert_ok(lin_file_keep(begun(0, i == 1 ? "one" : i == 2 ? "two" : "three"), name, sizeof name, &err), err);
+        ck_assert_str_eq(name, in_folder(i == 1 ? "x.bin.part" : i == 2 ? "x.bin.part-2" : "x.bin.part-3"));
+    }
+    ck_assert_str_eq(text_of(in_folder("x.bin.part")), "one");
+    ck_assert_str_eq(text_of(in_folder("x.bin.part-2")), "two");
+    ck_assert_str_eq(text_of(path), "old");
+    ck_assert_int_eq(entries(), 4);
+    ck_assert_int_eq(lin_file_keep(begun(0, "x"), name, 10, &err), LIN_IO);
+    ck_assert_str_eq(name, "");
+    ck_assert_int_eq(entries(), 4);
+    lin_file_writer *w;
+    const char *null = device("null", 3);
+    if (!null) return;
+    assert_ok(lin_file_open(null, LIN_FILE_STREAM, &w, &err), err);
+    assert_ok(lin_file_keep(w, name, sizeof name, &err), err);
+    ck_assert_str_eq(name, "");
+}
+END_TEST
+
+START_TEST(a_limit_of_sizes_leaves_the_old_file)
+{
+    lin_error err = {0};
+    static char block[1000];
+    struct rlimit limit;
+    char name[512];
+    test_write_file(path, "old", 3);
+    getrlimit(RLIMIT_FSIZE, &limit);
+    const rlim_t all = limit.rlim_cur;
+    for (int how = 0; how < 2; how++) {
+        for (rlim_t most = 0; most < 300000; most += 60000) {
+            lin_file_writer *w = begun(0, "");
+            limit.rlim_cur = most;
+            setrlimit(RLIMIT_FSIZE, &limit);
+            lin_status status = LIN_OK;
+            for (int i = 0; i < 300 && status == LIN_OK; i++) status = lin_file_write(w, block, sizeof block, &err);
+            if (status != LIN_OK) ck_assert_int_eq(lin_file_write(w, block, 1, &err), LIN_IO); // and it stays so
+            status = how ? lin_file_commit(w, &err) : lin_file_keep(w, name, sizeof name, &err);
+            limit.rlim_cur = all;
+            setrlimit(RLIMIT_FSIZE, &limit);
+            ck_assert_int_eq(status, LIN_IO);
+            ck_assert_msg(strstr(err.message, "File too large; ") && strstr(err.message, path), "%s", err.message);
+            ck_assert_str_eq(text_of(path), "old");
+            ck_assert_int_eq(entries(), 1);
+        }
+    }
+}
+END_TEST
+
+START_TEST(long_names)
+{
+    lin_error err = {0};
+    char name[400];
+    const char *const ends[] = {"a", "\xC3\xA9"}; // the cut must not be inside a character
+    for (int i = 0; i < 2; i++) {
+        memset(name, 'n', sizeof name);
+        snprintf(name + 199, 10, "%s", ends[i]);
+        memset(name + 199 + strlen(ends[i]), 'm', 50);
+        name[249] = 0;
+        assert_ok(lin_file_write_all(in_folder(name), "new", 3, &err), err);
+        ck_assert_str_eq(text_of(in_folder(name)), "new");
+    }
+    memset(name, 'n', 300);
+    name[300] = 0;
+    ck_assert_int_eq(lin_file_write_all(in_folder(name), "new", 3, &err), LIN_IO);
+    ck_assert_ptr_nonnull(strstr(err.message, "choose a shorter name"));
+}
+END_TEST
+
+START_TEST(every_allocation_may_fail)
+{
+    const unsigned long live = lin_memory_live();
+    test_write_file(path, "old", 3);
+    for (unsigned long k = 1;; k++) {
+        lin_memory_fail_at(k);
+        const lin_status status = lin_file_write_all(path, "new", 3, NULL);
+        lin_memory_fail_at(0);
+        ck_assert_uint_eq(lin_memory_live(), live);
+        ck_assert_int_eq(entries(), 1);
+        ck_assert_str_eq(text_of(path), status == LIN_OK ? "new" : "old");
+        if (status == LIN_OK) break;
+        ck_assert_int_eq(status, LIN_NO_MEMORY);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("base/file");
+    TCase *cases = tcase_create("file");
+    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_test(cases, the_old_file_stays_until_the_new_one_is_whole);
+    tcase_add_test(cases, permissions_and_links);
+    tcase_add_test(cases, names_of_others_are_left_alone);
+    tcase_add_test(cases, what_a_killed_process_left);
+    tcase_add_test(cases, a_second_writer_is_refused);
+    tcase_add_test(cases, writers_at_once);
+    tcase_add_test(cases, what_is_no_regular_file_is_written_in_place);
+    tcase_add_test(cases, what_was_put_there_meanwhile_is_not_replaced);
+    tcase_add_test(cases, a_part_is_kept_beside_it);
+    tcase_add_test(cases, a_limit_of_sizes_leaves_the_old_file);
+    tcase_add_test(cases, long_names);
+    tcase_add_test(cases, every_allocation_may_fail);
+    suite_add_tcase(suite, cases);
+    return test_run(suite);
+}

@@ -1,0 +1,182 @@
+// base/gzip.c and lin_text_read: gzip'd text is text; cut, damaged and endless ones are refused.
+#include "base/gzip.h"
+
+#include <zlib.h>
+
+#include "base/textfile.h"
+#include "lexicon/dictionary.h"
+#include "tests/lexicon/support.h"
+
+static void teardown(void) { ck_assert_uint_eq(lin_memory_live(), 0); }
+
+// One member. The caller frees it.
+static unsigned char *pack(const void *text, size_t n, int level, size_t *n_packed)
+{
+    z_stream z = {.next_in = (Bytef *)(uintptr_t)text, .avail_in = (uInt)n};
+    ck_assert_int_eq(deflateInit2(&z, level, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    size_t capacity = deflateBound(&z, (uLong)n) + 32;
+    unsigned char *packed = malloc(capacity);
+    z.next_out = packed;
+    z.avail_out = (uInt)capacity;
+    ck_assert_int_eq(deflate(&z, Z_FINISH), Z_STREAM_END);
+    *n_packed = capacity - z.avail_out;
+    deflateEnd(&z);
+    return packed;
+}
+
+static lin_status expand(const void *bytes, size_t n, size_t most, char **text, size_t *n_text, lin_error *err)
+{
+    return lin_gzip_expand(bytes, n, most, "x.gz", text, n_text, err);
+}
+
+START_TEST(comes_out_as_it_went_in)
+{
+    static const size_t sizes[] = {0, 1, 2, 3, 1000, 65536, 1000003};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        for (int level = 0; level <= 9; level += 3) {
+            size_t n = sizes[i], n_packed, n_text;
+            char *text = lin_alloc(n + 1, 1), *out;
+            for (size_t k = 0; k < n; k++) text[k] = (char)('a' + lin_random_below(i, k / 3, 20));
+            unsigned char *packed = pack(text, n, level, &n_packed);
+            ck_assert(lin_gzip_is(packed, n_packed) && !lin_gzip_is(packed, 1));
+            OK(expand(packed, n_packed, n, &out, &n_text, &err)); // exactly as much as is allowed
+            ck_assert_uint_eq(n_text, n);
+            ck_assert(!memcmp(out, text, n) && out[n] == '\0');
+            lin_free(out);
+            free(packed);
+            lin_free(text);
+        }
+    }
+}
+END_TEST
+
+START_TEST(members_and_padding)
+{
+    unsigned char all[4096] = {0};
+    size_t used = 0, n, n_text;
+    static const char *const parts[] = {"one\n", "", "two and three\n", "four\n"};
+    char *out;
+    for (int i = 0; i < 4; i++) {
+        unsigned char *packed = pack(parts[i], strlen(parts[i]), 6, &n);
+        memcpy(all + used, packed, n);
+        used += n;
+        free(packed);
+    }
+    for (size_t padding = 0; padding <= 512; padding += 256) { // of zeros, as tapes have it
+        OK(expand(all, used + padding, 1000, &out, &n_text, &err));
+        ck_assert_str_eq(out, "one\ntwo and three\nfour\n");
+        ck_assert_uint_eq(n_text, strlen(out));
+        lin_free(out);
+    }
+    memcpy(all + used, "more", 4);
+    FAILS(expand(all, used + 4, 1000, &out, &n_text, &err), LIN_FORMAT, "x.gz: something else follows the gzip'd text at byte ");
+    ck_assert(!out && !n_text);
+    memcpy(all + used, "\x1f\x8b", 2); // a member begins and is cut
+    FAILS(expand(all, used + 2, 1000, &out, &n_text, &err), LIN_FORMAT, "x.gz: gzip'd, and cut after");
+}
+END_TEST
+
+START_TEST(cut_and_damaged)
+{
+    char text[3000], *out;
+    size_t n, n_text;
+    for (size_t i = 0; i < sizeof text; i++) text[i] = (char)('a' + lin_random_below(1, i / 5, 9));
+    unsigned char *packed = pack(text, sizeof text, 6, &n);
+    for (size_t cut = 2; cut < n; cut++)
+        FAILS(expand(packed, cut, 1 << 20, &out, &n_text, &err), LIN_FORMAT, "x.gz: gzip'd, and cut after");
+    int refused = 0;
+    for (size_t bit = 16; bit < 8 * n; bit++) {
+        packed[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        lin_status status = expand(packed, n, 1 << 20, &out, &n_text, NULL);
+        ck_assert(status == LIN_OK || status == LIN_FORMAT);
+        // the header's time, system and hints and the bits behind the last code are nobody's business; all else shows
+        if (!status) ck_assert(n_text == sizeof text && !memcmp(out, text, n_text));
+        refused += status != LIN_OK;
+        lin_free(out);
+        packed[bit / 8] ^= (unsigned char)(1 << bit % 8);
+    }
+    ck_assert_int_gt(refused, (int)(8 * n) - 100);
+    packed[n - 8] ^= 1;
+    FAILS(expand(packed, n, 1 << 20, &out, &n_text, &err), LIN_FORMAT, "incorrect data check");
+    free(packed);
+}
+END_TEST
+
+// 8 MB of nothing in 8 KB, with a length at its end that lies: no more is taken than is allowed, nor at first than it may need.
+START_TEST(bomb)
+{
+    size_t n, n_text, size = 8000000;
+    char *text = lin_calloc(size, 1), *out;
+    unsigned char *packed = pack(text, size, 9, &n);
+    lin_free(text);
+    FAILS(expand(packed, n, 1 << 20, &out, &n_text, &err), LIN_FORMAT, "x.gz: over 1048576 bytes when expanded");
+    FAILS(expand(packed, n, size - 1, &out, &n_text, &err), LIN_FORMAT, "x.gz: over 7999999 bytes when expanded");
+    OK(expand(packed, n, size, &out, &n_text, &err));
+    ck_assert_uint_eq(n_text, size);
+    lin_free(out);
+    memset(packed + n - 4, 0xFF, 4);
+    FAILS(expand(packed, n, LIN_TEXT_MAX_BYTES, &out, &n_text, &err), LIN_FORMAT, "incorrect length check");
+    free(packed);
+}
+END_TEST
+
+START_TEST(every_allocation_fails)
+{
+    char text[100000], *out = NULL;
+    size_t n, n_text;
+    for (size_t i = 0; i < sizeof text; i++) text[i] = (char)('a' + i % 23);
+    unsigned char *packed = pack(text, sizeof text, 6, &n);
+    memset(packed + n - 4, 0, 4); // no help from the length: it grows
+    lin_status status = LIN_NO_MEMORY;
+    unsigned long live = lin_memory_live();
+    for (unsigned long k = 1; status == LIN_NO_MEMORY; k++) {
+        lin_memory_fail_at(k);
+        status = expand(packed, n, 1 << 20, &out, &n_text, NULL);
+        lin_memory_fail_at(0);
+        ck_assert(!out && lin_memory_live() == live);
+        ck_assert(k < 100);
+    }
+    ck_assert_int_eq(status, LIN_FORMAT); // the length was wrong, after all
+    free(packed);
+}
+END_TEST
+
+// Through the readers of text: a dictionary, gzip'd.
+START_TEST(readers_of_text)
+{
+    char folder[256], path[300], *text;
+    size_t n;
+    test_folder(folder, sizeof folder);
+    snprintf(path, sizeof path, "%s/cmu.dict.gz", folder);
+    unsigned char *packed = pack(small_dictionary, sizeof small_dictionary - 1, 6, &n);
+    test_write_file(path, packed, n);
+    lin_phones *phones;
+    lin_dictionary *dictionary;
+    OK(lin_phones_create(NULL, &phones, &err));
+    OK(lin_dictionary_load(path, phones, NULL, &dictionary, &err));
+    ck_assert_int_gt(lin_dictionary_find(dictionary, "hello", 5, 0, NULL), 0);
+    lin_dictionary_destroy(dictionary);
+    FAIL_EVERY_ALLOCATION(lin_text_read(path, &text, &n, NULL), lin_free(text));
+    test_write_file(path, packed, 40);
+    FAILS(lin_text_read(path, &text, &n, &err), LIN_FORMAT, "cmu.dict.gz: gzip'd, and cut after 40 bytes; get it again");
+    ck_assert(!text && !n);
+    lin_phones_destroy(phones);
+    free(packed);
+    test_folder_remove(folder);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("gzip");
+    TCase *tests = tcase_create("gzip");
+    tcase_add_checked_fixture(tests, NULL, teardown);
+    tcase_add_test(tests, comes_out_as_it_went_in);
+    tcase_add_test(tests, members_and_padding);
+    tcase_add_test(tests, cut_and_damaged);
+    tcase_add_test(tests, bomb);
+    tcase_add_test(tests, every_allocation_fails);
+    tcase_add_test(tests, readers_of_text);
+    suite_add_tcase(suite, tests);
+    return test_run(suite);
+}

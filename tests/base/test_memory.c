@@ -1,0 +1,216 @@
+// base/memory.c: alignment, sizes, counting and the failure of the k-th allocation; arenas.
+#include <check.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+static int aligned(const void *block) { return (uintptr_t)block % 64 == 0; }
+
+START_TEST(blocks_are_aligned_and_whole)
+{
+    unsigned long live = lin_memory_live();
+    unsigned char *blocks[300];
+    for (size_t bytes = 0; bytes < 300; bytes++) {
+        blocks[bytes] = lin_alloc(bytes, 1);
+        ck_assert_ptr_nonnull(blocks[bytes]);
+        ck_assert(aligned(blocks[bytes]));
+        memset(blocks[bytes], (int)(bytes & 255), bytes); // the address sanitizer watches the end
+    }
+    for (size_t bytes = 0; bytes < 300; bytes++) {
+        for (size_t i = 0; i < bytes; i++) ck_assert_uint_eq(blocks[bytes][i], bytes & 255);
+        lin_free(blocks[bytes]);
+    }
+    lin_free(NULL);
+    ck_assert_uint_eq(lin_memory_live(), live);
+}
+END_TEST
+
+START_TEST(calloc_is_zero)
+{
+    for (size_t n = 1; n < 5000; n = n * 3 + 1) {
+        unsigned char *dirty = lin_alloc(n, 4);
+        memset(dirty, 0xff, n * 4);
+        lin_free(dirty);
+        uint32_t *clean = lin_calloc(n, 4);
+        for (size_t i = 0; i < n; i++) ck_assert_uint_eq(clean[i], 0);
+        lin_free(clean);
+    }
+}
+END_TEST
+
+START_TEST(overflow_is_refused)
+{
+    unsigned long live = lin_memory_live();
+    ck_assert_ptr_null(lin_alloc(SIZE_MAX, 2));
+    ck_assert_ptr_null(lin_alloc(SIZE_MAX / 2 + 2, 2));
+    ck_assert_ptr_null(lin_calloc(SIZE_MAX, 1));
+    ck_assert_ptr_null(lin_calloc((size_t)1 << 33, (size_t)1 << 33));
+    void *block = lin_alloc(10, 1);
+    ck_assert_ptr_null(lin_resize(block, SIZE_MAX, 8));
+    lin_free(block);
+    ck_assert_uint_eq(lin_memory_live(), live);
+}
+END_TEST
+
+START_TEST(arrays_grow)
+{
+    const unsigned long live = lin_memory_live();
+    uint32_t *items = NULL;
+    size_t capacity = 0;
+    int count = 0, before;
+    lin_error err = {0};
+    for (size_t n = 0; n < 1000; n++) {
+        const unsigned long made = lin_memory_count();
+        const size_t had = capacity;
+        ck_assert_int_eq(lin_grow(&items, &capacity, n + 1, sizeof *items, "items", &err), LIN_OK);
+        ck_assert_uint_gt(capacity, n);
+        if (had > n) ck_assert_uint_eq(lin_memory_count(), made); // there was room
+        else ck_assert_uint_ge(capacity, 2 * (n + 1));
+        items[n] = (uint32_t)n;
+    }
+    for (size_t n = 0; n < 1000; n++) ck_assert_uint_eq(items[n], n);
+    const uint32_t *old = items;
+    const size_t had = capacity;
+    ck_assert_int_eq(lin_grow(&items, &capacity, SIZE_MAX / 2, sizeof *items, "items", &err), LIN_NO_MEMORY);
+    ck_assert_ptr_nonnull(strstr(err.message, "items"));
+    ck_assert_ptr_eq(items, old);
+    ck_assert_uint_eq(capacity, had);
+    lin_free(items);
+    items = NULL;
+    ck_assert_int_eq(lin_grow_int(&items, &count, 7, sizeof *items, "items", &err), LIN_OK);
+    before = count;
+    ck_assert_int_ge(count, 7);
+    ck_assert_int_eq(lin_grow_int(&items, &count, (int64_t)INT32_MAX + 1, sizeof *items, "items", &err), LIN_INVALID);
+    ck_assert_ptr_nonnull(strstr(err.message, "too many elements for items: 2147483648"));
+    ck_assert_int_eq(count, before);
+    lin_free(items);
+    ck_assert_uint_eq(lin_memory_live(), live);
+}
+END_TEST
+
+START_TEST(resize_keeps_the_smaller_part)
+{
+    unsigned long live = lin_memory_live();
+    unsigned char *block = lin_resize(NULL, 100, 1);
+    for (int i = 0; i < 100; i++) block[i] = (unsigned char)i;
+    block = lin_resize(block, 1000, 1);
+    ck_assert(aligned(block));
+    for (int i = 0; i < 100; i++) ck_assert_int_eq(block[i], i);
+    block = lin_resize(block, 10, 1);
+    for (int i = 0; i < 10; i++) ck_assert_int_eq(block[i], i);
+    lin_memory_fail_at(1);
+    ck_assert_ptr_null(lin_resize(block, 2000, 1));
+    lin_memory_fail_at(0);
+    for (int i = 0; i < 10; i++) ck_assert_int_eq(block[i], i); // the old block lives on
+    block = lin_resize(block, 0, 1);
+    ck_assert_ptr_nonnull(block);
+    lin_free(block);
+    ck_assert_uint_eq(lin_memory_live(), live);
+}
+END_TEST
+
+START_TEST(strdup_copies)
+{
+    char *copy = lin_strdup("linnet");
+    ck_assert_str_eq(copy, "linnet");
+    lin_free(copy);
+    lin_memory_fail_at(1);
+    ck_assert_ptr_null(lin_strdup("linnet"));
+    lin_memory_fail_at(0);
+}
+END_TEST
+
+START_TEST(kth_allocation_fails)
+{
+    unsigned long live = lin_memory_live();
+    for (unsigned long k = 1; k <= 5; k++) {
+        void *blocks[5];
+        unsigned long count = lin_memory_count();
+        lin_memory_fail_at(k);
+        for (unsigned long i = 0; i < 5; i++) {
+            blocks[i] = lin_alloc(8, 1);
+            if (i + 1 == k) {
+                ck_assert_ptr_null(blocks[i]);
+            } else {
+                ck_assert_ptr_nonnull(blocks[i]);
+            }
+        }
+        lin_memory_fail_at(0);
+        ck_assert_uint_eq(lin_memory_count(), count + 5);
+        ck_assert_uint_eq(lin_memory_live(), live + 4);
+        for (int i = 0; i < 5; i++) lin_free(blocks[i]);
+        ck_assert_uint_eq(lin_memory_live(), live);
+    }
+}
+END_TEST
+
+START_TEST(message_names_size_and_purpose)
+{
+    lin_error err = {0};
+    ck_assert_int_eq(lin_no_memory(&err, "a model", 42), LIN_NO_MEMORY);
+    ck_assert_str_eq(err.message, "out of memory: 42 bytes for a model");
+    ck_assert_int_eq(lin_no_memory(NULL, "a model", 42), LIN_NO_MEMORY);
+}
+END_TEST
+
+START_TEST(arena_hands_out_aligned_pieces)
+{
+    unsigned long live = lin_memory_live();
+    lin_arena arena;
+    ck_assert_int_eq(lin_arena_init(&arena, 1024, NULL), LIN_OK);
+    unsigned long count = lin_memory_count();
+    unsigned char *first = lin_arena_take(&arena, 3, 10), *second = lin_arena_take(&arena, 1, 1);
+    ck_assert(aligned(first) && aligned(second));
+    ck_assert_int_eq((int)(second - first), 64);
+    ck_assert_ptr_nonnull(lin_arena_take(&arena, 14, 64));
+    ck_assert_ptr_null(lin_arena_take(&arena, 1, 1)); // exhausted
+    ck_assert_ptr_nonnull(lin_arena_take(&arena, 0, 1));
+    ck_assert_ptr_null(lin_arena_take(&arena, SIZE_MAX, 2));
+    ck_assert_ptr_null(lin_arena_take(&arena, SIZE_MAX / 2 - 32, 2));
+    ck_assert_ptr_null(lin_arena_take(&arena, SIZE_MAX, 1));
+    ck_assert_ptr_null(lin_arena_take(&arena, SIZE_MAX - 62, 1)); // rounding up must not wrap around
+    lin_arena_reset(&arena);
+    ck_assert_ptr_eq(lin_arena_take(&arena, 1024, 1), first);
+    ck_assert_uint_eq(lin_memory_count(), count);
+    lin_arena_free(&arena);
+    ck_assert_ptr_null(arena.base);
+    ck_assert_uint_eq(lin_memory_live(), live);
+}
+END_TEST
+
+START_TEST(arena_without_memory)
+{
+    lin_arena arena;
+    lin_error err = {0};
+    lin_memory_fail_at(1);
+    ck_assert_int_eq(lin_arena_init(&arena, 1024, &err), LIN_NO_MEMORY);
+    lin_memory_fail_at(0);
+    ck_assert_str_eq(err.message, "out of memory: 1024 bytes for an arena");
+    ck_assert_ptr_null(lin_arena_take(&arena, 1, 1));
+    lin_arena_free(&arena);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("memory");
+    TCase *tests = tcase_create("memory");
+    tcase_add_test(tests, blocks_are_aligned_and_whole);
+    tcase_add_test(tests, calloc_is_zero);
+    tcase_add_test(tests, overflow_is_refused);
+    tcase_add_test(tests, arrays_grow);
+    tcase_add_test(tests, resize_keeps_the_smaller_part);
+    tcase_add_test(tests, strdup_copies);
+    tcase_add_test(tests, kth_allocation_fails);
+    tcase_add_test(tests, message_names_size_and_purpose);
+    tcase_add_test(tests, arena_hands_out_aligned_pieces);
+    tcase_add_test(tests, arena_without_memory);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

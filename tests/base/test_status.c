@@ -1,0 +1,67 @@
+// Errors are values: lin_fail fills them, keeps within their size, and works without one.
+#include "base/status.h"
+#include "tests/support.h"
+
+START_TEST(fail_fills_and_returns)
+{
+    lin_error err = {0};
+    ck_assert_int_eq(lin_fail(&err, LIN_IO, "cannot open %s: %s", "x.wav", "No such file or directory"), LIN_IO);
+    ck_assert_int_eq(err.status, LIN_IO);
+    ck_assert_str_eq(err.message, "cannot open x.wav: No such file or directory");
+}
+END_TEST
+
+START_TEST(fail_without_an_error)
+{
+    ck_assert_int_eq(lin_fail(NULL, LIN_FORMAT, "line %d", 3), LIN_FORMAT);
+}
+END_TEST
+
+START_TEST(fail_cuts_a_long_message)
+{
+    struct {
+        lin_error err;
+        char behind[8];
+    } box = {0};
+    char text[3000];
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    lin_fail(&box.err, LIN_INVALID, "%s", text);
+    ck_assert_uint_eq(strlen(box.err.message), sizeof box.err.message - 1);
+    for (size_t i = 0; i < sizeof box.behind; i++) ck_assert_int_eq(box.behind[i], 0);
+}
+END_TEST
+
+START_TEST(fail_may_quote_the_old_message)
+{
+    lin_error err = {0};
+    lin_fail(&err, LIN_FORMAT, "line 7: no value");
+    ck_assert_int_eq(lin_fail(&err, err.status, "%s: %s", "train.conf", err.message), LIN_FORMAT);
+    ck_assert_str_eq(err.message, "train.conf: line 7: no value");
+}
+END_TEST
+
+START_TEST(names_are_distinct)
+{
+    for (int a = LIN_OK; a <= LIN_STOPPED; a++) {
+        ck_assert(lin_status_name((lin_status)a)[0] != '\0');
+        for (int b = LIN_OK; b < a; b++) ck_assert_str_ne(lin_status_name((lin_status)a), lin_status_name((lin_status)b));
+    }
+    ck_assert_str_eq(lin_status_name(LIN_OK), "ok");
+    ck_assert_str_eq(lin_status_name(LIN_STOPPED), "stopped");
+    ck_assert_str_eq(lin_status_name((lin_status)99), "unknown");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("status");
+    TCase *tests = tcase_create("status");
+    tcase_add_test(tests, fail_fills_and_returns);
+    tcase_add_test(tests, fail_without_an_error);
+    tcase_add_test(tests, fail_cuts_a_long_message);
+    tcase_add_test(tests, fail_may_quote_the_old_message);
+    tcase_add_test(tests, names_are_distinct);
+    suite_add_tcase(suite, tests);
+    return test_run(suite);
+}

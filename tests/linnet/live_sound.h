@@ -1,0 +1,64 @@
+/*
+ * live_sound.h - what tests of live results listen to: three sentences of a sort, as features of the default model.
+ */
+#ifndef LIN_TESTS_LINNET_LIVE_SOUND_H
+#define LIN_TESTS_LINNET_LIVE_SOUND_H
+
+#include "base/memory.h"
+#include "frontend/source.h"
+#include "linnet/recognize.h"
+#include "tests/support.h"
+
+enum { RATE = 16000, PARTS = 3, PART_SAMPLES = 44800, SAMPLES = PARTS * PART_SAMPLES };
+
+static lin_recognizer recognizer;
+static float *features; // [n_features, D]
+static int n_features, D;
+
+#define require_ok(call)                                                                                                           \
+    do {                                                                                                                           \
+        const lin_status done = (call);                                                                                            \
+        ck_assert_msg(done == LIN_OK, "%s: %s", lin_status_name(done), err.message);                                               \
+    } while (0)
+
+// 1.6 s that change like speech, then 1.2 s of faint noise, three times.
+static void make_sound(float *x)
+{
+    for (int t = 0; t < SAMPLES; t++) {
+        const int within = t % PART_SAMPLES, vowel = within / 2000 * 7 + t / PART_SAMPLES;
+        const double at = (double)within / RATE, pitch = 110 + 10 * (vowel % 5);
+        const double f1 = 300 + 90 * (vowel % 6), f2 = 900 + 230 * (vowel % 7);
+        double buzz = 0;
+        for (int h = 1; h * pitch < 3500 && within < 25600; h++) {
+            const double hz = h * pitch, a = exp(-pow((hz - f1) / 120, 2)) + 0.6 * exp(-pow((hz - f2) / 160, 2)) + 0.01;
+            buzz += a * sin(6.283185307179586 * hz * at);
+        }
+        x[t] = (float)(0.12 * buzz * (vowel % 4 != 0) + 0.004 * (lin_random_uniform(5, (uint64_t)t) - 0.5));
+    }
+}
+
+static void setup(void)
+{
+    lin_error err = {0};
+    lin_extractor *extractor;
+    lin_feature_options o = lin_feature_options_default();
+    require_ok(lin_recognizer_open(&recognizer, "share/linnet/default.safetensors", "cpu", LIN_PRECISION_FP32, NULL, &err));
+    float *sound = lin_alloc(SAMPLES, sizeof *sound);
+    make_sound(sound);
+    o.fbank = recognizer.fbank;
+    D = o.fbank.mel_bins;
+    require_ok(lin_extractor_create(RATE, 1, &o, &extractor, &err));
+    const int capacity = lin_extractor_most_out(extractor, SAMPLES);
+    features = lin_alloc((size_t)(capacity * D), sizeof *features);
+    require_ok(lin_extractor_push(extractor, sound, SAMPLES, features, capacity, &n_features, &err));
+    lin_extractor_destroy(extractor);
+    lin_free(sound);
+}
+
+static void teardown(void)
+{
+    lin_free(features);
+    lin_recognizer_close(&recognizer);
+}
+
+#endif

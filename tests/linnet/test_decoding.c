@@ -1,0 +1,510 @@
+// app/decoding.c, decoding_open.c: searches out of files, with every allocation failing in turn; the decoder of one stream, parts
+// of it, its alternatives; that nothing is allocated where results flow (app/results.c). linnet/state.c: states of all versions, and endpoints in them.
+#include "app/decoding_options.h"
+
+#include "app/results.h"
+#include "base/hash.h"
+#include "base/memory.h"
+#include "decoder/greedy.h"
+#include "frontend/source.h"
+#include "linnet/state.h"
+#include "tests/lexicon/support.h"
+
+enum { V = 40 };
+
+static const char dict_text[] = "ab AA B\nba B AA\nbad B AA D\ntwo T UW\ntoo T UW\n";
+static const char arpa_text[] = "\\data\\\nngram 1=7\n\n\\1-grams:\n-99 <s>\n"
+                                "-1 </s>\n-1 ab\n-1 ba\n-1.2 bad\n-0.9 two\n-1.1 too\n\n\\end\\\n";
+static const char phones_text[] = "\\data\\\nngram 1=4\n\n\\1-grams:\n-99 <s>\n-1 </s>\n-1 AA\n-1 B\n\n\\end\\\n";
+
+static char folder[256], dict[300], arpa[300], phones_arpa[300], list[300];
+
+static void files(void)
+{
+    test_folder(folder, sizeof folder);
+    snprintf(dict, sizeof dict, "%s/dict", folder);
+    snprintf(arpa, sizeof arpa, "%s/arpa", folder);
+    snprintf(phones_arpa, sizeof phones_arpa, "%s/phones.arpa", folder);
+    snprintf(list, sizeof list, "%s/list", folder);
+    test_write_file(dict, dict_text, strlen(dict_text));
+    test_write_file(arpa, arpa_text, strlen(arpa_text));
+    test_write_file(phones_arpa, phones_text, strlen(phones_text));
+    test_write_file(list, "bad\nab ba\t2.5\n", 14);
+}
+
+static void no_files(void) { test_folder_remove(folder); }
+
+// Values as the command line would give them.
+typedef struct values {
+    lin_decoding_values decoding;
+} values;
+
+static const lin_option rows[] = {LIN_DECODING_ROWS(values, decoding), {.type = LIN_OPTION_END}};
+
+static const lin_command command = {.name = "test", .operands = "", .options = rows, .values_size = sizeof(values)};
+
+// The options of one line; the parsed command must be freed.
+static int parse(lin_parsed *parsed, values *v, const char *line)
+{
+    static char text[1024];
+    char *argv[32];
+    int argc = 0;
+    snprintf(text, sizeof text, "%s", line);
+    for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) argv[argc++] = word;
+    OK(lin_options_begin(&command, v, parsed, &err));
+    OK(lin_options_command_line(parsed, argc, argv, &err));
+    return lin_decoding_check(parsed, &v->decoding);
+}
+
+// Rows of 0.9 for each letter of a script: '.' blank, a AA, b B, d D, t T, u UW; two rows each.
+static int script(const char *text, float *logp)
+{
+    int n = 0;
+    for (const char *c = text; *c; c++) {
+        const int label = *c == 'a' ? 1 : *c == 'b' ? 7 : *c == 'd' ? 9 : *c == 't' ? 31 : *c == 'u' ? 34 : 0;
+        for (int twice = 0; twice < 2; twice++, n++) {
+            for (int v = 0; v < V; v++) logp[n * V + v] = (float)log(v == label ? 0.9 : 0.1 / (V - 1));
+        }
+    }
+    return n;
+}
+
+// What --help says is taken where an option is not given is what the searches take.
+static void says(const char *name, double beam, double words)
+{
+    const int row = lin_options_find(&command, name);
+    char both[64], one[64];
+    snprintf(both, sizeof both, "%g, with --words %g", beam, words);
+    snprintf(one, sizeof one, "if not given, %g", beam);
+    ck_assert_msg(row >= 0 && strstr(rows[row].help, beam == words ? one : both), "--%s: %s", name, beam == words ? one : both);
+}
+
+START_TEST(help_tells_the_defaults)
+{
+    const lin_beam_options b = lin_beam_options_default();
+    const lin_words_options w = lin_words_options_default();
+    says("beam", b.width, w.width);
+    says("beam-score", b.score, w.score);
+    says("beam-labels", b.labels, w.labels);
+    says("skip-blank", b.blank, w.blank);
+    says("lm-weight", b.lm_weight, w.lm_weight);
+    says("bonus", b.bonus, b.bonus);
+    says("unknown", w.unknown, w.unknown);
+    char text[64];
+    snprintf(text, sizeof text, "with --lm %g, with --words %g", LIN_BEAM_LM_BONUS, w.bonus);
+    ck_assert_ptr_nonnull(strstr(rows[lin_options_find(&command, "bonus")].help, text));
+}
+END_TEST
+
+START_TEST(searches_by_their_options)
+{
+    files();
+    lin_phones *phones;
+    OK(lin_phones_create(NULL, &phones, &err));
+    static const char *const lines[] = {"", "--beam 8 --lm %p --phrase bad --lexicon %d",
+                                        "--words --lexicon %d --lm %a --context %l --phrase zbd"};
+    uint64_t ids[3];
+    for (int i = 0; i < 3; i++) {
+        char line[1024] = "";
+        for (const char *c = lines[i]; *c; c++) {
+            const size_t n = strlen(line);
+            if (*c != '%') snprintf(line + n, sizeof line - n, "%c", *c);
+            else snprintf(line + n, sizeof line - n, "%s", *++c == 'd' ? dict : *c == 'a' ? arpa : *c == 'p' ? phones_arpa : list);
+        }
+        values v;
+        lin_parsed parsed;
+        lin_decoding d;
+        ck_assert_int_eq(parse(&parsed, &v, line), 0);
+        OK(lin_decoding_open(&d, &v.decoding, phones, 0.03, NULL, &err));
+        ck_assert_int_eq((int)d.search.kind, i);
+        ck_assert(!d.context.phones == (i != 1) && !d.context.words == (i != 2));
+        ck_assert(!lin_decoding_speller(&d) == (i != 2));
+        ids[i] = d.search.id;
+        lin_decoding_close(&d);
+        if (i > 0) {
+            FAIL_EVERY_ALLOCATION(lin_decoding_open(&d, &v.decoding, phones, 0.03, NULL, NULL), lin_decoding_close(&d));
+        }
+        lin_options_free(&parsed);
+    }
+    ck_assert(ids[0] == 0 && ids[1] != 0 && ids[2] != 0 && ids[1] != ids[2]);
+    lin_phones_destroy(phones);
+    no_files();
+}
+END_TEST
+
+// Everything that a state depends on is in the id; phrases, which may change, are not.
+START_TEST(the_id_knows_options_lexicon_and_language_model)
+{
+    files();
+    lin_phones *phones;
+    OK(lin_phones_create(NULL, &phones, &err));
+    char other[300];
+    snprintf(other, sizeof other, "%s/other", folder);
+    test_write_file(other, "ab AA B\nba B AA\nbad B AA D\ntwo T UW\n", 36);
+    uint64_t ids[8];
+    for (int i = 0; i < 8; i++) {
+        char line[1024];
+        values v;
+        lin_parsed parsed;
+        lin_decoding d;
+        static const char *const more[8] = {"", "--phrase bad", "", "", "--bonus 2", "--beam 77", "--no-unknown", "--n-best 4"};
+        snprintf(line, sizeof line, "--words --lexicon %s %s%s %s", i == 2 ? other : dict, i == 3 ? "--no-lm" : "--lm ",
+                 i == 3 ? "" : arpa, more[i]);
+        ck_assert_int_eq(parse(&parsed, &v, line), 0);
+        OK(lin_decoding_open(&d, &v.decoding, phones, 0.03, NULL, &err));
+        ids[i] = d.search.id;
+        lin_decoding_close(&d);
+        lin_options_free(&parsed);
+    }
+    ck_assert(ids[0] == ids[1]);
+    for (int i = 2; i < 8; i++) {
+        for (int j = 0; j < i; j++) test_require(j == 0 && i == 1 ? 1 : ids[i] != ids[j], "%d and %d", i, j);
+    }
+    lin_phones_destroy(phones);
+    no_files();
+}
+END_TEST
+
+START_TEST(the_id_knows_a_language_model_of_phones)
+{
+    files();
+    lin_phones *phones;
+    OK(lin_phones_create(NULL, &phones, &err));
+    char other[300], line[1024];
+    uint64_t ids[3];
+    snprintf(other, sizeof other, "%s/other", folder);
+    test_write_file(other, phones_text, strlen(phones_text));
+    FILE *file = fopen(other, "r+b"); // another probability
+    ck_assert(file && fseek(file, (long)(strstr(phones_text, "-1 B") - phones_text), SEEK_SET) == 0 && fputs("-2", file) >= 0);
+    fclose(file);
+    for (int i = 0; i < 3; i++) {
+        values v;
+        lin_parsed parsed;
+        lin_decoding d;
+        snprintf(line, sizeof line, "--lm %s", i == 1 ? other : phones_arpa);
+        ck_assert_int_eq(parse(&parsed, &v, line), 0);
+        OK(lin_decoding_open(&d, &v.decoding, phones, 0.03, NULL, &err));
+        ids[i] = d.search.id;
+        lin_decoding_close(&d);
+        lin_options_free(&parsed);
+    }
+    ck_assert(ids[0] == ids[2] && ids[0] != ids[1]);
+    lin_phones_destroy(phones);
+    no_files();
+}
+END_TEST
+
+START_TEST(a_part_is_what_begins_within_it)
+{
+    files();
+    static float logp[400 * V];
+    lin_phones *phones;
+    OK(lin_phones_create(NULL, &phones, &err));
+    // bad at 1, two at 7 and at 13, ab at 18 letters: 2 rows of 0.03 s each.
+    const int T = script(".bad...tu....tu...ab..", logp);
+    char line[1024];
+    for (int run = 0; run < 5; run++) {
+        const int kind = run < 3 ? run : run - 2, several = run >= 3; // with alternatives nothing may be taken on the way
+        values v;
+        lin_parsed parsed;
+        lin_decoding decoding;
+        lin_decoder d = {0};
+        snprintf(line, sizeof line, "--words --lexicon %s --lm %s --n-best %d", dict, arpa, 1 + several);
+        ck_assert_int_eq(parse(&parsed, &v, kind == 2 ? line : several ? "--n-best 2" : kind ? "--beam 8" : ""), 0);
+        OK(lin_decoding_open(&decoding, &v.decoding, phones, 0.03, NULL, &err));
+        OK(lin_decoder_create(&d, &decoding, &err));
+        static const double places[][2] = {{-INFINITY, INFINITY}, {0.06, 0.42}, {0.42, 0.48}, {0.421, 0.78}, {0.78, 9}};
+        static const int want_phones[3][5] = {{9, 3, 1, 1, 4}, {9, 3, 1, 1, 4}, {9, 3, 2, 0, 4}};
+        for (int p = 0; p < 5; p++) {
+            lin_result r = {0};
+            OK(lin_result_begin(&r, "x", NULL, 1, &err));
+            lin_decoder_reset(&d, 0);
+            d.from_s = places[p][0];
+            d.to_s = places[p][1];
+            for (int t = 0; t < T; t++) {
+                OK(lin_decoder_push(&d, logp + t * V, 1, &err));
+                if (t % 3 == 0 && !several) OK(lin_decoder_take(&d, &r, &err));
+            }
+            OK(lin_decoder_finish(&d, &r, &err));
+            test_require(d.past == (p == 1 || p == 2 || p == 3), "kind %d part %d: %d", kind, p, d.past);
+            test_require(r.n_phones == want_phones[kind][p], "kind %d part %d: %d phones", kind, p, r.n_phones);
+            ck_assert_int_eq(r.n_alternatives, several ? 2 : 0);
+            if (several) ck_assert_int_eq(r.alternatives[0].n_phones, r.n_phones);
+            ck_assert_int_eq(r.has_words, kind == 2);
+            int of_words = 0;
+            for (int w = 0; w < r.n_words; w++) {
+                ck_assert_int_eq(r.words[w].first_phone, of_words);
+                ck_assert(r.words[w].start_s == r.phones[of_words].start_s);
+                of_words += r.words[w].n_phones;
+            }
+            ck_assert_int_eq(of_words, kind == 2 ? r.n_phones : 0);
+            lin_result_free(&r);
+        }
+        lin_decoder_free(&d);
+        lin_decoding_close(&decoding);
+        lin_options_free(&parsed);
+    }
+    lin_phones_destroy(phones);
+    no_files();
+}
+END_TEST
+
+START_TEST(alternatives_begin_with_the_result_and_hold_all_of_it)
+{
+    files();
+    static float logp[400 * V];
+    lin_phones *phones;
+    OK(lin_phones_create(NULL, &phones, &err));
+    const int T = script(".bad...tu....tu...ab..", logp);
+    char line[1024];
+    for (int kind = 1; kind < 3; kind++) {
+        values v;
+        lin_parsed parsed;
+        lin_decoding decoding;
+        lin_decoder d = {0};
+        lin_result r = {0};
+        snprintf(line, sizeof line, "--n-best 3 --words --lexicon %s --lm %s", dict, arpa);
+        ck_assert_int_eq(parse(&parsed, &v, kind == 2 ? line : "--n-best 3"), 0);
+        OK(lin_decoding_open(&decoding, &v.decoding, phones, 0.03, NULL, &err));
+        OK(lin_decoder_create(&d, &decoding, &err));
+        OK(lin_result_begin(&r, "x", NULL, 1, &err));
+        OK(lin_decoder_push(&d, logp, T, &err));
+        OK(lin_decoder_finish(&d, &r, &err));
+        ck_assert_int_eq(r.n_alternatives, 3);
+        ck_assert_int_eq(r.n_phones, 9);
+        ck_assert_int_eq(r.alternatives[0].n_phones, 9);
+        ck_assert(r.alternatives[0].score == r.score);
+        for (int i = 1; i < 3; i++) {
+            ck_assert(r.alternatives[i].score <= r.alternatives[i - 1].score);
+            ck_assert_int_ge(r.alternatives[i].n_phones, 8);
+        }
+        if (kind == 2) ck_assert_str_eq(lin_result_word_text(&r, 1), "two");
+        lin_result_free(&r);
+        lin_decoder_free(&d);
+        lin_decoding_close(&decoding);
+        lin_options_free(&parsed);
+    }
+    lin_phones_destroy(phones);
+    no_files();
+}
+END_TEST
+
+// What a live stream does, step after step: after two minutes all has the room it needs.
+START_TEST(nothing_is_allocated_while_results_flow)
+{
+    files();
+    static float logp[400 * V];
+    lin_phones *phones;
+    OK(lin_phones_create(NULL, &phones, &err));
+    const int T = script(".bad...tu....tu...ab..", logp);
+    char line[1024];
+    static const char *const formats[] = {"text", "ctm"};
+    for (int test = 0; test < 6; test++) {
+        const int kind = test / 2;
+        values v;
+        lin_parsed parsed;
+        lin_decoding decoding;
+        lin_decoder d = {0};
+        lin_result r = {0};
+        lin_results out;
+        const lin_results_values where = {.format = formats[test % 2], .output = "/dev/null"};
+        snprintf(line, sizeof line, "--words --lexicon %s --lm %s", dict, arpa);
+        ck_assert_int_eq(parse(&parsed, &v, kind == 2 ? line : kind ? "--beam 8" : ""), 0);
+        OK(lin_decoding_open(&decoding, &v.decoding, phones, 0.03, NULL, &err));
+        ck_assert_int_eq(lin_results_check(&out, NULL, &where), 0);
+        ck_assert_int_eq(lin_results_can_flow(&out), 1);
+        OK(lin_results_open(&out, phones, 0, &err));
+        OK(lin_decoder_create(&d, &decoding, &err));
+        OK(lin_result_begin(&r, "x", NULL, 1, &err));
+        unsigned long before = 0;
+        for (int minute = 0; minute < 6; minute++) {
+            if (minute == 2) before = lin_memory_count(); // times have as many digits as later
+            for (int t = 0; t < 60 * 33; t += 4) {
+                OK(lin_decoder_push(&d, logp + t % (T - 4) * V, 4, &err));
+                OK(lin_decoder_take(&d, &r, &err));
+                OK(lin_results_flow(&out, &r, &err));
+                lin_result_clear(&r);
+            }
+        }
+        test_require(lin_memory_count() == before, "%lu: kind %d, %s", lin_memory_count() - before, kind, formats[test % 2]);
+        ck_assert(out.told);
+        OK(lin_decoder_finish(&d, &r, &err));
+        OK(lin_results_flow_end(&out, &r, &err));
+        OK(lin_results_close(&out, LIN_OK, 0, &err));
+        lin_results_free(&out);
+        lin_result_free(&r);
+        lin_decoder_free(&d);
+        lin_decoding_close(&decoding);
+        lin_options_free(&parsed);
+    }
+    lin_phones_destroy(phones);
+    no_files();
+}
+END_TEST
+
+/* ---- states ----------------------------------------------------------------------------------------------------------------- */
+
+static const lin_state_about about = {.model = 5, .rate_hz = 16000, .channels = 2, .channel = LIN_CHANNEL_EACH, .lanes = 2,
+                                      .samples = 100, .frames = 9, .rows = 3, .row_seconds = 0.03};
+
+// A state as an earlier version wrote it: its header ended at that many bytes.
+static size_t as_version(uint32_t version, uint32_t header_bytes, const lin_state *s, unsigned char *bytes)
+{
+    const size_t n = s->n - 160 + header_bytes;
+    memcpy(bytes, s->bytes, header_bytes);
+    memcpy(bytes + header_bytes, s->bytes + 160, n - header_bytes);
+    const uint32_t header[2] = {version, header_bytes};
+    const uint64_t total = n, none = 0;
+    memcpy(bytes + 8, header, sizeof header);
+    memcpy(bytes + 16, &total, sizeof total);
+    memcpy(bytes + 112, &none, sizeof none);
+    const uint64_t sum = lin_hash(bytes, n, 0);
+    memcpy(bytes + 112, &sum, sizeof sum);
+    return n;
+}
+
+START_TEST(earlier_versions_are_still_read)
+{
+    const lin_search greedy = lin_search_greedy(V);
+    const lin_state_sizes sizes = {.front = 13, .decoder = sizeof(lin_greedy), .image = 30};
+    const lin_lane_options never = {.endpoints = 0}, always = {.endpoints = 1, .rules = lin_endpoint_default(), .resets = 1};
+    lin_state s = {0}, old = {0};
+    lin_greedy g[2], got;
+    lin_endpoint endpoint;
+    OK(lin_state_begin(&s, &about, &sizes, &err));
+    memset(lin_state_front(&s), 'f', 13);
+    for (int l = 0; l < 2; l++) {
+        g[l] = (lin_greedy){.n_outputs = V, .label = 3 + l, .start = 1, .frame = 3, .sum_logp = -0.5};
+        memcpy(lin_state_decoder(&s, l), &g[l], sizeof g[l]);
+        memset(lin_state_image(&s, l), 'a' + l, 30);
+    }
+    lin_state_seal(&s);
+    unsigned char *bytes = malloc(s.n);
+    for (uint32_t version = 1; version <= 2; version++) {
+        const size_t n = as_version(version, version == 1 ? 120 : 144, &s, bytes);
+        OK(lin_state_parse(bytes, n, "old", &old, &err));
+        ck_assert(old.about.kind == LIN_SEARCH_GREEDY && old.about.search == 0 && old.about.rows == 3 && old.about.lanes == 2);
+        ck_assert(memcmp(lin_state_front(&old), lin_state_front(&s), 13) == 0);
+        for (int l = 0; l < 2; l++) {
+            OK(lin_state_get_decoder(&old, l, &greedy, &got, &err));
+            ck_assert(memcmp(&got, &g[l], sizeof got) == 0);
+            ck_assert(memcmp(lin_state_image(&old, l), lin_state_image(&s, l), 30) == 0);
+            OK(lin_state_get_endpoint(&old, l, &never, &endpoint, &err));
+            FAILS(lin_state_get_endpoint(&old, l, &always, &endpoint, &err), LIN_MISMATCH, "put away with --reset never");
+        }
+        bytes[8] = 4;
+        FAILS(lin_state_parse(bytes, n, "old", &old, &err), LIN_FORMAT,
+              "old is a state of version 4, this program reads versions 1 to 3");
+    }
+    free(bytes);
+    lin_state_free(&s);
+    lin_state_free(&old);
+}
+END_TEST
+
+START_TEST(endpoints_are_part_of_a_state)
+{
+    const lin_state_sizes sizes = {.front = 13, .decoder = sizeof(lin_greedy), .image = 30};
+    lin_lane_options resets = {.endpoints = 1, .rules = lin_endpoint_default(), .resets = 1, .from_s = 60};
+    lin_state_about a = about;
+    lin_state s = {0}, read = {0};
+    lin_endpoint e[2], got;
+    float row[V];
+    a.resets = 1;
+    a.resets_from_s = 60;
+    OK(lin_state_begin(&s, &a, &sizes, &err));
+    for (int i = 0; i < V; i++) row[i] = i == 7 ? 0 : -20;
+    for (int l = 0; l < 2; l++) {
+        lin_endpoint_reset(&e[l], &resets.rules, 0.03);
+        for (int i = 0; i < 3 + l; i++) {
+            row[0] = i == 2 ? 0 : -20;
+            lin_endpoint_push(&e[l], row, -3 * i);
+        }
+        memset(lin_state_image(&s, l), 'a' + l, 30);
+        lin_state_put_endpoint(&s, l, &e[l]);
+    }
+    lin_state_seal(&s);
+    OK(lin_state_parse(s.bytes, s.n, "x", &read, &err));
+    for (int l = 0; l < 2; l++) {
+        ck_assert_int_eq(((unsigned char *)lin_state_image(&read, l))[29], 'a' + l);
+        lin_endpoint_reset(&got, &resets.rules, 0.03);
+        OK(lin_state_get_endpoint(&read, l, &resets, &got, &err));
+        ck_assert(got.silent_s == e[l].silent_s && got.spoken_s == e[l].spoken_s && got.length_s == e[l].length_s &&
+                  got.quietest_db == e[l].quietest_db && got.heard == e[l].heard);
+        ck_assert(got.length_s > 0.08 && got.heard);
+    }
+    resets.rules.after_s = 0.7;
+    FAILS(lin_state_get_endpoint(&read, 0, &resets, &got, &err), LIN_MISMATCH, "put away with other rules for endpoints");
+    resets.from_s = 0;
+    FAILS(lin_state_get_endpoint(&read, 0, &resets, &got, &err), LIN_MISMATCH, "put away with --reset auto");
+    // Damaged, and the checksum is right all the same.
+    e[0].silent_s = NAN;
+    resets.rules.after_s = 0.8;
+    resets.from_s = 60;
+    lin_state_put_endpoint(&read, 0, &e[0]);
+    FAILS(lin_state_get_endpoint(&read, 0, &resets, &got, &err), LIN_FORMAT, "the state of an endpoint contradicts itself");
+    lin_state_free(&s);
+    lin_state_free(&read);
+}
+END_TEST
+
+START_TEST(decoders_of_any_size_and_others_are_told_apart)
+{
+    lin_beam *beam, *wide;
+    lin_beam_options o = lin_beam_options_default();
+    OK(lin_beam_create(V, NULL, NULL, &o, &beam, &err));
+    o.width *= 2;
+    OK(lin_beam_create(V, NULL, NULL, &o, &wide, &err));
+    const lin_search search = lin_search_beam(beam, V, 7), same_id = lin_search_beam(wide, V, 7);
+    const lin_search other = lin_search_beam(beam, V, 8), greedy = lin_search_greedy(V);
+    const size_t bytes = lin_search_bytes(&search);
+    lin_state_about a = about;
+    a.kind = search.kind;
+    a.search = search.id;
+    const lin_state_sizes sizes = {.front = 1, .decoder = bytes, .image = 3};
+    lin_state s = {0}, read = {0};
+    unsigned char *state = lin_alloc(bytes, 1), *room = lin_alloc(lin_search_bytes(&same_id), 1);
+    static float logp[100 * V];
+    lin_path path = {0};
+    OK(lin_state_begin(&s, &a, &sizes, &err));
+    for (int l = 0; l < 2; l++) {
+        lin_search_reset(&search, state, 0, 0);
+        OK(lin_search_push(&search, state, NULL, logp, script(l ? "ab" : "tu..", logp), &path, &err));
+        memcpy(lin_state_decoder(&s, l), state, bytes);
+    }
+    lin_state_seal(&s);
+    OK(lin_state_parse(s.bytes, s.n, "x", &read, &err));
+    OK(lin_state_get_decoder(&read, 1, &search, room, &err));
+    ck_assert(memcmp(room, state, bytes) == 0);
+    FAILS(lin_state_get_decoder(&read, 0, &greedy, room, &err), LIN_MISMATCH, "put away by beam search, this is greedy search");
+    FAILS(lin_state_get_decoder(&read, 0, &other, room, &err), LIN_MISMATCH, "put away by another beam search");
+    FAILS(lin_state_get_decoder(&read, 0, &same_id, room, &err), LIN_MISMATCH, "put away by another beam search");
+    memset(lin_state_decoder(&read, 0), 0xEE, bytes);
+    ck_assert_int_ne(lin_state_get_decoder(&read, 0, &search, room, NULL), LIN_OK);
+    lin_free(state);
+    lin_free(room);
+    lin_path_free(&path);
+    lin_state_free(&s);
+    lin_state_free(&read);
+    lin_beam_destroy(beam);
+    lin_beam_destroy(wide);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("decoding");
+    TCase *tests = tcase_create("decoding");
+    tcase_add_test(tests, help_tells_the_defaults);
+    tcase_add_test(tests, searches_by_their_options);
+    tcase_add_test(tests, the_id_knows_options_lexicon_and_language_model);
+    tcase_add_test(tests, the_id_knows_a_language_model_of_phones);
+    tcase_add_test(tests, a_part_is_what_begins_within_it);
+    tcase_add_test(tests, alternatives_begin_with_the_result_and_hold_all_of_it);
+    tcase_add_test(tests, nothing_is_allocated_while_results_flow);
+    tcase_add_test(tests, earlier_versions_are_still_read);
+    tcase_add_test(tests, endpoints_are_part_of_a_state);
+    tcase_add_test(tests, decoders_of_any_size_and_others_are_told_apart);
+    suite_add_tcase(suite, tests);
+    return test_run(suite);
+}

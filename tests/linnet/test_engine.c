@@ -1,0 +1,610 @@
+// The engine for many live streams: what each stream gives is what it gives alone, whoever pushes when and in what pieces;
+// refusals, overflows, slow consumers, dead producers, resets and closings under load; nothing allocated. LINNET_LOAD_SECONDS:
+// of the load test.
+#include "base/memory.h"
+#include "tests/linnet/engine_cases.h"
+
+static company together;
+
+START_TEST(as_if_alone)
+{
+    lin_recognizer r;
+    begin(&r, &shapes[_i]);
+    lin_engine_options o = lin_engine_default(N);
+    o.chunk_frames = shapes[_i].chunk_frames;
+    o.shards = shapes[_i].shards;
+    o.threads = shapes[_i].threads;
+    o.max_wait_ms = 3;
+    o.results = 5000;
+    o.heard = _i % 2 ? NULL : heard;
+    keep_company(&r, &o, &together);
+    ck_assert_int_gt(judge_company(&together), 20 * N);
+    end(&r);
+}
+END_TEST
+
+// The first phone behind an endpoint that resets has the label of the last one before: it would be swallowed if that were
+// remembered.
+static int repeated(const notes *n)
+{
+    int count = 0;
+    for (int i = 1; i + 1 < n->n; i++)
+        count += n->events[i].kind == LIN_ENGINE_ENDPOINT && n->events[i - 1].kind == LIN_ENGINE_PHONE &&
+                 n->events[i + 1].kind == LIN_ENGINE_PHONE && n->events[i - 1].label == n->events[i + 1].label &&
+                 n->events[i + 1].start_s == n->events[i - 1].end_s;
+    return count;
+}
+
+START_TEST(endpoints)
+{
+    lin_recognizer r;
+    begin(&r, &shapes[_i / 2]);
+    lin_engine_options o = lin_engine_default(N);
+    o.chunk_frames = shapes[_i / 2].chunk_frames;
+    o.shards = o.threads = 2;
+    o.heard = heard;
+    o.queue_s = 0.5; // which is full most of the time
+    o.endpoints = 1;
+    o.reset_at_endpoint = _i % 2;
+    o.endpoint = (lin_endpoint_options){.before_s = 0.3, .after_s = 0.06, .longest_s = 0.45, .blank = 0.02, .loud_db = 20};
+    keep_company(&r, &o, &together);
+    int rules[4] = {0}, repeats = 0;
+    for (int i = 0; i < N; i++) {
+        for (int k = 0; k < together.got[i].n; k++) rules[together.got[i].events[k].rule]++;
+        repeats += repeated(&together.want[i]);
+    }
+    judge_company(&together);
+    ck_assert_int_gt(rules[LIN_ENDPOINT_AFTER], 3);
+    ck_assert_int_gt(rules[LIN_ENDPOINT_LONGEST], 3);
+    if (o.reset_at_endpoint) ck_assert_int_gt(repeats, 0);
+    else ck_assert_int_eq(repeats, 0);
+    end(&r);
+}
+END_TEST
+
+/* ---- each pays for itself --------------------------------------------------------------------------------------------------- */
+
+static void wait_for_end(lin_engine *engine, lin_engine_id id, notes *got)
+{
+    for (int n; !got->ends && !got->failed; pause_ms(1)) {
+        lin_engine_event events[16];
+        ok(lin_engine_poll(engine, id, events, 16, &n, err));
+        note(got, events, n);
+    }
+}
+
+static void hear(lin_engine *engine, lin_engine_id id, const voice *v, notes *got)
+{
+    for (int at = 0; at < v->n; at += 640) push_all(engine, id, v, at, v->n - at < 640 ? v->n - at : 640);
+    ok(lin_engine_finish(engine, id, err));
+    wait_for_end(engine, id, got);
+}
+
+START_TEST(admission)
+{
+    lin_recognizer r;
+    lin_engine *engine;
+    lin_engine_stats stats;
+    lin_engine_id ids[3], extra;
+    lin_error why = {0};
+    begin(&r, &shapes[0]);
+    lin_engine_options o = lin_engine_default(3);
+    o.shards = 2;
+    ok(lin_engine_create(&r, &o, &engine, err));
+    for (int i = 0; i < 3; i++) ok(lin_engine_open(engine, RATE, 1, NULL, &ids[i], err));
+    ck_assert_int_eq(lin_engine_open(engine, RATE, 1, NULL, &extra, &why), LIN_TOO_SMALL);
+    ck_assert_str_eq(why.message, "all 3 streams are taken");
+    ck_assert_int_eq(lin_engine_open(engine, 100, 1, NULL, &extra, &why), LIN_UNSUPPORTED);
+    lin_engine_stats_get(engine, &stats);
+    ck_assert_int_eq(stats.open, 3);
+    ck_assert_int_eq(stats.refused, 1);
+    lin_engine_close(engine, ids[1]);
+    lin_engine_close(engine, ids[1]);
+    ok(lin_engine_open(engine, RATE, 1, NULL, &extra, err));
+    const float silence[160] = {0};
+    int n;
+    lin_engine_event event;
+    ck_assert(extra != ids[1] && extra != 0); // the same place, another stream
+    ck_assert_int_eq(lin_engine_push(engine, ids[1], silence, 160, &why), LIN_INVALID);
+    ck_assert(strstr(why.message, "no open stream") != NULL);
+    ck_assert_int_eq(lin_engine_finish(engine, ids[1], &why), LIN_INVALID);
+    ck_assert_int_eq(lin_engine_reset(engine, ids[1], &why), LIN_INVALID);
+    ck_assert_int_eq(lin_engine_poll(engine, ids[1], &event, 1, &n, &why), LIN_INVALID);
+    ck_assert_int_eq(lin_engine_push(engine, 12345678, silence, 160, &why), LIN_INVALID);
+    ck_assert_int_eq(lin_engine_push(engine, extra, silence, -1, &why), LIN_INVALID);
+    ok(lin_engine_push(engine, extra, silence, 0, err));
+    ok(lin_engine_push(engine, extra, silence, 160, err));
+    const lin_engine_id stale = extra;
+    lin_engine_close(engine, stale);
+    ck_assert_int_eq(lin_engine_open(engine, 44100, 65, NULL, &extra, &why), LIN_UNSUPPORTED);
+    ok(lin_engine_open(engine, 44100, 2, NULL, &extra, err)); // closed by destroy
+    lin_engine_destroy(engine);
+
+    lin_engine_options bad[7];
+    for (int i = 0; i < 7; i++) bad[i] = o;
+    bad[0].capacity = 0;
+    bad[1].chunk_frames = 33;
+    bad[2].queue_s = 0.4;
+    bad[3].results = 15;
+    bad[4].max_wait_ms = NAN;
+    bad[5].shards = -1;
+    bad[6].endpoints = 1;
+    bad[6].endpoint.blank = 2;
+    for (int i = 0; i < 7; i++) {
+        ck_assert_int_eq(lin_engine_create(&r, &bad[i], &engine, &why), LIN_INVALID);
+        ck_assert_ptr_null(engine);
+    }
+    end(&r);
+}
+END_TEST
+
+// Neither who never fetches results nor who never says anything more harms others.
+START_TEST(slow_and_dead)
+{
+    enum { SLOW = 24 };
+    static notes fast, slow, want;
+    lin_recognizer r;
+    lin_engine *engine;
+    lin_engine_stats stats, later;
+    lin_engine_id ids[3];
+    lin_engine_event events[SLOW];
+    int n;
+    begin(&r, &shapes[0]);
+    lin_engine_options o = lin_engine_default(3);
+    o.results = SLOW; // more than the queue of sound can give at once
+    o.shards = 1;
+    o.max_wait_ms = 20;
+    ok(lin_engine_create(&r, &o, &engine, err));
+    voice v = speak(9, RATE, 1, 3);
+    alone(&r, &o, &v, &want);
+    ck_assert_int_gt(want.n, SLOW + 5);
+    for (int i = 0; i < 3; i++) ok(lin_engine_open(engine, RATE, 1, NULL, &ids[i], err));
+    ok(lin_engine_push(engine, ids[2], v.samples, 400 + 160, err)); // two frames of a chunk of four, and then nothing for ever
+    for (int at = 0; at < v.n; at += 640) {
+        push_all(engine, ids[0], &v, at, 640);
+        push_all(engine, ids[1], &v, at, 640);
+        ok(lin_engine_poll(engine, ids[1], events, SLOW, &n, err));
+        note(&fast, events, n);
+        do { // no more than half a second ahead: nothing is to be lost here
+            pause_ms(1);
+            lin_engine_stats_get(engine, &stats);
+        } while (stats.rows < 2 * (at / 160 - 50));
+    }
+    ok(lin_engine_finish(engine, ids[0], err));
+    ok(lin_engine_finish(engine, ids[1], err));
+    wait_for_end(engine, ids[1], &fast);
+    compare("beside a slow and a dead one", &fast, &want);
+    for (lin_engine_stats_get(engine, &stats); stats.rows < 2 * 298 + 2; lin_engine_stats_get(engine, &stats)) pause_ms(5);
+    ck_assert_int_eq(stats.rows, 2 * 298 + 2); // those of the dead one too, after waiting in vain
+    pause_ms(60);
+    lin_engine_stats_get(engine, &later);
+    ck_assert_int_eq(later.ticks, stats.ticks); // silence costs nothing
+    ck_assert_int_gt(later.missed_events, 0);
+
+    wait_for_end(engine, ids[0], &slow);
+    ck_assert_int_eq(slow.n, SLOW);
+    ck_assert_int_eq(slow.missed, want.n - SLOW);
+    ck_assert_int_eq(slow.missed, later.missed_events);
+    slow.events[0].missed = 0;
+    memmove(want.events, want.events + want.n - SLOW, SLOW * sizeof *want.events);
+    want.n = SLOW;
+    compare("the last of a slow one", &slow, &want);
+    lin_engine_destroy(engine);
+    free(v.samples);
+    end(&r);
+}
+END_TEST
+
+START_TEST(overflow_and_nonsense)
+{
+    static notes got, want;
+    lin_recognizer r;
+    lin_engine *engine;
+    lin_engine_stats stats;
+    lin_engine_id id;
+    lin_error why = {0};
+    begin(&r, &shapes[1]);
+    lin_engine_options o = lin_engine_default(1);
+    o.queue_s = 0.5;
+    o.results = 1000;
+    ok(lin_engine_create(&r, &o, &engine, err));
+    ok(lin_engine_open(engine, RATE, 1, NULL, &id, err));
+    voice v = speak(3, RATE, 1, 0.4), much = speak(4, RATE, 1, 3);
+    alone(&r, &o, &v, &want);
+    push_all(engine, id, &v, 0, 3000);
+    ck_assert_int_eq(lin_engine_push(engine, id, much.samples, much.n, &why), LIN_TOO_SMALL);
+    ck_assert(strstr(why.message, "48000 lost so far") != NULL);
+    much.samples[77] = NAN;
+    ck_assert_int_eq(lin_engine_push(engine, id, much.samples, 100, &why), LIN_NUMERIC);
+    ck_assert(strstr(why.message, "sample 77 of channel 1") != NULL);
+    push_all(engine, id, &v, 3000, v.n - 3000);
+    ok(lin_engine_finish(engine, id, err));
+    ck_assert_int_eq(lin_engine_finish(engine, id, &why), LIN_INVALID);
+    ck_assert_int_eq(lin_engine_push(engine, id, v.samples, 1, &why), LIN_INVALID);
+    wait_for_end(engine, id, &got);
+    compare("what did fit", &got, &want);
+    ck_assert_int_eq(got.lost, 48000);
+    lin_engine_stats_get(engine, &stats);
+    ck_assert_int_eq(stats.lost_samples, 48000);
+    lin_engine_stats_reset(engine);
+    lin_engine_stats_get(engine, &stats);
+    ck_assert_int_eq(stats.lost_samples + stats.ticks + stats.rows, 0);
+    lin_engine_destroy(engine);
+    free(v.samples);
+    free(much.samples);
+    end(&r);
+}
+END_TEST
+
+// A network that gives no numbers: that stream fails, and says so once; a reset gives it another chance.
+START_TEST(failure)
+{
+    static notes got;
+    lin_recognizer r;
+    lin_engine *engine;
+    lin_engine_id id;
+    begin(&r, &shapes[0]);
+    lin_encoder_destroy(r.encoder);
+    r.model->values[r.model->params.table[r.model->params.output[1]].offset] = NAN;
+    ok(lin_encoder_create(r.model, lin_ops_cpu(), &r.encoder, err));
+    const lin_engine_options o = lin_engine_default(1);
+    ok(lin_engine_create(&r, &o, &engine, err));
+    ok(lin_engine_open(engine, RATE, 1, NULL, &id, err));
+    voice v = speak(3, RATE, 1, 0.2);
+    for (int life = 0; life < 2; life++) {
+        memset(&got, 0, sizeof got);
+        push_all(engine, id, &v, 0, v.n);
+        wait_for_end(engine, id, &got);
+        ck_assert_int_eq(got.n, 1);
+        ck_assert_int_eq(got.events[0].status, LIN_NUMERIC);
+        ck_assert_int_eq(lin_engine_push(engine, id, v.samples, 10, NULL), LIN_INVALID);
+        ck_assert_int_eq(lin_engine_finish(engine, id, NULL), LIN_INVALID);
+        ok(lin_engine_reset(engine, id, err));
+    }
+    lin_engine_destroy(engine);
+    free(v.samples);
+    end(&r);
+}
+END_TEST
+
+/* ---- reset and close -------------------------------------------------------------------------------------------------------- */
+
+static atomic_int inside;
+
+static void note_slowly(void *context, lin_engine_id id, void *user, const lin_engine_event *events, int n)
+{
+    (void)context;
+    (void)id;
+    atomic_store(&inside, 1);
+    usleep(400);
+    note(user, events, n);
+    atomic_store(&inside, 0);
+}
+
+// After the return of reset and close the owner may do what it likes with what its callback uses.
+START_TEST(no_event_after_reset_or_close)
+{
+    static notes want;
+    lin_recognizer r;
+    lin_engine *engine;
+    lin_engine_id id;
+    begin(&r, &shapes[_i]);
+    lin_engine_options o = lin_engine_default(2);
+    o.heard = note_slowly;
+    o.shards = 1;
+    ok(lin_engine_create(&r, &o, &engine, err));
+    voice v[2] = {speak(3, RATE, 1, 1), speak(4, 8000, 1, 1)};
+    for (int turn = 0; turn < 40; turn++) {
+        const voice *now = &v[turn % 2];
+        notes *got = calloc(1, sizeof *got);
+        alone(&r, &o, now, &want);
+        ok(lin_engine_open(engine, now->rate, now->channels, got, &id, err));
+        for (uint64_t life = 0; life < 3; life++) {
+            const int n = (int)lin_random_below(8, 3 * (uint64_t)turn + life, (uint32_t)now->n);
+            for (int at = 0; at + 300 < n; at += 300) push_all(engine, id, now, at, 300);
+            if (life == 1) ok(lin_engine_finish(engine, id, err));
+            if (turn % 3) usleep((useconds_t)lin_random_below(9, (uint64_t)turn, 3000));
+            ok(lin_engine_reset(engine, id, err));
+            ck_assert_int_eq(atomic_load(&inside), 0);
+            memset(got, 0, sizeof *got);
+        }
+        if (turn % 4 == 0) {
+            for (int at = 0; at < now->n; at += 400) push_all(engine, id, now, at, 400);
+            ok(lin_engine_finish(engine, id, err));
+            while (!got->ends) pause_ms(1);
+            compare("after resets", got, &want);
+        } else {
+            push_all(engine, id, now, 0, 4000);
+        }
+        lin_engine_close(engine, id);
+        ck_assert_int_eq(atomic_load(&inside), 0);
+        free(got);
+    }
+    lin_engine_destroy(engine);
+    free(v[0].samples);
+    free(v[1].samples);
+    end(&r);
+}
+END_TEST
+
+START_TEST(reset_drops_results)
+{
+    static notes got, want;
+    lin_recognizer r;
+    lin_engine *engine;
+    lin_engine_id id;
+    lin_engine_event events[16];
+    int n;
+    begin(&r, &shapes[0]);
+    const lin_engine_options o = lin_engine_default(1);
+    ok(lin_engine_create(&r, &o, &engine, err));
+    ok(lin_engine_open(engine, RATE, 1, NULL, &id, err));
+    voice v = speak(3, RATE, 1, 0.9);
+    alone(&r, &o, &v, &want);
+    push_all(engine, id, &v, 0, v.n);
+    for (lin_engine_stats stats = {0}; stats.rows < 88; lin_engine_stats_get(engine, &stats)) pause_ms(1);
+    ok(lin_engine_reset(engine, id, err));
+    ok(lin_engine_poll(engine, id, events, 16, &n, err));
+    ck_assert_int_eq(n, 0);
+    hear(engine, id, &v, &got);
+    compare("after a reset", &got, &want);
+    lin_engine_destroy(engine);
+    free(v.samples);
+    end(&r);
+}
+END_TEST
+
+typedef struct self {
+    lin_engine *engine;
+    const voice *v;
+    atomic_int calls, closed;
+} self;
+
+// An owner that in its callback pushes more, resets at the first end, and closes at the second.
+static void serve_itself(void *context, lin_engine_id id, void *user, const lin_engine_event *events, int n)
+{
+    self *s = context;
+    (void)user;
+    atomic_fetch_add(&s->calls, 1);
+    test_require(!atomic_load(&s->closed), "an event after closing");
+    if (events[n - 1].kind != LIN_ENGINE_FINISHED) return;
+    if (atomic_load(&s->calls) > 1000) {
+        lin_engine_close(s->engine, id);
+        atomic_store(&s->closed, 1);
+        return;
+    }
+    atomic_store(&s->calls, 1001);
+    ok(lin_engine_reset(s->engine, id, err));
+    ok(lin_engine_push(s->engine, id, s->v->samples, s->v->n, err));
+    ok(lin_engine_finish(s->engine, id, err));
+}
+
+START_TEST(from_within_a_callback)
+{
+    lin_recognizer r;
+    lin_engine_id id;
+    begin(&r, &shapes[0]);
+    voice v = speak(3, RATE, 1, 0.5);
+    self s = {.v = &v};
+    lin_engine_options o = lin_engine_default(1);
+    o.heard = serve_itself;
+    o.context = &s;
+    ok(lin_engine_create(&r, &o, &s.engine, err));
+    ok(lin_engine_open(s.engine, RATE, 1, NULL, &id, err));
+    push_all(s.engine, id, &v, 0, v.n);
+    ok(lin_engine_finish(s.engine, id, err));
+    while (!atomic_load(&s.closed)) pause_ms(1);
+    ck_assert_int_gt(atomic_load(&s.calls), 1001);
+    ck_assert_int_eq(lin_engine_push(s.engine, id, v.samples, 1, NULL), LIN_INVALID);
+    lin_engine_destroy(s.engine);
+    free(v.samples);
+    end(&r);
+}
+END_TEST
+
+/* ---- memory ----------------------------------------------------------------------------------------------------------------- */
+
+START_TEST(nothing_is_allocated)
+{
+    static notes got[3];
+    lin_recognizer r;
+    lin_engine *engine;
+    lin_engine_id ids[3];
+    begin(&r, &shapes[1]);
+    lin_engine_options o = lin_engine_default(3);
+    o.endpoints = o.reset_at_endpoint = 1;
+    o.endpoint.longest_s = 0.3;
+    o.results = 1000;
+    o.shards = o.threads = 2;
+    ok(lin_engine_create(&r, &o, &engine, err));
+    voice v = speak(3, RATE, 2, 1);
+    const unsigned long before = lin_memory_count();
+    for (int turn = 0; turn < 3; turn++) {
+        for (int i = 0; i < 3; i++) ok(lin_engine_open(engine, RATE, 2, NULL, &ids[i], err));
+        for (int i = 0; i < 3; i++) push_all(engine, ids[i], &v, 0, 5000);
+        ok(lin_engine_reset(engine, ids[turn], err));
+        for (int i = 0; i < 3; i++) {
+            memset(&got[i], 0, sizeof got[i]);
+            hear(engine, ids[i], &v, &got[i]);
+            ck_assert_int_gt(got[i].n, 5);
+            lin_engine_close(engine, ids[i]);
+        }
+    }
+    ck_assert_uint_eq(lin_memory_count(), before);
+    lin_engine_destroy(engine);
+    free(v.samples);
+    end(&r);
+}
+END_TEST
+
+START_TEST(without_memory)
+{
+    lin_recognizer r;
+    lin_engine *engine;
+    lin_error why = {0};
+    lin_engine_id id;
+    begin(&r, &shapes[0]);
+    lin_engine_options o = lin_engine_default(3);
+    o.shards = o.threads = 2;
+    const unsigned long live = lin_memory_live();
+    unsigned long k = 0;
+    for (lin_status status = LIN_NO_MEMORY; status != LIN_OK;) {
+        lin_memory_fail_at(++k);
+        status = lin_engine_create(&r, &o, &engine, &why);
+        if (status == LIN_OK) break;
+        ck_assert_int_eq(status, LIN_NO_MEMORY);
+        ck_assert_ptr_null(engine);
+        ck_assert_uint_eq(lin_memory_live(), live);
+    }
+    ck_assert_uint_gt(k, 20);
+    const unsigned long made = lin_memory_live();
+    for (k = 1; lin_memory_fail_at(k), lin_engine_open(engine, 8000, 1, NULL, &id, &why) != LIN_OK; k++) {
+        ck_assert_int_eq(why.status, LIN_NO_MEMORY);
+        ck_assert_uint_eq(lin_memory_live(), made);
+    }
+    lin_memory_fail_at(0);
+    ck_assert_uint_gt(k, 2);
+    lin_engine_destroy(engine);
+    ck_assert_uint_eq(lin_memory_live(), live);
+    end(&r);
+}
+END_TEST
+
+/* ---- load ------------------------------------------------------------------------------------------------------------------- */
+
+enum { CROWD = 200, CROWD_PRODUCERS = 4 };
+
+typedef struct member {
+    atomic_int inside;
+    int events;
+} member;
+
+static struct {
+    lin_engine *engine;
+    _Atomic lin_engine_id ids[CROWD];
+    member *_Atomic members[CROWD];
+    voice v;
+    notes got, want;
+    atomic_int stop;
+    atomic_llong pushes, resets, closings, refused;
+} crowd;
+
+static void crowd_heard(void *context, lin_engine_id id, void *user, const lin_engine_event *events, int n)
+{
+    (void)context;
+    (void)id;
+    if (user == &crowd.got) {
+        note(user, events, n);
+        return;
+    }
+    member *m = user; // freed when its stream is closed
+    test_require(!atomic_exchange(&m->inside, 1), "two calls for one stream at once");
+    m->events += n;
+    atomic_store(&m->inside, 0);
+}
+
+static void reopen(int i, lin_engine_id id)
+{
+    static const int rates[] = {16000, 16000, 16000, 8000};
+    if (id) {
+        lin_engine_close(crowd.engine, id);
+        free(atomic_load(&crowd.members[i]));
+    }
+    member *m = calloc(1, sizeof *m);
+    atomic_store(&crowd.members[i], m);
+    if (lin_engine_open(crowd.engine, rates[i % 4], 1, m, &id, NULL) != LIN_OK) ck_abort_msg("no place for a stream");
+    atomic_store(&crowd.ids[i], id);
+    atomic_fetch_add(&crowd.closings, 1);
+}
+
+// Any stream at any time: pushes mostly; resets, ends, and closings by whoever takes the id away first.
+static void *jostle(void *argument)
+{
+    const uint64_t key = 500 + (uint64_t)(uintptr_t)argument;
+    for (uint64_t turn = 0; !atomic_load(&crowd.stop); turn++) {
+        const int i = (int)lin_random_below(key, 4 * turn, CROWD), n = (int)lin_random_below(key, 4 * turn + 1, 900);
+        const uint64_t what = lin_random_below(key, 4 * turn + 2, 200);
+        lin_engine_id id = atomic_load(&crowd.ids[i]);
+        if (what == 0 && (id = atomic_exchange(&crowd.ids[i], 0)) != 0) reopen(i, id);
+        else if (what < 3) atomic_fetch_add(&crowd.resets, lin_engine_reset(crowd.engine, id, NULL) == LIN_OK);
+        else if (what == 3) lin_engine_finish(crowd.engine, id, NULL);
+        else if (lin_engine_push(crowd.engine, id, crowd.v.samples + (turn * 31) % 9000, n, NULL) == LIN_OK)
+            atomic_fetch_add(&crowd.pushes, 1);
+        if (turn % 16 == 0) usleep(300);
+    }
+    return NULL;
+}
+
+START_TEST(load)
+{
+    lin_recognizer r;
+    lin_engine_stats stats;
+    lin_engine_id witness;
+    pthread_t threads[CROWD_PRODUCERS];
+    const char *asked = getenv("LINNET_LOAD_SECONDS");
+    const double seconds = asked ? atof(asked) : 2;
+    begin(&r, &shapes[1]);
+    lin_engine_options o = lin_engine_default(CROWD + 1);
+    o.heard = crowd_heard;
+    o.shards = o.threads = 2;
+    o.endpoints = o.reset_at_endpoint = 1;
+    o.endpoint = (lin_endpoint_options){.before_s = 0.3, .after_s = 0.06, .longest_s = 0.45, .blank = 0.02, .loud_db = 20};
+    ok(lin_engine_create(&r, &o, &crowd.engine, err));
+    crowd.v = speak(3, RATE, 1, 1);
+    alone(&r, &o, &crowd.v, &crowd.want);
+    ok(lin_engine_open(crowd.engine, RATE, 1, &crowd.got, &witness, err));
+    for (int i = 0; i < CROWD; i++) reopen(i, 0);
+    for (int i = 0; i < CROWD_PRODUCERS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, jostle, (void *)(uintptr_t)i), 0);
+    struct timespec begun, now;
+    clock_gettime(CLOCK_MONOTONIC, &begun);
+    int lives = 0;
+    do { // in the midst of it one stream that is left in peace hears what it hears alone
+        for (int at = 0; at < crowd.v.n; at += 640) push_all(crowd.engine, witness, &crowd.v, at, 640);
+        ok(lin_engine_finish(crowd.engine, witness, err));
+        while (!crowd.got.ends) pause_ms(1);
+        ok(lin_engine_reset(crowd.engine, witness, err));
+        compare("amid the crowd", &crowd.got, &crowd.want);
+        lives++;
+        memset(&crowd.got, 0, sizeof crowd.got);
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while ((double)(now.tv_sec - begun.tv_sec) + 1e-9 * (double)(now.tv_nsec - begun.tv_nsec) < seconds);
+    atomic_store(&crowd.stop, 1);
+    for (int i = 0; i < CROWD_PRODUCERS; i++) pthread_join(threads[i], NULL);
+    lin_engine_stats_get(crowd.engine, &stats);
+    ck_assert_int_eq(stats.open, CROWD + 1);
+    ck_assert_int_eq(stats.refused, 0);
+    ck_assert_int_gt(stats.rows, 1000);
+    ck_assert_int_gt(lives, 0);
+    printf("load: %.0f s, %lld pushes, %lld resets, %lld streams, %lld rows in %lld ticks, %d times undisturbed\n", seconds,
+           atomic_load(&crowd.pushes), atomic_load(&crowd.resets), atomic_load(&crowd.closings), stats.rows, stats.ticks, lives);
+    lin_engine_destroy(crowd.engine);
+    for (int i = 0; i < CROWD; i++) free(atomic_load(&crowd.members[i]));
+    free(crowd.v.samples);
+    end(&r);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("engine");
+    TCase *many = tcase_create("many"), *single = tcase_create("single"), *heavy = tcase_create("load");
+    const int n_shapes = (int)(sizeof shapes / sizeof *shapes);
+    tcase_add_loop_test(many, as_if_alone, 0, n_shapes);
+    tcase_add_loop_test(many, endpoints, 0, 2 * n_shapes);
+    tcase_add_test(single, admission);
+    tcase_add_test(single, slow_and_dead);
+    tcase_add_test(single, overflow_and_nonsense);
+    tcase_add_test(single, failure);
+    tcase_add_loop_test(single, no_event_after_reset_or_close, 0, 2);
+    tcase_add_test(single, reset_drops_results);
+    tcase_add_test(single, from_within_a_callback);
+    tcase_add_test(single, nothing_is_allocated);
+    tcase_add_test(single, without_memory);
+    tcase_add_test(heavy, load);
+    tcase_set_timeout(heavy, 0);
+    suite_add_tcase(suite, many);
+    suite_add_tcase(suite, single);
+    suite_add_tcase(suite, heavy);
+    return test_run(suite);
+}

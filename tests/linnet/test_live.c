@@ -1,0 +1,384 @@
+// The growing result: any split of the sound, endpoints that reset and that do not, what is settled stays, look-ahead is not lost.
+#include "linnet/live.h"
+
+#include "app/latency.h"
+#include "model/stream.h"
+#include "tests/linnet/live_sound.h"
+
+enum { MOST_PHONES = 400, MOST_ENDS = 512 };
+
+/* ---- what is heard ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct heard {
+    lin_result_phone phones[MOST_PHONES], growing[MOST_PHONES];
+    int n, n_growing;           // of utterances that ended, and settled ones of the one that grows
+    int ends, first[MOST_ENDS]; // first[i]: index of the first phone of utterance i
+    double ended_at[MOST_ENDS]; // sound judged when it ended
+    lin_live_end why[MOST_ENDS];
+    int revision, views;
+    int fail_at; // the view that fails, 0: none
+} heard;
+
+static void same_phones(const lin_result_phone *got, const lin_result_phone *want, int n, const char *what)
+{
+    for (int i = 0; i < n; i++) {
+        ck_assert_msg(got[i].label == want[i].label && got[i].start_s == want[i].start_s && got[i].end_s == want[i].end_s &&
+                          got[i].confidence == want[i].confidence,
+                      "%s: phone %d is %d at %.3f-%.3f, wanted %d at %.3f-%.3f", what, i, got[i].label, got[i].start_s,
+                      got[i].end_s, want[i].label, want[i].start_s, want[i].end_s);
+    }
+}
+
+static lin_status hear(void *context, const lin_live_view *v, lin_error *err)
+{
+    heard *h = context;
+    if (++h->views == h->fail_at) return lin_fail(err, LIN_IO, "the sink is full");
+    ck_assert_int_eq(v->utterance, h->ends + 1);
+    ck_assert_int_eq(v->revision, ++h->revision);
+    // What was settled once is there again, unchanged.
+    ck_assert_int_ge(v->result->n_phones, h->n_growing);
+    same_phones(v->result->phones, h->growing, h->n_growing, "a settled phone");
+    ck_assert_int_lt(h->n + v->result->n_phones, MOST_PHONES);
+    h->n_growing = v->result->n_phones;
+    if (h->n_growing) memcpy(h->growing, v->result->phones, (size_t)h->n_growing * sizeof *h->growing);
+    ck_assert_int_gt(v->result->n_phones + v->partial->n_phones, 0);
+    ck_assert_double_eq(v->start_s, v->result->n_phones ? v->result->phones[0].start_s : v->partial->phones[0].start_s);
+    const lin_result *last = v->partial->n_phones ? v->partial : v->result;
+    ck_assert_double_eq(v->end_s, last->phones[last->n_phones - 1].end_s);
+    ck_assert_double_le(v->end_s, v->heard_s + 1e-9);
+    if (v->end == LIN_LIVE_GROWS) return LIN_OK;
+    ck_assert_int_eq(v->partial->n_phones, 0);
+    ck_assert_int_lt(h->ends, MOST_ENDS);
+    h->first[h->ends] = h->n;
+    h->ended_at[h->ends] = v->heard_s;
+    h->why[h->ends++] = v->end;
+    memcpy(h->phones + h->n, h->growing, (size_t)h->n_growing * sizeof *h->growing);
+    h->n += h->n_growing;
+    h->n_growing = h->revision = 0;
+    return LIN_OK;
+}
+
+static lin_live *create(const lin_live_options *o, heard *h)
+{
+    lin_error err = {0};
+    lin_live *live;
+    memset(h, 0, sizeof *h);
+    require_ok(lin_live_create(&recognizer, o, &(lin_live_sink){h, hear}, &live, &err));
+    return live;
+}
+
+// In pieces of random length up to `most` frames.
+static void listen_to(const lin_live_options *o, int most, uint64_t seed, heard *h)
+{
+    lin_error err = {0};
+    lin_live *live = create(o, h);
+    for (int at = 0, n, i = 0; at < n_features; at += n, i++) {
+        n = most == 1 ? 1 : (int)lin_random_below(seed, (uint64_t)i, (uint32_t)most + 1);
+        if (n > n_features - at) n = n_features - at;
+        require_ok(lin_live_feed(live, features + (size_t)(at * D), n, &err));
+    }
+    require_ok(lin_live_finish(live, &err));
+    lin_live_destroy(live);
+}
+
+static void same(const heard *a, const heard *b)
+{
+    ck_assert_int_eq(a->n, b->n);
+    ck_assert_int_eq(a->ends, b->ends);
+    same_phones(a->phones, b->phones, a->n, "another split");
+    for (int i = 0; i < a->ends; i++) {
+        ck_assert_int_eq(a->first[i], b->first[i]);
+        ck_assert_int_eq(a->why[i], b->why[i]);
+        ck_assert_double_eq(a->ended_at[i], b->ended_at[i]);
+    }
+}
+
+// Decoded at once by a network that hears frames from .. until-1.
+static int decode(int from, int until, lin_result_phone *phones)
+{
+    lin_error err = {0};
+    lin_stream *stream;
+    lin_worker *worker;
+    const int stack = recognizer.model->config.stack, T = until - from, rows = (T + stack - 1) / stack;
+    float *logp = lin_alloc((size_t)(rows * recognizer.V), sizeof *logp);
+    lin_greedy_phone *found = lin_alloc((size_t)rows + 1, sizeof *found);
+    lin_greedy greedy;
+    lin_result result = {0};
+    int n, more, n_phones, last;
+    require_ok(lin_stream_create(recognizer.encoder, &stream, &err));
+    require_ok(lin_worker_create(recognizer.encoder, 1, &worker, &err));
+    require_ok(lin_stream_feed(stream, worker, features + (size_t)(from * D), T, logp, rows, &n, &err));
+    require_ok(lin_stream_finish(stream, worker, logp + (size_t)(n * recognizer.V), rows - n, &more, &err));
+    lin_greedy_reset(&greedy, recognizer.V, from / stack, 0);
+    require_ok(lin_greedy_push(&greedy, logp, n + more, found, rows, &n_phones, &err));
+    lin_greedy_finish(&greedy, found + n_phones, &last);
+    require_ok(lin_result_add(&result, found, n_phones + last, recognizer.row_seconds, &err));
+    ck_assert_int_lt(result.n_phones, MOST_PHONES);
+    if (result.n_phones) memcpy(phones, result.phones, (size_t)result.n_phones * sizeof *phones);
+    const int count = result.n_phones;
+    lin_result_free(&result);
+    lin_stream_destroy(stream);
+    lin_worker_destroy(worker);
+    lin_free(logp);
+    lin_free(found);
+    return count;
+}
+
+/* ---- tests ------------------------------------------------------------------------------------------------------------------ */
+
+static heard a, b;
+
+START_TEST(any_split_gives_the_same)
+{
+    lin_live_options o = lin_live_options_default();
+    for (o.resets = 0; o.resets < 2; o.resets++) {
+        listen_to(&o, n_features, 1, &a);
+        ck_assert_int_ge(a.ends, 3);
+        ck_assert_int_ge(a.n, 12);
+        const int most[] = {7, 1, 300, 3, 40};
+#ifdef TEST_ASAN
+        const int splits = 1;
+#else
+        const int splits = 5;
+#endif
+        for (int i = 0; i < splits; i++) {
+            listen_to(&o, most[i], 11 + (uint64_t)i, &b);
+            same(&a, &b);
+        }
+    }
+}
+END_TEST
+
+START_TEST(without_resets_all_utterances_are_one)
+{
+    static lin_result_phone want[MOST_PHONES];
+    lin_live_options o = lin_live_options_default();
+    const int n = decode(0, n_features, want);
+    const double longest[] = {30, 0.3, 0.06}; // the last two cut phones in two
+    o.resets = 0;
+    for (int i = 0; i < 3; i++) {
+        o.rules.longest_s = longest[i];
+        listen_to(&o, 30, 3, &a);
+        ck_assert_int_ge(a.ends, i == 0 ? 3 : 10);
+        ck_assert_int_eq(a.n, n);
+        for (int p = 0; p < n; p++) {
+            ck_assert_int_eq(a.phones[p].label, want[p].label);
+            ck_assert_double_eq(a.phones[p].start_s, want[p].start_s);
+            if (i == 0) ck_assert_double_eq(a.phones[p].end_s, want[p].end_s);
+        }
+    }
+}
+END_TEST
+
+// Each utterance is what a new network makes of the sound from where the one before ended: nothing of the look-ahead is lost,
+// nothing of the past remembered, no first phone swallowed.
+START_TEST(with_resets_each_utterance_begins_anew)
+{
+    static lin_result_phone want[MOST_PHONES];
+    lin_live_options o = lin_live_options_default();
+    const double longest[] = {30, 0.9, 0.45};
+    for (int i = 0; i < 3; i++) {
+        o.rules.longest_s = longest[i];
+        if (i) o.rules.after_s = 30;
+        if (i) o.rules.before_s = 0;
+        lin_error err = {0};
+        lin_live *live = create(&o, &a);
+        int fed = 0;
+        while (fed < n_features && a.ends < MOST_ENDS - 1) {
+            const int n = n_features - fed < 9 ? n_features - fed : 9;
+            require_ok(lin_live_feed(live, features + (size_t)(fed * D), n, &err));
+            fed += n;
+        }
+        lin_live_destroy(live);
+        ck_assert_int_ge(a.ends, 3);
+        for (int u = 0; u < a.ends; u++) {
+            // Where utterances without a phone lie between, the beginning is not known: only the rules by length make none unseen.
+            const double begin = u ? a.ended_at[u - 1] : 0;
+            const double length = a.ended_at[u] - begin;
+            if (i > 0 && length > longest[i] + 0.001) continue;
+            const int from = (int)lround(begin * 100), until = from + (int)lround(length * 100) + 30;
+            decode(from, until < n_features ? until : n_features, want);
+            const int count = (u + 1 < a.ends ? a.first[u + 1] : a.n) - a.first[u];
+            ck_assert_int_gt(count, 0);
+            for (int p = 0; p < count; p++) {
+                ck_assert_int_eq(a.phones[a.first[u] + p].label, want[p].label);
+                ck_assert_double_eq_tol(a.phones[a.first[u] + p].start_s, want[p].start_s, 1e-9);
+            }
+        }
+    }
+}
+END_TEST
+
+// A network that hears one phone without an end: every end cuts it in two.
+START_TEST(a_phone_that_an_end_cuts)
+{
+    lin_error err = {0};
+    lin_live_options o = lin_live_options_default();
+    lin_recognizer deaf = recognizer;
+    const lin_params *params = &recognizer.model->params;
+    float *bias = recognizer.model->values + params->table[params->output[1]].offset + 5;
+    *bias += 1000;
+    require_ok(lin_encoder_create(recognizer.model, lin_ops_cpu(), &deaf.encoder, &err));
+    const int rows = (n_features + 2) / 3;
+    o.rules.longest_s = 0.06; // two rows
+    lin_recognizer sound = recognizer;
+    for (o.resets = 0; o.resets < 2; o.resets++) {
+        recognizer = deaf;
+        listen_to(&o, 50, 8, &a);
+        recognizer = sound;
+        // Carried on, it is one phone, told once; after a reset it is a phone of its own.
+        ck_assert_int_eq(a.n, o.resets ? (rows + 1) / 2 : 1);
+        ck_assert_int_eq(a.ends, a.n);
+        for (int i = 0; i < a.n; i++) {
+            ck_assert_int_eq(a.phones[i].label, 5);
+            ck_assert_double_eq_tol(a.phones[i].start_s, 0.06 * i, 1e-9);
+        }
+    }
+    lin_encoder_destroy(deaf.encoder);
+    *bias -= 1000;
+}
+END_TEST
+
+START_TEST(an_end_may_be_asked_for)
+{
+    lin_error err = {0};
+    lin_live_options o = lin_live_options_default();
+    o.rules.after_s = o.rules.before_s = o.rules.longest_s = 0;
+    lin_live *live = create(&o, &a);
+    require_ok(lin_live_end_utterance(live, &err)); // nothing has been said: nothing is told
+    ck_assert_int_eq(a.views, 0);
+    require_ok(lin_live_feed(live, features, 100, &err));
+    ck_assert_int_eq(a.ends, 0);
+    ck_assert_int_gt(a.views, 0);
+    require_ok(lin_live_end_utterance(live, &err));
+    ck_assert_int_eq(a.ends, 1);
+    ck_assert_int_eq(a.why[0], LIN_LIVE_ASKED);
+    require_ok(lin_live_feed(live, features + (size_t)(100 * D), n_features - 100, &err));
+    require_ok(lin_live_finish(live, &err));
+    ck_assert_int_eq(a.ends, 2);
+    ck_assert_int_eq(a.why[1], LIN_LIVE_STOPPED);
+    lin_live_destroy(live);
+    static lin_result_phone want[MOST_PHONES];
+    const int n = decode((int)lround(a.ended_at[0] * 100), n_features, want);
+    ck_assert_int_eq(a.n - a.first[1], n);
+    for (int p = 0; p < n; p++) ck_assert_int_eq(a.phones[a.first[1] + p].label, want[p].label);
+    // And just before the sound ends.
+    live = create(&o, &b);
+    require_ok(lin_live_feed(live, features, n_features, &err));
+    const int growing = b.n_growing;
+    require_ok(lin_live_end_utterance(live, &err));
+    ck_assert_int_ge(b.n, growing);
+    require_ok(lin_live_finish(live, &err));
+    lin_live_destroy(live);
+}
+END_TEST
+
+START_TEST(nothing_is_allocated_on_the_way)
+{
+    lin_error err = {0};
+    const lin_live_options o = lin_live_options_default();
+    lin_live *live = create(&o, &a);
+    const unsigned long before = lin_memory_count();
+    unsigned long first_utterance = 0;
+    for (int at = 0; at + 4 <= n_features; at += 4) {
+        require_ok(lin_live_feed(live, features + (size_t)(at * D), 4, &err));
+        if (a.ends == 1 && !first_utterance) first_utterance = lin_memory_count() + 1;
+    }
+    ck_assert_int_ge(a.ends, 3);
+    ck_assert_uint_eq(lin_memory_count() + 1, first_utterance); // the room of the longest utterance, once, in four lists
+    ck_assert_uint_le(lin_memory_count() - before, 4);
+    lin_live_destroy(live);
+}
+END_TEST
+
+START_TEST(failures)
+{
+    lin_error err = {0};
+    lin_live_options o = lin_live_options_default();
+    lin_live *live = create(&o, &a);
+    a.fail_at = 3;
+    lin_status status = LIN_OK;
+    for (int at = 0; at < n_features && status == LIN_OK; at += 5)
+        status = lin_live_feed(live, features + (size_t)(at * D), 5, &err);
+    ck_assert_int_eq(status, LIN_IO);
+    ck_assert_str_eq(err.message, "the sink is full");
+    ck_assert_int_eq(a.views, 3);
+    lin_live_destroy(live);
+    o.rules.blank = 2;
+    ck_assert_int_eq(lin_live_create(&recognizer, &o, &(lin_live_sink){&a, hear}, &live, &err), LIN_INVALID);
+    ck_assert_ptr_null(live);
+    o = lin_live_options_default();
+    const unsigned long before = lin_memory_live();
+    int k = 1;
+    for (;; k++) {
+        lin_memory_fail_at((unsigned long)k);
+        status = lin_live_create(&recognizer, &o, &(lin_live_sink){&a, hear}, &live, &err);
+        lin_memory_fail_at(0);
+        if (status == LIN_OK) break;
+        ck_assert_int_eq(status, LIN_NO_MEMORY);
+        ck_assert_ptr_null(live);
+        ck_assert_uint_eq(lin_memory_live(), before);
+    }
+    ck_assert_int_gt(k, 4);
+    lin_live_destroy(live);
+    ck_assert_uint_eq(lin_memory_live(), before);
+}
+END_TEST
+
+START_TEST(construction_latency)
+{
+    const lin_live_delay d = lin_live_construction(&recognizer);
+    ck_assert_double_eq_tol(d.step_s, 0.03, 1e-9);
+    ck_assert_double_eq_tol(d.ahead_s, 0.12, 1e-9);
+    ck_assert_double_eq_tol(d.window_s, 0.015, 1e-9);
+    ck_assert_double_eq_tol(d.total_s, 0.165, 1e-9);
+    // A phone is settled by the feed of just that frame: the sound that has come by then ends total_s behind the phone.
+    lin_error err = {0};
+    const lin_live_options o = lin_live_options_default();
+    lin_live *live = create(&o, &a);
+    int seen = 0;
+    for (int at = 0; at < 150; at++) {
+        require_ok(lin_live_feed(live, features + (size_t)(at * D), 1, &err));
+        const double sound_s = at * 0.01 + 0.025;
+        for (; seen < a.n_growing; seen++) ck_assert_double_eq_tol(sound_s - a.growing[seen].end_s, d.total_s, 1e-6);
+    }
+    ck_assert_int_gt(seen, 3);
+    lin_live_destroy(live);
+}
+END_TEST
+
+START_TEST(latencies)
+{
+    static lin_latency l;
+    ck_assert_double_eq(lin_latency_quantile(&l, 0.5), 0);
+    for (int i = 100; i >= 1; i--) lin_latency_add(&l, i * 0.01 - 0.0005);
+    ck_assert_double_eq_tol(lin_latency_quantile(&l, 0.5), 0.5, 1e-9);
+    ck_assert_double_eq_tol(lin_latency_quantile(&l, 0.95), 0.95, 1e-9);
+    ck_assert_double_eq_tol(lin_latency_quantile(&l, 0.99), 0.99, 1e-9);
+    ck_assert_double_eq_tol(lin_latency_quantile(&l, 1), 0.9995, 1e-9);
+    lin_latency_add(&l, -1);
+    lin_latency_add(&l, 1e9);
+    ck_assert_int_eq((int)l.n, 102);
+    ck_assert_double_eq(lin_latency_quantile(&l, 1), 1e9);
+    ck_assert_double_eq_tol(lin_latency_quantile(&l, 0), 0.001, 1e-9);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("linnet/live");
+    TCase *cases = tcase_create("live");
+    tcase_add_unchecked_fixture(cases, setup, teardown);
+    tcase_set_timeout(cases, 30);
+    tcase_add_test(cases, any_split_gives_the_same);
+    tcase_add_test(cases, without_resets_all_utterances_are_one);
+    tcase_add_test(cases, with_resets_each_utterance_begins_anew);
+    tcase_add_test(cases, a_phone_that_an_end_cuts);
+    tcase_add_test(cases, an_end_may_be_asked_for);
+    tcase_add_test(cases, nothing_is_allocated_on_the_way);
+    tcase_add_test(cases, failures);
+    tcase_add_test(cases, construction_latency);
+    tcase_add_test(cases, latencies);
+    suite_add_tcase(suite, cases);
+    return test_run(suite);
+}

@@ -1,0 +1,682 @@
+// The growing result of beams and words: any split of the sound, what is settled stays, endpoints end the search, guesses and
+// incomplete words, alternatives, phrases that change on the way, nothing allocated.
+#include "app/decoding_options.h"
+#include "linnet/live.h"
+
+#include "base/hash.h"
+#include "model/stream.h"
+#include "tests/lexicon/support.h"
+#include "tests/linnet/live_sound.h"
+
+enum { MOST = 400 };
+
+static char folder[256], dict[300], arpa[300], phones_arpa[300], list[300], never_dict[300], never_arpa[300];
+static float *logp; // [n_rows, V], of all the sound at once
+static int n_rows, V;
+
+/* ---- a lexicon of what is said ---------------------------------------------------------------------------------------------- */
+
+// The names of the phones first .. first+n-1 that greedy decoding finds.
+static void put_phones(FILE *f, const lin_greedy_phone *phones, int n)
+{
+    for (int i = 0; i < n; i++) fprintf(f, " %s", lin_phones_name(recognizer.phones, phones[i].label));
+}
+
+// Words of two phones each, waa, wba, ...; each has a homophone, zaa, zba, ..., that the language model likes less.
+static void write_lexicon(const lin_greedy_phone *phones, int n)
+{
+    FILE *d = fopen(dict, "w"), *a = fopen(arpa, "w");
+    const int words = n / 2;
+    ck_assert(d && a);
+    fprintf(a, "\\data\\\nngram 1=%d\nngram 2=%d\n\n\\1-grams:\n-99 <s> -0.3\n-1 </s>\n", 2 * words + 2, words - 1);
+    for (int i = 0; i < words; i++) {
+        for (int k = 0; k < 2; k++) {
+            fprintf(d, "%c%c%c", "wz"[k], 'a' + i % 26, 'a' + i / 26);
+            put_phones(d, phones + 2 * i, 2);
+            fprintf(d, "\n");
+            fprintf(a, "%.1f %c%c%c -0.3\n", k ? -12 : -1.5, "wz"[k], 'a' + i % 26, 'a' + i / 26);
+        }
+    }
+    fprintf(a, "\n\\2-grams:\n");
+    for (int i = 0; i + 1 < words; i++) {
+        fprintf(a, "-0.4 w%c%c w%c%c\n", 'a' + i % 26, 'a' + i / 26, 'a' + (i + 1) % 26, 'a' + (i + 1) / 26);
+    }
+    fprintf(a, "\n\\end\\\n");
+    fclose(d);
+    fclose(a);
+    FILE *p = fopen(phones_arpa, "w");
+    ck_assert_ptr_nonnull(p);
+    fprintf(p, "\\data\\\nngram 1=%d\n\n\\1-grams:\n-99 <s>\n-1 </s>\n", V + 1);
+    for (int v = 1; v < V; v++) fprintf(p, "%.2f %s\n", -1 - 0.02 * v, lin_phones_name(recognizer.phones, v));
+    fprintf(p, "\n\\end\\\n");
+    fclose(p);
+    // A word that begins as what is said does, and goes on as nothing does.
+    d = fopen(never_dict, "w");
+    ck_assert_ptr_nonnull(d);
+    fprintf(d, "never");
+    put_phones(d, phones, 2);
+    for (int i = 0; i < 30; i++) fprintf(d, " %s", lin_phones_name(recognizer.phones, 1 + i % (V - 1)));
+    fprintf(d, "\n");
+    fclose(d);
+    static const char text[] = "\\data\\\nngram 1=3\n\n\\1-grams:\n-99 <s>\n-1 </s>\n-1 never\n\n\\end\\\n";
+    test_write_file(never_arpa, text, strlen(text));
+}
+
+static void begin(void)
+{
+    lin_error err = {0};
+    lin_stream *stream;
+    lin_worker *worker;
+    lin_greedy greedy;
+    int n, more, found, last;
+    setup();
+    V = recognizer.V;
+    const int rows = n_features / recognizer.model->config.stack + 2;
+    logp = lin_alloc((size_t)(rows * V), sizeof *logp);
+    require_ok(lin_stream_create(recognizer.encoder, &stream, &err));
+    require_ok(lin_worker_create(recognizer.encoder, 1, &worker, &err));
+    require_ok(lin_stream_feed(stream, worker, features, n_features, logp, rows, &n, &err));
+    require_ok(lin_stream_finish(stream, worker, logp + (size_t)(n * V), rows - n, &more, &err));
+    n_rows = n + more;
+    lin_stream_destroy(stream);
+    lin_worker_destroy(worker);
+    lin_greedy_phone *phones = lin_alloc((size_t)n_rows + 1, sizeof *phones);
+    lin_greedy_reset(&greedy, V, 0, 0);
+    require_ok(lin_greedy_push(&greedy, logp, n_rows, phones, n_rows, &found, &err));
+    lin_greedy_finish(&greedy, phones + found, &last);
+    test_folder(folder, sizeof folder);
+    snprintf(dict, sizeof dict, "%s/dict", folder);
+    snprintf(arpa, sizeof arpa, "%s/arpa", folder);
+    snprintf(phones_arpa, sizeof phones_arpa, "%s/phones.arpa", folder);
+    snprintf(list, sizeof list, "%s/list", folder);
+    snprintf(never_dict, sizeof never_dict, "%s/never.dict", folder);
+    snprintf(never_arpa, sizeof never_arpa, "%s/never.arpa", folder);
+    write_lexicon(phones, found + last);
+    lin_free(phones);
+}
+
+static void end(void)
+{
+    lin_free(logp);
+    test_folder_remove(folder);
+    teardown();
+}
+
+/* ---- searches --------------------------------------------------------------------------------------------------------------- */
+
+typedef struct values {
+    lin_decoding_values decoding;
+} values;
+
+static const lin_option rows[] = {LIN_DECODING_ROWS(values, decoding), {.type = LIN_OPTION_END}};
+static const lin_command command = {.name = "test", .operands = "", .options = rows, .values_size = sizeof(values)};
+
+typedef struct opened {
+    values v;
+    lin_parsed parsed;
+    lin_decoding decoding;
+} opened;
+
+static const char *name_of_file(char letter)
+{
+    switch (letter) {
+    case 'd': return dict;
+    case 'a': return arpa;
+    case 'p': return phones_arpa;
+    case 'n': return never_dict;
+    case 'm': return never_arpa;
+    default: return list;
+    }
+}
+
+// With %d, %a and the like for the names of files.
+static void open_search(opened *o, const char *line)
+{
+    lin_error err = {0};
+    static char text[2048];
+    char *argv[32];
+    int argc = 0;
+    text[0] = 0;
+    for (const char *c = line; *c; c++) {
+        const size_t n = strlen(text);
+        if (*c != '%') snprintf(text + n, sizeof text - n, "%c", *c);
+        else snprintf(text + n, sizeof text - n, "%s", name_of_file(*++c));
+    }
+    for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) argv[argc++] = word;
+    require_ok(lin_options_begin(&command, &o->v, &o->parsed, &err));
+    require_ok(lin_options_command_line(&o->parsed, argc, argv, &err));
+    ck_assert_int_eq(lin_decoding_check(&o->parsed, &o->v.decoding), 0);
+    require_ok(lin_decoding_open(&o->decoding, &o->v.decoding, recognizer.phones, recognizer.row_seconds, NULL, &err));
+}
+
+static void close_search(opened *o)
+{
+    lin_decoding_close(&o->decoding);
+    lin_options_free(&o->parsed);
+}
+
+// A narrow beam: some words are settled while others are said.
+#define WORDS "--words --lexicon %d --lm %a --lm-weight 0.2 --bonus 2 --beam 40 --beam-score 4"
+static const char words_line[] = WORDS, beam_line[] = "--beam 8 --lm %p";
+static const char *const lines[] = {beam_line, words_line, "--beam 8 --lm %p --n-best 4", WORDS " --n-best 3"};
+
+/* ---- what is heard ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct word {
+    char text[32];
+    double start_s, end_s;
+    float confidence;
+    int first_phone, n_phones;
+} word;
+
+typedef struct heard {
+    lin_result_phone phones[MOST];
+    word words[MOST];
+    int n_phones, n_words;           // of utterances that ended
+    int growing_phones, growing_words; // settled behind these, of the one that grows
+    int ends, phones_at[MOST], words_at[MOST];
+    double ended_at[MOST];
+    uint64_t alternatives[MOST]; // a hash of each utterance's
+    int views, revision, guesses, incomplete, empty_ends;
+    int settled_early; // words that were settled before their utterance ended
+} heard;
+
+static void same_phone(const lin_result_phone *got, const lin_result_phone *want)
+{
+    ck_assert(got->label == want->label && got->start_s == want->start_s && got->end_s == want->end_s &&
+              got->confidence == want->confidence);
+}
+
+static void same_word(const word *got, const word *want)
+{
+    ck_assert_str_eq(got->text, want->text);
+    ck_assert(got->start_s == want->start_s && got->end_s == want->end_s && got->confidence == want->confidence &&
+              got->first_phone == want->first_phone && got->n_phones == want->n_phones);
+}
+
+static word word_of(const lin_result *r, int i)
+{
+    const lin_result_word *w = &r->words[i];
+    word to = {"", w->start_s, w->end_s, w->confidence, w->first_phone, w->n_phones};
+    ck_assert_int_eq(w->known, *lin_result_word_text(r, i) != 0);
+    snprintf(to.text, sizeof to.text, "%s", lin_result_word_text(r, i));
+    return to;
+}
+
+// Every phone is one of a word, in order.
+static void well_formed(const lin_result *r)
+{
+    int at = 0;
+    for (int i = 0; i < r->n_words; i++) {
+        ck_assert_int_eq(r->words[i].first_phone, at);
+        at += r->words[i].n_phones;
+    }
+    if (r->has_words) ck_assert_int_eq(at, r->n_phones);
+    for (int i = 1; i < r->n_phones; i++) ck_assert_double_ge(r->phones[i].start_s, r->phones[i - 1].end_s - 1e-9);
+}
+
+static uint64_t hash_of(const lin_result *r)
+{
+    uint64_t hash = (uint64_t)r->n_alternatives;
+    for (int i = 0; i < r->n_alternatives; i++) {
+        const lin_result *a = &r->alternatives[i];
+        well_formed(a);
+        hash = lin_hash(&a->score, sizeof a->score, hash);
+        for (int p = 0; p < a->n_phones; p++) hash = lin_hash(&a->phones[p].label, sizeof a->phones[p].label, hash);
+        for (int w = 0; w < a->n_words; w++) {
+            const char *text = lin_result_word_text(a, w);
+            hash = lin_hash(text, strlen(text), hash);
+        }
+    }
+    return hash;
+}
+
+static lin_status hear(void *context, const lin_live_view *v, lin_error *err)
+{
+    (void)err;
+    heard *h = context;
+    const lin_result *r = v->result, *p = v->partial;
+    const int final = v->end != LIN_LIVE_GROWS, last = p->n_words - 1;
+    h->views++;
+    ck_assert_int_eq(v->utterance, h->ends + 1);
+    ck_assert_int_eq(v->revision, ++h->revision);
+    ck_assert_int_eq(v->old_phones, h->growing_phones);
+    ck_assert_int_eq(v->old_words, h->growing_words);
+    ck_assert_int_ge(r->n_phones, v->old_phones);
+    ck_assert_int_ge(r->n_words, v->old_words);
+    ck_assert_int_lt(h->n_phones + r->n_phones, MOST);
+    well_formed(r);
+    well_formed(p);
+    for (int i = 0; i < r->n_phones; i++) {
+        if (i < v->old_phones) same_phone(&r->phones[i], &h->phones[h->n_phones + i]);
+        else h->phones[h->n_phones + i] = r->phones[i];
+    }
+    for (int i = 0; i < r->n_words; i++) {
+        const word w = word_of(r, i);
+        if (i < v->old_words) same_word(&w, &h->words[h->n_words + i]);
+        else h->words[h->n_words + i] = w;
+    }
+    if (r->n_phones && p->n_phones)
+        ck_assert_double_ge(p->phones[0].start_s, r->phones[r->n_phones - 1].end_s - 1e-9);
+    if (v->incomplete) ck_assert(last >= 0 && !p->words[last].known && !final);
+    h->guesses += p->n_words > 1;
+    h->incomplete += v->incomplete;
+    if (!final) h->settled_early += r->n_words - h->growing_words;
+    h->growing_phones = r->n_phones;
+    h->growing_words = r->n_words;
+    ck_assert_double_le(v->start_s, v->end_s);
+    ck_assert_double_le(v->end_s, v->heard_s + 1e-9);
+    if (!final) return LIN_OK;
+    ck_assert_int_eq(p->n_phones + p->n_words, 0);
+    h->empty_ends += r->n_phones == 0;
+    h->ended_at[h->ends] = v->heard_s;
+    h->alternatives[h->ends] = hash_of(r);
+    h->n_phones += r->n_phones;
+    h->n_words += r->n_words;
+    h->phones_at[h->ends] = h->n_phones;
+    h->words_at[h->ends++] = h->n_words;
+    h->growing_phones = h->growing_words = h->revision = 0;
+    return LIN_OK;
+}
+
+static lin_live *create(const lin_live_options *o, heard *h)
+{
+    lin_error err = {0};
+    lin_live *live;
+    memset(h, 0, sizeof *h);
+    require_ok(lin_live_create(&recognizer, o, &(lin_live_sink){h, hear}, &live, &err));
+    return live;
+}
+
+// Frames from .. to-1 in pieces of random length up to `most`.
+static void feed(lin_live *live, int from, int to, int most, uint64_t seed)
+{
+    lin_error err = {0};
+    for (int at = from, n, i = 0; at < to; at += n, i++) {
+        n = most == 1 ? 1 : (int)lin_random_below(seed, (uint64_t)i, (uint32_t)most + 1);
+        if (n > to - at) n = to - at;
+        require_ok(lin_live_feed(live, features + (size_t)(at * D), n, &err));
+    }
+}
+
+static void listen_to(const lin_live_options *o, int most, uint64_t seed, heard *h)
+{
+    lin_error err = {0};
+    lin_live *live = create(o, h);
+    feed(live, 0, n_features, most, seed);
+    require_ok(lin_live_finish(live, &err));
+    lin_live_destroy(live);
+}
+
+static void same(const heard *a, const heard *b)
+{
+    ck_assert_int_eq(a->n_phones, b->n_phones);
+    ck_assert_int_eq(a->n_words, b->n_words);
+    ck_assert_int_eq(a->ends, b->ends);
+    for (int i = 0; i < a->n_phones; i++) same_phone(&a->phones[i], &b->phones[i]);
+    for (int i = 0; i < a->n_words; i++) same_word(&a->words[i], &b->words[i]);
+    for (int i = 0; i < a->ends; i++) {
+        ck_assert_int_eq(a->phones_at[i], b->phones_at[i]);
+        ck_assert_int_eq(a->words_at[i], b->words_at[i]);
+        ck_assert_double_eq(a->ended_at[i], b->ended_at[i]);
+        ck_assert(a->alternatives[i] == b->alternatives[i]);
+    }
+}
+
+/* ---- tests ------------------------------------------------------------------------------------------------------------------ */
+
+static heard a, b;
+static opened search;
+
+START_TEST(any_split_gives_the_same)
+{
+    lin_live_options o = lin_live_options_default();
+    open_search(&search, lines[_i]);
+    o.decoding = &search.decoding;
+#ifdef TEST_ASAN
+    const int splits = 1, from = 1;
+#else
+    const int splits = 3, from = 0;
+#endif
+    for (o.resets = from; o.resets < 2; o.resets++) {
+        listen_to(&o, n_features, 1, &a);
+        ck_assert_int_ge(a.ends, 3);
+        ck_assert_int_ge(a.n_phones, 12);
+        const int most[] = {7, 1, 40};
+        for (int i = 0; i < splits; i++) {
+            listen_to(&o, most[i], 11 + (uint64_t)i, &b);
+            same(&a, &b);
+            if (i == 0 && _i == 1) ck_assert(b.n_words > 4 && b.settled_early > 0 && b.guesses > 0 && b.incomplete > 0);
+        }
+    }
+    close_search(&search);
+}
+END_TEST
+
+// Of what one network makes of all the sound, each utterance is what a new search finds in its rows; in all of them, if none ends.
+START_TEST(each_utterance_is_a_search_of_its_own)
+{
+    lin_error err = {0};
+    lin_live_options o = lin_live_options_default();
+    lin_decoder d = {0};
+    lin_result want = {0};
+    open_search(&search, lines[_i]);
+    o.decoding = &search.decoding;
+    o.resets = 0;
+    require_ok(lin_decoder_create(&d, &search.decoding, &err));
+    const double longest[] = {0, 0.6, 0.09}; // 20 rows, 3 rows
+    for (int k = 0; k < 3; k++) {
+#ifdef TEST_ASAN
+        if (k == 1) continue;
+#endif
+        o.rules = (lin_endpoint_options){.longest_s = longest[k], .blank = 0.8};
+        listen_to(&o, 30, 3, &a);
+        const int step = k ? (int)lround(longest[k] / recognizer.row_seconds) : n_rows;
+        int utterance = 0;
+        for (int from = 0; from < n_rows; from += step) {
+            const int n = from + step < n_rows ? step : n_rows - from;
+            lin_decoder_reset(&d, from);
+            lin_result_clear(&want);
+            require_ok(lin_decoder_push(&d, logp + (size_t)(from * V), n, &err));
+            require_ok(lin_decoder_finish(&d, &want, &err));
+            while (utterance < a.ends && a.ended_at[utterance] < (from + n - 0.5) * recognizer.row_seconds) utterance++;
+            const int told = utterance < a.ends && a.ended_at[utterance] < (from + n + 0.5) * recognizer.row_seconds;
+            const int phones_at = utterance ? a.phones_at[utterance - 1] : 0, words_at = utterance ? a.words_at[utterance - 1] : 0;
+            ck_assert_int_eq(told ? a.phones_at[utterance] - phones_at : 0, want.n_phones);
+            ck_assert_int_eq(told ? a.words_at[utterance] - words_at : 0, want.n_words);
+            if (told) ck_assert(a.alternatives[utterance] == hash_of(&want));
+            if (_i > 1 && k == 0) ck_assert_int_gt(want.n_alternatives, 1);
+            if (_i < 2) ck_assert_int_eq(want.n_alternatives, 0);
+            for (int i = 0; i < want.n_phones; i++) same_phone(&a.phones[phones_at + i], &want.phones[i]);
+            for (int i = 0; i < want.n_words; i++) same_word(&a.words[words_at + i], &(word[]){word_of(&want, i)}[0]);
+        }
+    }
+    lin_decoder_free(&d);
+    lin_result_free(&want);
+    close_search(&search);
+}
+END_TEST
+
+// Where words have alternatives they are settled late, but an utterance may be longer than that: here, of two words.
+START_TEST(alternatives_of_what_was_settled)
+{
+    lin_error err = {0};
+    lin_live_options o = lin_live_options_default();
+    lin_words_options how = lin_words_options_default();
+    lin_dictionary *dictionary;
+    lin_ngram *lm;
+    lin_tree *tree;
+    lin_words *found;
+    how.longest = 2;
+    how.n_best = 3;
+    how.lm_weight = 0.2;
+    how.bonus = 2;
+    require_ok(lin_dictionary_load(dict, recognizer.phones, NULL, &dictionary, &err));
+    require_ok(lin_ngram_open(arpa, &lm, &err));
+    require_ok(lin_tree_create(dictionary, recognizer.phones, lm, NULL, &tree, &err));
+    require_ok(lin_words_create(tree, lm, &how, &found, &err));
+    const lin_decoding by_hand = {.search = lin_search_words(found, V, 1), .row_seconds = recognizer.row_seconds, .n_best = 3};
+    o.decoding = &by_hand;
+    o.rules = (lin_endpoint_options){.blank = 0.8};
+    listen_to(&o, 9, 4, &a);
+    ck_assert_int_gt(a.settled_early, 3);
+    listen_to(&o, 50, 4, &b);
+    same(&a, &b);
+    lin_words_destroy(found);
+    lin_tree_destroy(tree);
+    lin_ngram_destroy(lm);
+    lin_dictionary_destroy(dictionary);
+}
+END_TEST
+
+// A network that hears one phone without an end. Every end cuts it in two, and each part is a phone: a beam begins anew.
+START_TEST(a_phone_that_an_end_cuts)
+{
+    lin_error err = {0};
+    lin_live_options o = lin_live_options_default();
+    const lin_recognizer sound = recognizer;
+    lin_recognizer deaf = recognizer;
+    const lin_params *params = &recognizer.model->params;
+    float *bias = recognizer.model->values + params->table[params->output[1]].offset + 5;
+    *bias += 1000;
+    require_ok(lin_encoder_create(recognizer.model, lin_ops_cpu(), &deaf.encoder, &err));
+    open_search(&search, "--beam 4");
+    o.decoding = &search.decoding;
+    o.rules.longest_s = 0.06; // two rows
+    for (o.resets = 0; o.resets < 2; o.resets++) {
+        recognizer = deaf;
+        listen_to(&o, 50, 8, &a);
+        recognizer = sound;
+        ck_assert_int_eq(a.n_phones, (n_rows + 1) / 2);
+        for (int i = 0; i < a.n_phones; i++) ck_assert_int_eq(a.phones[i].label, 5);
+    }
+    close_search(&search);
+    lin_encoder_destroy(deaf.encoder);
+    *bias -= 1000;
+}
+END_TEST
+
+// Nothing but one word that nobody says: its beginnings are guessed and dropped, and the end, which is told, is empty.
+START_TEST(guesses_that_are_dropped)
+{
+    lin_live_options o = lin_live_options_default();
+    open_search(&search, "--words --lexicon %n --lm %m --no-unknown --lm-weight 0.2 --bonus 2");
+    o.decoding = &search.decoding;
+    listen_to(&o, 9, 3, &a);
+    close_search(&search);
+    ck_assert_int_eq(a.n_words, 0);
+    ck_assert_int_gt(a.incomplete, 0);
+    ck_assert_int_gt(a.ends, 0);
+    ck_assert_int_eq(a.empty_ends, a.ends);
+}
+END_TEST
+
+START_TEST(nothing_is_allocated_on_the_way)
+{
+    lin_live_options o = lin_live_options_default();
+    open_search(&search, lines[_i]);
+    o.decoding = &search.decoding;
+    lin_live *live = create(&o, &a);
+    for (int k = 0; k < 2; k++) feed(live, 0, n_features, 4, 1);
+    const unsigned long before = lin_memory_count();
+    const int words = a.n_words;
+    feed(live, 0, n_features, 4, 1);
+    ck_assert_uint_eq(lin_memory_count(), before);
+    ck_assert(_i % 2 == 0 || a.n_words > words);
+    lin_live_destroy(live);
+    close_search(&search);
+}
+END_TEST
+
+START_TEST(failures)
+{
+    lin_error err = {0};
+    lin_live_options o = lin_live_options_default();
+    lin_live *live;
+    open_search(&search, words_line);
+    o.decoding = &search.decoding;
+    FAIL_EVERY_ALLOCATION(lin_live_create(&recognizer, &o, &(lin_live_sink){&a, hear}, &live, NULL), lin_live_destroy(live));
+    // On the way: any allocation may fail, and the next call goes on or fails again, and nothing is lost to the heap.
+    const unsigned long blocks = lin_memory_live();
+    for (unsigned long k = 1; k < 40; k++) {
+        live = create(&o, &a);
+        lin_memory_fail_at(k);
+        lin_status status = LIN_OK;
+        for (int at = 0; at + 20 <= n_features / 2 && status == LIN_OK; at += 20)
+            status = lin_live_feed(live, features + (size_t)(at * D), 20, &err);
+        lin_memory_fail_at(0);
+        ck_assert(status == LIN_OK || status == LIN_NO_MEMORY);
+        lin_live_destroy(live);
+        ck_assert_uint_eq(lin_memory_live(), blocks);
+        if (status == LIN_OK) {
+            ck_assert_uint_gt(k, 3);
+            break;
+        }
+    }
+    close_search(&search);
+}
+END_TEST
+
+/* ---- phrases that change ---------------------------------------------------------------------------------------------------- */
+
+// All homophones, with so much of a bonus; and a word outside the lexicon.
+static void write_list(const char *bonus)
+{
+    FILE *f = fopen(list, "w"), *d = fopen(dict, "r");
+    char line[256];
+    ck_assert(f && d);
+    fputs("xkcd\t0.5\n", f); // spelt: no letter-to-sound rules are needed
+    while (fgets(line, sizeof line, d)) {
+        if (*line == 'z') fprintf(f, "%.*s\t%s\n", (int)strcspn(line, " "), line, bonus);
+    }
+    fclose(f);
+    fclose(d);
+}
+
+static int begins_with(const heard *h, int from, int to, char letter)
+{
+    int n = 0;
+    for (int i = from; i < to; i++) n += h->words[i].text[0] == letter;
+    return n;
+}
+
+// The list changes in the middle of the second sentence: what was settled stays, and the homophones win behind it.
+START_TEST(phrases_change_on_the_way)
+{
+    lin_error err = {0};
+    lin_live_options o = lin_live_options_default();
+    int n;
+    write_list("-5");
+    open_search(&search, WORDS " --context %l");
+    o.decoding = &search.decoding;
+    if (_i) o.rules = (lin_endpoint_options){.blank = 0.8}; // one utterance
+    listen_to(&o, 20, 5, &a);
+    ck_assert_int_eq(begins_with(&a, 0, a.n_words, 'z'), 0);
+    ck_assert_int_gt(begins_with(&a, 0, a.n_words, 'w'), 4);
+    lin_live *live = create(&o, &b);
+    const int half = n_features / 2;
+    feed(live, 0, half, 20, 5);
+    const int settled = b.n_words + b.growing_words;
+    const double at_s = half * 0.01;
+    ck_assert_int_gt(settled, 2);
+    write_list("20");
+    require_ok(lin_decoding_reread(&search.decoding, &n, &err));
+    ck_assert_int_gt(n, 8);
+    feed(live, half, n_features, 20, 6);
+    require_ok(lin_live_finish(live, &err));
+    lin_live_destroy(live);
+    for (int i = 0; i < settled; i++) same_word(&b.words[i], &a.words[i]);
+    int later = 0;
+    for (int i = settled; i < b.n_words; i++) {
+        if (b.words[i].start_s < at_s || !b.words[i].text[0]) continue;
+        later++;
+        ck_assert_int_eq(b.words[i].text[0], 'z');
+    }
+    ck_assert_int_gt(later, 3);
+    close_search(&search);
+}
+END_TEST
+
+// The same for a beam over phones: a phrase is its phones.
+START_TEST(phrases_of_phones_change_on_the_way)
+{
+    lin_error err = {0};
+    lin_live_options o = lin_live_options_default();
+    int n;
+    write_list("0.1");
+    open_search(&search, "--beam 8 --lexicon %d --context %l");
+    o.decoding = &search.decoding;
+    listen_to(&o, 20, 5, &a);
+    lin_live *live = create(&o, &b);
+    const int half = n_features / 2;
+    feed(live, 0, half, 20, 5);
+    const int settled = b.n_phones + b.growing_phones;
+    write_list("-90");
+    const unsigned long blocks = lin_memory_live();
+    require_ok(lin_decoding_reread(&search.decoding, &n, &err));
+    ck_assert_uint_eq(lin_memory_live(), blocks);
+    feed(live, half, n_features, 20, 6);
+    require_ok(lin_live_finish(live, &err));
+    lin_live_destroy(live);
+    int differ = a.n_phones != b.n_phones;
+    for (int i = 0; i < settled; i++) same_phone(&b.phones[i], &a.phones[i]);
+    for (int i = settled; i < a.n_phones && i < b.n_phones; i++) differ |= a.phones[i].label != b.phones[i].label;
+    ck_assert(differ);
+    close_search(&search);
+}
+END_TEST
+
+// What cannot be read changes nothing; an empty list takes the phrases away, even while their words are being guessed.
+START_TEST(phrases_that_cannot_be_read)
+{
+    lin_error err = {0};
+    lin_live_options o = lin_live_options_default();
+    int n;
+    write_list("20");
+    open_search(&search, WORDS " --context %l");
+    o.decoding = &search.decoding;
+    const lin_search_context before = search.decoding.context;
+    test_write_file(list, "zaa\tmuch\n", 9);
+    ck_assert_int_eq(lin_decoding_reread(&search.decoding, &n, &err), LIN_FORMAT);
+    ck_assert_msg(strstr(err.message, "list:1: behind the tab stands 'much'") != NULL, "%s", err.message);
+    ck_assert_ptr_eq(search.decoding.context.words, before.words);
+    remove(list);
+    ck_assert_int_eq(lin_decoding_reread(&search.decoding, &n, &err), LIN_IO);
+    ck_assert_ptr_eq(search.decoding.context.words, before.words);
+    listen_to(&o, 20, 5, &a);
+    ck_assert_int_gt(begins_with(&a, 0, a.n_words, 'z'), 4);
+    write_list("20");
+    for (unsigned long k = 1, live = lin_memory_live();; k++) {
+        lin_memory_fail_at(k);
+        const lin_status status = lin_decoding_reread(&search.decoding, &n, NULL);
+        lin_memory_fail_at(0);
+        ck_assert_uint_eq(lin_memory_live(), live); // as many blocks in the place of the old ones
+        if (status == LIN_OK) break;
+        ck_assert_int_eq(status, LIN_NO_MEMORY);
+        ck_assert_ptr_eq(search.decoding.context.words, before.words);
+    }
+    // A list to and fro at every chunk, with and without words of its own.
+    lin_live *live = create(&o, &a);
+    for (int at = 0, k = 0; at + 9 <= n_features; at += 9, k++) {
+        test_write_file(list, "# none\n", 7);
+        if (k % 3 == 1) write_list("30");
+        if (k % 3 == 2) test_write_file(list, "frbz plgh\t25\n", 13);
+        require_ok(lin_decoding_reread(&search.decoding, &n, &err));
+        ck_assert_int_eq(n == 0, k % 3 == 0);
+        feed(live, at, at + 9, 9, (uint64_t)at);
+    }
+    require_ok(lin_live_finish(live, &err));
+    lin_live_destroy(live);
+    ck_assert_int_gt(a.n_words, 4);
+    close_search(&search);
+    // Greedy decoding has no phrases.
+    open_search(&search, "");
+    require_ok(lin_decoding_reread(&search.decoding, &n, &err));
+    ck_assert_int_eq(n, 0);
+    close_search(&search);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("linnet/live with beams and words");
+    TCase *cases = tcase_create("live");
+    tcase_add_unchecked_fixture(cases, begin, end);
+    tcase_set_timeout(cases, 30);
+    tcase_add_loop_test(cases, any_split_gives_the_same, 0, 4);
+    tcase_add_loop_test(cases, each_utterance_is_a_search_of_its_own, 0, 4);
+    tcase_add_test(cases, alternatives_of_what_was_settled);
+    tcase_add_test(cases, a_phone_that_an_end_cuts);
+    tcase_add_test(cases, guesses_that_are_dropped);
+#ifdef TEST_ASAN
+    tcase_add_loop_test(cases, nothing_is_allocated_on_the_way, 3, 4);
+#else
+    tcase_add_loop_test(cases, nothing_is_allocated_on_the_way, 0, 4);
+#endif
+    tcase_add_test(cases, failures);
+    tcase_add_loop_test(cases, phrases_change_on_the_way, 0, 2);
+    tcase_add_test(cases, phrases_of_phones_change_on_the_way);
+    tcase_add_test(cases, phrases_that_cannot_be_read);
+    suite_add_tcase(suite, cases);
+    return test_run(suite);
+}
