@@ -1,0 +1,165 @@
+// decoding.c - the options of decoding and the decoder of one stream; see decoding.h. What they name is opened in decoding_open.c.
+
+#include "linnet/decoding.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+// ---- options --------------------------------------------------------------------------------------------------------------------
+
+lin_decoding_values lin_decoding_default(void) { return (lin_decoding_values){.n_best = 1, .context_bonus = 4}; }
+
+static int given(const lin_decoding_values *v, lin_given which) { return (v->given >> which) & 1; }
+
+// A beam is meant where something is asked for that only a beam can do.
+static int wants_beam(const lin_decoding_values *v)
+{
+    return v->words || v->n_best > 1 || given(v, LIN_GIVEN_LM) || given(v, LIN_GIVEN_CONTEXT) || given(v, LIN_GIVEN_PHRASE);
+}
+
+lin_search_kind lin_decoding_kind(const lin_decoding_values *v)
+{
+    if (v->words) return LIN_SEARCH_WORDS;
+    return v->beam > 0 || wants_beam(v) ? LIN_SEARCH_BEAM : LIN_SEARCH_GREEDY;
+}
+
+// What was given over what a search takes for good, of what all searches have.
+static void take_given(const lin_decoding_values *v, int *width, double *score, int *labels, double *blank, double *lm_weight,
+                       double *bonus)
+{
+    if (v->beam) *width = v->beam;
+    if (v->n_best > *width) *width = v->n_best;
+    if (given(v, LIN_GIVEN_SCORE)) *score = v->beam_score;
+    if (given(v, LIN_GIVEN_LABELS)) *labels = v->beam_labels;
+    if (given(v, LIN_GIVEN_BLANK)) *blank = v->skip_blank;
+    if (given(v, LIN_GIVEN_LM_WEIGHT)) *lm_weight = v->lm_weight;
+    if (given(v, LIN_GIVEN_BONUS)) *bonus = v->bonus;
+}
+
+lin_beam_options lin_decoding_beam_options(const lin_decoding_values *v)
+{
+    lin_beam_options o = lin_beam_options_default();
+    if (given(v, LIN_GIVEN_LM)) o.bonus = LIN_BEAM_LM_BONUS;
+    take_given(v, &o.width, &o.score, &o.labels, &o.blank, &o.lm_weight, &o.bonus);
+    if (v->n_best > 1) o.longest = 500; // alternatives of whole utterances, not of their ends
+    return o;
+}
+
+lin_words_options lin_decoding_words_options(const lin_decoding_values *v)
+{
+    lin_words_options o = lin_words_options_default();
+    take_given(v, &o.width, &o.score, &o.labels, &o.blank, &o.lm_weight, &o.bonus);
+    if (given(v, LIN_GIVEN_UNKNOWN)) o.unknown = v->unknown;
+    if (v->no_unknown) o.unknown = -INFINITY;
+    o.n_best = v->n_best;
+    return o;
+}
+
+// ---- one stream -----------------------------------------------------------------------------------------------------------------
+
+lin_status lin_decoder_create(lin_decoder *d, const lin_decoding *decoding, lin_error *err)
+{
+    const size_t bytes = lin_search_bytes(&decoding->search);
+    d->decoding = decoding;
+    d->state = lin_alloc(bytes, 1);
+    if (!d->state) return lin_no_memory(err, "a decoder", bytes);
+    lin_decoder_reset(d, 0);
+    return LIN_OK;
+}
+
+void lin_decoder_free(lin_decoder *d)
+{
+    lin_free(d->state);
+    lin_path_free(&d->path);
+    lin_path_free(&d->tail);
+    *d = (lin_decoder){0};
+}
+
+void lin_decoder_reset(lin_decoder *d, int64_t first_frame)
+{
+    lin_search_reset(&d->decoding->search, d->state, first_frame, 0);
+    lin_path_clear(&d->path);
+    d->from_s = -INFINITY;
+    d->to_s = INFINITY;
+    d->past = 0;
+}
+
+// A time as it is printed, to a millisecond, is that of its phone or word: half of one decides for it.
+static int is_wanted(lin_decoder *d, int64_t start)
+{
+    const double start_s = (double)start * d->decoding->row_seconds + 0.0005;
+    d->past |= start_s >= d->to_s;
+    return start_s >= d->from_s && start_s < d->to_s;
+}
+
+// Of the phones and words from these numbers on those stay that begin within what was asked for; a word keeps its phones.
+static void keep_part(lin_decoder *d, lin_path *p, int phones, int words)
+{
+    if (d->from_s == -INFINITY && d->to_s == INFINITY) return;
+    const int has_words = d->decoding->search.kind == LIN_SEARCH_WORDS, n_phones = p->n_phones, n_words = p->n_words;
+    p->n_phones = phones;
+    p->n_words = words;
+    for (int i = phones; i < n_phones && !has_words; i++) {
+        if (is_wanted(d, p->phones[i].start)) p->phones[p->n_phones++] = p->phones[i];
+    }
+    for (int i = words; i < n_words; i++) {
+        lin_path_word word = p->words[i];
+        if (!is_wanted(d, word.start)) continue;
+        memmove(p->phones + p->n_phones, p->phones + word.first_phone, (size_t)word.n_phones * sizeof *p->phones);
+        word.first_phone = p->n_phones;
+        p->n_phones += word.n_phones;
+        p->words[p->n_words++] = word;
+    }
+}
+
+lin_status lin_decoder_push(lin_decoder *d, const float *logp, int n, lin_error *err)
+{
+    const int phones = d->path.n_phones, words = d->path.n_words;
+    lin_status status = lin_search_push(&d->decoding->search, d->state, &d->decoding->context, logp, n, &d->path, err);
+    if (status == LIN_OK) keep_part(d, &d->path, phones, words);
+    return status;
+}
+
+static lin_status add(const lin_decoder *d, const lin_path *path, lin_result *result, lin_error *err)
+{
+    return lin_result_add_path(result, path, d->decoding->row_seconds, lin_decoding_speller(d->decoding), d->decoding, err);
+}
+
+lin_status lin_decoder_take(lin_decoder *d, lin_result *result, lin_error *err)
+{
+    lin_status status = add(d, &d->path, result, err);
+    if (status == LIN_OK) lin_path_clear(&d->path);
+    return status;
+}
+
+// What is settled and what hypothesis number `which` has behind it.
+static lin_status add_hypothesis(lin_decoder *d, int which, lin_result *result, lin_error *err)
+{
+    lin_status status = lin_search_nbest(&d->decoding->search, d->state, which, &d->tail, err);
+    if (status == LIN_OK) keep_part(d, &d->tail, 0, 0);
+    if (status == LIN_OK) status = add(d, &d->path, result, err);
+    return status == LIN_OK ? add(d, &d->tail, result, err) : status;
+}
+
+lin_status lin_decoder_finish(lin_decoder *d, lin_result *result, lin_error *err)
+{
+    const lin_search *search = &d->decoding->search;
+    const int phones = d->path.n_phones, words = d->path.n_words, several = d->decoding->n_best > 1;
+    lin_status status = lin_search_finish(search, d->state, &d->decoding->context, several ? NULL : &d->path, err);
+    if (status != LIN_OK) return status;
+    if (!several) {
+        keep_part(d, &d->path, phones, words);
+        return lin_decoder_take(d, result, err);
+    }
+    int n = lin_search_hypotheses(search, d->state);
+    if (n > d->decoding->n_best) n = d->decoding->n_best;
+    status = add_hypothesis(d, 0, result, err);
+    for (int i = 0; i < n && status == LIN_OK; i++) {
+        lin_result *alternative = lin_result_add_alternative(result);
+        status = alternative ? add_hypothesis(d, i, alternative, err) : lin_no_memory(err, "alternatives", sizeof *alternative);
+    }
+    lin_path_clear(&d->path);
+    return status;
+}

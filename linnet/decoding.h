@@ -1,0 +1,115 @@
+/*
+ * decoding.h - how rows of log-probabilities become phones or words: the options, what they name (lexicon, language model,
+ * phrases) opened once for all streams, and the decoder of one stream.
+ *
+ * Pipeline: linnet/recognize or a matrix -> [this, by decoder/search] -> decoder/result -> app/results.
+ *
+ *   lin_decoding_values values = lin_decoding_default();
+ *   lin_decoding_open(&decoding, &values->decoding, phones, row_seconds, &warnings, &err);   // shared by all threads
+ *   lin_decoder_create(&decoder, &decoding, &err);                                       // one per stream
+ *   lin_decoder_reset(&decoder, 0);
+ *   while (rows come) lin_decoder_push(&decoder, logp, n, &err);
+ *   lin_decoder_take(&decoder, &result, &err);            // what is settled by now; as often as you like
+ *   lin_decoder_finish(&decoder, &result, &err);          // the rest, and the alternatives
+ *   lin_decoder_free(&decoder);
+ *   lin_decoding_close(&decoding);
+ */
+#ifndef LIN_LINNET_DECODING_H
+#define LIN_LINNET_DECODING_H
+
+#include "base/list.h"
+#include "decoder/result.h"
+#include "decoder/search.h"
+#include "lexicon/phones.h"
+#include "linnet/warnings.h"
+
+/* Options of which it matters whether they were given: bits of lin_decoding_values.given. */
+typedef enum lin_given {
+    LIN_GIVEN_BEAM,
+    LIN_GIVEN_SCORE,
+    LIN_GIVEN_LABELS,
+    LIN_GIVEN_BLANK,
+    LIN_GIVEN_LM,
+    LIN_GIVEN_NO_LM,
+    LIN_GIVEN_LM_WEIGHT,
+    LIN_GIVEN_BONUS,
+    LIN_GIVEN_LEXICON,
+    LIN_GIVEN_UNKNOWN,
+    LIN_GIVEN_NO_UNKNOWN,
+    LIN_GIVEN_ALL_WORDS,
+    LIN_GIVEN_CONTEXT,
+    LIN_GIVEN_PHRASE,
+    LIN_GIVEN_CONTEXT_BONUS,
+    LIN_GIVEN_COUNT
+} lin_given;
+
+typedef struct lin_decoding_values {
+    int beam, beam_labels, words, no_lm, no_unknown, all_words, n_best;
+    double beam_score, skip_blank, lm_weight, bonus, unknown, context_bonus;
+    const char *lm, *lexicon, *context;
+    lin_list phrases;
+    unsigned given; /* which of them are set, a bit each (lin_given); of others the default of the kind of search counts */
+} lin_decoding_values;
+
+/* Greedy; phrases have a bonus of 4. */
+lin_decoding_values lin_decoding_default(void);
+
+lin_search_kind lin_decoding_kind(const lin_decoding_values *values);
+lin_beam_options lin_decoding_beam_options(const lin_decoding_values *values);
+lin_words_options lin_decoding_words_options(const lin_decoding_values *values);
+
+typedef struct lin_decoding {
+    lin_search search;
+    lin_search_context context; /* of the phrases; may be replaced while streams run, and must live as long as it is used */
+    double row_seconds;
+    int n_best;
+    struct lin_decoding_parts *parts; /* what it owns */
+} lin_decoding;
+
+/*
+ * Opens lexicon, language model and phrases. phones: of the rows; must outlive it. What was left out is told through
+ * `warnings` (NULL: not). LIN_IO, LIN_FORMAT, LIN_MISMATCH: which file, where, and
+ * what to do. On failure all is closed.
+ */
+lin_status lin_decoding_open(lin_decoding *decoding, const lin_decoding_values *values, const lin_phones *phones,
+                             double row_seconds, const lin_warnings *warnings, lin_error *err);
+void lin_decoding_close(lin_decoding *decoding);
+
+/*
+ * Reads the phrases again (--context may have changed; an empty list is fine by now): streams look for the new ones from their
+ * next row on, and what is settled stays. No stream may be pushed meanwhile, and what is settled must have been taken. n_phrases:
+ * how many there are. On failure the old ones stay.
+ */
+lin_status lin_decoding_reread(lin_decoding *decoding, int *n_phrases, lin_error *err);
+
+/* Spells words of paths: a lin_result_speller for a lin_decoding; NULL where no words are looked for. */
+lin_result_speller lin_decoding_speller(const lin_decoding *decoding);
+
+/* ---- one stream ------------------------------------------------------------------------------------------------------------- */
+
+typedef struct lin_decoder {
+    const lin_decoding *decoding;
+    void *state;         /* of the search, lin_search_bytes of it: to be saved and loaded */
+    lin_path path;       /* settled and not yet taken */
+    lin_path tail;       /* room for what is not */
+    double from_s, to_s; /* only what begins at from_s or later and before to_s is kept; set by reset to everything */
+    int past;            /* something that begins at to_s or later is settled: all before it is */
+} lin_decoder;
+
+/* decoder must be zeroed before. On failure lin_decoder_free is allowed. */
+lin_status lin_decoder_create(lin_decoder *decoder, const lin_decoding *decoding, lin_error *err);
+void lin_decoder_free(lin_decoder *decoder);
+
+void lin_decoder_reset(lin_decoder *decoder, int64_t first_frame);
+
+/* Rows [n, V]. Errors of lin_search_push. */
+lin_status lin_decoder_push(lin_decoder *decoder, const float *logp, int n, lin_error *err);
+
+/* Moves what is settled to the end of a result. */
+lin_status lin_decoder_take(lin_decoder *decoder, lin_result *result, lin_error *err);
+
+/* Ends the segment: takes the rest too. With n_best over 1 the result gets its alternatives, for which nothing may have been taken
+ * before. */
+lin_status lin_decoder_finish(lin_decoder *decoder, lin_result *result, lin_error *err);
+
+#endif

@@ -1,0 +1,95 @@
+// find.c - files that are installed with the library; see find.h.
+
+#include "linnet/find.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef LIN_DATA_DIR
+#define LIN_DATA_DIR "/usr/local/share/linnet"
+#endif
+
+static int exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+// Beside the program as it is installed or built, in the installation prefix, here. In the source tree a file may have another
+// name.
+static int find_file(const char *installed, const char *in_source, char *path, size_t capacity)
+{
+    char program[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (n > 0) {
+        program[n] = 0;
+        char *slash = strrchr(program, '/');
+        if (slash) *slash = 0;
+        snprintf(path, capacity, "%s/../share/linnet/%s", program, installed);
+        if (exists(path)) return 1;
+        snprintf(path, capacity, "%s/../../share/linnet/%s", program, in_source);
+        if (exists(path)) return 1;
+    }
+    snprintf(path, capacity, "%s/%s", LIN_DATA_DIR, installed);
+    if (exists(path)) return 1;
+    snprintf(path, capacity, "share/linnet/%s", in_source);
+    return exists(path);
+}
+
+lin_status lin_find_model(const char *given, char *path, size_t capacity, lin_error *err)
+{
+    if (!given) given = getenv("LINNET_MODEL");
+    if (given && *given) {
+        if (strlen(given) >= capacity) return lin_fail(err, LIN_INVALID, "the model's path is longer than %zu bytes", capacity - 1);
+        memcpy(path, given, strlen(given) + 1);
+        return LIN_OK;
+    }
+    if (find_file("linnet.safetensors", "default.safetensors", path, capacity)) return LIN_OK;
+    return lin_fail(err, LIN_IO, "no model is installed in %s; name one with --model or LINNET_MODEL", LIN_DATA_DIR);
+}
+
+lin_status lin_find_named(const char *given, const char *variable, const char *const *names, char *path, size_t capacity,
+                          lin_error *err)
+{
+    if (!given) given = getenv(variable);
+    if (given && *given) {
+        if (strlen(given) >= capacity) return lin_fail(err, LIN_INVALID, "a file name of over %zu bytes", capacity - 1);
+        const int is_here = strchr(given, '/') || exists(given);
+        if (!is_here && find_file(given, given, path, capacity)) return LIN_OK;
+        memcpy(path, given, strlen(given) + 1);
+        return LIN_OK;
+    }
+    for (; *names; names++) {
+        if (**names != '/' && find_file(*names, *names, path, capacity)) return LIN_OK;
+        if (**names == '/' && access(*names, R_OK) == 0) {
+            snprintf(path, capacity, "%s", *names);
+            return LIN_OK;
+        }
+    }
+    *path = 0;
+    return LIN_OK;
+}
+
+lin_status lin_find_lexicon(const char *given, char *path, size_t capacity, lin_error *err)
+{
+    // With the program, or CMUdict as Debian's package pocketsphinx-en-us installs it.
+    static const char *const names[] = {"english.dict.gz", "english.dict",
+                                        "/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict", NULL};
+    return lin_find_named(given, "LINNET_LEXICON", names, path, capacity, err);
+}
+
+lin_status lin_find_rules(char *path, size_t capacity, lin_error *err)
+{
+    static const char *const names[] = {"english.g2p", NULL};
+    return lin_find_named(NULL, "LINNET_G2P", names, path, capacity, err);
+}
+
+lin_status lin_find_open_rules(const lin_phones *phones, lin_g2p_rules **rules, lin_error *err)
+{
+    char path[PATH_MAX];
+    *rules = NULL;
+    const lin_status status = lin_find_rules(path, sizeof path, err);
+    return status == LIN_OK && *path ? lin_g2p_rules_open(path, phones, rules, err) : status;
+}

@@ -1,0 +1,38 @@
+/*
+ * find.h - files that are installed with the library: the default model, lexicon, language models, letter-to-sound rules.
+ *
+ * They are looked for beside the running program as it is installed (../share/linnet) or built (share/linnet of the source tree),
+ * then in the installation prefix, then in ./share/linnet. Threads: any, as long as nobody changes the environment.
+ */
+#ifndef LIN_LINNET_FIND_H
+#define LIN_LINNET_FIND_H
+
+#include <stddef.h>
+
+#include "base/status.h"
+#include "lexicon/g2p_rules.h"
+
+/*
+ * The model file: `given` if not NULL, else $LINNET_MODEL, else the first that exists of ../share/linnet/linnet.safetensors beside
+ * the program, share/linnet/default.safetensors of the source tree it was built in, the installation prefix, ./share/linnet.
+ * LIN_IO if there is none.
+ */
+lin_status lin_find_model(const char *given, char *path, size_t capacity, lin_error *err);
+
+/*
+ * A file that may be installed with the program, in the same places: `given`, a path or the name of such a one; else what the
+ * environment has; else the first of the names (ended by NULL) that is there; else an empty path.
+ */
+lin_status lin_find_named(const char *given, const char *variable, const char *const *names, char *path, size_t capacity,
+                          lin_error *err);
+
+/* The lexicon by that rule, with LINNET_LEXICON. */
+lin_status lin_find_lexicon(const char *given, char *path, size_t capacity, lin_error *err);
+
+/* The letter-to-sound rules by that rule, with LINNET_G2P: an empty path if there are none. */
+lin_status lin_find_rules(char *path, size_t capacity, lin_error *err);
+
+/* The same, opened: NULL if there are none. */
+lin_status lin_find_open_rules(const lin_phones *phones, lin_g2p_rules **rules, lin_error *err);
+
+#endif

@@ -1,0 +1,81 @@
+// front.c - the bridge between frontend/ and model/; see front.h.
+
+#include "linnet/front.h"
+
+#include <limits.h>
+#include <math.h>
+
+#include "base/memory.h"
+
+lin_fbank_config lin_fbank_from_model(const lin_features *features, int mel_bins)
+{
+    lin_fbank_config c = lin_fbank_default();
+    c.sample_hz = features->sample_hz;
+    c.mel_bins = mel_bins;
+    c.window_ms = features->window_ms;
+    c.hop_ms = features->hop_ms;
+    c.low_hz = features->low_hz;
+    c.high_hz = features->high_hz;
+    c.preemphasis = features->preemphasis;
+    return c;
+}
+
+lin_features lin_fbank_to_model(const lin_fbank_config *config)
+{
+    lin_features f = lin_features_default();
+    f.sample_hz = (int)lround(config->sample_hz);
+    f.window_ms = config->window_ms;
+    f.hop_ms = config->hop_ms;
+    f.low_hz = config->low_hz;
+    f.high_hz = config->high_hz;
+    f.preemphasis = config->preemphasis;
+    return f;
+}
+
+lin_status lin_matrix_reserve(lin_matrix *matrix, int rows, int columns, lin_error *err)
+{
+    if (matrix->columns != columns) {
+        lin_matrix_free(matrix);
+        matrix->columns = columns;
+    }
+    if (rows <= matrix->capacity) return LIN_OK;
+    int capacity = matrix->capacity > INT_MAX / 2 ? INT_MAX : 2 * matrix->capacity;
+    if (capacity < rows) capacity = rows;
+    float *data = lin_resize(matrix->data, (size_t)capacity * (size_t)columns, sizeof *data);
+    if (!data) return lin_no_memory(err, "features", (size_t)capacity * (size_t)columns * sizeof *data);
+    matrix->data = data;
+    matrix->capacity = capacity;
+    return LIN_OK;
+}
+
+void lin_matrix_free(lin_matrix *matrix)
+{
+    lin_free(matrix->data);
+    *matrix = (lin_matrix){NULL, 0, 0, 0};
+}
+
+lin_status lin_front_read_all(const char *path, const lin_pcm_format *raw, const lin_feature_options *options, lin_matrix *frames,
+                              lin_audio_format *format, lin_error *err)
+{
+    enum { BLOCK = 1024 };
+    lin_source *source;
+    frames->rows = 0;
+    lin_status status = lin_source_open(path, raw, options, &source, err);
+    if (status != LIN_OK) return status;
+    int D = lin_source_bins(source), n = 1;
+    if (lin_source_lanes(source) != 1) status = lin_fail(err, LIN_INVALID, "%s: one channel at a time here, not each", path);
+    while (status == LIN_OK && n > 0) {
+        if (frames->rows > INT_MAX - BLOCK) {
+            status = lin_fail(err, LIN_UNSUPPORTED, "%s is too long to be held in memory", path);
+            break;
+        }
+        status = lin_matrix_reserve(frames, frames->rows + BLOCK, D, err);
+        if (status == LIN_OK) {
+            status = lin_source_read(source, frames->data + (size_t)frames->rows * (size_t)D, BLOCK, &n, err);
+        }
+        if (status == LIN_OK) frames->rows += n;
+    }
+    if (format) *format = *lin_source_info(source);
+    lin_source_close(source);
+    return status;
+}
