@@ -5,17 +5,17 @@
 #   has "what must hold" TEXT PART        TEXT contains PART
 #   run ARGS...                           runs linnet: $status, $out (standard output), $err (standard error)
 #
-# $LINNET is the program; $SOUND writes sounds (sound.c), $ROWS log-probabilities (rows.c); $tmp is a folder of one's own, removed at
-# the end.
+# $LINNET is the program; $SOUND writes sounds (sound.c), $ROWS writes log-probabilities (rows.c); $tmp is a temporary folder of this
+# test, removed at the end.
 
 LINNET=${LINNET:-build/release/linnet}
 case $LINNET in /*) ;; *) LINNET=$PWD/$LINNET ;; esac
 SOUND=$(dirname "$LINNET")/tests/app/sound
 ROWS=$(dirname "$LINNET")/tests/app/rows
 unset LINNET_MODEL LINNET_LEXICON LINNET_LM
-export LINNET_FFMPEG= # no test depends on what is installed
+export LINNET_FFMPEG= # no test depends on whether ffmpeg is installed
 passed=0 failed=0
-# The program runs in the locale that there is; what a test works out itself has a decimal point, and [a-z] is ASCII's.
+# The program runs in the caller's locale; the test's own tools write a decimal point, and [a-z] means ASCII.
 awk() { LC_ALL=C command awk "$@"; }
 grep() { LC_ALL=C command grep "$@"; }
 sed() { LC_ALL=C command sed "$@"; }
@@ -28,7 +28,7 @@ fail() { failed=$((failed + 1)); echo "FAILED: $1"; shift; for line; do echo "  
 ok() { what=$1; shift; if "$@" > "$tmp/.log" 2>&1; then pass; else fail "$what" "$*" "$(head -c 2000 "$tmp/.log")"; fi; }
 is() { if [ "$2" = "$3" ]; then pass; else fail "$1" "wanted: $2" "got:    $3"; fi; }
 has() { case $2 in *"$3"*) pass ;; *) fail "$1" "wanted a part: $3" "got:           $2" ;; esac; }
-# json "what" ARGS...: what linnet writes is JSON, if there is somebody to say so
+# json "what" ARGS...: linnet ARGS... writes valid JSON (checked where a JSON parser is installed)
 json() { what=$1; shift; command -v python3 > /dev/null || return 0; "$LINNET" "$@" > "$tmp/.json" 2> /dev/null; ok "$what" python3 -m json.tool "$tmp/.json"; }
 hasnt() { case $2 in *"$3"*) fail "$1" "unwanted: $3" "in:       $2" ;; *) pass ;; esac; }
 
@@ -37,12 +37,12 @@ run() {
     status=$?
     out=$(tr -d '\000' < "$tmp/.out")
     err=$(tr -d '\000' < "$tmp/.err")
-    # Whatever it meets, it never dies of a signal, and a sanitizer's report is a failure.
+    # The program must never end by a signal; a sanitizer's report is a failure.
     if [ $status -ge 128 ] && [ $status != 130 ]; then fail "no crash" "linnet $*" "status $status" "$err"; fi
     case $err in *Sanitizer*|*"runtime error"*) fail "no sanitizer report" "linnet $*" "$err" ;; esac
 }
 
-# refused "what" STATUS "part of the message" ARGS...: this exit status and one line of message, "linnet: ..."
+# refused "what" STATUS "part of the message" ARGS...: linnet ARGS... exits with STATUS and prints one line, "linnet: ..."
 refused() {
     what=$1 want=$2 part=$3
     shift 3
@@ -53,7 +53,7 @@ refused() {
     is "$what: nothing on standard output" "" "$out"
 }
 
-# A small model that streams, and the cache it was made from: $tmp/model.safetensors, $tmp/set.lfc. Real training, of random sounds.
+# A small causal model and the cache it was trained on: $tmp/model.safetensors, $tmp/set.lfc. Real training on random sounds.
 make_model() {
     mkdir -p "$tmp/data"
     printf 'one W AH N\ntwo T UW\nthree TH R IY\nfour F AO R\n' > "$tmp/dict"

@@ -5,7 +5,7 @@
 #include "kernels/ops.h"
 #include "tests/support.h"
 
-// Each in a process of its own, or the second one finds the context of the first, which does not survive the fork.
+// Each iteration must run in its own process: a CUDA context that an earlier one leaves does not survive a fork.
 START_TEST(opens)
 {
     lin_error err = {0};

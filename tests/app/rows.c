@@ -2,10 +2,10 @@
 //
 //   rows OUT [V=40] [p=0.9] < SCRIPT
 //
-// The script is words in pairs: PHONE ROWS says that so many rows have this phone (CMUdict's names, "-" for the blank) with
-// probability p, the others sharing the rest. PHONE:Q is this phone with probability Q; PHONE:Q+PHONE2:Q2 two phones. V: columns,
-// those beyond the phones being nameless. The words nan, half and logits in place of PHONE write rows that are no
-// log-probabilities.
+// The script is pairs of words: PHONE ROWS writes ROWS rows in which this phone (CMUdict's name, "-" for the blank) has
+// probability p and the other columns share the rest. PHONE:Q gives it probability Q; PHONE:Q+PHONE2:Q2 names two phones. V: the
+// number of columns; those after the phones have no name. The words nan, half and logits in place of PHONE write rows that are
+// not log-probabilities.
 
 #include <math.h>
 #include <stdio.h>

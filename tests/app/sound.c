@@ -1,10 +1,11 @@
-// sound.c - a tool for the shell tests: writes sounds that no corpus is needed for.
+// sound.c - a tool for the shell tests: writes synthetic sounds, so that no corpus is needed.
 //
 //   sound OUT [rate=16000] [channels=1] [seconds=1] [seed=1] [format=s16|f32|raw|au] [bad=nan|inf]
 //
 // The sound is a sequence of vowel-like tones (a buzz through two moving resonances) with noise between them; each channel has its
 // own.
-// format=raw: s16le without a header. format=au: an AU file of 32-bit floats, as ffmpeg writes it into a pipe. bad: the middle sample of an f32 file is no number.
+// format=raw: s16le without a header. format=au: an AU file of 32-bit floats, as ffmpeg writes it to a pipe. bad: the middle
+// sample of an f32 file is NaN or infinite.
 
 #include <math.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 #!/bin/sh
-# linnet align: texts from everywhere, sounds and matrices, data directories with bad utterances, what cannot match.
+# linnet align: texts from all sources, sounds and matrices, data directories with bad utterances, texts that cannot match.
 . tests/app/common.sh
 
 make_model || { fail "a small model"; finish; }
@@ -9,8 +9,7 @@ unset LINNET_LEXICON
 d=$tmp/data
 lex="-l $tmp/dict"
 
-# A matrix of 40 columns in which the labels of its arguments, one a row, have a probability of 0.9: matrix FILE LABEL...
-# (x: the row holds a NaN.)
+# matrix FILE LABEL...: writes a matrix of 40 columns; in row i the i-th label has probability 0.9 (label x: the row holds a NaN).
 phone() { # the number of a phone in the default set
     n=0
     for p in '<blank>' AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T TH UH UW V W Y Z ZH; do
@@ -38,12 +37,12 @@ matrix() {
 W=$(phone W) AH=$(phone AH) N=$(phone N) T=$(phone T) UW=$(phone UW)
 matrix "$tmp/m.npy" 0 0 $W 0 $AH $AH 0 $N 0 0 0 $T 0 0 $UW $UW 0 0
 
-# Times of a matrix with known onsets, to the row.
+# A matrix with known onsets: the times are exact to the row.
 run align --posteriors "$tmp/m.npy" --text "One, two!" $lex -f ctm --row-ms 100 -q
 is "matrix: status" 0 "$status"
 is "matrix: words as they are written, with their times" "m 1 0.200 0.600 One 0.9000|m 1 1.100 0.500 two 0.9000" \
     "$(printf '%s' "$out" | tr '\n' '|')"
-is "a text that was said: nothing is told" "" "$err"
+is "a matching text: no message" "" "$err"
 run align --posteriors "$tmp/m.npy" --phones "w ah0 N t UW1" -f ctm --row-ms 100 -q
 is "matrix: phones and their times" "0.200 0.100 W|0.400 0.200 AH|0.700 0.100 N|1.100 0.100 T|1.400 0.200 UW|" \
     "$(printf '%s\n' "$out" | cut -d' ' -f3-5 | tr '\n' '|')"
@@ -73,24 +72,24 @@ has "json: words" "$out" '"word":"one"'
 run align --posteriors "$tmp/m.npy" --text "one two" $lex
 has "a summary" "$err" "1 utterance, 0.5 s of sound"
 
-# A wrong phone has a lower goodness than the others; a wrong text is told.
+# A wrong phone has a lower goodness than the others; a wrong text is reported.
 goodness() { printf '%s\n' "$out" | sed 's/.*"phones":\[//; s/\],.*//; s/},{/\n/g' | sed 's/.*goodness":\([-0-9.]*\).*/\1/'; }
 run align --posteriors "$tmp/m.npy" --phones "W IY N T UW" -f json -q
 has "a wrong phone: what was said instead" "$out" '"heard":"AH"'
 is "a wrong phone: its goodness, and no other's, is below -3" "1 2" "$(goodness | awk '$1 < -3 { n++; at = NR } END { print n, at }')"
 run align --posteriors "$tmp/m.npy" --text "four three four" $lex -f ctm
-is "a text that was not said: status" 0 "$status"
-has "a text that was not said" "$err" "the text does not seem to match the sound"
-is "a text that was not said: aligned nevertheless" 3 "$(printf '%s\n' "$out" | wc -l | tr -d ' ')"
+is "a wrong text: status" 0 "$status"
+has "a wrong text" "$err" "the text does not seem to match the sound"
+is "a wrong text: aligned all the same" 3 "$(printf '%s\n' "$out" | wc -l | tr -d ' ')"
 
-# Marks such as [laughs] are no words.
+# Marks such as [laughs] are not words.
 run align --posteriors "$tmp/m.npy" --text "[laughs] One <noise> two (coughs)." $lex -f trn
 is "marks are skipped" "One two (m)" "$out"
 has "marks are counted" "$err" "linnet: 3 marks such as [laughs] are no words and were skipped"
 run align --posteriors "$tmp/m.npy" --text "[laughs] <noise>" $lex
 has "only marks" "$err" "the text is empty"
 
-# A TextGrid: its intervals are utterances, and nothing leaves them.
+# A TextGrid: its intervals are utterances, and no word or phone extends beyond its interval.
 grid() { printf '"ooTextFile"\n"TextGrid"\n0\n1.8\n<exists>\n'; printf '%s\n' "$@"; }
 grid 1 '"IntervalTier" "anna" 0 1.8 4 0 0.25 "" 0.25 0.55 "one" 0.55 1 "[laughs]" 1 1.45 "Two!"' > "$tmp/one.TextGrid"
 run align --posteriors "$tmp/m.npy" --text-file "$tmp/one.TextGrid" $lex --row-ms 100
@@ -115,26 +114,26 @@ grid 1 '"IntervalTier" "a" 0 1.8 1 0 1 "one' > "$tmp/cut.TextGrid"
 run align --posteriors "$tmp/m.npy" --text-file "$tmp/cut.TextGrid" $lex
 has "a TextGrid that is cut" "$err" "cut.TextGrid:7: a text has no closing quote"
 
-# Several pronunciations: the sound chooses.
+# Several pronunciations: the one that fits the sound is chosen.
 printf 'one Y UW\none(2) W AH N\none(3) AA\ntwo AH N\ntwo(2) T UW\n' > "$tmp/many"
 run align --posteriors "$tmp/m.npy" --text "one two" -l "$tmp/many" --unit phones -q -f trn
 is "the sound chooses the pronunciation" "W AH N T UW (m)" "$out"
 
-# Stress: of the pronunciation that was chosen, where the lexicon has it.
+# Stress is that of the chosen pronunciation, where the lexicon has it.
 printf 'one Y UW1\none W AH1 N\ntwo T UW2\n' > "$tmp/stress.dict"
 run align --posteriors "$tmp/m.npy" --text "one two" -l "$tmp/stress.dict" --unit phones -q -f trn --stress
 is "stress of the chosen pronunciation" "W AH1 N T UW2 (m)" "$out"
 run align --posteriors "$tmp/m.npy" --text "one two" -l "$tmp/stress.dict" --unit phones -q -f trn --stress --ipa
 is "stress in the IPA" "w ˈʌ n t ˌu (m)" "$out"
 run align --posteriors "$tmp/m.npy" --text "one two" -l "$tmp/stress.dict" --unit phones -q -f trn
-is "no stress unless it is asked for" "W AH N T UW (m)" "$out"
+is "no stress without --stress" "W AH N T UW (m)" "$out"
 run align --posteriors "$tmp/m.npy" --text-file "$tmp/one.TextGrid" -l "$tmp/stress.dict" -q -f json --stress --row-ms 100
 has "stress in JSON, of a TextGrid" "$out" '"phones":["W","AH1","N"]'
 run align --posteriors "$tmp/m.npy" --phones "wˈʌn T UW0" -q -f trn --stress
-is "stress as it was typed" "W AH1 N T UW0 (m)" "$out"
+is "stress of --phones is kept" "W AH1 N T UW0 (m)" "$out"
 run align --posteriors "$tmp/m.npy" --text "one two" $lex -f trn --stress --unit phones
 is "a lexicon without stress" "W AH N T UW (m)" "$out"
-has "a lexicon without stress: told" "$err" "has no stress for --stress to keep"
+has "a lexicon without stress: reported" "$err" "has no stress for --stress to keep"
 
 # Bad matrices.
 matrix "$tmp/nan.npy" 0 $W $AH x $N 0 0
@@ -187,9 +186,9 @@ tail -c +45 "$d/u1.wav" > "$tmp/u1.raw"
 out=$("$LINNET" align -q - --phones "W AH N T UW" -f ctm < "$tmp/u1.raw" 2> /dev/null)
 is "standard input" "$one" "$(printf '%s\n' "$out" | sed 's/^stdin/u1/')"
 run align "$d/u1.wav" --text "ones two" $lex
-has "a word that the lexicon lacks is told" "$err" "'ones' is not in the lexicon; it is taken for W AH N Z (derived)"
+has "a word that is not in the lexicon is reported" "$err" "'ones' is not in the lexicon; it is taken for W AH N Z (derived)"
 
-# A data directory; one utterance's text too long for it, another's sound missing, a third without text.
+# A data directory: one utterance has a text too long for its sound, one has no sound, one has no text.
 run align -q --data "$d" --audio-root "$d" $lex -f trn
 is "--data: status" 0 "$status"
 is "--data: the texts in order" "ONE TWO (u1)|TWO THREE (u2)|THREE FOUR (u3)|FOUR ONE (u4)|" "$(printf '%s\n' "$out" | tr '\n' '|')"
@@ -217,7 +216,7 @@ has "a line of the text is missing" "$err" "u3.wav: $tmp/bad/text has no line fo
 rm "$tmp/bad/text"
 refused "no text at all" 1 "write lines 'ID WORDS' into $tmp/bad/text" align --data "$tmp/bad" --audio-root "$tmp/bad" $lex
 
-# A folder of speakers, as the Montreal Forced Aligner takes it: texts beside the sounds, results in the same folders.
+# A folder of speakers in the layout of the Montreal Forced Aligner: texts beside the sounds, results in folders of the same names.
 c=$tmp/corpus
 mkdir -p "$c/anna/day 1" "$c/ben" "$c/.hidden"
 cp "$d/u1.wav" "$c/anna/one.wav"
@@ -237,7 +236,7 @@ ln -s .. "$c/ben/loop"
 run align "$c" --output-dir "$tmp/grids" $lex
 is "a corpus: status, as a sound has no text" 1 "$status"
 has "a corpus: a sound without text is named" "$err" "$c/ben/silent.wav: no text beside it (the same name with .lab, .txt or .TextGrid); skipped"
-has "a corpus: texts without sound are told once" "$err" "1 text has no sound beside it, such as $c/ben/lost.lab"
+has "a corpus: texts without sound are reported in one line" "$err" "1 text has no sound beside it, such as $c/ben/lost.lab"
 has "a corpus: counted" "$err" "4 utterances, 1 failed"
 is "a corpus: TextGrids in the same folders" "anna/day 1/one.TextGrid|anna/one.TextGrid|ben/three.four.TextGrid|top.TextGrid|" \
     "$(cd "$tmp/grids" && find . -type f | sed 's,^\./,,' | LC_ALL=C sort | tr '\n' '|')"
@@ -245,8 +244,8 @@ has "a corpus: they are TextGrids" "$(cat "$tmp/grids/top.TextGrid")" 'text = "f
 rm "$c/ben/silent.wav" "$c/ben/lost.lab"
 run align -q "$c/" -f trn $lex
 is "a corpus: status" 0 "$status"
-doubts() { printf '%s\n' "$err" | grep -v 'does not seem to match'; } # but for those about the sound
-is "a corpus: nothing is told" "" "$(doubts)"
+doubts() { printf '%s\n' "$err" | grep -v 'does not seem to match'; } # warnings, except those about a poor match
+is "a corpus: no warning" "" "$(doubts)"
 is "a corpus: ids are the paths; .lab counts before .txt before .TextGrid" \
     "two three (anna/day_1/one)|one two (anna/one)|three four (ben/three.four)|four one (top)|" "$(printf '%s\n' "$out" | tr '\n' '|')"
 run align -q "$c" -f json $lex
@@ -255,7 +254,7 @@ is "a corpus: speakers are folders, at the top unknown" '"speaker":"day 1"|"spea
 cp -r "$c" "$tmp/again"
 run align -q "$tmp/again" --output-dir "$tmp/again/out" $lex
 run align -q "$tmp/again" --output-dir "$tmp/again/out" -f textgrid,ctm $lex
-is "a corpus: the results of the last time below it are no part of it" "0 8 " "$status $(find "$tmp/again/out" -type f | wc -l | tr -d ' ') $(doubts)"
+is "a corpus: earlier results in a subfolder are not taken as input" "0 8 " "$status $(find "$tmp/again/out" -type f | wc -l | tr -d ' ') $(doubts)"
 run align -q "$c/anna/one.wav" "$c/ben/three.four.wav" -f trn $lex
 is "files with their texts beside them" "one two (one)|three four (three.four)|" "$(printf '%s\n' "$out" | tr '\n' '|')"
 run align -q "$c"/anna/one.* "$c"/top.* -f trn $lex
@@ -302,7 +301,7 @@ run align -q --data "$tmp/ids" --audio-root "$tmp/ids" $lex --output-dir "$tmp/i
 is "--data, ids with folders: status" "0 " "$status $(doubts)"
 is "--data, ids with folders" "a/u1.TextGrid" "$(cd "$tmp/ids/out" && find . -type f | sed 's,^\./,,')"
 
-# What cannot be.
+# Input that is refused.
 refused "an empty text" 1 "the text is empty" align "$d/u1.wav" --text " - ... " $lex
 refused "no phonemes" 1 "there are no phonemes" align "$d/u1.wav" --phones " "
 refused "an unknown phoneme" 1 "'QQ' is no phoneme of the model" align "$d/u1.wav" --phones "W QQ"

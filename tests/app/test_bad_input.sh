@@ -1,4 +1,4 @@
-# Bad input: each has its message and exit status 1, nothing crashes, and the good file beside it is still done.
+# Bad input: each gives its message and exit status 1, nothing crashes, and a good file beside it is still processed.
 . tests/app/common.sh
 
 make_model || { fail "a small model"; finish; }
@@ -7,7 +7,7 @@ g=$tmp/good.wav
 "$SOUND" "$g"
 phones=$("$LINNET" transcribe -q -m "$m" "$g")
 
-# Every message met, for the eye: SHOW=1 sh tests/app/test_bad_input.sh
+# To print every message: SHOW=1 sh tests/app/test_bad_input.sh
 show() { [ -z "$SHOW" ] || echo "$err"; }
 
 # bad_sound "what" FILE "part of the message": refused alone, and skipped beside a good file.
@@ -41,7 +41,7 @@ mkdir "$tmp/folder.wav"
 bad_sound "a folder" "$tmp/folder.wav" "folder.wav"
 head -c 3000 /dev/zero > "$tmp/zeros.wav"
 bad_sound "zeros" "$tmp/zeros.wav" "zeros.wav"
-# Root may read and write everything: there the program is run as nobody.
+# Root may read and write everything: if the test runs as root, the program runs as the user "nobody".
 humble=no real=$LINNET
 if [ "$(id -u)" != 0 ]; then
     humble=$LINNET
@@ -58,7 +58,7 @@ if [ "$humble" != no ]; then
     LINNET=$real
 fi
 
-# Sound that is odd or lies, but can be heard: what is there is used, and a truncated file is told.
+# Unusual sound, and sound with a wrong header: the samples that exist are used; a truncated file is reported.
 "$SOUND" "$tmp/eight.wav" channels=8
 run transcribe -q -m "$m" "$tmp/eight.wav"
 is "8 channels: status" 0 "$status"
@@ -68,7 +68,7 @@ for rate in 4000 8000 11025 22050 44100 48000 96000 192000; do
     "$SOUND" "$tmp/rate.wav" rate=$rate
     run transcribe -q -m "$m" "$tmp/rate.wav"
     is "$rate Hz: status" 0 "$status"
-    is "$rate Hz: something is heard" 1 "$([ -n "$out" ] && echo 1)"
+    is "$rate Hz: there is a result" 1 "$([ -n "$out" ] && echo 1)"
 done
 "$SOUND" "$tmp/slow.wav" rate=3999
 bad_sound "3,999 Hz" "$tmp/slow.wav" "slow.wav"
@@ -76,9 +76,9 @@ bad_sound "3,999 Hz" "$tmp/slow.wav" "slow.wav"
 bad_sound "200 kHz" "$tmp/fast.wav" "fast.wav"
 head -c 20044 "$g" > "$tmp/cut.wav"
 run transcribe -q -m "$m" "$tmp/cut.wav"
-has "a file shorter than its header says is told" "$err" "cut.wav breaks off after 0.625 s; its header promises 1.000 s"
-is "and the exit status says that it is not whole" 1 "$status"
-is "and what is there is heard" 1 "$([ -n "$out" ] && echo 1)"
+has "a file shorter than its header says is reported" "$err" "cut.wav breaks off after 0.625 s; its header promises 1.000 s"
+is "and the exit status is 1" 1 "$status"
+is "and the samples that exist are used" 1 "$([ -n "$out" ] && echo 1)"
 # A header that promises 4 GiB.
 cp "$g" "$tmp/liar.wav"
 printf '\377\377\377\377' | dd of="$tmp/liar.wav" bs=1 seek=40 conv=notrunc 2> /dev/null
@@ -146,7 +146,7 @@ refused "control characters in text" 1 "text:2" prepare "$tmp/bad_data" --audio-
 printf 'u1 ONE TWO\nu3 THREE FOUR\nu4 FOUR ONE\n' > "$tmp/bad_data/text"
 refused "a missing transcript" 1 "u2" prepare "$tmp/bad_data" --audio-root "$tmp/data" --lexicon "$tmp/dict" -o "$tmp/x.lfc"
 refused "a missing data directory" 1 "$tmp/nowhere" prepare "$tmp/nowhere" --lexicon "$tmp/dict" -o "$tmp/x.lfc"
-ok "no cache was left behind" test ! -e "$tmp/x.lfc"
+ok "no cache was written" test ! -e "$tmp/x.lfc"
 
 # ---- places that cannot be written -----------------------------------------------------------------------------------------------
 

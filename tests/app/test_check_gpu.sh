@@ -1,4 +1,4 @@
-# tools/check-gpu.sh with the pretended driver, with programs that fail, crash and hang, and with a pretended compute-sanitizer.
+# tools/check-gpu.sh with the fake driver, with programs that fail, crash and hang, and with a fake compute-sanitizer.
 . tests/app/common.sh
 
 emulated=$(dirname "$LINNET")/emulated
@@ -39,7 +39,7 @@ export PROGRAM_SECONDS=1
 check $programs/test_dies $programs/test_silent $programs/test_passes
 unset PROGRAM_SECONDS
 is "a program that is cut: what it had done" 1 "$(lines '^ok  *test_dies first ')"
-is "and where it stood" 1 "$(lines '^FAILED  *test_dies (the second): did not reach its end')"
+is "and which case was running" 1 "$(lines '^FAILED  *test_dies (the second): did not reach its end')"
 is "a program that does not start" 1 "$(lines '^FAILED  *test_silent: did not reach its end')"
 is "the next program runs" 1 "$(lines '^ok  *test_passes last ')"
 is "exit status" 1 "$status"
@@ -48,7 +48,7 @@ is "all passes: exit status" 0 "$status"
 
 # ---- compute-sanitizer ------------------------------------------------------------------------------------------------------
 
-# sanitized "what" STATUS "part of the output" 'script of the pretended tool'
+# sanitized "what" STATUS "part of the output" 'script of the fake tool'
 sanitized() {
     pretend "$tmp/bin/compute-sanitizer" "$4"
     check $programs/test_passes

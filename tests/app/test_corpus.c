@@ -23,7 +23,7 @@ static const char *below(const char *name)
     return path;
 }
 
-// What was gathered: "id<text>speaker" of each, without the folder.
+// The gathered utterances: "id<text>speaker" of each, without the folder.
 static const char *gathered(const lin_inputs *in, const lin_corpus *c)
 {
     static char out[1024];

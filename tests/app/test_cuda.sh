@@ -1,4 +1,4 @@
-# The program on the emulated GPU: what is found, the same phonemes and losses as the CPU's, and what happens when things go wrong.
+# The program on the emulated GPU: devices found, the same phonemes and losses as on the CPU, and every kind of failure.
 . tests/app/common.sh
 
 emulated=$(dirname "$LINNET")/emulated
@@ -48,7 +48,7 @@ LINNET_EMULATION_LOSE_AFTER=
 is "a lost GPU: exit status" 1 "$status"
 has "a lost GPU: which" "$err" "GPU 0"
 export LINNET_EMULATION_MEMORY=100000
-refused "little memory" 1 "out of memory" transcribe --device cuda --model "$tmp/model.safetensors" "$tmp/data/u1.wav"
+refused "out of GPU memory" 1 "out of memory" transcribe --device cuda --model "$tmp/model.safetensors" "$tmp/data/u1.wav"
 LINNET_EMULATION_MEMORY=
 
 # ---- training ---------------------------------------------------------------------------------------------------------------------
@@ -65,9 +65,9 @@ done
 ok "the loss in fp32 is the CPU's" near "$(loss "$tmp/fp32")" "$(loss "$tmp/cpu")" 0.0002
 ok "in tf32 nearly" near "$(loss "$tmp/tf32")" "$(loss "$tmp/cpu")" 0.005
 ok "in bf16 roughly" near "$(loss "$tmp/bf16")" "$(loss "$tmp/cpu")" 0.03
-ok "a model trained there is one for the CPU" "$LINNET" transcribe --device cpu --model "$tmp/bf16/best.safetensors" "$tmp/data/u1.wav"
+ok "a model trained on the GPU runs on the CPU" "$LINNET" transcribe --device cpu --model "$tmp/bf16/best.safetensors" "$tmp/data/u1.wav"
 
-# A GPU that is lost takes what came after the last checkpoint with it, no more.
+# If the GPU is lost, only the steps since the last checkpoint are lost.
 export LINNET_EMULATION_LOSE_AFTER=300
 train --folder "$tmp/lost" --epochs 3 --precision fp32 2> "$tmp/.log"
 is "training on a GPU that is lost: exit status" 1 $?

@@ -1,4 +1,4 @@
-# Files of linnet that are damaged, of an older format, or changed while they are in use; two trainers in one folder.
+# linnet's own files: damaged, of an older format, or changed while in use; two trainers in one folder.
 . tests/app/common.sh
 
 gold=$PWD/tests/golden/formats
@@ -9,13 +9,13 @@ flip() {
     printf "\\$(printf %03o $((byte ^ (1 << $3))))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2> /dev/null
 }
 
-# wait_for FILE: until it is there, or 20 s are over
+# wait_for FILE: waits until it exists, at most 20 s
 wait_for() {
     i=0
     until [ -s "$1" ] || [ $i = 400 ]; do i=$((i + 1)); sleep 0.05; done
 }
 
-# ---- formats of before -----------------------------------------------------------------------------------------------------------
+# ---- older formats ---------------------------------------------------------------------------------------------------------------
 
 for f in set.lfc model.safetensors half.safetensors checkpoint.safetensors stream.state sound.snapshots; do
     run info --verify "$gold/$f"
@@ -27,14 +27,14 @@ is "an older words.lm: status" 0 "$status"
 mkdir "$tmp/old"
 cp "$gold/checkpoint.safetensors" "$tmp/old/"
 train() { "$LINNET" train "$gold/train.conf" --train "$gold/set.lfc" --dev "$gold/set.lfc" --schedule constant -q "$@"; }
-ok "an older checkpoint goes on" train --folder "$tmp/old" --resume --epochs 3
+ok "training resumes from an older checkpoint" train --folder "$tmp/old" --resume --epochs 3
 run info "$tmp/old/checkpoint.safetensors"
 has "and is saved with a checksum of all" "$out" "checksum:         of the whole file, verified"
 hasnt "not with the old sentence" "$out" "only"
 
 # ---- every kind of file, bits at many places -------------------------------------------------------------------------------------
 
-# damaged "what" FILE BYTES "part of the message" COMMAND...: with %s for the file; any flipped bit is refused, and the file named
+# damaged "what" FILE BYTES "part of the message" COMMAND...: flips single bits; each is refused and the message names the file
 damaged() {
     what=$1 from=$2 n=$3 part=$4
     shift 4
@@ -59,7 +59,7 @@ size() { wc -c < "$1" | tr -d ' '; }
 ok "a run" train --folder "$tmp/run"
 damaged "a cache" "$gold/set.lfc" "$(size "$gold/set.lfc")" "make it again with linnet prepare" \
     train "$gold/train.conf" --train "$tmp/bad.lfc" -q --folder "$tmp/none"
-ok "no run was begun with it" test ! -e "$tmp/none"
+ok "no training run was started with it" test ! -e "$tmp/none"
 damaged "a model" "$tmp/run/best.safetensors" "$(size "$tmp/run/best.safetensors")" "the model is damaged; get it again" \
     info "$tmp/bad.safetensors"
 damaged "a checkpoint" "$tmp/run/checkpoint.safetensors" "$(size "$tmp/run/checkpoint.safetensors")" \
@@ -94,14 +94,14 @@ wait $pid
 is "a cache that was written over: status" 1 $?
 has "and its message" "$(cat "$tmp/busy.err")" "$tmp/cut.lfc: the checksum of its features is wrong"
 
-# A language model is copied when it is opened: what happens to its file afterwards does not matter.
+# A language model is copied when it is opened: later changes of its file have no effect.
 cp "$gold/words.lm" "$tmp/cut.lm"
 printf 'one two\n' > "$tmp/text"
 "$LINNET" ngram perplexity "$tmp/cut.lm" "$tmp/text" | sed 's/.*text//' > "$tmp/whole"
 mkfifo "$tmp/fifo"
 "$LINNET" ngram perplexity "$tmp/cut.lm" "$tmp/fifo" > "$tmp/late" &
 pid=$!
-exec 3> "$tmp/fifo" # opens when the model is there and its text is asked for
+exec 3> "$tmp/fifo" # opens when the program has loaded the model and reads the text
 : > "$tmp/cut.lm"
 printf 'one two\n' >&3
 exec 3>&-

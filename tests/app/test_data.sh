@@ -18,7 +18,7 @@ is "g2p: status" 0 "$status"
 has "g2p: summary" "$err" "4 words, 4 pronunciations"
 is "own rules" "T UW TH R IY" "$(echo twothree | LINNET_G2P=$tmp/own.g2p "$LINNET" phonemize -q --lexicon "$tmp/dict")"
 export LINNET_G2P="$PWD/share/linnet/phones.lm"
-refused "a model that is no set of rules" 1 "no set of letter-to-sound rules" phonemize -q --lexicon "$tmp/dict" "$w"
+refused "a model instead of a set of rules" 1 "no set of letter-to-sound rules" phonemize -q --lexicon "$tmp/dict" "$w"
 unset LINNET_G2P
 run phonemize --lexicon "$tmp/dict" "$w" --trn
 is "TRN in, TRN out" "W AH N T UW (a-1)|TH R IY (b_2)|" "$(tr '\n' '|' < "$tmp/.out")"
@@ -57,7 +57,7 @@ for j in 1 3; do
 done
 ok "the same file with three threads" cmp "$tmp/speed1.lfc" "$tmp/speed3.lfc"
 has "copies are named by their speed" "$(strings -n 5 "$tmp/speed1.lfc" 2> /dev/null || tr -c '[:print:]' '\n' < "$tmp/speed1.lfc")" "sp0.9-u1"
-# One sound is broken, one is too short for its words, one transcript has a digit: each is named, the rest is there.
+# One sound is damaged, one is too short for its words, one transcript has a digit: each is reported, the others are in the cache.
 cp -r "$tmp/data" "$tmp/mixed"
 echo no sound > "$tmp/mixed/u2.wav"
 "$SOUND" "$tmp/mixed/u3.wav" seconds=0.2
@@ -101,7 +101,7 @@ ok "features of standard input" cmp "$tmp/x.npy" "$tmp/y.npy"
 refused "impossible filterbank" 1 "mel" features --mel-bins 512 "$tmp/x.wav" -o "$tmp/z.npy"
 ok "nothing is written then" test ! -e "$tmp/z.npy"
 
-# ---- training goes on with the bits of a run that never stopped ------------------------------------------------------------------
+# ---- a resumed training run gives the bits of an uninterrupted run---------------------------------------------------------------
 
 train() { "$LINNET" train "$tmp/train.conf" --train "$tmp/set.lfc" --dev "$tmp/set.lfc" -q --schedule constant "$@"; }
 train --folder "$tmp/a" --epochs 3 2> "$tmp/.log" || fail "train" "$(cat "$tmp/.log")"
@@ -109,12 +109,12 @@ train --folder "$tmp/b" --epochs 2 --threads 2 2> "$tmp/.log" || fail "train" "$
 train --folder "$tmp/b" --epochs 3 --threads 1 --resume 2> "$tmp/.log" || fail "train --resume" "$(cat "$tmp/.log")"
 weights() { "$LINNET" info --json "$1" | sed 's/.*"fingerprint": "\([0-9a-f]*\)".*/\1/'; }
 is "resumed weights" "$(weights "$tmp/a/checkpoint.safetensors")" "$(weights "$tmp/b/checkpoint.safetensors")"
-# A run is not begun on top of another.
+# A new run does not start in a folder that holds a run.
 before=$(weights "$tmp/a/checkpoint.safetensors")$(cat "$tmp/a/train.conf")
 refused "a folder that holds a run" 1 "$tmp/a holds a run already: go on with it with --resume, or name another --folder" \
     train "$tmp/train.conf" --train "$tmp/set.lfc" -q --epochs 9 --folder "$tmp/a"
-is "that run is as it was" "$before" "$(weights "$tmp/a/checkpoint.safetensors")$(cat "$tmp/a/train.conf")"
-# The program that only trains does the same, and needs no library for sound.
+is "that run is unchanged" "$before" "$(weights "$tmp/a/checkpoint.safetensors")$(cat "$tmp/a/train.conf")"
+# The program for training only gives the same result and needs no audio library.
 trainer=$(dirname "$LINNET")/linnet-trainer
 "$trainer" train "$tmp/train.conf" --train "$tmp/set.lfc" --dev "$tmp/set.lfc" -q --schedule constant --folder "$tmp/c" --epochs 3 2> "$tmp/.log" ||
     fail "linnet-trainer" "$(cat "$tmp/.log")"
@@ -122,17 +122,17 @@ is "linnet-trainer's weights" "$(weights "$tmp/a/checkpoint.safetensors")" "$(we
 if command -v ldd > /dev/null; then hasnt "linnet-trainer has no sound library" "$(ldd "$trainer" 2>&1)" "sndfile"; fi
 ok "a log, curves and the configuration are there" test -s "$tmp/a/log.tsv" -a -s "$tmp/a/curves.svg"
 
-# ---- a model that is normalised by speaker: a file alone stands for itself, in a data directory it shares its speaker's mean -----------
+# ---- a model normalised by speaker: a single file uses its own mean, a data directory the mean of each speaker ------------------------
 
 train --folder "$tmp/sp" --epochs 1 --normalize speaker 2> "$tmp/.log" || fail "train --normalize speaker" "$(cat "$tmp/.log")"
 run info "$tmp/sp/best.safetensors"
 has "info says so" "$out" "by speaker"
-hasnt "such a model has no stream" "$out" "attention state"
+hasnt "such a model cannot stream" "$out" "attention state"
 posteriors() { "$LINNET" transcribe -q -f json --model "$tmp/sp/best.safetensors" "$@" | sed -n 's/^{"id":"u1",.*"phones"://p'; }
 posteriors "$tmp/data/u1.wav" > "$tmp/alone"
 ok "transcribe" test -s "$tmp/alone"
 posteriors "$tmp/data/u1.wav" "$tmp/data/u2.wav" > "$tmp/pair"
-ok "a file without a known speaker stands for itself" cmp "$tmp/alone" "$tmp/pair"
+ok "a file without a known speaker uses its own mean" cmp "$tmp/alone" "$tmp/pair"
 posteriors --data "$tmp/data" --audio-root "$tmp/data" > "$tmp/shared"
 ok "a data directory" test -s "$tmp/shared"
 ok "the speaker's other sound counts" sh -c '! cmp -s "$1" "$2"' - "$tmp/alone" "$tmp/shared"

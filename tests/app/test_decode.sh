@@ -1,10 +1,10 @@
-# linnet decode: phonemes whose times are known in every format, one stream or a folder, beams, language models of phonemes,
-# phrases, alternatives; matrices and options that are wrong.
+# linnet decode: phonemes with known times in every format, one stream or a folder, beams, language models of phonemes, phrases,
+# alternatives; wrong matrices and options.
 . tests/app/common.sh
 
 d() { "$LINNET" decode -q "$@"; }
 
-# ---- times that are known, in every format ---------------------------------------------------------------------------------------
+# ---- known times, in every format ------------------------------------------------------------------------------------------------
 
 # 10 rows of silence, HH 2, AH 1, blank 1, L 3, OW 4, 5 of silence: 26 rows of 30 ms.
 echo "- 10 HH 2 AH 1 - 1 L 3 OW 4 - 5" | "$ROWS" "$tmp/hello.npy"
@@ -18,7 +18,7 @@ hello 1 0.510 0.120 OW 0.9000" "$(d -f ctm "$tmp/hello.npy")"
 is "ctm at 20 ms" "hello 1 0.200 0.040 HH 0.9000" "$(d -f ctm --row-seconds 0.02 "$tmp/hello.npy" | head -n 1)"
 is "trn" "HH AH L OW (hello)" "$(d -f trn "$tmp/hello.npy")"
 run decode -q -f json "$tmp/hello.npy"
-has "json: the whole" "$out" '{"id":"hello","channel":1,"seconds":0.780,'
+has "json: the whole output" "$out" '{"id":"hello","channel":1,"seconds":0.780,'
 has "json: the last" "$out" '{"phone":"OW","start":0.510,"end":0.630,"confidence":0.9000}'
 has "csv" "$(d -f csv "$tmp/hello.npy")" 'hello,1,,phone,L,0.420,0.510,0.9000'
 has "audacity" "$(d -f audacity "$tmp/hello.npy")" "$(printf '0.300\t0.360\tHH')"
@@ -29,7 +29,7 @@ has "textgrid: from" "$grid" 'xmin=0.420 xmax=0.510 text="L"'
 has "textgrid: the silence before" "$grid" 'xmin=0.000 xmax=0.300 text=""'
 has "textgrid: the end" "$grid" 'xmin=0.630 xmax=0.780 text=""'
 
-# The extension of --output; a folder with a file for each input and format, which are those of one format alone.
+# The extension of --output chooses the format. --output-dir writes a file for each input and format, the same as with one format.
 d -o "$tmp/x.srt" "$tmp/hello.npy"
 has "-o x.srt" "$(cat "$tmp/x.srt")" "-->"
 echo "- 3 Z 2 - 2 UW 3 - 1" | "$ROWS" "$tmp/zoo.npy"
@@ -38,7 +38,7 @@ d --ids -f $all --output-dir "$tmp/all" "$tmp/hello.npy" "$tmp/zoo.npy"
 is "two files in nine formats" 18 "$(ls "$tmp/all" | wc -l | tr -d ' ')"
 for f in $(echo $all | tr , ' '); do
     d --ids -f $f --output-dir "$tmp/$f" "$tmp/zoo.npy"
-    ok "$f alone as among others" cmp "$tmp/$f"/* "$tmp/all/$(basename "$tmp/$f"/*)"
+    ok "$f: the same alone and with other formats" cmp "$tmp/$f"/* "$tmp/all/$(basename "$tmp/$f"/*)"
 done
 is "in one stream" "hello HH AH L OW
 zoo Z UW" "$(d "$tmp/hello.npy" "$tmp/zoo.npy")"
@@ -53,7 +53,7 @@ refused "an empty format" 2 "not ''" decode -f json, "$tmp/zoo.npy"
 refused "words that were not looked for" 2 "--unit words is for --words" decode --unit words "$tmp/zoo.npy"
 refused "two of one name" 1 "two files are called zoo" decode --output-dir "$tmp/all" "$tmp/zoo.npy" "$tmp/./zoo.npy"
 
-# In order, for any number of threads.
+# The same order for any number of threads.
 for i in 1 2 3 4 5 6 7 8 9; do cp "$tmp/hello.npy" "$tmp/n$i.npy"; done
 ls "$tmp"/n?.npy > "$tmp/list"
 is "a list, in order" "n1 n2 n3 n4 n5 n6 n7 n8 n9" "$(d -j 3 --files-from "$tmp/list" | cut -d' ' -f1 | xargs)"
@@ -63,7 +63,7 @@ is "a list, in order" "n1 n2 n3 n4 n5 n6 n7 n8 n9" "$(d -j 3 --files-from "$tmp/
 for b in 1 4 16; do is "a beam of $b where all is clear" "$(d -f ctm "$tmp/hello.npy")" "$(d -b $b -f ctm "$tmp/hello.npy")"; done
 is "options of a beam" "HH AH L OW" "$(d -b 8 --beam-score 20 --beam-labels 5 --skip-blank 0.8 "$tmp/hello.npy")"
 
-# B or P, in doubt: the sound says P, a language model that has never seen P EH says B.
+# B or P: the matrix prefers P; a language model without P EH prefers B.
 echo "- 3 P:0.5+B:0.45 1 - 2 EH 3 - 2 D 2 - 2" | "$ROWS" "$tmp/bed.npy"
 cat > "$tmp/phones.arpa" << 'END'
 \data\
@@ -94,7 +94,7 @@ is "gzip'd" "B EH D" "$(d --lm "$tmp/phones.arpa.gz" "$tmp/bed.npy" 2> /dev/null
 tr 'A-Z' 'a-z' < "$tmp/phones.arpa" > "$tmp/small.arpa"
 is "in small letters" "B EH D" "$(d --lm "$tmp/small.arpa" "$tmp/bed.npy" 2> /dev/null)"
 run decode -q --lm "$tmp/phones.arpa" "$tmp/bed.npy"
-has "phones it lacks are told" "$err" "phones.arpa lacks 35 of the 39 phones, such as AA"
+has "phones that it lacks are reported" "$err" "phones.arpa lacks 35 of the 39 phones, such as AA"
 if [ -f share/linnet/phones.lm ]; then
     cp share/linnet/phones.lm "$tmp/here.lm"
     is "a model that is installed, by its name" "$(d --lm "$tmp/here.lm" -f json "$tmp/bed.npy")" \
@@ -134,7 +134,7 @@ refused "a bonus of nothing" 1 "context:1: the phrase '': there is no word in it
     decode --context "$tmp/context" -l "$tmp/dict" "$tmp/bed.npy"
 refused "no such list" 1 "cannot open $tmp/none: No such file" decode --context "$tmp/none" -l "$tmp/dict" "$tmp/bed.npy"
 
-# ---- another model's outputs -----------------------------------------------------------------------------------------------------
+# ---- outputs of another model ----------------------------------------------------------------------------------------------------
 
 echo "- 2 AA 2 - 1 AE 3" | "$ROWS" "$tmp/other.npy" V=4
 refused "columns without names" 1 "the matrix has 4 columns, but 40 names are known" decode "$tmp/other.npy"
@@ -144,7 +144,7 @@ is "--phones-file" "one two" "$(d --phones-file "$tmp/names" "$tmp/other.npy")"
 refused "a list without the blank" 1 "$tmp/list: " decode --phones-file "$tmp/list" "$tmp/other.npy"
 refused "both" 2 "exclude each other" decode --phones-file "$tmp/names" --phones '<blank> a' "$tmp/other.npy"
 
-# ---- bad matrices: told with file and row, the others are done -------------------------------------------------------------------
+# ---- bad matrices: reported with file and row, the others are done ---------------------------------------------------------------
 
 ipa='<blank> ɑ æ ʌ ɔ aʊ aɪ b tʃ d ð ɛ ɝ eɪ f ɡ h ɪ i dʒ k l m n ŋ oʊ ɔɪ p ɹ s ʃ t θ ʊ u v w j z ʒ'
 run decode -q --phones "$ipa" "$tmp/hello.npy"
@@ -174,7 +174,7 @@ run decode -q --unchecked "$tmp/half.npy"
 is "--unchecked" 0 "$status"
 printf 'he{llo HH AH L OW\nz}oo Z UW\n' > "$tmp/signs"
 run decode -f trn --words --no-lm -l "$tmp/signs" "$tmp/hello.npy" "$tmp/zoo.npy"
-has "results that a format cannot hold are told, each of them" "$err" "0 files, 2 failed"
+has "each result that a format cannot hold is reported" "$err" "0 files, 2 failed"
 
 # ---- options that do not go together ---------------------------------------------------------------------------------------------
 
@@ -190,8 +190,8 @@ refused "a bonus without a beam" 2 "--bonus is for --beam or --words" decode --b
 refused "a weight of nothing" 2 "--lm-weight is for --lm" decode -b 3 --lm-weight 2 "$m"
 refused "a bonus of no phrase" 2 "--context-bonus is for --context or --phrase" decode --context-bonus 2 "$m"
 refused "more alternatives than hypotheses" 2 "--n-best 9 needs a --beam of 9 or more" decode -b 3 -n 9 "$m"
-refused "alternatives that nobody would see" 2 "--n-best is for --format json" decode -n 3 "$m"
-refused "alternatives that nobody would see, of many formats" 2 "--n-best is for --format json" \
+refused "alternatives in a format that has none" 2 "--n-best is for --format json" decode -n 3 "$m"
+refused "alternatives in formats that have none" 2 "--n-best is for --format json" \
     decode -n 3 -f srt,csv --output-dir "$tmp/b" "$m"
 refused "a beam too wide" 2 "--beam must be at most 1024 without --words" decode -b 2000 "$m"
 refused "no such model" 1 "cannot open $tmp/none.arpa" decode --lm "$tmp/none.arpa" "$m"

@@ -1,4 +1,4 @@
-# tools/deps.sh against a pretended Debian: it installs what is missing and nothing else, as root, through sudo, or says what to do.
+# tools/deps.sh on a fake Debian: it installs only what is missing, as root or through sudo, or prints what to do.
 . tests/app/common.sh
 
 deps=$PWD/tools/deps.sh
@@ -6,7 +6,7 @@ fake=$tmp/bin
 mkdir "$fake"
 for t in env cat sh echo; do ln -s "$(command -v $t)" "$fake/$t"; done
 pretend() { printf '#!/bin/sh\n%s\n' "$2" > "$fake/$1"; chmod 755 "$fake/$1"; }
-# Installed are the packages named in $tmp/installed.
+# $tmp/installed lists the packages that count as installed.
 pretend dpkg-query 'for p; do :; done; grep -qx "$p" "'"$tmp"'/installed" && echo "install ok installed"'
 sed -i 's|^#!/bin/sh$|#!/bin/sh\nPATH=/usr/bin:/bin|' "$fake/dpkg-query"
 pretend apt-get 'echo "apt-get $*" >> "'"$tmp"'/calls"; exit ${APT_STATUS:-0}'
@@ -19,7 +19,7 @@ FAKE_UID=0
 export FAKE_UID
 try build check
 is "nothing is missing: status" 0 "$status"
-is "nothing is missing: apt is not asked" "" "$calls"
+is "nothing is missing: apt does not run" "" "$calls"
 is "nothing is missing: not a word" "" "$out"
 
 grep -vE '^(check|libsoxr-dev)$' "$tmp/installed" > "$tmp/some" && mv "$tmp/some" "$tmp/installed"
@@ -30,7 +30,7 @@ has "as root: installs just that" "$calls" " libsoxr-dev check"
 has "as root: waits for apt's lock" "$calls" "DPkg::Lock::Timeout"
 hasnt "as root: not what is there" "$calls" libsndfile1-dev
 try build
-hasnt "only the groups asked for" "$calls" " check"
+hasnt "only the requested groups" "$calls" " check"
 
 grep -v '^pulseaudio$' "$tmp/installed" > "$tmp/some" && mv "$tmp/some" "$tmp/installed"
 try check
@@ -45,7 +45,7 @@ FAKE_UID=1000
 try build check
 is "neither root nor sudo: status" 1 "$status"
 has "neither root nor sudo: what to do" "$out" "apt-get install libsoxr-dev check"
-is "neither root nor sudo: apt is not asked" "" "$calls"
+is "neither root nor sudo: apt does not run" "" "$calls"
 pretend sudo 'echo "sudo $*" >> "'"$tmp"'/calls"; exec "$@"'
 try build check
 is "through sudo: status" 0 "$status"
@@ -55,7 +55,7 @@ APT_STATUS=100
 export APT_STATUS
 try build check
 is "apt fails: status" 1 "$status"
-has "apt fails: told" "$out" "could not install: libsoxr-dev check"
+has "apt fails: reported" "$out" "could not install: libsoxr-dev check"
 unset APT_STATUS
 
 rm "$fake/dpkg-query"
@@ -63,16 +63,16 @@ pretend pkg-config 'exit 1'
 try build check
 is "not Debian: status" 1 "$status"
 has "not Debian: what to do" "$out" "This is not a Debian system"
-is "not Debian: apt is not asked" "" "$calls"
+is "not Debian: apt does not run" "" "$calls"
 pretend pkg-config 'exit 0'
 try build check
 is "not Debian, all there: status" 0 "$status"
 
-# record.sh: a file's date changes only with what it records.
+# record.sh: a file's modification time changes only when its content changes.
 "tools/record.sh" "$tmp/flags" "gcc -O2"
 touch -d '2001-01-01' "$tmp/flags"
 "tools/record.sh" "$tmp/flags" "gcc -O2"
-is "the same flags leave the record alone" 2001 "$(date -r "$tmp/flags" +%Y)"
+is "the same flags do not touch the record" 2001 "$(date -r "$tmp/flags" +%Y)"
 "tools/record.sh" "$tmp/flags" "gcc -O3"
 is "other flags renew it" "gcc -O3" "$(cat "$tmp/flags")"
 finish

@@ -1,9 +1,9 @@
-# linnet devices: what it says with a sound server, without one, without PortAudio.
+# linnet devices: its output with a sound server, without one, without PortAudio.
 . tests/app/common.sh
 . tests/app/virtual_mic.sh
 trap 'virtual_mic_stop; chmod -R u+w "$tmp" 2> /dev/null; rm -rf "$tmp"' EXIT
 
-# No PortAudio: a reason and what to do, on standard error and in the object.
+# No PortAudio: a reason and what to do, on standard error and in the JSON object.
 LINNET_PORTAUDIO=libnothing.so
 export LINNET_PORTAUDIO
 refused "no PortAudio" 1 "no microphone without PortAudio: libnothing.so" devices
@@ -15,8 +15,7 @@ is "no PortAudio: one line of JSON" 1 "$(printf '%s\n' "$out" | wc -l | tr -d ' 
 unset LINNET_PORTAUDIO
 refused "an operand" 2 "devices: unexpected argument 'x'" devices x
 
-# No sound system, whatever this machine has: no server answers in an empty folder, and ALSA knows only a card
-# that is not there.
+# Simulates a machine without sound: no server answers in an empty folder, and ALSA is configured with a card that does not exist.
 mkdir "$tmp/empty" "$tmp/none"
 echo 'pcm.none { type hw card 31 }' > "$tmp/none/asound.conf"
 (
@@ -31,7 +30,7 @@ is "no sound system: nothing on standard output" "" "$(cat "$tmp/out")"
 is "no sound system: one line, and none of the libraries'" 1 "$(wc -l < "$tmp/err" | tr -d ' ')"
 has "no sound system: said" "$(cat "$tmp/err")" "linnet: no microphone: "
 
-# Standard error is the user's again, also where it was closed.
+# Standard error is restored afterwards, also if it was closed.
 "$LINNET" devices > "$tmp/out" 2>&-
 case $? in 0|1) pass ;; *) fail "a closed standard error" "status $?" ;; esac
 is "a closed standard error: nothing strays into standard output" "" "$(grep -iE 'alsa|jack|expression|linnet:' "$tmp/out")"

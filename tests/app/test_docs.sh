@@ -1,11 +1,11 @@
-# Every command line of README.md and docs/*.md runs, in a folder that holds what they name. What cannot run here is listed below with
-# the reason; an entry that no line needs any more is an error.
+# Runs every command line of README.md and docs/*.md in a folder that holds the files they name. Commands that cannot run here are
+# listed below with the reason; an entry that matches no line is an error.
 . tests/app/common.sh
-# Under a sanitizer the same commands run in the other tests; this one trains the paper's network, and takes minutes there.
+# Not under a sanitizer: this test trains the paper's network, which takes minutes there, and other tests run the same commands.
 [ "${CONFIG:-release}" = release ] || finish
 top=$PWD
 
-left_out() { # why a line is not run; nothing: it is run
+left_out() { # prints why a line does not run; nothing if it runs
     case $1 in
     'make '*) echo 'builds and tests: this is one of them' ;;
     *'linnet listen'*--from*|*'linnet listen --help'*) ;;
@@ -23,7 +23,7 @@ ln -s "$LINNET" ../bin/linnet
 ln -s "$top/recipes/open" recipes/open
 ln -s "$top/share/linnet" share/linnet
 printf '#!/bin/sh\nexec "%s" /dev/stdout seconds=1 format=raw\n' "$SOUND" > ../bin/arecord
-printf '#!/bin/sh\nshift\nexec "$@"\n' > ../bin/ssh # what another machine runs, this one does
+printf '#!/bin/sh\nshift\nexec "$@"\n' > ../bin/ssh # "ssh HOST COMMAND" runs the command here
 printf '#!/bin/sh\nexec cat > /dev/null\n' > ../bin/program
 chmod +x ../bin/*
 for name in speech.wav hello.wav monday.wav tuesday.wav a.flac b.flac talk.flac lecture.flac day.flac one.wav two.flac; do
@@ -57,7 +57,7 @@ printf '{"id":"u1","phones":[],"words":[{"word":"how"}]}\n{"id":"u2","phones":[]
 
 # ---- the lines -------------------------------------------------------------------------------------------------------------------
 
-# Lines of indented blocks that begin with a program, continued lines joined, comments behind them left out.
+# Lines of indented blocks that begin with a program; continued lines are joined, trailing comments removed.
 lines() {
     awk '/^    / && (inside || (before == "" && /^    [^ ]/)) { inside = 1; print substr($0, 5); next } { inside = 0; before = $0 }' "$1" |
         sed -e :a -e '/\\$/N; s/\\\n *//; ta' |

@@ -1,4 +1,4 @@
-# What goes in: pipes, containers that ffmpeg reads, parts of files, sound that breaks off.
+# Input: pipes, containers that ffmpeg reads, parts of files, sound that ends early.
 . tests/app/common.sh
 
 make_model || { fail "a small model"; finish; }
@@ -18,8 +18,8 @@ is "/dev/stdin, a file" "$phones" "$("$LINNET" transcribe -q /dev/stdin < "$w")"
 mkfifo "$tmp/pipe"
 cat "$w" > "$tmp/pipe" &
 is "a named pipe" "$phones" "$("$LINNET" transcribe -q "$tmp/pipe")"
-is "listen hears it too" "$phones" "$(cat "$w" | "$LINNET" listen -q --reset never --from - 2> /dev/null | tr '\n' ' ' | sed 's/ *$//')"
-# Results appear while the sound comes: the header cannot say how long it is, and the pipe stays open.
+is "listen reads it too" "$phones" "$(cat "$w" | "$LINNET" listen -q --reset never --from - 2> /dev/null | tr '\n' ' ' | sed 's/ *$//')"
+# Results appear while sound arrives: the header does not give the length, and the pipe stays open.
 { head -c 40 "$w"; printf '\377\377\377\377'; cat "$tmp/talk.raw" "$tmp/talk.raw"; } > "$tmp/piped.wav"
 "$LINNET" transcribe -q --reset never - < "$tmp/pipe" > "$tmp/partial" 2> "$tmp/.err" &
 pid=$!
@@ -30,8 +30,8 @@ ok "results of a WAV file in a pipe appear while it is open" test -s "$tmp/parti
 exec 9>&-
 wait $pid
 is "and it ends well" "0:" "$?:$(cat "$tmp/.err")"
-# One that says its length ends there, whatever follows.
-is "what follows the samples is not heard" "$phones" "$(cat "$w" "$tmp/talk.raw" | "$LINNET" transcribe -q -)"
+# A header with a length: the sound ends there, and bytes after it are ignored.
+is "bytes after the samples are ignored" "$phones" "$(cat "$w" "$tmp/talk.raw" | "$LINNET" transcribe -q -)"
 
 mkfifo "$tmp/silent"
 "$LINNET" listen -q --from - < "$tmp/silent" > "$tmp/.out" 2> "$tmp/.err" &
@@ -49,7 +49,7 @@ has "it is said how they are taken" "$err" "standard input is not a sound format
 cat "$tmp/talk.raw" | "$LINNET" transcribe -q --raw - > "$tmp/.out" 2> "$tmp/.err"
 is "--raw: no word about it" "$phones:" "$(cat "$tmp/.out"):$(cat "$tmp/.err")"
 cat "$tmp/talk.raw" | "$LINNET" transcribe -q --rate 16000 - > "$tmp/.out" 2> "$tmp/.err"
-is "neither where the rate is given" "$phones:" "$(cat "$tmp/.out"):$(cat "$tmp/.err")"
+is "also if the rate is given" "$phones:" "$(cat "$tmp/.out"):$(cat "$tmp/.err")"
 is "a rate does not change what a file is" "$phones" "$("$LINNET" transcribe -q --rate 8000 - < "$w" 2> /dev/null)"
 
 # piped "what" "part of the message" < bytes: refused with that, status 1, from a pipe and as a file on standard input
@@ -58,7 +58,7 @@ piped() {
     cat "$tmp/bytes" | "$LINNET" transcribe -q - > "$tmp/.out" 2> "$tmp/.err"
     is "$1 in a pipe: status" 1 "$?"
     has "$1 in a pipe" "$(cat "$tmp/.err")" "$2"
-    is "$1 in a pipe: nothing is heard" "" "$(cat "$tmp/.out")"
+    is "$1 in a pipe: no result" "" "$(cat "$tmp/.out")"
     run transcribe -q - < "$tmp/bytes"
     is "$1 as standard input: status" 1 "$status"
     has "$1 as standard input" "$err" "$2"
@@ -70,7 +70,7 @@ head -c 9000 "$LINNET" | gzip -c | piped "gzip'd data" "it is gzip'd data"
 head -c 9000 /dev/urandom | piped "random bytes" "it would be noise"
 : | piped "nothing" "standard input"
 
-# What needs to be wound is stored first.
+# A format that needs seeking is stored in a temporary file first.
 cp "$w" "$tmp/big.wav"
 printf 'RIFX' | dd of="$tmp/big.wav" bs=1 conv=notrunc 2> /dev/null # big-endian, and its lengths are now absurd
 cat "$tmp/big.wav" | TMPDIR=$tmp/nowhere "$LINNET" transcribe -q - > "$tmp/.out" 2> "$tmp/.err"
@@ -80,7 +80,7 @@ mkdir "$tmp/spool"
 cat "$tmp/big.wav" | TMPDIR=$tmp/spool "$LINNET" transcribe -q - > /dev/null 2>&1
 is "nothing of it stays" "" "$(ls -A "$tmp/spool")"
 
-# ---- ffmpeg: a script takes its place --------------------------------------------------------------------------------------------
+# ---- a script in place of ffmpeg -------------------------------------------------------------------------------------------------
 
 "$SOUND" "$tmp/talk.au" seconds=2 seed=7 format=au
 export FAKE=$tmp
@@ -122,13 +122,13 @@ is "an m4a" "$phones" "$("$LINNET" transcribe -q "$m")"
 ok "ffmpeg was given the file itself" cmp "$m" "$tmp/given"
 is "it has no other descriptors (ls opens 3)" "0 1 2 3 " "$(cat "$tmp/fds")"
 hasnt "and never sees its name" "$(cat "$tmp/args")" "talk.m4a"
-is "it may open files only" "file,pipe" "$(sed -n '/^-protocol_whitelist$/{n;p;}' "$tmp/args")"
+is "it may open only files" "file,pipe" "$(sed -n '/^-protocol_whitelist$/{n;p;}' "$tmp/args")"
 cp "$tmp/args" "$tmp/plain_args"
 cp "$m" "$tmp/-y.m4a"
 cp "$m" "$tmp/concat:a|b.m4a"
 is "a file called -y.m4a" "$phones" "$(cd "$tmp" && "$LINNET" transcribe -q -- -y.m4a)"
 is "a file called concat:a|b.m4a" "$phones" "$(cd "$tmp" && "$LINNET" transcribe -q "concat:a|b.m4a")"
-ok "neither changes how ffmpeg is called" cmp "$tmp/plain_args" "$tmp/args"
+ok "neither changes the arguments of ffmpeg" cmp "$tmp/plain_args" "$tmp/args"
 is "an m4a in a pipe" "$phones" "$(cat "$m" | "$LINNET" transcribe -q -)"
 ok "ffmpeg was given all of it" cmp "$m" "$tmp/given"
 is "an m4a as standard input" "$phones" "$("$LINNET" transcribe -q - < "$m")"
@@ -154,7 +154,7 @@ refused "ffmpeg cannot read it" 1 "talk.m4a cannot be read; ffmpeg says: moov at
 mode silent
 refused "a video without sound" 1 "there is no sound in it" transcribe -q "$m"
 mode other
-refused "no samples come" 1 "talk.m4a cannot be read" transcribe -q "$m"
+refused "ffmpeg gives no samples" 1 "talk.m4a cannot be read" transcribe -q "$m"
 mode huge
 refused "an absurd header from ffmpeg" 1 "talk.m4a cannot be read" transcribe -q "$m"
 mode many
@@ -177,9 +177,9 @@ broken() {
     mode "$1"
     run transcribe -q "$m"
     is "$2: status" 1 "$status"
-    has "$2: what is there is heard" "$phones" "$out"
+    has "$2: the samples that exist are used" "$phones" "$out"
     ok "$2: and it is something" test -n "$out"
-    has "$2: told" "$err" "talk.m4a is damaged; 1.000 s of it were read; ffmpeg says: $3"
+    has "$2: reported" "$err" "talk.m4a is damaged; 1.000 s of it were read; ffmpeg says: $3"
 }
 broken half "ffmpeg complains" "stream 0, offset 0x50c0: partial file"
 broken short "a container that promises more" "its container promises 2.00 s"
@@ -197,7 +197,7 @@ is "an interrupt while ffmpeg works: status" 130 "$?"
 ok "it is ended with us" sh -c "! kill -0 $(cat "$tmp/pid") 2> /dev/null"
 unset LINNET_FFMPEG
 if command -v ffmpeg > /dev/null; then
-    # Without loss: the same phones.
+    # Lossless formats: the same phones.
     ffmpeg -v error -i "$w" -c:a alac "$tmp/real.m4a" && is "the real ffmpeg: m4a" "$phones" "$("$LINNET" transcribe -q "$tmp/real.m4a")"
     ffmpeg -v error -f lavfi -i testsrc=d=2:s=32x32:r=5 -i "$w" -c:a flac "$tmp/real.mkv" &&
         is "the real ffmpeg: mkv with a picture" "$phones" "$("$LINNET" transcribe -q "$tmp/real.mkv")"
@@ -205,11 +205,11 @@ if command -v ffmpeg > /dev/null; then
     head -c $(($(wc -c < "$tmp/real.mkv") / 2)) "$tmp/real.mkv" > "$tmp/cut.mkv"
     run transcribe -q "$tmp/cut.mkv"
     is "the real ffmpeg: half a file" 1 "$status"
-    has "the real ffmpeg: half a file is told" "$err" "cut.mkv is damaged"
+    has "the real ffmpeg: half a file is reported" "$err" "cut.mkv is damaged"
 fi
 export LINNET_FFMPEG=
 
-# ---- sound that breaks off: its result is written, the status is 1 -----------------------------------------------------------------
+# ---- sound that ends early: its result is written, the status is 1 -----------------------------------------------------------------
 
 c=$tmp/cut.wav
 head -c 32044 "$w" > "$c" # 1 of 2 seconds
@@ -218,8 +218,8 @@ incomplete() {
     what=$1
     shift
     run "$@"
-    is "$what of sound that breaks off: status" 1 "$status"
-    has "$what of sound that breaks off: told" "$err" "$said"
+    is "$what of sound that ends early: status" 1 "$status"
+    has "$what of sound that ends early: reported" "$err" "$said"
 }
 incomplete transcribe transcribe -o "$tmp/cut.txt" "$c" "$w"
 has "the summary counts it" "$err" "2 files, 1 incomplete"
@@ -267,9 +267,9 @@ has "the sound ends where its part does" "$(cat "$tmp/b.json")" '"seconds":1.500
 "$LINNET" align -q -f ctm --phones "AH N" --start 0.5 --end 1.5 "$w" > "$tmp/b.ctm" 2> /dev/null
 is "align: the times of the file" "$(later "$tmp/a.ctm")" "$(plain "$tmp/b.ctm")"
 run transcribe -q --start 0.2 --end 0.9 "$c"
-is "what breaks off behind the part is not missing" "0:" "$status:$err"
-refused "a part behind the end" 1 "the sound ends after 2.000 s, before its part from 2.500 s" transcribe -q --start 2.5 "$w"
+is "sound missing after the requested part is no error" "0:" "$status:$err"
+refused "a part after the end" 1 "the sound ends after 2.000 s, before its part from 2.500 s" transcribe -q --start 2.5 "$w"
 refused "an end before the start" 2 "--end must be after --start" features --start 2 --end 1 "$w" -o "$tmp/x.npy"
-refused "a start that is no time" 2 "--start needs a time such as" posteriors --start soon "$w" -o "$tmp/x.npy"
+refused "a start that is not a time" 2 "--start needs a time such as" posteriors --start soon "$w" -o "$tmp/x.npy"
 refused "parts and streams" 2 "--start and --end are a part of a sound" transcribe --start 1 --save-state "$tmp/s" "$w"
 finish

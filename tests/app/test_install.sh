@@ -1,4 +1,4 @@
-# make install: what it puts where, and that it builds nothing that is built. With a compiler that only pretends, in a tree of links.
+# make install: the files it installs, and that it does not build again what is built. With a fake compiler, in a tree of links.
 . tests/app/common.sh
 
 top=$PWD tree=$tmp/tree
@@ -6,7 +6,7 @@ mkdir -p "$tree" "$tmp/bin"
 for f in "$top"/*; do
     case ${f##*/} in build) ;; *) ln -s "$f" "$tree/" ;; esac
 done
-# A compiler that notes what it makes; the program it makes is the real one.
+# A compiler that records what it is asked to make; as the program it copies the real one.
 cat > "$tmp/bin/pretended-cc" <<END
 #!/bin/sh
 while [ \$# -gt 0 ]; do
@@ -25,7 +25,7 @@ esac
 END
 chmod +x "$tmp/bin/pretended-cc"
 PATH=$tmp/bin:$PATH
-unset MAKEFLAGS MAKELEVEL CONFIG PREFIX DESTDIR # of a make that runs this test
+unset MAKEFLAGS MAKELEVEL CONFIG PREFIX DESTDIR # set by a make that runs this test
 build() {
     : > "$tmp/made"
     make -C "$tree" CC=pretended-cc NVCC= EXTRA_CFLAGS= LIB_SRC='kernels/gpu.c base/status.c' APP_SRC='app/common.c app/main.c' "$@" \
@@ -33,7 +33,7 @@ build() {
     made=$(LC_ALL=C sort "$tmp/made" | xargs)
 }
 if ! command -v make > /dev/null || ! pkg-config --exists sndfile 2> /dev/null; then
-    pass # a machine that runs the tests but does not build
+    pass # this machine runs the tests but does not build
     finish
 fi
 build all
@@ -43,11 +43,11 @@ is "make again builds nothing" "" "$made"
 build install DESTDIR="$tmp/root"
 is "make install after it builds nothing" "" "$made"
 build install DESTDIR="$tmp/root" PREFIX=/opt/x
-is "another PREFIX compiles the two files that know it, and links" "kernels/gpu.o linnet linnet/find.o" "$made"
+is "another PREFIX compiles the two files that contain it, and links" "kernels/gpu.o linnet linnet/find.o" "$made"
 build install DESTDIR="$tmp/root" PREFIX=/opt/x
 is "and then nothing" "" "$made"
 
-# What help and the manual pages name is there.
+# Every file that the help and the manual pages name is installed.
 root=$tmp/root/opt/x
 ok "the program" test -x "$root/bin/linnet"
 for f in share/linnet/linnet.safetensors share/linnet/english.dict.gz share/doc/linnet/LICENSE share/man/man1/linnet.1 \

@@ -1,6 +1,5 @@
-# Which folder may include which: kernels/ nothing of the project; frontend/ and model/ kernels/; lexicon/ status and memory; decoder/
-# these and lexicon/; only app/ and tests see everything. And: the library never prints and never exits, all memory is taken through
-# base/memory.h, no source is over 1,000 lines.
+# Which folder may include which: the calls of "only" below. Also: the library never prints and never exits, all memory is allocated
+# through base/memory.h, and no source file is longer than 1,000 lines.
 . tests/app/common.sh
 
 # includes FOLDER: "file header" of every project header included there

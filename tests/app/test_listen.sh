@@ -1,5 +1,5 @@
-# linnet listen: from files and pipes; from a virtual microphone in real time, at 16, 44.1 and 48 kHz; a microphone that stalls, one
-# that is lost, a reader that is too slow.
+# linnet listen: files and pipes; a virtual microphone in real time, at 16, 44.1 and 48 kHz; a microphone that stalls, one that
+# disappears, a reader that is too slow.
 . tests/app/common.sh
 . tests/app/virtual_mic.sh
 
@@ -19,7 +19,7 @@ run listen -q --no-paced --from "$speech"
 is "a file: status" 0 "$status"
 is "a file: what transcribe says" "$said" "$out"
 is "quiet" "" "$err"
-# files_and_mistakes: all that needs no microphone. Once is enough: a sanitizer makes every start of the program slow.
+# files_and_mistakes: everything without a microphone. Runs once: under a sanitizer every start of the program is slow.
 files_and_mistakes() {
 run listen -q --no-paced --raw --from "$tmp/twice.raw"
 is "two sentences, two lines" 2 "$(lines "$out")"
@@ -59,7 +59,7 @@ is "json: begins and ends" '{"type":"begin" {"type":"end"' "$(printf '%s\n' "$js
 is "json: the final texts" "$two" "$(printf '%s\n' "$json" | sed -n 's/^{"type":"final".*"text":"\([^"]*\)".*/\1/p')"
 is "json: phones with times and confidences" "$(echo "$two" | wc -w | tr -d ' ')" \
     "$(printf '%s\n' "$json" | grep '^{"type":"final"' | grep -o '{"phone":"[A-Z]*","start":[0-9.]*,"end":[0-9.]*,"confidence":[01][.0-9]*}' | wc -l | tr -d ' ')"
-# revisions N [file]: within an utterance they rise by one, and what was stable begins what is stable next.
+# revisions N [file]: within an utterance the revision rises by one, and each settled text begins with the settled text before it.
 judge='
     function field(name, text) { if (match($0, "\"" name "\":\"[^\"]*\"") == 0) return ""; text = substr($0, RSTART, RLENGTH); sub(/^"[a-z]*":"/, "", text); sub(/"$/, "", text); return text }
     function number(name, text) { match($0, "\"" name "\":[0-9.]*"); text = substr($0, RSTART, RLENGTH); sub(/^.*:/, "", text); return text + 0 }
@@ -83,7 +83,7 @@ fi
 
 # ---- words
 
-# Words of two phones of the sentence each, and one that sounds like the first.
+# Words of two phones of the sentence each, and one with the same pronunciation as the first.
 echo "$said" | awk '{ for (i = 1; i + 1 <= NF; i += 2) print "w" sprintf("%c%c", 97 + i / 2 % 26, 97 + i / 52), $i, $(i + 1); print "other", $1, $2 }' > "$tmp/dict"
 cut -d' ' -f1 "$tmp/dict" | awk '
     { word[NR] = $1 }
@@ -112,7 +112,7 @@ json=$out
 is "words: json: the final texts" "$worded" "$(printf '%s\n' "$json" | sed -n 's/^{"type":"final".*"text":"\([^"]*\)".*/\1/p')"
 is "words: json: revisions, and stable text never changes" "" "$(printf '%s\n' "$json" | awk "$judge")"
 has "words: json: words" "$json" '"words":[{"word":"waa","known":true,"start":'
-has "words: json: one that goes on" "$json" '"complete":false}]}'
+has "words: json: a word that continues" "$json" '"complete":false}]}'
 has "words: json: latencies" "$json" '"word":{"count":'
 if command -v python3 > /dev/null; then
     ok "words: json: every line is JSON; what settles, line by line, is the end" sh -c 'printf "%s\n" "$1" | python3 -c "
@@ -129,7 +129,7 @@ for line in map(json.loads, sys.stdin):
         new = []
 "' - "$json"
 fi
-# A resampler from a low rate holds back much of what it was given.
+# A resampler from a low rate delays its output the most.
 for rate in 4000 8000 11025 22254 44100 192000; do
     "$SOUND" "$tmp/rate.wav" seconds=3 rate=$rate seed=5
     run listen -q --no-paced --silence-after 0 --longest 0 --from "$tmp/rate.wav"
@@ -146,7 +146,7 @@ best=$(printf '%s\n' "$out" | sed -n 's/^{"type":"final".*,"alternatives":\(.*\)
 is "alternatives: the best is the result" "$("$LINNET" transcribe -q $words "$speech")" "$(printf '%s\n' "$best" | sed 's/^\[{"text":"\([^"]*\)".*/\1/')"
 is "alternatives: as many" 3 "$(printf '%s\n' "$best" | grep -o '"score":' | wc -l | tr -d ' ')"
 
-# Phrases that change while one speaks: between two sentences of a pipe; then for the worse.
+# A phrase file that changes while listening, between two sentences from a pipe: first to a good file, then to a bad one.
 printf 'other\t-9\n' > "$tmp/list"
 mkfifo "$tmp/talk"
 "$LINNET" listen --json $words --context "$tmp/list" --raw --from "$tmp/talk" > "$tmp/talk.json" 2> "$tmp/talk.err" &
@@ -170,7 +170,7 @@ is "phrases change: three sentences" 3 "$(lines "$texts")"
 hasnt "phrases change: not before" "$(echo "$texts" | sed -n 1p)" "other"
 has "phrases change: then" "$(echo "$texts" | sed -n 2p)" "other"
 has "phrases change: what cannot be read leaves them" "$(echo "$texts" | sed -n 3p)" "other"
-has "phrases change: told" "$(cat "$tmp/talk.err")" "linnet: 1 phrase from now on"
+has "phrases change: reported" "$(cat "$tmp/talk.err")" "linnet: 1 phrase from now on"
 has "phrases change: why not" "$(cat "$tmp/talk.err")" "$tmp/list:1: behind the tab stands 'much', and not a bonus such as 3.5; the phrases before it stay"
 has "phrases change: in JSON" "$(cat "$tmp/talk.json")" '{"type":"context","phrases":1}'
 has "phrases change: why not, in JSON" "$(cat "$tmp/talk.json")" '{"type":"context","phrases":0,"message":"'
@@ -194,10 +194,10 @@ if [ -w /dev/full ]; then
     is "standard output is full: status" 1 "$?"
     has "standard output is full" "$(cat "$tmp/.err")" "cannot write standard output"
 fi
-# The disk fills up on the way: listening goes on.
+# The disk fills up while listening: listening continues.
 out=$(trap '' XFSZ; ulimit -f 100; "$LINNET" listen -q --no-paced --save "$tmp/full.wav" --from "$speech" 2> "$tmp/.err"; echo $?)
 is "--save fails on the way: recognised all the same, and the status says so" "$said 1" "$(echo "$out" | xargs)"
-has "--save fails on the way: told" "$(cat "$tmp/.err")" "cannot write $tmp/full.wav: File too large"
+has "--save fails on the way: reported" "$(cat "$tmp/.err")" "cannot write $tmp/full.wav: File too large"
 "$LINNET" listen --json --from "$speech" 2> "$tmp/.err" | head -n 2 > "$tmp/.out"
 is "a reader that goes away" 2 "$(wc -l < "$tmp/.out" | tr -d ' ')"
 "$SOUND" "$tmp/two.wav" rate=44100 channels=2 seconds=1
@@ -217,7 +217,7 @@ if ! virtual_mic_start 16000 44100 48000; then
 fi
 trap 'virtual_mic_stop; rm -rf "$tmp"' EXIT
 
-# hear NAME SOURCE ARGS...: listens in the background to this source, whatever the default becomes; $pid. Returns when it is open.
+# hear NAME SOURCE ARGS...: listens to this source in the background, also if the default changes later; $pid. Returns once it is open.
 hear() {
     name=$1
     source=$2
@@ -231,7 +231,7 @@ hear() {
     done
 }
 
-# One after the other they open; then all three hear at once, and a fourth nothing.
+# They open one after the other; then all three record at the same time, and a fourth records silence.
 virtual_mic_stalled
 hear stalled dry --rate 16000
 stalled=$pid
@@ -248,25 +248,25 @@ for rate in 16000 44100 48000; do
     wait "$pid"
     is "$rate Hz: Ctrl-C: status" 0 "$?"
     err=$(cat "$tmp/$rate.err")
-    has "$rate Hz: the device is told" "$err" "at $rate Hz"
+    has "$rate Hz: the device is named" "$err" "at $rate Hz"
     hasnt "$rate Hz: nothing is lost" "$err" "lost"
     run transcribe -q "$tmp/$rate.wav"
-    is "$rate Hz: the recording is whole" "" "$err"
-    is "$rate Hz: what transcribe says of what was heard" "$out" "$(xargs < "$tmp/$rate.out")"
+    is "$rate Hz: the recording is complete" "" "$err"
+    is "$rate Hz: the result of transcribe on the recording" "$out" "$(xargs < "$tmp/$rate.out")"
 done
 is "16000 Hz: what transcribe says of what was played" "$said" "$(xargs < "$tmp/16000.out")"
-# Bit for bit, from the first sample on: the same features. 128 bytes of .npy header, 40 floats a frame.
+# The same features bit for bit from the first sample on. The .npy header has 128 bytes, a frame 40 floats.
 "$LINNET" features -o "$tmp/a.npy" "$speech" && "$LINNET" features -o "$tmp/b.npy" "$tmp/16000.wav"
 size=$(($(wc -c < "$tmp/a.npy") - 128))
 ok "16000 Hz: there are features" test "$size" -gt 30000
-is "16000 Hz: heard bit for bit" "$(tail -c +129 "$tmp/a.npy" | cksum)" "$(tail -c +129 "$tmp/b.npy" | head -c "$size" | cksum)"
+is "16000 Hz: recorded bit for bit" "$(tail -c +129 "$tmp/a.npy" | cksum)" "$(tail -c +129 "$tmp/b.npy" | head -c "$size" | cksum)"
 
 wait "$stalled"
 is "stalled: status" 1 "$?"
-has "stalled: told" "$(cat "$tmp/stalled.err")" "has given nothing for"
-has "stalled: told" "$(cat "$tmp/stalled.err")" "0.0 s heard"
+has "stalled: reported" "$(cat "$tmp/stalled.err")" "has given nothing for"
+has "stalled: reported" "$(cat "$tmp/stalled.err")" "0.0 s heard"
 
-# A reader that is too slow: the pipe to it is full before the first word. Sound is lost, and that is told.
+# A reader that is too slow: the pipe to it is full before the first word. Samples are dropped and reported.
 mkfifo "$tmp/slow"
 exec 3<> "$tmp/slow"
 head -c 65536 /dev/zero >&3
@@ -285,28 +285,28 @@ wait $player
 sleep 0.1
 kill $cat
 exec 3>&-
-has "too slow: told" "$(cat "$tmp/slow.err")" "s of sound were lost"
+has "too slow: reported" "$(cat "$tmp/slow.err")" "s of sound were lost"
 has "too slow: counted" "$(cat "$tmp/slow.err")" "were lost because this computer was too slow"
 slow=$(tr -d '\000' < "$tmp/slow.out")
-has "too slow: told in JSON" "$slow" '{"type":"lost","dropped_samples":'
+has "too slow: reported in JSON" "$slow" '{"type":"lost","dropped_samples":'
 hasnt "too slow: counted at the end" "$(printf '%s\n' "$slow" | tail -n 1)" '"dropped_samples":0,'
 
-# The sound server dies in the middle of a sentence.
+# The sound server ends in the middle of a sentence.
 hear lost spk16000.monitor --rate 16000 --json --save "$tmp/lost.wav"
 virtual_mic_play "$speech" 16000 > /dev/null 2>&1 &
 sleep 1.6
 virtual_mic_kill
 wait "$pid"
 is "lost: status" 1 "$?"
-has "lost: told" "$(cat "$tmp/lost.err")" "is lost: it was unplugged, or the sound server ended"
+has "lost: reported" "$(cat "$tmp/lost.err")" "is lost: it was unplugged, or the sound server ended"
 has "lost: what was recognised is there" "$(grep '"final"' "$tmp/lost.out")" '"text":"'"$(echo "$said" | cut -d' ' -f1-4)"
 has "lost: in JSON" "$(tail -n 1 "$tmp/lost.out")" '"reason":"failed","message":"the microphone'
 run transcribe -q "$tmp/lost.wav"
-is "lost: the recording is whole" "" "$err"
-has "lost: the recording is whole" "$out" "$(echo "$said" | cut -d' ' -f1-4)"
+is "lost: the recording is complete" "" "$err"
+has "lost: the recording is complete" "$out" "$(echo "$said" | cut -d' ' -f1-4)"
 
 run listen -q --device "no such microphone"
 is "no sound server: status" 1 "$status"
-has "no sound server: told" "$err" "microphone"
+has "no sound server: reported" "$err" "microphone"
 virtual_mic_stop
 finish

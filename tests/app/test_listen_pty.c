@@ -1,5 +1,5 @@
-// linnet listen in a terminal: a pseudo-terminal whose screen is kept here, as a terminal would. What it shows, resizing, keys,
-// signals, and how the terminal is left. The sound comes from a file at the pace of speech.
+// linnet listen in a terminal: a pseudo-terminal and a simulated screen. Tested: the display, resizing, keys, signals, and the
+// state of the terminal afterwards. The sound comes from a file in real time.
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
@@ -17,16 +17,16 @@ static char folder[64], sound[128], once[128], linnet[PATH_MAX];
 
 /* ---- a terminal ------------------------------------------------------------------------------------------------------------- */
 
-// Characters are bytes: the program is told that the terminal knows no UTF-8. Lines that are folded by a narrower window stay so
-// here: this one cuts them, as xterm does.
+// A character is a byte: the environment says that the terminal has no UTF-8. A narrower window cuts lines that are too long and
+// does not fold them, as in xterm.
 typedef struct screen {
     char cells[MOST_ROWS][MOST_COLUMNS + 1];
     int rows, columns, row, column;
-    int hidden, unknown; // the cursor; sequences that this terminal does not know
+    int hidden, unknown; // hidden: the cursor; unknown: unsupported sequences seen
     int state, numbers[4], n_numbers;
     char history[65536]; // rows that scrolled away
     int is_faint;
-    char faint[65536], bright[65536]; // all characters that were ever drawn so
+    char faint[65536], bright[65536]; // all characters drawn with this attribute
 } screen;
 
 static void clear_cells(screen *s, int row, int from)
@@ -104,7 +104,7 @@ static void put(screen *s, const char *text, size_t n)
     }
 }
 
-// All there is, rows without the blanks at their ends.
+// All rows of history and screen, without trailing blanks.
 static const char *text_of(const screen *s)
 {
     static char text[sizeof s->history + sizeof s->cells];
@@ -121,7 +121,7 @@ static const char *text_of(const screen *s)
 
 typedef struct session {
     screen screen;
-    int master, slave; // the slave is kept open: modes can be read when the program has ended
+    int master, slave; // the slave stays open: its modes can be read after the program has ended
     pid_t pid;
     int status, ended, stopped;
     struct termios before;
@@ -145,7 +145,7 @@ static void resize(session *s, int rows, int columns)
     ck_assert_int_eq(ioctl(s->master, TIOCSWINSZ, &size), 0);
 }
 
-// output: NULL: standard output is the terminal; else this file.
+// output: the file that standard output goes to; NULL: the terminal.
 static void start(session *s, int rows, int columns, const char *term, const char *output, char *const arguments[])
 {
     memset(s, 0, sizeof *s);
@@ -174,7 +174,7 @@ static void start(session *s, int rows, int columns, const char *term, const cha
     _exit(98);
 }
 
-// Takes what the program writes for so long, or until it has ended.
+// Reads what the program writes, for this long or until it ends.
 static void watch(session *s, double seconds)
 {
     const double until = now() + seconds;
@@ -217,7 +217,7 @@ static void same_modes(const session *s)
     ck_assert_mem_eq(after.c_cc, s->before.c_cc, sizeof after.c_cc);
 }
 
-// The terminal is as it was, and the line is ended.
+// The terminal modes are restored, and the last line is complete.
 static void left_tidy(session *s)
 {
     ck_assert_msg(s->ended, "it has not ended; the screen:\n%s", text_of(&s->screen));
@@ -238,9 +238,9 @@ static void ended_with(session *s, int status)
                   text_of(&s->screen));
 }
 
-/* ---- what it ought to show -------------------------------------------------------------------------------------------------- */
+/* ---- the expected display --------------------------------------------------------------------------------------------------- */
 
-// The words behind the head "[from - to]  " of the last line that has one, over the rows that are indented as it is.
+// The words after the head "[from - to]  " of the last line that has one, joined over the rows indented like it.
 static const char *words_of(const char *text, int *is_final)
 {
     static char words[4096];
@@ -297,7 +297,7 @@ static void setup(void)
     test_folder(folder, sizeof folder);
     snprintf(sound, sizeof sound, "%s/sound.raw", folder);
     snprintf(once, sizeof once, "%s/once.raw", folder);
-    // 1.5 s of sound, 0.9 s of nothing: an utterance that ends by itself; then a second one.
+    // 1.5 s of sound and 0.9 s of silence: an utterance with an endpoint; then a second one.
     snprintf(command, sizeof command,
              "cd \"$FOLDER\" && \"$TOOL\" a.raw seconds=1.5 seed=2 format=raw && head -c 28800 /dev/zero > z && cat a.raw z > once.raw && "
              "cat once.raw once.raw > sound.raw");
@@ -327,7 +327,7 @@ START_TEST(grows_settles_and_stays)
     ck_assert_int_eq((int)(during.c_lflag & (ECHO | ICANON)), 0);
     type(&s, "xyzzy"); // not echoed
     watch(&s, 0.6);
-    // What stands there now, less the last word, which may be open, is how the final line begins.
+    // The final line begins with the words shown now, except the last word, which may be unfinished.
     snprintf(half, sizeof half, "%s", words_of(text_of(&s.screen), &is_final));
     ck_assert_int_eq(is_final, 0);
     ck_assert_ptr_nonnull(strrchr(half, ' '));
@@ -339,7 +339,7 @@ START_TEST(grows_settles_and_stays)
     }
     ck_assert_str_eq(words_of(text_of(&s.screen), &is_final), want);
     wait_for(&s, "dB", 1);
-    ck_assert_int_eq(heads(text_of(&s.screen)), 1); // and nothing is left of what was live
+    ck_assert_int_eq(heads(text_of(&s.screen)), 1); // and no provisional line remains
     ck_assert(!shows(&s, "xyz"));
     type(&s, "\003");
     ended_with(&s, 0);
@@ -368,7 +368,7 @@ START_TEST(resized)
         watch(&s, 0.1);
         words_of(text_of(&s.screen), &is_final);
     }
-    // The last line is whole, within the width, and nothing of the narrower displays is left under it.
+    // The last line is complete and within the width, and nothing of the narrower displays remains below it.
     ck_assert_msg(strcmp(words_of(text_of(&s.screen), &is_final), want) == 0, "wanted \"%s\" on this screen:\n%s", want,
                   text_of(&s.screen));
     wait_for(&s, "dB  0:0", 1);
@@ -377,7 +377,7 @@ START_TEST(resized)
 }
 END_TEST
 
-// Fewer rows than the utterance needs: its last ones are live, and at its end it is there as a whole, once.
+// Fewer rows than the utterance needs: only its last rows are shown while it runs; at its end it is written completely, once.
 START_TEST(small_screen)
 {
     char *const arguments[] = {"linnet", "listen", "--silence-after", "0.4", "--raw", "--from", once, NULL};
@@ -386,10 +386,10 @@ START_TEST(small_screen)
     snprintf(want, sizeof want, "%s", lines_of(once));
     start(&s, 3, 29, "xterm", NULL, arguments);
     wait_for(&s, "[0:00.", 20);
-    // Its beginning scrolls out of sight, not into the history.
+    // Its beginning is not displayed and not in the history.
     for (const double until = now() + 20; heads(text_of(&s.screen)) && !s.ended && now() < until;) watch(&s, 0.02);
     ck_assert_msg(!s.ended && heads(text_of(&s.screen)) == 0, "%s", text_of(&s.screen));
-    ended_with(&s, 0); // the file is at its end
+    ended_with(&s, 0); // the end of the file is reached
     ck_assert_int_eq(heads(text_of(&s.screen)), 1);
     snprintf(got, sizeof got, "%s", words_of(text_of(&s.screen), &is_final));
     ck_assert_int_eq(is_final, 1);
@@ -408,7 +408,7 @@ START_TEST(ends_in_the_middle)
     watch(&s, 0.5);
     ck_assert_int_eq(kill(s.pid, signals[_i]), 0);
     ended_with(&s, 0);
-    // What had been said is there, with the time of its end. The last phone was decided without look-ahead.
+    // The words so far are shown with their end time. The last phone was decided without look-ahead.
     char got[4096];
     snprintf(got, sizeof got, "%s", words_of(text_of(&s.screen), &is_final));
     ck_assert_int_eq(is_final, 1);
@@ -471,7 +471,7 @@ START_TEST(enter_ends_an_utterance)
 }
 END_TEST
 
-// The row under the words holds what there is room for, each part as a whole.
+// The row under the words holds as many parts as fit; no part is cut.
 START_TEST(the_status_line_fits)
 {
     const int widths[] = {40, 80, 119, 24};
@@ -494,8 +494,8 @@ START_TEST(the_status_line_fits)
 }
 END_TEST
 
-// linnet transcribe beside it: one row of progress with percent and time left, never folded, gone at the end; on a terminal the
-// result itself is the progress.
+// linnet transcribe: one row of progress with percent and time left, never folded, removed at the end; if the result goes to the
+// terminal there is no progress row.
 START_TEST(progress_fits)
 {
     static char path[128], output[128];
@@ -535,7 +535,7 @@ START_TEST(a_result_flows_on_the_terminal)
 }
 END_TEST
 
-// Standard output is a file: it gets the lines, the terminal the display.
+// Standard output is a file: the lines go to the file, the display to the terminal.
 START_TEST(output_elsewhere)
 {
     char *const arguments[] = {"linnet", "listen", "--silence-after", "0.4", "--raw", "--from", once, NULL};
@@ -545,7 +545,7 @@ START_TEST(output_elsewhere)
     start(&s, 12, 80, "xterm", path, arguments);
     wait_for(&s, "[0:00.", 10);
     wait_for(&s, "Ctrl-C", 1);
-    ended_with(&s, 0); // the file is at its end
+    ended_with(&s, 0); // the end of the file is reached
     FILE *f = fopen(path, "r");
     got[fread(got, 1, sizeof got - 1, f)] = 0;
     fclose(f);
@@ -554,7 +554,7 @@ START_TEST(output_elsewhere)
 }
 END_TEST
 
-// Words of three phones of what is said: settled ones as they are, guesses faintly, a word that goes on with its mark.
+// Words of three phones each: settled words in normal type, provisional ones faint, an unfinished word with its mark.
 START_TEST(words)
 {
     static char dict[128], arpa[128], options[512], want[4096], got[4096];
@@ -595,7 +595,7 @@ START_TEST(words)
 }
 END_TEST
 
-// No sequences where nobody understands them, or nobody wants them.
+// No escape sequences on a terminal that does not support them, or if they are switched off.
 START_TEST(plain)
 {
     char *const arguments[] = {
@@ -616,7 +616,7 @@ END_TEST
 int main(void)
 {
     const int probe = posix_openpt(O_RDWR | O_NOCTTY);
-    if (probe < 0 || !ptsname(probe)) { // a root without /dev/pts
+    if (probe < 0 || !ptsname(probe)) { // a root file system without /dev/pts
         printf("skipped: there are no pseudo-terminals here\n");
         return 0;
     }

@@ -104,7 +104,7 @@ START_TEST(a_file_that_is_watched)
     lin_watch_begin(&w, list);
     for (int i = 0; i < 5; i++) ck_assert(!lin_watch_changed(&w, now += 0.6));
     test_write_file(list, "bb\n", 3);
-    ck_assert(!lin_watch_changed(&w, now += 0.1)); // not so soon again
+    ck_assert(!lin_watch_changed(&w, now += 0.1)); // too soon to look again
     ck_assert(!lin_watch_changed(&w, now += 0.6)); // it may still be written
     test_write_file(list, "bbb\n", 4);
     ck_assert(!lin_watch_changed(&w, now += 0.6));

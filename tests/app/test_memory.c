@@ -1,4 +1,5 @@
-// Commands whose memory runs out in the middle: a line that cannot be held is no end of the file, a report is whole or an error.
+// Commands that run out of memory: a line that cannot be stored is an error, not the end of the file; a report is complete or
+// fails.
 #include <cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +47,7 @@ START_TEST(lines_are_read)
         ck_assert_ptr_null(r.text);
     }
     fclose(r.file);
-    // What cannot be read is told: a folder.
+    // A read error is reported: a folder.
     r.file = fopen("/", "rb");
     ck_assert_int_eq(lin_line_next(&r, &err), LIN_IO);
     ck_assert_msg(strstr(err.message, "cannot read lines: Is a directory") != NULL, "%s", err.message);
@@ -104,7 +105,7 @@ static int info(int json, char *out, size_t capacity)
     const int keep = dup(1), to = open(path_of("out"), O_RDWR | O_CREAT | O_TRUNC, 0600), errors = dup(2),
               null = open("/dev/null", O_WRONLY);
     dup2(to, 1);
-    dup2(null, 2); // its complaints are wanted, and not for the eye
+    dup2(null, 2); // its messages are expected; hide them
     const int status = lin_command_info.run(&parsed);
     fflush(stdout);
     dup2(keep, 1);

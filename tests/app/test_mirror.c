@@ -1,4 +1,5 @@
-// Names of results below --output-dir: folders are mirrored, nothing leaves the output folder, two results of one name are refused.
+// Names of results below --output-dir: folders are mirrored, no name leaves the output folder, two results with the same name are
+// refused.
 #include "app/mirror.h"
 
 #include "base/memory.h"

@@ -42,12 +42,12 @@ run ngram count -q "$tmp/unix" -o "$tmp/c"
 ok "lines of other systems, no end of line at the end" cmp "$tmp/b" "$tmp/c"
 
 run ngram count "$tmp/unix"
-has "discounts that cannot be had are told" "$err" \
+has "discounts that cannot be estimated are reported" "$err" \
     "note: 0, 3, 0 and 0 1-grams with counts 1, 2, 3 and 4 give no discounts; 0.5, 1, 1.5 (--discounts) are used"
 run ngram count "$tmp/unix" --discounts 0.4,0.6,0.8
 has "and can be given" "$err" "0.4, 0.6, 0.8 (--discounts) are used"
 run ngram count "$tmp/unix" --order 9
-has "an order beyond the sentences is told" "$err" "note: no n-grams longer than 4 are left, so the model is of that order"
+has "an order longer than every sentence is reported" "$err" "note: no n-grams longer than 4 are left, so the model is of that order"
 has "and lowered" "$out" "ngram 4=2"
 hasnt "not written" "$out" "ngram 5="
 run ngram count -q --min-count 2 "$text"
@@ -57,11 +57,11 @@ has "--min-count N,N: rare words are <unk>" "$err" "as <unk>): 50 1-grams, 236 2
 printf 'w01 0.3\nw02\n\nnever\n<s>\n' > "$tmp/vocabulary"
 run ngram count --vocabulary "$tmp/vocabulary" "$text"
 has "--vocabulary" "$err" "6 1-grams"
-has "words of it that never came" "$out" "	never"
+has "words of the list that are not in the text" "$out" "	never"
 run ngram count -q --no-unknown "$text"
 hasnt "--no-unknown" "$out" "<unk>"
 
-# From sound's words to phones in one line.
+# From words to a language model of phones in one line.
 printf 'one W AH N\ntwo T UW\n' > "$tmp/dict"
 printf 'u1 ONE TWO ONE\nu2 TWO\n' > "$tmp/words"
 "$LINNET" phonemize -l "$tmp/dict" --ids first "$tmp/words" | "$LINNET" ngram count -q --ids first --no-unknown -o "$tmp/phones.arpa"
@@ -123,7 +123,7 @@ is "count --entropy prunes alike" "$("$LINNET" ngram info "$tmp/small.arpa" | he
 
 run ngram generate --lines 200 --seed 5 "$a" -o "$tmp/drawn"
 is "generate: status" 0 "$status"
-is "as many lines as were asked for" 200 "$(grep -c . "$tmp/drawn")"
+is "as many lines as requested" 200 "$(grep -c . "$tmp/drawn")"
 run ngram generate --lines 200 --seed 5 "$a"
 is "the same seed, the same sentences" "$(cat "$tmp/drawn")" "$out"
 run ngram generate --lines 200 --seed 6 "$a"
@@ -135,7 +135,7 @@ refused "no sentences" 2 "lines" ngram generate --lines 0 "$a"
 
 # ---- bad input -------------------------------------------------------------------------------------------------------------------
 
-# Bad lines are named and left out; the others make the model they make without them.
+# Bad lines are reported and left out; the model is that of the other lines.
 printf 'a b\nx \001 y\na <s> b\n</s>\n%0300d\nb a\n' 0 > "$tmp/bad"
 run ngram count "$tmp/bad" -o "$tmp/b"
 is "bad lines: status" 1 "$status"
@@ -191,12 +191,12 @@ sum=$(cksum < "$tmp/own.lm")
 for verb in pack arpa generate info; do
     refused "$verb: the model as its own output" 2 "is read, and would be overwritten" ngram $verb "$tmp/own.lm" -o "$tmp/own.lm"
 done
-is "it is as it was" "$sum" "$(cksum < "$tmp/own.lm")"
+is "the file is unchanged" "$sum" "$(cksum < "$tmp/own.lm")"
 refused "text as a model" 1 "ngram_text.txt" ngram info "$text"
 refused "a folder that is not there" 1 "cannot write" ngram count -q "$text" -o "$tmp/nowhere/x.arpa"
 if [ -w /dev/full ]; then
     "$LINNET" ngram count -q "$text" > /dev/full 2> "$tmp/.err"
     is "a full disk" 1 $?
-    has "is told" "$(cat "$tmp/.err")" "cannot write"
+    has "is reported" "$(cat "$tmp/.err")" "cannot write"
 fi
 finish

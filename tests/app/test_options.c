@@ -1,4 +1,4 @@
-// Option tables: the command line, the configuration file, and what is generated from them.
+// Option tables: the command line, the configuration file, and the texts generated from the tables.
 
 #include <string.h>
 
@@ -239,7 +239,7 @@ START_TEST(text_reads_back)
 }
 END_TEST
 
-// Every allocation fails once: the right status, and nothing lost.
+// Every allocation fails once: the status is right and nothing leaks.
 START_TEST(failing_memory)
 {
     for (unsigned long k = 1;; k++) {
@@ -339,7 +339,7 @@ START_TEST(nearest)
 }
 END_TEST
 
-// Only what is marked is held against the inputs before a command runs (app/guard.h): no option that writes may be forgotten.
+// Before a command runs, its marked options are compared with the inputs (app/guard.h): every option that writes must be marked.
 START_TEST(options_that_write_are_marked)
 {
     static const char *const writing[] = {"output", "output-dir", "save", "save-state", "html", "oov"};

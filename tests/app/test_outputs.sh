@@ -1,4 +1,4 @@
-# Files that are written: what they are called, that nothing else is touched, and what stays when the program is stopped.
+# Output files: their names, that no other file is touched, and what remains when the program is stopped.
 . tests/app/common.sh
 
 make_model || { fail "a model for the test"; finish; }
@@ -31,7 +31,7 @@ refused "two of one name: the remedy" 1 "rename one of them" transcribe -q --out
 refused "one file twice" 1 "u1.wav is given twice; name it once" transcribe -q --output-dir "$tmp/o5" "$wav" "$wav"
 ok "nothing was made" test ! -e "$tmp/o5"
 
-# Ids with folders: a list as --data, a wav.scp with ids that are paths, and none of them leaves the output folder.
+# Ids with folders: a list as --data and a wav.scp with ids that are paths; no result may be written outside the output folder.
 printf 'x/talk.wav\tONE TWO\ny/talk.wav\tONE\n' > "$tmp/in/pairs"
 run transcribe -q --data "$tmp/in/pairs" -f ctm --output-dir "$tmp/o6"
 is "--data LIST" "x/talk.ctm|y/talk.ctm|" "$(files "$tmp/o6")"
@@ -59,10 +59,10 @@ refused "the dictionary that rules are learnt from" 2 "is read" g2p "$tmp/dict" 
 cp share/linnet/english.dict.gz "$tmp/default.gz"
 LINNET_LEXICON="$tmp/default.gz" LINNET_G2P="$tmp/rules.g2p"
 export LINNET_LEXICON LINNET_G2P
-refused "the lexicon that nobody named" 1 "is read" g2p -o "$tmp/default.gz"
-is "it is as it was" "$(cksum < share/linnet/english.dict.gz)" "$(cksum < "$tmp/default.gz")"
+refused "the default lexicon" 1 "is read" g2p -o "$tmp/default.gz"
+is "the file is unchanged" "$(cksum < share/linnet/english.dict.gz)" "$(cksum < "$tmp/default.gz")"
 cp share/linnet/english.g2p "$tmp/rules.g2p"
-refused "the rules that nobody named" 2 "is read" phonemize -q "$tmp/dict" -o "$tmp/rules.g2p"
+refused "the default rules" 2 "is read" phonemize -q "$tmp/dict" -o "$tmp/rules.g2p"
 unset LINNET_LEXICON LINNET_G2P
 printf '%s\n' "$tmp/talk.wav" > "$tmp/list.txt"
 refused "the sound is in a list" 1 "is read" transcribe -q -f ctm -o "$tmp/hard.srt" --files-from "$tmp/list.txt"
@@ -88,9 +88,9 @@ refused "a recording in place of its source" 2 "is read" listen -q --from "$tmp/
 printf 'a b (u1)\n' > "$tmp/ref.trn"
 refused "a report in place of the reference" 2 "is read" score "$tmp/ref.trn" "$tmp/ref.trn" -o "$tmp/ref.trn"
 refused "two reports in one file" 2 "are both" score "$tmp/ref.trn" "$tmp/ref.trn" -o "$tmp/report" --html "$tmp/./report"
-is "the sound is as it was" "$sum" "$(cksum < "$tmp/talk.wav")"
-is "the text is as it was" "one two" "$(cat "$tmp/talk.txt")"
-is "the model is as it was" "$(cksum < "$m")" "$(cksum < "$tmp/model.txt")"
+is "the sound is unchanged" "$sum" "$(cksum < "$tmp/talk.wav")"
+is "the text is unchanged" "one two" "$(cat "$tmp/talk.txt")"
+is "the model is unchanged" "$(cksum < "$m")" "$(cksum < "$tmp/model.txt")"
 
 mkdir "$tmp/exp"
 cp "$tmp/train.conf" "$tmp/exp/train.conf"
@@ -100,7 +100,7 @@ cp "$m" "$tmp/exp/best.safetensors"
 refused "a run in place of what it begins with" 1 "best.safetensors is read" \
     train "$tmp/train.conf" --init "$tmp/exp/best.safetensors" --train "$tmp/set.lfc" --folder "$tmp/exp" -q
 
-# ---- what is no regular file ----------------------------------------------------------------------------------------------------
+# ---- not a regular file ---------------------------------------------------------------------------------------------------------
 
 plain=$("$LINNET" transcribe -q "$wav")
 echo old > "$tmp/target.txt"
@@ -120,7 +120,7 @@ run transcribe -q -o "$tmp/pipe" "$wav"
 wait $!
 is "a FIFO is written" "$plain" "$(cat "$tmp/read")"
 ok "a FIFO stays" test -p "$tmp/pipe"
-# A link of our own, and devices of our own: a program that is broken must not replace those of this machine.
+# Links and devices made by this test: a faulty program must not replace those of the machine.
 ln -s /proc/self/fd/1 "$tmp/stdout"
 is "a link to standard output is written in place" "before|$plain|after|" \
     "$({ echo before; "$LINNET" transcribe -q -o "$tmp/stdout" "$wav"; echo after; } | tr '\n' '|')"
@@ -158,12 +158,12 @@ echo old > "$tmp/closed.txt"
 chmod 444 "$tmp/closed.txt"
 if [ ! -w "$tmp/closed.txt" ]; then
     refused "a protected file is not replaced" 1 "Permission denied" transcribe -q -o "$tmp/closed.txt" "$wav"
-    is "it is as it was" old "$(cat "$tmp/closed.txt")"
+    is "the file is unchanged" old "$(cat "$tmp/closed.txt")"
 fi
 
-# ---- failures leave what is there -----------------------------------------------------------------------------------------------
+# ---- failures keep the old file -------------------------------------------------------------------------------------------------
 
-# left FOLDER: no temporary file is left in it
+# left FOLDER: there is no temporary file in it
 left() { is "$1: nothing is left beside it" "" "$(find "$2" -name '*.tmp')"; }
 
 mkdir "$tmp/keep"
@@ -180,13 +180,13 @@ refused "no reference" 1 "No such file" score "$tmp/missing.trn" "$tmp/ref.trn" 
 refused "features of nothing" 1 "No such file" features "$tmp/missing.wav" -o "$o"
 refused "posteriors of nothing" 1 "No such file" posteriors "$tmp/missing.wav" -o "$o"
 refused "a recording of nothing" 1 "" listen -q --from "$tmp/missing.wav" --save "$o"
-is "the old file is as it was" precious "$(cat "$o")"
+is "the old file is unchanged" precious "$(cat "$o")"
 left "failures" "$tmp/keep"
 run transcribe -q -f trn -o "$o" "$tmp/missing.wav" "$wav"
 is "one of two failed: status" 1 "$status"
 is "one of two failed: the other is written" "$plain (u1)" "$(cat "$o")"
 
-# Names that others have are neither followed nor written; what a killed process left does not block.
+# A temporary name that already exists is neither followed nor written; the file of a killed process does not block.
 echo foreign > "$tmp/foreign"
 ln -s "$tmp/foreign" "$o.linnet-0.tmp"
 ln "$tmp/foreign" "$o.linnet-1.tmp"
@@ -205,7 +205,7 @@ is "all numbers taken: status" 0 "$status"
 ok "all numbers taken: written" cmp "$o" "$tmp/w.lm"
 rm -f "$o".linnet-*.tmp
 
-# A file system that takes no more, in every command that writes much.
+# A full file system, in every command that writes large files.
 echo precious > "$o"
 limited() { (ulimit -f 1; "$LINNET" "$@" > "$tmp/.out" 2> "$tmp/.err"); status=$?; err=$(cat "$tmp/.err"); }
 full() {
@@ -213,7 +213,7 @@ full() {
     shift
     limited "$@"
     is "$what, no room: status" 1 "$status"
-    has "$what, no room: told" "$err" "cannot write"
+    has "$what, no room: reported" "$err" "cannot write"
     has "$what, no room: the file is named" "$err" "$tmp/keep/"
     is "$what, no room: the old file" precious "$(cat "$o")"
     left "$what, no room" "$tmp/keep"
@@ -254,7 +254,7 @@ struck() {
     err=$(cat "$tmp/.err")
 }
 
-# One long sound: the old file or the whole new one, and the finished part beside it.
+# One long sound: the old file or the complete new one, and the finished part beside it.
 rm -rf "$tmp/keep"
 mkdir "$tmp/keep"
 "$SOUND" "$tmp/long.wav" seconds=150 seed=7
@@ -271,15 +271,15 @@ for after in 0.03 0.08 0.15; do
         [ -e "$o.part" ] || continue
         n=$((n + 1))
         is "an old file beside its part" precious "$(cat "$o")"
-        has "the part's name is told" "$err" "what was finished is in $o.part"
+        has "the part's name is reported" "$err" "what was finished is in $o.part"
         is "the status of what was interrupted" 130 "$status"
-        is "a part of whole subtitles" "" "$(awk 'BEGIN { RS = "" } !/^[0-9]+\n[0-9:,]+ --> [0-9:,]+\n./' "$o.part")"
+        is "a part holds complete subtitles" "" "$(awk 'BEGIN { RS = "" } !/^[0-9]+\n[0-9:,]+ --> [0-9:,]+\n./' "$o.part")"
     done
     rm -f "$tmp/keep"/*.tmp
 done
 [ $n -gt 0 ] || echo "note: no signal came while the sound was heard"
 
-# A matrix, and a list of results: what was finished can be read.
+# A matrix, and a list of results: the finished part can be read.
 "$LINNET" transcribe -q -f trn "$tmp"/data/u?.wav > "$tmp/whole.trn"
 for after in 0.03 0.08; do
     rm -rf "$tmp/keep"
@@ -296,7 +296,7 @@ for after in 0.03 0.08; do
     done
 done
 
-# Many sounds, a file each: those that are there are whole. Then --skip-done does the rest.
+# Many sounds, one file each: every file that exists is complete. Then --skip-done does the rest.
 mkdir "$tmp/many"
 for i in 1 2 3 4 5 6 7 8; do ln -s "$tmp/data/u$((i % 4 + 1)).wav" "$tmp/many/t$i.wav"; done
 run transcribe -q -f json,srt --output-dir "$tmp/want" "$tmp"/many/*.wav
@@ -313,7 +313,7 @@ for signal in INT TERM KILL; do
     done
 done
 
-# A language model: the old one, or the whole new one.
+# A language model: the old one or the complete new one.
 awk 'BEGIN { srand(3); for (i = 0; i < 20000; i++) { for (k = 0; k < 9; k++) printf "w%d ", rand() * 3000; print "" } }' > "$tmp/book"
 "$LINNET" ngram count -q "$tmp/book" -o "$tmp/want.arpa"
 for signal in INT TERM KILL; do
@@ -327,7 +327,7 @@ for signal in INT TERM KILL; do
     done
 done
 
-# A recording is what was heard until the signal: its end is as it should be.
+# A recording holds the sound up to the signal, and its header is correct.
 "$LINNET" listen -q --from "$tmp/long.wav" --save "$tmp/keep/heard.wav" > /dev/null 2> "$tmp/.err" &
 running=$!
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
@@ -354,11 +354,11 @@ echo mine > "$tmp/want/t3.srt"
 touch "$tmp/want/t3.srt"
 run transcribe --skip-done -f srt,json --output-dir "$tmp/want" "$tmp"/many/*.wav
 has "--skip-done: a missing and an empty one are made" "$err" "2 files, 6 skipped"
-is "--skip-done: what is there is not touched" mine "$(cat "$tmp/want/t3.srt")"
+is "--skip-done: existing results are not touched" mine "$(cat "$tmp/want/t3.srt")"
 touch -d '2 hours ago' "$tmp/want/t3.srt"
 run transcribe --skip-done -f srt,json --output-dir "$tmp/want" "$tmp"/many/*.wav
 has "--skip-done: what is older than the sound is made again" "$err" "1 file, 7 skipped"
-is "--skip-done: as it was" "$sum" "$(cksum < "$tmp/want/t3.srt")"
+is "--skip-done: unchanged" "$sum" "$(cksum < "$tmp/want/t3.srt")"
 run transcribe --skip-done -f srt,json,vtt --output-dir "$tmp/want" "$tmp"/many/*.wav
 has "--skip-done: a format that is missing" "$err" "8 files, "
 hasnt "--skip-done: a format that is missing, for all" "$err" "skipped"
@@ -401,13 +401,13 @@ touch -d '2 hours ago' "$tmp/grids/anna"/*
 touch -d '3 hours ago' "$tmp/corpus/anna/a.lab"
 run align --skip-done --lexicon "$tmp/dict" --output-dir "$tmp/grids" "$tmp/corpus"
 has "align FOLDER --skip-done: the one whose text is newer" "$err" "1 utterance, 1 skipped"
-refused "a text beside its sound is no output" 1 "b.txt is read" align -q --lexicon "$tmp/dict" -f text --output-dir "$tmp/corpus" "$tmp/corpus/anna/a.wav" "$tmp/corpus/anna/b.wav" --output-dir "$tmp/corpus/anna"
+refused "a text beside its sound is not an output" 1 "b.txt is read" align -q --lexicon "$tmp/dict" -f text --output-dir "$tmp/corpus" "$tmp/corpus/anna/a.wav" "$tmp/corpus/anna/b.wav" --output-dir "$tmp/corpus/anna"
 run posteriors "$wav" -o "$tmp/u1.npy"
 run decode --output-dir "$tmp/decoded" "$tmp/u1.npy"
 run decode --skip-done --output-dir "$tmp/decoded" "$tmp/u1.npy"
 has "decode --skip-done" "$err" "1 skipped"
 
-# ---- formats that are meant -----------------------------------------------------------------------------------------------------
+# ---- formats by extension -------------------------------------------------------------------------------------------------------
 
 for pair in txt=text subrip=srt TextGrid=textgrid praat=textgrid jsn=json jsonl=json; do
     refused "-f ${pair%=*}" 2 "did you mean ${pair#*=}?" transcribe -f "${pair%=*}" "$wav"
@@ -421,7 +421,7 @@ refused "-o of a sound" 2 "has a name as sound files have" transcribe -o "$tmp/o
 run transcribe -q -f text -o "$tmp/talk.docx" "$wav"
 is "-f says it" "$plain" "$(cat "$tmp/talk.docx")"
 run transcribe -q -o "$tmp/talk.phn" "$wav"
-is "an extension that nobody has is text" "$plain" "$(cat "$tmp/talk.phn")"
+is "an unknown extension is text" "$plain" "$(cat "$tmp/talk.phn")"
 
 # ---- byte order marks -----------------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-# The program as a whole: help, version, mistakes on the command line, the manual page, completion, finding the model, configuration files.
+# The program in general: help, version, command-line mistakes, manual page, completion, finding the model, configuration files.
 . tests/app/common.sh
 
 commands='transcribe listen train score features posteriors prepare phonemize info devices completion'
@@ -75,7 +75,7 @@ for shell in bash zsh fish; do
 done
 refused "completion of another shell" 2 "there is one for bash, zsh and fish" completion tcsh
 if command -v bash > /dev/null; then
-    # completes WANT WORD...: the words as bash takes them apart; the last is completed
+    # completes WANT WORD...: the words as bash splits them; the last is completed
     completes() {
         want=$1
         shift
@@ -90,7 +90,7 @@ if command -v bash > /dev/null; then
     completes "auto phones words both" linnet transcribe --unit =
     completes json linnet transcribe --format = j
     completes srt,json linnet transcribe --format = srt,j
-    completes --format=srt,json linnet transcribe --format=srt,j # where "=" is no break of words
+    completes --format=srt,json linnet transcribe --format=srt,j # where "=" does not separate words
     completes "$tmp/completion.bash" linnet transcribe --model = "$tmp/completion.b"
     completes "" linnet transcribe --unit words,
     completes "--output --output-dir" linnet align --out
@@ -98,7 +98,7 @@ fi
 if command -v fish > /dev/null; then
     is "fish completes a list" srt,json \
         "$(HOME=$tmp fish -c 'source $argv[1]; complete -C "linnet transcribe --format srt,j"' "$tmp/completion.fish" 2> /dev/null | cut -f1)"
-    is "fish completes behind =" --format=json \
+    is "fish completes after =" --format=json \
         "$(HOME=$tmp fish -c 'source $argv[1]; complete -C "linnet transcribe --format=j"' "$tmp/completion.fish" 2> /dev/null | cut -f1)"
 fi
 
@@ -133,14 +133,14 @@ refused "the model beside the program" 1 "share/linnet/linnet.safetensors" trans
 LINNET=$real
 LINNET_CUDA_DRIVER=none refused "--device" 1 "no NVIDIA driver" transcribe --device cuda --model "$tmp/any" "$tmp/x.wav"
 
-# A full disk, and a reader that went away.
+# A full disk, and a reader that closes the pipe.
 if [ -w /dev/full ]; then
     "$LINNET" --help > /dev/full 2> "$tmp/.err"
     is "standard output is full: status" 1 "$?"
     has "standard output is full" "$(cat "$tmp/.err")" "cannot write standard output: No space left on device; make room and try again"
     printf 'a (u1)\n' > "$tmp/full.trn"
     "$LINNET" score "$tmp/full.trn" "$tmp/full.trn" > /dev/full 2> "$tmp/.err"
-    is "a command whose output is full says so once" "linnet: cannot write standard output: No space left on device; make room and try again" \
+    is "a command with a full output reports it once" "linnet: cannot write standard output: No space left on device; make room and try again" \
         "$(cat "$tmp/.err")"
 fi
 finish

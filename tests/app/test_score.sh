@@ -1,4 +1,4 @@
-# linnet score: formats, options, reports, two systems, maps, what is refused. The counts themselves: tests/decoder/test_score.c.
+# linnet score: formats, options, reports, two systems, maps, refused input. The counts themselves: tests/decoder/test_score.c.
 . tests/app/common.sh
 
 cd "$tmp" || exit 1
@@ -19,14 +19,14 @@ last() { printf '%s\n' "$out" | tail -n 1; }
 printf 'the cat sat on a mat (s1-1)\nhe said so (s1-2)\n' > said.trn
 printf 'the cat sat on the mat (s1-1)\nhe said so (s1-2)\n' > heard.trn
 run score said.trn heard.trn
-has "words are told by the tokens" "$(last)" "WER 11.11 %: 1 substitutions"
+has "words are recognised by their tokens" "$(last)" "WER 11.11 %: 1 substitutions"
 run score --unit phones said.trn heard.trn
 has "--unit phones" "$(last)" "PER 11.11 %"
 run score --name TER said.trn heard.trn
 has "--name" "$(last)" "TER 11.11 %"
 printf 'a b c d e f (s1-1)\n' > letters.trn
 run score letters.trn letters.trn
-has "single letters may be either" "$(last)" "ER 0.00 %"
+has "single letters may be words or phones" "$(last)" "ER 0.00 %"
 printf 'h ə l oʊ (s1-1)\nt͡ʃ ɪ n (s1-2)\n' > ipa.trn
 run score ipa.trn ipa.trn
 has "phones of the IPA" "$(last)" "PER 0.00 %"
@@ -48,7 +48,7 @@ for hyp in hyp.trn hyp.ctm hyp.jsonl; do
 done
 cp hyp.ctm unnamed
 run score ref.txt unnamed
-is "a format known by its first line" "$line" "$(last)"
+is "a format recognised by its first line" "$line" "$(last)"
 run score --hyp-format ctm --ref-format kaldi ref.txt unnamed
 is "a format that is named" "$line" "$(last)"
 run score --unit words words.jsonl hyp.jsonl
@@ -56,7 +56,7 @@ is "words of JSON lines" 'WER 33.33 %: 1 substitutions, 0 deletions, 0 insertion
 run score --case ref.txt hyp.trn
 has "--case" "$(last)" "PER 100.00 %: 8 substitutions"
 
-# ---- what is written ---------------------------------------------------------------------------------------------------------------
+# ---- output ------------------------------------------------------------------------------------------------------------------------
 
 run score ref.trn hyp.trn
 has "intervals" "$out" "95 % interval ["
@@ -71,7 +71,7 @@ run score --bootstrap 0 --ipa arpa.trn ipa.trn
 is "--ipa: names and symbols are the same phones" 'PER 12.50 %: 1 substitutions, 0 deletions, 0 insertions in 8 tokens of 2 utterances' "$(last)"
 printf 'wˈʌn tuː (a-1)\nCH i z ? (a-2)\n' > ipa.trn
 run score --bootstrap 0 --ipa arpa.trn ipa.trn
-is "--ipa: several symbols together, and what is no phone stays" \
+is "--ipa: several symbols together; what is not a phone stays as it is" \
     'PER 12.50 %: 0 substitutions, 0 deletions, 1 insertions in 8 tokens of 2 utterances' "$(last)"
 refused "--ipa of words" 2 "--ipa is for phones" score --ipa --unit words ref.trn hyp.trn
 run score --bootstrap 0 ref.trn hyp.trn
@@ -124,15 +124,15 @@ printf 'h# q ax zh h# (fcjf0_sa1)\n' > timit.ref
 printf 'pau ah sh epi (fcjf0_sa1)\n' > timit.hyp
 run score --map "$maps/timit-61-39.map" timit.ref timit.hyp
 has "TIMIT's 61 phones as 39" "$(last)" "PER 0.00 %"
-has "of one utterance there is no interval" "$out" "fcjf0"
-hasnt "of one utterance there is no interval" "$out" "interval"
+has "one utterance has no interval" "$out" "fcjf0"
+hasnt "one utterance has no interval" "$out" "interval"
 printf 's1-1 tom\ns2-1 tom\n' > utt2spk
 run score --utt2spk utt2spk ref.trn hyp.trn
 has "speakers from a table" "$out" "tom                             2        8"
 printf 's1-1 tom\n' > utt2spk
 refused "a speaker is missing" 1 "utt2spk has no line for utterance 's2-1'" score --utt2spk utt2spk ref.trn hyp.trn
 
-# ---- what is refused ---------------------------------------------------------------------------------------------------------------
+# ---- refused -----------------------------------------------------------------------------------------------------------------------
 
 printf 'ax ah\nax aa\n' > bad.map
 refused "a phone mapped twice" 1 "bad.map:2: 'ax' is mapped twice, first in line 1" score --map bad.map ref.trn hyp.trn

@@ -1,5 +1,5 @@
-# Streams that are put away: any cut of any sound gives what no cut gives; damaged and foreign states; an index of snapshots; a
-# process that dies while it writes.
+# Saved and resumed streams: any cut of any sound gives the result of the uncut sound; damaged and foreign states; an index of
+# snapshots; a process that is killed while it writes.
 . tests/app/common.sh
 
 make_model || { fail "a small model"; finish; }
@@ -7,7 +7,7 @@ LINNET_MODEL=$tmp/model.safetensors
 export LINNET_MODEL
 t() { "$LINNET" transcribe -q "$@"; }
 
-# What a CTM says of a sound, without its name.
+# The CTM of a sound without its name.
 phones() { grep -v '^;;' | cut -d' ' -f2-; }
 
 # part FILE FROM TO: samples FROM .. TO-1 of headerless sound of $frame bytes each
@@ -15,7 +15,7 @@ part() { tail -c +$(($2 * frame + 1)) "$1" | head -c $((($3 - $2) * frame)); }
 
 # ---- cuts ------------------------------------------------------------------------------------------------------------------------
 
-# cuts "what" SAMPLES "CUTS" OPTIONS...: $tmp/x.raw in pieces, from one process to the next, is the whole
+# cuts "what" SAMPLES "CUTS" OPTIONS...: $tmp/x.raw in pieces, each in a process of its own, gives the result of the whole
 cuts() {
     what=$1 n=$2 places=$3
     shift 3
@@ -33,7 +33,7 @@ cuts() {
         part "$tmp/x.raw" $at "$n" | t -f ctm "$@" --load-state "$tmp/s.bin" - >> "$tmp/pieces"
     fi
     phones < "$tmp/pieces" > "$tmp/cut"
-    # Channels are heard side by side, so their lines come piece by piece.
+    # Channels are processed at the same time, so their lines are written piece by piece.
     sort "$tmp/whole" > "$tmp/whole.sorted"
     sort "$tmp/cut" > "$tmp/cut.sorted"
     ok "$what: there are phonemes" test "$(wc -l < "$tmp/whole")" -gt 9
@@ -44,7 +44,7 @@ frame=2
 "$SOUND" "$tmp/x.raw" seconds=6 seed=3 format=raw
 cuts "within a window, a step, a second" 96000 "100 401 1001 50000"
 cuts "at the very end" 96000 "48000 96000"
-# With resets: every 0.6 s, and from the first endpoint on. What is cut keeps its place in the utterance.
+# With resets: every 0.6 s, and from the first endpoint on. A cut does not move the resets.
 cuts "resets" 96000 "100 9001 9601 50000 96000" --reset endpoint --longest 0.6
 resets=$(cat "$tmp/whole")
 cuts "resets, a beam" 96000 "9601 50000" --reset endpoint --longest 0.6 --beam 4
@@ -60,7 +60,7 @@ frame=2
 "$SOUND" "$tmp/x.raw" seconds=12 rate=44100 seed=6 format=raw
 cuts "44.1 kHz, behind its period" 529200 "400001" --rate 44100
 
-# Files, JSON: times and the length go on; the state may be written where it was read.
+# Files, JSON: times and the length continue; the state may be written where it was read.
 "$SOUND" "$tmp/x.wav" seconds=6 seed=3
 "$SOUND" "$tmp/x.raw" seconds=6 seed=3 format=raw
 frame=2
@@ -75,7 +75,7 @@ t -f json --raw --save-state "$tmp/s.bin" "$tmp/one.raw" > "$tmp/one.json"
 run info "$tmp/s.bin"
 is "info: status" 0 "$status"
 has "info: what it is" "$out" "a stream that was put away"
-has "info: how far it came" "$out" "heard:            4.375 s"
+has "info: the seconds processed" "$out" "heard:            4.375 s"
 has "info: of which model" "$out" "$("$LINNET" info "$LINNET_MODEL" | sed -n 's/^fingerprint: *//p')"
 run info --json "$tmp/s.bin"
 has "info --json" "$out" '"samples": 70001, "rate_hz": 16000, "channels": 1, "lanes": 1}'
@@ -85,8 +85,8 @@ t -f json --load-state "$tmp/s.bin" > "$tmp/three.json"
 is "JSON: the phonemes, times and confidences" "$(json < "$tmp/whole.json")" \
     "$(cat "$tmp/one.json" "$tmp/two.json" "$tmp/three.json" | json | sed 's/,,*/,/g')"
 has "JSON: seconds of the first part" "$(cat "$tmp/one.json")" '"seconds":4.375,'
-has "JSON: seconds of the whole" "$(cat "$tmp/two.json")" '"seconds":6.000,'
-# From a process that is interrupted: what was heard until then is put away.
+has "JSON: seconds of the whole sound" "$(cat "$tmp/two.json")" '"seconds":6.000,'
+# An interrupted process saves the state of the sound processed so far.
 mkfifo "$tmp/fifo"
 "$LINNET" transcribe -q -f ctm --save-state "$tmp/live.bin" - < "$tmp/fifo" > "$tmp/live.ctm" 2> "$tmp/.err" &
 pid=$!
@@ -100,7 +100,7 @@ exec 9>&-
 t -f ctm --raw --load-state "$tmp/live.bin" "$tmp/two.raw" >> "$tmp/live.ctm"
 is "interrupted: nothing is lost" "$(t -f ctm "$tmp/x.wav" | phones)" "$(phones < "$tmp/live.ctm")"
 
-# ---- what does not go on ---------------------------------------------------------------------------------------------------------
+# ---- states that are refused -----------------------------------------------------------------------------------------------------
 
 "$LINNET" train "$tmp/train.conf" --train "$tmp/set.lfc" --folder "$tmp/other" --seed 9 --epochs 1 -q 2> "$tmp/.log" ||
     fail "another model" "$(cat "$tmp/.log")"
@@ -113,7 +113,7 @@ refused "other resets" 1 "$s: it was put away with --reset auto; use the options
     transcribe -q --raw --reset never --load-state "$s" "$tmp/two.raw"
 refused "other endpoints" 1 "$s: it was put away with other rules for endpoints" \
     transcribe -q --raw --silence-after 0.7 --load-state "$s" "$tmp/two.raw"
-refused "a rate that cannot be put away" 1 "bring it to 16000 Hz first" \
+refused "a rate whose state cannot be saved" 1 "bring it to 16000 Hz first" \
     transcribe -q --raw --rate 15999 --save-state "$tmp/n.bin" "$tmp/one.raw"
 refused "no state at all" 1 "cannot open $tmp/none.bin: No such file or directory" \
     transcribe -q --raw --load-state "$tmp/none.bin" "$tmp/two.raw"
@@ -121,38 +121,38 @@ refused "a model as a state" 1 "is not the state of a stream" transcribe -q --ra
 refused "two files" 2 "are for one FILE" transcribe -q --save-state "$tmp/n.bin" "$tmp/x.wav" "$tmp/x.wav"
 run transcribe -q --save-state "$tmp/none/n.bin" "$tmp/x.wav"
 is "a state that cannot be written: status" 1 "$status"
-has "a state that cannot be written: told" "$err" "$tmp/none/n.bin"
+has "a state that cannot be written: reported" "$err" "$tmp/none/n.bin"
 size=$(wc -c < "$s" | tr -d ' ')
 head -c $((size - 1)) "$s" > "$tmp/short.bin"
 refused "a state cut short" 1 "is damaged" transcribe -q --raw --load-state "$tmp/short.bin" "$tmp/two.raw"
 head -c 50 "$s" > "$tmp/short.bin"
 refused "a state of 50 bytes" 1 "is damaged: it is cut short" transcribe -q --raw --load-state "$tmp/short.bin" "$tmp/two.raw"
 { cat "$s"; echo; } > "$tmp/long.bin"
-refused "a state with something behind it" 1 "is damaged" transcribe -q --raw --load-state "$tmp/long.bin" "$tmp/two.raw"
+refused "a state followed by other bytes" 1 "is damaged" transcribe -q --raw --load-state "$tmp/long.bin" "$tmp/two.raw"
 for at in 8 13 30 60 119 125 $((size / 2)) $((size - 1)); do
     { head -c $at "$s"; printf '\245'; tail -c +$((at + 2)) "$s"; } > "$tmp/bad.bin"
     run transcribe -q --raw --load-state "$tmp/bad.bin" "$tmp/two.raw"
     is "a state with another byte $at: status" 1 "$status"
     is "a state with another byte $at: nothing is written" "" "$out"
 done
-has "and is told to be damaged" "$err" "$tmp/bad.bin is damaged: its checksum is wrong"
+has "and is reported as damaged" "$err" "$tmp/bad.bin is damaged: its checksum is wrong"
 
-# A process that is killed in the middle of writing leaves the old state, which goes on as before; so does one that cannot write on.
+# A process that is killed while it writes, or that cannot write, leaves the old state intact; it can be resumed.
 cp "$s" "$tmp/kept.bin"
 for how in "killed by a signal" "the disk is full"; do
     ( [ "$how" = "the disk is full" ] && trap '' XFSZ; ulimit -c 0; ulimit -f 2
       exec "$LINNET" transcribe -q --raw --load-state "$tmp/kept.bin" --save-state "$tmp/kept.bin" "$tmp/two.raw" ) 2>&1 |
         cat > "$tmp/full"
-    ok "$how: the old state is whole" cmp "$s" "$tmp/kept.bin"
+    ok "$how: the old state is intact" cmp "$s" "$tmp/kept.bin"
 done
-has "the disk is full: told" "$(cat "$tmp/full")" "cannot write $tmp/kept.bin: File too large"
+has "the disk is full: reported" "$(cat "$tmp/full")" "cannot write $tmp/kept.bin: File too large"
 t --raw --load-state "$tmp/kept.bin" --save-state "$tmp/kept.bin" "$tmp/two.raw" > /dev/null
 ok "then it is written again" sh -c '! cmp -s "$1" "$2"' - "$s" "$tmp/kept.bin"
 is "and nothing is left beside it" "$tmp/kept.bin" "$(ls "$tmp"/kept.bin*)"
 
 # ---- an index of snapshots -------------------------------------------------------------------------------------------------------
 
-# parts SOUND OPTIONS...: of an index of SOUND, any part is what the whole has there
+# parts SOUND OPTIONS...: with an index of SOUND, any part gives what the whole gives there
 parts() {
     x=$1
     shift
@@ -170,7 +170,7 @@ parts() {
 parts "$tmp/day.wav" --reset endpoint --longest 0.6
 parts "$tmp/day.wav"
 i=$tmp/whole.ctm.snapshots
-# A part that begins with a phoneme shortly before a snapshot needs the one before.
+# A part that begins with a phoneme shortly before a snapshot needs the snapshot before that one.
 near=0
 for from in $(awk '!/^;;/ && $3 % 2 > 1.75 { print $3 }' "$tmp/whole.ctm"); do
     near=$((near + 1))

@@ -8,7 +8,7 @@ d=$tmp/sounds
 mkdir "$d"
 for i in 1 2 3 4 5 6 7 8 9; do "$SOUND" "$d/s$i.wav" seconds=0.$((10 - i))5 seed=$i; done
 
-# In order, whatever the number of threads; the shortest is last and done first.
+# The same order for any number of threads; the shortest file is last in the list and finishes first.
 run transcribe -j 1 -q "$d"/s?.wav
 is "one thread: status" 0 "$status"
 is "--quiet is quiet" "" "$err"
@@ -23,7 +23,7 @@ run transcribe "$d/s1.wav" "$d/s2.wav"
 has "a summary with the real-time factor" "$err" "2 files, 1.8 s of sound"
 has "a summary with the real-time factor" "$err" "real-time factor"
 alone=$("$LINNET" transcribe -q "$d/s3.wav")
-is "alone as among others" "$(printf '%s\n' "$one" | sed -n 's/^s3 //p')" "$alone"
+is "the same alone and with others" "$(printf '%s\n' "$one" | sed -n 's/^s3 //p')" "$alone"
 run transcribe -q --ids "$d/s3.wav"
 is "--ids" "s3 $alone" "$out"
 
@@ -50,7 +50,7 @@ if command -v python3 > /dev/null; then
     is "json: the phones" "$alone" "$(printf '%s' "$out" | python3 -c 'import json,sys; print(" ".join(p["phone"] for p in json.load(sys.stdin)["phones"]))')"
 fi
 run transcribe -q --ipa "$d/s3.wav"
-words() { set -f; set -- $1; echo $#; } # wc -w does not count letters of the IPA in every locale
+words() { set -f; set -- $1; echo $#; } # in some locales wc -w does not count IPA letters
 is "ipa: as many phones" "$(words "$alone")" "$(words "$out")"
 run transcribe -q -o "$tmp/out.trn" "$d/s3.wav"
 is "-o x.trn is TRN" "$alone (s3)" "$(cat "$tmp/out.trn")"
@@ -70,13 +70,13 @@ echo "this is no sound" > "$d/text.wav"
 run transcribe -j 2 "$d/s1.wav" "$d/text.wav" "$d/none.wav" "$d/s2.wav"
 is "one bad file: status" 1 "$status"
 is "one bad file: the others are done" "$(printf '%s\n' "$one" | head -n 2)" "$out"
-has "one bad file: told" "$err" "text.wav"
-has "one missing file: told" "$err" "cannot open $d/none.wav: No such file or directory"
+has "one bad file: reported" "$err" "text.wav"
+has "one missing file: reported" "$err" "cannot open $d/none.wav: No such file or directory"
 has "the summary counts them" "$err" "2 files, 2 failed"
 
 t() { "$LINNET" transcribe -q "$@"; }
 
-# Raw PCM on standard input is the file.
+# Raw PCM on standard input gives the result of the file.
 tail -c +45 "$d/s3.wav" > "$tmp/s3.raw"
 is "- from a file" "$alone" "$("$LINNET" transcribe -q - < "$tmp/s3.raw")"
 is "- from a pipe" "$alone" "$(cat "$tmp/s3.raw" | "$LINNET" transcribe -q -)"
@@ -93,13 +93,13 @@ is "and an empty result" 0 "$status"
 is "- with rate and channels" "$("$LINNET" transcribe -q "$tmp/stereo.wav")" "$("$LINNET" transcribe -q --rate 8000 --channels 2 - < "$tmp/stereo.raw")"
 tail -c +45 "$tmp/f.wav" > "$tmp/f.raw"
 is "- in float" "$("$LINNET" transcribe -q "$tmp/f.wav")" "$("$LINNET" transcribe -q --encoding f32le - < "$tmp/f.raw")"
-# While the sound still comes, phones are already there.
+# Phones are written while sound still arrives.
 { cat "$tmp/s3.raw" "$tmp/s3.raw"; sleep 2; } | "$LINNET" transcribe -q - > "$tmp/partial" &
 reader=$!
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do [ -s "$tmp/partial" ] && break; sleep 0.1; done
 ok "phones appear while the input is open" test -s "$tmp/partial"
 wait $reader
-# So they are for a single file on standard output, in the formats that are lines; a result in a file appears when it is whole.
+# The same for one sound file on standard output, in line formats; a result file appears when it is complete.
 mkfifo "$tmp/slow.raw"
 for how in text ctm; do
     { cat "$tmp/s3.raw" "$tmp/s3.raw"; sleep 2; } > "$tmp/slow.raw" &
@@ -111,7 +111,7 @@ for how in text ctm; do
     wait $reader
 done
 
-# Resets: at endpoints, as linnet listen has them; in files and pipes at the same places; never, where it is so short.
+# Resets at endpoints, as in linnet listen: at the same places in files and pipes; none if the sound is too short.
 "$SOUND" "$tmp/long.wav" seconds=70 seed=4
 tail -c +45 "$tmp/long.wav" > "$tmp/long.raw"
 utterances() { sed 's/^\[[^]]*\]  *//' | xargs; }
@@ -129,7 +129,7 @@ is "for a minute without resets" "$(before "$tmp/never")" "$(before "$tmp/auto")
 ok "then with resets" sh -c '! cmp -s "$1" "$2"' - "$tmp/auto" "$tmp/never"
 cat "$tmp/long.raw" | t -f ctm --longest 0.9 - | grep -v '^;;' | sed 's/^stdin/long/' > "$tmp/piped"
 ok "in a pipe from the same place on" cmp "$tmp/auto" "$tmp/piped"
-is "a beam begins anew too" "$("$LINNET" listen -q --beam 4 --plain --no-paced --longest 5 --from "$tmp/long.wav" | utterances)" \
+is "a beam is reset too" "$("$LINNET" listen -q --beam 4 --plain --no-paced --longest 5 --from "$tmp/long.wav" | utterances)" \
     "$(t --reset endpoint --beam 4 --longest 5 "$tmp/long.wav")"
 run transcribe -q -f json --n-best 3 --reset endpoint --longest 0.9 "$d/s1.wav"
 is "alternatives of all segments" 4 "$(printf '%s' "$out" | grep -o '"phones":' | wc -l | tr -d ' ')"
@@ -147,7 +147,7 @@ is "channel 1 alone" "$(sed -n 's/^stereo-1 //p' "$tmp/each")" "$("$LINNET" tran
 is "channel 2 alone" "$(sed -n 's/^stereo-2 //p' "$tmp/each")" "$("$LINNET" transcribe -q --channel 2 "$tmp/stereo.wav")"
 refused "no such channel" 1 "stereo.wav" transcribe -q --channel 3 "$tmp/stereo.wav"
 
-# Posteriors: the same matrix for any number of threads; as many rows as steps.
+# Posteriors: the same matrix for any number of threads; one row per step.
 run posteriors -j 1 "$d/s1.wav" -o "$tmp/a.npy"
 is "posteriors: status" 0 "$status"
 run posteriors -j 3 "$d/s1.wav" -o "$tmp/b.npy"
@@ -156,7 +156,7 @@ has "posteriors: shape" "$(head -c 128 "$tmp/a.npy" | tr -d '\000')" "'shape': (
 is "posteriors: size" $((128 + 31 * 40 * 4)) "$(wc -c < "$tmp/a.npy" | tr -d ' ')"
 refused "posteriors of each channel" 2 "several matrices" posteriors --channel each "$d/s1.wav" -o "$tmp/c.npy"
 
-# bf16: refused in one sentence where it cannot be had; else a matrix of its own, near that of fp32 (whose numbers it need not have).
+# bf16: refused with one message where it is not supported; otherwise a matrix near that of fp32, not equal to it.
 export LINNET_ISA=portable
 refused "bf16 without its instruction" 1 "use --precision fp32" transcribe -q --device cpu --precision bf16 "$d/s3.wav"
 refused "posteriors in bf16 without it" 1 "use --precision fp32" posteriors --device cpu --precision bf16 "$d/s3.wav" -o "$tmp/h.npy"
@@ -177,13 +177,13 @@ if grep -qw avx512_bf16 /proc/cpuinfo 2> /dev/null; then
     is "bf16: nine lines" 9 "$(printf '%s\n' "$out" | wc -l | tr -d ' ')"
 fi
 
-# A longer sound does not take more memory (the limit holds for both).
+# A longer sound does not need more memory (the limit holds for both).
 "$SOUND" "$tmp/long.wav" seconds=120
 if [ "$CONFIG" = release ] && (ulimit -v 400000) 2> /dev/null; then
     ok "two minutes within the memory of one second" sh -c 'ulimit -v 400000; "$1" transcribe -q -j 1 "$2"' - "$LINNET" "$tmp/long.wav"
 fi
 
-# An interrupt ends it with 130 and without a result of the file that was not finished.
+# An interrupt: exit status 130, and no result of the unfinished file.
 mkfifo "$tmp/fifo"
 "$LINNET" transcribe -q - < "$tmp/fifo" > "$tmp/.out" 2> "$tmp/.err" &
 pid=$!
@@ -194,5 +194,5 @@ kill -TERM $pid
 wait $pid
 is "SIGTERM: status" 130 "$?"
 exec 9>&-
-is "what was heard until then is written" "$alone" "$(cat "$tmp/.out")"
+is "the result so far is written" "$alone" "$(cat "$tmp/.out")"
 finish

@@ -1,5 +1,5 @@
 # linnet transcribe and decode with words: lexicon and language model, words outside them, formats, phrases, alternatives; streams
-# that are cut, put away and shown as they come, with beams and with words; files that are wrong.
+# that are cut, saved, resumed and shown while they run, with beams and with words; wrong files.
 . tests/app/common.sh
 
 make_model || { fail "a small model"; finish; }
@@ -46,13 +46,13 @@ echo "- 3 T 2 UW 2 - 2 HH 2 EH 2 L 2 OW 2 - 3" | "$ROWS" "$tmp/th.npy"
 # ---- words -----------------------------------------------------------------------------------------------------------------------
 
 is "words" "hello world" "$(d $lm "$tmp/hw.npy")"
-is "nothing is told" "" "$(cat "$tmp/.err")"
+is "no message" "" "$(cat "$tmp/.err")"
 is "homophones by the language model, a second pronunciation" "two hello" "$(d $lm "$tmp/th.npy")"
 is "in one stream" "hw hello world
 th two hello" "$(d $lm "$tmp/hw.npy" "$tmp/th.npy")"
 is "their times" "hw 1 0.300 0.240 hello
 hw 1 0.600 0.240 world" "$(d $lm -f ctm "$tmp/hw.npy" | cut -d' ' -f1-5)"
-is "the phones, if they are asked for" "HH AH L OW W ER L D" "$(d $lm --unit phones "$tmp/hw.npy")"
+is "the phones, if requested" "HH AH L OW W ER L D" "$(d $lm --unit phones "$tmp/hw.npy")"
 is "trn" "hello world (hw)" "$(d $lm -f trn "$tmp/hw.npy")"
 run decode -q $lm -f json "$tmp/hw.npy"
 has "json: text" "$out" '"text":"hello world"'
@@ -78,14 +78,14 @@ run decode -q $lm -n 20 -f json "$tmp/th.npy"
 has "alternatives: the best" "$out" '"alternatives":[{"phones":[{"phone":"T"'
 has "alternatives: another word that sounds so" "$out" '"text":"too hello"'
 
-# What the lexicon lacks: its phonemes, marked; not so if only its words are wanted.
+# A word outside the lexicon: its phonemes, marked; with --no-unknown only words of the lexicon.
 echo "- 3 HH 2 AH 2 L 2 OW 2 - 3 Z 2 IY 2 B 2 AH 2 - 4" | "$ROWS" "$tmp/zebra.npy"
 is "a word outside the lexicon" "hello [z_iy_b_ah]" "$(d $lm --unknown -6 "$tmp/zebra.npy")"
 hasnt "--no-unknown" "$(d $lm --no-unknown "$tmp/zebra.npy")" "["
 run decode -q $lm --unknown -6 -f json "$tmp/zebra.npy"
 has "json says so" "$out" '"known":false'
 
-# Phrases: words of the lexicon, and words that come with them.
+# Phrases: words of the lexicon, and new words given with their pronunciation.
 echo "- 3 HH 2 AH:0.55+AA:0.4 2 L 2 OW 2 - 3" | "$ROWS" "$tmp/doubt.npy"
 is "in doubt" "hello" "$(d $lm "$tmp/doubt.npy")"
 is "a phrase" "hollow" "$(d $lm --phrase hollow --context-bonus 6 "$tmp/doubt.npy")"
@@ -103,10 +103,10 @@ refused "a bonus of nothing" 1 "context:1: the phrase '': there is no word" deco
 run decode -q --words --no-lm -l "$tmp/words.dict" "$tmp/hw.npy"
 is "without a language model: status" 0 "$status"
 is "without a language model" "hello world" "$out"
-is "without a language model: as it was wanted" "" "$err"
+is "without a language model: status" "" "$err"
 if [ ! -e share/linnet/english.lm ]; then
     run decode -q --words -l "$tmp/words.dict" "$tmp/hw.npy"
-    has "none is installed: told" "$err" "words without a language model are poor"
+    has "none is installed: reported" "$err" "words without a language model are poor"
     is "once" 1 "$(printf '%s\n' "$err" | wc -l | tr -d ' ')"
 fi
 refused "a model and none" 2 "--lm and --no-lm exclude each other" decode -q $lm --no-lm "$tmp/hw.npy"
@@ -120,7 +120,7 @@ fi
 { cat "$tmp/words.dict"; echo "void"; echo "odd QQ"; } > "$tmp/bad.dict"
 run decode -q --words -l "$tmp/bad.dict" --lm "$tmp/words.arpa" "$tmp/hw.npy"
 is "bad lines of a lexicon: the others are used" "hello world" "$out"
-has "bad lines of a lexicon: told" "$err" "bad.dict:7: "
+has "bad lines of a lexicon: reported" "$err" "bad.dict:7: "
 has "bad lines of a lexicon: counted" "$err" "2 such lines left out"
 printf 'odd QQ\nvoid\n' > "$tmp/none.dict"
 refused "no good line" 1 "none.dict" decode -q --words -l "$tmp/none.dict" --lm "$tmp/words.arpa" "$tmp/hw.npy"
@@ -129,7 +129,7 @@ refused "no word of the lexicon in the model" 1 "$tmp/words.arpa has no word of 
     decode -q --words -l "$tmp/one.dict" --lm "$tmp/words.arpa" "$tmp/hw.npy"
 { cat "$tmp/words.dict"; echo "one W AH N"; } > "$tmp/more.dict"
 run decode --words -l "$tmp/more.dict" --lm "$tmp/words.arpa" "$tmp/hw.npy"
-has "words that the model lacks are told" "$err" "1 of the 6 words of $tmp/more.dict are not in the language model, such as one"
+has "words that the model lacks are reported" "$err" "1 of the 6 words of $tmp/more.dict are not in the language model, such as one"
 echo "- 3 W 2 AH 2 N 2 - 2" | "$ROWS" "$tmp/one.npy"
 is "and let in" "one" "$(d --words -l "$tmp/more.dict" --lm "$tmp/words.arpa" --all-words "$tmp/one.npy")"
 head -c 200 "$tmp/words.arpa" > "$tmp/cut.arpa"
@@ -141,9 +141,9 @@ refused "NaN" 1 "$tmp/nan.arpa:" decode -q --words -l "$tmp/words.dict" --lm "$t
 refused "--unknown and --no-unknown" 2 "exclude each other" decode -q $lm --unknown -3 --no-unknown "$tmp/hw.npy"
 refused "--words with --beam 0" 2 "--beam 0 excludes words" decode -q $lm --beam 0 "$tmp/hw.npy"
 
-# ---- sound: cuts, states, snapshots, and what is shown as it comes ---------------------------------------------------------------
+# ---- sound: cuts, states, snapshots, and results while it runs -------------------------------------------------------------------
 
-# A word for every phoneme, so that any sound gives words.
+# One word for each phoneme, so that any sound gives words.
 for p in AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T TH UH UW V W Y Z ZH; do
     echo "x$p $p" | tr 'A-Z' 'a-z' | sed "s/ .*/ $p/"
 done > "$tmp/x.dict"
@@ -157,8 +157,8 @@ for how in "--beam 8" "--beam 8 --beam-labels 0 --skip-blank 0" "$words" "$words
     t -f ctm $how "$tmp/s.wav" | tokens > "$tmp/whole"
     ok "$how: there are results" test "$(wc -l < "$tmp/whole")" -gt 5
     t -f ctm $how - < "$tmp/s.raw" | tokens > "$tmp/flowed"
-    ok "$how: as it comes" cmp "$tmp/whole" "$tmp/flowed"
-    is "$how: text as it comes" "$(t $how "$tmp/s.wav")" "$(cat "$tmp/s.raw" | t $how -)"
+    ok "$how: while it runs" cmp "$tmp/whole" "$tmp/flowed"
+    is "$how: text while it runs" "$(t $how "$tmp/s.wav")" "$(cat "$tmp/s.raw" | t $how -)"
     rm -f "$tmp/s.bin" "$tmp/pieces"
     at=0
     for to in 100 401 1001 50000; do
@@ -202,7 +202,7 @@ for i in 1 2; do
 done
 refused "two channels in one SRT" 1 "a file of srt holds one channel: use --output-dir" \
     transcribe -q $words --channel each -f srt "$tmp/stereo.wav"
-# While the sound still comes, words are already there.
+# Words are written while sound still arrives.
 { cat "$tmp/s.raw" "$tmp/s.raw"; sleep 3; } | t $words - > "$tmp/partial" &
 reader=$!
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do [ -s "$tmp/partial" ] && break; sleep 0.1; done
@@ -235,7 +235,7 @@ END
     t $go --lm "$tmp/go.arpa" - < $speech > "$tmp/now"
     { head -c 38400 /dev/zero; cat $speech; } | t $go --lm "$tmp/go.arpa" - > "$tmp/later"
     is "real speech" "go forward ten meters" "$(cut -d' ' -f5 "$tmp/now" | xargs)"
-    is "behind 1.2 s of silence" "go forward ten meters" "$(cut -d' ' -f5 "$tmp/later" | xargs)"
+    is "after 1.2 s of silence" "go forward ten meters" "$(cut -d' ' -f5 "$tmp/later" | xargs)"
     is "1.2 s later, to two steps" "" \
         "$(paste -d' ' "$tmp/now" "$tmp/later" | awk '{ x = $9 - $3 - 1.2; if (x > 0.0605 || x < -0.0605) print }')"
 fi

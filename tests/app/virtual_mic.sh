@@ -1,16 +1,16 @@
-# virtual_mic.sh - a microphone without sound hardware, for tests: PulseAudio with a null sink for each rate, whose monitor ALSA's
-# default device, and so PortAudio's, records. What is played comes back bit for bit, in real time. Sourced.
+# virtual_mic.sh - a microphone without sound hardware, for tests: PulseAudio with a null sink for each rate. ALSA's default device,
+# which PortAudio opens, records the sink's monitor: what is played is recorded bit for bit, in real time. Sourced.
 #
 #   virtual_mic_start [RATE...] || { echo "skipped: $virtual_mic_why"; finish; exit; }     16000 where no rate is given
 #   virtual_mic_use RATE                   programs started from now on record this rate's sink (the first one until then)
 #   virtual_mic_play FILE [RATE]           plays a sound file to its end; waits
 #   virtual_mic_play_raw FILE RATE         the same for s16le without a header, one channel
-#   virtual_mic_stalled                    programs started from now on record a source that never gives anything
+#   virtual_mic_stalled                    programs started from now on record a source that never delivers samples
 #   virtual_mic_unplug RATE                this sink and its monitor disappear
-#   virtual_mic_kill                       the sound server dies
-#   virtual_mic_stop                       ends it tidily; it ends by itself when the process $VIRTUAL_MIC_OWNER (this shell) has
+#   virtual_mic_kill                       kills the sound server
+#   virtual_mic_stop                       stops it; it also stops when the process $VIRTUAL_MIC_OWNER (this shell) ends
 #
-# While it runs HOME and XDG_RUNTIME_DIR are a folder of its own: no other server, and no user's setting, is touched.
+# While it runs, HOME and XDG_RUNTIME_DIR are a temporary folder: it touches no other server and no user settings.
 
 # For programs built with sanitizers: PulseAudio's client and ALSA's plugin for it leak a little at each opening, and pass memory
 # between their threads in ways that ThreadSanitizer does not see. FILE: where to note that.
@@ -32,12 +32,12 @@ virtual_mic_start() {
     unset DISPLAY DBUS_SESSION_BUS_ADDRESS
     export HOME="$virtual_mic_home" XDG_RUNTIME_DIR="$virtual_mic_home"
     virtual_mic_tolerate "$HOME/tsan"
-    # A client that finds no server must not start one.
+    # A client that finds no server does not start one.
     mkdir -p "$HOME/.config/pulse"
     echo 'autospawn = no' > "$HOME/.config/pulse/client.conf"
     printf 'pcm.!default { type pulse }\nctl.!default { type pulse }\n' > "$HOME/.asoundrc"
     {
-        # norewinds: without it the first sound comes after two seconds.
+        # norewinds: without it the first sound arrives after two seconds.
         for rate; do echo "load-module module-null-sink sink_name=spk$rate format=s16le rate=$rate channels=1 norewinds=1"; done
         printf 'set-default-sink spk%s\nset-default-source spk%s.monitor\n' "$1" "$1"
         echo 'load-module module-native-protocol-unix auth-anonymous=1'
@@ -47,7 +47,7 @@ virtual_mic_start() {
     virtual_mic_pid=$!
     echo "$virtual_mic_pid" > "$HOME/pid"
     (
-        # Neither the daemon nor its folder outlives whoever asked for it.
+        # The daemon stops and its folder is removed when the owner process ends.
         exec > /dev/null 2>&1
         owner=${VIRTUAL_MIC_OWNER:-$$}
         while kill -0 "$owner" && kill -0 "$virtual_mic_pid"; do sleep 0.5; done
@@ -89,7 +89,7 @@ virtual_mic_stop() {
     virtual_mic_pid=$(cat "$virtual_mic_home/pid" 2> /dev/null)
     if [ -n "$virtual_mic_pid" ] && kill "$virtual_mic_pid" 2> /dev/null; then
         kill -CONT "$virtual_mic_pid" 2> /dev/null
-        # Gone before its folder is, which it would make again.
+        # Wait for the daemon to end before its folder is removed; it would make the folder again.
         for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
             kill -0 "$virtual_mic_pid" 2> /dev/null || break
             [ $i -lt 20 ] || kill -9 "$virtual_mic_pid" 2> /dev/null
