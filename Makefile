@@ -93,7 +93,7 @@ APP_SRC := $(wildcard app/*.c)
 CUDA_SRC := $(wildcard kernels/cuda/*.cu)
 CUDA_OBJ := $(CUDA_SRC:%.cu=$(CUDA_DIR)/%.o)
 # What the backend's library has of its own: it must not depend on what the program exports.
-CUDA_C_SRC := base/status.c base/memory.c
+CUDA_C_SRC := base/clock.c base/memory.c base/status.c
 EMULATED_OBJ := $(CUDA_SRC:%.cu=$B/emulated/%.o) $(patsubst %.cpp,$B/emulated/%.o,$(wildcard tests/emulation/*.cpp))
 EMULATED := $B/emulated/liblinnet_cuda.so $B/emulated/libcuda.so.1
 TEST_SRC := $(wildcard tests/*/test_*.c)

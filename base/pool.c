@@ -3,8 +3,8 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <unistd.h>
 
+#include "base/cores.h"
 #include "base/memory.h"
 
 // Between two runs of a training step only microseconds pass, so a worker looks for new work this many times before it sleeps.
@@ -98,11 +98,7 @@ lin_status lin_pool_create(int n_threads, lin_pool **out, lin_error *err)
     if (n_threads < 0 || n_threads > 1024) {
         return lin_fail(err, LIN_INVALID, "%d threads asked for; 1 to 1024, or 0 for one per core", n_threads);
     }
-    if (n_threads == 0) {
-        cpu_set_t set;
-        n_threads = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
-        if (n_threads < 1) n_threads = 1;
-    }
+    if (n_threads == 0) n_threads = lin_cores();
     lin_pool *pool = lin_calloc(1, sizeof *pool);
     if (!pool) return lin_no_memory(err, "a thread pool", sizeof *pool);
     pool->workers = lin_calloc((size_t)n_threads, sizeof *pool->workers);

@@ -12,22 +12,15 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/rng.h"
 #include "decoder/align.h"
 #include "decoder/goodness.h"
 
 enum { V = 40, BLOCK = 512, PHONES_A_SECOND = 10 };
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static double peak_mb(void)
 {
@@ -99,19 +92,19 @@ static int one(double hours, int row_ms, double missing_s)
             make_row(rows + n * V, T, rows_a_phone, phone);
             if (T % rows_a_phone == rows_a_phone - 1) phone += phone == n_phones / 2 ? 1 + missing : 1;
         }
-        const double begun = now_s();
+        const double begun = lin_now();
         if (lin_align_push(align, rows, n, &err) != LIN_OK) return fail(&err);
-        pushing += now_s() - begun;
+        pushing += lin_now() - begun;
     }
     lin_path path = {0};
     lin_align_report report;
-    const double begun = now_s();
+    const double begun = lin_now();
     if (lin_align_finish(align, &path, &report, &err) != LIN_OK) return fail(&err);
-    const double finished = now_s();
+    const double finished = lin_now();
     lin_goodness *goodness = lin_alloc((size_t)path.n_phones, sizeof *goodness);
     const int margin = (int)ceil(0.25 / o.row_s);
     if (!goodness || lin_goodness_measure(align_row, align, V, T, &path, margin, goodness, &err) != LIN_OK) return fail(&err);
-    const double judged = now_s();
+    const double judged = lin_now();
     printf("align\t%.1f h\t%d ms\t%ld rows\t%d words\t%d phones\t%s\tpush %.2f s\tfinish %.2f s\tgoodness %.2f s\twidened %d\t"
            "paths %.1f MB\tpeak %.0f MB\n",
            hours, row_ms, T, n_words, path.n_phones, missing ? "a minute not said" : "all said", pushing, finished - begun,

@@ -11,21 +11,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/npy.h"
 #include "base/rng.h"
 #include "decoder/beam.h"
 
 enum { MADE_V = 40, MADE_T = 3000, REPEATS = 5 };
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void give_up(const lin_error *err)
 {
@@ -115,13 +108,13 @@ static void measure(const float *rows, int T, int V, const lin_ngram *lm, const 
     for (int repeat = 0; repeat < REPEATS; repeat++) {
         lin_path_clear(&settled);
         lin_beam_reset(beam, state, 0);
-        double start = now_s();
+        double start = lin_now_cpu();
         for (int t = 0; t < T; t += 4) { // as a live stream
             const int n = T - t < 4 ? T - t : 4;
             if (lin_beam_push(beam, state, NULL, rows + (size_t)t * (size_t)V, n, &settled, &err)) give_up(&err);
         }
         if (lin_beam_finish(beam, state, NULL, &settled, &err)) give_up(&err);
-        best = fmin(best, now_s() - start);
+        best = fmin(best, lin_now_cpu() - start);
     }
     printf("beam\twidth %d\t%s\t%.2f us/row\t%.3f %% of real time\t%zu bytes\t(%d phones, score %.3f)\n", width,
            lm ? "with a model" : "no model", 1e6 * best / T, 100 * best / T * rate, lin_beam_bytes(beam), settled.n_phones,

@@ -6,17 +6,10 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "frontend/fbank.h"
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 int main(int argc, char **argv)
 {
@@ -45,14 +38,14 @@ int main(int argc, char **argv)
     for (int repeat = 0; repeat < 7; repeat++) {
         int done = 0;
         lin_fbank_reset(fbank);
-        double start = now_s();
+        double start = lin_now_cpu();
         for (int at = 0; at < n; at += 640) { // 40 ms pieces, as a live stream
             int got;
             lin_fbank_push(fbank, samples + at, n - at < 640 ? n - at : 640, frames + (size_t)done * 40, n_frames - done, &got,
                            NULL);
             done += got;
         }
-        double took = now_s() - start;
+        double took = lin_now_cpu() - start;
         if (took < best) best = took;
         sum += (double)frames[done];
     }

@@ -10,22 +10,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/rng.h"
 #include "base/textfile.h"
 #include "lexicon/ngram_internal.h"
 
 enum { ROUNDS = 5, QUERIES = 2000000 };
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); // other work on the machine does not count
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 typedef struct query {
     lin_ngram_state state;
@@ -43,7 +36,7 @@ static double time_queries(const lin_ngram *lm, const query *queries, size_t n, 
 {
     double best = 1e9;
     for (int round = 0; round < ROUNDS; round++) {
-        double start = now_s();
+        double start = lin_now_cpu();
         lin_ngram_state state = lin_ngram_begin(lm), next;
         *sum = 0;
         for (size_t i = 0; i < n; i++) {
@@ -54,7 +47,7 @@ static double time_queries(const lin_ngram *lm, const query *queries, size_t n, 
             *sum += (double)lin_ngram_score(lm, follow ? state : queries[i].state, queries[i].word, &next);
             state = next;
         }
-        best = fmin(best, now_s() - start);
+        best = fmin(best, lin_now_cpu() - start);
     }
     return 1e9 * best / (double)n;
 }
@@ -120,20 +113,20 @@ int main(int argc, char **argv)
     }
     double read_s = 1e9, open_s = 1e9, start;
     for (int round = 0; round < ROUNDS; round++) {
-        start = now_s();
+        start = lin_now_cpu();
         if (lin_ngram_open(argv[1], &lm, &err)) return die(&err);
-        read_s = fmin(read_s, now_s() - start);
+        read_s = fmin(read_s, lin_now_cpu() - start);
         if (round + 1 < ROUNDS) lin_ngram_destroy(lm);
     }
     char path[64];
     snprintf(path, sizeof path, "/tmp/bench_ngram.%ld.lm", (long)getpid());
-    start = now_s();
+    start = lin_now_cpu();
     if (lin_ngram_write(lm, path, &err)) return die(&err);
-    double write_s = now_s() - start;
+    double write_s = lin_now_cpu() - start;
     for (int round = 0; round < 2 * ROUNDS; round++) {
-        start = now_s();
+        start = lin_now_cpu();
         if (lin_ngram_open(path, &packed, &err)) return die(&err);
-        open_s = fmin(open_s, now_s() - start);
+        open_s = fmin(open_s, lin_now_cpu() - start);
         if (round + 1 < 2 * ROUNDS) lin_ngram_destroy(packed);
     }
     printf("read\t%.2f s\tpacked %.2f MB\twritten %.0f ms\topened %.2f ms\t%u states\n", read_s, (double)packed->size / 1e6,

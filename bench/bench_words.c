@@ -9,18 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/npy.h"
 #include "decoder/words.h"
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void quit(const lin_error *err)
 {
@@ -78,14 +71,14 @@ static void decode(const lin_words *words, void *state, const char *path, FILE *
     size_t T;
     int V;
     if (lin_npy_read(path, &logp, &T, &V, &err)) quit(&err);
-    const double begin = now_s();
+    const double begin = lin_now_cpu();
     lin_words_reset(words, state, 0);
     for (size_t at = 0; at < T; at += 4) {
         const int n = T - at < 4 ? (int)(T - at) : 4;
         if (lin_words_push(words, state, NULL, logp + at * (size_t)V, n, &found, &err)) quit(&err);
     }
     if (lin_words_finish(words, state, NULL, &found, &err)) quit(&err);
-    sum->seconds += now_s() - begin;
+    sum->seconds += lin_now_cpu() - begin;
     sum->rows += (long)T;
     sum->score += found.score;
     if (out) print_words(out, words, path, &found);
@@ -118,10 +111,10 @@ int main(int argc, char **argv)
     if (lin_phones_create(NULL, &phones, &err)) quit(&err);
     if (lin_dictionary_load(argv[at], phones, NULL, &dictionary, &err)) quit(&err);
     if (strcmp(argv[at + 1], "-") != 0 && lin_ngram_open(argv[at + 1], &lm, &err)) quit(&err);
-    double begin = now_s();
+    double begin = lin_now_cpu();
     if (lin_tree_create(dictionary, phones, lm, NULL, &tree, &err)) quit(&err);
     printf("tree\t%d words, %d pronunciations, %d nodes, %d words left out\t%.3f s\t%.1f MB\n", lin_tree_words(tree),
-           lin_tree_pronunciations(tree), lin_tree_nodes(tree), lin_tree_left_out(tree), now_s() - begin,
+           lin_tree_pronunciations(tree), lin_tree_nodes(tree), lin_tree_left_out(tree), lin_now_cpu() - begin,
            1e-6 * (double)lin_tree_bytes(tree));
     if (lin_words_create(tree, lm, &o, &words, &err)) quit(&err);
     void *state = lin_alloc(lin_words_bytes(words), 1);

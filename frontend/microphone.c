@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "frontend/audio.h"
 #include "frontend/portaudio.h"
@@ -40,13 +41,6 @@ struct lin_microphone {
     _Atomic int64_t origin_ns; // when frame 0 of the ring was heard, by the last frame written
     atomic_int finished;
 };
-
-static int64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 static int64_t frames_ns(const lin_microphone *mic, uint64_t frames)
 {
@@ -82,7 +76,7 @@ static int on_sound(const void *sound, void *unused, unsigned long n, const PaSt
     (void)unused;
     if (flags & paInputOverflow) atomic_fetch_add_explicit(&mic->overflows, 1, memory_order_relaxed);
     if (!sound || n == 0) return paContinue;
-    const int64_t now = now_ns();
+    const int64_t now = lin_now_ns();
     if (mic->format.opened > 1 && !mic->options.interleaved) {
         keep_mix(mic, sound, n);
     } else {
@@ -369,7 +363,7 @@ static lin_status start(const lin_portaudio *pa, lin_microphone *mic, lin_error 
     const PaStreamInfo *info = pa->stream_info(mic->stream);
     if (info && info->inputLatency > 0) mic->format.latency_s = info->inputLatency;
     pa->on_finished(mic->stream, on_finished);
-    mic->opened_ns = mic->stall_seen_ns = now_ns();
+    mic->opened_ns = mic->stall_seen_ns = lin_now_ns();
     atomic_store(&mic->last_ns, mic->opened_ns);
     const PaError error = pa->start_stream(mic->stream);
     return error == paNoError ? LIN_OK : refused(pa, mic, error, err);
@@ -508,9 +502,9 @@ lin_status lin_microphone_read(lin_microphone *mic, float *samples, int n, int t
     *n_got = 0;
     if (n < 0) return lin_fail(err, LIN_INVALID, "%d frames to read from a microphone", n);
     if (n == 0) return LIN_OK;
-    int64_t now = now_ns();
+    int64_t now = lin_now_ns();
     const int64_t deadline = timeout_ms < 0 ? INT64_MAX : now + timeout_ms * (int64_t)1000000;
-    for (;; now = now_ns()) {
+    for (;; now = lin_now_ns()) {
         // Asked before the ring is: what came before the end is in it then.
         const int ended = is_lost(mic, now);
         *n_got = (int)lin_ring_read(mic->ring, samples, (size_t)n);
@@ -527,12 +521,12 @@ double lin_microphone_age(const lin_microphone *mic)
     const uint64_t taken = lin_ring_taken(mic->ring);
     if (taken == 0) return 0;
     const int64_t heard = atomic_load_explicit(&mic->origin_ns, memory_order_relaxed) + frames_ns(mic, taken);
-    return fmax(0, 1e-9 * (double)(now_ns() - heard));
+    return fmax(0, 1e-9 * (double)(lin_now_ns() - heard));
 }
 
 void lin_microphone_report_now(const lin_microphone *mic, lin_microphone_report *report)
 {
-    const int64_t now = now_ns();
+    const int64_t now = lin_now_ns();
     memset(report, 0, sizeof *report);
     report->silent_s = 1e-9 * (double)silent_ns(mic, now);
     report->open_s = 1e-9 * (double)(now - mic->opened_ns);

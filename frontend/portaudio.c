@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 /* ---- standard error, on the thread of the sound system ---------------------------------------------------------------------- */
 
 static int is_private; // this thread's table of descriptors is its own
@@ -272,15 +274,8 @@ static lin_status start_thread(lin_error *err)
 
 static struct timespec after_ms(int ms)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_sec += ms / 1000;
-    t.tv_nsec += ms % 1000 * 1000000L;
-    if (t.tv_nsec >= 1000000000L) {
-        t.tv_nsec -= 1000000000L;
-        t.tv_sec++;
-    }
-    return t;
+    const int64_t then_ns = lin_now_ns() + (int64_t)ms * 1000000;
+    return (struct timespec){.tv_sec = (time_t)(then_ns / 1000000000), .tv_nsec = (long)(then_ns % 1000000000)};
 }
 
 // With the lock held. What the thread was left with may still be going on.

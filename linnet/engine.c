@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/cores.h"
 #include "base/memory.h"
 #include "frontend/mel.h"
 #include "linnet/engine_internal.h"
@@ -435,9 +436,9 @@ static void measure(lin_engine *e)
     e->energies = o->endpoints && o->endpoint.loud_db > 0 ? most_window : 0;
     e->ring_samples = (int)ceil(o->queue_s * e->rate_hz) + (e->keeps ? most_window + c->stack : e->longest) * e->hop + e->window;
     if (o->heard) o->results = 0;
-    if (!o->threads) o->threads = lin_engine_core(-1);
+    if (!o->threads) o->threads = lin_cores();
     if (!o->shards) o->shards = e->on_sound ? 1 : o->threads;
-    if (o->threads != o->shards || o->shards > lin_engine_core(-1)) o->pins = 0;
+    if (o->threads != o->shards || o->shards > lin_cores()) o->pins = 0;
     e->n_shards = o->shards < o->capacity ? o->shards : o->capacity;
 }
 

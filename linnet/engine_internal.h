@@ -150,7 +150,6 @@ lin_status lin_place_flush(const lin_engine *e, lin_place *p, lin_error *err); /
 void lin_place_new_segment(const lin_engine *e, lin_place *p, int64_t origin, int64_t rows_before, int carry);
 
 /* engine_shard.c */
-int lin_engine_core(int i); /* the i-th core that this process may use; -1: how many there are */
 lin_status lin_shard_create(lin_shard *shard, int n_threads, lin_error *err);
 lin_status lin_shard_start(lin_shard *shard, lin_error *err);
 void lin_shard_stop(lin_shard *shard);

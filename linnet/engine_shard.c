@@ -1,11 +1,11 @@
 // engine_shard.c - one of an engine's threads: takes what is ready, moves it on in one tick, hands the results over; see engine.h.
 
 #include <math.h>
-#include <sched.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/cores.h"
 #include "base/memory.h"
 #include "frontend/mel.h"
 #include "linnet/engine_internal.h"
@@ -337,33 +337,14 @@ static void deliver(lin_shard *s, int n, const lin_tick_heard *heard, lin_status
 
 /* ---- the thread ------------------------------------------------------------------------------------------------------------- */
 
-int lin_engine_core(int i)
-{
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0) CPU_ZERO(&set);
-    const int n = CPU_COUNT(&set);
-    if (i < 0) return n < 1 ? 1 : n;
-    for (int core = 0, seen = 0; core < CPU_SETSIZE; core++)
-        if (CPU_ISSET((size_t)core, &set) && seen++ == i) return core;
-    return 0;
-}
-
-// Two shards that meet on one core wait for each other longer than the machine takes to part them.
-static void pin(const lin_shard *s)
-{
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET((size_t)lin_engine_core((int)(s - s->engine->shards)), &set);
-    pthread_setaffinity_np(pthread_self(), sizeof set, &set); // a wish: no answer is needed
-}
-
 static void *run(void *argument)
 {
     lin_shard *s = argument;
     lin_error err = {0};
     lin_tick_heard heard;
     lin_engine_own_thread = 1;
-    if (s->engine->options.pins) pin(s);
+    // Two shards that meet on one core wait for each other longer than the machine takes to part them.
+    if (s->engine->options.pins) lin_core_pin((int)(s - s->engine->shards));
     for (;;) {
         int n = take(s);
         if (!n) return NULL;

@@ -4,8 +4,8 @@
 
 #include <pthread.h>
 
+#include "base/cores.h"
 #include "base/memory.h"
-#include "base/pool.h"
 
 typedef struct ring {
     const lin_ordered *todo;
@@ -28,12 +28,7 @@ int lin_ordered_slots(int n_threads)
 
 int lin_ordered_threads(int jobs, int n_items)
 {
-    int n = jobs;
-    lin_pool *pool;
-    if (n == 0 && lin_pool_create(0, &pool, NULL) == LIN_OK) { // knows how many cores this process may use
-        n = lin_pool_threads(pool);
-        lin_pool_destroy(pool);
-    }
+    int n = jobs ? jobs : lin_cores();
     if (n > n_items) n = n_items;
     return n < 1 ? 1 : n;
 }

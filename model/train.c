@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/rng.h"
 #include "model/model_file.h"
 #include "model/train_internal.h"
@@ -28,13 +28,6 @@ lin_train_options lin_train_default(void)
                                .seed = 1,
                                .precision = LIN_PRECISION_TF32,
                                .checkpoint_s = 300};
-}
-
-static double seconds_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 static uint64_t hash_items(const lin_train_list *list)
@@ -212,7 +205,7 @@ static int wants_stop(const lin_trainer *t) { return t->hooks->stop && t->hooks-
 static lin_status end_epoch(lin_trainer *t, const lin_batches *plan, lin_train_progress *p, lin_error *err)
 {
     lin_train_counters *c = &t->counters;
-    const double begin = seconds_now();
+    const double begin = lin_now();
     lin_status status = LIN_OK;
     // what was trained on is what was opened, also where somebody writes over a mapped file
     for (int i = 0; i < t->n_sets && status == LIN_OK; i++) status = lin_dataset_verify(t->sets[i], err);
@@ -237,7 +230,7 @@ static lin_status end_epoch(lin_trainer *t, const lin_batches *plan, lin_train_p
             c->epochs_since_best = 0;
         }
     }
-    c->run_seconds += seconds_now() - begin;
+    c->run_seconds += lin_now() - begin;
     fill_progress(t, plan, p);
     status = lin_train_log(t->options, p, err);
     if (status != LIN_OK) return status;
@@ -258,7 +251,7 @@ static lin_status run(lin_trainer *t, lin_error *err)
     const lin_train_options *o = t->options;
     lin_train_counters *c = &t->counters;
     lin_train_progress p = {.dev_loss = -1, .dev_per = -1, .best_per = -1};
-    double saved = seconds_now();
+    double saved = lin_now();
     lin_status status = LIN_OK;
     if (o->resume && c->epoch >= o->epochs)
         note(t, "%s has %lld epochs behind it and %d are asked for: nothing to do", o->folder, c->epoch, o->epochs);
@@ -276,15 +269,15 @@ static lin_status run(lin_trainer *t, lin_error *err)
         }
         begin_tally(t);
         int stopped = 0;
-        double looked = seconds_now();
+        double looked = lin_now();
         while (status == LIN_OK && !stopped && c->batch < plan.n_batches) {
-            const double begin = seconds_now();
+            const double begin = lin_now();
             train_batch(t, &plan, &p);
             stopped = wants_stop(t);
             const int due = stopped || c->batch == plan.n_batches || begin - saved > o->checkpoint_s;
             const int looks = due || t->ops->on_host || begin - looked > LOOK_EVERY_S;
             if (looks) status = look(t, &plan, &p, err);
-            const double end = seconds_now();
+            const double end = lin_now();
             c->epoch_seconds += end - begin;
             c->run_seconds += end - begin;
             if (!looks || status != LIN_OK) continue;
@@ -299,7 +292,7 @@ static lin_status run(lin_trainer *t, lin_error *err)
         if (status == LIN_OK && c->batch == plan.n_batches) {
             status = end_epoch(t, &plan, &p, err);
             if (status == LIN_OK) status = save(t, err);
-            saved = seconds_now();
+            saved = lin_now();
         }
         lin_batches_free(&plan);
         if (status == LIN_OK && stopped)

@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 extern "C" {
+#include "base/clock.h"
 #include "base/memory.h"
 }
 
@@ -258,13 +258,6 @@ static int takes(struct lin_cuda_plans *plans, plan *p, int i)
     return 1;
 }
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 // Brings the fastest candidate to the front. The output is a block of its own: what is to be added to must not change.
 static void tune(lin_exec *exec, plan *p, const operands *real)
 {
@@ -279,10 +272,10 @@ static void tune(lin_exec *exec, plan *p, const operands *real)
     for (int i = 0; i < p->count; i++) {
         if (!takes(exec->plans, p, i) || run(exec, p, i, &o) != CUBLAS_STATUS_SUCCESS) continue;
         cudaStreamSynchronize(exec->stream);
-        const double begun = now();
+        const double begun = lin_now();
         for (int r = 0; r < TIMED_RUNS; r++) run(exec, p, i, &o);
         cudaStreamSynchronize(exec->stream);
-        const double took = now() - begun;
+        const double took = lin_now() - begun;
         if (best < 0 || took < least) best = i, least = took;
     }
     cudaFree(o.d);

@@ -7,9 +7,11 @@
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <termios.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "tests/support.h"
+
+#include "base/clock.h"
 
 enum { MOST_ROWS = 40, MOST_COLUMNS = 120 };
 
@@ -127,13 +129,6 @@ typedef struct session {
     struct termios before;
 } session;
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void resize(session *s, int rows, int columns)
 {
     const struct winsize size = {.ws_row = (unsigned short)rows, .ws_col = (unsigned short)columns};
@@ -177,9 +172,9 @@ static void start(session *s, int rows, int columns, const char *term, const cha
 // Reads what the program writes, for this long or until it ends.
 static void watch(session *s, double seconds)
 {
-    const double until = now() + seconds;
+    const double until = lin_now() + seconds;
     char bytes[4096];
-    while (!s->ended && now() < until) {
+    while (!s->ended && lin_now() < until) {
         struct pollfd in = {.fd = s->master, .events = POLLIN};
         if (poll(&in, 1, 20) > 0) {
             const ssize_t n = read(s->master, bytes, sizeof bytes);
@@ -200,8 +195,8 @@ static int shows(session *s, const char *part) { return strstr(text_of(&s->scree
 
 static void wait_for(session *s, const char *part, double seconds)
 {
-    const double until = now() + seconds;
-    while (!shows(s, part) && !s->ended && now() < until) watch(s, 0.05);
+    const double until = lin_now() + seconds;
+    while (!shows(s, part) && !s->ended && lin_now() < until) watch(s, 0.05);
     ck_assert_msg(shows(s, part), "\"%s\" is not on the screen:\n%s", part, text_of(&s->screen));
 }
 
@@ -387,7 +382,7 @@ START_TEST(small_screen)
     start(&s, 3, 29, "xterm", NULL, arguments);
     wait_for(&s, "[0:00.", 20);
     // Its beginning is not displayed and not in the history.
-    for (const double until = now() + 20; heads(text_of(&s.screen)) && !s.ended && now() < until;) watch(&s, 0.02);
+    for (const double until = lin_now() + 20; heads(text_of(&s.screen)) && !s.ended && lin_now() < until;) watch(&s, 0.02);
     ck_assert_msg(!s.ended && heads(text_of(&s.screen)) == 0, "%s", text_of(&s.screen));
     ended_with(&s, 0); // the end of the file is reached
     ck_assert_int_eq(heads(text_of(&s.screen)), 1);

@@ -9,15 +9,9 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "frontend/microphone.h"
 #include "tests/frontend/support.h"
-
-SUPPORT double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 SUPPORT void rest(double seconds)
 {

@@ -420,22 +420,22 @@ START_TEST(age_of_what_was_read)
     lin_microphone *mic = open_desk();
     ck_assert(lin_microphone_age(mic) == 0);
     fake.delay_s = 0.05;
-    double before = now();
+    double before = lin_now();
     fake_give(x, 4800, 0); // 100 ms, whose last frame is 50 ms old
     assert_ok(lin_microphone_read(mic, y, 2400, 0, &n, &err), err);
-    double age = lin_microphone_age(mic), late = now() - before;
+    double age = lin_microphone_age(mic), late = lin_now() - before;
     ck_assert_msg(age >= 0.0999 && age <= 0.101 + late, "the middle is %g s old", age);
     assert_ok(lin_microphone_read(mic, y, 2400, 0, &n, &err), err);
-    age = lin_microphone_age(mic), late = now() - before;
+    age = lin_microphone_age(mic), late = lin_now() - before;
     ck_assert_msg(age >= 0.0499 && age <= 0.051 + late, "the end is %g s old", age);
     rest(0.03);
     ck_assert(lin_microphone_age(mic) >= age + 0.03);
     // A driver without a clock: as old as its callback.
     fake.delay_s = 0;
-    before = now();
+    before = lin_now();
     fake_give(x, 480, 0);
     assert_ok(lin_microphone_read(mic, y, 480, 0, &n, &err), err);
-    age = lin_microphone_age(mic), late = now() - before;
+    age = lin_microphone_age(mic), late = lin_now() - before;
     ck_assert_msg(age >= 0 && age <= late, "%g s old", age);
     lin_microphone_close(mic, NULL);
 }
@@ -459,21 +459,21 @@ START_TEST(waiting)
     int n;
     double delay = 0.05;
     lin_microphone *mic = open_desk();
-    double begin = now();
+    double begin = lin_now();
     assert_ok(lin_microphone_read(mic, y, 20, 0, &n, &err), err);
-    ck_assert(n == 0 && now() - begin < 1);
-    begin = now();
+    ck_assert(n == 0 && lin_now() - begin < 1);
+    begin = lin_now();
     assert_ok(lin_microphone_read(mic, y, 20, 60, &n, &err), err);
-    ck_assert_msg(n == 0 && now() - begin >= 0.06, "%d frames after %g s", n, now() - begin);
+    ck_assert_msg(n == 0 && lin_now() - begin >= 0.06, "%d frames after %g s", n, lin_now() - begin);
     // What comes ends the wait at once, however long it was to be: at the best of a few times, on a machine that does other things.
     for (int timeout = -1; timeout <= 60000; timeout += 60001) {
         double shortest = 60;
         for (int i = 0; i < 5; i++) {
-            begin = now();
+            begin = lin_now();
             pthread_create(&thread, NULL, give_later, &delay);
             assert_ok(lin_microphone_read(mic, y, 20, timeout, &n, &err), err);
-            ck_assert_msg(n == 10 && now() - begin >= 0.05, "%d frames after %g s", n, now() - begin);
-            shortest = fmin(shortest, now() - begin);
+            ck_assert_msg(n == 10 && lin_now() - begin >= 0.05, "%d frames after %g s", n, lin_now() - begin);
+            shortest = fmin(shortest, lin_now() - begin);
             pthread_join(thread, NULL);
         }
         ck_assert_msg(shortest < 0.1, "waited %g s for what came after 0.05", shortest);
@@ -482,10 +482,10 @@ START_TEST(waiting)
     const struct sigaction action = {.sa_handler = on_alarm};
     const struct itimerval soon = {.it_value = {.tv_usec = 50000}};
     sigaction(SIGALRM, &action, NULL);
-    begin = now();
+    begin = lin_now();
     setitimer(ITIMER_REAL, &soon, NULL);
     assert_ok(lin_microphone_read(mic, y, 20, 60000, &n, &err), err);
-    ck_assert_msg(n == 0 && now() - begin < 2, "%d frames after %g s", n, now() - begin);
+    ck_assert_msg(n == 0 && lin_now() - begin < 2, "%d frames after %g s", n, lin_now() - begin);
     lin_microphone_close(mic, NULL);
 }
 END_TEST
@@ -499,10 +499,10 @@ START_TEST(stalled_and_back)
     int n;
     fake_devices(desk, N_DESK, 2);
     options.stall_ms = 300;
-    const double begin = now();
+    const double begin = lin_now();
     lin_microphone *mic = open_with(options);
     assert_fails(lin_microphone_read(mic, y, 20, 60000, &n, &err), LIN_IO, err, "has given nothing for");
-    ck_assert_msg(now() - begin >= 0.3 && now() - begin < 3, "after %g s", now() - begin);
+    ck_assert_msg(lin_now() - begin >= 0.3 && lin_now() - begin < 3, "after %g s", lin_now() - begin);
     lin_microphone_report_now(mic, &report);
     ck_assert_int_eq(report.state, LIN_MICROPHONE_STALLED);
     // Told again after as long again, not at once.
@@ -545,9 +545,9 @@ START_TEST(lost)
     // An end that is not announced.
     mic = open_desk();
     fake.inactive = 1;
-    const double begin = now();
+    const double begin = lin_now();
     assert_fails(lin_microphone_read(mic, y, 6, -1, &n, &err), LIN_IO, err, "is lost");
-    ck_assert(now() - begin < 2);
+    ck_assert(lin_now() - begin < 2);
     lin_microphone_close(mic, NULL);
 }
 END_TEST
@@ -614,7 +614,7 @@ START_TEST(three_threads)
     lin_microphone *mic = open_desk();
     pthread_create(&gives, NULL, give_on, &g);
     pthread_create(&asks, NULL, ask_on, mic);
-    for (const double begin = now(); now() - begin < 0.2;) {
+    for (const double begin = lin_now(); lin_now() - begin < 0.2;) {
         assert_ok(lin_microphone_read(mic, y, 1000, 100, &n, &err), err);
         total += n;
     }
@@ -734,9 +734,9 @@ START_TEST(closing_does_not_hang)
     sem_init(&forever, 0, 0);
     lin_microphone *mic = open_desk();
     fake.closing_waits = &forever;
-    const double begin = now();
+    const double begin = lin_now();
     lin_microphone_close(mic, NULL);
-    ck_assert_msg(now() - begin < 8, "closing took %g s", now() - begin);
+    ck_assert_msg(lin_now() - begin < 8, "closing took %g s", lin_now() - begin);
     // A late callback finds its memory; when the sound system lets go, the memory is freed.
     float x[10] = {0};
     fake_give(x, 10, 0);

@@ -60,7 +60,7 @@ static int heard_what_was_played(int rate, uint64_t seed, char *why, size_t capa
     snprintf(line, sizeof line, "virtual_mic_play_raw \"$PLAYED\" %d &", rate);
     setenv("PLAYED", path, 1);
     ck_assert_int_eq(shell(line), 0);
-    for (const double begin = now(); now() - begin < 6 && total + 4096 < ROOM;) {
+    for (const double begin = lin_now(); lin_now() - begin < 6 && total + 4096 < ROOM;) {
         assert_ok(lin_microphone_read(mic, y + total, 4096, 100, &n, &err), err);
         total += n;
         while (at < total && y[at] == 0) at++;
@@ -161,13 +161,13 @@ START_TEST(the_source_stalls)
     ck_assert_int_eq(shell("virtual_mic_stalled"), 0);
     options.stall_ms = 500;
     lin_microphone *mic = open_with(options);
-    const double begin = now();
+    const double begin = lin_now();
     assert_fails(lin_microphone_read(mic, y, 2048, 20000, &n, &err), LIN_IO, err, "has given nothing for 0.");
-    ck_assert_msg(now() - begin < 5, "after %g s", now() - begin);
+    ck_assert_msg(lin_now() - begin < 5, "after %g s", lin_now() - begin);
     lin_microphone_close(mic, &report);
     ck_assert_int_eq(report.state, LIN_MICROPHONE_STALLED);
     ck_assert_int_eq(report.captured, 0);
-    ck_assert_msg(now() - begin < 6, "closing took until %g s", now() - begin);
+    ck_assert_msg(lin_now() - begin < 6, "closing took until %g s", lin_now() - begin);
     assert_silent();
 }
 END_TEST
@@ -180,7 +180,7 @@ static void read_until_lost(lin_microphone *mic, const char *command)
     lin_status status = LIN_OK;
     static float y[4096];
     int n, total = 0, gone = 0;
-    for (const double begin = now(); status == LIN_OK && now() - begin < 15;) {
+    for (const double begin = lin_now(); status == LIN_OK && lin_now() - begin < 15;) {
         status = lin_microphone_read(mic, y, 4096, 100, &n, &err);
         total += n;
         if (total < 4410 || gone) continue;

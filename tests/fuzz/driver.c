@@ -14,8 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -171,13 +172,6 @@ static size_t mutate(uint8_t *x, size_t n)
     return n;
 }
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 int main(int argc, char **argv)
 {
     long runs = 2000, done = 0;
@@ -194,19 +188,19 @@ int main(int argc, char **argv)
     signal(SIGABRT, on_crash);
     signal(SIGSEGV, on_crash);
     keep_seed("", 0);
-    double begin = now();
+    double begin = lin_now();
     for (int i = 0; i < n_seeds; i++) {
         run(seeds[i].data, seeds[i].size);
         for (size_t cut = 0; cut < seeds[i].size && cut < 256; cut++) run(seeds[i].data, seeds[i].size * cut / 256);
     }
     static uint8_t x[LONGEST + 64];
-    for (; done < runs && now() - begin < seconds; done++) {
+    for (; done < runs && lin_now() - begin < seconds; done++) {
         const seed *s = &seeds[draw((uint32_t)n_seeds)];
         if (s->size) memcpy(x, s->data, s->size);
         size_t n = mutate(x, s->size);
         run(x, n);
     }
-    printf("%d seeds, %ld mutations, %.1f s\n", n_seeds, done, now() - begin);
+    printf("%d seeds, %ld mutations, %.1f s\n", n_seeds, done, lin_now() - begin);
     for (int i = 0; i < n_seeds; i++) free(seeds[i].data);
     return 0;
 }

@@ -1,6 +1,7 @@
 // The engine for many live streams: what each stream gives is what it gives alone, whoever pushes when and in what pieces;
 // refusals, overflows, slow consumers, dead producers, resets and closings under load; nothing allocated. LINNET_LOAD_SECONDS:
 // of the load test.
+#include "base/clock.h"
 #include "base/memory.h"
 #include "tests/linnet/engine_cases.h"
 
@@ -556,8 +557,7 @@ START_TEST(load)
     for (int i = 0; i < CROWD; i++) reopen(i, 0);
     for (int i = 0; i < CROWD_PRODUCERS; i++)
         ck_assert_int_eq(pthread_create(&threads[i], NULL, jostle, (void *)(uintptr_t)i), 0);
-    struct timespec begun, now;
-    clock_gettime(CLOCK_MONOTONIC, &begun);
+    const double begun = lin_now();
     int lives = 0;
     do { // in the midst of it one stream that is left in peace hears what it hears alone
         for (int at = 0; at < crowd.v.n; at += 640) push_all(crowd.engine, witness, &crowd.v, at, 640);
@@ -567,8 +567,7 @@ START_TEST(load)
         compare("amid the crowd", &crowd.got, &crowd.want);
         lives++;
         memset(&crowd.got, 0, sizeof crowd.got);
-        clock_gettime(CLOCK_MONOTONIC, &now);
-    } while ((double)(now.tv_sec - begun.tv_sec) + 1e-9 * (double)(now.tv_nsec - begun.tv_nsec) < seconds);
+    } while (lin_now() - begun < seconds);
     atomic_store(&crowd.stop, 1);
     for (int i = 0; i < CROWD_PRODUCERS; i++) pthread_join(threads[i], NULL);
     lin_engine_stats_get(crowd.engine, &stats);
