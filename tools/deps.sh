@@ -1,60 +1,118 @@
 #!/bin/sh
-# deps.sh GROUP...: installs the Debian packages of these groups that are missing: build, check, demo, fuzz.
-# Nothing is asked of apt when nothing is missing.
+# deps.sh [--dry-run] GROUP...: installs the packages of these groups that are missing: build, check, demo, fuzz. Says what it does.
+# Knows the package names of Debian, Ubuntu, Fedora, Arch and Homebrew. Elsewhere it only checks that the libraries are there.
+# --dry-run: prints the command and installs nothing.
+dry=no
+[ "${1:-}" != --dry-run ] || { dry=yes; shift; }
+
+# ---- which system ----------------------------------------------------------------------------------------------------------------
+
+# DEPS_SYSTEM=fedora: for tests
+system=${DEPS_SYSTEM:-}
+if [ -z "$system" ]; then
+    if [ "$(uname -s)" = Darwin ]; then system=homebrew
+    elif command -v dpkg-query > /dev/null 2>&1; then system=debian
+    elif command -v dnf > /dev/null 2>&1; then system=fedora
+    elif command -v pacman > /dev/null 2>&1; then system=arch
+    elif command -v brew > /dev/null 2>&1; then system=homebrew
+    else system=other
+    fi
+fi
+as_root=
+[ "$(id -u)" = 0 ] || as_root=sudo
+# A compiler may have another name here (gcc from elsewhere, clang-14): it is enough that it runs.
+runs() {
+    case $1 in
+    gcc-c++) command -v g++ > /dev/null 2>&1 ;;
+    gcc|g++|make|clang) command -v "$1" > /dev/null 2>&1 ;;
+    pkg-config|pkgconf|pkgconf-pkg-config) command -v pkg-config > /dev/null 2>&1 ;;
+    *) false ;;
+    esac
+}
+build= check= demo= fuzz=
+case $system in
+debian)
+    build='gcc g++ make pkg-config libsndfile1-dev libkissfft-dev libsoxr-dev libcjson-dev zlib1g-dev portaudio19-dev'
+    check=check
+    # The virtual microphone of the tests. Not beside PipeWire, which it could replace: then those tests are skipped.
+    command -v pipewire > /dev/null 2>&1 || check="$check pulseaudio pulseaudio-utils libasound2-plugins"
+    demo=pocketsphinx-testdata
+    fuzz=clang
+    has() { case $(dpkg-query -W -f '${Status}' "$1" 2>/dev/null) in *'ok installed') ;; *) false ;; esac; }
+    install="$as_root${as_root:+ env DEBIAN_FRONTEND=noninteractive} apt-get -q -o DPkg::Lock::Timeout=300 install -y --no-install-recommends" ;;
+fedora)
+    build='gcc gcc-c++ make pkgconf-pkg-config libsndfile-devel kiss-fft-devel soxr-devel cjson-devel zlib-devel portaudio-devel'
+    check=check-devel
+    fuzz=clang
+    has() { rpm -q --whatprovides "$1" > /dev/null 2>&1; }
+    install="$as_root dnf install -y" ;;
+arch)
+    build='gcc make pkgconf libsndfile kissfft libsoxr cjson zlib portaudio'
+    check=check
+    fuzz=clang
+    has() { pacman -Q "$1" > /dev/null 2>&1; }
+    install="$as_root pacman -S --needed --noconfirm" ;;
+homebrew)
+    build='make pkgconf libsndfile libsoxr cjson portaudio'
+    check=check
+    has() { brew list --versions "$1" > /dev/null 2>&1; }
+    install='brew install' ;;
+*)  has() { false; }
+    install= ;;
+esac
 packages=
 for group in "$@"; do
     case $group in
-    build) packages="$packages gcc g++ make pkg-config libsndfile1-dev libkissfft-dev libsoxr-dev libcjson-dev zlib1g-dev portaudio19-dev" ;;
-    check)
-        packages="$packages check"
-        # For the virtual microphone of the tests. Not beside PipeWire, which it could drive out: then those tests are skipped.
-        command -v pipewire > /dev/null 2>&1 || packages="$packages pulseaudio pulseaudio-utils libasound2-plugins" ;;
-    demo) packages="$packages pocketsphinx-testdata" ;;
-    fuzz) packages="$packages clang" ;;
+    build) packages="$packages $build" ;;
+    check) packages="$packages $check" ;;
+    demo) packages="$packages $demo" ;;
+    fuzz) packages="$packages $fuzz" ;;
     *) echo "deps.sh: unknown group $group" >&2; exit 2 ;;
     esac
 done
 
-if ! command -v dpkg-query > /dev/null 2>&1; then
-    # Not Debian: content if the compiler and the libraries are there, whoever brought them.
-    ok=1
-    for p in sndfile soxr kissfft-float libcjson zlib portaudio-2.0; do pkg-config --exists "$p" 2>/dev/null || { ok=0; echo "missing: $p" >&2; }; done
-    case " $* " in *" check "*) pkg-config --exists check 2>/dev/null || { ok=0; echo "missing: check" >&2; } ;; esac
-    [ $ok = 1 ] && exit 0
+# ---- what is missing -------------------------------------------------------------------------------------------------------------
+
+# Everything the build asks pkg-config for, however it came here.
+libraries_missing() {
+    missing=
+    for p in sndfile soxr kissfft-float libcjson zlib portaudio-2.0; do pkg-config --exists "$p" 2> /dev/null || missing="$missing $p"; done
+    case " $* " in *" check "*) pkg-config --exists check 2> /dev/null || missing="$missing check" ;; esac
+    [ -n "$missing" ]
+}
+if [ -z "$install" ]; then
+    libraries_missing "$@" || exit 0
     cat >&2 <<END
-This is not a Debian system, so nothing is installed for you. Install with its own package manager: a C compiler, make, pkg-config,
-libsndfile, libsoxr, KissFFT (float, with kissfft-float.pc), cJSON, zlib, PortAudio 19, and Check for the tests. Then run make again.
+missing:$missing
+This system's package manager is not known, so nothing is installed. Install a C compiler, make, pkg-config, libsndfile, libsoxr,
+KissFFT (float, with kissfft-float.pc), cJSON, zlib, PortAudio 19, and Check for the tests. Then run make again.
 END
     exit 1
 fi
+wanted=
+for p in $packages; do has "$p" || runs "$p" || wanted="$wanted $p"; done
 
-missing=
-for p in $packages; do
-    case $(dpkg-query -W -f '${Status}' "$p" 2>/dev/null) in
-    *'ok installed') ;;
-    *)
-        # A compiler may stand there under another name (gcc from elsewhere, clang-14): what counts is that it runs.
-        case $p in
-        gcc|g++|make|pkg-config|clang) command -v "$p" > /dev/null 2>&1 && continue ;;
-        esac
-        missing="$missing $p" ;;
-    esac
-done
-[ -z "$missing" ] && exit 0
+# ---- installation ----------------------------------------------------------------------------------------------------------------
 
-as_root=
-if [ "$(id -u)" != 0 ]; then
-    if ! command -v sudo > /dev/null 2>&1; then
-        echo "missing:$missing" >&2
-        echo "Neither root nor sudo: ask an administrator to run: apt-get install$missing" >&2
+if [ -n "$wanted" ]; then
+    echo "installing:$wanted"
+    echo "running:    ${install# }$wanted"
+    [ $dry = no ] || exit 0
+    if [ -n "$as_root" ] && [ $system != homebrew ] && ! command -v sudo > /dev/null 2>&1; then
+        echo "This needs root, and sudo is not installed: ask an administrator to run it." >&2
         exit 1
     fi
-    as_root="sudo"
+    export DEBIAN_FRONTEND=noninteractive
+    if [ $system = debian ]; then
+        $as_root apt-get -q -o DPkg::Lock::Timeout=300 update || echo "apt-get update failed; the present package lists are used" >&2
+    fi
+    $install $wanted || { echo "could not install:$wanted" >&2; exit 1; }
 fi
-echo "installing:$missing"
-export DEBIAN_FRONTEND=noninteractive
-$as_root apt-get -q -o DPkg::Lock::Timeout=300 update || echo "apt-get update failed; trying with the package lists that are there" >&2
-if ! $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 install --no-install-recommends $missing; then
-    echo "apt-get could not install:$missing" >&2
-    exit 1
-fi
+[ $dry = no ] || exit 0
+[ $system != debian ] || exit 0 # its packages are known to bring what pkg-config is asked for
+libraries_missing "$@" || exit 0
+echo "still missing for pkg-config:$missing" >&2
+case $missing in
+*kissfft*) echo "KissFFT from source: cmake -DKISSFFT_DATATYPE=float -DKISSFFT_TEST=OFF -DKISSFFT_TOOLS=OFF, then make install." >&2 ;;
+esac
+exit 1

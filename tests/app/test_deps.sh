@@ -4,7 +4,7 @@
 deps=$PWD/tools/deps.sh
 fake=$tmp/bin
 mkdir "$fake"
-for t in env cat sh echo; do ln -s "$(command -v $t)" "$fake/$t"; done
+for t in env cat sh echo uname; do ln -s "$(command -v $t)" "$fake/$t"; done
 pretend() { printf '#!/bin/sh\n%s\n' "$2" > "$fake/$1"; chmod 755 "$fake/$1"; }
 # $tmp/installed lists the packages that count as installed.
 pretend dpkg-query 'for p; do :; done; grep -qx "$p" "'"$tmp"'/installed" && echo "install ok installed"'
@@ -25,7 +25,8 @@ is "nothing is missing: not a word" "" "$out"
 grep -vE '^(check|libsoxr-dev)$' "$tmp/installed" > "$tmp/some" && mv "$tmp/some" "$tmp/installed"
 try build check
 is "as root: status" 0 "$status"
-is "as root: says what it installs" "installing: libsoxr-dev check" "$out"
+has "as root: says what it installs" "$out" "installing: libsoxr-dev check"
+has "as root: says how" "$out" "running:    apt-get"
 has "as root: installs just that" "$calls" " libsoxr-dev check"
 has "as root: waits for apt's lock" "$calls" "DPkg::Lock::Timeout"
 hasnt "as root: not what is there" "$calls" libsndfile1-dev
@@ -44,7 +45,8 @@ echo pulseaudio >> "$tmp/installed"
 FAKE_UID=1000
 try build check
 is "neither root nor sudo: status" 1 "$status"
-has "neither root nor sudo: what to do" "$out" "apt-get install libsoxr-dev check"
+has "neither root nor sudo: what to do" "$out" "libsoxr-dev check
+This needs root"
 is "neither root nor sudo: apt does not run" "" "$calls"
 pretend sudo 'echo "sudo $*" >> "'"$tmp"'/calls"; exec "$@"'
 try build check
@@ -62,13 +64,33 @@ rm "$fake/dpkg-query"
 pretend pkg-config 'exit 1'
 try build check
 is "not Debian: status" 1 "$status"
+<<<<<<< HEAD
 has "not Debian: what to do" "$out" "This is not a Debian system"
 is "not Debian: apt does not run" "" "$calls"
+=======
+has "not Debian: what to do" "$out" "This system's package manager is not known"
+is "not Debian: apt is not asked" "" "$calls"
+>>>>>>> f1d25a9 (tools: know the package names of Fedora, Arch and Homebrew, and say what is run)
 pretend pkg-config 'exit 0'
 try build check
 is "not Debian, all there: status" 0 "$status"
 
+<<<<<<< HEAD
 # record.sh: a file's modification time changes only when its content changes.
+=======
+# Other systems: their names, without installing.
+for s in fedora:dnf:kiss-fft-devel arch:pacman:kissfft homebrew:brew:libsndfile; do
+    names=${s#*:}
+    export DEPS_SYSTEM=${s%%:*}
+    try --dry-run build check
+    is "$DEPS_SYSTEM: status" 0 "$status"
+    has "$DEPS_SYSTEM: its package manager" "$out" "${names%:*}"
+    has "$DEPS_SYSTEM: its names" "$out" " ${names#*:} "
+done
+unset DEPS_SYSTEM
+
+# record.sh: a file's date changes only with what it records.
+>>>>>>> f1d25a9 (tools: know the package names of Fedora, Arch and Homebrew, and say what is run)
 "tools/record.sh" "$tmp/flags" "gcc -O2"
 touch -d '2001-01-01' "$tmp/flags"
 "tools/record.sh" "$tmp/flags" "gcc -O2"

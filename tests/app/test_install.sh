@@ -17,7 +17,7 @@ while [ \$# -gt 0 ]; do
     shift
 done
 [ -n "\$out" ] || exit 0
-echo "\${out#build/release/}" >> "$tmp/made"
+echo "\${out#build/release/}" | sed s,^obj/,, >> "$tmp/made"
 case \$out in
 */linnet) printf '#!/bin/sh\nexec "%s" "\$@"\n' '$LINNET' > "\$out" && chmod +x "\$out" ;;
 *) echo object > "\$out" ;;
@@ -28,7 +28,7 @@ PATH=$tmp/bin:$PATH
 unset MAKEFLAGS MAKELEVEL CONFIG PREFIX DESTDIR # set by a make that runs this test
 build() {
     : > "$tmp/made"
-    make -C "$tree" CC=pretended-cc NVCC= EXTRA_CFLAGS= LIB_SRC='kernels/gpu.c base/status.c' APP_SRC='app/common.c app/main.c' "$@" \
+    make -C "$tree" CC=pretended-cc NVCC= EXTRA_CFLAGS= LIB_SRC='kernels/gpu.c base/status.c linnet/find.c' APP_SRC='app/common.c app/main.c' "$@" \
         > "$tmp/log" 2>&1 || { fail "make $*" "$(tail -n 5 "$tmp/log")"; return; }
     made=$(LC_ALL=C sort "$tmp/made" | xargs)
 }
@@ -37,7 +37,7 @@ if ! command -v make > /dev/null || ! pkg-config --exists sndfile 2> /dev/null; 
     finish
 fi
 build all
-is "make builds all" "app/main.o base/status.o kernels/gpu.o linnet linnet/find.o" "$made"
+is "make builds all" "app/common.o app/main.o base/status.o kernels/gpu.o linnet linnet/find.o" "$made"
 build all
 is "make again builds nothing" "" "$made"
 build install DESTDIR="$tmp/root"
