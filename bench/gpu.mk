@@ -1,12 +1,12 @@
-# gpu.mk - the GPU benchmark (bench/gpu/, a program of its own: it needs neither sound libraries nor a CUDA header) and the limits of
+# gpu.mk - the GPU benchmark (bench/gpu/, a program of its own: it needs no CUDA header) and the limits of
 # the device. Part of the Makefile; bench/gpu.sh asks for these.
 
-GPU_BENCH_OBJ := $(patsubst %.c,$B/%.o,$(wildcard bench/gpu/*.c))
+GPU_BENCH_OBJ := $(patsubst %.c,$O/%.o,$(wildcard bench/gpu/*.c))
 
 # Beside liblinnet_cuda.so, where the loader looks first.
-$B/bench_gpu: $(GPU_BENCH_OBJ) $(TRAINER_OBJ) $B/link
+$B/bench_gpu: $(GPU_BENCH_OBJ) $B/liblinnet.a
 	$(SAY) "  LINK  $@"
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) $(CJSON_LIBS) -ldl -lpthread -lm -o $@
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
 $B/gpu_limits: bench/gpu_limits.c $(CUDA_DIR)/flags
 	@mkdir -p $(@D)

@@ -9,7 +9,7 @@
 #        streams    live streams at once, chunks of 1 to 16 frames
 #        ctc        alone, beside PyTorch and cuDNN
 #        ops        every operation of a training step, as shares of the limits
-# Needs the CUDA toolkit, a C compiler, make, cJSON and Check (tools/bundle.sh brings these two along), no network; PyTorch in PYTHON
+# Needs the CUDA toolkit, a C compiler, make and the libraries of the program (tools/bundle.sh brings them along), no network; PyTorch in PYTHON
 # (python3) if there is one. --seconds (465): for everything; what does not fit is left out and named. --device cpu --quick runs the
 # script itself on a machine without a GPU. DIR (bench/results/DATE-GPU): README.md, results.json and raw/, every part's own output.
 set -u

@@ -1,6 +1,7 @@
 #!/bin/sh
-# bundle.sh - collects into build/bundle what a bare GPU machine lacks: cJSON, zlib and Check, headers and libraries, about 1 MB. The
-# Makefile finds build/bundle/{include,lib} by itself; copy the folder along with the source tree.
+# bundle.sh - collects into build/bundle what a bare GPU machine lacks: the headers and shared libraries of libsndfile, soxr, KissFFT,
+# cJSON, zlib and PortAudio (header), and Check, about 5 MB. The Makefile finds build/bundle/{include,lib} by itself; copy the folder
+# along with the source tree. The GPU machine needs a glibc at least as new as this one's libraries ask for.
 #
 #   tools/bundle.sh [--peers]
 #
@@ -21,7 +22,7 @@ die() { echo "bundle.sh: $*" >&2; exit 1; }
 
 # header NAME: where the compiler finds it
 header() {
-    printf '#include <%s>\n' "$1" | $CC -E -x c - 2>/dev/null | sed -n 's,^# [0-9]* "\(/[^"]*/'"$1"'\)".*,\1,p' | head -n 1
+    printf '#include <%s>\n' "$1" | $CC ${PKG:-} -E -x c - 2>/dev/null | sed -n 's,^# [0-9]* "\(/[^"]*/'"$1"'\)".*,\1,p' | head -n 1
 }
 # library NAME...: the first of these files that the compiler finds
 library() {
@@ -34,23 +35,32 @@ library() {
 rm -rf "$bundle/include" "$bundle/lib"
 mkdir -p "$bundle/include/cjson" "$bundle/lib" || exit 1
 
-cjson_h=$(header cjson/cJSON.h)
-[ -n "$cjson_h" ] || cjson_h=$(header cJSON.h)
-cjson=$(library libcjson.a libcjson.so)
-[ -n "$cjson_h" ] && [ -n "$cjson" ] || die "cJSON is not installed (Debian: apt install libcjson-dev)"
-cp "$cjson_h" "$bundle/include/cjson/cJSON.h" && cp "$cjson_h" "$bundle/include/cJSON.h" || exit 1
-case $cjson in
-*.a) cp "$cjson" "$bundle/lib/libcjson.a" || exit 1 ;;
-*)  # a copy for the linker and one under the name that programs ask for; no links, which do not survive every way of copying
-    soname=$(objdump -p "$cjson" | sed -n 's/.*SONAME *//p')
-    cp -L "$cjson" "$bundle/lib/libcjson.so" && cp -L "$cjson" "$bundle/lib/$soname" || exit 1 ;;
-esac
+# bring HEADER: the file that the compiler finds, under its own name
+bring() {
+    path=$(header "$1")
+    [ -n "$path" ] || die "$1 is not installed; make deps installs it"
+    cp "$path" "$bundle/include/" || exit 1
+}
+PKG=$(pkg-config --cflags kissfft-float sndfile soxr libcjson portaudio-2.0 2> /dev/null)
+for h in sndfile.h soxr.h portaudio.h kiss_fft.h kiss_fftr.h zlib.h zconf.h cjson/cJSON.h; do bring "$h"; done
+cp "$bundle/include/cJSON.h" "$bundle/include/cjson/" || exit 1
+[ -z "$(header kiss_fft_log.h)" ] || bring kiss_fft_log.h
 
-zlib_h=$(header zlib.h)
-zconf_h=$(header zconf.h)
-zlib=$(library libz.a)
-[ -n "$zlib_h" ] && [ -n "$zconf_h" ] && [ -n "$zlib" ] || die "zlib is not installed (Debian: apt install zlib1g-dev)"
-cp "$zlib_h" "$zconf_h" "$bundle/include/" && cp "$zlib" "$bundle/lib/libz.a" || exit 1
+# Each library twice, for the linker and under the name that programs ask for, and what it needs itself. No links: they do not survive
+# every way of copying.
+keep() {
+    soname=$(objdump -p "$1" | sed -n 's/.*SONAME *//p')
+    [ -f "$bundle/lib/${soname:-${1##*/}}" ] || cp -L "$1" "$bundle/lib/${soname:-${1##*/}}" || exit 1
+}
+for l in sndfile soxr kissfft-float cjson z; do
+    path=$(library "lib$l.so")
+    [ -n "$path" ] || die "lib$l is not installed; make deps installs it"
+    keep "$path"
+    cp -L "$path" "$bundle/lib/lib$l.so" || exit 1
+    for needed in $(ldd "$path" | sed -n 's/.* => \(\/[^ ]*\) .*/\1/p' | grep -vE '/(libc|libm|libdl|libpthread|librt|libgcc_s|ld-linux[^/]*)\.so'); do
+        keep "$needed"
+    done
+done
 
 check_h=$(header check.h)
 check=$(library libcheck_pic.a libcheck.a)

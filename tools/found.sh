@@ -38,5 +38,5 @@ else
 fi
 echo "building:  build/$config/linnet"
 [ -z "$missing" ] && exit 0
-echo "missing: $missing. 'make deps' installs what is missing on Debian and Ubuntu." >&2
+echo "missing: $missing. 'make deps' installs it." >&2
 exit 1

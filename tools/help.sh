@@ -6,12 +6,11 @@ make demo         transcribe recorded speech with the model that comes with linn
 make check        build and run every test; the last line is the summary
 make check-places the tests in odd places: a path with blanks, another locale, an unprivileged user, ...
 make check-gpu    the GPU backend's tests on a real GPU, and under compute-sanitizer where it is installed
-make deps         install the Debian packages that are missing
+make deps         install the packages that are missing (Debian, Ubuntu, Fedora, Arch, Homebrew)
 make bench        build and run the benchmarks, beside PyTorch where it is installed
 make bench-gpu    the same on a GPU; make bundle collects what a bare GPU machine lacks
 make asan         the tests under AddressSanitizer; also: make ubsan, make tsan
 make fuzz         fuzz every parser with clang's libFuzzer, FUZZ_SECONDS=60 each
-make trainer      train and score alone, from feature caches: build/release/linnet-trainer, no sound libraries needed
 make install      install into PREFIX=$5 (DESTDIR= for packagers); make uninstall
 make clean        remove build/
 

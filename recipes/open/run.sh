@@ -8,8 +8,8 @@
 # DIR holds Kaldi-style data directories (train_native, ..., dev_native, test_native) whose wav.scp paths are relative to DIR.
 # Needs cmudict-en-us.dict (Debian: pocketsphinx-en-us). Run from the root of the source tree.
 # Training continues where it stopped if run again; training sets are never decoded, test sets never trained or tuned on.
-# Stage 2 alone (--stage 2 --stop-stage 2) needs no corpus and no sound library, only WORK/features/*.lfc: on a GPU machine
-#   make trainer && recipes/open/run.sh --work exp/open --stage 2 --stop-stage 2 --device cuda --linnet build/release/linnet-trainer
+# Stage 2 alone (--stage 2 --stop-stage 2) needs no corpus, only WORK/features/*.lfc: on a GPU machine
+#   make && recipes/open/run.sh --work exp/open --stage 2 --stop-stage 2 --device cuda
 set -euo pipefail
 
 corpus= work=exp/open lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict conf=recipes/open/causal.conf

@@ -114,12 +114,6 @@ before=$(weights "$tmp/a/checkpoint.safetensors")$(cat "$tmp/a/train.conf")
 refused "a folder that holds a run" 1 "$tmp/a holds a run already: go on with it with --resume, or name another --folder" \
     train "$tmp/train.conf" --train "$tmp/set.lfc" -q --epochs 9 --folder "$tmp/a"
 is "that run is unchanged" "$before" "$(weights "$tmp/a/checkpoint.safetensors")$(cat "$tmp/a/train.conf")"
-# The program for training only gives the same result and needs no audio library.
-trainer=$(dirname "$LINNET")/linnet-trainer
-"$trainer" train "$tmp/train.conf" --train "$tmp/set.lfc" --dev "$tmp/set.lfc" -q --schedule constant --folder "$tmp/c" --epochs 3 2> "$tmp/.log" ||
-    fail "linnet-trainer" "$(cat "$tmp/.log")"
-is "linnet-trainer's weights" "$(weights "$tmp/a/checkpoint.safetensors")" "$(weights "$tmp/c/checkpoint.safetensors")"
-if command -v ldd > /dev/null; then hasnt "linnet-trainer has no sound library" "$(ldd "$trainer" 2>&1)" "sndfile"; fi
 ok "a log, curves and the configuration are there" test -s "$tmp/a/log.tsv" -a -s "$tmp/a/curves.svg"
 
 # ---- a model normalised by speaker: a single file uses its own mean, a data directory the mean of each speaker ------------------------

@@ -64,20 +64,12 @@ rm "$fake/dpkg-query"
 pretend pkg-config 'exit 1'
 try build check
 is "not Debian: status" 1 "$status"
-<<<<<<< HEAD
-has "not Debian: what to do" "$out" "This is not a Debian system"
-is "not Debian: apt does not run" "" "$calls"
-=======
 has "not Debian: what to do" "$out" "This system's package manager is not known"
-is "not Debian: apt is not asked" "" "$calls"
->>>>>>> f1d25a9 (tools: know the package names of Fedora, Arch and Homebrew, and say what is run)
+is "not Debian: apt does not run" "" "$calls"
 pretend pkg-config 'exit 0'
 try build check
 is "not Debian, all there: status" 0 "$status"
 
-<<<<<<< HEAD
-# record.sh: a file's modification time changes only when its content changes.
-=======
 # Other systems: their names, without installing.
 for s in fedora:dnf:kiss-fft-devel arch:pacman:kissfft homebrew:brew:libsndfile; do
     names=${s#*:}
@@ -89,8 +81,7 @@ for s in fedora:dnf:kiss-fft-devel arch:pacman:kissfft homebrew:brew:libsndfile;
 done
 unset DEPS_SYSTEM
 
-# record.sh: a file's date changes only with what it records.
->>>>>>> f1d25a9 (tools: know the package names of Fedora, Arch and Homebrew, and say what is run)
+# record.sh: a file's modification time changes only when its content changes.
 "tools/record.sh" "$tmp/flags" "gcc -O2"
 touch -d '2001-01-01' "$tmp/flags"
 "tools/record.sh" "$tmp/flags" "gcc -O2"

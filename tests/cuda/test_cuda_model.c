@@ -1,8 +1,6 @@
 // The whole network on the CUDA backend: against PyTorch in double, streams and files against the CPU, and training.
-#ifndef LIN_NO_SOUND // a bare GPU machine has none of the libraries of frontend/
 #include "frontend/fbank.h"
 #include "frontend/mel.h"
-#endif
 #include "tests/cuda/device.h"
 #include "tests/model/golden_training.h"
 #include "tests/model/streams_cases.h"
@@ -88,7 +86,6 @@ END_TEST
 START_TEST(moved) { streams_case_moved(fp32()); }
 END_TEST
 
-#ifndef LIN_NO_SOUND
 // Sound in: filterbanks and network on the device against frontend/fbank.h and lin_stream on the CPU, in odd pieces.
 START_TEST(sound)
 {
@@ -155,7 +152,6 @@ START_TEST(sound)
     streams_end(&w);
 }
 END_TEST
-#endif
 
 /* ---- training --------------------------------------------------------------------------------------------------------------- */
 
@@ -230,9 +226,7 @@ int main(void)
     tcase_add_loop_test(streams, company, 0, 2);
     tcase_add_test(streams, phones);
     tcase_add_test(streams, moved);
-#ifndef LIN_NO_SOUND
     tcase_add_test(streams, sound);
-#endif
     suite_add_tcase(suite, streams);
     tcase_set_timeout(training, 240);
     tcase_add_checked_fixture(training, training_set_up, tear_down);
