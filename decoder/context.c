@@ -215,5 +215,3 @@ float lin_context_finish(const lin_context *c, int *state)
 float lin_context_promise(const lin_context *c, int state) { return c->nodes[in_range(c, state)].promise; }
 
 uint64_t lin_context_id(const lin_context *c) { return c->id; }
-
-int lin_context_states(const lin_context *c) { return c->n_nodes; }

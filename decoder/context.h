@@ -48,7 +48,4 @@ float lin_context_promise(const lin_context *context, int state);
 /* Differs between any two contexts in practice (a hash of phrases and bonuses), so that a search notices a change. Never 0. */
 uint64_t lin_context_id(const lin_context *context);
 
-/* States are below this number. */
-int lin_context_states(const lin_context *context);
-
 #endif

@@ -61,7 +61,3 @@ lin_endpoint_rule lin_endpoint_push(lin_endpoint *e, const float *logp, double l
     if (rule != LIN_ENDPOINT_NONE) begin_utterance(e);
     return rule;
 }
-
-double lin_endpoint_silence(const lin_endpoint *e) { return e->silent_s; }
-
-int lin_endpoint_has_speech(const lin_endpoint *e) { return e->spoken_s > 0; }

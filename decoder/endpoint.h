@@ -59,8 +59,4 @@ void lin_endpoint_reset(lin_endpoint *endpoint, const lin_endpoint_options *opti
  */
 lin_endpoint_rule lin_endpoint_push(lin_endpoint *endpoint, const float *logp, double loudness_db);
 
-/* Seconds of silence at the end of the utterance so far, and whether anything has been said in it. */
-double lin_endpoint_silence(const lin_endpoint *endpoint);
-int lin_endpoint_has_speech(const lin_endpoint *endpoint);
-
 #endif

@@ -120,7 +120,3 @@ lin_phone_fate lin_phone_map_apply(const lin_phone_map *m, const char **text, si
     *n = m->to.items[to].n;
     return LIN_PHONE_MAPPED;
 }
-
-int lin_phone_map_from(const lin_phone_map *m) { return m->from.n; }
-
-int lin_phone_map_to(const lin_phone_map *m) { return m->to.n; }

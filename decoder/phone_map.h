@@ -44,8 +44,4 @@ void lin_phone_map_destroy(lin_phone_map *map); /* NULL is fine */
 
 lin_phone_fate lin_phone_map_apply(const lin_phone_map *map, const char **text, size_t *n);
 
-/* Names that are mapped or deleted, and names they become. */
-int lin_phone_map_from(const lin_phone_map *map);
-int lin_phone_map_to(const lin_phone_map *map);
-
 #endif

@@ -54,14 +54,6 @@ static void append_phones(lin_result *r, const lin_path_phone *phones, int n, do
     }
 }
 
-lin_status lin_result_add(lin_result *r, const lin_greedy_phone *phones, int n, double seconds_per_frame, lin_error *err)
-{
-    if (n < 0) return lin_fail(err, LIN_INVALID, "%d phones", n);
-    lin_status status = room(r, n, 0, 0, err);
-    if (status == LIN_OK) append_phones(r, phones, n, seconds_per_frame);
-    return status;
-}
-
 static const char *spelling(const lin_path_word *word, lin_result_speller spell, const void *context)
 {
     const char *text = word->word != LIN_WORD_UNKNOWN && spell ? spell(context, word->word) : NULL;

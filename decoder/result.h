@@ -5,8 +5,7 @@
  *
  *   lin_result result = {0};                                     // an empty result needs no creation
  *   lin_result_begin(&result, "utt-1", NULL, 1, &err);
- *   lin_result_add(&result, phones, n, 0.01, &err);              // as often as phones come
- *   lin_result_add_path(&result, &path, 0.01, spell, context, &err);   // or phones and words together
+ *   lin_result_add_path(&result, &path, 0.01, spell, context, &err);   // as often as phones and words come
  *   result.seconds = 2.5;
  *   ... writers ...
  *   lin_result_free(&result);
@@ -20,7 +19,6 @@
 
 #include "base/status.h"
 #include "decoder/boundaries.h"
-#include "decoder/greedy.h"
 #include "decoder/path.h"
 
 enum { LIN_RESULT_NOTHING = -1 };
@@ -62,9 +60,6 @@ typedef struct lin_result {
 /* Empties the result and names it; keeps its memory for the next utterance. speaker may be NULL. On failure the result is empty. */
 lin_status lin_result_begin(lin_result *result, const char *id, const char *speaker, int channel, lin_error *err);
 
-/* Appends n phones whose frames are seconds_per_frame apart (10 ms times the frame stacking). On failure nothing is appended. */
-lin_status lin_result_add(lin_result *result, const lin_greedy_phone *phones, int n, double seconds_per_frame, lin_error *err);
-
 /* Drops phones, words, alternatives and scores; keeps the name, seconds and the memory. For output that goes away as it comes, and
  * for a result that is filled again. */
 void lin_result_clear(lin_result *result);
@@ -73,7 +68,7 @@ void lin_result_clear(lin_result *result);
 typedef const char *(*lin_result_speller)(const void *context, int word);
 
 /*
- * Appends phones and words, and takes over the scores. spell is NULL where no words were looked for; has_words is set where it is
+ * Appends phones and words, whose frames are seconds_per_frame apart, and takes over the scores. spell is NULL where no words were looked for; has_words is set where it is
  * not. Words without a spelling get an empty one: writers put their phones. LIN_INVALID for a word whose phones the path does not
  * have, LIN_NO_MEMORY. On failure nothing is appended.
  */

@@ -51,10 +51,8 @@ void lin_ngram_draft_level_free(lin_ngram_draft_level *level); /* the level is e
 /* Makes the child arrays. LIN_FORMAT if an n-gram's context is not in the draft, or n-grams are not sorted or not distinct. */
 lin_status lin_ngram_draft_link(lin_ngram_draft *draft, lin_error *err);
 
-/* Where the n-gram of n words stands among those of order n, or -1. Needs the links. */
-ptrdiff_t lin_ngram_draft_find(const lin_ngram_draft *draft, const uint32_t *words, int n);
-
-/* log10 P(words[n - 1] | words[0] .. words[n - 2]) by Katz's back-off; of longer contexts the last order - 1 words count. */
+/* log10 P(words[n - 1] | words[0] .. words[n - 2]) by Katz's back-off; of longer contexts the last order - 1 words count. Needs the
+ * links. */
 double lin_ngram_draft_logp(const lin_ngram_draft *draft, const uint32_t *words, int n);
 
 /* ARPA text, seven digits behind the point. `name` stands in the message. LIN_IO if the file does not take it; LIN_NO_MEMORY. */

@@ -304,23 +304,6 @@ int lin_tree_find(const lin_tree *t, const char *word, size_t n)
     return lin_symbols_find(&t->words, lower, folded(lower, word, n, 0));
 }
 
-int lin_tree_child(const lin_tree *t, int node, int label)
-{
-    uint32_t from = t->nodes[node].child, to = t->nodes[node + 1].child;
-    while (from < to) {
-        const uint32_t middle = from + (to - from) / 2;
-        if (t->nodes[middle].label < label) from = middle + 1;
-        else to = middle;
-    }
-    return from < t->nodes[node + 1].child && t->nodes[from].label == label ? (int)from : -1;
-}
-
-int lin_tree_ends(const lin_tree *t, int node, const lin_tree_end **ends)
-{
-    *ends = t->ends + t->nodes[node].end;
-    return (int)(t->nodes[node + 1].end - t->nodes[node].end);
-}
-
 size_t lin_tree_bytes(const lin_tree *t)
 {
     return sizeof *t + ((size_t)t->n_nodes + 1) * sizeof *t->nodes + (size_t)t->n_ends * sizeof *t->ends + t->words.text_capacity +

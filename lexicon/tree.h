@@ -6,8 +6,9 @@
  * best unigram at or below it, which a search uses as look-ahead before it knows the word.
  *
  *   lin_tree_create(dictionary, phones, lm, &options, &tree, &err);
- *   child = lin_tree_child(tree, LIN_TREE_ROOT, label);
- *   for (i = 0; i < lin_tree_ends(tree, child, &ends); i++) ... ends[i].word ...
+ *   nodes = lin_tree_node_array(tree), ends = lin_tree_end_array(tree);
+ *   for (child = nodes[node].child; child < nodes[node + 1].child; child++) ... nodes[child].label ...
+ *   for (i = nodes[node].end; i < nodes[node + 1].end; i++) ... ends[i].word ...
  *   lin_tree_destroy(tree);
  *
  * Flat arrays, built level by level from the sorted pronunciations: 16 bytes a node, 8 a pronunciation, and the spellings.
@@ -77,13 +78,7 @@ int lin_tree_find(const lin_tree *tree, const char *word, size_t n); /* either c
 int lin_tree_left_out(const lin_tree *tree);                         /* words that the language model lacks, without all_words */
 const char *lin_tree_first_left_out(const lin_tree *tree);           /* the first of them, "" if there is none */
 
-/* The node behind `node` by a label, -1: there is none. */
-int lin_tree_child(const lin_tree *tree, int node, int label);
-
-/* How many words end at a node; *ends points at them. */
-int lin_tree_ends(const lin_tree *tree, int node, const lin_tree_end **ends);
-
-/* The arrays themselves, for a search's inner loop: nodes [lin_tree_nodes + 1], ends [lin_tree_pronunciations]. */
+/* The arrays that a search goes through, from the node LIN_TREE_ROOT on: nodes [lin_tree_nodes + 1], ends [lin_tree_pronunciations]. */
 const lin_tree_node *lin_tree_node_array(const lin_tree *tree);
 const lin_tree_end *lin_tree_end_array(const lin_tree *tree);
 

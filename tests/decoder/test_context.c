@@ -75,7 +75,7 @@ START_TEST(every_occurrence_counts)
         for (int t = 0; t < MAX_TEXT; t++) {
             text[t] = (int)lin_random_below(seed, 1000 + (uint64_t)t, 4) * (seed % 2 ? 1 : 1000000);
             sum += (double)lin_context_next(c, &state, text[t]);
-            ck_assert(state >= 0 && state < lin_context_states(c));
+            ck_assert(state >= 0);
             double got = sum, want = complete(&p, text, t + 1) + promise(&p, text, t + 1);
             test_require(fabs(got - want) < 1e-3, "seed %llu, token %d: %g, expected %g", (unsigned long long)seed, t, got, want);
             int end = state;
@@ -144,7 +144,7 @@ START_TEST(identity)
     ck_assert(lin_context_id(c[0]) != 0 && lin_context_id(c[0]) != lin_context_id(c[1]));
     ck_assert(lin_context_id(c[1]) != lin_context_id(c[3]));
     int state = 0;
-    ck_assert(lin_context_states(c[0]) == 1 && lin_context_next(c[0], &state, 7) == 0 && state == 0);
+    ck_assert(lin_context_next(c[0], &state, 7) == 0 && state == 0);
     for (int i = 0; i < 4; i++) lin_context_destroy(c[i]);
     lin_context_destroy(NULL);
 }

@@ -24,7 +24,7 @@ START_TEST(silence_before_speech)
     ck_assert_int_eq(push(&e, 1000, 0.99, NAN, &rule), 100);
     ck_assert_int_eq(rule, LIN_ENDPOINT_BEFORE);
     ck_assert_int_eq(push(&e, 1000, 0.99, NAN, &rule), 100); // and again
-    ck_assert(!lin_endpoint_has_speech(&e));
+    ck_assert(e.spoken_s == 0);
 }
 END_TEST
 
@@ -36,13 +36,13 @@ START_TEST(silence_after_speech)
     lin_endpoint_reset(&e, &o, ROW);
     ck_assert_int_eq(push(&e, 50, 0.9, NAN, &rule), 0);
     ck_assert_int_eq(push(&e, 1, 0.1, NAN, &rule), 0);
-    ck_assert(lin_endpoint_has_speech(&e));
+    ck_assert(e.spoken_s > 0);
     ck_assert_int_eq(push(&e, 19, 0.81, NAN, &rule), 0); // 0.57 s, then something is said once more
-    ck_assert_double_eq_tol(lin_endpoint_silence(&e), 0.57, 1e-9);
+    ck_assert_double_eq_tol(e.silent_s, 0.57, 1e-9);
     ck_assert_int_eq(push(&e, 1, 0.79, NAN, &rule), 0);
     ck_assert_int_eq(push(&e, 1000, 0.81, NAN, &rule), 20);
     ck_assert_int_eq(rule, LIN_ENDPOINT_AFTER);
-    ck_assert(!lin_endpoint_has_speech(&e) && lin_endpoint_silence(&e) == 0);
+    ck_assert(e.spoken_s == 0 && e.silent_s == 0);
 }
 END_TEST
 

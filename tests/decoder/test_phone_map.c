@@ -1,6 +1,8 @@
 // decoder/phone_map.c: what becomes of phones, the map that is shipped, bad files.
 #include "decoder/phone_map.h"
 
+#include "base/memory.h"
+#include "base/symbols.h"
 #include "base/textfile.h"
 #include "tests/lexicon/support.h"
 
@@ -21,6 +23,31 @@ static const char *becomes(const lin_phone_map *map, const char *phone)
     }
 }
 
+// How many phones a file maps or deletes, and how many different ones they become.
+static void count_phones(const lin_phone_map *map, const char *path, int *from, int *to)
+{
+    char *text, phone[16];
+    const char *field;
+    size_t n, n_field;
+    int index;
+    lin_lines line;
+    lin_symbols names = {0};
+    OK(lin_text_read(path, &text, &n, &err));
+    *from = 0;
+    lin_lines_begin(&line, text, n);
+    while (lin_lines_next(&line)) {
+        const char *at = line.text;
+        if (!lin_field_next(&at, line.text + line.n, &field, &n_field) || *field == '#') continue;
+        snprintf(phone, sizeof phone, "%.*s", (int)n_field, field);
+        const char *target = becomes(map, phone);
+        if (*target) OK(lin_symbols_add(&names, target, strlen(target), &index, &err));
+        ++*from;
+    }
+    *to = names.n;
+    lin_symbols_free(&names);
+    lin_free(text);
+}
+
 START_TEST(two_columns)
 {
     lin_phone_map *map;
@@ -32,8 +59,6 @@ START_TEST(two_columns)
     ck_assert_str_eq(becomes(map, "ih"), "ih");
     ck_assert_ptr_null(becomes(map, "zz"));
     ck_assert_ptr_null(becomes(map, "comment"));
-    ck_assert_int_eq(lin_phone_map_from(map), 4);
-    ck_assert_int_eq(lin_phone_map_to(map), 3);
     lin_phone_map_destroy(map);
     lin_phone_map_destroy(NULL);
     OK(parse("AX ah\nax Ah\n", 1, &map, &err));
@@ -65,9 +90,11 @@ START_TEST(timit_is_39_phones)
         {"n", "en", "nx"}, {"ng", "eng"}, {"sh", "zh"}, {"uw", "ux"}, {"sil", "h#", "pau", "epi"},
         {"sil", "pcl", "tcl", "kcl", "bcl", "dcl", "gcl"}};
     lin_phone_map *map;
+    int from, to;
     OK(lin_phone_map_load("share/linnet/timit-61-39.map", 0, &map, &err));
-    ck_assert_int_eq(lin_phone_map_from(map), 61);
-    ck_assert_int_eq(lin_phone_map_to(map), 39);
+    count_phones(map, "share/linnet/timit-61-39.map", &from, &to);
+    ck_assert_int_eq(from, 61);
+    ck_assert_int_eq(to, 39);
     for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
         for (int i = 0; i < 8 && groups[g][i]; i++) ck_assert_str_eq(becomes(map, groups[g][i]), groups[g][0]);
     }

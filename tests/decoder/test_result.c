@@ -23,7 +23,7 @@ START_TEST(phones_and_words)
     ck_assert_str_eq(r.id, "u");
     ck_assert_str_eq(r.speaker, "anna");
     ck_assert(r.channel == 2 && r.seconds == 0 && !r.has_words);
-    OK(lin_result_add(&r, phones, 2, 0.03, &err));
+    OK(lin_result_add_path(&r, &(lin_path){.phones = phones, .n_phones = 2}, 0.03, NULL, NULL, &err));
     ck_assert(!r.has_words && r.n_phones == 2);
     OK(lin_result_add_path(&r, &path, 0.03, spell, spellings, &err));
     ck_assert(r.has_words && r.n_phones == 5 && r.n_words == 2);
@@ -82,14 +82,14 @@ START_TEST(what_is_refused)
 {
     lin_result r = {0};
     static const int wrong[][2] = {{-1, 1}, {0, -1}, {3, 1}, {0, 4}, {2, 0x7fffffff}, {-0x7fffffff - 1, 0}};
-    OK(lin_result_add(&r, phones, 3, 0.01, &err));
+    OK(lin_result_add_path(&r, &(lin_path){.phones = phones, .n_phones = 3}, 0.01, NULL, NULL, &err));
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         lin_path_word word = {.word = 0, .first_phone = wrong[i][0], .n_phones = wrong[i][1]};
         const lin_path bad = {.phones = phones, .n_phones = 3, .words = &word, .n_words = 1};
         FAILS(lin_result_add_path(&r, &bad, 0.01, spell, spellings, &err), LIN_INVALID, "word 0 of a path has ");
     }
-    FAILS(lin_result_add(&r, phones, -1, 0.01, &err), LIN_INVALID, "-1 phones");
-    FAILS(lin_result_add(&r, phones, 0x7fffffff, 0.01, &err), LIN_INVALID, "too many elements for a result");
+    const lin_path endless = {.phones = phones, .n_phones = 0x7fffffff};
+    FAILS(lin_result_add_path(&r, &endless, 0.01, NULL, NULL, &err), LIN_INVALID, "too many elements for a result");
     ck_assert(r.n_phones == 3 && r.n_words == 0 && !r.has_words);
     lin_result_free(&r);
 }

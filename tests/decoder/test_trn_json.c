@@ -39,13 +39,13 @@ END_TEST
 
 START_TEST(reads_what_the_writer_writes)
 {
-    static const lin_greedy_phone phones[] = {{.label = 1, .start = 0, .end = 2}, {.label = 39, .start = 5, .end = 6}};
+    static lin_path_phone phones[] = {{.label = 1, .start = 0, .end = 2}, {.label = 39, .start = 5, .end = 6}};
     lin_phones *set;
     lin_result r = {0};
     lin_buffer out = {0};
     OK(lin_phones_create(NULL, &set, &err));
     OK(lin_result_begin(&r, "one \"two\"", NULL, 1, &err));
-    OK(lin_result_add(&r, phones, 2, 0.03, &err));
+    OK(lin_result_add_path(&r, &(lin_path){.phones = phones, .n_phones = 2}, 0.03, NULL, NULL, &err));
     lin_writer_options o = {.phones = set};
     OK(lin_writer_find("json")->write(&r, &o, &out, &err));
     ck_assert_str_eq(read_back(out.data, "x.jsonl", exact), "one \"two\": AA ZH");

@@ -18,11 +18,11 @@ static lin_result result;
 
 static void setup(void)
 {
-    static const lin_greedy_phone some[] = {{.label = 1, .confidence = 0.9877f, .start = 3, .end = 7},
+    static lin_path_phone some[] = {{.label = 1, .confidence = 0.9877f, .start = 3, .end = 7},
                                             {.label = 39, .confidence = 1.0f, .start = 100, .end = 101}};
     OK(lin_phones_create(NULL, &phones, &err));
     OK(lin_result_begin(&result, "utt-1", "anna", 2, &err));
-    OK(lin_result_add(&result, some, 2, 0.03, &err));
+    OK(lin_result_add_path(&result, &(lin_path){.phones = some, .n_phones = 2}, 0.03, NULL, NULL, &err));
     result.seconds = 3.1415926;
 }
 
@@ -343,8 +343,8 @@ START_TEST(words_that_do_not_fit)
     }
     three_words("world");
     lin_result *other = lin_result_add_alternative(&result);
-    static const lin_greedy_phone p = {.label = 40};
-    OK(lin_result_add(other, &p, 1, 0.01, &err));
+    static lin_path_phone p = {.label = 40};
+    OK(lin_result_add_path(other, &(lin_path){.phones = &p, .n_phones = 1}, 0.01, NULL, NULL, &err));
     FAILS(lin_writer_find("json")->write(&result, &o, &out, &err), LIN_INVALID, "phone 0 of an alternative has label 40");
     OK(lin_result_begin(&result, ";;x", NULL, 1, &err));
     o.unit = LIN_UNIT_AUTO;
@@ -478,7 +478,7 @@ START_TEST(times_come_through)
     total += n;
     ck_assert_int_eq(total, ONSETS);
     OK(lin_result_begin(&result, "onsets", NULL, 1, &err));
-    OK(lin_result_add(&result, found, total, 0.01, &err));
+    OK(lin_result_add_path(&result, &(lin_path){.phones = found, .n_phones = total}, 0.01, NULL, NULL, &err));
     result.seconds = ROWS * 0.01;
     static const struct {
         const char *writer, *before; // the text that each start follows
@@ -550,10 +550,10 @@ START_TEST(what_a_format_cannot_hold)
     }
     OK(lin_result_begin(&result, "a(b)", NULL, 1, &err));
     FAILS(lin_writer_find("trn")->write(&result, &o, &out, &err), LIN_INVALID, "'a(b)' cannot stand in TRN: byte 2");
-    static const lin_greedy_phone wrong[] = {{.label = 40}, {.label = 0}, {.label = -1}};
+    static lin_path_phone wrong[] = {{.label = 40}, {.label = 0}, {.label = -1}};
     for (int i = 0; i < 3; i++) {
         OK(lin_result_begin(&result, "u", NULL, 1, &err));
-        OK(lin_result_add(&result, &wrong[i], 1, 0.01, &err));
+        OK(lin_result_add_path(&result, &(lin_path){.phones = &wrong[i], .n_phones = 1}, 0.01, NULL, NULL, &err));
         for (int w = 0; lin_writer_at(w); w++) ck_assert_int_eq(lin_writer_at(w)->write(&result, &o, &out, NULL), LIN_INVALID);
     }
     ck_assert_str_eq(out.data, "before");

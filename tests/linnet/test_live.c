@@ -2,6 +2,7 @@
 #include "linnet/live.h"
 
 #include "app/latency.h"
+#include "decoder/greedy.h"
 #include "model/stream.h"
 #include "tests/linnet/live_sound.h"
 
@@ -112,7 +113,8 @@ static int decode(int from, int until, lin_result_phone *phones)
     lin_greedy_reset(&greedy, recognizer.V, from / stack, 0);
     require_ok(lin_greedy_push(&greedy, logp, n + more, found, rows, &n_phones, &err));
     lin_greedy_finish(&greedy, found + n_phones, &last);
-    require_ok(lin_result_add(&result, found, n_phones + last, recognizer.row_seconds, &err));
+    require_ok(lin_result_add_path(&result, &(lin_path){.phones = found, .n_phones = n_phones + last}, recognizer.row_seconds, NULL,
+                                   NULL, &err));
     ck_assert_int_lt(result.n_phones, MOST_PHONES);
     if (result.n_phones) memcpy(phones, result.phones, (size_t)result.n_phones * sizeof *phones);
     const int count = result.n_phones;

@@ -4,6 +4,7 @@
 #include "linnet/live.h"
 
 #include "base/hash.h"
+#include "decoder/greedy.h"
 #include "model/stream.h"
 #include "tests/lexicon/support.h"
 #include "tests/linnet/live_sound.h"
