@@ -560,7 +560,8 @@ lin_status lin_audio_open(const char *path, const lin_pcm_format *raw, lin_audio
     return open_descriptor(a, path, raw, out, err);
 }
 
-lin_status lin_audio_open_none(const char *name, int rate_hz, int channels, lin_audio **out, lin_error *err)
+lin_status lin_audio_open_memory(const char *name, const float *samples, int64_t n, int rate_hz, int channels, lin_audio **out,
+                                 lin_error *err)
 {
     *out = NULL;
     lin_status status = lin_audio_check_format(name, rate_hz, channels, err);
@@ -568,10 +569,12 @@ lin_status lin_audio_open_none(const char *name, int rate_hz, int channels, lin_
     lin_audio *a = lin_calloc(1, sizeof *a);
     if (!a) return lin_no_memory(err, name, sizeof *a);
     a->fd = -1;
-    a->end = 1;
+    a->end = n == 0;
+    a->memory = samples;
     a->info.rate_hz = rate_hz;
     a->info.channels = channels;
-    snprintf(a->info.format, sizeof a->info.format, "no sound");
+    a->info.frames = n;
+    snprintf(a->info.format, sizeof a->info.format, n ? "samples in memory" : "no sound");
     a->name = lin_strdup(name);
     if (!a->name) {
         lin_audio_close(a);
@@ -581,12 +584,22 @@ lin_status lin_audio_open_none(const char *name, int rate_hz, int channels, lin_
     return LIN_OK;
 }
 
+static lin_status read_memory(lin_audio *a, float *frames, int capacity, int *n)
+{
+    const int64_t left = a->info.frames - a->position;
+    const size_t channels = (size_t)a->info.channels;
+    *n = left < capacity ? (int)left : capacity;
+    if (*n > 0) memcpy(frames, a->memory + (size_t)a->position * channels, (size_t)*n * channels * sizeof *frames);
+    return LIN_OK;
+}
+
 lin_status lin_audio_read(lin_audio *a, float *frames, int capacity, int *n, lin_error *err)
 {
     *n = 0;
     if (capacity < 1) return lin_fail(err, LIN_INVALID, "reading %s into room for %d frames", a->name, capacity);
     if (a->end) return LIN_OK;
-    lin_status status = a->file     ? read_sndfile(a, frames, capacity, n, err)
+    lin_status status = a->memory   ? read_memory(a, frames, capacity, n)
+                        : a->file   ? read_sndfile(a, frames, capacity, n, err)
                         : a->ffmpeg ? read_ffmpeg(a, frames, capacity, n, err)
                                     : read_raw(a, frames, capacity, n, err);
     if (status != LIN_OK) return status;
@@ -611,7 +624,10 @@ lin_status lin_audio_seek(lin_audio *a, int64_t frame, lin_error *err)
         return lin_fail(err, LIN_UNSUPPORTED, "%s cannot be wound to frame %lld: it is no regular file", a->name, (long long)frame);
     // A frame of MP3 needs the bits of those before it; wound, its library prints errors on standard error.
     if (a->is_mpeg) return lin_fail(err, LIN_UNSUPPORTED, "%s cannot be wound: it is MP3", a->name);
-    if (a->file) {
+    if (a->memory) {
+        if (frame > a->info.frames)
+            return lin_fail(err, LIN_UNSUPPORTED, "%s ends before frame %lld", a->name, (long long)frame);
+    } else if (a->file) {
         if (sf_seek(a->file, (sf_count_t)frame, SEEK_SET) != (sf_count_t)frame)
             return lin_fail(err, LIN_UNSUPPORTED, "%s cannot be wound to frame %lld: %s", a->name, (long long)frame,
                             sf_strerror(a->file));

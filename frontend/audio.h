@@ -70,8 +70,9 @@ typedef struct lin_audio lin_audio;
  */
 lin_status lin_audio_open(const char *path, const lin_pcm_format *raw, lin_audio **audio, lin_error *err);
 
-/* A sound of that rate and those channels that has ended already. */
-lin_status lin_audio_open_none(const char *name, int rate_hz, int channels, lin_audio **audio, lin_error *err);
+/* Samples [n, channels] in memory, which must outlive the audio; n = 0: a sound that has ended already. `name` is for messages. */
+lin_status lin_audio_open_memory(const char *name, const float *samples, int64_t n, int rate_hz, int channels, lin_audio **audio,
+                                 lin_error *err);
 
 /* The same from a descriptor, which stays the caller's. `name` is for messages. */
 lin_status lin_audio_open_fd(int fd, const char *name, const lin_pcm_format *raw, lin_audio **audio, lin_error *err);

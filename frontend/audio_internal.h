@@ -20,6 +20,8 @@ struct lin_audio {
     int close_fd;  // the descriptor is ours
     int live, end; // live: not a regular file
 
+    const float *memory; // the caller's samples
+
     SNDFILE *file;
     int64_t base; // where the sound begins in the file: standard input need not be at its beginning
     sf_count_t size, offset;

@@ -391,8 +391,10 @@ static lin_status open_source(lin_ear *e, const lin_sound *sound, int through, l
     lin_status status;
     if (sound->path) {
         status = lin_audio_open(sound->path, sound->raw, &audio, err);
+    } else if (sound->samples) {
+        status = lin_audio_open_memory("sound in memory", sound->samples, sound->n_samples, sound->rate_hz, sound->channels, &audio, err);
     } else {
-        status = lin_audio_open_none(sound->from_name, sound->from->about.rate_hz, sound->from->about.channels, &audio, err);
+        status = lin_audio_open_memory(sound->from_name, NULL, 0, sound->from->about.rate_hz, sound->from->about.channels, &audio, err);
     }
     if (status != LIN_OK) return status;
     if (lin_audio_info(audio)->notice[0]) lin_warn(&e->r->warnings, "%s", lin_audio_info(audio)->notice);
@@ -408,7 +410,8 @@ static lin_status open_source(lin_ear *e, const lin_sound *sound, int through, l
     const lin_state *from = sound->from;
     if (status == LIN_OK && sound->part.end_s > 0 && (sound->part.start_s > 0 || sound->part.end_s < INFINITY)) {
         status = lin_source_part(*source, sound->part.start_s, sound->part.end_s, err);
-        if (status == LIN_INVALID) return lin_fail(err, status, "%s: %s", sound->path, err->message);
+        if (status == LIN_INVALID)
+            return lin_fail(err, status, "%s: %s", sound->path ? sound->path : "sound in memory", err->message);
     }
     if (status != LIN_OK || !from) return status;
     status = check_fit(e, *source, sound, err);

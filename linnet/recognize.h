@@ -55,6 +55,9 @@ void lin_recognizer_close(lin_recognizer *recognizer);
 typedef struct lin_sound {
     const char *path;          /* NULL, where a stream is taken up: nothing more comes, only its end */
     const lin_pcm_format *raw; /* headerless samples, as for lin_audio_open */
+    const float *samples;      /* path NULL: a sound in memory, [n_samples, channels] */
+    int64_t n_samples;
+    int rate_hz, channels;     /* of it */
     int channel;               /* as in lin_feature_options */
     lin_part part;             /* of the sound, with a new stream; rows count from its start. end_s = 0: all of it */
     const float *mean, *istd; /* [D], of the speaker, for a model that is normalised by speaker; NULL: of this sound's own frames */

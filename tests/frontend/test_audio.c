@@ -626,6 +626,36 @@ START_TEST(standard_input)
 }
 END_TEST
 
+START_TEST(samples_in_memory)
+{
+    lin_audio *a;
+    lin_error err;
+    float x[2 * 1000], y[2 * 1200];
+    int n;
+    for (int i = 0; i < 2000; i++) x[i] = (float)(i % 200) / 200 - 0.5f;
+    const unsigned long before = lin_memory_live();
+    ck_assert_int_eq(lin_audio_open_memory("x", x, 1000, 8000, 2, &a, &err), LIN_OK);
+    ck_assert_int_eq((int)lin_audio_info(a)->frames, 1000);
+    ck_assert_int_eq(lin_audio_read(a, y, 10, &n, &err), LIN_OK);
+    ck_assert_int_eq(lin_audio_seek(a, 500, &err), LIN_OK);
+    ck_assert_int_eq(lin_audio_read(a, y, 1200, &n, &err), LIN_OK);
+    ck_assert_int_eq(n, 500);
+    ck_assert_mem_eq(y, x + 1000, sizeof(float) * 1000);
+    ck_assert_int_eq(lin_audio_seek(a, 1001, &err), LIN_UNSUPPORTED);
+    ck_assert_int_eq(lin_audio_seek(a, 0, &err), LIN_OK);
+    ck_assert_int_eq(read_all(a, y, 1200, NULL, &err), 1000);
+    ck_assert_mem_eq(y, x, sizeof x);
+    x[77] = NAN;
+    ck_assert_int_eq(lin_audio_open_memory("x", x, 1000, 8000, 2, &a, &err), LIN_OK);
+    ck_assert_int_eq(read_all(a, y, 1200, NULL, &err), -1);
+    ck_assert_int_eq(err.status, LIN_NUMERIC);
+    ck_assert_int_eq(lin_audio_open_memory("x", x, 0, 8000, 2, &a, &err), LIN_OK);
+    ck_assert_int_eq(read_all(a, y, 1200, NULL, &err), 0);
+    ck_assert_int_eq(lin_audio_open_memory("x", x, 1000, 100, 2, &a, &err), LIN_UNSUPPORTED);
+    ck_assert_uint_eq(lin_memory_live(), before);
+}
+END_TEST
+
 START_TEST(every_allocation_may_fail)
 {
     int16_t samples[100] = {0};
@@ -683,6 +713,7 @@ int main(void)
     tcase_add_test(cases, lying_and_broken_files);
     tcase_add_test(cases, flipped_bytes);
     tcase_add_test(cases, standard_input);
+    tcase_add_test(cases, samples_in_memory);
     tcase_add_test(cases, every_allocation_may_fail);
     suite_add_tcase(suite, cases);
     return test_run(suite);
