@@ -43,7 +43,7 @@ CFLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-omit-frame-pointer -fno-
 CFLAGS_ubsan := -O1 -g -fsanitize=undefined -fno-sanitize-recover=undefined
 CFLAGS_tsan := -O1 -g -fsanitize=thread
 CFLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
-CFLAGS := -std=c11 $(WARN) -fno-math-errno $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS)
+CFLAGS := -std=c11 $(WARN) -fPIC -fvisibility=hidden -fno-math-errno $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS)
 # Of the CUDA sources on the host. Their vectors of four confuse the warnings about uninitialised values, their unrolling clang.
 CXXFLAGS := -std=c++17 -Wall -Wextra -Wno-unknown-pragmas -Wno-uninitialized -Wno-maybe-uninitialized -Wno-pass-failed \
 	-fno-math-errno -fno-exceptions -fno-rtti -fno-strict-aliasing -fPIC -fvisibility=hidden $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS)
