@@ -9,7 +9,7 @@
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/guard.h"
-#include "base/map.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "decoder/edit.h"
 #include "decoder/greedy.h"

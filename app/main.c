@@ -10,7 +10,7 @@
 #include "app/guard.h"
 #include "app/options.h"
 #include "app/version.h"
-#include "base/mapped.h"
+#include "base/map.h"
 #include "base/memory.h"
 
 static void on_signal(int number)
@@ -27,7 +27,7 @@ static void tell(const char *text)
 static void on_fault(int number, siginfo_t *info, void *context)
 {
     (void)context;
-    const char *path = lin_mapped_find(info->si_addr);
+    const char *path = lin_file_map_find(info->si_addr);
     if (!path) { // not a file's: the fault comes again, and ends the program as ever
         signal(number, SIG_DFL);
         return;

@@ -1,13 +1,70 @@
+// map.c - mapping files, and the table of those that are mapped; see map.h.
+
 #include "base/map.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/mapped.h"
+// ---- which files are mapped: nothing is allocated, and a signal handler may look --------------------------------------------------
+
+// begin: 0 free, CLAIMED while it is filled in, else where the file lies.
+typedef struct slot {
+    _Atomic uintptr_t begin;
+    _Atomic size_t n;
+    char path[LIN_MAP_PATH];
+} slot;
+
+enum { CLAIMED = 1 };
+
+static slot slots[LIN_MAP_FILES];
+
+static void enlist(const void *bytes, size_t n, const char *path)
+{
+    for (int i = 0; i < LIN_MAP_FILES; i++) {
+        uintptr_t none = 0;
+        if (!atomic_compare_exchange_strong(&slots[i].begin, &none, CLAIMED)) continue;
+        const size_t length = strlen(path), over = length >= LIN_MAP_PATH ? length - (LIN_MAP_PATH - 1) : 0;
+        memcpy(slots[i].path, path + over, length - over + 1);
+        atomic_store(&slots[i].n, n);
+        atomic_store(&slots[i].begin, (uintptr_t)bytes);
+        return;
+    }
+}
+
+static void strike(const void *bytes)
+{
+    for (int i = 0; i < LIN_MAP_FILES; i++) {
+        uintptr_t begin = (uintptr_t)bytes;
+        if (atomic_compare_exchange_strong(&slots[i].begin, &begin, 0)) return;
+    }
+}
+
+const char *lin_file_map_find(const void *address)
+{
+    for (int i = 0; i < LIN_MAP_FILES; i++) {
+        const uintptr_t begin = atomic_load(&slots[i].begin), at = (uintptr_t)address;
+        // a fault lies within a page of the file, whose last one may reach beyond its end
+        if (begin > CLAIMED && at >= begin && at - begin < (atomic_load(&slots[i].n) + 4095) / 4096 * 4096) return slots[i].path;
+    }
+    return NULL;
+}
+
+// ---- mapping ----------------------------------------------------------------------------------------------------------------------
+
+lin_status lin_file_map_descriptor(int file, size_t size, const char *path, lin_file_map *map, lin_error *err)
+{
+    void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, file, 0);
+    if (bytes == MAP_FAILED) return lin_fail(err, LIN_IO, "cannot map %s: %s", path, strerror(errno));
+    enlist(bytes, size, path);
+    *map = (lin_file_map){.bytes = bytes, .size = size};
+    return LIN_OK;
+}
 
 lin_status lin_file_map_open(const char *path, lin_file_map *map, lin_error *err)
 {
@@ -24,11 +81,7 @@ lin_status lin_file_map_open(const char *path, lin_file_map *map, lin_error *err
         status =
             lin_fail(err, LIN_IO, "cannot open %s: it is %s", path, S_ISDIR(st.st_mode) ? "a directory" : "not a regular file");
     } else if (st.st_size > 0) {
-        const size_t size = (size_t)st.st_size;
-        void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (bytes == MAP_FAILED) status = lin_fail(err, LIN_IO, "cannot map %s: %s", path, strerror(errno));
-        else *map = (lin_file_map){.bytes = bytes, .size = size};
-        if (map->size) lin_mapped_add(bytes, size, path);
+        status = lin_file_map_descriptor(fd, (size_t)st.st_size, path, map, err);
     }
     close(fd);
     return status;
@@ -36,7 +89,9 @@ lin_status lin_file_map_open(const char *path, lin_file_map *map, lin_error *err
 
 void lin_file_map_close(lin_file_map *map)
 {
-    if (map->size) lin_mapped_remove(map->bytes);
-    if (map->size) munmap((void *)(size_t)map->bytes, map->size);
+    if (map->size) {
+        strike(map->bytes);
+        munmap((void *)(uintptr_t)map->bytes, map->size);
+    }
     *map = (lin_file_map){0};
 }

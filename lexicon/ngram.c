@@ -1,9 +1,8 @@
 #include "lexicon/ngram.h"
 
 #include <math.h>
-#include <sys/mman.h>
 
-#include "base/mapped.h"
+#include "base/map.h"
 #include "base/memory.h"
 #include "lexicon/ngram_internal.h"
 
@@ -11,8 +10,7 @@ void lin_ngram_destroy(lin_ngram *lm)
 {
     if (!lm) return;
     if (lm->mapped) {
-        lin_mapped_remove(lm->bytes);
-        munmap((void *)(uintptr_t)lm->bytes, lm->size);
+        lin_file_map_close(&(lin_file_map){lm->bytes, lm->size});
     } else {
         lin_free((void *)(uintptr_t)lm->bytes);
     }

@@ -1,13 +1,12 @@
 // The block of a model as a file: what lies where, its checksums, writing it, mapping it.
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/gzip.h"
-#include "base/mapped.h"
+#include "base/map.h"
 #include "base/memory.h"
 #include "base/textfile.h"
 #include "lexicon/ngram_internal.h"
@@ -240,16 +239,16 @@ static lin_status map_file(int file, size_t size, const char *path, lin_ngram **
 {
     lin_ngram *lm = lin_calloc(1, sizeof *lm);
     if (!lm) return lin_no_memory(err, path, sizeof *lm);
-    void *bytes = mmap(NULL, size, PROT_READ, MAP_SHARED, file, 0);
-    if (bytes == MAP_FAILED) {
+    lin_file_map map;
+    lin_status status = lin_file_map_descriptor(file, size, path, &map, err);
+    if (status) {
         lin_free(lm);
-        return lin_fail(err, LIN_IO, "cannot map %s: %s", path, strerror(errno));
+        return status;
     }
-    lin_mapped_add(bytes, size, path);
-    lm->bytes = bytes;
+    lm->bytes = map.bytes;
     lm->mapped = 1;
     lm->size = size;
-    lin_status status = attach(lm, path, err);
+    status = attach(lm, path, err);
     if (status) {
         lm->size = size;
         lin_ngram_destroy(lm);

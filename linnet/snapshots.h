@@ -22,6 +22,7 @@
 #ifndef LIN_LINNET_SNAPSHOTS_H
 #define LIN_LINNET_SNAPSHOTS_H
 
+#include "base/file.h"
 #include "base/map.h"
 #include "linnet/state.h"
 

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/memory.h"

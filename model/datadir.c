@@ -9,7 +9,7 @@
 
 #include "base/map.h"
 #include "base/memory.h"
-#include "base/names.h"
+#include "base/symbols.h"
 #include "base/utf8.h"
 
 enum { MAX_LINE = 65536, MAX_ID = 255 };
@@ -17,7 +17,7 @@ enum { MAX_LINE = 65536, MAX_ID = 255 };
 struct lin_datadir {
     int count, room;
     lin_utterance *utterances;
-    lin_names names; // utterance i has name i
+    lin_symbols names; // utterance i has name i
     int n_texts, room_texts;
     char **texts; // what the utterances point to
 };
@@ -99,15 +99,9 @@ static lin_status split(const reader *r, piece line, piece *id, piece *rest, lin
 // Takes a text over (NULL: memory ran out already), so that it is freed with the directory.
 static char *keep(lin_datadir *dir, char *text)
 {
-    if (text && dir->n_texts == dir->room_texts) {
-        const int room = dir->room_texts * 2 + 64;
-        char **texts = lin_resize(dir->texts, (size_t)room, sizeof *texts);
-        if (!texts) {
-            lin_free(text);
-            return NULL;
-        }
-        dir->texts = texts;
-        dir->room_texts = room;
+    if (text && lin_grow_int(&dir->texts, &dir->room_texts, dir->n_texts + 1, sizeof *dir->texts, "texts", NULL)) {
+        lin_free(text);
+        return NULL;
     }
     if (text) dir->texts[dir->n_texts++] = text;
     return text;
@@ -157,18 +151,13 @@ static lin_status add_utterance(lin_datadir *dir, const reader *r, piece id, pie
                         "%s:%d: %.*s is read by a command; run it once, keep its output in a file and name that", r->file->name,
                         r->line, (int)id.n, id.at);
     int index;
-    lin_status status = lin_names_add(&dir->names, id.at, id.n, &index, err);
+    lin_status status = lin_symbols_add(&dir->names, id.at, id.n, &index, err);
     if (status != LIN_OK) return status;
     if (index < dir->count)
         return lin_fail(err, LIN_FORMAT, "%s:%d: %.*s is there already, in line %d", r->file->name, r->line, (int)id.n, id.at,
                         dir->utterances[index].line);
-    if (dir->count == dir->room) {
-        const int room = dir->room * 2 + 64;
-        lin_utterance *utterances = lin_resize(dir->utterances, (size_t)room, sizeof *utterances);
-        if (!utterances) return no_memory(err, (size_t)room * sizeof *utterances);
-        dir->utterances = utterances;
-        dir->room = room;
-    }
+    status = lin_grow_int(&dir->utterances, &dir->room, dir->count + 1, sizeof *dir->utterances, "a list of recordings", err);
+    if (status != LIN_OK) return status;
     lin_utterance *u = &dir->utterances[dir->count++];
     *u = (lin_utterance){.audio = keep(dir, join(root, path)), .line = r->line};
     return u->audio ? LIN_OK : no_memory(err, path.n);
@@ -193,7 +182,7 @@ static lin_status read_wav_scp(lin_datadir *dir, const lin_datadir_file *file, c
 static lin_status find_utterance(const lin_datadir *dir, const reader *r, piece id, const lin_datadir_file *wav_scp, int *index,
                                  lin_error *err)
 {
-    *index = lin_names_find(&dir->names, id.at, id.n);
+    *index = lin_symbols_find(&dir->names, id.at, id.n);
     if (*index >= 0) return LIN_OK;
     return lin_fail(err, LIN_FORMAT, "%s:%d: %.*s has no sound: it is not in %s", r->file->name, r->line, (int)id.n, id.at,
                     wav_scp->name);
@@ -280,7 +269,7 @@ static lin_status complete(lin_datadir *dir, const lin_datadir_file *main, const
     if (dir->count == 0) return lin_fail(err, LIN_FORMAT, "%s: no recordings in it", main->name);
     for (int i = 0; i < dir->count; i++) {
         lin_utterance *u = &dir->utterances[i];
-        u->id = lin_names_at(&dir->names, i);
+        u->id = lin_symbols_text(&dir->names, i);
         if (need_text && !u->text)
             return lin_fail(err, LIN_FORMAT, "%s:%d: %s has no transcript in %s", main->name, u->line, u->id, text->name);
         if (!u->speaker && utt2spk && utt2spk->bytes)
@@ -407,7 +396,7 @@ void lin_datadir_destroy(lin_datadir *dir)
     for (int i = 0; i < dir->n_texts; i++) lin_free(dir->texts[i]);
     lin_free(dir->texts);
     lin_free(dir->utterances);
-    lin_names_free(&dir->names);
+    lin_symbols_free(&dir->names);
     lin_free(dir);
 }
 
@@ -415,4 +404,4 @@ int lin_datadir_count(const lin_datadir *dir) { return dir->count; }
 
 const lin_utterance *lin_datadir_at(const lin_datadir *dir, int i) { return &dir->utterances[i]; }
 
-int lin_datadir_find(const lin_datadir *dir, const char *id) { return lin_names_find(&dir->names, id, strlen(id)); }
+int lin_datadir_find(const lin_datadir *dir, const char *id) { return lin_symbols_find(&dir->names, id, strlen(id)); }

@@ -2,11 +2,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/half.h"
 #include "base/hash.h"
-#include "base/map.h"
 #include "base/memory.h"
-#include "base/names.h"
+#include "base/symbols.h"
 #include "base/utf8.h"
 #include "model/dataset.h"
 #include "model/dataset_format.h"
@@ -25,20 +25,20 @@ struct lin_dataset_writer {
     int D, V, count;
     lin_features features;
     uint64_t frames, labels, body_hash;
-    lin_names names;          // of utterances
-    lin_names speakers;
+    lin_symbols names;        // of utterances
+    lin_symbols speakers;
     bytes index, steps, label_bytes, codes; // codes: of the utterance at hand
     double *totals;           // [2 D]: sum, sum of squares of all frames
     double *speaker_totals;   // [n_speakers, 2 D]
     uint64_t *speaker_frames; // [n_speakers]
-    int room_speakers;
+    size_t room_totals, room_frames;
     int failed;
 };
 
 static void destroy(lin_dataset_writer *w)
 {
-    lin_names_free(&w->names);
-    lin_names_free(&w->speakers);
+    lin_symbols_free(&w->names);
+    lin_symbols_free(&w->speakers);
     void *blocks[] = {w->path,           w->phones, w->source, w->index.at,        w->steps.at,       w->label_bytes.at,
                       w->codes.at, w->totals, w->speaker_totals, w->speaker_frames, w};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) lin_free(blocks[i]);
@@ -47,13 +47,7 @@ static void destroy(lin_dataset_writer *w)
 // Room for n more bytes, not yet used.
 static int reserve(bytes *b, size_t n)
 {
-    if (n <= b->room - b->used) return 1;
-    const size_t room = (b->used + n) * 3 / 2 + 64;
-    unsigned char *at = lin_resize(b->at, room, 1);
-    if (!at) return 0;
-    b->at = at;
-    b->room = room;
-    return 1;
+    return lin_grow(&b->at, &b->room, b->used + n, 1, "a data set", NULL) == LIN_OK;
 }
 
 lin_status lin_dataset_create(const char *path, int mel_bins, const lin_features *features, const char *phones, const char *source,
@@ -109,7 +103,7 @@ static lin_status check_utterance(const lin_dataset_writer *w, const char *id, c
     lin_status status = check_name("an utterance", id, err);
     if (status == LIN_OK) status = check_name("a speaker", speaker, err);
     if (status != LIN_OK) return status;
-    if (lin_names_find(&w->names, id, strlen(id)) >= 0) return lin_fail(err, LIN_INVALID, "%s is in the data set already", id);
+    if (lin_symbols_find(&w->names, id, strlen(id)) >= 0) return lin_fail(err, LIN_INVALID, "%s is in the data set already", id);
     if (T < 1 || U < 0) return lin_fail(err, LIN_INVALID, "%s: %d frames and %d labels; there must be sound", id, T, U);
     for (int u = 0; u < U; u++)
         if (labels[u] < 1 || labels[u] >= w->V)
@@ -124,16 +118,9 @@ static lin_status check_utterance(const lin_dataset_writer *w, const char *id, c
 
 static int reserve_speaker(lin_dataset_writer *w)
 {
-    if (w->speakers.count < w->room_speakers) return 1;
-    const int room = w->room_speakers * 2 + 16;
-    double *totals = lin_resize(w->speaker_totals, (size_t)room, 2 * (size_t)w->D * sizeof *totals);
-    if (!totals) return 0;
-    w->speaker_totals = totals;
-    uint64_t *frames = lin_resize(w->speaker_frames, (size_t)room, sizeof *frames);
-    if (!frames) return 0;
-    w->speaker_frames = frames;
-    w->room_speakers = room;
-    return 1;
+    const size_t n = (size_t)w->speakers.n + 1, row = 2 * (size_t)w->D * sizeof *w->speaker_totals;
+    return lin_grow(&w->speaker_totals, &w->room_totals, n, row, "speakers", NULL) == LIN_OK &&
+           lin_grow(&w->speaker_frames, &w->room_frames, n, sizeof *w->speaker_frames, "speakers", NULL) == LIN_OK;
 }
 
 // The largest half <= x and the smallest half >= x: then the codes 0..255 reach over the whole range.
@@ -201,9 +188,9 @@ lin_status lin_dataset_add(lin_dataset_writer *w, const char *id, const char *sp
     if (w->count == INT_MAX / 4 || !reserve(&w->index, LIN_DATASET_ENTRY) || !reserve(&w->steps, 4 * D) ||
         !reserve(&w->label_bytes, size * (size_t)U) || !reserve(&w->codes, frames * D) || !reserve_speaker(w))
         return lin_no_memory(err, "a data set", frames * D);
-    int i, s, before = w->speakers.count;
-    status = lin_names_add(&w->speakers, speaker, strlen(speaker), &s, err);
-    if (status == LIN_OK) status = lin_names_add(&w->names, id, strlen(id), &i, err);
+    int i, s, before = w->speakers.n;
+    status = lin_symbols_add(&w->speakers, speaker, strlen(speaker), &s, err);
+    if (status == LIN_OK) status = lin_symbols_add(&w->names, id, strlen(id), &i, err);
     if (status != LIN_OK) return status;
     if (s == before) {
         memset(w->speaker_totals + (size_t)s * 2 * D, 0, 2 * D * sizeof *w->speaker_totals);
@@ -242,13 +229,13 @@ static unsigned char *put_doubles(unsigned char *to, const double *from, size_t 
 // The whole tail in one block, so that its hash does not depend on how it was made.
 static unsigned char *make_tail(lin_dataset_writer *w, size_t *size)
 {
-    const size_t D = (size_t)w->D, n_speakers = (size_t)w->speakers.count, texts = strlen(w->phones) + strlen(w->source) + 2;
+    const size_t D = (size_t)w->D, n_speakers = (size_t)w->speakers.n, texts = strlen(w->phones) + strlen(w->source) + 2;
     *size = 8 + w->index.used + w->steps.used + w->label_bytes.used + 16 * D + n_speakers * lin_dataset_speaker_bytes(w->D) +
-            texts + w->names.used + w->speakers.used;
+            texts + w->names.text_used + w->speakers.text_used;
     unsigned char *block = lin_alloc(*size, 1), *at = block;
     if (!block) return NULL;
     for (int i = 0; i < w->count; i++)
-        lin_put_u32(w->index.at + (size_t)i * LIN_DATASET_ENTRY + 12, (uint32_t)(texts + w->names.offsets[i]));
+        lin_put_u32(w->index.at + (size_t)i * LIN_DATASET_ENTRY + 12, (uint32_t)(texts + w->names.items[i].offset));
     lin_put_u64(at, w->body_hash);
     at += 8;
     const struct {
@@ -259,7 +246,7 @@ static unsigned char *make_tail(lin_dataset_writer *w, size_t *size)
         if (parts[i].n) memcpy(at, parts[i].bytes, parts[i].n);
     at = put_doubles(at, w->totals, 2 * D);
     for (size_t s = 0; s < n_speakers; s++) {
-        lin_put_u32(at, (uint32_t)(texts + w->names.used + w->speakers.offsets[s]));
+        lin_put_u32(at, (uint32_t)(texts + w->names.text_used + w->speakers.items[s].offset));
         lin_put_u32(at + 4, 0);
         lin_put_u64(at + 8, w->speaker_frames[s]);
         at = put_doubles(at + 16, w->speaker_totals + s * 2 * D, 2 * D);
@@ -267,8 +254,8 @@ static unsigned char *make_tail(lin_dataset_writer *w, size_t *size)
     memcpy(at, w->phones, strlen(w->phones) + 1);
     memcpy(at + strlen(w->phones) + 1, w->source, strlen(w->source) + 1);
     at += texts;
-    if (w->names.used) memcpy(at, w->names.bytes, w->names.used);
-    if (w->speakers.used) memcpy(at + w->names.used, w->speakers.bytes, w->speakers.used);
+    if (w->names.text_used) memcpy(at, w->names.text, w->names.text_used);
+    if (w->speakers.text_used) memcpy(at + w->names.text_used, w->speakers.text, w->speakers.text_used);
     return block;
 }
 
@@ -287,7 +274,7 @@ static void make_header(const lin_dataset_writer *w, const unsigned char *block,
     lin_put_u64(header + LIN_AT_COUNT, (uint64_t)w->count);
     lin_put_u64(header + LIN_AT_FRAMES, w->frames);
     lin_put_u64(header + LIN_AT_LABELS, w->labels);
-    lin_put_u32(header + LIN_AT_SPEAKERS, (uint32_t)w->speakers.count);
+    lin_put_u32(header + LIN_AT_SPEAKERS, (uint32_t)w->speakers.n);
     lin_put_u64(header + LIN_AT_TAIL, LIN_DATASET_HEADER + w->frames * (uint64_t)w->D);
     lin_put_u64(header + LIN_AT_TAIL_BYTES, size);
     lin_put_u64(header + LIN_AT_TAIL_HASH, lin_hash(block, size, 0));
@@ -301,7 +288,7 @@ lin_status lin_dataset_finish(lin_dataset_writer *w, lin_error *err)
     size_t size = 0;
     if (w->failed) {
         status = lin_fail(err, LIN_INVALID, "%s: not written, because adding to it failed", w->path);
-    } else if (w->names.used + w->speakers.used > UINT32_MAX / 2) {
+    } else if (w->names.text_used + w->speakers.text_used > UINT32_MAX / 2) {
         status = lin_fail(err, LIN_INVALID, "%s: the names of its utterances take more than 2 GB", w->path);
     } else if (!(block = make_tail(w, &size))) {
         status = lin_no_memory(err, "the index of a data set", size);

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
-#include "base/map.h"
 #include "base/memory.h"
 #include "base/utf8.h"
 

@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
-#include "base/mapped.h"
+#include "base/map.h"
 #include "lexicon/ngram_internal.h"
 #include "tests/lexicon/random_model.h"
 
@@ -35,7 +35,7 @@ START_TEST(written_and_mapped)
         lin_ngram_most_copied = lm->size;
         OK(lin_ngram_open(path, &copied, &err));
         ck_assert(mapped->mapped && !copied->mapped);
-        ck_assert_str_eq(lin_mapped_find(mapped->bytes), path);
+        ck_assert_str_eq(lin_file_map_find(mapped->bytes), path);
         ck_assert_uint_eq(lin_ngram_fingerprint(mapped), lin_ngram_fingerprint(lm));
         ck_assert_uint_eq(lin_ngram_states(mapped), lin_ngram_states(lm));
         ck_assert_int_eq(lin_ngram_words(copied), lin_ngram_words(lm));
