@@ -1,5 +1,5 @@
 /*
- * beam_cases.h - what the tests of decoder/beam share: rows of several kinds, a small language model, a search with its state.
+ * beam_cases.h - helpers for the tests of decoder/beam: rows of several kinds, a small language model, a search with its state.
  */
 #ifndef LIN_TESTS_DECODER_BEAM_CASES_H
 #define LIN_TESTS_DECODER_BEAM_CASES_H
@@ -16,7 +16,7 @@ SUPPORT const char arpa[] = "\\data\\\nngram 1=6\nngram 2=7\nngram 3=3\n\n\\1-gr
 
 /* ---- rows ----------------------------------------------------------------------------------------------------------------- */
 
-// Normalised rows of any sharpness.
+// Normalised rows, from flat to peaked.
 SUPPORT void random_rows(float *logp, int T, int V, uint64_t key, double sharpness)
 {
     for (int t = 0; t < T; t++) {
@@ -29,7 +29,7 @@ SUPPORT void random_rows(float *logp, int T, int V, uint64_t key, double sharpne
     }
 }
 
-// Rows as networks give: blanks, with peaks of one to four frames, now and then doubtful between two labels, and exact ties.
+// Rows like those of a network: blanks, peaks of one to four frames, some divided between two labels, some exact ties.
 SUPPORT void peaky_rows(float *logp, int T, int V, uint64_t key)
 {
     int label = 0, rival = 1, left = 0;

@@ -1,12 +1,12 @@
 /*
- * story.h - utterances that tests/golden/writers/NAME.tsv tells, for the tests of writers; tests/golden/writers.py reads them as
- * well.
+ * story.h - the utterances of tests/golden/writers/NAME.tsv, for the tests of writers; tests/golden/writers.py reads the same
+ * files.
  *
  *   utterance TAB seconds
- *   word TAB spelling, empty outside the lexicon TAB first frame TAB frame behind TAB confidence
- *   phone TAB name TAB first frame TAB frame behind TAB confidence TAB goodness, or - where it was not measured
+ *   word TAB spelling, empty outside the lexicon TAB first frame TAB end frame TAB confidence
+ *   phone TAB name TAB first frame TAB end frame TAB confidence TAB goodness, or - where it was not measured
  *
- * Frames are 10 ms. The phones of a word follow it.
+ * Frames are 10 ms; the end frame is exclusive. The phones of a word follow it.
  */
 #ifndef LIN_TESTS_DECODER_STORY_H
 #define LIN_TESTS_DECODER_STORY_H
@@ -64,8 +64,7 @@ static inline void story_line(char *line, const lin_phones *phones, lin_path *pa
     }
 }
 
-/* Begins the result with what the file tells. with_words = 0: its phones only, as a recogniser without a lexicon would have them.
- * */
+/* Fills the result from the file. with_words = 0: only the phones, as from a recogniser without a lexicon. */
 static inline void story_read(lin_result *result, const char *name, const char *id, const char *speaker, int channel,
                               int with_words, const lin_phones *phones)
 {

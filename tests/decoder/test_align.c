@@ -1,12 +1,12 @@
-// decoder/align.c: against all label sequences on small cases, against a full matrix in its plainest form on larger ones, for any
-// split of the rows; beams, texts that do not fit, hostile rows, memory that is short.
+// decoder/align.c: against all label sequences on small cases, against a full matrix written in the simplest way on larger ones,
+// for any split of the rows; beams, texts that do not fit, hostile rows, memory limits.
 #include "decoder/align.h"
 
 #include "tests/lexicon/support.h"
 
 enum { MOST_SLOTS = 400, MOST_VARIANTS = 24, LONGEST = 6 };
 
-// A text in its plainest form.
+// A text as plain arrays.
 typedef struct plain_text {
     int n_slots, n[MOST_SLOTS], length[MOST_SLOTS][MOST_VARIANTS], labels[MOST_SLOTS][MOST_VARIANTS][LONGEST];
 } plain_text;
@@ -72,7 +72,7 @@ static lin_align_options all(void)
     return o;
 }
 
-// What a path says, put back into labels of rows, has the score it claims, and its phones and words are the text's.
+// The path, expanded into one label per row, has the score it reports, and its phones and words are the text's.
 static void check_path(const lin_align *a, const lin_path *path, const float *logp, int T, int V, double score)
 {
     static int labels[20000];
@@ -117,7 +117,7 @@ static void check_path(const lin_align *a, const lin_path *path, const float *lo
 static void check_report(const lin_align_report *report, const lin_align_options *o, const lin_path *path, const float *logp, int T,
                          int V)
 {
-    static double behind[20001]; // of the path, all rows before this one
+    static double before[20001]; // log-probability of the path before each row
     const int stretch = (int)(o->stretch_s / o->row_s) < T ? (int)(o->stretch_s / o->row_s) : T;
     double worst = 0;
     for (int t = 0, i = 0; t < T; t++) {
@@ -126,11 +126,11 @@ static void check_report(const lin_align_report *report, const lin_align_options
         for (int v = 1; v < V; v++) most = fmaxf(most, y[v]);
         while (i < path->n_phones && path->phones[i].end <= t) i++;
         const int label = i < path->n_phones && path->phones[i].start <= t ? path->phones[i].label : 0;
-        behind[t + 1] = behind[t] + (double)y[label] - (double)most;
+        before[t + 1] = before[t] + (double)y[label] - (double)most;
     }
-    for (int t = 0; t + stretch <= T; t++) worst = fmin(worst, (behind[t + stretch] - behind[t]) / (stretch * o->row_s));
-    const double there = behind[report->worst_row + stretch] - behind[report->worst_row];
-    test_require(fabs(report->fit - behind[T] / path->n_phones) < 1e-9, "fit %g, not %g", report->fit, behind[T] / path->n_phones);
+    for (int t = 0; t + stretch <= T; t++) worst = fmin(worst, (before[t + stretch] - before[t]) / (stretch * o->row_s));
+    const double there = before[report->worst_row + stretch] - before[report->worst_row];
+    test_require(fabs(report->fit - before[T] / path->n_phones) < 1e-9, "fit %g, not %g", report->fit, before[T] / path->n_phones);
     test_require(fabs(report->worst_fit - worst) < 1e-9, "worst %g, not %g", report->worst_fit, worst);
     test_require(fabs(there / (stretch * o->row_s) - worst) < 1e-9, "worst row %lld", (long long)report->worst_row);
 }
@@ -149,7 +149,7 @@ static int is_a_reading(const int *phones, int n, int slot)
     return 0;
 }
 
-// Rows of the shortest sound that the slots from `slot` on fit behind this label.
+// The fewest rows that the slots from `slot` on need after this label.
 static int least_rows(int slot, int last)
 {
     int least = slot == text.n_slots ? 0 : 1000;
@@ -222,8 +222,8 @@ END_TEST
 
 // ---- against the full matrix ----------------------------------------------------------------------------------------------------
 
-// D[t][slot][variant][position]: positions 0, 2, ... are blanks before a phone, odd ones phones; the blank behind the last slot is
-// a slot of its own. Written from the rules, with none of the graph's tables.
+// D[t][slot][variant][position]: even positions are blanks before a phone, odd ones phones; the blank after the last slot is a
+// slot of its own. Written from the rules, without the graph's tables.
 static double full_matrix(const float *logp, int T, int V)
 {
     enum { POSITIONS = 2 * LONGEST };
@@ -294,8 +294,8 @@ END_TEST
 
 // ---- a text that is said --------------------------------------------------------------------------------------------------------
 
-// Rows in which the text's first pronunciations are said at known times: each phone for 1 to 3 rows, blanks of 1 to 4 rows between.
-// start [phones]; returns the rows.
+// Rows that contain the text's first pronunciations at known times: each phone for 1 to 3 rows, blanks of 1 to 4 rows between.
+// start [phones]: the first row of each; returns the number of rows.
 static int said(float *logp, int T_max, int V, int from_slot, int to_slot, int64_t *start, uint64_t seed)
 {
     int t = 0, phone = 0;
@@ -387,7 +387,7 @@ START_TEST(any_split_gives_the_same_bits)
             OK(lin_align_push(a, logp + t * V, n, &err));
             t += n;
         }
-        // What reset kept is enough, but for what is put down every ten seconds.
+        // The memory that reset kept is enough, except for the trace-back that is stored every ten seconds.
         ck_assert_uint_le(lin_memory_count(), before + (unsigned long)T / 300);
         OK(lin_align_finish(a, &got, &report, &err));
         ck_assert_int_eq(got.n_phones, want.n_phones);
@@ -407,7 +407,7 @@ END_TEST
 START_TEST(phones_that_belong_to_no_word)
 {
     enum { V = 5 };
-    // "1 1 2": blank between the equal ones, though a row of 1 would be more probable there.
+    // "1 1 2": a blank between the equal phones, although label 1 is more probable in that row.
     static const double p[5][V] = {
         {.1, .6, .1, .1, .1}, {.2, .5, .1, .1, .1}, {.1, .6, .1, .1, .1}, {.1, .1, .6, .1, .1}, {.6, .1, .1, .1, .1}};
     float logp[5 * V];
@@ -444,7 +444,7 @@ START_TEST(a_beam_that_loses_the_path_is_widened)
     static float logp[T_MAX * V];
     static int64_t start[MOST_SLOTS * LONGEST];
     random_text(MOST_SLOTS, 1, LONGEST, V, 11);
-    // The middle of the text is not said, so the path must run through hundreds of phones where nothing like them is heard.
+    // The middle of the text is missing from the sound, so the path passes hundreds of phones that the rows do not contain.
     int T = said(logp, T_MAX, V, 0, 150, start, 12);
     T += said(logp + T * V, T_MAX - T, V, 200, MOST_SLOTS, start, 13);
     lin_align_graph *graph = graph_of_text(V);
@@ -483,7 +483,7 @@ START_TEST(a_beam_that_loses_the_path_is_widened)
     ck_assert(again.beam == report.beam && again.bytes == report.bytes);
     lin_path_free(&same);
     lin_align_destroy(a);
-    // A limit on memory ends it sooner, and says so.
+    // A memory limit ends the widening earlier and is reported.
     o.most_bytes = 20000;
     OK(lin_align_create(graph, &o, &a, &err));
     lin_error err = {0};
@@ -497,7 +497,7 @@ START_TEST(a_beam_that_loses_the_path_is_widened)
 }
 END_TEST
 
-// Sound that the text lacks: the narrow beam goes on with the text there and comes to its end, but not well.
+// Sound that is not in the text: the narrow beam continues with the text there and reaches its end with a poor score.
 START_TEST(a_stretch_that_does_not_fit_is_tried_with_a_wider_beam)
 {
     enum { V = 10, T_MAX = 20000 };
@@ -524,7 +524,7 @@ START_TEST(a_stretch_that_does_not_fit_is_tried_with_a_wider_beam)
         lin_align_destroy(a);
     }
     check_report(&report, &o, &path, logp, T, V);
-    // A wider beam that does not fit into memory is given up, and the rest is aligned as it can be.
+    // A wider beam that does not fit into memory is abandoned; the rest is aligned with the beam that fits.
     lin_align *a;
     lin_align_report little;
     o.most_bytes = narrow.bytes + 10000;
@@ -542,7 +542,7 @@ START_TEST(a_stretch_that_does_not_fit_is_tried_with_a_wider_beam)
 }
 END_TEST
 
-// Less than a stretch is wrong: only the end that is not reached shows it.
+// Less than one stretch is wrong: only the end that is not reached shows it.
 START_TEST(a_text_that_goes_on_behind_the_sound)
 {
     enum { V = 10, T_MAX = 20000 };
@@ -555,7 +555,7 @@ START_TEST(a_text_that_goes_on_behind_the_sound)
         lin_align_graph *graph = graph_of_text(V);
         lin_align_options o = lin_align_options_default();
         o.beam = 50;
-        // Also where two stretches are too few rows for what is missing.
+        // Also if two stretches have too few rows for the missing text.
         if (unsaid > 30) o.stretch_s = 1, o.mismatch = -1e9;
         lin_align *a;
         lin_path path = {0};
@@ -574,7 +574,7 @@ START_TEST(a_text_that_goes_on_behind_the_sound)
 }
 END_TEST
 
-// ---- what cannot be -------------------------------------------------------------------------------------------------------------
+// ---- impossible input -----------------------------------------------------------------------------------------------------------
 
 START_TEST(texts_and_rows_that_cannot_match)
 {
@@ -605,7 +605,7 @@ START_TEST(texts_and_rows_that_cannot_match)
     lin_align_reset(a);
     OK(lin_align_push(a, logp, 8, &err));
     FAILS(lin_align_finish(a, &path, NULL, &err), LIN_MISMATCH, "text and sound do not match");
-    // And one row that nothing of the text can have.
+    // One row that is impossible for every phone of the text.
     for (int v = 0; v < V; v++) logp[3 * V + v] = v == 4 ? 0 : -INFINITY;
     lin_align_reset(a);
     OK(lin_align_push(a, logp, 8, &err));
@@ -639,7 +639,7 @@ START_TEST(arguments_out_of_range)
     FAILS(lin_align_graph_phones(graph, labels + 2, 1, &err), LIN_INVALID, "label 0 in slot 2");
     FAILS(lin_align_graph_add(graph, words, lengths, LIN_ALIGN_PRONUNCIATIONS + 1, 1, &err), LIN_UNSUPPORTED, "251 pronunciations");
     const int steps = graph->n_befores;
-    graph->n_befores = 999999999; // as after a text of millions of words with hundreds of pronunciations each
+    graph->n_befores = 999999999; // as for a text of millions of words with hundreds of pronunciations each
     FAILS(lin_align_graph_add(graph, words, lengths, 1, 1, &err), LIN_UNSUPPORTED, "over 1000000000 steps between");
     graph->n_befores = steps;
     ck_assert_int_eq(graph->n_slots, 2);
@@ -696,7 +696,7 @@ START_TEST(memory_that_is_short)
     const int T = said(logp, T_MAX, V, 0, 300, start, 32);
     lin_align_options o = lin_align_options_default();
     FAIL_EVERY_ALLOCATION(everything(logp, T, V, &o), (void)0);
-    // And where the beam is widened, and goes back.
+    // Also where the beam is widened and goes back.
     text.n_slots = 250;
     o.beam = 20;
     o.most_bytes = 1 << 20;

@@ -14,7 +14,7 @@ static void as_greedy(const float *logp, int T, int V, int64_t first, lin_beam_o
     OK(lin_greedy_push(&g, logp, T, want, T, &n, &err));
     search s = begin(V, NULL, NULL, options, first);
     push(&s, NULL, logp, T);
-    // No later than greedy does it: only a phone whose neighbour follows at once may still be open.
+    // No later than greedy: only a phone directly followed by its neighbour may still be provisional.
     ck_assert_int_eq(s.settled.n_phones, n);
     check_state(&s);
     lin_greedy_finish(&g, want + n, &last);
@@ -44,7 +44,7 @@ START_TEST(width_one_is_greedy)
         lin_beam_options options = wide(1);
         if (seed % 2) random_rows(logp, T, V, seed, seed % 3 ? 3 : 12);
         else peaky_rows(logp, T, V, seed);
-        if (seed % 5 == 1) { // ties of the best
+        if (seed % 5 == 1) { // ties for the best label
             for (int t = 0; t < T; t++) {
                 logp[t * V + (int)lin_random_below(seed, (uint64_t)t, (uint32_t)V)] = -0.2f;
                 logp[t * V + (int)lin_random_below(~seed, (uint64_t)t, (uint32_t)V)] = -0.2f;
@@ -101,7 +101,7 @@ static int digits(int prefix, int V, int *labels)
     return n;
 }
 
-// What the prefix weighs beside its sound, asked of model and context themselves.
+// The prefix's score apart from the acoustic one, computed from model and context directly.
 static double weight_of(const int *labels, int n, const lin_ngram *lm, const int *words, const lin_context *context,
                         const lin_beam_options *o, int finished, double *language)
 {
@@ -215,13 +215,13 @@ START_TEST(an_exhaustive_beam_gives_the_sum_over_all_paths)
 }
 END_TEST
 
-/* ---- a plain search: log domain, whole sequences, nothing shared ------------------------------------------------------------ */
+/* ---- a plain search: log domain, whole sequences, no shared code ------------------------------------------------------------ */
 
 enum { PLAIN_T = 150, PLAIN_WIDTH = 8 };
 
 typedef struct plain_end {
     double sum, best;
-    int n; // phones complete, and the open one
+    int n; // complete phones, and the open one
     lin_path_phone phones[PLAIN_T];
     double logp[PLAIN_T];
 } plain_end;
@@ -253,7 +253,7 @@ static void plain_frame(plain_end *e, int label, int t, double logp, int begins)
     e->logp[e->n - 1] += logp;
 }
 
-// Takes an end of another hypothesis over if it is better: `sum` and `best` as they become.
+// Takes over the end of another hypothesis if it is better: `sum` and `best` are the new values.
 static void plain_take(plain_end *to, const plain_end *from, double sum, double best, int label, int t, double logp, int begins)
 {
     double total = add_logs(to->sum, sum);
@@ -495,7 +495,7 @@ START_TEST(skipped_frames_are_only_blank)
 }
 END_TEST
 
-// Of labels that are equally probable the lower ones are followed.
+// Among equally probable labels the lower ones are kept.
 START_TEST(ties_among_labels)
 {
     const float row[] = {-1, -2, -1.5f, -1.5f, -1.5f};
@@ -514,16 +514,16 @@ START_TEST(ties_among_labels)
 }
 END_TEST
 
-// Rows that are all the same too large or too small: the same prefixes, the scores as much more or less.
+// Rows with a constant added to every value: the same prefixes, and scores that differ by that constant per row.
 START_TEST(rows_that_are_not_normalised)
 {
     enum { V = 6, T = 50 };
     const float by[] = {-3000, -60, -49, 49, 51, 4000};
     static float logp[T * V], moved[T * V];
     peaky_rows(logp, T, V, 9);
-    for (int i = 0; i < T * V; i++) logp[i] = (float)(nearbyint((double)logp[i] * 64) / 64); // exact wherever they are moved
+    for (int i = 0; i < T * V; i++) logp[i] = (float)(nearbyint((double)logp[i] * 64) / 64); // exact after any shift
     lin_beam_options o = lin_beam_options_default();
-    o.blank = 0; // is looked for in the rows as they are
+    o.blank = 0; // it is compared with the rows as given
     search s = begin(V, NULL, NULL, o, 0);
     push(&s, NULL, logp, T);
     OK(lin_beam_finish(s.beam, s.state, NULL, &s.settled, &err));

@@ -1,4 +1,4 @@
-// decoder/beam.c as streams use it: splits, forks, saved and damaged states, a million frames, phrases that change, bad rows and
+// decoder/beam.c in streams: splits, forks, saved and damaged states, a million frames, phrases that change, bad rows and
 // options.
 #include "decoder/beam_internal.h"
 #include "tests/decoder/beam_cases.h"
@@ -57,7 +57,7 @@ START_TEST(any_split_fork_or_saved_state_goes_on_alike)
         check_state(&parts);
         for (int i = 1; i < whole.settled.n_phones; i++)
             ck_assert(whole.settled.phones[i].start >= whole.settled.phones[i - 1].end);
-        lin_beam_reset(parts.beam, parts.state, 7); // nothing of the old segment is left
+        lin_beam_reset(parts.beam, parts.state, 7); // nothing of the old segment remains
         lin_path_clear(&parts.settled);
         push(&parts, use, logp, T);
         OK(lin_beam_finish(parts.beam, parts.state, use, &parts.settled, &err));
@@ -72,14 +72,14 @@ START_TEST(any_split_fork_or_saved_state_goes_on_alike)
 }
 END_TEST
 
-// A million frames: the same 1,000 over and over gain the same each time, memory stands still, the state stays sound.
+// A million frames, the same 1,000 repeated: each repetition adds the same score, memory stays constant, the state stays valid.
 START_TEST(a_million_frames)
 {
     enum { BLOCK = 1000, V = 8 };
     static float logp[BLOCK * V];
     peaky_rows(logp, BLOCK, V, 3);
     for (int k = 0; k < 20; k++)
-        for (int i = 0; i < V; i++) logp[k * V + i] = i ? -20 : -1e-8f; // all begin from the same place
+        for (int i = 0; i < V; i++) logp[k * V + i] = i ? -20 : -1e-8f; // every repetition begins in the same state
     for (int width = 1; width <= 4; width += 3) {
         lin_beam_options o = lin_beam_options_default();
         o.width = width;
@@ -112,8 +112,8 @@ END_TEST
 
 /* ---- contexts that change --------------------------------------------------------------------------------------------------- */
 
-// With every prefix in the beam: at the change, after `before` frames, all prefixes that fit in them are known and lose what was
-// unfinished; the phones behind these are matched by the new phrases alone.
+// The bonus if every prefix is in the beam: at the change, after `before` frames, every prefix that fits into them is in the beam
+// and loses the bonus of unfinished phrases; later phones match only the new phrases.
 static double weight_across(const int *labels, int n, int before, const lin_context *first, const lin_context *second)
 {
     double weight = 0;
@@ -161,7 +161,7 @@ START_TEST(phrases_may_change_between_pushes)
         random_rows(logp, T, V, seed, 3);
         search s = begin(V, NULL, NULL, wide(LIN_BEAM_MAX), 0);
         push(&s, first, logp, before);
-        push(&s, second == first ? NULL : second, logp, 0); // without frames nothing changes
+        push(&s, second == first ? NULL : second, logp, 0); // a call without frames changes nothing
         push(&s, second, logp + before * V, T - before);
         check_state(&s);
         OK(lin_beam_finish(s.beam, s.state, second, NULL, &err));
@@ -185,8 +185,8 @@ START_TEST(phrases_may_change_between_pushes)
 }
 END_TEST
 
-// What a phone would have earned in the old context is forgotten even where it was only thought of, and the order of the prefixes
-// follows at once.
+// The bonus that a phone would get in the old context is dropped also for phones not yet complete, and the prefixes are sorted
+// again at once.
 START_TEST(nothing_stays_of_old_phrases)
 {
     const int a[] = {1};
@@ -225,7 +225,7 @@ START_TEST(nothing_stays_of_old_phrases)
 }
 END_TEST
 
-/* ---- what may go wrong ------------------------------------------------------------------------------------------------------ */
+/* ---- failures --------------------------------------------------------------------------------------------------------------- */
 
 START_TEST(bad_rows_change_nothing)
 {
@@ -266,7 +266,7 @@ START_TEST(bad_rows_change_nothing)
 }
 END_TEST
 
-// Rows at the ends of float, hard zeros, rows that are no probabilities, and a model that allows nothing.
+// Rows at the limits of float, exact zeros, rows that are not probabilities, and a model in which every word is impossible.
 START_TEST(strange_rows)
 {
     static const char one_word[] = "\\data\\\nngram 1=1\n\n\\1-grams:\n-1 A\n\n\\end\\\n";
@@ -322,7 +322,7 @@ START_TEST(damaged_states)
     for (uint64_t seed = 0; seed < 20000; seed++) {
         lin_error err = {0};
         memcpy(damaged, s.state, bytes);
-        const size_t at = 16 + lin_random_below(seed, 0, (uint32_t)(bytes - 16)); // not what says whose it is
+        const size_t at = 16 + lin_random_below(seed, 0, (uint32_t)(bytes - 16)); // not the identity at its beginning
         if (seed % 2) {
             damaged[at] ^= (unsigned char)(1 << lin_random_below(seed, 1, 8));
         } else {
@@ -355,7 +355,7 @@ START_TEST(damaged_states)
 }
 END_TEST
 
-// One field at a time: case `which` of what a state must not hold; 0 when there are no more.
+// Damages one field: case `which` of the values that a state must not hold; returns 0 after the last case.
 static int damage(beam_view *v, int which)
 {
     beam_state *st = v->state;
@@ -365,7 +365,7 @@ static int damage(beam_view *v, int which)
         if (v->cells[i].parent >= 0) cell = i;
     beam_node *n = &v->nodes[leaf];
     beam_cell *c = &v->cells[cell];
-    beam_hyp *open = NULL; // one whose last run goes on
+    beam_hyp *open = NULL; // one whose last run is not finished
     for (int i = 0; i < st->n_hyps; i++)
         if (v->hyps[i].before_label >= 0) open = &v->hyps[i];
     ck_assert(n->parent >= 0 && c->parent >= 0 && free_cell >= 0 && open && st->n_hyps > 1);
@@ -478,7 +478,7 @@ START_TEST(bad_options)
     FAILS(lin_beam_create(4, lm, beyond, &o, &beam, &err), LIN_INVALID, "label 3 is word 9");
     FAIL_EVERY_ALLOCATION(lin_beam_create(4, lm, words, &o, &beam, NULL), lin_beam_destroy(beam));
     lin_beam_destroy(NULL);
-    o.labels = 3; // more outputs than there are, one output
+    o.labels = 3; // more outputs than exist, one output
     search s = begin(1, NULL, NULL, o, 0);
     float row[] = {-0.5f, 0, -1};
     push(&s, NULL, row, 3);

@@ -1,4 +1,4 @@
-// decoder/bootstrap.c: against every possible sample, against what is known of large ones, and against itself.
+// decoder/bootstrap.c: against every possible sample, against known distributions of large ones, and against itself.
 #include "decoder/bootstrap.h"
 
 #include "tests/lexicon/support.h"
@@ -31,7 +31,7 @@ static int by_value(const void *x, const void *y)
     return a < b ? -1 : a > b;
 }
 
-// Of three units there are 27 samples: the interval is theirs, the share in which one system is better is exact.
+// Three units have 27 samples: the interval is that of these samples, and the share in which one system is better is exact.
 START_TEST(all_samples_of_three)
 {
     static const lin_bootstrap_unit a[] = {{1, 10}, {4, 12}, {0, 5}}, b[] = {{2, 10}, {3, 12}, {0, 5}};
@@ -89,8 +89,8 @@ START_TEST(large_samples_are_normal)
 }
 END_TEST
 
-// Large sets with few kinds of units, drawn by kinds, against n plain draws for each resample. Of both the ends of the interval are
-// known to a few per cent of its half; a wrong distribution is off by more.
+// Large sets with few kinds of units, drawn by kinds, against n plain draws for each resample. Both give the ends of the interval
+// within a few per cent of its half width; the error of a wrong distribution is larger.
 START_TEST(grouped_draws_are_plain_ones)
 {
     enum { N = 3000, RESAMPLES = 3000 };
@@ -98,7 +98,7 @@ START_TEST(grouped_draws_are_plain_ones)
     static double plain[2][RESAMPLES];
     for (int kind = 0; kind < 3; kind++) {
         int better = 0;
-        for (int i = 0; i < N; i++) { // few kinds; one that nearly all are; many, some of them once
+        for (int i = 0; i < N; i++) { // few kinds; nearly all of one kind; many kinds, some with one unit
             const uint64_t c = (uint64_t)(i * 4);
             const int most = kind == 0 ? 3 : kind == 1 ? 40 : 15, rare = kind != 1 || lin_random_below(8, c + 3, 500) == 0;
             a[i].tokens = b[i].tokens = 1 + (rare ? lin_random_below(7, c, (uint32_t)most) : 5);

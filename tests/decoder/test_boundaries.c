@@ -17,7 +17,7 @@ static float sound[T_MAX * D];
 static lin_path_phone said[N_MAX];
 static lin_path_word words[N_MAX];
 static lin_segment segments[N_MAX];
-static int onsets[N_MAX + 1]; // frames; the last: the end
+static int onsets[N_MAX + 1]; // frames; the last one is the end
 
 static void begin(void)
 {
@@ -32,7 +32,8 @@ static void end(void)
     lin_phones_destroy(phones);
 }
 
-// Frames from .. to-1 of a state of the table, `level` (natural logarithm) loud where the state is as loud as speech, with noise.
+// Frames from .. to-1 of a state of the table, with noise; `level` (natural logarithm) is added where the state is as loud as
+// speech.
 static void plant(int from, int to, int row, double level, double noise)
 {
     for (int t = from; t < to; t++) {
@@ -62,11 +63,11 @@ static void plant_phone(int from, int to, int label, double level)
     plant(to - third, to, row_of(label) + 1, level, 1);
 }
 
-// Sounds that nobody takes for each other or for silence: AA ER IY M S.
+// Sounds that differ clearly from each other and from silence: AA ER IY M S.
 static const int distinct[] = {1, 12, 18, 22, 29};
 
-// n phones of 6 to 20 frames, two to a word, from frame `at` on, 25 frames of silence before every pauses-th word; each phone's rows
-// lie late_s behind its middle. Returns the frames in all, with 30 of silence at the end.
+// n phones of 6 to 20 frames, two to a word, from frame `at` on, 25 frames of silence before every pauses-th word; each phone's
+// rows are late_s after its middle. Returns the number of frames, including 30 of silence at the end.
 static int utterance(int n, int at, int pauses, double late_s, double level, uint64_t seed)
 {
     plant(0, at, SILENT, level, 1);
@@ -96,7 +97,7 @@ static int utterance(int n, int at, int pauses, double late_s, double level, uin
 
 static double seconds_of(int T) { return (T - 1) * HOP + 0.025; }
 
-// What holds of all results; the number of silences between phones.
+// Checks what holds for all results; returns the number of silences between phones.
 static int check_rules(const lin_path *path, int T)
 {
     int silences = 0;
@@ -135,7 +136,7 @@ START_TEST(planted_onsets_are_found)
         OK(lin_boundaries_push(b, sound, T, &err));
         OK(lin_boundaries_find(b, &path, ROW, seconds_of(T), segments, &err));
         const int silences = check_rules(&path, T);
-        test_require(worst_error(n) < 1.01, "seed %d: an onset is %g frames beside", (int)seed, worst_error(n));
+        test_require(worst_error(n) < 1.01, "seed %d: an onset is off by %g frames", (int)seed, worst_error(n));
         ck_assert_int_eq(silences, pauses ? (n / 2 - 1) / pauses : 0);
         const double last = (segments[n - 1].end_s - 0.007) / HOP;
         test_require(fabs(last - onsets[n]) < 1.01, "seed %d: the end is at %g, not %d", (int)seed, last, onsets[n]);
@@ -180,7 +181,7 @@ START_TEST(any_pieces_and_any_filterbank)
     OK(lin_boundaries_find(b, &path, ROW, seconds_of(T), again, &err));
     ck_assert(!memcmp(segments, again, (size_t)n * sizeof *segments));
     lin_boundaries_destroy(b);
-    // Twice as many bins in the same band: the even ones of 81 are where those of 40 are.
+    // Twice as many bins in the same band: the even ones of 81 have the frequencies of the 40.
     static float fine[T_MAX * 81];
     for (int t = 0; t < T; t++) {
         for (int d = 0; d < 81; d++) {
@@ -208,7 +209,7 @@ START_TEST(phones_that_the_table_lacks)
     OK(lin_boundaries_create(stressed, &o, &b, &err));
     int at = 20;
     plant(0, at, SILENT, 15, 1);
-    // AA, S, IH for the one that it lacks, IY
+    // AA, S, IH for the one that the table lacks, IY
     static const int labels[] = {1, 3, 2, 4}, planted[] = {0, 28, 16, 17};
     for (int i = 0; i < 4; i++) {
         onsets[i] = at;
@@ -221,9 +222,9 @@ START_TEST(phones_that_the_table_lacks)
     OK(lin_boundaries_push(b, sound, at + 20, &err));
     OK(lin_boundaries_find(b, &path, ROW, seconds_of(at + 20), segments, &err));
     check_rules(&path, at + 20);
-    for (int i = 0; i < 4; i++) { // what lies beside the unknown one may lose to it, but the others do not
+    for (int i = 0; i < 4; i++) { // the neighbours of the unknown one may lose frames to it, the others do not
         const double error = (segments[i].start_s - 0.007) / HOP - onsets[i];
-        test_require(fabs(error) < (i == 0 ? 1.01 : 12), "phone %d is %g frames beside", i, error);
+        test_require(fabs(error) < (i == 0 ? 1.01 : 12), "phone %d is off by %g frames", i, error);
     }
     lin_boundaries_destroy(b);
     lin_phones_destroy(stressed);
@@ -233,7 +234,7 @@ END_TEST
 START_TEST(loud_and_silent_stretches)
 {
     begin();
-    // 20 s that are not of the text, as loud as speech, between two words: nobody's.
+    // 20 s of sound as loud as speech that is not in the text, between two words: part of no phone.
     int T = utterance(4, 20, 0, 0.09, 15, 3);
     const int before = onsets[4];
     for (int i = 0; i < 4; i++) said[4 + i] = said[i];
@@ -257,7 +258,7 @@ START_TEST(loud_and_silent_stretches)
         const double length = segments[i].end_s - segments[i].start_s;
         test_require(length < 1.6, "phone %d has %g s", i, length);
     }
-    // Digital silence throughout: an answer within the rules.
+    // Digital silence throughout: a result that keeps the rules.
     for (int i = 0; i < T_MAX * D; i++) sound[i] = -15.9424f;
     lin_boundaries_reset(b);
     OK(lin_boundaries_push(b, sound, 500, &err));
@@ -272,7 +273,7 @@ END_TEST
 START_TEST(long_sound_and_its_changes_of_level)
 {
     begin();
-    // One recording of many utterances, each other one 10 dB fainter.
+    // One recording of many utterances, every second one 10 dB fainter.
     int n = 0, at = 0;
     static float whole[T_MAX * D];
     static lin_path_phone all[N_MAX];
@@ -297,12 +298,12 @@ START_TEST(long_sound_and_its_changes_of_level)
     memcpy(onsets, known, sizeof onsets);
     int beside = 0;
     for (int i = 0; i < n; i++) beside += fabs((segments[i].start_s - 0.007) / HOP - onsets[i]) > 1.01;
-    test_require(beside * 100 < n, "%d of %d onsets are more than a frame beside", beside, n);
+    test_require(beside * 100 < n, "%d of %d onsets are off by more than a frame", beside, n);
     end();
 }
 END_TEST
 
-// Sound that changes nowhere: the rows tell where each phone is, less their lag, which is nearly the same for all.
+// Constant sound: each phone is placed by its rows minus their lag, which is nearly the same for all.
 START_TEST(rows_decide_where_the_sound_does_not)
 {
     begin();
@@ -326,7 +327,7 @@ START_TEST(rows_decide_where_the_sound_does_not)
         const double lag = ((double)said[i].start + 0.5) * ROW - (segments[i].start_s + segments[i].end_s) / 2;
         worst = fmax(worst, fabs(lag - mean));
     }
-    test_require(worst < 0.13, "a phone lies %g s from where its rows have it", worst);
+    test_require(worst < 0.13, "a phone is %g s from the place of its rows", worst);
     end();
 }
 END_TEST
@@ -338,7 +339,7 @@ START_TEST(little_sound)
     OK(lin_boundaries_find(b, &none, ROW, 0, NULL, &err));
     said[0] = (lin_path_phone){.label = 1, .start = 0, .end = 1};
     FAILS(lin_boundaries_find(b, &one, ROW, 0, segments, &err), LIN_MISMATCH, "1 phones in 0 frames");
-    // As many phones as frames, one row each: every phone has its frame. And at every length down to that.
+    // As many phones as frames, one row each: every phone gets one frame. Also at every length down to that.
     enum { N = 12 };
     for (int T = 1; T <= 60; T++) {
         plant(0, T, row_of(1), 15, 4);

@@ -1,4 +1,4 @@
-// decoder/context.c: against every occurrence of every phrase found by comparing, on random phrases; what is promised and
+// decoder/context.c: against every occurrence of every phrase found by comparison, on random phrases; partial bonuses given and
 // taken back; bad arguments; failing allocations.
 #include "decoder/context.h"
 
@@ -27,7 +27,7 @@ static void draw(phrases *p, uint64_t seed)
 
 static int matches(const int *a, const int *b, int n) { return memcmp(a, b, (size_t)n * sizeof *a) == 0; }
 
-// Whether a phrase equal to this one has a larger bonus, or the same and comes earlier: only one of them counts.
+// True if an equal phrase has a larger bonus, or the same bonus and an earlier place: only one of them counts.
 static int counted(const phrases *p, int i)
 {
     for (int k = 0; k < p->n; k++) {
@@ -37,7 +37,7 @@ static int counted(const phrases *p, int i)
     return 1;
 }
 
-// Occurrences complete within text [n], and the best and worst promise of phrases begun at its end, all by comparing.
+// By comparison: occurrences complete within text [n], and the best and worst partial bonus of phrases begun at its end.
 static double complete(const phrases *p, const int *text, int n)
 {
     double sum = 0;
@@ -89,7 +89,7 @@ START_TEST(every_occurrence_counts)
 }
 END_TEST
 
-// A phrase that fails leaves exactly nothing behind, however often.
+// A phrase that fails is taken back exactly, however often.
 START_TEST(taken_back_to_the_bit)
 {
     const int a[] = {1, 2, 3, 4, 5, 6, 7}, b[] = {1, 2, 9};

@@ -1,10 +1,10 @@
-// Endpoints: each rule at its very row, loudness, and what carries over.
+// Endpoints: each rule at its exact row, loudness, and what is kept after an endpoint.
 #include "decoder/endpoint.h"
 #include "tests/support.h"
 
 static const double ROW = 0.03;
 
-// A row whose blank has probability p, pushed n times; the number of the row (from 1) behind which an utterance ended, or 0.
+// Pushes n rows whose blank has probability p; returns the row (from 1) after which an utterance ended, or 0.
 static int push(lin_endpoint *e, int n, double p, double db, lin_endpoint_rule *rule)
 {
     const float logp[2] = {(float)log(p), (float)log(1 - p)};
@@ -69,7 +69,7 @@ START_TEST(rules_can_be_off)
 }
 END_TEST
 
-// Hum 30 dB above the quietest: blanks count half. What has been loud for long is the new quiet.
+// Hum 30 dB above the quietest: blanks count half. A level that lasts becomes the new quiet level.
 START_TEST(loudness)
 {
     lin_endpoint e;

@@ -20,7 +20,7 @@ static void random_rows(int T, double scale, uint64_t seed)
     }
 }
 
-// The sum over all ways of saying what is left of `want` in the rows from t on, behind a row of `last`; `ends`: not in a blank.
+// The sum over all alignments of the rest of `want` with the rows from t on, after a row of `last`; `ends`: the last is no blank.
 static double walk(int64_t t, int64_t to, const int *want, int n, int last, int ends)
 {
     if (t == to) return n == 0 && !(ends && last == 0);
@@ -31,7 +31,7 @@ static double walk(int64_t t, int64_t to, const int *want, int n, int last, int 
     return sum;
 }
 
-// P(rows from .. to-1 | before, q, after), where a neighbour that is not 0 has the first or the last row.
+// P(rows from .. to-1 | before, q, after); a neighbour that is not 0 has the first or the last row.
 static double probability(int64_t from, int64_t to, int before, int q, int after)
 {
     int want[2], n = 0;
@@ -85,7 +85,7 @@ START_TEST(against_all_alignments_with_the_neighbours)
 }
 END_TEST
 
-// Sound that says what `said` says, each phone in two rows of its own and blanks between, aligned to what `text` says.
+// Rows that contain the phones of `said`, each in two rows with blanks between, aligned to `text`.
 static void judge(const char *said, const char *text, lin_goodness *goodness, lin_path *path)
 {
     const int n = (int)strlen(said), T = 4 * n;
@@ -143,14 +143,14 @@ END_TEST
 
 START_TEST(long_runs_and_impossible_labels)
 {
-    // A run of thousands of rows in which nothing is probable: sums would vanish if they were not scaled.
+    // A run of thousands of rows in which nothing is probable: sums would underflow without scaling.
     lin_goodness goodness[1];
     lin_path_phone phone = {.label = 2, .start = 10, .end = T_MAX - 10};
     const lin_path path = {.phones = &phone, .n_phones = 1};
     for (int i = 0; i < T_MAX * V; i++) logp[i] = (i / V) % 2 ? -30 : -20;
     OK(lin_goodness_measure(row_of, logp, V, T_MAX, &path, 3, goodness, &err));
     ck_assert_msg(fabs((double)goodness[0].score - log(1.0 / (V - 1))) < 1e-3, "%g", (double)goodness[0].score);
-    for (int t = 0; t < T_MAX; t++) logp[t * V + (t % 2 ? 0 : 2)] = -1; // blank and the phone take turns
+    for (int t = 0; t < T_MAX; t++) logp[t * V + (t % 2 ? 0 : 2)] = -1; // blank and the phone alternate
     OK(lin_goodness_measure(row_of, logp, V, T_MAX, &path, 3, goodness, &err));
     ck_assert(isfinite(goodness[0].score) && goodness[0].score <= 0);
     // Labels with a probability of 0.
@@ -162,7 +162,7 @@ START_TEST(long_runs_and_impossible_labels)
     for (int t = 0; t < T_MAX; t++) logp[t * V + 2] = -INFINITY, logp[t * V + 4] = 0;
     OK(lin_goodness_measure(row_of, logp, V, T_MAX, &path, 3, goodness, &err));
     ck_assert(goodness[0].score == -INFINITY && goodness[0].heard == 4);
-    // Rows that are surely the neighbour behind: the others had room in them, but hardly any probability.
+    // Rows that clearly are the next neighbour: the others could be there, with almost no probability.
     lin_path_phone three[3];
     for (int i = 0; i < 3; i++) three[i] = (lin_path_phone){.label = i + 1, .start = i, .end = i + 1};
     const lin_path narrow = {.phones = three, .n_phones = 3};
@@ -189,7 +189,7 @@ START_TEST(paths_that_are_none)
     lin_goodness goodness[2];
     random_rows(10, 3, 1);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        lin_path_phone phones[2] = {bad[i][0], bad[i][1]}; // of which no row is looked at
+        lin_path_phone phones[2] = {bad[i][0], bad[i][1]}; // whose rows are not read
         const lin_path path = {.phones = phones, .n_phones = 2};
         FAILS(lin_goodness_measure(NULL, logp, V, 10, &path, 3, goodness, &err), LIN_INVALID, "of the path");
     }

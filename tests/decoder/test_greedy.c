@@ -5,7 +5,7 @@
 
 enum { V = 6, MAX_T = 120 };
 
-// Rows with long runs, blanks, exact ties and confidences of every size.
+// Rows with long runs, blanks, exact ties and high and low confidences.
 static void fill(float *logp, int T, uint64_t seed)
 {
     int label = 0;
@@ -18,7 +18,7 @@ static void fill(float *logp, int T, uint64_t seed)
     }
 }
 
-// Best labels of all frames first, then runs: written from the definition, sharing nothing with the decoder.
+// First the best label of every frame, then the runs: written from the definition, no code shared with the decoder.
 static int plain(const float *logp, int T, int64_t first, lin_greedy_phone *out)
 {
     int best[MAX_T], n = 0;
@@ -70,7 +70,7 @@ START_TEST(any_split_gives_the_batch_result)
             OK(lin_greedy_push(&g, logp + t * V, step, got + n, step, &k, &err));
             n += k;
             t += step;
-            lin_greedy fork = g; // a copy goes on by itself
+            lin_greedy fork = g; // a copy continues independently
             g = fork;
         }
         lin_greedy_finish(&g, got + n, &k);
@@ -83,7 +83,7 @@ START_TEST(any_split_gives_the_batch_result)
 }
 END_TEST
 
-// Rows that make these labels the best ones, sure to 1/2.
+// Rows in which these labels are the best, with probability 1/2.
 static void rows(float *logp, const char *labels)
 {
     for (int t = 0; labels[t]; t++) {
@@ -130,7 +130,7 @@ START_TEST(runs_and_blanks)
 }
 END_TEST
 
-// The trap of method.md: after an endpoint the same label again is another phone; in the middle of speech it is not.
+// After an endpoint the same label again is another phone; in the middle of speech it is not.
 START_TEST(endpoints)
 {
     lin_greedy g;
@@ -144,13 +144,13 @@ START_TEST(endpoints)
     ck_assert_str_eq(decode(&g, "3303", 1), "3:6-7");
     lin_greedy_reset(&g, V, 7, 1);
     ck_assert_str_eq(decode(&g, "33", 1), "");
-    lin_greedy_reset(&g, V, 9, 1); // still the phone of long ago
+    lin_greedy_reset(&g, V, 9, 1); // still the phone of the last segment
     ck_assert_str_eq(decode(&g, "32", 1), "2:10-11");
     lin_greedy_reset(&g, V, 11, 1); // another label than the last one is always a phone
     ck_assert_str_eq(decode(&g, "3", 1), "3:11-12");
     lin_greedy_reset(&g, V, 12, 1);
     ck_assert_str_eq(decode(&g, "0", 1), "");
-    lin_greedy_reset(&g, V, 13, 1); // a blank lay between
+    lin_greedy_reset(&g, V, 13, 1); // a blank was between them
     ck_assert_str_eq(decode(&g, "3", 1), "3:13-14");
 }
 END_TEST
@@ -192,7 +192,7 @@ START_TEST(bad_rows_change_nothing)
         }
     }
     rows(logp, "3344");
-    logp[2 * V] = -INFINITY; // a label that cannot be
+    logp[2 * V] = -INFINITY; // an impossible label
     OK(lin_greedy_push(&g, logp, 4, phones, 8, &n, &err));
     ck_assert_int_eq(n, 2);
     for (int v = 0; v < V; v++) logp[v] = -INFINITY;

@@ -1,4 +1,4 @@
-// decoder/phone_map.c: what becomes of phones, the map that is shipped, bad files.
+// decoder/phone_map.c: mapped and deleted phones, the installed map, bad files.
 #include "decoder/phone_map.h"
 
 #include "base/memory.h"
@@ -11,7 +11,7 @@ static lin_status parse(const char *text, int case_sensitive, lin_phone_map **ma
     return lin_phone_map_parse(text, strlen(text), "x.map", case_sensitive, map, err);
 }
 
-// What becomes of a phone: its new name, "" if deleted, NULL if the map does not speak of it.
+// The new name of a phone, "" if it is deleted, NULL if it is not in the map.
 static const char *becomes(const lin_phone_map *map, const char *phone)
 {
     const char *text = phone;

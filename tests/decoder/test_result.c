@@ -1,4 +1,4 @@
-// decoder/result.c: phones, words and alternatives as they come, memory that is kept, and every allocation failing.
+// decoder/result.c: phones, words and alternatives as they arrive, memory that is reused, and every allocation failing.
 #include "decoder/result.h"
 
 #include "tests/lexicon/support.h"
@@ -33,7 +33,7 @@ START_TEST(phones_and_words)
         ck_assert(p->label == phones[i].label && p->confidence == phones[i].confidence && isnan(p->goodness));
         ck_assert(p->start_s == 0.03 * (double)phones[i].start && p->end_s == 0.03 * (double)phones[i].end);
     }
-    // Phones of the path stand behind those that were there.
+    // Phones of the path are appended to the existing ones.
     ck_assert(r.words[0].first_phone == 2 && r.words[0].n_phones == 2 && r.words[1].first_phone == 4 && r.words[1].n_phones == 1);
     ck_assert(r.words[0].known && !r.words[1].known);
     ck_assert(r.words[0].confidence == 0.75f && r.words[0].start_s == 0.03 * 2 && r.words[1].end_s == 0.03 * 12);
@@ -55,7 +55,7 @@ START_TEST(phones_and_words)
 }
 END_TEST
 
-// Whether words were looked for is told apart from whether any were found.
+// A result without words differs from one whose word search found none.
 START_TEST(words_looked_for)
 {
     lin_result r = {0};
@@ -125,7 +125,7 @@ START_TEST(alternatives)
         ck_assert_str_eq(lin_result_word_text(&r.alternatives[i], 2 * i), "world");
         ck_assert(r.alternatives[i].words[2 * i].first_phone == 3 * i);
     }
-    // The next utterance takes the same memory: nothing but its two names is allocated.
+    // The next utterance reuses the memory: only its two names are allocated.
     const unsigned long live = lin_memory_live(), count = lin_memory_count();
     ck_assert_int_eq(fill(&r, 80), LIN_OK);
     ck_assert_uint_eq(lin_memory_count() - count, 2);

@@ -1,4 +1,4 @@
-// decoder/rows.c: what passes, what does not, and what is said of it.
+// decoder/rows.c: rows that are accepted, rows that are refused, and the messages.
 #include "decoder/rows.h"
 
 #include "tests/lexicon/support.h"
@@ -18,7 +18,7 @@ START_TEST(log_probabilities_pass)
     OK(lin_rows_check(rows, 0, V, 0, &err));
     for (int v = 0; v < V; v++) rows[v] = v == 2 ? 0 : -INFINITY;
     OK(lin_rows_check(rows, 3, V, 0, &err));
-    rows[2] = 0.009f; // half precision is as rough
+    rows[2] = 0.009f; // rounding of half precision is this large
     OK(lin_rows_check(rows, 3, V, 0, &err));
 }
 END_TEST

@@ -54,7 +54,7 @@ START_TEST(counts_of_real_output_are_sclites)
 }
 END_TEST
 
-// Least weight by trying everything.
+// The smallest weight, by exhaustive search.
 static int least(const int *r, int n, const int *h, int m)
 {
     if (!n || !m) return 3 * (n + m);
@@ -117,7 +117,7 @@ START_TEST(long_sequences)
 }
 END_TEST
 
-// Whatever the size of the blocks, the steps are the same.
+// The steps are the same for every block size.
 START_TEST(alignment_in_blocks)
 {
     enum { MOST = 40 };
@@ -347,7 +347,7 @@ START_TEST(speakers_from_a_table)
 }
 END_TEST
 
-// What became of each token, and the pairs it was aligned in.
+// Counts for each token, and the pairs it was aligned in.
 START_TEST(tokens_and_pairs)
 {
     lin_score *s;
@@ -393,7 +393,7 @@ int main(int argc, char **argv)
 {
     if (argc > 1) golden = argv[1];
     Suite *suite = suite_create("score");
-    TCase *tc = tcase_create("sclite"); // by itself for large sets: CK_RUN_CASE=sclite CK_DEFAULT_TIMEOUT=600
+    TCase *tc = tcase_create("sclite"); // alone, for large sets: CK_RUN_CASE=sclite CK_DEFAULT_TIMEOUT=600
     tcase_add_test(tc, counts_are_sclites);
     tcase_add_test(tc, counts_of_real_output_are_sclites);
     suite_add_tcase(suite, tc);

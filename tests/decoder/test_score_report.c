@@ -1,5 +1,5 @@
-// decoder/score_report.c, score_align.c, score_json.c, score_html.c, score_tables.c, score_compare.c: what is written of a score,
-// against sclite's printouts and sc_stats' test, and by parsing it again.
+// decoder/score_report.c, score_align.c, score_json.c, score_html.c, score_tables.c, score_compare.c: the reports of a score,
+// against sclite's printouts and sc_stats' test, and by parsing them again.
 //
 //   test_score_report [FOLDER]     FOLDER (default tests/golden) holds what tests/golden/score.py makes
 #include "decoder/score_report.h"
@@ -31,7 +31,7 @@ START_TEST(alignments_are_sclites)
     OK(lin_score_files(golden_path("score_ref.trn"), golden_path("score_hyp.trn"), NULL, &s, &err));
     OK(lin_text_read(golden_path("score_align.txt"), &text, &n, &err));
     lin_score_report r = {.score = s, .measure = "PER"};
-    for (char *block = text; *block; checked++) { // each ends in an empty line
+    for (char *block = text; *block; checked++) { // each ends with an empty line
         char id[200], *end = strstr(block, "\n\n") + 2;
         ck_assert_int_eq(sscanf(block, "id: (%199[^)])", id), 1);
         int u = 0;
@@ -141,8 +141,8 @@ START_TEST(notes)
 }
 END_TEST
 
-// A map of phones and a hypothesis of words, hundreds of thousands of which it does not speak of. Looking all of them up again for
-// each takes longer than a test is given.
+// A map of phones and a hypothesis of words, hundreds of thousands of which are not in the map. A linear search for each would
+// exceed the test's time limit.
 START_TEST(many_tokens_that_are_not_in_the_map)
 {
     enum { MANY = 400000, TOGETHER = 100 };
@@ -208,7 +208,7 @@ START_TEST(json_report)
     ck_assert_double_eq(number(item, "worse_utterances"), 3);
     ck_assert_double_eq(number(cJSON_GetObjectItem(item, "matched_pairs"), "segments"), c.segments.segments);
     ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(json, "utterances_by_id")), 5);
-    // the matrix adds up to what is known of each token
+    // the matrix adds up to the counts of each token
     cJSON *matrix = cJSON_GetObjectItem(json, "matrix"), *rows = cJSON_GetObjectItem(matrix, "counts"), *names, *tokens;
     names = cJSON_GetObjectItem(matrix, "tokens");
     tokens = cJSON_GetObjectItem(json, "tokens_by_name");
@@ -301,7 +301,7 @@ START_TEST(tables)
     FAIL_EVERY_ALLOCATION(lin_score_matrix_make(s, 3, &m, NULL), lin_score_matrix_free(&m));
     FAIL_EVERY_ALLOCATION(lin_score_worst(s, 9, &worst, &n, NULL), lin_free(worst));
     lin_score_destroy(s);
-    s = score("u-1 a a a b b b\n", "u-1 u v w x y z\n", NULL); // what is left out goes nowhere
+    s = score("u-1 a a a b b b\n", "u-1 u v w x y z\n", NULL); // pairs that are left out are counted nowhere
     OK(lin_score_matrix_make(s, 2, &m, &err));
     ck_assert(m.n == 2 && m.left_out == 6);
     check_matrix(s, &m);
@@ -315,7 +315,7 @@ START_TEST(tables)
 }
 END_TEST
 
-// Every tag is closed that must be, and no text gets out of its place.
+// Every element is closed, and no text is taken for markup.
 static void check_html(const char *html)
 {
     static const char *const pairs[] = {"html", "head",  "body",    "main", "style", "title",
@@ -366,7 +366,7 @@ START_TEST(html_report)
 }
 END_TEST
 
-// An hour of speech in one utterance: its beginning is enough, the page stays one that can be opened.
+// An hour of speech in one utterance: only its beginning is written, so that the page can be opened.
 START_TEST(html_of_a_long_utterance)
 {
     lin_buffer ref = {0}, out = {0};
@@ -419,7 +419,7 @@ START_TEST(matched_pairs_are_sc_stats)
 }
 END_TEST
 
-// Segments by hand: cut at two tokens in a row that both have right, with nothing inserted between.
+// Segments by hand: cut at two consecutive tokens that both systems have right, with no insertion between.
 START_TEST(segments)
 {
     static const struct {

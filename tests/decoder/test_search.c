@@ -1,5 +1,5 @@
-// decoder/search.c: the three kinds through one face: what their own functions give, for any split, fork and copy of the state; the
-// best hypothesis at the end; states of something else; nothing allocated on the way.
+// decoder/search.c: the three kinds of search through one interface give the results of their own functions, for any split, fork
+// and copy of the state; the best hypothesis at the end; foreign states; no allocation while streaming.
 #include "decoder/search.h"
 
 #include "decoder/greedy.h"
@@ -49,7 +49,7 @@ static void end(fixture *f)
     lin_phones_destroy(f->phones);
 }
 
-// Peaks of one to three rows among blanks, now and then in doubt.
+// Peaks of one to three rows among blanks, some divided between two labels.
 static void fill(float *logp, uint64_t seed)
 {
     static const int labels[] = {1, 7, 9, 31, 34}; // AA B D T UW
@@ -87,7 +87,7 @@ static void same(const lin_path *got, const lin_path *want)
     test_require(got->score == want->score && got->acoustic == want->acoustic && got->language == want->language, "scores");
 }
 
-// Everything at once, ended into a path.
+// All rows in one call, finished into a path.
 static void whole(const lin_search *s, const float *logp, lin_path *path)
 {
     void *state = lin_alloc(lin_search_bytes(s), 1);
@@ -164,7 +164,7 @@ START_TEST(any_split_and_any_copy_of_the_state_gives_the_same)
                 if (n > T - t) n = T - t;
                 OK(lin_search_push(s, state, NULL, logp + t * V, n, &got, &err));
                 OK(lin_search_check(s, state, bytes, &err));
-                memcpy(other, state, bytes); // goes on from a copy, as from a file
+                memcpy(other, state, bytes); // continues from a copy, as from a file
                 memset(state, 0x5A, bytes);
                 void *swap = state;
                 state = other;
@@ -182,7 +182,7 @@ START_TEST(any_split_and_any_copy_of_the_state_gives_the_same)
 }
 END_TEST
 
-// What was settled with its tail behind, whose scores are those of the whole.
+// The settled part followed by the provisional part, whose scores are those of the whole.
 static void append(lin_path *path, const lin_path *tail)
 {
     const int before = path->n_phones;
@@ -247,7 +247,7 @@ START_TEST(frames_are_counted_on_and_a_carried_phone_is_given_once)
         for (int i = 0; i < a.n_phones; i++) ck_assert_int_eq(b.phones[i].start, a.phones[i].start + 1000);
         lin_free(state);
     }
-    // Greedy, cut within a phone that goes on: with carry it was said once.
+    // Greedy, cut within a phone: with carry it counts once.
     const lin_search *s = &f.searches[LIN_SEARCH_GREEDY];
     lin_greedy g;
     int cut = 1;

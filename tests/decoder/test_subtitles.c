@@ -1,5 +1,5 @@
-// decoder/writers_subtitles.c: what subtitlers expect of every cue, on random speech and at every limit. SubRip is read back by a
-// small reader of its own; tests/golden/writers.py reads it with those of others.
+// decoder/writers_subtitles.c: the usual rules for subtitles hold for every cue, on random speech and at every limit. A small
+// reader in this file reads SubRip back; tests/golden/writers.py reads it with other libraries.
 #include "decoder/writers.h"
 #include "tests/decoder/story.h"
 
@@ -88,7 +88,7 @@ static int characters(const char *text)
     return n;
 }
 
-// Everything that holds for all cues of words of at most a line each. Returns how many there are.
+// Checks what holds for all cues if no word is longer than a line. Returns the number of cues.
 static int check_cues(const said *words, int n_words, double seconds)
 {
     int n = read_srt(write_result("srt", 0)), at = 0;
@@ -143,13 +143,13 @@ START_TEST(random_speech)
 }
 END_TEST
 
-// How many cues there are and where the first ends, at each limit.
+// The number of cues and the end of the first, at each limit.
 START_TEST(limits)
 {
     static said words[WORDS];
     static const struct {
-        const char *text; // words between blanks
-        int length, gap;  // of each word and behind it, frames
+        const char *text; // words separated by spaces
+        int length, gap;  // frames of each word, and of the gap after it
         double seconds;
         int cues;
         long first_to;
@@ -186,7 +186,7 @@ START_TEST(limits)
 }
 END_TEST
 
-// Cuts are even and rather where the speaker waits, not where the room ends.
+// Cues have similar lengths and are cut at pauses rather than where the line is full.
 START_TEST(cuts)
 {
     static said words[40];
@@ -200,14 +200,14 @@ START_TEST(cuts)
     ck_assert_int_eq(cues[1].from, 4000);
     ck_assert_str_eq(cues[0].line[0], "worda wordb wordc wordd worde");
     ck_assert_str_eq(cues[0].line[1], "wordf wordg wordh wordi wordj");
-    for (int i = 12; i < 20; i++) words[i].from += 30, words[i].to += 30; // a short pause behind the twelfth
+    for (int i = 12; i < 20; i++) words[i].from += 30, words[i].to += 30; // a short pause after the twelfth
     make(words, 20, 9);
     ck_assert_int_eq(check_cues(words, 20, 9), 2);
     ck_assert_int_eq(cues[1].from, 5100);
 }
 END_TEST
 
-// A word longer than a line is cut into parts, its time too; nothing is lost.
+// A word longer than a line is cut into parts, and so is its time; no character is lost.
 START_TEST(long_words)
 {
     said word = {.from = 10, .to = 510};
@@ -225,14 +225,14 @@ START_TEST(long_words)
     ck_assert_int_eq(n, 3);
     ck_assert_str_eq(all, word.text);
     ck_assert(cues[0].from == 100 && cues[0].to == cues[1].from && cues[1].to >= 5100);
-    // What is left of it shares a line with the next word, to the last character.
+    // The rest of it shares a line with the next word, up to the last character.
     said two[] = {{.from = 0, .to = 200}, {.from = 201, .to = 250}};
     memset(two[0].text, 'a', 62);
     memset(two[1].text, 'b', 21);
     make(two, 2, 5);
     ck_assert_str_eq(write_result("srt", 0), "1\n00:00:00,000 --> 00:00:04,941\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n"
                                              "aaaaaaaaaaaaaaaaaaaa bbbbbbbbbbbbbbbbbbbbb\n\n");
-    // No time at all: still cues that go forward.
+    // Words without duration: times of cues still increase.
     word.to = word.from;
     make(&word, 1, 0);
     const int m = read_srt(write_result("srt", 0));
@@ -240,7 +240,7 @@ START_TEST(long_words)
 }
 END_TEST
 
-// Whatever times a result has, subtitles go forward and stay within what can be written.
+// For any times of a result, the times of subtitles increase and stay within the range of the format.
 START_TEST(hostile_times)
 {
     static const double odd[] = {-5, NAN, INFINITY, -INFINITY, 1e300, 0, 3.0004, 3.0005, 2, 9e8, 8.9e8};

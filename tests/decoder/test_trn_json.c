@@ -1,4 +1,4 @@
-// decoder/trn_json.c, and maps in decoder/trn.c: objects of our own and of others, what is refused, hostile lines.
+// decoder/trn_json.c, and maps in decoder/trn.c: linnet's objects and those of other programs, refused and hostile lines.
 #include "decoder/trn.h"
 
 #include <cJSON.h>
@@ -26,8 +26,8 @@ START_TEST(phones_words_and_text)
                                  "  {\"id\": \"c\", \"text\": \" one\\ttwo  \"}  \n";
     ck_assert_str_eq(read_back(others, "x", any), "a: the cat | b: | c: one two");
     ck_assert_str_eq(read_back(others, "x", words), "a: the cat | b: | c: one two");
-    // a list goes before the text; an utterance of braces is no JSON
-    // Words that the lexicon lacks have no spelling, but phones; they count as the other formats write them.
+    // a list takes precedence over the text; an utterance of braces is not JSON
+    // Words outside the lexicon have phones and no spelling; they count as the other formats write them.
     const char unknown[] = "{\"id\":\"a\",\"words\":[{\"word\":\"the\",\"known\":true,\"phones\":[\"DH\"]},"
                            "{\"word\":\"\",\"known\":false,\"phones\":[\"HH\",\"ow\"]}]}";
     ck_assert_str_eq(read_back(unknown, "x", words), "a: the [hh_ow]");
@@ -109,7 +109,7 @@ START_TEST(hostile_lines)
     memset(line, ',', 7 << 20);
     memcpy(line, "{\"id\":[1,1", 10);
     FAILS(parse(line, 7 << 20, "x.json", any, &err), LIN_FORMAT, "a line of up to 7340025 values is too long");
-    // Long is no harm: an hour of speech with alternatives.
+    // Long lines are valid: an hour of speech with alternatives.
     memset(line, ' ', 17 << 20);
     memcpy(line, "{\"id\":\"a\",\"text\":\"b\"}", 21);
     OK(parse(line, 17 << 20, "x.json", any, &err));

@@ -1,5 +1,5 @@
-// decoder/word_context.c with decoder/words.c: phrases that decide between words, words that only the context knows, contexts that
-// change while a stream runs. That scores count every phrase exactly is held by test_words.c against brute force.
+// decoder/word_context.c with decoder/words.c: phrases that decide between words, words that only the context has, contexts that
+// change while a stream runs. test_words.c compares the scores of phrases with brute force.
 #include "base/textfile.h"
 #include "decoder/words.h"
 #include "tests/lexicon/support.h"
@@ -50,7 +50,7 @@ static lin_word_context *context_of(const char *text, double bonus, const char *
     return c;
 }
 
-// Rows that say phones: two of the phone, one blank.
+// Rows of the named phones: two rows of each phone, then one blank.
 static int say(float *logp, const char *text)
 {
     const char *at = text, *end = text + strlen(text), *field;
@@ -112,7 +112,7 @@ START_TEST(test_phrases)
 }
 END_TEST
 
-// "pbx" is spelled letter by letter, P IY B IY EH K S, and no word of the lexicon.
+// "pbx" is spelled letter by letter, P IY B IY EH K S, and is not in the lexicon.
 START_TEST(test_new_words)
 {
     const char sound[] = "DH AH P IY B IY EH K S AH";
@@ -123,7 +123,7 @@ START_TEST(test_new_words)
     ck_assert_ptr_null(lin_words_text(words, NULL, found.words[1].word));
     ck_assert_int_eq(found.words[1].n_phones, 7);
     ck_assert_int_eq(found.words[1].start, 6);
-    // Taken out of its context it is an unknown word, whose phones stay.
+    // After the context changes it is an unknown word with the same phones.
     lin_words_reset(words, state, 0);
     lin_path_clear(&found);
     push(c, sound);
@@ -133,7 +133,7 @@ START_TEST(test_new_words)
     int unknown = 0;
     for (int i = 0; i < found.n_words; i++) unknown += found.words[i].word >= lin_tree_words(tree);
     ck_assert(unknown == 0 || found.words[1].word >= lin_tree_words(tree)); // settled before, or not any more
-    // In the middle of it as well.
+    // Also in the middle of the word.
     lin_words_reset(words, state, 0);
     lin_path_clear(&found);
     push(c, "DH AH P IY B IY");
@@ -145,7 +145,7 @@ START_TEST(test_new_words)
 }
 END_TEST
 
-// What an unfinished phrase had earned goes with its context.
+// The bonus of an unfinished phrase is taken back when its context is replaced.
 START_TEST(test_change)
 {
     lin_word_context *c = context_of("the right letter", 6, NULL, 0), *other = context_of("a letter", 6, NULL, 0);
@@ -161,7 +161,7 @@ START_TEST(test_change)
             ck_assert_double_eq_tol(found.score, plain, 0.02); // sums over alignments differ a little where histories recombine
         plain = found.score;
     }
-    // The new one counts from where it comes.
+    // The new context counts from the row where it is set.
     lin_words_reset(words, state, 0);
     lin_path_clear(&found);
     push(c, "DH AH");
@@ -176,7 +176,7 @@ START_TEST(test_change)
 }
 END_TEST
 
-// Whatever finish appends was made room for before it changed anything: the broken off word is one more than before.
+// finish reserves memory before it changes the state: the unfinished word is one more than before.
 START_TEST(test_room)
 {
     lin_word_context *c = context_of("PBX", 4, NULL, 0);

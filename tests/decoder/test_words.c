@@ -52,7 +52,7 @@ typedef struct stream {
     variant v;
 } stream;
 
-// Longer than brute force could go, with all that prunes.
+// Longer inputs than brute force can handle, with all kinds of pruning.
 static void draw_stream(stream *x, uint64_t seed)
 {
     drawn d = {seed, 2000000};
@@ -106,7 +106,7 @@ static void check_same_nbest(const search *a, void *other)
     lin_path_free(&y);
 }
 
-// Any split of the rows, copies of the state in between and all, gives the same bits.
+// Any split of the rows, with copies of the state in between, gives the same bits.
 START_TEST(test_splits)
 {
     for (uint64_t seed = 0; seed < 60; seed++) {
@@ -146,7 +146,7 @@ START_TEST(test_splits)
 }
 END_TEST
 
-// With n_best 1 what is settled on the way and the rest is what the best hypothesis was when nothing is settled on the way.
+// With n_best 1 the settled part and the rest equal the best hypothesis of a search that settles nothing before the end.
 START_TEST(test_settled_is_best)
 {
     int early = 0, others = 0;
@@ -168,7 +168,7 @@ START_TEST(test_settled_is_best)
         }
         int same = settled.n_words == whole.n_words;
         for (int i = 0; i < whole.n_words && same; i++) same = settled.words[i].word == whole.words[i].word;
-        // With alternatives exact scores decide at the end.
+        // With alternatives, exact scores decide at the end.
         ck_assert(settled.score < whole.score + 1e-9 && (same || settled.score < whole.score));
         others += !same;
         lin_path_free(&settled);
@@ -225,7 +225,7 @@ START_TEST(test_memory)
 }
 END_TEST
 
-// Bytes of a state changed at random: refused, or harmless.
+// Random bytes of a state are changed: it is refused, or the search stays within its memory.
 START_TEST(test_hostile_states)
 {
     int refused = 0, accepted = 0;
@@ -287,7 +287,7 @@ static void *on_small_stack(void *context)
     return NULL;
 }
 
-// Threads of a hundred kilobytes, as some systems have them.
+// Threads with a stack of 100 KB, as on some systems.
 START_TEST(test_small_stack)
 {
     static on_stack o;
@@ -307,7 +307,7 @@ START_TEST(test_small_stack)
 }
 END_TEST
 
-// Fields that changes at random hardly reach.
+// Fields that random changes rarely hit.
 START_TEST(test_states_that_lie)
 {
     static stream x;
@@ -324,7 +324,7 @@ START_TEST(test_states_that_lie)
         memcpy(copy, s.state, n);
         OK(lin_words_check(s.words, copy, n, &err));
         ck_assert_int_gt(to.h->n_records, 0);
-        if (lie == 0) { // a run that would grow beyond its number
+        if (lie == 0) { // a run that would overflow its counter
             to.h->first_frame = -(INT64_C(1) << 40);
             to.tokens[0].arms[LABEL_ARM].frames = INT32_MAX;
         } else if (lie == 1) {
@@ -344,7 +344,7 @@ START_TEST(test_states_that_lie)
 }
 END_TEST
 
-// Only differences of frames count: a segment may begin at any.
+// Only differences of frames matter: a segment may begin at any frame.
 START_TEST(test_frames_below_zero)
 {
     for (uint64_t seed = 0; seed < 40; seed++) {
@@ -416,7 +416,7 @@ START_TEST(test_times)
     ck_assert_float_eq_tol(p.phones[3].confidence, 0.9f, 1e-6f);
     ck_assert(p.words[0].confidence > 0.2f && p.words[0].confidence < 0.46f); // "ab's" sounds alike
     ck_assert(p.words[1].confidence > 0.7f && p.words[1].confidence <= 0.91f);
-    // Labels repeat where a blank is between them, within words and across them.
+    // Labels repeat with a blank between them, within words and across them.
     ck_assert_str_eq(hear(&s, "2022", NULL, &p), "bb");
     ck_assert_str_eq(hear(&s, "1202023", NULL, &p), "ab bb c");
     ck_assert_str_eq(hear(&s, "12023", NULL, &p), "ab bc");
@@ -444,7 +444,7 @@ START_TEST(test_unknown_words)
     ck_assert_int_eq(p.words[1].start, 105);
     ck_assert_int_eq(p.words[1].end, 115);
     ck_assert_ptr_null(lin_words_text(s.words, NULL, LIN_WORD_UNKNOWN));
-    // Without words outside the lexicon, a search that finds no complete one at the end says so.
+    // Without words outside the lexicon, a search with no complete word at the end returns an error.
     end(&s);
     o.unknown = -INFINITY;
     o.width = 1;
@@ -482,8 +482,7 @@ START_TEST(test_homophones)
 }
 END_TEST
 
-// Hypotheses that differ in the last label behind a word, or in the context, have different futures: with one rival they still both
-// go on.
+// Hypotheses that differ in the last label after a word, or in the context, are not merged: both continue also with one rival.
 START_TEST(test_different_futures)
 {
     static const int labels[][2] = {{2, 0}, {3, 0}, {2, 4}};
@@ -535,7 +534,7 @@ START_TEST(test_bad_rows)
     for (int v = 0; v < HAND_V; v++) logp[2 * HAND_V + v] = -INFINITY;
     FAILS(lin_words_push(s.words, s.state, NULL, logp, T, &p, &err), LIN_NUMERIC, "frame 102");
     ck_assert(memcmp(before, s.state, lin_words_bytes(s.words)) == 0 && p.n_words == 0);
-    // A row of which nothing is possible is passed over.
+    // A row in which nothing is possible is skipped.
     logp[2 * HAND_V + 4] = 0;
     OK(lin_words_push(s.words, s.state, NULL, logp, T, &p, &err));
     OK(lin_words_finish(s.words, s.state, NULL, &p, &err));
@@ -575,7 +574,7 @@ START_TEST(test_options)
 }
 END_TEST
 
-// A million rows: the same words at the end as at the beginning, scores that grow by the same amount, nothing that grows otherwise.
+// A million rows: the same words at the end as at the beginning, scores that grow evenly, constant memory.
 START_TEST(test_long_stream)
 {
     lin_words_options o = plain();

@@ -1,7 +1,8 @@
 // decoder/words_nbest.c, words_exact.c, and the confidences of words_path.c: against brute force over all sequences of words.
 #include "tests/decoder/words_case.h"
 
-// Probability of each word of a path, of all sequences: those have it whose least changes to the path's leave it in its place.
+// The probability of each word of a path among all sequences: the sum over the sequences whose alignment to the path with the
+// fewest edits matches the word.
 static void true_shares(const truth *t, const sequence *path, double *shares)
 {
     double sum = 0, most = t->found[0].total;
@@ -33,7 +34,7 @@ static void true_shares(const truth *t, const sequence *path, double *shares)
     for (int k = 0; k < path->n; k++) shares[k] /= sum;
 }
 
-// What a confidence has beside the geometric mean of its phones'.
+// The factor of a confidence apart from the geometric mean of its phones' confidences.
 static double share_of(const lin_path *p, int word)
 {
     const lin_path_word *is = &p->words[word];
@@ -42,8 +43,8 @@ static double share_of(const lin_path *p, int word)
     return (double)is->confidence / exp(sum / is->n_phones);
 }
 
-// Recombination loses sequences, never invents them: whatever is listed exists and has its exact score; the best one is nearly
-// always right, the best five are mostly those of brute force, and confidences are near the probabilities among all sequences.
+// Recombination may lose sequences and never makes new ones: each listed one exists with its exact score; the best is nearly
+// always right, the best five are mostly those of brute force, and confidences are close to the probabilities among all sequences.
 START_TEST(test_recombination)
 {
     int right = 0, among = 0, cases = 0, wanted = 0, listed = 0, exact = 0, n_shares = 0;
@@ -80,7 +81,7 @@ START_TEST(test_recombination)
             right += i == 0 && is->total > t.found[0].total - 1e-5;
             among += i < 5 && is->total > t.found[t.n < 5 ? t.n - 1 : 4].total - 1e-5;
             if (i == 0) true_shares(&t, is, shares);
-            double more = 0; // in sum: which of two words alike is in its place is open
+            double more = 0; // the sum only: which of two equal words is kept is not defined
             for (int k = 0; i == 0 && k < is->n; k++, n_shares++) more += share_of(&found, k) - shares[k];
             off += fabs(more);
         }
@@ -97,7 +98,7 @@ START_TEST(test_recombination)
 }
 END_TEST
 
-// Words outside the lexicon that hardly can be change no confidence.
+// Very improbable words outside the lexicon do not change a confidence.
 START_TEST(test_confidence_beside_unknown)
 {
     int n = 0;
@@ -118,7 +119,7 @@ START_TEST(test_confidence_beside_unknown)
             OK(lin_words_finish(s.words, s.state, s.context, &paths[i], &err));
             end(&s);
         }
-        // At the end of a search that has no complete word yet the two differ.
+        // If a search ends without a complete word, the two differ.
         for (int k = 0; paths[0].n_words == paths[1].n_words && k < paths[0].n_words; k++, n++) {
             if (paths[0].words[k].word != paths[1].words[k].word) break;
             test_require(fabsf(paths[0].words[k].confidence - paths[1].words[k].confidence) < 0.02f,
@@ -132,7 +133,7 @@ START_TEST(test_confidence_beside_unknown)
 }
 END_TEST
 
-// Two phones, three words; rows in which the impossible used to be listed.
+// Two phones, three words: impossible sequences must not be listed.
 START_TEST(test_impossible_alternatives)
 {
     static const int labels[][2] = {{1, 0}, {1, 2}, {2, 1}};
@@ -171,7 +172,7 @@ START_TEST(test_impossible_alternatives)
 }
 END_TEST
 
-// log of the sum over the alignments of a path's phones with T rows, by the book.
+// log of the sum over the alignments of a path's phones with T rows, from the definition.
 static double path_log(const lin_path *p, const float *logp, int T, int V)
 {
     const int S = 2 * p->n_phones + 1;
@@ -192,7 +193,7 @@ static double path_log(const lin_path *p, const float *logp, int T, int V)
     return sum;
 }
 
-// Sentences that are too long for brute force: every listed score is the exact one of its own phones, however narrow the beam.
+// Sentences too long for brute force: every listed score is the exact score of its phones, for any beam width.
 START_TEST(test_exact_scores)
 {
     int listed = 0;
@@ -216,7 +217,7 @@ START_TEST(test_exact_scores)
             double last = INFINITY;
             if (finished) OK(lin_words_finish(s.words, s.state, s.context, NULL, &err));
             const int n = lin_words_hypotheses(s.words, s.state);
-            for (int i = !finished; i < n; i++, listed++) { // before the end the best one has what was followed
+            for (int i = !finished; i < n; i++, listed++) { // before the end the best one has the score of the search
                 OK(lin_words_nbest(s.words, s.state, i, &p, &err));
                 const double exact = path_log(&p, logp, ROWS, w.V);
                 test_require(fabs(p.acoustic - exact) < 1e-6, "seed %d: hypothesis %d has %.9g, its phones %.9g", (int)seed, i,
@@ -232,7 +233,8 @@ START_TEST(test_exact_scores)
 }
 END_TEST
 
-// More rows than are kept for exact scores: silence and what is settled goes, and what cannot go leaves no estimates in the list.
+// More rows than are stored for exact scores: silence and settled rows are dropped; if the rest is too long, hypotheses without an
+// exact score are not listed.
 START_TEST(test_more_rows_than_kept)
 {
     enum { ROWS = 9000 };
@@ -244,14 +246,14 @@ START_TEST(test_more_rows_than_kept)
         lin_path p = {0};
         o.n_best = 4;
         o.unknown = half ? -INFINITY : -10;
-        o.score = half ? 5 : 14; // 5: no complete word stays
+        o.score = half ? 5 : 14; // 5: no complete word survives
         by_hand(&s, &o, NULL);
         int T = say(logp, said[half]);
         const char blank[] = "0";
         for (int i = 0; i < ROWS; i++) (void)say(logp + (T + i) * HAND_V, blank);
         T += ROWS;
         T += say(logp + T * HAND_V, half ? "2" : "223");
-        for (int i = 0; i < T; i++) { // rows that are nearly sure, or the silence would be worth a phone
+        for (int i = 0; i < T; i++) { // nearly certain rows, or a phone in the silence would score better
             for (int v = 0; v < HAND_V; v++) logp[i * HAND_V + v] = logf(logp[i * HAND_V + v] > -1 ? 0.9999f : 0.000025f);
         }
         OK(lin_words_push(s.words, s.state, NULL, logp, T, &p, &err));

@@ -1,7 +1,7 @@
 // base/buffer.c, writers*.c: each format to the byte, words and ids of any bytes, what a format cannot hold, several utterances
 // in one file, every allocation failing; and from rows through greedy and each format back to the times.
 //
-// The files in tests/golden/writers were read by others' readers (tests/golden/writers.py). To make them anew after a change:
+// Other libraries read the files in tests/golden/writers (tests/golden/writers.py). To make them again after a change:
 //   WRITE_GOLDEN=1 build/release/tests/decoder/test_writers && python3 tests/golden/writers.py
 #include "decoder/writers.h"
 
@@ -189,7 +189,7 @@ static void shift(double seconds)
     result.seconds += seconds;
 }
 
-// One header, subtitles numbered on, and each utterance as it would be alone.
+// One header, subtitles numbered through, and each utterance as in a file of its own.
 START_TEST(documents)
 {
     static const char *const files[][2] = {{"many.jsonl", "json"}, {"many.csv", "csv"}, {"many.srt", "srt"}, {"many.vtt", "vtt"}};
@@ -232,7 +232,7 @@ START_TEST(what_a_document_cannot_hold)
     OK(grid->write(&result, &o, &out, &err));
     FAILS(grid->write(&result, &o, &out, &err), LIN_INVALID, "a TextGrid holds one utterance, story needs a file of its own");
     lin_buffer_free(&out);
-    for (int i = 0; lin_writer_at(i); i++) { // a header is the beginning of a file without a document
+    for (int i = 0; lin_writer_at(i); i++) { // without a document, write() begins with the header
         lin_writer_document nothing = {0};
         o.document = &nothing;
         OK(lin_writer_begin(lin_writer_at(i), &o, &out, &err));
@@ -354,7 +354,7 @@ START_TEST(words_that_do_not_fit)
 }
 END_TEST
 
-// Phones that no word has, before, between and behind words, keep their place in time.
+// Phones without a word, before, between and after words, keep their times.
 START_TEST(phones_of_no_word)
 {
     three_words("world");
@@ -367,9 +367,9 @@ START_TEST(phones_of_no_word)
 }
 END_TEST
 
-// ---- odd results ----------------------------------------------------------------------------------------------------------------
+// ---- unusual results ------------------------------------------------------------------------------------------------------------
 
-// Intervals of a TextGrid follow one another without gaps from 0 to the end, whatever the times of a result are.
+// The intervals of a TextGrid cover 0 to the end without gaps, for any times of the result.
 static void check_grid(const char *text, int n_tiers)
 {
     double end = 0, from, to, length;
@@ -385,7 +385,7 @@ static void check_grid(const char *text, int n_tiers)
             ck_assert_int_gt(left, 0);
             end = 0, n = 0, tiers++;
         } else {
-            test_require(from == end && to > from, "interval %d from %.3f to %.3f behind %.3f", n, from, to, end);
+            test_require(from == end && to > from, "interval %d from %.3f to %.3f after %.3f", n, from, to, end);
             end = to, n++;
             if (!--left) ck_assert(end == length);
         }
@@ -468,7 +468,7 @@ START_TEST(times_come_through)
     for (int t = 0; t < ROWS; t++) {
         for (int v = 0; v < V; v++) rows[t][v] = v ? -9.0f : -0.01f;
     }
-    for (int i = 0; i < ONSETS; i++) { // over half a second from each other: each is a subtitle of its own
+    for (int i = 0; i < ONSETS; i++) { // more than half a second apart: each is a subtitle of its own
         onset[i] = 7 + 70 * i + (int)lin_random_below(3, (uint64_t)i, 10);
         for (int t = onset[i]; t < onset[i] + 4; t++) rows[t][1 + i] = -0.001f;
     }
@@ -482,7 +482,7 @@ START_TEST(times_come_through)
     result.seconds = ROWS * 0.01;
     static const struct {
         const char *writer, *before; // the text that each start follows
-        int first;                   // of so many that do not count
+        int first;                   // so many are skipped
     } layouts[] = {{"json", "\"start\":", 0}, {"ctm", "onsets 1 ", 0}, {"audacity", "\n", 0},
                    {"srt", "\n", 0},          {"vtt", "\n\n", 0},      {"textgrid", "xmin = ", 2}};
     for (size_t f = 0; f < sizeof layouts / sizeof *layouts; f++) {
@@ -510,7 +510,7 @@ START_TEST(times_come_through)
 }
 END_TEST
 
-// Whatever the id, the line is JSON that an independent parser reads back.
+// For any id, an independent parser reads the line as JSON.
 START_TEST(json_of_any_id)
 {
     lin_writer_options plain = {0};
@@ -574,7 +574,7 @@ START_TEST(numbers)
                  {3162277660168.25, 4, "3162277660168.2500"}, {-1000000000.96875, 2, "-1000000000.97"},
                  {999999999999.9990234375, 2, "1000000000000.00"}, {123456789012.5, 0, "123456789013"},
                  {1e300, 0, "9000000000000000"}, {-1e300, 1, "-9000000000000000.0"}};
-    setlocale(LC_ALL, "de_DE.UTF-8"); // where it is installed, its decimal comma must not show
+    setlocale(LC_ALL, "de_DE.UTF-8"); // if it is installed, its decimal comma must not be written
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         lin_buffer out = {0};
         lin_buffer_fixed(&out, cases[i].value, cases[i].digits);
@@ -625,7 +625,7 @@ static void make_long(lin_result *r)
     OK(lin_result_add_path(other, &path, 0.01, story_spell, &spellings, &err));
 }
 
-// Into a buffer that has something; *n is how long it is then.
+// Writes into a buffer that is not empty; *n becomes its length.
 static lin_status write_behind(const lin_writer *w, const lin_result *r, size_t *n)
 {
     lin_writer_document document = {.utterances = 7};
@@ -649,7 +649,7 @@ static lin_status write_behind(const lin_writer *w, const lin_result *r, size_t 
     return status;
 }
 
-// A failure that nobody tells would leave something out.
+// Success is only correct with the full length: an allocation failure that is not reported would leave something out.
 static lin_status write_all_of(const lin_writer *w, const lin_result *r, size_t want)
 {
     size_t n;

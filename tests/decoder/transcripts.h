@@ -1,5 +1,5 @@
 /*
- * transcripts.h - what the tests of decoder/trn and of scores share: files of tests/golden, and what was read, as one line.
+ * transcripts.h - helpers for the tests of decoder/trn and of scores: files of tests/golden, and transcripts as one line of text.
  */
 #ifndef LIN_TESTS_DECODER_TRANSCRIPTS_H
 #define LIN_TESTS_DECODER_TRANSCRIPTS_H
@@ -28,7 +28,7 @@ SUPPORT lin_status parse(const char *text, size_t n, const char *name, lin_trn_o
     return status;
 }
 
-// What was read, one utterance after the other: "id: a b | id2:", then the tokens not in the map and the number of deleted ones.
+// The utterances read, "id: a b | id2:", then the tokens that are not in the map and the number of deleted ones.
 SUPPORT const char *read_back(const char *text, const char *name, lin_trn_options o)
 {
     static char out[2048];

@@ -1,5 +1,5 @@
 /*
- * words_case.h - searches over what words_truth.h draws, and over a lexicon by hand, for the tests of decoder/words.
+ * words_case.h - searches over the random cases of words_truth.h and over a hand-made lexicon, for the tests of decoder/words.
  */
 #ifndef LIN_TESTS_DECODER_WORDS_CASE_H
 #define LIN_TESTS_DECODER_WORDS_CASE_H
@@ -7,7 +7,7 @@
 #include "decoder/words_internal.h"
 #include "tests/decoder/words_truth.h"
 
-static sequence *all; // room for what brute force finds
+static sequence *all; // space for the sequences that brute force finds
 
 typedef struct search {
     lin_ngram *lm;
@@ -114,7 +114,7 @@ SUPPORT void check_shape(const lin_path *p, int64_t from, int64_t to)
 
 enum { HAND_V = 5 };
 
-// Rows that say one label each with probability 0.9.
+// Rows with one label each, of probability 0.9.
 SUPPORT int say(float *logp, const char *labels)
 {
     int T = 0;

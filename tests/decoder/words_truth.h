@@ -1,7 +1,7 @@
 /*
- * words_truth.h - what decoder/words must find, by brute force: every sequence of words and pronunciations (and of phones outside
- * the lexicon) that fits into the rows, the exact sum over its alignments, and an n-gram evaluated from its own tables, all in
- * double.
+ * words_truth.h - the results that decoder/words must find, by brute force in double precision: every sequence of words and
+ * pronunciations (and of phones outside the lexicon) that fits into the rows, the exact sum over its alignments, and n-gram
+ * scores from plain tables.
  */
 #ifndef LIN_TESTS_DECODER_WORDS_TRUTH_H
 #define LIN_TESTS_DECODER_WORDS_TRUTH_H
@@ -19,7 +19,7 @@ typedef struct world {
     lin_tree_entry entries[PRONUNCIATIONS_MAX];
     float logp[T_MAX * V_MAX];
     // log10 with three digits; word n_words is </s>, n_words + 1 <unk> (if `unk`), n_words + 2 <s>
-    int order, unk, lacks; // lacks: one word that the model has not, or -1
+    int order, unk, lacks; // lacks: one word that is not in the model, or -1
     double uni[WORDS_MAX + 3], uni_back[WORDS_MAX + 3];
     double bi[WORDS_MAX + 3][WORDS_MAX + 3], bi_back[WORDS_MAX + 3][WORDS_MAX + 3]; // 1: not there
     double tri[WORDS_MAX + 3][WORDS_MAX + 3][WORDS_MAX + 3];
@@ -69,7 +69,7 @@ SUPPORT void draw_lm(world *w, drawn *d)
             }
         }
     }
-    int order = 1; // of what is left without the lacking words
+    int order = 1; // of the rest without the missing words
     for (int a = 0; a < n; a++) {
         for (int b = 0; b < n; b++) {
             for (int c = 0; c < n; c++) {
@@ -108,7 +108,7 @@ SUPPORT void draw_world(world *w, uint64_t seed)
         w->phrase_n[i] = 1 + below(&d, 3);
         for (int k = 0; k < w->phrase_n[i]; k++) w->phrase[i][k] = below(&d, w->n_words);
         w->phrase_bonus[i] = (1 + below(&d, 24)) / 8.0;
-        for (int k = 0; k < i; k++) { // twice the same: only the larger bonus would count
+        for (int k = 0; k < i; k++) { // equal phrases: only the larger bonus would count
             if (w->phrase_n[i] == w->phrase_n[k] && !memcmp(w->phrase[i], w->phrase[k], sizeof(int) * (size_t)w->phrase_n[i])) {
                 w->phrase_bonus[i] = 0;
             }
@@ -164,7 +164,7 @@ SUPPORT lin_ngram *world_lm(const world *w)
     return lm;
 }
 
-// log10 P(word | a b), a = -1: there is only b; b = -1: nothing.
+// log10 P(word | a b); a = -1: the context is b; b = -1: it is empty.
 SUPPORT double lm_log10(const world *w, int a, int b, int word)
 {
     if (a >= 0 && b >= 0 && w->tri[a][b][word] < 1) return w->tri[a][b][word];
@@ -245,7 +245,7 @@ SUPPORT void weigh_words(truth *t, sequence *s, int n_unknown_phones)
     s->total = s->acoustic + t->o->lm_weight * s->language + outer + t->o->unknown_phone * n_unknown_phones;
 }
 
-// The best pronunciations of a sequence of words count.
+// Of a sequence of words, only the best pronunciations count.
 SUPPORT void keep_sequence(truth *t, const sequence *s)
 {
     for (int i = 0; i < t->n; i++) {
@@ -254,7 +254,7 @@ SUPPORT void keep_sequence(truth *t, const sequence *s)
         if (s->total > old->total) *old = *s;
         return;
     }
-    test_require(t->n < FOUND_MAX, "more sequences than room");
+    test_require(t->n < FOUND_MAX, "more sequences than fit");
     t->found[t->n++] = *s;
 }
 
@@ -304,7 +304,7 @@ SUPPORT void find_truth(truth *t)
     qsort(t->found, (size_t)t->n, sizeof *t->found, by_total);
 }
 
-// The sequence that a path has found, by number; -1: there is no such.
+// The number of the sequence that a path holds; -1 if there is none.
 SUPPORT int truth_of(const truth *t, const lin_path *path)
 {
     sequence s = {.n = path->n_words};

@@ -1,5 +1,5 @@
 /*
- * ngram_support.h - what the tests of n-gram estimation share: models of a text in memory, ARPA text in memory, the golden text.
+ * ngram_support.h - helpers for the tests of n-gram estimation: models of a text in memory, ARPA text in memory, the golden text.
  */
 #ifndef LIN_TESTS_LEXICON_NGRAM_SUPPORT_H
 #define LIN_TESTS_LEXICON_NGRAM_SUPPORT_H
@@ -65,7 +65,7 @@ SUPPORT char *golden_file(const char *name)
     return text;
 }
 
-// Words by their numbers; an unknown one is <unk>. The number of them.
+// Converts words to word numbers; an unknown word becomes <unk>. Returns how many words there are.
 SUPPORT int numbers_of(const lin_ngram_draft *draft, const char *text, size_t n, uint32_t *numbers)
 {
     const char *at = text, *word;
@@ -80,7 +80,7 @@ SUPPORT int numbers_of(const lin_ngram_draft *draft, const char *text, size_t n,
     return count;
 }
 
-// Every context of the model, and every context of two random words: the probabilities of all words sum to 1.
+// For every context of the model, and for contexts of two random words, the probabilities of all words sum to 1.
 SUPPORT void check_sums(const lin_ngram_draft *draft, double tolerance)
 {
     uint32_t words[LIN_NGRAM_MAX_ORDER + 2] = {0};

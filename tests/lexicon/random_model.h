@@ -3,7 +3,7 @@
  *
  *   P(w | h) = p(h, w) where (h, w) is in the list, else b(h) P(w | h without its first word), b = 1 where h is not in the list.
  *
- * In doubles and by looking through the whole list: nothing is shared with lexicon/ngram*.c.
+ * In double precision and by a search of the whole list; no code is shared with lexicon/ngram*.c.
  */
 #ifndef LIN_TESTS_LEXICON_RANDOM_MODEL_H
 #define LIN_TESTS_LEXICON_RANDOM_MODEL_H
@@ -42,7 +42,7 @@ SUPPORT double model_score(const model *m, const int *words, int n)
     return (context ? context->backoff : 0) + model_score(m, words + 1, n - 1);
 }
 
-// A context that can matter: something follows it in the list, or it has a back-off weight.
+// A context that affects scores: an n-gram of the list extends it, or it has a back-off weight.
 SUPPORT int model_is_context(const model *m, const gram *g)
 {
     if (g->n == m->order) return 0;
@@ -54,7 +54,7 @@ SUPPORT int model_is_context(const model *m, const gram *g)
 
 SUPPORT uint32_t model_draw(model *m, uint32_t below) { return lin_random_below(m->key, m->draws++, below); }
 
-// Four decimals, as most files have, or more; from 10 % of them 0 where that is legal.
+// Four decimals, as in most files, or more; 10 % are 0 where that is legal.
 SUPPORT double model_number(model *m, double lo, double hi)
 {
     static const double scales[] = {1e4, 1e4, 1e6, 1e2};
@@ -74,8 +74,8 @@ SUPPORT void model_add(model *m, const int *words, int n)
     m->counts[n]++;
 }
 
-// whole: with every n-gram also its last n - 1 words are there, as in a model that was not pruned. `children` follow a context on
-// average. special: bit 0 <s>, 1 </s>, 2 <unk>.
+// whole: for every n-gram the list also has its last n - 1 words, as in a model that was not pruned. children: average number of
+// words that follow a context. special: bit 0 <s>, 1 </s>, 2 <unk>.
 SUPPORT model *random_model(uint64_t key, int order, int n_words, double children, int whole, int special)
 {
     model *m = lin_calloc(1, sizeof *m);
@@ -100,7 +100,7 @@ SUPPORT model *random_model(uint64_t key, int order, int n_words, double childre
     return m;
 }
 
-// In no order of the alphabet; the special ones are <s>, </s>, <unk>.
+// Not in alphabetical order; the special words are <s>, </s>, <unk>.
 SUPPORT const char *model_word(const model *m, int w)
 {
     static char names[4][16];
@@ -161,13 +161,13 @@ SUPPORT int word_in(const lin_ngram *lm, const model *m, int w)
     return lin_ngram_find(lm, name, strlen(name));
 }
 
-// The n-gram's words but the last are the last of these n.
+// True if the n-gram's context (its words without the last) is a suffix of these n words.
 SUPPORT int model_follows(const gram *g, const int *words, int n)
 {
     return g->n > 1 && g->n - 1 <= n && !memcmp(words + n - (g->n - 1), g->words, (size_t)(g->n - 1) * sizeof *words);
 }
 
-// A random walk through the model: every score of lm is that of the list. `tolerance` in natural logarithms, a score.
+// A random walk through the model: every score of lm equals that of the list, within `tolerance` (natural logarithm) per score.
 SUPPORT void walk_compare(const lin_ngram *lm, model *m, int steps, double tolerance)
 {
     enum { LONGEST = 40 };
@@ -180,7 +180,7 @@ SUPPORT void walk_compare(const lin_ngram *lm, model *m, int steps, double toler
             state = lin_ngram_begin(lm);
         }
         int w = (int)model_draw(m, (uint32_t)m->n_words);
-        if (model_draw(m, 3)) { // a way that the model knows
+        if (model_draw(m, 3)) { // an n-gram of the model
             const gram *g = &m->grams[model_draw(m, (uint32_t)m->n)];
             for (int tries = 0; tries < 50 && !model_follows(g, words, n); tries++) g = &m->grams[model_draw(m, (uint32_t)m->n)];
             w = g->words[g->n - 1];
@@ -193,7 +193,7 @@ SUPPORT void walk_compare(const lin_ngram *lm, model *m, int steps, double toler
         if (m->end >= 0) {
             words[n] = m->end;
             double end = model_score(m, words, n + 1) * log(10);
-            test_require(fabs((double)lin_ngram_end(lm, next) - end) <= tolerance, "the end behind step %d", i);
+            test_require(fabs((double)lin_ngram_end(lm, next) - end) <= tolerance, "the end after step %d", i);
         }
         state = next;
     }

@@ -1,5 +1,5 @@
 /*
- * support.h - what the tests of lexicon/ and decoder/ share: failing every allocation in turn, a small dictionary, labels as text.
+ * support.h - helpers for the tests of lexicon/ and decoder/: failing allocations, a small dictionary, labels as text.
  */
 #ifndef LIN_TESTS_LEXICON_SUPPORT_H
 #define LIN_TESTS_LEXICON_SUPPORT_H
@@ -12,8 +12,8 @@
 
 #define SUPPORT __attribute__((unused)) static
 
-// Runs `call` (a lin_status) with the first, second, ... allocation failing until it succeeds; each failure must say so and leave
-// nothing behind. `undo` follows the success.
+// Runs `call` (a lin_status) with the first, second, ... allocation failing until it succeeds. Each failed call must return
+// LIN_NO_MEMORY and leak nothing. `undo` runs after the success.
 #define FAIL_EVERY_ALLOCATION(call, undo)                                                                                          \
     do {                                                                                                                           \
         unsigned long live_ = lin_memory_live(), k_ = 0;                                                                           \
@@ -37,7 +37,7 @@
         ck_assert_msg(status_ == LIN_OK, "%s: %s", lin_status_name(status_), err.message);                                         \
     } while (0)
 
-// The call fails with this status, and its message has this text in it, is one line and has no full stop.
+// The call fails with this status; its message contains this text, is one line and has no full stop.
 #define FAILS(call, want, text)                                                                                                    \
     do {                                                                                                                           \
         lin_error err = {0};                                                                                                       \
@@ -59,7 +59,7 @@ SUPPORT const char small_dictionary[] = ";;; a comment\n"
                                         "moth M AO TH\njudge JH AH JH\nrose R OW Z\nfly F L AY\nhope HH OW P\n'tis T IH Z\nyou Y "
                                         "UW\nlord L AO R D\nhyphen-ated HH AY\n";
 
-// Labels as names separated by blanks.
+// Labels as names separated by spaces.
 SUPPORT const char *named(const lin_phones *phones, const int *labels, int n)
 {
     static char text[4096];

@@ -142,7 +142,7 @@ START_TEST(bad_lines_are_named)
     FAILS(PARSE("a big c d\n"), LIN_FORMAT, "'big' is not a phone");
     FAILS(PARSE(""), LIN_FORMAT, "no word");
     FAILS(PARSE(";;; only\n\n"), LIN_FORMAT, "no word");
-    FAILS(PARSE("hello HELLO\nHELLO hello\n"), LIN_FORMAT, "x.dict:1: 'HELLO'"); // words that stand for each other
+    FAILS(PARSE("hello HELLO\nHELLO hello\n"), LIN_FORMAT, "x.dict:1: 'HELLO'"); // the names of two words in place of phones
 }
 END_TEST
 
@@ -211,7 +211,7 @@ START_TEST(bad_lines_can_be_skipped)
 }
 END_TEST
 
-// More words than the first guess of the tables, each with two pronunciations.
+// More words than the initial size of the tables, each with two pronunciations.
 START_TEST(many_short_words)
 {
     lin_dictionary *d;
@@ -232,7 +232,7 @@ START_TEST(many_short_words)
 }
 END_TEST
 
-// Each is compared with all that the word has: a file of one word would take the square of its lines.
+// A new pronunciation is compared with all others of its word: without a limit, a file of one word would take quadratic time.
 START_TEST(many_pronunciations)
 {
     enum { LINES = 39 * 39 };

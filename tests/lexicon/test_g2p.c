@@ -1,5 +1,5 @@
 // lexicon/g2p_learn.c and g2p_rules.c: the likelihood of the alignments against their enumeration, the search against all sequences of
-// pairs, held-out words, files that are no rules, hostile words.
+// pairs, held-out words, files that are not rules, hostile words.
 #include "lexicon/g2p_learn.h"
 
 #include <math.h>
@@ -24,7 +24,7 @@ static void teardown(void)
     ck_assert_uint_eq(lin_memory_live(), 0);
 }
 
-// Of the first iteration, in which P(phones | letter) is the same for all letters: every alignment counted one by one.
+// The likelihood in the first iteration, in which P(phones | letter) is the same for all letters: enumerates every alignment.
 static double enumerated(int letters, int m)
 {
     const double V = lin_phones_count(phones), one = 0.9 / (V + 1), two = 0.1 / (V * V);
@@ -53,7 +53,7 @@ START_TEST(likelihood_of_all_alignments)
     ck_assert_int_eq(report.pronunciations, n);
     ck_assert_int_eq(report.left_out, 2); // 'tis, hyphen-ated
     ck_assert_double_eq_tol(report.bits, bits / n, 1e-9 * bits);
-    double before = report.bits; // each iteration makes the words likelier
+    double before = report.bits; // each iteration increases the likelihood of the words
     for (o.iterations = 2; o.iterations < 8; o.iterations++) {
         OK(lin_g2p_learn(dictionary, phones, &o, &lm, &report, &err));
         lin_ngram_destroy(lm);

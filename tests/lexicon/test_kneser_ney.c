@@ -71,7 +71,7 @@ static lin_ngram_perplexity measure(const lin_ngram *lm, const char *text, int c
     return sum;
 }
 
-// By the finished model, and once more by one read from its ARPA text.
+// Scores of the finished model, and of a model read from its ARPA text.
 static void check_sum(golden *g, const char *line)
 {
     unsigned long sentences;
@@ -156,7 +156,7 @@ START_TEST(counts_by_hand)
     static const struct {
         const char *gram;
         uint32_t count;
-    } want[] = {{"a", 3},          // behind <s>, b, c
+    } want[] = {{"a", 3},          // after <s>, b, c
                 {"b", 1},          // behind a
                 {"c", 1},          // behind <s>
                 {"</s>", 3},       // behind a, b, <s>
@@ -171,7 +171,7 @@ START_TEST(counts_by_hand)
     }
     ck_assert_uint_eq(c.level[1].n, 8);
     ck_assert_uint_eq(c.level[2].n, 6);
-    for (size_t i = 0; i < c.level[2].n; i++) { // the suffix of each is where it says
+    for (size_t i = 0; i < c.level[2].n; i++) { // the suffix link of each points to its suffix
         const uint32_t *words = c.level[2].words + 3 * i;
         ck_assert(!memcmp(words + 1, c.level[1].words + 2 * c.level[2].suffix[i], 2 * sizeof *words));
     }
@@ -258,7 +258,7 @@ START_TEST(perplexity_of_unknown_words)
     ck_assert_double_eq_tol(lin_ngram_perplexity_value(&sum, 1, 0), pow(10, 2.5 / 2), 1e-4);
     ck_assert_double_eq_tol(lin_ngram_perplexity_value(&sum, 0, 0), pow(10, 2.5), 1e-3);
     ck_assert_double_eq_tol(lin_ngram_perplexity_value(&sum, 1, 1), pow(10, 4.5 / 4), 1e-4);
-    // In upper case, as some toolkits write it.
+    // <UNK> in upper case, as some toolkits write it.
     static const char upper[] = "\\data\\\nngram 1=2\n\\1-grams:\n-1 <UNK>\n-2 a\n\\end\\\n";
     lin_ngram *shouted;
     lin_ngram_perplexity other = {0};
@@ -282,7 +282,7 @@ START_TEST(perplexity_of_unknown_words)
 }
 END_TEST
 
-// ---- what is refused ------------------------------------------------------------------------------------------------------------
+// ---- refused --------------------------------------------------------------------------------------------------------------------
 
 START_TEST(bad_options)
 {
@@ -313,7 +313,7 @@ START_TEST(bad_options)
 }
 END_TEST
 
-// Bad lines are refused whole: what was counted before and after them is all there is.
+// A bad line is refused completely: the counts are those of the lines before and after it.
 START_TEST(bad_lines)
 {
     lin_ngram_counter *counter;
@@ -348,7 +348,7 @@ START_TEST(bad_lines)
 }
 END_TEST
 
-// The line with a word outside is left out whole, and its other words are not counted.
+// A line with an out-of-vocabulary word is left out completely: its other words are not counted.
 START_TEST(bad_words)
 {
     lin_ngram_counter *counter;
@@ -377,7 +377,7 @@ START_TEST(bad_files)
         FAILS(lin_ngram_draft_write_arpa(&d, full, "x.arpa", &err), LIN_IO, "cannot write x.arpa: ");
         fclose(full);
     }
-    d.level[1].words[2] = (uint32_t)d.end; // a context that nothing has
+    d.level[1].words[2] = (uint32_t)d.end; // a context that does not exist
     uint32_t swap = d.level[1].words[0];
     d.level[1].words[0] = 4000;
     FAILS(lin_ngram_draft_link(&d, &err), LIN_FORMAT, "2-gram");

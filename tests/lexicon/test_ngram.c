@@ -32,7 +32,8 @@ START_TEST(scores_are_those_of_the_definition)
 }
 END_TEST
 
-// As many states as contexts that can matter, and the empty one; and every history leads to that of its longest such suffix.
+// There is one state for each context that affects scores, and the empty one; every history leads to the state of its longest
+// suffix that has one.
 START_TEST(states_are_minimal)
 {
     for (uint64_t seed = 0; seed < 12; seed++) {
@@ -42,7 +43,7 @@ START_TEST(states_are_minimal)
         uint32_t n_contexts = 1;
         for (int i = 0; i < m->n; i++) n_contexts += (uint32_t)model_is_context(m, &m->grams[i]);
         ck_assert_uint_eq(lin_ngram_states(lm), n_contexts);
-        lin_ngram_state *of_gram = lin_calloc((size_t)m->n, sizeof *of_gram); // as first seen
+        lin_ngram_state *of_gram = lin_calloc((size_t)m->n, sizeof *of_gram); // state of each n-gram, stored when first seen
         for (int walk = 0; walk < 60; walk++) {
             int words[12];
             lin_ngram_state state = lin_ngram_empty(lm);
@@ -76,7 +77,7 @@ END_TEST
 
 START_TEST(probabilities_sum_to_one_where_they_should)
 {
-    // interpolated by hand: P(b | a) is given, the rest of a's mass goes to a and c by their unigrams
+    // interpolated by hand: P(b | a) is given; the rest of a's probability is divided over a and c by their unigrams
     lin_ngram *lm = parse("\\data\\\nngram 1=3\nngram 2=1\n\\1-grams:\n-0.30103 a -0.477121\n-0.60206 b\n-0.60206 c\n"
                           "\\2-grams:\n-0.124939 a b\n\\end\\\n");
     lin_ngram_state a, next;
@@ -169,7 +170,7 @@ START_TEST(without_special_words)
     ck_assert(isinf(lin_ngram_score(lm, 0, 2, &next)) && isinf(lin_ngram_unigram(lm, LIN_NGRAM_UNKNOWN)));
     ck_assert(isinf(lin_ngram_unigram(lm, 99)));
     lin_ngram_score(lm, 0, 0, &a);
-    // a state of another model is the empty one
+    // a state number of another model is treated as the empty state
     ck_assert_float_eq(lin_ngram_score(lm, 12345, 1, &next), lin_ngram_score(lm, 0, 1, &next));
     ck_assert_float_eq_tol(lin_ngram_score(lm, a, 0, &next), (float)(-1.5 * log(10)), 1e-5f);
     lin_ngram_destroy(lm);

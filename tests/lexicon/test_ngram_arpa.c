@@ -1,4 +1,4 @@
-// lexicon/ngram_arpa.c: what is wrong with an ARPA file is said with its line; odd but good files; written files read back equal.
+// lexicon/ngram_arpa.c: errors in an ARPA file are reported with the line; unusual valid files; written files read back equal.
 #include <locale.h>
 
 #include "base/textfile.h"
@@ -130,7 +130,7 @@ START_TEST(cut_anywhere)
 }
 END_TEST
 
-// ---- odd but good ---------------------------------------------------------------------------------------------------------------
+// ---- unusual but valid ----------------------------------------------------------------------------------------------------------
 
 static void says(const char *text, const char *word, double logp10)
 {
@@ -196,7 +196,7 @@ START_TEST(reads_back_equal)
     for (int order = 1; order <= 6; order++) {
         size_t n, n_again;
         model *m = random_model(300 + (uint64_t)order, order, 9, 2, order % 2, 7);
-        // numbers with all digits that a float has, and tiny ones
+        // numbers with all digits of a float, and tiny ones
         for (int i = 0; i < m->n; i += 3) m->grams[i].logp = -1e-6 - exp(-20 * lin_random_uniform(11, (uint64_t)i));
         lin_ngram *lm = model_parse(m), *again;
         char *text = written(lm, &n);
@@ -222,7 +222,7 @@ START_TEST(written_text)
     OK(parse("\\data\\\nngram 1=4\nngram 2=2\n\\1-grams:\n-1.2345 b 0\n-99 <s> -0.5\n0 </s>\n-3.658399999 a -0.0000001\n"
              "\\2-grams:\n-1e-05 b a\n-0.25 <s> b\n\\end\\\n",
              &lm, &err));
-    setlocale(LC_ALL, "de_DE.UTF-8"); // where it is installed, its decimal comma must not show
+    setlocale(LC_ALL, "de_DE.UTF-8"); // if it is installed, its decimal comma must not be written
     char *text = written(lm, &n);
     ck_assert_str_eq(text, "\\data\\\nngram 1=4\nngram 2=2\n\n\\1-grams:\n0\t</s>\n-99\t<s>\t-0.5\n"
                            "-3.6584\ta\t-1e-07\n-1.2345\tb\t0\n"
@@ -237,13 +237,13 @@ START_TEST(written_text)
 }
 END_TEST
 
-// Any order of the lines is the same model, which is in order itself.
+// Lines in any order give the same model; the model itself is sorted.
 START_TEST(any_order_of_lines)
 {
-    model *m = random_model(4, 3, 12, 3, 0, 7); // a multiple of 4 is written as it is
+    model *m = random_model(4, 3, 12, 3, 0, 7); // a multiple of 4 is written exactly
     lin_ngram *lm = model_parse(m);
     uint64_t fingerprint = lin_ngram_fingerprint(lm);
-    for (int k = 1; k <= 3; k++) { // back to front
+    for (int k = 1; k <= 3; k++) { // in reverse order
         gram *first = &m->grams[m->begins[k]];
         for (int i = 0, j = m->counts[k] - 1; i < j; i++, j--) {
             gram swap = first[i];

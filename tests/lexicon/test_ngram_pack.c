@@ -1,4 +1,4 @@
-// lexicon/ngram_pack.c and ngram_build.c: files written and mapped, damage refused, deceit harmless, code books that must round.
+// lexicon/ngram_pack.c and ngram_build.c: files written and mapped, damage refused, forged files harmless, code books that round.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <zlib.h>
@@ -28,7 +28,7 @@ START_TEST(written_and_mapped)
     for (int order = 1; order <= 5; order++) {
         model *m = random_model(40 + (uint64_t)order, order, 10, 2.5, order == 2, 7);
         lin_ngram *lm = model_parse(m), *mapped, *copied;
-        OK(lin_ngram_write(lm, path, &err)); // over the one before
+        OK(lin_ngram_write(lm, path, &err)); // replaces the previous file
         ck_assert_int_eq(test_folder_entries(folder), 1);
         lin_ngram_most_copied = 0;
         OK(lin_ngram_open(path, &mapped, &err));
@@ -42,7 +42,7 @@ START_TEST(written_and_mapped)
         for (int k = 1; k <= order; k++) ck_assert_int_eq(lin_ngram_count(mapped, k), m->counts[k]);
         ck_assert_int_eq(truncate(path, 0), 0); // the copy does not see it
         walk_compare(copied, m, 300, 2e-5);
-        test_write_file(path, lm->bytes, lm->size); // back, or the mapped one cannot be read
+        test_write_file(path, lm->bytes, lm->size); // write it back, or the mapped model cannot be read
         walk_compare(mapped, m, 300, 2e-5);
         lin_ngram_destroy(lm);
         lin_ngram_destroy(mapped);
@@ -85,7 +85,7 @@ START_TEST(files_that_cannot_be_written)
 }
 END_TEST
 
-// gzip'd text, gzip'd packed models and models out of a pipe are opened as they are.
+// Compressed text, compressed packed models and models from a pipe can be opened.
 START_TEST(every_wrapping)
 {
     model *m = random_model(6, 3, 8, 2, 0, 3);
@@ -105,13 +105,13 @@ START_TEST(every_wrapping)
     }
     snprintf(path, sizeof path, "%s/pipe", folder);
     ck_assert(!mkfifo(path, 0666));
-    int both = open(path, O_RDWR); // so that neither end waits
+    int both = open(path, O_RDWR); // open both ends so that neither blocks
     ck_assert(both >= 0 && n < 60000 && write(both, text, n) == (ssize_t)n);
     int end = open(path, O_WRONLY);
     if (!fork()) {
         close(both);
         usleep(100000);
-        _exit(0); // the last writer goes, and the reader sees the end
+        _exit(0); // the last writer closes, and the reader sees the end
     }
     close(end);
     close(both);
@@ -170,8 +170,7 @@ START_TEST(cut_and_flipped)
 }
 END_TEST
 
-// Everything that a model can be asked, on a block that lies: nothing is read outside of it (AddressSanitizer looks on), numbers
-// are in range, and it ends.
+// Every query on a forged block: reads stay within it (AddressSanitizer checks), results are in range, and every call returns.
 static void ask(const lin_ngram *lm, uint64_t key)
 {
     lin_ngram_state state = lin_ngram_begin(lm), next;
@@ -228,7 +227,7 @@ END_TEST
 
 // ---- code books -----------------------------------------------------------------------------------------------------------------
 
-// 150,000 bigrams with as many distinct probabilities: more than codes. What is lost is little.
+// 150,000 bigrams with as many distinct probabilities, more than there are codes: the rounding error is small.
 START_TEST(more_numbers_than_codes)
 {
     enum { WORDS = 400, PAIRS = 375 * WORDS };

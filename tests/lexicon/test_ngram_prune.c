@@ -45,7 +45,7 @@ START_TEST(golden_pruned)
 }
 END_TEST
 
-// 0 gives up only what costs nothing; more gives up more; a pruned model can be written and read.
+// Threshold 0 removes only n-grams without effect; a higher one removes more; a pruned model can be written and read.
 START_TEST(all_thresholds)
 {
     char *text = golden_file(GOLDEN "ngram_text.txt");
@@ -76,7 +76,7 @@ START_TEST(all_thresholds)
 }
 END_TEST
 
-// Models as they come: rounded numbers, contexts whose words are all there (nothing is left to back-off), no </s>, no <s>.
+// Models of other tools: rounded numbers, contexts with all words (no probability left for back-off), no </s>, no <s>.
 START_TEST(models_of_others)
 {
     static const char full[] =

@@ -1,4 +1,4 @@
-// Sentences drawn from a model: the words behind a context come as often as the model says.
+// Sentences drawn from a model: words follow a context as often as the model's probabilities say.
 #include <math.h>
 #include <string.h>
 
@@ -14,7 +14,8 @@ static double uniform(void *context)
     return lin_random_uniform(11, (*counter)++);
 }
 
-// P(. | a) = 0.5 a, 0.3 b by bigrams; the rest, 0.2, backs off to b's and a's others: c and </s>, 1 to 3, by 0.2 / 0.4.
+// P(. | a) = 0.5 a, 0.3 b by bigrams; the remaining 0.2 backs off to the words without a bigram: c and </s>, 1 to 3, weight
+// 0.2 / 0.4.
 static const char model[] = "\\data\\\nngram 1=6\nngram 2=3\n\n\\1-grams:\n"
                             "-99 <s> 0\n-1 <unk>\n-0.522879 a -0.301030\n-0.522879 b 0\n-1 c 0\n-0.698970 </s>\n\n"
                             "\\2-grams:\n-0.301030 a a\n-0.522879 a b\n0 <s> a\n\n\\end\\\n";
@@ -27,10 +28,10 @@ START_TEST(test_frequencies)
     ck_assert_msg(lin_ngram_parse(model, strlen(model), "test.arpa", &lm, &err) == LIN_OK, "%s", err.message);
     ck_assert_int_eq(lin_ngram_sampler_create(lm, &sampler, &err), LIN_OK);
     const char *const words[] = {"a", "b", "c", "</s>", "<unk>", "<s>"};
-    // Behind b (and c) the unigrams, <unk> left out: 0.3, 0.3, 0.1, 0.2 of 0.9. Behind a 0.2 for what no bigram has: <unk> 0.1,
-    // c 0.1, </s> 0.2 of 0.4, and <unk> left out leaves 0.95.
-    const double behind_a[] = {0.5 / 0.95, 0.3 / 0.95, 0.05 / 0.95, 0.1 / 0.95, 0, 0};
-    const double behind_b[] = {0.3 / 0.9, 0.3 / 0.9, 0.1 / 0.9, 0.2 / 0.9, 0, 0};
+    // After b (and c) the unigrams without <unk>: 0.3, 0.3, 0.1, 0.2 of 0.9. After a, 0.2 for words without a bigram: <unk> 0.1,
+    // c 0.1, </s> 0.2 of 0.4; without <unk> 0.95 remains.
+    const double after_a[] = {0.5 / 0.95, 0.3 / 0.95, 0.05 / 0.95, 0.1 / 0.95, 0, 0};
+    const double after_b[] = {0.3 / 0.9, 0.3 / 0.9, 0.1 / 0.9, 0.2 / 0.9, 0, 0};
     enum { N = 200000 };
     uint64_t counter = 0;
     for (int of = 0; of < 2; of++) {
@@ -48,7 +49,7 @@ START_TEST(test_frequencies)
             for (int w = 0; w < 6; w++) count[w] += strcmp(lin_ngram_word(lm, word), words[w]) == 0;
         }
         for (int w = 0; w < 6; w++) {
-            const double p = (of ? behind_b : behind_a)[w], off = count[w] - N * p, allowed = 5 * sqrt(N * p * (1 - p));
+            const double p = (of ? after_b : after_a)[w], off = count[w] - N * p, allowed = 5 * sqrt(N * p * (1 - p));
             ck_assert_msg(fabs(off) <= allowed, "behind %s: %s came %d times, expected %.0f", words[of], words[w], count[w], N * p);
         }
     }
@@ -79,7 +80,8 @@ START_TEST(test_sentences_begin_and_end)
 }
 END_TEST
 
-// Every context knows every word with half of the probability: what is left for shorter ones has no word. Not a power of the order.
+// Every context lists every word, with half of the probability: the rest backs off to no word. The time is not exponential in the
+// order.
 START_TEST(test_probabilities_that_do_not_add_up)
 {
     enum { ORDER = 7, MOST = 1 << 18 };

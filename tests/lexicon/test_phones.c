@@ -1,4 +1,4 @@
-// lexicon/phones.c and symbols.c: the default set, sets from lists, what is refused; strings to integers.
+// lexicon/phones.c: the default set, sets from lists, refused input. base/symbols.c: strings to integers.
 #include "lexicon/phones.h"
 
 #include "base/symbols.h"
@@ -73,7 +73,7 @@ START_TEST(bad_sets)
 }
 END_TEST
 
-// What a field is read as, "AH0 L OW": names of the set, with stress where it was there; "" if it is refused.
+// How a field is read, "AH0 L OW": names of the set, with stress where the field has it; "" if it is refused.
 static const char *read_as(const lin_phones *p, const char *text)
 {
     static char out[512];
@@ -89,7 +89,7 @@ static const char *read_as(const lin_phones *p, const char *text)
     return out;
 }
 
-// What is printed can be read: every symbol, alone, in a row with others, with marks.
+// Printed symbols can be read back: every symbol, alone, in a row with others, with marks.
 START_TEST(ipa_is_read)
 {
     lin_phones *p;
@@ -178,7 +178,7 @@ START_TEST(symbols_are_numbered)
 }
 END_TEST
 
-// A failed add leaves the table as it was.
+// A failed add leaves the table unchanged.
 START_TEST(symbols_survive_failures)
 {
     for (unsigned long k = 1; k < 40; k++) {

@@ -1,4 +1,4 @@
-// lexicon/textgrid.c: both text forms, encodings, what is refused with its line, which tiers hold utterances; every allocation
+// lexicon/textgrid.c: both text forms, encodings, refused files with their line, which tiers hold utterances; every allocation
 // failing.
 #include "lexicon/textgrid.h"
 
@@ -55,7 +55,7 @@ START_TEST(both_forms)
 }
 END_TEST
 
-// As Praat writes what is not ASCII.
+// The encoding in which Praat writes text that is not ASCII.
 START_TEST(encodings)
 {
     lin_textgrid g;
@@ -78,7 +78,7 @@ START_TEST(encodings)
         FAIL_EVERY_ALLOCATION(lin_textgrid_parse(bytes, n, "x", &g, NULL), lin_textgrid_free(&g));
         FAILS(lin_textgrid_parse(bytes, n / 2, "x", &g, &err), LIN_FORMAT, "x:");
     }
-    // A character beyond 16 bits, and half of one.
+    // A surrogate pair, and half of one.
     static const char pair[] = "\xFF\xFE\"\0o\0o\0T\0e\0x\0t\0F\0i\0l\0e\0\"\0 \0\"\0T\0e\0x\0t\0G\0r\0i\0d\0\"\0 \0""0\0 \0""1\0 \0<\0e\0x\0i\0s\0t\0s\0>\0 \0"
                                "1\0 \0\"\0I\0n\0t\0e\0r\0v\0a\0l\0T\0i\0e\0r\0\"\0 \0\"\0\x3D\xD8\x26\xDC\x3D\xD8\"\0 \0""0\0 \0""1\0 \0""0\0";
     OK(lin_textgrid_parse(pair, sizeof pair - 1, "x", &g, &err));

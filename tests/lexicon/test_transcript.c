@@ -48,7 +48,7 @@ static const char *said(lin_g2p *g, const char *word, lin_g2p_how want)
     return named(phones, labels, n);
 }
 
-// What users wrote is shown as they wrote it: control characters and bytes that are no UTF-8 are not, and no character is cut.
+// Messages show the user's text unchanged, except control characters and bytes that are not UTF-8; no character is cut.
 START_TEST(quotes_keep_utf8)
 {
     char out[LIN_QUOTE];
@@ -117,7 +117,7 @@ START_TEST(without_rules_the_word_is_named)
 }
 END_TEST
 
-// Endless pieces must neither recurse without end nor write outside.
+// Words of very many pieces: recursion is limited and nothing is written out of bounds.
 START_TEST(hostile_words)
 {
     static const char alphabet[] = "aeiousdnt'-lr";

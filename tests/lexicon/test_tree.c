@@ -1,5 +1,5 @@
-// lexicon/tree.c: random lexicons against the plain list of their pronunciations; language models in either case; look-ahead; what
-// does not fit; a lexicon as large as CMUdict.
+// lexicon/tree.c: random lexicons against the plain list of their pronunciations; language models in upper and lower case;
+// look-ahead; limits; a lexicon as large as CMUdict.
 #include "lexicon/tree.h"
 
 #include "base/textfile.h"
@@ -50,7 +50,7 @@ static int begins_with(const lin_tree_entry *e, const int *labels, int n)
     return e->n_labels >= n && !memcmp(e->labels, labels, sizeof(int) * (size_t)n);
 }
 
-// Every path from the root: its words are those of the list, in its order; a child is there where a longer entry begins so.
+// Every path from the root: its words are those of the list, in the same order; a child exists if a longer entry has this prefix.
 static int check_node(const lin_tree *t, const lexicon *x, int node, int *labels, int n)
 {
     const lin_tree_end *ends;
@@ -133,7 +133,7 @@ START_TEST(test_language_model)
         for (int i = 0; i < lin_tree_nodes(t); i++) {
             ck_assert(lin_tree_node_array(t)[i].ahead == brute_ahead(t, lm, i, rarest));
         }
-        // Both pronunciations of hello; its number in the language model whatever the case.
+        // Both pronunciations of hello, and its number in the language model in upper or lower case.
         const char *ways[] = {"HH AH L OW", "HH EH L OW"};
         for (int k = 0; k < 2; k++) {
             const char *at = ways[k], *end = at + strlen(at), *field;
@@ -161,7 +161,7 @@ START_TEST(test_language_model)
 }
 END_TEST
 
-// What a state of a search is known by: another phone, another spelling, an end elsewhere is another tree.
+// The identity that a saved state of a search stores: another phone, spelling or word end gives another identity.
 START_TEST(test_fingerprint)
 {
     const int labels[] = {1, 2, 1};
@@ -198,7 +198,7 @@ START_TEST(test_bad)
     ck_assert_int_eq(child_of(t, LIN_TREE_ROOT, 1), -1);
     lin_tree_destroy(t);
     lin_tree_destroy(NULL);
-    // Words without phones and unknown phones do not come so far: the dictionary names file and line.
+    // The dictionary already refuses words without phones and unknown phones, with file and line.
     lin_phones *phones;
     lin_dictionary *d;
     OK(lin_phones_create(NULL, &phones, &err));
@@ -208,7 +208,7 @@ START_TEST(test_bad)
 }
 END_TEST
 
-// As many words and phones as CMUdict has. Its own time, with the dictionary's, is in bench/bench_words.
+// As many words and phones as in CMUdict. bench/bench_words measures the time for the real one.
 START_TEST(test_large)
 {
     enum { N = 134000, L = 7 };
