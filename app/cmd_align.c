@@ -3,74 +3,172 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/aligner.h"
 #include "app/commands.h"
 #include "app/common.h"
+#include "app/corpus.h"
+#include "app/front.h"
 #include "app/guard.h"
+#include "app/inputs.h"
+#include "app/model_options.h"
+#include "app/results.h"
 #include "base/memory.h"
+#include "base/npy.h"
+#include "base/symbols.h"
 #include "base/textfile.h"
 #include "lexicon/textgrid.h"
+#include "linnet/aligner.h"
 #include "linnet/ordered.h"
+#include "linnet/speakers.h"
+
+typedef struct values {
+    lin_model_values model;
+    lin_input_values input;
+    lin_results_values results;
+    const char *text, *text_file, *phones, *data, *audio_root, *lexicon, *posteriors;
+    double row_ms, beam;
+    int times, stress, jobs, quiet;
+} values;
+
+enum { TIMES_SOUND, TIMES_PATH };
 
 static const lin_option options[] = {
-    {.name = "text", .letter = 't', .type = LIN_OPTION_STRING, .at = offsetof(lin_aligner_values, text),
+    {.name = "text", .letter = 't', .type = LIN_OPTION_STRING, .at = offsetof(values, text),
      .help = "What was said, in words"},
-    {.name = "text-file", .type = LIN_OPTION_FILE, .at = offsetof(lin_aligner_values, text_file), .help = "A file that holds it"},
-    {.name = "phones", .letter = 'p', .type = LIN_OPTION_STRING, .at = offsetof(lin_aligner_values, phones), .value = "TEXT",
+    {.name = "text-file", .type = LIN_OPTION_FILE, .at = offsetof(values, text_file), .help = "A file that holds it"},
+    {.name = "phones", .letter = 'p', .type = LIN_OPTION_STRING, .at = offsetof(values, phones), .value = "TEXT",
      .help = "What was said, in phonemes: \"HH AH L OW\", or in the IPA: \"hʌˈloʊ\""},
-    {.name = "data", .type = LIN_OPTION_FOLDER, .at = offsetof(lin_aligner_values, data),
+    {.name = "data", .type = LIN_OPTION_FOLDER, .at = offsetof(values, data),
      .help = "All utterances of a Kaldi-style data directory, with their text"},
-    {.name = "audio-root", .type = LIN_OPTION_FOLDER, .at = offsetof(lin_aligner_values, audio_root),
+    {.name = "audio-root", .type = LIN_OPTION_FOLDER, .at = offsetof(values, audio_root),
      .help = "What the paths in its wav.scp are relative to; if not given, the parent of the data directory"},
-    {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(lin_aligner_values, lexicon), .value = "DICT",
+    {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(values, lexicon), .value = "DICT",
      .help = "Pronunciations in CMUdict's format; if not given, $LINNET_LEXICON, else those installed with the program or by "
              "Debian's package pocketsphinx-en-us"},
-    {.name = "posteriors", .type = LIN_OPTION_FILE, .at = offsetof(lin_aligner_values, posteriors), .value = "NPY",
+    {.name = "posteriors", .type = LIN_OPTION_FILE, .at = offsetof(values, posteriors), .value = "NPY",
      .help = "A matrix of log-probabilities, as linnet posteriors writes it, instead of a sound"},
-    {.name = "row-ms", .type = LIN_OPTION_DOUBLE, .at = offsetof(lin_aligner_values, row_ms), .min = 0, .max = 10000, .value = "MS",
+    {.name = "row-ms", .type = LIN_OPTION_DOUBLE, .at = offsetof(values, row_ms), .min = 0, .max = 10000, .value = "MS",
      .help = "From one row of that matrix to the next; 0: as the model has it"},
-    {.name = "beam", .letter = 'b', .type = LIN_OPTION_DOUBLE, .at = offsetof(lin_aligner_values, beam), .text = "600", .min = 1,
+    {.name = "beam", .letter = 'b', .type = LIN_OPTION_DOUBLE, .at = offsetof(values, beam), .text = "600", .min = 1,
      .max = 1e9, .value = "X", .help = "Paths so much worse than the best, natural logarithm, are dropped; widened where need be"},
-    {.name = "stress", .type = LIN_OPTION_FLAG, .at = offsetof(lin_aligner_values, stress),
+    {.name = "stress", .type = LIN_OPTION_FLAG, .at = offsetof(values, stress),
      .help = "Phonemes with the stress of the pronunciation that the sound chose, where the lexicon has it: AH0, OW1"},
-    {.name = "times", .type = LIN_OPTION_CHOICE, .at = offsetof(lin_aligner_values, times), .text = "sound",
+    {.name = "times", .type = LIN_OPTION_CHOICE, .at = offsetof(values, times), .text = "sound",
      .choices = "sound|path",
      .help = "sound: phonemes end where the sound changes, with silence where it is silent; path: the network's steps that have "
              "the phoneme, as always with --posteriors"},
-    LIN_RESULTS_ROWS(lin_aligner_values, results),
-    {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(lin_aligner_values, jobs), .text = "0", .min = 0,
+    LIN_RESULTS_ROWS(values, results),
+    {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(values, jobs), .text = "0", .min = 0,
      .max = 1024, .help = "Threads; 0: one per core"},
-    {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(lin_aligner_values, quiet),
+    {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(values, quiet),
      .help = "No progress, no summary, no list of words that the lexicon lacks"},
-    LIN_MODEL_ROWS(lin_aligner_values, model),
-    LIN_INPUT_ROWS(lin_aligner_values, input),
+    LIN_MODEL_ROWS(values, model),
+    LIN_INPUT_ROWS(values, input),
     {.type = LIN_OPTION_END},
 };
 
 enum { GUESSES_TOLD = 20 };
 
+// A result that is not written yet.
+typedef struct align_slot {
+    lin_status status;
+    lin_error error;
+    lin_alignment alignment;
+} align_slot;
+
+// The threads read it; what is counted and written in it belongs to the thread that takes the results in order.
+typedef struct align_job {
+    const values *v;
+    lin_recognizer recognizer;
+    lin_inputs inputs;
+    lin_corpus corpus; // texts of the inputs, where they lie beside them
+    int beside;        // they do
+    lin_speakers speakers;
+    lin_spoken_lexicon lexicon;
+    int channel;
+    double row_s;
+    lin_part part; // of --start and --end
+    char *text; // of the one file; NULL: each utterance has its own
+    size_t n_text;
+    lin_results_values how;
+    lin_results results;
+    lin_aligner **aligners; // one a thread
+    int n_aligners;
+    align_slot *slots;
+    int n_slots;
+    lin_symbols guessed; // words that were reported, of which only the first are
+    lin_progress progress;
+    int n_done, n_failed, n_incomplete, n_bad; // n_bad: utterances of TextGrids that could not be aligned
+    long n_marks; // such as [laughs]
+    char first_mark[LIN_QUOTE];
+    double seconds;
+} align_job;
+
+// ---- an item, on any thread -----------------------------------------------------------------------------------------------------
+
+// The text of an item; own receives it where it has to be released.
+static lin_status find_text(const align_job *job, int item, lin_aligner_input *in, char **own, lin_error *err)
+{
+    in->kind = job->v->phones ? LIN_ALIGNER_PHONES : LIN_ALIGNER_WORDS;
+    in->text = job->text;
+    in->n_text = job->n_text;
+    if (job->beside) {
+        in->text_name = job->corpus.texts[item];
+        if (lin_corpus_is_textgrid(in->text_name)) in->grid_of_phones = job->v->phones != NULL, in->kind = LIN_ALIGNER_TEXTGRID;
+        lin_status status = lin_text_read(in->text_name, own, &in->n_text, err);
+        in->text = *own;
+        return status;
+    }
+    if (!job->v->data) return LIN_OK;
+    in->text = lin_datadir_at(job->inputs.dir, item)->text;
+    if (!in->text) return lin_fail(err, LIN_INVALID, "%s/text has no line for %s", job->v->data, job->inputs.items[item].id);
+    in->n_text = strlen(in->text);
+    return LIN_OK;
+}
+
+static lin_status read_matrix(const align_job *job, lin_aligner_input *in, float **own, const char *path, lin_error *err)
+{
+    int V;
+    lin_status status = lin_npy_read(path, own, &in->n_rows, &V, err);
+    in->rows = *own;
+    if (status != LIN_OK || V == job->recognizer.V) return status;
+    return lin_fail(err, LIN_MISMATCH, "%s has %d columns, the model has %d outputs", path, V, job->recognizer.V);
+}
+
+static lin_status align_item(align_job *job, int item, lin_aligner *aligner, lin_alignment *alignment, lin_error *err)
+{
+    const lin_input *input = &job->inputs.items[item];
+    const lin_speaker *speaker = lin_speakers_find(&job->speakers, input->speaker);
+    lin_aligner_input in = {.id = input->id, .speaker = input->speaker, .channel = job->channel >= 0 ? job->channel + 1 : 1};
+    lin_pcm_format raw;
+    lin_sound sound = {.path = input->path, .raw = lin_input_format(&job->v->input, &raw), .channel = job->channel,
+                       .part = job->part};
+    char *text = NULL;
+    float *rows = NULL;
+    if (speaker) sound.mean = speaker->mean, sound.istd = speaker->istd;
+    if (!job->v->posteriors) in.sound = &sound;
+    lin_status status = find_text(job, item, &in, &text, err);
+    if (status == LIN_OK && job->v->posteriors) status = read_matrix(job, &in, &rows, input->path, err);
+    if (status == LIN_OK) status = lin_aligner_align(aligner, &in, alignment, err);
+    lin_free(text);
+    lin_free(rows);
+    return status;
+}
+
 static void work(void *context, int item, int slot_number, int thread)
 {
-    lin_aligner_job *job = context;
-    lin_aligner_slot *s = &job->slots[slot_number];
+    align_job *job = context;
+    align_slot *s = &job->slots[slot_number];
     s->error = (lin_error){0};
     if (job->inputs.items[item].done) return;
-    s->warning[0] = 0;
-    s->seconds = 0;
-    s->incomplete = 0;
-    s->n_results = 1;
-    s->marks = s->n_bad = 0;
-    s->report = (lin_align_report){0};
-    lin_buffer_clear(&s->guesses);
-    lin_buffer_clear(&s->notes);
+    lin_alignment_clear(&s->alignment);
     s->status = lin_interrupted ? lin_fail(&s->error, LIN_STOPPED, "interrupted")
-                                : lin_aligner_align(&job->aligners[thread], item, s);
+                                : align_item(job, item, job->aligners[thread], &s->alignment, &s->error);
 }
 
 // ---- results, in order ----------------------------------------------------------------------------------------------------------
 
 // Each word that the lexicon lacks once, and of many only the first.
-static lin_status tell_guesses(lin_aligner_job *job, const lin_buffer *guesses, lin_error *err)
+static lin_status tell_guesses(align_job *job, const lin_buffer *guesses, lin_error *err)
 {
     lin_lines lines = {0};
     lin_status status = LIN_OK;
@@ -89,68 +187,63 @@ static lin_status tell_guesses(lin_aligner_job *job, const lin_buffer *guesses, 
 }
 
 // What a result that is there does not say by itself.
-static void tell_doubts(const lin_aligner_job *job, const lin_input *input, const lin_aligner_slot *s)
+static void tell_doubts(const align_job *job, const lin_input *input, const lin_alignment *a)
 {
-    const lin_align_report *r = &s->report;
-    const lin_align_options o = lin_align_options_default();
-    if (s->warning[0]) lin_complain_of(input->path, s->warning);
+    const lin_align_report *r = &a->report;
+    char doubt[256];
+    if (a->warning[0]) lin_complain_of(input->path, a->warning);
     if (r->widened && !job->v->quiet) {
         lin_complain("%s: the beam was widened %d time%s, up to %g and %d states", input->path, r->widened,
                      r->widened == 1 ? "" : "s", r->beam, r->width);
     }
-    if (r->fit < LIN_ALIGN_FIT) {
-        lin_complain("%s: the text does not seem to match the sound: its log-probability per phoneme is %.1f relative to the "
-                     "best labels; texts that match have above %.0f", input->path, r->fit, LIN_ALIGN_FIT);
-    } else if (r->worst_fit < o.mismatch && s->seconds > o.stretch_s) {
-        const double at = (double)r->worst_row * job->row_s + job->part.start_s;
-        lin_complain("%s: text and sound do not match around %.1f to %.1f s", input->path, at, at + o.stretch_s);
-    }
+    lin_alignment_doubt(a, job->row_s, job->part.start_s, doubt, sizeof doubt);
+    if (doubt[0]) lin_complain("%s: %s", input->path, doubt);
 }
 
-static lin_status is_bad(lin_aligner_job *job, const lin_input *input, const lin_error *error)
+static lin_status is_bad(align_job *job, const lin_input *input, const lin_error *error)
 {
     lin_complain_of(input->path, error->message);
     job->n_failed++;
     return LIN_OK;
 }
 
-static void tell_notes(lin_aligner_job *job, const lin_aligner_slot *s)
+static void tell_notes(align_job *job, const lin_alignment *a)
 {
     lin_lines lines = {0};
-    lin_lines_begin(&lines, s->notes.data ? s->notes.data : "", s->notes.n);
+    lin_lines_begin(&lines, a->notes.data ? a->notes.data : "", a->notes.n);
     while (lin_lines_next(&lines)) lin_complain("%.*s", (int)lines.n, lines.text);
-    job->n_bad += s->n_bad;
+    job->n_bad += a->n_bad;
 }
 
-static lin_status put(lin_aligner_job *job, const lin_input *input, const lin_aligner_slot *s, lin_error *err)
+static lin_status put(align_job *job, const lin_input *input, const lin_alignment *a, lin_error *err)
 {
-    enum { MOST = LIN_TEXTGRID_TIERS };
-    const lin_result *list[MOST] = {&s->result};
-    for (int i = 1; i < s->n_results; i++) list[i] = &s->more[i - 1];
-    return lin_results_put(&job->results, input->name, list, s->n_results, err);
+    const lin_result *list[LIN_TEXTGRID_TIERS];
+    for (int i = 0; i < a->n_results; i++) list[i] = &a->results[i];
+    return lin_results_put(&job->results, input->name, list, a->n_results, err);
 }
 
 static lin_status take(void *context, int item, int slot_number, lin_error *err)
 {
-    lin_aligner_job *job = context;
-    lin_aligner_slot *s = &job->slots[slot_number];
+    align_job *job = context;
+    const align_slot *s = &job->slots[slot_number];
+    const lin_alignment *a = &s->alignment;
     const lin_input *input = &job->inputs.items[item];
     if (input->done) return LIN_OK;
     if (s->status == LIN_STOPPED)
         return lin_fail(err, LIN_STOPPED, "interrupted after %d of %d utterances", job->n_done, job->inputs.n);
-    lin_status status = tell_guesses(job, &s->guesses, err);
+    lin_status status = tell_guesses(job, &a->guesses, err);
     if (status != LIN_OK) return status;
-    if (job->n_marks == 0) memcpy(job->first_mark, s->first_mark, sizeof job->first_mark);
-    job->n_marks += s->marks;
+    if (job->n_marks == 0) memcpy(job->first_mark, a->first_mark, sizeof job->first_mark);
+    job->n_marks += a->marks;
     if (s->status != LIN_OK) return is_bad(job, input, &s->error);
-    tell_doubts(job, input, s);
-    tell_notes(job, s);
-    status = put(job, input, s, err);
+    tell_doubts(job, input, a);
+    tell_notes(job, a);
+    status = put(job, input, a, err);
     if (status == LIN_INVALID) return is_bad(job, input, err);
     if (status != LIN_OK) return status;
     job->n_done++;
-    job->n_incomplete += s->incomplete;
-    job->seconds += s->seconds;
+    job->n_incomplete += a->incomplete;
+    job->seconds += a->seconds;
     const int n = job->n_done + job->n_failed;
     lin_progress_of(&job->progress, (double)n / job->inputs.n, "%.0f x real time, %d of %d utterances",
                     job->seconds / (lin_now() - job->progress.begun + 1e-9), n, job->inputs.n);
@@ -159,7 +252,7 @@ static lin_status take(void *context, int item, int slot_number, lin_error *err)
 
 // ---- the whole ------------------------------------------------------------------------------------------------------------------
 
-static lin_status gather_data(lin_aligner_job *job, lin_error *err)
+static lin_status gather_data(align_job *job, lin_error *err)
 {
     lin_status status = lin_inputs_add_data(&job->inputs, job->v->data, job->v->audio_root, err);
     int texts = 0;
@@ -170,7 +263,7 @@ static lin_status gather_data(lin_aligner_job *job, lin_error *err)
     return status;
 }
 
-static lin_status gather_beside(lin_aligner_job *job, const lin_list *operands, lin_error *err)
+static lin_status gather_beside(align_job *job, const lin_list *operands, lin_error *err)
 {
     lin_status status = lin_corpus_gather(&job->corpus, &job->inputs, operands, job->v->results.output_dir, err);
     if (status != LIN_OK) return status;
@@ -185,9 +278,9 @@ static lin_status gather_beside(lin_aligner_job *job, const lin_list *operands, 
                     operands->items[0], operands->count > 1 ? " and others" : "");
 }
 
-static lin_status gather(lin_aligner_job *job, const lin_parsed *parsed, lin_error *err)
+static lin_status gather(align_job *job, const lin_parsed *parsed, lin_error *err)
 {
-    const lin_aligner_values *v = job->v;
+    const values *v = job->v;
     if (v->data) return gather_data(job, err);
     if (job->beside) return gather_beside(job, &parsed->operands, err);
     const char *path = v->posteriors ? v->posteriors : parsed->operands.items[0];
@@ -205,9 +298,9 @@ static lin_status gather(lin_aligner_job *job, const lin_parsed *parsed, lin_err
 }
 
 // Files that must not be written, and that --skip-done compares with the results.
-static lin_status note_texts(lin_aligner_job *job, const lin_parsed *parsed, lin_error *err)
+static lin_status note_texts(align_job *job, const lin_parsed *parsed, lin_error *err)
 {
-    const lin_aligner_values *v = job->v;
+    const values *v = job->v;
     const char *file = v->text_file ? v->text_file : parsed->operands.count > 1 ? parsed->operands.items[1] : NULL;
     char path[4096];
     if (v->data) {
@@ -223,7 +316,7 @@ static lin_status note_texts(lin_aligner_job *job, const lin_parsed *parsed, lin
     return status;
 }
 
-static lin_status make_threads(lin_aligner_job *job, lin_error *err)
+static lin_status make_threads(align_job *job, lin_error *err)
 {
     const int cores = lin_ordered_threads(job->v->jobs, 1024), n = lin_ordered_threads(job->v->jobs, job->inputs.n);
     job->n_slots = lin_ordered_slots(n);
@@ -231,24 +324,20 @@ static lin_status make_threads(lin_aligner_job *job, lin_error *err)
     job->aligners = lin_calloc((size_t)n, sizeof *job->aligners);
     if (!job->slots || !job->aligners) return lin_no_memory(err, "threads", (size_t)n * sizeof *job->aligners);
     job->n_aligners = n;
-    for (int i = 0; i < n; i++) {
-        job->aligners[i].job = job;
-        if (job->v->posteriors) continue;
-        lin_status status = lin_ear_create(&job->recognizer, cores / n > 1 ? cores / n : 1, &job->aligners[i].ear, err);
-        if (status == LIN_OK && job->v->times == TIMES_SOUND) {
-            const lin_fbank_config *f = &job->recognizer.fbank;
-            const lin_boundaries_options o = {f->mel_bins, f->low_hz, f->high_hz > 0 ? f->high_hz : f->sample_hz / 2 + f->high_hz,
-                                              f->hop_ms / 1000, f->window_ms / 1000};
-            status = lin_boundaries_create(job->recognizer.phones, &o, &job->aligners[i].boundaries, err);
-        }
-        if (status != LIN_OK) return status;
-    }
-    return LIN_OK;
+    const lin_aligner_options o = {.beam = job->v->beam,
+                                   .row_s = job->row_s,
+                                   .follow_sound = job->v->times == TIMES_SOUND && !job->v->posteriors,
+                                   .rows_only = job->v->posteriors != NULL,
+                                   .n_threads = cores / n > 1 ? cores / n : 1};
+    lin_status status = LIN_OK;
+    for (int i = 0; i < n && status == LIN_OK; i++)
+        status = lin_aligner_create(&job->recognizer, &job->lexicon, &o, &job->aligners[i], err);
+    return status;
 }
 
-static lin_status align(lin_aligner_job *job, lin_error *err)
+static lin_status align(align_job *job, lin_error *err)
 {
-    const lin_aligner_values *v = job->v;
+    const values *v = job->v;
     // A matrix needs of the model only the names of its phones and the length of its steps.
     lin_status status = lin_open_recognizer(&job->recognizer, v->model.model, v->posteriors ? "cpu" : v->model.device,
                                             lin_model_precision(&v->model), err);
@@ -260,7 +349,7 @@ static lin_status align(lin_aligner_job *job, lin_error *err)
                      job->lexicon.path);
     if (status == LIN_OK) status = make_threads(job, err);
     if (status == LIN_OK && job->recognizer.model->speaker_norm && !v->posteriors)
-        status = lin_speakers_measure(&job->speakers, &job->inputs, &job->recognizer, v->jobs, err);
+        status = lin_inputs_measure(&job->inputs, &job->recognizer, v->jobs, &job->speakers, err);
     const int many = v->data != NULL || job->inputs.n > 1;
     if (status == LIN_OK) status = lin_results_open(&job->results, job->recognizer.phones, many, err);
     if (status != LIN_OK) return status;
@@ -273,7 +362,7 @@ static lin_status align(lin_aligner_job *job, lin_error *err)
     return lin_results_close(&job->results, status, job->n_failed, err);
 }
 
-static void summary(const lin_aligner_job *job)
+static void summary(const align_job *job)
 {
     const double wall = lin_now() - job->progress.begun;
     char note[128];
@@ -282,29 +371,10 @@ static void summary(const lin_aligner_job *job)
                  job->seconds, wall, wall > 0 ? job->seconds / wall : 0);
 }
 
-static void release(lin_aligner_job *job)
+static void release(align_job *job)
 {
-    for (int i = 0; i < job->n_aligners; i++) {
-        lin_aligner *a = &job->aligners[i];
-        lin_ear_destroy(a->ear);
-        lin_spoken_free(&a->spoken);
-        lin_path_free(&a->path);
-        lin_free(a->goodness);
-        lin_free(a->stress);
-        lin_path_free(&a->whole);
-        lin_free(a->rows);
-        lin_free(a->frames);
-        lin_free(a->spans);
-        lin_boundaries_destroy(a->boundaries);
-        lin_free(a->segments);
-    }
-    for (int i = 0; i < job->n_slots && job->slots; i++) {
-        lin_result_free(&job->slots[i].result);
-        for (int k = 0; k < job->slots[i].more_capacity; k++) lin_result_free(&job->slots[i].more[k]);
-        lin_free(job->slots[i].more);
-        lin_buffer_free(&job->slots[i].guesses);
-        lin_buffer_free(&job->slots[i].notes);
-    }
+    for (int i = 0; i < job->n_aligners; i++) lin_aligner_destroy(job->aligners[i]);
+    for (int i = 0; i < job->n_slots && job->slots; i++) lin_alignment_free(&job->slots[i].alignment);
     lin_free(job->aligners);
     lin_free(job->slots);
     lin_free(job->text);
@@ -325,9 +395,9 @@ static int names_a_text(const lin_list *operands)
 }
 
 // What the table cannot say about how options go together. LIN_EXIT_OK if all is well.
-static int check(const lin_parsed *parsed, lin_aligner_job *job)
+static int check(const lin_parsed *parsed, align_job *job)
 {
-    const lin_aligner_values *v = job->v;
+    const values *v = job->v;
     const int n = parsed->operands.count, given = (v->text != NULL) + (v->text_file != NULL) + (v->phones != NULL);
     lin_error err = {0};
     if ((n > 0) + (v->data != NULL) + (v->posteriors != NULL) != 1)
@@ -361,7 +431,7 @@ static int check(const lin_parsed *parsed, lin_aligner_job *job)
 
 static int run(lin_parsed *parsed)
 {
-    lin_aligner_job job = {.v = parsed->values};
+    align_job job = {.v = parsed->values};
     lin_error err = {0};
     const int exit_status = check(parsed, &job);
     if (exit_status != LIN_EXIT_OK) return exit_status;
@@ -405,7 +475,7 @@ const lin_command lin_command_align = {
                 "  linnet align --phones \"HH AH L OW\" -f ctm hello.wav\n"
                 "  linnet align --data corpus/dev --output-dir aligned -f textgrid,json",
     .options = options,
-    .values_size = sizeof(lin_aligner_values),
+    .values_size = sizeof(values),
     .max_operands = -1,
     .run = run,
 };

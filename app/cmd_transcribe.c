@@ -15,12 +15,12 @@
 #include "app/model_options.h"
 #include "app/results.h"
 #include "app/spans.h"
-#include "app/speakers.h"
 #include "base/memory.h"
 #include "linnet/joined.h"
 #include "linnet/ordered.h"
 #include "linnet/recognize.h"
 #include "linnet/snapshots.h"
+#include "linnet/speakers.h"
 
 // Resets of --reset auto begin with the first endpoint after so much sound: before, the past helps more than it harms.
 static const double RESET_AFTER_S = 60;
@@ -393,7 +393,7 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
     if (status == LIN_OK) status = find_stream(job, err);
     if (status == LIN_OK) status = make_threads(job, err);
     if (status == LIN_OK && job->recognizer.model->speaker_norm)
-        status = lin_speakers_measure(&job->speakers, &job->inputs, &job->recognizer, v->jobs, err);
+        status = lin_inputs_measure(&job->inputs, &job->recognizer, v->jobs, &job->speakers, err);
     if (status == LIN_OK) {
         status = lin_decoding_open(&job->decoding, &v->decoding, job->recognizer.phones, job->recognizer.row_seconds, &warnings,
                                    err);

@@ -123,6 +123,18 @@ const char *lin_inputs_note(const lin_inputs *inputs, int n_failed, int n_incomp
     return text;
 }
 
+lin_status lin_inputs_measure(const lin_inputs *inputs, const lin_recognizer *recognizer, int jobs, lin_speakers *speakers,
+                              lin_error *err)
+{
+    const size_t n = (size_t)inputs->n;
+    const char **paths = lin_alloc(2 * n + 1, sizeof *paths);
+    if (!paths) return lin_no_memory(err, "speakers", 2 * n * sizeof *paths);
+    for (size_t i = 0; i < n; i++) paths[i] = inputs->items[i].path, paths[n + i] = inputs->items[i].speaker;
+    lin_status status = lin_speakers_measure(speakers, recognizer, paths, paths + n, inputs->n, jobs, err);
+    lin_free((void *)paths);
+    return status;
+}
+
 static int by_text(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);

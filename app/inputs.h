@@ -7,6 +7,7 @@
 #define LIN_APP_INPUTS_H
 
 #include "app/options.h"
+#include "linnet/speakers.h"
 #include "model/datadir.h"
 
 typedef struct lin_input {
@@ -43,6 +44,10 @@ void lin_inputs_free(lin_inputs *inputs);
 int lin_inputs_all_done(const lin_inputs *inputs);
 /* For summaries: ", 2 failed, 1 incomplete, 7 skipped (done before)", or less. */
 const char *lin_inputs_note(const lin_inputs *inputs, int n_failed, int n_incomplete, char *text, size_t capacity);
+
+/* lin_speakers_measure over all inputs; the names stay those of the inputs. */
+lin_status lin_inputs_measure(const lin_inputs *inputs, const lin_recognizer *recognizer, int jobs, lin_speakers *speakers,
+                              lin_error *err);
 
 /* The first id that two inputs share, or NULL. */
 const char *lin_inputs_twice(const lin_inputs *inputs);

@@ -1,7 +1,7 @@
 /*
  * textgrid.h - Praat's TextGrids, read: labelled stretches of time on one or several tiers.
  *
- * Pipeline: a file that a person or another aligner made -> [this] -> the utterances of app/aligner_grid.
+ * Pipeline: a file that a person or another aligner made -> [this] -> the utterances of linnet/aligner_grid.
  * The long and the short text form, of which Praat's manual (TextGrid file formats) says that a reader looks for free-standing
  * numbers, texts between quotes and flags, and skips everything else: so one parser reads both. UTF-8, or UTF-16 with a byte order
  * mark. Not the chronological and the binary form.

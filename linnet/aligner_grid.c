@@ -4,16 +4,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/aligner.h"
 #include "base/memory.h"
 #include "base/textfile.h"
 #include "lexicon/textgrid.h"
 #include "lexicon/transcript.h"
+#include "linnet/aligner_internal.h"
 
-static void count_marks(lin_aligner_slot *s, int n, const char *first, size_t n_first)
+static void count_marks(lin_alignment *out, int n, const char *first, size_t n_first)
 {
-    if (n && s->marks == 0) lin_quote(s->first_mark, first, n_first);
-    s->marks += n;
+    if (n && out->marks == 0) lin_quote(out->first_mark, first, n_first);
+    out->marks += n;
 }
 
 // The path of an utterance that begins at a row, behind those before it.
@@ -39,13 +39,13 @@ static lin_status append_path(lin_aligner *a, int64_t row, lin_error *err)
 }
 
 // [laughs] alone is no utterance.
-static int has_words(const char *text, lin_aligner_slot *s)
+static int has_words(const char *text, lin_alignment *out)
 {
     lin_spelling word;
     lin_error err;
     size_t at = 0;
     if (lin_spelling_next(text, strlen(text), &at, &word, &err) != LIN_OK || word.n) return 1;
-    count_marks(s, word.marks, text + word.mark, word.n_mark);
+    count_marks(out, word.marks, text + word.mark, word.n_mark);
     return 0;
 }
 
@@ -53,12 +53,12 @@ static int has_words(const char *text, lin_aligner_slot *s)
 // path is appended; rows and segments count from its first row.
 static lin_status look_again(lin_aligner *a, int64_t from, int64_t to, lin_error *err)
 {
-    const lin_fbank_config *f = &a->job->recognizer.fbank;
-    const double row_s = a->job->row_s, hop_s = f->hop_ms / 1000;
+    const lin_fbank_config *f = &a->recognizer->fbank;
+    const double row_s = a->row_s, hop_s = f->hop_ms / 1000;
     const int first = a->whole.n_phones, n = a->path.n_phones;
     const size_t last = (size_t)fmin(round((double)to * row_s / hop_s), (double)a->n_frames);
     const size_t begin = (size_t)fmin(round((double)from * row_s / hop_s), (double)last);
-    if (!a->boundaries) return LIN_OK;
+    if (!a->has_frames) return LIN_OK;
     lin_boundaries_reset(a->boundaries);
     lin_status status = lin_grow_int(&a->segments, &a->segments_capacity, (int64_t)first + n, sizeof *a->segments, "segments", err);
     for (size_t at = begin; at < last && status == LIN_OK;) {
@@ -76,23 +76,22 @@ static lin_status look_again(lin_aligner *a, int64_t from, int64_t to, lin_error
     return status;
 }
 
-static lin_status align_interval(lin_aligner *a, const lin_interval *v, const char *text, const lin_align_options *o,
-                                 lin_aligner_slot *s, lin_result *result, lin_error *err)
+static lin_status align_interval(lin_aligner *a, const lin_interval *v, const char *text, lin_alignment *out,
+                                 lin_result *result, lin_error *err)
 {
-    const lin_aligner_job *job = a->job;
     lin_align_report report;
-    // Rows and frames count from the start of the part that was heard.
-    const double last = (double)a->n_rows, part_s = job->part.start_s;
-    const int64_t from = (int64_t)fmin(fmax(floor((v->start_s - part_s) / job->row_s), 0), last);
-    const int64_t to = (int64_t)fmax(fmin(ceil((v->end_s - part_s) / job->row_s), last), (double)from);
-    lin_status status = lin_aligner_text(a, text, strlen(text), err);
-    count_marks(s, a->spoken.marks, a->spoken.first_mark, strlen(a->spoken.first_mark));
+    // Rows and frames count from the start of the part.
+    const double last = (double)a->n_rows, part_s = a->start_s;
+    const int64_t from = (int64_t)fmin(fmax(floor((v->start_s - part_s) / a->row_s), 0), last);
+    const int64_t to = (int64_t)fmax(fmin(ceil((v->end_s - part_s) / a->row_s), last), (double)from);
+    lin_status status = lin_aligner_parse(a, text, strlen(text), err);
+    count_marks(out, a->spoken.marks, a->spoken.first_mark, strlen(a->spoken.first_mark));
     if (status != LIN_OK) return status;
-    lin_buffer_bytes(&s->guesses, a->spoken.guesses.data, a->spoken.guesses.n);
-    status = lin_align_create(a->spoken.graph, o, &a->align, err);
+    lin_buffer_bytes(&out->guesses, a->spoken.guesses.data, a->spoken.guesses.n);
+    status = lin_align_create(a->spoken.graph, &a->options, &a->align, err);
     for (int64_t t = from; t < to && status == LIN_OK;) {
         const int n = to - t < 4096 ? (int)(to - t) : 4096;
-        status = lin_align_push(a->align, a->rows + (size_t)t * (size_t)job->recognizer.V, n, err);
+        status = lin_align_push(a->align, a->rows + (size_t)t * (size_t)a->recognizer->V, n, err);
         t += n;
     }
     if (status == LIN_OK) status = lin_align_finish(a->align, &a->path, &report, err);
@@ -104,7 +103,7 @@ static lin_status align_interval(lin_aligner *a, const lin_interval *v, const ch
         status = lin_grow_int(&a->spans, &a->spans_capacity, (int64_t)a->n_spans + 1, sizeof *a->spans, "utterances", err);
     if (status != LIN_OK) return status;
     a->spans[a->n_spans++] = (lin_aligner_span){v->start_s, v->end_s, a->whole.n_phones, a->whole.n_words};
-    if (a->n_spans == 1 || report.fit < s->report.fit) s->report = report;
+    if (a->n_spans == 1 || report.fit < out->report.fit) out->report = report;
     status = append_path(a, from, err);
     return status == LIN_OK ? lin_aligner_add_path(a, result, err) : status;
 }
@@ -127,8 +126,8 @@ static void keep_within_spans(const lin_aligner *a, lin_result *r)
     }
 }
 
-static lin_status align_tier(lin_aligner *a, const lin_textgrid *grid, const lin_tier *tier, const char *path,
-                             const lin_align_options *o, lin_aligner_slot *s, lin_result *result)
+static lin_status align_tier(lin_aligner *a, const lin_textgrid *grid, const lin_tier *tier, const char *name,
+                             lin_alignment *out, lin_result *result, lin_error *err)
 {
     lin_status status = LIN_OK;
     lin_path_clear(&a->whole);
@@ -137,50 +136,40 @@ static lin_status align_tier(lin_aligner *a, const lin_textgrid *grid, const lin
         const lin_interval *v = &grid->intervals[tier->first + i];
         const char *text = lin_textgrid_text(grid, v->text);
         lin_error why = {0};
-        const lin_part *part = &a->job->part;
-        if (v->start_s < part->start_s || (part->end_s > 0 && v->end_s > part->end_s) || !has_words(text, s)) continue;
-        const lin_status done = align_interval(a, v, text, o, s, result, &why);
-        if (done == LIN_NO_MEMORY) status = lin_fail(&s->error, done, "%s", why.message);
+        if (v->start_s < a->start_s || (a->end_s > 0 && v->end_s > a->end_s) || !has_words(text, out)) continue;
+        const lin_status done = align_interval(a, v, text, out, result, &why);
+        if (done == LIN_NO_MEMORY) status = lin_fail(err, done, "%s", why.message);
         if (done == LIN_OK || done == LIN_NO_MEMORY) continue;
-        s->n_bad++;
-        lin_buffer_text(&s->notes, path);
-        lin_buffer_text(&s->notes, ": ");
-        lin_buffer_fixed(&s->notes, v->start_s, 3);
-        lin_buffer_text(&s->notes, " to ");
-        lin_buffer_fixed(&s->notes, v->end_s, 3);
-        lin_buffer_text(&s->notes, " s: ");
-        lin_buffer_text(&s->notes, why.message);
-        lin_buffer_char(&s->notes, '\n');
+        out->n_bad++;
+        lin_buffer_text(&out->notes, name);
+        lin_buffer_text(&out->notes, ": ");
+        lin_buffer_fixed(&out->notes, v->start_s, 3);
+        lin_buffer_text(&out->notes, " to ");
+        lin_buffer_fixed(&out->notes, v->end_s, 3);
+        lin_buffer_text(&out->notes, " s: ");
+        lin_buffer_text(&out->notes, why.message);
+        lin_buffer_char(&out->notes, '\n');
     }
-    result->has_words = !a->job->v->phones;
+    result->has_words = !a->is_phones;
     const lin_path one = a->path; // the rest is done with the path of all
     a->path = a->whole;
     a->whole = one;
     return status;
 }
 
-// A result for each speaker; the first is the slot's own.
-static lin_status begin_speaker(lin_aligner_slot *s, const lin_input *input, const char *tier, int channel, lin_result **result)
+// A result for each speaker.
+static lin_status begin_speaker(lin_alignment *out, const lin_aligner_input *in, const char *tier, int channel,
+                                lin_result **result, lin_error *err)
 {
     lin_buffer id = {0};
-    lin_status status = LIN_OK;
-    *result = &s->result;
-    if (s->n_results > 0) {
-        const int before = s->more_capacity;
-        status = lin_grow_int(&s->more, &s->more_capacity, s->n_results, sizeof *s->more, "speakers", &s->error);
-        if (status != LIN_OK) return status;
-        memset(s->more + before, 0, (size_t)(s->more_capacity - before) * sizeof *s->more);
-        *result = &s->more[s->n_results - 1];
-    }
-    lin_buffer_text(&id, input->id);
+    lin_buffer_text(&id, in->id);
     if (tier) lin_buffer_char(&id, '-');
     for (const char *c = tier; c && *c; c++) {
         lin_buffer_char(&id, (unsigned char)*c <= ' ' || *c == 127 || *c == '(' || *c == ')' || *c == '/' ? '_' : *c);
     }
-    status = lin_buffer_status(&id, &s->error);
-    if (status == LIN_OK) status = lin_result_begin(*result, id.data, tier ? tier : input->speaker, channel, &s->error);
+    lin_status status = lin_buffer_status(&id, err);
+    if (status == LIN_OK) status = lin_aligner_begin(out, id.data, tier ? tier : in->speaker, channel, result, err);
     lin_buffer_free(&id);
-    s->n_results += status == LIN_OK;
     return status;
 }
 
@@ -193,13 +182,12 @@ static void name_speaker(char *name, size_t capacity, const char *tier)
     snprintf(name, capacity, "%.*s", n > capacity ? (int)capacity : (int)n, tier);
 }
 
-static lin_status align_tiers(lin_aligner *a, const lin_input *input, const char *path, lin_textgrid *grid,
-                              const lin_align_options *o, lin_aligner_slot *s)
+static lin_status align_tiers(lin_aligner *a, const lin_aligner_input *in, const char *path, lin_textgrid *grid,
+                              lin_alignment *out, lin_error *err)
 {
-    const int n = lin_textgrid_choose(grid), channel = a->job->channel >= 0 ? a->job->channel + 1 : 1;
-    if (n == 0) return lin_fail(&s->error, LIN_INVALID, "%s: no interval has a text", path);
-    lin_status status = lin_aligner_hear(a, input, s);
-    s->n_results = 0;
+    const int n = lin_textgrid_choose(grid);
+    if (n == 0) return lin_fail(err, LIN_INVALID, "%s: no interval has a text", path);
+    lin_status status = lin_aligner_read(a, in, out, err);
     for (int t = 0; t < grid->n_tiers && status == LIN_OK; t++) {
         const lin_tier *tier = &grid->tiers[t];
         char name[128];
@@ -207,25 +195,25 @@ static lin_status align_tiers(lin_aligner *a, const lin_input *input, const char
         lin_result *result;
         if (!tier->chosen) continue;
         // Each speaker has a channel number.
-        status = begin_speaker(s, input, n > 1 ? name : NULL, n > 1 ? s->n_results + 1 : channel, &result);
-        if (status == LIN_OK) status = align_tier(a, grid, tier, path, o, s, result);
-        if (status == LIN_OK) status = lin_aligner_finish(a, s, result);
+        status = begin_speaker(out, in, n > 1 ? name : NULL, n > 1 ? out->n_results + 1 : in->channel, &result, err);
+        if (status == LIN_OK) status = align_tier(a, grid, tier, path, out, result, err);
+        if (status == LIN_OK) status = lin_aligner_finish(a, out, result, err);
         if (status == LIN_OK) keep_within_spans(a, result);
     }
     return status;
 }
 
-lin_status lin_aligner_grid(lin_aligner *a, const lin_input *input, const char *path, const lin_align_options *o,
-                            lin_aligner_slot *s)
+lin_status lin_aligner_grid(lin_aligner *a, const lin_aligner_input *in, lin_alignment *out, lin_error *err)
 {
+    const char *name = in->text_name ? in->text_name : "a TextGrid";
     lin_textgrid grid;
-    lin_status status = lin_textgrid_read(path, &grid, &s->error);
+    lin_status status = lin_textgrid_parse(in->text, in->n_text, name, &grid, err);
     a->keeps_rows = 1;
     a->n_rows = a->n_frames = 0;
-    if (status == LIN_OK) status = align_tiers(a, input, path, &grid, o, s);
+    if (status == LIN_OK) status = align_tiers(a, in, name, &grid, out, err);
     a->keeps_rows = 0;
-    if (status == LIN_OK) status = lin_buffer_status(&s->guesses, &s->error);
-    if (status == LIN_OK) status = lin_buffer_status(&s->notes, &s->error);
+    if (status == LIN_OK) status = lin_buffer_status(&out->guesses, err);
+    if (status == LIN_OK) status = lin_buffer_status(&out->notes, err);
     lin_textgrid_free(&grid);
     return status;
 }

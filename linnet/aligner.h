@@ -1,0 +1,101 @@
+/*
+ * aligner.h - when each phone and word of a known text was said in one sound, and how well: times and goodness of pronunciation.
+ *
+ * Pipeline: linnet/spoken (the text) and linnet/recognize (the sound), or rows of log-probabilities -> decoder/align,
+ * decoder/goodness, decoder/boundaries -> [this] -> decoder/result.
+ *
+ *   lin_aligner_options o = lin_aligner_options_default();
+ *   lin_aligner_create(&recognizer, &lexicon, &o, &aligner, &err);            // one per thread; recognizer and lexicon are shared
+ *   lin_alignment alignment = {0};                                            // reused for each sound
+ *   lin_sound sound = {.path = "hello.wav", .channel = LIN_CHANNEL_MIX};
+ *   lin_aligner_input in = {.id = "hello", .sound = &sound, .text = "how are you", .n_text = 11};
+ *   lin_aligner_align(aligner, &in, &alignment, &err);
+ *   ... alignment.results[0].words[i].start_s ...
+ *   lin_alignment_free(&alignment);
+ *   lin_aligner_destroy(aligner);
+ *
+ * Memory grows with the length of the sound: the rows are kept for goodness and for the trace-back.
+ * Threads: an aligner and an alignment belong to one thread at a time.
+ */
+#ifndef LIN_LINNET_ALIGNER_H
+#define LIN_LINNET_ALIGNER_H
+
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/textfile.h"
+#include "decoder/align.h"
+#include "decoder/result.h"
+#include "linnet/recognize.h"
+#include "linnet/spoken.h"
+
+typedef struct lin_aligner_options {
+    double beam;      /* of lin_align_options */
+    double row_s;     /* from one row to the next; 0: as the model has it */
+    int follow_sound; /* 1: phones end where the sound changes (decoder/boundaries); 0: at the rows of the path */
+    int rows_only;    /* 1: no sound will be given, only rows: the network is not set up */
+    int n_threads;    /* that work together inside on a sound; 0: one per core */
+} lin_aligner_options;
+
+/* The beam of lin_align_options_default, the model's rows, times that follow the sound, one thread. */
+lin_aligner_options lin_aligner_options_default(void);
+
+typedef enum lin_aligner_text {
+    LIN_ALIGNER_WORDS,
+    LIN_ALIGNER_PHONES,  /* separated by blanks, or in the IPA */
+    LIN_ALIGNER_TEXTGRID /* a TextGrid of utterances; of words, or with grid_of_phones of phones */
+} lin_aligner_text;
+
+typedef struct lin_aligner_input {
+    const char *id, *speaker;   /* of the results; speaker may be NULL */
+    int channel;                /* of the results, counted from 1; 0 is 1 */
+    const lin_sound *sound;     /* path, raw, channel (one), part, mean and istd are read; or NULL, and: */
+    const float *rows;          /* [n_rows, V] log-probabilities */
+    size_t n_rows;
+    const float *frames;        /* [n_frames, D] features of the same sound, not normalised; NULL: times are those of the path */
+    size_t n_frames;
+    lin_aligner_text kind;
+    int grid_of_phones;
+    const char *text;           /* n_text bytes; a byte order mark at its start is skipped */
+    size_t n_text;
+    const char *text_name;      /* the file it is from, for messages; may be NULL */
+} lin_aligner_input;
+
+/* What an alignment gives, and what a caller may want to report. Zero before its first use. */
+typedef struct lin_alignment {
+    lin_result *results;       /* [n_results]: one; of a TextGrid one for each speaker */
+    int n_results, capacity;
+    lin_align_report report;   /* of a TextGrid: of its worst utterance */
+    double seconds;            /* of sound */
+    char warning[256];         /* what was wrong with the sound but did not prevent its use */
+    int incomplete;            /* some of the sound is missing: the warning says what */
+    lin_buffer guesses;        /* words that the lexicon lacks and their pronunciation: lines of lin_spoken.guesses */
+    int marks;                 /* such as [laughs], which are no words and were skipped */
+    char first_mark[LIN_QUOTE];
+    lin_buffer notes;          /* utterances of a TextGrid that could not be aligned and why, a line each */
+    int n_bad;                 /* how many these are */
+} lin_alignment;
+
+typedef struct lin_aligner lin_aligner;
+
+/* lexicon may be NULL where all texts are phones. Both must outlive the aligner. On failure *aligner is NULL. */
+lin_status lin_aligner_create(const lin_recognizer *recognizer, const lin_spoken_lexicon *lexicon,
+                              const lin_aligner_options *options, lin_aligner **aligner, lin_error *err);
+void lin_aligner_destroy(lin_aligner *aligner); /* NULL is fine */
+
+/*
+ * Replaces what the alignment held. LIN_INVALID for a text that cannot be pronounced, LIN_MISMATCH where it cannot be that of the
+ * sound (decoder/align.h), LIN_STOPPED when the recogniser was stopped; what reading the sound gives. After a failure the results
+ * are of no use; guesses, marks and warning are as far as they were found. A text of words that does not match the sound is no
+ * failure: the report tells. LIN_OK with n_bad: some utterances of a TextGrid could not be aligned; notes names them.
+ */
+lin_status lin_aligner_align(lin_aligner *aligner, const lin_aligner_input *input, lin_alignment *alignment, lin_error *err);
+
+/* Words about a report for people, or an empty text: that text and sound do not seem to belong together, or where. start_s: of the
+ * part of the sound. */
+void lin_alignment_doubt(const lin_alignment *alignment, double row_s, double start_s, char *text, size_t capacity);
+
+void lin_alignment_clear(lin_alignment *alignment); /* keeps the memory */
+void lin_alignment_free(lin_alignment *alignment);
+
+#endif
