@@ -5,7 +5,9 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#ifdef __linux__
 #include <sys/prctl.h>
+#endif
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -141,7 +143,9 @@ static void hurry(void)
 {
     struct sched_param priority;
     int policy;
+#ifdef __linux__
     prctl(PR_SET_TIMERSLACK, 1UL);
+#endif
     if (pthread_getschedparam(pthread_self(), &policy, &priority) != 0 || (policy != SCHED_FIFO && policy != SCHED_RR)) return;
     priority.sched_priority++;
     pthread_setschedparam(pthread_self(), policy, &priority);

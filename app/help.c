@@ -6,6 +6,7 @@
 
 #include "app/options.h"
 #include "base/memory.h"
+#include "base/system.h"
 
 enum { WIDTH = 100, COLUMN = 30 };
 
@@ -32,14 +33,13 @@ const char *lin_doc_folder(void)
     static char folder[PATH_MAX + 32]; // written once, by the one thread that prints help
     if (*folder) return folder;
     char file[PATH_MAX + 64], program[PATH_MAX];
-    const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-    program[n > 0 ? n : 0] = 0;
+    const int is_known = lin_system_program(program, sizeof program);
     for (int i = 0; i < 2; i++) { // PREFIX/bin/linnet
         char *slash = strrchr(program, '/');
         if (slash) *slash = 0;
     }
     snprintf(file, sizeof file, "%s/share/doc/linnet/alignment.md", program);
-    if (n > 0 && access(file, F_OK) == 0) {
+    if (is_known && access(file, F_OK) == 0) {
         snprintf(folder, sizeof folder, "%s/share/doc/linnet", program);
     } else {
         snprintf(folder, sizeof folder, "docs");

@@ -11,6 +11,7 @@
 #include "app/guard.h"
 #include "app/mirror.h"
 #include "base/textfile.h"
+#include "base/system.h"
 #include "frontend/audio.h"
 
 enum { LONGEST_PATH = 4096 };

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <sys/stat.h>
+#include "base/system.h"
 
 #define BETWEEN_LOOKS_S 0.5
 

@@ -49,8 +49,11 @@ lin_status lin_audio_open_wav(lin_audio *a, int *is, lin_error *err)
 static int open_unlinked(const char *folder)
 {
     char path[4096];
-    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    int fd;
+#ifdef O_TMPFILE
+    fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return fd;
+#endif
     snprintf(path, sizeof path, "%s/linnet-XXXXXX", folder);
     fd = mkostemp(path, O_CLOEXEC);
     if (fd >= 0) unlink(path);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/system.h"
 #include "frontend/audio.h"
 
 enum { BYTES = 1 << 16, LINE = 256, SAID = 2, MAX_CHANNELS = 1024, MAX_HEADER = 1 << 14, PATIENCE_MS = 10000 };
@@ -118,7 +119,7 @@ static int make_pipe(int *ends)
 {
     ends[0] = ends[1] = -1;
     int fds[2];
-    if (pipe2(fds, O_CLOEXEC) != 0) return errno;
+    if (lin_system_pipe(fds) != 0) return errno;
     for (int i = 0; i < 2; i++) ends[i] = fds[i] > 2 ? fds[i] : above_2(fds[i]);
     return ends[0] < 0 || ends[1] < 0 ? errno : 0;
 }

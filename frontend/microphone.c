@@ -5,7 +5,6 @@
 #include <glob.h>
 #include <limits.h>
 #include <math.h>
-#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/system.h"
 #include "frontend/audio.h"
 #include "frontend/portaudio.h"
 #include "frontend/ring.h"
@@ -34,7 +34,7 @@ struct lin_microphone {
     PaStream *stream;
     lin_ring *ring;
     char *wanted; // options.device
-    sem_t event;  // something has happened
+    lin_event event; // something has happened
     int64_t opened_ns, stall_seen_ns;
     // Written by the sound system's thread.
     _Atomic int64_t captured, overflows, last_ns;
@@ -51,7 +51,7 @@ static int64_t frames_ns(const lin_microphone *mic, uint64_t frames)
 
 // sem_post is an atomic addition, and a system call where somebody waits: it takes no lock and may be called even in a signal
 // handler. It fails only where the counter is full, which wakes as well.
-static void wake(lin_microphone *mic) { sem_post(&mic->event); }
+static void wake(lin_microphone *mic) { lin_event_post(&mic->event); }
 
 static void keep_mix(lin_microphone *mic, const float *sound, size_t n)
 {
@@ -372,7 +372,7 @@ static lin_status start(const lin_portaudio *pa, lin_microphone *mic, lin_error 
 static void free_microphone(lin_microphone *mic)
 {
     if (!mic) return;
-    sem_destroy(&mic->event);
+    lin_event_destroy(&mic->event);
     lin_ring_destroy(mic->ring);
     lin_free(mic->wanted);
     lin_free(mic);
@@ -427,7 +427,7 @@ lin_status lin_microphone_open(const lin_microphone_options *options, lin_microp
     if (status != LIN_OK) return status;
     lin_microphone *mic = lin_calloc(1, sizeof *mic);
     if (!mic) return lin_no_memory(err, "a microphone", sizeof *mic);
-    sem_init(&mic->event, 0, 0);
+    lin_event_init(&mic->event);
     mic->options = *options;
     if (options->device) {
         mic->wanted = lin_strdup(options->device);
@@ -490,11 +490,7 @@ static int64_t until_stalled(const lin_microphone *mic, int64_t now)
 static int wait_event(lin_microphone *mic, int64_t now, int64_t ns)
 {
     const int64_t most = ASK_MS * (int64_t)1000000, until = now + (ns < most ? ns : most);
-    const struct timespec time = {.tv_sec = (time_t)(until / 1000000000), .tv_nsec = (long)(until % 1000000000)};
-    if (sem_clockwait(&mic->event, CLOCK_MONOTONIC, &time) != 0) return errno != EINTR;
-    // Emptied before the ring is looked at: what comes after that wakes again.
-    while (sem_trywait(&mic->event) == 0) continue;
-    return 1;
+    return lin_event_wait_until(&mic->event, until); // before the ring is read: what comes after that wakes again
 }
 
 lin_status lin_microphone_read(lin_microphone *mic, float *samples, int n, int timeout_ms, int *n_got, lin_error *err)

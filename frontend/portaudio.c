@@ -12,10 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/system.h"
 
 /* ---- standard error, on the thread of the sound system ---------------------------------------------------------------------- */
 
@@ -29,10 +33,14 @@ static atomic_int is_caught;
 
 static void own_descriptors(void)
 {
+#ifdef __linux__ // elsewhere the libraries may print
     is_private = unshare(CLONE_FILES) == 0;
+#ifdef SYS_close_range
     // Not to hold open what the rest of the program closes.
-    if (is_private) close_range(3, ~0u, 0);
+    if (is_private) syscall(SYS_close_range, 3, ~0u, 0);
+#endif
     file = memfd_create("stderr", MFD_CLOEXEC);
+#endif
     nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (is_private && nowhere >= 0) dup2(nowhere, STDERR_FILENO);
 }
@@ -252,14 +260,10 @@ static void *sound_main(void *unused)
 // With every signal blocked, in the threads of the sound system too: they are the program's, and end a reader's wait.
 static lin_status start_thread(lin_error *err)
 {
-    pthread_condattr_t monotonic;
     pthread_attr_t detached;
     pthread_t thread;
     sigset_t all, old;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&sound.answered, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    lin_condition_init(&sound.answered);
     pthread_attr_init(&detached);
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
     sigfillset(&all);
@@ -272,20 +276,14 @@ static lin_status start_thread(lin_error *err)
     return LIN_OK;
 }
 
-static struct timespec after_ms(int ms)
-{
-    const int64_t then_ns = lin_now_ns() + (int64_t)ms * 1000000;
-    return (struct timespec){.tv_sec = (time_t)(then_ns / 1000000000), .tv_nsec = (long)(then_ns % 1000000000)};
-}
-
 // With the lock held. What the thread was left with may still be going on.
 static lin_status ask(int timeout_ms, int *hangs, lin_error *err)
 {
-    const struct timespec until = after_ms(timeout_ms);
+    const int64_t until = lin_now_ns() + (int64_t)timeout_ms * 1000000;
     sound.state = ASKED;
     pthread_cond_signal(&sound.asked);
     while (sound.state == ASKED) {
-        if (pthread_cond_timedwait(&sound.answered, &sound.lock, &until) != ETIMEDOUT || sound.state != ASKED) continue;
+        if (lin_condition_wait_until(&sound.answered, &sound.lock, until) != ETIMEDOUT || sound.state != ASKED) continue;
         sound.state = LEFT;
         *hangs = 1;
         return lin_fail(err, LIN_IO,

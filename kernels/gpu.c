@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/system.h"
 
 #ifndef LIN_LIB_DIR
 #define LIN_LIB_DIR "/usr/local/lib/linnet"
@@ -120,8 +121,7 @@ static const char *find_library(char *path, size_t capacity)
         snprintf(path, capacity, "%s", named);
         return path;
     }
-    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-    program[n > 0 ? n : 0] = 0;
+    lin_system_program(program, sizeof program);
     char *slash = strrchr(program, '/');
     if (slash) {
         *slash = 0;

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/cores.h"
 #include "base/memory.h"
+#include "base/system.h"
 #include "frontend/mel.h"
 #include "linnet/engine_internal.h"
 
@@ -28,11 +29,7 @@ static lin_place *pop(lin_place_list *list)
 // When the one that has waited longest for a whole chunk must wait no more.
 static double deadline(const lin_shard *s) { return s->waiting.first->since + 1e-3 * s->engine->options.max_wait_ms; }
 
-static void sleep_until(lin_shard *s, double when)
-{
-    const struct timespec t = {.tv_sec = (time_t)when, .tv_nsec = (long)(1e9 * (when - floor(when)))};
-    pthread_cond_timedwait(&s->wake, &s->lock, &t);
-}
+static void sleep_until(lin_shard *s, double when) { lin_condition_wait_until(&s->wake, &s->lock, (int64_t)(1e9 * when)); }
 
 // Fills s->taken with streams that are ready, those first that were first; waits for one, and a little for company. 0: the end.
 static int take(lin_shard *s)
@@ -373,13 +370,9 @@ lin_status lin_shard_create(lin_shard *s, int n_threads, lin_error *err)
 {
     const lin_engine *e = s->engine;
     const int most = e->on_sound ? DEVICE_BATCH : HOST_BATCH;
-    pthread_condattr_t clock;
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->counting, NULL);
-    pthread_cond_init(&s->wake, &clock);
-    pthread_condattr_destroy(&clock);
+    lin_condition_init(&s->wake);
     s->batch = e->on_sound ? s->capacity : s->capacity < most ? s->capacity : most;
     s->enough = (ENOUGH_ROWS * e->stack + e->options.chunk_frames - 1) / e->options.chunk_frames;
     if (s->enough > s->batch) s->enough = s->batch;

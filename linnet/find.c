@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/system.h"
 
 #ifndef LIN_DATA_DIR
 #define LIN_DATA_DIR "/usr/local/share/linnet"
@@ -22,9 +23,7 @@ static int exists(const char *path)
 static int find_file(const char *installed, const char *in_source, char *path, size_t capacity)
 {
     char program[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (n > 0) {
-        program[n] = 0;
+    if (lin_system_program(program, sizeof program)) {
         char *slash = strrchr(program, '/');
         if (slash) *slash = 0;
         snprintf(path, capacity, "%s/../share/linnet/%s", program, installed);

@@ -1,0 +1,122 @@
+// system.c - what operating systems do differently; see system.h.
+
+#include "base/system.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef __APPLE__
+#include <mach-o/dyld.h>
+#endif
+
+#include "base/clock.h"
+
+#ifdef __APPLE__
+
+int lin_system_program(char *path, size_t capacity)
+{
+    char name[PATH_MAX], whole[PATH_MAX];
+    uint32_t n = sizeof name;
+    *path = 0;
+    if (_NSGetExecutablePath(name, &n) != 0 || !realpath(name, whole) || strlen(whole) >= capacity) return 0;
+    memcpy(path, whole, strlen(whole) + 1);
+    return 1;
+}
+
+#else
+
+int lin_system_program(char *path, size_t capacity)
+{
+    const ssize_t n = readlink("/proc/self/exe", path, capacity);
+    const int fits = n > 0 && (size_t)n < capacity;
+    path[fits ? n : 0] = 0;
+    return fits;
+}
+
+#endif
+
+int lin_system_pipe(int ends[2])
+{
+#ifdef __linux__
+    return pipe2(ends, O_CLOEXEC);
+#else
+    if (pipe(ends) != 0) return -1;
+    for (int i = 0; i < 2; i++) fcntl(ends[i], F_SETFD, FD_CLOEXEC);
+    return 0;
+#endif
+}
+
+/* ---- waiting ---------------------------------------------------------------------------------------------------------------- */
+
+#ifdef __APPLE__
+
+static int64_t left_ns(int64_t when_ns)
+{
+    const int64_t left = when_ns - lin_now_ns();
+    return left > 0 ? left : 0;
+}
+
+void lin_condition_init(pthread_cond_t *condition) { pthread_cond_init(condition, NULL); }
+
+int lin_condition_wait_until(pthread_cond_t *condition, pthread_mutex_t *lock, int64_t when_ns)
+{
+    const int64_t left = left_ns(when_ns);
+    const struct timespec t = {.tv_sec = (time_t)(left / 1000000000), .tv_nsec = (long)(left % 1000000000)};
+    return pthread_cond_timedwait_relative_np(condition, lock, &t);
+}
+
+void lin_event_init(lin_event *event) { event->semaphore = dispatch_semaphore_create(0); }
+void lin_event_destroy(lin_event *event) { dispatch_release(event->semaphore); }
+void lin_event_post(lin_event *event) { dispatch_semaphore_signal(event->semaphore); }
+
+int lin_event_wait_until(lin_event *event, int64_t when_ns)
+{
+    if (dispatch_semaphore_wait(event->semaphore, dispatch_time(DISPATCH_TIME_NOW, left_ns(when_ns))) != 0) return 1;
+    while (dispatch_semaphore_wait(event->semaphore, DISPATCH_TIME_NOW) == 0) continue;
+    return 1;
+}
+
+#else
+
+static struct timespec at_ns(int64_t ns) { return (struct timespec){.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)}; }
+
+void lin_condition_init(pthread_cond_t *condition)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+int lin_condition_wait_until(pthread_cond_t *condition, pthread_mutex_t *lock, int64_t when_ns)
+{
+    const struct timespec t = at_ns(when_ns);
+    return pthread_cond_timedwait(condition, lock, &t);
+}
+
+void lin_event_init(lin_event *event) { sem_init(&event->semaphore, 0, 0); }
+void lin_event_destroy(lin_event *event) { sem_destroy(&event->semaphore); }
+void lin_event_post(lin_event *event) { sem_post(&event->semaphore); }
+
+int lin_event_wait_until(lin_event *event, int64_t when_ns)
+{
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 30)
+    const struct timespec t = at_ns(when_ns);
+    const int failed = sem_clockwait(&event->semaphore, CLOCK_MONOTONIC, &t);
+#else // by the clock of the day, which may be set meanwhile: the caller looks again
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    const struct timespec t = at_ns((int64_t)now.tv_sec * 1000000000 + now.tv_nsec + (when_ns - lin_now_ns()));
+    const int failed = sem_timedwait(&event->semaphore, &t);
+#endif
+    if (failed) return errno != EINTR;
+    while (sem_trywait(&event->semaphore) == 0) continue;
+    return 1;
+}
+
+#endif

@@ -1,0 +1,44 @@
+/*
+ * system.h - what operating systems do differently: one function here for each, the same everywhere.
+ *
+ * Linux with glibc or musl, and macOS. Waits are by the clock of base/clock.h. Threads: any.
+ */
+#ifndef LIN_BASE_SYSTEM_H
+#define LIN_BASE_SYSTEM_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+#ifdef __APPLE__
+#include <dispatch/dispatch.h>
+#define st_mtim st_mtimespec
+#else
+#include <semaphore.h>
+#endif
+
+/* The path of the running program, absolute. 0, and an empty path, if the system does not tell or it does not fit. */
+int lin_system_program(char *path, size_t capacity);
+
+/* Two descriptors that a started program does not inherit. 0, or -1 with errno. */
+int lin_system_pipe(int ends[2]);
+
+/* A condition whose waits end at a time of lin_now_ns. Released by pthread_cond_destroy. wait: 0, or ETIMEDOUT. */
+void lin_condition_init(pthread_cond_t *condition);
+int lin_condition_wait_until(pthread_cond_t *condition, pthread_mutex_t *lock, int64_t when_ns);
+
+/* Something has happened: posted from any thread (post is async-signal-safe on Linux), waited for by one. */
+typedef struct lin_event {
+#ifdef __APPLE__
+    dispatch_semaphore_t semaphore;
+#else
+    sem_t semaphore;
+#endif
+} lin_event;
+
+void lin_event_init(lin_event *event);
+void lin_event_destroy(lin_event *event);
+void lin_event_post(lin_event *event);
+/* Waits until it is posted or the time has come, then takes all posts. 0 if a signal interrupted the wait, else 1. */
+int lin_event_wait_until(lin_event *event, int64_t when_ns);
+
+#endif
