@@ -4,7 +4,8 @@
 
 #include "kernels/gpu.h"
 
-// The number of "cuda" (0) or "cuda:n", n decimal; -1: no such name. A number too large for an int is that of a GPU nobody has.
+// The GPU number in "cuda" (0) or "cuda:n", n decimal; -1 for any other name. An n too large for an int becomes INT_MAX, which no
+// GPU has.
 static int gpu_number(const char *device)
 {
     if (strncmp(device, "cuda", 4) != 0) return -1;
@@ -28,5 +29,5 @@ lin_status lin_backend_open(const char *device, lin_precision precision, const l
     }
     const int n = gpu_number(device);
     if (n >= 0) return lin_gpu_open(n, precision, ops, err);
-    return lin_fail(err, LIN_INVALID, "unknown device \"%s\"; the names are auto, cpu, cuda and cuda:n", device);
+    return lin_fail(err, LIN_INVALID, "unknown device \"%s\"; use auto, cpu, cuda or cuda:n", device);
 }

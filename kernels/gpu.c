@@ -14,7 +14,7 @@
 #define LIN_LIB_DIR "/usr/local/lib/linnet"
 #endif
 
-// Of the toolkit that liblinnet_cuda.so is built with: 1000 major + 10 minor.
+// Version of the toolkit that liblinnet_cuda.so is built with: 1000 major + 10 minor.
 #ifndef LIN_CUDA_VERSION
 #define LIN_CUDA_VERSION 13000
 #endif
@@ -27,7 +27,7 @@ typedef lin_status (*open_function)(int device, lin_precision precision, const l
 typedef int (*device_function)(int i, lin_device *device);
 
 static struct {
-    int count, driver; // GPUs; version of the driver, as CUDA counts
+    int count, driver; // number of GPUs; driver version as CUDA writes it (1000 major + 10 minor)
     char why[512];     // why there is no GPU; "" if there is
     open_function open;
     device_function device;
@@ -44,7 +44,7 @@ LIN_PRINTF(1, 2) static int refuse(const char *fmt, ...)
     return 0;
 }
 
-// A function of a library. ISO C knows no cast from dlsym's pointer to one to a function, so its bytes are copied.
+// Looks up a function of a library. ISO C has no cast from an object pointer to a function pointer, so the bytes are copied.
 static int find(void *library, const char *name, void *function)
 {
     void *symbol = dlsym(library, name);
@@ -84,12 +84,12 @@ static int ask_driver(void)
         !find(driver, "cuDeviceGetCount", &count)) {
         return refuse("%s is not an NVIDIA driver: %s", name, reason());
     }
-    // Asked before anything is begun: it needs no GPU, and an old driver is the more useful answer.
+    // Checked before cuInit: the version needs no GPU, and an old driver is the more useful explanation.
     int result = version(&gpu.driver);
     if (result != DRIVER_OK) {
-        return refuse("the NVIDIA driver does not tell its version: %s", driver_says(driver, result, text, sizeof text));
+        return refuse("cannot read the version of the NVIDIA driver: %s", driver_says(driver, result, text, sizeof text));
     }
-    // Within a major version an older driver runs what a newer toolkit made.
+    // Within one major version, an older driver can run code that a newer toolkit made.
     if (gpu.driver / 1000 < LIN_CUDA_VERSION / 1000) {
         return refuse(
             "the driver supports CUDA %d.%d, this build needs %d.0 or newer: update the driver or build with an older toolkit",
@@ -99,7 +99,7 @@ static int ask_driver(void)
     if (result == DRIVER_OK) result = count(&gpu.count);
     if (result != DRIVER_OK && result != DRIVER_NO_DEVICE) {
         gpu.count = 0;
-        return refuse("the NVIDIA driver does not start: %s", driver_says(driver, result, text, sizeof text));
+        return refuse("cannot initialise the NVIDIA driver: %s", driver_says(driver, result, text, sizeof text));
     }
     if (result == DRIVER_NO_DEVICE || gpu.count <= 0) {
         gpu.count = 0;
@@ -112,7 +112,7 @@ static int ask_driver(void)
 
 /* ---- the backend's library --------------------------------------------------------------------------------------------------- */
 
-// The first place that holds it; LIBRARY itself where none does, for the system to look.
+// The first path where the library file exists; LIBRARY itself if there is none, so that the system's search applies.
 static const char *find_library(char *path, size_t capacity)
 {
     char program[PATH_MAX];
@@ -143,16 +143,16 @@ static int open_library(void)
     const int there = strchr(path, '/') && access(path, F_OK) == 0;
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
-        // Found but not opened: then it is one of the libraries that it needs that is missing.
+        // The file exists but does not open: a library that it needs is missing.
         return refuse("cannot open %s: %s; %s", LIBRARY, reason(),
                       there ? "put the folder of the CUDA toolkit's libraries into LD_LIBRARY_PATH"
                             : "build it with make where nvcc is installed");
     }
     if (!find(library, "lin_cuda_open", &gpu.open) || !find(library, "lin_cuda_device", &gpu.device) ||
         !find(library, "lin_cuda_interface", &interface)) {
-        return refuse("%s is not linnet's: %s", path, reason());
+        return refuse("%s is not a CUDA backend of linnet: %s", path, reason());
     }
-    if (interface() != LIN_CUDA_INTERFACE) return refuse("%s belongs to another version of linnet: build both together", path);
+    if (interface() != LIN_CUDA_INTERFACE) return refuse("%s was built for another version of linnet: build both together", path);
     return 1;
 }
 
@@ -161,7 +161,8 @@ static void look(void)
     if (ask_driver()) open_library();
 }
 
-/* ---- what others ask --------------------------------------------------------------------------------------------------------- */
+/* ---- interface
+ * ----------------------------------------------------------------------------------------------------------------- */
 
 int lin_gpu_answers(void)
 {
@@ -184,7 +185,7 @@ int lin_device_get(int i, lin_device *device)
     memset(device, 0, sizeof *device);
     if (!lin_gpu_answers() || i < 0 || i >= gpu.count) return 0;
     if (gpu.device(i, device)) return 1;
-    // The driver counts it, and CUDA's runtime does not: listed all the same, with what opening it says.
+    // The driver lists this GPU but CUDA's runtime does not: report it with the message of the failed opening.
     const lin_ops *ops;
     lin_error err = {0};
     if (gpu.open(i, LIN_PRECISION_FP32, &ops, &err) == LIN_OK) return 0;

@@ -1,6 +1,6 @@
 /*
- * host.h - memory and order of the backends that work in the host's memory, at once and in the order of the calls: the table's
- * entries of that name (kernels/ops_table.h), the same for kernels/ref/ and kernels/cpu/. Private to them.
+ * host.h - memory and ordering for backends that work in host memory and run every operation during its call: the entries of the
+ * same names in kernels/ops_table.h. Shared by kernels/ref/ and kernels/cpu/, private to them.
  */
 #ifndef LIN_KERNELS_HOST_H
 #define LIN_KERNELS_HOST_H

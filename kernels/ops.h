@@ -3,7 +3,7 @@
  *
  * One operation, one signature, several implementations: ref/ (double, obviously right), cpu/ (float, SIMD, threads), cuda/ (float).
  * A backend is a table of functions. The table's type is generated twice from ops_table.h, for float and for double, so that the
- * very source of the network (model/) also compiles in double against ref/ for finite differences.
+ * same source of the network (model/) also compiles in double against ref/ for finite differences.
  *
  *   lin_exec *exec;
  *   ops->exec_create(ops, n_threads, &exec, &err);
@@ -13,15 +13,16 @@
  *   ops->download(exec, host, y, bytes);
  *   ops->exec_destroy(exec);
  *
- * Conventions. Matrices are dense, row-major, the last index fastest. "rows" are the frames of all utterances of a batch laid end to
- * end without padding; lin_segments says which belong to whom. Letters: B utterances, T frames, D mel bins, C model width, H heads,
- * E head width (C = H E), F feed-forward width, V outputs, U labels.
- * Memory. Every pointer that an operation is given lies in the backend's memory (memory_create; on the CPU any memory will do),
- * except lin_segments, lin_dropout, lin_packing and lin_tensors themselves, which are read during the call. What they and other
- * structures point to is in the backend's memory again. On a GPU, matrices that begin on a 16-byte boundary are fastest.
- * Outputs never alias inputs unless said so. "+=" means the operation adds to what is there. Operations cannot fail: sizes are
- * checked by their callers, and what a device has to say comes out of finish. They run in the order of the calls; on a GPU they are
- * done only when download, wait or finish returns. Zero rows are allowed everywhere. Results never depend on the number of threads.
+ * Conventions. Matrices are dense, row-major, the last index fastest. "rows" are the frames of all utterances of a batch,
+ * concatenated without padding; lin_segments gives the rows of each utterance. Letters: B utterances, T frames, D mel bins,
+ * C model width, H heads, E head width (C = H E), F feed-forward width, V outputs, U labels.
+ * Memory. Every pointer given to an operation points to the backend's memory (memory_create; on the CPU any memory will do), except
+ * lin_segments, lin_dropout, lin_packing and lin_tensors themselves, which are read during the call. The pointers inside them, and
+ * inside other structures, point to the backend's memory again. On a GPU, matrices aligned to 16 bytes are fastest.
+ * Outputs never alias inputs unless the operation says so. "+=" means that the operation adds to the existing values.
+ * Operations do not report errors: callers check sizes, and finish returns a device's error. They run in the order of the calls; on
+ * a GPU they are complete only when download, wait or finish returns. Zero rows are allowed everywhere. Results never depend on the
+ * number of threads.
  */
 #ifndef LIN_KERNELS_OPS_H
 #define LIN_KERNELS_OPS_H
@@ -38,10 +39,11 @@ typedef enum lin_activation { LIN_LINEAR, LIN_RELU } lin_activation;
 
 enum { LIN_FENCES = 8 };
 
-/* Which rows of a batch belong to which utterance: b owns rows offsets[b] .. offsets[b+1]-1. offsets [B+1] is in the backend's
- * memory, offsets[0] = 0, offsets[B] = rows; an utterance may have no rows. What the host must know to divide the work: rows, and
- * longest, no less than the rows of the longest utterance. On a GPU, where one graph serves batches of different sizes, rows may be
- * more than offsets[B] in a forward pass: the rows beyond belong to nobody, are not read across rows, and may receive anything. */
+/* The rows of each utterance of a batch: b has rows offsets[b] .. offsets[b+1]-1. offsets [B+1] is in the backend's memory,
+ * offsets[0] = 0, offsets[B] = rows; an utterance may have no rows. The host, which divides the work, needs two numbers: rows,
+ * and longest, at least the number of rows of the longest utterance. On a GPU, where one graph serves batches of different sizes,
+ * rows may exceed offsets[B] in a forward pass: the rows beyond are in no utterance, no other row reads them, and their values
+ * are undefined. */
 typedef struct lin_segments {
     int B, rows, longest;
     const int *offsets;
@@ -62,35 +64,35 @@ typedef struct lin_packing {
     int n, k, transposed;
 } lin_packing;
 
-/* Tensors laid end to end in a block: i owns elements offsets[i] .. offsets[i+1]-1. Host memory, unchanged while it is in use. */
+/* Tensors concatenated in a block: i has elements offsets[i] .. offsets[i+1]-1. Host memory, unchanged while it is in use. */
 typedef struct lin_tensors {
     int n;
     const size_t *offsets;      /* [n+1] */
-    const unsigned char *decay; /* [n], weight decay applies where not 0; used by adam alone */
+    const unsigned char *decay; /* [n], weight decay applies where not 0; only adam uses it */
 } lin_tensors;
 
-/* One step of Adam or RAdam (Kingma & Ba 2015; Liu et al. 2020), its scalars worked out by the caller:
+/* One step of Adam or RAdam (Kingma & Ba 2015; Liu et al. 2020), with the scalars computed by the caller:
  *   g = scale[i] * grad + (decoupled ? 0 : weight_decay * p)      m = b1 m + (1-b1) g      v = b2 v + (1-b2) g^2
  *   p -= decoupled ? lr * weight_decay * p : 0
  *   p -= adaptive ? step_size * m / (sqrt(v) * v_scale + eps) : step_size * m
- * where step_size holds lr, the bias correction of m and RAdam's rectification, and v_scale = 1 / sqrt(1 - b2^t). */
+ * where step_size includes lr, the bias correction of m and RAdam's rectification, and v_scale = 1 / sqrt(1 - b2^t). */
 typedef struct lin_adam_step {
     double beta1, beta2, eps, weight_decay, lr, step_size, v_scale;
     int adaptive, decoupled;
 } lin_adam_step;
 
-/* What a training run adds up where it runs, so that nobody has to wait for it after each step. */
+/* Totals of a training run, kept on the device so that the host need not synchronise after each step. */
 typedef struct lin_tally {
     double loss;       /* sum of all losses so far, nats */
     double norm;       /* of the last step's gradient */
-    int64_t steps;     /* taken so far, the bad one not counted */
+    int64_t steps;     /* steps taken so far, without the bad one */
     int32_t bad;       /* lin_bad: once set, nothing more is added and no weight changes */
     int32_t bad_index; /* the utterance of the batch, or the tensor */
 } lin_tally;
 
 typedef enum lin_bad { LIN_BAD_NOTHING, LIN_BAD_LOSS, LIN_BAD_GRADIENT } lin_bad;
 
-/* An utterance to be taken from a feature cache (model/dataset.h): x = (minimum + step * code - mean) * istd. */
+/* An utterance read from a feature cache (model/dataset.h): x = (minimum + step * code - mean) * istd. */
 typedef struct lin_gather {
     const unsigned char *codes; /* [T, D]; NULL: zeros */
     const float *steps;         /* [2, D]: minimum, step */
@@ -103,7 +105,7 @@ typedef struct lin_mask {
     int t0, t1, d0, d1;
 } lin_mask;
 
-/* What turns sound into log-mel energies, as frontend/fbank.h defines it. All arrays in the backend's memory. */
+/* Constants for computing log-mel energies from sound, as frontend/fbank.h defines them. All arrays in the backend's memory. */
 typedef struct lin_fbank_table {
     int window_samples, hop_samples, n_fft, D; /* n_fft: a power of two, at least window_samples */
     float preemphasis, floor;                  /* floor: of the energy, before the logarithm */
@@ -112,10 +114,10 @@ typedef struct lin_fbank_table {
     const int *mel_from, *mel_to;              /* [D]: outside from .. to-1 the row of mel is 0 */
 } lin_fbank_table;
 
-/* Greedy CTC decoding of a stream, as decoder/greedy.h defines it: the run of equal labels at the end of what was seen ... */
+/* Greedy CTC decoding of a stream, as decoder/greedy.h defines it: the run of equal labels at the end of the frames seen ... */
 typedef struct lin_run {
     int32_t label;   /* 0 for blanks, -1 before the first frame */
-    int32_t emitted; /* its phone was given out before */
+    int32_t emitted; /* its phone was already returned */
     int64_t start, frame;
     double sum_logp;
 } lin_run;
@@ -132,7 +134,7 @@ typedef struct lin_graph lin_graph;
 
 typedef enum lin_precision {
     LIN_PRECISION_FP32, /* products of fp32 operands */
-    LIN_PRECISION_TF32, /* operands rounded to tf32 (10 bits of mantissa), sums in fp32; a CPU ignores it */
+    LIN_PRECISION_TF32, /* operands rounded to tf32 (10 bits of mantissa), sums in fp32; ignored by the CPU */
     LIN_PRECISION_BF16  /* operands of the linear layers rounded to bf16, sums in fp32 */
 } lin_precision;
 
@@ -157,30 +159,32 @@ typedef float lin_real;
 typedef lin_ops lin_real_ops;
 #endif
 
-/* Double precision, plain loops, explicit N x N sums for attention, one thread. The judge of the others. */
+/* Double precision, plain loops, explicit N x N sums for attention, one thread. The reference for the other backends. */
 const lin_ops_f64 *lin_ops_ref(void);
 
 /* Float, SIMD (AVX-512, AVX2 + FMA, or portable vectors, chosen once per process at run time), threaded. */
 const lin_ops *lin_ops_cpu(void);
 
-/* The same with weights packed in bf16 and the operands of linear_forward rounded to it, sums in fp32: half the memory and twice the
- * products a cycle, where the processor has AVX512-BF16. All other operations, the weight gradient too, are those of lin_ops_cpu.
- * LIN_UNSUPPORTED, and *ops NULL, where the processor lacks it or another instruction set was chosen. */
+/* As lin_ops_cpu, but with weights packed in bf16 and the operands of linear_forward rounded to bf16, sums in fp32: half the
+ * memory and twice the products per cycle, on processors with AVX512-BF16. All other operations, the weight gradient too, are
+ * those of lin_ops_cpu. LIN_UNSUPPORTED, and *ops NULL, if the processor lacks it or another instruction set was chosen. */
 lin_status lin_ops_cpu_bf16(const lin_ops **ops, lin_error *err);
 
 /* Forces the instruction set of lin_ops_cpu: "avx512", "avx2", "portable", or NULL for the best one. LIN_UNSUPPORTED if this
- * machine lacks it. For tests; not while operations run. The environment variable LINNET_ISA does the same at first use. */
+ * machine lacks it. For tests; do not call it while operations run. The environment variable LINNET_ISA does the same at first
+ * use. */
 lin_status lin_cpu_select(const char *isa, lin_error *err);
 const char *lin_cpu_isa(void);
 
 /*
- * A backend by the name of a device: "cpu", "auto" (a GPU where one answers, else the CPU; NULL is the same), "cuda" or "cuda:n".
- * precision: of the matrix products. tf32 is fp32 on a CPU; bf16 is had where lin_ops_cpu_bf16 is.
- * LIN_UNSUPPORTED with one sentence why where it cannot be had. The table lives as long as the process.
+ * A backend by the name of a device: "cpu", "auto" (a GPU if there is a usable one, else the CPU; NULL is the same), "cuda" or
+ * "cuda:n".
+ * precision: of the matrix products. On a CPU tf32 is computed in fp32, and bf16 needs what lin_ops_cpu_bf16 needs.
+ * LIN_UNSUPPORTED, with one sentence of explanation, if it cannot be used. The table lives as long as the process.
  */
 lin_status lin_backend_open(const char *device, lin_precision precision, const lin_ops **ops, lin_error *err);
 
-/* The GPUs that were found: number i, or 0 if there is no such. Fields that do not apply are 0 or "". */
+/* Properties of GPU i; returns 0 if there is no such GPU. Fields that do not apply are 0 or "". */
 typedef struct lin_device {
     char name[256];               /* "NVIDIA H200" */
     int major, minor;             /* compute capability */
@@ -189,7 +193,7 @@ typedef struct lin_device {
     char why_not[512];            /* "" if this build can use it, else one sentence */
 } lin_device;
 int lin_device_get(int i, lin_device *device);
-/* Why there is no GPU at all, one sentence; "" if there is one. runtime and driver: versions as CUDA counts them, 0 if unknown. */
+/* Why there is no GPU, as one sentence; "" if there is one. runtime and driver: versions as CUDA writes them, 0 if unknown. */
 const char *lin_device_why_none(int *runtime, int *driver);
 
 #endif

@@ -1,42 +1,44 @@
 /*
- * ops_table.h - the table of operations over LIN_REAL, named LIN_OPS. Included by ops.h once per type; see there for conventions.
+ * ops_table.h - the table of operations over LIN_REAL, named LIN_OPS. Included by ops.h once per type; ops.h holds the
+ * conventions.
  */
 
 typedef struct LIN_OPS {
     const char *name; /* "ref", "cpu", "cuda" */
-    int on_host;      /* the backend's memory is the host's: what is there already need not be uploaded */
+    int on_host;      /* the backend works in host memory: existing data need not be uploaded */
     int device;       /* the number of the GPU */
     lin_precision precision;
 
-    /* n_threads: 0 for one per core. */
+    /* n_threads: 0 for one thread per core. */
     lin_status (*exec_create)(const struct LIN_OPS *ops, int n_threads, lin_exec **exec, lin_error *err);
     void (*exec_destroy)(lin_exec *exec);
 
     /* ---- memory and order ---------------------------------------------------------------------------------------------------- */
 
-    /* A zeroed block in the backend's memory, 256-byte aligned on a GPU, 64 on a CPU. LIN_NO_MEMORY. Destroy takes NULL. */
+    /* A zeroed block in the backend's memory, 256-byte aligned on a GPU, 64 on a CPU. LIN_NO_MEMORY. memory_destroy accepts NULL.
+     * */
     lin_status (*memory_create)(lin_exec *exec, size_t bytes, void **block, lin_error *err);
     void (*memory_destroy)(lin_exec *exec, void *block);
-    /* A zeroed block of the host's memory from which upload does not have to wait. */
+    /* A zeroed block of host memory from which upload does not wait (page-locked on a GPU). */
     lin_status (*staging_create)(lin_exec *exec, size_t bytes, void **block, lin_error *err);
     void (*staging_destroy)(lin_exec *exec, void *block);
-    /* Host to backend. `from` may change at once, but within a staging block only after a fence set later was waited for. */
+    /* Host to backend. The caller may change `from` at once; within a staging block, only after waiting for a later fence. */
     void (*upload)(lin_exec *exec, void *to, const void *from, size_t bytes);
-    /* Backend to host: waits for all that was asked before. */
+    /* Backend to host: waits for all earlier operations. */
     void (*download)(lin_exec *exec, void *to, const void *from, size_t bytes);
-    /* The same into a staging block without waiting: `to` holds it once a fence set later was waited for. */
+    /* The same into a staging block, without waiting: `to` is valid after waiting for a later fence. */
     void (*fetch)(lin_exec *exec, void *to, const void *from, size_t bytes);
     /* Within the backend's memory. */
     void (*copy)(lin_exec *exec, void *to, const void *from, size_t bytes);
     void (*zero)(lin_exec *exec, void *block, size_t bytes);
-    /* Sets fence i, 0..LIN_FENCES-1, behind all that was asked so far; waits for it. A fence never set is passed. */
+    /* fence sets fence i, 0..LIN_FENCES-1, after all earlier operations; wait waits for it. A fence never set does not block. */
     void (*fence)(lin_exec *exec, int i);
     void (*wait)(lin_exec *exec, int i);
-    /* Waits for everything. Not LIN_OK: an operation since the last call failed (a lost device, a kernel's fault), and what it should
-     * have written is worth nothing. */
+    /* Waits for everything. Any status but LIN_OK: an operation since the last call failed (a lost device, a fault in a kernel),
+     * and its outputs are invalid. */
     lin_status (*finish)(lin_exec *exec, lin_error *err);
-    /* Between begin and end operations are recorded, not run; memory, staging, download and finish are not allowed there. The graph
-     * holds the addresses and host numbers of the recorded calls. NULL on backends without graphs. */
+    /* Between begin and end, operations are recorded and not run; memory, staging, download and finish are not allowed there. The
+     * graph keeps the addresses and host numbers of the recorded calls. NULL on backends without graphs. */
     lin_status (*graph_begin)(lin_exec *exec, lin_error *err);
     lin_status (*graph_end)(lin_exec *exec, lin_graph **graph, lin_error *err);
     void (*graph_launch)(lin_exec *exec, const lin_graph *graph);
@@ -50,8 +52,8 @@ typedef struct LIN_OPS {
      * of wᵀ, weight_size(k, n) elements, used by linear_forward(dx, dy, packed, NULL, rows, k, n, LIN_LINEAR). */
     void (*weights_pack)(lin_exec *exec, LIN_REAL *packed, const LIN_REAL *values, const lin_packing *items, int n_items);
     /* y [rows, n] = act(x [rows, k] wᵀ + bias [n]); bias may be NULL. On the CPU a row's bits do not depend on the number of rows:
-     * the sum over k runs in order, from +0, one fused multiply-add each, the bias added last (bf16: in order over
-     * pairs, both products of one added by one instruction). */
+     * the sum over k starts at +0 and runs in order, one fused multiply-add per term, and the bias is added last (bf16: in order
+     * over pairs; one instruction adds both products of a pair). */
     void (*linear_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, const LIN_REAL *packed, const LIN_REAL *bias, int rows,
                            int n, int k, lin_activation act);
     /* dw [n, k] += dyᵀ x, db [n] += column sums of dy (db may be NULL); dy [rows, n], x [rows, k]. */
@@ -63,23 +65,24 @@ typedef struct LIN_OPS {
     /* y = (x - mean) rstd gamma + beta per row, eps 1e-5, biased variance; stats [rows, 2] receives mean and rstd (may be NULL). */
     void (*layer_norm_forward)(lin_exec *exec, LIN_REAL *y, LIN_REAL *stats, const LIN_REAL *x, const LIN_REAL *gamma,
                                const LIN_REAL *beta, int rows, int C);
-    /* The end of a block and the norm behind it: sum = x + dropout(r), then y and stats as layer_norm_forward(sum). sum may alias x. */
+    /* The end of a block and the next norm: sum = x + dropout(r), then y and stats as layer_norm_forward(sum). sum may alias x.
+     * */
     void (*add_dropout_norm_forward)(lin_exec *exec, LIN_REAL *sum, LIN_REAL *y, LIN_REAL *stats, const LIN_REAL *x,
                                      const LIN_REAL *r, const LIN_REAL *gamma, const LIN_REAL *beta, int rows, int C,
                                      const lin_dropout *dropout);
     /* dx = residual + the norm's gradient (written; residual may be NULL), dgamma [C] +=, dbeta [C] +=. dropped (may be NULL) =
-     * dropout(dx): the gradient of the block behind. dx may alias dy or residual. */
+     * dropout(dx): the gradient of the previous block. dx may alias dy or residual. */
     void (*layer_norm_backward)(lin_exec *exec, LIN_REAL *dx, LIN_REAL *dropped, LIN_REAL *dgamma, LIN_REAL *dbeta, const LIN_REAL *dy,
                                 const LIN_REAL *residual, const LIN_REAL *x, const LIN_REAL *stats, const LIN_REAL *gamma, int rows,
                                 int C, const lin_dropout *dropout);
-    /* y = dropout(x), its own backward too. y may alias x. */
+    /* y = dropout(x); its backward pass is the same operation. y may alias x. */
     void (*dropout)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, size_t count, const lin_dropout *dropout);
     /* y = x + dropout(r). y may alias x. */
     void (*add_dropout)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, const LIN_REAL *r, size_t count, const lin_dropout *dropout);
     /* dx = y > 0 ? dy * scale : 0: backward of relu, and of dropout(relu) with y its output and scale = 1/(1-p). dx may alias dy. */
     void (*relu_backward)(lin_exec *exec, LIN_REAL *dx, const LIN_REAL *dy, const LIN_REAL *y, size_t count, double scale);
     /* y [out rows, (stack+ahead) D]: row t of an utterance holds its input frames t stack .. t stack + stack+ahead-1, each
-     * (x - mean) istd, a frame beyond the utterance's last replaced by its last. mean, istd [D]; x [in rows, D]. */
+     * (x - mean) istd. Frames after the utterance's last repeat the last. mean, istd [D]; x [in rows, D]. */
     void (*stack_frames)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, const LIN_REAL *mean, const LIN_REAL *istd,
                          const lin_segments *in, const lin_segments *out, int D, int stack, int ahead);
     /* x += sinusoidal positions (Vaswani et al. 2017): for i < C/2, x[t,2i] += sin(a), x[t,2i+1] += cos(a), a = t / 10000^(2i/C),
@@ -88,9 +91,9 @@ typedef struct LIN_OPS {
 
     /* ---- causal depthwise convolution with residual ------------------------------------------------------------------------- */
 
-    /* y[t,c] = x[t,c] + b[c] + sum_{j<K} w[j,c] x[t-K+1+j,c], w [K, C], x before the utterance's start taken from tails[b] + at [K-1, C]
-     * if tails and tails[b] are not NULL, else 0. On return tails[b] + at holds the last K-1 inputs. Any split of the rows into calls
-     * that carry the tail gives the same result (CPU: the same bits). */
+    /* y[t,c] = x[t,c] + b[c] + sum_{j<K} w[j,c] x[t-K+1+j,c], w [K, C]. Frames before the utterance are read from tails[b] + at
+     * [K-1, C] if tails and tails[b] are not NULL, else they are 0. On return tails[b] + at holds the last K-1 inputs. Any split
+     * of the rows into calls that pass the tail on gives the same result (CPU: the same bits). */
     void (*conv_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, const LIN_REAL *w, const LIN_REAL *bias,
                          const lin_segments *segments, int C, int K, LIN_REAL *const *tails, size_t at);
     /* dx (written), dw [K, C] +=, db [C] +=; no tails. */
@@ -100,7 +103,7 @@ typedef struct LIN_OPS {
     /* ---- linear attention, φ(x) = elu(x) + 1 (Katharopoulos et al. 2020, eq. 4-12) ------------------------------------------ */
 
     /* y [rows, H E] from qkv [rows, 3, H, E] (before φ). Per head y_i = φ(q_i)ᵀ S / (φ(q_i)ᵀ z + 1e-6), where S = sum φ(k_j) v_jᵀ and
-     * z = sum φ(k_j) run over j <= i of the utterance (causal; a frame sees itself) or over all of it.
+      * z = sum φ(k_j) run over j <= i of the utterance (causal; a frame sees itself) or over all of its frames.
      * causal only: states[b] + at, where states and states[b] are not NULL, is [H, E+1, E] (S, then z as row E): read as the sums
      * before the first row, and written as the sums after the last. Any split of the rows into calls gives the same result (CPU: the
      * same bits). */
@@ -114,43 +117,45 @@ typedef struct LIN_OPS {
 
     /* logp may alias logits. */
     void (*log_softmax)(lin_exec *exec, LIN_REAL *logp, const LIN_REAL *logits, int rows, int V);
-    /* CTC (Graves et al. 2006), blank = 0, log domain. logp [rows, V]; labels of utterance b: labels[label_offsets[b] ..]. loss[b]
-     * receives -ln p(labels | frames), or -1 where no path exists (too few frames for labels and repeats); then the gradient rows
-     * are 0. The labels of an utterance that has more of them than frames are not read. most_labels: no fewer than any utterance's
-     * others. dlogits [rows, V] (written) = *scale * d loss / d logits; NULL for the loss alone. dlogits must not alias logp. */
+    /* CTC (Graves et al. 2006), blank = 0, log domain. logp [rows, V]; the labels of utterance b start at
+     * labels[label_offsets[b]]. loss[b] receives -ln p(labels | frames), or -1 if no path exists (too few frames for labels and
+     * repeats); its gradient rows are then 0. If an utterance has more labels than frames, its labels are not read. most_labels:
+     * at least the number of labels of every other utterance. dlogits [rows, V] (written) = *scale * d loss / d logits; NULL for
+     * the loss alone. dlogits must not alias logp. */
     void (*ctc)(lin_exec *exec, double *loss, LIN_REAL *dlogits, const LIN_REAL *logp, const lin_segments *segments, const int *labels,
                 const int *label_offsets, int most_labels, int V, const double *scale);
-    /* tally->loss += the losses, in order, of those with no more labels than frames; one of them negative or not finite makes it bad. */
+    /* tally->loss += the losses, in order, of utterances with no more labels than frames; a negative or non-finite one sets
+     * tally->bad. */
     void (*tally_losses)(lin_exec *exec, lin_tally *tally, const double *loss, const lin_segments *segments, const int *label_offsets);
 
     /* ---- optimiser ----------------------------------------------------------------------------------------------------------- */
 
     /* norms[i] = sum of squares of tensor i, summed in double. */
     void (*sum_squares)(lin_exec *exec, double *norms, const LIN_REAL *x, const lin_tensors *tensors);
-    /* From norms [n] (sums of squares): tally->norm = the norm of all, tally->steps + 1, bad if a norm is not finite; scale[i] = what
-     * tensor i is multiplied with so that it (per_tensor), or all together, has at most the norm `most` (0: no limit). */
+    /* From norms [n] (sums of squares): tally->norm = the norm of all, tally->steps + 1, bad if a norm is not finite; scale[i] =
+     * the factor that limits the norm of tensor i (per_tensor), or of all together, to `most` (0: no limit). */
     void (*clip)(lin_exec *exec, double *scale, lin_tally *tally, const double *norms, int n, double most, int per_tensor);
-    /* One step over all tensors; scale[i] multiplies the gradients of tensor i (clipping). Nothing happens where tally (may be NULL)
-     * is bad. */
+    /* One step over all tensors; scale[i] multiplies the gradients of tensor i (clipping). Does nothing if tally (may be NULL) is
+     * bad. */
     void (*adam)(lin_exec *exec, LIN_REAL *p, const LIN_REAL *grad, LIN_REAL *m, LIN_REAL *v, const lin_tensors *tensors,
                  const double *scale, const lin_adam_step *step, const lin_tally *tally);
 
     /* ---- data and streams ----------------------------------------------------------------------------------------------------- */
 
-    /* x [rows, D]: the frames of items [B], normalised, their masked parts 0. */
+    /* x [rows, D]: the frames of items [B], normalised, with the masked parts 0. */
     void (*gather)(lin_exec *exec, LIN_REAL *x, const lin_gather *items, const lin_mask *masks, const lin_segments *segments, int D);
-    /* Puts what a stream kept before what is new. y [out rows, width]: of utterance b first the have[b] rows of tails[b] + at, then
-     * its rows of x [in rows, width], which are its rows in `out`. Then tails[b] + at receives the last keep[b] of them. tails[b] NULL:
-     * have[b] and keep[b] are 0. */
+    /* Prepends a stream's kept rows to its new ones. y [out rows, width]: for utterance b the first have[b] rows of tails[b] +
+     * at, then its rows of x [in rows, width], as divided by `out`. tails[b] + at then receives the last keep[b] of them. If
+     * tails[b] is NULL, have[b] and keep[b] are 0. */
     void (*carry)(lin_exec *exec, LIN_REAL *y, const lin_segments *out, const LIN_REAL *x, const lin_segments *in,
                   LIN_REAL *const *tails, size_t at, const int *have, const int *keep, int width);
     /* Log-mel energies y [out rows, D] of sound x [in rows] in -1..1: frame t of an utterance from its samples t hop .. t hop + window-1.
-     * NULL on the CPU, where frontend/fbank.h does it. */
+     * NULL on the CPU, where frontend/fbank.h computes them. */
     void (*fbank)(lin_exec *exec, LIN_REAL *y, const lin_segments *out, const LIN_REAL *x, const lin_segments *in,
                   const lin_fbank_table *table);
-    /* Greedy decoding of logp [rows, V], exactly decoder/greedy.h: the runs of utterance b that end in its rows go to phones
-     * [offsets[b] ..], their number to n_phones[b], -1 if a row is not of numbers (and the state is as before). Its state is
-     * runs[slots[b]]; slots[b] -1: the utterance is passed over, n_phones[b] = 0. */
+    /* Greedy decoding of logp [rows, V], exactly as decoder/greedy.h: the runs of utterance b that end in its rows are written to
+     * phones[offsets[b]] and up, their number to n_phones[b]; -1 if a row holds NaN or its largest value is infinite (the state
+     * does not change). The state is runs[slots[b]]; slots[b] -1: the utterance is skipped, n_phones[b] = 0. */
     void (*greedy)(lin_exec *exec, lin_phone *phones, int *n_phones, const LIN_REAL *logp, const lin_segments *segments, int V,
                    lin_run *runs, const int *slots);
 } LIN_OPS;

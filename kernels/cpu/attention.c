@@ -1,9 +1,9 @@
-// Linear attention: one piece of work per utterance and head.
+// Linear attention: one work item per utterance and head.
 #include "kernels/cpu/cpu.h"
 
 enum {
-    SMALL = 2048, // values below which a second thread costs more than it gives
-    AHEAD = 2     // pieces
+    SMALL = 2048, // below this many values, starting a second thread costs more time than it saves
+    AHEAD = 2     // work items
 };
 
 LIN_DISPATCH_DECLARE(void, lin_attention_head_forward,
@@ -28,8 +28,8 @@ static float *state_of(const attention_job *job, int piece)
     return job->causal && job->states && job->states[b] ? job->states[b] + job->at + head * (E + 1) * E : NULL;
 }
 
-// Asks for the state that a piece to come will work on: those of many streams lie in memory, not in caches. Always inlined: a
-// function that does nothing else passes for one without effect, and its calls are dropped.
+// Prefetches the state of a later work item: the states of many streams are in memory, not in caches. Always inlined: the
+// compiler sees a function that only prefetches as one without effect, and drops calls to it.
 static inline __attribute__((always_inline)) void fetch_state(const attention_job *job, int piece)
 {
     const float *state = piece < job->B * job->H ? state_of(job, piece) : NULL;
@@ -42,7 +42,7 @@ static void forward_piece(void *context, int piece, int thread)
     int b = piece / job->H, T = job->offsets[b + 1] - job->offsets[b];
     size_t E = (size_t)job->E, C = (size_t)job->H * E, head = (size_t)(piece % job->H), row = (size_t)job->offsets[b];
     float *state = state_of(job, piece);
-    if (state && !job->exec->pool) fetch_state(job, piece + AHEAD); // of several threads another one may have that piece
+    if (state && !job->exec->pool) fetch_state(job, piece + AHEAD); // with several threads, another one may run that work item
     if (T > 0)
         LIN_DISPATCH(lin_attention_head_forward)(job->y + row * C + head * E, job->qkv + row * 3 * C + head * E, T, job->H, job->E,
                                                  job->causal, state, lin_scratch(job->exec, thread));

@@ -1,20 +1,20 @@
 /*
- * attention.h - linear attention of one utterance and one head, once per instruction set. Threads are in attention.c.
+ * attention.h - linear attention of one utterance and one head, once per instruction set. attention.c has the threads.
  *
- * Everything is made of one kernel, `scan`: a matrix S of Ep x P floats takes in the outer product of two vectors per frame,
- * S += a bᵀ, and is read by a third, out += qᵀ S. The forward pass is (a, b, q) = (φ(k), v, φ(q)). In the backward pass
+ * All passes use one kernel, `scan`: for each frame, the outer product of two vectors is added to a matrix S of Ep x P floats,
+ * S += a bᵀ, and a third vector reads it, out += qᵀ S. The forward pass is (a, b, q) = (φ(k), v, φ(q)). In the backward pass
  * (Katharopoulos et al. 2020, Algorithm 1, with the normaliser), where y = num / den, G = dy / den and g = -(dy.y) / den:
  *   dφ(q_i) = S_i G_i + z_i g_i                            forward scan of Sᵀ:  (v, φ(k), G)
  *   dφ(k_i) = R_i v_i + r_i,  R_i = sum_{j>=i} φ(q_j) G_jᵀ reverse scan of Rᵀ:  (G, φ(q), v),  r_i = sum_{j>=i} φ(q_j) g_j
  *   dv_i    = R_iᵀ φ(k_i)                                  reverse scan of R:   (φ(q), G, φ(k))
- * so no pass needs a sum across the lanes of a vector but those of den and dy.y.
+ * so no pass needs a sum across the lanes of a vector except for den and dy.y.
  *
- * A block of S of ROWS x LIN_WIDTH stays in registers over all frames of a chunk; chunks are gathered into scratch with E padded to
- * Ep, a multiple of LIN_WIDTH, by zeros. Each frame's sums run in the same order wherever the frame stands in its chunk, and S is
- * float in registers and in memory alike, so a split into calls cannot change a bit.
+ * A block of S of ROWS x LIN_WIDTH stays in registers over all frames of a chunk. Chunks are gathered into scratch with E padded
+ * with zeros to Ep, a multiple of LIN_WIDTH. The sums of a frame run in the same order wherever the frame is in its chunk, and S
+ * is float in registers and in memory, so splitting the rows into calls changes no bit.
  *
- * Scratch: the three matrices have at most HEAD_PANEL floats each; where E is large they hold P < Ep columns, and the scans are run
- * for one panel of columns after another. E up to 2048 fits.
+ * Scratch: the three matrices have at most HEAD_PANEL floats each. If E is large they hold P < Ep columns, and the scans run for
+ * one panel of columns after another. E up to 2048 fits.
  */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/simd.h"
@@ -22,13 +22,13 @@
 #if LIN_WIDTH == 16
 #define ROWS 16 // of 32 registers: 16 rows, 4 sums, b
 #else
-#define ROWS 8 // of 16 registers: 8 rows, 4 sums, b, and what is being broadcast
+#define ROWS 8 // of 16 registers: 8 rows, 4 sums, b, and the broadcast value
 #endif
 _Static_assert(ROWS % LIN_WIDTH == 0 || LIN_WIDTH % ROWS == 0, "a padded head is a whole number of row blocks");
 
 enum { HEAD_PANEL = 32768, HEAD_CHUNK = 64 };
 
-/* What one (utterance, head) works with. All vectors of a chunk are [frames, Ep]; matrices are [Ep, P]. */
+/* The data of one (utterance, head). All vectors of a chunk are [frames, Ep]; matrices are [Ep, P]. */
 typedef struct LIN_NAME(head) {
     int T, E, Ep, P, chunk;
     size_t stride; // floats from one frame of qkv to the next
@@ -88,7 +88,7 @@ static __attribute__((noinline)) void LIN_NAME(scan_read)(float *S, const float 
     LIN_NAME(scan)(S, q, q, q, out, n, Ep, P, columns, 0, 1);
 }
 
-// Lanes e .. of a vector of E floats.
+// The LIN_WIDTH lanes from e of a vector of E floats; 0 past its end.
 LIN_INLINE vf LIN_NAME(lanes)(const float *p, int e, int E) { return E - e >= LIN_WIDTH ? vload(p + e) : vload_n(p + e, E - e); }
 
 LIN_INLINE void LIN_NAME(put_lanes)(float *p, vf v, int e, int E)
@@ -99,7 +99,7 @@ LIN_INLINE void LIN_NAME(put_lanes)(float *p, vf v, int e, int E)
         vstore_n(p + e, v, E - e);
 }
 
-// φ of lanes e .., with 0 where the head has ended: φ(0) is 1 and would count.
+// φ of the lanes from e; 0 past the end of the head, because φ(0) is 1 and would count.
 LIN_INLINE vf LIN_NAME(phi_lanes)(const float *p, int e, int E)
 {
     if (E - e >= LIN_WIDTH) return LIN_NAME(phi)(vload(p + e));
@@ -113,8 +113,8 @@ LIN_INLINE void LIN_NAME(clear)(float *p, size_t n)
     for (size_t i = 0; i < n; i += LIN_WIDTH) vstore(p + i, (vf){0});
 }
 
-/* Asks for a head's part of frame t in a matrix, if there is such a frame. From frame to frame its lines lie too far apart for the
- * machine to foresee, and a batch is larger than its caches. */
+/* Prefetches a head's part of frame t of a matrix, if there is such a frame. The frames are too far apart in memory for the
+ * hardware prefetcher, and a batch is larger than the caches. */
 LIN_INLINE void LIN_NAME(fetch)(const LIN_NAME(head) *h, const float *base, size_t stride, int t)
 {
     if (t < 0 || t >= h->T) return;
@@ -134,7 +134,7 @@ LIN_INLINE void LIN_NAME(fetch_inputs)(const LIN_NAME(head) *h, int t)
     LIN_NAME(fetch)(h, h->v, h->stride, t);
 }
 
-/* φ(k) and v of frame t into place f of the chunk, and z += φ(k) if z is given. */
+/* Writes φ(k) and v of frame t to place f of the chunk, and z += φ(k) if z is not NULL. */
 LIN_INLINE void LIN_NAME(take_key)(const LIN_NAME(head) *h, int t, int f, float *z)
 {
     const float *k = h->k + (size_t)t * h->stride, *v = h->v + (size_t)t * h->stride;
@@ -147,7 +147,7 @@ LIN_INLINE void LIN_NAME(take_key)(const LIN_NAME(head) *h, int t, int f, float 
     }
 }
 
-/* φ(q) of frame t into place f, and its denominator φ(q).z + eps. */
+/* Writes φ(q) of frame t to place f; returns its denominator φ(q).z + eps. */
 LIN_INLINE float LIN_NAME(take_query)(const LIN_NAME(head) *h, int t, int f)
 {
     const float *q = h->q + (size_t)t * h->stride;
@@ -161,7 +161,7 @@ LIN_INLINE float LIN_NAME(take_query)(const LIN_NAME(head) *h, int t, int f)
     return vsum(sum) + 1e-6f;
 }
 
-/* G = dy / den and g = -(dy.y) / den of frame t into place f. */
+/* Writes G = dy / den of frame t to place f; returns g = -(dy.y) / den. */
 LIN_INLINE void LIN_NAME(take_gradient)(const LIN_NAME(head) *h, int t, int f, float inverse)
 {
     const float *dy = h->dy + (size_t)t * h->out_stride, *y = h->y + (size_t)t * h->out_stride;
@@ -176,7 +176,7 @@ LIN_INLINE void LIN_NAME(take_gradient)(const LIN_NAME(head) *h, int t, int f, f
     h->g[f] = -vsum(sum) * inverse;
 }
 
-// to[p .. p+columns) of one frame = from * (phi ? φ' : 1); φ' = min(φ, 1), for φ is e^x where x <= 0 and above 1 elsewhere.
+// to[p .. p+columns) of one frame = from * (phi ? φ' : 1); φ' = min(φ, 1), since φ is e^x for x <= 0 and above 1 elsewhere.
 LIN_INLINE void LIN_NAME(put_gradient)(float *to, const float *from, const float *phi, int p, int columns, int E)
 {
     for (int e = p; e < p + columns && e < E; e += LIN_WIDTH) {
@@ -185,7 +185,7 @@ LIN_INLINE void LIN_NAME(put_gradient)(float *to, const float *from, const float
     }
 }
 
-// Scratch for a head, and how it is cut up.
+// Divides the scratch among the arrays of a head.
 static void LIN_NAME(lay_out)(LIN_NAME(head) *h, int T, int E, float *scratch)
 {
     int block = ROWS > LIN_WIDTH ? ROWS : LIN_WIDTH;
@@ -211,7 +211,7 @@ static void LIN_NAME(lay_out)(LIN_NAME(head) *h, int T, int E, float *scratch)
 
 LIN_INLINE int LIN_NAME(least)(int a, int b) { return a < b ? a : b; }
 
-// S [Ep, columns from p on] and z from a state [E+1, E], or zeros. A state of the very layout of S and z is worked on in place.
+// S [Ep, columns from p on] and z from a state [E+1, E], or zeros. A state with the layout of S and z is used in place.
 static void LIN_NAME(read_state)(LIN_NAME(head) *h, float *state, int p, int columns)
 {
     if (state && h->P == h->E) {
@@ -234,7 +234,7 @@ static void LIN_NAME(write_state)(const LIN_NAME(head) *h, float *state, int p, 
     int n = LIN_NAME(least)(columns, h->E - p);
     size_t E = (size_t)h->E;
     for (size_t e = 0; e < E; e++) memcpy(state + e * E + p, h->S + e * (size_t)h->P, (size_t)n * sizeof(float));
-    if (p + columns >= h->E) memcpy(state + E * E, h->z, E * sizeof(float)); // the last panel: the others had to find the old z
+    if (p + columns >= h->E) memcpy(state + E * E, h->z, E * sizeof(float)); // last panel: all have read z
 }
 
 void LIN_NAME(lin_attention_head_forward)(float *y, const float *qkv, int T, int H, int E, int causal, float *state,
@@ -282,7 +282,8 @@ void LIN_NAME(lin_attention_head_forward)(float *y, const float *qkv, int T, int
     }
 }
 
-// Frames t .. t+n-1, in order, of the forward scan: dq from Sᵀ and z. In the causal form the chunk's own keys are taken in.
+// Frames t .. t+n-1, in order, of the forward scan: dq from Sᵀ and z. In the causal form the chunk's own keys are added to S and
+// z.
 static void LIN_NAME(query_gradient)(LIN_NAME(head) *h, int t, int n, int p, int columns, int causal)
 {
     for (int f = 0; f < n; f++) {
@@ -305,7 +306,7 @@ static void LIN_NAME(query_gradient)(LIN_NAME(head) *h, int t, int n, int p, int
     }
 }
 
-// dk and dv of frames whose sums stand in o1 and o2.
+// dk and dv of frames whose sums are in o1 and o2.
 static void LIN_NAME(put_key_gradients)(LIN_NAME(head) *h, int t, int step, int n, int p, int columns)
 {
     for (int f = 0; f < n; f++, t += step) {
@@ -326,7 +327,8 @@ static void LIN_NAME(causal_backward)(LIN_NAME(head) *h, int p, int columns)
     for (int t = 0; t < T; t += h->chunk) {
         int n = LIN_NAME(least)(h->chunk, T - t);
         LIN_NAME(query_gradient)(h, t, n, p, columns, 1);
-        // 1/den and g wait for the reverse scan in the places of dk and dv, which it writes chunk by chunk after it has read them.
+        // 1/den and g are stored where dk and dv go until the reverse scan, which reads a chunk's values before it writes its
+        // gradients.
         for (int f = 0; f < n; f++) {
             h->dk[(size_t)(t + f) * h->stride] = h->inverse[f];
             h->dv[(size_t)(t + f) * h->stride] = h->g[f];
@@ -334,7 +336,7 @@ static void LIN_NAME(causal_backward)(LIN_NAME(head) *h, int p, int columns)
     }
     for (int t = T - 1; t >= 0; t -= h->chunk) {
         int n = LIN_NAME(least)(h->chunk, t + 1);
-        for (int f = 0; f < n; f++) { // place f holds frame t - f: time runs backwards
+        for (int f = 0; f < n; f++) { // place f holds frame t - f: reversed in time
             size_t at = (size_t)f * (size_t)h->Ep, frame = (size_t)(t - f) * h->stride;
             float inverse = h->dk[frame], g = h->dv[frame];
             const float *dy = h->dy + (size_t)(t - f) * h->out_stride;
@@ -408,7 +410,7 @@ void LIN_NAME(lin_attention_head_backward)(float *dqkv, const float *dy, const f
     h.dk = dqkv + C;
     h.dv = dqkv + 2 * C;
     LIN_NAME(lay_out)(&h, T, E, scratch);
-    // From the last panel to the first: only the first writes over what waits in element 0 of dk and dv.
+    // From the last panel to the first: only the first overwrites the values stored in element 0 of dk and dv.
     for (int p = (E - 1) / h.P * h.P; p >= 0; p -= h.P) {
         LIN_NAME(clear)(h.S, 3 * (size_t)h.Ep * (size_t)h.P);
         LIN_NAME(clear)(h.z, 2 * (size_t)h.Ep);

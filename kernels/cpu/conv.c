@@ -1,12 +1,12 @@
-// Causal depthwise convolution with residual: forward, one utterance to a piece of work; backward, blocks of rows whose boundaries
-// depend on the number of rows alone, each with its own sums for w and b.
+// Causal depthwise convolution with residual. Forward: one work item per utterance. Backward: blocks of rows whose boundaries
+// depend only on the number of rows, each with its own sums for w and b.
 #include <string.h>
 
 #include "kernels/cpu/cpu.h"
 
 enum {
-    STRETCH = 64,      // rows that stay in the second-level cache while the columns pass over them
-    SMALL = 16384,     // elements below which a second thread costs more than it gives
+    STRETCH = 64,      // rows that stay in the second-level cache while the columns are processed
+    SMALL = 16384,     // below this many elements, starting a second thread costs more time than it saves
     MAX_PARTIALS = 32, // blocks of the backward pass
 };
 
@@ -24,7 +24,7 @@ typedef struct conv_job {
     size_t at;
 } conv_job;
 
-// The tail [K-1, C] after T more frames: its own last frames moved up, then the newest of x.
+// Updates the tail [K-1, C] after T more frames: shifts its last frames up, then appends the newest of x.
 static void move_tail(float *tail, const float *x, int T, int C, int K)
 {
     int kept = T < K - 1 ? K - 1 - T : 0, added = K - 1 - kept;
@@ -83,7 +83,7 @@ void lin_cpu_conv_backward(lin_exec *exec, float *dx, float *dw, float *db, cons
 {
     conv_job job = {.y = dx, .x = x, .w = w, .dy = dy, .offsets = segments->offsets, .B = segments->B, .C = C, .K = K};
     int rows = segments->rows;
-    // The partial sums [K+1, C] lie in the scratch of thread 0, the caller; the pieces use none of their own.
+    // The partial sums [K+1, C] are in the scratch of thread 0, the caller; the work items use none of their own.
     size_t size = ((size_t)K + 1) * (size_t)C, fit = LIN_SCRATCH_BYTES / (sizeof(float) * size);
     if (fit < 1) {
         backward_block(&job, dw, db, 0, rows);

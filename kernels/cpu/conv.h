@@ -1,8 +1,8 @@
 /*
- * conv.h - causal depthwise convolution on LIN_WIDTH columns at a time, once per instruction set. Threads are in conv.c.
+ * conv.h - causal depthwise convolution on LIN_WIDTH columns at a time, once per instruction set. conv.c has the threads.
  *
- * Every output sums its bias and then its taps in order, oldest first; frames before the start of an utterance take part as zeros,
- * so that the bits are those of a call that was handed a tail of zeros.
+ * Every output adds its bias and then its taps in order, oldest first. Frames before the start of an utterance count as zeros, so
+ * the bits are those of a call with a tail of zeros.
  */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/simd.h"
@@ -17,8 +17,8 @@ LIN_INLINE void LIN_NAME(put_columns)(float *p, vf v, int n)
         vstore_n(p, v, n);
 }
 
-/* Asks for a column of the rows after first .. first+rows-1, as many again but none past T: passing over a block column by column,
- * the machine does not foresee the next block's. */
+/* Prefetches a column of the rows after first .. first+rows-1, as many again but none past T: the hardware prefetcher does not
+ * follow a block that is read column by column. */
 LIN_INLINE void LIN_NAME(fetch_column)(const float *p, int first, int rows, int T, size_t stride)
 {
     for (int t = first + rows; t < first + 2 * rows && t < T; t++) __builtin_prefetch(p + (size_t)t * stride);
@@ -29,7 +29,7 @@ LIN_INLINE void LIN_NAME(fetch_column_to_write)(const float *p, int first, int r
     for (int t = first + rows; t < first + 2 * rows && t < T; t++) __builtin_prefetch(p + (size_t)t * stride, 1);
 }
 
-/* Rows first .. first+rows-1 of an utterance of T; x, y and tail are those of the utterance, tail may be NULL. */
+/* Rows first .. first+rows-1 of an utterance of T; x, y and tail point to the utterance's own data, tail may be NULL. */
 void LIN_NAME(lin_conv_rows)(float *y, const float *x, const float *w, const float *bias, const float *tail, int first, int rows,
                              int T, int C, int K);
 void LIN_NAME(lin_conv_rows)(float *y, const float *x, const float *w, const float *bias, const float *tail, int first, int rows,
@@ -127,18 +127,19 @@ LIN_INLINE void LIN_NAME(correlate)(vf *sums, const float *dy, const float *x, i
     for (int j = 0; j < taps; j++) sums[j] = sum[j];
 }
 
-/* dw[j] of up to 8 consecutive taps over frames t0 .. t1-1: += sum_t dy[t] x[t-lag+j]; lag is K-1 less the first tap's number. */
+/* dw[j] of up to 8 consecutive taps over frames t0 .. t1-1: += sum_t dy[t] x[t-lag+j]; lag is K-1 minus the number of the first
+ * tap. */
 LIN_INLINE void LIN_NAME(conv_dw)(float *dw, const float *dy, const float *x, int t0, int t1, int lag, int taps, int C, int n)
 {
     size_t stride = (size_t)C;
     int t = t0;
     vf sums[8] = {{0}};
-    for (; t < t1 && t < lag; t++) { // the first frames, for which some taps reach before the start
+    for (; t < t1 && t < lag; t++) { // the first frames, where some taps reach before the start
         vf up = LIN_NAME(columns)(dy + (size_t)t * stride, n);
         for (int j = 0; j < taps; j++)
             if (t - lag + j >= 0) sums[j] = vfma(up, LIN_NAME(columns)(x + (size_t)(t - lag + j) * stride, n), sums[j]);
     }
-    switch (n == LIN_WIDTH ? taps : 0) { // a constant number of taps lets the sums live in registers
+    switch (n == LIN_WIDTH ? taps : 0) { // a constant number of taps keeps the sums in registers
     case 1: LIN_NAME(correlate)(sums, dy, x, t, t1, lag, stride, 1); break;
     case 2: LIN_NAME(correlate)(sums, dy, x, t, t1, lag, stride, 2); break;
     case 3: LIN_NAME(correlate)(sums, dy, x, t, t1, lag, stride, 3); break;
@@ -159,7 +160,8 @@ LIN_INLINE void LIN_NAME(conv_dw)(float *dw, const float *dy, const float *x, in
     }
 }
 
-/* dx of frames t0 .. t1-1 of an utterance of T frames, and their part of dw and db; the pointers are those of the utterance. */
+/* dx of frames t0 .. t1-1 of an utterance of T frames, and their part of dw and db; pointers are to the start of the utterance.
+ * */
 void LIN_NAME(lin_conv_backward_rows)(float *dx, float *dw, float *db, const float *dy, const float *x, const float *w, int t0,
                                       int t1, int T, int C, int K);
 void LIN_NAME(lin_conv_backward_rows)(float *dx, float *dw, float *db, const float *dy, const float *x, const float *w, int t0,

@@ -17,7 +17,7 @@ static lin_isa best_level(void)
 #if defined(__x86_64__)
     __builtin_cpu_init();
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return LIN_ISA_PORTABLE;
-    // What -march=x86-64-v4 lets the compiler use beyond AVX2 and its contemporaries.
+    // The extensions that -march=x86-64-v4 lets the compiler use beyond AVX2 and FMA.
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("bmi2")) {
         return LIN_ISA_AVX512;
@@ -28,7 +28,7 @@ static lin_isa best_level(void)
 #endif
 }
 
-// The level a name stands for: NULL or "" is the best one.
+// The instruction set of a name; NULL or "" is the best one.
 static lin_status parse_level(const char *isa, lin_isa *out, lin_error *err)
 {
     lin_isa best = best_level();
@@ -42,14 +42,14 @@ static lin_status parse_level(const char *isa, lin_isa *out, lin_error *err)
         *out = (lin_isa)i;
         return LIN_OK;
     }
-    return lin_fail(err, LIN_INVALID, "unknown instruction set \"%s\"; the names are avx512, avx2 and portable", isa);
+    return lin_fail(err, LIN_INVALID, "unknown instruction set \"%s\"; use avx512, avx2 or portable", isa);
 }
 
 lin_isa lin_cpu_level(void)
 {
     int now = atomic_load_explicit(&level, memory_order_relaxed);
     if (now >= 0) return (lin_isa)now;
-    lin_isa first; // a bad LINNET_ISA leaves the best one here and is reported by exec_create
+    lin_isa first; // with a bad LINNET_ISA the best one is used here, and exec_create reports the error
     parse_level(getenv("LINNET_ISA"), &first, NULL);
     atomic_store(&level, (int)first);
     return first;
@@ -65,7 +65,7 @@ lin_status lin_cpu_select(const char *isa, lin_error *err)
 
 const char *lin_cpu_isa(void) { return isa_names[lin_cpu_level()]; }
 
-// Whether products of bf16 can be had: by this processor, and with the instruction set in use.
+// Whether bf16 products are possible: the processor supports them, and the instruction set in use is avx512.
 static lin_status check_bf16(lin_error *err)
 {
     int has = 0;
@@ -107,7 +107,7 @@ static lin_status exec_create(const lin_ops *ops, int n_threads, lin_exec **out,
     exec->n_threads = lin_pool_threads(exec->pool);
     exec->scratch = lin_alloc((size_t)exec->n_threads, LIN_SCRATCH_BYTES);
     if (!exec->scratch) {
-        status = lin_no_memory(err, "the scratch of the threads", (size_t)exec->n_threads * LIN_SCRATCH_BYTES);
+        status = lin_no_memory(err, "scratch for the threads", (size_t)exec->n_threads * LIN_SCRATCH_BYTES);
         exec_destroy(exec);
         return status;
     }

@@ -1,10 +1,10 @@
 /*
- * cpu.h - what the files of the CPU backend share: the execution context, the instruction set in use, and every operation by name.
+ * cpu.h - shared by the files of the CPU backend: the execution context, the instruction set in use, and every operation by name.
  *
- * Internal to kernels/cpu/; everyone else calls through the table of lin_ops_cpu() (kernels/ops.h).
+ * Internal to kernels/cpu/; other code calls through the table of lin_ops_cpu() (kernels/ops.h).
  *
  * Instruction sets. A file of hot loops foo.h is included by three small sources foo_portable.c, foo_avx2.c and foo_avx512.c, which
- * define LIN_SUFFIX and their vectors; foo.c holds the threads and picks one at run time:
+ * define LIN_SUFFIX and their vectors; foo.c has the threads and picks one at run time:
  *
  *   // foo_avx2.c                                   // foo.c
  *   #define LIN_SUFFIX avx2                          LIN_DISPATCH_DECLARE(void, foo_rows, (float *y, int rows));
@@ -13,8 +13,8 @@
  *   void LIN_NAME(foo_rows)(float *y, int rows) { ... }
  *
  * The Makefile compiles *_avx2.c, *_avx512.c and *_avx512bf16.c for their instruction set with -ffp-contract=fast, and leaves
- * them out where the machine is not an x86-64. Results may differ in the last bits between instruction sets, never between
- * numbers of rows, splits into calls, or numbers of threads within one.
+ * them out if the machine is not an x86-64. Between instruction sets results may differ in the last bits. Within one instruction
+ * set they never depend on the number of rows, splits into calls, or number of threads.
  */
 #ifndef LIN_KERNELS_CPU_CPU_H
 #define LIN_KERNELS_CPU_CPU_H
@@ -27,7 +27,7 @@
 
 /* ---- execution context ---------------------------------------------------------------------------------------------------- */
 
-/* Scratch of each thread, 64-byte aligned, not zeroed. It belongs to a piece of work while it runs; nothing in it survives. */
+/* Scratch of each thread, 64-byte aligned, not zeroed. A work item owns it while it runs; nothing in it is kept for the next. */
 enum { LIN_SCRATCH_BYTES = 1 << 20 };
 
 struct lin_exec {
@@ -138,7 +138,7 @@ void lin_cpu_adam(lin_exec *exec, float *p, const float *grad, float *m, float *
 
 /* ---- shared by elementwise.c and norm.c ------------------------------------------------------------------------------------- */
 
-/* A dropout as the loops want it. Where nothing is dropped, all is kept: threshold 0, scale 1. */
+/* A dropout in the form that the loops use. If nothing is dropped: threshold 0, scale 1. */
 typedef struct lin_cpu_mask {
     int drops;
     uint32_t threshold;
@@ -147,8 +147,8 @@ typedef struct lin_cpu_mask {
 } lin_cpu_mask;
 lin_cpu_mask lin_cpu_mask_of(const lin_dropout *dropout);
 
-/* Elements first .. first+count-1, the pointers those of the first of them: y = base + dropout(r); base may be NULL. On the calling
- * thread. Fastest where `first` is a multiple of 32, which it must be where there is a base. */
+/* Elements first .. first+count-1, with pointers to the first of them: y = base + dropout(r); base may be NULL. Runs on the
+ * calling thread. Fastest if `first` is a multiple of 32, which is required if base is not NULL. */
 void lin_cpu_dropout_span(float *y, const float *base, const float *r, size_t first, size_t count, const lin_cpu_mask *mask);
 
 #endif

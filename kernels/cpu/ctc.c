@@ -1,4 +1,4 @@
-// CTC: one piece of work per utterance; and the sum of its losses.
+// CTC: one work item per utterance; and the sum of its losses.
 #include <math.h>
 #include <string.h>
 
@@ -6,9 +6,9 @@
 #include "kernels/cpu/cpu.h"
 
 /*
- * Rows of alpha are kept in the thread's scratch where it holds those of 2 sqrt(T) frames: then each row is made at most twice. An
- * utterance with more labels gets a block of its own for the time of the call, of that many rows up to MOST_BLOCK; beyond that
- * (hours of speech in one utterance), or where there is no memory, rows are made again more often. LEAST_ROWS is what is needed
+ * Rows of alpha are kept in the thread's scratch if it holds those of 2 sqrt(T) frames: then each row is computed at most twice.
+ * An utterance with more labels gets a block of its own during the call, of that many rows but at most MOST_BLOCK bytes. Beyond
+ * that (hours of speech in one utterance), or if there is no memory, rows are recomputed more often. LEAST_ROWS is the minimum
  * for any result.
  */
 enum { LEAST_ROWS = 8 };
@@ -27,7 +27,7 @@ typedef struct ctc_job {
     int V;
 } ctc_job;
 
-// Frames that the labels need at least: one each, and a blank between equal ones.
+// The least number of frames for the labels: one each, and a blank between equal ones.
 static int frames_needed(const int *labels, int U)
 {
     int n = U;
@@ -35,14 +35,14 @@ static int frames_needed(const int *labels, int U)
     return n;
 }
 
-// Bytes for the alphas of so many frames, with the rows that lin_ctc_utterance needs besides (ctc.h).
+// Bytes for `rows` rows of alpha and the other rows that lin_ctc_utterance needs (ctc.h).
 static size_t bytes_of(size_t rows, int U)
 {
     const size_t pitch = (size_t)U + 1 + 4 * 16; // at most: 16 lanes of margin at both ends, and rounded up
     return (16 * rows + 8) * pitch;
 }
 
-// The loss; -1 where no memory is left for rows so long.
+// The loss; -1 if there is no memory for rows of this length.
 static double utterance_loss(const ctc_job *job, int thread, float *gradient, const float *logp, int T, const int *labels, int U)
 {
     const size_t wanted = bytes_of(gradient ? 2 * (size_t)sqrt((double)T) + LEAST_ROWS : LEAST_ROWS, U);

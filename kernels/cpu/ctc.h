@@ -1,18 +1,20 @@
 /*
  * ctc.h - connectionist temporal classification (Graves et al. 2006) of one utterance, once per instruction set.
  *
- * Probabilities are not logarithms but pairs (m, e), m 2^e, m a float near 1 and e an integer: all the range of the log domain
- * (e^-1e4 is no trouble), but sums and products cost a few instructions instead of exponentials and logarithms, and a thousand of
- * them lose as little as a thousand roundings. Zero is (0, ZERO). A NaN in logp stays a NaN in m and comes out as the loss.
+ * Probabilities are not logarithms but pairs (m, e), value m 2^e, m a float near 1 and e an integer. They have the range of the
+ * log domain (e^-1e4 is representable), but sums and products cost a few instructions instead of exponentials and logarithms, and
+ * the error of a thousand operations is only that of a thousand roundings. Zero is (0, ZERO). A NaN in logp stays a NaN in m and
+ * in the loss.
  *
- * The states of the label sequence are kept apart: B[u], the blank before label u (u = U: after the last), and L[u], label u.
+ * The states of the label sequence are in two arrays: B[u], the blank before label u (u = U: after the last), and L[u], label u.
  *   alpha, frame t included:     B'[u] = (B[u] + L[u-1]) y_blank       L'[u] = (L[u] + B[u] + L[u-1] if it differs) y_label(u)
  *   beta,  frame t not included: B[u] = GB[u] + GL[u]                  L[u] = GL[u] + GB[u+1] + GL[u+1] if it differs
- *   with G = beta y of frame t+1. d loss / d logit_v = y_v - sum of alpha beta / p over the states that show v.
- * Only states that can be reached from the start and can reach the end are worked on.
+ *   with G = beta y of frame t+1. d loss / d logit_v = y_v - sum of alpha beta / p over the states that emit v.
+ * Only states that can be reached from the start and can reach the end are computed.
  *
- * alpha is needed backwards in time but made forwards. It lives in the block that the caller gives: where that does not hold the rows
- * of all frames, those of some are kept and the stretch behind each is made again from it. The bits do not depend on the block's size.
+ * alpha is computed forwards in time but needed backwards. It is kept in the block that the caller gives: if that does not hold
+ * the rows of all frames, some rows are kept and the stretch after each is recomputed from it. The bits do not depend on the
+ * block's size.
  */
 #include <math.h>
 
@@ -21,7 +23,7 @@
 
 enum { CTC_ZERO = -(1 << 29), CTC_NEVER = -80000 };
 
-/* A frame's states: mantissas and exponents of B and L, each [LIN_WIDTH + N + LIN_WIDTH] with zeros at both ends. */
+/* The states of a frame: mantissas and exponents of B and L, each [LIN_WIDTH + N + LIN_WIDTH] with zeros at both ends. */
 typedef struct LIN_NAME(ctc_row) {
     float *bm, *lm;
     int32_t *be, *le;
@@ -34,9 +36,9 @@ typedef struct LIN_NAME(ctc_job) {
     int T, U, V, N, capacity; // N = U+1 rounded up; capacity rows of alpha
     size_t pitch;             // N + 2 LIN_WIDTH
     float *mantissas;         // [capacity + 5, 2, pitch]
-    int32_t *exponents, *skip; // skip [pitch]: 0 where L[u] may follow L[u-1] at once, CTC_ZERO where not
+    int32_t *exponents, *skip; // skip [pitch]: 0 if L[u] may directly follow L[u-1], else CTC_ZERO
     float *shares;             // [N]
-    LIN_NAME(ctc_row) after[2]; // G of the frame after, and of this one
+    LIN_NAME(ctc_row) after[2]; // G of the next frame, and of this one
     float scale, p_inverse;
     int32_t p_exponent;
 } LIN_NAME(ctc_job);
@@ -49,7 +51,7 @@ typedef struct LIN_NAME(pair) {
 // 2^d for d <= 127, 0 for d <= -127.
 LIN_INLINE vf LIN_NAME(power)(vi d) { return (vf)((vimax(d, viset(-127)) + 127) << 23); }
 
-// The value with m brought to [1, 2), or zero, or NaN.
+// The value with m normalised to [1, 2), or zero, or NaN.
 LIN_INLINE LIN_NAME(pair) LIN_NAME(tidy)(vf m, vi e)
 {
     vi shift = ((vi)m >> 23) - 127; // m is not negative
@@ -88,12 +90,13 @@ LIN_INLINE void LIN_NAME(put)(float *m, int32_t *e, LIN_NAME(pair) y)
     vistore(e, y.e);
 }
 
-/* e^x as a pair, for x <= 0 or a little above. Finite x below CTC_NEVER count as that, so that no sum of exponents overflows. */
+/* e^x as a pair, for x <= 0 or slightly above. Finite x below CTC_NEVER are raised to it, so that no sum of exponents overflows.
+ * */
 LIN_INLINE LIN_NAME(pair) LIN_NAME(exp_pair)(vf x)
 {
     vf bounded = vblend(vgt(vset((float)CTC_NEVER), x), vset((float)CTC_NEVER), x);
     vf shifted = vfma(bounded, vset(LIN_LOG2E), vset(LIN_ROUNDER)), k = shifted - LIN_ROUNDER;
-    // ln 2 in three parts, the first two so short that k times them is exact for all of |k| < 2^17.
+    // ln 2 in three parts; the first two are short enough that their product with k is exact for all |k| < 2^17.
     vf r = vfma(k, vset(-0x1.6p-1f), bounded);
     r = vfma(k, vset(-0x1.7p-8f), r);
     r = vfma(k, vset(-0x1.0bfbe8p-15f), r);
@@ -120,7 +123,8 @@ static void LIN_NAME(clear_row)(const LIN_NAME(ctc_job) *job, LIN_NAME(ctc_row) 
     }
 }
 
-/* First and one past the last u of the vectors that hold live states of frame t; sets the vectors around them to zero in `row`. */
+/* First and one past the last u of the vectors that hold live states of frame t; sets the vectors around them in `row` to zero.
+ * */
 LIN_INLINE void LIN_NAME(band)(const LIN_NAME(ctc_job) *job, int t, LIN_NAME(ctc_row) row, int *from, int *to)
 {
     int low = job->U - job->T + t, high = job->U < t ? job->U : t;
@@ -133,7 +137,7 @@ LIN_INLINE void LIN_NAME(band)(const LIN_NAME(ctc_job) *job, int t, LIN_NAME(ctc
     LIN_NAME(put)(row.lm + *to, row.le + *to, zero);
 }
 
-// y of labels u .. of frame t; lanes past the last label have probability 0.
+// y of the labels from u in frame t; lanes past the last label have probability 0.
 LIN_INLINE LIN_NAME(pair) LIN_NAME(label_probability)(const LIN_NAME(ctc_job) *job, int t, int u)
 {
     const float *frame = job->logp + (size_t)t * (size_t)job->V;
@@ -160,7 +164,7 @@ static void LIN_NAME(alpha_step)(const LIN_NAME(ctc_job) *job, LIN_NAME(ctc_row)
     }
 }
 
-/* One frame of the backward pass: from G of frame t+1 and alpha of frame t, the gradient row and G of frame t. */
+/* One frame of the backward pass: from G of frame t+1 and alpha of frame t, computes the gradient row and G of frame t. */
 static void LIN_NAME(beta_step)(LIN_NAME(ctc_job) *job, LIN_NAME(ctc_row) alpha, int t)
 {
     LIN_NAME(ctc_row) after = job->after[0], now = job->after[1];
@@ -195,8 +199,9 @@ static void LIN_NAME(beta_step)(LIN_NAME(ctc_job) *job, LIN_NAME(ctc_row) alpha,
     for (int v = 0; v < job->V; v++) row[v] *= job->scale;
 }
 
-// How a stretch of n frames is cut where `room` rows do not hold it: checkpoints kept, and frames from one to the next. As few
-// checkpoints as leave room for each part; half of the rows where no number does, and the parts are cut again.
+// Divides a stretch of n frames for which `room` rows are too few: returns the number of checkpoints, *length the frames between
+// them. Takes the fewest checkpoints that leave room for each part; if no number does, half of the rows, and parts are divided
+// again.
 static int LIN_NAME(checkpoints)(int n, int room, int *length)
 {
     int kept = 1;
@@ -205,7 +210,7 @@ static int LIN_NAME(checkpoints)(int n, int room, int *length)
     return kept;
 }
 
-/* alpha of frames t0 .. t1-1 from that of frame t0-1 in `start`, into rows `base` and up: all of it, or checkpoints where there are
+/* alpha of frames t0 .. t1-1 from `start`, that of frame t0-1, into rows `base` and up: all of it, or checkpoints if there are
  * too few rows. Returns the row of the last frame. */
 static LIN_NAME(ctc_row) LIN_NAME(advance)(const LIN_NAME(ctc_job) *job, LIN_NAME(ctc_row) start, int t0, int t1, int base)
 {
@@ -229,7 +234,7 @@ static void LIN_NAME(retreat)(LIN_NAME(ctc_job) *job, LIN_NAME(ctc_row) start, i
         for (int t = t1 - 1; t >= t0; t--) LIN_NAME(beta_step)(job, LIN_NAME(row_of)(job, base + t - t0), t);
         return;
     }
-    if (room <= 1) { // not a row to spare: every frame's alpha is made from the start of the stretch
+    if (room <= 1) { // no row to spare: alpha of every frame is computed from the start of the stretch
         for (int t = t1 - 1; t >= t0; t--) LIN_NAME(beta_step)(job, LIN_NAME(advance)(job, start, t0, t + 1, job->capacity), t);
         return;
     }
@@ -262,7 +267,7 @@ double LIN_NAME(lin_ctc_utterance)(float *dlogits, const float *logp, int T, con
     for (int u = -LIN_WIDTH; u < job.N + LIN_WIDTH; u++)
         job.skip[u] = u >= 1 && u < U && labels[u] != labels[u - 1] ? 0 : CTC_ZERO;
 
-    // Before the first frame: certainly in front of the first blank.
+    // Before the first frame: at the first blank with probability 1.
     LIN_NAME(ctc_row) start = LIN_NAME(row_of)(&job, job.capacity + 2);
     LIN_NAME(clear_row)(&job, start);
     start.bm[0] = 1;
@@ -286,7 +291,7 @@ double LIN_NAME(lin_ctc_utterance)(float *dlogits, const float *logp, int T, con
     job.after[0] = LIN_NAME(row_of)(&job, job.capacity + 3);
     job.after[1] = LIN_NAME(row_of)(&job, job.capacity + 4);
     LIN_NAME(clear_row)(&job, job.after[0]);
-    job.after[0].bm[U] = 1; // after the last frame: certainly past the last blank
+    job.after[0].bm[U] = 1; // after the last frame: at the last blank with probability 1
     job.after[0].be[U] = 0;
     LIN_NAME(retreat)(&job, start, 0, T, 0);
     return loss;

@@ -1,4 +1,4 @@
-// Operations that treat every element alike: spans of elements shared out between threads.
+// Operations that treat every element alike: spans of elements, divided among the threads.
 #include <math.h>
 #include <string.h>
 
@@ -6,8 +6,8 @@
 #include "kernels/cpu/cpu.h"
 
 enum {
-    SPAN = 32768,  // elements of one piece of work: 128 KiB, a multiple of every vector
-    SMALL = 16384, // elements below which a second thread costs more than it gives
+    SPAN = 32768,  // elements of one work item: 128 KiB, a multiple of every vector
+    SMALL = 16384, // below this many elements, starting a second thread costs more time than it saves
 };
 
 LIN_DISPATCH_DECLARE(void, lin_add_span, (float *y, const float *a, const float *b, size_t count));
@@ -25,7 +25,7 @@ typedef struct span_job {
 
 static void run_spans(lin_exec *exec, lin_pool_work work, span_job *job)
 {
-    // Pieces are counted in int: 2^31 spans of 32768 elements are beyond any memory.
+    // Work items are counted in int: 2^31 spans of 32768 elements exceed any memory.
     lin_pool_run(job->count < SMALL ? NULL : exec->pool, (int)((job->count + SPAN - 1) / SPAN), work, job);
 }
 
@@ -55,7 +55,7 @@ lin_cpu_mask lin_cpu_mask_of(const lin_dropout *dropout)
     if (!dropout || !(dropout->p > 0)) return (lin_cpu_mask){.scale = 1};
     lin_cpu_mask mask = {.drops = 1, .scale = (float)(1 / (1 - dropout->p)), .key = lin_random_key(*dropout->key, dropout->site)};
     double threshold = floor(dropout->p * 65536 + 0.5);
-    if (threshold > 65535) { // p so close to 1 that its threshold has no 16-bit number drops everything
+    if (threshold > 65535) { // p so close to 1 that its threshold exceeds 16 bits drops everything
         mask.threshold = 65535;
         mask.scale = 0;
     } else {
@@ -73,7 +73,7 @@ void lin_cpu_dropout_span(float *y, const float *base, const float *r, size_t fi
             memcpy(y, r, count * sizeof *y);
         return;
     }
-    size_t head = (32 - first % 32) % 32; // the vectors begin where those of the whole do
+    size_t head = (32 - first % 32) % 32; // the vectors align with those of the whole array
     if (head > count) head = count;
     for (size_t i = 0; i < head; i++) {
         uint64_t lane = lin_random_bits(mask->key, (first + i) / 4) >> 16 * ((first + i) % 4) & 0xFFFF;

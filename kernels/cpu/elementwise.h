@@ -1,6 +1,6 @@
 /*
  * elementwise.h - additions, dropout, the backward pass of ReLU, the stacking of frames and sinusoids, once per instruction set.
- * Threads are in elementwise.c and frames.c.
+ * elementwise.c and frames.c have the threads.
  */
 #include "base/rng.h"
 #include "kernels/cpu/cpu.h"
@@ -49,7 +49,7 @@ LIN_INLINE void LIN_NAME(keep_masks)(vm *low, vm *high, vu64 bits, uint32_t thre
 #endif
 }
 
-// y = base + kept r scale; `first`, the index of y[0] in the whole, is a multiple of 2 LIN_WIDTH.
+// y = base + kept r scale; `first`, the index of y[0] in the whole array, is a multiple of 2 LIN_WIDTH.
 LIN_INLINE void LIN_NAME(dropout_any)(float *y, const float *base, const float *r, size_t first, size_t count, uint32_t threshold,
                                       float scale, uint64_t key)
 {
@@ -97,7 +97,7 @@ void LIN_NAME(lin_standardise)(float *y, const float *x, const float *mean, cons
     if (rest) vstore_n(y + d, (vload_n(x + d, rest) - vload_n(mean + d, rest)) * vload_n(istd + d, rest), rest);
 }
 
-/* x [rows, C], columns 2 i .. 2 i + 1 for `pairs` values of i: x += (s, c), and (s, c) turned by (ws, wc) from row to row. */
+/* x [rows, C], columns 2 i .. 2 i + 1 for `pairs` values of i: x += (s, c), with (s, c) rotated by (ws, wc) from row to row. */
 void LIN_NAME(lin_sinusoid_rows)(float *x, int rows, int C, int pairs, double *s, double *c, const double *ws, const double *wc);
 void LIN_NAME(lin_sinusoid_rows)(float *x, int rows, int C, int pairs, double *s, double *c, const double *ws, const double *wc)
 {

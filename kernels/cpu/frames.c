@@ -1,13 +1,13 @@
-// Operations that know which frames belong together: one utterance to a piece of work.
+// Operations on the frames of an utterance: one work item per utterance.
 #include <math.h>
 #include <string.h>
 
 #include "kernels/cpu/cpu.h"
 
 enum {
-    SMALL = 16384, // elements below which a second thread costs more than it gives
-    PAIRS = 64,    // columns pairs of one tile of sinusoids
-    TURNS = 64,    // rows after which sine and cosine are worked out afresh
+    SMALL = 16384, // below this many elements, starting a second thread costs more time than it saves
+    PAIRS = 64,    // column pairs of one tile of sinusoids
+    TURNS = 64,    // rows after which sine and cosine are computed directly again
 };
 
 LIN_DISPATCH_DECLARE(void, lin_standardise, (float *y, const float *x, const float *mean, const float *istd, int D));
@@ -49,8 +49,8 @@ typedef struct sinusoid_job {
     int C;
 } sinusoid_job;
 
-// One utterance. From row to row the angles grow by a constant, so sine and cosine turn (in double); every TURNS rows, counted from
-// the start of the utterance, they are worked out afresh.
+// One utterance. The angles grow by a constant from row to row, so sine and cosine are rotated (in double). Every TURNS rows,
+// counted from the start of the utterance, they are computed directly again.
 static void sinusoid_piece(void *context, int b, int thread)
 {
     const sinusoid_job *job = context;

@@ -1,9 +1,9 @@
-// Greedy CTC decoding of many streams, as decoder/greedy.h defines it: one piece of work per stream.
+// Greedy CTC decoding of many streams, as decoder/greedy.h defines it: one work item per stream.
 #include <math.h>
 
 #include "kernels/cpu/cpu.h"
 
-enum { SMALL = 16384 }; // values below which a second thread costs more than it gives
+enum { SMALL = 16384 }; // below this many values, starting a second thread costs more time than it saves
 
 typedef struct greedy_job {
     lin_phone *phones;
@@ -14,7 +14,7 @@ typedef struct greedy_job {
     int V;
 } greedy_job;
 
-// The run as a phone; 0 if it is none, or was given out before.
+// The run as a phone; returns 0 if the run is blank or was already returned.
 static int end_run(const lin_run *run, lin_phone *phone)
 {
     if (run->label <= 0 || run->emitted) return 0;

@@ -20,7 +20,7 @@ static void pack_panel(float *packed, const float *w, int n, int k, int piece, i
     const int used = n - c0 < width ? n - c0 : width;
     float *to = packed + (size_t)c0 * (size_t)k;
     if (used < width) memset(to, 0, (size_t)width * (size_t)k * sizeof *to);
-    for (int t0 = 0; t0 < k; t0 += 16) { // 16 columns of 48 rows: what is read and written stays in the first-level cache
+    for (int t0 = 0; t0 < k; t0 += 16) { // 16 columns of 48 rows: source and destination stay in the first-level cache
         const int t1 = t0 + 16 < k ? t0 + 16 : k;
         for (int c = 0; c < used; c++) {
             const float *row = w + (size_t)(c0 + c) * (size_t)k;
@@ -29,7 +29,7 @@ static void pack_panel(float *packed, const float *w, int n, int k, int piece, i
     }
 }
 
-// The panels run over the k columns of w; each is n deep.
+// The panels run over the k columns of w; each has n rows.
 static void pack_panel_transposed(float *packed, const float *w, int n, int k, int piece, int panel)
 {
     const int c0 = lin_panel_start(k, piece, panel), width = lin_panel_width(k, c0, panel);
@@ -41,7 +41,7 @@ static void pack_panel_transposed(float *packed, const float *w, int n, int k, i
     }
 }
 
-// The pieces are the panels of the first item, then those of the second, and so on.
+// Work items are the panels of the first item, then those of the second, and so on.
 static void pack_piece(void *context, int piece, int thread)
 {
     (void)thread;
@@ -94,7 +94,7 @@ void lin_cpu_linear_forward(lin_exec *exec, float *y, const float *x, const floa
 {
     forward_job job = {y, x, packed, bias, rows, n, k, 64, act};
     const int threads = rows <= 8 || (size_t)rows * (size_t)n * (size_t)k < LIN_THREAD_WORK ? 1 : exec->n_threads;
-    // At most 64 rows, whose x stays in the second-level cache while the panels pass; less where the threads would be uneven.
+    // At most 64 rows, whose x stays in the second-level cache during all panels; fewer if the threads' shares would be uneven.
     if (threads > 1 && rows < threads * 8 * 64) job.piece_rows = lin_round_up((rows + threads * 8 - 1) / (threads * 8), 8);
     lin_pool_run(threads > 1 ? exec->pool : NULL, (rows + job.piece_rows - 1) / job.piece_rows, forward_piece, &job);
 }
@@ -120,8 +120,8 @@ static void weight_piece(void *context, int piece, int thread)
     (job->dw, k0 == 0 ? job->db : NULL, job->dy, job->x, job->rows, job->n, job->k, tile, lin_scratch(job->exec, thread));
 }
 
-// Cuts dw into tiles that fit the scratch, so that the busiest thread has the least to do: products (32 a cycle) and copies.
-// An element of dw is computed alike in every tile, so the cut does not change it.
+// Divides dw into tiles that fit the scratch, so that the busiest thread has the least to do: products (32 per cycle) and copies.
+// An element of dw is computed the same way in every tile, so the division does not change it.
 static void cut_tiles(weight_job *job, int threads)
 {
     long best = -1;

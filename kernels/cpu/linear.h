@@ -1,10 +1,10 @@
 /*
  * linear.h - the layout of packed weights, and the loops of the matrix product that exist once per instruction set.
  *
- * Packed weights of w [n, k]: the n output columns are rounded up to 16 and cut into panels, as wide as the instruction set in use
- * wants them: 48 columns, the last one or two 16 or 32 where these are left; or 24 (AVX2), the last one or two 16. So no output
- * width wastes more than 15 columns. A panel of `width` columns that begins at column c lies at element c * k and holds [k, width],
- * the missing columns zero. Weights have to be packed again after lin_cpu_select.
+ * Packed weights of w [n, k]: the n output columns are rounded up to 16 and divided into panels of the width that suits the
+ * instruction set in use: 48 columns, the last one or two 16 or 32 if fewer are left; or 24 (AVX2), the last one or two 16. So
+ * every output width wastes at most 15 columns. A panel of `width` columns that begins at column c is at element c * k and holds
+ * [k, width], with zeros for the missing columns. Weights must be packed again after lin_cpu_select.
  *
  * Internal to linear*.c.
  */
@@ -27,8 +27,8 @@ static inline int lin_panel(void)
 #endif
 }
 
-/* Width of the panel that begins at `column` of n columns, whole panels being `panel` wide. 64 columns left are 32 + 32, and of
- * narrow panels 32 left are 16 + 16: a panel of 16, or of 8, alone would starve. */
+/* Width of the panel that begins at `column` of n columns; whole panels are `panel` wide. 64 remaining columns become 32 + 32,
+ * and with narrow panels 32 become 16 + 16: a single panel of 16, or of 8, would not keep the multipliers busy. */
 static inline int lin_panel_width(int n, int column, int panel)
 {
     const int left = lin_round_up(n, LIN_COLUMN_GROUP) - column;
@@ -36,7 +36,7 @@ static inline int lin_panel_width(int n, int column, int panel)
     return left == 64 ? 32 : left < panel ? left : panel;
 }
 
-/* Panels are numbered from the left: how many there are, and the first column of one. All but the last two are whole. */
+/* Panels are numbered from the left: their number, and the first column of one. All but the last two are whole. */
 static inline int lin_panel_count(int n, int panel)
 {
     const int padded = lin_round_up(n, LIN_COLUMN_GROUP);
@@ -50,7 +50,7 @@ static inline int lin_panel_start(int n, int number, int panel)
     return column > 0 && padded - column == 16 ? column - 16 : column;
 }
 
-/* Panels of an item of weights_pack, whichever way it is packed. */
+/* Panels of an item of weights_pack, packed either way. */
 static inline int lin_item_panels(const lin_packing *item, int panel)
 {
     return lin_panel_count(item->transposed ? item->k : item->n, panel);
@@ -59,11 +59,12 @@ static inline int lin_item_panels(const lin_packing *item, int panel)
 /* One panel of packed weights, number `piece`, from w [n, k]. */
 typedef void lin_pack_panel(float *packed, const float *w, int n, int k, int piece, int panel);
 
-/* The table's weights_pack, a panel at a time on the threads of exec, by the functions for panels along w's rows and columns. */
+/* The table's weights_pack: packs panel by panel on the threads of exec, with the functions for panels along w's rows and
+ * columns. */
 void lin_pack_panels(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items, int panel,
                      lin_pack_panel *straight, lin_pack_panel *transposed);
 
-/* A product below this many multiply-adds, 30 us on one core of 2024, is done before another thread has surely woken up. */
+/* A product below this many multiply-adds (30 us on one core of 2024) may be done before another thread wakes up. */
 enum { LIN_THREAD_WORK = 1 << 22 };
 
 /* y [rows, n] = act(x [rows, k] wᵀ + bias) on the calling thread. */

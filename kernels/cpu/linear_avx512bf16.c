@@ -2,8 +2,8 @@
 
 #include "kernels/cpu/linear_bf16.h"
 
-// A vector of sums, or of pairs of bf16 that travel as floats: no instruction here looks into a float but the dot product and the
-// last addition.
+// A vector of sums, or of pairs of bf16 stored as floats: only the dot product and the last addition interpret the values; all
+// other instructions just move them.
 #define LIN_SUFFIX avx512bf16
 #define LIN_FORWARD_ONLY
 #define LANES 16
@@ -30,7 +30,7 @@ typedef __m512 vec;
 void lin_bf16_round_avx512bf16(float *words, const float *x, int rows, int k)
 {
     size_t count = (size_t)k;
-    if (k % 2 == 0) { // rows follow each other without a gap
+    if (k % 2 == 0) { // rows without gaps
         count *= (size_t)rows;
         rows = rows > 0;
     }

@@ -11,7 +11,7 @@ static inline uint32_t rounded(float value)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
-    if ((bits & 0x7FFFFFFF) > 0x7F800000) return bits >> 16 | 0x40; // of a NaN whose payload is in the lower half
+    if ((bits & 0x7FFFFFFF) > 0x7F800000) return bits >> 16 | 0x40; // for a NaN whose payload is in the lower half
     return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
 }
 
@@ -27,7 +27,7 @@ static void pack_panel(float *packed, const float *w, int n, int k, int piece, i
     const int used = n - c0 < width ? n - c0 : width;
     float *panel = packed + (size_t)c0 * (size_t)words;
     if (used < width) memset(panel, 0, (size_t)width * (size_t)words * sizeof *panel);
-    for (int t0 = 0; t0 < words; t0 += 16) { // as in linear.c: what is read and written stays in the first-level cache
+    for (int t0 = 0; t0 < words; t0 += 16) { // as in linear.c: source and destination stay in the first-level cache
         const int t1 = t0 + 16 < words ? t0 + 16 : words, whole = t1 < k / 2 ? t1 : k / 2;
         for (int c = 0; c < used; c++) {
             const float *row = w + (size_t)(c0 + c) * (size_t)k;
@@ -38,7 +38,7 @@ static void pack_panel(float *packed, const float *w, int n, int k, int piece, i
     }
 }
 
-// The panels run over the k columns of w; each is n deep.
+// The panels run over the k columns of w; each has n rows.
 static void pack_panel_transposed(float *packed, const float *w, int n, int k, int piece, int whole_panel)
 {
     const int c0 = lin_panel_start(k, piece, whole_panel), width = lin_panel_width(k, c0, whole_panel), words = lin_bf16_words(n);
@@ -82,11 +82,11 @@ void lin_cpu_bf16_linear_forward(lin_exec *exec, float *y, const float *x, const
     forward_job job = {exec, y, x, packed, bias, rows, n, k, 64, act};
     const int threads = rows <= 8 || (size_t)rows * (size_t)n * (size_t)k < 2 * LIN_THREAD_WORK ? 1 : exec->n_threads;
     if (threads > 1 && rows < threads * 8 * 64) job.piece_rows = lin_round_up((rows + threads * 8 - 1) / (threads * 8), 8);
-    // The rounded rows of a piece lie in the scratch of a thread, which has room for one row of 2^19 elements.
+    // The rounded rows of a work item are in the scratch of a thread, which has room for one row of 2^19 elements.
     const int room = (int)(LIN_SCRATCH_BYTES / sizeof *x) / lin_bf16_words(k);
     if (job.piece_rows > room) job.piece_rows = room > 8 ? room / 8 * 8 : room;
     lin_pool_run(threads > 1 ? exec->pool : NULL, (rows + job.piece_rows - 1) / job.piece_rows, forward_piece, &job);
 }
 #else
-typedef int lin_bf16_is_for_x86_64; // ISO C wants a declaration in every file
+typedef int lin_bf16_is_for_x86_64; // ISO C requires a declaration in every file
 #endif

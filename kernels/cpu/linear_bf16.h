@@ -1,10 +1,10 @@
 /*
  * linear_bf16.h - the matrix product of operands rounded to bf16, sums in fp32, for CPUs with AVX512-BF16.
  *
- * Both operands are pairs: a 32-bit word holds elements 2t (low half) and 2t+1 of a row, the missing one of an odd k is 0. A
- * word is stored where a float would be, so that packed weights have the layout of linear.h with (k+1)/2 words in place of k
- * floats, and linear_body.h computes with them: its multiply-add is vdpbf16ps, which adds both products of a pair to an fp32 sum.
- * Rounding is to nearest even; what bf16 holds only as a subnormal counts as 0 in products.
+ * Both operands are pairs: a 32-bit word holds elements 2t (low half) and 2t+1 of a row; with an odd k the missing one is 0. A
+ * word is stored in place of a float, so packed weights have the layout of linear.h with (k+1)/2 words in place of k floats, and
+ * linear_body.h computes with them: its multiply-add is vdpbf16ps, which adds both products of a pair to an fp32 sum. Rounding is
+ * to nearest even; values that are subnormal in bf16 count as 0 in products.
  *
  * Internal to kernels/cpu/. x86-64 only.
  */

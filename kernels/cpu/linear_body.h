@@ -4,25 +4,25 @@
  *   LIN_SUFFIX                     portable, avx2, avx512, avx512bf16 (linear_bf16.h)
  *   LIN_FORWARD_ONLY               if defined, lin_linear_tile is left out
  *   vec, LANES                     a vector of LANES floats
- *   vec_load, vec_store, vec_set1, vec_add, vec_fma(a, b, c) = a b + c, vec_max(a, b) = a > b ? a : b (so b where one is NaN)
- *   vec_load_part, vec_store_part  the first `count` lanes only, 0 < count < LANES; the others read as 0
+ *   vec_load, vec_store, vec_set1, vec_add, vec_fma(a, b, c) = a b + c, vec_max(a, b) = a > b ? a : b (so b if one is NaN)
+ *   vec_load_part, vec_store_part  the first `count` lanes only, 0 < count < LANES; the others are loaded as 0
  *   PANEL                          columns of a whole panel of packed weights: 48, or 24 (linear.h)
  *   MAIN_ROWS                      the most rows of a register block
- *   VECS_AT_ONCE                   {0, for 1 row, for 2, ... for MAIN_ROWS}: the most vectors of one panel against so many rows
- *   PANELS_AT_ONCE                 {0, for 1 row, ... for MAIN_ROWS - 1}: whole panels taken together when only so many rows are
- *                                  left, or half as many: few rows have few independent sums in a panel, too few to hide an
- *                                  adder's latency
+ *   VECS_AT_ONCE                   {0, for 1 row, for 2, ... for MAIN_ROWS}: the most vectors of a panel per block of so many rows
+ *   PANELS_AT_ONCE                 {0, for 1 row, ... for MAIN_ROWS - 1}: whole panels per block when only so many rows, or half
+ *                                  as many, are left: few rows have too few independent sums in one panel to hide an adder's
+ *                                  latency
  *   BLOCKS(F)                      F(rows, panels, vectors of each panel) for every block that these numbers can lead to
  *
  * Every block computes an output element the same way: sum = +0; sum = fma(a[t], b[t], sum) for t = 0, 1, 2, ...; so its bits do
- * not depend on which block it falls into.
+ * not depend on the block that computes it.
  */
 #include <math.h>
 #include <string.h>
 
 #include "kernels/cpu/linear.h"
 
-// A sanitizer checks every access of the unrolled blocks: minutes of compilation for nothing.
+// A sanitizer checks every access of the unrolled blocks, which costs minutes of compilation; so do not unroll.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #elif defined(__has_feature)
@@ -39,7 +39,7 @@
 #else
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
-// clang makes the zeroing of the sums a call of memset, and then keeps them in memory.
+// clang turns the zeroing of the sums into a call of memset and then keeps them in memory.
 #if defined(__clang__)
 #define NO_MEMSET __attribute__((no_builtin("memset")))
 #else
@@ -50,14 +50,14 @@
 enum { MAX_BLOCK_ROWS = 8, MAX_BLOCK_VECS = 12, LINE = 16 };
 
 // `steps` products of R values of a with P panels of V vectors of b. Value r of step t is a[r a_row + t a_step]; the values of the
-// next R rows lie a_next further on. At each step *ahead is called into the cache, and ahead moves on by ahead_step.
+// next R rows are a_next further on. Each step prefetches *ahead and advances ahead by ahead_step.
 typedef struct operands {
     const float *a, *b, *ahead;
     size_t a_row, a_step, a_next, b_panel, b_step, ahead_step;
     int steps;
 } operands;
 
-// Where the sums go: columns 0 .. columns-1 of y, the rest of the panel does not exist.
+// Where the sums go: columns 0 .. columns-1 of y; the panel's other columns are not stored.
 typedef struct result {
     float *y;
     size_t ldy;
@@ -83,7 +83,7 @@ INLINE NO_MEMSET void block(const int R, const int P, const int V, int groups, c
             UNROLL
             for (int v = 0; v < P * V; v++) sum[r][v] = vec_set1(0.0f);
         }
-        // y is called at the beginning, so that it is there at the end. Wider blocks, which last longer, lose by it.
+        // Prefetch y at the beginning so that it is in the cache at the end. In wider blocks this costs time.
         if (R == MAIN_ROWS && PANEL == LIN_PANEL_AVX2 && from->steps >= 64) {
             UNROLL
             for (int r = 0; r < R; r++) {
@@ -101,7 +101,7 @@ INLINE NO_MEMSET void block(const int R, const int P, const int V, int groups, c
                 UNROLL
                 for (int v = 0; v < P * V; v++) sum[r][v] = vec_fma(value, column[v], sum[r][v]);
             }
-            if (R == MAIN_ROWS) __builtin_prefetch(ahead, 0, 2); // a step of other blocks is too short to hide it
+            if (R == MAIN_ROWS) __builtin_prefetch(ahead, 0, 2); // a step of other blocks is too short to hide the prefetch
             ahead += ahead_step;
             a += a_step;
             b += b_step;
@@ -117,7 +117,7 @@ INLINE NO_MEMSET void block(const int R, const int P, const int V, int groups, c
                     UNROLL
                     for (int r = 0; r < R; r++, out += ldy) vec_store(out, vec_add(vec_load(out), sum[r][v]));
                 } else {
-                    vec bias = to->bias ? vec_load(to->bias + c) : vec_set1(-0.0f); // x + -0 is x, to the sign of zero
+                    vec bias = to->bias ? vec_load(to->bias + c) : vec_set1(-0.0f); // x + -0 is x, including the sign of zero
                     UNROLL
                     for (int r = 0; r < R; r++, out += ldy) vec_store(out, vec_max(lowest, vec_add(sum[r][v], bias)));
                 }
@@ -155,7 +155,7 @@ static void block_run(int rows, int panels, int vecs, int groups, const operands
 
 static const unsigned char vecs_at_once[MAIN_ROWS + 1] = VECS_AT_ONCE, panels_at_once[MAIN_ROWS] = PANELS_AT_ONCE;
 
-// One panel against `groups` times `rows` <= MAIN_ROWS rows, in pieces of as many vectors as the registers hold.
+// One panel times `groups` times `rows` <= MAIN_ROWS rows, in parts of as many vectors as the registers hold.
 static void panel_run(int rows, int groups, int width, const operands *all, const result *whole)
 {
     const int most = vecs_at_once[rows], columns = whole->columns < width ? whole->columns : width;
@@ -168,7 +168,7 @@ static void panel_run(int rows, int groups, int width, const operands *all, cons
     result to = *whole;
     to.columns = columns;
     for (int vecs; left > 0; left -= vecs) {
-        // Four vectors are two and two rather than three and one: a lone one does not keep the units busy.
+        // Four vectors are split two and two, not three and one: one vector alone does not keep the multipliers busy.
         vecs = left < most ? left : left == most + 1 && most > 2 ? most - 1 : most;
         block_run(rows, 1, vecs, groups, &from, &to);
         from.b += vecs * LANES;
@@ -178,13 +178,13 @@ static void panel_run(int rows, int groups, int width, const operands *all, cons
     }
 }
 
-// `rows` < MAIN_ROWS rows against all panels, several panels at once where the rows alone would not fill the registers.
+// `rows` < MAIN_ROWS rows times all panels, several panels at once if the rows alone would not fill the registers.
 static void few_rows(float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k, operands from, result to)
 {
     from.a = x;
     for (int c = 0, width; c < n && rows; c += width) {
         int panels = panels_at_once[rows];
-        for (; panels > 1; panels /= 2) { // where the last of them is whole, so are those before it
+        for (; panels > 1; panels /= 2) { // if the last of them is whole, so are those before it
             const int last = c + (panels - 1) * PANEL;
             if (last < n && lin_panel_width(n, last, PANEL) == PANEL) break;
         }
@@ -207,7 +207,7 @@ void LIN_NAME(lin_linear_rows)(float *y, const float *x, const float *packed, co
                                lin_activation act)
 {
     int rest = rows % MAIN_ROWS, whole = rows - rest, before = 0;
-    // 9 rows are 5 and 4 rather than 8 and 1: a row alone waits for the weights.
+    // 9 rows are split 5 and 4, not 8 and 1: a single row waits for loads of the weights.
     if (whole && rest && rest < MAIN_ROWS / 2) {
         whole -= MAIN_ROWS;
         before = (MAIN_ROWS + rest + 1) / 2;
@@ -217,12 +217,12 @@ void LIN_NAME(lin_linear_rows)(float *y, const float *x, const float *packed, co
     result to = {.ldy = (size_t)n, .floor = act == LIN_RELU ? 0.0f : -INFINITY};
     from.a_next = (size_t)MAIN_ROWS * (size_t)k;
     from.ahead = x;
-    for (int c = 0, width; c < n && whole; c += width) { // in this order a panel stays in the cache while the rows pass
+    for (int c = 0, width; c < n && whole; c += width) { // in this order a panel stays in the cache during all rows
         width = lin_panel_width(n, c, PANEL);
-        // While the first rows pass this panel, they call the next one: LINE floats a step. While the others pass the first panel,
-        // each calls those after it, which follow in memory.
+        // The first rows of this panel prefetch the next panel: LINE floats per step. The others, in the first panel, prefetch
+        // the rows after them, which follow in memory.
         const int groups = whole / MAIN_ROWS, lines = c + width < n ? lin_panel_width(n, c + width, PANEL) / LINE : 0;
-        const int calling = groups < lines ? groups : lines;
+        const int prefetching = groups < lines ? groups : lines;
         from.b = packed + (size_t)c * (size_t)k;
         from.b_step = (size_t)width;
         to.bias = bias ? bias + c : NULL;
@@ -231,10 +231,10 @@ void LIN_NAME(lin_linear_rows)(float *y, const float *x, const float *packed, co
         from.a = x;
         for (int g = 0, several; g < groups; g += several) {
             several = groups - g;
-            from.ahead = from.b; // in the cache already
+            from.ahead = from.b; // already in the cache
             from.ahead_step = 0;
-            if (g < calling) {
-                several = calling;
+            if (g < prefetching) {
+                several = prefetching;
                 from.ahead = from.b + (size_t)width * (size_t)k;
                 from.ahead_step = LINE;
             } else if (c == 0 && several > 1) {
@@ -258,10 +258,10 @@ void LIN_NAME(lin_linear_rows)(float *y, const float *x, const float *packed, co
 // Rows of dy and x that are summed in registers before they are added to dw. Fixed, since the bits of dw depend on it.
 enum { DEPTH = 192 };
 
-// Narrow tiles of this height and more read each panel of x often enough to pay for a copy of it; wide ones gain nothing.
+// For narrow tiles of this height and more, a copy of each panel of x saves more than it costs; for wide tiles it saves nothing.
 enum { COPY_FROM = PANEL == LIN_PANEL_AVX2 ? 64 : LIN_TILE_N + 1 };
 
-// The values that one step of a block takes from dy.
+// The values of dy that one step of a block uses.
 typedef float tile_row __attribute__((vector_size(4 * MAIN_ROWS), aligned(4), may_alias));
 
 enum { TILES = LIN_PANEL / MAIN_ROWS };
@@ -282,7 +282,7 @@ static void pack_x(float *packed, const float *x, int steps, size_t ld, int colu
     }
 }
 
-// Columns of dy as tiles [steps, MAIN_ROWS], the missing columns of the last one zero; db, if not NULL, += their sums.
+// Columns of dy as tiles [steps, MAIN_ROWS], with zeros for the missing columns of the last one; db, if not NULL, += their sums.
 static void pack_dy(float *packed, float *db, const float *dy, int steps, size_t ld, int columns)
 {
     const size_t stride = (size_t)steps * MAIN_ROWS;
@@ -316,18 +316,18 @@ static void pack_dy(float *packed, float *db, const float *dy, int steps, size_t
     }
 }
 
-// What a tile reads in one block of rows, seen as columns of cache lines.
+// The data that a tile reads in one block of rows, as columns of cache lines.
 typedef struct lines {
     const float *x, *dy; // of the next block, at the tile's first column; NULL after the last one
     size_t ldx, ldy;
-    int of_x, of_dy, calls; // columns of lines, and calls to spread them over
+    int of_x, of_dy, calls; // number of columns of lines, and of calls that prefetch them
 } lines;
 
-// The column of lines that call number `call` has to prefetch, if any: each but the last block calls all of them once, evenly.
+// The column of lines that call number `call` prefetches, if any: the calls of each block but the last cover all of them, evenly.
 static void look_ahead(operands *from, const lines *next, int call)
 {
     const int all = next->of_x + next->of_dy, i = (int)((long)call * all / next->calls);
-    from->ahead = from->b; // in the cache already
+    from->ahead = from->b; // already in the cache
     from->ahead_step = 0;
     if (!next->x || i == (int)((long)(call + 1) * all / next->calls)) return;
     from->ahead = i < next->of_x ? next->x + i * LINE : next->dy + (i - next->of_x) * LINE;
@@ -344,7 +344,7 @@ void LIN_NAME(lin_linear_tile)(float *dw, float *db, const float *dy, const floa
     for (int r = 0; r < rows; r += DEPTH) {
         const int steps = rows - r < DEPTH ? rows - r : DEPTH;
         const float *block_x = x + (size_t)r * (size_t)k + tile.k0, *block_dy = dy + (size_t)r * (size_t)n + tile.n0;
-        const int more = rows - r >= 2 * DEPTH; // only whole blocks are called ahead, so that no address lies outside
+        const int more = rows - r >= 2 * DEPTH; // only whole blocks are prefetched, so that no address is outside
         next.x = more ? block_x + (size_t)DEPTH * (size_t)k : NULL;
         next.dy = more ? block_dy + (size_t)DEPTH * (size_t)n : NULL;
         pack_dy(packed_dy, db ? db + tile.n0 : NULL, block_dy, steps, (size_t)n, height);
@@ -352,8 +352,8 @@ void LIN_NAME(lin_linear_tile)(float *dw, float *db, const float *dy, const floa
         result to = {.ldy = (size_t)k, .add = 1};
         for (int p = 0; p < panels; p++) {
             const int c = p * PANEL, left = width - c;
-            // Where the rows of x lie 3 KB apart, few of them fit a cache of 8 ways: a panel is copied where that pays. Else x is
-            // read where it lies, but no vector may reach beyond its end.
+            // If the rows of x are 3 KB apart, few of them fit into a cache of 8 ways: a panel is copied if it is read often
+            // enough. Else x is read in place, but no vector may reach past its end.
             const int in_place = height < COPY_FROM && (left >= PANEL || left % LANES == 0);
             if (!in_place) pack_x(packed_x, block_x + c, steps, (size_t)k, left);
             from.b = in_place ? block_x + c : packed_x;

@@ -1,6 +1,6 @@
 #include <string.h>
 
-// Vectors of four floats, which every 64-bit machine has; without a fused multiply-add where the machine lacks one.
+// Vectors of four floats, which every 64-bit machine has; without a fused multiply-add if the machine lacks one.
 #define LIN_SUFFIX portable
 #define LANES 4
 typedef float vec __attribute__((vector_size(16)));
@@ -45,7 +45,7 @@ static inline vec vec_fma(vec a, vec b, vec c) { return (vec)vfmaq_f32((float32x
 #define MORE_BLOCKS(F) MORE_ROWS_OF(F, 1) MORE_ROWS_OF(F, 2) MORE_ROWS_OF(F, 3) F(3, 1, 4) F(4, 1, 4)
 #else
 static inline vec vec_fma(vec a, vec b, vec c) { return a * b + c; }
-// 8 sums in 16 registers, of which a product needs one.
+// 8 sums in 16 registers, one of which holds the product
 #define MAIN_ROWS 4
 #define VECS_AT_ONCE {0, 6, 4, 2, 2}
 #define PANELS_AT_ONCE {0, 1, 1, 1}

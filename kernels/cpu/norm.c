@@ -1,10 +1,10 @@
-// Layer normalisation (Ba et al. 2016): rows shared out between threads, the sums for gamma and beta over blocks of rows whose
-// boundaries depend on the number of rows alone.
+// Layer normalisation (Ba et al. 2016): rows divided among the threads, the sums for gamma and beta over blocks of rows whose
+// boundaries depend only on the number of rows.
 #include "kernels/cpu/cpu.h"
 
 enum {
-    BLOCK_ROWS = 64,    // rows of one piece of work, forward; backward, rows done at once, so that a dropout finds them in cache
-    SMALL = 16384,      // elements below which a second thread costs more than it gives
+    BLOCK_ROWS = 64,    // rows of a work item, forward; backward, rows done at once, so that dropout finds them in the cache
+    SMALL = 16384,      // below this many elements, starting a second thread costs more time than it saves
     MAX_PARTIALS = 32,  // blocks of the backward pass, each with its own sums
 };
 
@@ -88,7 +88,7 @@ void lin_cpu_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, floa
     norm_job job = {.y = dx, .dropped = dropped, .dy = dy, .residual = residual, .x = x, .stats = stats, .gamma = gamma,
                     .rows = rows, .C = C};
     if (dropped) job.mask = lin_cpu_mask_of(dropout);
-    // The partial sums lie in the scratch of thread 0, the caller; the pieces use none of their own.
+    // The partial sums are in the scratch of thread 0, the caller; the work items use none of their own.
     int fit = (int)(LIN_SCRATCH_BYTES / (2 * sizeof(float) * (size_t)C)), partials = fit < MAX_PARTIALS ? fit : MAX_PARTIALS;
     if (partials < 1) { // more than 131,072 columns
         backward_rows(&job, dgamma, dbeta, 0, rows);

@@ -1,7 +1,7 @@
 /*
- * norm.h - layer normalisation over a span of rows, once per instruction set. Threads are in norm.c.
+ * norm.h - layer normalisation over a span of rows, once per instruction set. norm.c has the threads.
  *
- * The last vector of a row is padded with zeros, whose part in the sum of squared distances is taken out lane by lane.
+ * The last vector of a row is padded with zeros, which are masked out of the sum of squared distances.
  */
 #include <math.h>
 
@@ -64,7 +64,7 @@ void LIN_NAME(lin_norm_forward)(float *y, float *stats, const float *x, const fl
     }
 }
 
-/* dx of the rows, and their sums of dy xhat and dy added to dgamma and dbeta. With g = dy gamma:
+/* dx of the rows; their sums of dy xhat and dy are added to dgamma and dbeta. With g = dy gamma:
  * dx = residual + rstd (g - mean(g) - xhat mean(g xhat)); residual may be NULL. */
 void LIN_NAME(lin_norm_backward)(float *dx, float *dgamma, float *dbeta, const float *dy,
                                  const float *residual, const float *x, const float *stats, const float *gamma, int rows, int C);

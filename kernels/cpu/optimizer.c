@@ -1,9 +1,9 @@
-// The optimiser's passes over all parameters: one piece of work per tensor.
+// The optimiser's passes over all parameters: one work item per tensor.
 #include <math.h>
 
 #include "kernels/cpu/cpu.h"
 
-enum { SPAN = 16384 }; // elements whose squares are summed before they join the total of the tensor
+enum { SPAN = 16384 }; // elements whose squares are summed before they are added to the tensor's total
 
 LIN_DISPATCH_DECLARE(double, lin_sum_squares_span, (const float *x, size_t count));
 LIN_DISPATCH_DECLARE(void, lin_adam_span, (float *p, const float *grad, float *m, float *v, size_t count, double scale,

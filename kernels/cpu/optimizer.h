@@ -1,4 +1,4 @@
-// optimizer.h - what an optimiser does to a span of one tensor, once per instruction set. Threads are in optimizer.c.
+// optimizer.h - the step of the optimiser on a span of one tensor, once per instruction set. optimizer.c has the threads.
 #include <math.h>
 
 #include "kernels/cpu/cpu.h"
@@ -16,7 +16,7 @@ double LIN_NAME(lin_sum_squares_span)(const float *x, size_t count)
     return total;
 }
 
-/* One step; scale multiplies the gradient, decay is 0 where the tensor has none. See lin_adam_step. */
+/* One step; scale multiplies the gradient, decay is 0 if the tensor has none. See lin_adam_step. */
 void LIN_NAME(lin_adam_span)(float *p, const float *grad, float *m, float *v, size_t count, double scale, double decay,
                              const lin_adam_step *step);
 void LIN_NAME(lin_adam_span)(float *p, const float *grad, float *m, float *v, size_t count, double scale, double decay,

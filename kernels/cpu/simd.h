@@ -1,9 +1,9 @@
 /*
- * simd.h - vectors of LIN_WIDTH floats for the files that are compiled once per instruction set, and the exponential they share.
+ * simd.h - vectors of LIN_WIDTH floats for the files that are compiled once per instruction set, and their exponential.
  *
- * Included only where LIN_WIDTH is 16 (AVX-512), 8 (AVX2 + FMA) or 4 (portable: GCC vector extensions, so SSE2, NEON or scalars).
- * Each operation acts on one lane at a time in the same way whatever its neighbours hold, and there is no second, scalar way to do
- * the end of a row: a shorter last vector is loaded with zeros. So an element's bits depend on its own inputs alone.
+ * Included only with LIN_WIDTH 16 (AVX-512), 8 (AVX2 + FMA) or 4 (portable: GCC vector extensions, so SSE2, NEON or scalars).
+ * Each operation treats every lane the same way, independent of the other lanes. There is no separate scalar code for the end of
+ * a row: a shorter last vector is padded with zeros. So the bits of an element depend only on its own inputs.
  *
  *   vf vectors, vi integer vectors, vm masks (a mask register on AVX-512, all-ones lanes elsewhere)
  *   vset vload vload_n vstore vstore_n vfma vmax vmin vgt vblend vsum vsum_max vexp
@@ -29,7 +29,7 @@ typedef __mmask16 vm;
 typedef vi vm;
 #endif
 
-// Unrolls the next loop completely, so that an array of vectors indexed by its counter lives in registers.
+// Unrolls the next loop completely, so that an array of vectors indexed by its counter stays in registers.
 #if defined(__clang__)
 #define LIN_UNROLL _Pragma("unroll")
 #else
@@ -38,7 +38,7 @@ typedef vi vm;
 
 #define LIN_INLINE static inline __attribute__((always_inline, unused))
 
-// x - 0 is x, bit for bit, which x + 0 is not.
+// x - 0 is x bit for bit; x + 0 is not.
 LIN_INLINE vf vset(float x) { return x - (vf){0}; }
 LIN_INLINE vi viset(int32_t x) { return x - (vi){0}; }
 
@@ -60,7 +60,7 @@ LIN_INLINE vi viload(const int32_t *p)
 
 LIN_INLINE void vistore(int32_t *p, vi v) { memcpy(p, &v, sizeof v); }
 
-// A product that is rounded before anything is added to it, where the compiler would rather fuse the two.
+// A product rounded before anything is added to it, where the compiler would fuse the two.
 LIN_INLINE vf vrounded(vf product)
 {
 #if LIN_WIDTH == 16
@@ -80,7 +80,7 @@ LIN_INLINE int vround(int n) { return (n + LIN_WIDTH - 1) / LIN_WIDTH * LIN_WIDT
 LIN_INLINE vf vload_n(const float *p, int n) { return (vf)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1u), p); }
 LIN_INLINE void vstore_n(float *p, vf v, int n) { _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1u), (__m512)v); }
 LIN_INLINE vf vfma(vf a, vf b, vf c) { return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
-// vmax(a, b) is b where either is NaN; vmin likewise.
+// vmax(a, b) is b if either is NaN; vmin likewise.
 LIN_INLINE vf vmax(vf a, vf b) { return (vf)_mm512_max_ps((__m512)a, (__m512)b); }
 LIN_INLINE vf vmin(vf a, vf b) { return (vf)_mm512_min_ps((__m512)a, (__m512)b); }
 LIN_INLINE vi vimax(vi a, vi b) { return (vi)_mm512_max_epi32((__m512i)a, (__m512i)b); }
@@ -121,7 +121,7 @@ LIN_INLINE vf vmin(vf a, vf b) { return vblend((vi)(a < b), a, b); }
 
 #endif
 
-// Sum of the lanes, always as the same tree: halves onto halves.
+// Sum of the lanes, always in the same tree order: one half is added to the other.
 LIN_INLINE float vsum(vf v)
 {
 #if LIN_WIDTH == 16
@@ -138,7 +138,7 @@ LIN_INLINE float vsum(vf v)
 #endif
 }
 
-// Largest lane. NaNs may be lost.
+// Largest lane. NaNs may be ignored.
 LIN_INLINE float vsum_max(vf v)
 {
     float lanes[LIN_WIDTH], top;
@@ -159,7 +159,7 @@ LIN_INLINE vf vexp_reduced(vf r)
     return vfma(q, r * r, r) + 1.0f;
 }
 
-// x log2(e), rounded to an integer that stands in the low bits of a float: 1.5 2^23 + k.
+// Adding it to x log2(e) rounds to an integer k in the low bits of a float: 1.5 2^23 + k.
 #define LIN_ROUNDER 0x1.8p23f
 #define LIN_LOG2E 0x1.715476p0f
 
@@ -167,7 +167,7 @@ LIN_INLINE vf vexp_reduced(vf r)
 LIN_INLINE vf vexp(vf x)
 {
     vf shifted = vfma(x, vset(LIN_LOG2E), vset(LIN_ROUNDER)), k = shifted - LIN_ROUNDER;
-    // ln 2 in two parts, the first of 10 bits, so that k times it is exact without a fused multiply-add too.
+    // ln 2 in two parts, the first of 10 bits, so that its product with k is exact without a fused multiply-add too.
     vf r = vfma(k, vset(-0x1.63p-1f), x);
     r = vfma(k, vset(0x1.bd0106p-13f), r);
     vf y = (vf)((vu)vexp_reduced(r) + ((vu)shifted << 23));

@@ -1,9 +1,9 @@
-// Log-softmax: rows shared out between threads.
+// Log-softmax: rows divided among the threads.
 #include "kernels/cpu/cpu.h"
 
 enum {
     BLOCK_ROWS = 64,
-    SMALL = 8192, // elements below which a second thread costs more than it gives
+    SMALL = 8192, // below this many elements, starting a second thread costs more time than it saves
 };
 
 LIN_DISPATCH_DECLARE(void, lin_log_softmax_rows, (float *logp, const float *logits, int rows, int V));

@@ -1,4 +1,4 @@
-// softmax.h - log-softmax over a span of rows, once per instruction set. Threads are in softmax.c.
+// softmax.h - log-softmax over a span of rows, once per instruction set. softmax.c has the threads.
 #include <math.h>
 
 #include "kernels/cpu/cpu.h"
@@ -16,7 +16,7 @@ void LIN_NAME(lin_log_softmax_rows)(float *logp, const float *logits, int rows, 
         float peak = vsum_max(top);
         for (int v = whole; v < V; v++) peak = in[v] > peak ? in[v] : peak;
         for (int v = 0; v < whole; v += LIN_WIDTH) sum += vexp(vload(in + v) - peak);
-        if (rest) { // the lanes beyond the row get the e^-inf that adds nothing
+        if (rest) { // lanes past the end of the row add e^-inf = 0
             float last[LIN_WIDTH];
             vstore(last, vset(-INFINITY));
             memcpy(last, in + whole, (size_t)rest * sizeof *in);

@@ -1,8 +1,8 @@
 /*
  * ref.h - the functions behind lin_ops_ref(): every operation of ops_table.h in double precision, on one thread.
  *
- * They are the judge of the fast backends, so each is written from its definition (the explicit N x N sums for attention, the
- * direct sum for the convolution, the recursions of Graves 2006 for CTC) and never from a form that a fast backend would use.
+ * The fast backends are tested against them, so each is written from its definition (the explicit N x N sums for attention, the
+ * direct sum for the convolution, the recursions of Graves 2006 for CTC) and never in a form that a fast backend would use.
  * Shapes and meaning: kernels/ops_table.h. Private to kernels/ref/.
  */
 #ifndef LIN_KERNELS_REF_REF_H
@@ -19,7 +19,7 @@ struct lin_exec {
     size_t scratch_count;
 };
 
-/* `count` doubles that live until the next call, or NULL when memory is short. */
+/* `count` doubles that are valid until the next call, or NULL if memory is short. */
 double *lin_ref_scratch(lin_exec *exec, size_t count);
 
 size_t lin_ref_weight_size(int n, int k);

@@ -18,7 +18,7 @@ typedef struct head {
     double *fq, *fk;
 } head;
 
-// Head h of rows first.. of qkv [rows, 3, H, E]. fq is NULL when memory is short.
+// Head h of rows first .. end-1 of qkv [rows, 3, H, E]. fq is NULL if memory is short.
 static head head_of(lin_exec *exec, const double *qkv, int first, int end, int h, int H, int E)
 {
     size_t width = (size_t)H * (size_t)E, n = (size_t)(end - first) * (size_t)E;
@@ -44,7 +44,7 @@ static double weight(const head *x, int i, int j)
     return sum;
 }
 
-// state [E+1, E] or NULL: what the frames before the first have left, as additive terms.
+// state [E+1, E] or NULL: the sums over all frames before the first.
 static void forward_head(double *y, const head *x, int causal, double *state)
 {
     int E = x->E;

@@ -16,7 +16,7 @@ void lin_ref_log_softmax(lin_exec *exec, double *logp, const double *logits, int
     }
 }
 
-// ln(e^a + e^b); a NaN is handed on.
+// ln(e^a + e^b); NaN if a or b is NaN.
 static double log_add(double a, double b)
 {
     if (a == -INFINITY) return b;
@@ -77,7 +77,7 @@ static double ctc_one(lin_exec *exec, double *dlogits, const double *logp, int T
     if (T == 0) return U == 0 ? 0 : -1;
     size_t cells = (size_t)T * (size_t)S;
     double *alpha = lin_ref_scratch(exec, 2 * cells), *beta = alpha ? alpha + cells : NULL;
-    double total = NAN; // without memory there is no answer: a NaN stops whoever asked
+    double total = NAN; // out of memory: the NaN stops the caller
     if (alpha) {
         forward(alpha, logp, T, V, labels, S);
         const double *last = alpha + (size_t)(T - 1) * (size_t)S;
@@ -86,7 +86,7 @@ static double ctc_one(lin_exec *exec, double *dlogits, const double *logp, int T
     }
     for (int t = 0; dlogits && t < T; t++) {
         double *row = dlogits + (size_t)t * (size_t)V;
-        // d(-ln p)/d logit_v = y_v - the share of the paths that are at v in frame t (eq. 15-16).
+        // d(-ln p)/d logit_v = y_v minus the share of the paths that are at v in frame t (eq. 15-16).
         for (int v = 0; v < V; v++) row[v] = total == -INFINITY ? 0 : scale * exp(logp[(size_t)t * (size_t)V + (size_t)v]);
         for (int s = 0; s < S && total != -INFINITY; s++)
             row[symbol(labels, s)] -= alpha ? scale * exp(alpha[t * S + s] + beta[t * S + s] - total) : NAN;
@@ -103,7 +103,7 @@ void lin_ref_ctc(lin_exec *exec, double *loss, double *dlogits, const double *lo
         int T = offsets[b + 1] - offsets[b], U = label_offsets[b + 1] - label_offsets[b];
         size_t row = (size_t)offsets[b] * (size_t)V;
         double *gradient = dlogits ? dlogits + row : NULL;
-        if (U > T) { // no path, and the labels may not be looked at
+        if (U > T) { // no path; the labels must not be read
             loss[b] = -1;
             for (size_t i = 0; gradient && i < (size_t)T * (size_t)V; i++) gradient[i] = 0;
             continue;

@@ -1,4 +1,4 @@
-// Linear layers, layer norm, dropout and what else stands between the linear layers.
+// Linear layers, layer norm, dropout and the other operations between the linear layers.
 #include <math.h>
 
 #include "base/rng.h"
@@ -70,7 +70,7 @@ void lin_ref_layer_norm_forward(lin_exec *exec, double *y, double *stats, const 
     }
 }
 
-// What element i is multiplied by: 0 if it is dropped, else 1/(1-p).
+// The factor of element i: 0 if it is dropped, else 1/(1-p).
 static double dropout_factor(size_t i, const lin_dropout *d)
 {
     if (!d || d->p == 0) return 1;
@@ -78,7 +78,7 @@ static double dropout_factor(size_t i, const lin_dropout *d)
     return (double)lane >= round(d->p * 65536) ? 1 / (1 - d->p) : 0;
 }
 
-// A dropped element is 0 whatever it was: written as a choice, since 0 * infinity is not 0.
+// A dropped element is 0 whatever its value: a choice and not a product, since 0 * infinity is not 0.
 static double kept(double x, size_t i, const lin_dropout *d)
 {
     double factor = dropout_factor(i, d);

@@ -1,4 +1,4 @@
-// Norms of gradients and the step of Adam and RAdam; the formula stands at lin_adam_step in kernels/ops.h.
+// Norms of gradients and the step of Adam and RAdam; the formula is given at lin_adam_step in kernels/ops.h.
 #include <math.h>
 
 #include "kernels/ref/ref.h"

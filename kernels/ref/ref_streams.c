@@ -1,4 +1,4 @@
-// What stands before and behind the network: features out of a cache, sound into features, what a stream keeps, greedy decoding.
+// Operations before and after the network: features from a cache, sound to features, the kept rows of streams, greedy decoding.
 #include <math.h>
 
 #include "kernels/ref/ref.h"
@@ -39,7 +39,7 @@ void lin_ref_carry(lin_exec *exec, double *y, const lin_segments *out, const dou
     }
 }
 
-// The windowed sample k of the frame at x: without the frame's mean, pre-emphasised (the first is its own predecessor), shaped.
+// Sample k of the frame at x: the frame's mean subtracted, pre-emphasised (the first is its own predecessor), windowed.
 static double windowed(const double *x, int k, double mean, const lin_fbank_table *table)
 {
     double before = x[k > 0 ? k - 1 : 0] - mean;
@@ -80,7 +80,7 @@ void lin_ref_fbank(lin_exec *exec, double *y, const lin_segments *out, const dou
         }
 }
 
-// The run as a phone; 0 if it is none, or was given out before.
+// The run as a phone; returns 0 if the run is blank or was already returned.
 static int phone_of(const lin_run *run, lin_phone *phone)
 {
     if (run->label <= 0 || run->emitted) return 0;
@@ -89,7 +89,7 @@ static int phone_of(const lin_run *run, lin_phone *phone)
     return 1;
 }
 
-// The first of the largest of a row; -1 if one is a NaN or the largest is infinite.
+// Index of the largest value of a row, the first of equals; -1 if one is NaN or the largest is infinite.
 static int best_of(const double *row, int V)
 {
     int best = 0;

@@ -6,7 +6,7 @@ static lin_status exec_create(const lin_ops_f64 *ops, int n_threads, lin_exec **
 {
     (void)ops;
     *out = NULL;
-    if (n_threads < 0) return lin_fail(err, LIN_INVALID, "%d threads asked for; 0 or more", n_threads);
+    if (n_threads < 0) return lin_fail(err, LIN_INVALID, "%d threads requested; use 0 or more", n_threads);
     lin_exec *exec = lin_calloc(1, sizeof *exec);
     if (!exec) return lin_no_memory(err, "an executor", sizeof *exec);
     *out = exec;

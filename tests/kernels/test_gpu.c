@@ -194,7 +194,7 @@ START_TEST(no_gpu)
     refused(ASK(who, "LINNET_EMULATION_DEVICES=0"), "the driver found no GPU");
     refused(ASK(who, "LINNET_EMULATION_DEVICES=0", "CUDA_VISIBLE_DEVICES=7"),
             "the driver found no GPU (CUDA_VISIBLE_DEVICES is \"7\")");
-    refused(ASK(who, "LINNET_EMULATION_CUINIT=999"), "the NVIDIA driver does not start: unknown error");
+    refused(ASK(who, "LINNET_EMULATION_CUINIT=999"), "cannot initialise the NVIDIA driver: unknown error");
 }
 END_TEST
 
@@ -203,7 +203,7 @@ START_TEST(no_library)
     const char *answer = ASK(who, "LINNET_CUDA_LIBRARY=/nonexistent/x.so");
     refused(answer, "cannot open liblinnet_cuda.so: /nonexistent/x.so: cannot open shared object file");
     ck_assert_msg(strstr(answer, "build it with make where nvcc is installed") != NULL, "%s", answer);
-    refused(ASK(who, "LINNET_CUDA_LIBRARY=libm.so.6"), "libm.so.6 is not linnet's: ");
+    refused(ASK(who, "LINNET_CUDA_LIBRARY=libm.so.6"), "libm.so.6 is not a CUDA backend of linnet: ");
     answer = ASK(who, "LINNET_CUDA_LIBRARY=/proc/self/status"); // there, and no library
     refused(answer, "cannot open liblinnet_cuda.so: /proc/self/status: ");
     ck_assert_msg(strstr(answer, "nvcc") == NULL, "%s", answer);
