@@ -1,6 +1,6 @@
-// Linear attention, forward (Katharopoulos et al. 2020, eq. 4-12 and 16-20). attention.h says how it is cut into tiles. Here are
-// the rows themselves, causal or not; the sums of stretches; and the step of many streams with few rows each, one warp for each
-// (stream, head).
+// Linear attention, forward (Katharopoulos et al. 2020, eq. 4-12 and 16-20). attention.h describes the division into tiles. This
+// file has the kernels for rows, causal or not; for the sums of stretches; and for many streams with few rows each, one warp for
+// each (stream, head).
 #include "kernels/cuda/attention.h"
 
 // ---- division of the work
@@ -9,7 +9,7 @@ lin_attention_plan lin_attention_divide(lin_exec *exec, const lin_segments *segm
 {
     lin_attention_plan plan;
     const int longest = segments->longest < segments->rows ? segments->longest : segments->rows;
-    const double per_head = (double)segments->rows * H / exec->multiprocessors; // rows, if the work is even
+    const double per_head = (double)segments->rows * H / exec->multiprocessors; // rows, if the work is divided evenly
     plan.EP = E <= 32 ? 32 : 64;
     plan.split = exec->precision == LIN_PRECISION_FP32;
     plan.heads = (unsigned)segments->B * (unsigned)H;
@@ -19,14 +19,14 @@ lin_attention_plan lin_attention_divide(lin_exec *exec, const lin_segments *segm
     plan.slots = 0;
     int limit = 0;
     if (E > 64 || !lin_cuda_check(exec, cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, exec->device),
-                                  "asking for the shared memory of a block"))
+                                  "reading the shared memory of a block"))
         return plan;
     const int fit = (int)((size_t)limit / group_bytes);
     if (fit == 0) return plan;
     if (most > fit) most = fit;
     plan.groups = 1;
     if (longest <= 1024 || longest <= 2 * per_head) {
-        // One block per (utterance, head), with as many groups as fit on a multiprocessor with the other blocks there.
+            // One block per (utterance, head), with as many groups as fit on a multiprocessor beside the other blocks there.
         const int tiles = (longest + TILE - 1) / TILE;
         int groups = (int)((unsigned)most * (unsigned)exec->multiprocessors / plan.heads);
         if (groups > most) groups = most;
@@ -34,7 +34,7 @@ lin_attention_plan lin_attention_divide(lin_exec *exec, const lin_segments *segm
         if (groups > 1) plan.groups = groups;
         return plan;
     }
-    // As many blocks as fit at a time, none with so few rows that its sums would be a burden.
+        // As many blocks as fit at a time, but none with so few rows that computing its sums costs too much.
     const double rows = per_head / most < 256 ? 256 : per_head / most;
     plan.stretch = ((int)rows + TILE - 1) / TILE * TILE;
     plan.stretches = (longest + plan.stretch - 1) / plan.stretch;
@@ -90,7 +90,7 @@ void lin_attention_sum(lin_exec *exec, const attention_job &job, const lin_atten
 
 enum { COMBINE_AHEAD = 8 };
 
-// A thread per element of (S, z): over the stretches of an utterance in order, several loads under way at a time.
+// One thread per element of (S, z): goes over the stretches of an utterance in order, with several loads in flight.
 __global__ void combine_sums(attention_job job, int EP, attention_order order)
 {
     attention_place place;
@@ -128,8 +128,8 @@ template <int EP> struct forward_sizes {
     enum { group_floats = 5 * sizes<EP>::tile + sizes<EP>::sum_tile };
 };
 
-// y += the masked weights of the 16 rows that a warp shares with itself, times their values. A weight of 0 does not hide a value
-// that is not a number: those are taken out, and put into the rows that may see them.
+// y += the masked weights of the 16 rows that a warp shares with itself, times their values. 0 times NaN or infinity is NaN, so
+// values that are not finite are taken out first and then added only to the rows that may see them.
 template <int EP, int SPLIT>
 static __device__ __forceinline__ void add_diagonal(float (&y)[EP / 8][4], const float (&w)[2][4], const float *values, int lane)
 {
@@ -184,7 +184,7 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(FORWARD_GROUPS) * G
     enum { group_floats = forward_sizes<EP>::group_floats };
     const tile_walk walk = walk_of(place.rows, 0);
     const int who = (int)threadIdx.x % GROUP, warp = who / 32, lane = who % 32;
-    // Under the causal mask the fourth part has four times the work of the first: not always on the same scheduler.
+            // Under the causal mask the fourth part has four times the work of the first: rotate the parts over the schedulers.
     const int part = (warp + walk.group + (int)blockIdx.x) & 3;
     const size_t width = (size_t)job.H * (size_t)job.E, stride = 3 * width, head = (size_t)place.h * (size_t)job.E;
     const float *q = job.qkv + place.first * stride + head, *k = q + width, *v = k + width;
@@ -216,7 +216,8 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(FORWARD_GROUPS) * G
         const size_t tile = (size_t)walk_tile(walk, step, &n), next = (size_t)walk_tile(walk, step + 1, &n_next) * TILE * stride;
         const int mine = n - part * 16; // rows of this warp
         if (step >= 0) lin_copy_wait<0>();
-        // No barrier: a thread prepares the very elements that it copied, and all are past the barriers behind the last products.
+                    // No barrier needed: a thread prepares only elements that it copied, and all threads have passed the barriers
+                    // after the last products.
         if (CAUSAL) {
             if (step + 1 < walk.n_steps) {
                 float *to = tiles + ((step + 1) & 1) * 2 * sizes<EP>::tile;
@@ -292,8 +293,8 @@ static void launch_rows_of(lin_exec *exec, const attention_job &job, const lin_a
 
 enum { STEP_WARPS = 4, STEP_ROWS = 4, STEP_MOST = 16 };
 
-// Lane m of a warp holds column m of S, read and written once: at 4,224 bytes each way per (stream, head) nothing else matters.
-// Rows are taken in fours, the next four being loaded meanwhile; phi of q and k goes to all lanes through shared memory.
+// Lane m of a warp holds column m of S, read and written once: 4,224 bytes each way per (stream, head), which dominates the time.
+// Rows are processed four at a time while the next four are loaded; phi of q and k goes to all lanes through shared memory.
 __global__ void __launch_bounds__(STEP_WARPS * 32) forward_step(attention_job job, unsigned heads)
 {
     LIN_SHARED(float, shared);

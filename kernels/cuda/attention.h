@@ -1,26 +1,27 @@
 /*
- * attention.h - device code that the forward and the backward of linear attention share: tiles, products, running sums.
+ * attention.h - device code shared by the forward and backward of linear attention: tiles, products, running sums.
  *
- * Internal to kernels/cuda/attention*.cu. Katharopoulos et al. 2020, eq. 4-20, cut into tiles of 64 rows: within a tile the weights
- * a_ij = phi(q_i) . phi(k_j) are formed and masked, what lies before it comes from S = sum phi(k_j) v_jᵀ and z = sum phi(k_j).
- * All of that are products of 64- and 32-wide matrices, done by the tensor cores.
+ * Internal to kernels/cuda/attention*.cu. Katharopoulos et al. 2020, eq. 4-20, divided into tiles of 64 rows: within a tile the
+ * weights a_ij = phi(q_i) . phi(k_j) are computed and masked; earlier rows enter through S = sum phi(k_j) v_jᵀ and z = sum
+ * phi(k_j). All of these are products of 64- and 32-wide matrices, computed by the tensor cores.
  *
- *   block    1 to 4 groups of 4 warps. In each step every group takes the next tile of the block's stretch of rows.
- *   tile     64 rows of one head in shared memory, E padded with zeros to EP (32 or 64). Two kinds: those that all warps of a group
- *            read (keys, values) are double-buffered; those of which a warp reads only its own 16 rows (queries) go to registers at
- *            once, and their room is filled again behind that.
- *   sums     (S, z) [EP+1, EP]. Each group sums up its own tile into shared memory; then every thread, which owns a few elements of
- *            the running sums, turns these into what lies before each group's tile.
- *   stretch  where utterances are few and long, several blocks share one (utterance, head): the sums of each stretch first, then
+ *   block    1 to 4 groups of 4 warps. In each step every group processes the next tile of the block's stretch of rows.
+ *   tile     64 rows of one head in shared memory, E padded with zeros to EP (32 or 64). Two kinds: tiles that all warps of a group
+ *            read (keys, values) are double-buffered; tiles of which a warp reads only its own 16 rows (queries) are loaded into
+ *            registers at once, and their memory is then refilled.
+ *   sums     (S, z) [EP+1, EP]. Each group sums its own tile into shared memory; then the threads, each of which owns a few elements
+ *            of the running sums, replace these by the sums before each group's tile.
+ *   stretch  if utterances are few and long, several blocks share one (utterance, head): first the sums of each stretch, then
  *            the sums over stretches, then the rows.
  *
- * Fragments. The index that a product sums over may be taken in any order. Along a row (summing over e) lane t of a quad takes
- * columns 2t and 2t+1 of eight, one 8-byte access, and the columns of a result (its rows of the other operand) are dealt so that it
- * can be the left operand of the next product without moving: lane t holds j = t and t+4. Rows of EP + 8 floats make these accesses
- * free of bank conflicts; only S read along its rows (add_sums_transposed) has two lanes at a bank.
+ * Fragments. A product may sum over its index in any order. Along a row (summing over e) lane t of a quad reads columns 2t and
+ * 2t+1 of eight, one 8-byte access, and the columns of a result (its rows of the other operand) are assigned so that it can be
+ * the left operand of the next product without moving: lane t holds j = t and t+4. With rows of EP + 8 floats these accesses have
+ * no bank conflicts; only S read along its rows (add_sums_transposed) has two lanes per bank.
  *
- * Precision. SPLIT 0: operands rounded to tf32. SPLIT 1: x = big + small, both tf32, and three products of the four: what is
- * dropped is 2^-22 of the result, so it is near fp32. Sums over tiles, denominators and row terms are fp32 additions in both.
+ * Precision. SPLIT 0: operands rounded to tf32. SPLIT 1: x = big + small, both tf32, and three of the four products: the dropped
+ * one is 2^-22 of the result, so the precision is near fp32. Sums over tiles, denominators and row terms are fp32 additions in
+ * both.
  */
 #ifndef LIN_KERNELS_CUDA_ATTENTION_H
 #define LIN_KERNELS_CUDA_ATTENTION_H
@@ -33,7 +34,7 @@
 
 #define LIN_ATTENTION_EPS 1e-6f
 
-// Groups of a block, at most: what fits the shared memory of a multiprocessor (228 KiB from 9.0 on, up to 164 before).
+// The most groups of a block: what fits the shared memory of a multiprocessor (228 KiB from 9.0 on, up to 164 before).
 enum { TILE = 64, GROUP = 128, FORWARD_GROUPS = 4, BACKWARD_GROUPS = 3 };
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 #define LIN_GROUPS_HERE(groups) 2
@@ -43,31 +44,31 @@ enum { TILE = 64, GROUP = 128, FORWARD_GROUPS = 4, BACKWARD_GROUPS = 3 };
 
 template <int EP> struct sizes {
     enum {
-        stride = EP + 8,      // of the rows of a tile
+        stride = EP + 8,      // between rows of a tile
         tile = TILE * stride, // floats
         sum_stride = EP + 4,
         sum_tile = (EP + 1) * sum_stride,
-        sums = (EP + 1) * EP,                       // elements of (S, z), as they lie in scratch
-        own_fours = (sums / 4 + GROUP - 1) / GROUP, // fours of elements, most that a thread owns
-        sum_columns = (EP / 16) * (EP / 8) / 4,     // 8-column tiles of S that a warp of a group makes, of one 16-row tile
+        sums = (EP + 1) * EP,                       // elements of (S, z), as laid out in scratch
+        own_fours = (sums / 4 + GROUP - 1) / GROUP, // the most fours of elements that a thread owns
+        sum_columns = (EP / 16) * (EP / 8) / 4,     // 8-column tiles of S that a warp of a group computes, of one 16-row tile
     };
 };
 
-// What all kernels are told.
+// The arguments of all kernels.
 typedef struct attention_job {
     const float *qkv, *y, *dy; // [rows, 3, H, E], [rows, H, E] twice
     float *out;                // y or dqkv
     const int *offsets;        // [B+1]
-    float *sums;               // [slots, H, EP+1, EP], NULL: an utterance is one stretch
+    float *sums;               // [slots, H, EP+1, EP]; NULL: each utterance is one stretch
     float *terms;              // [rows, H, 2]: 1/d_i and c_i of the backward
     float *const *states;
     size_t at;
     int H, E;
-    int stretch; // rows; INT_MAX: an utterance is one
-    int wide;    // E = EP, and all pointers on 16 bytes
+    int stretch; // rows; INT_MAX: each utterance is one stretch
+    int wide;    // E = EP, and all pointers are aligned to 16 bytes
 } attention_job;
 
-// Which rows a block works on. Stretch s of utterance b has slot offsets[b] / stretch + b + s, which no other has.
+// The rows that a block works on. Stretch s of utterance b has slot offsets[b] / stretch + b + s, which is unique.
 typedef struct attention_place {
     int b, h, rows;
     size_t first, slot, first_slot;
@@ -90,13 +91,13 @@ static __device__ __forceinline__ int attention_find(attention_place *p, const a
 
 // ---- elements and products
 
-// eq. 7. The fast exponential is off by 2^-21 near 0, less than tf32's 2^-11.
+// eq. 7. The fast exponential has an error of 2^-21 near 0, less than tf32's 2^-11.
 template <int SPLIT> static __device__ __forceinline__ float phi(float x) { return x > 0 ? x + 1 : SPLIT ? expf(x) : __expf(x); }
 
 // phi'(x) from phi(x): 1 above 0, exp(x) below.
 static __device__ __forceinline__ float phi_slope(float phi_x) { return fminf(phi_x, 1.0f); }
 
-// A number as an operand of multiply.
+// A number as an operand of multiply().
 template <int SPLIT> static __device__ __forceinline__ float operand(float x) { return SPLIT ? x : lin_tf32(x); }
 
 template <int SPLIT> static __device__ __forceinline__ void multiply(float (&c)[4], const float (&a)[4], const float (&b)[2])
@@ -128,7 +129,8 @@ static __device__ __forceinline__ float quad_sum(float x)
 
 // ---- tiles
 
-// Starts copying rows 0..n-1 (stride floats apart) of a head to ROWS rows of a tile, by thread who of MANY; zeros beyond n and E.
+// Starts copying rows 0..n-1 (stride floats apart) of a head to ROWS rows of a tile, by thread `who` of MANY; zeros beyond n and
+// E.
 template <int EP, int MANY, int ROWS>
 static __device__ __forceinline__ void copy_rows(float *tile, const float *from, size_t stride, int n, int E, int wide, int who)
 {
@@ -151,14 +153,14 @@ static __device__ __forceinline__ void copy_rows(float *tile, const float *from,
             else to[i] = 0;
 }
 
-// The same for 1/d_i of a tile's rows, then c_i, which lie side by side; one thread of a group for each number.
+// The same for 1/d_i of a tile's rows, then c_i, which are adjacent; one thread of a group for each number.
 static __device__ __forceinline__ void copy_terms(float *scale, const float *from, size_t stride, int n, int who)
 {
     if (who % TILE < n) lin_copy_async4(scale + who, from + (size_t)(who % TILE) * stride + who / TILE);
     else scale[who] = 0;
 }
 
-// phi of what is in rows 0..n-1 and columns 0..E-1, by the threads of a group. Elsewhere zeros stay zeros: phi(0) would count.
+// phi of rows 0..n-1 and columns 0..E-1, by the threads of a group. Elsewhere zeros stay zeros: phi(0) is 1 and would count.
 template <int EP, int SPLIT> static __device__ __forceinline__ void tile_phi(float *tile, int n, int E, int who)
 {
     enum { step = GROUP / (EP / 4) }; // rows
@@ -178,7 +180,7 @@ template <int EP, int SPLIT> static __device__ __forceinline__ void tile_phi(flo
     }
 }
 
-// Makes rows operands, each times scale[row] if scale is given.
+// Turns rows into operands, each times scale[row] if scale is given.
 template <int EP, int SPLIT> static __device__ __forceinline__ void tile_operands(float *tile, const float *scale, int who)
 {
     if (SPLIT && !scale) return;
@@ -250,7 +252,7 @@ static __device__ __forceinline__ void multiply_rows(float (&c)[2][4], const flo
         }
 }
 
-// Clears what the mask hides in the 16 columns that a warp's own rows share with themselves: columns above the row, or below it.
+// Clears the masked elements in the 16 columns that a warp's own rows share with themselves: columns above the row, or below it.
 template <int REVERSE> static __device__ __forceinline__ void mask_diagonal(float (&c)[2][4], int lane)
 {
     const int g = lane >> 2, t = lane & 3;
@@ -337,7 +339,7 @@ static __device__ __forceinline__ void add_dot(float &upper, float &lower, const
     }
 }
 
-// Writes a warp's 16 result rows, times `upper` and `lower`, of which those before n are real.
+// Writes a warp's 16 result rows, times `upper` and `lower`; only rows before n exist.
 template <int EP>
 static __device__ __forceinline__ void store_rows(float *to, size_t stride, const float (&x)[EP / 8][4], float upper, float lower,
                                                   int n, int E, int wide, int lane)
@@ -364,7 +366,7 @@ static __device__ __forceinline__ void store_rows(float *to, size_t stride, cons
 
 // ---- running sums
 
-// What a warp sums up of a group's tile: 16 rows of S from `row`, 8-column tiles from `column`, and z of these rows.
+// The part of a group's tile that a warp sums: 16 rows of S from `row`, 8-column tiles from `column`, and z of these rows.
 template <int EP> struct partial_sums {
     float s[sizes<EP>::sum_columns][4], z[2];
 };
@@ -373,7 +375,7 @@ template <int EP> static __device__ __forceinline__ int sums_row(int warp) { ret
 template <int EP> static __device__ __forceinline__ int sums_column(int warp) { return EP == 32 ? (warp & 1) * 2 : 0; }
 
 // p += kᵀ v over the 64 rows of two tiles, z += sum of weight[j] k_j (weight NULL: 1). The additions to p are rounded to nearest;
-// inside the tensor core they are truncated, which over many tiles would add up.
+// the tensor core truncates, and over many tiles that error would accumulate.
 template <int EP, int SPLIT>
 static __device__ __forceinline__ void sum_tile(partial_sums<EP> &p, const float *k, const float *v, const float *weight, int warp,
                                                 int lane)
@@ -430,12 +432,12 @@ template <int EP> static __device__ __forceinline__ void publish_sums(float *sum
     }
 }
 
-// Each thread of the block owns fours of elements of the running sums: numbers tid, tid + blockDim, ... of them.
+// Each thread of the block owns fours of elements of the running sums: numbers tid, tid + blockDim, ...
 template <int EP> struct running_sums {
     float x[sizes<EP>::own_fours][4];
 };
 
-// Where these are in shared memory: the first, and the distance to the next.
+// The place of these in shared memory: the first, and the distance to the next.
 template <int EP> static __device__ __forceinline__ float *own_place(float *sums)
 {
     return sums + (int)threadIdx.x / (EP / 4) * sizes<EP>::sum_stride + (int)threadIdx.x % (EP / 4) * 4;
@@ -451,8 +453,8 @@ template <int EP> static __device__ __forceinline__ int owned(int k)
 
 static __device__ __forceinline__ float4 four(const float (&x)[4]) { return make_float4(x[0], x[1], x[2], x[3]); }
 
-// What the groups have published becomes what lies before each group's tile, in the order of the groups; the running sums go on.
-// Barriers before and after.
+// Replaces the sums that the groups have published by the sums before each group's tile, in the order of the groups, and advances
+// the running sums. Needs barriers before and after.
 template <int EP> static __device__ __forceinline__ void pass_sums(running_sums<EP> &r, float *sums, int group_floats)
 {
     float *mine = own_place<EP>(sums);
@@ -498,7 +500,7 @@ template <int EP> static __device__ __forceinline__ void store_running(const run
         if (owned<EP>(k)) reinterpret_cast<float4 *>(to)[threadIdx.x + (unsigned)k * blockDim.x] = four(r.x[k]);
 }
 
-// The same for every row: into the shared memory of the first group. A barrier after.
+// Writes the running sums to the shared memory of the first group, for use by every row. Needs a barrier after.
 template <int EP> static __device__ __forceinline__ void spread_running(const running_sums<EP> &r, float *sums)
 {
     float *at = own_place<EP>(sums);
@@ -507,7 +509,7 @@ template <int EP> static __device__ __forceinline__ void spread_running(const ru
         if (owned<EP>(k)) *reinterpret_cast<float4 *>(at) = four(r.x[k]);
 }
 
-// Where element i of [EP+1, EP] is in a state [E+1, E]; -1: it is padding.
+// The place of element i of [EP+1, EP] in a state [E+1, E]; -1: padding.
 static __device__ __forceinline__ int state_at(int i, int EP, int E)
 {
     const int e = i / EP, m = i % EP;
@@ -538,7 +540,7 @@ template <int EP> static __device__ __forceinline__ void store_state(const runni
 
 // ---- the walk over a stretch
 
-// Which tile a group takes in a step, and how many rows it has; none where there are no tiles left.
+// The tile of a group in a step, and its number of rows; 0 if there are no tiles left.
 typedef struct tile_walk {
     int rows, n_tiles, n_steps, groups, group, reverse;
 } tile_walk;
@@ -570,9 +572,9 @@ typedef struct tile_source {
 } tile_source;
 
 // The sums of the whole stretch, into the running sums (which are overwritten), from its first tile or (reverse) from its last:
-// where it ends the next kernel finds rows in the L2 cache. x is what phi is taken of, y the other; terms [., 2]
-// (NULL: none) holds 1/d_i, by which y_i is multiplied, and c_i, the weight of x_i in z. `tiles` holds two pairs of tiles and
-// `scales` two pairs of 64 floats per group, sums one tile of sums; group_floats is the distance between groups.
+// the rows processed last, from which the next kernel starts, are then in the L2 cache. x is the matrix under phi, y the other;
+// terms [., 2] (NULL: none) holds 1/d_i, by which y_i is multiplied, and c_i, the weight of x_i in z. `tiles` holds two pairs of
+// tiles and `scales` two pairs of 64 floats per group, sums one tile of sums; group_floats is the distance between groups.
 template <int EP, int SPLIT>
 static __device__ __forceinline__ void sum_stretch(running_sums<EP> &r, float *tiles, float *scales, float *sums, int group_floats,
                                                    tile_source x, tile_source y, tile_source terms, int reverse, int rows, int E,
@@ -617,23 +619,23 @@ static __device__ __forceinline__ void sum_stretch(running_sums<EP> &r, float *t
 
 typedef enum attention_order { ORDER_FORWARD, ORDER_REVERSE, ORDER_TOTAL } attention_order;
 
-// How the work of a call is divided.
+// The division of the work of a call.
 typedef struct lin_attention_plan {
     int EP, split, groups;
-    int stretch;    // rows; INT_MAX: all of an utterance
+    int stretch;    // rows; INT_MAX: all rows of an utterance
     int stretches;  // of the longest utterance; 1: no sums in scratch
     size_t slots;   // of sums
     unsigned heads; // B H
 } lin_attention_plan;
 
-// group_bytes: shared memory that a group of the hungriest kernel needs; most: groups of a block. No groups: it does not fit.
+// group_bytes: shared memory per group of the kernel that needs the most; most: groups of a block. No groups: it does not fit.
 lin_attention_plan lin_attention_divide(lin_exec *exec, const lin_segments *segments, int H, int E, size_t group_bytes, int most);
 
-// The sums of each stretch to job.sums: of keys and values, or (backward) of queries and G', for which job.terms must be there.
+// Writes the sums of each stretch to job.sums: of keys and values, or (backward) of queries and G', which needs job.terms.
 void lin_attention_sum(lin_exec *exec, const attention_job &job, const lin_attention_plan &plan, int backward);
 
-// job.sums holds the sums of each stretch: they become what lies before (or behind) it, beginning with the states where given, to
-// which the sums over everything are written; or (ORDER_TOTAL) the first stretch's slot receives the sums over all.
+// Replaces the sums of each stretch in job.sums by the sums before (or after) it, beginning with the states if given, to which
+// the sums over all rows are written; or (ORDER_TOTAL) the first stretch's slot receives the sums over all.
 void lin_attention_combine(lin_exec *exec, const attention_job &job, const lin_attention_plan &plan, attention_order order);
 
 // Any E: attention_general.cu.

@@ -1,19 +1,19 @@
-// Linear attention, backward (Katharopoulos et al. 2020, eq. 13-15 and Algorithm 1). Nothing is kept from the forward but its
-// inputs and y. With d_i the denominator, G'_i = dy_i / d_i and c_i = -(dy_i . y_i) / d_i, and j <= i under the causal mask:
-//   dphi(q_i) = sum_j (G'_i . v_j + c_i) phi(k_j)           a scan over the rows that keeps (S, z), as the forward does
-//   dphi(k_j) = sum_i (G'_i . v_j + c_i) phi(q_i)           and one backwards, that keeps R = sum phi(q_i) G'_iᵀ and
+// Linear attention, backward (Katharopoulos et al. 2020, eq. 13-15 and Algorithm 1). The forward keeps nothing but its inputs and
+// y. With d_i the denominator, G'_i = dy_i / d_i and c_i = -(dy_i . y_i) / d_i, and j <= i under the causal mask:
+//   dphi(q_i) = sum_j (G'_i . v_j + c_i) phi(k_j)           a scan over the rows with sums (S, z), as in the forward
+//   dphi(k_j) = sum_i (G'_i . v_j + c_i) phi(q_i)           and a reverse scan with R = sum phi(q_i) G'_iᵀ and
 //   dv_j      = sum_i (phi(q_i) . phi(k_j)) G'_i            r = sum c_i phi(q_i)
-// attention.h says how they are cut into tiles. The first leaves 1/d_i and c_i for the second.
+// attention.h describes the division into tiles. The first scan stores 1/d_i and c_i for the second.
 #include "kernels/cuda/attention.h"
 
 // ---- gradients of queries
 
-// Tiles of keys and values, twice; own rows of queries, dy and y.
+// Tiles of keys and values, twice; the own rows of queries, dy and y.
 template <int EP> struct query_sizes {
     enum { group_floats = 7 * sizes<EP>::tile + sizes<EP>::sum_tile };
 };
 
-// Of a lane's part of minus a . b, for its upper and its lower row.
+// A lane's part of minus a . b, for its upper and its lower row.
 template <int EP>
 static __device__ __forceinline__ void subtract_dot(float &upper, float &lower, const float (&a)[EP / 8][4],
                                                     const float (&b)[EP / 8][4])
@@ -39,7 +39,8 @@ static __device__ __forceinline__ void add_scaled(float (&out)[EP / 8][4], float
     }
 }
 
-// Gradients by phi(x) become gradients by x; phi_x is a left operand, whose elements a lane holds in another order.
+// Turns gradients with respect to phi(x) into gradients with respect to x; phi_x is a left operand, whose elements a lane holds
+// in another order.
 template <int EP> static __device__ __forceinline__ void times_slope(float (&out)[EP / 8][4], const float (&phi_x)[EP / 8][4])
 {
 #pragma unroll
@@ -86,7 +87,8 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * 
         const size_t tile = (size_t)walk_tile(walk, step, &n) * TILE, next = (size_t)walk_tile(walk, step + 1, &n_next) * TILE;
         const int mine = n - part * 16;
         if (step >= 0) lin_copy_wait<0>();
-        // No barrier: a thread prepares the very elements that it copied, and all are past the barriers behind the last products.
+                    // No barrier needed: a thread prepares only elements that it copied, and all threads have passed the barriers
+                    // after the last products.
         if (CAUSAL) {
             if (step + 1 < walk.n_steps) {
                 float *to = tiles + ((step + 1) & 1) * 2 * sizes<EP>::tile;
@@ -110,7 +112,7 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * 
             load_own<EP>(out, own + 2 * own_stride, lane);
             own_operands<EP, SPLIT, 1>(x);
             own_operands<EP, SPLIT, 0>(g);
-            subtract_dot<EP>(c_upper, c_lower, g, out); // with the dy that multiplies v too: the two nearly cancel
+            subtract_dot<EP>(c_upper, c_lower, g, out); // with the same rounded dy that multiplies v: the two nearly cancel
             __syncwarp();
         }
         if (step + 1 < walk.n_steps) {
@@ -154,7 +156,7 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * 
         times_slope<EP>(out, x);
         const size_t first = place.first + tile + (size_t)part * 16;
         store_rows<EP>(job.out + first * stride + head, stride, out, upper, lower, mine, job.E, job.wide, lane);
-        if ((lane & 3) < 2) { // lanes 0 of a quad the upper rows', lanes 1 the lower rows'
+        if ((lane & 3) < 2) { // lanes 0 of a quad write the upper rows' terms, lanes 1 the lower rows'
             const int row = (lane >> 2) + 8 * (lane & 1);
             float *terms = job.terms + ((first + (size_t)row) * (size_t)job.H + (size_t)place.h) * 2;
             if (row < mine) {

@@ -1,6 +1,6 @@
-// Linear attention for head widths that attention.cu has no tiles for (E > 64, or a GPU with too little shared memory for them):
-// row after row, the sums in global memory, right for any E and not fast. A block takes one (utterance, head) after another; its
-// threads own columns of the matrices, so that these need no barriers, and rows of q, k, v pass through shared memory.
+// Linear attention for head widths without tiles in attention.cu (E > 64, or a GPU with too little shared memory): row after row,
+// with the sums in global memory; correct for any E, but slow. A block processes one (utterance, head) after another; its threads
+// own columns of the matrices, so that these need no barriers, and rows of q, k, v pass through shared memory.
 #include "kernels/cuda/attention.h"
 
 enum { GENERAL_MOST = 256 }; // threads

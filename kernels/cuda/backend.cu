@@ -1,7 +1,7 @@
-// The context of the CUDA backend: devices, memory, the order of things, graphs, and the table that holds every operation.
+// The context of the CUDA backend: devices, memory, ordering, graphs, and the table that holds every operation.
 //
-// A GPU reports a fault at some later call. The first that is seen is noted in the exec, with what was being done; from then on
-// operations do nothing, and finish says what happened.
+// A GPU may report a fault only at a later call. The exec records the first error and the operation in progress; from then on
+// operations do nothing, and finish reports the error.
 #include "kernels/cuda/cuda.h"
 
 #include <pthread.h>
@@ -43,9 +43,9 @@ static const char *hint_of(cudaError_t error)
     case cudaErrorInvalidAddressSpace:
     case cudaErrorIllegalInstruction:
     case cudaErrorInvalidPc:
-        return "; this is a fault of linnet: run again with CUDA_LAUNCH_BLOCKING=1 to learn where, and report it";
+        return "; this is a bug in linnet: run again with CUDA_LAUNCH_BLOCKING=1 to see where, and report it";
     case cudaErrorLaunchTimeout:
-        return "; a display's watchdog ended it: use a GPU without a display";
+        return "; the display's watchdog stopped it: use a GPU without a display";
     case cudaErrorECCUncorrectable:
     case cudaErrorNvlinkUncorrectable:
     case cudaErrorDevicesUnavailable:
@@ -53,7 +53,7 @@ static const char *hint_of(cudaError_t error)
     case cudaErrorLaunchFailure:
     case cudaErrorSystemDriverMismatch:
     case cudaErrorUnknown:
-        return "; the GPU was lost or is faulty: see nvidia-smi and the kernel's log";
+        return "; the GPU was lost or is faulty: check nvidia-smi and the kernel's log";
     default:
         return "";
     }
@@ -91,13 +91,13 @@ int lin_cuda_check(lin_exec *exec, cudaError_t error, const char *what)
 int lin_cuda_ready(lin_exec *exec)
 {
     if (exec->error != cudaSuccess) return 0;
-    // Asking costs less than setting, and almost always that is all.
+        // Reading the current device costs less than setting it, and it is almost always the right one.
     int now = -1;
     if (cudaGetDevice(&now) == cudaSuccess && now == exec->device) return 1;
     return lin_cuda_check(exec, cudaSetDevice(exec->device), "selecting the GPU");
 }
 
-// Reports the noted error and forgets it, unless the device is lost for this process: then it stays.
+// Reports and clears the recorded error; if the device is lost for this process, the error stays.
 static lin_status report(lin_exec *exec, lin_error *err)
 {
     if (exec->error == cudaSuccess) return LIN_OK;
@@ -126,9 +126,9 @@ static void why_not(int device, const char *name, char *text, size_t capacity)
         snprintf(text, capacity, "GPU %d (%s) has compute capability %d.%d, this build needs %d.0 or newer", device, name, major,
                  minor, OLDEST_MAJOR);
     } else if (attribute(cudaDevAttrComputeMode, device) == cudaComputeModeProhibited) {
-        snprintf(text, capacity, "GPU %d (%s) is in prohibited compute mode: nvidia-smi -c 0 changes that", device, name);
+        snprintf(text, capacity, "GPU %d (%s) is in prohibited compute mode: change it with nvidia-smi -c 0", device, name);
     } else if (device >= MAX_DEVICES) {
-        snprintf(text, capacity, "GPU %d is beyond the %d that this build can tell apart: choose with CUDA_VISIBLE_DEVICES", device,
+        snprintf(text, capacity, "GPU %d: this build supports %d GPUs; choose which with CUDA_VISIBLE_DEVICES", device,
                  MAX_DEVICES);
     }
 }
@@ -155,7 +155,7 @@ extern "C" int lin_cuda_device(int i, lin_device *device)
     if (error != cudaSuccess) {
         lin_error why = {};
         fail(&why, i, error, "opening it");
-        // A sentence of half the capacity is more than any of ours.
+                // Half the capacity is longer than any of these sentences.
         snprintf(device->why_not, sizeof device->why_not, "%.500s", why.message);
         cudaGetLastError();
     }
@@ -165,7 +165,7 @@ extern "C" int lin_cuda_device(int i, lin_device *device)
 
 /* ---- execution context ---------------------------------------------------------------------------------------------------- */
 
-// Launched once, to learn whether there is code for this GPU at all.
+// Launched once, to check that the build has code for this GPU.
 static __global__ void answer(int *to)
 {
     if (to) *to = 1;
@@ -197,7 +197,7 @@ static lin_status exec_create(const lin_ops *ops, int n_threads, lin_exec **out,
     exec->multiprocessors = attribute(cudaDevAttrMultiProcessorCount, ops->device);
     exec->reads_host = attribute(cudaDevAttrPageableMemoryAccessUsesHostPageTables, ops->device);
     lin_cuda_check(exec, cudaSetDevice(exec->device), "opening it");
-    // Not blocking: it neither waits for the default stream nor makes it wait.
+        // Non-blocking: no synchronisation with the default stream in either direction.
     if (lin_cuda_ready(exec)) {
         lin_cuda_check(exec, cudaStreamCreateWithFlags(&exec->stream, cudaStreamNonBlocking), "making a stream");
     }
@@ -226,7 +226,7 @@ static lin_status no_room(lin_exec *exec, cudaError_t error, const char *what, s
     if (error != cudaErrorMemoryAllocation) return fail(err, exec->device, error, what);
     cudaMemGetInfo(&free_bytes, &total);
     cudaGetLastError();
-    return lin_fail(err, LIN_NO_MEMORY, "GPU %d: %s: asked for %.1f MB, %.1f of %.1f MB are free%s", exec->device, what,
+    return lin_fail(err, LIN_NO_MEMORY, "GPU %d: %s: %.1f MB requested, %.1f of %.1f MB free%s", exec->device, what,
                     (double)bytes * 1e-6, (double)free_bytes * 1e-6, (double)total * 1e-6, hint_of(error));
 }
 
@@ -241,7 +241,7 @@ static lin_status memory_create(lin_exec *exec, size_t bytes, void **block, lin_
         *block = NULL;
         return no_room(exec, error, "out of memory", bytes, err);
     }
-    // Waited for, because the block may be used in other streams.
+        // Wait, because other streams may use the block.
     if (lin_cuda_check(exec, cudaMemsetAsync(*block, 0, bytes ? bytes : 1, exec->stream), "clearing memory")) {
         lin_cuda_check(exec, cudaStreamSynchronize(exec->stream), "clearing memory");
     }
@@ -254,7 +254,7 @@ static lin_status memory_create(lin_exec *exec, size_t bytes, void **block, lin_
 static void memory_destroy(lin_exec *exec, void *block)
 {
     if (!block) return;
-    // Not lin_cuda_ready: what is allocated is freed, whatever happened.
+        // Not lin_cuda_ready: memory is freed even after an error.
     cudaSetDevice(exec->device);
     lin_cuda_check(exec, cudaFree(block), "freeing memory");
 }
@@ -268,7 +268,7 @@ static lin_status staging_create(lin_exec *exec, size_t bytes, void **block, lin
         *block = NULL;
         cudaGetLastError();
         if (error != cudaErrorMemoryAllocation) return fail(err, exec->device, error, "page-locked memory");
-        return lin_fail(err, LIN_NO_MEMORY, "GPU %d: the system has no %.1f MB of page-locked memory", exec->device,
+        return lin_fail(err, LIN_NO_MEMORY, "GPU %d: cannot allocate %.1f MB of page-locked memory", exec->device,
                         (double)bytes * 1e-6);
     }
     memset(*block, 0, bytes);
@@ -279,7 +279,7 @@ static void staging_destroy(lin_exec *exec, void *block)
 {
     if (!block) return;
     cudaSetDevice(exec->device);
-    // Copies from or to it may still be under way.
+        // Copies from or to it may still be running.
     cudaStreamSynchronize(exec->stream);
     lin_cuda_check(exec, cudaFreeHost(block), "freeing page-locked memory");
 }
@@ -288,7 +288,7 @@ void *lin_cuda_scratch(lin_exec *exec, size_t bytes)
 {
     if (!lin_cuda_ready(exec)) return NULL;
     if (bytes <= exec->scratch_bytes) return exec->scratch[exec->n_scratch - 1];
-    // At least twice as much as before, so that all the older blocks together are no larger than the last.
+        // At least twice as much as before, so that the older blocks together are no larger than the newest.
     size_t grown = 2 * exec->scratch_bytes;
     if (grown < bytes) grown = bytes;
     grown = (grown + SCRATCH_STEP - 1) / SCRATCH_STEP * SCRATCH_STEP;
@@ -320,8 +320,8 @@ void *lin_cuda_scratch(lin_exec *exec, size_t bytes)
 static void upload(lin_exec *exec, void *to, const void *from, size_t bytes)
 {
     if (bytes == 0 || !lin_cuda_ready(exec)) return;
-    // From memory that is not page-locked this returns when the bytes have been taken, so the caller may change them at once. Not
-    // so on machines whose GPU reads the host's page tables.
+        // From memory that is not page-locked, this returns after the bytes have been read, so the caller may change them at
+        // once. Not so on machines whose GPU reads the host's page tables.
     lin_cuda_check(exec, cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, exec->stream), "copying to the GPU");
     if (exec->reads_host && !exec->capturing) {
         lin_cuda_check(exec, cudaStreamSynchronize(exec->stream), "copying to the GPU");
@@ -353,7 +353,7 @@ static void zero(lin_exec *exec, void *block, size_t bytes)
     lin_cuda_check(exec, cudaMemsetAsync(block, 0, bytes, exec->stream), "clearing memory");
 }
 
-// A fence set while a graph is recorded would belong to the graph and could not be waited for: it stays where it was.
+// A fence set while a graph is recorded would be part of the graph and could not be waited for: it keeps its old position.
 static void fence(lin_exec *exec, int i)
 {
     if (exec->capturing || !lin_cuda_ready(exec)) return;
@@ -389,7 +389,7 @@ static lin_status graph_end(lin_exec *exec, lin_graph **out, lin_error *err)
     *out = NULL;
     cudaGraph_t recorded = NULL;
     lin_graph *graph = (lin_graph *)lin_calloc(1, sizeof *graph);
-    // The recording is ended whatever happened within it: else the stream could not be used again.
+        // The recording is ended even after an error: otherwise the stream could not be used again.
     cudaSetDevice(exec->device);
     lin_cuda_check(exec, cudaStreamEndCapture(exec->stream, &recorded), "recording a graph");
     exec->capturing = 0;

@@ -1,20 +1,20 @@
-// Causal depthwise convolution. A thread owns a channel and walks along the frames of a tile, so that a warp reads 32 channels of a
-// frame at once; what neighbouring rows share comes from the first-level cache. Eight rows times eight taps are worked on at a
-// time: 64 products for 8 weights and at most 15 frames loaded.
+// Causal depthwise convolution. A thread owns a channel and processes the frames of a tile in order, so that a warp reads 32
+// channels of a frame at once; the first-level cache serves what neighbouring rows share. Eight rows times eight taps are
+// computed at a time: 64 products per 8 weights and at most 15 frames loaded.
 #include "kernels/cuda/cuda.h"
 
 enum {
-    STEP = 8,       // rows, and taps, worked on together
-    TILE_ROWS = 64, // rows of a tile; at least as many as a tail has, so that only an utterance's first tile looks into it
+    STEP = 8,       // rows, and taps, processed together
+    TILE_ROWS = 64, // rows of a tile; at least as many as a tail has, so that only an utterance's first tile reads it
     SMALL_TILE = 16,
-    FEW_TILES = 1024, // below this many whole tiles smaller ones are made, where tails allow it
+    FEW_TILES = 1024, // if there are fewer whole tiles, tiles are made smaller, where tails allow it
     CHANNELS = 256,   // of a block, at most
-    PARTIALS = 512,   // of the backward pass: sums for w and b that are added up afterwards
+    PARTIALS = 512,   // partial sums for w and b of the backward pass, added up afterwards
     SUM_COLUMNS = 32,
     SUM_SLICES = 16,
 };
 
-// What a thread of a tile knows. A launch has `lanes` tiles to a block where there are few channels.
+// The data of a thread of a tile. A launch has `lanes` tiles per block if there are few channels.
 typedef struct conv_shape {
     const int *offsets;
     int B, C, K, tile, tiles, width; // tiles of the longest utterance; width: threads along the channels
@@ -31,7 +31,7 @@ static conv_shape shape_of(const lin_segments *segments, int C, int K, int tails
     const int longest = segments->longest < segments->rows ? segments->longest : segments->rows;
     conv_shape s = {segments->offsets, segments->B, C, K, TILE_ROWS, 0, (int)threads_for(C)};
     s.tiles = (longest + TILE_ROWS - 1) / TILE_ROWS;
-    if (s.tiles < 1) s.tiles = 1; // tails may still have to be looked at: there is a thread for every utterance
+    if (s.tiles < 1) s.tiles = 1; // tails must still be updated: there is a thread for every utterance
     if ((size_t)s.tiles * (size_t)s.B < FEW_TILES && !(tails && K - 1 > SMALL_TILE)) {
         s.tile = SMALL_TILE;
         s.tiles = (longest + SMALL_TILE - 1) / SMALL_TILE;
@@ -40,7 +40,7 @@ static conv_shape shape_of(const lin_segments *segments, int C, int K, int tails
     return s;
 }
 
-// Input frame t of a channel; t < 0 reaches into the tail [K-1, C], whose last row is frame -1. x, tail: of that channel.
+// Input frame t of a channel; t < 0 reads the tail [K-1, C], whose last row is frame -1. x, tail: of that channel.
 static __device__ __forceinline__ float frame(const float *__restrict__ x, const float *tail, int t, int T, size_t C, int K)
 {
     if (t >= 0) return t < T ? x[(size_t)t * C] : 0.0f;
@@ -49,8 +49,8 @@ static __device__ __forceinline__ float frame(const float *__restrict__ x, const
 
 /* ---- forward ----------------------------------------------------------------------------------------------------------------- */
 
-// The tail after T more frames of its channel: its own last frames moved up, then the newest of x. STEP frames are in flight at
-// once; a row is read before one at or below it is written.
+// Updates the tail after T more frames of its channel: shifts its last frames up, then appends the newest of x. STEP frames are
+// in flight at once; a row is read before any row at or below it is written.
 static __device__ __forceinline__ void move_tail(float *tail, const float *__restrict__ x, int T, size_t C, int K)
 {
     for (int r = 0; r < K - 1; r += STEP) {
@@ -90,13 +90,13 @@ static __global__ void __launch_bounds__(CHANNELS)
             for (int i = 0; i < STEP; i++) window[i] = window[i + STEP];
 #pragma unroll
             for (int i = 0; i < STEP; i++) {
-                // Frames behind row t+7 belong to taps from K on, which do not exist.
+                            // Frames after row t+7 would be used by taps from K on, which do not exist.
                 window[i + STEP] = j + i < K - 1 ? frame(in, tail, t - K + 1 + j + STEP + i, T, C, K) : 0.0f;
                 weights[i] = j + i < K ? taps[(size_t)(j + i) * C] : 0.0f;
             }
 #pragma unroll
             for (int i = 0; i < STEP; i++)
-                if (j + i < K) { // a weight of 0 instead would hand on NaNs
+                if (j + i < K) { // a weight of 0 instead would propagate NaNs
 #pragma unroll
                     for (int r = 0; r < STEP; r++) sum[r] = fmaf(weights[i], window[r + i], sum[r]);
                 }
@@ -105,7 +105,7 @@ static __global__ void __launch_bounds__(CHANNELS)
         for (int i = 0; i < STEP; i++)
             if (t + i < end) out[(size_t)(t + i) * C] = in[(size_t)(t + i) * C] + sum[i];
     }
-    if (tail) move_tail(tail, in, T, C, K); // nobody else has this channel of it
+    if (tail) move_tail(tail, in, T, C, K); // no other thread uses this channel of the tail
 }
 
 void lin_cuda_conv_forward(lin_exec *exec, float *y, const float *x, const float *w, const float *bias,
@@ -120,7 +120,7 @@ void lin_cuda_conv_forward(lin_exec *exec, float *y, const float *x, const float
 
 /* ---- backward ---------------------------------------------------------------------------------------------------------------- */
 
-// dx of rows t .. t+7: dy and, anti-causally, w on the dy behind them.
+// dx of rows t .. t+7: dy plus, anti-causally, w times the following dy.
 static __device__ __forceinline__ void backward_rows(float *dx, const float *__restrict__ dy, const float *__restrict__ taps, int t,
                                                      int end, int T, size_t C, int K)
 {
@@ -151,7 +151,7 @@ static __device__ __forceinline__ void backward_rows(float *dx, const float *__r
         if (t + i < end) dx[(size_t)(t + i) * C] = sum[i];
 }
 
-// A thread goes through every n_partials-th tile, in order, and keeps the sums of its channel: dw of up to TAPS taps, and db.
+// A thread processes every n_partials-th tile, in order, and keeps the sums of its channel: dw of up to TAPS taps, and db.
 template <int TAPS>
 static __global__ void __launch_bounds__(CHANNELS)
     conv_backward_tiles(float *__restrict__ dx, float *__restrict__ partials, const float *__restrict__ dy,
@@ -189,7 +189,7 @@ static __global__ void __launch_bounds__(CHANNELS)
 #pragma unroll
                 for (int i = 0; i < STEP; i++)
 #pragma unroll
-                    for (int r = 0; r < STEP; r++) dw[j + i] = fmaf(u[r], window[r + i], dw[j + i]); // taps from K on: not kept
+                    for (int r = 0; r < STEP; r++) dw[j + i] = fmaf(u[r], window[r + i], dw[j + i]); // taps from K on: not stored
             }
         }
     }
@@ -200,7 +200,7 @@ static __global__ void __launch_bounds__(CHANNELS)
     to[(size_t)K * C] = db;
 }
 
-// dw and db += the partial sums [n, K+1, C], always added in the same order: SUM_SLICES slices, then these.
+// dw and db += the partial sums [n, K+1, C], always added in the same order: SUM_SLICES slices, then the slices' sums.
 static __global__ void conv_add_partials(float *dw, float *db, const float *__restrict__ partials, int n, int C, int K)
 {
     LIN_SHARED(float, slices);

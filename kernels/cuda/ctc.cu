@@ -1,22 +1,23 @@
 /*
  * ctc.cu - connectionist temporal classification (Graves et al. 2006).
  *
- * Two kernels. ctc_paths runs along the frames: a block carries alpha of an utterance forwards while another carries beta
- * backwards, and both leave every frame's states in scratch. ctc_gradient, in which all frames stand side by side, multiplies them.
+ * Two kernels. ctc_paths goes through the frames in order: one block computes alpha of an utterance forwards while another
+ * computes beta backwards, and both store every frame's states in scratch. ctc_gradient, parallel over all frames, multiplies
+ * them.
  *
- * Probabilities are pairs (m, e), m 2^e, as on the CPU (kernels/cpu/ctc.h): all the range of the log domain, but a frame's sums and
- * products need no exponentials or logarithms of the states, and thousands of frames lose as little as thousands of roundings.
- * Mantissas are brought back to [1, 2) once in a stretch of frames, within which they stay between 2^-4 and 2^17. Zero is
- * (0, ZERO). A NaN in logp stays a NaN in m and comes out as the loss.
+ * Probabilities are pairs (m, e), value m 2^e, as on the CPU (kernels/cpu/ctc.h): they have the range of the log domain, but the
+ * sums and products of a frame need no exponentials or logarithms of the states, and the error of thousands of frames is only
+ * that of thousands of roundings. Mantissas are normalised to [1, 2) once per stretch of frames, within which they stay between
+ * 2^-4 and 2^17. Zero is (0, ZERO). A NaN in logp stays a NaN in m and in the loss.
  *
  * A position u of the label sequence has two states: B[u], the blank before label u (u = U: after the last), and L[u], label u.
  *   alpha, frame t included:     B'[u] = (B[u] + L[u-1]) y_blank       L'[u] = (L[u] + B[u] + L[u-1] if it differs) y_label(u)
  *   beta,  frame t not included: B[u] = GB[u] + GL[u]                  L[u] = GL[u] + GB[u+1] + GL[u+1] if it differs
- * with G = beta y of frame t+1. d loss / d logit_v = y_v - sum of alpha beta / p over the states that show v.
+ * with G = beta y of frame t+1. d loss / d logit_v = y_v - sum of alpha beta / p over the states that emit v.
  *
  * The time of ctc_paths is the number of frames times the latency of one. So a thread keeps its positions in registers, neighbours
- * exchange theirs by shuffles, warps by one barrier a frame (none where a warp holds all), and log-probabilities are asked for a
- * stretch ahead. Sequences too long for that go through memory (ctc_paths_long).
+ * exchange theirs by shuffles, warps by one barrier per frame (none if one warp holds all), and log-probabilities are loaded one
+ * stretch ahead. Sequences too long for that use memory (ctc_paths_long).
  */
 #include <float.h>
 #include <math.h>
@@ -32,14 +33,14 @@ enum {
     GRADIENT_ROWS = 32, // of a block
 };
 
-static const size_t MOST_SCRATCH = (size_t)1 << 30; // utterances beyond this take turns
+static const size_t MOST_SCRATCH = (size_t)1 << 30; // utterances beyond this are processed in several launches
 
 typedef struct pair {
     float m;
     int e;
 } pair;
 
-// p of an utterance, for the gradient; path 0: there is none.
+// p of an utterance, for the gradient; path 0: no path exists.
 typedef struct path_total {
     float inverse; // of the mantissa
     int exponent, path;
@@ -49,15 +50,15 @@ typedef struct ctc_job {
     const float *logp;
     const int *offsets, *labels, *label_offsets;
     double *loss;
-    int first, V;              // of the launch: its utterances begin with `first`
+    int first, V;              // of the launch: its utterances are numbered from `first`
     int most;                  // labels of an utterance
     int shift, threads, pitch; // position u is element (u % P) threads + u / P of a row of `pitch`, P = 1 << shift
     int4 *alpha, *beta;        // [rows of the launch, pitch]: m and e of B, of L; NULL where only the loss is wanted
     path_total *totals;        // [utterances of the launch]
-    int2 *order;               // [utterances of the launch, most]: positions by label; at the first of each label how many, else 0
+    int2 *order;               // [utterances of the launch, most]: positions by label; the first of each has the count, others 0
 } ctc_job;
 
-// What a block or a warp needs to know of its utterance.
+// The data of the utterance that a block or a warp processes.
 typedef struct utterance {
     int T, U;
     const float *logp; // [T, V]
@@ -110,7 +111,7 @@ static __device__ __forceinline__ pair times(pair a, pair b)
     return y;
 }
 
-// The value with m brought to [1, 2), or zero, or NaN. m is not negative.
+// The value with m normalised to [1, 2), or zero, or NaN. m is not negative.
 static __device__ __forceinline__ pair tidy(pair a)
 {
     const int up = (__float_as_int(a.m) >> 23) - 127;
@@ -118,12 +119,12 @@ static __device__ __forceinline__ pair tidy(pair a)
     return y;
 }
 
-// e^x for x <= 0 or a little above. Finite x below -80000 count as that, so that no sum of exponents overflows.
+// e^x for x <= 0 or slightly above. Finite x below -80000 are raised to it, so that no sum of exponents overflows.
 static __device__ __forceinline__ pair exp_pair(float x)
 {
     const float bounded = x < -80000.0f ? -80000.0f : x;
-    const float shifted = fmaf(bounded, 1.44269504f, 12582912.0f), k = shifted - 12582912.0f; // to the nearest whole number
-    // ln 2 in three parts, the first two so short that k times them is exact for all of |k| < 2^17.
+    const float shifted = fmaf(bounded, 1.44269504f, 12582912.0f), k = shifted - 12582912.0f; // rounded to the nearest integer
+        // ln 2 in three parts; the first two are short enough that their product with k is exact for all |k| < 2^17.
     float r = fmaf(k, -0x1.6p-1f, bounded);
     r = fmaf(k, -0x1.7p-8f, r);
     r = fmaf(k, -0x1.0bfbe8p-15f, r);
@@ -133,9 +134,10 @@ static __device__ __forceinline__ pair exp_pair(float x)
     return y;
 }
 
-/* ---- what both forms of the paths share ------------------------------------------------------------------------------------- */
+/* ---- shared by both forms of the paths ---------------------------------------------------------------------------------------
+ * */
 
-// The sum of v over the block, in all threads. shared: an int for each warp, not touched otherwise before the next barrier.
+// The sum of v over the block, in all threads. shared: one int per warp, not otherwise used before the next barrier.
 static __device__ __forceinline__ int block_sum(int v, int *shared)
 {
     for (int o = 16; o; o /= 2) v += __shfl_xor_sync(0xffffffffu, v, o);
@@ -151,14 +153,15 @@ static __device__ __forceinline__ int block_sum(int v, int *shared)
 // Whether the labels fit into the frames: one frame each, and a blank between equal ones. The same in all threads.
 static __device__ __forceinline__ int has_path(const utterance &a, int *shared)
 {
-    if (a.U > a.T) return 0; // the labels are not looked at
+    if (a.U > a.T) return 0; // the labels are not read
     int repeats = 0;
     for (int u = 1 + (int)threadIdx.x; u < a.U; u += (int)blockDim.x) repeats += a.labels[u] == a.labels[u - 1];
     return a.U + block_sum(repeats, shared) <= a.T;
 }
 
-// Positions in the order of their labels, so that the gradient of a label is a sum over neighbours, in a fixed order. A position's
-// place is the number of positions before it: U^2 comparisons, shared by all threads, are little against the frames.
+// Sorts positions by their labels, so that the gradient of a label is a sum over neighbours, in a fixed order. The rank of a
+// position is the number of positions before it: U^2 comparisons, divided among all threads, take little time compared with the
+// frames.
 static __device__ __forceinline__ void sort_positions(int2 *order, const utterance &a)
 {
     for (int u = (int)threadIdx.x; u < a.U; u += (int)blockDim.x) {
@@ -182,7 +185,7 @@ static __device__ __forceinline__ void report_no_path(const ctc_job &job)
     job.totals[blockIdx.x] = none;
 }
 
-// p is the probability of ending in the last blank or the last label. By one thread.
+// p is the probability of ending in the last blank or the last label. Called by one thread.
 static __device__ __forceinline__ void report_loss(const ctc_job &job, pair blank, pair label)
 {
     const int e = max(blank.e, label.e);
@@ -215,7 +218,7 @@ template <int P> struct stretch_logp {
     float blank[STRETCH], label[STRETCH][P];
 };
 
-// Frames f .. f+STRETCH-1 of the walk, which goes forwards or backwards in time. label -1: a position without one.
+// Frames f .. f+STRETCH-1 of the pass, which goes forwards or backwards in time. label -1: a position without a label.
 template <int P>
 static __device__ __forceinline__ void fetch_stretch(stretch_logp<P> &to, const utterance &a, int f, int backwards, int V,
                                                      const int (&label)[P])
@@ -230,14 +233,14 @@ static __device__ __forceinline__ void fetch_stretch(stretch_logp<P> &to, const 
     }
 }
 
-// A frame of alpha in place; left: L of the position before the thread's first.
+// Advances alpha by one frame in place; left: L of the position before the thread's first.
 template <int P>
 static __device__ __forceinline__ void alpha_frame(pair (&B)[P], pair (&L)[P], pair left, const int (&skips)[P], float blank,
                                                    const float (&label)[P])
 {
     const pair y = exp_pair(blank);
 #pragma unroll
-    for (int i = P - 1; i >= 0; i--) { // downwards: L[i-1] must be the frame before's
+    for (int i = P - 1; i >= 0; i--) { // downwards: L[i-1] must still be the previous frame's
         const pair before = i ? L[i > 0 ? i - 1 : 0] : left;
         pair skip = before;
         if (!skips[i]) skip = zero_pair();
@@ -246,8 +249,8 @@ static __device__ __forceinline__ void alpha_frame(pair (&B)[P], pair (&L)[P], p
     }
 }
 
-// A frame of beta: B and L receive it, GB and GL what the frame before it needs. right_B, right_L: G of the position behind the
-// thread's last.
+// One frame of beta: B and L receive it; GB and GL receive the values for the previous frame. right_B, right_L: G of the position
+// after the thread's last.
 template <int P>
 static __device__ __forceinline__ void beta_frame(pair (&B)[P], pair (&L)[P], pair (&GB)[P], pair (&GL)[P], pair right_B,
                                                   pair right_L, const int (&skips)[P], float blank, const float (&label)[P])
@@ -265,7 +268,7 @@ static __device__ __forceinline__ void beta_frame(pair (&B)[P], pair (&L)[P], pa
     }
 }
 
-// Shared memory: what the warps' border positions hand on, for two frames by turns; then an int for each warp; then the two states
+// Shared memory: the border positions that warps exchange, for two frames alternately; then one int per warp; then the two states
 // in which paths end.
 static size_t paths_shared(unsigned threads) { return threads / 32 * (2 * sizeof(int4) + sizeof(int)) + sizeof(int4) + 16; }
 
@@ -280,7 +283,7 @@ template <int P, int MANY> static __device__ void walk_alpha(const ctc_job &job,
         label[i] = u < a.U ? a.labels[u] : -1;
         skips[i] = u >= 1 && u < a.U && a.labels[u] != a.labels[u - 1];
         B[i] = L[i] = zero_pair();
-        if (u == 0) B[i].m = 1, B[i].e = 0; // before the first frame: certainly in front of the first blank
+        if (u == 0) B[i].m = 1, B[i].e = 0; // before the first frame: at the first blank with probability 1
     }
     if (MANY) {
         if (lane == 31) borders[n_warps + warp] = packed(B[P - 1], L[P - 1]);
@@ -323,7 +326,7 @@ template <int P, int MANY> static __device__ void walk_alpha(const ctc_job &job,
         }
     }
 #pragma unroll
-    for (int i = 0; i < P; i++) { // the last blank lies with position U, the last label with the one before
+    for (int i = 0; i < P; i++) { // the last blank is at position U, the last label at the one before
         if (q * P + i == a.U) ends->x = __float_as_int(B[i].m), ends->y = B[i].e;
         if (q * P + i == a.U - 1) ends->z = __float_as_int(L[i].m), ends->w = L[i].e;
     }
@@ -342,7 +345,7 @@ template <int P, int MANY> static __device__ void walk_beta(const ctc_job &job, 
         label[i] = u < a.U ? a.labels[u] : -1;
         skips[i] = u + 1 < a.U && a.labels[u + 1] != a.labels[u];
         GB[i] = GL[i] = zero_pair();
-        if (u == a.U) GB[i].m = 1, GB[i].e = 0; // after the last frame: certainly past the last blank
+        if (u == a.U) GB[i].m = 1, GB[i].e = 0; // after the last frame: at the last blank with probability 1
     }
     if (MANY) {
         if (lane == 0) borders[n_warps + warp] = packed(GB[0], GL[0]);
@@ -384,7 +387,7 @@ template <int P, int MANY> static __device__ void walk_beta(const ctc_job &job, 
     }
 }
 
-// blockIdx.x: the utterance; y: 0 alpha and the loss, 1 beta and the order of positions. P positions to a thread; MANY: several
+// blockIdx.x: the utterance; y: 0 alpha and the loss, 1 beta and the order of positions. P positions per thread; MANY: several
 // warps.
 template <int P, int MANY> static __global__ void __launch_bounds__(PATH_THREADS) ctc_paths(ctc_job job)
 {
@@ -405,7 +408,8 @@ template <int P, int MANY> static __global__ void __launch_bounds__(PATH_THREADS
 
 /* ---- along the frames, states in memory ------------------------------------------------------------------------------------- */
 
-// A sequence of any length: the frame before is read from where it was left. keep: every frame's states are kept, else two rows.
+// A sequence of any length: the previous frame's states are read from memory. keep: the states of every frame are kept, else two
+// rows.
 static __global__ void __launch_bounds__(LONG_THREADS) ctc_paths_long(ctc_job job, int keep)
 {
     LIN_SHARED(int, shared);
@@ -419,9 +423,9 @@ static __global__ void __launch_bounds__(LONG_THREADS) ctc_paths_long(ctc_job jo
     if (blockIdx.y) sort_positions(job.order + (size_t)blockIdx.x * (size_t)job.most, a);
     for (int f = 0; f < a.T; f++) {
         const int t = blockIdx.y ? a.T - 1 - f : f, from = blockIdx.y ? t + 1 : t - 1;
-        const int4 *before = states + (size_t)(keep ? from : from & 1) * pitch; // not looked at in the first frame
+        const int4 *before = states + (size_t)(keep ? from : from & 1) * pitch; // not read in the first frame
         int4 *now = states + (size_t)(keep ? t : t & 1) * pitch;
-        const float *row = a.logp + (size_t)(blockIdx.y ? from : t) * (size_t)job.V; // beta: of the frame behind
+        const float *row = a.logp + (size_t)(blockIdx.y ? from : t) * (size_t)job.V; // beta: the next frame's
         for (int u = (int)threadIdx.x; u <= a.U; u += LONG_THREADS) {
             const int has_label = u < a.U, label = has_label ? a.labels[u] : 0;
             pair B = zero_pair(), L = zero_pair(), next_B = zero_pair(), next_L = zero_pair();
@@ -482,7 +486,7 @@ static __device__ __forceinline__ float share(int2 alpha, int2 beta, path_total 
     return __int_as_float(alpha.x) * __int_as_float(beta.x) * total.inverse * power(alpha.y + beta.y - total.exponent);
 }
 
-// A warp to a row, GRADIENT_ROWS rows of one utterance to a block; tiles: of the longest utterance.
+// One warp per row, GRADIENT_ROWS rows of one utterance per block; tiles: of the longest utterance.
 static __global__ void ctc_gradient(float *dlogits, ctc_job job, int tiles, const double *scale)
 {
     const int i = (int)(blockIdx.x / (unsigned)tiles), lane = (int)(threadIdx.x % 32), V = job.V, P = 1 << job.shift;
@@ -498,7 +502,7 @@ static __global__ void ctc_gradient(float *dlogits, ctc_job job, int tiles, cons
             for (int v = lane; v < V; v += 32) out[v] = 0;
             continue;
         }
-        // As halves of states: element 2 j is B of state j, 2 j + 1 L.
+                // As halves of states: element 2 j is B of state j, 2 j + 1 is L.
         const int2 *alpha = (const int2 *)(job.alpha + (a.row + (size_t)t) * (size_t)job.pitch);
         const int2 *beta = (const int2 *)(job.beta + (a.row + (size_t)t) * (size_t)job.pitch);
         float blank = 0;
@@ -509,7 +513,7 @@ static __global__ void ctc_gradient(float *dlogits, ctc_job job, int tiles, cons
             }
         blank = lin_warp_sum(blank);
         for (int v = lane; v < V; v += 32) out[v] = factor * (expf(logp[v]) - (v ? 0.0f : blank));
-        __syncwarp(); // what follows writes elements that other lanes wrote
+        __syncwarp(); // the code below writes elements that other lanes wrote
         for (int s = lane; s < a.U; s += 32) {
             const int n = order[s].y;
             if (!n) continue; // not the first of its label
@@ -528,7 +532,7 @@ static __global__ void ctc_gradient(float *dlogits, ctc_job job, int tiles, cons
 
 enum { LONG = -1 };
 
-// How positions are spread over threads. Returns LONG, or whether several warps share an utterance.
+// Distributes positions over threads. Returns LONG, or whether several warps share an utterance.
 static int spread_positions(ctc_job *job)
 {
     const int n = job->most + 1;
@@ -566,7 +570,7 @@ void lin_cuda_ctc(lin_exec *exec, double *loss, float *dlogits, const float *log
     job.label_offsets = label_offsets;
     job.loss = loss;
     job.V = V;
-    job.most = most_labels < longest ? most_labels : longest; // of those that have a path
+    job.most = most_labels < longest ? most_labels : longest; // of utterances that have a path
     const int form = spread_positions(&job);
     const size_t row = (size_t)job.pitch * sizeof(int4);
     const size_t kept = sizeof(path_total) + (dlogits ? (size_t)job.most * sizeof(int2) : form == LONG ? 2 * row : 0);
@@ -597,7 +601,7 @@ void lin_cuda_ctc(lin_exec *exec, double *loss, float *dlogits, const float *log
 
 /* ---- the sum of the losses --------------------------------------------------------------------------------------------------- */
 
-// One warp, which looks at 32 losses at a time and adds them one after another.
+// One warp, which reads 32 losses at a time and adds them in order.
 static __global__ void tally_up(lin_tally *tally, const double *loss, const int *offsets, const int *label_offsets, int B)
 {
     const int lane = (int)threadIdx.x;

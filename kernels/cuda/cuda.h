@@ -1,10 +1,10 @@
 /*
- * cuda.h - what the files of the CUDA backend share: the execution context, launching, and every operation by name.
+ * cuda.h - shared by the files of the CUDA backend: the execution context, launching, and every operation by name.
  *
- * Internal to kernels/cuda/; everyone else calls through the table that lin_backend_open gives. The same sources are compiled twice:
+ * Internal to kernels/cuda/; other code calls through the table that lin_backend_open gives. The same sources are compiled twice:
  * by nvcc into liblinnet_cuda.so, and as C++ against tests/emulation/, whose <cuda_runtime.h> and <cublasLt.h> run them on the host.
- * So a kernel is launched with LIN_LAUNCH, not <<<>>>, all shared memory is dynamic and taken with LIN_SHARED, and instructions
- * without a C++ name come from ptx.h. Nothing else may depend on where it runs.
+ * So a kernel is launched with LIN_LAUNCH, not <<<>>>, all shared memory is dynamic and declared with LIN_SHARED, and
+ * instructions without a C++ name are in ptx.h. Nothing else may depend on whether the code runs on a GPU or in the emulation.
  *
  *   __global__ void scale(float *y, const float *x, size_t n, float a) { ... }
  *   void lin_cuda_scale(lin_exec *exec, ...)
@@ -13,8 +13,8 @@
  *       LIN_LAUNCH(exec, scale, blocks, 256, 0, y, x, n, a);             // a template in brackets: LIN_LAUNCH(exec, (scale<4>), ...
  *   }
  *
- * Sums run in a fixed order, without atomics on floats. Pointers may be aligned to 4 bytes only: kernels with wider accesses test
- * their pointers at the launch and have a narrow form.
+ * Sums run in a fixed order, without atomics on floats. Pointers may be aligned to only 4 bytes: kernels with wider accesses
+ * check the alignment at the launch and have a narrow form.
  */
 #ifndef LIN_KERNELS_CUDA_CUDA_H
 #define LIN_KERNELS_CUDA_CUDA_H
@@ -29,7 +29,7 @@ extern "C" {
 
 /* ---- execution context ---------------------------------------------------------------------------------------------------- */
 
-struct lin_cuda_plans; /* of the matrix products: linear.cu */
+struct lin_cuda_plans; /* for the matrix products: linear.cu */
 
 struct lin_exec {
     int device, multiprocessors;
@@ -37,27 +37,27 @@ struct lin_exec {
     cudaStream_t stream;
     cudaEvent_t fences[LIN_FENCES];
     int capturing;
-    int reads_host; // the GPU reads pageable host memory by itself, at its own time
+    int reads_host; // the GPU reads pageable host memory directly, at any later time
     struct lin_cuda_plans *plans;
-    void **scratch; /* blocks, the last the largest; older ones live on, because graphs may hold their addresses */
+    void **scratch; /* blocks, the last the largest; older ones are kept, because graphs may hold their addresses */
     int n_scratch;
     size_t scratch_bytes; /* of the last */
-    cudaError_t error;    /* the first since finish; later operations do nothing */
-    char what[96];        /* what was being done then */
+    cudaError_t error;    /* the first since finish; while it is set, operations do nothing */
+    char what[96];        /* the operation in progress at that time */
 };
 
-/* At least `bytes` of scratch, 256-byte aligned, not zeroed, the caller's until its operation returns. NULL: no memory, the error is
- * noted in exec, and the operation gives up. */
+/* At least `bytes` of scratch, 256-byte aligned, not zeroed, valid until the calling operation returns. NULL if there is no
+ * memory: the error is recorded in exec, and the operation must return. */
 void *lin_cuda_scratch(lin_exec *exec, size_t bytes);
 
-/* Notes the first error. Returns 1 if error is cudaSuccess and none was noted before. */
+/* Records the first error. Returns 1 if error is cudaSuccess and none was recorded before. */
 int lin_cuda_check(lin_exec *exec, cudaError_t error, const char *what);
 
-/* 1 if nothing failed so far; makes the exec's GPU the one that this host thread talks to. Launching asks it, and whatever else calls
- * CUDA on behalf of an exec must. */
+/* 1 if nothing failed so far; makes the exec's GPU the current device of this host thread. Launching calls it; any other call of
+ * CUDA for an exec must call it first. */
 int lin_cuda_ready(lin_exec *exec);
 
-/* Lets a kernel have more than 48 KiB of dynamic shared memory. */
+/* Allows a kernel more than 48 KiB of dynamic shared memory. */
 #define LIN_ALLOW_SHARED(exec, kernel, bytes)                                                                                      \
     lin_cuda_check(exec, cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel),                                              \
                                               cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes)),                         \
@@ -107,7 +107,7 @@ static __device__ __forceinline__ float lin_warp_max(float v)
     return v;
 }
 
-/* What of x a dropout leaves: LIN_RANDOM bits of rng.h, see lin_dropout. threshold = round(p 65536), scale = 1/(1-p). */
+/* Dropout: bits are LIN_RANDOM of rng.h, see lin_dropout. threshold = round(p 65536), scale = 1/(1-p). */
 typedef struct lin_cuda_mask {
     const uint64_t *key; /* NULL: nothing is dropped */
     uint64_t site;
@@ -127,8 +127,8 @@ static inline lin_cuda_mask lin_cuda_mask_of(const lin_dropout *d)
     return m;
 }
 
-/* Four elements whose index begins at a multiple of 4, and their draw of lin_random_bits. A choice, not a product with 0: what is
- * dropped may be infinite. */
+/* Dropout of four elements, the first at an index that is a multiple of 4, with one draw of lin_random_bits. A choice, not a
+ * product with 0: dropped values may be infinite. */
 static __device__ __forceinline__ float4 lin_cuda_drop4(float4 v, uint64_t bits, lin_cuda_mask m)
 {
     const unsigned low = (unsigned)bits, high = (unsigned)(bits >> 32);
@@ -138,7 +138,7 @@ static __device__ __forceinline__ float4 lin_cuda_drop4(float4 v, uint64_t bits,
 
 /* ---- the operations, described in kernels/ops_table.h ----------------------------------------------------------------------- */
 
-/* backend.cu: context, memory, order, graphs; and the table. Exported from liblinnet_cuda.so. */
+/* backend.cu: context, memory, ordering, graphs; and the table. Exported from liblinnet_cuda.so. */
 extern "C" __attribute__((visibility("default"))) lin_status lin_cuda_open(int device, lin_precision precision, const lin_ops **ops,
                                                                           lin_error *err);
 extern "C" __attribute__((visibility("default"))) int lin_cuda_device(int i, lin_device *device);

@@ -1,4 +1,4 @@
-// Operations that treat every element alike, four elements to a thread: the four whose dropout is one draw of 64 random bits.
+// Operations that treat every element alike, four elements per thread: one draw of 64 random bits gives the dropout of four.
 #include "kernels/cuda/cuda.h"
 
 extern "C" {
@@ -9,7 +9,7 @@ enum { THREADS = 256, FOLD = 32 };
 
 typedef struct span {
     size_t count;
-    int wide; // all pointers stand on 16 bytes
+    int wide; // all pointers are aligned to 16 bytes
 } span;
 
 static __device__ __forceinline__ float4 load(const float *x, size_t group, span s)
@@ -62,7 +62,7 @@ static __global__ void __launch_bounds__(THREADS) relu_gradient(float *dx, const
           group, s);
 }
 
-// A warp for 32 columns and every 32nd part; then the warps' sums in order.
+// One warp for 32 columns and every 32nd part; then the warps' sums in order.
 static __global__ void __launch_bounds__(FOLD *FOLD)
     fold(float *a, float *b, const float *__restrict__ partial, int parts, int n, int width)
 {

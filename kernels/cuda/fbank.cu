@@ -1,11 +1,12 @@
 /*
  * fbank.cu - log-mel filterbanks as frontend/fbank.h defines them (Kaldi's), for thousands of streams at once.
  *
- * A warp makes a frame: the window's samples without their mean, pre-emphasised and shaped, go into shared memory; a real transform
- * of n_fft points as a complex one of half as many (Stockham's form: steps of four, and one of two where their number is odd,
- * from one buffer into the other, so that nothing is reordered); powers; the sums under the triangles, a triangle to a lane.
+ * One warp computes a frame: the window's samples, mean subtracted, pre-emphasised and windowed, go into shared memory; then a
+ * real transform of n_fft points as a complex one of half as many (Stockham's form: steps of radix four, and one of radix two if
+ * their number is odd, from one buffer into the other, so that nothing is reordered); powers; the sums under the triangles, one
+ * lane each.
  *
- * Pre-emphasis takes a strong low tone away by a subtraction whose rounding would cover what is faint above it: done in double.
+ * Pre-emphasis removes a strong low tone by a subtraction whose rounding error would hide faint sound above it: done in double.
  */
 #include <math.h>
 
@@ -13,8 +14,8 @@
 
 enum {
     MOST_WARPS = 8,
-    FEW_FRAMES = 4,           // of a warp, which looks its first one's utterance up and fills a share of the block's table
-    SHARED_BYTES = 48 * 1024, // that need no permission
+    FEW_FRAMES = 4,           // per warp, which finds the utterance of its first frame and fills a share of the block's table
+    SHARED_BYTES = 48 * 1024, // available without a request
 };
 
 typedef struct fbank_job {
@@ -30,7 +31,7 @@ static __device__ __forceinline__ float2 multiplied(float2 a, float2 b)
     return make_float2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
 }
 
-// Of the samples of a window the k-th as the transform sees it: wave[k] = (x[k] - mean - a (x[k-1] - mean)) window[k].
+// Sample k of a window as the transform reads it: wave[k] = (x[k] - mean - a (x[k-1] - mean)) window[k].
 static __device__ __forceinline__ void shape_window(float *wave, const float *x, int left, const lin_fbank_table &table)
 {
     const int lane = (int)(threadIdx.x % 32), n = table.window_samples;
@@ -46,11 +47,11 @@ static __device__ __forceinline__ void shape_window(float *wave, const float *x,
     }
 }
 
-// The transform of `from`, which ends in the buffer returned. turns[k] = exp(-2 pi i k / (2 half)).
+// The transform of `from`; returns the buffer with the result. turns[k] = exp(-2 pi i k / (2 half)).
 static __device__ __forceinline__ float2 *transform(float2 *from, float2 *to, const float2 *turns, int half, int steps_of_two)
 {
     const int lane = (int)(threadIdx.x % 32);
-    int done = 1; // length of the transforms that are finished, of which half / done are interleaved
+    int done = 1; // length of the finished transforms, half / done of which are interleaved
     if (steps_of_two % 2) {
         for (int i = lane; i < half / 2; i += 32) {
             const float2 a = from[i], b = from[i + half / 2];
@@ -111,8 +112,8 @@ static __global__ void __launch_bounds__(32 * MOST_WARPS) fbank_frames(fbank_job
     }
     __syncthreads();
     const long long start = ((long long)blockIdx.x * (blockDim.x / 32) + warp) * job.each;
-    const int rows = min(job.rows, job.out[job.B]); // those behind belong to nobody
-    if (start >= rows) return;                      // a whole warp
+    const int rows = min(job.rows, job.out[job.B]); // rows beyond are in no utterance
+    if (start >= rows) return;                      // the whole warp returns
     const int row0 = (int)start, end = min(row0 + job.each, rows);
     int b = lin_utterance_of(job.out, job.B, row0);
     for (int row = row0; row < end; row++) {
@@ -122,7 +123,7 @@ static __global__ void __launch_bounds__(32 * MOST_WARPS) fbank_frames(fbank_job
         __syncwarp();
         const float2 *z = transform(first, second, turns, half, job.steps_of_two);
         float *power = (float *)(z == first ? second : first);
-        // half + 1 floats: a buffer has room for twice half
+                // half + 1 floats: a buffer has room for 2 half
         powers(power, z, turns, half);
         __syncwarp();
         for (int d = lane; d < job.table.D; d += 32) {
@@ -142,12 +143,12 @@ void lin_cuda_fbank(lin_exec *exec, float *y, const lin_segments *out, const flo
     if (out->rows < 1) return;
     fbank_job job = {y, x, out->offsets, in->offsets, out->B, out->rows, FEW_FRAMES, table->n_fft / 2, 0, *table};
     while (1 << job.steps_of_two < job.half) job.steps_of_two++;
-    const size_t buffers = (size_t)table->n_fft * sizeof(float2); // the turns, and as much for each warp
+    const size_t buffers = (size_t)table->n_fft * sizeof(float2); // the turns, and the same size for each warp
     int warps = MOST_WARPS;
     while (warps > 1 && buffers * (size_t)(warps + 1) > SHARED_BYTES) warps /= 2;
     const size_t shared = buffers * (size_t)(warps + 1);
     if (shared > SHARED_BYTES && !LIN_ALLOW_SHARED(exec, fbank_frames, shared)) return;
-    // A block makes its table of turns anew, so warps take more frames where there are enough for all processors.
+        // A block computes its own table of turns, so warps process more frames if there are enough for all processors.
     const size_t enough = (size_t)exec->multiprocessors * 16;
     while (job.each < 32 && (size_t)out->rows / (size_t)(job.each * warps) > enough) job.each *= 2;
     const unsigned blocks = lin_cuda_blocks((size_t)out->rows, (size_t)(job.each * warps));

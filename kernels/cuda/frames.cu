@@ -1,15 +1,16 @@
-// Frames before they meet the network: stacked, given positions, taken out of a cache, put behind what a stream kept. All of it
-// moves memory: blocks own tiles of rows, whose utterances are looked up first, and their threads the columns, four at a time
-// where the addresses allow it.
+// Operations on frames before the network: stacking, positions, reading a cache, prepending a stream's kept rows. All of them
+// move
+// memory: each block owns a tile of rows and first finds their utterances; its threads own the columns, four at a time if the
+// addresses allow it.
 #include "kernels/cuda/segments.h"
 
 enum {
     FRAMES_THREADS = 256,
-    TILE_ROWS = 32,   // at most, of one block; lin_utterances_of_tile knows no more
-    MANY_ROWS = 8192, // from here on tiles are whole; with fewer rows more blocks are worth more
+    TILE_ROWS = 32,   // at most, of one block; the limit of lin_utterances_of_tile
+    MANY_ROWS = 8192, // from here on tiles are whole; with fewer rows, more blocks are faster
     FEW_ROWS = 4,
-    TURNS = 32,          // rows after which sine and cosine are worked out afresh
-    WARP_CARRIES = 1024, // elements of an utterance that a warp carries, and that a block does
+    TURNS = 32,          // rows after which sine and cosine are computed directly again
+    WARP_CARRIES = 1024, // elements of an utterance that a warp copies, and that a block does
     BLOCK_CARRIES = 65536,
 };
 
@@ -32,7 +33,7 @@ static __global__ void stack_rows(T *y, const T *__restrict__ x, const T *__rest
 {
     LIN_SHARED(int, utterances);
     const int row0 = (int)blockIdx.x * tile, n = min(tile, min(rows, out[B]) - row0);
-    if (n <= 0) return; // rows that belong to nobody
+    if (n <= 0) return; // rows in no utterance
     if (threadIdx.x < 32) lin_utterances_of_tile(utterances, out, B, row0, n);
     __syncthreads();
     const unsigned width = (unsigned)(stack + ahead) * D;
@@ -61,13 +62,14 @@ void lin_cuda_stack_frames(lin_exec *exec, float *y, const float *x, const float
 
 /* ---- positions --------------------------------------------------------------------------------------------------------------- */
 
-// A thread owns a pair of columns in TURNS rows. From row to row the angle grows by a constant, so sine and cosine turn. In double:
-// an angle reaches 2^24, and what is left of it after whole turns has to be right to 1e-7.
+// A thread owns a pair of columns in TURNS rows. The angle grows by a constant from row to row, so sine and cosine are rotated.
+// In
+// double: an angle reaches 2^24, and its remainder after whole turns needs an error below 1e-7.
 static __global__ void add_sinusoid(float *x, const int *offsets, int B, int rows, int C)
 {
     const int row0 = (int)blockIdx.x * TURNS, end = min(row0 + TURNS, min(rows, offsets[B]));
     const int pair = (int)(blockIdx.y * blockDim.x + threadIdx.x);
-    if (row0 >= end) return; // rows that belong to nobody
+    if (row0 >= end) return; // rows in no utterance
     int b = lin_utterance_of(offsets, B, row0);
     if (pair >= C / 2) return;
     // Angles in half turns: w / pi, with w = 10000^(-2 pair / C).
@@ -116,14 +118,14 @@ static __device__ __forceinline__ float decoded(const lin_gather *item, unsigned
     return (item->steps[d] + item->steps[D + d] * (float)code - item->mean[d]) * item->istd[d];
 }
 
-// WIDE: four columns to a thread, x on a 16-byte boundary and D a multiple of four.
+// WIDE: four columns per thread, x aligned to 16 bytes and D a multiple of four.
 template <int WIDE>
 static __global__ void gather_rows(float *x, const lin_gather *items, const lin_mask *masks, const int *offsets, int B, int rows,
                                    int tile, int D)
 {
     LIN_SHARED(int, utterances);
     const int row0 = (int)blockIdx.x * tile, n = min(tile, min(rows, offsets[B]) - row0);
-    if (n <= 0) return; // rows that belong to nobody
+    if (n <= 0) return; // rows in no utterance
     if (threadIdx.x < 32) lin_utterances_of_tile(utterances, offsets, B, row0, n);
     __syncthreads();
     const unsigned columns = (unsigned)D / (WIDE ? 4 : 1);
@@ -165,9 +167,10 @@ void lin_cuda_gather(lin_exec *exec, float *x, const lin_gather *items, const li
                    tile, D);
 }
 
-/* ---- what a stream kept ------------------------------------------------------------------------------------------------------ */
+/* ---- the kept rows of streams -------------------------------------------------------------------------------------------------
+ * */
 
-// An utterance to a group of threads. The new tail is taken from y, so the old one is not needed any more when it is written.
+// One utterance per group of threads. The new tail is copied from y, so the old one is no longer needed when it is overwritten.
 // PARTS: 1 y, 2 the tails, 3 both, which needs the group's barrier between.
 template <int GROUP, int PARTS>
 static __global__ void carry_utterances(float *y, const int *out, const float *x, const int *in, float *const *tails, size_t at,
@@ -175,7 +178,7 @@ static __global__ void carry_utterances(float *y, const int *out, const float *x
 {
     const size_t lane = threadIdx.x % GROUP, w = (size_t)width;
     const size_t b = ((size_t)blockIdx.x * blockDim.x + threadIdx.x) / GROUP;
-    if (b >= (size_t)B) return; // a whole group
+    if (b >= (size_t)B) return; // the whole group returns
     const size_t rows = (size_t)(out[b + 1] - out[b]), kept = (size_t)have[b] * w, count = rows * w;
     float *to = y + (size_t)out[b] * w;
     if (PARTS & 1) {
@@ -204,7 +207,7 @@ void lin_cuda_carry(lin_exec *exec, float *y, const lin_segments *out, const flo
     } else if (most <= BLOCK_CARRIES) {
         LIN_LAUNCH(exec, (carry_utterances<FRAMES_THREADS, 3>), (unsigned)B, FRAMES_THREADS, 0, y, out->offsets, x, in->offsets,
                    tails, at, have, keep, B, width);
-    } else { // long ones are shared by blocks, which cannot wait for each other
+    } else { // blocks share long ones, and blocks cannot synchronise
         const size_t parts = (most + 16383) / 16384;
         const dim3 grid((unsigned)B, (unsigned)(parts < 1024 ? parts : 1024));
         LIN_LAUNCH(exec, (carry_utterances<FRAMES_THREADS, 1>), grid, FRAMES_THREADS, 0, y, out->offsets, x, in->offsets, tails, at,

@@ -1,13 +1,13 @@
 // Greedy CTC decoding of many streams (Graves et al. 2006, section 3.2), with the phones, frames and confidences of decoder/greedy.
-// A warp to an utterance. The best labels of up to 32 rows are found first, which rows do not have to wait for each other for; then
-// all lanes go through them in order, with the same state in each.
+// One warp per utterance. First it finds the best labels of up to 32 rows, which are independent; then all lanes process these
+// rows in order, each with the same state.
 #include <math.h>
 
 #include "kernels/cuda/cuda.h"
 
 enum { GREEDY_THREADS = 128 };
 
-// The index of the largest of a row, the first of equals, and its value, in all lanes; -1 if one is a NaN or the largest infinite.
+// Index and value of the largest of a row, the first of equals, in all lanes; -1 if one is NaN or the largest is infinite.
 static __device__ __forceinline__ int best_of(const float *row, int V, float *value)
 {
     const int lane = (int)(threadIdx.x % 32);
@@ -38,7 +38,7 @@ static __global__ void greedy_utterances(lin_phone *phones, int *n_phones, const
 {
     const int lane = (int)(threadIdx.x % 32);
     const size_t b = ((size_t)blockIdx.x * GREEDY_THREADS + threadIdx.x) / 32;
-    if (b >= (size_t)B) return; // a whole warp
+    if (b >= (size_t)B) return; // the whole warp returns
     const int slot = slots[b], first = offsets[b], end = offsets[b + 1];
     if (slot < 0) {
         if (lane == 0) n_phones[b] = 0;

@@ -1,13 +1,13 @@
-// Linear layers: cublasLt, and plain kernels of our own for what it does not take.
+// Linear layers: cublasLt, and plain kernels for what it does not support.
 //
-// Row-major matrices are column-major ones read the other way round, so y [rows, n] = x [rows, k] wᵀ is asked for as
+// Row-major matrices are column-major ones with rows and columns exchanged, so y [rows, n] = x [rows, k] wᵀ is written as
 //   D [n, rows] = wᵀ x     A = w, column-major [k, n], transposed    B = x, column-major [k, rows]
 // and dw [n, k] += dyᵀ x as
 //   D [k, n] += x dyᵀ      A = x, column-major [k, rows]             B = dy, column-major [n, rows], transposed.
 //
 // bf16: packed weights are bf16 in the block of floats, rows padded with zeros to a multiple of 8 columns (16 bytes); activations
-// are converted into scratch with the same padding, so that the products are aligned whatever k is. The gradients of weights are
-// products of tf32 then: converting both operands would move twice the bytes of the product itself.
+// are converted into scratch with the same padding, so that the products are aligned for any k. The gradients of weights are then
+// products of tf32: converting both operands would move twice the bytes of the product itself.
 #include <string.h>
 
 #include "kernels/cuda/cuda.h"
@@ -17,16 +17,16 @@ enum {
     TILE = 64,        // of the plain product, rows and columns
     STEP = 16,        // of its inner dimension
     PACK_TILE = 32,   // of packing
-    PACK_ITEMS = 100, // at a time: kernel parameters are limited to 4 KiB
+    PACK_ITEMS = 100, // per launch: kernel parameters are limited to 4 KiB
     SUM_COLUMNS = 32,
     SUM_ROWS = 8,
-    SUM_BLOCKS = 1024, // about what a GPU holds at once, and a constant, so that sums are the same on all of them
+    SUM_BLOCKS = 1024, // about what a GPU runs at once, and a constant, so that sums are the same on all GPUs
     CONVERT_THREADS = 256,
 };
 
 typedef uint16_t bf16;
 
-// Rounded to the nearest, ties to even; a NaN stays one.
+// Rounded to nearest, ties to even; a NaN stays NaN.
 static __host__ __device__ __forceinline__ bf16 to_bf16(float x)
 {
     uint32_t bits;
@@ -48,7 +48,7 @@ static __host__ __device__ __forceinline__ float value_of(bf16 x) { return from_
 
 size_t lin_cuda_weight_size(int n, int k)
 {
-    // As many floats as either form needs: bf16 rows of few columns are longer than fp32 ones.
+        // As many floats as either form needs: bf16 rows of few columns are longer than fp32 ones.
     const size_t narrow = (size_t)lin_cuda_padded(k) / 2;
     return (size_t)n * ((size_t)k > narrow ? (size_t)k : narrow);
 }
@@ -65,14 +65,14 @@ typedef struct pack_items {
     pack_item items[PACK_ITEMS];
 } pack_items;
 
-// A block for a tile of one of the matrices. The packed form of w is w, that of its transpose its transpose; both are written along
-// their rows, from shared memory.
+// One block per tile of one of the matrices. The packed form of w is w, that of its transpose is its transpose; both are written
+// along their rows, from shared memory.
 template <typename T>
 static __global__ void __launch_bounds__(PACK_TILE *SUM_ROWS)
     pack(float *packed, const float *__restrict__ values, const __grid_constant__ pack_items list)
 {
     LIN_SHARED(float, tile); // [PACK_TILE, PACK_TILE + 1]
-    int at = 0;              // the last item whose first tile is not behind this one
+    int at = 0;              // the last item whose first tile is not after this one
     for (int left = list.count; left > 1;) {
         const int half = (left + 1) / 2;
         if ((int)blockIdx.x >= list.items[at + half].first_tile) at += half, left -= half;
@@ -125,7 +125,7 @@ void lin_cuda_weights_pack(lin_exec *exec, float *packed, const float *values, c
 
 /* ---- activations in bf16 ---------------------------------------------------------------------------------------------------- */
 
-// to [rows, lin_cuda_padded(k)] from x [rows, k]: eight elements to a thread.
+// to [rows, lin_cuda_padded(k)] from x [rows, k]: eight elements per thread.
 static __global__ void __launch_bounds__(CONVERT_THREADS)
     convert(bf16 *__restrict__ to, const float *__restrict__ x, size_t groups, int across, int k, int wide)
 {
@@ -165,12 +165,12 @@ static void convert_rows(lin_exec *exec, void *to, const float *x, int rows, int
 /* ---- plain products --------------------------------------------------------------------------------------------------------- */
 
 // out [rows, columns] = act(sum_t a(i, t) b(j, t) + bias), or += the sum. a(i, t) = a[i ai + t at]; either ai or at is 1, and the
-// tiles are read along that direction; b likewise. Correct for every size and alignment, and not fast: what cublasLt takes goes
-// there.
+// tiles are read along that direction; b likewise. Correct for every size and alignment, but slow: used only where cublasLt is
+// not.
 typedef struct plain_shape {
     int rows, columns, inner;
     size_t ai, at, bj, bt;
-    int round; // operands to bf16 first
+    int round; // round operands to bf16 first
     int add, relu;
 } plain_shape;
 
@@ -259,7 +259,7 @@ void lin_cuda_linear_forward(lin_exec *exec, float *y, const float *x, const flo
 
 /* ---- the gradients of weights and biases ------------------------------------------------------------------------------------ */
 
-// partial [slices, n]: the sums of the columns of dy over a slice of its rows each.
+// partial [slices, n]: for each slice of rows of dy, the sums of the columns.
 static __global__ void __launch_bounds__(SUM_COLUMNS *SUM_ROWS)
     sum_columns(float *__restrict__ partial, const float *__restrict__ dy, int rows, int n, int per_slice)
 {

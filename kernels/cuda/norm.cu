@@ -1,11 +1,11 @@
-// Layer normalisation and what stands beside it in a block: residual, dropout, and the gradients of all of them.
+// Layer normalisation and the operations beside it in a block: residual, dropout, and the gradients of all of them.
 //
-// All of it is limited by memory, so every matrix is read once and written once. Rows of a multiple of 4 columns, at most 1,024,
-// are held in registers by 16 or 32 threads each, four neighbouring elements to a load and to a draw of dropout; all loads of a row
-// are under way before the first is used. Other shapes and pointers take a warp per row that reads it three times.
+// All are limited by memory bandwidth, so every matrix is read once and written once. Rows of a multiple of 4 columns, at most
+// 1,024, are held in registers by 16 or 32 threads each, four neighbouring elements per load and per draw of dropout; all loads
+// of a row start before the first is used. Other shapes and alignments use a warp per row that reads the row three times.
 //
-// The gradients of gamma and beta: each block adds up the rows it sees in registers, then over its threads in order, and writes one
-// row of partial sums; lin_cuda_fold adds those up in order.
+// The gradients of gamma and beta: each block sums its rows in registers, then over its threads in order, and writes one row of
+// partial sums; lin_cuda_fold adds those up in order.
 #include "kernels/cuda/cuda.h"
 
 extern "C" {
@@ -15,7 +15,7 @@ extern "C" {
 enum {
     THREADS = 256,
     WARPS = THREADS / 32,
-    GRADIENT_BLOCKS = 512, // no matter which GPU, so that sums are the same: two to four for each multiprocessor
+    GRADIENT_BLOCKS = 512, // independent of the GPU, so that sums are the same: two to four for each multiprocessor
     SUM_COLUMNS = 32,
     SUM_ROWS = 8,
     MOST_SLICES = 64,
@@ -61,7 +61,7 @@ static __device__ __forceinline__ float4 load4(const float *x, size_t group, int
 
 /* ---- forward, rows in registers --------------------------------------------------------------------------------------------- */
 
-// LANES threads hold a row, GROUPS times four elements each: group g of the row is lane g % LANES's. sum, r: NULL where there is
+// LANES threads hold a row, GROUPS times four elements each: lane g % LANES has group g of the row. sum, r: NULL if there is
 // nothing to add. x may be sum.
 template <int LANES, int GROUPS>
 static __global__ void __launch_bounds__(THREADS)
@@ -70,7 +70,7 @@ static __global__ void __launch_bounds__(THREADS)
 {
     const int lane = (int)threadIdx.x % LANES;
     const int row = (int)(blockIdx.x * (THREADS / LANES) + threadIdx.x / LANES);
-    const int there = row < rows; // no early return: the sums are taken by whole warps
+    const int there = row < rows; // no early return: the sums need whole warps
     const size_t at = (size_t)(there ? row : 0) * (size_t)width;
     float4 v[GROUPS], d[GROUPS];
 #pragma unroll
@@ -118,7 +118,7 @@ static __global__ void __launch_bounds__(THREADS)
 
 /* ---- forward, any shape ----------------------------------------------------------------------------------------------------- */
 
-// What dropout leaves of one element.
+// Dropout of one element.
 static __device__ __forceinline__ float drop_one(float v, size_t i, uint64_t key, lin_cuda_mask m)
 {
     if (!m.key) return v;
@@ -197,8 +197,8 @@ void lin_cuda_add_dropout_norm_forward(lin_exec *exec, float *sum, float *y, flo
 
 /* ---- backward, rows in registers --------------------------------------------------------------------------------------------- */
 
-// With h = (x - mean) rstd and g = dy gamma: dx = residual + rstd (g - mean(g) - h mean(g h)). A block takes every gridDim.x-th
-// group of rows and leaves partial [gridDim.x, 2 C]: its sums of dy h, then of dy. dx may be dy or residual.
+// With h = (x - mean) rstd and g = dy gamma: dx = residual + rstd (g - mean(g) - h mean(g h)). A block processes every
+// gridDim.x-th group of rows and writes partial [gridDim.x, 2 C]: its sums of dy h, then of dy. dx may be dy or residual.
 template <int LANES, int GROUPS>
 static __global__ void __launch_bounds__(THREADS)
     gradient_rows(float *dx, float *dropped, float *__restrict__ partial, const float *dy, const float *residual,
@@ -256,7 +256,7 @@ static __global__ void __launch_bounds__(THREADS)
                 mask.key ? lin_cuda_drop4(out, lin_random_bits(key, at + (size_t)g), mask) : out;
         }
     }
-    // Over the rows that the block held side by side, in order: gamma's, then beta's in the same memory.
+        // Over the rows that the block held in parallel, in order: gamma's, then beta's in the same memory.
     float *to = partial + (size_t)blockIdx.x * 8 * (size_t)width;
 #pragma unroll
     for (int which = 0; which < 2; which++) {
@@ -277,7 +277,7 @@ static __global__ void __launch_bounds__(THREADS)
 
 /* ---- backward, any shape ----------------------------------------------------------------------------------------------------- */
 
-// partial [slices, 2 C]: over a slice of the rows each, the sums of dy h and of dy.
+// partial [slices, 2 C]: for each slice of the rows, the sums of dy h and of dy.
 static __global__ void __launch_bounds__(SUM_COLUMNS *SUM_ROWS)
     sum_any(float *__restrict__ partial, const float *__restrict__ dy, const float *__restrict__ x, const float *__restrict__ stats,
             int rows, int C, int per_slice)
@@ -353,7 +353,7 @@ void lin_cuda_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, flo
         parts = (rows + 63) / 64 < MOST_SLICES ? (rows + 63) / 64 : MOST_SLICES;
         const int per_slice = (rows + parts - 1) / parts;
         parts = (rows + per_slice - 1) / per_slice;
-        // First the sums: dx may take the place of dy.
+                // Sums first: dx may overwrite dy.
         LIN_LAUNCH(exec, sum_any, dim3(lin_cuda_blocks((size_t)C, SUM_COLUMNS), (unsigned)parts), dim3(SUM_COLUMNS, SUM_ROWS),
                    2 * SUM_ROWS * SUM_COLUMNS * sizeof(float), partial, dy, x, stats, rows, C, per_slice);
         LIN_LAUNCH(exec, gradient_any, lin_cuda_blocks((size_t)rows, WARPS), THREADS, 0, dx, dropped, dy, residual, x, stats, gamma,

@@ -1,25 +1,25 @@
-// Norms of gradients, clipping, and the step of Adam and RAdam; the formula stands at lin_adam_step in kernels/ops.h.
+// Norms of gradients, clipping, and the step of Adam and RAdam; the formula is given at lin_adam_step in kernels/ops.h.
 //
-// One launch goes over all tensors: they are cut into spans, a block works on one, and which tensor it belongs to is found in a
-// table that comes with the launch by value (so that a graph holds it). Networks of more than LISTED tensors take several launches.
+// One launch covers all tensors: they are divided into spans, one per block. A block finds its tensor in a table that is passed
+// to the kernel by value (so that a graph holds it). Networks of more than LISTED tensors need several launches.
 #include <math.h>
 
 #include "kernels/cuda/cuda.h"
 
 enum {
-    LISTED = 200, // tensors of a launch: the table must stay below the 4 KiB that all drivers take as arguments
-    SPAN = 4096,  // elements of a block
+    LISTED = 200, // tensors per launch: the table must fit the 4 KiB of kernel arguments that all drivers accept
+    SPAN = 4096,  // elements per block
     OPTIMIZER_THREADS = 256,
 };
 
 typedef struct tensor_list {
     size_t offsets[LISTED + 1];
-    int spans[LISTED + 1]; // the number of the first span of each
+    int spans[LISTED + 1]; // number of the first span of each tensor
     unsigned char decay[LISTED];
     int first, n; // tensors first .. first+n-1
 } tensor_list;
 
-// From `first` on as many tensors as a list takes.
+// As many tensors from `first` on as fit a list.
 static tensor_list list_from(const lin_tensors *tensors, int first)
 {
     tensor_list list;
@@ -35,7 +35,7 @@ static tensor_list list_from(const lin_tensors *tensors, int first)
     return list;
 }
 
-// The tensor of a span. A macro, because a function that were given the list would copy it.
+// The tensor of a span. A macro, because passing the list to a function would copy it.
 #define TENSOR_OF(list, span, tensor)                                                                                              \
     int tensor = 0;                                                                                                                \
     for (int high = (list).n - 1; tensor < high;) {                                                                                \
@@ -50,7 +50,7 @@ static __device__ __forceinline__ double warp_sum(double v)
     return v;
 }
 
-// The sum over a block of OPTIMIZER_THREADS, in thread 0. shared has a double for each warp.
+// The sum over a block of OPTIMIZER_THREADS, in thread 0. shared has one double per warp.
 static __device__ __forceinline__ double block_sum(double v, double *shared)
 {
     v = warp_sum(v);
@@ -61,7 +61,7 @@ static __device__ __forceinline__ double block_sum(double v, double *shared)
     return v;
 }
 
-// Elements before p stands on a 16-byte boundary.
+// Number of elements before p reaches a 16-byte boundary.
 static __device__ __forceinline__ size_t unaligned(const float *p, size_t n)
 {
     const size_t head = ((16 - ((uintptr_t)p & 15)) & 15) / 4;
@@ -92,11 +92,11 @@ static __global__ void sum_spans(double *partials, const float *__restrict__ x, 
     if (threadIdx.x == 0) partials[span] = sum;
 }
 
-// A warp to a tensor.
+// One warp per tensor.
 static __global__ void sum_tensors(double *norms, const double *partials, tensor_list list)
 {
     const int tensor = (int)((blockIdx.x * OPTIMIZER_THREADS + threadIdx.x) / 32);
-    if (tensor >= list.n) return; // a whole warp
+    if (tensor >= list.n) return; // the whole warp returns
     double sum = 0;
     for (int i = list.spans[tensor] + (int)(threadIdx.x % 32); i < list.spans[tensor + 1]; i += 32) sum += partials[i];
     sum = warp_sum(sum);
@@ -118,13 +118,13 @@ void lin_cuda_sum_squares(lin_exec *exec, double *norms, const float *x, const l
 
 /* ---- clipping ---------------------------------------------------------------------------------------------------------------- */
 
-// One block. Shared: a double and an int for each warp.
+// One block. Shared memory: a double and an int per warp.
 static __global__ void clip_tensors(double *scale, lin_tally *tally, const double *norms, int n, double most, int per_tensor)
 {
     LIN_SHARED(double, sums);
     int *firsts = (int *)(sums + 32), bad = n;
     double sum = 0;
-    if (tally->bad) return; // all threads: it is not written before the barriers below
+    if (tally->bad) return; // all threads return: it is not written before the barriers below
     for (int i = (int)threadIdx.x; i < n; i += OPTIMIZER_THREADS) {
         sum += norms[i];
         if (!isfinite(norms[i]) && i < bad) bad = i;
@@ -194,7 +194,7 @@ static __device__ __forceinline__ void adam_element(const adam_factors &f, float
     p = f.shrink * p - f.rate * change;
 }
 
-// together: the four arrays stand alike to 16-byte boundaries.
+// together: the four arrays have the same offset from a 16-byte boundary.
 static __global__ void adam_spans(float *__restrict__ p, const float *__restrict__ grad, float *__restrict__ m,
                                   float *__restrict__ v, const double *scale, const lin_adam_step *step, const lin_tally *tally,
                                   int together, tensor_list list)
@@ -222,7 +222,7 @@ static __global__ void adam_spans(float *__restrict__ p, const float *__restrict
         *(float4 *)(m + at) = m4;
         *(float4 *)(v + at) = v4;
     }
-    for (size_t i = threadIdx.x; i < n - 4 * fours; i += OPTIMIZER_THREADS) { // before and behind them, or all
+    for (size_t i = threadIdx.x; i < n - 4 * fours; i += OPTIMIZER_THREADS) { // before and after them, or all
         const size_t at = i < head ? i : i + 4 * fours;
         adam_element(f, grad[at], p[at], m[at], v[at]);
     }

@@ -1,8 +1,8 @@
-// Which algorithm of cublasLt a product uses; see plans.h.
+// Chooses the algorithm of cublasLt for each product; see plans.h.
 //
-// The choice depends on the shape alone, not on what was asked before: shapes fall into classes of rows, candidates are found for
-// the largest of the class, and the first that takes the very shape is used. Reductions that add up in place are ruled out, so that
-// the same calls give the same bits on the same GPU.
+// The choice depends only on the shape, not on earlier products: shapes are grouped into classes of rows, candidates are searched
+// for the largest of the class, and the first that supports the exact shape is used. Reductions that accumulate in place are
+// excluded, so that the same calls give the same bits on the same GPU.
 #include "kernels/cuda/plans.h"
 
 #include <cublasLt.h>
@@ -17,7 +17,7 @@ extern "C" {
 
 enum { CANDIDATES = 8, BUCKETS = 256, THREADS = 256, WORKSPACE_BYTES = 32 << 20, TIMED_RUNS = 20 };
 
-// What tells one plan from another. All ints, so that two can be compared and hashed as bytes.
+// The key of a plan. All ints, so that two keys can be compared and hashed as bytes.
 typedef struct plan_key {
     int forward, rows, n, k, epilogue;
     int align[4]; // of a, b, d, bias: 4, 8 or 16 bytes
@@ -28,14 +28,14 @@ typedef struct plan {
     plan_key key;
     cublasLtMatmulDesc_t product;
     cublasLtMatrixLayout_t a, b, d;
-    int rows; // that the layouts and `chosen` stand for; 0 at first
+    int rows; // of the layouts and `chosen`; 0 at first
     int chosen, count;
     cublasLtMatmulHeuristicResult_t candidates[CANDIDATES];
 } plan;
 
 struct lin_cuda_plans {
     cublasLtHandle_t handle;
-    void *workspace; // WORKSPACE_BYTES once an algorithm wants some
+    void *workspace; // WORKSPACE_BYTES once an algorithm needs it
     int tune;
     plan *buckets[BUCKETS];
 };
@@ -50,7 +50,7 @@ lin_status lin_cuda_plans_create(lin_exec *exec, lin_error *err)
     if (status != CUBLAS_STATUS_SUCCESS) {
         lin_free(plans);
         return lin_fail(err, status == CUBLAS_STATUS_ALLOC_FAILED ? LIN_NO_MEMORY : LIN_UNSUPPORTED,
-                        "GPU %d: cublasLt does not start: %s", exec->device, cublasLtGetStatusString(status));
+                        "GPU %d: cannot initialise cublasLt: %s", exec->device, cublasLtGetStatusString(status));
     }
     const char *tune = getenv("LINNET_CUDA_TUNE");
     plans->tune = tune && strcmp(tune, "1") == 0;
@@ -95,7 +95,7 @@ static void note(lin_exec *exec, cublasStatus_t status, const lin_cuda_product *
 
 /* ---- finding an algorithm ---------------------------------------------------------------------------------------------------- */
 
-// The most rows of the class: sixteen classes between powers of two, at least 16 rows apart.
+// The largest row count of the class: sixteen classes between powers of two, at least 16 rows apart.
 static int rows_of_class(int rows)
 {
     int step = 16;
@@ -103,7 +103,7 @@ static int rows_of_class(int rows)
     return rows > INT32_MAX - step ? rows : (rows + step - 1) / step * step;
 }
 
-// More than 16 bytes of alignment gain nothing, and would make the choice depend on where memory happened to lie.
+// More than 16 bytes of alignment gain nothing, and would make the choice depend on the addresses.
 static int alignment_of(const void *p)
 {
     const uintptr_t at = (uintptr_t)p;
@@ -136,12 +136,12 @@ static unsigned bucket_of(const plan_key *key)
 
 static cublasStatus_t layout(cublasLtMatrixLayout_t *out, int narrow, int rows, int columns)
 {
-    // Column-major: the columns here are the rows of the matrix, each as long as `rows` says, and padded where narrow.
+        // Column-major: the columns here are the rows of the matrix, each `rows` long, and padded if narrow.
     return cublasLtMatrixLayoutCreate(out, narrow ? CUDA_R_16BF : CUDA_R_32F, (uint64_t)rows, (uint64_t)columns,
                                       narrow ? lin_cuda_padded(rows) : rows);
 }
 
-// The matrices of a class of shapes, and what becomes of them.
+// The matrix layouts and the epilogue of a class of shapes.
 static cublasStatus_t describe(lin_exec *exec, plan *p, int narrow, const float *bias)
 {
     const plan_key *key = &p->key;
@@ -196,7 +196,7 @@ static cublasStatus_t search(struct lin_cuda_plans *plans, plan *p)
     return s;
 }
 
-// The plan of a class of shapes; one without candidates if cublasLt has nothing for it; NULL if it could not be made now.
+// The plan of a class of shapes; one without candidates if cublasLt supports none; NULL if it could not be made now.
 static plan *plan_of(lin_exec *exec, const lin_cuda_product *product, const plan_key *key, const float *bias)
 {
     struct lin_cuda_plans *plans = exec->plans;
@@ -211,7 +211,8 @@ static plan *plan_of(lin_exec *exec, const lin_cuda_product *product, const plan
     p->key = *key;
     cublasStatus_t status = describe(exec, p, product->narrow, bias);
     if (status == CUBLAS_STATUS_SUCCESS) status = search(plans, p);
-    // Some versions cannot search while a graph is recorded: then this product goes without, and the next search decides for good.
+        // Some versions cannot search while a graph is recorded: then this product does not use cublasLt, and the next search
+        // decides finally.
     const int no_such = status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE ||
                         status == CUBLAS_STATUS_ARCH_MISMATCH || status == CUBLAS_STATUS_SUCCESS;
     if (!no_such) {
@@ -258,7 +259,8 @@ static int takes(struct lin_cuda_plans *plans, plan *p, int i)
     return 1;
 }
 
-// Brings the fastest candidate to the front. The output is a block of its own: what is to be added to must not change.
+// Moves the fastest candidate to the front. It writes to a temporary output, because a product that adds must not change the real
+// one.
 static void tune(lin_exec *exec, plan *p, const operands *real)
 {
     operands o = *real;
@@ -294,7 +296,7 @@ static cublasStatus_t set_rows(plan *p, int rows)
     return cublasLtMatrixLayoutSetAttribute(p->b, CUBLASLT_MATRIX_LAYOUT_COLS, &columns, sizeof columns);
 }
 
-// y = act(y + bias), where the product could not do it itself.
+// y = act(y + bias), if the product could not do it itself.
 static __global__ void __launch_bounds__(THREADS) add_bias(float *y, const float *__restrict__ bias, size_t count, int n, int relu)
 {
     const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
@@ -320,7 +322,7 @@ int lin_cuda_multiply(lin_exec *exec, const lin_cuda_product *product, float *d,
     if (with) status = cublasLtMatmulDescSetAttribute(p->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &with, sizeof with);
     if (status == CUBLAS_STATUS_SUCCESS && p->rows != product->rows) {
         const int first = p->rows == 0;
-        p->rows = 0; // until all of it is done
+        p->rows = 0; // until all of it succeeds
         status = set_rows(p, product->rows);
         if (status == CUBLAS_STATUS_SUCCESS) {
             p->rows = product->rows;

@@ -1,10 +1,10 @@
 /*
- * plans.h - matrix products through cublasLt: what it is asked for, and the algorithms that were found for it.
+ * plans.h - matrix products through cublasLt: the description of a product, and the algorithms found for it.
  *
- * Internal to linear.cu, which says how the two products look to cublasLt. A plan is made once per class of shapes and kept by the
- * exec. Making one while a graph is recorded works where cublasLt allows it (some versions do not, and then the graph holds a slow
- * product of our own): run the operations once before recording them.
- * LINNET_CUDA_TUNE=1 times the candidates and takes the fastest instead of the first, no longer the same in every run.
+ * Internal to linear.cu, which explains how the two products map to cublasLt. A plan is made once per class of shapes and kept by
+ * the exec. Making one while a graph is recorded works only if cublasLt allows it (with some versions it does not, and the graph
+ * then contains a slow plain product): run the operations once before recording them.
+ * LINNET_CUDA_TUNE=1 times the candidates and uses the fastest instead of the first; the choice may then differ between runs.
  */
 #ifndef LIN_KERNELS_CUDA_PLANS_H
 #define LIN_KERNELS_CUDA_PLANS_H
@@ -18,10 +18,11 @@ typedef struct lin_cuda_product {
     lin_activation act;
 } lin_cuda_product;
 
-/* 1 if it was done, or failed with an error noted in exec; 0 if cublasLt does not do such a product. bias [n] may be NULL. */
+/* 1 if it was done, or failed with an error recorded in exec; 0 if cublasLt does not support the product. bias [n] may be NULL.
+ * */
 int lin_cuda_multiply(lin_exec *exec, const lin_cuda_product *product, float *d, const void *a, const void *b, const float *bias);
 
-/* Columns of a bf16 matrix of k. */
+/* Padded number of columns of a bf16 matrix of k columns. */
 static inline int lin_cuda_padded(int k) { return (k + 7) / 8 * 8; }
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * ptx.h - the instructions that C++ has no name for: tensor-core products and asynchronous copies. On the host, where the kernels are
- * tested, the emulation's versions of them take their place (tests/emulation).
+ * ptx.h - instructions without a C++ name: tensor-core products and asynchronous copies. On the host, where the kernels are
+ * tested, the emulation replaces them (tests/emulation).
  *
  * m16n8k8, tf32 operands, fp32 sums (PTX ISA, "Matrix Fragments for mma.m16n8k8"). With g = lane / 4 and t = lane % 4 a lane holds
  *   a[0] A[g][t]       a[1] A[g+8][t]     a[2] A[g][t+4]     a[3] A[g+8][t+4]      A [16, 8]
@@ -32,8 +32,8 @@ __device__ __forceinline__ void lin_mma_tf32(float (&c)[4], const float (&a)[4],
                    "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
 }
 
-/* Global to shared memory without passing through registers: 16 or 4 bytes, both addresses aligned to as many. The bytes are there
- * for the thread that asked after lin_copy_wait, for others after a barrier behind that. */
+/* Global to shared memory without passing through registers: 16 or 4 bytes, both addresses aligned to as many. The calling thread
+ * may read the bytes after lin_copy_wait, other threads after a barrier that follows it. */
 __device__ __forceinline__ void lin_copy_async16(void *shared, const void *global)
 {
     const uint32_t to = (uint32_t)__cvta_generic_to_shared(shared);
@@ -46,7 +46,7 @@ __device__ __forceinline__ void lin_copy_async4(void *shared, const void *global
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(global) : "memory");
 }
 
-/* Ends a group of copies; waits until at most N of the latest groups are still under way. */
+/* lin_copy_commit ends a group of copies; lin_copy_wait waits until at most N of the latest groups are incomplete. */
 __device__ __forceinline__ void lin_copy_commit(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
 template <int N> __device__ __forceinline__ void lin_copy_wait(void) { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }

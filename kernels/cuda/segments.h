@@ -1,8 +1,9 @@
 /*
- * segments.h - which utterance a row belongs to, found on the device: the host knows only how many utterances and rows there are.
+ * segments.h - finds the utterance of a row on the device: the host knows only the number of utterances and of rows.
  *
- * lin_segments.offsets lies in the GPU's memory, so a kernel that is divided by rows looks its first row up, 32 places at a time
- * (three rounds for 32,768 utterances), and walks from there, or has the rows of its tile looked up together.
+ * lin_segments.offsets is in the GPU's memory. A kernel that is divided by rows searches for the utterance of its first row, 32
+ * places at a time (three rounds for 32,768 utterances), and goes on from there, or finds the utterances of all rows of its tile
+ * together.
  */
 #ifndef LIN_KERNELS_CUDA_SEGMENTS_H
 #define LIN_KERNELS_CUDA_SEGMENTS_H
@@ -13,7 +14,7 @@
 static __device__ __forceinline__ int lin_utterance_of(const int *offsets, int B, int row)
 {
     const int lane = (int)(threadIdx.x & 31);
-    int low = 0, high = B - 1; // the first utterance that ends behind the row is one of low .. high
+    int low = 0, high = B - 1; // low .. high contains the first utterance that ends after the row
     while (low < high) {
         const int step = (high - low) / 32 + 1, probe = min(low + (lane + 1) * step - 1, high);
         const unsigned behind = __ballot_sync(0xffffffffu, offsets[probe + 1] > row);
@@ -25,7 +26,7 @@ static __device__ __forceinline__ int lin_utterance_of(const int *offsets, int B
     return low;
 }
 
-/* utterances[i] of row0 + i, i < n <= 32. By one whole warp; others may read the table after a barrier. */
+/* utterances[i] = the utterance of row0 + i, i < n <= 32. By one whole warp; others may read the table after a barrier. */
 static __device__ __forceinline__ void lin_utterances_of_tile(int *utterances, const int *offsets, int B, int row0, int n)
 {
     const int lane = (int)(threadIdx.x & 31), row = row0 + lane;

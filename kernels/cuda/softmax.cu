@@ -1,11 +1,11 @@
-// Log-softmax. A row of typical width (V = 40) belongs to 8 lanes, so that every load of a warp fills its sectors; it is read once.
+// Log-softmax. 8 lanes process a row of typical width (V = 40), so that every load of a warp fills its sectors; it is read once.
 #include <math.h>
 
 #include "kernels/cuda/cuda.h"
 
 enum { ROWS_THREADS = 256 };
 
-// LANES lanes to a row, N values in each. In place is safe: a lane writes only where it has read.
+// LANES lanes per row, N values in each. Safe in place: a lane writes only where it has read.
 template <int LANES, int N> static __global__ void log_softmax_short(float *logp, const float *logits, int rows, int V)
 {
     const int lane = (int)threadIdx.x % LANES;
@@ -22,7 +22,7 @@ template <int LANES, int N> static __global__ void log_softmax_short(float *logp
     for (int o = LANES / 2; o; o /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, o));
 #pragma unroll
     for (int i = 0; i < N; i++)
-        if (inside && lane + i * LANES < V) sum += expf(x[i] - top); // a NaN, which the maximum passes over, comes back here
+        if (inside && lane + i * LANES < V) sum += expf(x[i] - top); // a NaN, which the maximum ignores, enters the sum here
     for (int o = LANES / 2; o; o /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, o);
     const float norm = logf(sum);
 #pragma unroll
@@ -30,12 +30,12 @@ template <int LANES, int N> static __global__ void log_softmax_short(float *logp
         if (inside && lane + i * LANES < V) logp[row * (size_t)V + (size_t)(lane + i * LANES)] = x[i] - top - norm;
 }
 
-// Any width, a warp to a row, which is read three times.
+// Any width, one warp per row, which is read three times.
 static __global__ void log_softmax_long(float *logp, const float *logits, int rows, int V)
 {
     const int lane = (int)(threadIdx.x & 31);
     const size_t row = ((size_t)blockIdx.x * ROWS_THREADS + threadIdx.x) / 32;
-    if (row >= (size_t)rows) return; // a whole warp
+    if (row >= (size_t)rows) return; // the whole warp returns
     const float *in = logits + row * (size_t)V;
     float top = -INFINITY, sum = 0;
     for (int v = lane; v < V; v += 32) top = fmaxf(top, in[v]);
