@@ -15,6 +15,12 @@
 
 #include "base/clock.h"
 
+#ifdef __GLIBC_PREREQ
+#if __GLIBC_PREREQ(2, 30)
+#define HAS_CLOCKWAIT
+#endif
+#endif
+
 #ifdef __APPLE__
 
 int lin_system_program(char *path, size_t capacity)
@@ -105,7 +111,7 @@ void lin_event_post(lin_event *event) { sem_post(&event->semaphore); }
 
 int lin_event_wait_until(lin_event *event, int64_t when_ns)
 {
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 30)
+#ifdef HAS_CLOCKWAIT
     const struct timespec t = at_ns(when_ns);
     const int failed = sem_clockwait(&event->semaphore, CLOCK_MONOTONIC, &t);
 #else // by the clock of the day, which may be set meanwhile: the caller looks again
