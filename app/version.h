@@ -2,6 +2,6 @@
 #ifndef LIN_APP_VERSION_H
 #define LIN_APP_VERSION_H
 
-#define LIN_VERSION "0.1.0"
+#define LIN_VERSION "0.2.0"
 
 #endif
