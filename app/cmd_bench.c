@@ -101,17 +101,13 @@ static lin_status read_speech(speech *s, const char *path, lin_error *err)
 {
     enum { BLOCK = 16384 };
     lin_audio *audio;
-    int n = 1, room = 0;
+    int n = 1;
+    size_t room = 0;
     lin_status status = lin_audio_open(path, NULL, &audio, err);
     if (status != LIN_OK) return status;
     *s = (speech){.rate_hz = lin_audio_info(audio)->rate_hz, .channels = lin_audio_info(audio)->channels};
     while (status == LIN_OK && n > 0) {
-        if (s->frames + BLOCK > room) {
-            room = 2 * room + BLOCK;
-            float *more = lin_resize(s->samples, (size_t)room * (size_t)s->channels, sizeof *more);
-            if (!more) status = lin_no_memory(err, path, (size_t)room * (size_t)s->channels * sizeof *more);
-            else s->samples = more;
-        }
+        status = lin_grow(&s->samples, &room, (size_t)(s->frames + BLOCK) * (size_t)s->channels, sizeof *s->samples, path, err);
         if (status == LIN_OK) status = lin_audio_read(audio, s->samples + (size_t)s->frames * (size_t)s->channels, BLOCK, &n, err);
         if (status == LIN_OK) s->frames += n;
         if (s->frames > 600 * s->rate_hz) break; // ten minutes are variety enough

@@ -12,13 +12,8 @@
 
 static lin_status add(lin_inputs *in, const char *path, const char *id, const char *speaker, lin_error *err)
 {
-    if (in->n == in->capacity) {
-        int capacity = in->capacity ? 2 * in->capacity : 64;
-        lin_input *items = lin_resize(in->items, (size_t)capacity, sizeof *items);
-        if (!items) return lin_no_memory(err, "the list of files", (size_t)capacity * sizeof *items);
-        in->items = items;
-        in->capacity = capacity;
-    }
+    lin_status status = lin_grow_int(&in->items, &in->capacity, in->n + 1, sizeof *in->items, "the list of files", err);
+    if (status) return status;
     in->items[in->n++] = (lin_input){.path = path, .id = id, .speaker = speaker};
     return LIN_OK;
 }
@@ -26,15 +21,9 @@ static lin_status add(lin_inputs *in, const char *path, const char *id, const ch
 char *lin_inputs_own(lin_inputs *in, char *text)
 {
     if (!text) return NULL;
-    if (in->n_owned == in->owned_capacity) {
-        int capacity = in->owned_capacity ? 2 * in->owned_capacity : 64;
-        char **owned = lin_resize(in->owned, (size_t)capacity, sizeof *owned);
-        if (!owned) {
-            lin_free(text);
-            return NULL;
-        }
-        in->owned = owned;
-        in->owned_capacity = capacity;
+    if (lin_grow_int(&in->owned, &in->owned_capacity, in->n_owned + 1, sizeof *in->owned, "the list of files", NULL)) {
+        lin_free(text);
+        return NULL;
     }
     return in->owned[in->n_owned++] = text;
 }

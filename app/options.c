@@ -71,15 +71,10 @@ const char *lin_nearest_option(const lin_command *command, const char *name)
 // Keeps a block until lin_options_free. Takes it over even when it fails.
 static lin_status own(lin_parsed *p, void *block, lin_error *err)
 {
-    if (p->n_owned == p->owned_capacity) {
-        int capacity = p->owned_capacity ? 2 * p->owned_capacity : 16;
-        void **owned = lin_resize(p->owned, (size_t)capacity, sizeof *owned);
-        if (!owned) {
-            lin_free(block);
-            return lin_no_memory(err, "options", (size_t)capacity * sizeof *owned);
-        }
-        p->owned = owned;
-        p->owned_capacity = capacity;
+    lin_status status = lin_grow_int(&p->owned, &p->owned_capacity, p->n_owned + 1, sizeof *p->owned, "options", err);
+    if (status) {
+        lin_free(block);
+        return status;
     }
     p->owned[p->n_owned++] = block;
     return LIN_OK;

@@ -5,12 +5,12 @@
 //   train = "sets/a b.lfc"      # quotes keep spaces at the ends, and '#'
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "app/options.h"
 #include "app/options_value.h"
+#include "base/buffer.h"
 #include "base/memory.h"
 #include "base/textfile.h"
 
@@ -141,76 +141,46 @@ lin_status lin_options_conf_file(lin_parsed *parsed, const char *path, lin_error
 
 // ---- writing --------------------------------------------------------------------------------------------------------------------
 
-typedef struct text_buffer {
-    char *text;
-    size_t used, capacity;
-    int failed;
-} text_buffer;
-
-LIN_PRINTF(2, 3) static void add(text_buffer *b, const char *fmt, ...)
+static void add_text(lin_buffer *b, const char *name, const char *text)
 {
-    if (b->failed) return;
-    for (;;) {
-        va_list args;
-        va_start(args, fmt);
-        int n = vsnprintf(b->text + b->used, b->capacity - b->used, fmt, args);
-        va_end(args);
-        if (n >= 0 && (size_t)n < b->capacity - b->used) {
-            b->used += (size_t)n;
-            return;
-        }
-        char *grown = n < 0 ? NULL : lin_resize(b->text, 2 * b->capacity + (size_t)n, 1);
-        if (!grown) {
-            b->failed = 1;
-            return;
-        }
-        b->capacity = 2 * b->capacity + (size_t)n;
-        b->text = grown;
-    }
+    lin_buffer_format(b, "%s = \"", name);
+    for (; *text; text++) lin_buffer_format(b, *text == '"' || *text == '\\' ? "\\%c" : "%c", *text);
+    lin_buffer_format(b, "\"\n");
 }
 
-static void add_text(text_buffer *b, const char *name, const char *text)
-{
-    add(b, "%s = \"", name);
-    for (; *text; text++) add(b, *text == '"' || *text == '\\' ? "\\%c" : "%c", *text);
-    add(b, "\"\n");
-}
-
-static void add_double(text_buffer *b, double v, const char *before)
+static void add_double(lin_buffer *b, double v, const char *before)
 {
     char short_form[40];
     snprintf(short_form, sizeof short_form, "%.15g", v);
     if (strtod(short_form, NULL) == v) {
-        add(b, "%s%s", before, short_form);
+        lin_buffer_format(b, "%s%s", before, short_form);
     } else {
-        add(b, "%s%.17g", before, v);
+        lin_buffer_format(b, "%s%.17g", before, v);
     }
 }
 
-static void add_choice(text_buffer *b, const lin_option *o, int index)
+static void add_choice(lin_buffer *b, const lin_option *o, int index)
 {
     const char *c = o->choices;
     for (int i = 0; i < index; i++) c += strcspn(c, "|") + 1;
-    add(b, "%s = %.*s\n", o->name, (int)strcspn(c, "|"), c);
+    lin_buffer_format(b, "%s = %.*s\n", o->name, (int)strcspn(c, "|"), c);
 }
 
 lin_status lin_options_text(const lin_parsed *parsed, char **text, lin_error *err)
 {
-    text_buffer b = {.capacity = 4096};
-    b.text = lin_alloc(b.capacity, 1);
-    if (!b.text) return lin_no_memory(err, "a configuration", b.capacity);
-    b.text[0] = 0;
+    lin_buffer b = {0};
+    lin_buffer_text(&b, "");
     for (const lin_option *o = parsed->command->options; o->type != LIN_OPTION_END; o++) {
         const void *value = (const char *)parsed->values + o->at;
         switch (o->type) {
-        case LIN_OPTION_HEADING: add(&b, "\n# %s\n", o->help); break;
-        case LIN_OPTION_FLAG: add(&b, "%s = %s\n", o->name, *(const int *)value ? "yes" : "no"); break;
-        case LIN_OPTION_INT: add(&b, "%s = %d\n", o->name, *(const int *)value); break;
+        case LIN_OPTION_HEADING: lin_buffer_format(&b, "\n# %s\n", o->help); break;
+        case LIN_OPTION_FLAG: lin_buffer_format(&b, "%s = %s\n", o->name, *(const int *)value ? "yes" : "no"); break;
+        case LIN_OPTION_INT: lin_buffer_format(&b, "%s = %d\n", o->name, *(const int *)value); break;
         case LIN_OPTION_CHOICE: add_choice(&b, o, *(const int *)value); break;
         case LIN_OPTION_DOUBLE:
-            add(&b, "%s", o->name);
+            lin_buffer_format(&b, "%s", o->name);
             add_double(&b, *(const double *)value, " = ");
-            add(&b, "\n");
+            lin_buffer_format(&b, "\n");
             break;
         case LIN_OPTION_STRING:
         case LIN_OPTION_FILE:
@@ -224,18 +194,16 @@ lin_status lin_options_text(const lin_parsed *parsed, char **text, lin_error *er
         }
         case LIN_OPTION_NUMBERS: {
             const lin_numbers *numbers = value;
-            if (numbers->count) add(&b, "%s", o->name);
+            if (numbers->count) lin_buffer_format(&b, "%s", o->name);
             for (int i = 0; i < numbers->count; i++) add_double(&b, numbers->items[i], i ? "," : " = ");
-            if (numbers->count) add(&b, "\n");
+            if (numbers->count) lin_buffer_format(&b, "\n");
             break;
         }
         case LIN_OPTION_END: break;
         }
     }
-    if (b.failed) {
-        lin_free(b.text);
-        return lin_no_memory(err, "a configuration", 2 * b.capacity);
-    }
-    *text = b.text;
-    return LIN_OK;
+    lin_status status = lin_buffer_status(&b, err);
+    if (status) lin_buffer_free(&b);
+    *text = b.data;
+    return status;
 }

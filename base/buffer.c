@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -10,21 +12,9 @@
 static int make_room(lin_buffer *b, size_t n)
 {
     if (b->failed) return 0;
-    if (n > (size_t)-1 / 4 - b->n) {
-        b->failed = n;
-        return 0;
-    }
-    if (b->n + n + 1 > b->capacity) {
-        size_t capacity = 2 * (b->n + n) + 256;
-        char *larger = lin_resize(b->data, capacity, 1);
-        if (!larger) {
-            b->failed = capacity;
-            return 0;
-        }
-        b->data = larger;
-        b->capacity = capacity;
-    }
-    return 1;
+    if (n > SIZE_MAX / 4 - b->n) b->failed = n;
+    else if (lin_grow(&b->data, &b->capacity, b->n + n + 1, 1, "output", NULL)) b->failed = b->n + n + 1;
+    return !b->failed;
 }
 
 void lin_buffer_bytes(lin_buffer *b, const char *bytes, size_t n)
@@ -38,6 +28,20 @@ void lin_buffer_bytes(lin_buffer *b, const char *bytes, size_t n)
 void lin_buffer_text(lin_buffer *b, const char *text) { lin_buffer_bytes(b, text, strlen(text)); }
 
 void lin_buffer_char(lin_buffer *b, char c) { lin_buffer_bytes(b, &c, 1); }
+
+void lin_buffer_format(lin_buffer *b, const char *fmt, ...)
+{
+    va_list args, again;
+    va_start(args, fmt);
+    va_copy(again, args);
+    const int n = vsnprintf(NULL, 0, fmt, args);
+    if (n >= 0 && make_room(b, (size_t)n)) {
+        vsnprintf(b->data + b->n, (size_t)n + 1, fmt, again);
+        b->n += (size_t)n;
+    }
+    va_end(again);
+    va_end(args);
+}
 
 void lin_buffer_integer(lin_buffer *b, long long value)
 {

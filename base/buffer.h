@@ -27,6 +27,8 @@ typedef struct lin_buffer {
 void lin_buffer_bytes(lin_buffer *buffer, const char *bytes, size_t n);
 void lin_buffer_text(lin_buffer *buffer, const char *text);
 void lin_buffer_char(lin_buffer *buffer, char c);
+/* As printf. For numbers that are not whole use lin_buffer_fixed: the point of %f depends on the locale. */
+void lin_buffer_format(lin_buffer *buffer, const char *fmt, ...) LIN_PRINTF(2, 3);
 void lin_buffer_integer(lin_buffer *buffer, long long value);
 
 /* Decimal with `digits` (0..9) digits behind the point, half away from zero; "0" with its zeros for what is not finite, and 9e15

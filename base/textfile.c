@@ -31,13 +31,11 @@ static lin_status read_open_file(FILE *file, const char *path, char **text, size
             lin_free(block);
             return lin_fail(err, LIN_FORMAT, "%s is too large for a text file: over %zu bytes", path, LIN_TEXT_MAX_BYTES);
         }
-        char *larger = lin_resize(block, capacity * 2, 1);
-        if (!larger) {
+        lin_status status = lin_grow(&block, &capacity, capacity + 1, 1, path, err);
+        if (status) {
             lin_free(block);
-            return lin_no_memory(err, path, capacity * 2);
+            return status;
         }
-        block = larger;
-        capacity *= 2;
     }
     if (ferror(file)) {
         int code = errno;

@@ -44,7 +44,7 @@ struct lin_align {
     int lo, hi;    // states alive; lo = hi: none
     int dropped;   // some state was, ever
     kept_row *kept;
-    int64_t kept_capacity;
+    size_t kept_capacity;
     unsigned char **bytes; // blocks of choices
     size_t *sizes;
     int n_bytes, bytes_capacity, at, used; // the block being filled, and its used bytes
@@ -230,17 +230,13 @@ static lin_status reserve(lin_align *a, size_t bytes, unsigned char **room, lin_
 
 static lin_status keep(lin_align *a, double behind, lin_error *err)
 {
-    if (a->done == a->kept_capacity) {
-        const int64_t want = a->done * 2 + BLOCK_ROWS;
-        kept_row *larger = lin_resize(a->kept, (size_t)want, sizeof *larger);
-        if (!larger) return lin_no_memory(err, "the rows of an alignment", (size_t)want * sizeof *larger);
-        a->kept = larger;
-        a->kept_capacity = want;
-    }
+    lin_status status =
+        lin_grow(&a->kept, &a->kept_capacity, (size_t)a->done + 1, sizeof *a->kept, "the rows of an alignment", err);
+    if (status) return status;
     const int per_byte = 8 / a->bits, n = a->hi - a->lo;
     const size_t bytes = ((size_t)n + (size_t)per_byte - 1) / (size_t)per_byte;
     unsigned char *room = NULL;
-    lin_status status = reserve(a, bytes, &room, err);
+    status = reserve(a, bytes, &room, err);
     if (status) return status;
     const unsigned char *from = a->choices + a->lo;
     for (size_t i = 0; i < bytes; i++) {

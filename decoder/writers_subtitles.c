@@ -48,15 +48,9 @@ typedef struct cue {
 static void add_part(cutter *c, const char *text, size_t bytes, part p)
 {
     if (c->texts.failed) return;
-    if (c->n + 1 >= c->capacity) {
-        const int capacity = 2 * c->capacity + 64;
-        part *larger = lin_resize(c->parts, (size_t)capacity, sizeof *larger);
-        if (!larger) {
-            c->texts.failed = (size_t)capacity * sizeof *larger;
-            return;
-        }
-        c->parts = larger;
-        c->capacity = capacity;
+    if (lin_grow_int(&c->parts, &c->capacity, c->n + 2, sizeof *c->parts, "subtitles", NULL)) {
+        c->texts.failed = ((size_t)c->n + 2) * sizeof *c->parts;
+        return;
     }
     p.text = c->texts.n;
     lin_buffer_bytes(&c->texts, text, bytes);

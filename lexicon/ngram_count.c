@@ -135,13 +135,7 @@ static lin_status grow_text(lin_ngram_counter *c, size_t n, lin_error *err)
 {
     if (n <= c->capacity) return LIN_OK;
     if (n > most_words) return lin_fail(err, LIN_UNSUPPORTED, "the text has over %zu words", most_words);
-    size_t capacity = c->capacity ? 2 * c->capacity : 1 << 14;
-    while (capacity < n) capacity *= 2;
-    uint32_t *text = lin_resize(c->text, capacity, sizeof *text);
-    if (!text) return lin_no_memory(err, "the words of the text", capacity * sizeof *text);
-    c->text = text;
-    c->capacity = capacity;
-    return LIN_OK;
+    return lin_grow(&c->text, &c->capacity, n, sizeof *c->text, "the words of the text", err);
 }
 
 lin_status lin_ngram_counter_line(lin_ngram_counter *c, const char *line, size_t n, lin_error *err)

@@ -51,15 +51,10 @@ lin_status lin_snapshots_create(const char *path, double every_s, lin_snapshots_
 
 lin_status lin_snapshots_add(lin_snapshots_writer *w, lin_state *s, lin_error *err)
 {
-    if (w->header.n == w->capacity) {
-        const size_t capacity = 2 * w->capacity + 64;
-        lin_snapshot *larger = lin_resize(w->table, capacity, sizeof *larger);
-        if (!larger) return lin_no_memory(err, "the table of snapshots", capacity * sizeof *larger);
-        w->table = larger;
-        w->capacity = capacity;
-    }
+    lin_status status = lin_grow(&w->table, &w->capacity, w->header.n + 1, sizeof *w->table, "the table of snapshots", err);
+    if (status != LIN_OK) return status;
     lin_state_seal(s);
-    lin_status status = lin_file_write(w->file, s->bytes, s->n, err);
+    status = lin_file_write(w->file, s->bytes, s->n, err);
     if (status != LIN_OK) return status;
     w->table[w->header.n++] = (lin_snapshot){(int64_t)w->at, (int64_t)s->n, s->about.samples, s->about.rows};
     w->at += s->n;
