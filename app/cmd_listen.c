@@ -19,7 +19,7 @@
 #include "app/watch.h"
 #include "base/memory.h"
 #include "frontend/recording.h"
-#include "linnet/live.h"
+#include "linnet/session.h"
 
 typedef struct listen_values {
     const char *device, *from, *save, *channel, *model, *network;
@@ -83,15 +83,14 @@ typedef struct listening {
     lin_recognizer recognizer;
     lin_decoding decoding;
     lin_watch phrases; // the file of --context
-    lin_live *live;
+    lin_session *session;
     lin_hearing *hearing;
-    lin_extractor *features;
     lin_recording *recording; // NULL where nothing is saved, or no longer
     lin_terminal *terminal;   // NULL: no display
     int display;              // its descriptor, -1: none
     int lines;                // results go to standard output as lines
-    float *samples, *frames;
-    int block, capacity; // frames of sound read at a time, of features they can give
+    float *samples;
+    int block; // frames of sound read at a time
     lin_live_words words;
     lin_live_stats stats;
     lin_buffer settled, open, head, status, out;
@@ -173,36 +172,36 @@ static lin_status write_out(listening *l, lin_error *err)
 // Seconds from when the sound at `at` was heard until now.
 static double since(const listening *l, double at) { return lin_now() - (l->heard_at - (l->stats.seconds - at)); }
 
-static void measure(listening *l, const lin_live_view *view)
+static void measure(listening *l, const lin_session_view *view)
 {
     // What comes out because the sound has ended, or a key was pressed, has not waited as long as it would have.
-    const int natural = !l->finishing && (view->end == LIN_LIVE_GROWS || view->end == LIN_LIVE_AFTER);
+    const int natural = !l->finishing && (view->end == LIN_SESSION_OPEN || view->end == LIN_SESSION_AFTER);
     if (natural && view->revision == 1) lin_latency_add(&l->stats.first, since(l, view->start_s));
-    for (int i = view->old_phones; i < view->result->n_phones; i++) {
+    for (int i = view->old_phones; i < view->settled->n_phones; i++) {
         l->stats.phones++;
-        if (natural) lin_latency_add(&l->stats.phone, since(l, view->result->phones[i].end_s));
+        if (natural) lin_latency_add(&l->stats.phone, since(l, view->settled->phones[i].end_s));
     }
-    for (int i = view->old_words; i < view->result->n_words; i++) {
+    for (int i = view->old_words; i < view->settled->n_words; i++) {
         l->stats.words++;
-        if (natural) lin_latency_add(&l->stats.word, since(l, view->result->words[i].end_s));
+        if (natural) lin_latency_add(&l->stats.word, since(l, view->settled->words[i].end_s));
     }
-    if (view->end == LIN_LIVE_GROWS) return;
+    if (view->end == LIN_SESSION_OPEN) return;
     if (natural) lin_latency_add(&l->stats.final, since(l, view->end_s));
     l->stats.utterances++;
 }
 
 // A view of the utterance: measured, written and shown.
-static lin_status show(void *context, const lin_live_view *view, lin_error *err)
+static lin_status show(void *context, const lin_session_view *view, lin_error *err)
 {
     listening *l = context;
-    const int is_final = view->end != LIN_LIVE_GROWS;
+    const int is_final = view->end != LIN_SESSION_OPEN;
     measure(l, view);
     lin_buffer_clear(&l->settled);
     lin_buffer_clear(&l->open);
     lin_buffer_clear(&l->head);
     lin_live_put_head(&l->head, view);
-    lin_status status = lin_live_put_text(&l->settled, &l->words, view->result, 0, err);
-    if (status == LIN_OK) status = lin_live_put_text(&l->open, &l->words, view->partial, view->incomplete, err);
+    lin_status status = lin_live_put_text(&l->settled, &l->words, view->settled, 0, err);
+    if (status == LIN_OK) status = lin_live_put_text(&l->open, &l->words, view->provisional, view->incomplete, err);
     if (status == LIN_OK) status = lin_buffer_status(&l->head, err);
     if (status != LIN_OK) return status;
     // One of which nothing is left stays nowhere, but a program that was shown something is told.
@@ -396,9 +395,7 @@ static lin_status take(listening *l, float *samples, int n, lin_error *err)
     if (n == 0) return LIN_OK;
     keep(l, samples, n);
     l->stats.seconds += (double)n / l->stats.rate_hz;
-    int n_frames;
-    lin_status status = lin_extractor_push(l->features, samples, n, l->frames, l->capacity, &n_frames, err);
-    if (status == LIN_OK) status = lin_live_feed(l->live, l->frames, n_frames, err);
+    lin_status status = lin_session_push(l->session, samples, n, err);
     l->stats.busy_s += lin_now() - begin;
     return status;
 }
@@ -406,11 +403,8 @@ static lin_status take(listening *l, float *samples, int n, lin_error *err)
 // What the resampler and the look-ahead held back, and the last utterance.
 static lin_status finish(listening *l, lin_error *err)
 {
-    int n_frames;
     l->finishing = 1;
-    lin_status status = lin_extractor_finish(l->features, l->frames, l->capacity, &n_frames, err);
-    if (status == LIN_OK) status = lin_live_feed(l->live, l->frames, n_frames, err);
-    return status == LIN_OK ? lin_live_finish(l->live, err) : status;
+    return lin_session_finish(l->session, err);
 }
 
 static lin_status take_keys(listening *l, lin_error *err)
@@ -418,7 +412,7 @@ static lin_status take_keys(listening *l, lin_error *err)
     int key;
     lin_status status = LIN_OK;
     while (status == LIN_OK && l->terminal && (key = lin_terminal_key(l->terminal)) >= 0) {
-        if (key == '\n' || key == '\r') status = lin_live_end_utterance(l->live, err);
+        if (key == '\n' || key == '\r') status = lin_session_end_utterance(l->session, err);
         if (key == 'q' || key == 4) lin_interrupted = SIGINT;
     }
     return status;
@@ -476,29 +470,30 @@ static lin_status open_hearing(listening *l, lin_error *err)
     return status;
 }
 
-static lin_status open_features(listening *l, lin_error *err)
+static lin_status open_session(listening *l, lin_error *err)
 {
-    lin_feature_options o = lin_feature_options_default();
+    const listen_values *v = l->v;
     const int rate_hz = lin_hearing_rate(l->hearing), channels = lin_hearing_channels(l->hearing);
-    o.fbank = l->recognizer.fbank;
+    lin_session_options o = lin_session_options_default();
+    o.rate_hz = rate_hz;
+    o.channels = channels;
     o.channel = l->channel;
-    lin_status status = lin_extractor_create(rate_hz, channels, &o, &l->features, err);
+    o.resets = v->endpoints.reset == LIN_RESET_ENDPOINT;
+    o.rules = v->endpoints.rules;
+    o.decoding = &l->decoding;
+    lin_status status = lin_session_create(&l->recognizer, &o, &(lin_session_sink){l, show}, &l->session, err);
     if (status != LIN_OK) return status;
     l->stats.rate_hz = rate_hz;
     l->block = rate_hz / 10;
-    // And what the extractor will hold by then: a window, and of low rates a good part of a second in the resampler.
-    l->capacity = lin_extractor_most_out(l->features, 2 * l->block + rate_hz);
     l->samples = lin_alloc((size_t)(l->block * channels), sizeof *l->samples);
-    l->frames = lin_alloc((size_t)l->capacity * (size_t)o.fbank.mel_bins + 1, sizeof *l->frames);
-    if (!l->samples || !l->frames) return lin_no_memory(err, "sound", (size_t)(l->block * channels) * sizeof *l->samples);
-    return l->v->save ? lin_recording_create(l->v->save, rate_hz, channels, &l->recording, err) : LIN_OK;
+    if (!l->samples) return lin_no_memory(err, "sound", (size_t)(l->block * channels) * sizeof *l->samples);
+    return v->save ? lin_recording_create(v->save, rate_hz, channels, &l->recording, err) : LIN_OK;
 }
 
 static lin_status open_all(listening *l, lin_error *err)
 {
     const lin_warnings warnings = lin_complaints(l->v->quiet);
     const listen_values *v = l->v;
-    const lin_live_options o = {.resets = v->endpoints.reset == LIN_RESET_ENDPOINT, .rules = v->endpoints.rules, .decoding = &l->decoding};
     const lin_precision precision = v->precision ? LIN_PRECISION_BF16 : LIN_PRECISION_FP32;
     lin_status status = lin_open_recognizer(&l->recognizer, v->model, v->network, precision, err);
     // Before it is read: what is written meanwhile is read again. Alternatives need one list from beginning to end.
@@ -506,14 +501,13 @@ static lin_status open_all(listening *l, lin_error *err)
     if (status == LIN_OK) {
         status = lin_decoding_open(&l->decoding, &v->decoding, l->recognizer.phones, l->recognizer.row_seconds, &warnings, err);
     }
-    if (status == LIN_OK) status = lin_live_create(&l->recognizer, &o, &(lin_live_sink){l, show}, &l->live, err);
     if (status != LIN_OK) return status;
     l->words = (lin_live_words){l->recognizer.phones, v->ipa || v->phones};
     l->stats.has_words = v->decoding.words;
-    l->stats.construction = lin_live_construction(&l->recognizer);
+    l->stats.construction = lin_session_construction(&l->recognizer);
     // The microphone last: nothing of what it hears then has to wait.
     status = open_hearing(l, err);
-    if (status == LIN_OK) status = open_features(l, err);
+    if (status == LIN_OK) status = open_session(l, err);
     if (status == LIN_OK && l->display >= 0) status = lin_terminal_open(l->display, &l->terminal, err);
     return status;
 }
@@ -541,7 +535,7 @@ static lin_status announce(listening *l, lin_error *err)
 static int conclude(listening *l, lin_status status, lin_error *err)
 {
     lin_error late = {0};
-    lin_status last = l->features ? finish(l, &late) : LIN_OK; // what was recognised so far is not lost
+    lin_status last = l->session ? finish(l, &late) : LIN_OK; // what was recognised so far is not lost
     if (l->terminal) lin_terminal_close(l->terminal);
     l->terminal = NULL;
     const char *warning = l->hearing ? lin_hearing_warning(l->hearing) : "";
@@ -579,12 +573,10 @@ static void release(listening *l)
     lin_terminal_close(l->terminal);
     lin_recording_close(l->recording, NULL);
     lin_hearing_close(l->hearing, NULL);
-    lin_extractor_destroy(l->features);
-    lin_live_destroy(l->live);
+    lin_session_destroy(l->session);
     lin_decoding_close(&l->decoding);
     lin_recognizer_close(&l->recognizer);
     lin_free(l->samples);
-    lin_free(l->frames);
     lin_buffer_free(&l->settled);
     lin_buffer_free(&l->open);
     lin_buffer_free(&l->head);

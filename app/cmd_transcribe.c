@@ -16,7 +16,6 @@
 #include "app/results.h"
 #include "app/spans.h"
 #include "base/memory.h"
-#include "linnet/joined.h"
 #include "linnet/ordered.h"
 #include "linnet/recognize.h"
 #include "linnet/snapshots.h"
@@ -78,12 +77,11 @@ typedef struct transcribe_slot {
     lin_result result[LIN_AUDIO_MAX_CHANNELS]; // of each lane
 } transcribe_slot;
 
-// What a thread keeps while it hears one file: a decoder per lane.
+// What a thread keeps while it works on a file: what decodes each lane.
 typedef struct listener {
     transcribe_job *job;
     lin_ear *ear;
-    lin_decoder decoder[LIN_AUDIO_MAX_CHANNELS]; // made when a lane first needs one
-    lin_joined joined[LIN_AUDIO_MAX_CHANNELS];
+    lin_utterances *utterances[LIN_AUDIO_MAX_CHANNELS]; // made when a lane is first needed
     const lin_input *input;
     transcribe_slot *slot;
     lin_state *put_away;         // the stream as it was left
@@ -98,7 +96,7 @@ struct transcribe_job {
     lin_inputs inputs;
     lin_speakers speakers; // none unless the model is normalised by speaker
     int channel;
-    lin_lane_options resets;
+    lin_reset_options ends;
     int flows; // what is settled is written at once, and not kept: a stream may run for days
     int shows_flow; // on the terminal itself: no progress in between
     lin_results results;
@@ -119,41 +117,56 @@ struct transcribe_job {
 
 // ---- one file, on a thread of its own -------------------------------------------------------------------------------------------
 
+// The times of a part of the sound become those of the sound.
+static void shift(const transcribe_job *job, lin_result *result)
+{
+    if (!job->within) lin_result_shift(result, job->part.start_s);
+}
+
+// Writes what has settled, of a single input.
+static lin_status flow(void *context, lin_result *result, lin_error *err)
+{
+    listener *l = context;
+    shift(l->job, result);
+    return lin_results_flow(&l->job->results, result, err);
+}
+
 static lin_status begin_lanes(void *context, int lanes, lin_error *err)
 {
     listener *l = context;
+    const transcribe_job *job = l->job;
+    const lin_utterances_options how = {.decoding = &job->decoding, .ends = job->ends};
+    const lin_utterances_sink sink = {.context = l, .settled = job->flows ? flow : NULL};
     for (int i = 0; i < lanes; i++) {
         char id[512];
-        int channel = l->job->channel >= 0 ? l->job->channel + 1 : i + 1;
+        int channel = job->channel >= 0 ? job->channel + 1 : i + 1;
         // Two lanes of one file are two utterances wherever a name must be unique.
         if (lanes > 1) {
             snprintf(id, sizeof id, "%.400s-%d", l->input->id, channel);
         } else {
             snprintf(id, sizeof id, "%.400s", l->input->id);
         }
-        lin_decoder *d = &l->decoder[i];
-        lin_status status = d->state ? LIN_OK : lin_decoder_create(d, &l->job->decoding, err);
+        lin_utterances **u = &l->utterances[i];
+        lin_status status = *u ? LIN_OK : lin_utterances_create(&job->recognizer, &how, &sink, u, err);
         if (status == LIN_OK) status = lin_result_begin(&l->slot->result[i], id, l->input->speaker, channel, err);
         if (status != LIN_OK) return status;
-        lin_decoder_reset(d, 0);
-        lin_joined_begin(&l->joined[i]);
-        if (l->job->within && l->job->part.start_s > 0) d->from_s = l->job->part.start_s;
-        if (l->job->within) d->to_s = l->job->part.end_s;
+        lin_utterances_begin(*u, &l->slot->result[i]);
+        if (job->within) lin_utterances_part(*u, job->part.start_s > 0 ? job->part.start_s : -INFINITY, job->part.end_s);
     }
     return LIN_OK;
 }
 
-// Nothing that was asked for can come any more.
+// True once every lane is past --end.
 static int enough(void *context)
 {
     const listener *l = context;
     for (int i = 0; i < l->job->from.about.lanes || i < 1; i++) {
-        if (!l->decoder[i].past) return 0;
+        if (!lin_utterances_past_part(l->utterances[i])) return 0;
     }
     return 1;
 }
 
-static void *decoder(void *context, int lane) { return ((listener *)context)->decoder[lane].state; }
+static lin_utterances *utterances(void *context, int lane) { return ((listener *)context)->utterances[lane]; }
 
 static lin_status keep_stream(void *context, lin_state *state, int end, lin_error *err)
 {
@@ -161,38 +174,6 @@ static lin_status keep_stream(void *context, lin_state *state, int end, lin_erro
     if (!end) return lin_snapshots_add(l->index, state, err);
     l->put_away = state;
     return LIN_OK;
-}
-
-// The times of a part of the sound become those of the sound.
-static void shift(const transcribe_job *job, lin_result *result)
-{
-    if (!job->within) lin_result_shift(result, job->part.start_s);
-}
-
-static lin_status flow(listener *l, lin_result *result, lin_error *err)
-{
-    shift(l->job, result);
-    lin_status status = lin_results_flow(&l->job->results, result, err);
-    lin_result_clear(result);
-    return status;
-}
-
-static lin_status take_rows(void *context, int lane, const float *logp, int n, lin_error *err)
-{
-    listener *l = context;
-    lin_result *result = &l->slot->result[lane];
-    lin_status status = lin_decoder_push(&l->decoder[lane], logp, n, err);
-    if (status != LIN_OK || !l->job->flows) return status;
-    status = lin_decoder_take(&l->decoder[lane], result, err);
-    return status == LIN_OK ? flow(l, result, err) : status;
-}
-
-static lin_status end_segment(void *context, int lane, int64_t row, lin_error *err)
-{
-    listener *l = context;
-    lin_result *result = &l->slot->result[lane];
-    lin_status status = lin_joined_endpoint(&l->joined[lane], &l->decoder[lane], row, result, err);
-    return status == LIN_OK && l->job->flows ? flow(l, result, err) : status;
 }
 
 static void show_progress(void *context, double seconds, double duration)
@@ -214,8 +195,7 @@ static lin_status finish_lanes(listener *l, const lin_heard *heard, lin_error *e
     lin_status status = LIN_OK;
     for (int i = 0; i < heard->lanes && status == LIN_OK; i++) {
         lin_result *result = &l->slot->result[i];
-        if (l->put_away) status = lin_decoder_take(&l->decoder[i], result, err);
-        else status = lin_joined_finish(&l->joined[i], &l->decoder[i], result, err);
+        if (!l->put_away) status = lin_utterances_finish(l->utterances[i], err);
         shift(l->job, result);
         result->seconds = heard->seconds < l->job->part.end_s ? heard->seconds : l->job->part.end_s;
     }
@@ -262,12 +242,10 @@ static void work(void *context, int item, int slot_number, int thread)
         sound.within = job->v->from_snapshot != NULL;
         if (job->only_end) sound.path = NULL;
     }
-    sound.resets = job->resets;
     if (!job->within) sound.part = job->part;
     sound.leave_open = job->v->save_state != NULL;
     sound.mark_s = job->period_s;
-    lin_sink sink = {.context = l, .begin = begin_lanes, .rows = take_rows, .reset = end_segment, .progress = show_progress,
-                     .search = &job->decoding.search, .decoder = decoder, .mark = keep_stream,
+    lin_sink sink = {.context = l, .begin = begin_lanes, .utterances = utterances, .progress = show_progress, .mark = keep_stream,
                      .enough = job->within && job->v->input.end ? enough : NULL};
     l->put_away = NULL;
     s->error = (lin_error){0};
@@ -388,7 +366,7 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
     const lin_endpoint_values *e = &v->endpoints;
     const int resets = e->reset == LIN_RESET_ENDPOINT || (e->reset == LIN_RESET_AUTO && job->recognizer.streams);
     if (resets)
-        job->resets = (lin_lane_options){.endpoints = 1, .rules = e->rules, .resets = 1,
+        job->ends = (lin_reset_options){.endpoints = 1, .rules = e->rules, .resets = 1,
                                          .from_s = e->reset == LIN_RESET_AUTO ? RESET_AFTER_S : 0};
     if (status == LIN_OK) status = find_stream(job, err);
     if (status == LIN_OK) status = make_threads(job, err);
@@ -430,8 +408,7 @@ static void release(transcribe_job *job)
     for (int i = 0; i < job->n_listeners; i++) {
         lin_ear_destroy(job->listeners[i].ear);
         for (int l = 0; l < LIN_AUDIO_MAX_CHANNELS; l++) {
-            lin_decoder_free(&job->listeners[i].decoder[l]);
-            lin_joined_free(&job->listeners[i].joined[l]);
+            lin_utterances_destroy(job->listeners[i].utterances[l]);
         }
     }
     for (int i = 0; i < job->n_slots && job->slots; i++) {

@@ -38,7 +38,7 @@ void lin_live_put_time(lin_buffer *out, double seconds)
     lin_buffer_text(out, text);
 }
 
-void lin_live_put_head(lin_buffer *out, const lin_live_view *view)
+void lin_live_put_head(lin_buffer *out, const lin_session_view *view)
 {
     lin_buffer_char(out, '[');
     const size_t from = out->n;
@@ -46,7 +46,7 @@ void lin_live_put_head(lin_buffer *out, const lin_live_view *view)
     const size_t width = out->n - from;
     lin_buffer_text(out, " - ");
     const size_t to = out->n;
-    if (view->end != LIN_LIVE_GROWS) lin_live_put_time(out, view->end_s);
+    if (view->end != LIN_SESSION_OPEN) lin_live_put_time(out, view->end_s);
     lin_buffer_pad(out, to, width, 1);
     lin_buffer_text(out, "]  ");
 }
@@ -72,9 +72,9 @@ static void put_phone_list(lin_buffer *out, const lin_live_words *words, const l
 
 // Also as there, from word number `from` on. partial: they are those of this view, behind what is settled; NULL: they are settled.
 static void put_word_list(lin_buffer *out, const char *key, const lin_live_words *words, const lin_result *result, int from,
-                          const lin_live_view *partial)
+                          const lin_session_view *partial)
 {
-    const int before = partial ? partial->result->n_phones : 0;
+    const int before = partial ? partial->settled->n_phones : 0;
     lin_buffer_key(out, key);
     lin_buffer_char(out, '[');
     for (int i = from; i < result->n_words; i++) {
@@ -124,35 +124,35 @@ static void put_alternatives(lin_buffer *out, const lin_live_words *words, const
     lin_buffer_free(&text);
 }
 
-void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_live_view *view, const char *settled,
+void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_session_view *view, const char *settled,
                        const char *partial, double latency_s)
 {
-    const int is_final = view->end != LIN_LIVE_GROWS;
+    const int is_final = view->end != LIN_SESSION_OPEN;
     lin_buffer_text(out, is_final ? "{\"type\":\"final\"" : "{\"type\":\"partial\"");
     lin_buffer_member_integer(out, "utterance", view->utterance);
     lin_buffer_member_integer(out, "revision", view->revision);
     lin_buffer_member_fixed(out, "start", view->start_s, 3);
     lin_buffer_member_fixed(out, "end", view->end_s, 3);
-    lin_buffer_member_fixed(out, "heard", view->heard_s, 3);
+    lin_buffer_member_fixed(out, "heard", view->processed_s, 3);
     lin_buffer_member_fixed(out, "latency_ms", latency_s * 1e3, 0);
     if (is_final) {
-        lin_buffer_member_text(out, "ended_by", lin_live_end_name(view->end));
+        lin_buffer_member_text(out, "ended_by", lin_session_end_name(view->end));
         lin_buffer_member_text(out, "text", settled);
-        put_phone_list(out, words, view->result);
-        if (view->result->has_words) put_word_list(out, "words", words, view->result, 0, NULL);
-        if (view->result->n_alternatives) put_alternatives(out, words, view->result);
+        put_phone_list(out, words, view->settled);
+        if (view->settled->has_words) put_word_list(out, "words", words, view->settled, 0, NULL);
+        if (view->settled->n_alternatives) put_alternatives(out, words, view->settled);
     } else {
         lin_buffer_member_text(out, "stable", settled);
         lin_buffer_member_text(out, "unstable", partial);
-        if (view->result->has_words) {
-            put_word_list(out, "new_words", words, view->result, view->old_words, NULL);
-            put_word_list(out, "partial_words", words, view->partial, 0, view);
+        if (view->settled->has_words) {
+            put_word_list(out, "new_words", words, view->settled, view->old_words, NULL);
+            put_word_list(out, "partial_words", words, view->provisional, 0, view);
         }
     }
     lin_buffer_text(out, "}\n");
 }
 
-static void put_delay(lin_buffer *out, const lin_live_delay *d)
+static void put_delay(lin_buffer *out, const lin_session_delay *d)
 {
     lin_buffer_key(out, "construction_ms");
     lin_buffer_char(out, '{');
@@ -298,7 +298,7 @@ static void put_latency_line(lin_buffer *out, const char *what, const lin_latenc
 
 void lin_live_put_stats(lin_buffer *out, const lin_live_stats *s)
 {
-    const lin_live_delay *d = &s->construction;
+    const lin_session_delay *d = &s->construction;
     const size_t from = out->n;
     lin_buffer_text(out, "latency, ms");
     lin_buffer_pad(out, from, LABEL, 0);

@@ -9,7 +9,7 @@
 #include "app/latency.h"
 #include "base/buffer.h"
 #include "frontend/microphone.h"
-#include "linnet/live.h"
+#include "linnet/session.h"
 
 /* How phones are written. */
 typedef struct lin_live_words {
@@ -25,7 +25,7 @@ typedef struct lin_live_stats {
     int64_t phones, words, bad_samples;
     int has_words; /* words are looked for */
     lin_microphone_report report;
-    lin_live_delay construction;
+    lin_session_delay construction;
     lin_latency phone; /* from the end of a phone until it was settled */
     lin_latency word;  /* from the end of a word until it was settled */
     lin_latency first; /* from the beginning of an utterance's first phone until something was shown */
@@ -41,17 +41,17 @@ lin_status lin_live_put_text(lin_buffer *out, const lin_live_words *words, const
 void lin_live_put_time(lin_buffer *out, double seconds);
 
 /* "[0:01.2 - 0:03.4]  ", the second time left out while it is not known. */
-void lin_live_put_head(lin_buffer *out, const lin_live_view *view);
+void lin_live_put_head(lin_buffer *out, const lin_session_view *view);
 
 /* One JSON object and a newline: "partial" or "final", by the view. settled, partial: what lin_live_put_text makes of the view's
  * results. latency_s: from the end of the last phone until now. */
-void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_live_view *view, const char *settled,
+void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_session_view *view, const char *settled,
                        const char *partial, double latency_s);
 
 typedef struct lin_live_begin {
     const char *source, *model;
     int rate_hz, channels;
-    lin_live_delay construction;
+    lin_session_delay construction;
 } lin_live_begin;
 
 void lin_live_put_begin(lin_buffer *out, const lin_live_begin *begin);

@@ -40,6 +40,11 @@ static lin_status room(lin_result *r, int phones, int words, size_t bytes, lin_e
     return status == LIN_OK ? lin_grow(&r->text, &r->text_capacity, r->text_used + bytes, 1, "a result", err) : status;
 }
 
+lin_status lin_result_reserve(lin_result *r, int more_phones, int more_words, lin_error *err)
+{
+    return room(r, more_phones, more_words, 0, err);
+}
+
 // There is room.
 static void append_phones(lin_result *r, const lin_path_phone *phones, int n, double seconds_per_frame)
 {

@@ -60,6 +60,9 @@ typedef struct lin_result {
 /* Empties the result and names it; keeps its memory for the next utterance. speaker may be NULL. On failure the result is empty. */
 lin_status lin_result_begin(lin_result *result, const char *id, const char *speaker, int channel, lin_error *err);
 
+/* Room for so many more phones and words, so that adding them allocates nothing but their spellings. */
+lin_status lin_result_reserve(lin_result *result, int more_phones, int more_words, lin_error *err);
+
 /* Drops phones, words, alternatives and scores; keeps the name, seconds and the memory. For output that goes away as it comes, and
  * for a result that is filled again. */
 void lin_result_clear(lin_result *result);

@@ -1,4 +1,4 @@
-// lane.c - one lane of sound through the network, with endpoints; see lane.h.
+// lane.c - one lane of sound through the network; see lane.h.
 
 #include "linnet/lane.h"
 
@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "frontend/loudness.h"
 #include "linnet/recognize.h"
 
 // Frames given to the network at once, and rows where it may have to begin anew: those behind an endpoint are computed in vain.
@@ -15,12 +16,11 @@ enum { MOST_FRAMES = 576, RESET_ROWS = 64, RESET_ROWS_EACH = 48 };
 struct lin_lane {
     const lin_recognizer *r;
     lin_stream *stream;
-    lin_lane_options options;
-    lin_endpoint endpoint;
-    // Frames that no row has judged yet; of these the network has `fed`. A reset gives them to it once more.
+    // Frames of rows that were not taken yet; of these the network has `fed`. A reset gives them to it once more.
     float *frames; // [capacity, D]
     int n, fed, capacity;
     float *logp; // [rows, V]
+    double *db;  // [rows] their loudness
     int rows;
     int64_t row; // the next, since the beginning
 };
@@ -36,8 +36,9 @@ lin_status lin_lane_create(const lin_recognizer *recognizer, lin_lane **lane, li
     l->rows = l->capacity / c->stack + 1;
     l->frames = lin_alloc((size_t)l->capacity * (size_t)c->mel_bins, sizeof *l->frames);
     l->logp = lin_alloc((size_t)l->rows * (size_t)recognizer->V, sizeof *l->logp);
+    l->db = lin_alloc((size_t)l->rows, sizeof *l->db);
     lin_status status = LIN_OK;
-    if (!l->frames || !l->logp) status = lin_no_memory(err, "a lane", (size_t)l->capacity * sizeof *l->frames);
+    if (!l->frames || !l->logp || !l->db) status = lin_no_memory(err, "a lane", (size_t)l->capacity * sizeof *l->frames);
     if (status == LIN_OK) status = lin_stream_create(recognizer->encoder, &l->stream, err);
     if (status != LIN_OK) {
         lin_lane_destroy(l);
@@ -53,19 +54,15 @@ void lin_lane_destroy(lin_lane *l)
     lin_stream_destroy(l->stream);
     lin_free(l->frames);
     lin_free(l->logp);
+    lin_free(l->db);
     lin_free(l);
 }
 
-lin_status lin_lane_begin(lin_lane *l, const lin_lane_options *options, lin_error *err)
+void lin_lane_begin(lin_lane *l)
 {
-    lin_status status = options->endpoints ? lin_endpoint_check(&options->rules, err) : LIN_OK;
-    if (status != LIN_OK) return status;
-    l->options = *options;
-    lin_endpoint_reset(&l->endpoint, &options->rules, l->r->row_seconds);
     lin_stream_reset(l->stream);
     l->n = l->fed = 0;
     l->row = 0;
-    return LIN_OK;
 }
 
 int64_t lin_lane_rows(const lin_lane *l) { return l->row; }
@@ -74,32 +71,45 @@ int64_t lin_lane_frames(const lin_lane *l) { return l->row * l->r->model->config
 
 lin_stream *lin_lane_stream(const lin_lane *l) { return l->stream; }
 
-const lin_endpoint *lin_lane_endpoint(const lin_lane *l) { return &l->endpoint; }
-
-lin_status lin_lane_go_on(lin_lane *l, int64_t frames, int64_t rows, const lin_endpoint *endpoint, lin_error *err)
+lin_status lin_lane_go_on(lin_lane *l, int64_t frames, int64_t rows, int was_reset, lin_error *err)
 {
     const lin_config *c = &l->r->model->config;
     const float *waiting = lin_stream_waiting(l->stream, &l->n);
-    const int64_t forgotten = frames - lin_stream_frames_in(l->stream); // by resets, a whole number of rows
-    if (forgotten < 0 || forgotten % c->stack || rows * c->stack + l->n != frames || (forgotten && !endpoint))
+    const int64_t before = frames - lin_stream_frames_in(l->stream); // the last reset, a whole number of rows
+    if (before < 0 || before % c->stack || rows * c->stack + l->n != frames || (before && !was_reset))
         return lin_fail(err, LIN_FORMAT, "its parts contradict each other");
     memcpy(l->frames, waiting, (size_t)l->n * (size_t)c->mel_bins * sizeof *waiting);
     l->fed = l->n;
     l->row = rows;
-    if (endpoint) l->endpoint = *endpoint;
     return LIN_OK;
 }
 
-// Of the frames of one row, in decibels on a scale of its own.
-static double loudness(const lin_lane *l, const float *frames)
+static lin_status rows_to_utterances(void *context, const float *logp, int n, const double *db, int *taken, int *reset,
+                                     lin_error *err)
 {
-    const int n = l->r->model->config.stack * l->r->model->config.mel_bins;
-    double sum = 0;
-    for (int i = 0; i < n; i++) sum += exp((double)frames[i]);
-    return 10 * log10(sum);
+    return lin_utterances_push(context, logp, n, db, taken, reset, err);
 }
 
-// What rows have judged goes; after a reset the rest is new to the network.
+static int utterances_may_reset(const void *context, int rows) { return lin_utterances_may_reset(context, rows); }
+
+lin_lane_sink lin_lane_to(lin_utterances *u)
+{
+    return (lin_lane_sink){u, rows_to_utterances, utterances_may_reset, lin_utterances_ends(u)->endpoints};
+}
+
+// Loudness of the rows to come; not of a last row that lacks frames.
+static void measure(lin_lane *l, int rows)
+{
+    const int stack = l->r->model->config.stack, D = l->r->model->config.mel_bins;
+    for (int i = 0; i < rows; i++) {
+        double sum = 0;
+        for (int f = i * stack; f < (i + 1) * stack && f < l->n; f++)
+            sum = lin_loudness_frame(sum, l->frames + (size_t)f * (size_t)D, D);
+        l->db[i] = (i + 1) * stack <= l->n ? lin_loudness_db(sum) : NAN;
+    }
+}
+
+// The frames of rows that were taken go; after a reset the rest is new to the network.
 static void drop(lin_lane *l, int rows, int reset)
 {
     const lin_config *c = &l->r->model->config;
@@ -111,49 +121,24 @@ static void drop(lin_lane *l, int rows, int reset)
     if (reset) lin_stream_reset(l->stream);
 }
 
-// Rows `from` .. `rows`-1 until an endpoint, which *rule tells: how many.
-static int up_to_endpoint(lin_lane *l, int from, int rows, lin_endpoint_rule *rule)
+// Gives rows that came out to the sink, until it says that the network is reset: those behind it were computed with the old past.
+static lin_status give(lin_lane *l, int rows, const lin_lane_sink *sink, lin_error *err)
 {
-    const lin_config *c = &l->r->model->config;
-    for (int i = from; i < rows; i++) {
-        const int whole = (i + 1) * c->stack <= l->n; // the last row of the sound may lack frames
-        const double db = whole ? loudness(l, l->frames + (size_t)(i * c->stack) * (size_t)c->mel_bins) : NAN;
-        *rule = lin_endpoint_push(&l->endpoint, l->logp + (size_t)i * (size_t)l->r->V, db);
-        const double at_s = (double)(l->row + i - from + 1) * l->r->row_seconds;
-        if (*rule != LIN_ENDPOINT_NONE && at_s >= l->options.from_s) return i + 1 - from;
-    }
-    *rule = LIN_ENDPOINT_NONE;
-    return rows - from;
-}
-
-// Gives rows that came out to the sink, until an endpoint that resets the network: those behind it were computed with what it must
-// forget.
-static lin_status judge(lin_lane *l, int rows, const lin_lane_sink *sink, lin_error *err)
-{
-    lin_endpoint_rule rule = LIN_ENDPOINT_NONE;
-    lin_status status = LIN_OK;
-    int done = 0, reset = 0;
-    while (done < rows && !reset && status == LIN_OK) {
-        const int n = l->options.endpoints ? up_to_endpoint(l, done, rows, &rule) : rows;
-        status = sink->rows(sink->context, l->logp + (size_t)done * (size_t)l->r->V, n, err);
-        done += n;
-        l->row += n;
-        if (status != LIN_OK || rule == LIN_ENDPOINT_NONE) continue;
-        reset = l->options.resets;
-        status = sink->endpoint(sink->context, rule, l->row, err);
-    }
-    drop(l, done, reset);
+    int taken = 0, reset = 0;
+    if (rows == 0) return LIN_OK;
+    if (sink->loudness) measure(l, rows);
+    lin_status status = sink->rows(sink->context, l->logp, rows, sink->loudness ? l->db : NULL, &taken, &reset, err);
+    l->row += taken;
+    drop(l, taken, reset);
     return status;
 }
 
 // Frames to give to the network next.
-static int piece(const lin_lane *l, const lin_worker *worker)
+static int piece(const lin_lane *l, const lin_worker *worker, const lin_lane_sink *sink)
 {
     const int threads = lin_worker_threads(worker), rows = threads > 1 ? threads * RESET_ROWS_EACH : RESET_ROWS;
     const int n = l->n - l->fed, most = rows * l->r->model->config.stack;
-    const int may_reset = l->options.endpoints && l->options.resets &&
-                          (double)(l->row + l->rows) * l->r->row_seconds >= l->options.from_s;
-    return may_reset && n > most ? most : n;
+    return n > most && sink->may_reset && sink->may_reset(sink->context, l->rows) ? most : n;
 }
 
 // Gives the network what it has not been given, as often as it is reset on the way.
@@ -162,11 +147,11 @@ static lin_status advance(lin_lane *l, lin_worker *worker, const lin_lane_sink *
     lin_status status = LIN_OK;
     while (status == LIN_OK && l->fed < l->n) {
         int rows = 0;
-        const int n = piece(l, worker);
+        const int n = piece(l, worker, sink);
         const float *next = l->frames + (size_t)l->fed * (size_t)l->r->model->config.mel_bins;
         status = lin_stream_feed(l->stream, worker, next, n, l->logp, l->rows, &rows, err);
         l->fed += n;
-        if (status == LIN_OK) status = judge(l, rows, sink, err);
+        if (status == LIN_OK) status = give(l, rows, sink, err);
     }
     return status;
 }
@@ -194,15 +179,14 @@ lin_status lin_lane_finish(lin_lane *l, lin_worker *worker, const lin_lane_sink 
     while (status == LIN_OK && l->n > 0) {
         int rows = 0;
         status = lin_stream_finish(l->stream, worker, l->logp, l->rows, &rows, err);
-        if (status == LIN_OK) status = judge(l, rows, sink, err);
+        if (status == LIN_OK) status = give(l, rows, sink, err);
         if (status == LIN_OK) status = advance(l, worker, sink, err);
     }
     return status;
 }
 
-lin_status lin_lane_end_utterance(lin_lane *l, lin_worker *worker, const lin_lane_sink *sink, lin_error *err)
+lin_status lin_lane_reset_network(lin_lane *l, lin_worker *worker, const lin_lane_sink *sink, lin_error *err)
 {
-    l->endpoint.silent_s = l->endpoint.spoken_s = l->endpoint.length_s = 0;
-    if (l->options.resets) drop(l, 0, 1);
+    drop(l, 0, 1);
     return advance(l, worker, sink, err);
 }

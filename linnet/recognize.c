@@ -102,12 +102,12 @@ static lin_status reserve_rows(lin_ear *e, int rows, lin_error *err)
     return LIN_OK;
 }
 
-static lin_status ready(lin_ear *e, const lin_sound *sound, int lanes, int D, lin_error *err)
+static lin_status ready(lin_ear *e, int lanes, int D, lin_error *err)
 {
     for (int i = 0; i < lanes && e->r->streams; i++) {
         lin_status status = e->of[i] ? LIN_OK : lin_lane_create(e->r, &e->of[i], err);
-        if (status == LIN_OK) status = lin_lane_begin(e->of[i], &sound->resets, err);
         if (status != LIN_OK) return status;
+        lin_lane_begin(e->of[i]);
     }
     if (lanes <= e->lanes) return LIN_OK;
     size_t count = 2 * (size_t)lanes * BLOCK * (size_t)D;
@@ -125,24 +125,26 @@ typedef struct outlet {
     int lane;
 } outlet;
 
-static lin_status rows_out(void *context, const float *logp, int n, lin_error *err)
+static lin_status rows_out(void *context, const float *logp, int n, const double *db, int *taken, int *reset, lin_error *err)
 {
     const outlet *o = context;
+    (void)db;
+    *taken = n;
+    *reset = 0;
     return o->sink->rows(o->sink->context, o->lane, logp, n, err);
 }
 
-static lin_status reset_out(void *context, lin_endpoint_rule rule, int64_t row, lin_error *err)
+static lin_lane_sink sink_of(const lin_sink *sink, outlet *out)
 {
-    const outlet *o = context;
-    (void)rule;
-    return o->sink->reset(o->sink->context, o->lane, row, err);
+    if (sink->utterances) return lin_lane_to(sink->utterances(sink->context, out->lane));
+    return (lin_lane_sink){.context = out, .rows = rows_out};
 }
 
 // frames NULL: the sound is over.
 static lin_status feed(lin_ear *e, int lane, const float *frames, int n, const lin_sink *sink, lin_error *err)
 {
     outlet out = {sink, lane};
-    const lin_lane_sink to = {.context = &out, .rows = rows_out, .endpoint = reset_out};
+    const lin_lane_sink to = sink_of(sink, &out);
     if (!frames) return lin_lane_finish(e->of[lane], e->worker, &to, err);
     lin_status status = sink->frames ? sink->frames(sink->context, lane, frames, n, err) : LIN_OK;
     if (status != LIN_OK) return status;
@@ -161,6 +163,8 @@ static double seconds_heard(const lin_source *source, const lin_sound *sound)
 static lin_status mark(lin_ear *e, const lin_source *source, const lin_sound *sound, const lin_sink *sink, int end, lin_error *err)
 {
     const lin_audio_format *format = lin_source_info(source);
+    const lin_utterances *first = sink->utterances(sink->context, 0);
+    const lin_search *search = lin_utterances_search(first);
     const int past = end; // on the way the sound itself is there to be read again
     int n_last;
     const float *last = lin_source_last(source, &n_last);
@@ -177,19 +181,20 @@ static lin_status mark(lin_ear *e, const lin_source *source, const lin_sound *so
                                    .past = past,
                                    .n_last = n_last,
                                    .last = lin_state_sound(last, (size_t)n_last * (size_t)format->channels),
-                                   .kind = sink->search->kind,
-                                   .search = sink->search->id,
-                                   .resets = sound->resets.endpoints,
-                                   .resets_from_s = sound->resets.from_s};
+                                   .kind = search->kind,
+                                   .search = search->id,
+                                   .resets = lin_utterances_ends(first)->endpoints,
+                                   .resets_from_s = lin_utterances_ends(first)->from_s};
     const lin_state_sizes sizes = {.front = lin_source_state_bytes(source, past),
-                                   .decoder = lin_search_bytes(sink->search),
+                                   .decoder = lin_search_bytes(search),
                                    .image = lin_stream_image_bytes(lin_lane_stream(e->of[0]))};
     lin_status status = lin_state_begin(&e->state, &about, &sizes, err);
     if (status == LIN_OK) status = lin_source_save(source, past, lin_state_front(&e->state), err);
     for (int l = 0; l < about.lanes && status == LIN_OK; l++) {
         status = lin_stream_save(lin_lane_stream(e->of[l]), lin_state_image(&e->state, l), sizes.image, err);
-        memcpy(lin_state_decoder(&e->state, l), sink->decoder(sink->context, l), sizes.decoder);
-        lin_state_put_endpoint(&e->state, l, lin_lane_endpoint(e->of[l]));
+        lin_utterances *u = sink->utterances(sink->context, l);
+        memcpy(lin_state_decoder(&e->state, l), lin_utterances_decoder(u), sizes.decoder);
+        lin_state_put_endpoint(&e->state, l, lin_utterances_endpoint(u));
     }
     return status == LIN_OK ? sink->mark(sink->context, &e->state, end, err) : status;
 }
@@ -233,12 +238,14 @@ static lin_status take_up(lin_ear *e, const lin_sound *sound, const lin_sink *si
     const lin_state *s = sound->from;
     lin_status status = LIN_OK;
     for (int l = 0; l < s->about.lanes && status == LIN_OK; l++) {
-        lin_endpoint endpoint = *lin_lane_endpoint(e->of[l]);
+        lin_utterances *u = sink->utterances(sink->context, l);
+        lin_endpoint endpoint = *lin_utterances_endpoint(u);
         status = lin_stream_load(lin_lane_stream(e->of[l]), lin_state_image(s, l), s->sizes.image, err);
-        if (status == LIN_OK) status = lin_state_get_decoder(s, l, sink->search, sink->decoder(sink->context, l), err);
-        if (status == LIN_OK) status = lin_state_get_endpoint(s, l, &sound->resets, &endpoint, err);
+        if (status == LIN_OK) status = lin_state_get_decoder(s, l, lin_utterances_search(u), lin_utterances_decoder(u), err);
+        if (status == LIN_OK) status = lin_state_get_endpoint(s, l, lin_utterances_ends(u), &endpoint, err);
         if (status == LIN_OK)
-            status = lin_lane_go_on(e->of[l], s->about.frames, s->about.rows, s->about.resets ? &endpoint : NULL, err);
+            status = lin_lane_go_on(e->of[l], s->about.frames, s->about.rows, s->about.resets, err);
+        if (status == LIN_OK) lin_utterances_go_on(u, s->about.rows, &endpoint);
     }
     if (status == LIN_OK) return status;
     lin_error why = *err;
@@ -374,7 +381,10 @@ static lin_status hear_whole(lin_ear *e, lin_source *source, const lin_sound *so
         status = reserve_rows(e, rows, err);
         if (status == LIN_OK && e->r->model->speaker_norm) status = normalize(&all[l], sound, err);
         if (status == LIN_OK) status = lin_encoder_run(e->worker, all[l].data, offsets, 1, e->logp, err);
-        if (status == LIN_OK) status = sink->rows(sink->context, l, e->logp, rows, err);
+        outlet out = {sink, l};
+        const lin_lane_sink to = sink_of(sink, &out);
+        int taken, reset;
+        if (status == LIN_OK) status = to.rows(to.context, e->logp, rows, NULL, &taken, &reset, err);
     }
     for (int l = 0; l < lanes; l++) lin_matrix_free(&all[l]);
     return status;
@@ -434,8 +444,6 @@ lin_status lin_ear_hear(lin_ear *ear, const lin_sound *sound, const lin_sink *si
     int live = 0;
     if ((sound->from || sound->leave_open || sound->mark_s > 0) && !ear->r->streams)
         return lin_fail(err, LIN_UNSUPPORTED, "this model needs whole utterances: it has no stream that could be put away");
-    if (sound->resets.endpoints && !ear->r->streams)
-        return lin_fail(err, LIN_UNSUPPORTED, "this model needs whole utterances: it cannot be reset at endpoints");
     // Where winding is not possible or does not give the same samples, everything before is read. Standard input is opened once
     // only: what had been looked at would be lost.
     const int once = sound->path && strcmp(sound->path, "-") == 0;
@@ -449,8 +457,10 @@ lin_status lin_ear_hear(lin_ear *ear, const lin_sound *sound, const lin_sink *si
         return status;
     }
     heard->lanes = lin_source_lanes(source);
-    status = ready(ear, sound, heard->lanes, lin_source_bins(source), err);
+    status = ready(ear, heard->lanes, lin_source_bins(source), err);
     if (status == LIN_OK && sink->begin) status = sink->begin(sink->context, heard->lanes, err);
+    if (status == LIN_OK && sink->utterances && !ear->r->streams && lin_utterances_ends(sink->utterances(sink->context, 0))->resets)
+        status = lin_fail(err, LIN_UNSUPPORTED, "this model needs whole utterances: it cannot be reset at endpoints");
     if (status == LIN_OK && sound->from) status = take_up(ear, sound, sink, err);
     if (status == LIN_OK) {
         status = ear->r->streams ? hear_stream(ear, source, sound, live, sink, err) : hear_whole(ear, source, sound, sink, err);

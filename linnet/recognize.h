@@ -66,7 +66,6 @@ typedef struct lin_sound {
     int within;                /* 1: it was put away in the middle of this very sound; 0: this sound is what comes next */
     int leave_open;            /* the stream goes on after this sound: what is not certain is not written, mark is called instead */
     double mark_s;             /* mark is called every so many seconds of sound; 0: not */
-    lin_lane_options resets;   /* zero: never. For a model that needs whole utterances it must be */
 } lin_sound;
 
 /* Receives rows [n, V] of a lane, in order. Not LIN_OK: the hearing ends with it. begin (may be NULL): how many lanes there will
@@ -77,12 +76,9 @@ typedef struct lin_sink {
     lin_status (*rows)(void *context, int lane, const float *logp, int n, lin_error *err);
     /* Frames [n, D] of a lane, as the front end makes them, not normalised, before the rows that they give. May be NULL. */
     lin_status (*frames)(void *context, int lane, const float *fbank, int n, lin_error *err);
-    /* The network forgets what it heard before row number `row` of the lane. NULL where the sound has no resets. */
-    lin_status (*reset)(void *context, int lane, int64_t row, lin_error *err);
-    /* How rows are decoded, and the search's state of a lane, 0 .. lanes-1, which is put away with the stream or taken up. NULL
-     * where neither is asked for. */
-    const lin_search *search;
-    void *(*decoder)(void *context, int lane);
+    /* Where the rows of a lane, 0 .. lanes-1, are decoded; its decoder and endpoint are saved with the stream. NULL: rows is called
+     * instead. Called after begin. */
+    lin_utterances *(*utterances)(void *context, int lane);
     /* The stream as it stands, valid until the ear's next mark or hearing. end: this is the end of a sound that is left open. */
     lin_status (*mark)(void *context, lin_state *state, int end, lin_error *err);
     /* Not 0: nothing more is wanted of this sound. May be NULL. */

@@ -104,7 +104,7 @@ void lin_state_put_endpoint(lin_state *s, int lane, const lin_endpoint *e)
     if (s->about.resets) memcpy(lane_at(s, lane) + lane_bytes(s) - sizeof put, &put, sizeof put);
 }
 
-lin_status lin_state_get_endpoint(const lin_state *s, int lane, const lin_lane_options *options, lin_endpoint *e, lin_error *err)
+lin_status lin_state_get_endpoint(const lin_state *s, int lane, const lin_reset_options *options, lin_endpoint *e, lin_error *err)
 {
     const lin_endpoint_options *o = &options->rules;
     state_endpoint got;

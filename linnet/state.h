@@ -29,7 +29,7 @@
 
 #include "base/status.h"
 #include "decoder/search.h"
-#include "linnet/lane.h"
+#include "linnet/utterances.h"
 
 enum { LIN_STATE_VERSION = 3 };
 
@@ -75,7 +75,7 @@ lin_status lin_state_get_decoder(const lin_state *state, int lane, const lin_sea
 /* The endpoint of a lane; nothing of a state without resets. Getting: into an endpoint of the same rules, which `options` name;
  * LIN_MISMATCH if the state is of others, or of others than these resets; LIN_FORMAT if damaged. */
 void lin_state_put_endpoint(lin_state *state, int lane, const lin_endpoint *endpoint);
-lin_status lin_state_get_endpoint(const lin_state *state, int lane, const lin_lane_options *options, lin_endpoint *endpoint,
+lin_status lin_state_get_endpoint(const lin_state *state, int lane, const lin_reset_options *options, lin_endpoint *endpoint,
                                   lin_error *err);
 
 /* The bytes as they go to a file: completes the header. */

@@ -28,8 +28,8 @@ START_TEST(as_text)
     r.n_words = p.n_words = 2;
     r.text = p.text = text;
     r.has_words = p.has_words = 1;
-    lin_live_view v = {.utterance = 3, .revision = 4, .result = &r, .partial = &p, .incomplete = 1, .old_phones = 1, .old_words = 1,
-                       .start_s = 1, .end_s = 1.06, .heard_s = 1.09};
+    lin_session_view v = {.utterance = 3, .revision = 4, .settled = &r, .provisional = &p, .incomplete = 1, .old_phones = 1, .old_words = 1,
+                       .start_s = 1, .end_s = 1.06, .processed_s = 1.09};
     OK(lin_live_put_text(&out, &names, &r, 0, &err));
     ck_assert_str_eq(out.data, "hello [ah]");
     lin_buffer_clear(&out);
@@ -51,7 +51,7 @@ START_TEST(as_text)
                      "\"known\":false,\"start\":1.030,\"end\":1.060,\"confidence\":0.2500,\"first_phone\":3,"
                      "\"phones\":[\"AH\"],\"complete\":false}]}\n");
     lin_buffer_clear(&out);
-    v.end = LIN_LIVE_AFTER;
+    v.end = LIN_SESSION_AFTER;
     r.n_phones = r.n_words = 1;
     lin_live_put_json(&out, &names, &v, "hello", "", 0.25);
     ck_assert_str_eq(out.data,

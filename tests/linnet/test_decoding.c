@@ -367,7 +367,7 @@ START_TEST(earlier_versions_are_still_read)
 {
     const lin_search greedy = lin_search_greedy(V);
     const lin_state_sizes sizes = {.front = 13, .decoder = sizeof(lin_greedy), .image = 30};
-    const lin_lane_options never = {.endpoints = 0}, always = {.endpoints = 1, .rules = lin_endpoint_default(), .resets = 1};
+    const lin_reset_options never = {.endpoints = 0}, always = {.endpoints = 1, .rules = lin_endpoint_default(), .resets = 1};
     lin_state s = {0}, old = {0};
     lin_greedy g[2], got;
     lin_endpoint endpoint;
@@ -405,7 +405,7 @@ END_TEST
 START_TEST(endpoints_are_part_of_a_state)
 {
     const lin_state_sizes sizes = {.front = 13, .decoder = sizeof(lin_greedy), .image = 30};
-    lin_lane_options resets = {.endpoints = 1, .rules = lin_endpoint_default(), .resets = 1, .from_s = 60};
+    lin_reset_options resets = {.endpoints = 1, .rules = lin_endpoint_default(), .resets = 1, .from_s = 60};
     lin_state_about a = about;
     lin_state s = {0}, read = {0};
     lin_endpoint e[2], got;

@@ -1,13 +1,13 @@
 // The growing result of beams and words: any split of the sound, what is settled stays, endpoints end the search, guesses and
 // incomplete words, alternatives, phrases that change on the way, nothing allocated.
 #include "app/decoding_options.h"
-#include "linnet/live.h"
+#include "linnet/session.h"
 
 #include "base/hash.h"
 #include "decoder/greedy.h"
 #include "model/stream.h"
 #include "tests/lexicon/support.h"
-#include "tests/linnet/live_sound.h"
+#include "tests/linnet/session_sound.h"
 
 enum { MOST = 400 };
 
@@ -232,12 +232,12 @@ static uint64_t hash_of(const lin_result *r)
     return hash;
 }
 
-static lin_status hear(void *context, const lin_live_view *v, lin_error *err)
+static lin_status hear(void *context, const lin_session_view *v, lin_error *err)
 {
     (void)err;
     heard *h = context;
-    const lin_result *r = v->result, *p = v->partial;
-    const int final = v->end != LIN_LIVE_GROWS, last = p->n_words - 1;
+    const lin_result *r = v->settled, *p = v->provisional;
+    const int final = v->end != LIN_SESSION_OPEN, last = p->n_words - 1;
     h->views++;
     ck_assert_int_eq(v->utterance, h->ends + 1);
     ck_assert_int_eq(v->revision, ++h->revision);
@@ -266,11 +266,11 @@ static lin_status hear(void *context, const lin_live_view *v, lin_error *err)
     h->growing_phones = r->n_phones;
     h->growing_words = r->n_words;
     ck_assert_double_le(v->start_s, v->end_s);
-    ck_assert_double_le(v->end_s, v->heard_s + 1e-9);
+    ck_assert_double_le(v->end_s, v->processed_s + 1e-9);
     if (!final) return LIN_OK;
     ck_assert_int_eq(p->n_phones + p->n_words, 0);
     h->empty_ends += r->n_phones == 0;
-    h->ended_at[h->ends] = v->heard_s;
+    h->ended_at[h->ends] = v->processed_s;
     h->alternatives[h->ends] = hash_of(r);
     h->n_phones += r->n_phones;
     h->n_words += r->n_words;
@@ -280,33 +280,33 @@ static lin_status hear(void *context, const lin_live_view *v, lin_error *err)
     return LIN_OK;
 }
 
-static lin_live *create(const lin_live_options *o, heard *h)
+static lin_session *create(const lin_session_options *o, heard *h)
 {
     lin_error err = {0};
-    lin_live *live;
+    lin_session *session;
     memset(h, 0, sizeof *h);
-    require_ok(lin_live_create(&recognizer, o, &(lin_live_sink){h, hear}, &live, &err));
-    return live;
+    require_ok(lin_session_create(&recognizer, o, &(lin_session_sink){h, hear}, &session, &err));
+    return session;
 }
 
 // Frames from .. to-1 in pieces of random length up to `most`.
-static void feed(lin_live *live, int from, int to, int most, uint64_t seed)
+static void feed(lin_session *session, int from, int to, int most, uint64_t seed)
 {
     lin_error err = {0};
     for (int at = from, n, i = 0; at < to; at += n, i++) {
         n = most == 1 ? 1 : (int)lin_random_below(seed, (uint64_t)i, (uint32_t)most + 1);
         if (n > to - at) n = to - at;
-        require_ok(lin_live_feed(live, features + (size_t)(at * D), n, &err));
+        require_ok(lin_session_push_frames(session, features + (size_t)(at * D), n, &err));
     }
 }
 
-static void listen_to(const lin_live_options *o, int most, uint64_t seed, heard *h)
+static void listen_to(const lin_session_options *o, int most, uint64_t seed, heard *h)
 {
     lin_error err = {0};
-    lin_live *live = create(o, h);
-    feed(live, 0, n_features, most, seed);
-    require_ok(lin_live_finish(live, &err));
-    lin_live_destroy(live);
+    lin_session *session = create(o, h);
+    feed(session, 0, n_features, most, seed);
+    require_ok(lin_session_finish(session, &err));
+    lin_session_destroy(session);
 }
 
 static void same(const heard *a, const heard *b)
@@ -331,7 +331,7 @@ static opened search;
 
 START_TEST(any_split_gives_the_same)
 {
-    lin_live_options o = lin_live_options_default();
+    lin_session_options o = lin_session_options_default();
     open_search(&search, lines[_i]);
     o.decoding = &search.decoding;
 #ifdef TEST_ASAN
@@ -358,7 +358,7 @@ END_TEST
 START_TEST(each_utterance_is_a_search_of_its_own)
 {
     lin_error err = {0};
-    lin_live_options o = lin_live_options_default();
+    lin_session_options o = lin_session_options_default();
     lin_decoder d = {0};
     lin_result want = {0};
     open_search(&search, lines[_i]);
@@ -402,7 +402,7 @@ END_TEST
 START_TEST(alternatives_of_what_was_settled)
 {
     lin_error err = {0};
-    lin_live_options o = lin_live_options_default();
+    lin_session_options o = lin_session_options_default();
     lin_words_options how = lin_words_options_default();
     lin_dictionary *dictionary;
     lin_ngram *lm;
@@ -434,7 +434,7 @@ END_TEST
 START_TEST(a_phone_that_an_end_cuts)
 {
     lin_error err = {0};
-    lin_live_options o = lin_live_options_default();
+    lin_session_options o = lin_session_options_default();
     const lin_recognizer sound = recognizer;
     lin_recognizer deaf = recognizer;
     const lin_params *params = &recognizer.model->params;
@@ -460,7 +460,7 @@ END_TEST
 // Nothing but one word that nobody says: its beginnings are guessed and dropped, and the end, which is told, is empty.
 START_TEST(guesses_that_are_dropped)
 {
-    lin_live_options o = lin_live_options_default();
+    lin_session_options o = lin_session_options_default();
     open_search(&search, "--words --lexicon %n --lm %m --no-unknown --lm-weight 0.2 --bonus 2");
     o.decoding = &search.decoding;
     listen_to(&o, 9, 3, &a);
@@ -474,17 +474,17 @@ END_TEST
 
 START_TEST(nothing_is_allocated_on_the_way)
 {
-    lin_live_options o = lin_live_options_default();
+    lin_session_options o = lin_session_options_default();
     open_search(&search, lines[_i]);
     o.decoding = &search.decoding;
-    lin_live *live = create(&o, &a);
-    for (int k = 0; k < 2; k++) feed(live, 0, n_features, 4, 1);
+    lin_session *session = create(&o, &a);
+    for (int k = 0; k < 2; k++) feed(session, 0, n_features, 4, 1);
     const unsigned long before = lin_memory_count();
     const int words = a.n_words;
-    feed(live, 0, n_features, 4, 1);
+    feed(session, 0, n_features, 4, 1);
     ck_assert_uint_eq(lin_memory_count(), before);
     ck_assert(_i % 2 == 0 || a.n_words > words);
-    lin_live_destroy(live);
+    lin_session_destroy(session);
     close_search(&search);
 }
 END_TEST
@@ -492,22 +492,22 @@ END_TEST
 START_TEST(failures)
 {
     lin_error err = {0};
-    lin_live_options o = lin_live_options_default();
-    lin_live *live;
+    lin_session_options o = lin_session_options_default();
+    lin_session *session;
     open_search(&search, words_line);
     o.decoding = &search.decoding;
-    FAIL_EVERY_ALLOCATION(lin_live_create(&recognizer, &o, &(lin_live_sink){&a, hear}, &live, NULL), lin_live_destroy(live));
+    FAIL_EVERY_ALLOCATION(lin_session_create(&recognizer, &o, &(lin_session_sink){&a, hear}, &session, NULL), lin_session_destroy(session));
     // On the way: any allocation may fail, and the next call goes on or fails again, and nothing is lost to the heap.
     const unsigned long blocks = lin_memory_live();
     for (unsigned long k = 1; k < 40; k++) {
-        live = create(&o, &a);
+        session = create(&o, &a);
         lin_memory_fail_at(k);
         lin_status status = LIN_OK;
         for (int at = 0; at + 20 <= n_features / 2 && status == LIN_OK; at += 20)
-            status = lin_live_feed(live, features + (size_t)(at * D), 20, &err);
+            status = lin_session_push_frames(session, features + (size_t)(at * D), 20, &err);
         lin_memory_fail_at(0);
         ck_assert(status == LIN_OK || status == LIN_NO_MEMORY);
-        lin_live_destroy(live);
+        lin_session_destroy(session);
         ck_assert_uint_eq(lin_memory_live(), blocks);
         if (status == LIN_OK) {
             ck_assert_uint_gt(k, 3);
@@ -545,7 +545,7 @@ static int begins_with(const heard *h, int from, int to, char letter)
 START_TEST(phrases_change_on_the_way)
 {
     lin_error err = {0};
-    lin_live_options o = lin_live_options_default();
+    lin_session_options o = lin_session_options_default();
     int n;
     write_list("-5");
     open_search(&search, WORDS " --context %l");
@@ -554,18 +554,18 @@ START_TEST(phrases_change_on_the_way)
     listen_to(&o, 20, 5, &a);
     ck_assert_int_eq(begins_with(&a, 0, a.n_words, 'z'), 0);
     ck_assert_int_gt(begins_with(&a, 0, a.n_words, 'w'), 4);
-    lin_live *live = create(&o, &b);
+    lin_session *session = create(&o, &b);
     const int half = n_features / 2;
-    feed(live, 0, half, 20, 5);
+    feed(session, 0, half, 20, 5);
     const int settled = b.n_words + b.growing_words;
     const double at_s = half * 0.01;
     ck_assert_int_gt(settled, 2);
     write_list("20");
     require_ok(lin_decoding_reread(&search.decoding, &n, &err));
     ck_assert_int_gt(n, 8);
-    feed(live, half, n_features, 20, 6);
-    require_ok(lin_live_finish(live, &err));
-    lin_live_destroy(live);
+    feed(session, half, n_features, 20, 6);
+    require_ok(lin_session_finish(session, &err));
+    lin_session_destroy(session);
     for (int i = 0; i < settled; i++) same_word(&b.words[i], &a.words[i]);
     int later = 0;
     for (int i = settled; i < b.n_words; i++) {
@@ -582,23 +582,23 @@ END_TEST
 START_TEST(phrases_of_phones_change_on_the_way)
 {
     lin_error err = {0};
-    lin_live_options o = lin_live_options_default();
+    lin_session_options o = lin_session_options_default();
     int n;
     write_list("0.1");
     open_search(&search, "--beam 8 --lexicon %d --context %l");
     o.decoding = &search.decoding;
     listen_to(&o, 20, 5, &a);
-    lin_live *live = create(&o, &b);
+    lin_session *session = create(&o, &b);
     const int half = n_features / 2;
-    feed(live, 0, half, 20, 5);
+    feed(session, 0, half, 20, 5);
     const int settled = b.n_phones + b.growing_phones;
     write_list("-90");
     const unsigned long blocks = lin_memory_live();
     require_ok(lin_decoding_reread(&search.decoding, &n, &err));
     ck_assert_uint_eq(lin_memory_live(), blocks);
-    feed(live, half, n_features, 20, 6);
-    require_ok(lin_live_finish(live, &err));
-    lin_live_destroy(live);
+    feed(session, half, n_features, 20, 6);
+    require_ok(lin_session_finish(session, &err));
+    lin_session_destroy(session);
     int differ = a.n_phones != b.n_phones;
     for (int i = 0; i < settled; i++) same_phone(&b.phones[i], &a.phones[i]);
     for (int i = settled; i < a.n_phones && i < b.n_phones; i++) differ |= a.phones[i].label != b.phones[i].label;
@@ -611,7 +611,7 @@ END_TEST
 START_TEST(phrases_that_cannot_be_read)
 {
     lin_error err = {0};
-    lin_live_options o = lin_live_options_default();
+    lin_session_options o = lin_session_options_default();
     int n;
     write_list("20");
     open_search(&search, WORDS " --context %l");
@@ -627,27 +627,27 @@ START_TEST(phrases_that_cannot_be_read)
     listen_to(&o, 20, 5, &a);
     ck_assert_int_gt(begins_with(&a, 0, a.n_words, 'z'), 4);
     write_list("20");
-    for (unsigned long k = 1, live = lin_memory_live();; k++) {
+    for (unsigned long k = 1, session = lin_memory_live();; k++) {
         lin_memory_fail_at(k);
         const lin_status status = lin_decoding_reread(&search.decoding, &n, NULL);
         lin_memory_fail_at(0);
-        ck_assert_uint_eq(lin_memory_live(), live); // as many blocks in the place of the old ones
+        ck_assert_uint_eq(lin_memory_live(), session); // as many blocks in the place of the old ones
         if (status == LIN_OK) break;
         ck_assert_int_eq(status, LIN_NO_MEMORY);
         ck_assert_ptr_eq(search.decoding.context.words, before.words);
     }
     // A list to and fro at every chunk, with and without words of its own.
-    lin_live *live = create(&o, &a);
+    lin_session *session = create(&o, &a);
     for (int at = 0, k = 0; at + 9 <= n_features; at += 9, k++) {
         test_write_file(list, "# none\n", 7);
         if (k % 3 == 1) write_list("30");
         if (k % 3 == 2) test_write_file(list, "frbz plgh\t25\n", 13);
         require_ok(lin_decoding_reread(&search.decoding, &n, &err));
         ck_assert_int_eq(n == 0, k % 3 == 0);
-        feed(live, at, at + 9, 9, (uint64_t)at);
+        feed(session, at, at + 9, 9, (uint64_t)at);
     }
-    require_ok(lin_live_finish(live, &err));
-    lin_live_destroy(live);
+    require_ok(lin_session_finish(session, &err));
+    lin_session_destroy(session);
     ck_assert_int_gt(a.n_words, 4);
     close_search(&search);
     // Greedy decoding has no phrases.
@@ -660,8 +660,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("linnet/live with beams and words");
-    TCase *cases = tcase_create("live");
+    Suite *suite = suite_create("linnet/session with beams and words");
+    TCase *cases = tcase_create("session");
     tcase_add_unchecked_fixture(cases, begin, end);
     tcase_set_timeout(cases, 30);
     tcase_add_loop_test(cases, any_split_gives_the_same, 0, 4);

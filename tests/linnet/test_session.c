@@ -1,10 +1,10 @@
 // The growing result: any split of the sound, endpoints that reset and that do not, what is settled stays, look-ahead is not lost.
-#include "linnet/live.h"
+#include "linnet/session.h"
 
 #include "app/latency.h"
 #include "decoder/greedy.h"
 #include "model/stream.h"
-#include "tests/linnet/live_sound.h"
+#include "tests/linnet/session_sound.h"
 
 enum { MOST_PHONES = 400, MOST_ENDS = 512 };
 
@@ -15,7 +15,7 @@ typedef struct heard {
     int n, n_growing;           // of utterances that ended, and settled ones of the one that grows
     int ends, first[MOST_ENDS]; // first[i]: index of the first phone of utterance i
     double ended_at[MOST_ENDS]; // sound judged when it ended
-    lin_live_end why[MOST_ENDS];
+    lin_session_end why[MOST_ENDS];
     int revision, views;
     int fail_at; // the view that fails, 0: none
 } heard;
@@ -30,28 +30,28 @@ static void same_phones(const lin_result_phone *got, const lin_result_phone *wan
     }
 }
 
-static lin_status hear(void *context, const lin_live_view *v, lin_error *err)
+static lin_status hear(void *context, const lin_session_view *v, lin_error *err)
 {
     heard *h = context;
     if (++h->views == h->fail_at) return lin_fail(err, LIN_IO, "the sink is full");
     ck_assert_int_eq(v->utterance, h->ends + 1);
     ck_assert_int_eq(v->revision, ++h->revision);
     // What was settled once is there again, unchanged.
-    ck_assert_int_ge(v->result->n_phones, h->n_growing);
-    same_phones(v->result->phones, h->growing, h->n_growing, "a settled phone");
-    ck_assert_int_lt(h->n + v->result->n_phones, MOST_PHONES);
-    h->n_growing = v->result->n_phones;
-    if (h->n_growing) memcpy(h->growing, v->result->phones, (size_t)h->n_growing * sizeof *h->growing);
-    ck_assert_int_gt(v->result->n_phones + v->partial->n_phones, 0);
-    ck_assert_double_eq(v->start_s, v->result->n_phones ? v->result->phones[0].start_s : v->partial->phones[0].start_s);
-    const lin_result *last = v->partial->n_phones ? v->partial : v->result;
+    ck_assert_int_ge(v->settled->n_phones, h->n_growing);
+    same_phones(v->settled->phones, h->growing, h->n_growing, "a settled phone");
+    ck_assert_int_lt(h->n + v->settled->n_phones, MOST_PHONES);
+    h->n_growing = v->settled->n_phones;
+    if (h->n_growing) memcpy(h->growing, v->settled->phones, (size_t)h->n_growing * sizeof *h->growing);
+    ck_assert_int_gt(v->settled->n_phones + v->provisional->n_phones, 0);
+    ck_assert_double_eq(v->start_s, v->settled->n_phones ? v->settled->phones[0].start_s : v->provisional->phones[0].start_s);
+    const lin_result *last = v->provisional->n_phones ? v->provisional : v->settled;
     ck_assert_double_eq(v->end_s, last->phones[last->n_phones - 1].end_s);
-    ck_assert_double_le(v->end_s, v->heard_s + 1e-9);
-    if (v->end == LIN_LIVE_GROWS) return LIN_OK;
-    ck_assert_int_eq(v->partial->n_phones, 0);
+    ck_assert_double_le(v->end_s, v->processed_s + 1e-9);
+    if (v->end == LIN_SESSION_OPEN) return LIN_OK;
+    ck_assert_int_eq(v->provisional->n_phones, 0);
     ck_assert_int_lt(h->ends, MOST_ENDS);
     h->first[h->ends] = h->n;
-    h->ended_at[h->ends] = v->heard_s;
+    h->ended_at[h->ends] = v->processed_s;
     h->why[h->ends++] = v->end;
     memcpy(h->phones + h->n, h->growing, (size_t)h->n_growing * sizeof *h->growing);
     h->n += h->n_growing;
@@ -59,27 +59,27 @@ static lin_status hear(void *context, const lin_live_view *v, lin_error *err)
     return LIN_OK;
 }
 
-static lin_live *create(const lin_live_options *o, heard *h)
+static lin_session *create(const lin_session_options *o, heard *h)
 {
     lin_error err = {0};
-    lin_live *live;
+    lin_session *session;
     memset(h, 0, sizeof *h);
-    require_ok(lin_live_create(&recognizer, o, &(lin_live_sink){h, hear}, &live, &err));
-    return live;
+    require_ok(lin_session_create(&recognizer, o, &(lin_session_sink){h, hear}, &session, &err));
+    return session;
 }
 
 // In pieces of random length up to `most` frames.
-static void listen_to(const lin_live_options *o, int most, uint64_t seed, heard *h)
+static void listen_to(const lin_session_options *o, int most, uint64_t seed, heard *h)
 {
     lin_error err = {0};
-    lin_live *live = create(o, h);
+    lin_session *session = create(o, h);
     for (int at = 0, n, i = 0; at < n_features; at += n, i++) {
         n = most == 1 ? 1 : (int)lin_random_below(seed, (uint64_t)i, (uint32_t)most + 1);
         if (n > n_features - at) n = n_features - at;
-        require_ok(lin_live_feed(live, features + (size_t)(at * D), n, &err));
+        require_ok(lin_session_push_frames(session, features + (size_t)(at * D), n, &err));
     }
-    require_ok(lin_live_finish(live, &err));
-    lin_live_destroy(live);
+    require_ok(lin_session_finish(session, &err));
+    lin_session_destroy(session);
 }
 
 static void same(const heard *a, const heard *b)
@@ -132,7 +132,7 @@ static heard a, b;
 
 START_TEST(any_split_gives_the_same)
 {
-    lin_live_options o = lin_live_options_default();
+    lin_session_options o = lin_session_options_default();
     for (o.resets = 0; o.resets < 2; o.resets++) {
         listen_to(&o, n_features, 1, &a);
         ck_assert_int_ge(a.ends, 3);
@@ -154,7 +154,7 @@ END_TEST
 START_TEST(without_resets_all_utterances_are_one)
 {
     static lin_result_phone want[MOST_PHONES];
-    lin_live_options o = lin_live_options_default();
+    lin_session_options o = lin_session_options_default();
     const int n = decode(0, n_features, want);
     const double longest[] = {30, 0.3, 0.06}; // the last two cut phones in two
     o.resets = 0;
@@ -177,21 +177,21 @@ END_TEST
 START_TEST(with_resets_each_utterance_begins_anew)
 {
     static lin_result_phone want[MOST_PHONES];
-    lin_live_options o = lin_live_options_default();
+    lin_session_options o = lin_session_options_default();
     const double longest[] = {30, 0.9, 0.45};
     for (int i = 0; i < 3; i++) {
         o.rules.longest_s = longest[i];
         if (i) o.rules.after_s = 30;
         if (i) o.rules.before_s = 0;
         lin_error err = {0};
-        lin_live *live = create(&o, &a);
+        lin_session *session = create(&o, &a);
         int fed = 0;
         while (fed < n_features && a.ends < MOST_ENDS - 1) {
             const int n = n_features - fed < 9 ? n_features - fed : 9;
-            require_ok(lin_live_feed(live, features + (size_t)(fed * D), n, &err));
+            require_ok(lin_session_push_frames(session, features + (size_t)(fed * D), n, &err));
             fed += n;
         }
-        lin_live_destroy(live);
+        lin_session_destroy(session);
         ck_assert_int_ge(a.ends, 3);
         for (int u = 0; u < a.ends; u++) {
             // Where utterances without a phone lie between, the beginning is not known: only the rules by length make none unseen.
@@ -215,7 +215,7 @@ END_TEST
 START_TEST(a_phone_that_an_end_cuts)
 {
     lin_error err = {0};
-    lin_live_options o = lin_live_options_default();
+    lin_session_options o = lin_session_options_default();
     lin_recognizer deaf = recognizer;
     const lin_params *params = &recognizer.model->params;
     float *bias = recognizer.model->values + params->table[params->output[1]].offset + 5;
@@ -244,108 +244,108 @@ END_TEST
 START_TEST(an_end_may_be_asked_for)
 {
     lin_error err = {0};
-    lin_live_options o = lin_live_options_default();
+    lin_session_options o = lin_session_options_default();
     o.rules.after_s = o.rules.before_s = o.rules.longest_s = 0;
-    lin_live *live = create(&o, &a);
-    require_ok(lin_live_end_utterance(live, &err)); // nothing has been said: nothing is told
+    lin_session *session = create(&o, &a);
+    require_ok(lin_session_end_utterance(session, &err)); // nothing has been said: nothing is told
     ck_assert_int_eq(a.views, 0);
-    require_ok(lin_live_feed(live, features, 100, &err));
+    require_ok(lin_session_push_frames(session, features, 100, &err));
     ck_assert_int_eq(a.ends, 0);
     ck_assert_int_gt(a.views, 0);
-    require_ok(lin_live_end_utterance(live, &err));
+    require_ok(lin_session_end_utterance(session, &err));
     ck_assert_int_eq(a.ends, 1);
-    ck_assert_int_eq(a.why[0], LIN_LIVE_ASKED);
-    require_ok(lin_live_feed(live, features + (size_t)(100 * D), n_features - 100, &err));
-    require_ok(lin_live_finish(live, &err));
+    ck_assert_int_eq(a.why[0], LIN_SESSION_ASKED);
+    require_ok(lin_session_push_frames(session, features + (size_t)(100 * D), n_features - 100, &err));
+    require_ok(lin_session_finish(session, &err));
     ck_assert_int_eq(a.ends, 2);
-    ck_assert_int_eq(a.why[1], LIN_LIVE_STOPPED);
-    lin_live_destroy(live);
+    ck_assert_int_eq(a.why[1], LIN_SESSION_STOPPED);
+    lin_session_destroy(session);
     static lin_result_phone want[MOST_PHONES];
     const int n = decode((int)lround(a.ended_at[0] * 100), n_features, want);
     ck_assert_int_eq(a.n - a.first[1], n);
     for (int p = 0; p < n; p++) ck_assert_int_eq(a.phones[a.first[1] + p].label, want[p].label);
     // And just before the sound ends.
-    live = create(&o, &b);
-    require_ok(lin_live_feed(live, features, n_features, &err));
+    session = create(&o, &b);
+    require_ok(lin_session_push_frames(session, features, n_features, &err));
     const int growing = b.n_growing;
-    require_ok(lin_live_end_utterance(live, &err));
+    require_ok(lin_session_end_utterance(session, &err));
     ck_assert_int_ge(b.n, growing);
-    require_ok(lin_live_finish(live, &err));
-    lin_live_destroy(live);
+    require_ok(lin_session_finish(session, &err));
+    lin_session_destroy(session);
 }
 END_TEST
 
 START_TEST(nothing_is_allocated_on_the_way)
 {
     lin_error err = {0};
-    const lin_live_options o = lin_live_options_default();
-    lin_live *live = create(&o, &a);
+    const lin_session_options o = lin_session_options_default();
+    lin_session *session = create(&o, &a);
     const unsigned long before = lin_memory_count();
     unsigned long first_utterance = 0;
     for (int at = 0; at + 4 <= n_features; at += 4) {
-        require_ok(lin_live_feed(live, features + (size_t)(at * D), 4, &err));
+        require_ok(lin_session_push_frames(session, features + (size_t)(at * D), 4, &err));
         if (a.ends == 1 && !first_utterance) first_utterance = lin_memory_count() + 1;
     }
     ck_assert_int_ge(a.ends, 3);
     ck_assert_uint_eq(lin_memory_count() + 1, first_utterance); // the room of the longest utterance, once, in four lists
     ck_assert_uint_le(lin_memory_count() - before, 4);
-    lin_live_destroy(live);
+    lin_session_destroy(session);
 }
 END_TEST
 
 START_TEST(failures)
 {
     lin_error err = {0};
-    lin_live_options o = lin_live_options_default();
-    lin_live *live = create(&o, &a);
+    lin_session_options o = lin_session_options_default();
+    lin_session *session = create(&o, &a);
     a.fail_at = 3;
     lin_status status = LIN_OK;
     for (int at = 0; at < n_features && status == LIN_OK; at += 5)
-        status = lin_live_feed(live, features + (size_t)(at * D), 5, &err);
+        status = lin_session_push_frames(session, features + (size_t)(at * D), 5, &err);
     ck_assert_int_eq(status, LIN_IO);
     ck_assert_str_eq(err.message, "the sink is full");
     ck_assert_int_eq(a.views, 3);
-    lin_live_destroy(live);
+    lin_session_destroy(session);
     o.rules.blank = 2;
-    ck_assert_int_eq(lin_live_create(&recognizer, &o, &(lin_live_sink){&a, hear}, &live, &err), LIN_INVALID);
-    ck_assert_ptr_null(live);
-    o = lin_live_options_default();
+    ck_assert_int_eq(lin_session_create(&recognizer, &o, &(lin_session_sink){&a, hear}, &session, &err), LIN_INVALID);
+    ck_assert_ptr_null(session);
+    o = lin_session_options_default();
     const unsigned long before = lin_memory_live();
     int k = 1;
     for (;; k++) {
         lin_memory_fail_at((unsigned long)k);
-        status = lin_live_create(&recognizer, &o, &(lin_live_sink){&a, hear}, &live, &err);
+        status = lin_session_create(&recognizer, &o, &(lin_session_sink){&a, hear}, &session, &err);
         lin_memory_fail_at(0);
         if (status == LIN_OK) break;
         ck_assert_int_eq(status, LIN_NO_MEMORY);
-        ck_assert_ptr_null(live);
+        ck_assert_ptr_null(session);
         ck_assert_uint_eq(lin_memory_live(), before);
     }
     ck_assert_int_gt(k, 4);
-    lin_live_destroy(live);
+    lin_session_destroy(session);
     ck_assert_uint_eq(lin_memory_live(), before);
 }
 END_TEST
 
 START_TEST(construction_latency)
 {
-    const lin_live_delay d = lin_live_construction(&recognizer);
+    const lin_session_delay d = lin_session_construction(&recognizer);
     ck_assert_double_eq_tol(d.step_s, 0.03, 1e-9);
     ck_assert_double_eq_tol(d.ahead_s, 0.12, 1e-9);
     ck_assert_double_eq_tol(d.window_s, 0.015, 1e-9);
     ck_assert_double_eq_tol(d.total_s, 0.165, 1e-9);
     // A phone is settled by the feed of just that frame: the sound that has come by then ends total_s behind the phone.
     lin_error err = {0};
-    const lin_live_options o = lin_live_options_default();
-    lin_live *live = create(&o, &a);
+    const lin_session_options o = lin_session_options_default();
+    lin_session *session = create(&o, &a);
     int seen = 0;
     for (int at = 0; at < 150; at++) {
-        require_ok(lin_live_feed(live, features + (size_t)(at * D), 1, &err));
+        require_ok(lin_session_push_frames(session, features + (size_t)(at * D), 1, &err));
         const double sound_s = at * 0.01 + 0.025;
         for (; seen < a.n_growing; seen++) ck_assert_double_eq_tol(sound_s - a.growing[seen].end_s, d.total_s, 1e-6);
     }
     ck_assert_int_gt(seen, 3);
-    lin_live_destroy(live);
+    lin_session_destroy(session);
 }
 END_TEST
 
@@ -368,8 +368,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("linnet/live");
-    TCase *cases = tcase_create("live");
+    Suite *suite = suite_create("linnet/session");
+    TCase *cases = tcase_create("session");
     tcase_add_unchecked_fixture(cases, setup, teardown);
     tcase_set_timeout(cases, 30);
     tcase_add_test(cases, any_split_gives_the_same);
