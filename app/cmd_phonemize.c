@@ -1,6 +1,7 @@
 // cmd_phonemize.c - linnet phonemize: words to phones, as references for scoring and as a look at what training will see.
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,9 +9,9 @@
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/line_reader.h"
-#include "app/wording.h"
 #include "base/textfile.h"
 #include "lexicon/marks.h"
+#include "linnet/wording.h"
 
 enum { IDS_AUTO, IDS_NONE, IDS_FIRST, IDS_LAST };
 
@@ -100,10 +101,9 @@ static span drop_marks(span s)
 static void print_phones(const phonemize_values *v, const lin_wording *w, const int *labels, int n, FILE *out)
 {
     const signed char *stress = lin_transcriber_stress(w->transcriber);
-    if (!v->stress) lin_print_phones(out, w->phones, labels, n);
-    for (int i = 0; v->stress && i < n; i++) {
+    for (int i = 0; i < n; i++) {
         fprintf(out, "%s%s", i ? " " : "", lin_phones_name(w->phones, labels[i]));
-        if (stress[i] >= 0) fprintf(out, "%d", stress[i]);
+        if (v->stress && stress[i] >= 0) fprintf(out, "%d", stress[i]);
     }
 }
 
@@ -149,14 +149,32 @@ static int all_lines(const phonemize_values *v, lin_wording *w, FILE *in, const 
     return failed;
 }
 
+// All words that the dictionary lacks into a file, or the first of them to standard error.
+static lin_status report_unknown(const lin_wording *w, const char *path, lin_error *err)
+{
+    enum { MOST = 20 };
+    const int n = lin_transcriber_unknown_count(w->transcriber);
+    lin_buffer text = {0};
+    lin_status status = lin_wording_unknown(w, path ? INT_MAX : MOST, path ? "" : "  ", &text, err);
+    if (status == LIN_OK && path) status = lin_output_write(path, 0, &text, err);
+    if (status == LIN_OK && !path && n) {
+        lin_complain("words that the dictionary lacks (word, count, how, phones):");
+        status = lin_buffer_write(&text, stderr, "standard error", err);
+        if (n > MOST) fprintf(stderr, "  and %d more; --oov FILE lists them all\n", n - MOST);
+    }
+    lin_buffer_free(&text);
+    return status;
+}
+
 static int run(lin_parsed *parsed)
 {
     const phonemize_values *v = parsed->values;
     lin_error err = {0};
     const char *path = parsed->operands.count ? parsed->operands.items[0] : "-";
     int from_stdin = strcmp(path, "-") == 0;
+    const lin_warnings warnings = lin_complaints(0);
     lin_wording w;
-    if (lin_wording_open(&w, v->lexicon, &err) != LIN_OK) return lin_give_up(&err);
+    if (lin_wording_open(&w, v->lexicon, &warnings, &err) != LIN_OK) return lin_give_up(&err);
     FILE *in = from_stdin ? stdin : fopen(path, "rb");
     lin_output out;
     long done = 0;
@@ -176,7 +194,7 @@ static int run(lin_parsed *parsed)
             lin_complain("%s", err.message);
             failed = 1;
         }
-        if ((v->oov || !v->quiet) && lin_wording_report(&w, v->oov, &err) != LIN_OK) {
+        if ((v->oov || !v->quiet) && report_unknown(&w, v->oov, &err) != LIN_OK) {
             lin_complain("%s", err.message);
             failed = 1;
         }

@@ -1,16 +1,16 @@
-// wording.c - from words to phones for the commands that need it; see wording.h.
+// wording.c - from words to phones; see wording.h.
 
-#include <stdio.h>
+#include "linnet/wording.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/common.h"
-#include "app/wording.h"
 #include "base/memory.h"
+#include "linnet/find.h"
 
 enum { LONGEST_PATH = 4096 };
 
-lin_status lin_wording_open(lin_wording *wording, const char *dictionary, lin_error *err)
+lin_status lin_wording_open(lin_wording *wording, const char *dictionary, const lin_warnings *warnings, lin_error *err)
 {
     memset(wording, 0, sizeof *wording);
     lin_dictionary_options options = {.skip_bad = 1};
@@ -31,7 +31,7 @@ lin_status lin_wording_open(lin_wording *wording, const char *dictionary, lin_er
     }
     const char *first;
     int skipped = lin_dictionary_skipped(wording->dictionary, &first);
-    if (skipped) lin_complain("%s; %d such line%s left out", first, skipped, skipped == 1 ? "" : "s");
+    if (skipped) lin_warn(warnings, "%s; %d such line%s left out", first, skipped, skipped == 1 ? "" : "s");
     return LIN_OK;
 }
 
@@ -43,11 +43,6 @@ void lin_wording_close(lin_wording *wording)
     lin_dictionary_destroy(wording->dictionary);
     lin_phones_destroy(wording->phones);
     memset(wording, 0, sizeof *wording);
-}
-
-void lin_print_phones(FILE *out, const lin_phones *phones, const int *labels, int n)
-{
-    for (int i = 0; i < n; i++) fprintf(out, "%s%s", i ? " " : "", lin_phones_name(phones, labels[i]));
 }
 
 typedef struct oov_rank {
@@ -62,29 +57,28 @@ static int by_count(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-lin_status lin_wording_report(const lin_wording *wording, const char *path, lin_error *err)
+lin_status lin_wording_unknown(const lin_wording *wording, int most, const char *indent, lin_buffer *text, lin_error *err)
 {
-    enum { MOST = 20 };
-    int n = lin_transcriber_unknown_count(wording->transcriber);
-    lin_output out = {.file = stderr};
+    const int n = lin_transcriber_unknown_count(wording->transcriber);
     oov_rank *ranks = lin_alloc((size_t)n, sizeof *ranks);
     if (!ranks) return lin_no_memory(err, "the list of unknown words", (size_t)n * sizeof *ranks);
-    lin_status status = path ? lin_output_open(path, 0, &out, err) : LIN_OK;
-    if (status != LIN_OK) {
-        lin_free(ranks);
-        return status;
-    }
     for (int i = 0; i < n; i++) ranks[i] = (oov_rank){i, lin_transcriber_unknown(wording->transcriber, i).count};
     qsort(ranks, (size_t)n, sizeof *ranks, by_count);
-    FILE *file = out.file;
-    if (!path && n) lin_complain("words that the dictionary lacks (word, count, how, phones):");
-    for (int i = 0; i < n && (path || i < MOST); i++) {
-        lin_unknown_word w = lin_transcriber_unknown(wording->transcriber, ranks[i].index);
-        fprintf(file, "%s%s\t%ld\t%s\t", path ? "" : "  ", w.word, w.count, lin_g2p_how_name(w.how));
-        lin_print_phones(file, wording->phones, w.labels, w.n_labels);
-        fputc('\n', file);
+    for (int i = 0; i < n && i < most; i++) {
+        const lin_unknown_word w = lin_transcriber_unknown(wording->transcriber, ranks[i].index);
+        lin_buffer_text(text, indent);
+        lin_buffer_text(text, w.word);
+        lin_buffer_char(text, '\t');
+        lin_buffer_integer(text, w.count);
+        lin_buffer_char(text, '\t');
+        lin_buffer_text(text, lin_g2p_how_name(w.how));
+        for (int p = 0; p < w.n_labels; p++) {
+            lin_buffer_char(text, p ? ' ' : '\t');
+            lin_buffer_text(text, lin_phones_name(wording->phones, w.labels[p]));
+        }
+        if (!w.n_labels) lin_buffer_char(text, '\t');
+        lin_buffer_char(text, '\n');
     }
-    if (!path && n > MOST) fprintf(stderr, "  and %d more; --oov FILE lists them all\n", n - MOST);
     lin_free(ranks);
-    return path ? lin_output_close(&out, err) : LIN_OK;
+    return lin_buffer_status(text, err);
 }
