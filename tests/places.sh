@@ -1,7 +1,7 @@
 #!/bin/sh
-# places.sh JOBS: builds and tests a copy of the tree where programs often fail: a path with blanks, a TMPDIR with a quote,
-# a Turkish locale (i is not the small form of I, the decimal sign is a comma), a home that cannot be written, an unprivileged user.
-# Run from the root of the tree; uses the objects of build/release if they are there. Where one of these cannot be had, it says so.
+# places.sh JOBS: builds and tests a copy of the tree in conditions where programs often fail: a path with blanks, a TMPDIR with a
+# quote, a Turkish locale (i is not the lower case of I, the decimal sign is a comma), a read-only home, an unprivileged user.
+# Run from the root of the tree; uses the objects of build/release if they exist. A condition that cannot be set up is reported.
 jobs=${1:-2}
 place=$(mktemp -d) || exit 1
 chmod 755 "$place"
@@ -15,7 +15,7 @@ else # not a clone
     tar -cf - --exclude ./build . | tar -xf - -C "$tree"
 fi
 [ ! -d build/release ] || { mkdir "$tree/build" && cp -a build/release "$tree/build/"; }
-touch "$tree/app/main.c" # something to compile and link there
+touch "$tree/app/main.c" # so that there is something to compile and link
 
 TMPDIR="$place/it's" HOME="$place/home"
 export TMPDIR HOME
@@ -26,7 +26,7 @@ chmod 555 "$place/home"
 if localedef -i tr_TR -f UTF-8 "$place/tr_TR.UTF-8" 2> /dev/null; then
     export LOCPATH="$place"
 else
-    echo 'places: no Turkish locale can be made (package locales): not tried'
+    echo 'places: cannot make a Turkish locale (install the package locales): not tested'
 fi
 export LC_ALL=tr_TR.UTF-8
 
@@ -36,12 +36,12 @@ if [ "$(id -u)" = 0 ]; then
         chown -R 65534:65534 "$tree" "$place/it's"
         as='setpriv --reuid=65534 --regid=65534 --clear-groups'
     else
-        echo 'places: setpriv is not there: tried as root'
+        echo 'places: setpriv is not installed: tested as root'
     fi
 fi
 
 cd "$tree" || exit 1
-# All but the kernels' numbers and the emulated GPU, which know no place.
+# All except the numerical tests of kernels and the emulated GPU, which do not depend on these conditions.
 sources=$(ls tests/app/test_*.c tests/decoder/test_*.c tests/frontend/test_*.c tests/lexicon/test_*.c tests/model/test_*.c)
 programs=$(echo "$sources" | sed 's,^\(.*\)\.c$,build/release/\1,')
 scripts=$(ls tests/app/test_*.sh | sed 's,^,build/release/,')

@@ -1,10 +1,11 @@
 #!/bin/sh
-# run.sh JOBS TEST...: runs test programs (Check), shell tests and fuzz smoke runs, JOBS at a time. Says one line for each, everything of
-# one that fails, and at the end "N passed, N failed".
+# run.sh JOBS TEST...: runs test programs (Check), shell tests and short fuzz runs, JOBS at a time. Prints one line for each, the
+# whole output of one that fails, and at the end "N passed, N failed".
 #
-# A test is named by where it is built: build/CONFIG/tests/x/test_y, build/CONFIG/tests/fuzz/fuzz_y, and for a shell test
-# build/CONFIG/tests/x/test_y.sh, which is tests/x/test_y.sh with the program build/CONFIG/linnet in $LINNET.
-# A Check program prints "100%: Checks: 13, Failures: 0, Errors: 0"; a shell test ends with "N passed, N failed"; a fuzz run counts one.
+# A test is named by its path in the build folder: build/CONFIG/tests/x/test_y, build/CONFIG/tests/fuzz/fuzz_y, and for a shell
+# test build/CONFIG/tests/x/test_y.sh, which is tests/x/test_y.sh with the program build/CONFIG/linnet in $LINNET.
+# A Check program prints "100%: Checks: 13, Failures: 0, Errors: 0"; a shell test ends with "N passed, N failed"; a fuzz run
+# counts as one.
 
 if [ "$1" = --one ]; then
     logs=$2 test=$3
@@ -16,7 +17,7 @@ if [ "$1" = --one ]; then
     [ "$config" = release ] || export CK_TIMEOUT_MULTIPLIER=${CK_TIMEOUT_MULTIPLIER:-10}
     name=${test#build/}
     name=${name#release/}
-    # ThreadSanitizer cannot live with the wide address randomisation of new kernels.
+    # ThreadSanitizer does not work with the wide address randomisation of new kernels.
     prefix=
     [ "$config" = tsan ] && setarch -R true 2>/dev/null && prefix='setarch -R'
     begin=$(date +%s%N)
@@ -42,7 +43,7 @@ if [ "$1" = --one ]; then
         passed=$((${checks:-0} - failed)) ;;
     esac
     passed=${passed:-0} failed=${failed:-0}
-    # Ended badly without naming a failure: a crash, a sanitizer's report, a leak at exit.
+    # A failure without a failed check: a crash, a sanitizer's report, a leak at exit.
     if [ "$status" != 0 ] && [ "$failed" = 0 ]; then
         failed=1
         case $test in */fuzz_*) passed=0 ;; esac

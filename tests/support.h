@@ -1,8 +1,8 @@
 /*
- * support.h - what several test programs share: random fills, poisoned and guarded buffers, closeness with a message that says
- * where, temporary folders, and the main function of a Check program.
+ * support.h - helpers for test programs: random fills, poisoned and guarded buffers, comparisons within a tolerance whose message
+ * names the element, temporary folders, and the main function of a Check program.
  *
- *   float *y = test_buffer(n, sizeof *y);          // all bytes 0xFF (a NaN), guard bytes before and behind
+ *   float *y = test_buffer(n, sizeof *y);          // all bytes 0xFF (a NaN), guard bytes before and after
  *   ...
  *   test_guards(y, "linear_forward");              // fails if a byte outside was written
  *   test_close_f32("y", y, want, n, 1e-5);
@@ -33,7 +33,8 @@
 #endif
 #endif
 
-/* An assertion for loops over elements: Check's own reports each one to the parent process, at a microsecond or more. */
+/* An assertion for loops over elements: Check's own takes a microsecond or more, because it reports each call to the parent
+ * process. */
 #define test_require(condition, ...)                 \
     do {                                             \
         if (!(condition)) ck_abort_msg(__VA_ARGS__); \
@@ -41,8 +42,8 @@
 
 /* ---- buffers ---------------------------------------------------------------------------------------------------------------- */
 
-/* Before the buffer lie 64 bytes that end in its size; behind it 64 guard bytes, or the end of the block where AddressSanitizer
- * watches it, which sees reads as well. */
+/* Before the buffer are 64 bytes that end with its size; after it 64 guard bytes, or, under AddressSanitizer, the end of the
+ * block, so that reads are checked too. */
 enum { TEST_HEAD = 64, TEST_GUARD_BYTE = 0xA5 };
 #ifdef TEST_ASAN
 enum { TEST_TAIL = 0 };
@@ -50,8 +51,8 @@ enum { TEST_TAIL = 0 };
 enum { TEST_TAIL = 64 };
 #endif
 
-/* Where the blocks of buffers come from: 64-byte aligned, NULL where there is no memory. A test of another machine than the host (a
- * GPU) puts other functions here before its first buffer, whose memory both can reach. */
+/* Allocates the blocks of buffers: 64-byte aligned, NULL if there is no memory. A test of a GPU sets functions here, before its
+ * first buffer, that allocate memory which host and device can access. */
 static inline void *test_allocate_aligned(size_t bytes)
 {
     void *block = NULL;
@@ -66,8 +67,8 @@ static inline void test_poison(void *buffer, size_t bytes)
     if (bytes) memset(buffer, 0xFF, bytes);
 }
 
-/* `count` elements aligned to 64 bytes plus `shift` elements, poisoned. A shift shows who relies on an alignment that nobody
- * promised. */
+/* `count` elements aligned to 64 bytes plus `shift` elements, poisoned. A shift finds code that relies on an alignment that is
+ * not guaranteed. */
 static inline void *test_buffer_shifted(size_t count, size_t size, size_t shift)
 {
     size_t bytes = count * size, head = TEST_HEAD + shift * size;
@@ -97,7 +98,7 @@ static inline void test_guards(const void *buffer, const char *what)
     }
     for (int i = 0; i < TEST_TAIL; i++) {
         if (user[bytes + (size_t)i] != TEST_GUARD_BYTE) {
-            ck_abort_msg("%s: byte %d behind a buffer of %zu bytes was overwritten", what, i, bytes);
+            ck_abort_msg("%s: byte %d after a buffer of %zu bytes was overwritten", what, i, bytes);
         }
     }
 }
@@ -124,8 +125,8 @@ static inline void test_fill_f32(float *x, size_t n, uint64_t key, double lo, do
 
 /* ---- closeness -------------------------------------------------------------------------------------------------------------- */
 
-/* Fails unless |got - want| <= tolerance * scale, where scale is the largest finite |want|, or `floor` if that is more: the size of
- * the terms where a sum of them may cancel. Infinities and NaNs must be equal in kind. */
+/* Fails unless |got - want| <= tolerance * scale. scale is the largest finite |want|, or `floor` if that is larger; `floor` is
+ * the size of the terms of a sum that may cancel. Infinities and NaNs must be equal in kind. */
 static inline double test_scale(const double *want, size_t n, double floor)
 {
     double largest = floor;
@@ -164,7 +165,7 @@ static inline void test_same_f32(const char *what, const float *got, const float
 {
     for (size_t i = 0; i < n; i++) {
         if (memcmp(&got[i], &want[i], sizeof *got) == 0) continue;
-        ck_abort_msg("%s: element %zu of %zu is %.9g, not the very bits of %.9g", what, i, n, (double)got[i], (double)want[i]);
+        ck_abort_msg("%s: element %zu of %zu is %.9g, not bit for bit %.9g", what, i, n, (double)got[i], (double)want[i]);
     }
 }
 
@@ -200,7 +201,7 @@ static inline int test_folder_entries(const char *path)
     return n;
 }
 
-/* Writes a file whole. */
+/* Writes a whole file. */
 static inline void test_write_file(const char *path, const void *bytes, size_t n)
 {
     FILE *file = fopen(path, "wb");
@@ -211,7 +212,7 @@ static inline void test_write_file(const char *path, const void *bytes, size_t n
 
 /* ---- the main function of a test program ------------------------------------------------------------------------------------ */
 
-/* Check gives each test 4 seconds of wall time, which a loaded machine or a sanitizer can use up on nothing. */
+/* Check's limit of 4 seconds of wall time for each test is too short on a loaded machine or under a sanitizer. */
 __attribute__((constructor)) static void test_patience(void) { setenv("CK_DEFAULT_TIMEOUT", "120", 0); }
 
 static inline int test_run(Suite *suite)

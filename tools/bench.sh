@@ -1,6 +1,6 @@
 #!/bin/sh
-# bench.sh PROGRAM...: runs the benchmarks one after the other, never two at once, and at last those beside PyTorch and ONNX Runtime, as far
-# as they are installed.
+# bench.sh PROGRAM...: runs the benchmarks one after the other, never two at once; at the end the comparisons with PyTorch and
+# ONNX Runtime, where these are installed.
 status=0
 for b in "$@"; do
     echo "== $(basename "$b")"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # bundle.sh - collects into build/bundle what a bare GPU machine lacks: the headers and shared libraries of libsndfile, soxr, KissFFT,
-# cJSON, zlib and PortAudio (header), and Check, about 5 MB. The Makefile finds build/bundle/{include,lib} by itself; copy the folder
-# along with the source tree. The GPU machine needs a glibc at least as new as this one's libraries ask for.
+# cJSON, zlib and PortAudio (header), and Check, about 5 MB. The Makefile finds build/bundle/{include,lib}; copy the folder
+# together with the source tree. The GPU machine needs a glibc at least as new as these libraries require.
 #
 #   tools/bundle.sh [--peers]
 #
@@ -20,11 +20,11 @@ esac
 bundle=build/bundle
 die() { echo "bundle.sh: $*" >&2; exit 1; }
 
-# header NAME: where the compiler finds it
+# header NAME: prints the path where the compiler finds it
 header() {
     printf '#include <%s>\n' "$1" | $CC ${PKG:-} -E -x c - 2>/dev/null | sed -n 's,^# [0-9]* "\(/[^"]*/'"$1"'\)".*,\1,p' | head -n 1
 }
-# library NAME...: the first of these files that the compiler finds
+# library NAME...: prints the path of the first of these files that the compiler finds
 library() {
     for name in "$@"; do
         path=$($CC -print-file-name="$name")
@@ -35,7 +35,7 @@ library() {
 rm -rf "$bundle/include" "$bundle/lib"
 mkdir -p "$bundle/include/cjson" "$bundle/lib" || exit 1
 
-# bring HEADER: the file that the compiler finds, under its own name
+# bring HEADER: copies the file that the compiler finds, under its own name
 bring() {
     path=$(header "$1")
     [ -n "$path" ] || die "$1 is not installed; make deps installs it"
@@ -46,8 +46,8 @@ for h in sndfile.h soxr.h portaudio.h kiss_fft.h kiss_fftr.h zlib.h zconf.h cjso
 cp "$bundle/include/cJSON.h" "$bundle/include/cjson/" || exit 1
 [ -z "$(header kiss_fft_log.h)" ] || bring kiss_fft_log.h
 
-# Each library twice, for the linker and under the name that programs ask for, and what it needs itself. No links: they do not survive
-# every way of copying.
+# Each library twice, under the linker's name and under the name that programs load, and the libraries it needs. No links: some
+# ways of copying do not keep them.
 keep() {
     soname=$(objdump -p "$1" | sed -n 's/.*SONAME *//p')
     [ -f "$bundle/lib/${soname:-${1##*/}}" ] || cp -L "$1" "$bundle/lib/${soname:-${1##*/}}" || exit 1
@@ -67,7 +67,7 @@ check=$(library libcheck_pic.a libcheck.a)
 [ -n "$check_h" ] && [ -n "$check" ] || die "Check is not installed (Debian: apt install check)"
 cp "$check_h" "$bundle/include/" || exit 1
 [ ! -f "$(dirname "$check_h")/check_stdint.h" ] || cp "$(dirname "$check_h")/check_stdint.h" "$bundle/include/"
-# Check with what it needs, in one archive, so that -lcheck is enough
+# Check and its dependencies in one archive, so that -lcheck is enough
 subunit=$(library libsubunit.a)
 {
     echo "create $bundle/lib/libcheck.a"
@@ -82,13 +82,13 @@ if [ $peers = yes ]; then
     mkdir -p "$bundle/peers" || exit 1
     "$PYTHON" -m pip install -q --no-deps --no-compile --target "$bundle/python" --python-version 3.12 --only-binary=:all: \
         fla-core einops packaging || die "no flash-linear-attention: pip failed"
-    # the package itself does not build with present-day compilers; its one CUDA file does
+    # the package does not build with current compilers; its one CUDA file does
     url=$("$PYTHON" - <<'END'
 import json, urllib.request
 files = json.load(urllib.request.urlopen("https://pypi.org/pypi/pytorch-fast-transformers/json"))["urls"]
 print(next(f["url"] for f in files if f["packagetype"] == "sdist"))
 END
-    ) && "$PYTHON" - "$url" "$bundle/peers" <<'END' || echo "bundle.sh: no fast-transformers: its source could not be had" >&2
+    ) && "$PYTHON" - "$url" "$bundle/peers" <<'END' || echo "bundle.sh: cannot download the source of fast-transformers" >&2
 import io, os, sys, tarfile, urllib.request
 archive = tarfile.open(fileobj=io.BytesIO(urllib.request.urlopen(sys.argv[1]).read()))
 name = next(n for n in archive.getnames() if n.endswith("causal_product_cuda.cu"))

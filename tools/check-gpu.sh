@@ -2,13 +2,13 @@
 # check-gpu.sh TEST...: runs the backend's tests on the GPU, and the operations once more under compute-sanitizer's memcheck and
 # racecheck, where that is installed, with small shapes. One line a case, as it ends; the last lines are the summaries.
 #
-# A CUDA context does not survive a fork, and a fault of the device stays until its process ends. So each case is a process of its
-# own (Check forks before CUDA begins) with a time limit of its own: a case that hangs costs its limit and no other case.
+# A CUDA context does not survive a fork, and a device fault lasts until its process ends. So each case runs in its own process
+# (Check forks before CUDA starts) with its own time limit: a case that hangs does not affect the others.
 #
-#   CASE_PATIENCE=0.25      times the cases' own limits of 120 and 240 s: 30 and 60 s
+#   CASE_PATIENCE=0.25      factor for the cases' own limits of 120 and 240 s: 30 and 60 s
 #   PROGRAM_SECONDS=300     limit of a whole test program
-#   SANITIZER_SECONDS=120   limit of each sanitizer; one that is cut and has found nothing until then is no failure
-#   LINNET_CUDA_LIBRARY     the backend (build/release/liblinnet_cuda.so): the test programs do not lie beside it
+#   SANITIZER_SECONDS=120   limit of each sanitizer; reaching it without a finding is not a failure
+#   LINNET_CUDA_LIBRARY     the backend (build/release/liblinnet_cuda.so): it is not in the folder of the test programs
 export LINNET_CUDA_LIBRARY="${LINNET_CUDA_LIBRARY:-$PWD/build/release/liblinnet_cuda.so}"
 export CK_TAP_LOG_FILE_NAME=- CK_VERBOSITY=silent CK_TIMEOUT_MULTIPLIER="${CASE_PATIENCE:-0.25}"
 operations=build/gpu/tests/cuda/test_cuda_ops
@@ -19,8 +19,8 @@ trap 'rm -rf "$work"' EXIT
 now() { date +%s%N; }
 seconds() { echo $((($(now) - $1) / 100000000)) | sed 's/^.$/0&/; s/.$/.& s/'; }
 
-# cases PROGRAM: reads its results as they come: "ok N - FILE:GROUP:CASE: MESSAGE" or "not ok ...", "# DETAIL" of the case that runs
-# now, and at the end "1..N".
+# cases PROGRAM: reads its results as they arrive: "ok N - FILE:GROUP:CASE: MESSAGE" or "not ok ...", "# DETAIL" of the running
+# case, and at the end "1..N".
 cases() {
     begin=$(now) detail= ended=no
     while IFS= read -r line; do
@@ -69,8 +69,8 @@ no_start='^========= .*(No attachable process|before first instrumented API call
 for tool in memcheck racecheck; do
     begin=$(now)
     name="test_cuda_ops under $tool"
-    # Small shapes: the tools make everything slower a hundredfold. One process: each start of CUDA under a tool takes seconds.
-    # The case "memory" asks for more memory than there is, on purpose: an error of the API, and no fault.
+    # Small shapes: the tools make everything a hundred times slower. One process: each start of CUDA under a tool takes seconds.
+    # The case "memory" deliberately requests more memory than exists: an API error, not a fault.
     CK_FORK=no LINNET_TEST_QUICK=1 timeout -k 5 "${SANITIZER_SECONDS:-120}" "$sanitizer" --tool "$tool" --report-api-errors no \
         --error-exitcode 99 "$operations" > "$log" 2>&1
     result=$?

@@ -20,7 +20,7 @@ if [ -z "$system" ]; then
 fi
 as_root=
 [ "$(id -u)" = 0 ] || as_root=sudo
-# A compiler may have another name here (gcc from elsewhere, clang-14): it is enough that it runs.
+# The compiler may have another name (clang-14) or come from elsewhere: it only has to run.
 runs() {
     case $1 in
     gcc-c++) command -v g++ > /dev/null 2>&1 ;;
@@ -34,7 +34,8 @@ case $system in
 debian)
     build='gcc g++ make pkg-config libsndfile1-dev libkissfft-dev libsoxr-dev libcjson-dev zlib1g-dev portaudio19-dev'
     check=check
-    # The virtual microphone of the tests. Not beside PipeWire, which it could replace: then those tests are skipped.
+    # For the virtual microphone of the tests. Not installed beside PipeWire, which it could replace: then those tests are
+    # skipped.
     command -v pipewire > /dev/null 2>&1 || check="$check pulseaudio pulseaudio-utils libasound2-plugins"
     demo=pocketsphinx-testdata
     fuzz=clang
@@ -73,7 +74,7 @@ done
 
 # ---- what is missing -------------------------------------------------------------------------------------------------------------
 
-# Everything the build asks pkg-config for, however it came here.
+# Everything that the build looks up with pkg-config, from any source.
 libraries_missing() {
     missing=
     for p in sndfile soxr kissfft-float libcjson zlib portaudio-2.0; do pkg-config --exists "$p" 2> /dev/null || missing="$missing $p"; done
@@ -104,12 +105,12 @@ if [ -n "$wanted" ]; then
     fi
     export DEBIAN_FRONTEND=noninteractive
     if [ $system = debian ]; then
-        $as_root apt-get -q -o DPkg::Lock::Timeout=300 update || echo "apt-get update failed; the present package lists are used" >&2
+        $as_root apt-get -q -o DPkg::Lock::Timeout=300 update || echo "apt-get update failed; using the existing package lists" >&2
     fi
     $install $wanted || { echo "could not install:$wanted" >&2; exit 1; }
 fi
 [ $dry = no ] || exit 0
-[ $system != debian ] || exit 0 # its packages are known to bring what pkg-config is asked for
+[ $system != debian ] || exit 0 # its packages provide all the pkg-config files
 libraries_missing "$@" || exit 0
 echo "still missing for pkg-config:$missing" >&2
 case $missing in

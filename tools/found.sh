@@ -1,5 +1,5 @@
 #!/bin/sh
-# found.sh CC ARCH PACKAGES CONFIG NVCC ARCHS: says what the build will use; fails where something is missing.
+# found.sh CC ARCH PACKAGES CONFIG NVCC ARCHS: prints what the build will use; fails if something is missing.
 cc=$1 arch=$2 packages=$3 config=$4 nvcc=${5:-} archs=${6:-}
 missing=
 if ! command -v ${cc%% *} > /dev/null 2>&1; then

@@ -1,5 +1,5 @@
 #!/bin/sh
-# help.sh CC ARCH PACKAGES CONFIG PREFIX NVCC ARCHS: what can be made.
+# help.sh CC ARCH PACKAGES CONFIG PREFIX NVCC ARCHS: prints the targets of the Makefile.
 cat <<END
 make              build the program: build/release/linnet, and where nvcc is found the GPU backend beside it
 make demo         transcribe recorded speech with the model that comes with linnet, next to what was said

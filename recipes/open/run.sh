@@ -7,8 +7,8 @@
 # Stages: 1 features and labels   2 training   3 decoding and scoring of the dev sets   4 the test set, once   5 the table of results
 # DIR holds Kaldi-style data directories (train_native, ..., dev_native, test_native) whose wav.scp paths are relative to DIR.
 # Needs cmudict-en-us.dict (Debian: pocketsphinx-en-us). Run from the root of the source tree.
-# Training continues where it stopped if run again; training sets are never decoded, test sets never trained or tuned on.
-# Stage 2 alone (--stage 2 --stop-stage 2) needs no corpus, only WORK/features/*.lfc: on a GPU machine
+# If run again, training continues where it stopped. Training sets are never decoded; test sets are never used for training or
+# tuning. Stage 2 alone (--stage 2 --stop-stage 2) needs no corpus, only WORK/features/*.lfc: on a GPU machine
 #   make && recipes/open/run.sh --work exp/open --stage 2 --stop-stage 2 --device cuda
 set -euo pipefail
 
@@ -29,19 +29,19 @@ while [ $# -gt 0 ]; do
     *) die "unknown option $1; --help lists them" ;;
   esac
 done
-[ -x "$linnet" ] || die "$linnet is not there; run make first, or give --linnet PROGRAM"
+[ -x "$linnet" ] || die "$linnet does not exist; run make first, or give --linnet PROGRAM"
 wanted() { [ "$stage" -le "$1" ] && [ "$stop_stage" -ge "$1" ]; }
 if wanted 1 || wanted 3 || wanted 4; then
   [ -n "$corpus" ] || die "where is the corpus? give --corpus DIR"
-  [ -f "$lexicon" ] || die "$lexicon is not there; apt-get install pocketsphinx-en-us, or give --lexicon FILE"
-  for set in $train_sets $dev_sets $test_sets; do [ -f "$corpus/$set/wav.scp" ] || die "$corpus/$set/wav.scp is not there"; done
+  [ -f "$lexicon" ] || die "$lexicon does not exist; apt-get install pocketsphinx-en-us, or give --lexicon FILE"
+  for set in $train_sets $dev_sets $test_sets; do [ -f "$corpus/$set/wav.scp" ] || die "$corpus/$set/wav.scp does not exist"; done
 fi
 mkdir -p "$work"/{features,text,decode}
 
-# Nothing above 5.5 kHz is used: parts of the corpus hold nothing there, and a model would learn that.
+# Frequencies above 5.5 kHz are not used: parts of the corpus have no sound there, and a model would learn that.
 prepare() { # prepare SET SPEEDS CACHE
   [ -f "$work/features/$3.lfc" ] && return
-  # exit status 1: some utterances were named and left out, the cache is there
+  # exit status 1: some utterances were reported and left out, and the cache was written
   "$linnet" prepare "$corpus/$1" --audio-root "$corpus" --lexicon "$lexicon" --high-hz 5500 --stack 3 --speed "$2" \
     --oov "$work/text/$3.oov" --jobs "$threads" --output "$work/features/$3.lfc" || [ -f "$work/features/$3.lfc" ]
 }

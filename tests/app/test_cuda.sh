@@ -25,7 +25,7 @@ LINNET_EMULATION_DRIVER=
 export LINNET_EMULATION_CAPABILITY=75
 refused "an old GPU" 1 "compute capability 7.5" transcribe --device cuda --model "$tmp/model.safetensors" "$tmp/data/u1.wav"
 LINNET_EMULATION_CAPABILITY=
-refused "a GPU that is not there" 1 "there is no GPU 3" transcribe --device cuda:3 --model "$tmp/model.safetensors" "$tmp/data/u1.wav"
+refused "a GPU that does not exist" 1 "there is no GPU 3" transcribe --device cuda:3 --model "$tmp/model.safetensors" "$tmp/data/u1.wav"
 LINNET_CUDA_LIBRARY=$tmp/nothing.so
 refused "no backend" 1 "liblinnet_cuda.so" transcribe --device cuda --model "$tmp/model.safetensors" "$tmp/data/u1.wav"
 LINNET_CUDA_LIBRARY=$emulated/liblinnet_cuda.so

@@ -1,5 +1,5 @@
-// driver.c - runs a fuzz target where there is no libFuzzer: every seed as it is, every seed cut at many places, and a fixed number
-// of seeded mutations. The same command does the same every time.
+// driver.c - runs a fuzz target without libFuzzer: every seed unchanged, every seed cut at many places, and a fixed number of
+// pseudo-random mutations. The same command always runs the same inputs.
 //
 //   fuzz_x [-runs=N] [-seconds=S] [FILE or FOLDER]...
 //
@@ -94,7 +94,7 @@ static void read_path(const char *path)
     free(names);
 }
 
-// The target gets a block of exactly its size, so that AddressSanitizer sees a read one byte too far.
+// The input is a block of exactly its size, so that AddressSanitizer detects a read of one byte beyond it.
 static void run(const uint8_t *data, size_t size)
 {
     uint8_t *copy = malloc(size ? size : 1);
@@ -131,7 +131,7 @@ static size_t mutate(uint8_t *x, size_t n)
         case 0: // flip a bit
             if (n) x[at] = (uint8_t)(x[at] ^ (1u << draw(8)));
             break;
-        case 1: // a byte that means something to parsers
+        case 1: // a byte with a meaning to parsers
             if (n) x[at] = edges[draw(sizeof edges)];
             break;
         case 2: // any byte
@@ -150,7 +150,7 @@ static size_t mutate(uint8_t *x, size_t n)
                 n += length;
             }
             break;
-        case 5: // double a piece
+        case 5: // duplicate a piece
             if (n && length <= n - at && n + length <= LONGEST) {
                 memmove(x + at + length, x + at, n - at);
                 n += length;

@@ -1,5 +1,5 @@
-// ARPA language models from any bytes, gzip'd if they begin so: the model that comes out answers, and as text it reads back the
-// same.
+// ARPA language models from any bytes, compressed if they begin like gzip: the resulting model answers queries, and written as
+// text it reads back equal.
 #include <stdint.h>
 
 #include "base/gzip.h"

@@ -1,4 +1,4 @@
-// Audio headers: the chunk walk of ours beside libsndfile's readers, and raw samples. The file lives in memory.
+// Audio headers: linnet's own chunk reader, libsndfile's readers, and raw samples. The file is in memory.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-// libsndfile 1.2.0 forgets a vorbis_info when an Ogg header is damaged.
+// libsndfile 1.2.0 leaks a vorbis_info when an Ogg header is damaged.
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void) { return "leak:vorbis_info_init\n"; }
 
@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static char path[64];
     if (size < 2 || size > 1 << 16) return 0;
     if (fd < 0) {
-        setenv("LINNET_FFMPEG", "", 1); // our readers alone
+        setenv("LINNET_FFMPEG", "", 1); // never start ffmpeg
         fd = memfd_create("fuzz", 0);
         if (fd < 0) abort();
         snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
@@ -30,7 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     lin_feature_options options = lin_feature_options_default();
     options.channel = data[0] & 8 ? LIN_CHANNEL_EACH : LIN_CHANNEL_MIX;
     lin_pcm_format raw = {8000, 1 + data[0] / 16, (lin_pcm_encoding)(data[0] % 7), 0};
-    // What the first bytes are, and a WAV header in a pipe: no claim may lie outside of the bytes or of what is read here.
+    // Format detection, and a WAV header in a pipe: no reported position may be outside the bytes given.
     const char *what;
     lin_wav wav;
     int64_t rate_hz, channels;

@@ -1,7 +1,7 @@
-// Beam search of any rows under any options: two states get the same rows, one a row at a time, and stay the same to the bit; the
-// state passes its own check; a damaged copy is refused or goes on without harm.
+// Beam search of any rows with any options: two states get the same rows, one of them row by row, and stay equal bit for bit; the
+// state passes its check; a damaged copy is refused or continues within its memory.
 //
-// Bytes: outputs, width, score, labels, blank, longest, flags; then commands, each with what it needs behind it.
+// Bytes: outputs, width, score, labels, blank, longest, flags; then commands, each followed by its arguments.
 
 #include <math.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-// The configuration reader on any bytes: it must take them or say where they are wrong, and what it takes must read back the same.
+// The configuration reader on any bytes: it accepts them or reports where they are wrong; accepted values read back equal.
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// The reader of feature caches on any bytes. Their checksums are put right first, or no mutation would get past them.
+// The reader of feature caches on any bytes. Checksums are corrected first; otherwise no mutation would pass them.
 
 #include <math.h>
 #include <stdint.h>
@@ -18,7 +18,7 @@ static void mend(unsigned char *bytes, size_t size)
     const uint64_t at = lin_get_u64(bytes + LIN_AT_TAIL), count = lin_get_u64(bytes + LIN_AT_COUNT);
     const uint64_t D = lin_get_u32(bytes + LIN_AT_D);
     uint64_t sum = 0, begin = LIN_DATASET_HEADER;
-    // of the features, utterance by utterance, as far as there are bytes
+    // of the features, utterance by utterance, as far as the bytes reach
     for (uint64_t i = 0; at <= size && i < count && size - at >= 8 + (i + 1) * LIN_DATASET_ENTRY; i++) {
         const uint64_t n = lin_get_u32(bytes + at + 8 + i * LIN_DATASET_ENTRY) * (D & 0xFFFF);
         if (n > at || begin > at - n) break;

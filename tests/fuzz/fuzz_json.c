@@ -1,4 +1,4 @@
-// The reader of JSON lines on any bytes, with and without a phone map that stands before a byte 0x1E.
+// The reader of JSON lines on any bytes, with and without a phone map before a byte 0x1E.
 
 #include "tests/fuzz/readers.h"
 

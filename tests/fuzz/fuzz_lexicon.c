@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char words[] = "hello HH AH0 L OW1\ncat K AE T\nplay P L EY\nhope HH OW P\ncolor K AH L ER\nhappy HH AE P IY\na AH\n";
 
-// A failure says something in one line that a terminal can show.
+// A failure has a message of one printable line.
 static void check(lin_status status, const lin_error *err)
 {
     if (status == LIN_OK) return;
@@ -99,7 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static lin_g2p *bare, *rules;
     lin_error err = {0};
     if (!size) return 0;
-    if (!phones) { // once: learning rules takes longer than a run
+    if (!phones) { // only once: learning rules takes longer than a run
         if (lin_phones_create(NULL, &phones, &err)) abort();
         if (lin_dictionary_parse(words, sizeof words - 1, "words", phones, NULL, &dictionary, &err)) abort();
         lin_g2p_learn_options o = lin_g2p_learn_options_default();

@@ -1,4 +1,4 @@
-// The model reader on any bytes: it must take them or say what is wrong with them, and what it takes must hang together.
+// The model reader on any bytes: it accepts them or reports what is wrong; an accepted model is consistent.
 
 #include <math.h>
 #include <stdint.h>

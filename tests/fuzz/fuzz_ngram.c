@@ -1,5 +1,5 @@
-// Packed language models from any bytes: as they are, and once more with the length and the checksums that their header asks for,
-// so that what lies behind them is reached.
+// Packed language models from any bytes: unchanged, and once more with the length and checksums that fit the header, so that the
+// code after these checks is reached.
 #include <stdint.h>
 
 #include "base/memory.h"
@@ -23,7 +23,7 @@ static void try_block(const void *bytes, size_t n)
     lin_ngram_destroy(lm);
 }
 
-// The size that the header's counts ask for; 0: they are out of range, or the size is.
+// The size that the header's counts require; 0 if the counts or the size are out of range.
 static size_t size_of(const uint8_t *data)
 {
     lin_ngram lm = {.order = (int)(lin_ngram_u32(data + LIN_NGRAM_AT_ORDER) % 16)};

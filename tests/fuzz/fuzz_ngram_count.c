@@ -35,7 +35,7 @@ static void count(lin_ngram_counter *counter, const char *text, size_t n)
     }
 }
 
-// Numbers are numbers, and behind nothing and behind each word the words sum to 1.
+// Probabilities are finite; after the empty context and after each word they sum to 1.
 static void check_draft(const lin_ngram_draft *draft, double tolerance)
 {
     size_t n = draft->level[0].n;

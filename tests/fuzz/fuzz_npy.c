@@ -1,4 +1,4 @@
-// The .npy header reader: the first four bytes choose how much longer the file is than what follows.
+// The .npy header reader: the first four bytes choose how much longer the file is than the bytes after them.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// Indexes of snapshots, of any bytes: as they come, and with the checksum of header and table that fits.
+// Indexes of snapshots from any bytes: unchanged, and with the correct checksum of header and table.
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ static void remove_file(void) { remove(path); }
 
 static void try_index(const uint8_t *data, size_t size)
 {
-    // one file for all inputs: making one, or emptying it, waits for the disk
+    // one file for all inputs: creating or truncating a file for each would wait for the disk
     static int file = -1;
     if (file < 0) file = open(path, O_RDWR | O_CREAT, 0600);
     if (file < 0 || pwrite(file, data, size, 0) != (ssize_t)size || ftruncate(file, (off_t)size) != 0) abort();

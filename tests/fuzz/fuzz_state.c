@@ -1,5 +1,5 @@
-// States of streams, of any bytes: as they come; with a checksum that fits, so that what lies behind it is reached; and the front
-// end's part alone, which then hears on.
+// States of streams from any bytes: unchanged; with the correct checksum, so that the code after the check is reached; and only
+// the front end's part, which then processes more sound.
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// The reader of TextGrids on any bytes: what it takes is in order and within its tables.
+// The reader of TextGrids on any bytes: accepted intervals are in order and within the tables.
 
 #include <stdint.h>
 #include <stdlib.h>

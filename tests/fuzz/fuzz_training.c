@@ -1,5 +1,5 @@
-// What a training run reads of its own folder besides the model: the counters of a checkpoint, and the log that the curves are drawn
-// from. Any bytes.
+// Files that a training run reads from its own folder besides the model, from any bytes: the counters of a checkpoint, and the
+// log from which the curves are drawn.
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>

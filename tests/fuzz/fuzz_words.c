@@ -1,6 +1,6 @@
-// States of the word search, of any bytes: a state as it is after some rows, with bytes changed in it, either is refused or takes
-// more rows and gives all its hypotheses. The first byte chooses options and language model, the second how many rows come before;
-// then triples: two bytes of where (every eighth byte, or the first 64 KB), one of what.
+// Damaged states of the word search: a state after some rows, with some bytes changed, is either refused or accepts more rows and
+// gives all its hypotheses. The first byte chooses options and language model, the second the number of rows before the change;
+// then triples: two bytes of position (every eighth byte, or the first 64 KB), one byte of value.
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// Every writer on a result of any strings and times: what comes out must be what its format demands.
+// Every writer on a result of any strings and times: the output follows the rules of its format.
 //
 // Bytes: options; bits 0-1 unit, 2 ipa, 3 ids, 4 times of words, 5 words were looked for, 6 an alternative. Then id and speaker,
 // each up to a NUL, and tokens: a byte whose lowest bit says phone (its label) or word (its spelling up to a NUL), then two floats,
@@ -71,7 +71,7 @@ static void add_token(lin_result *r, bytes *b, int with_words)
     }
 }
 
-// ---- what each format demands ---------------------------------------------------------------------------------------------------
+// ---- the rules of each format -------------------------------------------------------------------------------------------------
 
 static void must(int condition)
 {
@@ -116,7 +116,7 @@ static void check_csv(const char *text)
     must(!quoted && fields == 1);
 }
 
-// Quotes in pairs, and as many intervals as it says.
+// Quotes in pairs, and as many intervals as announced.
 static void check_textgrid(const char *text)
 {
     int said = 0, found = 0, quoted = 0;
@@ -137,7 +137,7 @@ static double read_time(const char *at)
     return (double)h * 3600 + m * 60 + s + ms / 1000.0;
 }
 
-// Header, then cues: times that go forward, one or two lines, an empty one.
+// Header, then cues: increasing times, one or two lines, an empty line.
 static void check_vtt(const char *text, int n_cues)
 {
     double before = 0;
@@ -198,9 +198,9 @@ static void check(const lin_writer *w, const lin_result *r, lin_writer_options o
         else if (!strcmp(w->name, "vtt")) check_vtt(text, document.cues);
         else if (strcmp(w->name, "srt")) check_lines(text, w->name, n);
         if (w->name[0] != 't' || !strcmp(w->name, "textgrid")) {
-            if (strcmp(w->name, "ctm")) check_utf8(text, out.n); // text, ctm and trn pass on the bytes they get
+            if (strcmp(w->name, "ctm")) check_utf8(text, out.n); // text, ctm and trn write the bytes they are given
         }
-        lin_buffer whole = {0}; // the same as a file of its own
+        lin_buffer whole = {0}; // the same result as a file of its own
         o.document = NULL;
         must(w->write(r, &o, &whole, &err) == LIN_OK && whole.n == out.n && (!out.n || !memcmp(whole.data, out.data, out.n)));
         lin_buffer_free(&whole);

@@ -1,5 +1,5 @@
 /*
- * ngram_ask.h - asks a language model of doubtful origin everything that it can be asked, and aborts if an answer is out of range.
+ * ngram_ask.h - makes every kind of query to an untrusted language model and aborts if a result is out of range.
  */
 #ifndef LIN_TESTS_FUZZ_NGRAM_ASK_H
 #define LIN_TESTS_FUZZ_NGRAM_ASK_H
@@ -11,7 +11,7 @@
 #include "base/rng.h"
 #include "lexicon/ngram.h"
 
-// honest: made from text, so that a word that is there is found.
+// honest: made from text, so that each of its words is found.
 static inline void ngram_ask(const lin_ngram *lm, int honest)
 {
     lin_ngram_state state = lin_ngram_begin(lm), next;

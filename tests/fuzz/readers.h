@@ -1,7 +1,8 @@
 /*
- * readers.h - what the fuzz targets of result files share: one file read in one format, and looked at.
+ * readers.h - code shared by the fuzz targets of result files: reads one file in one format and checks the result.
  *
- * The first byte chooses: bit 0 case, bit 1 words instead of phones, bit 2 phones in the IPA. What stands before a byte 0x1E is a phone map.
+ * The first byte chooses: bit 0 case, bit 1 words instead of phones, bit 2 phones in the IPA. The bytes before a byte 0x1E are a
+ * phone map.
  */
 #ifndef LIN_TESTS_FUZZ_READERS_H
 #define LIN_TESTS_FUZZ_READERS_H
@@ -21,7 +22,7 @@ static inline void check_status(lin_status status, const lin_error *err)
     if (status && (status != err->status || !err->message[0])) abort();
 }
 
-/* Every number is one of a table, and what was read holds no control characters and no token with blanks. */
+/* Every index is within its table; the texts have no control characters and no token has blanks. */
 static inline void look_at(const lin_trn *trn, const lin_symbols *tokens)
 {
     for (int u = 0; u < trn->n; u++) {

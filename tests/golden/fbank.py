@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Golden log-mel filterbanks, in double precision and straight from Kaldi's definition; needs NumPy alone.
+"""Golden log-mel filterbanks, in double precision, written directly from Kaldi's definition; needs only NumPy.
 
-    python3 tests/golden/fbank.py        # writes fbank_{signal,default,5500,wide}.npy beside itself
+    python3 tests/golden/fbank.py        # writes fbank_{signal,default,5500,wide}.npy into its folder
 
 The signal is 0.6 s at 16 kHz: a gliding pulse train through three resonators, a burst of noise, a loud low tone under a
 faint high one, a constant offset, and digital silence, rounded to 16 bits, so that every float holds it exactly.

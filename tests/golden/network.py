@@ -25,7 +25,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 DEFAULTS = dict(layers=9, heads=6, head_width=32, feedforward=768, mel_bins=40, outputs=40, stack=1, ahead=0, positions="none",
                 conv_kernel=0, conv_layers=0, norm="post", causal=1)
 
-# Utterances are (frames, labels): repeats, no label at all, a single frame, a path that only just fits, one that does not exist.
+# Utterances are (frames, labels): repeats, no label, a single frame, a path that exactly fits, one that does not exist.
 CASES = {
     "post-causal": (dict(layers=2, heads=2, head_width=4, feedforward=16, mel_bins=5, outputs=6),
                     [(9, [1, 2, 2, 5]), (1, [3]), (14, [4, 4, 4, 1]), (6, [])]),
@@ -183,7 +183,7 @@ def as_float32(x):
 
 
 def random_params(c, rng):
-    """Larger than at the start of training, so that no part of the network is nearly linear; norms away from 1 and 0."""
+    """Values larger than at the start of training, so that no part of the network is nearly linear; norms differ from 1 and 0."""
     parts = []
     for name, shape, fan_in in shapes(c):
         value = rng.standard_normal(int(np.prod(shape)))

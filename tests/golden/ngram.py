@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """Makes ngram_text.txt, ngram_heldout.txt and ngram_golden.txt in this folder: a text, probabilities of modified Kneser-Ney
-models of it, and perplexities of other text by them. tests/lexicon/test_kneser_ney.c holds lexicon/kneser_ney against these,
-tests/lexicon/test_ngram_prune.c lexicon/ngram_prune.
+models of it, and their perplexities of other text. tests/lexicon/test_kneser_ney.c compares lexicon/kneser_ney with these,
+tests/lexicon/test_ngram_prune.c compares lexicon/ngram_prune.
 
     python3 tests/golden/ngram.py [--out FOLDER]            # the files
     python3 tests/golden/ngram.py --arpa ORDER TEXT         # a model of any text as ARPA on standard output, for comparisons
     python3 tests/golden/ngram.py --perplexity ORDER TEXT HELDOUT
 
-The explicit recursive form, word for word from the equations of Chen & Goodman 1998 (TR-10-98, section 3), with
-sets and dictionaries: nothing is sorted, merged or streamed as in the C. Standard library only.
+The explicit recursive form, directly from the equations of Chen & Goodman 1998 (TR-10-98, section 3), with
+sets and dictionaries: unlike the C code, nothing is sorted, merged or streamed. Standard library only.
 
-Compared with other programs aside (kenlm 0.3.0 from PyPI, which has the sources of lmplz):
+To compare with another program (kenlm 0.3.0 from PyPI, which has the sources of lmplz):
 
     lmplz -o 3 --discount_fallback < TEXT > theirs.arpa; linnet ngram count TEXT -o ours.arpa
     python3 -c 'import kenlm; m = kenlm.Model("ours.arpa"); print(sum(m.score(l.strip()) for l in open("HELDOUT")))'
@@ -26,7 +26,7 @@ FALLBACK = (0.5, 1.0, 1.5)
 
 
 class Model:
-    """P(w | h) for every word and context, by recursion over ever shorter contexts."""
+    """P(w | h) for every word and context, by recursion over shorter contexts."""
 
     def __init__(self, sentences, order, unknown=True, minimum=(), vocabulary=None):
         self.order = order
@@ -50,7 +50,7 @@ class Model:
                     times[gram] += 1
                     if end - n >= 0:
                         before[gram].add(s[end - n])
-        # a(h w): how often at the highest order and behind <s>, before how many distinct words else.
+        # a(h w): the count at the highest order and after <s>, else the number of distinct words before it.
         self.count = {g: c if len(g) == order or g[0] == "<s>" else len(before[g]) for g, c in times.items()}
         self.kept = {g for g, c in times.items() if c >= minimum[len(g) - 1] or len(g) == 1}
         self.followers = collections.defaultdict(list)
@@ -72,7 +72,7 @@ class Model:
         return self.discounts[len(gram) - 1][min(self.count[gram], 3) - 1]
 
     def probability(self, gram):
-        """P(last | others), interpolated all the way down to the uniform distribution."""
+        """P(last | others), interpolated down to the uniform distribution."""
         context = gram[:-1]
         lower = self.probability(gram[1:]) if context else 1 / len(self.words)
         if not self.followers[context]:
@@ -86,7 +86,7 @@ class Model:
         return sum(self.discount(g) for g in self.followers[context]) / total if total else 1.0
 
     def sentence(self, words):
-        """log10 of a sentence from <s> to </s>, known and unknown words apart."""
+        """log10 of a sentence from <s> to </s>, known and unknown words separately."""
         known = unknown = 0.0
         s = ["<s>"] + [w if w in self.words else "<unk>" for w in words] + ["</s>"]
         for end in range(1, len(s)):
@@ -99,9 +99,10 @@ class Model:
 
 
 class Backoff:
-    """A back-off model as tables of log10 probabilities and weights, pruned one n-gram at a time (Stolcke 1998): an n-gram goes if
-    the model without it, its context's weight made anew, has a perplexity higher by less than `threshold` of it. The divergence is
-    summed over the whole vocabulary, and not by the paper's short form."""
+    """A back-off model as tables of log10 probabilities and weights, pruned one n-gram at a time (Stolcke 1998): an n-gram is
+    removed if the perplexity of the model without it, with its context's weight computed again, is higher by a factor of less
+    than
+    1 + `threshold`. The divergence is summed over the whole vocabulary, not by the paper's short form."""
 
     def __init__(self, model):
         self.order, self.words = model.order, sorted(model.words)
@@ -115,7 +116,7 @@ class Backoff:
         return self.weight.get(gram[:-1], 1.0) * self.probability(gram[1:])
 
     def whole(self, gram):
-        """P of all its words; <s> as often as </s>."""
+        """P of all its words; <s> has the probability of </s>."""
         p = 1.0
         for n in range(1, len(gram) + 1):
             p *= self.p[("</s>",) if gram[:n] == ("<s>",) else gram[:n]]
@@ -147,7 +148,7 @@ class Backoff:
                         gone.add(g)
         for g in gone:
             del self.p[g]
-        for n in range(1, self.order):  # contexts of n words, the short ones first
+        for n in range(1, self.order):  # contexts of n words, shortest first
             for context in [g for g in self.weight if len(g) == n]:
                 self.weight[context] = self.new_weight(context, [g for g in self.p if g[:-1] == context])
 
@@ -171,7 +172,7 @@ def arpa(model, out):
 
 
 def make_text(rng, n):
-    """Sentences of a random grammar over forty words and, now and then, one of many rare ones."""
+    """Sentences of a random grammar over forty words, sometimes with one of many rare words."""
     words = ["w%02d" % i for i in range(40)]
     follow = {w: rng.sample(words, 6) for w in ["<s>"] + words}
     lines = []
@@ -224,7 +225,7 @@ def make_golden(folder):
             out.write("sum %d %.9f\n" % (len(scored), sum(m.sentence(line)[0] for line in scored)))
             grams = sorted(m.count)
             picked = [g for g in rng.sample(grams, min(120, len(grams)))]
-            for g in rng.sample(grams, min(60, len(grams))):  # and contexts with any word, most of them unseen
+            for g in rng.sample(grams, min(60, len(grams))):  # contexts with any word, most of them unseen
                 picked.append(g[-order:][1:] + (rng.choice(sorted(m.words)),))
             for _ in range(20):
                 picked.append(tuple(rng.choice(sorted(m.words - {"</s>"})) for _ in range(order)))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes ngram3.arpa, ngram5.arpa and ngram_scores.txt in this folder: small back-off models with random numbers, pruned so that the
-suffixes of some n-grams are missing, and what KenLM (Python package kenlm) scores random sentences with.
-tests/lexicon/test_ngram.c holds lexicon/ngram against the scores.
+suffixes of some n-grams are missing, and the scores that KenLM (Python package kenlm) gives to random sentences.
+tests/lexicon/test_ngram.c compares lexicon/ngram with these scores.
 
     python3 tests/golden/ngram_scores.py [--seed S] [--out FOLDER]
 
@@ -24,7 +24,7 @@ def make(rng, order, n_words, children, missing):
             if context[-1] == "</s>":
                 continue
             for word in words[1:]:
-                # KenLM has room for few n-grams without their suffix
+                # KenLM has memory for only a few n-grams without their suffix
                 if rng.random() < children / len(words) and (context[1:] + (word,) in levels[k - 1] or rng.random() < missing):
                     level[context + (word,)] = None
         levels.append(level)

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Makes what tests/decoder/test_score.c holds decoder/score against, by NIST's sclite and sc_stats (Debian package sctk):
+"""Makes the reference data of tests/decoder/test_score.c with NIST's sclite and sc_stats (Debian package sctk):
 
-score_{ref,hyp}.trn, score_counts.txt    random pairs of token sequences and what sclite counts in them
+score_{ref,hyp}.trn, score_counts.txt    random pairs of token sequences and sclite's counts for them
 score_align.txt                          the first of them as "sclite -o pralign" prints them
 score_pairs_{ref,a,b}.trn, score_pairs.txt   two systems and the matched-pairs test of sc_stats
 score_real_{ref,hyp}.trn, score_real_counts.txt   with --real REF HYP: every n-th utterance of real output, and its counts
 
     python3 tests/golden/score.py [--pairs N] [--seed S] [--out FOLDER] [--real REF HYP [--every N]]
 
-Alphabets from one token to 2,000, lengths 0 to 200, hypotheses that are edits of the reference or have nothing to do with it.
-More pairs than are kept here: score.py --pairs 20000 --out DIR; CK_RUN_CASE=sclite build/release/tests/decoder/test_score DIR
+Alphabets from one token to 2,000, lengths 0 to 200, hypotheses that are edits of the reference or unrelated to it.
+More pairs than are stored here: score.py --pairs 20000 --out DIR; CK_RUN_CASE=sclite build/release/tests/decoder/test_score DIR
 """
 import argparse
 import os
@@ -46,7 +46,7 @@ def edited(rng, ref, alphabet, rate):
 
 
 def substitutions(ref, hyp, deletion_first):
-    """Substitutions of the lightest alignment, with ties between deletion and insertion decided one way or the other."""
+    """Substitutions of the alignment with the smallest weight; ties between deletion and insertion are decided either way."""
     row = [(3 * j, 0) for j in range(len(hyp) + 1)]
     for a in ref:
         diagonal, row[0] = row[0], (row[0][0] + 3, 0)
@@ -63,7 +63,7 @@ def substitutions(ref, hyp, deletion_first):
 
 
 def delicate_pair(rng):
-    """A pair where that decision shows, which is one in several hundred."""
+    """A pair for which that decision changes the count, about one in several hundred."""
     while True:
         alphabet = rng.sample(PHONES, rng.choice([2, 3, 4]))
         ref = [rng.choice(alphabet) for _ in range(rng.randrange(4, 12))]
@@ -87,7 +87,7 @@ def sclite(ref, hyps, *options):
 
 
 def counts(ref, hyp, n, out_path):
-    """What sclite counts per utterance and speaker. Returns the alignments."""
+    """Writes sclite's counts per utterance and speaker. Returns the alignments."""
     alignments = sclite(ref, [hyp], "-o", "pra", "stdout")
     sums = sclite(ref, [hyp], "-o", "rsum", "stdout")
     found = re.findall(r"id: \((\S+)\)\s*\n(?:.*\n)*?Scores: \(#C #S #D #I\) (\d+) (\d+) (\d+) (\d+)", alignments)
@@ -103,8 +103,8 @@ def counts(ref, hyp, n, out_path):
 
 
 def matched_pairs(rng, folder):
-    """Two systems and what sc_stats finds. Every utterance ends in tokens that both have right: sc_stats overlooks insertions of the
-    second system behind the last reference token."""
+    """Two systems and the result of sc_stats. Every utterance ends with tokens that both have right: sc_stats ignores insertions
+    of the second system after the last reference token."""
     path = {k: os.path.join(folder, "score_pairs_%s.trn" % k) for k in ("ref", "a", "b")}
     lines = {k: [] for k in path}
     for i in range(60):
@@ -116,7 +116,7 @@ def matched_pairs(rng, folder):
     for k in path:
         write(path[k], lines[k])
     piped = sclite(path["ref"], [path["a"], path["b"]], "-p")
-    # Builds of sclite that write line breaks for the separators "," and ":", which sc_stats does not read.
+    # Some builds of sclite write line breaks for the separators "," and ":"; sc_stats does not read them.
     def mend(m):
         rows = m.group(2).split("\n")
         rows += [""] * (-len(rows) % 3)

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """A second implementation of the recogniser's front end and network, written from docs/network.md alone (numpy, float64).
 
-    second.py MODEL SPEECH.wav ROWS.npy     compares with what `linnet posteriors --model MODEL SPEECH.wav -o ROWS.npy` wrote
+    second.py MODEL SPEECH.wav ROWS.npy     compares with the output of `linnet posteriors --model MODEL SPEECH.wav -o ROWS.npy`
 
-SPEECH.wav: mono, 16 bits, at the model's rate, so that nothing is resampled. Prints the fingerprint it computes beside that in the file,
-and the largest difference of the log-probabilities; exit status 1 where the one differs or the other is above 1e-3.
+SPEECH.wav: mono, 16 bits, at the model's rate, so that nothing is resampled. Prints whether the computed fingerprint equals the
+one in the file, and the largest difference of the log-probabilities; exit status 1 if the fingerprint differs or the difference
+exceeds 1e-3.
 """
 import json
 import struct

@@ -3,13 +3,13 @@
 
     python3 training.py           rewrites training/<name>/ beside this file (needs numpy and torch; see network.py)
 
-All utterances form the one batch of every step; the loss is the mean over utterances of -ln p(labels | frames); dropout 0.
+Every step uses one batch of all utterances; the loss is the mean over utterances of -ln p(labels | frames); dropout 0.
 config.txt and the blocks params (at the start), features, mean, istd are as in network.py. Each line
     trace NAME OPTIMISER LR WEIGHT_DECAY DECAYED CLIP
-of config.txt says how NAME.f64 was made: 11 losses, before each of ten steps and after the last. NAME-params.f64 are the parameters
-after the last step. CLIP is none; global (the whole gradient scaled to norm CLIP_NORM where it is larger) or tensor (each tensor's
-own, as the library published with the paper does). Betas 0.9 and 0.999, eps 1e-8; weight decay is decoupled (p -= lr wd p before
-the step) and applies to all tensors or to matrices only, as DECAYED says.
+of config.txt describes NAME.f64: 11 losses, before each of ten steps and after the last. NAME-params.f64 holds the parameters
+after the last step. CLIP is none, global (the whole gradient is scaled to norm CLIP_NORM if it is larger) or tensor (the same for
+each tensor, as in the library published with the paper). Betas 0.9 and 0.999, eps 1e-8; weight decay is decoupled (p -= lr wd p
+before the step) and applies to all tensors or to matrices only, as DECAYED says.
 """
 import os
 
@@ -39,7 +39,8 @@ TRACES = {
 
 
 class Optimiser:
-    """Adam (Kingma & Ba 2015) and RAdam (Liu et al. 2020, Algorithm 2; the fallback while rho <= 4 made 5, as its authors do)."""
+    """Adam (Kingma & Ba 2015) and RAdam (Liu et al. 2020, Algorithm 2; with 5 in place of 4 in the condition
+    rho <= 4, as in its authors' code)."""
 
     def __init__(self, kind, lr, decay, size):
         self.kind, self.lr, self.decay = kind, lr, decay
@@ -70,7 +71,7 @@ def clipped(g, how, sizes):
 
 
 def run(c, data, utterances, start, trace, reference=False):
-    """Losses and final parameters; reference: torch's own Adam in the place of ours, for the comparison below."""
+    """Losses and final parameters; reference: torch's own Adam instead of this one, for the comparison below."""
     kind, lr, decay, decayed, clip = trace
     sizes = [int(np.prod(shape)) for _, shape, _ in shapes(c)]
     decay = torch.cat([torch.full((n,), decay if decayed == "all" or len(shape) == 2 else 0.0, dtype=torch.float64)

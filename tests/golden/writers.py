@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Reads the golden files of the writers with other people's readers and compares them with what tests/golden/writers/*.tsv tell.
+"""Reads the golden files of the writers with other libraries and compares them with tests/golden/writers/*.tsv.
 
     python3 -m venv venv && venv/bin/pip install praatio TextGrid praat-parselmouth webvtt-py srt pysrt
     venv/bin/python tests/golden/writers.py
 
-The files themselves are what linnet writes: WRITE_GOLDEN=1 build/release/tests/decoder/test_writers. Run from the root.
+linnet writes the files themselves: WRITE_GOLDEN=1 build/release/tests/decoder/test_writers. Run from the root.
 """
 import csv
 import datetime
@@ -37,7 +37,7 @@ def check(what, got, want):
 
 
 def clean(raw):
-    """UTF-8, each byte that is not replaced by U+FFFD."""
+    """Decodes UTF-8; each byte that is not UTF-8 becomes U+FFFD."""
     out = ""
     while raw:
         for n in range(min(4, len(raw)), 0, -1):
@@ -91,7 +91,8 @@ def read(name):
 
 
 def check_cues(name, cues, tokens, seconds):
-    """cues: (start, end, lines) in ms. What subtitlers expect, and every token once, in order, while it is said."""
+    """cues: (start, end, lines) in ms. Checks the usual rules for subtitles, and that every token appears once, in order,
+        while it is spoken."""
     at = 0
     text = "".join(re.sub(r"\s", "", "".join(lines)) for _, _, lines in cues)
     check(name + " text", text, "".join(re.sub(r"\s", "", t[0]) for t in tokens))
@@ -182,7 +183,7 @@ def check_textgrid(name, seconds, tiers):
         call(grid, "Save as text file", again)
         saved = open(again, "rb").read()
     saved = saved.decode("utf-16" if saved[:1] in b"\xfe\xff" else "utf-8")
-    same = lambda text: re.sub(r"(\d+\.\d*?)0*(?= \n)", lambda m: m.group(1).rstrip("."), text)  # but for zeros at the end
+    same = lambda text: re.sub(r"(\d+\.\d*?)0*(?= \n)", lambda m: m.group(1).rstrip("."), text)  # without trailing zeros
     check(name + " as Praat saves it", same(read(name)), same(saved))
 
 
