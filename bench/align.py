@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""What docs/alignment.md says about real speech: fit of right and wrong texts, goodness of replaced phonemes, a long recording.
+"""Measures the numbers of docs/alignment.md on real speech: fit of right and wrong texts, goodness of replaced phonemes, a long
+recording.
 
     bench/align.py build/release/linnet cmudict.dict corpus/dev_native [fit|goodness|long]...
 
-The set is a Kaldi-style data directory whose audio paths are relative to its parent. Only the program and Python's own library.
+The set is a Kaldi-style data directory whose audio paths are relative to its parent. Needs only the program and Python's standard
+library.
 """
 import bisect
 import json
@@ -29,7 +31,7 @@ def run(*args):
 
 
 def posteriors(folder):
-    """A matrix of each utterance, as a file."""
+    """Writes a matrix of each utterance to a file."""
     root = os.path.dirname(os.path.abspath(FOLDER))
     files = {}
     for name, path in table("wav.scp").items():
@@ -45,17 +47,17 @@ def all_of(work, items):
 
 
 def fit(files, text):
-    """How many texts of their own, and of another utterance, are said to belong to a sound hardly or not at all."""
+    """How many texts, its own or another utterance's, are reported as not matching a sound or as too long for it."""
     names = sorted(files)
     chance = random.Random(1)
 
     def one(pair):
         done = run("align", "--posteriors", files[pair[0]], "--text", text[pair[1]], "-l", LEXICON, "-q")
-        return "hardly belong" in done.stderr, "longer than the sound" in done.stderr
+        return "does not seem to match" in done.stderr, "longer than the sound" in done.stderr
 
     own = all_of(one, [(n, n) for n in names])
     others = all_of(one, [(n, chance.choice([o for o in names if o != n])) for n in names])
-    print(f"fit: own texts told of {sum(t for t, _ in own)} of {len(own)}; others' texts not told of "
+    print(f"fit: own texts reported for {sum(t for t, _ in own)} of {len(own)}; others' texts not reported for "
           f"{sum(not t and not l for t, l in others)} of {len(others)}, {sum(l for _, l in others)} are longer than the sound")
 
 
@@ -65,7 +67,7 @@ def area(right, wrong):
 
 
 def goodness(files, text):
-    """One phoneme of each text replaced at random, three times."""
+    """Replaces one phoneme of each text at random, three times."""
     lines = "\n".join(text[n] for n in sorted(files)) + "\n"
     done = subprocess.run([LINNET, "phonemize", "-l", LEXICON, "-q"], input=lines, capture_output=True, text=True, check=True)
     phones = dict(zip(sorted(files), (line.split() for line in done.stdout.splitlines())))
@@ -98,7 +100,7 @@ def goodness(files, text):
 
 
 def long(files, text):
-    """All utterances as one recording, against each by itself."""
+    """All utterances as one recording, compared with each alone."""
     alone, rows, words, header = [], b"", [], b""
     for name in files:
         with open(files[name], "rb") as matrix:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Errors of linnet align's boundaries against known onsets, in ms: speech by flite, which says when each phone begins.
+"""Errors of linnet align's boundaries against known onsets, in ms: speech by flite, which reports when each phone begins.
 
     bench/boundaries.py build/release/linnet corpus/dev_native [--texts 60] [--snr DB] [--pocketsphinx] [--keep FOLDER]
 
 Every text is spoken by one of flite's voices (Debian's flite: kal16 is made of diphones, the others are statistical), at three
-tempi; --snr adds noise that falls by 3 dB an octave or so. linnet aligns the phones that flite said, once with each --times. Needs
-flite's libraries and Python's own library; --pocketsphinx the package of that name.
+tempi; --snr adds noise that falls by about 3 dB per octave. linnet aligns the phones that flite spoke, once with each --times.
+Needs flite's libraries and Python's standard library; --pocketsphinx needs the package of that name.
 """
 import argparse
 import array
@@ -19,7 +19,7 @@ import wave
 
 VOICES = ("kal16", "awb", "rms", "slt")
 TEMPI = (0.85, 1.0, 1.2)  # flite's duration_stretch
-LABELS = {"ax": "AH", "axr": "ER"}  # of flite's phones, which the model has under another name
+LABELS = {"ax": "AH", "axr": "ER"}  # flite's phones that have another name in the model
 
 
 class Flite:
@@ -73,7 +73,7 @@ def letters(number):
 
 
 def add_noise(path, snr_db, seed):
-    """White noise and its smoothed self, together so many dB below the sound."""
+    """White noise plus the same noise smoothed, at the given signal-to-noise ratio in dB."""
     with wave.open(path) as sound:
         parameters, samples = sound.getparams(), array.array("h", sound.readframes(sound.getnframes()))
     chance, slow, noise = random.Random(seed), 0.0, []
@@ -90,7 +90,7 @@ def add_noise(path, snr_db, seed):
 
 
 def make(folder, texts, snr_db):
-    """A data directory, its lexicon, in which every word has the one pronunciation that flite chose, and the truth."""
+    """A data directory, its lexicon, in which every word has only the pronunciation that flite chose, and the true times."""
     flite, truth, names = Flite(), {}, {}
     with open(os.path.join(folder, "text"), "w") as text_file, open(os.path.join(folder, "wav.scp"), "w") as sounds:
         for i, text in enumerate(texts):
@@ -121,7 +121,7 @@ def align(linnet, folder, *options):
 
 
 def pocketsphinx(folder):
-    """What its two passes of alignment find, defaults; utterances that it gives up are missing."""
+    """The result of its two passes of alignment with default options; utterances that it does not align are missing."""
     from pocketsphinx import Decoder
     with open(os.path.join(folder, "lexicon")) as lexicon:
         names = dict(line.rstrip("\n").split(" ", 1) for line in lexicon)
@@ -140,7 +140,7 @@ def pocketsphinx(folder):
                 continue
             found = [{"phone": p.name, "start": p.start / 100, "end": (p.start + p.duration) / 100}
                      for w in decoder.get_alignment() for p in w if p.name not in ("SIL", "+NSN+", "+SPN+")]
-            if sum(len(names[w].split()) for w in text.split()) == len(found):  # else it ended too early
+            if sum(len(names[w].split()) for w in text.split()) == len(found):  # otherwise it ended too early
                 results[name] = {"phones": found, "seconds": seconds}
     return results
 
@@ -190,9 +190,9 @@ def compare(title, truth, found):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("linnet")
-    parser.add_argument("set", help="a Kaldi-style data directory, of which the texts are taken")
+    parser.add_argument("set", help="a Kaldi-style data directory, whose texts are used")
     parser.add_argument("--texts", type=int, default=60)
-    parser.add_argument("--keep", help="a folder for the sounds and their truth")
+    parser.add_argument("--keep", help="a folder for the sounds and their true times")
     parser.add_argument("--times", default="path,sound")
     parser.add_argument("--snr", type=float)
     parser.add_argument("--pocketsphinx", action="store_true")

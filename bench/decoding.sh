@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Every search on one set: error rates, processor time, and what settles when; the same words by pocketsphinx.
+# Every search on one set: error rates and processor time; the same words by pocketsphinx.
 #
 #   bench/decoding.sh --corpus DIR [--set dev_native] [--lexicon DICT] [--lm ARPA] [--pocketsphinx N] [--linnet PROGRAM]
 #
-# Rows come once from linnet posteriors, so that the times are of decoding alone: lexicon and language model opened, rows read, results
-# written. DICT and ARPA: Debian's cmudict-en-us.dict and the corpus' lm/en-us.arpa.gz, beside the models that come with the program.
-# --pocketsphinx N: every N-th utterance also by pocketsphinx_batch (packages pocketsphinx, pocketsphinx-en-us, sox) with that dictionary
-# and the same 3-gram, sound to words on both sides; 0: not. Nothing else should run.
+# linnet posteriors writes the rows once, so the times are of decoding only: opening lexicon and language model, reading rows,
+# writing results. DICT and ARPA: Debian's cmudict-en-us.dict and the corpus' lm/en-us.arpa.gz, besides the models installed with
+# the program. --pocketsphinx N: every N-th utterance also by pocketsphinx_batch (packages pocketsphinx, pocketsphinx-en-us, sox)
+# with that dictionary and the same 3-gram, from sound to words in both; 0: not. The machine should be idle otherwise.
 set -euo pipefail
 
 corpus= set=dev_native lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict lm= pocketsphinx=0 linnet=build/release/linnet
@@ -20,7 +20,7 @@ while [ $# -gt 0 ]; do
   esac
 done
 [ -n "$corpus" ] || die "where is the corpus? give --corpus DIR"
-[ -x "$linnet" ] || die "$linnet is not there; run make first"
+[ -x "$linnet" ] || die "$linnet does not exist; run make first"
 lm=${lm:-$corpus/lm/en-us.arpa.gz}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT

@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
-# delay.sh - how long after the end of a sound its phoneme is certain: what the model's construction makes it wait, what CTC adds.
+# delay.sh - the time from the end of a sound until its phoneme is settled: the part due to the model's structure and the part due
+# to CTC.
 #
 #   bench/delay.sh --text FILE [--sentences 100] [--voices "slt rms awb"] [--work exp/delay] [--model FILE]
 #                  [--linnet build/release/linnet]
 #
-# FILE has a sentence a line, after an id (Kaldi's text). flite speaks them and says when each of its phonemes ends; its voices slt,
-# rms and awb keep to that within their frame of 5 ms (the others do not). linnet's phonemes are aligned with flite's by the least
-# number of errors, and where both are the same phoneme, the time is taken
+# FILE has one sentence per line, after an id (Kaldi's text). flite speaks them and reports when each of its phonemes ends; this
+# is exact within a frame of 5 ms for its voices slt, rms and awb (not for the others). linnet's phonemes are aligned with flite's
+# by the smallest number of errors. Where both are the same phoneme, two times are measured:
 #
-#   shown    from the end of the sound until the phoneme first appears, still open: the first step that carries it is computed
-#   settled  until it is certain: the first step that carries another is computed
+#   shown    from the end of the sound until the phoneme first appears as provisional: the first step with it is computed
+#   settled  until it is settled: the first step with another phoneme is computed
 #
-# Both are counted in the sound that has to have come; the computer's own time comes on top. A step needs its own frames, the
-# look-ahead, and the end of the last window: that is the construction. The rest is CTC's: where the network puts a phoneme.
+# Both are measured in seconds of sound that must have arrived; computing time is added to them. A step needs its own frames, the
+# look-ahead, and the end of the last window: this part is the model's structure. The rest is CTC: where the network puts a
+# phoneme.
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
 text= sentences=100 voices="slt rms awb" work=exp/delay model=share/linnet/default.safetensors linnet=build/release/linnet
@@ -27,7 +29,7 @@ done
 export LINNET_MODEL=$model
 mkdir -p "$work"
 
-# What was said when: id, second at which it ends, phoneme.
+# The spoken phonemes: id, second at which it ends, phoneme.
 : > "$work/truth"
 : > "$work/list"
 for voice in $voices; do
@@ -51,7 +53,8 @@ ahead=$(calculate "$(number ahead) * $hop")
 window=$(calculate "$(number window_ms) - $hop")
 waits=$(calculate "$step + $ahead + $window")
 
-# That a phoneme is certain then, and not a sample before: the sound is cut there, and what is certain is written.
+# Checks that a phoneme is settled at this sample and not one sample before: the sound is cut there, and the settled part is
+# written.
 first=$(head -n 1 "$work/list")
 tail -c +$(($(grep -abom1 data "$first" | cut -d: -f1) + 9)) "$first" > "$work/first.raw"
 tried=0
@@ -62,12 +65,12 @@ for k in 5 10 15 20; do
     for cut in "$need" $((need - 1)); do
         head -c $((2 * cut)) "$work/first.raw" > "$work/cut.raw"
         got=$("$linnet" transcribe -q --save-state "$work/state.bin" - < "$work/cut.raw" | wc -w)
-        [ "$got" = $((cut == need ? k : k - 1)) ] || { echo "delay.sh: phoneme $k is not certain when it should be" >&2; exit 1; }
+        [ "$got" = $((cut == need ? k : k - 1)) ] || { echo "delay.sh: phoneme $k is not settled when it should be" >&2; exit 1; }
         tried=$((tried + 1))
     done
 done
 
-# Lines: voice, heard start, heard end, said end; of phonemes that were recognised. And how many were said.
+# Lines of recognised phonemes: voice, recognised start, recognised end, spoken end. And the number of spoken phonemes.
 awk -v heard="$work/heard.ctm" '
     function align(id, n, m,    i, j, d, best, from) {
         for (i = 0; i <= n; i++) for (j = 0; j <= m; j++) {
@@ -75,7 +78,7 @@ awk -v heard="$work/heard.ctm" '
             best = 1e9
             if (i && cost[i - 1, j] + 1 < best) { best = cost[i - 1, j] + 1; from = 1 }
             if (j && cost[i, j - 1] + 1 < best) { best = cost[i, j - 1] + 1; from = 2 }
-            if (i && j) { # among equals the nearer in time
+            if (i && j) { # of equal costs, the nearer in time
                 d = hs[j] - te[i]; if (d < 0) d = -d
                 d = cost[i - 1, j - 1] + (tp[i] == hp[j] ? 0 : 1) + 1e-4 * d
                 if (d < best) { best = d; from = 3 }

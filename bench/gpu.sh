@@ -1,17 +1,18 @@
 #!/bin/sh
-# gpu.sh - the whole GPU backend in one command, under eight minutes: builds, checks, measures, and writes a table.
+# gpu.sh - the whole GPU backend in one command, in less than eight minutes: builds, checks, measures, and writes a table.
 #
 #   bench/gpu.sh [--out DIR] [--part LIST] [--seconds N] [--hours N] [--device cuda] [--no-check] [--quick]
 #
-# Parts: limits     what the device copies and multiplies at most
-#        attention  N = 2^9..2^16, forward and forward + backward, time and memory, beside PyTorch and two packages
-#        epoch      80 hours at WSJ's lengths, worked out from --hours (20) of synthetic features, beside PyTorch
+# Parts: limits     the device's maximum copy and multiplication rates
+#        attention  N = 2^9..2^16, forward and forward + backward, time and memory, compared with PyTorch and two packages
+#        epoch      80 hours at WSJ's lengths, extrapolated from --hours (20) of synthetic features, compared with PyTorch
 #        streams    live streams at once, chunks of 1 to 16 frames
-#        ctc        alone, beside PyTorch and cuDNN
+#        ctc        the loss alone, compared with PyTorch and cuDNN
 #        ops        every operation of a training step, as shares of the limits
-# Needs the CUDA toolkit, a C compiler, make and the libraries of the program (tools/bundle.sh brings them along), no network; PyTorch in PYTHON
-# (python3) if there is one. --seconds (465): for everything; what does not fit is left out and named. --device cpu --quick runs the
-# script itself on a machine without a GPU. DIR (bench/results/DATE-GPU): README.md, results.json and raw/, every part's own output.
+# Needs the CUDA toolkit, a C compiler, make and the libraries of the program (tools/bundle.sh collects them), no network; PyTorch
+# in PYTHON (python3) if installed. --seconds (465): time limit for everything; parts that do not fit are left out and reported.
+# --device cpu --quick runs the script on a machine without a GPU. DIR (bench/results/DATE-GPU): README.md, results.json and raw/,
+# the output of every part.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 PYTHON=${PYTHON:-python3}
@@ -60,7 +61,7 @@ work=$(mktemp -d) || exit 1
 background=
 trap 'for p in $background; do kill "$p" 2>/dev/null; done; rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
-# what packages build at run time stays out of the user's folders, and warm between the parts
+# files that packages build at run time are kept out of the user's folders and shared by the parts
 export TORCHINDUCTOR_CACHE_DIR="$work/inductor" TRITON_CACHE_DIR="$work/triton" TORCH_EXTENSIONS_DIR="$work/extensions"
 export TMPDIR="$work"
 [ ! -d build/bundle/python ] || export PYTHONPATH="$PWD/build/bundle/python${PYTHONPATH:+:$PYTHONPATH}"
@@ -73,14 +74,14 @@ checked() {
 }
 leave_out() { printf '{"part": "%s", "who": "%s", "left_out": "%s"}\n' "$1" "$2" "$(quoted "$3")" >>"$raw/99-left-out.jsonl"; }
 
-# measure FILE SECONDS COMMAND...: its lines to raw/FILE.jsonl, in at most so many seconds and what is left of all.
+# measure FILE SECONDS COMMAND...: writes the command's lines to raw/FILE.jsonl; limits: SECONDS and the time left in total.
 measure() {
     file=$1 limit=$2
     shift 2
     rest=$(($(left) - 8))
     [ "$limit" -le "$rest" ] || limit=$rest
     if [ "$limit" -lt 6 ]; then
-        leave_out "$file" "" "the time was up"
+        leave_out "$file" "" "time limit reached"
         return
     fi
     start=$(date +%s)
@@ -107,7 +108,7 @@ about host "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(npr
 about commit "$commit"
 about command "$command"
 
-# made NAME LOG SECONDS COMMAND...: runs it, records whether it worked.
+# made NAME LOG SECONDS COMMAND...: runs the command and records whether it succeeded.
 made() {
     name=$1 log=$2 limit=$3
     shift 3
@@ -124,7 +125,7 @@ jobs=-j$(nproc)
 library=build/bundle/peers
 bench=build/release/bench_gpu
 made "build of the benchmark" build-bench 200 make $jobs $bench || exit 1
-# While the kernels are compiled, PyTorch compiles what it will need: only the caches are kept, nothing is measured.
+# While the kernels compile, PyTorch compiles its own kernels: only the caches are kept, nothing is measured.
 printf '780:97 771:96 640:80\n1210:151 1180:147\n' >"$work/plan-warm"
 warm_model() { # kind causal plan
     "$PYTHON" bench/peers/gpu_model.py --device $device --precision bf16 --kind "$1" --causal "$2" --seconds 1 --quick --plan "$3" \
@@ -161,7 +162,7 @@ if [ "$device" != cpu ]; then
     export SANITIZER_SECONDS="${SANITIZER_SECONDS:-15}"
     [ $checks = no ] || made "make check-gpu" check-gpu 150 make $jobs CUDA_ARCHS="${arch:-90}" check-gpu
 fi
-# measured on a quiet machine: what is still compiling now gets half a minute more
+# measurements need a quiet machine: compilations that are still running get half a minute more
 waited=0
 for p in $background; do
     while kill -0 "$p" 2>/dev/null; do
@@ -173,7 +174,7 @@ done
 background=
 [ -f "$work/library-built" ] || library=
 
-# ---- measuring, what matters most first -----------------------------------------------------------------------------------------
+# ---- measuring, the most important first ---------------------------------------------------------------------------------------
 
 echo "== measuring; $(left) s are left" >&2
 linnet() { name=$1 limit=$2; shift 2; part=$1; shift; measure "$name" "$limit" $bench "$part" --device $device $quick "$@"; }
@@ -216,7 +217,7 @@ if wanted ctc; then
     linnet 50-ctc-linnet 20 ctc
     [ $torch = no ] || measure 51-ctc-torch 30 "$PYTHON" bench/peers/gpu_ctc.py --device $device $quick --seconds 20
 fi
-# What is also good to know, as long as there is time.
+# Further measurements, while there is time.
 if wanted epoch && [ -z "$quick" ]; then
     epoch_linnet fp32 0 16000
     [ $torch = no ] || epoch_torch eager bf16 0 64000 8 40

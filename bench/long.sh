@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# long.sh - streams that do not end: one stream of a day, and the phoneme error rate against the time since the last reset.
+# long.sh - long streams: one stream of a day, and the phoneme error rate against the time since the last reset.
 #
 #   bench/long.sh --corpus DIR [--set dev_native] [--hours 24] [--part all|drift|file|day] [--work exp/long] [--model FILE]
 #                 [--lexicon FILE] [--linnet build/release/linnet]
 #
 # drift: the utterances of the set end to end, twice, as one stream; per ten minutes the error rate of the files alone (a reset at
-#        every true boundary), with resets at the endpoints that linnet finds, and without any reset. The second half holds the
-#        utterances of the first, so that it differs by its past alone. Once speaker after speaker, and once shuffled.
+#        every true boundary), with resets at the endpoints that linnet finds, and without any reset. The second half repeats the
+#        utterances of the first, so that only its past differs. Once speaker after speaker, and once shuffled.
 # file:  the utterances of the set shuffled, as one sound: phoneme and word error rates of linnet transcribe with each --reset, of
 #        linnet listen, and of the files alone.
-# day:   the same sound again and again through one process until so many hours have passed, without resets and with resets at
-#        endpoints: after each round its resident memory, its processor time per frame, its phonemes, and their error rate.
+# day:   the same sound repeated through one process for --hours of sound, without resets and with resets at endpoints: after each
+#        round its resident memory, its processor time per frame, its phonemes, and their error rate.
 #
-# DIR is a folder of Kaldi-style data directories (recipes/open/run.sh says more); never give it a test set. Needs
-# cmudict-en-us.dict (Debian: pocketsphinx-en-us). Everything goes to the folder --work; what is there is not made again.
+# DIR is a folder of Kaldi-style data directories (see recipes/open/run.sh); never use a test set. Needs
+# cmudict-en-us.dict (Debian: pocketsphinx-en-us). All files are written to the folder --work; existing ones are not made again.
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
 corpus= set=dev_native hours=24 part=all work=exp/long model=share/linnet/default.safetensors linnet=build/release/linnet
@@ -26,17 +26,17 @@ while [ $# -gt 1 ]; do
     esac
 done
 [ $# = 0 ] && [ -n "$corpus" ] || usage
-case $set in test*) echo "long.sh: a test set is not for this" >&2; exit 2 ;; esac
+case $set in test*) echo "long.sh: $set: use a development set, not a test set" >&2; exit 2 ;; esac
 export LINNET_MODEL=$model
 mkdir -p "$work"
 linnet=$(realpath "$linnet")
 transcribe=("$linnet" transcribe -q -j 1 -f ctm --reset never --encoding f32le -)
 listen=("$linnet" listen -q --json --raw --encoding f32le --no-paced --from -)
 
-# ---- the sound, and what was said ------------------------------------------------------------------------------------------------
+# ---- the sound and its reference -----------------------------------------------------------------------------------------------
 
-# all.f32: every utterance end to end, 16 kHz. ends: id, the sample behind it, its first sample, their number. ref: id, phonemes.
-# alone: id, what is heard in it.
+# all.f32: every utterance end to end, 16 kHz. ends: id, end sample (exclusive), first sample, number of samples. ref: id,
+# phonemes. alone: id, phonemes recognised in the file alone.
 if ! [ -f "$work/alone" ]; then
     rm -f "$work/all.f32"
     while read -r id path; do
@@ -46,7 +46,7 @@ if ! [ -f "$work/alone" ]; then
         echo "$id $(($(stat -c %s "$work/all.f32") / 4))"
     done < "$corpus/$set/wav.scp" | awk '{ print $1, $2, before + 0, $2 - before; before = $2 }' > "$work/ends"
     rm -f "$work/one.wav"
-    # Whole steps of the network, so that every round is cut into the same windows.
+    # A whole number of network steps, so that every round is cut into the same windows.
     number() { "$linnet" info --json | sed "s/.*\"$1\": \([0-9]*\).*/\1/"; }
     step=$((16 * $(number stack) * $(number hop_ms)))
     odd=$(($(stat -c %s "$work/all.f32") / 4 % step))
@@ -76,7 +76,7 @@ per() {
 
 # ---- drift -----------------------------------------------------------------------------------------------------------------------
 
-# Of lines of ends in another order: the samples behind them there.
+# Lines of "ends" in another order: computes their end samples in that order.
 layout() { awk '{ n += $4; print $1, n, $3, $4 }'; }
 
 # drift ENDS WHAT: the sound in the order of ENDS
@@ -95,7 +95,7 @@ drift() {
         END { for (p = 0; p < 2; p++) for (i = 1; i <= NR; i++) { t = (end[i] + p * all) / 16000; w = int(t / 600)
             if (w != last) { print "w" last + 100, before; last = w } before = t } print "w" last + 100, before }' \
         "$ends" > "$work/windows"
-    # Utterances by window, in the reference and heard alone.
+    # Utterances by window, in the reference and recognised alone.
     for what in ref alone; do
         awk -v all="$all" -v text="$work/$what" 'BEGIN { while ((getline line < text) > 0) { k = index(line " ", " ")
                 said[substr(line, 1, k - 1)] = substr(line, k + 1) } }
@@ -128,7 +128,7 @@ drift() {
 # rate REF HYP: errors in per cent of tokens
 rate() { per "$1" "$2" | awk '{ e += $2; n += $3 } END { printf "%.2f", 100 * e / n }'; }
 
-# file ENDS: the sound in the order of ENDS, with what was said as one utterance
+# file ENDS: the sound in the order of ENDS, with one utterance as reference
 file() {
     while read -r _ _ from n; do
         dd if="$work/all.f32" bs=64K iflag=skip_bytes,count_bytes skip=$((4 * from)) count=$((4 * n)) status=none
@@ -174,7 +174,7 @@ day() {
     begun=$(date +%s)
     for round in $(seq "$rounds"); do
         cat "$work/all.f32" >&3
-        # Behind by what the pipe holds, 64 KB, and what is being worked on.
+        # The process lags by the content of the pipe, 64 KB, and by the block it is working on.
         now=$(sed 's/.*) //' "/proc/$pid/stat" | awk '{ print $12 + $13 }')
         rss=$(awk '/^VmRSS/ { print $2 }' "/proc/$pid/status")
         echo "$round $rss $(((now - used) * 1000000 / hertz)) $samples" >> "$work/day.$name.tsv"
@@ -182,12 +182,12 @@ day() {
     done
     exec 3>&-
     wait "$pid"
-    sleep 1 # the filter has its end too
+    sleep 1 # the filter ends too
     rm -f "$work/pipe"
     all=$((rounds * (samples / 16000)))
     took=$(($(date +%s) - begun))
     echo "== $name: $rounds rounds of $((samples / 16000)) s, $((all / 3600)) h of sound through one stream in $took s"
-    # Rounds by time, each against what was said, and against what was heard in the second round.
+    # Rounds by time, each against the reference, and against the result of the second round.
     phones "$work/day.$name" | awk -v round="$samples" -v n="$rounds" '
         { r = int($1 * 16000 / round); if (r >= n) r = n - 1; out[r] = out[r] " " $2 }
         END { for (r = 0; r < n; r++) print out[r] " (r-" r + 1000 ")" }' | sed 's/^ *//' > "$work/day.trn"

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Holds what linnet lists against an exact rescoring of its own words.
+"""Compares the alternatives of linnet with an exact rescoring of their words.
 
     linnet posteriors a.wav -o a.npy; linnet decode --words --n-best 20 -f json a.npy > a.json
     bench/nbest.py a.json a.npy [--lm-weight W --bonus B --unknown U --unknown-phone P]
 
 For each alternative: the logarithm of the sum over all CTC alignments of its phones with all rows (Graves et al. 2006, eq. 6-8), in
 float64 with numpy, from the phone list of the JSON; and score = acoustic + W * language + B * words + U * unknown words + P * their
-phones. Prints how many alternatives score better than that, and the largest differences. Exit status 1 if one is off by 0.001 and more.
+phones. Prints how many alternatives score better than that, and the largest differences. Exit status 1 if one differs by 0.001 or
+more.
 """
 import argparse
 import json

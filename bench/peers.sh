@@ -1,12 +1,13 @@
 #!/bin/sh
-# peers.sh - linnet beside PyTorch and ONNX Runtime on the same network, weights, data and threads, in one run: each round runs all
-# three one after the other. The table shows the best of all runs with the median behind it: other work on the machine only makes a run
-# slower, and the peak is a best, too. Ratios and shares are best with best.
+# peers.sh - linnet compared with PyTorch and ONNX Runtime on the same network, weights, data and threads, in one run: each round
+# runs all three one after the other. The table shows the best of all runs, then the median: other work on the machine only makes
+# a run slower, and the peak rate is a best value too. Ratios and shares compare best with best.
 #
 #   bench/peers.sh [--rounds N] [--repeats N] [--threads N] [--no-install]
 #
-# Needs, else the peer is left out with a sentence: PyTorch in PYTHON (/usr/bin/python3; Debian: python3-torch libopenblas0-openmp),
-# and pip for ONNX Runtime, which goes into a virtual environment under PEERS (~/.cache/linnet-peers), as do the exported graphs.
+# Needs the following, otherwise the peer is left out with a message: PyTorch in PYTHON (/usr/bin/python3; Debian: python3-torch
+# libopenblas0-openmp), and pip for ONNX Runtime, which goes into a virtual environment under PEERS (~/.cache/linnet-peers), as do
+# the exported graphs.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 PYTHON=${PYTHON:-/usr/bin/python3}
@@ -26,8 +27,9 @@ make -s build/release/bench/bench_model build/release/linnet || exit 1
 results=$(mktemp) || exit 1
 trap 'rm -f "$results"' EXIT
 
-# What is best for the peers: OpenBLAS left to detect the machine, its OpenMP build (the other one and PyTorch's threads fight each
-# other), and memory kept between calls instead of being returned to the system and faulted in again (1.6 times faster).
+# The best settings for the peers: OpenBLAS detects the machine, its OpenMP build is used (the threads of the other build compete
+# with PyTorch's), and memory is kept between calls instead of being returned to the system and faulted in again (1.6 times
+# faster).
 peer() (
     unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE OPENBLAS_NUM_THREADS OMP_NUM_THREADS
     for folder in /usr/lib/*/openblas-openmp; do
@@ -41,7 +43,7 @@ torch=no onnx=no
 if "$PYTHON" -c 'import torch' 2>/dev/null; then
     torch=yes
     ls -d /usr/lib/*/openblas-openmp >/dev/null 2>&1 ||
-        echo "peers.sh: libopenblas0-openmp is not installed; PyTorch may be slower than it could be" >&2
+        echo "peers.sh: libopenblas0-openmp is not installed; PyTorch may be slower without it" >&2
     graphs=$PEERS/graphs
     if [ ! -x "$PEERS/venv/bin/python" ] || ! "$PEERS/venv/bin/python" -c 'import onnxruntime' 2>/dev/null; then
         [ $install = yes ] && mkdir -p "$PEERS" && "$PYTHON" -m venv "$PEERS/venv" && "$PEERS/venv/bin/pip" install -q onnxruntime ||

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# What bf16 costs in accuracy on this CPU, against fp32: phoneme error rates and log-probabilities on development sets.
+# Accuracy of bf16 compared with fp32 on this CPU: phoneme error rates and log-probabilities on development sets.
 #
 #   bench/precision.sh --corpus DIR [--sets "dev_native dev_nonnative"] [--work DIR] [--model FILE] [--lexicon FILE]
 #                      [--linnet PROGRAM]
 #
-# DIR as recipes/open/run.sh wants it. Needs cmudict-en-us.dict (Debian: pocketsphinx-en-us) and python3. Run from the root of the
+# DIR as for recipes/open/run.sh. Needs cmudict-en-us.dict (Debian: pocketsphinx-en-us) and python3. Run from the root of the
 # source tree.
 set -euo pipefail
 
@@ -19,8 +19,8 @@ while [ $# -gt 0 ]; do
   esac
 done
 [ -n "$corpus" ] || die "where is the corpus? give --corpus DIR"
-[ -x "$linnet" ] || die "$linnet is not there; run make first, or give --linnet PROGRAM"
-[ -f "$lexicon" ] || die "$lexicon is not there; apt-get install pocketsphinx-en-us, or give --lexicon FILE"
+[ -x "$linnet" ] || die "$linnet does not exist; run make first, or give --linnet PROGRAM"
+[ -f "$lexicon" ] || die "$lexicon does not exist; apt-get install pocketsphinx-en-us, or give --lexicon FILE"
 if [ -z "$work" ]; then
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
