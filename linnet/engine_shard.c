@@ -253,7 +253,7 @@ static void tell_of_loss(lin_shard *s, lin_place *p, int *n)
 }
 
 // What entry i of the tick gave, for its stream, which is locked: events to s->events; rows that counted, their times to s->times.
-static int judge(lin_shard *s, int i, const lin_tick_heard *heard, lin_status status, int *n, lin_error *err)
+static int judge(lin_shard *s, int i, const lin_tick_results *heard, lin_status status, int *n, lin_error *err)
 {
     const lin_engine *e = s->engine;
     const lin_entry *entry = &s->entries[i];
@@ -307,7 +307,7 @@ static void call(const lin_engine *e, lin_place *p, const lin_engine_event *even
 }
 
 // The results of a tick of n streams to their owners.
-static void deliver(lin_shard *s, int n, const lin_tick_heard *heard, lin_status status, lin_error *err)
+static void deliver(lin_shard *s, int n, const lin_tick_results *heard, lin_status status, lin_error *err)
 {
     const lin_engine *e = s->engine;
     for (int i = 0; i < n; i++) {
@@ -338,7 +338,7 @@ static void *run(void *argument)
 {
     lin_shard *s = argument;
     lin_error err = {0};
-    lin_tick_heard heard;
+    lin_tick_results heard;
     lin_engine_own_thread = 1;
     // Two shards that meet on one core wait for each other longer than the machine takes to part them.
     if (s->engine->options.pins) lin_core_pin((int)(s - s->engine->shards));

@@ -11,7 +11,7 @@ enum { BUCKET = 32 }; // batches
 enum { SHUFFLE_UTTERANCES, SHUFFLE_BATCHES };
 
 typedef struct entry {
-    int item, frames, place; // place: before sorting, so that the order of equals is defined
+    int item, frames, place; // place: index before sorting, so that the order of equal lengths is defined
 } entry;
 
 static int by_length(const void *a, const void *b)
@@ -21,7 +21,7 @@ static int by_length(const void *a, const void *b)
     return (x->place > y->place) - (x->place < y->place);
 }
 
-// Fisher-Yates; the numbers are a function of the key alone.
+// Fisher-Yates; the random numbers depend only on the key.
 static void shuffle(entry *entries, int n, uint64_t key)
 {
     for (int i = n; i-- > 1;) {
@@ -32,8 +32,8 @@ static void shuffle(entry *entries, int n, uint64_t key)
     }
 }
 
-// Sorts each run of utterances that fills about BUCKET batches; calls the whole list one bucket if `one`. ends[i] is set to 1 where
-// a bucket ends, for batches do not reach into the next.
+// Sorts each run of utterances that fills about BUCKET batches; if `one`, the whole list is one bucket. Sets ends[i] to 1 if a
+// bucket ends at i, because no batch crosses the end of a bucket.
 static void sort_buckets(entry *entries, int n, int max_frames, int one, unsigned char *ends)
 {
     int begin = 0;
@@ -66,7 +66,7 @@ static void cut(const entry *entries, int n, int max_frames, const unsigned char
     }
 }
 
-// Reorders the batches: entries serve as their list, items as the copy to take from.
+// Reorders the batches: entries is used as a list of batches, items as the copy to read from.
 static void shuffle_batches(lin_batches *plan, entry *entries, int *items, int *offsets, int n, uint64_t key)
 {
     for (int i = 0; i < n; i++) items[i] = plan->items[i];
@@ -85,7 +85,7 @@ static void shuffle_batches(lin_batches *plan, entry *entries, int *items, int *
 lin_status lin_batches_plan(const int *frames, int n, int max_frames, uint64_t seed, int epoch, lin_batches *plan, lin_error *err)
 {
     *plan = (lin_batches){0};
-    if (n < 1) return lin_fail(err, LIN_INVALID, "no utterances to make batches of");
+    if (n < 1) return lin_fail(err, LIN_INVALID, "no utterances to divide into batches");
     if (max_frames < 1) return lin_fail(err, LIN_INVALID, "batches of at most %d frames; must be at least 1", max_frames);
     for (int i = 0; i < n; i++)
         if (frames[i] < 1) return lin_fail(err, LIN_INVALID, "utterance %d has %d frames; must have at least 1", i, frames[i]);

@@ -1,9 +1,9 @@
 /*
- * batches.h - the plan of an epoch: which utterances go together, in which order.
+ * batches.h - the plan of an epoch: its batches of utterances, and their order.
  *
- * Utterances are shuffled, cut into buckets of about 32 batches, sorted by length within the bucket and packed by total frames; the
- * batches are shuffled. The plan is a function of (frames, max_frames, seed, epoch) alone, so a resumed run needs to save no more
- * than the epoch and the number of the next batch.
+ * Utterances are shuffled, divided into buckets of about 32 batches, sorted by length within the bucket and packed by total
+ * frames; the batches are shuffled. The plan is a function of (frames, max_frames, seed, epoch) alone, so to resume, a run saves
+ * only the epoch and the number of the next batch.
  *
  *   lin_batches plan;
  *   lin_batches_plan(frames, n, 20000, seed, epoch, &plan, &err);
@@ -28,14 +28,14 @@ typedef struct lin_batches {
 } lin_batches;
 
 /*
- * frames [n]: length of each utterance, in the unit of max_frames, at least 1. seed and epoch choose the order; epoch < 0: nothing
- * is shuffled, longest first (for evaluation). LIN_INVALID for n < 1, max_frames < 1 or a length below 1; LIN_NO_MEMORY.
+ * frames [n]: length of each utterance, in the unit of max_frames, at least 1. seed and epoch determine the order; epoch < 0: no
+ * shuffling, longest first (for evaluation). LIN_INVALID for n < 1, max_frames < 1 or a length below 1; LIN_NO_MEMORY.
  */
 lin_status lin_batches_plan(const int *frames, int n, int max_frames, uint64_t seed, int epoch, lin_batches *plan, lin_error *err);
 void lin_batches_free(lin_batches *plan);
 
-/* Output frames that CTC needs for these labels: U, and one blank between two equal neighbours (Graves 2006). With fewer there is
- * no path, and the loss is infinite: such utterances must be left out, by name. */
+/* Output frames that CTC needs for these labels: U, plus one blank between two equal neighbours (Graves 2006). With fewer there
+ * is no path, and the loss is infinite: leave such utterances out, and report their names. */
 int lin_ctc_frames_needed(const int *labels, int U);
 
 #endif

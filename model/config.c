@@ -45,10 +45,10 @@ lin_status lin_config_check(const lin_config *c, lin_error *err)
                   {"causal", c->causal, 0, 1}};
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
         if (ranges[i].value < ranges[i].low || ranges[i].value > ranges[i].high)
-            return lin_fail(err, LIN_INVALID, "network configuration: %s is %d, must be %d to %d", ranges[i].name, ranges[i].value,
+            return lin_fail(err, LIN_INVALID, "network configuration: %s is %d; must be %d to %d", ranges[i].name, ranges[i].value,
                             ranges[i].low, ranges[i].high);
     if (!(c->dropout >= 0 && c->dropout < 1))
-        return lin_fail(err, LIN_INVALID, "network configuration: dropout is %g, must be at least 0 and below 1", c->dropout);
+        return lin_fail(err, LIN_INVALID, "network configuration: dropout is %g; must be at least 0 and below 1", c->dropout);
     return LIN_OK;
 }
 

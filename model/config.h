@@ -33,16 +33,16 @@ typedef struct lin_config {
     int conv_layers; /* layers 0..conv_layers-1 begin with a convolution; 1..L for LIN_POSITIONS_CONV, else 0 */
     lin_norm norm;
     int causal;      /* 1: streams; 0: bidirectional, whole utterances only */
-    double dropout;  /* [0, 1), while training */
+    double dropout;  /* [0, 1), in training */
 } lin_config;
 
 /* The paper's network with V outputs, causal. */
 lin_config lin_config_default(int outputs);
 
-/* LIN_INVALID with the name of the field and its range. */
+/* LIN_INVALID, with the name and range of the wrong field. */
 lin_status lin_config_check(const lin_config *config, lin_error *err);
 
-/* 1 if the two describe the same function of the same parameters: all fields equal but dropout. */
+/* 1 if both describe the same function of the same parameters: all fields equal except dropout. */
 int lin_config_same_shape(const lin_config *a, const lin_config *b);
 
 static inline int lin_config_width(const lin_config *c) { return c->heads * c->head_width; }
@@ -52,21 +52,21 @@ static inline int lin_config_input_width(const lin_config *c) { return (c->stack
 static inline int lin_config_frames_out(const lin_config *c, int n_frames) { return (n_frames + c->stack - 1) / c->stack; }
 
 /*
- * A parameter tensor. All parameters of a model lie end to end in one block of floats in the order of this table, which is also the
+ * A parameter tensor. All parameters of a model are in one block of floats in the order of this table, which is also the
  * order of gradients and optimiser moments. Matrices are [n, k] as in y = x wᵀ.
  */
 typedef struct lin_param {
     char name[48];      /* "layers.3.qkv.weight" */
     size_t offset;      /* in elements from the start of the block */
     int n, k;           /* shape [n, k]; k = 0: a vector [n] */
-    int fan_in;         /* of the layer it belongs to, for initialisation; 0 for norms */
+    int fan_in;         /* fan-in of its layer, for initialisation; 0 for norms */
     int decay;          /* weight decay applies: matrices only */
-    int is_scale;       /* the weight of a layer norm: starts at 1 */
+    int is_scale;       /* the weight of a layer norm: initialised to 1 */
 } lin_param;
 
-/* Roles, to find tensors without their names: lin_params.input[0] is the weight's index in table, [1] the bias's. */
+/* Indices by role, to find tensors without their names: lin_params.input[0] is the weight's index in table, [1] the bias's. */
 typedef struct lin_param_layer {
-    int conv[2], qkv[2], out[2], norm1[2], ff1[2], ff2[2], norm2[2]; /* conv -1 where the layer has none */
+    int conv[2], qkv[2], out[2], norm1[2], ff1[2], ff2[2], norm2[2]; /* conv is -1 if the layer has none */
 } lin_param_layer;
 
 typedef struct lin_params {
@@ -93,7 +93,8 @@ typedef struct lin_params {
 lin_status lin_params_create(const lin_config *config, lin_params *params, lin_error *err);
 void lin_params_free(lin_params *params);
 
-/* Uniform in +-1/sqrt(fan_in) for weights and biases, 1 and 0 for norms: what the paper's published library does; same seed, same values. */
+/* Uniform in +-1/sqrt(fan_in) for weights and biases, 1 and 0 for norms, as in the paper's published library. Same seed, same
+ * values. */
 void lin_params_init(const lin_params *params, float *values, unsigned long long seed);
 
 #endif

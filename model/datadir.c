@@ -19,7 +19,7 @@ struct lin_datadir {
     lin_utterance *utterances;
     lin_symbols names; // utterance i has name i
     int n_texts, room_texts;
-    char **texts; // what the utterances point to
+    char **texts; // the strings that the utterances point to
 };
 
 // ---- lines --------------------------------------------------------------------------------------------------------------------
@@ -62,8 +62,8 @@ static lin_status check_bytes(const reader *r, piece line, lin_error *err)
                     c < 0x20 || c == 0x7F ? "a control character" : "not UTF-8 text");
 }
 
-// The next line, without its end; at the file's end line->at is NULL. Empty lines are refused: a tool that makes them lost
-// something.
+// The next line, without its line end; at the end of the file line->at is NULL. Empty lines are refused: the tool that wrote one
+// has probably lost data.
 static lin_status next_line(reader *r, piece *line, lin_error *err)
 {
     *line = (piece){0};
@@ -73,16 +73,16 @@ static lin_status next_line(reader *r, piece *line, lin_error *err)
     r->line++;
     const char *begin = r->file->bytes + r->at, *end = memchr(begin, '\n', left < MAX_LINE + 1 ? left : MAX_LINE + 1);
     if (!end && left > MAX_LINE)
-        return lin_fail(err, LIN_FORMAT, "%s:%d: a line over %d bytes", r->file->name, r->line, (int)MAX_LINE);
+        return lin_fail(err, LIN_FORMAT, "%s:%d: the line is longer than %d bytes", r->file->name, r->line, (int)MAX_LINE);
     *line = (piece){begin, end ? (size_t)(end - begin) : left};
     r->at += line->n + (end != NULL);
     if (r->line == 1 && line->n >= 3 && memcmp(begin, "\xEF\xBB\xBF", 3) == 0) *line = (piece){begin + 3, line->n - 3};
     lin_status status = check_bytes(r, *line, err);
-    if (status == LIN_OK && trim(*line).n == 0) return refuse(r, err, "an empty line");
+    if (status == LIN_OK && trim(*line).n == 0) return refuse(r, err, "the line is empty; remove it");
     return status;
 }
 
-// "id rest": the rest may be empty.
+// "id rest"; the rest may be empty.
 static lin_status split(const reader *r, piece line, piece *id, piece *rest, lin_error *err)
 {
     if (is_space(line.at[0])) return refuse(r, err, "the line begins with white space instead of a name");
@@ -90,13 +90,14 @@ static lin_status split(const reader *r, piece line, piece *id, piece *rest, lin
     while (n < line.n && !is_space(line.at[n])) n++;
     *id = (piece){line.at, n};
     *rest = trim((piece){line.at + n, line.n - n});
-    if (n > MAX_ID) return lin_fail(err, LIN_FORMAT, "%s:%d: a name of %zu bytes, over %d", r->file->name, r->line, n, (int)MAX_ID);
+    if (n > MAX_ID)
+        return lin_fail(err, LIN_FORMAT, "%s:%d: a name of %zu bytes; the limit is %d", r->file->name, r->line, n, (int)MAX_ID);
     return LIN_OK;
 }
 
-// ---- keeping ------------------------------------------------------------------------------------------------------------------
+// ---- storage ------------------------------------------------------------------------------------------------------------------
 
-// Takes a text over (NULL: memory ran out already), so that it is freed with the directory.
+// Takes ownership of a string (NULL: out of memory before), which is freed with the directory.
 static char *keep(lin_datadir *dir, char *text)
 {
     if (text && lin_grow_int(&dir->texts, &dir->room_texts, dir->n_texts + 1, sizeof *dir->texts, "texts", NULL)) {
@@ -116,7 +117,7 @@ static char *copy(piece p)
     return text;
 }
 
-// White space becomes single spaces.
+// Copies text, with each run of white space replaced by a single space.
 static char *copy_words(piece p)
 {
     char *text = copy(p);
@@ -145,17 +146,17 @@ static lin_status no_memory(lin_error *err, size_t n) { return lin_no_memory(err
 
 static lin_status add_utterance(lin_datadir *dir, const reader *r, piece id, piece path, const char *root, lin_error *err)
 {
-    if (path.n == 0) return lin_fail(err, LIN_FORMAT, "%s:%d: no path of a sound file", r->file->name, r->line);
+    if (path.n == 0) return lin_fail(err, LIN_FORMAT, "%s:%d: the path of the sound file is missing", r->file->name, r->line);
     if (path.at[path.n - 1] == '|')
         return lin_fail(err, LIN_UNSUPPORTED,
-                        "%s:%d: %.*s is read by a command; run it once, keep its output in a file and name that", r->file->name,
-                        r->line, (int)id.n, id.at);
+                        "%s:%d: the sound of %.*s comes from a command; save its output to a file and give that path",
+                        r->file->name, r->line, (int)id.n, id.at);
     int index;
     lin_status status = lin_symbols_add(&dir->names, id.at, id.n, &index, err);
     if (status != LIN_OK) return status;
     if (index < dir->count)
-        return lin_fail(err, LIN_FORMAT, "%s:%d: %.*s is there already, in line %d", r->file->name, r->line, (int)id.n, id.at,
-                        dir->utterances[index].line);
+        return lin_fail(err, LIN_FORMAT, "%s:%d: %.*s is repeated; it is already in line %d", r->file->name, r->line, (int)id.n,
+                        id.at, dir->utterances[index].line);
     status = lin_grow_int(&dir->utterances, &dir->room, dir->count + 1, sizeof *dir->utterances, "a list of recordings", err);
     if (status != LIN_OK) return status;
     lin_utterance *u = &dir->utterances[dir->count++];
@@ -178,13 +179,13 @@ static lin_status read_wav_scp(lin_datadir *dir, const lin_datadir_file *file, c
     }
 }
 
-// The utterance that a line of text or utt2spk is about; it must be in wav.scp.
+// Finds the utterance that a line of text or utt2spk names; it must be in wav.scp.
 static lin_status find_utterance(const lin_datadir *dir, const reader *r, piece id, const lin_datadir_file *wav_scp, int *index,
                                  lin_error *err)
 {
     *index = lin_symbols_find(&dir->names, id.at, id.n);
     if (*index >= 0) return LIN_OK;
-    return lin_fail(err, LIN_FORMAT, "%s:%d: %.*s has no sound: it is not in %s", r->file->name, r->line, (int)id.n, id.at,
+    return lin_fail(err, LIN_FORMAT, "%s:%d: %.*s has no sound: it is not listed in %s", r->file->name, r->line, (int)id.n, id.at,
                     wav_scp->name);
 }
 
@@ -201,7 +202,7 @@ static lin_status read_texts(lin_datadir *dir, const lin_datadir_file *file, con
         if (status == LIN_OK) status = find_utterance(dir, &r, id, wav_scp, &index, err);
         if (status != LIN_OK) return status;
         lin_utterance *u = &dir->utterances[index];
-        if (u->text) return lin_fail(err, LIN_FORMAT, "%s:%d: %.*s has a transcript already", file->name, r.line, (int)id.n, id.at);
+        if (u->text) return lin_fail(err, LIN_FORMAT, "%s:%d: %.*s already has a transcript", file->name, r.line, (int)id.n, id.at);
         if (words.n == 0 && need_text)
             return lin_fail(err, LIN_FORMAT, "%s:%d: the transcript of %.*s is empty", file->name, r.line, (int)id.n, id.at);
         u->text = keep(dir, copy_words(words));
@@ -221,16 +222,16 @@ static lin_status read_speakers(lin_datadir *dir, const lin_datadir_file *file, 
         if (status == LIN_OK) status = find_utterance(dir, &r, id, wav_scp, &index, err);
         if (status != LIN_OK) return status;
         lin_utterance *u = &dir->utterances[index];
-        if (u->speaker) return lin_fail(err, LIN_FORMAT, "%s:%d: %.*s has a speaker already", file->name, r.line, (int)id.n, id.at);
+        if (u->speaker) return lin_fail(err, LIN_FORMAT, "%s:%d: %.*s already has a speaker", file->name, r.line, (int)id.n, id.at);
         if (speaker.n == 0 || speaker.n > MAX_ID || memchr(speaker.at, ' ', speaker.n) || memchr(speaker.at, '\t', speaker.n))
-            return lin_fail(err, LIN_FORMAT, "%s:%d: the speaker of %.*s is not one name of 1 to %d bytes", file->name, r.line,
+            return lin_fail(err, LIN_FORMAT, "%s:%d: the speaker of %.*s must be one name of 1 to %d bytes", file->name, r.line,
                             (int)id.n, id.at, (int)MAX_ID);
         u->speaker = keep(dir, copy(speaker));
         if (!u->speaker) return no_memory(err, speaker.n);
     }
 }
 
-// An utterance's name in a list: its path without the extension, and without what CTM and TRN files cannot hold.
+// An utterance's name in a list: its path without the extension and without characters that CTM and TRN files do not allow.
 static lin_status read_list(lin_datadir *dir, const lin_datadir_file *file, const char *root, int need_text, lin_error *err)
 {
     reader r = {.file = file};
@@ -242,8 +243,8 @@ static lin_status read_list(lin_datadir *dir, const lin_datadir_file *file, cons
         const size_t n = tab ? (size_t)(tab - line.at) : line.n;
         const piece path = trim((piece){line.at, n}), words = tab ? trim((piece){tab, line.n - n}) : (piece){0};
         if (need_text && words.n == 0)
-            return refuse(&r, err, "no transcript: the line must hold a path, a tab and what was said");
-        if (path.n == 0) return refuse(&r, err, "no path before the tab");
+            return refuse(&r, err, "no transcript: the line must be a path, a tab and the transcript");
+        if (path.n == 0) return refuse(&r, err, "the path before the tab is empty");
         char *id = copy(path);
         if (!id) return no_memory(err, path.n);
         char *dot = strrchr(id, '.'), *slash = strrchr(id, '/');
@@ -251,7 +252,8 @@ static lin_status read_list(lin_datadir *dir, const lin_datadir_file *file, cons
         for (char *c = id; *c; c++)
             if (*c == ' ' || *c == '(' || *c == ')') *c = '_';
         const size_t length = strlen(id);
-        if (length > MAX_ID) status = lin_fail(err, LIN_FORMAT, "%s:%d: a path over %d bytes", file->name, r.line, (int)MAX_ID);
+        if (length > MAX_ID)
+            status = lin_fail(err, LIN_FORMAT, "%s:%d: a path longer than %d bytes", file->name, r.line, (int)MAX_ID);
         else status = add_utterance(dir, &r, (piece){id, length}, path, root, err);
         lin_free(id);
         if (status != LIN_OK) return status;
@@ -262,11 +264,11 @@ static lin_status read_list(lin_datadir *dir, const lin_datadir_file *file, cons
     }
 }
 
-// Names no longer move: utterances may point to them now.
+// The names are complete and no longer move, so utterances may now point to them.
 static lin_status complete(lin_datadir *dir, const lin_datadir_file *main, const lin_datadir_file *text, int need_text,
                            const lin_datadir_file *utt2spk, lin_error *err)
 {
-    if (dir->count == 0) return lin_fail(err, LIN_FORMAT, "%s: no recordings in it", main->name);
+    if (dir->count == 0) return lin_fail(err, LIN_FORMAT, "%s: it lists no recordings", main->name);
     for (int i = 0; i < dir->count; i++) {
         lin_utterance *u = &dir->utterances[i];
         u->id = lin_symbols_text(&dir->names, i);
@@ -290,7 +292,7 @@ lin_status lin_datadir_parse(const lin_datadir_file *wav_scp, const lin_datadir_
                              const char *audio_root, int need_text, lin_datadir **out, lin_error *err)
 {
     *out = NULL;
-    if (need_text && !text->bytes) return lin_fail(err, LIN_IO, "cannot open %s: there are no transcripts", text->name);
+    if (need_text && !text->bytes) return lin_fail(err, LIN_IO, "cannot open %s: transcripts are required", text->name);
     lin_datadir *dir = lin_calloc(1, sizeof *dir);
     if (!dir) return no_memory(err, sizeof *dir);
     lin_status status = read_wav_scp(dir, wav_scp, audio_root, err);
@@ -326,10 +328,10 @@ static char *parent_of(const char *path)
         return parent;
     }
     while (last > 1 && path[last - 1] == '/') last--;
-    return copy((piece){path, last}); // "" where there is none: the current folder
+    return copy((piece){path, last}); // "" if there is none: the current folder
 }
 
-// A file of the directory, mapped; bytes NULL where it does not exist and need not.
+// A file of the directory, mapped; bytes NULL if it does not exist and is optional.
 static lin_status open_part(const char *path, const char *name, int optional, lin_file_map *map, lin_datadir_file *file,
                             char **full, lin_error *err)
 {
@@ -357,7 +359,7 @@ static lin_status load_directory(const char *path, const char *root, int need_te
         status = open_part(path, parts[i], i > 1 || (i == 1 && !need_text), &maps[i], &files[i], &names[i], err);
     if (status == LIN_OK && files[3].bytes)
         status =
-            lin_fail(err, LIN_UNSUPPORTED, "%s: parts of recordings are not supported; cut them into files of their own", names[3]);
+            lin_fail(err, LIN_UNSUPPORTED, "%s: segments of recordings are not supported; cut them into separate files", names[3]);
     if (status == LIN_OK) status = lin_datadir_parse(&files[0], &files[1], &files[2], root, need_text, dir, err);
     for (int i = 0; i < N; i++) {
         lin_file_map_close(&maps[i]);

@@ -13,13 +13,13 @@
 #include "model/phones.h"
 
 typedef struct utterance {
-    size_t body, first_label; // offset of its bytes in the body, of its labels in `labels`
+    size_t body, first_label; // offset of its bytes in the body, and of its labels in `labels`
     int frames, labels, speaker;
     uint32_t name;
 } utterance;
 
 struct lin_dataset {
-    lin_file_map map; // size 0 where the caller owns the bytes
+    lin_file_map map; // size 0 if the caller owns the bytes
     char *path;
     lin_features features;
     int D, V, count, n_speakers;
@@ -36,7 +36,7 @@ struct lin_dataset {
 
 static lin_status damaged(const lin_dataset *set, const char *what, lin_error *err)
 {
-    return lin_fail(err, LIN_FORMAT, "%s: %s; the feature cache is damaged, make it again with linnet prepare", set->path, what);
+    return lin_fail(err, LIN_FORMAT, "%s: %s; the feature cache is damaged; make it again with linnet prepare", set->path, what);
 }
 
 static lin_status read_header(lin_dataset *set, const unsigned char *bytes, size_t n, lin_error *err)
@@ -45,7 +45,7 @@ static lin_status read_header(lin_dataset *set, const unsigned char *bytes, size
         return lin_fail(err, LIN_FORMAT, "%s: not a feature cache", set->path);
     const uint32_t version = lin_get_u32(bytes + LIN_AT_VERSION);
     if (version != LIN_DATASET_VERSION)
-        return lin_fail(err, LIN_UNSUPPORTED, "%s: a feature cache of version %u; this program reads version %d", set->path,
+        return lin_fail(err, LIN_UNSUPPORTED, "%s: feature cache version %u; this program reads version %d", set->path,
                         (unsigned)version, (int)LIN_DATASET_VERSION);
     if (lin_hash(bytes, LIN_AT_HEADER_HASH, 0) != lin_get_u64(bytes + LIN_AT_HEADER_HASH))
         return damaged(set, "the checksum of its header is wrong", err);
@@ -62,22 +62,23 @@ static lin_status read_header(lin_dataset *set, const unsigned char *bytes, size
     const uint32_t n_speakers = lin_get_u32(bytes + LIN_AT_SPEAKERS);
     set->frames = lin_get_u64(bytes + LIN_AT_FRAMES);
     set->n_labels = lin_get_u64(bytes + LIN_AT_LABELS);
-    // counts above the number of bytes are nonsense, and below it no product here can overflow
+    // counts above the number of bytes are impossible, and with smaller ones no product here can overflow
     if (count > INT_MAX / 4 || n_speakers > count || count > n || set->frames > n || set->n_labels > n ||
         lin_get_u32(bytes + 92) != 0)
-        return damaged(set, "it claims more than it holds", err);
+        return damaged(set, "its header gives larger counts than the file can hold", err);
     set->count = (int)count;
     set->n_speakers = (int)n_speakers;
     return LIN_OK;
 }
 
-// Where everything lies, by arithmetic alone: the file must be exactly as long as its counts say.
+// Computes the position of every part from the counts alone: the file must have exactly the length that follows from them.
 static lin_status read_layout(lin_dataset *set, const unsigned char *bytes, size_t n, const unsigned char **index, lin_error *err)
 {
     const uint64_t at = lin_get_u64(bytes + LIN_AT_TAIL), size = lin_get_u64(bytes + LIN_AT_TAIL_BYTES);
     const size_t D = (size_t)set->D, count = (size_t)set->count;
     if (at != LIN_DATASET_HEADER + set->frames * D || at > n || size != n - at)
-        return lin_fail(err, LIN_FORMAT, "%s: %zu bytes are not what its header says; the feature cache is truncated or damaged, make it "
+        return lin_fail(err, LIN_FORMAT,
+                        "%s: its size of %zu bytes differs from its header; the feature cache is truncated or damaged; make it "
                         "again with linnet prepare",
                         set->path, n);
     const size_t parts[] = {8,
@@ -104,7 +105,7 @@ static lin_status read_layout(lin_dataset *set, const unsigned char *bytes, size
     return LIN_OK;
 }
 
-// A name begins right behind another one's NUL, and is not empty.
+// A name begins directly after the NUL of another, and is not empty.
 static int is_name(const lin_dataset *set, uint32_t at)
 {
     return at > 0 && at < set->n_names && set->names[at - 1] == '\0' && set->names[at] != '\0';
@@ -112,14 +113,14 @@ static int is_name(const lin_dataset *set, uint32_t at)
 
 static lin_status check_names(const lin_dataset *set, lin_error *err)
 {
-    if (set->names[set->n_names - 1] != '\0') return damaged(set, "its last name has no end", err);
+    if (set->names[set->n_names - 1] != '\0') return damaged(set, "its last name is not terminated", err);
     int strings = 0;
     for (size_t at = 0; at < set->n_names; strings++) {
         const size_t n = strlen(set->names + at);
         if (lin_utf8_prefix(set->names + at, n, "") < n) return damaged(set, "its names are not UTF-8 text", err);
         at += n + 1;
     }
-    if (strings < 2) return damaged(set, "it lacks the names of its phones", err);
+    if (strings < 2) return damaged(set, "the names of its phones are missing", err);
     int V;
     char **phones;
     lin_error inner = {0};
@@ -127,10 +128,10 @@ static lin_status check_names(const lin_dataset *set, lin_error *err)
     lin_free(phones);
     if (status == LIN_NO_MEMORY) return lin_fail(err, status, "%s", inner.message);
     if (status != LIN_OK) return damaged(set, inner.message, err);
-    return V == set->V ? LIN_OK : damaged(set, "the number of its phones is not what its header says", err);
+    return V == set->V ? LIN_OK : damaged(set, "the number of its phones differs from its header", err);
 }
 
-// The writer admits features up to 60,000, so the sums are bounded too, and their quotients fit a float. False for NaN.
+// The writer accepts features up to 60,000, so the sums have a bound too, and their quotients fit a float. False for NaN.
 static lin_status check_sums(const lin_dataset *set, const unsigned char *sums, uint64_t frames, lin_error *err)
 {
     const size_t D = (size_t)set->D;
@@ -157,7 +158,8 @@ static lin_status read_index(lin_dataset *set, const unsigned char *index, lin_e
         frames += T;
         labels += U;
     }
-    if (frames != set->frames || labels != set->n_labels) return damaged(set, "its index does not add up", err);
+    if (frames != set->frames || labels != set->n_labels)
+        return damaged(set, "the totals of its index differ from its header", err);
     const size_t size = lin_dataset_label_bytes(set->V);
     for (size_t i = 0; i < (size_t)set->n_labels; i++) {
         const unsigned char *p = set->label_bytes + i * size;
@@ -183,7 +185,7 @@ static lin_status check_speakers(const lin_dataset *set, lin_error *err)
         frames += n;
         status = check_sums(set, p + 16, n, err);
     }
-    if (status == LIN_OK && frames != set->frames) return damaged(set, "its speakers do not add up", err);
+    if (status == LIN_OK && frames != set->frames) return damaged(set, "the totals of its speakers differ from its header", err);
     return status;
 }
 
@@ -244,7 +246,7 @@ uint64_t lin_dataset_fingerprint(const lin_dataset *set)
     return lin_hash(set->label_bytes, (size_t)set->n_labels * lin_dataset_label_bytes(set->V), hash);
 }
 
-// ---- asking -------------------------------------------------------------------------------------------------------------------
+// ---- queries ------------------------------------------------------------------------------------------------------------------
 
 const char *lin_dataset_path(const lin_dataset *set) { return set->path; }
 
@@ -315,7 +317,7 @@ static const unsigned char *speaker_at(const lin_dataset *set, int s)
 
 const char *lin_dataset_speaker_name(const lin_dataset *set, int s) { return set->names + lin_get_u32(speaker_at(set, s)); }
 
-// As frontend/normalize.h has it: digital silence would give infinities.
+// As in frontend/normalize.h: digital silence would give infinities.
 static const double SMALLEST_STD = 1e-2;
 
 static void norm_of(double sum, double squares, double n, float *mean, float *istd)

@@ -1,12 +1,13 @@
 /*
- * dataset_format.h - the bytes of a feature cache, for its writer, its reader and their tests. All numbers are little-endian.
+ * dataset_format.h - the byte layout of a feature cache, for its writer, its reader and their tests. All numbers are
+ * little-endian.
  *
  *   header     128 bytes, offsets below
- *   body       the codes of all utterances, [frames, D] bytes each, end to end
+ *   body       the codes of all utterances, [frames, D] bytes each, concatenated
  *   tail       u64 hash of the body (chained over utterances)
  *              index     per utterance: u32 frames, u32 labels, u32 speaker, u32 offset of its name
  *              steps     per utterance: half minimum [D], half step [D]; a value is minimum + step * code
- *              labels    of all utterances, a byte each if V <= 256, else u16
+ *              labels    of all utterances, one byte each if V <= 256, else u16
  *              sums      f64 sum [D], f64 sum of squares [D] of all frames
  *              speakers  each: u32 offset of its name, u32 0, u64 frames, f64 sum [D], f64 sum of squares [D]
  *              names     strings, each with its NUL: phones, source, then names of utterances and speakers
@@ -23,8 +24,8 @@
 enum {
     LIN_DATASET_VERSION = 1,
     LIN_DATASET_HEADER = 128,
-    LIN_DATASET_ENTRY = 16, /* of the index */
-    LIN_DATASET_NAME = 255, /* longest name */
+    LIN_DATASET_ENTRY = 16, /* bytes of an entry of the index */
+    LIN_DATASET_NAME = 255, /* bytes of the longest name */
 
     LIN_AT_VERSION = 8,
     LIN_AT_D = 12,
@@ -38,7 +39,7 @@ enum {
     LIN_AT_TAIL = 96,     /* offset of the tail */
     LIN_AT_TAIL_BYTES = 104,
     LIN_AT_TAIL_HASH = 112,
-    LIN_AT_HEADER_HASH = 120 /* of the 120 bytes before */
+    LIN_AT_HEADER_HASH = 120 /* of the first 120 bytes */
 };
 
 static inline size_t lin_dataset_label_bytes(int V) { return V <= 256 ? 1 : 2; }

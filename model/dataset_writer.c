@@ -27,7 +27,7 @@ struct lin_dataset_writer {
     uint64_t frames, labels, body_hash;
     lin_symbols names;        // of utterances
     lin_symbols speakers;
-    bytes index, steps, label_bytes, codes; // codes: of the utterance at hand
+    bytes index, steps, label_bytes, codes; // codes: of the present utterance
     double *totals;           // [2 D]: sum, sum of squares of all frames
     double *speaker_totals;   // [n_speakers, 2 D]
     uint64_t *speaker_frames; // [n_speakers]
@@ -44,7 +44,7 @@ static void destroy(lin_dataset_writer *w)
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) lin_free(blocks[i]);
 }
 
-// Room for n more bytes, not yet used.
+// Reserves room for n more bytes.
 static int reserve(bytes *b, size_t n)
 {
     return lin_grow(&b->at, &b->room, b->used + n, 1, "a data set", NULL) == LIN_OK;
@@ -55,7 +55,7 @@ lin_status lin_dataset_create(const char *path, int mel_bins, const lin_features
 {
     static const unsigned char header[LIN_DATASET_HEADER]; // written by finish
     *writer = NULL;
-    if (mel_bins < 1 || mel_bins > 512) return lin_fail(err, LIN_INVALID, "%s: %d mel bins, must be 1 to 512", path, mel_bins);
+    if (mel_bins < 1 || mel_bins > 512) return lin_fail(err, LIN_INVALID, "%s: %d mel bins; must be 1 to 512", path, mel_bins);
     const size_t length = strlen(source);
     if (lin_utf8_prefix(source, length, "") < length)
         return lin_fail(err, LIN_INVALID, "%s: the name of its source is not UTF-8 text", path);
@@ -92,7 +92,7 @@ static lin_status check_name(const char *what, const char *name, lin_error *err)
 {
     const size_t n = strlen(name);
     if (n == 0 || n > LIN_DATASET_NAME)
-        return lin_fail(err, LIN_INVALID, "the name of %s has %zu bytes, must have 1 to %d", what, n, (int)LIN_DATASET_NAME);
+        return lin_fail(err, LIN_INVALID, "the name of %s has %zu bytes; must have 1 to %d", what, n, (int)LIN_DATASET_NAME);
     if (lin_utf8_prefix(name, n, "") < n) return lin_fail(err, LIN_INVALID, "the name of %s is not UTF-8 text", what);
     return LIN_OK;
 }
@@ -104,10 +104,10 @@ static lin_status check_utterance(const lin_dataset_writer *w, const char *id, c
     if (status == LIN_OK) status = check_name("a speaker", speaker, err);
     if (status != LIN_OK) return status;
     if (lin_symbols_find(&w->names, id, strlen(id)) >= 0) return lin_fail(err, LIN_INVALID, "%s is in the data set already", id);
-    if (T < 1 || U < 0) return lin_fail(err, LIN_INVALID, "%s: %d frames and %d labels; there must be sound", id, T, U);
+    if (T < 1 || U < 0) return lin_fail(err, LIN_INVALID, "%s: %d frames and %d labels; must have at least 1 frame", id, T, U);
     for (int u = 0; u < U; u++)
         if (labels[u] < 1 || labels[u] >= w->V)
-            return lin_fail(err, LIN_INVALID, "%s: label %d is %d, must be 1 to %d", id, u, labels[u], w->V - 1);
+            return lin_fail(err, LIN_INVALID, "%s: label %d is %d; must be 1 to %d", id, u, labels[u], w->V - 1);
     const size_t D = (size_t)w->D, count = (size_t)T * D;
     for (size_t i = 0; i < count; i++)
         if (!(fabsf(features[i]) <= 60000.0F))
@@ -123,7 +123,7 @@ static int reserve_speaker(lin_dataset_writer *w)
            lin_grow(&w->speaker_frames, &w->room_frames, n, sizeof *w->speaker_frames, "speakers", NULL) == LIN_OK;
 }
 
-// The largest half <= x and the smallest half >= x: then the codes 0..255 reach over the whole range.
+// The largest half <= x and the smallest half >= x: the codes 0..255 then cover the whole range.
 static uint16_t half_down(float x)
 {
     const uint16_t h = lin_float_to_half(x);
@@ -183,7 +183,7 @@ lin_status lin_dataset_add(lin_dataset_writer *w, const char *id, const char *sp
     lin_status status = check_utterance(w, id, speaker, features, T, labels, U, err);
     if (status != LIN_OK) return status;
     const size_t D = (size_t)w->D, frames = (size_t)T, size = lin_dataset_label_bytes(w->V);
-    w->failed = 1; // until all is done
+    w->failed = 1; // until everything succeeds
     w->codes.used = 0;
     if (w->count == INT_MAX / 4 || !reserve(&w->index, LIN_DATASET_ENTRY) || !reserve(&w->steps, 4 * D) ||
         !reserve(&w->label_bytes, size * (size_t)U) || !reserve(&w->codes, frames * D) || !reserve_speaker(w))
@@ -226,7 +226,7 @@ static unsigned char *put_doubles(unsigned char *to, const double *from, size_t 
     return to;
 }
 
-// The whole tail in one block, so that its hash does not depend on how it was made.
+// The whole tail in one block, so that its hash does not depend on the order of writes.
 static unsigned char *make_tail(lin_dataset_writer *w, size_t *size)
 {
     const size_t D = (size_t)w->D, n_speakers = (size_t)w->speakers.n, texts = strlen(w->phones) + strlen(w->source) + 2;
@@ -289,7 +289,7 @@ lin_status lin_dataset_finish(lin_dataset_writer *w, lin_error *err)
     if (w->failed) {
         status = lin_fail(err, LIN_INVALID, "%s: not written, because adding to it failed", w->path);
     } else if (w->names.text_used + w->speakers.text_used > UINT32_MAX / 2) {
-        status = lin_fail(err, LIN_INVALID, "%s: the names of its utterances take more than 2 GB", w->path);
+        status = lin_fail(err, LIN_INVALID, "%s: the names of its utterances exceed 2 GB", w->path);
     } else if (!(block = make_tail(w, &size))) {
         status = lin_no_memory(err, "the index of a data set", size);
     } else {

@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "model/encoder_internal.h"
 
-// The weights and the normalisation where the operations can reach them.
+// The weights and the normalisation in the backend's memory.
 static lin_status place_model(lin_encoder *e, lin_error *err)
 {
     const lin_model *m = e->model;
@@ -37,7 +37,7 @@ lin_status lin_encoder_create(const lin_model *model, const lin_ops *ops, lin_en
     if (status == LIN_OK) status = place_model(e, err);
     if (status == LIN_OK)
         status = lin_weights_create(ops, e->exec, &model->config, &model->params, e->values, 0, &e->weights, err);
-    if (status == LIN_OK) status = ops->finish(e->exec, err); // workers have queues of their own
+    if (status == LIN_OK) status = ops->finish(e->exec, err); // workers have streams of their own
     if (status != LIN_OK) {
         lin_encoder_destroy(e);
         return status;
@@ -67,7 +67,7 @@ static void release_room(lin_worker *w)
     w->features = w->logp = NULL;
 }
 
-// Activations for passes of so many rows, and where their features and results lie if not with the host.
+// Activations for passes of `rows` rows, and buffers for their features and results if these are not on the host.
 static lin_status reserve_room(lin_worker *w, int rows, lin_error *err)
 {
     const lin_encoder *e = w->encoder;
@@ -85,7 +85,7 @@ static lin_status reserve_room(lin_worker *w, int rows, lin_error *err)
     return status;
 }
 
-// Threads that go through the layers one behind the other, for one utterance of a causal network.
+// Threads that process the layers one after the other in a wave, for one utterance of a causal network.
 static lin_status create_wave(lin_worker *w, int n_threads, lin_error *err)
 {
     const lin_ops *ops = w->encoder->ops;
@@ -161,7 +161,7 @@ static lin_segments segments_of(const int *offsets, int B, const int *where)
     return (lin_segments){.B = B, .rows = offsets[B], .longest = longest, .offsets = where};
 }
 
-// Rows of a chunk: several chunks a thread, so that little time goes by before all have work and when it ends, but none too small.
+// Rows of a chunk: several chunks per thread, so that threads are idle only briefly at the start and the end, but none too small.
 static int wave_step(const lin_worker *w, int rows)
 {
     int n = LIN_WAVE_CHUNKS_EACH * lin_pool_threads(w->pool);
@@ -200,7 +200,7 @@ lin_status lin_worker_pass(lin_worker *w, const float *features, const int *in, 
     return ops->finish(w->exec, err);
 }
 
-// Utterances first .. first+B-1 as one batch; logp is where their rows go.
+// Utterances first .. first+B-1 as one batch; logp receives their rows.
 static lin_status run_batch(lin_worker *w, const float *features, const int *in_offsets, int B, float *logp, lin_error *err)
 {
     const lin_config *c = &w->encoder->model->config;
@@ -213,7 +213,7 @@ static lin_status run_batch(lin_worker *w, const float *features, const int *in_
     return lin_worker_pass(w, features + (size_t)in_offsets[0] * (size_t)c->mel_bins, in, out, B, NULL, logp, err);
 }
 
-// One causal utterance of any length, max_rows at a time, its state carried from piece to piece.
+// One causal utterance of any length, max_rows at a time; its state is passed from part to part.
 static lin_status run_long(lin_worker *w, const float *features, int n_frames, float *logp, lin_error *err)
 {
     const lin_encoder *e = w->encoder;
@@ -223,7 +223,8 @@ static lin_status run_long(lin_worker *w, const float *features, int n_frames, f
     e->ops->zero(w->exec, w->state, e->state_count * sizeof *w->state);
     for (int row = 0; row < n_rows && status == LIN_OK; row += step) {
         const int rows = row + step < n_rows ? step : n_rows - row, from = row * c->stack;
-        // the last rows' window ends before the utterance does, or stack_frames repeats the utterance's true last frame
+        // unless it is the last pass, its window ends before the utterance: stack_frames must not repeat a frame that is
+        // not the last
         const int want = rows * c->stack + c->ahead, have = n_frames - from < want ? n_frames - from : want;
         status = lin_worker_pass(w, features + (size_t)from * (size_t)c->mel_bins, (const int[]){0, have}, (const int[]){0, rows}, 1,
                                  w->states, logp + (size_t)row * (size_t)c->outputs, err);
@@ -234,7 +235,7 @@ static lin_status run_long(lin_worker *w, const float *features, int n_frames, f
 lin_status lin_encoder_run(lin_worker *w, const float *features, const int *in_offsets, int B, float *logp, lin_error *err)
 {
     const lin_config *c = &w->encoder->model->config;
-    // positions counted from the start need the whole utterance at once, as two directions do
+    // positions counted from the start need the whole utterance at once, as a bidirectional network does
     const int whole = !c->causal || c->positions == LIN_POSITIONS_SINUSOID;
     for (int b = 0; b < B;) {
         const int n_frames = in_offsets[b + 1] - in_offsets[b], rows = lin_config_frames_out(c, n_frames);

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-// The graph of a key, recorded now if it is the second time; NULL: run plainly.
+// The graph of a key, recorded now if this is its second use; NULL: run directly.
 static const lin_graph *find(lin_graphs *g, const lin_ops *ops, lin_exec *exec, const int *key, void (*compute)(void *),
                              void *context)
 {

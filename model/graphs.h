@@ -1,12 +1,12 @@
 /*
- * graphs.h - work that comes again in a few shapes, recorded once for each and then replayed as one launch.
+ * graphs.h - work that repeats in a few shapes: recorded once per shape, then replayed as one launch.
  *
  *   lin_graphs graphs = {0};
  *   lin_graphs_run(&graphs, ops, exec, (const int[LIN_GRAPH_KEY]){rows, B}, compute, context);
  *   lin_graphs_free(&graphs, ops);
  *
- * compute asks for the same operations, with the same addresses and numbers, whenever the key is the same; what differs from time
- * to time lies in the backend's memory.
+ * compute must run the same operations, with the same addresses and numbers, whenever the key is the same; anything that varies
+ * must be in the backend's memory.
  */
 #ifndef LIN_MODEL_GRAPHS_H
 #define LIN_MODEL_GRAPHS_H
@@ -23,8 +23,8 @@ typedef struct lin_graphs {
     int n;
 } lin_graphs;
 
-/* The first time a key comes compute runs plainly, which also finds the sizes of scratch; the second time it is recorded. Backends
- * without graphs, keys beyond the first LIN_GRAPHS and recordings that fail run plainly always. */
+/* The first time a key is used, compute runs directly, which also finds the sizes of scratch; the second time it is recorded.
+ * Backends without graphs, keys beyond the first LIN_GRAPHS and failed recordings always run directly. */
 void lin_graphs_run(lin_graphs *graphs, const lin_ops *ops, lin_exec *exec, const int *key, void (*compute)(void *context),
                     void *context);
 void lin_graphs_free(lin_graphs *graphs, const lin_ops *ops);

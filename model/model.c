@@ -20,21 +20,21 @@ lin_features lin_features_default(void)
 lin_status lin_features_check(const lin_features *f, lin_error *err)
 {
     if (f->sample_hz < 4000 || f->sample_hz > 192000)
-        return lin_fail(err, LIN_INVALID, "features: sample_hz is %d, must be 4000 to 192000", f->sample_hz);
+        return lin_fail(err, LIN_INVALID, "features: sample_hz is %d; must be 4000 to 192000", f->sample_hz);
     const double nyquist = f->sample_hz / 2.0;
     if (!(f->window_ms > 0 && f->window_ms <= 1000))
-        return lin_fail(err, LIN_INVALID, "features: window_ms is %g, must be above 0 and at most 1000", f->window_ms);
+        return lin_fail(err, LIN_INVALID, "features: window_ms is %g; must be above 0 and at most 1000", f->window_ms);
     if (!(f->hop_ms > 0 && f->hop_ms <= f->window_ms))
-        return lin_fail(err, LIN_INVALID, "features: hop_ms is %g, must be above 0 and at most window_ms, %g", f->hop_ms,
+        return lin_fail(err, LIN_INVALID, "features: hop_ms is %g; must be above 0 and at most window_ms, %g", f->hop_ms,
                         f->window_ms);
     if (!(f->low_hz >= 0 && f->low_hz < nyquist))
-        return lin_fail(err, LIN_INVALID, "features: low_hz is %g, must be at least 0 and below %g", f->low_hz, nyquist);
+        return lin_fail(err, LIN_INVALID, "features: low_hz is %g; must be at least 0 and below %g", f->low_hz, nyquist);
     const double high = f->high_hz > 0 ? f->high_hz : nyquist + f->high_hz;
     if (!(high > f->low_hz && high <= nyquist))
-        return lin_fail(err, LIN_INVALID, "features: high_hz is %g, must lie above low_hz, %g, and at most at %g", f->high_hz,
+        return lin_fail(err, LIN_INVALID, "features: high_hz is %g; must be above low_hz, %g, and at most %g", f->high_hz,
                         f->low_hz, nyquist);
     if (!(f->preemphasis >= 0 && f->preemphasis <= 1))
-        return lin_fail(err, LIN_INVALID, "features: preemphasis is %g, must be 0 to 1", f->preemphasis);
+        return lin_fail(err, LIN_INVALID, "features: preemphasis is %g; must be 0 to 1", f->preemphasis);
     return LIN_OK;
 }
 
@@ -73,7 +73,7 @@ static lin_status fill(lin_model *m, const char *phones, lin_error *err)
     status = lin_phones_split(m->phones, &count, &m->phone, err);
     if (status != LIN_OK) return status;
     if (count != m->config.outputs)
-        return lin_fail(err, LIN_INVALID, "phones: %d names for a network of %d outputs", count, m->config.outputs);
+        return lin_fail(err, LIN_INVALID, "phones: %d names, but the network has %d outputs", count, m->config.outputs);
     for (size_t d = 0; d < D; d++) m->istd[d] = 1;
     return LIN_OK;
 }

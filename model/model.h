@@ -7,8 +7,8 @@
  *   ... model->values + model->params.table[i].offset ...
  *   lin_model_destroy(model);
  *
- * A model is immutable once loaded and may be shared by threads. While it is being trained it belongs to its trainer, which calls
- * lin_model_seal when the weights have changed and somebody else is to use them.
+ * A model is immutable once loaded and may be shared by threads. During training only its trainer may use it; the trainer calls
+ * lin_model_seal after changing the weights, before other code uses them.
  */
 #ifndef LIN_MODEL_MODEL_H
 #define LIN_MODEL_MODEL_H
@@ -19,9 +19,9 @@
 #include "model/config.h"
 
 /*
- * What turns sound into the D numbers per frame that this model was trained on: Kaldi's log-mel filterbank (povey window, DC
- * removal, no dither, snip_edges, natural logarithm with the float epsilon as floor). Plain numbers, because model/ does not know
- * frontend/.
+ * The parameters for computing the D numbers per frame that this model was trained on: Kaldi's log-mel filterbank (povey window,
+ * DC removal, no dither, snip_edges, natural logarithm with the float epsilon as floor). Plain numbers, because model/ does not
+ * include frontend/.
  */
 typedef struct lin_features {
     int sample_hz;      /* 4000..192000 */
@@ -32,13 +32,13 @@ typedef struct lin_features {
     double preemphasis; /* 0..1 */
 } lin_features;
 
-/* Kaldi's: 16 kHz, 25 ms, 10 ms, 20 Hz, 0 (the Nyquist frequency), 0.97. */
+/* Kaldi's defaults: 16 kHz, 25 ms, 10 ms, 20 Hz, 0 (the Nyquist frequency), 0.97. */
 lin_features lin_features_default(void);
 
-/* LIN_INVALID with the name of the parameter and its range. */
+/* LIN_INVALID, with the name and range of the wrong parameter. */
 lin_status lin_features_check(const lin_features *features, lin_error *err);
 
-/* 1 if the two are the same parameters. */
+/* 1 if all parameters are equal. */
 int lin_features_equal(const lin_features *a, const lin_features *b);
 
 typedef struct lin_model {
@@ -48,13 +48,13 @@ typedef struct lin_model {
     float *values;         /* [params.n_elements], 64-byte aligned */
     float *mean, *istd;    /* [D], of the features: the network's input is (x - mean) istd */
     int speaker_norm;      /* 1: before that, features are normalised with the speaker's own mean and deviation; cannot stream */
-    char *phones;          /* the V names separated by single spaces, the blank's first */
+    char *phones;          /* the V names separated by single spaces, blank first */
     char **phone;          /* [V], the same names one by one */
-    char *name;            /* "" where unknown, as the next two */
+    char *name;            /* "" if unknown, like the next two */
     char *license;
     char *provenance;      /* JSON text: how it was trained */
-    int checksummed;       /* of a loaded one: 1 where a checksum covers the whole file, 0 where only the fingerprint was checked */
-    uint64_t fingerprint;  /* of everything that changes what the network computes; see lin_model_seal */
+    int checksummed;       /* of a loaded model: 1 if a checksum covers the whole file, 0 if only the fingerprint was checked */
+    uint64_t fingerprint;  /* of everything that changes the network's results; see lin_model_seal */
 } lin_model;
 
 /*
@@ -64,20 +64,20 @@ typedef struct lin_model {
  */
 lin_status lin_model_create(const lin_config *config, const lin_features *features, const char *phones, uint64_t seed,
                             lin_model **model, lin_error *err);
-/* The same with weights not yet written and no fingerprint, for those who fill them in and seal: loaders. */
+/* The same with uninitialised weights and no fingerprint, for loaders, which fill in the weights and call lin_model_seal. */
 lin_status lin_model_create_raw(const lin_config *config, const lin_features *features, const char *phones, lin_model **model,
                                 lin_error *err);
-/* NULL is allowed. */
+/* Accepts NULL. */
 void lin_model_destroy(lin_model *model);
 
 /* Replaces the texts that are not NULL (the model keeps copies); provenance must be JSON or "". On failure nothing changes. */
 lin_status lin_model_label(lin_model *model, const char *name, const char *license, const char *provenance, lin_error *err);
 
 /* Recomputes model->fingerprint: 64 bits over configuration (without dropout), feature parameters, phones, mean, istd and weights,
- * the same on every machine. A stream's saved state carries it, so that the state of another model is refused. */
+ * the same on every machine. A stream's saved state contains it, so that another model refuses the state. */
 void lin_model_seal(lin_model *model);
 
-/* That fingerprint with other weights in place of model->values. */
+/* The fingerprint with other weights in place of model->values. */
 uint64_t lin_model_fingerprint(const lin_model *model, const float *values);
 
 /* Index of a phone's name, -1 if the model has no such phone. */

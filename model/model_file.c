@@ -19,7 +19,7 @@ static const char version[] = "2", first_version[] = "1", mean_name[] = "feature
 
 static const char *const position_names[] = {"none", "sinusoid", "conv", NULL}, *const norm_names[] = {"post", "pre", NULL};
 
-// An enum is read and written as the int it is stored as.
+// An enum is read and written as an int.
 _Static_assert(sizeof(lin_positions) == sizeof(int) && sizeof(lin_norm) == sizeof(int), "enums of int size");
 
 #define AT(field) offsetof(lin_config, field)
@@ -40,7 +40,7 @@ static const lin_json_field config_fields[] = {{"layers", LIN_JSON_INT, AT(layer
 #undef AT
 enum { N_CONFIG = sizeof config_fields / sizeof *config_fields };
 
-// What is the same in every model is written too, so that others can compute the same features.
+// Feature parameters that are the same in every model are written too, so that other programs can compute the same features.
 static const char *const fixed[][2] = {{"\"log-mel\"", NULL}, {"\"povey\"", NULL}, {"true", NULL}, {"0", NULL}};
 #define AT(field) offsetof(lin_features, field)
 static const lin_json_field feature_fields[] = {{"type", LIN_JSON_FIXED, 0, fixed[0]},
@@ -58,7 +58,7 @@ static const lin_json_field feature_fields[] = {{"type", LIN_JSON_FIXED, 0, fixe
 enum { N_FEATURES = sizeof feature_fields / sizeof *feature_fields };
 
 static const char *const normalizations[] = {"global", "speaker"};
-enum { N_TEXTS = 11 }; // of the metadata, without the trainer's
+enum { N_TEXTS = 11 }; // texts of the metadata, without the trainer's
 
 // ---- loading ------------------------------------------------------------------------------------------------------------------
 
@@ -68,7 +68,7 @@ static lin_status need_text(const lin_safetensors *st, const char *key, const ch
 {
     *value = lin_safetensors_text(st, key);
     if (*value) return LIN_OK;
-    return lin_fail(err, LIN_FORMAT, "%s: the metadata lack %s; not a linnet model, or an incomplete one", file, key);
+    return lin_fail(err, LIN_FORMAT, "%s: the metadata have no %s; this is not a linnet model, or an incomplete one", file, key);
 }
 
 static lin_status read_metadata(const lin_safetensors *st, const char *file, lin_config *config, lin_features *features,
@@ -81,7 +81,7 @@ static lin_status read_metadata(const lin_safetensors *st, const char *file, lin
     lin_status status = need_text(st, "format_version", file, &text, err);
     if (status != LIN_OK) return status;
     if (strcmp(text, version) != 0 && strcmp(text, first_version) != 0)
-        return lin_fail(err, LIN_UNSUPPORTED, "%s: a model of format version %.16s; this program reads versions %s and %s", file,
+        return lin_fail(err, LIN_UNSUPPORTED, "%s: model format version %.16s; this program reads versions %s and %s", file,
                         lin_utf8_line(text), first_version, version);
     char name[512];
     status = need_text(st, "config", file, &text, err);
@@ -112,16 +112,17 @@ static lin_status check_tensor(const lin_safetensors *st, const char *name, int 
     if (!t) return lin_fail(err, LIN_FORMAT, "%s: tensor %s is missing", file, name);
     if (t->n_dims != n_dims || memcmp(t->shape, shape, (size_t)n_dims * sizeof *shape) != 0) {
         char have[96], want[96];
-        return lin_fail(err, LIN_FORMAT, "%s: tensor %s has the shape [%s], the configuration demands [%s]", file, name,
+        return lin_fail(err, LIN_FORMAT, "%s: tensor %s has the shape [%s]; the configuration requires [%s]", file, name,
                         shape_text(have, t->n_dims, t->shape), shape_text(want, n_dims, shape));
     }
     if (t->dtype != LIN_F32 && !(half_allowed && t->dtype == LIN_F16))
-        return lin_fail(err, LIN_FORMAT, "%s: tensor %s is of type %s, must be F32%s", file, name, lin_dtype_name(t->dtype),
+        return lin_fail(err, LIN_FORMAT, "%s: tensor %s is of type %s; must be F32%s", file, name, lin_dtype_name(t->dtype),
                         half_allowed ? " or F16" : "");
     return LIN_OK;
 }
 
-// Every tensor is there, of the right shape and type, and no other but the trainer's. Before a byte is allocated for them.
+// Every tensor is present with the right shape and type, and there are no others except the trainer's. Checked before any
+// allocation.
 static lin_status check_tensors(const lin_safetensors *st, const lin_params *params, int D, const char *file, lin_error *err)
 {
     lin_status status = check_tensor(st, mean_name, D, 0, 0, file, err);
@@ -136,7 +137,7 @@ static lin_status check_tensors(const lin_safetensors *st, const lin_params *par
         const char *name = st->tensors[i].name;
         int known = is_extra(name) || strcmp(name, mean_name) == 0 || strcmp(name, istd_name) == 0;
         for (int j = 0; j < params->n_tensors && !known; j++) known = strcmp(name, params->table[j].name) == 0;
-        if (!known) return lin_fail(err, LIN_FORMAT, "%s: tensor %.64s does not belong to this configuration", file, name);
+        if (!known) return lin_fail(err, LIN_FORMAT, "%s: tensor %.64s is not part of this configuration", file, name);
     }
     return LIN_OK;
 }
@@ -186,11 +187,11 @@ static lin_status check_fingerprint(const lin_safetensors *st, const lin_model *
     if (status != LIN_OK) return status;
     snprintf(text, sizeof text, "%016" PRIx64, m->fingerprint);
     if (strcmp(text, claimed) == 0) return LIN_OK;
-    return lin_fail(err, LIN_FORMAT, "%s: the fingerprint of the contents is %s, the file says %.32s; the file is damaged", file,
-                    text, lin_utf8_line(claimed));
+    return lin_fail(err, LIN_FORMAT, "%s: the fingerprint of the contents is %s, but the file gives %.32s; the file is damaged",
+                    file, text, lin_utf8_line(claimed));
 }
 
-// Whether the file has a checksum, as all have since version 2; *fits: and it is that of the contents.
+// Whether the file has a checksum, as all files since version 2; *fits: whether it matches the contents.
 static int has_checksum(const lin_safetensors *st, int *fits)
 {
     char text[17];
@@ -203,7 +204,7 @@ static int has_checksum(const lin_safetensors *st, int *fits)
     return has;
 }
 
-// Absent means global.
+// If absent, normalization is global.
 static lin_status read_normalization(const lin_safetensors *st, lin_model *model, const char *file, lin_error *err)
 {
     const char *text = lin_safetensors_text(st, "normalization");
@@ -213,7 +214,7 @@ static lin_status read_normalization(const lin_safetensors *st, lin_model *model
             return LIN_OK;
         }
     }
-    return lin_fail(err, LIN_UNSUPPORTED, "%s: normalization is \"%.32s\"; this program knows global and speaker", file,
+    return lin_fail(err, LIN_UNSUPPORTED, "%s: normalization is \"%.32s\"; this program supports global and speaker", file,
                     lin_utf8_line(text));
 }
 
@@ -234,7 +235,7 @@ static lin_status load_parts(const lin_safetensors *st, const char *file, lin_mo
         if (status != LIN_OK) return lin_fail(err, status, "%s", inner.message);
         status = lin_model_create_raw(&config, &features, phones, model, &inner);
     }
-    // an invalid configuration is, here, a bad file
+    // an invalid configuration in a file means a bad file
     if (status != LIN_OK) return lin_fail(err, status == LIN_INVALID ? LIN_FORMAT : status, "%s: %s", file, inner.message);
 
     status = copy_tensors(st, *model, file, err);
@@ -259,11 +260,12 @@ static const char *remedy(const lin_safetensors *st)
 {
     for (int i = 0; i < st->n_texts; i++)
         if (is_extra(st->texts[i].key))
-            return "the checkpoint is damaged; take an older copy, or begin anew from best.safetensors (--init) in another folder";
-    return "the model is damaged; get it again from where it came";
+            return "the checkpoint is damaged; use an older copy, or start a new run from best.safetensors (--init) in another "
+                   "folder";
+    return "the model is damaged; get a new copy of it";
 }
 
-// The checksum is looked at last, so that what is wrong is named where it can be, and the damage behind it too.
+// The checksum is checked last, so that an error is named as precisely as possible, followed by the damage behind it.
 static lin_status load(const lin_safetensors *st, const char *file, lin_model **model, lin_error *err)
 {
     lin_error inner = {0};
@@ -278,7 +280,7 @@ static lin_status load(const lin_safetensors *st, const char *file, lin_model **
     return lin_fail(err, LIN_FORMAT, "%s: the checksum of the file is wrong: %s", file, remedy(st));
 }
 
-// Whether the bytes were a file of ours once: a header that can no longer be parsed is damage then, not a foreign file.
+// Whether the bytes once were a model of linnet: a header that cannot be parsed then means damage, not a foreign file.
 static int was_ours(const char *bytes, size_t n)
 {
     static const char sign[] = "\"format\":\"linnet\"";
@@ -293,7 +295,7 @@ static lin_status parse(const void *bytes, size_t n_bytes, const char *name, lin
     const lin_status status = lin_safetensors_parse(bytes, n_bytes, name, st, &inner);
     if (status == LIN_OK) return LIN_OK;
     return lin_fail(err, status, "%s%s", inner.message,
-                    status == LIN_FORMAT && was_ours(bytes, n_bytes) ? ": the model is damaged; get it again from where it came"
+                    status == LIN_FORMAT && was_ours(bytes, n_bytes) ? ": the model is damaged; get a new copy of it"
                                                                      : "");
 }
 
@@ -327,7 +329,7 @@ struct owned {
     lin_safetensors st;
 };
 
-// Tensors and texts are sorted by name, so those of the trainer lie together.
+// Tensors and texts are sorted by name, so those of the trainer are adjacent.
 static void find_extras(const lin_safetensors *st, lin_extras *extras)
 {
     for (int i = st->n_tensors; i-- > 0;)
@@ -374,9 +376,9 @@ const char *lin_extras_text(const lin_extras *extras, const char *key)
 lin_status lin_extras_read(const lin_extras *extras, const char *name, lin_dtype dtype, size_t count, void *to, lin_error *err)
 {
     const lin_tensor *t = lin_extras_tensor(extras, name);
-    if (!t) return lin_fail(err, LIN_FORMAT, "the checkpoint lacks tensor %s", name);
+    if (!t) return lin_fail(err, LIN_FORMAT, "tensor %s is missing in the checkpoint", name);
     if (t->dtype != dtype || lin_tensor_count(t) != count)
-        return lin_fail(err, LIN_FORMAT, "tensor %s of the checkpoint holds %zu elements of type %s, not %zu of type %s", name,
+        return lin_fail(err, LIN_FORMAT, "tensor %s of the checkpoint has %zu elements of type %s; expected %zu of type %s", name,
                         lin_tensor_count(t), lin_dtype_name(t->dtype), count, lin_dtype_name(dtype));
     if (count) memcpy(to, t->data, count * lin_dtype_size(dtype));
     return LIN_OK;
@@ -484,7 +486,7 @@ lin_status lin_model_save_extras(const lin_model *m, const char *path, lin_dtype
     if (dtype == LIN_F32)
         return write_model(m, path, dtype, m->values, lin_model_fingerprint(m, m->values), extras, err);
 
-    // the fingerprint is that of the weights as they will be loaded
+    // the fingerprint covers the weights as they will be loaded
     const size_t count = m->params.n_elements;
     uint16_t *half = lin_alloc(count, sizeof *half);
     float *rounded = lin_alloc(count, sizeof *rounded);

@@ -7,7 +7,7 @@ struct lin_weights {
     lin_config config;
     const lin_params *params;
     const lin_real_ops *ops;
-    lin_exec *exec; // whose memory it is
+    lin_exec *exec; // owns the memory
     const lin_real *values;
     int for_training;
     lin_real *packed;                         // all matrices, packed for the forward pass and, for training, transposed
@@ -19,25 +19,25 @@ struct lin_weights {
 /* One layer's intermediate values, all [rows, ...]. Training keeps them per layer, inference reuses one set. */
 typedef struct layer_values {
     lin_real *x0;             // input of the layer [C]
-    lin_real *x1;             // after the convolution [C]; x0 where there is none
-    lin_real *n1, *stats1;    // pre-norm: LN1(x1); post-norm: the sum that LN1 takes in [C]
+    lin_real *x1;             // after the convolution [C]; x0 if there is none
+    lin_real *n1, *stats1;    // pre-norm: LN1(x1); post-norm: the input of LN1 [C]
     lin_real *qkv;            // [3C]
     lin_real *y;              // attention's output [C]
     lin_real *x2;             // between attention and feed-forward [C]
-    lin_real *n2, *stats2;    // pre-norm: LN2(x2); post-norm: the sum that LN2 takes in [C]
+    lin_real *n2, *stats2;    // pre-norm: LN2(x2); post-norm: the input of LN2 [C]
     lin_real *hidden;         // relu, then dropout [F]
 } layer_values;
 
 struct lin_activations {
     lin_config config;
     const lin_real_ops *ops;
-    lin_exec *exec; // whose memory it is
+    lin_exec *exec; // owns the memory
     int max_rows, for_training;
     layer_values *layers; // L of them (training) or 1
     lin_real *stacked;    // [rows, (s+R) D]
-    lin_real *last, *last_stats, *normed; // into and out of the final norm [C]
-    lin_real *branch;     // forward: a block's output before it is added; backward: a gradient on its way back through a block [C]
-    lin_real *d_x, *d_y;  // the gradient of the sum, and what dropout leaves of it for the block behind [C]
+    lin_real *last, *last_stats, *normed; // input and output of the final norm [C]
+    lin_real *branch;     // forward: a block's output before it is added; backward: a gradient within a block [C]
+    lin_real *d_x, *d_y;  // the gradient of the sum, and the same after dropout, for the previous block [C]
     lin_real *d_qkv, *d_hidden;
     lin_arena arena;
 };
@@ -67,7 +67,7 @@ static int is_convolution(const lin_params *p, const lin_config *c, int tensor)
     return 0;
 }
 
-// Where each matrix goes, and the list of what is to be packed.
+// Computes the place of each matrix, and lists the matrices to pack.
 static size_t plan_packing(lin_weights *w)
 {
     const lin_params *params = w->params;
@@ -136,7 +136,7 @@ static lin_real *gradient(const lin_weights *w, lin_real *gradients, int tensor)
 
 /* ---- activations ------------------------------------------------------------------------------------------------------------ */
 
-// Lays out every buffer; called once with an arena without memory to learn the size, once to fill the pointers.
+// Lays out every buffer; called once with an arena without memory to learn the size, and once to set the pointers.
 static void lay_out(lin_activations *a)
 {
     const lin_config *c = &a->config;
@@ -175,7 +175,7 @@ lin_status lin_activations_create(const lin_real_ops *ops, lin_exec *exec, const
                                   int for_training, lin_activations **out, lin_error *err)
 {
     *out = NULL;
-    if (max_rows < 1) return lin_fail(err, LIN_INVALID, "room for %d rows asked for; at least 1", max_rows);
+    if (max_rows < 1) return lin_fail(err, LIN_INVALID, "room for %d rows requested; must be at least 1", max_rows);
     lin_activations *a = lin_calloc(1, sizeof *a);
     if (!a) return lin_no_memory(err, "activations", sizeof *a);
     *a = (lin_activations){.config = *config, .ops = ops, .exec = exec, .max_rows = max_rows, .for_training = for_training};
@@ -246,13 +246,15 @@ static size_t state_offset(const lin_config *c, int layer)
     return (size_t)layer * attention_state_count(c) + (size_t)(layer < c->conv_layers ? layer : c->conv_layers) * tail;
 }
 
-// A pre-norm layer's first norm is done at the end of the layer before, where the sum is at hand, unless a convolution comes first.
+// A pre-norm layer's first norm is computed at the end of the previous layer, which has the sum, unless a convolution comes
+// first.
 static int norm_is_done_before(const lin_config *c, int layer)
 {
     return c->norm == LIN_NORM_PRE && layer > 0 && layer >= c->conv_layers;
 }
 
-// One block, from v->x0 to x_out [rows, C]. Source of the two orders of norm: Vaswani et al. 2017 (post), Xiong et al. 2020 (pre).
+// One layer, from v->x0 to x_out [rows, C]. Sources of the two orders of norm: Vaswani et al. 2017 (post), Xiong et al. 2020
+// (pre).
 static void layer_forward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int l,
                           const layer_values *v, const layer_values *next, lin_real *x_out)
 {
@@ -290,7 +292,7 @@ static void layer_forward(const lin_weights *w, lin_activations *a, lin_exec *ex
         ops->add_dropout(exec, x_out, v->x2, a->branch, (size_t)rows * (size_t)C, &after_feedforward);
 }
 
-// before, mine: layers that the rows before these have been through, and that these have; NULL: nobody waits.
+// before, mine: number of layers that the previous rows have completed, and that these have; NULL: there is no other chunk.
 static void forward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, lin_real *logp,
                     const atomic_int *before, atomic_int *mine)
 {
@@ -326,10 +328,10 @@ typedef struct wave {
     const lin_batch *batch;
     lin_real *logp;
     int step;
-    atomic_int done[LIN_WAVE_CHUNKS]; // layers that each chunk has been through
+    atomic_int done[LIN_WAVE_CHUNKS]; // layers that each chunk has completed
 } wave;
 
-// The buffers of inference from this row on: those of other rows belong to other chunks.
+// The buffers of inference from this row on; other rows are those of other chunks.
 static void rows_from(const lin_activations *a, size_t row, lin_activations *part, layer_values *v)
 {
     const lin_config *c = &a->config;
@@ -359,7 +361,7 @@ static void wave_piece(void *context, int chunk, int thread)
     wave *v = context;
     const lin_config *c = &v->w->config;
     const int first = chunk * v->step, left = v->batch->out.rows - first, rows = left < v->step ? left : v->step;
-    // The last rows' window ends where the utterance does, so that stack_frames repeats its true last frame.
+    // The last rows' window ends at the end of the utterance, so that stack_frames repeats its true last frame.
     const int from = first * c->stack, want = rows * c->stack + c->ahead, have = v->batch->in.rows - from;
     const int in[] = {0, have < want ? have : want}, out[] = {0, rows};
     lin_activations part;
@@ -384,7 +386,7 @@ void lin_network_forward_wave(const lin_weights *w, lin_activations *a, lin_pool
 
 /* ---- backward --------------------------------------------------------------------------------------------------------------- */
 
-// Gradients of the layer's parameters, and of its input where dx is not NULL.
+// Gradients of the layer's parameters, and of its input if dx is not NULL.
 static void linear_backward(const lin_weights *w, lin_exec *exec, lin_real *dx, lin_real *gradients, const lin_real *dy,
                             const lin_real *x, const int pair[2], int rows)
 {
@@ -393,7 +395,7 @@ static void linear_backward(const lin_weights *w, lin_exec *exec, lin_real *dx, 
     if (dx) w->ops->linear_forward(exec, dx, dy, w->packed + w->backward_offset[pair[0]], NULL, rows, t->k, t->n, LIN_LINEAR);
 }
 
-// a->d_x = residual + the norm's gradient of dy; where something is dropped, a->d_y what is left of a->d_x for the block behind.
+// a->d_x = residual + the norm's gradient of dy; with dropout, a->d_y = dropout(a->d_x), for the previous block.
 static void norm_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, lin_real *gradients, const lin_real *dy,
                           const lin_real *residual, const lin_real *x, const lin_real *stats, const int pair[2], int rows,
                           lin_dropout dropout)
@@ -410,8 +412,8 @@ static void add_branch(const lin_weights *w, lin_activations *a, lin_exec *exec,
     w->ops->add_dropout(exec, a->d_x, a->d_x, a->branch, (size_t)rows * (size_t)lin_config_width(&w->config), &none);
 }
 
-// On entry a->d_x holds the gradient of the layer's output (and a->d_y, in a pre-norm network with dropout, what is left of it for
-// the feed-forward block), on return that of its input.
+// On entry a->d_x holds the gradient of the layer's output (and a->d_y, in a pre-norm network with dropout, the same after
+// dropout, for the feed-forward block), on return that of its input.
 static void layer_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int l,
                            lin_real *gradients)
 {

@@ -1,16 +1,17 @@
 /*
  * network.h - the linear transformer: forward and backward over a batch of utterances, on any backend.
  *
- * This is the mathematics only; encoder.h wraps it for inference, stream.h for streams, train.h for learning. The source is written
- * for lin_real: float in the program, double (against kernels/ref) where the gradient tests compile it with -DLIN_REAL_DOUBLE.
+ * Only the mathematics; encoder.h wraps it for inference, stream.h for streams, train.h for training. The source is written
+ * for lin_real: float in the program, double (against kernels/ref) in the gradient tests, which compile it with
+ * -DLIN_REAL_DOUBLE.
  *
  *   lin_weights *w;    lin_weights_create(ops, exec, &config, &params, values, for_training, &w, &err);
  *   lin_activations *a; lin_activations_create(ops, exec, &config, max_rows, for_training, &a, &err);
  *   lin_network_forward(w, a, exec, &batch, logp);
  *   lin_network_backward(w, a, exec, &batch, dlogits, gradients);       // after a forward with the same batch
  *
- * All numbers lie in the backend's memory (kernels/ops.h): values, features, logits, gradients, states. Nothing here waits for the
- * backend or allocates after creation, so a pass can be captured into a graph.
+ * All numbers are in the backend's memory (kernels/ops.h): values, features, logits, gradients, states. Nothing here waits for
+ * the backend or allocates after creation, so a pass can be captured into a graph.
  * Weights are immutable between packings and shared by threads; activations belong to one thread. The exec that either was created
  * with must outlive it.
  * Source: Katharopoulos et al. 2020, section 4.3 and eq. 4-20; blocks as in Vaswani et al. 2017.
@@ -26,12 +27,12 @@ typedef struct lin_weights lin_weights;
 typedef struct lin_activations lin_activations;
 
 /*
- * What goes through the network at once: utterances end to end without padding.
+ * The input of one pass: utterances concatenated without padding.
  *   in, out      frames of the utterances, and rows of the network (one per `stack` frames)
  *   features     [in.rows, D]
  *   mean, istd   [D], the normalisation
- *   states       NULL, or B pointers (each may be NULL) to blocks of lin_config_state_count elements: a causal network reads what
- *                came before each utterance's first row from there, and leaves what comes after its last
+ *   states       NULL, or B pointers (each may be NULL) to blocks of lin_config_state_count elements: a causal network reads from
+ *                there the state before each utterance's first row, and stores the state after its last
  *   dropout_key  not NULL: training, with dropout masks drawn from this key
  */
 typedef struct lin_batch {
@@ -41,10 +42,11 @@ typedef struct lin_batch {
     const uint64_t *dropout_key;
 } lin_batch;
 
-/* Elements of one utterance's state: per layer [H, E+1, E] sums (eq. 18-19), then [K-1, C] of convolution tail where it has one. */
+/* Elements of one utterance's state: per layer [H, E+1, E] sums (eq. 18-19), then [K-1, C] of convolution tail if it has one. */
 size_t lin_config_state_count(const lin_config *config);
 
-/* values [params->n_elements] stays the caller's and must outlive the weights (norms, biases and convolutions are read from it). */
+/* The caller keeps values [params->n_elements], which must outlive the weights (norms, biases and convolutions are read from it).
+ * */
 lin_status lin_weights_create(const lin_real_ops *ops, lin_exec *exec, const lin_config *config, const lin_params *params,
                               const lin_real *values, int for_training, lin_weights **weights, lin_error *err);
 /* Packs again after values have changed. */
@@ -61,17 +63,17 @@ void lin_network_forward(const lin_weights *weights, lin_activations *activation
                          lin_real *logp);
 
 /*
- * The same for one utterance of a causal network with its state, on all threads of a pool: the rows are cut into chunks, and chunk c
- * is in layer l while chunk c+1 is in layer l-1, since a layer's state passes from chunk to chunk. execs: one of a single thread for
- * each thread of the pool, on the host. Chunks have `step` rows, the last one what is left; there are at most LIN_WAVE_CHUNKS.
- * The bits are those of lin_network_forward.
+ * The same for one utterance of a causal network with its state, on all threads of a pool: the rows are divided into chunks, and
+ * chunk c is in layer l while chunk c+1 is in layer l-1, since a layer's state passes from chunk to chunk. execs: one
+ * single-threaded exec per thread of the pool, on the host. Chunks have `step` rows, the last one the rest; there are at most
+ * LIN_WAVE_CHUNKS. The bits are those of lin_network_forward.
  */
 enum { LIN_WAVE_CHUNKS = 64 };
 void lin_network_forward_wave(const lin_weights *weights, lin_activations *activations, lin_pool *pool, lin_exec *const *execs,
                               const lin_batch *batch, int step, lin_real *logp);
 
-/* gradients [params->n_elements] += those of a loss whose derivative by the logits (before log-softmax) is dlogits [rows, V]. The
- * batch has no states, and both weights and activations were made for training. */
+/* gradients [params->n_elements] += those of a loss whose derivative with respect to the logits (before log-softmax) is dlogits
+ * [rows, V]. The batch has no states, and both weights and activations were created for training. */
 void lin_network_backward(const lin_weights *weights, lin_activations *activations, lin_exec *exec, const lin_batch *batch,
                           const lin_real *dlogits, lin_real *gradients);
 

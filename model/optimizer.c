@@ -80,7 +80,8 @@ lin_adam_step lin_optimizer_scalars(const lin_optimizer_options *o, long long t,
                           .adaptive = 1,
                           .decoupled = 1};
     if (o->kind == LIN_RADAM) {
-        // Liu et al. 2020, eq. 5 and algorithm 2; the authors' code takes n >= 5, and the bias correction of v into the step size
+        // Liu et al. 2020, eq. 5 and algorithm 2; the authors' code uses n >= 5, and puts the bias correction of v into the
+        // step size
         const double most = 2 / (1 - o->beta2) - 1, n = most - 2 * (double)t * b2t / c2;
         step.adaptive = n >= 5;
         step.v_scale = 1;

@@ -7,7 +7,7 @@
  *   lin_optimizer_destroy(opt);
  *
  * Adam: Kingma & Ba 2015, with decoupled weight decay (Loshchilov & Hutter 2019). RAdam: Liu et al. 2020, algorithm 2, in its authors'
- * form: while the variance is not tractable (the first 5 steps at beta2 = 0.999) a step of SGD with momentum.
+ * form: while the variance is not tractable (the first 5 steps at beta2 = 0.999) it takes a step of SGD with momentum.
  */
 #ifndef LIN_MODEL_OPTIMIZER_H
 #define LIN_MODEL_OPTIMIZER_H
@@ -17,28 +17,28 @@
 
 typedef enum lin_optimizer_kind { LIN_ADAM, LIN_RADAM } lin_optimizer_kind;
 
-/* Clipping to a norm: of all gradients together, or of each tensor for itself (as the paper's published library does). */
+/* Clipping to a norm: of all gradients together, or of each tensor separately (as in the paper's published library). */
 typedef enum lin_clip { LIN_CLIP_GLOBAL, LIN_CLIP_TENSOR } lin_clip;
 
 typedef struct lin_optimizer_options {
     lin_optimizer_kind kind;
     double beta1, beta2, eps, weight_decay;
-    int decay_vectors; /* weight decay also of biases and norms (the published RAdam), not of matrices alone */
+    int decay_vectors; /* weight decay also for biases and norms (the published RAdam), not only matrices */
     double clip_norm;  /* 0: no clipping */
     lin_clip clip;
 } lin_optimizer_options;
 
-/* The published library's: RAdam, 0.9, 0.999, 1e-8, weight decay 0.01 of everything, each tensor clipped to norm 1. */
+/* The published library's options: RAdam, 0.9, 0.999, 1e-8, weight decay 0.01 for everything, each tensor clipped to norm 1. */
 lin_optimizer_options lin_optimizer_default(void);
 
 typedef struct lin_optimizer {
     const lin_ops *ops;
-    lin_exec *exec; /* whose memory it is; must outlive the optimiser */
+    lin_exec *exec; /* owns the memory; must outlive the optimiser */
     lin_optimizer_options options;
     size_t n_elements;
     long long step; /* steps done; the caller counts */
-    float *m, *v;   /* [n_elements], moments, with the host: those of the last fetch where the operations work elsewhere */
-    float *there;   /* [2, n_elements], where the operations work: m, then v */
+    float *m, *v;   /* [n_elements], moments on the host: if the backend has its own memory, those of the last fetch */
+    float *there;   /* [2, n_elements], in the backend's memory: m, then v */
     double *norms, *scale;
     size_t *offsets;
     unsigned char *decay;
@@ -50,14 +50,14 @@ lin_status lin_optimizer_create(const lin_ops *ops, lin_exec *exec, const lin_pa
 void lin_optimizer_destroy(lin_optimizer *optimizer);
 
 /* One step on values [n_elements] with the scalars of lin_optimizer_scalars; all pointers in the backend's memory. A gradient that is
- * not finite makes the tally bad, and from then on nothing changes. */
+ * not finite sets tally->bad, and from then on nothing changes. */
 void lin_optimizer_step(lin_optimizer *optimizer, lin_exec *exec, float *values, const float *gradients, const lin_adam_step *scalars,
                         lin_tally *tally);
 
 /* The scalars of step t = 1, 2, ... */
 lin_adam_step lin_optimizer_scalars(const lin_optimizer_options *options, long long t, double lr);
 
-/* The moments to the host (for a checkpoint; valid after finish), and from there back. */
+/* Copies the moments to the host (for a checkpoint; valid after finish), and back. */
 void lin_optimizer_fetch(lin_optimizer *optimizer, lin_exec *exec);
 void lin_optimizer_place(lin_optimizer *optimizer, lin_exec *exec);
 

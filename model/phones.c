@@ -16,7 +16,7 @@ static lin_status refuse_duplicate(char **names, size_t n, lin_error *err)
     qsort(sorted, n, sizeof *sorted, by_text);
     lin_status status = LIN_OK;
     for (size_t i = 1; i < n && status == LIN_OK; i++)
-        if (strcmp(sorted[i - 1], sorted[i]) == 0) status = lin_fail(err, LIN_INVALID, "phones: %s is there twice", sorted[i]);
+        if (strcmp(sorted[i - 1], sorted[i]) == 0) status = lin_fail(err, LIN_INVALID, "phones: %s is repeated", sorted[i]);
     lin_free(sorted);
     return status;
 }

@@ -1,5 +1,5 @@
 /*
- * phones.h - the names of a model's outputs: one text, separated by single spaces, the blank's name first.
+ * phones.h - the names of a model's outputs: one text, separated by single spaces, blank first.
  */
 #ifndef LIN_MODEL_PHONES_H
 #define LIN_MODEL_PHONES_H
@@ -10,8 +10,8 @@ enum { LIN_PHONE_BYTES = 63 }; /* the longest name */
 
 /*
  * Splits the text into *count names: an array of pointers and the names themselves in one block, released with lin_free.
- * LIN_INVALID if there are fewer than 2 or more than 65,536 names, one is there twice, is too long, or holds control characters or
- * bytes that are not UTF-8; or if they are not separated by single spaces. LIN_NO_MEMORY. *names is then NULL.
+ * LIN_INVALID if there are fewer than 2 or more than 65,536 names; if a name is repeated, too long, or contains control
+ * characters or bytes that are not UTF-8; or if the separators are not single spaces. LIN_NO_MEMORY. On failure *names is NULL.
  */
 lin_status lin_phones_split(const char *phones, int *count, char ***names, lin_error *err);
 

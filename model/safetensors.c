@@ -50,11 +50,11 @@ static lin_status read_tensor(const cJSON *item, const unsigned char *data, size
                            : strcmp(field->string, "data_offsets") == 0 ? &offsets
                                                                         : NULL;
         if (!to) wrong = "has a field besides dtype, shape and data_offsets";
-        else if (*to) wrong = "has a field twice";
+        else if (*to) wrong = "has a repeated field";
         else *to = field;
     }
     if (!wrong && (!cJSON_IsString(dtype) || !cJSON_IsArray(shape) || !cJSON_IsArray(offsets) || cJSON_GetArraySize(offsets) != 2))
-        wrong = "lacks dtype, shape or data_offsets";
+        wrong = "has no dtype, shape or data_offsets";
     if (wrong) return lin_fail(err, LIN_FORMAT, "%s: tensor %.64s %s in the header", file, t->name, wrong);
 
     size_t d = 0;
@@ -69,16 +69,17 @@ static lin_status read_tensor(const cJSON *item, const unsigned char *data, size
         if (t->n_dims == 4) return lin_fail(err, LIN_FORMAT, "%s: tensor %.64s has more than 4 dimensions", file, t->name);
         size_t *extent = &t->shape[t->n_dims++];
         if (!lin_json_size(dim, extent))
-            return lin_fail(err, LIN_FORMAT, "%s: the shape of tensor %.64s is not of whole numbers", file, t->name);
+            return lin_fail(err, LIN_FORMAT, "%s: the shape of tensor %.64s has values that are not whole numbers", file, t->name);
         if (*extent && bytes > SIZE_MAX / *extent) return lin_fail(err, LIN_FORMAT, "%s: tensor %.64s is too large", file, t->name);
         bytes *= *extent;
     }
     size_t begin, end;
     if (!lin_json_size(offsets->child, &begin) || !lin_json_size(offsets->child->next, &end) || begin > end)
-        return lin_fail(err, LIN_FORMAT, "%s: the offsets of tensor %.64s are not two rising whole numbers", file, t->name);
+        return lin_fail(err, LIN_FORMAT, "%s: the offsets of tensor %.64s are not two whole numbers in rising order", file,
+                        t->name);
     if (end > n_data)
         return lin_fail(err, LIN_FORMAT,
-                        "%s: tensor %.64s ends at byte %zu of the data, of which there are %zu; the file is truncated", file,
+                        "%s: tensor %.64s ends at byte %zu of the data, which has %zu; the file is truncated", file,
                         t->name, end, n_data);
     if (end - begin != bytes)
         return lin_fail(err, LIN_FORMAT, "%s: tensor %.64s needs %zu bytes for its shape and type but has %zu", file, t->name,
@@ -100,7 +101,7 @@ static int by_name(const void *a, const void *b) { return strcmp(((const lin_ten
 
 static int by_key(const void *a, const void *b) { return strcmp(((const lin_text *)a)->key, ((const lin_text *)b)->key); }
 
-// No gap, no overlap, nothing left over; and no name twice. Leaves the tensors sorted by name.
+// No gap, no overlap, nothing left over, and no repeated name. Leaves the tensors sorted by name.
 static lin_status check_layout(lin_safetensors *st, const unsigned char *data, size_t n_data, const char *file, lin_error *err)
 {
     const unsigned char *at = data;
@@ -118,7 +119,7 @@ static lin_status check_layout(lin_safetensors *st, const unsigned char *data, s
     if (st->n_tensors) qsort(st->tensors, (size_t)st->n_tensors, sizeof *st->tensors, by_name);
     for (int i = 1; i < st->n_tensors; i++)
         if (strcmp(st->tensors[i - 1].name, st->tensors[i].name) == 0)
-            return lin_fail(err, LIN_FORMAT, "%s: tensor %.64s is there twice", file, st->tensors[i].name);
+            return lin_fail(err, LIN_FORMAT, "%s: tensor %.64s is repeated", file, st->tensors[i].name);
     return LIN_OK;
 }
 
@@ -136,7 +137,7 @@ static lin_status read_texts(const cJSON *meta, lin_safetensors *st, const char 
     if (n) qsort(st->texts, n, sizeof *st->texts, by_key);
     for (int i = 1; i < st->n_texts; i++)
         if (strcmp(st->texts[i - 1].key, st->texts[i].key) == 0)
-            return lin_fail(err, LIN_FORMAT, "%s: the metadata value %.64s is there twice", file, st->texts[i].key);
+            return lin_fail(err, LIN_FORMAT, "%s: the metadata value %.64s is repeated", file, st->texts[i].key);
     return LIN_OK;
 }
 
@@ -153,7 +154,7 @@ static lin_status read_header(const cJSON *json, lin_safetensors *st, const unsi
         if (strcmp(item->string, "__metadata__") != 0) {
             status = read_tensor(item, data, n_data, file, &st->tensors[st->n_tensors++], err);
         } else if (st->texts) {
-            status = lin_fail(err, LIN_FORMAT, "%s: __metadata__ is there twice", file);
+            status = lin_fail(err, LIN_FORMAT, "%s: __metadata__ is repeated", file);
         } else {
             status = read_texts(item, st, file, err);
         }
@@ -170,14 +171,15 @@ lin_status lin_safetensors_parse(const void *bytes, size_t n_bytes, const char *
     if (n_bytes < PREFIX + 2) return lin_fail(err, LIN_FORMAT, "%s: %zu bytes are too few for a model", file, n_bytes);
     memcpy(&length, bytes, sizeof length);
     const char *text = (const char *)bytes + PREFIX;
-    // looked at before the length, because foreign files fail here and deserve the plainer sentence
+    // checked before the length, because foreign files fail here and get the clearer message
     if (*text != '{') return lin_fail(err, LIN_FORMAT, "%s: not a safetensors file: no header at byte %d", file, PREFIX);
     if (length > MAX_HEADER)
-        return lin_fail(err, LIN_FORMAT, "%s: the header claims %" PRIu64 " bytes, over the limit of %d; damaged, or not a model",
-                        file, length, MAX_HEADER);
+        return lin_fail(err, LIN_FORMAT,
+                        "%s: the header gives its size as %" PRIu64 " bytes, over the limit of %d; damaged, or not a model", file,
+                        length, MAX_HEADER);
     if (length > n_bytes - PREFIX)
-        return lin_fail(err, LIN_FORMAT, "%s: the header claims %" PRIu64 " bytes but the file has %zu; it is truncated", file,
-                        length, n_bytes);
+        return lin_fail(err, LIN_FORMAT, "%s: the header gives its size as %" PRIu64 " bytes but the file has %zu; it is truncated",
+                        file, length, n_bytes);
     const size_t n = (size_t)length;
     char name[512];
     snprintf(name, sizeof name, "%.*s: the header", (int)sizeof name - 16, file);
@@ -217,7 +219,7 @@ static uint64_t hash_text(const char *text, uint64_t seed) { return lin_hash(tex
 
 uint64_t lin_safetensors_checksum(const lin_tensor *tensors, int n_tensors, const lin_text *texts, int n_texts)
 {
-    uint64_t sum = 0; // of one hash for each: the order does not count
+    uint64_t sum = 0; // of one hash for each: independent of their order
     for (int i = 0; i < n_tensors; i++) {
         const lin_tensor *t = &tensors[i];
         uint64_t shape[4];
@@ -234,7 +236,7 @@ uint64_t lin_safetensors_checksum(const lin_tensor *tensors, int n_tensors, cons
 
 // ---- writing ------------------------------------------------------------------------------------------------------------------
 
-// cJSON keeps no account of failed additions, so each step says whether it worked.
+// cJSON does not report failed additions later, so each step returns whether it succeeded.
 static int add_tensor(cJSON *json, const lin_tensor *t, size_t begin)
 {
     cJSON *item = cJSON_AddObjectToObject(json, t->name);
@@ -254,7 +256,7 @@ static int add_tensor(cJSON *json, const lin_tensor *t, size_t begin)
     return 1;
 }
 
-// The header as text, to be released with cJSON_free; NULL when memory ran out. order: indices of the tensors as they lie in the
+// The header as text, to be released with cJSON_free; NULL if out of memory. order: indices of the tensors in the order of the
 // file.
 static char *make_header(const lin_tensor *tensors, const int *order, int n_tensors, const lin_text *texts, int n_texts)
 {
@@ -305,7 +307,7 @@ lin_status lin_safetensors_write(const char *path, const lin_tensor *tensors, in
     for (int i = 0; i < n_tensors; i++)
         for (int j = 0; j < i; j++)
             if (strcmp(tensors[i].name, tensors[j].name) == 0)
-                return lin_fail(err, LIN_INVALID, "cannot write %s: tensor %s is there twice", path, tensors[i].name);
+                return lin_fail(err, LIN_INVALID, "cannot write %s: tensor %s is repeated", path, tensors[i].name);
     int *order = lin_alloc((size_t)n_tensors + 1, sizeof *order), n = 0;
     if (!order) return lin_no_memory(err, "writing a model", (size_t)n_tensors * sizeof *order);
     for (size_t size = 8; size; size /= 2)

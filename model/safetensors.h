@@ -6,8 +6,8 @@
  *   const lin_tensor *t = lin_safetensors_find(&st, "input.weight");
  *   lin_safetensors_free(&st);
  *
- * Checked before anything is used: header length against the file, nesting and number of JSON values, every offset in bounds, no
- * overlap, no gap, no duplicate name, shape times element size equal to the bytes, metadata a map of strings in UTF-8.
+ * Checked before use: header length against the file, nesting and number of JSON values, every offset in bounds, no
+ * overlap, no gap, no repeated name, shape times element size equal to the bytes, metadata a map of strings in UTF-8.
  */
 #ifndef LIN_MODEL_SAFETENSORS_H
 #define LIN_MODEL_SAFETENSORS_H
@@ -28,7 +28,7 @@ typedef struct lin_tensor {
     lin_dtype dtype;
     int n_dims;       /* 0..4; 0: one element */
     size_t shape[4];
-    const void *data; /* little-endian on disk; from lin_safetensors_parse it may be unaligned: use memcpy */
+    const void *data; /* little-endian in the file; from lin_safetensors_parse it may be unaligned: use memcpy */
 } lin_tensor;
 
 typedef struct lin_text {
@@ -54,13 +54,14 @@ const char *lin_safetensors_text(const lin_safetensors *st, const char *key);
 void lin_safetensors_free(lin_safetensors *st);
 
 /*
- * 64 bits over all of a file's contents: name, type, shape and bytes of every tensor, key and value of every text but `checksum`. The
- * same whatever the order they come in, so it survives being written again by another program. docs/formats.md has the formula.
+ * 64 bits over all contents of a file: name, type, shape and bytes of every tensor, key and value of every text but `checksum`.
+ * It does not depend on their order, so it stays valid if another program rewrites the file. docs/formats.md has the formula.
  */
 #define LIN_CHECKSUM_KEY "checksum"
 uint64_t lin_safetensors_checksum(const lin_tensor *tensors, int n_tensors, const lin_text *texts, int n_texts);
 
-/* Writes atomically (file.h). Tensors lie by element size, largest first, then in the order given, so that each is aligned. */
+/* Writes atomically (file.h). Tensors are stored by element size, largest first, then in the order given, so that each is
+ * aligned. */
 lin_status lin_safetensors_write(const char *path, const lin_tensor *tensors, int n_tensors, const lin_text *texts, int n_texts,
                                  lin_error *err);
 

@@ -6,7 +6,7 @@
 #include "base/rng.h"
 #include "model/encoder_internal.h"
 
-/* A stream is one flat block: this header, then the network's state, then the frames that wait. */
+/* A stream is one flat block: this header, then the network's state, then the waiting frames. */
 struct lin_stream {
     const lin_encoder *encoder;
     lin_stream_place at;
@@ -78,7 +78,8 @@ int lin_stream_frames_left(const lin_stream *s)
     return s->at.finished ? 0 : lin_config_frames_out(&s->encoder->model->config, s->at.waiting);
 }
 
-// rows outputs from a window of frames that starts with the first waiting one. The state visits the device where the worker is on one.
+// Computes `rows` outputs from a window of frames that begins with the first waiting one. If the worker runs on a device, the
+// state is uploaded and downloaded.
 static lin_status run_window(lin_stream *s, lin_worker *w, const float *frames, int n_frames, int rows, float *logp, lin_error *err)
 {
     const lin_ops *ops = s->encoder->ops;
@@ -98,14 +99,14 @@ lin_status lin_stream_feed(lin_stream *s, lin_worker *w, const float *fbank, int
     const size_t D = (size_t)c->mel_bins;
     *n_out = 0;
     if (s->at.finished) return lin_fail(err, LIN_INVALID, "the stream is finished; reset it before feeding it again");
-    if (n_frames < 0) return lin_fail(err, LIN_INVALID, "%d frames cannot be fed", n_frames);
+    if (n_frames < 0) return lin_fail(err, LIN_INVALID, "cannot feed %d frames", n_frames);
     const int total = lin_stream_frames_out(s, n_frames);
-    if (capacity < total) return lin_fail(err, LIN_TOO_SMALL, "%d output frames do not fit into room for %d", total, capacity);
+    if (capacity < total) return lin_fail(err, LIN_TOO_SMALL, "%d output frames do not fit; there is room for %d", total, capacity);
     s->at.frames_in += n_frames;
 
     int done = 0;
     for (;;) {
-        // A pass runs on a window: what waits, then as many new frames as complete the last output of the pass.
+        // A pass runs on a window: the waiting frames, then enough new frames to complete the last output of the pass.
         int rows = lin_stream_frames_out(s, n_frames);
         if (rows > s->encoder->pass_rows) rows = s->encoder->pass_rows;
         if (rows == 0) break;
@@ -130,7 +131,7 @@ lin_status lin_stream_finish(lin_stream *s, lin_worker *w, float *logp, int capa
 {
     *n_out = 0;
     const int rows = lin_stream_frames_left(s);
-    if (capacity < rows) return lin_fail(err, LIN_TOO_SMALL, "%d output frames do not fit into room for %d", rows, capacity);
+    if (capacity < rows) return lin_fail(err, LIN_TOO_SMALL, "%d output frames do not fit; there is room for %d", rows, capacity);
     lin_status status = rows > 0 ? run_window(s, w, s->frames, s->at.waiting, rows, logp, err) : LIN_OK;
     if (status != LIN_OK) return status;
     s->at.waiting = 0;
@@ -141,14 +142,14 @@ lin_status lin_stream_finish(lin_stream *s, lin_worker *w, float *logp, int capa
 
 /* ---- images ----------------------------------------------------------------------------------------------------------------- */
 
-/* Little-endian, as all machines that this program runs on are. */
+/* Little-endian, like all machines that this program runs on. */
 typedef struct image_header {
     char magic[8];
     uint64_t model;    // fingerprint of its weights and configuration
-    uint64_t n_floats; // that follow
+    uint64_t n_floats; // the number of floats after this header
     int64_t frames_in;
     int32_t waiting, finished;
-    uint64_t checksum; // of everything above and of the floats
+    uint64_t checksum; // of all fields above and of the floats
 } image_header;
 
 static const char image_magic[8] = {'L', 'I', 'N', 'S', 'T', 'R', 'M', '1'};
@@ -173,7 +174,7 @@ lin_status lin_image_write(const lin_encoder *e, const lin_stream_place *at, con
 {
     const size_t n = lin_stream_floats(e), bytes = lin_image_bytes(e);
     if (capacity < bytes)
-        return lin_fail(err, LIN_TOO_SMALL, "a stream's image takes %zu bytes, there is room for %zu", bytes, capacity);
+        return lin_fail(err, LIN_TOO_SMALL, "a stream's image takes %zu bytes; there is room for %zu", bytes, capacity);
     image_header header = {.model = e->model->fingerprint,
                            .n_floats = n,
                            .frames_in = at->frames_in,
@@ -190,18 +191,18 @@ lin_status lin_image_read(const lin_encoder *e, lin_stream_place *at, float *flo
 {
     const size_t n = lin_stream_floats(e), bytes = lin_image_bytes(e);
     image_header header;
-    if (size < sizeof header) return lin_fail(err, LIN_FORMAT, "a stream's image of %zu bytes is cut short", size);
+    if (size < sizeof header) return lin_fail(err, LIN_FORMAT, "a stream's image of %zu bytes is truncated", size);
     memcpy(&header, image, sizeof header);
     if (memcmp(header.magic, image_magic, sizeof header.magic) != 0)
-        return lin_fail(err, LIN_FORMAT, "this is not the image of a stream");
+        return lin_fail(err, LIN_FORMAT, "this is not an image of a stream");
     if (header.model != e->model->fingerprint)
-        return lin_fail(err, LIN_MISMATCH, "this image belongs to another model; load it with the model that made it");
+        return lin_fail(err, LIN_MISMATCH, "this image is of another model; load it with the model that made it");
     if (header.n_floats != n || size != bytes)
-        return lin_fail(err, LIN_FORMAT, "a stream's image of this model has %zu bytes, this one %zu", bytes, size);
+        return lin_fail(err, LIN_FORMAT, "this image has %zu bytes; an image of this model's streams has %zu", bytes, size);
     const unsigned char *from = (const unsigned char *)image + sizeof header;
     if (checksum(&header, from) != header.checksum || header.frames_in < 0 || header.waiting < 0 ||
         header.waiting > lin_stream_most_waiting(&e->model->config))
-        return lin_fail(err, LIN_FORMAT, "this image of a stream is damaged: its checksum does not fit");
+        return lin_fail(err, LIN_FORMAT, "this image of a stream is damaged: its checksum is wrong");
     memcpy(floats, from, n * sizeof(float));
     *at = (lin_stream_place){.frames_in = header.frames_in, .waiting = header.waiting, .finished = header.finished != 0};
     return LIN_OK;

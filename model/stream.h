@@ -3,14 +3,14 @@
  *
  * Pipeline: frontend/fbank -> [this] -> decoder/greedy.
  * A causal linear transformer is a recurrent network (Katharopoulos et al. 2020, eq. 16-20): per layer and head it keeps S [E, E] and
- * z [E], so a stream's memory is fixed however long the audio is: 228,096 bytes for the paper's network.
+ * z [E], so a stream's memory is constant: 228,096 bytes for the paper's network.
  *
  *   lin_stream *stream;  lin_stream_create(encoder, &stream, &err);
  *   while (have_audio) lin_stream_feed(stream, worker, fbank, n, logp, capacity, &n_out, &err);
  *   lin_stream_finish(stream, worker, logp, capacity, &n_out, &err);
  *   lin_stream_destroy(stream);
  *
- * Any split of the same frames into calls gives the same bits, and those of lin_encoder_run, on the CPU.
+ * On the CPU, any split of the same frames into calls gives the same bits, which are also those of lin_encoder_run.
  * Threads: the encoder is shared; a stream and a worker each belong to one thread at a time.
  */
 #ifndef LIN_MODEL_STREAM_H
@@ -24,46 +24,47 @@ typedef struct lin_stream lin_stream;
 lin_status lin_stream_create(const lin_encoder *encoder, lin_stream **stream, lin_error *err);
 void lin_stream_destroy(lin_stream *stream);
 
-/* Bytes of the sums S and z, and of everything a stream is made of (convolution and stacking tails, counters too). */
+/* Bytes of the sums S and z, and of the whole stream (with convolution and stacking tails and counters). */
 size_t lin_stream_attention_bytes(const lin_encoder *encoder);
 size_t lin_stream_state_bytes(const lin_encoder *encoder);
 
-/* Output frames that the next feed of n_frames would write, and that a finish would write now. */
+/* Output frames that the next feed of n_frames would write; and that finish would write now. */
 int lin_stream_frames_out(const lin_stream *stream, int n_frames);
 int lin_stream_frames_left(const lin_stream *stream);
 
 /*
- * Takes in n_frames of unnormalised log-mel features and writes every output frame that is now certain.
+ * Processes n_frames of unnormalised log-mel features and writes every output frame that is complete.
  *   fbank  [n_frames, D], natural log
  *   logp   [capacity, V], natural-log probabilities, blank at index 0; the caller owns it
- *   n_out  frames written. LIN_TOO_SMALL, and nothing changed, if capacity < lin_stream_frames_out(stream, n_frames)
+ *   n_out  frames written. LIN_TOO_SMALL, with nothing changed, if capacity < lin_stream_frames_out(stream, n_frames)
  * Allocates nothing.
  */
 lin_status lin_stream_feed(lin_stream *stream, lin_worker *worker, const float *fbank, int n_frames, float *logp, int capacity,
                            int *n_out, lin_error *err);
 
-/* The end of the sound: writes the frames that waited for more (the last frame stands in for what would have come). Afterwards the
- * stream must be reset before it is fed again: LIN_INVALID otherwise. */
+/* The end of the sound: writes the outputs that still waited for future frames, with the last frame repeated in their place.
+ * Reset the stream before feeding it again: LIN_INVALID otherwise. */
 lin_status lin_stream_finish(lin_stream *stream, lin_worker *worker, float *logp, int capacity, int *n_out, lin_error *err);
 
-/* Forgets everything: as new. */
+/* Returns the stream to its initial state. */
 void lin_stream_reset(lin_stream *stream);
 
-/* Frames taken in since creation or reset. */
+/* Frames fed since creation or reset. */
 long long lin_stream_frames_in(const lin_stream *stream);
 
-/* The frames that wait: of an output that is not certain yet [*n, D], as they were fed. Valid until the stream is used again. */
+/* The frames [*n, D] buffered for outputs that are not complete yet, as they were fed. Valid until the stream is used again. */
 const float *lin_stream_waiting(const lin_stream *stream, int *n);
 
 /*
- * An image of a stream is lin_stream_image_bytes() bytes, the same for all streams of a model on all machines (little-endian). Loading
- * refuses an image of another model (LIN_MISMATCH) and a damaged one (LIN_FORMAT), and then leaves the stream as it was.
+ * The saved state of a stream is an image of lin_stream_image_bytes() bytes, the same for all streams of a model on all machines
+ * (little-endian). Loading refuses the image of another model (LIN_MISMATCH) and a damaged one (LIN_FORMAT); the stream is then
+ * unchanged.
  */
 size_t lin_stream_image_bytes(const lin_stream *stream);
 lin_status lin_stream_save(const lin_stream *stream, void *image, size_t capacity, lin_error *err);
 lin_status lin_stream_load(lin_stream *stream, const void *image, size_t size, lin_error *err);
 
-/* A second stream that goes on from the same point. */
+/* A copy of the stream in its present state. */
 lin_status lin_stream_fork(const lin_stream *stream, lin_stream **copy, lin_error *err);
 
 #endif

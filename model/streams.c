@@ -10,17 +10,17 @@
 
 enum { DEFAULT_BATCH = 16384, MOST_FRAMES = 64 };
 
-/* What the host remembers of a stream. */
+/* The host's record of a stream. */
 typedef struct slot_state {
     int open;
-    int samples; // that wait for a whole window
+    int samples; // waiting for a whole window
     lin_stream_place at;
-    long long tick; // the last it took part in
+    long long tick; // of its last tick
 } slot_state;
 
-/* What is uploaded for one pass: [B+1] offsets of each kind, [B] numbers. */
+/* The upload of one pass: [B+1] offsets of each kind, [B] numbers. */
 typedef struct pass_block {
-    // offsets: of what is given; samples with those that waited; frames made; frames with those that waited; rows
+    // offsets: of the input; of samples, with those that waited; of new frames; of frames, with those that waited; of rows
     int *input, *sound, *fresh, *window, *rows;
     int *samples_have, *samples_keep, *frames_have, *frames_keep, *slots;
     float **states;
@@ -38,14 +38,14 @@ struct lin_streams {
     int capacity, batch, longest, decodes;
     int most_samples, most_window, most_rows; // of one stream in one tick: samples with those that waited, frames likewise, rows
     int sound;                                // the input is sound
-    lin_fbank_table fbank;                    // arrays where the operations work
-    size_t stride, at_frames, at_samples;     // floats of a stream, and where in them its parts begin
+    lin_fbank_table fbank;                    // arrays in the backend's memory
+    size_t stride, at_frames, at_samples;     // floats of a stream, and the offsets of its parts in them
     slot_state *slots;
     int *free_slots, n_free;
     long long ticks;
     lin_activations *activations;
     lin_graphs graphs;
-    // where the operations work
+    // in the backend's memory
     float *states, *input, *samples, *frames, *window, *logp;
     lin_run *runs;
     lin_phone *phones;
@@ -53,7 +53,7 @@ struct lin_streams {
     void *there_bytes;
     pass_block there;
     void *fbank_arrays;
-    // with the host
+    // on the host
     float *host_input;
     void *here_bytes;
     size_t block_bytes;
@@ -79,7 +79,7 @@ static size_t lay_out(const lin_streams *s, void *bytes, pass_block *block)
     return arena.used;
 }
 
-// The table's arrays in one block of the backend's.
+// Copies the table's arrays into one block of the backend's memory.
 static lin_status place_fbank(lin_streams *s, const lin_fbank_table *t, lin_error *err)
 {
     const size_t W = (size_t)t->window_samples, D = (size_t)t->D, bins = (size_t)t->n_fft / 2 + 1;
@@ -116,7 +116,7 @@ static lin_status make_room(lin_streams *s, const lin_fbank_table *fbank, lin_er
     const size_t D = (size_t)c->mel_bins, V = (size_t)c->outputs, batch = (size_t)s->batch, capacity = (size_t)s->capacity;
     const size_t per_tick = (size_t)s->longest * (s->sound ? (size_t)fbank->hop_samples : D);
     const size_t rows = batch * (size_t)s->most_rows, all_rows = capacity * (size_t)s->most_rows;
-    pass_block unused; // laid out over bytes that nobody touches, to learn their number
+    pass_block unused; // laid out without memory, to learn its size
     s->block_bytes = lay_out(s, s, &unused);
     lin_status status = place(s, &s->states, capacity * s->stride, sizeof *s->states, err);
     if (status == LIN_OK) status = place(s, &s->input, batch * per_tick, sizeof *s->input, err);
@@ -156,13 +156,14 @@ static lin_status check_options(const lin_encoder *e, const lin_streams_options 
 {
     const lin_config *c = &e->model->config;
     if (o->capacity < 1 || o->batch < 0 || o->longest < 1 || o->longest > MOST_FRAMES)
-        return lin_fail(err, LIN_INVALID, "%d streams with %d frames a tick asked for; at least 1 stream, and 1 to %d frames",
-                        o->capacity, o->longest, (int)MOST_FRAMES);
+        return lin_fail(err, LIN_INVALID,
+                        "%d streams with %d frames per tick requested; must be at least 1 stream, and 1 to %d frames", o->capacity,
+                        o->longest, (int)MOST_FRAMES);
     if (!o->fbank) return LIN_OK;
     if (!lin_streams_take_sound(e))
-        return lin_fail(err, LIN_UNSUPPORTED, "this device makes no filterbanks of its own; give the streams features");
+        return lin_fail(err, LIN_UNSUPPORTED, "this device cannot compute filterbanks; give the streams features");
     if (o->fbank->D != c->mel_bins || o->fbank->hop_samples < 1 || o->fbank->window_samples < o->fbank->hop_samples)
-        return lin_fail(err, LIN_MISMATCH, "these filterbanks have %d bins, the model takes %d", o->fbank->D, c->mel_bins);
+        return lin_fail(err, LIN_MISMATCH, "these filterbanks have %d bins; the model needs %d", o->fbank->D, c->mel_bins);
     return LIN_OK;
 }
 
@@ -292,7 +293,7 @@ typedef struct asked {
     pass_shape shape;
 } asked;
 
-// Everything between upload and download; recorded where the backend has graphs.
+// Everything between upload and download; recorded if the backend has graphs.
 static void compute(void *context)
 {
     const asked *a = context;
@@ -329,18 +330,18 @@ static lin_status check_tick(lin_streams *s, const lin_tick *tick, lin_error *er
         lin_status status = check_slot(s, tick->slots[i], err);
         if (status != LIN_OK) return status;
         slot_state *slot = &s->slots[tick->slots[i]];
-        if (slot->tick == s->ticks) return lin_fail(err, LIN_INVALID, "stream %d comes twice in one tick", tick->slots[i]);
+        if (slot->tick == s->ticks) return lin_fail(err, LIN_INVALID, "stream %d is repeated in one tick", tick->slots[i]);
         if (slot->at.finished)
             return lin_fail(err, LIN_INVALID, "stream %d is finished; reset it before feeding it again", tick->slots[i]);
         if (tick->counts[i] < 0 || tick->counts[i] > most)
-            return lin_fail(err, LIN_INVALID, "stream %d is given %d %s, a tick takes 0 to %d", tick->slots[i], tick->counts[i],
+            return lin_fail(err, LIN_INVALID, "stream %d gets %d %s; a tick accepts 0 to %d", tick->slots[i], tick->counts[i],
                             s->sound ? "samples" : "frames", most);
         slot->tick = s->ticks;
     }
     return LIN_OK;
 }
 
-// Entry i of the tick becomes number b of the pass: what it brings, what comes of it, and what will wait.
+// Makes entry i of the tick number b of the pass: its input, its output, and what waits afterwards.
 static void plan_one(lin_streams *s, const lin_tick *tick, int i, pass_block *here, int b)
 {
     const lin_config *c = &s->encoder->model->config;
@@ -371,7 +372,8 @@ static void plan_one(lin_streams *s, const lin_tick *tick, int i, pass_block *he
 
 static int round_up(int n, int quantum) { return (n + quantum - 1) / quantum * quantum; }
 
-// The sizes of a pass of n streams. On a GPU few different ones: utterances without rows fill B up, the rest are bounds.
+// The sizes of a pass of n streams. On a GPU there are few different ones: B is filled up with empty utterances, the rest are
+// bounds.
 static pass_shape shape_of(const lin_streams *s, pass_block *here, int n)
 {
     pass_shape shape = {n, here->input[n], here->sound[n], here->fresh[n], here->window[n], here->rows[n]};
@@ -400,14 +402,14 @@ static pass_shape shape_of(const lin_streams *s, pass_block *here, int n)
                         .rows = rows};
 }
 
-// Entries first .. first+n-1, whose input begins at *input, which moves on.
+// Processes entries first .. first+n-1, whose input begins at *input, and advances *input.
 static void run_pass(lin_streams *s, const lin_tick *tick, int first, int n, const float **input)
 {
     const lin_ops *ops = s->ops;
     const lin_config *c = &s->encoder->model->config;
     const size_t width = s->sound ? 1 : (size_t)c->mel_bins;
     pass_block here;
-    ops->wait(s->exec, 0); // the upload of the pass before
+    ops->wait(s->exec, 0); // the upload of the previous pass
     lay_out(s, s->here_bytes, &here);
     here.input[0] = here.sound[0] = here.fresh[0] = here.window[0] = here.rows[0] = 0;
     for (int b = 0; b < n; b++) {
@@ -430,9 +432,9 @@ static void run_pass(lin_streams *s, const lin_tick *tick, int first, int n, con
     }
 }
 
-lin_status lin_streams_tick(lin_streams *s, const lin_tick *tick, lin_tick_heard *heard, lin_error *err)
+lin_status lin_streams_tick(lin_streams *s, const lin_tick *tick, lin_tick_results *results, lin_error *err)
 {
-    *heard = (lin_tick_heard){.offsets = s->offsets, .logp = s->host_logp, .phones = s->host_phones, .n_phones = s->host_n_phones};
+    *results = (lin_tick_results){.offsets = s->offsets, .logp = s->host_logp, .phones = s->host_phones, .n_phones = s->host_n_phones};
     lin_status status = check_tick(s, tick, err);
     if (status != LIN_OK) return status;
     const float *input = tick->input;
@@ -458,11 +460,11 @@ lin_status lin_streams_pending(lin_streams *s, int slot, lin_phone *phone, int *
 
 /* ---- images ----------------------------------------------------------------------------------------------------------------- */
 
-/* Behind the image of a lin_stream; then window_samples floats. */
+/* After the image of a lin_stream; then window_samples floats. */
 typedef struct image_tail {
     lin_run run;
     int32_t samples, reserved;
-    uint64_t checksum; // of everything above and of the samples
+    uint64_t checksum; // of all fields above and of the samples
 } image_tail;
 
 static uint64_t tail_checksum(const image_tail *tail, const void *samples, size_t n)
@@ -494,7 +496,7 @@ lin_status lin_streams_save(lin_streams *s, int slot, void *image, size_t capaci
     lin_status status = check_slot(s, slot, err);
     if (status != LIN_OK) return status;
     if (capacity < bytes)
-        return lin_fail(err, LIN_TOO_SMALL, "a stream's image takes %zu bytes, there is room for %zu", bytes, capacity);
+        return lin_fail(err, LIN_TOO_SMALL, "a stream's image takes %zu bytes; there is room for %zu", bytes, capacity);
     image_tail tail = {.run = new_run, .samples = s->slots[slot].samples};
     s->ops->download(s->exec, s->image, state_of(s, slot), s->stride * sizeof(float));
     if (s->decodes) s->ops->download(s->exec, &tail.run, &s->runs[slot], sizeof tail.run);
@@ -515,13 +517,13 @@ lin_status lin_streams_load(lin_streams *s, int slot, const void *image, size_t 
     if (status != LIN_OK) return status;
     image_tail tail = {.run = new_run};
     const unsigned char *from = (const unsigned char *)image + head;
-    if (size != head) { // else that of a lin_stream
+    if (size != head) { // otherwise the image of a lin_stream
         if (size != bytes)
-            return lin_fail(err, LIN_FORMAT, "an image of these streams has %zu bytes, this one %zu", bytes, size);
+            return lin_fail(err, LIN_FORMAT, "this image has %zu bytes; an image of these streams has %zu", bytes, size);
         memcpy(&tail, from, sizeof tail);
         if (tail.checksum != tail_checksum(&tail, from + sizeof tail, n) || tail.samples < 0 ||
             tail.samples > (n ? (int)n - 1 : 0) || tail.run.label >= s->encoder->model->config.outputs)
-            return lin_fail(err, LIN_FORMAT, "this image of a stream is damaged: its checksum does not fit");
+            return lin_fail(err, LIN_FORMAT, "this image of a stream is damaged: its checksum is wrong");
     }
     lin_stream_place at;
     memset(s->image, 0, s->stride * sizeof(float));

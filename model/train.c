@@ -9,10 +9,10 @@
 #include "model/model_file.h"
 #include "model/train_internal.h"
 
-/* How often what a GPU has added up is looked at within an epoch; a CPU's after every step. */
+/* How often, within an epoch, the host reads the totals of a GPU; those of a CPU after every step. */
 static const double LOOK_EVERY_S = 0.5;
 
-/* With more labels than about so many, CTC on a CPU needs a block of memory of its own (kernels/cpu/ctc.c). */
+/* With more labels than about this, CTC on a CPU needs a block of memory of its own (kernels/cpu/ctc.c). */
 enum { MANY_LABELS = 4000 };
 
 lin_train_options lin_train_default(void)
@@ -40,7 +40,7 @@ static uint64_t hash_items(const lin_train_list *list)
     return h;
 }
 
-// What the sets hold: lin_dataset_fingerprint of each, in order. 0 for none.
+// Hash of the sets' contents: lin_dataset_fingerprint of each, in order. 0 for none.
 static uint64_t hash_sets(const lin_dataset *const *sets, int n_sets)
 {
     uint64_t h = 0;
@@ -48,7 +48,7 @@ static uint64_t hash_sets(const lin_dataset *const *sets, int n_sets)
     return h;
 }
 
-// One sentence for the user.
+// Reports one sentence to the user.
 static void note(const lin_trainer *t, const char *format, ...)
 {
     char text[512];
@@ -89,14 +89,14 @@ static void train_batch(lin_trainer *t, const lin_batches *plan, lin_train_progr
     t->counters.batch++;
 }
 
-// The tally starts from what the counters say: an epoch's first step, or where a run is taken up again.
+// The tally starts from the counters: at an epoch's first step, or when a run is resumed.
 static void begin_tally(lin_trainer *t)
 {
     const lin_tally tally = {.loss = t->counters.loss_sum, .steps = t->counters.step};
     t->ops->upload(t->exec, t->tally, &tally, sizeof tally);
 }
 
-// Waits for the steps under way and takes in what they added up. LIN_NUMERIC names what went wrong first.
+// Waits for the steps in progress and reads their totals. LIN_NUMERIC names the first fault.
 static lin_status look(lin_trainer *t, const lin_batches *plan, lin_train_progress *p, lin_error *err)
 {
     lin_tally tally;
@@ -113,10 +113,10 @@ static lin_status look(lin_trainer *t, const lin_batches *plan, lin_train_progre
     if (tally.bad == LIN_BAD_LOSS) {
         char labels[96] = "";
         if (it->n_labels > MANY_LABELS)
-            snprintf(labels, sizeof labels, ", or memory does not suffice for its %d labels (--max-frames)", it->n_labels);
+            snprintf(labels, sizeof labels, ", or there is too little memory for its %d labels (--max-frames)", it->n_labels);
         return lin_fail(
             err, LIN_NUMERIC,
-            "epoch %lld, step %lld: the loss of utterance %s in %s is not finite; lower the learning rate or look at its sound%s",
+            "epoch %lld, step %lld: the loss of utterance %s in %s is not finite; lower the learning rate or check its sound%s",
             t->counters.epoch + 1, (long long)tally.steps, id, lin_dataset_path(it->set), labels);
     }
     return lin_fail(err, LIN_NUMERIC,
@@ -124,7 +124,7 @@ static lin_status look(lin_trainer *t, const lin_batches *plan, lin_train_progre
                     t->counters.epoch + 1, (long long)tally.steps, t->model->params.table[tally.bad_index].name, id);
 }
 
-// The weights, and for a checkpoint the moments, back to the host. Nothing is under way after look.
+// Copies the weights, and for a checkpoint the moments, to the host. After look no step is in progress.
 static lin_status fetch_model(lin_trainer *t, int with_moments, lin_error *err)
 {
     if (t->ops->on_host) return LIN_OK;
@@ -179,7 +179,7 @@ static void fill_progress(const lin_trainer *t, const lin_batches *plan, lin_tra
     p->seconds_left = done > 0 ? c->run_seconds / done * (p->epochs - done) : 0;
 }
 
-// Whether the batches that a resumed epoch has behind it are the first ones of this plan: as many frames and labels as were counted.
+// Whether a resumed epoch has completed the first batches of this plan: its frames and labels add up to the same counts.
 static int goes_on(const lin_trainer *t, const lin_batches *plan)
 {
     const lin_train_counters *c = &t->counters;
@@ -201,13 +201,13 @@ static void clear_sums(lin_train_counters *c)
 
 static int wants_stop(const lin_trainer *t) { return t->hooks->stop && t->hooks->stop(t->hooks->context); }
 
-// What happens between two epochs: measure, adapt the rate, keep the best, write the log.
+// Between two epochs: measures, adapts the rate, keeps the best model, writes the log.
 static lin_status end_epoch(lin_trainer *t, const lin_batches *plan, lin_train_progress *p, lin_error *err)
 {
     lin_train_counters *c = &t->counters;
     const double begin = lin_now();
     lin_status status = LIN_OK;
-    // what was trained on is what was opened, also where somebody writes over a mapped file
+    // verify that the training data are those that were opened, even if a mapped file is overwritten
     for (int i = 0; i < t->n_sets && status == LIN_OK; i++) status = lin_dataset_verify(t->sets[i], err);
     if (status == LIN_OK) status = evaluate(t, p, err);
     if (status != LIN_OK) return status;
@@ -254,7 +254,7 @@ static lin_status run(lin_trainer *t, lin_error *err)
     double saved = lin_now();
     lin_status status = LIN_OK;
     if (o->resume && c->epoch >= o->epochs)
-        note(t, "%s has %lld epochs behind it and %d are asked for: nothing to do", o->folder, c->epoch, o->epochs);
+        note(t, "%s has completed %lld epochs and %d are requested: nothing to do", o->folder, c->epoch, o->epochs);
     while (status == LIN_OK && c->epoch < o->epochs) {
         if (o->schedule == LIN_SCHEDULE_PLATEAU && o->lr * c->lr_factor < o->min_lr) break;
         lin_batches plan;
@@ -262,8 +262,8 @@ static lin_status run(lin_trainer *t, lin_error *err)
         if (status != LIN_OK) break;
         if (!goes_on(t, &plan)) {
             note(t,
-                 "the checkpoint was saved within epoch %lld with other batches than these options make (--batch-frames?); that "
-                 "epoch begins again from its first batch",
+                 "the checkpoint was saved within epoch %lld with other batches than these options give (--batch-frames?); that "
+                 "epoch starts again from its first batch",
                  c->epoch + 1);
             clear_sums(c);
         }
@@ -296,7 +296,7 @@ static lin_status run(lin_trainer *t, lin_error *err)
         }
         lin_batches_free(&plan);
         if (status == LIN_OK && stopped)
-            status = lin_fail(err, LIN_STOPPED, "stopped after step %lld; go on with --resume", c->step);
+            status = lin_fail(err, LIN_STOPPED, "stopped after step %lld; continue with --resume", c->step);
     }
     if (status == LIN_OK || status == LIN_STOPPED) {
         lin_status fetched = fetch_model(t, 0, err);
@@ -315,7 +315,7 @@ static lin_status check_options(const lin_train_options *o, lin_error *err)
         return lin_fail(err, LIN_INVALID,
                         "epochs, batch_frames, max_frames and patience must be at least 1, warmup_steps at least 0");
     if (!(o->lr > 0 && o->lr <= 1))
-        return lin_fail(err, LIN_INVALID, "the learning rate is %g, must be above 0 and at most 1", o->lr);
+        return lin_fail(err, LIN_INVALID, "the learning rate is %g; must be above 0 and at most 1", o->lr);
     return LIN_OK;
 }
 
@@ -339,14 +339,15 @@ static lin_status set_up(lin_trainer *t, const lin_dataset *const *sets, int n_s
         status = lin_train_load(o, m, t->optimizer, c, err);
         if (status != LIN_OK) return status;
         const char *other = c->seed != o->seed                    ? "with another --seed"
-                            : c->data != data                     ? "of other utterances, or the same in another order"
-                            : c->content && c->content != content ? "whose caches held other features or phones"
+                            : c->data != data                     ? "with other utterances, or another order of them"
+                            : c->content && c->content != content ? "with other features or phones"
                                                                   : NULL;
         if (other)
-            return lin_fail(err, LIN_MISMATCH, "%s/checkpoint.safetensors is of a run %s; resume with what made it", o->folder,
+            return lin_fail(err, LIN_MISMATCH,
+                            "%s/checkpoint.safetensors is of a run %s; resume with the options and data of that run", o->folder,
                             other);
         if (c->dev && c->dev != dev && c->best_per >= 0) {
-            note(t, "the development set is not the one before; the best model is judged anew");
+            note(t, "the development set has changed; the best model is determined again");
             c->best_per = -1;
             c->epochs_since_best = 0;
         }

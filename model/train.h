@@ -1,9 +1,9 @@
 /*
- * train.h - learning: epochs over feature caches, a schedule, checkpoints, the best model on the development set.
+ * train.h - training: epochs over feature caches, a schedule, checkpoints, the best model on the development set.
  *
  * Pipeline: model/dataset -> [this] -> model_file. A training run is a folder:
- *   log.tsv                  one line an epoch: step, losses, dev PER, learning rate, speed
- *   checkpoint.safetensors   everything needed to go on; written to a temporary name and renamed
+ *   log.tsv                  one line per epoch: step, losses, dev PER, learning rate, speed
+ *   checkpoint.safetensors   everything needed to resume; written to a temporary name and renamed
  *   best.safetensors         the model with the lowest dev PER so far
  *   curves.svg               loss and dev PER by epoch
  *
@@ -11,11 +11,11 @@
  *   options.folder = "exp/a"; ...
  *   lin_train(&options, model, sets, n_sets, dev_sets, n_dev_sets, &hooks, &err);
  *
- * On a GPU the features stay in its memory, batches are put together there, and the host waits for a step only to log it.
- * For one seed the result is the same for any number of threads, and a run that was killed and resumed ends with the bits of one that
- * was not. Resumed within an epoch whose batches are no longer the same (another batch_frames), it begins that epoch again and says
- * so. The caller holds lin_train_lock, so that no two runs mix their files.
- * Decoding and augmentation live in other folders, so they come in as hooks.
+ * On a GPU the features stay in its memory, batches are assembled there, and the host synchronises only to log.
+ * For one seed the result is the same for any number of threads, and a run that was killed and resumed gives the same bits as one
+ * that was not. If a run is resumed within an epoch and its batches have changed (another batch_frames), it restarts that epoch
+ * and reports this. The caller holds lin_train_lock, so that no two runs mix their files.
+ * Decoding and augmentation are in other folders, so they are passed as hooks.
  */
 #ifndef LIN_MODEL_TRAIN_H
 #define LIN_MODEL_TRAIN_H
@@ -25,18 +25,18 @@
 #include "model/optimizer.h"
 
 typedef enum lin_schedule {
-    LIN_SCHEDULE_PLATEAU, /* halved when dev PER has not fallen for `patience` epochs: the paper's */
+    LIN_SCHEDULE_PLATEAU, /* halved when dev PER has not fallen for `patience` epochs: the paper's schedule */
     LIN_SCHEDULE_COSINE,  /* down to 0 at the last epoch along half a cosine */
     LIN_SCHEDULE_CONSTANT
 } lin_schedule;
 
 typedef struct lin_train_options {
     const char *folder;
-    const char *device;      /* as lin_backend_open takes it; NULL: "auto" */
+    const char *device;      /* a name for lin_backend_open; NULL: "auto" */
     lin_precision precision; /* of a GPU's matrix products */
-    int resume;              /* go on from folder/checkpoint.safetensors; LIN_IO if there is none */
+    int resume;              /* continue from folder/checkpoint.safetensors; LIN_IO if there is none */
     int epochs;
-    int batch_frames;        /* most frames (10 ms each) of a batch */
+    int batch_frames;        /* the most frames (10 ms each) of a batch */
     int max_frames;          /* longer utterances are left out (the paper's longest: 2,400) */
     double lr;
     int warmup_steps;        /* lr rises linearly over so many steps */
@@ -51,7 +51,7 @@ typedef struct lin_train_options {
     int speaker_norm; /* features are normalised by each speaker's mean and deviation; the model then needs whole utterances */
 } lin_train_options;
 
-/* The paper's where it speaks (RAdam, 1e-4, halved on a plateau), 40 epochs. */
+/* The paper's options where it gives them (RAdam, 1e-4, halved on a plateau), 40 epochs. */
 lin_train_options lin_train_default(void);
 
 typedef struct lin_train_progress {
@@ -69,25 +69,25 @@ typedef struct lin_train_progress {
 /* All optional; context goes to each. */
 typedef struct lin_train_hooks {
     void *context;
-    /* Chooses what of an utterance [T, D] is hidden: at most most_masks masks, their number returned. Must depend on its arguments
-     * alone. */
+        /* Chooses the masked parts of an utterance [T, D]: at most most_masks masks; returns their number. Must depend only on
+         * its arguments. */
     int (*masks)(void *context, int T, int D, uint64_t key, lin_mask *masks);
     int most_masks;
-    /* Edit distance between what is decoded from logp [T, V] and labels [U]. Called from several threads at once. */
+        /* Edit distance between labels [U] and the labels decoded from logp [T, V]. Called from several threads at once. */
     int (*errors)(void *context, const float *logp, int T, int V, const int *labels, int U);
     void (*progress)(void *context, const lin_train_progress *progress);
-    /* What a user should know and that does not end the run, as one sentence. */
+        /* A notice for the user that does not end the run, as one sentence. */
     void (*note)(void *context, const char *text);
-    /* An utterance that cannot be trained on, and why. */
+        /* An utterance that cannot be used in training, and why. */
     void (*left_out)(void *context, const char *set, const char *id, const char *why);
     /* Not 0: stop, after a checkpoint; lin_train returns LIN_STOPPED. */
     int (*stop)(void *context);
 } lin_train_hooks;
 
 /*
- * Takes the folder of a run for this process, by a lock on its file `lock`, which also names the process. LIN_IO, naming the other
- * process, while another one holds it. The lock ends with lin_train_unlock or with the process, however that ends; the file stays.
- * A file system without locks gives none: *lock is then -1.
+ * Locks the folder of a run for this process, with a lock on its file `lock`, which also names the process. LIN_IO, naming the
+ * other process, if another one holds it. The lock ends with lin_train_unlock or when the process ends, in any way; the file
+ * stays. On a file system without locks nothing is locked: *lock is then -1.
  */
 lin_status lin_train_lock(const char *folder, int *lock, lin_error *err);
 void lin_train_unlock(int lock);
@@ -95,9 +95,9 @@ void lin_train_unlock(int lock);
 /*
  * Trains model (its weights are the start, its normalisation is computed from the sets unless the run resumes). On return the model
  * holds the last weights; the best ones are in folder/best.safetensors. A loss or gradient that is not finite ends the run with
- * LIN_NUMERIC, naming the utterance or the batch, and leaves the last checkpoint. Resuming: LIN_MISMATCH where the checkpoint is of
- * another network, seed or data, LIN_FORMAT where it is damaged. Another development set: the best model is judged anew, and a note
- * says so.
+ * LIN_NUMERIC, naming the utterance or the batch, and keeps the last checkpoint. Resuming: LIN_MISMATCH if the checkpoint is of
+ * another network, seed or data, LIN_FORMAT if it is damaged. With another development set the best model is determined again,
+ * and a note reports it.
  */
 lin_status lin_train(const lin_train_options *options, lin_model *model, const lin_dataset *const *sets, int n_sets,
                      const lin_dataset *const *dev_sets, int n_dev_sets, const lin_train_hooks *hooks, lin_error *err);

@@ -1,4 +1,4 @@
-// The data of a training run where the operations work, its batches, and one step. See train.h.
+// The data of a training run in the backend's memory, its batches, and one step. See train.h.
 #include <math.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ lin_status lin_train_collect(lin_trainer *t, const lin_dataset *const *sets, int
         const lin_dataset *set = sets[s];
         if (lin_dataset_mel_bins(set) != c->mel_bins || lin_dataset_outputs(set) != c->outputs ||
             strcmp(lin_dataset_phones(set), t->model->phones) != 0)
-            return lin_fail(err, LIN_MISMATCH, "%s was made for other features or phones than the model", lin_dataset_path(set));
+            return lin_fail(err, LIN_MISMATCH, "%s has other features or phones than the model", lin_dataset_path(set));
         for (int i = 0; i < lin_dataset_count(set); i++) {
             lin_train_item it = {.set = set, .index = i, .frames = lin_dataset_frames(set, i)};
             it.labels = lin_dataset_labels(set, i, &it.n_labels);
@@ -50,7 +50,7 @@ lin_status lin_train_collect(lin_trainer *t, const lin_dataset *const *sets, int
     return LIN_OK;
 }
 
-// A block of the backend's memory with what lies at `from` (n floats, which are freed); on a CPU the very same block.
+// A block of the backend's memory with the n floats at `from`, which are freed; on a CPU the block is `from` itself.
 static lin_status place_floats(lin_trainer *t, float *from, size_t n, float **there, lin_error *err)
 {
     *there = NULL;
@@ -139,7 +139,7 @@ void lin_train_list_free(lin_trainer *t, lin_train_list *list)
 
 static int round_up(int n, int quantum) { return (n + quantum - 1) / quantum * quantum; }
 
-// Points the parts of a block into its bytes; returns how many bytes it takes.
+// Sets the pointers of a block into its bytes; returns its size in bytes.
 static size_t lay_out(const lin_trainer *t, void *bytes, lin_train_block *block)
 {
     lin_arena arena = {.base = bytes, .size = SIZE_MAX / 2};
@@ -156,7 +156,7 @@ static size_t lay_out(const lin_trainer *t, void *bytes, lin_train_block *block)
     return arena.used;
 }
 
-// The largest batch of any epoch cannot be known in advance, but it is bounded: by batch_frames, or one longer utterance.
+// The largest batch of any epoch cannot be known in advance, but it has a bound: batch_frames, or one longer utterance.
 static void find_bounds(lin_trainer *t)
 {
     const lin_config *c = &t->model->config;
@@ -214,7 +214,7 @@ lin_status lin_train_make_buffers(lin_trainer *t, lin_error *err)
     const lin_config *c = &t->model->config;
     find_bounds(t);
     const size_t D = (size_t)c->mel_bins, items = (size_t)t->max_items, logits = (size_t)t->max_rows * (size_t)c->outputs;
-    lin_train_block unused; // laid out over bytes that nobody touches, to learn their number
+    lin_train_block unused; // laid out without memory, to learn its size
     t->block_bytes = lay_out(t, t, &unused);
     t->n_blocks = t->ops->on_host ? 1 : LIN_TRAIN_BLOCKS;
     lin_status status = place_values(t, err);
@@ -262,7 +262,7 @@ void lin_train_free_buffers(lin_trainer *t)
 
 /* ---- batches ---------------------------------------------------------------------------------------------------------------- */
 
-// Masks of the b-th utterance, counted from `first`; returns how many.
+// Masks of the b-th utterance, counted from `first`; returns their number.
 static int draw_masks(const lin_trainer *t, const lin_train_block *here, int first, int item)
 {
     const lin_train_hooks *h = t->hooks;
@@ -272,8 +272,8 @@ static int draw_masks(const lin_trainer *t, const lin_train_block *here, int fir
                     here->masks + first);
 }
 
-// Rounds the sizes up and lets utterances behind the last take what is over: the first of them all padding rows, with more labels
-// than frames, so that CTC gives it neither loss nor gradient.
+// Rounds the sizes up and adds padding utterances: the first gets all padding rows, with more labels than frames, so that CTC
+// gives it neither loss nor gradient.
 static lin_train_shape pad(const lin_trainer *t, lin_train_block *here, int n, int longest)
 {
     lin_train_shape s = {.B = n, .rows = here->offsets[n], .in_rows = here->in_offsets[n], .longest = longest};
@@ -292,7 +292,7 @@ static lin_train_shape pad(const lin_trainer *t, lin_train_block *here, int n, i
     return s;
 }
 
-// Utterances picked[0..n-1] of a list become t's batch. In training the rest of the block is filled by the caller.
+// Fills t's batch with utterances picked[0..n-1] of a list. In training the caller fills the rest of the block.
 static lin_train_shape assemble(lin_trainer *t, lin_train_block *here, const lin_train_list *list, const int *picked, int n)
 {
     const int for_training = list == &t->train;
@@ -312,7 +312,7 @@ static lin_train_shape assemble(lin_trainer *t, lin_train_block *here, const lin
     return pad(t, here, n, longest);
 }
 
-// A block of the host that nothing under way reads any more.
+// A block on the host that no operation in progress reads.
 static lin_train_block block_to_fill(lin_trainer *t, int i)
 {
     lin_train_block here;

@@ -1,4 +1,4 @@
-// The picture of a training run, drawn from its log: losses and dev PER by epoch, the best epoch, the learning rate below.
+// The plot of a training run, drawn from its log: losses and dev PER by epoch, the best epoch, the learning rate below.
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,13 +8,13 @@
 #include "base/utf8.h"
 #include "model/train_internal.h"
 
-// One finished epoch. What was not measured is negative.
+// One finished epoch. Values that were not measured are negative.
 typedef struct point {
     double epoch, loss, dev_loss, dev_per, lr;
 } point;
 
 typedef struct drawing {
-    char *text; // NULL once memory ran out
+    char *text; // NULL after running out of memory
     size_t n, capacity;
 } drawing;
 
@@ -47,7 +47,7 @@ __attribute__((format(printf, 2, 3))) static void put(drawing *d, const char *fo
     d->n += length;
 }
 
-// Text of a user: markup escaped, bytes that are no text left out.
+// User text: markup escaped, bytes that are not text left out.
 static void put_escaped(drawing *d, const char *text)
 {
     const size_t n = strlen(text), good = lin_utf8_prefix(text, n, "");
@@ -70,7 +70,7 @@ static double x_of(const panel *p, double epoch) { return p->x + p->w * (epoch -
 
 static double y_of(const panel *p, double value) { return p->y + p->h * (1 - value / p->most); }
 
-// The axis up to `most`, which is raised to a whole number of steps. side 0: left, with lines across; 1: right.
+// Draws the axis up to `most`, which is rounded up to a whole number of steps. side 0: left, with grid lines; 1: right.
 static void y_axis(drawing *d, panel *p, double most, int ticks, int side, const char *color, const char *label)
 {
     if (!(most > 1e-12)) most = 1;
@@ -111,7 +111,7 @@ static double most_of(const point *points, size_t n, int column)
     return most;
 }
 
-// A line through the measured points, and the points.
+// A line through the measured points, with a marker at each.
 static void curve(drawing *d, const panel *p, const point *points, size_t n, int column, const char *color, stroke kind)
 {
     put(d, "<polyline fill=\"none\" stroke-width=\"1.8\" stroke=\"%s\"%s points=\"", color,
@@ -132,7 +132,7 @@ static void curve(drawing *d, const panel *p, const point *points, size_t n, int
                 y_of(p, value_of(&points[i], column)), radius, color);
 }
 
-// What the trainer keeps in best.safetensors: the lowest dev PER, else dev loss, else training loss.
+// The epoch in best.safetensors: the lowest dev PER, else dev loss, else training loss.
 static size_t best_of(const point *points, size_t n, int *column)
 {
     size_t best = 0;
@@ -211,7 +211,7 @@ static void draw(drawing *d, const char *title, const point *points, size_t n)
     put(d, "</svg>\n");
 }
 
-// What no run writes would have axes without end.
+// Rejects values that no run writes, which would give unbounded axes.
 static int drawable(const point *p)
 {
     const double values[] = {p->loss, p->dev_loss, p->dev_per, p->lr};

@@ -22,11 +22,11 @@ static lin_status path_in(const lin_train_options *o, const char *name, char *pa
     return n < 0 || (size_t)n >= size ? lin_fail(err, LIN_INVALID, "the path of the run's folder is too long") : LIN_OK;
 }
 
-static const char remedy[] = "take an older copy of it, or begin anew from best.safetensors (--init) in another folder";
+static const char remedy[] = "use an older copy of it, or start a new run from best.safetensors (--init) in another folder";
 
 /* ---- the folder's lock ------------------------------------------------------------------------------------------------------ */
 
-// "1234 on host": who holds the lock, as the holder wrote it; "" where that cannot be read.
+// "1234 on host": the holder of the lock, in its own words; "" if it cannot be read.
 static void read_holder(int fd, char text[128])
 {
     const ssize_t n = pread(fd, text, 127, 0);
@@ -46,15 +46,15 @@ lin_status lin_train_lock(const char *folder, int *lock, lin_error *err)
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         if (errno == EWOULDBLOCK) {
             read_holder(fd, text);
-            status = lin_fail(err, LIN_IO, "another trainer works in %s%s%s%s; wait for its end, or name another --folder", folder,
-                              *text ? " (process " : "", lin_utf8_line(text), *text ? ")" : "");
+            status = lin_fail(err, LIN_IO, "another trainer is running in %s%s%s%s; wait until it ends, or choose another --folder",
+                              folder, *text ? " (process " : "", lin_utf8_line(text), *text ? ")" : "");
         }
         close(fd);
         return status;
     }
     gethostname(host, sizeof host - 1);
     const int n = snprintf(text, sizeof text, "%ld on %s\n", (long)getpid(), host);
-    // the name of the holder is for messages only
+    // the name of the holder is only for messages
     if (ftruncate(fd, 0) == 0 && pwrite(fd, text, (size_t)n, 0) != n) errno = 0;
     *lock = fd;
     return LIN_OK;
@@ -75,7 +75,7 @@ static void format_counters(const lin_train_counters *c, char *text, size_t size
              c->run_seconds, c->seed, c->data, c->content, c->dev);
 }
 
-// The last two are missing in checkpoints of format version 1. What no run can have counted is refused.
+// The last two are missing in checkpoints of format version 1. Refuses values that no run can have counted.
 int lin_train_parse_counters(const char *text, lin_train_counters *c)
 {
     const long long most = 1LL << 53;
@@ -90,7 +90,7 @@ int lin_train_parse_counters(const char *text, lin_train_counters *c)
            c->epoch_seconds >= 0 && isfinite(c->epoch_seconds) && c->run_seconds >= 0 && isfinite(c->run_seconds);
 }
 
-// No gradient that was trained on leaves other moments than these.
+// No gradient accepted in training gives moments outside these bounds.
 static int possible(float m, float v) { return fabsf(m) < 1e15F && v >= 0 && v < 1e30F; } // false for NaN
 
 static lin_status check_moments(const char *path, const lin_optimizer *opt, lin_error *err)
@@ -133,11 +133,11 @@ lin_status lin_train_load(const lin_train_options *o, lin_model *model, lin_opti
     if (status == LIN_OK) status = lin_extras_read(&extras, "train.m", LIN_F32, opt->n_elements, opt->m, err);
     if (status == LIN_OK) status = lin_extras_read(&extras, "train.v", LIN_F32, opt->n_elements, opt->v, err);
     const char *text = lin_extras_text(&extras, "train.counters");
-    if (status == LIN_OK && !text) status = lin_fail(err, LIN_FORMAT, "%s is a model, not the checkpoint of a training run", path);
+    if (status == LIN_OK && !text) status = lin_fail(err, LIN_FORMAT, "%s is a model, not a checkpoint of a training run", path);
     if (status == LIN_OK) status = check_moments(path, opt, err);
     if (status == LIN_OK && !lin_train_parse_counters(text, c))
-        status =
-            lin_fail(err, LIN_FORMAT, "%s is damaged: no training run counts \"%.200s\"; %s", path, lin_utf8_line(text), remedy);
+        status = lin_fail(err, LIN_FORMAT, "%s is damaged: no training run writes the counters \"%.200s\"; %s", path,
+                          lin_utf8_line(text), remedy);
     if (status == LIN_OK) {
         memcpy(model->values, saved->values, model->params.n_elements * sizeof(float));
         memcpy(model->mean, saved->mean, D * sizeof(float));
@@ -154,7 +154,7 @@ lin_status lin_train_load(const lin_train_options *o, lin_model *model, lin_opti
 
 static const char log_head[] = "epoch\tstep\ttrain_loss\tdev_loss\tdev_per\tlr\tgradient_norm\tframes_per_s\tseconds\n";
 
-// The lines of log.tsv that belong to epochs before `epoch`, with the head; *text is released with lin_free.
+// The lines of log.tsv for epochs before `epoch`, with the header; *text is released with lin_free.
 static lin_status kept_lines(const char *path, int epoch, size_t room, char **text, lin_error *err)
 {
     lin_file_map map = {0};
@@ -177,7 +177,7 @@ static lin_status kept_lines(const char *path, int epoch, size_t room, char **te
         const size_t length = end ? (size_t)(end - line) + 1 : left;
         char number[16] = {0};
         memcpy(number, line, length < 15 ? length : 15);
-        const long e = strtol(number, NULL, 10); // the head gives 0
+        const long e = strtol(number, NULL, 10); // the header gives 0
         if (end && e >= 1 && e <= epoch) {
             memcpy(kept + n, line, length);
             n += length;

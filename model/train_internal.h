@@ -1,5 +1,5 @@
-/* train_internal.h - what train.c (the run), train_batch.c (data, batches, one step), train_files.c (the folder of a run) and
- * train_curves.c (its picture) share. */
+/* train_internal.h - shared by train.c (the run), train_batch.c (data, batches, one step), train_files.c (the folder of a run)
+ * and train_curves.c (its plot). */
 #ifndef LIN_MODEL_TRAIN_INTERNAL_H
 #define LIN_MODEL_TRAIN_INTERNAL_H
 
@@ -9,7 +9,7 @@
 #include "model/network.h"
 #include "model/train.h"
 
-/* What a run must remember to go on as if it had never stopped, beside weights and moments. Saved as doubles and integers in text. */
+/* The counters that a run needs, beside weights and moments, to resume exactly. Saved as doubles and integers in text. */
 typedef struct lin_train_counters {
     long long epoch, batch, step;
     double lr_factor;           /* of the plateau schedule */
@@ -19,19 +19,19 @@ typedef struct lin_train_counters {
     long long label_sum, frame_sum;
     double epoch_seconds, run_seconds;
     unsigned long long seed;
-    unsigned long long data;    /* hash of the lengths of the utterances trained on */
-    unsigned long long content; /* hash of their features and labels; 0 in a checkpoint that does not say */
-    unsigned long long dev;     /* the same of the development sets; 0: unknown, or none */
+    unsigned long long data;    /* hash of the lengths of the training utterances */
+    unsigned long long content; /* hash of their features and labels; 0 in a checkpoint without it */
+    unsigned long long dev;     /* the same for the development sets; 0: unknown, or none */
 } lin_train_counters;
 
-/* An utterance that will be trained on or measured. */
+/* An utterance for training or evaluation. */
 typedef struct lin_train_item {
     const lin_dataset *set;
     int index; // in its set
     int frames, rows;
     const int *labels;
     int n_labels;
-    lin_gather gather; // where its bytes lie for the operations; no masks
+    lin_gather gather; // where its bytes are in the backend's memory; no masks
 } lin_train_item;
 
 typedef struct lin_train_list {
@@ -43,7 +43,7 @@ typedef struct lin_train_list {
     float *steps, *norms; // of all items; of all speakers, or one for all: mean and istd [2, D] each
 } lin_train_list;
 
-/* What a batch is made of, in one block that is filled on the host and uploaded. */
+/* The data of a batch, in one block that is filled on the host and uploaded. */
 typedef struct lin_train_block {
     int *in_offsets, *offsets, *label_offsets, *labels;
     lin_gather *items;
@@ -53,8 +53,8 @@ typedef struct lin_train_block {
     lin_adam_step *adam;
 } lin_train_block;
 
-/* The host's numbers of a batch. On a GPU they are rounded up, with an utterance behind the last whose rows have no loss, so that few
- * different shapes come up and each can be a graph. */
+/* The sizes of a batch on the host. On a GPU they are rounded up, with padding utterances after the last whose rows have no loss,
+ * so that there are few different shapes and each can be a graph. */
 typedef struct lin_train_shape {
     int B, rows, in_rows, longest;
 } lin_train_shape;
@@ -72,16 +72,16 @@ typedef struct lin_trainer {
     lin_activations *activations;
     lin_optimizer *optimizer;
     lin_train_list train, dev;
-    const lin_dataset *const *sets; // trained on
+    const lin_dataset *const *sets; // the training sets
     int n_sets;
     lin_train_counters counters;
-    // where the operations work
+    // in the backend's memory
     float *values, *gradients, *features, *zeros, *ones, *logp, *dlogits;
     double *losses;
     lin_tally *tally;
     lin_train_block there;
     void *there_bytes;
-    // with the host: blocks that are filled while earlier ones are under way, and what evaluation looks at
+    // on the host: blocks that are filled while earlier ones are in use, and the results of evaluation
     void *here_bytes[LIN_TRAIN_BLOCKS];
     size_t block_bytes;
     int n_blocks;
@@ -95,10 +95,10 @@ typedef struct lin_trainer {
 
 /* ---- train_batch.c ---------------------------------------------------------------------------------------------------------- */
 
-/* All usable utterances of the sets; in training those without labels or without a CTC path are named and left out. */
+/* All usable utterances of the sets; in training, those without labels or without a CTC path are reported and left out. */
 lin_status lin_train_collect(lin_trainer *t, const lin_dataset *const *sets, int n_sets, int for_training, lin_train_list *list,
                              lin_error *err);
-/* Their bytes and normalisation where the operations work: once, before the first batch. */
+/* Copies their bytes and normalisation to the backend's memory: once, before the first batch. */
 lin_status lin_train_place(lin_trainer *t, const lin_dataset *const *sets, int n_sets, lin_train_list *list, lin_error *err);
 void lin_train_list_free(lin_trainer *t, lin_train_list *list);
 
@@ -106,9 +106,9 @@ void lin_train_list_free(lin_trainer *t, lin_train_list *list);
 lin_status lin_train_make_buffers(lin_trainer *t, lin_error *err);
 void lin_train_free_buffers(lin_trainer *t);
 
-/* Asks for one step on utterances picked[0..n-1] of the training list; does not wait for it. */
+/* Starts one step on utterances picked[0..n-1] of the training list; does not wait for it. */
 void lin_train_step(lin_trainer *t, const int *picked, int n, double lr);
-/* Losses and, where hooks want them, errors of utterances of the development list: t->host_losses, t->wrong [n]. */
+/* Losses of utterances of the development list, and errors if there is a hook for them: t->host_losses, t->wrong [n]. */
 lin_status lin_train_measure(lin_trainer *t, const int *picked, int n, lin_error *err);
 
 /* ---- train_files.c ---------------------------------------------------------------------------------------------------------- */
@@ -116,20 +116,20 @@ lin_status lin_train_measure(lin_trainer *t, const int *picked, int n, lin_error
 lin_status lin_train_save(const lin_train_options *options, const lin_model *model, const lin_optimizer *optimizer,
                           const lin_train_counters *counters, lin_error *err);
 /* The counters out of a checkpoint's text; 0 where no run can have counted so. */
-int lin_train_parse_counters(const char *text, lin_train_counters *counters);
-/* Into a model and an optimiser of the same shape. LIN_FORMAT where a moment is no number or the counters are none of a run;
- * LIN_MISMATCH where the checkpoint belongs to another run. */
+/* Reads the counters from a checkpoint's text; returns 0 if no run can have written them. */
+/* Loads a model and an optimiser of the same shape. LIN_FORMAT if a moment is not a number or the counters are not those of a
+ * run; LIN_MISMATCH if the checkpoint is of another run. */
 lin_status lin_train_load(const lin_train_options *options, lin_model *model, lin_optimizer *optimizer,
                           lin_train_counters *counters, lin_error *err);
 
-/* Adds the line of a finished epoch to log.tsv (lines of this epoch or later, left by a run that was killed after its last checkpoint,
- * are dropped first) and draws curves.svg from the whole log. */
+/* Adds the line of a finished epoch to log.tsv, after dropping lines of this epoch or later (left by a run that was killed after
+ * its last checkpoint), and draws curves.svg from the whole log. */
 lin_status lin_train_log(const lin_train_options *options, const lin_train_progress *progress, lin_error *err);
 
 /* ---- train_curves.c --------------------------------------------------------------------------------------------------------- */
 
-/* Draws losses, dev PER and learning rate by epoch and marks the best one. log is the text of log.tsv. Returns the SVG's text, released
- * with lin_free; NULL: no memory. */
+/* Draws losses, dev PER and learning rate by epoch and marks the best one. log is the text of log.tsv. Returns the SVG text,
+ * which the caller releases with lin_free; NULL: no memory. */
 char *lin_curves_svg(const char *log, const char *title);
 
 #endif

@@ -75,14 +75,14 @@ static int try_streams(const gpu_bench *b, const lin_encoder *encoder, const lin
     const size_t count = (size_t)n * (size_t)each * width;
     for (size_t i = 0; i < count; i++) input[i] = (float)(lin_random_bits(9, i / 8) >> (8 * (i % 8)) & 255) / 256 - 0.5f;
     const lin_tick tick = {.n = n, .slots = slots, .counts = counts, .input = input};
-    lin_tick_heard heard;
+    lin_tick_results results;
     // the first ticks wait for whole windows and record their graphs
-    for (int i = 0; i < 4; i++) gpu_must(lin_streams_tick(streams, &tick, &heard, &err), &err);
+    for (int i = 0; i < 4; i++) gpu_must(lin_streams_tick(streams, &tick, &results, &err), &err);
     const double start = bench_now();
     int ticks = 0;
     while (ticks < MOST_TICKS && (ticks < 20 || bench_now() - start < seconds)) {
         const double begin = bench_now();
-        gpu_must(lin_streams_tick(streams, &tick, &heard, &err), &err);
+        gpu_must(lin_streams_tick(streams, &tick, &results, &err), &err);
         time[ticks++] = bench_now() - begin;
         if (b->quick && ticks == 3) break;
     }

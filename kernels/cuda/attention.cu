@@ -26,7 +26,7 @@ lin_attention_plan lin_attention_divide(lin_exec *exec, const lin_segments *segm
     if (most > fit) most = fit;
     plan.groups = 1;
     if (longest <= 1024 || longest <= 2 * per_head) {
-            // One block per (utterance, head), with as many groups as fit on a multiprocessor beside the other blocks there.
+        // One block per (utterance, head), with as many groups as fit on a multiprocessor beside the other blocks there.
         const int tiles = (longest + TILE - 1) / TILE;
         int groups = (int)((unsigned)most * (unsigned)exec->multiprocessors / plan.heads);
         if (groups > most) groups = most;
@@ -34,7 +34,7 @@ lin_attention_plan lin_attention_divide(lin_exec *exec, const lin_segments *segm
         if (groups > 1) plan.groups = groups;
         return plan;
     }
-        // As many blocks as fit at a time, but none with so few rows that computing its sums costs too much.
+    // As many blocks as fit at a time, but none with so few rows that computing its sums costs too much.
     const double rows = per_head / most < 256 ? 256 : per_head / most;
     plan.stretch = ((int)rows + TILE - 1) / TILE * TILE;
     plan.stretches = (longest + plan.stretch - 1) / plan.stretch;
@@ -184,7 +184,7 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(FORWARD_GROUPS) * G
     enum { group_floats = forward_sizes<EP>::group_floats };
     const tile_walk walk = walk_of(place.rows, 0);
     const int who = (int)threadIdx.x % GROUP, warp = who / 32, lane = who % 32;
-            // Under the causal mask the fourth part has four times the work of the first: rotate the parts over the schedulers.
+    // Under the causal mask the fourth part has four times the work of the first: rotate the parts over the schedulers.
     const int part = (warp + walk.group + (int)blockIdx.x) & 3;
     const size_t width = (size_t)job.H * (size_t)job.E, stride = 3 * width, head = (size_t)place.h * (size_t)job.E;
     const float *q = job.qkv + place.first * stride + head, *k = q + width, *v = k + width;
@@ -216,8 +216,8 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(FORWARD_GROUPS) * G
         const size_t tile = (size_t)walk_tile(walk, step, &n), next = (size_t)walk_tile(walk, step + 1, &n_next) * TILE * stride;
         const int mine = n - part * 16; // rows of this warp
         if (step >= 0) lin_copy_wait<0>();
-                    // No barrier needed: a thread prepares only elements that it copied, and all threads have passed the barriers
-                    // after the last products.
+        // No barrier needed: a thread prepares only elements that it copied, and all threads have passed the barriers
+        // after the last products.
         if (CAUSAL) {
             if (step + 1 < walk.n_steps) {
                 float *to = tiles + ((step + 1) & 1) * 2 * sizes<EP>::tile;

@@ -87,8 +87,8 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * 
         const size_t tile = (size_t)walk_tile(walk, step, &n) * TILE, next = (size_t)walk_tile(walk, step + 1, &n_next) * TILE;
         const int mine = n - part * 16;
         if (step >= 0) lin_copy_wait<0>();
-                    // No barrier needed: a thread prepares only elements that it copied, and all threads have passed the barriers
-                    // after the last products.
+        // No barrier needed: a thread prepares only elements that it copied, and all threads have passed the barriers
+        // after the last products.
         if (CAUSAL) {
             if (step + 1 < walk.n_steps) {
                 float *to = tiles + ((step + 1) & 1) * 2 * sizes<EP>::tile;

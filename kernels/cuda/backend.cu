@@ -91,7 +91,7 @@ int lin_cuda_check(lin_exec *exec, cudaError_t error, const char *what)
 int lin_cuda_ready(lin_exec *exec)
 {
     if (exec->error != cudaSuccess) return 0;
-        // Reading the current device costs less than setting it, and it is almost always the right one.
+    // Reading the current device costs less than setting it, and it is almost always the right one.
     int now = -1;
     if (cudaGetDevice(&now) == cudaSuccess && now == exec->device) return 1;
     return lin_cuda_check(exec, cudaSetDevice(exec->device), "selecting the GPU");
@@ -155,7 +155,7 @@ extern "C" int lin_cuda_device(int i, lin_device *device)
     if (error != cudaSuccess) {
         lin_error why = {};
         fail(&why, i, error, "opening it");
-                // Half the capacity is longer than any of these sentences.
+        // Half the capacity is longer than any of these sentences.
         snprintf(device->why_not, sizeof device->why_not, "%.500s", why.message);
         cudaGetLastError();
     }
@@ -197,7 +197,7 @@ static lin_status exec_create(const lin_ops *ops, int n_threads, lin_exec **out,
     exec->multiprocessors = attribute(cudaDevAttrMultiProcessorCount, ops->device);
     exec->reads_host = attribute(cudaDevAttrPageableMemoryAccessUsesHostPageTables, ops->device);
     lin_cuda_check(exec, cudaSetDevice(exec->device), "opening it");
-        // Non-blocking: no synchronisation with the default stream in either direction.
+    // Non-blocking: no synchronisation with the default stream in either direction.
     if (lin_cuda_ready(exec)) {
         lin_cuda_check(exec, cudaStreamCreateWithFlags(&exec->stream, cudaStreamNonBlocking), "making a stream");
     }
@@ -241,7 +241,7 @@ static lin_status memory_create(lin_exec *exec, size_t bytes, void **block, lin_
         *block = NULL;
         return no_room(exec, error, "out of memory", bytes, err);
     }
-        // Wait, because other streams may use the block.
+    // Wait, because other streams may use the block.
     if (lin_cuda_check(exec, cudaMemsetAsync(*block, 0, bytes ? bytes : 1, exec->stream), "clearing memory")) {
         lin_cuda_check(exec, cudaStreamSynchronize(exec->stream), "clearing memory");
     }
@@ -254,7 +254,7 @@ static lin_status memory_create(lin_exec *exec, size_t bytes, void **block, lin_
 static void memory_destroy(lin_exec *exec, void *block)
 {
     if (!block) return;
-        // Not lin_cuda_ready: memory is freed even after an error.
+    // Not lin_cuda_ready: memory is freed even after an error.
     cudaSetDevice(exec->device);
     lin_cuda_check(exec, cudaFree(block), "freeing memory");
 }
@@ -279,7 +279,7 @@ static void staging_destroy(lin_exec *exec, void *block)
 {
     if (!block) return;
     cudaSetDevice(exec->device);
-        // Copies from or to it may still be running.
+    // Copies from or to it may still be running.
     cudaStreamSynchronize(exec->stream);
     lin_cuda_check(exec, cudaFreeHost(block), "freeing page-locked memory");
 }
@@ -288,7 +288,7 @@ void *lin_cuda_scratch(lin_exec *exec, size_t bytes)
 {
     if (!lin_cuda_ready(exec)) return NULL;
     if (bytes <= exec->scratch_bytes) return exec->scratch[exec->n_scratch - 1];
-        // At least twice as much as before, so that the older blocks together are no larger than the newest.
+    // At least twice as much as before, so that the older blocks together are no larger than the newest.
     size_t grown = 2 * exec->scratch_bytes;
     if (grown < bytes) grown = bytes;
     grown = (grown + SCRATCH_STEP - 1) / SCRATCH_STEP * SCRATCH_STEP;
@@ -320,8 +320,8 @@ void *lin_cuda_scratch(lin_exec *exec, size_t bytes)
 static void upload(lin_exec *exec, void *to, const void *from, size_t bytes)
 {
     if (bytes == 0 || !lin_cuda_ready(exec)) return;
-        // From memory that is not page-locked, this returns after the bytes have been read, so the caller may change them at
-        // once. Not so on machines whose GPU reads the host's page tables.
+    // From memory that is not page-locked, this returns after the bytes have been read, so the caller may change them at
+    // once. Not so on machines whose GPU reads the host's page tables.
     lin_cuda_check(exec, cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, exec->stream), "copying to the GPU");
     if (exec->reads_host && !exec->capturing) {
         lin_cuda_check(exec, cudaStreamSynchronize(exec->stream), "copying to the GPU");
@@ -389,7 +389,7 @@ static lin_status graph_end(lin_exec *exec, lin_graph **out, lin_error *err)
     *out = NULL;
     cudaGraph_t recorded = NULL;
     lin_graph *graph = (lin_graph *)lin_calloc(1, sizeof *graph);
-        // The recording is ended even after an error: otherwise the stream could not be used again.
+    // The recording is ended even after an error: otherwise the stream could not be used again.
     cudaSetDevice(exec->device);
     lin_cuda_check(exec, cudaStreamEndCapture(exec->stream, &recorded), "recording a graph");
     exec->capturing = 0;

@@ -90,7 +90,7 @@ static __global__ void __launch_bounds__(CHANNELS)
             for (int i = 0; i < STEP; i++) window[i] = window[i + STEP];
 #pragma unroll
             for (int i = 0; i < STEP; i++) {
-                            // Frames after row t+7 would be used by taps from K on, which do not exist.
+                // Frames after row t+7 would be used by taps from K on, which do not exist.
                 window[i + STEP] = j + i < K - 1 ? frame(in, tail, t - K + 1 + j + STEP + i, T, C, K) : 0.0f;
                 weights[i] = j + i < K ? taps[(size_t)(j + i) * C] : 0.0f;
             }

@@ -124,7 +124,7 @@ static __device__ __forceinline__ pair exp_pair(float x)
 {
     const float bounded = x < -80000.0f ? -80000.0f : x;
     const float shifted = fmaf(bounded, 1.44269504f, 12582912.0f), k = shifted - 12582912.0f; // rounded to the nearest integer
-        // ln 2 in three parts; the first two are short enough that their product with k is exact for all |k| < 2^17.
+    // ln 2 in three parts; the first two are short enough that their product with k is exact for all |k| < 2^17.
     float r = fmaf(k, -0x1.6p-1f, bounded);
     r = fmaf(k, -0x1.7p-8f, r);
     r = fmaf(k, -0x1.0bfbe8p-15f, r);
@@ -502,7 +502,7 @@ static __global__ void ctc_gradient(float *dlogits, ctc_job job, int tiles, cons
             for (int v = lane; v < V; v += 32) out[v] = 0;
             continue;
         }
-                // As halves of states: element 2 j is B of state j, 2 j + 1 is L.
+        // As halves of states: element 2 j is B of state j, 2 j + 1 is L.
         const int2 *alpha = (const int2 *)(job.alpha + (a.row + (size_t)t) * (size_t)job.pitch);
         const int2 *beta = (const int2 *)(job.beta + (a.row + (size_t)t) * (size_t)job.pitch);
         float blank = 0;

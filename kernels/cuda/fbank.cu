@@ -123,7 +123,7 @@ static __global__ void __launch_bounds__(32 * MOST_WARPS) fbank_frames(fbank_job
         __syncwarp();
         const float2 *z = transform(first, second, turns, half, job.steps_of_two);
         float *power = (float *)(z == first ? second : first);
-                // half + 1 floats: a buffer has room for 2 half
+        // half + 1 floats: a buffer has room for 2 half
         powers(power, z, turns, half);
         __syncwarp();
         for (int d = lane; d < job.table.D; d += 32) {
@@ -148,7 +148,7 @@ void lin_cuda_fbank(lin_exec *exec, float *y, const lin_segments *out, const flo
     while (warps > 1 && buffers * (size_t)(warps + 1) > SHARED_BYTES) warps /= 2;
     const size_t shared = buffers * (size_t)(warps + 1);
     if (shared > SHARED_BYTES && !LIN_ALLOW_SHARED(exec, fbank_frames, shared)) return;
-        // A block computes its own table of turns, so warps process more frames if there are enough for all processors.
+    // A block computes its own table of turns, so warps process more frames if there are enough for all processors.
     const size_t enough = (size_t)exec->multiprocessors * 16;
     while (job.each < 32 && (size_t)out->rows / (size_t)(job.each * warps) > enough) job.each *= 2;
     const unsigned blocks = lin_cuda_blocks((size_t)out->rows, (size_t)(job.each * warps));

@@ -48,7 +48,7 @@ static __host__ __device__ __forceinline__ float value_of(bf16 x) { return from_
 
 size_t lin_cuda_weight_size(int n, int k)
 {
-        // As many floats as either form needs: bf16 rows of few columns are longer than fp32 ones.
+    // As many floats as either form needs: bf16 rows of few columns are longer than fp32 ones.
     const size_t narrow = (size_t)lin_cuda_padded(k) / 2;
     return (size_t)n * ((size_t)k > narrow ? (size_t)k : narrow);
 }

@@ -256,7 +256,7 @@ static __global__ void __launch_bounds__(THREADS)
                 mask.key ? lin_cuda_drop4(out, lin_random_bits(key, at + (size_t)g), mask) : out;
         }
     }
-        // Over the rows that the block held in parallel, in order: gamma's, then beta's in the same memory.
+    // Over the rows that the block held in parallel, in order: gamma's, then beta's in the same memory.
     float *to = partial + (size_t)blockIdx.x * 8 * (size_t)width;
 #pragma unroll
     for (int which = 0; which < 2; which++) {
@@ -353,7 +353,7 @@ void lin_cuda_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, flo
         parts = (rows + 63) / 64 < MOST_SLICES ? (rows + 63) / 64 : MOST_SLICES;
         const int per_slice = (rows + parts - 1) / parts;
         parts = (rows + per_slice - 1) / per_slice;
-                // Sums first: dx may overwrite dy.
+        // Sums first: dx may overwrite dy.
         LIN_LAUNCH(exec, sum_any, dim3(lin_cuda_blocks((size_t)C, SUM_COLUMNS), (unsigned)parts), dim3(SUM_COLUMNS, SUM_ROWS),
                    2 * SUM_ROWS * SUM_COLUMNS * sizeof(float), partial, dy, x, stats, rows, C, per_slice);
         LIN_LAUNCH(exec, gradient_any, lin_cuda_blocks((size_t)rows, WARPS), THREADS, 0, dx, dropped, dy, residual, x, stats, gamma,

@@ -136,7 +136,7 @@ static unsigned bucket_of(const plan_key *key)
 
 static cublasStatus_t layout(cublasLtMatrixLayout_t *out, int narrow, int rows, int columns)
 {
-        // Column-major: the columns here are the rows of the matrix, each `rows` long, and padded if narrow.
+    // Column-major: the columns here are the rows of the matrix, each `rows` long, and padded if narrow.
     return cublasLtMatrixLayoutCreate(out, narrow ? CUDA_R_16BF : CUDA_R_32F, (uint64_t)rows, (uint64_t)columns,
                                       narrow ? lin_cuda_padded(rows) : rows);
 }
@@ -211,8 +211,8 @@ static plan *plan_of(lin_exec *exec, const lin_cuda_product *product, const plan
     p->key = *key;
     cublasStatus_t status = describe(exec, p, product->narrow, bias);
     if (status == CUBLAS_STATUS_SUCCESS) status = search(plans, p);
-        // Some versions cannot search while a graph is recorded: then this product does not use cublasLt, and the next search
-        // decides finally.
+    // Some versions cannot search while a graph is recorded: then this product does not use cublasLt, and the next search
+    // decides finally.
     const int no_such = status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE ||
                         status == CUBLAS_STATUS_ARCH_MISMATCH || status == CUBLAS_STATUS_SUCCESS;
     if (!no_such) {

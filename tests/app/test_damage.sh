@@ -63,13 +63,13 @@ ok "no training run was started with it" test ! -e "$tmp/none"
 damaged "a model" "$tmp/run/best.safetensors" "$(size "$tmp/run/best.safetensors")" "the model is damaged; get it again" \
     info "$tmp/bad.safetensors"
 damaged "a checkpoint" "$tmp/run/checkpoint.safetensors" "$(size "$tmp/run/checkpoint.safetensors")" \
-    "the checkpoint is damaged; take an older copy" info "$tmp/bad.safetensors"
+    "the checkpoint is damaged; use an older copy" info "$tmp/bad.safetensors"
 damaged "a language model" "$gold/words.lm" "$(size "$gold/words.lm")" "make it anew from its ARPA file" ngram info "$tmp/bad.lm"
 damaged "a state" "$gold/stream.state" "$(size "$gold/stream.state")" "take an older state" info "$tmp/bad.state"
 damaged "snapshots" "$gold/sound.snapshots" "$(size "$gold/sound.snapshots")" "take an older state" info --verify "$tmp/bad.snapshots"
 cp -r "$tmp/run" "$tmp/torn"
 flip "$tmp/torn/checkpoint.safetensors" $(($(size "$tmp/torn/checkpoint.safetensors") - 9)) 6
-refused "--resume from a damaged checkpoint" 1 "the checkpoint is damaged; take an older copy" \
+refused "--resume from a damaged checkpoint" 1 "the checkpoint is damaged; use an older copy" \
     train "$gold/train.conf" --train "$gold/set.lfc" -q --schedule constant --folder "$tmp/torn" --resume --epochs 9
 
 # ---- one folder, one trainer; a cache that is cut while it is in use --------------------------------------------------------------
@@ -78,7 +78,7 @@ cp "$gold/set.lfc" "$tmp/cut.lfc"
 "$LINNET" train "$gold/train.conf" --train "$tmp/cut.lfc" -q --folder "$tmp/busy" --schedule constant --epochs 100000 2> "$tmp/busy.err" &
 pid=$!
 wait_for "$tmp/busy/log.tsv"
-refused "a second trainer" 1 "another trainer works in $tmp/busy (process $pid on " \
+refused "a second trainer" 1 "another trainer is running in $tmp/busy (process $pid on " \
     train "$gold/train.conf" --train "$gold/set.lfc" -q --schedule constant --folder "$tmp/busy" --resume
 : > "$tmp/cut.lfc"
 wait $pid

@@ -132,11 +132,11 @@ START_TEST(sound)
             tick_slots[n] = slots[i];
             who[n++] = i;
         }
-        lin_tick_heard heard;
-        streams_ok(lin_streams_tick(streams, &(lin_tick){n, tick_slots, counts, last, input}, &heard, err));
+        lin_tick_results results;
+        streams_ok(lin_streams_tick(streams, &(lin_tick){n, tick_slots, counts, last, input}, &results, err));
         for (int b = 0; b < n; b++) {
-            const int more = heard.offsets[b + 1] - heard.offsets[b];
-            memcpy(got[who[b]] + rows[who[b]] * STREAMS_V, heard.logp + heard.offsets[b] * STREAMS_V,
+            const int more = results.offsets[b + 1] - results.offsets[b];
+            memcpy(got[who[b]] + rows[who[b]] * STREAMS_V, results.logp + results.offsets[b] * STREAMS_V,
                    (size_t)(more * STREAMS_V) * sizeof(float));
             rows[who[b]] += more;
         }

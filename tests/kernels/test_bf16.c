@@ -484,12 +484,12 @@ START_TEST(company_changes_no_bit)
         busy = n > 0;
         if (!busy) break;
         const lin_tick now = {.n = n, .slots = of_slots, .counts = counts, .last = last, .input = lin_streams_input(streams)};
-        lin_tick_heard heard;
-        ck_assert_msg(lin_streams_tick(streams, &now, &heard, &err) == LIN_OK, "%s", err.message);
+        lin_tick_results results;
+        ck_assert_msg(lin_streams_tick(streams, &now, &results, &err) == LIN_OK, "%s", err.message);
         for (int j = 0; j < n; j++) {
-            const int new_rows = heard.offsets[j + 1] - heard.offsets[j];
+            const int new_rows = results.offsets[j + 1] - results.offsets[j];
             ck_assert_int_le(had[of[j]] + new_rows, rows);
-            test_same_f32("in company", heard.logp + size_of(heard.offsets[j], V), want + size_of(had[of[j]], V),
+            test_same_f32("in a batch", results.logp + size_of(results.offsets[j], V), want + size_of(had[of[j]], V),
                           size_of(new_rows, V));
             had[of[j]] += new_rows;
         }

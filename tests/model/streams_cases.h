@@ -117,18 +117,18 @@ static inline void streams_random_tick(streams_world *w, lin_streams *streams, s
         sp->done = last[n];
         who[n++] = i;
     }
-    lin_tick_heard heard;
-    streams_ok(lin_streams_tick(streams, &(lin_tick){n, slots, counts, last, input}, &heard, err));
+    lin_tick_results results;
+    streams_ok(lin_streams_tick(streams, &(lin_tick){n, slots, counts, last, input}, &results, err));
     for (int b = 0; b < n; b++) {
         streams_speaker *sp = &speakers[who[b]];
-        const int rows = heard.offsets[b + 1] - heard.offsets[b];
-        if (heard.logp)
-            streams_judge(w, "log-probabilities of a tick", heard.logp + heard.offsets[b] * STREAMS_V,
+        const int rows = results.offsets[b + 1] - results.offsets[b];
+        if (results.logp)
+            streams_judge(w, "log-probabilities of a tick", results.logp + results.offsets[b] * STREAMS_V,
                           w->want[who[b]] + sp->rows * STREAMS_V, rows * STREAMS_V);
         sp->rows += rows;
-        if (!heard.phones) continue;
-        ck_assert_int_ge(heard.n_phones[b], 0);
-        for (int p = 0; p < heard.n_phones[b]; p++) sp->phones[sp->n_phones++] = heard.phones[heard.offsets[b] + p];
+        if (!results.phones) continue;
+        ck_assert_int_ge(results.n_phones[b], 0);
+        for (int p = 0; p < results.n_phones[b]; p++) sp->phones[sp->n_phones++] = results.phones[results.offsets[b] + p];
     }
 }
 
@@ -207,11 +207,11 @@ static inline void streams_case_moved(const lin_ops *ops)
     const lin_streams_options o = {.capacity = 4, .longest = STREAMS_LONGEST};
     streams_ok(lin_streams_create(w.encoder, &o, &streams, err));
     int slot, twin, back, n;
-    lin_tick_heard heard;
+    lin_tick_results results;
     streams_ok(lin_streams_open(streams, &slot, err));
     for (int i = 0; i < 3; i++) {
         const lin_tick tick = {1, &slot, (const int[]){4}, NULL, w.features[0] + 4 * i * STREAMS_D};
-        streams_ok(lin_streams_tick(streams, &tick, &heard, err));
+        streams_ok(lin_streams_tick(streams, &tick, &results, err));
     }
     const int done = (12 - 2) / 3; // rows so far; 3 frames wait
     const size_t bytes = lin_streams_image_bytes(streams);
@@ -234,21 +234,21 @@ static inline void streams_case_moved(const lin_ops *ops)
     streams_ok(lin_streams_open(streams, &back, err)); // and back from there
     streams_ok(lin_streams_load(streams, back, plain, lin_stream_image_bytes(moved), err));
     const lin_tick go_on = {1, &back, (const int[]){5}, NULL, w.features[0] + 22 * STREAMS_D};
-    streams_ok(lin_streams_tick(streams, &go_on, &heard, err));
-    ck_assert_int_eq(heard.offsets[1], (27 - 2) / 3 - later);
-    streams_judge(&w, "a stream moved back", heard.logp, w.want[0] + later * STREAMS_V, heard.offsets[1] * STREAMS_V);
+    streams_ok(lin_streams_tick(streams, &go_on, &results, err));
+    ck_assert_int_eq(results.offsets[1], (27 - 2) / 3 - later);
+    streams_judge(&w, "a stream moved back", results.logp, w.want[0] + later * STREAMS_V, results.offsets[1] * STREAMS_V);
 
     const int both[] = {twin, slot};
     float twice[10 * STREAMS_D];
     for (int i = 0; i < 2; i++) memcpy(twice + i * 5 * STREAMS_D, w.features[0] + 12 * STREAMS_D, 5 * STREAMS_D * sizeof *twice);
-    streams_ok(lin_streams_tick(streams, &(lin_tick){2, both, (const int[]){5, 5}, NULL, twice}, &heard, err));
+    streams_ok(lin_streams_tick(streams, &(lin_tick){2, both, (const int[]){5, 5}, NULL, twice}, &results, err));
     for (int i = 0; i < 2; i++)
-        streams_judge(&w, "a forked stream", heard.logp + heard.offsets[i] * STREAMS_V, w.want[0] + done * STREAMS_V,
-                      (heard.offsets[i + 1] - heard.offsets[i]) * STREAMS_V);
+        streams_judge(&w, "a forked stream", results.logp + results.offsets[i] * STREAMS_V, w.want[0] + done * STREAMS_V,
+                      (results.offsets[i + 1] - results.offsets[i]) * STREAMS_V);
 
     streams_ok(lin_streams_load(streams, twin, image, bytes, err)); // once more from the image
-    streams_ok(lin_streams_tick(streams, &(lin_tick){1, &twin, (const int[]){5}, NULL, twice}, &heard, err));
-    streams_judge(&w, "a loaded stream", heard.logp, w.want[0] + done * STREAMS_V, heard.offsets[1] * STREAMS_V);
+    streams_ok(lin_streams_tick(streams, &(lin_tick){1, &twin, (const int[]){5}, NULL, twice}, &results, err));
+    streams_judge(&w, "a loaded stream", results.logp, w.want[0] + done * STREAMS_V, results.offsets[1] * STREAMS_V);
     image[bytes / 2] ^= 1;
     ck_assert_int_eq(lin_streams_load(streams, twin, image, bytes, NULL), LIN_FORMAT);
     image[bytes / 2] ^= 1;

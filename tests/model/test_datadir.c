@@ -60,17 +60,17 @@ START_TEST(bad_directories_are_refused)
         const char *wav, *text, *spk, *message;
         lin_status status;
     } cases[] = {
-        {"", "a A\n", NULL, "text:1: a has no sound: it is not in wav.scp", LIN_FORMAT},
-        {"", "", NULL, "wav.scp: no recordings in it", LIN_FORMAT},
-        {"a a.wav\n", NULL, NULL, "cannot open text: there are no transcripts", LIN_IO},
-        {"a a.wav\nb b.wav\na c.wav\n", "a A\n", NULL, "wav.scp:3: a is there already, in line 1", LIN_FORMAT},
+        {"", "a A\n", NULL, "text:1: a has no sound: it is not listed in wav.scp", LIN_FORMAT},
+        {"", "", NULL, "wav.scp: it lists no recordings", LIN_FORMAT},
+        {"a a.wav\n", NULL, NULL, "cannot open text: transcripts are required", LIN_IO},
+        {"a a.wav\nb b.wav\na c.wav\n", "a A\n", NULL, "wav.scp:3: a is repeated; it is already in line 1", LIN_FORMAT},
         {"a a.wav\nb b.wav\n", "a A\n", NULL, "wav.scp:2: b has no transcript in text", LIN_FORMAT},
-        {"a a.wav\n", "a A\na B\n", NULL, "text:2: a has a transcript already", LIN_FORMAT},
+        {"a a.wav\n", "a A\na B\n", NULL, "text:2: a already has a transcript", LIN_FORMAT},
         {"a a.wav\n", "a \t \n", NULL, "text:1: the transcript of a is empty", LIN_FORMAT},
         {"a a.wav\n", "a A\nb B\n", NULL, "text:2: b has no sound", LIN_FORMAT},
-        {"a\n", "a A\n", NULL, "wav.scp:1: no path of a sound file", LIN_FORMAT},
-        {"a sox a.wav -t wav - |\n", "a A\n", NULL, "wav.scp:1: a is read by a command", LIN_UNSUPPORTED},
-        {"a a.wav\n\nb b.wav\n", "a A\n", NULL, "wav.scp:2: an empty line", LIN_FORMAT},
+        {"a\n", "a A\n", NULL, "wav.scp:1: the path of the sound file is missing", LIN_FORMAT},
+        {"a sox a.wav -t wav - |\n", "a A\n", NULL, "wav.scp:1: the sound of a comes from a command", LIN_UNSUPPORTED},
+        {"a a.wav\n\nb b.wav\n", "a A\n", NULL, "wav.scp:2: the line is empty", LIN_FORMAT},
         {"a a.wav\n b b.wav\n", "a A\n", NULL, "wav.scp:2: the line begins with white space", LIN_FORMAT},
         {"a a.wav\r\n", "a A\n", NULL, "wav.scp:1: the line ends in CR LF", LIN_FORMAT},
         {"a a.wav\n", "a A \x1B[2J\n", NULL, "text:1: byte 0x1B at column 5 is a control character", LIN_FORMAT},
@@ -80,7 +80,7 @@ START_TEST(bad_directories_are_refused)
         {"a a.wav\n", "a \xED\xA0\x80\n", NULL, "is not UTF-8 text", LIN_FORMAT},
         {"a a.wav\n", "a \xE2\x82", NULL, "is not UTF-8 text", LIN_FORMAT},
         {"a a.wav\n", "a A\n", "b bob\n", "utt2spk:1: b has no sound", LIN_FORMAT},
-        {"a a.wav\n", "a A\n", "a bob\na ann\n", "utt2spk:2: a has a speaker already", LIN_FORMAT},
+        {"a a.wav\n", "a A\n", "a bob\na ann\n", "utt2spk:2: a already has a speaker", LIN_FORMAT},
         {"a a.wav\n", "a A\n", "a\n", "utt2spk:1: the speaker of a is not one name", LIN_FORMAT},
         {"a a.wav\n", "a A\n", "a bob by\n", "utt2spk:1: the speaker of a is not one name", LIN_FORMAT},
         {"a a.wav\n", "a A\n", "", "wav.scp:1: a has no speaker in utt2spk", LIN_FORMAT},
@@ -112,7 +112,7 @@ START_TEST(nul_bytes_and_long_lines_are_refused)
             const lin_datadir_file file = {"wav.scp", line, n + (size_t)end};
             const lin_status status = lin_datadir_parse(&file, &none, &none, NULL, 0, &dir, &err);
             ck_assert_int_eq(status, n > 65536 ? LIN_FORMAT : LIN_OK);
-            if (status != LIN_OK) ck_assert_ptr_nonnull(strstr(err.message, "wav.scp:1: a line over 65536 bytes"));
+            if (status != LIN_OK) ck_assert_ptr_nonnull(strstr(err.message, "wav.scp:1: the line is longer than 65536 bytes"));
             lin_datadir_destroy(dir);
         }
     }
@@ -153,11 +153,11 @@ START_TEST(a_list_is_read)
     const struct {
         lin_datadir_file file;
         const char *message;
-    } bad[] = {{FILE_OF("list", "a.wav\tA\nb.wav\n"), "list:2: no transcript: the line must hold a path, a tab and what was said"},
-               {FILE_OF("list", "a.wav\tA\na.wav\tB\n"), "list:2: a is there already, in line 1"},
-               {FILE_OF("list", "\tA\n"), "list:1: no path before the tab"},
-               {FILE_OF("list", "sox x |\tA\n"), "list:1: sox_x_| is read by a command"},
-               {FILE_OF("list", ""), "list: no recordings in it"}};
+    } bad[] = {{FILE_OF("list", "a.wav\tA\nb.wav\n"), "list:2: no transcript: the line must be a path, a tab and the transcript"},
+               {FILE_OF("list", "a.wav\tA\na.wav\tB\n"), "list:2: a is repeated; it is already in line 1"},
+               {FILE_OF("list", "\tA\n"), "list:1: the path before the tab is empty"},
+               {FILE_OF("list", "sox x |\tA\n"), "list:1: the sound of sox_x_| comes from a command"},
+               {FILE_OF("list", ""), "list: it lists no recordings"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ck_assert_int_ne(lin_datadir_parse_list(&bad[i].file, NULL, 1, &dir, &err), LIN_OK);
         ck_assert_msg(strstr(err.message, bad[i].message) != NULL, "%s", err.message);

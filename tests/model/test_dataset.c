@@ -384,7 +384,7 @@ START_TEST(forged_values_are_refused)
         const char *message;
         lin_status status;
     } cases[] = {{0, 1, 'X', "not a feature cache", LIN_FORMAT},
-                 {LIN_AT_VERSION, 4, 2, "a feature cache of version 2; this program reads version 1", LIN_UNSUPPORTED},
+                 {LIN_AT_VERSION, 4, 2, "feature cache version 2; this program reads version 1", LIN_UNSUPPORTED},
                  {LIN_AT_D, 4, 0, "numbers of mel bins", LIN_FORMAT},
                  {LIN_AT_D, 4, 513, "numbers of mel bins", LIN_FORMAT},
                  {LIN_AT_D, 4, D + 1, "not what its header says", LIN_FORMAT},
@@ -406,8 +406,8 @@ START_TEST(forged_values_are_refused)
                  {LIN_AT_TAIL_BYTES, 8, UINT64_MAX, "truncated or damaged", LIN_FORMAT},
                  {index, 4, 0, "an entry of its index is out of range", LIN_FORMAT},
                  {index, 4, 0xFFFFFFFF, "an entry of its index is out of range", LIN_FORMAT},
-                 {index, 4, 2, "its index does not add up", LIN_FORMAT},
-                 {index + 4, 4, 1, "its index does not add up", LIN_FORMAT},
+                 {index, 4, 2, "the totals of its index differ from its header", LIN_FORMAT},
+                 {index + 4, 4, 1, "the totals of its index differ from its header", LIN_FORMAT},
                  {index + 8, 4, 3, "an entry of its index is out of range", LIN_FORMAT},
                  {index + 12, 4, 0, "an entry of its index is out of range", LIN_FORMAT},
                  {index + 12, 4, 3, "an entry of its index is out of range", LIN_FORMAT},
@@ -421,12 +421,12 @@ START_TEST(forged_values_are_refused)
                  {sums + 8 * D, 8, 0xBFF0000000000000, "its sums are out of range", LIN_FORMAT},
                  {speakers, 4, 1, "a speaker is out of range", LIN_FORMAT},
                  {speakers + 8, 8, 0, "a speaker is out of range", LIN_FORMAT},
-                 {speakers + 8, 8, alice + 1, "its speakers do not add up", LIN_FORMAT},
+                 {speakers + 8, 8, alice + 1, "the totals of its speakers differ from its header", LIN_FORMAT},
                  {speakers + 16, 8, 0x7FF8000000000000, "its sums are out of range", LIN_FORMAT},
                  {names, 1, 0xFF, "its names are not UTF-8", LIN_FORMAT},
                  {names, 1, ' ', "phones: name 1 is empty", LIN_FORMAT},
                  {names + 12, 2, 'A' << 8 | 'A', "phones", LIN_FORMAT},
-                 {n - 1, 1, 'x', "its last name has no end", LIN_FORMAT}};
+                 {n - 1, 1, 'x', "its last name is not terminated", LIN_FORMAT}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         lin_dataset *set;
         lin_error err = {0};

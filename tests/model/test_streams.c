@@ -23,7 +23,7 @@ START_TEST(refusals)
     static streams_world w;
     lin_error why = {0};
     lin_streams *streams;
-    lin_tick_heard heard;
+    lin_tick_results results;
     streams_begin(&w, lin_ops_cpu(), 1, 0, 0);
     const lin_streams_options none = {.capacity = 0, .longest = 1}, long_ticks = {.capacity = 1, .longest = 65};
     ck_assert_int_eq(lin_streams_create(w.encoder, &none, &streams, &why), LIN_INVALID);
@@ -43,11 +43,11 @@ START_TEST(refusals)
                             {1, one, many, NULL, w.features[0]},     {1, one, few, NULL, w.features[0]},
                             {4, one, counts, NULL, w.features[0]},   {-1, one, counts, NULL, w.features[0]}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        ck_assert_int_eq(lin_streams_tick(streams, &bad[i], &heard, &why), LIN_INVALID);
-    streams_ok(lin_streams_tick(streams, &(lin_tick){1, one, counts, last, w.features[0]}, &heard, err));
-    ck_assert_int_eq(heard.offsets[1], 1);
-    streams_judge(&w, "after refusals", heard.logp, w.want[0], STREAMS_V);
-    ck_assert_int_eq(lin_streams_tick(streams, &(lin_tick){1, one, counts, NULL, w.features[0]}, &heard, &why), LIN_INVALID);
+        ck_assert_int_eq(lin_streams_tick(streams, &bad[i], &results, &why), LIN_INVALID);
+    streams_ok(lin_streams_tick(streams, &(lin_tick){1, one, counts, last, w.features[0]}, &results, err));
+    ck_assert_int_eq(results.offsets[1], 1);
+    streams_judge(&w, "after refusals", results.logp, w.want[0], STREAMS_V);
+    ck_assert_int_eq(lin_streams_tick(streams, &(lin_tick){1, one, counts, NULL, w.features[0]}, &results, &why), LIN_INVALID);
     ck_assert(strstr(why.message, "finished") != NULL);
     ck_assert_int_eq(lin_streams_reset(streams, 3 - a - b, &why), LIN_INVALID);
     lin_streams_destroy(streams);
