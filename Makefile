@@ -344,7 +344,7 @@ $B/emulated/libcuda.so.1: tests/emulation/driver.c $B/flags
 	@mkdir -p $(@D)
 	@mkdir -p $(@D)
 	$(SAY) "  LINK  $@"
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WERROR) -fPIC -shared $(LDFLAGS) $< -o $@
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WERROR) -fPIC -fvisibility=default -shared $(LDFLAGS) $< -o $@
 
 $B/tests/cuda/test_emulation: $B/emulated/tests/cuda/planted.o
 $B/tests/cuda/test_cuda_engine: $O/tests/cuda/test_cuda_engine.o $B/emulated/libemulated.a $B/libapp.a $B/liblinnet.a

@@ -60,7 +60,7 @@ ok "a run" train --folder "$tmp/run"
 damaged "a cache" "$gold/set.lfc" "$(size "$gold/set.lfc")" "make it again with linnet prepare" \
     train "$gold/train.conf" --train "$tmp/bad.lfc" -q --folder "$tmp/none"
 ok "no training run was started with it" test ! -e "$tmp/none"
-damaged "a model" "$tmp/run/best.safetensors" "$(size "$tmp/run/best.safetensors")" "the model is damaged; get it again" \
+damaged "a model" "$tmp/run/best.safetensors" "$(size "$tmp/run/best.safetensors")" "the model is damaged; get a new copy" \
     info "$tmp/bad.safetensors"
 damaged "a checkpoint" "$tmp/run/checkpoint.safetensors" "$(size "$tmp/run/checkpoint.safetensors")" \
     "the checkpoint is damaged; use an older copy" info "$tmp/bad.safetensors"

@@ -81,8 +81,8 @@ START_TEST(bad_directories_are_refused)
         {"a a.wav\n", "a \xE2\x82", NULL, "is not UTF-8 text", LIN_FORMAT},
         {"a a.wav\n", "a A\n", "b bob\n", "utt2spk:1: b has no sound", LIN_FORMAT},
         {"a a.wav\n", "a A\n", "a bob\na ann\n", "utt2spk:2: a already has a speaker", LIN_FORMAT},
-        {"a a.wav\n", "a A\n", "a\n", "utt2spk:1: the speaker of a is not one name", LIN_FORMAT},
-        {"a a.wav\n", "a A\n", "a bob by\n", "utt2spk:1: the speaker of a is not one name", LIN_FORMAT},
+        {"a a.wav\n", "a A\n", "a\n", "utt2spk:1: the speaker of a must be one name", LIN_FORMAT},
+        {"a a.wav\n", "a A\n", "a bob by\n", "utt2spk:1: the speaker of a must be one name", LIN_FORMAT},
         {"a a.wav\n", "a A\n", "", "wav.scp:1: a has no speaker in utt2spk", LIN_FORMAT},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -120,7 +120,7 @@ START_TEST(nul_bytes_and_long_lines_are_refused)
     memcpy(line + 256, " x.wav", 6);
     const lin_datadir_file name = {"wav.scp", line, 262};
     ck_assert_int_eq(lin_datadir_parse(&name, &none, &none, NULL, 0, &dir, &err), LIN_FORMAT);
-    ck_assert_ptr_nonnull(strstr(err.message, "a name of 256 bytes, over 255"));
+    ck_assert_ptr_nonnull(strstr(err.message, "a name of 256 bytes; the limit is 255"));
 }
 END_TEST
 

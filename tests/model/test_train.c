@@ -122,7 +122,7 @@ START_TEST(resumed_with_other_options)
     o.epochs = 2;
     ck_assert_int_eq(train(&o, &(watch){.stop_after = 20}, NULL, &err), LIN_STOPPED);
     o.resume = 1;
-    // the epoch has fewer batches than are done already: it begins again
+    // the epoch has fewer batches than are done already: it starts again
     o.batch_frames = 1000;
     watch w = {0};
     ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
@@ -144,7 +144,7 @@ START_TEST(resumed_with_other_options)
     o.batch_frames = 60;
     w = (watch){0};
     ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
-    ck_assert_msg(strstr(w.note, "begins again") != NULL, "%s", w.note);
+    ck_assert_msg(strstr(w.note, "starts again") != NULL, "%s", w.note);
     ck_assert_int_eq(w.last.epoch, 3);
     // the same options: nothing to say
     run_folder(run, sizeof run, "same");
@@ -160,7 +160,7 @@ START_TEST(resumed_with_other_options)
     o.epochs = 5;
     write_set(dev_path, 7, 300, 0);
     ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
-    ck_assert_msg(strstr(w.note, "judged anew") != NULL, "%s", w.note);
+    ck_assert_msg(strstr(w.note, "determined again") != NULL, "%s", w.note);
     ck_assert(w.last.best_per == w.last.dev_per);
     // utterances of the same lengths and other features
     o.epochs = 6;
