@@ -1,15 +1,15 @@
-# linnet: build, test, install. `make help` says what can be made.
+# linnet: build, test, install. `make help` lists the targets.
 #
-# CONFIG chooses the build folder and flags: release (default), asan, ubsan, tsan, fuzz. Sources are found by their place:
+# CONFIG chooses the build folder and flags: release (default), asan, ubsan, tsan, fuzz. The folder of a source decides how it is built:
 #   base/ kernels/ frontend/ model/ lexicon/ decoder/ linnet/ -> the library of the project, build/CONFIG/liblinnet.a
 #   app/*.c                                          -> the program, build/CONFIG/linnet (all but main.c also for tests: libapp.a)
-#   kernels/cuda/*.cu                                -> build/release/liblinnet_cuda.so, where nvcc is found (NVCC= : not)
+#   kernels/cuda/*.cu                                -> build/release/liblinnet_cuda.so, if nvcc is found (NVCC= : not built)
 #   the same and tests/emulation/*.cpp               -> the CUDA backend on the host, for tests: build/CONFIG/emulated/
 #   tests/<folder>/test_*.c                          -> one Check program each; those of tests/cuda with the emulated backend
 #   tests/<folder>/test_*.sh                         -> shell tests that run the program
 #   tests/fuzz/fuzz_*.c                              -> fuzz targets: with clang's libFuzzer (make fuzz), else with tests/fuzz/driver.c
 #   bench/*.c                                        -> one benchmark each
-# A source whose name ends in _avx512bf16.c, _avx512.c or _avx2.c is compiled for that instruction set, on x86-64 only, and reached by run-time dispatch.
+# A source whose name ends in _avx512bf16.c, _avx512.c or _avx2.c is compiled for that instruction set, on x86-64 only, and called through run-time dispatch.
 
 MAKEFLAGS += --no-builtin-rules
 ifeq ($(origin CC),default)
@@ -34,7 +34,7 @@ endif
 
 # ---- flags -----------------------------------------------------------------------------------------------------------------------
 
-# Warnings are errors in checks alone: another compiler's new warning must not stop a user's build.
+# Warnings are errors only in checks: a new warning of another compiler must not stop a user's build.
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion
 WERROR ?= $(if $(filter-out release,$(CONFIG)),-Werror)
 CPPFLAGS += -I. -D_GNU_SOURCE
@@ -44,22 +44,23 @@ CFLAGS_ubsan := -O1 -g -fsanitize=undefined -fno-sanitize-recover=undefined
 CFLAGS_tsan := -O1 -g -fsanitize=thread
 CFLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
 CFLAGS := -std=c11 $(WARN) -fPIC -fvisibility=hidden -fno-math-errno $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS)
-# Of the CUDA sources on the host. Their vectors of four confuse the warnings about uninitialised values, their unrolling clang.
+# For the CUDA sources on the host. Vectors of four cause false warnings about uninitialised values, unrolling pragmas cause them in
+# clang.
 CXXFLAGS := -std=c++17 -Wall -Wextra -Wno-unknown-pragmas -Wno-uninitialized -Wno-maybe-uninitialized -Wno-pass-failed \
 	-fno-math-errno -fno-exceptions -fno-rtti -fno-strict-aliasing -fPIC -fvisibility=hidden $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS)
 
-# Fused multiply-adds there: these instruction sets have them, and -std=c11 alone forbids the compiler to form them.
+# With fused multiply-adds: these instruction sets have them, and -std=c11 alone does not let the compiler form them.
 ISA_avx512 := -march=x86-64-v4 -ffp-contract=fast
 ISA_avx512bf16 := $(ISA_avx512) -mavx512bf16
 ISA_avx2 := -mavx2 -mfma -mf16c -ffp-contract=fast
 
 PKGS := sndfile soxr kissfft-float libcjson zlib
-# Opened when a microphone is, and not linked: its libraries take as long to load as the program takes to start.
+# Loaded when a microphone is opened, and not linked: loading its libraries takes as long as the start of the program.
 HEADER_PKGS := portaudio-2.0
 PKG_CFLAGS := $(foreach p,$(PKGS) $(HEADER_PKGS),$(shell pkg-config --cflags $p 2>/dev/null | sed 's/-I/-isystem /g'))
 PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null)
 CHECK_LIBS := $(or $(shell pkg-config --libs check 2>/dev/null),-lcheck)
-# Without pkg-config's files, as on a bare GPU machine: where the compiler looks, and what tools/bundle.sh has brought along.
+# Without pkg-config files, as on a bare GPU machine: the compiler's default folders, and those that tools/bundle.sh filled.
 ifeq ($(PKG_LIBS),)
 PKG_LIBS := -lsndfile -lsoxr -lkissfft-float -lcjson -lz
 PKG_CFLAGS += -Dkiss_fft_scalar=float -DKISS_FFT_SHARED
@@ -82,7 +83,7 @@ CUDA_VERSION := $(if $(NVCC),$(shell $(NVCC) --version 2>/dev/null | sed -n 's/.
 NVCCFLAGS := -std=c++17 -O3 $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$a,code=sm_$a) \
 	-gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS)) -t0 \
 	-Xcompiler -fPIC,-fvisibility=hidden,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics,-Wall,-Wextra
-# One folder for each choice of architectures: make check compiles for one, once, and leaves the others alone.
+# One folder for each choice of architectures: make check compiles for one of them, once, and does not touch the others.
 empty :=
 CUDA_DIR := build/cuda/sm$(subst $(empty) $(empty),-,$(strip $(CUDA_ARCHS)))
 CUDA_SO := $(CUDA_DIR)/liblinnet_cuda.so
@@ -96,17 +97,17 @@ endif
 APP_SRC := $(wildcard app/*.c)
 CUDA_SRC := $(wildcard kernels/cuda/*.cu)
 CUDA_OBJ := $(CUDA_SRC:%.cu=$(CUDA_DIR)/%.o)
-# What the backend's library has of its own: it must not depend on what the program exports.
+# Sources that the backend's library contains too: it must not depend on the symbols of the program.
 CUDA_C_SRC := base/clock.c base/memory.c base/status.c
 EMULATED_OBJ := $(CUDA_SRC:%.cu=$B/emulated/%.o) $(patsubst %.cpp,$B/emulated/%.o,$(wildcard tests/emulation/*.cpp))
 EMULATED := $B/emulated/liblinnet_cuda.so $B/emulated/libcuda.so.1
 TEST_SRC := $(wildcard tests/*/test_*.c)
 TEST_SH := $(wildcard tests/*/test_*.sh)
 ifeq ($(CONFIG),tsan)
-TEST_SRC := $(filter-out tests/cuda/%,$(TEST_SRC)) # fibres and ThreadSanitizer do not go together
+TEST_SRC := $(filter-out tests/cuda/%,$(TEST_SRC)) # ThreadSanitizer does not support the emulation's fibres
 TEST_SH := $(filter-out tests/cuda/%,$(TEST_SH))
 endif
-# Those that run on a real GPU too: all but the tests of the emulation and of its faults.
+# Tests that also run on a real GPU: all except those of the emulation and of simulated faults.
 GPU_TEST_SRC := $(shell grep -L 'tests/emulation/' /dev/null $(wildcard tests/cuda/test_*.c) | grep -v '^/dev/null')
 GPU_TESTS := $(GPU_TEST_SRC:%.c=build/gpu/%)
 TEST_TOOLS := $B/tests/app/sound $B/tests/app/rows $B/tests/app/gpu_cases
@@ -118,13 +119,13 @@ TESTS := $(TEST_SRC:%.c=$B/%)
 FUZZERS := $(FUZZ_SRC:%.c=$B/%)
 BENCHES := $(BENCH_SRC:%.c=$B/%)
 
-# ---- what people ask for ---------------------------------------------------------------------------------------------------------
+# ---- targets for users -----------------------------------------------------------------------------------------------------------
 
 all: found
 	+@$(MAKE) --no-print-directory $(JOBS) $B/linnet $(if $(NVCC),$B/liblinnet_cuda.so)
 	@echo "built $B/linnet$(if $(NVCC), and $B/liblinnet_cuda.so); 'make help' says what else can be made"
 
-# As many jobs as there are processors, unless this make was given -j. Worked out in recipes: only there MAKEFLAGS says so.
+# As many jobs as processors, unless make has a -j. Evaluated in recipes: MAKEFLAGS contains -j only there.
 JOBS = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(NPROC))
 
 help:
@@ -139,8 +140,8 @@ deps:
 lib: $B/liblinnet.a
 tests: $(TESTS) $(FUZZERS) $(TEST_TOOLS)
 
-# Two configurations, one summary: everything in release, and the same programs once more under AddressSanitizer (CHECK_ASAN=no: not).
-# Where nvcc is, it compiles the CUDA backend for one architecture. Nothing looks for a real GPU: see check-gpu.
+# Two configurations, one summary: everything in release, then the same programs under AddressSanitizer (not with CHECK_ASAN=no).
+# If nvcc is installed, the CUDA backend is compiled for one architecture. A real GPU is not used: see check-gpu.
 CHECK_ASAN ?= yes
 check asan ubsan tsan: export LINNET_CUDA_DRIVER ?= none
 check:
@@ -153,7 +154,7 @@ check:
 RUN = $(TESTS) $(FUZZERS) $(TEST_SH:%=$B/%)
 test-programs: $(TESTS) $(FUZZERS) $(TEST_TOOLS) $B/linnet $(if $(filter tsan,$(CONFIG)),,$(EMULATED))
 
-# The same program and its tests where programs often fail: odd paths, another locale, a home that cannot be written.
+# The same program and its tests in conditions where programs often fail: unusual paths, another locale, a read-only home.
 check-places:
 	@tools/deps.sh build check
 	@tests/places.sh '$(NPROC)'
@@ -166,18 +167,18 @@ check-gpu:
 
 gpu-programs: $(GPU_TESTS) $B/liblinnet_cuda.so
 
-# The library is whole, and exports no more than it should.
+# The library links, and exports only its own names.
 cuda-compiles: $(CUDA_SO)
 	@names=$$(nm -D --defined-only $< | awk '{ print $$3 }' | grep -v '^lin_cuda_'); \
 		[ -z "$$names" ] || { echo "$< exports $$names"; exit 1; }
 
-# A configuration of its own folder, built and tested.
+# Builds and tests a configuration in its own folder.
 asan ubsan tsan:
 	@tools/deps.sh build check
 	+@$(MAKE) --no-print-directory $(JOBS) CONFIG=$@ test-programs
 	@tests/run.sh '$(NPROC)' $(subst $B,build/$@,$(RUN))
 
-# clang's libFuzzer, FUZZ_SECONDS for each target; a finding stays in build/fuzz/findings.
+# clang's libFuzzer, FUZZ_SECONDS for each target; findings are stored in build/fuzz/findings.
 fuzz:
 	@tools/deps.sh build fuzz
 	+@$(MAKE) --no-print-directory $(JOBS) CONFIG=fuzz CC=clang fuzz-programs
@@ -202,7 +203,7 @@ clean:
 
 # ---- installation ----------------------------------------------------------------------------------------------------------------
 
-# In a variable of the shell, so that any sign may stand in the path.
+# A shell variable, so that the path may contain any character.
 install uninstall: export TO = $(DESTDIR)$(PREFIX)
 
 install: all
@@ -227,7 +228,7 @@ uninstall:
 		"$$TO/share/fish/vendor_completions.d/linnet.fish"
 	rm -rf "$$TO/share/linnet" "$$TO/share/doc/linnet" "$$TO/lib/linnet"
 
-# One short line a file; V=1 shows the whole command.
+# One short line for each file; V=1 shows the whole command.
 ifeq ($(V),1)
 SAY := @:
 else
@@ -237,14 +238,14 @@ endif
 
 # ---- compiling -------------------------------------------------------------------------------------------------------------------
 
-# What the objects were made with, and what the archives hold: rewritten only when it changes, so that other flags or a source that
-# came or went rebuild what they must.
+# Records of the compiler flags and of the sources in the archives: rewritten only when they change, so that other flags or an added
+# or removed source rebuild what depends on them.
 $B/flags: FORCE
 	@mkdir -p $(@D)
 	@tools/record.sh $@ '$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) avx512: $(ISA_avx512bf16) avx2: $(ISA_avx2) $(DEFAULT_PREFIX) \
 		$(CUDA_VERSION) $(CXX) $(CXXFLAGS)'
 
-# Where it will be installed, which two objects know: another PREFIX compiles these alone and links.
+# The place of installation, compiled into two objects: another PREFIX compiles only these and links.
 $B/prefix: FORCE
 	@mkdir -p $(@D)
 	@tools/record.sh $@ '$(PREFIX)'
@@ -261,7 +262,7 @@ $O/%_avx2.o: ISA := $(ISA_avx2)
 $O/linnet/find.o: ISA := -DLIN_DATA_DIR='"$(PREFIX)/share/linnet"'
 $O/kernels/gpu.o: ISA := -DLIN_LIB_DIR='"$(PREFIX)/lib/linnet"' $(if $(CUDA_VERSION),-DLIN_CUDA_VERSION=$(CUDA_VERSION))
 
-# Parsers are what is fuzzed; clang takes minutes to instrument the unrolled register blocks.
+# Only parsers are fuzzed, and clang needs minutes to instrument the unrolled register blocks.
 ifeq ($(CONFIG),fuzz)
 $O/kernels/cpu/%.o: PLAIN := -fno-sanitize=all
 endif
@@ -302,7 +303,7 @@ $(CUDA_DIR)/%.o: %.c $(CUDA_DIR)/flags
 	$(SAY) "  CC    $< (for liblinnet_cuda.so)"
 	$(Q)$(CC) $(CPPFLAGS) -std=c11 $(WARN) $(WERROR) -O3 -fPIC -fvisibility=hidden -MMD -MP -c $< -o $@
 
-# cudart is linked in; cublasLt, which is large, is found where the toolkit lies or beside the library.
+# cudart is linked statically; cublasLt is large and is loaded from the toolkit or from the library's folder.
 $(CUDA_SO): $(CUDA_OBJ) $(CUDA_C_SRC:%.c=$(CUDA_DIR)/%.o)
 	@mkdir -p $(@D)
 	$(SAY) "  LINK  $@"
@@ -313,8 +314,7 @@ $B/liblinnet_cuda.so: $(CUDA_SO)
 	@mkdir -p $(@D)
 	@cp -f $< $@
 
-# The same sources on the host, for tests: an archive for programs that call them, and a library and a driver for the program's own
-# loader.
+# The same sources compiled for the host, for tests: an archive for test programs, and a library and a driver that the program loads.
 $B/emulated/%.o: %.cu $B/flags
 	@mkdir -p $(@D)
 	$(SAY) "  CXX   $<"
@@ -357,7 +357,7 @@ $B/tests/cuda/%: $O/tests/cuda/%.o $B/emulated/libemulated.a $B/liblinnet.a
 	$(SAY) "  LINK  $@"
 	$(Q)$(CXX) $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS) $(LDFLAGS) $^ $(CHECK_LIBS) $(LDLIBS) -o $@
 
-# The tests of the backend for a real GPU: the backend is opened as the program opens it.
+# The tests of the backend for a real GPU: they load the backend as the program does.
 build/gpu/%.o: %.c $B/flags
 	@mkdir -p $(@D)
 	$(SAY) "  CC    $< (for a GPU)"
