@@ -76,12 +76,10 @@ typedef struct span {
     size_t n;
 } span;
 
-static int is_space(char c) { return c == ' ' || c == '\t' || c == '\r'; }
-
 static span trimmed(const char *text, size_t n)
 {
-    while (n && is_space(text[n - 1])) n--;
-    while (n && is_space(text[0])) text++, n--;
+    while (n && lin_is_space(text[n - 1])) n--;
+    while (n && lin_is_space(text[0])) text++, n--;
     return (span){text, n};
 }
 
@@ -89,11 +87,11 @@ static span trimmed(const char *text, size_t n)
 static int drop_id(span *line, int ids)
 {
     if (ids == IDS_FIRST) {
-        while (line->n && !is_space(line->text[0])) line->text++, line->n--;
+        while (line->n && !lin_is_space(line->text[0])) line->text++, line->n--;
     } else if (ids == IDS_LAST) {
         size_t open = line->n;
         if (!line->n || line->text[line->n - 1] != ')') return 0;
-        while (open && line->text[open - 1] != '(' && !is_space(line->text[open - 1])) open--;
+        while (open && line->text[open - 1] != '(' && !lin_is_space(line->text[open - 1])) open--;
         if (!open || line->text[open - 1] != '(') return 0;
         line->n = open - 1;
     }

@@ -40,11 +40,6 @@ static const lin_option options[] = {
     {.type = LIN_OPTION_END},
 };
 
-static int is_space(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
 typedef struct span {
     const char *text;
     size_t n;
@@ -52,8 +47,8 @@ typedef struct span {
 
 static span trim(span s)
 {
-    while (s.n && is_space(s.text[0])) s.text++, s.n--;
-    while (s.n && (is_space(s.text[s.n - 1]) || s.text[s.n - 1] == '\n' || s.text[s.n - 1] == '\r')) s.n--;
+    while (s.n && lin_is_space(s.text[0])) s.text++, s.n--;
+    while (s.n && (lin_is_space(s.text[s.n - 1]) || s.text[s.n - 1] == '\n')) s.n--;
     return s;
 }
 
@@ -63,9 +58,9 @@ static int ends_with_id(span line)
     for (size_t i = line.n - 1; i > 0; i--) {
         char c = line.text[i - 1];
         if (c == '(') {
-            return i < line.n - 1 && (i == 1 || is_space(line.text[i - 2])) && !lin_mark_length(line.text + i - 1, line.n - i + 1);
+            return i < line.n - 1 && (i == 1 || lin_is_space(line.text[i - 2])) && !lin_mark_length(line.text + i - 1, line.n - i + 1);
         }
-        if (c == ')' || is_space(c)) return 0;
+        if (c == ')' || lin_is_space(c)) return 0;
     }
     return 0;
 }
@@ -75,7 +70,7 @@ static span take_id(span *line, int ids)
 {
     span id = {line->text, 0};
     if (ids == IDS_FIRST) {
-        while (id.n < line->n && !is_space(id.text[id.n])) id.n++;
+        while (id.n < line->n && !lin_is_space(id.text[id.n])) id.n++;
         line->text += id.n;
         line->n -= id.n;
         *line = trim(*line);
