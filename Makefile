@@ -2,6 +2,7 @@
 #
 # CONFIG chooses the build folder and flags: release (default), asan, ubsan, tsan, fuzz. The folder of a source decides how it is built:
 #   base/ kernels/ frontend/ model/ lexicon/ decoder/ linnet/ -> the library of the project, build/CONFIG/liblinnet.a
+#   the same                                         -> the library for other programs, build/CONFIG/lib/ (linnet/library.mk)
 #   app/*.c                                          -> the program, build/CONFIG/linnet (all but main.c also for tests: libapp.a)
 #   kernels/cuda/*.cu                                -> build/release/liblinnet_cuda.so, if nvcc is found (NVCC= : not built)
 #   the same and tests/emulation/*.cpp               -> the CUDA backend on the host, for tests: build/CONFIG/emulated/
@@ -119,11 +120,14 @@ TESTS := $(TEST_SRC:%.c=$B/%)
 FUZZERS := $(FUZZ_SRC:%.c=$B/%)
 BENCHES := $(BENCH_SRC:%.c=$B/%)
 
+.DEFAULT_GOAL := all
+include linnet/library.mk
+
 # ---- targets for users -----------------------------------------------------------------------------------------------------------
 
 all: found
-	+@$(MAKE) --no-print-directory $(JOBS) $B/linnet $(if $(NVCC),$B/liblinnet_cuda.so)
-	@echo "built $B/linnet$(if $(NVCC), and $B/liblinnet_cuda.so); 'make help' says what else can be made"
+	+@$(MAKE) --no-print-directory $(JOBS) $B/linnet library $(if $(NVCC),$B/liblinnet_cuda.so)
+	@echo "built $B/linnet, $B/lib/liblinnet.so and .a$(if $(NVCC), and $B/liblinnet_cuda.so); 'make help' says what else can be made"
 
 # As many jobs as processors, unless make has a -j. Evaluated in recipes: MAKEFLAGS contains -j only there.
 JOBS = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(NPROC))
@@ -137,7 +141,6 @@ found:
 deps:
 	@tools/deps.sh build check demo
 
-lib: $B/liblinnet.a
 tests: $(TESTS) $(FUZZERS) $(TEST_TOOLS)
 
 # Two configurations, one summary: everything in release, then the same programs under AddressSanitizer (not with CHECK_ASAN=no).
@@ -152,7 +155,7 @@ check:
 	@tests/run.sh '$(NPROC)' $(RUN) $(if $(filter yes,$(CHECK_ASAN)),$(subst $B,build/asan,$(RUN)))
 
 RUN = $(TESTS) $(FUZZERS) $(TEST_SH:%=$B/%)
-test-programs: $(TESTS) $(FUZZERS) $(TEST_TOOLS) $B/linnet $(if $(filter tsan,$(CONFIG)),,$(EMULATED))
+test-programs: $(TESTS) $(FUZZERS) $(TEST_TOOLS) $B/linnet $(if $(filter release,$(CONFIG)),$(LIBRARY)) $(if $(filter tsan,$(CONFIG)),,$(EMULATED))
 
 # The same program and its tests in conditions where programs often fail: unusual paths, another locale, a read-only home.
 check-places:
@@ -204,9 +207,13 @@ clean:
 # ---- installation ----------------------------------------------------------------------------------------------------------------
 
 # A shell variable, so that the path may contain any character.
-install uninstall: export TO = $(DESTDIR)$(PREFIX)
+install install-files install-library uninstall uninstall-library: export TO = $(DESTDIR)$(PREFIX)
 
 install: all
+	+@$(MAKE) --no-print-directory install-files
+
+# Without building anything.
+install-files: install-library
 	install -d "$$TO/bin" "$$TO/share/linnet" "$$TO/share/man/man1" \
 		"$$TO/share/doc/linnet" "$$TO/share/bash-completion/completions" \
 		"$$TO/share/zsh/site-functions" "$$TO/share/fish/vendor_completions.d"
@@ -221,7 +228,7 @@ install: all
 	$B/linnet completion zsh > "$$TO/share/zsh/site-functions/_linnet"
 	$B/linnet completion fish > "$$TO/share/fish/vendor_completions.d/linnet.fish"
 
-uninstall:
+uninstall: uninstall-library
 	rm -f "$$TO/bin/linnet" "$$TO/share/man/man1"/linnet.1 \
 		"$$TO/share/man/man1"/linnet-*.1 \
 		"$$TO/share/bash-completion/completions/linnet" "$$TO/share/zsh/site-functions/_linnet" \
@@ -394,7 +401,7 @@ include bench/gpu.mk
 
 FORCE:
 
-.PHONY: all help found deps lib tests check check-places check-gpu gpu-programs cuda-compiles test-programs asan ubsan tsan fuzz fuzz-programs demo bench bench-programs clean install \
+.PHONY: all help found deps install-files tests check check-places check-gpu gpu-programs cuda-compiles test-programs asan ubsan tsan fuzz fuzz-programs demo bench bench-programs clean install \
 	uninstall FORCE
 .SECONDARY:
 -include $(shell find $B build/cuda build/gpu -name '*.d' 2>/dev/null)

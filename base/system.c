@@ -2,6 +2,7 @@
 
 #include "base/system.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -44,6 +45,17 @@ int lin_system_program(char *path, size_t capacity)
 }
 
 #endif
+
+int lin_system_library(char *path, size_t capacity)
+{
+    static const char here;
+    char whole[PATH_MAX];
+    Dl_info info;
+    *path = 0;
+    if (!dladdr(&here, &info) || !info.dli_fname || !realpath(info.dli_fname, whole) || strlen(whole) >= capacity) return 0;
+    memcpy(path, whole, strlen(whole) + 1);
+    return 1;
+}
 
 int lin_system_pipe(int ends[2])
 {

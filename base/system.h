@@ -19,6 +19,9 @@
 /* The path of the running program, absolute. 0, and an empty path, if the system does not tell or it does not fit. */
 int lin_system_program(char *path, size_t capacity);
 
+/* The same of the file that this code is in: the program, or the shared library where one of the project's is used. */
+int lin_system_library(char *path, size_t capacity);
+
 /* Two descriptors that a started program does not inherit. 0, or -1 with errno. */
 int lin_system_pipe(int ends[2]);
 

@@ -132,6 +132,27 @@ lin_status lin_result_append(lin_result *r, const lin_result *more, lin_error *e
     return LIN_OK;
 }
 
+lin_status lin_result_follow(lin_result *r, const lin_result *from, lin_error *err)
+{
+    const int phones = from->n_phones - r->n_phones, words = from->n_words - r->n_words;
+    if (phones < 0 || words < 0 || from->text_used < r->text_used)
+        return lin_fail(err, LIN_INVALID, "a result with %d phones follows one with %d", r->n_phones, from->n_phones);
+    lin_status status = room(r, phones, words, from->text_used - r->text_used, err);
+    if (status != LIN_OK) return status;
+    if (phones) memcpy(r->phones + r->n_phones, from->phones + r->n_phones, (size_t)phones * sizeof *r->phones);
+    if (words) memcpy(r->words + r->n_words, from->words + r->n_words, (size_t)words * sizeof *r->words);
+    if (from->text_used > r->text_used) memcpy(r->text + r->text_used, from->text + r->text_used, from->text_used - r->text_used);
+    r->n_phones = from->n_phones;
+    r->n_words = from->n_words;
+    r->text_used = from->text_used;
+    r->has_words = from->has_words;
+    r->seconds = from->seconds;
+    r->score = from->score;
+    r->acoustic = from->acoustic;
+    r->language = from->language;
+    return LIN_OK;
+}
+
 void lin_result_set_times(lin_result *r, const lin_segment *segments)
 {
     for (int i = 0; i < r->n_phones; i++) {

@@ -85,6 +85,10 @@ void lin_result_shift(lin_result *result, double seconds);
  * appended. */
 lin_status lin_result_append(lin_result *result, const lin_result *more, lin_error *err);
 
+/* Appends the phones and words that `from` has more than the result, which is a copy of its beginning; takes over seconds and
+ * scores. LIN_NO_MEMORY; LIN_INVALID if it has fewer. */
+lin_status lin_result_follow(lin_result *result, const lin_result *from, lin_error *err);
+
 /* Other times for the phones, segments [n_phones], and those of their first and last phone for the words. */
 void lin_result_set_times(lin_result *result, const lin_segment *segments);
 

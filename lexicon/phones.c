@@ -5,7 +5,6 @@
 #include "base/memory.h"
 #include "base/symbols.h"
 #include "base/textfile.h"
-#include "base/utf8.h"
 
 enum { MAX_PHONES = 65536 };
 

@@ -82,6 +82,28 @@ void lin_decoding_close(lin_decoding *decoding);
  */
 lin_status lin_decoding_reread(lin_decoding *decoding, int *n_phrases, lin_error *err);
 
+/*
+ * Phrases for a stream of its own: copy the lin_decoding and set its context from them; they must live as long as it is used. n = 0
+ * gives none. LIN_UNSUPPORTED for greedy decoding; LIN_INVALID names the phrase that has no words or cannot be pronounced. Opens the
+ * lexicon anew. On failure *phrases is empty. Any thread.
+ */
+typedef struct lin_phrase {
+    const char *text;
+    double bonus; /* natural logarithm */
+} lin_phrase;
+
+typedef struct lin_phrases {
+    lin_context *phones;
+    lin_word_context *words;
+} lin_phrases;
+
+lin_status lin_decoding_make_phrases(const lin_decoding *decoding, const lin_phrase *list, int n, lin_phrases *phrases,
+                                     lin_error *err);
+void lin_phrases_free(lin_phrases *phrases);
+
+/* Words that can be found; 0 where none are looked for. */
+int lin_decoding_vocabulary(const lin_decoding *decoding);
+
 /* Spells words of paths: a lin_result_speller for a lin_decoding; NULL where no words are looked for. */
 lin_result_speller lin_decoding_speller(const lin_decoding *decoding);
 

@@ -223,6 +223,18 @@ static lin_status make_words_context(parts *p, lin_error *err)
     return status;
 }
 
+// The phrases as what a search looks for.
+static lin_status make_context(parts *p, lin_error *err)
+{
+    lin_status status = LIN_OK;
+    if (p->n_phrases == 0) return LIN_OK;
+    if (!p->dictionary && *p->lexicon) status = open_dictionary(p, err);
+    if (status == LIN_OK) status = lin_find_open_rules(p->phones, &p->rules, err);
+    if (status == LIN_OK) status = lin_g2p_create(p->phones, p->dictionary, p->rules, &p->g2p, err);
+    if (status == LIN_OK) status = p->tree ? make_words_context(p, err) : make_phones_context(p, err);
+    return status;
+}
+
 static lin_status open_phrases(parts *p, lin_error *err)
 {
     const lin_decoding_values *v = p->values;
@@ -230,12 +242,7 @@ static lin_status open_phrases(parts *p, lin_error *err)
     for (int i = 0; i < v->phrases.count && status == LIN_OK; i++) {
         status = add_phrase(p, v->phrases.items[i], strlen(v->phrases.items[i]), v->context_bonus, 0, err);
     }
-    if (status != LIN_OK || p->n_phrases == 0) return status;
-    if (!p->dictionary && *p->lexicon) status = open_dictionary(p, err);
-    if (status == LIN_OK) status = lin_find_open_rules(p->phones, &p->rules, err);
-    if (status == LIN_OK) status = lin_g2p_create(p->phones, p->dictionary, p->rules, &p->g2p, err);
-    if (status == LIN_OK) status = v->words ? make_words_context(p, err) : make_phones_context(p, err);
-    return status;
+    return status == LIN_OK ? make_context(p, err) : status;
 }
 
 // ---- searches -------------------------------------------------------------------------------------------------------------------
@@ -423,6 +430,40 @@ lin_status lin_decoding_reread(lin_decoding *d, int *n_phrases, lin_error *err)
     d->context = (lin_search_context){.phones = p->phones_context, .words = p->words_context};
     return LIN_OK;
 }
+
+lin_status lin_decoding_make_phrases(const lin_decoding *d, const lin_phrase *list, int n, lin_phrases *phrases, lin_error *err)
+{
+    *phrases = (lin_phrases){NULL, NULL};
+    if (n > 0 && !d->parts)
+        return lin_fail(err, LIN_UNSUPPORTED, "greedy decoding does not use phrases: decode with a beam or to words");
+    if (n <= 0) return LIN_OK;
+    parts p = *d->parts; // shares what is opened
+    p.phones_context = NULL;
+    p.words_context = NULL;
+    p.again = 1;
+    lin_status status = LIN_OK;
+    for (int i = 0; i < n && status == LIN_OK; i++) {
+        if (!list[i].text) status = lin_fail(err, LIN_INVALID, "phrase %d has no text", i);
+        else if (!(fabs(list[i].bonus) <= LIN_CONTEXT_BONUS_MAX))
+            status = lin_fail(err, LIN_INVALID, "the phrase '%.100s': its bonus is %g, and must be within %g of 0", list[i].text,
+                              list[i].bonus, (double)LIN_CONTEXT_BONUS_MAX);
+        else status = add_phrase(&p, list[i].text, strlen(list[i].text), list[i].bonus, 0, err);
+    }
+    if (status == LIN_OK) status = make_context(&p, err);
+    drop_scaffold(&p);
+    *phrases = (lin_phrases){p.phones_context, p.words_context};
+    if (status != LIN_OK) lin_phrases_free(phrases);
+    return status;
+}
+
+void lin_phrases_free(lin_phrases *phrases)
+{
+    lin_context_destroy(phrases->phones);
+    lin_word_context_destroy(phrases->words);
+    *phrases = (lin_phrases){NULL, NULL};
+}
+
+int lin_decoding_vocabulary(const lin_decoding *d) { return d->parts && d->parts->tree ? lin_tree_words(d->parts->tree) : 0; }
 
 static const char *spell(const void *context, int word)
 {

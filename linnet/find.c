@@ -18,19 +18,30 @@ static int exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
-// Beside the program as it is installed or built, in the installation prefix, here. In the source tree a file may have another
-// name.
-static int find_file(const char *installed, const char *in_source, char *path, size_t capacity)
+// In ../share/linnet beside the folder of a file, as it is installed; or in the share/linnet of the source tree that it was built in,
+// where a file may have another name.
+static int find_beside(char *file, int in_lib, const char *installed, const char *in_source, char *path, size_t capacity)
+{
+    char *slash = strrchr(file, '/');
+    if (slash) *slash = 0;
+    snprintf(path, capacity, "%s/../share/linnet/%s", file, installed);
+    if (exists(path)) return 1;
+    snprintf(path, capacity, "%s/%s../../share/linnet/%s", file, in_lib ? "../" : "", in_source);
+    return exists(path);
+}
+
+static int is_program(const char *file)
 {
     char program[PATH_MAX];
-    if (lin_system_program(program, sizeof program)) {
-        char *slash = strrchr(program, '/');
-        if (slash) *slash = 0;
-        snprintf(path, capacity, "%s/../share/linnet/%s", program, installed);
-        if (exists(path)) return 1;
-        snprintf(path, capacity, "%s/../../share/linnet/%s", program, in_source);
-        if (exists(path)) return 1;
-    }
+    return lin_system_program(program, sizeof program) && strcmp(program, file) == 0;
+}
+
+// Beside the program, beside the shared library, in the installation prefix, here.
+static int find_file(const char *installed, const char *in_source, char *path, size_t capacity)
+{
+    char file[PATH_MAX];
+    if (lin_system_program(file, sizeof file) && find_beside(file, 0, installed, in_source, path, capacity)) return 1;
+    if (lin_system_library(file, sizeof file) && !is_program(file) && find_beside(file, 1, installed, in_source, path, capacity)) return 1;
     snprintf(path, capacity, "%s/%s", LIN_DATA_DIR, installed);
     if (exists(path)) return 1;
     snprintf(path, capacity, "share/linnet/%s", in_source);

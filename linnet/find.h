@@ -2,7 +2,7 @@
  * find.h - files that are installed with the library: the default model, lexicon, language models, letter-to-sound rules.
  *
  * They are looked for beside the running program as it is installed (../share/linnet) or built (share/linnet of the source tree),
- * then in the installation prefix, then in ./share/linnet. Threads: any, as long as nobody changes the environment.
+ * then in the same way beside the shared library, where one is used, then in the installation prefix, then in ./share/linnet. Threads: any, as long as nobody changes the environment.
  */
 #ifndef LIN_LINNET_FIND_H
 #define LIN_LINNET_FIND_H

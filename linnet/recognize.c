@@ -28,15 +28,12 @@ struct lin_ear {
     lin_state state; // room for what marks are given
 };
 
-lin_status lin_recognizer_open(lin_recognizer *recognizer, const char *path, const char *device, lin_precision precision,
-                               const lin_warnings *warnings, lin_error *err)
+// With the model that is loaded; the status is that of loading it.
+static lin_status set_up(lin_recognizer *recognizer, lin_status status, const char *device, lin_precision precision,
+                         const lin_warnings *warnings, lin_error *err)
 {
-    char found[4096];
     const lin_ops *ops;
-    memset(recognizer, 0, sizeof *recognizer);
-    lin_status status = lin_find_model(path, found, sizeof found, err);
     if (status == LIN_OK) status = lin_backend_open(device, precision, &ops, err);
-    if (status == LIN_OK) status = lin_model_load(found, &recognizer->model, err);
     if (status == LIN_OK) status = lin_encoder_create(recognizer->model, ops, &recognizer->encoder, err);
     if (status == LIN_OK) status = lin_phones_create(recognizer->model->phones, &recognizer->phones, err);
     if (status != LIN_OK) {
@@ -50,6 +47,26 @@ lin_status lin_recognizer_open(lin_recognizer *recognizer, const char *path, con
     recognizer->row_seconds = m->config.stack * m->features.hop_ms / 1000;
     recognizer->V = m->config.outputs;
     return LIN_OK;
+}
+
+lin_status lin_recognizer_open(lin_recognizer *recognizer, const char *path, const char *device, lin_precision precision,
+                               const lin_warnings *warnings, lin_error *err)
+{
+    char found[4096];
+    const lin_ops *ops;
+    memset(recognizer, 0, sizeof *recognizer);
+    lin_status status = lin_find_model(path, found, sizeof found, err);
+    if (status == LIN_OK) status = lin_backend_open(device, precision, &ops, err); // its errors first
+    if (status == LIN_OK) status = lin_model_load(found, &recognizer->model, err);
+    return set_up(recognizer, status, device, precision, warnings, err);
+}
+
+lin_status lin_recognizer_open_memory(lin_recognizer *recognizer, const void *bytes, size_t n, const char *device,
+                                      lin_precision precision, const lin_warnings *warnings, lin_error *err)
+{
+    memset(recognizer, 0, sizeof *recognizer);
+    const lin_status status = lin_model_load_memory(bytes, n, "model in memory", &recognizer->model, err);
+    return set_up(recognizer, status, device, precision, warnings, err);
 }
 
 void lin_recognizer_close(lin_recognizer *recognizer)
@@ -457,6 +474,7 @@ lin_status lin_ear_hear(lin_ear *ear, const lin_sound *sound, const lin_sink *si
         return status;
     }
     heard->lanes = lin_source_lanes(source);
+    heard->channels = lin_source_info(source)->channels;
     status = ready(ear, heard->lanes, lin_source_bins(source), err);
     if (status == LIN_OK && sink->begin) status = sink->begin(sink->context, heard->lanes, err);
     if (status == LIN_OK && sink->utterances && !ear->r->streams && lin_utterances_ends(sink->utterances(sink->context, 0))->resets)

@@ -49,6 +49,9 @@ struct lin_recognizer {
 /* path: NULL for the default model (find.h). warnings: NULL: none. device, precision: of lin_backend_open. On failure everything is closed. */
 lin_status lin_recognizer_open(lin_recognizer *recognizer, const char *path, const char *device, lin_precision precision,
                                const lin_warnings *warnings, lin_error *err);
+/* The same with a model file in memory, which may be freed afterwards. */
+lin_status lin_recognizer_open_memory(lin_recognizer *recognizer, const void *bytes, size_t n, const char *device,
+                                      lin_precision precision, const lin_warnings *warnings, lin_error *err);
 void lin_recognizer_close(lin_recognizer *recognizer);
 
 /* One file to hear. */
@@ -89,7 +92,7 @@ typedef struct lin_sink {
 
 typedef struct lin_heard {
     double seconds;    /* of sound since the stream began; of a part: its end, by the file's clock */
-    int lanes;
+    int lanes, channels; /* channels: of the sound */
     char warning[256]; /* what was wrong with the sound but did not prevent hearing it */
     int incomplete;    /* some of the sound is missing: the warning says what */
 } lin_heard;

@@ -341,3 +341,9 @@ lin_status lin_session_fork(lin_session *s, const lin_session_sink *sink, lin_se
     (*copy)->given = s->given;
     return LIN_OK;
 }
+
+void lin_session_decode_by(lin_session *s, const lin_decoding *decoding)
+{
+    s->options.decoding = decoding;
+    lin_utterances_decode_by(s->utterances, decoding);
+}

@@ -98,6 +98,9 @@ lin_status lin_session_load(lin_session *session, const lin_state *state, lin_er
  * options is shared by both. Needs options.saves unless it is of frames. */
 lin_status lin_session_fork(lin_session *session, const lin_session_sink *sink, lin_session **copy, lin_error *err);
 
+/* Another copy of its decoding from now on, with the same search; it must outlive the session. A fork has that of its original. */
+void lin_session_decode_by(lin_session *session, const lin_decoding *decoding);
+
 /* Seconds of sound taken in since the beginning, and decoded. */
 double lin_session_seconds(const lin_session *session);
 double lin_session_processed(const lin_session *session);

@@ -316,6 +316,8 @@ int lin_utterances_may_reset(const lin_utterances *u, int rows)
 
 /* ---- saved streams ---------------------------------------------------------------------------------------------------------- */
 
+void lin_utterances_decode_by(lin_utterances *u, const lin_decoding *decoding) { u->decoder.decoding = decoding; }
+
 const lin_search *lin_utterances_search(const lin_utterances *u) { return &u->decoder.decoding->search; }
 
 void *lin_utterances_decoder(lin_utterances *u) { return u->decoder.state; }

@@ -128,6 +128,9 @@ void *lin_utterances_decoder(lin_utterances *u);
 const lin_endpoint *lin_utterances_endpoint(const lin_utterances *u);
 void lin_utterances_go_on(lin_utterances *u, int64_t row, const lin_endpoint *endpoint);
 
+/* Another copy of the same decoding from now on, with the same search; it must outlive this, and its context may differ. */
+void lin_utterances_decode_by(lin_utterances *u, const lin_decoding *decoding);
+
 /* Everything of another one with the same options, what was shown too. LIN_NO_MEMORY. Not for whole sounds. */
 lin_status lin_utterances_copy(lin_utterances *u, const lin_utterances *from, lin_error *err);
 

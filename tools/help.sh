@@ -1,7 +1,8 @@
 #!/bin/sh
 # help.sh CC ARCH PACKAGES CONFIG PREFIX NVCC ARCHS: prints the targets of the Makefile.
 cat <<END
-make              build the program: build/release/linnet, and where nvcc is found the GPU backend beside it
+make              build the program build/release/linnet, the library in build/release/lib, where nvcc is found the GPU backend
+make library      the library for other programs alone: liblinnet.so, liblinnet.a, linnet(3)
 make demo         transcribe recorded speech with the model that comes with linnet, next to what was said
 make check        build and run every test; the last line is the summary
 make check-places the tests in odd places: a path with blanks, another locale, an unprivileged user, ...

@@ -19,6 +19,11 @@ START_TEST(own_path)
     ck_assert_int_eq(path[0], '/');
     ck_assert_int_eq(lin_system_program(two, sizeof two), 0);
     ck_assert_str_eq(two, "");
+    char library[PATH_MAX];
+    ck_assert_int_eq(lin_system_library(library, sizeof library), 1);
+    ck_assert_str_eq(library, path); // linked into the program
+    ck_assert_int_eq(lin_system_library(two, sizeof two), 0);
+    ck_assert_str_eq(two, "");
 }
 END_TEST
 

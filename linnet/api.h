@@ -1,0 +1,118 @@
+/*
+ * api.h - what the files behind linnet.h share: the objects that it leaves opaque, and how errors and options cross it.
+ *
+ * Pipeline: a program -> linnet.h -> linnet/api_*.c -> [the library's own headers].
+ *
+ *   linnet_status linnet_x(..., linnet_error *err)
+ *   {
+ *       lin_error why = {0};
+ *       return lin_api_end(x(..., &why), &why, err);
+ *   }
+ */
+#ifndef LIN_LINNET_API_H
+#define LIN_LINNET_API_H
+
+#include <stdatomic.h>
+
+#include "base/buffer.h"
+#include "decoder/result.h"
+#include "decoder/writers.h"
+#include "linnet/decoding.h"
+#include "linnet/linnet.h"
+#include "linnet/recognize.h"
+#include "linnet/utterances.h"
+
+/* Copies an error out; returns the status as the public one. */
+linnet_status lin_api_end(lin_status status, const lin_error *why, linnet_error *err);
+
+/* The defaults into a caller's struct of `size` bytes; what it has more than `defaults` is zeroed. */
+void lin_api_init(void *options, size_t size, const void *defaults, size_t full);
+
+/* A caller's options over the defaults that `options` [full] holds. given NULL: nothing. LIN_INVALID: not initialised;
+ * LIN_UNSUPPORTED: set are fields that this version does not have. */
+lin_status lin_api_take(void *options, size_t full, const void *given, const char *name, lin_error *err);
+
+struct linnet_model {
+    lin_recognizer r;
+    atomic_int owners; /* the caller, and every object that uses it */
+    linnet_model_info info;
+    const char **ipa;
+};
+
+linnet_model *lin_api_keep_model(linnet_model *model); /* one owner more; linnet_model_destroy is one less */
+
+struct linnet_decoder {
+    linnet_model *model;
+    atomic_int owners;
+    lin_decoding decoding;
+    lin_decoding_values values;
+    lin_phrases phrases;
+    char *lexicon, *lm;
+};
+
+linnet_decoder *lin_api_keep_decoder(linnet_decoder *decoder);
+
+/* How a stream decodes: a copy of the decoder's decoding, whose context may be replaced; decoder NULL: greedy. It owns nothing: the
+ * decoder must be kept. LIN_MISMATCH for a decoder of another model. */
+lin_status lin_api_decoding(const linnet_model *model, const linnet_decoder *decoder, lin_decoding *decoding, lin_error *err);
+
+/* lin_decoding_make_phrases, of a caller's. */
+lin_status lin_api_phrases(const lin_decoding *decoding, const linnet_phrase *phrases, int n, lin_phrases *made, lin_error *err);
+
+/* A caller's sound with its defaults, and what it is for linnet/recognize. LIN_INVALID. */
+lin_status lin_api_sound(const linnet_sound *given, linnet_sound *taken, lin_sound *sound, lin_error *err);
+
+struct linnet_result {
+    linnet_model *model; /* kept */
+    lin_result result;
+    linnet_result_info info;
+    char warning[256];
+    linnet_phone *phones;
+    int n_phones, phones_capacity;
+    linnet_word *words;
+    int n_words, words_capacity;
+    lin_buffer marks;        /* spellings of words outside the lexicon, each with its NUL */
+    size_t *mark;            /* [words_capacity] where in it; SIZE_MAX: the word is known */
+    int mark_capacity;
+    linnet_result **alternatives;
+    int n_alternatives;
+    lin_buffer text;
+    int has_text;
+};
+
+/* An empty result, with its name for writers. */
+lin_status lin_api_result_create(linnet_model *model, linnet_result **result, lin_error *err);
+
+/* Brings what callers see up to what result->result holds: phones and words behind those that are there already, and, where
+ * `whole`, the alternatives. LIN_NO_MEMORY: what callers see is empty. */
+lin_status lin_api_result_update(linnet_result *result, int whole, lin_error *err);
+
+/* Empties it; its memory is used again. */
+void lin_api_result_clear(linnet_result *result);
+
+/* ---- views of utterances that wait until the caller asks for them ---- */
+
+typedef struct lin_api_view {
+    linnet_utterance seen;
+} lin_api_view;
+
+typedef struct lin_api_views {
+    linnet_model *model;
+    lin_api_view *open;         /* the utterance that grows, made when it is first needed */
+    int changed;                /* since it was asked for */
+    lin_api_view **ended;       /* [n]: first n_ended that wait, the first `next` of them seen; then those that are used again */
+    int n_ended, next, n, capacity;
+} lin_api_views;
+
+/* One of lin_session_view more. Allocates only what is larger than all before. */
+lin_status lin_api_views_show(lin_api_views *views, const lin_session_view *view, lin_error *err);
+
+/* The next that was not seen, NULL if there is none; valid until recycle, which comes before the next show. */
+const linnet_utterance *lin_api_views_next(lin_api_views *views);
+void lin_api_views_recycle(lin_api_views *views);
+
+/* Drops all that waits; and the memory. */
+void lin_api_views_clear(lin_api_views *views);
+void lin_api_views_free(lin_api_views *views);
+
+#endif

@@ -1,0 +1,141 @@
+// api_decoder.c - linnet.h: decoders, from options to linnet/decoding.
+
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "linnet/api.h"
+
+static const linnet_decoder_options defaults = {.n_best = 1, .unknown = NAN, .lm_weight = NAN, .bonus = NAN, .beam_score = NAN};
+
+void linnet_decoder_options_init(linnet_decoder_options *options, size_t size)
+{
+    lin_api_init(options, size, &defaults, sizeof defaults);
+}
+
+static lin_status check_range(const char *name, double value, double least, double most, lin_error *err)
+{
+    if (isnan(value) || (value >= least && value <= most)) return LIN_OK;
+    return lin_fail(err, LIN_INVALID, "%s is %g: %g to %g", name, value, least, most);
+}
+
+static lin_status check(const linnet_decoder_options *o, lin_error *err)
+{
+    const int widest = o->words ? LIN_WORDS_MAX : LIN_BEAM_MAX, most_best = o->words ? LIN_WORDS_NBEST_MAX : LIN_BEAM_MAX;
+    if (o->beam < 0 || o->beam > widest) return lin_fail(err, LIN_INVALID, "beam is %d: 0 to %d", o->beam, widest);
+    if (o->n_best < 1 || o->n_best > most_best) return lin_fail(err, LIN_INVALID, "n_best is %d: 1 to %d", o->n_best, most_best);
+    if (o->n_phrases < 0 || (o->n_phrases && !o->phrases)) return lin_fail(err, LIN_INVALID, "n_phrases is %d", o->n_phrases);
+    if (o->no_lm && o->lm) return lin_fail(err, LIN_INVALID, "no_lm is set, and lm names %s", o->lm);
+    lin_status status = check_range("unknown", o->unknown, -1000, 0, err);
+    if (status == LIN_OK) status = check_range("lm_weight", o->lm_weight, 0, 100, err);
+    if (status == LIN_OK) status = check_range("bonus", o->bonus, -100, 100, err);
+    return status == LIN_OK ? check_range("beam_score", o->beam_score, 0, 600, err) : status;
+}
+
+static void give(lin_decoding_values *v, lin_given which, double value, double *to)
+{
+    if (isnan(value)) return;
+    *to = value;
+    v->given |= 1u << which;
+}
+
+static lin_status values_of(const linnet_decoder_options *o, linnet_decoder *d, lin_error *err)
+{
+    lin_decoding_values *v = &d->values;
+    *v = lin_decoding_default();
+    d->lexicon = o->lexicon ? lin_strdup(o->lexicon) : NULL;
+    d->lm = o->lm ? lin_strdup(o->lm) : NULL;
+    if ((o->lexicon && !d->lexicon) || (o->lm && !d->lm)) return lin_no_memory(err, "a decoder", 4096);
+    v->words = o->words != 0;
+    v->beam = o->beam;
+    v->n_best = o->n_best;
+    v->lexicon = d->lexicon;
+    v->lm = d->lm;
+    v->no_lm = o->no_lm != 0;
+    v->all_words = o->all_words != 0;
+    v->no_unknown = o->no_unknown != 0;
+    if (d->lm) v->given |= 1u << LIN_GIVEN_LM;
+    if (o->n_phrases) v->given |= 1u << LIN_GIVEN_PHRASE;
+    give(v, LIN_GIVEN_UNKNOWN, o->unknown, &v->unknown);
+    give(v, LIN_GIVEN_LM_WEIGHT, o->lm_weight, &v->lm_weight);
+    give(v, LIN_GIVEN_BONUS, o->bonus, &v->bonus);
+    give(v, LIN_GIVEN_SCORE, o->beam_score, &v->beam_score);
+    return LIN_OK;
+}
+
+_Static_assert(sizeof(linnet_phrase) == sizeof(lin_phrase) && offsetof(linnet_phrase, bonus) == offsetof(lin_phrase, bonus),
+               "the public phrase is the internal one");
+
+lin_status lin_api_phrases(const lin_decoding *decoding, const linnet_phrase *phrases, int n, lin_phrases *made, lin_error *err)
+{
+    *made = (lin_phrases){NULL, NULL};
+    if (n < 0 || (n > 0 && !phrases)) return lin_fail(err, LIN_INVALID, "%d phrases", n);
+    lin_phrase *list = lin_alloc((size_t)n, sizeof *list);
+    if (!list) return lin_no_memory(err, "phrases", (size_t)n * sizeof *list);
+    for (int i = 0; i < n; i++) list[i] = (lin_phrase){phrases[i].text, phrases[i].bonus};
+    const lin_status status = lin_decoding_make_phrases(decoding, list, n, made, err);
+    lin_free(list);
+    return status;
+}
+
+static lin_status create(linnet_model *model, const linnet_decoder_options *given, linnet_decoder **decoder, lin_error *err)
+{
+    linnet_decoder_options o = defaults;
+    *decoder = NULL;
+    if (!model) return lin_fail(err, LIN_INVALID, "a decoder needs a model");
+    lin_status status = lin_api_take(&o, sizeof o, given, "decoder_options", err);
+    if (status == LIN_OK) status = check(&o, err);
+    if (status != LIN_OK) return status;
+    linnet_decoder *d = lin_calloc(1, sizeof *d);
+    if (!d) return lin_no_memory(err, "a decoder", sizeof *d);
+    atomic_init(&d->owners, 1);
+    d->model = lin_api_keep_model(model);
+    status = values_of(&o, d, err);
+    if (status == LIN_OK)
+        status = lin_decoding_open(&d->decoding, &d->values, model->r.phones, model->r.row_seconds, &model->r.warnings, err);
+    if (status == LIN_OK) status = lin_api_phrases(&d->decoding, o.phrases, o.n_phrases, &d->phrases, err);
+    if (status == LIN_OK) d->decoding.context = (lin_search_context){.phones = d->phrases.phones, .words = d->phrases.words};
+    if (status == LIN_OK) *decoder = d;
+    else linnet_decoder_destroy(d);
+    return status;
+}
+
+linnet_status linnet_decoder_create(linnet_model *model, const linnet_decoder_options *options, linnet_decoder **decoder,
+                                    linnet_error *err)
+{
+    lin_error why = {0};
+    return lin_api_end(create(model, options, decoder, &why), &why, err);
+}
+
+linnet_decoder *lin_api_keep_decoder(linnet_decoder *decoder)
+{
+    if (decoder) atomic_fetch_add(&decoder->owners, 1);
+    return decoder;
+}
+
+void linnet_decoder_destroy(linnet_decoder *d)
+{
+    if (!d || atomic_fetch_sub(&d->owners, 1) > 1) return;
+    lin_phrases_free(&d->phrases);
+    lin_decoding_close(&d->decoding);
+    lin_free(d->lexicon);
+    lin_free(d->lm);
+    linnet_model_destroy(d->model);
+    lin_free(d);
+}
+
+const char *linnet_decoder_kind(const linnet_decoder *d) { return lin_search_name(d->decoding.search.kind); }
+
+int linnet_decoder_vocabulary(const linnet_decoder *d) { return lin_decoding_vocabulary(&d->decoding); }
+
+lin_status lin_api_decoding(const linnet_model *model, const linnet_decoder *decoder, lin_decoding *decoding, lin_error *err)
+{
+    if (!decoder) {
+        *decoding = (lin_decoding){.search = lin_search_greedy(model->r.V), .row_seconds = model->r.row_seconds, .n_best = 1};
+        return LIN_OK;
+    }
+    if (decoder->model->info.fingerprint != model->info.fingerprint)
+        return lin_fail(err, LIN_MISMATCH, "the decoder was made for another model");
+    *decoding = decoder->decoding; // shares what is opened
+    return LIN_OK;
+}

@@ -1,0 +1,389 @@
+// api_session.c - linnet.h: sessions, whose views wait until the caller asks for them.
+
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "linnet/api.h"
+#include "linnet/session.h"
+
+_Static_assert((int)LINNET_GROWS == (int)LIN_SESSION_OPEN && (int)LINNET_BEFORE == (int)LIN_SESSION_BEFORE &&
+                   (int)LINNET_AFTER == (int)LIN_SESSION_AFTER && (int)LINNET_LONGEST == (int)LIN_SESSION_LONGEST &&
+                   (int)LINNET_ASKED == (int)LIN_SESSION_ASKED && (int)LINNET_FINISHED == (int)LIN_SESSION_STOPPED,
+               "the public ends are the internal ones");
+
+// Phrases of a session, which its forks share.
+typedef struct own_phrases {
+    atomic_int owners;
+    lin_phrases made;
+} own_phrases;
+
+struct linnet_session {
+    linnet_model *model;
+    linnet_decoder *decoder; // NULL: greedy
+    linnet_session_options options;
+    lin_decoding decoding;
+    own_phrases *phrases; // NULL: the decoder's
+    lin_session *session;
+    lin_api_views views;
+    float *block; // [BLOCK, channels], of 16-bit samples
+};
+
+enum { BLOCK = 1024 };
+
+// ---- views that wait ------------------------------------------------------------------------------------------------------------
+
+static void free_view(lin_api_view *view)
+{
+    if (!view) return;
+    linnet_result_destroy(view->seen.settled);
+    linnet_result_destroy(view->seen.provisional);
+    lin_free(view);
+}
+
+static lin_status make_view(lin_api_views *v, lin_api_view **view, lin_error *err)
+{
+    lin_api_view *made = lin_calloc(1, sizeof *made);
+    *view = NULL;
+    if (!made) return lin_no_memory(err, "an utterance", sizeof *made);
+    lin_status status = lin_api_result_create(v->model, &made->seen.settled, err);
+    if (status == LIN_OK) status = lin_api_result_create(v->model, &made->seen.provisional, err);
+    if (status == LIN_OK) *view = made;
+    else free_view(made);
+    return status;
+}
+
+static void empty_view(lin_api_view *view)
+{
+    lin_api_result_clear(view->seen.settled);
+    lin_api_result_clear(view->seen.provisional);
+    view->seen.end = LINNET_GROWS;
+}
+
+void lin_api_views_free(lin_api_views *v)
+{
+    for (int i = 0; i < v->n; i++) free_view(v->ended[i]);
+    free_view(v->open);
+    lin_free(v->ended);
+    *v = (lin_api_views){.model = v->model};
+}
+
+void lin_api_views_clear(lin_api_views *v)
+{
+    v->n_ended = v->next = v->changed = 0;
+    if (v->open) empty_view(v->open);
+}
+
+// ended [n] are views, of which the first n_ended wait and the others are used again.
+static lin_status put_ended(lin_api_views *v, lin_error *err)
+{
+    lin_api_view *fresh;
+    if (v->n_ended < v->n) {
+        fresh = v->ended[v->n_ended];
+    } else {
+        lin_status status = lin_grow_int(&v->ended, &v->capacity, (int64_t)v->n + 1, sizeof *v->ended, "utterances", err);
+        if (status == LIN_OK) status = make_view(v, &fresh, err);
+        if (status != LIN_OK) return status;
+        v->n++;
+    }
+    empty_view(fresh);
+    v->ended[v->n_ended++] = v->open;
+    v->open = fresh;
+    v->changed = 0;
+    return LIN_OK;
+}
+
+static lin_status follow(linnet_result *r, const lin_result *from, int ended, lin_error *err)
+{
+    lin_result *own = &r->result;
+    lin_status status = lin_result_follow(own, from, err);
+    for (int i = 0; ended && i < from->n_alternatives && status == LIN_OK; i++) {
+        lin_result *a = lin_result_add_alternative(own);
+        status = a ? lin_result_append(a, &from->alternatives[i], err) : lin_no_memory(err, "alternatives", sizeof *a);
+    }
+    return status == LIN_OK ? lin_api_result_update(r, ended, err) : status;
+}
+
+lin_status lin_api_views_show(lin_api_views *v, const lin_session_view *view, lin_error *err)
+{
+    lin_status status = v->open ? LIN_OK : make_view(v, &v->open, err);
+    if (status != LIN_OK) return status;
+    linnet_utterance *seen = &v->open->seen;
+    const int ended = view->end != LIN_SESSION_OPEN;
+    // The same utterance only grows; with alternatives its final form is decoded anew.
+    if (seen->number != view->utterance || (ended && view->settled->n_alternatives)) empty_view(v->open);
+    lin_api_result_clear(seen->provisional);
+    status = follow(seen->settled, view->settled, ended, err);
+    if (status == LIN_OK) status = follow(seen->provisional, view->provisional, 0, err);
+    if (status != LIN_OK) {
+        empty_view(v->open);
+        return status;
+    }
+    seen->number = view->utterance;
+    seen->end = (linnet_end)view->end;
+    seen->incomplete = view->incomplete;
+    seen->start_s = view->start_s;
+    seen->end_s = view->end_s;
+    seen->processed_s = view->processed_s;
+    v->changed = 1;
+    return ended ? put_ended(v, err) : LIN_OK;
+}
+
+void lin_api_views_recycle(lin_api_views *v)
+{
+    if (!v->next) return;
+    for (int i = 0; i + v->next < v->n; i++) { // those that were seen go behind the others
+        lin_api_view *seen = v->ended[i];
+        v->ended[i] = v->ended[i + v->next];
+        v->ended[i + v->next] = seen;
+    }
+    v->n_ended -= v->next;
+    v->next = 0;
+}
+
+const linnet_utterance *lin_api_views_next(lin_api_views *v)
+{
+    if (v->next < v->n_ended) return &v->ended[v->next++]->seen;
+    if (!v->changed) return NULL;
+    v->changed = 0;
+    return &v->open->seen;
+}
+
+// ---- sessions -------------------------------------------------------------------------------------------------------------------
+
+static const linnet_session_options defaults = {.channels = 1, .channel = LINNET_MIX, .endpoints = 1, .silence_before_s = 5,
+                                                .silence_after_s = 0.8, .longest_s = 30, .reset_at_endpoints = 1};
+
+void linnet_session_options_init(linnet_session_options *options, size_t size)
+{
+    lin_api_init(options, size, &defaults, sizeof defaults);
+}
+
+static void drop_phrases(own_phrases *p)
+{
+    if (!p || atomic_fetch_sub(&p->owners, 1) > 1) return;
+    lin_phrases_free(&p->made);
+    lin_free(p);
+}
+
+static lin_status show(void *context, const lin_session_view *view, lin_error *err)
+{
+    return lin_api_views_show(&((linnet_session *)context)->views, view, err);
+}
+
+// A session without the one inside.
+static lin_status create_shell(linnet_model *model, const linnet_session_options *o, linnet_session **session, lin_error *err)
+{
+    linnet_session *s = lin_calloc(1, sizeof *s);
+    *session = NULL;
+    if (!s) return lin_no_memory(err, "a session", sizeof *s);
+    s->model = s->views.model = lin_api_keep_model(model);
+    s->decoder = lin_api_keep_decoder(o->decoder);
+    s->options = *o;
+    if (!s->options.rate_hz) s->options.rate_hz = model->info.sample_hz;
+    lin_status status = lin_api_decoding(model, o->decoder, &s->decoding, err);
+    if (status == LIN_OK) *session = s;
+    else linnet_session_destroy(s);
+    return status;
+}
+
+static lin_status create(linnet_model *model, const linnet_session_options *given, linnet_session **session, lin_error *err)
+{
+    linnet_session_options o = defaults;
+    linnet_session *s;
+    *session = NULL;
+    if (!model) return lin_fail(err, LIN_INVALID, "there is no model");
+    lin_status status = lin_api_take(&o, sizeof o, given, "session_options", err);
+    if (status == LIN_OK && o.channel < LINNET_MIX)
+        status = lin_fail(err, LIN_INVALID, "channel is %d: LINNET_MIX, or 0 and more", o.channel);
+    if (status == LIN_OK) status = create_shell(model, &o, &s, err);
+    if (status != LIN_OK) return status;
+    lin_session_options how = lin_session_options_default();
+    how.rate_hz = s->options.rate_hz;
+    how.channels = o.channels;
+    how.channel = o.channel == LINNET_MIX ? LIN_CHANNEL_MIX : o.channel;
+    how.resets = o.reset_at_endpoints != 0;
+    how.rules.before_s = o.endpoints ? o.silence_before_s : 0;
+    how.rules.after_s = o.endpoints ? o.silence_after_s : 0;
+    how.rules.longest_s = o.endpoints ? o.longest_s : 0;
+    how.decoding = &s->decoding;
+    how.saves = o.can_save != 0;
+    status = lin_session_create(&model->r, &how, &(lin_session_sink){s, show}, &s->session, err);
+    if (status == LIN_OK) *session = s;
+    else linnet_session_destroy(s);
+    return status;
+}
+
+linnet_status linnet_session_create(linnet_model *model, const linnet_session_options *options, linnet_session **session,
+                                    linnet_error *err)
+{
+    lin_error why = {0};
+    return lin_api_end(create(model, options, session, &why), &why, err);
+}
+
+void linnet_session_destroy(linnet_session *s)
+{
+    if (!s) return;
+    lin_session_destroy(s->session);
+    lin_api_views_free(&s->views);
+    drop_phrases(s->phrases);
+    lin_free(s->block);
+    linnet_decoder_destroy(s->decoder);
+    linnet_model_destroy(s->model);
+    lin_free(s);
+}
+
+static lin_status push(linnet_session *s, const float *samples, size_t n, lin_error *err)
+{
+    const size_t channels = (size_t)s->options.channels;
+    lin_status status = LIN_OK;
+    if (n && !samples) return lin_fail(err, LIN_INVALID, "there are no samples");
+    const size_t bad = lin_audio_find_bad(samples, n * channels); // of all, before any is taken in
+    if (bad < n * channels)
+        return lin_fail(err, LIN_NUMERIC, "sample %zu of channel %zu is %g, which is no sound", bad / channels, bad % channels + 1,
+                        (double)samples[bad]);
+    lin_api_views_recycle(&s->views);
+    for (size_t done = 0; done < n && status == LIN_OK;) {
+        const size_t piece = n - done < INT_MAX / 2 ? n - done : INT_MAX / 2;
+        status = lin_session_push(s->session, samples + done * channels, (int)piece, err);
+        done += piece;
+    }
+    return status;
+}
+
+linnet_status linnet_session_push(linnet_session *s, const float *samples, size_t n, linnet_error *err)
+{
+    lin_error why = {0};
+    return lin_api_end(push(s, samples, n, &why), &why, err);
+}
+
+static lin_status push_int16(linnet_session *s, const int16_t *samples, size_t n, lin_error *err)
+{
+    const size_t channels = (size_t)s->options.channels;
+    if (n && !samples) return lin_fail(err, LIN_INVALID, "there are no samples");
+    if (!s->block) s->block = lin_alloc(BLOCK * channels, sizeof *s->block);
+    if (!s->block) return lin_no_memory(err, "samples", BLOCK * channels * sizeof *s->block);
+    lin_status status = n ? LIN_OK : push(s, s->block, 0, err);
+    lin_api_views_recycle(&s->views);
+    for (size_t done = 0; done < n && status == LIN_OK;) {
+        const size_t piece = n - done < BLOCK ? n - done : BLOCK;
+        for (size_t i = 0; i < piece * channels; i++) s->block[i] = (float)samples[done * channels + i] / 32768;
+        status = lin_session_push(s->session, s->block, (int)piece, err);
+        done += piece;
+    }
+    return status;
+}
+
+linnet_status linnet_session_push_int16(linnet_session *s, const int16_t *samples, size_t n, linnet_error *err)
+{
+    lin_error why = {0};
+    return lin_api_end(push_int16(s, samples, n, &why), &why, err);
+}
+
+const linnet_utterance *linnet_session_next(linnet_session *s) { return lin_api_views_next(&s->views); }
+
+linnet_status linnet_session_end_utterance(linnet_session *s, linnet_error *err)
+{
+    lin_error why = {0};
+    lin_api_views_recycle(&s->views);
+    return lin_api_end(lin_session_end_utterance(s->session, &why), &why, err);
+}
+
+linnet_status linnet_session_finish(linnet_session *s, linnet_error *err)
+{
+    lin_error why = {0};
+    lin_api_views_recycle(&s->views);
+    return lin_api_end(lin_session_finish(s->session, &why), &why, err);
+}
+
+linnet_status linnet_session_reset(linnet_session *s, linnet_error *err)
+{
+    lin_error why = {0};
+    lin_api_views_clear(&s->views);
+    return lin_api_end(lin_session_reset(s->session, &why), &why, err);
+}
+
+static lin_status set_phrases(linnet_session *s, const linnet_phrase *phrases, int n, lin_error *err)
+{
+    if (s->decoding.n_best > 1)
+        return lin_fail(err, LIN_UNSUPPORTED, "phrases of a session with alternatives (n_best over 1) cannot be changed");
+    own_phrases *p = lin_calloc(1, sizeof *p);
+    if (!p) return lin_no_memory(err, "phrases", sizeof *p);
+    atomic_init(&p->owners, 1);
+    lin_status status = lin_api_phrases(&s->decoding, phrases, n, &p->made, err);
+    if (status != LIN_OK) {
+        drop_phrases(p);
+        return status;
+    }
+    s->decoding.context = (lin_search_context){.phones = p->made.phones, .words = p->made.words};
+    drop_phrases(s->phrases);
+    s->phrases = p;
+    return LIN_OK;
+}
+
+linnet_status linnet_session_set_phrases(linnet_session *s, const linnet_phrase *phrases, int n, linnet_error *err)
+{
+    lin_error why = {0};
+    return lin_api_end(set_phrases(s, phrases, n, &why), &why, err);
+}
+
+static lin_status save(linnet_session *s, void **bytes, size_t *n, lin_error *err)
+{
+    lin_state state = {0};
+    *bytes = NULL;
+    *n = 0;
+    lin_status status = lin_session_save(s->session, &state, err);
+    if (status != LIN_OK) {
+        lin_state_free(&state);
+        return status;
+    }
+    lin_state_seal(&state);
+    *bytes = state.bytes; // the caller's from now on
+    *n = state.n;
+    return LIN_OK;
+}
+
+linnet_status linnet_session_save(linnet_session *s, void **bytes, size_t *n, linnet_error *err)
+{
+    lin_error why = {0};
+    return lin_api_end(save(s, bytes, n, &why), &why, err);
+}
+
+linnet_status linnet_session_load(linnet_session *s, const void *bytes, size_t n, linnet_error *err)
+{
+    lin_error why = {0};
+    lin_state state = {0};
+    lin_api_views_clear(&s->views);
+    lin_status status = bytes ? lin_state_parse(bytes, n, "the saved session", &state, &why)
+                              : lin_fail(&why, LIN_INVALID, "there is no saved session");
+    if (status == LIN_OK) status = lin_session_load(s->session, &state, &why);
+    else lin_session_reset(s->session, NULL);
+    lin_state_free(&state);
+    return lin_api_end(status, &why, err);
+}
+
+static lin_status fork_session(linnet_session *s, linnet_session **copy, lin_error *err)
+{
+    linnet_session *c;
+    *copy = NULL;
+    lin_status status = create_shell(s->model, &s->options, &c, err);
+    if (status != LIN_OK) return status;
+    status = lin_session_fork(s->session, &(lin_session_sink){c, show}, &c->session, err);
+    if (status != LIN_OK) {
+        linnet_session_destroy(c);
+        return status;
+    }
+    c->phrases = s->phrases;
+    if (c->phrases) atomic_fetch_add(&c->phrases->owners, 1);
+    c->decoding.context = s->decoding.context;
+    lin_session_decode_by(c->session, &c->decoding);
+    *copy = c;
+    return LIN_OK;
+}
+
+linnet_status linnet_session_fork(linnet_session *s, linnet_session **copy, linnet_error *err)
+{
+    lin_error why = {0};
+    return lin_api_end(fork_session(s, copy, &why), &why, err);
+}

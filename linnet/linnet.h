@@ -1,0 +1,467 @@
+/*
+ * linnet.h - speech recognition for programs: sound in, phonemes and words out, while the speaker is still talking.
+ *
+ *   #include <linnet.h>
+ *   #include <stdio.h>
+ *
+ *   int main(int argc, char **argv)
+ *   {
+ *       linnet_error err;
+ *       linnet_model *model = NULL;
+ *       linnet_decoder *words = NULL;
+ *       linnet_result *result = NULL;
+ *       linnet_decoder_options options;
+ *       linnet_decoder_options_init(&options, sizeof options);
+ *       options.words = 1;
+ *       if (argc < 2) return 2;
+ *       if (linnet_model_load(NULL, NULL, &model, &err) || linnet_decoder_create(model, &options, &words, &err) ||
+ *           linnet_decode_file(model, argv[1], words, &result, &err))
+ *           fprintf(stderr, "%s\n", err.message);
+ *       else
+ *           printf("%s\n", linnet_result_text(result));
+ *       linnet_result_destroy(result);
+ *       linnet_decoder_destroy(words);
+ *       linnet_model_destroy(model);
+ *       return result == NULL;
+ *   }
+ *
+ *   cc example.c $(pkg-config --cflags --libs linnet)
+ *
+ * Objects
+ *   linnet_model     a trained network: immutable, one for all threads
+ *   linnet_decoder   how its output becomes phonemes or words (language model, lexicon): immutable, one for all threads
+ *   linnet_session   one stream of live sound: results while it goes on
+ *   linnet_engine    many streams on all cores, or on a GPU
+ *   linnet_aligner   when each phoneme and word of a known text was said, and how well
+ *   linnet_result    what was recognised
+ *
+ * Conventions, for all functions that do not say otherwise
+ *   Errors    A function that can fail returns a linnet_status, 0 (LINNET_OK) on success, and fills *err with one sentence; err may
+ *             be NULL. On failure an object that would have been created is NULL. The library never prints and never exits;
+ *             what is not an error goes to linnet_model_options.warning. Any call can return LINNET_NO_MEMORY.
+ *   Owners    What a create, load, decode, align or fork function gives belongs to the caller, who destroys it. Destroy functions
+ *             accept NULL. Objects may be destroyed in any order: a decoder, session, engine, aligner or result keeps the model and
+ *             decoder that it needs. Text and paths that are passed in are copied.
+ *   Threads   Models, decoders and aligners may be used by any number of threads at once. Sessions and results belong to one
+ *             thread at a time. Engine functions may be called from any thread.
+ *   Options   A struct that begins with `size` is filled with defaults by its _init function, which is given sizeof the struct;
+ *             then change what you like. Where options may be NULL, the defaults apply. Structs grow at their end in later
+ *             versions: programs compiled with this header run with later libraries of the same LINNET_ABI.
+ *   Sound     Float samples, full scale is -1 to 1, channels interleaved: [n, channels]. n counts frames: one sample of every channel.
+ *             Rates from 4 to 192 kHz, 1 to 64 channels; it is resampled to the model's rate.
+ *   Times     Seconds from the beginning of the sound.
+ *   Text      UTF-8.
+ */
+#ifndef LINNET_H
+#define LINNET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LINNET_VERSION_MAJOR 0
+#define LINNET_VERSION_MINOR 2
+#define LINNET_VERSION_PATCH 0
+#define LINNET_VERSION "0.2.0"
+/* Of the shared library: liblinnet.so.1. Rises when programs must be compiled again. */
+#define LINNET_ABI 1
+
+#if defined(__GNUC__)
+#define LINNET_API __attribute__((visibility("default")))
+#else
+#define LINNET_API
+#endif
+
+/* Version of the library that runs, "0.2.0"; LINNET_VERSION is that of the header. */
+LINNET_API const char *linnet_version(void);
+
+/* ---- errors ----------------------------------------------------------------------------------------------------------------- */
+
+typedef enum linnet_status {
+    LINNET_OK = 0,
+    LINNET_INVALID = 1,     /* an argument or option is out of range */
+    LINNET_TOO_SMALL = 2,   /* something of a fixed size is full: a queue, the places of an engine */
+    LINNET_NO_MEMORY = 3,
+    LINNET_IO = 4,          /* the system refused: open, read, write */
+    LINNET_FORMAT = 5,      /* bytes are not what their format demands */
+    LINNET_MISMATCH = 6,    /* two valid things do not fit each other: the saved state of another model */
+    LINNET_UNSUPPORTED = 7, /* valid, but not in this build, on this machine, or with this model */
+    LINNET_NUMERIC = 8,     /* NaN or infinity where a number was needed */
+    LINNET_STOPPED = 9      /* a callback asked to stop */
+} linnet_status;
+
+typedef struct linnet_error {
+    linnet_status status;
+    char message[1024]; /* one sentence: what, where, what to do; no line end. After success the contents mean nothing */
+} linnet_error;
+
+/* Short English name: "ok", "invalid", "io", ... Never NULL. */
+LINNET_API const char *linnet_status_name(linnet_status status);
+
+/* Releases text and arrays that this library returned and of which the function says so. NULL is allowed. */
+LINNET_API void linnet_free(void *block);
+
+/* ---- models ----------------------------------------------------------------------------------------------------------------- */
+
+typedef struct linnet_model linnet_model;
+
+typedef enum linnet_precision {
+    LINNET_FP32 = 0,
+    LINNET_TF32 = 1, /* of a GPU's matrix products; a CPU computes in fp32 */
+    LINNET_BF16 = 2
+} linnet_precision;
+
+typedef struct linnet_model_options {
+    size_t size;
+    const char *device;         /* "auto" (a GPU if it can be used), "cpu" (default), "cuda", "cuda:1" */
+    linnet_precision precision; /* default LINNET_FP32 */
+    /* One sentence without a line end, valid during the call, about something that is not an error: a lexicon line that was left
+     * out, a file that breaks off. Called by any thread that uses the model. NULL (default): warnings are discarded. */
+    void (*warning)(void *context, const char *text);
+    void *warning_context;
+} linnet_model_options;
+
+LINNET_API void linnet_model_options_init(linnet_model_options *options, size_t size);
+
+/*
+ * Loads a model file. path NULL: $LINNET_MODEL, else the model that is installed with the library.
+ * LINNET_IO: there is no such file; LINNET_FORMAT: it is no model or is damaged; LINNET_UNSUPPORTED: the device cannot be used.
+ */
+LINNET_API linnet_status linnet_model_load(const char *path, const linnet_model_options *options, linnet_model **model,
+                                           linnet_error *err);
+
+/* The same from n bytes in memory, which may be freed afterwards. */
+LINNET_API linnet_status linnet_model_load_memory(const void *bytes, size_t n, const linnet_model_options *options,
+                                                  linnet_model **model, linnet_error *err);
+
+LINNET_API void linnet_model_destroy(linnet_model *model);
+
+typedef struct linnet_model_info {
+    const char *name, *license; /* "" where the file does not say */
+    const char *provenance;     /* JSON text: how it was trained; "" where the file does not say */
+    int sample_hz;              /* the rate that sound is resampled to */
+    int n_features;             /* D: log-mel bins of a frame */
+    double frame_s;             /* seconds from one feature frame to the next: 0.01 */
+    double row_s;               /* seconds from one row of outputs to the next: 0.03 */
+    double delay_s;             /* from the end of a phoneme until its rows are known, by the construction of the model */
+    int n_labels;               /* V: outputs, the CTC blank with index 0 among them */
+    const char *const *phones;  /* [V] names by label: "<blank>", "AA", ... */
+    const char *const *ipa;     /* [V] the same in the International Phonetic Alphabet where that is known */
+    int streams;                /* 1: can run while sound comes (sessions, engines); 0: whole utterances only */
+    uint64_t fingerprint;       /* of all that changes results; saved states carry it */
+} linnet_model_info;
+
+/* Belongs to the model. */
+LINNET_API const linnet_model_info *linnet_model_describe(const linnet_model *model);
+
+/* ---- decoders --------------------------------------------------------------------------------------------------------------- */
+
+typedef struct linnet_decoder linnet_decoder;
+
+/* A word or several that are likely now, and by how much: natural logarithm, 4 is usual, below 0 makes it unlikely. */
+typedef struct linnet_phrase {
+    const char *text;
+    double bonus;
+} linnet_phrase;
+
+/* NAN where a number says so, and 0 for beam, stand for the default of the kind of search: greedy, phonemes with a beam, words. */
+typedef struct linnet_decoder_options {
+    size_t size;
+    int words;           /* 1: words by a lexicon and a language model; 0 (default): phonemes */
+    int beam;            /* hypotheses that are followed. 0 (default): words 256; phonemes with a language model, phrases or n_best 16,
+                            else the best label of each row (greedy), which is fastest */
+    int n_best;          /* alternatives in final results, 1 (default) to 256 */
+    const char *lexicon; /* pronunciations in CMUdict's format, plain or gzip. NULL: $LINNET_LEXICON, else the installed one */
+    const char *lm;      /* language model of words or, where words is 0, of phonemes: ARPA, plain or gzip, or packed by `linnet
+                            ngram`; a path, or the name of an installed one such as "phones.lm". NULL: with words $LINNET_LM, else
+                            the installed one; without words none */
+    int no_lm;           /* 1: words without a language model */
+    int all_words;       /* 1: words of the lexicon that the language model lacks can be found too */
+    int no_unknown;      /* 1: only words of the lexicon; 0 (default): speech outside it becomes words made of phonemes */
+    double unknown;      /* natural logarithm, at most 0, for a word outside the lexicon; NAN (default): -6 */
+    double lm_weight;    /* of the language model against the sound; NAN (default): 0.65 for words, 0.6 for phonemes */
+    double bonus;        /* natural logarithm, for every word or phoneme; NAN (default): -0.8, 2 with a model of phonemes, else 0 */
+    double beam_score;   /* hypotheses worse than the best by more than this are dropped; NAN (default): 14 for words, else 12 */
+    const linnet_phrase *phrases; /* [n_phrases] for all sessions that set none of their own */
+    int n_phrases;
+} linnet_decoder_options;
+
+LINNET_API void linnet_decoder_options_init(linnet_decoder_options *options, size_t size);
+
+/*
+ * Opens the lexicon and the language model. One decoder serves any number of sessions, engines and files of this model.
+ * LINNET_IO, LINNET_FORMAT, LINNET_MISMATCH name the file, the line and what to do.
+ */
+LINNET_API linnet_status linnet_decoder_create(linnet_model *model, const linnet_decoder_options *options,
+                                               linnet_decoder **decoder, linnet_error *err);
+LINNET_API void linnet_decoder_destroy(linnet_decoder *decoder);
+
+/* "greedy", "beam" or "words". */
+LINNET_API const char *linnet_decoder_kind(const linnet_decoder *decoder);
+
+/* Words in the lexicon that can be found; 0 for decoders of phonemes. */
+LINNET_API int linnet_decoder_vocabulary(const linnet_decoder *decoder);
+
+/* ---- results ---------------------------------------------------------------------------------------------------------------- */
+
+typedef struct linnet_result linnet_result;
+
+typedef struct linnet_phone {
+    int label;         /* 1 .. V-1 */
+    const char *name;  /* "AH" */
+    const char *ipa;   /* "ʌ" */
+    float confidence;  /* 0..1: geometric mean of the network's probabilities for it */
+    double start_s, end_s;
+    int stress;        /* 0, 1 or 2 as in CMUdict; -1: unknown */
+    float goodness;    /* of aligned results: goodness of pronunciation, natural logarithm, 0 at best, below -3: something else was
+                          said. NAN in other results */
+    const char *said;  /* of aligned results: the phoneme that was said instead by the network's judgement, "" if none was said;
+                          NULL: the phoneme itself, or not measured */
+} linnet_phone;
+
+typedef struct linnet_word {
+    const char *text; /* of a word outside the lexicon: its phonemes in small letters, "[hh_ah_l_ow]" */
+    int known;        /* 1: in the lexicon, or in a phrase or text that was given */
+    int first_phone, n_phones; /* its phonemes among those of the result */
+    float confidence; /* 0..1 */
+    double start_s, end_s;
+} linnet_word;
+
+typedef struct linnet_result_info {
+    double seconds;      /* of sound */
+    double score;        /* natural logarithm, of all that the search weighs; 0 where it gives none, as the next two */
+    double acoustic;     /* of it, the sound's part */
+    double language;     /* of it, the language model's part before its weight */
+    int has_words;       /* words were looked for; there may still be none */
+    int channels;        /* of the file, or 0 where the result is not of a file */
+    int incomplete;      /* of a file: sound is missing, it breaks off or is damaged */
+    const char *warning; /* of a file: a sentence about what was wrong with it, or "" */
+    double fit;          /* of an aligned result: how well the text fits, mean logarithm per phoneme against the best labels;
+                            below -4 it is probably another text. NAN in other results */
+} linnet_result_info;
+
+/* Numbers of phonemes, words, alternatives. Alternatives: the best first, which is the result itself once more. */
+LINNET_API int linnet_result_phones(const linnet_result *result);
+LINNET_API int linnet_result_words(const linnet_result *result);
+LINNET_API int linnet_result_alternatives(const linnet_result *result);
+
+/* Number i, from 0; NULL out of range. They belong to the result. */
+LINNET_API const linnet_phone *linnet_result_phone(const linnet_result *result, int i);
+LINNET_API const linnet_word *linnet_result_word(const linnet_result *result, int i);
+LINNET_API const linnet_result *linnet_result_alternative(const linnet_result *result, int i);
+LINNET_API const linnet_result_info *linnet_result_describe(const linnet_result *result);
+
+/* The words, where they were looked for, else the phonemes, with blanks between them. Belongs to the result. "" if memory is
+ * exhausted. */
+LINNET_API const char *linnet_result_text(linnet_result *result);
+
+/* A copy that lives on when what gave the result goes on, as a session does. */
+LINNET_API linnet_status linnet_result_copy(const linnet_result *result, linnet_result **copy, linnet_error *err);
+LINNET_API void linnet_result_destroy(linnet_result *result);
+
+typedef struct linnet_format_options {
+    size_t size;
+    const char *id;      /* of the utterance, default "sound"; several formats need one */
+    const char *speaker; /* default "": unknown */
+    int channel;         /* from 1 (default), for formats that name it */
+    int with_id;         /* text: the id first */
+    int times;           /* text: a line for each phoneme or word with its times */
+    int ipa;             /* 1: phonemes in IPA */
+    int stress;          /* 1: with stress where it is known: AH0 */
+    int word_times;      /* vtt: the time of every word */
+    int phones, words;   /* both 0 (default): words where there are any, else phonemes; 1: that unit, or both */
+} linnet_format_options;
+
+LINNET_API void linnet_format_options_init(linnet_format_options *options, size_t size);
+
+/*
+ * A result as one whole file of a format: "text", "json", "ctm", "trn", "srt", "vtt", "textgrid", "csv", "audacity".
+ *   text  UTF-8 with a NUL behind its *length bytes; release it with linnet_free. length may be NULL
+ * LINNET_INVALID: no such format, or a result that it cannot hold (words where none were looked for).
+ */
+LINNET_API linnet_status linnet_result_format(const linnet_result *result, const char *format, const linnet_format_options *options,
+                                              char **text, size_t *length, linnet_error *err);
+
+/* Names of the formats: index 0, 1, ...; NULL behind the last. */
+LINNET_API const char *linnet_format_name(int index);
+
+/* ---- whole sounds ----------------------------------------------------------------------------------------------------------- */
+
+enum { LINNET_MIX = -1 }; /* the mean of all channels */
+
+/* A sound that is all there: a file, or samples in memory. */
+typedef struct linnet_sound {
+    size_t size;
+    const char *path;     /* a file: WAV, FLAC, Ogg, Opus, MP3 and more; with the program ffmpeg installed, whatever that reads */
+    const float *samples; /* path NULL: [n_samples, channels], not copied */
+    size_t n_samples;
+    int rate_hz, channels; /* of samples; default 16000, 1 */
+    int channel;           /* LINNET_MIX (default), or 0, 1, ...: one channel */
+    double start_s, end_s; /* only this part: default 0 and INFINITY. Times in results stay those of the sound */
+    int threads;           /* that work together on this sound: default 1; 0: one per core */
+    /* Called now and then with the seconds processed and in all (-1: unknown). Not 0: the call ends with LINNET_STOPPED. NULL
+     * (default): not. */
+    int (*progress)(void *context, double seconds, double duration);
+    void *context;
+} linnet_sound;
+
+LINNET_API void linnet_sound_init(linnet_sound *sound, size_t size);
+
+/*
+ * Recognises a whole sound. decoder NULL: phonemes, greedy. A model that streams needs constant memory, and from the first endpoint
+ * after a minute on its network is reset at endpoints, as `linnet transcribe` does.
+ * LINNET_IO, LINNET_FORMAT, LINNET_UNSUPPORTED: the file cannot be read; LINNET_NUMERIC: a sample is NaN or infinite.
+ */
+LINNET_API linnet_status linnet_decode(linnet_model *model, const linnet_sound *sound, linnet_decoder *decoder,
+                                       linnet_result **result, linnet_error *err);
+
+/* The same for a file with all defaults. */
+LINNET_API linnet_status linnet_decode_file(linnet_model *model, const char *path, linnet_decoder *decoder,
+                                            linnet_result **result, linnet_error *err);
+
+/*
+ * The network's input and output as arrays.
+ *   features    [n, D] log-mel energies (natural logarithm), not normalised, a frame every frame_s
+ *   posteriors  [n, V] natural-log probabilities, blank first, a row every row_s
+ * Release *rows with linnet_free; *n may be 0. Nothing is reset at endpoints here.
+ */
+LINNET_API linnet_status linnet_features(linnet_model *model, const linnet_sound *sound, float **rows, size_t *n, linnet_error *err);
+LINNET_API linnet_status linnet_posteriors(linnet_model *model, const linnet_sound *sound, float **rows, size_t *n,
+                                           linnet_error *err);
+
+/* Decodes rows [n, V] of natural-log probabilities, of this or another network with the model's labels. LINNET_NUMERIC names the
+ * row that is not one. */
+LINNET_API linnet_status linnet_decode_rows(linnet_model *model, const float *rows, size_t n, linnet_decoder *decoder,
+                                            linnet_result **result, linnet_error *err);
+
+/* ---- sessions: live sound --------------------------------------------------------------------------------------------------- */
+
+typedef struct linnet_session linnet_session;
+
+typedef struct linnet_session_options {
+    size_t size;
+    int rate_hz, channels;        /* of the sound; default: the model's rate, 1 */
+    int channel;                  /* LINNET_MIX (default), or one of them */
+    linnet_decoder *decoder;      /* NULL (default): phonemes, greedy */
+    int endpoints;                /* 1 (default): an utterance ends by the rules below; 0: only by linnet_session_end_utterance */
+    double silence_before_s;      /* it ends after so much silence in which nothing was said: default 5; 0: never, as the next two */
+    double silence_after_s;       /* ... after so much silence behind speech: default 0.8 */
+    double longest_s;             /* ... after so long: default 30 */
+    int reset_at_endpoints;       /* 1 (default): the network forgets the past at each endpoint; 0: it goes on with it */
+    int can_save;                 /* 1: linnet_session_save and _fork will be called: keeps what a resampler needs for it, and creation
+                                     takes up to a second where rate_hz is not the model's */
+} linnet_session_options;
+
+LINNET_API void linnet_session_options_init(linnet_session_options *options, size_t size);
+
+/* LINNET_UNSUPPORTED for a model that needs whole utterances (linnet_model_info.streams). */
+LINNET_API linnet_status linnet_session_create(linnet_model *model, const linnet_session_options *options,
+                                               linnet_session **session, linnet_error *err);
+LINNET_API void linnet_session_destroy(linnet_session *session);
+
+/*
+ * Takes in n frames of sound, in pieces of any size: results do not depend on the cuts. Once the longest utterance has been seen,
+ * nothing is allocated.
+ * LINNET_NUMERIC, and nothing is taken in, if a sample is NaN or infinite; LINNET_INVALID after linnet_session_finish.
+ */
+LINNET_API linnet_status linnet_session_push(linnet_session *session, const float *samples, size_t n, linnet_error *err);
+
+/* The same with 16-bit samples. */
+LINNET_API linnet_status linnet_session_push_int16(linnet_session *session, const int16_t *samples, size_t n, linnet_error *err);
+
+typedef enum linnet_end {
+    LINNET_GROWS = 0,   /* the utterance has not ended */
+    LINNET_BEFORE = 1,  /* by silence_before_s */
+    LINNET_AFTER = 2,   /* by silence_after_s */
+    LINNET_LONGEST = 3, /* by longest_s */
+    LINNET_ASKED = 4,   /* by linnet_session_end_utterance */
+    LINNET_FINISHED = 5 /* the sound has ended */
+} linnet_end;
+
+/* An utterance as it stands. */
+typedef struct linnet_utterance {
+    int number;                 /* 1, 2, ... of the session. Utterances in which nothing was said have none */
+    linnet_end end;             /* not LINNET_GROWS: this is its final form */
+    linnet_result *settled;     /* what never changes: it only grows until the utterance has ended */
+    linnet_result *provisional; /* the best hypothesis for what follows, which may change; empty in the final form */
+    int incomplete;             /* the last provisional word goes on: only its first phonemes are known */
+    double start_s, end_s;      /* of its first and last phoneme, provisional ones included */
+    double processed_s;         /* the sound up to here has been judged */
+} linnet_utterance;
+
+/*
+ * What has changed since the last call: utterances that ended, one per call and in order, then the present one. NULL: nothing more
+ * has changed. Utterances that are not asked for are kept: if you want only final results, skip those with end == LINNET_GROWS.
+ * Belongs to the session; valid until the session is used again.
+ */
+LINNET_API const linnet_utterance *linnet_session_next(linnet_session *session);
+
+/* Ends the present utterance, as a push-to-talk button does. */
+LINNET_API linnet_status linnet_session_end_utterance(linnet_session *session, linnet_error *err);
+
+/* The sound has ended: what waited for more is judged, the last utterance ends. Then linnet_session_next, reset or destroy. */
+LINNET_API linnet_status linnet_session_finish(linnet_session *session, linnet_error *err);
+
+/* A new sound: as newly created, without the cost. Results that were not asked for are dropped. */
+LINNET_API linnet_status linnet_session_reset(linnet_session *session, linnet_error *err);
+
+/*
+ * Phrases [n] instead of those of the decoder, from the next sound on and for this session alone; what is settled stays. n = 0:
+ * none. Reads the lexicon, which may take a tenth of a second. LINNET_UNSUPPORTED for greedy decoders, which do not use phrases
+ * (give the decoder a beam), and with n_best over 1. On failure the old ones stay.
+ */
+LINNET_API linnet_status linnet_session_set_phrases(linnet_session *session, const linnet_phrase *phrases, int n, linnet_error *err);
+
+/*
+ * A session as bytes, from which linnet_session_load goes on with the same bits, here or on another machine. They are also what
+ * `linnet transcribe --load-state` reads. Results are not in them: after loading, utterances count from 1, and the first one begins
+ * with what settles from then on.
+ *   bytes  release with linnet_free
+ * LINNET_INVALID: without can_save, or after linnet_session_finish; LINNET_UNSUPPORTED: with n_best over 1, or the resampler has no
+ * exact state for these two rates.
+ */
+LINNET_API linnet_status linnet_session_save(linnet_session *session, void **bytes, size_t *n, linnet_error *err);
+
+/* Into a session created with the same model and options, which drops what it had. LINNET_MISMATCH: saved with others;
+ * LINNET_FORMAT: damaged. On failure the session is as newly created. */
+LINNET_API linnet_status linnet_session_load(linnet_session *session, const void *bytes, size_t n, linnet_error *err);
+
+/* A second session that goes on from the same point, with the present utterance. As linnet_session_save fails. */
+LINNET_API linnet_status linnet_session_fork(linnet_session *session, linnet_session **copy, linnet_error *err);
+
+/* ---- alignment of a known text ---------------------------------------------------------------------------------------------- */
+
+typedef struct linnet_aligner linnet_aligner;
+
+typedef struct linnet_aligner_options {
+    size_t size;
+    int phonemes;        /* 1: texts are phonemes, "HH AH L OW" or in IPA; 0 (default): words */
+    const char *lexicon; /* as in linnet_decoder_options; words that it lacks are pronounced by rules, with a warning */
+    int follow_sound;    /* 1 (default): phonemes end where the sound changes; 0: at the network's rows */
+    double beam;         /* default 600: paths worse than the best by more than this, natural logarithm, are dropped */
+} linnet_aligner_options;
+
+LINNET_API void linnet_aligner_options_init(linnet_aligner_options *options, size_t size);
+
+/* Opens the lexicon. LINNET_IO: there is none. */
+LINNET_API linnet_status linnet_aligner_create(linnet_model *model, const linnet_aligner_options *options, linnet_aligner **aligner,
+                                               linnet_error *err);
+LINNET_API void linnet_aligner_destroy(linnet_aligner *aligner);
+
+/*
+ * When each phoneme and word of a text was said in a sound, and how well: linnet_phone.goodness and said. Memory grows with the
+ * sound. A text that fits badly is aligned: linnet_result_info.fit and warning say so.
+ *   text  UTF-8 with a NUL at its end
+ * LINNET_INVALID: no words, or words that cannot be pronounced; LINNET_MISMATCH: the text cannot be that of the sound, it is longer.
+ */
+LINNET_API linnet_status linnet_align(linnet_aligner *aligner, const linnet_sound *sound, const char *text, linnet_result **result,
+                                      linnet_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
