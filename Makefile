@@ -7,6 +7,7 @@
 #   kernels/cuda/*.cu                                -> build/release/liblinnet_cuda.so, if nvcc is found (NVCC= : not built)
 #   the same and tests/emulation/*.cpp               -> the CUDA backend on the host, for tests: build/CONFIG/emulated/
 #   tests/<folder>/test_*.c                          -> one Check program each; those of tests/cuda with the emulated backend
+#   other sources in tests/ and its folders          -> what test programs share: build/CONFIG/libsupport.a
 #   tests/<folder>/test_*.sh                         -> shell tests that run the program
 #   tests/fuzz/fuzz_*.c                              -> fuzz targets: with clang's libFuzzer (make fuzz), else with tests/fuzz/driver.c
 #   bench/*.c                                        -> one benchmark each
@@ -112,6 +113,7 @@ endif
 GPU_TEST_SRC := $(shell grep -L 'tests/emulation/' /dev/null $(wildcard tests/cuda/test_*.c) | grep -v '^/dev/null')
 GPU_TESTS := $(GPU_TEST_SRC:%.c=build/gpu/%)
 TEST_TOOLS := $B/tests/app/sound $B/tests/app/rows $B/tests/app/gpu_cases
+SUPPORT_SRC := $(filter-out tests/app/% tests/emulation/% tests/fuzz/%,$(filter-out $(wildcard tests/*/test_*.c),$(wildcard tests/*.c tests/*/*.c)))
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 BENCH_SRC := $(wildcard bench/bench_*.c)
 LIB_OBJ := $(LIB_SRC:%.c=$O/%.o)
@@ -261,7 +263,7 @@ $O/linnet/find.o $O/kernels/gpu.o: $B/prefix
 
 $B/link: FORCE
 	@mkdir -p $(@D)
-	@tools/record.sh $@ '$(CC) $(CFLAGS) $(LDFLAGS) $(LDLIBS) $(CHECK_LIBS) $(LIB_SRC) $(APP_SRC) $(EMULATED_OBJ)'
+	@tools/record.sh $@ '$(CC) $(CFLAGS) $(LDFLAGS) $(LDLIBS) $(CHECK_LIBS) $(LIB_SRC) $(APP_SRC) $(SUPPORT_SRC) $(EMULATED_OBJ)'
 
 $O/%_avx512.o: ISA := $(ISA_avx512)
 $O/%_avx512bf16.o: ISA := $(ISA_avx512bf16)
@@ -354,12 +356,12 @@ $B/emulated/libcuda.so.1: tests/emulation/driver.c $B/flags
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WERROR) -fPIC -fvisibility=default -shared $(LDFLAGS) $< -o $@
 
 $B/tests/cuda/test_emulation: $B/emulated/tests/cuda/planted.o
-$B/tests/cuda/test_cuda_engine: $O/tests/cuda/test_cuda_engine.o $B/emulated/libemulated.a $B/libapp.a $B/liblinnet.a
+$B/tests/cuda/test_cuda_engine: $O/tests/cuda/test_cuda_engine.o $B/libsupport.a $B/emulated/libemulated.a $B/libapp.a $B/liblinnet.a
 	@mkdir -p $(@D)
 	$(SAY) "  LINK  $@"
 	$(Q)$(CXX) $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS) $(LDFLAGS) $^ $(CHECK_LIBS) $(LDLIBS) -o $@
 
-$B/tests/cuda/%: $O/tests/cuda/%.o $B/emulated/libemulated.a $B/liblinnet.a
+$B/tests/cuda/%: $O/tests/cuda/%.o $B/libsupport.a $B/emulated/libemulated.a $B/liblinnet.a
 	@mkdir -p $(@D)
 	$(SAY) "  LINK  $@"
 	$(Q)$(CXX) $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS) $(LDFLAGS) $^ $(CHECK_LIBS) $(LDLIBS) -o $@
@@ -370,7 +372,7 @@ build/gpu/%.o: %.c $B/flags
 	$(SAY) "  CC    $< (for a GPU)"
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WERROR) -DLIN_ON_GPU $(PKG_CFLAGS) -MMD -MP -c $< -o $@
 
-build/gpu/tests/cuda/%: build/gpu/tests/cuda/%.o $B/liblinnet.a
+build/gpu/tests/cuda/%: build/gpu/tests/cuda/%.o build/gpu/libsupport.a $B/liblinnet.a
 	@mkdir -p $(@D)
 	$(SAY) "  LINK  $@"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(CHECK_LIBS) $(LDLIBS) -o $@
@@ -387,7 +389,18 @@ $B/tests/fuzz/fuzz_%: $O/tests/fuzz/fuzz_%.o $O/tests/fuzz/driver.o $B/libapp.a 
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
 endif
 
-$B/tests/%: $O/tests/%.o $B/libapp.a $B/liblinnet.a
+# Of an archive a program takes what it uses.
+$B/libsupport.a: $(SUPPORT_SRC:%.c=$O/%.o) $B/link
+	@rm -f $@
+	$(SAY) "  AR    $@"
+	$(Q)ar rcs $@ $(filter %.o,$^)
+
+build/gpu/libsupport.a: $(SUPPORT_SRC:%.c=build/gpu/%.o) $B/link
+	@rm -f $@
+	$(SAY) "  AR    $@"
+	$(Q)ar rcs $@ $(filter %.o,$^)
+
+$B/tests/%: $O/tests/%.o $B/libsupport.a $B/libapp.a $B/liblinnet.a
 	@mkdir -p $(@D)
 	$(SAY) "  LINK  $@"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(CHECK_LIBS) $(LDLIBS) -o $@

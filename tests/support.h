@@ -7,15 +7,11 @@
  *   test_guards(y, "linear_forward");              // fails if a byte outside was written
  *   test_close_f32("y", y, want, n, 1e-5);
  *   test_buffer_free(y);
- *
- * Everything is static: each test program is one source file.
  */
 #ifndef LIN_TESTS_SUPPORT_H
 #define LIN_TESTS_SUPPORT_H
 
 #include <check.h>
-#include <dirent.h>
-#include <ftw.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -42,186 +38,58 @@
 
 /* ---- buffers ---------------------------------------------------------------------------------------------------------------- */
 
-/* Before the buffer are 64 bytes that end with its size; after it 64 guard bytes, or, under AddressSanitizer, the end of the
- * block, so that reads are checked too. */
-enum { TEST_HEAD = 64, TEST_GUARD_BYTE = 0xA5 };
-#ifdef TEST_ASAN
-enum { TEST_TAIL = 0 };
-#else
-enum { TEST_TAIL = 64 };
-#endif
-
 /* Allocates the blocks of buffers: 64-byte aligned, NULL if there is no memory. A test of a GPU sets functions here, before its
  * first buffer, that allocate memory which host and device can access. */
-static inline void *test_allocate_aligned(size_t bytes)
-{
-    void *block = NULL;
-    return posix_memalign(&block, 64, bytes) == 0 ? block : NULL;
-}
-static void *(*test_allocate)(size_t bytes) = test_allocate_aligned;
-static void (*test_release)(void *block) = free;
+void *test_allocate_aligned(size_t bytes);
+extern void *(*test_allocate)(size_t bytes);
+extern void (*test_release)(void *block);
 
 /* Sets every byte to 0xFF: a NaN in float and double, -1 in an int. */
-static inline void test_poison(void *buffer, size_t bytes)
-{
-    if (bytes) memset(buffer, 0xFF, bytes);
-}
+void test_poison(void *buffer, size_t bytes);
 
 /* `count` elements aligned to 64 bytes plus `shift` elements, poisoned. A shift finds code that relies on an alignment that is
  * not guaranteed. */
-static inline void *test_buffer_shifted(size_t count, size_t size, size_t shift)
-{
-    size_t bytes = count * size, head = TEST_HEAD + shift * size;
-    unsigned char *base = test_allocate(head + bytes + TEST_TAIL), *user = base + head;
-    ck_assert_msg(base != NULL, "out of memory in a test");
-    memset(base, TEST_GUARD_BYTE, head);
-    memcpy(user - 16, &bytes, sizeof bytes);
-    memcpy(user - 8, &head, sizeof head);
-    test_poison(user, bytes);
-    memset(user + bytes, TEST_GUARD_BYTE, TEST_TAIL);
-    return user;
-}
+void *test_buffer_shifted(size_t count, size_t size, size_t shift);
 
-static inline void *test_buffer(size_t count, size_t size) { return test_buffer_shifted(count, size, 0); }
+void *test_buffer(size_t count, size_t size);
 
-static inline void test_guards(const void *buffer, const char *what)
-{
-    const unsigned char *user = buffer;
-    size_t bytes, head;
-    memcpy(&bytes, user - 16, sizeof bytes);
-    memcpy(&head, user - 8, sizeof head);
-    test_require(head >= TEST_HEAD && head <= 2 * TEST_HEAD, "%s: the bytes right before a buffer were overwritten", what);
-    for (size_t i = 0; i < head - 16; i++) {
-        if (user[(ptrdiff_t)i - (ptrdiff_t)head] != TEST_GUARD_BYTE) {
-            ck_abort_msg("%s: byte %zu before a buffer of %zu bytes was overwritten", what, head - i, bytes);
-        }
-    }
-    for (int i = 0; i < TEST_TAIL; i++) {
-        if (user[bytes + (size_t)i] != TEST_GUARD_BYTE) {
-            ck_abort_msg("%s: byte %d after a buffer of %zu bytes was overwritten", what, i, bytes);
-        }
-    }
-}
+/* Fails if a byte before or behind a buffer was written; `what` stands in the message. */
+void test_guards(const void *buffer, const char *what);
 
-static inline void test_buffer_free(void *buffer)
-{
-    if (!buffer) return;
-    size_t head;
-    memcpy(&head, (unsigned char *)buffer - 8, sizeof head);
-    test_release((unsigned char *)buffer - head);
-}
+void test_buffer_free(void *buffer);
 
 /* ---- random fills: element i is a function of (key, i) ---------------------------------------------------------------------- */
 
-static inline void test_fill_f64(double *x, size_t n, uint64_t key, double lo, double hi)
-{
-    for (size_t i = 0; i < n; i++) x[i] = lo + (hi - lo) * lin_random_uniform(key, i);
-}
+void test_fill_f64(double *x, size_t n, uint64_t key, double lo, double hi);
 
-static inline void test_fill_f32(float *x, size_t n, uint64_t key, double lo, double hi)
-{
-    for (size_t i = 0; i < n; i++) x[i] = (float)(lo + (hi - lo) * lin_random_uniform(key, i));
-}
+void test_fill_f32(float *x, size_t n, uint64_t key, double lo, double hi);
 
 /* ---- closeness -------------------------------------------------------------------------------------------------------------- */
 
-/* Fails unless |got - want| <= tolerance * scale. scale is the largest finite |want|, or `floor` if that is larger; `floor` is
- * the size of the terms of a sum that may cancel. Infinities and NaNs must be equal in kind. */
-static inline double test_scale(const double *want, size_t n, double floor)
-{
-    double largest = floor;
-    for (size_t i = 0; i < n; i++)
-        if (isfinite(want[i])) largest = fmax(largest, fabs(want[i]));
-    return largest;
-}
+void test_close_f64(const char *what, const double *got, const double *want, size_t n, double tolerance);
 
-static inline void test_close_one(const char *what, double got, double want, size_t i, size_t n, double tolerance, double scale)
-{
-    int same = isnan(want) ? isnan(got) : isinf(want) ? got == want : fabs(got - want) <= tolerance * scale;
-    test_require(same, "%s: element %zu of %zu is %.9g, expected %.9g (tolerance %.3g of %.6g)", what, i, n, got, want, tolerance,
-                 scale);
-}
+void test_close_scaled_f32(const char *what, const float *got, const double *want, size_t n, double tolerance, double floor);
 
-static inline void test_close_f64(const char *what, const double *got, const double *want, size_t n, double tolerance)
-{
-    double scale = test_scale(want, n, 0);
-    for (size_t i = 0; i < n; i++) test_close_one(what, got[i], want[i], i, n, tolerance, scale);
-}
-
-static inline void test_close_scaled_f32(const char *what, const float *got, const double *want, size_t n, double tolerance,
-                                         double floor)
-{
-    double scale = test_scale(want, n, floor);
-    for (size_t i = 0; i < n; i++) test_close_one(what, (double)got[i], want[i], i, n, tolerance, scale);
-}
-
-static inline void test_close_f32(const char *what, const float *got, const double *want, size_t n, double tolerance)
-{
-    test_close_scaled_f32(what, got, want, n, tolerance, 0);
-}
+void test_close_f32(const char *what, const float *got, const double *want, size_t n, double tolerance);
 
 /* The same bits; NaNs count as equal to themselves. */
-static inline void test_same_f32(const char *what, const float *got, const float *want, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (memcmp(&got[i], &want[i], sizeof *got) == 0) continue;
-        ck_abort_msg("%s: element %zu of %zu is %.9g, not bit for bit %.9g", what, i, n, (double)got[i], (double)want[i]);
-    }
-}
+void test_same_f32(const char *what, const float *got, const float *want, size_t n);
 
 /* ---- temporary folders ------------------------------------------------------------------------------------------------------ */
 
 /* Makes a new empty folder and writes its path. */
-static inline void test_folder(char *path, size_t capacity)
-{
-    const char *base = getenv("TMPDIR");
-    int n = snprintf(path, capacity, "%s/linnet-test-XXXXXX", base && *base ? base : "/tmp");
-    ck_assert(n > 0 && (size_t)n < capacity);
-    ck_assert_msg(mkdtemp(path) != NULL, "cannot make the folder %s", path);
-}
+void test_folder(char *path, size_t capacity);
 
-static inline int test_remove_entry(const char *path, const struct stat *info, int kind, struct FTW *where)
-{
-    (void)info;
-    (void)kind;
-    (void)where;
-    return remove(path);
-}
-
-static inline void test_folder_remove(const char *path) { nftw(path, test_remove_entry, 16, FTW_DEPTH | FTW_PHYS); }
+void test_folder_remove(const char *path);
 
 /* Entries of a folder. */
-static inline int test_folder_entries(const char *path)
-{
-    DIR *dir = opendir(path);
-    int n = 0;
-    ck_assert_msg(dir != NULL, "cannot open the folder %s", path);
-    for (const struct dirent *e; (e = readdir(dir)) != NULL;) n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
-    closedir(dir);
-    return n;
-}
+int test_folder_entries(const char *path);
 
 /* Writes a whole file. */
-static inline void test_write_file(const char *path, const void *bytes, size_t n)
-{
-    FILE *file = fopen(path, "wb");
-    ck_assert_msg(file != NULL, "cannot create %s", path);
-    ck_assert(fwrite(bytes, 1, n, file) == n);
-    ck_assert(fclose(file) == 0);
-}
+void test_write_file(const char *path, const void *bytes, size_t n);
 
 /* ---- the main function of a test program ------------------------------------------------------------------------------------ */
 
-/* Check's limit of 4 seconds of wall time for each test is too short on a loaded machine or under a sanitizer. */
-__attribute__((constructor)) static void test_patience(void) { setenv("CK_DEFAULT_TIMEOUT", "120", 0); }
-
-static inline int test_run(Suite *suite)
-{
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+int test_run(Suite *suite);
 
 #endif

@@ -2,6 +2,9 @@
 #include "base/clock.h"
 #include "base/cores.h"
 #include "base/pool.h"
+
+#include <dirent.h>
+
 #include "tests/support.h"
 
 START_TEST(time_passes)

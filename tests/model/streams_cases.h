@@ -26,69 +26,11 @@ typedef struct streams_world {
     int rows[STREAMS_N], bits; // bits: the same bits are due
 } streams_world;
 
-static inline lin_model *streams_model(int stack, int ahead, int conv_layers)
-{
-    lin_config config = lin_config_default(STREAMS_V);
-    config.layers = 3;
-    config.heads = 2;
-    config.head_width = 8;
-    config.feedforward = 24;
-    config.mel_bins = STREAMS_D;
-    config.stack = stack;
-    config.ahead = ahead;
-    if (conv_layers) {
-        config.positions = LIN_POSITIONS_CONV;
-        config.conv_kernel = 4;
-        config.conv_layers = conv_layers;
-        config.norm = LIN_NORM_PRE;
-    }
-    const lin_features features = lin_features_default();
-    lin_model *model;
-    streams_ok(lin_model_create(&config, &features, NULL, 5, &model, err));
-    test_fill_f32(model->values, model->params.n_elements, 6, -0.4, 0.4);
-    const lin_param *output = &model->params.table[model->params.output[0]]; // so that labels change from row to row
-    test_fill_f32(model->values + output->offset, (size_t)(output->n * output->k), 7, -3, 3);
-    lin_model_seal(model);
-    return model;
-}
+void streams_begin(streams_world *w, const lin_ops *ops, int stack, int ahead, int conv_layers);
 
-static inline void streams_begin(streams_world *w, const lin_ops *ops, int stack, int ahead, int conv_layers)
-{
-    w->bits = ops->on_host;
-    w->model = streams_model(stack, ahead, conv_layers);
-    streams_ok(lin_encoder_create(w->model, lin_ops_cpu(), &w->cpu, err));
-    streams_ok(lin_encoder_create(w->model, ops, &w->encoder, err));
-    streams_ok(lin_worker_create(w->cpu, 1, &w->worker, err));
-    for (int i = 0; i < STREAMS_N; i++) {
-        lin_stream *stream;
-        int n = 0, left = 0;
-        test_fill_f32(w->features[i], STREAMS_FRAMES * STREAMS_D, 100 + (uint64_t)i, -2, 2);
-        streams_ok(lin_stream_create(w->cpu, &stream, err));
-        streams_ok(lin_stream_feed(stream, w->worker, w->features[i], STREAMS_FRAMES, w->want[i], STREAMS_FRAMES, &n, err));
-        streams_ok(lin_stream_finish(stream, w->worker, w->want[i] + n * STREAMS_V, STREAMS_FRAMES - n, &left, err));
-        w->rows[i] = n + left;
-        lin_stream_destroy(stream);
-    }
-}
+void streams_end(streams_world *w);
 
-static inline void streams_end(streams_world *w)
-{
-    lin_worker_destroy(w->worker);
-    lin_encoder_destroy(w->cpu);
-    lin_encoder_destroy(w->encoder);
-    lin_model_destroy(w->model);
-}
-
-static inline void streams_judge(const streams_world *w, const char *what, const float *got, const float *want, int n)
-{
-    if (w->bits) {
-        test_same_f32(what, got, want, (size_t)n);
-        return;
-    }
-    for (int i = 0; i < n; i++)
-        test_require(fabs((double)got[i] - (double)want[i]) <= 1e-4, "%s: number %d is %g, expected %g", what, i, (double)got[i],
-                     (double)want[i]);
-}
+void streams_judge(const streams_world *w, const char *what, const float *got, const float *want, int n);
 
 /* One speaker's way through the streams. */
 typedef struct streams_speaker {
@@ -97,170 +39,15 @@ typedef struct streams_speaker {
 } streams_speaker;
 
 /* A tick in which each speaker of a random choice says a random number of frames; rows and phones are judged or noted. */
-static inline void streams_random_tick(streams_world *w, lin_streams *streams, streams_speaker *speakers, int n_speakers,
-                                       uint64_t key)
-{
-    int slots[STREAMS_N], counts[STREAMS_N], who[STREAMS_N], n = 0, total = 0;
-    unsigned char last[STREAMS_N];
-    float *input = lin_streams_input(streams);
-    for (int i = 0; i < n_speakers; i++) {
-        streams_speaker *sp = &speakers[i];
-        if (sp->done || lin_random_below(key, 2 * (uint64_t)i, 3) == 0) continue;
-        int count = (int)lin_random_below(key, 2 * (uint64_t)i + 1, STREAMS_LONGEST + 1);
-        if (count > STREAMS_FRAMES - sp->fed) count = STREAMS_FRAMES - sp->fed;
-        slots[n] = sp->slot;
-        counts[n] = count;
-        last[n] = sp->fed + count == STREAMS_FRAMES;
-        memcpy(input + total * STREAMS_D, w->features[i] + sp->fed * STREAMS_D, (size_t)(count * STREAMS_D) * sizeof *input);
-        total += count;
-        sp->fed += count;
-        sp->done = last[n];
-        who[n++] = i;
-    }
-    lin_tick_results results;
-    streams_ok(lin_streams_tick(streams, &(lin_tick){n, slots, counts, last, input}, &results, err));
-    for (int b = 0; b < n; b++) {
-        streams_speaker *sp = &speakers[who[b]];
-        const int rows = results.offsets[b + 1] - results.offsets[b];
-        if (results.logp)
-            streams_judge(w, "log-probabilities of a tick", results.logp + results.offsets[b] * STREAMS_V,
-                          w->want[who[b]] + sp->rows * STREAMS_V, rows * STREAMS_V);
-        sp->rows += rows;
-        if (!results.phones) continue;
-        ck_assert_int_ge(results.n_phones[b], 0);
-        for (int p = 0; p < results.n_phones[b]; p++) sp->phones[sp->n_phones++] = results.phones[results.offsets[b] + p];
-    }
-}
+void streams_random_tick(streams_world *w, lin_streams *streams, streams_speaker *speakers, int n_speakers, uint64_t key);
 
 /* Random company, random amounts: rows equal to lin_stream's; in passes of `batch` streams. */
-static inline void streams_case_company(const lin_ops *ops, int stack, int ahead, int conv_layers, int batch)
-{
-    static streams_world w;
-    streams_begin(&w, ops, stack, ahead, conv_layers);
-    lin_streams *streams;
-    const lin_streams_options o = {.capacity = STREAMS_N, .batch = batch, .longest = STREAMS_LONGEST};
-    streams_ok(lin_streams_create(w.encoder, &o, &streams, err));
-    streams_speaker speakers[STREAMS_N] = {0};
-    for (int i = 0; i < STREAMS_N; i++) streams_ok(lin_streams_open(streams, &speakers[i].slot, err));
-    int slot;
-    ck_assert_int_eq(lin_streams_open(streams, &slot, NULL), LIN_TOO_SMALL);
-    for (uint64_t t = 0; t < 60; t++) {
-        streams_random_tick(&w, streams, speakers, STREAMS_N, 1000 + t);
-        if (t == 5) { // one of them starts afresh in another place
-            lin_streams_close(streams, speakers[3].slot);
-            speakers[3] = (streams_speaker){0};
-            streams_ok(lin_streams_open(streams, &speakers[3].slot, err));
-        }
-        if (t == 7) {
-            streams_ok(lin_streams_reset(streams, speakers[4].slot, err));
-            speakers[4] = (streams_speaker){.slot = speakers[4].slot};
-        }
-    }
-    for (int i = 0; i < STREAMS_N; i++) ck_assert_int_eq(speakers[i].rows, w.rows[i]);
-    ck_assert_int_eq(lin_streams_open_count(streams), STREAMS_N);
-    lin_streams_destroy(streams);
-    streams_end(&w);
-}
+void streams_case_company(const lin_ops *ops, int stack, int ahead, int conv_layers, int batch);
 
 /* Phones equal to those of decoder/greedy.h on lin_stream's rows. */
-static inline void streams_case_phones(const lin_ops *ops)
-{
-    static streams_world w;
-    streams_begin(&w, ops, 2, 1, 1);
-    lin_streams *streams;
-    const lin_streams_options o = {.capacity = STREAMS_N, .longest = STREAMS_LONGEST, .decodes = 1};
-    streams_ok(lin_streams_create(w.encoder, &o, &streams, err));
-    static streams_speaker speakers[STREAMS_N];
-    memset(speakers, 0, sizeof speakers);
-    for (int i = 0; i < STREAMS_N; i++) streams_ok(lin_streams_open(streams, &speakers[i].slot, err));
-    for (uint64_t t = 0; t < 60; t++) streams_random_tick(&w, streams, speakers, STREAMS_N, 2000 + t);
-    int all = 0;
-    for (int i = 0; i < STREAMS_N; i++) {
-        lin_greedy greedy;
-        lin_greedy_phone want[STREAMS_FRAMES + 1];
-        int n = 0, last = 0, pending;
-        lin_greedy_reset(&greedy, STREAMS_V, 0, 0);
-        streams_ok(lin_greedy_push(&greedy, w.want[i], w.rows[i], want, STREAMS_FRAMES, &n, err));
-        lin_greedy_finish(&greedy, want + n, &last);
-        streams_ok(lin_streams_pending(streams, speakers[i].slot, &speakers[i].phones[speakers[i].n_phones], &pending, err));
-        ck_assert_int_eq(pending, last);
-        ck_assert_int_eq(speakers[i].n_phones, n);
-        for (int p = 0; p < n + last; p++) {
-            const lin_phone *got = &speakers[i].phones[p];
-            ck_assert_msg(got->label == want[p].label && got->start == want[p].start && got->end == want[p].end &&
-                              fabsf(got->confidence - want[p].confidence) < 1e-4f,
-                          "phone %d of speaker %d", p, i);
-        }
-        all += n;
-    }
-    ck_assert_int_gt(all, 3 * STREAMS_N); // not blanks only
-    lin_streams_destroy(streams);
-    streams_end(&w);
-}
+void streams_case_phones(const lin_ops *ops);
 
 /* Saved, moved to a lin_stream on the CPU and back, forked: all go on as if nothing had happened. */
-static inline void streams_case_moved(const lin_ops *ops)
-{
-    static streams_world w;
-    streams_begin(&w, ops, 3, 2, 2);
-    lin_streams *streams;
-    const lin_streams_options o = {.capacity = 4, .longest = STREAMS_LONGEST};
-    streams_ok(lin_streams_create(w.encoder, &o, &streams, err));
-    int slot, twin, back, n;
-    lin_tick_results results;
-    streams_ok(lin_streams_open(streams, &slot, err));
-    for (int i = 0; i < 3; i++) {
-        const lin_tick tick = {1, &slot, (const int[]){4}, NULL, w.features[0] + 4 * i * STREAMS_D};
-        streams_ok(lin_streams_tick(streams, &tick, &results, err));
-    }
-    const int done = (12 - 2) / 3; // rows so far; 3 frames wait
-    const size_t bytes = lin_streams_image_bytes(streams);
-    unsigned char *image = malloc(bytes);
-    ck_assert(image != NULL);
-    streams_ok(lin_streams_save(streams, slot, image, bytes, err));
-    streams_ok(lin_streams_fork(streams, slot, &twin, err));
-
-    lin_stream *moved; // onto the CPU
-    streams_ok(lin_stream_create(w.cpu, &moved, err));
-    streams_ok(lin_stream_load(moved, image, lin_stream_image_bytes(moved), err));
-    float logp[STREAMS_FRAMES * STREAMS_V];
-    streams_ok(lin_stream_feed(moved, w.worker, w.features[0] + 12 * STREAMS_D, 10, logp, STREAMS_FRAMES, &n, err));
-    ck_assert_int_eq(n, (22 - 2) / 3 - done);
-    streams_judge(&w, "a stream moved to the CPU", logp, w.want[0] + done * STREAMS_V, n * STREAMS_V);
-    const int later = done + n;
-    unsigned char *plain = malloc(lin_stream_image_bytes(moved));
-    streams_ok(lin_stream_save(moved, plain, lin_stream_image_bytes(moved), err));
-
-    streams_ok(lin_streams_open(streams, &back, err)); // and back from there
-    streams_ok(lin_streams_load(streams, back, plain, lin_stream_image_bytes(moved), err));
-    const lin_tick go_on = {1, &back, (const int[]){5}, NULL, w.features[0] + 22 * STREAMS_D};
-    streams_ok(lin_streams_tick(streams, &go_on, &results, err));
-    ck_assert_int_eq(results.offsets[1], (27 - 2) / 3 - later);
-    streams_judge(&w, "a stream moved back", results.logp, w.want[0] + later * STREAMS_V, results.offsets[1] * STREAMS_V);
-
-    const int both[] = {twin, slot};
-    float twice[10 * STREAMS_D];
-    for (int i = 0; i < 2; i++) memcpy(twice + i * 5 * STREAMS_D, w.features[0] + 12 * STREAMS_D, 5 * STREAMS_D * sizeof *twice);
-    streams_ok(lin_streams_tick(streams, &(lin_tick){2, both, (const int[]){5, 5}, NULL, twice}, &results, err));
-    for (int i = 0; i < 2; i++)
-        streams_judge(&w, "a forked stream", results.logp + results.offsets[i] * STREAMS_V, w.want[0] + done * STREAMS_V,
-                      (results.offsets[i + 1] - results.offsets[i]) * STREAMS_V);
-
-    streams_ok(lin_streams_load(streams, twin, image, bytes, err)); // once more from the image
-    streams_ok(lin_streams_tick(streams, &(lin_tick){1, &twin, (const int[]){5}, NULL, twice}, &results, err));
-    streams_judge(&w, "a loaded stream", results.logp, w.want[0] + done * STREAMS_V, results.offsets[1] * STREAMS_V);
-    image[bytes / 2] ^= 1;
-    ck_assert_int_eq(lin_streams_load(streams, twin, image, bytes, NULL), LIN_FORMAT);
-    image[bytes / 2] ^= 1;
-    image[lin_stream_image_bytes(moved) + 2] ^= 1;
-    ck_assert_int_eq(lin_streams_load(streams, twin, image, bytes, NULL), LIN_FORMAT);
-    ck_assert_int_eq(lin_streams_load(streams, twin, image, bytes - 1, NULL), LIN_FORMAT);
-    ck_assert_int_eq(lin_streams_save(streams, twin, image, bytes - 1, NULL), LIN_TOO_SMALL);
-    free(image);
-    free(plain);
-    lin_stream_destroy(moved);
-    lin_streams_destroy(streams);
-    streams_end(&w);
-}
+void streams_case_moved(const lin_ops *ops);
 
 #endif

@@ -1,9 +1,5 @@
-/*
- * ops_cases_sequence.h - cases of ops_cases.h for the operations that look along an utterance: convolution, attention, CTC.
- * Included by ops_cases.h only.
- */
-#ifndef LIN_TESTS_KERNELS_OPS_CASES_SEQUENCE_H
-#define LIN_TESTS_KERNELS_OPS_CASES_SEQUENCE_H
+// Cases of ops_cases.h for the operations that look along an utterance: convolution, attention, CTC.
+#include "tests/kernels/ops_cases_internal.h"
 
 /* ---- what convolution and attention share: a state per utterance carried from call to call ---------------------------------- */
 
@@ -12,12 +8,12 @@ typedef void (*ops_carrying)(ops_context *c, const void *shape, float *y, const 
                              float *const *carry, size_t at);
 
 /* States of an utterance begin so many elements into their blocks. */
-static inline size_t ops_state_at(ops_context *c) { return (size_t)(ops_pick(c, 0, 2) * 12 + ops_pick(c, 0, 1)); }
+size_t ops_state_at(ops_context *c) { return (size_t)(ops_pick(c, 0, 2) * 12 + ops_pick(c, 0, 1)); }
 
 /* Cuts the utterances into random pieces, any number of frames (0 too) of each per call, carrying the states; y and the states must
  * be those of one call. in and out are the widths of a row of x and y, width_carry the length of a state, which begins as zeros. */
-static inline void ops_check_splits(ops_context *c, ops_carrying call, const void *shape, const ops_layout *layout, size_t in,
-                                    size_t out, size_t width_carry, int longest, double tolerance)
+static void ops_check_splits(ops_context *c, ops_carrying call, const void *shape, const ops_layout *layout, size_t in,
+                             size_t out, size_t width_carry, int longest, double tolerance)
 {
     const lin_segments all = ops_segments(c, layout);
     int B = layout->B, done[OPS_MAX_B] = {0}, left = all.rows;
@@ -78,7 +74,7 @@ typedef struct ops_states {
     size_t at;
 } ops_states;
 
-static inline ops_states ops_some_states(ops_context *c, int B, size_t count, double lo, double hi)
+static ops_states ops_some_states(ops_context *c, int B, size_t count, double lo, double hi)
 {
     ops_states s = {.at = ops_state_at(c)};
     float *f[OPS_MAX_B] = {0};
@@ -95,7 +91,7 @@ static inline ops_states ops_some_states(ops_context *c, int B, size_t count, do
 
 /* ---- convolution ------------------------------------------------------------------------------------------------------------ */
 
-static inline void ops_conv_shape(ops_context *c, const ops_layout *layout, int C, int K)
+static void ops_conv_shape(ops_context *c, const ops_layout *layout, int C, int K)
 {
     const lin_segments segments = ops_segments(c, layout);
     int B = layout->B;
@@ -120,7 +116,7 @@ static inline void ops_conv_shape(ops_context *c, const ops_layout *layout, int 
     ops_end(c);
 }
 
-static inline void ops_case_conv(ops_context *c)
+void ops_case_conv(ops_context *c)
 {
     const int widths[] = {1, 7, 48, 192, 193}, kernels[] = {1, 2, 5, 15};
     for (int l = 0; l < OPS_N_LAYOUTS; l++)
@@ -137,14 +133,14 @@ typedef struct ops_conv_weights {
     const float *w, *bias;
 } ops_conv_weights;
 
-static inline void ops_conv_call(ops_context *c, const void *shape, float *y, const float *x, const lin_segments *segments,
-                                 float *const *carry, size_t at)
+static void ops_conv_call(ops_context *c, const void *shape, float *y, const float *x, const lin_segments *segments,
+                          float *const *carry, size_t at)
 {
     const ops_conv_weights *s = shape;
     c->ops->conv_forward(c->exec, y, x, s->w, s->bias, segments, s->C, s->K, carry, at);
 }
 
-static inline void ops_case_conv_splits(ops_context *c)
+void ops_case_conv_splits(ops_context *c)
 {
     const int shapes[][2] = {{7, 1}, {48, 2}, {33, 5}, {193, 15}};
     for (int s = 0; s < 4; s++)
@@ -162,7 +158,7 @@ static inline void ops_case_conv_splits(ops_context *c)
 
 /* ---- attention -------------------------------------------------------------------------------------------------------------- */
 
-static inline void ops_attention_shape(ops_context *c, const ops_layout *layout, int H, int E, int causal, double lo, double hi)
+static void ops_attention_shape(ops_context *c, const ops_layout *layout, int H, int E, int causal, double lo, double hi)
 {
     const lin_segments segments = ops_segments(c, layout);
     size_t n = (size_t)segments.rows * (size_t)(H * E);
@@ -186,7 +182,7 @@ static inline void ops_attention_shape(ops_context *c, const ops_layout *layout,
     ops_end(c);
 }
 
-static inline void ops_case_attention(ops_context *c)
+void ops_case_attention(ops_context *c)
 {
     const int widths[] = {1, 5, 8, 16, 32, 33, 64}, heads[] = {6, 1, 2, 3, 2, 1, 1};
     for (int causal = 0; causal < 2; causal++)
@@ -197,7 +193,7 @@ static inline void ops_case_attention(ops_context *c)
 }
 
 /* Many chunks of any chunked form, and the default network's heads. */
-static inline void ops_case_attention_long(ops_context *c)
+void ops_case_attention_long(ops_context *c)
 {
     const ops_layout one = {1, {333}}, several = {3, {128, 129, 63}};
     const ops_layout stretches = {4, {1300, 0, 10, 700}}; // so long that a GPU gives an utterance to several blocks
@@ -211,7 +207,7 @@ static inline void ops_case_attention_long(ops_context *c)
 }
 
 /* phi at its ends: far below zero it is 0 (and y is 0 / eps), far above a large number. */
-static inline void ops_case_attention_extremes(ops_context *c)
+void ops_case_attention_extremes(ops_context *c)
 {
     for (int causal = 0; causal < 2; causal++) {
         const ops_layout *layout = &ops_layouts[c->options->quick ? 4 : 7];
@@ -245,14 +241,14 @@ typedef struct ops_heads {
     int H, E;
 } ops_heads;
 
-static inline void ops_attention_call(ops_context *c, const void *shape, float *y, const float *x, const lin_segments *segments,
-                                      float *const *carry, size_t at)
+static void ops_attention_call(ops_context *c, const void *shape, float *y, const float *x, const lin_segments *segments,
+                               float *const *carry, size_t at)
 {
     const ops_heads *s = shape;
     c->ops->attention_forward(c->exec, y, x, segments, s->H, s->E, 1, carry, at);
 }
 
-static inline void ops_case_attention_splits(ops_context *c)
+void ops_case_attention_splits(ops_context *c)
 {
     const ops_heads shapes[] = {{6, 1}, {2, 8}, {2, 32}, {1, 33}, {3, 16}};
     const ops_layout longer = {3, {150, 64, 257}};
@@ -269,7 +265,7 @@ static inline void ops_case_attention_splits(ops_context *c)
 
 /* ---- log-softmax and CTC ---------------------------------------------------------------------------------------------------- */
 
-static inline void ops_case_log_softmax(ops_context *c)
+void ops_case_log_softmax(ops_context *c)
 {
     const int widths[] = {1, 2, 7, 16, 40, 41, 64, 100}, ranges[] = {1, 20, 1000};
     for (int w = 0; w < 8; w++)
@@ -305,8 +301,8 @@ typedef struct ops_labels {
     double *loss, *alone, *want, *scale;
 } ops_labels;
 
-static inline ops_labels ops_labelled(ops_context *c, const int *labels, const int *offsets, const lin_segments *segments,
-                                      double scale)
+static ops_labels ops_labelled(ops_context *c, const int *labels, const int *offsets, const lin_segments *segments,
+                               double scale)
 {
     ops_labels y = {.labels = ops_block(c, (size_t)offsets[segments->B], sizeof *labels, labels)};
     const size_t B = (size_t)segments->B;
@@ -323,7 +319,7 @@ static inline ops_labels ops_labelled(ops_context *c, const int *labels, const i
 }
 
 /* loss against ref/: relative, and exactly -1 where there is no path. */
-static inline void ops_check_loss(ops_context *c, const double *got, const double *want, int B, double tolerance)
+static void ops_check_loss(ops_context *c, const double *got, const double *want, int B, double tolerance)
 {
     ops_digest_bytes(c, got, (size_t)B * sizeof *got);
     for (int b = 0; b < B; b++)
@@ -334,7 +330,7 @@ static inline void ops_check_loss(ops_context *c, const double *got, const doubl
 }
 
 /* Loss, loss alone and gradient against ref/. */
-static inline void ops_check_ctc(ops_context *c, const lin_segments *segments, const ops_labels *y, pair logp, pair dlogits, int V)
+static void ops_check_ctc(ops_context *c, const lin_segments *segments, const ops_labels *y, pair logp, pair dlogits, int V)
 {
     c->ops->ctc(c->exec, y->loss, dlogits.f, logp.f, segments, y->labels, y->offsets, y->most, V, y->scale);
     c->ops->ctc(c->exec, y->alone, NULL, logp.f, segments, y->labels, y->offsets, y->most, V, y->scale);
@@ -349,7 +345,7 @@ static inline void ops_check_ctc(ops_context *c, const lin_segments *segments, c
 }
 
 /* Random log-probabilities: those of logits in -spread..spread. */
-static inline pair ops_log_probabilities(ops_context *c, int rows, int V, double spread)
+static pair ops_log_probabilities(ops_context *c, int rows, int V, double spread)
 {
     pair logp = ops_in(c, (size_t)rows * (size_t)V, -spread, spread);
     c->ref->log_softmax(c->ref_exec, logp.d, logp.d, rows, V);
@@ -358,7 +354,7 @@ static inline pair ops_log_probabilities(ops_context *c, int rows, int V, double
     return logp;
 }
 
-static inline void ops_ctc_shape(ops_context *c, const ops_layout *layout, int V, double spread, int crowded)
+static void ops_ctc_shape(ops_context *c, const ops_layout *layout, int V, double spread, int crowded)
 {
     const lin_segments segments = ops_segments(c, layout);
     int labels[OPS_MAX_LABELS], label_offsets[OPS_MAX_B + 1] = {0};
@@ -377,7 +373,7 @@ static inline void ops_ctc_shape(ops_context *c, const ops_layout *layout, int V
     ops_end(c);
 }
 
-static inline void ops_case_ctc(ops_context *c)
+void ops_case_ctc(ops_context *c)
 {
     const int widths[] = {2, 3, 7, 40, 41};
     const ops_layout longer = {3, {200, 0, 333}}, longest = {2, {1500, 701}};
@@ -394,7 +390,7 @@ static inline void ops_case_ctc(ops_context *c)
 }
 
 /* Very sure and very wrong: log-probabilities down to -1e4 and minus infinity. Nothing infinite or NaN may come out. */
-static inline void ops_case_ctc_extremes(ops_context *c)
+void ops_case_ctc_extremes(ops_context *c)
 {
     for (int form = 0; form < 24; form++) {
         enum { T = 40, V = 7, U = 9 };
@@ -427,7 +423,7 @@ static inline void ops_case_ctc_extremes(ops_context *c)
 }
 
 /* Utterances of more labels than frames: their labels are no labels at all, and those of the last one do not even exist. */
-static inline void ops_case_ctc_crowded(ops_context *c)
+void ops_case_ctc_crowded(ops_context *c)
 {
     enum { B = 6, V = 9 };
     const int lengths[B] = {10, 3, 0, 20, 1, 7}, counts[B] = {4, 4, 1, 6, 2000, 3000};
@@ -454,7 +450,7 @@ static inline void ops_case_ctc_crowded(ops_context *c)
 
 /* ---- a NaN is handed on, and to nobody else: training finds it in the loss and can name the utterance ----------------------- */
 
-static inline void ops_check_nan(ops_context *c, const char *name, const float *y, int rows, int width, const int *expected)
+static void ops_check_nan(ops_context *c, const char *name, const float *y, int rows, int width, const int *expected)
 {
     ops_done(c);
     for (int r = 0; r < rows; r++) {
@@ -465,7 +461,7 @@ static inline void ops_check_nan(ops_context *c, const char *name, const float *
     }
 }
 
-static inline void ops_case_not_a_number(ops_context *c)
+void ops_case_not_a_number(ops_context *c)
 {
     enum { ROWS = 12, H = 2, E = 32, W = H * E };
     const int lengths[] = {5, ROWS - 5}; // the NaN is in row 2 of the first utterance
@@ -519,5 +515,3 @@ static inline void ops_case_not_a_number(ops_context *c)
     ops_widen(x);
     ops_end(c);
 }
-
-#endif

@@ -1,23 +1,18 @@
-/*
- * ops_cases_layers.h - cases of ops_cases.h for the operations that treat each row or element alone.
- * Included by ops_cases.h only.
- */
-#ifndef LIN_TESTS_KERNELS_OPS_CASES_LAYERS_H
-#define LIN_TESTS_KERNELS_OPS_CASES_LAYERS_H
+// Cases of ops_cases.h for the operations that treat each row or element alone.
+#include "tests/kernels/ops_cases_internal.h"
 
-static const int ops_rows[] = {0, 1, 2, 7, 8, 9, 17, 49, 65};
-enum { OPS_N_ROWS = sizeof ops_rows / sizeof *ops_rows };
+const int ops_rows[OPS_N_ROWS] = {0, 1, 2, 7, 8, 9, 17, 49, 65};
 
 /* ---- linear ----------------------------------------------------------------------------------------------------------------- */
 
-static inline void ops_pack(ops_context *c, pair packed, pair w, int n, int k, int transposed)
+void ops_pack(ops_context *c, pair packed, pair w, int n, int k, int transposed)
 {
     const lin_packing item = {.n = n, .k = k, .transposed = transposed};
     c->ops->weights_pack(c->exec, packed.f, w.f, &item, 1);
     c->ref->weights_pack(c->ref_exec, packed.d, w.d, &item, 1);
 }
 
-static inline void ops_linear_shape(ops_context *c, int rows, int n, int k)
+static void ops_linear_shape(ops_context *c, int rows, int n, int k)
 {
     size_t nx = (size_t)rows * (size_t)k, nw = (size_t)n * (size_t)k, ny = (size_t)rows * (size_t)n;
     pair x = ops_in(c, nx, -1, 1), w = ops_in(c, nw, -1, 1), bias = ops_in(c, (size_t)n, -1, 1), dy = ops_in(c, ny, -1, 1);
@@ -53,7 +48,7 @@ static inline void ops_linear_shape(ops_context *c, int rows, int n, int k)
     ops_end(c);
 }
 
-static inline void ops_case_linear(ops_context *c)
+void ops_case_linear(ops_context *c)
 {
     const int widths[][2] = {{1, 1},    {1, 7},    {7, 1},    {48, 48}, {49, 33}, {33, 49},
                              {17, 193}, {193, 17}, {192, 40}, {96, 5},  {95, 64}};
@@ -68,7 +63,7 @@ static inline void ops_case_linear(ops_context *c)
 }
 
 /* The shapes of the default network, where blocking over k and n begins; rows beyond one block of any backend. */
-static inline void ops_case_linear_model_shapes(ops_context *c)
+void ops_case_linear_model_shapes(ops_context *c)
 {
     if (c->options->quick) return;
     ops_linear_shape(c, 33, 576, 192);
@@ -81,7 +76,7 @@ static inline void ops_case_linear_model_shapes(ops_context *c)
 
 /* A row's bits depend neither on the rows beside it nor on its place; and they are the bits of one fused multiply-add after the
  * other from +0, the bias last (or of a product and a sum each, where the instruction set has no fused form). */
-static inline void ops_case_linear_rows(ops_context *c)
+void ops_case_linear_rows(ops_context *c)
 {
     const int shapes[][3] = {{65, 50, 33}, {49, 192, 192}, {130, 1, 7}, {33, 97, 769}};
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
@@ -123,7 +118,7 @@ static inline void ops_case_linear_rows(ops_context *c)
 }
 
 /* Many matrices in one call are each alone, and what lies between them is let be. */
-static inline void ops_case_weights_pack(ops_context *c)
+void ops_case_weights_pack(ops_context *c)
 {
     enum { N = 6 };
     const int shapes[N][2] = {{1, 1}, {17, 33}, {33, 17}, {192, 40}, {49, 193}, {7, 5}};
@@ -168,7 +163,7 @@ static inline void ops_case_weights_pack(ops_context *c)
 
 /* ---- layer norm ------------------------------------------------------------------------------------------------------------- */
 
-static inline void ops_norm_shape(ops_context *c, int rows, int C, double lo, double hi, double tolerance)
+static void ops_norm_shape(ops_context *c, int rows, int C, double lo, double hi, double tolerance)
 {
     size_t n = (size_t)rows * (size_t)C, R = (size_t)rows, nc = (size_t)C;
     pair x = ops_in(c, n, lo, hi), gamma = ops_in(c, nc, 0.5, 1.5), beta = ops_in(c, nc, -1, 1), dy = ops_in(c, n, -1, 1);
@@ -198,7 +193,7 @@ static inline void ops_norm_shape(ops_context *c, int rows, int C, double lo, do
     ops_end(c);
 }
 
-static inline void ops_case_layer_norm(ops_context *c)
+void ops_case_layer_norm(ops_context *c)
 {
     const int widths[] = {1, 2, 7, 16, 48, 100, 192, 193, 256, 300, 1020};
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
@@ -209,7 +204,7 @@ static inline void ops_case_layer_norm(ops_context *c)
     ops_norm_shape(c, 17, 48, 5, 5, 2e-6);     // no variance at all
 }
 
-static inline void ops_case_layer_norm_rows(ops_context *c)
+void ops_case_layer_norm_rows(ops_context *c)
 {
     enum { ROWS = 65, C = 193 };
     pair x = ops_in(c, ROWS * C, -2, 3), gamma = ops_in(c, C, 0.5, 1.5), beta = ops_in(c, C, -1, 1), whole = ops_out(c, ROWS * C);
@@ -229,7 +224,7 @@ static inline void ops_case_layer_norm_rows(ops_context *c)
 static const double ops_rates[] = {0, 0.1, 0.5};
 
 /* The end of a block and the norm behind it, against ref/ and against the two operations it stands for. */
-static inline void ops_block_end_shape(ops_context *c, int rows, int C, double rate)
+static void ops_block_end_shape(ops_context *c, int rows, int C, double rate)
 {
     size_t n = (size_t)rows * (size_t)C, R = (size_t)rows, nc = (size_t)C;
     pair x = ops_in(c, n, -2, 3), r = ops_in(c, n, -1, 1), gamma = ops_in(c, nc, 0.5, 1.5), beta = ops_in(c, nc, -1, 1);
@@ -255,7 +250,7 @@ static inline void ops_block_end_shape(ops_context *c, int rows, int C, double r
     ops_end(c);
 }
 
-static inline void ops_case_block_end(ops_context *c)
+void ops_case_block_end(ops_context *c)
 {
     const int widths[] = {1, 2, 7, 16, 48, 100, 192, 193, 256, 300, 1020};
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
@@ -266,7 +261,7 @@ static inline void ops_case_block_end(ops_context *c)
 }
 
 /* The gradient of that: what stands beside the block is added, and what goes into the block is dropped as its output was. */
-static inline void ops_block_end_backward_shape(ops_context *c, int rows, int C, double rate)
+static void ops_block_end_backward_shape(ops_context *c, int rows, int C, double rate)
 {
     size_t n = (size_t)rows * (size_t)C, R = (size_t)rows, nc = (size_t)C;
     pair x = ops_in(c, n, -2, 3), dy = ops_in(c, n, -1, 1), residual = ops_in(c, n, -1, 1), gamma = ops_in(c, nc, 0.5, 1.5);
@@ -308,7 +303,7 @@ static inline void ops_block_end_backward_shape(ops_context *c, int rows, int C,
     ops_end(c);
 }
 
-static inline void ops_case_block_end_backward(ops_context *c)
+void ops_case_block_end_backward(ops_context *c)
 {
     const int widths[] = {1, 3, 7, 16, 48, 100, 192, 193, 256, 300, 1020};
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
@@ -321,7 +316,7 @@ static inline void ops_case_block_end_backward(ops_context *c)
 
 /* ---- element by element ----------------------------------------------------------------------------------------------------- */
 
-static inline void ops_case_elementwise(ops_context *c)
+void ops_case_elementwise(ops_context *c)
 {
     const size_t counts[] = {0, 1, 3, 4, 5, 7, 8, 15, 16, 17, 33, 63, 64, 65, 1000, 4099, 70001};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
@@ -356,7 +351,7 @@ static inline void ops_case_elementwise(ops_context *c)
 }
 
 /* The rule of ops_table.h worked out here from the random bits alone, and the share of what is kept. */
-static inline void ops_case_dropout_rule(ops_context *c)
+void ops_case_dropout_rule(ops_context *c)
 {
     const size_t N = c->options->quick ? 10003 : 100003;
     const double rates[] = {0.1, 0.3, 0.5, 1e-6, 0.99999};
@@ -391,7 +386,7 @@ static inline void ops_case_dropout_rule(ops_context *c)
 
 /* ---- frames ----------------------------------------------------------------------------------------------------------------- */
 
-static inline void ops_case_stack_frames(ops_context *c)
+void ops_case_stack_frames(ops_context *c)
 {
     const int widths[] = {1, 7, 40}, forms[][2] = {{1, 0}, {3, 0}, {4, 2}, {1, 5}, {2, 1}, {3, 20}};
     for (int l = 0; l < OPS_N_LAYOUTS; l++)
@@ -414,7 +409,7 @@ static inline void ops_case_stack_frames(ops_context *c)
             }
 }
 
-static inline void ops_case_sinusoid(ops_context *c)
+void ops_case_sinusoid(ops_context *c)
 {
     const int widths[] = {1, 2, 7, 48, 192, 193};
     const ops_layout hour = {2, {2400, 5}};
@@ -432,5 +427,3 @@ static inline void ops_case_sinusoid(ops_context *c)
             ops_end(c);
         }
 }
-
-#endif

@@ -1,13 +1,10 @@
-/*
- * ops_cases_training.h - cases of ops_cases.h for what a training run does between its passes: the tally of losses, clipping, the
- * optimiser. Included by ops_cases.h only.
- */
-#ifndef LIN_TESTS_KERNELS_OPS_CASES_TRAINING_H
-#define LIN_TESTS_KERNELS_OPS_CASES_TRAINING_H
+// Cases of ops_cases.h for what a training run does between its passes: the tally of losses, clipping, the
+// optimiser.
+#include "tests/kernels/ops_cases_internal.h"
 
 /* ---- losses ----------------------------------------------------------------------------------------------------------------- */
 
-static inline void ops_check_tally(ops_context *c, const lin_tally *got, const lin_tally *want)
+static void ops_check_tally(ops_context *c, const lin_tally *got, const lin_tally *want)
 {
     ops_digest_bytes(c, got, sizeof *got);
     test_require(got->bad == want->bad && (!want->bad || got->bad_index == want->bad_index),
@@ -23,7 +20,7 @@ static inline void ops_check_tally(ops_context *c, const lin_tally *got, const l
 
 /* B utterances of random length, the first of every five with more labels than frames and the loss of such; then a bad one or
  * none. */
-static inline void ops_tally_shape(ops_context *c, int B, double bad_loss, int bad_at)
+static void ops_tally_shape(ops_context *c, int B, double bad_loss, int bad_at)
 {
     int *lengths = test_buffer((size_t)B, sizeof *lengths), *counts = test_buffer((size_t)B + 1, sizeof *counts);
     double *loss = test_buffer((size_t)B, sizeof *loss), sum = 0;
@@ -65,7 +62,7 @@ static inline void ops_tally_shape(ops_context *c, int B, double bad_loss, int b
     ops_end(c);
 }
 
-static inline void ops_case_tally_losses(ops_context *c)
+void ops_case_tally_losses(ops_context *c)
 {
     const int sizes[] = {1, 2, 33, 300};
     const double bad[] = {NAN, INFINITY, -INFINITY, -1, -1e-3};
@@ -83,7 +80,7 @@ static inline void ops_case_tally_losses(ops_context *c)
 /* ---- clipping --------------------------------------------------------------------------------------------------------------- */
 
 /* `zeros`: of the norms, every third is 0. most is given as a share of what decides: the norm of all, or 1. */
-static inline void ops_clip_shape(ops_context *c, int n, double most, int per_tensor)
+static void ops_clip_shape(ops_context *c, int n, double most, int per_tensor)
 {
     double *random = test_buffer((size_t)n, sizeof *random), total = 0;
     test_fill_f64(random, (size_t)n, ops_next_key(c), 0, 4);
@@ -116,7 +113,7 @@ static inline void ops_clip_shape(ops_context *c, int n, double most, int per_te
 }
 
 /* One norm that is no number, and perhaps others after it. */
-static inline void ops_clip_bad(ops_context *c, int n, int at, double value, int per_tensor)
+static void ops_clip_bad(ops_context *c, int n, int at, double value, int per_tensor)
 {
     double *random = test_buffer((size_t)n, sizeof *random);
     test_fill_f64(random, (size_t)n, ops_next_key(c), 0, 4);
@@ -140,7 +137,7 @@ static inline void ops_clip_bad(ops_context *c, int n, int at, double value, int
     ops_end(c);
 }
 
-static inline void ops_case_clip(ops_context *c)
+void ops_case_clip(ops_context *c)
 {
     const int sizes[] = {1, 7, 33, 150, 1025};
     const double limits[] = {0, 1, 0.25, 1.5, 1e-3, 1e3};
@@ -156,7 +153,7 @@ static inline void ops_case_clip(ops_context *c)
 
 /* ---- optimiser -------------------------------------------------------------------------------------------------------------- */
 
-static inline void ops_case_optimiser(ops_context *c)
+void ops_case_optimiser(ops_context *c)
 {
     enum { N_TENSORS = 7 };
     const size_t lengths[N_TENSORS] = {1, 0, 7, 17, 4097, 48, c->options->quick ? 3000 : 20000};
@@ -203,5 +200,3 @@ static inline void ops_case_optimiser(ops_context *c)
         ops_end(c);
     }
 }
-
-#endif

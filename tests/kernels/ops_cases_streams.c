@@ -1,16 +1,13 @@
-/*
- * ops_cases_streams.h - cases of ops_cases.h for memory and order, and for what stands before and behind the network: features from
- * a cache, sound into features, what a stream keeps, greedy decoding. Included by ops_cases.h only.
- */
-#ifndef LIN_TESTS_KERNELS_OPS_CASES_STREAMS_H
-#define LIN_TESTS_KERNELS_OPS_CASES_STREAMS_H
+// Cases of ops_cases.h for memory and order, and for what stands before and behind the network: features from
+// a cache, sound into features, what a stream keeps, greedy decoding.
+#include "tests/kernels/ops_cases_internal.h"
 
 #include "base/memory.h"
 #include "decoder/greedy.h"
 
 /* ---- memory and order ------------------------------------------------------------------------------------------------------- */
 
-static inline void *ops_memory(ops_context *c, size_t bytes, int staging)
+static void *ops_memory(ops_context *c, size_t bytes, int staging)
 {
     lin_error err = {0};
     void *block = NULL;
@@ -20,7 +17,7 @@ static inline void *ops_memory(ops_context *c, size_t bytes, int staging)
     return block;
 }
 
-static inline void ops_expect_bytes(ops_context *c, const char *name, const void *got, const void *want, size_t n)
+static void ops_expect_bytes(ops_context *c, const char *name, const void *got, const void *want, size_t n)
 {
     ops_digest_bytes(c, got, n);
     for (size_t i = 0; i < n; i++)
@@ -28,7 +25,7 @@ static inline void ops_expect_bytes(ops_context *c, const char *name, const void
                      i, n);
 }
 
-static inline void ops_case_memory(ops_context *c)
+void ops_case_memory(ops_context *c)
 {
     const size_t sizes[] = {1, 4, 63, 4096, 100001};
     const lin_ops *ops = c->ops;
@@ -98,7 +95,7 @@ static inline void ops_case_memory(ops_context *c)
 }
 
 /* What was captured runs again with the data, and the key of the dropout, that are there then. */
-static inline void ops_case_graph(ops_context *c)
+void ops_case_graph(ops_context *c)
 {
     enum { N = 1001 };
     const lin_ops *ops = c->ops;
@@ -143,7 +140,7 @@ static inline void ops_case_graph(ops_context *c)
 
 /* ---- features from a cache -------------------------------------------------------------------------------------------------- */
 
-static inline void ops_gather_shape(ops_context *c, const ops_layout *layout, int D)
+static void ops_gather_shape(ops_context *c, const ops_layout *layout, int D)
 {
     const lin_segments segments = ops_segments(c, layout);
     lin_gather items[OPS_MAX_B] = {0};
@@ -199,7 +196,7 @@ static inline void ops_gather_shape(ops_context *c, const ops_layout *layout, in
     ops_end(c);
 }
 
-static inline void ops_case_gather(ops_context *c)
+void ops_case_gather(ops_context *c)
 {
     const int widths[] = {1, 7, 40, 80, 129};
     for (int l = 0; l < OPS_N_LAYOUTS; l++)
@@ -212,7 +209,7 @@ static inline void ops_case_gather(ops_context *c)
 /* ---- what a stream keeps ---------------------------------------------------------------------------------------------------- */
 
 /* Streams of numbered rows, cut into random pieces, each call keeping a random number of them for the next. */
-static inline void ops_carry_shape(ops_context *c, int B, int width, int most_kept, int most_new)
+static void ops_carry_shape(ops_context *c, int B, int width, int most_kept, int most_new)
 {
     enum { CALLS = 9 };
     const size_t at = ops_state_at(c), W = (size_t)width, room = at + (size_t)most_kept * W;
@@ -273,7 +270,7 @@ static inline void ops_carry_shape(ops_context *c, int B, int width, int most_ke
     ops_end(c);
 }
 
-static inline void ops_case_carry(ops_context *c)
+void ops_case_carry(ops_context *c)
 {
     const int widths[] = {1, 3, 40, 192};
     for (int w = 0; w < 4; w++) {
@@ -290,7 +287,7 @@ static inline void ops_case_carry(ops_context *c)
 /* ---- sound into features ---------------------------------------------------------------------------------------------------- */
 
 /* Frames of noise, of a tone in noise, of silence; triangles of any shape. */
-static inline void ops_fbank_shape(ops_context *c, int window, int hop, int n_fft, int D, const ops_layout *layout)
+static void ops_fbank_shape(ops_context *c, int window, int hop, int n_fft, int D, const ops_layout *layout)
 {
     int samples[OPS_MAX_B] = {0}, from[128], to[128];
     for (int b = 0; b < layout->B; b++) {
@@ -332,7 +329,7 @@ static inline void ops_fbank_shape(ops_context *c, int window, int hop, int n_ff
     ops_end(c);
 }
 
-static inline void ops_case_fbank(ops_context *c)
+void ops_case_fbank(ops_context *c)
 {
     if (!c->ops->fbank) return;
     const ops_layout few = {3, {3, 1, 2}}, many = {6, {1, 0, 4, 17, 2, 5}}, longer = {2, {60, 101}};
@@ -350,7 +347,7 @@ static inline void ops_case_fbank(ops_context *c)
 
 /* Where one graph serves batches of different sizes there are more rows than utterances own, with anything in them: those that are
  * owned are the same. */
-static inline void ops_nobody_shape(ops_context *c, const ops_layout *layout, int more)
+static void ops_nobody_shape(ops_context *c, const ops_layout *layout, int more)
 {
     enum { H = 2, E = 16, C = H * E, K = 5, STATE = H * (E + 1) * E, TAIL = (K - 1) * C };
     const lin_ops *ops = c->ops;
@@ -392,7 +389,7 @@ static inline void ops_nobody_shape(ops_context *c, const ops_layout *layout, in
     ops_end(c);
 }
 
-static inline void ops_case_rows_of_nobody(ops_context *c)
+void ops_case_rows_of_nobody(ops_context *c)
 {
     for (int l = 0; l < OPS_N_LAYOUTS; l++) {
         if (ops_too_large(c, &ops_layouts[l])) continue;
@@ -403,7 +400,7 @@ static inline void ops_case_rows_of_nobody(ops_context *c)
 
 /* ---- greedy decoding -------------------------------------------------------------------------------------------------------- */
 
-static inline void ops_check_phone(ops_context *c, int b, const lin_phone *got, const lin_greedy_phone *want)
+static void ops_check_phone(ops_context *c, int b, const lin_phone *got, const lin_greedy_phone *want)
 {
     test_require(got->label == want->label && got->start == want->start && got->end == want->end,
                  "%s: a phone of stream %d is %d in %lld..%lld, expected %d in %lld..%lld", c->what, b, got->label,
@@ -414,7 +411,7 @@ static inline void ops_check_phone(ops_context *c, int b, const lin_phone *got, 
 }
 
 /* B streams in any of the slots, begun in all the ways a stream can begin, fed in pieces; against decoder/greedy. */
-static inline void ops_greedy_shape(ops_context *c, int B, int V, int longest, int broken)
+static void ops_greedy_shape(ops_context *c, int B, int V, int longest, int broken)
 {
     enum { CALLS = 6, SPARE = 3, SLOTS = OPS_MAX_B + SPARE };
     lin_greedy streams[OPS_MAX_B];
@@ -508,7 +505,7 @@ static inline void ops_greedy_shape(ops_context *c, int B, int V, int longest, i
     ops_end(c);
 }
 
-static inline void ops_case_greedy(ops_context *c)
+void ops_case_greedy(ops_context *c)
 {
     const int widths[] = {1, 2, 3, 7, 32, 33, 41, 100};
     for (int w = 0; w < 8; w++)
@@ -520,5 +517,3 @@ static inline void ops_case_greedy(ops_context *c)
         }
     ops_greedy_shape(c, 0, 5, 1, 0);
 }
-
-#endif
