@@ -3,21 +3,18 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "app/bulk.h"
 #include "app/commands.h"
-#include "app/common.h"
 #include "app/corpus.h"
 #include "app/front.h"
 #include "app/guard.h"
-#include "app/inputs.h"
 #include "app/model_options.h"
-#include "app/results.h"
 #include "base/memory.h"
 #include "base/npy.h"
 #include "base/symbols.h"
 #include "base/textfile.h"
 #include "lexicon/textgrid.h"
 #include "linnet/aligner.h"
-#include "linnet/ordered.h"
 #include "linnet/speakers.h"
 
 typedef struct values {
@@ -68,18 +65,11 @@ static const lin_option options[] = {
 
 enum { GUESSES_TOLD = 20 };
 
-// A result that is not written yet.
-typedef struct align_slot {
-    lin_status status;
-    lin_error error;
-    lin_alignment alignment;
-} align_slot;
-
 // The threads read it; what is counted and written in it belongs to the thread that takes the results in order.
 typedef struct align_job {
     const values *v;
     lin_recognizer recognizer;
-    lin_inputs inputs;
+    lin_bulk bulk;   // an aligner for each thread, an alignment in each slot
     lin_corpus corpus; // texts of the inputs, where they lie beside them
     int beside;        // they do
     lin_speakers speakers;
@@ -87,20 +77,13 @@ typedef struct align_job {
     int channel;
     double row_s;
     lin_part part; // of --start and --end
-    char *text; // of the one file; NULL: each utterance has its own
+    char *text;    // of the one file; NULL: each utterance has its own
     size_t n_text;
     lin_results_values how;
-    lin_results results;
-    lin_aligner **aligners; // one a thread
-    int n_aligners;
-    align_slot *slots;
-    int n_slots;
     lin_symbols guessed; // words that were reported, of which only the first are
-    lin_progress progress;
-    int n_done, n_failed, n_incomplete, n_bad; // n_bad: utterances of TextGrids that could not be aligned
-    long n_marks; // such as [laughs]
+    int n_bad;           // utterances of TextGrids that could not be aligned
+    long n_marks;        // such as [laughs]
     char first_mark[LIN_QUOTE];
-    double seconds;
 } align_job;
 
 // ---- an item, on any thread -----------------------------------------------------------------------------------------------------
@@ -119,8 +102,8 @@ static lin_status find_text(const align_job *job, int item, lin_aligner_input *i
         return status;
     }
     if (!job->v->data) return LIN_OK;
-    in->text = lin_datadir_at(job->inputs.dir, item)->text;
-    if (!in->text) return lin_fail(err, LIN_INVALID, "%s/text has no line for %s", job->v->data, job->inputs.items[item].id);
+    in->text = lin_datadir_at(job->bulk.inputs.dir, item)->text;
+    if (!in->text) return lin_fail(err, LIN_INVALID, "%s/text has no line for %s", job->v->data, job->bulk.inputs.items[item].id);
     in->n_text = strlen(in->text);
     return LIN_OK;
 }
@@ -136,7 +119,7 @@ static lin_status read_matrix(const align_job *job, lin_aligner_input *in, float
 
 static lin_status align_item(align_job *job, int item, lin_aligner *aligner, lin_alignment *alignment, lin_error *err)
 {
-    const lin_input *input = &job->inputs.items[item];
+    const lin_input *input = &job->bulk.inputs.items[item];
     const lin_speaker *speaker = lin_speakers_find(&job->speakers, input->speaker);
     lin_aligner_input in = {.id = input->id, .speaker = input->speaker, .channel = job->channel >= 0 ? job->channel + 1 : 1};
     lin_pcm_format raw;
@@ -154,15 +137,13 @@ static lin_status align_item(align_job *job, int item, lin_aligner *aligner, lin
     return status;
 }
 
-static void work(void *context, int item, int slot_number, int thread)
+static lin_status work(void *context, int item, int slot, int thread, lin_error *err)
 {
     align_job *job = context;
-    align_slot *s = &job->slots[slot_number];
-    s->error = (lin_error){0};
-    if (job->inputs.items[item].done) return;
-    lin_alignment_clear(&s->alignment);
-    s->status = lin_interrupted ? lin_fail(&s->error, LIN_STOPPED, "interrupted")
-                                : align_item(job, item, job->aligners[thread], &s->alignment, &s->error);
+    lin_aligner *const *aligner = lin_bulk_thread(&job->bulk, thread);
+    lin_alignment *alignment = lin_bulk_slot(&job->bulk, slot);
+    lin_alignment_clear(alignment);
+    return lin_interrupted ? lin_fail(err, LIN_STOPPED, "interrupted") : align_item(job, item, *aligner, alignment, err);
 }
 
 // ---- results, in order ----------------------------------------------------------------------------------------------------------
@@ -200,13 +181,6 @@ static void tell_doubts(const align_job *job, const lin_input *input, const lin_
     if (doubt[0]) lin_complain("%s: %s", input->path, doubt);
 }
 
-static lin_status is_bad(align_job *job, const lin_input *input, const lin_error *error)
-{
-    lin_complain_of(input->path, error->message);
-    job->n_failed++;
-    return LIN_OK;
-}
-
 static void tell_notes(align_job *job, const lin_alignment *a)
 {
     lin_lines lines = {0};
@@ -219,34 +193,25 @@ static lin_status put(align_job *job, const lin_input *input, const lin_alignmen
 {
     const lin_result *list[LIN_TEXTGRID_TIERS];
     for (int i = 0; i < a->n_results; i++) list[i] = &a->results[i];
-    return lin_results_put(&job->results, input->name, list, a->n_results, err);
+    return lin_results_put(&job->bulk.results, input->name, list, a->n_results, err);
 }
 
-static lin_status take(void *context, int item, int slot_number, lin_error *err)
+static lin_status take(void *context, int item, int slot, lin_status status, lin_error *err)
 {
     align_job *job = context;
-    const align_slot *s = &job->slots[slot_number];
-    const lin_alignment *a = &s->alignment;
-    const lin_input *input = &job->inputs.items[item];
-    if (input->done) return LIN_OK;
-    if (s->status == LIN_STOPPED)
-        return lin_fail(err, LIN_STOPPED, "interrupted after %d of %d utterances", job->n_done, job->inputs.n);
-    lin_status status = tell_guesses(job, &a->guesses, err);
-    if (status != LIN_OK) return status;
+    const lin_alignment *a = lin_bulk_slot(&job->bulk, slot);
+    const lin_input *input = &job->bulk.inputs.items[item];
+    const lin_status told = tell_guesses(job, &a->guesses, err);
+    if (told != LIN_OK) return told;
     if (job->n_marks == 0) memcpy(job->first_mark, a->first_mark, sizeof job->first_mark);
     job->n_marks += a->marks;
-    if (s->status != LIN_OK) return is_bad(job, input, &s->error);
+    if (status != LIN_OK) return status;
     tell_doubts(job, input, a);
     tell_notes(job, a);
     status = put(job, input, a, err);
-    if (status == LIN_INVALID) return is_bad(job, input, err);
     if (status != LIN_OK) return status;
-    job->n_done++;
-    job->n_incomplete += a->incomplete;
-    job->seconds += a->seconds;
-    const int n = job->n_done + job->n_failed;
-    lin_progress_of(&job->progress, (double)n / job->inputs.n, "%.0f x real time, %d of %d utterances",
-                    job->seconds / (lin_now() - job->progress.begun + 1e-9), n, job->inputs.n);
+    job->bulk.n_incomplete += a->incomplete;
+    job->bulk.seconds += a->seconds;
     return LIN_OK;
 }
 
@@ -254,9 +219,9 @@ static lin_status take(void *context, int item, int slot_number, lin_error *err)
 
 static lin_status gather_data(align_job *job, lin_error *err)
 {
-    lin_status status = lin_inputs_add_data(&job->inputs, job->v->data, job->v->audio_root, err);
+    lin_status status = lin_inputs_add_data(&job->bulk.inputs, job->v->data, job->v->audio_root, err);
     int texts = 0;
-    for (int i = 0; i < job->inputs.n && status == LIN_OK; i++) texts += lin_datadir_at(job->inputs.dir, i)->text != NULL;
+    for (int i = 0; i < job->bulk.inputs.n && status == LIN_OK; i++) texts += lin_datadir_at(job->bulk.inputs.dir, i)->text != NULL;
     if (status == LIN_OK && !texts)
         return lin_fail(err, LIN_INVALID, "%s says of no utterance what was said; write lines 'ID WORDS' into %s/text",
                         job->v->data, job->v->data);
@@ -265,15 +230,15 @@ static lin_status gather_data(align_job *job, lin_error *err)
 
 static lin_status gather_beside(align_job *job, const lin_list *operands, lin_error *err)
 {
-    lin_status status = lin_corpus_gather(&job->corpus, &job->inputs, operands, job->v->results.output_dir, err);
+    lin_status status = lin_corpus_gather(&job->corpus, &job->bulk.inputs, operands, job->v->results.output_dir, err);
     if (status != LIN_OK) return status;
-    if (!job->inputs.n && operands->count == 1 && !lin_is_folder(operands->items[0])) {
+    if (!job->bulk.inputs.n && operands->count == 1 && !lin_is_folder(operands->items[0])) {
         return lin_fail(err, LIN_INVALID, "%s: nothing says what was said: no text lies beside it (the same name with .lab, .txt "
                         "or .TextGrid), and there is no TEXTFILE, --text, --text-file or --phones", operands->items[0]);
     }
     lin_corpus_report(&job->corpus);
-    job->n_failed += job->corpus.without_text;
-    if (job->inputs.n) return LIN_OK;
+    job->bulk.n_failed += job->corpus.without_text;
+    if (job->bulk.inputs.n) return LIN_OK;
     return lin_fail(err, LIN_INVALID, "%s%s: there is no sound with a text beside it (the same name with .lab, .txt or .TextGrid)",
                     operands->items[0], operands->count > 1 ? " and others" : "");
 }
@@ -286,7 +251,7 @@ static lin_status gather(align_job *job, const lin_parsed *parsed, lin_error *er
     const char *path = v->posteriors ? v->posteriors : parsed->operands.items[0];
     const char *file = v->text_file ? v->text_file : parsed->operands.count > 1 ? parsed->operands.items[1] : NULL;
     const char *given = v->text ? v->text : v->phones;
-    lin_status status = lin_inputs_add_paths(&job->inputs, &(lin_list){&path, 1}, err);
+    lin_status status = lin_inputs_add_paths(&job->bulk.inputs, &(lin_list){&path, 1}, err);
     if (status == LIN_OK && file && lin_corpus_is_textgrid(file)) {
         job->beside = 1;
         return lin_corpus_add_text(&job->corpus, file, err);
@@ -305,12 +270,12 @@ static lin_status note_texts(align_job *job, const lin_parsed *parsed, lin_error
     char path[4096];
     if (v->data) {
         snprintf(path, sizeof path, "%s%s", v->data, lin_is_folder(v->data) ? "/text" : "");
-        file = lin_inputs_own(&job->inputs, lin_strdup(path));
+        file = lin_inputs_own(&job->bulk.inputs, lin_strdup(path));
         if (!file) return lin_no_memory(err, "the list of files", strlen(path));
     }
     lin_status status = LIN_OK;
-    for (int i = 0; i < job->inputs.n && status == LIN_OK; i++) {
-        job->inputs.items[i].text = job->beside ? job->corpus.texts[i] : file;
+    for (int i = 0; i < job->bulk.inputs.n && status == LIN_OK; i++) {
+        job->bulk.inputs.items[i].text = job->beside ? job->corpus.texts[i] : file;
         if (job->beside) status = lin_guard_reads(job->corpus.texts[i], err);
     }
     return status;
@@ -318,20 +283,15 @@ static lin_status note_texts(align_job *job, const lin_parsed *parsed, lin_error
 
 static lin_status make_threads(align_job *job, lin_error *err)
 {
-    const int cores = lin_ordered_threads(job->v->jobs, 1024), n = lin_ordered_threads(job->v->jobs, job->inputs.n);
-    job->n_slots = lin_ordered_slots(n);
-    job->slots = lin_calloc((size_t)job->n_slots, sizeof *job->slots);
-    job->aligners = lin_calloc((size_t)n, sizeof *job->aligners);
-    if (!job->slots || !job->aligners) return lin_no_memory(err, "threads", (size_t)n * sizeof *job->aligners);
-    job->n_aligners = n;
+    lin_bulk *b = &job->bulk;
+    lin_status status = lin_bulk_threads(b, sizeof(lin_alignment), sizeof(lin_aligner *), err);
     const lin_aligner_options o = {.beam = job->v->beam,
                                    .row_s = job->row_s,
                                    .follow_sound = job->v->times == TIMES_SOUND && !job->v->posteriors,
                                    .rows_only = job->v->posteriors != NULL,
-                                   .n_threads = cores / n > 1 ? cores / n : 1};
-    lin_status status = LIN_OK;
-    for (int i = 0; i < n && status == LIN_OK; i++)
-        status = lin_aligner_create(&job->recognizer, &job->lexicon, &o, &job->aligners[i], err);
+                                   .n_threads = b->cores_each};
+    for (int i = 0; i < b->n_threads && status == LIN_OK; i++)
+        status = lin_aligner_create(&job->recognizer, &job->lexicon, &o, lin_bulk_thread(b, i), err);
     return status;
 }
 
@@ -349,40 +309,26 @@ static lin_status align(align_job *job, lin_error *err)
                      job->lexicon.path);
     if (status == LIN_OK) status = make_threads(job, err);
     if (status == LIN_OK && job->recognizer.model->speaker_norm && !v->posteriors)
-        status = lin_inputs_measure(&job->inputs, &job->recognizer, v->jobs, &job->speakers, err);
-    const int many = v->data != NULL || job->inputs.n > 1;
-    if (status == LIN_OK) status = lin_results_open(&job->results, job->recognizer.phones, many, err);
-    if (status != LIN_OK) return status;
-    lin_progress_begin(&job->progress, v->quiet);
-    status = lin_ordered_run(&(lin_ordered){job->inputs.n, job->n_aligners, job, work, take}, err);
-    lin_progress_end(&job->progress);
+        status = lin_inputs_measure(&job->bulk.inputs, &job->recognizer, v->jobs, &job->speakers, err);
+    const int many = v->data != NULL || job->bulk.inputs.n > 1;
+    if (status == LIN_OK) status = lin_results_open(&job->bulk.results, job->recognizer.phones, many, err);
+    if (status == LIN_OK) status = lin_bulk_run(&job->bulk, err);
     if (job->guessed.n > GUESSES_TOLD)
         lin_complain("and %d more words that are not in %s", job->guessed.n - GUESSES_TOLD, job->lexicon.path);
     if (!v->quiet) lin_complain_of_marks(job->n_marks, job->first_mark);
-    return lin_results_close(&job->results, status, job->n_failed, err);
-}
-
-static void summary(const align_job *job)
-{
-    const double wall = lin_now() - job->progress.begun;
-    char note[128];
-    lin_inputs_note(&job->inputs, job->n_failed, job->n_incomplete, note, sizeof note);
-    lin_complain("%d utterance%s%s, %.1f s of sound in %.2f s: %.0f x real time", job->n_done, job->n_done == 1 ? "" : "s", note,
-                 job->seconds, wall, wall > 0 ? job->seconds / wall : 0);
+    return status;
 }
 
 static void release(align_job *job)
 {
-    for (int i = 0; i < job->n_aligners; i++) lin_aligner_destroy(job->aligners[i]);
-    for (int i = 0; i < job->n_slots && job->slots; i++) lin_alignment_free(&job->slots[i].alignment);
-    lin_free(job->aligners);
-    lin_free(job->slots);
+    lin_bulk *b = &job->bulk;
+    for (int i = 0; i < b->n_threads; i++) lin_aligner_destroy(*(lin_aligner **)lin_bulk_thread(b, i));
+    for (int i = 0; i < b->n_slots; i++) lin_alignment_free(lin_bulk_slot(b, i));
+    lin_bulk_free(b);
     lin_free(job->text);
     lin_symbols_free(&job->guessed);
-    lin_results_free(&job->results);
     lin_speakers_free(&job->speakers);
     lin_spoken_lexicon_close(&job->lexicon);
-    lin_inputs_free(&job->inputs);
     lin_corpus_free(&job->corpus);
     lin_recognizer_close(&job->recognizer);
 }
@@ -422,29 +368,29 @@ static int check(const lin_parsed *parsed, align_job *job)
     if (job->channel == LIN_CHANNEL_EACH) return lin_misuse(parsed, "a text is of one channel: --channel mix or a number");
     job->how = v->results;
     if (!job->how.format && job->how.output_dir) job->how.format = "textgrid"; // text alone would say nothing new of each file
-    const int status = lin_results_check(&job->results, parsed, &job->how);
-    job->results.how.times = 1;
-    job->results.speakers = 1;
-    job->results.how.stress = v->stress;
+    const int status = lin_results_check(&job->bulk.results, parsed, &job->how);
+    job->bulk.results.how.times = 1;
+    job->bulk.results.speakers = 1;
+    job->bulk.results.how.stress = v->stress;
     return status;
 }
 
 static int run(lin_parsed *parsed)
 {
-    align_job job = {.v = parsed->values};
+    const values *v = parsed->values;
+    align_job job = {.v = v};
     lin_error err = {0};
-    const int exit_status = check(parsed, &job);
+    job.bulk = (lin_bulk){.noun = "utterance", .jobs = v->jobs, .quiet = v->quiet, .context = &job, .work = work, .take = take};
+    int exit_status = check(parsed, &job);
     if (exit_status != LIN_EXIT_OK) return exit_status;
     lin_status status = gather(&job, parsed, &err);
     if (status == LIN_OK) status = note_texts(&job, parsed, &err);
-    if (status == LIN_OK) status = lin_results_fit(&job.results, &job.inputs, 0, &err);
-    lin_progress_begin(&job.progress, 1);
-    if (status == LIN_OK && !lin_inputs_all_done(&job.inputs)) status = align(&job, &err);
-    const int done = status == LIN_OK && !job.v->quiet, failed = job.n_failed + job.n_incomplete + job.n_bad > 0;
-    if (done && job.inputs.n) summary(&job);
+    if (status == LIN_OK) status = lin_bulk_begin(&job.bulk, 0, &err);
+    if (status == LIN_OK && !lin_inputs_all_done(&job.bulk.inputs)) status = align(&job, &err);
+    exit_status = lin_bulk_end(&job.bulk, status, &err);
+    if (exit_status == LIN_EXIT_OK && job.n_bad) exit_status = LIN_EXIT_FAILED;
     release(&job);
-    if (status != LIN_OK) return lin_give_up(&err);
-    return failed ? LIN_EXIT_FAILED : LIN_EXIT_OK;
+    return exit_status;
 }
 
 const lin_command lin_command_align = {

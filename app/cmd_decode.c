@@ -2,16 +2,13 @@
 
 #include <stdio.h>
 
+#include "app/bulk.h"
 #include "app/commands.h"
-#include "app/common.h"
 #include "app/decoding_options.h"
-#include "app/inputs.h"
-#include "app/results.h"
 #include "base/memory.h"
 #include "base/npy.h"
 #include "base/textfile.h"
 #include "decoder/rows.h"
-#include "linnet/ordered.h"
 
 typedef struct decode_values {
     lin_decoding_values decoding;
@@ -43,25 +40,11 @@ static const lin_option options[] = {
     {.type = LIN_OPTION_END},
 };
 
-typedef struct decode_slot {
-    lin_status status;
-    lin_error error;
-    lin_result result;
-} decode_slot;
-
 typedef struct decode_job {
     const decode_values *v;
     lin_phones *phones;
     lin_decoding decoding;
-    lin_inputs inputs;
-    lin_results results;
-    lin_decoder *decoders; // one per thread
-    int n_decoders;
-    decode_slot *slots;
-    int n_slots;
-    lin_progress progress;
-    int n_done, n_failed;
-    double seconds;
+    lin_bulk bulk; // a decoder for each thread, a result in each slot
 } decode_job;
 
 // ---- one matrix, on a thread of its own -----------------------------------------------------------------------------------------
@@ -97,44 +80,21 @@ static lin_status decode_file(decode_job *job, const lin_input *input, lin_decod
     return status;
 }
 
-static void work(void *context, int item, int slot_number, int thread)
+static lin_status work(void *context, int item, int slot, int thread, lin_error *err)
 {
     decode_job *job = context;
-    decode_slot *s = &job->slots[slot_number];
-    s->error = (lin_error){0};
-    if (job->inputs.items[item].done) return;
-    s->status = lin_interrupted ? lin_fail(&s->error, LIN_STOPPED, "interrupted")
-                                : decode_file(job, &job->inputs.items[item], &job->decoders[thread], &s->result, &s->error);
+    if (lin_interrupted) return lin_fail(err, LIN_STOPPED, "interrupted");
+    return decode_file(job, &job->bulk.inputs.items[item], lin_bulk_thread(&job->bulk, thread),
+                       lin_bulk_slot(&job->bulk, slot), err);
 }
 
-// ---- results, in order ----------------------------------------------------------------------------------------------------------
-
-// Told, counted, and the others are done.
-static lin_status is_bad(decode_job *job, const lin_input *input, const lin_error *error)
-{
-    lin_complain_of(input->path, error->message);
-    job->n_failed++;
-    return LIN_OK;
-}
-
-static lin_status take(void *context, int item, int slot_number, lin_error *err)
+static lin_status take(void *context, int item, int slot, lin_status status, lin_error *err)
 {
     decode_job *job = context;
-    decode_slot *s = &job->slots[slot_number];
-    const lin_input *input = &job->inputs.items[item];
-    const lin_result *list[1] = {&s->result};
-    if (input->done) return LIN_OK;
-    if (s->status == LIN_STOPPED) return lin_fail(err, LIN_STOPPED, "interrupted after %d of %d files", job->n_done, job->inputs.n);
-    if (s->status != LIN_OK) return is_bad(job, input, &s->error);
-    lin_status status = lin_results_put(&job->results, input->name, list, 1, err);
-    if (status == LIN_INVALID) return is_bad(job, input, err);
-    if (status != LIN_OK) return status;
-    job->n_done++;
-    job->seconds += s->result.seconds;
-    const int n = job->n_done + job->n_failed;
-    lin_progress_of(&job->progress, (double)n / job->inputs.n, "%.0f x real time, %d of %d files",
-                    job->seconds / (lin_now() - job->progress.begun + 1e-9), n, job->inputs.n);
-    return LIN_OK;
+    const lin_result *result = lin_bulk_slot(&job->bulk, slot);
+    if (status == LIN_OK) status = lin_results_put(&job->bulk.results, job->bulk.inputs.items[item].name, &result, 1, err);
+    if (status == LIN_OK) job->bulk.seconds += result->seconds;
+    return status;
 }
 
 // ---- the whole ------------------------------------------------------------------------------------------------------------------
@@ -165,58 +125,32 @@ static lin_status read_phones(const char *path, lin_phones **phones, lin_error *
     return lin_fail(err, status, "%s: %s", path, why.message);
 }
 
-static lin_status make_threads(decode_job *job, lin_error *err)
-{
-    const int n = lin_ordered_threads(job->v->jobs, job->inputs.n);
-    job->n_slots = lin_ordered_slots(n);
-    job->slots = lin_calloc((size_t)job->n_slots, sizeof *job->slots);
-    job->decoders = lin_calloc((size_t)n, sizeof *job->decoders);
-    if (!job->slots || !job->decoders) return lin_no_memory(err, "threads", (size_t)n * sizeof *job->decoders);
-    job->n_decoders = n;
-    lin_status status = LIN_OK;
-    for (int i = 0; i < n && status == LIN_OK; i++) status = lin_decoder_create(&job->decoders[i], &job->decoding, err);
-    return status;
-}
-
 static lin_status decode(decode_job *job, const lin_list *operands, lin_error *err)
 {
     const lin_warnings warnings = lin_complaints(job->v->quiet);
     const decode_values *v = job->v;
-    lin_status status = lin_inputs_add_paths(&job->inputs, operands, err);
-    if (status == LIN_OK && v->files_from) status = lin_inputs_add_list(&job->inputs, v->files_from, err);
-    if (status == LIN_OK) status = lin_results_fit(&job->results, &job->inputs, 0, err);
-    lin_progress_begin(&job->progress, v->quiet);
-    if (status != LIN_OK || lin_inputs_all_done(&job->inputs)) return status;
+    lin_bulk *b = &job->bulk;
+    lin_status status = lin_inputs_add_paths(&b->inputs, operands, err);
+    if (status == LIN_OK && v->files_from) status = lin_inputs_add_list(&b->inputs, v->files_from, err);
+    if (status == LIN_OK) status = lin_bulk_begin(b, 0, err);
+    if (status != LIN_OK || lin_inputs_all_done(&b->inputs)) return status;
     status = v->phones_file ? read_phones(v->phones_file, &job->phones, err) : lin_phones_create(v->phones, &job->phones, err);
     if (status == LIN_OK) {
         status = lin_decoding_open(&job->decoding, &v->decoding, job->phones, v->row_seconds, &warnings, err);
     }
-    if (status == LIN_OK) status = make_threads(job, err);
-    if (status == LIN_OK) status = lin_results_open(&job->results, job->phones, job->inputs.n > 1, err);
-    if (status != LIN_OK) return status;
-    lin_progress_begin(&job->progress, v->quiet);
-    status = lin_ordered_run(&(lin_ordered){job->inputs.n, job->n_decoders, job, work, take}, err);
-    lin_progress_end(&job->progress);
-    return lin_results_close(&job->results, status, job->n_failed, err);
-}
-
-static void summary(const decode_job *job)
-{
-    const double wall = lin_now() - job->progress.begun;
-    char note[128];
-    lin_inputs_note(&job->inputs, job->n_failed, 0, note, sizeof note);
-    lin_complain("%d file%s%s, %.1f s in %.2f s: real-time factor %.4f, %.0f x real time", job->n_done, job->n_done == 1 ? "" : "s",
-                 note, job->seconds, wall, job->seconds > 0 ? wall / job->seconds : 0, wall > 0 ? job->seconds / wall : 0);
+    if (status == LIN_OK) status = lin_bulk_threads(b, sizeof(lin_result), sizeof(lin_decoder), err);
+    for (int i = 0; i < b->n_threads && status == LIN_OK; i++)
+        status = lin_decoder_create(lin_bulk_thread(b, i), &job->decoding, err);
+    if (status == LIN_OK) status = lin_results_open(&b->results, job->phones, b->inputs.n > 1, err);
+    return status == LIN_OK ? lin_bulk_run(b, err) : status;
 }
 
 static void release(decode_job *job)
 {
-    for (int i = 0; i < job->n_decoders; i++) lin_decoder_free(&job->decoders[i]);
-    for (int i = 0; i < job->n_slots && job->slots; i++) lin_result_free(&job->slots[i].result);
-    lin_free(job->decoders);
-    lin_free(job->slots);
-    lin_inputs_free(&job->inputs);
-    lin_results_free(&job->results);
+    lin_bulk *b = &job->bulk;
+    for (int i = 0; i < b->n_threads; i++) lin_decoder_free(lin_bulk_thread(b, i));
+    for (int i = 0; i < b->n_slots; i++) lin_result_free(lin_bulk_slot(b, i));
+    lin_bulk_free(b);
     lin_decoding_close(&job->decoding);
     lin_phones_destroy(job->phones);
 }
@@ -226,19 +160,18 @@ static int run(lin_parsed *parsed)
     decode_values *v = parsed->values;
     decode_job job = {.v = v};
     lin_error err = {0};
+    job.bulk = (lin_bulk){.noun = "file", .jobs = v->jobs, .quiet = v->quiet, .context = &job, .work = work, .take = take};
     if (parsed->operands.count == 0 && !v->files_from) return lin_misuse(parsed, "no MATRIX is given");
     if (v->phones && v->phones_file) return lin_misuse(parsed, "--phones and --phones-file exclude each other");
     int exit_status = lin_decoding_check(parsed, &v->decoding);
-    if (exit_status == LIN_EXIT_OK) exit_status = lin_results_check(&job.results, parsed, &v->results);
+    if (exit_status == LIN_EXIT_OK) exit_status = lin_results_check(&job.bulk.results, parsed, &v->results);
     if (exit_status == LIN_EXIT_OK)
-        exit_status = lin_results_check_search(&job.results, parsed, v->decoding.words, v->decoding.n_best);
+        exit_status = lin_results_check_search(&job.bulk.results, parsed, v->decoding.words, v->decoding.n_best);
     if (exit_status != LIN_EXIT_OK) return exit_status;
-    lin_status status = decode(&job, &parsed->operands, &err);
-    if (status != LIN_OK) exit_status = lin_give_up(&err);
-    if (status == LIN_OK && job.n_failed) exit_status = LIN_EXIT_FAILED;
-    if (status == LIN_OK && !v->quiet) summary(&job);
+    const lin_status status = decode(&job, &parsed->operands, &err);
+    exit_status = lin_bulk_end(&job.bulk, status, &err);
     release(&job);
-    return lin_interrupted ? LIN_EXIT_INTERRUPTED : exit_status;
+    return exit_status;
 }
 
 const lin_command lin_command_decode = {
