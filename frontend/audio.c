@@ -22,7 +22,7 @@ int lin_audio_is_stopped(void) { return stop_flag && *stop_flag; }
 
 static void warn(lin_audio *a, const char *fmt, ...) LIN_PRINTF(2, 3);
 
-// The first warning stays.
+// Keeps only the first warning.
 static void warn(lin_audio *a, const char *fmt, ...)
 {
     if (a->info.warning[0]) return;
@@ -32,12 +32,12 @@ static void warn(lin_audio *a, const char *fmt, ...)
     va_end(args);
 }
 
-// The same, of sound that is missing.
+// The same, if sound is missing.
 #define lacks(a, ...) (warn(a, __VA_ARGS__), (void)((a)->info.incomplete = 1))
 
 size_t lin_audio_find_bad(const float *samples, size_t n)
 {
-    // Compared as integers, magnitudes of floats keep their order, and infinities and NaNs come after all numbers.
+    // Compared as integers, magnitudes of floats keep their order, and infinities and NaNs follow all numbers.
     const uint32_t limit = (127u + 30u) << 23;
     enum { BLOCK = 256 };
     for (size_t start = 0; start < n; start += BLOCK) {
@@ -66,7 +66,7 @@ lin_status lin_audio_check_format(const char *name, int rate_hz, int channels, l
     return LIN_OK;
 }
 
-// ---- what libsndfile does not tell ----
+// ---- checks beyond libsndfile's ----
 
 static size_t read_at(const lin_audio *a, void *bytes, size_t n, int64_t offset)
 {
@@ -91,13 +91,13 @@ static uint64_t u64(const unsigned char *b, int big)
     return big ? (uint64_t)u32(b, 1) << 32 | u32(b + 4, 1) : (uint64_t)u32(b + 4, 0) << 32 | u32(b, 0);
 }
 
-// Where the files of a family have their chunks, and how a chunk begins.
+// The positions of chunks in the files of a family, and the layout of a chunk's header.
 typedef struct chunks {
     int64_t at;           // of the first
-    int head, size_at;    // bytes of its head, where in it its length is
-    int wide, big, whole; // 64 bits of length; big-endian; the head counts in it
+    int head, size_at;    // bytes of a chunk's header, and the offset of its length in it
+    int wide, big, whole; // 64-bit length; big-endian; the length includes the header
     int align;            // the next begins at a multiple of this
-    const char *wanted;   // the one with the samples
+    const char *wanted;   // the chunk with the samples
 } chunks;
 
 static int find_chunks(const unsigned char *b, chunks *c)
@@ -116,9 +116,9 @@ static int find_chunks(const unsigned char *b, chunks *c)
 }
 
 /*
- * libsndfile quietly shortens data that its header makes longer than the file. Here the chunks are walked to find the bytes that
- * are promised and those that are there. Returns 0 for other formats, for streams whose length is declared unknown (nearly 2^31,
- * 2^32 or 2^64), and where no data chunk is found.
+ * If a header gives more data than the file contains, libsndfile shortens it without a warning. This walks the chunks to find the
+ * number of bytes that the header gives and that are present. Returns 0 for other formats, for streams of undeclared length
+ * (nearly 2^31, 2^32 or 2^64), and if no data chunk is found.
  */
 static int promised_bytes(const lin_audio *a, int64_t *promised, int64_t *present)
 {
@@ -151,7 +151,7 @@ static int promised_bytes(const lin_audio *a, int64_t *promised, int64_t *presen
     return 0;
 }
 
-// A page of Ogg says how long it is: of a file that breaks off, the last is hardly ever whole (RFC 3533, 6).
+// The header of an Ogg page gives its length: in a truncated file the last page is almost never whole (RFC 3533, 6).
 static lin_status ends_within_page(const lin_audio *a, int *within, lin_error *err)
 {
     enum { LONGEST_PAGE = 27 + 255 + 255 * 255 };
@@ -175,8 +175,8 @@ static lin_status ends_within_page(const lin_audio *a, int *within, lin_error *e
 
 // ---- files through libsndfile ----
 
-// sf_open_fd closes the descriptor when it fails, whatever it is told, and sf_open guesses headerless formats from the file's name;
-// with our own reading neither happens, and an error of the disk is seen.
+// sf_open_fd closes the descriptor when it fails, whatever its argument says, and sf_open guesses headerless formats from the
+// file's name. With these callbacks neither happens, and errors of the disk are reported.
 static sf_count_t io_length(void *user) { return ((lin_audio *)user)->size; }
 
 static sf_count_t io_tell(void *user) { return ((lin_audio *)user)->offset; }
@@ -222,10 +222,10 @@ static void describe_format(lin_audio *a, int format)
              minor.name ? minor.name : "unknown");
 }
 
-// libsndfile keeps the reason of a failed opening in a global.
+// libsndfile keeps the reason of a failed opening in a global variable.
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 
-// What a header claims beyond what is read here never reaches libsndfile, whose allocations are not ours to check.
+// Rejects headers with values outside the limits before libsndfile reads them, because its allocations cannot be checked.
 static lin_status check_claims(const lin_audio *a, lin_error *err)
 {
     unsigned char b[LIN_SNIFF_BYTES];
@@ -242,7 +242,7 @@ static lin_status check_claims(const lin_audio *a, lin_error *err)
                                   err);
 }
 
-// LIN_MISMATCH: libsndfile does not know it; the message is its reason.
+// LIN_MISMATCH: libsndfile does not support it; the message is its reason.
 static lin_status open_sndfile(lin_audio *a, lin_error *err)
 {
     SF_INFO info = {0};
@@ -270,14 +270,14 @@ static lin_status open_sndfile(lin_audio *a, lin_error *err)
     int64_t promised = 0, present = 0;
     if (!promised_bytes(a, &promised, &present)) promised = present = 0;
     if (a->info.frames == 0 && promised == 0 && present > 0)
-        return lin_fail(
-            err, LIN_FORMAT,
-            "%s holds no samples by its header, but %lld bytes follow it: was its recording cut off? Read them as raw PCM", a->name,
-            (long long)present);
-    if (a->info.frames == 0) return lin_fail(err, LIN_FORMAT, "%s holds no samples", a->name);
+        return lin_fail(err, LIN_FORMAT,
+                        "the header of %s gives no samples, but %lld bytes follow it: its recording may have been interrupted; "
+                        "read it as raw PCM",
+                        a->name, (long long)present);
+    if (a->info.frames == 0) return lin_fail(err, LIN_FORMAT, "%s contains no samples", a->name);
     if (promised > present && a->info.frames > 0) {
         const double seconds = (double)a->info.frames / a->info.rate_hz;
-        lacks(a, "%s breaks off after %.3f s; its header promises %.3f s", a->name, seconds,
+        lacks(a, "%s is truncated: it ends after %.3f s; its header gives %.3f s", a->name, seconds,
               seconds * (double)promised / (double)(present > 0 ? present : 1));
     }
     return ends_within_page(a, &a->is_cut, err);
@@ -297,9 +297,9 @@ static lin_status read_sndfile(lin_audio *a, float *frames, int capacity, int *n
     else if (sf_error(a->file) != SF_ERR_NO_ERROR)
         lacks(a, "%s is damaged: reading stopped after %.3f s (%s)", a->name, seconds, sf_strerror(a->file));
     else if (a->info.frames > total + a->info.rate_hz / 10) // lengths of lossy formats are not exact
-        lacks(a, "%s breaks off after %.3f s; its header promises %.3f s", a->name, seconds, promised);
-    else if (a->is_cut) lacks(a, "%s breaks off after %.3f s, within a page of Ogg", a->name, seconds);
-    if (total == 0) return lin_fail(err, LIN_FORMAT, "%s holds no samples that can be read", a->name);
+        lacks(a, "%s is truncated: it ends after %.3f s; its header gives %.3f s", a->name, seconds, promised);
+    else if (a->is_cut) lacks(a, "%s is truncated: it ends after %.3f s, within an Ogg page", a->name, seconds);
+    if (total == 0) return lin_fail(err, LIN_FORMAT, "%s contains no samples that can be read", a->name);
     return LIN_OK;
 }
 
@@ -314,7 +314,7 @@ static lin_status open_ffmpeg(lin_audio *a, lin_error *err)
     const double seconds = lin_ffmpeg_seconds(a->ffmpeg);
     a->info.frames = seconds > 0 && seconds < 1e9 ? (int64_t)(seconds * a->info.rate_hz) : -1;
     snprintf(a->info.format, sizeof a->info.format, "decoded by ffmpeg");
-    int64_t promised, present; // of what libsndfile refuses because it is cut
+    int64_t promised, present; // for a file that libsndfile refuses because it is truncated
     a->is_cut = promised_bytes(a, &promised, &present) && promised > present;
     return lin_audio_check_format(a->name, a->info.rate_hz, a->info.channels, err);
 }
@@ -329,7 +329,8 @@ static lin_status read_ffmpeg(lin_audio *a, float *frames, int capacity, int *n,
     if (total == 0) return lin_fail(err, LIN_FORMAT, "%s cannot be read; ffmpeg says: %s", a->name, *trouble ? trouble : "nothing");
     if (*trouble)
         lacks(a, "%s is damaged; %.3f s of it were read; ffmpeg says: %s", a->name, (double)total / a->info.rate_hz, trouble);
-    else if (a->is_cut) lacks(a, "%s breaks off after %.3f s; its header promises more", a->name, (double)total / a->info.rate_hz);
+    else if (a->is_cut)
+        lacks(a, "%s is truncated: it ends after %.3f s; its header gives more", a->name, (double)total / a->info.rate_hz);
     return LIN_OK;
 }
 
@@ -355,7 +356,7 @@ lin_status lin_audio_open_raw(lin_audio *a, const lin_pcm_format *raw, lin_error
     return lin_audio_make_room(a, err);
 }
 
-// One read, waiting if it must; 0 at the end, and of what may still come when all is to stop, -1 on error.
+// One read, which waits if it must; 0 at the end, and for input that may still arrive once stopping is requested; -1 on error.
 static ssize_t read_some(const lin_audio *a, void *bytes, size_t n)
 {
     for (;;) {
@@ -385,15 +386,15 @@ static void warn_if_not_raw(lin_audio *a)
     const char *what;
     const lin_sniffed kind = lin_sniff(a->bytes + a->at, (size_t)a->held, &what);
     if (kind == LIN_SNIFF_SNDFILE || kind == LIN_SNIFF_MEDIA)
-        warn(a, "%s begins like %s, but is taken for headerless samples", a->name, what);
+        warn(a, "%s begins like %s, but is read as headerless samples", a->name, what);
 }
 
 static lin_status end_raw(lin_audio *a, int64_t total, lin_error *err)
 {
     a->end = 1;
-    if (total == 0 && !lin_audio_is_stopped()) return lin_fail(err, LIN_FORMAT, "%s holds no samples", a->name);
+    if (total == 0 && !lin_audio_is_stopped()) return lin_fail(err, LIN_FORMAT, "%s contains no samples", a->name);
     if (a->left > 0 && !lin_audio_is_stopped())
-        lacks(a, "%s breaks off after %.3f s; its header promises %.3f s", a->name, (double)total / a->info.rate_hz,
+        lacks(a, "%s is truncated: it ends after %.3f s; its header gives %.3f s", a->name, (double)total / a->info.rate_hz,
               ((double)total + (double)a->left / a->frame_bytes) / a->info.rate_hz);
     else if (a->held && a->left < 0)
         warn(a, "%s ends with %d bytes that are not a whole frame of %d", a->name, a->held, a->frame_bytes);
@@ -434,15 +435,15 @@ static lin_status needs_ffmpeg(const lin_audio *a, const char *what, const lin_e
 {
     return lin_fail(
         err, LIN_UNSUPPORTED,
-        "%s is %s, which is read with the program ffmpeg: install it (apt install ffmpeg), name it in LINNET_FFMPEG, or bring "
+        "%s is %s, which needs the program ffmpeg: install it (apt install ffmpeg), name it in LINNET_FFMPEG, or convert "
         "the sound to WAV or FLAC (%s)",
         a->name, what, why->message);
 }
 
-// A file that can be wound, by libsndfile or ffmpeg.
+// A file that allows seeking, read by libsndfile or ffmpeg.
 static lin_status open_file(lin_audio *a, lin_sniffed kind, const char *what, lin_error *err)
 {
-    lin_error why = {0}, reason = {0}; // of ffmpeg's, of libsndfile's failure
+    lin_error why = {0}, reason = {0}; // reasons of the failures of ffmpeg and of libsndfile
     if (kind != LIN_SNIFF_MEDIA) {
         lin_status status = open_sndfile(a, &reason);
         if (status == LIN_OK) return status;
@@ -463,24 +464,24 @@ static lin_status open_file(lin_audio *a, lin_sniffed kind, const char *what, li
     return LIN_OK;
 }
 
-// A pipe or standard input that is nothing known: headerless samples, where they may be that.
+// A pipe or standard input of unknown format: headerless samples, if it may contain these.
 static lin_status open_unknown(lin_audio *a, const unsigned char *head, size_t n, const lin_pcm_format *raw, lin_error *err)
 {
     if (raw->fallback == 1 && raw->encoding == LIN_PCM_S16LE && lin_sniff_is_noise(head, n))
         return lin_fail(err, LIN_FORMAT,
-                        "%s is not a sound format that is recognised, and read as headerless s16le it would be noise; use --raw to "
+                        "the format of %s is not recognised, and as headerless s16le it would be noise; use --raw to "
                         "read it anyway",
                         a->name);
     lin_status status = lin_audio_open_raw(a, raw, err);
     if (status == LIN_OK && raw->fallback == 1)
         snprintf(a->info.notice, sizeof a->info.notice,
-                 "%s is not a sound format that is recognised: it is read as headerless %s at %d Hz, %d channel%s (--raw: without "
+                 "the format of %s is not recognised: it is read as headerless %s at %d Hz, %d channel%s (--raw: without "
                  "this message)",
                  a->name, lin_pcm_name(raw->encoding), raw->rate_hz, raw->channels, raw->channels == 1 ? "" : "s");
     return status;
 }
 
-// What its bytes are. may_be_raw: raw, where they are nothing that is recognised; not NULL only for a pipe or standard input.
+// Opens by content. may_be_raw: the format to use if the content is not recognised; not NULL only for a pipe or standard input.
 static lin_status open_by_bytes(lin_audio *a, const lin_pcm_format *may_be_raw, lin_error *err)
 {
     unsigned char head[LIN_SNIFF_BYTES];
@@ -505,7 +506,7 @@ static lin_status open_by_bytes(lin_audio *a, const lin_pcm_format *may_be_raw, 
     return status == LIN_OK ? open_file(a, kind, what, err) : status;
 }
 
-// Completes `a`, whose descriptor is open, and hands it out; on failure closes it.
+// Completes `a`, whose descriptor is open, and returns it; on failure closes it.
 static lin_status open_descriptor(lin_audio *a, const char *name, const lin_pcm_format *raw, lin_audio **out, lin_error *err)
 {
     struct stat st;
@@ -596,7 +597,7 @@ static lin_status read_memory(lin_audio *a, float *frames, int capacity, int *n)
 lin_status lin_audio_read(lin_audio *a, float *frames, int capacity, int *n, lin_error *err)
 {
     *n = 0;
-    if (capacity < 1) return lin_fail(err, LIN_INVALID, "reading %s into room for %d frames", a->name, capacity);
+    if (capacity < 1) return lin_fail(err, LIN_INVALID, "reading %s: room for %d frames; must be at least 1", a->name, capacity);
     if (a->end) return LIN_OK;
     lin_status status = a->memory   ? read_memory(a, frames, capacity, n)
                         : a->file   ? read_sndfile(a, frames, capacity, n, err)
@@ -607,7 +608,7 @@ lin_status lin_audio_read(lin_audio *a, float *frames, int capacity, int *n, lin
     if (bad < count) {
         int64_t sample = a->position + (int64_t)(bad / channels);
         *n = 0;
-        return lin_fail(err, LIN_NUMERIC, "%s: sample %lld (%.3f s) of channel %zu is %g, which is no sound", a->name,
+        return lin_fail(err, LIN_NUMERIC, "%s: sample %lld (%.3f s) of channel %zu is %g, which is not sound", a->name,
                         (long long)sample, (double)sample / a->info.rate_hz, bad % channels + 1, (double)frames[bad]);
     }
     a->position += *n;
@@ -621,21 +622,22 @@ int64_t lin_audio_position(const lin_audio *a) { return a->position; }
 lin_status lin_audio_seek(lin_audio *a, int64_t frame, lin_error *err)
 {
     if (a->live || a->ffmpeg || frame < 0)
-        return lin_fail(err, LIN_UNSUPPORTED, "%s cannot be wound to frame %lld: it is no regular file", a->name, (long long)frame);
-    // A frame of MP3 needs the bits of those before it; wound, its library prints errors on standard error.
-    if (a->is_mpeg) return lin_fail(err, LIN_UNSUPPORTED, "%s cannot be wound: it is MP3", a->name);
+        return lin_fail(err, LIN_UNSUPPORTED, "cannot seek in %s to frame %lld: it is not a regular file", a->name,
+                        (long long)frame);
+    // A frame of MP3 needs bits of earlier frames; after a seek, the MP3 library prints errors to standard error.
+    if (a->is_mpeg) return lin_fail(err, LIN_UNSUPPORTED, "cannot seek in %s: it is MP3", a->name);
     if (a->memory) {
         if (frame > a->info.frames)
             return lin_fail(err, LIN_UNSUPPORTED, "%s ends before frame %lld", a->name, (long long)frame);
     } else if (a->file) {
         if (sf_seek(a->file, (sf_count_t)frame, SEEK_SET) != (sf_count_t)frame)
-            return lin_fail(err, LIN_UNSUPPORTED, "%s cannot be wound to frame %lld: %s", a->name, (long long)frame,
+            return lin_fail(err, LIN_UNSUPPORTED, "cannot seek in %s to frame %lld: %s", a->name, (long long)frame,
                             sf_strerror(a->file));
     } else {
-        // Relative: standard input need not begin where its file does.
+        // A relative seek: the sound on standard input need not begin at the beginning of its file.
         const int64_t bytes = (frame - a->position) * a->frame_bytes - a->held;
         if (lseek(a->fd, (off_t)bytes, SEEK_CUR) < 0)
-            return lin_fail(err, LIN_UNSUPPORTED, "%s cannot be wound to frame %lld: %s", a->name, (long long)frame,
+            return lin_fail(err, LIN_UNSUPPORTED, "cannot seek in %s to frame %lld: %s", a->name, (long long)frame,
                             strerror(errno));
         a->at = a->held = 0;
     }

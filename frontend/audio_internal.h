@@ -1,5 +1,5 @@
 /*
- * audio_internal.h - an open audio, for audio.c (files, headerless samples) and audio_pipe.c (what comes through a pipe).
+ * audio_internal.h - an open audio, shared by audio.c (files, headerless samples) and audio_pipe.c (pipes).
  */
 #ifndef LIN_FRONTEND_AUDIO_INTERNAL_H
 #define LIN_FRONTEND_AUDIO_INTERNAL_H
@@ -17,42 +17,42 @@ struct lin_audio {
     char *name; // for messages
     int64_t position;
     int fd;
-    int close_fd;  // the descriptor is ours
+    int close_fd;  // close the descriptor at the end
     int live, end; // live: not a regular file
 
     const float *memory; // the caller's samples
 
     SNDFILE *file;
-    int64_t base; // where the sound begins in the file: standard input need not be at its beginning
+    int64_t base; // where the sound begins in the file: the offset of standard input may not be 0
     sf_count_t size, offset;
-    int io_errno;        // of a read that failed below libsndfile
-    int is_mpeg, is_cut; // is_cut: by its structure, more was to come
+    int io_errno;        // of a read that failed within libsndfile's callbacks
+    int is_mpeg, is_cut; // is_cut: the file's structure shows that it is truncated
 
     lin_ffmpeg *ffmpeg;
 
-    lin_pcm_encoding encoding; // neither of them: raw
+    lin_pcm_encoding encoding; // if neither file nor ffmpeg: raw
     int frame_bytes, at, held; // held: bytes in `bytes`, from `at`, not yet decoded
     unsigned char *bytes;      // [RAW_BYTES]
-    int64_t left;              // of bytes promised by a header; -1: all until the end
+    int64_t left;              // bytes left according to the header; -1: until the end
 };
 
-/* The buffer for raw bytes. */
+/* Allocates the buffer for raw bytes. */
 lin_status lin_audio_make_room(lin_audio *audio, lin_error *err);
 
-/* More bytes behind those that are held, at most so many; waits if it must. *end: there are none. */
+/* Reads more bytes after those that are held, at most `most`; waits if it must. *end: there are none. */
 lin_status lin_audio_gather(lin_audio *audio, int most, int *end, lin_error *err);
 
-/* Headerless samples from here on. */
+/* The rest of the input is headerless samples. */
 lin_status lin_audio_open_raw(lin_audio *audio, const lin_pcm_format *raw, lin_error *err);
 
-/* The first bytes of a pipe, as many as it takes to tell what they are (lin_sniff); all that is read stays held. LIN_FORMAT: there
- * are none; LIN_STOPPED. */
+/* Reads the first bytes of a pipe, as many as lin_sniff needs; all bytes read stay held. LIN_FORMAT: there are none;
+ * LIN_STOPPED. */
 lin_status lin_audio_look(lin_audio *audio, lin_sniffed *kind, const char **what, lin_error *err);
 
-/* A WAV file of plain samples is read as it comes. *is: it was one. */
+/* A WAV file of plain samples is read as it arrives. *is: it was one. */
 lin_status lin_audio_open_wav(lin_audio *audio, int *is, lin_error *err);
 
-/* Stores everything in a file without a name, which is read instead of the pipe. LIN_IO, LIN_UNSUPPORTED: it is too long. */
+/* Stores the whole pipe in an unlinked file, which is then read instead. LIN_IO, LIN_UNSUPPORTED: it is too long. */
 lin_status lin_audio_spool(lin_audio *audio, lin_error *err);
 
 #endif

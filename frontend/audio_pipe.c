@@ -1,4 +1,4 @@
-// audio_pipe.c - sound that comes through a pipe; see audio_internal.h.
+// audio_pipe.c - sound from a pipe; see audio_internal.h.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,13 +16,13 @@ lin_status lin_audio_look(lin_audio *a, lin_sniffed *kind, const char **what, li
     lin_status status = lin_audio_make_room(a, err);
     *kind = LIN_SNIFF_UNKNOWN;
     *what = "";
-    // What seems text may yet turn out not to be.
+    // Bytes that look like text may turn out to be something else.
     while (status == LIN_OK && !end && a->held < LIN_SNIFF_BYTES && (*kind == LIN_SNIFF_UNKNOWN || strcmp(*what, "text") == 0)) {
         status = lin_audio_gather(a, RAW_BYTES, &end, err);
         if (status == LIN_OK && a->held) *kind = lin_sniff(a->bytes, (size_t)a->held, what);
     }
     if (status == LIN_OK && lin_audio_is_stopped()) return lin_fail(err, LIN_STOPPED, "%s: interrupted", a->name);
-    if (status == LIN_OK && a->held == 0) return lin_fail(err, LIN_FORMAT, "%s holds no samples", a->name);
+    if (status == LIN_OK && a->held == 0) return lin_fail(err, LIN_FORMAT, "%s contains no samples", a->name);
     return status;
 }
 
@@ -73,7 +73,7 @@ lin_status lin_audio_spool(lin_audio *a, lin_error *err)
         const ssize_t put = a->held ? write(to, a->bytes + a->at, (size_t)a->held) : 0;
         if (put < 0 && errno == EINTR) continue;
         if (put < 0) {
-            status = lin_fail(err, LIN_IO, "cannot store %s in %s: %s; TMPDIR may name another folder", a->name, folder,
+            status = lin_fail(err, LIN_IO, "cannot store %s in %s: %s; set TMPDIR to another folder", a->name, folder,
                               strerror(errno));
             break;
         }
@@ -81,7 +81,7 @@ lin_status lin_audio_spool(lin_audio *a, lin_error *err)
         a->held -= (int)put;
         size += put;
         if (size > LIN_AUDIO_SPOOL_BYTES)
-            status = lin_fail(err, LIN_UNSUPPORTED, "%s has over %lld GiB in a format that cannot be read as it comes; WAV can",
+            status = lin_fail(err, LIN_UNSUPPORTED, "%s has over %lld GiB in a format that cannot be streamed; use WAV",
                               a->name, (long long)(LIN_AUDIO_SPOOL_BYTES >> 30));
         else if (a->held == 0 && !end) status = lin_audio_gather(a, RAW_BYTES, &end, err);
     }

@@ -10,19 +10,19 @@ lin_augment_options lin_augment_default(void)
 lin_status lin_augment_check(const lin_augment_options *o, lin_error *err)
 {
     if (o->freq_masks < 0 || o->freq_masks > LIN_AUGMENT_MOST)
-        return lin_fail(err, LIN_INVALID, "augmentation: freq_masks is %d, must be 0 to %d", o->freq_masks,
+        return lin_fail(err, LIN_INVALID, "augmentation: freq_masks is %d; must be 0 to %d", o->freq_masks,
                         LIN_AUGMENT_MOST);
-    if (o->freq_width < 0) return lin_fail(err, LIN_INVALID, "augmentation: freq_width is %d, must be 0 or more", o->freq_width);
+    if (o->freq_width < 0) return lin_fail(err, LIN_INVALID, "augmentation: freq_width is %d; must be 0 or more", o->freq_width);
     if (o->time_masks < 0 || o->time_masks > LIN_AUGMENT_MOST)
-        return lin_fail(err, LIN_INVALID, "augmentation: time_masks is %d, must be 0 to %d", o->time_masks,
+        return lin_fail(err, LIN_INVALID, "augmentation: time_masks is %d; must be 0 to %d", o->time_masks,
                         LIN_AUGMENT_MOST);
-    if (o->time_width < 0) return lin_fail(err, LIN_INVALID, "augmentation: time_width is %d, must be 0 or more", o->time_width);
+    if (o->time_width < 0) return lin_fail(err, LIN_INVALID, "augmentation: time_width is %d; must be 0 or more", o->time_width);
     if (!(o->time_part >= 0 && o->time_part <= 1))
-        return lin_fail(err, LIN_INVALID, "augmentation: time_part is %g, must be 0 to 1", o->time_part);
+        return lin_fail(err, LIN_INVALID, "augmentation: time_part is %g; must be 0 to 1", o->time_part);
     return LIN_OK;
 }
 
-// A stretch of 0..widest of `size` places; its start in *first.
+// A stretch of 0..widest of `size` places; *first receives its start.
 static int draw(uint64_t key, uint64_t counter, int widest, int size, int *first)
 {
     int width = (int)lin_random_below(key, counter, (uint32_t)(widest < size ? widest : size) + 1);

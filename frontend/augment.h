@@ -1,8 +1,8 @@
 /*
- * augment.h - SpecAugment (Park et al. 2019, section 2): bands of bins and stretches of frames are hidden while training.
+ * augment.h - SpecAugment (Park et al. 2019, section 2): masks bands of bins and stretches of frames during training.
  *
  * A pure function of the matrix, the options and the key: the trainer calls it with lin_random_key(seed, step, utterance) and gets
- * the same masks again after a resume, on any number of threads. Time warping, which the paper found least useful, is left out.
+ * the same masks after a resume, with any number of threads. There is no time warping, which the paper found least useful.
  */
 #ifndef LIN_FRONTEND_AUGMENT_H
 #define LIN_FRONTEND_AUGMENT_H
@@ -14,11 +14,11 @@
 enum { LIN_AUGMENT_MOST = 100 }; /* masks of a kind */
 
 typedef struct lin_augment_options {
-    int freq_masks;   /* m_F, how many bands are hidden */
+    int freq_masks;   /* m_F, number of masked bands */
     int freq_width;   /* F: a band has 0..F bins, uniformly */
     int time_masks;   /* m_T */
     int time_width;   /* T: a stretch has 0..T frames, uniformly */
-    double time_part; /* p: and no more than this part of the utterance's frames */
+    double time_part; /* p: a stretch is at most this part of the utterance's frames */
 } lin_augment_options;
 
 /* The paper's LD policy, halved for 40 bins: two bands of up to 13 bins, two stretches of up to 50 frames, at most a fifth each. */
@@ -27,10 +27,11 @@ lin_augment_options lin_augment_default(void);
 /* LIN_INVALID, with the name of the field, for negative numbers, more than 100 masks, or a part outside 0 to 1. */
 lin_status lin_augment_check(const lin_augment_options *options, lin_error *err);
 
-/* Chooses the parts of an utterance [T, D] that are hidden: freq_masks + time_masks of them, some empty. Returns their number. */
+/* Chooses the masked parts of an utterance [T, D]: freq_masks + time_masks of them, some empty. Returns their number. */
 int lin_augment_masks(int T, int D, const lin_augment_options *options, uint64_t key, lin_mask *masks);
 
-/* Hides those parts of x [T, D] in place: they become fill [D], the mean of each bin, or 0 (the mean of normalised features) if fill is
+/* Masks those parts of x [T, D] in place with fill [D], the mean of each bin, or with 0 (the mean of normalised features) if fill
+ * is
  * NULL. */
 void lin_augment_apply(float *x, int T, int D, const float *fill, const lin_augment_options *options, uint64_t key);
 

@@ -10,8 +10,8 @@
 
 enum { LANES = 8 }; // partial sums of a reduction, so that it vectorises without reassociation
 
-// The part of the spectrum under one triangle: weights[offset ..][count] belong to the lines first, first + 1, ...
-// count is rounded up to LANES, the weights beyond the triangle are 0.
+// The part of the spectrum under one triangle: weights[offset ..][count] are those of lines first, first + 1, ...
+// count is rounded up to LANES; the weights beyond the triangle are 0.
 typedef struct triangle {
     int first, count, offset;
 } triangle;
@@ -20,7 +20,7 @@ struct lin_fbank {
     int bins, window, hop, fft;
     double preemphasis;
     int held;               // samples in `samples`
-    int skip;               // samples to drop before the next window, where the hop is longer than the window
+    int skip;               // samples to drop before the next window, if the hop is longer than the window
     float *samples;         // [window]
     double *shape;          // [window], the povey window times 32768
     float *wave;            // [fft], zero beyond the window
@@ -58,7 +58,7 @@ lin_status lin_fbank_create(const lin_fbank_config *c, lin_fbank **out, lin_erro
     f->fft = lin_mel_transform(c);
     f->preemphasis = c->preemphasis;
 
-    // A line lies under at most two triangles, and each triangle's weights are rounded up to LANES.
+    // A line is under at most two triangles, and the number of each triangle's weights is rounded up to LANES.
     size_t n_weights = (size_t)f->fft + (size_t)f->bins * LANES;
     size_t lines = (size_t)f->fft / 2 + 1, plan_bytes = 0;
     kiss_fftr_alloc(f->fft, 0, NULL, &plan_bytes);
@@ -86,8 +86,8 @@ lin_status lin_fbank_create(const lin_fbank_config *c, lin_fbank **out, lin_erro
 
 static float sum_lanes(const float *s) { return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7])); }
 
-// Scaled, without its mean, pre-emphasised and shaped: wave[0 .. window-1] from x[0 .. window-1]. In double: pre-emphasis takes a
-// strong low tone away by a subtraction whose float rounding would cover what is faint above it (3e-3 in the logarithm at 87 dB
+// Scaled, mean removed, pre-emphasised and windowed: wave[0 .. window-1] from x[0 .. window-1]. In double: pre-emphasis removes a
+// strong low tone by a subtraction whose float rounding would hide faint sound above it (3e-3 in the logarithm at 87 dB
 // below).
 static void shape_window(lin_fbank *f, const float *restrict x)
 {
@@ -135,7 +135,7 @@ lin_status lin_fbank_push(lin_fbank *f, const float *samples, int n, float *fram
 {
     *n_out = 0;
     int expected = lin_fbank_frames_out(f, n);
-    if (n < 0) return lin_fail(err, LIN_INVALID, "filterbank: a push of %d samples", n);
+    if (n < 0) return lin_fail(err, LIN_INVALID, "filterbank: cannot push %d samples", n);
     if (capacity < expected)
         return lin_fail(err, LIN_TOO_SMALL, "filterbank: %d samples give %d frames, but there is room for %d", n, expected,
                         capacity);
@@ -184,7 +184,7 @@ lin_status lin_fbank_load(lin_fbank *f, const void *bytes, size_t n_bytes, lin_e
     if (n_bytes >= sizeof counts) memcpy(counts, bytes, sizeof counts);
     if (counts[0] < 0 || counts[0] >= f->window || counts[1] < 0 || counts[1] > f->hop ||
         n_bytes != sizeof counts + (size_t)counts[0] * sizeof(float))
-        return lin_fail(err, LIN_FORMAT, "the state of a filterbank is not one of these windows");
+        return lin_fail(err, LIN_FORMAT, "the state of a filterbank was saved with other windows");
     f->held = counts[0];
     f->skip = counts[1];
     memcpy(f->samples, (const unsigned char *)bytes + sizeof counts, (size_t)f->held * sizeof(float));

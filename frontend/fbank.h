@@ -2,17 +2,18 @@
  * fbank.h - log-mel filterbanks, as Kaldi defines them.
  *
  * Pipeline: frontend/{audio,resample} -> [this] -> normalisation -> the encoder.
- * Every hop, a window of samples (scaled to the range of 16-bit integers) has its mean removed, is pre-emphasised, shaped by the
- * povey window ((0.5 - 0.5 cos)^0.85), padded with zeros to a power of two, transformed (KissFFT), squared, summed under triangles
- * equally spaced on the mel scale 1127 ln(1 + f / 700), floored at the float epsilon and its natural logarithm taken. No dither;
- * only whole windows give frames (snip_edges): n samples give 1 + (n - window) / hop frames, none where n < window.
+ * Every hop, a window of samples (scaled to the range of 16-bit integers) is processed: its mean is removed; it is
+ * pre-emphasised, multiplied by the povey window ((0.5 - 0.5 cos)^0.85), padded with zeros to a power of two and transformed
+ * (KissFFT); the power spectrum is summed under triangles equally spaced on the mel scale 1127 ln(1 + f / 700), floored at the
+ * float epsilon, and its natural logarithm taken. No dither. Only whole windows give frames (snip_edges): n samples give 1 + (n -
+ * window) / hop frames, none if n < window.
  *
  *   lin_fbank_config config = lin_fbank_default();
  *   lin_fbank_create(&config, &fbank, &err);
  *   while (have_samples) lin_fbank_push(fbank, samples, n, frames, capacity, &n_out, &err);
  *   lin_fbank_destroy(fbank);
  *
- * Pushing the same samples in any pieces gives the same bits. Frame i covers the samples i hop .. i hop + window - 1.
+ * Pushing the same samples in any parts gives the same bits. Frame i covers the samples i hop .. i hop + window - 1.
  * Threads: a filterbank belongs to one thread at a time.
  */
 #ifndef LIN_FRONTEND_FBANK_H
@@ -37,16 +38,16 @@ typedef struct lin_fbank lin_fbank;
 /* The defaults above, high_hz = 0. */
 lin_fbank_config lin_fbank_default(void);
 
-/* LIN_INVALID, with the name of the field and its limits, if a value is out of range or a triangle would lie between two lines
- * of the spectrum. */
+/* LIN_INVALID, with the name of the field and its limits, if a value is out of range or a triangle would contain no line of the
+ * spectrum. */
 lin_status lin_fbank_check(const lin_fbank_config *config, lin_error *err);
 
 /* The caller destroys *fbank. On failure *fbank is NULL. */
 lin_status lin_fbank_create(const lin_fbank_config *config, lin_fbank **fbank, lin_error *err);
 
 /*
- * Takes in n samples (finite, full scale +-1) and writes the frames that are now complete.
- *   frames [capacity, D]; n_out frames are written. LIN_TOO_SMALL, and no state changed, if
+ * Processes n samples (finite, full scale +-1) and writes the frames that are now complete.
+ *   frames [capacity, D]; n_out frames are written. LIN_TOO_SMALL, with no state changed, if
  *   capacity < lin_fbank_frames_out(fbank, n)
  * Allocates nothing.
  */
@@ -55,16 +56,16 @@ lin_status lin_fbank_push(lin_fbank *fbank, const float *samples, int n, float *
 /* Frames that a push of n more samples would write. */
 int lin_fbank_frames_out(const lin_fbank *fbank, int n);
 
-/* Forgets the samples held; as newly created. */
+/* Returns to the initial state. */
 void lin_fbank_reset(lin_fbank *fbank);
 
-/* The samples held, little-endian, to go on from in another filterbank of the same configuration. LIN_FORMAT, and it is as it was,
- * for what is no state of such. */
+/* The state (the held samples), little-endian, to continue in another filterbank of the same configuration. Loading bytes that
+ * are not such a state gives LIN_FORMAT and changes nothing. */
 size_t lin_fbank_state_bytes(const lin_fbank *fbank);
 void lin_fbank_save(const lin_fbank *fbank, void *bytes);
 lin_status lin_fbank_load(lin_fbank *fbank, const void *bytes, size_t n_bytes, lin_error *err);
 
-/* NULL is allowed. */
+/* Accepts NULL. */
 void lin_fbank_destroy(lin_fbank *fbank);
 
 #endif

@@ -18,19 +18,19 @@
 enum { BYTES = 1 << 16, LINE = 256, SAID = 2, MAX_CHANNELS = 1024, MAX_HEADER = 1 << 14, PATIENCE_MS = 10000 };
 
 struct lin_ffmpeg {
-    pid_t pid; // 0: waited for
+    pid_t pid; // 0: already waited for
     int out, err;
     int status; // of waitpid
     char *name;
     int rate_hz, channels;
     double seconds;
-    int has_video, is_guess; // the container's length is that of the sound: neither
+    int has_video, is_guess; // either means that the container's length may differ from that of the sound
     int64_t frames;          // read
     int at, held;            // in bytes
-    char line[LINE];         // of standard error, not yet whole
+    char line[LINE];         // of standard error, not yet complete
     int n_line;
-    char said[SAID][LINE]; // the last lines that are errors
-    char last[LINE];       // the last of all
+    char said[SAID][LINE]; // the last lines with errors
+    char last[LINE];       // the last line of all
     char trouble[2 * LINE];
     unsigned char bytes[BYTES];
 };
@@ -45,7 +45,7 @@ static const char *program(void)
     return given ? given : "ffmpeg";
 }
 
-// Our own pipes are closed on exec; other libraries' descriptors may not be.
+// The pipes are closed on exec, but descriptors of other libraries may not be.
 static int describe_child(posix_spawn_file_actions_t *files, posix_spawnattr_t *how, int in, int out, int err)
 {
     sigset_t none, defaults;
@@ -61,7 +61,7 @@ static int describe_child(posix_spawn_file_actions_t *files, posix_spawnattr_t *
     failed |= posix_spawn_file_actions_addclosefrom_np(files, 3);
 #endif
 #endif
-    // In a group of its own: Ctrl-C is ours to handle. Where we are killed, its next write ends it.
+    // A process group of its own: Ctrl-C is handled here. If this process is killed, the child ends at its next write.
     failed |= posix_spawnattr_setflags(how, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
     failed |= posix_spawnattr_setpgroup(how, 0) | posix_spawnattr_setsigdefault(how, &defaults);
     return failed | posix_spawnattr_setsigmask(how, &none);
@@ -70,8 +70,8 @@ static int describe_child(posix_spawn_file_actions_t *files, posix_spawnattr_t *
 // The descriptors are at least 3: dup2 onto 0, 1 and 2 must not overwrite one that is still needed.
 static int start(lin_ffmpeg *f, int in, int out, int err)
 {
-    // The input is the open file itself, found by its descriptor, so that no name can be an option or a protocol; "pipe:0" could
-    // not be wound. The samples' container is AU: a header of rate and channels, then all samples.
+    // The input is the open file, named by its descriptor, so that no name can be an option or a protocol; "pipe:0" would not
+    // allow seeking. The container of the samples is AU: a header with rate and channels, then all samples.
     static const char *const argv[] = {"ffmpeg",
                                        "-hide_banner",
                                        "-nostdin",
@@ -130,11 +130,11 @@ static void close_end(int *fd)
     *fd = -1;
 }
 
-// ---- what it says ----
+// ---- its messages ----
 
 static void keep_line(char *to, const char *text)
 {
-    // Its own name for the input tells nobody anything.
+    // Its name for the input is of no use in a message.
     static const char self[] = "file:/proc/self/fd/0: ";
     if (strncmp(text, self, sizeof self - 1) == 0) text += sizeof self - 1;
     snprintf(to, LINE, "%s", text);
@@ -188,7 +188,7 @@ static void drain(lin_ffmpeg *f)
 
 static lin_status stopped(const lin_ffmpeg *f, lin_error *err) { return lin_fail(err, LIN_STOPPED, "%s: interrupted", f->name); }
 
-// More bytes behind those that are held; none at the end of the samples.
+// Reads more bytes after those that are held; none at the end of the samples.
 static lin_status fill(lin_ffmpeg *f, lin_error *err)
 {
     memmove(f->bytes, f->bytes + f->at, (size_t)f->held);
@@ -211,7 +211,7 @@ static lin_status fill(lin_ffmpeg *f, lin_error *err)
     return LIN_OK;
 }
 
-// The samples are at their end: its last words and its exit status. One that does not end by itself is killed.
+// After the end of the samples: reads its last messages and its exit status. Kills it if it does not end by itself.
 static lin_status wait_for_end(lin_ffmpeg *f, lin_error *err)
 {
     for (int waited = 0, ms = 0; f->pid > 0; waited += ms) {
@@ -230,17 +230,17 @@ static lin_status wait_for_end(lin_ffmpeg *f, lin_error *err)
     return LIN_OK;
 }
 
-// What went wrong, or "". Errors that it goes on after are damage too: samples are missing there.
+// The error, or "". Errors after which it continued are damage too: samples are missing there.
 static void judge(lin_ffmpeg *f)
 {
     const double heard = (double)f->frames / (f->rate_hz > 0 ? f->rate_hz : 1);
     char end[64] = "";
-    if (WIFSIGNALED(f->status)) snprintf(end, sizeof end, "it was ended by signal %d", WTERMSIG(f->status));
+    if (WIFSIGNALED(f->status)) snprintf(end, sizeof end, "it ended with signal %d", WTERMSIG(f->status));
     else if (WEXITSTATUS(f->status)) snprintf(end, sizeof end, "exit status %d", WEXITSTATUS(f->status));
     if (f->said[1][0]) snprintf(f->trouble, sizeof f->trouble, "%.200s%s%.200s", f->said[0], f->said[0][0] ? "; " : "", f->said[1]);
     else if (end[0]) snprintf(f->trouble, sizeof f->trouble, "%.300s%s%s", f->last, f->last[0] ? "; " : "", end);
     else if (f->seconds > 0 && !f->has_video && !f->is_guess && f->frames > 0 && heard < 0.98 * f->seconds - 0.5)
-        snprintf(f->trouble, sizeof f->trouble, "its container promises %.2f s", f->seconds);
+        snprintf(f->trouble, sizeof f->trouble, "its container gives %.2f s", f->seconds);
 }
 
 static uint32_t u32(const unsigned char *b) { return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3]; }
@@ -265,13 +265,13 @@ static lin_status read_header(lin_ffmpeg *f, lin_error *err)
         drain(f);
         return LIN_OK;
     }
-    close_end(&f->out); // where it brings something else
+    close_end(&f->out); // if the format is something else
     status = wait_for_end(f, err);
     if (status != LIN_OK) return status;
     judge(f);
     if (WIFEXITED(f->status) && WEXITSTATUS(f->status) == 127)
-        return lin_fail(err, LIN_UNSUPPORTED, "ffmpeg cannot be run: %s", f->trouble);
-    if (strstr(f->trouble, "matches no streams")) return lin_fail(err, LIN_FORMAT, "there is no sound in it");
+        return lin_fail(err, LIN_UNSUPPORTED, "cannot run ffmpeg: %s", f->trouble);
+    if (strstr(f->trouble, "matches no streams")) return lin_fail(err, LIN_FORMAT, "it contains no sound");
     return lin_fail(err, LIN_FORMAT, "%s", f->trouble[0] ? f->trouble : "it gave no sound");
 }
 
@@ -294,7 +294,7 @@ lin_status lin_ffmpeg_open(int fd, const char *name, lin_ffmpeg **out, lin_error
         if (!reason) {
             reason = start(f, in, samples[1], words[1]);
             if (reason) f->pid = 0;
-            if (reason) status = lin_fail(err, LIN_UNSUPPORTED, "%s cannot be run: %s", program(), strerror(reason));
+            if (reason) status = lin_fail(err, LIN_UNSUPPORTED, "cannot run %s: %s", program(), strerror(reason));
         } else {
             status = lin_fail(err, LIN_IO, "cannot run %s for %s: %s", program(), name, strerror(reason));
         }

@@ -1,4 +1,4 @@
-// loudness.c - how loud the sound of a row is; see loudness.h.
+// loudness.c - the loudness of the sound of a row; see loudness.h.
 
 #include "frontend/loudness.h"
 

@@ -51,18 +51,18 @@ int lin_mel_triangle(const lin_fbank_config *c, int fft, int b, int *first, floa
 
 lin_status lin_fbank_check(const lin_fbank_config *c, lin_error *err)
 {
-    // Written so that a NaN fails.
+    // Written so that a NaN fails the check.
     if (!(c->sample_hz >= 1000 && c->sample_hz <= 384000))
-        return lin_fail(err, LIN_INVALID, "filterbank: sample_hz is %g, must be 1000 to 384000", c->sample_hz);
+        return lin_fail(err, LIN_INVALID, "filterbank: sample_hz is %g; must be 1000 to 384000", c->sample_hz);
     if (c->mel_bins < 1 || c->mel_bins > MAX_BINS)
-        return lin_fail(err, LIN_INVALID, "filterbank: mel_bins is %d, must be 1 to %d", c->mel_bins, MAX_BINS);
+        return lin_fail(err, LIN_INVALID, "filterbank: mel_bins is %d; must be 1 to %d", c->mel_bins, MAX_BINS);
     if (!(c->window_ms > 0 && c->window_ms <= 1000))
-        return lin_fail(err, LIN_INVALID, "filterbank: window_ms is %g, must be above 0 and at most 1000", c->window_ms);
+        return lin_fail(err, LIN_INVALID, "filterbank: window_ms is %g; must be above 0 and at most 1000", c->window_ms);
     if (!(c->hop_ms > 0 && c->hop_ms <= 1000))
-        return lin_fail(err, LIN_INVALID, "filterbank: hop_ms is %g, must be above 0 and at most 1000", c->hop_ms);
+        return lin_fail(err, LIN_INVALID, "filterbank: hop_ms is %g; must be above 0 and at most 1000", c->hop_ms);
     int window = lin_mel_samples(c, c->window_ms);
     if (window < 2 || window > MAX_WINDOW)
-        return lin_fail(err, LIN_INVALID, "filterbank: a window of %g ms is %d samples at %g Hz, must be 2 to %d", c->window_ms,
+        return lin_fail(err, LIN_INVALID, "filterbank: a window of %g ms is %d samples at %g Hz; must be 2 to %d", c->window_ms,
                         window, c->sample_hz, MAX_WINDOW);
     if (lin_mel_samples(c, c->hop_ms) < 1)
         return lin_fail(err, LIN_INVALID, "filterbank: a hop of %g ms is less than a sample at %g Hz", c->hop_ms, c->sample_hz);
@@ -71,7 +71,7 @@ lin_status lin_fbank_check(const lin_fbank_config *c, lin_error *err)
         return lin_fail(err, LIN_INVALID, "filterbank: low_hz %g and high_hz %g must be 0 <= low < high <= %g", c->low_hz,
                         c->high_hz, c->sample_hz / 2);
     if (!(c->preemphasis >= 0 && c->preemphasis <= 1))
-        return lin_fail(err, LIN_INVALID, "filterbank: preemphasis is %g, must be 0 to 1", c->preemphasis);
+        return lin_fail(err, LIN_INVALID, "filterbank: preemphasis is %g; must be 0 to 1", c->preemphasis);
     int fft = lin_mel_transform(c), first;
     for (int b = 0; b < c->mel_bins; b++)
         if (!lin_mel_triangle(c, fft, b, &first, NULL))

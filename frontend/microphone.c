@@ -22,9 +22,9 @@
 
 enum {
     BLOCK = 256,     // frames that are mixed at a time
-    ASK_MS = 200,    // how often a silent device is asked whether it still runs
-    OPEN_MS = 15000, // how long listing and opening may take; a headset that changes its profile needs seconds
-    CLOSE_MS = 3000  // and closing, before the sound system is left to itself
+    ASK_MS = 200,    // how often to check whether a silent device still runs
+    OPEN_MS = 15000, // time limit for listing and opening; a headset that changes its profile needs seconds
+    CLOSE_MS = 3000  // time limit for closing; after it the sound system is not waited for
 };
 
 struct lin_microphone {
@@ -38,7 +38,7 @@ struct lin_microphone {
     int64_t opened_ns, stall_seen_ns;
     // Written by the sound system's thread.
     _Atomic int64_t captured, overflows, last_ns;
-    _Atomic int64_t origin_ns; // when frame 0 of the ring was heard, by the last frame written
+    _Atomic int64_t origin_ns; // when frame 0 of the ring was recorded, computed from the last frame written
     atomic_int finished;
 };
 
@@ -49,8 +49,8 @@ static int64_t frames_ns(const lin_microphone *mic, uint64_t frames)
 
 /* ---- the sound system's thread ---------------------------------------------------------------------------------------------- */
 
-// sem_post is an atomic addition, and a system call where somebody waits: it takes no lock and may be called even in a signal
-// handler. It fails only where the counter is full, which wakes as well.
+// sem_post is an atomic addition, and a system call if a thread waits: it takes no lock and may be called even in a signal
+// handler. It fails only if the counter is full, and then the reader wakes too.
 static void wake(lin_microphone *mic) { lin_event_post(&mic->event); }
 
 static void keep_mix(lin_microphone *mic, const float *sound, size_t n)
@@ -62,7 +62,7 @@ static void keep_mix(lin_microphone *mic, const float *sound, size_t n)
         for (size_t i = 0; i < take; i++) {
             float sum = 0;
             for (int c = 0; c < C; c++) sum += *sound++;
-            mix[i] = sum / (float)C; // as source.c has it, to the bit
+            mix[i] = sum / (float)C; // as in source.c, bit for bit
         }
         lin_ring_write(mic->ring, mix, take);
         n -= take;
@@ -82,7 +82,7 @@ static int on_sound(const void *sound, void *unused, unsigned long n, const PaSt
     } else {
         lin_ring_write(mic->ring, sound, n);
     }
-    // When the block began, as far as the sound system knows: some give 0, or a time of another clock.
+    // When the block began, if the sound system knows: some give 0, or a time of another clock.
     int64_t heard = now;
     if (time && time->inputBufferAdcTime > 0) {
         const double delay = time->currentTime - time->inputBufferAdcTime - (double)n / mic->format.rate_hz;
@@ -95,7 +95,7 @@ static int on_sound(const void *sound, void *unused, unsigned long n, const PaSt
     return paContinue;
 }
 
-// The stream has ended: closed by us, or its device is gone.
+// The stream has ended: closed here, or the device is gone.
 static void on_finished(void *context)
 {
     lin_microphone *mic = context;
@@ -103,7 +103,7 @@ static void on_finished(void *context)
     wake(mic);
 }
 
-/* ---- which there are -------------------------------------------------------------------------------------------------------- */
+/* ---- listing --------------------------------------------------------------------------------------------------------------- */
 
 static void describe(const lin_portaudio *pa, int index, const PaDeviceInfo *device, lin_microphone_info *info)
 {
@@ -120,7 +120,7 @@ static void describe(const lin_portaudio *pa, int index, const PaDeviceInfo *dev
 static lin_status list_devices(const lin_portaudio *pa, lin_microphone_info **list, int *n, lin_error *err)
 {
     const int count = pa->device_count();
-    if (count < 0) return lin_fail(err, LIN_IO, "the sound system does not list its devices: %s", pa->error_text(count));
+    if (count < 0) return lin_fail(err, LIN_IO, "cannot list the sound devices: %s", pa->error_text(count));
     *list = lin_calloc((size_t)count + 1, sizeof **list);
     if (!*list) return lin_no_memory(err, "a list of devices", (size_t)count * sizeof **list);
     for (int i = 0; i < count; i++) {
@@ -130,7 +130,7 @@ static lin_status list_devices(const lin_portaudio *pa, lin_microphone_info **li
     return LIN_OK;
 }
 
-// Why there is no microphone. Sound cards that this user may not open are not in PortAudio's list at all.
+// Explains why there is no microphone. PortAudio's list does not contain sound cards that this user may not open.
 static void explain_none(char *why, size_t capacity)
 {
     glob_t cards;
@@ -197,7 +197,7 @@ lin_status lin_microphone_list(lin_microphone_info **list, int *n, char *why, si
 
 /* ---- choosing --------------------------------------------------------------------------------------------------------------- */
 
-// "0: a, 3: b", the devices whose name has the part in it, all for NULL; cut where the text is full.
+// "0: a, 3: b": the devices whose names contain `part`, all if it is NULL; truncated if the text is full.
 static const char *names(const lin_microphone_info *list, int n, const char *part, char *text, size_t capacity)
 {
     size_t used = 0;
@@ -219,7 +219,7 @@ static const lin_microphone_info *default_device(const lin_microphone_info *list
     for (int i = 0; i < n; i++) {
         if (list[i].is_default) return &list[i];
     }
-    return &list[0]; // a host API without a default of its own
+    return &list[0]; // a host API without a default device
 }
 
 static lin_status choose(const lin_microphone_info *list, int n, const char *wanted, const lin_microphone_info **chosen,
@@ -236,7 +236,7 @@ static lin_status choose(const lin_microphone_info *list, int n, const char *wan
         return LIN_OK;
     }
     if (!*wanted)
-        return lin_fail(err, LIN_INVALID, "the name of a device is empty; there are %s", names(list, n, NULL, text, sizeof text));
+        return lin_fail(err, LIN_INVALID, "the name of a device is empty; devices: %s", names(list, n, NULL, text, sizeof text));
     const int is_index = strspn(wanted, "0123456789") == strlen(wanted);
     const long index = is_index ? strtol(wanted, NULL, 10) : -1;
     for (int i = 0; i < n; i++) {
@@ -249,7 +249,7 @@ static lin_status choose(const lin_microphone_info *list, int n, const char *wan
         matches++;
     }
     if (is_index) {
-        return lin_fail(err, LIN_INVALID, "no microphone has the number %.20s; there are %s", wanted,
+        return lin_fail(err, LIN_INVALID, "no microphone has the number %.20s; devices: %s", wanted,
                         names(list, n, NULL, text, sizeof text));
     }
     if (matches == 1) return LIN_OK;
@@ -257,7 +257,7 @@ static lin_status choose(const lin_microphone_info *list, int n, const char *wan
         return lin_fail(err, LIN_INVALID, "several microphones have \"%.100s\" in their name; choose by number: %s", wanted,
                         names(list, n, wanted, text, sizeof text));
     }
-    return lin_fail(err, LIN_INVALID, "no microphone has \"%.100s\" in its name; there are %s", wanted,
+    return lin_fail(err, LIN_INVALID, "no microphone has \"%.100s\" in its name; devices: %s", wanted,
                     names(list, n, NULL, text, sizeof text));
 }
 
@@ -271,18 +271,20 @@ lin_microphone_options lin_microphone_options_default(void)
 static lin_status check_options(const lin_microphone_options *o, lin_error *err)
 {
     if (o->rate_hz && (o->rate_hz < LIN_AUDIO_MIN_HZ || o->rate_hz > LIN_AUDIO_MAX_HZ)) {
-        return lin_fail(err, LIN_INVALID, "a microphone at %d Hz: from %d to %d", o->rate_hz, LIN_AUDIO_MIN_HZ, LIN_AUDIO_MAX_HZ);
+        return lin_fail(err, LIN_INVALID, "microphone: the rate is %d Hz; must be %d to %d", o->rate_hz, LIN_AUDIO_MIN_HZ,
+                        LIN_AUDIO_MAX_HZ);
     }
     if (o->channels < 0 || o->channels > LIN_AUDIO_MAX_CHANNELS)
-        return lin_fail(err, LIN_INVALID, "a microphone of %d channels: from 1 to %d", o->channels, LIN_AUDIO_MAX_CHANNELS);
-    if (!(o->ring_s > 0 && o->ring_s <= 600)) return lin_fail(err, LIN_INVALID, "a ring of %g s: from above 0 to 600", o->ring_s);
+        return lin_fail(err, LIN_INVALID, "microphone: %d channels; must be 1 to %d", o->channels, LIN_AUDIO_MAX_CHANNELS);
+    if (!(o->ring_s > 0 && o->ring_s <= 600))
+        return lin_fail(err, LIN_INVALID, "microphone: a ring of %g s; must be above 0 and at most 600", o->ring_s);
     if (o->latency_ms < 0 || o->latency_ms > 2000)
-        return lin_fail(err, LIN_INVALID, "a latency of %d ms: from 0 to 2000", o->latency_ms);
-    if (o->stall_ms < 0) return lin_fail(err, LIN_INVALID, "stalled after %d ms: 0 or more", o->stall_ms);
+        return lin_fail(err, LIN_INVALID, "microphone: a latency of %d ms; must be 0 to 2000", o->latency_ms);
+    if (o->stall_ms < 0) return lin_fail(err, LIN_INVALID, "microphone: stall_ms is %d; must be 0 or more", o->stall_ms);
     return LIN_OK;
 }
 
-// A sentence for an opening or starting that failed.
+// The message for a failed opening or start.
 static lin_status refused(const lin_portaudio *pa, const lin_microphone *mic, PaError error, lin_error *err)
 {
     const lin_microphone_info *device = &mic->format.device;
@@ -310,7 +312,7 @@ static lin_status refused(const lin_portaudio *pa, const lin_microphone *mic, Pa
         return lin_fail(err, LIN_UNSUPPORTED, "the microphone \"%s\" cannot record %d channel%s; it has %d", device->name,
                         mic->format.opened, mic->format.opened == 1 ? "" : "s", device->channels);
     }
-    return lin_fail(err, LIN_IO, "the microphone \"%s\" does not open: %s%s%s", device->name, pa->error_text(error),
+    return lin_fail(err, LIN_IO, "cannot open the microphone \"%s\": %s%s%s", device->name, pa->error_text(error),
                     reason == pa->error_text(error) ? "" : ": ", reason == pa->error_text(error) ? "" : reason);
 }
 
@@ -322,8 +324,8 @@ static PaError open_once(const lin_portaudio *pa, lin_microphone *mic)
     return pa->open_stream(&mic->stream, &input, NULL, mic->format.rate_hz, paFramesPerBufferUnspecified, paNoFlag, on_sound, mic);
 }
 
-// At the device's own rate and with all its channels, at most two, unless told otherwise. What a driver calls its own is not always
-// what it can do: then the usual rates, the nearest to it first in quality.
+// Opens with the device's own rate and all its channels, at most two, unless the options differ. A driver's default rate may not
+// work: then tries the usual rates, those nearest to it in quality first.
 static lin_status open_stream(const lin_portaudio *pa, lin_microphone *mic, lin_error *err)
 {
     static const int usual[] = {48000, 44100, 32000, 16000, 96000, 8000};
@@ -332,7 +334,7 @@ static lin_status open_stream(const lin_portaudio *pa, lin_microphone *mic, lin_
     f->rate_hz = o->rate_hz ? o->rate_hz : f->device.rate_hz;
     f->opened = o->channels ? o->channels : f->device.channels < 2 ? f->device.channels : 2;
     if (f->opened > f->device.channels) return refused(pa, mic, paInvalidChannelCount, err);
-    // Nothing absurd is asked of PortAudio, also where a driver calls it its own.
+    // A driver's default may be absurd; PortAudio is only given rates within the limits.
     if (!o->rate_hz && (f->rate_hz < LIN_AUDIO_MIN_HZ || f->rate_hz > LIN_AUDIO_MAX_HZ)) f->rate_hz = usual[0];
     lin_status status = lin_audio_check_format("the microphone", f->rate_hz, f->opened, err);
     if (status != LIN_OK) return status;
@@ -404,14 +406,14 @@ static lin_status work_open(const lin_portaudio *pa, void *context, lin_error *e
 static void close_stream(const lin_portaudio *pa, lin_microphone *mic)
 {
     if (!mic->stream) return;
-    // Abort, not stop: what has not come yet is not waited for.
+    // Abort, not stop: do not wait for sound that has not arrived.
     pa->abort_stream(mic->stream);
     pa->close_stream(mic->stream);
     mic->stream = NULL;
     lin_portaudio_release(pa);
 }
 
-// It opened at last, and nobody wants it any more.
+// The opening succeeded after its time limit; close it again.
 static void undo_open(const lin_portaudio *pa, void *context, lin_status status)
 {
     (void)status;
@@ -456,7 +458,7 @@ static int64_t silent_ns(const lin_microphone *mic, int64_t now)
     return silent > 0 ? silent : 0;
 }
 
-// An end that PortAudio does not announce is seen by asking. 0 and errors both mean that no more will come.
+// If PortAudio does not report the end of a stream, a query shows it. 0 and errors both mean that no more sound will arrive.
 static int is_lost(const lin_microphone *mic, int64_t now)
 {
     if (atomic_load_explicit(&mic->finished, memory_order_acquire)) return 1;
@@ -465,7 +467,7 @@ static int is_lost(const lin_microphone *mic, int64_t now)
 
 static lin_status lost(const lin_microphone *mic, lin_error *err)
 {
-    return lin_fail(err, LIN_IO, "the microphone \"%s\" is lost: it was unplugged, or the sound server ended",
+    return lin_fail(err, LIN_IO, "the microphone \"%s\" is lost: it was unplugged, or the sound server stopped",
                     mic->format.device.name);
 }
 
@@ -473,12 +475,12 @@ static lin_status stalled(lin_microphone *mic, int64_t now, lin_error *err)
 {
     mic->stall_seen_ns = now;
     return lin_fail(err, LIN_IO,
-                    "the microphone \"%s\" has given nothing for %.1f s; is it muted in hardware, suspended, or held by another "
+                    "no sound from the microphone \"%s\" for %.1f s; is it muted in hardware, suspended, or held by another "
                     "program?",
                     mic->format.device.name, 1e-9 * (double)silent_ns(mic, now));
 }
 
-// Nanoseconds until the device counts as stalled: since it last gave something, or since that was last told. INT64_MAX: never.
+// Nanoseconds until the device counts as stalled: since its last sound, or since the last report of a stall. INT64_MAX: never.
 static int64_t until_stalled(const lin_microphone *mic, int64_t now)
 {
     if (!mic->options.stall_ms) return INT64_MAX;
@@ -486,22 +488,22 @@ static int64_t until_stalled(const lin_microphone *mic, int64_t now)
     return (last > mic->stall_seen_ns ? last : mic->stall_seen_ns) + mic->options.stall_ms * (int64_t)1000000 - now;
 }
 
-// 0 if a signal came.
+// 0 if a signal arrived.
 static int wait_event(lin_microphone *mic, int64_t now, int64_t ns)
 {
     const int64_t most = ASK_MS * (int64_t)1000000, until = now + (ns < most ? ns : most);
-    return lin_event_wait_until(&mic->event, until); // before the ring is read: what comes after that wakes again
+    return lin_event_wait_until(&mic->event, until); // before the ring is read: later sound wakes again
 }
 
 lin_status lin_microphone_read(lin_microphone *mic, float *samples, int n, int timeout_ms, int *n_got, lin_error *err)
 {
     *n_got = 0;
-    if (n < 0) return lin_fail(err, LIN_INVALID, "%d frames to read from a microphone", n);
+    if (n < 0) return lin_fail(err, LIN_INVALID, "cannot read %d frames from a microphone", n);
     if (n == 0) return LIN_OK;
     int64_t now = lin_now_ns();
     const int64_t deadline = timeout_ms < 0 ? INT64_MAX : now + timeout_ms * (int64_t)1000000;
     for (;; now = lin_now_ns()) {
-        // Asked before the ring is: what came before the end is in it then.
+        // Checked before the ring is read: then the ring holds all sound from before the end.
         const int ended = is_lost(mic, now);
         *n_got = (int)lin_ring_read(mic->ring, samples, (size_t)n);
         if (*n_got > 0) return LIN_OK;
@@ -557,6 +559,6 @@ void lin_microphone_close(lin_microphone *mic, lin_microphone_report *report)
     if (report) memset(report, 0, sizeof *report);
     if (!mic) return;
     if (report) lin_microphone_report_now(mic, report);
-    // Where it is not closed it may still call back, and keeps its memory.
+    // If it cannot be closed, it may still call back, so its memory is kept.
     if (lin_portaudio_run(work_close, undo_close, mic, CLOSE_MS, &hangs, NULL) == LIN_OK) free_microphone(mic);
 }

@@ -14,7 +14,7 @@ struct lin_moments {
 lin_status lin_moments_create(int D, lin_moments **out, lin_error *err)
 {
     *out = NULL;
-    if (D < 1) return lin_fail(err, LIN_INVALID, "normalisation of %d bins", D);
+    if (D < 1) return lin_fail(err, LIN_INVALID, "normalisation: %d bins; must be at least 1", D);
     lin_moments *a = lin_calloc(1, sizeof *a);
     if (!a) return lin_no_memory(err, "normalisation", sizeof *a);
     a->D = D;
@@ -47,7 +47,7 @@ void lin_moments_add(lin_moments *a, const float *frames, size_t T)
 
 lin_status lin_moments_merge(lin_moments *a, const lin_moments *b, lin_error *err)
 {
-    if (a->D != b->D) return lin_fail(err, LIN_MISMATCH, "normalisation over %d bins cannot take in one over %d", a->D, b->D);
+    if (a->D != b->D) return lin_fail(err, LIN_MISMATCH, "cannot merge normalisation over %d bins with one over %d", a->D, b->D);
     if (b->n == 0) return LIN_OK;
     if (a->n == 0) memcpy(a->centre, b->centre, (size_t)a->D * sizeof(double));
     for (int d = 0; d < a->D; d++) {
@@ -64,11 +64,11 @@ uint64_t lin_moments_count(const lin_moments *a) { return a->n; }
 
 lin_status lin_moments_finish(const lin_moments *a, float *mean, float *istd, lin_error *err)
 {
-    if (a->n == 0) return lin_fail(err, LIN_INVALID, "normalisation without any frame");
+    if (a->n == 0) return lin_fail(err, LIN_INVALID, "normalisation: there are no frames");
     for (int d = 0; d < a->D; d++) {
         double offset = a->sum[d] / (double)a->n, variance = a->squares[d] / (double)a->n - offset * offset;
         if (!isfinite(offset) || !isfinite(variance))
-            return lin_fail(err, LIN_NUMERIC, "normalisation: bin %d of some frame is not a number", d);
+            return lin_fail(err, LIN_NUMERIC, "normalisation: bin %d of a frame is not finite", d);
         double std = variance > 0 ? sqrt(variance) : 0;
         mean[d] = (float)(a->centre[d] + offset);
         istd[d] = (float)(1 / (std > LIN_MOMENTS_SMALLEST_STD ? std : LIN_MOMENTS_SMALLEST_STD));

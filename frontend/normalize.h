@@ -1,8 +1,8 @@
 /*
  * normalize.h - mean and variance normalisation of features.
  *
- * Pipeline: frontend/source -> [this] -> the encoder. Global statistics of the training set are kept in the model; per-speaker ones
- * are made by the caller with one accumulator a speaker.
+ * Pipeline: frontend/source -> [this] -> the encoder. Global statistics of the training set are stored in the model; for
+ * per-speaker statistics the caller uses one accumulator per speaker.
  *
  *   lin_moments_create(D, &acc, &err);
  *   while (...) lin_moments_add(acc, frames, T);
@@ -10,7 +10,7 @@
  *   lin_moments_destroy(acc);
  *   lin_moments_apply(frames, T, D, mean, istd);
  *
- * Sums are kept in double about the first frame, so that a large mean costs no digits of the variance.
+ * Sums are kept in double relative to the first frame, so that a large mean does not reduce the precision of the variance.
  */
 #ifndef LIN_FRONTEND_NORMALIZE_H
 #define LIN_FRONTEND_NORMALIZE_H
@@ -20,7 +20,7 @@
 
 #include "base/status.h"
 
-/* No bin is taken to vary less than this (standard deviation, in natural-log units): digital silence would give infinities. */
+/* The smallest standard deviation of a bin (natural-log units): digital silence would otherwise give infinities. */
 #define LIN_MOMENTS_SMALLEST_STD 1e-2
 
 typedef struct lin_moments lin_moments;
@@ -31,7 +31,7 @@ lin_status lin_moments_create(int D, lin_moments **norm, lin_error *err);
 /* Adds frames [T, D]. */
 void lin_moments_add(lin_moments *norm, const float *frames, size_t T);
 
-/* Adds what another accumulator of the same D has seen; LIN_MISMATCH if D differs. */
+/* Adds the frames of another accumulator of the same D; LIN_MISMATCH if D differs. */
 lin_status lin_moments_merge(lin_moments *norm, const lin_moments *other, lin_error *err);
 
 /* Frames added so far. */
@@ -42,7 +42,7 @@ lin_status lin_moments_finish(const lin_moments *norm, float *mean, float *istd,
 
 void lin_moments_reset(lin_moments *norm);
 
-/* NULL is allowed. */
+/* Accepts NULL. */
 void lin_moments_destroy(lin_moments *norm);
 
 /* frames [T, D] = (frames - mean) istd, in place. */

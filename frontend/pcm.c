@@ -21,7 +21,7 @@ lin_status lin_pcm_parse(const char *name, lin_pcm_encoding *encoding, lin_error
         *encoding = (lin_pcm_encoding)i;
         return LIN_OK;
     }
-    return lin_fail(err, LIN_INVALID, "unknown sample encoding '%s': one of s16le, s24le, s32le, f32le, u8, mulaw, alaw", name);
+    return lin_fail(err, LIN_INVALID, "unknown sample encoding '%s'; use s16le, s24le, s32le, f32le, u8, mulaw, alaw", name);
 }
 
 const char *lin_pcm_name(lin_pcm_encoding encoding) { return encodings[encoding].name; }
@@ -46,7 +46,7 @@ static int alaw(unsigned char code)
 
 static uint32_t u32(const unsigned char *b) { return (uint32_t)b[3] << 24 | (uint32_t)b[2] << 16 | (uint32_t)b[1] << 8 | b[0]; }
 
-// The top bits of a 32-bit sample.
+// The high bits of a 32-bit sample.
 static float linear32(uint32_t bits)
 {
     int32_t value;

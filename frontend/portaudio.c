@@ -23,12 +23,12 @@
 
 /* ---- standard error, on the thread of the sound system ---------------------------------------------------------------------- */
 
-static int is_private; // this thread's table of descriptors is its own
-static int file = -1;  // in memory; a pipe would be full some day, and its writer wait for ever
+static int is_private; // this thread has its own table of descriptors
+static int file = -1;  // in memory; a pipe could fill up and block its writer
 static int nowhere = -1;
-static int before = -1; // the descriptor that standard error was; -1: nothing is caught
+static int before = -1; // a copy of the original standard error; -1: nothing is captured
 
-// ALSA and JACK can be told whom to call. The handlers stay, and swallow what they get while nothing is caught.
+// ALSA and JACK accept error handlers. The handlers stay installed, and discard messages while nothing is captured.
 static atomic_int is_caught;
 
 static void own_descriptors(void)
@@ -36,7 +36,7 @@ static void own_descriptors(void)
 #ifdef __linux__ // elsewhere the libraries may print
     is_private = unshare(CLONE_FILES) == 0;
 #ifdef SYS_close_range
-    // Not to hold open what the rest of the program closes.
+    // Do not keep descriptors open that the rest of the program closes.
     if (is_private) syscall(SYS_close_range, 3, ~0u, 0);
 #endif
     file = memfd_create("stderr", MFD_CLOEXEC);
@@ -48,7 +48,7 @@ static void own_descriptors(void)
 static void catch_begin(void)
 {
     if (file < 0 || ftruncate(file, 0) != 0 || lseek(file, 0, SEEK_SET) != 0) return;
-    // Above the standard descriptors, so that it is not taken for one of them where these are closed.
+    // Above the standard descriptors, so that it does not replace one that is closed.
     before = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
     if (before < 0) return;
     if (dup2(file, STDERR_FILENO) < 0) {
@@ -68,7 +68,7 @@ static void catch_end(void)
     before = -1;
 }
 
-// How much a line tells somebody who has no microphone: PortAudio's own are places in its source, JACK is missing on most machines.
+// How much a line helps a user without a microphone: PortAudio's own lines are places in its source; most machines have no JACK.
 static int worth(const char *line)
 {
     if (strstr(line, "Permission denied") || strstr(line, "resource busy")) return 3;
@@ -96,19 +96,19 @@ void lin_portaudio_noise(char *line, size_t capacity)
         best = value;
         snprintf(line, capacity, "%s", one);
     }
-    // It stands in a message that may go to a terminal.
+    // The message may be printed on a terminal.
     for (char *c = line; *c; c++) {
         if ((unsigned char)*c < 32 || *c == 127) *c = ' ';
     }
 }
 
-// May be called from the sound system's threads.
+// May be called from the threads of the sound system.
 static void pass_on(const char *text)
 {
     char line[512];
     if (!atomic_load(&is_caught)) return;
     const int n = snprintf(line, sizeof line, "%s\n", text);
-    // A message that is lost here is lost.
+    // A failed write only loses the message.
     if (write(file, line, n < (int)sizeof line ? (size_t)n : sizeof line - 1) < 0) return;
 }
 
@@ -133,7 +133,7 @@ static void on_jack_message(const char *text)
 
 /* ---- the library ------------------------------------------------------------------------------------------------------------ */
 
-// ISO C knows no cast from dlsym's pointer to one to a function, so its bytes are copied.
+// Looks up a function of a library. ISO C has no cast from an object pointer to a function pointer, so the bytes are copied.
 static int find(void *library, const char *name, void *function)
 {
     void *symbol = dlsym(library, name);
@@ -141,7 +141,7 @@ static int find(void *library, const char *name, void *function)
     return symbol != NULL;
 }
 
-// ALSA and JACK are reached through PortAudio's dependencies: dlsym looks there too.
+// ALSA and JACK are dependencies of PortAudio: dlsym searches them too.
 static void silence(void *library)
 {
     int (*alsa)(void (*)(const char *, int, const char *, int, const char *, ...));
@@ -177,13 +177,13 @@ static lin_status load(lin_error *err)
         return lin_fail(err, LIN_UNSUPPORTED, "%s is not PortAudio 19: it has no %s", name, missing);
     }
     silence(library);
-    is_loaded = 1; // for ever: its libraries start threads and leave hooks behind
+    is_loaded = 1; // never unloaded: its libraries start threads and leave hooks
     return LIN_OK;
 }
 
 void lin_portaudio_replace(const lin_portaudio *others) { replaced = others; }
 
-// PortAudio counts its initialisations itself: only the first looks for devices, only the last end closes everything.
+// PortAudio counts its initialisations: only the first searches for devices, only the last termination closes everything.
 void lin_portaudio_keep(const lin_portaudio *pa) { pa->initialize(); }
 
 void lin_portaudio_release(const lin_portaudio *pa) { pa->terminate(); }
@@ -191,10 +191,10 @@ void lin_portaudio_release(const lin_portaudio *pa) { pa->terminate(); }
 /* ---- the thread of the sound system ----------------------------------------------------------------------------------------- */
 
 static struct {
-    pthread_mutex_t turn; // held by whoever is served
-    pthread_mutex_t lock; // of what follows
+    pthread_mutex_t turn; // held by the caller whose request runs
+    pthread_mutex_t lock; // of the following
     pthread_cond_t asked, answered;
-    int runs; // the thread is there
+    int runs; // the thread exists
     enum { IDLE, ASKED, ANSWERED, LEFT } state;
     lin_portaudio_work work;
     void (*undo)(const lin_portaudio *pa, void *context, lin_status status);
@@ -214,7 +214,7 @@ static lin_status initialize(const lin_portaudio **pa, lin_error *err)
     const char *text = (*pa)->error_text(error);
     lin_portaudio_noise(noise, sizeof noise);
     *pa = NULL;
-    return lin_fail(err, LIN_IO, "the sound system does not start: %s%s%s", text, *noise ? ": " : "", noise);
+    return lin_fail(err, LIN_IO, "cannot initialise the sound system: %s%s%s", text, *noise ? ": " : "", noise);
 }
 
 static void serve(void)
@@ -257,7 +257,7 @@ static void *sound_main(void *unused)
     return unused;
 }
 
-// With every signal blocked, in the threads of the sound system too: they are the program's, and end a reader's wait.
+// With all signals blocked, also in the threads of the sound system: the program handles them, and they must end a reader's wait.
 static lin_status start_thread(lin_error *err)
 {
     pthread_attr_t detached;
@@ -276,7 +276,7 @@ static lin_status start_thread(lin_error *err)
     return LIN_OK;
 }
 
-// With the lock held. What the thread was left with may still be going on.
+// With the lock held. The previous request may still be running.
 static lin_status ask(int timeout_ms, int *hangs, lin_error *err)
 {
     const int64_t until = lin_now_ns() + (int64_t)timeout_ms * 1000000;
@@ -287,7 +287,7 @@ static lin_status ask(int timeout_ms, int *hangs, lin_error *err)
         sound.state = LEFT;
         *hangs = 1;
         return lin_fail(err, LIN_IO,
-                        "the sound system does not answer for %g s; restart the sound server (PipeWire, PulseAudio, "
+                        "the sound system has not responded for %g s; restart the sound server (PipeWire, PulseAudio, "
                         "JACK)",
                         timeout_ms * 1e-3);
     }
@@ -305,7 +305,7 @@ lin_status lin_portaudio_run(lin_portaudio_work work, void (*undo)(const lin_por
     lin_status status = sound.runs ? LIN_OK : start_thread(err);
     if (status == LIN_OK && sound.state == LEFT) {
         status = lin_fail(err, LIN_IO,
-                          "the sound system still does not answer; restart the sound server (PipeWire, "
+                          "the sound system still does not respond; restart the sound server (PipeWire, "
                           "PulseAudio, JACK)");
     }
     if (status == LIN_OK) {

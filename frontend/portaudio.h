@@ -1,18 +1,17 @@
 /*
- * portaudio.h - PortAudio, opened when it is first needed, kept from writing on the screen, and waited for no longer than a person
- * would. For microphone.c.
+ * portaudio.h - loads PortAudio when it is first needed, keeps it from writing to the terminal, and limits the time to wait for
+ * it. For microphone.c.
  *
  *   static lin_status look(const lin_portaudio *pa, void *context, lin_error *err) { ... pa->device_count() ... }
  *   lin_portaudio_run(look, undo, context, 10000, &err);
  *
- * PortAudio and what it calls (ALSA, JACK, PulseAudio's client) are not safe against calls from several threads, may hang with the
- * server they talk to, and write to standard error as they please, also from threads of their own. So everything except a stream's
- * callback and the question whether it is active happens on one thread, made at the first call. That thread has a table of
- * descriptors of its own, and so have the threads that come from it: there, and only there, standard error is a file in memory
- * during a piece of work, whose most telling line goes into the message of an error, and at other times leads nowhere. Where the
- * system forbids such a table (some containers), standard error is diverted for the whole process, but only during a piece of work.
- *
- * Nothing of it survives a fork.
+ * PortAudio and its back ends (ALSA, JACK, PulseAudio's client) do not allow calls from several threads, may hang with their
+ * server, and write to standard error, also from threads of their own. So every call except a stream's callback and the query
+ * whether it is active runs on one thread, made at the first call. That thread and the threads it starts have their own table of
+ * descriptors. Only in that table, standard error is a file in memory during a piece of work, whose most informative line becomes
+ * part of the error message; at other times it is discarded. If the system forbids such a table (some containers), standard error
+ * is diverted for the whole process, but only during a piece of work.
+ * Nothing here can be used after a fork.
  */
 #ifndef LIN_FRONTEND_PORTAUDIO_H
 #define LIN_FRONTEND_PORTAUDIO_H
@@ -22,7 +21,7 @@
 
 #include "base/status.h"
 
-/* What is used of PortAudio: name here, name there, result, parameters. */
+/* The functions used: name here, PortAudio's name, result, parameters. */
 #define LIN_PORTAUDIO_FUNCTIONS(X)                                                                                                 \
     X(initialize, "Pa_Initialize", PaError, (void))                                                                                \
     X(terminate, "Pa_Terminate", PaError, (void))                                                                                  \
@@ -48,27 +47,27 @@ typedef struct lin_portaudio {
 } lin_portaudio;
 #undef LIN_PORTAUDIO_MEMBER
 
-/* PortAudio is initialised. Runs on the thread of the sound system. */
+/* Runs on the thread of the sound system, with PortAudio initialised. */
 typedef lin_status (*lin_portaudio_work)(const lin_portaudio *pa, void *context, lin_error *err);
 
 /*
- * Does a piece of work and waits for it. Any thread; one at a time is served. LIN_UNSUPPORTED if PortAudio is not installed, LIN_IO
- * if it does not start. LIN_IO also if it does not answer within timeout_ms: *hangs = 1, the context is no longer the caller's, and
- * undo gets it, on that thread, if the work ever ends; PortAudio is initialised then only if the work kept it, and pa NULL if it
- * never was. $LINNET_PORTAUDIO names another library than libportaudio.so.2.
+ * Runs a piece of work and waits for it. Any thread; requests run one at a time. LIN_UNSUPPORTED if PortAudio is not installed,
+ * LIN_IO if it cannot be initialised. LIN_IO also if it does not respond within timeout_ms: *hangs = 1, the context then belongs
+ * to undo, which runs on that thread if the work ever ends; PortAudio is initialised then only if the work kept it, and pa is
+ * NULL if it never was. $LINNET_PORTAUDIO names another library than libportaudio.so.2.
  */
 lin_status lin_portaudio_run(lin_portaudio_work work, void (*undo)(const lin_portaudio *pa, void *context, lin_status status),
                              void *context, int timeout_ms, int *hangs, lin_error *err);
 
-/* Within work: PortAudio stays initialised after it, until as many releases within work or undo. */
+/* Within work: PortAudio stays initialised afterwards, until the same number of releases within work or undo. */
 void lin_portaudio_keep(const lin_portaudio *pa);
 void lin_portaudio_release(const lin_portaudio *pa);
 
-/* Within work: what was written to standard error since it began, as one line: that which says most about a failure. "" if
- * nothing was. */
+/* Within work: the line written to standard error since the work began that says most about a failure. "" if nothing was
+ * written. */
 void lin_portaudio_noise(char *line, size_t capacity);
 
-/* Test hook: these functions instead of the library's; NULL: the library again. While nothing runs. */
+/* Test hook: use these functions instead of the library's; NULL: the library again. Only while nothing runs. */
 void lin_portaudio_replace(const lin_portaudio *functions);
 
 #endif

@@ -1,4 +1,4 @@
-// recording.c - live sound into a WAV file; see recording.h.
+// recording.c - writes live sound to a WAV file; see recording.h.
 
 #include "frontend/recording.h"
 
@@ -17,8 +17,8 @@ struct lin_recording {
     lin_file_writer *out;
     char *path;
     int rate_hz, channels;
-    int64_t frames, said; // said: that the header tells
-    int failed;           // a write did
+    int64_t frames, said; // said: the number in the header
+    int failed;           // a write failed
 };
 
 static void release(lin_recording *r)
@@ -38,7 +38,7 @@ lin_status lin_recording_create(const char *path, int rate_hz, int channels, lin
     r->rate_hz = rate_hz;
     r->channels = channels;
     r->path = lin_strdup(path);
-    // Sound cannot be made again: what a killed program left is not removed.
+    // Sound cannot be recorded again: do not remove the file of a killed program.
     status = r->path ? lin_file_open(path, LIN_FILE_STREAM | LIN_FILE_KEEP_STALE, &r->out, err)
                      : lin_no_memory(err, "a recording", 1);
     if (status != LIN_OK) {
@@ -53,7 +53,7 @@ lin_status lin_recording_create(const char *path, int rate_hz, int channels, lin
         release(r);
         return status;
     }
-    // The chunk of peaks would hold a date: equal sound, equal files.
+    // The PEAK chunk would contain a date: equal sound must give equal files.
     sf_command(r->file, SFC_SET_ADD_PEAK_CHUNK, NULL, SF_FALSE);
     sf_command(r->file, SFC_UPDATE_HEADER_NOW, NULL, 0);
     *recording = r;
@@ -94,7 +94,7 @@ lin_status lin_recording_close(lin_recording *r, lin_error *err)
     } else if (is_empty || lin_file_keep(r->out, name, sizeof name, NULL) != LIN_OK) {
         status = lin_fail(err, LIN_IO, "cannot write %s: %s", r->path, errno ? strerror(errno) : "nothing was written");
     } else {
-        status = lin_fail(err, LIN_IO, "%s is not complete; the sound before that is kept in %.700s", r->path, *name ? name : r->path);
+        status = lin_fail(err, LIN_IO, "%s is incomplete; the sound recorded so far is in %.700s", r->path, *name ? name : r->path);
     }
     r->out = NULL;
     release(r);

@@ -8,10 +8,10 @@
 #include "base/memory.h"
 #include "base/rng.h"
 
-// Input is handed to libsoxr 5 ms at a time (but no fewer than MIN_BLOCK samples), however it arrives.
+// Input is passed to libsoxr 5 ms at a time (but at least MIN_BLOCK samples), however it arrives.
 enum { MIN_BLOCK = 16 };
 
-// Of the output, that a new state is tried on. A power of two.
+// Output samples on which a new state is checked. A power of two.
 enum { RECENT = 256 };
 
 struct lin_resampler {
@@ -19,19 +19,19 @@ struct lin_resampler {
     soxr_t soxr; // NULL: equal rates
     int finished;
     int64_t taken, given; // samples
-    int64_t made;         // by libsoxr: those before `given` are passed over
+    int64_t made;         // by libsoxr: those before `given` are skipped
     int block, held;
     float *samples; // [block]
     int room;
     float *output; // [room]
 
-    // of one that remembers, or was loaded
-    int64_t period; // 0: it does not remember
-    int64_t origin; // the number of past[0] among the samples taken in
+    // if it keeps its past, or was loaded
+    int64_t period; // 0: it does not keep its past
+    int64_t origin; // the index of past[0] among all input samples
     int n_past, most_past;
     float *past, *recent; // [most_past]; [RECENT], output i at i % RECENT
-    int64_t lacking;      // after loading: samples at the end of the past that are still to be brought
-    int replay;           // the past has not yet gone through libsoxr
+    int64_t lacking;      // after loading: samples at the end of the past that must still be supplied
+    int replay;           // the past has not yet been fed to libsoxr
 };
 
 static lin_status make_soxr(double in_hz, double out_hz, soxr_t *soxr, lin_error *err)
@@ -75,7 +75,7 @@ lin_status lin_resampler_create(double in_hz, double out_hz, lin_resampler **out
 int lin_resampler_most_out(const lin_resampler *r, int n)
 {
     if (!r->soxr) return n;
-    // What has come in by then, less what has gone out; libsoxr may round up.
+    // The input up to then, minus the output; libsoxr may round up.
     double total = ceil((double)(r->taken + n) * r->out_hz / r->in_hz) + 2;
     return (int)fmin(total - (double)r->given, INT_MAX);
 }
@@ -86,12 +86,13 @@ void lin_resampler_rates(const lin_resampler *r, double *in_hz, double *out_hz)
     *out_hz = r->out_hz;
 }
 
-// Hands out what libsoxr has made, n samples in r->output, except those that had been given out before.
+// Returns libsoxr's output, n samples in r->output, except those that were returned before.
 static lin_status give(lin_resampler *r, size_t n, float *out, int capacity, int *got, lin_error *err)
 {
     const int64_t before = r->given - r->made;
     const size_t skip = before <= 0 ? 0 : (uint64_t)before < n ? (size_t)before : n;
-    if (n - skip > (size_t)(capacity - *got)) return lin_fail(err, LIN_TOO_SMALL, "resampler: more samples than it promised");
+    if (n - skip > (size_t)(capacity - *got))
+        return lin_fail(err, LIN_TOO_SMALL, "resampler: libsoxr gave more samples than expected");
     memcpy(out + *got, r->output + skip, (n - skip) * sizeof(float));
     for (size_t i = 0; r->recent && i < n; i++) r->recent[(r->made + (int64_t)i) & (RECENT - 1)] = r->output[i];
     r->made += (int64_t)n;
@@ -100,8 +101,8 @@ static lin_status give(lin_resampler *r, size_t n, float *out, int capacity, int
     return LIN_OK;
 }
 
-// Feeds n samples (0: the end) to libsoxr and collects all that it gives for them. How it is called depends on nothing but n:
-// neither on the pieces that the samples came in, nor on the caller's room.
+// Feeds n samples (0: the end) to libsoxr and collects its whole output for them. The calls depend only on n: not on the parts in
+// which samples arrive, nor on the caller's room.
 static lin_status feed(lin_resampler *r, const float *in, int n, float *out, int capacity, int *got, lin_error *err)
 {
     size_t fed = 0, used = 0, made;
@@ -117,7 +118,7 @@ static lin_status feed(lin_resampler *r, const float *in, int n, float *out, int
 
 static lin_status check_room(const lin_resampler *r, int n, int capacity, lin_error *err)
 {
-    if (r->finished || n < 0) return lin_fail(err, LIN_INVALID, "resampler: %d samples, or samples after the end", n);
+    if (r->finished || n < 0) return lin_fail(err, LIN_INVALID, "resampler: a push of %d samples, or after the end", n);
     if (r->lacking) return lin_fail(err, LIN_INVALID, "resampler: %lld samples of its past are missing", (long long)r->lacking);
     int most = lin_resampler_most_out(r, n);
     if (capacity < most)
@@ -125,10 +126,10 @@ static lin_status check_room(const lin_resampler *r, int n, int capacity, lin_er
     return LIN_OK;
 }
 
-// Samples that libsoxr needs until what it gives does not depend on those before, however its blocks lie.
+// Input samples after which libsoxr's output no longer depends on earlier input, for any position of its blocks.
 static int64_t settling(double in_hz, double out_hz) { return (int64_t)ceil(4096 * in_hz / fmin(in_hz, out_hz)); }
 
-// Where a state made now has to begin: at the last period that has settled by the samples given last, on which the state is tried.
+// Where a state saved now must begin: at the last period that has settled before the most recent outputs, on which it is checked.
 static int64_t begin_of_past(const lin_resampler *r)
 {
     const double at = floor((double)(r->given - RECENT) * r->in_hz / r->out_hz) - (double)settling(r->in_hz, r->out_hz);
@@ -145,7 +146,8 @@ static lin_status keep(lin_resampler *r, const float *in, int n, lin_error *err)
             memmove(r->past, r->past + drop, (size_t)r->n_past * sizeof *r->past);
             r->origin = begin;
         }
-        if (r->n_past + n > r->most_past) return lin_fail(err, LIN_UNSUPPORTED, "resampler: libsoxr holds back more than thought");
+        if (r->n_past + n > r->most_past)
+            return lin_fail(err, LIN_UNSUPPORTED, "resampler: libsoxr holds more samples than expected");
     }
     memcpy(r->past + r->n_past, in, (size_t)n * sizeof *in);
     r->n_past += n;
@@ -236,11 +238,11 @@ void lin_resampler_destroy(lin_resampler *r)
 typedef struct trial {
     double in_hz, out_hz;
     int block;
-    float *in, *out; // [block], [room]
+    float *in, *out; // in [block], out [room]
     size_t room;
 } trial;
 
-// Noise, the same wherever one begins: output [n] of a resampler that is given it from sample `from` on.
+// Output [n] of a resampler that gets noise from sample `from` on; the noise depends only on the sample index.
 static lin_status resample_noise(const trial *t, int64_t from, float *out, int64_t n, lin_error *err)
 {
     soxr_t soxr;
@@ -276,7 +278,7 @@ static int64_t common_divisor(int64_t a, int64_t b)
 
 lin_status lin_resampler_find_period(double in_hz, double out_hz, int64_t *period, lin_error *err)
 {
-    enum { FIRST = 64, ALL = 4096 }; // samples compared: few, and then, where those are equal, more
+    enum { FIRST = 64, ALL = 4096 }; // samples compared: few, and if those are equal, more
     *period = 0;
     if (in_hz == out_hz) return LIN_OK;
     const int64_t in = (int64_t)in_hz, out = (int64_t)out_hz;
@@ -313,15 +315,15 @@ lin_status lin_resampler_find_period(double in_hz, double out_hz, int64_t *perio
 /* ---- states ----------------------------------------------------------------------------------------------------------------- */
 
 typedef struct state_header {
-    int64_t in_hz, out_hz, taken, given, origin, n_past; // n_past: samples that follow, 0 or all since the origin
+    int64_t in_hz, out_hz, taken, given, origin, n_past; // n_past: number of samples that follow, 0 or all since the origin
 } state_header;
 
 lin_status lin_resampler_remember(lin_resampler *r, int64_t period, lin_error *err)
 {
     if (!r->soxr) return LIN_OK;
     if (r->taken || period < 1 || period > LIN_RESAMPLER_LONGEST_S * (int64_t)r->in_hz)
-        return lin_fail(err, LIN_INVALID, "resampler: remembering with a period of %lld", (long long)period);
-    // What is needed is a period, what settles, and what libsoxr holds back; a second period, so that samples move but seldom.
+        return lin_fail(err, LIN_INVALID, "resampler: cannot keep a past with a period of %lld", (long long)period);
+    // Needed are a period, the settling time, and what libsoxr holds; a second period makes moving the samples rare.
     const int64_t most = 2 * period + settling(r->in_hz, r->out_hz) + 2 * (int64_t)r->in_hz + MIN_BLOCK;
     lin_free(r->past);
     lin_free(r->recent);
@@ -340,7 +342,7 @@ size_t lin_resampler_state_bytes(const lin_resampler *r, int past)
     return sizeof(state_header) + (past && r->period ? (size_t)(r->taken - begin_of_past(r)) * sizeof(float) : 0);
 }
 
-// A resampler that begins with what this one would be loaded with must give the bits that this one gave last.
+// Checks that a resampler that begins with the saved past gives the last outputs of this one.
 static lin_status try_past(const lin_resampler *r, int64_t origin, lin_error *err)
 {
     const int64_t recent = r->given < RECENT ? r->given : RECENT;
@@ -356,14 +358,14 @@ static lin_status try_past(const lin_resampler *r, int64_t origin, lin_error *er
     float *out = lin_alloc((size_t)room, sizeof *out);
     if (!out) status = lin_no_memory(err, "a resampler", (size_t)room * sizeof *out);
     if (status == LIN_OK) status = take_in(other, r->past + (origin - r->origin), (int)(r->taken - origin), 0, out, room, &n, err);
-    // libsoxr gives in bursts: what is still held may be what the last one waits for.
+    // libsoxr gives output in bursts: the last one may depend on samples that are still held.
     if (status == LIN_OK) status = feed(other, other->samples, other->held, out, room, &n, err);
     for (int i = 0; i < n && i < recent; i++)
         same &= memcmp(out + i, r->recent + ((r->given - recent + i) & (RECENT - 1)), sizeof *out) == 0;
     lin_free(out);
     lin_resampler_destroy(other);
     if (status != LIN_OK || (same && n >= recent)) return status;
-    return lin_fail(err, LIN_UNSUPPORTED, "resampling from %g to %g Hz cannot be taken up again with the same bits", r->in_hz,
+    return lin_fail(err, LIN_UNSUPPORTED, "resampling from %g to %g Hz cannot be resumed with the same bits", r->in_hz,
                     r->out_hz);
 }
 
@@ -371,15 +373,15 @@ lin_status lin_resampler_save(const lin_resampler *r, int past, void *bytes, lin
 {
     state_header h = {.in_hz = (int64_t)r->in_hz, .out_hz = (int64_t)r->out_hz};
     if (r->finished || r->lacking || (r->soxr && !r->period))
-        return lin_fail(err, LIN_INVALID, "resampler: saving one that is finished or does not remember");
+        return lin_fail(err, LIN_INVALID, "resampler: cannot save, because it is finished or does not keep its past");
     if (r->soxr) {
         h.taken = r->taken;
         h.given = r->given;
         h.origin = begin_of_past(r);
         h.n_past = past ? r->taken - h.origin : 0;
         lin_status status = h.origin < r->origin ? lin_fail(err, LIN_UNSUPPORTED,
-                                                            "a resampler that went on from another libsoxr's state "
-                                                            "cannot be saved so soon")
+                                                            "a resampler loaded from the state of another libsoxr "
+                                                            "cannot be saved yet")
                                                  : try_past(r, h.origin, err);
         if (status != LIN_OK) return status;
         memcpy((unsigned char *)bytes + sizeof h, r->past + (h.origin - r->origin), (size_t)h.n_past * sizeof(float));
@@ -391,7 +393,7 @@ lin_status lin_resampler_save(const lin_resampler *r, int past, void *bytes, lin
 lin_status lin_resampler_load(lin_resampler *r, const void *bytes, size_t n_bytes, lin_error *err)
 {
     state_header h;
-    if (n_bytes < sizeof h) return lin_fail(err, LIN_FORMAT, "the state of a resampler is cut short");
+    if (n_bytes < sizeof h) return lin_fail(err, LIN_FORMAT, "the state of a resampler is truncated");
     memcpy(&h, bytes, sizeof h);
     if ((double)h.in_hz != r->in_hz || (double)h.out_hz != r->out_hz)
         return lin_fail(err, LIN_FORMAT, "the state of a resampler is from %lld to %lld Hz, not from %g to %g", (long long)h.in_hz,
@@ -402,9 +404,9 @@ lin_status lin_resampler_load(lin_resampler *r, const void *bytes, size_t n_byte
         (h.n_past != 0 && h.n_past != past) || n_bytes != sizeof h + (size_t)h.n_past * sizeof(float) || (!r->soxr && h.taken) ||
         (double)h.given > (double)h.taken * r->out_hz / r->in_hz + 2 || h.origin * h.out_hz % h.in_hz != 0 ||
         h.given < h.origin / h.in_hz * h.out_hz)
-        return lin_fail(err, LIN_FORMAT, "the state of a resampler contradicts itself");
+        return lin_fail(err, LIN_FORMAT, "the state of a resampler is inconsistent");
     if (!r->soxr) return LIN_OK;
-    if (r->taken) return lin_fail(err, LIN_INVALID, "resampler: loading into one that is in use");
+    if (r->taken) return lin_fail(err, LIN_INVALID, "resampler: cannot load after the first input");
     if (past > r->most_past) {
         float *larger = lin_resize(r->past, (size_t)past, sizeof *larger);
         if (!larger) return lin_no_memory(err, "a resampler", (size_t)past * sizeof *larger);
@@ -425,7 +427,7 @@ lin_status lin_resampler_load(lin_resampler *r, const void *bytes, size_t n_byte
 lin_status lin_resampler_remind(lin_resampler *r, const float *in, int n, lin_error *err)
 {
     if (n < 0 || n > r->lacking)
-        return lin_fail(err, LIN_INVALID, "resampler: %d samples of the past, %lld are missing", n, (long long)r->lacking);
+        return lin_fail(err, LIN_INVALID, "resampler: %d samples of the past supplied, %lld needed", n, (long long)r->lacking);
     memcpy(r->past + r->n_past, in, (size_t)n * sizeof *in);
     r->n_past += n;
     r->lacking -= n;

@@ -1,19 +1,19 @@
 /*
- * resample.h - one channel of sound from any sample rate to any other, as it arrives.
+ * resample.h - resamples one channel of sound, as it arrives, from any sample rate to any other.
  *
  * Pipeline: frontend/audio, one channel -> [this] -> frontend/fbank.
- * libsoxr at its high quality (20 bits, linear phase, flat to 91 % of the lower Nyquist frequency); equal rates pass through bit
- * for bit. The output lags: the filter looks ahead (some 40 ms from 44.1 or 48 kHz, 120 ms from 8 kHz), but is aligned in time with
- * the input.
+ * libsoxr at its high quality (20 bits, linear phase, flat to 91 % of the lower Nyquist frequency); with equal rates samples pass
+ * through unchanged. The output lags because the filter looks ahead (some 40 ms from 44.1 or 48 kHz, 120 ms from 8 kHz), but it
+ * is aligned in time with the input.
  *
  *   lin_resampler_create(44100, 16000, &r, &err);
  *   while (have_samples) lin_resampler_push(r, in, n, out, capacity, &n_out, &err);
  *   lin_resampler_finish(r, out, capacity, &n_out, &err);
  *   lin_resampler_destroy(r);
  *
- * Nothing of ours is allocated after creation; libsoxr's queues find their size (below 1 MB) in the first seconds.
- * Pushing the same samples in any pieces gives the same bits: libsoxr is fed in blocks of a fixed size. All of it is about
- * input samples * out_hz / in_hz samples long.
+ * This code allocates nothing after creation; libsoxr's queues reach their size (below 1 MB) in the first seconds.
+ * Pushing the same samples in any parts gives the same bits: libsoxr is fed in blocks of a fixed size. The whole output has about
+ * input samples * out_hz / in_hz samples.
  * Threads: a resampler belongs to one thread at a time.
  */
 #ifndef LIN_FRONTEND_RESAMPLE_H
@@ -32,56 +32,58 @@ lin_status lin_resampler_create(double in_hz, double out_hz, lin_resampler **res
 /* The most samples that pushing n more, or finishing (n = 0), can give. */
 int lin_resampler_most_out(const lin_resampler *resampler, int n);
 
-/* What it was created for. */
+/* The rates given at creation. */
 void lin_resampler_rates(const lin_resampler *resampler, double *in_hz, double *out_hz);
 
 /*
- * Takes in n samples and writes those that are certain.
- * LIN_TOO_SMALL, and no state changed, if capacity < lin_resampler_most_out(resampler, n). LIN_INVALID after finishing.
+ * Processes n samples and writes the output that is complete.
+ * LIN_TOO_SMALL, with no state changed, if capacity < lin_resampler_most_out(resampler, n). LIN_INVALID after finishing.
  */
 lin_status lin_resampler_push(lin_resampler *resampler, const float *in, int n, float *out, int capacity, int *n_out,
                               lin_error *err);
 
-/* The input has ended: writes the rest. LIN_TOO_SMALL as above with n = 0. Only reset and destroy may follow. */
+/* The end of the input: writes the rest. LIN_TOO_SMALL as above with n = 0. Only reset and destroy may follow. */
 lin_status lin_resampler_finish(lin_resampler *resampler, float *out, int capacity, int *n_out, lin_error *err);
 
-/* As newly created. LIN_NO_MEMORY if libsoxr cannot; then only destroy may follow. */
+/* Returns to the initial state. LIN_NO_MEMORY if libsoxr cannot; then only destroy may follow. */
 lin_status lin_resampler_reset(lin_resampler *resampler, lin_error *err);
 
 /*
- * ---- putting a resampler away ----
+ * ---- saving a resampler ----
  *
- * What is inside libsoxr cannot be had. But its blocks begin alike again after a period of input, which depends on the two rates
- * (0.1 s from 8 or 48 kHz to 16 kHz, 5 s from 44.1, 33 s from 11.025): another resampler that is given the samples since a multiple
- * of it soon gives the same bits. So a state is made of those samples. libsoxr does not tell its period: it is found by trial.
+ * libsoxr's internal state cannot be read. But its blocks repeat after a period of input, which depends on the two rates (0.1 s
+ * from 8 or 48 kHz to 16 kHz, 5 s from 44.1, 33 s from 11.025): another resampler that gets the samples since a multiple of the
+ * period soon gives the same bits. So a saved state consists of those samples. libsoxr does not report its period: it is found by
+ * trial.
  *
- * *period: input samples; 0 for equal rates. Takes up to a second. LIN_UNSUPPORTED for rates that are not whole and those without a
- * period of at most LIN_RESAMPLER_LONGEST_S.
+ * *period: input samples; 0 for equal rates. Takes up to a second. LIN_UNSUPPORTED for rates that are not whole numbers and those
+ * without a period of at most LIN_RESAMPLER_LONGEST_S.
  */
 enum { LIN_RESAMPLER_LONGEST_S = 40 };
 lin_status lin_resampler_find_period(double in_hz, double out_hz, int64_t *period, lin_error *err);
 
-/* From now on keeps the samples that a state is made of, two periods and a little. Before the first sample. */
+/* From now on keeps the samples that a state needs, a little more than two periods. Call it before the first sample. */
 lin_status lin_resampler_remember(lin_resampler *resampler, int64_t period, lin_error *err);
 
 /*
- * The state of a resampler that remembers, little-endian. past = 0: without the samples, which lin_resampler_remind must then bring
- * again. Saving tries whether the state gives the bits that this resampler gave last: LIN_UNSUPPORTED if not. LIN_INVALID for one
- * that is finished or does not remember (equal rates need not).
+ * The state of a resampler that keeps its past, little-endian. past = 0: without the samples, which lin_resampler_remind must
+ * then supply. Saving checks that the state gives the bits that this resampler gave last: LIN_UNSUPPORTED if not. LIN_INVALID if
+ * it is finished or does not keep its past (with equal rates it need not).
  */
 size_t lin_resampler_state_bytes(const lin_resampler *resampler, int past);
 lin_status lin_resampler_save(const lin_resampler *resampler, int past, void *bytes, lin_error *err);
 
-/* Into a resampler between the same rates, new or reset. LIN_FORMAT, and it is as it was, for what is no state of such. */
+/* Loads into a resampler between the same rates, new or reset. LIN_FORMAT, with nothing changed, if the bytes are not such a
+ * state. */
 lin_status lin_resampler_load(lin_resampler *resampler, const void *bytes, size_t n_bytes, lin_error *err);
 
-/* Samples of the past that a loaded state lacks: the last ones that had been taken in. */
+/* Samples of the past that a loaded state lacks: the last ones before it was saved. */
 int64_t lin_resampler_lacking(const lin_resampler *resampler);
 
-/* Brings them, in any pieces, before the next push. */
+/* Supplies them, in any parts, before the next push. */
 lin_status lin_resampler_remind(lin_resampler *resampler, const float *in, int n, lin_error *err);
 
-/* NULL is allowed. */
+/* Accepts NULL. */
 void lin_resampler_destroy(lin_resampler *resampler);
 
 #endif

@@ -5,13 +5,13 @@
 
 #include "base/memory.h"
 
-// Neighbouring lines are fetched in pairs by some processors, so the two sides stand two lines apart.
+// Some processors fetch lines in pairs, so the data of the two sides are two lines apart.
 enum { APART = 128 };
 
 /*
- * Indices run on for ever (2^64 frames are 12 million years at 48 kHz); an index modulo the capacity is a place. A side publishes
- * its own index with release after it has touched the frames, and reads the other's with acquire before it does. What it last saw
- * of the other's is enough most of the time, so the line that both would fight for is rarely read.
+ * Indices increase without limit (2^64 frames are 12 million years at 48 kHz); an index modulo the capacity is a place. A side
+ * publishes its own index with release after it has accessed the frames, and reads the other's with acquire before it does. The
+ * last value seen of the other index is usually sufficient, so the cache line that both sides share is rarely read.
  */
 struct lin_ring {
     float *frames; // [capacity, width]
@@ -31,12 +31,12 @@ lin_status lin_ring_create(size_t frames, int width, lin_ring **out, lin_error *
     const size_t most = (size_t)1 << 30;
     *out = NULL;
     if (frames < 1 || width < 1 || frames > most || (size_t)width > most / frames)
-        return lin_fail(err, LIN_INVALID, "a ring of %zu frames of %d channels: from 1 to 2^30 samples", frames, width);
+        return lin_fail(err, LIN_INVALID, "a ring of %zu frames of %d channels; must be 1 to 2^30 samples", frames, width);
     size_t capacity = 1;
     while (capacity < frames) capacity *= 2;
     lin_ring *ring = lin_calloc(1, sizeof *ring);
     if (!ring) return lin_no_memory(err, "a ring", sizeof *ring);
-    // Written once, by being zeroed: the producer must not be the first to touch a page.
+    // Written once, by zeroing: the producer must not cause page faults.
     ring->frames = lin_calloc(capacity * (size_t)width, sizeof *ring->frames);
     if (!ring->frames) {
         lin_free(ring);
@@ -69,7 +69,7 @@ size_t lin_ring_write(lin_ring *ring, const float *samples, size_t n)
     return fits;
 }
 
-// How many of n frames the consumer may take.
+// How many of n frames the consumer may read.
 static size_t available(lin_ring *ring, uint64_t taken, size_t n)
 {
     size_t there = (size_t)(ring->seen_written - taken);
@@ -103,7 +103,7 @@ size_t lin_ring_skip(lin_ring *ring, size_t n)
 
 size_t lin_ring_readable(const lin_ring *ring)
 {
-    // In this order the difference is never negative; while both sides run it may come out larger than the capacity.
+    // In this order the difference is never negative; while both sides run, it may exceed the capacity.
     const uint64_t taken = atomic_load_explicit(&ring->taken, memory_order_acquire);
     const size_t there = (size_t)(atomic_load_explicit(&ring->written, memory_order_acquire) - taken);
     return there < ring->capacity ? there : ring->capacity;

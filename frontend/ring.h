@@ -1,12 +1,12 @@
 /*
- * ring.h - a queue of sound between two threads: one writes, the other reads, neither ever waits.
+ * ring.h - a queue of sound between two threads: one writes, the other reads, and neither waits.
  *
  * Pipeline: the sound system's own thread -> [this] -> the thread that recognises. Used by frontend/microphone.
- * Single producer, single consumer (Lamport 1983): each side owns one index and only looks at the other's, so nothing is locked and
+ * Single producer, single consumer (Lamport 1983): each side owns one index and only reads the other's, so nothing is locked and
  * a callback that must not block can write. An element is a frame: `width` floats, one of each channel.
  *
  *   lin_ring_create(48000, 1, &ring, &err);
- *   lin_ring_write(ring, samples, n);              // producer: as many as fit; the others are dropped, and counted
+ *   lin_ring_write(ring, samples, n);              // producer: as many as fit; the others are dropped and counted
  *   n = lin_ring_read(ring, samples, capacity);    // consumer: as many as there are
  *   lin_ring_destroy(ring);                        // when both have stopped
  *
@@ -29,26 +29,26 @@ lin_status lin_ring_create(size_t frames, int width, lin_ring **ring, lin_error 
 /* In frames; never changes. */
 size_t lin_ring_capacity(const lin_ring *ring);
 
-/* Producer: copies the first of n frames, samples [n, width], that fit, and says how many. The others count as dropped. */
+/* Producer: copies the first of n frames, samples [n, width], that fit; returns their number. The others count as dropped. */
 size_t lin_ring_write(lin_ring *ring, const float *samples, size_t n);
 
-/* Consumer: copies the oldest frames out, samples [n, width], at most n of them, and says how many. */
+/* Consumer: copies the oldest frames, samples [n, width], at most n of them; returns their number. */
 size_t lin_ring_read(lin_ring *ring, float *samples, size_t n);
 
-/* Consumer: forgets at most n of the oldest frames, and says how many. */
+/* Consumer: discards at most n of the oldest frames; returns their number. */
 size_t lin_ring_skip(lin_ring *ring, size_t n);
 
-/* Frames that wait to be read, and room for more. Any thread; from the consumer the first, from the producer the second, is a
- * promise: the other side only makes it larger. */
+/* Frames that can be read, and room for more. Any thread; the consumer may rely on the first and the producer on the second,
+ * because the other side only increases it. */
 size_t lin_ring_readable(const lin_ring *ring);
 size_t lin_ring_writable(const lin_ring *ring);
 
-/* Frames since creation: written (without the dropped), read or skipped, dropped for want of room. Any thread. */
+/* Frames since creation: written (without the dropped), read or skipped, dropped because the ring was full. Any thread. */
 uint64_t lin_ring_written(const lin_ring *ring);
 uint64_t lin_ring_taken(const lin_ring *ring);
 uint64_t lin_ring_dropped(const lin_ring *ring);
 
-/* NULL is allowed. */
+/* Accepts NULL. */
 void lin_ring_destroy(lin_ring *ring);
 
 #endif

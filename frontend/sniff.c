@@ -64,7 +64,7 @@ static const struct {
     {0, MAGIC("\x93NUMPY"), LIN_SNIFF_NO_SOUND, "a NumPy matrix"},
     {0, MAGIC("LINNETDS"), LIN_SNIFF_NO_SOUND, "a feature cache"},
     {0, MAGIC("linngram"), LIN_SNIFF_NO_SOUND, "a language model"},
-    // Playlists would make another program open the files that they name.
+    // A playlist could make another program open the files that it names.
     {0, MAGIC("#EXTM3U"), LIN_SNIFF_NO_SOUND, "a playlist"},
     {0, MAGIC("ffconcat"), LIN_SNIFF_NO_SOUND, "a playlist"},
 };
@@ -74,7 +74,7 @@ static int has(const unsigned char *b, size_t n, size_t at, const char *magic, s
     return n >= at + length && memcmp(b + at, magic, length) == 0;
 }
 
-// ---- frames without a file around them ----
+// ---- frames without a container ----
 
 // The length in bytes of the MPEG audio frame that begins here, 0 if none does. ISO 11172-3, 2.4.1.3; 13818-3 for the half rates.
 static size_t mpeg_frame(const unsigned char *b)
@@ -103,7 +103,7 @@ static size_t adts_frame(const unsigned char *b)
     return length > 7 ? length : 0;
 }
 
-// Two headers that agree on version, layer and rate.
+// Two headers with the same version, layer and rate.
 static int two_frames(const unsigned char *b, size_t n, size_t (*frame)(const unsigned char *))
 {
     const size_t length = n >= 7 ? frame(b) : 0;
@@ -144,7 +144,7 @@ lin_sniffed lin_sniff(const unsigned char *b, size_t n, const char **what)
     if (n > LIN_SNIFF_BYTES) n = LIN_SNIFF_BYTES;
     for (size_t i = 0; i < sizeof signatures / sizeof signatures[0]; i++) {
         if (!has(b, n, (size_t)signatures[i].at, signatures[i].magic, signatures[i].n)) continue;
-        // The third word of an IFF file means something only behind the first.
+        // The third word of an IFF file is a signature only after one of these first words.
         if (signatures[i].at == 8 && !has(b, n, 0, "RIFF", 4) && !has(b, n, 0, "RIFX", 4) && !has(b, n, 0, "RF64", 4) &&
             !has(b, n, 0, "BW64", 4) && !has(b, n, 0, "FORM", 4))
             continue;
@@ -191,7 +191,7 @@ static uint32_t u32(const unsigned char *b) { return u16(b + 2) << 16 | u16(b); 
 
 static uint32_t big32(const unsigned char *b) { return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3]; }
 
-// An 80-bit float, as AIFF has them: exponent, then a mantissa of which the first 32 bits do here.
+// An 80-bit float of AIFF: exponent, then a mantissa, whose first 32 bits are enough here.
 static int64_t extended(const unsigned char *b)
 {
     const int exponent = ((b[0] & 0x7f) << 8 | b[1]) - 16383;

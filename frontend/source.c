@@ -34,8 +34,8 @@ lin_status lin_extractor_create(int rate_hz, int channels, const lin_feature_opt
     lin_status status = lin_audio_check_format("the sound", rate_hz, channels, err);
     if (status != LIN_OK) return status;
     if (o->channel < LIN_CHANNEL_EACH || o->channel >= channels)
-        return lin_fail(err, LIN_INVALID, "channel %d was asked for, but the sound has %d", o->channel + 1, channels);
-    if (!(o->speed >= 0.5 && o->speed <= 2)) return lin_fail(err, LIN_INVALID, "speed is %g, must be 0.5 to 2", o->speed);
+        return lin_fail(err, LIN_INVALID, "channel %d is requested, but the sound has %d", o->channel + 1, channels);
+    if (!(o->speed >= 0.5 && o->speed <= 2)) return lin_fail(err, LIN_INVALID, "speed is %g; must be 0.5 to 2", o->speed);
     lin_extractor *f = lin_calloc(1, sizeof *f);
     if (!f) return lin_no_memory(err, "features", sizeof *f);
     f->channels = channels;
@@ -45,12 +45,12 @@ lin_status lin_extractor_create(int rate_hz, int channels, const lin_feature_opt
     if (f->lanes) f->n_lanes = o->channel == LIN_CHANNEL_EACH ? channels : 1;
     else status = lin_no_memory(err, "features", (size_t)channels * sizeof *f->lanes);
     for (int l = 0; l < f->n_lanes && status == LIN_OK; l++) {
-        // Played faster, the sound has the rate rate_hz * speed.
+        // Played faster, the sound has the sample rate rate_hz * speed.
         status = lin_fbank_create(&o->fbank, &f->lanes[l].fbank, err);
         if (status == LIN_OK) status = lin_resampler_create(rate_hz * o->speed, o->fbank.sample_hz, &f->lanes[l].resampler, err);
     }
     if (status == LIN_OK) {
-        // A block's samples and all that the filter holds back: libsoxr's longest look-ahead is below a second of input.
+        // The samples of a block and all that the filter holds: libsoxr's longest look-ahead is below a second of input.
         f->room = (int)((BLOCK + rate_hz) * o->fbank.sample_hz / (rate_hz * o->speed)) + BLOCK;
         f->mono = lin_alloc(BLOCK, sizeof(float));
         f->samples = lin_alloc((size_t)f->room, sizeof(float));
@@ -71,7 +71,7 @@ int lin_extractor_most_out(const lin_extractor *f, int n)
     return lin_fbank_frames_out(f->lanes[0].fbank, lin_resampler_most_out(f->lanes[0].resampler, n));
 }
 
-// Lane l's share of sound [n, channels].
+// Writes lane l's channel, or the mix, of sound [n, channels].
 static void take_channel(const lin_extractor *f, int l, const float *sound, int n, float *mono)
 {
     int C = f->channels;
@@ -89,7 +89,7 @@ static void take_channel(const lin_extractor *f, int l, const float *sound, int 
 
 static lin_status check_room(const lin_extractor *f, int n, int capacity, lin_error *err)
 {
-    if (f->finished || n < 0) return lin_fail(err, LIN_INVALID, "features: %d samples, or samples after the end", n);
+    if (f->finished || n < 0) return lin_fail(err, LIN_INVALID, "features: a push of %d samples, or after the end", n);
     int most = lin_extractor_most_out(f, n);
     if (capacity < most)
         return lin_fail(err, LIN_TOO_SMALL, "features: %d samples may give %d frames, but there is room for %d", n, most, capacity);
@@ -103,7 +103,7 @@ lin_status lin_extractor_push(lin_extractor *f, const float *sound, int n, float
     if (status != LIN_OK) return status;
     size_t count = (size_t)n * (size_t)f->channels, bad = lin_audio_find_bad(sound, count);
     if (bad < count)
-        return lin_fail(err, LIN_NUMERIC, "sample %zu of channel %zu is %g, which is no sound", bad / (size_t)f->channels,
+        return lin_fail(err, LIN_NUMERIC, "sample %zu of channel %zu is %g, which is not sound", bad / (size_t)f->channels,
                         bad % (size_t)f->channels + 1, (double)sound[bad]);
     int done = 0;
     for (int at = 0; at < n; at += BLOCK) {
@@ -151,7 +151,7 @@ lin_status lin_extractor_reset(lin_extractor *f, lin_error *err)
     return LIN_OK;
 }
 
-// ---- put away ----
+// ---- saving and loading ----
 
 typedef struct state_header {
     int32_t lanes, channels, channel, bins;
@@ -184,7 +184,7 @@ lin_status lin_extractor_save(const lin_extractor *f, int past, void *bytes, lin
 {
     unsigned char *to = bytes;
     const state_header h = {f->n_lanes, f->channels, f->channel, f->bins};
-    if (f->finished) return lin_fail(err, LIN_INVALID, "features: saved after the end");
+    if (f->finished) return lin_fail(err, LIN_INVALID, "features: cannot save after the end");
     memcpy(to, &h, sizeof h);
     to += sizeof h;
     for (int l = 0; l < f->n_lanes; l++) {
@@ -208,7 +208,7 @@ lin_status lin_extractor_load(lin_extractor *f, const void *bytes, size_t n_byte
     if (n_bytes >= sizeof h) memcpy(&h, from, sizeof h);
     if (h.lanes != f->n_lanes || h.channel != f->channel || h.bins != f->bins ||
         (h.channel != LIN_CHANNEL_MIX && h.channels != f->channels))
-        return lin_fail(err, LIN_FORMAT, "the state of features is one of other channels or bins");
+        return lin_fail(err, LIN_FORMAT, "the state of features has other channels or bins");
     from += sizeof h;
     lin_status status = lin_extractor_reset(f, err);
     for (int l = 0; l < f->n_lanes && status == LIN_OK; l++) {
@@ -216,13 +216,13 @@ lin_status lin_extractor_load(lin_extractor *f, const void *bytes, size_t n_byte
         if ((size_t)(end - from) >= sizeof lh) memcpy(&lh, from, sizeof lh);
         from += sizeof lh;
         if (lh.resampler < 0 || lh.fbank < 0 || lh.resampler > end - from || lh.fbank > end - from - lh.resampler) {
-            status = lin_fail(err, LIN_FORMAT, "the state of features is cut short");
+            status = lin_fail(err, LIN_FORMAT, "the state of features is truncated");
         } else {
             status = lin_resampler_load(f->lanes[l].resampler, from, (size_t)lh.resampler, err);
             if (status == LIN_OK) status = lin_fbank_load(f->lanes[l].fbank, from + lh.resampler, (size_t)lh.fbank, err);
             from += lh.resampler + lh.fbank;
         }
-        // What was said of all lanes at once would not hold.
+        // All lanes must have the same counters.
         if (status == LIN_OK &&
             (lin_resampler_lacking(f->lanes[l].resampler) != lin_resampler_lacking(f->lanes[0].resampler) ||
              lin_resampler_most_out(f->lanes[l].resampler, 0) != lin_resampler_most_out(f->lanes[0].resampler, 0) ||
@@ -262,7 +262,7 @@ void lin_extractor_destroy(lin_extractor *f)
     lin_free(f);
 }
 
-// ---- pulled from a file ----
+// ---- reading a file ----
 
 struct lin_source {
     lin_audio *audio;
@@ -270,11 +270,11 @@ struct lin_source {
     lin_audio_format info;
     float *sound;        // [BLOCK, channels]
     int room;            // frames
-    float *frames;       // [lanes, room, D], given by the features and not yet read: at .. held-1
+    float *frames;       // [lanes, room, D], computed and not yet read: at .. held-1
     int at, held, ended; // ended: the features are finished
-    int open, last;      // open: they never are; last: frames of sound in `sound`
+    int open, last;      // open: they never end; last: frames of sound in `sound`
     int64_t given;       // frames
-    int64_t stop;        // of the sound, where the part that is wanted ends; -1: at its end
+    int64_t stop;        // frame of the sound at which the requested part ends; -1: the end of the sound
     double window_ms;
 };
 
@@ -313,11 +313,11 @@ lin_status lin_source_open(const char *path, const lin_pcm_format *raw, const li
     lin_audio *audio;
     lin_status status = lin_audio_open(path, raw, &audio, err);
     if (status != LIN_OK) return status;
-    // The name of the file belongs into the message about a channel that it lacks.
+    // The message about a missing channel includes the file name.
     if (o->channel >= lin_audio_info(audio)->channels) {
         int channels = lin_audio_info(audio)->channels;
         lin_audio_close(audio);
-        return lin_fail(err, LIN_INVALID, "%s has %d channel%s; channel %d was asked for", path, channels, channels == 1 ? "" : "s",
+        return lin_fail(err, LIN_INVALID, "%s has %d channel%s; channel %d is requested", path, channels, channels == 1 ? "" : "s",
                         o->channel + 1);
     }
     return lin_source_from_audio(audio, o, out, err);
@@ -335,7 +335,7 @@ static lin_status refill(lin_source *s, lin_error *err)
     const int64_t left = s->stop < 0 ? BLOCK : s->stop - lin_audio_position(s->audio);
     if (left > 0) status = lin_audio_read(s->audio, s->sound, left < BLOCK ? (int)left : BLOCK, &n, err);
     s->info = *lin_audio_info(s->audio);
-    // Of sound that is missing behind the part nothing is said.
+    // Sound that is missing after the part gives no warning.
     if (left <= 0) s->info.warning[0] = 0, s->info.incomplete = 0;
     if (status != LIN_OK) return status;
     s->at = s->held = 0;
@@ -353,7 +353,7 @@ static lin_status refill(lin_source *s, lin_error *err)
 lin_status lin_source_read(lin_source *s, float *frames, int capacity, int *n, lin_error *err)
 {
     *n = 0;
-    if (capacity < 1) return lin_fail(err, LIN_INVALID, "reading features into room for %d frames", capacity);
+    if (capacity < 1) return lin_fail(err, LIN_INVALID, "reading features: room for %d frames; must be at least 1", capacity);
     int done = 0, live = lin_audio_is_live(s->audio);
     size_t D = (size_t)s->features->bins;
     while (done < capacity && !(live && done)) {
@@ -407,7 +407,7 @@ lin_status lin_source_load(lin_source *s, const void *bytes, size_t n_bytes, lin
     if (n_bytes >= sizeof counts) memcpy(counts, from, sizeof counts);
     if (counts[0] < 0 || counts[0] > s->room || counts[1] < 0 ||
         n_bytes - sizeof counts < (size_t)counts[0] * lanes * row * sizeof(float))
-        return lin_fail(err, LIN_FORMAT, "the state of a source of features is cut short");
+        return lin_fail(err, LIN_FORMAT, "the state of a source of features is truncated");
     const size_t lane_bytes = (size_t)counts[0] * row * sizeof(float), used = sizeof counts + lanes * lane_bytes;
     lin_status status = lin_extractor_load(s->features, from + used, n_bytes - used, err);
     if (status != LIN_OK) return status;
@@ -422,13 +422,13 @@ lin_status lin_source_load(lin_source *s, const void *bytes, size_t n_bytes, lin
 lin_status lin_source_go_to(lin_source *s, int64_t position, int n_last, int through, lin_error *err)
 {
     const int64_t past = lin_extractor_lacking(s->features), most = past > n_last ? past : n_last;
-    // A second more than is needed: the decoder of a lossy format settles meanwhile.
+    // Start a second earlier than needed, so that the decoder of a lossy format settles.
     const int64_t begin = position - most - s->info.rate_hz;
     if (position < most || n_last < 0 || n_last > BLOCK)
-        return lin_fail(err, LIN_INVALID, "cannot go to frame %lld of the sound with %lld before it", (long long)position,
+        return lin_fail(err, LIN_INVALID, "cannot continue at frame %lld of the sound with %lld before it", (long long)position,
                         (long long)most);
     if (!through && begin > 0) {
-        // What cannot be wound is read from where it stands, its beginning.
+        // If seeking is not possible, read from the present position, the beginning.
         lin_status status = lin_audio_seek(s->audio, begin, err);
         if (status != LIN_OK && (status != LIN_UNSUPPORTED || lin_audio_position(s->audio) > 0)) return status;
     }
@@ -437,11 +437,11 @@ lin_status lin_source_go_to(lin_source *s, int64_t position, int n_last, int thr
         int n;
         lin_status status = lin_audio_read(s->audio, s->sound, stop - at < BLOCK ? (int)(stop - at) : BLOCK, &n, err);
         if (status == LIN_OK && n == 0)
-            status = lin_fail(err, LIN_MISMATCH, "the sound ends after %.3f s, before the place to go on from",
+            status = lin_fail(err, LIN_MISMATCH, "the sound ends after %.3f s, before the position to continue at",
                               (double)at / s->info.rate_hz);
         if (status != LIN_OK) return status;
         s->last = n;
-        const int64_t before = at < position - past ? position - past - at : 0; // of this block, what is not of the past yet
+        const int64_t before = at < position - past ? position - past - at : 0; // frames of this block before the past
         if (before < n) status = lin_extractor_remind(s->features, s->sound + before * s->info.channels, n - (int)before, err);
         if (status != LIN_OK) return status;
         at += n;
@@ -458,7 +458,7 @@ lin_status lin_source_part(lin_source *s, double start_s, double end_s, lin_erro
 {
     const double rate_hz = s->info.rate_hz, most = 0x1p53;
     if (!(start_s >= 0 && end_s > start_s && start_s * rate_hz < most))
-        return lin_fail(err, LIN_INVALID, "a part from %g to %g s", start_s, end_s);
+        return lin_fail(err, LIN_INVALID, "a part from %g to %g s; must be 0 <= start < end", start_s, end_s);
     const int64_t start = llround(start_s * rate_hz), begin = start - s->info.rate_hz;
     if (end_s * rate_hz < most) s->stop = llround(end_s * rate_hz);
     if (s->info.frames >= 0 && begin > s->info.frames) return ends_before(start_s, lin_source_duration(s), err);

@@ -45,7 +45,7 @@ exec 9>&-
 
 run transcribe - < "$tmp/talk.raw"
 is "headerless samples as standard input" "$phones" "$out"
-has "it is said how they are taken" "$err" "standard input is not a sound format that is recognised: it is read as headerless s16le at 16000 Hz, 1 channel"
+has "it is said how they are taken" "$err" "the format of standard input is not recognised: it is read as headerless s16le at 16000 Hz, 1 channel"
 cat "$tmp/talk.raw" | "$LINNET" transcribe -q --raw - > "$tmp/.out" 2> "$tmp/.err"
 is "--raw: no word about it" "$phones:" "$(cat "$tmp/.out"):$(cat "$tmp/.err")"
 cat "$tmp/talk.raw" | "$LINNET" transcribe -q --rate 16000 - > "$tmp/.out" 2> "$tmp/.err"
@@ -110,10 +110,10 @@ m=$tmp/talk.m4a
 printf '\000\000\000\030ftypM4A \000\000\000\000M4A mp42\001\002\003' > "$m"
 run transcribe -q "$m"
 is "without ffmpeg: status" 1 "$status"
-has "without ffmpeg: what it is" "$err" "talk.m4a is an MPEG-4 file (m4a, mp4, mov), which is read with the program ffmpeg"
+has "without ffmpeg: what it is" "$err" "talk.m4a is an MPEG-4 file (m4a, mp4, mov), which needs the program ffmpeg"
 has "without ffmpeg: what to do" "$err" "apt install ffmpeg"
 (unset LINNET_FFMPEG; PATH=$tmp/nowhere "$LINNET" transcribe -q "$m") 2> "$tmp/.err"
-has "ffmpeg is looked for on the PATH" "$(cat "$tmp/.err")" "ffmpeg cannot be run: No such file or directory"
+has "ffmpeg is looked for on the PATH" "$(cat "$tmp/.err")" "cannot run ffmpeg: No such file or directory"
 
 export LINNET_FFMPEG=$tmp/fake
 mode() { echo "$1" > "$tmp/mode"; }
@@ -152,7 +152,7 @@ is "much on standard error does not stop it" "$phones" "$("$LINNET" transcribe -
 mode bad
 refused "ffmpeg cannot read it" 1 "talk.m4a cannot be read; ffmpeg says: moov atom not found; Invalid data found" transcribe -q "$m"
 mode silent
-refused "a video without sound" 1 "there is no sound in it" transcribe -q "$m"
+refused "a video without sound" 1 "it contains no sound" transcribe -q "$m"
 mode other
 refused "ffmpeg gives no samples" 1 "talk.m4a cannot be read" transcribe -q "$m"
 mode huge
@@ -182,9 +182,9 @@ broken() {
     has "$2: reported" "$err" "talk.m4a is damaged; 1.000 s of it were read; ffmpeg says: $3"
 }
 broken half "ffmpeg complains" "stream 0, offset 0x50c0: partial file"
-broken short "a container that promises more" "its container promises 2.00 s"
+broken short "a container that gives a longer time" "its container gives 2.00 s"
 broken fails "ffmpeg fails on the way" "out of luck; exit status 69"
-broken killed "ffmpeg is killed" "it was ended by signal 9"
+broken killed "ffmpeg is killed" "it ended with signal 9"
 
 mode hangs
 "$LINNET" transcribe -q "$m" > "$tmp/.out" 2> "$tmp/.err" &
@@ -213,7 +213,7 @@ export LINNET_FFMPEG=
 
 c=$tmp/cut.wav
 head -c 32044 "$w" > "$c" # 1 of 2 seconds
-said="cut.wav breaks off after 1.000 s; its header promises 2.000 s"
+said="cut.wav is truncated: it ends after 1.000 s; its header gives 2.000 s"
 incomplete() {
     what=$1
     shift
@@ -237,10 +237,10 @@ incomplete prepare prepare "$tmp/media" --audio-root "$tmp" --lexicon "$tmp/dict
 has "prepare names the utterance" "$err" "u1: "
 ok "the cache is there" test -s "$tmp/cut.lfc"
 run transcribe -q - < "$c"
-has "standard input that breaks off" "$err" "standard input breaks off after 1.000 s"
+has "standard input that is truncated" "$err" "standard input is truncated: it ends after 1.000 s"
 head -c 32044 "$w" | "$LINNET" transcribe -q - > "$tmp/.out" 2> "$tmp/.err"
-is "a pipe that breaks off: status" 1 "$?"
-has "a pipe that breaks off" "$(cat "$tmp/.err")" "standard input breaks off after 1.000 s; its header promises 2.000 s"
+is "a pipe that is truncated: status" 1 "$?"
+has "a pipe that is truncated" "$(cat "$tmp/.err")" "standard input is truncated: it ends after 1.000 s; its header gives 2.000 s"
 
 # ---- a part of a file --------------------------------------------------------------------------------------------------------------
 

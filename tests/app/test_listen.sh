@@ -263,7 +263,7 @@ is "16000 Hz: recorded bit for bit" "$(tail -c +129 "$tmp/a.npy" | cksum)" "$(ta
 
 wait "$stalled"
 is "stalled: status" 1 "$?"
-has "stalled: reported" "$(cat "$tmp/stalled.err")" "has given nothing for"
+has "stalled: reported" "$(cat "$tmp/stalled.err")" "no sound from the microphone"
 has "stalled: reported" "$(cat "$tmp/stalled.err")" "0.0 s heard"
 
 # A reader that is too slow: the pipe to it is full before the first word. Samples are dropped and reported.
@@ -298,7 +298,7 @@ sleep 1.6
 virtual_mic_kill
 wait "$pid"
 is "lost: status" 1 "$?"
-has "lost: reported" "$(cat "$tmp/lost.err")" "is lost: it was unplugged, or the sound server ended"
+has "lost: reported" "$(cat "$tmp/lost.err")" "is lost: it was unplugged, or the sound server stopped"
 has "lost: what was recognised is there" "$(grep '"final"' "$tmp/lost.out")" '"text":"'"$(echo "$said" | cut -d' ' -f1-4)"
 has "lost: in JSON" "$(tail -n 1 "$tmp/lost.out")" '"reason":"failed","message":"the microphone'
 run transcribe -q "$tmp/lost.wav"

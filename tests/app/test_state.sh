@@ -192,7 +192,7 @@ is "two channels" "$(awk '!/^;;/ && $3 >= 5 && $3 < 7' "$tmp/each.ctm")" \
 run transcribe -q --snapshots 3s --output-dir "$tmp/many" "$tmp/day.wav" "$tmp/stereo.wav"
 is "several files: an index each" "day.snapshots day.txt stereo.snapshots stereo.txt" "$(ls "$tmp/many" | xargs)"
 
-refused "an index of a longer sound" 1 "before the place to go on from" \
+refused "an index of a longer sound" 1 "before the position to continue at" \
     transcribe -q --from-snapshot "$i" --start 5 --end 6 "$tmp/data/u1.wav"
 "$SOUND" "$tmp/night.wav" seconds=10 seed=11
 refused "an index of another sound" 1 "is not the sound that $i was made from" \

@@ -158,7 +158,7 @@ START_TEST(raw_encodings)
         ck_assert_int_eq(parsed, kinds[k].encoding);
     }
     lin_pcm_encoding parsed;
-    assert_fails(lin_pcm_parse("s16be", &parsed, &err), LIN_INVALID, err, "one of s16le");
+    assert_fails(lin_pcm_parse("s16be", &parsed, &err), LIN_INVALID, err, "use s16le");
 }
 END_TEST
 
@@ -303,7 +303,7 @@ START_TEST(wav_in_a_pipe_is_live)
     ck_assert_int_eq(is.incomplete, 0);
     wav_header(b, 1, 16000, 1, 16, 32000);
     ck_assert_int_eq(through_pipe(b, sizeof b, 1, x, 2000, &is, &err), 1000);
-    ck_assert_msg(strstr(is.warning, "a pipe breaks off after 0.062 s; its header promises 1.000 s") != NULL, "%s", is.warning);
+    ck_assert_msg(strstr(is.warning, "a pipe is truncated: it ends after 0.062 s; its header gives 1.000 s") != NULL, "%s", is.warning);
     ck_assert_int_eq(is.incomplete, 1);
 }
 END_TEST
@@ -431,7 +431,7 @@ START_TEST(refused_files)
     refused(write_bytes("text.wav", "It was a dark and stormy night.\n", 32), NULL, LIN_FORMAT, "it is text");
     refused(write_bytes("text.gsm", "It was a dark and stormy night.\n", 32), NULL, LIN_FORMAT, "it is text");
     refused(write_bytes("zeros.flac", memset(b, 0, 256), 256), NULL, LIN_FORMAT, "is not an audio file");
-    refused(write_bytes("one.raw", b, 1), &raw, LIN_FORMAT, "holds no samples");
+    refused(write_bytes("one.raw", b, 1), &raw, LIN_FORMAT, "contains no samples");
     size_t n = wav_header(b, 1, 16000, 1, 16, 1000);
     for (size_t k = 1; k < n; k++) refused(write_bytes("short.wav", b, k), NULL, LIN_FORMAT, "short.wav");
     refused(write_bytes("header.wav", b, n), NULL, LIN_FORMAT, "no samples");
@@ -505,9 +505,9 @@ START_TEST(lying_and_broken_files)
     noise(x, N, 0.5);
     memset(b, 1, sizeof b);
     wav_header(b, 1, 16000, 1, 16, 100000);
-    reported(write_bytes("liar.wav", b, 44 + 600), 300, 300, "breaks off after 0.019 s; its header promises 3.125 s");
+    reported(write_bytes("liar.wav", b, 44 + 600), 300, 300, "is truncated: it ends after 0.019 s; its header gives 3.125 s");
     wav_header(b, 1, 16000, 1, 16, 601);
-    reported(write_bytes("odd.wav", b, 44 + 600), 300, 300, "breaks off");
+    reported(write_bytes("odd.wav", b, 44 + 600), 300, 300, "is truncated");
     // A length that a program writing to a pipe could not know is no lie.
     const uint32_t unknown[] = {0x7fffffff, 0x7ffff000, 0xffffffff};
     for (int k = 0; k < 3; k++) {
@@ -517,9 +517,9 @@ START_TEST(lying_and_broken_files)
     wav_header(b, 1, 16000, 1, 16, 400);
     reported(write_bytes("more.wav", b, 44 + 600), 200, 200, NULL); // bytes after the sound may be anything
     size_t n = load(write_sound("a.aiff", SF_FORMAT_AIFF | SF_FORMAT_PCM_16, 16000, 1, x, N), b, sizeof b);
-    reported(write_bytes("cut.aiff", b, n / 2), N / 3, N / 2, "breaks off");
+    reported(write_bytes("cut.aiff", b, n / 2), N / 3, N / 2, "is truncated");
     n = load(write_sound("a.au", SF_FORMAT_AU | SF_FORMAT_PCM_16, 16000, 1, x, N), b, sizeof b);
-    reported(write_bytes("cut.au", b, n / 2), N / 3, N / 2, "breaks off");
+    reported(write_bytes("cut.au", b, n / 2), N / 3, N / 2, "is truncated");
     // Half of a file, in every format that says how long it is, or is made of pages that do.
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
         SF_INFO info = {.samplerate = formats[i].rate, .channels = 1, .format = formats[i].format};
@@ -591,7 +591,7 @@ START_TEST(standard_input)
     ck_assert_int_eq(n, 100);
     ck_assert_float_eq(x[7], 2100.0f / 32768);
     ck_assert_int_eq(info.rate_hz, 16000);
-    ck_assert_msg(strstr(info.notice, "standard input is not a sound format that is recognised") != NULL, "%s", info.notice);
+    ck_assert_msg(strstr(info.notice, "the format of standard input is not recognised") != NULL, "%s", info.notice);
     // A file is what its bytes say.
     unsigned char b[200] = {0};
     wav_header(b, 1, 16000, 1, 16, 156);
@@ -617,7 +617,7 @@ START_TEST(standard_input)
     ck_assert_int_eq(read_all(a, x, 200, &info, &err), 78);
     int null = open("/dev/null", O_RDONLY);
     dup2(null, 0);
-    refused("-", NULL, LIN_FORMAT, "holds no samples"); // live: it is no regular file
+    refused("-", NULL, LIN_FORMAT, "contains no samples"); // live: it is no regular file
     dup2(keep, 0);
     close(keep);
     close(fd);

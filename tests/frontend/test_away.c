@@ -171,7 +171,7 @@ START_TEST(what_is_no_state_is_refused)
                   *other = make(8000, 2, LIN_CHANNEL_EACH);
     lin_extractor *fast = make(48000, 1, LIN_CHANNEL_MIX);
     char none[64];
-    assert_fails(lin_extractor_save(f, 1, none, &err), LIN_INVALID, err, "does not remember");
+    assert_fails(lin_extractor_save(f, 1, none, &err), LIN_INVALID, err, "does not keep its past");
     assert_ok(lin_extractor_remember(f, &err), err);
     push(f, x, N, frames, 300);
     const size_t bytes = lin_extractor_state_bytes(f, 1);

@@ -77,7 +77,8 @@ START_TEST(list_of_none)
     assert_fails(lin_microphone_list(&found, &n, why, sizeof why, &err), LIN_IO, err, "Internal PortAudio error");
     ck_assert_ptr_null(found);
     fake.initialize = paInternalError;
-    assert_fails(lin_microphone_list(&found, &n, why, sizeof why, &err), LIN_IO, err, "does not start: Internal PortAudio error");
+    assert_fails(lin_microphone_list(&found, &n, why, sizeof why, &err), LIN_IO, err,
+                 "cannot initialise the sound system: Internal PortAudio error");
     ck_assert_int_eq(fake.initialized, 0);
 }
 END_TEST
@@ -106,11 +107,11 @@ START_TEST(choosing)
                  {"usb audio", 2, NULL},
                  {"SYSTEM", 5, NULL},
                  {"hw:0", 0, NULL},
-                 {"1", -1, "no microphone has the number 1; there are 0: HDA"}, // it cannot record
+                 {"1", -1, "no microphone has the number 1; devices: 0: HDA"}, // it cannot record
                  {"99999999999999999999", -1, "no microphone has the number"},
                  {"usb", -1,
                   "several microphones have \"usb\" in their name; choose by number: 2: USB Audio: - (hw:2,0), 3: USB St"},
-                 {"Zoom", -1, "no microphone has \"Zoom\" in its name; there are 0: HDA Intel: ALC (hw:0,0), 2: USB"},
+                 {"Zoom", -1, "no microphone has \"Zoom\" in its name; devices: 0: HDA Intel: ALC (hw:0,0), 2: USB"},
                  {"HDMI", -1, "no microphone has \"HDMI\""},
                  {"", -1, "the name of a device is empty"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -248,10 +249,11 @@ START_TEST(refusals)
          "jack: hello\nopen '/dev/snd/pcmC2D0c' failed: Permission denied\nExpression 'x' failed\n",
          "permission denied for the microphone \"USB Audio: - (hw:2,0)\"; add yourself to the group audio"},
         {paUnanticipatedHostError, 0, "Permission denied", NULL, "permission denied"},
-        {paUnanticipatedHostError, 0, "No such device", NULL, "does not open: Unanticipated host error: No such device"},
+        {paUnanticipatedHostError, 0, "No such device", NULL,
+         "cannot open the microphone \"USB Audio: - (hw:2,0)\": Unanticipated host error: No such device"},
         {paInternalError, 0, "", "\nUnable to create\a stream: Refused\nExpression 'y' failed in 'z'\n",
-         "does not open: Internal PortAudio error: Unable to create  stream: Refused"},
-        {paInternalError, 0, "", NULL, "does not open: Internal PortAudio error"},
+         "cannot open the microphone \"USB Audio: - (hw:2,0)\": Internal PortAudio error: Unable to create  stream: Refused"},
+        {paInternalError, 0, "", NULL, "cannot open the microphone \"USB Audio: - (hw:2,0)\": Internal PortAudio error"},
         {0, paUnanticipatedHostError, "No such device", NULL, "Unanticipated host error: No such device"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -281,7 +283,7 @@ START_TEST(misuse)
     } cases[] = {{{.ring_s = 1, .rate_hz = 3999}, "3999 Hz"},    {{.ring_s = 1, .rate_hz = -1}, "-1 Hz"},
                  {{.ring_s = 1, .channels = 65}, "65 channels"}, {{.ring_s = 0}, "ring of 0 s"},
                  {{.ring_s = 1e9}, "ring of 1e+09 s"},           {{.ring_s = (double)NAN}, "ring of"},
-                 {{.ring_s = 1, .latency_ms = -1}, "-1 ms"},     {{.ring_s = 1, .stall_ms = -5}, "-5 ms"}};
+                 {{.ring_s = 1, .latency_ms = -1}, "-1 ms"},     {{.ring_s = 1, .stall_ms = -5}, "stall_ms is -5"}};
     lin_error err = {0};
     float x[4];
     int n;
@@ -501,13 +503,13 @@ START_TEST(stalled_and_back)
     options.stall_ms = 300;
     const double begin = lin_now();
     lin_microphone *mic = open_with(options);
-    assert_fails(lin_microphone_read(mic, y, 20, 60000, &n, &err), LIN_IO, err, "has given nothing for");
+    assert_fails(lin_microphone_read(mic, y, 20, 60000, &n, &err), LIN_IO, err, "no sound from the microphone");
     ck_assert_msg(lin_now() - begin >= 0.3 && lin_now() - begin < 3, "after %g s", lin_now() - begin);
     lin_microphone_report_now(mic, &report);
     ck_assert_int_eq(report.state, LIN_MICROPHONE_STALLED);
     // Told again after as long again, not at once.
     assert_ok(lin_microphone_read(mic, y, 20, 20, &n, &err), err);
-    assert_fails(lin_microphone_read(mic, y, 20, -1, &n, &err), LIN_IO, err, "has given nothing for");
+    assert_fails(lin_microphone_read(mic, y, 20, -1, &n, &err), LIN_IO, err, "no sound from the microphone");
     fake_give(y, 7, 0);
     assert_ok(lin_microphone_read(mic, y, 20, 0, &n, &err), err);
     ck_assert_int_eq(n, 7);
@@ -707,9 +709,9 @@ START_TEST(a_sound_system_that_hangs)
     sem_init(&undone, 0, 0);
     fake_devices(desk, N_DESK, 2);
     undone_with = LIN_STOPPED;
-    assert_fails(lin_portaudio_run(wait_long, note_undo, &forever, 50, &hangs, &err), LIN_IO, err, "does not answer for 0.05 s");
+    assert_fails(lin_portaudio_run(wait_long, note_undo, &forever, 50, &hangs, &err), LIN_IO, err, "has not responded for 0.05 s");
     ck_assert_int_eq(hangs, 1);
-    assert_fails(lin_portaudio_run(wait_long, note_undo, &forever, 50, &hangs, &err), LIN_IO, err, "still does not answer");
+    assert_fails(lin_portaudio_run(wait_long, note_undo, &forever, 50, &hangs, &err), LIN_IO, err, "still does not respond");
     ck_assert_int_eq(hangs, 0);
     ck_assert_int_eq(undone_with, LIN_STOPPED);
     // It comes back: what was left behind is undone, and it serves again.

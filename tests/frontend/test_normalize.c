@@ -81,7 +81,7 @@ START_TEST(bad_input)
     assert_ok(lin_moments_create(2, &a, &err), err);
     assert_ok(lin_moments_create(3, &b, &err), err);
     assert_fails(lin_moments_merge(a, b, &err), LIN_MISMATCH, err, "2 bins");
-    assert_fails(lin_moments_finish(a, mean, istd, &err), LIN_INVALID, err, "without any frame");
+    assert_fails(lin_moments_finish(a, mean, istd, &err), LIN_INVALID, err, "there are no frames");
     lin_moments_add(a, silence, 3);
     assert_ok(lin_moments_finish(a, mean, istd, &err), err);
     ck_assert_float_eq(mean[0], -15.9f);

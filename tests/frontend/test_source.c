@@ -182,7 +182,7 @@ START_TEST(channels)
     chosen.channel = 8;
     lin_error err = {0};
     lin_source *s;
-    assert_fails(lin_source_open(path, NULL, &chosen, &s, &err), LIN_INVALID, err, "has 8 channels; channel 9 was asked for");
+    assert_fails(lin_source_open(path, NULL, &chosen, &s, &err), LIN_INVALID, err, "has 8 channels; channel 9 is requested");
     ck_assert_ptr_null(s);
     chosen.channel = -3;
     assert_fails(lin_source_open(path, NULL, &chosen, &s, &err), LIN_INVALID, err, "channel");
