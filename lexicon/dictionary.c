@@ -29,7 +29,7 @@ struct lin_dictionary {
     lin_error first_skipped;
 };
 
-// One line taken apart, before it goes into the tables.
+// The parts of one line, before they are added to the tables.
 typedef struct entry {
     char word[LIN_WORD_MAX];
     size_t n_word;
@@ -48,7 +48,7 @@ static size_t without_variant(const char *word, size_t n)
     return i < n - 1 && word[i - 1] == '(' && i > 1 ? i - 1 : n;
 }
 
-// Takes a line apart. LIN_OK with n_word = 0 for an empty line or a comment.
+// Parses a line. LIN_OK with n_word = 0 for an empty line or a comment.
 static lin_status parse_line(const lin_lines *line, const char *name, const lin_phones *phones, entry *out, lin_error *err)
 {
     char shown[LIN_QUOTE];
@@ -78,7 +78,7 @@ static lin_status parse_line(const lin_lines *line, const char *name, const lin_
         lin_phone_read read[LIN_PHONES_READ_MAX];
         const int found = lin_phones_read(phones, field, n, read, LIN_PHONES_READ_MAX, &mark);
         double probability;
-        if (!found && !out->n_labels && lin_text_number(field, n, &probability)) continue; // of the Montreal Forced Aligner
+        if (!found && !out->n_labels && lin_text_number(field, n, &probability)) continue; // as in the MFA's dictionaries
         if (!found) {
             return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' is not a phone of this set", name, line->number,
                             lin_quote(shown, field, n));
@@ -92,7 +92,7 @@ static lin_status parse_line(const lin_lines *line, const char *name, const lin_
             marked |= read[i].stress > 0 && !lin_is_digit(field[n - 1]);
         }
     }
-    // In the IPA a vowel without a mark has no stress, where another one has.
+    // In the IPA a vowel without a mark is unstressed if another vowel has a mark.
     for (int i = 0; marked && i < out->n_labels; i++) {
         if (out->stress[i] < 0 && lin_phones_is_vowel(phones, out->labels[i])) out->stress[i] = 0;
     }
@@ -138,7 +138,7 @@ static lin_status add_entry(lin_dictionary *d, const entry *e, const char *name,
     return LIN_OK;
 }
 
-// Room for what a file of this size holds (CMUdict: 24 bytes a line), so that the tables do not grow by doubling.
+// Reserves memory for a file of this size (CMUdict: 24 bytes per line), so that the tables do not grow by doubling.
 static lin_status reserve(lin_dictionary *d, size_t n, lin_error *err)
 {
     size_t lines = n / 20 + 16;
@@ -172,7 +172,7 @@ lin_status lin_dictionary_parse(const char *text, size_t n, const char *name, co
         if (status) lin_fail(err, status, "%s", bad.message);
     }
     if (!status && !d->words.n) {
-        status = lin_fail(err, LIN_FORMAT, "%s: there is no word in it%s%s", name, d->n_skipped ? ", for example " : "",
+        status = lin_fail(err, LIN_FORMAT, "%s: the file has no word%s%s", name, d->n_skipped ? ", for example " : "",
                           d->first_skipped.message);
     }
     if (status) {

@@ -3,13 +3,13 @@
  *
  * Reads CMUdict as Carnegie Mellon publishes it ("WORD  W ER1 D", comments after ";;;" or " #") and as pocketsphinx packages it
  * ("word w er d" in lower case). "word(2)" and a word on a second line are further pronunciations of it, in the order of the file;
- * those that coincide once the stress is gone are kept once. Stress digits are dropped unless the phone set has the stressed name.
- * The digits, or marks of the IPA, are kept beside the labels: lin_dictionary_stress.
- * Numbers between word and phones, which dictionaries of the Montreal Forced Aligner have for probabilities, are passed over.
- * Phones may be in the IPA, one by one or several without blanks between them (phones.h).
+ * those that are equal without stress are kept once. Stress digits are dropped unless the phone set has the stressed name; the
+ * digits, or marks of the IPA, are stored beside the labels (lin_dictionary_stress). Numbers between word and phones, the
+ * probabilities in dictionaries of the Montreal Forced Aligner, are skipped. Phones may be in the IPA, one by one or several
+ * without blanks between them (phones.h).
  *
  *   lin_dictionary_load("cmudict.dict", phones, NULL, &dictionary, &err);
- *   n = lin_dictionary_find(dictionary, "Hello", 5, 0, &labels);   // labels[0..n-1] = HH AH L OW; 0: the word is not there
+ *   n = lin_dictionary_find(dictionary, "Hello", 5, 0, &labels);   // labels[0..n-1] = HH AH L OW; 0: the word is not in it
  *   lin_dictionary_destroy(dictionary);
  *
  * Threads: immutable once made, shared by all.
@@ -32,9 +32,9 @@ typedef struct lin_dictionary_options {
 } lin_dictionary_options;
 
 /*
- * Reads a dictionary from a file, or from n bytes (`name` stands in messages). `options` may be NULL. `phones` is used only during
- * the call. LIN_FORMAT with name:line for a line without phones, with a phone outside the set, with control characters, too long,
- * with more of anything than the numbers above, or a file without any word; LIN_IO, LIN_NO_MEMORY. On failure *dictionary is NULL.
+ * Reads a dictionary from a file, or from n bytes (messages call it `name`). `options` may be NULL. `phones` is used only during
+ * the call. LIN_FORMAT with name:line for a line without phones, with a phone outside the set, with control characters, or over
+ * one of the limits above, and for a file without any word; LIN_IO, LIN_NO_MEMORY. On failure *dictionary is NULL.
  */
 lin_status lin_dictionary_load(const char *path, const lin_phones *phones, const lin_dictionary_options *options,
                                lin_dictionary **dictionary, lin_error *err);
@@ -44,11 +44,11 @@ void lin_dictionary_destroy(lin_dictionary *dictionary); /* NULL is fine */
 
 /*
  * Pronunciation number `which` (0: the first) of a word of n bytes, ASCII letters in either case. Returns its number of phones and
- * points *labels at them (indices into the phone set, owned by the dictionary); 0 when there is no such word or pronunciation.
+ * points *labels at them (indices into the phone set, owned by the dictionary); 0 if there is no such word or pronunciation.
  */
 int lin_dictionary_find(const lin_dictionary *dictionary, const char *word, size_t n, int which, const int **labels);
 
-/* Of labels that lin_dictionary_find gave, CMUdict's digit for each: 0, 1, 2, or -1 where the file has none. */
+/* The stress digit (CMUdict) of each label that lin_dictionary_find returned: 0, 1, 2, or -1 where the file has none. */
 const signed char *lin_dictionary_stress(const lin_dictionary *dictionary, const int *labels);
 int lin_dictionary_has_stress(const lin_dictionary *dictionary); /* any label has a digit */
 
@@ -56,7 +56,7 @@ int lin_dictionary_has_stress(const lin_dictionary *dictionary); /* any label ha
 int lin_dictionary_count(const lin_dictionary *dictionary);
 const char *lin_dictionary_word(const lin_dictionary *dictionary, int index);
 
-/* Lines left out under skip_bad, and what was wrong with the first of them ("" if none). */
+/* Number of lines left out with skip_bad, and the error message of the first ("" if none). */
 int lin_dictionary_skipped(const lin_dictionary *dictionary, const char **first);
 
 #endif

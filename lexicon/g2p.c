@@ -73,7 +73,7 @@ static void at_least(pronouncing *p, lin_g2p_how how)
     if (how > p->how) p->how = how;
 }
 
-// 1 and the pronunciation appended (if it fits: *status) when the dictionary has the word.
+// 1 if the dictionary has the word; its pronunciation is appended, and *status says whether it fits.
 static int push_known(pronouncing *p, const char *word, size_t n, lin_status *status)
 {
     const int *labels;
@@ -83,7 +83,7 @@ static int push_known(pronouncing *p, const char *word, size_t n, lin_status *st
     return n_labels > 0;
 }
 
-// Class of the last phone, which decides how -s and -ed sound. English phonology, e.g. Ladefoged, A Course in Phonetics.
+// The class of the last phone decides the phones of -s and -ed. English phonology, e.g. Ladefoged, A Course in Phonetics.
 static int ends_in(const pronouncing *p, const char *set)
 {
     if (!p->n) return 0;
@@ -107,7 +107,7 @@ static lin_status push_d(pronouncing *p)
     return push_names(p, ends_in(p, "P K F TH S SH CH") ? "T" : "D");
 }
 
-// An ending, what stands in its place in the word it comes from, and its phones ("s" and "d": by the sound before).
+// An ending, the letters that replace it in the base word, and its phones ("s" and "d": chosen by the phone before).
 typedef struct ending {
     const char *suffix, *instead, *phones;
 } ending;
@@ -118,13 +118,13 @@ static const ending endings[] = {
     {"ful", "", "F AH L"}, {"like", "", "L AY K"},
 };
 
-// What may follow an apostrophe, whatever the word before it.
+// Endings after an apostrophe, for any word before it.
 static const ending clitics[] = {
     {"n't", "", "AH N T"}, {"'s", "", "s"},   {"'d", "", "d"}, {"'ll", "", "AH L"},
     {"'ve", "", "AH V"},   {"'re", "", "ER"}, {"'m", "", "M"},
 };
 
-// British spellings, tried one at a time at every place where they occur; the result must be in the dictionary.
+// British spellings, tried one at a time at every place of the word; the result must be in the dictionary.
 static const char *const spellings[][2] = {
     {"our", "or"}, {"is", "iz"}, {"ys", "yz"}, {"ence", "ense"}, {"ll", "l"}, {"tre", "ter"}, {"gg", "g"}, {"ould", "old"},
     {"ae", "e"},   {"oe", "e"},  {"ogue", "og"}, {"ph", "f"},
@@ -215,10 +215,10 @@ static lin_status push_rules(pronouncing *p, const char *word, size_t n)
         lin_g2p_rules_apply(p->g2p->rules, word, n, p->labels + p->n, p->capacity - p->n, &n_labels, p->err);
     if (status != LIN_OK) return status;
     p->n += n_labels;
-    return n_labels ? LIN_OK : push_letters(p, word, n); // every letter silent
+    return n_labels ? LIN_OK : push_letters(p, word, n); // all letters are silent
 }
 
-// A piece of letters only.
+// A piece that has only letters.
 static lin_status push_piece(pronouncing *p, text_span s)
 {
     lin_status status;
@@ -236,7 +236,7 @@ static text_span without_quotes(text_span s)
     return s;
 }
 
-// A consonant before an apostrophe is no letter name: "d'you", "m'lord".
+// A consonant before an apostrophe is not a letter name: "d'you", "m'lord".
 static const char *elided(char c)
 {
     static const char *const sounds[][2] = {{"d", "D"}, {"l", "L"}, {"m", "M"}, {"t", "T"}, {"y", "Y"}, {"s", "S"}, {"o", "OW"}};

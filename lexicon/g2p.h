@@ -1,11 +1,11 @@
 /*
- * g2p.h - grapheme to phoneme: pronunciations for words that the dictionary lacks.
+ * g2p.h - grapheme to phoneme: pronunciations of words outside the dictionary.
  *
- * In this order: pieces around hyphens and apostrophes ("d'you", "vusi's"), British spellings ("favourable" as "favorable") and
- * endings ("rescuings" from "rescuing") of words the dictionary has; letter names for abbreviations without a vowel ("pbx"); and
- * letter-to-sound rules (lexicon/g2p_rules.h). Without rules everything but the last step still works.
+ * Tried in this order: pieces around hyphens and apostrophes ("d'you", "vusi's"), British spellings ("favourable" as "favorable")
+ * and endings ("rescuings" from "rescuing") of words the dictionary has; letter names for abbreviations without a vowel ("pbx");
+ * and letter-to-sound rules (lexicon/g2p_rules.h). Without rules all steps except the last one work.
  *
- * Leaving one word at a time out of CMUdict, each ending kept here had fewer wrong phones than the rules alone.
+ * Each ending in the list gave fewer wrong phones than the rules alone when one word at a time was left out of CMUdict.
  *
  *   lin_g2p_create(phones, dictionary, rules, &g2p, &err);
  *   lin_g2p_pronounce(g2p, "overmann's", 10, labels, LIN_PRONUNCIATION_MAX, &n, &how, &err);
@@ -25,7 +25,7 @@
 
 typedef struct lin_g2p lin_g2p;
 
-/* How a pronunciation came about; for a word of several pieces the least certain of them. */
+/* The source of a pronunciation; for a word of several pieces the least certain one. */
 typedef enum lin_g2p_how {
     LIN_G2P_DICTIONARY, /* the word, perhaps without quotes around it, is in the dictionary */
     LIN_G2P_DERIVED,    /* from words in the dictionary */
@@ -37,8 +37,8 @@ typedef enum lin_g2p_how {
 const char *lin_g2p_how_name(lin_g2p_how how);
 
 /*
- * Keeps pointers to `phones`, `dictionary` (NULL: no words known) and `rules` (NULL: none), which must outlive it. LIN_MISMATCH when
- * the phone set has not CMUdict's 39 (with or without stress digits); LIN_NO_MEMORY.
+ * Keeps pointers to `phones`, `dictionary` (NULL: no words known) and `rules` (NULL: none), which must outlive it. LIN_MISMATCH
+ * if the phone set lacks one of CMUdict's 39 phones (with or without stress digits); LIN_NO_MEMORY.
  */
 lin_status lin_g2p_create(const lin_phones *phones, const lin_dictionary *dictionary, const lin_g2p_rules *rules, lin_g2p **g2p,
                           lin_error *err);
@@ -46,7 +46,7 @@ void lin_g2p_destroy(lin_g2p *g2p); /* NULL is fine */
 
 /*
  * Pronounces a word of n bytes: ASCII letters, apostrophes and hyphens, at least one letter. labels [capacity] gets *n_labels.
- * LIN_INVALID for other bytes or a word over LIN_WORD_MAX; LIN_TOO_SMALL; LIN_UNSUPPORTED when the word needs rules and there
+ * LIN_INVALID for other bytes or a word over LIN_WORD_MAX; LIN_TOO_SMALL; LIN_UNSUPPORTED if the word needs rules and there
  * are none.
  */
 lin_status lin_g2p_pronounce(lin_g2p *g2p, const char *word, size_t n, int *labels, int capacity, int *n_labels,

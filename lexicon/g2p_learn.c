@@ -1,4 +1,4 @@
-// g2p_learn.c - letters aligned with phones, and an n-gram model of the pairs; see g2p_learn.h.
+// g2p_learn.c - aligns letters with phones and makes an n-gram model of the pairs; see g2p_learn.h.
 
 #include "lexicon/g2p_learn.h"
 
@@ -13,15 +13,15 @@
 
 enum { LETTERS = 26, LONGEST = LIN_WORD_MAX };
 
-// P(phones | letter): [LETTERS, kinds], kind 0 no phone, 1 .. V one, and then V * V of two.
+// P(phones | letter): [LETTERS, kinds]; kind 0 is no phone, kinds 1 .. V one phone, the next V * V two phones.
 typedef struct learner {
     const lin_dictionary *dictionary;
     const lin_phones *phones;
     const lin_g2p_learn_options *options;
     size_t V, kinds;
     double *p, *counts;
-    double *forward, *backward; // [LONGEST + 1, LONGEST + 1]: probability of i letters with j phones, and of all behind them
-    unsigned char *back;        // of the likeliest alignment: how many phones letter i has where j phones are behind it
+    double *forward, *backward; // [LONGEST + 1, LONGEST + 1]: probability of i letters with j phones, and of the rest after them
+    unsigned char *back;        // of the best alignment: phones of letter i if j are aligned up to it
     double bits;
     int n_words, n_pronunciations, n_left_out;
 } learner;
@@ -62,7 +62,7 @@ static int can_align(const char *word, int n, int m)
     return n >= 1 && n <= LONGEST && m <= LONGEST && m <= 2 * n;
 }
 
-// Every pronunciation of every word that is learnt.
+// Every pronunciation of every word to learn from.
 static lin_status each_example(learner *l, example_taker *take, void *context, lin_error *err)
 {
     lin_status status = LIN_OK;
@@ -88,7 +88,7 @@ static lin_status each_example(learner *l, example_taker *take, void *context, l
     return status;
 }
 
-// Phones 0 .. j - 1 stand with letters 0 .. i - 1; what is out of reach of the other end is left out.
+// Phones 0 .. j - 1 are aligned with letters 0 .. i - 1; cells from which the other end cannot be reached are left out.
 static void bounds(const example *e, int i, int *low, int *high)
 {
     const int behind = e->m - 2 * (e->n - i);
@@ -117,7 +117,7 @@ static lin_status count(learner *l, const example *e, void *context, lin_error *
             f[cell(i, j)] = p;
             sum += p;
         }
-        if (!(sum > 0)) return LIN_OK; // so unlikely that it underflows: it teaches nothing
+        if (!(sum > 0)) return LIN_OK; // so improbable that it underflows: it adds no counts
         scale[i] = 1 / sum;
         bits -= log2(scale[i]);
         for (int j = low; j <= high; j++) f[cell(i, j)] *= scale[i];
@@ -154,7 +154,7 @@ static void normalise(learner *l)
     memset(l->counts, 0, LETTERS * l->kinds * sizeof *l->counts);
 }
 
-// Even to begin with, but two phones for a letter are rare.
+// Uniform at the start, except that two phones for a letter are rare.
 static void begin(learner *l)
 {
     for (size_t c = 0; c < LETTERS; c++) {
@@ -163,7 +163,7 @@ static void begin(learner *l)
     }
 }
 
-// The likeliest alignment as a sentence of pairs.
+// The most probable alignment as a sentence of pairs.
 static lin_status add_sentence(learner *l, const example *e, void *context, lin_error *err)
 {
     char line[LONGEST * (4 + 2 * (LIN_PHONE_NAME_MAX + 1))];

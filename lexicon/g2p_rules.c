@@ -1,4 +1,4 @@
-// g2p_rules.c - letter-to-sound rules applied: a beam search over pairs of a letter and its phones; see g2p_rules.h.
+// g2p_rules.c - applies letter-to-sound rules: a beam search over pairs of a letter and its phones; see g2p_rules.h.
 
 #include "lexicon/g2p_rules.h"
 
@@ -22,7 +22,7 @@ struct lin_g2p_rules {
     int first[LETTERS + 1]; // pairs of letter c: first[c] .. first[c + 1] - 1
 };
 
-// The best way to a state of the n-gram model behind a letter.
+// The best path to a state of the n-gram model after a letter.
 typedef struct hypothesis {
     lin_ngram_state state;
     float logp;
@@ -37,7 +37,7 @@ int lin_g2p_label(const lin_phones *phones, const char *name, size_t n)
     return lin_phones_read(phones, name, n, &read, 1, &mark) ? read.label : -1;
 }
 
-// "x|K+S". 0 where it is none, -1 where the phone set lacks a phone.
+// Parses "x|K+S". Returns 0 if it is not a pair, -1 if the phone set lacks a phone.
 static int parse_pair(const char *text, const lin_phones *phones, int *letter, pair *p)
 {
     if (text[0] < 'a' || text[0] > 'z' || text[1] != '|') return 0;
@@ -55,7 +55,7 @@ static int parse_pair(const char *text, const lin_phones *phones, int *letter, p
     return 1;
 }
 
-// Two walks over the model's words: how many pairs each letter has, then the pairs.
+// Two passes over the model's words: the number of pairs of each letter, then the pairs.
 static lin_status gather(lin_g2p_rules *r, const char *name, const lin_phones *phones, lin_error *err)
 {
     char shown[LIN_QUOTE];
@@ -70,7 +70,7 @@ static lin_status gather(lin_g2p_rules *r, const char *name, const lin_phones *p
         lin_quote(shown, text, strlen(text));
         if (parsed == 0) {
             return lin_fail(err, LIN_MISMATCH,
-                            "%s is no set of letter-to-sound rules: '%s' is no pair of a letter and its phones; "
+                            "%s is not a set of letter-to-sound rules: '%s' is not a pair of a letter and its phones; "
                             "linnet g2p makes one",
                             name, shown);
         }
@@ -118,7 +118,7 @@ void lin_g2p_rules_destroy(lin_g2p_rules *rules)
     lin_free(rules);
 }
 
-// Keeps the best hypothesis of each state, and of all states the BEAM best. Of equals the first stays.
+// Keeps the best hypothesis of each state, and the BEAM best of all states. Of equal ones the first is kept.
 static void offer(hypothesis *beam, int *n, const hypothesis *h)
 {
     int worst = 0;
@@ -155,7 +155,7 @@ lin_status lin_g2p_rules_apply(const lin_g2p_rules *r, const char *word, size_t 
     *n_labels = 0;
     if (n < 1 || n > LIN_WORD_MAX) return lin_fail(err, LIN_INVALID, "a word of %zu letters", n);
     for (size_t i = 0; i < n; i++) {
-        if (word[i] < 'a' || word[i] > 'z') return lin_fail(err, LIN_INVALID, "letter-to-sound rules are of the letters a to z");
+        if (word[i] < 'a' || word[i] > 'z') return lin_fail(err, LIN_INVALID, "letter-to-sound rules accept only letters a to z");
         const int letter = word[i] - 'a';
         if (r->first[letter] == r->first[letter + 1])
             return lin_fail(err, LIN_UNSUPPORTED, "the letter-to-sound rules have no sound for '%c'", word[i]);
@@ -170,7 +170,7 @@ lin_status lin_g2p_rules_apply(const lin_g2p_rules *r, const char *word, size_t 
         last[i].logp += lin_ngram_end(r->lm, last[i].state);
         if (last[i].logp > last[best].logp) best = i;
     }
-    // From the end to the beginning, with the phones written from the end of the room they take.
+    // Traced back from the end; the phones are written from the end of their space.
     for (size_t i = n, at = (size_t)best; i > 0; at = (size_t)beams[i * BEAM + at].back, i--)
         phones += r->pairs[beams[i * BEAM + at].pair].n;
     lin_status status = LIN_OK;

@@ -1,10 +1,10 @@
 /*
- * g2p_rules.h - letter-to-sound rules: how a word that no dictionary has is probably pronounced.
+ * g2p_rules.h - letter-to-sound rules: the most probable pronunciation of a word outside the dictionary.
  *
  * Pipeline: lexicon/g2p_learn (from a dictionary) -> a packed n-gram file -> [this] -> lexicon/g2p.
  * The rules are a joint n-gram model (Bisani & Ney 2008, Joint-sequence models for grapheme-to-phoneme conversion): each of its
- * "words" is a pair of one letter and zero, one or two phones, written "t|T", "h|" or "x|K+S". A pronunciation is the likeliest
- * sequence of pairs that spells the word, found letter by letter by a beam search.
+ * "words" is a pair of one letter and zero, one or two phones, written "t|T", "h|" or "x|K+S". The pronunciation is the most
+ * probable sequence of pairs that spells the word; a beam search finds it letter by letter.
  *
  *   lin_g2p_rules_open("english.g2p", phones, &rules, &err);
  *   lin_g2p_rules_apply(rules, "zorblatt", 8, labels, LIN_PRONUNCIATION_MAX, &n, &err);     // Z AO R B L AE T
@@ -23,23 +23,24 @@
 
 typedef struct lin_g2p_rules lin_g2p_rules;
 
-/* Opens a file that lin_ngram_write wrote. LIN_MISMATCH for a model that is no set of pairs, or has phones that the phone set lacks;
- * otherwise as lin_ngram_open. `phones` is used only during the call. On failure *rules is NULL. */
+/* Opens a file that lin_ngram_write wrote. LIN_MISMATCH for a model that is not a set of pairs or has phones that the phone set
+ * lacks; otherwise as lin_ngram_open. `phones` is used only during the call. On failure *rules is NULL. */
 lin_status lin_g2p_rules_open(const char *path, const lin_phones *phones, lin_g2p_rules **rules, lin_error *err);
 
-/* The same of a model in memory, which the rules own from now on, also on failure. `name` stands in messages. */
+/* The same for a model in memory, which the rules own from now on, also on failure. Messages call it `name`. */
 lin_status lin_g2p_rules_create(lin_ngram *lm, const char *name, const lin_phones *phones, lin_g2p_rules **rules, lin_error *err);
 void lin_g2p_rules_destroy(lin_g2p_rules *rules); /* NULL is fine */
 
 /*
- * Pronounces n lower-case ASCII letters, 1 to LIN_WORD_MAX. labels [capacity] gets *n_labels, which is 0 where every letter is
- * silent. LIN_INVALID for other bytes and lengths; LIN_UNSUPPORTED for a letter that the rules have no pair for; LIN_TOO_SMALL;
+ * Pronounces n lower-case ASCII letters, 1 to LIN_WORD_MAX. labels [capacity] gets *n_labels, which is 0 if every letter is
+ * silent. LIN_INVALID for other bytes and lengths; LIN_UNSUPPORTED for a letter without a pair in the rules; LIN_TOO_SMALL;
  * LIN_NO_MEMORY.
  */
 lin_status lin_g2p_rules_apply(const lin_g2p_rules *rules, const char *word, size_t n, int *labels, int capacity, int *n_labels,
                                lin_error *err);
 
-/* The label of a phone by CMUdict's name of n bytes: without stress, or "AH0" where the set has only phones with stress; or -1. */
+/* The label of a phone by its CMUdict name of n bytes: without stress, or "AH0" if the set has only phones with stress; -1 if
+ * none. */
 int lin_g2p_label(const lin_phones *phones, const char *name, size_t n);
 
 #endif

@@ -9,7 +9,7 @@
 
 lin_kneser_ney_options lin_kneser_ney_options_default(void) { return (lin_kneser_ney_options){{0.5, 1, 1.5}}; }
 
-// Chen & Goodman 1998, eq. 26. Counts of all n-grams, also of those that are too rare for the model.
+// Chen & Goodman 1998, eq. 26. From the counts of all n-grams, also of those that are too rare for the model.
 static void find_discounts(const lin_ngram_counted *level, const lin_kneser_ney_options *options, lin_kneser_ney_note *note)
 {
     *note = (lin_kneser_ney_note){0};
@@ -31,7 +31,8 @@ static double discount(const lin_kneser_ney_note *note, uint32_t count)
     return count ? note->discounts[count < 3 ? count - 1 : 2] : 0;
 }
 
-// What the n-grams first .. end - 1, all those of one context, give up: the interpolation weight g(h). *total: a(h .).
+// The probability that discounting takes from the n-grams first .. end - 1, which are all those of one context: the interpolation
+// weight g(h). *total: a(h .).
 static double given_up(const lin_ngram_counted *level, const lin_kneser_ney_note *note, size_t first, size_t end, double *total)
 {
     double sum = 0;
@@ -49,7 +50,8 @@ static double discounted(const lin_ngram_counted *level, const lin_kneser_ney_no
     return level->kept[i] ? (level->count[i] - discount(note, level->count[i])) / total : 0;
 }
 
-// Probabilities of words, those of the text and those of a vocabulary that the text lacks alike. <s> is no event; its place gets 0.
+// Probabilities of all words, also of vocabulary words that are not in the text. <s> is not an event; its probability is set to
+// 0.
 static void unigrams(const lin_ngram_counts *counts, const lin_kneser_ney_note *note, double *p)
 {
     const lin_ngram_counted *level = &counts->level[0];
@@ -59,8 +61,8 @@ static void unigrams(const lin_ngram_counts *counts, const lin_kneser_ney_note *
     }
 }
 
-// Probabilities p of an order above 1 from those of the order below, whose weights, g(h), are filled as well. Every n-gram's
-// context is one of the order below, in the same order.
+// Computes probabilities p of an order above 1 from those of the order below, and fills the weights g(h) of the order below. The
+// contexts of the n-grams are n-grams of the order below, in the same order.
 static void higher(const lin_ngram_counts *counts, int order, const lin_kneser_ney_note *note, const double *p_lower, double *p,
                    double *weight)
 {
@@ -78,7 +80,7 @@ static void higher(const lin_ngram_counts *counts, int order, const lin_kneser_n
     }
 }
 
-// Entries of the model: what is kept. p and weight (NULL at the highest order) are linear.
+// Makes the entries of the model from the n-grams that are kept. p and weight (NULL at the highest order) are linear.
 static lin_status fill_level(const lin_ngram_counted *counted, int order, const double *p, const double *weight,
                              lin_ngram_draft_level *level, lin_error *err)
 {

@@ -1,4 +1,4 @@
-// marks.c - what stands in a transcript and is no word; see marks.h.
+// marks.c - marks in a transcript that are not words; see marks.h.
 
 #include "lexicon/marks.h"
 
@@ -26,7 +26,7 @@ static int is_form_of(const char *stem, const char *word, size_t n)
     return 0;
 }
 
-// At most three words, the first of which is that of a sound.
+// At most three words, of which the first names a sound.
 static int is_of_sounds(const char *text, size_t n)
 {
     char word[24];

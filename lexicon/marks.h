@@ -1,11 +1,11 @@
 /*
- * marks.h - what stands in a transcript and is no word: [laughs], <noise>, (coughs).
+ * marks.h - marks in a transcript that are not words: [laughs], <noise>, (coughs).
  *
  * Pipeline: text -> [this] -> lexicon/transcript. Texts for alignment, training and scoring have marks of sounds and of the
  * transcriber; they are skipped and counted:
  *
  *   [anything]  <anything>          square and angle brackets
- *   (coughs)  {sighs}  *laughter*   only where the first word is that of a sound or a silence (laugh, cough, breath, noise, music,
+ *   (coughs)  {sighs}  *laughter*   only if the first word names a sound or a silence (laugh, cough, breath, noise, music,
  *                                   silence, inaudible, ...) and there are at most three: ordinary parentheses hold words
  *   &=laughs                        CHAT's form
  *
@@ -18,7 +18,7 @@
 
 enum { LIN_MARK_MAX = 80 };
 
-/* Bytes of the mark that text [n] begins with; 0 if it does not. */
+/* Length in bytes of the mark at the beginning of text [n]; 0 if there is none. */
 size_t lin_mark_length(const char *text, size_t n);
 
 #endif

@@ -37,7 +37,7 @@ uint64_t lin_ngram_fingerprint(const lin_ngram *lm)
 
 int lin_ngram_words(const lin_ngram *lm) { return (int)lm->n_words; }
 
-// The text ends in a NUL, which the file's check saw: no offset in it leads out of it.
+// The text ends with a NUL (checked when the file is opened): no offset in it leads out of it.
 static const char *word_at(const lin_ngram *lm, uint32_t word)
 {
     uint32_t offset = lin_ngram_u32(lm->bytes + lm->offsets_at + 4 * (size_t)word);
@@ -110,8 +110,8 @@ int lin_ngram_child(const lin_ngram *lm, int k, lin_ngram_state state, uint32_t 
     return 0;
 }
 
-// From the longest context to the empty one: the first that knows the word gives its probability, the first whose gram is itself a
-// context gives the next state, and the contexts given up before the probability is found give their back-off weights.
+// From the longest context to the empty one: the first that has the word gives its probability, the first whose gram is itself a
+// context gives the next state, and the contexts before the one with the probability give their back-off weights.
 float lin_ngram_score(const lin_ngram *lm, lin_ngram_state state, int word, lin_ngram_state *next)
 {
     float backoff = 0, logp = 0;

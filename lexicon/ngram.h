@@ -2,14 +2,14 @@
  * ngram.h - back-off n-gram language models, of words or of phones.
  *
  * Pipeline: ARPA text (plain or gzip) or a packed file -> [this] -> decoder/{beam,words}, app/cmd_ngram.
- * Katz back-off as ARPA files hold it: log P(w | h) is that of the longest n-gram (h', w) in the model, plus the back-off weights
- * of the contexts that had to be given up. A state is the longest context that can matter: equal states, equal futures.
+ * Katz back-off as in ARPA files: log P(w | h) is that of the longest n-gram (h', w) in the model, plus the back-off weights of
+ * the longer contexts. A state is the longest context that affects later scores: after equal states all scores are equal.
  *
- *   lin_ngram_open("en-us.arpa.gz", &lm, &err);                // or the packed file, mapped and not read
+ *   lin_ngram_open("en-us.arpa.gz", &lm, &err);                // or the packed file, which is mapped
  *   lin_ngram_state s = lin_ngram_begin(lm), next;
  *   logp = lin_ngram_score(lm, s, lin_ngram_find(lm, "hello", 5), &next);
  *   logp = lin_ngram_end(lm, next);                            // of </s>
- *   lin_ngram_write(lm, "en-us.lm", &err);                     // packed: maps in a moment, shared by processes
+ *   lin_ngram_write(lm, "en-us.lm", &err);                     // packed: opens fast, shared by processes
  *   lin_ngram_destroy(lm);
  *
  * All logarithms here are natural; ARPA's are to base 10. Threads: immutable once made, shared by all.
@@ -34,53 +34,52 @@ typedef uint32_t lin_ngram_state;
 lin_status lin_ngram_open(const char *path, lin_ngram **lm, lin_error *err);
 
 /*
- * ARPA text from memory. `name` stands in messages. Lines may be in any order within a section; a back-off weight that is not
- * written is 0; a logarithm below -99 (to base 10) is -99, one up to 0.001 above 0 is 0. Refused: an n-gram twice, one whose first
- * words are not an n-gram themselves, words that are no unigrams, counts that are not those of the sections, numbers that are none,
- * a missing \end\. Numbers are kept as float, exactly where an order has no more than 65,536 distinct ones; else rounded, by no
- * more than a 32,767th of their range.
+ * ARPA text from memory. Messages call it `name`. Lines may be in any order within a section; a missing back-off weight is 0; a
+ * logarithm below -99 (to base 10) is -99, one up to 0.001 above 0 is 0. Refused: a duplicate n-gram, one whose first words are
+ * not an n-gram themselves, words that are not unigrams, counts that are not those of the sections, malformed numbers, a missing
+ * \end\. Numbers are stored as float: exactly if an order has at most 65,536 distinct ones, otherwise rounded by at most a
+ * 32,767th of their range.
  */
 lin_status lin_ngram_parse(const char *text, size_t n, const char *name, lin_ngram **lm, lin_error *err);
 
-/* A packed model from memory, as fuzzers do: copied. LIN_FORMAT for anything that could not have been written by
- * lin_ngram_write. */
+/* A packed model from memory, which is copied (for fuzzers). LIN_FORMAT for anything that lin_ngram_write cannot have written. */
 lin_status lin_ngram_unpack(const void *bytes, size_t n, const char *name, lin_ngram **lm, lin_error *err);
 void lin_ngram_destroy(lin_ngram *lm); /* NULL is fine */
 
-/* Packed, to a temporary name that is renamed at the end. */
+/* Writes the packed form, to a temporary name that is renamed at the end. */
 lin_status lin_ngram_write(const lin_ngram *lm, const char *path, lin_error *err);
 
-/* As ARPA text, sorted by words, with as few digits as read back as the same model. LIN_IO if the file does not take it. */
+/* Writes ARPA text, sorted by words, with the fewest digits that read back as the same model. LIN_IO if writing fails. */
 lin_status lin_ngram_write_arpa(const lin_ngram *lm, FILE *file, const char *name, lin_error *err);
 
 int lin_ngram_order(const lin_ngram *lm);
 int64_t lin_ngram_count(const lin_ngram *lm, int order); /* n-grams of this order */
 
-/* Words, <s>, </s> and <unk> among them; text NUL-terminated, owned by the model; find is exact about case, -1: not there. */
+/* Words, including <s>, </s> and <unk>; text NUL-terminated, owned by the model; find is case-sensitive, -1: not in the model. */
 int lin_ngram_words(const lin_ngram *lm);
 const char *lin_ngram_word(const lin_ngram *lm, int word);
 int lin_ngram_find(const lin_ngram *lm, const char *text, size_t n);
 
-lin_ngram_state lin_ngram_begin(const lin_ngram *lm); /* behind <s>; the empty context where the model has no <s> */
+lin_ngram_state lin_ngram_begin(const lin_ngram *lm); /* after <s>; the empty context if the model has no <s> */
 lin_ngram_state lin_ngram_empty(const lin_ngram *lm);
 
 /*
- * Natural log P(word | state), and the state behind it. word LIN_NGRAM_UNKNOWN: that of <unk>, or where the model has none,
- * -INFINITY with the empty state behind it; the same for a word that is not below lin_ngram_words, and a state that is not below
- * lin_ngram_states is the empty one. No allocation; a few binary searches.
+ * Natural log P(word | state), and the state after it. word LIN_NGRAM_UNKNOWN: that of <unk>; if the model has none, -INFINITY
+ * and the empty state; the same for a word that is not below lin_ngram_words. A state that is not below lin_ngram_states counts
+ * as the empty one. No allocation; a few binary searches.
  */
 float lin_ngram_score(const lin_ngram *lm, lin_ngram_state state, int word, lin_ngram_state *next);
 
-/* Natural log P(</s> | state); 0 where the model has no </s>. */
+/* Natural log P(</s> | state); 0 if the model has no </s>. */
 float lin_ngram_end(const lin_ngram *lm, lin_ngram_state state);
 
 /* The unigram's natural log probability, for look-ahead. */
 float lin_ngram_unigram(const lin_ngram *lm, int word);
 
-/* States are below this number: to check one that came from a file. */
+/* All states are below this number; used to check a state from a file. */
 uint32_t lin_ngram_states(const lin_ngram *lm);
 
-/* 64 bits over its contents, to know a model again. */
+/* A 64-bit hash of its contents, which identifies the model. */
 uint64_t lin_ngram_fingerprint(const lin_ngram *lm);
 
 #endif

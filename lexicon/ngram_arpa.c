@@ -1,7 +1,7 @@
-// ARPA text to tables of n-grams, and back.
+// Reads ARPA text into tables of n-grams, and writes it.
 //
 //   any text, \data\, "ngram 1=72547" for each order, then for each order "\1-grams:" and lines "log10(p) words [log10(back-off)]",
-//   \end\. Fields are separated by blanks and tabs; a back-off weight that is not written is 0 (as SRILM leaves them out).
+//   \end\. Fields are separated by blanks and tabs; a missing back-off weight is 0 (SRILM leaves them out).
 #include <math.h>
 
 #include "base/memory.h"
@@ -10,7 +10,7 @@
 
 static const double ln10 = 2.302585092994045684;
 
-// As SRILM has it, -99 is what a probability of 0 is written as. Rounding may leave a logarithm a little above 0.
+// As in SRILM, a probability of 0 is written as -99. Rounding may make a logarithm slightly larger than 0.
 static const double log10_zero = -99, log10_tolerance = 1e-3;
 
 typedef struct remembered {
@@ -24,16 +24,16 @@ typedef struct reader {
     const char *name;
     lin_ngram_tables tables;
     uint64_t announced[LIN_NGRAM_MAX_ORDER + 1];
-    lin_lines begins[LIN_NGRAM_MAX_ORDER + 1]; // of each section, to find the line of an n-gram again
-    remembered before[LIN_NGRAM_MAX_ORDER];    // the words of the last line: the next often has some of them at the same place
+    lin_lines begins[LIN_NGRAM_MAX_ORDER + 1]; // beginning of each section, to find the line of an n-gram
+    remembered before[LIN_NGRAM_MAX_ORDER];    // the words of the last line: the next line often has some of them
 } reader;
 
-// A failure at the present line; the arguments follow "%s:%d: ".
+// An error at the current line; the arguments follow "%s:%d: ".
 #define FAIL_HERE(r, fmt, ...) lin_fail(err, LIN_FORMAT, "%s:%d: " fmt, (r)->name, (r)->lines.number, __VA_ARGS__)
 
 // ---- numbers --------------------------------------------------------------------------------------------------------------------
 
-// "-1.2345" as nearly all are: an integer of less than 2^53 and a power of ten below 10^23, whose quotient is the nearest double.
+// "-1.2345", the usual form: an integer below 2^53 and a power of ten below 10^23, whose quotient is the nearest double.
 static int read_number(const char *text, size_t n, double *value)
 {
     static const double powers[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
@@ -66,7 +66,7 @@ static lin_status read_logp(const reader *r, const char *text, size_t n, float *
     char quote[LIN_QUOTE];
     double value;
     if (!read_number(text, n, &value))
-        return FAIL_HERE(r, "'%s' is no number; a line begins with the logarithm to base 10 of a probability, -99 for 0",
+        return FAIL_HERE(r, "'%s' is not a number; a line begins with the logarithm to base 10 of a probability, -99 for 0",
                          lin_quote(quote, text, n));
     if (value > log10_tolerance) return FAIL_HERE(r, "'%s' is the logarithm of a probability over 1", lin_quote(quote, text, n));
     *logp = to_natural(value < 0 ? value : 0);
@@ -78,7 +78,7 @@ static lin_status read_backoff(const reader *r, const char *text, size_t n, floa
     char quote[LIN_QUOTE];
     double value;
     if (!read_number(text, n, &value) || value > -log10_zero)
-        return FAIL_HERE(r, "'%s' is no back-off weight (a logarithm to base 10); is there a blank in a word?",
+        return FAIL_HERE(r, "'%s' is not a back-off weight (a logarithm to base 10); is there a blank in a word?",
                          lin_quote(quote, text, n));
     *backoff = to_natural(value);
     return LIN_OK;
@@ -86,7 +86,7 @@ static lin_status read_backoff(const reader *r, const char *text, size_t n, floa
 
 // ---- the head -------------------------------------------------------------------------------------------------------------------
 
-// The present line is this word and nothing else but blanks.
+// The current line is this word and blanks.
 static int line_is(const lin_lines *lines, const char *want)
 {
     const char *at = lines->text, *field;
@@ -102,7 +102,7 @@ static int is_blank(const lin_lines *lines)
     return !lin_field_next(&at, lines->text + lines->n, &field, &n);
 }
 
-static int next_line(reader *r) // that is not blank
+static int next_line(reader *r) // the next line that is not blank
 {
     while (lin_lines_next(&r->lines))
         if (!is_blank(&r->lines)) return 1;
@@ -117,7 +117,7 @@ static int read_char(const char **at, const char *end, char want)
     return 1;
 }
 
-// Digits, cut at 10^18; 0: there are none.
+// Reads digits, at most up to 10^18; 0: there are none.
 static int read_count(const char **at, const char *end, uint64_t *count)
 {
     const char *begin;
@@ -139,13 +139,13 @@ static lin_status read_announcement(reader *r, lin_error *err)
         !read_char(&at, end, '=') || !read_count(&at, end, &count) || lin_field_next(&at, end, &field, &n))
         return FAIL_HERE(r, "'%s' is not like 'ngram 1=5000'", lin_quote(quote, r->lines.text, r->lines.n));
     if (order != (uint64_t)r->tables.order + 1)
-        return FAIL_HERE(r, "%llu-grams are announced where %d-grams are due", (unsigned long long)order, r->tables.order + 1);
+        return FAIL_HERE(r, "the count of %llu-grams in place of %d-grams", (unsigned long long)order, r->tables.order + 1);
     if (order > LIN_NGRAM_MAX_ORDER)
         return lin_fail(err, LIN_UNSUPPORTED, "%s:%d: n-grams of more than %d words", r->name, r->lines.number,
                         LIN_NGRAM_MAX_ORDER);
     uint64_t left = (uint64_t)(r->lines.end - r->lines.text), shortest = 2 * order + 2; // "0 a b\n"
     if (count > left / shortest + 1 || count > LIN_NGRAM_MAX_COUNT)
-        return FAIL_HERE(r, "%llu %llu-grams are announced, and the rest of the file has room for %llu; is it cut?",
+        return FAIL_HERE(r, "%llu %llu-grams are announced, but the rest of the file can hold only %llu; is it cut?",
                          (unsigned long long)count, (unsigned long long)order, (unsigned long long)(left / shortest));
     r->tables.order = (int)order;
     r->announced[order] = count;
@@ -164,7 +164,7 @@ static lin_status read_head(reader *r, lin_error *err)
         lin_status status = read_announcement(r, err);
         if (status) return status;
     }
-    if (!r->tables.order) return FAIL_HERE(r, "%s", "no counts of n-grams ('ngram 1=5000') behind \\data\\");
+    if (!r->tables.order) return FAIL_HERE(r, "%s", "no counts of n-grams ('ngram 1=5000') after \\data\\");
     if (!r->announced[1]) return FAIL_HERE(r, "%s", "a model without words");
     return LIN_OK;
 }
@@ -188,9 +188,9 @@ static lin_status add_word(reader *r, const char *text, size_t n, lin_error *err
     char quote[LIN_QUOTE];
     int count = r->tables.words.n, word;
     if (lin_text_find_control(text, n) < n)
-        return FAIL_HERE(r, "the word '%s' has control characters in it", lin_quote(quote, text, n));
+        return FAIL_HERE(r, "the word '%s' contains control characters", lin_quote(quote, text, n));
     lin_status status = lin_symbols_add(&r->tables.words, text, n, &word, err);
-    if (!status && word < count) return FAIL_HERE(r, "the word '%s' is there twice", lin_quote(quote, text, n));
+    if (!status && word < count) return FAIL_HERE(r, "the word '%s' appears twice", lin_quote(quote, text, n));
     return status;
 }
 
@@ -222,24 +222,24 @@ static lin_status read_gram(reader *r, int k, lin_error *err)
     if (status) return status;
     int more = lin_field_next(&at, end, &field, &n);
     if (more && k == r->tables.order)
-        return FAIL_HERE(r, "something behind the last word of a %d-gram; those of the highest order have no back-off weight", k);
+        return FAIL_HERE(r, "text after the last word of a %d-gram; those of the highest order have no back-off weight", k);
     if (k < r->tables.order) {
         table->backoff[i] = 0;
         if (more) status = read_backoff(r, field, n, &table->backoff[i], err);
     }
     if (status) return status;
-    if (lin_field_next(&at, end, &field, &n)) return FAIL_HERE(r, "something behind the back-off weight of a %d-gram", k);
+    if (lin_field_next(&at, end, &field, &n)) return FAIL_HERE(r, "text after the back-off weight of a %d-gram", k);
     table->count++;
     return LIN_OK;
 }
 
-// From its heading, which is the present line, to the next one.
+// Reads a section, from its heading, which is the current line, to the next heading.
 static lin_status read_section(reader *r, int k, lin_error *err)
 {
     char heading[32], quote[LIN_QUOTE];
     snprintf(heading, sizeof heading, "\\%d-grams:", k);
     if (!line_is(&r->lines, heading))
-        return FAIL_HERE(r, "'%s' where '%s' is due", lin_quote(quote, r->lines.text, r->lines.n), heading);
+        return FAIL_HERE(r, "'%s', but '%s' was expected", lin_quote(quote, r->lines.text, r->lines.n), heading);
     lin_status status = make_table(r, k, err);
     lin_ngram_table *table = &r->tables.tables[k];
     r->begins[k] = r->lines;
@@ -253,12 +253,12 @@ static lin_status read_section(reader *r, int k, lin_error *err)
         status = read_gram(r, k, err);
     }
     if (!status && table->count < r->announced[k])
-        return FAIL_HERE(r, "%llu %d-grams were announced, and %u are there", (unsigned long long)r->announced[k], k,
+        return FAIL_HERE(r, "%llu %d-grams were announced, but there are %u", (unsigned long long)r->announced[k], k,
                          (unsigned)table->count);
     return status;
 }
 
-// Sorting found something: where was that n-gram?
+// An error found while sorting: finds the line of the n-gram.
 static lin_status tell_fault(reader *r, const lin_ngram_fault *fault, lin_error *err)
 {
     char quote[LIN_QUOTE];
@@ -270,8 +270,8 @@ static lin_status tell_fault(reader *r, const lin_ngram_fault *fault, lin_error 
     for (int i = 0; i <= fault->order && lin_field_next(&at, r->lines.text + r->lines.n, &field, &n); i++)
         if (i == 1) begin = field;
     lin_quote(quote, begin, (size_t)(at - begin));
-    if (fault->twice) return FAIL_HERE(r, "the %d-gram '%s' is there twice", fault->order, quote);
-    return FAIL_HERE(r, "the %d-gram '%s' is there, but its first %d words are not among the %d-grams", fault->order, quote,
+    if (fault->twice) return FAIL_HERE(r, "the %d-gram '%s' appears twice", fault->order, quote);
+    return FAIL_HERE(r, "the %d-gram '%s' has no context: its first %d words are not among the %d-grams", fault->order, quote,
                      fault->order - 1, fault->order - 1);
 }
 
@@ -283,7 +283,7 @@ static lin_status read_all(reader *r, lin_ngram **lm, lin_error *err)
     for (int k = 1; k <= r->tables.order && !status; k++) status = read_section(r, k, err);
     if (status) return status;
     if (!line_is(&r->lines, "\\end\\"))
-        return FAIL_HERE(r, "'%s' where '\\end\\' is due", lin_quote(quote, r->lines.text, r->lines.n));
+        return FAIL_HERE(r, "'%s', but '\\end\\' was expected", lin_quote(quote, r->lines.text, r->lines.n));
     status = lin_ngram_build(&r->tables, r->name, lm, &fault, err);
     return fault.order ? tell_fault(r, &fault, err) : status;
 }
@@ -307,7 +307,7 @@ typedef struct writer {
     uint32_t words[LIN_NGRAM_MAX_ORDER];
 } writer;
 
-// With as few digits as read back as the same float; a decimal comma, as of some locales, becomes a point.
+// With the fewest digits that read back as the same float; the decimal comma of some locales becomes a point.
 static void write_number(FILE *file, float natural)
 {
     char text[40];

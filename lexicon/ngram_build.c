@@ -1,10 +1,10 @@
-// From n-grams as they were read to the block of ngram_internal.h: sort, find contexts, make code books, number states, set links.
+// Makes the block of ngram_internal.h from unsorted n-grams: sort, find contexts, make code books, number states, set links.
 #include <stdlib.h>
 
 #include "base/memory.h"
 #include "lexicon/ngram_internal.h"
 
-// What is kept of an order while the block is made: its n-grams sorted, where the children of each begin, codes.
+// One order while the block is made: its sorted n-grams, the first child of each, codes.
 typedef struct sorted {
     uint32_t count, inner;
     uint32_t *words;   // [count, k]
@@ -63,7 +63,7 @@ static int by_bytes(const void *a, const void *b)
     return order ? order : (x->n > y->n) - (x->n < y->n);
 }
 
-// Words get the numbers of their order by bytes, in which the file has them; they become the "words" of the unigrams.
+// Words are numbered in the order of their bytes, as in the file; they become the "words" of the unigrams.
 static lin_status rank_words(builder *b, lin_error *err)
 {
     const lin_symbols *words = &b->tables->words;
@@ -97,7 +97,7 @@ static int compare_words(const uint32_t *a, const uint32_t *b, int n)
     return 0;
 }
 
-// One stable pass by the word in a column: from one order of the rows to another.
+// One stable counting pass by the word in a column: from one order of the rows to another.
 static void count_sort(const lin_ngram_table *table, int k, int column, const uint32_t *from, uint32_t *to, uint32_t *places,
                        size_t n_words)
 {
@@ -147,10 +147,10 @@ static lin_status sort_level(builder *b, int k, lin_error *err)
 static lin_status fault_at(builder *b, int k, size_t i, int twice, lin_error *err)
 {
     *b->fault = (lin_ngram_fault){k, b->levels[k].source[i], twice};
-    return lin_fail(err, LIN_FORMAT, "%s: an n-gram is there twice or without its context", b->name);
+    return lin_fail(err, LIN_FORMAT, "%s: an n-gram appears twice or has no context", b->name);
 }
 
-// Both orders are sorted, so one walk through them finds every context.
+// Both orders are sorted, so one pass through them finds every context.
 static lin_status find_contexts(builder *b, int k, lin_error *err)
 {
     const sorted *s = &b->levels[k];
@@ -194,8 +194,8 @@ static void radix_sort(keyed *items, keyed *other, size_t n)
     }
 }
 
-// A code for each value: its number among the distinct ones where these are few enough; else that of a bin of neighbours, which
-// ends when it holds its share of the values or of their range, and stands for their mean.
+// A code for each value: its index among the distinct values if these are few enough; otherwise the index of a bin of
+// neighbouring values, which ends when it holds its share of the values or of their range, and whose value is their mean.
 static lin_status make_book(builder *b, const float *values, size_t n, float **book_out, uint16_t **codes_out, unsigned *bits,
                             lin_error *err)
 {
@@ -240,7 +240,7 @@ static int has_future(const builder *b, int k, size_t i)
            b->tables->tables[k].backoff[s->source[i]] > zero;
 }
 
-// What the file may hold; zero has one sign.
+// Limits a value to the file's range; zero is always positive.
 static float within(float value, float most)
 {
     if (!(value >= -LIN_NGRAM_LARGEST)) return -LIN_NGRAM_LARGEST;
@@ -315,8 +315,8 @@ static void put_inner(const builder *b, int k, const lin_ngram *lm, unsigned cha
     lin_ngram_bits_put(base, (uint64_t)inner * level->inner_bits, lm->levels[k + 1].count);
 }
 
-// The state of the longest proper suffix of (context, word) that has one. The context's own link is that of the context's: what can
-// be longer than (its link, word) would need a longer context, which has no state and so no children.
+// The state of the longest proper suffix of (context, word) that has one. It begins with the link of the context: a suffix longer
+// than (that link, word) would need a longer context, which has no state and so no children.
 static lin_ngram_state find_link(const lin_ngram *lm, int k, lin_ngram_state context, uint32_t word)
 {
     lin_ngram_state state = context, found = 0;
@@ -371,7 +371,7 @@ static lin_status make_block(builder *b, lin_ngram **out, lin_error *err)
     put_words(b, lm, block);
     for (int k = 1; k <= b->order; k++) put_grams(b, k, lm, block);
     for (int k = 1; k < b->order; k++) put_inner(b, k, lm, block);
-    for (int k = 2; k < b->order; k++) put_links(b, k, lm, block); // each order by those below
+    for (int k = 2; k < b->order; k++) put_links(b, k, lm, block); // each order needs the orders below
     lin_ngram_seal(lm, block);
     lin_ngram_find_special(lm);
     *out = lm;

@@ -1,4 +1,4 @@
-// ngram_count.c - n-grams of a text by sorting its positions; see ngram_count.h.
+// ngram_count.c - counts the n-grams of a text by sorting its positions; see ngram_count.h.
 
 #include "lexicon/ngram_count.h"
 
@@ -89,12 +89,12 @@ lin_status lin_ngram_check_line(const char *line, size_t n, lin_error *err)
     const char *at = line, *word;
     size_t n_word, bad = lin_text_find_control(line, n);
     if (n > LIN_NGRAM_LINE_MAX) {
-        return lin_fail(err, LIN_FORMAT, "the line has %zu bytes, over %d: one sentence a line is wanted", n, LIN_NGRAM_LINE_MAX);
+        return lin_fail(err, LIN_FORMAT, "the line has %zu bytes, over %d; write one sentence per line", n, LIN_NGRAM_LINE_MAX);
     }
     if (bad < n) return lin_fail(err, LIN_FORMAT, "a control character (%d) at byte %zu", (unsigned char)line[bad], bad + 1);
     while (lin_field_next(&at, line + n, &word, &n_word)) {
         if (is_end_mark(word, n_word)) {
-            return lin_fail(err, LIN_FORMAT, "%.*s marks an end of a sentence, it cannot stand in one", (int)n_word, word);
+            return lin_fail(err, LIN_FORMAT, "%.*s marks an end of a sentence and cannot be in one", (int)n_word, word);
         }
         lin_status status = check_length(word, n_word, err);
         if (status != LIN_OK) return status;
@@ -144,7 +144,7 @@ lin_status lin_ngram_counter_line(lin_ngram_counter *c, const char *line, size_t
     size_t n_word, old = c->n;
     uint64_t unknown = 0;
     lin_status status = lin_ngram_check_line(line, n, err);
-    if (status == LIN_OK) status = grow_text(c, c->n + n / 2 + 3 + LIN_NGRAM_MAX_ORDER, err); // no line has more words than that
+    if (status == LIN_OK) status = grow_text(c, c->n + n / 2 + 3 + LIN_NGRAM_MAX_ORDER, err); // no line adds more words than this
     if (status != LIN_OK) return status;
     if (!c->n) { // so that there is something to see before the first sentence
         while (c->n < (size_t)c->options.order) c->text[c->n++] = BEGIN;
@@ -294,8 +294,8 @@ static void sort_positions(counting *c, size_t distinct[LIN_NGRAM_MAX_ORDER])
     }
 }
 
-// One walk over the sorted positions fills every order at once: an n-gram is a run of them, and its extensions to the left are runs
-// within that run. words[i] is for the time being the position of the last word.
+// One pass over the sorted positions fills every order: an n-gram is a run of them, and its extensions to the left are runs
+// within that run. Until then words[i] is the position of the last word.
 static void walk(const counting *c, lin_ngram_counted *levels)
 {
     uint32_t next[LIN_NGRAM_MAX_ORDER] = {0}, now[LIN_NGRAM_MAX_ORDER] = {0}, times[LIN_NGRAM_MAX_ORDER] = {0};
@@ -310,7 +310,7 @@ static void walk(const counting *c, lin_ngram_counted *levels)
             times[k] = 0;
         }
         for (int k = same; k < end; k++) { // new ones begin
-            now[k] = k ? next[k]++ : c->text[c->at[i]]; // unigrams stand at their word's number
+            now[k] = k ? next[k]++ : c->text[c->at[i]]; // the index of a unigram is its word's number
             levels[k].words[now[k]] = c->at[i];
             levels[k].suffix[now[k]] = k ? now[k - 1] : 0;
             if (k) levels[k - 1].count[now[k - 1]]++;
@@ -341,8 +341,8 @@ static void free_level(lin_ngram_counted *level)
     *level = (lin_ngram_counted){0};
 }
 
-// The walk leaves them sorted by their last words. *rank: where each n-gram of the order below has gone (NULL: nowhere); then that
-// of this order.
+// The pass leaves them sorted by their last words. *rank: the new index of each n-gram of the order below (NULL: unchanged); on
+// return that of this order.
 static lin_status arrange(const counting *c, lin_ngram_counted *level, int order, uint32_t **rank, lin_error *err)
 {
     size_t n = level->n;

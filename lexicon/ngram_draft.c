@@ -37,7 +37,7 @@ static int compare(const uint32_t *a, const uint32_t *b, int n)
     return 0;
 }
 
-// Both orders are sorted alike, so the contexts come in the order of the lower level's n-grams.
+// Both orders are sorted in the same way, so the contexts have the order of the lower level's n-grams.
 static lin_status link_level(lin_ngram_draft_level *lower, const lin_ngram_draft_level *upper, int order, lin_error *err)
 {
     size_t at = 0;
@@ -50,12 +50,12 @@ static lin_status link_level(lin_ngram_draft_level *lower, const lin_ngram_draft
             const uint32_t *words = upper->words + at * (size_t)(order + 1);
             if (compare(words, context, order)) break;
             if (at > lower->child[i] && words[order] <= words[-1]) {
-                return lin_fail(err, LIN_FORMAT, "the %d-grams are not sorted, or one stands there twice", order + 1);
+                return lin_fail(err, LIN_FORMAT, "the %d-grams are not sorted, or one appears twice", order + 1);
             }
         }
     }
     lower->child[lower->n] = at;
-    if (at < upper->n) return lin_fail(err, LIN_FORMAT, "a %d-gram stands without its context, or they are not sorted", order + 1);
+    if (at < upper->n) return lin_fail(err, LIN_FORMAT, "a %d-gram has no context, or they are not sorted", order + 1);
     return LIN_OK;
 }
 
@@ -68,7 +68,7 @@ lin_status lin_ngram_draft_link(lin_ngram_draft *draft, lin_error *err)
     return LIN_OK;
 }
 
-// Where the n-gram of n words stands among those of order n, or -1.
+// Index of the n-gram of n words among those of order n, or -1.
 static ptrdiff_t find(const lin_ngram_draft *draft, const uint32_t *words, int n)
 {
     if (n < 1 || n > draft->order || words[0] >= draft->level[0].n) return -1;
@@ -100,12 +100,12 @@ double lin_ngram_draft_logp(const lin_ngram_draft *draft, const uint32_t *words,
         at = find(draft, words, n - 1);
         if (at >= 0) weight += draft->level[n - 2].backoff[at];
     }
-    return LIN_NGRAM_NEVER; // a word that is no unigram
+    return LIN_NGRAM_NEVER; // a word that is not a unigram
 }
 
 // ---- ARPA ----------------------------------------------------------------------------------------------------------------------
 
-// Numbers are written here and not by fprintf: a point whatever the locale says, and several times as fast.
+// Numbers are not written by fprintf: the decimal point must not depend on the locale, and this is several times as fast.
 typedef struct writer {
     FILE *file;
     size_t n;
@@ -114,7 +114,7 @@ typedef struct writer {
 
 static void flush(writer *w)
 {
-    if (w->n) fwrite(w->text, 1, w->n, w->file); // ferror tells at the end
+    if (w->n) fwrite(w->text, 1, w->n, w->file); // ferror is checked at the end
     w->n = 0;
 }
 
@@ -129,7 +129,7 @@ static void put_text(writer *w, const char *text, size_t n)
     }
 }
 
-// Seven digits behind the point without the zeros at their end.
+// Seven digits after the point, without trailing zeros.
 static void put_number(writer *w, double value)
 {
     char text[40];
@@ -157,7 +157,7 @@ static void put_level(writer *w, const lin_ngram_draft *draft, int order)
             put_text(w, k ? " " : "\t", 1);
             put_text(w, draft->words.text + word->offset, word->n);
         }
-        // A weight of one may be left out (and is, where nothing has this context), except of an n-gram that is a context.
+        // A weight of one may be left out, except for an n-gram that is a context.
         if (level->backoff && (level->backoff[i] != 0 || level->child[i + 1] > level->child[i])) {
             put_text(w, "\t", 1);
             put_number(w, level->backoff[i]);

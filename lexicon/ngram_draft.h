@@ -1,16 +1,16 @@
 /*
- * ngram_draft.h - a back-off n-gram model that is being made: n-grams order by order, in double precision.
+ * ngram_draft.h - a back-off n-gram model under construction: n-grams order by order, in double precision.
  *
  * Pipeline: lexicon/kneser_ney (from text), or a finished model -> [this] -> lexicon/ngram_prune -> ARPA text, or a finished model.
- * lexicon/ngram holds finished models, small and fast to ask; this holds plain sorted arrays.
+ * lexicon/ngram holds finished models, which are small and fast; a draft is plain sorted arrays.
  *
  *   lin_ngram_draft_of(lm, &draft, &err);
  *   logp = lin_ngram_draft_logp(&draft, words, 3);          // P(words[2] | words[0], words[1]), backing off
  *   lin_ngram_draft_write_arpa(&draft, file, "phones.arpa", &err);
  *   lin_ngram_draft_finish(&draft, "phones.arpa", &lm, &err);
  *
- * The n-grams of an order are sorted by their word numbers, the first word first. A model that is well formed holds the context
- * (all words but the last) of each of its n-grams. All logarithms here are to base 10, as in ARPA files.
+ * The n-grams of an order are sorted by their word numbers, the first word first. A valid model contains the context
+ * (all words except the last) of each of its n-grams. All logarithms here are to base 10, as in ARPA files.
  *
  * Threads: one changes it, or any number read it.
  */
@@ -25,7 +25,7 @@
 #include "base/symbols.h"
 #include "lexicon/ngram.h"
 
-/* What stands for "never" in ARPA files: the logarithm of <s>, which is a context and no event. */
+/* The logarithm that ARPA files give to "never": that of <s>, which is a context and not an event. */
 #define LIN_NGRAM_NEVER (-99.0)
 
 typedef struct lin_ngram_draft_level {
@@ -44,24 +44,24 @@ typedef struct lin_ngram_draft {
     lin_ngram_draft_level level[LIN_NGRAM_MAX_ORDER];
 } lin_ngram_draft;
 
-/* Arrays for n n-grams of an order (1: unigrams), not filled; backoff too with `context`. LIN_NO_MEMORY. */
+/* Allocates arrays for n n-grams of an order (1: unigrams), not filled; with `context` also backoff. LIN_NO_MEMORY. */
 lin_status lin_ngram_draft_level_create(lin_ngram_draft_level *level, int order, size_t n, int context, lin_error *err);
 void lin_ngram_draft_level_free(lin_ngram_draft_level *level); /* the level is empty again */
 
 /* Makes the child arrays. LIN_FORMAT if an n-gram's context is not in the draft, or n-grams are not sorted or not distinct. */
 lin_status lin_ngram_draft_link(lin_ngram_draft *draft, lin_error *err);
 
-/* log10 P(words[n - 1] | words[0] .. words[n - 2]) by Katz's back-off; of longer contexts the last order - 1 words count. Needs the
- * links. */
+/* log10 P(words[n - 1] | words[0] .. words[n - 2]) by Katz's back-off; of longer contexts only the last order - 1 words are used.
+ * Needs the links. */
 double lin_ngram_draft_logp(const lin_ngram_draft *draft, const uint32_t *words, int n);
 
-/* ARPA text, seven digits behind the point. `name` stands in the message. LIN_IO if the file does not take it; LIN_NO_MEMORY. */
+/* Writes ARPA text, seven digits after the point. Messages call the file `name`. LIN_IO if writing fails; LIN_NO_MEMORY. */
 lin_status lin_ngram_draft_write_arpa(const lin_ngram_draft *draft, FILE *file, const char *name, lin_error *err);
 
-/* The n-grams of a finished model, linked. LIN_FORMAT where a packed file is damaged; LIN_NO_MEMORY. On failure it is empty. */
+/* The n-grams of a finished model, linked. LIN_FORMAT if a packed file is damaged; LIN_NO_MEMORY. On failure it is empty. */
 lin_status lin_ngram_draft_of(const lin_ngram *lm, lin_ngram_draft *draft, lin_error *err);
 
-/* A finished model; the draft is empty afterwards, also on failure. `name` stands in messages. */
+/* Makes a finished model; the draft is empty afterwards, also on failure. Messages call it `name`. */
 lin_status lin_ngram_draft_finish(lin_ngram_draft *draft, const char *name, lin_ngram **lm, lin_error *err);
 
 void lin_ngram_draft_free(lin_ngram_draft *draft); /* the draft is empty again */

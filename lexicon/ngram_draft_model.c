@@ -1,4 +1,4 @@
-// ngram_draft_model.c - finished models to drafts and back; see ngram_draft.h.
+// ngram_draft_model.c - converts finished models to drafts and back; see ngram_draft.h.
 
 #include <math.h>
 
@@ -15,12 +15,12 @@ static lin_status copy_words(const lin_ngram *lm, lin_symbols *words, lin_error 
         const char *text = lin_ngram_word(lm, i);
         int index;
         status = lin_symbols_add(words, text, strlen(text), &index, err);
-        if (status == LIN_OK && index != i) status = lin_fail(err, LIN_FORMAT, "the model is damaged: a word stands there twice");
+        if (status == LIN_OK && index != i) status = lin_fail(err, LIN_FORMAT, "the model is damaged: a word appears twice");
     }
     return status;
 }
 
-// Of the order k of `lower`; the words of the context are known, the children's own are read.
+// The n-grams of the order above order k of `lower`; the words of the context are known, the children's own words are read.
 static lin_status copy_children(const lin_ngram *lm, int k, const lin_ngram_draft_level *lower, lin_ngram_draft_level *level,
                                 lin_error *err)
 {
@@ -36,7 +36,7 @@ static lin_status copy_children(const lin_ngram *lm, int k, const lin_ngram_draf
             level->words[at * (width + 1) + width] = lin_ngram_gram_word(lm, k + 1, (uint32_t)at);
         }
     }
-    return at == level->n ? LIN_OK : lin_fail(err, LIN_FORMAT, "the model is damaged: %d-grams are not where they belong", k + 1);
+    return at == level->n ? LIN_OK : lin_fail(err, LIN_FORMAT, "the model is damaged: %d-grams are in the wrong place", k + 1);
 }
 
 static lin_status copy_level(const lin_ngram *lm, int k, lin_ngram_draft *draft, lin_error *err)
@@ -50,7 +50,7 @@ static lin_status copy_level(const lin_ngram *lm, int k, lin_ngram_draft *draft,
         if (level->backoff)
             level->backoff[i] = lin_ngram_is_inner(lm, k, i, &state) ? (double)lin_ngram_backoff(lm, k, state) / LN10 : 0;
         if (isfinite(level->logp[i]) && (!level->backoff || isfinite(level->backoff[i]))) continue;
-        return lin_fail(err, LIN_FORMAT, "the model is damaged: a probability or weight is no number");
+        return lin_fail(err, LIN_FORMAT, "the model is damaged: a probability or weight is not a number");
     }
     if (k > 1) return copy_children(lm, k - 1, &draft->level[k - 2], level, err);
     for (uint32_t i = 0; i < level->n; i++) level->words[i] = i;
@@ -75,7 +75,7 @@ static float *natural(const double *log10s, size_t n)
     return values;
 }
 
-// Takes the n-grams over level by level.
+// Copies the n-grams level by level.
 static lin_status move_level(lin_ngram_draft_level *level, int k, lin_ngram_table *table, lin_error *err)
 {
     if (level->n > LIN_NGRAM_MAX_COUNT) return lin_fail(err, LIN_INVALID, "there are too many %d-grams: %zu", k, level->n);
@@ -83,7 +83,7 @@ static lin_status move_level(lin_ngram_draft_level *level, int k, lin_ngram_tabl
     table->logp = natural(level->logp, level->n);
     if (level->backoff) table->backoff = natural(level->backoff, level->n);
     if (!table->logp || (level->backoff && !table->backoff)) return lin_no_memory(err, "n-grams", level->n * sizeof(float));
-    if (k > 1) { // unigram i is word i, there as here
+    if (k > 1) { // unigram i is word i in both
         table->words = level->words;
         level->words = NULL;
     }

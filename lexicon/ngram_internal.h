@@ -1,23 +1,23 @@
 /*
- * ngram_internal.h - the one representation of an n-gram model, shared by its reader, builder, file and queries, and by those
- * who estimate and prune models.
+ * ngram_internal.h - the representation of an n-gram model, shared by its reader, builder, file and queries, and by the code that
+ * estimates and prunes models.
  *
  * A model is one block of bytes, which is also its file (docs/formats.md): a header, the words in order of their bytes, and for
  * every order k = 1..N the k-grams in lexicographic order of their words, as in the tries of Whittaker & Raj 2001 and Heafield
  * 2011:
  *
- *   grams   [count]  word | code of its log-probability            (the words of unigrams are their places, and not written)
- *   rank    [count]  one bit for each gram that is an inner node, and how many come before each 64
+ *   grams   [count]  word | code of its log-probability            (the word of a unigram is its index and is not stored)
+ *   rank    [count]  one bit for each gram that is an inner node, and the number of inner nodes before each 64
  *   inner   [inner]  first child | code of its back-off weight | link: the state of its longest proper suffix that is one
  *
- * An inner node is a gram that matters as a context: it has longer ones below it or a back-off weight. Only these have states,
+ * An inner node is a gram that is used as a context: it has longer grams below it or a back-off weight. Only these have states,
  * numbered through all orders from 1; state 0 is the empty context. So states are minimal by construction (Heafield 2011, section
- * 4.1). Log-probabilities are codes into a table of the order's distinct values: exact up to 2^16 of these, the means of narrow
- * bins beyond.
+ * 4.1). Log-probabilities are codes into a table of the order's distinct values: exact for up to 2^16 values, otherwise the means
+ * of narrow bins.
  *
- * No query trusts a byte of the block: every number that is read is cut to its range where it is used (below, under "nodes"), so
- * that even a block made to deceive gives wrong scores, never a wild read or a loop. Opening checks what that rests on (the size is
- * that of the header's counts, the last word ends, code books hold numbers) and a checksum, for damage.
+ * Queries do not trust the block: every number is limited to its range where it is used (below, under "nodes"), so a forged block
+ * gives wrong scores, but no read out of bounds and no endless loop. Opening checks the conditions for this (the size is that of
+ * the header's counts, the last word ends, code books hold numbers) and a checksum against damage.
  */
 #ifndef LIN_LEXICON_NGRAM_INTERNAL_H
 #define LIN_LEXICON_NGRAM_INTERNAL_H
@@ -38,17 +38,17 @@ enum {
     LIN_NGRAM_AT_TEXT = 24,
     LIN_NGRAM_AT_LEVELS = 32, // 16 bytes each: count, inner, bits of codes
     LIN_NGRAM_AT_DATA_HASH = 176,
-    LIN_NGRAM_AT_HEADER_HASH = 248 // of all before it
+    LIN_NGRAM_AT_HEADER_HASH = 248 // hash of the header bytes before it
 };
 #define LIN_NGRAM_MAX_COUNT ((uint32_t)INT32_MAX) // n-grams of one order, and bytes of all words
-#define LIN_NGRAM_LARGEST 228.0f                  // of all numbers: 99 to base 10, as ARPA writes the logarithm of 0
+#define LIN_NGRAM_LARGEST 228.0f                  // limit of all numbers: 99 to base 10, ARPA's logarithm of 0
 
-// What is known of one order, out of the header. Sections are given by their offset in the block.
+// One order, from the header. Sections are given by their offset in the block.
 typedef struct lin_ngram_level {
     uint32_t count, inner;
     uint32_t first_state; // of its inner nodes
     unsigned logp_bits, backoff_bits;
-    unsigned word_bits, first_bits, link_bits, gram_bits, inner_bits; // worked out
+    unsigned word_bits, first_bits, link_bits, gram_bits, inner_bits; // derived
     size_t logp_at, backoff_at, grams_at, rank_at, inner_at;
 } lin_ngram_level;
 
@@ -66,7 +66,7 @@ struct lin_ngram {
 
 // ---- bits -----------------------------------------------------------------------------------------------------------------------
 
-// Fields of up to 57 bits at any bit; sections have 8 bytes of room behind.
+// Fields of up to 57 bits at any bit position; 8 bytes of padding follow each section.
 static inline uint64_t lin_ngram_bits(const unsigned char *base, uint64_t at, unsigned width)
 {
     uint64_t word;
@@ -74,7 +74,7 @@ static inline uint64_t lin_ngram_bits(const unsigned char *base, uint64_t at, un
     return (word >> (at & 7)) & (((uint64_t)1 << width) - 1);
 }
 
-static inline void lin_ngram_bits_put(unsigned char *base, uint64_t at, uint64_t value) // into zeros
+static inline void lin_ngram_bits_put(unsigned char *base, uint64_t at, uint64_t value) // the bits must be 0 before
 {
     uint64_t word;
     memcpy(&word, base + (at >> 3), sizeof word);
@@ -82,7 +82,7 @@ static inline void lin_ngram_bits_put(unsigned char *base, uint64_t at, uint64_t
     memcpy(base + (at >> 3), &word, sizeof word);
 }
 
-// Bits that hold 0..largest.
+// Number of bits that can hold 0..largest.
 static inline unsigned lin_ngram_width(uint64_t largest)
 {
     unsigned bits = 0;
@@ -106,7 +106,7 @@ static inline uint32_t lin_ngram_u32(const unsigned char *bytes)
 
 // ---- nodes ----------------------------------------------------------------------------------------------------------------------
 
-// A gram of level k by its place. 12 bytes for each 64 grams: inner nodes before, a bit for each.
+// A gram of level k by its index. 12 bytes for each 64 grams: the number of inner nodes before, and a bit for each gram.
 static inline int lin_ngram_is_inner(const lin_ngram *lm, int k, uint32_t place, lin_ngram_state *state)
 {
     const lin_ngram_level *level = &lm->levels[k];
@@ -143,7 +143,7 @@ static inline int lin_ngram_state_level(const lin_ngram *lm, lin_ngram_state sta
     return k;
 }
 
-// Of an inner node of level k < order: where its children lie in level k + 1.
+// Of an inner node of level k < order: the range of its children in level k + 1.
 static inline void lin_ngram_children(const lin_ngram *lm, int k, lin_ngram_state state, uint32_t *first, uint32_t *end)
 {
     const lin_ngram_level *level = &lm->levels[k];
@@ -164,7 +164,7 @@ static inline float lin_ngram_backoff(const lin_ngram *lm, int k, lin_ngram_stat
     return lin_ngram_float(lm->bytes + level->backoff_at, code);
 }
 
-// Always of a lower level: following links ends.
+// Always of a lower level, so following links ends.
 static inline lin_ngram_state lin_ngram_link(const lin_ngram *lm, int k, lin_ngram_state state)
 {
     const lin_ngram_level *level = &lm->levels[k];
@@ -178,7 +178,7 @@ int lin_ngram_child(const lin_ngram *lm, int k, lin_ngram_state state, uint32_t 
 
 // ---- making ---------------------------------------------------------------------------------------------------------------------
 
-// The n-grams of one order as they were read, in any order. Words by number, `order` to a row. Natural logarithms.
+// The n-grams of one order as read, unsorted. Word numbers, `order` in a row. Natural logarithms.
 typedef struct lin_ngram_table {
     uint32_t count;
     uint32_t *words; // NULL for unigrams
@@ -191,28 +191,28 @@ typedef struct lin_ngram_tables {
     lin_ngram_table tables[LIN_NGRAM_MAX_ORDER + 1]; // from 1; unigram i is word i
 } lin_ngram_tables;
 
-// What is wrong with an n-gram, found when all are sorted.
+// An invalid n-gram, found when all are sorted.
 typedef struct lin_ngram_fault {
-    int order;      // 0: nothing
+    int order;      // 0: no fault
     uint32_t index; // in its table
     int twice;      // else its context is missing
 } lin_ngram_fault;
 
 void lin_ngram_tables_free(lin_ngram_tables *tables);
 
-/* Makes the model. The tables' words are used up; the caller frees the tables in either case. Numbers beyond LIN_NGRAM_LARGEST are
- * cut to it, probabilities over 1 to 1. LIN_FORMAT: the fault says which n-gram, and a caller who knows where it stood says it
- * better. */
+/* Makes the model. The words of the tables are overwritten; the caller frees the tables in either case. Numbers beyond
+ * LIN_NGRAM_LARGEST are limited to it, probabilities over 1 to 1. LIN_FORMAT: `fault` names the n-gram, so that the caller can
+ * report its line. */
 lin_status lin_ngram_build(lin_ngram_tables *tables, const char *name, lin_ngram **lm, lin_ngram_fault *fault, lin_error *err);
 
-/* Widths, states and offsets out of counts and bits of codes; sets lm->size. */
+/* Computes widths, states and offsets from the counts and the bits of codes; sets lm->size. */
 void lin_ngram_lay_out(lin_ngram *lm);
 
-/* Words with a meaning, once the block stands. */
+/* Finds the special words once the block is complete. */
 void lin_ngram_find_special(lin_ngram *lm);
 
-/* A file of up to so many bytes is copied when it is opened, so that it does not matter what happens to it afterwards. A larger one
- * is mapped, and must not be written to. Changed by tests only. */
+/* A file of up to this many bytes is copied when it is opened, so that later changes of the file have no effect. A larger one is
+ * mapped and must not be changed. Only tests set this. */
 extern size_t lin_ngram_most_copied;
 
 /* Writes the header with its checksums into a block that is otherwise complete; the checksums alone. */

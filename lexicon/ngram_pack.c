@@ -1,4 +1,4 @@
-// The block of a model as a file: what lies where, its checksums, writing it, mapping it.
+// The block of a model as a file: layout, checksums, writing, mapping.
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -13,9 +13,9 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "models are mapped from little-endian files");
 
-// ---- what lies where ------------------------------------------------------------------------------------------------------------
+// ---- layout -------------------------------------------------------------------------------------------------------------------
 
-enum { LINE = 64, ROOM = 8 }; // sections begin on lines; the last field of one may be read as part of 8 bytes
+enum { LINE = 64, ROOM = 8 }; // sections begin at multiples of LINE; the last field of one may be read as part of 8 bytes
 
 static size_t section(size_t *used, size_t bytes)
 {
@@ -69,7 +69,7 @@ static uint64_t mix(uint64_t sum, uint64_t word)
     return sum ^ (sum >> 29);
 }
 
-// Four sums side by side, as fast as memory. n is a multiple of 8.
+// Four independent sums, as fast as memory. n is a multiple of 8.
 static uint64_t hash_of(const unsigned char *bytes, size_t n)
 {
     uint64_t a = 1, b = 2, c = 3, d = 4;
@@ -116,7 +116,7 @@ void lin_ngram_put_checksums(unsigned char *block, size_t size)
 
 static lin_status damaged(const char *name, const char *what, lin_error *err)
 {
-    return lin_fail(err, LIN_FORMAT, "%s: %s; the file is damaged, make it anew from its ARPA file", name, what);
+    return lin_fail(err, LIN_FORMAT, "%s: %s; the file is damaged, make it again from its ARPA file", name, what);
 }
 
 static lin_status read_header(lin_ngram *lm, const char *name, lin_error *err)
@@ -153,7 +153,7 @@ static lin_status read_header(lin_ngram *lm, const char *name, lin_error *err)
     lin_ngram_lay_out(lm);
     if (lm->size != size || word_of(bytes + LIN_NGRAM_AT_SIZE) != size)
         return lin_fail(err, LIN_FORMAT,
-                        "%s: %zu bytes long, and its header asks for %zu; the file is cut or damaged, make it anew", name, size,
+                        "%s: %zu bytes long, but its header requires %zu; the file is cut or damaged, make it again", name, size,
                         lm->size);
     return LIN_OK;
 }
@@ -167,8 +167,8 @@ static int good_numbers(const unsigned char *book, unsigned bits, float most)
     return 1;
 }
 
-// What holds for every block that queries may see: the size is that of its header, words end, numbers are finite. All else is cut
-// to its range where it is read.
+// The conditions for every block that queries read: the size is that of its header, words end, numbers are finite. All other
+// values are limited to their range where they are read.
 static lin_status attach(lin_ngram *lm, const char *name, lin_error *err)
 {
     lin_status status = read_header(lm, name, err);
@@ -180,7 +180,7 @@ static lin_status attach(lin_ngram *lm, const char *name, lin_error *err)
         const lin_ngram_level *level = &lm->levels[k];
         if (!good_numbers(lm->bytes + level->logp_at, level->logp_bits, 0) ||
             (k < lm->order && !good_numbers(lm->bytes + level->backoff_at, level->backoff_bits, LIN_NGRAM_LARGEST)))
-            return damaged(name, "a probability or back-off weight is none", err);
+            return damaged(name, "a probability or back-off weight is out of range", err);
     }
     lin_ngram_find_special(lm);
     return LIN_OK;
@@ -228,7 +228,7 @@ static lin_status read_file(int file, size_t size, const char *path, lin_ngram *
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) {
             lin_free(block);
-            return lin_fail(err, LIN_IO, "cannot read %s: %s", path, n < 0 ? strerror(errno) : "it became shorter meanwhile");
+            return lin_fail(err, LIN_IO, "cannot read %s: %s", path, n < 0 ? strerror(errno) : "it became shorter");
         }
         at += (size_t)n;
     }
@@ -277,7 +277,7 @@ lin_status lin_ngram_open(const char *path, lin_ngram **lm, lin_error *err)
     size_t n;
     lin_status status = lin_text_read(path, &text, &n, err);
     if (status) return status;
-    int packed = n >= 8 && !memcmp(text, LIN_NGRAM_MAGIC, 8); // out of a pipe, or gzip'd after all
+    int packed = n >= 8 && !memcmp(text, LIN_NGRAM_MAGIC, 8); // from a pipe, or compressed
     status = packed ? lin_ngram_unpack(text, n, path, lm, err) : lin_ngram_parse(text, n, path, lm, err);
     lin_free(text);
     return status;

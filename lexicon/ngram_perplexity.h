@@ -1,8 +1,8 @@
 /*
- * ngram_perplexity.h - how well an n-gram model foretells a text.
+ * ngram_perplexity.h - the perplexity of a text under an n-gram model.
  *
- * Each sentence is scored from <s> to </s>. As in SRILM, words that the model lacks (and <unk> itself) are counted apart, and so
- * are words that it holds impossible: neither is in `logp`. What the model gives the unknown ones as <unk> is in logp_unknown.
+ * Each sentence is scored from <s> to </s>. As in SRILM, words that the model lacks (and <unk> itself) are counted separately,
+ * and so are words of probability 0: neither is in `logp`. logp_unknown is the score of the unknown words as <unk>.
  *
  *   lin_ngram_perplexity sum = {0};
  *   while (lines) lin_ngram_perplexity_line(lm, line, n, &sum, &err);    // or each alone, and lin_ngram_perplexity_add
@@ -21,9 +21,9 @@
 
 typedef struct lin_ngram_perplexity {
     uint64_t sentences, words, unknown, impossible; /* unknown and impossible ones are among the words */
-    uint64_t ends;       /* sentences whose </s> is in logp: all, or none where the model has no </s> */
+    uint64_t ends;       /* sentences whose </s> is in logp: all, or none if the model has no </s> */
     double logp;         /* natural, of the other words and </s> */
-    double logp_unknown; /* natural, of the unknown words; -INFINITY where there are some and the model has no <unk> */
+    double logp_unknown; /* natural, of the unknown words; -INFINITY if there are some and the model has no <unk> */
 } lin_ngram_perplexity;
 
 /* Adds a sentence, n bytes without an end of line. LIN_FORMAT, and nothing is added, for control characters, <s> or </s> in it. */

@@ -9,14 +9,14 @@
 
 static const double LN10 = 2.302585092994045684;
 
-// Less than this is no probability but what rounding leaves of 1 - 1.
+// A value below this is the rounding error of 1 - 1, not a probability.
 static const double nothing = 1e-9;
 
-// Beside each n-gram of an order.
+// Additional values for each n-gram of an order.
 typedef struct judged {
     uint8_t *kept;
-    double *logp_whole; // log10 P of all its words, as a context
-    double *left;       // as a context: what its n-grams leave to back-off
+    double *logp_whole; // log10 P of all its words, used as a context
+    double *left;       // as a context: the probability that its n-grams leave to back-off
 } judged;
 
 typedef struct pruning {
@@ -36,7 +36,7 @@ static double backed_off(const lin_ngram_draft *draft, int order, size_t i)
     return pow(10, lin_ngram_draft_logp(draft, words_at(draft, order, i) + 1, order - 1));
 }
 
-// ---- judging --------------------------------------------------------------------------------------------------------------------
+// ---- divergence ---------------------------------------------------------------------------------------------------------------
 
 static lin_status create_judged(pruning *p, lin_error *err)
 {
@@ -52,7 +52,7 @@ static lin_status create_judged(pruning *p, lin_error *err)
     return LIN_OK;
 }
 
-// <s> is no event; as often as it begins a sentence </s> ends one.
+// <s> is not an event; its probability is taken to be that of </s>.
 static void find_contexts(pruning *p)
 {
     const lin_ngram_draft *d = p->draft;
@@ -77,7 +77,8 @@ static int has_children(const pruning *p, int order, size_t i)
     return memchr(p->level[order].kept + child[i], 1, child[i + 1] - child[i]) != NULL;
 }
 
-// Stolcke 1998, section 3. q = P(w | h'), left and other: what the n-grams of the context leave of P(. | h) and of P(. | h').
+// Stolcke 1998, section 3. q = P(w | h'). left and other: the probability that the n-grams of the context leave of P(. | h) and
+// of P(. | h').
 static double rise(double whole, double logp, double q, double left, double other)
 {
     double prob = pow(10, logp), weight = log((left + prob) / (other + q));
@@ -86,7 +87,7 @@ static double rise(double whole, double logp, double q, double left, double othe
     return expm1(-pow(10, whole) * sum);
 }
 
-// All n-grams of one context, first .. end - 1 of this order. q has room for them.
+// All n-grams of one context, first .. end - 1 of this order. q has space for them.
 static void judge_context(pruning *p, int order, size_t context, size_t first, size_t end, double *q)
 {
     const lin_ngram_draft *d = p->draft;
@@ -116,7 +117,7 @@ static lin_status judge(pruning *p, lin_error *err)
     }
     double *q = lin_alloc(most, sizeof *q);
     if (!q) return lin_no_memory(err, "pruning", most * sizeof *q);
-    // The longest first: whether an n-gram is a context is then known.
+    // The longest order first: it is then known whether an n-gram is a context.
     for (int k = p->draft->order; k >= 2; k--) {
         const lin_ngram_draft_level *lower = &p->draft->level[k - 2];
         for (size_t h = 0; h < lower->n; h++) {
@@ -127,9 +128,9 @@ static lin_status judge(pruning *p, lin_error *err)
     return LIN_OK;
 }
 
-// ---- what stays -----------------------------------------------------------------------------------------------------------------
+// ---- removal ------------------------------------------------------------------------------------------------------------------
 
-// Moves what is kept to the front.
+// Moves the n-grams that are kept to the front.
 static void compact(pruning *p, int order)
 {
     lin_ngram_draft_level *level = &p->draft->level[order - 1];
@@ -145,7 +146,7 @@ static void compact(pruning *p, int order)
     level->n = n;
 }
 
-// Weights of the contexts of this order; those of shorter ones are made already.
+// Weights of the contexts of this order; those of shorter ones are done.
 static void weigh(pruning *p, int order)
 {
     lin_ngram_draft_level *level = &p->draft->level[order - 1];
@@ -172,7 +173,7 @@ static void rebuild(pruning *p)
         highest->backoff = NULL;
         highest->child = NULL;
     }
-    lin_ngram_draft_link(d, NULL); // what is kept has its contexts, and the arrays are there: cannot fail
+    lin_ngram_draft_link(d, NULL); // cannot fail: every kept n-gram has its context, and the arrays exist
     for (int k = 1; k < d->order; k++) weigh(p, k);
 }
 

@@ -5,13 +5,13 @@
 #include "base/memory.h"
 #include "lexicon/ngram_internal.h"
 
-// Draws that may be refused for one word, over all contexts, before one is taken all the same: of a model whose probabilities do
-// not add up.
+// Draws that may be rejected for one word, over all contexts, before one is accepted in any case: for a model whose probabilities
+// do not sum to 1.
 enum { TRIES = 10000 };
 
 struct lin_ngram_sampler {
     const lin_ngram *lm;
-    double *sums[LIN_NGRAM_MAX_ORDER + 1]; // [count + 1] from order 1: of the probabilities of all n-grams before one
+    double *sums[LIN_NGRAM_MAX_ORDER + 1]; // [count + 1] from order 1: sum of the probabilities of all n-grams before
     int begin;                             // <s>, -1: none
 };
 
@@ -44,7 +44,7 @@ void lin_ngram_sampler_destroy(lin_ngram_sampler *s)
     lin_free(s);
 }
 
-// The n-gram among first .. end-1, at least one, whose part of the sum x lies in.
+// The n-gram among first .. end-1 (at least one) whose part of the sum contains x.
 static uint32_t at_sum(const double *sums, uint32_t first, uint32_t end, double x)
 {
     uint32_t low = first, high = end - 1;
@@ -71,7 +71,7 @@ static uint32_t draw_word(const lin_ngram_sampler *s, lin_ngram_uniform uniform,
     if (first < end && x < sums[end] - sums[first]) {
         return lin_ngram_gram_word(lm, k + 1, at_sum(sums, first, end, sums[first] + x));
     }
-    // Of the shorter context what this one does not know: others are refused.
+    // Of the shorter context only words that this one does not have: others are rejected.
     const lin_ngram_state shorter = lin_ngram_link(lm, k, state);
     do {
         word = draw_word(s, uniform, context, shorter, tries);

@@ -1,5 +1,5 @@
 /*
- * ngram_sample.h - sentences drawn from an n-gram model: what it believes, to read, and text to make other models of.
+ * ngram_sample.h - sentences drawn from an n-gram model, to read or to make other models from.
  *
  * Pipeline: lexicon/ngram -> [this] -> text, as of "linnet ngram generate".
  *
@@ -8,8 +8,9 @@
  *   while (!lin_ngram_sampler_draw(sampler, uniform, context, &state, &word)) ... lin_ngram_word(lm, word) ...
  *   lin_ngram_sampler_destroy(sampler);
  *
- * A word is drawn with its probability P(w | state), without walking through the vocabulary: one of the n-grams that continue the
- * context, or else one that does not, from the shorter context. <unk> and <s> are never drawn; the others share their part.
+ * A word is drawn with its probability P(w | state), without a pass over the vocabulary: one of the n-grams that continue the
+ * context, or else, from the shorter context, a word that does not. <unk> and <s> are never drawn; the other words share their
+ * probability.
  * Threads: immutable once made, shared by all.
  */
 #ifndef LIN_LEXICON_NGRAM_SAMPLE_H
@@ -27,7 +28,7 @@ void lin_ngram_sampler_destroy(lin_ngram_sampler *sampler); /* NULL is fine */
 /* Independent numbers, uniform in [0, 1). */
 typedef double (*lin_ngram_uniform)(void *context);
 
-/* Draws the word behind *state, which moves on. 1 at the end of the sentence: *word is </s>. */
+/* Draws the word after *state and advances *state. Returns 1 at the end of the sentence: *word is </s>. */
 int lin_ngram_sampler_draw(const lin_ngram_sampler *sampler, lin_ngram_uniform uniform, void *context, lin_ngram_state *state,
                            int *word);
 

@@ -29,8 +29,8 @@ static const struct {
     {"W", "w"}, {"Y", "j"}, {"Z", "z"}, {"ZH", "ʒ"},
 };
 
-// Other symbols for the same phones, after marks such as tie bars and length are gone: of other traditions of writing General
-// American, of the dictionaries of the Montreal Forced Aligner, and what keyboards have.
+// Other symbols for the same phones, after marks such as tie bars and length are removed: other conventions for General American,
+// dictionaries of the Montreal Forced Aligner, and keyboard substitutes.
 static const struct {
     const char *ipa;
     char name[3];
@@ -59,13 +59,14 @@ static lin_status add_name(lin_phones *p, const char *name, size_t n, lin_error 
     lin_status status = lin_symbols_add(&p->names, name, n, &index, err);
     if (status) return status;
     if (index != at) {
-        return lin_fail(err, LIN_INVALID, "phone set: '%s' is there twice, as names %d and %d", lin_quote(shown, name, n), index,
+        return lin_fail(err, LIN_INVALID, "phone set: '%s' appears twice, as names %d and %d", lin_quote(shown, name, n), index,
                         at);
     }
     return LIN_OK;
 }
 
-// Number in the table of a name with or without a stress digit, which goes to *stress, else -1; -1: none of CMUdict's.
+// Index in the table of a name with or without a stress digit; *stress is the digit, or -1. Returns -1 if CMUdict has no such
+// name.
 static int cmu_of_name(const char *name, size_t n, int *stress)
 {
     *stress = n > 1 && name[n - 1] >= '0' && name[n - 1] <= '2' ? name[n - 1] - '0' : -1;
@@ -80,7 +81,7 @@ static int cmu_of_name(const char *name, size_t n, int *stress)
 
 enum { LONGEST_FIELD = 512, SYLLABIC = 0x329 };
 
-// What a character does not change the phone by: combining marks but the syllabic one, length, aspiration, and other modifiers.
+// Characters that do not change the phone: combining marks except the syllabic one, length, aspiration, and other modifiers.
 static int is_passed_over(unsigned code)
 {
     return (code >= 0x300 && code <= 0x36F && code != SYLLABIC) || (code >= 0x2B0 && code <= 0x2B8) ||
@@ -90,7 +91,7 @@ static int is_passed_over(unsigned code)
 
 static int mark_of(unsigned code) { return code == 0x2C8 || code == '\'' ? 1 : code == 0x2CC ? 2 : 0; }
 
-// The longest symbol that the text begins with: its bytes, and the number of its phone.
+// The longest symbol at the beginning of the text: its bytes, and the number of its phone.
 static size_t longest_symbol(const char *text, size_t n, int *cmu)
 {
     size_t longest = 0;
@@ -108,7 +109,7 @@ static size_t longest_symbol(const char *text, size_t n, int *cmu)
     return longest;
 }
 
-// The field without what is passed over; its bytes, 0 if it is no UTF-8 or too long.
+// Copies the field without the characters that are ignored. Returns its bytes, 0 if it is not UTF-8 or too long.
 static size_t clean(char out[LONGEST_FIELD], const char *text, size_t n)
 {
     size_t used = 0, step;
@@ -130,7 +131,7 @@ typedef struct cmu_read {
 
 static int is_vowel(int cmu) { return cmu >= 0 && strchr("AEIOU", ipa_table[cmu].name[0]) != NULL; }
 
-// Symbols one behind the other. 0 where one is unknown or there are too many.
+// A sequence of symbols. 0 if one is unknown or there are too many.
 static int read_ipa(const char *field, size_t n_field, cmu_read *out, int capacity, int *mark)
 {
     char text[LONGEST_FIELD];
@@ -143,7 +144,7 @@ static int read_ipa(const char *field, size_t n_field, cmu_read *out, int capaci
         if (!symbol && code == SYLLABIC && found) {
             cmu_read *last = &out[found - 1];
             at += step;
-            if (!strchr("LMN", ipa_table[last->cmu].name[0])) continue; // of r: ER is what ɹ̩ would be, and is written so
+            if (!strchr("LMN", ipa_table[last->cmu].name[0])) continue; // not of r: ɹ̩ is ER and is written so
             if (found == capacity) return 0;
             out[found++] = *last;
             *last = (cmu_read){cmu_of_name("AH", 2, &stress), *mark ? *mark : -1};
@@ -164,7 +165,7 @@ static int read_ipa(const char *field, size_t n_field, cmu_read *out, int capaci
 
 // ---- sets -----------------------------------------------------------------------------------------------------------------------
 
-// Number in the table of a phone of a set, whatever the set calls it; -1: none.
+// Index in the table of a phone of a set, under any of its names; -1: none.
 static int cmu_of_phone(const char *name, size_t n, int *stress)
 {
     cmu_read one[2];
@@ -231,7 +232,8 @@ int lin_phones_find_unstressed(const lin_phones *phones, const char *name, size_
     return index;
 }
 
-// The phone of the set for one of CMUdict's: with this stress, or without any; where none is given, the one with the stress 0.
+// The phone of the set for one of CMUdict's: with this stress, or else without stress; if no stress is given, the one with stress
+// 0.
 static int label_of(const lin_phones *phones, int cmu, int stress)
 {
     const int *by_stress = phones->by_cmu[cmu];

@@ -1,4 +1,4 @@
-// textgrid.c - Praat's TextGrids, read; see textgrid.h.
+// textgrid.c - reads Praat's TextGrids; see textgrid.h.
 
 #include "lexicon/textgrid.h"
 
@@ -30,7 +30,7 @@ static unsigned unit(const char *bytes, int big)
     return big ? (unsigned)a << 8 | b : (unsigned)b << 8 | a;
 }
 
-// Half of a pair that stands alone becomes U+FFFD.
+// A surrogate without its partner becomes U+FFFD.
 static lin_status from_utf16(const char *bytes, size_t n, char **text, size_t *n_text, lin_error *err)
 {
     const int big = (unsigned char)bytes[0] == 0xFE;
@@ -153,14 +153,14 @@ static lin_status want_count(reader *r, const char *what, int *n, lin_error *err
     double value;
     lin_status status = want_number(r, what, &value, err);
     if (status != LIN_OK) return status;
-    // Every interval and every tier takes more than a byte, so a count above the file's size is a lie.
+    // Every interval and every tier takes more than a byte, so a count above the file's size is wrong.
     if (!(value >= 0) || value > (double)r->n || value > INT32_MAX || value != (double)(int)value)
         return bad(r, "a bad count", err);
     *n = (int)value;
     return LIN_OK;
 }
 
-// Two quotes are one; control characters are blanks.
+// Two quotes become one; control characters become blanks.
 static lin_status keep(reader *r, size_t *at, lin_error *err)
 {
     lin_textgrid *g = r->grid;
@@ -180,7 +180,7 @@ static lin_status keep(reader *r, size_t *at, lin_error *err)
 
 static lin_status read_interval(reader *r, double *at_s, lin_error *err)
 {
-    const double slack = 1e-3; // numbers that were rounded
+    const double slack = 1e-3; // numbers may be rounded
     lin_textgrid *g = r->grid;
     lin_interval v;
     lin_status status = want_number(r, "the start of an interval", &v.start_s, err);
@@ -234,7 +234,7 @@ static lin_status read_grid(reader *r, lin_error *err)
     int n = 0;
     lin_status status = next(r, err);
     if (status == LIN_OK && (r->kind != TOKEN_TEXT || !text_is(r, "ooTextFile")))
-        return bad(r, "this is no TextGrid: it does not begin with \"ooTextFile\"", err);
+        return bad(r, "this is not a TextGrid: it does not begin with \"ooTextFile\"", err);
     if (status == LIN_OK) status = want_text(r, "the kind of object", err);
     if (status == LIN_OK && !text_is(r, "TextGrid")) return bad(r, "this file of Praat is of another kind than TextGrid", err);
     if (status == LIN_OK) status = want_number(r, "the start", &r->grid->start_s, err);
@@ -279,7 +279,7 @@ lin_status lin_textgrid_read(const char *path, lin_textgrid *grid, lin_error *er
     return status;
 }
 
-// ---- which tiers ----------------------------------------------------------------------------------------------------------------
+// ---- choice of tiers ----------------------------------------------------------------------------------------------------------
 
 static int has_label(const lin_textgrid *g, const lin_interval *v)
 {

@@ -1,14 +1,14 @@
 /*
- * textgrid.h - Praat's TextGrids, read: labelled stretches of time on one or several tiers.
+ * textgrid.h - reads Praat's TextGrids: labelled intervals of time on one or several tiers.
  *
  * Pipeline: a file that a person or another aligner made -> [this] -> the utterances of linnet/aligner_grid.
- * The long and the short text form, of which Praat's manual (TextGrid file formats) says that a reader looks for free-standing
- * numbers, texts between quotes and flags, and skips everything else: so one parser reads both. UTF-8, or UTF-16 with a byte order
- * mark. Not the chronological and the binary form.
+ * One parser reads the long and the short text form: by Praat's manual (TextGrid file formats) a reader looks for free-standing
+ * numbers, texts between quotes and flags, and skips everything else. UTF-8, or UTF-16 with a byte order mark. The chronological
+ * and the binary form are not supported.
  *
  *   lin_textgrid grid;
  *   lin_textgrid_read("x.TextGrid", &grid, &err);
- *   lin_textgrid_choose(&grid);                                          // which tiers hold utterances
+ *   lin_textgrid_choose(&grid);                                          // marks the tiers of utterances
  *   ... grid.tiers[t].chosen, grid.intervals[grid.tiers[t].first + i] ...
  *   lin_textgrid_free(&grid);
  *
@@ -25,12 +25,12 @@ enum { LIN_TEXTGRID_TIERS = 1000 };
 
 typedef struct lin_interval {
     double start_s, end_s; /* start <= end; in order within a tier, without overlap */
-    size_t text;           /* of lin_textgrid_text; UTF-8 where the file is */
+    size_t text;           /* for lin_textgrid_text; UTF-8 if the file is */
 } lin_interval;
 
 typedef struct lin_tier {
     size_t name;
-    int is_points; /* labels of moments, which are read and left out: n is 0 */
+    int is_points; /* a tier of points, which are read and left out: n is 0 */
     int first, n;  /* of the grid's intervals */
     int chosen;
 } lin_tier;
@@ -46,15 +46,15 @@ typedef struct lin_textgrid {
     size_t text_used, text_capacity;
 } lin_textgrid;
 
-/* On failure *grid is empty. LIN_IO; LIN_FORMAT with name:line for what is no such file, is cut, times that are no
- * numbers, run backwards or overlap, or more than LIN_TEXTGRID_TIERS tiers; LIN_NO_MEMORY. */
+/* On failure *grid is empty. LIN_IO; LIN_FORMAT with name:line for another kind of file, a cut file, times that are not
+ * numbers, decrease or overlap, or more than LIN_TEXTGRID_TIERS tiers; LIN_NO_MEMORY. */
 lin_status lin_textgrid_read(const char *path, lin_textgrid *grid, lin_error *err);
 lin_status lin_textgrid_parse(const char *bytes, size_t n, const char *name, lin_textgrid *grid, lin_error *err);
 
 /*
- * Chooses the tiers of utterances: the first that has a label, and every further one whose labels lie beside those of the tiers
- * chosen before it, for more than half of their time, as those of another speaker do; a tier of words or phones of the same speech
- * lies upon them. Never a tier called "notes". Returns their number.
+ * Chooses the tiers of utterances: the first that has a label, and every further one whose labels are outside those of the tiers
+ * chosen before it for more than half of their time, as for another speaker; a tier of words or phones of the same speech
+ * overlaps them. Never a tier called "notes". Returns their number.
  */
 int lin_textgrid_choose(lin_textgrid *grid);
 

@@ -19,7 +19,7 @@ struct lin_transcriber {
     const lin_phones *phones;
     const lin_dictionary *dictionary;
     lin_g2p *g2p;
-    int *labels; // of the present line
+    int *labels; // of the current line
     size_t n_labels, labels_capacity;
     signed char *stress; // [n_labels]
     size_t stress_capacity;
@@ -128,7 +128,7 @@ static lin_status add_letter(lin_spelling *g, char c, size_t at, lin_error *err)
 // Letters of Latin-1, U+00C0 to U+00FF, without their accents; ' ' where there is none.
 static const char folded[64 + 1] = "aaaaaa ceeeeiiii nooooo ouuuuy  aaaaaa ceeeeiiii nooooo ouuuuy y";
 
-// What a character beyond ASCII counts as: a letter, an apostrophe, a space, or 0 if we cannot tell.
+// The class of a character outside ASCII: a letter, an apostrophe, a space, or 0 if it is not known.
 static char fold(unsigned code)
 {
     if (code >= 0xC0 && code <= 0xFF && folded[code - 0xC0] != ' ') return folded[code - 0xC0];
@@ -139,10 +139,10 @@ static char fold(unsigned code)
     return 0;
 }
 
-// ASCII that separates words. What stands for a spoken word ("&", "%") is not in it.
+// ASCII characters that separate words. Characters that are read as a word ("&", "%") are not in it.
 static int is_separator(char c) { return c && strchr(" \t\r\n.,;:!?\"()[]{}<>/_*~|`", c) != NULL; }
 
-// The next character as it counts: a letter, apostrophe or hyphen, or ' ' for what separates words. *step: its bytes.
+// The class of the next character: a letter, apostrophe or hyphen, or ' ' for a separator. *step: its bytes.
 static lin_status next_character(const char *text, size_t n, size_t at, char *counts_as, size_t *step, lin_error *err)
 {
     char c = text[at];

@@ -1,5 +1,5 @@
 /*
- * transcript.h - what was said, as text, to the label sequence that CTC is trained and scored on.
+ * transcript.h - converts the text of an utterance to the label sequence that CTC is trained and scored on.
  *
  * text -> words -> dictionary (first pronunciation) -> g2p for the words it lacks -> labels. There is no silence phone and no word
  * boundary: CTC's blank absorbs both.
@@ -10,8 +10,8 @@
  *   lin_transcriber_destroy(transcriber);
  *
  * Text is UTF-8. Letters A-Z in either case, apostrophes (also the curly ones) and hyphens make words; accents of Latin-1 letters
- * are dropped; other punctuation separates words. Digits are refused, because nobody can tell how they were read aloud. Marks such as
- * [laughs] are no words (lexicon/marks.h): they are skipped and counted.
+ * are dropped; other punctuation separates words. Digits are refused, because they can be read in several ways. Marks such as
+ * [laughs] are not words (lexicon/marks.h): they are skipped and counted.
  *
  * Threads: one at a time per transcriber.
  */
@@ -27,25 +27,25 @@
 
 typedef struct lin_transcriber lin_transcriber;
 
-/* A word that the dictionary lacks, with what was put in its place. */
+/* A word outside the dictionary, with the pronunciation that was used. */
 typedef struct lin_unknown_word {
     const char *word; /* lower case, owned by the transcriber, valid until its next line */
-    long count;       /* how often it came */
+    long count;       /* number of occurrences */
     const int *labels;
     int n_labels;
     lin_g2p_how how;
 } lin_unknown_word;
 
-/* A word of a text, as dictionary and g2p take it. */
+/* A word of a text, in the form that dictionary and g2p accept. */
 typedef struct lin_spelling {
     char word[LIN_WORD_MAX]; /* lower case, no NUL */
-    size_t n;                /* its bytes; 0: there is no more word */
-    size_t begin, end;       /* the bytes of the text that it was written with */
+    size_t n;                /* its bytes; 0: there are no more words */
+    size_t begin, end;       /* its bytes in the text */
     int marks;               /* skipped before it */
     size_t mark, n_mark;     /* the first of them: its place and its bytes */
 } lin_spelling;
 
-/* The next word of a text from byte *at on, which is moved behind it. LIN_FORMAT, LIN_INVALID as lin_transcriber_line says. */
+/* The next word of a text from byte *at on; *at moves to its end. LIN_FORMAT, LIN_INVALID as for lin_transcriber_line. */
 lin_status lin_spelling_next(const char *text, size_t n, size_t *at, lin_spelling *spelling, lin_error *err);
 
 /* Keeps the three pointers; they must outlive it. g2p may be NULL: then a word outside the dictionary is an error. */
@@ -56,12 +56,12 @@ void lin_transcriber_destroy(lin_transcriber *transcriber); /* NULL is fine */
 /*
  * Labels of one utterance's text (n bytes). *labels is owned by the transcriber and valid until its next line; *n_labels may be 0.
  * LIN_FORMAT, naming the byte, for control characters, digits, bytes that are not UTF-8 and letters of other scripts; LIN_INVALID
- * for a word over LIN_WORD_MAX bytes or, without g2p, outside the dictionary; LIN_UNSUPPORTED, LIN_NO_MEMORY as g2p says.
+ * for a word over LIN_WORD_MAX bytes or, without g2p, outside the dictionary; LIN_UNSUPPORTED, LIN_NO_MEMORY as for g2p.
  */
 lin_status lin_transcriber_line(lin_transcriber *transcriber, const char *text, size_t n, const int **labels, int *n_labels,
                                 lin_error *err);
 
-/* Of the last line's labels, the stress that the dictionary has: lin_dictionary_stress; -1 in words that it lacks. */
+/* The stress of the last line's labels in the dictionary (lin_dictionary_stress); -1 in words outside it. */
 const signed char *lin_transcriber_stress(const lin_transcriber *transcriber);
 
 /* Words seen in lines that succeeded or failed, and how many of them the dictionary lacked. */

@@ -10,14 +10,14 @@
 
 struct lin_tree {
     lin_symbols words;    // lower case
-    lin_tree_node *nodes; // n_nodes and one that closes the last ranges
+    lin_tree_node *nodes; // n_nodes and one that ends the last ranges
     lin_tree_end *ends;
     int n_nodes, n_ends, n_outputs, n_left_out;
     uint64_t lm_fingerprint, fingerprint;
     char first_left_out[LIN_WORD_MAX + 1];
 };
 
-// While a tree is built: a pronunciation that stays in, and the range of sorted ones that go through a node.
+// While a tree is built: a pronunciation that is kept, and the range of sorted ones that pass through a node.
 typedef struct item {
     const int *labels;
     int n_labels;
@@ -79,7 +79,7 @@ static lin_status check_entry(const lin_tree_entry *e, int n_outputs, lin_error 
     return LIN_OK;
 }
 
-// Takes the entries that come in as items, unsorted.
+// Makes unsorted items of the entries that are kept.
 static lin_status take_entries(lin_tree *t, const lin_tree_entry *entries, int n, const lin_ngram *lm, int all_words, item *items,
                                lin_error *err)
 {
@@ -110,7 +110,7 @@ static lin_status take_entries(lin_tree *t, const lin_tree_entry *entries, int n
 
 // ---- nodes ------------------------------------------------------------------------------------------------------------------
 
-// Breadth first: the children of a node are the runs of one label at its depth among the sorted items that go through it.
+// Breadth first: the children of a node are the runs of one label at its depth among the sorted items that pass through it.
 static int build(lin_tree *t, const item *items, range *through, int *next_end)
 {
     int n = 1, depth = 0, level_end = 1;
@@ -137,7 +137,7 @@ static int build(lin_tree *t, const item *items, range *through, int *next_end)
     return n;
 }
 
-// Nodes of the tree of sorted items: each item adds those behind what it shares with the one before.
+// Counts the nodes of the tree of sorted items: each item adds its nodes after the prefix shared with the item before.
 static size_t count_nodes(const item *items, int n)
 {
     size_t nodes = 1;
@@ -173,7 +173,7 @@ static lin_status make_nodes(lin_tree *t, item *items, lin_error *err)
     return LIN_OK;
 }
 
-// Best unigram at or below each node; children have higher numbers. A word that the language model lacks counts as its rarest.
+// Best unigram at or below each node; children have higher numbers. A word outside the language model counts as its rarest.
 static void look_ahead(lin_tree *t, const lin_ngram *lm)
 {
     float rarest = 0;
@@ -197,7 +197,7 @@ static void look_ahead(lin_tree *t, const lin_ngram *lm)
     }
 }
 
-// FNV-1a, over 32-bit pieces where there are such.
+// FNV-1a, over 32-bit pieces where possible.
 static uint64_t fingerprint(const lin_tree *t)
 {
     uint64_t h = 0xcbf29ce484222325u;
@@ -211,7 +211,7 @@ static uint64_t fingerprint(const lin_tree *t)
     return h ^ t->lm_fingerprint;
 }
 
-// ---- from outside -----------------------------------------------------------------------------------------------------------
+// ---- public -----------------------------------------------------------------------------------------------------------------
 
 static lin_status fill(lin_tree *t, const lin_tree_entry *entries, int n, const lin_ngram *lm, const lin_tree_options *options,
                        lin_error *err)

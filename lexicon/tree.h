@@ -1,9 +1,9 @@
 /*
- * tree.h - a lexicon as a prefix tree of phones: words that begin alike share their beginning.
+ * tree.h - a lexicon as a prefix tree of phones: words with a common beginning share its nodes.
  *
  * Pipeline: lexicon/dictionary + lexicon/ngram -> [this] -> decoder/words.
- * Every pronunciation of every word is a path from the root; a node names the words that end there (homophones and all) and the
- * best unigram at or below it, which a search uses as look-ahead before it knows the word.
+ * Every pronunciation of every word is a path from the root; a node lists the words that end there (homophones too) and the
+ * best unigram at or below it, which a search uses as look-ahead before the word is complete.
  *
  *   lin_tree_create(dictionary, phones, lm, &options, &tree, &err);
  *   nodes = lin_tree_node_array(tree), ends = lin_tree_end_array(tree);
@@ -30,12 +30,12 @@ typedef struct lin_tree lin_tree;
 enum { LIN_TREE_ROOT = 0 };
 
 typedef struct lin_tree_options {
-    int all_words; /* words that the language model lacks come in too; otherwise they are left out, and counted */
+    int all_words; /* include words outside the language model; otherwise they are left out and counted */
 } lin_tree_options;
 
 typedef struct lin_tree_end {
     int word;    /* number in the tree, 0 .. lin_tree_words - 1 */
-    int lm_word; /* in the language model, LIN_NGRAM_UNKNOWN: not there */
+    int lm_word; /* in the language model; LIN_NGRAM_UNKNOWN: not in it */
 } lin_tree_end;
 
 /* Nodes are numbered breadth first, so that the children of node i are nodes[i].child .. nodes[i + 1].child - 1, in the order of
@@ -55,10 +55,10 @@ typedef struct lin_tree_entry {
 } lin_tree_entry;
 
 /*
- * Every pronunciation of every word of the dictionary. lm may be NULL: all words, all alike. The dictionary is not kept,
+ * Every pronunciation of every word of the dictionary. lm may be NULL: all words, equally probable. The dictionary is not kept,
  * spellings are copied. The language model's spelling may be lower or upper case. LIN_MISMATCH if no word of the dictionary is in
- * the language model; LIN_NO_MEMORY. options may be NULL. (Words without phones and unknown phones are errors of
- * lexicon/dictionary, with file and line, and do not come so far.) On failure *tree is NULL.
+ * the language model; LIN_NO_MEMORY. options may be NULL. (lexicon/dictionary already refuses words without phones and unknown
+ * phones, with file and line.) On failure *tree is NULL.
  */
 lin_status lin_tree_create(const lin_dictionary *dictionary, const lin_phones *phones, const lin_ngram *lm,
                            const lin_tree_options *options, lin_tree **tree, lin_error *err);
@@ -71,19 +71,19 @@ void lin_tree_destroy(lin_tree *tree); /* NULL is fine */
 
 int lin_tree_nodes(const lin_tree *tree);
 int lin_tree_words(const lin_tree *tree);
-int lin_tree_pronunciations(const lin_tree *tree);                   /* ends in all */
+int lin_tree_pronunciations(const lin_tree *tree);                   /* total number of word ends */
 int lin_tree_outputs(const lin_tree *tree);                          /* V of the phone set it was made with */
 const char *lin_tree_word(const lin_tree *tree, int word);           /* spelling, lower case; NULL out of range */
-int lin_tree_find(const lin_tree *tree, const char *word, size_t n); /* either case; -1: not there */
-int lin_tree_left_out(const lin_tree *tree);                         /* words that the language model lacks, without all_words */
+int lin_tree_find(const lin_tree *tree, const char *word, size_t n); /* either case; -1: not in it */
+int lin_tree_left_out(const lin_tree *tree);                         /* words outside the language model, if all_words is 0 */
 const char *lin_tree_first_left_out(const lin_tree *tree);           /* the first of them, "" if there is none */
 
-/* The arrays that a search goes through, from the node LIN_TREE_ROOT on: nodes [lin_tree_nodes + 1], ends [lin_tree_pronunciations]. */
+/* The arrays that a search uses, from the node LIN_TREE_ROOT on: nodes [lin_tree_nodes + 1], ends [lin_tree_pronunciations]. */
 const lin_tree_node *lin_tree_node_array(const lin_tree *tree);
 const lin_tree_end *lin_tree_end_array(const lin_tree *tree);
 
-/* The fingerprint of the language model it was made for, 0 without one; of the whole tree, spellings
- * and all; bytes that it takes. */
+/* The fingerprint of the language model it was made for, 0 without one; of the whole tree with its spellings; its size in
+ * bytes. */
 uint64_t lin_tree_lm_fingerprint(const lin_tree *tree);
 uint64_t lin_tree_fingerprint(const lin_tree *tree);
 size_t lin_tree_bytes(const lin_tree *tree);

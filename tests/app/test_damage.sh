@@ -64,7 +64,7 @@ damaged "a model" "$tmp/run/best.safetensors" "$(size "$tmp/run/best.safetensors
     info "$tmp/bad.safetensors"
 damaged "a checkpoint" "$tmp/run/checkpoint.safetensors" "$(size "$tmp/run/checkpoint.safetensors")" \
     "the checkpoint is damaged; use an older copy" info "$tmp/bad.safetensors"
-damaged "a language model" "$gold/words.lm" "$(size "$gold/words.lm")" "make it anew from its ARPA file" ngram info "$tmp/bad.lm"
+damaged "a language model" "$gold/words.lm" "$(size "$gold/words.lm")" "make it again from its ARPA file" ngram info "$tmp/bad.lm"
 damaged "a state" "$gold/stream.state" "$(size "$gold/stream.state")" "take an older state" info "$tmp/bad.state"
 damaged "snapshots" "$gold/sound.snapshots" "$(size "$gold/sound.snapshots")" "take an older state" info --verify "$tmp/bad.snapshots"
 cp -r "$tmp/run" "$tmp/torn"

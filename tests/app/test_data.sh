@@ -18,7 +18,7 @@ is "g2p: status" 0 "$status"
 has "g2p: summary" "$err" "4 words, 4 pronunciations"
 is "own rules" "T UW TH R IY" "$(echo twothree | LINNET_G2P=$tmp/own.g2p "$LINNET" phonemize -q --lexicon "$tmp/dict")"
 export LINNET_G2P="$PWD/share/linnet/phones.lm"
-refused "a model instead of a set of rules" 1 "no set of letter-to-sound rules" phonemize -q --lexicon "$tmp/dict" "$w"
+refused "a model instead of a set of rules" 1 "not a set of letter-to-sound rules" phonemize -q --lexicon "$tmp/dict" "$w"
 unset LINNET_G2P
 run phonemize --lexicon "$tmp/dict" "$w" --trn
 is "TRN in, TRN out" "W AH N T UW (a-1)|TH R IY (b_2)|" "$(tr '\n' '|' < "$tmp/.out")"

@@ -157,7 +157,7 @@ START_TEST(bad_input)
     FAILS(lin_g2p_rules_open("none.g2p", phones, &rules, &err), LIN_IO, "none.g2p");
     lin_error why = {0};
     ck_assert_int_eq(lin_g2p_rules_create(lm, "words.lm", phones, &rules, &why), LIN_MISMATCH);
-    ck_assert_ptr_nonnull(strstr(why.message, "words.lm is no set of letter-to-sound rules: 'cat'"));
+    ck_assert_ptr_nonnull(strstr(why.message, "words.lm is not a set of letter-to-sound rules: 'cat'"));
     OK(lin_g2p_learn(dictionary, phones, &o, &lm, NULL, &err));
     OK(lin_phones_create("<blank> AA B", &few, &err));
     ck_assert_int_eq(lin_g2p_rules_create(lm, "small.g2p", few, &rules, &why), LIN_MISMATCH);

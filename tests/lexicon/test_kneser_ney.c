@@ -384,7 +384,7 @@ START_TEST(bad_files)
     d.level[1].words[0] = swap;
     d.level[1].words[2] = d.level[1].words[0];
     d.level[1].words[3] = d.level[1].words[1];
-    FAILS(lin_ngram_draft_link(&d, &err), LIN_FORMAT, "2-grams are not sorted, or one stands there twice");
+    FAILS(lin_ngram_draft_link(&d, &err), LIN_FORMAT, "2-grams are not sorted, or one appears twice");
     lin_ngram_draft_free(&d);
     lin_ngram_draft_free(&d);
 }

@@ -160,7 +160,7 @@ START_TEST(cut_and_flipped)
     bytes[lm->text_at] ^= 1;
     FAILS(lin_ngram_unpack(bytes, lm->size, "x.lm", &other, &err), LIN_FORMAT, "x.lm: its checksum is wrong");
     test_write_file(path, bytes, lm->size);
-    FAILS(lin_ngram_open(path, &other, &err), LIN_FORMAT, "its checksum is wrong; the file is damaged, make it anew");
+    FAILS(lin_ngram_open(path, &other, &err), LIN_FORMAT, "its checksum is wrong; the file is damaged, make it again");
     test_write_file(path, bytes, LIN_NGRAM_HEADER - 1);
     FAILS(lin_ngram_open(path, &other, &err), LIN_FORMAT, "not a packed language model");
     bytes[LIN_NGRAM_AT_VERSION] = 2;

@@ -61,7 +61,7 @@ START_TEST(bad_sets)
     FAILS(lin_phones_create("<blank> AA  B", &p, &err), LIN_INVALID, "name 2 is empty");
     FAILS(lin_phones_create("<blank> AA ", &p, &err), LIN_INVALID, "name 2 is empty");
     FAILS(lin_phones_create(" <blank> AA", &p, &err), LIN_INVALID, "name 0 is empty");
-    FAILS(lin_phones_create("<blank> AA B AA", &p, &err), LIN_INVALID, "'AA' is there twice, as names 1 and 3");
+    FAILS(lin_phones_create("<blank> AA B AA", &p, &err), LIN_INVALID, "'AA' appears twice, as names 1 and 3");
     FAILS(lin_phones_create("<blank> A\tA", &p, &err), LIN_INVALID, "control");
     FAILS(lin_phones_create("<blank> A\x01", &p, &err), LIN_INVALID, "'A?'");
     FAILS(lin_phones_create("<blank> AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", &p, &err), LIN_INVALID, "too long");

@@ -90,8 +90,8 @@ END_TEST
 START_TEST(what_is_no_textgrid)
 {
     lin_textgrid g;
-    FAILS(PARSE(""), LIN_FORMAT, "x.TextGrid:1: this is no TextGrid");
-    FAILS(PARSE("one two three\n"), LIN_FORMAT, "this is no TextGrid");
+    FAILS(PARSE(""), LIN_FORMAT, "x.TextGrid:1: this is not a TextGrid");
+    FAILS(PARSE("one two three\n"), LIN_FORMAT, "this is not a TextGrid");
     FAILS(PARSE("\"ooTextFile\" \"Pitch 1\" 0 1"), LIN_FORMAT, "of another kind");
     FAILS(PARSE("\"ooTextFile\"\n\"TextGrid\"\n0\n"), LIN_FORMAT, "the end is missing: the file is cut");
     FAILS(PARSE("\"ooTextFile\" \"TextGrid\" 0 1 2"), LIN_FORMAT, "<exists>");
