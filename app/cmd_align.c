@@ -30,34 +30,36 @@ enum { TIMES_SOUND, TIMES_PATH };
 
 static const lin_option options[] = {
     {.name = "text", .letter = 't', .type = LIN_OPTION_STRING, .at = offsetof(values, text),
-     .help = "What was said, in words"},
-    {.name = "text-file", .type = LIN_OPTION_FILE, .at = offsetof(values, text_file), .help = "A file that holds it"},
+     .help = "The words that were said"},
+    {.name = "text-file", .type = LIN_OPTION_FILE, .at = offsetof(values, text_file), .help = "A file with the words that were "
+                                                                                              "said"},
     {.name = "phones", .letter = 'p', .type = LIN_OPTION_STRING, .at = offsetof(values, phones), .value = "TEXT",
-     .help = "What was said, in phonemes: \"HH AH L OW\", or in the IPA: \"hʌˈloʊ\""},
+     .help = "The phonemes that were said: \"HH AH L OW\", or in the IPA: \"hʌˈloʊ\""},
     {.name = "data", .type = LIN_OPTION_FOLDER, .at = offsetof(values, data),
      .help = "All utterances of a Kaldi-style data directory, with their text"},
     {.name = "audio-root", .type = LIN_OPTION_FOLDER, .at = offsetof(values, audio_root),
-     .help = "What the paths in its wav.scp are relative to; if not given, the parent of the data directory"},
+     .help = "Folder that the paths in its wav.scp are relative to; if not given, the parent of the data directory"},
     {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(values, lexicon), .value = "DICT",
      .help = "Pronunciations in CMUdict's format; if not given, $LINNET_LEXICON, else those installed with the program or by "
              "Debian's package pocketsphinx-en-us"},
     {.name = "posteriors", .type = LIN_OPTION_FILE, .at = offsetof(values, posteriors), .value = "NPY",
      .help = "A matrix of log-probabilities, as linnet posteriors writes it, instead of a sound"},
     {.name = "row-ms", .type = LIN_OPTION_DOUBLE, .at = offsetof(values, row_ms), .min = 0, .max = 10000, .value = "MS",
-     .help = "From one row of that matrix to the next; 0: as the model has it"},
+     .help = "Time between two rows of that matrix; 0: as in the model"},
     {.name = "beam", .letter = 'b', .type = LIN_OPTION_DOUBLE, .at = offsetof(values, beam), .text = "600", .min = 1,
-     .max = 1e9, .value = "X", .help = "Paths so much worse than the best, natural logarithm, are dropped; widened where need be"},
+     .max = 1e9, .value = "X", .help = "Drop paths that are worse than the best by more than this, natural logarithm; widened "
+                                       "where necessary"},
     {.name = "stress", .type = LIN_OPTION_FLAG, .at = offsetof(values, stress),
-     .help = "Phonemes with the stress of the pronunciation that the sound chose, where the lexicon has it: AH0, OW1"},
+     .help = "Phonemes with the stress of the pronunciation that fits the sound best, if the lexicon has stress: AH0, OW1"},
     {.name = "times", .type = LIN_OPTION_CHOICE, .at = offsetof(values, times), .text = "sound",
      .choices = "sound|path",
-     .help = "sound: phonemes end where the sound changes, with silence where it is silent; path: the network's steps that have "
-             "the phoneme, as always with --posteriors"},
+     .help = "sound: boundaries at the changes of the sound, silence between words; path: the steps of the network in which the "
+             "path has the phoneme (always with --posteriors)"},
     LIN_RESULTS_ROWS(values, results),
     {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(values, jobs), .text = "0", .min = 0,
      .max = 1024, .help = "Threads; 0: one per core"},
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(values, quiet),
-     .help = "No progress, no summary, no list of words that the lexicon lacks"},
+     .help = "No progress, no summary, no list of words outside the lexicon"},
     LIN_MODEL_ROWS(values, model),
     LIN_INPUT_ROWS(values, input),
     {.type = LIN_OPTION_END},
@@ -162,7 +164,7 @@ static lin_status tell_guesses(align_job *job, const lin_buffer *guesses, lin_er
         const char *tab = memchr(lines.text, '\t', lines.n);
         if (status != LIN_OK || !tab || job->guessed.n == before || before >= GUESSES_TOLD) continue;
         const int n_word = (int)(tab - lines.text);
-        lin_complain("'%.*s' is not in the lexicon; it is taken for %.*s", n_word, lines.text, (int)lines.n - n_word - 1, tab + 1);
+        lin_complain("'%.*s' is not in the lexicon; it is pronounced %.*s", n_word, lines.text, (int)lines.n - n_word - 1, tab + 1);
     }
     return status;
 }
@@ -223,7 +225,7 @@ static lin_status gather_data(align_job *job, lin_error *err)
     int texts = 0;
     for (int i = 0; i < job->bulk.inputs.n && status == LIN_OK; i++) texts += lin_datadir_at(job->bulk.inputs.dir, i)->text != NULL;
     if (status == LIN_OK && !texts)
-        return lin_fail(err, LIN_INVALID, "%s says of no utterance what was said; write lines 'ID WORDS' into %s/text",
+        return lin_fail(err, LIN_INVALID, "%s has no text for any utterance; write lines 'ID WORDS' into %s/text",
                         job->v->data, job->v->data);
     return status;
 }
@@ -233,8 +235,8 @@ static lin_status gather_beside(align_job *job, const lin_list *operands, lin_er
     lin_status status = lin_corpus_gather(&job->corpus, &job->bulk.inputs, operands, job->v->results.output_dir, err);
     if (status != LIN_OK) return status;
     if (!job->bulk.inputs.n && operands->count == 1 && !lin_is_folder(operands->items[0])) {
-        return lin_fail(err, LIN_INVALID, "%s: nothing says what was said: no text lies beside it (the same name with .lab, .txt "
-                        "or .TextGrid), and there is no TEXTFILE, --text, --text-file or --phones", operands->items[0]);
+        return lin_fail(err, LIN_INVALID, "%s has no text: there is none beside it (the same name with .lab, .txt or .TextGrid), "
+                                          "and no TEXTFILE, --text, --text-file or --phones is given", operands->items[0]);
     }
     lin_corpus_report(&job->corpus);
     job->bulk.n_failed += job->corpus.without_text;
@@ -305,7 +307,7 @@ static lin_status align(align_job *job, lin_error *err)
     if (status == LIN_OK && !v->phones) status = lin_spoken_lexicon_open(&job->lexicon, v->lexicon, job->recognizer.phones,
                                                                             &job->recognizer.warnings, err);
     if (status == LIN_OK && v->stress && job->lexicon.dictionary && !lin_dictionary_has_stress(job->lexicon.dictionary))
-        lin_complain("%s has no stress for --stress to keep; CMUdict as its makers publish it has (--lexicon cmudict.dict)",
+        lin_complain("%s has no stress, which --stress needs; CMUdict as published has it (--lexicon cmudict.dict)",
                      job->lexicon.path);
     if (status == LIN_OK) status = make_threads(job, err);
     if (status == LIN_OK && job->recognizer.model->speaker_norm && !v->posteriors)
@@ -347,25 +349,27 @@ static int check(const lin_parsed *parsed, align_job *job)
     const int n = parsed->operands.count, given = (v->text != NULL) + (v->text_file != NULL) + (v->phones != NULL);
     lin_error err = {0};
     if ((n > 0) + (v->data != NULL) + (v->posteriors != NULL) != 1)
-        return lin_misuse(parsed, "one of FILE, FOLDER, --data and --posteriors says what to align");
-    if (v->data && given) return lin_misuse(parsed, "--data reads the text of each utterance from the data directory: not with --text, --text-file or --phones");
+        return lin_misuse(parsed, "give exactly one of FILE, FOLDER, --data and --posteriors to align");
+    if (v->data && given) return lin_misuse(parsed, "--data reads the texts from the data directory; it excludes --text, "
+                                                    "--text-file and --phones");
     if (given + (n == 2 && names_a_text(&parsed->operands)) > 1 || (given && n > 1) || (v->posteriors && !given))
-        return lin_misuse(parsed, "one of TEXTFILE, --text, --text-file and --phones says what was said");
+        return lin_misuse(parsed, "give the text by exactly one of TEXTFILE, --text, --text-file and --phones");
     if (given && n && lin_is_folder(parsed->operands.items[0]))
-        return lin_misuse(parsed, "the texts of a folder lie beside its sounds: --text, --text-file and --phones are for one FILE");
+        return lin_misuse(parsed, "the texts of a folder are beside its sounds; --text, --text-file and --phones are for one "
+                                  "FILE");
     job->beside = n > 0 && !given && !names_a_text(&parsed->operands);
     for (int i = 0; i < n && job->beside; i++) {
         if (!strcmp(parsed->operands.items[i], "-"))
-            return lin_misuse(parsed, "nothing lies beside standard input: TEXTFILE, --text, --text-file or --phones says what was "
-                                      "said");
+            return lin_misuse(parsed, "standard input has no text beside it; give TEXTFILE, --text, --text-file or --phones");
     }
     if (v->row_ms > 0 && !v->posteriors) return lin_misuse(parsed, "--row-ms is for --posteriors");
-    if (v->lexicon && v->phones) return lin_misuse(parsed, "--phones needs no --lexicon");
+    if (v->lexicon && v->phones) return lin_misuse(parsed, "--phones and --lexicon exclude each other");
     if (lin_input_channel(&v->input, &job->channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     if (lin_input_part(&v->input, &job->part, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     if (v->posteriors && (v->input.start || v->input.end))
-        return lin_misuse(parsed, "--start and --end are of a sound, not of --posteriors");
-    if (job->channel == LIN_CHANNEL_EACH) return lin_misuse(parsed, "a text is of one channel: --channel mix or a number");
+        return lin_misuse(parsed, "--start and --end apply to a sound, not to --posteriors");
+    if (job->channel == LIN_CHANNEL_EACH) return lin_misuse(parsed, "a text belongs to one channel; use --channel mix or a "
+                                                                    "number");
     job->how = v->results;
     if (!job->how.format && job->how.output_dir) job->how.format = "textgrid"; // text alone would say nothing new of each file
     const int status = lin_results_check(&job->bulk.results, parsed, &job->how);
@@ -396,24 +400,24 @@ static int run(lin_parsed *parsed)
 const lin_command lin_command_align = {
     .name = "align",
     .operands = "[FILE TEXTFILE | FILE|FOLDER...]",
-    .summary = "when each phoneme and word of a known text was said",
-    .description = "Finds the best path of a sound through a text that is known: the times of its phonemes and words, how "
-                   "probable each is, and, in json and in csv with --unit both, the goodness of pronunciation of every "
-                   "phoneme: the natural logarithm of the probability that it and no other was said there. Of several "
-                   "pronunciations in the lexicon the sound chooses one; words that it lacks are pronounced as linnet "
-                   "phonemize does.\n\n"
-                   "Text is a table here: start and end in seconds, and the word; phonemes with --unit phones, both with --unit "
-                   "both.\n\n"
-                   "Given a FOLDER, or several files, it looks for the text beside each sound: the same name with .lab, .txt or "
-                   ".TextGrid, sought in this order. A folder is read with all folders below it (corpora of the Montreal Forced "
-                   "Aligner: speaker/file.wav with speaker/file.lab); with --output-dir results lie in the same folders there, as "
-                   "TextGrids where no --format is given. The folder that a sound lies in is its speaker. Sounds without a text "
-                   "are named and skipped, and the exit status is then 1.\n\n"
-                   "Of a TextGrid every interval with a text is an utterance, which is aligned within its times; tiers that "
-                   "overlap in time are speakers, and each speaker has a result.\n\n"
-                   "A text that is longer than the sound, or has words without a pronunciation, is an error. A text that does not "
-                   "seem to match the sound is aligned with a warning. In a data directory, utterances that fail are named "
-                   "and the others are aligned. See docs/alignment.md.",
+    .summary = "find when each phoneme and word of a known text was said",
+    .description = "Aligns a known text with its sound. The result has the times and the confidence of each phoneme and word "
+                   "and, in json and in csv with --unit both, the goodness of pronunciation of each phoneme: the natural "
+                   "logarithm of the probability that this phoneme and no other was said there. If the lexicon has several "
+                   "pronunciations, the one that fits the sound best is used; words that it lacks are pronounced as in linnet "
+                   "phonemize.\n\n"
+                   "The format text is a table here: start and end in seconds, and the word; phonemes with --unit phones, both "
+                   "with --unit both.\n\n"
+                   "For a FOLDER, or several files, the text of each sound is the file beside it with the same name and .lab, "
+                   ".txt or .TextGrid (the first of these that exists). A folder is read with all its subfolders (corpora of the "
+                   "Montreal Forced Aligner: speaker/file.wav with speaker/file.lab); with --output-dir results are written to "
+                   "the same folders there, as TextGrids if no --format is given. The folder of a sound is its speaker. Sounds "
+                   "without a text are reported and skipped, and the exit status is 1.\n\n"
+                   "In a TextGrid every interval with a text is an utterance and is aligned within its times; tiers that overlap "
+                   "in time are different speakers, and each speaker has a result.\n\n"
+                   "A text that is longer than the sound, or has words without a pronunciation, is an error. A text that does "
+                   "not seem to match the sound is aligned with a warning. In a data directory, utterances that fail are "
+                   "reported and the others are aligned. See docs/alignment.md.",
     .examples = "  linnet align --text \"how are you\" hello.wav\n"
                 "  linnet align --text \"how are you\" -f textgrid -o hello.TextGrid hello.wav\n"
                 "  linnet align -f json lecture.flac lecture.txt\n"

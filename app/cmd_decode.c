@@ -21,7 +21,7 @@ typedef struct decode_values {
 static const lin_option options[] = {
     LIN_RESULTS_ROWS(decode_values, results),
     {.name = "files-from", .type = LIN_OPTION_FILE, .at = offsetof(decode_values, files_from), .value = "LIST",
-     .help = "Also the matrices named in LIST, one a line"},
+     .help = "Also the matrices named in LIST, one per line"},
     {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(decode_values, jobs), .text = "0", .min = 0, .max = 1024,
      .help = "Threads; 0: one per core"},
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(decode_values, quiet),
@@ -33,9 +33,9 @@ static const lin_option options[] = {
     {.name = "phones-file", .type = LIN_OPTION_FILE, .at = offsetof(decode_values, phones_file), .value = "LIST",
      .help = "The same from a file: the first word of every line is a name (Kaldi's phones.txt too, if the blank is first in it)"},
     {.name = "row-seconds", .type = LIN_OPTION_DOUBLE, .at = offsetof(decode_values, row_seconds), .text = "0.03", .min = 1e-4,
-     .max = 10, .value = "S", .help = "From one row to the next; linnet info says it of a model"},
+     .max = 10, .value = "S", .help = "Time between two rows; linnet info shows it for a model"},
     {.name = "unchecked", .type = LIN_OPTION_FLAG, .at = offsetof(decode_values, unchecked),
-     .help = "Take rows whose probabilities do not sum to 1: scores of another kind"},
+     .help = "Accept rows whose probabilities do not sum to 1: other kinds of scores"},
     LIN_DECODING_ROWS(decode_values, decoding),
     {.type = LIN_OPTION_END},
 };
@@ -53,8 +53,8 @@ static lin_status check_matrix(const decode_job *job, const float *rows, size_t 
 {
     const int known = lin_phones_count(job->phones);
     if (V != known) {
-        return lin_fail(err, LIN_MISMATCH, "the matrix has %d columns, but %d names are known, the blank among them; --phones-file "
-                                           "says which they are", V, known);
+        return lin_fail(err, LIN_MISMATCH, "the matrix has %d columns, but there are %d names, including the blank; give the "
+                                           "right names with --phones-file", V, known);
     }
     return job->v->unchecked ? LIN_OK : lin_rows_check(rows, (int64_t)T, V, 0, err);
 }
@@ -178,11 +178,11 @@ const lin_command lin_command_decode = {
     .name = "decode",
     .operands = "MATRIX...",
     .summary = "matrices of log-probabilities to phonemes or words, from any acoustic model",
-    .description = "Decodes NumPy matrices with one row per step and one column per output, natural-log probabilities with the CTC "
-                   "blank first: what linnet posteriors writes, or what another acoustic model gives. Everything behind the "
-                   "network is as in linnet transcribe.\n\n"
-                   "Rows are checked: a matrix with a NaN, or whose probabilities do not sum to 1, is reported with its row, the "
-                   "others are done, and the exit status is 1.",
+    .description = "Decodes NumPy matrices with one row per step and one column per output, natural-log probabilities with the "
+                   "CTC blank first: what linnet posteriors writes, or the output of another acoustic model. The searches and "
+                   "formats are those of linnet transcribe.\n\n"
+                   "Rows are checked: a matrix with a NaN, or with probabilities that do not sum to 1, is reported with the row; "
+                   "the others are decoded, and the exit status is 1.",
     .examples = "  linnet posteriors talk.flac -o talk.npy; linnet decode --words talk.npy\n"
                 "  linnet decode --lm phones.arpa --beam 16 -f textgrid --output-dir grids matrices/*.npy\n"
                 "  linnet decode --phones-file phones.txt --row-seconds 0.02 other.npy",

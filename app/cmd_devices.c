@@ -98,11 +98,10 @@ static int run(lin_parsed *parsed)
 const lin_command lin_command_devices = {
     .name = "devices",
     .operands = "",
-    .summary = "the microphones there are",
-    .description = "Lists the devices that can record: the number and the name by which linnet listen --device finds them, their own "
-                   "rate, the most channels they give, and the sound system they belong to. The default is marked with *. Where there "
-                   "is none, the exit status is 1 and a message says what to do. What networks can run on is told by linnet info "
-                   "--devices.",
+    .summary = "list the microphones",
+    .description = "Lists the devices that can record: number and name for linnet listen --device, sample rate, maximum number "
+                   "of channels, and sound system. The default device is marked with *. If there is none, the exit status is 1 "
+                   "and a message says what to do. For CPUs and GPUs see linnet info --devices.",
     .examples = "  linnet devices\n  linnet devices --json",
     .options = options,
     .values_size = sizeof(devices_values),

@@ -18,7 +18,7 @@ static lin_status end(lin_npy_writer *out, lin_status status, lin_error *err)
     char name[4096];
     if (status == LIN_OK) return lin_npy_close(out, err);
     if (status == LIN_STOPPED && out) {
-        if (lin_npy_keep(out, name, sizeof name, NULL) == LIN_OK && *name) lin_complain("what was finished is in %s", name);
+        if (lin_npy_keep(out, name, sizeof name, NULL) == LIN_OK && *name) lin_complain("the results so far are in %s", name);
     } else {
         lin_npy_abandon(out);
     }
@@ -40,7 +40,7 @@ static const lin_option features_options[] = {
     {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(features_values, model),
      .help = "Take the filterbank of this model, before its normalisation, instead of the options below"},
     {.name = "speed", .type = LIN_OPTION_DOUBLE, .at = offsetof(features_values, speed), .text = "1", .min = 0.5, .max = 2,
-     .help = "Tempo and pitch times this"},
+     .help = "Factor for tempo and pitch"},
     LIN_FBANK_ROWS(features_values, fbank),
     LIN_INPUT_ROWS(features_values, input),
     {.type = LIN_OPTION_END},
@@ -104,7 +104,7 @@ static int read_channel(const lin_parsed *parsed, const lin_input_values *input,
     lin_error err = {0};
     if (lin_input_part(input, part, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     if (lin_input_channel(input, channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
-    if (*channel == LIN_CHANNEL_EACH) return lin_misuse(parsed, "--channel each would be several matrices; choose mix or a number");
+    if (*channel == LIN_CHANNEL_EACH) return lin_misuse(parsed, "--channel each gives several matrices; use mix or a number");
     return LIN_EXIT_OK;
 }
 

@@ -19,13 +19,13 @@ static const lin_option options[] = {
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .required = 1, .at = offsetof(g2p_values, output),
      .help = "The rules to write"},
     {.name = "order", .letter = 'n', .type = LIN_OPTION_INT, .at = offsetof(g2p_values, order), .text = "5", .min = 1,
-     .max = LIN_NGRAM_MAX_ORDER, .help = "Letters that are seen at once"},
+     .max = LIN_NGRAM_MAX_ORDER, .help = "Letters in an n-gram"},
     {.name = "min-count", .type = LIN_OPTION_INT, .at = offsetof(g2p_values, minimum), .text = "2", .min = 1, .max = 1000000,
-     .help = "Leave out n-grams of three letters and more that come less often: 1 makes larger and slightly better rules"},
+     .help = "Leave out n-grams of three letters and more that occur less often; 1 makes larger and slightly better rules"},
     {.name = "iterations", .type = LIN_OPTION_INT, .at = offsetof(g2p_values, iterations), .text = "10", .min = 1, .max = 1000,
-     .help = "Of the alignment of letters with phones"},
+     .help = "Iterations of the alignment of letters with phones"},
     {.name = "hold-out", .type = LIN_OPTION_INT, .at = offsetof(g2p_values, hold_out), .value = "N", .max = 1000000,
-     .help = "Leave every N-th word out, and report how many of those the rules pronounce wrongly; 0: none"},
+     .help = "Hold out every N-th word, and report how many of these the rules pronounce wrongly; 0: none"},
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(g2p_values, quiet), .help = "No summary"},
     {.type = LIN_OPTION_END},
 };
@@ -91,7 +91,7 @@ static int run(lin_parsed *parsed)
     how.iterations = v->iterations;
     how.minimum = v->minimum;
     how.hold_out = v->hold_out;
-    if (v->hold_out == 1) return lin_misuse(parsed, "--hold-out 1 would leave no word to learn from");
+    if (v->hold_out == 1) return lin_misuse(parsed, "--hold-out 1 leaves no word to learn from");
     const double begun = lin_now();
     lin_status status = lin_find_lexicon(parsed->operands.count ? parsed->operands.items[0] : NULL, path, sizeof path, &err);
     if (status == LIN_OK && !*path) status = lin_fail(&err, LIN_IO, "no lexicon is installed; name a DICT");
@@ -118,10 +118,10 @@ const lin_command lin_command_g2p = {
     .operands = "[DICT]",
     .summary = "learn letter-to-sound rules from a dictionary",
     .description =
-        "Learns from the words of a dictionary in CMUdict's format how letters sound, for words that a dictionary lacks: "
-        "an n-gram model over pairs of a letter and its phones (Bisani & Ney 2008), in a packed file that linnet ngram "
-        "info and linnet ngram arpa read too. Without DICT it learns from the installed lexicon.\n\n"
-        "The program comes with such rules, english.g2p; LINNET_G2P names others.",
+        "Learns letter-to-sound rules from a dictionary in CMUdict's format, for words that a dictionary lacks: an n-gram model "
+        "over pairs of a letter and its phones (Bisani & Ney 2008), in a packed file that linnet ngram info and linnet ngram "
+        "arpa also read. Without DICT it learns from the installed lexicon.\n\n"
+        "The installed rules are english.g2p; the environment variable LINNET_G2P names others.",
     .examples = "  linnet g2p my.dict -o my.g2p\n"
                 "  linnet g2p --hold-out 20 cmudict.dict -o test.g2p",
     .options = options,

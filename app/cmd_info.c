@@ -26,9 +26,9 @@ typedef struct info_values {
 static const lin_option options[] = {
     {.name = "json", .type = LIN_OPTION_FLAG, .at = offsetof(info_values, json), .help = "Write one JSON object"},
     {.name = "verify", .type = LIN_OPTION_FLAG, .at = offsetof(info_values, verify),
-     .help = "Of an index of snapshots: test the checksum of each (all other files are tested as a whole in any case)"},
+     .help = "Verify the checksum of each snapshot in an index (all other files are always verified completely)"},
     {.name = "devices", .type = LIN_OPTION_FLAG, .at = offsetof(info_values, devices),
-     .help = "What the networks can run on here: the CPU and every GPU, or why there is none"},
+     .help = "List the devices that networks can run on: the CPU and every GPU, or why there is none"},
     {.type = LIN_OPTION_END},
 };
 
@@ -294,14 +294,14 @@ static void put_fingerprint(report *r, uint64_t model)
 {
     char text[24];
     snprintf(text, sizeof text, "%016llx", (unsigned long long)model);
-    put_text(r, "model", "of the model", text);
+    put_text(r, "model", "model", text);
 }
 
 static void put_state(report *r, const lin_state_about *a)
 {
     char text[128];
     put_fingerprint(r, a->model);
-    put_number(r, "seconds", "heard", (double)a->samples / a->rate_hz, 3, " s");
+    put_number(r, "seconds", "sound", (double)a->samples / a->rate_hz, 3, " s");
     put_number(r, "decoded_seconds", "decoded", (double)a->rows * a->row_seconds, 3, " s");
     put_text(r, "search", "by", lin_search_name(a->kind));
     if (r->json) {
@@ -314,7 +314,7 @@ static void put_state(report *r, const lin_state_about *a)
     const char *how = a->channel == LIN_CHANNEL_MIX ? "mixed" : "each on its own";
     snprintf(text, sizeof text, "%d Hz, %d channel%s", a->rate_hz, a->channels, a->channels == 1 ? "" : "s");
     const size_t n = strlen(text);
-    if (a->channel >= 0) snprintf(text + n, sizeof text - n, ", of which channel %d is heard", a->channel + 1);
+    if (a->channel >= 0) snprintf(text + n, sizeof text - n, ", of which channel %d is used", a->channel + 1);
     else if (a->channels > 1) snprintf(text + n, sizeof text - n, ", %s", how);
     put_text(r, "", "sound", text);
 }
@@ -324,7 +324,7 @@ static lin_status report_state(report *r, const char *path, lin_error *err)
     lin_state state = {0};
     lin_status status = lin_state_read(path, &state, err);
     if (status == LIN_OK) {
-        put_text(r, "kind", "kind", "a stream that was put away");
+        put_text(r, "kind", "kind", "a saved stream");
         put_integer(r, "file_bytes", "file", (long long)state.n, " bytes");
         put_state(r, &state.about);
     }
@@ -367,7 +367,7 @@ static lin_status report_file(report *r, const char *path, int verify, lin_error
     if (lin_state_is(magic, n)) return report_state(r, path, err);
     if (lin_snapshots_are(magic, n)) return report_snapshots(r, path, verify, err);
     if (n == sizeof magic && memcmp(magic, "linngram", sizeof magic) == 0)
-        return lin_fail(err, LIN_UNSUPPORTED, "%s is a language model: 'linnet ngram info' says what it holds", path);
+        return lin_fail(err, LIN_UNSUPPORTED, "%s is a language model; use 'linnet ngram info'", path);
     return report_model(r, path, err);
 }
 
@@ -396,12 +396,11 @@ static int run(lin_parsed *parsed)
 const lin_command lin_command_info = {
     .name = "info",
     .operands = "[FILE]",
-    .summary = "what a model or another file of linnet holds, and which devices there are",
-    .description = "Says what is in a model: the shape of its network, its parameters and their size, the state of a stream, "
-                   "features, phones, licence, and how it was trained; or what is in a feature cache that linnet prepare made. "
-                   "Of a stream that "
-                   "was put away, or an index of snapshots: of which model and sound it is, and how far it came. "
-                   "Without FILE: the model installed with the program. With --devices: what networks can run on here.",
+    .summary = "describe a model or another file of linnet; list devices",
+    .description = "Describes a model (shape of the network, parameters and their size, state of a stream, features, phones, "
+                   "licence, training), a feature cache made by linnet prepare, or a saved stream or index of snapshots (model, "
+                   "sound, position). Without FILE: the model installed with the program. With --devices: the devices that "
+                   "networks can run on.",
     .examples = "  linnet info\n  linnet info --json exp/best.safetensors\n  linnet info --verify train.lfc\n"
                 "  linnet info --devices",
     .options = options,

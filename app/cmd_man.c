@@ -13,7 +13,7 @@ static const lin_option man_options[] = {
     {.name = "output-dir", .type = LIN_OPTION_FOLDER, .writes = 1, .at = offsetof(man_values, output_dir),
      .help = "Write the pages of the program and of all commands there: linnet.1, linnet-align.1, ..."},
     {.name = "doc-dir", .type = LIN_OPTION_FOLDER, .at = offsetof(man_values, doc_dir),
-     .help = "Where the pages say that the documentation lies; if not given, where it lies now"},
+     .help = "Folder of the documentation to print in the pages; if not given, the present one"},
     {.type = LIN_OPTION_END},
 };
 

@@ -31,36 +31,36 @@ static const lin_option options[] = {
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(ngram_values, output),
      .help = "Where to write; standard output if not given"},
     {.name = "packed", .type = LIN_OPTION_FLAG, .at = offsetof(ngram_values, packed),
-     .help = "count and prune: write the packed form, as pack does, and not ARPA text"},
+     .help = "count and prune: write the packed form, as pack does, instead of ARPA text"},
     {.name = "json", .type = LIN_OPTION_FLAG, .at = offsetof(ngram_values, json),
      .help = "perplexity and info: write one JSON object"},
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(ngram_values, quiet),
-     .help = "No summary and no notes on standard error"},
+     .help = "No summary and no messages on standard error"},
     {.type = LIN_OPTION_HEADING, .help = "Text (count, perplexity)"},
     {.name = "ids", .type = LIN_OPTION_CHOICE, .at = offsetof(ngram_values, ids), .text = "none", .choices = "none|first|last",
-     .help = "Where a line holds the utterance's name, which is no word: nowhere, as its first word (Kaldi text, and what linnet "
-             "phonemize writes), or as its last in parentheses (TRN)"},
+     .help = "Position of the utterance's name in a line: none, first word (Kaldi text, output of linnet phonemize), or last "
+             "word in parentheses (TRN)"},
     {.name = "lower", .type = LIN_OPTION_FLAG, .at = offsetof(ngram_values, lower),
-     .help = "Take the letters A-Z for lower case ones"},
+     .help = "Convert the letters A-Z to lower case"},
     {.type = LIN_OPTION_HEADING, .help = "Making a model (count)"},
     {.name = "order", .letter = 'n', .type = LIN_OPTION_INT, .at = offsetof(ngram_values, order), .text = "3", .min = 1,
      .max = LIN_NGRAM_MAX_ORDER, .help = "Words in the longest n-grams"},
     {.name = "min-count", .type = LIN_OPTION_NUMBERS, .at = offsetof(ngram_values, minimum), .text = "1", .min = 1, .max = 1e9,
-     .help = "Leave out n-grams that come less often: words (they count as <unk>), pairs, triples, ...; the last number holds for "
-             "longer ones too, and a number alone for all but words"},
+     .help = "Leave out n-grams that occur less often: words (they count as <unk>), pairs, triples, ...; the last number also "
+             "applies to longer ones, and a single number to all but words"},
     {.name = "vocabulary", .type = LIN_OPTION_FILE, .at = offsetof(ngram_values, vocabulary),
-     .help = "The words of the model, one a line (what follows the word is ignored); all others count as <unk>"},
+     .help = "The words of the model, one per line (the rest of a line is ignored); all others count as <unk>"},
     {.name = "unknown", .type = LIN_OPTION_FLAG, .at = offsetof(ngram_values, unknown), .text = "yes",
-     .help = "The model has <unk>, and keeps some probability for words that it never saw. Phones need none"},
+     .help = "Include <unk>, with some probability for unknown words. Not needed for phones"},
     {.name = "discounts", .type = LIN_OPTION_NUMBERS, .at = offsetof(ngram_values, discounts), .text = "0.5,1,1.5",
      .min = 0, .max = 3,
-     .help = "What n-grams that came once, twice and more often give up, where the counts of counts cannot tell"},
+     .help = "Discounts of n-grams that occur once, twice and more often, if the counts of counts give none"},
     {.type = LIN_OPTION_HEADING, .help = "Pruning (prune; count does it too)"},
     {.name = "entropy", .type = LIN_OPTION_DOUBLE, .at = offsetof(ngram_values, entropy), .text = "0", .min = 0, .max = 1,
-     .help = "Give up n-grams without which the perplexity rises by less than this part of it; 1e-8 is a usual start"},
-    {.type = LIN_OPTION_HEADING, .help = "How well it foretells (perplexity)"},
+     .help = "Remove n-grams without which the perplexity rises by less than this fraction; 1e-8 is a usual start"},
+    {.type = LIN_OPTION_HEADING, .help = "Measuring a model (perplexity)"},
     {.name = "sentences", .type = LIN_OPTION_FLAG, .at = offsetof(ngram_values, sentences),
-     .help = "Also of every sentence: where it stands, words, unknown words, logarithm, perplexity; separated by tabs"},
+     .help = "Also a line per sentence: position, words, unknown words, logarithm, perplexity; separated by tabs"},
     {.type = LIN_OPTION_HEADING, .help = "Sentences (generate)"},
     {.name = "lines", .type = LIN_OPTION_INT, .at = offsetof(ngram_values, lines), .text = "10", .min = 1, .max = 1e9,
      .help = "How many"},
@@ -76,12 +76,10 @@ typedef struct span {
     size_t n;
 } span;
 
-static int is_space(char c) { return c == ' ' || c == '\t' || c == '\r'; }
-
 static span trimmed(const char *text, size_t n)
 {
-    while (n && is_space(text[n - 1])) n--;
-    while (n && is_space(text[0])) text++, n--;
+    while (n && lin_is_space(text[n - 1])) n--;
+    while (n && lin_is_space(text[0])) text++, n--;
     return (span){text, n};
 }
 
@@ -89,11 +87,11 @@ static span trimmed(const char *text, size_t n)
 static int drop_id(span *line, int ids)
 {
     if (ids == IDS_FIRST) {
-        while (line->n && !is_space(line->text[0])) line->text++, line->n--;
+        while (line->n && !lin_is_space(line->text[0])) line->text++, line->n--;
     } else if (ids == IDS_LAST) {
         size_t open = line->n;
         if (!line->n || line->text[line->n - 1] != ')') return 0;
-        while (open && line->text[open - 1] != '(' && !is_space(line->text[open - 1])) open--;
+        while (open && line->text[open - 1] != '(' && !lin_is_space(line->text[open - 1])) open--;
         if (!open || line->text[open - 1] != '(') return 0;
         line->n = open - 1;
     }
@@ -236,7 +234,7 @@ static void tell_notes(const ngram_values *v, const lin_ngram_draft *draft, cons
                      n[0], n[1], n[2], n[3], k, note->discounts[0], note->discounts[1], note->discounts[2]);
     }
     if (draft->order == v->order) return;
-    lin_complain("note: no n-grams longer than %d are left, so the model is of that order", draft->order);
+    lin_complain("note: no n-grams longer than %d are left; the model has this order", draft->order);
 }
 
 static int run_count(const lin_parsed *parsed, const char *const *paths, int n)
@@ -287,7 +285,7 @@ static int run_prune(const lin_parsed *parsed, const char *const *paths, int n)
     if (status == LIN_OK) status = lin_ngram_prune(&draft, v->entropy, &err);
     append_counts(&draft, after, sizeof after);
     if (status == LIN_OK) status = write_draft(v, &draft, &err);
-    if (status == LIN_OK && !v->quiet) lin_complain("%s: of %s stay %s; %.1f s", paths[0], before, after, lin_now() - begun);
+    if (status == LIN_OK && !v->quiet) lin_complain("%s: %s before, %s after; %.1f s", paths[0], before, after, lin_now() - begun);
     lin_ngram_draft_free(&draft);
     return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
 }
@@ -442,7 +440,7 @@ static int run_perplexity(const lin_parsed *parsed, const char *const *paths, in
     scoring s = {.v = v, .lm = lm};
     lin_buffer out = {0};
     lin_status status = each_text(v, paths + 1, n - 1, score_line, &s, &failed, &err);
-    if (status == LIN_OK && !s.sum.sentences) status = lin_fail(&err, LIN_FORMAT, "there is no sentence in the text");
+    if (status == LIN_OK && !s.sum.sentences) status = lin_fail(&err, LIN_FORMAT, "the text has no sentence");
     if (status == LIN_OK && v->json) {
         lin_buffer_char(&out, '{');
         put_sums_json(&out, &s.sum);
@@ -605,9 +603,9 @@ static int check_verb(const lin_parsed *parsed, const struct verb *verb)
         if (options[i].type == LIN_OPTION_HEADING || parsed->from[i] == LIN_FROM_DEFAULT || lists(verb->options, options[i].name) ||
             !strcmp(options[i].name, "quiet"))
             continue;
-        return lin_misuse(parsed, "--%s means nothing to %s", options[i].name, verb->name);
+        return lin_misuse(parsed, "--%s does not apply to %s", options[i].name, verb->name);
     }
-    if (n < verb->min_operands) return lin_misuse(parsed, "%s what? The MODEL is missing", verb->name);
+    if (n < verb->min_operands) return lin_misuse(parsed, "%s: the MODEL is missing", verb->name);
     if (verb->max_operands >= 0 && n > verb->max_operands) {
         return lin_misuse(parsed, "unexpected argument '%.200s'", parsed->operands.items[verb->max_operands + 1]);
     }
@@ -633,15 +631,15 @@ const lin_command lin_command_ngram = {
     .operands = "count|prune|pack|arpa|perplexity|info|generate FILE...",
     .summary = "n-gram language models: count, smooth, prune, pack, measure",
     .description =
-        "Language models of words or phones, for the beam search.\n\n"
-        "count [TEXT...] makes one from text, one sentence a line: modified Kneser-Ney smoothing, interpolated, as ARPA text. "
-        "prune MODEL gives up the n-grams that matter least. pack MODEL writes the packed form, which is mapped and not read; arpa "
-        "MODEL writes ARPA text again. perplexity MODEL [TEXT...] tells how well the model foretells a text, in SRILM's words: ppl "
-        "with the ends of sentences as events, ppl1 without. info MODEL counts its n-grams. generate MODEL draws sentences from "
-        "it.\n\n"
-        "A MODEL is ARPA text or packed, a TEXT plain; each may be gzip'd, and a TEXT may be - for standard input, which is also "
-        "read where none is named. A line that is no sentence (control characters, <s> or </s> in it) is reported and left out; "
-        "the exit status is then 1.",
+        "Language models of words or phones, for the beam and word searches.\n\n"
+        "count [TEXT...] makes a model from text with one sentence per line: modified Kneser-Ney smoothing, interpolated, as "
+        "ARPA text. prune MODEL removes the least important n-grams. pack MODEL writes the packed form, which is mapped instead "
+        "of read; arpa MODEL writes ARPA text again. perplexity MODEL [TEXT...] measures how well the model predicts a text, in "
+        "SRILM's form: ppl with the ends of sentences as events, ppl1 without. info MODEL counts its n-grams. generate MODEL "
+        "draws sentences from it.\n\n"
+        "A MODEL is ARPA text or packed, a TEXT is plain; each may be gzip'd, and a TEXT may be - for standard input, which is "
+        "also the default. A line that is not a sentence (with control characters, <s> or </s>) is reported and left out; the "
+        "exit status is 1 then.",
     .examples = "  linnet phonemize -l cmudict.dict --ids first data/train/text | linnet ngram count --ids first --no-unknown -o "
                 "phones.arpa\n"
                 "  linnet ngram count --order 4 --min-count 1,1,2 book.txt.gz --packed -o words.lm\n"

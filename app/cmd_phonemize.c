@@ -27,24 +27,18 @@ static const lin_option options[] = {
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(phonemize_values, output),
      .help = "Where to write; standard output if not given"},
     {.name = "ids", .type = LIN_OPTION_CHOICE, .at = offsetof(phonemize_values, ids), .text = "auto",
-     .choices = "auto|none|first|last", .help = "Where a line holds the utterance's name: nowhere, as its first word (Kaldi), or "
-                                                "as its last in parentheses (TRN); auto: last where a line ends that way, else "
-                                                "none"},
+     .choices = "auto|none|first|last", .help = "Position of the utterance's name in a line: none, first word (Kaldi), or last "
+                                                "word in parentheses (TRN); auto: last if a line ends that way, else none"},
     {.name = "trn", .type = LIN_OPTION_FLAG, .at = offsetof(phonemize_values, trn),
-     .help = "Write NIST TRN: the phones, then the name in parentheses; lines without a name are called line-1, line-2, ..."},
+     .help = "Write NIST TRN: the phones, then the name in parentheses; lines without a name are named line-1, line-2, ..."},
     {.name = "stress", .type = LIN_OPTION_FLAG, .at = offsetof(phonemize_values, stress),
      .help = "Phones with the stress that the dictionary has: AH0, OW1"},
     {.name = "oov", .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(phonemize_values, oov),
-     .help = "Write the words that the dictionary lacks here, with the phones put in their place; else they go to standard error"},
+     .help = "Write the words outside the dictionary, with the phones chosen for them, to this file instead of standard error"},
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(phonemize_values, quiet),
      .help = "No list of unknown words on standard error"},
     {.type = LIN_OPTION_END},
 };
-
-static int is_space(char c)
-{
-    return c == ' ' || c == '\t';
-}
 
 typedef struct span {
     const char *text;
@@ -53,8 +47,8 @@ typedef struct span {
 
 static span trim(span s)
 {
-    while (s.n && is_space(s.text[0])) s.text++, s.n--;
-    while (s.n && (is_space(s.text[s.n - 1]) || s.text[s.n - 1] == '\n' || s.text[s.n - 1] == '\r')) s.n--;
+    while (s.n && lin_is_space(s.text[0])) s.text++, s.n--;
+    while (s.n && (lin_is_space(s.text[s.n - 1]) || s.text[s.n - 1] == '\n')) s.n--;
     return s;
 }
 
@@ -64,9 +58,9 @@ static int ends_with_id(span line)
     for (size_t i = line.n - 1; i > 0; i--) {
         char c = line.text[i - 1];
         if (c == '(') {
-            return i < line.n - 1 && (i == 1 || is_space(line.text[i - 2])) && !lin_mark_length(line.text + i - 1, line.n - i + 1);
+            return i < line.n - 1 && (i == 1 || lin_is_space(line.text[i - 2])) && !lin_mark_length(line.text + i - 1, line.n - i + 1);
         }
-        if (c == ')' || is_space(c)) return 0;
+        if (c == ')' || lin_is_space(c)) return 0;
     }
     return 0;
 }
@@ -76,7 +70,7 @@ static span take_id(span *line, int ids)
 {
     span id = {line->text, 0};
     if (ids == IDS_FIRST) {
-        while (id.n < line->n && !is_space(id.text[id.n])) id.n++;
+        while (id.n < line->n && !lin_is_space(id.text[id.n])) id.n++;
         line->text += id.n;
         line->n -= id.n;
         *line = trim(*line);
@@ -158,7 +152,7 @@ static lin_status report_unknown(const lin_wording *w, const char *path, lin_err
     lin_status status = lin_wording_unknown(w, path ? INT_MAX : MOST, path ? "" : "  ", &text, err);
     if (status == LIN_OK && path) status = lin_output_write(path, 0, &text, err);
     if (status == LIN_OK && !path && n) {
-        lin_complain("words that the dictionary lacks (word, count, how, phones):");
+        lin_complain("words outside the dictionary (word, count, method, phones):");
         status = lin_buffer_write(&text, stderr, "standard error", err);
         if (n > MOST) fprintf(stderr, "  and %d more; --oov FILE lists them all\n", n - MOST);
     }
@@ -210,11 +204,11 @@ static int run(lin_parsed *parsed)
 const lin_command lin_command_phonemize = {
     .name = "phonemize",
     .operands = "[FILE]",
-    .summary = "turn words into phones by a dictionary",
-    .description = "Turns each line of words into phones: the dictionary's first pronunciation without stress, and for words it "
-                   "lacks derived forms, letter names or the letter-to-sound rules that come with the program. Reads standard "
-                   "input where FILE is - or not given.\n\n"
-                   "A line that cannot be pronounced is reported and left out; the exit status is then 1.",
+    .summary = "convert words to phones with a dictionary",
+    .description = "Converts each line of words to phones: the dictionary's first pronunciation without stress, and for other "
+                   "words derived forms, letter names or the installed letter-to-sound rules. Reads standard input if FILE is - "
+                   "or not given.\n\n"
+                   "A line that cannot be pronounced is reported and left out; the exit status is 1 then.",
     .examples = "  linnet phonemize --ids first data/test/text --trn -o test.ref.trn\n"
                 "  echo how are you | linnet phonemize\n"
                 "  linnet phonemize --lexicon my.dict words.txt",

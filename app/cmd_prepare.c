@@ -23,16 +23,16 @@ static const lin_option options[] = {
      .help = "Pronunciation dictionary in CMUdict's format; if not given, $LINNET_LEXICON, else the one installed with "
              "the program"},
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .required = 1, .at = offsetof(prepare_values, output),
-     .help = "The cache to write; it appears when all is done"},
+     .help = "The cache to write; it appears when it is complete"},
     {.name = "audio-root", .type = LIN_OPTION_FOLDER, .at = offsetof(prepare_values, audio_root),
-     .help = "What the paths in wav.scp are relative to; if not given, the parent of DIR, or the folder of a list"},
+     .help = "Folder that the paths in wav.scp are relative to; if not given, the parent of DIR, or the folder of a list"},
     {.name = "speed", .type = LIN_OPTION_NUMBERS, .at = offsetof(prepare_values, speed), .text = "1", .min = 0.5, .max = 2,
-     .help = "Each utterance once at each of these speeds; copies are called sp0.9-NAME"},
+     .help = "Include each utterance once at each of these speeds; copies are named sp0.9-NAME"},
     {.name = "stack", .type = LIN_OPTION_INT, .at = offsetof(prepare_values, stack), .text = "1", .min = 1, .max = 16,
-     .help = "Frames per step of the model to be trained: utterances whose steps are too few for their phones are named and left "
+     .help = "Frames per step of the model to be trained: utterances with too few steps for their phones are reported and left "
              "out"},
     {.name = "oov", .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(prepare_values, oov),
-     .help = "Write the words that the dictionary lacks here, with the phones put in their place"},
+     .help = "Write the words outside the dictionary, with the phones chosen for them, to this file"},
     {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(prepare_values, jobs), .text = "0", .min = 0,
      .max = 1024,
      .help = "Threads; 0: one per core"},
@@ -135,12 +135,12 @@ static int run(lin_parsed *parsed)
 const lin_command lin_command_prepare = {
     .name = "prepare",
     .operands = "DIR",
-    .summary = "turn a data directory into a feature cache for training",
+    .summary = "make a feature cache for training from a data directory",
     .description = "Reads a Kaldi-style data directory (wav.scp, text, utt2spk) or a list of lines PATH<tab>WHAT WAS SAID, and "
-                   "writes one file with the features and the phones of every utterance: all that training needs.\n\n"
+                   "writes one file with the features and the phones of every utterance, which is all that training needs.\n\n"
                    "Sound that cannot be read and transcripts that cannot be pronounced are reported and left out; the cache is "
-                   "finished, and the exit status is 1; so it is where sound breaks off, which is used as far as it goes. Utterances "
-                   "too short for their phones are named and left out as well.",
+                   "completed, and the exit status is 1. Incomplete sound is used up to its end, with the same exit status. "
+                   "Utterances too short for their phones are reported and left out too.",
     .examples = "  linnet prepare corpus/train_native --speed 0.9,1,1.1 --high-hz 5500 -o train_native.lfc",
     .options = options,
     .values_size = sizeof(prepare_values),

@@ -18,41 +18,42 @@ typedef struct score_values {
 #define AT(field) .at = offsetof(score_values, field)
 #define FORMATS "auto|trn|kaldi|ctm|json"
 static const lin_option options[] = {
-    {.type = LIN_OPTION_HEADING, .help = "What is compared"},
+    {.type = LIN_OPTION_HEADING, .help = "Comparison"},
     {.name = "unit", .type = LIN_OPTION_CHOICE, AT(unit), .text = "auto", .choices = "auto|phones|words",
-     .help = "Which list of a JSON object is scored, auto: phones; other formats hold one kind of token. The rate is called PER or "
-             "WER by it; auto: by the reference's tokens"},
+     .help = "The list of a JSON object to score, auto: phones (other formats have one kind of token), and the name of the rate, "
+             "PER or WER, auto: from the reference's tokens"},
     {.name = "ipa", .type = LIN_OPTION_FLAG, AT(ipa),
-     .help = "Phones in the IPA and in CMUdict's names are the same phones, on both sides; stress is dropped (docs/formats.md)"},
+     .help = "Treat phones in the IPA and in CMUdict's names as equal, on both sides; stress is ignored (docs/formats.md)"},
     {.name = "map", .type = LIN_OPTION_FILE, AT(map),
-     .help = "Phones that count as the same: lines 'ax ah', or 'q' alone to delete one, applied to both sides"},
+     .help = "Phones that count as equal: lines 'ax ah', or 'q' alone to delete a phone; applied to both sides"},
     {.name = "case", .type = LIN_OPTION_FLAG, AT(case_sensitive),
-     .help = "Upper and lower case letters are different, as for sclite -s"},
+     .help = "Distinguish upper and lower case, as sclite -s"},
     {.name = "ref-format", .type = LIN_OPTION_CHOICE, AT(ref_format), .text = "auto", .choices = FORMATS,
      .help = "Format of REF; auto: by its extension, else by its first line"},
     {.name = "hyp-format", .type = LIN_OPTION_CHOICE, AT(hyp_format), .text = "auto", .choices = FORMATS,
      .help = "Format of HYP and HYP2"},
     {.name = "utt2spk", .type = LIN_OPTION_FILE, AT(utt2spk),
-     .help = "Who speaks: lines 'utterance speaker'; without it the name of the utterance tells"},
-    {.type = LIN_OPTION_HEADING, .help = "How sure the result is"},
+     .help = "Speakers: lines 'utterance speaker'; if not given, the utterance's name determines the speaker"},
+    {.type = LIN_OPTION_HEADING, .help = "Confidence in the result"},
     {.name = "against", .type = LIN_OPTION_FILE, AT(against), .value = "HYP2",
-     .help = "Another system's result on the same reference, to compare HYP with: difference, interval, probability of "
+     .help = "Result of another system on the same reference, to compare with HYP: difference, interval, probability of "
              "improvement, matched-pairs test"},
     {.name = "bootstrap", .type = LIN_OPTION_INT, AT(bootstrap), .text = "1000", .max = LIN_BOOTSTRAP_MAX,
-     .help = "Resamples that confidence intervals come from; 0: no intervals"},
+     .help = "Number of resamples for the confidence intervals; 0: no intervals"},
     {.name = "level", .type = LIN_OPTION_DOUBLE, AT(level), .text = "95", .min = 1, .max = 99.99, .value = "PERCENT",
-     .help = "Of the confidence intervals"},
-    {.name = "seed", .type = LIN_OPTION_INT, AT(seed), .text = "1", .max = 2147483647, .help = "Of the resampling"},
-    {.type = LIN_OPTION_HEADING, .help = "What is written"},
+     .help = "Level of the confidence intervals"},
+    {.name = "seed", .type = LIN_OPTION_INT, AT(seed), .text = "1", .max = 2147483647, .help = "Seed of the resampling"},
+    {.type = LIN_OPTION_HEADING, .help = "Output"},
     {.name = "name", .type = LIN_OPTION_STRING, AT(name),
-     .help = "What the rate is called; PER, WER, or ER where the tokens do not tell, if not given"},
-    {.name = "utterances", .type = LIN_OPTION_FLAG, AT(utterances), .help = "The counts of every utterance as well"},
-    {.name = "align", .type = LIN_OPTION_FLAG, AT(align), .help = "Every utterance aligned, as sclite -o pralign prints it"},
+     .help = "Name of the rate; if not given, PER or WER by the tokens, ER if they do not show which"},
+    {.name = "utterances", .type = LIN_OPTION_FLAG, AT(utterances), .help = "Also the counts of every utterance"},
+    {.name = "align", .type = LIN_OPTION_FLAG, AT(align), .help = "The alignment of every utterance, as sclite -o pralign prints "
+                                                                  "it"},
     {.name = "confusions", .type = LIN_OPTION_INT, AT(confusions), .text = "0", .max = 1000000,
      .help = "The N most frequent substitutions, deletions, insertions and confused pairs"},
     {.name = "json", .type = LIN_OPTION_FLAG, AT(json), .help = "Write one JSON object instead of tables"},
     {.name = "html", .type = LIN_OPTION_FILE, .writes = 1, AT(html),
-     .help = "Write a page with the confusion matrix, speakers and worst utterances there as well"},
+     .help = "Also write a page with the confusion matrix, speakers and worst utterances to this file"},
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, AT(output),
      .help = "Where to write; standard output if not given"},
     {.type = LIN_OPTION_END},
@@ -145,10 +146,10 @@ const lin_command lin_command_score = {
     .operands = "REF HYP",
     .summary = "phoneme or word error rates of a result against a reference",
     .description =
-        "Counts substitutions, deletions and insertions per speaker and overall, with sclite's alignment and without regard to "
-        "times. REF and HYP are NIST TRN, Kaldi text, CTM or JSON lines with the same utterances. A speaker is the part of an "
-        "utterance's name before the first '-', or else the first '_', unless --utt2spk tells.\n\nThe confidence intervals come "
-        "from drawing utterances, and whole speakers, with replacement. docs/scoring.md says more about everything here.",
+        "Counts substitutions, deletions and insertions per speaker and overall, with sclite's alignment; times are ignored. REF "
+        "and HYP are NIST TRN, Kaldi text, CTM or JSON lines with the same utterances. A speaker is the part of an utterance's "
+        "name before the first '-', or else the first '_', unless --utt2spk is given.\n\n"
+        "Confidence intervals are computed by drawing utterances, and whole speakers, with replacement. See docs/scoring.md.",
     .examples = "  linnet score test.ref.trn test.hyp.trn\n"
                 "  linnet score --confusions 10 --html report.html test.ref.trn test.hyp.jsonl\n"
                 "  linnet score test.ref.trn new.trn --against old.trn",

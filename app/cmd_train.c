@@ -37,18 +37,18 @@ typedef struct train_values {
 static const lin_option options[] = {
     {.type = LIN_OPTION_HEADING, .help = "Data"},
     {.name = "train", .type = LIN_OPTION_FILES, .required = 1, .at = AT(train),
-     .help = "Feature cache to learn from; may be repeated"},
+     .help = "Feature cache to train on; may be repeated"},
     {.name = "dev", .type = LIN_OPTION_FILES, .at = AT(dev),
-     .help = "Feature cache to measure on after each epoch; may be repeated"},
+     .help = "Feature cache to evaluate on after each epoch; may be repeated"},
     {.name = "folder", .letter = 'o', .type = LIN_OPTION_FOLDER, .writes = 1, .required = 1, .at = AT(folder),
-     .help = "Where the run lives: log.tsv, curves.svg, checkpoint and best model; made if missing"},
+     .help = "Folder of the run: log.tsv, curves.svg, checkpoint and best model; created if missing"},
     {.name = "resume", .type = LIN_OPTION_FLAG, .at = AT(resume),
-     .help = "Go on from the folder's checkpoint, with the very bits of a run that never stopped"},
+     .help = "Resume from the folder's checkpoint, with the same bits as an uninterrupted run"},
     {.name = "init", .type = LIN_OPTION_FILE, .at = AT(init),
-     .help = "Begin with the weights of this model, of the same shape, instead of random ones"},
-    {.name = "name", .type = LIN_OPTION_STRING, .at = AT(name), .help = "Name of the model, kept in its file"},
-    {.name = "license", .type = LIN_OPTION_STRING, .at = AT(license), .help = "Licence of the model, kept in its file"},
-    {.name = "half", .type = LIN_OPTION_FLAG, .at = AT(half), .help = "Keep the best model in half precision: half the size"},
+     .help = "Start with the weights of this model, which has the same shape, instead of random ones"},
+    {.name = "name", .type = LIN_OPTION_STRING, .at = AT(name), .help = "Name of the model, stored in its file"},
+    {.name = "license", .type = LIN_OPTION_STRING, .at = AT(license), .help = "Licence of the model, stored in its file"},
+    {.name = "half", .type = LIN_OPTION_FLAG, .at = AT(half), .help = "Store the best model in half precision: half the size"},
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = AT(quiet), .help = "Print nothing but errors"},
 
     {.type = LIN_OPTION_HEADING, .help = "Network (the defaults are the paper's)"},
@@ -61,40 +61,40 @@ static const lin_option options[] = {
     {.name = "stack", .type = LIN_OPTION_INT, .at = AT(stack), .text = "1", .min = 1, .max = 16,
      .help = "Frames per step of the network"},
     {.name = "ahead", .type = LIN_OPTION_INT, .at = AT(ahead), .text = "0", .min = 0, .max = 64,
-     .help = "Future frames that each step sees; so many hops of latency"},
+     .help = "Frames of look-ahead of each step; each adds one hop of latency"},
     {.name = "direction", .type = LIN_OPTION_CHOICE, .at = AT(direction), .text = "causal", .choices = "bidirectional|causal",
      .help = "A causal model can stream"},
     {.name = "norm", .type = LIN_OPTION_CHOICE, .at = AT(norm), .text = "post", .choices = "post|pre",
      .help = "Layer norm after (the paper) or before each block"},
     {.name = "positions", .type = LIN_OPTION_CHOICE, .at = AT(positions), .text = "none", .choices = "none|sinusoid|conv",
-     .help = "How the network knows the order of frames; sinusoid cannot stream"},
+     .help = "How the network represents the order of frames; sinusoid cannot stream"},
     {.name = "conv-kernel", .type = LIN_OPTION_INT, .at = AT(conv_kernel), .text = "0", .min = 0, .max = 63,
      .help = "Taps of the causal convolution, for positions = conv"},
     {.name = "conv-layers", .type = LIN_OPTION_INT, .at = AT(conv_layers), .text = "0", .min = 0, .max = 64,
-     .help = "How many layers begin with a convolution, from the first"},
+     .help = "Number of layers, from the first, that begin with a convolution"},
     {.name = "normalize", .type = LIN_OPTION_CHOICE, .at = AT(normalize), .text = "global", .choices = "global|speaker",
-     .help = "By the training set's mean and deviation, or by each speaker's own, as Kaldi's recipes do; the latter cannot stream"},
+     .help = "Mean and deviation of the training set, or of each speaker, as in Kaldi's recipes; speaker cannot stream"},
     {.name = "dropout", .type = LIN_OPTION_DOUBLE, .at = AT(dropout), .text = "0.1", .min = 0, .max = 0.9,
-     .help = "Share of values dropped while training"},
+     .help = "Share of values dropped in training"},
 
     {.type = LIN_OPTION_HEADING, .help = "Learning"},
     {.name = "epochs", .type = LIN_OPTION_INT, .at = AT(epochs), .text = "40", .min = 1, .max = 100000,
-     .help = "Times through the data"},
+     .help = "Passes over the data"},
     {.name = "batch-frames", .type = LIN_OPTION_INT, .at = AT(batch_frames), .text = "16000", .min = 1, .max = 10000000,
-     .help = "Most frames in a batch"},
+     .help = "Maximum frames in a batch"},
     {.name = "max-frames", .type = LIN_OPTION_INT, .at = AT(max_frames), .text = "2400", .min = 1, .max = 1000000,
      .help = "Longer utterances are left out"},
     {.name = "optimizer", .type = LIN_OPTION_CHOICE, .at = AT(optimizer), .text = "radam", .choices = "adam|radam",
-     .help = "RAdam is the paper's"},
+     .help = "The optimiser; RAdam is the paper's"},
     {.name = "lr", .type = LIN_OPTION_DOUBLE, .at = AT(lr), .text = "1e-4", .min = 0, .max = 1, .help = "Learning rate"},
     {.name = "warmup-steps", .type = LIN_OPTION_INT, .at = AT(warmup_steps), .text = "0", .min = 0, .max = 10000000,
      .help = "Steps over which the learning rate rises"},
     {.name = "schedule", .type = LIN_OPTION_CHOICE, .at = AT(schedule), .text = "plateau", .choices = "plateau|cosine|constant",
-     .help = "plateau: halved when dev PER stops falling (the paper); cosine: down to 0 at the last epoch"},
+     .help = "plateau: halved when dev PER stops falling (the paper); cosine: falls to 0 at the last epoch"},
     {.name = "patience", .type = LIN_OPTION_INT, .at = AT(patience), .text = "2", .min = 1, .max = 1000,
      .help = "Epochs without a better dev PER before the rate is halved"},
     {.name = "min-lr", .type = LIN_OPTION_DOUBLE, .at = AT(min_lr), .text = "1e-6", .min = 0, .max = 1,
-     .help = "The plateau schedule ends below this rate"},
+     .help = "The plateau schedule stops below this rate"},
     {.name = "beta1", .type = LIN_OPTION_DOUBLE, .at = AT(beta1), .text = "0.9", .min = 0, .max = 0.9999,
      .help = "Decay of the first moment"},
     {.name = "beta2", .type = LIN_OPTION_DOUBLE, .at = AT(beta2), .text = "0.999", .min = 0, .max = 0.999999,
@@ -104,9 +104,9 @@ static const lin_option options[] = {
     {.name = "weight-decay", .type = LIN_OPTION_DOUBLE, .at = AT(weight_decay), .text = "0.01", .min = 0, .max = 1,
      .help = "Decoupled weight decay"},
     {.name = "decay-all", .type = LIN_OPTION_FLAG, .at = AT(decay_all),
-     .help = "Weight decay of biases and norms too, as in the published RAdam"},
+     .help = "Apply weight decay to biases and norms too, as the published RAdam does"},
     {.name = "clip-norm", .type = LIN_OPTION_DOUBLE, .at = AT(clip_norm), .text = "1", .min = 0, .max = 1e9,
-     .help = "Gradients are scaled down to this norm; 0: never"},
+     .help = "Scale gradients down to this norm; 0: never"},
     {.name = "clip", .type = LIN_OPTION_CHOICE, .at = AT(clip), .text = "tensor", .choices = "global|tensor",
      .help = "Norm of all gradients together, or of each tensor (the paper's library)"},
     {.name = "seed", .type = LIN_OPTION_INT, .at = AT(seed), .text = "1", .min = 0, .max = 2147483647,
@@ -116,21 +116,21 @@ static const lin_option options[] = {
     {.name = "device", .type = LIN_OPTION_STRING, .at = AT(device), .text = "auto", .value = "auto|cpu|cuda[:N]",
      .help = "Where the network runs"},
     {.name = "precision", .type = LIN_OPTION_CHOICE, .at = AT(precision), .text = "tf32", .choices = "fp32|tf32|bf16",
-     .help = "Of a GPU's matrix products (sums are fp32 always)"},
+     .help = "Precision of a GPU's matrix products (sums are always fp32)"},
     {.name = "checkpoint-minutes", .type = LIN_OPTION_DOUBLE, .at = AT(checkpoint_minutes), .text = "5", .min = 0, .max = 1e6,
-     .help = "Minutes between checkpoints; there is one after each epoch as well"},
+     .help = "Minutes between checkpoints; each epoch also ends with one"},
 
     {.type = LIN_OPTION_HEADING, .help = "Augmentation (SpecAugment)"},
     {.name = "freq-masks", .type = LIN_OPTION_INT, .at = AT(freq_masks), .text = "0", .min = 0, .max = 100,
-     .help = "Bands hidden in each utterance"},
+     .help = "Frequency bands masked in each utterance"},
     {.name = "freq-width", .type = LIN_OPTION_INT, .at = AT(freq_width), .text = "8", .min = 0, .max = 512,
-     .help = "Most bins of a band"},
+     .help = "Maximum bins of a band"},
     {.name = "time-masks", .type = LIN_OPTION_INT, .at = AT(time_masks), .text = "0", .min = 0, .max = 100,
-     .help = "Stretches hidden in each utterance"},
+     .help = "Time segments masked in each utterance"},
     {.name = "time-width", .type = LIN_OPTION_INT, .at = AT(time_width), .text = "30", .min = 0, .max = 100000,
-     .help = "Most frames of a stretch"},
+     .help = "Maximum frames of a segment"},
     {.name = "time-part", .type = LIN_OPTION_DOUBLE, .at = AT(time_part), .text = "0.1", .min = 0, .max = 1,
-     .help = "A stretch is at most this part of the utterance"},
+     .help = "Maximum part of the utterance that a segment covers"},
     {.type = LIN_OPTION_END},
 };
 #undef AT
@@ -343,7 +343,7 @@ static lin_status make_model(const lin_parsed *parsed, const sets *train, lin_mo
     status = lin_model_load(v->init, &from, err);
     if (status != LIN_OK) return status;
     if (!lin_config_same_shape(&from->config, &config) || strcmp(from->phones, (*model)->phones) != 0)
-        status = lin_fail(err, LIN_MISMATCH, "%s is a network of another shape or other phones than this run's", v->init);
+        status = lin_fail(err, LIN_MISMATCH, "%s has another shape or other phones than this run's network", v->init);
     else memcpy((*model)->values, from->values, config.layers > 0 ? from->params.n_elements * sizeof(float) : 0);
     lin_model_destroy(from);
     return status;
@@ -357,7 +357,7 @@ static lin_status check_folder(const train_values *v, lin_error *err)
     snprintf(path, sizeof path, "%s/checkpoint.safetensors", v->folder);
     if (v->resume) return LIN_OK;
     if (access(path, F_OK) == 0)
-        return lin_fail(err, LIN_INVALID, "%s holds a run already: go on with it with --resume, or name another --folder",
+        return lin_fail(err, LIN_INVALID, "%s already contains a run; resume it with --resume, or name another --folder",
                         v->folder);
     lin_status status = LIN_OK;
     for (size_t i = 0; i < sizeof written / sizeof *written && status == LIN_OK; i++) {
@@ -397,7 +397,7 @@ static int run(lin_parsed *parsed)
     lin_status status = lin_augment_check(&w.augment, &err);
     if (status == LIN_OK) status = check_folder(v, &err);
     if (status == LIN_OK && v->resume && v->init && !v->quiet)
-        lin_complain("--init is ignored: --resume goes on with the weights of the checkpoint");
+        lin_complain("--init is ignored: --resume uses the weights of the checkpoint");
     if (status == LIN_OK) status = open_sets(&v->train, &train, &err);
     if (status == LIN_OK) status = open_sets(&v->dev, &dev, &err);
     if (status == LIN_OK) status = make_model(parsed, &train, &model, &err);
@@ -433,8 +433,8 @@ const lin_command lin_command_train = {
     .operands = "CONF",
     .summary = "train a model from feature caches",
     .description =
-        "CONF is a file of lines 'name = value' with the names of the options below; the command line overrides it. The caches "
-        "come from linnet prepare. Interrupting a run (Ctrl-C, kill) loses nothing since its last checkpoint: go on with --resume.",
+        "CONF is a file of lines 'name = value' with the names of the options below; the command line overrides it. linnet "
+        "prepare makes the caches. An interrupted run (Ctrl-C, kill) keeps its last checkpoint; resume it with --resume.",
     .examples = "  linnet train recipes/open/causal.conf --train train.lfc --dev dev.lfc --folder exp/causal\n"
                 "  linnet train recipes/open/causal.conf --train train.lfc --dev dev.lfc --folder exp/causal --resume",
     .options = options,

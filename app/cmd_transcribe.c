@@ -42,7 +42,7 @@ static const lin_option options[] = {
     {.name = "data", .type = LIN_OPTION_FOLDER, .at = offsetof(transcribe_values, data),
      .help = "Also the utterances of a Kaldi-style data directory"},
     {.name = "audio-root", .type = LIN_OPTION_FOLDER, .at = offsetof(transcribe_values, audio_root),
-     .help = "What the paths in its wav.scp are relative to; if not given, the parent of the data directory"},
+     .help = "Folder that the paths in its wav.scp are relative to; if not given, the parent of the data directory"},
     {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(transcribe_values, jobs), .text = "0", .min = 0,
      .max = 1024,
      .help = "Threads; 0: one per core"},

@@ -164,7 +164,7 @@ void lin_output_keep(lin_output *output)
     if (status != LIN_OK || !output->writer || is_empty) {
         lin_file_abort(output->writer);
     } else if ((status = lin_file_keep(output->writer, name, sizeof name, &err)) == LIN_OK && *name) {
-        lin_complain("what was finished is in %s", name);
+        lin_complain("the results so far are in %s", name);
     }
     output->writer = NULL;
     if (status != LIN_OK) lin_complain("%s", err.message);

@@ -10,6 +10,7 @@
 
 #include "app/common.h"
 #include "base/memory.h"
+#include "base/rng.h"
 
 typedef struct identity {
     dev_t device;
@@ -23,8 +24,7 @@ static size_t n_known, capacity;
 
 static identity *place(identity *table, size_t room, const struct stat *st)
 {
-    const unsigned long long mixed = ((unsigned long long)st->st_ino ^ (unsigned long long)st->st_dev << 40) * 0x9E3779B97F4A7C15u;
-    size_t at = (size_t)(mixed >> 20) & (room - 1);
+    size_t at = (size_t)lin_mix64((uint64_t)st->st_ino ^ (uint64_t)st->st_dev << 40) & (room - 1);
     while (table[at].used && (table[at].number != st->st_ino || table[at].device != st->st_dev)) at = (at + 1) & (room - 1);
     return &table[at];
 }

@@ -7,6 +7,7 @@
 #include "app/version.h"
 #include "base/memory.h"
 #include "base/textfile.h"
+#include "base/utf8.h"
 
 static const char *doc_folder; // of the page that is being written, by one thread
 

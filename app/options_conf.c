@@ -17,11 +17,6 @@
 // A value written with a backslash before each byte still fits in a line.
 enum { MAX_VALUE = 4096, MAX_LINE = 4 * MAX_VALUE, MAX_FILE = 1 << 20 };
 
-static int is_blank(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
 static int is_name(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
@@ -38,7 +33,7 @@ static const char *read_value(char *v, char **out)
             if (!*v) return "a quoted value has no closing quote";
             *to++ = *v;
         }
-        for (v++; is_blank(*v); v++) {}
+        for (v++; lin_is_space(*v); v++) {}
         if (*v && *v != '#') return "there is something after the closing quote";
         *to = 0;
         return NULL;
@@ -46,8 +41,8 @@ static const char *read_value(char *v, char **out)
     *out = v;
     char *end = v;
     for (; *v; v++) {
-        if (*v == '#' && (v == *out || is_blank(v[-1]))) break;
-        if (!is_blank(*v)) end = v + 1;
+        if (*v == '#' && (v == *out || lin_is_space(v[-1]))) break;
+        if (!lin_is_space(*v)) end = v + 1;
     }
     *end = 0;
     return **out ? NULL : "no value after '='";
@@ -56,12 +51,12 @@ static const char *read_value(char *v, char **out)
 static lin_status read_line(lin_parsed *p, char *line, const char *file, int number, lin_error *err)
 {
     char *c = line, key[64];
-    while (is_blank(*c)) c++;
+    while (lin_is_space(*c)) c++;
     if (!*c || *c == '#') return LIN_OK;
     size_t length = 0;
     while (is_name(c[length])) length++;
     char *after = c + length;
-    while (is_blank(*after)) after++;
+    while (lin_is_space(*after)) after++;
     if (!length || *after != '=') {
         return lin_fail(err, LIN_FORMAT, "%s:%d: expected 'name = value', found '%.60s'", file, number, c);
     }
@@ -74,7 +69,7 @@ static lin_status read_line(lin_parsed *p, char *line, const char *file, int num
         if (near) return lin_fail(err, LIN_INVALID, "%s:%d: unknown name '%s'; did you mean %s?", file, number, key, near);
         return lin_fail(err, LIN_INVALID, "%s:%d: unknown name '%s'", file, number, key);
     }
-    for (after++; is_blank(*after); after++) {}
+    for (after++; lin_is_space(*after); after++) {}
     char *value;
     const char *wrong = read_value(after, &value);
     if (wrong) return lin_fail(err, LIN_FORMAT, "%s:%d: %s: %s", file, number, key, wrong);

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/textfile.h"
+#include "base/utf8.h"
 
 static int make_room(lin_buffer *b, size_t n)
 {
@@ -67,12 +68,6 @@ void lin_buffer_fixed(lin_buffer *b, double value, int digits)
         snprintf(text, sizeof text, "%s%lld", sign, whole);
     }
     lin_buffer_text(b, text);
-}
-
-size_t lin_utf8_length(const char *text, size_t n)
-{
-    unsigned code;
-    return lin_utf8_decode(text, n, &code);
 }
 
 void lin_buffer_json(lin_buffer *b, const char *text, size_t n)

@@ -44,9 +44,6 @@ void lin_buffer_member_text(lin_buffer *buffer, const char *key, const char *tex
 void lin_buffer_member_integer(lin_buffer *buffer, const char *key, long long value);
 void lin_buffer_member_fixed(lin_buffer *buffer, const char *key, double value, int digits);
 
-/* Bytes of the well-formed UTF-8 character (RFC 3629) that text [n], n > 0, begins with; 0 if there is none. */
-size_t lin_utf8_length(const char *text, size_t n);
-
 /* Text of an HTML element or of a quoted attribute: escapes <, >, &, " and ', and writes control characters and bytes that are not
  * UTF-8 as U+FFFD. */
 void lin_buffer_html(lin_buffer *buffer, const char *text, size_t n);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/rng.h"
 
 enum { BUFFER = 1 << 18, NUMBERED = 16, NAMES = 64, LONGEST_BASE = 200, PARTS = 1000 };
 
@@ -125,10 +126,8 @@ static void name_temporary(const lin_file_writer *w, int attempt, char *name, si
     }
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    const unsigned long long mixed =
-        ((unsigned long long)now.tv_nsec << 32 ^ (unsigned long long)getpid() * 2654435761u ^ (unsigned long long)attempt) *
-        0x9E3779B97F4A7C15u;
-    snprintf(name, capacity, "%.*s.linnet-%016llx.tmp", before, w->target, mixed);
+    const uint64_t mixed = lin_random_bits((uint64_t)now.tv_nsec << 32 ^ (uint64_t)getpid(), (uint64_t)attempt);
+    snprintf(name, capacity, "%.*s.linnet-%016llx.tmp", before, w->target, (unsigned long long)mixed);
 }
 
 static int is_named(int fd, const char *name, struct stat *mine)

@@ -1,8 +1,11 @@
 /*
- * hash.h - 64 bits over bytes, for fingerprints and checksums (no defence against forgery).
+ * hash.h - 64 bits over bytes: fingerprints, checksums and keys of tables (no defence against forgery).
  *
- * Every step is a bijection of the word it takes in, so a change within any one aligned 8-byte word always changes the result. Four
+ * lin_hash is for much data and for files. Every step is a bijection of the word it takes in, so a change within any one aligned 8-byte word always changes the result. Four
  * independent lanes: about 6 bytes per cycle.
+ *
+ * lin_fnv is for short keys, piece by piece: FNV-1a (Fowler, Noll, Vo). Its low bits are weak: mix them (lin_mix64) before they
+ * choose a slot. Saved states hold its values.
  */
 #ifndef LIN_BASE_HASH_H
 #define LIN_BASE_HASH_H
@@ -23,7 +26,7 @@ static inline uint64_t lin_hash_word(const unsigned char *bytes, size_t n)
 /* seed: 0, or the hash of what came before. */
 static inline uint64_t lin_hash(const void *bytes, size_t n, uint64_t seed)
 {
-    const unsigned char *p = bytes;
+    const unsigned char *p = (const unsigned char *)bytes; // C++ includes this too
     uint64_t lanes[4];
     for (unsigned i = 0; i < 4; i++) lanes[i] = lin_random_key(seed, i);
     size_t at = 0;
@@ -36,6 +39,27 @@ static inline uint64_t lin_hash(const void *bytes, size_t n, uint64_t seed)
     for (; at < n; at += 8) hash = lin_mix64(hash ^ lin_hash_word(p + at, n - at < 8 ? n - at : 8)) + 1;
     for (unsigned i = 0; i < 4; i++) hash = lin_mix64(hash ^ lanes[i]) + 1;
     return hash;
+}
+
+#define LIN_FNV_START UINT64_C(0xCBF29CE484222325)
+
+/* One step: h ^ a byte, or a whole word as one piece. */
+static inline uint64_t lin_fnv_step(uint64_t h, uint32_t piece) { return (h ^ piece) * UINT64_C(0x100000001B3); }
+
+/* h: LIN_FNV_START, or the hash of what came before. */
+static inline uint64_t lin_fnv(uint64_t h, const void *bytes, size_t n)
+{
+    const unsigned char *p = (const unsigned char *)bytes;
+    for (size_t i = 0; i < n; i++) h = lin_fnv_step(h, p[i]);
+    return h;
+}
+
+/* Of two words, for keys that are built up: the order counts. Saved states hold its values. */
+static inline uint64_t lin_hash_pair(uint64_t a, uint64_t b)
+{
+    uint64_t z = (a ^ (b + 0x9E3779B97F4A7C15u)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 29)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 32);
 }
 
 #endif

@@ -3,17 +3,10 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
 
-// FNV-1a with a last mixing step: slots are taken from the low bits.
-static uint32_t hash_of(const char *text, size_t n)
-{
-    uint32_t h = 2166136261u;
-    for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)text[i]) * 16777619u;
-    h ^= h >> 15;
-    h *= 0x2c1b3c6du;
-    return h ^ (h >> 13);
-}
+static uint32_t hash_of(const char *text, size_t n) { return (uint32_t)lin_mix64(lin_fnv(LIN_FNV_START, text, n)); }
 
 static size_t find_slot(const lin_symbols *s, const char *text, size_t n, uint32_t hash)
 {

@@ -8,6 +8,7 @@
 
 #include "base/gzip.h"
 #include "base/memory.h"
+#include "base/utf8.h"
 
 static lin_status read_open_file(FILE *file, const char *path, char **text, size_t *n, lin_error *err)
 {
@@ -85,14 +86,12 @@ int lin_lines_next(lin_lines *lines)
     return 1;
 }
 
-static int is_space(char c) { return c == ' ' || c == '\t' || c == '\r'; }
-
 int lin_field_next(const char **at, const char *end, const char **field, size_t *n)
 {
     const char *p = *at;
-    while (p < end && is_space(*p)) p++;
+    while (p < end && lin_is_space(*p)) p++;
     const char *begin = p;
-    while (p < end && !is_space(*p)) p++;
+    while (p < end && !lin_is_space(*p)) p++;
     *at = p;
     *field = begin;
     *n = (size_t)(p - begin);
@@ -106,21 +105,6 @@ size_t lin_text_find_control(const char *text, size_t n)
         if ((c < 32 && c != '\t') || c == 127) return i;
     }
     return n;
-}
-
-size_t lin_utf8_decode(const char *text, size_t n, unsigned *code)
-{
-    static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
-    const unsigned char *s = (const unsigned char *)text;
-    if (!n) return 0;
-    size_t k = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3 : s[0] >> 3 == 30 ? 4 : 0;
-    if (!k || k > n) return 0;
-    *code = k == 1 ? s[0] : s[0] & (0x7Fu >> k);
-    for (size_t i = 1; i < k; i++) {
-        if (s[i] >> 6 != 2) return 0;
-        *code = *code << 6 | (s[i] & 0x3Fu);
-    }
-    return *code < least[k] || *code > 0x10FFFF || (*code >= 0xD800 && *code < 0xE000) ? 0 : k;
 }
 
 const char *lin_quote(char out[LIN_QUOTE], const char *text, size_t n)

@@ -40,14 +40,11 @@ typedef struct lin_lines {
 void lin_lines_begin(lin_lines *lines, const char *text, size_t n);
 int lin_lines_next(lin_lines *lines); /* 0 at the end */
 
-/* Next run of bytes that are neither space nor tab (nor CR) in [*at, end); moves *at behind it. 0 when there is none. */
+/* Next run of bytes that are not lin_is_space in [*at, end); moves *at behind it. 0 when there is none. */
 int lin_field_next(const char **at, const char *end, const char **field, size_t *n);
 
 /* Index of the first control character (below 32 except tab, or 127) among n bytes, or n. */
 size_t lin_text_find_control(const char *text, size_t n);
-
-/* Decodes one character of UTF-8 (RFC 3629); its bytes, 0 if these are none. */
-size_t lin_utf8_decode(const char *text, size_t n, unsigned *code);
 
 /* n bytes as they may stand in a message: UTF-8 as it is, control characters and other bytes as '?', cut to fit with "..." at the
  * end. Returns out. */
@@ -61,6 +58,7 @@ char *lin_text_copy(const char *text, size_t n);
 int lin_text_number(const char *text, size_t n, double *value);
 
 /* ASCII only, whatever the locale says. */
+static inline int lin_is_space(char c) { return c == ' ' || c == '\t' || c == '\r'; } /* within a line */
 static inline char lin_lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c; }
 static inline int lin_is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 static inline int lin_is_digit(char c) { return c >= '0' && c <= '9'; }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
 #include "decoder/beam_internal.h"
 #include "decoder/rows.h"
@@ -37,22 +38,15 @@ static lin_status check_options(const lin_beam_options *o, int V, lin_error *err
     return LIN_OK;
 }
 
-static uint64_t mix(uint64_t h, const void *bytes, size_t n)
-{
-    const unsigned char *b = bytes;
-    for (size_t i = 0; i < n; i++) h = (h ^ b[i]) * UINT64_C(0x100000001b3); // FNV-1a
-    return h;
-}
-
 static uint64_t identity(const lin_beam *beam)
 {
     const lin_beam_options *o = &beam->options;
     const double numbers[] = {beam->V, o->width, o->score, o->labels, o->blank, o->lm_weight, o->bonus, o->longest};
     const uint64_t lm = beam->lm ? lin_ngram_fingerprint(beam->lm) : 0;
-    uint64_t h = mix(UINT64_C(0xcbf29ce484222325), "linnet beam 2", 13);
-    h = mix(h, numbers, sizeof numbers);
-    h = mix(h, &lm, sizeof lm);
-    return beam->lm ? mix(h, beam->words, (size_t)beam->V * sizeof *beam->words) : h;
+    uint64_t h = lin_fnv(LIN_FNV_START, "linnet beam 2", 13);
+    h = lin_fnv(h, numbers, sizeof numbers);
+    h = lin_fnv(h, &lm, sizeof lm);
+    return beam->lm ? lin_fnv(h, beam->words, (size_t)beam->V * sizeof *beam->words) : h;
 }
 
 // Where n elements of a state begin; each array at a multiple of 8 bytes.

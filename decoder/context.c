@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
 
 // Nodes are numbered level by level, so the children of a node lie side by side, ordered by token, and a failure link points back.
@@ -70,21 +71,13 @@ static lin_status check(const int *const *phrases, const int *lengths, const dou
     return LIN_OK;
 }
 
-// FNV-1a, Fowler, Noll and Vo.
-static uint64_t hash(uint64_t h, const void *bytes, size_t n)
-{
-    const unsigned char *b = bytes;
-    for (size_t i = 0; i < n; i++) h = (h ^ b[i]) * UINT64_C(0x100000001b3);
-    return h;
-}
-
 static uint64_t identity(const phrase *sorted, int n)
 {
-    uint64_t h = UINT64_C(0xcbf29ce484222325);
+    uint64_t h = LIN_FNV_START;
     for (int i = 0; i < n; i++) {
-        h = hash(h, &sorted[i].n, sizeof sorted[i].n);
-        h = hash(h, sorted[i].tokens, (size_t)sorted[i].n * sizeof *sorted[i].tokens);
-        h = hash(h, &sorted[i].bonus, sizeof sorted[i].bonus);
+        h = lin_fnv(h, &sorted[i].n, sizeof sorted[i].n);
+        h = lin_fnv(h, sorted[i].tokens, (size_t)sorted[i].n * sizeof *sorted[i].tokens);
+        h = lin_fnv(h, &sorted[i].bonus, sizeof sorted[i].bonus);
     }
     return h ? h : 1;
 }

@@ -2,15 +2,8 @@
 #include <string.h>
 
 #include "base/textfile.h"
+#include "base/utf8.h"
 #include "decoder/score_report.h"
-
-// Characters, where bytes are UTF-8.
-static size_t width_of(const char *text)
-{
-    size_t n = 0;
-    for (; *text; text++) n += ((unsigned char)*text & 0xC0) != 0x80;
-    return n;
-}
 
 static void blanks(lin_buffer *out, size_t n) { lin_buffer_pad(out, out->n, n, 0); }
 
@@ -23,14 +16,14 @@ static void put_token(lin_buffer *out, const char *text, size_t width, int capit
         return;
     }
     for (const char *c = text; *c; c++) lin_buffer_char(out, capitals && *c >= 'a' && *c <= 'z' ? (char)(*c - 32) : *c);
-    blanks(out, width - width_of(text) + 1);
+    blanks(out, width - lin_utf8_count(text) + 1);
 }
 
 static const char *token_of(const lin_score *s, int token) { return token < 0 ? NULL : lin_score_token(s, token, NULL); }
 
 static size_t column(const lin_score *s, const lin_score_pair *p)
 {
-    size_t ref = p->ref < 0 ? 0 : width_of(token_of(s, p->ref)), hyp = p->hyp < 0 ? 0 : width_of(token_of(s, p->hyp));
+    size_t ref = p->ref < 0 ? 0 : lin_utf8_count(token_of(s, p->ref)), hyp = p->hyp < 0 ? 0 : lin_utf8_count(token_of(s, p->hyp));
     return ref > hyp ? ref : hyp;
 }
 

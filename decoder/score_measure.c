@@ -4,6 +4,8 @@
 
 #include "decoder/score_report.h"
 
+#include "base/utf8.h"
+
 // Of TIMIT and of other toolkits, besides what lin_phones_read knows.
 static const char *const others[] = {"bcl", "dcl", "gcl", "kcl", "pcl", "tcl",  "vcl", "cl", "epi", "pau",
                                      "h#",  "q",   "ax",  "ix",  "axr", "ax-h", "ux",  "nx", "dx",  "eng",
@@ -20,13 +22,6 @@ static int is_phone(const lin_phones *phones, const char *token)
     return 0;
 }
 
-static int letters(const char *token)
-{
-    int n = 0;
-    for (; *token; token++) n += ((unsigned char)*token & 0xC0) != 0x80;
-    return n;
-}
-
 const char *lin_score_measure(const lin_score *score, const lin_phones *phones)
 {
     long long n = 0, n_phones = 0, n_sure = 0, n_long = 0;
@@ -37,7 +32,7 @@ const char *lin_score_measure(const lin_score *score, const lin_phones *phones)
         n += c.n_ref;
         n_phones += phone ? c.n_ref : 0;
         n_sure += phone && strlen(token) > 1 ? c.n_ref : 0; // "b" may be a letter
-        n_long += !phone && letters(token) > 2 ? c.n_ref : 0;
+        n_long += !phone && (int)lin_utf8_count(token) > 2 ? c.n_ref : 0;
     }
     if (n && n_sure && n_phones >= n - n / 10) return "PER";
     return n_long > n / 2 ? "WER" : "ER";

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/textfile.h"
 
 // *text becomes what is compared: lower case unless case matters.
 static lin_status fold(lin_trn_reader *r, const char **text, size_t n, lin_error *err)
@@ -244,7 +245,7 @@ static lin_trn_format guess_format(const char *name, const char *text, size_t n)
         if ((k == 5 || k == 6) && lin_text_number(f[2], n_field[2], &value) && lin_text_number(f[3], n_field[3], &value)) {
             return LIN_TRN_CTM;
         }
-        while (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r') end--; // the line is not blank
+        while (lin_is_space(end[-1])) end--; // the line is not blank
         if (*f[0] == '{' && end[-1] == '}') return LIN_TRN_JSON;
         return end[-1] == ')' && memchr(line.text, '(', line.n) ? LIN_TRN_TRN : LIN_TRN_KALDI;
     }

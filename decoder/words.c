@@ -106,13 +106,13 @@ static uint64_t number_bits(double value)
 static uint64_t fingerprint(const lin_words *w)
 {
     const lin_words_options *o = &w->o;
-    uint64_t h = mix(WORDS_MAGIC, 0); // states of other versions are of other searches
-    h = mix(mix(h, lin_tree_fingerprint(w->tree)), w->lm ? lin_ngram_fingerprint(w->lm) : 0);
-    h = mix(h, (uint64_t)o->width << 32 | (uint32_t)o->labels);
-    h = mix(h, (uint64_t)o->rivals << 40 | (uint64_t)o->n_best << 20 | (uint64_t)o->longest);
-    h = mix(mix(h, number_bits(o->score)), number_bits(o->blank));
-    h = mix(mix(h, number_bits(o->lm_weight)), number_bits(o->bonus));
-    return mix(mix(mix(h, number_bits(o->unknown)), number_bits(o->unknown_phone)), w->bytes);
+    uint64_t h = lin_hash_pair(WORDS_MAGIC, 0); // states of other versions are of other searches
+    h = lin_hash_pair(lin_hash_pair(h, lin_tree_fingerprint(w->tree)), w->lm ? lin_ngram_fingerprint(w->lm) : 0);
+    h = lin_hash_pair(h, (uint64_t)o->width << 32 | (uint32_t)o->labels);
+    h = lin_hash_pair(h, (uint64_t)o->rivals << 40 | (uint64_t)o->n_best << 20 | (uint64_t)o->longest);
+    h = lin_hash_pair(lin_hash_pair(h, number_bits(o->score)), number_bits(o->blank));
+    h = lin_hash_pair(lin_hash_pair(h, number_bits(o->lm_weight)), number_bits(o->bonus));
+    return lin_hash_pair(lin_hash_pair(lin_hash_pair(h, number_bits(o->unknown)), number_bits(o->unknown_phone)), w->bytes);
 }
 
 lin_status lin_words_create(const lin_tree *tree, const lin_ngram *lm, const lin_words_options *options, lin_words **words,

@@ -10,7 +10,7 @@ static const double LOST_MAX = 24;
 // What lost so much changes a confidence by 0.0001.
 static const double LOST_CONFIDENCE = 9;
 
-static int slot_of(const lin_words *w, uint64_t winner) { return (int)(mix(winner, 1) & (uint64_t)(w->n_alternatives - 1)); }
+static int slot_of(const lin_words *w, uint64_t winner) { return (int)(lin_hash_pair(winner, 1) & (uint64_t)(w->n_alternatives - 1)); }
 
 // First alternative of a winner from a slot on (-1: from its first slot on), or -1.
 int words_next_alternative(const lin_words *w, const space *s, uint64_t winner, int at)

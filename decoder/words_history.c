@@ -242,10 +242,10 @@ void words_break_off(space *s, token *t)
         if (at < 0 || s->records[at].word != WORD_INSIDE) continue;
         s->records[at].word = LIN_WORD_UNKNOWN;
         s->records[at].n_words++;
-        s->records[at].history = mix(t->history, UINT64_C(1) << 42);
+        s->records[at].history = lin_hash_pair(t->history, UINT64_C(1) << 42);
         s->records[at].node = LIN_TREE_ROOT;
     }
-    t->history = mix(t->history, UINT64_C(1) << 42);
+    t->history = lin_hash_pair(t->history, UINT64_C(1) << 42);
     if (!t->n_words++) t->first = t->history;
     t->node = LIN_TREE_ROOT;
     t->ahead = 0;

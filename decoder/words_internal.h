@@ -37,6 +37,7 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "base/hash.h"
 #include "decoder/word_context_internal.h"
 #include "decoder/words.h"
 
@@ -236,18 +237,11 @@ static inline double log_add(double a, double b)
     return less == -INFINITY || less < more - 40 ? more : more + log1p(exp(less - more));
 }
 
-static inline uint64_t mix(uint64_t a, uint64_t b)
-{
-    uint64_t z = (a ^ (b + 0x9E3779B97F4A7C15u)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 29)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 32);
-}
-
 // Tells apart what hypotheses have behind them at a place: all words with their pronunciations, and all phones of the present one.
 static inline uint64_t words_key(const lin_words *w, const space *s, uint64_t history, int node)
 {
     if (node == LIN_TREE_ROOT) return history;
-    return mix(mix(history, (uint64_t)(uint32_t)node | UINT64_C(1) << 43), node >= w->n_nodes ? s->h->context_id : 0);
+    return lin_hash_pair(lin_hash_pair(history, (uint64_t)(uint32_t)node | UINT64_C(1) << 43), node >= w->n_nodes ? s->h->context_id : 0);
 }
 
 static inline uint64_t words_record_key(const lin_words *w, const space *s, const record *r)

@@ -59,8 +59,8 @@ static uint64_t words_of(const space *s, const line *of, int pronunciations)
     int word = WORD_INSIDE;
     for (int i = 0; i < of->n; i++) {
         const record *r = &s->records[of->phones[i].record];
-        if (r->word != WORD_INSIDE) h = mix(h, (uint64_t)(int64_t)(word = r->word));
-        if (word < 0 || pronunciations) h = mix(h, (uint64_t)r->label | UINT64_C(1) << 40);
+        if (r->word != WORD_INSIDE) h = lin_hash_pair(h, (uint64_t)(int64_t)(word = r->word));
+        if (word < 0 || pronunciations) h = lin_hash_pair(h, (uint64_t)r->label | UINT64_C(1) << 40);
     }
     return h;
 }

@@ -11,7 +11,7 @@ static uint32_t slot_of(const lin_words *w, const token *t)
 {
     const uint64_t place = (uint64_t)(uint32_t)t->node << 32 | (uint32_t)t->last;
     const uint64_t states = (uint64_t)t->lm_state << 32 | (uint32_t)t->context;
-    return (uint32_t)(mix(mix(0, place), states) & (uint64_t)(w->n_slots - 1));
+    return (uint32_t)(lin_hash_pair(lin_hash_pair(0, place), states) & (uint64_t)(w->n_slots - 1));
 }
 
 static int same_place(const token *a, const token *b)
@@ -126,7 +126,7 @@ static void arrive(const lin_words *w, space *s, token *to, const source *by, in
 
 static void complete(const space *s, token *t, uint64_t pronunciation, int word)
 {
-    t->history = mix(t->history, pronunciation);
+    t->history = lin_hash_pair(t->history, pronunciation);
     if (!t->n_words) t->first = t->history;
     t->n_words++;
     t->node = LIN_TREE_ROOT;
@@ -187,7 +187,7 @@ static void follow(const lin_words *w, space *s, const token *t, const float *lo
             token end = begun;
             const int word = ends[e].word + (extra ? s->context->first : 0);
             score_word(w, &end, ends[e].lm_word);
-            complete(s, &end, extra ? mix(s->context->id, e) : e, word);
+            complete(s, &end, extra ? lin_hash_pair(s->context->id, e) : e, word);
             arrive(w, s, &end, &by, word);
         }
     }
@@ -213,7 +213,7 @@ static void follow_unknown(const lin_words *w, space *s, const token *t, const f
         const source by = take(t, label, logp[label]);
         if (by.sum + to.outer < s->floor || by.sum == -INFINITY) continue;
         token inside = behind(&to, label);
-        inside.history = mix(inside.history, (uint64_t)label | UINT64_C(1) << 40);
+        inside.history = lin_hash_pair(inside.history, (uint64_t)label | UINT64_C(1) << 40);
         token end = inside;
         arrive(w, s, &inside, &by, WORD_INSIDE);
         complete(s, &end, UINT64_C(1) << 41, LIN_WORD_UNKNOWN);

@@ -3,6 +3,7 @@
 #include <strings.h>
 
 #include "base/textfile.h"
+#include "base/utf8.h"
 #include "decoder/writers_internal.h"
 
 // ---- tokens ---------------------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/symbols.h"
 #include "base/textfile.h"
+#include "base/utf8.h"
 
 enum { MAX_PHONES = 65536 };
 

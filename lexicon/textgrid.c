@@ -8,21 +8,9 @@
 
 #include "base/memory.h"
 #include "base/textfile.h"
+#include "base/utf8.h"
 
 // ---- UTF-16 ---------------------------------------------------------------------------------------------------------------------
-
-static size_t put_utf8(char *out, unsigned code)
-{
-    if (code < 0x80) {
-        out[0] = (char)code;
-        return 1;
-    }
-    const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-    static const unsigned char first[] = {0, 0xC0, 0xE0, 0xF0};
-    for (int i = more; i > 0; i--, code >>= 6) out[i] = (char)(0x80 | (code & 0x3F));
-    out[0] = (char)(first[more] | code);
-    return (size_t)more + 1;
-}
 
 static unsigned unit(const char *bytes, int big)
 {
@@ -46,7 +34,7 @@ static lin_status from_utf16(const char *bytes, size_t n, char **text, size_t *n
                 at += 2;
             }
         }
-        used += put_utf8(out + used, code >= 0xD800 && code < 0xE000 ? 0xFFFD : code);
+        used += lin_utf8_encode(code >= 0xD800 && code < 0xE000 ? 0xFFFD : code, out + used);
     }
     *text = out;
     *n_text = used;
@@ -68,7 +56,7 @@ typedef struct reader {
     lin_textgrid *grid;
 } reader;
 
-static int is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+static int is_space(char c) { return lin_is_space(c) || c == '\n'; }
 
 static lin_status bad(const reader *r, const char *what, lin_error *err)
 {

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/symbols.h"
 #include "base/textfile.h"
+#include "base/utf8.h"
 #include "lexicon/marks.h"
 
 typedef struct unknown_item {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
 #include "base/symbols.h"
 #include "base/textfile.h"
@@ -197,18 +198,17 @@ static void look_ahead(lin_tree *t, const lin_ngram *lm)
     }
 }
 
-// FNV-1a, over 32-bit pieces where possible.
+// Over 32-bit pieces where possible.
 static uint64_t fingerprint(const lin_tree *t)
 {
-    uint64_t h = 0xcbf29ce484222325u;
+    uint64_t h = LIN_FNV_START;
     const uint32_t *piece = (const uint32_t *)(const void *)t->nodes;
-    for (size_t i = 0; i < ((size_t)t->n_nodes + 1) * (sizeof *t->nodes / 4); i++) h = (h ^ piece[i]) * 0x100000001b3u;
+    for (size_t i = 0; i < ((size_t)t->n_nodes + 1) * (sizeof *t->nodes / 4); i++) h = lin_fnv_step(h, piece[i]);
     for (int i = 0; i < t->n_ends; i++) {
-        h = (h ^ (uint32_t)t->ends[i].word) * 0x100000001b3u;
-        h = (h ^ (uint32_t)t->ends[i].lm_word) * 0x100000001b3u;
+        h = lin_fnv_step(h, (uint32_t)t->ends[i].word);
+        h = lin_fnv_step(h, (uint32_t)t->ends[i].lm_word);
     }
-    for (size_t i = 0; i < t->words.text_used; i++) h = (h ^ (unsigned char)t->words.text[i]) * 0x100000001b3u;
-    return h ^ t->lm_fingerprint;
+    return lin_fnv(h, t->words.text, t->words.text_used) ^ t->lm_fingerprint;
 }
 
 // ---- public -----------------------------------------------------------------------------------------------------------------

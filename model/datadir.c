@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/symbols.h"
+#include "base/textfile.h"
 #include "base/utf8.h"
 
 enum { MAX_LINE = 65536, MAX_ID = 255 };
@@ -35,12 +36,10 @@ typedef struct piece {
     size_t n;
 } piece;
 
-static int is_space(char c) { return c == ' ' || c == '\t'; }
-
 static piece trim(piece p)
 {
-    while (p.n && is_space(p.at[0])) p.at++, p.n--;
-    while (p.n && is_space(p.at[p.n - 1])) p.n--;
+    while (p.n && lin_is_space(p.at[0])) p.at++, p.n--;
+    while (p.n && lin_is_space(p.at[p.n - 1])) p.n--;
     return p;
 }
 
@@ -85,9 +84,9 @@ static lin_status next_line(reader *r, piece *line, lin_error *err)
 // "id rest"; the rest may be empty.
 static lin_status split(const reader *r, piece line, piece *id, piece *rest, lin_error *err)
 {
-    if (is_space(line.at[0])) return refuse(r, err, "the line begins with white space instead of a name");
+    if (lin_is_space(line.at[0])) return refuse(r, err, "the line begins with white space instead of a name");
     size_t n = 0;
-    while (n < line.n && !is_space(line.at[n])) n++;
+    while (n < line.n && !lin_is_space(line.at[n])) n++;
     *id = (piece){line.at, n};
     *rest = trim((piece){line.at + n, line.n - n});
     if (n > MAX_ID)
@@ -123,7 +122,7 @@ static char *copy_words(piece p)
     char *text = copy(p);
     size_t n = 0;
     for (size_t i = 0; text && i < p.n; i++)
-        if (!is_space(p.at[i])) text[n++] = p.at[i];
+        if (!lin_is_space(p.at[i])) text[n++] = p.at[i];
         else if (n && text[n - 1] != ' ') text[n++] = ' ';
     if (text) text[n] = '\0';
     return text;

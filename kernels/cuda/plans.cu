@@ -12,6 +12,7 @@
 
 extern "C" {
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/memory.h"
 }
 
@@ -128,10 +129,7 @@ static plan_key key_of(const lin_cuda_product *p, const float *d, const void *a,
 
 static unsigned bucket_of(const plan_key *key)
 {
-    const unsigned char *bytes = (const unsigned char *)key;
-    unsigned hash = 2166136261u; // FNV-1a
-    for (size_t i = 0; i < sizeof *key; i++) hash = (hash ^ bytes[i]) * 16777619u;
-    return (hash ^ hash >> 16) % BUCKETS;
+    return (unsigned)(lin_hash(key, sizeof *key, 0) % BUCKETS);
 }
 
 static cublasStatus_t layout(cublasLtMatrixLayout_t *out, int narrow, int rows, int columns)

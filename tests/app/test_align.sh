@@ -133,7 +133,7 @@ run align --posteriors "$tmp/m.npy" --phones "wˈʌn T UW0" -q -f trn --stress
 is "stress of --phones is kept" "W AH1 N T UW0 (m)" "$out"
 run align --posteriors "$tmp/m.npy" --text "one two" $lex -f trn --stress --unit phones
 is "a lexicon without stress" "W AH N T UW (m)" "$out"
-has "a lexicon without stress: reported" "$err" "has no stress for --stress to keep"
+has "a lexicon without stress: reported" "$err" "has no stress, which --stress needs"
 
 # Bad matrices.
 matrix "$tmp/nan.npy" 0 $W $AH x $N 0 0
@@ -186,7 +186,7 @@ tail -c +45 "$d/u1.wav" > "$tmp/u1.raw"
 out=$("$LINNET" align -q - --phones "W AH N T UW" -f ctm < "$tmp/u1.raw" 2> /dev/null)
 is "standard input" "$one" "$(printf '%s\n' "$out" | sed 's/^stdin/u1/')"
 run align "$d/u1.wav" --text "ones two" $lex
-has "a word that is not in the lexicon is reported" "$err" "'ones' is not in the lexicon; it is taken for W AH N Z (derived)"
+has "a word that is not in the lexicon is reported" "$err" "'ones' is not in the lexicon; it is pronounced W AH N Z (derived)"
 
 # A data directory: one utterance has a text too long for its sound, one has no sound, one has no text.
 run align -q --data "$d" --audio-root "$d" $lex -f trn
@@ -290,8 +290,8 @@ is "a TextGrid and a part of a sound: utterances within it, in times of the file
     "$status $(printf '%s\n' "$out" | awk '{ n++; in_it += $3 == "two" && $1 >= 0.7 && $2 <= 1.5 } END { print n, in_it }')"
 mkdir "$tmp/nothing"
 refused "an empty folder" 1 "$tmp/nothing: there is no sound with a text beside it" align "$tmp/nothing"
-refused "a folder and a text" 2 "the texts of a folder lie beside its sounds" align "$c" --text one
-refused "standard input and a file" 2 "nothing lies beside standard input" align - "$c/top.wav"
+refused "a folder and a text" 2 "the texts of a folder are beside its sounds" align "$c" --text one
+refused "standard input and a file" 2 "standard input has no text beside it" align - "$c/top.wav"
 refused "no folder" 1 "cannot open $tmp/none.wav" align "$tmp/none.wav" --text one $lex
 mkdir -p "$tmp/ids/a b"
 cp "$d/u1.wav" "$tmp/ids/a b/u1.wav"
@@ -309,13 +309,13 @@ refused "the blank is no phoneme" 1 "'<blank>' is no phoneme" align "$d/u1.wav" 
 refused "another script" 1 "U+0436" align "$d/u1.wav" --text "ж" $lex
 refused "no text file" 1 "cannot open $tmp/none" align "$d/u1.wav" "$tmp/none" $lex
 refused "no lexicon file" 1 "$tmp/none" align "$d/u1.wav" --text one -l "$tmp/none"
-refused "no sound" 2 "says what to align" align --text one $lex
-refused "two sounds" 2 "says what to align" align "$d/u1.wav" --data "$d"
-refused "no text" 1 "u1.wav: nothing says what was said" align "$d/u1.wav"
-refused "two texts" 2 "says what was said" align "$d/u1.wav" "$tmp/text" --text one
-refused "a text beside a data directory" 2 "--data reads the text of each utterance" align --data "$d" --text one
+refused "no sound" 2 "exactly one of FILE, FOLDER, --data and --posteriors" align --text one $lex
+refused "two sounds" 2 "exactly one of FILE, FOLDER, --data and --posteriors" align "$d/u1.wav" --data "$d"
+refused "no text" 1 "u1.wav has no text: there is none beside it" align "$d/u1.wav"
+refused "two texts" 2 "exactly one of TEXTFILE, --text, --text-file and --phones" align "$d/u1.wav" "$tmp/text" --text one
+refused "a text beside a data directory" 2 "--data reads the texts from the data directory" align --data "$d" --text one
 refused "--row-ms with a sound" 2 "--row-ms is for --posteriors" align "$d/u1.wav" --text one --row-ms 10
-refused "channels" 2 "a text is of one channel" align "$d/u1.wav" --text one $lex --channel each
+refused "channels" 2 "a text belongs to one channel" align "$d/u1.wav" --text one $lex --channel each
 refused "formats" 2 "need --output-dir" align "$d/u1.wav" --text one $lex -f json,ctm
 run align -q "$d/u1.wav" --text "one gronalite two" $lex -f json
 has "a word that the lexicon lacks" "$out" '"word":"gronalite"'

@@ -111,7 +111,7 @@ weights() { "$LINNET" info --json "$1" | sed 's/.*"fingerprint": "\([0-9a-f]*\)"
 is "resumed weights" "$(weights "$tmp/a/checkpoint.safetensors")" "$(weights "$tmp/b/checkpoint.safetensors")"
 # A new run does not start in a folder that holds a run.
 before=$(weights "$tmp/a/checkpoint.safetensors")$(cat "$tmp/a/train.conf")
-refused "a folder that holds a run" 1 "$tmp/a holds a run already: go on with it with --resume, or name another --folder" \
+refused "a folder that holds a run" 1 "$tmp/a already contains a run; resume it with --resume, or name another --folder" \
     train "$tmp/train.conf" --train "$tmp/set.lfc" -q --epochs 9 --folder "$tmp/a"
 is "that run is unchanged" "$before" "$(weights "$tmp/a/checkpoint.safetensors")$(cat "$tmp/a/train.conf")"
 ok "a log, curves and the configuration are there" test -s "$tmp/a/log.tsv" -a -s "$tmp/a/curves.svg"

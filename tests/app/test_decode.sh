@@ -137,7 +137,7 @@ refused "no such list" 1 "cannot open $tmp/none: No such file" decode --context 
 # ---- outputs of another model ----------------------------------------------------------------------------------------------------
 
 echo "- 2 AA 2 - 1 AE 3" | "$ROWS" "$tmp/other.npy" V=4
-refused "columns without names" 1 "the matrix has 4 columns, but 40 names are known" decode "$tmp/other.npy"
+refused "columns without names" 1 "the matrix has 4 columns, but there are 40 names" decode "$tmp/other.npy"
 is "--phones" "one two" "$(d --phones '<blank> one two three' "$tmp/other.npy")"
 printf '<blank> 0\none 1\ntwo 2\nthree 3\n' > "$tmp/names"
 is "--phones-file" "one two" "$(d --phones-file "$tmp/names" "$tmp/other.npy")"

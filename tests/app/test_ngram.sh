@@ -47,7 +47,7 @@ has "discounts that cannot be estimated are reported" "$err" \
 run ngram count "$tmp/unix" --discounts 0.4,0.6,0.8
 has "and can be given" "$err" "0.4, 0.6, 0.8 (--discounts) are used"
 run ngram count "$tmp/unix" --order 9
-has "an order longer than every sentence is reported" "$err" "note: no n-grams longer than 4 are left, so the model is of that order"
+has "an order longer than every sentence is reported" "$err" "note: no n-grams longer than 4 are left; the model has this order"
 has "and lowered" "$out" "ngram 4=2"
 hasnt "not written" "$out" "ngram 5="
 run ngram count -q --min-count 2 "$text"
@@ -94,7 +94,7 @@ has "no <unk>: its logarithm is null" "$out" '"log10_with_unknown": null'
 # ---- pack, arpa, info, prune -----------------------------------------------------------------------------------------------------
 
 run ngram pack "$a" -o "$tmp/a.lm"
-refused "linnet info points to linnet ngram info" 1 "$tmp/a.lm is a language model: 'linnet ngram info'" info "$tmp/a.lm"
+refused "linnet info points to linnet ngram info" 1 "$tmp/a.lm is a language model; use 'linnet ngram info'" info "$tmp/a.lm"
 run ngram pack "$a" -o "$tmp/a.lm"
 is "pack: status" 0 "$status"
 run ngram arpa "$tmp/a.lm" -o "$tmp/b"
@@ -111,7 +111,7 @@ run ngram info --json "$a"
 has "info --json" "$out" '{"order": 3, "ngrams": [73, 516, 952], "unknown": true, "fingerprint": "'
 run ngram prune "$a" --entropy 1e-4 -o "$tmp/small.arpa"
 is "prune: status" 0 "$status"
-has "prune sums up" "$err" "of 73 1-grams, 516 2-grams, 952 3-grams stay 73 1-grams, "
+has "prune sums up" "$err" ": 73 1-grams, 516 2-grams, 952 3-grams before, 73 1-grams, "
 run ngram prune "$a" --entropy 1e-4 --packed -q -o "$tmp/small.lm"
 is "prune --packed" "$("$LINNET" ngram info "$tmp/small.arpa" | head -n 4)" "$("$LINNET" ngram info "$tmp/small.lm" | head -n 4)"
 before=$(wc -c < "$a") after=$(wc -c < "$tmp/small.arpa")
@@ -181,7 +181,7 @@ refused "two discounts" 2 "three" ngram count --discounts 1,2 "$text"
 refused "a discount out of range" 2 "is not between 0 and 1" ngram count --discounts 1.5,1,1 "$text"
 refused "no verb" 2 "count|prune" ngram
 refused "another verb" 2 "'counts' is none of count, prune, pack, arpa, perplexity, info, generate" ngram counts "$text"
-refused "an option of another verb" 2 "--order means nothing to perplexity" ngram perplexity --order 2 "$a" "$heldout"
+refused "an option of another verb" 2 "--order does not apply to perplexity" ngram perplexity --order 2 "$a" "$heldout"
 refused "no model" 2 "MODEL is missing" ngram perplexity
 refused "two models" 2 "unexpected argument" ngram info "$a" "$a"
 refused "packed to standard output" 2 "needs --output" ngram pack "$a"

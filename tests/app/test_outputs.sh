@@ -271,7 +271,7 @@ for after in 0.03 0.08 0.15; do
         [ -e "$o.part" ] || continue
         n=$((n + 1))
         is "an old file beside its part" precious "$(cat "$o")"
-        has "the part's name is reported" "$err" "what was finished is in $o.part"
+        has "the part's name is reported" "$err" "the results so far are in $o.part"
         is "the status of what was interrupted" 130 "$status"
         is "a part holds complete subtitles" "" "$(awk 'BEGIN { RS = "" } !/^[0-9]+\n[0-9:,]+ --> [0-9:,]+\n./' "$o.part")"
     done

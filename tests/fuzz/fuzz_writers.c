@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "decoder/writers.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

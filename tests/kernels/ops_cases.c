@@ -3,6 +3,8 @@
 
 #include <stdarg.h>
 
+#include "base/hash.h"
+
 uint64_t ops_next_key(ops_context *c) { return lin_random_key(c->key, c->counter++); }
 
 int ops_pick(ops_context *c, int lo, int hi)
@@ -86,9 +88,8 @@ void ops_widen(pair p)
 
 void ops_digest_bytes(ops_context *c, const void *bytes, size_t n)
 {
-    const unsigned char *b = bytes;
     ops_done(c);
-    for (size_t i = 0; i < n; i++) c->digest = (c->digest ^ b[i]) * 0x100000001B3u; // FNV-1a
+    c->digest = lin_fnv(c->digest, bytes, n);
 }
 
 void ops_check_scaled(ops_context *c, const char *name, pair p, double tolerance, double floor)

@@ -3,6 +3,7 @@
 #include "lexicon/textgrid.h"
 
 #include "base/textfile.h"
+#include "base/utf8.h"
 #include "tests/lexicon/support.h"
 
 static const char long_form[] =

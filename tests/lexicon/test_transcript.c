@@ -3,6 +3,7 @@
 #include "lexicon/transcript.h"
 
 #include "base/textfile.h"
+#include "base/utf8.h"
 #include "lexicon/g2p.h"
 #include "lexicon/g2p_learn.h"
 #include "lexicon/marks.h"

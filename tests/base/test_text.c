@@ -1,0 +1,116 @@
+// UTF-8, white space, growing text and the hashes: against what is counted by other means.
+#include "base/buffer.h"
+#include "base/hash.h"
+#include "base/memory.h"
+#include "base/textfile.h"
+#include "base/utf8.h"
+#include "tests/support.h"
+
+static int is_scalar(unsigned code) { return code <= 0x10FFFF && (code < 0xD800 || code >= 0xE000); }
+
+START_TEST(every_character_there_and_back)
+{
+    for (unsigned code = 0; code < 0x110000; code++) {
+        char text[5] = {0};
+        unsigned back = 0;
+        const size_t n = lin_utf8_encode(code, text), got = lin_utf8_decode(text, n, &back);
+        const int is_control = code < 0x20 || (code >= 0x7F && code < 0xA0);
+        test_require(got == (is_scalar(code) ? n : 0) && (!got || back == code), "U+%04X: %zu bytes of %zu", code, got, n);
+        test_require(lin_utf8_length(text, n - 1) == 0, "U+%04X cut is whole", code);
+        test_require(lin_utf8_prefix(text, n, "") == (got && !is_control ? n : 0), "U+%04X may be printed?", code);
+        if (code) test_require(lin_utf8_count(text) == 1, "U+%04X counts as %zu", code, lin_utf8_count(text));
+    }
+}
+END_TEST
+
+// All texts of three bytes: well-formed are as many as there are characters of one to three bytes, in all orders.
+START_TEST(nothing_else_is_well_formed)
+{
+    long whole = 0;
+    for (unsigned bytes = 0; bytes < 1 << 24; bytes++) {
+        const char text[3] = {(char)(bytes >> 16), (char)(bytes >> 8), (char)bytes};
+        size_t at = 0, k;
+        while (at < 3 && (k = lin_utf8_length(text + at, 3 - at)) > 0) at += k;
+        whole += at == 3;
+    }
+    ck_assert_int_eq(whole, 128L * 128 * 128 + 2L * 128 * (0x800 - 0x80) + (0x10000 - 0x800 - 0x800));
+}
+END_TEST
+
+START_TEST(the_first_bad_byte)
+{
+    ck_assert_uint_eq(lin_utf8_prefix("a\tb\nc", 5, "\t\n"), 5);
+    ck_assert_uint_eq(lin_utf8_prefix("a\tb\nc", 5, "\n"), 1);
+    ck_assert_uint_eq(lin_utf8_prefix("a\0b", 3, "\t\n"), 1); // NUL is never allowed
+    ck_assert_uint_eq(lin_utf8_prefix("\xC3\xA9\xC2\x85", 4, ""), 2); // U+0085
+    ck_assert_uint_eq(lin_utf8_prefix("\xC3\xA9\xED\xA0\x80", 5, ""), 2); // half of a pair
+    ck_assert_uint_eq(lin_utf8_prefix("", 0, ""), 0);
+    ck_assert_str_eq(lin_utf8_line("\xC3\xA9"), "\xC3\xA9");
+    ck_assert_str_eq(lin_utf8_line("a\nb"), "(text of several lines)");
+    ck_assert_uint_eq(lin_utf8_count("na\xC3\xAFve"), 5);
+}
+END_TEST
+
+START_TEST(fields_between_white_space)
+{
+    for (int c = -128; c < 128; c++) ck_assert_int_eq(lin_is_space((char)c), c == ' ' || c == '\t' || c == '\r');
+    const char *line = " \tone two\tthree \r", *at = line, *end = line + strlen(line), *field;
+    size_t n;
+    static const char *const want[] = {"one", "two", "three"};
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(lin_field_next(&at, end, &field, &n), 1);
+        ck_assert(n == strlen(want[i]) && !memcmp(field, want[i], n));
+    }
+    ck_assert_int_eq(lin_field_next(&at, end, &field, &n), 0);
+}
+END_TEST
+
+START_TEST(text_grows)
+{
+    lin_buffer b = {0};
+    char want[4000] = "", *to = want;
+    for (int i = 0; i < 300; i++) {
+        lin_buffer_format(&b, "%d:%s,", i, i % 2 ? "odd" : "");
+        to += sprintf(to, "%d:%s,", i, i % 2 ? "odd" : "");
+        ck_assert(b.n == (size_t)(to - want) && !b.data[b.n]);
+    }
+    ck_assert_str_eq(b.data, want);
+    lin_buffer_format(&b, "%s", "");
+    ck_assert_uint_eq(b.n, (size_t)(to - want));
+    lin_memory_fail_at(1);
+    lin_buffer_format(&b, "%5000d", 1);
+    lin_memory_fail_at(0);
+    lin_buffer_text(&b, "more");
+    ck_assert_int_eq(lin_buffer_status(&b, NULL), LIN_NO_MEMORY);
+    ck_assert_str_eq(b.data, want);
+    lin_buffer_free(&b);
+}
+END_TEST
+
+// The test vectors of FNV-1a, 64 bits; the other values stand in saved states.
+START_TEST(known_hashes)
+{
+    ck_assert_uint_eq(lin_fnv(LIN_FNV_START, "", 0), UINT64_C(0xCBF29CE484222325));
+    ck_assert_uint_eq(lin_fnv(LIN_FNV_START, "a", 1), UINT64_C(0xAF63DC4C8601EC8C));
+    ck_assert_uint_eq(lin_fnv(LIN_FNV_START, "foobar", 6), UINT64_C(0x85944171F73967E8));
+    ck_assert_uint_eq(lin_fnv(lin_fnv(LIN_FNV_START, "foo", 3), "bar", 3), UINT64_C(0x85944171F73967E8));
+    ck_assert_uint_eq(lin_fnv_step(LIN_FNV_START, 'a'), UINT64_C(0xAF63DC4C8601EC8C));
+    ck_assert_uint_eq(lin_hash_pair(1, 2), UINT64_C(0xF5DF515C0F77CA12));
+    ck_assert_uint_eq(lin_hash_pair(0, 0), UINT64_C(0xD0BD7FF386AD0729));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("base/text");
+    TCase *tests = tcase_create("text");
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, every_character_there_and_back);
+    tcase_add_test(tests, nothing_else_is_well_formed);
+    tcase_add_test(tests, the_first_bad_byte);
+    tcase_add_test(tests, fields_between_white_space);
+    tcase_add_test(tests, text_grows);
+    tcase_add_test(tests, known_hashes);
+    suite_add_tcase(suite, tests);
+    return test_run(suite);
+}
