@@ -120,9 +120,7 @@ static lin_status read_phones(const char *path, lin_phones **phones, lin_error *
     status = lin_buffer_status(&names, err);
     if (status == LIN_OK) status = lin_phones_create(names.n ? names.data : "", phones, err);
     lin_buffer_free(&names);
-    if (status == LIN_OK || !err) return status;
-    const lin_error why = *err;
-    return lin_fail(err, status, "%s: %s", path, why.message);
+    return status == LIN_OK ? LIN_OK : lin_fail_at(err, status, "%s", path);
 }
 
 static lin_status decode(decode_job *job, const lin_list *operands, lin_error *err)

@@ -189,10 +189,9 @@ static lin_status read_vocabulary(lin_ngram_counter *counter, const ngram_values
     lin_lines_begin(&lines, text, n);
     while (status == LIN_OK && lin_lines_next(&lines)) {
         const char *at = lines.text, *word;
-        lin_error inner = {0};
         if (!lin_field_next(&at, lines.text + lines.n, &word, &n_word)) continue;
-        status = lin_ngram_counter_word(counter, word, n_word, &inner);
-        if (status != LIN_OK) lin_fail(err, status, "%s:%d: %s", v->vocabulary, lines.number, inner.message);
+        status = lin_ngram_counter_word(counter, word, n_word, err);
+        if (status != LIN_OK) lin_fail_at(err, status, "%s:%d", v->vocabulary, lines.number);
     }
     lin_free(text);
     return status;

@@ -76,11 +76,8 @@ static lin_status read_line(lin_parsed *p, char *line, const char *file, int num
     if (strlen(value) >= MAX_VALUE) {
         return lin_fail(err, LIN_FORMAT, "%s:%d: %s: a value of more than %d bytes", file, number, key, MAX_VALUE - 1);
     }
-    lin_error inner = {0};
-    lin_status status = lin_option_set(p, row, key, value, LIN_FROM_FILE, &inner);
-    if (status == LIN_NO_MEMORY) return lin_fail(err, status, "%s", inner.message);
-    if (status != LIN_OK) return lin_fail(err, status, "%s:%d: %s", file, number, inner.message);
-    return LIN_OK;
+    lin_status status = lin_option_set(p, row, key, value, LIN_FROM_FILE, err);
+    return status == LIN_OK || status == LIN_NO_MEMORY ? status : lin_fail_at(err, status, "%s:%d", file, number);
 }
 
 lin_status lin_options_conf(lin_parsed *parsed, const char *text, size_t size, const char *name, lin_error *err)

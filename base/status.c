@@ -19,6 +19,25 @@ lin_status lin_fail(lin_error *err, lin_status status, const char *fmt, ...)
     return status;
 }
 
+lin_status lin_fail_at(lin_error *err, lin_status status, const char *fmt, ...)
+{
+    if (err) {
+        char text[sizeof err->message];
+        va_list args;
+        va_start(args, fmt);
+        vsnprintf(text, sizeof text, fmt, args);
+        va_end(args);
+        lin_fail(err, status, "%s: %s", text, err->message);
+    }
+    return status;
+}
+
+lin_status lin_fail_as(lin_error *err, const lin_error *why)
+{
+    if (err) *err = *why;
+    return why->status;
+}
+
 const char *lin_status_name(lin_status status)
 {
     static const char *const names[] = {"ok",     "invalid",  "too_small",   "no_memory", "io",

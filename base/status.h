@@ -40,6 +40,13 @@ typedef struct lin_error {
  * A status of LIN_OK is never passed. err's old message may be among the arguments. */
 lin_status lin_fail(lin_error *err, lin_status status, const char *fmt, ...) LIN_PRINTF(3, 4);
 
+/* The message that is in err already, with where it happened before it and ": " between, for a caller that knows more:
+ * `return lin_fail_at(err, status, "%s:%d", path, line);` The status may be another one. */
+lin_status lin_fail_at(lin_error *err, lin_status status, const char *fmt, ...) LIN_PRINTF(3, 4);
+
+/* err (may be NULL) becomes a copy of why, an error that was tried on its own first. Returns its status. */
+lin_status lin_fail_as(lin_error *err, const lin_error *why);
+
 /* What to do where a file could not be written for this reason, an errno: a part of a sentence that begins with "; ", or "". */
 const char *lin_write_remedy(int error);
 

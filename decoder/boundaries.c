@@ -595,5 +595,5 @@ lin_status lin_boundaries_find(lin_boundaries *b, const lin_path *path, double r
     lag /= path->n_phones;
     lin_error none;
     status = find(b, path, row_s, seconds, (window){lag + NEAR, NEAR - lag}, segments, &none);
-    return status == LIN_OK || status == LIN_MISMATCH ? LIN_OK : lin_fail(err, status, "%s", none.message);
+    return status == LIN_OK || status == LIN_MISMATCH ? LIN_OK : lin_fail_as(err, &none);
 }

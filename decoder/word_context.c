@@ -25,16 +25,15 @@ static lin_status pronounce(builder *b, const char *word, size_t n, lin_error *e
 {
     char shown[LIN_QUOTE];
     lin_g2p_how how;
-    lin_error why = {0};
     const int index = b->lacking.n - 1;
     int *labels = b->labels + (size_t)index * LIN_PRONUNCIATION_MAX;
     if (!b->g2p) {
         return lin_fail(err, LIN_INVALID, "the phrase's word '%s' is not in the lexicon and nothing pronounces it",
                         lin_quote(shown, word, n));
     }
-    lin_status status = lin_g2p_pronounce(b->g2p, word, n, labels, LIN_PRONUNCIATION_MAX, &b->entries[index].n_labels, &how, &why);
+    lin_status status = lin_g2p_pronounce(b->g2p, word, n, labels, LIN_PRONUNCIATION_MAX, &b->entries[index].n_labels, &how, err);
     b->entries[index].labels = labels;
-    return status ? lin_fail(err, status, "the phrase's word '%s': %s", lin_quote(shown, word, n), why.message) : LIN_OK;
+    return status ? lin_fail_at(err, status, "the phrase's word '%s'", lin_quote(shown, word, n)) : LIN_OK;
 }
 
 // The number of a word: the lexicon's, or one behind it.

@@ -447,7 +447,7 @@ static lin_status open_file(lin_audio *a, lin_sniffed kind, const char *what, li
     if (kind != LIN_SNIFF_MEDIA) {
         lin_status status = open_sndfile(a, &reason);
         if (status == LIN_OK) return status;
-        if (status != LIN_MISMATCH) return lin_fail(err, status, "%s", reason.message);
+        if (status != LIN_MISMATCH) return lin_fail_as(err, &reason);
     }
     if (kind == LIN_SNIFF_NO_SOUND) return lin_fail(err, LIN_FORMAT, "%s is not an audio file: it is %s", a->name, what);
     lin_status status = a->base ? lin_audio_spool(a, &why) : LIN_OK; // ffmpeg reads from the beginning
@@ -460,8 +460,7 @@ static lin_status open_file(lin_audio *a, lin_sniffed kind, const char *what, li
     if (status == LIN_FORMAT)
         return lin_fail(err, LIN_FORMAT, "%s is not an audio file that can be read: %s; ffmpeg says: %s", a->name, reason.message,
                         why.message);
-    if (status != LIN_OK) return lin_fail(err, status, "%s", why.message);
-    return LIN_OK;
+    return status == LIN_OK ? LIN_OK : lin_fail_as(err, &why);
 }
 
 // A pipe or standard input of unknown format: headerless samples, if it may contain these.

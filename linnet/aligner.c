@@ -25,10 +25,8 @@ lin_status lin_aligner_parse(lin_aligner *a, const char *text, size_t n, lin_err
 // An error in a text names the text's file, not the sound's.
 static lin_status parse_named(lin_aligner *a, const lin_aligner_input *in, lin_error *err)
 {
-    lin_error why = {0};
-    if (!in->text_name) return lin_aligner_parse(a, in->text, in->n_text, err);
-    lin_status status = lin_aligner_parse(a, in->text, in->n_text, &why);
-    return status == LIN_OK ? LIN_OK : lin_fail(err, status, "%.300s: %s", in->text_name, why.message);
+    lin_status status = lin_aligner_parse(a, in->text, in->n_text, err);
+    return status == LIN_OK || !in->text_name ? status : lin_fail_at(err, status, "%.300s", in->text_name);
 }
 
 static lin_status take_rows(void *context, int lane, const float *logp, int n, lin_error *err)

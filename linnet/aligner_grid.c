@@ -138,7 +138,7 @@ static lin_status align_tier(lin_aligner *a, const lin_textgrid *grid, const lin
         lin_error why = {0};
         if (v->start_s < a->start_s || (a->end_s > 0 && v->end_s > a->end_s) || !has_words(text, out)) continue;
         const lin_status done = align_interval(a, v, text, out, result, &why);
-        if (done == LIN_NO_MEMORY) status = lin_fail(err, done, "%s", why.message);
+        if (done == LIN_NO_MEMORY) status = lin_fail_as(err, &why);
         if (done == LIN_OK || done == LIN_NO_MEMORY) continue;
         out->n_bad++;
         lin_buffer_text(&out->notes, name);

@@ -48,9 +48,7 @@ typedef struct lin_decoding_parts parts;
 // A message again, with what it is about before it.
 static lin_status about(const char *what, lin_status status, lin_error *err)
 {
-    if (!err) return status;
-    const lin_error why = *err;
-    return strstr(why.message, what) ? status : lin_fail(err, status, "%s: %s", what, why.message);
+    return !err || strstr(err->message, what) ? status : lin_fail_at(err, status, "%s", what);
 }
 
 // ---- files ----------------------------------------------------------------------------------------------------------------------
@@ -112,10 +110,7 @@ static lin_status read_phrases(parts *p, const char *path, lin_error *err)
         size_t n_field;
         if (!lin_field_next(&at, lines.text + lines.n, &field, &n_field) || *field == '#') continue;
         status = add_line(p, lines.text, lines.n, lines.number, err);
-        if (status != LIN_OK && err) {
-            const lin_error why = *err;
-            lin_fail(err, status, "%s:%d: %s", path, lines.number, why.message);
-        }
+        if (status != LIN_OK) lin_fail_at(err, status, "%s:%d", path, lines.number);
     }
     lin_free(text);
     if (status == LIN_OK && p->n_phrases == before && !p->again)
@@ -127,12 +122,8 @@ static lin_status read_phrases(parts *p, const char *path, lin_error *err)
 static lin_status about_phrase(const parts *p, const phrase *about, lin_status status, lin_error *err)
 {
     char quoted[LIN_QUOTE];
-    if (!err) return status;
-    const lin_error why = *err;
-    lin_quote(quoted, about->text, strlen(about->text));
-    if (about->line)
-        return lin_fail(err, status, "%s:%d: the phrase '%s': %s", p->values->context, about->line, quoted, why.message);
-    return lin_fail(err, status, "the phrase '%s': %s", quoted, why.message);
+    lin_fail_at(err, status, "the phrase '%s'", lin_quote(quoted, about->text, strlen(about->text)));
+    return about->line ? lin_fail_at(err, status, "%s:%d", p->values->context, about->line) : status;
 }
 
 // For a beam over phones: each phrase by its first pronunciation.

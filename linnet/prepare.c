@@ -71,7 +71,7 @@ static lin_status label_all(preparation *p, lin_error *err)
         int count;
         lin_error inner = {0};
         lin_status status = lin_transcriber_line(p->wording->transcriber, u->text, strlen(u->text), &labels, &count, &inner);
-        if (status == LIN_NO_MEMORY || status == LIN_UNSUPPORTED) return lin_fail(err, status, "%s: %s", u->id, inner.message);
+        if (status == LIN_NO_MEMORY || status == LIN_UNSUPPORTED) return lin_fail_at(err, lin_fail_as(err, &inner), "%s", u->id);
         if (status != LIN_OK || count == 0) {
             lin_warn(&p->o->warnings, "%s: %s; left out", u->id,
                      status == LIN_OK ? "nothing is said in its transcript" : inner.message);

@@ -265,8 +265,7 @@ static lin_status take_up(lin_ear *e, const lin_sound *sound, const lin_sink *si
         if (status == LIN_OK) lin_utterances_go_on(u, s->about.rows, &endpoint);
     }
     if (status == LIN_OK) return status;
-    lin_error why = *err;
-    return lin_fail(err, status, "%s: %s", sound->from_name, why.message);
+    return lin_fail_at(err, status, "%s", sound->from_name);
 }
 
 /* ---- streams ---------------------------------------------------------------------------------------------------------------- */
@@ -430,15 +429,12 @@ static lin_status open_source(lin_ear *e, const lin_sound *sound, int through, l
     if (status != LIN_OK) return status;
     if (sound->leave_open) lin_source_leave_open(*source);
     if (sound->leave_open || sound->mark_s > 0) status = lin_source_remember(*source, err);
-    if (status == LIN_UNSUPPORTED) {
-        lin_error why = *err;
-        return lin_fail(err, status, "%s: %s; bring it to %g Hz first", sound->path, why.message, options.fbank.sample_hz);
-    }
+    if (status == LIN_UNSUPPORTED)
+        return lin_fail(err, status, "%s: %s; bring it to %g Hz first", sound->path, err->message, options.fbank.sample_hz);
     const lin_state *from = sound->from;
     if (status == LIN_OK && sound->part.end_s > 0 && (sound->part.start_s > 0 || sound->part.end_s < INFINITY)) {
         status = lin_source_part(*source, sound->part.start_s, sound->part.end_s, err);
-        if (status == LIN_INVALID)
-            return lin_fail(err, status, "%s: %s", sound->path ? sound->path : "sound in memory", err->message);
+        if (status == LIN_INVALID) return lin_fail_at(err, status, "%s", sound->path ? sound->path : "sound in memory");
     }
     if (status != LIN_OK || !from) return status;
     status = check_fit(e, *source, sound, err);

@@ -152,7 +152,7 @@ lin_status lin_spoken_words(lin_spoken *s, const lin_spoken_lexicon *lexicon, co
                 lin_buffer_bytes(&missing, text + word.begin, word.end - word.begin);
             }
         } else {
-            status = lin_fail(err, added, "%s", reason.message);
+            status = lin_fail_as(err, &reason);
         }
     }
     if (status == LIN_OK) status = lin_buffer_status(&missing, err);

@@ -126,7 +126,7 @@ static lin_status check_names(const lin_dataset *set, lin_error *err)
     lin_error inner = {0};
     lin_status status = lin_phones_split(set->names, &V, &phones, &inner);
     lin_free(phones);
-    if (status == LIN_NO_MEMORY) return lin_fail(err, status, "%s", inner.message);
+    if (status == LIN_NO_MEMORY) return lin_fail_as(err, &inner);
     if (status != LIN_OK) return damaged(set, inner.message, err);
     return V == set->V ? LIN_OK : damaged(set, "the number of its phones differs from its header", err);
 }

@@ -224,19 +224,18 @@ static lin_status load_parts(const lin_safetensors *st, const char *file, lin_mo
     lin_features features = {0};
     lin_params params;
     const char *phones;
-    lin_error inner = {0};
     *model = NULL;
     lin_status status = read_metadata(st, file, &config, &features, &phones, err);
     if (status != LIN_OK) return status;
-    status = lin_params_create(&config, &params, &inner);
+    status = lin_params_create(&config, &params, err);
     if (status == LIN_OK) {
-        status = check_tensors(st, &params, config.mel_bins, file, &inner);
+        status = check_tensors(st, &params, config.mel_bins, file, err);
         lin_params_free(&params);
-        if (status != LIN_OK) return lin_fail(err, status, "%s", inner.message);
-        status = lin_model_create_raw(&config, &features, phones, model, &inner);
+        if (status != LIN_OK) return status;
+        status = lin_model_create_raw(&config, &features, phones, model, err);
     }
     // an invalid configuration in a file means a bad file
-    if (status != LIN_OK) return lin_fail(err, status == LIN_INVALID ? LIN_FORMAT : status, "%s: %s", file, inner.message);
+    if (status != LIN_OK) return lin_fail_at(err, status == LIN_INVALID ? LIN_FORMAT : status, "%s", file);
 
     status = copy_tensors(st, *model, file, err);
     if (status == LIN_OK) status = read_normalization(st, *model, file, err);
@@ -246,8 +245,8 @@ static lin_status load_parts(const lin_safetensors *st, const char *file, lin_mo
     }
     if (status == LIN_OK) {
         status = lin_model_label(*model, lin_safetensors_text(st, "name"), lin_safetensors_text(st, "license"),
-                                 lin_safetensors_text(st, "provenance"), &inner);
-        if (status != LIN_OK) lin_fail(err, status, "%s: %s", file, inner.message);
+                                 lin_safetensors_text(st, "provenance"), err);
+        if (status != LIN_OK) lin_fail_at(err, status, "%s", file);
     }
     if (status != LIN_OK) {
         lin_model_destroy(*model);
@@ -273,7 +272,7 @@ static lin_status load(const lin_safetensors *st, const char *file, lin_model **
     lin_status status = load_parts(st, file, model, &inner);
     const int has = status != LIN_NO_MEMORY && has_checksum(st, &fits);
     if (status == LIN_OK) (*model)->checksummed = has;
-    if (!has || fits) return status == LIN_OK ? LIN_OK : lin_fail(err, status, "%s", inner.message);
+    if (!has || fits) return status == LIN_OK ? LIN_OK : lin_fail_as(err, &inner);
     if (status != LIN_OK) return lin_fail(err, status, "%s; its checksum is wrong as well: %s", inner.message, remedy(st));
     lin_model_destroy(*model);
     *model = NULL;

@@ -90,9 +90,8 @@ static lin_status exec_create(const lin_ops *ops, int n_threads, lin_exec **out,
 {
     *out = NULL;
     lin_isa wanted;
-    lin_error why = {0};
-    lin_status status = parse_level(getenv("LINNET_ISA"), &wanted, &why);
-    if (status != LIN_OK) return lin_fail(err, status, "environment variable LINNET_ISA: %s", why.message);
+    lin_status status = parse_level(getenv("LINNET_ISA"), &wanted, err);
+    if (status != LIN_OK) return lin_fail_at(err, status, "environment variable LINNET_ISA");
     if (ops->precision == LIN_PRECISION_BF16) status = check_bf16(err);
     if (status != LIN_OK) return status;
     lin_exec *exec = lin_calloc(1, sizeof *exec);

@@ -41,6 +41,23 @@ START_TEST(fail_may_quote_the_old_message)
 }
 END_TEST
 
+START_TEST(places_go_before_the_message)
+{
+    lin_error err = {0}, copy = {0};
+    lin_fail(&err, LIN_INVALID, "no value");
+    ck_assert_int_eq(lin_fail_at(&err, LIN_FORMAT, "%s:%d", "train.conf", 7), LIN_FORMAT);
+    ck_assert_str_eq(err.message, "train.conf:7: no value");
+    ck_assert_int_eq(err.status, LIN_FORMAT);
+    ck_assert_int_eq(lin_fail_as(&copy, &err), LIN_FORMAT);
+    ck_assert_str_eq(copy.message, err.message);
+    ck_assert_int_eq(copy.status, LIN_FORMAT);
+    ck_assert_int_eq(lin_fail_at(NULL, LIN_IO, "x"), LIN_IO);
+    ck_assert_int_eq(lin_fail_as(NULL, &err), LIN_FORMAT);
+    for (int i = 0; i < 200; i++) lin_fail_at(&err, LIN_FORMAT, "%s", "a long place");
+    ck_assert_uint_eq(strlen(err.message), sizeof err.message - 1);
+}
+END_TEST
+
 START_TEST(names_are_distinct)
 {
     for (int a = LIN_OK; a <= LIN_STOPPED; a++) {
@@ -61,6 +78,7 @@ int main(void)
     tcase_add_test(tests, fail_without_an_error);
     tcase_add_test(tests, fail_cuts_a_long_message);
     tcase_add_test(tests, fail_may_quote_the_old_message);
+    tcase_add_test(tests, places_go_before_the_message);
     tcase_add_test(tests, names_are_distinct);
     suite_add_tcase(suite, tests);
     return test_run(suite);
