@@ -34,24 +34,24 @@ typedef struct bench_values {
 
 static const lin_option options[] = {
     {.name = "streams", .letter = 'n', .type = LIN_OPTION_INT, .at = offsetof(bench_values, streams), .text = "400", .min = 1,
-     .max = 1000000, .help = "So many live streams"},
+     .max = 1000000, .help = "Number of live streams"},
     {.name = "find", .type = LIN_OPTION_FLAG, .at = offsetof(bench_values, find),
-     .help = "Find the largest number of streams that the machine keeps up with, to 3 %"},
+     .help = "Find the largest number of streams that the machine sustains, to 3 %"},
     {.name = "seconds", .letter = 's', .type = LIN_OPTION_DOUBLE, .at = offsetof(bench_values, seconds), .text = "10", .min = 0.2,
-     .max = 864000, .help = "Of every trial, after one second that does not count"},
+     .max = 864000, .help = "Length of every trial, after one second that is not counted"},
     {.name = "chunk-ms", .type = LIN_OPTION_DOUBLE, .at = offsetof(bench_values, chunk_ms), .text = "40", .min = 10, .max = 320,
-     .value = "MS", .help = "Sound of a stream comes in pieces of this length, each stream's at times of its own"},
+     .value = "MS", .help = "Length of the chunks in which the sound of a stream arrives; each stream has its own offset"},
     {.name = "paper", .type = LIN_OPTION_FLAG, .at = offsetof(bench_values, paper),
-     .help = "Instead of a model: the network of the paper, every frame, with random weights"},
+     .help = "Use the network of the paper (every frame) with random weights instead of a model"},
     LIN_MODEL_ROWS(bench_values, model),
     {.name = "threads", .letter = 't', .type = LIN_OPTION_INT, .at = offsetof(bench_values, threads), .text = "0", .max = 1024,
-     .help = "Of the CPU; 0: one per core"},
+     .help = "CPU threads; 0: one per core"},
     {.name = "shards", .type = LIN_OPTION_INT, .at = offsetof(bench_values, shards), .text = "0", .max = 1024,
-     .help = "Groups of streams that the threads are divided among; 0: one for each thread"},
+     .help = "Number of groups of streams, among which the threads are divided; 0: one per thread"},
     {.name = "pin", .type = LIN_OPTION_FLAG, .at = offsetof(bench_values, pins), .text = "yes",
-     .help = "Keep each shard on a core of its own"},
+     .help = "Pin each shard to a core"},
     {.name = "endpoints", .type = LIN_OPTION_FLAG, .at = offsetof(bench_values, endpoints),
-     .help = "Look for endpoints, and let the network forget the past at each"},
+     .help = "Detect endpoints, and reset the network at each"},
     {.name = "json", .type = LIN_OPTION_FLAG, .at = offsetof(bench_values, json), .help = "Write one JSON object"},
     {.type = LIN_OPTION_END},
 };
@@ -389,7 +389,7 @@ static void conclude(bench *b, const trial *best)
     }
     if (!best->streams) return;
     snprintf(text, sizeof text,
-             "a stream takes %zu bytes; resident, with its share of what all have in common: %.0f; growth of all: %.0f\n",
+             "a stream takes %zu bytes; resident, with its share of common memory: %.0f; growth of all: %.0f\n",
              best->stats.bytes_each, best->bytes, best->grown);
     lin_buffer_text(&b->out, text);
 }
@@ -443,7 +443,7 @@ static int run(lin_parsed *parsed)
     static trial best;
     lin_error err = {0};
     if (strcmp(parsed->operands.items[0], "streams") != 0)
-        return lin_misuse(parsed, "there is no benchmark '%s'; the name is streams", parsed->operands.items[0]);
+        return lin_misuse(parsed, "there is no benchmark '%s'; use streams", parsed->operands.items[0]);
     bench b = {.values = v, .recognizer = &r};
     lin_progress_begin(&b.progress, 0);
     lin_status status = v->paper ? open_paper(&r, &v->model, &err)
@@ -474,12 +474,13 @@ static int run(lin_parsed *parsed)
 const lin_command lin_command_bench = {
     .name = "bench",
     .operands = "streams [FILE]",
-    .summary = "measure how many live streams this machine can hold",
-    .description = "Simulates live streams in real time: each is given a chunk of sound every chunk, at times of its own, and all "
-                   "are recognised at once. The sound is noise, or that of FILE, which each stream says from another point on.\n\n"
-                   "The lag is the time from the arrival of the sound that completes a row of the network to the delivery of that "
-                   "row's results. The machine keeps up with so many streams if 99 % of the lags, with the delay of the simulated "
-                   "speakers added, are no longer than a chunk and no sound is lost.",
+    .summary = "measure how many live streams this machine sustains",
+    .description = "Simulates live streams in real time: each sends chunks of sound at regular times with its own offset, and "
+                   "all are recognised at once. The sound is noise, or that of FILE, with another starting point for each "
+                   "stream.\n\n"
+                   "The lag is the time from the arrival of the sound that completes a row of the network to the delivery of "
+                   "that row's results. The machine sustains a number of streams if 99 % of the lags, plus the delay of the "
+                   "simulated speakers, are no longer than a chunk and no sound is lost.",
     .examples = "  linnet bench streams --streams 400 --paper\n"
                 "  linnet bench streams --find --seconds 30 speech.flac",
     .options = options,

@@ -175,7 +175,7 @@ static int run(lin_parsed *parsed)
 const lin_command lin_command_decode = {
     .name = "decode",
     .operands = "MATRIX...",
-    .summary = "matrices of log-probabilities to phonemes or words, from any acoustic model",
+    .summary = "decode log-probabilities of any acoustic model to phonemes or words",
     .description = "Decodes NumPy matrices with one row per step and one column per output, natural-log probabilities with the "
                    "CTC blank first: what linnet posteriors writes, or the output of another acoustic model. The searches and "
                    "formats are those of linnet transcribe.\n\n"

@@ -123,7 +123,7 @@ static int run_features(lin_parsed *parsed)
 const lin_command lin_command_features = {
     .name = "features",
     .operands = "FILE",
-    .summary = "the log-mel filterbank of a sound file as a NumPy matrix",
+    .summary = "write the log-mel filterbank of a sound file as a NumPy matrix",
     .description = "Writes Kaldi's log-mel filterbank of a sound file (povey window, no dither, snip_edges, natural logarithm) as "
                    "a NumPy matrix with one row per frame. FILE may be - for standard input.",
     .examples = "  linnet features talk.flac -o talk.npy",
@@ -199,7 +199,7 @@ static int run_posteriors(lin_parsed *parsed)
 const lin_command lin_command_posteriors = {
     .name = "posteriors",
     .operands = "FILE",
-    .summary = "the phoneme log-probabilities of a sound file as a NumPy matrix",
+    .summary = "write the phoneme log-probabilities of a sound file as a NumPy matrix",
     .description = "Writes the network's output for a sound file as a NumPy matrix with one row per step and one column per "
                    "phoneme (linnet info lists them), the CTC blank first. FILE may be - for standard input.",
     .examples = "  linnet posteriors talk.flac -o talk.npy",

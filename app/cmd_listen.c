@@ -32,48 +32,49 @@ typedef struct listen_values {
 
 static const lin_option options[] = {
     {.name = "device", .letter = 'd', .type = LIN_OPTION_STRING, .at = offsetof(listen_values, device), .value = "NAME|INDEX",
-     .help = "The microphone: its number in linnet devices, or a part of its name; if not given, the system's default"},
+     .help = "The microphone: its number in linnet devices, or part of its name; if not given, the system's default"},
     {.name = "json", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, json),
-     .help = "A JSON object a line, for every change: docs/live.md"},
+     .help = "One JSON object per line for every change; see docs/live.md"},
     {.name = "plain", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, plain),
-     .help = "A line for each utterance also where the output is a terminal"},
+     .help = "A line per utterance even if the output is a terminal"},
     {.name = "phones", .type = LIN_OPTION_CHOICE, .at = offsetof(listen_values, phones), .text = "arpabet",
-     .choices = "arpabet|ipa", .help = "How phonemes are written"},
+     .choices = "arpabet|ipa", .help = "Symbols for phonemes"},
     {.name = "ipa", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, ipa), .help = "The same as --phones ipa"},
     {.name = "save", .letter = 's', .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(listen_values, save), .value = "WAV",
-     .help = "Keep what was heard, as it came (32-bit floats at the device's rate)"},
+     .help = "Save the sound (32-bit floats at the device's rate)"},
     {.name = "stats", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, stats),
-     .help = "At the end, how long everything took"},
+     .help = "Print latencies at the end"},
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, quiet),
-     .help = "Nothing but results and failures"},
+     .help = "Only results and errors"},
     LIN_DECODING_ROWS(listen_values, decoding),
     LIN_ENDPOINT_ROWS(listen_values, endpoints, "endpoint", "endpoint|never",
-                      "When the network forgets what it has heard. With each value the lines together are what linnet transcribe "
-                      "writes with it; with never for greedy decoding only, as a search begins anew with each utterance"),
+                      "When the network is reset. The joined lines equal the output of linnet transcribe with the same value; "
+                      "with never only for greedy decoding, because a search starts anew with each utterance"),
     {.type = LIN_OPTION_HEADING, .help = "Sound"},
     {.name = "rate", .type = LIN_OPTION_INT, .at = offsetof(listen_values, rate_hz), .text = "0", .max = LIN_AUDIO_MAX_HZ,
-     .value = "HZ", .help = "Of the microphone, or of headerless sound; 0: its own, or 16000"},
+     .value = "HZ", .help = "Sample rate of the microphone or of headerless sound; 0: the device's own, or 16000"},
     {.name = "channels", .type = LIN_OPTION_INT, .at = offsetof(listen_values, channels), .text = "0",
-     .max = LIN_AUDIO_MAX_CHANNELS, .help = "Of the microphone, or of headerless sound; 0: at most two, or one"},
+     .max = LIN_AUDIO_MAX_CHANNELS, .help = "Channels of the microphone or of headerless sound; 0: at most two, or one"},
     {.name = "channel", .letter = 'c', .type = LIN_OPTION_STRING, .at = offsetof(listen_values, channel), .text = "mix",
-     .value = "mix|N", .help = "Which is recognised: the mean of all, or the N-th, counted from 1"},
+     .value = "mix|N", .help = "Channel: the mean of all, or the N-th, counted from 1"},
     {.name = "buffer", .type = LIN_OPTION_DOUBLE, .at = offsetof(listen_values, buffer_s), .text = "10", .min = 0.05, .max = 600,
-     .value = "S", .help = "Sound that may wait while the computer is busy; what comes beyond is lost, and counted"},
+     .value = "S", .help = "Length of the buffer for sound while the computer is busy; sound beyond it is dropped and counted"},
     {.name = "from", .type = LIN_OPTION_FILE, .at = offsetof(listen_values, from),
-     .help = "A sound file instead of a microphone, at the pace of speech; -: standard input, as it comes"},
+     .help = "A sound file instead of a microphone, in real time; -: standard input, as it arrives"},
     {.name = "paced", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, paced), .text = "yes",
-     .help = "Such a file comes no faster than speech"},
+     .help = "Read the file of --from in real time"},
     {.name = "raw", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, raw),
-     .help = "Such a file is headerless; without it, only a pipe or standard input whose bytes match no known format is read as such"},
+     .help = "The file of --from is headerless; without this option, only a pipe or standard input whose bytes match no known "
+             "format is read as such"},
     {.name = "encoding", .type = LIN_OPTION_CHOICE, .at = offsetof(listen_values, encoding), .text = "s16le",
      .choices = "s16le|s24le|s32le|f32le|u8|mulaw|alaw", .help = "Samples of headerless sound"},
     {.type = LIN_OPTION_HEADING, .help = "Network"},
     {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(listen_values, model),
      .help = "The model; if not given, $LINNET_MODEL, else the one installed with the program"},
     {.name = "network", .type = LIN_OPTION_STRING, .at = offsetof(listen_values, network), .text = "cpu",
-     .value = "auto|cpu|cuda[:N]", .help = "Where it runs; one voice is little work, and a GPU seldom sooner done with it"},
+     .value = "auto|cpu|cuda[:N]", .help = "Device for the network; for one stream a GPU is seldom faster"},
     {.name = "precision", .type = LIN_OPTION_CHOICE, .at = offsetof(listen_values, precision), .text = "fp32",
-     .choices = "fp32|bf16", .help = "Of its matrix products"},
+     .choices = "fp32|bf16", .help = "Precision of the network's matrix products"},
     {.type = LIN_OPTION_END},
 };
 
@@ -264,7 +265,7 @@ static void put_status(listening *l)
     }
     if (l->silent_since > 0 && lin_now() - l->silent_since > 2) {
         from = s->n;
-        lin_buffer_text(s, columns < 60 ? "  only zeros" : "  nothing but zeros: is it muted?");
+        lin_buffer_text(s, columns < 60 ? "  only zeros" : "  only zeros: is it muted?");
         fit_part(l, from, &room);
     }
     const lin_latency *latency = l->stats.has_words ? &l->stats.word : &l->stats.phone;
@@ -302,7 +303,7 @@ static lin_status tell_losses(listening *l, int now, lin_error *err)
     l->told = report;
     l->told_at = lin_now();
     if (dropped) {
-        snprintf(text, sizeof text, "%.3f s of sound were lost: this computer, or who reads the output, is too slow",
+        snprintf(text, sizeof text, "%.3f s of sound were lost: this computer, or the program that reads the output, is too slow",
                  (double)dropped / l->stats.rate_hz);
         tell(l, text);
     }
@@ -324,7 +325,7 @@ static lin_status read_phrases_again(listening *l, lin_error *err)
     if (!lin_watch_changed(&l->phrases, lin_now())) return LIN_OK;
     const int failed = lin_decoding_reread(&l->decoding, &n, &why) != LIN_OK;
     if (failed) {
-        snprintf(text, sizeof text, "%s; the phrases before it stay", why.message);
+        snprintf(text, sizeof text, "%s; the previous phrases remain", why.message);
         tell(l, text);
     } else if (!l->v->quiet) {
         snprintf(text, sizeof text, "%d phrase%s from now on", n, n == 1 ? "" : "s");
@@ -518,7 +519,8 @@ static lin_status announce(listening *l, lin_error *err)
     const int rate_hz = lin_hearing_rate(l->hearing), channels = lin_hearing_channels(l->hearing);
     char text[512];
     if (!l->v->quiet) {
-        snprintf(text, sizeof text, "listening to %s%.200s%s at %d Hz; a phoneme settles %.0f ms after its end at the earliest",
+        snprintf(text, sizeof text, "listening to %s%.200s%s at %d Hz; a phoneme is settled %.0f ms after its end at the "
+                                    "earliest",
                  l->v->from ? "" : "\"", l->v->from ? l->v->from : lin_hearing_name(l->hearing), l->v->from ? "" : "\"", rate_hz,
                  l->stats.construction.total_s * 1e3);
         for (char *c = text; *c; c++) *c = (unsigned char)*c < 32 || *c == 127 ? '?' : *c; // a driver's name is not trusted
@@ -593,15 +595,16 @@ static int check(lin_parsed *parsed, int *channel)
     lin_error err = {0};
     if (lin_endpoint_check(&v->endpoints.rules, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     if (lin_input_channel(&input, channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
-    if (*channel == LIN_CHANNEL_EACH) return lin_misuse(parsed, "--channel must be mix or a number: one voice is listened to");
+    if (*channel == LIN_CHANNEL_EACH) return lin_misuse(parsed, "--channel must be mix or a number: listen processes one "
+                                                                "channel");
     const int wrong = lin_decoding_check(parsed, &v->decoding);
     if (wrong != LIN_EXIT_OK) return wrong;
-    if (v->decoding.n_best > 1 && !v->json) return lin_misuse(parsed, "--n-best is for --json, which alone has alternatives");
+    if (v->decoding.n_best > 1 && !v->json) return lin_misuse(parsed, "--n-best needs --json: only JSON has alternatives");
     if (v->rate_hz && v->rate_hz < LIN_AUDIO_MIN_HZ)
         return lin_misuse(parsed, "--rate must be 0 or between %d and %d, not %d", LIN_AUDIO_MIN_HZ, LIN_AUDIO_MAX_HZ, v->rate_hz);
     if (v->device && v->from) return lin_misuse(parsed, "--device and --from exclude each other");
     if (v->from && strcmp(v->from, "-") == 0 && isatty(STDIN_FILENO))
-        return lin_misuse(parsed, "standard input is a terminal: send sound into it through a pipe");
+        return lin_misuse(parsed, "standard input is a terminal: pipe sound into it");
     if (v->raw && !v->from) return lin_misuse(parsed, "--raw describes a file: --from is missing");
     return LIN_EXIT_OK;
 }
@@ -644,16 +647,16 @@ static int run(lin_parsed *parsed)
 const lin_command lin_command_listen = {
     .name = "listen",
     .operands = "",
-    .summary = "a microphone to phonemes or words, while one speaks",
-    .description = "Writes what is said into a microphone, phoneme by phoneme or with --words word by word, until Ctrl-C. In a "
-                   "terminal the utterance grows on the last line: what is settled, which never changes, then faintly what is "
-                   "the best guess so far; under it the level, the time and the latency. Enter ends an utterance at once. Where "
-                   "the output is no terminal, each utterance is a line, written when it has ended; with --json every change is "
-                   "one.\n\n"
-                   "An utterance ends after some silence, or when it is very long; the network then forgets it, so that one can "
-                   "listen for days. The list of --context is read again when it is written while one listens, except with "
-                   "--n-best. Sound that is lost on the way is counted and told. When the microphone is lost or gives nothing "
-                   "any more, what was recognised is written, and the exit status is 1; after Ctrl-C it is 0.",
+    .summary = "convert speech from a microphone to phonemes or words, live",
+    .description = "Writes the phonemes, or with --words the words, that are said into a microphone, until Ctrl-C. In a terminal "
+                   "the last line shows the current utterance: first the settled part, which never changes, then faintly the "
+                   "provisional part; below it the level, the time and the latency. Enter ends an utterance at once. If the "
+                   "output is not a terminal, each utterance is a line, written when it has ended; with --json every change is a "
+                   "line.\n\n"
+                   "An utterance ends after some silence, or when it is very long; the network is reset then, so that "
+                   "recognition can run for days. The file of --context is read again whenever it changes, except with --n-best. "
+                   "Dropped sound is counted and reported. If the microphone is lost or delivers nothing, the results so far are "
+                   "written, and the exit status is 1; after Ctrl-C it is 0.",
     .examples = "  linnet listen\n"
                 "  linnet listen --device USB --save talk.wav --stats\n"
                 "  linnet listen --json | program\n"

@@ -29,7 +29,7 @@ enum { IDS_NONE, IDS_FIRST, IDS_LAST };
 
 static const lin_option options[] = {
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(ngram_values, output),
-     .help = "Where to write; standard output if not given"},
+     .help = "Output file; if not given, standard output"},
     {.name = "packed", .type = LIN_OPTION_FLAG, .at = offsetof(ngram_values, packed),
      .help = "count and prune: write the packed form, as pack does, instead of ARPA text"},
     {.name = "json", .type = LIN_OPTION_FLAG, .at = offsetof(ngram_values, json),
@@ -628,7 +628,7 @@ static int run(lin_parsed *parsed)
 const lin_command lin_command_ngram = {
     .name = "ngram",
     .operands = "count|prune|pack|arpa|perplexity|info|generate FILE...",
-    .summary = "n-gram language models: count, smooth, prune, pack, measure",
+    .summary = "make, prune, pack and measure n-gram language models",
     .description =
         "Language models of words or phones, for the beam and word searches.\n\n"
         "count [TEXT...] makes a model from text with one sentence per line: modified Kneser-Ney smoothing, interpolated, as "

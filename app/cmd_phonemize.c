@@ -25,7 +25,7 @@ static const lin_option options[] = {
      .value = "DICT", .help = "Pronunciation dictionary in CMUdict's format; if not given, $LINNET_LEXICON, else the one installed with "
              "the program"},
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(phonemize_values, output),
-     .help = "Where to write; standard output if not given"},
+     .help = "Output file; if not given, standard output"},
     {.name = "ids", .type = LIN_OPTION_CHOICE, .at = offsetof(phonemize_values, ids), .text = "auto",
      .choices = "auto|none|first|last", .help = "Position of the utterance's name in a line: none, first word (Kaldi), or last "
                                                 "word in parentheses (TRN); auto: last if a line ends that way, else none"},

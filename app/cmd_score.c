@@ -55,7 +55,7 @@ static const lin_option options[] = {
     {.name = "html", .type = LIN_OPTION_FILE, .writes = 1, AT(html),
      .help = "Also write a page with the confusion matrix, speakers and worst utterances to this file"},
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, AT(output),
-     .help = "Where to write; standard output if not given"},
+     .help = "Output file; if not given, standard output"},
     {.type = LIN_OPTION_END},
 };
 
@@ -144,7 +144,7 @@ static int run(lin_parsed *parsed)
 const lin_command lin_command_score = {
     .name = "score",
     .operands = "REF HYP",
-    .summary = "phoneme or word error rates of a result against a reference",
+    .summary = "compute phoneme or word error rates of a result",
     .description =
         "Counts substitutions, deletions and insertions per speaker and overall, with sclite's alignment; times are ignored. REF "
         "and HYP are NIST TRN, Kaldi text, CTM or JSON lines with the same utterances. A speaker is the part of an utterance's "

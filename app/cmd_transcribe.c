@@ -38,7 +38,7 @@ typedef struct transcribe_values {
 static const lin_option options[] = {
     LIN_RESULTS_ROWS(transcribe_values, results),
     {.name = "files-from", .type = LIN_OPTION_FILE, .at = offsetof(transcribe_values, files_from), .value = "LIST",
-     .help = "Also the files named in LIST, one a line"},
+     .help = "Also the files named in LIST, one per line"},
     {.name = "data", .type = LIN_OPTION_FOLDER, .at = offsetof(transcribe_values, data),
      .help = "Also the utterances of a Kaldi-style data directory"},
     {.name = "audio-root", .type = LIN_OPTION_FOLDER, .at = offsetof(transcribe_values, audio_root),
@@ -51,19 +51,19 @@ static const lin_option options[] = {
     LIN_MODEL_ROWS(transcribe_values, model),
     LIN_DECODING_ROWS(transcribe_values, decoding),
     LIN_ENDPOINT_ROWS(transcribe_values, endpoints, "auto", "endpoint|never|auto",
-                      "When the network, and the search with it, forgets what it has heard: at every endpoint, never, or from the "
-                      "first endpoint after a minute of sound on"),
+                      "When the network and the search are reset: at every endpoint, never, or from the first endpoint after a "
+                      "minute of sound on"),
     LIN_INPUT_ROWS(transcribe_values, input),
-    {.type = LIN_OPTION_HEADING, .help = "Streams that are put away (docs/streams.md)"},
+    {.type = LIN_OPTION_HEADING, .help = "Saved streams (docs/streams.md)"},
     {.name = "save-state", .type = LIN_OPTION_FILE, .writes = 1, .updates = "load-state",
      .at = offsetof(transcribe_values, save_state), .value = "STATE",
-     .help = "FILE is not the whole sound: write what is certain, and put the stream away in STATE"},
+     .help = "FILE is a part of the sound: write the settled results, and save the stream in STATE"},
     {.name = "load-state", .type = LIN_OPTION_FILE, .at = offsetof(transcribe_values, load_state), .value = "STATE",
-     .help = "Go on with that stream as if it had never stopped; FILE is what comes next, without FILE only its end is written"},
+     .help = "Resume the stream saved in STATE; FILE is the next part of the sound, without FILE only the end is written"},
     {.name = "snapshots", .type = LIN_OPTION_STRING, .at = offsetof(transcribe_values, snapshots), .value = "PERIOD",
-     .help = "Put the stream away every PERIOD (10s, 1m) of sound, in an index beside the output: its name and .snapshots"},
+     .help = "Save the stream after every PERIOD (10s, 1m) of sound in an index beside the output, with its name and .snapshots"},
     {.name = "from-snapshot", .type = LIN_OPTION_FILE, .at = offsetof(transcribe_values, from_snapshot), .value = "INDEX",
-     .help = "What begins in the part of FILE from --start to --end, as it was when INDEX was made"},
+     .help = "Write only the results that begin between --start and --end, identical to the run that made INDEX"},
     {.type = LIN_OPTION_END},
 };
 
@@ -435,15 +435,15 @@ static int check_streams(lin_parsed *parsed, transcribe_job *job)
     if ((v->save_state || v->load_state || v->from_snapshot) && sources > 1)
         return lin_misuse(parsed, "--save-state, --load-state and --from-snapshot are for one FILE");
     if (v->from_snapshot && (v->load_state || v->save_state || v->snapshots))
-        return lin_misuse(parsed, "--from-snapshot decodes a part again: nothing is put away or taken up with it");
-    if (v->load_state && v->snapshots) return lin_misuse(parsed, "--snapshots are of a whole FILE: not with --load-state");
+        return lin_misuse(parsed, "--from-snapshot decodes a part again: not with --save-state, --load-state or --snapshots");
+    if (v->load_state && v->snapshots) return lin_misuse(parsed, "--snapshots needs a whole FILE: not with --load-state");
     if (v->snapshots && sources > 1 && !v->results.output_dir)
-        return lin_misuse(parsed, "--snapshots of several files need --output-dir, where each has its own");
+        return lin_misuse(parsed, "--snapshots of several files needs --output-dir");
     if (v->decoding.n_best > 1 && (v->save_state || v->load_state || v->from_snapshot))
-        return lin_misuse(parsed, "--n-best is of a whole FILE: not with --save-state, --load-state or --from-snapshot");
+        return lin_misuse(parsed, "--n-best needs a whole FILE: not with --save-state, --load-state or --from-snapshot");
     if (job->only_end && v->save_state) return lin_misuse(parsed, "--save-state needs a FILE");
     if ((v->input.start || v->input.end) && (v->save_state || v->load_state || v->snapshots))
-        return lin_misuse(parsed, "--start and --end are a part of a sound: not with --save-state, --load-state or --snapshots");
+        return lin_misuse(parsed, "--start and --end exclude --save-state, --load-state and --snapshots");
     if ((v->snapshots && lin_span_parse("snapshots", v->snapshots, &job->period_s, &err) != LIN_OK) ||
         lin_input_part(&v->input, &job->part, &err) != LIN_OK)
         return lin_misuse(parsed, "%s", err.message);
@@ -491,17 +491,16 @@ static int run(lin_parsed *parsed)
 const lin_command lin_command_transcribe = {
     .name = "transcribe",
     .operands = "FILE...",
-    .summary = "sound files to phonemes or words, many at once",
-    .description = "Writes the phonemes, or with --words the words, of each sound file (WAV, FLAC, Ogg Vorbis, Opus, MP3 and what "
-                   "else libsndfile reads; where ffmpeg is installed also m4a, mp4, webm, mkv and more), in the order given, however "
-                   "many are done at once. FILE may be - for "
-                   "standard input. Of a single FILE what is settled is written to standard output at once, as text, CTM, CSV or "
-                   "labels. Sound of over a minute is divided at its pauses (--reset). See docs/decoding.md.\n\n"
-                   "A file that cannot be read is reported, the others are done, and the exit status is 1; so it is where sound "
-                   "breaks off, whose result is written as far as it goes. Memory does not grow "
-                   "with the length of the sound.\n\n"
-                   "A stream can be put away and taken up again, on another machine too: the phonemes are those of a sound that "
-                   "was never cut. From an index of snapshots any part of a long recording is decoded again as it was.",
+    .summary = "convert sound files to phonemes or words, many at once",
+    .description = "Writes the phonemes, or with --words the words, of each sound file (WAV, FLAC, Ogg Vorbis, Opus, MP3 and all "
+                   "other formats of libsndfile; with ffmpeg installed also m4a, mp4, webm, mkv and more). Files are processed "
+                   "in parallel, results keep their order. FILE may be - for standard input. For a single FILE settled results "
+                   "are written to standard output at once, as text, CTM, CSV or labels. Sound of over a minute is divided at "
+                   "its pauses (--reset). See docs/decoding.md.\n\n"
+                   "A file that cannot be read is reported, the others are done, and the exit status is 1. Incomplete sound "
+                   "gives a result up to its end and the same exit status. Memory does not grow with the length of the sound.\n\n"
+                   "A stream can be saved and resumed, on another machine too: the results are those of the uncut sound. With an "
+                   "index of snapshots any part of a long recording can be decoded again with identical results.",
     .examples = "  linnet transcribe talk.flac\n"
                 "  linnet transcribe --words talk.flac\n"
                 "  linnet transcribe --lm phones.lm talk.flac\n"

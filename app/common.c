@@ -59,8 +59,8 @@ void lin_complain_of(const char *path, const char *message)
 
 void lin_complain_of_marks(long n, const char *first)
 {
-    if (n == 1) lin_complain("the mark %s is no word and was skipped", first);
-    if (n > 1) lin_complain("%ld marks such as %s are no words and were skipped", n, first);
+    if (n == 1) lin_complain("the mark %s is not a word and was skipped", first);
+    if (n > 1) lin_complain("%ld marks such as %s are not words and were skipped", n, first);
 }
 
 int lin_give_up(const lin_error *err)
@@ -92,13 +92,13 @@ lin_status lin_make_folders(const char *path, size_t n, lin_error *err)
         struct stat st;
         // what is there may be in a folder that may not be written: look first
         if (*part && stat(part, &st) != 0 && mkdir(part, 0777) != 0 && errno != EEXIST)
-            return lin_fail(err, LIN_IO, "cannot make the folder %.*s: %s", (int)n, path, strerror(errno));
+            return lin_fail(err, LIN_IO, "cannot create the folder %.*s: %s", (int)n, path, strerror(errno));
         if (!slash) break;
         *slash = '/';
     }
     struct stat st;
     if (!n || (stat(part, &st) == 0 && S_ISDIR(st.st_mode))) return LIN_OK;
-    return lin_fail(err, LIN_IO, "cannot make the folder %s: a file of that name is there", part);
+    return lin_fail(err, LIN_IO, "cannot create the folder %s: a file has this name", part);
 }
 
 lin_status lin_output_open(const char *path, int flags, lin_output *output, lin_error *err)

@@ -209,7 +209,7 @@ lin_status lin_completion(FILE *out, const lin_command *const *commands, const c
     } else if (strcmp(shell, "fish") == 0) {
         fish(out, commands);
     } else {
-        return lin_fail(err, LIN_INVALID, "no completion for '%.40s'; there is one for bash, zsh and fish", shell);
+        return lin_fail(err, LIN_INVALID, "there is no completion for '%.40s', only for bash, zsh and fish", shell);
     }
     return LIN_OK;
 }

@@ -223,7 +223,7 @@ static lin_status walk_folder(const walk *w, const char *folder, const level *ab
     for (const level *l = above; l; l = l->above) {
         if (l->device == s.st_dev && l->inode == s.st_ino) return LIN_OK; // a link to a folder above
     }
-    if (here.depth == MOST_LEVELS) return lin_fail(err, LIN_INVALID, "%s: folders within folders, %d times", folder, MOST_LEVELS);
+    if (here.depth == MOST_LEVELS) return lin_fail(err, LIN_INVALID, "%s: more than %d folders within each other", folder, MOST_LEVELS);
     names list = {0};
     lin_status status = read_names(folder, &list, err);
     for (int i = 0; i < list.n && status == LIN_OK; i++) status = take_entry(w, folder, &list, list.items[i], &here, err);

@@ -16,15 +16,16 @@ enum { LIN_RESET_ENDPOINT = 0, LIN_RESET_NEVER = 1, LIN_RESET_AUTO = 2 };
 #define LIN_ENDPOINT_ROWS(owner, field, reset_default, reset_choices, reset_help)                                                 \
     {.type = LIN_OPTION_HEADING, .help = "Endpoints"},                                                                            \
     {.name = "silence-after", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rules.after_s), .text = "0.8",               \
-     .max = 86400, .value = "S", .help = "An utterance ends when silence has lasted so long after speech; 0: not for that"},      \
+     .max = 86400, .value = "S", .help = "End an utterance after this much silence after speech; 0: never"},                      \
     {.name = "silence-before", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rules.before_s), .text = "5",               \
-     .max = 86400, .value = "S", .help = "One in which nothing is said begins anew after so long; 0: never"},                     \
+     .max = 86400, .value = "S", .help = "End an utterance without speech after this much silence; 0: never"},                    \
     {.name = "longest", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rules.longest_s), .text = "30", .max = 86400,      \
-     .value = "S", .help = "It ends in any case when it has lasted so long; 0: never"},                                           \
+     .value = "S", .help = "End an utterance of this length in any case; 0: never"},                                              \
     {.name = "blank", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rules.blank), .text = "0.8", .max = 1,               \
-     .value = "P", .help = "A step is silence where the blank is at least so probable"},                                          \
+     .value = "P", .help = "A step with at least this probability of blank is silence"},                                          \
     {.name = "loud", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rules.loud_db), .text = "20", .max = 200,             \
-     .value = "DB", .help = "Silence so much louder than the quietest of late counts half; 0: loudness does not count"},          \
+     .value = "DB", .help = "Silence that is this much louder than the quietest recent sound counts half; 0: loudness is "        \
+                            "ignored"},                                                                                           \
     {.name = "reset", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.reset), .text = reset_default,                       \
      .choices = reset_choices, .help = reset_help}
 

@@ -21,7 +21,7 @@ typedef struct lin_input_values {
 #define LIN_INPUT_ROWS(owner, field)                                                                                              \
     {.type = LIN_OPTION_HEADING, .help = "Sound"},                                                                                \
     {.name = "channel", .letter = 'c', .type = LIN_OPTION_STRING, .at = offsetof(owner, field.channel), .text = "mix",            \
-     .value = "mix|each|N", .help = "Which channel: the mean of all, each on its own, or the N-th, counted from 1"},              \
+     .value = "mix|each|N", .help = "Channel: the mean of all, each separately, or the N-th, counted from 1"},                    \
     {.name = "raw", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.raw),                                                    \
      .help = "The input is headerless PCM; without it, only a pipe or standard input (-) whose bytes match no known format is "   \
              "read as such, with a message"},                                                                                     \
@@ -32,9 +32,9 @@ typedef struct lin_input_values {
     {.name = "encoding", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.encoding), .text = "s16le",                       \
      .choices = "s16le|s24le|s32le|f32le|u8|mulaw|alaw", .help = "Samples of headerless PCM"},                                    \
     {.name = "start", .type = LIN_OPTION_STRING, .at = offsetof(owner, field.start), .value = "TIME",                             \
-     .help = "Only the sound from this time on (90, 1:30, 1:23:40.5, 250ms); times in results stay those of the file"},           \
+     .help = "Start of the part to process (90, 1:30, 1:23:40.5, 250ms); times in results remain those of the file"},             \
     {.name = "end", .type = LIN_OPTION_STRING, .at = offsetof(owner, field.end), .value = "TIME",                                 \
-     .help = "And up to this one; if not given, to its end"}
+     .help = "End of the part; if not given, the end of the sound"}
 
 /* The channel: LIN_CHANNEL_MIX, LIN_CHANNEL_EACH or 0, 1, ... LIN_INVALID for other words. */
 lin_status lin_input_channel(const lin_input_values *values, int *channel, lin_error *err);
@@ -54,17 +54,17 @@ typedef struct lin_fbank_values {
 #define LIN_FBANK_ROWS(owner, field)                                                                                              \
     {.type = LIN_OPTION_HEADING, .help = "Filterbank"},                                                                           \
     {.name = "sample-hz", .type = LIN_OPTION_INT, .at = offsetof(owner, field.sample_hz), .text = "16000", .min = 4000,           \
-     .max = 192000, .value = "HZ", .help = "Sound is resampled to this rate first"},                                              \
+     .max = 192000, .value = "HZ", .help = "Sample rate that the sound is resampled to"},                                         \
     {.name = "mel-bins", .type = LIN_OPTION_INT, .at = offsetof(owner, field.mel_bins), .text = "40", .min = 1, .max = 512,       \
      .help = "Triangles on the mel scale"},                                                                                       \
     {.name = "window-ms", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.window_ms), .text = "25", .min = 1,              \
      .max = 1000, .value = "MS", .help = "Length of a window"},                                                                   \
     {.name = "hop-ms", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.hop_ms), .text = "10", .min = 1, .max = 1000,       \
-     .value = "MS", .help = "From one window to the next"},                                                                       \
+     .value = "MS", .help = "Distance between two windows"},                                                                      \
     {.name = "low-hz", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.low_hz), .text = "20", .min = 0, .max = 96000,      \
      .value = "HZ", .help = "Lower edge of the lowest triangle"},                                                                 \
     {.name = "high-hz", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.high_hz), .text = "0", .min = -96000,              \
-     .max = 96000, .value = "HZ", .help = "Upper edge of the highest triangle; 0 or less counts from half the sample rate"},      \
+     .max = 96000, .value = "HZ", .help = "Upper edge of the highest triangle; 0 or less is added to half the sample rate"},      \
     {.name = "preemphasis", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.preemphasis), .text = "0.97", .min = 0,        \
      .max = 1, .help = "Coefficient of the pre-emphasis"}
 

@@ -73,7 +73,7 @@ lin_status lin_guard_writes(const char *path, lin_error *err)
 {
     struct stat st;
     if (!capacity || !is_file(path, &st) || !place(known, capacity, &st)->used) return LIN_OK;
-    return lin_fail(err, LIN_INVALID, "%s is read, and would be overwritten: name another file to write", path);
+    return lin_fail(err, LIN_INVALID, "%s is an input and would be overwritten; name another output", path);
 }
 
 void lin_guard_free(void)

@@ -120,7 +120,7 @@ static void print_option(FILE *out, const lin_option *o)
     } else if (fallback && *fallback) {
         snprintf(text, sizeof text, "%s (default %s)", o->help, fallback);
     } else if (o->type == LIN_OPTION_FLAG && o->text && strcmp(o->text, "yes") == 0) {
-        snprintf(text, sizeof text, "%s (default; --no-%s switches it off)", o->help, o->name);
+        snprintf(text, sizeof text, "%s (default; --no-%s turns it off)", o->help, o->name);
     } else {
         snprintf(text, sizeof text, "%s", o->help);
     }
@@ -150,21 +150,24 @@ void lin_help_command(FILE *out, const lin_command *command)
     }
     if (!open) fprintf(out, "\nOptions:\n");
     fprintf(out, "  -h, --help%*sThis text\n", COLUMN - 12, "");
-    if (command->conf_operand) fprintf(out, "\nEvery option may stand in %s as 'name = value'.\n", command->operands);
+    if (command->conf_operand) fprintf(out, "\n"
+                                            "Every option may be given in %s as 'name = value'.\n", command->operands);
     if (command->examples) fprintf(out, "\nExamples:\n%s\n", command->examples);
 }
 
 void lin_help_program(FILE *out, const lin_command *const *commands)
 {
     fprintf(out,
-            "usage: linnet COMMAND [arguments] [options]\n\nlinnet hears speech and writes phonemes and words.\n\nCommands:\n");
+            "usage: linnet COMMAND [arguments] [options]\n\n"
+            "linnet recognises phonemes and words in speech.\n\n"
+            "Commands:\n");
     for (; *commands; commands++) {
         if (!(*commands)->hidden) fprintf(out, "  %-14s%s\n", (*commands)->name, (*commands)->summary);
     }
-    fprintf(out, "\nlinnet COMMAND --help says more about one; linnet --version names the version.\n"
-                 "Manual pages: man linnet, man linnet-COMMAND. Longer texts, from alignment.md to training.md: %s.\n"
-                 "The model comes from --model, else from the environment variable LINNET_MODEL, else it is the one installed with "
-                 "the program.\n"
-                 "Exit status: 0 done, 1 something failed (what could be done is done), 2 the command line is wrong, 130 "
-                 "interrupted.\n", lin_doc_folder());
+    fprintf(out, "\n"
+                 "linnet COMMAND --help describes a command; linnet --version prints the version.\n"
+                 "Manual pages: man linnet, man linnet-COMMAND. More documentation: %s.\n"
+                 "The model is that of --model, else of the environment variable LINNET_MODEL, else the one installed with the "
+                 "program.\n"
+                 "Exit status: 0 success, 1 something failed (the rest was done), 2 wrong command line, 130 interrupted.\n", lin_doc_folder());
 }

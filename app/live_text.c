@@ -266,7 +266,7 @@ void lin_live_put_summary(lin_buffer *out, const lin_live_stats *s)
     if (s->bad_samples) {
         lin_buffer_text(out, "; ");
         put_count(out, s->bad_samples, " sample");
-        lin_buffer_text(out, " were no numbers, and taken for silence");
+        lin_buffer_text(out, " were not numbers and were replaced by silence");
     }
 }
 

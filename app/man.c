@@ -91,7 +91,7 @@ static void put_option(FILE *out, const lin_option *o)
     if (o->type == LIN_OPTION_FLAG && o->text && strcmp(o->text, "yes") == 0) {
         fputs(" (default; \\fB\\-\\-no\\-", out);
         put(out, o->name, 0);
-        fputs("\\fR switches it off)", out);
+        fputs("\\fR turns it off)", out);
     }
     fputs(".\n", out);
 }
@@ -133,19 +133,38 @@ static void put_examples(FILE *out, const lin_command *command)
 
 static void put_end(FILE *out)
 {
-    fputs(".SH ENVIRONMENT\n.TP\n\\fBLINNET_MODEL\\fR\nThe model file, where \\fB\\-\\-model\\fR is not given.\n"
-          ".TP\n\\fBLINNET_LEXICON\\fR, \\fBLINNET_LM\\fR\nThe lexicon and the language model, where \\fB\\-\\-lexicon\\fR and "
-          "\\fB\\-\\-lm\\fR are not given.\n"
-          ".TP\n\\fBLINNET_FFMPEG\\fR\nThe program that reads sound which libsndfile does not (m4a, mp4, webm, mkv, ...); if not set, "
-          "ffmpeg; empty: none.\n"
-          ".TP\n\\fBLINNET_ISA\\fR\nThe instruction set of the CPU kernels: avx512, avx2 or portable.\n"
-          ".SH EXIT STATUS\n.TP\n0\nAll was done.\n.TP\n1\nSomething failed; what could be done was done.\n"
-          ".TP\n2\nThe command line or the configuration file is wrong.\n.TP\n130\nInterrupted.\n", out);
+    fputs(".SH ENVIRONMENT\n"
+          ".TP\n"
+          "\\fBLINNET_MODEL\\fR\n"
+          "The model file, if \\fB\\-\\-model\\fR is not given.\n"
+          ".TP\n"
+          "\\fBLINNET_LEXICON\\fR, \\fBLINNET_LM\\fR\n"
+          "The lexicon and the language model, if \\fB\\-\\-lexicon\\fR and \\fB\\-\\-lm\\fR are not given.\n"
+          ".TP\n"
+          "\\fBLINNET_FFMPEG\\fR\n"
+          "The program that decodes formats which libsndfile does not (m4a, mp4, webm, mkv, ...); if not set, ffmpeg; empty: "
+          "none.\n"
+          ".TP\n"
+          "\\fBLINNET_ISA\\fR\n"
+          "The instruction set of the CPU kernels: avx512, avx2 or portable.\n"
+          ".SH EXIT STATUS\n"
+          ".TP\n"
+          "0\n"
+          "Success.\n"
+          ".TP\n"
+          "1\n"
+          "Something failed; the rest was done.\n"
+          ".TP\n"
+          "2\n"
+          "The command line or the configuration file is wrong.\n"
+          ".TP\n"
+          "130\n"
+          "Interrupted.\n", out);
 }
 
 static void put_docs(FILE *out)
 {
-    fputs("Longer texts, from alignment.md to training.md, lie in ", out);
+    fputs("More documentation is in ", out);
     put(out, doc_folder, 0);
     fputs(".\n", out);
 }
@@ -175,11 +194,16 @@ void lin_man_program(FILE *out, const lin_command *const *commands, const char *
 {
     doc_folder = docs;
     fputs(".TH LINNET 1 \"\" \"linnet " LIN_VERSION "\" \"User Commands\"\n"
-          ".SH NAME\nlinnet \\- hear speech, write phonemes and words\n"
-          ".SH SYNOPSIS\n\\fBlinnet\\fR \\fICOMMAND\\fR [arguments] [options]\n.SH DESCRIPTION\n"
-          "linnet recognises phonemes and words in recorded or live speech with a linear\\-attention transformer, while the speaker "
-          "is still talking. It aligns texts with sound, trains models and scores.\n"
-          ".SH COMMANDS\nEach has a manual page of its own, and \\fB\\-\\-help\\fR.\n", out);
+                                                    ".SH NAME\n"
+                                                    "linnet \\- recognise phonemes and words in speech\n"
+                                                    ".SH SYNOPSIS\n"
+                                                    "\\fBlinnet\\fR \\fICOMMAND\\fR [arguments] [options]\n"
+                                                    ".SH DESCRIPTION\n"
+                                                    "linnet recognises phonemes and words in recorded or live speech with a "
+                                                    "linear\\-attention transformer, while the speaker is still talking. It also "
+                                                    "aligns texts with sound, trains models and scores results.\n"
+                                                    ".SH COMMANDS\n"
+                                                    "Each has its own manual page, and \\fB\\-\\-help\\fR.\n", out);
     for (; *commands; commands++) {
         if ((*commands)->hidden) continue;
         fputs(".TP\n.BR linnet\\-", out);

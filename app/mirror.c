@@ -98,11 +98,11 @@ lin_status lin_mirror_check(const lin_inputs *in, lin_error *err)
         const lin_input *a = sorted[i - 1], *b = sorted[i];
         if (strcmp(a->name, b->name) != 0) continue;
         if (strcmp(a->path, b->path) == 0) {
-            status = lin_fail(err, LIN_INVALID, "%s is given twice; name it once", a->path);
+            status = lin_fail(err, LIN_INVALID, "%s is given twice", a->path);
         } else {
             status = lin_fail(err, LIN_INVALID,
-                              "two files are called %s: the results of %.300s and %.300s would be one; rename one of them, or do "
-                              "each in a run with its own --output-dir", a->name, a->path, b->path);
+                              "%.300s and %.300s would have the same result %s; rename one of them, or use an --output-dir for "
+                              "each", a->path, b->path, a->name);
         }
     }
     lin_free((void *)sorted);

@@ -20,10 +20,10 @@ static inline lin_precision lin_model_precision(const lin_model_values *values)
     {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(owner, field.model),                                 \
      .help = "The model; if not given, $LINNET_MODEL, else the one installed with the program"},                                  \
     {.name = "device", .type = LIN_OPTION_STRING, .at = offsetof(owner, field.device), .text = "auto",                            \
-     .value = "auto|cpu|cuda[:N]", .help = "Where the network runs"},                                                             \
+     .value = "auto|cpu|cuda[:N]", .help = "Device for the network"},                                                             \
     {.name = "precision", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.precision), .text = "fp32",                      \
-     .choices = "fp32|bf16", .help = "Of the network's matrix products. bf16: half the weights' memory and nearly twice the "     \
-                                     "speed, on a GPU and on CPUs with AVX512-BF16"}
+     .choices = "fp32|bf16", .help = "Precision of the network's matrix products. bf16: half the memory for weights and nearly "  \
+                                     "twice the speed, on a GPU and on CPUs with AVX512-BF16"}
 
 /* lin_recognizer_open with this program's warnings and its interrupt flag. */
 lin_status lin_open_recognizer(lin_recognizer *recognizer, const char *model, const char *device, lin_precision precision,

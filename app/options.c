@@ -198,7 +198,8 @@ lin_status lin_option_set(lin_parsed *p, int row, const char *label, const char 
     case LIN_OPTION_FILE:
     case LIN_OPTION_FOLDER:
     case LIN_OPTION_FILES: {
-        if (!*text && o->type != LIN_OPTION_STRING) return lin_fail(err, LIN_INVALID, "%s needs a name, not an empty word", label);
+        if (!*text && o->type != LIN_OPTION_STRING) return lin_fail(err, LIN_INVALID, "%s needs a name, not an empty "
+                                                                                      "string", label);
         char *copy = lin_strdup(text);
         if (!copy) return lin_no_memory(err, "options", strlen(text) + 1);
         status = own(p, copy, err);

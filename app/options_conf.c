@@ -34,7 +34,7 @@ static const char *read_value(char *v, char **out)
             *to++ = *v;
         }
         for (v++; lin_is_space(*v); v++) {}
-        if (*v && *v != '#') return "there is something after the closing quote";
+        if (*v && *v != '#') return "there is text after the closing quote";
         *to = 0;
         return NULL;
     }

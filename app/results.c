@@ -62,11 +62,11 @@ static int check_extension(const lin_parsed *parsed, const lin_results_values *v
     const char *base = lin_base_name(v->output), *dot = strrchr(base, '.');
     if (!dot || dot == base) return LIN_EXIT_OK;
     if (lin_corpus_is_sound(v->output))
-        return lin_misuse(parsed, "--output %s has a name as sound files have, and results are text; name it .txt, .json, ...",
+        return lin_misuse(parsed, "--output %s has the extension of a sound file, but results are text; use .txt, .json, ...",
                           v->output);
     const char *near = v->format ? NULL : nearest_format(dot + 1);
     if (!near) return LIN_EXIT_OK;
-    return lin_misuse(parsed, "no format has files called %s; did you mean %s? Then say --format %s, or --output %.*s.%s", dot,
+    return lin_misuse(parsed, "no format has the extension %s; did you mean %s? Then use --format %s, or --output %.*s.%s", dot,
                       near, near, (int)(dot - v->output), v->output, lin_writer_find(near)->extension);
 }
 
@@ -95,14 +95,14 @@ int lin_results_check(lin_results *r, const lin_parsed *parsed, const lin_result
     r->how.unit = units[v->unit];
     if (v->output && v->output_dir) return lin_misuse(parsed, "--output and --output-dir exclude each other");
     if (v->skip_done && !v->output_dir && (!v->output || strcmp(v->output, "-") == 0))
-        return lin_misuse(parsed, "--skip-done needs --output-dir or --output: what is on standard output is not looked at");
+        return lin_misuse(parsed, "--skip-done needs --output-dir or --output");
     const lin_writer *by_name = v->output ? lin_writer_for_file(v->output) : NULL;
     const int wrong = v->output && !by_name ? check_extension(parsed, v) : LIN_EXIT_OK;
     if (wrong != LIN_EXIT_OK) return wrong;
     const int status = choose_formats(r, parsed, v->format ? v->format : by_name ? by_name->name : "text");
     if (status != LIN_EXIT_OK) return status;
     if (r->n_writers > 1 && !v->output_dir)
-        return lin_misuse(parsed, "several formats (%s) need --output-dir, where each has a file of its own", v->format);
+        return lin_misuse(parsed, "several formats (%s) need --output-dir", v->format);
     return LIN_EXIT_OK;
 }
 
@@ -110,7 +110,7 @@ int lin_results_check_search(const lin_results *r, const lin_parsed *parsed, int
 {
     int has_json = 0;
     for (int i = 0; i < r->n_writers; i++) has_json |= strcmp(r->writers[i]->name, "json") == 0;
-    if (n_best > 1 && !has_json) return lin_misuse(parsed, "--n-best is for --format json, which alone has alternatives");
+    if (n_best > 1 && !has_json) return lin_misuse(parsed, "--n-best needs --format json: only JSON has alternatives");
     if (r->how.unit == LIN_UNIT_WORDS && !words) return lin_misuse(parsed, "--unit words is for --words");
     return LIN_EXIT_OK;
 }
@@ -194,7 +194,7 @@ lin_status lin_results_fit(const lin_results *r, lin_inputs *inputs, int lanes, 
     if (status == LIN_OK && r->values->skip_done) mark_done(r, inputs, lanes);
     if (status != LIN_OK || r->values->output_dir) return status == LIN_OK ? lin_mirror_check(inputs, err) : status;
     if (w->holds != LIN_WRITER_MANY && (inputs->n > 1 || lanes)) {
-        return lin_fail(err, LIN_INVALID, "a file of %s holds one %s: use --output-dir, where each has its own", w->name,
+        return lin_fail(err, LIN_INVALID, "a file of %s holds one %s: use --output-dir", w->name,
                         inputs->n > 1 ? "recording" : "channel");
     }
     const char *twice = lin_inputs_twice(inputs);

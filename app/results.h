@@ -31,25 +31,25 @@ typedef struct lin_results_values {
 #define LIN_RESULTS_ROWS(owner, field)                                                                                            \
     {.name = "format", .letter = 'f', .type = LIN_OPTION_STRING, .at = offsetof(owner, field.format), .value = "NAME[,NAME]...",  \
      .choices = "text|json|ctm|trn|srt|vtt|textgrid|csv|audacity",                                                                \
-     .help = "text; json: a line per file with times and confidences; ctm, trn: NIST's; srt, vtt: subtitles; textgrid: Praat's; " \
-             "csv; audacity: labels. Several with --output-dir. If not given, the extension of --output decides, else it is "     \
+     .help = "text; json: a line per file with times and confidences; ctm, trn: NIST's; srt, vtt: subtitles; textgrid: "          \
+             "Praat's; csv; audacity: labels. Several with --output-dir. If not given, from the extension of --output, else "     \
              "text"},                                                                                                             \
-    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(owner, field.output),                               \
-     .help = "Where to write; standard output if not given"},                                                                     \
-    {.name = "output-dir", .type = LIN_OPTION_FOLDER, .writes = 1, .at = offsetof(owner, field.output_dir),                                    \
-     .help = "A file for each input and format in this folder, which is made if it does not exist. It mirrors the folders of "    \
-             "the inputs, from the deepest one that holds them all: x/a.wav and y/a.wav give x/a.txt and y/a.txt"},               \
+    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(owner, field.output),                  \
+     .help = "Output file; if not given, standard output"},                                                                       \
+    {.name = "output-dir", .type = LIN_OPTION_FOLDER, .writes = 1, .at = offsetof(owner, field.output_dir),                       \
+     .help = "Folder for a file per input and format, created if missing. It mirrors the folders of the inputs below the "        \
+             "deepest common one: x/a.wav and y/a.wav give x/a.txt and y/a.txt"},                                                 \
     {.name = "skip-done", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.skip_done),                                        \
-     .help = "Skip inputs whose results are all there and newer than the input: a batch that was stopped is started again; with " \
-             "--output, do nothing where that file is newer than every input"},                                                   \
+     .help = "Skip inputs whose results all exist and are newer than the input, to continue an interrupted batch; with "          \
+             "--output, do nothing if that file is newer than every input"},                                                      \
     {.name = "unit", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.unit), .text = "auto",                                \
-     .choices = "auto|phones|words|both", .help = "What a line or label is; auto: a word where words are known, else a phoneme, " \
-                                                  "in textgrid both; json always has both"},                                      \
+     .choices = "auto|phones|words|both", .help = "Unit of a line or label; auto: words if there are words, else phonemes, in "   \
+                                                  "textgrid both; json always has both"},                                         \
     {.name = "word-times", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.word_times),                                      \
-     .help = "vtt: the time of each word within a subtitle too"},                                                                 \
+     .help = "vtt: add the time of each word within a subtitle"},                                                                 \
     {.name = "ids", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.ids),                                                    \
-     .help = "Begin lines of text with the file's name also where there is only one"},                                            \
-    {.name = "ipa", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.ipa), .help = "Phonemes in the letters of the IPA"}
+     .help = "Begin lines of text with the file's name even if there is only one"},                                               \
+    {.name = "ipa", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.ipa), .help = "Write phonemes in the IPA"}
 
 enum { LIN_RESULTS_FORMATS = 16 };
 

@@ -66,7 +66,7 @@ static void warn_of_guesses(const linnet_aligner *a, const lin_alignment *made)
     while (lin_lines_next(&lines)) {
         const char *tab = memchr(lines.text, '\t', lines.n);
         const int n = tab ? (int)(tab - lines.text) : 0;
-        if (tab) lin_warn(&a->model->r.warnings, "'%.*s' is not in the lexicon; it is taken for %.*s", n, lines.text,
+        if (tab) lin_warn(&a->model->r.warnings, "'%.*s' is not in the lexicon; it is pronounced %.*s", n, lines.text,
                           (int)lines.n - n - 1, tab + 1);
     }
 }

@@ -87,10 +87,10 @@ static lin_status add_line(parts *p, const char *text, size_t n, int line, lin_e
     const char *tab = memchr(text, '\t', n), *field, *at = tab ? tab + 1 : NULL;
     size_t n_field, n_text = tab ? (size_t)(tab - text) : n;
     char quoted[LIN_QUOTE];
-    if (n > LONGEST_PHRASE) return lin_fail(err, LIN_FORMAT, "a line of over %d bytes is no phrase", LONGEST_PHRASE);
+    if (n > LONGEST_PHRASE) return lin_fail(err, LIN_FORMAT, "a line of over %d bytes is not a phrase", LONGEST_PHRASE);
     if (tab && (!lin_field_next(&at, text + n, &field, &n_field) || !lin_text_number(field, n_field, &bonus) || !isfinite(bonus) ||
                 fabs(bonus) > LIN_CONTEXT_BONUS_MAX || lin_field_next(&at, text + n, &field, &n_field))) {
-        return lin_fail(err, LIN_FORMAT, "behind the tab stands '%s', and not a bonus such as 3.5",
+        return lin_fail(err, LIN_FORMAT, "'%s' after the tab is not a bonus such as 3.5",
                         lin_quote(quoted, tab + 1, n - n_text - 1));
     }
     return add_phrase(p, text, n_text, bonus, line, err);
@@ -114,7 +114,7 @@ static lin_status read_phrases(parts *p, const char *path, lin_error *err)
     }
     lin_free(text);
     if (status == LIN_OK && p->n_phrases == before && !p->again)
-        return lin_fail(err, LIN_FORMAT, "%s holds no phrase; write one a line, with a bonus behind a tab if you like", path);
+        return lin_fail(err, LIN_FORMAT, "%s has no phrase; write one per line, optionally with a bonus after a tab", path);
     return status;
 }
 
@@ -139,7 +139,7 @@ static lin_status make_phones_context(parts *p, lin_error *err)
         const char *text = p->phrases[i].text;
         const int *found;
         status = lin_transcriber_line(transcriber, text, strlen(text), &found, &lengths[i], err);
-        if (status == LIN_OK && lengths[i] == 0) status = lin_fail(err, LIN_INVALID, "there is no word in it");
+        if (status == LIN_OK && lengths[i] == 0) status = lin_fail(err, LIN_INVALID, "it has no word");
         if (status != LIN_OK) {
             status = about_phrase(p, &p->phrases[i], status, err);
             break;
@@ -190,7 +190,7 @@ static lin_status spell_phrase(const parts *p, phrase *it, lin_error *err)
     const int is_empty = words.n == 0;
     lin_buffer_char(&words, '\0');
     if (status == LIN_OK) status = lin_buffer_status(&words, err);
-    if (status == LIN_OK && is_empty) status = lin_fail(err, LIN_INVALID, "there is no word in it");
+    if (status == LIN_OK && is_empty) status = lin_fail(err, LIN_INVALID, "it has no word");
     char *text = status == LIN_OK ? lin_strdup(words.data) : NULL;
     if (status == LIN_OK && !text) status = lin_no_memory(err, "a phrase", words.n);
     lin_buffer_free(&words);
@@ -260,11 +260,11 @@ static lin_status match_phones(parts *p, lin_error *err)
     }
     // A model of many words has some that are spelled like phones: "AH", "OW".
     if (missing == V - 1 || lin_ngram_words(p->lm) > 4 * V + 8) {
-        return lin_fail(err, LIN_MISMATCH, "%s has %d words, %d of the %d phones such as %s not among them: if it is of words, add "
-                                           "--words", p->lm_path, lin_ngram_words(p->lm), missing, V - 1, first);
+        return lin_fail(err, LIN_MISMATCH, "%s has %d words but lacks %d of the %d phones, such as %s; if it is a model of "
+                                           "words, add --words", p->lm_path, lin_ngram_words(p->lm), missing, V - 1, first);
     }
     if (missing) {
-        lin_warn(&p->warnings, "%s lacks %d of the %d phones, such as %s: they will hardly be found", p->lm_path, missing, V - 1, first);
+        lin_warn(&p->warnings, "%s lacks %d of the %d phones, such as %s; they are unlikely to be recognised", p->lm_path, missing, V - 1, first);
     }
     return LIN_OK;
 }
@@ -287,8 +287,8 @@ static lin_status open_lm_of_words(parts *p, lin_error *err)
     lin_status status = lin_find_named(p->values->lm, "LINNET_LM", lm_names, p->lm_path, LONGEST_PATH, err);
     if (status != LIN_OK) return status;
     if (*p->lm_path) return lin_ngram_open(p->lm_path, &p->lm, err);
-    lin_warn(&p->warnings, "words without a language model are poor, and none is installed; name one with --lm FILE or LINNET_LM (ARPA, "
-                 "or made from text by linnet ngram)");
+    lin_warn(&p->warnings, "words are recognised badly without a language model, and none is installed; name one with --lm FILE "
+                           "or LINNET_LM (ARPA, or made from text by linnet ngram)");
     return LIN_OK;
 }
 
@@ -314,16 +314,16 @@ static lin_status open_words(parts *p, lin_error *err)
     }
     lin_status status = open_lm_of_words(p, err);
     if (status == LIN_OK && is_of_phones(p))
-        return lin_fail(err, LIN_MISMATCH, "%s is of phones: leave --words out, or name a model of words with --lm", p->lm_path);
+        return lin_fail(err, LIN_MISMATCH, "%s is a model of phones; omit --words, or name a model of words with --lm", p->lm_path);
     if (status == LIN_OK) status = open_dictionary(p, err);
     if (status == LIN_OK) status = lin_tree_create(p->dictionary, p->phones, p->lm, &tree, &p->tree, err);
     if (status == LIN_MISMATCH) {
-        return lin_fail(err, LIN_MISMATCH, "%s has no word of %s: is it of phones, or of another language? Name another with "
-                                           "--lm, or do without by --no-lm", p->lm_path, p->lexicon);
+        return lin_fail(err, LIN_MISMATCH, "%s has no word of %s: is it a model of phones, or of another language? Name another "
+                                           "with --lm, or use --no-lm", p->lm_path, p->lexicon);
     }
     if (status == LIN_OK && lin_tree_left_out(p->tree) > 0 && !p->warnings.quiet) {
-        lin_warn(&p->warnings, "%d of the %d words of %s are not in the language model, such as %s: they come out as phonemes; --all-words "
-                     "lets them in", lin_tree_left_out(p->tree), lin_dictionary_count(p->dictionary), p->lexicon,
+        lin_warn(&p->warnings, "%d of the %d words of %s are not in the language model, such as %s, and are written as phonemes; "
+                               "--all-words adds them", lin_tree_left_out(p->tree), lin_dictionary_count(p->dictionary), p->lexicon,
                      lin_tree_first_left_out(p->tree));
     }
     return status == LIN_OK ? lin_words_create(p->tree, p->lm, &o, &p->words, err) : status;

@@ -74,7 +74,7 @@ static lin_status label_all(preparation *p, lin_error *err)
         if (status == LIN_NO_MEMORY || status == LIN_UNSUPPORTED) return lin_fail_at(err, lin_fail_as(err, &inner), "%s", u->id);
         if (status != LIN_OK || count == 0) {
             lin_warn(&p->o->warnings, "%s: %s; left out", u->id,
-                     status == LIN_OK ? "nothing is said in its transcript" : inner.message);
+                     status == LIN_OK ? "its transcript is empty" : inner.message);
             p->counts->failed += status != LIN_OK;
             p->counts->left_out += status == LIN_OK;
             continue;
@@ -164,7 +164,7 @@ static lin_status write_cache(preparation *p, const char *output, lin_error *err
     if (status != LIN_OK) return status;
     status = run_threads(p, err);
     if (status == LIN_OK && p->counts->added == 0)
-        status = lin_fail(err, LIN_INVALID, "%s: no utterance is left, so no cache was written", p->o->source);
+        status = lin_fail(err, LIN_INVALID, "%s: no utterance is left; no cache was written", p->o->source);
     if (status == LIN_OK) return lin_dataset_finish(p->writer, err);
     lin_dataset_abort(p->writer);
     return status;

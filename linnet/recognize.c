@@ -218,7 +218,7 @@ static lin_status mark(lin_ear *e, const lin_source *source, const lin_sound *so
 
 static lin_status does_not_fit(const lin_sound *sound, const char *have, const char *need, lin_error *err)
 {
-    return lin_fail(err, LIN_MISMATCH, "%s goes on with %s; %s has %s", sound->from_name, need, sound->path, have);
+    return lin_fail(err, LIN_MISMATCH, "%s continues with %s; %s has %s", sound->from_name, need, sound->path, have);
 }
 
 // Of another model, rate or channel nothing can go on.
@@ -446,7 +446,7 @@ static lin_status open_source(lin_ear *e, const lin_sound *sound, int through, l
     const float *last = lin_source_last(*source, &n_last);
     if (n_last == from->about.n_last && lin_state_sound(last, (size_t)n_last * (size_t)from->about.channels) == from->about.last)
         return LIN_OK;
-    return lin_fail(err, LIN_MISMATCH, "%s is not the sound that %s was made from: at %.3f s it is another", sound->path,
+    return lin_fail(err, LIN_MISMATCH, "%s is not the sound that %s was made from: it differs at %.3f s", sound->path,
                     sound->from_name, (double)from->about.samples / from->about.rate_hz);
 }
 
@@ -456,7 +456,7 @@ lin_status lin_ear_hear(lin_ear *ear, const lin_sound *sound, const lin_sink *si
     lin_source *source;
     int live = 0;
     if ((sound->from || sound->leave_open || sound->mark_s > 0) && !ear->r->streams)
-        return lin_fail(err, LIN_UNSUPPORTED, "this model needs whole utterances: it has no stream that could be put away");
+        return lin_fail(err, LIN_UNSUPPORTED, "this model needs whole utterances: it has no stream to save");
     // Where winding is not possible or does not give the same samples, everything before is read. Standard input is opened once
     // only: what had been looked at would be lost.
     const int once = sound->path && strcmp(sound->path, "-") == 0;

@@ -263,7 +263,7 @@ static lin_status load_front(lin_session *s, const lin_state *state, front_count
     if (n >= sizeof *counts) memcpy(counts, from, sizeof *counts);
     if (counts->waiting < 0 || counts->given < 0 || counts->waiting > s->capacity ||
         n - sizeof *counts < (size_t)counts->waiting * frame)
-        return lin_fail(err, LIN_FORMAT, "the state of the front end is cut short");
+        return lin_fail(err, LIN_FORMAT, "the state of the front end is truncated");
     const size_t used = sizeof *counts + (size_t)counts->waiting * frame;
     if (counts->waiting) memcpy(s->frames, from + sizeof *counts, (size_t)counts->waiting * frame);
     return lin_extractor_load(s->features, from + used, n - used, err);

@@ -186,7 +186,7 @@ lin_status lin_spoken_phones(lin_spoken *s, const lin_phones *phones, const char
                 if (status == LIN_OK) status = keep_stress(s, &(const signed char *){&digits[read[i].stress + 1]}, 1, err);
             }
             if (!found) {
-                status = lin_fail(err, LIN_INVALID, "'%s' is no phoneme of the model; linnet info names them",
+                status = lin_fail(err, LIN_INVALID, "'%s' is not a phoneme of the model; linnet info lists them",
                                   lin_quote(shown, field, n_field));
             }
         }

@@ -46,7 +46,7 @@ typedef struct state_endpoint {
     double silent_s, spoken_s, length_s, quietest_db, heard;
 } state_endpoint;
 
-static const char remedy[] = "take an older state, or begin at the start of the sound";
+static const char remedy[] = "use an older state, or start from the beginning of the sound";
 
 static size_t padded(size_t n) { return (n + 7) / 8 * 8; }
 
@@ -110,13 +110,13 @@ lin_status lin_state_get_endpoint(const lin_state *s, int lane, const lin_reset_
     state_endpoint got;
     if (s->about.resets != options->endpoints || (s->about.resets && s->about.resets_from_s != options->from_s)) {
         const char *how = !s->about.resets ? "never" : s->about.resets_from_s > 0 ? "auto" : "endpoint";
-        return lin_fail(err, LIN_MISMATCH, "it was put away with --reset %s; use the options it was made with", how);
+        return lin_fail(err, LIN_MISMATCH, "it was saved with --reset %s; use the same options", how);
     }
     if (!s->about.resets) return LIN_OK;
     memcpy(&got, lane_at(s, lane) + lane_bytes(s) - sizeof got, sizeof got);
     if (got.before_s != o->before_s || got.after_s != o->after_s || got.longest_s != o->longest_s || got.blank != o->blank ||
         got.loud_db != o->loud_db)
-        return lin_fail(err, LIN_MISMATCH, "it was put away with other rules for endpoints; use the options it was made with");
+        return lin_fail(err, LIN_MISMATCH, "it was saved with other endpoint rules; use the same options");
     if (!(got.silent_s >= 0 && got.spoken_s >= 0 && got.length_s >= 0) || !isfinite(got.quietest_db))
         return lin_fail(err, LIN_FORMAT, "the state of an endpoint contradicts itself");
     e->silent_s = got.silent_s;
@@ -130,12 +130,12 @@ lin_status lin_state_get_endpoint(const lin_state *s, int lane, const lin_reset_
 lin_status lin_state_get_decoder(const lin_state *s, int lane, const lin_search *search, void *decoder, lin_error *err)
 {
     if (s->about.kind != search->kind) {
-        return lin_fail(err, LIN_MISMATCH, "it was put away by %s search, this is %s search; use the options it was made with",
+        return lin_fail(err, LIN_MISMATCH, "it was saved by %s search, this is %s search; use the same options",
                         lin_search_name(s->about.kind), lin_search_name(search->kind));
     }
     if (s->about.search != search->id || s->sizes.decoder != lin_search_bytes(search)) {
-        return lin_fail(err, LIN_MISMATCH, "it was put away by another %s search: use the options, lexicon and language model it "
-                                           "was made with", lin_search_name(search->kind));
+        return lin_fail(err, LIN_MISMATCH, "it was saved by another %s search; use the same options, lexicon and language "
+                                           "model", lin_search_name(search->kind));
     }
     lin_status status = lin_search_check(search, lane_at(s, lane), s->sizes.decoder, err);
     if (status != LIN_OK) return status;
@@ -184,7 +184,7 @@ static lin_status read_header(const void *bytes, size_t n, const char *name, sta
 {
     *h = (state_header){.kind = LIN_SEARCH_GREEDY, .decoder_bytes = sizeof(lin_greedy)};
     if (!lin_state_is(bytes, n)) return lin_fail(err, LIN_FORMAT, "%s is not the state of a stream", name);
-    if (n < HEADER_1) return lin_fail(err, LIN_FORMAT, "%s is damaged: it is cut short; %s", name, remedy);
+    if (n < HEADER_1) return lin_fail(err, LIN_FORMAT, "%s is damaged: it is truncated; %s", name, remedy);
     memcpy(h, bytes, HEADER_1);
     if (h->version < 1 || h->version > LIN_STATE_VERSION)
         return lin_fail(err, LIN_FORMAT, "%s is a state of version %u, this program reads versions 1 to %d", name, h->version,
@@ -193,7 +193,7 @@ static lin_status read_header(const void *bytes, size_t n, const char *name, sta
     if (h->header_bytes != n_header || h->total_bytes != n)
         return lin_fail(err, LIN_FORMAT, "%s is damaged: it has %zu bytes, %llu were written; %s", name, n,
                         (unsigned long long)h->total_bytes, remedy);
-    if (n < n_header) return lin_fail(err, LIN_FORMAT, "%s is damaged: it is cut short; %s", name, remedy);
+    if (n < n_header) return lin_fail(err, LIN_FORMAT, "%s is damaged: it is truncated; %s", name, remedy);
     memcpy(h, bytes, n_header);
     return LIN_OK;
 }

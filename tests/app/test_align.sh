@@ -85,7 +85,7 @@ is "a wrong text: aligned all the same" 3 "$(printf '%s\n' "$out" | wc -l | tr -
 # Marks such as [laughs] are not words.
 run align --posteriors "$tmp/m.npy" --text "[laughs] One <noise> two (coughs)." $lex -f trn
 is "marks are skipped" "One two (m)" "$out"
-has "marks are counted" "$err" "linnet: 3 marks such as [laughs] are no words and were skipped"
+has "marks are counted" "$err" "linnet: 3 marks such as [laughs] are not words and were skipped"
 run align --posteriors "$tmp/m.npy" --text "[laughs] <noise>" $lex
 has "only marks" "$err" "the text is empty"
 
@@ -95,7 +95,7 @@ grid 1 '"IntervalTier" "anna" 0 1.8 4 0 0.25 "" 0.25 0.55 "one" 0.55 1 "[laughs]
 run align --posteriors "$tmp/m.npy" --text-file "$tmp/one.TextGrid" $lex --row-ms 100
 is "a TextGrid: status" 0 "$status"
 is "a TextGrid: utterances within their times" "    0.250     0.550  one|    1.100     1.450  Two" "$(printf '%s' "$out" | tr '\n' '|')"
-has "a TextGrid: marks are counted" "$err" "the mark [laughs] is no word and was skipped"
+has "a TextGrid: marks are counted" "$err" "the mark [laughs] is not a word and was skipped"
 run align --posteriors "$tmp/m.npy" --text-file "$tmp/one.TextGrid" $lex --row-ms 100 -q -f json
 has "a TextGrid: goodness of phonemes" "$out" '"phone":"UW","start":1.400,"end":1.450,"confidence":0.9000,"goodness":-0.'
 grid 1 '"IntervalTier" "a" 0 1.8 3 0 1 "one" 1 1.1 "two" 1.1 9 "one 2"' > "$tmp/bad.TextGrid"
@@ -304,8 +304,8 @@ is "--data, ids with folders" "a/u1.TextGrid" "$(cd "$tmp/ids/out" && find . -ty
 # Input that is refused.
 refused "an empty text" 1 "the text is empty" align "$d/u1.wav" --text " - ... " $lex
 refused "no phonemes" 1 "there are no phonemes" align "$d/u1.wav" --phones " "
-refused "an unknown phoneme" 1 "'QQ' is no phoneme of the model" align "$d/u1.wav" --phones "W QQ"
-refused "the blank is no phoneme" 1 "'<blank>' is no phoneme" align "$d/u1.wav" --phones "W <blank>"
+refused "an unknown phoneme" 1 "'QQ' is not a phoneme of the model" align "$d/u1.wav" --phones "W QQ"
+refused "the blank is no phoneme" 1 "'<blank>' is not a phoneme" align "$d/u1.wav" --phones "W <blank>"
 refused "another script" 1 "U+0436" align "$d/u1.wav" --text "ж" $lex
 refused "no text file" 1 "cannot open $tmp/none" align "$d/u1.wav" "$tmp/none" $lex
 refused "no lexicon file" 1 "$tmp/none" align "$d/u1.wav" --text one -l "$tmp/none"

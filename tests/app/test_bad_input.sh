@@ -153,7 +153,7 @@ ok "no cache was written" test ! -e "$tmp/x.lfc"
 echo > "$tmp/file"
 refused "output below a file" 1 "cannot write $tmp/file/x" transcribe -q -m "$m" -o "$tmp/file/x" "$g"
 refused "an output folder that is a file" 1 "$tmp/file" transcribe -q -m "$m" --output-dir "$tmp/file" "$g"
-refused "an output folder in a file" 1 "cannot make the folder $tmp/file/x" transcribe -q -m "$m" --output-dir "$tmp/file/x" "$g"
+refused "an output folder in a file" 1 "cannot create the folder $tmp/file/x" transcribe -q -m "$m" --output-dir "$tmp/file/x" "$g"
 refused "features below a file" 1 "$tmp/file/x" features -o "$tmp/file/x" "$g"
 refused "a cache below a file" 1 "$tmp/file/x" prepare "$tmp/data" --audio-root "$tmp/data" --lexicon "$tmp/dict" -q -o "$tmp/file/x"
 refused "a run below a file" 1 "$tmp/file/run" train "$tmp/train.conf" --train "$tmp/set.lfc" --folder "$tmp/file/run" -q

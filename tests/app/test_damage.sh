@@ -65,8 +65,8 @@ damaged "a model" "$tmp/run/best.safetensors" "$(size "$tmp/run/best.safetensors
 damaged "a checkpoint" "$tmp/run/checkpoint.safetensors" "$(size "$tmp/run/checkpoint.safetensors")" \
     "the checkpoint is damaged; use an older copy" info "$tmp/bad.safetensors"
 damaged "a language model" "$gold/words.lm" "$(size "$gold/words.lm")" "make it again from its ARPA file" ngram info "$tmp/bad.lm"
-damaged "a state" "$gold/stream.state" "$(size "$gold/stream.state")" "take an older state" info "$tmp/bad.state"
-damaged "snapshots" "$gold/sound.snapshots" "$(size "$gold/sound.snapshots")" "take an older state" info --verify "$tmp/bad.snapshots"
+damaged "a state" "$gold/stream.state" "$(size "$gold/stream.state")" "use an older state" info "$tmp/bad.state"
+damaged "snapshots" "$gold/sound.snapshots" "$(size "$gold/sound.snapshots")" "use an older state" info --verify "$tmp/bad.snapshots"
 cp -r "$tmp/run" "$tmp/torn"
 flip "$tmp/torn/checkpoint.safetensors" $(($(size "$tmp/torn/checkpoint.safetensors") - 9)) 6
 refused "--resume from a damaged checkpoint" 1 "the checkpoint is damaged; use an older copy" \

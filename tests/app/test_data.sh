@@ -31,7 +31,7 @@ is "phonemize --stress, a word of the dictionary" "HH AH0 L OW1" "$(echo hello |
 printf '[laughs] one (coughs)\n' > "$w"
 run phonemize --lexicon "$tmp/dict" "$w"
 is "phonemize skips marks" "W AH N" "$out"
-has "phonemize counts marks" "$err" "linnet: 2 marks such as [laughs] are no words and were skipped"
+has "phonemize counts marks" "$err" "linnet: 2 marks such as [laughs] are not words and were skipped"
 printf 'ones threes\n' > "$w"
 run phonemize --lexicon "$tmp/dict" --oov "$tmp/oov" "$w"
 is "words derived from the dictionary" "W AH N Z TH R IY Z" "$out"

@@ -51,7 +51,7 @@ refused "a format that does not exist" 2 "--format must be one of text|json|ctm|
     decode -f json,xml "$tmp/zoo.npy"
 refused "an empty format" 2 "not ''" decode -f json, "$tmp/zoo.npy"
 refused "words that were not looked for" 2 "--unit words is for --words" decode --unit words "$tmp/zoo.npy"
-refused "two of one name" 1 "two files are called zoo" decode --output-dir "$tmp/all" "$tmp/zoo.npy" "$tmp/./zoo.npy"
+refused "two of one name" 1 "would have the same result zoo" decode --output-dir "$tmp/all" "$tmp/zoo.npy" "$tmp/./zoo.npy"
 
 # The same order for any number of threads.
 for i in 1 2 3 4 5 6 7 8 9; do cp "$tmp/hello.npy" "$tmp/n$i.npy"; done
@@ -102,7 +102,7 @@ if [ -f share/linnet/phones.lm ]; then
 fi
 if [ -f share/linnet/phones.lm ]; then
     printf 'ah AH\nah(2) AA\nhello HH AH L OW\n' > "$tmp/ah.dict"
-    refused "a model of phones for words" 1 "phones.lm is of phones: leave --words out" \
+    refused "a model of phones for words" 1 "phones.lm is a model of phones; omit --words" \
         decode --words --lm phones.lm -l "$tmp/ah.dict" "$tmp/bed.npy"
 fi
 run decode -q -b 8 -n 3 -f json "$tmp/bed.npy"
@@ -121,16 +121,16 @@ printf 'bed\t0.001\n' > "$tmp/context"
 is "whose own bonus counts" "P EH D" "$(d --context "$tmp/context" -l "$tmp/dict" "$tmp/bed.npy")"
 is "LINNET_LEXICON" "B EH D" "$(LINNET_LEXICON=$tmp/dict d --phrase bed "$tmp/bed.npy")"
 printf '\n# nothing\n' > "$tmp/context"
-refused "an empty list" 1 "context holds no phrase; write one a line" decode --context "$tmp/context" -l "$tmp/dict" "$tmp/bed.npy"
+refused "an empty list" 1 "context has no phrase; write one per line" decode --context "$tmp/context" -l "$tmp/dict" "$tmp/bed.npy"
 printf 'head\nbed\tmuch\n' > "$tmp/context"
-refused "a bonus that is none" 1 "context:2: behind the tab stands 'much', and not a bonus" \
+refused "a bonus that is none" 1 "context:2: 'much' after the tab is not a bonus" \
     decode --context "$tmp/context" -l "$tmp/dict" "$tmp/bed.npy"
 refused "a phrase of digits" 1 "the phrase '911'" decode --phrase 911 -l "$tmp/dict" "$tmp/bed.npy"
 printf '# names\n\nhead\nGr\303\266\303\237e\t2\n' > "$tmp/context"
 refused "a phrase of the list that is none: where it stands" 1 "context:4: the phrase 'Gr" \
     decode --context "$tmp/context" -l "$tmp/dict" "$tmp/bed.npy"
 printf '\t2\n' > "$tmp/context"
-refused "a bonus of nothing" 1 "context:1: the phrase '': there is no word in it" \
+refused "a bonus of nothing" 1 "context:1: the phrase '': it has no word" \
     decode --context "$tmp/context" -l "$tmp/dict" "$tmp/bed.npy"
 refused "no such list" 1 "cannot open $tmp/none: No such file" decode --context "$tmp/none" -l "$tmp/dict" "$tmp/bed.npy"
 
@@ -190,14 +190,14 @@ refused "a bonus without a beam" 2 "--bonus is for --beam or --words" decode --b
 refused "a weight of nothing" 2 "--lm-weight is for --lm" decode -b 3 --lm-weight 2 "$m"
 refused "a bonus of no phrase" 2 "--context-bonus is for --context or --phrase" decode --context-bonus 2 "$m"
 refused "more alternatives than hypotheses" 2 "--n-best 9 needs a --beam of 9 or more" decode -b 3 -n 9 "$m"
-refused "alternatives in a format that has none" 2 "--n-best is for --format json" decode -n 3 "$m"
-refused "alternatives in formats that have none" 2 "--n-best is for --format json" \
+refused "alternatives in a format that has none" 2 "--n-best needs --format json" decode -n 3 "$m"
+refused "alternatives in formats that have none" 2 "--n-best needs --format json" \
     decode -n 3 -f srt,csv --output-dir "$tmp/b" "$m"
 refused "a beam too wide" 2 "--beam must be at most 1024 without --words" decode -b 2000 "$m"
 refused "no such model" 1 "cannot open $tmp/none.arpa" decode --lm "$tmp/none.arpa" "$m"
 sed 's/^ngram 2=4/ngram 2=9/' "$tmp/phones.arpa" > "$tmp/bad.arpa"
 refused "a malformed model" 1 "$tmp/bad.arpa:" decode --lm "$tmp/bad.arpa" "$m"
 sed 's/\(\<[BPD]\>\|EH\)/x\1/g' "$tmp/phones.arpa" > "$tmp/strange.arpa"
-refused "a model of other words" 1 "39 of the 39 phones such as AA not among them: if it is of words, add --words" \
+refused "a model of other words" 1 "lacks 39 of the 39 phones, such as AA; if it is a model of words, add --words" \
     decode --lm "$tmp/strange.arpa" "$m"
 finish

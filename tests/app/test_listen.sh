@@ -140,7 +140,7 @@ run listen -q --no-paced --beam 8 --from "$speech"
 is "a beam: status" 0 "$status"
 is "a beam: what transcribe says" "$("$LINNET" transcribe -q --beam 8 "$speech")" "$out"
 is "a beam: revisions, and stable text never changes" "" "$("$LINNET" listen -q --no-paced --beam 8 --json --raw --from "$tmp/twice.raw" | awk "$judge")"
-refused "alternatives that nobody would see" 2 "--n-best is for --json" listen --n-best 3 --from "$speech"
+refused "alternatives that nobody would see" 2 "--n-best needs --json" listen --n-best 3 --from "$speech"
 run listen -q --no-paced $words --n-best 3 --silence-after 0 --longest 0 --json --from "$speech"
 best=$(printf '%s\n' "$out" | sed -n 's/^{"type":"final".*,"alternatives":\(.*\)}$/\1/p')
 is "alternatives: the best is the result" "$("$LINNET" transcribe -q $words "$speech")" "$(printf '%s\n' "$best" | sed 's/^\[{"text":"\([^"]*\)".*/\1/')"
@@ -171,7 +171,7 @@ hasnt "phrases change: not before" "$(echo "$texts" | sed -n 1p)" "other"
 has "phrases change: then" "$(echo "$texts" | sed -n 2p)" "other"
 has "phrases change: what cannot be read leaves them" "$(echo "$texts" | sed -n 3p)" "other"
 has "phrases change: reported" "$(cat "$tmp/talk.err")" "linnet: 1 phrase from now on"
-has "phrases change: why not" "$(cat "$tmp/talk.err")" "$tmp/list:1: behind the tab stands 'much', and not a bonus such as 3.5; the phrases before it stay"
+has "phrases change: why not" "$(cat "$tmp/talk.err")" "$tmp/list:1: 'much' after the tab is not a bonus such as 3.5; the previous phrases remain"
 has "phrases change: in JSON" "$(cat "$tmp/talk.json")" '{"type":"context","phrases":1}'
 has "phrases change: why not, in JSON" "$(cat "$tmp/talk.json")" '{"type":"context","phrases":0,"message":"'
 
@@ -182,7 +182,7 @@ refused "--beam 0" 2 "--beam 0 excludes words" listen --words --beam 0 --from "$
 
 refused "--device and --from" 2 "exclude each other" listen --device 1 --from x.wav
 refused "--raw alone" 2 "--from is missing" listen --raw
-refused "--channel each" 2 "one voice" listen --channel each --from "$speech"
+refused "--channel each" 2 "one channel" listen --channel each --from "$speech"
 refused "--rate" 2 "--rate must be 0 or between 4000 and 192000, not 100" listen --rate 100
 refused "--blank" 2 "the probability of a blank is 0" listen --blank 0 --from "$speech"
 refused "no such file" 1 "cannot open $tmp/none.wav: No such file or directory" listen --from "$tmp/none.wav"

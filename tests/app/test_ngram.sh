@@ -189,7 +189,7 @@ refused "prune without a threshold" 2 "prune needs --entropy" ngram prune "$a"
 run ngram pack "$a" -o "$tmp/own.lm"
 sum=$(cksum < "$tmp/own.lm")
 for verb in pack arpa generate info; do
-    refused "$verb: the model as its own output" 2 "is read, and would be overwritten" ngram $verb "$tmp/own.lm" -o "$tmp/own.lm"
+    refused "$verb: the model as its own output" 2 "is an input and would be overwritten" ngram $verb "$tmp/own.lm" -o "$tmp/own.lm"
 done
 is "the file is unchanged" "$sum" "$(cksum < "$tmp/own.lm")"
 refused "text as a model" 1 "ngram_text.txt" ngram info "$text"

@@ -193,7 +193,7 @@ static const struct {
     {"whole =\n", "x.conf:1: whole: no value after '='", LIN_FORMAT},
     {"whole = # 3\n", "x.conf:1: whole: no value after '='", LIN_FORMAT},
     {"text = \"abc\n", "x.conf:1: text: a quoted value has no closing quote", LIN_FORMAT},
-    {"text = \"abc\" d\n", "x.conf:1: text: there is something after the closing quote", LIN_FORMAT},
+    {"text = \"abc\" d\n", "x.conf:1: text: there is text after the closing quote", LIN_FORMAT},
     {"flag = perhaps\n", "x.conf:1: flag needs yes or no", LIN_INVALID},
     {"whole = 3\nte\001xt = 4\n", "x.conf:2: control character 0x01 in column 3", LIN_FORMAT},
     {"--whole = 3\n", "x.conf:1: unknown name '--whole'", LIN_INVALID},
@@ -291,7 +291,7 @@ START_TEST(help_names_every_option)
     ck_assert_ptr_nonnull(strstr(text, "(default 3)"));
     ck_assert_ptr_nonnull(strstr(text, "(required)"));
     ck_assert_ptr_nonnull(strstr(text, "one|two|three"));
-    ck_assert_ptr_nonnull(strstr(text, "--no-on switches it off"));
+    ck_assert_ptr_nonnull(strstr(text, "--no-on turns it off"));
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) ck_assert_msg(strlen(line) <= 110, "too wide: %s", line);
 }
 END_TEST

@@ -73,7 +73,7 @@ for shell in bash zsh fish; do
     printf '%s\n' "$out" > "$tmp/completion.$shell"
     if command -v $shell > /dev/null; then ok "$shell parses its completion" $shell -n "$tmp/completion.$shell"; fi
 done
-refused "completion of another shell" 2 "there is one for bash, zsh and fish" completion tcsh
+refused "completion of another shell" 2 "only for bash, zsh and fish" completion tcsh
 if command -v bash > /dev/null; then
     # completes WANT WORD...: the words as bash splits them; the last is completed
     completes() {

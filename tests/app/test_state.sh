@@ -107,11 +107,11 @@ is "interrupted: nothing is lost" "$(t -f ctm "$tmp/x.wav" | phones)" "$(phones 
 other=$tmp/other/checkpoint.safetensors
 s=$tmp/first.bin
 refused "a state of another model" 1 "$s belongs to another model" transcribe -q -m "$other" --raw --load-state "$s" "$tmp/two.raw"
-refused "another rate" 1 "$s goes on with sound at 16000 Hz" transcribe -q --raw --rate 8000 --load-state "$s" "$tmp/two.raw"
+refused "another rate" 1 "$s continues with sound at 16000 Hz" transcribe -q --raw --rate 8000 --load-state "$s" "$tmp/two.raw"
 refused "another channel" 1 "$s is of --channel mix" transcribe -q --raw --channel 1 --load-state "$s" "$tmp/two.raw"
-refused "other resets" 1 "$s: it was put away with --reset auto; use the options it was made with" \
+refused "other resets" 1 "$s: it was saved with --reset auto; use the same options" \
     transcribe -q --raw --reset never --load-state "$s" "$tmp/two.raw"
-refused "other endpoints" 1 "$s: it was put away with other rules for endpoints" \
+refused "other endpoints" 1 "$s: it was saved with other endpoint rules" \
     transcribe -q --raw --silence-after 0.7 --load-state "$s" "$tmp/two.raw"
 refused "a rate whose state cannot be saved" 1 "bring it to 16000 Hz first" \
     transcribe -q --raw --rate 15999 --save-state "$tmp/n.bin" "$tmp/one.raw"
@@ -126,7 +126,7 @@ size=$(wc -c < "$s" | tr -d ' ')
 head -c $((size - 1)) "$s" > "$tmp/short.bin"
 refused "a state cut short" 1 "is damaged" transcribe -q --raw --load-state "$tmp/short.bin" "$tmp/two.raw"
 head -c 50 "$s" > "$tmp/short.bin"
-refused "a state of 50 bytes" 1 "is damaged: it is cut short" transcribe -q --raw --load-state "$tmp/short.bin" "$tmp/two.raw"
+refused "a state of 50 bytes" 1 "is damaged: it is truncated" transcribe -q --raw --load-state "$tmp/short.bin" "$tmp/two.raw"
 { cat "$s"; echo; } > "$tmp/long.bin"
 refused "a state followed by other bytes" 1 "is damaged" transcribe -q --raw --load-state "$tmp/long.bin" "$tmp/two.raw"
 for at in 8 13 30 60 119 125 $((size / 2)) $((size - 1)); do

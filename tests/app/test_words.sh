@@ -96,7 +96,7 @@ refused "a phrase of no letters" 1 "the phrase '911': '9' at byte 1" decode -q $
 printf 'hollow\n\n12 hollows\n' > "$tmp/context"
 refused "one of a list: where it stands" 1 "context:3: the phrase '12 hollows'" decode -q $lm --context "$tmp/context" "$tmp/hw.npy"
 printf '\t5\n' > "$tmp/context"
-refused "a bonus of nothing" 1 "context:1: the phrase '': there is no word" decode -q $lm --context "$tmp/context" "$tmp/hw.npy"
+refused "a bonus of nothing" 1 "context:1: the phrase '': it has no word" decode -q $lm --context "$tmp/context" "$tmp/hw.npy"
 
 # ---- what is missing or wrong ----------------------------------------------------------------------------------------------------
 
@@ -179,13 +179,13 @@ for how in "--beam 8" "--beam 8 --beam-labels 0 --skip-blank 0" "$words" "$words
     done
 done
 frames="--raw --load-state $tmp/last.bin"
-refused "a state of words for phonemes" 1 "last.bin: it was put away by words search, this is greedy search" \
+refused "a state of words for phonemes" 1 "last.bin: it was saved by words search, this is greedy search" \
     transcribe -q $frames "$tmp/s.raw"
-refused "a state of other words" 1 "last.bin: it was put away by another words search" \
+refused "a state of other words" 1 "last.bin: it was saved by another words search" \
     transcribe -q $frames --words -l "$tmp/words.dict" --lm "$tmp/words.arpa" "$tmp/s.raw"
-refused "a state of another beam" 1 "last.bin: it was put away by another words search" \
+refused "a state of another beam" 1 "last.bin: it was saved by another words search" \
     transcribe -q $frames $words -b 100 --bonus 3 "$tmp/s.raw"
-refused "alternatives of a piece" 2 "--n-best is of a whole FILE" transcribe -q $frames $words -n 3 "$tmp/s.raw"
+refused "alternatives of a piece" 2 "--n-best needs a whole FILE" transcribe -q $frames $words -n 3 "$tmp/s.raw"
 run info "$tmp/last.bin"
 has "info says by what" "$out" "by:               words"
 t --words --no-lm -l "$tmp/x.dict" --no-unknown --channel each --ids "$tmp/s.wav" > "$tmp/each"

@@ -390,7 +390,7 @@ START_TEST(earlier_versions_are_still_read)
             ck_assert(memcmp(&got, &g[l], sizeof got) == 0);
             ck_assert(memcmp(lin_state_image(&old, l), lin_state_image(&s, l), 30) == 0);
             OK(lin_state_get_endpoint(&old, l, &never, &endpoint, &err));
-            FAILS(lin_state_get_endpoint(&old, l, &always, &endpoint, &err), LIN_MISMATCH, "put away with --reset never");
+            FAILS(lin_state_get_endpoint(&old, l, &always, &endpoint, &err), LIN_MISMATCH, "saved with --reset never");
         }
         bytes[8] = 4;
         FAILS(lin_state_parse(bytes, n, "old", &old, &err), LIN_FORMAT,
@@ -434,9 +434,9 @@ START_TEST(endpoints_are_part_of_a_state)
         ck_assert(got.length_s > 0.08 && got.heard);
     }
     resets.rules.after_s = 0.7;
-    FAILS(lin_state_get_endpoint(&read, 0, &resets, &got, &err), LIN_MISMATCH, "put away with other rules for endpoints");
+    FAILS(lin_state_get_endpoint(&read, 0, &resets, &got, &err), LIN_MISMATCH, "saved with other endpoint rules");
     resets.from_s = 0;
-    FAILS(lin_state_get_endpoint(&read, 0, &resets, &got, &err), LIN_MISMATCH, "put away with --reset auto");
+    FAILS(lin_state_get_endpoint(&read, 0, &resets, &got, &err), LIN_MISMATCH, "saved with --reset auto");
     // Damaged, and the checksum is right all the same.
     e[0].silent_s = NAN;
     resets.rules.after_s = 0.8;
@@ -476,9 +476,9 @@ START_TEST(decoders_of_any_size_and_others_are_told_apart)
     OK(lin_state_parse(s.bytes, s.n, "x", &read, &err));
     OK(lin_state_get_decoder(&read, 1, &search, room, &err));
     ck_assert(memcmp(room, state, bytes) == 0);
-    FAILS(lin_state_get_decoder(&read, 0, &greedy, room, &err), LIN_MISMATCH, "put away by beam search, this is greedy search");
-    FAILS(lin_state_get_decoder(&read, 0, &other, room, &err), LIN_MISMATCH, "put away by another beam search");
-    FAILS(lin_state_get_decoder(&read, 0, &same_id, room, &err), LIN_MISMATCH, "put away by another beam search");
+    FAILS(lin_state_get_decoder(&read, 0, &greedy, room, &err), LIN_MISMATCH, "saved by beam search, this is greedy search");
+    FAILS(lin_state_get_decoder(&read, 0, &other, room, &err), LIN_MISMATCH, "saved by another beam search");
+    FAILS(lin_state_get_decoder(&read, 0, &same_id, room, &err), LIN_MISMATCH, "saved by another beam search");
     memset(lin_state_decoder(&read, 0), 0xEE, bytes);
     ck_assert_int_ne(lin_state_get_decoder(&read, 0, &search, room, NULL), LIN_OK);
     lin_free(state);

@@ -619,7 +619,7 @@ START_TEST(phrases_that_cannot_be_read)
     const lin_search_context before = search.decoding.context;
     test_write_file(list, "zaa\tmuch\n", 9);
     ck_assert_int_eq(lin_decoding_reread(&search.decoding, &n, &err), LIN_FORMAT);
-    ck_assert_msg(strstr(err.message, "list:1: behind the tab stands 'much'") != NULL, "%s", err.message);
+    ck_assert_msg(strstr(err.message, "list:1: 'much' after the tab") != NULL, "%s", err.message);
     ck_assert_ptr_eq(search.decoding.context.words, before.words);
     remove(list);
     ck_assert_int_eq(lin_decoding_reread(&search.decoding, &n, &err), LIN_IO);

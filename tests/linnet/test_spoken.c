@@ -89,9 +89,9 @@ START_TEST(phones_in_any_case)
     static const char *const names[] = {"HH", "AH", "L", "OW"};
     for (int i = 0; i < 4; i++)
         ck_assert_str_eq(lin_phones_name(phones, s.graph->states[s.graph->slots[i].first].label), names[i]);
-    REFUSED(lin_spoken_phones(&s, phones, "HH Q", 4, &err), LIN_INVALID, "'Q' is no phoneme");
-    REFUSED(lin_spoken_phones(&s, phones, "<blank>", 7, &err), LIN_INVALID, "'<blank>' is no phoneme");
-    REFUSED(lin_spoken_phones(&s, phones, "\x1b[0m", 4, &err), LIN_INVALID, "'?[0m' is no phoneme");
+    REFUSED(lin_spoken_phones(&s, phones, "HH Q", 4, &err), LIN_INVALID, "'Q' is not a phoneme");
+    REFUSED(lin_spoken_phones(&s, phones, "<blank>", 7, &err), LIN_INVALID, "'<blank>' is not a phoneme");
+    REFUSED(lin_spoken_phones(&s, phones, "\x1b[0m", 4, &err), LIN_INVALID, "'?[0m' is not a phoneme");
     REFUSED(lin_spoken_phones(&s, phones, " ", 1, &err), LIN_INVALID, "there are no phonemes");
     lin_spoken_free(&s);
     close_lexicon();
