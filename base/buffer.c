@@ -58,7 +58,7 @@ void lin_buffer_fixed(lin_buffer *b, double value, int digits)
     if (digits < 0) digits = 0;
     if (digits > 9) digits = 9;
     double size = isfinite(value) ? fmin(fabs(value), 9e15) : 0;
-    const double apart = size > 9e8 ? floor(size) : 0; // what would not fit when the digits are shifted before the point
+    const double apart = size > 9e8 ? floor(size) : 0; // the part that would not fit when the digits are shifted before the point
     const long long scaled = llround((size - apart) * (double)powers[digits]);
     const long long whole = (long long)apart + scaled / powers[digits];
     const char *sign = value < 0 && (whole || scaled) ? "-" : "";

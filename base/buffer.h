@@ -1,13 +1,14 @@
 /*
- * buffer.h - text that grows: where writers and reports put their output before it goes to a file.
+ * buffer.h - growing text: writers and reports put their output here before it goes to a file.
  *
  *   lin_buffer out = {0};
  *   lin_buffer_text(&out, "PER ");
- *   lin_buffer_fixed(&out, 12.3456, 2);                  // "12.35", with a point whatever the locale says
- *   if (lin_buffer_status(&out, &err)) ...               // an allocation failed on the way; what was appended since is missing
+ *   lin_buffer_fixed(&out, 12.3456, 2);                  // "12.35", with a point in every locale
+ *   if (lin_buffer_status(&out, &err)) ...               // an allocation failed; text appended since is missing
  *   lin_buffer_free(&out);
  *
- * Appending returns nothing: a failure is remembered and told once at the end, so that writers read like the text they write.
+ * Appending returns nothing: a failure is stored and reported once at the end, so that the code of writers reads like their
+ * output.
  * Threads: one at a time per buffer.
  */
 #ifndef LIN_BASE_BUFFER_H
@@ -19,9 +20,9 @@
 #include "base/status.h"
 
 typedef struct lin_buffer {
-    char *data; /* NUL-terminated behind n bytes once anything was appended; NULL before */
+    char *data; /* NUL-terminated after n bytes once anything was appended; NULL before */
     size_t n, capacity;
-    size_t failed; /* bytes that could not be had, 0 if all is well */
+    size_t failed; /* bytes of the failed allocation, 0 if none failed */
 } lin_buffer;
 
 void lin_buffer_bytes(lin_buffer *buffer, const char *bytes, size_t n);
@@ -31,30 +32,30 @@ void lin_buffer_char(lin_buffer *buffer, char c);
 void lin_buffer_format(lin_buffer *buffer, const char *fmt, ...) LIN_PRINTF(2, 3);
 void lin_buffer_integer(lin_buffer *buffer, long long value);
 
-/* Decimal with `digits` (0..9) digits behind the point, half away from zero; "0" with its zeros for what is not finite, and 9e15
- * with its sign for what is farther from 0 than that. */
+/* Decimal with `digits` (0..9) digits after the point, rounded half away from zero. Values that are not finite give "0" with its
+ * zeros; values beyond +-9e15 give 9e15 with their sign. */
 void lin_buffer_fixed(lin_buffer *buffer, double value, int digits);
 
-/* A JSON string with its quotes (RFC 8259): escapes what must be, and writes bytes that are not UTF-8 as U+FFFD. */
+/* A JSON string with its quotes (RFC 8259): escapes characters as required, and replaces bytes that are not UTF-8 by U+FFFD. */
 void lin_buffer_json(lin_buffer *buffer, const char *text, size_t n);
 
-/* Members of a JSON object: its key, behind a comma unless the object begins here, and its value; a text that is NULL is null. */
+/* Members of a JSON object: the key, after a comma unless the object begins here, and the value; a NULL text becomes null. */
 void lin_buffer_key(lin_buffer *buffer, const char *key);
 void lin_buffer_member_text(lin_buffer *buffer, const char *key, const char *text);
 void lin_buffer_member_integer(lin_buffer *buffer, const char *key, long long value);
 void lin_buffer_member_fixed(lin_buffer *buffer, const char *key, double value, int digits);
 
-/* Text of an HTML element or of a quoted attribute: escapes <, >, &, " and ', and writes control characters and bytes that are not
- * UTF-8 as U+FFFD. */
+/* Text of an HTML element or of a quoted attribute: escapes <, >, &, " and ', and replaces control characters and bytes that are
+ * not UTF-8 by U+FFFD. */
 void lin_buffer_html(lin_buffer *buffer, const char *text, size_t n);
 
-/* Blanks until the text since byte `from` fills `width` bytes; with `right` they go before it. For tables. */
+/* Appends blanks until the text from byte `from` fills `width` bytes; with `right` they go before it. For tables. */
 void lin_buffer_pad(lin_buffer *buffer, size_t from, size_t width, int right);
 
 /* LIN_NO_MEMORY if any append failed. */
 lin_status lin_buffer_status(const lin_buffer *buffer, lin_error *err);
 
-/* Writes all of it to an open file; `name` stands in the message. LIN_IO if the file does not take it. */
+/* Writes the whole text to an open file; `name` is for the message. LIN_IO if writing fails. */
 lin_status lin_buffer_write(const lin_buffer *buffer, FILE *file, const char *name, lin_error *err);
 
 void lin_buffer_clear(lin_buffer *buffer); /* keeps the memory */

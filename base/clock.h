@@ -1,5 +1,5 @@
 /*
- * clock.h - the time that has passed, on clocks that changes of the date do not affect.
+ * clock.h - elapsed time, on clocks that do not depend on the date.
  *
  * Threads: any.
  */
@@ -12,7 +12,7 @@
 double lin_now(void);
 int64_t lin_now_ns(void);
 
-/* Seconds that the calling thread has run on a processor: other work on the machine does not count. */
+/* Seconds of processor time of the calling thread: other work on the machine does not count. */
 double lin_now_cpu(void);
 
 #endif

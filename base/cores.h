@@ -6,13 +6,13 @@
 #ifndef LIN_BASE_CORES_H
 #define LIN_BASE_CORES_H
 
-/* How many there are, 1 or more. */
+/* Their number, 1 or more. */
 int lin_cores(void);
 
-/* The system's number of the i-th of them, 0 <= i < lin_cores(); 0 where there is no such core or the system does not tell. */
+/* The system's number of core i, 0 <= i < lin_cores(); 0 if there is no such core or the system does not report it. */
 int lin_core_number(int i);
 
-/* Asks the system to run the calling thread on the i-th of them only. A wish: nothing happens where the system refuses. */
+/* Requests that the calling thread runs only on core i. If the system refuses, nothing changes. */
 void lin_core_pin(int i);
 
 #endif

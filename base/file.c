@@ -1,4 +1,4 @@
-// file.c - files that are whole or not there; see file.h.
+// file.c - writes files completely or not at all; see file.h.
 
 #include "base/file.h"
 
@@ -20,13 +20,13 @@ enum { BUFFER = 1 << 18, NUMBERED = 16, NAMES = 64, LONGEST_BASE = 200, PARTS = 
 
 struct lin_file_writer {
     int fd, flags;
-    char *path;      // as it was given, for messages
-    char *target;    // what a symlink points to; else the path
+    char *path;      // as given, for messages
+    char *target;    // the target of a symlink; else the path
     char *temporary; // NULL: written in place
     unsigned char *buffer;
     size_t buffered;
-    uint64_t size; // buffered bytes included
-    off_t begin;   // in place: where our first byte goes
+    uint64_t size; // including buffered bytes
+    off_t begin;   // in place: the offset of the first byte written
     lin_status failed;
     char why[sizeof(((lin_error *)0)->message)];
 };
@@ -48,7 +48,8 @@ static lin_status refuse(lin_file_writer *w, const char *what, int error, lin_er
     return lin_fail(err, LIN_IO, "%s", w->why);
 }
 
-// ---- where it goes --------------------------------------------------------------------------------------------------------------
+// ---- the target
+// -----------------------------------------------------------------------------------------------------------------
 
 static const char *base_of(const char *path)
 {
@@ -56,7 +57,7 @@ static const char *base_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
-// The folder of a path, without links; 0 if there is none.
+// The folder of a path, with links resolved; 0 if it does not exist.
 static int folder_of(const char *path, char folder[PATH_MAX])
 {
     char part[PATH_MAX];
@@ -68,8 +69,8 @@ static int folder_of(const char *path, char folder[PATH_MAX])
 }
 
 /*
- * Follows symlinks to a name that is none, there or not. Names in /proc (/dev/stdout leads to /proc/self/fd/1) look like links to
- * files, but are open files: 1 in *is_open.
+ * Follows symlinks to a name that is not a link, whether it exists or not. Names in /proc (/dev/stdout leads to /proc/self/fd/1)
+ * look like links to files, but are open files: then *is_open is 1.
  */
 static int follow(const char *path, char *target, size_t capacity, int *is_open)
 {
@@ -94,7 +95,7 @@ static int follow(const char *path, char *target, size_t capacity, int *is_open)
     return ELOOP;
 }
 
-// An open file of our own is taken over with its place in it, so that what was written before, and `>> file`, stay.
+// An open file of this process is used at its present offset, so that earlier output, and `>> file`, stay.
 static int open_in_place(const char *target)
 {
     char folder[PATH_MAX], own[PATH_MAX], *end;
@@ -111,13 +112,13 @@ static int open_in_place(const char *target)
 
 // ---- the temporary file ---------------------------------------------------------------------------------------------------------
 
-// NULL if memory is short. Numbers first, so that what was left behind is found; then names that nobody can have guessed.
+// NULL if memory is short. First numbered names, so that stale files are found; then names that cannot be guessed.
 static void name_temporary(const lin_file_writer *w, int attempt, char *name, size_t capacity)
 {
     const char *base = base_of(w->target);
     size_t n = strlen(base);
     if (n > LONGEST_BASE) {
-        for (n = LONGEST_BASE; n && ((unsigned char)base[n] & 0xC0) == 0x80;) n--; // no half a character
+        for (n = LONGEST_BASE; n && ((unsigned char)base[n] & 0xC0) == 0x80;) n--; // no partial character
     }
     const int before = (int)(base - w->target) + (int)n;
     if (attempt < NUMBERED) {
@@ -138,7 +139,7 @@ static int is_named(int fd, const char *name, struct stat *mine)
 
 typedef enum found { FOUND_FOREIGN, FOUND_LOCKED, FOUND_STALE } found;
 
-// What stands under the name of a temporary file. A stale one of ours is removed, unless it is to be kept.
+// Examines the name of a temporary file. A stale one of this user is removed, unless it is to be kept.
 static found look_at(const char *name, int keep)
 {
     struct stat st;
@@ -165,7 +166,7 @@ static lin_status open_temporary(lin_file_writer *w, lin_error *err)
         name_temporary(w, attempt, w->temporary, capacity);
         w->fd = open(w->temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
         if (w->fd >= 0) {
-            // somebody who takes it for a stale one may be faster than our lock
+            // another process that takes it for a stale one may lock it first
             const int locked = flock(w->fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
             if (locked && is_named(w->fd, w->temporary, &mine)) return LIN_OK;
             close(w->fd);
@@ -173,7 +174,7 @@ static lin_status open_temporary(lin_file_writer *w, lin_error *err)
         } else if (errno != EEXIST) {
             const int error = errno;
             lin_free(w->temporary);
-            w->temporary = NULL; // not ours to remove
+            w->temporary = NULL; // not this process's file
             return refuse(w, "write", error, err);
         } else {
             const found what = look_at(w->temporary, w->flags & LIN_FILE_KEEP_STALE);
@@ -191,7 +192,7 @@ static lin_status open_temporary(lin_file_writer *w, lin_error *err)
         }
         if (++again > 64) attempt++;
     }
-    lin_fail(err, LIN_IO, "cannot write %.400s: names like %.400s are taken; remove them", w->path, w->temporary);
+    lin_fail(err, LIN_IO, "cannot write %.400s: all names like %.400s are in use; remove those files", w->path, w->temporary);
     lin_free(w->temporary);
     w->temporary = NULL;
     return LIN_IO;
@@ -214,18 +215,18 @@ static lin_status open_target(lin_file_writer *w, lin_error *err)
     if (exists && S_ISDIR(old.st_mode)) return lin_fail(err, LIN_IO, "cannot write %.800s: it is a directory", w->path);
     if (is_open || (exists && !S_ISREG(old.st_mode))) {
         if (!(w->flags & LIN_FILE_STREAM))
-            return lin_fail(err, LIN_IO, "cannot write %.800s: it is not a regular file, and only one can hold this format",
+            return lin_fail(err, LIN_IO, "cannot write %.800s: it is not a regular file, which this format requires",
                             w->path);
         w->fd = open_in_place(target);
         if (w->fd < 0) return refuse(w, "write", errno, err);
         w->begin = lseek(w->fd, 0, SEEK_CUR);
         return LIN_OK;
     }
-    // a file that is protected against writing is not replaced either
+    // a write-protected file is not replaced either
     if (exists && access(target, W_OK) != 0) return refuse(w, "write", errno, err);
     lin_status status = open_temporary(w, err);
     if (status != LIN_OK || !exists) return status;
-    if (geteuid() == 0 && fchown(w->fd, old.st_uid, old.st_gid) != 0) errno = 0; // then it is root's
+    if (geteuid() == 0 && fchown(w->fd, old.st_uid, old.st_gid) != 0) errno = 0; // then root owns it
     fchmod(w->fd, old.st_mode & 0777);
     return LIN_OK;
 }
@@ -309,7 +310,7 @@ int lin_file_descriptor(const lin_file_writer *w) { return w->fd; }
 
 int lin_file_in_place(const lin_file_writer *w) { return w->temporary == NULL; }
 
-// A file that was opened to be appended to cannot be patched: pwrite appends there too. Devices take it as they like.
+// A file opened for appending cannot be patched: pwrite appends there too. Devices vary.
 int lin_file_can_seek(const lin_file_writer *w)
 {
     struct stat st;
@@ -319,7 +320,7 @@ int lin_file_can_seek(const lin_file_writer *w)
 
 // ---- the end --------------------------------------------------------------------------------------------------------------------
 
-// So that the rename itself survives a power cut. Some file systems cannot sync a directory: no reason to fail.
+// Makes the rename itself survive a power failure. Some file systems cannot sync a directory: that is not an error.
 static void sync_folder(const char *path)
 {
     char folder[PATH_MAX];
@@ -350,11 +351,11 @@ lin_status lin_file_commit(lin_file_writer *w, lin_error *err)
         release(w);
         return status;
     }
-    // what was put there meanwhile is not replaced, if it is a device or a link
+    // a device or link that appeared there meanwhile is not replaced
     struct stat there;
     if (status == LIN_OK && lstat(w->target, &there) == 0 && !S_ISREG(there.st_mode))
-        status = lin_fail(err, LIN_IO, "cannot write %.800s: something that is no regular file was put there", w->path);
-    // renamed while still locked: nobody takes it for a stale one
+        status = lin_fail(err, LIN_IO, "cannot write %.800s: the path has become something other than a regular file", w->path);
+    // renamed while still locked: no process takes it for a stale one
     if (status == LIN_OK && rename(w->temporary, w->target) != 0) status = refuse(w, "rename the finished file to", errno, err);
     if (status != LIN_OK) unlink(w->temporary);
     else if (!(w->flags & LIN_FILE_OF_MANY)) sync_folder(w->target);

@@ -25,7 +25,8 @@ typedef struct output {
 
 static lin_status grow(output *out, const char *name, lin_error *err)
 {
-    size_t larger = out->capacity <= out->most / 2 ? out->capacity * 2 : out->most + 2; // one byte too many shows, one is the NUL's
+    size_t larger = out->capacity <= out->most / 2 ? out->capacity * 2
+                                                   : out->most + 2; // one to detect too much, one for the NUL
     if (out->used > out->most)
         return lin_fail(err, LIN_FORMAT, "%s: over %zu bytes when expanded, too many for a text file", name, out->most);
     char *text = lin_resize(out->text, larger, 1);
@@ -39,7 +40,7 @@ static lin_status expand(z_stream *z, const unsigned char *bytes, size_t n, outp
 {
     size_t taken = 0;
     for (;;) {
-        if (out->used + 1 >= out->capacity) { // one byte is the NUL's
+        if (out->used + 1 >= out->capacity) { // one byte is for the NUL
             lin_status status = grow(out, name, err);
             if (status) return status;
         }
@@ -57,16 +58,16 @@ static lin_status expand(z_stream *z, const unsigned char *bytes, size_t n, outp
             if (taken == n && out->used > out->most) return grow(out, name, err);
             if (taken == n) return LIN_OK;
             if (!lin_gzip_is(bytes + taken, n - taken))
-                return lin_fail(err, LIN_FORMAT, "%s: something else follows the gzip'd text at byte %zu; remove it", name, taken);
-            if (inflateReset(z) != Z_OK) return lin_fail(err, LIN_FORMAT, "%s: gzip'd, and damaged at byte %zu", name, taken);
+                return lin_fail(err, LIN_FORMAT, "%s: other data follow the gzip'd text at byte %zu; remove them", name, taken);
+            if (inflateReset(z) != Z_OK) return lin_fail(err, LIN_FORMAT, "%s: the gzip data are damaged at byte %zu", name, taken);
             continue;
         }
         if (code == Z_MEM_ERROR) return lin_no_memory(err, name, 0);
         if (code != Z_OK && code != Z_BUF_ERROR)
-            return lin_fail(err, LIN_FORMAT, "%s: gzip'd, and damaged before byte %zu of %zu (%s); get it again", name, taken, n,
-                            z->msg ? z->msg : "no gzip");
+            return lin_fail(err, LIN_FORMAT, "%s: the gzip data are damaged before byte %zu of %zu (%s); get a new copy", name,
+                            taken, n, z->msg ? z->msg : "no gzip");
         if (taken == n && out->used + 1 < out->capacity)
-            return lin_fail(err, LIN_FORMAT, "%s: gzip'd, and cut after %zu bytes; get it again", name, n);
+            return lin_fail(err, LIN_FORMAT, "%s: the gzip data are truncated after %zu bytes; get a new copy", name, n);
     }
 }
 
@@ -74,8 +75,8 @@ lin_status lin_gzip_expand(const void *bytes, size_t n, size_t most, const char 
 {
     *text = NULL;
     *n_text = 0;
-    // The last four bytes say how long the text is, modulo 2^32 and for the last member only: a first guess. Deflate makes no less
-    // than a 1032nd of its input.
+    // The last four bytes give the length of the text, modulo 2^32 and for the last member only: a first estimate. Deflate
+    // compresses at most 1032 to 1.
     const unsigned char *b = bytes;
     size_t guess = 0;
     if (n > 4) guess = b[n - 4] | (size_t)b[n - 3] << 8 | (size_t)b[n - 2] << 16 | (size_t)b[n - 1] << 24;

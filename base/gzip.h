@@ -1,5 +1,5 @@
 /*
- * gzip.h - gzip'd bytes to plain ones, for base/textfile: every reader of text takes gzip too.
+ * gzip.h - expands gzip data, for base/textfile: every reader of text also accepts gzip.
  *
  *   if (lin_gzip_is(bytes, n)) lin_gzip_expand(bytes, n, LIN_TEXT_MAX_BYTES, "x.gz", &text, &n_text, &err);
  *
@@ -12,7 +12,7 @@
 
 #include "base/status.h"
 
-/* Whether the bytes begin as a gzip file does. */
+/* Whether the bytes begin like a gzip file. */
 static inline int lin_gzip_is(const void *bytes, size_t n)
 {
     const unsigned char *b = bytes;
@@ -20,8 +20,8 @@ static inline int lin_gzip_is(const void *bytes, size_t n)
 }
 
 /*
- * Expands all of it to *text, NUL-terminated behind its *n_text bytes and released with lin_free. LIN_FORMAT, naming the byte: cut,
- * damaged, followed by something else, or over `most` bytes when expanded. LIN_NO_MEMORY. On failure *text is NULL.
+ * Expands all data to *text, NUL-terminated after its *n_text bytes and released with lin_free. LIN_FORMAT, naming the byte:
+ * truncated, damaged, followed by other data, or over `most` bytes when expanded. LIN_NO_MEMORY. On failure *text is NULL.
  */
 lin_status lin_gzip_expand(const void *bytes, size_t n, size_t most, const char *name, char **text, size_t *n_text, lin_error *err);
 

@@ -1,7 +1,7 @@
 /*
  * half.h - half precision (IEEE 754 binary16) to and from float, in plain C that compilers vectorise.
  *
- * Widening is exact. Narrowing rounds to nearest, ties to even; what lies beyond 65,504 becomes infinity, a NaN stays a NaN.
+ * Widening is exact. Narrowing rounds to nearest, ties to even; magnitudes from 65,520 become infinity, a NaN stays a NaN.
  */
 #ifndef LIN_BASE_HALF_H
 #define LIN_BASE_HALF_H

@@ -19,11 +19,11 @@
 static inline uint64_t lin_hash_word(const unsigned char *bytes, size_t n)
 {
     uint64_t word = 0;
-    memcpy(&word, bytes, n); // little-endian, as all our files
+    memcpy(&word, bytes, n); // little-endian, like all files of the project
     return word;
 }
 
-/* seed: 0, or the hash of what came before. */
+/* seed: 0, or the hash of the preceding bytes. */
 static inline uint64_t lin_hash(const void *bytes, size_t n, uint64_t seed)
 {
     const unsigned char *p = (const unsigned char *)bytes; // C++ includes this too

@@ -10,10 +10,10 @@
 #include "base/memory.h"
 #include "base/utf8.h"
 
-// A header of our own models holds some 1,500 values in 4 levels; these limits keep a hostile one below 30 MB of memory.
+// A header of linnet's own models has some 1,500 values in 4 levels; these limits keep a hostile one below 30 MB of memory.
 enum { MAX_DEPTH = 16, MAX_VALUES = 200000 };
 
-// Nesting and number of values, from the brackets and commas outside strings.
+// Checks nesting and number of values by the brackets and commas outside strings.
 static lin_status measure(const char *text, size_t n, const char *name, size_t offset, lin_error *err)
 {
     int depth = 0;
@@ -32,7 +32,7 @@ static lin_status measure(const char *text, size_t n, const char *name, size_t o
         } else if (c == '}' || c == ']') {
             depth--;
         } else if (c == ',' && ++values > MAX_VALUES) {
-            return lin_fail(err, LIN_FORMAT, "%s holds more than %d values", name, MAX_VALUES);
+            return lin_fail(err, LIN_FORMAT, "%s has more than %d values", name, MAX_VALUES);
         }
     }
     return LIN_OK;
@@ -67,8 +67,8 @@ lin_status lin_json_parse(const char *text, size_t n, const char *name, size_t o
     if (!tree && error == ENOMEM) return lin_no_memory(err, "parsing JSON", n);
     if (!tree) return lin_fail(err, LIN_FORMAT, "%s is not JSON at byte %zu", name, offset + end);
     while (end < n && strchr(" \t\r\n", text[end])) end++;
-    if (end < n) status = lin_fail(err, LIN_FORMAT, "%s goes on after its end at byte %zu", name, offset + end);
-    else if (!is_clean(tree)) status = lin_fail(err, LIN_FORMAT, "%s holds control characters", name);
+    if (end < n) status = lin_fail(err, LIN_FORMAT, "%s has extra text after its end, at byte %zu", name, offset + end);
+    else if (!is_clean(tree)) status = lin_fail(err, LIN_FORMAT, "%s contains control characters", name);
     if (status == LIN_OK) *json = tree;
     else cJSON_Delete(tree);
     return status;
@@ -119,7 +119,7 @@ static lin_status read_field(const cJSON *item, const char *name, const lin_json
         return lin_fail(err, LIN_FORMAT, "%s: %s is not one of its names (\"%s\", ...)", name, field->key, field->names[0]);
     default:
         if (same_json(item, field->names[0])) return LIN_OK;
-        return lin_fail(err, LIN_UNSUPPORTED, "%s: %s is not %s, the only kind this program makes", name, field->key,
+        return lin_fail(err, LIN_UNSUPPORTED, "%s: %s is not %s, the only value this program supports", name, field->key,
                         field->names[0]);
     }
 }
@@ -129,13 +129,13 @@ lin_status lin_json_read(const char *text, const char *name, const lin_json_fiel
     cJSON *json;
     lin_status status = lin_json_parse(text, strlen(text), name, 0, &json, err);
     if (status != LIN_OK) return status;
-    unsigned long long seen = 0; // a bit per field
+    unsigned long long seen = 0; // one bit per field
     if (!cJSON_IsObject(json)) status = lin_fail(err, LIN_FORMAT, "%s is not a JSON object", name);
     for (const cJSON *item = json->child; item && status == LIN_OK; item = item->next) {
         int f = 0;
         while (f < n_fields && strcmp(item->string, fields[f].key) != 0) f++;
         if (f == n_fields) status = lin_fail(err, LIN_FORMAT, "%s: %.64s is unknown", name, item->string);
-        else if (seen >> f & 1) status = lin_fail(err, LIN_FORMAT, "%s: %s is there twice", name, fields[f].key);
+        else if (seen >> f & 1) status = lin_fail(err, LIN_FORMAT, "%s: %s is repeated", name, fields[f].key);
         else status = read_field(item, name, &fields[f], to, err);
         seen |= f < n_fields ? 1ULL << f : 0;
     }
@@ -145,7 +145,7 @@ lin_status lin_json_read(const char *text, const char *name, const lin_json_fiel
     return status;
 }
 
-// cJSON prints 15 digits where they are nearly enough; here a number must come back to the bit, in any locale.
+// cJSON prints 15 digits if they are nearly enough; here a number must be restored exactly, in any locale.
 static cJSON *make_double(double value)
 {
     char text[40];

@@ -1,8 +1,8 @@
 /*
- * json.h - JSON from files that may be hostile, through cJSON.
+ * json.h - parses JSON from files that may be hostile, with cJSON.
  *
- * Text is measured before cJSON sees it, so that nesting and memory stay bounded, and every string is UTF-8 without control
- * characters, so that it can be printed. Thread-safe (cJSON's parser alone is not: it notes errors in a global variable).
+ * Text is measured before cJSON parses it, so that nesting and memory are bounded. Every string is UTF-8 without control
+ * characters, so it can be printed. Thread-safe (cJSON's parser alone is not: it stores errors in a global variable).
  * Trees are released with cJSON_Delete.
  */
 #ifndef LIN_BASE_JSON_H
@@ -14,15 +14,15 @@
 #include "base/status.h"
 
 /*
- * Parses n bytes that hold one JSON value and white space. name begins messages ("x.safetensors: the header"), and offset is added
- * to the byte numbers in them. LIN_FORMAT, LIN_NO_MEMORY; *json is then NULL.
+ * Parses n bytes that hold one JSON value and white space. Messages begin with name ("x.safetensors: the header"), and offset is
+ * added to the byte numbers in them. LIN_FORMAT, LIN_NO_MEMORY; *json is then NULL.
  */
 lin_status lin_json_parse(const char *text, size_t n, const char *name, size_t offset, cJSON **json, lin_error *err);
 
 /* 1 and the value, if item is a whole number from 0 to 2^53. */
 int lin_json_size(const cJSON *item, size_t *value);
 
-/* How a JSON object maps to the fields of a struct. */
+/* The mapping of a JSON object to the fields of a struct. */
 typedef enum lin_json_kind { LIN_JSON_INT, LIN_JSON_BOOL, LIN_JSON_DOUBLE, LIN_JSON_NAME, LIN_JSON_FIXED } lin_json_kind;
 typedef struct lin_json_field {
     const char *key;
@@ -31,11 +31,11 @@ typedef struct lin_json_field {
     const char *const *names; /* NAME: the values 0, 1, ... up to a NULL; FIXED: JSON texts, names[0] the only one allowed */
 } lin_json_field;
 
-/* Fills the fields of *to from a text. Each key must be there once and no other. LIN_FORMAT, LIN_UNSUPPORTED (a FIXED field that
- * differs), LIN_NO_MEMORY. */
+/* Fills the fields of *to from a text. Each key must occur exactly once, and no others. LIN_FORMAT, LIN_UNSUPPORTED (a FIXED
+ * field that differs), LIN_NO_MEMORY. */
 lin_status lin_json_read(const char *text, const char *name, const lin_json_field *fields, int n_fields, void *to, lin_error *err);
 
-/* The opposite: text to be released with cJSON_free, NULL if memory ran out. Numbers keep every bit. */
+/* The inverse: text to be released with cJSON_free, NULL if out of memory. Numbers keep every bit. */
 char *lin_json_write(const lin_json_field *fields, int n_fields, const void *from);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * list.h - a list of strings that somebody else owns: operands, phrases, columns.
+ * list.h - a list of strings that it does not own: operands, phrases, columns.
  */
 #ifndef LIN_BASE_LIST_H
 #define LIN_BASE_LIST_H

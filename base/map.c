@@ -1,4 +1,4 @@
-// map.c - mapping files, and the table of those that are mapped; see map.h.
+// map.c - maps files, and keeps the table of those that are mapped; see map.h.
 
 #include "base/map.h"
 
@@ -11,9 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// ---- which files are mapped: nothing is allocated, and a signal handler may look --------------------------------------------------
+// ---- the table of mapped files: nothing is allocated, and a signal handler may read it
+// --------------------------------------------
 
-// begin: 0 free, CLAIMED while it is filled in, else where the file lies.
+// begin: 0 free, CLAIMED while it is filled in, else the address of the file.
 typedef struct slot {
     _Atomic uintptr_t begin;
     _Atomic size_t n;
@@ -49,7 +50,7 @@ const char *lin_file_map_find(const void *address)
 {
     for (int i = 0; i < LIN_MAP_FILES; i++) {
         const uintptr_t begin = atomic_load(&slots[i].begin), at = (uintptr_t)address;
-        // a fault lies within a page of the file, whose last one may reach beyond its end
+        // the address of a fault is within a page of the file, and the last page may reach past its end
         if (begin > CLAIMED && at >= begin && at - begin < (atomic_load(&slots[i].n) + 4095) / 4096 * 4096) return slots[i].path;
     }
     return NULL;
@@ -70,7 +71,7 @@ lin_status lin_file_map_open(const char *path, lin_file_map *map, lin_error *err
 {
     static const unsigned char nothing[1];
     *map = (lin_file_map){.bytes = nothing};
-    // a FIFO without a writer must not hang us
+    // do not hang on a FIFO without a writer
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return lin_fail(err, LIN_IO, "cannot open %s: %s", path, strerror(errno));
     lin_status status = LIN_OK;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-// Each block is preceded by one 64-byte line that holds its size, so that lin_resize can move it.
+// Each block is preceded by one 64-byte line with its size, which lin_resize needs to move it.
 enum { LINE = 64 };
 
 static atomic_ulong n_allocations, n_freed, fail_at;
@@ -18,13 +18,13 @@ static int must_fail(void)
     return atomic_load(&fail_at) == now;
 }
 
-// Large blocks are weights and the states of many streams, all of which is read again and again: with pages of 4 KB a good part of
-// that time goes into finding them.
+// Large blocks are weights and the states of many streams, all of which are read repeatedly: with pages of 4 KB a large part of
+// that time is address translation.
 static void ask_for_huge_pages(unsigned char *block, size_t bytes)
 {
 #ifdef MADV_HUGEPAGE
     const size_t page = (size_t)1 << 21, skip = (page - (uintptr_t)block % page) % page;
-    if (bytes >= 2 * page) madvise(block + skip, (bytes - skip) / page * page, MADV_HUGEPAGE); // a wish: no answer is needed
+    if (bytes >= 2 * page) madvise(block + skip, (bytes - skip) / page * page, MADV_HUGEPAGE); // may fail
 #else
     (void)block;
     (void)bytes;
@@ -73,7 +73,7 @@ lin_status lin_grow(void *array, size_t *capacity, size_t need, size_t size, con
     void *block;
     if (need <= *capacity) return LIN_OK;
     const size_t want = need < SIZE_MAX / 2 - 64 ? need * 2 + 64 : need;
-    memcpy(&block, array, sizeof block); // whatever its elements are
+    memcpy(&block, array, sizeof block); // whatever the type of its elements
     block = lin_resize(block, want, size);
     if (!block) return lin_no_memory(err, what, want * size);
     memcpy(array, &block, sizeof block);

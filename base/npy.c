@@ -50,7 +50,7 @@ static void make_header(const lin_npy_writer *w, unsigned char header[HEADER_BYT
     header[9] = (HEADER_BYTES - 10) >> 8;
     int n = snprintf((char *)header + 10, HEADER_BYTES - 10, "{'descr': '<f4', 'fortran_order': False, 'shape': (%zu, %d), }", w->T,
                      w->D);
-    header[10 + n] = ' '; // where snprintf put its terminator
+    header[10 + n] = ' '; // replaces snprintf's terminator
     header[HEADER_BYTES - 1] = '\n';
 }
 
@@ -71,7 +71,8 @@ lin_status lin_npy_create(const char *path, int D, lin_npy_writer **out, lin_err
     w->D = D;
     lin_status status = lin_file_open(path, LIN_FILE_STREAM, &w->file, err);
     if (status == LIN_OK && !lin_file_can_seek(w->file))
-        status = lin_fail(err, LIN_IO, "cannot write %s: it is a pipe, and the header of a matrix is written last; name a file", path);
+        status =
+            lin_fail(err, LIN_IO, "cannot write %s: it is a pipe, and the header of a matrix is written last; give a file", path);
     make_header(w, header);
     if (status == LIN_OK) status = lin_file_write(w->file, header, sizeof header, err);
     if (status != LIN_OK) {
@@ -164,7 +165,7 @@ static int take_char(cursor *c, char wanted)
     return 1;
 }
 
-// A quoted string without escapes into text (truncated silently: then it equals nothing we know). Returns 0 if there is none.
+// A quoted string without escapes into text (truncated without an error: then it matches nothing). Returns 0 if there is none.
 static int take_string(cursor *c, char *text, size_t size)
 {
     skip_space(c);
@@ -202,7 +203,7 @@ static int take_number(cursor *c, size_t *value)
     return c->at > start;
 }
 
-// (), (5,), (5, 6): sizes into shape, their number into *rank; more than MAX_DIMENSIONS are counted but not kept.
+// (), (5,), (5, 6): sizes into shape, their number into *rank; more than MAX_DIMENSIONS are counted but not stored.
 static int take_shape(cursor *c, size_t *shape, int *rank)
 {
     *rank = 0;
@@ -245,7 +246,7 @@ lin_status lin_npy_parse(const char *name, const unsigned char *bytes, size_t n_
         if (strcmp(key, "descr") == 0) {
             skip_space(&c);
             if (c.at < c.end && *c.at == '[')
-                return lin_fail(err, LIN_UNSUPPORTED, "%s: a structured type; wanted 32-bit floats", name);
+                return lin_fail(err, LIN_UNSUPPORTED, "%s: a structured type; must be 32-bit floats", name);
             ok = take_string(&c, descr, sizeof descr);
         } else if (strcmp(key, "fortran_order") == 0) {
             fortran = take_word(&c, "True") ? 1 : take_word(&c, "False") ? 0 : -1;
@@ -264,14 +265,14 @@ lin_status lin_npy_parse(const char *name, const unsigned char *bytes, size_t n_
     for (char *p = descr; *p; p++)
         if (*p < ' ' || *p > '~') *p = '?';
     if (strcmp(descr, "<f4") != 0)
-        return lin_fail(err, LIN_UNSUPPORTED, "%s holds numbers of type '%s'; wanted 32-bit floats: x.astype('<f4')", name, descr);
-    if (fortran) return lin_fail(err, LIN_UNSUPPORTED, "%s is in Fortran order; wanted C order: numpy.ascontiguousarray(x)", name);
-    if (rank < 1 || rank > 2) return lin_fail(err, LIN_UNSUPPORTED, "%s has %d dimensions; wanted 1 or 2", name, rank);
+        return lin_fail(err, LIN_UNSUPPORTED, "%s has numbers of type '%s'; must be 32-bit floats: x.astype('<f4')", name, descr);
+    if (fortran) return lin_fail(err, LIN_UNSUPPORTED, "%s is in Fortran order; must be C order: numpy.ascontiguousarray(x)", name);
+    if (rank < 1 || rank > 2) return lin_fail(err, LIN_UNSUPPORTED, "%s has %d dimensions; must be 1 or 2", name, rank);
     size_t columns = rank == 2 ? shape[1] : 1;
     if (columns < 1 || columns > INT_MAX) return lin_fail(err, LIN_FORMAT, "%s: a matrix of %zu columns", name, columns);
     size_t held = (file_bytes - start - length) / sizeof(float);
     if (shape[0] > held / columns)
-        return lin_fail(err, LIN_FORMAT, "%s is truncated: its header promises %zu x %zu numbers, the file holds %zu", name,
+        return lin_fail(err, LIN_FORMAT, "%s is truncated: its header gives %zu x %zu numbers; the file has %zu", name,
                         shape[0], columns, held);
     *offset = start + length;
     *T = shape[0];

@@ -7,7 +7,7 @@
 #include "base/cores.h"
 #include "base/memory.h"
 
-// Between two runs of a training step only microseconds pass, so a worker looks for new work this many times before it sleeps.
+// Between two runs of a training step only microseconds pass, so a worker checks for new work this many times before it sleeps.
 enum { SPINS = 2000 };
 
 typedef struct worker {
@@ -21,16 +21,16 @@ struct lin_pool {
     worker *workers;
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
-    atomic_uint generation; // rises with each run and when the pool ends
-    atomic_int next;        // the next piece nobody has taken
-    atomic_int joined;      // workers at the present run; rises under the lock only
+    atomic_uint generation; // increases with each run and when the pool ends
+    atomic_int next;        // the next piece that no thread has taken
+    atomic_int joined;      // workers in the current run; increases only under the lock
     int open, stop, sleeping;
     int n_pieces;
     lin_pool_work work;
     void *context;
 };
 
-// The pieces that this thread is inside of, innermost first: a piece of one pool may use another pool.
+// The pieces that this thread is executing, innermost first: a piece of one pool may use another pool.
 typedef struct place {
     const lin_pool *pool;
     int thread;
@@ -50,7 +50,7 @@ static void relax(void)
 
 void lin_pool_wait(const atomic_int *counter, int n)
 {
-    // Whoever raises it may not have a core.
+    // The thread that increases it may be waiting for a core.
     for (int i = 0; atomic_load(counter) < n; i++) {
         if (i < SPINS) relax();
         else sched_yield();
@@ -82,7 +82,7 @@ static void *worker_main(void *argument)
         if (join) atomic_fetch_add(&pool->joined, 1);
         pthread_mutex_unlock(&pool->lock);
         if (stop) return NULL;
-        if (!join) continue; // the caller had done all pieces before this thread woke up, and did not wait for it
+        if (!join) continue; // the caller finished all pieces before this thread woke up
         work_off(pool, self->thread);
         if (atomic_fetch_sub(&pool->joined, 1) == 1) {
             pthread_mutex_lock(&pool->lock);
@@ -96,7 +96,7 @@ lin_status lin_pool_create(int n_threads, lin_pool **out, lin_error *err)
 {
     *out = NULL;
     if (n_threads < 0 || n_threads > 1024) {
-        return lin_fail(err, LIN_INVALID, "%d threads asked for; 1 to 1024, or 0 for one per core", n_threads);
+        return lin_fail(err, LIN_INVALID, "%d threads requested; use 1 to 1024, or 0 for one per core", n_threads);
     }
     if (n_threads == 0) n_threads = lin_cores();
     lin_pool *pool = lin_calloc(1, sizeof *pool);
@@ -115,7 +115,7 @@ lin_status lin_pool_create(int n_threads, lin_pool **out, lin_error *err)
         if (pthread_create(&pool->workers[i].handle, NULL, worker_main, &pool->workers[i]) != 0) {
             pool->n_threads = i;
             lin_pool_destroy(pool);
-            return lin_fail(err, LIN_NO_MEMORY, "cannot start thread %d of %d; ask for fewer with --threads", i + 1, n_threads);
+            return lin_fail(err, LIN_NO_MEMORY, "cannot start thread %d of %d; use fewer with --threads", i + 1, n_threads);
         }
     }
     *out = pool;
@@ -143,7 +143,7 @@ void lin_pool_run(lin_pool *pool, int n_pieces, lin_pool_work work, void *contex
     pthread_mutex_unlock(&pool->lock);
     work_off(pool, 0);
     pthread_mutex_lock(&pool->lock);
-    pool->open = 0; // nobody joins any more: only those who hold a piece are waited for
+    pool->open = 0; // no worker may join now: waits only for those that have a piece
     pthread_mutex_unlock(&pool->lock);
     for (int i = 0; i < SPINS && atomic_load(&pool->joined); i++) relax();
     if (!atomic_load(&pool->joined)) return;

@@ -1,7 +1,7 @@
 /*
  * rng.h - seeded random numbers, counter-based: the i-th number of a key is a function of (key, i) alone.
  *
- * Nothing depends on the order in which threads ask, and nothing has to be saved to resume but the key and the counter.
+ * Nothing depends on the order in which threads draw numbers; to resume, only the key and the counter have to be saved.
  * The mixer is SplitMix64's finaliser (Steele, Lea, Flood 2014), applied twice over key and counter.
  */
 #ifndef LIN_BASE_RNG_H

@@ -49,13 +49,13 @@ const char *lin_write_remedy(int error)
 {
     switch (error) {
     case ENOSPC:
-    case EDQUOT: return "; make room and try again";
-    case EFBIG: return "; the limit of file sizes is reached (ulimit -f), or the file system's";
+    case EDQUOT: return "; free some space and try again";
+    case EFBIG: return "; the file size limit is reached (ulimit -f, or that of the file system)";
     case ENOENT:
-    case ENOTDIR: return "; name a folder that is there";
+    case ENOTDIR: return "; use an existing folder";
     case EACCES:
     case EPERM:
-    case EROFS: return "; write to another folder, or get the right to write there";
+    case EROFS: return "; use another folder, or obtain permission to write there";
     case ENAMETOOLONG: return "; choose a shorter name";
     default: return "";
     }

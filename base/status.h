@@ -7,7 +7,7 @@
  *   lin_error err = {0};
  *   if (lin_model_load("x.safetensors", &model, &err) != LIN_OK) fprintf(stderr, "linnet: %s\n", err.message);
  *
- * A NULL lin_error is allowed everywhere: the status is still returned, the text is dropped.
+ * A NULL lin_error is allowed everywhere: the status is still returned, the text is discarded.
  */
 #ifndef LIN_BASE_STATUS_H
 #define LIN_BASE_STATUS_H
@@ -18,11 +18,11 @@ typedef enum lin_status {
     LIN_TOO_SMALL,   /* the caller's buffer is too small; nothing was changed */
     LIN_NO_MEMORY,   /* an allocation failed */
     LIN_IO,          /* the system refused: open, read, write, rename */
-    LIN_FORMAT,      /* the bytes are not what the format demands */
-    LIN_MISMATCH,    /* two valid things do not fit each other: state of another model, wrong shape */
+    LIN_FORMAT,      /* the bytes do not follow the format */
+    LIN_MISMATCH,    /* two valid things do not match: state of another model, wrong shape */
     LIN_UNSUPPORTED, /* valid, but not in this build or on this machine */
-    LIN_NUMERIC,     /* NaN or infinity where a number was needed */
-    LIN_STOPPED      /* the user asked to stop; what was done is saved */
+    LIN_NUMERIC,     /* NaN or infinity where a number is required */
+    LIN_STOPPED      /* stopped on request; finished work is saved */
 } lin_status;
 
 typedef struct lin_error {
@@ -37,7 +37,7 @@ typedef struct lin_error {
 #endif
 
 /* Fills err (may be NULL) and returns status: `return lin_fail(err, LIN_IO, "cannot open %s: %s", path, strerror(errno));`
- * A status of LIN_OK is never passed. err's old message may be among the arguments. */
+ * status is never LIN_OK. The arguments may include err's old message. */
 lin_status lin_fail(lin_error *err, lin_status status, const char *fmt, ...) LIN_PRINTF(3, 4);
 
 /* The message that is in err already, with where it happened before it and ": " between, for a caller that knows more:
@@ -47,7 +47,7 @@ lin_status lin_fail_at(lin_error *err, lin_status status, const char *fmt, ...) 
 /* err (may be NULL) becomes a copy of why, an error that was tried on its own first. Returns its status. */
 lin_status lin_fail_as(lin_error *err, const lin_error *why);
 
-/* What to do where a file could not be written for this reason, an errno: a part of a sentence that begins with "; ", or "". */
+/* What to do if a file cannot be written because of `error`, an errno: part of a sentence that begins with "; ", or "". */
 const char *lin_write_remedy(int error);
 
 /* Short English name of a status, for logs and JSON: "invalid", "io", ... Never NULL. */

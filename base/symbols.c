@@ -40,7 +40,7 @@ lin_status lin_symbols_reserve(lin_symbols *s, int n, size_t bytes, lin_error *e
     bytes += (size_t)n; // the NUL of each
     size_t n_slots = s->n_slots ? s->n_slots : 64;
     while (n_slots < 2 * (size_t)n) n_slots *= 2;
-    if (n_slots > s->n_slots) { // first, so that there are never more items than half the slots
+    if (n_slots > s->n_slots) { // first, so that items never exceed half the slots
         lin_status status = grow_slots(s, n_slots, err);
         if (status) return status;
     }

@@ -1,14 +1,14 @@
 /*
  * symbols.h - strings to small integers: each distinct string gets the next index, 0, 1, 2, ...
  *
- * Serves the pronunciation dictionary (words), the transcriber (unknown words) and the scorer (tokens, utterance ids, speakers).
+ * Used by the pronunciation dictionary (words), the transcriber (unknown words) and the scorer (tokens, utterance ids, speakers).
  *
  *   lin_symbols words = {0};                       // an empty table needs no creation
  *   lin_symbols_add(&words, "hello", 5, &index, &err);
- *   index = lin_symbols_find(&words, "hello", 5);  // -1 when it is not there
+ *   index = lin_symbols_find(&words, "hello", 5);  // -1 if it is not in the table
  *   lin_symbols_free(&words);
  *
- * Threads: any number may call find and text while none adds.
+ * Threads: any number may call find and text while no thread adds.
  */
 #ifndef LIN_BASE_SYMBOLS_H
 #define LIN_BASE_SYMBOLS_H
@@ -34,10 +34,10 @@ typedef struct lin_symbols {
     size_t text_used, text_capacity;
 } lin_symbols;
 
-/* Makes room for `n` strings of `bytes` bytes in all, so that adding them allocates nothing. */
+/* Reserves room for `n` strings of `bytes` bytes in total, so that adding them allocates nothing. */
 lin_status lin_symbols_reserve(lin_symbols *symbols, int n, size_t bytes, lin_error *err);
 
-/* Finds or adds n bytes (any bytes but NUL make sense). On failure the table is as before. */
+/* Finds or adds n bytes (any except NUL). On failure the table is unchanged. */
 lin_status lin_symbols_add(lin_symbols *symbols, const char *text, size_t n, int *index, lin_error *err);
 
 int lin_symbols_find(const lin_symbols *symbols, const char *text, size_t n);

@@ -1,4 +1,4 @@
-// system.c - what operating systems do differently; see system.h.
+// system.c - functions that differ between operating systems; see system.h.
 
 #include "base/system.h"
 
@@ -126,7 +126,7 @@ int lin_event_wait_until(lin_event *event, int64_t when_ns)
 #ifdef HAS_CLOCKWAIT
     const struct timespec t = at_ns(when_ns);
     const int failed = sem_clockwait(&event->semaphore, CLOCK_MONOTONIC, &t);
-#else // by the clock of the day, which may be set meanwhile: the caller looks again
+#else // by the wall clock, which may be set meanwhile: the caller checks again
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     const struct timespec t = at_ns((int64_t)now.tv_sec * 1000000000 + now.tv_nsec + (when_ns - lin_now_ns()));

@@ -1,7 +1,7 @@
 /*
- * system.h - what operating systems do differently: one function here for each, the same everywhere.
+ * system.h - functions that differ between operating systems, with the same interface on all of them.
  *
- * Linux with glibc or musl, and macOS. Waits are by the clock of base/clock.h. Threads: any.
+ * Linux with glibc or musl, and macOS. Times are those of base/clock.h. Threads: any.
  */
 #ifndef LIN_BASE_SYSTEM_H
 #define LIN_BASE_SYSTEM_H
@@ -16,20 +16,20 @@
 #include <semaphore.h>
 #endif
 
-/* The path of the running program, absolute. 0, and an empty path, if the system does not tell or it does not fit. */
+/* The absolute path of the running program. Returns 0, with an empty path, if it is unknown or does not fit. */
 int lin_system_program(char *path, size_t capacity);
 
-/* The same of the file that this code is in: the program, or the shared library where one of the project's is used. */
+/* The same for the file that contains this code: the program, or the project's shared library. */
 int lin_system_library(char *path, size_t capacity);
 
 /* Two descriptors that a started program does not inherit. 0, or -1 with errno. */
 int lin_system_pipe(int ends[2]);
 
-/* A condition whose waits end at a time of lin_now_ns. Released by pthread_cond_destroy. wait: 0, or ETIMEDOUT. */
+/* A condition variable whose waits end at a time of lin_now_ns. Released by pthread_cond_destroy. wait: 0, or ETIMEDOUT. */
 void lin_condition_init(pthread_cond_t *condition);
 int lin_condition_wait_until(pthread_cond_t *condition, pthread_mutex_t *lock, int64_t when_ns);
 
-/* Something has happened: posted from any thread (post is async-signal-safe on Linux), waited for by one. */
+/* An event: posted from any thread (post is async-signal-safe on Linux), waited for by one. */
 typedef struct lin_event {
 #ifdef __APPLE__
     dispatch_semaphore_t semaphore;
@@ -41,7 +41,7 @@ typedef struct lin_event {
 void lin_event_init(lin_event *event);
 void lin_event_destroy(lin_event *event);
 void lin_event_post(lin_event *event);
-/* Waits until it is posted or the time has come, then takes all posts. 0 if a signal interrupted the wait, else 1. */
+/* Waits until it is posted or the time is reached, then clears all posts. 0 if a signal interrupted the wait, else 1. */
 int lin_event_wait_until(lin_event *event, int64_t when_ns);
 
 #endif

@@ -20,7 +20,7 @@ static lin_status read_open_file(FILE *file, const char *path, char **text, size
         if ((unsigned long long)st.st_size > LIN_TEXT_MAX_BYTES) {
             return lin_fail(err, LIN_FORMAT, "%s is too large for a text file: %lld bytes", path, (long long)st.st_size);
         }
-        capacity = (size_t)st.st_size + 2; // one for the NUL, one so that the end of the file shows at the first read
+        capacity = (size_t)st.st_size + 2; // one for the NUL, one so that the first read reaches the end of the file
     }
     char *block = lin_alloc(capacity, 1);
     if (!block) return lin_no_memory(err, path, capacity);
@@ -115,7 +115,7 @@ const char *lin_quote(char out[LIN_QUOTE], const char *text, size_t n)
         unsigned code = 0;
         const size_t k = lin_utf8_decode(text + at, n - at, &code), step = k ? k : 1;
         const int is_printable = k && code >= 32 && code != 127 && (code < 128 || code >= 0xA0);
-        if (at + step > room) break; // no half a character before the dots
+        if (at + step > room) break; // no partial character before the dots
         for (size_t i = 0; i < step; i++) out[at + i] = is_printable ? text[at + i] : '?';
         at += step;
     }

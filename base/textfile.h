@@ -1,9 +1,9 @@
 /*
- * textfile.h - reading text that others wrote: whole files, lines, fields, and quoting their bytes in messages.
+ * textfile.h - reads text files: whole files, lines, fields, and quotes their bytes in messages.
  *
  * Dictionaries, transcripts and result files are parsed from memory, so that the same parser serves files, tests and fuzzing:
  *
- *   lin_text_read("x.dict", &text, &n, &err);                      // one block, lin_free'd by the caller
+ *   lin_text_read("x.dict", &text, &n, &err);                      // one block, the caller frees it with lin_free
  *   lin_lines lines = {0};
  *   lin_lines_begin(&lines, text, n);
  *   while (lin_lines_next(&lines)) ... lines.text, lines.n, lines.number ...
@@ -18,19 +18,19 @@
 
 #include "base/status.h"
 
-/* No dictionary or transcript comes near this; a longer file is a mistake (a device, an audio file). */
+/* Larger than any dictionary or transcript; a longer file is a mistake (a device, an audio file). */
 #define LIN_TEXT_MAX_BYTES ((size_t)1 << 30)
 
-/* Reads a whole file, and expands it if it is gzip'd. *text is NUL-terminated behind its n bytes and released with lin_free.
- * LIN_IO; LIN_FORMAT for a file that is too large, cut or damaged gzip; LIN_NO_MEMORY. On failure *text is NULL. */
+/* Reads a whole file, and expands it if it is gzip'd. *text is NUL-terminated after its n bytes and released with lin_free.
+ * LIN_IO; LIN_FORMAT for a file that is too large, or truncated or damaged gzip; LIN_NO_MEMORY. On failure *text is NULL. */
 lin_status lin_text_read(const char *path, char **text, size_t *n, lin_error *err);
 
-/* Bytes of the UTF-8 byte order mark that text [n] begins with: 3 or 0. */
+/* Bytes of the UTF-8 byte order mark at the start of text [n]: 3 or 0. */
 size_t lin_text_mark(const char *text, size_t n);
 
 /* Lines of a block: the end of line (LF or CR LF) is not part of `text`; a UTF-8 byte order mark at the start is skipped. */
 typedef struct lin_lines {
-    const char *text; /* the present line, not NUL-terminated */
+    const char *text; /* the current line, not NUL-terminated */
     size_t n;         /* its bytes */
     int number;       /* counted from 1 */
     size_t offset;    /* of its first byte in the block */
@@ -46,18 +46,18 @@ int lin_field_next(const char **at, const char *end, const char **field, size_t 
 /* Index of the first control character (below 32 except tab, or 127) among n bytes, or n. */
 size_t lin_text_find_control(const char *text, size_t n);
 
-/* n bytes as they may stand in a message: UTF-8 as it is, control characters and other bytes as '?', cut to fit with "..." at the
+/* n bytes for use in a message: UTF-8 unchanged, control characters and other bytes as '?', truncated to fit with "..." at the
  * end. Returns out. */
 #define LIN_QUOTE 48
 const char *lin_quote(char out[LIN_QUOTE], const char *text, size_t n);
 
-/* A copy of n bytes with a NUL behind, lin_free'd by the caller; NULL when out of memory. */
+/* A copy of n bytes followed by a NUL, released with lin_free; NULL if out of memory. */
 char *lin_text_copy(const char *text, size_t n);
 
-/* A plain decimal number ("12", "-0.5", "1e-3") in the C notation whatever the locale says. 0 unless all n bytes belong to it. */
+/* A plain decimal number ("12", "-0.5", "1e-3") in C notation, in every locale. 0 unless all n bytes are part of it. */
 int lin_text_number(const char *text, size_t n, double *value);
 
-/* ASCII only, whatever the locale says. */
+/* ASCII only, in every locale. */
 static inline int lin_is_space(char c) { return c == ' ' || c == '\t' || c == '\r'; } /* within a line */
 static inline char lin_lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c; }
 static inline int lin_is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }

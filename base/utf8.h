@@ -26,7 +26,7 @@ size_t lin_utf8_count(const char *text);
  * other than those in `allowed` (a C string, such as "\t\n"); n if all is well. */
 size_t lin_utf8_prefix(const char *text, size_t n, const char *allowed);
 
-/* The text, or what stands for it in a message of one line. */
+/* The text, or a replacement for it in a message of one line. */
 const char *lin_utf8_line(const char *text);
 
 #endif

@@ -150,8 +150,8 @@ reader=$!
 refused "a matrix cannot go into a FIFO" 1 "it is a pipe, and the header of a matrix is written last" features "$wav" -o "$tmp/pipe"
 wait $reader
 if [ -w "$full" ]; then
-    refused "a full device" 1 "No space left on device; make room" transcribe -q -o "$full" "$wav"
-    refused "a full device, packed" 1 "No space left on device; make room" ngram pack "$tmp/w.arpa" -o "$full"
+    refused "a full device" 1 "No space left on device; free some space" transcribe -q -o "$full" "$wav"
+    refused "a full device, packed" 1 "No space left on device; free some space" ngram pack "$tmp/w.arpa" -o "$full"
     ok "it stays a device" test -c "$full"
 fi
 echo old > "$tmp/closed.txt"
@@ -233,7 +233,7 @@ has "a recording, no room: the sound before is kept" "$err" "heard.wav.part"
 ok "a recording, no room: it is there" test -s "$tmp/keep/heard.wav.part"
 if [ "$(id -u)" = 0 ] && mkdir "$tmp/small" && mount -t tmpfs -o size=16k none "$tmp/small" 2> /dev/null; then
     echo precious > "$tmp/small/old.npy"
-    refused "a full disk" 1 "No space left on device; make room and try again" features "$wav" -o "$tmp/small/old.npy"
+    refused "a full disk" 1 "No space left on device; free some space and try again" features "$wav" -o "$tmp/small/old.npy"
     is "a full disk: the old file" precious "$(cat "$tmp/small/old.npy")"
     is "a full disk: nothing else" "old.npy" "$(ls -A "$tmp/small")"
     umount "$tmp/small"

@@ -137,10 +137,10 @@ LINNET_CUDA_DRIVER=none refused "--device" 1 "no NVIDIA driver" transcribe --dev
 if [ -w /dev/full ]; then
     "$LINNET" --help > /dev/full 2> "$tmp/.err"
     is "standard output is full: status" 1 "$?"
-    has "standard output is full" "$(cat "$tmp/.err")" "cannot write standard output: No space left on device; make room and try again"
+    has "standard output is full" "$(cat "$tmp/.err")" "cannot write standard output: No space left on device; free some space and try again"
     printf 'a (u1)\n' > "$tmp/full.trn"
     "$LINNET" score "$tmp/full.trn" "$tmp/full.trn" > /dev/full 2> "$tmp/.err"
-    is "a command with a full output reports it once" "linnet: cannot write standard output: No space left on device; make room and try again" \
+    is "a command with a full output reports it once" "linnet: cannot write standard output: No space left on device; free some space and try again" \
         "$(cat "$tmp/.err")"
 fi
 finish

@@ -69,10 +69,10 @@ START_TEST(members_and_padding)
         lin_free(out);
     }
     memcpy(all + used, "more", 4);
-    FAILS(expand(all, used + 4, 1000, &out, &n_text, &err), LIN_FORMAT, "x.gz: something else follows the gzip'd text at byte ");
+    FAILS(expand(all, used + 4, 1000, &out, &n_text, &err), LIN_FORMAT, "x.gz: other data follow the gzip'd text at byte ");
     ck_assert(!out && !n_text);
     memcpy(all + used, "\x1f\x8b", 2); // a member begins and is cut
-    FAILS(expand(all, used + 2, 1000, &out, &n_text, &err), LIN_FORMAT, "x.gz: gzip'd, and cut after");
+    FAILS(expand(all, used + 2, 1000, &out, &n_text, &err), LIN_FORMAT, "x.gz: the gzip data are truncated after");
 }
 END_TEST
 
@@ -83,7 +83,7 @@ START_TEST(cut_and_damaged)
     for (size_t i = 0; i < sizeof text; i++) text[i] = (char)('a' + lin_random_below(1, i / 5, 9));
     unsigned char *packed = pack(text, sizeof text, 6, &n);
     for (size_t cut = 2; cut < n; cut++)
-        FAILS(expand(packed, cut, 1 << 20, &out, &n_text, &err), LIN_FORMAT, "x.gz: gzip'd, and cut after");
+        FAILS(expand(packed, cut, 1 << 20, &out, &n_text, &err), LIN_FORMAT, "x.gz: the gzip data are truncated after");
     int refused = 0;
     for (size_t bit = 16; bit < 8 * n; bit++) {
         packed[bit / 8] ^= (unsigned char)(1 << bit % 8);
@@ -158,7 +158,7 @@ START_TEST(readers_of_text)
     lin_dictionary_destroy(dictionary);
     FAIL_EVERY_ALLOCATION(lin_text_read(path, &text, &n, NULL), lin_free(text));
     test_write_file(path, packed, 40);
-    FAILS(lin_text_read(path, &text, &n, &err), LIN_FORMAT, "cmu.dict.gz: gzip'd, and cut after 40 bytes; get it again");
+    FAILS(lin_text_read(path, &text, &n, &err), LIN_FORMAT, "cmu.dict.gz: the gzip data are truncated after 40 bytes; get a new copy");
     ck_assert(!text && !n);
     lin_phones_destroy(phones);
     free(packed);

@@ -154,7 +154,7 @@ START_TEST(headers)
         {"{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }", LIN_UNSUPPORTED, "Fortran"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (), }", LIN_UNSUPPORTED, "0 dimensions"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2, 3), }", LIN_UNSUPPORTED, "3 dimensions"},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 3), }", LIN_FORMAT, "promises 3 x 3"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 3), }", LIN_FORMAT, "gives 3 x 3"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 0), }", LIN_FORMAT, "0 columns"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (1, 4294967296), }", LIN_FORMAT, "columns"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4), }", LIN_FORMAT, "truncated"},

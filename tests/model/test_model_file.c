@@ -306,7 +306,7 @@ START_TEST(damaged_headers_are_refused)
          "tensor more is not part of this configuration", LIN_FORMAT},
         {"\"input.weight\":{", "\"input.weight\":[{", "is not JSON", LIN_FORMAT},
         {"\"input.weight\":{", "\"input.weight\":[{", ": the model is damaged; get a new copy", LIN_FORMAT},
-        {"\"input.weight\"", "\"in\\u001bput\"", "holds control characters", LIN_FORMAT},
+        {"\"input.weight\"", "\"in\\u001bput\"", "contains control characters", LIN_FORMAT},
         {"\"input.weight\"", "\"\xFFweight\"", "is not text in UTF-8", LIN_FORMAT},
         {"{\"__metadata__\":{", "{\"__metadata__\":{\"a\":1,", "the metadata value a is not a string", LIN_FORMAT},
         {"{\"__metadata__\":{", "{\"__metadata__\":{\"name\":\"\",", "the metadata value name is repeated", LIN_FORMAT},
@@ -328,7 +328,7 @@ START_TEST(damaged_headers_are_refused)
         {"\\\"layers\\\":1,", "\\\"layers\\\":1.5,", "config: layers is not a whole number", LIN_FORMAT},
         {"\\\"layers\\\":1,", "\\\"layers\\\":1e99,", "config: layers is not a whole number", LIN_FORMAT},
         {"\\\"layers\\\":1,", "", "config: layers is missing", LIN_FORMAT},
-        {"\\\"layers\\\":1,", "\\\"layers\\\":1,\\\"layers\\\":1,", "config: layers is there twice", LIN_FORMAT},
+        {"\\\"layers\\\":1,", "\\\"layers\\\":1,\\\"layers\\\":1,", "config: layers is repeated", LIN_FORMAT},
         {"\\\"layers\\\":1,", "\\\"layers\\\":1,\\\"more\\\":1,", "config: more is unknown", LIN_FORMAT},
         {"\\\"layers\\\":1,", "\\\"layers\\\":1", "config is not JSON", LIN_FORMAT},
         {"\\\"heads\\\":1,", "\\\"heads\\\":64,", "requires [128, 2]", LIN_FORMAT},
@@ -391,7 +391,7 @@ START_TEST(foreign_files_are_refused)
                  {"To be, or not to be\n", 20, "not a safetensors file"},
                  {"\2\0\0\0\0\0\0\0{}", 10, "not a linnet model (its format is not given)"},
                  {"\2\0\0\0\0\0\0\0{}more", 14, "4 bytes after the last tensor"},
-                 {"\4\0\0\0\0\0\0\0{} x", 12, "goes on after its end at byte 11"},
+                 {"\4\0\0\0\0\0\0\0{} x", 12, "has extra text after its end, at byte 11"},
                  {"\4\0\0\0\0\0\0\0{}\0\0", 12, "is not text in UTF-8 at byte 10"},
                  {"\7\0\0\0\0\0\0\0{\"a\":1}", 15, "tensor a is not an object"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) refused(cases[i].bytes, cases[i].n, LIN_FORMAT, cases[i].message);
@@ -416,7 +416,7 @@ START_TEST(a_swarm_of_values_is_refused)
     memcpy(bytes, &length, 8);
     memset(bytes + 8, ',', n);
     memcpy(bytes + 8, "{\"a\":[0", 7);
-    refused(bytes, n + 8, LIN_FORMAT, "holds more than 200000 values");
+    refused(bytes, n + 8, LIN_FORMAT, "has more than 200000 values");
     free(bytes);
 }
 END_TEST
