@@ -62,12 +62,12 @@ static void lay_out(lin_beam *beam)
 {
     const size_t width = (size_t)beam->options.width, longest = (size_t)beam->options.longest, V = (size_t)beam->V;
     beam->n_nodes = (int)(width * (longest + 2) + 1);
-    beam->n_cells = (int)(2 * width * (longest + 1) + width + 1);
+    beam->n_traces = (int)(2 * width * (longest + 1) + width + 1);
     beam->bytes = (sizeof(beam_state) + 7) / 8 * 8;
     beam->at_hyps = place(beam, width, sizeof(beam_hyp));
     beam->at_next = place(beam, width, sizeof(beam_hyp));
     beam->at_nodes = place(beam, (size_t)beam->n_nodes, sizeof(beam_node));
-    beam->at_cells = place(beam, (size_t)beam->n_cells, sizeof(beam_cell));
+    beam->at_traces = place(beam, (size_t)beam->n_traces, sizeof(beam_trace));
     beam->at_gains = place(beam, width * V, sizeof(double));
     beam->at_candidates = place(beam, width, sizeof(beam_candidate));
     beam->at_probabilities = place(beam, V, sizeof(double));
@@ -110,7 +110,7 @@ lin_status lin_beam_create(int V, const lin_ngram *lm, const int *labels, const 
         }
     }
     lay_out(b);
-    b->identity = identity(b);
+    b->fingerprint = identity(b);
     *beam = b;
     return LIN_OK;
 }
@@ -124,7 +124,7 @@ void lin_beam_destroy(lin_beam *beam)
 
 size_t lin_beam_bytes(const lin_beam *beam) { return beam->bytes; }
 
-uint64_t lin_beam_fingerprint(const lin_beam *beam) { return beam->identity; }
+uint64_t lin_beam_fingerprint(const lin_beam *beam) { return beam->fingerprint; }
 
 /* ---- a state ----------------------------------------------------------------------------------------------------------------- */
 
@@ -138,7 +138,7 @@ beam_view lin_beam_view(const lin_beam *beam, const lin_context *context, void *
         .hyps = (beam_hyp *)(void *)(at + beam->at_hyps),
         .next = (beam_hyp *)(void *)(at + beam->at_next),
         .nodes = (beam_node *)(void *)(at + beam->at_nodes),
-        .cells = (beam_cell *)(void *)(at + beam->at_cells),
+        .traces = (beam_trace *)(void *)(at + beam->at_traces),
         .gains = (double *)(void *)(at + beam->at_gains),
         .candidates = (beam_candidate *)(void *)(at + beam->at_candidates),
         .probabilities = (double *)(void *)(at + beam->at_probabilities),
@@ -158,12 +158,12 @@ void lin_beam_reset(const lin_beam *beam, void *state, int64_t first_frame)
 {
     memset(state, 0, beam->bytes);
     beam_view v = lin_beam_view(beam, NULL, state);
-    *v.state = (beam_state){.identity = beam->identity, .frame = first_frame, .n_hyps = 1};
+    *v.state = (beam_state){.fingerprint = beam->fingerprint, .frame = first_frame, .n_hyps = 1};
     lin_beam_trees_reset(&v);
     v.hyps[0] = (beam_hyp){.blank = 1, .best_blank = 1, .before_label = BEAM_NONE};
     v.nodes[0].hyp = 0;
     if (beam->lm) v.nodes[0].lm = lin_ngram_begin(beam->lm);
-    lin_beam_hold_cell(&v, 0);
+    lin_beam_hold_trace(&v, 0);
     v.state->slots_free = beam->options.width - 1;
     for (int i = 0; i < v.state->slots_free; i++) v.slots[i] = beam->options.width - 1 - i;
     for (size_t i = 0; i < (size_t)beam->options.width * (size_t)beam->V; i++) v.gains[i] = -1;
@@ -190,12 +190,12 @@ lin_status lin_beam_push(const lin_beam *beam, void *state, const lin_context *c
     return LIN_OK;
 }
 
-int lin_beam_prefixes(const lin_beam *beam, const void *state) { return look(beam, state).state->n_hyps; }
+int lin_beam_hypotheses(const lin_beam *beam, const void *state) { return look(beam, state).state->n_hyps; }
 
 static void set_scores(const beam_view *v, const beam_hyp *h, lin_path *path)
 {
     const beam_node *node = &v->nodes[h->node];
-    path->score = log(beam_total(h)) + (double)v->state->scale * 0.69314718055994530942 + v->state->shift;
+    path->score = log(beam_acoustic(h)) + (double)v->state->scale * 0.69314718055994530942 + v->state->shift;
     path->acoustic = path->score - node->weight;
     path->language = node->language;
 }

@@ -94,7 +94,7 @@ lin_status lin_beam_push(const lin_beam *beam, void *state, const lin_context *c
 
 /* The prefix number `which` (0: the best) as it stands, from what is settled on, replaces *tail, with its scores of the whole
  * segment. LIN_INVALID if there are no more; lin_beam_prefixes says how many. Prefixes are distinct sequences of phones. */
-int lin_beam_prefixes(const lin_beam *beam, const void *state);
+int lin_beam_hypotheses(const lin_beam *beam, const void *state);
 lin_status lin_beam_nbest(const lin_beam *beam, const void *state, int which, lin_path *tail, lin_error *err);
 
 /* Ends the segment: the language model's end of sentence and unfinished phrases are weighed, the prefixes put in their final order

@@ -25,8 +25,8 @@ static int nodes_are_sound(const beam_view *v)
         if (node->parent == BEAM_FREE) continue;
         live++;
         if (node->label < 0 || node->label >= v->beam->V || !is_depth(node->depth)) return 0;
-        if (!is_gain(node->gain) || !is_log(node->weight) || !is_log(node->promise) || isnan(node->language)) return 0;
-        if (fabs(node->promise) > 2 * LIN_CONTEXT_BONUS_MAX) return 0;
+        if (!is_gain(node->gain) || !is_log(node->weight) || !is_log(node->pending) || isnan(node->language)) return 0;
+        if (fabs(node->pending) > 2 * LIN_CONTEXT_BONUS_MAX) return 0;
         if (v->beam->lm && node->lm >= lin_ngram_states(v->beam->lm)) return 0;
         if (node->hyp < BEAM_NONE || node->hyp >= s->n_hyps || (node->hyp >= 0 && v->hyps[node->hyp].node != i)) return 0;
         if (node->first < BEAM_NONE || node->first >= n || node->next < BEAM_NONE || node->next >= n) return 0;
@@ -50,43 +50,43 @@ static int nodes_are_sound(const beam_view *v)
 }
 
 // refs [n_cells] is scratch.
-static int cells_are_sound(const beam_view *v, int32_t *refs)
+static int traces_are_sound(const beam_view *v, int32_t *refs)
 {
     const beam_state *s = v->state;
-    const int n = v->beam->n_cells;
+    const int n = v->beam->n_traces;
     int live = 0, unused = 0;
     memset(refs, 0, (size_t)n * sizeof *refs);
     for (int i = 0; i < n; i++) {
-        const beam_cell *cell = &v->cells[i];
-        if (cell->parent == BEAM_FREE) continue;
+        const beam_trace *trace = &v->traces[i];
+        if (trace->parent == BEAM_FREE) continue;
         live++;
-        if (!is_depth(cell->depth) || cell->label < 0 || cell->label >= v->beam->V) return 0;
-        if (i == s->cell_root) {
-            if (cell->parent != BEAM_NONE) return 0;
+        if (!is_depth(trace->depth) || trace->label < 0 || trace->label >= v->beam->V) return 0;
+        if (i == s->trace_root) {
+            if (trace->parent != BEAM_NONE) return 0;
             continue;
         }
-        if (cell->parent < 0 || cell->parent >= n || v->cells[cell->parent].parent == BEAM_FREE) return 0;
-        if (cell->depth - 1 != v->cells[cell->parent].depth) return 0;
-        if (cell->depth - v->cells[s->cell_root].depth > v->beam->options.longest) return 0;
-        if (!is_frame(cell->start) || !is_frame(cell->end) || cell->start >= cell->end || isnan(cell->sum)) return 0;
-        refs[cell->parent]++;
+        if (trace->parent < 0 || trace->parent >= n || v->traces[trace->parent].parent == BEAM_FREE) return 0;
+        if (trace->depth - 1 != v->traces[trace->parent].depth) return 0;
+        if (trace->depth - v->traces[s->trace_root].depth > v->beam->options.longest) return 0;
+        if (!is_frame(trace->start) || !is_frame(trace->end) || trace->start >= trace->end || isnan(trace->sum)) return 0;
+        refs[trace->parent]++;
     }
     for (int i = 0; i < s->n_hyps; i++) {
         const int32_t before[] = {v->hyps[i].before_blank, v->hyps[i].before_label};
         for (int k = 0; k < 2; k++) {
             if (before[k] < BEAM_NONE || before[k] >= n) return 0;
             if (before[k] < 0) continue;
-            if (v->cells[before[k]].parent == BEAM_FREE) return 0;
-            if (v->cells[before[k]].depth - v->cells[s->cell_root].depth + k > v->beam->options.longest) return 0;
+            if (v->traces[before[k]].parent == BEAM_FREE) return 0;
+            if (v->traces[before[k]].depth - v->traces[s->trace_root].depth + k > v->beam->options.longest) return 0;
             refs[before[k]]++;
         }
     }
     for (int i = 0; i < n; i++) {
-        const beam_cell *cell = &v->cells[i];
-        if (cell->parent != BEAM_FREE && (cell->refs != refs[i] || !refs[i])) return 0;
+        const beam_trace *trace = &v->traces[i];
+        if (trace->parent != BEAM_FREE && (trace->refs != refs[i] || !refs[i])) return 0;
     }
-    for (int32_t at = s->cell_free; at != BEAM_NONE; at = v->cells[at].refs)
-        if (at < 0 || at >= n || v->cells[at].parent != BEAM_FREE || ++unused > n - live) return 0;
+    for (int32_t at = s->trace_free; at != BEAM_NONE; at = v->traces[at].refs)
+        if (at < 0 || at >= n || v->traces[at].parent != BEAM_FREE || ++unused > n - live) return 0;
     return unused == n - live;
 }
 
@@ -94,7 +94,7 @@ static int cells_are_sound(const beam_view *v, int32_t *refs)
 static int hyps_are_sound(const beam_view *v, int32_t *used)
 {
     const beam_state *s = v->state;
-    const int width = v->beam->options.width, root = v->cells[s->cell_root].depth;
+    const int width = v->beam->options.width, root = v->traces[s->trace_root].depth;
     memset(used, 0, (size_t)width * sizeof *used);
     for (int i = 0; i < s->n_hyps; i++) {
         const beam_hyp *h = &v->hyps[i];
@@ -106,8 +106,8 @@ static int hyps_are_sound(const beam_view *v, int32_t *used)
         if (h->before_label >= 0 && (!is_frame(h->start) || h->start >= s->frame || isnan(h->sum))) return 0;
         // The cells and the open run spell as many phones as the nodes.
         const int depth = v->nodes[h->node].depth;
-        if (h->before_blank >= 0 && v->cells[h->before_blank].depth != depth) return 0;
-        if (h->before_label >= 0 && (v->cells[h->before_label].depth != depth - 1 || depth <= root)) return 0;
+        if (h->before_blank >= 0 && v->traces[h->before_blank].depth != depth) return 0;
+        if (h->before_label >= 0 && (v->traces[h->before_label].depth != depth - 1 || depth <= root)) return 0;
     }
     for (int i = 0; i < s->slots_free; i++)
         if (v->slots[i] < 0 || v->slots[i] >= width || used[v->slots[i]]++) return 0;
@@ -119,11 +119,11 @@ static int is_sound(const beam_view *v, int32_t *scratch)
     const lin_beam *beam = v->beam;
     const beam_state *s = v->state;
     if (s->n_hyps < 1 || s->n_hyps > beam->options.width || s->slots_free < 0 || s->slots_free > beam->options.width) return 0;
-    if (s->node_root < 0 || s->node_root >= beam->n_nodes || s->cell_root < 0 || s->cell_root >= beam->n_cells) return 0;
-    if (v->nodes[s->node_root].parent != BEAM_NONE || v->cells[s->cell_root].parent != BEAM_NONE) return 0;
-    if (!is_depth(v->nodes[s->node_root].depth) || !is_depth(v->cells[s->cell_root].depth)) return 0;
+    if (s->node_root < 0 || s->node_root >= beam->n_nodes || s->trace_root < 0 || s->trace_root >= beam->n_traces) return 0;
+    if (v->nodes[s->node_root].parent != BEAM_NONE || v->traces[s->trace_root].parent != BEAM_NONE) return 0;
+    if (!is_depth(v->nodes[s->node_root].depth) || !is_depth(v->traces[s->trace_root].depth)) return 0;
     if (!is_frame(s->frame) || !is_frame(s->scale) || !is_log(s->shift)) return 0;
-    if (!nodes_are_sound(v) || !cells_are_sound(v, scratch) || !hyps_are_sound(v, scratch)) return 0;
+    if (!nodes_are_sound(v) || !traces_are_sound(v, scratch) || !hyps_are_sound(v, scratch)) return 0;
     for (size_t i = 0; i < (size_t)beam->options.width * (size_t)beam->V; i++)
         if (v->gains[i] != -1 && !is_gain(v->gains[i])) return 0;
     return 1;
@@ -136,11 +136,11 @@ lin_status lin_beam_check(const lin_beam *beam, const void *state, size_t n, lin
         return lin_fail(err, LIN_MISMATCH, "a beam search state of %zu bytes, and this beam's has %zu: made with other options", n,
                         lin_beam_bytes(beam));
     }
-    if (v.state->identity != beam->identity) {
+    if (v.state->fingerprint != beam->fingerprint) {
         return lin_fail(err, LIN_MISMATCH, "the beam search state was made with other options or another language model");
     }
-    int32_t *scratch = lin_alloc((size_t)(beam->n_cells + beam->options.width), sizeof *scratch);
-    if (!scratch) return lin_no_memory(err, "the check of a beam search state", (size_t)beam->n_cells * sizeof *scratch);
+    int32_t *scratch = lin_alloc((size_t)(beam->n_traces + beam->options.width), sizeof *scratch);
+    if (!scratch) return lin_no_memory(err, "the check of a beam search state", (size_t)beam->n_traces * sizeof *scratch);
     int sound = is_sound(&v, scratch);
     lin_free(scratch);
     return sound ? LIN_OK : lin_fail(err, LIN_FORMAT, "the beam search state is damaged; begin the stream again");

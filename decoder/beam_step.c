@@ -56,10 +56,10 @@ static int32_t complete(beam_view *v, int i, double *best)
 {
     const beam_hyp *h = &v->hyps[i];
     int open;
-    int32_t cell = lin_beam_best_end(h, &open);
+    int32_t trace = lin_beam_best_end(h, &open);
     *best = open ? h->best_label : h->best_blank;
-    if (!open) return cell;
-    if (v->closing[i] < 0) v->closing[i] = lin_beam_add_cell(v, cell, label_of(v, i), h->start, v->state->frame, h->sum);
+    if (!open) return trace;
+    if (v->closing[i] < 0) v->closing[i] = lin_beam_add_trace(v, trace, label_of(v, i), h->start, v->state->frame, h->sum);
     return v->closing[i];
 }
 
@@ -67,15 +67,15 @@ static int32_t complete(beam_view *v, int i, double *best)
 static double before_label(const beam_view *v, int i, int label)
 {
     const beam_hyp *h = &v->hyps[i];
-    return label == label_of(v, i) ? h->blank : beam_total(h);
+    return label == label_of(v, i) ? h->blank : beam_acoustic(h);
 }
 
 static void end_in_blank(beam_view *v, int i, double probability, beam_hyp *next)
 {
-    next->blank = beam_total(&v->hyps[i]) * probability;
+    next->blank = beam_acoustic(&v->hyps[i]) * probability;
     next->before_blank = complete(v, i, &next->best_blank);
     next->best_blank *= probability;
-    lin_beam_hold_cell(v, next->before_blank);
+    lin_beam_hold_trace(v, next->before_blank);
 }
 
 // Likewise of the best alignment alone.
@@ -93,7 +93,7 @@ static void begin_run(beam_view *v, int i, int label, double gain, const float *
     next->best_label = best_before_label(v, i, label) * v->probabilities[label] * gain;
     next->start = v->state->frame;
     next->sum = (double)row[label];
-    lin_beam_hold_cell(v, next->before_label);
+    lin_beam_hold_trace(v, next->before_label);
 }
 
 // The hypothesis among whose children hypothesis i is, or -1.
@@ -118,7 +118,7 @@ static beam_hyp stayed(beam_view *v, int i, const float *row)
 {
     const beam_hyp *h = &v->hyps[i];
     const int label = label_of(v, i), from = above(v, i);
-    const double *p = v->probabilities, blank = beam_total(h) * p[0], going_on = staying_label(v, i);
+    const double *p = v->probabilities, blank = beam_acoustic(h) * p[0], going_on = staying_label(v, i);
     beam_hyp next = {.node = h->node, .slot = h->slot, .before_blank = BEAM_NONE, .before_label = BEAM_NONE};
     if (blank > 0 && keeps_blank(v, blank, going_on)) end_in_blank(v, i, p[0], &next);
     if (!(going_on > 0) || !keeps_label(v, blank, going_on)) return next;
@@ -132,7 +132,7 @@ static beam_hyp stayed(beam_view *v, int i, const float *row)
     next.before_label = h->before_label;
     next.start = h->start;
     next.sum = h->sum + (double)row[label];
-    lin_beam_hold_cell(v, next.before_label);
+    lin_beam_hold_trace(v, next.before_label);
     return next;
 }
 
@@ -150,7 +150,7 @@ static void weigh(const beam_view *v, const beam_node *parent, int label, beam_n
     }
     if (v->context) {
         weight += (double)lin_context_next(v->context, &child->context, label);
-        child->promise = (double)lin_context_promise(v->context, child->context);
+        child->pending = (double)lin_context_pending(v->context, child->context);
     }
     weight = fmin(fmax(weight, -BEAM_WEIGHT_MAX), BEAM_WEIGHT_MAX);
     child->gain = isfinite(logp) ? exp(weight) : 0; // what the language model holds impossible is never added
@@ -180,7 +180,7 @@ static beam_hyp added(beam_view *v, int i, int label, double score, const float 
         child->gain = weighed.gain;
         child->weight = weighed.weight;
         child->language = weighed.language;
-        child->promise = weighed.promise;
+        child->pending = weighed.pending;
     }
     beam_hyp next = {.node = at, .slot = BEAM_NONE, .before_blank = BEAM_NONE, .label = score};
     begin_run(v, i, label, v->nodes[at].gain, row, &next);
@@ -259,7 +259,7 @@ static void merge(beam_view *v)
 static void offer_staying(beam_view *v, heap *h)
 {
     for (int i = 0; i < v->state->n_hyps; i++) {
-        double blank = beam_total(&v->hyps[i]) * v->probabilities[0], label = staying_label(v, i);
+        double blank = beam_acoustic(&v->hyps[i]) * v->probabilities[0], label = staying_label(v, i);
         int both = keeps_blank(v, blank, label) && keeps_label(v, blank, label);
         double score = both ? blank + label : fmax(blank, label);
         offer(h, (beam_candidate){.score = score, .hyp = i, .label = both || blank >= label ? 0 : -label_of(v, i)});
@@ -270,11 +270,11 @@ static void offer_adding(beam_view *v, const float *row, heap *h)
 {
     const double *p = v->probabilities;
     double largest = 0, most = v->context ? INFINITY : exp(fmin(fmax(v->beam->options.bonus, -BEAM_WEIGHT_MAX), BEAM_WEIGHT_MAX));
-    for (int i = 0; i < v->state->n_hyps; i++) largest = fmax(largest, beam_total(&v->hyps[i]));
+    for (int i = 0; i < v->state->n_hyps; i++) largest = fmax(largest, beam_acoustic(&v->hyps[i]));
     const int n = choose_labels(v, row, h->floor, largest * most);
     for (int i = 0; n && i < v->state->n_hyps; i++) {
         double *gains = v->gains + (size_t)v->hyps[i].slot * (size_t)v->beam->V;
-        const double all = beam_total(&v->hyps[i]);
+        const double all = beam_acoustic(&v->hyps[i]);
         const int last = label_of(v, i);
         for (int32_t child = v->nodes[v->hyps[i].node].first; child >= 0; child = v->nodes[child].next)
             if (v->nodes[child].hyp >= 0) v->marks[v->nodes[child].label] = i + 1;
@@ -297,8 +297,8 @@ static void hand_over(beam_view *v, int n)
     for (int i = 0; i < n; i++) v->nodes[v->next[i].node].hyp = i;
     for (int i = 0; i < s->n_hyps; i++) {
         const beam_hyp *h = &v->hyps[i];
-        lin_beam_drop_cell(v, h->before_blank);
-        lin_beam_drop_cell(v, h->before_label);
+        lin_beam_drop_trace(v, h->before_blank);
+        lin_beam_drop_trace(v, h->before_label);
         if (v->nodes[h->node].hyp < 0) v->slots[s->slots_free++] = h->slot;
     }
     for (int i = 0; i < n; i++) {
@@ -321,8 +321,8 @@ static void wait_through(beam_view *v, double probability)
         beam_hyp next = {.node = old.node, .slot = old.slot, .before_label = BEAM_NONE};
         v->closing[i] = BEAM_NONE;
         end_in_blank(v, i, probability, &next);
-        lin_beam_drop_cell(v, old.before_blank);
-        lin_beam_drop_cell(v, old.before_label);
+        lin_beam_drop_trace(v, old.before_blank);
+        lin_beam_drop_trace(v, old.before_label);
         v->hyps[i] = next;
     }
 }
@@ -353,7 +353,7 @@ static void rescale(beam_view *v)
     int n = v->state->n_hyps, exponent, best_exponent, dropped = 0;
     for (int i = 0; i < n; i++) {
         const beam_hyp *h = &v->hyps[i];
-        largest = fmax(largest, beam_total(h));
+        largest = fmax(largest, beam_acoustic(h));
         best = fmax(best, fmax(h->best_blank, h->best_label));
     }
     frexp(largest, &exponent);
@@ -370,7 +370,7 @@ static void rescale(beam_view *v)
         int32_t *weak = h->blank < h->label ? &h->before_blank : &h->before_label;
         double *sum = h->blank < h->label ? &h->blank : &h->label;
         if (*weak < 0 || *sum >= floor) continue;
-        lin_beam_drop_cell(v, *weak);
+        lin_beam_drop_trace(v, *weak);
         *weak = BEAM_NONE;
         *(h->blank < h->label ? &h->best_blank : &h->best_label) = 0;
         *sum = 0;
@@ -381,23 +381,23 @@ static void rescale(beam_view *v)
 
 /* ---- phones that have waited too long ---------------------------------------------------------------------------------------- */
 
-static int unsettled(const beam_view *v, int32_t cell, int open)
+static int unsettled(const beam_view *v, int32_t trace, int open)
 {
-    return cell < 0 ? 0 : v->cells[cell].depth - v->cells[v->state->cell_root].depth + open;
+    return trace < 0 ? 0 : v->traces[trace].depth - v->traces[v->state->trace_root].depth + open;
 }
 
 // The first phone after the root on the way to a cell, or BEAM_NONE.
-static int32_t oldest(const beam_view *v, int32_t cell)
+static int32_t oldest(const beam_view *v, int32_t trace)
 {
     int32_t found = BEAM_NONE;
-    for (; cell >= 0 && cell != v->state->cell_root; cell = v->cells[cell].parent) found = cell;
+    for (; trace >= 0 && trace != v->state->trace_root; trace = v->traces[trace].parent) found = trace;
     return found;
 }
 
-static void kill_end(beam_view *v, int32_t *cell, double *sum, double *best)
+static void kill_end(beam_view *v, int32_t *trace, double *sum, double *best)
 {
-    lin_beam_drop_cell(v, *cell);
-    *cell = BEAM_NONE;
+    lin_beam_drop_trace(v, *trace);
+    *trace = BEAM_NONE;
     *sum = *best = 0;
 }
 
@@ -458,7 +458,7 @@ void lin_beam_sort(beam_view *v)
     for (int i = 0; i < v->state->n_hyps; i++) {
         const beam_hyp h = v->hyps[i];
         int at = i;
-        for (; at && beam_total(&v->hyps[at - 1]) < beam_total(&h); at--) v->hyps[at] = v->hyps[at - 1];
+        for (; at && beam_acoustic(&v->hyps[at - 1]) < beam_acoustic(&h); at--) v->hyps[at] = v->hyps[at - 1];
         v->hyps[at] = h;
     }
     for (int i = 0; i < v->state->n_hyps; i++) v->nodes[v->hyps[i].node].hyp = i;
@@ -471,7 +471,7 @@ void lin_beam_change_context(beam_view *v)
     v->state->context = v->context ? lin_context_id(v->context) : 0;
     for (int i = 0; i < v->state->n_hyps; i++) {
         beam_hyp *h = &v->hyps[i];
-        double back = exp(-v->nodes[h->node].promise);
+        double back = exp(-v->nodes[h->node].pending);
         h->blank *= back;
         h->label *= back;
         h->best_blank *= back;
@@ -479,11 +479,11 @@ void lin_beam_change_context(beam_view *v)
     }
     for (int i = 0; i < n; i++) {
         beam_node *node = &v->nodes[i];
-        if (node->parent >= 0) node->gain *= exp(v->nodes[node->parent].promise - node->promise);
+        if (node->parent >= 0) node->gain *= exp(v->nodes[node->parent].pending - node->pending);
     }
     for (int i = 0; i < n; i++) {
-        v->nodes[i].weight -= v->nodes[i].promise;
-        v->nodes[i].promise = 0;
+        v->nodes[i].weight -= v->nodes[i].pending;
+        v->nodes[i].pending = 0;
         v->nodes[i].context = 0;
     }
     for (size_t i = 0; i < n_gains; i++) v->gains[i] = -1;

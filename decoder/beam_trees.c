@@ -10,15 +10,15 @@ void lin_beam_trees_reset(beam_view *v)
         v->nodes[i] = (beam_node){.parent = BEAM_FREE, .first = BEAM_NONE, .next = i + 1 < beam->n_nodes ? i + 1 : BEAM_NONE};
         v->nodes[i].hyp = BEAM_NONE;
     }
-    for (int i = 0; i < beam->n_cells; i++) {
-        v->cells[i] = (beam_cell){.parent = BEAM_FREE, .refs = i + 1 < beam->n_cells ? i + 1 : BEAM_NONE};
+    for (int i = 0; i < beam->n_traces; i++) {
+        v->traces[i] = (beam_trace){.parent = BEAM_FREE, .refs = i + 1 < beam->n_traces ? i + 1 : BEAM_NONE};
     }
-    s->node_root = s->cell_root = 0;
-    s->node_free = s->cell_free = 1;
+    s->node_root = s->trace_root = 0;
+    s->node_free = s->trace_free = 1;
     v->nodes[0].parent = v->nodes[0].next = BEAM_NONE;
     v->nodes[0].gain = 1;
-    v->cells[0].parent = BEAM_NONE;
-    v->cells[0].refs = 0;
+    v->traces[0].parent = BEAM_NONE;
+    v->traces[0].refs = 0;
 }
 
 /* ---- prefixes ---------------------------------------------------------------------------------------------------------------- */
@@ -72,29 +72,29 @@ void lin_beam_lower_root(beam_view *v)
 
 /* ---- alignments -------------------------------------------------------------------------------------------------------------- */
 
-void lin_beam_hold_cell(beam_view *v, int32_t cell) { v->cells[cell].refs++; }
+void lin_beam_hold_trace(beam_view *v, int32_t trace) { v->traces[trace].refs++; }
 
-int32_t lin_beam_add_cell(beam_view *v, int32_t parent, int32_t label, int64_t start, int64_t end, double sum)
+int32_t lin_beam_add_trace(beam_view *v, int32_t parent, int32_t label, int64_t start, int64_t end, double sum)
 {
-    int32_t at = v->state->cell_free;
-    v->state->cell_free = v->cells[at].refs;
-    v->cells[at] = (beam_cell){.start = start, .end = end, .sum = sum, .parent = parent, .label = label};
-    v->cells[at].depth = v->cells[parent].depth + 1;
-    lin_beam_hold_cell(v, parent);
+    int32_t at = v->state->trace_free;
+    v->state->trace_free = v->traces[at].refs;
+    v->traces[at] = (beam_trace){.start = start, .end = end, .sum = sum, .parent = parent, .label = label};
+    v->traces[at].depth = v->traces[parent].depth + 1;
+    lin_beam_hold_trace(v, parent);
     return at;
 }
 
-static void free_cell(beam_view *v, int32_t at)
+static void free_trace(beam_view *v, int32_t at)
 {
-    v->cells[at] = (beam_cell){.parent = BEAM_FREE, .refs = v->state->cell_free};
-    v->state->cell_free = at;
+    v->traces[at] = (beam_trace){.parent = BEAM_FREE, .refs = v->state->trace_free};
+    v->state->trace_free = at;
 }
 
-void lin_beam_drop_cell(beam_view *v, int32_t at)
+void lin_beam_drop_trace(beam_view *v, int32_t at)
 {
-    while (at >= 0 && --v->cells[at].refs == 0 && at != v->state->cell_root) {
-        int32_t parent = v->cells[at].parent;
-        free_cell(v, at);
+    while (at >= 0 && --v->traces[at].refs == 0 && at != v->state->trace_root) {
+        int32_t parent = v->traces[at].parent;
+        free_trace(v, at);
         at = parent;
     }
 }
@@ -111,13 +111,13 @@ lin_path_phone lin_beam_phone(int label, double sum, int64_t start, int64_t end)
     return (lin_path_phone){.label = label, .confidence = (float)exp(mean < 0 ? mean : 0), .start = start, .end = end};
 }
 
-void lin_beam_list(const beam_view *v, int32_t cell, lin_path *path)
+void lin_beam_list(const beam_view *v, int32_t trace, lin_path *path)
 {
-    const int32_t root = v->state->cell_root, above = v->cells[root].depth;
+    const int32_t root = v->state->trace_root, above = v->traces[root].depth;
     lin_path_phone *phones = path->phones + path->n_phones;
-    path->n_phones += v->cells[cell].depth - above;
-    for (; cell != root; cell = v->cells[cell].parent) {
-        const beam_cell *c = &v->cells[cell];
+    path->n_phones += v->traces[trace].depth - above;
+    for (; trace != root; trace = v->traces[trace].parent) {
+        const beam_trace *c = &v->traces[trace];
         phones[c->depth - above - 1] = lin_beam_phone(c->label, c->sum, c->start, c->end);
     }
 }
@@ -125,21 +125,21 @@ void lin_beam_list(const beam_view *v, int32_t cell, lin_path *path)
 // All alignments go through a cell if nothing else hangs on any of those above it. The lowest such cell becomes the root.
 int lin_beam_settle(beam_view *v, lin_path *settled)
 {
-    const int32_t root = v->state->cell_root;
-    if (v->cells[root].refs != 1) return 0;
+    const int32_t root = v->state->trace_root;
+    if (v->traces[root].refs != 1) return 0;
     int open;
     int32_t lowest = lin_beam_best_end(&v->hyps[0], &open);
-    for (int32_t at = lowest; at != root; at = v->cells[at].parent)
-        if (v->cells[v->cells[at].parent].refs != 1) lowest = v->cells[at].parent;
+    for (int32_t at = lowest; at != root; at = v->traces[at].parent)
+        if (v->traces[v->traces[at].parent].refs != 1) lowest = v->traces[at].parent;
     if (lowest == root) return 0;
-    int n = v->cells[lowest].depth - v->cells[root].depth;
+    int n = v->traces[lowest].depth - v->traces[root].depth;
     lin_beam_list(v, lowest, settled);
-    v->state->cell_root = lowest;
-    for (int32_t at = v->cells[lowest].parent; at >= 0;) {
-        int32_t parent = v->cells[at].parent;
-        free_cell(v, at);
+    v->state->trace_root = lowest;
+    for (int32_t at = v->traces[lowest].parent; at >= 0;) {
+        int32_t parent = v->traces[at].parent;
+        free_trace(v, at);
         at = parent;
     }
-    v->cells[lowest].parent = BEAM_NONE;
+    v->traces[lowest].parent = BEAM_NONE;
     return n;
 }

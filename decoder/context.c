@@ -13,7 +13,7 @@ typedef struct node {
     int token;           // of the edge that leads here
     int first, n;        // children
     int fail;            // node of the longest proper suffix
-    float promise;       // what the unfinished phrases at this place have earned
+    float pending;       // what the unfinished phrases at this place have earned
     float complete;      // bonuses of all phrases that end here, those of suffixes included
 } node;
 
@@ -125,7 +125,7 @@ static void weigh(lin_context *c, span *spans, int at, const phrase *sorted)
         if (share > s->best) s->best = share;
         if (share < s->worst) s->worst = share;
     }
-    to->promise = (float)(GRAIN * nearbyint((s->best + s->worst) / GRAIN));
+    to->pending = (float)(GRAIN * nearbyint((s->best + s->worst) / GRAIN));
     to->complete = (float)complete;
 }
 
@@ -195,16 +195,16 @@ float lin_context_next(const lin_context *c, int *state, int token)
 {
     int from = in_range(c, *state), to = step(c, from, token);
     *state = to;
-    return c->nodes[to].complete + (c->nodes[to].promise - c->nodes[from].promise);
+    return c->nodes[to].complete + (c->nodes[to].pending - c->nodes[from].pending);
 }
 
 float lin_context_finish(const lin_context *c, int *state)
 {
-    float promise = lin_context_promise(c, *state);
+    float pending = lin_context_pending(c, *state);
     *state = 0;
-    return 0 - promise;
+    return 0 - pending;
 }
 
-float lin_context_promise(const lin_context *c, int state) { return c->nodes[in_range(c, state)].promise; }
+float lin_context_pending(const lin_context *c, int state) { return c->nodes[in_range(c, state)].pending; }
 
 uint64_t lin_context_id(const lin_context *c) { return c->id; }

@@ -43,7 +43,7 @@ float lin_context_next(const lin_context *context, int *state, int token);
 float lin_context_finish(const lin_context *context, int *state);
 
 /* The promise of a state: what lin_context_finish would take back, with the other sign. */
-float lin_context_promise(const lin_context *context, int state);
+float lin_context_pending(const lin_context *context, int state);
 
 /* Differs between any two contexts in practice (a hash of phrases and bonuses), so that a search notices a change. Never 0. */
 uint64_t lin_context_id(const lin_context *context);

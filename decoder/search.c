@@ -100,7 +100,7 @@ static lin_status beam_push(const lin_search *s, void *state, const lin_search_c
     return lin_beam_push(s->of, state, context ? context->phones : NULL, logp, n, settled, err);
 }
 
-static int beam_hypotheses(const lin_search *s, void *state) { return lin_beam_prefixes(s->of, state); }
+static int beam_hypotheses(const lin_search *s, void *state) { return lin_beam_hypotheses(s->of, state); }
 
 static lin_status beam_nbest(const lin_search *s, void *state, int which, lin_path *tail, lin_error *err)
 {

@@ -69,25 +69,25 @@ static void lay_out(lin_words *w)
     const int width = w->o.width;
     int most_rows = w->V;
     w->n_candidates = 6 * width + 64;
-    w->n_records = 12 * width + 1024;
+    w->n_traces = 12 * width + 1024;
     for (w->n_alternatives = 512; w->n_alternatives < 8 * width;) w->n_alternatives *= 2;
     for (w->n_slots = 256; w->n_slots < 2 * w->n_candidates;) w->n_slots *= 2;
     if (most_rows < w->n_candidates) most_rows = w->n_candidates;
-    w->n_line = w->n_records;
+    w->n_traceback = w->n_traces;
     if (w->o.n_best > 1) {
         w->n_rows = ROWS_BYTES / (w->V * (int)sizeof(float));
         if (w->n_rows < ROWS_LEAST) w->n_rows = ROWS_LEAST;
         if (w->n_rows > ROWS_MOST) w->n_rows = ROWS_MOST;
     }
-    const int n_marks = w->n_slots > w->n_records ? w->n_slots : w->n_records;
+    const int n_marks = w->n_slots > w->n_traces ? w->n_slots : w->n_traces;
     size_t used = 0;
     (void)place(&used, 1, sizeof(words_header));
-    w->tokens_at = place(&used, (size_t)width, sizeof(token));
-    w->records_at = place(&used, (size_t)w->n_records, sizeof(record));
-    w->alternatives_at = place(&used, (size_t)w->n_alternatives, sizeof(alternative));
+    w->hyps_at = place(&used, (size_t)width, sizeof(words_hyp));
+    w->traces_at = place(&used, (size_t)w->n_traces, sizeof(words_trace));
+    w->alternatives_at = place(&used, (size_t)w->n_alternatives, sizeof(words_alternative));
     w->rows_at = place(&used, (size_t)w->n_rows * (size_t)w->V, sizeof(float));
-    const size_t rebuilt = (size_t)w->n_alternatives * sizeof(alternative);
-    size_t work = (size_t)w->n_candidates * sizeof(candidate);
+    const size_t rebuilt = (size_t)w->n_alternatives * sizeof(words_alternative);
+    size_t work = (size_t)w->n_candidates * sizeof(words_candidate);
     if (work < rebuilt) work = rebuilt;
     if (work < words_ranking_bytes(w)) work = words_ranking_bytes(w);
     w->candidates_at = place(&used, work, 1);
@@ -154,13 +154,13 @@ uint64_t lin_words_fingerprint(const lin_words *w) { return w->fingerprint; }
 void lin_words_reset(const lin_words *w, void *state, int64_t first_frame)
 {
     memset(state, 0, w->bytes);
-    space s = words_space(w, state);
+    words_view s = words_view_of(w, state);
     *s.h = (words_header){
-        .magic = WORDS_MAGIC, .fingerprint = w->fingerprint, .first_frame = first_frame, .frame = first_frame, .n_tokens = 1,
-        .rows_from = first_frame, .settled_sums = {[BLANK_ARM] = 0, [LABEL_ARM] = -INFINITY}};
-    s.tokens[0] = (token){.node = LIN_TREE_ROOT, .lm_state = w->lm ? lin_ngram_begin(w->lm) : 0};
-    s.tokens[0].arms[BLANK_ARM].record = s.tokens[0].arms[LABEL_ARM].record = -1;
-    s.tokens[0].arms[LABEL_ARM].sum = s.tokens[0].arms[LABEL_ARM].best = -INFINITY;
+        .magic = WORDS_MAGIC, .fingerprint = w->fingerprint, .first_frame = first_frame, .frame = first_frame, .n_hyps = 1,
+        .rows_from = first_frame, .settled_sums = {[BLANK_ENDING] = 0, [LABEL_ENDING] = -INFINITY}};
+    s.hyps[0] = (words_hyp){.node = LIN_TREE_ROOT, .lm_state = w->lm ? lin_ngram_begin(w->lm) : 0};
+    s.hyps[0].endings[BLANK_ENDING].trace = s.hyps[0].endings[LABEL_ENDING].trace = -1;
+    s.hyps[0].endings[LABEL_ENDING].sum = s.hyps[0].endings[LABEL_ENDING].best = -INFINITY;
 }
 
 const char *lin_words_text(const lin_words *w, const lin_word_context *context, int word)
@@ -173,43 +173,43 @@ const char *lin_words_text(const lin_words *w, const lin_word_context *context, 
 
 // Another context than before: what unfinished phrases had earned is taken back, tokens inside words of the old one go, and such
 // words in what is not settled become unknown ones. A state from a file may say that it knows this context: look.
-static void change_context(const lin_words *w, space *s, const lin_word_context *context)
+static void change_context(const lin_words *w, words_view *s, const lin_word_context *context)
 {
     words_header *h = s->h;
     const uint64_t id = context ? context->id : 0;
     const int n_places = w->n_nodes + (context ? lin_tree_nodes(context->extra) : 0);
     int n = 0, changed = id != h->context_id;
-    for (int i = 0; i < h->n_tokens; i++) changed |= s->tokens[i].node >= n_places;
+    for (int i = 0; i < h->n_hyps; i++) changed |= s->hyps[i].node >= n_places;
     s->context = context;
     h->context_id = id;
     if (!changed) return;
-    for (int i = 0; i < h->n_tokens; i++) {
-        token *t = &s->tokens[i];
-        t->outer -= t->promise;
-        t->promise = 0;
+    for (int i = 0; i < h->n_hyps; i++) {
+        words_hyp *t = &s->hyps[i];
+        t->weight -= t->pending;
+        t->pending = 0;
         t->context = 0;
-        weigh(t);
-        if (t->node < w->n_nodes) s->tokens[n++] = *t;
+        words_weigh(t);
+        if (t->node < w->n_nodes) s->hyps[n++] = *t;
     }
     if (!n) { // all were inside words of the old context: the best one goes on behind it, as an unknown word
         const int best = words_best(s);
-        s->tokens[n++] = s->tokens[best];
-        words_break_off(s, &s->tokens[0]);
+        s->hyps[n++] = s->hyps[best];
+        words_break_off(s, &s->hyps[0]);
     }
-    h->n_tokens = n;
+    h->n_hyps = n;
     words_sweep(w, s);
-    for (int i = 0; i < h->n_records; i++) {
-        if (s->records[i].word >= w->n_words) s->records[i].word = LIN_WORD_UNKNOWN;
+    for (int i = 0; i < h->n_traces; i++) {
+        if (s->traces[i].word >= w->n_words) s->traces[i].word = LIN_WORD_UNKNOWN;
     }
 }
 
 // Room for all that may be settled, so that nothing fails half way.
-static lin_status reserve(const space *s, int n_frames, lin_path *settled, lin_error *err)
+static lin_status reserve(const words_view *s, int n_frames, lin_path *settled, lin_error *err)
 {
     int n_phones = 0, n_words = 0;
-    for (int i = 0; i < s->h->n_tokens; i++) {
-        if (s->tokens[i].n_phones > n_phones) n_phones = s->tokens[i].n_phones;
-        if (s->tokens[i].n_words > n_words) n_words = s->tokens[i].n_words;
+    for (int i = 0; i < s->h->n_hyps; i++) {
+        if (s->hyps[i].n_phones > n_phones) n_phones = s->hyps[i].n_phones;
+        if (s->hyps[i].n_words > n_words) n_words = s->hyps[i].n_words;
     }
     if (n_frames > INT_MAX / 8 || n_phones > INT_MAX / 8 || n_words > INT_MAX / 8) {
         return lin_fail(err, LIN_INVALID, "%d rows at once", n_frames);
@@ -220,7 +220,7 @@ static lin_status reserve(const space *s, int n_frames, lin_path *settled, lin_e
 lin_status lin_words_push(const lin_words *w, void *state, const lin_word_context *context, const float *logp, int n_frames,
                           lin_path *settled, lin_error *err)
 {
-    space s = words_space(w, state);
+    words_view s = words_view_of(w, state);
     if (n_frames < 0) return lin_fail(err, LIN_INVALID, "%d rows", n_frames);
     if (s.h->finished) return lin_fail(err, LIN_INVALID, "a word search takes no rows between its end and the next reset");
     lin_status status = lin_rows_check_numbers(logp, n_frames, w->V, s.h->frame, err);
@@ -236,31 +236,31 @@ lin_status lin_words_push(const lin_words *w, void *state, const lin_word_contex
 }
 
 // Sorts the tokens, the best first; of equal ones those that came first.
-static void sort(space *s)
+static void sort(words_view *s)
 {
-    for (int i = 1; i < s->h->n_tokens; i++) {
-        const token t = s->tokens[i];
+    for (int i = 1; i < s->h->n_hyps; i++) {
+        const words_hyp t = s->hyps[i];
         int k = i;
-        for (; k > 0 && s->tokens[k - 1].total < t.total; k--) s->tokens[k] = s->tokens[k - 1];
-        s->tokens[k] = t;
+        for (; k > 0 && s->hyps[k - 1].score < t.score; k--) s->hyps[k] = s->hyps[k - 1];
+        s->hyps[k] = t;
     }
 }
 
-static void end_token(const lin_words *w, const lin_word_context *context, token *t)
+static void end_token(const lin_words *w, const lin_word_context *context, words_hyp *t)
 {
-    if (context) t->outer += (double)lin_context_finish(context->phrases, &t->context);
-    t->promise = 0;
+    if (context) t->weight += (double)lin_context_finish(context->phrases, &t->context);
+    t->pending = 0;
     if (w->lm && t->node == LIN_TREE_ROOT) {
         const double logp = (double)lin_ngram_end(w->lm, t->lm_state);
         t->language += logp;
-        t->outer += w->o.lm_weight * logp;
+        t->weight += w->o.lm_weight * logp;
     }
-    weigh(t);
+    words_weigh(t);
 }
 
 lin_status lin_words_finish(const lin_words *w, void *state, const lin_word_context *context, lin_path *settled, lin_error *err)
 {
-    space s = words_space(w, state);
+    words_view s = words_view_of(w, state);
     words_header *h = s.h;
     if (h->finished) return lin_fail(err, LIN_INVALID, "a word search is ended only once before the next reset");
     if (settled) {
@@ -271,17 +271,17 @@ lin_status lin_words_finish(const lin_words *w, void *state, const lin_word_cont
     change_context(w, &s, context);
     int n = 0;
     const int best = words_best(&s);
-    for (int i = 0; i < h->n_tokens; i++) n += s.tokens[i].node == LIN_TREE_ROOT;
+    for (int i = 0; i < h->n_hyps; i++) n += s.hyps[i].node == LIN_TREE_ROOT;
     if (n) {
         n = 0;
-        for (int i = 0; i < h->n_tokens; i++) {
-            if (s.tokens[i].node == LIN_TREE_ROOT) s.tokens[n++] = s.tokens[i];
+        for (int i = 0; i < h->n_hyps; i++) {
+            if (s.hyps[i].node == LIN_TREE_ROOT) s.hyps[n++] = s.hyps[i];
         }
     } else {
-        s.tokens[n++] = s.tokens[best];
+        s.hyps[n++] = s.hyps[best];
     }
-    h->n_tokens = n;
-    for (int i = 0; i < n; i++) end_token(w, context, &s.tokens[i]);
+    h->n_hyps = n;
+    for (int i = 0; i < n; i++) end_token(w, context, &s.hyps[i]);
     sort(&s);
     h->finished = 1;
     return settled ? words_append_best(w, &s, settled, err) : LIN_OK;

@@ -13,7 +13,7 @@ static const double LOST_CONFIDENCE = 9;
 static int slot_of(const lin_words *w, uint64_t winner) { return (int)(lin_hash_pair(winner, 1) & (uint64_t)(w->n_alternatives - 1)); }
 
 // First alternative of a winner from a slot on (-1: from its first slot on), or -1.
-int words_next_alternative(const lin_words *w, const space *s, uint64_t winner, int at)
+int words_next_alternative(const lin_words *w, const words_view *s, uint64_t winner, int at)
 {
     const int wrap = w->n_alternatives - 1;
     at = at < 0 ? slot_of(w, winner) : (at + 1) & wrap;
@@ -24,18 +24,18 @@ int words_next_alternative(const lin_words *w, const space *s, uint64_t winner, 
 }
 
 // The last phone of a candidate. Its record may not exist yet, when the phone began in this row: it is made. -2: there is no room.
-static step end_of(const lin_words *w, space *s, const candidate *c)
+static words_step end_of(const lin_words *w, words_view *s, const words_candidate *c)
 {
-    const arm *a = better_arm(&c->t);
-    if (a != &c->t.arms[LABEL_ARM] || !c->fresh) return (step){a->logp, a->record, a->frames};
-    if (s->h->n_records + w->o.width >= w->n_records) return (step){0, -2, 0};
-    return (step){a->logp, words_new_record(s, c), 1};
+    const words_ending *a = words_better_ending(&c->t);
+    if (a != &c->t.endings[LABEL_ENDING] || !c->fresh) return (words_step){a->logp, a->trace, a->frames};
+    if (s->h->n_traces + w->o.width >= w->n_traces) return (words_step){0, -2, 0};
+    return (words_step){a->logp, words_new_trace(s, c), 1};
 }
 
-static double lost(const alternative *a) { return fmax(a->winner_level - a->loser_level, 0); }
+static double lost(const words_alternative *a) { return fmax(a->winner_level - a->loser_level, 0); }
 
 // Of a winner and a loser, or the empty slot for them.
-static alternative *find(const lin_words *w, const space *s, uint64_t winner, uint64_t loser)
+static words_alternative *find(const lin_words *w, const words_view *s, uint64_t winner, uint64_t loser)
 {
     int at = slot_of(w, winner);
     while (s->alternatives[at].used && (s->alternatives[at].winner != winner || s->alternatives[at].loser != loser)) {
@@ -45,37 +45,37 @@ static alternative *find(const lin_words *w, const space *s, uint64_t winner, ui
 }
 
 // Alternatives of one table differ, but for those whose losers were settled since.
-static void put(const lin_words *w, space *s, const alternative *a)
+static void put(const lin_words *w, words_view *s, const words_alternative *a)
 {
-    alternative *old = find(w, s, a->winner, a->loser);
+    words_alternative *old = find(w, s, a->winner, a->loser);
     if (!old->used) {
         *old = *a;
         s->h->n_alternatives++;
     }
 }
 
-void words_remember(const lin_words *w, space *s, const candidate *winner, const candidate *loser)
+void words_remember(const lin_words *w, words_view *s, const words_candidate *winner, const words_candidate *loser)
 {
-    const double level = loser->t.total - s->best;
+    const double level = loser->t.score - s->best;
     if (!(level > -LOST_MAX) || s->h->n_alternatives >= w->n_alternatives - w->n_alternatives / 8) return;
-    if (w->o.n_best == 1 && winner->t.total - loser->t.total > LOST_CONFIDENCE) return;
+    if (w->o.n_best == 1 && winner->t.score - loser->t.score > LOST_CONFIDENCE) return;
     const uint64_t to = words_key(w, s, winner->t.history, winner->t.node), from = words_key(w, s, loser->t.history, loser->t.node);
-    alternative *a = find(w, s, to, from);
+    words_alternative *a = find(w, s, to, from);
     const int better = !a->used || level > a->loser_best;
-    const step end = better ? end_of(w, s, loser) : a->end;
-    if (end.record == -2) return;
+    const words_step end = better ? end_of(w, s, loser) : a->end;
+    if (end.trace == -2) return;
     if (!a->used) {
-        *a = (alternative){.winner = to,
+        *a = (words_alternative){.winner = to,
                            .loser = from,
                            .winner_level = -INFINITY,
                            .loser_level = -INFINITY,
-                           .lost_outer = winner->t.outer - loser->t.outer,
+                           .lost_weight = winner->t.weight - loser->t.weight,
                            .lost_language = winner->t.language - loser->t.language,
                            .used = 1};
         s->h->n_alternatives++;
     }
-    a->winner_level = fmax(a->winner_level, winner->t.total - s->best);
-    a->loser_level = log_add(a->loser_level, level);
+    a->winner_level = fmax(a->winner_level, winner->t.score - s->best);
+    a->loser_level = words_log_add(a->loser_level, level);
     a->lost = lost(a);
     if (!better) return;
     a->end = end;
@@ -85,9 +85,9 @@ void words_remember(const lin_words *w, space *s, const candidate *winner, const
 // ---- away with old ones -----------------------------------------------------------------------------------------------------
 
 // Puts those that are kept into an empty table. The candidates' room is free between two rows.
-static void rebuild(const lin_words *w, space *s)
+static void rebuild(const lin_words *w, words_view *s)
 {
-    alternative *old = (void *)s->candidates;
+    words_alternative *old = (void *)s->candidates;
     int n = 0;
     for (int i = 0; i < w->n_alternatives; i++) {
         if (s->alternatives[i].used == 1) old[n++] = s->alternatives[i];
@@ -97,14 +97,14 @@ static void rebuild(const lin_words *w, space *s)
     for (int i = 0; i < n; i++) put(w, s, &old[i]);
 }
 
-void words_drop_alternatives(const lin_words *w, space *s)
+void words_drop_alternatives(const lin_words *w, words_view *s)
 {
     memset(s->alternatives, 0, (size_t)w->n_alternatives * sizeof *s->alternatives);
     s->h->n_alternatives = 0;
 }
 
 // The worse half goes.
-void words_thin_alternatives(const lin_words *w, space *s)
+void words_thin_alternatives(const lin_words *w, words_view *s)
 {
     double low = 0, high = 2 * LOST_MAX;
     const int most = s->h->n_alternatives / 2;
@@ -122,22 +122,22 @@ void words_thin_alternatives(const lin_words *w, space *s)
 
 // Marks the records of alternatives whose winner is marked, and these losers' chains, until there are no more of them. Alternatives
 // that were not reached go.
-void words_mark_alternatives(const lin_words *w, space *s, int32_t *marks)
+void words_mark_alternatives(const lin_words *w, words_view *s, int32_t *marks)
 {
     for (int k = 0; k < w->n_alternatives; k++) {
-        alternative *a = &s->alternatives[k];
+        words_alternative *a = &s->alternatives[k];
         if (!a->used) continue;
         a->used = a->winner == s->h->settled_history ? 1 : 2;
-        if (a->used == 1) words_mark(s, marks, a->end.record);
+        if (a->used == 1) words_mark(s, marks, a->end.trace);
     }
     for (int again = 1; again;) {
         again = 0;
-        for (int i = s->h->n_records; i-- > 0;) { // chains go back to older ones, most losers' too
+        for (int i = s->h->n_traces; i-- > 0;) { // chains go back to older ones, most losers' too
             if (marks[i] != 1) continue;
             marks[i] = 2;
-            for (int k = -1; (k = words_next_alternative(w, s, words_record_key(w, s, &s->records[i]), k)) >= 0;) {
-                alternative *a = &s->alternatives[k];
-                if (a->used == 2) words_mark(s, marks, a->end.record);
+            for (int k = -1; (k = words_next_alternative(w, s, words_trace_key(w, s, &s->traces[i]), k)) >= 0;) {
+                words_alternative *a = &s->alternatives[k];
+                if (a->used == 2) words_mark(s, marks, a->end.trace);
                 a->used = 1;
                 again = 1;
             }
@@ -147,16 +147,16 @@ void words_mark_alternatives(const lin_words *w, space *s, int32_t *marks)
 }
 
 // The first word of all histories, `first`, is settled and ends before `limit`: those that have it not, or go on earlier, go.
-void words_settle_alternatives(const lin_words *w, space *s, uint64_t first, int64_t limit)
+void words_settle_alternatives(const lin_words *w, words_view *s, uint64_t first, int64_t limit)
 {
     for (int k = 0; k < w->n_alternatives; k++) {
-        alternative *a = &s->alternatives[k];
+        words_alternative *a = &s->alternatives[k];
         if (!a->used) continue;
-        if (a->winner == s->h->settled_history || a->end.record < 0 || words_first_of(s, a->end.record, NULL) != first ||
-            words_begin_behind_first(s, a->end.record) < limit) {
+        if (a->winner == s->h->settled_history || a->end.trace < 0 || words_first_of(s, a->end.trace, NULL) != first ||
+            words_begin_after_first(s, a->end.trace) < limit) {
             a->used = 2;
         } else if (a->loser == first) {
-            a->end = (step){0, -1, 0};
+            a->end = (words_step){0, -1, 0};
         }
     }
     rebuild(w, s);

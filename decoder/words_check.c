@@ -13,54 +13,54 @@ static int in(int64_t value, int64_t from, int64_t to) { return value >= from &&
 static int logarithm(double value) { return fabs(value) < 1e15; }
 
 // Chains go back to older records, and count their words.
-static int good_record(const lin_words *w, const space *s, int i)
+static int good_trace(const lin_words *w, const words_view *s, int i)
 {
-    const record *r = &s->records[i];
+    const words_trace *r = &s->traces[i];
     if (!in(r->before, -1, i - 1) || !in(r->label, 1, w->V - 1) || !in(r->word, WORD_INSIDE, INT32_MAX)) return 0;
     if (!in(r->before_frames, r->before < 0 ? 0 : 1, FRAMES_MAX) || !logarithm(r->before_logp)) return 0;
-    if (!in(r->start, r->before < 0 ? s->h->first_frame : s->records[r->before].start + 1, s->h->frame - 1)) return 0;
+    if (!in(r->start, r->before < 0 ? s->h->first_frame : s->traces[r->before].start + 1, s->h->frame - 1)) return 0;
     const uint32_t words = r->n_words - (r->word != WORD_INSIDE);
-    return r->before < 0 ? (int32_t)(words - s->h->settled) <= 0 : words == s->records[r->before].n_words;
+    return r->before < 0 ? (int32_t)(words - s->h->settled) <= 0 : words == s->traces[r->before].n_words;
 }
 
 // Both arms have the token's words and phones, in alignments of their own.
-static int good_arm(const space *s, const token *t, const arm *a)
+static int good_ending(const words_view *s, const words_hyp *t, const words_ending *a)
 {
-    if (!in(a->record, -1, s->h->n_records - 1) || !logarithm(a->logp)) return 0;
+    if (!in(a->trace, -1, s->h->n_traces - 1) || !logarithm(a->logp)) return 0;
     const int64_t rows = s->h->frame - s->h->first_frame;
-    if (!in(a->frames, a->record < 0 ? 0 : 1, rows < FRAMES_MAX ? rows : FRAMES_MAX)) return 0;
+    if (!in(a->frames, a->trace < 0 ? 0 : 1, rows < FRAMES_MAX ? rows : FRAMES_MAX)) return 0;
     if (a->best == -INFINITY && a->sum == -INFINITY) return 1;
     if (!logarithm(a->sum) || !logarithm(a->best)) return 0;
     int n_words = 0, n_phones = 0;
-    for (int at = a->record; at >= 0 && !words_is_settled(s, &s->records[at]); at = s->records[at].before) {
-        n_words += s->records[at].word != WORD_INSIDE;
+    for (int at = a->trace; at >= 0 && !words_is_settled(s, &s->traces[at]); at = s->traces[at].before) {
+        n_words += s->traces[at].word != WORD_INSIDE;
         n_phones++;
     }
-    return words_first_of(s, a->record, NULL) == t->first && n_words == t->n_words && n_phones == t->n_phones;
+    return words_first_of(s, a->trace, NULL) == t->first && n_words == t->n_words && n_phones == t->n_phones;
 }
 
-static int good_token(const lin_words *w, const space *s, const token *t)
+static int good_hyp(const lin_words *w, const words_view *s, const words_hyp *t)
 {
     if (!in(t->node, PLACE_UNKNOWN, s->h->context_id ? INT32_MAX : w->n_nodes - 1) || !in(t->last, 0, w->V - 1)) return 0;
     if (w->lm ? t->lm_state >= lin_ngram_states(w->lm) : t->lm_state != 0) return 0;
     if (!in(t->n_words, 0, w->o.longest) || !in(t->n_inside, 0, LIN_PRONUNCIATION_MAX)) return 0;
-    if (!logarithm(t->language) || !logarithm(t->outer) || !logarithm(t->ahead) || !logarithm(t->promise)) return 0;
-    if (!logarithm(t->mass) || !logarithm(t->total)) return 0;
-    if (better_arm(t)->best == -INFINITY) return 0;
-    return good_arm(s, t, &t->arms[BLANK_ARM]) && good_arm(s, t, &t->arms[LABEL_ARM]);
+    if (!logarithm(t->language) || !logarithm(t->weight) || !logarithm(t->ahead) || !logarithm(t->pending)) return 0;
+    if (!logarithm(t->acoustic) || !logarithm(t->score)) return 0;
+    if (words_better_ending(t)->best == -INFINITY) return 0;
+    return good_ending(s, t, &t->endings[BLANK_ENDING]) && good_ending(s, t, &t->endings[LABEL_ENDING]);
 }
 
-static int good_alternative(const space *s, const alternative *a)
+static int good_alternative(const words_view *s, const words_alternative *a)
 {
-    if (a->used != 1 || !in(a->end.record, -1, s->h->n_records - 1) || !(a->lost >= 0) || !logarithm(a->lost)) return 0;
+    if (a->used != 1 || !in(a->end.trace, -1, s->h->n_traces - 1) || !(a->lost >= 0) || !logarithm(a->lost)) return 0;
     if (!logarithm(a->winner_level) || !logarithm(a->loser_level) || !logarithm(a->loser_best)) return 0;
-    return in(a->end.frames, a->end.record < 0 ? 0 : 1, FRAMES_MAX) && logarithm(a->end.logp) && logarithm(a->lost_outer) &&
+    return in(a->end.frames, a->end.trace < 0 ? 0 : 1, FRAMES_MAX) && logarithm(a->end.logp) && logarithm(a->lost_weight) &&
            logarithm(a->lost_language);
 }
 
 static int good_header(const lin_words *w, const words_header *h)
 {
-    return in(h->n_tokens, 1, w->o.width) && in(h->n_records, 0, w->n_records) && in(h->n_alternatives, 0, w->n_alternatives - 1) &&
+    return in(h->n_hyps, 1, w->o.width) && in(h->n_traces, 0, w->n_traces) && in(h->n_alternatives, 0, w->n_alternatives - 1) &&
            in(h->finished, 0, 1) && in(h->first_frame, INT64_MIN / 4, INT64_MAX / 4) && in(h->frame, h->first_frame, INT64_MAX / 2);
 }
 
@@ -72,15 +72,15 @@ lin_status lin_words_check(const lin_words *w, const void *state, size_t n, lin_
         return lin_fail(err, LIN_MISMATCH, "the state is of an earlier version's word search, which this version cannot resume");
     }
     if (n != w->bytes) return lin_fail(err, LIN_MISMATCH, "a state of %zu bytes; this word search has %zu", n, w->bytes);
-    const space s = words_space(w, (void *)(uintptr_t)state);
+    const words_view s = words_view_of(w, (void *)(uintptr_t)state);
     const words_header *h = s.h;
     if (h->magic != WORDS_MAGIC) return lin_fail(err, LIN_FORMAT, "the bytes are not the state of a word search");
     if (h->fingerprint != w->fingerprint) {
         return lin_fail(err, LIN_MISMATCH, "the state belongs to a word search with another lexicon, language model or options");
     }
     int good = good_header(w, h), used = 0;
-    for (int i = 0; good && i < h->n_records; i++) good = good_record(w, &s, i);
-    for (int i = 0; good && i < h->n_tokens; i++) good = good_token(w, &s, &s.tokens[i]);
+    for (int i = 0; good && i < h->n_traces; i++) good = good_trace(w, &s, i);
+    for (int i = 0; good && i < h->n_hyps; i++) good = good_hyp(w, &s, &s.hyps[i]);
     for (int i = 0; good && i < w->n_alternatives; i++) {
         if (!s.alternatives[i].used) continue;
         good = good_alternative(&s, &s.alternatives[i]);

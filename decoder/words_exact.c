@@ -14,7 +14,7 @@ typedef struct sequence {
 // A sum so much smaller than its row's largest one is left out.
 static const double NEGLIGIBLE = 1e-200;
 
-static float *row_at(const lin_words *w, const space *s, int64_t frame)
+static float *row_at(const lin_words *w, const words_view *s, int64_t frame)
 {
     return s->rows + (size_t)(frame - s->h->rows_from) * (size_t)w->V;
 }
@@ -30,14 +30,14 @@ static double scaled(const float *row, int V, double *p)
 
 // Logarithms of the sums over the alignments that end in the last phone, and in blank behind it; NAN where a row has infinities.
 // State 0 is the settled label, 1 blank behind it, 2 i phone i, 2 i + 1 blank behind that.
-static void align_all(const lin_words *w, const space *s, const sequence *q, const double settled[2], double ends[2])
+static void align_all(const lin_words *w, const words_view *s, const sequence *q, const double settled[2], double ends[2])
 {
-    double *sums = s->sums, *p = s->sums + 2 * w->n_line + 2;
+    double *sums = s->sums, *p = s->sums + 2 * w->n_traceback + 2;
     const int last = 2 * q->n + 1;
     double scale = fmax(settled[0], settled[1]);
     int low = 0, high = 1;
-    sums[0] = exp(settled[LABEL_ARM] - scale);
-    sums[1] = exp(settled[BLANK_ARM] - scale);
+    sums[0] = exp(settled[LABEL_ENDING] - scale);
+    sums[1] = exp(settled[BLANK_ENDING] - scale);
     ends[0] = ends[1] = -INFINITY;
     for (int64_t frame = q->from; frame < q->to; frame++) {
         const float *row = row_at(w, s, frame);
@@ -63,34 +63,34 @@ static void align_all(const lin_words *w, const space *s, const sequence *q, con
         while (sums[low] < NEGLIGIBLE) low++;
         while (sums[high] < NEGLIGIBLE) high--;
     }
-    ends[LABEL_ARM] = low <= last - 1 && last - 1 <= high ? scale + log(sums[last - 1]) : -INFINITY;
-    ends[BLANK_ARM] = high == last ? scale + log(sums[last]) : -INFINITY;
+    ends[LABEL_ENDING] = low <= last - 1 && last - 1 <= high ? scale + log(sums[last - 1]) : -INFINITY;
+    ends[BLANK_ENDING] = high == last ? scale + log(sums[last]) : -INFINITY;
 }
 
-static void take_labels(const space *s, const line *of, int first, int last, sequence *q)
+static void take_labels(const words_view *s, const words_traceback *of, int first, int last, sequence *q)
 {
     s->labels[0] = s->h->settled_label;
-    for (int i = first; i >= last; i--) s->labels[++q->n] = s->records[of->phones[i].record].label;
+    for (int i = first; i >= last; i--) s->labels[++q->n] = s->traces[of->phones[i].trace].label;
 }
 
-double words_exact(const lin_words *w, const space *s, const line *of)
+double words_exact(const lin_words *w, const words_view *s, const words_traceback *of)
 {
     sequence q = {s->labels, 0, s->h->rows_from, s->h->frame};
     double ends[2];
     if (!w->n_rows || s->h->rows_lost) return NAN;
     take_labels(s, of, of->n - 1, 0, &q);
     align_all(w, s, &q, s->h->settled_sums, ends);
-    return isnan(ends[0]) ? NAN : log_add(ends[0], ends[1]);
+    return isnan(ends[0]) ? NAN : words_log_add(ends[0], ends[1]);
 }
 
 // ---- rows ---------------------------------------------------------------------------------------------------------------------
 
-int words_rows_full(const lin_words *w, const space *s)
+int words_rows_full(const lin_words *w, const words_view *s)
 {
     return w->n_rows && !s->h->rows_lost && s->h->frame - s->h->rows_from >= w->n_rows;
 }
 
-void words_keep_row(const lin_words *w, space *s, const float *logp, int over)
+void words_keep_row(const lin_words *w, words_view *s, const float *logp, int over)
 {
     if (!w->n_rows || s->h->rows_lost) return;
     float *row = row_at(w, s, s->h->frame);
@@ -99,7 +99,7 @@ void words_keep_row(const lin_words *w, space *s, const float *logp, int over)
 }
 
 // Behind the phones first .. last of a line, none if last is larger, which take the rows before `limit`.
-static void settle(const lin_words *w, space *s, const line *of, int first, int last, int64_t limit)
+static void settle(const lin_words *w, words_view *s, const words_traceback *of, int first, int last, int64_t limit)
 {
     words_header *h = s->h;
     sequence q = {s->labels, 0, h->rows_from, limit};
@@ -115,14 +115,14 @@ static void settle(const lin_words *w, space *s, const line *of, int first, int 
     h->rows_from = limit;
 }
 
-void words_settle_rows(const lin_words *w, space *s, const line *of, int64_t limit)
+void words_settle_rows(const lin_words *w, words_view *s, const words_traceback *of, int64_t limit)
 {
     settle(w, s, of, of->n - 1, of->ends[of->n_words - 1], limit);
 }
 
-void words_settle_silence(const lin_words *w, space *s) { settle(w, s, NULL, -1, 0, s->h->frame); }
+void words_settle_silence(const lin_words *w, words_view *s) { settle(w, s, NULL, -1, 0, s->h->frame); }
 
-int words_good_rows(const lin_words *w, const space *s)
+int words_good_rows(const lin_words *w, const words_view *s)
 {
     const words_header *h = s->h;
     if (!w->n_rows) return 1;

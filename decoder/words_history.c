@@ -4,26 +4,26 @@
 
 #include "decoder/words_internal.h"
 
-int words_best(const space *s)
+int words_best(const words_view *s)
 {
     int best = 0;
-    for (int i = 1; i < s->h->n_tokens; i++) {
-        if (s->tokens[i].total > s->tokens[best].total) best = i;
+    for (int i = 1; i < s->h->n_hyps; i++) {
+        if (s->hyps[i].score > s->hyps[best].score) best = i;
     }
     return best;
 }
 
 // Word numbers wrap around after 2^32 words.
-int words_is_settled(const space *s, const record *r)
+int words_is_settled(const words_view *s, const words_trace *r)
 {
     return (int32_t)(r->n_words - s->h->settled) < (r->word == WORD_INSIDE ? 0 : 1);
 }
 
-int words_new_record(space *s, const candidate *c)
+int words_new_trace(words_view *s, const words_candidate *c)
 {
-    const int before = c->t.arms[LABEL_ARM].record;
-    const uint32_t words = before < 0 ? s->h->settled : s->records[before].n_words;
-    s->records[s->h->n_records] = (record){.history = c->t.history,
+    const int before = c->t.endings[LABEL_ENDING].trace;
+    const uint32_t words = before < 0 ? s->h->settled : s->traces[before].n_words;
+    s->traces[s->h->n_traces] = (words_trace){.history = c->t.history,
                                            .start = s->h->frame,
                                            .before_logp = c->before_logp,
                                            .before_frames = c->before_frames,
@@ -32,65 +32,65 @@ int words_new_record(space *s, const candidate *c)
                                            .word = c->word,
                                            .n_words = words + (c->word != WORD_INSIDE),
                                            .node = c->t.node};
-    return s->h->n_records++;
+    return s->h->n_traces++;
 }
 
 // ---- sweeping ---------------------------------------------------------------------------------------------------------------
 
-void words_mark(const space *s, int32_t *marks, int at)
+void words_mark(const words_view *s, int32_t *marks, int at)
 {
-    for (; at >= 0 && !marks[at] && !words_is_settled(s, &s->records[at]); at = s->records[at].before) marks[at] = 1;
+    for (; at >= 0 && !marks[at] && !words_is_settled(s, &s->traces[at]); at = s->traces[at].before) marks[at] = 1;
 }
 
 static int moved(const int32_t *marks, int at) { return at < 0 ? -1 : marks[at]; }
 
 // Keeps the records that tokens and alternatives reach, in their order.
-void words_sweep(const lin_words *w, space *s)
+void words_sweep(const lin_words *w, words_view *s)
 {
     words_header *h = s->h;
     int32_t *marks = s->slots;
     int n = 0;
-    memset(marks, 0, (size_t)h->n_records * sizeof *marks);
-    for (int i = 0; i < h->n_tokens; i++) {
-        for (int k = 0; k < 2; k++) words_mark(s, marks, s->tokens[i].arms[k].record);
+    memset(marks, 0, (size_t)h->n_traces * sizeof *marks);
+    for (int i = 0; i < h->n_hyps; i++) {
+        for (int k = 0; k < 2; k++) words_mark(s, marks, s->hyps[i].endings[k].trace);
     }
     words_mark_alternatives(w, s, marks);
-    for (int i = 0; i < h->n_records; i++) {
+    for (int i = 0; i < h->n_traces; i++) {
         if (!marks[i]) {
             marks[i] = -1;
             continue;
         }
-        s->records[i].before = moved(marks, s->records[i].before); // older: its new number is known
+        s->traces[i].before = moved(marks, s->traces[i].before); // older: its new number is known
         marks[i] = n;
-        s->records[n++] = s->records[i];
+        s->traces[n++] = s->traces[i];
     }
-    h->n_records = n;
-    for (int i = 0; i < h->n_tokens; i++) {
-        for (int k = 0; k < 2; k++) s->tokens[i].arms[k].record = moved(marks, s->tokens[i].arms[k].record);
+    h->n_traces = n;
+    for (int i = 0; i < h->n_hyps; i++) {
+        for (int k = 0; k < 2; k++) s->hyps[i].endings[k].trace = moved(marks, s->hyps[i].endings[k].trace);
     }
     for (int i = 0; i < w->n_alternatives; i++) {
-        if (s->alternatives[i].used) s->alternatives[i].end.record = moved(marks, s->alternatives[i].end.record);
+        if (s->alternatives[i].used) s->alternatives[i].end.trace = moved(marks, s->alternatives[i].end.trace);
     }
 }
 
 // Worse tokens than this many go, when even their chains do not fit.
-static void keep_tokens(space *s, int n)
+static void keep_hyps(words_view *s, int n)
 {
-    while (s->h->n_tokens > n) {
+    while (s->h->n_hyps > n) {
         int worst = 0;
-        for (int i = 1; i < s->h->n_tokens; i++) {
-            if (s->tokens[i].total <= s->tokens[worst].total) worst = i;
+        for (int i = 1; i < s->h->n_hyps; i++) {
+            if (s->hyps[i].score <= s->hyps[worst].score) worst = i;
         }
-        s->tokens[worst] = s->tokens[--s->h->n_tokens];
+        s->hyps[worst] = s->hyps[--s->h->n_hyps];
     }
 }
 
-int64_t words_begin_behind_first(const space *s, int at)
+int64_t words_begin_after_first(const words_view *s, int at)
 {
     int64_t start = s->h->frame;
     const uint32_t number = s->h->settled + 1;
-    for (; at >= 0 && !words_is_settled(s, &s->records[at]); at = s->records[at].before) {
-        const record *r = &s->records[at];
+    for (; at >= 0 && !words_is_settled(s, &s->traces[at]); at = s->traces[at].before) {
+        const words_trace *r = &s->traces[at];
         if (r->n_words == number && r->word != WORD_INSIDE) break;
         start = r->start;
     }
@@ -98,87 +98,87 @@ int64_t words_begin_behind_first(const space *s, int at)
 }
 
 // Gives out the first word of the best token, which all tokens have.
-static void settle_first(const lin_words *w, space *s, lin_path *settled)
+static void settle_first(const lin_words *w, words_view *s, lin_path *settled)
 {
-    const token *t = &s->tokens[words_best(s)];
+    const words_hyp *t = &s->hyps[words_best(s)];
     const uint64_t first = t->first;
-    line *all = &s->of;
+    words_traceback *all = &s->of;
     int phones;
     int64_t limit = s->h->frame;
-    for (int i = 0; i < s->h->n_tokens; i++) {
+    for (int i = 0; i < s->h->n_hyps; i++) {
         for (int k = 0; k < 2; k++) {
-            const arm *a = &s->tokens[i].arms[k];
+            const words_ending *a = &s->hyps[i].endings[k];
             if (a->best == -INFINITY) continue;
-            const int64_t behind = words_begin_behind_first(s, a->record);
+            const int64_t behind = words_begin_after_first(s, a->trace);
             if (behind < limit) limit = behind;
         }
     }
-    words_token_line(w, s, t, all);
+    words_traceback_of(w, s, t, all);
     words_shares(w, s, t, all, s->shares);
-    const lin_status status = words_append_line(s, all, s->shares, 1, limit, settled, NULL);
+    const lin_status status = words_append_traceback(s, all, s->shares, 1, limit, settled, NULL);
     if (status) s->failed = status;
-    settled->score = t->total;
-    settled->acoustic = t->mass;
+    settled->score = t->score;
+    settled->acoustic = t->acoustic;
     settled->language = t->language;
-    (void)words_first_of(s, better_arm(t)->record, &phones);
+    (void)words_first_of(s, words_better_ending(t)->trace, &phones);
     words_settle_rows(w, s, all, limit);
     words_settle_alternatives(w, s, first, limit);
     s->h->settled++;
     s->h->settled_history = first;
-    for (int i = 0; i < s->h->n_tokens; i++) {
-        token *other = &s->tokens[i];
+    for (int i = 0; i < s->h->n_hyps; i++) {
+        words_hyp *other = &s->hyps[i];
         other->n_words--;
         other->n_phones -= phones;
-        other->first = words_first_of(s, better_arm(other)->record, NULL);
+        other->first = words_first_of(s, words_better_ending(other)->trace, NULL);
     }
 }
 
 // What the best token has first; tokens without it go.
-static void force(const lin_words *w, space *s, lin_path *settled)
+static void force(const lin_words *w, words_view *s, lin_path *settled)
 {
-    const uint64_t first = s->tokens[words_best(s)].first;
+    const uint64_t first = s->hyps[words_best(s)].first;
     int n = 0;
-    for (int i = 0; i < s->h->n_tokens; i++) {
-        if (s->tokens[i].first == first) s->tokens[n++] = s->tokens[i];
+    for (int i = 0; i < s->h->n_hyps; i++) {
+        if (s->hyps[i].first == first) s->hyps[n++] = s->hyps[i];
     }
-    s->h->n_tokens = n;
+    s->h->n_hyps = n;
     settle_first(w, s, settled);
 }
 
 // The rows that are kept are too many: the best token decides what they were, its first word or silence; if it is inside a word
 // that does not end, the best one of complete words.
-static void make_rows(const lin_words *w, space *s, lin_path *settled)
+static void make_rows(const lin_words *w, words_view *s, lin_path *settled)
 {
     while (words_rows_full(w, s)) {
-        const token *best = &s->tokens[words_best(s)];
+        const words_hyp *best = &s->hyps[words_best(s)];
         int n = 0;
         if (best->n_words) {
             force(w, s, settled);
             continue;
         }
         const int silence = best->n_phones == 0;
-        for (int i = 0; i < s->h->n_tokens; i++) {
-            const token *t = &s->tokens[i];
-            if (silence ? t->n_phones == 0 : t->node == LIN_TREE_ROOT) s->tokens[n++] = *t;
+        for (int i = 0; i < s->h->n_hyps; i++) {
+            const words_hyp *t = &s->hyps[i];
+            if (silence ? t->n_phones == 0 : t->node == LIN_TREE_ROOT) s->hyps[n++] = *t;
         }
-        if (n) s->h->n_tokens = n;
+        if (n) s->h->n_hyps = n;
         else s->h->rows_lost = 1;
         if (silence) words_settle_silence(w, s);
     }
 }
 
-void words_make_room(const lin_words *w, space *s, lin_path *settled)
+void words_make_room(const lin_words *w, words_view *s, lin_path *settled)
 {
     words_header *h = s->h;
     const int need = 2 * w->o.width; // the tokens' records, and losers'
     if (words_rows_full(w, s)) make_rows(w, s, settled);
-    if (h->n_records + need <= w->n_records && h->n_alternatives <= w->n_alternatives / 4 * 3) return;
+    if (h->n_traces + need <= w->n_traces && h->n_alternatives <= w->n_alternatives / 4 * 3) return;
     words_sweep(w, s);
     while (h->n_alternatives > w->n_alternatives / 2) words_thin_alternatives(w, s);
-    while (h->n_records + need > w->n_records - w->n_records / 8) {
+    while (h->n_traces + need > w->n_traces - w->n_traces / 8) {
         if (h->n_alternatives) words_drop_alternatives(w, s);
-        else if (s->tokens[words_best(s)].n_words) force(w, s, settled);
-        else if (h->n_tokens > 1) keep_tokens(s, h->n_tokens / 2);
+        else if (s->hyps[words_best(s)].n_words) force(w, s, settled);
+        else if (h->n_hyps > 1) keep_hyps(s, h->n_hyps / 2);
         else return;
         words_sweep(w, s);
     }
@@ -186,13 +186,13 @@ void words_make_room(const lin_words *w, space *s, lin_path *settled)
 
 // ---- settling ---------------------------------------------------------------------------------------------------------------
 
-uint64_t words_first_of(const space *s, int at, int *phones)
+uint64_t words_first_of(const words_view *s, int at, int *phones)
 {
     uint64_t first = 0;
     int n = 0;
-    for (; at >= 0 && !words_is_settled(s, &s->records[at]); at = s->records[at].before) {
-        if (s->records[at].word != WORD_INSIDE) {
-            first = s->records[at].history;
+    for (; at >= 0 && !words_is_settled(s, &s->traces[at]); at = s->traces[at].before) {
+        if (s->traces[at].word != WORD_INSIDE) {
+            first = s->traces[at].history;
             n = 0;
         }
         n++;
@@ -201,53 +201,53 @@ uint64_t words_first_of(const space *s, int at, int *phones)
     return first;
 }
 
-static int shared_by_all(const space *s)
+static int shared_by_all(const words_view *s)
 {
-    const uint64_t first = s->tokens[0].first;
-    for (int i = 0; i < s->h->n_tokens; i++) {
-        if (!s->tokens[i].first || s->tokens[i].first != first) return 0;
+    const uint64_t first = s->hyps[0].first;
+    for (int i = 0; i < s->h->n_hyps; i++) {
+        if (!s->hyps[i].first || s->hyps[i].first != first) return 0;
     }
     return 1;
 }
 
-static int too_long(const lin_words *w, const space *s)
+static int too_long(const lin_words *w, const words_view *s)
 {
-    for (int i = 0; i < s->h->n_tokens; i++) {
-        if (s->tokens[i].n_words > w->o.longest) return 1;
+    for (int i = 0; i < s->h->n_hyps; i++) {
+        if (s->hyps[i].n_words > w->o.longest) return 1;
     }
     return 0;
 }
 
-void words_settle(const lin_words *w, space *s, lin_path *settled)
+void words_settle(const lin_words *w, words_view *s, lin_path *settled)
 {
     while (!s->failed && w->o.n_best == 1 && shared_by_all(s)) settle_first(w, s, settled);
     while (!s->failed && too_long(w, s)) {
-        if (s->tokens[words_best(s)].n_words) {
+        if (s->hyps[words_best(s)].n_words) {
             force(w, s, settled);
             continue;
         }
         int n = 0;
-        for (int i = 0; i < s->h->n_tokens; i++) {
-            if (s->tokens[i].n_words <= w->o.longest) s->tokens[n++] = s->tokens[i];
+        for (int i = 0; i < s->h->n_hyps; i++) {
+            if (s->hyps[i].n_words <= w->o.longest) s->hyps[n++] = s->hyps[i];
         }
-        s->h->n_tokens = n;
+        s->h->n_hyps = n;
     }
 }
 
 // Both arms end with the same phone, in a record each or together.
-void words_break_off(space *s, token *t)
+void words_break_off(words_view *s, words_hyp *t)
 {
     for (int k = 0; k < 2; k++) {
-        const int at = t->arms[k].record;
-        if (at < 0 || s->records[at].word != WORD_INSIDE) continue;
-        s->records[at].word = LIN_WORD_UNKNOWN;
-        s->records[at].n_words++;
-        s->records[at].history = lin_hash_pair(t->history, UINT64_C(1) << 42);
-        s->records[at].node = LIN_TREE_ROOT;
+        const int at = t->endings[k].trace;
+        if (at < 0 || s->traces[at].word != WORD_INSIDE) continue;
+        s->traces[at].word = LIN_WORD_UNKNOWN;
+        s->traces[at].n_words++;
+        s->traces[at].history = lin_hash_pair(t->history, UINT64_C(1) << 42);
+        s->traces[at].node = LIN_TREE_ROOT;
     }
     t->history = lin_hash_pair(t->history, UINT64_C(1) << 42);
     if (!t->n_words++) t->first = t->history;
     t->node = LIN_TREE_ROOT;
     t->ahead = 0;
-    weigh(t);
+    words_weigh(t);
 }

@@ -5,7 +5,7 @@
 
 #include "decoder/words_internal.h"
 
-static void offer(ranking *g, const ranked *new)
+static void offer(words_ranking *g, const words_ranked *new)
 {
     if (g->n < WORDS_RANKED_MAX) {
         g->items[g->n++] = *new;
@@ -13,59 +13,59 @@ static void offer(ranking *g, const ranked *new)
     }
     int worst = -1;
     for (int i = 0; i < g->n; i++) {
-        if (!g->items[i].done && (worst < 0 || g->items[i].total <= g->items[worst].total)) worst = i;
+        if (!g->items[i].done && (worst < 0 || g->items[i].score <= g->items[worst].score)) worst = i;
     }
-    if (worst >= 0 && g->items[worst].total < new->total) g->items[worst] = *new;
+    if (worst >= 0 && g->items[worst].score < new->score) g->items[worst] = *new;
 }
 
-static int next(const ranking *g)
+static int next(const words_ranking *g)
 {
     int best = -1;
     for (int i = 0; i < g->n; i++) {
-        if (!g->items[i].done && (best < 0 || g->items[i].total > g->items[best].total)) best = i;
+        if (!g->items[i].done && (best < 0 || g->items[i].score > g->items[best].score)) best = i;
     }
     return best;
 }
 
 // Where the phone behind number n of a line begins; the next row where there is none.
-static int64_t begin_behind(const space *s, const line *of, int n)
+static int64_t begin_behind(const words_view *s, const words_traceback *of, int n)
 {
-    return n ? s->records[of->phones[n - 1].record].start : s->h->frame;
+    return n ? s->traces[of->phones[n - 1].trace].start : s->h->frame;
 }
 
 // From the token's line on, base by base. ends of words that go are dropped with their phones.
-static void line_of(const lin_words *w, const space *s, ranking *g, int number, line *to)
+static void traceback_of(const lin_words *w, const words_view *s, words_ranking *g, int number, words_traceback *to)
 {
     int n = 0;
     for (; g->items[number].base >= 0; number = g->items[number].base) g->chain[n++] = number;
-    words_token_line(w, s, &s->tokens[g->items[number].from], to);
+    words_traceback_of(w, s, &s->hyps[g->items[number].from], to);
     while (n > 0) {
-        const ranked *i = &g->items[g->chain[--n]];
-        step end = s->alternatives[i->from].end;
+        const words_ranked *i = &g->items[g->chain[--n]];
+        words_step end = s->alternatives[i->from].end;
         const int kept = i->kept < to->n ? i->kept : to->n;
-        const int64_t most = begin_behind(s, to, kept) - (end.record < 0 ? 0 : s->records[end.record].start);
+        const int64_t most = begin_behind(s, to, kept) - (end.trace < 0 ? 0 : s->traces[end.trace].start);
         if (end.frames > most) end.frames = (int)most;
         to->n = kept;
         while (to->n_words && to->ends[to->n_words - 1] >= kept) to->n_words--;
-        words_follow_line(w, s, end, to);
+        words_follow_traces(w, s, end, to);
     }
 }
 
 // Tells sequences of words apart; those outside the lexicon by their phones, which are not known by the word alone. With
 // `pronunciations` all words by theirs.
-static uint64_t words_of(const space *s, const line *of, int pronunciations)
+static uint64_t words_of(const words_view *s, const words_traceback *of, int pronunciations)
 {
     uint64_t h = 1;
     int word = WORD_INSIDE;
     for (int i = 0; i < of->n; i++) {
-        const record *r = &s->records[of->phones[i].record];
+        const words_trace *r = &s->traces[of->phones[i].trace];
         if (r->word != WORD_INSIDE) h = lin_hash_pair(h, (uint64_t)(int64_t)(word = r->word));
         if (word < 0 || pronunciations) h = lin_hash_pair(h, (uint64_t)r->label | UINT64_C(1) << 40);
     }
     return h;
 }
 
-static int is_new(ranking *g, uint64_t words)
+static int is_new(words_ranking *g, uint64_t words)
 {
     for (int i = 0; i < g->n_seen; i++) {
         if (g->seen[i] == words) return 0;
@@ -74,17 +74,17 @@ static int is_new(ranking *g, uint64_t words)
     return 1;
 }
 
-static void offer_alternatives(const lin_words *w, const space *s, ranking *g, int number, const line *of)
+static void offer_alternatives(const lin_words *w, const words_view *s, words_ranking *g, int number, const words_traceback *of)
 {
-    const ranked from = g->items[number];
+    const words_ranked from = g->items[number];
     for (int i = from.kept; i <= of->n; i++) {
-        const uint64_t key = i < of->n ? words_record_key(w, s, &s->records[of->phones[i].record]) : s->h->settled_history;
+        const uint64_t key = i < of->n ? words_trace_key(w, s, &s->traces[of->phones[i].trace]) : s->h->settled_history;
         const int64_t behind = begin_behind(s, of, i);
         for (int k = -1; (k = words_next_alternative(w, s, key, k)) >= 0;) {
-            const alternative *a = &s->alternatives[k];
-            if (a->end.record >= 0 && s->records[a->end.record].start >= behind) continue; // it would not fit
-            offer(g, &(ranked){.total = from.total - a->lost,
-                               .acoustic = from.acoustic - (a->lost - a->lost_outer),
+            const words_alternative *a = &s->alternatives[k];
+            if (a->end.trace >= 0 && s->traces[a->end.trace].start >= behind) continue; // it would not fit
+            offer(g, &(words_ranked){.score = from.score - a->lost,
+                               .acoustic = from.acoustic - (a->lost - a->lost_weight),
                                .language = from.language - a->lost_language,
                                .base = number,
                                .kept = i,
@@ -93,10 +93,10 @@ static void offer_alternatives(const lin_words *w, const space *s, ranking *g, i
     }
 }
 
-static double score_of(const ranked *i) { return i->total - i->acoustic + i->exact; }
+static double score_of(const words_ranked *i) { return i->score - i->acoustic + i->exact; }
 
 // Best first, of equal ones those that came first; but where rows are still to come the best token stays the first.
-static void put_in_order(const space *s, ranking *g, int n_best)
+static void put_in_order(const words_view *s, words_ranking *g, int n_best)
 {
     int n = 0;
     for (int i = 1; i < g->n_found; i++) {
@@ -116,23 +116,23 @@ static void put_in_order(const space *s, ranking *g, int n_best)
 }
 
 // Finds the n best: items in `found`, in their order.
-static void rank(const lin_words *w, const space *s)
+static void rank(const lin_words *w, const words_view *s)
 {
-    ranking *g = s->ranking;
-    line to = s->of;
+    words_ranking *g = s->ranking;
+    words_traceback to = s->of;
     const int most = 2 * w->o.n_best + 16;
     memset(g, 0, sizeof *g);
-    for (int i = 0; i < s->h->n_tokens; i++) {
-        const token *t = &s->tokens[i];
-        offer(g, &(ranked){.total = t->total, .acoustic = t->mass, .language = t->language, .base = -1, .from = i});
+    for (int i = 0; i < s->h->n_hyps; i++) {
+        const words_hyp *t = &s->hyps[i];
+        offer(g, &(words_ranked){.score = t->score, .acoustic = t->acoustic, .language = t->language, .base = -1, .from = i});
     }
     for (int tries = 0; tries < 64 + 16 * w->o.n_best && g->n_seen < most; tries++) {
         const int best = next(g);
         if (best < 0) break;
-        ranked *i = &g->items[best];
+        words_ranked *i = &g->items[best];
         i->done = 1;
-        line_of(w, s, g, best, &to);
-        if (to.n == w->n_line || !is_new(g, words_of(s, &to, 1))) continue;
+        traceback_of(w, s, g, best, &to);
+        if (to.n == w->n_traceback || !is_new(g, words_of(s, &to, 1))) continue;
         i->words = words_of(s, &to, 0);
         i->exact = words_exact(w, s, &to);
         // What was followed is a part of the exact sum. Of alternatives there are only estimates, which may be above it.
@@ -146,7 +146,8 @@ static void rank(const lin_words *w, const space *s)
 }
 
 // Words that another hypothesis shares with the best one are as sure as there, the others at most as sure as itself.
-static void shares_of(const space *s, const line *of, double behind, const line *best, const double *best_shares, double *shares)
+static void shares_of(const words_view *s, const words_traceback *of, double behind, const words_traceback *best,
+                      const double *best_shares, double *shares)
 {
     const double own = 1 / (1 + exp(behind));
     for (int k = 0; k < of->n_words; k++) {
@@ -157,15 +158,15 @@ static void shares_of(const space *s, const line *of, double behind, const line 
     }
 }
 
-static lin_status append(const lin_words *w, const space *s, const line *of, const ranked *i, double behind, lin_path *path,
-                         lin_error *err)
+static lin_status append(const lin_words *w, const words_view *s, const words_traceback *of, const words_ranked *i, double behind,
+                         lin_path *path, lin_error *err)
 {
-    const token *first = &s->tokens[words_best(s)];
-    line best = s->best_line;
-    words_token_line(w, s, first, &best);
+    const words_hyp *first = &s->hyps[words_best(s)];
+    words_traceback best = s->best_traceback;
+    words_traceback_of(w, s, first, &best);
     words_shares(w, s, first, &best, s->best_shares);
     shares_of(s, of, behind, &best, s->best_shares, s->shares);
-    lin_status status = words_append_line(s, of, s->shares, 0, s->h->frame, path, err);
+    lin_status status = words_append_traceback(s, of, s->shares, 0, s->h->frame, path, err);
     if (status) return status;
     path->score = score_of(i);
     path->acoustic = i->exact;
@@ -173,32 +174,32 @@ static lin_status append(const lin_words *w, const space *s, const line *of, con
     return LIN_OK;
 }
 
-static lin_status append_found(const lin_words *w, const space *s, int which, lin_path *path, lin_error *err)
+static lin_status append_found(const lin_words *w, const words_view *s, int which, lin_path *path, lin_error *err)
 {
-    ranking *g = s->ranking;
-    const ranked *i = &g->items[g->found[which]];
-    line of = s->of;
-    line_of(w, s, g, g->found[which], &of);
+    words_ranking *g = s->ranking;
+    const words_ranked *i = &g->items[g->found[which]];
+    words_traceback of = s->of;
+    traceback_of(w, s, g, g->found[which], &of);
     return append(w, s, &of, i, score_of(&g->items[g->best]) - score_of(i), path, err);
 }
 
-lin_status words_append_best(const lin_words *w, const space *s, lin_path *path, lin_error *err)
+lin_status words_append_best(const lin_words *w, const words_view *s, lin_path *path, lin_error *err)
 {
     const int best = words_best(s);
-    const token *t = &s->tokens[best];
+    const words_hyp *t = &s->hyps[best];
     if (w->o.n_best > 1 && s->h->finished) {
         if (!s->h->ranked) rank(w, s);
         return append_found(w, s, 0, path, err);
     }
-    const ranked i = {.total = t->total, .acoustic = t->mass, .language = t->language, .exact = t->mass};
-    line of = s->of;
-    words_token_line(w, s, t, &of);
+    const words_ranked i = {.score = t->score, .acoustic = t->acoustic, .language = t->language, .exact = t->acoustic};
+    words_traceback of = s->of;
+    words_traceback_of(w, s, t, &of);
     return append(w, s, &of, &i, 0, path, err);
 }
 
 int lin_words_hypotheses(const lin_words *w, void *state)
 {
-    const space s = words_space(w, state);
+    const words_view s = words_view_of(w, state);
     if (w->o.n_best == 1) return 1;
     if (!s.h->ranked) rank(w, &s);
     return s.ranking->n_found;
@@ -206,7 +207,7 @@ int lin_words_hypotheses(const lin_words *w, void *state)
 
 lin_status lin_words_nbest(const lin_words *w, void *state, int which, lin_path *tail, lin_error *err)
 {
-    const space s = words_space(w, state);
+    const words_view s = words_view_of(w, state);
     lin_path_clear(tail);
     if (which == 0) return words_append_best(w, &s, tail, err);
     const int n = which > 0 && which < w->o.n_best ? lin_words_hypotheses(w, state) : 0;
@@ -214,9 +215,9 @@ lin_status lin_words_nbest(const lin_words *w, void *state, int which, lin_path 
     return append_found(w, &s, which, tail, err);
 }
 
-int words_good_ranking(const lin_words *w, const space *s)
+int words_good_ranking(const lin_words *w, const words_view *s)
 {
-    const ranking *g = s->ranking;
+    const words_ranking *g = s->ranking;
     if (!s->h->ranked) return 1;
     if (s->h->ranked != 1 || w->o.n_best == 1 || g->n < 1 || g->n > WORDS_RANKED_MAX) return 0;
     if (g->n_found < 1 || g->n_found > w->o.n_best || g->best < 0 || g->best >= g->n) return 0;
@@ -224,8 +225,8 @@ int words_good_ranking(const lin_words *w, const space *s)
         int at = i < 0 ? g->best : g->found[i];
         for (int steps = 0; at != -1; steps++) { // base by base to a token
             if (at < 0 || at >= g->n || steps == g->n) return 0;
-            const ranked *r = &g->items[at];
-            if (r->base < 0 ? r->from < 0 || r->from >= s->h->n_tokens : r->from < 0 || r->from >= w->n_alternatives) return 0;
+            const words_ranked *r = &g->items[at];
+            if (r->base < 0 ? r->from < 0 || r->from >= s->h->n_hyps : r->from < 0 || r->from >= w->n_alternatives) return 0;
             if (r->kept < 0 || (r->base >= 0 && !s->alternatives[r->from].used)) return 0;
             at = r->base;
         }

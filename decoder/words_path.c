@@ -4,54 +4,57 @@
 
 #include "decoder/words_internal.h"
 
-void words_follow_line(const lin_words *w, const space *s, step end, line *to)
+void words_follow_traces(const lin_words *w, const words_view *s, words_step end, words_traceback *to)
 {
-    while (end.record >= 0 && to->n < w->n_line && !words_is_settled(s, &s->records[end.record])) {
-        const record *r = &s->records[end.record];
+    while (end.trace >= 0 && to->n < w->n_traceback && !words_is_settled(s, &s->traces[end.trace])) {
+        const words_trace *r = &s->traces[end.trace];
         if (r->word != WORD_INSIDE) to->ends[to->n_words++] = to->n;
         to->phones[to->n++] = end;
-        end = (step){r->before_logp, r->before, r->before_frames};
+        end = (words_step){r->before_logp, r->before, r->before_frames};
     }
 }
 
-void words_token_line(const lin_words *w, const space *s, const token *t, line *to)
+void words_traceback_of(const lin_words *w, const words_view *s, const words_hyp *t, words_traceback *to)
 {
-    const arm *a = better_arm(t);
+    const words_ending *a = words_better_ending(t);
     to->n = to->n_words = 0;
-    words_follow_line(w, s, (step){a->logp, a->record, a->frames}, to);
+    words_follow_traces(w, s, (words_step){a->logp, a->trace, a->frames}, to);
 }
 
 // ---- confidence -------------------------------------------------------------------------------------------------------------
 
-static const record *word_end(const space *s, const line *of, int word) { return &s->records[of->phones[of->ends[word]].record]; }
-
-static int64_t word_start(const space *s, const line *of, int word)
+static const words_trace *word_end(const words_view *s, const words_traceback *of, int word)
 {
-    const int first = word + 1 < of->n_words ? of->ends[word + 1] - 1 : of->n - 1;
-    return s->records[of->phones[first].record].start;
+    return &s->traces[of->phones[of->ends[word]].trace];
 }
 
-int words_same(const space *s, const line *a, int i, const line *b, int k)
+static int64_t word_start(const words_view *s, const words_traceback *of, int word)
 {
-    const record *x = word_end(s, a, i), *y = word_end(s, b, k);
+    const int first = word + 1 < of->n_words ? of->ends[word + 1] - 1 : of->n - 1;
+    return s->traces[of->phones[first].trace].start;
+}
+
+int words_same(const words_view *s, const words_traceback *a, int i, const words_traceback *b, int k)
+{
+    const words_trace *x = word_end(s, a, i), *y = word_end(s, b, k);
     return x->word == y->word && x->word >= 0 && word_start(s, a, i) <= y->start && word_start(s, b, k) <= x->start;
 }
 
 // A rival with this much of the line's probability has another word than some of the line from number `from` on, counted from the
 // last one: those that are not in its chain at an overlapping time. Chains share what they share from the start on.
-static void contest(const space *s, const line *of, int from, int at, double probability, double *shares)
+static void contest(const words_view *s, const words_traceback *of, int from, int at, double probability, double *shares)
 {
     int to = of->n_words;
-    while (at >= 0 && !words_is_settled(s, &s->records[at])) {
-        const record *r = &s->records[at];
+    while (at >= 0 && !words_is_settled(s, &s->traces[at])) {
+        const words_trace *r = &s->traces[at];
         int64_t start = r->start;
         const int number = of->n_words - (int)(r->n_words - s->h->settled);
         if (r->word != WORD_INSIDE && number >= 0 && number < to && word_end(s, of, number)->history == r->history) {
             to = number;
             break;
         }
-        for (at = r->before; at >= 0 && s->records[at].word == WORD_INSIDE; at = s->records[at].before)
-            start = s->records[at].start;
+        for (at = r->before; at >= 0 && s->traces[at].word == WORD_INSIDE; at = s->traces[at].before)
+            start = s->traces[at].start;
         if (r->word < 0) continue;
         while (from < to && word_start(s, of, from) > r->start) shares[from++] += probability;
         if (from < to && word_end(s, of, from)->word == r->word && word_end(s, of, from)->start >= start) from++;
@@ -59,22 +62,22 @@ static void contest(const space *s, const line *of, int from, int at, double pro
     while (from < to) shares[from++] += probability;
 }
 
-void words_shares(const lin_words *w, const space *s, const token *t, const line *of, double *shares)
+void words_shares(const lin_words *w, const words_view *s, const words_hyp *t, const words_traceback *of, double *shares)
 {
     for (int i = 0; i < of->n_words; i++) shares[i] = 1;
-    for (int i = 0; i < s->h->n_tokens; i++) {
-        const token *other = &s->tokens[i];
-        if (other != t) contest(s, of, 0, better_arm(other)->record, exp(fmin(other->total - t->total, 0)), shares);
+    for (int i = 0; i < s->h->n_hyps; i++) {
+        const words_hyp *other = &s->hyps[i];
+        if (other != t) contest(s, of, 0, words_better_ending(other)->trace, exp(fmin(other->score - t->score, 0)), shares);
     }
     int behind = 0; // words that end behind phone number i
     for (int i = 0; i <= of->n; i++) {
-        const record *r = i < of->n ? &s->records[of->phones[i].record] : NULL;
-        const uint64_t key = r ? words_record_key(w, s, r) : s->h->settled_history;
+        const words_trace *r = i < of->n ? &s->traces[of->phones[i].trace] : NULL;
+        const uint64_t key = r ? words_trace_key(w, s, r) : s->h->settled_history;
         // Inside a word of the lexicon the loser has the same word, in one outside of it other phones.
         const int from = r && r->node == PLACE_UNKNOWN && behind > 0 ? behind - 1 : behind;
         for (int k = -1; (k = words_next_alternative(w, s, key, k)) >= 0;) {
-            const alternative *a = &s->alternatives[k];
-            contest(s, of, from, a->end.record, exp(-a->lost), shares);
+            const words_alternative *a = &s->alternatives[k];
+            contest(s, of, from, a->end.trace, exp(-a->lost), shares);
         }
         behind += r && r->word != WORD_INSIDE;
     }
@@ -84,14 +87,15 @@ void words_shares(const lin_words *w, const space *s, const token *t, const line
 // ---- paths ------------------------------------------------------------------------------------------------------------------
 
 // Phones number first (the word's first one) down to last of a line.
-static void add_word(const space *s, const line *of, int first, int last, double share, int64_t limit, lin_path *path)
+static void add_word(const words_view *s, const words_traceback *of, int first, int last, double share, int64_t limit,
+                     lin_path *path)
 {
-    const int n = first - last + 1, word = s->records[of->phones[last].record].word;
+    const int n = first - last + 1, word = s->traces[of->phones[last].trace].word;
     lin_path_phone *phones = &path->phones[path->n_phones];
     double sum = 0;
     for (int k = n; k-- > 0; limit = phones[k].start) {
-        const step *p = &of->phones[first - k];
-        const record *r = &s->records[p->record];
+        const words_step *p = &of->phones[first - k];
+        const words_trace *r = &s->traces[p->trace];
         const float confidence = fminf(fmaxf((float)exp(p->logp / p->frames), FLT_MIN), 1);
         phones[k] = (lin_path_phone){r->label, confidence, r->start, r->start + p->frames};
         if (phones[k].end > limit) phones[k].end = limit;
@@ -107,8 +111,8 @@ static void add_word(const space *s, const line *of, int first, int last, double
     path->n_phones += n;
 }
 
-lin_status words_append_line(const space *s, const line *of, const double *shares, int only_first, int64_t limit, lin_path *path,
-                             lin_error *err)
+lin_status words_append_traceback(const words_view *s, const words_traceback *of, const double *shares, int only_first,
+                                  int64_t limit, lin_path *path, lin_error *err)
 {
     const int inside = of->n > 0 && (!of->n_words || of->ends[0] > 0);
     const int n_phones = only_first ? of->n - of->ends[of->n_words - 1] : of->n, n_words = only_first ? 1 : of->n_words + inside;

@@ -7,24 +7,24 @@
 
 // ---- candidates -------------------------------------------------------------------------------------------------------------
 
-static uint32_t slot_of(const lin_words *w, const token *t)
+static uint32_t slot_of(const lin_words *w, const words_hyp *t)
 {
     const uint64_t place = (uint64_t)(uint32_t)t->node << 32 | (uint32_t)t->last;
     const uint64_t states = (uint64_t)t->lm_state << 32 | (uint32_t)t->context;
     return (uint32_t)(lin_hash_pair(lin_hash_pair(0, place), states) & (uint64_t)(w->n_slots - 1));
 }
 
-static int same_place(const token *a, const token *b)
+static int same_place(const words_hyp *a, const words_hyp *b)
 {
     return a->node == b->node && a->lm_state == b->lm_state && a->context == b->context && a->last == b->last;
 }
 
-static void put(const lin_words *w, space *s, int i)
+static void put(const lin_words *w, words_view *s, int i)
 {
-    candidate *c = &s->candidates[i];
+    words_candidate *c = &s->candidates[i];
     uint32_t at = slot_of(w, &c->t);
     for (; s->slots[at] >= 0; at = (at + 1) & (uint32_t)(w->n_slots - 1)) {
-        candidate *head = &s->candidates[s->slots[at]];
+        words_candidate *head = &s->candidates[s->slots[at]];
         if (!same_place(&head->t, &c->t)) continue;
         c->next = head->next;
         c->head = 0;
@@ -36,7 +36,7 @@ static void put(const lin_words *w, space *s, int i)
     c->head = 1;
 }
 
-static candidate *find(const lin_words *w, const space *s, const token *t)
+static words_candidate *find(const lin_words *w, const words_view *s, const words_hyp *t)
 {
     uint32_t at = slot_of(w, t);
     for (; s->slots[at] >= 0; at = (at + 1) & (uint32_t)(w->n_slots - 1)) {
@@ -49,32 +49,32 @@ static candidate *find(const lin_words *w, const space *s, const token *t)
     return NULL;
 }
 
-static void clear_slots(const lin_words *w, space *s) { memset(s->slots, 0xFF, (size_t)w->n_slots * sizeof *s->slots); }
+static void clear_slots(const lin_words *w, words_view *s) { memset(s->slots, 0xFF, (size_t)w->n_slots * sizeof *s->slots); }
 
 // Leaves at most `width` candidates alive: the best; of equal ones those that came first.
-static void keep_width(const lin_words *w, space *s)
+static void keep_width(const lin_words *w, words_view *s)
 {
     int n = 0, above = 0;
     for (int i = 0; i < s->n_candidates; i++) {
-        if (s->candidates[i].alive) s->order[n++] = s->candidates[i].t.total;
+        if (s->candidates[i].alive) s->order[n++] = s->candidates[i].t.score;
     }
     if (n <= w->o.width) return;
     const double least = lin_select_largest(s->order, n, w->o.width);
-    for (int i = 0; i < s->n_candidates; i++) above += s->candidates[i].alive && s->candidates[i].t.total > least;
+    for (int i = 0; i < s->n_candidates; i++) above += s->candidates[i].alive && s->candidates[i].t.score > least;
     int ties = w->o.width - above;
     for (int i = 0; i < s->n_candidates; i++) {
-        candidate *c = &s->candidates[i];
-        if (!c->alive || c->t.total > least) continue;
-        if (c->t.total < least || ties-- <= 0) c->alive = 0;
+        words_candidate *c = &s->candidates[i];
+        if (!c->alive || c->t.score > least) continue;
+        if (c->t.score < least || ties-- <= 0) c->alive = 0;
     }
     if (least > s->floor) s->floor = least;
 }
 
 // The room is full: the best go on, worse ones are not begun any more in this row.
-static void compact(const lin_words *w, space *s)
+static void compact(const lin_words *w, words_view *s)
 {
     int n = 0;
-    for (int i = 0; i < s->n_candidates; i++) weigh(&s->candidates[i].t);
+    for (int i = 0; i < s->n_candidates; i++) words_weigh(&s->candidates[i].t);
     keep_width(w, s);
     for (int i = 0; i < s->n_candidates; i++) {
         if (s->candidates[i].alive) s->candidates[n++] = s->candidates[i];
@@ -84,11 +84,11 @@ static void compact(const lin_words *w, space *s)
     for (int i = 0; i < n; i++) put(w, s, i);
 }
 
-static candidate *add(const lin_words *w, space *s, const token *t)
+static words_candidate *add(const lin_words *w, words_view *s, const words_hyp *t)
 {
     if (s->n_candidates == w->n_candidates) compact(w, s);
-    candidate *c = &s->candidates[s->n_candidates++];
-    *c = (candidate){.t = *t, .alive = 1, .word = WORD_INSIDE};
+    words_candidate *c = &s->candidates[s->n_candidates++];
+    *c = (words_candidate){.t = *t, .alive = 1, .word = WORD_INSIDE};
     put(w, s, s->n_candidates - 1);
     return c;
 }
@@ -97,26 +97,26 @@ static candidate *add(const lin_words *w, space *s, const token *t)
 
 // What of a token can take a phone: all of it, or where it is the last phone again, what ended in blank. Graves et al. 2006, eq. 6.
 typedef struct source {
-    const arm *from;  // the better alignment
+    const words_ending *from;  // the better alignment
     double sum, best; // with the phone in them
     float logp;       // of the phone
     int label;
 } source;
 
 // `to` is the token as it would be if it was the first there: arms are filled here.
-static void arrive(const lin_words *w, space *s, token *to, const source *by, int word)
+static void arrive(const lin_words *w, words_view *s, words_hyp *to, const source *by, int word)
 {
-    if (by->sum + to->outer + to->ahead < s->floor) return;
-    candidate *c = find(w, s, to);
+    if (by->sum + to->weight + to->ahead < s->floor) return;
+    words_candidate *c = find(w, s, to);
     if (!c) {
-        to->arms[BLANK_ARM] = to->arms[LABEL_ARM] = (arm){-INFINITY, -INFINITY, 0, -1, 0};
+        to->endings[BLANK_ENDING] = to->endings[LABEL_ENDING] = (words_ending){-INFINITY, -INFINITY, 0, -1, 0};
         c = add(w, s, to);
     }
-    arm *a = &c->t.arms[LABEL_ARM];
-    a->sum = log_add(a->sum, by->sum);
-    if (w->o.score > 0) s->floor = fmax(s->floor, a->sum + to->outer + to->ahead - w->o.score);
+    words_ending *a = &c->t.endings[LABEL_ENDING];
+    a->sum = words_log_add(a->sum, by->sum);
+    if (w->o.score > 0) s->floor = fmax(s->floor, a->sum + to->weight + to->ahead - w->o.score);
     if (by->best > a->best) {
-        *a = (arm){a->sum, by->best, (double)by->logp, by->from->record, 1};
+        *a = (words_ending){a->sum, by->best, (double)by->logp, by->from->trace, 1};
         c->fresh = 1;
         c->before_frames = by->from->frames;
         c->before_logp = by->from->logp;
@@ -124,7 +124,7 @@ static void arrive(const lin_words *w, space *s, token *to, const source *by, in
     }
 }
 
-static void complete(const space *s, token *t, uint64_t pronunciation, int word)
+static void complete(const words_view *s, words_hyp *t, uint64_t pronunciation, int word)
 {
     t->history = lin_hash_pair(t->history, pronunciation);
     if (!t->n_words) t->first = t->history;
@@ -133,40 +133,40 @@ static void complete(const space *s, token *t, uint64_t pronunciation, int word)
     t->ahead = 0;
     t->n_inside = 0;
     if (!s->context) return;
-    t->outer += (double)lin_context_next(s->context->phrases, &t->context, word < 0 ? CONTEXT_NONE : word);
-    t->promise = (double)lin_context_promise(s->context->phrases, t->context);
+    t->weight += (double)lin_context_next(s->context->phrases, &t->context, word < 0 ? CONTEXT_NONE : word);
+    t->pending = (double)lin_context_pending(s->context->phrases, t->context);
 }
 
-static void score_word(const lin_words *w, token *t, int lm_word)
+static void score_word(const lin_words *w, words_hyp *t, int lm_word)
 {
     if (!w->lm) return;
     if (lm_word < 0 && !w->lm_unknown) {
-        t->outer += w->unknown;
+        t->weight += w->unknown;
         t->lm_state = lin_ngram_empty(w->lm);
         return;
     }
     const double logp = (double)lin_ngram_score(w->lm, t->lm_state, lm_word, &t->lm_state);
     t->language += logp;
-    t->outer += w->o.lm_weight * logp;
+    t->weight += w->o.lm_weight * logp;
 }
 
-static source take(const token *t, int label, float logp)
+static source take(const words_hyp *t, int label, float logp)
 {
-    const arm *from = label == t->last ? &t->arms[BLANK_ARM] : better_arm(t);
-    const double sum = label == t->last ? from->sum : t->mass;
+    const words_ending *from = label == t->last ? &t->endings[BLANK_ENDING] : words_better_ending(t);
+    const double sum = label == t->last ? from->sum : t->acoustic;
     return (source){from, sum + (double)logp, from->best + (double)logp, logp, label};
 }
 
-static token behind(const token *t, int label)
+static words_hyp behind(const words_hyp *t, int label)
 {
-    token to = *t;
+    words_hyp to = *t;
     to.last = label;
     to.n_phones++;
     return to;
 }
 
 // To the children of a node of the lexicon's tree, or of the context's (`extra`), and behind the words that end there.
-static void follow(const lin_words *w, space *s, const token *t, const float *logp, const lin_tree *extra, int node)
+static void follow(const lin_words *w, words_view *s, const words_hyp *t, const float *logp, const lin_tree *extra, int node)
 {
     const lin_tree_node *nodes = extra ? lin_tree_node_array(extra) : w->nodes;
     const lin_tree_end *ends = extra ? lin_tree_end_array(extra) : w->ends;
@@ -174,17 +174,17 @@ static void follow(const lin_words *w, space *s, const token *t, const float *lo
         const int label = nodes[c].label;
         if (logp[label] < s->least) continue;
         const source by = take(t, label, logp[label]);
-        if (by.sum + t->outer + w->o.bonus < s->floor || by.sum == -INFINITY) continue;
-        token begun = behind(t, label);
-        if (node == LIN_TREE_ROOT) begun.outer += w->o.bonus;
+        if (by.sum + t->weight + w->o.bonus < s->floor || by.sum == -INFINITY) continue;
+        words_hyp begun = behind(t, label);
+        if (node == LIN_TREE_ROOT) begun.weight += w->o.bonus;
         if (nodes[c].child < nodes[c + 1].child) {
-            token inside = begun;
+            words_hyp inside = begun;
             inside.node = (int)c + (extra ? w->n_nodes : 0);
             inside.ahead = extra ? w->ahead_lacking : w->o.lm_weight * (double)nodes[c].ahead;
             arrive(w, s, &inside, &by, WORD_INSIDE);
         }
         for (uint32_t e = nodes[c].end; e < nodes[c + 1].end; e++) {
-            token end = begun;
+            words_hyp end = begun;
             const int word = ends[e].word + (extra ? s->context->first : 0);
             score_word(w, &end, ends[e].lm_word);
             complete(s, &end, extra ? lin_hash_pair(s->context->id, e) : e, word);
@@ -194,14 +194,14 @@ static void follow(const lin_words *w, space *s, const token *t, const float *lo
 }
 
 // A phone of a word outside the lexicon, and behind such a word if it ends with it. All that it costs, it costs when it begins.
-static void follow_unknown(const lin_words *w, space *s, const token *t, const float *logp)
+static void follow_unknown(const lin_words *w, words_view *s, const words_hyp *t, const float *logp)
 {
     const int begins = t->node == LIN_TREE_ROOT;
-    token to = *t;
+    words_hyp to = *t;
     if (t->n_inside == LIN_PRONUNCIATION_MAX) return;
-    to.outer += w->o.unknown_phone;
+    to.weight += w->o.unknown_phone;
     if (begins) {
-        to.outer += w->o.bonus + w->o.unknown;
+        to.weight += w->o.bonus + w->o.unknown;
         if (w->lm_unknown) score_word(w, &to, LIN_NGRAM_UNKNOWN);
         else if (w->lm) to.lm_state = lin_ngram_empty(w->lm);
     }
@@ -211,17 +211,17 @@ static void follow_unknown(const lin_words *w, space *s, const token *t, const f
     for (int label = 1; label < w->V; label++) {
         if (logp[label] < s->least) continue;
         const source by = take(t, label, logp[label]);
-        if (by.sum + to.outer < s->floor || by.sum == -INFINITY) continue;
-        token inside = behind(&to, label);
+        if (by.sum + to.weight < s->floor || by.sum == -INFINITY) continue;
+        words_hyp inside = behind(&to, label);
         inside.history = lin_hash_pair(inside.history, (uint64_t)label | UINT64_C(1) << 40);
-        token end = inside;
+        words_hyp end = inside;
         arrive(w, s, &inside, &by, WORD_INSIDE);
         complete(s, &end, UINT64_C(1) << 41, LIN_WORD_UNKNOWN);
         arrive(w, s, &end, &by, LIN_WORD_UNKNOWN);
     }
 }
 
-static void go_on(const lin_words *w, space *s, const token *t, const float *logp)
+static void go_on(const lin_words *w, words_view *s, const words_hyp *t, const float *logp)
 {
     const lin_tree *extra = s->context && lin_tree_words(s->context->extra) ? s->context->extra : NULL;
     if (t->node == PLACE_UNKNOWN) {
@@ -238,48 +238,48 @@ static void go_on(const lin_words *w, space *s, const token *t, const float *log
 }
 
 // Blank, or the last phone once more.
-static void stay(token *t, const float *logp)
+static void stay(words_hyp *t, const float *logp)
 {
     const double again = t->last ? (double)logp[t->last] : -INFINITY;
-    const arm *better = better_arm(t);
-    arm blank = *better;
-    blank.sum = t->mass + (double)logp[0];
+    const words_ending *better = words_better_ending(t);
+    words_ending blank = *better;
+    blank.sum = t->acoustic + (double)logp[0];
     blank.best += (double)logp[0];
-    arm *label = &t->arms[LABEL_ARM];
-    t->arms[BLANK_ARM] = blank;
+    words_ending *label = &t->endings[LABEL_ENDING];
+    t->endings[BLANK_ENDING] = blank;
     label->sum += again;
     label->best += again;
     if (label->best > -INFINITY) {
         label->logp += again;
         label->frames++;
     }
-    weigh(t);
+    words_weigh(t);
 }
 
 // ---- the next row -----------------------------------------------------------------------------------------------------------
 
 // Of candidates with the same place and states the better `rivals` go on; of equal ones those that came first.
-static void recombine_at(const lin_words *w, space *s, int head)
+static void recombine_at(const lin_words *w, words_view *s, int head)
 {
     int n = 0, best = head, kept = 0;
     for (int i = head; i >= 0; i = s->candidates[i].next) {
-        const double total = s->candidates[i].t.total;
-        if (total > s->candidates[best].t.total || (i < best && !(total < s->candidates[best].t.total))) best = i;
+        const double total = s->candidates[i].t.score;
+        if (total > s->candidates[best].t.score || (i < best && !(total < s->candidates[best].t.score))) best = i;
         s->order[n++] = total;
     }
     if (n <= w->o.rivals) return;
-    const double least = w->o.rivals == 1 ? s->candidates[best].t.total : lin_select_largest(s->order, n, w->o.rivals);
-    for (int i = head; i >= 0; i = s->candidates[i].next) kept += s->candidates[i].t.total > least;
-    kept += least >= s->candidates[best].t.total; // then the best is among the ties, and goes first
+    const double least = w->o.rivals == 1 ? s->candidates[best].t.score : lin_select_largest(s->order, n, w->o.rivals);
+    for (int i = head; i >= 0; i = s->candidates[i].next) kept += s->candidates[i].t.score > least;
+    kept += least >= s->candidates[best].t.score; // then the best is among the ties, and goes first
     for (int i = head; i >= 0; i = s->candidates[i].next) {
-        candidate *c = &s->candidates[i];
-        if (i == best || c->t.total > least || (!(c->t.total < least) && kept++ < w->o.rivals)) continue;
+        words_candidate *c = &s->candidates[i];
+        if (i == best || c->t.score > least || (!(c->t.score < least) && kept++ < w->o.rivals)) continue;
         c->alive = 0;
         words_remember(w, s, &s->candidates[best], c);
     }
 }
 
-static void recombine(const lin_words *w, space *s)
+static void recombine(const lin_words *w, words_view *s)
 {
     for (int i = 0; i < s->n_candidates; i++) {
         if (s->candidates[i].head && s->candidates[i].next >= 0) recombine_at(w, s, i);
@@ -287,24 +287,24 @@ static void recombine(const lin_words *w, space *s)
 }
 
 // A row that no token can take, all of it being impossible, is passed over: 0.
-static int survive(space *s)
+static int survive(words_view *s)
 {
     words_header *h = s->h;
     int alive = 0;
     for (int i = 0; i < s->n_candidates; i++) alive += s->candidates[i].alive;
     if (!alive) return 0;
-    h->n_tokens = 0;
+    h->n_hyps = 0;
     for (int i = 0; i < s->n_candidates; i++) {
-        candidate *c = &s->candidates[i];
+        words_candidate *c = &s->candidates[i];
         if (!c->alive) continue;
-        if (c->fresh) c->t.arms[LABEL_ARM].record = words_new_record(s, c);
-        s->tokens[h->n_tokens++] = c->t;
+        if (c->fresh) c->t.endings[LABEL_ENDING].trace = words_new_trace(s, c);
+        s->hyps[h->n_hyps++] = c->t;
     }
     return 1;
 }
 
 // Labels below this are not followed: the `labels`-th largest of the row.
-static float least_label(const lin_words *w, space *s, const float *logp)
+static float least_label(const lin_words *w, words_view *s, const float *logp)
 {
     if (!w->o.labels || w->o.labels >= w->V - 1) return -INFINITY;
     for (int v = 1; v < w->V; v++) s->order[v - 1] = (double)logp[v];
@@ -312,44 +312,44 @@ static float least_label(const lin_words *w, space *s, const float *logp)
 }
 
 // What a candidate must have: within `score` of the best that stays, or goes on by the best label.
-static double begin_floor(const lin_words *w, const space *s)
+static double begin_floor(const lin_words *w, const words_view *s)
 {
     double best = -INFINITY;
-    for (int i = 0; i < s->n_candidates; i++) best = fmax(best, s->candidates[i].t.total);
+    for (int i = 0; i < s->n_candidates; i++) best = fmax(best, s->candidates[i].t.score);
     return w->o.score > 0 ? best - w->o.score : -INFINITY;
 }
 
-static int expand(const lin_words *w, space *s, const float *logp)
+static int expand(const lin_words *w, words_view *s, const float *logp)
 {
     s->n_candidates = 0;
     clear_slots(w, s);
     s->least = least_label(w, s, logp);
-    for (int i = 0; i < s->h->n_tokens; i++) {
-        token t = s->tokens[i];
+    for (int i = 0; i < s->h->n_hyps; i++) {
+        words_hyp t = s->hyps[i];
         stay(&t, logp);
         add(w, s, &t);
     }
     s->floor = begin_floor(w, s);
-    for (int i = 0; i < s->h->n_tokens; i++) go_on(w, s, &s->tokens[i], logp);
+    for (int i = 0; i < s->h->n_hyps; i++) go_on(w, s, &s->hyps[i], logp);
     s->best = -INFINITY;
     for (int i = 0; i < s->n_candidates; i++) {
-        weigh(&s->candidates[i].t);
-        s->best = fmax(s->best, s->candidates[i].t.total);
+        words_weigh(&s->candidates[i].t);
+        s->best = fmax(s->best, s->candidates[i].t.score);
     }
     recombine(w, s);
     const double least = w->o.score > 0 ? s->best - w->o.score : -INFINITY;
     for (int i = 0; i < s->n_candidates; i++) {
-        candidate *c = &s->candidates[i];
-        if (c->t.total < least || c->t.total == -INFINITY) c->alive = 0;
+        words_candidate *c = &s->candidates[i];
+        if (c->t.score < least || c->t.score == -INFINITY) c->alive = 0;
     }
     keep_width(w, s);
     return survive(s);
 }
 
-int words_row(const lin_words *w, space *s, const float *logp)
+int words_row(const lin_words *w, words_view *s, const float *logp)
 {
     const int blank = w->o.blank > 0 && exp((double)logp[0]) >= w->o.blank;
-    for (int i = 0; blank && i < s->h->n_tokens; i++) stay(&s->tokens[i], logp);
+    for (int i = 0; blank && i < s->h->n_hyps; i++) stay(&s->hyps[i], logp);
     const int taken = blank || expand(w, s, logp);
     words_keep_row(w, s, logp, !taken);
     s->h->frame++;

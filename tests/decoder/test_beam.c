@@ -145,7 +145,7 @@ static void check_prefixes(const search *s, const census *c, const float *logp, 
     double before = INFINITY;
     memset(seen, 0, sizeof seen);
     for (int i = 0; i < (1 << 16); i++) n += c->sum[i] > 0;
-    ck_assert_int_eq(lin_beam_prefixes(s->beam, s->state), n);
+    ck_assert_int_eq(lin_beam_hypotheses(s->beam, s->state), n);
     for (int which = 0; which < n; which++) {
         OK(lin_beam_nbest(s->beam, s->state, which, &tail, &err));
         int prefix = 0;
@@ -365,7 +365,7 @@ static void against_plain(uint64_t seed, const lin_ngram *lm, const lin_context 
         push(&s, context, logp + t * V, 1);
     }
     check_state(&s);
-    ck_assert_int_eq(lin_beam_prefixes(s.beam, s.state), n);
+    ck_assert_int_eq(lin_beam_hypotheses(s.beam, s.state), n);
     for (int i = 0; i < n; i++) {
         OK(lin_beam_nbest(s.beam, s.state, i, &s.tail, &err));
         const plain_hyp *h = &plain_now[i];
@@ -504,7 +504,7 @@ START_TEST(ties_among_labels)
         o.labels = labels;
         search s = begin(5, NULL, NULL, o, 0);
         push(&s, NULL, row, 1);
-        ck_assert_int_eq(lin_beam_prefixes(s.beam, s.state), 1 + labels);
+        ck_assert_int_eq(lin_beam_hypotheses(s.beam, s.state), 1 + labels);
         for (int i = 1; i <= labels; i++) {
             OK(lin_beam_nbest(s.beam, s.state, i, &s.tail, &err));
             ck_assert(s.tail.n_phones == 1 && s.tail.phones[0].label == 1 + i);

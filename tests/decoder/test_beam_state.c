@@ -166,7 +166,7 @@ START_TEST(phrases_may_change_between_pushes)
         check_state(&s);
         OK(lin_beam_finish(s.beam, s.state, second, NULL, &err));
         double last = INFINITY;
-        for (int which = 0; which < lin_beam_prefixes(s.beam, s.state); which++) {
+        for (int which = 0; which < lin_beam_hypotheses(s.beam, s.state); which++) {
             int labels[16];
             OK(lin_beam_nbest(s.beam, s.state, which, &s.tail, &err));
             for (int i = 0; i < s.tail.n_phones; i++) labels[i] = s.tail.phones[i].label;
@@ -212,7 +212,7 @@ START_TEST(nothing_stays_of_old_phrases)
     ck_assert(s.tail.n_phones == 1 && fabs(s.tail.score - 2) < 1e-6);
     push(&s, NULL, open + 3, 1); // a skipped frame
     double last = INFINITY;
-    for (int i = 0; i < lin_beam_prefixes(s.beam, s.state); i++) {
+    for (int i = 0; i < lin_beam_hypotheses(s.beam, s.state); i++) {
         OK(lin_beam_nbest(s.beam, s.state, i, &s.tail, &err));
         ck_assert(s.tail.score <= last);
         last = s.tail.score;
@@ -255,7 +255,7 @@ START_TEST(bad_rows_change_nothing)
     lin_memory_fail_at(1);
     FAILS(lin_beam_nbest(s.beam, s.state, 0, &none, &err), LIN_NO_MEMORY, "");
     lin_memory_fail_at(0);
-    FAILS(lin_beam_nbest(s.beam, s.state, lin_beam_prefixes(s.beam, s.state), &s.tail, &err), LIN_INVALID, "was asked for");
+    FAILS(lin_beam_nbest(s.beam, s.state, lin_beam_hypotheses(s.beam, s.state), &s.tail, &err), LIN_INVALID, "was asked for");
     FAILS(lin_beam_nbest(s.beam, s.state, -1, &s.tail, &err), LIN_INVALID, "prefix -1");
     ck_assert(memcmp(before, s.state, bytes) == 0 && s.settled.n_phones == n);
     OK(lin_beam_finish(s.beam, s.state, NULL, NULL, &err));
@@ -360,15 +360,15 @@ static int damage(beam_view *v, int which)
 {
     beam_state *st = v->state;
     beam_hyp *h = &v->hyps[0];
-    int32_t leaf = h->node, cell = 0, free_cell = st->cell_free;
-    for (int i = 0; i < v->beam->n_cells; i++)
-        if (v->cells[i].parent >= 0) cell = i;
+    int32_t leaf = h->node, trace = 0, free_trace = st->trace_free;
+    for (int i = 0; i < v->beam->n_traces; i++)
+        if (v->traces[i].parent >= 0) trace = i;
     beam_node *n = &v->nodes[leaf];
-    beam_cell *c = &v->cells[cell];
+    beam_trace *c = &v->traces[trace];
     beam_hyp *open = NULL; // one whose last run is not finished
     for (int i = 0; i < st->n_hyps; i++)
         if (v->hyps[i].before_label >= 0) open = &v->hyps[i];
-    ck_assert(n->parent >= 0 && c->parent >= 0 && free_cell >= 0 && open && st->n_hyps > 1);
+    ck_assert(n->parent >= 0 && c->parent >= 0 && free_trace >= 0 && open && st->n_hyps > 1);
     switch (which) {
     case 0: n->depth++; break;
     case 1: n->label = 0; break;
@@ -380,17 +380,17 @@ static int damage(beam_view *v, int which)
     case 7: n->first = st->node_root; break;
     case 8: n->hyp = 1; break;
     case 9: n->gain = (double)NAN; break;
-    case 10: n->promise = 1e6; break;
+    case 10: n->pending = 1e6; break;
     case 11: n->weight = (double)INFINITY; break;
     case 12: c->depth--; break;
     case 13: c->refs++; break;
     case 14: c->refs = 0; break;
     case 15: c->label = -1; break;
     case 16: c->start = c->end; break;
-    case 17: c->parent = v->beam->n_cells; break;
+    case 17: c->parent = v->beam->n_traces; break;
     case 18: c->sum = (double)NAN; break;
-    case 19: v->cells[free_cell].refs = free_cell; break;
-    case 20: st->cell_free = BEAM_NONE; break;
+    case 19: v->traces[free_trace].refs = free_trace; break;
+    case 20: st->trace_free = BEAM_NONE; break;
     case 21: st->node_free = st->node_root; break;
     case 22: v->nodes[st->node_free].next = st->node_free; break;
     case 23: st->n_hyps = 0; break;
@@ -399,7 +399,7 @@ static int damage(beam_view *v, int which)
     case 26: h->slot = v->hyps[1].slot; break;
     case 27: h->node = v->hyps[1].node; break;
     case 28: h->node = -3; break;
-    case 29: open->before_label = cell + v->beam->n_cells; break;
+    case 29: open->before_label = trace + v->beam->n_traces; break;
     case 30: open->before_label = open->before_blank = BEAM_NONE; break;
     case 31: open->start = st->frame; break;
     case 32: open->label = (double)NAN; break;
@@ -411,12 +411,12 @@ static int damage(beam_view *v, int which)
     case 38: v->gains[0] = -0.5; break;
     case 39: v->gains[0] = (double)INFINITY; break;
     case 40: st->node_root = leaf; break;
-    case 41: st->cell_root = cell; break;
+    case 41: st->trace_root = trace; break;
     case 42: n->depth = INT32_MAX; break;
     case 43: v->nodes[st->node_root].depth = INT32_MIN; break;
-    case 44: v->cells[st->cell_root].depth = INT32_MIN; break;
+    case 44: v->traces[st->trace_root].depth = INT32_MIN; break;
     case 45: v->nodes[n->parent].depth = INT32_MAX; break;
-    case 46: v->cells[c->parent].depth = INT32_MAX; break;
+    case 46: v->traces[c->parent].depth = INT32_MAX; break;
     default: return 0;
     }
     return 1;

@@ -49,7 +49,7 @@ static double complete(const phrases *p, const int *text, int n)
     return sum;
 }
 
-static double promise(const phrases *p, const int *text, int n)
+static double pending(const phrases *p, const int *text, int n)
 {
     double best = 0, worst = 0;
     for (int i = 0; i < p->n; i++) {
@@ -76,10 +76,10 @@ START_TEST(every_occurrence_counts)
             text[t] = (int)lin_random_below(seed, 1000 + (uint64_t)t, 4) * (seed % 2 ? 1 : 1000000);
             sum += (double)lin_context_next(c, &state, text[t]);
             ck_assert(state >= 0);
-            double got = sum, want = complete(&p, text, t + 1) + promise(&p, text, t + 1);
+            double got = sum, want = complete(&p, text, t + 1) + pending(&p, text, t + 1);
             test_require(fabs(got - want) < 1e-3, "seed %llu, token %d: %g, expected %g", (unsigned long long)seed, t, got, want);
             int end = state;
-            ck_assert((double)lin_context_promise(c, state) + (double)lin_context_finish(c, &end) == 0 && end == 0);
+            ck_assert((double)lin_context_pending(c, state) + (double)lin_context_finish(c, &end) == 0 && end == 0);
         }
         sum += (double)lin_context_finish(c, &state);
         ck_assert(fabs(sum - complete(&p, text, MAX_TEXT)) < 1e-4);
@@ -121,7 +121,7 @@ START_TEST(states_from_elsewhere_are_harmless)
     const int wild[] = {-1, 3, 1 << 30, INT32_MIN, INT32_MAX};
     for (size_t i = 0; i < sizeof wild / sizeof *wild; i++) {
         int state = wild[i];
-        ck_assert(lin_context_promise(c, state) == 0);
+        ck_assert(lin_context_pending(c, state) == 0);
         ck_assert(lin_context_next(c, &state, 1) == 2 && state == 1);
         state = wild[i];
         ck_assert(lin_context_finish(c, &state) == 0 && state == 0);

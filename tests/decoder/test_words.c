@@ -25,12 +25,12 @@ START_TEST(test_truth)
             const int which = truth_of(&t, &found);
             test_require(which >= 0, "seed %d: hypothesis %d does not exist", (int)seed, i);
             const sequence *is = &t.found[which];
-            test_require(fabs(found.score - t.found[i].total) < 1e-5, "seed %d: hypothesis %d has score %.9g, not %.9g",
-                         (int)seed, i, found.score, t.found[i].total);
-            test_require(fabs(found.score - is->total) < 1e-5 && fabs(found.acoustic - is->acoustic) < 1e-5 &&
+            test_require(fabs(found.score - t.found[i].score) < 1e-5, "seed %d: hypothesis %d has score %.9g, not %.9g",
+                         (int)seed, i, found.score, t.found[i].score);
+            test_require(fabs(found.score - is->score) < 1e-5 && fabs(found.acoustic - is->acoustic) < 1e-5 &&
                              fabs(found.language - is->language) < 1e-5,
                          "seed %d: hypothesis %d has scores %.9g %.9g %.9g, its words %.9g %.9g %.9g", (int)seed, i, found.score,
-                         found.acoustic, found.language, is->total, is->acoustic, is->language);
+                         found.acoustic, found.language, is->score, is->acoustic, is->language);
             check_shape(&found, 0, w.T);
         }
         FAILS(lin_words_nbest(s.words, s.state, n, &found, &err), LIN_INVALID, "there is no hypothesis");
@@ -319,18 +319,18 @@ START_TEST(test_states_that_lie)
     OK(lin_words_push(s.words, s.state, NULL, x.logp, 60, &path, &err));
     const size_t n = lin_words_bytes(s.words);
     void *copy = test_buffer(n, 1);
-    const space to = words_space(s.words, copy);
+    const words_view to = words_view_of(s.words, copy);
     for (int lie = 0; lie < 3; lie++) {
         memcpy(copy, s.state, n);
         OK(lin_words_check(s.words, copy, n, &err));
-        ck_assert_int_gt(to.h->n_records, 0);
+        ck_assert_int_gt(to.h->n_traces, 0);
         if (lie == 0) { // a run that would overflow its counter
             to.h->first_frame = -(INT64_C(1) << 40);
-            to.tokens[0].arms[LABEL_ARM].frames = INT32_MAX;
+            to.hyps[0].endings[LABEL_ENDING].frames = INT32_MAX;
         } else if (lie == 1) {
-            for (int k = 0; k < 2; k++) to.tokens[0].arms[k].sum = to.tokens[0].arms[k].best = -INFINITY;
+            for (int k = 0; k < 2; k++) to.hyps[0].endings[k].sum = to.hyps[0].endings[k].best = -INFINITY;
         } else {
-            to.records[to.h->n_records - 1].before_frames = INT32_MAX;
+            to.traces[to.h->n_traces - 1].before_frames = INT32_MAX;
         }
         FAILS(lin_words_check(s.words, copy, n, &err), LIN_FORMAT, "damaged");
     }

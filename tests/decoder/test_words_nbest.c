@@ -5,11 +5,11 @@
 // fewest edits matches the word.
 static void true_shares(const truth *t, const sequence *path, double *shares)
 {
-    double sum = 0, most = t->found[0].total;
+    double sum = 0, most = t->found[0].score;
     for (int k = 0; k < path->n; k++) shares[k] = 0;
     for (int q = 0; q < t->n; q++) {
         const sequence *s = &t->found[q];
-        const double p = exp(s->total - most);
+        const double p = exp(s->score - most);
         int cost[T_MAX + 1][T_MAX + 1];
         sum += p;
         for (int i = 0; i <= path->n; i++) {
@@ -74,12 +74,12 @@ START_TEST(test_recombination)
             check_shape(&found, 0, w.T);
             ck_assert(found.score <= last);
             last = found.score;
-            test_require(found.score < is->total + 1e-5, "seed %d: hypothesis %d has score %.9g, its words %.9g", (int)seed, i,
-                         found.score, is->total);
+            test_require(found.score < is->score + 1e-5, "seed %d: hypothesis %d has score %.9g, its words %.9g", (int)seed, i,
+                         found.score, is->score);
             listed++;
-            exact += found.score > is->total - 1e-5; // another pronunciation may be better
-            right += i == 0 && is->total > t.found[0].total - 1e-5;
-            among += i < 5 && is->total > t.found[t.n < 5 ? t.n - 1 : 4].total - 1e-5;
+            exact += found.score > is->score - 1e-5; // another pronunciation may be better
+            right += i == 0 && is->score > t.found[0].score - 1e-5;
+            among += i < 5 && is->score > t.found[t.n < 5 ? t.n - 1 : 4].score - 1e-5;
             if (i == 0) true_shares(&t, is, shares);
             double more = 0; // the sum only: which of two equal words is kept is not defined
             for (int k = 0; i == 0 && k < is->n; k++, n_shares++) more += share_of(&found, k) - shares[k];
@@ -259,7 +259,7 @@ START_TEST(test_more_rows_than_kept)
         OK(lin_words_push(s.words, s.state, NULL, logp, T, &p, &err));
         OK(lin_words_check(s.words, s.state, lin_words_bytes(s.words), &err));
         OK(lin_words_finish(s.words, s.state, NULL, NULL, &err));
-        const space parts = words_space(s.words, s.state);
+        const words_view parts = words_view_of(s.words, s.state);
         ck_assert_int_eq(parts.h->rows_lost, half);
         ck_assert_int_eq(p.n_words, !half);
         lin_path whole = {0};

@@ -195,7 +195,7 @@ static void weigh_words(truth *t, sequence *s, int n_unknown_phones)
     }
     if (t->with_lm) s->language += log(10) * lm_log10(w, a, b, w->n_words);
     if (t->with_context) outer += context_bonus(w, s);
-    s->total = s->acoustic + t->o->lm_weight * s->language + outer + t->o->unknown_phone * n_unknown_phones;
+    s->score = s->acoustic + t->o->lm_weight * s->language + outer + t->o->unknown_phone * n_unknown_phones;
 }
 
 // Of a sequence of words, only the best pronunciations count.
@@ -204,7 +204,7 @@ static void keep_sequence(truth *t, const sequence *s)
     for (int i = 0; i < t->n; i++) {
         sequence *old = &t->found[i];
         if (old->n != s->n || memcmp(old->words, s->words, sizeof(int) * (size_t)s->n)) continue;
-        if (s->total > old->total) *old = *s;
+        if (s->score > old->score) *old = *s;
         return;
     }
     test_require(t->n < FOUND_MAX, "more sequences than fit");
@@ -245,7 +245,7 @@ void enumerate(truth *t, sequence *s, int *labels, int n, int n_unknown)
 static int by_total(const void *a, const void *b)
 {
     const sequence *x = a, *y = b;
-    return (x->total < y->total) - (x->total > y->total);
+    return (x->score < y->score) - (x->score > y->score);
 }
 
 void find_truth(truth *t)

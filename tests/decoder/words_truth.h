@@ -47,7 +47,7 @@ lin_ngram *world_lm(const world *w);
 
 typedef struct sequence {
     int n, words[T_MAX]; // an unknown word is -1 - (its phones as digits)
-    double total, acoustic, language;
+    double score, acoustic, language;
 } sequence;
 
 typedef struct truth {

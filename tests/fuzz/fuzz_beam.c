@@ -57,7 +57,7 @@ static void try_damage(const lin_beam *beam, const void *state, feed *f, const l
     }
     if (lin_beam_check(beam, copy, bytes, NULL) == LIN_OK) {
         if (lin_beam_push(beam, copy, context, rows, MOST_ROWS, &path, NULL) == LIN_OK) {
-            for (int i = 0; i < lin_beam_prefixes(beam, copy); i++) lin_beam_nbest(beam, copy, i, &path, NULL);
+            for (int i = 0; i < lin_beam_hypotheses(beam, copy); i++) lin_beam_nbest(beam, copy, i, &path, NULL);
         }
         lin_beam_finish(beam, copy, context, &path, NULL);
     }
@@ -69,7 +69,7 @@ static void look(const lin_beam *beam, const void *state, int finite)
 {
     lin_path tail = {0};
     double last = INFINITY;
-    for (int i = 0; i < lin_beam_prefixes(beam, state); i++) {
+    for (int i = 0; i < lin_beam_hypotheses(beam, state); i++) {
         require(lin_beam_nbest(beam, state, i, &tail, NULL) == LIN_OK);
         require(!isnan(tail.score) && (!finite || tail.score <= last + 1e-6));
         last = tail.score;
