@@ -49,7 +49,7 @@ install-library:
 	install -m 644 linnet/linnet.h "$$TO/include"
 	install -m 644 $B/lib/linnet.3 "$$TO/share/man/man3"
 	install -m 644 examples/* "$$TO/share/doc/linnet/examples"
-	sed 's,@PREFIX@,$(PREFIX),; s,@VERSION@,$(LIBRARY_VERSION),; s,@PKGS@,$(PKGS),' linnet/linnet.pc.in > "$$TO/lib/pkgconfig/linnet.pc"
+	sed 's,@PREFIX@,$(PREFIX),; s,@VERSION@,$(LIBRARY_VERSION),; s,@LIBS@,$(LDLIBS),' linnet/linnet.pc.in > "$$TO/lib/pkgconfig/linnet.pc"
 	chmod 644 "$$TO/lib/pkgconfig/linnet.pc"
 
 uninstall-library:
