@@ -3,7 +3,7 @@
 #include "app/bulk.h"
 
 #include "base/memory.h"
-#include "linnet/ordered.h"
+#include "base/ordered.h"
 
 struct lin_bulk_outcome {
     lin_status status;

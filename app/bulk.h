@@ -1,7 +1,7 @@
 /*
  * bulk.h - a list of inputs done by several threads, their results written in order: what transcribe, align and decode share.
  *
- * Pipeline: app/inputs -> [this, by linnet/ordered] -> app/results.
+ * Pipeline: app/inputs -> [this, by base/ordered] -> app/results.
  *
  *   lin_bulk b = {.noun = "file", .jobs = v->jobs, .quiet = v->quiet, .context = &job, .work = work, .take = take};
  *   exit_status = lin_results_check(&b.results, parsed, &v->results);

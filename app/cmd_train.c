@@ -11,7 +11,6 @@
 #include "app/guard.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "decoder/edit.h"
 #include "decoder/greedy.h"
 #include "frontend/augment.h"
 #include "model/model_file.h"
@@ -203,23 +202,7 @@ static int masks(void *context, int T, int D, uint64_t key, lin_mask *chosen)
 static int errors(void *context, const float *logp, int T, int V, const int *labels, int U)
 {
     (void)context;
-    enum { PIECE = 256, MOST = 4096 };
-    int few[MOST], n = 0, got, *hyp = T <= MOST ? few : lin_alloc((size_t)T, sizeof *hyp);
-    if (!hyp) return U;
-    lin_greedy greedy;
-    lin_greedy_phone phones[PIECE];
-    lin_greedy_reset(&greedy, V, 0, 0);
-    for (int t = 0; t < T; t += PIECE) {
-        const int rows = T - t < PIECE ? T - t : PIECE;
-        const lin_status status = lin_greedy_push(&greedy, logp + (size_t)t * (size_t)V, rows, phones, PIECE, &got, NULL);
-        for (int i = 0; status == LIN_OK && i < got; i++) hyp[n++] = phones[i].label; // at most one for each row
-    }
-    lin_greedy_finish(&greedy, phones, &got);
-    if (got && n < T) hyp[n++] = phones[0].label;
-    lin_edit_counts counts;
-    const lin_status status = lin_edit_distance(labels, U, hyp, n, &counts, NULL);
-    if (hyp != few) lin_free(hyp);
-    return status == LIN_OK ? counts.sub + counts.del + counts.ins : U;
+    return lin_greedy_errors(logp, T, V, labels, U);
 }
 
 static void print_time(char *text, size_t size, double seconds)

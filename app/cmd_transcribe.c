@@ -16,7 +16,7 @@
 #include "app/results.h"
 #include "app/spans.h"
 #include "base/memory.h"
-#include "linnet/ordered.h"
+#include "base/ordered.h"
 #include "linnet/recognize.h"
 #include "linnet/snapshots.h"
 #include "linnet/speakers.h"

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/ordered.h"
 #include "linnet/front.h"
-#include "linnet/ordered.h"
 #include "model/batches.h"
 #include "model/dataset.h"
 

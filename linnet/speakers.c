@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/ordered.h"
 #include "frontend/normalize.h"
-#include "linnet/ordered.h"
 
 typedef struct measurement {
     lin_speakers *speakers;

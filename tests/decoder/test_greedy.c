@@ -203,6 +203,25 @@ START_TEST(bad_rows_change_nothing)
 }
 END_TEST
 
+// Errors of an utterance, also where it is longer than one piece of rows and than the room on the stack.
+START_TEST(errors_of_an_utterance)
+{
+    enum { MANY = 5000 };
+    static const int said[] = {1, 2, 2, 3}, other[] = {1, 4, 3};
+    float logp[7 * V];
+    rows(logp, "1120233"); // 1 2 2 3
+    ck_assert_int_eq(lin_greedy_errors(logp, 7, V, said, 4), 0);
+    ck_assert_int_eq(lin_greedy_errors(logp, 7, V, other, 3), 2); // one substituted, one inserted
+    ck_assert_int_eq(lin_greedy_errors(logp, 0, V, said, 4), 4);
+    float *many = lin_calloc((size_t)MANY * V, sizeof *many);
+    int *labels = lin_calloc(MANY, sizeof *labels);
+    for (int t = 0; t < MANY; t++) many[t * V + (labels[t] = 1 + t % 2)] = 1;
+    ck_assert_int_eq(lin_greedy_errors(many, MANY, V, labels, MANY), 0);
+    lin_free(many);
+    lin_free(labels);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("greedy");
@@ -212,6 +231,7 @@ int main(void)
     tcase_add_test(tc, endpoints);
     tcase_add_test(tc, confidence_is_a_probability);
     tcase_add_test(tc, bad_rows_change_nothing);
+    tcase_add_test(tc, errors_of_an_utterance);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }

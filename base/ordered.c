@@ -1,6 +1,6 @@
 // ordered.c - numbered items done by several threads, their results taken in order; see ordered.h.
 
-#include "linnet/ordered.h"
+#include "base/ordered.h"
 
 #include <pthread.h>
 

@@ -6,8 +6,8 @@
  * work runs on any of the threads; take runs on the caller's, item after item, so results come out as if one thread had done all.
  * A slot, 0 .. lin_ordered_slots(n_threads)-1, belongs to one item from its work to its take: room for its result.
  */
-#ifndef LIN_LINNET_ORDERED_H
-#define LIN_LINNET_ORDERED_H
+#ifndef LIN_BASE_ORDERED_H
+#define LIN_BASE_ORDERED_H
 
 #include "base/status.h"
 
