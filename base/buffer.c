@@ -1,3 +1,5 @@
+// buffer.c - text that grows, numbers, JSON and HTML; see buffer.h.
+
 #include "base/buffer.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+// gzip.c - expanding gzip'd bytes with zlib; see gzip.h.
+
 #include "base/gzip.h"
 
 #include <limits.h>

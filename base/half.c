@@ -1,3 +1,5 @@
+// half.c - half precision over arrays; see half.h.
+
 #include "base/half.h"
 
 void lin_half_widen(const void *from, size_t count, float *to)

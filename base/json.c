@@ -1,3 +1,5 @@
+// json.c - checking and parsing JSON, and structs from and to it; see json.h.
+
 #include "base/json.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+// memory.c - blocks, growing arrays, arenas, and the counters that tests read; see memory.h.
+
 #include "base/memory.h"
 
 #include <limits.h>

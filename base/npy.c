@@ -1,3 +1,5 @@
+// npy.c - writing and reading .npy files; see npy.h.
+
 #include "base/npy.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+// pool.c - worker threads that take numbered pieces; see pool.h.
+
 #include "base/pool.h"
 
 #include <pthread.h>

@@ -1,3 +1,5 @@
+// status.c - filling errors, and the names of statuses; see status.h.
+
 #include "base/status.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+// symbols.c - a table of strings with open addressing; see symbols.h.
+
 #include "base/symbols.h"
 
 #include <limits.h>

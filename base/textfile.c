@@ -1,3 +1,5 @@
+// textfile.c - reading files, lines, fields and numbers; see textfile.h.
+
 #include "base/textfile.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+// beam.c - options, creation and the public functions of the prefix beam search; see beam.h.
+
 #include "decoder/beam.h"
 
 #include <math.h>

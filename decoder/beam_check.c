@@ -1,3 +1,5 @@
+// beam_check.c - whether the state of a prefix beam search that came from a file is sound; see beam_internal.h.
+
 #include <math.h>
 #include <string.h>
 

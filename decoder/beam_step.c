@@ -1,3 +1,5 @@
+// beam_step.c - one row of log-probabilities: every prefix extended, the best kept; see beam_internal.h.
+
 #include <math.h>
 #include <string.h>
 

@@ -1,3 +1,5 @@
+// beam_trees.c - the tree of prefixes, and the trace-backs that hypotheses share; see beam_internal.h.
+
 #include <math.h>
 
 #include "decoder/beam_internal.h"

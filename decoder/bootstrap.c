@@ -1,3 +1,5 @@
+// bootstrap.c - drawing utterances, equal ones together, and quantiles of the rates; see bootstrap.h.
+
 #include "decoder/bootstrap.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+// context.c - phrases as an automaton (Aho, Corasick 1975) with a bonus per state; see context.h.
+
 #include "decoder/context.h"
 
 #include <limits.h>

@@ -1,3 +1,5 @@
+// edit.c - the least number of errors, and an alignment that has it; see edit.h.
+
 #include "decoder/edit.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+// endpoint.c - the rules, and the state that they look at; see endpoint.h.
+
 #include "decoder/endpoint.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+// path.c - phones and words in growing arrays; see path.h.
+
 #include "decoder/path.h"
 
 #include "base/memory.h"

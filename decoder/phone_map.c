@@ -1,3 +1,5 @@
+// phone_map.c - reading maps of phones, and applying them; see phone_map.h.
+
 #include "decoder/phone_map.h"
 
 #include "base/memory.h"

@@ -1,3 +1,5 @@
+// result.c - a result from a path: times, words, confidences; see result.h.
+
 #include "decoder/result.h"
 
 #include <math.h>

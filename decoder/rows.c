@@ -1,3 +1,5 @@
+// rows.c - checking rows of log-probabilities; see rows.h.
+
 #include "decoder/rows.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+// score.c - counting errors by utterance, speaker and token; see score.h.
+
 #include "decoder/score.h"
 
 #include <stdio.h>

@@ -1,3 +1,5 @@
+// score_compare.c - bootstrap intervals, and the matched-pair comparison of two systems; see score_compare.h.
+
 #include "decoder/score_compare.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+// trn.c - TRN, Kaldi text and CTM; JSON lines are in trn_json.c; see trn.h.
+
 #include "decoder/trn_reader.h"
 
 #include <limits.h>

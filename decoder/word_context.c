@@ -1,3 +1,5 @@
+// word_context.c - phrases to states of the word search, with the words that the lexicon lacks; see word_context.h.
+
 #include "decoder/word_context.h"
 
 #include <limits.h>

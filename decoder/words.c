@@ -1,3 +1,5 @@
+// words.c - options, creation, push and finish of the word search; see words.h.
+
 #include "decoder/words.h"
 
 #include <limits.h>

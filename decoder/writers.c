@@ -1,3 +1,5 @@
+// writers.c - the table of formats, and what they share; see writers.h.
+
 #include <math.h>
 #include <string.h>
 #include <strings.h>

@@ -1,3 +1,5 @@
+// audio.c - opening a source, and its samples through libsndfile, pipes or ffmpeg; see audio.h.
+
 #include "frontend/audio.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+// augment.c - drawing masks and applying them; see augment.h.
+
 #include "frontend/augment.h"
 
 #include "base/rng.h"

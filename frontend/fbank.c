@@ -1,3 +1,5 @@
+// fbank.c - windows, KissFFT, triangles, logarithm; see fbank.h.
+
 #include "frontend/fbank.h"
 
 #include <kiss_fftr.h>

@@ -1,3 +1,5 @@
+// ffmpeg.c - starting ffmpeg and reading its output; see ffmpeg.h.
+
 #include "frontend/ffmpeg.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+// mel.c - windows and mel triangles as Kaldi has them; see mel.h.
+
 #include "frontend/mel.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+// microphone.c - devices, opening, reading, stalls and disappearance; see microphone.h.
+
 #include "frontend/microphone.h"
 
 #include <ctype.h>

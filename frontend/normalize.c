@@ -1,3 +1,5 @@
+// normalize.c - sums over frames, and means and deviations applied to features; see normalize.h.
+
 #include "frontend/normalize.h"
 
 #include <math.h>

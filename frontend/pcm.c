@@ -1,3 +1,5 @@
+// pcm.c - names of the sample formats, and their conversion to floats; see pcm.h.
+
 #include "frontend/pcm.h"
 
 #include <string.h>

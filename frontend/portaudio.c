@@ -1,3 +1,5 @@
+// portaudio.c - the thread that calls PortAudio, and time limits on it; see portaudio.h.
+
 #include "frontend/portaudio.h"
 
 #include <dlfcn.h>

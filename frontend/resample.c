@@ -1,3 +1,5 @@
+// resample.c - soxr in blocks, with a state that can be saved; see resample.h.
+
 #include "frontend/resample.h"
 
 #include <limits.h>

@@ -1,3 +1,5 @@
+// ring.c - a single-producer, single-consumer ring; see ring.h.
+
 #include "frontend/ring.h"
 
 #include <stdatomic.h>

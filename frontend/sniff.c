@@ -1,3 +1,5 @@
+// sniff.c - signatures of containers and codecs; see sniff.h.
+
 #include "frontend/sniff.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+// source.c - channels, resampling and filterbanks in one place; see source.h.
+
 #include "frontend/source.h"
 
 #include <limits.h>

@@ -1,3 +1,5 @@
+// backend.c - the backend of a device name: cpu, cuda, cuda:n, auto; see gpu.h.
+
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>

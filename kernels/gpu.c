@@ -1,3 +1,5 @@
+// gpu.c - dlopen of the CUDA backend, and why there is none; see gpu.h.
+
 #include "kernels/gpu.h"
 
 #include <dlfcn.h>

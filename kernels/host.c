@@ -1,3 +1,5 @@
+// host.c - copies and ordering in host memory; see host.h.
+
 #include "kernels/host.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+// dictionary.c - reading CMUdict, and a word's pronunciations; see dictionary.h.
+
 #include "lexicon/dictionary.h"
 
 #include <limits.h>

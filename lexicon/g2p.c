@@ -1,3 +1,5 @@
+// g2p.c - known parts of a word, endings, abbreviations, and rules for the rest; see g2p.h.
+
 #include "lexicon/g2p.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+// ngram.c - words, scores and states of a packed model; see ngram.h.
+
 #include "lexicon/ngram.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+// ngram_sample.c - drawing words from a model; see ngram_sample.h.
+
 #include "lexicon/ngram_sample.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+// phones.c - names, ARPABET and IPA; see phones.h.
+
 #include "lexicon/phones.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+// transcript.c - words of a text, looked up, folded and pronounced; see transcript.h.
+
 #include "lexicon/transcript.h"
 
 #include <limits.h>

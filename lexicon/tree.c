@@ -1,3 +1,5 @@
+// tree.c - building the tree, and looking words up in it; see tree.h.
+
 #include "lexicon/tree.h"
 
 #include <limits.h>

@@ -1,3 +1,5 @@
+// batches.c - utterances of similar length together, in a seeded order; see batches.h.
+
 #include "model/batches.h"
 
 #include <stdlib.h>

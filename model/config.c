@@ -1,3 +1,5 @@
+// config.c - limits of a configuration, and where each parameter lies; see config.h.
+
 #include "model/config.h"
 
 #include <math.h>

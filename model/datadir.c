@@ -1,3 +1,5 @@
+// datadir.c - reading wav.scp, text, utt2spk and lists; see datadir.h.
+
 #include "model/datadir.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+// dataset.c - opening and reading a feature cache; see dataset.h.
+
 #include "model/dataset.h"
 
 #include <limits.h>

@@ -1,3 +1,5 @@
+// dataset_writer.c - writing a feature cache; see dataset.h.
+
 #include <limits.h>
 #include <math.h>
 #include <string.h>

@@ -1,3 +1,5 @@
+// encoder.c - batches of utterances, in passes that fit the memory; see encoder.h.
+
 #include "model/encoder.h"
 
 #include "base/memory.h"

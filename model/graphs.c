@@ -1,3 +1,5 @@
+// graphs.c - recording shapes and replaying them; see graphs.h.
+
 #include "model/graphs.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+// model.c - creating a model, its feature parameters and its fingerprint; see model.h.
+
 #include "model/model.h"
 
 #include <cjson/cJSON.h>

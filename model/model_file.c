@@ -1,3 +1,5 @@
+// model_file.c - metadata, tensors and checksums of a model's file; see model_file.h.
+
 #include "model/model_file.h"
 
 #include <inttypes.h>

@@ -1,3 +1,5 @@
+// network.c - the variants' forward and backward passes; see network.h.
+
 #include "model/network.h"
 
 #include "base/memory.h"

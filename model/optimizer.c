@@ -1,3 +1,5 @@
+// optimizer.c - the state of an optimiser, and its step; see optimizer.h.
+
 #include "model/optimizer.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+// phones.c - splitting the text of a model's phones; see phones.h.
+
 #include "model/phones.h"
 
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+// safetensors.c - parsing and writing safetensors; see safetensors.h.
+
 #include "model/safetensors.h"
 
 #include <inttypes.h>

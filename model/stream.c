@@ -1,3 +1,5 @@
+// stream.c - one stream on the host, frame by frame; see stream.h.
+
 #include "model/stream.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+// streams.c - states of many streams in one block, and their ticks; see streams.h.
+
 #include "model/streams.h"
 
 #include <math.h>

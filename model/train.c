@@ -1,3 +1,5 @@
+// train.c - the training loop: epochs, schedule, when to save and when to stop; see train.h.
+
 #include "model/train.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+// main.c - bench_gpu: options, and what its parts share; see bench/gpu/gpu.h.
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,5 @@
+// cpu.c - the instruction set, the context, and the table of operations; see cpu.h.
+
 #include "kernels/cpu/cpu.h"
 
 #include <pthread.h>

@@ -1,3 +1,5 @@
+// linear.c - the matrix product: packing, and work cut into pieces for the pool; see linear.h.
+
 #include "kernels/cpu/linear.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+// linear_avx2.c - the loops of the matrix product for AVX2; see linear.h.
+
 #include <immintrin.h>
 
 #define LIN_SUFFIX avx2

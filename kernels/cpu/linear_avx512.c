@@ -1,3 +1,5 @@
+// linear_avx512.c - the loops of the matrix product for AVX-512; see linear.h.
+
 #include <immintrin.h>
 
 #define LIN_SUFFIX avx512

@@ -1,3 +1,5 @@
+// linear_avx512bf16.c - the loops of the bf16 matrix product for AVX512-BF16; see linear_bf16.h.
+
 #include <immintrin.h>
 
 #include "kernels/cpu/linear_bf16.h"

@@ -1,3 +1,5 @@
+// linear_bf16.c - packing weights as bf16, and the product over them; see linear_bf16.h.
+
 #if defined(__x86_64__)
 #include "kernels/cpu/linear_bf16.h"
 

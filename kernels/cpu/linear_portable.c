@@ -1,3 +1,5 @@
+// linear_portable.c - the loops of the matrix product for any machine, with vector extensions; see linear.h.
+
 #include <string.h>
 
 // Vectors of four floats, which every 64-bit machine has; without a fused multiply-add if the machine lacks one.

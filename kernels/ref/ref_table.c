@@ -1,3 +1,5 @@
+// ref_table.c - the execution context and the table of operations of ref/; see ref.h.
+
 #include "base/memory.h"
 #include "kernels/host.h"
 #include "kernels/ref/ref.h"
