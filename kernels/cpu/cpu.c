@@ -1,78 +1,20 @@
-// cpu.c - the instruction set, the context, and the table of operations; see cpu.h.
+// cpu.c - the context, and the table of operations; see cpu.h.
 
 #include "kernels/cpu/cpu.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "kernels/host.h"
 
-static const char *const isa_names[] = {"portable", "avx2", "avx512"};
-
-static atomic_int level = -1; // a lin_isa, or -1 before the first use
-
-static lin_isa best_level(void)
-{
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return LIN_ISA_PORTABLE;
-    // The extensions that -march=x86-64-v4 lets the compiler use beyond AVX2 and FMA.
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("bmi2")) {
-        return LIN_ISA_AVX512;
-    }
-    return LIN_ISA_AVX2;
-#else
-    return LIN_ISA_PORTABLE;
-#endif
-}
-
-// The instruction set of a name; NULL or "" is the best one.
-static lin_status parse_level(const char *isa, lin_isa *out, lin_error *err)
-{
-    lin_isa best = best_level();
-    *out = best;
-    if (!isa || !*isa) return LIN_OK;
-    for (int i = LIN_ISA_PORTABLE; i <= LIN_ISA_AVX512; i++) {
-        if (strcmp(isa, isa_names[i]) != 0) continue;
-        if (i > (int)best) {
-            return lin_fail(err, LIN_UNSUPPORTED, "this machine lacks %s; its best instruction set is %s", isa, isa_names[best]);
-        }
-        *out = (lin_isa)i;
-        return LIN_OK;
-    }
-    return lin_fail(err, LIN_INVALID, "unknown instruction set \"%s\"; use avx512, avx2 or portable", isa);
-}
-
-lin_isa lin_cpu_level(void)
-{
-    int now = atomic_load_explicit(&level, memory_order_relaxed);
-    if (now >= 0) return (lin_isa)now;
-    lin_isa first; // with a bad LINNET_ISA the best one is used here, and exec_create reports the error
-    parse_level(getenv("LINNET_ISA"), &first, NULL);
-    atomic_store(&level, (int)first);
-    return first;
-}
-
-lin_status lin_cpu_select(const char *isa, lin_error *err)
-{
-    lin_isa chosen;
-    lin_status status = parse_level(isa, &chosen, err);
-    if (status == LIN_OK) atomic_store(&level, (int)chosen);
-    return status;
-}
-
-const char *lin_cpu_isa(void) { return isa_names[lin_cpu_level()]; }
-
 // Whether bf16 products are possible: the processor supports them, and the instruction set in use is avx512.
 static lin_status check_bf16(lin_error *err)
 {
     int has = 0;
 #if defined(__x86_64__)
-    has = best_level() == LIN_ISA_AVX512 && __builtin_cpu_supports("avx512bf16");
+    has = lin_cpu_best_level() == LIN_ISA_AVX512 && __builtin_cpu_supports("avx512bf16");
 #endif
     if (!has) return lin_fail(err, LIN_UNSUPPORTED, "this processor has no AVX512-BF16; use --precision fp32");
     if (lin_cpu_level() == LIN_ISA_AVX512) return LIN_OK;
@@ -92,7 +34,7 @@ static lin_status exec_create(const lin_ops *ops, int n_threads, lin_exec **out,
 {
     *out = NULL;
     lin_isa wanted;
-    lin_status status = parse_level(getenv("LINNET_ISA"), &wanted, err);
+    lin_status status = lin_cpu_parse_level(getenv("LINNET_ISA"), &wanted, err);
     if (status != LIN_OK) return lin_fail_at(err, status, "environment variable LINNET_ISA");
     if (ops->precision == LIN_PRECISION_BF16) status = check_bf16(err);
     if (status != LIN_OK) return status;

@@ -22,16 +22,6 @@ static void exec_destroy(lin_exec *exec)
     lin_free(exec);
 }
 
-double *lin_ref_scratch(lin_exec *exec, size_t count)
-{
-    if (count > exec->scratch_count || !exec->scratch) {
-        lin_free(exec->scratch);
-        exec->scratch = lin_alloc(count, sizeof(double));
-        exec->scratch_count = exec->scratch ? count : 0;
-    }
-    return exec->scratch;
-}
-
 const lin_ops_f64 *lin_ops_ref(void)
 {
     static const lin_ops_f64 table = {
