@@ -9,7 +9,7 @@
 #include "app/model_options.h"
 #include "base/memory.h"
 #include "base/npy.h"
-#include "linnet/recognize.h"
+#include "linnet/file_session.h"
 #include "model/model_file.h"
 
 // The matrix under its name; after Ctrl-C the rows so far beside it. The status, or that of closing.
@@ -166,20 +166,20 @@ static lin_status posteriors(const posteriors_values *v, int channel, lin_part p
     lin_recognizer recognizer;
     lin_pcm_format raw;
     lin_npy_writer *out = NULL;
-    lin_heard heard;
-    lin_ear *ear = NULL;
+    lin_file_report report;
+    lin_file_session *session = NULL;
     lin_sound sound = {.path = path, .raw = lin_input_format(&v->input, &raw), .channel = channel, .part = part};
-    lin_sink sink = {.context = &out, .rows = take_rows};
+    lin_file_sink sink = {.context = &out, .rows = take_rows};
     lin_status status = lin_open_recognizer(&recognizer, v->model.model, v->model.device, lin_model_precision(&v->model),
                                             err);
     if (status != LIN_OK) return status;
-    status = lin_ear_create(&recognizer, v->jobs, &ear, err);
+    status = lin_file_session_create(&recognizer, v->jobs, NULL, &session, err);
     if (status == LIN_OK) status = lin_npy_create(v->output, recognizer.V, &out, err);
-    if (status == LIN_OK) status = lin_ear_hear(ear, &sound, &sink, &heard, err);
-    if (status == LIN_OK && heard.warning[0]) lin_complain_of(path, heard.warning);
-    *incomplete = status == LIN_OK && heard.incomplete;
+    if (status == LIN_OK) status = lin_file_session_run(session, &sound, &sink, &report, err);
+    if (status == LIN_OK && report.warning[0]) lin_complain_of(path, report.warning);
+    *incomplete = status == LIN_OK && report.incomplete;
     status = end(out, status, err);
-    lin_ear_destroy(ear);
+    lin_file_session_destroy(session);
     lin_recognizer_close(&recognizer);
     return status;
 }

@@ -14,7 +14,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "kernels/ops.h"
-#include "linnet/recognize.h"
+#include "linnet/recognizer.h"
 #include "linnet/snapshots.h"
 #include "model/dataset.h"
 #include "model/stream.h"

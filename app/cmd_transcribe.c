@@ -17,7 +17,7 @@
 #include "app/spans.h"
 #include "base/memory.h"
 #include "base/ordered.h"
-#include "linnet/recognize.h"
+#include "linnet/file_session.h"
 #include "linnet/snapshots.h"
 #include "linnet/speakers.h"
 
@@ -72,22 +72,20 @@ typedef struct transcribe_job transcribe_job;
 typedef struct transcribe_slot {
     lin_status status;
     lin_error error;
-    lin_heard heard;
-    int has_part;                              // it was stopped, and has results until then
+    lin_file_report report;
     lin_result result[LIN_AUDIO_MAX_CHANNELS]; // of each lane
 } transcribe_slot;
 
-// What a thread keeps while it works on a file: what decodes each lane.
-typedef struct listener {
+// What a thread keeps while it works on a file.
+typedef struct worker {
     transcribe_job *job;
-    lin_ear *ear;
-    lin_utterances *utterances[LIN_AUDIO_MAX_CHANNELS]; // made when a lane is first needed
+    lin_file_session *session;
     const lin_input *input;
     transcribe_slot *slot;
-    lin_state *put_away;         // the stream as it was left
+    lin_state *saved;            // the stream as it was left
     lin_snapshots_writer *index; // NULL: none is asked for
     double begun_s;              // of this file, for the progress line
-} listener;
+} worker;
 
 struct transcribe_job {
     const transcribe_values *v;
@@ -100,8 +98,8 @@ struct transcribe_job {
     int flows; // what is settled is written at once, and not kept: a stream may run for days
     int shows_flow; // on the terminal itself: no progress in between
     lin_results results;
-    listener *listeners;
-    int n_listeners;
+    worker *workers;
+    int n_workers;
     transcribe_slot *slots;
     int n_slots;
     lin_state from;      // to go on with; empty: a new stream
@@ -117,93 +115,56 @@ struct transcribe_job {
 
 // ---- one file, on a thread of its own -------------------------------------------------------------------------------------------
 
-// The times of a part of the sound become those of the sound.
-static void shift(const transcribe_job *job, lin_result *result)
-{
-    if (!job->within) lin_result_shift(result, job->part.start_s);
-}
-
 // Writes what has settled, of a single input.
-static lin_status flow(void *context, lin_result *result, lin_error *err)
+static lin_status flow(void *context, int lane, lin_result *result, lin_error *err)
 {
-    listener *l = context;
-    shift(l->job, result);
+    const worker *l = context;
+    (void)lane;
     return lin_results_flow(&l->job->results, result, err);
 }
 
 static lin_status begin_lanes(void *context, int lanes, lin_error *err)
 {
-    listener *l = context;
-    const transcribe_job *job = l->job;
-    const lin_utterances_options how = {.decoding = &job->decoding, .ends = job->ends};
-    const lin_utterances_sink sink = {.context = l, .settled = job->flows ? flow : NULL};
-    for (int i = 0; i < lanes; i++) {
+    const worker *l = context;
+    lin_status status = LIN_OK;
+    for (int i = 0; i < lanes && status == LIN_OK; i++) {
         char id[512];
-        int channel = job->channel >= 0 ? job->channel + 1 : i + 1;
+        const int channel = l->job->channel >= 0 ? l->job->channel + 1 : i + 1;
         // Two lanes of one file are two utterances wherever a name must be unique.
         if (lanes > 1) {
             snprintf(id, sizeof id, "%.400s-%d", l->input->id, channel);
         } else {
             snprintf(id, sizeof id, "%.400s", l->input->id);
         }
-        lin_utterances **u = &l->utterances[i];
-        lin_status status = *u ? LIN_OK : lin_utterances_create(&job->recognizer, &how, &sink, u, err);
-        if (status == LIN_OK) status = lin_result_begin(&l->slot->result[i], id, l->input->speaker, channel, err);
-        if (status != LIN_OK) return status;
-        lin_utterances_begin(*u, &l->slot->result[i]);
-        if (job->within) lin_utterances_part(*u, job->part.start_s > 0 ? job->part.start_s : -INFINITY, job->part.end_s);
+        status = lin_result_begin(&l->slot->result[i], id, l->input->speaker, channel, err);
     }
-    return LIN_OK;
+    return status;
 }
-
-// True once every lane is past --end.
-static int enough(void *context)
-{
-    const listener *l = context;
-    for (int i = 0; i < l->job->from.about.lanes || i < 1; i++) {
-        if (!lin_utterances_past_part(l->utterances[i])) return 0;
-    }
-    return 1;
-}
-
-static lin_utterances *utterances(void *context, int lane) { return ((listener *)context)->utterances[lane]; }
 
 static lin_status keep_stream(void *context, lin_state *state, int end, lin_error *err)
 {
-    listener *l = context;
+    worker *l = context;
     if (!end) return lin_snapshots_add(l->index, state, err);
-    l->put_away = state;
+    l->saved = state;
     return LIN_OK;
 }
 
-static void show_progress(void *context, double seconds, double duration)
+static int show_progress(void *context, double seconds, double duration)
 {
-    listener *l = context;
+    worker *l = context;
     transcribe_job *job = l->job;
-    if (job->inputs.n > 1 || job->shows_flow) return;
+    if (job->inputs.n > 1 || job->shows_flow) return 0;
     const double speed = seconds / (lin_now() - l->begun_s + 1e-9);
     if (duration > 0) {
         lin_progress_of(&job->progress, seconds / duration, "%.0f x real time, %s", speed, l->input->id);
     } else {
         lin_progress_show(&job->progress, "%.0f s, %.0f x real time, %s", seconds, speed, l->input->id);
     }
-}
-
-// What is left in the decoders; nothing of a stream that goes on.
-static lin_status finish_lanes(listener *l, const lin_heard *heard, lin_error *err)
-{
-    lin_status status = LIN_OK;
-    for (int i = 0; i < heard->lanes && status == LIN_OK; i++) {
-        lin_result *result = &l->slot->result[i];
-        if (!l->put_away) status = lin_utterances_finish(l->utterances[i], err);
-        shift(l->job, result);
-        result->seconds = heard->seconds < l->job->part.end_s ? heard->seconds : l->job->part.end_s;
-    }
-    return status;
+    return 0;
 }
 
 // Beside the result: its name and .snapshots. A result on standard output is called as its sound.
-static lin_status begin_index(listener *l, lin_error *err)
+static lin_status begin_index(worker *l, lin_error *err)
 {
     const transcribe_values *v = l->job->v;
     const char *output = v->results.output, *folder = v->results.output_dir ? v->results.output_dir : "";
@@ -224,7 +185,7 @@ static lin_status begin_index(listener *l, lin_error *err)
 static void work(void *context, int item, int slot_number, int thread)
 {
     transcribe_job *job = context;
-    listener *l = &job->listeners[thread];
+    worker *l = &job->workers[thread];
     transcribe_slot *s = &job->slots[slot_number];
     lin_pcm_format raw;
     l->input = &job->inputs.items[item];
@@ -233,29 +194,27 @@ static void work(void *context, int item, int slot_number, int thread)
     l->begun_s = lin_now();
     lin_sound sound = {.path = l->input->path,
                        .raw = lin_input_format(&job->v->input, &raw),
-                       .channel = job->channel};
+                       .channel = job->channel,
+                       .part = job->part,
+                       .results = s->result};
     const lin_speaker *speaker = lin_speakers_find(&job->speakers, l->input->speaker);
     if (speaker) sound.mean = speaker->mean, sound.istd = speaker->istd;
     if (job->from.bytes || job->v->from_snapshot) {
         sound.from = job->from.bytes ? &job->from : NULL;
         sound.from_name = job->from_name;
-        sound.within = job->v->from_snapshot != NULL;
+        sound.within = job->within;
         if (job->only_end) sound.path = NULL;
     }
-    if (!job->within) sound.part = job->part;
     sound.leave_open = job->v->save_state != NULL;
     sound.mark_s = job->period_s;
-    lin_sink sink = {.context = l, .begin = begin_lanes, .utterances = utterances, .progress = show_progress, .mark = keep_stream,
-                     .enough = job->within && job->v->input.end ? enough : NULL};
-    l->put_away = NULL;
+    const lin_file_sink sink = {.context = l, .begin = begin_lanes, .settled = job->flows ? flow : NULL, .mark = keep_stream,
+                                .progress = show_progress};
+    l->saved = NULL;
     s->error = (lin_error){0};
-    s->heard = (lin_heard){0};
+    s->report = (lin_file_report){0};
     s->status = lin_interrupted ? lin_fail(&s->error, LIN_STOPPED, "interrupted") : LIN_OK;
     if (s->status == LIN_OK && job->period_s > 0) s->status = begin_index(l, &s->error);
-    if (s->status == LIN_OK) s->status = lin_ear_hear(l->ear, &sound, &sink, &s->heard, &s->error);
-    if (s->status == LIN_OK) s->status = finish_lanes(l, &s->heard, &s->error);
-    // What was heard before Ctrl-C is a result too.
-    s->has_part = s->status == LIN_STOPPED && s->heard.lanes > 0 && !l->put_away && finish_lanes(l, &s->heard, NULL) == LIN_OK;
+    if (s->status == LIN_OK) s->status = lin_file_session_run(l->session, &sound, &sink, &s->report, &s->error);
     if (s->status == LIN_OK && l->index) {
         s->status = lin_snapshots_commit(l->index, &s->error);
     } else {
@@ -270,8 +229,8 @@ static lin_status write_results(transcribe_job *job, const lin_input *input, con
 {
     const lin_result *list[LIN_AUDIO_MAX_CHANNELS];
     if (job->flows) return lin_results_flow_end(&job->results, &s->result[0], err);
-    for (int i = 0; i < s->heard.lanes; i++) list[i] = &s->result[i];
-    return lin_results_put(&job->results, input->name, list, s->heard.lanes, err);
+    for (int i = 0; i < s->report.lanes; i++) list[i] = &s->result[i];
+    return lin_results_put(&job->results, input->name, list, s->report.lanes, err);
 }
 
 // Told, counted, and the others are done.
@@ -288,18 +247,18 @@ static lin_status take(void *context, int item, int slot_number, lin_error *err)
     transcribe_slot *s = &job->slots[slot_number];
     const lin_input *input = &job->inputs.items[item];
     if (input->done) return LIN_OK;
-    const int wants_part = s->status == LIN_STOPPED && s->has_part && lin_results_wants_part(&job->results, &job->inputs);
+    const int wants_part = s->status == LIN_STOPPED && s->report.has_results && lin_results_wants_part(&job->results, &job->inputs);
     if (wants_part || (s->status != LIN_OK && job->results.told)) write_results(job, input, s, NULL); // also ends a line of text
     if (s->status == LIN_STOPPED)
         return lin_fail(err, LIN_STOPPED, "interrupted after %d of %d files", job->n_done, job->inputs.n);
     if (s->status != LIN_OK) return is_bad(job, input, &s->error);
     lin_status status = write_results(job, input, s, err); // first, which also ends a line of text
-    if (s->heard.warning[0]) lin_complain_of(input->path, s->heard.warning);
+    if (s->report.warning[0]) lin_complain_of(input->path, s->report.warning);
     if (status == LIN_INVALID) return is_bad(job, input, err);
     if (status != LIN_OK) return status;
     job->n_done++;
-    job->n_incomplete += s->heard.incomplete;
-    job->seconds += s->heard.seconds - (job->within ? 0 : job->part.start_s);
+    job->n_incomplete += s->report.incomplete;
+    job->seconds += s->report.seconds - (job->within ? 0 : job->part.start_s);
     if (job->inputs.n > 1)
         lin_progress_of(&job->progress, (item + 1.0) / job->inputs.n, "%.0f x real time, %d of %d files",
                         job->seconds / (lin_now() - job->progress.begun + 1e-9), item + 1, job->inputs.n);
@@ -325,12 +284,14 @@ static lin_status make_threads(transcribe_job *job, lin_error *err)
     int cores = lin_ordered_threads(job->v->jobs, 1024), n = lin_ordered_threads(job->v->jobs, job->inputs.n);
     job->n_slots = lin_ordered_slots(n);
     job->slots = lin_calloc((size_t)job->n_slots, sizeof *job->slots);
-    job->listeners = lin_calloc((size_t)n, sizeof *job->listeners);
-    if (!job->slots || !job->listeners) return lin_no_memory(err, "threads", (size_t)n * sizeof *job->listeners);
-    job->n_listeners = n;
+    job->workers = lin_calloc((size_t)n, sizeof *job->workers);
+    if (!job->slots || !job->workers) return lin_no_memory(err, "threads", (size_t)n * sizeof *job->workers);
+    job->n_workers = n;
+    const lin_utterances_options how = {.decoding = &job->decoding, .ends = job->ends};
     for (int i = 0; i < n; i++) {
-        job->listeners[i].job = job;
-        lin_status status = lin_ear_create(&job->recognizer, cores / n > 1 ? cores / n : 1, &job->listeners[i].ear, err);
+        job->workers[i].job = job;
+        lin_status status = lin_file_session_create(&job->recognizer, cores / n > 1 ? cores / n : 1, &how,
+                                                    &job->workers[i].session, err);
         if (status != LIN_OK) return status;
     }
     return LIN_OK;
@@ -385,12 +346,12 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
                  lin_results_can_flow(&job->results);
     job->shows_flow = job->flows && !to_file && isatty(1);
     lin_progress_begin(&job->progress, v->quiet);
-    status = lin_ordered_run(&(lin_ordered){job->inputs.n, job->n_listeners, job, work, take}, err);
+    status = lin_ordered_run(&(lin_ordered){job->inputs.n, job->n_workers, job, work, take}, err);
     lin_progress_end(&job->progress);
     status = lin_results_close(&job->results, status, job->n_failed, err);
     // The stream goes on where the result ends: it is put away when that is written.
     if (status != LIN_OK || !v->save_state || job->n_done == 0) return status;
-    return lin_state_write(job->listeners[0].put_away, v->save_state, err);
+    return lin_state_write(job->workers[0].saved, v->save_state, err);
 }
 
 static void summary(const transcribe_job *job)
@@ -405,16 +366,13 @@ static void summary(const transcribe_job *job)
 
 static void release(transcribe_job *job)
 {
-    for (int i = 0; i < job->n_listeners; i++) {
-        lin_ear_destroy(job->listeners[i].ear);
-        for (int l = 0; l < LIN_AUDIO_MAX_CHANNELS; l++) {
-            lin_utterances_destroy(job->listeners[i].utterances[l]);
-        }
+    for (int i = 0; i < job->n_workers; i++) {
+        lin_file_session_destroy(job->workers[i].session);
     }
     for (int i = 0; i < job->n_slots && job->slots; i++) {
         for (int l = 0; l < LIN_AUDIO_MAX_CHANNELS; l++) lin_result_free(&job->slots[i].result[l]);
     }
-    lin_free(job->listeners);
+    lin_free(job->workers);
     lin_free(job->slots);
     lin_state_free(&job->from);
     lin_speakers_free(&job->speakers);

@@ -4,7 +4,7 @@
 
 #include "app/options.h"
 #include "kernels/ops.h"
-#include "linnet/recognize.h"
+#include "linnet/recognizer.h"
 
 typedef struct lin_model_values {
     const char *model, *device;

@@ -75,7 +75,7 @@ static lin_status read_arrays(lin_aligner *a, const lin_aligner_input *in, lin_e
 
 lin_status lin_aligner_read(lin_aligner *a, const lin_aligner_input *in, lin_alignment *out, lin_error *err)
 {
-    lin_heard heard = {0};
+    lin_file_report report = {0};
     a->start_s = in->sound ? in->sound->part.start_s : 0;
     a->end_s = in->sound ? in->sound->part.end_s : 0;
     a->has_frames = a->boundaries && (in->sound || in->frames);
@@ -84,12 +84,12 @@ lin_status lin_aligner_read(lin_aligner *a, const lin_aligner_input *in, lin_ali
         out->seconds = (double)in->n_rows * a->row_s;
         return read_arrays(a, in, err);
     }
-    if (!a->ear) return lin_fail(err, LIN_INVALID, "%s: this aligner takes rows, not sound", in->id);
-    const lin_sink sink = {.context = a, .rows = take_rows, .frames = a->has_frames ? take_frames : NULL};
-    lin_status status = lin_ear_hear(a->ear, in->sound, &sink, &heard, err);
-    memcpy(out->warning, heard.warning, sizeof out->warning);
-    out->seconds = heard.seconds - a->start_s;
-    out->incomplete = heard.incomplete;
+    if (!a->session) return lin_fail(err, LIN_INVALID, "%s: this aligner takes rows, not sound", in->id);
+    const lin_file_sink sink = {.context = a, .rows = take_rows, .frames = a->has_frames ? take_frames : NULL};
+    lin_status status = lin_file_session_run(a->session, in->sound, &sink, &report, err);
+    memcpy(out->warning, report.warning, sizeof out->warning);
+    out->seconds = report.seconds - a->start_s;
+    out->incomplete = report.incomplete;
     return status;
 }
 
@@ -249,7 +249,7 @@ lin_status lin_aligner_create(const lin_recognizer *recognizer, const lin_spoken
     a->options = lin_align_options_default();
     a->options.beam = options->beam;
     a->options.row_s = a->row_s;
-    if (!options->rows_only) status = lin_ear_create(recognizer, options->n_threads, &a->ear, err);
+    if (!options->rows_only) status = lin_file_session_create(recognizer, options->n_threads, NULL, &a->session, err);
     if (status == LIN_OK && options->follow_sound) {
         const double high_hz = f->high_hz > 0 ? f->high_hz : f->sample_hz / 2 + f->high_hz;
         const lin_boundaries_options o = {f->mel_bins, f->low_hz, high_hz, f->hop_ms / 1000, f->window_ms / 1000};
@@ -263,7 +263,7 @@ lin_status lin_aligner_create(const lin_recognizer *recognizer, const lin_spoken
 void lin_aligner_destroy(lin_aligner *a)
 {
     if (!a) return;
-    lin_ear_destroy(a->ear);
+    lin_file_session_destroy(a->session);
     lin_spoken_free(&a->spoken);
     lin_path_free(&a->path);
     lin_path_free(&a->whole);

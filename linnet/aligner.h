@@ -1,7 +1,7 @@
 /*
  * aligner.h - when each phone and word of a known text was said in one sound, and how well: times and goodness of pronunciation.
  *
- * Pipeline: linnet/spoken (the text) and linnet/recognize (the sound), or rows of log-probabilities -> decoder/align,
+ * Pipeline: linnet/spoken (the text) and linnet/file_session (the sound), or rows of log-probabilities -> decoder/align,
  * decoder/goodness, decoder/boundaries -> [this] -> decoder/result.
  *
  *   lin_aligner_options o = lin_aligner_options_default();
@@ -26,7 +26,7 @@
 #include "base/textfile.h"
 #include "decoder/align.h"
 #include "decoder/result.h"
-#include "linnet/recognize.h"
+#include "linnet/file_session.h"
 #include "linnet/spoken.h"
 
 typedef struct lin_aligner_options {

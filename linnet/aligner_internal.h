@@ -17,7 +17,7 @@ struct lin_aligner {
     const lin_spoken_lexicon *lexicon;
     lin_align_options options;
     double row_s, start_s, end_s; /* of the present sound: the part of it that is aligned */
-    lin_ear *ear;                 /* NULL: rows only */
+    lin_file_session *session;    /* NULL: rows only */
     int is_phones;                /* the present text is */
     lin_spoken spoken;
     lin_align *align;             /* of the present utterance */

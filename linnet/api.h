@@ -19,7 +19,7 @@
 #include "decoder/writers.h"
 #include "linnet/decoding.h"
 #include "linnet/linnet.h"
-#include "linnet/recognize.h"
+#include "linnet/file_session.h"
 #include "linnet/utterances.h"
 
 /* Copies an error out; returns the status as the public one. */
@@ -59,7 +59,7 @@ lin_status lin_api_decoding(const linnet_model *model, const linnet_decoder *dec
 /* lin_decoding_make_phrases, of a caller's. */
 lin_status lin_api_phrases(const lin_decoding *decoding, const linnet_phrase *phrases, int n, lin_phrases *made, lin_error *err);
 
-/* A caller's sound with its defaults, and what it is for linnet/recognize. LIN_INVALID. */
+/* A caller's sound with its defaults, and what it is for linnet/file_session. LIN_INVALID. */
 lin_status lin_api_sound(const linnet_sound *given, linnet_sound *taken, lin_sound *sound, lin_error *err);
 
 struct linnet_result {

@@ -40,48 +40,24 @@ lin_status lin_api_sound(const linnet_sound *given, linnet_sound *taken, lin_sou
 
 // ---- results --------------------------------------------------------------------------------------------------------------------
 
-typedef struct decode_job {
-    const linnet_sound *sound;
-    lin_utterances *utterances;
-    int stopped;
-} decode_job;
-
-static lin_utterances *utterances(void *context, int lane)
+static int show_progress(void *context, double seconds, double duration)
 {
-    (void)lane;
-    return ((decode_job *)context)->utterances;
+    const linnet_sound *sound = context;
+    return sound->progress && sound->progress(sound->context, seconds, duration);
 }
 
-static void show_progress(void *context, double seconds, double duration)
+// All of a sound into one result.
+static lin_status run_decoder(const linnet_model *model, const lin_sound *sound, linnet_sound *o, const lin_decoding *decoding,
+                              lin_file_report *report, lin_error *err)
 {
-    decode_job *job = context;
-    if (job->sound->progress && job->sound->progress(job->sound->context, seconds, duration)) job->stopped = 1;
-}
-
-static int is_stopped(void *context) { return ((decode_job *)context)->stopped; }
-
-static lin_status run_decoder(const linnet_model *model, const lin_sound *sound, decode_job *job, lin_heard *heard, lin_error *err)
-{
-    lin_ear *ear;
-    const lin_sink sink = {.context = job, .utterances = utterances, .progress = show_progress,
-                           .enough = job->sound->progress ? is_stopped : NULL};
-    lin_status status = lin_ear_create(&model->r, job->sound->threads, &ear, err);
-    if (status == LIN_OK) status = lin_ear_hear(ear, sound, &sink, heard, err);
-    if (status == LIN_OK && job->stopped) status = lin_fail(err, LIN_STOPPED, "the progress callback asked to stop");
-    if (status == LIN_OK) status = lin_utterances_finish(job->utterances, err);
-    lin_ear_destroy(ear);
-    return status;
-}
-
-// Rows into one result of all, with the options of a whole sound.
-static lin_status begin_whole(const linnet_model *model, const lin_decoding *decoding, linnet_result *r, lin_utterances **u,
-                              lin_error *err)
-{
+    lin_file_session *session;
+    const lin_file_sink sink = {.context = o, .progress = show_progress};
     lin_utterances_options how = {.decoding = decoding};
     if (model->r.streams)
         how.ends = (lin_reset_options){.endpoints = 1, .rules = lin_endpoint_default(), .resets = 1, .from_s = RESET_AFTER_S};
-    lin_status status = lin_utterances_create(&model->r, &how, NULL, u, err);
-    if (status == LIN_OK) lin_utterances_begin(*u, &r->result);
+    lin_status status = lin_file_session_create(&model->r, o->threads, &how, &session, err);
+    if (status == LIN_OK) status = lin_file_session_run(session, sound, &sink, report, err);
+    lin_file_session_destroy(session);
     return status;
 }
 
@@ -90,7 +66,7 @@ static lin_status decode(linnet_model *model, const linnet_sound *given, const l
 {
     linnet_sound o;
     lin_sound sound;
-    lin_heard heard;
+    lin_file_report report;
     lin_decoding decoding;
     linnet_result *r = NULL;
     *result = NULL;
@@ -99,18 +75,14 @@ static lin_status decode(linnet_model *model, const linnet_sound *given, const l
     if (status == LIN_OK) status = lin_api_decoding(model, decoder, &decoding, err);
     if (status == LIN_OK) status = lin_api_result_create(model, &r, err);
     if (status != LIN_OK) return status;
-    decode_job job = {.sound = &o};
-    status = begin_whole(model, &decoding, r, &job.utterances, err);
-    if (status == LIN_OK) status = run_decoder(model, &sound, &job, &heard, err);
+    sound.results = &r->result;
+    status = run_decoder(model, &sound, &o, &decoding, &report, err);
     if (status == LIN_OK) {
-        lin_result_shift(&r->result, o.start_s);
-        r->result.seconds = fmin(heard.seconds, o.end_s);
-        r->info.channels = heard.channels;
-        r->info.incomplete = heard.incomplete;
-        memcpy(r->warning, heard.warning, sizeof r->warning);
+        r->info.channels = report.channels;
+        r->info.incomplete = report.incomplete;
+        memcpy(r->warning, report.warning, sizeof r->warning);
         status = lin_api_result_update(r, 1, err);
     }
-    lin_utterances_destroy(job.utterances);
     if (status == LIN_OK) *result = r;
     else linnet_result_destroy(r);
     return status;
@@ -157,24 +129,22 @@ static lin_status keep_rows(void *context, int lane, const float *logp, int n, l
     return append(context, logp, n, err);
 }
 
-static void array_progress(void *context, double seconds, double duration)
+static int array_progress(void *context, double seconds, double duration)
 {
     array_job *job = context;
     if (job->sound->progress && job->sound->progress(job->sound->context, seconds, duration)) job->stopped = 1;
+    return job->stopped;
 }
-
-static int array_stopped(void *context) { return ((array_job *)context)->stopped; }
 
 static lin_status run_network(const linnet_model *model, const lin_sound *sound, array_job *job, lin_error *err)
 {
-    lin_ear *ear;
-    lin_heard heard;
-    const lin_sink sink = {.context = job, .rows = keep_rows, .progress = array_progress,
-                           .enough = job->sound->progress ? array_stopped : NULL};
+    lin_file_session *session;
+    lin_file_report report;
+    const lin_file_sink sink = {.context = job, .rows = keep_rows, .progress = array_progress};
     job->columns = (size_t)model->r.V;
-    lin_status status = lin_ear_create(&model->r, job->sound->threads, &ear, err);
-    if (status == LIN_OK) status = lin_ear_hear(ear, sound, &sink, &heard, err);
-    lin_ear_destroy(ear);
+    lin_status status = lin_file_session_create(&model->r, job->sound->threads, NULL, &session, err);
+    if (status == LIN_OK) status = lin_file_session_run(session, sound, &sink, &report, err);
+    lin_file_session_destroy(session);
     return status;
 }
 

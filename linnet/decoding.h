@@ -2,7 +2,7 @@
  * decoding.h - how rows of log-probabilities become phones or words: the options, what they name (lexicon, language model,
  * phrases) opened once for all streams, and the decoder of one stream.
  *
- * Pipeline: linnet/recognize or a matrix -> [this, by decoder/search] -> decoder/result -> app/results.
+ * Pipeline: linnet/file_session or a matrix -> [this, by decoder/search] -> decoder/result -> app/results.
  *
  *   lin_decoding_values values = lin_decoding_default();
  *   lin_decoding_open(&decoding, &values->decoding, phones, row_seconds, &warnings, &err);   // shared by all threads

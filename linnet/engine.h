@@ -28,7 +28,7 @@
 #include <stdint.h>
 
 #include "decoder/endpoint.h"
-#include "linnet/recognize.h"
+#include "linnet/recognizer.h"
 
 typedef struct lin_engine lin_engine;
 typedef uint64_t lin_engine_id; /* of one stream from its opening to its closing; never used twice, never 0 */

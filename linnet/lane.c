@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "frontend/loudness.h"
-#include "linnet/recognize.h"
+#include "linnet/recognizer.h"
 
 // Frames given to the network at once, and rows where it may have to begin anew: those behind an endpoint are computed in vain.
 // Several threads share them in chunks, two each.

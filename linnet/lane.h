@@ -30,7 +30,7 @@ typedef struct lin_lane_sink {
 } lin_lane_sink;
 
 typedef struct lin_lane lin_lane;
-struct lin_recognizer; /* linnet/recognize.h */
+struct lin_recognizer; /* linnet/recognizer.h */
 
 /* A sink that gives all rows to these utterances. */
 lin_lane_sink lin_lane_to(lin_utterances *utterances);

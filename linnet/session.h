@@ -25,7 +25,7 @@
 #ifndef LIN_LINNET_SESSION_H
 #define LIN_LINNET_SESSION_H
 
-#include "linnet/recognize.h"
+#include "linnet/recognizer.h"
 #include "linnet/state.h"
 #include "linnet/utterances.h"
 

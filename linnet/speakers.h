@@ -12,7 +12,7 @@
 #ifndef LIN_LINNET_SPEAKERS_H
 #define LIN_LINNET_SPEAKERS_H
 
-#include "linnet/recognize.h"
+#include "linnet/recognizer.h"
 
 typedef struct lin_speaker {
     const char *name;   /* owned by the caller of lin_speakers_measure */

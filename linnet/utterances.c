@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "linnet/joined.h"
-#include "linnet/recognize.h"
+#include "linnet/recognizer.h"
 
 struct lin_utterances {
     lin_utterances_options options;
@@ -87,6 +87,11 @@ lin_status lin_utterances_reserve(lin_utterances *u, int rows, lin_error *err)
 {
     lin_status status = lin_path_reserve(&u->decoder.path, rows + 1, 0, err);
     return status == LIN_OK ? lin_result_reserve(&u->settled, rows + 1, 0, err) : status;
+}
+
+void lin_utterances_set_sink(lin_utterances *u, const lin_utterances_sink *sink)
+{
+    u->sink = sink ? *sink : (lin_utterances_sink){0};
 }
 
 void lin_utterances_begin(lin_utterances *u, lin_result *whole)

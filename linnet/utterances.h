@@ -24,7 +24,7 @@
 #include "decoder/result.h"
 #include "linnet/decoding.h"
 
-struct lin_recognizer; /* linnet/recognize.h */
+struct lin_recognizer; /* linnet/recognizer.h */
 
 /* Why an utterance ended. */
 typedef enum lin_session_end {
@@ -86,6 +86,9 @@ void lin_utterances_destroy(lin_utterances *u);
 
 /* Room, so that nothing is allocated while at most so many rows are pushed at once and a sink takes what is settled (greedy). */
 lin_status lin_utterances_reserve(lin_utterances *u, int rows, lin_error *err);
+
+/* Another sink, before begin; NULL: none. */
+void lin_utterances_set_sink(lin_utterances *u, const lin_utterances_sink *sink);
 
 /* A new sound. whole: the caller's result, to which all utterances are appended, scores added, alternatives combined; it must live
  * until finish. NULL: a result for each utterance. */

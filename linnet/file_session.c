@@ -1,0 +1,531 @@
+// file_session.c - sound files and pipes to results or rows; see file_session.h.
+
+#include "linnet/file_session.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/pool.h"
+#include "frontend/normalize.h"
+#include "model/stream.h"
+
+enum { BLOCK = 576 }; // frames of the front end at a time: 5.8 seconds
+
+// One channel, or the mix.
+typedef struct file_lane {
+    lin_file_session *session;
+    int number;
+    lin_lane *network;          // made when the lane is first needed, as the next; NULL for a model of whole utterances
+    lin_utterances *utterances; // NULL: rows go to the sink
+    lin_lane_sink to;
+} file_lane;
+
+struct lin_file_session {
+    const lin_recognizer *r;
+    lin_utterances_options decode;
+    int decodes;
+    lin_worker *worker;
+    file_lane lanes[LIN_AUDIO_MAX_CHANNELS];
+    float *frames;    // [2, lanes, BLOCK, D]: a block, and the next one
+    int frames_lanes; // that frames has room for
+    lin_pool *beside; // with several threads: one reads the next block while others work on this one
+    float *logp;      // [rows, V] of a whole utterance
+    int rows;
+    lin_state state;  // room for what marks are given
+    // Of the run:
+    const lin_sound *sound;
+    const lin_file_sink *sink;
+    int n_lanes;
+    double end_s;     // of the part
+};
+
+lin_status lin_file_session_create(const lin_recognizer *recognizer, int n_threads, const lin_utterances_options *decode,
+                                   lin_file_session **session, lin_error *err)
+{
+    *session = NULL;
+    lin_file_session *s = lin_calloc(1, sizeof *s);
+    if (!s) return lin_no_memory(err, "a file session", sizeof *s);
+    s->r = recognizer;
+    s->decodes = decode != NULL;
+    if (decode) s->decode = *decode;
+    lin_status status = decode && decode->ends.endpoints ? lin_endpoint_check(&decode->ends.rules, err) : LIN_OK;
+    if (status == LIN_OK) status = lin_worker_create(recognizer->encoder, n_threads, &s->worker, err);
+    if (status == LIN_OK && lin_worker_threads(s->worker) > 1) status = lin_pool_create(2, &s->beside, err);
+    if (status != LIN_OK) {
+        lin_file_session_destroy(s);
+        return status;
+    }
+    *session = s;
+    return LIN_OK;
+}
+
+void lin_file_session_destroy(lin_file_session *s)
+{
+    if (!s) return;
+    for (int i = 0; i < LIN_AUDIO_MAX_CHANNELS; i++) {
+        lin_lane_destroy(s->lanes[i].network);
+        lin_utterances_destroy(s->lanes[i].utterances);
+    }
+    if (s->worker) lin_worker_destroy(s->worker);
+    lin_pool_destroy(s->beside);
+    lin_state_free(&s->state);
+    lin_free(s->frames);
+    lin_free(s->logp);
+    lin_free(s);
+}
+
+static int is_stopped(const lin_file_session *s) { return s->r->stop && *s->r->stop; }
+
+static lin_status reserve_rows(lin_file_session *s, int rows, lin_error *err)
+{
+    if (rows <= s->rows) return LIN_OK;
+    size_t count = (size_t)rows * (size_t)s->r->V;
+    lin_free(s->logp);
+    s->rows = 0;
+    s->logp = lin_alloc(count, sizeof *s->logp);
+    if (!s->logp) return lin_no_memory(err, "log-probabilities", count * sizeof *s->logp);
+    s->rows = rows;
+    return LIN_OK;
+}
+
+/* ---- lanes ------------------------------------------------------------------------------------------------------------------ */
+
+static lin_status rows_out(void *context, const float *logp, int n, const double *db, int *taken, int *reset, lin_error *err)
+{
+    const file_lane *lane = context;
+    const lin_file_sink *sink = lane->session->sink;
+    (void)db;
+    *taken = n;
+    *reset = 0;
+    return sink->rows ? sink->rows(sink->context, lane->number, logp, n, err) : LIN_OK;
+}
+
+// The times of a part of the sound become those of the sound.
+static void shift(const lin_file_session *s, lin_result *result)
+{
+    if (!s->sound->within) lin_result_shift(result, s->sound->part.start_s);
+}
+
+static lin_status settled_out(void *context, lin_result *result, lin_error *err)
+{
+    const file_lane *lane = context;
+    const lin_file_sink *sink = lane->session->sink;
+    shift(lane->session, result);
+    return sink->settled(sink->context, lane->number, result, err);
+}
+
+static lin_status begin_lane(lin_file_session *s, file_lane *lane, lin_error *err)
+{
+    lin_status status = LIN_OK;
+    lane->session = s;
+    lane->number = (int)(lane - s->lanes);
+    if (s->r->streams && !lane->network) status = lin_lane_create(s->r, &lane->network, err);
+    if (status == LIN_OK && s->decodes && !lane->utterances)
+        status = lin_utterances_create(s->r, &s->decode, NULL, &lane->utterances, err);
+    if (status != LIN_OK) return status;
+    if (lane->network) lin_lane_begin(lane->network);
+    lane->to = (lin_lane_sink){.context = lane, .rows = rows_out};
+    if (!s->decodes) return LIN_OK;
+    const lin_utterances_sink sink = {.context = lane, .settled = s->sink->settled ? settled_out : NULL};
+    lin_utterances_set_sink(lane->utterances, &sink);
+    lin_utterances_begin(lane->utterances, &s->sound->results[lane->number]);
+    if (s->sound->within)
+        lin_utterances_part(lane->utterances, s->sound->part.start_s > 0 ? s->sound->part.start_s : -INFINITY, s->end_s);
+    lane->to = lin_lane_to(lane->utterances);
+    return LIN_OK;
+}
+
+static lin_status begin_lanes(lin_file_session *s, int D, lin_error *err)
+{
+    lin_status status = s->sink->begin ? s->sink->begin(s->sink->context, s->n_lanes, err) : LIN_OK;
+    for (int l = 0; l < s->n_lanes && status == LIN_OK; l++) status = begin_lane(s, &s->lanes[l], err);
+    if (status != LIN_OK || s->n_lanes <= s->frames_lanes) return status;
+    const size_t count = 2 * (size_t)s->n_lanes * BLOCK * (size_t)D;
+    lin_free(s->frames);
+    s->frames_lanes = 0;
+    s->frames = lin_alloc(count, sizeof *s->frames);
+    if (!s->frames) return lin_no_memory(err, "features", count * sizeof *s->frames);
+    s->frames_lanes = s->n_lanes;
+    return LIN_OK;
+}
+
+// frames NULL: the sound is over.
+static lin_status feed(lin_file_session *s, int lane, const float *frames, int n, lin_error *err)
+{
+    const file_lane *l = &s->lanes[lane];
+    if (!frames) return lin_lane_finish(l->network, s->worker, &l->to, err);
+    lin_status status = s->sink->frames ? s->sink->frames(s->sink->context, lane, frames, n, err) : LIN_OK;
+    return status == LIN_OK ? lin_lane_feed(l->network, s->worker, frames, n, &l->to, err) : status;
+}
+
+// What the decoders still hold.
+static lin_status finish_results(lin_file_session *s, lin_error *err)
+{
+    lin_status status = LIN_OK;
+    for (int l = 0; l < s->n_lanes && s->decodes && status == LIN_OK; l++) {
+        if (!s->sound->leave_open) status = lin_utterances_finish(s->lanes[l].utterances, err);
+        shift(s, &s->sound->results[l]);
+    }
+    return status;
+}
+
+// 1 once every lane is past the end of the part.
+static int past_part(const lin_file_session *s)
+{
+    if (!s->decodes || !s->sound->within || s->end_s == INFINITY) return 0;
+    for (int l = 0; l < s->n_lanes; l++)
+        if (!lin_utterances_past_part(s->lanes[l].utterances)) return 0;
+    return 1;
+}
+
+// A sound of its own begins behind the samples of the stream that it goes on with.
+static double seconds_done(const lin_source *source, const lin_sound *sound)
+{
+    const double before = sound->from && !sound->within ? (double)sound->from->about.samples / lin_source_info(source)->rate_hz : 0;
+    return before + lin_source_seconds(source);
+}
+
+static lin_status tell_progress(const lin_file_session *s, const lin_source *source, lin_status status, lin_error *err)
+{
+    const int stops =
+        s->sink->progress && s->sink->progress(s->sink->context, seconds_done(source, s->sound), lin_source_duration(source));
+    return status == LIN_OK && stops ? lin_fail(err, LIN_STOPPED, "the progress callback asked to stop") : status;
+}
+
+/* ---- saved, and resumed ------------------------------------------------------------------------------------------------------ */
+
+static lin_status mark(lin_file_session *s, const lin_source *source, int end, lin_error *err)
+{
+    const lin_audio_format *format = lin_source_info(source);
+    const lin_sound *sound = s->sound;
+    const lin_utterances *first = s->lanes[0].utterances;
+    const lin_search *search = lin_utterances_search(first);
+    const int past = end; // on the way the sound itself is there to be read again
+    int n_last;
+    const float *last = lin_source_last(source, &n_last);
+    const lin_state_about about = {.model = s->r->model->fingerprint,
+                                   .rate_hz = format->rate_hz,
+                                   .channels = format->channels,
+                                   .channel = sound->channel,
+                                   .lanes = lin_source_lanes(source),
+                                   .samples = lin_source_position(source) +
+                                              (sound->from && !sound->within ? sound->from->about.samples : 0),
+                                   .frames = lin_lane_frames(s->lanes[0].network),
+                                   .rows = lin_lane_rows(s->lanes[0].network),
+                                   .row_seconds = s->r->row_seconds,
+                                   .past = past,
+                                   .n_last = n_last,
+                                   .last = lin_state_sound(last, (size_t)n_last * (size_t)format->channels),
+                                   .kind = search->kind,
+                                   .search = search->id,
+                                   .resets = lin_utterances_ends(first)->endpoints,
+                                   .resets_from_s = lin_utterances_ends(first)->from_s};
+    const lin_state_sizes sizes = {.front = lin_source_state_bytes(source, past),
+                                   .decoder = lin_search_bytes(search),
+                                   .image = lin_stream_image_bytes(lin_lane_stream(s->lanes[0].network))};
+    lin_status status = lin_state_begin(&s->state, &about, &sizes, err);
+    if (status == LIN_OK) status = lin_source_save(source, past, lin_state_front(&s->state), err);
+    for (int l = 0; l < about.lanes && status == LIN_OK; l++) {
+        status = lin_stream_save(lin_lane_stream(s->lanes[l].network), lin_state_image(&s->state, l), sizes.image, err);
+        lin_utterances *u = s->lanes[l].utterances;
+        memcpy(lin_state_decoder(&s->state, l), lin_utterances_decoder(u), sizes.decoder);
+        lin_state_put_endpoint(&s->state, l, lin_utterances_endpoint(u));
+    }
+    return status == LIN_OK && s->sink->mark ? s->sink->mark(s->sink->context, &s->state, end, err) : status;
+}
+
+static lin_status does_not_fit(const lin_sound *sound, const char *have, const char *need, lin_error *err)
+{
+    return lin_fail(err, LIN_MISMATCH, "%s continues with %s; %s has %s", sound->from_name, need, sound->path, have);
+}
+
+// Of another model, rate or channel nothing can go on.
+static lin_status check_fit(const lin_file_session *s, const lin_source *source, lin_error *err)
+{
+    const lin_sound *sound = s->sound;
+    const lin_state_about *about = &sound->from->about;
+    const lin_audio_format *format = lin_source_info(source);
+    char have[64], need[64];
+    if (about->model != s->r->model->fingerprint)
+        return lin_fail(err, LIN_MISMATCH, "%s belongs to another model (%016llx); this one is %016llx", sound->from_name,
+                        (unsigned long long)about->model, (unsigned long long)s->r->model->fingerprint);
+    if (about->rate_hz != format->rate_hz) {
+        snprintf(have, sizeof have, "%d Hz", format->rate_hz);
+        snprintf(need, sizeof need, "sound at %d Hz", about->rate_hz);
+        return does_not_fit(sound, have, need, err);
+    }
+    if (about->channel != sound->channel) {
+        const char *const names[] = {"each", "mix"};
+        snprintf(have, sizeof have, "channel %d", about->channel + 1);
+        return lin_fail(err, LIN_MISMATCH, "%s is of --channel %s", sound->from_name,
+                        about->channel < 0 ? names[about->channel + 2] : have + strlen("channel "));
+    }
+    if (about->lanes != lin_source_lanes(source) || (sound->within && about->channels != format->channels)) {
+        snprintf(have, sizeof have, "%d", format->channels);
+        snprintf(need, sizeof need, "%d channels", about->channels);
+        return does_not_fit(sound, have, need, err);
+    }
+    return LIN_OK;
+}
+
+// Streams, decoders and endpoints; the source has been loaded before.
+static lin_status resume(lin_file_session *s, lin_error *err)
+{
+    const lin_state *from = s->sound->from;
+    lin_status status = LIN_OK;
+    for (int l = 0; l < from->about.lanes && status == LIN_OK; l++) {
+        lin_utterances *u = s->lanes[l].utterances;
+        lin_endpoint endpoint = *lin_utterances_endpoint(u);
+        status = lin_stream_load(lin_lane_stream(s->lanes[l].network), lin_state_image(from, l), from->sizes.image, err);
+        if (status == LIN_OK) status = lin_state_get_decoder(from, l, lin_utterances_search(u), lin_utterances_decoder(u), err);
+        if (status == LIN_OK) status = lin_state_get_endpoint(from, l, lin_utterances_ends(u), &endpoint, err);
+        if (status == LIN_OK)
+            status = lin_lane_go_on(s->lanes[l].network, from->about.frames, from->about.rows, from->about.resets, err);
+        if (status == LIN_OK) lin_utterances_go_on(u, from->about.rows, &endpoint);
+    }
+    if (status == LIN_OK) return status;
+    return lin_fail_at(err, status, "%s", s->sound->from_name);
+}
+
+/* ---- streams ---------------------------------------------------------------------------------------------------------------- */
+
+// A block of a file that the network works on, and the next one, which is read meanwhile.
+typedef struct two_blocks {
+    lin_file_session *session;
+    lin_source *source;
+    float *now, *next; // [lanes, BLOCK, D]
+    int n, n_next;
+    lin_status fed, read;
+    lin_error feed_error, read_error;
+} two_blocks;
+
+static void either_block(void *context, int piece, int thread)
+{
+    two_blocks *b = context;
+    (void)thread;
+    if (piece == 1) {
+        b->read = lin_source_read(b->source, b->next, BLOCK, &b->n_next, &b->read_error);
+        return;
+    }
+    const size_t lane = (size_t)BLOCK * (size_t)lin_source_bins(b->source);
+    b->fed = LIN_OK;
+    for (int l = 0; l < lin_source_lanes(b->source) && b->fed == LIN_OK; l++)
+        b->fed = feed(b->session, l, b->now + (size_t)l * lane, b->n, &b->feed_error);
+}
+
+// All of a file, by several threads.
+static lin_status run_file(lin_file_session *s, lin_source *source, lin_error *err)
+{
+    const size_t block = (size_t)lin_source_lanes(source) * BLOCK * (size_t)lin_source_bins(source);
+    two_blocks b = {.session = s, .source = source, .now = s->frames, .next = s->frames + block};
+    lin_status status = lin_source_read(source, b.now, BLOCK, &b.n, err);
+    while (status == LIN_OK && b.n > 0) {
+        if (is_stopped(s)) return lin_fail(err, LIN_STOPPED, "interrupted");
+        lin_pool_run(s->beside, 2, either_block, &b);
+        if (err && (b.fed != LIN_OK || b.read != LIN_OK)) *err = b.fed != LIN_OK ? b.feed_error : b.read_error;
+        status = b.fed != LIN_OK ? b.fed : b.read;
+        status = tell_progress(s, source, status, err);
+        float *swap = b.now;
+        b.now = b.next;
+        b.next = swap;
+        b.n = b.n_next;
+    }
+    return status;
+}
+
+// As it arrives, in constant memory.
+static lin_status run_stream(lin_file_session *s, lin_source *source, int live, lin_error *err)
+{
+    const lin_sound *sound = s->sound;
+    int lanes = lin_source_lanes(source), D = lin_source_bins(source), n = 1;
+    lin_status status = LIN_OK;
+    const int64_t every = (int64_t)(sound->mark_s * 1000 / s->r->model->features.hop_ms + 0.5); // frames
+    const int has_end = s->decodes && sound->within && s->end_s < INFINITY;
+    // Where nobody asks how far the source has come it may be ahead.
+    if (s->beside && !live && !every && !sound->leave_open && !has_end && lin_source_duration(source) > 0) {
+        status = run_file(s, source, err);
+        n = 0;
+    }
+    while (status == LIN_OK && n > 0) {
+        if (is_stopped(s)) {
+            if (live) break;
+            return lin_fail(err, LIN_STOPPED, "interrupted");
+        }
+        const int64_t to_mark = every ? every - lin_lane_frames(s->lanes[0].network) % every : BLOCK;
+        const int most = to_mark < BLOCK ? (int)to_mark : BLOCK;
+        status = lin_source_read(source, s->frames, most, &n, err);
+        for (int l = 0; l < lanes && status == LIN_OK && n > 0; l++) {
+            status = feed(s, l, s->frames + (size_t)l * (size_t)most * (size_t)D, n, err);
+        }
+        if (status == LIN_OK && n == to_mark && every) status = mark(s, source, 0, err);
+        status = tell_progress(s, source, status, err);
+        if (status == LIN_OK && past_part(s)) return LIN_OK;
+    }
+    if (status == LIN_OK && sound->leave_open) return mark(s, source, 1, err);
+    for (int l = 0; l < lanes && status == LIN_OK; l++) status = feed(s, l, NULL, 0, err);
+    return status;
+}
+
+// For a model that is normalised by speaker.
+static lin_status normalize(lin_matrix *frames, const lin_sound *sound, lin_error *err)
+{
+    const int D = frames->columns;
+    const float *mean = sound->mean, *istd = sound->istd;
+    float own[2 * 512];
+    if (!mean) {
+        lin_moments *norm;
+        lin_status status = lin_moments_create(D, &norm, err);
+        if (status != LIN_OK) return status;
+        lin_moments_add(norm, frames->data, (size_t)frames->rows);
+        status = lin_moments_finish(norm, own, own + D, err);
+        lin_moments_destroy(norm);
+        if (status != LIN_OK) return status;
+        mean = own;
+        istd = own + D;
+    }
+    lin_moments_apply(frames->data, (size_t)frames->rows, D, mean, istd);
+    return LIN_OK;
+}
+
+// A model that looks at the whole utterance: all frames first.
+static lin_status run_whole(lin_file_session *s, lin_source *source, lin_error *err)
+{
+    const lin_file_sink *sink = s->sink;
+    int lanes = lin_source_lanes(source), D = lin_source_bins(source), n = 1;
+    lin_matrix all[LIN_AUDIO_MAX_CHANNELS];
+    memset(all, 0, sizeof all);
+    lin_status status = LIN_OK;
+    while (status == LIN_OK && n > 0) {
+        if (is_stopped(s)) status = lin_fail(err, LIN_STOPPED, "interrupted");
+        if (status == LIN_OK) status = lin_source_read(source, s->frames, BLOCK, &n, err);
+        for (int l = 0; l < lanes && status == LIN_OK && n > 0; l++) {
+            if (all[l].rows > INT_MAX - BLOCK) {
+                status = lin_fail(err, LIN_UNSUPPORTED, "too long for a model that needs the whole utterance");
+            } else {
+                status = lin_matrix_reserve(&all[l], all[l].rows + n, D, err);
+            }
+            if (status != LIN_OK) break;
+            memcpy(all[l].data + (size_t)all[l].rows * (size_t)D, s->frames + (size_t)l * BLOCK * (size_t)D,
+                   (size_t)n * (size_t)D * sizeof(float));
+            all[l].rows += n;
+            if (sink->frames) status = sink->frames(sink->context, l, s->frames + (size_t)l * BLOCK * (size_t)D, n, err);
+        }
+        status = tell_progress(s, source, status, err);
+    }
+    for (int l = 0; l < lanes && status == LIN_OK && all[l].rows; l++) {
+        int offsets[2] = {0, all[l].rows}, rows = lin_config_frames_out(&s->r->model->config, all[l].rows);
+        status = reserve_rows(s, rows, err);
+        if (status == LIN_OK && s->r->model->speaker_norm) status = normalize(&all[l], s->sound, err);
+        if (status == LIN_OK) status = lin_encoder_run(s->worker, all[l].data, offsets, 1, s->logp, err);
+        const lin_lane_sink *to = &s->lanes[l].to;
+        int taken, reset;
+        if (status == LIN_OK) status = to->rows(to->context, s->logp, rows, NULL, &taken, &reset, err);
+    }
+    for (int l = 0; l < lanes; l++) lin_matrix_free(&all[l]);
+    return status;
+}
+
+// The sound as a source, at the place where processing begins. through: see lin_source_go_to.
+static lin_status open_source(lin_file_session *s, int through, lin_source **source, int *live, lin_error *err)
+{
+    const lin_sound *sound = s->sound;
+    lin_feature_options options = lin_feature_options_default();
+    options.fbank = s->r->fbank;
+    options.channel = sound->channel;
+    lin_audio *audio;
+    *source = NULL;
+    lin_status status;
+    if (sound->path) {
+        status = lin_audio_open(sound->path, sound->raw, &audio, err);
+    } else if (sound->samples) {
+        status = lin_audio_open_memory("sound in memory", sound->samples, sound->n_samples, sound->rate_hz, sound->channels, &audio, err);
+    } else {
+        status = lin_audio_open_memory(sound->from_name, NULL, 0, sound->from->about.rate_hz, sound->from->about.channels, &audio, err);
+    }
+    if (status != LIN_OK) return status;
+    if (lin_audio_info(audio)->notice[0]) lin_warn(&s->r->warnings, "%s", lin_audio_info(audio)->notice);
+    *live = lin_audio_is_live(audio);
+    status = lin_source_from_audio(audio, &options, source, err);
+    if (status != LIN_OK) return status;
+    if (sound->leave_open) lin_source_leave_open(*source);
+    if (sound->leave_open || sound->mark_s > 0) status = lin_source_remember(*source, err);
+    if (status == LIN_UNSUPPORTED)
+        return lin_fail(err, status, "%s: %s; bring it to %g Hz first", sound->path, err->message, options.fbank.sample_hz);
+    const lin_state *from = sound->from;
+    if (status == LIN_OK && !sound->within && (sound->part.start_s > 0 || s->end_s < INFINITY)) {
+        status = lin_source_part(*source, sound->part.start_s, s->end_s, err);
+        if (status == LIN_INVALID) return lin_fail_at(err, status, "%s", sound->path ? sound->path : "sound in memory");
+    }
+    if (status != LIN_OK || !from) return status;
+    status = check_fit(s, *source, err);
+    if (status == LIN_OK) status = lin_source_load(*source, lin_state_front(from), from->sizes.front, err);
+    if (status != LIN_OK || !sound->within) return status;
+    status = lin_source_go_to(*source, from->about.samples, from->about.n_last, through, err);
+    if (status != LIN_OK) return status;
+    int n_last;
+    const float *last = lin_source_last(*source, &n_last);
+    if (n_last == from->about.n_last && lin_state_sound(last, (size_t)n_last * (size_t)from->about.channels) == from->about.last)
+        return LIN_OK;
+    return lin_fail(err, LIN_MISMATCH, "%s is not the sound that %s was made from: it differs at %.3f s", sound->path,
+                    sound->from_name, (double)from->about.samples / from->about.rate_hz);
+}
+
+// Where winding is not possible or does not give the same samples, everything before is read. Standard input is opened once only:
+// what had been looked at would be lost.
+static lin_status open_anyhow(lin_file_session *s, lin_source **source, int *live, lin_error *err)
+{
+    const int once = s->sound->path && strcmp(s->sound->path, "-") == 0;
+    lin_status status = open_source(s, once, source, live, err);
+    if (s->sound->within && !once && (status == LIN_UNSUPPORTED || status == LIN_MISMATCH)) {
+        lin_source_close(*source);
+        status = open_source(s, 1, source, live, err);
+    }
+    if (status == LIN_OK) return LIN_OK;
+    lin_source_close(*source);
+    *source = NULL;
+    return status;
+}
+
+static void report_on(lin_file_session *s, const lin_source *source, lin_file_report *report)
+{
+    const char *warning = lin_source_info(source)->warning;
+    const size_t n = strlen(warning) < sizeof report->warning ? strlen(warning) : sizeof report->warning - 1;
+    memcpy(report->warning, warning, n);
+    report->incomplete = lin_source_info(source)->incomplete;
+    report->seconds = seconds_done(source, s->sound);
+    for (int l = 0; l < s->n_lanes && s->decodes; l++)
+        s->sound->results[l].seconds = report->seconds < s->end_s ? report->seconds : s->end_s;
+}
+
+lin_status lin_file_session_run(lin_file_session *s, const lin_sound *sound, const lin_file_sink *sink, lin_file_report *report,
+                                lin_error *err)
+{
+    lin_source *source;
+    int live = 0;
+    *report = (lin_file_report){.lanes = 0};
+    s->sound = sound;
+    s->sink = sink;
+    s->end_s = sound->part.end_s > 0 ? sound->part.end_s : INFINITY;
+    if ((sound->from || sound->leave_open || sound->mark_s > 0) && !s->r->streams)
+        return lin_fail(err, LIN_UNSUPPORTED, "this model needs whole utterances: it has no stream to save");
+    if ((sound->from || sound->leave_open || sound->mark_s > 0) && !s->decodes)
+        return lin_fail(err, LIN_INVALID, "only a session that decodes can save and resume streams");
+    if (s->decode.ends.endpoints && !s->r->streams)
+        return lin_fail(err, LIN_UNSUPPORTED, "this model needs whole utterances: it cannot be reset at endpoints");
+    lin_status status = open_anyhow(s, &source, &live, err);
+    if (status != LIN_OK) return status;
+    s->n_lanes = report->lanes = lin_source_lanes(source);
+    report->channels = lin_source_info(source)->channels;
+    status = begin_lanes(s, lin_source_bins(source), err);
+    if (status == LIN_OK && sound->from) status = resume(s, err);
+    if (status == LIN_OK) status = s->r->streams ? run_stream(s, source, live, err) : run_whole(s, source, err);
+    // What was processed before an interrupt is a result too.
+    if (status == LIN_OK) status = finish_results(s, err);
+    report->has_results = status == LIN_OK || (status == LIN_STOPPED && !sound->leave_open && finish_results(s, NULL) == LIN_OK);
+    report_on(s, source, report);
+    lin_source_close(source);
+    return status;
+}

@@ -1,0 +1,89 @@
+/*
+ * file_session.h - sound files and pipes, one after the other, a lane for each channel that is wanted: results, or rows of
+ * log-probabilities, as they become certain.
+ *
+ * Pipeline: frontend/source -> linnet/lane (or the whole utterance, for a bidirectional model) -> [linnet/utterances, or a sink].
+ *
+ *   lin_utterances_options how = {.decoding = &decoding};
+ *   lin_file_session_create(&recognizer, 1, &how, &session, &err);          // one per thread; NULL for how: rows only
+ *   lin_result results[LIN_AUDIO_MAX_CHANNELS] = {0};
+ *   lin_sound sound = {.path = "x.flac", .channel = LIN_CHANNEL_MIX, .results = results};
+ *   lin_file_session_run(session, &sound, &sink, &report, &err);            // as often as there are files
+ *   lin_file_session_destroy(session);
+ *
+ * Memory does not grow with the length of the sound where the model is causal.
+ *
+ * A stream can be saved at the end of a sound (leave_open) and at marks on the way, and resumed (from) where it was, with the same
+ * bits as if it had never stopped: linnet/state.h. LIN_UNSUPPORTED for a model that needs whole utterances.
+ *
+ * The network adapts badly to new sound after a long past, so it can be reset at endpoints: each lane by endpoints of its own, which
+ * depend on the sound up to there only. Files, pipes and resumed streams are reset at the same places.
+ */
+#ifndef LIN_LINNET_FILE_SESSION_H
+#define LIN_LINNET_FILE_SESSION_H
+
+#include "linnet/lane.h"
+#include "linnet/recognizer.h"
+#include "linnet/state.h"
+#include "linnet/utterances.h"
+
+/* One file to process. */
+typedef struct lin_sound {
+    const char *path;          /* NULL: the next ones, or where a stream is resumed: nothing more comes, only its end */
+    const lin_pcm_format *raw; /* headerless samples, as for lin_audio_open */
+    const float *samples;      /* path NULL: a sound in memory, [n_samples, channels] */
+    int64_t n_samples;
+    int rate_hz, channels;     /* of it */
+    int channel;               /* as in lin_feature_options */
+    lin_part part;             /* of the sound; end_s = 0: to its end. Rows count from its start, times of results are the sound's */
+    lin_result *results;       /* of each lane, where the session decodes: the caller's, begun in lin_file_sink.begin or before */
+    const float *mean, *istd;  /* [D], of the speaker, for a model that is normalised by speaker; NULL: of this sound's own frames */
+    const lin_state *from;     /* resume this stream; NULL: a new one */
+    const char *from_name;     /* of it, for messages */
+    int within;                /* 1: it was saved in the middle of this very sound, and part selects from the results: what begins
+                                  in it. 0: this sound is what comes next */
+    int leave_open;            /* the stream goes on after this sound: what is not certain is not written, mark is called instead */
+    double mark_s;             /* mark is called every so many seconds of sound; 0: not */
+} lin_sound;
+
+/* What is told on the way; every function may be NULL. If one does not return LIN_OK the run ends with its status. */
+typedef struct lin_file_sink {
+    void *context;
+    /* How many lanes there will be. */
+    lin_status (*begin)(void *context, int lanes, lin_error *err);
+    /* More results of a lane are settled, maybe none; the result is cleared afterwards. NULL: results are kept. With it there are no
+     * alternatives. */
+    lin_status (*settled)(void *context, int lane, lin_result *result, lin_error *err);
+    /* Rows [n, V] of a lane, in order, where the session does not decode. */
+    lin_status (*rows)(void *context, int lane, const float *logp, int n, lin_error *err);
+    /* Frames [n, D] of a lane, as the front end makes them, not normalised, before the rows that they give. */
+    lin_status (*frames)(void *context, int lane, const float *fbank, int n, lin_error *err);
+    /* The stream as it stands, valid until the session's next mark or run. end: this is the end of a sound that is left open. */
+    lin_status (*mark)(void *context, lin_state *state, int end, lin_error *err);
+    /* Now and then, with the seconds processed so far and in all (-1 if unknown). Not 0: the run ends with LIN_STOPPED. */
+    int (*progress)(void *context, double seconds, double duration);
+} lin_file_sink;
+
+typedef struct lin_file_report {
+    double seconds;    /* of sound since the stream began; of a part: its end, by the file's clock */
+    int lanes, channels; /* channels: of the sound */
+    int has_results;   /* the results are whole as far as the sound was processed: also after LIN_STOPPED, not after other failures */
+    char warning[256]; /* what was wrong with the sound but did not prevent processing it */
+    int incomplete;    /* some of the sound is missing: the warning says what */
+} lin_file_report;
+
+typedef struct lin_file_session lin_file_session;
+
+/* n_threads work together inside; 0: one per core. decode: how rows are decoded, copied; NULL: not at all. LIN_INVALID for rules
+ * that lin_endpoint_check refuses, LIN_UNSUPPORTED for resets of a model that needs whole utterances. On failure *session is
+ * NULL. */
+lin_status lin_file_session_create(const lin_recognizer *recognizer, int n_threads, const lin_utterances_options *decode,
+                                   lin_file_session **session, lin_error *err);
+void lin_file_session_destroy(lin_file_session *session);
+
+/* Warns how a pipe is read that is no sound file. LIN_STOPPED after an interrupt: a file ends there; of live sound what has come
+ * until then is finished and LIN_OK. */
+lin_status lin_file_session_run(lin_file_session *session, const lin_sound *sound, const lin_file_sink *sink, lin_file_report *report,
+                                lin_error *err);
+
+#endif

@@ -1,0 +1,57 @@
+// recognizer.c - what all sessions of a model share; see recognizer.h.
+
+#include "linnet/recognizer.h"
+
+#include <string.h>
+
+#include "linnet/find.h"
+#include "model/model_file.h"
+
+// With the model that is loaded; the status is that of loading it.
+static lin_status set_up(lin_recognizer *recognizer, lin_status status, const char *device, lin_precision precision,
+                         const lin_warnings *warnings, lin_error *err)
+{
+    const lin_ops *ops;
+    if (status == LIN_OK) status = lin_backend_open(device, precision, &ops, err);
+    if (status == LIN_OK) status = lin_encoder_create(recognizer->model, ops, &recognizer->encoder, err);
+    if (status == LIN_OK) status = lin_phones_create(recognizer->model->phones, &recognizer->phones, err);
+    if (status != LIN_OK) {
+        lin_recognizer_close(recognizer);
+        return status;
+    }
+    const lin_model *m = recognizer->model;
+    if (warnings) recognizer->warnings = *warnings;
+    recognizer->fbank = lin_fbank_from_model(&m->features, m->config.mel_bins);
+    recognizer->streams = m->config.causal && m->config.positions != LIN_POSITIONS_SINUSOID && !m->speaker_norm;
+    recognizer->row_seconds = m->config.stack * m->features.hop_ms / 1000;
+    recognizer->V = m->config.outputs;
+    return LIN_OK;
+}
+
+lin_status lin_recognizer_open(lin_recognizer *recognizer, const char *path, const char *device, lin_precision precision,
+                               const lin_warnings *warnings, lin_error *err)
+{
+    char found[4096];
+    const lin_ops *ops;
+    memset(recognizer, 0, sizeof *recognizer);
+    lin_status status = lin_find_model(path, found, sizeof found, err);
+    if (status == LIN_OK) status = lin_backend_open(device, precision, &ops, err); // its errors first
+    if (status == LIN_OK) status = lin_model_load(found, &recognizer->model, err);
+    return set_up(recognizer, status, device, precision, warnings, err);
+}
+
+lin_status lin_recognizer_open_memory(lin_recognizer *recognizer, const void *bytes, size_t n, const char *device,
+                                      lin_precision precision, const lin_warnings *warnings, lin_error *err)
+{
+    memset(recognizer, 0, sizeof *recognizer);
+    const lin_status status = lin_model_load_memory(bytes, n, "model in memory", &recognizer->model, err);
+    return set_up(recognizer, status, device, precision, warnings, err);
+}
+
+void lin_recognizer_close(lin_recognizer *recognizer)
+{
+    lin_phones_destroy(recognizer->phones);
+    lin_encoder_destroy(recognizer->encoder);
+    lin_model_destroy(recognizer->model);
+    memset(recognizer, 0, sizeof *recognizer);
+}

@@ -1,0 +1,45 @@
+/*
+ * recognizer.h - what all sessions of a model share: the model, its encoder on a device, its phones, its filterbank.
+ *
+ * Pipeline: model file -> [this] -> linnet/session, linnet/file_session, linnet/engine.
+ *
+ *   lin_recognizer r;
+ *   lin_recognizer_open(&r, NULL, "auto", LIN_PRECISION_FP32, &warnings, &err);
+ *   ... sessions ...
+ *   lin_recognizer_close(&r);
+ *
+ * Threads: immutable once open, shared by all threads.
+ */
+#ifndef LIN_LINNET_RECOGNIZER_H
+#define LIN_LINNET_RECOGNIZER_H
+
+#include <signal.h>
+
+#include "lexicon/phones.h"
+#include "linnet/front.h"
+#include "linnet/warnings.h"
+#include "model/encoder.h"
+
+typedef struct lin_recognizer {
+    lin_model *model;
+    lin_encoder *encoder;
+    lin_phones *phones;
+    lin_fbank_config fbank;
+    int streams;           /* 1: causal, in constant memory; 0: whole utterances (also where normalised by speaker) */
+    double row_seconds;    /* from one row to the next */
+    int V;
+    lin_warnings warnings;
+    /* Looked at now and then by file sessions: not 0, and they end with LIN_STOPPED. NULL after opening; may be set. */
+    const volatile sig_atomic_t *stop;
+} lin_recognizer;
+
+/* path: NULL for the default model (find.h). warnings: NULL for none. device, precision: of lin_backend_open. On failure everything
+ * is closed. */
+lin_status lin_recognizer_open(lin_recognizer *recognizer, const char *path, const char *device, lin_precision precision,
+                               const lin_warnings *warnings, lin_error *err);
+/* The same with a model file in memory, which may be freed afterwards. */
+lin_status lin_recognizer_open_memory(lin_recognizer *recognizer, const void *bytes, size_t n, const char *device,
+                                      lin_precision precision, const lin_warnings *warnings, lin_error *err);
+void lin_recognizer_close(lin_recognizer *recognizer);
+
+#endif
