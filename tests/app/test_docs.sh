@@ -85,4 +85,35 @@ for why in 'builds and tests: this is one of them' 'needs a microphone; test_lis
     case $used in *"|$why|"*) pass ;; *) fail "a line that is left out because it $why" "there is none any more" ;; esac
 done
 cd "$top" || exit 1
+
+# ---- what the pages name exists -----------------------------------------------------------------------------------------------------
+
+texts="README.md RESULTS.md CONTRIBUTING.md CHANGELOG.md $(ls docs/*.md)"
+folders='base|kernels|frontend|model|lexicon|decoder|linnet|app|examples|recipes|tests|bench|tools|docs'
+for page in $texts; do
+    here=$(dirname "$page")
+    missing=
+    for name in $(grep -oE "\`($folders)/[A-Za-z0-9_./*-]*\.[a-z]+[\` ]" "$page" | tr -d '\` ' | grep -v NAME | sort -u); do
+        ls $name > /dev/null 2>&1 || missing="$missing $name"
+    done
+    is "$page: every source file that it names is there" "" "$missing"
+    missing=
+    for link in $(grep -oE '\]\([^) ]+\)' "$page" | sed 's/^](//; s/)$//' | grep -v '^https*:' | sort -u); do
+        file=${link%%#*}
+        at=$page
+        [ -z "$file" ] || at=$here/$file
+        [ -e "$at" ] || missing="$missing $link"
+        case $link in
+        *'#'*) sed -n 's/^#\{1,\} //p' "$at" | tr 'A-Z ' 'a-z-' | tr -d '`:,.()!?' | grep -qx -e "${link#*#}" || missing="$missing $link" ;;
+        esac
+    done
+    is "$page: every link leads somewhere" "" "$missing"
+    is "$page: prose is wrapped at 100 columns" "" \
+        "$(awk '/^```/ { code = !code } !code && !/^ *\|/ && !/^    / && !/^!\[/ && !/https?:/ { gsub(/[\200-\277]/, ""); if (length($0) > 100) print FNR }' "$page" | head -n 3)"
+done
+
+# The program in README.md compiles.
+awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' README.md > "$tmp/example.c"
+ok "README.md has a program" test -s "$tmp/example.c"
+ok "and it compiles" "${CC:-cc}" -std=c99 -Wall -Wextra -Wpedantic -Werror -Ilinnet -fsyntax-only "$tmp/example.c"
 finish

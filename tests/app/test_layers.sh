@@ -1,25 +1,25 @@
-# Which folder may include which: the calls of "only" below. Also: the library never prints and never exits, all memory is allocated
-# through base/memory.h, and no source file is longer than 1,000 lines.
+# Which folder may include which, by the table of docs/architecture.md. Also: the library never prints and never exits, all memory is
+# allocated through base/memory.h, and no source file is longer than 1,000 lines.
 . tests/app/common.sh
 
 # includes FOLDER: "file header" of every project header included there
 includes() { grep -rHoE '^ *# *include *"[^"]+"' --include='*.[ch]' --include='*.cu' "$1" 2> /dev/null | sed 's/: *# *include */ /; s/"//g'; }
 
-# only FOLDER PATTERN: every include of the folder matches the pattern
-only() {
-    bad=$(includes "$1" | awk -v allowed="$2" '$2 !~ allowed')
-    n=$(includes "$1" | wc -l | tr -d ' ')
-    is "$1/ includes only what it may ($2)" "" "$bad"
-    [ "$n" -gt 0 ] || fail "$1/ was looked at" "no include was found: is this the root of the source tree?"
-}
-only base '^base/'
-only kernels '^(kernels|base)/'
-only frontend '^(frontend|kernels|base)/'
-only model '^(model|kernels|base)/'
-only lexicon '^(lexicon|base)/'
-only decoder '^(decoder|lexicon|base)/'
-only linnet '^(linnet|frontend|model|lexicon|decoder|kernels|base)/'
-only app '^(app|linnet|frontend|model|lexicon|decoder|kernels|base)/'
+# The table of docs/architecture.md: lines "folder allowed|allowed|...", the folder itself included.
+table=$(awk -F'|' '/^\| `[a-z]+\/` \|/ { gsub(/[` ]/, ""); gsub(/\/,?/, " "); n = split($3, may, " "); f = $2; sub(/ $/, "", f)
+    printf "%s %s", f, f; for (i = 1; i <= n; i++) if (may[i] != "nothing") printf "|%s", may[i]; print "" }' docs/architecture.md)
+is "the table of docs/architecture.md has every folder of the library and the program" \
+    "app base decoder frontend kernels lexicon linnet model" "$(echo "$table" | cut -d' ' -f1 | sort | tr '\n' ' ' | sed 's/ $//')"
+is "decoder/ may include base/ and lexicon/" "decoder decoder|base|lexicon" "$(echo "$table" | grep '^decoder')"
+
+while read -r folder may; do
+    bad=$(includes "$folder" | awk -v allowed="^($may)/" '$2 !~ allowed')
+    n=$(includes "$folder" | wc -l | tr -d ' ')
+    is "$folder/ includes only what it may ($may)" "" "$bad"
+    [ "$n" -gt 0 ] || fail "$folder/ was looked at" "no include was found: is this the root of the source tree?"
+done << END
+$table
+END
 
 # The check can fail.
 mkdir "$tmp/decoder"
