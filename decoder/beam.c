@@ -51,7 +51,7 @@ static uint64_t identity(const lin_beam *beam)
     return beam->lm ? lin_fnv(h, beam->words, (size_t)beam->V * sizeof *beam->words) : h;
 }
 
-// Where n elements of a state begin; each array at a multiple of 8 bytes.
+// Offset of an array of n elements in a state; each array begins at a multiple of 8 bytes.
 static size_t place(lin_beam *beam, size_t n, size_t size)
 {
     size_t at = beam->bytes;
@@ -59,7 +59,8 @@ static size_t place(lin_beam *beam, size_t n, size_t size)
     return at;
 }
 
-// The best alignments of all ends share nothing at worst: 2 * width paths, and what a frame adds before the old ones are dropped.
+// In the worst case the best alignments of all endings share nothing: 2 * width paths, and those that a frame adds before old
+// ones are dropped.
 static void lay_out(lin_beam *beam)
 {
     const size_t width = (size_t)beam->options.width, longest = (size_t)beam->options.longest, V = (size_t)beam->V;
@@ -87,12 +88,12 @@ lin_status lin_beam_create(int V, const lin_ngram *lm, const int *labels, const 
     *beam = NULL;
     lin_status status = check_options(options, V, err);
     if (status) return status;
-    if (lm && !labels) return lin_fail(err, LIN_INVALID, "beam search: a language model, and no words for the labels");
+    if (lm && !labels) return lin_fail(err, LIN_INVALID, "beam search: a language model needs a word for each label");
     lin_beam *b = lin_calloc(1, sizeof *b);
     if (!b) return lin_no_memory(err, "a beam search", sizeof *b);
     *b = (lin_beam){.options = *options, .V = V, .lm = lm};
     b->n_labels = options->labels && options->labels < V ? options->labels : V;
-    // Beyond 600 a sum beside the best would leave the range of double.
+    // Above 600 a sum could leave the range of double relative to the best one.
     b->cut = exp(-(options->score > 0 && options->score < 600 ? options->score : 600));
     b->blank_logp = options->blank > 0 ? log(options->blank) : INFINITY;
     if (lm) {
@@ -153,7 +154,7 @@ beam_view lin_beam_view(const lin_beam *beam, const lin_context *context, void *
     };
 }
 
-// The functions that only look take a view as well; what it points to is not touched.
+// Functions that only read use a view too; they do not change what it points to.
 static beam_view look(const lin_beam *beam, const void *state) { return lin_beam_view(beam, NULL, (void *)(uintptr_t)state); }
 
 void lin_beam_reset(const lin_beam *beam, void *state, int64_t first_frame)
@@ -202,7 +203,7 @@ static void set_scores(const beam_view *v, const beam_hyp *h, lin_path *path)
     path->language = node->language;
 }
 
-// What is not settled of a hypothesis, behind what the path has; it has room.
+// Appends the unsettled phones of a hypothesis to the path, which has space.
 static void list_tail(const beam_view *v, const beam_hyp *h, lin_path *path)
 {
     int open;
@@ -215,7 +216,7 @@ lin_status lin_beam_nbest(const lin_beam *beam, const void *state, int which, li
 {
     const beam_view v = look(beam, state);
     if (which < 0 || which >= v.state->n_hyps) {
-        return lin_fail(err, LIN_INVALID, "prefix %d was asked for, and there are %d", which, v.state->n_hyps);
+        return lin_fail(err, LIN_INVALID, "hypothesis %d does not exist: there are %d", which, v.state->n_hyps);
     }
     lin_path_clear(tail);
     lin_status status = lin_path_reserve(tail, beam->options.longest, 0, err);
@@ -225,7 +226,7 @@ lin_status lin_beam_nbest(const lin_beam *beam, const void *state, int which, li
 
 lin_status lin_beam_finish(const lin_beam *beam, void *state, const lin_context *context, lin_path *settled, lin_error *err)
 {
-    (void)context; // what is unfinished of its phrases is part of the state
+    (void)context; // its unfinished phrases are part of the state
     beam_view v = lin_beam_view(beam, NULL, state);
     lin_status status = not_finished(v.state, err);
     if (!status && settled) status = lin_path_reserve(settled, beam->options.longest, 0, err);

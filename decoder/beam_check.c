@@ -8,7 +8,7 @@
 
 enum { DEPTH_MAX = 1 << 30 };
 
-// Sums beside the best, and gains: what may stand in a state. NaN does not.
+// The values that sums relative to the best, and gains, may have in a state. NaN is not one of them.
 static int in_range(double x, double least, double most) { return x >= least && x <= most; }
 static int is_depth(int32_t x) { return x >= 0 && x <= DEPTH_MAX; }
 static int is_gain(double x) { return in_range(x, 0, 1e200); }
@@ -16,7 +16,7 @@ static int is_sum(double x) { return in_range(x, 0, 16); }
 static int is_log(double x) { return in_range(x, -1e300, 1e300); }
 static int is_frame(int64_t x) { return x > -(INT64_C(1) << 60) && x < INT64_C(1) << 60; }
 
-// A list of free elements: as long as there are such elements, each one of them, so that it neither ends early nor runs in a ring.
+// A list of free elements must contain each free element once: it must not end early and must not be a ring.
 static int nodes_are_sound(const beam_view *v)
 {
     const beam_state *s = v->state;
@@ -106,7 +106,7 @@ static int hyps_are_sound(const beam_view *v, int32_t *used)
         if (h->before_blank < 0 && (h->before_label < 0 || h->blank > 0)) return 0;
         if (h->before_label < 0 && h->label > 0) return 0;
         if (h->before_label >= 0 && (!is_frame(h->start) || h->start >= s->frame || isnan(h->sum))) return 0;
-        // The cells and the open run spell as many phones as the nodes.
+        // The traces and the open run spell as many phones as the nodes.
         const int depth = v->nodes[h->node].depth;
         if (h->before_blank >= 0 && v->traces[h->before_blank].depth != depth) return 0;
         if (h->before_label >= 0 && (v->traces[h->before_label].depth != depth - 1 || depth <= root)) return 0;
@@ -135,7 +135,7 @@ lin_status lin_beam_check(const lin_beam *beam, const void *state, size_t n, lin
 {
     const beam_view v = lin_beam_view(beam, NULL, (void *)(uintptr_t)state);
     if (n != lin_beam_bytes(beam)) {
-        return lin_fail(err, LIN_MISMATCH, "a beam search state of %zu bytes, and this beam's has %zu: made with other options", n,
+        return lin_fail(err, LIN_MISMATCH, "a beam search state of %zu bytes, not %zu: it was made with other options", n,
                         lin_beam_bytes(beam));
     }
     if (v.state->fingerprint != beam->fingerprint) {

@@ -6,12 +6,12 @@
 #include "decoder/beam_internal.h"
 #include "decoder/select.h"
 
-// What blank is given where no prefix can go on: every alignment has met a probability of 0.
+// The log-probability of blank if no hypothesis can continue: every alignment has reached a probability of 0.
 static const double IMPOSSIBLE = 1e-40;
 
 /* ---- the row ----------------------------------------------------------------------------------------------------------------- */
 
-// Rows that are no probabilities at all are brought into the range of double, and the scores keep account of it.
+// Rows that are not probabilities are shifted into the range of double; the scores include the shift.
 static double shift_of(beam_view *v, float largest)
 {
     double shift = largest > 50 || largest < -50 ? (double)largest : 0;
@@ -28,8 +28,7 @@ static void read_row(beam_view *v, const float *row)
     for (int k = 0; k < V; k++) v->probabilities[k] = exp((double)row[k] - shift);
 }
 
-// Labels worth adding, ascending: those that can reach the floor at all, and of them the n_labels most probable, the lower ones
-// among equals.
+// The labels to add, ascending: those that can reach the floor, and of them the n_labels most probable; of equal ones the lower.
 static int choose_labels(beam_view *v, const float *row, double floor, double most)
 {
     int n = 0, K = v->beam->n_labels;
@@ -49,11 +48,11 @@ static int choose_labels(beam_view *v, const float *row, double floor, double mo
     return kept;
 }
 
-/* ---- ends -------------------------------------------------------------------------------------------------------------------- */
+/* ---- endings --------------------------------------------------------------------------------------------------------------- */
 
 static int label_of(const beam_view *v, int i) { return v->nodes[v->hyps[i].node].label; }
 
-// The phones of a hypothesis's best alignment, its open run closed, and how good it is. One cell serves all that need it.
+// The trace-back of a hypothesis's best alignment with its open run closed, and its score. All that need it share one trace.
 static int32_t complete(beam_view *v, int i, double *best)
 {
     const beam_hyp *h = &v->hyps[i];
@@ -65,7 +64,7 @@ static int32_t complete(beam_view *v, int i, double *best)
     return v->closing[i];
 }
 
-// What a label finds when it is added to a hypothesis: after the same label only alignments that end in blank.
+// The sum that a label extends when it is added to a hypothesis: after the same label only alignments that end in blank.
 static double before_label(const beam_view *v, int i, int label)
 {
     const beam_hyp *h = &v->hyps[i];
@@ -80,7 +79,7 @@ static void end_in_blank(beam_view *v, int i, double probability, beam_hyp *next
     lin_beam_hold_trace(v, next->before_blank);
 }
 
-// Likewise of the best alignment alone.
+// The same for the best alignment only.
 static double best_before_label(const beam_view *v, int i, int label)
 {
     const beam_hyp *h = &v->hyps[i];
@@ -111,11 +110,11 @@ static double staying_label(const beam_view *v, int i)
     return v->hyps[i].label * v->probabilities[label] + v->merged[i];
 }
 
-// A width of 1 keeps the better end only, and is so best-path decoding; of equals the lower label, which is blank.
+// With a width of 1 only the better ending is kept, which is best-path decoding; of equal ones the lower label, which is blank.
 static int keeps_blank(const beam_view *v, double blank, double label) { return v->beam->options.width > 1 || blank >= label; }
 static int keeps_label(const beam_view *v, double blank, double label) { return v->beam->options.width > 1 || blank < label; }
 
-// The prefix stays as it is: blank, its last phone goes on, or its last phone is new here and comes from the prefix without it.
+// The prefix does not change: blank, its last phone continues, or its last phone begins here from the prefix without it.
 static beam_hyp stayed(beam_view *v, int i, const float *row)
 {
     const beam_hyp *h = &v->hyps[i];
@@ -140,7 +139,7 @@ static beam_hyp stayed(beam_view *v, int i, const float *row)
 
 /* ---- weights ----------------------------------------------------------------------------------------------------------------- */
 
-// What the prefix of a node weighs with one more label: everything of the child that is not its place in the tree.
+// The weights of a node's prefix with one more label: all of the child except its place in the tree.
 static void weigh(const beam_view *v, const beam_node *parent, int label, beam_node *child)
 {
     const lin_beam *beam = v->beam;
@@ -155,7 +154,7 @@ static void weigh(const beam_view *v, const beam_node *parent, int label, beam_n
         child->pending = (double)lin_context_pending(v->context, child->context);
     }
     weight = fmin(fmax(weight, -BEAM_WEIGHT_MAX), BEAM_WEIGHT_MAX);
-    child->gain = isfinite(logp) ? exp(weight) : 0; // what the language model holds impossible is never added
+    child->gain = isfinite(logp) ? exp(weight) : 0; // a label of probability 0 in the language model is never added
     child->weight = parent->weight + weight;
     child->language = parent->language + logp;
 }
@@ -232,7 +231,7 @@ static void offer(heap *h, beam_candidate new)
     h->floor = fmax(h->best * h->cut, h->n == h->capacity ? h->items[0].score : 0);
 }
 
-// The best first; those below the floor, which rose while they came, are left out.
+// Sorts, the best first; candidates below the floor, which rose while they were added, are left out.
 static int in_order(heap *h)
 {
     for (int n = h->n - 1; n > 0; n--) {
@@ -247,7 +246,7 @@ static int in_order(heap *h)
 
 /* ---- a frame ----------------------------------------------------------------------------------------------------------------- */
 
-// The sums that prefixes get from the prefixes one label shorter, which are in the beam too.
+// The sums that prefixes receive from the prefixes one label shorter that are in the beam too.
 static void merge(beam_view *v)
 {
     for (int i = 0; i < v->state->n_hyps; i++) {
@@ -290,7 +289,7 @@ static void offer_adding(beam_view *v, const float *row, heap *h)
     }
 }
 
-// Rows of gains go from prefixes that left the beam to those that came.
+// Rows of gains pass from prefixes that left the beam to those that entered.
 static void hand_over(beam_view *v, int n)
 {
     beam_state *s = v->state;
@@ -315,7 +314,7 @@ static void hand_over(beam_view *v, int n)
     lin_beam_lower_root(v);
 }
 
-// Blank, and nothing else, for every prefix: the order stays.
+// Only blank for every prefix: the order does not change.
 static void wait_through(beam_view *v, double probability)
 {
     for (int i = 0; i < v->state->n_hyps; i++) {
@@ -348,7 +347,7 @@ static void search(beam_view *v, const float *row)
     hand_over(v, n);
 }
 
-// Divides by powers of two, which rounds nothing, and drops ends that do not count beside the best.
+// Divides by powers of two, which is exact, and drops endings that are negligible compared with the best.
 static void rescale(beam_view *v)
 {
     double largest = 0, best = 0, floor;
@@ -381,14 +380,14 @@ static void rescale(beam_view *v)
     if (dropped) lin_beam_sort(v);
 }
 
-/* ---- phones that have waited too long ---------------------------------------------------------------------------------------- */
+/* ---- more unsettled phones than `longest` ---------------------------------------------------------------------------------- */
 
 static int unsettled(const beam_view *v, int32_t trace, int open)
 {
     return trace < 0 ? 0 : v->traces[trace].depth - v->traces[v->state->trace_root].depth + open;
 }
 
-// The first phone after the root on the way to a cell, or BEAM_NONE.
+// The first phone after the root on the path to a trace, or BEAM_NONE.
 static int32_t oldest(const beam_view *v, int32_t trace)
 {
     int32_t found = BEAM_NONE;
@@ -421,7 +420,8 @@ static void remove_dead(beam_view *v)
     lin_beam_lower_root(v);
 }
 
-// The best prefix decides on its oldest phone; what has another one goes. Where it has none, those that have too many go.
+// The best hypothesis decides on its oldest phone; hypotheses with another one are dropped. If it has none, those with too many
+// phones are dropped.
 static void decide(beam_view *v, lin_path *settled)
 {
     const int longest = v->beam->options.longest;

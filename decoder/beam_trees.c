@@ -51,7 +51,7 @@ static void free_node(beam_view *v, int32_t at)
 
 void lin_beam_prune(beam_view *v, int32_t at)
 {
-    // A node that is free already is the ancestor of one that was pruned before.
+    // A node that is already free is an ancestor of one that was pruned before.
     while (v->nodes[at].parent >= 0 && v->nodes[at].hyp < 0 && v->nodes[at].first < 0) {
         int32_t parent = v->nodes[at].parent, *link = &v->nodes[parent].first;
         while (*link != at) link = &v->nodes[*link].next;
@@ -124,7 +124,7 @@ void lin_beam_list(const beam_view *v, int32_t trace, lin_path *path)
     }
 }
 
-// All alignments go through a cell if nothing else hangs on any of those above it. The lowest such cell becomes the root.
+// All alignments pass through a trace if no trace above it has another reference. The lowest such trace becomes the root.
 int lin_beam_settle(beam_view *v, lin_path *settled)
 {
     const int32_t root = v->state->trace_root;

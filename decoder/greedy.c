@@ -22,7 +22,7 @@ int lin_greedy_pending(const lin_greedy *g, lin_greedy_phone *phone)
     return 1;
 }
 
-// Index of the largest of n values, the first of equals; -1 if one is NaN or the largest is infinite.
+// Index of the largest of n values, the first of equal ones; -1 if one is NaN or the largest is infinite.
 static int best_of(const float *row, int n)
 {
     int best = 0, ordered = row[0] == row[0];
@@ -41,7 +41,7 @@ lin_status lin_greedy_push(lin_greedy *greedy, const float *logp, int n_frames, 
     *n_phones = 0;
     if (n_frames < 0 || g.n_outputs < 1) return lin_fail(err, LIN_INVALID, "greedy decoding of %d frames", n_frames);
     if (capacity < n_frames) {
-        return lin_fail(err, LIN_TOO_SMALL, "room for %d phones, %d frames may give as many", capacity, n_frames);
+        return lin_fail(err, LIN_TOO_SMALL, "room for %d phones, but %d frames may give as many phones", capacity, n_frames);
     }
     for (int t = 0; t < n_frames; t++) {
         const float *row = logp + (int64_t)t * g.n_outputs;

@@ -1,17 +1,17 @@
 /*
- * greedy.h - CTC decoding by the best label of each frame, as the frames come.
+ * greedy.h - streaming CTC decoding by the best label of each frame.
  *
  * Pipeline: log-probabilities [T, V], blank at index 0 -> [this] -> phones with frames and a confidence -> decoder/result.
  * Graves et al. 2006, section 3.2, best path decoding: the best label of every frame, runs of one label merged, blanks dropped.
  *
  *   lin_greedy_reset(&greedy, V, 0, 0);
- *   while (rows come) lin_greedy_push(&greedy, logp, n, phones, n, &n_phones, &err);
+ *   while (rows arrive) lin_greedy_push(&greedy, logp, n, phones, n, &n_phones, &err);
  *   lin_greedy_finish(&greedy, &last, &n_last);                     // the run still open at the end
  *
- * A phone is given out when its run ends, with the frame after it. Any split of the same rows into pushes gives the same phones,
- * the same frames and the same bits of confidence.
+ * A phone is given out with the frame after its run. Any split of the same rows into pushes gives the same phones, frames and
+ * confidences, bit for bit.
  *
- * The state is a small flat struct without pointers: copy it to fork a stream, write it to save one. Nothing is ever allocated.
+ * The state is a small flat struct without pointers: copy it to fork a stream, write it to save one. Nothing is allocated.
  * Threads: one at a time per state.
  */
 #ifndef LIN_DECODER_GREEDY_H
@@ -26,8 +26,8 @@ typedef lin_path_phone lin_greedy_phone;
 
 typedef struct lin_greedy {
     int32_t n_outputs; /* V */
-    int32_t label;     /* of the run at the end of what was pushed; 0 for blanks, -1 before the first frame */
-    int32_t emitted;   /* that run's phone was given out before (see carry) */
+    int32_t label;     /* of the last run; 0 for blanks, -1 before the first frame */
+    int32_t emitted;   /* the phone of that run has been given out (see carry) */
     int32_t reserved;
     int64_t start;   /* first frame of that run */
     int64_t frame;   /* number of the next frame */
@@ -36,17 +36,19 @@ typedef struct lin_greedy {
 
 /*
  * Begins a segment whose first row is frame `first_frame` (0 for a new stream; any other to keep counting after an endpoint).
- * carry = 0: nothing is remembered: a first label equal to the last one of the previous segment is a phone of its own, as it must
- *            be after an endpoint.
- * carry = 1: rows go on where lin_greedy_finish stopped, in the middle of speech: if the last frame before and the first ones now
- *            have the same label they are one phone, which finish has given out already. Needs a state that was reset before.
+ * carry = 0: the state is cleared: a first label equal to the last one of the previous segment is another phone, as is right
+ *            after an endpoint.
+ * carry = 1: the rows continue where lin_greedy_finish stopped, in the middle of speech: if the last frame before and the first
+ *            ones now have the same label, they are one phone, which finish has already given out. Needs a state that was reset
+ *            before.
  */
 void lin_greedy_reset(lin_greedy *greedy, int n_outputs, int64_t first_frame, int carry);
 
 /*
- * Takes in logp [n_frames, V], natural-log probabilities (need not be normalised, but then the confidence means nothing), and
+ * Processes logp [n_frames, V], natural-log probabilities (if they are not normalised, the confidences have no meaning), and
  * writes the phones whose runs have ended: at most one per frame. LIN_TOO_SMALL if capacity < n_frames; LIN_NUMERIC, naming the
- * frame, if a row holds a NaN or its largest value is infinite. On failure nothing changes. Of equal values the lowest index wins.
+ * frame, if a row holds a NaN or its largest value is infinite. On failure nothing changes. Of equal values the one with the
+ * lowest index wins.
  */
 lin_status lin_greedy_push(lin_greedy *greedy, const float *logp, int n_frames, lin_greedy_phone *phones, int capacity,
                            int *n_phones, lin_error *err);
@@ -54,7 +56,8 @@ lin_status lin_greedy_push(lin_greedy *greedy, const float *logp, int n_frames, 
 /* Ends the segment: gives out the open run, if it is a phone (*n_phones 0 or 1). Push again only after a reset. */
 void lin_greedy_finish(lin_greedy *greedy, lin_greedy_phone *phone, int *n_phones);
 
-/* The open run as it stands, without ending it, for live display: 1 and *phone filled if it is a phone not given out before. */
+/* The open run so far, without ending it, for provisional results: 1 and *phone if it is a phone that was not given out before.
+ * */
 int lin_greedy_pending(const lin_greedy *greedy, lin_greedy_phone *phone);
 
 /* Substitutions, deletions and insertions of the phones of logp [T, V] against labels [U], for the error rate while training. Rows

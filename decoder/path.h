@@ -1,8 +1,8 @@
 /*
- * path.h - what a search has found in rows of log-probabilities: phones, and words where it knows any, with frames and confidences.
+ * path.h - the result of a search in rows of log-probabilities: phones, and words of a word search, with frames and confidences.
  *
  * Pipeline: decoder/{greedy,beam,words,align} -> [this] -> decoder/result.
- * Greedy, beam and word search all append what is settled to a path of the caller's, and write what may still change to another.
+ * Greedy, beam and word search append settled phones and words to a path of the caller, and write provisional ones to another.
  *
  *   lin_path settled = {0};                                 // an empty path needs no creation
  *   lin_beam_push(beam, state, NULL, logp, n, &settled, &err);
@@ -22,15 +22,15 @@
 typedef struct lin_path_phone {
     int label;          /* 1 .. V-1 */
     float confidence;   /* exp of the mean log-probability of the label over the frames of its run, in (0, 1] */
-    int64_t start, end; /* first frame of the run, and the frame behind its last */
+    int64_t start, end; /* first frame of the run, and the frame after its last */
 } lin_path_phone;
 
 enum { LIN_WORD_UNKNOWN = -1 };
 
 typedef struct lin_path_word {
-    int word;                  /* number in the lexicon or context; LIN_WORD_UNKNOWN: in neither, known by its phones only */
+    int word;                  /* number in the lexicon or context; LIN_WORD_UNKNOWN: in neither, only its phones are known */
     int first_phone, n_phones; /* of the path's phones */
-    float confidence;          /* in (0, 1]; the search that filled it says what it is */
+    float confidence;          /* in (0, 1]; defined by the search that filled it */
     int64_t start, end;        /* of its first phone, of its last */
 } lin_path_word;
 
@@ -39,13 +39,14 @@ typedef struct lin_path {
     int n_phones, phones_capacity;
     lin_path_word *words;
     int n_words, words_capacity;
-    int incomplete;  /* the last word goes on behind the path: only its first phones are known */
-    double score;    /* natural logarithm, of all that the search weighs: acoustic + weighted language model + bonuses */
+    int incomplete;  /* the last word is not complete: only its first phones are known */
+    double score;    /* natural logarithm of the whole score: acoustic + weighted language model + bonuses */
     double acoustic; /* natural logarithm of the sum over the alignments that were followed */
     double language; /* natural logarithm by the language model, not weighted; 0 without one */
 } lin_path;
 
-/* Room for so many more phones and words, so that adding them allocates nothing. On failure the path is as before. */
+/* Reserves memory for this many more phones and words, so that adding them allocates nothing. On failure the path is unchanged.
+ * */
 lin_status lin_path_reserve(lin_path *path, int more_phones, int more_words, lin_error *err);
 
 void lin_path_clear(lin_path *path);

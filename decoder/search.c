@@ -1,4 +1,4 @@
-// search.c - one face for all searches; see search.h. A table of functions for each kind.
+// search.c - one interface for all searches; see search.h. A table of functions for each kind.
 
 #include "decoder/search.h"
 
@@ -51,7 +51,7 @@ static int greedy_hypotheses(const lin_search *s, void *state)
 static lin_status greedy_nbest(const lin_search *s, void *state, int which, lin_path *tail, lin_error *err)
 {
     (void)s;
-    if (which != 0) return lin_fail(err, LIN_INVALID, "greedy decoding has one result, and no number %d", which);
+    if (which != 0) return lin_fail(err, LIN_INVALID, "greedy decoding has one result, not number %d", which);
     lin_path_clear(tail);
     lin_status status = lin_path_reserve(tail, 1, 0, err);
     if (status == LIN_OK) tail->n_phones = lin_greedy_pending(state, tail->phones);
@@ -63,7 +63,7 @@ static lin_status greedy_finish(const lin_search *s, void *state, const lin_sear
 {
     (void)s, (void)context;
     int got;
-    if (!settled) return LIN_OK; // the open run stays, for nbest
+    if (!settled) return LIN_OK; // the open run is kept for nbest
     lin_status status = lin_path_reserve(settled, 1, 0, err);
     if (status != LIN_OK) return status;
     lin_greedy_finish(state, settled->phones + settled->n_phones, &got);
@@ -75,11 +75,11 @@ static lin_status greedy_check(const lin_search *s, const void *state, size_t n,
 {
     const lin_greedy *g = state;
     if (n != sizeof *g) {
-        return lin_fail(err, LIN_MISMATCH, "the state of a decoder has %zu bytes, one of greedy decoding has %zu", n, sizeof *g);
+        return lin_fail(err, LIN_MISMATCH, "a decoder state of %zu bytes, but greedy decoding has %zu", n, sizeof *g);
     }
     if (g->n_outputs != s->V || g->label < -1 || g->label >= s->V || g->emitted < 0 || g->emitted > 1 || g->start < 0 ||
         g->frame < g->start || !isfinite(g->sum_logp)) {
-        return lin_fail(err, LIN_FORMAT, "the state of a decoder contradicts itself");
+        return lin_fail(err, LIN_FORMAT, "the decoder state is damaged");
     }
     return LIN_OK;
 }

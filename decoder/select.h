@@ -1,12 +1,12 @@
 /*
- * select.h - the k-th largest of some numbers without sorting them: where a beam ends.
+ * select.h - the k-th largest of some numbers without sorting them: the threshold of a beam.
  *
- * Hoare's selection: linear in the mean. For decoder/beam and decoder/words. Threads: no shared state.
+ * Hoare's selection: linear time on average. For decoder/beam and decoder/words. Threads: no shared state.
  */
 #ifndef LIN_DECODER_SELECT_H
 #define LIN_DECODER_SELECT_H
 
-/* The k-th largest, 1 <= k <= n, of x [n], which are put in another order. None of them is NaN. */
+/* The k-th largest, 1 <= k <= n, of x [n], whose order changes. None of them may be NaN. */
 static inline double lin_select_largest(double *x, int n, int k)
 {
     int from = 0, to = n - 1;

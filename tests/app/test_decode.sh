@@ -167,7 +167,7 @@ empty
 zoo Z UW" "$out"
 has "NaN" "$err" "$tmp/nan.npy: row 4: column 39 is not a number (NaN)"
 has "a sum of a half" "$err" "$tmp/half.npy: row 4: exp of its numbers sums to 0.5, not 1"
-has "logits" "$err" "$tmp/logits.npy: row 0: exp of its numbers sums to 20.0855, not 1; they are no log-probabilities"
+has "logits" "$err" "$tmp/logits.npy: row 0: exp of its numbers sums to 20.0855, not 1; they are not log-probabilities"
 for f in cut text void none; do has "$f" "$err" "$tmp/$f.npy"; done
 has "counted" "$err" "3 files, 7 failed"
 run decode -q --unchecked "$tmp/half.npy"

@@ -255,8 +255,8 @@ START_TEST(bad_rows_change_nothing)
     lin_memory_fail_at(1);
     FAILS(lin_beam_nbest(s.beam, s.state, 0, &none, &err), LIN_NO_MEMORY, "");
     lin_memory_fail_at(0);
-    FAILS(lin_beam_nbest(s.beam, s.state, lin_beam_hypotheses(s.beam, s.state), &s.tail, &err), LIN_INVALID, "was asked for");
-    FAILS(lin_beam_nbest(s.beam, s.state, -1, &s.tail, &err), LIN_INVALID, "prefix -1");
+    FAILS(lin_beam_nbest(s.beam, s.state, lin_beam_hypotheses(s.beam, s.state), &s.tail, &err), LIN_INVALID, "does not exist");
+    FAILS(lin_beam_nbest(s.beam, s.state, -1, &s.tail, &err), LIN_INVALID, "hypothesis -1");
     ck_assert(memcmp(before, s.state, bytes) == 0 && s.settled.n_phones == n);
     OK(lin_beam_finish(s.beam, s.state, NULL, NULL, &err));
     FAILS(lin_beam_push(s.beam, s.state, NULL, logp, 1, &s.settled, &err), LIN_INVALID, "reset");
@@ -474,7 +474,7 @@ START_TEST(bad_options)
     lin_beam_options o = lin_beam_options_default();
     FAILS(lin_beam_create(0, NULL, NULL, &o, &beam, &err), LIN_INVALID, "outputs is 0");
     OK(lin_ngram_parse(arpa, sizeof arpa - 1, "small.arpa", &lm, &err));
-    FAILS(lin_beam_create(4, lm, NULL, &o, &beam, &err), LIN_INVALID, "no words for the labels");
+    FAILS(lin_beam_create(4, lm, NULL, &o, &beam, &err), LIN_INVALID, "a word for each label");
     FAILS(lin_beam_create(4, lm, beyond, &o, &beam, &err), LIN_INVALID, "label 3 is word 9");
     FAIL_EVERY_ALLOCATION(lin_beam_create(4, lm, words, &o, &beam, NULL), lin_beam_destroy(beam));
     lin_beam_destroy(NULL);
