@@ -1,6 +1,5 @@
 // cmd_info.c - linnet info: what a model, a feature cache or a stream that was put away holds, or which devices there are.
 
-#include <cJSON.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>

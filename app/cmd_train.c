@@ -4,12 +4,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <cJSON.h>
 
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/guard.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "decoder/greedy.h"
 #include "frontend/augment.h"

@@ -54,20 +54,28 @@ static int is_clean(const cJSON *item)
 
 static pthread_mutex_t parse_lock = PTHREAD_MUTEX_INITIALIZER;
 
-lin_status lin_json_parse(const char *text, size_t n, const char *name, size_t offset, cJSON **json, lin_error *err)
+lin_status lin_json_parse_value(const char *text, size_t n, cJSON **json, size_t *end)
 {
-    *json = NULL;
-    lin_status status = measure(text, n, name, offset, err);
-    if (status != LIN_OK) return status;
     const char *stop = text;
     pthread_mutex_lock(&parse_lock);
     errno = 0;
-    cJSON *tree = cJSON_ParseWithLengthOpts(text, n, &stop, 0);
+    *json = cJSON_ParseWithLengthOpts(text, n, &stop, 0);
     const int error = errno;
     pthread_mutex_unlock(&parse_lock);
-    size_t end = (size_t)(stop - text);
-    if (!tree && error == ENOMEM) return lin_no_memory(err, "parsing JSON", n);
-    if (!tree) return lin_fail(err, LIN_FORMAT, "%s is not JSON at byte %zu", name, offset + end);
+    *end = (size_t)(stop - text);
+    return *json ? LIN_OK : error == ENOMEM ? LIN_NO_MEMORY : LIN_FORMAT;
+}
+
+lin_status lin_json_parse(const char *text, size_t n, const char *name, size_t offset, cJSON **json, lin_error *err)
+{
+    *json = NULL;
+    size_t end;
+    cJSON *tree;
+    lin_status status = measure(text, n, name, offset, err);
+    if (status != LIN_OK) return status;
+    status = lin_json_parse_value(text, n, &tree, &end);
+    if (status == LIN_NO_MEMORY) return lin_no_memory(err, "parsing JSON", n);
+    if (status != LIN_OK) return lin_fail(err, status, "%s is not JSON at byte %zu", name, offset + end);
     while (end < n && strchr(" \t\r\n", text[end])) end++;
     if (end < n) status = lin_fail(err, LIN_FORMAT, "%s has extra text after its end, at byte %zu", name, offset + end);
     else if (!is_clean(tree)) status = lin_fail(err, LIN_FORMAT, "%s contains control characters", name);

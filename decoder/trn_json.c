@@ -1,9 +1,8 @@
 // The reader of JSON lines: one object per line, as decoder/writers and many other toolkits make them.
-#include <cjson/cJSON.h>
-#include <errno.h>
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/json.h"
 #include "decoder/trn_reader.h"
 
 // A value costs cJSON 64 bytes and more, and a comma can make one: this keeps a hostile line below a gigabyte. An hour of speech
@@ -106,20 +105,17 @@ static size_t count_values(const char *text, size_t n)
 lin_status lin_trn_json_line(lin_trn_reader *r, const lin_lines *line, lin_error *err)
 {
     const place at = {r->name, line->number};
-    const char *stop = line->text;
     const size_t values = count_values(line->text, line->n);
     if (values > MAX_VALUES) {
         return lin_fail(err, LIN_FORMAT, "%s:%d: a line of up to %zu values is too long; one object per line is wanted", at.name,
                         at.line, values);
     }
-    errno = 0;
-    cJSON *tree = cJSON_ParseWithLengthOpts(line->text, line->n, &stop, 0);
-    const int error = errno;
-    size_t end = (size_t)(stop - line->text);
-    if (!tree && error == ENOMEM) return lin_fail(err, LIN_NO_MEMORY, "%s:%d: no memory for the object", at.name, at.line);
-    if (!tree) return lin_fail(err, LIN_FORMAT, "%s:%d: not JSON at byte %zu of the line", at.name, at.line, end + 1);
+    cJSON *tree;
+    size_t end;
+    lin_status status = lin_json_parse_value(line->text, line->n, &tree, &end);
+    if (status == LIN_NO_MEMORY) return lin_fail(err, status, "%s:%d: no memory for the object", at.name, at.line);
+    if (status) return lin_fail(err, status, "%s:%d: not JSON at byte %zu of the line", at.name, at.line, end + 1);
     while (end < line->n && strchr(" \t", line->text[end])) end++;
-    lin_status status;
     if (!cJSON_IsObject(tree)) status = lin_fail(err, LIN_FORMAT, "%s:%d: a line must hold one JSON object", at.name, at.line);
     else if (end < line->n)
         status = lin_fail(err, LIN_FORMAT, "%s:%d: something follows the object at byte %zu", at.name, at.line, end + 1);

@@ -36,7 +36,7 @@ lin_status lin_trn_add_token(lin_trn_reader *reader, const char *token, size_t n
 /* The fields of [at, end) as tokens. */
 lin_status lin_trn_add_tokens(lin_trn_reader *reader, const char *at, const char *end, lin_error *err);
 
-/* One line of a JSON file (trn_json.c). Not for two threads at once: cJSON notes errors in a global variable. */
+/* One line of a JSON file (trn_json.c). */
 lin_status lin_trn_json_line(lin_trn_reader *reader, const lin_lines *line, lin_error *err);
 
 #endif

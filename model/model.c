@@ -2,7 +2,6 @@
 
 #include "model/model.h"
 
-#include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
