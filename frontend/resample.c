@@ -320,7 +320,7 @@ typedef struct state_header {
     int64_t in_hz, out_hz, taken, given, origin, n_past; // n_past: number of samples that follow, 0 or all since the origin
 } state_header;
 
-lin_status lin_resampler_remember(lin_resampler *r, int64_t period, lin_error *err)
+lin_status lin_resampler_keep_past(lin_resampler *r, int64_t period, lin_error *err)
 {
     if (!r->soxr) return LIN_OK;
     if (r->taken || period < 1 || period > LIN_RESAMPLER_LONGEST_S * (int64_t)r->in_hz)
@@ -337,7 +337,7 @@ lin_status lin_resampler_remember(lin_resampler *r, int64_t period, lin_error *e
     return LIN_OK;
 }
 
-int64_t lin_resampler_lacking(const lin_resampler *r) { return r->lacking; }
+int64_t lin_resampler_missing_past(const lin_resampler *r) { return r->lacking; }
 
 size_t lin_resampler_state_bytes(const lin_resampler *r, int past)
 {
@@ -426,7 +426,7 @@ lin_status lin_resampler_load(lin_resampler *r, const void *bytes, size_t n_byte
     return LIN_OK;
 }
 
-lin_status lin_resampler_remind(lin_resampler *r, const float *in, int n, lin_error *err)
+lin_status lin_resampler_add_past(lin_resampler *r, const float *in, int n, lin_error *err)
 {
     if (n < 0 || n > r->lacking)
         return lin_fail(err, LIN_INVALID, "resampler: %d samples of the past supplied, %lld needed", n, (long long)r->lacking);

@@ -163,13 +163,13 @@ typedef struct lane_header {
     int64_t resampler, fbank; // bytes
 } lane_header;
 
-lin_status lin_extractor_remember(lin_extractor *f, lin_error *err)
+lin_status lin_extractor_keep_past(lin_extractor *f, lin_error *err)
 {
     double in_hz, out_hz;
     int64_t period;
     lin_resampler_rates(f->lanes[0].resampler, &in_hz, &out_hz);
     lin_status status = lin_resampler_find_period(in_hz, out_hz, &period, err);
-    for (int l = 0; l < f->n_lanes && status == LIN_OK; l++) status = lin_resampler_remember(f->lanes[l].resampler, period, err);
+    for (int l = 0; l < f->n_lanes && status == LIN_OK; l++) status = lin_resampler_keep_past(f->lanes[l].resampler, period, err);
     return status;
 }
 
@@ -226,7 +226,7 @@ lin_status lin_extractor_load(lin_extractor *f, const void *bytes, size_t n_byte
         }
         // All lanes must have the same counters.
         if (status == LIN_OK &&
-            (lin_resampler_lacking(f->lanes[l].resampler) != lin_resampler_lacking(f->lanes[0].resampler) ||
+            (lin_resampler_missing_past(f->lanes[l].resampler) != lin_resampler_missing_past(f->lanes[0].resampler) ||
              lin_resampler_most_out(f->lanes[l].resampler, 0) != lin_resampler_most_out(f->lanes[0].resampler, 0) ||
              lin_fbank_frames_out(f->lanes[l].fbank, 0x10000) != lin_fbank_frames_out(f->lanes[0].fbank, 0x10000)))
             status = lin_fail(err, LIN_FORMAT, "the state of features has channels of different lengths");
@@ -236,16 +236,16 @@ lin_status lin_extractor_load(lin_extractor *f, const void *bytes, size_t n_byte
     return status;
 }
 
-int64_t lin_extractor_lacking(const lin_extractor *f) { return lin_resampler_lacking(f->lanes[0].resampler); }
+int64_t lin_extractor_missing_past(const lin_extractor *f) { return lin_resampler_missing_past(f->lanes[0].resampler); }
 
-lin_status lin_extractor_remind(lin_extractor *f, const float *sound, int n, lin_error *err)
+lin_status lin_extractor_add_past(lin_extractor *f, const float *sound, int n, lin_error *err)
 {
     lin_status status = LIN_OK;
     for (int at = 0; at < n; at += BLOCK) {
         const int block = n - at < BLOCK ? n - at : BLOCK;
         for (int l = 0; l < f->n_lanes && status == LIN_OK; l++) {
             take_channel(f, l, sound + (size_t)at * (size_t)f->channels, block, f->mono);
-            status = lin_resampler_remind(f->lanes[l].resampler, f->mono, block, err);
+            status = lin_resampler_add_past(f->lanes[l].resampler, f->mono, block, err);
         }
     }
     return status;
@@ -379,7 +379,7 @@ lin_status lin_source_read(lin_source *s, float *frames, int capacity, int *n, l
 
 void lin_source_leave_open(lin_source *s) { s->open = 1; }
 
-lin_status lin_source_remember(lin_source *s, lin_error *err) { return lin_extractor_remember(s->features, err); }
+lin_status lin_source_keep_past(lin_source *s, lin_error *err) { return lin_extractor_keep_past(s->features, err); }
 
 size_t lin_source_state_bytes(const lin_source *s, int past)
 {
@@ -423,7 +423,7 @@ lin_status lin_source_load(lin_source *s, const void *bytes, size_t n_bytes, lin
 
 lin_status lin_source_go_to(lin_source *s, int64_t position, int n_last, int through, lin_error *err)
 {
-    const int64_t past = lin_extractor_lacking(s->features), most = past > n_last ? past : n_last;
+    const int64_t past = lin_extractor_missing_past(s->features), most = past > n_last ? past : n_last;
     // Start a second earlier than needed, so that the decoder of a lossy format settles.
     const int64_t begin = position - most - s->info.rate_hz;
     if (position < most || n_last < 0 || n_last > BLOCK)
@@ -444,7 +444,7 @@ lin_status lin_source_go_to(lin_source *s, int64_t position, int n_last, int thr
         if (status != LIN_OK) return status;
         s->last = n;
         const int64_t before = at < position - past ? position - past - at : 0; // frames of this block before the past
-        if (before < n) status = lin_extractor_remind(s->features, s->sound + before * s->info.channels, n - (int)before, err);
+        if (before < n) status = lin_extractor_add_past(s->features, s->sound + before * s->info.channels, n - (int)before, err);
         if (status != LIN_OK) return status;
         at += n;
     }

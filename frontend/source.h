@@ -63,16 +63,16 @@ lin_status lin_extractor_finish(lin_extractor *features, float *frames, int capa
 /*
  * Saving and loading: the held samples (the beginning of a window; of resampled sound its past, see resample.h) as bytes,
  * little-endian, from which features with the same options continue with the same bits. past = 0: without the past, which
- * lin_extractor_remind must then supply: lin_extractor_lacking frames of sound [n, channels], in any parts, before the next push.
- * Saving requires lin_extractor_remember before the first sound, which may take a second; its errors are those of
+ * lin_extractor_add_past must then supply: lin_extractor_missing_past frames of sound [n, channels], in any parts, before the next push.
+ * Saving requires lin_extractor_keep_past before the first sound, which may take a second; its errors are those of
  * lin_resampler_find_period. LIN_FORMAT, with nothing changed, if the bytes are not the state of such features.
  */
-lin_status lin_extractor_remember(lin_extractor *features, lin_error *err);
+lin_status lin_extractor_keep_past(lin_extractor *features, lin_error *err);
 size_t lin_extractor_state_bytes(const lin_extractor *features, int past);
 lin_status lin_extractor_save(const lin_extractor *features, int past, void *bytes, lin_error *err);
 lin_status lin_extractor_load(lin_extractor *features, const void *bytes, size_t n_bytes, lin_error *err);
-int64_t lin_extractor_lacking(const lin_extractor *features);
-lin_status lin_extractor_remind(lin_extractor *features, const float *sound, int n, lin_error *err);
+int64_t lin_extractor_missing_past(const lin_extractor *features);
+lin_status lin_extractor_add_past(lin_extractor *features, const float *sound, int n, lin_error *err);
 
 /* Returns to the initial state. LIN_NO_MEMORY if the resampling library cannot; then only destroy may follow. */
 lin_status lin_extractor_reset(lin_extractor *features, lin_error *err);
@@ -105,9 +105,9 @@ lin_status lin_source_read(lin_source *source, float *frames, int capacity, int 
  * saved. */
 void lin_source_leave_open(lin_source *source);
 
-/* As lin_extractor_remember ... lin_extractor_load. Call remember and load before the first read. Frames not yet read are part of
+/* As lin_extractor_keep_past ... lin_extractor_load. Call remember and load before the first read. Frames not yet read are part of
  * the state; the file and the position in it are not. */
-lin_status lin_source_remember(lin_source *source, lin_error *err);
+lin_status lin_source_keep_past(lin_source *source, lin_error *err);
 size_t lin_source_state_bytes(const lin_source *source, int past);
 lin_status lin_source_save(const lin_source *source, int past, void *bytes, lin_error *err);
 lin_status lin_source_load(lin_source *source, const void *bytes, size_t n_bytes, lin_error *err);

@@ -50,7 +50,7 @@ static lin_status open_features(lin_session *s, lin_error *err)
     o.channel = s->options.channel;
     if (o.channel == LIN_CHANNEL_EACH) return lin_fail(err, LIN_INVALID, "a session has one channel: a mix or one of them");
     lin_status status = lin_extractor_create(s->options.rate_hz, s->options.channels, &o, &s->features, err);
-    if (status == LIN_OK && s->options.saves) status = lin_extractor_remember(s->features, err);
+    if (status == LIN_OK && s->options.saves) status = lin_extractor_keep_past(s->features, err);
     if (status != LIN_OK) return status;
     // And what the extractor will hold by then: a window, and of low rates a good part of a second in the resampler.
     s->capacity = lin_extractor_most_out(s->features, 2 * BLOCK + s->options.rate_hz);

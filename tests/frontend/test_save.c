@@ -40,14 +40,14 @@ static lin_extractor *move(lin_extractor *f, int rate, int channels, int channel
     assert_ok(lin_extractor_save(f, past, state, &err), err);
     lin_extractor_destroy(f);
     f = make(rate, channels, channel);
-    if (again) assert_ok(lin_extractor_remember(f, &err), err);
+    if (again) assert_ok(lin_extractor_keep_past(f, &err), err);
     assert_ok(lin_extractor_load(f, state, bytes, &err), err);
     test_buffer_free(state);
-    const int lacking = (int)lin_extractor_lacking(f);
+    const int lacking = (int)lin_extractor_missing_past(f);
     ck_assert_msg(past || rate == 16000 ? lacking == 0 : lacking > 0 && lacking <= n, "%d of %d samples lack", lacking, n);
     for (int at = n - lacking; at < n;) {
         const int take = n - at < 3000 ? n - at : 3000;
-        assert_ok(lin_extractor_remind(f, x + (size_t)at * (size_t)channels, take, &err), err);
+        assert_ok(lin_extractor_add_past(f, x + (size_t)at * (size_t)channels, take, &err), err);
         at += take;
     }
     return f;
@@ -71,7 +71,7 @@ static void cut_anywhere(int rate, int channels, int channel, double seconds)
 
     const int cuts[] = {7, (int)(0.1 * n), (int)(0.1 * n) + 1, (int)(0.77 * n), n - 3, n};
     f = make(rate, channels, channel);
-    assert_ok(lin_extractor_remember(f, &err), err);
+    assert_ok(lin_extractor_keep_past(f, &err), err);
     int done = 0, at = 0;
     for (int i = 0; i <= 6; i++) {
         const int to = i < 6 ? cuts[i] : n;
@@ -114,7 +114,7 @@ START_TEST(it_can_be_saved_at_any_moment)
     float *x = test_buffer(N, sizeof *x), *frames = test_buffer(200 * D, sizeof *x);
     fill_tone(x, N, RATE, 300, 0.2, 0.2);
     lin_extractor *f = make(RATE, 1, LIN_CHANNEL_MIX);
-    assert_ok(lin_extractor_remember(f, &err), err);
+    assert_ok(lin_extractor_keep_past(f, &err), err);
     for (int at = 0; at + 997 <= N; at += 997) {
         push(f, x + at, 997, frames, 200);
         void *state = test_buffer(lin_extractor_state_bytes(f, 1), 1);
@@ -132,7 +132,7 @@ START_TEST(the_past_is_bounded)
 {
     lin_extractor *f = make(8000, 1, LIN_CHANNEL_MIX);
     float *x = test_buffer(8000, sizeof *x), *frames = test_buffer(200 * D, sizeof *x);
-    assert_ok(lin_extractor_remember(f, &err), err);
+    assert_ok(lin_extractor_keep_past(f, &err), err);
     fill_tone(x, 8000, 8000, 300, 0.2, 0.2);
     const unsigned long before = lin_memory_count();
     size_t most = 0;
@@ -172,7 +172,7 @@ START_TEST(what_is_no_state_is_refused)
     lin_extractor *fast = make(48000, 1, LIN_CHANNEL_MIX);
     char none[64];
     assert_fails(lin_extractor_save(f, 1, none, &err), LIN_INVALID, err, "does not keep its past");
-    assert_ok(lin_extractor_remember(f, &err), err);
+    assert_ok(lin_extractor_keep_past(f, &err), err);
     push(f, x, N, frames, 300);
     const size_t bytes = lin_extractor_state_bytes(f, 1);
     unsigned char *state = test_buffer(bytes, 1);
@@ -184,7 +184,7 @@ START_TEST(what_is_no_state_is_refused)
     for (size_t bit = 0; bit < 8 * 84; bit += 3) {
         state[bit / 8] ^= (unsigned char)(1 << bit % 8);
         int got;
-        if (lin_extractor_load(g, state, bytes, &err) == LIN_OK && !lin_extractor_lacking(g))
+        if (lin_extractor_load(g, state, bytes, &err) == LIN_OK && !lin_extractor_missing_past(g))
             lin_extractor_push(g, x, 100, frames, 300, &got, &err);
         state[bit / 8] ^= (unsigned char)(1 << bit % 8);
     }
@@ -213,7 +213,7 @@ START_TEST(every_allocation_may_fail)
         lin_extractor *f = make(8000, 1, LIN_CHANNEL_MIX), *g = make(8000, 1, LIN_CHANNEL_MIX);
         unsigned char state[20000];
         lin_memory_fail_at(k);
-        lin_status status = lin_extractor_remember(f, &err);
+        lin_status status = lin_extractor_keep_past(f, &err);
         int got = 0;
         if (status == LIN_OK) status = lin_extractor_push(f, x, 2000, frames, 60, &got, &err);
         if (status == LIN_OK) status = lin_extractor_save(f, 1, state, &err);
