@@ -235,13 +235,13 @@ static lin_status wait_for_end(lin_ffmpeg *f, lin_error *err)
 // The error, or "". Errors after which it continued are damage too: samples are missing there.
 static void judge(lin_ffmpeg *f)
 {
-    const double heard = (double)f->frames / (f->rate_hz > 0 ? f->rate_hz : 1);
+    const double decoded = (double)f->frames / (f->rate_hz > 0 ? f->rate_hz : 1);
     char end[64] = "";
     if (WIFSIGNALED(f->status)) snprintf(end, sizeof end, "it ended with signal %d", WTERMSIG(f->status));
     else if (WEXITSTATUS(f->status)) snprintf(end, sizeof end, "exit status %d", WEXITSTATUS(f->status));
     if (f->said[1][0]) snprintf(f->trouble, sizeof f->trouble, "%.200s%s%.200s", f->said[0], f->said[0][0] ? "; " : "", f->said[1]);
     else if (end[0]) snprintf(f->trouble, sizeof f->trouble, "%.300s%s%s", f->last, f->last[0] ? "; " : "", end);
-    else if (f->seconds > 0 && !f->has_video && !f->is_guess && f->frames > 0 && heard < 0.98 * f->seconds - 0.5)
+    else if (f->seconds > 0 && !f->has_video && !f->is_guess && f->frames > 0 && decoded < 0.98 * f->seconds - 0.5)
         snprintf(f->trouble, sizeof f->trouble, "its container gives %.2f s", f->seconds);
 }
 

@@ -85,12 +85,12 @@ static int on_sound(const void *sound, void *unused, unsigned long n, const PaSt
         lin_ring_write(mic->ring, sound, n);
     }
     // When the block began, if the sound system knows: some give 0, or a time of another clock.
-    int64_t heard = now;
+    int64_t begun = now;
     if (time && time->inputBufferAdcTime > 0) {
         const double delay = time->currentTime - time->inputBufferAdcTime - (double)n / mic->format.rate_hz;
-        if (delay > 0 && delay < 2) heard = now - (int64_t)(delay * 1e9);
+        if (delay > 0 && delay < 2) begun = now - (int64_t)(delay * 1e9);
     }
-    atomic_store_explicit(&mic->origin_ns, heard - frames_ns(mic, lin_ring_written(mic->ring)), memory_order_relaxed);
+    atomic_store_explicit(&mic->origin_ns, begun - frames_ns(mic, lin_ring_written(mic->ring)), memory_order_relaxed);
     atomic_fetch_add_explicit(&mic->captured, (int64_t)n, memory_order_relaxed);
     atomic_store_explicit(&mic->last_ns, now, memory_order_release);
     wake(mic);
@@ -520,8 +520,8 @@ double lin_microphone_age(const lin_microphone *mic)
 {
     const uint64_t taken = lin_ring_taken(mic->ring);
     if (taken == 0) return 0;
-    const int64_t heard = atomic_load_explicit(&mic->origin_ns, memory_order_relaxed) + frames_ns(mic, taken);
-    return fmax(0, 1e-9 * (double)(lin_now_ns() - heard));
+    const int64_t begun = atomic_load_explicit(&mic->origin_ns, memory_order_relaxed) + frames_ns(mic, taken);
+    return fmax(0, 1e-9 * (double)(lin_now_ns() - begun));
 }
 
 void lin_microphone_report_now(const lin_microphone *mic, lin_microphone_report *report)

@@ -105,7 +105,7 @@ lin_status lin_source_read(lin_source *source, float *frames, int capacity, int 
  * saved. */
 void lin_source_leave_open(lin_source *source);
 
-/* As lin_extractor_keep_past ... lin_extractor_load. Call remember and load before the first read. Frames not yet read are part of
+/* As lin_extractor_keep_past ... lin_extractor_load. Call keep_past and load before the first read. Frames not yet read are part of
  * the state; the file and the position in it are not. */
 lin_status lin_source_keep_past(lin_source *source, lin_error *err);
 size_t lin_source_state_bytes(const lin_source *source, int past);

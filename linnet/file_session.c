@@ -451,7 +451,7 @@ static lin_status open_source(lin_file_session *s, int through, lin_source **sou
     status = lin_source_from_audio(audio, &options, source, err);
     if (status != LIN_OK) return status;
     if (sound->leave_open) lin_source_leave_open(*source);
-    if (sound->leave_open || sound->mark_s > 0) status = lin_source_remember(*source, err);
+    if (sound->leave_open || sound->mark_s > 0) status = lin_source_keep_past(*source, err);
     if (status == LIN_UNSUPPORTED)
         return lin_fail(err, status, "%s: %s; bring it to %g Hz first", sound->path, err->message, options.fbank.sample_hz);
     const lin_state *from = sound->from;

@@ -1,4 +1,4 @@
-// The writer of every output: the old file stays until the new one is whole, whatever fails, whoever else has names there.
+// The writer of every output: the old file stays until the new one is complete, for any failure and any conflicting file names.
 #include "base/file.h"
 
 #include <errno.h>
@@ -252,7 +252,7 @@ START_TEST(what_is_no_regular_file_is_written_in_place)
     ck_assert_str_eq(got, "through");
     close(reader);
     ck_assert(lstat(path, &st) == 0 && S_ISFIFO(st.st_mode));
-    // an open file by its number: behind what is in it
+    // an open file by its number: appended to its contents
     test_write_file(in_folder("log"), "before ", 7);
     const int log = open(in_folder("log"), O_WRONLY);
     char name[64];

@@ -1,4 +1,4 @@
-// base/gzip.c and lin_text_read: gzip'd text is text; cut, damaged and endless ones are refused.
+// base/gzip.c and lin_text_read: gzip'd text is read; truncated, damaged and endless data are refused.
 #include "base/gzip.h"
 
 #include <zlib.h>
@@ -89,7 +89,7 @@ START_TEST(cut_and_damaged)
         packed[bit / 8] ^= (unsigned char)(1 << bit % 8);
         lin_status status = expand(packed, n, 1 << 20, &out, &n_text, NULL);
         ck_assert(status == LIN_OK || status == LIN_FORMAT);
-        // the header's time, system and hints and the bits behind the last code are nobody's business; all else shows
+        // time, system and hints in the header and the bits after the last code are not checked; any other change is detected
         if (!status) ck_assert(n_text == sizeof text && !memcmp(out, text, n_text));
         refused += status != LIN_OK;
         lin_free(out);
@@ -102,7 +102,7 @@ START_TEST(cut_and_damaged)
 }
 END_TEST
 
-// 8 MB of nothing in 8 KB, with a length at its end that lies: no more is taken than is allowed, nor at first than it may need.
+// 8 MB of zeros in 8 KB, with a wrong length at its end: no more memory is used than allowed, nor at first more than needed.
 START_TEST(bomb)
 {
     size_t n, n_text, size = 8000000;

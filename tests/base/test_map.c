@@ -1,4 +1,4 @@
-// Mapped files, and the table that knows them by address.
+// Mapped files, and the table that finds them by address.
 #include "base/map.h"
 #include "base/memory.h"
 #include "tests/support.h"

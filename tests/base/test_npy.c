@@ -1,4 +1,4 @@
-// NumPy files: what is written is what NumPy writes, what is read is checked; truncated, flipped and foreign bytes are refused.
+// NumPy files: output is that of NumPy, input is checked; truncated, modified and foreign bytes are refused.
 #include "base/npy.h"
 
 #include <sys/stat.h>
@@ -22,7 +22,7 @@ static void teardown(void) { test_folder_remove(folder); }
 static void assert_fails(lin_status status, lin_status wanted, const lin_error *err, const char *text)
 {
     ck_assert_msg(status == wanted, "%s: %s", lin_status_name(status), err->message);
-    ck_assert_msg(strstr(err->message, text) != NULL, "'%s' does not say '%s'", err->message, text);
+    ck_assert_msg(strstr(err->message, text) != NULL, "'%s' does not contain '%s'", err->message, text);
 }
 
 static size_t load(unsigned char *b, size_t size)

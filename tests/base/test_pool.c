@@ -100,7 +100,8 @@ START_TEST(nested_runs_stay_on_their_thread)
 }
 END_TEST
 
-// Files done side by side: each piece of the outer pool has its own smaller pool, whose scratch has room for its threads only.
+// Nested pools, as for files processed in parallel: each piece of the outer pool has its own smaller pool, whose scratch has room
+// for its threads only.
 typedef struct farm {
     lin_pool *inner[4];
     atomic_int pieces, bad;

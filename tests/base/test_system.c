@@ -61,7 +61,7 @@ START_TEST(an_event_ends_a_wait)
     begun = lin_now_ns();
     ck_assert_int_eq(lin_event_wait_until(&event, begun + 60000000000), 1);
     ck_assert_int_lt(lin_now_ns() - begun, 30000000000);
-    begun = lin_now_ns(); // both posts were taken
+    begun = lin_now_ns(); // both posts were cleared
     lin_event_wait_until(&event, begun + 20000000);
     ck_assert_int_ge(lin_now_ns() - begun, 20000000);
     lin_event_destroy(&event);

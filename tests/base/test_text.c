@@ -1,4 +1,4 @@
-// UTF-8, white space, growing text and the hashes: against what is counted by other means.
+// UTF-8, white space, growing text and the hashes, each against an independent computation.
 #include "base/buffer.h"
 #include "base/hash.h"
 #include "base/memory.h"
@@ -87,7 +87,7 @@ START_TEST(text_grows)
 }
 END_TEST
 
-// The test vectors of FNV-1a, 64 bits; the other values stand in saved states.
+// The test vectors of FNV-1a, 64 bits; the other values are stored in saved states.
 START_TEST(known_hashes)
 {
     ck_assert_uint_eq(lin_fnv(LIN_FNV_START, "", 0), UINT64_C(0xCBF29CE484222325));

@@ -5,7 +5,7 @@
 #include "kernels/cuda/ptx.h"
 #include "tests/cuda/planted.h"
 
-// LIN_LAUNCH wants the context of the backend; here it has a stream and a place for the error.
+// LIN_LAUNCH needs the context of the backend; here it has only a stream and a place for the error.
 int lin_cuda_check(lin_exec *exec, cudaError_t error, const char *)
 {
     if (exec->error == cudaSuccess) exec->error = error;
@@ -23,7 +23,7 @@ struct device {
 
     device() : exec(), blocks(), n(0)
     {
-        cudaGetLastError(); // of whoever was here before
+        cudaGetLastError(); // clears an earlier error
         check(cudaStreamCreateWithFlags(&exec.stream, cudaStreamNonBlocking));
     }
     ~device()
@@ -59,7 +59,7 @@ static __global__ void reverse(float *y, const float *x, int n, int fault)
     LIN_SHARED(float, s);
     const int i = (int)threadIdx.x, block = (int)blockDim.x, at = (int)blockIdx.x * block;
     if (fault != PLANTED_UNWRITTEN_SHARED || i > 0) s[i] = at + i < n ? x[at + i] : 0;
-    if (fault == PLANTED_SHARED_BEHIND && i == 3) s[block] = 1;
+    if (fault == PLANTED_SHARED_PAST && i == 3) s[block] = 1;
     if (fault == PLANTED_SHARED_BEFORE && i == 3) s[-1] = 1;
     if (fault == PLANTED_DIVERGENT_BARRIER) {
         if (i % 32 < 16) y[at + i] = (float)__shfl_sync(0xffffffffu, i, 0);
@@ -71,7 +71,7 @@ static __global__ void reverse(float *y, const float *x, int n, int fault)
         __syncthreads();
     }
     if (at + i < n) y[at + i] = s[block - 1 - i];
-    if (fault == PLANTED_GLOBAL_BEHIND && at + i == n - 1) y[n] = 1;
+    if (fault == PLANTED_GLOBAL_PAST && at + i == n - 1) y[n] = 1;
     if (fault == PLANTED_GLOBAL_BEFORE && at + i == 0) y[-1] = 1;
 }
 

@@ -18,9 +18,9 @@ typedef enum planted_fault {
     PLANTED_NO_BARRIER,
     PLANTED_NO_WARP_BARRIER,
     PLANTED_SHARED_BEFORE,
-    PLANTED_SHARED_BEHIND,
+    PLANTED_SHARED_PAST,
     PLANTED_GLOBAL_BEFORE,
-    PLANTED_GLOBAL_BEHIND,
+    PLANTED_GLOBAL_PAST,
     PLANTED_DIVERGENT_BARRIER,
     PLANTED_OTHER_BARRIER,
     PLANTED_FOREIGN_LANE,
@@ -59,14 +59,14 @@ int planted_votes(int *y, const int *x, int block);
 int planted_early_end(int *y, int block);
 /* The host reads, and writes, a block of the device. */
 int planted_host_touch(int write);
-/* A kernel that does nothing with this grid, block and shared memory, allowed to have `allowed` bytes (0: not asked). */
+/* A kernel that does nothing with this grid, block and shared memory, with `allowed` bytes permitted (0: no request). */
 int planted_launch(unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, size_t shared, size_t allowed);
 /* A graph of copy, kernel, copy in two streams that fork and join, replayed `times`: x [n] -> y [n] = x + times. */
 int planted_graph(float *y, const float *x, int n, int times);
-/* Captured work that never comes back to the stream that is captured; a wait while something is captured. */
+/* Captured work that never rejoins the captured stream; a wait during a capture. */
 int planted_graph_unjoined(void);
 int planted_graph_waits(void);
-/* A kernel in one stream reads what another stream writes, with and without an event between: 1 where it read what was written. */
+/* A kernel in one stream reads what another stream writes, with and without an event between them: 1 if it read the new value. */
 int planted_streams(int with_event, int *read_it);
 /* A copy to page-locked memory: before and after it is waited for, 1 where the bytes were there. */
 int planted_async_copy(int *before, int *after);

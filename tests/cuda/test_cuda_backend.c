@@ -1,5 +1,5 @@
-// The context of the CUDA backend: order, graphs, several GPUs and threads, and what it says and leaves behind when memory ends or
-// the device is lost.
+// The context of the CUDA backend: ordering, graphs, several GPUs and threads, and its messages and state after running out of
+// memory or losing the device.
 #include <pthread.h>
 
 #include "base/memory.h"
@@ -10,7 +10,7 @@ lin_status lin_cuda_open(int device, lin_precision precision, const lin_ops **op
 
 enum { ROWS = 37, C = 24, F = 300, COUNT = ROWS * C };
 
-// A little of everything that wants scratch, a plan or a workspace: a linear layer, its gradient, a norm and its gradient.
+// Operations that need scratch, a plan and a workspace: a linear layer, its gradient, a norm and its gradient.
 typedef struct bench {
     const lin_ops *ops;
     lin_exec *exec;
@@ -50,7 +50,7 @@ static void fill(bench *b, uint64_t key)
     float host[WEIGHTS];
     test_fill_f32(host, WEIGHTS, key, -1, 1);
     b->ops->upload(b->exec, b->x, host, COUNT * sizeof(float));
-    memset(host, 0xFF, COUNT * sizeof(float)); // it has been taken
+    memset(host, 0xFF, COUNT * sizeof(float)); // upload has read it
     test_fill_f32(host, WEIGHTS, key + 1, -1, 1);
     b->ops->upload(b->exec, b->w, host, WEIGHTS * sizeof(float));
     b->ops->upload(b->exec, b->bias, host, F * sizeof(float));
@@ -188,7 +188,7 @@ START_TEST(another_thread)
 }
 END_TEST
 
-// The same bits whatever was computed before, by whom, and by which exec.
+// The same bits for any earlier computations, by any exec.
 START_TEST(same_bits)
 {
     bench b;
@@ -238,8 +238,8 @@ static uint64_t undisturbed(lin_precision precision)
     return digest;
 }
 
-// Every allocation of a context's life fails once: on the device, of cublasLt's descriptions, on the host. What fails says so, is
-// done right when asked again, and leaves nothing behind.
+// Every allocation in the life of a context fails once: on the device, of cublasLt's descriptions, on the host. The failing call
+// reports it, succeeds when it is repeated, and leaks nothing.
 static void fail_each(int on_host, lin_precision precision)
 {
     const uint64_t want = undisturbed(precision);
@@ -273,7 +273,7 @@ static void fail_each(int on_host, lin_precision precision)
         bench_close(&b);
         ck_assert_msg(emulation_count(EMULATION_LIVE) == live && emulation_count(EMULATION_OBJECTS) == objects &&
                           lin_memory_live() == host,
-                      "allocation %d failed and something was left behind", k);
+                      "a leak after the failure of allocation %d", k);
         ck_assert_int_lt(k, 500);
     }
     ck_assert_int_ge(refused, on_host ? 3 : 8);

@@ -19,7 +19,7 @@ END_TEST
 START_TEST(training_trace) { golden_check_traces(golden_models[_i], fp32(), 1e-4); }
 END_TEST
 
-// Rounded operands move log-probabilities: by how much at most, on networks whose weights are of ordinary size.
+// The largest change of log-probabilities by rounded operands, on networks whose weights are of ordinary size.
 START_TEST(rounded_operands)
 {
     static const struct {

@@ -1,5 +1,5 @@
 // Every operation of the CUDA backend against ref/, in each precision. LINNET_TEST_CASE names one case of ops_cases.h to
-// run alone, LINNET_TEST_QUICK=1 asks for small shapes on a GPU too.
+// run alone, LINNET_TEST_QUICK=1 selects small shapes on a GPU too.
 #include "tests/cuda/device.h"
 #include "tests/kernels/ops_cases.h"
 
@@ -9,14 +9,14 @@ static void run(lin_precision precision, double tolerance, const char *only)
     if (asked && *asked && strcmp(asked, only) != 0) return;
     ops_options options = {.n_threads = 1, .tolerance = tolerance, .only = only};
 #ifdef LIN_ON_GPU
-    printf("# %s\n", only); // check-gpu.sh says which it was
+    printf("# %s\n", only); // check-gpu.sh prints which test it was
     fflush(stdout);
     const char *quick = getenv("LINNET_TEST_QUICK");
     options.quick = quick && strcmp(quick, "1") == 0;
 #else
     options.quick = 1;
 #endif
-    // Twice: kernels have another form, the fast one, for operands that stand on 16 bytes.
+    // Twice: kernels have a second, faster form for operands aligned to 16 bytes.
     for (options.aligned = 0; options.aligned < 2; options.aligned++) {
         test_device_memory();
         const int n = ops_run_cases(test_device(precision), &options, NULL);

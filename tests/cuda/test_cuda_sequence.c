@@ -1,5 +1,5 @@
 // Forms of the CUDA backend's sequence operations that the shapes of ops_cases.h do not reach: label sequences of a thousand, more
-// tensors than a launch lists, every kind of carry, transforms of all sizes, and rows that belong to nobody.
+// tensors than a launch lists, every kind of carry, transforms of all sizes, and rows in no utterance.
 #include "base/rng.h"
 #include "tests/cuda/device.h"
 
@@ -36,7 +36,7 @@ static void done(void)
 static double uniform(double lo, double hi) { return lo + (hi - lo) * lin_random_uniform(1707, counter++); }
 static int pick(int lo, int hi) { return lo + (int)lin_random_below(1707, counter++, (uint32_t)(hi - lo + 1)); }
 
-// The same numbers for the backend and, wider, for ref/. Buffers of the backend stand one element off the 64-byte line.
+// The same numbers for the backend and, wider, for ref/. Buffers of the backend are one element off the 64-byte line.
 typedef struct pair {
     float *f;
     double *d;
@@ -94,7 +94,7 @@ static void segments_free(lin_segments s)
 
 /* ---- CTC ----------------------------------------------------------------------------------------------------------------------- */
 
-// room: what the caller says of the labels and, if it is more than there are, of the frames.
+// room: the bound that the caller gives for the labels and, if it exceeds their number, for the frames.
 static void ctc_of(const int *frames, const int *counts, int B, int V, int room, int gradient)
 {
     lin_segments s = segments_of(frames, B);
@@ -274,7 +274,8 @@ START_TEST(fbank_sizes)
 }
 END_TEST
 
-/* ---- rows that belong to nobody --------------------------------------------------------------------------------------------------- */
+/* ---- rows in no utterance ----------------------------------------------------------------------------------------------------
+ * */
 
 START_TEST(more_rows)
 {

@@ -1,4 +1,4 @@
-// The emulation of CUDA that the backend's tests stand on: what is right gives the right result, what is wrong is seen.
+// The emulation of CUDA that the backend's tests use: correct kernels give correct results, and faults are detected.
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -12,7 +12,7 @@ enum { ASCENDING = 1, SHUFFLED = 3 };
 
 static char said[65536];
 
-// Runs planted(fault) in a process of its own. Whether it ended badly; `said` holds what it wrote.
+// Runs planted(fault) in a separate process. Returns whether it failed; `said` receives its output.
 static int dies(void (*planted)(planted_fault), planted_fault fault)
 {
     int ends[2], status = 0;
@@ -89,10 +89,10 @@ static const struct {
     planted_fault fault;
     const char *message;
 } writes[] = {
-    {PLANTED_SHARED_BEHIND, "reverse, block ("},
-    {PLANTED_SHARED_BEHIND, "shared memory was written 0 bytes behind its 256"},
+    {PLANTED_SHARED_PAST, "reverse, block ("},
+    {PLANTED_SHARED_PAST, "shared memory was written 0 bytes past its 256"},
     {PLANTED_SHARED_BEFORE, "shared memory was written 4 bytes before its beginning"},
-    {PLANTED_GLOBAL_BEHIND, "a block of 800 bytes was written 0 bytes behind its end"},
+    {PLANTED_GLOBAL_PAST, "a block of 800 bytes was written 0 bytes past its end"},
     {PLANTED_GLOBAL_BEFORE, "a block of 800 bytes was written 4 bytes before its beginning"},
     {PLANTED_HOST_POINTER, "reverse: its pointer argument 1, counted from 0 and pointers alone, is not memory of the device"},
 };
@@ -185,7 +185,7 @@ START_TEST(test_sum)
         ck_assert(sums(PLANTED_NOTHING, order));
         ck_assert(!sums(PLANTED_NO_WARP_BARRIER, order));
     }
-    // Missed in the one order in which the warp that reads comes last, in no other.
+    // Missed only in the one order in which the reading warp runs last.
     ck_assert(!sums(PLANTED_NO_BARRIER, ASCENDING));
     ck_assert(!sums(PLANTED_NO_BARRIER, SHUFFLED));
 }
@@ -322,7 +322,7 @@ static void run_copy(planted_fault fault) { copied(16, fault); }
 START_TEST(test_wrong_copies)
 {
     ck_assert(dies(run_copy, PLANTED_UNALIGNED_COPY));
-    must_say("a copy of 16 bytes that is not aligned to as many");
+    must_say("a copy of 16 bytes that is not aligned to its size");
     ck_assert(dies(run_copy, PLANTED_HOST_COPY));
     must_say("not memory of the device");
 }
@@ -571,7 +571,7 @@ START_TEST(test_matmul_refuses)
     test_fill_f32(b, 64, 1, -1, 1);
     test_fill_f32(c, 64, 1, -1, 1);
     ck_assert_int_eq(planted_matmul(d, a, b, c, NULL, 8, 8, 8, 8, 8, 8, 1, 0, 0, 0), 0);
-    ck_assert_int_eq(planted_matmul(d, a, b, c, NULL, 8, 8, 8, 8, 8, 8, 1, 0, 0, 1), REFUSED); // the search was told of 256 bytes
+    ck_assert_int_eq(planted_matmul(d, a, b, c, NULL, 8, 8, 8, 8, 8, 8, 1, 0, 0, 1), REFUSED); // the search was given 256 bytes
     ck_assert_int_eq(planted_matmul(d, a, b, c, NULL, 8, 7, 8, 7, 8, 8, 1, 0, 0, 0), REFUSED); // a column longer than its distance
     ck_assert_int_eq(planted_matmul(d, a, b, c, NULL, 4, 4, 4, 4, 8, 8, 1, 0, BF16, 0), 150000);
     emulation_set(EMULATION_REFUSE_PRODUCTS, 1);

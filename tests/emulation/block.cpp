@@ -1,7 +1,7 @@
-// The threads of a block. Each runs until it waits; then the next that is ready runs, lanes of the same warp first, so that a warp
-// gets as far as it can without the others. Orders are permutations of lanes, of warps, and of the grid's blocks: ascending,
-// descending or shuffled. A thread gets a stack of its own only when it waits for the first time: until then threads begin and end
-// on the stack of the one before.
+// The threads of a block. Each runs until it waits; then the next ready one runs, lanes of the same warp first, so that a warp
+// proceeds as far as possible without the others. Orders are permutations of lanes, of warps, and of the grid's blocks:
+// ascending, descending or shuffled. A thread gets a stack of its own only when it first waits: until then threads begin and end
+// on the stack of the previous one.
 #include "tests/emulation/internal.h"
 
 #include <stdarg.h>
@@ -40,10 +40,10 @@ static struct {
     const emulated_grid *grid;
     int n, n_warps, live, at_barrier, predicates, result, running;
     uint32_t ready_warps; // by position in the order
-    int warp_at;          // the position that runs
+    int warp_at;          // the position that is running
     unsigned char warp_of[EMULATED_WARP], position_of[EMULATED_WARP];
     unsigned char *shared;
-    const waiting *barrier; // of the first that came
+    const waiting *barrier; // of the first thread that arrived
     int barrier_thread;
     uint3 index[EMULATED_MOST_THREADS];
     thread threads[EMULATED_MOST_THREADS];
@@ -106,7 +106,7 @@ static bool same_place(const thread *a, const thread *b)
     emulated_fail("deadlock: a barrier that some threads never reach");
 }
 
-// ---- who runs next ----------------------------------------------------------------------------------------------------------
+// ---- scheduling -------------------------------------------------------------------------------------------------------------
 
 static void make_ready(int i)
 {
@@ -133,7 +133,7 @@ static void run_as(int i)
     threadIdx = now.index[i];
 }
 
-// The running thread waits until somebody makes it ready.
+// The running thread waits until another makes it ready.
 static void wait_for_others(void)
 {
     const int me = now.running, i = next_thread();
@@ -142,7 +142,7 @@ static void wait_for_others(void)
     if (i < 0) deadlock();
     if (i != me) {
         thread *t = &now.threads[i];
-        now.running = i; // for the fibre that begins with it
+        now.running = i; // for the fibre that starts with it
         emulated_fibre_switch(t->is == FRESH ? emulated_fibre_take() : t->fibre);
     }
     run_as(me);
@@ -161,7 +161,7 @@ static void release_barrier(void)
     now.warp_at = __builtin_ctz(now.ready_warps);
 }
 
-// Completes the collective that `lane` of warp w waits in, if all who take part are there.
+// Completes the collective that `lane` of warp w waits in, if all participants have arrived.
 static bool release_collective(int number, int lane)
 {
     warp *w = &now.warps[number];
@@ -227,7 +227,7 @@ static void end_thread(void)
     now.threads[me].is = ENDED;
     now.live--;
     now.warps[number].live &= ~(1u << (me % EMULATED_WARP));
-    // Whoever waited for this thread waits no more.
+    // Threads that waited for this one need not wait now.
     for (uint32_t left = now.warps[number].collecting; left; left &= left - 1) {
         if (release_collective(number, __builtin_ctz(left))) break;
     }
@@ -296,7 +296,7 @@ static void run_block(long how)
 }
 
 #ifdef EMULATED_ASAN
-enum { SHARED_GUARD = 0 }; // the block is as long as was asked for, and AddressSanitizer watches its ends
+enum { SHARED_GUARD = 0 }; // the block has exactly the requested size, and AddressSanitizer checks its ends
 #else
 enum { SHARED_GUARD = 256 };
 #endif
@@ -307,7 +307,7 @@ static void check_shared(const unsigned char *base, size_t bytes)
         if (base[i] != EMULATED_GUARD)
             emulated_fail("shared memory was written %zu bytes before its beginning", (size_t)SHARED_GUARD - i);
         if (base[SHARED_GUARD + bytes + i] != EMULATED_GUARD)
-            emulated_fail("shared memory was written %zu bytes behind its %zu", i, bytes);
+            emulated_fail("shared memory was written %zu bytes past its %zu", i, bytes);
     }
 }
 

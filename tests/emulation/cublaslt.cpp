@@ -1,4 +1,4 @@
-// The matrix product of cublasLt by plain loops, with the library's refusals.
+// The matrix product of cublasLt by plain loops; refuses what the library refuses.
 #include <cublasLt.h>
 
 #include "tests/emulation/internal.h"
@@ -229,7 +229,7 @@ struct matmul {
     size_t workspace_bytes;
 };
 
-// Element (row, column) of a column-major matrix as the tensor cores see it.
+// Element (row, column) of a column-major matrix, rounded as the tensor cores do.
 static float element(const void *matrix, const emulated_layout *l, size_t row, size_t column, cublasComputeType_t compute)
 {
     const size_t at = column * (size_t)l->ld + row;
@@ -287,7 +287,7 @@ static void multiply(const matmul &p)
     }
 }
 
-// Where the device reaches it, whole, and as aligned as the search was told.
+// Whether an operand is in device memory, complete, and as aligned as the search assumed.
 static bool there(const void *matrix, const emulated_layout *l, uint64_t align)
 {
     const size_t width = l->type == CUDA_R_16BF ? 2 : 4;

@@ -1,9 +1,9 @@
 /*
- * driver.c - a pretended NVIDIA driver, libcuda.so.1, for tests of the loader (kernels/gpu.h, LINNET_CUDA_DRIVER). It answers what
- * the environment says:
- *   LINNET_EMULATION_DEVICES   how many GPUs (default 1)
- *   LINNET_EMULATION_DRIVER    its version (default 13000)
- *   LINNET_EMULATION_CUINIT    what cuInit returns (default 0, or 100 where there is no GPU, as the real one does)
+ * driver.c - a fake NVIDIA driver, libcuda.so.1, for tests of the loader (kernels/gpu.h, LINNET_CUDA_DRIVER). The environment
+ * gives its answers:
+ *   LINNET_EMULATION_DEVICES   number of GPUs (default 1)
+ *   LINNET_EMULATION_DRIVER    version (default 13000)
+ *   LINNET_EMULATION_CUINIT    result of cuInit (default 0, or 100 if there is no GPU, like the real driver)
  */
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-// Stacks and the switch between them. On x86-64 a switch is a dozen instructions; elsewhere ucontext does it.
+// Stacks and the switch between them. On x86-64 a switch is a dozen instructions; elsewhere ucontext is used.
 #include "tests/emulation/internal.h"
 
 #include <signal.h>
@@ -19,7 +19,7 @@ enum { STACK_BYTES = 64 << 10 };
 #endif
 
 struct emulated_fibre {
-    emulated_fibre *next; // in the list of those not in use
+    emulated_fibre *next; // in the list of unused ones
     char *stack;
     bool begun;
 #if defined(__x86_64__)
@@ -70,7 +70,7 @@ static void arrived(emulated_fibre *fibre)
     const void *bottom;
     size_t bytes;
     __sanitizer_finish_switch_fiber(fibre->fake_stack, &bottom, &bytes);
-    if (!host_bottom) { // the first switch ever in this launch comes from the host
+    if (!host_bottom) { // the first switch of this launch is from the host
         host_bottom = bottom;
         host_bytes = bytes;
     }
@@ -87,7 +87,7 @@ static void enter(void)
     abort();
 }
 
-// The top of the stack is moved a little from fibre to fibre, or the frames of all would fall into the same sets of the cache.
+// The top of the stack differs slightly between fibres, otherwise the frames of all would be in the same sets of the cache.
 static void prepare(emulated_fibre *fibre)
 {
     static unsigned made;
@@ -150,6 +150,6 @@ void emulated_fibre_switch(emulated_fibre *to)
 #endif
     arrived(from);
 #ifdef EMULATED_ASAN
-    if (from == &host_fibre) host_bottom = NULL; // the next launch may come from another thread of the host
+    if (from == &host_fibre) host_bottom = NULL; // the next launch may be on another thread of the host
 #endif
 }

@@ -2,8 +2,9 @@
  * host.h - the part of CUDA's runtime that kernels/cuda/ calls on the host, emulated (runtime.cpp, stream.cpp). Included by
  * tests/emulation/include/cuda_runtime.h, never by itself.
  *
- * A stream's work is queued and done when somebody waits for it, so that who does not wait sees old bytes: the same mistake shows
- * on a GPU now and then, here always. Memory of the device is poisoned with NaNs when it is had and guarded at both ends.
+ * A stream's work is queued and done only when a thread waits for it, so code that does not wait reads old bytes: on a GPU the
+ * same mistake shows only sometimes, here always. Device memory is filled with NaNs when it is allocated, and guarded at both
+ * ends.
  */
 #ifndef LIN_EMULATION_HOST_H
 #define LIN_EMULATION_HOST_H
@@ -187,15 +188,15 @@ static inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t e
 
 /* ---- launches ------------------------------------------------------------------------------------------------------------ */
 
-/* A kernel and its arguments, taken by value at the launch as CUDA does. */
+/* A kernel and its arguments, copied at the launch as CUDA does. */
 struct emulated_call {
     const void *kernel;
     std::function<void()> thread;
-    const void *const *pointers; /* those of the arguments that are pointers, for the launch's own checks */
+    const void *const *pointers; /* the arguments that are pointers, for the checks of the launch */
     int n_pointers;
 };
 
-/* Queues the launch in the stream; cudaGetLastError says what was wrong with it. */
+/* Queues the launch in the stream; cudaGetLastError reports its error. */
 void emulated_enqueue(cudaStream_t stream, const char *name, dim3 grid, dim3 block, size_t shared_bytes, const emulated_call &call);
 
 template <typename... P> struct emulated_bound {

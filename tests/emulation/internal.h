@@ -1,5 +1,5 @@
 /*
- * internal.h - what the files of the emulation share. One lock covers all of it: one launch, one call at a time.
+ * internal.h - shared by the files of the emulation. One lock covers all of it: one launch, one call at a time.
  *
  *   fibre.cpp    stacks and the switch between them
  *   block.cpp    the threads of a block: their order, barriers, deadlocks
@@ -29,7 +29,7 @@
 enum {
     EMULATED_WARP = 32,
     EMULATED_MOST_THREADS = 1024,
-    EMULATED_SHARED = 48 << 10,        /* what a kernel has without asking */
+    EMULATED_SHARED = 48 << 10,        /* available to a kernel without a request */
     EMULATED_SHARED_OPTIN = 227 << 10, /* compute capability 9.0 */
     EMULATED_POISON = 0xFF,            /* a NaN in every floating-point type, -1 in an int */
     EMULATED_GUARD = 0xA5
@@ -38,16 +38,16 @@ enum {
 extern std::recursive_mutex emulated_lock;
 typedef std::lock_guard<std::recursive_mutex> emulated_guard;
 
-/* Ends the process: what kernel, which block and thread, and the message. */
+/* Ends the process with a message that names the kernel, the block and the thread. */
 [[noreturn]] void emulated_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- fibres: a stack on which threads run, one after another ------------------------------------------------------------- */
 
 struct emulated_fibre;
-/* A fibre that is not in use; when first switched to it runs emulated_fibre_body. */
+/* An unused fibre; when it is first switched to, it runs emulated_fibre_body. */
 emulated_fibre *emulated_fibre_take(void);
 void emulated_fibre_give(emulated_fibre *fibre);
-/* From the fibre that runs (NULL: the host's own stack) to another (NULL: the host). */
+/* Switches from the running fibre (NULL: the host's own stack) to another (NULL: the host). */
 void emulated_fibre_switch(emulated_fibre *to);
 emulated_fibre *emulated_fibre_current(void);
 /* In block.cpp; never returns. */
@@ -64,22 +64,22 @@ struct emulated_grid {
 
 void emulated_run_grid(const emulated_grid &grid);
 
-/* Of the thread that runs: its number in the block; the block's shared memory. */
+/* Of the running thread: its number in the block; the block's shared memory. */
 int emulated_thread_number(void);
 bool emulated_in_shared(const void *at, size_t bytes);
-/* A thread begins, or has ended: warp.cpp forgets its copies. */
+/* A thread begins, or has ended: warp.cpp clears its copies. */
 void emulated_copy_reset(int thread);
 
 /* ---- memory (memory.cpp) ------------------------------------------------------------------------------------------------- */
 
 enum emulated_place { EMULATED_PAGEABLE, EMULATED_PINNED, EMULATED_DEVICE };
-/* Where an address lies; *left: bytes from there to the end of its block. */
+/* The place of an address; *left: bytes from there to the end of its block. */
 emulated_place emulated_where(const void *at, size_t *left);
 /* Ends the process if a byte around a block was overwritten. */
 void emulated_check_guards(const char *after);
 size_t emulated_memory_used(void);
 unsigned long emulated_memory_live(void);
-/* While one lives, the device's memory can be reached. */
+/* While an object of this type exists, the device's memory is accessible. */
 struct emulated_window {
     emulated_window();
     ~emulated_window();
@@ -89,9 +89,9 @@ struct emulated_window {
 
 /* Queues work, or adds it to the graph that is being captured. */
 cudaError_t emulated_queue(cudaStream_t stream, std::function<void()> work);
-/* Does all that is queued anywhere. */
+/* Does all queued work of all streams. */
 void emulated_drain(void);
-/* Whether memory may be had although something is captured. */
+/* Whether memory may be allocated during a capture. */
 bool emulated_may_allocate(void);
 void emulated_capture_invalidate(void);
 unsigned long emulated_objects(void);
@@ -99,13 +99,13 @@ unsigned long emulated_products(void); /* cublaslt.cpp */
 
 /* ---- errors and faults (runtime.cpp) ------------------------------------------------------------------------------------- */
 
-/* Remembers an error for cudaGetLastError and returns it. */
+/* Stores an error for cudaGetLastError and returns it. */
 cudaError_t emulated_error(cudaError_t error);
 /* cudaErrorDevicesUnavailable once the device was lost, or there is none; else cudaSuccess. */
 cudaError_t emulated_alive(void);
 /* The settings, from emulation_set and the environment. */
 long emulated_setting(emulation_setting which);
-/* Counts a launch, and loses the device when it is time. */
+/* Counts a launch, and loses the device when its time is reached. */
 void emulated_count_launch(void);
 bool emulated_allocation_fails(void);
 

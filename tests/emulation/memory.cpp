@@ -1,6 +1,6 @@
-// Memory of the device and pinned memory of the host: poisoned when it is had, guarded at both ends. The host may not touch the
-// device's memory but through copies: outside of the device's own work its pages are closed (under AddressSanitizer: poisoned), and
-// who follows a pointer there ends with a message, as on a GPU.
+// Memory of the device and pinned memory of the host: poisoned when allocated, guarded at both ends. The host may access device
+// memory only through copies: outside of the device's own work its pages are inaccessible (under AddressSanitizer: poisoned), and
+// a host access ends the process with a message, as on a GPU.
 #include "tests/emulation/internal.h"
 
 #include <map>
@@ -12,7 +12,7 @@
 
 #ifdef EMULATED_ASAN
 #include <sanitizer/asan_interface.h>
-enum { GUARD = 0 }; // AddressSanitizer watches the ends of the block, and sees reads as well
+enum { GUARD = 0 }; // AddressSanitizer checks the ends of the block, and reads too
 #else
 enum { GUARD = 256 };
 #endif
@@ -23,7 +23,7 @@ struct block {
     size_t bytes;
     emulated_place place;
     void *base;
-    size_t taken; // of the device's pages, ends included
+    size_t taken; // size in the device's pages, ends included
 };
 
 static std::map<uintptr_t, block> blocks;
@@ -74,7 +74,7 @@ static void on_fault(int signal_number, siginfo_t *info, void *)
         static const char text[] = "emulation: the host touched memory of the device: upload and download are the way\n";
         if (write(2, text, sizeof text - 1) < 0) _exit(1);
     }
-    signal(signal_number, SIG_DFL); // again, and for good
+    signal(signal_number, SIG_DFL); // the next signal kills the process
 }
 
 static bool make_arena(void)
@@ -115,7 +115,7 @@ static void *take_pages(size_t *bytes)
     if (more > ARENA_BYTES - arena_used) return NULL;
     const size_t at = arena_used;
     arena_used += more;
-    mprotect(arena + at, more, PROT_READ | PROT_WRITE); // the caller has opened the rest
+    mprotect(arena + at, more, PROT_READ | PROT_WRITE); // the rest is already accessible
     if (more > *bytes) holes[at + *bytes] = more - *bytes;
     return arena + at;
 }
@@ -177,7 +177,7 @@ static void check_block(uintptr_t at, const block *b, const char *after)
             emulated_fail("%s: a block of %zu bytes was written %zu bytes before its beginning", after, b->bytes, GUARD - i);
         }
         if (user[b->bytes + i] != EMULATED_GUARD) {
-            emulated_fail("%s: a block of %zu bytes was written %zu bytes behind its end", after, b->bytes, i);
+            emulated_fail("%s: a block of %zu bytes was written %zu bytes past its end", after, b->bytes, i);
         }
     }
 }
@@ -213,7 +213,7 @@ emulated_place emulated_where(const void *at, size_t *left)
 static cudaError_t remove(void *user, emulated_place place)
 {
     if (!user) return cudaSuccess;
-    emulated_drain(); // as the device does: nothing may still be using it
+    emulated_drain(); // as the device does: pending work may still use it
     const auto found = blocks.find((uintptr_t)user);
     if (found == blocks.end() || found->second.place != place) return emulated_error(cudaErrorInvalidValue);
     emulated_window window;

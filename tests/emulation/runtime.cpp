@@ -107,7 +107,7 @@ cudaError_t cudaPeekAtLastError(void) { return last_error; }
 cudaError_t cudaGetLastError(void)
 {
     const cudaError_t error = last_error;
-    last_error = lost ? cudaErrorDevicesUnavailable : cudaSuccess; // that one stays
+    last_error = lost ? cudaErrorDevicesUnavailable : cudaSuccess; // this error persists
     return error;
 }
 

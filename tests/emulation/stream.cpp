@@ -1,5 +1,5 @@
-// Streams, events and graphs. Work is queued per stream and done when somebody waits for it, in the order of its stream and after
-// the events it waits for, and not before.
+// Streams, events and graphs. Work is queued per stream and done only when a thread waits for it, in the order of its stream and
+// after the events it waits for.
 #include "tests/emulation/internal.h"
 
 #include <deque>
@@ -20,7 +20,7 @@ struct CUevent_st {
     cudaStream_t stream; // where it was last recorded; NULL: never
     uint64_t ticket;
     CUgraph_st *graph; // recorded in a capture
-    uint64_t after;    // that many operations of the captured stream
+    uint64_t after;    // operations of the captured stream before it
     double when_ms;
 };
 
@@ -116,7 +116,7 @@ void emulated_capture_invalidate(void)
         if (s->graph) s->invalid = true;
 }
 
-// Waiting is not allowed while something is captured.
+// Waiting is not allowed during a capture.
 static cudaError_t may_wait(cudaStream_t s)
 {
     if (emulated_alive() != cudaSuccess) return emulated_alive();
@@ -192,7 +192,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
 
 cudaError_t cudaEventCreate(cudaEvent_t *event) { return cudaEventCreateWithFlags(event, 0); }
 
-// A queued time stamp may still be going to write into it.
+// A queued time stamp may still write into it.
 cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
     emulated_guard lock(emulated_lock);
@@ -398,12 +398,12 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
     }
     const bool captured = s && streams.count(s) && s->graph;
     std::function<void()> work = [=]() { memmove(to, from, bytes); };
-    if (here == EMULATED_PAGEABLE && !captured) { // taken at once
+    if (here == EMULATED_PAGEABLE && !captured) { // copied at once
         auto taken = std::make_shared<std::vector<unsigned char>>((const unsigned char *)from, (const unsigned char *)from + bytes);
         work = [=]() { memcpy(to, taken->data(), bytes); };
     }
     const cudaError_t error = emulated_queue(s, work);
-    if (error == cudaSuccess && there == EMULATED_PAGEABLE && s && !captured) run_until(s, UINT64_MAX); // returns when it is there
+    if (error == cudaSuccess && there == EMULATED_PAGEABLE && s && !captured) run_until(s, UINT64_MAX); // returns after the copy
     return emulated_error(error == cudaSuccess ? emulated_alive() : error);
 }
 

@@ -111,7 +111,7 @@ struct product {
     const float *a, *b;
 };
 
-// An operand with more than tf32's bits: the device would cut them off, a bias that nobody asked for. NaNs keep theirs.
+// An operand with more bits than tf32: the device would truncate them, which would give a bias. NaNs keep theirs.
 static double operand(float x, const char *which, int lane)
 {
     if ((__float_as_uint(x) & 0x1fffu) && x == x)
@@ -119,7 +119,7 @@ static double operand(float x, const char *which, int lane)
     return (double)x;
 }
 
-// Most of the time of a test under sanitizers would be spent here, where nothing can go wrong.
+// Tests under sanitizers would spend most of their time here, in code that has no memory accesses to check.
 __attribute__((no_sanitize("address"), no_sanitize("undefined"))) static void add_product(double (&C)[16][8], const double (&A)[16][8],
                                                                                           const double (&B)[8][8])
 {
@@ -165,7 +165,7 @@ struct copy {
 };
 
 struct copies {
-    std::vector<copy> list; // from `done` on they are under way
+    std::vector<copy> list; // from `done` on they are pending
     size_t done;
     unsigned groups; // committed
 };
@@ -186,12 +186,13 @@ void emulated_copy_async(void *shared, const void *global, int bytes, const char
     const size_t n = (size_t)bytes;
     size_t left;
     if (bytes != 4 && bytes != 8 && bytes != 16) emulated_fail("%s:%d: an asynchronous copy of %d bytes", file, line, bytes);
-    if (!emulated_in_shared(shared, n)) emulated_fail("%s:%d: an asynchronous copy to where no shared memory is", file, line);
+    if (!emulated_in_shared(shared, n))
+        emulated_fail("%s:%d: an asynchronous copy to an address outside shared memory", file, line);
     if (emulated_where(global, &left) == EMULATED_PAGEABLE || left < n) {
         emulated_fail("%s:%d: an asynchronous copy of %d bytes from %p, not memory of the device", file, line, bytes, global);
     }
     if (((uintptr_t)shared | (uintptr_t)global) & (n - 1))
-        emulated_fail("%s:%d: a copy of %d bytes that is not aligned to as many", file, line, bytes);
+        emulated_fail("%s:%d: a copy of %d bytes that is not aligned to its size", file, line, bytes);
     copies *c = &of_thread[emulated_thread_number()];
     memset(shared, EMULATED_POISON, n);
     c->list.push_back({(unsigned char *)shared, (const unsigned char *)global, bytes, c->groups});

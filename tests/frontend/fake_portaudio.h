@@ -1,5 +1,5 @@
 /*
- * fake_portaudio.h - a PortAudio of the test's own behind frontend/portaudio.h: devices from a table, streams that the test feeds,
+ * fake_portaudio.h - a fake PortAudio for frontend/portaudio.h: devices from a table, streams that the test feeds,
  * and every refusal that a real one may meet with.
  *
  *   fake_devices(table, n, default_index);          // from then on it is in the place of the library
@@ -7,7 +7,7 @@
  *   fake_give(samples, frames, 0);                  // what the sound system's thread would do
  *   fake_end();                                     // the device is gone
  *
- * `fake` holds what it was asked for and what it is to answer. One stream at a time.
+ * `fake` holds the requests it got and the answers it gives. One stream at a time.
  */
 #ifndef LIN_TESTS_FRONTEND_FAKE_PORTAUDIO_H
 #define LIN_TESTS_FRONTEND_FAKE_PORTAUDIO_H
@@ -35,7 +35,7 @@ static struct {
     sem_t *open_waits, *closing_waits; // NULL: it does not hang
     int inactive;
     double latency_s, delay_s; // of the stream; from the end of a block to its callback
-    // What it was asked for.
+    // The requests it got.
     int initialized, opened, started, closed, channels, device;
     double rate_hz, suggested_s;
     PaStreamCallback *callback;

@@ -34,7 +34,7 @@ SUPPORT lin_microphone_options named(const char *device)
     return options;
 }
 
-// Standard error in a file of the test's own; what it holds.
+// Redirects standard error to a file of the test, and reads it.
 SUPPORT int to_file(const char *path)
 {
     const int file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);

@@ -56,7 +56,7 @@ SUPPORT const char *write_bytes(const char *name, const void *bytes, size_t n)
     do {                                                                                                                           \
         (err).message[0] = 0;                                                                                                      \
         ck_assert_int_eq((call), (wanted));                                                                                        \
-        ck_assert_msg(strstr((err).message, (text)) != NULL, "'%s' does not say '%s'", (err).message, (text));                     \
+        ck_assert_msg(strstr((err).message, (text)) != NULL, "'%s' does not contain '%s'", (err).message, (text));                 \
     } while (0)
 
 #endif

@@ -12,7 +12,7 @@
 enum { N = 5000 };
 
 #ifdef TEST_ASAN
-// libsndfile 1.2.0 forgets a vorbis_info when an Ogg header is damaged.
+// libsndfile 1.2.0 leaks a vorbis_info if an Ogg header is damaged.
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void) { return "leak:vorbis_info_init\n"; }
 #endif
@@ -45,7 +45,7 @@ static const char *write_sound(const char *name, int format, int rate, int chann
     return path;
 }
 
-// The start of a WAV file whose sizes say what they like.
+// The start of a WAV file with arbitrary sizes.
 static size_t wav_header(unsigned char *b, int format, int rate, int channels, int bits, uint32_t data_bytes)
 {
     uint32_t fields[] = {36 + data_bytes,
@@ -194,7 +194,7 @@ START_TEST(pipe_of_raw_samples)
     lin_audio *a;
     int fds[2];
     ck_assert_int_eq(pipe(fds), 0);
-    // A descriptor that would not block must not be taken for the end.
+    // "Would block" from a non-blocking descriptor is not the end.
     fcntl(fds[0], F_SETFL, O_NONBLOCK);
     writer w = {fds[1], bytes, sizeof bytes};
     pthread_t thread;
@@ -269,7 +269,7 @@ START_TEST(formats_through_pipes)
 }
 END_TEST
 
-// A WAV file in the making: what was written is there before the rest is.
+// A WAV file that is still being written: its first part can be read before the rest exists.
 START_TEST(wav_in_a_pipe_is_live)
 {
     unsigned char b[44 + 2000] = {0};
@@ -295,7 +295,7 @@ START_TEST(wav_in_a_pipe_is_live)
     ck_assert_str_eq(lin_audio_info(a)->warning, "");
     lin_audio_close(a);
     close(fds[0]);
-    // One that says how long it is ends there, or is told to lack something.
+    // A file with a declared length ends there, or is reported as truncated.
     lin_audio_format is;
     wav_header(b, 1, 16000, 1, 16, 200);
     ck_assert_int_eq(through_pipe(b, sizeof b, 1, x, 2000, &is, &err), 100);
@@ -333,7 +333,7 @@ START_TEST(pipes_of_other_things)
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         ck_assert_int_eq(through_pipe(others[i].bytes, others[i].n, 1, x, 6000, &is, &err), -1);
         ck_assert_msg(err.status == LIN_FORMAT && strstr(err.message, others[i].says), "%s", err.message);
-        ck_assert_int_ge(through_pipe(others[i].bytes, others[i].n, 2, x, 6000, &is, &err), 3); // where they are told to be samples
+        ck_assert_int_ge(through_pipe(others[i].bytes, others[i].n, 2, x, 6000, &is, &err), 3); // declared to be headerless samples
     }
     for (size_t i = 0; i < sizeof b; i++) b[i] = (unsigned char)lin_random_bits(9, i);
     ck_assert_int_eq(through_pipe(b, sizeof b, 1, x, 6000, &is, &err), -1);
@@ -363,7 +363,7 @@ static void refused(const char *path, const lin_pcm_format *raw, lin_status want
         ck_assert_ptr_null(a);
     }
     ck_assert_msg(status == wanted, "%s: %s, '%s'", path, lin_status_name(status), err.message);
-    ck_assert_msg(strstr(err.message, text) != NULL, "'%s' does not say '%s'", err.message, text);
+    ck_assert_msg(strstr(err.message, text) != NULL, "'%s' does not contain '%s'", err.message, text);
     ck_assert_msg(strstr(err.message, strcmp(path, "-") == 0 ? "standard input" : path) != NULL, "'%s' names no file", err.message);
     ck_assert_uint_eq(lin_memory_live(), live);
     int again = dup(0);
@@ -371,7 +371,7 @@ static void refused(const char *path, const lin_pcm_format *raw, lin_status want
     ck_assert_msg(fd == again, "%s: a descriptor was left open, or one too many closed", path);
 }
 
-// Files through a named pipe, which cannot seek, and whose writer may be gone before the first byte is read.
+// Files through a named pipe, which cannot seek, and whose writer may have exited before the first byte is read.
 static void *write_to_pipe(void *context)
 {
     writer *w = context;
@@ -483,7 +483,7 @@ START_TEST(samples_that_are_no_sound)
 }
 END_TEST
 
-// What is there is read, and what is not is told.
+// Existing sound is read, and missing sound is reported.
 static void reported(const char *path, int at_least, int at_most, const char *text)
 {
     static float x[2 * N];
@@ -493,7 +493,8 @@ static void reported(const char *path, int at_least, int at_most, const char *te
     assert_ok(lin_audio_open(path, NULL, &a, &err), err);
     int n = read_all(a, x, 2 * N, &info, &err);
     ck_assert_msg(n >= at_least && n <= at_most, "%s: %d frames, %s", path, n, err.message);
-    if (text) ck_assert_msg(strstr(info.warning, text) && strstr(info.warning, path), "'%s' does not say '%s'", info.warning, text);
+    if (text)
+        ck_assert_msg(strstr(info.warning, text) && strstr(info.warning, path), "'%s' does not contain '%s'", info.warning, text);
     else ck_assert_str_eq(info.warning, "");
     ck_assert_int_eq(info.incomplete, text != NULL);
 }
@@ -508,7 +509,7 @@ START_TEST(lying_and_broken_files)
     reported(write_bytes("liar.wav", b, 44 + 600), 300, 300, "is truncated: it ends after 0.019 s; its header gives 3.125 s");
     wav_header(b, 1, 16000, 1, 16, 601);
     reported(write_bytes("odd.wav", b, 44 + 600), 300, 300, "is truncated");
-    // A length that a program writing to a pipe could not know is no lie.
+    // A length that a program writing to a pipe cannot know is not an error.
     const uint32_t unknown[] = {0x7fffffff, 0x7ffff000, 0xffffffff};
     for (int k = 0; k < 3; k++) {
         wav_header(b, 1, 16000, 1, 16, unknown[k]);
@@ -520,7 +521,7 @@ START_TEST(lying_and_broken_files)
     reported(write_bytes("cut.aiff", b, n / 2), N / 3, N / 2, "is truncated");
     n = load(write_sound("a.au", SF_FORMAT_AU | SF_FORMAT_PCM_16, 16000, 1, x, N), b, sizeof b);
     reported(write_bytes("cut.au", b, n / 2), N / 3, N / 2, "is truncated");
-    // Half of a file, in every format that says how long it is, or is made of pages that do.
+    // Half of a file, in every format that declares its length or consists of pages that do.
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
         SF_INFO info = {.samplerate = formats[i].rate, .channels = 1, .format = formats[i].format};
         if (!sf_format_check(&info) || strstr(formats[i].name, ".sph") || strstr(formats[i].name, ".mp3")) continue;
@@ -529,7 +530,7 @@ START_TEST(lying_and_broken_files)
         lin_audio_format is;
         static float y[4 * N];
         lin_error err = {0};
-        // Of some libsndfile says so itself.
+        // For some of them libsndfile itself reports it.
         if (lin_audio_open(write_bytes("half", b, n / 2), NULL, &a, &err) != LIN_OK) {
             ck_assert_msg(err.status == LIN_FORMAT, "%s: %s", formats[i].name, err.message);
             continue;
@@ -543,7 +544,7 @@ START_TEST(lying_and_broken_files)
 }
 END_TEST
 
-// Random damage in the header and body: whatever libsndfile makes of it, we come back with a status, and nothing leaks.
+// Random damage in the header and body: the functions return a status for any behaviour of libsndfile, and nothing leaks.
 START_TEST(flipped_bytes)
 {
     static float x[N], y[64 * 1000];
@@ -592,7 +593,7 @@ START_TEST(standard_input)
     ck_assert_float_eq(x[7], 2100.0f / 32768);
     ck_assert_int_eq(info.rate_hz, 16000);
     ck_assert_msg(strstr(info.notice, "the format of standard input is not recognised") != NULL, "%s", info.notice);
-    // A file is what its bytes say.
+    // The format of a file is found from its bytes.
     unsigned char b[200] = {0};
     wav_header(b, 1, 16000, 1, 16, 156);
     int wav = open(write_bytes("in.wav", b, 200), O_RDONLY);
@@ -600,13 +601,13 @@ START_TEST(standard_input)
     assert_ok(lin_audio_open("-", NULL, &a, &err), err);
     ck_assert_int_eq(read_all(a, x, 200, &info, &err), 78);
     ck_assert_str_eq(info.notice, "");
-    // Unless it is said that it has no header.
+    // Unless it is declared to have no header.
     lin_pcm_format raw = lin_pcm_default();
     lseek(wav, 0, SEEK_SET);
     assert_ok(lin_audio_open("-", &raw, &a, &err), err);
     ck_assert_int_eq(read_all(a, x, 200, &info, &err), 100);
     ck_assert_msg(strstr(info.warning, "standard input begins like a WAV file") != NULL, "%s", info.warning);
-    // It begins where its descriptor stands.
+    // Reading begins at the descriptor's offset.
     char junk[300] = "junk";
     memcpy(junk + 100, b, 200);
     int later = open(write_bytes("later.wav", junk, 300), O_RDONLY);
@@ -695,7 +696,7 @@ END_TEST
 
 int main(void)
 {
-    setenv("LINNET_FFMPEG", "", 1); // nothing here depends on what is installed
+    setenv("LINNET_FFMPEG", "", 1); // nothing here depends on installed programs
     Suite *suite = suite_create("frontend/audio");
     TCase *cases = tcase_create("audio");
     tcase_set_timeout(cases, 60);

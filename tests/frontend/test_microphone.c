@@ -13,7 +13,7 @@ static const fake_device desk[] = {
     {"USB Studio: Eight (hw:3,0)", 8, 0, 96000}, {"default", 32, 0, 44100}, {"system", 2, 1, 22050}};
 enum { N_DESK = sizeof desk / sizeof *desk };
 
-// The C library's allocations. Where a sanitizer has taken malloc over, nothing is counted.
+// Counts the C library's allocations. If a sanitizer replaces malloc, nothing is counted.
 static atomic_ulong n_mallocs;
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__GLIBC__)
@@ -196,7 +196,7 @@ START_TEST(a_rate_that_is_none)
     ck_assert(fake.rate_hz == 48000 && fake.channels == 1);
     ck_assert_int_eq(lin_microphone_format_of(mic)->rate_hz, 48000);
     lin_microphone_close(mic, NULL);
-    // What was asked for is not replaced.
+    // A rate given in the options is not replaced.
     options.rate_hz = 12345;
     fake_devices(desk, N_DESK, 4);
     fake.open[0] = paInvalidSampleRate;
@@ -215,7 +215,7 @@ START_TEST(a_rate_that_is_none)
 }
 END_TEST
 
-// Nothing absurd is asked of PortAudio.
+// PortAudio gets no rate outside the limits.
 START_TEST(rates_beyond_reason)
 {
     static const fake_device odd[] = {{"hi-res", 2, 0, 384000}, {"liar", 2, 0, 1e9}, {"many", 2000, 0, 48000}};
@@ -467,7 +467,7 @@ START_TEST(waiting)
     begin = lin_now();
     assert_ok(lin_microphone_read(mic, y, 20, 60, &n, &err), err);
     ck_assert_msg(n == 0 && lin_now() - begin >= 0.06, "%d frames after %g s", n, lin_now() - begin);
-    // What comes ends the wait at once, however long it was to be: at the best of a few times, on a machine that does other things.
+    // New sound ends any wait at once: the best of a few tries, because the machine may be busy.
     for (int timeout = -1; timeout <= 60000; timeout += 60001) {
         double shortest = 60;
         for (int i = 0; i < 5; i++) {
@@ -516,7 +516,7 @@ START_TEST(stalled_and_back)
     lin_microphone_report_now(mic, &report);
     ck_assert_int_eq(report.state, LIN_MICROPHONE_RUNS);
     lin_microphone_close(mic, NULL);
-    // It may be asked never to say so.
+    // Reports of a stall can be disabled.
     options.stall_ms = 0;
     mic = open_with(options);
     assert_ok(lin_microphone_read(mic, y, 20, 300, &n, &err), err);
@@ -533,7 +533,7 @@ START_TEST(lost)
     lin_microphone *mic = open_desk();
     fake_give(x, 10, 0);
     fake_end();
-    // What was heard before is given first.
+    // Sound recorded before is read first.
     assert_ok(lin_microphone_read(mic, y, 6, 1000, &n, &err), err);
     ck_assert_int_eq(n, 6);
     assert_ok(lin_microphone_read(mic, y, 6, 1000, &n, &err), err);
@@ -594,7 +594,7 @@ static void *give_on(void *context)
     return NULL;
 }
 
-// For ThreadSanitizer: the callback, the reader and whoever asks for a report, each on a thread of its own.
+// For ThreadSanitizer: the callback, the reader and the requests for a report each run on a thread of their own.
 static void *ask_on(void *mic)
 {
     lin_microphone_report report;
@@ -714,7 +714,7 @@ START_TEST(a_sound_system_that_hangs)
     assert_fails(lin_portaudio_run(wait_long, note_undo, &forever, 50, &hangs, &err), LIN_IO, err, "still does not respond");
     ck_assert_int_eq(hangs, 0);
     ck_assert_int_eq(undone_with, LIN_STOPPED);
-    // It comes back: what was left behind is undone, and it serves again.
+    // It responds again: the unfinished work is undone, and new requests are served.
     sem_post(&forever);
     sem_wait(&undone);
     ck_assert_int_eq(undone_with, LIN_OK);

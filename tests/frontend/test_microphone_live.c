@@ -1,5 +1,5 @@
 // The microphone through the real PortAudio, in real time, from PulseAudio's virtual microphone (tests/app/virtual_mic.sh).
-// Skipped, and said so, where that cannot start.
+// If that server cannot start, the test is skipped, with a message.
 #include <dlfcn.h>
 #include <stdlib.h>
 
@@ -41,7 +41,7 @@ static void assert_silent(void)
 
 static const int rates[] = {16000, 44100, 48000};
 
-// Plays half a second of noise and looks for it in what is heard. 1 if every sample of it came, in one piece, with the very bits.
+// Plays half a second of noise and searches for it in the recording. 1 if every sample is there, contiguous, with the same bits.
 static int heard_what_was_played(int rate, uint64_t seed, char *why, size_t capacity)
 {
     enum { MOST = 24000, ROOM = 6 * 48000 };
@@ -70,7 +70,7 @@ static int heard_what_was_played(int rate, uint64_t seed, char *why, size_t capa
     ck_assert_int_eq(report.captured, report.read + report.waiting + report.dropped);
     ck_assert_int_eq(report.dropped, 0);
     if (at + length > total) {
-        snprintf(why, capacity, "%d Hz: %d frames heard, sound from %d on, of %d", rate, total, at, length);
+        snprintf(why, capacity, "%d Hz: %d frames recorded, sound from %d on, of %d", rate, total, at, length);
         return 0;
     }
     for (int i = 0; i < length; i++) {
@@ -113,7 +113,7 @@ START_TEST(a_list)
     assert_fails(lin_microphone_open(&options, &mic, &err), LIN_INVALID, err,
                  "no microphone has \"no such device\" in its name; devices: ");
     ck_assert_msg(strstr(err.message, "default") != NULL, "%s", err.message);
-    // ALSA says nothing any more, on whatever thread.
+    // ALSA prints nothing after that, on any thread.
     int (*open_pcm)(void **, const char *, int, int);
     void *pcm, *alsa = dlopen("libasound.so.2", RTLD_NOW | RTLD_NOLOAD), *symbol = alsa ? dlsym(alsa, "snd_pcm_open") : NULL;
     ck_assert_ptr_nonnull(symbol);
@@ -138,13 +138,13 @@ START_TEST(the_ring_overflows)
     lin_microphone_report_now(mic, &report);
     ck_assert_int_eq(report.waiting, 512);
     ck_assert_msg(report.dropped > 4000, "only %lld frames were dropped", (long long)report.dropped);
-    // It goes on where there is room again.
+    // It continues when there is room again.
     assert_ok(lin_microphone_read(mic, y, 2048, 0, &n, &err), err);
     ck_assert_int_eq(n, 512);
     assert_ok(lin_microphone_read(mic, y, 2048, 4000, &n, &err), err);
     ck_assert_int_gt(n, 0);
     lin_microphone_close(mic, &report);
-    // The callback's own counters are read one after the other, but nobody writes them any more.
+    // The callback's counters are read one after the other, but no thread writes them now.
     ck_assert_int_ge(report.captured, report.read + report.dropped);
     ck_assert_int_eq(report.state, LIN_MICROPHONE_RUNS);
     assert_silent();

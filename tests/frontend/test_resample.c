@@ -6,7 +6,7 @@ static const double rates[] = {4000, 8000, 11025, 12345, 17600, 22050, 32000, 44
 
 enum { N_RATES = sizeof rates / sizeof rates[0] };
 
-// The C library's allocations, libsoxr's too. Where a sanitizer has taken malloc over, nothing is counted.
+// Counts the C library's allocations, libsoxr's too. If a sanitizer replaces malloc, nothing is counted.
 static unsigned long n_mallocs;
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__GLIBC__)
@@ -106,7 +106,7 @@ static void keep_tone(double rate, double hz)
 START_TEST(tone_is_kept)
 {
     keep_tone(rates[_i], 1000);
-    keep_tone(rates[_i], 50 * floor(0.9 * fmin(rates[_i], 16000) / 100)); // whole periods in what is looked at
+    keep_tone(rates[_i], 50 * floor(0.9 * fmin(rates[_i], 16000) / 100)); // whole periods in the measured part
 }
 END_TEST
 

@@ -65,7 +65,7 @@ START_TEST(full_and_empty)
 }
 END_TEST
 
-// The queue that is obviously right: every frame that was ever taken in, in order. A sample tells its frame and channel.
+// An obviously correct queue: every frame ever written, in order. A sample encodes its frame and channel.
 START_TEST(behaves_like_a_queue)
 {
     static const int widths[] = {1, 2, 3, 64};
@@ -135,7 +135,7 @@ static void *send(void *context)
             // Room that was seen by the producer is a promise.
             if (lin_ring_write(s->ring, block, n) != n) break;
         } else {
-            // However the threads are scheduled, some of the second half is heard.
+            // For any scheduling of the threads, some of the second half is read.
             while (sent >= TOTAL / 2 && !heard && lin_ring_writable(s->ring) == 0) sched_yield();
             heard |= sent >= TOTAL / 2;
             lin_ring_write(s->ring, block, n);
@@ -157,9 +157,9 @@ static void with_two_threads(int patient)
     ck_assert_int_eq(pthread_create(&thread, NULL, send, &s), 0);
     while (!patient && lin_ring_dropped(s.ring) == 0) sched_yield(); // and some of the first is lost
     for (uint64_t i = 0;; i++) {
-        // Asked before reading: what was sent before the end is read after it.
+        // Checked before reading: frames written before the end are read after it.
         const int done = atomic_load(&s.done);
-        // Not always asked how many there are: reading must see to it alone that the frames are there with their number.
+        // The count is not always queried first: reading alone must ensure that the frames are visible with their number.
         const size_t promised = i % 4 == 0 ? lin_ring_readable(s.ring) : 0, most = 1 + lin_random_below(6, i, 300);
         const size_t n = lin_ring_read(s.ring, block, most);
         test_require(n <= most && promised <= 512 && (n == most || n >= promised), "%zu were promised, %zu given", promised, n);

@@ -1,4 +1,4 @@
-// Features put away and taken up again: any cut gives the bits of no cut, at every rate; what is no state is refused.
+// Saving and loading features: any cut gives the same bits as no cut, at every rate; bytes that are not a state are refused.
 #include "frontend/resample.h"
 #include "frontend/source.h"
 #include "tests/frontend/support.h"
@@ -32,7 +32,8 @@ static int finish(lin_extractor *f, float *frames, int capacity)
     return got;
 }
 
-// A state of f in another extractor, which remembers where `again`. Without the past it is reminded from x, n frames taken in.
+// Loads the state of f into another extractor, which keeps its past if `again`. Without the past, adds it from x, n frames so
+// far.
 static lin_extractor *move(lin_extractor *f, int rate, int channels, int channel, int past, int again, const float *x, int n)
 {
     const size_t bytes = lin_extractor_state_bytes(f, past);
@@ -44,7 +45,7 @@ static lin_extractor *move(lin_extractor *f, int rate, int channels, int channel
     assert_ok(lin_extractor_load(f, state, bytes, &err), err);
     test_buffer_free(state);
     const int lacking = (int)lin_extractor_missing_past(f);
-    ck_assert_msg(past || rate == 16000 ? lacking == 0 : lacking > 0 && lacking <= n, "%d of %d samples lack", lacking, n);
+    ck_assert_msg(past || rate == 16000 ? lacking == 0 : lacking > 0 && lacking <= n, "%d of %d samples missing", lacking, n);
     for (int at = n - lacking; at < n;) {
         const int take = n - at < 3000 ? n - at : 3000;
         assert_ok(lin_extractor_add_past(f, x + (size_t)at * (size_t)channels, take, &err), err);
@@ -107,7 +108,7 @@ START_TEST(any_cut_of_several_channels)
 }
 END_TEST
 
-// Wherever the blocks of 5 ms and those of libsoxr stand, a state can be saved, and is tried.
+// For any positions of the blocks of 5 ms and of libsoxr's blocks, a state can be saved, and saving checks it.
 START_TEST(it_can_be_saved_at_any_moment)
 {
     enum { RATE = 22050, N = 8 * RATE };
@@ -231,7 +232,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("frontend/away");
+    Suite *s = suite_create("frontend/save");
     TCase *t = tcase_create("all");
     tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, any_cut_gives_the_same_bits, 0, N_RATES);

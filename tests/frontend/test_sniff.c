@@ -1,4 +1,4 @@
-// What bytes are, by their beginning: nothing is taken for a file that is not one, and the header of a WAV file wherever it is cut.
+// Detecting formats from first bytes: nothing is taken for a file that is not one, and the header of a WAV file cut at any byte.
 #include "frontend/sniff.h"
 
 #include "tests/frontend/support.h"
@@ -17,7 +17,7 @@ START_TEST(signatures)
         {"RF64\0\0\0\0WAVE", 12, LIN_SNIFF_SNDFILE, "a WAV file"},
         {"FORM\0\0\0\0AIFF", 12, LIN_SNIFF_SNDFILE, "an AIFF file"},
         {"RIFF\0\0\0\0AVI ", 12, LIN_SNIFF_MEDIA, "an AVI file"},
-        {"\1\2\3\4\5\6\7\10WAVE", 12, LIN_SNIFF_UNKNOWN, ""}, // the word alone says nothing
+        {"\1\2\3\4\5\6\7\10WAVE", 12, LIN_SNIFF_UNKNOWN, ""}, // the word alone is no signature
         {"fLaC", 4, LIN_SNIFF_SNDFILE, "a FLAC file"},
         {"\0\0\0\30ftypM4A ", 12, LIN_SNIFF_MEDIA, "an MPEG-4 file (m4a, mp4, mov)"},
         {"\x1a\x45\xdf\xa3", 4, LIN_SNIFF_MEDIA, "a Matroska file (webm, mkv)"},
@@ -63,7 +63,7 @@ START_TEST(frames_without_a_file)
 }
 END_TEST
 
-// Headerless sound of any loudness is never taken for a file, nor for noise unless it is.
+// Headerless sound of any loudness is never taken for a file, and is taken for noise only if it is noise.
 START_TEST(samples_are_no_file)
 {
     static int16_t x[1024];

@@ -73,7 +73,7 @@ static double level_of(const float *frames, int T, int *loudest)
     return best;
 }
 
-// The same tone at any rate comes out in the same bin at the same level.
+// The same tone at any rate gives the same level in the same bin.
 START_TEST(tone_at_every_rate)
 {
     static float x[192000];
@@ -256,7 +256,7 @@ START_TEST(live_pipe)
     pthread_join(thread, NULL);
     close(fds[0]);
     ck_assert_int_eq(done, T);
-    ck_assert_int_gt(reads, 3); // frames come before the end
+    ck_assert_int_gt(reads, 3); // frames are returned before the end
     ck_assert_int_eq(memcmp(frames, want, (size_t)T * D * sizeof(float)), 0);
     lin_free(want);
 }

@@ -1,17 +1,17 @@
 /*
- * ops_cases.h - the cases that every backend of kernels/ops.h is put through, against lin_ops_ref().
+ * ops_cases.h - the test cases for every backend of kernels/ops.h, against lin_ops_ref().
  *
  *   ops_options options = {.n_threads = 2, .tolerance = 1, .bit_exact = 1};
  *   ops_digest digests[OPS_MAX_CASES];
  *   int n = ops_run_cases(lin_ops_cpu(), &options, digests);
  *
  * Inputs are random floats, the same for every backend and widened to double for ref/. Outputs are poisoned with NaN before each
- * call, everything that an operation may not write is watched (guards around every buffer, inputs compared afterwards), and each
- * output goes into a digest of its case, so that two runs, say with 1 and 3 threads, can be compared bit by bit.
- * Buffers other than packed weights start one element off the 64-byte line: only packed weights are promised to be aligned.
- * All that an operation reads or writes lies in such buffers, none on the stack, so that a GPU can be put through the same cases
- * where test_allocate of tests/support.h hands out memory that it reaches. Before a result is read, or an input changed, ops_done
- * must have been called; the checks do so themselves.
+ * call, and everything that an operation may not write is checked (guards around every buffer, inputs compared afterwards). Each
+ * output enters a digest of its case, so that two runs, for example with 1 and 3 threads, can be compared bit by bit.
+ * Buffers other than packed weights start one element off the 64-byte line: only packed weights are required to be aligned.
+ * All data that an operation reads or writes are in such buffers, none on the stack, so that the same cases can run on a GPU
+ * if test_allocate of tests/support.h returns memory that the GPU can access. ops_done must be called before a result is read or
+ * an input changed; the checks do so themselves.
  * The cases themselves: ops_cases_layers.c, ops_cases_sequence.c, ops_cases_training.c and ops_cases_streams.c.
  */
 #ifndef LIN_TESTS_KERNELS_OPS_CASES_H

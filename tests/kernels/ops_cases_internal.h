@@ -1,5 +1,5 @@
 /*
- * ops_cases_internal.h - what the cases of ops_cases.h share: the state of a run, operands in both precisions, how they are compared.
+ * ops_cases_internal.h - shared by the cases of ops_cases.h: the state of a run, operands in both precisions, their comparison.
  *
  * A case draws shapes, makes operands with ops_in, ops_out, ops_inout and ops_block, calls the operation of c->ops on the floats and
  * that of c->ref on the doubles, compares with ops_check, and ends each shape with ops_end.
@@ -11,7 +11,7 @@
 
 enum { OPS_MAX_BUFFERS = 64, OPS_MAX_BLOCKS = 256 };
 
-/* One operand in both precisions. f is what the backend sees, d what ref/ sees. */
+/* One operand in both precisions: f for the backend, d for ref/. */
 typedef struct pair {
     float *f;
     double *d;
@@ -30,7 +30,7 @@ typedef struct ops_context {
     pair buffers[OPS_MAX_BUFFERS];
     int is_input[OPS_MAX_BUFFERS];
     int n_buffers;
-    void *blocks[OPS_MAX_BLOCKS], *copies[OPS_MAX_BLOCKS]; /* a copy of what may not change, or NULL */
+    void *blocks[OPS_MAX_BLOCKS], *copies[OPS_MAX_BLOCKS]; /* a copy of constant data, or NULL */
     size_t block_bytes[OPS_MAX_BLOCKS];
     int n_blocks;
     unsigned thinned;
@@ -47,10 +47,11 @@ int ops_pick(ops_context *c, int lo, int hi);
 
 LIN_PRINTF(2, 3) void ops_say(ops_context *c, const char *fmt, ...);
 
-/* All that was asked of the backend is done, and it went well. */
+/* Finishes all operations of the backend and checks that none failed. */
 void ops_done(ops_context *c);
 
-/* Whether this shape is left out: in quick runs all but every n-th, otherwise none. n is prime: all kinds have their turn. */
+/* Whether this shape is skipped: in quick runs all but every n-th, otherwise none. n is prime, so that every kind is run at
+ * times. */
 int ops_thin(ops_context *c, unsigned n);
 
 /* How far an operand is off the 64-byte line, if it is not `usual`. */
@@ -65,20 +66,21 @@ pair ops_out(ops_context *c, size_t n);
 /* An operand that is read and written. */
 pair ops_inout(ops_context *c, size_t n, double lo, double hi);
 
-/* An array that is no operand in two precisions (offsets, labels, keys, tables of pointers), where the backend reaches it. With
- * `from`, a copy of that, which may not change; else poisoned, to be written. Lives until ops_end. */
+/* An array that is not an operand in two precisions (offsets, labels, keys, tables of pointers), in memory that the backend can
+ * access. With `from`, a copy of it, which may not change; else poisoned, to be written. Valid until ops_end. */
 void *ops_block(ops_context *c, size_t count, size_t size, const void *from);
 
-/* A dropout with its key where the backend reaches it. */
+/* A dropout with its key in memory that the backend can access. */
 lin_dropout ops_dropout(ops_context *c, double p);
 
-/* Packed weights, aligned as promised. The double side has room for any order. */
+/* Packed weights, aligned as required. The double side has room for any order. */
 pair ops_packed(ops_context *c, int n, int k);
 
-/* After changing an input by hand. */
+/* To be called after changing an input by hand. */
 void ops_widen(pair p);
 
-/* ---- judgement -------------------------------------------------------------------------------------------------------------- */
+/* ---- checks -----------------------------------------------------------------------------------------------------------------
+ * */
 
 void ops_digest_bytes(ops_context *c, const void *bytes, size_t n);
 
@@ -90,10 +92,10 @@ void ops_check(ops_context *c, const char *name, pair p, double tolerance);
 /* Two outputs of the backend that must be the same bits (or, without bit_exact, within the tolerance of each other). */
 void ops_check_same(ops_context *c, const char *name, const float *got, const float *want, size_t n, double tolerance);
 
-/* Looks at the blocks from `first` on and frees them. */
+/* Checks the blocks from `first` on and frees them. */
 void ops_end_blocks(ops_context *c, int first);
 
-/* The same with operands: guards, and what is only read. */
+/* The same for operands: checks guards and inputs. */
 void ops_end_buffers(ops_context *c, int first);
 
 /* Ends one shape. */

@@ -117,7 +117,7 @@ void ops_case_linear_rows(ops_context *c)
     }
 }
 
-/* Many matrices in one call are each alone, and what lies between them is let be. */
+/* Packing many matrices in one call gives the same as packing each alone, and does not write between them. */
 void ops_case_weights_pack(ops_context *c)
 {
     enum { N = 6 };
@@ -142,7 +142,7 @@ void ops_case_weights_pack(ops_context *c)
         memcpy(&want, &alone[i], sizeof want);
         test_require(got == want, "%s: element %zu is %g, alone %g", c->what, i, (double)packed[i], (double)alone[i]);
     }
-    for (int i = 0; i < 2 * N; i++) { // nothing of an item was forgotten: the products are right
+    for (int i = 0; i < 2 * N; i++) { // every part of an item was packed: the products are right
         int n = items[i].transposed ? items[i].k : items[i].n, k = items[i].transposed ? items[i].n : items[i].k;
         size_t end = items[i].to + c->ops->weight_size(n, k);
         pair x = ops_in(c, (size_t)(3 * k), -1, 1), y = ops_out(c, (size_t)(3 * n)), own = ops_packed(c, n, k);
@@ -153,7 +153,7 @@ void ops_case_weights_pack(ops_context *c)
         c->ref->linear_forward(c->ref_exec, y.d, x.d, own.d, NULL, 3, n, k, LIN_LINEAR);
         ops_check_scaled(c, "y", y, 2e-6, 1);
         size_t next = i + 1 < 2 * N ? items[i + 1].to : to;
-        for (; end < next; end++) test_require(isnan(packed[end]), "%s: the gap behind it was written", c->what);
+        for (; end < next; end++) test_require(isnan(packed[end]), "%s: the gap after it was written", c->what);
     }
     test_guards(packed, c->what);
     test_buffer_free(packed);
@@ -197,7 +197,7 @@ void ops_case_layer_norm(ops_context *c)
 {
     const int widths[] = {1, 2, 7, 16, 48, 100, 192, 193, 256, 300, 1020};
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
-        for (size_t r = 0; r < OPS_N_ROWS; r++) // two channels are often nearly equal, and what is left of them has few digits
+        for (size_t r = 0; r < OPS_N_ROWS; r++) // two channels are often nearly equal, and their difference has few digits
             if (!ops_thin(c, 5)) ops_norm_shape(c, ops_rows[r], widths[i], -2, 3, widths[i] == 2 ? 1e-4 : 2e-6);
     if (!c->options->quick) ops_norm_shape(c, 700, 192, -2, 3, 2e-6);
     ops_norm_shape(c, 17, 192, 99, 101, 1e-4); // E[x^2] - E[x]^2 would lose three digits more
@@ -223,7 +223,7 @@ void ops_case_layer_norm_rows(ops_context *c)
 
 static const double ops_rates[] = {0, 0.1, 0.5};
 
-/* The end of a block and the norm behind it, against ref/ and against the two operations it stands for. */
+/* The end of a block and the next norm, against ref/ and against the two operations that it combines. */
 static void ops_block_end_shape(ops_context *c, int rows, int C, double rate)
 {
     size_t n = (size_t)rows * (size_t)C, R = (size_t)rows, nc = (size_t)C;
@@ -260,7 +260,7 @@ void ops_case_block_end(ops_context *c)
     if (!c->options->quick) ops_block_end_shape(c, 700, 192, 0.1);
 }
 
-/* The gradient of that: what stands beside the block is added, and what goes into the block is dropped as its output was. */
+/* Its gradient: the gradient of the residual is added, and that of the block's output passes through the same dropout. */
 static void ops_block_end_backward_shape(ops_context *c, int rows, int C, double rate)
 {
     size_t n = (size_t)rows * (size_t)C, R = (size_t)rows, nc = (size_t)C;
@@ -350,7 +350,7 @@ void ops_case_elementwise(ops_context *c)
         }
 }
 
-/* The rule of ops_table.h worked out here from the random bits alone, and the share of what is kept. */
+/* The rule of ops_table.h computed here from the random bits, and the share of kept elements. */
 void ops_case_dropout_rule(ops_context *c)
 {
     const size_t N = c->options->quick ? 10003 : 100003;

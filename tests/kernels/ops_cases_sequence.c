@@ -1,7 +1,8 @@
-// Cases of ops_cases.h for the operations that look along an utterance: convolution, attention, CTC.
+// Cases of ops_cases.h for the operations along an utterance: convolution, attention, CTC.
 #include "tests/kernels/ops_cases_internal.h"
 
-/* ---- what convolution and attention share: a state per utterance carried from call to call ---------------------------------- */
+/* ---- shared by convolution and attention: a state per utterance, passed from call to call -----------------------------------
+ * */
 
 /* One call of the operation; carry may be NULL. */
 typedef void (*ops_carrying)(ops_context *c, const void *shape, float *y, const float *x, const lin_segments *segments,
@@ -35,7 +36,7 @@ static void ops_check_splits(ops_context *c, ops_carrying call, const void *shap
             int n = ops_pick(c, 0, longest);
             if (n > layout->lengths[b] - done[b]) n = layout->lengths[b] - done[b];
             lengths[b] = n;
-            // An utterance that lies whole in this call needs no state.
+            // An utterance that is complete in this call needs no state.
             some[b] = n == layout->lengths[b] && ops_pick(c, 0, 1) ? NULL : carry[b];
         }
         const int first_block = c->n_blocks;
@@ -279,7 +280,7 @@ void ops_case_log_softmax(ops_context *c)
                 c->ops->log_softmax(c->exec, y.f, x.f, rows, V);
                 c->ref->log_softmax(c->ref_exec, y.d, x.d, rows, V);
                 ops_check(c, "logp", y, 1e-6);
-                if (V == 1) // nothing but 0 can come out
+                if (V == 1) // the only possible value is 0
                     for (size_t i = 0; i < n; i++) ck_assert_msg(y.f[i] == 0, "%s: row %zu is %g", c->what, i, (double)y.f[i]);
                 memcpy(alias.f, x.f, n * sizeof *x.f);
                 c->ops->log_softmax(c->exec, alias.f, alias.f, rows, V);
@@ -389,7 +390,7 @@ void ops_case_ctc(ops_context *c)
     ops_ctc_shape(c, &longest, 41, 3, 0);
 }
 
-/* Very sure and very wrong: log-probabilities down to -1e4 and minus infinity. Nothing infinite or NaN may come out. */
+/* Very certain and very wrong: log-probabilities down to -1e4 and minus infinity. No result may be infinite or NaN. */
 void ops_case_ctc_extremes(ops_context *c)
 {
     for (int form = 0; form < 24; form++) {
@@ -422,7 +423,7 @@ void ops_case_ctc_extremes(ops_context *c)
     }
 }
 
-/* Utterances of more labels than frames: their labels are no labels at all, and those of the last one do not even exist. */
+/* Utterances of more labels than frames: their labels are invalid, and those of the last one do not even exist. */
 void ops_case_ctc_crowded(ops_context *c)
 {
     enum { B = 6, V = 9 };
@@ -448,7 +449,8 @@ void ops_case_ctc_crowded(ops_context *c)
     }
 }
 
-/* ---- a NaN is handed on, and to nobody else: training finds it in the loss and can name the utterance ----------------------- */
+/* ---- a NaN propagates only within its utterance: training finds it in the loss and can name the utterance --------------------
+ * */
 
 static void ops_check_nan(ops_context *c, const char *name, const float *y, int rows, int width, const int *expected)
 {

@@ -1,5 +1,5 @@
-// Cases of ops_cases.h for memory and order, and for what stands before and behind the network: features from
-// a cache, sound into features, what a stream keeps, greedy decoding.
+// Cases of ops_cases.h for memory and ordering, and for the operations before and after the network: features from
+// a cache, sound to features, the kept rows of streams, greedy decoding.
 #include "tests/kernels/ops_cases_internal.h"
 
 #include "base/memory.h"
@@ -32,7 +32,7 @@ void ops_case_memory(ops_context *c)
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
         size_t n = sizes[s];
         ops_say(c, "memory of %zu bytes", n);
-        // Ordinary memory, not a test_buffer, which may be such as a GPU reads when it comes to it.
+        // Ordinary memory, not a test_buffer, which may be memory that a GPU reads at a later time.
         unsigned char *random = lin_alloc(n, 1), *back = lin_alloc(n, 1), *zeros = lin_calloc(n, 1);
         ck_assert(random && back && zeros);
         for (size_t i = 0; i < n; i++) random[i] = (unsigned char)lin_random_bits(n, i);
@@ -44,7 +44,7 @@ void ops_case_memory(ops_context *c)
         ops_expect_bytes(c, "a new staging block", staged, zeros, n);
         ops->upload(c->exec, a, random, n);
         memcpy(back, random, n);
-        memset(random, 0xEE, n); // at once: upload has taken what it needs
+        memset(random, 0xEE, n); // at once: upload has read it
         ops->download(c->exec, random, a, n);
         ops_expect_bytes(c, "up and down", random, back, n);
         ops->copy(c->exec, b, a, n);
@@ -55,7 +55,7 @@ void ops_case_memory(ops_context *c)
         ops->upload(c->exec, b, staged, n);
         ops->fence(c->exec, LIN_FENCES - 1);
         ops->wait(c->exec, 0);
-        ops_expect_bytes(c, "fetched, before what came after the fence", fetched, back, n);
+        ops_expect_bytes(c, "fetched, before operations after the fence", fetched, back, n);
         ops->wait(c->exec, LIN_FENCES - 1);
         memset(staged, 0, n); // read by then
         ops->download(c->exec, random, b, n);
@@ -87,14 +87,14 @@ void ops_case_memory(ops_context *c)
 #ifndef TEST_ASAN // which ends the program at such a wish
     lin_error err = {0};
     void *block = &err;
-    ops_say(c, "more memory than there is");
-    ck_assert_msg(ops->memory_create(c->exec, SIZE_MAX / 4, &block, &err) == LIN_NO_MEMORY, "%s was given", c->what);
-    ck_assert_msg(err.message[0] != '\0', "%s: no word about it", c->what);
+    ops_say(c, "more memory than exists");
+    ck_assert_msg(ops->memory_create(c->exec, SIZE_MAX / 4, &block, &err) == LIN_NO_MEMORY, "%s was allocated", c->what);
+    ck_assert_msg(err.message[0] != '\0', "%s: no message", c->what);
 #endif
-    ops_done(c); // and nothing else is harmed
+    ops_done(c); // and nothing else is affected
 }
 
-/* What was captured runs again with the data, and the key of the dropout, that are there then. */
+/* A captured graph runs again with the data, and the key of the dropout, that are there at its launch. */
 void ops_case_graph(ops_context *c)
 {
     enum { N = 1001 };
@@ -206,7 +206,8 @@ void ops_case_gather(ops_context *c)
     if (!c->options->quick) ops_gather_shape(c, &longer, 40);
 }
 
-/* ---- what a stream keeps ---------------------------------------------------------------------------------------------------- */
+/* ---- the kept rows of streams ------------------------------------------------------------------------------------------------
+ * */
 
 /* Streams of numbered rows, cut into random pieces, each call keeping a random number of them for the next. */
 static void ops_carry_shape(ops_context *c, int B, int width, int most_kept, int most_new)
@@ -234,7 +235,7 @@ static void ops_carry_shape(ops_context *c, int B, int width, int most_kept, int
         }
         const int first_block = c->n_blocks;
         lin_segments in = ops_segments_of(c, fresh, B), out = ops_segments_of(c, rows, B);
-        in.rows += 3 * (call & 1); // rows of nobody
+        in.rows += 3 * (call & 1); // rows in no utterance
         out.rows += 5 * (call & 2);
         const int *have_list = ops_block(c, (size_t)B, sizeof *kept, kept),
                   *keep_list = ops_block(c, (size_t)B, sizeof *keep, keep);
@@ -343,10 +344,11 @@ void ops_case_fbank(ops_context *c)
     ops_fbank_shape(c, 400, 160, 512, 80, &longer);
 }
 
-/* ---- rows of nobody ---------------------------------------------------------------------------------------------------------- */
+/* ---- rows in no utterance ----------------------------------------------------------------------------------------------------
+ * */
 
-/* Where one graph serves batches of different sizes there are more rows than utterances own, with anything in them: those that are
- * owned are the same. */
+/* If one graph serves batches of different sizes, there are rows beyond those of all utterances, with arbitrary contents: the
+ * results of the other rows must not change. */
 static void ops_nobody_shape(ops_context *c, const ops_layout *layout, int more)
 {
     enum { H = 2, E = 16, C = H * E, K = 5, STATE = H * (E + 1) * E, TAIL = (K - 1) * C };
@@ -373,7 +375,7 @@ static void ops_nobody_shape(ops_context *c, const ops_layout *layout, int more)
         float *const *state_list = ops_block(c, (size_t)layout->B, sizeof **states, states[side]);
         float *const *tail_list = ops_block(c, (size_t)layout->B, sizeof **tails, tails[side]);
         for (size_t i = 0; i < y[side][0].n && i < rows * C; i++) y[side][0].f[i] = x.f[i];
-        ops_say(c, "%d rows and %d of nobody", own.rows, more * side);
+        ops_say(c, "%d rows and %d in no utterance", own.rows, more * side);
         ops->add_sinusoid(c->exec, y[side][0].f, s, C);
         ops->stack_frames(c->exec, y[side][1].f, x.f, bias.f, istd.f, s, s, C, 1, 1);
         ops->conv_forward(c->exec, y[side][2].f, x.f, w.f, bias.f, s, C, K, tail_list, 0);
@@ -410,7 +412,7 @@ static void ops_check_phone(ops_context *c, int b, const lin_phone *got, const l
                  (double)got->confidence, (double)want->confidence);
 }
 
-/* B streams in any of the slots, begun in all the ways a stream can begin, fed in pieces; against decoder/greedy. */
+/* B streams in any of the slots, started in all possible states, fed in parts; against decoder/greedy. */
 static void ops_greedy_shape(ops_context *c, int B, int V, int longest, int broken)
 {
     enum { CALLS = 6, SPARE = 3, SLOTS = OPS_MAX_B + SPARE };
@@ -426,7 +428,7 @@ static void ops_greedy_shape(ops_context *c, int B, int V, int longest, int brok
                 other = -1;
             }
         lin_greedy_reset(&streams[b], V, b % 2 ? 100000000000 : 0, 0);
-        if (b % 3 == 2) { // in the middle of speech, its phone given out
+        if (b % 3 == 2) { // in the middle of speech, its phone already returned
             streams[b].label = V > 1 ? 1 + b % (V - 1) : 0;
             lin_greedy_reset(&streams[b], V, 50, 1);
         }
@@ -444,7 +446,7 @@ static void ops_greedy_shape(ops_context *c, int B, int V, int longest, int brok
             fails[b] = broken && lengths[b] && ops_pick(c, 0, 2) == 0;
         }
         lin_segments segments = ops_segments_of(c, lengths, B);
-        segments.rows += 4 * (call & 1); // rows of nobody
+        segments.rows += 4 * (call & 1); // rows in no utterance
         pair logp = ops_in(c, (size_t)(segments.rows * V), -4, 0);
         for (size_t i = 0; i < logp.n; i++) logp.f[i] = roundf(logp.f[i]); // equal ones, and runs
         for (int b = 0; b < B; b++) {
@@ -455,7 +457,7 @@ static void ops_greedy_shape(ops_context *c, int B, int V, int longest, int brok
             if (form == 1) row[ops_pick(c, 0, V - 1)] = INFINITY;
             for (int v = 0; form == 2 && v < V; v++) row[v] = -INFINITY;
         }
-        for (int b = 0; b < B; b++) // some -infinity harms nobody
+        for (int b = 0; b < B; b++) // some -infinity is harmless
             if (lengths[b] && V > 2 && !fails[b]) logp.f[segments.offsets[b] * V + 1] = -INFINITY;
         ops_widen(logp);
         const int *slot_list = ops_block(c, (size_t)B, sizeof *now, now);
@@ -475,7 +477,7 @@ static void ops_greedy_shape(ops_context *c, int B, int V, int longest, int brok
             lin_status status =
                 now[b] < 0 ? LIN_OK
                            : lin_greedy_push(&streams[b], logp.f + segments.offsets[b] * V, lengths[b], want, 64, &n, NULL);
-            ck_assert_msg((status != LIN_OK) == (now[b] >= 0 && fails[b]), "%s: a test of stream %d went wrong", c->what, b);
+            ck_assert_msg((status != LIN_OK) == (now[b] >= 0 && fails[b]), "%s: a status of stream %d is wrong", c->what, b);
             if (status != LIN_OK) n = -1;
             test_require(counts[b] == n, "%s: %d phones of stream %d, expected %d", c->what, counts[b], b, n);
             test_require(counts_ref[b] == n, "%s: ref/ says %d phones of stream %d, expected %d", c->what, counts_ref[b], b, n);
@@ -494,7 +496,7 @@ static void ops_greedy_shape(ops_context *c, int B, int V, int longest, int brok
             if (n < 0 || now[b] < 0)
                 test_require(memcmp(got, &before[slots[b]], sizeof *got) == 0, "%s: the state of stream %d changed", c->what, b);
         }
-        for (int slot = 0; slot < SLOTS; slot++) { // slots of nobody
+        for (int slot = 0; slot < SLOTS; slot++) { // unused slots
             int used = 0;
             for (int b = 0; b < B; b++) used |= slots[b] == slot;
             test_require(used || memcmp(&runs[slot], &begin[slot], sizeof *runs) == 0, "%s: slot %d changed", c->what, slot);

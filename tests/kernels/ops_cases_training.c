@@ -1,4 +1,4 @@
-// Cases of ops_cases.h for what a training run does between its passes: the tally of losses, clipping, the
+// Cases of ops_cases.h for the operations of a training run between its passes: the tally of losses, clipping, the
 // optimiser.
 #include "tests/kernels/ops_cases_internal.h"
 
@@ -11,15 +11,15 @@ static void ops_check_tally(ops_context *c, const lin_tally *got, const lin_tall
                  "%s: bad is %d at %d, expected %d at %d", c->what, got->bad, got->bad_index, want->bad, want->bad_index);
     test_require(got->steps == want->steps, "%s: %lld steps, expected %lld", c->what, (long long)got->steps,
                  (long long)want->steps);
-    if (want->bad) return; // what a bad step leaves in the sums is nobody's affair
+    if (want->bad) return; // the sums after a bad step are undefined
     test_require(fabs(got->loss - want->loss) <= 1e-12 * fabs(want->loss), "%s: the loss is %.17g, expected %.17g", c->what,
                  got->loss, want->loss);
     test_require(fabs(got->norm - want->norm) <= 1e-12 * want->norm, "%s: the norm is %.17g, expected %.17g", c->what, got->norm,
                  want->norm);
 }
 
-/* B utterances of random length, the first of every five with more labels than frames and the loss of such; then a bad one or
- * none. */
+/* B utterances of random length, the first of every five with more labels than frames and the corresponding loss; then a bad one
+ * or none. */
 static void ops_tally_shape(ops_context *c, int B, double bad_loss, int bad_at)
 {
     int *lengths = test_buffer((size_t)B, sizeof *lengths), *counts = test_buffer((size_t)B + 1, sizeof *counts);
@@ -70,7 +70,7 @@ void ops_case_tally_losses(ops_context *c)
         ops_tally_shape(c, sizes[s], 0, -1);
         for (int i = 0; i < 5; i++) {
             if (ops_thin(c, 3)) continue;
-            ops_tally_shape(c, sizes[s], bad[i], sizes[s] - 1); // the last one, which may be one that is passed over
+            ops_tally_shape(c, sizes[s], bad[i], sizes[s] - 1); // the last one, which may be one that is skipped
             ops_tally_shape(c, sizes[s], bad[i], sizes[s] / 3);
         }
     }

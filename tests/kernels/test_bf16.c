@@ -160,7 +160,7 @@ END_TEST
 /* ---- rounding --------------------------------------------------------------------------------------------------------------- */
 
 // Bits on both sides of every place where rounding decides: below a half, a half under an even and an odd neighbour, above a half,
-// a carry into the exponent; then all over the normal numbers whose rounded value is finite.
+// a carry into the exponent; then throughout the normal numbers whose rounded value is finite.
 static int rounding_inputs(float *x, int most)
 {
     static const uint32_t low[] = {0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF}, high[] = {0x3F80, 0x3F81, 0x3FFF, 0x0080, 0x7F7E, 0x4242};
@@ -205,7 +205,7 @@ START_TEST(operands_are_rounded_to_nearest_even)
 }
 END_TEST
 
-// A NaN or an infinity comes out, whatever it meets, and only in its own row or column.
+// A NaN or an infinity in an operand gives one in the result, but only in its own row or column.
 START_TEST(not_numbers_are_not_hidden)
 {
     if (!open_bf16()) return;
@@ -408,7 +408,7 @@ static float *run_network(network n, const float *features, int rows)
     return logp;
 }
 
-// Streaming equals batch to the bit, allocates nothing, and differs from fp32 by no more than 8 bits of mantissa explain.
+// Streaming equals batch bit for bit, allocates nothing, and differs from fp32 by no more than 8 bits of mantissa explain.
 START_TEST(streams_give_the_bits_of_the_batch)
 {
     if (!open_bf16()) return;

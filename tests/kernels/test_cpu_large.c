@@ -1,6 +1,6 @@
-// The CPU backend where its scratch no longer holds everything at once: CTC whose alphas are made again from checkpoints, in a block
-// of their own or, where there is no memory, in the scratch, and
-// attention heads so wide that the state is worked on in panels. On every instruction set of this machine.
+// The CPU backend with more data than its scratch holds: CTC whose alphas are recomputed from checkpoints, in a block of its own or,
+// if there is no memory, in the scratch, and attention heads so wide that the state is processed in panels. On every instruction set
+// of this machine.
 #include "base/memory.h"
 #include "kernels/ops.h"
 #include "tests/support.h"
@@ -39,7 +39,7 @@ static double *widen(const float *x, size_t n)
 }
 
 /* One utterance of random log-probabilities. ref/ judges all of the gradient, or, where that would take too long, the sum of each
- * row does: the shares of the paths add up to 1 only if alpha and beta of the frame belong together. */
+ * row does: the shares of the paths add up to 1 only if alpha and beta of the frame match. */
 static void ctc_case(int T, int U, int V, int with_ref)
 {
     size_t n = (size_t)T * (size_t)V;

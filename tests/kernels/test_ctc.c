@@ -128,7 +128,7 @@ START_TEST(random_sequences)
 }
 END_TEST
 
-// A batch is its utterances one by one, whatever stands beside them: empty ones and ones without a path included.
+// A batch gives the results of its utterances one by one, for any neighbours: empty ones and ones without a path included.
 START_TEST(batch_of_unequal_utterances)
 {
     const int offsets[] = {0, 4, 4, 4, 5, 7, 12}, labels[] = {1, 2, 2, 1, 3, 3, 1, 2}, label_offsets[] = {0, 2, 2, 3, 4, 6, 8};
@@ -150,7 +150,7 @@ START_TEST(batch_of_unequal_utterances)
 }
 END_TEST
 
-// Probabilities of 0 and of e^-10000: no infinity and no NaN may come out.
+// Probabilities of 0 and of e^-10000: no result may be infinite or NaN.
 START_TEST(extremes)
 {
     const int offsets[] = {0, 4}, labels[] = {1, 2}, label_offsets[] = {0, 2};

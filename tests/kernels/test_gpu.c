@@ -1,5 +1,5 @@
-// The loader of the CUDA backend, before a pretended driver and the emulated backend: what is found is opened, and for each thing
-// that can be missing there is one sentence. Each question is put to a process of its own, which keeps the answer while it lives.
+// The loader of the CUDA backend, with a fake driver and the emulated backend: it opens what it finds, and for each thing
+// that can be missing there is one message. Each query runs in a separate process, because a process keeps its first answer.
 #include <limits.h>
 #include <pthread.h>
 #include <sys/wait.h>
@@ -13,7 +13,7 @@ typedef void (*question)(char *answer, size_t capacity);
 
 static char driver[PATH_MAX + 64], library[PATH_MAX + 64];
 
-// Beside build/CONFIG/tests/kernels/test_gpu lies build/CONFIG/emulated.
+// build/CONFIG/emulated is beside build/CONFIG/tests.
 static void find_emulated(void)
 {
     char program[PATH_MAX];

@@ -99,7 +99,7 @@ START_TEST(linear)
         ops->weights_pack(exec, packed, c.w, &(lin_packing){.n = c.n, .k = c.k, .transposed = 1}, 1);
         ops->linear_forward(exec, dx, c.weights, packed, NULL, c.rows, c.k, c.n, LIN_LINEAR);
         ops->linear_backward_weight(exec, dw, db, c.weights, c.x, c.rows, c.n, c.k);
-        for (size_t i = 0; i < nw; i++) dw[i] -= dw0[i]; // "+=": what was there before is kept
+        for (size_t i = 0; i < nw; i++) dw[i] -= dw0[i]; // "+=" must keep the old values
         for (size_t i = 0; i < nb; i++) db[i] -= db0[i];
         check_gradient("linear dx", linear_loss, &c, c.x, dx, nx);
         check_gradient("linear dw", linear_loss, &c, c.w, dw, nw);
@@ -221,7 +221,8 @@ START_TEST(dropout)
 }
 END_TEST
 
-/* ---- the end of a block: norm(x + dropout(r)), and what is beside it -------------------------------------------------------- */
+/* ---- the end of a block: norm(x + dropout(r)), and the operations beside it -------------------------------------------------
+ * */
 
 typedef struct block_case {
     int rows, C;

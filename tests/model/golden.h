@@ -134,7 +134,7 @@ static inline void golden_close(golden_case *g)
     free(g->istd);
 }
 
-/* A case where a backend's operations work: data, a network with its weights, and room for what comes out. */
+/* A case in the backend's memory: data, a network with its weights, and room for the outputs. */
 typedef struct golden_there {
     const lin_real_ops *ops;
     lin_exec *exec;

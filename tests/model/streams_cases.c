@@ -113,7 +113,7 @@ void streams_case_company(const lin_ops *ops, int stack, int ahead, int conv_lay
     ck_assert_int_eq(lin_streams_open(streams, &slot, NULL), LIN_TOO_SMALL);
     for (uint64_t t = 0; t < 60; t++) {
         streams_random_tick(&w, streams, speakers, STREAMS_N, 1000 + t);
-        if (t == 5) { // one of them starts afresh in another place
+        if (t == 5) { // one of them restarts at another place
             lin_streams_close(streams, speakers[3].slot);
             speakers[3] = (streams_speaker){0};
             streams_ok(lin_streams_open(streams, &speakers[3].slot, err));

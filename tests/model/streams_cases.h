@@ -1,5 +1,5 @@
 /*
- * streams_cases.h - what streams.h promises, put to any backend: many streams in random company against lin_stream on the CPU.
+ * streams_cases.h - tests of streams.h for any backend: many streams in random batches against lin_stream on the CPU.
  */
 #ifndef LIN_TESTS_STREAMS_CASES_H
 #define LIN_TESTS_STREAMS_CASES_H
@@ -38,10 +38,10 @@ typedef struct streams_speaker {
     lin_phone phones[STREAMS_FRAMES + 1];
 } streams_speaker;
 
-/* A tick in which each speaker of a random choice says a random number of frames; rows and phones are judged or noted. */
+/* A tick in which each of a random choice of speakers adds a random number of frames; rows and phones are checked or recorded. */
 void streams_random_tick(streams_world *w, lin_streams *streams, streams_speaker *speakers, int n_speakers, uint64_t key);
 
-/* Random company, random amounts: rows equal to lin_stream's; in passes of `batch` streams. */
+/* Random batches and amounts: rows equal to lin_stream's; in passes of `batch` streams. */
 void streams_case_company(const lin_ops *ops, int stack, int ahead, int conv_layers, int batch);
 
 /* Phones equal to those of decoder/greedy.h on lin_stream's rows. */

@@ -80,7 +80,7 @@ START_TEST(a_function_of_seed_and_epoch)
 }
 END_TEST
 
-// Each epoch mixes the utterances anew: few of those that shared a batch with another share the next epoch's too.
+// Each epoch shuffles the utterances again: few of those that shared a batch share one in the next epoch too.
 START_TEST(an_epoch_has_batches_of_its_own)
 {
     draw_lengths();
@@ -98,7 +98,7 @@ START_TEST(an_epoch_has_batches_of_its_own)
 }
 END_TEST
 
-// A batch holds similar lengths, yet the batches of an epoch come in no order of length.
+// A batch has utterances of similar length, but the batches of an epoch are not ordered by length.
 START_TEST(batches_are_alike_within_and_mixed_among)
 {
     draw_lengths();

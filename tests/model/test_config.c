@@ -42,7 +42,7 @@ START_TEST(output_frames_are_rounded_up)
 }
 END_TEST
 
-// Each bound of each field: inside is taken, one beyond is refused with the field's name.
+// Each bound of each field: values inside are accepted, one beyond is refused with the field's name.
 START_TEST(every_field_has_its_range)
 {
     const struct {

@@ -1,4 +1,4 @@
-// Feature caches: what was put in comes back within half a step, and no damaged file gets past the reader.
+// Feature caches: stored values are restored within half a step, and the reader refuses every damaged file.
 #include "model/dataset.h"
 
 #include <signal.h>

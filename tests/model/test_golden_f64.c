@@ -1,4 +1,4 @@
-// The network's source in double on kernels/ref against PyTorch in double: whatever disagrees here is mathematics, not rounding.
+// The network's source in double on kernels/ref against PyTorch in double: any difference is one of mathematics, not of rounding.
 #define LIN_REAL_DOUBLE
 #include "model/network.c"
 #include "tests/model/golden.h"

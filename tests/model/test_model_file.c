@@ -1,4 +1,4 @@
-// Model files: round trips to the bit, and every kind of damage with the sentence it gets.
+// Model files: exact round trips, and every kind of damage with its error message.
 #include "model/model_file.h"
 
 #include <cjson/cJSON.h>
@@ -89,7 +89,7 @@ static void refused(const void *bytes, size_t n, lin_status status, const char *
 {
     lin_model *model;
     lin_error err = {0};
-    unsigned char *copy = malloc(n ? n : 1); // exactly as large as it is said to be
+    unsigned char *copy = malloc(n ? n : 1); // a block of exactly n bytes
     if (n) memcpy(copy, bytes, n);
     const lin_status got = lin_model_load_memory(copy, n, "m", &model, &err);
     free(copy);

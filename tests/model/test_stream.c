@@ -148,7 +148,7 @@ START_TEST(utterances_together_give_the_bits_of_each_alone)
 }
 END_TEST
 
-// Several threads go through the layers as a wave, chunk behind chunk: in every form of the network, for whole utterances and for
+// Several threads go through the layers as a wave, chunk after chunk: in every form of the network, for whole utterances and for
 // streams in pieces that are one chunk, several, and many; and allocate nothing.
 START_TEST(threads_do_not_change_the_bits)
 {

@@ -98,7 +98,7 @@ START_TEST(stopped_and_resumed_gives_the_same_bits)
     test_same_f32("after resuming", resumed, whole, n);
     free(resumed);
 
-    // what does not belong together is refused
+    // inconsistent data is refused
     o.seed = 9;
     ck_assert_int_eq(train(&o, &(watch){0}, NULL, &err), LIN_MISMATCH);
     run_folder(run, sizeof run, "empty");
@@ -146,7 +146,7 @@ START_TEST(resumed_with_other_options)
     ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
     ck_assert_msg(strstr(w.note, "starts again") != NULL, "%s", w.note);
     ck_assert_int_eq(w.last.epoch, 3);
-    // the same options: nothing to say
+    // the same options: no note
     run_folder(run, sizeof run, "same");
     o = quick_options(run);
     o.checkpoint_s = 1e9;
@@ -208,7 +208,7 @@ START_TEST(killed_at_random_moments_gives_the_same_bits)
     char run[300];
     lin_error err = {0};
     float *whole, *resumed;
-    const char *asked = getenv("LINNET_KILLS"); // more than the few that a quick test can afford
+    const char *asked = getenv("LINNET_KILLS"); // more than a quick test has time for
     const int kills = asked ? atoi(asked) : 8;
     run_folder(run, sizeof run, "whole");
     lin_train_options o = quick_options(run);
@@ -383,7 +383,7 @@ START_TEST(absurd_checkpoints_are_refused)
 }
 END_TEST
 
-// The picture says what it shows, whatever the log and the folder's name hold.
+// The plot shows the right values, for any contents of the log and any name of the folder.
 START_TEST(curves)
 {
     static const char head[] = "epoch\tstep\ttrain_loss\tdev_loss\tdev_per\tlr\tgradient_norm\tframes_per_s\tseconds\n";

@@ -2,8 +2,8 @@
  * cublasLt.h - the part of cublasLt that kernels/cuda/ uses, emulated by plain loops (cublaslt.cpp). Column-major matrices,
  * D = act(alpha op(A) op(B) + beta C + bias), fp32 or bf16 operands, fp32 results.
  *
- * As strict as the library: operands less aligned than the search was told are refused, a workspace that an algorithm wants must be
- * there, and is written to.
+ * As strict as the library: operands with less alignment than given to the search are refused; a workspace that an algorithm
+ * needs must exist, and is written to.
  */
 #ifndef LIN_EMULATION_CUBLASLT_H
 #define LIN_EMULATION_CUBLASLT_H

@@ -1,16 +1,16 @@
 /*
- * cuda_runtime.h - what kernels/cuda/ uses of CUDA, for a machine without a GPU: the same sources, compiled as C++, run on the
- * host.
+ * cuda_runtime.h - the part of CUDA that kernels/cuda/ uses, for a machine without a GPU: the same sources, compiled as C++, run
+ * on the host.
  *
  *   g++ -x c++ -std=c++17 -I. -Itests/emulation/include -c kernels/cuda/norm.cu
  *
- * This half is what kernels see: types, indices, barriers, warp collectives, atomics, mathematics. host.h is what the code that
- * launches them sees, emulation.h what tests see. What is not here does not compile, which is meant: the subset is small so that it
+ * This half is for kernels: types, indices, barriers, warp collectives, atomics, mathematics. host.h is for the code that
+ * launches them, emulation.h for tests. Anything else does not compile, on purpose: the subset is small so that it
  * can be emulated strictly.
  *
  * A block's threads run one after another, each until it waits at a barrier or a collective, in an order that changes from launch
- * to launch (emulation.h): what depends on an order that CUDA does not promise gives a wrong result. What CUDA calls undefined ends
- * the process with a message that names the kernel, the block and the thread.
+ * to launch (emulation.h): code that depends on an order that CUDA does not guarantee gives a wrong result. Behaviour that CUDA
+ * leaves undefined ends the process with a message that names the kernel, the block and the thread.
  */
 #ifndef LIN_EMULATION_CUDA_RUNTIME_H
 #define LIN_EMULATION_CUDA_RUNTIME_H
@@ -57,22 +57,22 @@ struct dim3 {
     constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
 };
 
-/* Of the thread that runs. */
+/* Of the running thread. */
 extern uint3 threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;
 
-/* ---- what the emulation offers kernels (block.cpp, warp.cpp) --------------------------------------------------- */
+/* ---- functions of the emulation for kernels (block.cpp, warp.cpp) --------------------------------------------- */
 
-/* Where in the sources somebody waits: the caller's file and line, as the value of a default argument. */
+/* The place in the sources where a thread waits: the caller's file and line, as the value of a default argument. */
 #define EMULATED_HERE const char *file = __builtin_FILE(), int line = __builtin_LINE()
 
 /* The block's dynamic shared memory. */
 void *emulated_shared(void);
 
-/* A barrier of the block. Returns how many threads came with a true predicate. */
+/* A barrier of the block. Returns the number of threads with a true predicate. */
 int emulated_barrier(int predicate, const char *what, const char *file, int line);
 
-/* A collective of the lanes in mask: each comes with its own `argument`, the last to come runs `complete` for all. */
+/* A collective of the lanes in mask: each passes its own `argument`, the last to arrive runs `complete` for all. */
 typedef void (*emulated_completion)(void *const *arguments, unsigned lanes);
 void emulated_collective(unsigned mask, void *argument, emulated_completion complete, const char *what, const char *file, int line);
 
@@ -86,7 +86,7 @@ unsigned emulated_ballot(unsigned mask, int predicate, const char *what, const c
 enum emulated_reduction { EMULATED_ADD, EMULATED_MIN, EMULATED_MAX, EMULATED_AND, EMULATED_OR, EMULATED_XOR };
 int64_t emulated_reduce(unsigned mask, int64_t value, emulated_reduction how, const char *file, int line);
 
-/* ptx.h: to the nearest tf32, ties away from zero; the product of fragments; copies that arrive when they are waited for. */
+/* ptx.h: rounding to tf32, ties away from zero; the product of fragments; copies that are done only when they are waited for. */
 float emulated_tf32(float x);
 void emulated_mma_tf32(float (&c)[4], const float (&a)[4], const float (&b)[2], EMULATED_HERE);
 void emulated_copy_async(void *shared, const void *global, int bytes, EMULATED_HERE);
@@ -162,7 +162,7 @@ EMULATED_REDUCE(__reduce_or_sync, unsigned, EMULATED_OR)
 EMULATED_REDUCE(__reduce_xor_sync, unsigned, EMULATED_XOR)
 #undef EMULATED_REDUCE
 
-/* ---- atomics: on whole numbers alone, sums of floats would depend on the order ------------------------------------------- */
+/* ---- atomics: on integers only, because sums of floats would depend on the order ----------------------------------------- */
 
 #define EMULATED_ATOMICS(T)                                                                                                  \
     static inline T emulated_set(T *at, T value)                                                                             \
@@ -186,7 +186,7 @@ EMULATED_ATOMICS(unsigned long long)
 
 static inline unsigned atomicInc(unsigned *at, unsigned most) { return emulated_set(at, *at >= most ? 0 : *at + 1); }
 
-/* ---- loads and stores that go past a cache ------------------------------------------------------------------------------- */
+/* ---- loads and stores that bypass a cache -------------------------------------------------------------------------------- */
 
 template <typename T> static inline T __ldg(const T *at) { return *at; }
 template <typename T> static inline T __ldcg(const T *at) { return *at; }
@@ -254,8 +254,8 @@ static inline int __float2int_rn(float a) { return (int)rintf(a); }
 static inline int __float2int_rd(float a) { return (int)floorf(a); }
 static inline float __int2float_rn(int a) { return (float)a; }
 
-/* The fast forms lose what the device's lose: exponents and logarithms go through base 2 in single precision, and a quotient by
- * more than 2^126 is 0. glibc declares functions of these names. */
+/* The fast forms lose the same precision as the device's: exponents and logarithms go through base 2 in single precision, and a
+ * quotient by more than 2^126 is 0. glibc declares functions of these names. */
 static inline float emulated_expf(float x) { return exp2f(x * 1.4426950408889634f); }
 static inline float emulated_logf(float x) { return log2f(x) * 0.69314718055994531f; }
 static inline float emulated_fdividef(float a, float b) { return fabsf(b) > 0x1p126f && !isinf(b) && isfinite(a) ? 0.0f : a / b; }
