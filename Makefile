@@ -224,7 +224,8 @@ install-files: install-library
 	install -m 644 share/linnet/default.safetensors "$$TO/share/linnet/linnet.safetensors"
 	install -m 644 share/linnet/timit-61-39.map share/linnet/english.lm share/linnet/english.dict.gz share/linnet/english.g2p share/linnet/phones.lm \
 		"$$TO/share/linnet"
-	install -m 644 LICENSE NOTICE README.md RESULTS.md docs/*.md docs/*.svg "$$TO/share/doc/linnet"
+	install -m 644 LICENSE NOTICE README.md RESULTS.md CHANGELOG.md $(filter-out docs/README.md,$(wildcard docs/*.md)) docs/*.svg \
+		"$$TO/share/doc/linnet"
 	$B/linnet man --output-dir "$$TO/share/man/man1" --doc-dir '$(PREFIX)/share/doc/linnet'
 	$B/linnet completion bash > "$$TO/share/bash-completion/completions/linnet"
 	$B/linnet completion zsh > "$$TO/share/zsh/site-functions/_linnet"
