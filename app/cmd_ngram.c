@@ -1,6 +1,5 @@
 // cmd_ngram.c - linnet ngram: n-gram language models from text, smaller ones, packed ones, and how well they foretell a text.
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -181,18 +180,11 @@ static void append_counts(const lin_ngram_draft *draft, char *text, size_t size)
 static lin_status read_vocabulary(lin_ngram_counter *counter, const ngram_values *v, lin_error *err)
 {
     char *text;
-    size_t n, n_word;
+    size_t n;
     lin_status status = lin_text_read(v->vocabulary, &text, &n, err);
     if (status != LIN_OK) return status;
     for (size_t i = 0; v->lower && i < n; i++) text[i] = lin_lower(text[i]);
-    lin_lines lines = {0};
-    lin_lines_begin(&lines, text, n);
-    while (status == LIN_OK && lin_lines_next(&lines)) {
-        const char *at = lines.text, *word;
-        if (!lin_field_next(&at, lines.text + lines.n, &word, &n_word)) continue;
-        status = lin_ngram_counter_word(counter, word, n_word, err);
-        if (status != LIN_OK) lin_fail_at(err, status, "%s:%d", v->vocabulary, lines.number);
-    }
+    status = lin_ngram_counter_vocabulary(counter, text, n, v->vocabulary, err);
     lin_free(text);
     return status;
 }
@@ -265,133 +257,41 @@ static int run_count(const lin_parsed *parsed, const char *const *paths, int n)
     return status != LIN_OK ? lin_give_up(&err) : failed ? LIN_EXIT_FAILED : LIN_EXIT_OK;
 }
 
-// ---- prune, pack, arpa ----------------------------------------------------------------------------------------------------------
+// ---- prune, pack, arpa: verbs of a model that is open ---------------------------------------------------------------------------
 
-static int run_prune(const lin_parsed *parsed, const char *const *paths, int n)
+static lin_status prune(const ngram_values *v, const char *path, lin_ngram **lm, lin_error *err)
 {
-    const ngram_values *v = parsed->values;
-    lin_ngram *lm;
     lin_ngram_draft draft = {0};
-    lin_error err = {0};
     char before[512] = "", after[512] = "";
-    double begun = lin_now();
-    (void)n;
-    if (!(v->entropy > 0)) return lin_misuse(parsed, "prune needs --entropy");
-    lin_status status = lin_ngram_open(paths[0], &lm, &err);
-    if (status == LIN_OK) status = lin_ngram_draft_of(lm, &draft, &err);
-    lin_ngram_destroy(lm);
+    const double begun = lin_now();
+    lin_status status = lin_ngram_draft_of(*lm, &draft, err);
+    lin_ngram_destroy(*lm);
+    *lm = NULL;
     append_counts(&draft, before, sizeof before);
-    if (status == LIN_OK) status = lin_ngram_prune(&draft, v->entropy, &err);
+    if (status == LIN_OK) status = lin_ngram_prune(&draft, v->entropy, err);
     append_counts(&draft, after, sizeof after);
-    if (status == LIN_OK) status = write_draft(v, &draft, &err);
-    if (status == LIN_OK && !v->quiet) lin_complain("%s: %s before, %s after; %.1f s", paths[0], before, after, lin_now() - begun);
+    if (status == LIN_OK) status = write_draft(v, &draft, err);
+    if (status == LIN_OK && !v->quiet) lin_complain("%s: %s before, %s after; %.1f s", path, before, after, lin_now() - begun);
     lin_ngram_draft_free(&draft);
-    return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
+    return status;
 }
 
-static int run_pack(const lin_parsed *parsed, const char *const *paths, int n)
+static lin_status pack(const ngram_values *v, const char *path, lin_ngram **lm, lin_error *err)
 {
-    const ngram_values *v = parsed->values;
-    lin_ngram *lm;
-    lin_error err = {0};
-    (void)n;
-    lin_status status = lin_ngram_open(paths[0], &lm, &err);
-    if (status == LIN_OK) status = lin_ngram_write(lm, v->output, &err);
-    lin_ngram_destroy(lm);
-    return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
+    (void)path;
+    return lin_ngram_write(*lm, v->output, err);
 }
 
-static int run_arpa(const lin_parsed *parsed, const char *const *paths, int n)
+static lin_status arpa(const ngram_values *v, const char *path, lin_ngram **lm, lin_error *err)
 {
-    const ngram_values *v = parsed->values;
-    lin_ngram *lm;
     lin_output out;
-    lin_error err = {0};
-    (void)n;
-    lin_status status = lin_ngram_open(paths[0], &lm, &err);
-    if (status == LIN_OK) status = lin_output_open(v->output, 0, &out, &err);
-    if (status == LIN_OK) {
-        status = lin_ngram_write_arpa(lm, out.file, out.path ? out.path : "standard output", &err);
-        status = lin_output_end(&out, status, &err);
-    }
-    lin_ngram_destroy(lm);
-    return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
+    (void)path;
+    lin_status status = lin_output_open(v->output, 0, &out, err);
+    if (status != LIN_OK) return status;
+    return lin_output_end(&out, lin_ngram_write_arpa(*lm, out.file, out.path ? out.path : "standard output", err), err);
 }
 
 // ---- perplexity, info -----------------------------------------------------------------------------------------------------------
-
-static void put_member(lin_buffer *out, const char *name)
-{
-    lin_buffer_text(out, out->n && out->data[out->n - 1] != '{' ? ", " : "");
-    lin_buffer_json(out, name, strlen(name));
-    lin_buffer_text(out, ": ");
-}
-
-static void put_count(lin_buffer *out, const char *name, uint64_t value)
-{
-    put_member(out, name);
-    lin_buffer_integer(out, (long long)value);
-}
-
-// A perplexity beyond what can be written, or of nothing, is null.
-static void put_real(lin_buffer *out, const char *name, double value)
-{
-    put_member(out, name);
-    if (isfinite(value) && fabs(value) < 1e15) {
-        lin_buffer_fixed(out, value, 6);
-    } else {
-        lin_buffer_text(out, "null");
-    }
-}
-
-static double base_10(double logp) { return logp / log(10); }
-
-static void put_sums_json(lin_buffer *out, const lin_ngram_perplexity *sum)
-{
-    put_count(out, "sentences", sum->sentences);
-    put_count(out, "words", sum->words);
-    put_count(out, "unknown", sum->unknown);
-    put_count(out, "impossible", sum->impossible);
-    put_real(out, "log10", base_10(sum->logp));
-    put_real(out, "perplexity", lin_ngram_perplexity_value(sum, 1, 0));
-    put_real(out, "perplexity_of_words", lin_ngram_perplexity_value(sum, 0, 0));
-    put_real(out, "log10_with_unknown", base_10(sum->logp + sum->logp_unknown));
-    put_real(out, "perplexity_with_unknown", lin_ngram_perplexity_value(sum, 1, 1));
-    put_real(out, "perplexity_of_words_with_unknown", lin_ngram_perplexity_value(sum, 0, 1));
-}
-
-static void put_number(lin_buffer *out, const char *name, double value)
-{
-    lin_buffer_text(out, name);
-    if (isfinite(value) && fabs(value) < 1e15) {
-        lin_buffer_fixed(out, value, 4);
-    } else {
-        lin_buffer_text(out, "undefined");
-    }
-}
-
-// As SRILM's ngram -ppl writes it, for scripts that read that.
-static void put_sums_text(lin_buffer *out, const char *name, const lin_ngram_perplexity *sum)
-{
-    lin_buffer_text(out, name);
-    lin_buffer_text(out, ": ");
-    lin_buffer_integer(out, (long long)sum->sentences);
-    lin_buffer_text(out, " sentences, ");
-    lin_buffer_integer(out, (long long)sum->words);
-    lin_buffer_text(out, " words, ");
-    lin_buffer_integer(out, (long long)sum->unknown);
-    lin_buffer_text(out, " OOVs\n");
-    lin_buffer_integer(out, (long long)sum->impossible);
-    put_number(out, " zeroprobs, logprob= ", base_10(sum->logp));
-    put_number(out, " ppl= ", lin_ngram_perplexity_value(sum, 1, 0));
-    put_number(out, " ppl1= ", lin_ngram_perplexity_value(sum, 0, 0));
-    lin_buffer_char(out, '\n');
-    if (!sum->unknown || !isfinite(sum->logp_unknown)) return;
-    put_number(out, "OOVs as <unk>: logprob= ", base_10(sum->logp + sum->logp_unknown));
-    put_number(out, " ppl= ", lin_ngram_perplexity_value(sum, 1, 1));
-    put_number(out, " ppl1= ", lin_ngram_perplexity_value(sum, 0, 1));
-    lin_buffer_char(out, '\n');
-}
 
 typedef struct scoring {
     const ngram_values *v;
@@ -411,20 +311,13 @@ static lin_status score_line(void *context, const char *where, span line, lin_er
     if (!s->v->sentences) return LIN_OK;
     lin_buffer *out = &s->sentences;
     if (s->v->json) {
-        lin_buffer_text(out, s->n++ ? ",\n  {" : "\n  {");
-        put_member(out, "at");
+        lin_buffer_text(out, s->n++ ? ",\n  {\"at\": " : "\n  {\"at\": ");
         lin_buffer_json(out, where, strlen(where));
-        put_sums_json(out, &one);
+        lin_ngram_perplexity_json(&one, out);
         lin_buffer_char(out, '}');
     } else {
         lin_buffer_text(out, where);
-        lin_buffer_char(out, '\t');
-        lin_buffer_integer(out, (long long)one.words);
-        lin_buffer_char(out, '\t');
-        lin_buffer_integer(out, (long long)one.unknown);
-        put_number(out, "\t", base_10(one.logp));
-        put_number(out, "\t", lin_ngram_perplexity_value(&one, 1, 0));
-        lin_buffer_char(out, '\n');
+        lin_ngram_perplexity_columns(&one, out);
     }
     return lin_buffer_status(out, err);
 }
@@ -442,10 +335,9 @@ static int run_perplexity(const lin_parsed *parsed, const char *const *paths, in
     if (status == LIN_OK && !s.sum.sentences) status = lin_fail(&err, LIN_FORMAT, "the text has no sentence");
     if (status == LIN_OK && v->json) {
         lin_buffer_char(&out, '{');
-        put_sums_json(&out, &s.sum);
+        lin_ngram_perplexity_json(&s.sum, &out);
         if (v->sentences) {
-            put_member(&out, "each");
-            lin_buffer_char(&out, '[');
+            lin_buffer_text(&out, ", \"each\": [");
             lin_buffer_bytes(&out, s.sentences.data, s.sentences.n);
             lin_buffer_char(&out, ']');
         }
@@ -454,7 +346,7 @@ static int run_perplexity(const lin_parsed *parsed, const char *const *paths, in
         char name[64];
         snprintf(name, sizeof name, "%d files", n - 1);
         if (v->sentences) lin_buffer_bytes(&out, s.sentences.data, s.sentences.n);
-        put_sums_text(&out, n > 2 ? name : n == 2 && strcmp(paths[1], "-") ? paths[1] : "standard input", &s.sum);
+        lin_ngram_perplexity_text(&s.sum, n > 2 ? name : n == 2 && strcmp(paths[1], "-") ? paths[1] : "standard input", &out);
     }
     if (status == LIN_OK) status = lin_output_write(v->output, 0, &out, &err);
     lin_buffer_free(&s.sentences);
@@ -463,49 +355,30 @@ static int run_perplexity(const lin_parsed *parsed, const char *const *paths, in
     return status != LIN_OK ? lin_give_up(&err) : failed ? LIN_EXIT_FAILED : LIN_EXIT_OK;
 }
 
-static int run_info(const lin_parsed *parsed, const char *const *paths, int n)
+static lin_status info(const ngram_values *v, const char *path, lin_ngram **lm, lin_error *err)
 {
-    const ngram_values *v = parsed->values;
-    lin_ngram *lm;
-    lin_error err = {0};
-    (void)n;
-    if (lin_ngram_open(paths[0], &lm, &err) != LIN_OK) return lin_give_up(&err);
+    const int order = lin_ngram_order(*lm), json = v->json;
+    const int has_unknown = lin_ngram_find(*lm, "<unk>", 5) >= 0 || lin_ngram_find(*lm, "<UNK>", 5) >= 0;
     lin_buffer out = {0};
-    int has_unknown = lin_ngram_find(lm, "<unk>", 5) >= 0 || lin_ngram_find(lm, "<UNK>", 5) >= 0;
     char hash[24];
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)lin_ngram_fingerprint(lm));
-    if (v->json) {
-        lin_buffer_char(&out, '{');
-        put_count(&out, "order", (uint64_t)lin_ngram_order(lm));
-        put_member(&out, "ngrams");
-        for (int k = 1; k <= lin_ngram_order(lm); k++) {
-            lin_buffer_text(&out, k > 1 ? ", " : "[");
-            lin_buffer_integer(&out, lin_ngram_count(lm, k));
-        }
-        lin_buffer_char(&out, ']');
-        put_member(&out, "unknown");
-        lin_buffer_text(&out, has_unknown ? "true" : "false");
-        put_member(&out, "fingerprint");
-        lin_buffer_json(&out, hash, strlen(hash));
-        lin_buffer_text(&out, "}\n");
-    } else {
-        lin_buffer_text(&out, "order:       ");
-        lin_buffer_integer(&out, lin_ngram_order(lm));
-        for (int k = 1; k <= lin_ngram_order(lm); k++) {
-            lin_buffer_char(&out, '\n');
-            lin_buffer_integer(&out, k);
-            lin_buffer_text(&out, "-grams:     ");
-            lin_buffer_integer(&out, lin_ngram_count(lm, k));
-        }
-        lin_buffer_text(&out, has_unknown ? "\n<unk>:       yes" : "\n<unk>:       no");
-        lin_buffer_text(&out, "\nfingerprint: ");
-        lin_buffer_text(&out, hash);
-        lin_buffer_char(&out, '\n');
+    (void)path;
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)lin_ngram_fingerprint(*lm));
+    lin_buffer_text(&out, json ? "{\"order\": " : "order:       ");
+    lin_buffer_integer(&out, order);
+    for (int k = 1; k <= order; k++) {
+        lin_buffer_text(&out, !json ? "\n" : k > 1 ? ", " : ", \"ngrams\": [");
+        if (!json) lin_buffer_integer(&out, k);
+        if (!json) lin_buffer_text(&out, "-grams:     ");
+        lin_buffer_integer(&out, lin_ngram_count(*lm, k));
     }
-    lin_status status = lin_output_write(v->output, 0, &out, &err);
+    lin_buffer_text(&out, json ? "], \"unknown\": " : "\n<unk>:       ");
+    lin_buffer_text(&out, json ? (has_unknown ? "true" : "false") : has_unknown ? "yes" : "no");
+    lin_buffer_text(&out, json ? ", \"fingerprint\": \"" : "\nfingerprint: ");
+    lin_buffer_text(&out, hash);
+    lin_buffer_text(&out, json ? "\"}\n" : "\n");
+    const lin_status status = lin_output_write(v->output, 0, &out, err);
     lin_buffer_free(&out);
-    lin_ngram_destroy(lm);
-    return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
+    return status;
 }
 
 // ---- generate -------------------------------------------------------------------------------------------------------------------
@@ -521,22 +394,14 @@ static double draw(void *context)
 }
 
 // Lines of one sentence each; those without a word are not written.
-static lin_status generate(const ngram_values *v, const lin_ngram *lm, const lin_ngram_sampler *sampler, const lin_output *out,
-                           lin_error *err)
+static lin_status write_sentences(const ngram_values *v, const lin_ngram_sampler *sampler, const lin_output *out, lin_error *err)
 {
     enum { LONGEST = 1000 }; // words: a model in which no sentence ends is no reason to run for ever
     draws d = {.key = (uint64_t)v->seed};
     lin_buffer text = {0};
     lin_status status = LIN_OK;
     for (int i = 0; i < v->lines && status == LIN_OK;) {
-        lin_ngram_state state = lin_ngram_begin(lm);
-        int word, n = 0;
-        while (n < LONGEST && !lin_ngram_sampler_draw(sampler, draw, &d, &state, &word)) {
-            if (n++) lin_buffer_char(&text, ' ');
-            lin_buffer_text(&text, lin_ngram_word(lm, word));
-        }
-        if (n) lin_buffer_char(&text, '\n');
-        i += n > 0;
+        i += lin_ngram_sampler_sentence(sampler, draw, &d, LONGEST, &text) > 0;
         if (lin_interrupted) status = lin_fail(err, LIN_STOPPED, "interrupted after %d sentences", i);
         if (text.n < 65536 && i < v->lines && status == LIN_OK) continue;
         if (status == LIN_OK) status = lin_buffer_status(&text, err);
@@ -547,24 +412,16 @@ static lin_status generate(const ngram_values *v, const lin_ngram *lm, const lin
     return status;
 }
 
-static int run_generate(const lin_parsed *parsed, const char *const *paths, int n)
+static lin_status generate(const ngram_values *v, const char *path, lin_ngram **lm, lin_error *err)
 {
-    const ngram_values *v = parsed->values;
-    lin_ngram *lm;
-    lin_ngram_sampler *sampler = NULL;
+    lin_ngram_sampler *sampler;
     lin_output out;
-    lin_error err = {0};
-    (void)n;
-    lin_status status = lin_ngram_open(paths[0], &lm, &err);
-    if (status == LIN_OK) status = lin_ngram_sampler_create(lm, &sampler, &err);
-    if (status == LIN_OK) status = lin_output_open(v->output, 0, &out, &err);
-    if (status == LIN_OK) {
-        status = generate(v, lm, sampler, &out, &err);
-        status = lin_output_end(&out, status, &err);
-    }
+    (void)path;
+    lin_status status = lin_ngram_sampler_create(*lm, &sampler, err);
+    if (status == LIN_OK) status = lin_output_open(v->output, 0, &out, err);
+    if (status == LIN_OK) status = lin_output_end(&out, write_sentences(v, sampler, &out, err), err);
     lin_ngram_sampler_destroy(sampler);
-    lin_ngram_destroy(lm);
-    return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
+    return status;
 }
 
 // ---- what to do -----------------------------------------------------------------------------------------------------------------
@@ -574,14 +431,15 @@ static const struct verb {
     const char *name, *options;
     int min_operands, max_operands; // -1: any number
     int (*run)(const lin_parsed *parsed, const char *const *paths, int n);
+    lin_status (*model)(const ngram_values *v, const char *path, lin_ngram **lm, lin_error *err); // may destroy it
 } verbs[] = {
-    {"count", "output packed ids lower order min-count vocabulary unknown discounts entropy ", 0, -1, run_count},
-    {"prune", "output packed entropy ", 1, 1, run_prune},
-    {"pack", "output ", 1, 1, run_pack},
-    {"arpa", "output ", 1, 1, run_arpa},
-    {"perplexity", "output json ids lower sentences ", 1, -1, run_perplexity},
-    {"info", "output json ", 1, 1, run_info},
-    {"generate", "output lines seed ", 1, 1, run_generate},
+    {"count", "output packed ids lower order min-count vocabulary unknown discounts entropy ", 0, -1, run_count, NULL},
+    {"prune", "output packed entropy ", 1, 1, NULL, prune},
+    {"pack", "output ", 1, 1, NULL, pack},
+    {"arpa", "output ", 1, 1, NULL, arpa},
+    {"perplexity", "output json ids lower sentences ", 1, -1, run_perplexity, NULL},
+    {"info", "output json ", 1, 1, NULL, info},
+    {"generate", "output lines seed ", 1, 1, NULL, generate},
 };
 
 static int lists(const char *list, const char *name)
@@ -608,21 +466,34 @@ static int check_verb(const lin_parsed *parsed, const struct verb *verb)
     if (verb->max_operands >= 0 && n > verb->max_operands) {
         return lin_misuse(parsed, "unexpected argument '%.200s'", parsed->operands.items[verb->max_operands + 1]);
     }
-    if ((v->packed || verb->run == run_pack) && (!v->output || !strcmp(v->output, "-"))) {
+    if ((v->packed || verb->model == pack) && (!v->output || !strcmp(v->output, "-"))) {
         return lin_misuse(parsed, "a packed model needs --output FILE");
     }
+    if (verb->model == prune && !(v->entropy > 0)) return lin_misuse(parsed, "prune needs --entropy");
     return LIN_EXIT_OK;
+}
+
+static int run_model(const lin_parsed *parsed, const struct verb *verb, const char *path)
+{
+    lin_ngram *lm;
+    lin_error err = {0};
+    lin_status status = lin_ngram_open(path, &lm, &err);
+    if (status == LIN_OK) status = verb->model(parsed->values, path, &lm, &err);
+    lin_ngram_destroy(lm);
+    return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
 }
 
 static int run(lin_parsed *parsed)
 {
-    const char *name = parsed->operands.items[0];
+    const char *const *operands = parsed->operands.items;
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
-        if (strcmp(name, verbs[i].name)) continue;
-        int status = check_verb(parsed, &verbs[i]);
-        return status != LIN_EXIT_OK ? status : verbs[i].run(parsed, parsed->operands.items + 1, parsed->operands.count - 1);
+        const struct verb *verb = &verbs[i];
+        if (strcmp(operands[0], verb->name)) continue;
+        const int status = check_verb(parsed, verb);
+        if (status != LIN_EXIT_OK) return status;
+        return verb->model ? run_model(parsed, verb, operands[1]) : verb->run(parsed, operands + 1, parsed->operands.count - 1);
     }
-    return lin_misuse(parsed, "'%.60s' is none of count, prune, pack, arpa, perplexity, info, generate", name);
+    return lin_misuse(parsed, "'%.60s' is none of count, prune, pack, arpa, perplexity, info, generate", operands[0]);
 }
 
 const lin_command lin_command_ngram = {

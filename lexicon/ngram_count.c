@@ -115,6 +115,21 @@ lin_status lin_ngram_counter_word(lin_ngram_counter *c, const char *word, size_t
     return is_end_mark(word, n) || is_unknown_mark(word, n) ? LIN_OK : lin_symbols_add(&c->words, word, n, &index, err);
 }
 
+lin_status lin_ngram_counter_vocabulary(lin_ngram_counter *c, const char *text, size_t n, const char *name, lin_error *err)
+{
+    lin_lines lines = {0};
+    lin_status status = LIN_OK;
+    lin_lines_begin(&lines, text, n);
+    while (status == LIN_OK && lin_lines_next(&lines)) {
+        const char *at = lines.text, *word;
+        size_t n_word;
+        if (!lin_field_next(&at, lines.text + lines.n, &word, &n_word)) continue;
+        status = lin_ngram_counter_word(c, word, n_word, err);
+        if (status != LIN_OK) lin_fail_at(err, status, "%s:%d", name, lines.number);
+    }
+    return status;
+}
+
 static lin_status word_number(lin_ngram_counter *c, const char *word, size_t n, int *index, lin_error *err)
 {
     char quoted[LIN_QUOTE];

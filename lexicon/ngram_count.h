@@ -72,6 +72,9 @@ void lin_ngram_counter_destroy(lin_ngram_counter *counter); /* NULL is fine */
  */
 lin_status lin_ngram_counter_word(lin_ngram_counter *counter, const char *word, size_t n, lin_error *err);
 
+/* Adds the first word of every line of a text; `name` and the line stand in messages. */
+lin_status lin_ngram_counter_vocabulary(lin_ngram_counter *counter, const char *text, size_t n, const char *name, lin_error *err);
+
 /*
  * Counts one sentence, n bytes without an end of line; one without words is <s> </s>. LIN_FORMAT, and the whole line is left out,
  * if lin_ngram_check_line fails, and, if there is no <unk>, for <unk> or a word outside the vocabulary.

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buffer.h"
 #include "base/status.h"
 #include "lexicon/ngram.h"
 
@@ -33,5 +34,14 @@ void lin_ngram_perplexity_add(lin_ngram_perplexity *sum, const lin_ngram_perplex
 
 /* exp(-logp / events). Events: words, and </s> where with_end; unknown words where with_unknown. NaN without any. */
 double lin_ngram_perplexity_value(const lin_ngram_perplexity *sum, int with_end, int with_unknown);
+
+/* Appends the sums as members of a JSON object, after its '{' or another member; logarithms to base 10, null where undefined. */
+void lin_ngram_perplexity_json(const lin_ngram_perplexity *sum, lin_buffer *out);
+
+/* Appends the lines that SRILM's ngram -ppl writes for the text `name`, for scripts that read them. */
+void lin_ngram_perplexity_text(const lin_ngram_perplexity *sum, const char *name, lin_buffer *out);
+
+/* Appends words, unknown words, logarithm to base 10 and perplexity, each after a tab, and a line end. */
+void lin_ngram_perplexity_columns(const lin_ngram_perplexity *sum, lin_buffer *out);
 
 #endif

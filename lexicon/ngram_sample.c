@@ -91,3 +91,15 @@ int lin_ngram_sampler_draw(const lin_ngram_sampler *s, lin_ngram_uniform uniform
     lin_ngram_score(s->lm, *state, *word, state);
     return *word == s->lm->end_word;
 }
+
+int lin_ngram_sampler_sentence(const lin_ngram_sampler *s, lin_ngram_uniform uniform, void *context, int most, lin_buffer *text)
+{
+    lin_ngram_state state = lin_ngram_begin(s->lm);
+    int word, n = 0;
+    while (n < most && !lin_ngram_sampler_draw(s, uniform, context, &state, &word)) {
+        if (n++) lin_buffer_char(text, ' ');
+        lin_buffer_text(text, lin_ngram_word(s->lm, word));
+    }
+    if (n) lin_buffer_char(text, '\n');
+    return n;
+}

@@ -16,6 +16,7 @@
 #ifndef LIN_LEXICON_NGRAM_SAMPLE_H
 #define LIN_LEXICON_NGRAM_SAMPLE_H
 
+#include "base/buffer.h"
 #include "base/status.h"
 #include "lexicon/ngram.h"
 
@@ -31,5 +32,10 @@ typedef double (*lin_ngram_uniform)(void *context);
 /* Draws the word after *state and advances *state. Returns 1 at the end of the sentence: *word is </s>. */
 int lin_ngram_sampler_draw(const lin_ngram_sampler *sampler, lin_ngram_uniform uniform, void *context, lin_ngram_state *state,
                            int *word);
+
+/* Draws a sentence of at most `most` words and appends it, words separated by blanks, with a line end; nothing where it has no
+ * word. Returns the number of its words. */
+int lin_ngram_sampler_sentence(const lin_ngram_sampler *sampler, lin_ngram_uniform uniform, void *context, int most,
+                               lin_buffer *text);
 
 #endif
