@@ -47,8 +47,7 @@ typedef struct lin_pcm_format {
 /* 16 kHz, mono, s16le. */
 lin_pcm_format lin_pcm_default(void);
 
-/* "s16le", "s24le", "s32le", "f32le", "u8", "mulaw", "alaw". For other names LIN_INVALID, with the list. */
-lin_status lin_pcm_parse(const char *name, lin_pcm_encoding *encoding, lin_error *err);
+/* "s16le", "s24le", "s32le", "f32le", "u8", "mulaw", "alaw". */
 const char *lin_pcm_name(lin_pcm_encoding encoding);
 
 typedef struct lin_audio_format {

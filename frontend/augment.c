@@ -4,11 +4,6 @@
 
 #include "base/rng.h"
 
-lin_augment_options lin_augment_default(void)
-{
-    return (lin_augment_options){.freq_masks = 2, .freq_width = 13, .time_masks = 2, .time_width = 50, .time_part = 0.2};
-}
-
 lin_status lin_augment_check(const lin_augment_options *o, lin_error *err)
 {
     if (o->freq_masks < 0 || o->freq_masks > LIN_AUGMENT_MOST)
@@ -45,13 +40,4 @@ int lin_augment_masks(int T, int D, const lin_augment_options *o, uint64_t key, 
         masks[n++] = (lin_mask){.t0 = first, .t1 = first + width, .d1 = D};
     }
     return n;
-}
-
-void lin_augment_apply(float *x, int T, int D, const float *fill, const lin_augment_options *o, uint64_t key)
-{
-    lin_mask masks[2 * LIN_AUGMENT_MOST];
-    const int n = lin_augment_masks(T, D, o, key, masks);
-    for (int i = 0; i < n; i++)
-        for (int t = masks[i].t0; t < masks[i].t1; t++)
-            for (int d = masks[i].d0; d < masks[i].d1; d++) x[(long)t * D + d] = fill ? fill[d] : 0.0f;
 }

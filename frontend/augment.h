@@ -21,18 +21,10 @@ typedef struct lin_augment_options {
     double time_part; /* p: a stretch is at most this part of the utterance's frames */
 } lin_augment_options;
 
-/* The paper's LD policy, halved for 40 bins: two bands of up to 13 bins, two stretches of up to 50 frames, at most a fifth each. */
-lin_augment_options lin_augment_default(void);
-
 /* LIN_INVALID, with the name of the field, for negative numbers, more than 100 masks, or a part outside 0 to 1. */
 lin_status lin_augment_check(const lin_augment_options *options, lin_error *err);
 
 /* Chooses the masked parts of an utterance [T, D]: freq_masks + time_masks of them, some empty. Returns their number. */
 int lin_augment_masks(int T, int D, const lin_augment_options *options, uint64_t key, lin_mask *masks);
-
-/* Masks those parts of x [T, D] in place with fill [D], the mean of each bin, or with 0 (the mean of normalised features) if fill
- * is
- * NULL. */
-void lin_augment_apply(float *x, int T, int D, const float *fill, const lin_augment_options *options, uint64_t key);
 
 #endif

@@ -3,7 +3,6 @@
 #include "frontend/normalize.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/memory.h"
 
@@ -47,21 +46,6 @@ void lin_moments_add(lin_moments *a, const float *frames, size_t T)
     }
 }
 
-lin_status lin_moments_merge(lin_moments *a, const lin_moments *b, lin_error *err)
-{
-    if (a->D != b->D) return lin_fail(err, LIN_MISMATCH, "cannot merge normalisation over %d bins with one over %d", a->D, b->D);
-    if (b->n == 0) return LIN_OK;
-    if (a->n == 0) memcpy(a->centre, b->centre, (size_t)a->D * sizeof(double));
-    for (int d = 0; d < a->D; d++) {
-        // x - centre_a = (x - centre_b) + shift
-        double shift = b->centre[d] - a->centre[d], n = (double)b->n;
-        a->squares[d] += b->squares[d] + 2 * shift * b->sum[d] + n * shift * shift;
-        a->sum[d] += b->sum[d] + n * shift;
-    }
-    a->n += b->n;
-    return LIN_OK;
-}
-
 uint64_t lin_moments_count(const lin_moments *a) { return a->n; }
 
 lin_status lin_moments_finish(const lin_moments *a, float *mean, float *istd, lin_error *err)
@@ -76,12 +60,6 @@ lin_status lin_moments_finish(const lin_moments *a, float *mean, float *istd, li
         istd[d] = (float)(1 / (std > LIN_MOMENTS_SMALLEST_STD ? std : LIN_MOMENTS_SMALLEST_STD));
     }
     return LIN_OK;
-}
-
-void lin_moments_reset(lin_moments *a)
-{
-    memset(a->centre, 0, 3 * (size_t)a->D * sizeof(double));
-    a->n = 0;
 }
 
 void lin_moments_destroy(lin_moments *a)

@@ -31,16 +31,11 @@ lin_status lin_moments_create(int D, lin_moments **norm, lin_error *err);
 /* Adds frames [T, D]. */
 void lin_moments_add(lin_moments *norm, const float *frames, size_t T);
 
-/* Adds the frames of another accumulator of the same D; LIN_MISMATCH if D differs. */
-lin_status lin_moments_merge(lin_moments *norm, const lin_moments *other, lin_error *err);
-
 /* Frames added so far. */
 uint64_t lin_moments_count(const lin_moments *norm);
 
 /* mean [D] and istd [D] = 1 / standard deviation (biased). LIN_INVALID without frames, LIN_NUMERIC if a frame was not finite. */
 lin_status lin_moments_finish(const lin_moments *norm, float *mean, float *istd, lin_error *err);
-
-void lin_moments_reset(lin_moments *norm);
 
 /* Accepts NULL. */
 void lin_moments_destroy(lin_moments *norm);

@@ -12,19 +12,7 @@ static const struct {
     [LIN_PCM_U8] = {"u8", 1},       [LIN_PCM_MULAW] = {"mulaw", 1}, [LIN_PCM_ALAW] = {"alaw", 1},
 };
 
-enum { N_ENCODINGS = sizeof encodings / sizeof encodings[0] };
-
 lin_pcm_format lin_pcm_default(void) { return (lin_pcm_format){.rate_hz = 16000, .channels = 1, .encoding = LIN_PCM_S16LE}; }
-
-lin_status lin_pcm_parse(const char *name, lin_pcm_encoding *encoding, lin_error *err)
-{
-    for (int i = 0; i < N_ENCODINGS; i++) {
-        if (strcmp(name, encodings[i].name) != 0) continue;
-        *encoding = (lin_pcm_encoding)i;
-        return LIN_OK;
-    }
-    return lin_fail(err, LIN_INVALID, "unknown sample encoding '%s'; use s16le, s24le, s32le, f32le, u8, mulaw, alaw", name);
-}
 
 const char *lin_pcm_name(lin_pcm_encoding encoding) { return encodings[encoding].name; }
 

@@ -78,8 +78,6 @@ lin_status lin_recording_write(lin_recording *r, const float *samples, int n, li
     return LIN_OK;
 }
 
-int64_t lin_recording_frames(const lin_recording *r) { return r->frames; }
-
 lin_status lin_recording_close(lin_recording *r, lin_error *err)
 {
     if (!r) return LIN_OK;

@@ -28,9 +28,6 @@ lin_status lin_recording_create(const char *path, int rate_hz, int channels, lin
  * Samples written before are kept; close the recording then. */
 lin_status lin_recording_write(lin_recording *recording, const float *samples, int n, lin_error *err);
 
-/* Frames written so far. */
-int64_t lin_recording_frames(const lin_recording *recording);
-
 /* Completes the file under its name. LIN_IO if that fails, or if a write failed before: the sound until then is kept beside it,
  * and the message gives its name. Frees the recording in any case. Accepts NULL. */
 lin_status lin_recording_close(lin_recording *recording, lin_error *err);

@@ -50,8 +50,6 @@ lin_status lin_ring_create(size_t frames, int width, lin_ring **out, lin_error *
     return LIN_OK;
 }
 
-size_t lin_ring_capacity(const lin_ring *ring) { return ring->capacity; }
-
 size_t lin_ring_write(lin_ring *ring, const float *samples, size_t n)
 {
     if (n == 0) return 0;
@@ -95,14 +93,6 @@ size_t lin_ring_read(lin_ring *ring, float *samples, size_t n)
     return take;
 }
 
-size_t lin_ring_skip(lin_ring *ring, size_t n)
-{
-    const uint64_t taken = atomic_load_explicit(&ring->taken, memory_order_relaxed);
-    const size_t take = available(ring, taken, n);
-    atomic_store_explicit(&ring->taken, taken + take, memory_order_release);
-    return take;
-}
-
 size_t lin_ring_readable(const lin_ring *ring)
 {
     // In this order the difference is never negative; while both sides run, it may exceed the capacity.
@@ -110,8 +100,6 @@ size_t lin_ring_readable(const lin_ring *ring)
     const size_t there = (size_t)(atomic_load_explicit(&ring->written, memory_order_acquire) - taken);
     return there < ring->capacity ? there : ring->capacity;
 }
-
-size_t lin_ring_writable(const lin_ring *ring) { return ring->capacity - lin_ring_readable(ring); }
 
 uint64_t lin_ring_written(const lin_ring *ring) { return atomic_load_explicit(&ring->written, memory_order_acquire); }
 

@@ -26,24 +26,17 @@ typedef struct lin_ring lin_ring;
  * more than 2^30 floats. On failure *ring is NULL. */
 lin_status lin_ring_create(size_t frames, int width, lin_ring **ring, lin_error *err);
 
-/* In frames; never changes. */
-size_t lin_ring_capacity(const lin_ring *ring);
-
 /* Producer: copies the first of n frames, samples [n, width], that fit; returns their number. The others count as dropped. */
 size_t lin_ring_write(lin_ring *ring, const float *samples, size_t n);
 
 /* Consumer: copies the oldest frames, samples [n, width], at most n of them; returns their number. */
 size_t lin_ring_read(lin_ring *ring, float *samples, size_t n);
 
-/* Consumer: discards at most n of the oldest frames; returns their number. */
-size_t lin_ring_skip(lin_ring *ring, size_t n);
-
-/* Frames that can be read, and room for more. Any thread; the consumer may rely on the first and the producer on the second,
- * because the other side only increases it. */
+/* Frames that can be read. Any thread; a lower bound for the consumer, because the producer only increases it, and an upper bound
+ * for the producer. */
 size_t lin_ring_readable(const lin_ring *ring);
-size_t lin_ring_writable(const lin_ring *ring);
 
-/* Frames since creation: written (without the dropped), read or skipped, dropped because the ring was full. Any thread. */
+/* Frames since creation: written (without the dropped), read, dropped because the ring was full. Any thread. */
 uint64_t lin_ring_written(const lin_ring *ring);
 uint64_t lin_ring_taken(const lin_ring *ring);
 uint64_t lin_ring_dropped(const lin_ring *ring);

@@ -66,8 +66,6 @@ lin_status lin_extractor_create(int rate_hz, int channels, const lin_feature_opt
     return LIN_OK;
 }
 
-int lin_extractor_lanes(const lin_extractor *f) { return f->n_lanes; }
-
 int lin_extractor_most_out(const lin_extractor *f, int n)
 {
     return lin_fbank_frames_out(f->lanes[0].fbank, lin_resampler_most_out(f->lanes[0].resampler, n));

@@ -44,8 +44,6 @@ typedef struct lin_extractor lin_extractor;
 lin_status lin_extractor_create(int rate_hz, int channels, const lin_feature_options *options, lin_extractor **features,
                                 lin_error *err);
 
-int lin_extractor_lanes(const lin_extractor *features);
-
 /* The most frames per lane that pushing n more frames of sound, or finishing (n = 0), can give. */
 int lin_extractor_most_out(const lin_extractor *features, int n);
 

@@ -280,13 +280,6 @@ const int *lin_dataset_labels(const lin_dataset *set, int i, int *U)
 
 int lin_dataset_speaker(const lin_dataset *set, int i) { return set->utterances[i].speaker; }
 
-int lin_dataset_find(const lin_dataset *set, const char *id)
-{
-    for (int i = 0; i < set->count; i++)
-        if (strcmp(lin_dataset_id(set, i), id) == 0) return i;
-    return -1;
-}
-
 const unsigned char *lin_dataset_codes(const lin_dataset *set, int i) { return set->body + set->utterances[i].body; }
 
 const unsigned char *lin_dataset_body(const lin_dataset *set, size_t *bytes)

@@ -80,7 +80,6 @@ const char *lin_dataset_id(const lin_dataset *set, int i);
 int lin_dataset_frames(const lin_dataset *set, int i);       /* T >= 1 */
 const int *lin_dataset_labels(const lin_dataset *set, int i, int *U); /* [U], owned by the set */
 int lin_dataset_speaker(const lin_dataset *set, int i);      /* index of the speaker */
-int lin_dataset_find(const lin_dataset *set, const char *id); /* index of an utterance, -1 if there is none; linear search */
 
 /* The stored form: the codes [T, D] of utterance i, within the block of all codes; and the minimum and step of each bin,
  * steps [2, D]. A feature is minimum + step * code. The set owns the arrays. */

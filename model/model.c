@@ -156,10 +156,3 @@ uint64_t lin_model_fingerprint(const lin_model *m, const float *values)
 }
 
 void lin_model_seal(lin_model *m) { m->fingerprint = lin_model_fingerprint(m, m->values); }
-
-int lin_model_find_phone(const lin_model *m, const char *name)
-{
-    for (int i = 0; i < m->config.outputs; i++)
-        if (strcmp(m->phone[i], name) == 0) return i;
-    return -1;
-}

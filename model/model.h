@@ -80,7 +80,4 @@ void lin_model_seal(lin_model *model);
 /* The fingerprint with other weights in place of model->values. */
 uint64_t lin_model_fingerprint(const lin_model *model, const float *values);
 
-/* Index of a phone's name, -1 if the model has no such phone. */
-int lin_model_find_phone(const lin_model *model, const char *name);
-
 #endif

@@ -360,7 +360,7 @@ lin_status lin_model_load_extras(const char *path, lin_model **model, lin_extras
     return status;
 }
 
-const lin_tensor *lin_extras_tensor(const lin_extras *extras, const char *name)
+static const lin_tensor *find_tensor(const lin_extras *extras, const char *name)
 {
     for (int i = 0; i < extras->n_tensors; i++)
         if (strcmp(extras->tensors[i].name, name) == 0) return &extras->tensors[i];
@@ -376,7 +376,7 @@ const char *lin_extras_text(const lin_extras *extras, const char *key)
 
 lin_status lin_extras_read(const lin_extras *extras, const char *name, lin_dtype dtype, size_t count, void *to, lin_error *err)
 {
-    const lin_tensor *t = lin_extras_tensor(extras, name);
+    const lin_tensor *t = find_tensor(extras, name);
     if (!t) return lin_fail(err, LIN_FORMAT, "tensor %s is missing in the checkpoint", name);
     if (t->dtype != dtype || lin_tensor_count(t) != count)
         return lin_fail(err, LIN_FORMAT, "tensor %s of the checkpoint has %zu elements of type %s; expected %zu of type %s", name,

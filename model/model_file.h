@@ -54,8 +54,7 @@ lin_status lin_model_save(const lin_model *model, const char *path, lin_dtype dt
 lin_status lin_model_save_extras(const lin_model *model, const char *path, lin_dtype dtype, const lin_extras *extras,
                                  lin_error *err);
 
-/* NULL if there is no tensor of that name. */
-const lin_tensor *lin_extras_tensor(const lin_extras *extras, const char *name);
+/* NULL if there is no text with that key. */
 const char *lin_extras_text(const lin_extras *extras, const char *key);
 
 /* Copies a tensor of exactly this dtype and count to `to`; LIN_FORMAT, naming the tensor, if it is missing or different. */

@@ -36,7 +36,7 @@ size_t lin_tensor_count(const lin_tensor *t)
     return count;
 }
 
-size_t lin_tensor_bytes(const lin_tensor *t) { return lin_tensor_count(t) * lin_dtype_size(t->dtype); }
+static size_t tensor_bytes(const lin_tensor *t) { return lin_tensor_count(t) * lin_dtype_size(t->dtype); }
 
 // ---- reading ------------------------------------------------------------------------------------------------------------------
 
@@ -95,7 +95,7 @@ static int by_data(const void *a, const void *b)
     const lin_tensor *x = a, *y = b;
     const uintptr_t p = (uintptr_t)x->data, q = (uintptr_t)y->data;
     if (p != q) return p < q ? -1 : 1;
-    const size_t m = lin_tensor_bytes(x), n = lin_tensor_bytes(y); // empty ones first
+    const size_t m = tensor_bytes(x), n = tensor_bytes(y); // empty ones first
     return (m > n) - (m < n);
 }
 
@@ -114,7 +114,7 @@ static lin_status check_layout(lin_safetensors *st, const unsigned char *data, s
         if (begin != at)
             return lin_fail(err, LIN_FORMAT, "%s: tensor %.64s %s at byte %zu of the data", file, t->name,
                             begin < at ? "overlaps another one" : "leaves a gap before it", (size_t)(begin - data));
-        at += lin_tensor_bytes(t);
+        at += tensor_bytes(t);
     }
     if (at != data + n_data)
         return lin_fail(err, LIN_FORMAT, "%s: %zu bytes after the last tensor", file, (size_t)(data + n_data - at));
@@ -228,7 +228,7 @@ uint64_t lin_safetensors_checksum(const lin_tensor *tensors, int n_tensors, cons
         for (int d = 0; d < t->n_dims; d++) shape[d] = t->shape[d];
         uint64_t h = hash_text(lin_dtype_name(t->dtype), hash_text(t->name, 1));
         h = lin_hash(shape, (size_t)t->n_dims * sizeof *shape, h);
-        sum += lin_mix64(lin_hash(t->data, lin_tensor_bytes(t), h));
+        sum += lin_mix64(lin_hash(t->data, tensor_bytes(t), h));
     }
     for (int i = 0; i < n_texts; i++)
         if (strcmp(texts[i].key, LIN_CHECKSUM_KEY) != 0)
@@ -250,7 +250,7 @@ static int add_tensor(cJSON *json, const lin_tensor *t, size_t begin)
     }
     cJSON *offsets = shape ? cJSON_AddArrayToObject(item, "data_offsets") : NULL;
     if (!offsets) return 0;
-    const size_t ends[] = {begin, begin + lin_tensor_bytes(t)};
+    const size_t ends[] = {begin, begin + tensor_bytes(t)};
     for (int i = 0; i < 2; i++) {
         cJSON *end = cJSON_CreateNumber((double)ends[i]);
         if (!end || !cJSON_AddItemToArray(offsets, end)) return 0;
@@ -268,7 +268,7 @@ static char *make_header(const lin_tensor *tensors, const int *order, int n_tens
     size_t at = 0;
     for (int i = 0; good && i < n_tensors; i++) {
         good = add_tensor(json, &tensors[order[i]], at);
-        at += lin_tensor_bytes(&tensors[order[i]]);
+        at += tensor_bytes(&tensors[order[i]]);
     }
     char *text = good ? cJSON_PrintUnformatted(json) : NULL;
     cJSON_Delete(json);
@@ -292,7 +292,7 @@ static lin_status write_file(const char *path, const char *header, const lin_ten
     if (status == LIN_OK) status = lin_file_write(writer, header, n, err);
     if (status == LIN_OK) status = lin_file_write(writer, spaces, padded - n, err);
     for (int i = 0; status == LIN_OK && i < n_tensors; i++)
-        status = lin_file_write(writer, tensors[order[i]].data, lin_tensor_bytes(&tensors[order[i]]), err);
+        status = lin_file_write(writer, tensors[order[i]].data, tensor_bytes(&tensors[order[i]]), err);
     if (status == LIN_OK) return lin_file_commit(writer, err);
     lin_file_abort(writer);
     return status;

@@ -37,7 +37,6 @@ typedef struct lin_text {
 
 /* Product of the shape. */
 size_t lin_tensor_count(const lin_tensor *tensor);
-size_t lin_tensor_bytes(const lin_tensor *tensor);
 
 typedef struct lin_safetensors {
     int n_tensors;

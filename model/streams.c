@@ -225,8 +225,6 @@ void lin_streams_destroy(lin_streams *s)
 
 size_t lin_streams_bytes_each(const lin_streams *s) { return s->stride * sizeof(float) + (s->decodes ? sizeof(lin_run) : 0); }
 
-int lin_streams_open_count(const lin_streams *s) { return s->capacity - s->n_free; }
-
 float *lin_streams_input(lin_streams *s) { return s->host_input; }
 
 /* ---- slots ------------------------------------------------------------------------------------------------------------------ */

@@ -42,9 +42,8 @@ lin_status lin_streams_create(const lin_encoder *encoder, const lin_streams_opti
                               lin_error *err);
 void lin_streams_destroy(lin_streams *streams);
 
-/* Bytes of the backend's memory per stream; number of open streams. */
+/* Bytes of the backend's memory per stream. */
 size_t lin_streams_bytes_each(const lin_streams *streams);
-int lin_streams_open_count(const lin_streams *streams);
 
 /* Opens a new stream; LIN_TOO_SMALL if all slots are in use. Closing frees its slot. */
 lin_status lin_streams_open(lin_streams *streams, int *slot, lin_error *err);

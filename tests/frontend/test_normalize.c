@@ -29,35 +29,26 @@ START_TEST(statistics)
 {
     lin_error err = {0};
     float mean[D], istd[D], want_mean[D], want_istd[D];
-    lin_moments *whole, *parts[2];
+    lin_moments *whole, *parts;
     fill();
     expected(want_mean, want_istd);
     assert_ok(lin_moments_create(D, &whole, &err), err);
     lin_moments_add(whole, x, T);
     assert_ok(lin_moments_finish(whole, mean, istd, &err), err);
     ck_assert_uint_eq(lin_moments_count(whole), T);
-    // In pieces, and two accumulators merged.
-    float merged_mean[D], merged_istd[D];
-    for (int p = 0; p < 2; p++) assert_ok(lin_moments_create(D, &parts[p], &err), err);
-    lin_moments_add(parts[0], x, 1000);
-    lin_moments_add(parts[1], x + 1000 * D, 1);
-    lin_moments_add(parts[1], x + 1001 * D, T - 1001);
-    assert_ok(lin_moments_merge(parts[0], parts[1], &err), err);
-    assert_ok(lin_moments_finish(parts[0], merged_mean, merged_istd, &err), err);
+    // In pieces, to the bit.
+    float parts_mean[D], parts_istd[D];
+    assert_ok(lin_moments_create(D, &parts, &err), err);
+    lin_moments_add(parts, x, 1000);
+    lin_moments_add(parts, x + 1000 * D, 1);
+    lin_moments_add(parts, x + 1001 * D, T - 1001);
+    assert_ok(lin_moments_finish(parts, parts_mean, parts_istd, &err), err);
+    test_same_f32("mean", parts_mean, mean, D);
+    test_same_f32("istd", parts_istd, istd, D);
     for (int d = 0; d < D; d++) {
         ck_assert_float_eq_tol(mean[d], want_mean[d], 1e-7f * (1 + fabsf(want_mean[d])));
         ck_assert_float_eq_tol(istd[d], want_istd[d], 1e-5f * want_istd[d]);
-        ck_assert_float_eq_tol(merged_mean[d], want_mean[d], 1e-7f * (1 + fabsf(want_mean[d])));
-        ck_assert_float_eq_tol(merged_istd[d], want_istd[d], 1e-5f * want_istd[d]);
     }
-    // Merging into an empty one, and an empty one.
-    lin_moments_reset(parts[1]);
-    assert_ok(lin_moments_merge(parts[0], parts[1], &err), err);
-    ck_assert_uint_eq(lin_moments_count(parts[0]), T);
-    assert_ok(lin_moments_merge(parts[1], whole, &err), err);
-    assert_ok(lin_moments_finish(parts[1], merged_mean, merged_istd, &err), err);
-    test_same_f32("mean", merged_mean, mean, D);
-    test_same_f32("istd", merged_istd, istd, D);
     // Applied, every bin has mean 0 and variance 1.
     lin_moments_apply(x, T, D, mean, istd);
     for (int d = 0; d < D; d++) {
@@ -66,7 +57,7 @@ START_TEST(statistics)
         ck_assert_double_eq_tol(m, 0, 1e-3);
         ck_assert_double_eq_tol(v, 1, 1e-3);
     }
-    for (int p = 0; p < 2; p++) lin_moments_destroy(parts[p]);
+    lin_moments_destroy(parts);
     lin_moments_destroy(whole);
     lin_moments_destroy(NULL);
 }
@@ -76,11 +67,9 @@ START_TEST(bad_input)
 {
     lin_error err = {0};
     float mean[2], istd[2], silence[6] = {-15.9f, 3, -15.9f, 3, -15.9f, 3}, nan[2] = {1, NAN};
-    lin_moments *a, *b;
+    lin_moments *a;
     assert_fails(lin_moments_create(0, &a, &err), LIN_INVALID, err, "0 bins");
     assert_ok(lin_moments_create(2, &a, &err), err);
-    assert_ok(lin_moments_create(3, &b, &err), err);
-    assert_fails(lin_moments_merge(a, b, &err), LIN_MISMATCH, err, "2 bins");
     assert_fails(lin_moments_finish(a, mean, istd, &err), LIN_INVALID, err, "there are no frames");
     lin_moments_add(a, silence, 3);
     assert_ok(lin_moments_finish(a, mean, istd, &err), err);
@@ -89,7 +78,6 @@ START_TEST(bad_input)
     lin_moments_add(a, nan, 1);
     assert_fails(lin_moments_finish(a, mean, istd, &err), LIN_NUMERIC, err, "bin 1");
     lin_moments_destroy(a);
-    lin_moments_destroy(b);
 }
 END_TEST
 

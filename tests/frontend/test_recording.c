@@ -40,7 +40,6 @@ START_TEST(what_was_written_is_read)
         n = piece(3, (uint64_t)i, 4000, N - at);
         assert_ok(lin_recording_write(r, x + at * channels, n, &err), err);
     }
-    ck_assert_int_eq((int)lin_recording_frames(r), N);
     assert_ok(lin_recording_close(r, &err), err);
     int got_rate, got_channels;
     ck_assert_int_eq(read_back(path, y, N, &got_rate, &got_channels), N);

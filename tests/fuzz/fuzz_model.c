@@ -22,7 +22,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (size_t i = 0; i < model->params.n_elements; i++)
             if (!isfinite(model->values[i])) abort();
         for (int i = 0; i < model->config.outputs; i++)
-            if (lin_model_find_phone(model, model->phone[i]) != i) abort();
+            for (int k = 0; k < i; k++)
+                if (strcmp(model->phone[k], model->phone[i]) == 0) abort();
         lin_model_destroy(model);
     }
     if (lin_memory_live() != live) abort();
