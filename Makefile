@@ -159,6 +159,19 @@ check:
 RUN = $(TESTS) $(FUZZERS) $(TEST_SH:%=$B/%)
 test-programs: $(TESTS) $(FUZZERS) $(TEST_TOOLS) $B/linnet $(if $(filter release,$(CONFIG)),$(LIBRARY)) $(if $(filter tsan,$(CONFIG)),,$(EMULATED))
 
+# Release only, without fuzz targets and the slowest tests: under a minute on two cores. The emulated CUDA backend is left out because
+# it takes longer to compile than all of these tests take to run.
+SLOW := cuda/% kernels/test_gpu kernels/test_ops_parity frontend/test_away frontend/test_microphone% app/test_cuda.sh app/test_check_gpu.sh \
+	app/test_docs.sh app/test_install.sh linnet/test_install% app/test_listen.sh app/test_listen_pty app/test_transcribe.sh
+QUICK = $(filter-out $(SLOW:%=$B/tests/%),$(TESTS) $(TEST_SH:%=$B/%))
+check-quick: export LINNET_CUDA_DRIVER ?= none
+check-quick:
+	@tools/deps.sh build check
+	+@$(MAKE) --no-print-directory $(JOBS) WERROR=-Werror quick-programs
+	@tests/run.sh '$(NPROC)' $(QUICK)
+
+quick-programs: $(filter-out %.sh,$(QUICK)) $(TEST_TOOLS) $B/linnet
+
 # The same program and its tests in conditions where programs often fail: unusual paths, another locale, a read-only home.
 check-places:
 	@tools/deps.sh build check
@@ -415,7 +428,7 @@ include bench/gpu.mk
 
 FORCE:
 
-.PHONY: all help found deps install-files tests check check-places check-gpu gpu-programs cuda-compiles test-programs asan ubsan tsan fuzz fuzz-programs demo bench bench-programs clean install \
+.PHONY: all help found deps install-files tests check check-quick quick-programs check-places check-gpu gpu-programs cuda-compiles test-programs asan ubsan tsan fuzz fuzz-programs demo bench bench-programs clean install \
 	uninstall FORCE
 .SECONDARY:
 -include $(shell find $B build/cuda build/gpu -name '*.d' 2>/dev/null)

@@ -5,6 +5,7 @@ make              build the program build/release/linnet, the library in build/r
 make library      the library for other programs alone: liblinnet.so, liblinnet.a, linnet(3)
 make demo         transcribe recorded speech with the model that comes with linnet, next to what was said
 make check        build and run every test; the last line is the summary
+make check-quick  most of the tests, in release only: under a minute on two cores, once it is built
 make check-places the tests in odd places: a path with blanks, another locale, an unprivileged user, ...
 make check-gpu    the GPU backend's tests on a real GPU, and under compute-sanitizer where it is installed
 make deps         install the packages that are missing (Debian, Ubuntu, Fedora, Arch, Homebrew)
