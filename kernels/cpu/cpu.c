@@ -58,6 +58,8 @@ static lin_status exec_create(const lin_ops *ops, int n_threads, lin_exec **out,
     return LIN_OK;
 }
 
+#define ENTRY(name) .name = lin_cpu_##name,
+
 const lin_ops *lin_ops_cpu(void)
 {
     static const lin_ops table = {
@@ -65,43 +67,8 @@ const lin_ops *lin_ops_cpu(void)
         .on_host = 1,
         .exec_create = exec_create,
         .exec_destroy = exec_destroy,
-        .memory_create = lin_host_memory_create,
-        .memory_destroy = lin_host_memory_destroy,
-        .staging_create = lin_host_memory_create,
-        .staging_destroy = lin_host_memory_destroy,
-        .upload = lin_host_copy,
-        .download = lin_host_copy,
-        .fetch = lin_host_copy,
-        .copy = lin_host_copy,
-        .zero = lin_host_zero,
-        .fence = lin_host_fence,
-        .wait = lin_host_fence,
-        .finish = lin_host_finish,
-        .weight_size = lin_cpu_weight_size,
-        .weights_pack = lin_cpu_weights_pack,
-        .linear_forward = lin_cpu_linear_forward,
-        .linear_backward_weight = lin_cpu_linear_backward_weight,
-        .layer_norm_forward = lin_cpu_layer_norm_forward,
-        .add_dropout_norm_forward = lin_cpu_add_dropout_norm_forward,
-        .layer_norm_backward = lin_cpu_layer_norm_backward,
-        .dropout = lin_cpu_dropout,
-        .add_dropout = lin_cpu_add_dropout,
-        .relu_backward = lin_cpu_relu_backward,
-        .stack_frames = lin_cpu_stack_frames,
-        .add_sinusoid = lin_cpu_add_sinusoid,
-        .conv_forward = lin_cpu_conv_forward,
-        .conv_backward = lin_cpu_conv_backward,
-        .attention_forward = lin_cpu_attention_forward,
-        .attention_backward = lin_cpu_attention_backward,
-        .log_softmax = lin_cpu_log_softmax,
-        .ctc = lin_cpu_ctc,
-        .tally_losses = lin_cpu_tally_losses,
-        .sum_squares = lin_cpu_sum_squares,
-        .clip = lin_cpu_clip,
-        .adam = lin_cpu_adam,
-        .gather = lin_cpu_gather,
-        .carry = lin_cpu_carry,
-        .greedy = lin_cpu_greedy,
+        LIN_HOST_MEMORY,
+        LIN_OPERATIONS(ENTRY)
     };
     return &table;
 }

@@ -72,12 +72,9 @@ lin_status lin_cpu_parse_level(const char *isa, lin_isa *out, lin_error *err);
 
 /* ---- the operations, described in kernels/ops_table.h ----------------------------------------------------------------------- */
 
-/* linear.c */
-size_t lin_cpu_weight_size(int n, int k);
-void lin_cpu_weights_pack(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items);
-void lin_cpu_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows, int n,
-                            int k, lin_activation act);
-void lin_cpu_linear_backward_weight(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n, int k);
+#define LIN_REAL float
+#define LIN_OP(name) lin_cpu_##name
+#include "kernels/ops_functions.h"
 
 #if defined(__x86_64__)
 /* linear_bf16.c, for processors with AVX512-BF16; rows of at most 2^19 elements. The sum over k runs over pairs in order. */
@@ -86,59 +83,6 @@ void lin_cpu_bf16_weights_pack(lin_exec *exec, float *packed, const float *value
 void lin_cpu_bf16_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows, int n,
                                  int k, lin_activation act);
 #endif
-
-/* norm.c */
-void lin_cpu_layer_norm_forward(lin_exec *exec, float *y, float *stats, const float *x, const float *gamma, const float *beta,
-                                int rows, int C);
-void lin_cpu_add_dropout_norm_forward(lin_exec *exec, float *sum, float *y, float *stats, const float *x, const float *r,
-                                      const float *gamma, const float *beta, int rows, int C, const lin_dropout *dropout);
-void lin_cpu_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, float *dgamma, float *dbeta, const float *dy,
-                                 const float *residual, const float *x, const float *stats, const float *gamma, int rows, int C,
-                                 const lin_dropout *dropout);
-
-/* elementwise.c */
-void lin_cpu_dropout(lin_exec *exec, float *y, const float *x, size_t count, const lin_dropout *dropout);
-void lin_cpu_add_dropout(lin_exec *exec, float *y, const float *x, const float *r, size_t count, const lin_dropout *dropout);
-void lin_cpu_relu_backward(lin_exec *exec, float *dx, const float *dy, const float *y, size_t count, double scale);
-
-/* frames.c */
-void lin_cpu_stack_frames(lin_exec *exec, float *y, const float *x, const float *mean, const float *istd, const lin_segments *in,
-                          const lin_segments *out, int D, int stack, int ahead);
-void lin_cpu_add_sinusoid(lin_exec *exec, float *x, const lin_segments *segments, int C);
-void lin_cpu_gather(lin_exec *exec, float *x, const lin_gather *items, const lin_mask *masks, const lin_segments *segments, int D);
-void lin_cpu_carry(lin_exec *exec, float *y, const lin_segments *out, const float *x, const lin_segments *in, float *const *tails,
-                   size_t at, const int *have, const int *keep, int width);
-
-/* conv.c */
-void lin_cpu_conv_forward(lin_exec *exec, float *y, const float *x, const float *w, const float *bias, const lin_segments *segments,
-                          int C, int K, float *const *tails, size_t at);
-void lin_cpu_conv_backward(lin_exec *exec, float *dx, float *dw, float *db, const float *dy, const float *x, const float *w,
-                           const lin_segments *segments, int C, int K);
-
-/* attention.c */
-void lin_cpu_attention_forward(lin_exec *exec, float *y, const float *qkv, const lin_segments *segments, int H, int E, int causal,
-                               float *const *states, size_t at);
-void lin_cpu_attention_backward(lin_exec *exec, float *dqkv, const float *dy, const float *qkv, const float *y,
-                                const lin_segments *segments, int H, int E, int causal);
-
-/* softmax.c */
-void lin_cpu_log_softmax(lin_exec *exec, float *logp, const float *logits, int rows, int V);
-
-/* ctc.c */
-void lin_cpu_ctc(lin_exec *exec, double *loss, float *dlogits, const float *logp, const lin_segments *segments, const int *labels,
-                 const int *label_offsets, int most_labels, int V, const double *scale);
-void lin_cpu_tally_losses(lin_exec *exec, lin_tally *tally, const double *loss, const lin_segments *segments,
-                          const int *label_offsets);
-
-/* greedy.c */
-void lin_cpu_greedy(lin_exec *exec, lin_phone *phones, int *n_phones, const float *logp, const lin_segments *segments, int V,
-                    lin_run *runs, const int *slots);
-
-/* optimizer.c */
-void lin_cpu_sum_squares(lin_exec *exec, double *norms, const float *x, const lin_tensors *tensors);
-void lin_cpu_clip(lin_exec *exec, double *scale, lin_tally *tally, const double *norms, int n, double most, int per_tensor);
-void lin_cpu_adam(lin_exec *exec, float *p, const float *grad, float *m, float *v, const lin_tensors *tensors, const double *scale,
-                  const lin_adam_step *step, const lin_tally *tally);
 
 /* ---- shared by elementwise.c and norm.c ------------------------------------------------------------------------------------- */
 

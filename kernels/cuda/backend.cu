@@ -429,6 +429,8 @@ static void graph_destroy(lin_graph *graph)
 static lin_ops tables[MAX_DEVICES][N_PRECISIONS];
 static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 
+#define ENTRY(name) t->name = lin_cuda_##name;
+
 static void fill(lin_ops *t)
 {
     t->name = "cuda";
@@ -450,32 +452,8 @@ static void fill(lin_ops *t)
     t->graph_end = graph_end;
     t->graph_launch = graph_launch;
     t->graph_destroy = graph_destroy;
-    t->weight_size = lin_cuda_weight_size;
-    t->weights_pack = lin_cuda_weights_pack;
-    t->linear_forward = lin_cuda_linear_forward;
-    t->linear_backward_weight = lin_cuda_linear_backward_weight;
-    t->layer_norm_forward = lin_cuda_layer_norm_forward;
-    t->add_dropout_norm_forward = lin_cuda_add_dropout_norm_forward;
-    t->layer_norm_backward = lin_cuda_layer_norm_backward;
-    t->dropout = lin_cuda_dropout;
-    t->add_dropout = lin_cuda_add_dropout;
-    t->relu_backward = lin_cuda_relu_backward;
-    t->stack_frames = lin_cuda_stack_frames;
-    t->add_sinusoid = lin_cuda_add_sinusoid;
-    t->conv_forward = lin_cuda_conv_forward;
-    t->conv_backward = lin_cuda_conv_backward;
-    t->attention_forward = lin_cuda_attention_forward;
-    t->attention_backward = lin_cuda_attention_backward;
-    t->log_softmax = lin_cuda_log_softmax;
-    t->ctc = lin_cuda_ctc;
-    t->tally_losses = lin_cuda_tally_losses;
-    t->sum_squares = lin_cuda_sum_squares;
-    t->clip = lin_cuda_clip;
-    t->adam = lin_cuda_adam;
-    t->gather = lin_cuda_gather;
-    t->carry = lin_cuda_carry;
+    LIN_OPERATIONS(ENTRY)
     t->fbank = lin_cuda_fbank;
-    t->greedy = lin_cuda_greedy;
 }
 
 static void fill_tables(void)

@@ -144,73 +144,17 @@ extern "C" __attribute__((visibility("default"))) lin_status lin_cuda_open(int d
 extern "C" __attribute__((visibility("default"))) int lin_cuda_device(int i, lin_device *device);
 extern "C" __attribute__((visibility("default"))) int lin_cuda_interface(void); /* LIN_CUDA_INTERFACE of kernels/gpu.h */
 
+#define LIN_REAL float
+#define LIN_OP(name) lin_cuda_##name
+#include "kernels/ops_functions.h"
+
 /* linear.cu */
 lin_status lin_cuda_plans_create(lin_exec *exec, lin_error *err);
 void lin_cuda_plans_destroy(lin_exec *exec);
-size_t lin_cuda_weight_size(int n, int k);
-void lin_cuda_weights_pack(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items);
-void lin_cuda_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows, int n,
-                             int k, lin_activation act);
-void lin_cuda_linear_backward_weight(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n, int k);
-
-/* norm.cu */
-void lin_cuda_layer_norm_forward(lin_exec *exec, float *y, float *stats, const float *x, const float *gamma, const float *beta,
-                                 int rows, int C);
-void lin_cuda_add_dropout_norm_forward(lin_exec *exec, float *sum, float *y, float *stats, const float *x, const float *r,
-                                       const float *gamma, const float *beta, int rows, int C, const lin_dropout *dropout);
-void lin_cuda_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, float *dgamma, float *dbeta, const float *dy,
-                                  const float *residual, const float *x, const float *stats, const float *gamma, int rows, int C,
-                                  const lin_dropout *dropout);
 
 /* elementwise.cu */
 /* The second stage of sums over rows: a [n] += the sum over parts of partial [parts, n], in order; with b, partial is [parts, 2 n] and
  * its second half goes to b. */
 void lin_cuda_fold(lin_exec *exec, float *a, float *b, const float *partial, int parts, int n);
-void lin_cuda_dropout(lin_exec *exec, float *y, const float *x, size_t count, const lin_dropout *dropout);
-void lin_cuda_add_dropout(lin_exec *exec, float *y, const float *x, const float *r, size_t count, const lin_dropout *dropout);
-void lin_cuda_relu_backward(lin_exec *exec, float *dx, const float *dy, const float *y, size_t count, double scale);
-
-/* frames.cu */
-void lin_cuda_stack_frames(lin_exec *exec, float *y, const float *x, const float *mean, const float *istd, const lin_segments *in,
-                           const lin_segments *out, int D, int stack, int ahead);
-void lin_cuda_add_sinusoid(lin_exec *exec, float *x, const lin_segments *segments, int C);
-void lin_cuda_gather(lin_exec *exec, float *x, const lin_gather *items, const lin_mask *masks, const lin_segments *segments, int D);
-void lin_cuda_carry(lin_exec *exec, float *y, const lin_segments *out, const float *x, const lin_segments *in, float *const *tails,
-                    size_t at, const int *have, const int *keep, int width);
-
-/* conv.cu */
-void lin_cuda_conv_forward(lin_exec *exec, float *y, const float *x, const float *w, const float *bias, const lin_segments *segments,
-                           int C, int K, float *const *tails, size_t at);
-void lin_cuda_conv_backward(lin_exec *exec, float *dx, float *dw, float *db, const float *dy, const float *x, const float *w,
-                            const lin_segments *segments, int C, int K);
-
-/* attention.cu, attention_backward.cu */
-void lin_cuda_attention_forward(lin_exec *exec, float *y, const float *qkv, const lin_segments *segments, int H, int E, int causal,
-                                float *const *states, size_t at);
-void lin_cuda_attention_backward(lin_exec *exec, float *dqkv, const float *dy, const float *qkv, const float *y,
-                                 const lin_segments *segments, int H, int E, int causal);
-
-/* softmax.cu */
-void lin_cuda_log_softmax(lin_exec *exec, float *logp, const float *logits, int rows, int V);
-
-/* ctc.cu */
-void lin_cuda_ctc(lin_exec *exec, double *loss, float *dlogits, const float *logp, const lin_segments *segments, const int *labels,
-                  const int *label_offsets, int most_labels, int V, const double *scale);
-void lin_cuda_tally_losses(lin_exec *exec, lin_tally *tally, const double *loss, const lin_segments *segments,
-                           const int *label_offsets);
-
-/* greedy.cu */
-void lin_cuda_greedy(lin_exec *exec, lin_phone *phones, int *n_phones, const float *logp, const lin_segments *segments, int V,
-                     lin_run *runs, const int *slots);
-
-/* fbank.cu */
-void lin_cuda_fbank(lin_exec *exec, float *y, const lin_segments *out, const float *x, const lin_segments *in,
-                    const lin_fbank_table *table);
-
-/* optimizer.cu */
-void lin_cuda_sum_squares(lin_exec *exec, double *norms, const float *x, const lin_tensors *tensors);
-void lin_cuda_clip(lin_exec *exec, double *scale, lin_tally *tally, const double *norms, int n, double most, int per_tensor);
-void lin_cuda_adam(lin_exec *exec, float *p, const float *grad, float *m, float *v, const lin_tensors *tensors, const double *scale,
-                   const lin_adam_step *step, const lin_tally *tally);
 
 #endif

@@ -1,0 +1,76 @@
+/*
+ * ops_functions.h - the functions behind a backend's table of operations (ops_table.h, which describes them), each signature once.
+ *
+ *   #define LIN_REAL float
+ *   #define LIN_OP(name) lin_cpu_##name
+ *   #include "kernels/ops_functions.h"            // declares lin_cpu_linear_forward and all others; undefines both macros
+ *
+ *   #define ENTRY(name) .name = lin_cpu_##name,
+ *   static const lin_ops table = {.name = "cpu", LIN_OPERATIONS(ENTRY)};
+ *
+ * Private to the backends, which include it in ref/ref.h, cpu/cpu.h and cuda/cuda.h. LIN_OPERATIONS lists all operations but fbank,
+ * which the CPU backend lacks.
+ */
+#ifndef LIN_OPERATIONS
+#define LIN_OPERATIONS(X)                                                                                                          \
+    X(weight_size) X(weights_pack) X(linear_forward) X(linear_backward_weight) X(layer_norm_forward)                               \
+    X(add_dropout_norm_forward) X(layer_norm_backward) X(dropout) X(add_dropout) X(relu_backward) X(stack_frames)                  \
+    X(add_sinusoid) X(conv_forward) X(conv_backward) X(attention_forward) X(attention_backward) X(log_softmax) X(ctc)              \
+    X(tally_losses) X(sum_squares) X(clip) X(adam) X(gather) X(carry) X(greedy)
+#endif
+
+size_t LIN_OP(weight_size)(int n, int k);
+void LIN_OP(weights_pack)(lin_exec *exec, LIN_REAL *packed, const LIN_REAL *values, const lin_packing *items, int n_items);
+void LIN_OP(linear_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, const LIN_REAL *packed, const LIN_REAL *bias,
+                            int rows, int n, int k, lin_activation act);
+void LIN_OP(linear_backward_weight)(lin_exec *exec, LIN_REAL *dw, LIN_REAL *db, const LIN_REAL *dy, const LIN_REAL *x, int rows,
+                                    int n, int k);
+
+void LIN_OP(layer_norm_forward)(lin_exec *exec, LIN_REAL *y, LIN_REAL *stats, const LIN_REAL *x, const LIN_REAL *gamma,
+                                const LIN_REAL *beta, int rows, int C);
+void LIN_OP(add_dropout_norm_forward)(lin_exec *exec, LIN_REAL *sum, LIN_REAL *y, LIN_REAL *stats, const LIN_REAL *x,
+                                      const LIN_REAL *r, const LIN_REAL *gamma, const LIN_REAL *beta, int rows, int C,
+                                      const lin_dropout *dropout);
+void LIN_OP(layer_norm_backward)(lin_exec *exec, LIN_REAL *dx, LIN_REAL *dropped, LIN_REAL *dgamma, LIN_REAL *dbeta,
+                                 const LIN_REAL *dy, const LIN_REAL *residual, const LIN_REAL *x, const LIN_REAL *stats,
+                                 const LIN_REAL *gamma, int rows, int C, const lin_dropout *dropout);
+void LIN_OP(dropout)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, size_t count, const lin_dropout *dropout);
+void LIN_OP(add_dropout)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, const LIN_REAL *r, size_t count,
+                         const lin_dropout *dropout);
+void LIN_OP(relu_backward)(lin_exec *exec, LIN_REAL *dx, const LIN_REAL *dy, const LIN_REAL *y, size_t count, double scale);
+void LIN_OP(stack_frames)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, const LIN_REAL *mean, const LIN_REAL *istd,
+                          const lin_segments *in, const lin_segments *out, int D, int stack, int ahead);
+void LIN_OP(add_sinusoid)(lin_exec *exec, LIN_REAL *x, const lin_segments *segments, int C);
+
+void LIN_OP(conv_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, const LIN_REAL *w, const LIN_REAL *bias,
+                          const lin_segments *segments, int C, int K, LIN_REAL *const *tails, size_t at);
+void LIN_OP(conv_backward)(lin_exec *exec, LIN_REAL *dx, LIN_REAL *dw, LIN_REAL *db, const LIN_REAL *dy, const LIN_REAL *x,
+                           const LIN_REAL *w, const lin_segments *segments, int C, int K);
+
+void LIN_OP(attention_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *qkv, const lin_segments *segments, int H, int E,
+                               int causal, LIN_REAL *const *states, size_t at);
+void LIN_OP(attention_backward)(lin_exec *exec, LIN_REAL *dqkv, const LIN_REAL *dy, const LIN_REAL *qkv, const LIN_REAL *y,
+                                const lin_segments *segments, int H, int E, int causal);
+
+void LIN_OP(log_softmax)(lin_exec *exec, LIN_REAL *logp, const LIN_REAL *logits, int rows, int V);
+void LIN_OP(ctc)(lin_exec *exec, double *loss, LIN_REAL *dlogits, const LIN_REAL *logp, const lin_segments *segments,
+                 const int *labels, const int *label_offsets, int most_labels, int V, const double *scale);
+void LIN_OP(tally_losses)(lin_exec *exec, lin_tally *tally, const double *loss, const lin_segments *segments,
+                          const int *label_offsets);
+
+void LIN_OP(sum_squares)(lin_exec *exec, double *norms, const LIN_REAL *x, const lin_tensors *tensors);
+void LIN_OP(clip)(lin_exec *exec, double *scale, lin_tally *tally, const double *norms, int n, double most, int per_tensor);
+void LIN_OP(adam)(lin_exec *exec, LIN_REAL *p, const LIN_REAL *grad, LIN_REAL *m, LIN_REAL *v, const lin_tensors *tensors,
+                  const double *scale, const lin_adam_step *step, const lin_tally *tally);
+
+void LIN_OP(gather)(lin_exec *exec, LIN_REAL *x, const lin_gather *items, const lin_mask *masks, const lin_segments *segments,
+                    int D);
+void LIN_OP(carry)(lin_exec *exec, LIN_REAL *y, const lin_segments *out, const LIN_REAL *x, const lin_segments *in,
+                   LIN_REAL *const *tails, size_t at, const int *have, const int *keep, int width);
+void LIN_OP(fbank)(lin_exec *exec, LIN_REAL *y, const lin_segments *out, const LIN_REAL *x, const lin_segments *in,
+                   const lin_fbank_table *table);
+void LIN_OP(greedy)(lin_exec *exec, lin_phone *phones, int *n_phones, const LIN_REAL *logp, const lin_segments *segments, int V,
+                    lin_run *runs, const int *slots);
+
+#undef LIN_REAL
+#undef LIN_OP
