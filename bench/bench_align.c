@@ -1,11 +1,11 @@
 /*
- * bench_align.c - an hour of speech aligned with its text: seconds, and megabytes at the peak.
+ * bench_align.c - aligns an hour of speech with its text: seconds, and the peak in megabytes.
  *
  *   build/release/bench/bench_align [hours, default 1]
  *
- * The rows are made: 10 phones a second, each a row of 0.6 and blanks of 0.95 between, in noise; words of 1 to 6 phones, every
- * third with two pronunciations. Once with what was said as text; once with a text that has a minute more in the middle than was
- * said, where the beam must be widened; each for rows of 30 and of 10 ms.
+ * The rows are synthetic: 10 phones per second, each a row of 0.6 with blanks of 0.95 between, in noise; words of 1 to 6 phones,
+ * every third with two pronunciations. Once with the spoken text; once with a text that has an extra minute in the middle that
+ * was not spoken, so that the beam must be widened; each for rows of 30 and of 10 ms.
  */
 #include <math.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ static lin_align_graph *make_text(long n_phones, int *n_words, lin_error *err)
         for (int i = 0; i < n; i++) labels[0][i] = labels[1][i] = label_of(phone + i);
         labels[1][n - 1] = 1 + labels[0][n - 1] % (V - 1);
         lengths[0] = lengths[1] = n;
-        const int *pronunciations[2] = {labels[1], labels[0]}; // what is said is the last
+        const int *pronunciations[2] = {labels[1], labels[0]}; // the last one is spoken
         const int both = *n_words % 3 == 0;
         if (lin_align_graph_add(graph, pronunciations + !both, lengths, 1 + both, 1, err) != LIN_OK) return NULL;
         phone += n;
@@ -71,7 +71,7 @@ static int fail(const lin_error *err)
     return 1;
 }
 
-// One alignment in a process of its own, so that its peak is its own.
+// One alignment in a separate process, so that its memory peak is measured alone.
 static int one(double hours, int row_ms, double missing_s)
 {
     const int rows_a_phone = 1000 / PHONES_A_SECOND / row_ms > 1 ? 1000 / PHONES_A_SECOND / row_ms : 1;

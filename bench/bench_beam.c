@@ -1,11 +1,11 @@
 /*
- * bench_beam.c - microseconds of processor time a row costs in decoder/beam with the default options at several widths, and the
- * share of real time that is, best of five.
+ * bench_beam.c - microseconds of processor time per row in decoder/beam with the default options at several widths, and the
+ * share of real time, best of five.
  *
  *   build/release/bench/bench_beam [ROWS.npy|- [LM.arpa|- [rows per second, default 100]]]
  *
- * ROWS: what linnet posteriors writes; "-" or none: 3,000 made-up rows of 40 outputs, blanks and peaks. LM: over phones, whose
- * words stand for the outputs in their order; "-" or none: a made-up 3-gram. The first lines are without one.
+ * ROWS: the output of linnet posteriors; "-" or none: 3,000 synthetic rows of 40 outputs, blanks and peaks. LM: over phones,
+ * whose words correspond to the outputs in order; "-" or none: a synthetic 3-gram. The first lines are without a model.
  */
 #include <math.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ static void give_up(const lin_error *err)
     exit(1);
 }
 
-// Runs of blanks and of labels, each row doubtful between two outputs to a random degree, the rest from e^-6 down to e^-14.
+// Runs of blanks and of labels, each row uncertain between two outputs to a random degree, the rest from e^-6 down to e^-14.
 static float *make_rows(void)
 {
     float *rows = lin_alloc((size_t)MADE_T * MADE_V, sizeof *rows);
@@ -49,7 +49,7 @@ static float *make_rows(void)
     return rows;
 }
 
-// All unigrams, and for each label a third of the bigrams and a tenth of the trigrams behind them.
+// All unigrams, and for each label a third of the bigrams and a tenth of the trigrams that begin with it.
 static lin_ngram *make_model(int V)
 {
     static char text[8 << 20];
@@ -82,7 +82,7 @@ static lin_ngram *make_model(int V)
     return lm;
 }
 
-// The model's words less <s>, </s> and <unk>.
+// The model's words without <s>, </s> and <unk>.
 static int *map_labels(const lin_ngram *lm, int V)
 {
     int *labels = lin_alloc((size_t)V, sizeof *labels), k = 1;

@@ -1,5 +1,5 @@
 /*
- * bench_fbank.c - microseconds of processor time a frame of the log-mel filterbanks costs, best of seven.
+ * bench_fbank.c - microseconds of processor time per frame of the log-mel filterbanks, best of seven.
  *
  *   build/release/bench/bench_fbank [seconds of audio, default 60]
  */

@@ -5,9 +5,9 @@
  *   bench_gemm [--threads N] [--quick] [--json] [--precision fp32|bf16] [--form NAME] [--rows N,N...] [--cpu-time]
  *       NAME: forward, backward_data, backward_weight, openblas
  *
- * Best of many short trials, with the median beside it: other work on the machine only makes a trial slower, and the peak is a
- * best, too, taken anew before each figure. Where libopenblas.so.0 is installed its sgemm runs on the same forward shapes, one
- * thread. With --precision bf16 the forms that use it, in turn with fp32, as a share of the peak of bf16's instruction.
+ * Best of many short trials, with the median: other work on the machine only makes a trial slower, and the peak is a best too,
+ * measured again before each figure. If libopenblas.so.0 is installed, its sgemm runs on the same forward shapes with one
+ * thread. --precision bf16 measures the forms that use it, alternating with fp32, as a share of the peak of bf16's instruction.
  * LINNET_ISA=avx2 or portable measures the other instruction sets against their own peaks.
  */
 #include <dlfcn.h>
@@ -28,7 +28,7 @@ static const int backward_rows[] = {800, 4000, 12800};
 typedef void (*sgemm_function)(int, int, int, int, int, int, float, const float *, int, const float *, int, float, float *, int);
 
 static float *x, *w, *y, *dw, *bias, *packed;
-static const lin_ops *ops, *plain; // plain: fp32 beside bf16, or NULL
+static const lin_ops *ops, *plain; // plain: fp32 for comparison with bf16, or NULL
 static lin_exec *exec;
 static int n_threads = 1;
 static double peak; // of this many threads, the best so far
@@ -77,7 +77,7 @@ static rates rates_of(double *time, int trials, double work)
     return (rates){work / time[0] * 1e-9, work / median * 1e-9};
 }
 
-// Trials of about a millisecond; *plain_rates: of fp32 in turn with them.
+// Trials of about a millisecond; *plain_rates: of fp32, alternating with them.
 static rates measure(form what, int rows, int n, int k, int quick, rates *plain_rates)
 {
     double time[MOST_TRIALS], plain_time[MOST_TRIALS];
@@ -127,7 +127,7 @@ static void load_openblas(void)
 {
     unsetenv("OPENBLAS_CORETYPE");
     unsetenv("OPENBLAS_L2_SIZE");
-    setenv("OPENBLAS_NUM_THREADS", "1", 1); // its two builds, with plain threads and with OpenMP, listen to different names
+    setenv("OPENBLAS_NUM_THREADS", "1", 1); // its two builds, with plain threads and with OpenMP, read different variables
     setenv("OMP_NUM_THREADS", "1", 1);
     void *library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
     void *symbol = library ? dlsym(library, "cblas_sgemm") : NULL;
@@ -146,7 +146,7 @@ static void print_form(form what, const int *rows, size_t n_rows, int quick, int
         if (!json) printf("%8d", rows[i]);
         for (int s = 0; s < SHAPES; s++) {
             rates plain_rates = {0, 0};
-            const double again = bench_peak_in(ops->precision, n_threads, 1); // the clock changes with the neighbours' work
+            const double again = bench_peak_in(ops->precision, n_threads, 1); // the clock changes with other load on the machine
             if (again > peak) peak = again;
             const rates rate = measure(what, rows[i], shapes[s][0], shapes[s][1], quick, &plain_rates);
             if (json) {
@@ -164,7 +164,7 @@ static void print_form(form what, const int *rows, size_t n_rows, int quick, int
     }
 }
 
-// "1,8,64" into rows: how many, or 0
+// Parses "1,8,64" into rows; returns their number, or 0.
 static size_t parse_rows(const char *text, int *rows, size_t most)
 {
     size_t n = 0;

@@ -4,10 +4,11 @@
  *
  *   bench_model [--threads N] [--repeats N] [--plain] [--quick] [--precision fp32|bf16] [--cpu-time] [PROGRAM]
  *
- * With --precision bf16 what runs without training, in turn with fp32; shares are of the peak of bf16's instruction.
- * --cpu-time: one thread, by its own clock, for a machine that has other work; without the start of the program.
- * PROGRAM is the program linnet, whose start is timed; by default ../linnet, seen from this program's folder. --plain prints lines
- * `linnet NAME VALUE`, one for each run, for bench/peers.sh, which gives the same work to PyTorch and ONNX Runtime. Weights and features are random.
+ * --precision bf16 measures everything but training, alternating with fp32; shares are of the peak of bf16's instruction.
+ * --cpu-time: one thread, in processor time, for a machine with other load; without the start of the program.
+ * PROGRAM is the program linnet, whose start is timed; by default ../linnet relative to this program's folder. --plain prints
+ * lines `linnet NAME VALUE`, one for each run, for bench/peers.sh, which gives the same work to PyTorch and ONNX Runtime. Weights
+ * and features are random.
  */
 #include <fcntl.h>
 #include <spawn.h>
@@ -31,7 +32,7 @@ extern char **environ;
 
 static int n_threads = 2, n_repeats = 5, plain = 0;
 static double peak, peak_1;
-static const lin_ops *ops, *rival; // rival: fp32 beside bf16, or NULL
+static const lin_ops *ops, *rival; // rival: fp32 for comparison with bf16, or NULL
 static lin_error err;
 
 static void must(lin_status status)
@@ -65,8 +66,8 @@ static double flop_per_frame(const lin_config *c)
            c->layers * c->heads * (4 * E * E + 3 * E);
 }
 
-// Runs of `flop` each that took time[0 .. n-1], sorted by this: frames a second, or, where frames is 0, milliseconds. Best with the
-// best of the peak, for other work only makes a run slower; the median beside it. --plain: a line for each run.
+// Runs of `flop` each that took time[0 .. n-1], which are sorted here: frames per second, or, if frames is 0, milliseconds. The
+// best relative to the best of the peak, because other load only makes a run slower; and the median. --plain: one line per run.
 static void say_runs(const char *name, double frames, double flop, double *time, int n)
 {
     const double median = bench_quantile(time, n, 0.5), again = bench_peak_in(ops->precision, n_threads, 5);
@@ -104,7 +105,8 @@ static float *make_features(int frames)
     return x;
 }
 
-/* ---- many utterances: one worker for each thread, one utterance at a time, as files are transcribed ------------------------- */
+/* ---- many utterances: one worker per thread, one utterance at a time, as files are transcribed ------------------------------
+ * */
 
 typedef struct many {
     lin_encoder *encoder;
@@ -161,7 +163,7 @@ static void bench_forward(int causal, const char *name)
     if (rival) {
         char other_name[64];
         snprintf(other_name, sizeof other_name, "fp32_%s", name);
-        say(other_name, B * T / bench_quantile(rival_time, n_repeats, 0), "frames/s", "best, in turn with it");
+        say(other_name, B * T / bench_quantile(rival_time, n_repeats, 0), "frames/s", "best, alternating");
         say("speedup", bench_quantile(ratio, n_repeats, 0.5), "x", "median of the pairs");
         many_destroy(&other);
     }
@@ -241,7 +243,7 @@ static void say_chunks(const char *prefix, const char *what, double *time, int n
     say(name, 1000 * bench_quantile(time, n, 0.99), "ms", "");
 }
 
-// From features to log-probabilities, what the peers do; then from sound to phonemes.
+// From features to log-probabilities, like the peers; then from sound to phonemes.
 static void bench_stream(const lin_ops *table, const char *prefix, int chunks)
 {
     lin_model *model = make_model(1, 0);

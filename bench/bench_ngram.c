@@ -1,10 +1,12 @@
 /*
- * bench_ngram.c - a language model: seconds to read its ARPA file, bytes and milliseconds of the packed one, nanoseconds a query.
+ * bench_ngram.c - a language model: seconds to read its ARPA file, bytes and milliseconds of the packed one, nanoseconds per
+ * query.
  *
  *   build/release/bench/bench_ngram MODEL.arpa[.gz] [TEXT]
  *
- * Queries: words and states at random (every one finds cold memory), walks along the model's own n-grams, and, where a text is
- * given, its lines (lower-cased words from <s> to </s>; those that the model lacks begin anew) with the perplexity. Best of five.
+ * Queries: random words and states (every one reads cold memory), walks along the model's own n-grams, and, if a text is
+ * given, its lines (lower-cased words from <s> to </s>; words that the model lacks start a new context) with the perplexity. Best
+ * of five.
  */
 #include <math.h>
 #include <stdio.h>
@@ -22,7 +24,7 @@ enum { ROUNDS = 5, QUERIES = 2000000 };
 
 typedef struct query {
     lin_ngram_state state;
-    int word; // -1: what this begins is <s>, and no query
+    int word; // -1: the next query begins at <s>, and this is no query
 } query;
 
 static int die(const lin_error *err)
@@ -31,7 +33,7 @@ static int die(const lin_error *err)
     return 1;
 }
 
-// Nanoseconds a query; `follow`: from the state that the query before gave.
+// Nanoseconds per query; `follow`: from the state that the previous query gave.
 static double time_queries(const lin_ngram *lm, const query *queries, size_t n, int follow, double *sum)
 {
     double best = 1e9;
@@ -60,7 +62,7 @@ static void draw_random(const lin_ngram *lm, query *queries)
     }
 }
 
-// Each next word is one of those that the model has behind the present context, or any where it has none.
+// Each next word is one of those that the model has after the present context, or any if it has none.
 static void draw_walk(const lin_ngram *lm, query *queries)
 {
     lin_ngram_state state = lin_ngram_begin(lm);
@@ -108,7 +110,7 @@ int main(int argc, char **argv)
     lin_error err = {0};
     lin_ngram *lm, *packed;
     if (argc < 2) {
-        printf("bench_ngram MODEL.arpa[.gz] [TEXT]: no model was given, nothing was measured\n");
+        printf("bench_ngram MODEL.arpa[.gz] [TEXT]: no model given, nothing measured\n");
         return 0;
     }
     double read_s = 1e9, open_s = 1e9, start;

@@ -4,8 +4,8 @@
  *
  *   bench_ops [--threads N] [--quick] [--json]
  *
- * Without --threads: one thread, then one per core. Medians of several. LINNET_ISA=avx2 or portable measures the other instruction
- * sets against their own peaks.
+ * Without --threads: one thread, then one per core. Medians of several runs. LINNET_ISA=avx2 or portable measures the other
+ * instruction sets against their own peaks.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static const double row_flop = 2.0 * (D * C + LAYERS * (4.0 * C * C + 2.0 * C * 
 
 static const lin_ops *ops;
 static lin_exec *exec;
-static float *buffer[BUFFERS]; // [ROWS, 3 C] or [PARAMETERS], what each is for is the operation's affair
+static float *buffer[BUFFERS]; // [ROWS, 3 C] or [PARAMETERS], used as each operation needs
 static float *states[1], *tails[1], *no_tails[B], vectors[8][F], stats[2 * ROWS];
 static int offsets[B + 1], labels[B * U], label_offsets[B + 1], rows;
 static lin_segments segments;
@@ -35,7 +35,8 @@ static const lin_tensors tensors = {TENSORS, tensor_offsets, decay};
 static const uint64_t key = 77;
 static const lin_dropout tenth = {0.1, &key, 1}, none = {0, NULL, 0};
 
-/* ---- the operations, each as the network calls it --------------------------------------------------------------------------- */
+/* ---- the operations, called as by the network -------------------------------------------------------------------------------
+ * */
 
 static void norm_forward(void) { ops->layer_norm_forward(exec, buffer[1], stats, buffer[0], vectors[0], vectors[1], rows, C); }
 static void norm_backward(void)
@@ -105,7 +106,7 @@ static void adam(void)
     ops->adam(exec, buffer[1], buffer[0], buffer[2], buffer[3], &tensors, scale, &step, NULL);
 }
 
-/* Calls of a training step and of a stream's; `other` ones are alternatives and not in the sums. */
+/* Calls per training step and per streaming step; those marked `other` are alternatives and not in the sums. */
 static const struct {
     const char *name;
     void (*run)(void);

@@ -1,10 +1,10 @@
 /*
- * bench_words.c - what the word search costs a row, and what it hears.
+ * bench_words.c - the time of the word search per row, and its words.
  *
  *   build/release/bench/bench_words [-o NAME=VALUE]... [-s SECONDS] [-t OUT] DICTIONARY LM|- FILE.npy...
  *
- * The rows of each file (linnet posteriors) are SECONDS apart (default 0.03). Options are those of decoder/words.h. OUT gets the
- * words as Kaldi text, named by the files' names, for linnet score --name WER. Without arguments nothing is measured.
+ * The rows of each file (linnet posteriors) are SECONDS apart (default 0.03). Options are those of decoder/words.h. OUT receives
+ * the words as Kaldi text, with the files' names, for linnet score --name WER. Without arguments nothing is measured.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +62,7 @@ typedef struct totals {
     long rows;
 } totals;
 
-// One file, in pieces of four rows as a live stream.
+// One file, in parts of four rows like a live stream.
 static void decode(const lin_words *words, void *state, const char *path, FILE *out, totals *sum)
 {
     lin_error err = {0};

@@ -1,13 +1,13 @@
 /*
- * gpu_limits.c - what an NVIDIA GPU can do at most: copying within its memory, and square matrix products by cublasLt in fp32,
- * tf32 and bf16. Shares of these limits say more than shares of a data sheet. Independent of the rest of the project, so that a
- * fault there cannot lower the limit it is measured against. gpu.sh builds and runs it:
+ * gpu_limits.c - the limits of an NVIDIA GPU: copying within its memory, and square matrix products by cublasLt in fp32,
+ * tf32 and bf16. Shares of these limits are more meaningful than shares of a data sheet. Independent of the rest of the project,
+ * so that a fault there cannot lower the limit that it is compared with. gpu.sh builds and runs it:
  *
  *   nvcc -O2 bench/gpu_limits.c -lcublasLt -o gpu_limits && ./gpu_limits [N]
  *
- * Products of N x N (8192) random numbers (zeros run faster), operands as the precision has them, the best of the eight algorithms
- * that cublasLt proposes. One JSON object a line: {"part": "peak", "who": "cublasLt", "what": "bf16", "value": TFLOP/s}; copy in
- * GB/s, read and written bytes counted.
+ * Products of N x N (8192) random numbers (zeros run faster), operands in the given precision, the best of the eight algorithms
+ * that cublasLt proposes. One JSON object per line: {"part": "peak", "who": "cublasLt", "what": "bf16", "value": TFLOP/s}; copy
+ * in GB/s, read and written bytes counted.
  */
 #include <cublasLt.h>
 #include <cuda_runtime.h>
@@ -44,7 +44,7 @@ typedef struct product {
     cublasLtMatrixLayout_t layout;
     cublasLtMatmulAlgo_t algo;
     void *a, *b, *c, *workspace;
-    size_t copy_bytes; // not 0: a copy, no product
+    size_t copy_bytes; // not 0: a copy, not a product
 } product;
 
 static int run(const product *p)
@@ -55,7 +55,7 @@ static int run(const product *p)
                           &p->algo, p->workspace, workspace_bytes, 0) == CUBLAS_STATUS_SUCCESS;
 }
 
-// Milliseconds of one run: the median of five trials of five each, after two that do not count. Negative: it does not run.
+// Milliseconds of one run: the median of five trials of five runs each, after two warm-up runs. Negative: it does not run.
 static float milliseconds(const product *p)
 {
     enum { RUNS = 5 };

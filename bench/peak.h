@@ -1,6 +1,7 @@
 /*
- * peak.h - what benchmark programs share: the clock, quantiles, and the peak of this machine, by multiply-adds between registers
- * with the instruction set that lin_ops_cpu uses. Shares of the peak are only worth something when it was measured in the same run.
+ * peak.h - shared by the benchmark programs: the clock, quantiles, and the peak of this machine, by multiply-adds between
+ * registers with the instruction set that lin_ops_cpu uses. Shares of the peak are only meaningful if it was measured in the same
+ * run.
  */
 #ifndef LIN_BENCH_PEAK_H
 #define LIN_BENCH_PEAK_H
@@ -16,8 +17,8 @@
 
 #include "kernels/ops.h"
 
-/* CLOCK_THREAD_CPUTIME_ID (--cpu-time) measures one thread on a machine that has other work: what it takes from the caches is still
- * felt, but not the time for which the thread did not run. */
+/* CLOCK_THREAD_CPUTIME_ID (--cpu-time) measures one thread on a machine with other load: effects on the caches remain, but the
+ * time for which the thread did not run is excluded. */
 static clockid_t bench_clock = CLOCK_MONOTONIC;
 
 static inline double bench_now(void)
@@ -49,8 +50,8 @@ static inline double bench_quantile(double *values, int n, double share)
 
 enum { PEAK_STEPS = 200000, PEAK_SUMS = 12, PEAK_SUMS_BF16 = 16, PEAK_RUNS = 40, PEAK_TRIALS = 20, PEAK_THREADS = 64 };
 
-// 12 independent chains of multiply-adds: enough for two units with a latency of up to six; 16 of bf16's, which take longer. The empty assembly pins each sum to a
-// register and keeps the compiler from solving the recurrence.
+// 12 independent chains of multiply-adds: enough for two units with a latency of up to six; 16 of bf16's, which take longer. The
+// empty assembly keeps each sum in a register and prevents the compiler from solving the recurrence.
 #define PEAK_BODY(type, set1, fma)                                                                                                 \
     type sum[PEAK_SUMS], a = set1(0.999f), b = set1(0.001f);                                                                       \
     PEAK_UNROLL                                                                                                                    \
@@ -138,7 +139,7 @@ static inline void *peak_thread(void *context)
     return NULL;
 }
 
-// The i-th processor that this program may use, so that two threads never measure one core.
+// Pins a thread to the i-th processor that this program may use, so that two threads never measure one core.
 static inline void peak_pin(pthread_t thread, int i)
 {
     cpu_set_t allowed, one;
@@ -153,8 +154,8 @@ static inline void peak_pin(pthread_t thread, int i)
     }
 }
 
-/* GFLOP/s of 1 to PEAK_THREADS threads at once: the best of `trials`, 10 ms or so each, since other work makes a trial too low, and
- * nothing makes it too high. The precision of lin_ops_cpu_bf16 only where that can be had. */
+/* GFLOP/s of 1 to PEAK_THREADS threads at once: the best of `trials`, about 10 ms each, because other load makes a trial too low,
+ * and nothing makes it too high. The precision of lin_ops_cpu_bf16 only if it is supported. */
 static inline double bench_peak_in(lin_precision precision, int threads, int trials)
 {
     double best = 0;
@@ -185,7 +186,7 @@ static inline const lin_ops *bench_cpu(const char *precision, lin_error *err)
     const lin_ops *ops = NULL;
     if (strcmp(precision, "fp32") == 0) return lin_ops_cpu();
     if (strcmp(precision, "bf16") != 0) {
-        lin_fail(err, LIN_INVALID, "unknown precision \"%s\"; the names are fp32 and bf16", precision);
+        lin_fail(err, LIN_INVALID, "unknown precision \"%s\"; use fp32 or bf16", precision);
     } else {
         lin_ops_cpu_bf16(&ops, err);
     }

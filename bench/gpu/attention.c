@@ -46,7 +46,7 @@ void gpu_part_peak(gpu_bench *b)
     b->ops->memory_destroy(b->exec, p.x);
     b->ops->memory_destroy(b->exec, p.y);
     gpu_close(b);
-    // Square products through the backend: fp32 in and out, so that bf16 pays for rounding its operands, about a tenth here.
+    // Square products through the backend: fp32 in and out, so bf16 includes the rounding of its operands, about a tenth here.
     for (int i = 0; i < 3; i++) {
         b->precision = (lin_precision)i;
         gpu_open(b);
@@ -86,7 +86,7 @@ static void run_both(void *context)
     a->b->ops->attention_backward(a->b->exec, a->dqkv, a->dy, a->qkv, a->y, &a->segments, H, E, a->causal);
 }
 
-// B utterances of n frames; each with a context of its own, so that what an operation keeps as scratch is counted there.
+// B utterances of n frames; each case has its own context, so that its scratch memory is included.
 static void sweep_length(gpu_bench *b, int B, int n, int causal)
 {
     static int offsets[65536 + 1];
@@ -114,7 +114,7 @@ static void sweep_length(gpu_bench *b, int B, int n, int causal)
             gpu_number("us", 1e6 * seconds);
             const double mib = gpu_memory_mib(b);
             if (mib >= 0) gpu_number("mib", mib);
-            // each input read once, each output written once: q k v y, and behind them q k v y dy dq dk dv
+            // each input read once, each output written once: q k v y, then also q k v y dy dq dk dv
             gpu_number("gb_s", 4e-9 * C * (double)rows * (both ? 12 : 4) / seconds);
             gpu_line_end();
         }

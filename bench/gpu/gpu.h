@@ -1,12 +1,12 @@
 /*
- * gpu.h - what the parts of the GPU benchmark share: a backend that is open, memory, the clock, and lines of results.
+ * gpu.h - shared by the parts of the GPU benchmark: an open backend, memory, the clock, and lines of results.
  *
  *   bench_gpu PART [--device cuda] [--precision tf32] [--seconds 60] [--quick] ...       one JSON object a line on standard output
  *   bench_gpu table FOLDER                                                               Markdown of FOLDER's *.jsonl
  *
- * gpu.sh runs the parts; each is a process of its own, so that one that fails takes nothing with it. Nothing here includes a CUDA
+ * gpu.sh runs the parts; each is a separate process, so that a failure affects no other part. Nothing here includes a CUDA
  * header: work is timed by the host's clock around many calls that end in finish. So the same program runs on any backend:
- * --device cpu --quick shows that it works on a machine without a GPU.
+ * --device cpu --quick checks it on a machine without a GPU.
  */
 #ifndef LIN_BENCH_GPU_GPU_H
 #define LIN_BENCH_GPU_GPU_H
@@ -36,21 +36,21 @@ typedef struct gpu_bench {
 void gpu_must(lin_status status, const lin_error *err);
 
 void gpu_open(gpu_bench *b);
-/* Frees the context; blocks were destroyed before. */
+/* Frees the context; destroy its blocks before. */
 void gpu_close(gpu_bench *b);
 
 void *gpu_block(gpu_bench *b, size_t bytes);
 /* Uniform random numbers of the given standard deviation. */
 float *gpu_random(gpu_bench *b, size_t count, double deviation, uint64_t seed);
 int *gpu_integers(gpu_bench *b, const int *values, size_t count);
-/* MiB taken on the device since gpu_open, by what the driver says is free; negative if nobody knows. */
+/* MiB allocated on the device since gpu_open, computed from the driver's free memory; negative if unknown. */
 double gpu_memory_mib(const gpu_bench *b);
 
 double gpu_now(void);
 int gpu_late(const gpu_bench *b);
 
-/* Seconds of one call: median of five batches of calls, each of 20 ms at least, after two that do not count. Negative: a call takes
- * longer than two seconds, or the backend reported an error, which was said as a line. */
+/* Seconds of one call: median of five batches of calls, each of at least 20 ms, after two warm-up calls. Negative: a call takes
+ * longer than two seconds, or the backend reported an error, which was printed as a line. */
 double gpu_clock(gpu_bench *b, void (*run)(void *context), void *context);
 
 /* One line: gpu_line("peak", "linnet"), then fields, then gpu_line_end. */

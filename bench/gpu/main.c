@@ -1,4 +1,4 @@
-// main.c - bench_gpu: options, and what its parts share; see bench/gpu/gpu.h.
+// main.c - bench_gpu: options, and the code shared by its parts; see bench/gpu/gpu.h.
 
 #include <math.h>
 #include <stdio.h>
@@ -105,7 +105,7 @@ double gpu_clock(gpu_bench *b, void (*run)(void *context), void *context)
     const double once = batch_seconds(b, run, context, 1);
     if (once < 0 || once > most) return -1;
     if (b->quick) return once;
-    // the host's clock also sees the launch of the first call and the return from finish: many calls make that small
+    // the host's clock includes the launch of the first call and the return from finish: with many calls their share is small
     int n = (int)(batch / (once > 1e-7 ? once : 1e-7));
     n = n < 1 ? 1 : n > 2000 ? 2000 : n;
     double time[TRIALS];

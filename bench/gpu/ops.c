@@ -1,7 +1,7 @@
 /*
- * Every operation of a training step of the paper's network (post-norm, dropout 0.1) alone, at the shapes of a batch: time, times
- * a step, and the bytes and floating-point operations that it cannot do without. Four sets of buffers take turns, so that what one
- * call wrote is not found in the cache by the next; within a real step some of it would be.
+ * Every operation of a training step of the paper's network (post-norm, dropout 0.1) alone, at the shapes of a batch: time, calls
+ * per step, and its minimum of bytes and floating-point operations. Four sets of buffers are used in turn, so that one call does
+ * not find the output of the previous one in the cache; in a real step some of it would be there.
  */
 #include <string.h>
 
@@ -16,10 +16,10 @@ typedef enum op {
     ZERO, SUM_SQUARES, CLIP, ADAM, PACK, OPS
 } op;
 
-/* per_row and fixed: floats moved, at least; flop: per row. */
+/* per_row and fixed: the least number of floats moved; flop: per row. */
 static const struct {
     const char *name;
-    int calls; // in a step
+    int calls; // per step
     double per_row, fixed, flop;
     int arithmetic; // 1: on the matrix units in the backend's precision
 } table[OPS] = {
@@ -52,7 +52,7 @@ static const struct {
     [D_QKV] = {"linear qkv, dx", L, C + 3 * C, 3 * C * C, 6 * C * C, 1},
     [W_QKV] = {"linear qkv, dw", L, C + 3 * C, 6 * C * C, 6 * C * C, 1},
     [W_INPUT] = {"linear input, dw", 1, C + D, 2 * C * D, 2 * C * D, 1},
-    // what follows moves all parameters, whatever the rows; fixed is then per parameter
+    // the following operations process all parameters, for any number of rows; fixed is then per parameter
     [ZERO] = {"zero gradients", 1, 0, 1, 0, 0},
     [SUM_SQUARES] = {"sum_squares", 1, 0, 1, 0, 0},
     [CLIP] = {"clip", 1, 0, 0, 0, 0},
@@ -90,7 +90,7 @@ typedef struct job {
     int n_blocks;
 } job;
 
-// With a weight of that shape that was packed for it.
+// With a packed weight of that shape.
 static void linear(job *j, float *y, const float *x, int n, int k, lin_activation act)
 {
     const lin_packing *p = j->packing;
@@ -160,7 +160,8 @@ static void run(void *context)
     }
 }
 
-/* ---- what the operations work on -------------------------------------------------------------------------------------------- */
+/* ---- the data of the operations ---------------------------------------------------------------------------------------------
+ * */
 
 static void *kept(job *j, void *block)
 {
@@ -216,7 +217,7 @@ static void make_segments(job *j, int rows)
     j->most_labels = longest / 8;
     lin_free(labels);
     j->loss = kept(j, gpu_block(b, (size_t)B * sizeof *j->loss));
-    // bytes of a feature cache: any will do
+    // bytes of a feature cache: any values will do
     unsigned char *codes = kept(j, gpu_random(b, (size_t)rows * D / 4 + 1, 1, 5));
     float *steps = kept(j, gpu_random(b, (size_t)B * 2 * D, 0.01, 6));
     for (int i = 0; i < B; i++)

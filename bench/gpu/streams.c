@@ -1,6 +1,6 @@
 /*
- * Live streams: how many at once, until a tick takes longer than the sound it brings. Every stream gets a chunk in every tick;
- * sound goes in and phonemes come out where the backend has filterbanks, else features go in. Random weights of the paper's causal
+ * Live streams: the largest number for which a tick takes no longer than its sound. Every stream gets a chunk in every tick;
+ * sound goes in and phonemes come out if the backend has filterbanks, else features go in. Random weights of the paper's causal
  * network.
  */
 #include <math.h>
@@ -21,7 +21,7 @@ typedef struct fbank_arrays {
 
 static double mel_of(double hz) { return 1127 * log(1 + hz / 700); }
 
-// As frontend/fbank.h says: povey window, triangles equally spaced on the mel scale from 20 Hz to half of 16 kHz.
+// As in frontend/fbank.h: povey window, triangles equally spaced on the mel scale from 20 Hz to half of 16 kHz.
 static lin_fbank_table make_table(fbank_arrays *a)
 {
     for (int i = 0; i < WINDOW; i++) a->window[i] = (float)pow(0.5 - 0.5 * cos(2 * acos(-1) * i / (WINDOW - 1)), 0.85);
@@ -53,7 +53,7 @@ static int enough_memory(const gpu_bench *b, double bytes)
     return strcmp(b->ops->name, "cuda") != 0 || !lin_device_get(b->ops->device, &device) || bytes < 0.8 * (double)device.free_bytes;
 }
 
-// n streams, chunk frames each tick, for about `seconds`. 0: no room for so many.
+// n streams, chunk frames per tick, for about `seconds`. 0: not enough memory for them.
 static int try_streams(const gpu_bench *b, const lin_encoder *encoder, const lin_fbank_table *table, int n, int chunk,
                        double seconds, trial *t)
 {
@@ -110,7 +110,7 @@ static void say_trial(const gpu_bench *b, int n, int chunk, const trial *t)
     gpu_line_end();
 }
 
-// From few to many: double while it fits easily, then close in on the last number that is in time.
+// Doubles the number while ticks are far below the limit, then narrows down to the largest number that meets it.
 static void find_limit(const gpu_bench *b, const lin_encoder *encoder, const lin_fbank_table *table, int chunk, double until)
 {
     const double period = 0.01 * chunk;

@@ -1,4 +1,4 @@
-// Markdown from the lines that the parts wrote: FOLDER/*.jsonl.
+// Makes Markdown from the parts' results: FOLDER/*.jsonl.
 #include <cjson/cJSON.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ static void read_file(const char *path)
     FILE *file = fopen(path, "r");
     if (!file) return;
     while (n_lines < MOST_LINES && fgets(buffer, sizeof buffer, file)) {
-        // a process that was stopped by its time limit may have left half a line
+        // a process stopped by its time limit may have left half a line
         cJSON *line = cJSON_Parse(buffer);
         if (cJSON_IsObject(line)) {
             lines[n_lines++] = line;
@@ -93,7 +93,7 @@ static int by_number(const void *a, const void *b)
     return left != right ? (left > right) - (left < right) : strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-// Labels that are numbers go in their order, others stay as they came.
+// Numeric labels are sorted, others keep their order.
 static void order_labels(char labels[][LABEL], int n, char *order[])
 {
     int numbers = 1;
@@ -173,7 +173,7 @@ static void label_streams(const cJSON *line, char *label) { snprintf(label, LABE
 
 /* ---- the sections ----------------------------------------------------------------------------------------------------------- */
 
-// The best that was measured of a limit: "copy" in GB/s, the rest in TFLOP/s. Negative: unknown.
+// The best measured value of a limit: "copy" in GB/s, the rest in TFLOP/s. Negative: unknown.
 static double peak(const char *what)
 {
     double best = -1;
@@ -338,7 +338,7 @@ int gpu_part_table(const char *folder)
     print_attention();
     print_pivot(
         "## 80 hours of WSJ's lengths, one epoch: seconds\n\n37,416 utterances of 780 frames on average, the paper's network, "
-        "dropout 0.1; worked out from the part of an epoch that was run.",
+        "dropout 0.1; computed from the part of an epoch that was run.",
         "", &(pivot){.part = "epoch", .value = "epoch_s", .scale = 1, .row = label_who_precision, .column = label_batches});
     print_best_ratio();
     print_pivot("Memory at most, MiB:", "",

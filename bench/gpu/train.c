@@ -22,7 +22,7 @@ static int utterances_of(const gpu_bench *b)
 
 /* ---- data ------------------------------------------------------------------------------------------------------------------- */
 
-// Features without meaning but of a plausible size, labels at random: nothing is learnt, every step is worked.
+// Random features of plausible size and random labels: nothing is learnt, but every step does its full work.
 void gpu_part_cache(gpu_bench *b)
 {
     enum { NOISE = 1 << 20 };
@@ -50,7 +50,7 @@ void gpu_part_cache(gpu_bench *b)
     lin_free(noise);
 }
 
-// The batches of the trainer's first epoch on that cache, a line each, "frames:labels" for every utterance.
+// The batches of the trainer's first epoch on that cache, one per line, "frames:labels" for every utterance.
 void gpu_part_plan(gpu_bench *b)
 {
     lin_error err = {0};
@@ -75,7 +75,7 @@ enum { EPOCHS = 4 };
 
 typedef struct watch {
     const gpu_bench *b;
-    double begin, ends[EPOCHS], said[EPOCHS]; // by the clock here, and frames a second as the trainer counts
+    double begin, ends[EPOCHS], said[EPOCHS]; // by the clock here, and frames per second as reported by the trainer
     int epochs;
     size_t free_before, free_least;
 } watch;
@@ -117,7 +117,7 @@ static void remove_run(const char *folder)
 
 static void say_epoch(const gpu_bench *b, const watch *w, double frames)
 {
-    // The first epoch also loads the data and captures graphs. The others from end to end, checkpoints included; the fastest.
+    // The first epoch also loads the data and captures graphs. The others count completely, checkpoints included; the fastest.
     int best = 1;
     for (int i = 2; i < w->epochs; i++)
         if (w->ends[i] - w->ends[i - 1] < w->ends[best] - w->ends[best - 1]) best = i;
