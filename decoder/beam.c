@@ -66,13 +66,13 @@ static void lay_out(lin_beam *beam)
     const size_t width = (size_t)beam->options.width, longest = (size_t)beam->options.longest, V = (size_t)beam->V;
     beam->n_nodes = (int)(width * (longest + 2) + 1);
     beam->n_traces = (int)(2 * width * (longest + 1) + width + 1);
-    beam->bytes = (sizeof(beam_state) + 7) / 8 * 8;
-    beam->at_hyps = place(beam, width, sizeof(beam_hyp));
-    beam->at_next = place(beam, width, sizeof(beam_hyp));
-    beam->at_nodes = place(beam, (size_t)beam->n_nodes, sizeof(beam_node));
-    beam->at_traces = place(beam, (size_t)beam->n_traces, sizeof(beam_trace));
+    beam->bytes = (sizeof(lin_beam_state) + 7) / 8 * 8;
+    beam->at_hyps = place(beam, width, sizeof(lin_beam_hyp));
+    beam->at_next = place(beam, width, sizeof(lin_beam_hyp));
+    beam->at_nodes = place(beam, (size_t)beam->n_nodes, sizeof(lin_beam_node));
+    beam->at_traces = place(beam, (size_t)beam->n_traces, sizeof(lin_beam_trace));
     beam->at_gains = place(beam, width * V, sizeof(double));
-    beam->at_candidates = place(beam, width, sizeof(beam_candidate));
+    beam->at_candidates = place(beam, width, sizeof(lin_beam_candidate));
     beam->at_probabilities = place(beam, V, sizeof(double));
     beam->at_merged = place(beam, width, sizeof(double));
     beam->at_values = place(beam, V, sizeof(double));
@@ -131,19 +131,19 @@ uint64_t lin_beam_fingerprint(const lin_beam *beam) { return beam->fingerprint; 
 
 /* ---- a state ----------------------------------------------------------------------------------------------------------------- */
 
-beam_view lin_beam_view(const lin_beam *beam, const lin_context *context, void *state)
+lin_beam_view lin_beam_view_of(const lin_beam *beam, const lin_context *context, void *state)
 {
     unsigned char *at = state;
-    return (beam_view){
+    return (lin_beam_view){
         .beam = beam,
         .context = context,
         .state = state,
-        .hyps = (beam_hyp *)(void *)(at + beam->at_hyps),
-        .next = (beam_hyp *)(void *)(at + beam->at_next),
-        .nodes = (beam_node *)(void *)(at + beam->at_nodes),
-        .traces = (beam_trace *)(void *)(at + beam->at_traces),
+        .hyps = (lin_beam_hyp *)(void *)(at + beam->at_hyps),
+        .next = (lin_beam_hyp *)(void *)(at + beam->at_next),
+        .nodes = (lin_beam_node *)(void *)(at + beam->at_nodes),
+        .traces = (lin_beam_trace *)(void *)(at + beam->at_traces),
         .gains = (double *)(void *)(at + beam->at_gains),
-        .candidates = (beam_candidate *)(void *)(at + beam->at_candidates),
+        .candidates = (lin_beam_candidate *)(void *)(at + beam->at_candidates),
         .probabilities = (double *)(void *)(at + beam->at_probabilities),
         .merged = (double *)(void *)(at + beam->at_merged),
         .values = (double *)(void *)(at + beam->at_values),
@@ -155,15 +155,15 @@ beam_view lin_beam_view(const lin_beam *beam, const lin_context *context, void *
 }
 
 // Functions that only read use a view too; they do not change what it points to.
-static beam_view look(const lin_beam *beam, const void *state) { return lin_beam_view(beam, NULL, (void *)(uintptr_t)state); }
+static lin_beam_view look(const lin_beam *beam, const void *state) { return lin_beam_view_of(beam, NULL, (void *)(uintptr_t)state); }
 
 void lin_beam_reset(const lin_beam *beam, void *state, int64_t first_frame)
 {
     memset(state, 0, beam->bytes);
-    beam_view v = lin_beam_view(beam, NULL, state);
-    *v.state = (beam_state){.fingerprint = beam->fingerprint, .frame = first_frame, .n_hyps = 1};
+    lin_beam_view v = lin_beam_view_of(beam, NULL, state);
+    *v.state = (lin_beam_state){.fingerprint = beam->fingerprint, .frame = first_frame, .n_hyps = 1};
     lin_beam_trees_reset(&v);
-    v.hyps[0] = (beam_hyp){.blank = 1, .best_blank = 1, .before_label = BEAM_NONE};
+    v.hyps[0] = (lin_beam_hyp){.blank = 1, .best_blank = 1, .before_label = LIN_BEAM_NONE};
     v.nodes[0].hyp = 0;
     if (beam->lm) v.nodes[0].lm = lin_ngram_begin(beam->lm);
     lin_beam_hold_trace(&v, 0);
@@ -172,7 +172,7 @@ void lin_beam_reset(const lin_beam *beam, void *state, int64_t first_frame)
     for (size_t i = 0; i < (size_t)beam->options.width * (size_t)beam->V; i++) v.gains[i] = -1;
 }
 
-static lin_status not_finished(const beam_state *s, lin_error *err)
+static lin_status not_finished(const lin_beam_state *s, lin_error *err)
 {
     return s->finished ? lin_fail(err, LIN_INVALID, "beam search: the segment was ended; reset the state first") : LIN_OK;
 }
@@ -180,7 +180,7 @@ static lin_status not_finished(const beam_state *s, lin_error *err)
 lin_status lin_beam_push(const lin_beam *beam, void *state, const lin_context *context, const float *logp, int n_frames,
                          lin_path *settled, lin_error *err)
 {
-    beam_view v = lin_beam_view(beam, context, state);
+    lin_beam_view v = lin_beam_view_of(beam, context, state);
     lin_status status = not_finished(v.state, err);
     if (status) return status;
     if (n_frames < 0) return lin_fail(err, LIN_INVALID, "beam search of %d frames", n_frames);
@@ -195,16 +195,16 @@ lin_status lin_beam_push(const lin_beam *beam, void *state, const lin_context *c
 
 int lin_beam_hypotheses(const lin_beam *beam, const void *state) { return look(beam, state).state->n_hyps; }
 
-static void set_scores(const beam_view *v, const beam_hyp *h, lin_path *path)
+static void set_scores(const lin_beam_view *v, const lin_beam_hyp *h, lin_path *path)
 {
-    const beam_node *node = &v->nodes[h->node];
-    path->score = log(beam_acoustic(h)) + (double)v->state->scale * 0.69314718055994530942 + v->state->shift;
+    const lin_beam_node *node = &v->nodes[h->node];
+    path->score = log(lin_beam_acoustic(h)) + (double)v->state->scale * 0.69314718055994530942 + v->state->shift;
     path->acoustic = path->score - node->weight;
     path->language = node->language;
 }
 
 // Appends the unsettled phones of a hypothesis to the path, which has space.
-static void list_tail(const beam_view *v, const beam_hyp *h, lin_path *path)
+static void list_tail(const lin_beam_view *v, const lin_beam_hyp *h, lin_path *path)
 {
     int open;
     lin_beam_list(v, lin_beam_best_end(h, &open), path);
@@ -214,7 +214,7 @@ static void list_tail(const beam_view *v, const beam_hyp *h, lin_path *path)
 
 lin_status lin_beam_nbest(const lin_beam *beam, const void *state, int which, lin_path *tail, lin_error *err)
 {
-    const beam_view v = look(beam, state);
+    const lin_beam_view v = look(beam, state);
     if (which < 0 || which >= v.state->n_hyps) {
         return lin_fail(err, LIN_INVALID, "hypothesis %d does not exist: there are %d", which, v.state->n_hyps);
     }
@@ -227,16 +227,16 @@ lin_status lin_beam_nbest(const lin_beam *beam, const void *state, int which, li
 lin_status lin_beam_finish(const lin_beam *beam, void *state, const lin_context *context, lin_path *settled, lin_error *err)
 {
     (void)context; // its unfinished phrases are part of the state
-    beam_view v = lin_beam_view(beam, NULL, state);
+    lin_beam_view v = lin_beam_view_of(beam, NULL, state);
     lin_status status = not_finished(v.state, err);
     if (!status && settled) status = lin_path_reserve(settled, beam->options.longest, 0, err);
     if (status) return status;
     lin_beam_change_context(&v);
     for (int i = 0; beam->lm && i < v.state->n_hyps; i++) {
-        beam_hyp *h = &v.hyps[i];
-        beam_node *node = &v.nodes[h->node];
-        const double logp = fmax((double)lin_ngram_end(beam->lm, node->lm), -BEAM_WEIGHT_MAX);
-        const double weight = fmax(beam->options.lm_weight * logp, -BEAM_WEIGHT_MAX), gain = exp(weight);
+        lin_beam_hyp *h = &v.hyps[i];
+        lin_beam_node *node = &v.nodes[h->node];
+        const double logp = fmax((double)lin_ngram_end(beam->lm, node->lm), -LIN_BEAM_WEIGHT_MAX);
+        const double weight = fmax(beam->options.lm_weight * logp, -LIN_BEAM_WEIGHT_MAX), gain = exp(weight);
         h->blank *= gain;
         h->label *= gain;
         node->weight += weight;

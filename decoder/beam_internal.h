@@ -1,7 +1,7 @@
 /*
  * beam_internal.h - the state of a prefix beam search and the parts of the search: decoder/beam*.c only.
  *
- * One block: beam_state, then arrays of fixed size. Two trees are stored in pools inside it; free elements are in linked lists:
+ * One block: lin_beam_state, then arrays of fixed size. Two trees are stored in pools in it; free elements are in linked lists:
  *
  *   nodes   prefixes: a path from the root spells the phones. A node holds what depends only on the prefix: the states of the
  *           language model and the context, the weights. The prefixes in the beam and their ancestors are in use.
@@ -18,17 +18,17 @@
 
 #include "decoder/beam.h"
 
-enum { BEAM_ROOT_LABEL = 0, BEAM_NONE = -1, BEAM_FREE = -2 };
+enum { LIN_BEAM_ROOT_LABEL = 0, LIN_BEAM_NONE = -1, LIN_BEAM_FREE = -2 };
 
 /* Largest weight of one phone, natural logarithm, either way: products stay far from the limits of double. */
-#define BEAM_WEIGHT_MAX 300.0
+#define LIN_BEAM_WEIGHT_MAX 300.0
 
-typedef struct beam_node {
-    int32_t parent; /* BEAM_NONE for the root, BEAM_FREE if the node is not in use */
+typedef struct lin_beam_node {
+    int32_t parent; /* LIN_BEAM_NONE for the root, LIN_BEAM_FREE if the node is not in use */
     int32_t first;  /* first child */
     int32_t next;   /* next sibling, or next free node */
     int32_t label;
-    int32_t hyp; /* its hypothesis in the beam, or BEAM_NONE */
+    int32_t hyp; /* its hypothesis in the beam, or LIN_BEAM_NONE */
     int32_t depth;
     lin_ngram_state lm;
     int32_t context;
@@ -36,28 +36,28 @@ typedef struct beam_node {
     double weight;   /* natural logarithm of all but the acoustic score, since the reset */
     double language; /* natural logarithm by the language model, not weighted, since the reset */
     double pending;  /* of unfinished phrases, part of weight */
-} beam_node;
+} lin_beam_node;
 
-typedef struct beam_trace {
+typedef struct lin_beam_trace {
     int64_t start, end; /* frames of the run */
     double sum;         /* of its log-probabilities */
-    int32_t parent;     /* the phone before; BEAM_FREE if the trace is not in use */
+    int32_t parent;     /* the phone before; LIN_BEAM_FREE if the trace is not in use */
     int32_t refs;       /* references from traces and hypotheses; the next free trace if not in use */
     int32_t label;
     int32_t depth;
-} beam_trace;
+} lin_beam_trace;
 
-typedef struct beam_hyp {
+typedef struct lin_beam_hyp {
     double blank, label;             /* sums over the alignments that end in blank, in the last phone */
     double best_blank, best_label;   /* of the best alignment only, in a scale of their own */
     double sum;                      /* log-probabilities of the open run of the best alignment that ends in the last phone */
     int64_t start;                   /* its first frame; the run reaches to the current one */
-    int32_t before_blank, before_label; /* traces of the complete phones of each; BEAM_NONE if there is no such ending */
+    int32_t before_blank, before_label; /* traces of the complete phones of each; LIN_BEAM_NONE if there is no such ending */
     int32_t node;
     int32_t slot; /* row of `gains` */
-} beam_hyp;
+} lin_beam_hyp;
 
-typedef struct beam_state {
+typedef struct lin_beam_state {
     uint64_t fingerprint; /* of the beam */
     uint64_t context;  /* id of the context last used; 0: none */
     int64_t frame;     /* number of the next frame */
@@ -68,13 +68,13 @@ typedef struct beam_state {
     int32_t node_root, node_free;
     int32_t trace_root, trace_free;
     int32_t slots_free, reserved;
-} beam_state;
+} lin_beam_state;
 
-typedef struct beam_candidate {
+typedef struct lin_beam_candidate {
     double score;
     int32_t hyp;
     int32_t label; /* to be added; 0: none, the prefix stays; below 0: it stays, and ties are decided as for label -label */
-} beam_candidate;
+} lin_beam_candidate;
 
 struct lin_beam {
     lin_beam_options options;
@@ -90,68 +90,68 @@ struct lin_beam {
 };
 
 /* The parts of a state. */
-typedef struct beam_view {
+typedef struct lin_beam_view {
     const lin_beam *beam;
     const lin_context *context;
-    beam_state *state;
-    beam_hyp *hyps, *next;       /* [width], the best first; of the last frame, of this one */
-    beam_node *nodes;            /* [n_nodes] */
-    beam_trace *traces;            /* [n_traces] */
+    lin_beam_state *state;
+    lin_beam_hyp *hyps, *next;       /* [width], the best first; of the last frame, of this one */
+    lin_beam_node *nodes;            /* [n_nodes] */
+    lin_beam_trace *traces;            /* [n_traces] */
     double *gains;               /* [width, V] exp of the weight of adding a label to the prefix; below 0: not computed yet */
-    beam_candidate *candidates;  /* [width] a heap, the worst on top */
+    lin_beam_candidate *candidates;  /* [width] a heap, the worst on top */
     double *probabilities;       /* [V] of this frame */
     double *merged;              /* [width] sums that prefixes receive from those one phone shorter */
     double *values;              /* [V] scratch */
     int32_t *labels;             /* [V] followed in this frame, ascending */
     int32_t *marks;              /* [V] labels that lead from hypothesis marks[k] - 1 into the beam */
-    int32_t *closing;            /* [width] trace of the run that ended before this frame, or BEAM_NONE */
+    int32_t *closing;            /* [width] trace of the run that ended before this frame, or LIN_BEAM_NONE */
     int32_t *slots;              /* [width] unused rows of `gains`: the first slots_free */
-} beam_view;
+} lin_beam_view;
 
-beam_view lin_beam_view(const lin_beam *beam, const lin_context *context, void *state);
+lin_beam_view lin_beam_view_of(const lin_beam *beam, const lin_context *context, void *state);
 
-static inline double beam_acoustic(const beam_hyp *h) { return h->blank + h->label; }
+static inline double lin_beam_acoustic(const lin_beam_hyp *h) { return h->blank + h->label; }
 
 /* ---- beam_trees.c ------------------------------------------------------------------------------------------------------------ */
 
-void lin_beam_trees_reset(beam_view *v);
+void lin_beam_trees_reset(lin_beam_view *v);
 
-/* The child of a node by label, or BEAM_NONE. */
-int32_t lin_beam_child(const beam_view *v, int32_t parent, int32_t label);
+/* The child of a node by label, or LIN_BEAM_NONE. */
+int32_t lin_beam_child(const lin_beam_view *v, int32_t parent, int32_t label);
 
 /* A new child; the caller sets its weights. The pool is large enough for width and `longest`. */
-int32_t lin_beam_add_child(beam_view *v, int32_t parent, int32_t label);
+int32_t lin_beam_add_child(lin_beam_view *v, int32_t parent, int32_t label);
 
 /* Frees a node that is not in the beam and has no children, then its parent in the same way, and so on. lower_root moves the root
  * down to the node where the prefixes branch. */
-void lin_beam_prune(beam_view *v, int32_t node);
-void lin_beam_lower_root(beam_view *v);
+void lin_beam_prune(lin_beam_view *v, int32_t node);
+void lin_beam_lower_root(lin_beam_view *v);
 
 /* A trace after `parent`, to which it adds a reference; the new trace has no references yet. */
-int32_t lin_beam_add_trace(beam_view *v, int32_t parent, int32_t label, int64_t start, int64_t end, double sum);
-void lin_beam_hold_trace(beam_view *v, int32_t trace);
-void lin_beam_drop_trace(beam_view *v, int32_t trace); /* BEAM_NONE is fine */
+int32_t lin_beam_add_trace(lin_beam_view *v, int32_t parent, int32_t label, int64_t start, int64_t end, double sum);
+void lin_beam_hold_trace(lin_beam_view *v, int32_t trace);
+void lin_beam_drop_trace(lin_beam_view *v, int32_t trace); /* LIN_BEAM_NONE is fine */
 
 /* Appends the phones that all alignments share to *settled, which has space. Returns the number of phones. */
-int lin_beam_settle(beam_view *v, lin_path *settled);
+int lin_beam_settle(lin_beam_view *v, lin_path *settled);
 
 /* Appends the phones after the root up to `trace`; the path has space. */
-void lin_beam_list(const beam_view *v, int32_t trace, lin_path *path);
+void lin_beam_list(const lin_beam_view *v, int32_t trace, lin_path *path);
 
 /* The better ending of a hypothesis by its best alignment: its trace; *open is set if the run of the last phone is open. */
-int32_t lin_beam_best_end(const beam_hyp *h, int *open);
+int32_t lin_beam_best_end(const lin_beam_hyp *h, int *open);
 
 lin_path_phone lin_beam_phone(int label, double sum, int64_t start, int64_t end);
 
 /* ---- beam_step.c ------------------------------------------------------------------------------------------------------------- */
 
 /* One frame; the row was checked, the path has space. */
-void lin_beam_step(beam_view *v, const float *row, lin_path *settled);
+void lin_beam_step(lin_beam_view *v, const float *row, lin_path *settled);
 
 /* Takes back the pending bonuses of the old context. */
-void lin_beam_change_context(beam_view *v);
+void lin_beam_change_context(lin_beam_view *v);
 
 /* Sorts the hypotheses, the best first, after a change of their scores outside lin_beam_step. */
-void lin_beam_sort(beam_view *v);
+void lin_beam_sort(lin_beam_view *v);
 
 #endif

@@ -12,14 +12,14 @@ static const double IMPOSSIBLE = 1e-40;
 /* ---- the row ----------------------------------------------------------------------------------------------------------------- */
 
 // Rows that are not probabilities are shifted into the range of double; the scores include the shift.
-static double shift_of(beam_view *v, float largest)
+static double shift_of(lin_beam_view *v, float largest)
 {
     double shift = largest > 50 || largest < -50 ? (double)largest : 0;
     v->state->shift += shift;
     return shift;
 }
 
-static void read_row(beam_view *v, const float *row)
+static void read_row(lin_beam_view *v, const float *row)
 {
     const int V = v->beam->V;
     float largest = row[0];
@@ -29,7 +29,7 @@ static void read_row(beam_view *v, const float *row)
 }
 
 // The labels to add, ascending: those that can reach the floor, and of them the n_labels most probable; of equal ones the lower.
-static int choose_labels(beam_view *v, const float *row, double floor, double most)
+static int choose_labels(lin_beam_view *v, const float *row, double floor, double most)
 {
     int n = 0, K = v->beam->n_labels;
     for (int k = 1; k < v->beam->V; k++) {
@@ -50,12 +50,12 @@ static int choose_labels(beam_view *v, const float *row, double floor, double mo
 
 /* ---- endings --------------------------------------------------------------------------------------------------------------- */
 
-static int label_of(const beam_view *v, int i) { return v->nodes[v->hyps[i].node].label; }
+static int label_of(const lin_beam_view *v, int i) { return v->nodes[v->hyps[i].node].label; }
 
 // The trace-back of a hypothesis's best alignment with its open run closed, and its score. All that need it share one trace.
-static int32_t complete(beam_view *v, int i, double *best)
+static int32_t complete(lin_beam_view *v, int i, double *best)
 {
-    const beam_hyp *h = &v->hyps[i];
+    const lin_beam_hyp *h = &v->hyps[i];
     int open;
     int32_t trace = lin_beam_best_end(h, &open);
     *best = open ? h->best_label : h->best_blank;
@@ -65,29 +65,29 @@ static int32_t complete(beam_view *v, int i, double *best)
 }
 
 // The sum that a label extends when it is added to a hypothesis: after the same label only alignments that end in blank.
-static double before_label(const beam_view *v, int i, int label)
+static double before_label(const lin_beam_view *v, int i, int label)
 {
-    const beam_hyp *h = &v->hyps[i];
-    return label == label_of(v, i) ? h->blank : beam_acoustic(h);
+    const lin_beam_hyp *h = &v->hyps[i];
+    return label == label_of(v, i) ? h->blank : lin_beam_acoustic(h);
 }
 
-static void end_in_blank(beam_view *v, int i, double probability, beam_hyp *next)
+static void end_in_blank(lin_beam_view *v, int i, double probability, lin_beam_hyp *next)
 {
-    next->blank = beam_acoustic(&v->hyps[i]) * probability;
+    next->blank = lin_beam_acoustic(&v->hyps[i]) * probability;
     next->before_blank = complete(v, i, &next->best_blank);
     next->best_blank *= probability;
     lin_beam_hold_trace(v, next->before_blank);
 }
 
 // The same for the best alignment only.
-static double best_before_label(const beam_view *v, int i, int label)
+static double best_before_label(const lin_beam_view *v, int i, int label)
 {
-    const beam_hyp *h = &v->hyps[i];
+    const lin_beam_hyp *h = &v->hyps[i];
     return label == label_of(v, i) ? h->best_blank : fmax(h->best_blank, h->best_label);
 }
 
 // A new run begins in this frame.
-static void begin_run(beam_view *v, int i, int label, double gain, const float *row, beam_hyp *next)
+static void begin_run(lin_beam_view *v, int i, int label, double gain, const float *row, lin_beam_hyp *next)
 {
     double best;
     next->before_label = label == label_of(v, i) ? v->hyps[i].before_blank : complete(v, i, &best);
@@ -98,29 +98,32 @@ static void begin_run(beam_view *v, int i, int label, double gain, const float *
 }
 
 // The hypothesis among whose children hypothesis i is, or -1.
-static int above(const beam_view *v, int i)
+static int above(const lin_beam_view *v, int i)
 {
     int32_t parent = v->nodes[v->hyps[i].node].parent;
     return parent < 0 ? -1 : v->nodes[parent].hyp;
 }
 
-static double staying_label(const beam_view *v, int i)
+static double staying_label(const lin_beam_view *v, int i)
 {
     int label = label_of(v, i);
     return v->hyps[i].label * v->probabilities[label] + v->merged[i];
 }
 
 // With a width of 1 only the better ending is kept, which is best-path decoding; of equal ones the lower label, which is blank.
-static int keeps_blank(const beam_view *v, double blank, double label) { return v->beam->options.width > 1 || blank >= label; }
-static int keeps_label(const beam_view *v, double blank, double label) { return v->beam->options.width > 1 || blank < label; }
+static int keeps_blank(const lin_beam_view *v, double blank, double label)
+{
+    return v->beam->options.width > 1 || blank >= label;
+}
+static int keeps_label(const lin_beam_view *v, double blank, double label) { return v->beam->options.width > 1 || blank < label; }
 
 // The prefix does not change: blank, its last phone continues, or its last phone begins here from the prefix without it.
-static beam_hyp stayed(beam_view *v, int i, const float *row)
+static lin_beam_hyp stayed(lin_beam_view *v, int i, const float *row)
 {
-    const beam_hyp *h = &v->hyps[i];
+    const lin_beam_hyp *h = &v->hyps[i];
     const int label = label_of(v, i), from = above(v, i);
-    const double *p = v->probabilities, blank = beam_acoustic(h) * p[0], going_on = staying_label(v, i);
-    beam_hyp next = {.node = h->node, .slot = h->slot, .before_blank = BEAM_NONE, .before_label = BEAM_NONE};
+    const double *p = v->probabilities, blank = lin_beam_acoustic(h) * p[0], going_on = staying_label(v, i);
+    lin_beam_hyp next = {.node = h->node, .slot = h->slot, .before_blank = LIN_BEAM_NONE, .before_label = LIN_BEAM_NONE};
     if (blank > 0 && keeps_blank(v, blank, going_on)) end_in_blank(v, i, p[0], &next);
     if (!(going_on > 0) || !keeps_label(v, blank, going_on)) return next;
     const double gain = v->nodes[h->node].gain, best = h->best_label * p[label];
@@ -140,7 +143,7 @@ static beam_hyp stayed(beam_view *v, int i, const float *row)
 /* ---- weights ----------------------------------------------------------------------------------------------------------------- */
 
 // The weights of a node's prefix with one more label: all of the child except its place in the tree.
-static void weigh(const beam_view *v, const beam_node *parent, int label, beam_node *child)
+static void weigh(const lin_beam_view *v, const lin_beam_node *parent, int label, lin_beam_node *child)
 {
     const lin_beam *beam = v->beam;
     double logp = 0, weight = beam->options.bonus;
@@ -153,26 +156,26 @@ static void weigh(const beam_view *v, const beam_node *parent, int label, beam_n
         weight += (double)lin_context_next(v->context, &child->context, label);
         child->pending = (double)lin_context_pending(v->context, child->context);
     }
-    weight = fmin(fmax(weight, -BEAM_WEIGHT_MAX), BEAM_WEIGHT_MAX);
+    weight = fmin(fmax(weight, -LIN_BEAM_WEIGHT_MAX), LIN_BEAM_WEIGHT_MAX);
     child->gain = isfinite(logp) ? exp(weight) : 0; // a label of probability 0 in the language model is never added
     child->weight = parent->weight + weight;
     child->language = parent->language + logp;
 }
 
-static double ask_gain(beam_view *v, int i, int label)
+static double ask_gain(lin_beam_view *v, int i, int label)
 {
     int32_t node = v->hyps[i].node, child = lin_beam_child(v, node, label);
-    beam_node weighed;
+    lin_beam_node weighed;
     if (child >= 0) return v->nodes[child].gain;
     weigh(v, &v->nodes[node], label, &weighed);
     return weighed.gain;
 }
 
-static beam_hyp added(beam_view *v, int i, int label, double score, const float *row)
+static lin_beam_hyp added(lin_beam_view *v, int i, int label, double score, const float *row)
 {
     int32_t parent = v->hyps[i].node, at = lin_beam_child(v, parent, label);
     if (at < 0) {
-        beam_node weighed, *child;
+        lin_beam_node weighed, *child;
         weigh(v, &v->nodes[parent], label, &weighed);
         at = lin_beam_add_child(v, parent, label);
         child = &v->nodes[at];
@@ -183,7 +186,7 @@ static beam_hyp added(beam_view *v, int i, int label, double score, const float 
         child->language = weighed.language;
         child->pending = weighed.pending;
     }
-    beam_hyp next = {.node = at, .slot = BEAM_NONE, .before_blank = BEAM_NONE, .label = score};
+    lin_beam_hyp next = {.node = at, .slot = LIN_BEAM_NONE, .before_blank = LIN_BEAM_NONE, .label = score};
     begin_run(v, i, label, v->nodes[at].gain, row, &next);
     return next;
 }
@@ -191,12 +194,12 @@ static beam_hyp added(beam_view *v, int i, int label, double score, const float 
 /* ---- candidates: a heap of at most `width`, the worst on top ----------------------------------------------------------------- */
 
 typedef struct heap {
-    beam_candidate *items;
+    lin_beam_candidate *items;
     int n, capacity;
     double best, floor, cut;
 } heap;
 
-static int worse(const beam_candidate *a, const beam_candidate *b)
+static int worse(const lin_beam_candidate *a, const lin_beam_candidate *b)
 {
     if (a->score != b->score) return a->score < b->score;
     if (a->hyp != b->hyp) return a->hyp > b->hyp;
@@ -204,9 +207,9 @@ static int worse(const beam_candidate *a, const beam_candidate *b)
     return left > right;
 }
 
-static void sift_down(beam_candidate *items, int n, int at)
+static void sift_down(lin_beam_candidate *items, int n, int at)
 {
-    const beam_candidate item = items[at];
+    const lin_beam_candidate item = items[at];
     for (int child; (child = 2 * at + 1) < n; at = child) {
         if (child + 1 < n && worse(&items[child + 1], &items[child])) child++;
         if (!worse(&items[child], &item)) break;
@@ -215,7 +218,7 @@ static void sift_down(beam_candidate *items, int n, int at)
     items[at] = item;
 }
 
-static void offer(heap *h, beam_candidate new)
+static void offer(heap *h, lin_beam_candidate new)
 {
     if (!(new.score >= h->floor) || !(new.score > 0)) return;
     if (new.score > h->best) h->best = new.score;
@@ -235,7 +238,7 @@ static void offer(heap *h, beam_candidate new)
 static int in_order(heap *h)
 {
     for (int n = h->n - 1; n > 0; n--) {
-        beam_candidate worst = h->items[0];
+        lin_beam_candidate worst = h->items[0];
         h->items[0] = h->items[n];
         h->items[n] = worst;
         sift_down(h->items, n, 0);
@@ -247,35 +250,36 @@ static int in_order(heap *h)
 /* ---- a frame ----------------------------------------------------------------------------------------------------------------- */
 
 // The sums that prefixes receive from the prefixes one label shorter that are in the beam too.
-static void merge(beam_view *v)
+static void merge(lin_beam_view *v)
 {
     for (int i = 0; i < v->state->n_hyps; i++) {
         int from = above(v, i);
-        const beam_node *node = &v->nodes[v->hyps[i].node];
+        const lin_beam_node *node = &v->nodes[v->hyps[i].node];
         v->merged[i] = from < 0 ? 0 : before_label(v, from, node->label) * v->probabilities[node->label] * node->gain;
-        v->closing[i] = BEAM_NONE;
+        v->closing[i] = LIN_BEAM_NONE;
     }
 }
 
-static void offer_staying(beam_view *v, heap *h)
+static void offer_staying(lin_beam_view *v, heap *h)
 {
     for (int i = 0; i < v->state->n_hyps; i++) {
-        double blank = beam_acoustic(&v->hyps[i]) * v->probabilities[0], label = staying_label(v, i);
+        double blank = lin_beam_acoustic(&v->hyps[i]) * v->probabilities[0], label = staying_label(v, i);
         int both = keeps_blank(v, blank, label) && keeps_label(v, blank, label);
         double score = both ? blank + label : fmax(blank, label);
-        offer(h, (beam_candidate){.score = score, .hyp = i, .label = both || blank >= label ? 0 : -label_of(v, i)});
+        offer(h, (lin_beam_candidate){.score = score, .hyp = i, .label = both || blank >= label ? 0 : -label_of(v, i)});
     }
 }
 
-static void offer_adding(beam_view *v, const float *row, heap *h)
+static void offer_adding(lin_beam_view *v, const float *row, heap *h)
 {
     const double *p = v->probabilities;
-    double largest = 0, most = v->context ? INFINITY : exp(fmin(fmax(v->beam->options.bonus, -BEAM_WEIGHT_MAX), BEAM_WEIGHT_MAX));
-    for (int i = 0; i < v->state->n_hyps; i++) largest = fmax(largest, beam_acoustic(&v->hyps[i]));
+    const double bonus = fmin(fmax(v->beam->options.bonus, -LIN_BEAM_WEIGHT_MAX), LIN_BEAM_WEIGHT_MAX);
+    double largest = 0, most = v->context ? INFINITY : exp(bonus);
+    for (int i = 0; i < v->state->n_hyps; i++) largest = fmax(largest, lin_beam_acoustic(&v->hyps[i]));
     const int n = choose_labels(v, row, h->floor, largest * most);
     for (int i = 0; n && i < v->state->n_hyps; i++) {
         double *gains = v->gains + (size_t)v->hyps[i].slot * (size_t)v->beam->V;
-        const double all = beam_acoustic(&v->hyps[i]);
+        const double all = lin_beam_acoustic(&v->hyps[i]);
         const int last = label_of(v, i);
         for (int32_t child = v->nodes[v->hyps[i].node].first; child >= 0; child = v->nodes[child].next)
             if (v->nodes[child].hyp >= 0) v->marks[v->nodes[child].label] = i + 1;
@@ -284,20 +288,20 @@ static void offer_adding(beam_view *v, const float *row, heap *h)
             const double before = (k == last ? v->hyps[i].blank : all) * p[k];
             if (v->marks[k] == i + 1 || before * most < h->floor || before <= 0) continue;
             if (gains[k] < 0) gains[k] = ask_gain(v, i, k);
-            offer(h, (beam_candidate){.score = before * gains[k], .hyp = i, .label = k});
+            offer(h, (lin_beam_candidate){.score = before * gains[k], .hyp = i, .label = k});
         }
     }
 }
 
 // Rows of gains pass from prefixes that left the beam to those that entered.
-static void hand_over(beam_view *v, int n)
+static void hand_over(lin_beam_view *v, int n)
 {
-    beam_state *s = v->state;
+    lin_beam_state *s = v->state;
     const int V = v->beam->V;
-    for (int i = 0; i < s->n_hyps; i++) v->nodes[v->hyps[i].node].hyp = BEAM_NONE;
+    for (int i = 0; i < s->n_hyps; i++) v->nodes[v->hyps[i].node].hyp = LIN_BEAM_NONE;
     for (int i = 0; i < n; i++) v->nodes[v->next[i].node].hyp = i;
     for (int i = 0; i < s->n_hyps; i++) {
-        const beam_hyp *h = &v->hyps[i];
+        const lin_beam_hyp *h = &v->hyps[i];
         lin_beam_drop_trace(v, h->before_blank);
         lin_beam_drop_trace(v, h->before_label);
         if (v->nodes[h->node].hyp < 0) v->slots[s->slots_free++] = h->slot;
@@ -315,12 +319,12 @@ static void hand_over(beam_view *v, int n)
 }
 
 // Only blank for every prefix: the order does not change.
-static void wait_through(beam_view *v, double probability)
+static void wait_through(lin_beam_view *v, double probability)
 {
     for (int i = 0; i < v->state->n_hyps; i++) {
-        const beam_hyp old = v->hyps[i];
-        beam_hyp next = {.node = old.node, .slot = old.slot, .before_label = BEAM_NONE};
-        v->closing[i] = BEAM_NONE;
+        const lin_beam_hyp old = v->hyps[i];
+        lin_beam_hyp next = {.node = old.node, .slot = old.slot, .before_label = LIN_BEAM_NONE};
+        v->closing[i] = LIN_BEAM_NONE;
         end_in_blank(v, i, probability, &next);
         lin_beam_drop_trace(v, old.before_blank);
         lin_beam_drop_trace(v, old.before_label);
@@ -328,7 +332,7 @@ static void wait_through(beam_view *v, double probability)
     }
 }
 
-static void search(beam_view *v, const float *row)
+static void search(lin_beam_view *v, const float *row)
 {
     heap h = {.items = v->candidates, .capacity = v->beam->options.width, .cut = v->beam->cut};
     read_row(v, row);
@@ -341,20 +345,20 @@ static void search(beam_view *v, const float *row)
         return;
     }
     for (int i = 0; i < n; i++) {
-        const beam_candidate *c = &v->candidates[i];
+        const lin_beam_candidate *c = &v->candidates[i];
         v->next[i] = c->label > 0 ? added(v, c->hyp, c->label, c->score, row) : stayed(v, c->hyp, row);
     }
     hand_over(v, n);
 }
 
 // Divides by powers of two, which is exact, and drops endings that are negligible compared with the best.
-static void rescale(beam_view *v)
+static void rescale(lin_beam_view *v)
 {
     double largest = 0, best = 0, floor;
     int n = v->state->n_hyps, exponent, best_exponent, dropped = 0;
     for (int i = 0; i < n; i++) {
-        const beam_hyp *h = &v->hyps[i];
-        largest = fmax(largest, beam_acoustic(h));
+        const lin_beam_hyp *h = &v->hyps[i];
+        largest = fmax(largest, lin_beam_acoustic(h));
         best = fmax(best, fmax(h->best_blank, h->best_label));
     }
     frexp(largest, &exponent);
@@ -363,7 +367,7 @@ static void rescale(beam_view *v)
     v->state->scale += exponent;
     floor = largest * by * v->beam->cut;
     for (int i = 0; i < n; i++) {
-        beam_hyp *h = &v->hyps[i];
+        lin_beam_hyp *h = &v->hyps[i];
         h->blank *= by;
         h->label *= by;
         h->best_blank *= best_by;
@@ -372,7 +376,7 @@ static void rescale(beam_view *v)
         double *sum = h->blank < h->label ? &h->blank : &h->label;
         if (*weak < 0 || *sum >= floor) continue;
         lin_beam_drop_trace(v, *weak);
-        *weak = BEAM_NONE;
+        *weak = LIN_BEAM_NONE;
         *(h->blank < h->label ? &h->best_blank : &h->best_label) = 0;
         *sum = 0;
         dropped = 1;
@@ -382,36 +386,36 @@ static void rescale(beam_view *v)
 
 /* ---- more unsettled phones than `longest` ---------------------------------------------------------------------------------- */
 
-static int unsettled(const beam_view *v, int32_t trace, int open)
+static int unsettled(const lin_beam_view *v, int32_t trace, int open)
 {
     return trace < 0 ? 0 : v->traces[trace].depth - v->traces[v->state->trace_root].depth + open;
 }
 
-// The first phone after the root on the path to a trace, or BEAM_NONE.
-static int32_t oldest(const beam_view *v, int32_t trace)
+// The first phone after the root on the path to a trace, or LIN_BEAM_NONE.
+static int32_t oldest(const lin_beam_view *v, int32_t trace)
 {
-    int32_t found = BEAM_NONE;
+    int32_t found = LIN_BEAM_NONE;
     for (; trace >= 0 && trace != v->state->trace_root; trace = v->traces[trace].parent) found = trace;
     return found;
 }
 
-static void kill_end(beam_view *v, int32_t *trace, double *sum, double *best)
+static void kill_end(lin_beam_view *v, int32_t *trace, double *sum, double *best)
 {
     lin_beam_drop_trace(v, *trace);
-    *trace = BEAM_NONE;
+    *trace = LIN_BEAM_NONE;
     *sum = *best = 0;
 }
 
-static void remove_dead(beam_view *v)
+static void remove_dead(lin_beam_view *v)
 {
     int n = 0;
     for (int i = 0; i < v->state->n_hyps; i++) {
-        const beam_hyp h = v->hyps[i];
+        const lin_beam_hyp h = v->hyps[i];
         if (h.before_blank >= 0 || h.before_label >= 0) {
             v->hyps[n++] = h;
             continue;
         }
-        v->nodes[h.node].hyp = BEAM_NONE;
+        v->nodes[h.node].hyp = LIN_BEAM_NONE;
         v->slots[v->state->slots_free++] = h.slot;
         lin_beam_prune(v, h.node);
     }
@@ -422,19 +426,19 @@ static void remove_dead(beam_view *v)
 
 // The best hypothesis decides on its oldest phone; hypotheses with another one are dropped. If it has none, those with too many
 // phones are dropped.
-static void decide(beam_view *v, lin_path *settled)
+static void decide(lin_beam_view *v, lin_path *settled)
 {
     const int longest = v->beam->options.longest;
     for (;;) {
         int too_long = 0, open;
         for (int i = 0; i < v->state->n_hyps; i++) {
-            const beam_hyp *h = &v->hyps[i];
+            const lin_beam_hyp *h = &v->hyps[i];
             too_long |= unsettled(v, h->before_blank, 0) > longest || unsettled(v, h->before_label, 1) > longest;
         }
         if (!too_long) return;
         const int32_t phone = oldest(v, lin_beam_best_end(&v->hyps[0], &open));
         for (int i = 0; i < v->state->n_hyps; i++) {
-            beam_hyp *h = &v->hyps[i];
+            lin_beam_hyp *h = &v->hyps[i];
             if (phone >= 0 ? oldest(v, h->before_blank) != phone : unsettled(v, h->before_blank, 0) > longest)
                 kill_end(v, &h->before_blank, &h->blank, &h->best_blank);
             if (phone >= 0 ? oldest(v, h->before_label) != phone : unsettled(v, h->before_label, 1) > longest)
@@ -445,7 +449,7 @@ static void decide(beam_view *v, lin_path *settled)
     }
 }
 
-void lin_beam_step(beam_view *v, const float *row, lin_path *settled)
+void lin_beam_step(lin_beam_view *v, const float *row, lin_path *settled)
 {
     if ((double)row[0] >= v->beam->blank_logp) wait_through(v, exp((double)row[0] - shift_of(v, row[0])));
     else search(v, row);
@@ -455,24 +459,24 @@ void lin_beam_step(beam_view *v, const float *row, lin_path *settled)
     decide(v, settled);
 }
 
-void lin_beam_sort(beam_view *v)
+void lin_beam_sort(lin_beam_view *v)
 {
     for (int i = 0; i < v->state->n_hyps; i++) {
-        const beam_hyp h = v->hyps[i];
+        const lin_beam_hyp h = v->hyps[i];
         int at = i;
-        for (; at && beam_acoustic(&v->hyps[at - 1]) < beam_acoustic(&h); at--) v->hyps[at] = v->hyps[at - 1];
+        for (; at && lin_beam_acoustic(&v->hyps[at - 1]) < lin_beam_acoustic(&h); at--) v->hyps[at] = v->hyps[at - 1];
         v->hyps[at] = h;
     }
     for (int i = 0; i < v->state->n_hyps; i++) v->nodes[v->hyps[i].node].hyp = i;
 }
 
-void lin_beam_change_context(beam_view *v)
+void lin_beam_change_context(lin_beam_view *v)
 {
     const int n = v->beam->n_nodes;
     const size_t n_gains = (size_t)v->beam->options.width * (size_t)v->beam->V;
     v->state->context = v->context ? lin_context_id(v->context) : 0;
     for (int i = 0; i < v->state->n_hyps; i++) {
-        beam_hyp *h = &v->hyps[i];
+        lin_beam_hyp *h = &v->hyps[i];
         double back = exp(-v->nodes[h->node].pending);
         h->blank *= back;
         h->label *= back;
@@ -480,7 +484,7 @@ void lin_beam_change_context(beam_view *v)
         h->best_label *= back;
     }
     for (int i = 0; i < n; i++) {
-        beam_node *node = &v->nodes[i];
+        lin_beam_node *node = &v->nodes[i];
         if (node->parent >= 0) node->gain *= exp(v->nodes[node->parent].pending - node->pending);
     }
     for (int i = 0; i < n; i++) {

@@ -4,52 +4,53 @@
 
 #include "decoder/beam_internal.h"
 
-void lin_beam_trees_reset(beam_view *v)
+void lin_beam_trees_reset(lin_beam_view *v)
 {
     const lin_beam *beam = v->beam;
-    beam_state *s = v->state;
+    lin_beam_state *s = v->state;
     for (int i = 0; i < beam->n_nodes; i++) {
-        v->nodes[i] = (beam_node){.parent = BEAM_FREE, .first = BEAM_NONE, .next = i + 1 < beam->n_nodes ? i + 1 : BEAM_NONE};
-        v->nodes[i].hyp = BEAM_NONE;
+        const int next = i + 1 < beam->n_nodes ? i + 1 : LIN_BEAM_NONE;
+        v->nodes[i] = (lin_beam_node){.parent = LIN_BEAM_FREE, .first = LIN_BEAM_NONE, .next = next, .hyp = LIN_BEAM_NONE};
     }
     for (int i = 0; i < beam->n_traces; i++) {
-        v->traces[i] = (beam_trace){.parent = BEAM_FREE, .refs = i + 1 < beam->n_traces ? i + 1 : BEAM_NONE};
+        v->traces[i] = (lin_beam_trace){.parent = LIN_BEAM_FREE, .refs = i + 1 < beam->n_traces ? i + 1 : LIN_BEAM_NONE};
     }
     s->node_root = s->trace_root = 0;
     s->node_free = s->trace_free = 1;
-    v->nodes[0].parent = v->nodes[0].next = BEAM_NONE;
+    v->nodes[0].parent = v->nodes[0].next = LIN_BEAM_NONE;
     v->nodes[0].gain = 1;
-    v->traces[0].parent = BEAM_NONE;
+    v->traces[0].parent = LIN_BEAM_NONE;
     v->traces[0].refs = 0;
 }
 
 /* ---- prefixes ---------------------------------------------------------------------------------------------------------------- */
 
-int32_t lin_beam_child(const beam_view *v, int32_t parent, int32_t label)
+int32_t lin_beam_child(const lin_beam_view *v, int32_t parent, int32_t label)
 {
     int32_t child = v->nodes[parent].first;
     while (child >= 0 && v->nodes[child].label != label) child = v->nodes[child].next;
     return child;
 }
 
-int32_t lin_beam_add_child(beam_view *v, int32_t parent, int32_t label)
+int32_t lin_beam_add_child(lin_beam_view *v, int32_t parent, int32_t label)
 {
     int32_t at = v->state->node_free;
-    beam_node *node = &v->nodes[at], *above = &v->nodes[parent];
+    lin_beam_node *node = &v->nodes[at], *above = &v->nodes[parent];
     v->state->node_free = node->next;
-    *node = (beam_node){.parent = parent, .first = BEAM_NONE, .next = above->first, .label = label, .hyp = BEAM_NONE};
+    *node = (lin_beam_node){.parent = parent, .first = LIN_BEAM_NONE, .next = above->first, .label = label, .hyp = LIN_BEAM_NONE};
     node->depth = above->depth + 1;
     above->first = at;
     return at;
 }
 
-static void free_node(beam_view *v, int32_t at)
+static void free_node(lin_beam_view *v, int32_t at)
 {
-    v->nodes[at] = (beam_node){.parent = BEAM_FREE, .first = BEAM_NONE, .next = v->state->node_free, .hyp = BEAM_NONE};
+    v->nodes[at] =
+        (lin_beam_node){.parent = LIN_BEAM_FREE, .first = LIN_BEAM_NONE, .next = v->state->node_free, .hyp = LIN_BEAM_NONE};
     v->state->node_free = at;
 }
 
-void lin_beam_prune(beam_view *v, int32_t at)
+void lin_beam_prune(lin_beam_view *v, int32_t at)
 {
     // A node that is already free is an ancestor of one that was pruned before.
     while (v->nodes[at].parent >= 0 && v->nodes[at].hyp < 0 && v->nodes[at].first < 0) {
@@ -61,12 +62,12 @@ void lin_beam_prune(beam_view *v, int32_t at)
     }
 }
 
-void lin_beam_lower_root(beam_view *v)
+void lin_beam_lower_root(lin_beam_view *v)
 {
     for (;;) {
         int32_t root = v->state->node_root, child = v->nodes[root].first;
         if (v->nodes[root].hyp >= 0 || child < 0 || v->nodes[child].next >= 0) return;
-        v->nodes[child].parent = BEAM_NONE;
+        v->nodes[child].parent = LIN_BEAM_NONE;
         v->state->node_root = child;
         free_node(v, root);
     }
@@ -74,25 +75,25 @@ void lin_beam_lower_root(beam_view *v)
 
 /* ---- alignments -------------------------------------------------------------------------------------------------------------- */
 
-void lin_beam_hold_trace(beam_view *v, int32_t trace) { v->traces[trace].refs++; }
+void lin_beam_hold_trace(lin_beam_view *v, int32_t trace) { v->traces[trace].refs++; }
 
-int32_t lin_beam_add_trace(beam_view *v, int32_t parent, int32_t label, int64_t start, int64_t end, double sum)
+int32_t lin_beam_add_trace(lin_beam_view *v, int32_t parent, int32_t label, int64_t start, int64_t end, double sum)
 {
     int32_t at = v->state->trace_free;
     v->state->trace_free = v->traces[at].refs;
-    v->traces[at] = (beam_trace){.start = start, .end = end, .sum = sum, .parent = parent, .label = label};
+    v->traces[at] = (lin_beam_trace){.start = start, .end = end, .sum = sum, .parent = parent, .label = label};
     v->traces[at].depth = v->traces[parent].depth + 1;
     lin_beam_hold_trace(v, parent);
     return at;
 }
 
-static void free_trace(beam_view *v, int32_t at)
+static void free_trace(lin_beam_view *v, int32_t at)
 {
-    v->traces[at] = (beam_trace){.parent = BEAM_FREE, .refs = v->state->trace_free};
+    v->traces[at] = (lin_beam_trace){.parent = LIN_BEAM_FREE, .refs = v->state->trace_free};
     v->state->trace_free = at;
 }
 
-void lin_beam_drop_trace(beam_view *v, int32_t at)
+void lin_beam_drop_trace(lin_beam_view *v, int32_t at)
 {
     while (at >= 0 && --v->traces[at].refs == 0 && at != v->state->trace_root) {
         int32_t parent = v->traces[at].parent;
@@ -101,7 +102,7 @@ void lin_beam_drop_trace(beam_view *v, int32_t at)
     }
 }
 
-int32_t lin_beam_best_end(const beam_hyp *h, int *open)
+int32_t lin_beam_best_end(const lin_beam_hyp *h, int *open)
 {
     *open = h->before_blank < 0 || (h->before_label >= 0 && h->best_label > h->best_blank);
     return *open ? h->before_label : h->before_blank;
@@ -113,19 +114,19 @@ lin_path_phone lin_beam_phone(int label, double sum, int64_t start, int64_t end)
     return (lin_path_phone){.label = label, .confidence = (float)exp(mean < 0 ? mean : 0), .start = start, .end = end};
 }
 
-void lin_beam_list(const beam_view *v, int32_t trace, lin_path *path)
+void lin_beam_list(const lin_beam_view *v, int32_t trace, lin_path *path)
 {
     const int32_t root = v->state->trace_root, above = v->traces[root].depth;
     lin_path_phone *phones = path->phones + path->n_phones;
     path->n_phones += v->traces[trace].depth - above;
     for (; trace != root; trace = v->traces[trace].parent) {
-        const beam_trace *c = &v->traces[trace];
+        const lin_beam_trace *c = &v->traces[trace];
         phones[c->depth - above - 1] = lin_beam_phone(c->label, c->sum, c->start, c->end);
     }
 }
 
 // All alignments pass through a trace if no trace above it has another reference. The lowest such trace becomes the root.
-int lin_beam_settle(beam_view *v, lin_path *settled)
+int lin_beam_settle(lin_beam_view *v, lin_path *settled)
 {
     const int32_t root = v->state->trace_root;
     if (v->traces[root].refs != 1) return 0;
@@ -142,6 +143,6 @@ int lin_beam_settle(beam_view *v, lin_path *settled)
         free_trace(v, at);
         at = parent;
     }
-    v->traces[lowest].parent = BEAM_NONE;
+    v->traces[lowest].parent = LIN_BEAM_NONE;
     return n;
 }

@@ -340,8 +340,8 @@ static lin_status read_ffmpeg(lin_audio *a, float *frames, int capacity, int *n,
 
 lin_status lin_audio_make_room(lin_audio *a, lin_error *err)
 {
-    if (!a->bytes) a->bytes = lin_alloc(RAW_BYTES, 1);
-    return a->bytes ? LIN_OK : lin_no_memory(err, a->name, RAW_BYTES);
+    if (!a->bytes) a->bytes = lin_alloc(LIN_AUDIO_RAW_BYTES, 1);
+    return a->bytes ? LIN_OK : lin_no_memory(err, a->name, LIN_AUDIO_RAW_BYTES);
 }
 
 lin_status lin_audio_open_raw(lin_audio *a, const lin_pcm_format *raw, lin_error *err)
@@ -375,7 +375,7 @@ lin_status lin_audio_gather(lin_audio *a, int most, int *end, lin_error *err)
 {
     memmove(a->bytes, a->bytes + a->at, (size_t)a->held);
     a->at = 0;
-    if (most > RAW_BYTES - a->held) most = RAW_BYTES - a->held;
+    if (most > LIN_AUDIO_RAW_BYTES - a->held) most = LIN_AUDIO_RAW_BYTES - a->held;
     const ssize_t got = read_some(a, a->bytes + a->held, (size_t)most);
     if (got < 0) return lin_fail(err, LIN_IO, "cannot read %s: %s", a->name, strerror(errno));
     *end = got == 0;
@@ -424,7 +424,7 @@ static lin_status read_raw(lin_audio *a, float *frames, int capacity, int *n, li
             break;
         }
         const int64_t wanted = (int64_t)(capacity - done) * a->frame_bytes - a->held;
-        status = lin_audio_gather(a, wanted < RAW_BYTES ? (int)wanted : RAW_BYTES, &end, err);
+        status = lin_audio_gather(a, wanted < LIN_AUDIO_RAW_BYTES ? (int)wanted : LIN_AUDIO_RAW_BYTES, &end, err);
         if (status == LIN_OK && a->position == 0 && done == 0 && a->left < 0 && !a->info.notice[0]) warn_if_not_raw(a);
     }
     *n = done;

@@ -10,7 +10,7 @@
 #include "frontend/ffmpeg.h"
 #include "frontend/sniff.h"
 
-enum { RAW_BYTES = 1 << 16 }; // also the longest header of a WAV file in a pipe
+enum { LIN_AUDIO_RAW_BYTES = 1 << 16 }; // also the longest header of a WAV file in a pipe
 
 struct lin_audio {
     lin_audio_format info;
@@ -32,7 +32,7 @@ struct lin_audio {
 
     lin_pcm_encoding encoding; // if neither file nor ffmpeg: raw
     int frame_bytes, at, held; // held: bytes in `bytes`, from `at`, not yet decoded
-    unsigned char *bytes;      // [RAW_BYTES]
+    unsigned char *bytes;      // [LIN_AUDIO_RAW_BYTES]
     int64_t left;              // bytes left according to the header; -1: until the end
 };
 

@@ -18,7 +18,7 @@ lin_status lin_audio_look(lin_audio *a, lin_sniffed *kind, const char **what, li
     *what = "";
     // Bytes that look like text may turn out to be something else.
     while (status == LIN_OK && !end && a->held < LIN_SNIFF_BYTES && (*kind == LIN_SNIFF_UNKNOWN || strcmp(*what, "text") == 0)) {
-        status = lin_audio_gather(a, RAW_BYTES, &end, err);
+        status = lin_audio_gather(a, LIN_AUDIO_RAW_BYTES, &end, err);
         if (status == LIN_OK && a->held) *kind = lin_sniff(a->bytes, (size_t)a->held, what);
     }
     if (status == LIN_OK && lin_audio_is_stopped()) return lin_fail(err, LIN_STOPPED, "%s: interrupted", a->name);
@@ -32,8 +32,9 @@ lin_status lin_audio_open_wav(lin_audio *a, int *is, lin_error *err)
     int found, end = 0;
     lin_status status = LIN_OK;
     *is = 0;
-    while ((found = lin_wav_find(a->bytes, (size_t)a->held, &wav)) == 0 && !end && a->held < RAW_BYTES && status == LIN_OK)
-        status = lin_audio_gather(a, RAW_BYTES, &end, err);
+    while ((found = lin_wav_find(a->bytes, (size_t)a->held, &wav)) == 0 && !end && a->held < LIN_AUDIO_RAW_BYTES &&
+           status == LIN_OK)
+        status = lin_audio_gather(a, LIN_AUDIO_RAW_BYTES, &end, err);
     if (found != 1 || status != LIN_OK) return status;
     *is = 1;
     status = lin_audio_open_raw(a, &wav.pcm, err);
@@ -83,7 +84,7 @@ lin_status lin_audio_spool(lin_audio *a, lin_error *err)
         if (size > LIN_AUDIO_SPOOL_BYTES)
             status = lin_fail(err, LIN_UNSUPPORTED, "%s has over %lld GiB in a format that cannot be streamed; use WAV",
                               a->name, (long long)(LIN_AUDIO_SPOOL_BYTES >> 30));
-        else if (a->held == 0 && !end) status = lin_audio_gather(a, RAW_BYTES, &end, err);
+        else if (a->held == 0 && !end) status = lin_audio_gather(a, LIN_AUDIO_RAW_BYTES, &end, err);
     }
     if (status == LIN_OK && lin_audio_is_stopped()) status = lin_fail(err, LIN_STOPPED, "%s: interrupted", a->name);
     if (status != LIN_OK) {

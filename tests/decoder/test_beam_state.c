@@ -356,16 +356,16 @@ START_TEST(damaged_states)
 END_TEST
 
 // Damages one field: case `which` of the values that a state must not hold; returns 0 after the last case.
-static int damage(beam_view *v, int which)
+static int damage(lin_beam_view *v, int which)
 {
-    beam_state *st = v->state;
-    beam_hyp *h = &v->hyps[0];
+    lin_beam_state *st = v->state;
+    lin_beam_hyp *h = &v->hyps[0];
     int32_t leaf = h->node, trace = 0, free_trace = st->trace_free;
     for (int i = 0; i < v->beam->n_traces; i++)
         if (v->traces[i].parent >= 0) trace = i;
-    beam_node *n = &v->nodes[leaf];
-    beam_trace *c = &v->traces[trace];
-    beam_hyp *open = NULL; // one whose last run is not finished
+    lin_beam_node *n = &v->nodes[leaf];
+    lin_beam_trace *c = &v->traces[trace];
+    lin_beam_hyp *open = NULL; // one whose last run is not finished
     for (int i = 0; i < st->n_hyps; i++)
         if (v->hyps[i].before_label >= 0) open = &v->hyps[i];
     ck_assert(n->parent >= 0 && c->parent >= 0 && free_trace >= 0 && open && st->n_hyps > 1);
@@ -390,7 +390,7 @@ static int damage(beam_view *v, int which)
     case 17: c->parent = v->beam->n_traces; break;
     case 18: c->sum = (double)NAN; break;
     case 19: v->traces[free_trace].refs = free_trace; break;
-    case 20: st->trace_free = BEAM_NONE; break;
+    case 20: st->trace_free = LIN_BEAM_NONE; break;
     case 21: st->node_free = st->node_root; break;
     case 22: v->nodes[st->node_free].next = st->node_free; break;
     case 23: st->n_hyps = 0; break;
@@ -400,7 +400,7 @@ static int damage(beam_view *v, int which)
     case 27: h->node = v->hyps[1].node; break;
     case 28: h->node = -3; break;
     case 29: open->before_label = trace + v->beam->n_traces; break;
-    case 30: open->before_label = open->before_blank = BEAM_NONE; break;
+    case 30: open->before_label = open->before_blank = LIN_BEAM_NONE; break;
     case 31: open->start = st->frame; break;
     case 32: open->label = (double)NAN; break;
     case 33: open->label = -0.5; break;
@@ -437,7 +437,7 @@ START_TEST(every_field_is_looked_at)
     for (int which = 0;; which++) {
         lin_error err = {0};
         memcpy(damaged, s.state, bytes);
-        beam_view v = lin_beam_view(s.beam, NULL, damaged);
+        lin_beam_view v = lin_beam_view_of(s.beam, NULL, damaged);
         if (!damage(&v, which)) break;
         lin_status status = lin_beam_check(s.beam, damaged, bytes, &err);
         ck_assert_msg(status == LIN_FORMAT, "damage %d: %s", which, lin_status_name(status));
