@@ -10,7 +10,7 @@
 #include "base/textfile.h"
 #include "decoder/word_context_internal.h"
 
-// While a context is built: phrases as word numbers, and the words that the lexicon lacks with their pronunciations.
+// While a context is built: phrases as word numbers, and the words outside the lexicon with their pronunciations.
 typedef struct builder {
     const lin_tree *tree;
     lin_g2p *g2p;
@@ -30,7 +30,7 @@ static lin_status pronounce(builder *b, const char *word, size_t n, lin_error *e
     const int index = b->lacking.n - 1;
     int *labels = b->labels + (size_t)index * LIN_PRONUNCIATION_MAX;
     if (!b->g2p) {
-        return lin_fail(err, LIN_INVALID, "the phrase's word '%s' is not in the lexicon and nothing pronounces it",
+        return lin_fail(err, LIN_INVALID, "the phrase's word '%s' is not in the lexicon and has no pronunciation",
                         lin_quote(shown, word, n));
     }
     lin_status status = lin_g2p_pronounce(b->g2p, word, n, labels, LIN_PRONUNCIATION_MAX, &b->entries[index].n_labels, &how, err);
@@ -38,7 +38,7 @@ static lin_status pronounce(builder *b, const char *word, size_t n, lin_error *e
     return status ? lin_fail_at(err, status, "the phrase's word '%s'", lin_quote(shown, word, n)) : LIN_OK;
 }
 
-// The number of a word: the lexicon's, or one behind it.
+// The number of a word: the lexicon's, or a number after them.
 static lin_status number(builder *b, const char *word, size_t n, int *token, lin_error *err)
 {
     char lower[LIN_WORD_MAX], shown[LIN_QUOTE];

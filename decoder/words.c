@@ -63,7 +63,7 @@ static size_t place(size_t *used, size_t count, size_t size)
     return at;
 }
 
-// Rows that are kept for the exact scores of the n best. docs/decoding.md names ROWS_MOST.
+// Number of rows stored for the exact scores of the n best. docs/decoding.md gives ROWS_MOST.
 enum { ROWS_BYTES = 4 << 20, ROWS_LEAST = 1024, ROWS_MOST = 8192 };
 
 static void lay_out(lin_words *w)
@@ -108,7 +108,7 @@ static uint64_t number_bits(double value)
 static uint64_t fingerprint(const lin_words *w)
 {
     const lin_words_options *o = &w->o;
-    uint64_t h = lin_hash_pair(WORDS_MAGIC, 0); // states of other versions are of other searches
+    uint64_t h = lin_hash_pair(WORDS_MAGIC, 0); // states of other versions have other fingerprints
     h = lin_hash_pair(lin_hash_pair(h, lin_tree_fingerprint(w->tree)), w->lm ? lin_ngram_fingerprint(w->lm) : 0);
     h = lin_hash_pair(h, (uint64_t)o->width << 32 | (uint32_t)o->labels);
     h = lin_hash_pair(h, (uint64_t)o->rivals << 40 | (uint64_t)o->n_best << 20 | (uint64_t)o->longest);
@@ -173,8 +173,8 @@ const char *lin_words_text(const lin_words *w, const lin_word_context *context, 
 
 // ---- push and finish --------------------------------------------------------------------------------------------------------
 
-// Another context than before: what unfinished phrases had earned is taken back, tokens inside words of the old one go, and such
-// words in what is not settled become unknown ones. A state from a file may say that it knows this context: look.
+// The context has changed: pending bonuses are taken back, hypotheses inside words of the old context are dropped, and such words
+// in the unsettled part become unknown ones. A state from a file may claim to be of this context, so its values are checked.
 static void change_context(const lin_words *w, words_view *s, const lin_word_context *context)
 {
     words_header *h = s->h;
@@ -193,7 +193,7 @@ static void change_context(const lin_words *w, words_view *s, const lin_word_con
         words_weigh(t);
         if (t->node < w->n_nodes) s->hyps[n++] = *t;
     }
-    if (!n) { // all were inside words of the old context: the best one goes on behind it, as an unknown word
+    if (!n) { // all were inside words of the old context: the best one continues after it, as an unknown word
         const int best = words_best(s);
         s->hyps[n++] = s->hyps[best];
         words_break_off(s, &s->hyps[0]);
@@ -205,7 +205,7 @@ static void change_context(const lin_words *w, words_view *s, const lin_word_con
     }
 }
 
-// Room for all that may be settled, so that nothing fails half way.
+// Reserves memory for all that may be settled, so that nothing fails half way.
 static lin_status reserve(const words_view *s, int n_frames, lin_path *settled, lin_error *err)
 {
     int n_phones = 0, n_words = 0;
@@ -224,7 +224,7 @@ lin_status lin_words_push(const lin_words *w, void *state, const lin_word_contex
 {
     words_view s = words_view_of(w, state);
     if (n_frames < 0) return lin_fail(err, LIN_INVALID, "%d rows", n_frames);
-    if (s.h->finished) return lin_fail(err, LIN_INVALID, "a word search takes no rows between its end and the next reset");
+    if (s.h->finished) return lin_fail(err, LIN_INVALID, "the word search has ended: reset the state before more rows");
     lin_status status = lin_rows_check_numbers(logp, n_frames, w->V, s.h->frame, err);
     if (!status) status = reserve(&s, n_frames, settled, err);
     if (status) return status;
@@ -234,10 +234,10 @@ lin_status lin_words_push(const lin_words *w, void *state, const lin_word_contex
         words_make_room(w, &s, settled);
         if (words_row(w, &s, logp + (size_t)i * (size_t)w->V)) words_settle(w, &s, settled);
     }
-    return s.failed ? lin_fail(err, s.failed, "a path of words has no room") : LIN_OK;
+    return s.failed ? lin_fail(err, s.failed, "out of memory for a path of words") : LIN_OK;
 }
 
-// Sorts the tokens, the best first; of equal ones those that came first.
+// Sorts the hypotheses, the best first; equal ones keep their order.
 static void sort(words_view *s)
 {
     for (int i = 1; i < s->h->n_hyps; i++) {
@@ -264,7 +264,7 @@ lin_status lin_words_finish(const lin_words *w, void *state, const lin_word_cont
 {
     words_view s = words_view_of(w, state);
     words_header *h = s.h;
-    if (h->finished) return lin_fail(err, LIN_INVALID, "a word search is ended only once before the next reset");
+    if (h->finished) return lin_fail(err, LIN_INVALID, "the word search has ended: reset the state first");
     if (settled) {
         lin_status status = reserve(&s, 0, settled, err);
         if (status) return status;

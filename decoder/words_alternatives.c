@@ -1,13 +1,13 @@
-// Losers of recombinations, kept as alternatives to the history that won, in an open hash table by the winner: its alternatives lie
-// behind each other.
+// Losers of recombinations, stored as alternatives to the history that won, in an open hash table by the winner: alternatives of
+// one winner are in the same run of slots.
 
 #include <string.h>
 
 #include "decoder/words_internal.h"
 
-// Worse than this, below the best, they matter to no list of the best, nor to a confidence.
+// Alternatives that are further below the best change neither the list of the best nor a confidence.
 static const double LOST_MAX = 24;
-// What lost so much changes a confidence by 0.0001.
+// An alternative that lost this much changes a confidence by 0.0001.
 static const double LOST_CONFIDENCE = 9;
 
 static int slot_of(const lin_words *w, uint64_t winner) { return (int)(lin_hash_pair(winner, 1) & (uint64_t)(w->n_alternatives - 1)); }
@@ -23,7 +23,7 @@ int words_next_alternative(const lin_words *w, const words_view *s, uint64_t win
     return -1;
 }
 
-// The last phone of a candidate. Its record may not exist yet, when the phone began in this row: it is made. -2: there is no room.
+// The last phone of a candidate. If the phone began in this row its trace may not exist yet: it is made. -2: the pool is full.
 static words_step end_of(const lin_words *w, words_view *s, const words_candidate *c)
 {
     const words_ending *a = words_better_ending(&c->t);
@@ -34,7 +34,7 @@ static words_step end_of(const lin_words *w, words_view *s, const words_candidat
 
 static double lost(const words_alternative *a) { return fmax(a->winner_level - a->loser_level, 0); }
 
-// Of a winner and a loser, or the empty slot for them.
+// The alternative of a winner and a loser, or the empty slot for it.
 static words_alternative *find(const lin_words *w, const words_view *s, uint64_t winner, uint64_t loser)
 {
     int at = slot_of(w, winner);
@@ -44,7 +44,7 @@ static words_alternative *find(const lin_words *w, const words_view *s, uint64_t
     return &s->alternatives[at];
 }
 
-// Alternatives of one table differ, but for those whose losers were settled since.
+// Alternatives of one table differ, except those whose losers were settled since.
 static void put(const lin_words *w, words_view *s, const words_alternative *a)
 {
     words_alternative *old = find(w, s, a->winner, a->loser);
@@ -82,9 +82,9 @@ void words_remember(const lin_words *w, words_view *s, const words_candidate *wi
     a->loser_best = level;
 }
 
-// ---- away with old ones -----------------------------------------------------------------------------------------------------
+// ---- removal of old ones ----------------------------------------------------------------------------------------------------
 
-// Puts those that are kept into an empty table. The candidates' room is free between two rows.
+// Copies those that are kept into an empty table. The memory of the candidates is free between two rows.
 static void rebuild(const lin_words *w, words_view *s)
 {
     words_alternative *old = (void *)s->candidates;
@@ -103,7 +103,7 @@ void words_drop_alternatives(const lin_words *w, words_view *s)
     s->h->n_alternatives = 0;
 }
 
-// The worse half goes.
+// Removes the worse half.
 void words_thin_alternatives(const lin_words *w, words_view *s)
 {
     double low = 0, high = 2 * LOST_MAX;
@@ -120,8 +120,8 @@ void words_thin_alternatives(const lin_words *w, words_view *s)
     rebuild(w, s);
 }
 
-// Marks the records of alternatives whose winner is marked, and these losers' chains, until there are no more of them. Alternatives
-// that were not reached go.
+// Marks the traces of alternatives whose winner is marked, and the losers' trace-backs, until nothing changes. Alternatives that
+// were not reached are removed.
 void words_mark_alternatives(const lin_words *w, words_view *s, int32_t *marks)
 {
     for (int k = 0; k < w->n_alternatives; k++) {
@@ -132,7 +132,7 @@ void words_mark_alternatives(const lin_words *w, words_view *s, int32_t *marks)
     }
     for (int again = 1; again;) {
         again = 0;
-        for (int i = s->h->n_traces; i-- > 0;) { // chains go back to older ones, most losers' too
+        for (int i = s->h->n_traces; i-- > 0;) { // traces refer to older ones, and so do most losers
             if (marks[i] != 1) continue;
             marks[i] = 2;
             for (int k = -1; (k = words_next_alternative(w, s, words_trace_key(w, s, &s->traces[i]), k)) >= 0;) {
@@ -146,7 +146,8 @@ void words_mark_alternatives(const lin_words *w, words_view *s, int32_t *marks)
     rebuild(w, s);
 }
 
-// The first word of all histories, `first`, is settled and ends before `limit`: those that have it not, or go on earlier, go.
+// `first`, the first word of all histories, is settled and ends before `limit`: alternatives without it, or that continue
+// earlier, are removed.
 void words_settle_alternatives(const lin_words *w, words_view *s, uint64_t first, int64_t limit)
 {
     for (int k = 0; k < w->n_alternatives; k++) {

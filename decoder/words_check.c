@@ -1,18 +1,18 @@
-// Whether bytes from a file can be a state of a word search: every number that is used as an index, a count or a loop's bound, and
-// what the search relies on between tokens and their chains.
+// Checks that bytes from a file are a state of a word search: every number that is used as an index, a count or a loop bound, and
+// the relations between hypotheses and traces that the search relies on.
 
 #include <string.h>
 
 #include "decoder/words_internal.h"
 
-enum { FRAMES_MAX = 1 << 30 }; // of one run: room for as many more before an int32_t ends
+enum { FRAMES_MAX = 1 << 30 }; // of one run: as many more fit before an int32_t overflows
 
 static int in(int64_t value, int64_t from, int64_t to) { return value >= from && value <= to; }
 
-// No sum of logarithms comes near this; larger ones could overflow.
+// No sum of logarithms is near this limit; larger ones could overflow.
 static int logarithm(double value) { return fabs(value) < 1e15; }
 
-// Chains go back to older records, and count their words.
+// A trace refers to an older one and counts its words.
 static int good_trace(const lin_words *w, const words_view *s, int i)
 {
     const words_trace *r = &s->traces[i];
@@ -23,7 +23,7 @@ static int good_trace(const lin_words *w, const words_view *s, int i)
     return r->before < 0 ? (int32_t)(words - s->h->settled) <= 0 : words == s->traces[r->before].n_words;
 }
 
-// Both arms have the token's words and phones, in alignments of their own.
+// Both endings have the words and phones of the hypothesis, in alignments of their own.
 static int good_ending(const words_view *s, const words_hyp *t, const words_ending *a)
 {
     if (!in(a->trace, -1, s->h->n_traces - 1) || !logarithm(a->logp)) return 0;
@@ -71,7 +71,7 @@ lin_status lin_words_check(const lin_words *w, const void *state, size_t n, lin_
     if (magic == WORDS_MAGIC_OLD) {
         return lin_fail(err, LIN_MISMATCH, "the state is of an earlier version's word search, which this version cannot resume");
     }
-    if (n != w->bytes) return lin_fail(err, LIN_MISMATCH, "a state of %zu bytes; this word search has %zu", n, w->bytes);
+    if (n != w->bytes) return lin_fail(err, LIN_MISMATCH, "a state of %zu bytes, but this word search has %zu", n, w->bytes);
     const words_view s = words_view_of(w, (void *)(uintptr_t)state);
     const words_header *h = s.h;
     if (h->magic != WORDS_MAGIC) return lin_fail(err, LIN_FORMAT, "the bytes are not the state of a word search");

@@ -1,17 +1,17 @@
-// The rows that are not settled, and the exact sum over the alignments of phones with them: Graves et al. 2006, eq. 6-8.
+// The rows of the unsettled part, and the exact sum over the alignments of phones with them: Graves et al. 2006, eq. 6-8.
 
 #include <string.h>
 
 #include "decoder/words_internal.h"
 
-// Phones behind what is settled, and the rows that they take.
+// Phones after the settled part, and their rows.
 typedef struct sequence {
-    const int32_t *labels; // [n + 1], the settled one first, 0: there is none
+    const int32_t *labels; // [n + 1], the last settled one first, 0: none
     int n;
     int64_t from, to; // frames
 } sequence;
 
-// A sum so much smaller than its row's largest one is left out.
+// Sums smaller than the row's largest one by this factor are left out.
 static const double NEGLIGIBLE = 1e-200;
 
 static float *row_at(const lin_words *w, const words_view *s, int64_t frame)
@@ -19,7 +19,7 @@ static float *row_at(const lin_words *w, const words_view *s, int64_t frame)
     return s->rows + (size_t)(frame - s->h->rows_from) * (size_t)w->V;
 }
 
-// The row's probabilities, divided by the largest one, whose logarithm is returned.
+// The row's probabilities divided by the largest one; returns the logarithm of the largest.
 static double scaled(const float *row, int V, double *p)
 {
     float most = row[0];
@@ -28,8 +28,8 @@ static double scaled(const float *row, int V, double *p)
     return (double)most;
 }
 
-// Logarithms of the sums over the alignments that end in the last phone, and in blank behind it; NAN where a row has infinities.
-// State 0 is the settled label, 1 blank behind it, 2 i phone i, 2 i + 1 blank behind that.
+// Logarithms of the sums over the alignments that end in the last phone, and in blank after it; NAN if a row has infinities.
+// State 0 is the settled label, 1 the blank after it, 2 i phone i, 2 i + 1 the blank after that.
 static void align_all(const lin_words *w, const words_view *s, const sequence *q, const double settled[2], double ends[2])
 {
     double *sums = s->sums, *p = s->sums + 2 * w->n_traceback + 2;
@@ -98,7 +98,7 @@ void words_keep_row(const lin_words *w, words_view *s, const float *logp, int ov
     if (over) row[0] = NAN;
 }
 
-// Behind the phones first .. last of a line, none if last is larger, which take the rows before `limit`.
+// The sums after the phones first .. last of a trace-back (none if last is larger), whose rows are before `limit`.
 static void settle(const lin_words *w, words_view *s, const words_traceback *of, int first, int last, int64_t limit)
 {
     words_header *h = s->h;

@@ -1,4 +1,4 @@
-// Chains of records: sweeping out what no token reaches, and settling words.
+// Traces: removing those that no hypothesis refers to, and settling words.
 
 #include <string.h>
 
@@ -35,7 +35,7 @@ int words_new_trace(words_view *s, const words_candidate *c)
     return s->h->n_traces++;
 }
 
-// ---- sweeping ---------------------------------------------------------------------------------------------------------------
+// ---- removal ----------------------------------------------------------------------------------------------------------------
 
 void words_mark(const words_view *s, int32_t *marks, int at)
 {
@@ -44,7 +44,7 @@ void words_mark(const words_view *s, int32_t *marks, int at)
 
 static int moved(const int32_t *marks, int at) { return at < 0 ? -1 : marks[at]; }
 
-// Keeps the records that tokens and alternatives reach, in their order.
+// Keeps the traces that hypotheses and alternatives refer to, in their order.
 void words_sweep(const lin_words *w, words_view *s)
 {
     words_header *h = s->h;
@@ -60,7 +60,7 @@ void words_sweep(const lin_words *w, words_view *s)
             marks[i] = -1;
             continue;
         }
-        s->traces[i].before = moved(marks, s->traces[i].before); // older: its new number is known
+        s->traces[i].before = moved(marks, s->traces[i].before); // older: its new index is known
         marks[i] = n;
         s->traces[n++] = s->traces[i];
     }
@@ -73,7 +73,7 @@ void words_sweep(const lin_words *w, words_view *s)
     }
 }
 
-// Worse tokens than this many go, when even their chains do not fit.
+// Keeps only the n best hypotheses, if even the trace-backs of all do not fit.
 static void keep_hyps(words_view *s, int n)
 {
     while (s->h->n_hyps > n) {
@@ -97,7 +97,7 @@ int64_t words_begin_after_first(const words_view *s, int at)
     return start;
 }
 
-// Gives out the first word of the best token, which all tokens have.
+// Gives out the first word of the best hypothesis, which all hypotheses have.
 static void settle_first(const lin_words *w, words_view *s, lin_path *settled)
 {
     const words_hyp *t = &s->hyps[words_best(s)];
@@ -133,7 +133,7 @@ static void settle_first(const lin_words *w, words_view *s, lin_path *settled)
     }
 }
 
-// What the best token has first; tokens without it go.
+// Settles the first word of the best hypothesis; hypotheses without it are dropped.
 static void force(const lin_words *w, words_view *s, lin_path *settled)
 {
     const uint64_t first = s->hyps[words_best(s)].first;
@@ -145,8 +145,8 @@ static void force(const lin_words *w, words_view *s, lin_path *settled)
     settle_first(w, s, settled);
 }
 
-// The rows that are kept are too many: the best token decides what they were, its first word or silence; if it is inside a word
-// that does not end, the best one of complete words.
+// Too many rows are stored: the best hypothesis decides on its first word or silence; if it is inside a word that does not end,
+// the best one of complete words decides.
 static void make_rows(const lin_words *w, words_view *s, lin_path *settled)
 {
     while (words_rows_full(w, s)) {
@@ -170,7 +170,7 @@ static void make_rows(const lin_words *w, words_view *s, lin_path *settled)
 void words_make_room(const lin_words *w, words_view *s, lin_path *settled)
 {
     words_header *h = s->h;
-    const int need = 2 * w->o.width; // the tokens' records, and losers'
+    const int need = 2 * w->o.width; // traces of hypotheses, and of losers
     if (words_rows_full(w, s)) make_rows(w, s, settled);
     if (h->n_traces + need <= w->n_traces && h->n_alternatives <= w->n_alternatives / 4 * 3) return;
     words_sweep(w, s);
@@ -234,7 +234,7 @@ void words_settle(const lin_words *w, words_view *s, lin_path *settled)
     }
 }
 
-// Both arms end with the same phone, in a record each or together.
+// Both endings end with the same phone, in one trace each or in a common one.
 void words_break_off(words_view *s, words_hyp *t)
 {
     for (int k = 0; k < 2; k++) {

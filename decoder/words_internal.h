@@ -243,7 +243,8 @@ static inline double words_log_add(double a, double b)
 static inline uint64_t words_key(const lin_words *w, const words_view *s, uint64_t history, int node)
 {
     if (node == LIN_TREE_ROOT) return history;
-    return lin_hash_pair(lin_hash_pair(history, (uint64_t)(uint32_t)node | UINT64_C(1) << 43), node >= w->n_nodes ? s->h->context_id : 0);
+    const uint64_t place = lin_hash_pair(history, (uint64_t)(uint32_t)node | UINT64_C(1) << 43);
+    return lin_hash_pair(place, node >= w->n_nodes ? s->h->context_id : 0);
 }
 
 static inline uint64_t words_trace_key(const lin_words *w, const words_view *s, const words_trace *r)

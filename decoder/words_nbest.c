@@ -1,5 +1,5 @@
-// The n best sequences of words: best first over tokens, and over lines in which an alternative replaces all phones up to a place,
-// by estimates of their scores; then exact scores, and the order by these.
+// The n best sequences of words: a best-first search over hypotheses, and over trace-backs in which an alternative replaces all
+// phones up to a place, by estimates of their scores; then exact scores, and sorting by these.
 
 #include <string.h>
 
@@ -27,13 +27,13 @@ static int next(const words_ranking *g)
     return best;
 }
 
-// Where the phone behind number n of a line begins; the next row where there is none.
+// The first frame of the phone after number n of a trace-back; the next row if there is none.
 static int64_t begin_behind(const words_view *s, const words_traceback *of, int n)
 {
     return n ? s->traces[of->phones[n - 1].trace].start : s->h->frame;
 }
 
-// From the token's line on, base by base. ends of words that go are dropped with their phones.
+// Built from the hypothesis's trace-back, item by item. Ends of words that are replaced are dropped with their phones.
 static void traceback_of(const lin_words *w, const words_view *s, words_ranking *g, int number, words_traceback *to)
 {
     int n = 0;
@@ -51,8 +51,8 @@ static void traceback_of(const lin_words *w, const words_view *s, words_ranking 
     }
 }
 
-// Tells sequences of words apart; those outside the lexicon by their phones, which are not known by the word alone. With
-// `pronunciations` all words by theirs.
+// A key for a sequence of words; words outside the lexicon count by their phones. With `pronunciations` all words count by their
+// phones.
 static uint64_t words_of(const words_view *s, const words_traceback *of, int pronunciations)
 {
     uint64_t h = 1;
@@ -82,7 +82,7 @@ static void offer_alternatives(const lin_words *w, const words_view *s, words_ra
         const int64_t behind = begin_behind(s, of, i);
         for (int k = -1; (k = words_next_alternative(w, s, key, k)) >= 0;) {
             const words_alternative *a = &s->alternatives[k];
-            if (a->end.trace >= 0 && s->traces[a->end.trace].start >= behind) continue; // it would not fit
+            if (a->end.trace >= 0 && s->traces[a->end.trace].start >= behind) continue; // it overlaps the next phone
             offer(g, &(words_ranked){.score = from.score - a->lost,
                                .acoustic = from.acoustic - (a->lost - a->lost_weight),
                                .language = from.language - a->lost_language,
@@ -95,7 +95,7 @@ static void offer_alternatives(const lin_words *w, const words_view *s, words_ra
 
 static double score_of(const words_ranked *i) { return i->score - i->acoustic + i->exact; }
 
-// Best first, of equal ones those that came first; but where rows are still to come the best token stays the first.
+// Best first, equal ones in their order; but before finish the best hypothesis stays the first.
 static void put_in_order(const words_view *s, words_ranking *g, int n_best)
 {
     int n = 0;
@@ -107,7 +107,7 @@ static void put_in_order(const words_view *s, words_ranking *g, int n_best)
         }
         g->found[k] = item;
     }
-    for (int i = 0; i < g->n_found && n < n_best; i++) { // of pronunciations of the same words the best
+    for (int i = 0; i < g->n_found && n < n_best; i++) { // of pronunciations of the same words only the best
         int again = 0;
         for (int k = 0; k < n; k++) again |= g->items[g->found[k]].words == g->items[g->found[i]].words;
         if (!again) g->found[n++] = g->found[i];
@@ -135,7 +135,7 @@ static void rank(const lin_words *w, const words_view *s)
         if (to.n == w->n_traceback || !is_new(g, words_of(s, &to, 1))) continue;
         i->words = words_of(s, &to, 0);
         i->exact = words_exact(w, s, &to);
-        // What was followed is a part of the exact sum. Of alternatives there are only estimates, which may be above it.
+        // The sum that was followed is a part of the exact sum. For alternatives there are only estimates, which may be above it.
         if (i->base < 0) i->exact = fmax(i->exact, i->acoustic);
         if (i->exact > -INFINITY) g->found[g->n_found++] = best;
         if (!s->h->rows_lost) offer_alternatives(w, s, g, best, &to);
@@ -145,7 +145,7 @@ static void rank(const lin_words *w, const words_view *s)
     s->h->ranked = 1;
 }
 
-// Words that another hypothesis shares with the best one are as sure as there, the others at most as sure as itself.
+// Words shared with the best hypothesis have their probability there; the others at most that of this hypothesis.
 static void shares_of(const words_view *s, const words_traceback *of, double behind, const words_traceback *best,
                       const double *best_shares, double *shares)
 {
@@ -211,7 +211,7 @@ lin_status lin_words_nbest(const lin_words *w, void *state, int which, lin_path 
     lin_path_clear(tail);
     if (which == 0) return words_append_best(w, &s, tail, err);
     const int n = which > 0 && which < w->o.n_best ? lin_words_hypotheses(w, state) : 0;
-    if (which >= n || n == 0) return lin_fail(err, LIN_INVALID, "there is no hypothesis %d of words", which + 1);
+    if (which >= n || n == 0) return lin_fail(err, LIN_INVALID, "word hypothesis %d does not exist", which + 1);
     return append_found(w, &s, which, tail, err);
 }
 
@@ -223,7 +223,7 @@ int words_good_ranking(const lin_words *w, const words_view *s)
     if (g->n_found < 1 || g->n_found > w->o.n_best || g->best < 0 || g->best >= g->n) return 0;
     for (int i = -1; i < g->n_found; i++) {
         int at = i < 0 ? g->best : g->found[i];
-        for (int steps = 0; at != -1; steps++) { // base by base to a token
+        for (int steps = 0; at != -1; steps++) { // item by item to a hypothesis
             if (at < 0 || at >= g->n || steps == g->n) return 0;
             const words_ranked *r = &g->items[at];
             if (r->base < 0 ? r->from < 0 || r->from >= s->h->n_hyps : r->from < 0 || r->from >= w->n_alternatives) return 0;

@@ -1,4 +1,4 @@
-// From chains of records to phones and words.
+// Makes phones and words from trace-backs.
 
 #include <float.h>
 
@@ -40,8 +40,8 @@ int words_same(const words_view *s, const words_traceback *a, int i, const words
     return x->word == y->word && x->word >= 0 && word_start(s, a, i) <= y->start && word_start(s, b, k) <= x->start;
 }
 
-// A rival with this much of the line's probability has another word than some of the line from number `from` on, counted from the
-// last one: those that are not in its chain at an overlapping time. Chains share what they share from the start on.
+// A rival with this share of the probability differs from the trace-back in some words from number `from` on, counted from the
+// last one: those that the rival does not have at an overlapping time. Trace-backs share a common beginning.
 static void contest(const words_view *s, const words_traceback *of, int from, int at, double probability, double *shares)
 {
     int to = of->n_words;
@@ -69,11 +69,11 @@ void words_shares(const lin_words *w, const words_view *s, const words_hyp *t, c
         const words_hyp *other = &s->hyps[i];
         if (other != t) contest(s, of, 0, words_better_ending(other)->trace, exp(fmin(other->score - t->score, 0)), shares);
     }
-    int behind = 0; // words that end behind phone number i
+    int behind = 0; // words that end after phone number i
     for (int i = 0; i <= of->n; i++) {
         const words_trace *r = i < of->n ? &s->traces[of->phones[i].trace] : NULL;
         const uint64_t key = r ? words_trace_key(w, s, r) : s->h->settled_history;
-        // Inside a word of the lexicon the loser has the same word, in one outside of it other phones.
+        // Inside a word of the lexicon the loser has the same word; in a word outside the lexicon it has other phones.
         const int from = r && r->node == PLACE_UNKNOWN && behind > 0 ? behind - 1 : behind;
         for (int k = -1; (k = words_next_alternative(w, s, key, k)) >= 0;) {
             const words_alternative *a = &s->alternatives[k];
@@ -86,7 +86,7 @@ void words_shares(const lin_words *w, const words_view *s, const words_hyp *t, c
 
 // ---- paths ------------------------------------------------------------------------------------------------------------------
 
-// Phones number first (the word's first one) down to last of a line.
+// Phones of a trace-back from number first (the word's first one) down to last.
 static void add_word(const words_view *s, const words_traceback *of, int first, int last, double share, int64_t limit,
                      lin_path *path)
 {

@@ -1,4 +1,4 @@
-// One row of log-probabilities: every token stays or goes on, arrivals are summed, rivals recombined, and the best go on.
+// One row of log-probabilities: every hypothesis stays or moves, equal ones are summed, rivals recombined, and the best kept.
 
 #include <string.h>
 
@@ -51,7 +51,7 @@ static words_candidate *find(const lin_words *w, const words_view *s, const word
 
 static void clear_slots(const lin_words *w, words_view *s) { memset(s->slots, 0xFF, (size_t)w->n_slots * sizeof *s->slots); }
 
-// Leaves at most `width` candidates alive: the best; of equal ones those that came first.
+// Keeps at most `width` candidates alive: the best; of equal ones the earlier.
 static void keep_width(const lin_words *w, words_view *s)
 {
     int n = 0, above = 0;
@@ -70,7 +70,7 @@ static void keep_width(const lin_words *w, words_view *s)
     if (least > s->floor) s->floor = least;
 }
 
-// The room is full: the best go on, worse ones are not begun any more in this row.
+// The table is full: the best are kept, and worse ones are not added in this row.
 static void compact(const lin_words *w, words_view *s)
 {
     int n = 0;
@@ -95,15 +95,16 @@ static words_candidate *add(const lin_words *w, words_view *s, const words_hyp *
 
 // ---- moves ------------------------------------------------------------------------------------------------------------------
 
-// What of a token can take a phone: all of it, or where it is the last phone again, what ended in blank. Graves et al. 2006, eq. 6.
+// The part of a hypothesis that a phone can extend: all of it, or, if it is the last phone again, the alignments that end in
+// blank. Graves et al. 2006, eq. 6.
 typedef struct source {
     const words_ending *from;  // the better alignment
-    double sum, best; // with the phone in them
+    double sum, best; // including the phone
     float logp;       // of the phone
     int label;
 } source;
 
-// `to` is the token as it would be if it was the first there: arms are filled here.
+// `to` is the new hypothesis if it is the first at its place; its endings are filled here.
 static void arrive(const lin_words *w, words_view *s, words_hyp *to, const source *by, int word)
 {
     if (by->sum + to->weight + to->ahead < s->floor) return;
@@ -165,7 +166,7 @@ static words_hyp behind(const words_hyp *t, int label)
     return to;
 }
 
-// To the children of a node of the lexicon's tree, or of the context's (`extra`), and behind the words that end there.
+// To the children of a node of the lexicon's tree, or of the context's (`extra`), and past the words that end there.
 static void follow(const lin_words *w, words_view *s, const words_hyp *t, const float *logp, const lin_tree *extra, int node)
 {
     const lin_tree_node *nodes = extra ? lin_tree_node_array(extra) : w->nodes;
@@ -193,7 +194,8 @@ static void follow(const lin_words *w, words_view *s, const words_hyp *t, const 
     }
 }
 
-// A phone of a word outside the lexicon, and behind such a word if it ends with it. All that it costs, it costs when it begins.
+// A phone of a word outside the lexicon, and past such a word if it ends with the phone. The costs of the word are charged at its
+// first phone.
 static void follow_unknown(const lin_words *w, words_view *s, const words_hyp *t, const float *logp)
 {
     const int begins = t->node == LIN_TREE_ROOT;
@@ -258,7 +260,7 @@ static void stay(words_hyp *t, const float *logp)
 
 // ---- the next row -----------------------------------------------------------------------------------------------------------
 
-// Of candidates with the same place and states the better `rivals` go on; of equal ones those that came first.
+// Of candidates with the same place and states the best `rivals` are kept; of equal ones the earlier.
 static void recombine_at(const lin_words *w, words_view *s, int head)
 {
     int n = 0, best = head, kept = 0;
@@ -270,7 +272,7 @@ static void recombine_at(const lin_words *w, words_view *s, int head)
     if (n <= w->o.rivals) return;
     const double least = w->o.rivals == 1 ? s->candidates[best].t.score : lin_select_largest(s->order, n, w->o.rivals);
     for (int i = head; i >= 0; i = s->candidates[i].next) kept += s->candidates[i].t.score > least;
-    kept += least >= s->candidates[best].t.score; // then the best is among the ties, and goes first
+    kept += least >= s->candidates[best].t.score; // then the best is among the ties and is first
     for (int i = head; i >= 0; i = s->candidates[i].next) {
         words_candidate *c = &s->candidates[i];
         if (i == best || c->t.score > least || (!(c->t.score < least) && kept++ < w->o.rivals)) continue;
@@ -286,7 +288,7 @@ static void recombine(const lin_words *w, words_view *s)
     }
 }
 
-// A row that no token can take, all of it being impossible, is passed over: 0.
+// A row in which everything is impossible for every hypothesis is skipped: returns 0.
 static int survive(words_view *s)
 {
     words_header *h = s->h;
@@ -303,7 +305,7 @@ static int survive(words_view *s)
     return 1;
 }
 
-// Labels below this are not followed: the `labels`-th largest of the row.
+// Labels below this value, the `labels`-th largest of the row, are not followed.
 static float least_label(const lin_words *w, words_view *s, const float *logp)
 {
     if (!w->o.labels || w->o.labels >= w->V - 1) return -INFINITY;
@@ -311,7 +313,7 @@ static float least_label(const lin_words *w, words_view *s, const float *logp)
     return (float)lin_select_largest(s->order, w->V - 1, w->o.labels);
 }
 
-// What a candidate must have: within `score` of the best that stays, or goes on by the best label.
+// The lowest score of a candidate: within `score` of the best that stays, or that moves by the best label.
 static double begin_floor(const lin_words *w, const words_view *s)
 {
     double best = -INFINITY;

@@ -33,7 +33,7 @@ START_TEST(test_truth)
                          found.acoustic, found.language, is->score, is->acoustic, is->language);
             check_shape(&found, 0, w.T);
         }
-        FAILS(lin_words_nbest(s.words, s.state, n, &found, &err), LIN_INVALID, "there is no hypothesis");
+        FAILS(lin_words_nbest(s.words, s.state, n, &found, &err), LIN_INVALID, "does not exist");
         ck_assert_int_eq(none.n_words, 0);
         lin_path_free(&none);
         lin_path_free(&found);
@@ -539,7 +539,7 @@ START_TEST(test_bad_rows)
     OK(lin_words_push(s.words, s.state, NULL, logp, T, &p, &err));
     OK(lin_words_finish(s.words, s.state, NULL, &p, &err));
     FAILS(lin_words_push(s.words, s.state, NULL, logp, T, &p, &err), LIN_INVALID, "reset");
-    FAILS(lin_words_finish(s.words, s.state, NULL, &p, &err), LIN_INVALID, "once");
+    FAILS(lin_words_finish(s.words, s.state, NULL, &p, &err), LIN_INVALID, "reset the state first");
     free(before);
     lin_path_free(&p);
     end(&s);
