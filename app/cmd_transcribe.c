@@ -5,18 +5,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "app/bulk.h"
 #include "app/commands.h"
-#include "app/common.h"
 #include "app/decoding_options.h"
 #include "app/endpoint_options.h"
 #include "app/front.h"
-#include "app/inputs.h"
 #include "app/mirror.h"
 #include "app/model_options.h"
-#include "app/results.h"
 #include "app/spans.h"
-#include "base/memory.h"
-#include "base/ordered.h"
 #include "linnet/file_session.h"
 #include "linnet/snapshots.h"
 #include "linnet/speakers.h"
@@ -70,8 +66,6 @@ static const lin_option options[] = {
 typedef struct transcribe_job transcribe_job;
 
 typedef struct transcribe_slot {
-    lin_status status;
-    lin_error error;
     lin_file_report report;
     lin_result result[LIN_AUDIO_MAX_CHANNELS]; // of each lane
 } transcribe_slot;
@@ -91,26 +85,18 @@ struct transcribe_job {
     const transcribe_values *v;
     lin_recognizer recognizer;
     lin_decoding decoding;
-    lin_inputs inputs;
+    lin_bulk bulk; // a worker for each thread
     lin_speakers speakers; // none unless the model is normalised by speaker
     int channel;
     lin_reset_options ends;
     int flows; // what is settled is written at once, and not kept: a stream may run for days
     int shows_flow; // on the terminal itself: no progress in between
-    lin_results results;
-    worker *workers;
-    int n_workers;
-    transcribe_slot *slots;
-    int n_slots;
     lin_state from;      // to go on with; empty: a new stream
     const char *from_name;
     int only_end;        // of that stream: no sound is given
     double period_s; // of --snapshots; 0: none
     lin_part part;   // of --start and --end
     int within;      // --from-snapshot: they choose among the results of the whole sound
-    lin_progress progress;
-    int n_done, n_failed, n_incomplete;
-    double seconds;
 };
 
 // ---- one file, on a thread of its own -------------------------------------------------------------------------------------------
@@ -120,7 +106,7 @@ static lin_status flow(void *context, int lane, lin_result *result, lin_error *e
 {
     const worker *l = context;
     (void)lane;
-    return lin_results_flow(&l->job->results, result, err);
+    return lin_results_flow(&l->job->bulk.results, result, err);
 }
 
 static lin_status begin_lanes(void *context, int lanes, lin_error *err)
@@ -153,12 +139,12 @@ static int show_progress(void *context, double seconds, double duration)
 {
     worker *l = context;
     transcribe_job *job = l->job;
-    if (job->inputs.n > 1 || job->shows_flow) return 0;
+    if (job->bulk.inputs.n > 1 || job->shows_flow) return 0;
     const double speed = seconds / (lin_now() - l->begun_s + 1e-9);
     if (duration > 0) {
-        lin_progress_of(&job->progress, seconds / duration, "%.0f x real time, %s", speed, l->input->id);
+        lin_progress_of(&job->bulk.progress, seconds / duration, "%.0f x real time, %s", speed, l->input->id);
     } else {
-        lin_progress_show(&job->progress, "%.0f s, %.0f x real time, %s", seconds, speed, l->input->id);
+        lin_progress_show(&job->bulk.progress, "%.0f s, %.0f x real time, %s", seconds, speed, l->input->id);
     }
     return 0;
 }
@@ -182,15 +168,14 @@ static lin_status begin_index(worker *l, lin_error *err)
     return status != LIN_OK ? status : lin_snapshots_create(path, l->job->period_s, &l->index, err);
 }
 
-static void work(void *context, int item, int slot_number, int thread)
+static lin_status work(void *context, int item, int slot, int thread, lin_error *err)
 {
     transcribe_job *job = context;
-    worker *l = &job->workers[thread];
-    transcribe_slot *s = &job->slots[slot_number];
+    worker *l = lin_bulk_thread(&job->bulk, thread);
+    transcribe_slot *s = lin_bulk_slot(&job->bulk, slot);
     lin_pcm_format raw;
-    l->input = &job->inputs.items[item];
+    l->input = &job->bulk.inputs.items[item];
     l->slot = s;
-    if (l->input->done) return;
     l->begun_s = lin_now();
     lin_sound sound = {.path = l->input->path,
                        .raw = lin_input_format(&job->v->input, &raw),
@@ -210,17 +195,17 @@ static void work(void *context, int item, int slot_number, int thread)
     const lin_file_sink sink = {.context = l, .begin = begin_lanes, .settled = job->flows ? flow : NULL, .mark = keep_stream,
                                 .progress = show_progress};
     l->saved = NULL;
-    s->error = (lin_error){0};
     s->report = (lin_file_report){0};
-    s->status = lin_interrupted ? lin_fail(&s->error, LIN_STOPPED, "interrupted") : LIN_OK;
-    if (s->status == LIN_OK && job->period_s > 0) s->status = begin_index(l, &s->error);
-    if (s->status == LIN_OK) s->status = lin_file_session_run(l->session, &sound, &sink, &s->report, &s->error);
-    if (s->status == LIN_OK && l->index) {
-        s->status = lin_snapshots_commit(l->index, &s->error);
+    lin_status status = lin_interrupted ? lin_fail(err, LIN_STOPPED, "interrupted") : LIN_OK;
+    if (status == LIN_OK && job->period_s > 0) status = begin_index(l, err);
+    if (status == LIN_OK) status = lin_file_session_run(l->session, &sound, &sink, &s->report, err);
+    if (status == LIN_OK && l->index) {
+        status = lin_snapshots_commit(l->index, err);
     } else {
         lin_snapshots_abort(l->index);
     }
     l->index = NULL;
+    return status;
 }
 
 // ---- results, in order ----------------------------------------------------------------------------------------------------------
@@ -228,40 +213,25 @@ static void work(void *context, int item, int slot_number, int thread)
 static lin_status write_results(transcribe_job *job, const lin_input *input, const transcribe_slot *s, lin_error *err)
 {
     const lin_result *list[LIN_AUDIO_MAX_CHANNELS];
-    if (job->flows) return lin_results_flow_end(&job->results, &s->result[0], err);
+    if (job->flows) return lin_results_flow_end(&job->bulk.results, &s->result[0], err);
     for (int i = 0; i < s->report.lanes; i++) list[i] = &s->result[i];
-    return lin_results_put(&job->results, input->name, list, s->report.lanes, err);
+    return lin_results_put(&job->bulk.results, input->name, list, s->report.lanes, err);
 }
 
-// Told, counted, and the others are done.
-static lin_status is_bad(transcribe_job *job, const lin_input *input, const lin_error *error)
-{
-    lin_complain_of(input->path, error->message);
-    job->n_failed++;
-    return LIN_OK;
-}
-
-static lin_status take(void *context, int item, int slot_number, lin_error *err)
+static lin_status take(void *context, int item, int slot, lin_status status, lin_error *err)
 {
     transcribe_job *job = context;
-    transcribe_slot *s = &job->slots[slot_number];
-    const lin_input *input = &job->inputs.items[item];
-    if (input->done) return LIN_OK;
-    const int wants_part = s->status == LIN_STOPPED && s->report.has_results && lin_results_wants_part(&job->results, &job->inputs);
-    if (wants_part || (s->status != LIN_OK && job->results.told)) write_results(job, input, s, NULL); // also ends a line of text
-    if (s->status == LIN_STOPPED)
-        return lin_fail(err, LIN_STOPPED, "interrupted after %d of %d files", job->n_done, job->inputs.n);
-    if (s->status != LIN_OK) return is_bad(job, input, &s->error);
-    lin_status status = write_results(job, input, s, err); // first, which also ends a line of text
-    if (s->report.warning[0]) lin_complain_of(input->path, s->report.warning);
-    if (status == LIN_INVALID) return is_bad(job, input, err);
+    lin_bulk *b = &job->bulk;
+    const transcribe_slot *s = lin_bulk_slot(b, slot);
+    const lin_input *input = &b->inputs.items[item];
+    const int wants_part = status == LIN_STOPPED && s->report.has_results && lin_results_wants_part(&b->results, &b->inputs);
+    if (wants_part || (status != LIN_OK && b->results.told)) write_results(job, input, s, NULL); // also ends a line of text
     if (status != LIN_OK) return status;
-    job->n_done++;
-    job->n_incomplete += s->report.incomplete;
-    job->seconds += s->report.seconds - (job->within ? 0 : job->part.start_s);
-    if (job->inputs.n > 1)
-        lin_progress_of(&job->progress, (item + 1.0) / job->inputs.n, "%.0f x real time, %d of %d files",
-                        job->seconds / (lin_now() - job->progress.begun + 1e-9), item + 1, job->inputs.n);
+    status = write_results(job, input, s, err); // first, which also ends a line of text
+    if (s->report.warning[0]) lin_complain_of(input->path, s->report.warning);
+    if (status != LIN_OK) return status;
+    b->n_incomplete += s->report.incomplete;
+    b->seconds += s->report.seconds - (job->within ? 0 : job->part.start_s);
     return LIN_OK;
 }
 
@@ -272,29 +242,23 @@ static lin_status gather(transcribe_job *job, const lin_list *operands, lin_erro
     const transcribe_values *v = job->v;
     // A stream of which only the end is wanted is called as its state.
     const lin_list itself = {(const char *[]){v->load_state}, 1};
-    lin_status status = lin_inputs_add_paths(&job->inputs, job->only_end ? &itself : operands, err);
-    if (status == LIN_OK && v->files_from) status = lin_inputs_add_list(&job->inputs, v->files_from, err);
-    if (status == LIN_OK && v->data) status = lin_inputs_add_data(&job->inputs, v->data, v->audio_root, err);
+    lin_status status = lin_inputs_add_paths(&job->bulk.inputs, job->only_end ? &itself : operands, err);
+    if (status == LIN_OK && v->files_from) status = lin_inputs_add_list(&job->bulk.inputs, v->files_from, err);
+    if (status == LIN_OK && v->data) status = lin_inputs_add_data(&job->bulk.inputs, v->data, v->audio_root, err);
     return status;
 }
 
-// More files than threads: a thread for each file. Fewer: several threads share the work inside a file.
 static lin_status make_threads(transcribe_job *job, lin_error *err)
 {
-    int cores = lin_ordered_threads(job->v->jobs, 1024), n = lin_ordered_threads(job->v->jobs, job->inputs.n);
-    job->n_slots = lin_ordered_slots(n);
-    job->slots = lin_calloc((size_t)job->n_slots, sizeof *job->slots);
-    job->workers = lin_calloc((size_t)n, sizeof *job->workers);
-    if (!job->slots || !job->workers) return lin_no_memory(err, "threads", (size_t)n * sizeof *job->workers);
-    job->n_workers = n;
     const lin_utterances_options how = {.decoding = &job->decoding, .ends = job->ends};
-    for (int i = 0; i < n; i++) {
-        job->workers[i].job = job;
-        lin_status status = lin_file_session_create(&job->recognizer, cores / n > 1 ? cores / n : 1, &how,
-                                                    &job->workers[i].session, err);
-        if (status != LIN_OK) return status;
+    lin_bulk *b = &job->bulk;
+    lin_status status = lin_bulk_threads(b, sizeof(transcribe_slot), sizeof(worker), err);
+    for (int i = 0; i < b->n_threads && status == LIN_OK; i++) {
+        worker *l = lin_bulk_thread(b, i);
+        l->job = job;
+        status = lin_file_session_create(&job->recognizer, b->cores_each, &how, &l->session, err);
     }
-    return LIN_OK;
+    return status;
 }
 
 // The stream to go on with, if one is.
@@ -332,52 +296,38 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
     if (status == LIN_OK) status = find_stream(job, err);
     if (status == LIN_OK) status = make_threads(job, err);
     if (status == LIN_OK && job->recognizer.model->speaker_norm)
-        status = lin_inputs_measure(&job->inputs, &job->recognizer, v->jobs, &job->speakers, err);
+        status = lin_inputs_measure(&job->bulk.inputs, &job->recognizer, v->jobs, &job->speakers, err);
     if (status == LIN_OK) {
         status = lin_decoding_open(&job->decoding, &v->decoding, job->recognizer.phones, job->recognizer.row_seconds, &warnings,
                                    err);
     }
-    if (status == LIN_OK) status = lin_results_open(&job->results, job->recognizer.phones, job->inputs.n > 1 || v->data, err);
+    const int many = job->bulk.inputs.n > 1 || v->data;
+    if (status == LIN_OK) status = lin_results_open(&job->bulk.results, job->recognizer.phones, many, err);
     if (status != LIN_OK) return status;
     // Results of a single input need not wait for others: they are written as they are settled, where somebody may be reading.
     const int to_file = v->results.output && strcmp(v->results.output, "-") != 0;
-    const int live = job->inputs.n == 1 && strcmp(job->inputs.items[0].path, "-") == 0;
-    job->flows = job->inputs.n == 1 && (live || !to_file) && job->channel != LIN_CHANNEL_EACH && v->decoding.n_best == 1 &&
-                 lin_results_can_flow(&job->results);
+    const int live = job->bulk.inputs.n == 1 && strcmp(job->bulk.inputs.items[0].path, "-") == 0;
+    job->flows = job->bulk.inputs.n == 1 && (live || !to_file) && job->channel != LIN_CHANNEL_EACH && v->decoding.n_best == 1 &&
+                 lin_results_can_flow(&job->bulk.results);
     job->shows_flow = job->flows && !to_file && isatty(1);
-    lin_progress_begin(&job->progress, v->quiet);
-    status = lin_ordered_run(&(lin_ordered){job->inputs.n, job->n_workers, job, work, take}, err);
-    lin_progress_end(&job->progress);
-    status = lin_results_close(&job->results, status, job->n_failed, err);
+    job->bulk.own_progress = job->bulk.inputs.n == 1;
+    status = lin_bulk_run(&job->bulk, err);
     // The stream goes on where the result ends: it is put away when that is written.
-    if (status != LIN_OK || !v->save_state || job->n_done == 0) return status;
-    return lin_state_write(job->workers[0].saved, v->save_state, err);
-}
-
-static void summary(const transcribe_job *job)
-{
-    double wall = lin_now() - job->progress.begun;
-    char note[128];
-    lin_inputs_note(&job->inputs, job->n_failed, job->n_incomplete, note, sizeof note);
-    lin_complain("%d file%s%s, %.1f s of sound in %.2f s: real-time factor %.4f, %.0f x real time", job->n_done,
-                 job->n_done == 1 ? "" : "s", note, job->seconds, wall, job->seconds > 0 ? wall / job->seconds : 0,
-                 wall > 0 ? job->seconds / wall : 0);
+    if (status != LIN_OK || !v->save_state || job->bulk.n_done == 0) return status;
+    return lin_state_write(((const worker *)lin_bulk_thread(&job->bulk, 0))->saved, v->save_state, err);
 }
 
 static void release(transcribe_job *job)
 {
-    for (int i = 0; i < job->n_workers; i++) {
-        lin_file_session_destroy(job->workers[i].session);
+    lin_bulk *b = &job->bulk;
+    for (int i = 0; i < b->n_threads; i++) lin_file_session_destroy(((worker *)lin_bulk_thread(b, i))->session);
+    for (int i = 0; i < b->n_slots; i++) {
+        transcribe_slot *s = lin_bulk_slot(b, i);
+        for (int l = 0; l < LIN_AUDIO_MAX_CHANNELS; l++) lin_result_free(&s->result[l]);
     }
-    for (int i = 0; i < job->n_slots && job->slots; i++) {
-        for (int l = 0; l < LIN_AUDIO_MAX_CHANNELS; l++) lin_result_free(&job->slots[i].result[l]);
-    }
-    lin_free(job->workers);
-    lin_free(job->slots);
+    lin_bulk_free(b);
     lin_state_free(&job->from);
     lin_speakers_free(&job->speakers);
-    lin_inputs_free(&job->inputs);
-    lin_results_free(&job->results);
     lin_decoding_close(&job->decoding);
     lin_recognizer_close(&job->recognizer);
 }
@@ -425,25 +375,25 @@ static int check(lin_parsed *parsed, transcribe_job *job)
     if (stdins > 1) return lin_misuse(parsed, "standard input (-) can be read only once");
     if (lin_endpoint_check(&v->endpoints.rules, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     int wrong = lin_decoding_check(parsed, &v->decoding);
-    if (wrong == LIN_EXIT_OK) wrong = lin_results_check(&job->results, parsed, &v->results);
-    return wrong != LIN_EXIT_OK ? wrong : lin_results_check_search(&job->results, parsed, v->decoding.words, v->decoding.n_best);
+    if (wrong == LIN_EXIT_OK) wrong = lin_results_check(&job->bulk.results, parsed, &v->results);
+    if (wrong != LIN_EXIT_OK) return wrong;
+    return lin_results_check_search(&job->bulk.results, parsed, v->decoding.words, v->decoding.n_best);
 }
 
 static int run(lin_parsed *parsed)
 {
-    transcribe_job job = {.v = parsed->values};
+    const transcribe_values *v = parsed->values;
+    transcribe_job job = {.v = v};
     lin_error err = {0};
+    job.bulk = (lin_bulk){.noun = "file", .jobs = v->jobs, .quiet = v->quiet, .context = &job, .work = work, .take = take};
     int exit_status = check(parsed, &job);
     if (exit_status != LIN_EXIT_OK) return exit_status;
     lin_status status = gather(&job, &parsed->operands, &err);
-    if (status == LIN_OK) status = lin_results_fit(&job.results, &job.inputs, job.channel == LIN_CHANNEL_EACH, &err);
-    lin_progress_begin(&job.progress, 1);
-    if (status == LIN_OK && !lin_inputs_all_done(&job.inputs)) status = transcribe(&job, &err);
-    if (status != LIN_OK) exit_status = lin_give_up(&err);
-    if (status == LIN_OK && job.n_failed + job.n_incomplete > 0) exit_status = LIN_EXIT_FAILED;
-    if (status == LIN_OK && !job.v->quiet) summary(&job);
+    if (status == LIN_OK) status = lin_bulk_begin(&job.bulk, job.channel == LIN_CHANNEL_EACH, &err);
+    if (status == LIN_OK && !lin_inputs_all_done(&job.bulk.inputs)) status = transcribe(&job, &err);
+    exit_status = lin_bulk_end(&job.bulk, status, &err);
     release(&job);
-    return lin_interrupted ? LIN_EXIT_INTERRUPTED : exit_status;
+    return exit_status;
 }
 
 const lin_command lin_command_transcribe = {
