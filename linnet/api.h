@@ -87,6 +87,9 @@ lin_status lin_api_result_create(linnet_model *model, linnet_result **result, li
  * `whole`, the alternatives. LIN_NO_MEMORY: what callers see is empty. */
 lin_status lin_api_result_update(linnet_result *result, int whole, lin_error *err);
 
+/* What `from` has more than the result, which is a copy of its beginning or empty; then lin_api_result_update. */
+lin_status lin_api_result_follow(linnet_result *result, const lin_result *from, int whole, lin_error *err);
+
 /* Empties it; its memory is used again. */
 void lin_api_result_clear(linnet_result *result);
 
@@ -110,6 +113,9 @@ lin_status lin_api_views_show(lin_api_views *views, const lin_session_view *view
 /* The next that was not seen, NULL if there is none; valid until recycle, which comes before the next show. */
 const linnet_utterance *lin_api_views_next(lin_api_views *views);
 void lin_api_views_recycle(lin_api_views *views);
+
+/* The numbers of a view. */
+void lin_api_utterance(linnet_utterance *seen, const lin_session_view *view);
 
 /* Drops all that waits; and the memory. */
 void lin_api_views_clear(lin_api_views *views);

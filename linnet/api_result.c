@@ -148,6 +148,17 @@ lin_status lin_api_result_update(linnet_result *r, int whole, lin_error *err)
     return status;
 }
 
+lin_status lin_api_result_follow(linnet_result *r, const lin_result *from, int whole, lin_error *err)
+{
+    lin_result *own = &r->result;
+    lin_status status = lin_result_follow(own, from, err);
+    for (int i = 0; whole && i < from->n_alternatives && status == LIN_OK; i++) {
+        lin_result *a = lin_result_add_alternative(own);
+        status = a ? lin_result_append(a, &from->alternatives[i], err) : lin_no_memory(err, "alternatives", sizeof *a);
+    }
+    return status == LIN_OK ? lin_api_result_update(r, whole, err) : status;
+}
+
 // ---- what callers ask -----------------------------------------------------------------------------------------------------------
 
 int linnet_result_phones(const linnet_result *r) { return r->n_phones; }
@@ -188,16 +199,10 @@ static lin_status copy_result(const linnet_result *from, linnet_result **copy, l
     lin_status status = lin_api_result_create(from->model, &r, err);
     *copy = NULL;
     if (status != LIN_OK) return status;
-    status = lin_result_append(&r->result, &from->result, err);
-    for (int i = 0; i < from->result.n_alternatives && status == LIN_OK; i++) {
-        lin_result *a = lin_result_add_alternative(&r->result);
-        status = a ? lin_result_append(a, &from->result.alternatives[i], err) : lin_no_memory(err, "alternatives", sizeof *a);
-    }
-    r->result.seconds = from->result.seconds;
     r->info = from->info;
     memcpy(r->warning, from->warning, sizeof r->warning);
     r->info.warning = r->warning;
-    if (status == LIN_OK) status = lin_api_result_update(r, 1, err);
+    status = lin_api_result_follow(r, &from->result, 1, err);
     if (status == LIN_OK) *copy = r;
     else linnet_result_destroy(r);
     return status;

@@ -54,6 +54,16 @@ static lin_status make_view(lin_api_views *v, lin_api_view **view, lin_error *er
     return status;
 }
 
+void lin_api_utterance(linnet_utterance *seen, const lin_session_view *view)
+{
+    seen->number = view->utterance;
+    seen->end = (linnet_end)view->end;
+    seen->incomplete = view->incomplete;
+    seen->start_s = view->start_s;
+    seen->end_s = view->end_s;
+    seen->processed_s = view->processed_s;
+}
+
 static void empty_view(lin_api_view *view)
 {
     lin_api_result_clear(view->seen.settled);
@@ -94,17 +104,6 @@ static lin_status put_ended(lin_api_views *v, lin_error *err)
     return LIN_OK;
 }
 
-static lin_status follow(linnet_result *r, const lin_result *from, int ended, lin_error *err)
-{
-    lin_result *own = &r->result;
-    lin_status status = lin_result_follow(own, from, err);
-    for (int i = 0; ended && i < from->n_alternatives && status == LIN_OK; i++) {
-        lin_result *a = lin_result_add_alternative(own);
-        status = a ? lin_result_append(a, &from->alternatives[i], err) : lin_no_memory(err, "alternatives", sizeof *a);
-    }
-    return status == LIN_OK ? lin_api_result_update(r, ended, err) : status;
-}
-
 lin_status lin_api_views_show(lin_api_views *v, const lin_session_view *view, lin_error *err)
 {
     lin_status status = v->open ? LIN_OK : make_view(v, &v->open, err);
@@ -114,18 +113,13 @@ lin_status lin_api_views_show(lin_api_views *v, const lin_session_view *view, li
     // The same utterance only grows; with alternatives its final form is decoded anew.
     if (seen->number != view->utterance || (ended && view->settled->n_alternatives)) empty_view(v->open);
     lin_api_result_clear(seen->provisional);
-    status = follow(seen->settled, view->settled, ended, err);
-    if (status == LIN_OK) status = follow(seen->provisional, view->provisional, 0, err);
+    status = lin_api_result_follow(seen->settled, view->settled, ended, err);
+    if (status == LIN_OK) status = lin_api_result_follow(seen->provisional, view->provisional, 0, err);
     if (status != LIN_OK) {
         empty_view(v->open);
         return status;
     }
-    seen->number = view->utterance;
-    seen->end = (linnet_end)view->end;
-    seen->incomplete = view->incomplete;
-    seen->start_s = view->start_s;
-    seen->end_s = view->end_s;
-    seen->processed_s = view->processed_s;
+    lin_api_utterance(seen, view);
     v->changed = 1;
     return ended ? put_ended(v, err) : LIN_OK;
 }

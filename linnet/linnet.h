@@ -432,6 +432,92 @@ LINNET_API linnet_status linnet_session_load(linnet_session *session, const void
 /* A second session that goes on from the same point, with the present utterance. As linnet_session_save fails. */
 LINNET_API linnet_status linnet_session_fork(linnet_session *session, linnet_session **copy, linnet_error *err);
 
+/* ---- engines: many streams at once ------------------------------------------------------------------------------------------ */
+
+/*
+ * An engine runs many live streams on all cores, or on a GPU: what is ready of all streams moves through the network together. Each
+ * stream gives the results of a session with the same options. All functions may be called from any thread.
+ */
+typedef struct linnet_engine linnet_engine;
+typedef uint64_t linnet_stream; /* one stream of an engine, from open to close; never 0, never used twice */
+
+typedef enum linnet_event_kind {
+    LINNET_UTTERANCE = 1, /* `utterance` has changed or ended */
+    LINNET_LOST = 2,      /* at time_s, `lost` frames of sound did not fit the queue; later times do not count them */
+    LINNET_ENDED = 3,     /* all before linnet_engine_finish is processed: time_s of sound. The last event of the stream */
+    LINNET_FAILED = 4     /* `status`; the stream gives nothing more before linnet_engine_reset */
+} linnet_event_kind;
+
+typedef struct linnet_event {
+    linnet_event_kind kind;
+    linnet_stream stream;
+    void *user;                        /* as given to linnet_engine_open */
+    const linnet_utterance *utterance; /* NULL unless LINNET_UTTERANCE */
+    double time_s;                     /* seconds of the stream's sound */
+    int64_t lost;
+    linnet_status status;
+} linnet_event;
+
+typedef struct linnet_engine_options {
+    size_t size;
+    int streams;             /* at most, default 64; their memory is taken at creation */
+    int threads;             /* default 0: one per core */
+    linnet_decoder *decoder; /* as in linnet_session_options, as the next five */
+    int endpoints;
+    double silence_before_s, silence_after_s, longest_s;
+    int reset_at_endpoints;
+    int growing;             /* 1: events for utterances that still grow too; 0 (default): only for those that ended */
+    double queue_s;          /* default 1: seconds of sound that may wait in each stream, 0.5 to 60 */
+    /* Events of a stream, in order, on a thread of the engine. It must return soon, and may call every function of the engine but
+     * linnet_engine_destroy. What the event points to is valid during the call. NULL (default): linnet_engine_next. */
+    void (*event)(void *context, const linnet_event *event);
+    void *context;
+} linnet_engine_options;
+
+LINNET_API void linnet_engine_options_init(linnet_engine_options *options, size_t size);
+
+/* LINNET_UNSUPPORTED for a model that needs whole utterances. */
+LINNET_API linnet_status linnet_engine_create(linnet_model *model, const linnet_engine_options *options, linnet_engine **engine,
+                                              linnet_error *err);
+
+/* Waits for the threads of the engine; no other call may be in progress. */
+LINNET_API void linnet_engine_destroy(linnet_engine *engine);
+
+/* A new stream of sound at rate_hz with `channels` that are mixed. LINNET_TOO_SMALL: all places are taken. */
+LINNET_API linnet_status linnet_engine_open(linnet_engine *engine, int rate_hz, int channels, void *user, linnet_stream *stream,
+                                            linnet_error *err);
+
+/* Takes in n frames of sound, which are copied; does not wait for the network. LINNET_TOO_SMALL: they do not fit the queue, none is
+ * taken, and they count as lost. LINNET_NUMERIC, LINNET_INVALID: as linnet_session_push; also for a stream that is not open. */
+LINNET_API linnet_status linnet_engine_push(linnet_engine *engine, linnet_stream stream, const float *samples, size_t n,
+                                            linnet_error *err);
+
+/* The sound has ended: LINNET_ENDED comes when all of it is processed. */
+LINNET_API linnet_status linnet_engine_finish(linnet_engine *engine, linnet_stream stream, linnet_error *err);
+
+/* As newly opened: sound and events that wait are dropped. */
+LINNET_API linnet_status linnet_engine_reset(linnet_engine *engine, linnet_stream stream, linnet_error *err);
+
+/* Gives the place back; no event comes afterwards. A stream that is not open is ignored. */
+LINNET_API void linnet_engine_close(linnet_engine *engine, linnet_stream stream);
+
+/*
+ * The next event of any stream, where options.event is NULL; waits for it at most wait_s seconds, and returns NULL if there is none.
+ * Valid until the next call; one thread at a time. Events wait until they are asked for; of an utterance that grows only the latest.
+ */
+LINNET_API const linnet_event *linnet_engine_next(linnet_engine *engine, double wait_s);
+
+typedef struct linnet_engine_stats {
+    size_t size;            /* sizeof this struct, set by the caller */
+    int open, streams;      /* streams open, places */
+    size_t stream_bytes;    /* memory of one stream */
+    double lag_p50_ms, lag_p95_ms, lag_p99_ms; /* from the push that completed a row's sound to the row's results */
+    int64_t lost;           /* frames of sound that did not fit */
+} linnet_engine_stats;
+
+/* Since creation. LINNET_INVALID: size is not set. */
+LINNET_API linnet_status linnet_engine_measure(linnet_engine *engine, linnet_engine_stats *stats, linnet_error *err);
+
 /* ---- alignment of a known text ---------------------------------------------------------------------------------------------- */
 
 typedef struct linnet_aligner linnet_aligner;

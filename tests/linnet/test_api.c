@@ -660,6 +660,145 @@ START_TEST(nothing_is_allocated_while_sound_streams)
 }
 END_TEST
 
+// ---- engines ----------------------------------------------------------------------------------------------------------------------
+
+enum { STREAMS = 6 };
+
+static linnet_engine_options engine_options(int streams)
+{
+    linnet_engine_options o;
+    linnet_engine_options_init(&o, sizeof o);
+    o.streams = streams;
+    o.queue_s = 10;
+    o.silence_after_s = 0.4;
+    return o;
+}
+
+// As a session with the same options has it.
+static transcript of_session(void)
+{
+    linnet_session *s = make_session(NULL, 0);
+    transcript t = {0};
+    talk(s, 0, 800, &t);
+    linnet_session_destroy(s);
+    return t;
+}
+
+START_TEST(engines)
+{
+    linnet_engine_options o = engine_options(STREAMS);
+    linnet_engine *e;
+    linnet_stream streams[STREAMS], more;
+    transcript got[STREAMS], want = of_session();
+    const linnet_event *event;
+    memset(got, 0, sizeof got);
+    o.growing = 1;
+    require_ok(linnet_engine_create(model, &o, &e, &err));
+    ck_assert_ptr_null(linnet_engine_next(e, 0));
+    for (int i = 0; i < STREAMS; i++) require_ok(linnet_engine_open(e, RATE, 1, &got[i], &streams[i], &err));
+    require_fails(LINNET_TOO_SMALL, linnet_engine_open(e, RATE, 1, NULL, &more, &err));
+    require_fails(LINNET_NUMERIC, linnet_engine_push(e, streams[0], &(float){NAN}, 1, &err));
+    require_fails(LINNET_INVALID, linnet_engine_push(e, streams[0], NULL, 1, &err));
+    require_fails(LINNET_INVALID, linnet_engine_push(e, 77, sound, 1, &err));
+    require_fails(LINNET_INVALID, linnet_engine_finish(e, 77, &err));
+    require_fails(LINNET_INVALID, linnet_engine_reset(e, 77, &err));
+    linnet_engine_close(e, 77);
+    for (int round = 0; round < 2; round++) {
+        for (size_t at = 0; at < N; at += 1000) {
+            for (int i = 0; i < STREAMS; i++) require_ok(linnet_engine_push(e, streams[i], sound + at, 1000, &err));
+        }
+        for (int i = 0; i < STREAMS; i++) require_ok(linnet_engine_finish(e, streams[i], &err));
+        require_fails(LINNET_INVALID, linnet_engine_push(e, streams[0], sound, 1, &err));
+        for (int left = STREAMS; left > 0;) {
+            event = linnet_engine_next(e, 60);
+            ck_assert_ptr_nonnull(event);
+            transcript *t = event->user;
+            ck_assert(event->stream == streams[t - got]);
+            if (event->kind == LINNET_ENDED) {
+                ck_assert_double_eq_tol(event->time_s, SECONDS, 0.05);
+                left--;
+                continue;
+            }
+            ck_assert_int_eq(event->kind, LINNET_UTTERANCE);
+            const linnet_utterance *u = event->utterance;
+            t->views++;
+            if (u->end == LINNET_GROWS) continue;
+            ck_assert_int_eq(u->number, ++t->ended);
+            snprintf(t->text + strlen(t->text), sizeof t->text - strlen(t->text), "%s\n", linnet_result_text(u->settled));
+        }
+        for (int i = 0; i < STREAMS; i++) ck_assert_str_eq(got[i].text, want.text);
+        memset(got, 0, sizeof got);
+        for (int i = 0; i < STREAMS; i++) require_ok(linnet_engine_reset(e, streams[i], &err));
+    }
+    linnet_engine_stats stats = {.size = sizeof stats};
+    require_ok(linnet_engine_measure(e, &stats, &err));
+    ck_assert(stats.open == STREAMS && stats.streams == STREAMS && stats.stream_bytes > 1000 && stats.lost == 0);
+    stats.size = 0;
+    require_fails(LINNET_INVALID, linnet_engine_measure(e, &stats, &err));
+    // What does not fit is lost, and told.
+    for (int i = 0; i < 12; i++) linnet_engine_push(e, streams[0], sound, RATE, NULL);
+    ck_assert_int_eq(linnet_engine_push(e, streams[0], sound, N * 3, NULL) == LINNET_OK, 0);
+    linnet_engine_finish(e, streams[0], NULL);
+    int64_t lost = 0;
+    while ((event = linnet_engine_next(e, 60)) != NULL && event->kind != LINNET_ENDED) {
+        if (event->kind == LINNET_LOST) lost += event->lost;
+    }
+    ck_assert_int_ge(lost, 0);
+    linnet_engine_close(e, streams[0]);
+    linnet_engine_close(e, streams[0]);
+    require_ok(linnet_engine_open(e, 8000, 2, NULL, &more, &err));
+    require_ok(linnet_engine_push(e, more, sound, 4000, &err));
+    linnet_engine_destroy(e); // with streams open and sound waiting
+    linnet_engine_destroy(NULL);
+    o = engine_options(0);
+    require_fails(LINNET_INVALID, linnet_engine_create(model, &o, &e, &err));
+    require_fails(LINNET_INVALID, linnet_engine_create(NULL, NULL, &e, &err));
+    ck_assert_ptr_null(e);
+}
+END_TEST
+
+typedef struct told {
+    linnet_engine *engine;
+    pthread_mutex_t lock;
+    pthread_cond_t all;
+    int left, utterances;
+} told;
+
+// Closes the stream when it has ended.
+static void tell(void *context, const linnet_event *event)
+{
+    told *t = context;
+    if (event->kind == LINNET_ENDED) linnet_engine_close(t->engine, event->stream);
+    pthread_mutex_lock(&t->lock);
+    t->utterances += event->kind == LINNET_UTTERANCE && event->utterance->end != LINNET_GROWS;
+    t->left -= event->kind == LINNET_ENDED;
+    pthread_cond_signal(&t->all);
+    pthread_mutex_unlock(&t->lock);
+}
+
+START_TEST(engine_with_a_callback)
+{
+    told t = {.lock = PTHREAD_MUTEX_INITIALIZER, .all = PTHREAD_COND_INITIALIZER, .left = STREAMS};
+    linnet_engine_options o = engine_options(STREAMS);
+    linnet_stream s;
+    const transcript want = of_session();
+    o.event = tell;
+    o.context = &t;
+    require_ok(linnet_engine_create(model, &o, &t.engine, &err));
+    for (int i = 0; i < STREAMS; i++) {
+        require_ok(linnet_engine_open(t.engine, RATE, 1, NULL, &s, &err));
+        require_ok(linnet_engine_push(t.engine, s, sound, N, &err));
+        require_ok(linnet_engine_finish(t.engine, s, &err));
+    }
+    pthread_mutex_lock(&t.lock);
+    while (t.left) pthread_cond_wait(&t.all, &t.lock);
+    pthread_mutex_unlock(&t.lock);
+    ck_assert_int_eq(t.utterances, STREAMS * want.ended);
+    ck_assert_ptr_null(linnet_engine_next(t.engine, 0));
+    linnet_engine_destroy(t.engine);
+}
+END_TEST
+
 // ---- alignment --------------------------------------------------------------------------------------------------------------------
 
 START_TEST(alignment)
@@ -814,6 +953,8 @@ int main(void)
     tcase_add_test(cases, saved_and_forked);
     tcase_add_test(cases, phrases_of_a_session);
     tcase_add_test(cases, nothing_is_allocated_while_sound_streams);
+    tcase_add_test(cases, engines);
+    tcase_add_test(cases, engine_with_a_callback);
     tcase_add_test(cases, alignment);
     tcase_add_test(cases, threads_share_model_and_decoder);
     tcase_add_loop_test(cases, every_allocation_may_fail, 0, 4);

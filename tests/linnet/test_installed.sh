@@ -121,7 +121,7 @@ try() {
         "$usr/bin/$name-$how" "$@" > "$tmp/$name-$how.out" 2> "$tmp/$name-$how.err"
         is "$name, $how: exit status" 0 $?
     done
-    is "$name: the same from both libraries" "$(cat "$tmp/$name-shared.out")" "$(cat "$tmp/$name-static.out")"
+    is "$name: the same from both libraries" "$(sort "$tmp/$name-shared.out")" "$(sort "$tmp/$name-static.out")"
 }
 try file "$tmp/speech.wav"
 run transcribe --quiet --words "$tmp/speech.wav"
@@ -129,6 +129,11 @@ is "file: the words" "$out" "$(head -n 1 "$tmp/file-shared.out")"
 try align "$tmp/speech.wav" "hello there"
 has "align: words" "$(cat "$tmp/align-shared.out")" "there"
 has "align: phonemes" "$(cat "$tmp/align-shared.out")" "goodness"
+try many "$tmp/speech.wav"
+run transcribe --quiet "$tmp/speech.wav"
+is "many: a hundred streams" 100 "$(sed 's/:.*//' "$tmp/many-shared.out" | sort -u | wc -l | tr -d ' ')"
+is "many: each with the phonemes of the file" "$out" "$(sed 's/.*: //' "$tmp/many-shared.out" | sort -u)"
+run transcribe --quiet --words "$tmp/speech.wav"
 if pkg-config --exists portaudio-2.0; then
     for how in shared static; do
         ok "live_portaudio, $how" compile $how "$tmp/live" examples/live_portaudio.c "$(pkg-config --cflags --libs portaudio-2.0)"
