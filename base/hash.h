@@ -1,11 +1,11 @@
 /*
- * hash.h - 64 bits over bytes: fingerprints, checksums and keys of tables (no defence against forgery).
+ * hash.h - 64-bit hashes of bytes: fingerprints, checksums and keys of tables (no protection against forgery).
  *
- * lin_hash is for much data and for files. Every step is a bijection of the word it takes in, so a change within any one aligned 8-byte word always changes the result. Four
- * independent lanes: about 6 bytes per cycle.
+ * lin_hash is for large data and for files. Every step is a bijection of its input word, so a change within one aligned 8-byte
+ * word always changes the result. Four independent lanes: about 6 bytes per cycle.
  *
- * lin_fnv is for short keys, piece by piece: FNV-1a (Fowler, Noll, Vo). Its low bits are weak: mix them (lin_mix64) before they
- * choose a slot. Saved states hold its values.
+ * lin_fnv is for short keys, which may be given in parts: FNV-1a (Fowler, Noll, Vo). Its low bits are weak: mix them (lin_mix64)
+ * before using them to choose a slot. Saved states contain its values.
  */
 #ifndef LIN_BASE_HASH_H
 #define LIN_BASE_HASH_H

@@ -20,8 +20,8 @@
 lin_status lin_json_parse(const char *text, size_t n, const char *name, size_t offset, cJSON **json, lin_error *err);
 
 /*
- * The first JSON value in n bytes, without any of those limits: for callers that have their own. *end: bytes up to its end, or to
- * where it stops being JSON. LIN_FORMAT, LIN_NO_MEMORY, without a message; *json is then NULL.
+ * Parses the first JSON value in n bytes without these limits, for callers with limits of their own. *end: number of bytes to its
+ * end, or to the first byte that is not JSON. LIN_FORMAT, LIN_NO_MEMORY, without a message; *json is then NULL.
  */
 lin_status lin_json_parse_value(const char *text, size_t n, cJSON **json, size_t *end);
 

@@ -1,4 +1,4 @@
-// ordered.c - numbered items done by several threads, their results taken in order; see ordered.h.
+// ordered.c - processes numbered items on several threads; see ordered.h.
 
 #include "base/ordered.h"
 
@@ -73,7 +73,7 @@ static lin_status take_all(ring *r, lin_error *err)
     return status;
 }
 
-// One thread is the caller's own: a signal then interrupts its reading.
+// With one thread, the caller's thread does the work: a signal then interrupts its reading.
 static lin_status run_here(const lin_ordered *ordered, lin_error *err)
 {
     lin_status status = LIN_OK;
@@ -103,7 +103,7 @@ lin_status lin_ordered_run(const lin_ordered *ordered, lin_error *err)
             threads[started].number = started;
             if (pthread_create(&threads[started].id, NULL, worker, &threads[started]) != 0) break;
         }
-        // Fewer threads than asked for do the same work, only slower.
+        // If some threads cannot be started, the others do all the work.
         status = started ? take_all(&r, err) : lin_fail(err, LIN_IO, "cannot start a thread");
         for (int i = 0; i < started; i++) pthread_join(threads[i].id, NULL);
         pthread_cond_destroy(&r.done);

@@ -1,10 +1,10 @@
 /*
- * ordered.h - numbered items done by several threads, their results taken in order.
+ * ordered.h - processes numbered items on several threads and takes their results in order.
  *
  *   lin_ordered_run(&(lin_ordered){.n_items = n, .n_threads = 2, .context = &job, .work = decode, .take = write}, &err);
  *
- * work runs on any of the threads; take runs on the caller's, item after item, so results come out as if one thread had done all.
- * A slot, 0 .. lin_ordered_slots(n_threads)-1, belongs to one item from its work to its take: room for its result.
+ * work runs on any of the threads; take runs on the caller's thread, item after item, so the results are those of one thread.
+ * An item uses one slot, 0 .. lin_ordered_slots(n_threads)-1, from its work to its take: room for its result.
  */
 #ifndef LIN_BASE_ORDERED_H
 #define LIN_BASE_ORDERED_H
@@ -15,7 +15,7 @@ typedef struct lin_ordered {
     int n_items, n_threads;
     void *context;
     void (*work)(void *context, int item, int slot, int thread);
-    /* Not LIN_OK: nothing more is begun or taken, and lin_ordered_run returns it. */
+    /* With any status but LIN_OK no further item is started or taken, and lin_ordered_run returns that status. */
     lin_status (*take)(void *context, int item, int slot, lin_error *err);
 } lin_ordered;
 

@@ -40,11 +40,11 @@ typedef struct lin_error {
  * status is never LIN_OK. The arguments may include err's old message. */
 lin_status lin_fail(lin_error *err, lin_status status, const char *fmt, ...) LIN_PRINTF(3, 4);
 
-/* The message that is in err already, with where it happened before it and ": " between, for a caller that knows more:
- * `return lin_fail_at(err, status, "%s:%d", path, line);` The status may be another one. */
+/* Adds a prefix and ": " to the message in err, for a caller that knows where the error happened:
+ * `return lin_fail_at(err, status, "%s:%d", path, line);` The status may differ from the first one. */
 lin_status lin_fail_at(lin_error *err, lin_status status, const char *fmt, ...) LIN_PRINTF(3, 4);
 
-/* err (may be NULL) becomes a copy of why, an error that was tried on its own first. Returns its status. */
+/* Copies why to err (may be NULL) and returns its status: for an error that was first collected separately. */
 lin_status lin_fail_as(lin_error *err, const lin_error *why);
 
 /* What to do if a file cannot be written because of `error`, an errno: part of a sentence that begins with "; ", or "". */

@@ -40,7 +40,7 @@ typedef struct lin_lines {
 void lin_lines_begin(lin_lines *lines, const char *text, size_t n);
 int lin_lines_next(lin_lines *lines); /* 0 at the end */
 
-/* Next run of bytes that are not lin_is_space in [*at, end); moves *at behind it. 0 when there is none. */
+/* Next run of bytes that are not lin_is_space in [*at, end); moves *at past it. 0 if there is none. */
 int lin_field_next(const char **at, const char *end, const char **field, size_t *n);
 
 /* Index of the first control character (below 32 except tab, or 127) among n bytes, or n. */

@@ -1,5 +1,5 @@
 /*
- * utf8.h - UTF-8 (RFC 3629): decoding, counting, and whether a text may be printed and written to other files.
+ * utf8.h - UTF-8 (RFC 3629): decoding, counting, and checking that text is safe to print and to write to other files.
  *
  * Well-formed means: no overlong forms, no surrogates, nothing beyond U+10FFFF.
  *
@@ -10,20 +10,20 @@
 
 #include <stddef.h>
 
-/* Decodes the character that text [n] begins with; its bytes, 1 to 4, or 0 if there is no well-formed one. */
+/* Decodes the first character of text [n]; returns its number of bytes, 1 to 4, or 0 if it is not well-formed. */
 size_t lin_utf8_decode(const char *text, size_t n, unsigned *code);
 
-/* The same where only its bytes matter. */
+/* The same, but returns only the number of bytes. */
 size_t lin_utf8_length(const char *text, size_t n);
 
-/* The opposite: writes `code`, at most U+10FFFF, to out and returns its bytes. */
+/* The inverse: writes `code`, at most U+10FFFF, to out; returns the number of bytes. */
 size_t lin_utf8_encode(unsigned code, char out[4]);
 
-/* Characters of a well-formed C string. */
+/* Number of characters of a well-formed C string. */
 size_t lin_utf8_count(const char *text);
 
-/* Bytes before the first one that is not part of a well-formed character, or is a control character (U+0000-001F, U+007F-009F)
- * other than those in `allowed` (a C string, such as "\t\n"); n if all is well. */
+/* Number of bytes before the first one that is not part of a well-formed character, or is a control character (U+0000-001F,
+ * U+007F-009F) other than those in `allowed` (a C string, such as "\t\n"); n if there is none. */
 size_t lin_utf8_prefix(const char *text, size_t n, const char *allowed);
 
 /* The text, or a replacement for it in a message of one line. */

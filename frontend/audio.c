@@ -35,7 +35,7 @@ static void warn(lin_audio *a, const char *fmt, ...)
 }
 
 // The same, if sound is missing.
-#define lacks(a, ...) (warn(a, __VA_ARGS__), (void)((a)->info.incomplete = 1))
+#define warn_missing(a, ...) (warn(a, __VA_ARGS__), (void)((a)->info.incomplete = 1))
 
 size_t lin_audio_find_bad(const float *samples, size_t n)
 {
@@ -279,7 +279,7 @@ static lin_status open_sndfile(lin_audio *a, lin_error *err)
     if (a->info.frames == 0) return lin_fail(err, LIN_FORMAT, "%s contains no samples", a->name);
     if (promised > present && a->info.frames > 0) {
         const double seconds = (double)a->info.frames / a->info.rate_hz;
-        lacks(a, "%s is truncated: it ends after %.3f s; its header gives %.3f s", a->name, seconds,
+        warn_missing(a, "%s is truncated: it ends after %.3f s; its header gives %.3f s", a->name, seconds,
               seconds * (double)promised / (double)(present > 0 ? present : 1));
     }
     return ends_within_page(a, &a->is_cut, err);
@@ -295,12 +295,13 @@ static lin_status read_sndfile(lin_audio *a, float *frames, int capacity, int *n
     const int64_t total = a->position + *n;
     const double seconds = (double)total / a->info.rate_hz, promised = (double)a->info.frames / a->info.rate_hz;
     if (sf_error(a->file) != SF_ERR_NO_ERROR && a->info.frames > total)
-        lacks(a, "%s is damaged: reading stopped after %.3f of %.3f s (%s)", a->name, seconds, promised, sf_strerror(a->file));
+        warn_missing(a, "%s is damaged: reading stopped after %.3f of %.3f s (%s)", a->name, seconds, promised,
+                     sf_strerror(a->file));
     else if (sf_error(a->file) != SF_ERR_NO_ERROR)
-        lacks(a, "%s is damaged: reading stopped after %.3f s (%s)", a->name, seconds, sf_strerror(a->file));
+        warn_missing(a, "%s is damaged: reading stopped after %.3f s (%s)", a->name, seconds, sf_strerror(a->file));
     else if (a->info.frames > total + a->info.rate_hz / 10) // lengths of lossy formats are not exact
-        lacks(a, "%s is truncated: it ends after %.3f s; its header gives %.3f s", a->name, seconds, promised);
-    else if (a->is_cut) lacks(a, "%s is truncated: it ends after %.3f s, within an Ogg page", a->name, seconds);
+        warn_missing(a, "%s is truncated: it ends after %.3f s; its header gives %.3f s", a->name, seconds, promised);
+    else if (a->is_cut) warn_missing(a, "%s is truncated: it ends after %.3f s, within an Ogg page", a->name, seconds);
     if (total == 0) return lin_fail(err, LIN_FORMAT, "%s contains no samples that can be read", a->name);
     return LIN_OK;
 }
@@ -330,9 +331,10 @@ static lin_status read_ffmpeg(lin_audio *a, float *frames, int capacity, int *n,
     const char *trouble = lin_ffmpeg_trouble(a->ffmpeg);
     if (total == 0) return lin_fail(err, LIN_FORMAT, "%s cannot be read; ffmpeg says: %s", a->name, *trouble ? trouble : "nothing");
     if (*trouble)
-        lacks(a, "%s is damaged; %.3f s of it were read; ffmpeg says: %s", a->name, (double)total / a->info.rate_hz, trouble);
+        warn_missing(a, "%s is damaged; %.3f s of it were read; ffmpeg says: %s", a->name, (double)total / a->info.rate_hz,
+                     trouble);
     else if (a->is_cut)
-        lacks(a, "%s is truncated: it ends after %.3f s; its header gives more", a->name, (double)total / a->info.rate_hz);
+        warn_missing(a, "%s is truncated: it ends after %.3f s; its header gives more", a->name, (double)total / a->info.rate_hz);
     return LIN_OK;
 }
 
@@ -396,7 +398,7 @@ static lin_status end_raw(lin_audio *a, int64_t total, lin_error *err)
     a->end = 1;
     if (total == 0 && !lin_audio_is_stopped()) return lin_fail(err, LIN_FORMAT, "%s contains no samples", a->name);
     if (a->left > 0 && !lin_audio_is_stopped())
-        lacks(a, "%s is truncated: it ends after %.3f s; its header gives %.3f s", a->name, (double)total / a->info.rate_hz,
+        warn_missing(a, "%s is truncated: it ends after %.3f s; its header gives %.3f s", a->name, (double)total / a->info.rate_hz,
               ((double)total + (double)a->left / a->frame_bytes) / a->info.rate_hz);
     else if (a->held && a->left < 0)
         warn(a, "%s ends with %d bytes that are not a whole frame of %d", a->name, a->held, a->frame_bytes);

@@ -17,7 +17,7 @@
 #include "base/system.h"
 #include "frontend/audio.h"
 
-enum { BYTES = 1 << 16, LINE = 256, SAID = 2, MAX_CHANNELS = 1024, MAX_HEADER = 1 << 14, PATIENCE_MS = 10000 };
+enum { BYTES = 1 << 16, LINE = 256, ERRORS = 2, MAX_CHANNELS = 1024, MAX_HEADER = 1 << 14, PATIENCE_MS = 10000 };
 
 struct lin_ffmpeg {
     pid_t pid; // 0: already waited for
@@ -31,7 +31,7 @@ struct lin_ffmpeg {
     int at, held;            // in bytes
     char line[LINE];         // of standard error, not yet complete
     int n_line;
-    char said[SAID][LINE]; // the last lines with errors
+    char errors[ERRORS][LINE]; // the last lines with errors
     char last[LINE];       // the last line of all
     char trouble[2 * LINE];
     unsigned char bytes[BYTES];
@@ -159,10 +159,10 @@ static void take_line(lin_ffmpeg *f)
     f->is_guess |= strstr(f->line, "Estimating duration") != NULL;
     if (!strstr(f->line, "[info] ") && strspn(f->line, " ") < strlen(f->line)) keep_line(f->last, f->line);
     for (int i = 0; i < 3; i++) {
-        const char *said = strstr(f->line, bad[i]);
-        if (!said) continue;
-        memcpy(f->said[0], f->said[1], LINE);
-        keep_line(f->said[1], said + strlen(bad[i]));
+        const char *errors = strstr(f->line, bad[i]);
+        if (!errors) continue;
+        memcpy(f->errors[0], f->errors[1], LINE);
+        keep_line(f->errors[1], errors + strlen(bad[i]));
         return;
     }
 }
@@ -239,7 +239,8 @@ static void judge(lin_ffmpeg *f)
     char end[64] = "";
     if (WIFSIGNALED(f->status)) snprintf(end, sizeof end, "it ended with signal %d", WTERMSIG(f->status));
     else if (WEXITSTATUS(f->status)) snprintf(end, sizeof end, "exit status %d", WEXITSTATUS(f->status));
-    if (f->said[1][0]) snprintf(f->trouble, sizeof f->trouble, "%.200s%s%.200s", f->said[0], f->said[0][0] ? "; " : "", f->said[1]);
+    if (f->errors[1][0])
+        snprintf(f->trouble, sizeof f->trouble, "%.200s%s%.200s", f->errors[0], f->errors[0][0] ? "; " : "", f->errors[1]);
     else if (end[0]) snprintf(f->trouble, sizeof f->trouble, "%.300s%s%s", f->last, f->last[0] ? "; " : "", end);
     else if (f->seconds > 0 && !f->has_video && !f->is_guess && f->frames > 0 && decoded < 0.98 * f->seconds - 0.5)
         snprintf(f->trouble, sizeof f->trouble, "its container gives %.2f s", f->seconds);

@@ -71,7 +71,7 @@ static void catch_end(void)
 }
 
 // How much a line helps a user without a microphone: PortAudio's own lines are places in its source; most machines have no JACK.
-static int worth(const char *line)
+static int informative(const char *line)
 {
     if (strstr(line, "Permission denied") || strstr(line, "resource busy")) return 3;
     if (!*line || strncmp(line, "Expression '", 12) == 0) return 0;
@@ -93,7 +93,7 @@ void lin_portaudio_noise(char *line, size_t capacity)
     if (n <= 0) return;
     text[n] = 0;
     for (char *rest = text, *one; (one = strsep(&rest, "\n"));) {
-        const int value = worth(one);
+        const int value = informative(one);
         if (value < best) continue;
         best = value;
         snprintf(line, capacity, "%s", one);

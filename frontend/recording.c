@@ -17,7 +17,7 @@ struct lin_recording {
     lin_file_writer *out;
     char *path;
     int rate_hz, channels;
-    int64_t frames, said; // said: the number in the header
+    int64_t frames, header_frames; // header_frames: the number in the file header
     int failed;           // a write failed
 };
 
@@ -71,9 +71,9 @@ lin_status lin_recording_write(lin_recording *r, const float *samples, int n, li
         r->failed = 1;
         return lin_fail(err, LIN_IO, "cannot write %s: %s", r->path, errno ? strerror(errno) : sf_strerror(r->file));
     }
-    if (r->frames - r->said >= r->rate_hz) {
+    if (r->frames - r->header_frames >= r->rate_hz) {
         sf_command(r->file, SFC_UPDATE_HEADER_NOW, NULL, 0);
-        r->said = r->frames;
+        r->header_frames = r->frames;
     }
     return LIN_OK;
 }

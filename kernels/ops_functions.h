@@ -1,5 +1,5 @@
 /*
- * ops_functions.h - the functions behind a backend's table of operations (ops_table.h, which describes them), each signature once.
+ * ops_functions.h - the functions in a backend's table of operations (ops_table.h, which describes them), each signature once.
  *
  *   #define LIN_REAL float
  *   #define LIN_OP(name) lin_cpu_##name

@@ -27,7 +27,7 @@ typedef struct lin_config {
     int mel_bins;    /* D, 1..512 */
     int outputs;     /* V, 2..65536, blank included */
     int stack;       /* s, 1..16: frames per step; the network runs once every s frames */
-    int ahead;       /* R, 0..64: future frames stacked behind the s, latency R hops */
+    int ahead;       /* R, 0..64: future frames stacked after the s, latency R hops */
     lin_positions positions;
     int conv_kernel; /* K, 1..63 taps, for LIN_POSITIONS_CONV */
     int conv_layers; /* layers 0..conv_layers-1 begin with a convolution; 1..L for LIN_POSITIONS_CONV, else 0 */

@@ -91,7 +91,7 @@ static lin_status read_layout(lin_dataset *set, const unsigned char *bytes, size
                             (size_t)set->n_speakers * lin_dataset_speaker_bytes(set->D)};
     size_t fixed = 0;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) fixed += parts[i];
-    if (fixed + 2 > size) return damaged(set, "its index is shorter than its header says", err);
+    if (fixed + 2 > size) return damaged(set, "its index is shorter than its header gives", err);
     const unsigned char *tail = bytes + at;
     if (lin_hash(tail, (size_t)size, 0) != lin_get_u64(bytes + LIN_AT_TAIL_HASH))
         return damaged(set, "the checksum of its index is wrong", err);

@@ -35,7 +35,7 @@ typedef struct lin_dataset_writer lin_dataset_writer;
 
 /*
  *   phones  as in lin_model_create: V names, blank first
- *   source  where the utterances come from, for people; may be ""
+ *   source  where the utterances come from, for human readers; may be ""
  */
 lin_status lin_dataset_create(const char *path, int mel_bins, const lin_features *features, const char *phones, const char *source,
                               lin_dataset_writer **writer, lin_error *err);

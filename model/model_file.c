@@ -266,7 +266,7 @@ static const char *remedy(const lin_safetensors *st)
     return "the model is damaged; get a new copy of it";
 }
 
-// The checksum is checked last, so that an error is named as precisely as possible, followed by the damage behind it.
+// The checksum is checked last, so that an error is named as precisely as possible, followed by the damage that caused it.
 static lin_status load(const lin_safetensors *st, const char *file, lin_model **model, lin_error *err)
 {
     lin_error inner = {0};

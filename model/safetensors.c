@@ -16,7 +16,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are copied from and to little-endian files byte for byte");
 
-// The header of our own models is about 12 KB.
+// The header of linnet's own models is about 12 KB.
 enum { MAX_HEADER = 16 << 20, ALIGN = 64, PREFIX = 8 };
 
 static const struct {

@@ -14,7 +14,7 @@
  *   for (i < n) use(results.phones + results.offsets[i], results.n_phones[i]);
  *   lin_streams_close(streams, slot);
  *
- * A stream gives the results of lin_stream, whatever the other streams of the batch: on a CPU the same bits, on a GPU within
+ * A stream gives the results of lin_stream, for any other streams in the batch: on a CPU the same bits, on a GPU within
  * 1e-4.
  * Threads: one at a time. The encoder must outlive the streams.
  */

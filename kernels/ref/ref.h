@@ -1,5 +1,5 @@
 /*
- * ref.h - the functions behind lin_ops_ref(): every operation of ops_table.h in double precision, on one thread.
+ * ref.h - the functions of lin_ops_ref(): every operation of ops_table.h in double precision, on one thread.
  *
  * The fast backends are tested against them, so each is written from its definition (the explicit N x N sums for attention, the
  * direct sum for the convolution, the recursions of Graves 2006 for CTC) and never in a form that a fast backend would use.

@@ -76,7 +76,7 @@ bad_sound "3,999 Hz" "$tmp/slow.wav" "slow.wav"
 bad_sound "200 kHz" "$tmp/fast.wav" "fast.wav"
 head -c 20044 "$g" > "$tmp/cut.wav"
 run transcribe -q -m "$m" "$tmp/cut.wav"
-has "a file shorter than its header says is reported" "$err" "cut.wav is truncated: it ends after 0.625 s; its header gives 1.000 s"
+has "a file shorter than its header gives is reported" "$err" "cut.wav is truncated: it ends after 0.625 s; its header gives 1.000 s"
 is "and the exit status is 1" 1 "$status"
 is "and the samples that exist are used" 1 "$([ -n "$out" ] && echo 1)"
 # A header that promises 4 GiB.
