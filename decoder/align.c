@@ -2,7 +2,6 @@
 
 #include "decoder/align.h"
 
-#include <limits.h>
 #include <math.h>
 #include <string.h>
 

@@ -17,7 +17,6 @@
 #ifndef LIN_DECODER_ALIGN_GRAPH_H
 #define LIN_DECODER_ALIGN_GRAPH_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/status.h"

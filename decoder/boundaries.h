@@ -27,8 +27,6 @@
 #ifndef LIN_DECODER_BOUNDARIES_H
 #define LIN_DECODER_BOUNDARIES_H
 
-#include <stdint.h>
-
 #include "base/status.h"
 #include "decoder/path.h"
 #include "lexicon/phones.h"

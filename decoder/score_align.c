@@ -1,5 +1,4 @@
 // One utterance as sclite's "-o pralign" prints it.
-#include <string.h>
 
 #include "base/textfile.h"
 #include "base/utf8.h"

@@ -12,7 +12,6 @@
 #define LIN_DECODER_WORD_CONTEXT_H
 
 #include "base/status.h"
-#include "decoder/context.h"
 #include "lexicon/g2p.h"
 #include "lexicon/tree.h"
 

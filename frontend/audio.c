@@ -40,7 +40,9 @@ static void warn(lin_audio *a, const char *fmt, ...)
 size_t lin_audio_find_bad(const float *samples, size_t n)
 {
     // Compared as integers, magnitudes of floats keep their order, and infinities and NaNs follow all numbers.
-    const uint32_t limit = (127u + 30u) << 23;
+    const float largest = LIN_AUDIO_LARGEST;
+    uint32_t limit;
+    memcpy(&limit, &largest, sizeof limit);
     enum { BLOCK = 256 };
     for (size_t start = 0; start < n; start += BLOCK) {
         size_t count = n - start < BLOCK ? n - start : BLOCK;

@@ -2,7 +2,6 @@
 
 #include "frontend/microphone.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <glob.h>
 #include <limits.h>

@@ -17,7 +17,6 @@
 #ifdef __linux__
 #include <sys/syscall.h>
 #endif
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"

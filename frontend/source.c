@@ -2,7 +2,6 @@
 
 #include "frontend/source.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <math.h>
 #include <string.h>

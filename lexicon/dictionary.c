@@ -3,7 +3,6 @@
 #include "lexicon/dictionary.h"
 
 #include <limits.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "base/memory.h"

@@ -2,7 +2,6 @@
 //
 //   any text, \data\, "ngram 1=72547" for each order, then for each order "\1-grams:" and lines "log10(p) words [log10(back-off)]",
 //   \end\. Fields are separated by blanks and tabs; a missing back-off weight is 0 (SRILM leaves them out).
-#include <math.h>
 
 #include "base/memory.h"
 #include "base/textfile.h"

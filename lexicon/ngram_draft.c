@@ -3,7 +3,6 @@
 #include "lexicon/ngram_draft.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 

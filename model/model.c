@@ -2,8 +2,6 @@
 
 #include "model/model.h"
 
-#include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

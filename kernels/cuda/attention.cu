@@ -3,6 +3,9 @@
 // each (stream, head).
 #include "kernels/cuda/attention.h"
 
+#include <float.h>
+#include <limits.h>
+
 // ---- division of the work
 
 lin_attention_plan lin_attention_divide(lin_exec *exec, const lin_segments *segments, int H, int E, size_t group_bytes, int most)

@@ -26,9 +26,6 @@
 #ifndef LIN_KERNELS_CUDA_ATTENTION_H
 #define LIN_KERNELS_CUDA_ATTENTION_H
 
-#include <float.h>
-#include <limits.h>
-
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/ptx.h"
 

@@ -9,7 +9,6 @@
 #define LIN_KERNELS_REF_REF_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 #include "kernels/ops.h"
 
