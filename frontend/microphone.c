@@ -18,6 +18,7 @@
 #include "base/memory.h"
 #include "base/system.h"
 #include "frontend/audio.h"
+#include "frontend/mix.h"
 #include "frontend/portaudio.h"
 #include "frontend/ring.h"
 
@@ -60,11 +61,8 @@ static void keep_mix(lin_microphone *mic, const float *sound, size_t n)
     float mix[BLOCK];
     while (n > 0) {
         const size_t take = n < BLOCK ? n : BLOCK;
-        for (size_t i = 0; i < take; i++) {
-            float sum = 0;
-            for (int c = 0; c < C; c++) sum += *sound++;
-            mix[i] = sum / (float)C; // as in source.c, bit for bit
-        }
+        lin_mix_down(mix, sound, (int)take, C);
+        sound += take * (size_t)C;
         lin_ring_write(mic->ring, mix, take);
         n -= take;
     }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "frontend/mix.h"
 #include "frontend/resample.h"
 
 enum { BLOCK = LIN_SOURCE_BLOCK }; // frames of sound handled at a time
@@ -75,11 +76,7 @@ static void take_channel(const lin_extractor *f, int l, const float *sound, int 
 {
     int C = f->channels;
     if (f->channel == LIN_CHANNEL_MIX && C > 1) {
-        for (int i = 0; i < n; i++) {
-            float sum = 0;
-            for (int c = 0; c < C; c++) sum += sound[i * C + c];
-            mono[i] = sum / (float)C;
-        }
+        lin_mix_down(mono, sound, n, C);
         return;
     }
     int c = f->channel == LIN_CHANNEL_EACH ? l : f->channel > 0 ? f->channel : 0;

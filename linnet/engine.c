@@ -8,6 +8,7 @@
 #include "base/cores.h"
 #include "base/memory.h"
 #include "frontend/mel.h"
+#include "frontend/mix.h"
 #include "linnet/engine_internal.h"
 
 enum { MOST_CAPACITY = 1 << 20, MOST_SHARDS = 1024, MOST_CHUNK = 32, FEWEST_RESULTS = 16, BLOCK = 1024 };
@@ -52,15 +53,6 @@ static void write_ring(const lin_engine *e, lin_place *p, const float *samples, 
     else p->marks[(p->first_mark + p->n_marks - 1) % LIN_MARKS].end = p->written; // counts as older than it is
 }
 
-static void mix(float *mono, const float *samples, int n, int channels)
-{
-    for (int i = 0; i < n; i++) {
-        float sum = 0;
-        for (int c = 0; c < channels; c++) sum += samples[i * channels + c];
-        mono[i] = sum / (float)channels;
-    }
-}
-
 // Samples that fit, mixed down and at the model's rate into the ring.
 static lin_status take_in(const lin_engine *e, lin_place *p, const float *samples, int n, double now, lin_error *err)
 {
@@ -71,7 +63,7 @@ static lin_status take_in(const lin_engine *e, lin_place *p, const float *sample
     float mono[BLOCK];
     for (int at = 0; at < n; at += BLOCK) {
         int block = n - at < BLOCK ? n - at : BLOCK, given;
-        mix(mono, samples + (size_t)at * (size_t)p->channels, block, p->channels);
+        lin_mix_down(mono, samples + (size_t)at * (size_t)p->channels, block, p->channels);
         if (!p->resampler) {
             write_ring(e, p, mono, block, now);
             continue;
@@ -133,24 +125,22 @@ void lin_place_enlist(const lin_engine *e, lin_place *p, double now)
 
 /* ---- places ----------------------------------------------------------------------------------------------------------------- */
 
-void lin_place_new_segment(const lin_engine *e, lin_place *p, int64_t origin, int64_t rows_before, int carry)
+void lin_place_new_segment(lin_place *p, int64_t origin)
 {
     p->origin = origin;
-    p->rows_before = rows_before;
     p->frames = p->samples = p->rows = 0;
     p->restart = 1;
-    lin_greedy_reset(&p->greedy, e->V, rows_before, carry);
 }
 
 // As newly opened.
-static void begin_life(const lin_engine *e, lin_place *p)
+static void begin_life(lin_place *p)
 {
     p->life++;
     p->released = p->written = p->lost = p->lost_told = p->lost_at = p->missed = 0;
     p->ending = p->flushed = p->ended = p->failed = 0;
     p->n_marks = p->n_events = 0;
-    lin_place_new_segment(e, p, 0, 0, 0);
-    lin_endpoint_reset(&p->endpoint, &e->options.endpoint, e->recognizer->row_seconds);
+    lin_place_new_segment(p, 0);
+    p->anew = 1;
 }
 
 // The place of an open stream, locked; NULL, and err filled, if there is none.
@@ -238,7 +228,7 @@ lin_status lin_engine_open(lin_engine *e, int rate_hz, int channels, void *user,
     p->channels = channels;
     p->resampler = resampler;
     p->resampled = resampled;
-    begin_life(e, p);
+    begin_life(p);
     *id = (uint64_t)p->generation << 32 | (uint32_t)p->number;
     pthread_mutex_unlock(&p->lock);
     return LIN_OK;
@@ -264,7 +254,7 @@ lin_status lin_engine_reset(lin_engine *e, lin_engine_id id, lin_error *err)
     lin_place *p = find_settled(e, id, err);
     if (!p) return LIN_INVALID;
     lin_status status = p->resampler ? lin_resampler_reset(p->resampler, err) : LIN_OK;
-    begin_life(e, p);
+    begin_life(p);
     if (status != LIN_OK) p->failed = 1;
     pthread_mutex_unlock(&p->lock);
     return status;
@@ -433,7 +423,7 @@ static void measure(lin_engine *e)
     e->keeps = o->endpoints;
     const int most_window = c->stack - 1 + c->ahead + e->longest;
     e->most_rows = lin_config_frames_out(c, most_window);
-    e->energies = o->endpoints && o->endpoint.loud_db > 0 ? most_window : 0;
+    e->loud_rows = o->endpoints && o->endpoint.loud_db > 0 ? most_window / c->stack + 2 : 0;
     e->ring_samples = (int)ceil(o->queue_s * e->rate_hz) + (e->keeps ? most_window + c->stack : e->longest) * e->hop + e->window;
     if (o->heard) o->results = 0;
     if (!o->threads) o->threads = lin_cores();
@@ -445,8 +435,8 @@ static void measure(lin_engine *e)
 static lin_status make_places(lin_engine *e, lin_error *err)
 {
     const size_t n = (size_t)e->options.capacity, ring = ((size_t)e->ring_samples * sizeof(float) + 63) / 64 * 64,
-                 energy = ((size_t)e->energies * sizeof(double) + 63) / 64 * 64,
-                 results = ((size_t)e->options.results * sizeof(lin_engine_event) + 63) / 64 * 64, each = ring + energy + results;
+                 loudness = ((size_t)e->loud_rows * sizeof(double) + 63) / 64 * 64,
+                 results = ((size_t)e->options.results * sizeof(lin_engine_event) + 63) / 64 * 64, each = ring + loudness + results;
     e->bytes_each = sizeof(lin_place) + each;
     e->places = lin_calloc(n, sizeof *e->places);
     e->memory = lin_calloc(n, each);
@@ -458,10 +448,26 @@ static lin_status make_places(lin_engine *e, lin_error *err)
         pthread_cond_init(&p->settled, NULL);
         p->number = (int)i;
         p->ring = (float *)(void *)base;
-        p->energy = energy ? (double *)(void *)(base + ring) : NULL;
-        p->events = results ? (lin_engine_event *)(void *)(base + ring + energy) : NULL;
+        p->loudness = loudness ? (double *)(void *)(base + ring) : NULL;
+        p->events = results ? (lin_engine_event *)(void *)(base + ring + loudness) : NULL;
     }
     return LIN_OK;
+}
+
+static lin_status make_utterances(lin_engine *e, lin_error *err)
+{
+    const lin_engine_options *o = &e->options;
+    const lin_utterances_options how = {
+        .decoding = o->decoding, .ends = {.endpoints = o->endpoints, .rules = o->endpoint, .resets = o->reset_at_endpoint}};
+    lin_status status = LIN_OK;
+    for (int i = 0; i < o->capacity && status == LIN_OK; i++) {
+        lin_place *p = &e->places[i];
+        const lin_utterances_sink sink = lin_place_sink(p);
+        status = lin_utterances_create(e->recognizer, &how, &sink, &p->utterances, err);
+        if (status == LIN_OK) status = lin_utterances_reserve(p->utterances, e->most_rows, err);
+    }
+    if (status == LIN_OK) e->bytes_each += lin_utterances_bytes(e->places[0].utterances);
+    return status;
 }
 
 // Capacity and threads divided evenly; each shard owns a run of places.
@@ -501,6 +507,7 @@ lin_status lin_engine_create(const lin_recognizer *recognizer, const lin_engine_
     measure(e);
     status = make_places(e, err);
     if (status == LIN_OK) status = make_shards(e, err);
+    if (status == LIN_OK) status = make_utterances(e, err);
     for (int i = 0; i < e->n_shards && status == LIN_OK; i++) status = lin_shard_start(&e->shards[i], err);
     if (status != LIN_OK) {
         lin_engine_destroy(e);
@@ -517,6 +524,7 @@ void lin_engine_destroy(lin_engine *e)
     for (int i = 0; i < e->n_shards && e->shards; i++) lin_shard_destroy(&e->shards[i]);
     for (int i = 0; i < e->options.capacity && e->places && e->memory; i++) {
         lin_place *p = &e->places[i];
+        lin_utterances_destroy(p->utterances);
         lin_resampler_destroy(p->resampler);
         lin_free(p->resampled);
         pthread_cond_destroy(&p->settled);

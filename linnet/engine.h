@@ -1,14 +1,16 @@
 /*
- * engine.h - many live streams at once: sound pushed into any of them at any time from any thread, phones out as they are certain.
+ * engine.h - many live streams at once: sound pushed into any of them at any time from any thread, results as they are certain.
  *
- * Pipeline: sound -> frontend/resample, frontend/fbank -> model/streams -> decoder/{greedy,endpoint} -> [events].
+ * Pipeline: sound -> frontend/resample, frontend/fbank -> model/streams -> linnet/utterances -> [events, views].
  * Each stream has a place with memory of its own, taken when the engine is created: a bounded queue of sound, the network's state
- * (Katharopoulos et al. 2020, eq. 16-20: it never grows), a decoder, a bounded queue of results. The places are divided among
- * shards, one thread each (a GPU: one shard). A shard's thread takes what is ready of its streams, moves all of them on in one tick
- * (model/streams.h), hands the results over and begins again: the more streams there are, the larger and cheaper the ticks become.
+ * (Katharopoulos et al. 2020, eq. 16-20: it never grows), its utterances, a bounded queue of events. The places are divided among
+ * shards, one thread each (a GPU: one shard). A shard's thread takes what is ready of its streams, advances all of them in one tick
+ * (model/streams.h), delivers the results and begins again: the more streams there are, the larger and cheaper the ticks become.
  *
  *   lin_engine_options options = lin_engine_default(400);
- *   options.heard = on_events;                                          // else: lin_engine_poll
+ *   options.decoding = &decoding;                                       // else: greedy
+ *   options.show = on_view;                                             // phones, words, alternatives of each utterance
+ *   options.heard = on_events;                                          // phones, ends, losses; else: lin_engine_poll
  *   lin_engine_create(&recognizer, &options, &engine, &err);
  *   lin_engine_open(engine, 16000, 1, user, &id, &err);                 // for every speaker that comes
  *   lin_engine_push(engine, id, samples, n, &err);                      // as sound comes, in any pieces
@@ -16,11 +18,13 @@
  *   lin_engine_close(engine, id);
  *   lin_engine_destroy(engine);
  *
- * What a stream gives is what lin_stream, decoder/greedy and decoder/endpoint give for its sound, whoever the others are and
- * however the sound was cut: on a CPU the same bits. Each stream pays for itself: sound that does not fit its queue, and results
- * that nobody fetches, are counted and lost for that stream alone; a producer that falls silent costs its memory and nothing else.
- * Threads: all functions but create and destroy may be called from any thread at any time; events of one stream never at once.
- * Nothing is allocated between creation and destruction, except by opening a stream whose sound must be resampled.
+ * A stream gives what a lin_session with the same options gives for its sound, whatever the other streams are and however the sound
+ * is cut: on a CPU the same bits (views may come at other moments). An overflow affects only the stream that caused it: sound that
+ * does not fit its queue, and events that are not polled in time, are counted and dropped. A stream without sound costs its memory
+ * only.
+ * Threads: all functions but create and destroy may be called from any thread at any time; callbacks of one stream never run at the
+ * same time. After creation nothing is allocated, except by opening a stream whose sound must be resampled, and for utterances
+ * longer than all before: by searches other than greedy, and where views are wanted.
  */
 #ifndef LIN_LINNET_ENGINE_H
 #define LIN_LINNET_ENGINE_H
@@ -29,12 +33,13 @@
 
 #include "decoder/endpoint.h"
 #include "linnet/recognizer.h"
+#include "linnet/utterances.h"
 
 typedef struct lin_engine lin_engine;
 typedef uint64_t lin_engine_id; /* of one stream from its opening to its closing; never used twice, never 0 */
 
 typedef enum lin_engine_kind {
-    LIN_ENGINE_PHONE,    /* label, confidence, start_s, end_s */
+    LIN_ENGINE_PHONE,    /* label, confidence, start_s, end_s; not where views are wanted, which have them */
     LIN_ENGINE_ENDPOINT, /* an utterance ended at end_s by `rule`; the phones before it are complete */
     LIN_ENGINE_LOST,     /* at end_s `lost` samples of every channel did not fit the queue; times go on as if they had not been */
     LIN_ENGINE_FINISHED, /* everything before lin_engine_finish has been heard: end_s of sound */
@@ -53,8 +58,12 @@ typedef struct lin_engine_event {
 } lin_engine_event;
 
 /* Events [n] of one stream, n > 0, in order, on one of the engine's threads, no lock held: it may call anything here but destroy.
- * It holds up the other streams of its shard, so it must not wait for anything; who has to, polls. */
+ * It delays the other streams of its shard: if it would block, poll instead. */
 typedef void (*lin_engine_heard)(void *context, lin_engine_id id, void *user, const lin_engine_event *events, int n);
+
+/* A view of one stream's utterance (linnet/utterances.h), on one of the engine's threads as events are; those before it have been
+ * delivered. Views of a tick come together, one for each change of an utterance in it. */
+typedef void (*lin_engine_show)(void *context, lin_engine_id id, void *user, const lin_session_view *view);
 
 typedef struct lin_engine_options {
     int capacity;       /* streams at most */
@@ -70,8 +79,10 @@ typedef struct lin_engine_options {
     int endpoints;      /* look for them */
     lin_endpoint_options endpoint;
     int reset_at_endpoint; /* the network forgets the past behind each; else it is carried on */
-    lin_engine_heard heard; /* NULL: results are polled */
-    void *context;          /* of `heard` */
+    const lin_decoding *decoding; /* how rows become phones or words; must outlive the engine, its context too. NULL: greedy */
+    lin_engine_show show;   /* NULL: no views */
+    lin_engine_heard heard; /* NULL: events are polled */
+    void *context;          /* of both */
 } lin_engine_options;
 
 /* One shard a core and pinned to it, chunks of 4 frames, waiting 100 ms for more and 5 ms for company, 1 s of sound, 64 results, no

@@ -4,7 +4,6 @@
 
 #include <pthread.h>
 
-#include "decoder/greedy.h"
 #include "frontend/fbank.h"
 #include "frontend/resample.h"
 #include "linnet/engine.h"
@@ -49,13 +48,12 @@ typedef struct lin_place {
 
     /* the segment: since the opening, the reset, or the endpoint that made the network forget */
     int64_t origin;          /* its first sample, */
-    int64_t rows_before;     /* the rows before it, */
     int64_t frames, samples; /* fed to the network: frames (CPU), and samples (where the network makes frames itself), */
     int64_t rows;            /* and rows that came out */
     int restart;             /* the network must forget before it goes on */
-    lin_greedy greedy;
-    lin_endpoint endpoint;
-    double *energy; /* [energies], of the frames, by frame of the segment modulo energies; NULL without loudness */
+    lin_utterances *utterances; /* the shard's thread alone uses it */
+    int anew;                   /* they begin with a new stream */
+    double *loudness; /* [loud_rows] sums (frontend/loudness.h), by row of the segment modulo loud_rows; NULL where not needed */
 
     /* results that wait to be polled */
     lin_engine_event *events; /* [results] */
@@ -110,8 +108,11 @@ typedef struct lin_shard {
     int *slots, *counts;
     unsigned char *last;
     double *times;            /* [most_rows]: when the sound of each row was there */
-    lin_engine_event *events; /* [2 most_rows + 4] */
-    lin_greedy_phone *phones; /* [most_rows + 1] */
+    double *db;               /* [most_rows]: loudness of the rows */
+    lin_engine_event *events; /* [most_events], of the stream whose results are delivered, not yet given to its owner */
+    int n_events, most_events, missed;
+    unsigned long life; /* of that stream; once its place has another one, nothing more of it is delivered */
+    lin_path_phone *phones; /* [most_rows + 1] */
 
     pthread_mutex_t counting;
     lin_shard_counts counts_now; /* under `counting` */
@@ -124,7 +125,7 @@ struct lin_engine {
     lin_fbank_table table; /* for a backend that makes filterbanks */
     int on_sound;          /* the network is given sound; else frames */
     int D, V, stack, ahead, window, hop; /* window and hop in samples */
-    int rate_hz, ring_samples, energies;
+    int rate_hz, ring_samples, loud_rows;
     int longest;   /* frames of a stream in one tick */
     int most_rows; /* of a stream in one tick */
     int keeps;     /* sound is kept until its rows are out: an endpoint may make the network hear it again */
@@ -147,7 +148,8 @@ extern _Thread_local int lin_engine_own_thread;
 int64_t lin_place_new_frames(const lin_engine *e, const lin_place *p); /* complete and not yet fed */
 void lin_place_enlist(const lin_engine *e, lin_place *p, double now);  /* into the list where it belongs now */
 lin_status lin_place_flush(const lin_engine *e, lin_place *p, lin_error *err); /* the resampler's rest into the ring */
-void lin_place_new_segment(const lin_engine *e, lin_place *p, int64_t origin, int64_t rows_before, int carry);
+void lin_place_new_segment(lin_place *p, int64_t origin);
+lin_utterances_sink lin_place_sink(lin_place *p); /* engine_shard.c */
 
 /* engine_shard.c */
 lin_status lin_shard_create(lin_shard *shard, int n_threads, lin_error *err);

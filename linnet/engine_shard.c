@@ -8,6 +8,7 @@
 #include "base/cores.h"
 #include "base/memory.h"
 #include "base/system.h"
+#include "frontend/loudness.h"
 #include "frontend/mel.h"
 #include "linnet/engine_internal.h"
 
@@ -61,27 +62,31 @@ static void read_ring(const lin_engine *e, const lin_place *p, int64_t from, int
     memcpy(to + first, p->ring, (size_t)(n - first) * sizeof *to);
 }
 
-// The mean square of the samples from one frame to the next, for frames first .. first+n-1 of the segment.
-static void note_sound(const lin_engine *e, lin_place *p, int64_t first, int n)
+// Where the loudness of the row of a frame of the segment is summed up.
+static double *loudness_of(const lin_engine *e, lin_place *p, int64_t frame)
 {
+    double *sum = &p->loudness[frame / e->stack % e->loud_rows];
+    if (frame % e->stack == 0) *sum = 0;
+    return sum;
+}
+
+// Of frames first .. first+n-1 of the segment, from the samples between one frame and the next.
+static void note_sound(lin_shard *s, lin_place *p, int64_t first, int n)
+{
+    const lin_engine *e = s->engine;
     for (int64_t f = first; f < first + n; f++) {
-        int at = (int)((p->origin + f * e->hop) % e->ring_samples);
-        double sum = 0;
-        for (int i = 0; i < e->hop; i++) {
-            sum += (double)p->ring[at] * (double)p->ring[at];
-            if (++at == e->ring_samples) at = 0;
-        }
-        p->energy[f % e->energies] = sum / e->hop;
+        double *sum = loudness_of(e, p, f);
+        read_ring(e, p, p->origin + f * e->hop, e->hop, s->sound);
+        *sum = lin_loudness_sound(*sum, s->sound, e->hop);
     }
 }
 
-// The sum of a frame's energies, for the same frames, from features [n, D]: the scale is another.
+// The same from features [n, D].
 static void note_features(const lin_engine *e, lin_place *p, int64_t first, int n, const float *features)
 {
     for (int i = 0; i < n; i++) {
-        double sum = 0;
-        for (int d = 0; d < e->D; d++) sum += exp((double)features[i * e->D + d]);
-        p->energy[(first + i) % e->energies] = sum;
+        double *sum = loudness_of(e, p, first + i);
+        *sum = lin_loudness_frame(*sum, features + (size_t)i * (size_t)e->D, e->D);
     }
 }
 
@@ -101,7 +106,7 @@ static int bring(lin_shard *s, lin_place *p, lin_entry *entry, int *n, float *to
     }
     const int ends = p->ending && p->flushed && (e->on_sound ? samples == rest : frames == fresh);
     if (frames == 0 && !ends && !(samples && (p->ending || samples < rest))) return 0; // a window may be longer than a tick
-    if (p->energy && e->on_sound) note_sound(e, p, p->frames, (int)frames);
+    if (p->loudness && e->on_sound) note_sound(s, p, p->frames, (int)frames);
     if (e->on_sound) read_ring(e, p, p->origin + p->samples, (int)samples, to);
     else if (frames) read_ring(e, p, p->origin + p->frames * e->hop, (int)(frames - 1) * e->hop + e->window, s->sound);
     *entry = (lin_entry){.place = p, .life = p->life, .first_frame = p->frames, .ends = ends};
@@ -122,6 +127,8 @@ static int gather(lin_shard *s, int n)
         pthread_mutex_lock(&p->lock);
         const int takes_part = bring(s, p, &s->entries[m], &s->counts[m], input), restart = takes_part && p->restart;
         if (takes_part) p->restart = 0;
+        if (takes_part && p->anew) lin_utterances_begin(p->utterances, NULL);
+        if (takes_part) p->anew = 0;
         pthread_mutex_unlock(&p->lock);
         if (!takes_part) continue;
         if (restart) lin_streams_reset(s->streams, p->slot, NULL);
@@ -130,7 +137,7 @@ static int gather(lin_shard *s, int n)
             int made;
             lin_fbank_reset(s->fbank);
             lin_fbank_push(s->fbank, s->sound, (count - 1) * e->hop + e->window, input, count, &made, NULL);
-            if (p->energy) note_features(e, p, s->entries[m].first_frame, count, input);
+            if (p->loudness) note_features(e, p, s->entries[m].first_frame, count, input);
         }
         s->slots[m] = p->slot;
         s->last[m] = (unsigned char)s->entries[m].ends;
@@ -142,28 +149,10 @@ static int gather(lin_shard *s, int n)
 
 /* ---- results ---------------------------------------------------------------------------------------------------------------- */
 
-static void add_phone(lin_shard *s, int *n, int label, float confidence, int64_t start, int64_t end)
-{
-    const double row_s = s->engine->recognizer->row_seconds;
-    s->events[(*n)++] = (lin_engine_event){.kind = LIN_ENGINE_PHONE,
-                                           .label = label,
-                                           .confidence = confidence,
-                                           .start_s = (double)start * row_s,
-                                           .end_s = (double)end * row_s};
-}
-
-static void add_phones(lin_shard *s, int *n, const lin_greedy_phone *phones, int n_phones)
-{
-    for (int i = 0; i < n_phones; i++) add_phone(s, n, phones[i].label, phones[i].confidence, phones[i].start, phones[i].end);
-}
-
 // Loudness of row `row` of the segment, in decibels; unknown for a last row that lacks frames.
 static double loudness(const lin_engine *e, const lin_place *p, int64_t row)
 {
-    double sum = 0;
-    if (!p->energy || (row + 1) * e->stack > p->frames) return NAN;
-    for (int64_t f = row * e->stack; f < (row + 1) * e->stack; f++) sum += p->energy[f % e->energies];
-    return 10 * log10(sum + 1e-12);
+    return (row + 1) * e->stack <= p->frames ? lin_loudness_db(p->loudness[row % e->loud_rows]) : NAN;
 }
 
 // When the sound of the next row was there; marks of older sound are dropped.
@@ -178,156 +167,205 @@ static double row_time(const lin_engine *e, lin_place *p, int64_t row)
     return p->n_marks ? p->marks[p->first_mark].time : p->ended_at;
 }
 
-// An utterance has ended behind the segment's last row.
-static void end_utterance(lin_shard *s, lin_place *p, lin_endpoint_rule rule, int *n)
+// Events to the queue of a locked stream, the oldest making room.
+static void queue_events(lin_shard *s, lin_place *p)
 {
     const lin_engine *e = s->engine;
-    const int64_t rows = p->rows_before + p->rows;
-    lin_greedy_phone phone;
-    int n_phones;
-    lin_greedy_finish(&p->greedy, &phone, &n_phones);
-    add_phones(s, n, &phone, n_phones);
-    s->events[(*n)++] = (lin_engine_event){
-        .kind = LIN_ENGINE_ENDPOINT, .rule = rule, .end_s = (double)rows * e->recognizer->row_seconds};
-    if (e->options.reset_at_endpoint) lin_place_new_segment(e, p, p->origin + p->rows * e->stack * e->hop, rows, 0);
-    else lin_greedy_reset(&p->greedy, e->V, rows, 1);
-}
-
-// The rows of a stream become events; returns how many rows counted: those behind an endpoint where the network forgets do not.
-static int judge_rows(lin_shard *s, lin_place *p, const float *logp, int rows, int *n, lin_error *err)
-{
-    const lin_engine *e = s->engine;
-    int n_phones;
-    for (int i = 0; i < rows; i++) {
-        const float *row = logp + (size_t)i * (size_t)e->V;
-        if (lin_greedy_push(&p->greedy, row, 1, s->phones, 1, &n_phones, err) != LIN_OK) return -1;
-        add_phones(s, n, s->phones, n_phones);
-        s->times[i] = row_time(e, p, p->rows);
-        p->rows++;
-        if (!e->options.endpoints) continue;
-        const lin_endpoint_rule rule = lin_endpoint_push(&p->endpoint, row, loudness(e, p, p->rows - 1));
-        if (rule == LIN_ENDPOINT_NONE) continue;
-        end_utterance(s, p, rule, n);
-        if (p->restart) return i + 1;
-    }
-    return rows;
-}
-
-// Phones that the network's own decoder found.
-static int take_phones(lin_shard *s, lin_place *p, const lin_phone *phones, int n_phones, int rows, int *n, lin_error *err)
-{
-    if (n_phones < 0) {
-        lin_fail(err, LIN_NUMERIC, "the log-probabilities are not numbers");
-        return -1;
-    }
-    for (int i = 0; i < n_phones; i++) add_phone(s, n, phones[i].label, phones[i].confidence, phones[i].start, phones[i].end);
-    for (int i = 0; i < rows; i++) s->times[i] = row_time(s->engine, p, p->rows++);
-    return rows;
-}
-
-static lin_status end_stream(lin_shard *s, lin_place *p, int *n, lin_error *err)
-{
-    const lin_engine *e = s->engine;
-    int n_phones = 0;
-    if (e->on_sound && !e->options.endpoints) {
-        lin_phone phone;
-        lin_status status = lin_streams_pending(s->streams, p->slot, &phone, &n_phones, err);
-        if (status != LIN_OK) return status;
-        if (n_phones) add_phone(s, n, phone.label, phone.confidence, phone.start, phone.end);
-    } else {
-        lin_greedy_phone phone;
-        lin_greedy_finish(&p->greedy, &phone, &n_phones);
-        add_phones(s, n, &phone, n_phones);
-    }
-    s->events[(*n)++] = (lin_engine_event){.kind = LIN_ENGINE_FINISHED, .end_s = (double)p->written / e->rate_hz};
-    p->ended = 1;
-    return LIN_OK;
-}
-
-static void tell_of_loss(lin_shard *s, lin_place *p, int *n)
-{
-    if (p->lost == p->lost_told) return;
-    s->events[(*n)++] = (lin_engine_event){
-        .kind = LIN_ENGINE_LOST, .lost = p->lost - p->lost_told, .end_s = (double)p->lost_at / s->engine->rate_hz};
-    p->lost_told = p->lost;
-}
-
-// What entry i of the tick gave, for its stream, which is locked: events to s->events; rows that counted, their times to s->times.
-static int judge(lin_shard *s, int i, const lin_tick_results *heard, lin_status status, int *n, lin_error *err)
-{
-    const lin_engine *e = s->engine;
-    const lin_entry *entry = &s->entries[i];
-    lin_place *p = entry->place;
-    int rows = -1;
-    if (status == LIN_OK) {
-        const int from = heard->offsets[i], there = heard->offsets[i + 1] - from;
-        rows = heard->logp ? judge_rows(s, p, heard->logp + (size_t)from * (size_t)e->V, there, n, err)
-                           : take_phones(s, p, heard->phones + from, heard->n_phones[i], there, n, err);
-        // Where the network forgot on the last rows, what lies behind them is heard once more.
-        if (rows >= 0 && entry->ends && !p->restart && end_stream(s, p, n, err) != LIN_OK) rows = -1;
-    }
-    tell_of_loss(s, p, n);
-    if (rows < 0) {
-        s->events[(*n)++] = (lin_engine_event){.kind = LIN_ENGINE_FAILED, .status = err->status};
-        p->failed = 1;
-        return 0;
-    }
-    p->released = p->origin + (e->keeps ? p->rows * e->stack * e->hop : e->on_sound ? p->samples : p->frames * e->hop);
-    if (p->released > p->written) p->released = p->written;
-    return rows;
-}
-
-// Events [n] of a locked stream to its queue, the oldest making room; returns how many did.
-static int queue_events(const lin_engine *e, lin_place *p, const lin_engine_event *events, int n)
-{
-    int missed = 0;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < s->n_events; i++) {
         if (p->n_events == e->options.results) {
             p->first_event = (p->first_event + 1) % e->options.results;
             p->n_events--;
-            missed++;
+            p->missed++;
+            s->missed++;
         }
-        p->events[(p->first_event + p->n_events++) % e->options.results] = events[i];
+        p->events[(p->first_event + p->n_events++) % e->options.results] = s->events[i];
     }
-    p->missed += missed;
-    return missed;
 }
 
-// To the callback, with the stream unlocked for as long.
-static void call(const lin_engine *e, lin_place *p, const lin_engine_event *events, int n)
+// The owner's callbacks run with the stream unlocked: meanwhile it may be reset, or closed and opened again. LIN_STOPPED if so.
+static lin_status call(lin_shard *s, lin_place *p, const lin_session_view *view)
 {
+    const lin_engine_options *o = &s->engine->options;
     const lin_engine_id id = (uint64_t)p->generation << 32 | (uint32_t)p->number;
     void *user = p->user;
     p->delivering = 1;
     pthread_mutex_unlock(&p->lock);
-    e->options.heard(e->options.context, id, user, events, n);
+    if (view) o->show(o->context, id, user, view);
+    else o->heard(o->context, id, user, s->events, s->n_events);
     pthread_mutex_lock(&p->lock);
     p->delivering = 0;
     pthread_cond_broadcast(&p->settled);
+    return p->life == s->life ? LIN_OK : LIN_STOPPED;
+}
+
+// What waits in s->events to the owner of a locked stream.
+static lin_status flush(lin_shard *s, lin_place *p)
+{
+    lin_status status = LIN_OK;
+    if (s->n_events && s->engine->options.heard) status = call(s, p, NULL);
+    else if (s->n_events) queue_events(s, p);
+    s->n_events = 0;
+    return status;
+}
+
+static lin_status add_event(lin_shard *s, lin_place *p, const lin_engine_event *event)
+{
+    lin_status status = s->n_events == s->most_events ? flush(s, p) : LIN_OK;
+    if (status == LIN_OK) s->events[s->n_events++] = *event;
+    return status;
+}
+
+static lin_status take_settled(void *context, lin_result *result, lin_error *err)
+{
+    lin_place *p = context;
+    lin_status status = LIN_OK;
+    (void)err;
+    for (int i = 0; i < result->n_phones && status == LIN_OK; i++) {
+        const lin_result_phone *phone = &result->phones[i];
+        status = add_event(p->shard, p,
+                           &(lin_engine_event){.kind = LIN_ENGINE_PHONE,
+                                               .label = phone->label,
+                                               .confidence = phone->confidence,
+                                               .start_s = phone->start_s,
+                                               .end_s = phone->end_s});
+    }
+    return status;
+}
+
+static lin_status take_view(void *context, const lin_session_view *view, lin_error *err)
+{
+    lin_place *p = context;
+    (void)err;
+    lin_status status = flush(p->shard, p);
+    return status == LIN_OK ? call(p->shard, p, view) : status;
+}
+
+static lin_status take_end(void *context, lin_session_end end, int64_t row, lin_error *err)
+{
+    lin_place *p = context;
+    const lin_engine *e = p->shard->engine;
+    (void)err;
+    if (end == LIN_SESSION_STOPPED) return LIN_OK;
+    return add_event(p->shard, p,
+                     &(lin_engine_event){.kind = LIN_ENGINE_ENDPOINT,
+                                         .rule = LIN_ENDPOINT_BEFORE + (end - LIN_SESSION_BEFORE),
+                                         .end_s = (double)row * e->recognizer->row_seconds});
+}
+
+lin_utterances_sink lin_place_sink(lin_place *p)
+{
+    const int shows = p->shard->engine->options.show != NULL;
+    return (lin_utterances_sink){p, shows ? take_view : NULL, shows ? NULL : take_settled, take_end};
+}
+
+// Rows that were decoded: when their sound was there.
+static void count_rows(lin_shard *s, lin_place *p, int n)
+{
+    for (int i = 0; i < n; i++) s->times[i] = row_time(s->engine, p, p->rows++);
+}
+
+// The rows of a stream become results; *counted of them: those behind an endpoint that resets the network do not count.
+static lin_status decode_rows(lin_shard *s, lin_place *p, const float *logp, int rows, int *counted, lin_error *err)
+{
+    const lin_engine *e = s->engine;
+    int reset = 0;
+    for (int i = 0; i < rows && p->loudness; i++) s->db[i] = loudness(e, p, p->rows + i);
+    lin_status status = lin_utterances_push(p->utterances, logp, rows, p->loudness ? s->db : NULL, counted, &reset, err);
+    if (status != LIN_OK) return status;
+    count_rows(s, p, *counted);
+    if (reset) lin_place_new_segment(p, p->origin + p->rows * e->stack * e->hop);
+    return LIN_OK;
+}
+
+// Phones that the device has decoded.
+static lin_status add_phones(lin_shard *s, lin_place *p, const lin_phone *phones, int n, int rows, int *counted, lin_error *err)
+{
+    if (n < 0) return lin_fail(err, LIN_NUMERIC, "the log-probabilities are not numbers");
+    for (int i = 0; i < n; i++)
+        s->phones[i] = (lin_path_phone){phones[i].label, phones[i].confidence, phones[i].start, phones[i].end};
+    lin_status status = lin_utterances_add(p->utterances, s->phones, n, rows, err);
+    if (status != LIN_OK) return status;
+    count_rows(s, p, rows);
+    *counted = rows;
+    return LIN_OK;
+}
+
+static lin_status end_stream(lin_shard *s, lin_place *p, int decoded, lin_error *err)
+{
+    const lin_engine *e = s->engine;
+    int pending = 0, counted;
+    lin_status status = LIN_OK;
+    lin_phone phone;
+    if (decoded) status = lin_streams_pending(s->streams, p->slot, &phone, &pending, err);
+    if (status == LIN_OK && pending) status = add_phones(s, p, &phone, 1, 0, &counted, err);
+    if (status == LIN_OK) status = lin_utterances_finish(p->utterances, err);
+    if (status != LIN_OK) return status;
+    p->ended = 1;
+    return add_event(s, p, &(lin_engine_event){.kind = LIN_ENGINE_FINISHED, .end_s = (double)p->written / e->rate_hz});
+}
+
+static lin_status tell_of_loss(lin_shard *s, lin_place *p)
+{
+    if (p->lost == p->lost_told) return LIN_OK;
+    const lin_engine_event lost = {
+        .kind = LIN_ENGINE_LOST, .lost = p->lost - p->lost_told, .end_s = (double)p->lost_at / s->engine->rate_hz};
+    p->lost_told = p->lost;
+    return add_event(s, p, &lost);
+}
+
+// What entry i of the tick gave, for its stream, which is locked. LIN_STOPPED if the stream is another one since a callback.
+static lin_status take_results(lin_shard *s, int i, const lin_tick_results *results, int *counted, lin_error *err)
+{
+    const lin_engine *e = s->engine;
+    const lin_entry *entry = &s->entries[i];
+    lin_place *p = entry->place;
+    const int from = results->offsets[i], rows = results->offsets[i + 1] - from, decoded = !results->logp;
+    lin_status status =
+        decoded ? add_phones(s, p, results->phones + from, results->n_phones[i], rows, counted, err)
+                : decode_rows(s, p, results->logp + (size_t)from * (size_t)e->V, rows, counted, err);
+    if (status == LIN_OK && e->options.show) status = lin_utterances_show(p->utterances, err);
+    // Where the network is reset on the last rows, what lies behind them is processed once more.
+    if (status == LIN_OK && entry->ends && !p->restart) status = end_stream(s, p, decoded, err);
+    return status;
+}
+
+static void finish_entry(lin_shard *s, lin_place *p, lin_status status)
+{
+    const lin_engine *e = s->engine;
+    if (status == LIN_STOPPED || tell_of_loss(s, p) != LIN_OK) return;
+    if (status != LIN_OK) {
+        p->failed = 1;
+        if (add_event(s, p, &(lin_engine_event){.kind = LIN_ENGINE_FAILED, .status = status}) != LIN_OK) return;
+    } else {
+        p->released = p->origin + (e->keeps ? p->rows * e->stack * e->hop : e->on_sound ? p->samples : p->frames * e->hop);
+        if (p->released > p->written) p->released = p->written;
+    }
+    lin_place_enlist(e, p, lin_now());
+    flush(s, p);
 }
 
 // The results of a tick of n streams to their owners.
-static void deliver(lin_shard *s, int n, const lin_tick_results *heard, lin_status status, lin_error *err)
+static void deliver(lin_shard *s, int n, const lin_tick_results *results, lin_status tick, lin_error *err)
 {
-    const lin_engine *e = s->engine;
     for (int i = 0; i < n; i++) {
         lin_place *p = s->entries[i].place;
-        int n_events = 0, missed = 0;
+        int rows = 0;
+        s->life = s->entries[i].life;
+        s->n_events = s->missed = 0;
         pthread_mutex_lock(&p->lock);
-        if (p->life != s->entries[i].life) { // closed or reset meanwhile
+        if (p->life != s->life) { // closed or reset meanwhile
             pthread_mutex_unlock(&p->lock);
             continue;
         }
-        const int rows = judge(s, i, heard, status, &n_events, err);
-        lin_place_enlist(e, p, lin_now());
-        if (n_events && e->options.heard) call(e, p, s->events, n_events);
-        else if (n_events) missed = queue_events(e, p, s->events, n_events);
+        const lin_status status = tick == LIN_OK ? take_results(s, i, results, &rows, err) : tick;
+        finish_entry(s, p, status);
         pthread_mutex_unlock(&p->lock);
+        if (status != LIN_OK) rows = 0;
         const double now = lin_now();
         pthread_mutex_lock(&s->counting);
         for (int r = 0; r < rows; r++) lin_lags_add(&s->counts_now.lags, now - s->times[r]);
         s->counts_now.rows += rows;
-        s->counts_now.missed += missed;
+        s->counts_now.missed += s->missed;
         pthread_mutex_unlock(&s->counting);
     }
 }
@@ -338,7 +376,7 @@ static void *run(void *argument)
 {
     lin_shard *s = argument;
     lin_error err = {0};
-    lin_tick_results heard;
+    lin_tick_results results;
     lin_engine_own_thread = 1;
     // Two shards that meet on one core wait for each other longer than the machine takes to part them.
     if (s->engine->options.pins) lin_core_pin((int)(s - s->engine->shards));
@@ -351,19 +389,24 @@ static void *run(void *argument)
         const double gathered = lin_now();
         const lin_tick tick = {
             .n = n, .slots = s->slots, .counts = s->counts, .last = s->last, .input = lin_streams_input(s->streams)};
-        const lin_status status = lin_streams_tick(s->streams, &tick, &heard, &err);
-        const double heard_at = lin_now();
-        deliver(s, n, &heard, status, &err);
+        const lin_status status = lin_streams_tick(s->streams, &tick, &results, &err);
+        const double ticked = lin_now();
+        deliver(s, n, &results, status, &err);
         const double now = lin_now();
         s->rests = now + fmin(now - begun, 1e-3 * s->engine->options.gather_ms);
         pthread_mutex_lock(&s->counting);
         s->counts_now.ticks++;
         s->counts_now.chunks += n;
         s->counts_now.sound_s += gathered - begun;
-        s->counts_now.network_s += heard_at - gathered;
-        s->counts_now.results_s += now - heard_at;
+        s->counts_now.network_s += ticked - gathered;
+        s->counts_now.results_s += now - ticked;
         pthread_mutex_unlock(&s->counting);
     }
+}
+
+static int is_greedy(const lin_engine *e)
+{
+    return !e->options.decoding || e->options.decoding->search.kind == LIN_SEARCH_GREEDY;
 }
 
 lin_status lin_shard_create(lin_shard *s, int n_threads, lin_error *err)
@@ -381,7 +424,7 @@ lin_status lin_shard_create(lin_shard *s, int n_threads, lin_error *err)
                                          .batch = most,
                                          .longest = e->longest,
                                          .fbank = e->on_sound ? &e->table : NULL,
-                                         .decodes = e->on_sound && !e->options.endpoints,
+                                         .decodes = e->on_sound && !e->options.endpoints && !e->options.show && is_greedy(e),
                                          .threads = n_threads};
     lin_status status = lin_streams_create(e->recognizer->encoder, &options, &s->streams, err);
     if (status == LIN_OK && !e->on_sound) status = lin_fbank_create(&e->fbank, &s->fbank, err);
@@ -395,9 +438,11 @@ lin_status lin_shard_create(lin_shard *s, int n_threads, lin_error *err)
     s->counts = lin_calloc(batch, sizeof *s->counts);
     s->last = lin_calloc(batch, 1);
     s->times = lin_calloc(rows, sizeof *s->times);
-    s->events = lin_calloc(3 * rows + 4, sizeof *s->events);
+    s->db = lin_calloc(rows, sizeof *s->db);
+    s->most_events = (int)(3 * rows + 4);
+    s->events = lin_calloc((size_t)s->most_events, sizeof *s->events);
     s->phones = lin_calloc(rows + 1, sizeof *s->phones);
-    if (!s->free || !s->sound || !s->taken || !s->entries || !s->slots || !s->counts || !s->last || !s->times || !s->events ||
+    if (!s->free || !s->sound || !s->taken || !s->entries || !s->slots || !s->counts || !s->last || !s->times || !s->db || !s->events ||
         !s->phones)
         return lin_no_memory(err, "a shard", batch * (sizeof *s->taken + sizeof *s->entries + 2 * sizeof *s->slots + 1));
     return LIN_OK;
@@ -429,6 +474,6 @@ void lin_shard_destroy(lin_shard *s)
     pthread_cond_destroy(&s->wake);
     pthread_mutex_destroy(&s->lock);
     pthread_mutex_destroy(&s->counting);
-    void *const blocks[] = {s->free, s->sound, s->taken, s->entries, s->slots, s->counts, s->last, s->times, s->events, s->phones};
+    void *const blocks[] = {s->free, s->sound, s->taken, s->entries, s->slots, s->counts, s->last, s->times, s->db, s->events, s->phones};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) lin_free(blocks[i]);
 }

@@ -89,6 +89,12 @@ lin_status lin_utterances_reserve(lin_utterances *u, int rows, lin_error *err)
     return status == LIN_OK ? lin_result_reserve(&u->settled, rows + 1, 0, err) : status;
 }
 
+size_t lin_utterances_bytes(const lin_utterances *u)
+{
+    return sizeof *u + lin_search_bytes(&u->decoder.decoding->search) +
+           (size_t)u->settled.capacity * (sizeof *u->settled.phones + sizeof *u->decoder.path.phones);
+}
+
 void lin_utterances_set_sink(lin_utterances *u, const lin_utterances_sink *sink)
 {
     u->sink = sink ? *sink : (lin_utterances_sink){0};

@@ -87,6 +87,9 @@ void lin_utterances_destroy(lin_utterances *u);
 /* Room, so that nothing is allocated while at most so many rows are pushed at once and a sink takes what is settled (greedy). */
 lin_status lin_utterances_reserve(lin_utterances *u, int rows, lin_error *err);
 
+/* Memory of one, as far as it is known before there are results. */
+size_t lin_utterances_bytes(const lin_utterances *u);
+
 /* Another sink, before begin; NULL: none. */
 void lin_utterances_set_sink(lin_utterances *u, const lin_utterances_sink *sink);
 

@@ -1,6 +1,11 @@
 // The growing result of beams and words: any split of the sound, what is settled stays, endpoints end the search, guesses and
 // incomplete words, alternatives, phrases that change on the way, nothing allocated.
 #include "app/decoding_options.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "linnet/engine.h"
 #include "linnet/session.h"
 
 #include "base/hash.h"
@@ -658,6 +663,140 @@ START_TEST(phrases_that_cannot_be_read)
 }
 END_TEST
 
+/* ---- many streams ----------------------------------------------------------------------------------------------------------- */
+
+enum { STREAMS = 6, PUSHERS = 2 };
+
+static float *sound; // [SAMPLES]; stream i begins somewhere else in it
+
+static int begin_of(int i) { return i * 5000; }
+
+typedef struct pusher {
+    lin_engine *engine;
+    const lin_engine_id *ids;
+    int number;
+} pusher;
+
+// Every second stream in pieces of random length, in turn.
+static void *push_streams(void *context)
+{
+    const pusher *p = context;
+    int at[STREAMS];
+    lin_error err = {0};
+    for (int i = 0; i < STREAMS; i++) at[i] = begin_of(i);
+    for (int left = STREAMS / PUSHERS, k = 0; left > 0; k++) {
+        for (int i = p->number; i < STREAMS; i += PUSHERS) {
+            int n = (int)lin_random_below(77 + (uint64_t)i, (uint64_t)k, 3000);
+            if (at[i] == SAMPLES) continue;
+            if (n > SAMPLES - at[i]) n = SAMPLES - at[i];
+            test_require(lin_engine_push(p->engine, p->ids[i], sound + at[i], n, &err) == LIN_OK, "%s", err.message);
+            at[i] += n;
+            if (at[i] < SAMPLES) continue;
+            test_require(lin_engine_finish(p->engine, p->ids[i], &err) == LIN_OK, "%s", err.message);
+            left--;
+        }
+    }
+    return NULL;
+}
+
+static void on_view(void *context, lin_engine_id id, void *user, const lin_session_view *view)
+{
+    (void)context, (void)id;
+    hear(user, view, NULL);
+}
+
+static atomic_int n_finished, n_endpoints;
+
+static void on_events(void *context, lin_engine_id id, void *user, const lin_engine_event *events, int n)
+{
+    (void)context, (void)id, (void)user;
+    for (int i = 0; i < n; i++) {
+        test_require(events[i].kind == LIN_ENGINE_ENDPOINT || events[i].kind == LIN_ENGINE_FINISHED, "event %d", events[i].kind);
+        *(events[i].kind == LIN_ENGINE_FINISHED ? &n_finished : &n_endpoints) += 1;
+    }
+}
+
+static void run_engine(const lin_session_options *o, int chunk_frames, heard *results)
+{
+    lin_error err = {0};
+    lin_engine *engine;
+    lin_engine_id ids[STREAMS];
+    pthread_t threads[PUSHERS];
+    pusher pushers[PUSHERS];
+    lin_engine_options e = lin_engine_default(STREAMS);
+    e.threads = e.shards = 2;
+    e.chunk_frames = chunk_frames;
+    e.queue_s = 10;
+    e.endpoints = 1;
+    e.endpoint = o->rules;
+    e.reset_at_endpoint = o->resets;
+    e.decoding = o->decoding;
+    e.show = on_view;
+    e.heard = on_events;
+    n_finished = n_endpoints = 0;
+    require_ok(lin_engine_create(&recognizer, &e, &engine, &err));
+    for (int i = 0; i < STREAMS; i++) require_ok(lin_engine_open(engine, RATE, 1, &results[i], &ids[i], &err));
+    for (int i = 0; i < PUSHERS; i++) {
+        pushers[i] = (pusher){engine, ids, i};
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, push_streams, &pushers[i]), 0);
+    }
+    for (int i = 0; i < PUSHERS; i++) pthread_join(threads[i], NULL);
+    while (n_finished < STREAMS) nanosleep(&(struct timespec){0, 1000000}, NULL);
+    lin_engine_destroy(engine);
+}
+
+// Whether an utterance that ends without phones is shown depends on when views of it were made.
+static void drop_empty(heard *h)
+{
+    int n = 0;
+    for (int i = 0; i < h->ends; i++) {
+        if (h->phones_at[i] == (i ? h->phones_at[i - 1] : 0)) continue;
+        h->phones_at[n] = h->phones_at[i];
+        h->words_at[n] = h->words_at[i];
+        h->ended_at[n] = h->ended_at[i];
+        h->alternatives[n++] = h->alternatives[i];
+    }
+    h->ends = n;
+}
+
+// An engine gives what one session for each stream gives: beams, words, phrases and alternatives.
+START_TEST(many_streams_are_sessions)
+{
+    static const char *const kinds[] = {"", "--beam 8 --lm %p", "--beam 8 --lm %p --n-best 4 --context %l", WORDS " --context %l",
+                                        WORDS " --n-best 3"};
+    static heard alone[STREAMS], together[STREAMS];
+    lin_error err = {0};
+    lin_session_options o = lin_session_options_default();
+    sound = lin_alloc(SAMPLES, sizeof *sound);
+    make_sound(sound);
+    write_list("12");
+    open_search(&search, kinds[_i]);
+    o.decoding = &search.decoding;
+    o.rate_hz = RATE;
+    o.channels = 1;
+    o.resets = _i != 1;
+    for (int i = 0; i < STREAMS; i++) {
+        lin_session *session = create(&o, &alone[i]);
+        require_ok(lin_session_push(session, sound + begin_of(i), SAMPLES - begin_of(i), &err));
+        require_ok(lin_session_finish(session, &err));
+        lin_session_destroy(session);
+        ck_assert_int_ge(alone[i].ends, 2);
+    }
+    for (int chunk = 1; chunk < 9; chunk += 3) {
+        memset(together, 0, sizeof together);
+        run_engine(&o, chunk, together);
+        ck_assert_int_ge(n_endpoints, STREAMS);
+        for (int i = 0; i < STREAMS; i++) {
+            drop_empty(&alone[i]);
+            drop_empty(&together[i]);
+            same(&together[i], &alone[i]);
+        }
+    }
+    close_search(&search);
+    lin_free(sound);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("linnet/session with beams and words");
@@ -678,6 +817,7 @@ int main(void)
     tcase_add_loop_test(cases, phrases_change_on_the_way, 0, 2);
     tcase_add_test(cases, phrases_of_phones_change_on_the_way);
     tcase_add_test(cases, phrases_that_cannot_be_read);
+    tcase_add_loop_test(cases, many_streams_are_sessions, 0, 5);
     suite_add_tcase(suite, cases);
     return test_run(suite);
 }
