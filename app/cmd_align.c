@@ -1,4 +1,4 @@
-// cmd_align.c - linnet align: when each phoneme and word of a known text was said, and how well.
+// cmd_align.c - linnet align: the time and the goodness of each phoneme and word of a known text.
 
 #include <stdio.h>
 #include <string.h>
@@ -67,12 +67,12 @@ static const lin_option options[] = {
 
 enum { GUESSES_TOLD = 20 };
 
-// The threads read it; what is counted and written in it belongs to the thread that takes the results in order.
+// Read by all threads; counts and outputs in it are used only by the thread that takes the results in order.
 typedef struct align_job {
     const values *v;
     lin_recognizer recognizer;
     lin_bulk bulk;   // an aligner for each thread, an alignment in each slot
-    lin_corpus corpus; // texts of the inputs, where they lie beside them
+    lin_corpus corpus; // texts beside the inputs
     int beside;        // they do
     lin_speakers speakers;
     lin_spoken_lexicon lexicon;
@@ -82,7 +82,7 @@ typedef struct align_job {
     char *text;    // of the one file; NULL: each utterance has its own
     size_t n_text;
     lin_results_values how;
-    lin_symbols guessed; // words that were reported, of which only the first are
+    lin_symbols guessed; // words outside the lexicon; only the first of them are reported
     int n_bad;           // utterances of TextGrids that could not be aligned
     long n_marks;        // such as [laughs]
     char first_mark[LIN_QUOTE];
@@ -90,7 +90,7 @@ typedef struct align_job {
 
 // ---- an item, on any thread -----------------------------------------------------------------------------------------------------
 
-// The text of an item; own receives it where it has to be released.
+// The text of an item; own receives it if it must be released.
 static lin_status find_text(const align_job *job, int item, lin_aligner_input *in, char **own, lin_error *err)
 {
     in->kind = job->v->phones ? LIN_ALIGNER_PHONES : LIN_ALIGNER_WORDS;
@@ -150,7 +150,7 @@ static lin_status work(void *context, int item, int slot, int thread, lin_error 
 
 // ---- results, in order ----------------------------------------------------------------------------------------------------------
 
-// Each word that the lexicon lacks once, and of many only the first.
+// Reports each word outside the lexicon once, and only the first of many.
 static lin_status tell_guesses(align_job *job, const lin_buffer *guesses, lin_error *err)
 {
     lin_lines lines = {0};
@@ -169,7 +169,7 @@ static lin_status tell_guesses(align_job *job, const lin_buffer *guesses, lin_er
     return status;
 }
 
-// What a result that is there does not say by itself.
+// Reports what the result itself does not show.
 static void tell_doubts(const align_job *job, const lin_input *input, const lin_alignment *a)
 {
     const lin_align_report *r = &a->report;
@@ -300,7 +300,7 @@ static lin_status make_threads(align_job *job, lin_error *err)
 static lin_status align(align_job *job, lin_error *err)
 {
     const values *v = job->v;
-    // A matrix needs of the model only the names of its phones and the length of its steps.
+    // For a matrix only the phone names and the step length of the model are used.
     lin_status status = lin_open_recognizer(&job->recognizer, v->model.model, v->posteriors ? "cpu" : v->model.device,
                                             lin_model_precision(&v->model), err);
     if (status == LIN_OK) job->row_s = v->row_ms > 0 ? v->row_ms / 1000 : job->recognizer.row_seconds;
@@ -335,14 +335,14 @@ static void release(align_job *job)
     lin_recognizer_close(&job->recognizer);
 }
 
-// FILE TEXTFILE, as against two files with their texts beside them.
+// 1 for FILE TEXTFILE, 0 for two sounds with texts beside them.
 static int names_a_text(const lin_list *operands)
 {
     return operands->count == 2 && !lin_corpus_is_sound(operands->items[1]) && !lin_corpus_is_text(operands->items[0]) &&
            !lin_is_folder(operands->items[0]) && !lin_is_folder(operands->items[1]);
 }
 
-// What the table cannot say about how options go together. LIN_EXIT_OK if all is well.
+// Checks combinations of options that the table cannot check. LIN_EXIT_OK on success.
 static int check(const lin_parsed *parsed, align_job *job)
 {
     const values *v = job->v;
@@ -371,7 +371,7 @@ static int check(const lin_parsed *parsed, align_job *job)
     if (job->channel == LIN_CHANNEL_EACH) return lin_misuse(parsed, "a text belongs to one channel; use --channel mix or a "
                                                                     "number");
     job->how = v->results;
-    if (!job->how.format && job->how.output_dir) job->how.format = "textgrid"; // text alone would say nothing new of each file
+    if (!job->how.format && job->how.output_dir) job->how.format = "textgrid"; // plain text has no times
     const int status = lin_results_check(&job->bulk.results, parsed, &job->how);
     job->bulk.results.how.times = 1;
     job->bulk.results.speakers = 1;

@@ -1,4 +1,4 @@
-// cmd_decode.c - linnet decode: matrices of log-probabilities to phonemes and words, whatever acoustic model made them.
+// cmd_decode.c - linnet decode: matrices of log-probabilities of any acoustic model to phonemes and words.
 
 #include <stdio.h>
 
@@ -47,7 +47,7 @@ typedef struct decode_job {
     lin_bulk bulk; // a decoder for each thread, a result in each slot
 } decode_job;
 
-// ---- one matrix, on a thread of its own -----------------------------------------------------------------------------------------
+// ---- one matrix, on its own thread  -----------------------------------------------------------------------------------------
 
 static lin_status check_matrix(const decode_job *job, const float *rows, size_t T, int V, lin_error *err)
 {

@@ -1,4 +1,4 @@
-// cmd_devices.c - linnet devices: the microphones there are.
+// cmd_devices.c - linnet devices: lists the microphones.
 
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static const lin_option options[] = {
     {.type = LIN_OPTION_END},
 };
 
-// A driver's name for its device is not trusted with the terminal.
+// A device name comes from its driver: control characters must not reach the terminal.
 static void put_name(lin_buffer *out, const char *name)
 {
     for (const char *c = name; *c; c++) lin_buffer_char(out, (unsigned char)*c < 32 || *c == 127 ? '?' : *c);

@@ -12,7 +12,7 @@
 #include "linnet/file_session.h"
 #include "model/model_file.h"
 
-// The matrix under its name; after Ctrl-C the rows so far beside it. The status, or that of closing.
+// Closes the matrix under its name; after Ctrl-C the rows so far are kept beside it. Returns status, or that of closing.
 static lin_status end(lin_npy_writer *out, lin_status status, lin_error *err)
 {
     char name[4096];

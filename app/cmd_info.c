@@ -1,4 +1,4 @@
-// cmd_info.c - linnet info: what a model, a feature cache or a stream that was put away holds, or which devices there are.
+// cmd_info.c - linnet info: describes a model, a feature cache, a saved stream or an index, or lists devices.
 
 #include <stdio.h>
 #include <string.h>
@@ -57,7 +57,7 @@ static void put_text(report *r, const char *json_name, const char *text_name, co
     if (r->json) {
         lin_buffer_json(&r->out, value, strlen(value));
     } else {
-        // What a file says of itself is not trusted with the terminal.
+        // Text from a file: control characters must not reach the terminal.
         for (const char *c = value; *c; c++) lin_buffer_char(&r->out, (unsigned char)*c < 32 || *c == 127 ? '?' : *c);
         lin_buffer_char(&r->out, '\n');
     }
@@ -228,7 +228,7 @@ static lin_status report_cache(report *r, const char *path, lin_error *err)
     return status;
 }
 
-// "13.0" of 13000.
+// 13000 -> "13.0"
 static const char *cuda_version(int version, char *text, size_t capacity)
 {
     snprintf(text, capacity, "%d.%d", version / 1000, version % 1000 / 10);
@@ -355,7 +355,7 @@ static lin_status report_snapshots(report *r, const char *path, int verify, lin_
     return status;
 }
 
-// What a file is, by its first bytes; what is nothing of the others may be a model.
+// The kind of a file by its first bytes; an unknown one may be a model.
 static lin_status report_file(report *r, const char *path, int verify, lin_error *err)
 {
     char magic[8] = "";

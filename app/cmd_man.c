@@ -17,7 +17,7 @@ static const lin_option man_options[] = {
     {.type = LIN_OPTION_END},
 };
 
-// The page of one command, or, NULL, of the program.
+// The page of one command; NULL: of the program.
 static int write_page(const man_values *v, const lin_command *command, const char *docs)
 {
     char path[4096];

@@ -1,4 +1,4 @@
-// cmd_ngram.c - linnet ngram: n-gram language models from text, smaller ones, packed ones, and how well they foretell a text.
+// cmd_ngram.c - linnet ngram: n-gram language models from text, smaller ones, packed ones, and how well they predict a text.
 
 #include <stdio.h>
 #include <string.h>
@@ -82,7 +82,7 @@ static span trimmed(const char *text, size_t n)
     return (span){text, n};
 }
 
-// The line without the utterance's name; 0 where there should be one and is none.
+// Removes the utterance's name from the line; 0 if the name is missing.
 static int drop_id(span *line, int ids)
 {
     if (ids == IDS_FIRST) {
@@ -99,7 +99,7 @@ static int drop_id(span *line, int ids)
 
 typedef lin_status line_taker(void *context, const char *where, span line, lin_error *err);
 
-// Every line of a text. What is wrong with one is told, and the others are done; LIN_NO_MEMORY and the like end it.
+// Reads every line of a text. A bad line is reported and skipped; errors such as LIN_NO_MEMORY end the reading.
 static lin_status each_line(const ngram_values *v, const char *path, line_taker *take, void *context, int *failed, lin_error *err)
 {
     int from_stdin = strcmp(path, "-") == 0;
@@ -118,7 +118,7 @@ static lin_status each_line(const ngram_values *v, const char *path, line_taker 
             status = lin_fail(err, LIN_STOPPED, "interrupted; nothing was written");
             break;
         }
-        if (!line.n) continue; // an empty line is no sentence
+        if (!line.n) continue; // an empty line is not a sentence
         snprintf(where, sizeof where, "%.480s:%d", name, lines.number);
         lin_status one = drop_id(&line, v->ids) ? take(context, where, line, &inner)
                                                 : lin_fail(&inner, LIN_FORMAT, "no (name) at the end of the line");
@@ -131,7 +131,7 @@ static lin_status each_line(const ngram_values *v, const char *path, line_taker 
     return status;
 }
 
-// Every text, or standard input. A file that cannot be read is told, and the others are done.
+// Reads every text, or standard input. A file that cannot be read is reported, and the others are read.
 static lin_status each_text(const ngram_values *v, const char *const *paths, int n, line_taker *take, void *context, int *failed,
                             lin_error *err)
 {
@@ -257,7 +257,7 @@ static int run_count(const lin_parsed *parsed, const char *const *paths, int n)
     return status != LIN_OK ? lin_give_up(&err) : failed ? LIN_EXIT_FAILED : LIN_EXIT_OK;
 }
 
-// ---- prune, pack, arpa: verbs of a model that is open ---------------------------------------------------------------------------
+// ---- prune, pack, arpa: verbs that open a model ---------------------------------------------------------------------------
 
 static lin_status prune(const ngram_values *v, const char *path, lin_ngram **lm, lin_error *err)
 {
@@ -396,7 +396,7 @@ static double draw(void *context)
 // Lines of one sentence each; those without a word are not written.
 static lin_status write_sentences(const ngram_values *v, const lin_ngram_sampler *sampler, const lin_output *out, lin_error *err)
 {
-    enum { LONGEST = 1000 }; // words: a model in which no sentence ends is no reason to run for ever
+    enum { LONGEST = 1000 }; // words: a model may have no end of a sentence
     draws d = {.key = (uint64_t)v->seed};
     lin_buffer text = {0};
     lin_status status = LIN_OK;
@@ -426,7 +426,7 @@ static lin_status generate(const ngram_values *v, const char *path, lin_ngram **
 
 // ---- what to do -----------------------------------------------------------------------------------------------------------------
 
-// options: those that mean something to it beside --quiet, each with a blank behind.
+// options: those that apply besides --quiet, each followed by a blank.
 static const struct verb {
     const char *name, *options;
     int min_operands, max_operands; // -1: any number
@@ -451,7 +451,7 @@ static int lists(const char *list, const char *name)
     return 0;
 }
 
-// An option that this verb would ignore is a mistake.
+// An option that does not apply to this verb is an error.
 static int check_verb(const lin_parsed *parsed, const struct verb *verb)
 {
     const ngram_values *v = parsed->values;

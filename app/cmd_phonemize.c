@@ -1,4 +1,4 @@
-// cmd_phonemize.c - linnet phonemize: words to phones, as references for scoring and as a look at what training will see.
+// cmd_phonemize.c - linnet phonemize: words to phones: references for scoring, labels for training.
 
 #include <errno.h>
 #include <limits.h>
@@ -65,7 +65,7 @@ static int ends_with_id(span line)
     return 0;
 }
 
-// Takes the utterance's name off the line; an empty one where there is none.
+// Removes the utterance's name from the line; empty if there is none.
 static span take_id(span *line, int ids)
 {
     span id = {line->text, 0};
@@ -119,7 +119,7 @@ static lin_status one_line(const phonemize_values *v, lin_wording *w, span line,
     return LIN_OK;
 }
 
-// A bad line is told and left out, the others are done.
+// A bad line is reported and left out, the others are done.
 static int all_lines(const phonemize_values *v, lin_wording *w, FILE *in, const char *name, FILE *out, long *done)
 {
     lin_line_reader r = {.file = in, .name = name};
@@ -143,7 +143,7 @@ static int all_lines(const phonemize_values *v, lin_wording *w, FILE *in, const 
     return failed;
 }
 
-// All words that the dictionary lacks into a file, or the first of them to standard error.
+// Writes all words outside the dictionary to a file, or the first of them to standard error.
 static lin_status report_unknown(const lin_wording *w, const char *path, lin_error *err)
 {
     enum { MOST = 20 };

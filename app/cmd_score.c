@@ -74,7 +74,7 @@ static lin_status write_reports(const score_values *v, const lin_score_report *r
     return status;
 }
 
-// Intervals, the comparison with another system, and what is written of all of it.
+// Computes intervals and the comparison with another system, and writes the report.
 static lin_status report_on(const score_values *v, const lin_list *files, const char *measure, const lin_score *score,
                             const lin_score *other, lin_error *err)
 {

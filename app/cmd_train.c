@@ -189,7 +189,7 @@ typedef struct watcher {
     const train_values *v;
     lin_augment_options augment;
     lin_progress progress;
-    double printed; // seconds of the run at the last line, where standard error is no terminal
+    double printed; // seconds of the run at the last line, if standard error is not a terminal
 } watcher;
 
 enum { LINE_EVERY_S = 60 };
@@ -280,7 +280,7 @@ static void close_sets(sets *s)
     lin_free(s->items);
 }
 
-// How the model came to be, as JSON for its file: the caches and every option that is not its default.
+// The provenance of the model as JSON for its file: the caches and every option that differs from its default.
 static lin_status label(lin_model *model, const lin_parsed *parsed, const sets *train, lin_error *err)
 {
     const train_values *v = parsed->values;
@@ -332,7 +332,7 @@ static lin_status make_model(const lin_parsed *parsed, const sets *train, lin_mo
     return status;
 }
 
-// A run is not begun on top of another one: its checkpoint may be days of work.
+// Refuses a folder that already contains a run: its checkpoint may be days of work.
 static lin_status check_folder(const train_values *v, lin_error *err)
 {
     char path[4096];
@@ -350,7 +350,7 @@ static lin_status check_folder(const train_values *v, lin_error *err)
     return status;
 }
 
-// Keeps the options in the folder, readable by `linnet train`.
+// Writes the options to the folder, in the form that `linnet train` reads.
 static lin_status keep_options(const lin_parsed *parsed, lin_error *err)
 {
     const train_values *v = parsed->values;
@@ -387,7 +387,7 @@ static int run(lin_parsed *parsed)
     if (status == LIN_OK) status = label(model, parsed, &train, &err);
     if (status == LIN_OK) status = lin_make_folders(v->folder, strlen(v->folder), &err);
     if (status == LIN_OK) status = lin_train_lock(v->folder, &lock, &err);
-    if (status == LIN_OK) status = check_folder(v, &err); // again, now that nobody else writes there
+    if (status == LIN_OK) status = check_folder(v, &err); // again, now that the lock is held
     if (status == LIN_OK) status = keep_options(parsed, &err);
     if (status == LIN_OK) {
         const lin_train_hooks hooks = {.context = &w,

@@ -19,10 +19,9 @@
 volatile sig_atomic_t lin_interrupted;
 
 static pthread_mutex_t terminal = PTHREAD_MUTEX_INITIALIZER;
-static int line_is_dirty; // a progress line stands on the terminal
+static int line_is_dirty; // the terminal shows a progress line
 
-// The cursor stands at the line's first character: a terminal that has been made narrower since, and has folded the line, has taken
-// the cursor along.
+// The cursor is at the line's first character: if the terminal was made narrower and folded the line, the cursor moved with it.
 static void clear_line(void)
 {
     if (line_is_dirty) fputs("\r\033[J", stderr);
@@ -90,7 +89,7 @@ lin_status lin_make_folders(const char *path, size_t n, lin_error *err)
     for (char *slash = strchr(part + (n > 0), '/');; slash = strchr(slash + 1, '/')) {
         if (slash) *slash = 0;
         struct stat st;
-        // what is there may be in a folder that may not be written: look first
+        // an existing folder may be in one that is not writable: check first
         if (*part && stat(part, &st) != 0 && mkdir(part, 0777) != 0 && errno != EEXIST)
             return lin_fail(err, LIN_IO, "cannot create the folder %.*s: %s", (int)n, path, strerror(errno));
         if (!slash) break;
@@ -117,7 +116,7 @@ lin_status lin_output_open(const char *path, int flags, lin_output *output, lin_
     return status;
 }
 
-// All bytes are with the system; LIN_IO with the reason if they are not. The stream is closed, unless it is standard output.
+// Flushes all bytes; LIN_IO with the reason on failure. Closes the stream unless it is standard output.
 static lin_status close_stream(lin_output *output, lin_error *err)
 {
     if (!output->file) return LIN_OK;
@@ -197,7 +196,7 @@ void lin_progress_begin(lin_progress *progress, int quiet)
     progress->begun = progress->last = lin_now();
 }
 
-// At most so many columns of a UTF-8 text.
+// The bytes of at most `columns` columns of a UTF-8 text.
 static size_t cut(const char *text, int columns)
 {
     size_t n = 0;
@@ -219,7 +218,7 @@ static void draw(lin_progress *progress, double fraction, const char *fmt, va_li
     if (now - progress->last < 0.1) return;
     progress->last = now;
     if (fraction >= 0) snprintf(text, sizeof text, "%.0f %%, ", 100 * (fraction < 1 ? fraction : 1));
-    // What is left can be told when something has been done.
+    // The time left is known once something has been done.
     if (fraction > 0 && fraction <= 1 && spent > 0.5) {
         const long long left = (long long)(spent * (1 - fraction) / fraction + 0.5);
         char *end = text + strlen(text);

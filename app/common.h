@@ -23,28 +23,28 @@ enum { LIN_EXIT_OK = 0, LIN_EXIT_FAILED = 1, LIN_EXIT_USAGE = 2, LIN_EXIT_INTERR
 
 /* The commands, ended by NULL; in the order of --help. */
 extern const lin_command *const lin_commands[];
-/* Before any command runs: what they share is set up. */
+/* Called before any command runs. */
 void lin_commands_begin(void);
 
-/* Set to the signal's number by the first SIGINT or SIGTERM; the second kills. Long loops look at it. */
+/* Set to the signal's number by the first SIGINT or SIGTERM; the second kills. Long loops check it. */
 extern volatile sig_atomic_t lin_interrupted;
 
-/* "linnet: <message>\n" on standard error, clear of the progress line. Thread-safe. */
+/* "linnet: <message>\n" on standard error, after erasing the progress line. Thread-safe. */
 void lin_complain(const char *fmt, ...) LIN_PRINTF(1, 2);
 
 /* Warnings of the library by lin_complain; quiet: no advice. */
 lin_warnings lin_complaints(int quiet);
 
-/* The same of a file, which is named where the message does not do it. */
+/* The same with the name of the file, unless the message begins with it. */
 void lin_complain_of(const char *path, const char *message);
 
-/* "3 marks such as [laughs] are no words and were skipped", where there are any. */
+/* "3 marks such as [laughs] are not words and were skipped", if there are any. */
 void lin_complain_of_marks(long n, const char *first);
 
 /* Complains and returns LIN_EXIT_FAILED, LIN_EXIT_INTERRUPTED for LIN_STOPPED: `return lin_give_up(&err);` */
 int lin_give_up(const lin_error *err);
 
-/* Complains, points at --help, and returns LIN_EXIT_USAGE: for what only the command itself can find wrong with its options. */
+/* Complains, points at --help, and returns LIN_EXIT_USAGE: for errors that only the command itself can find in its options. */
 int lin_misuse(const lin_parsed *parsed, const char *fmt, ...) LIN_PRINTF(2, 3);
 
 /* Makes the folder that the first n bytes of path name, and those above it that are missing. LIN_IO; LIN_INVALID where it is too
@@ -53,7 +53,7 @@ lin_status lin_make_folders(const char *path, size_t n, lin_error *err);
 
 /* ---- output ----------------------------------------------------------------------------------------------------------------- */
 
-/* A file that appears when it is whole (base/file.h), or standard output. */
+/* A file that appears when it is complete (base/file.h), or standard output. */
 typedef struct lin_output {
     FILE *file;
     const char *path; /* NULL: standard output */
@@ -62,13 +62,13 @@ typedef struct lin_output {
 
 /* path NULL or "-": standard output. flags: of lin_file_open, besides LIN_FILE_STREAM. */
 lin_status lin_output_open(const char *path, int flags, lin_output *output, lin_error *err);
-/* Flushes, and reports what any earlier write met: a full disk is an error here, and the old file stays. */
+/* Flushes, and reports errors of earlier writes: a full disk is an error here, and the old file stays. */
 lin_status lin_output_close(lin_output *output, lin_error *err);
-/* Where something failed: the old file stays, nothing is left beside it. */
+/* After a failure: the old file stays, nothing is left beside it. */
 void lin_output_abort(lin_output *output);
-/* Where the user ended it: the old file stays, and what was written so far is kept beside it under a name that is told. */
+/* After an interrupt: the old file stays, and the output so far is kept beside it under a name that is reported. */
 void lin_output_keep(lin_output *output);
-/* The first two by how it went: close for LIN_OK, else abort, for LIN_STOPPED keep. The status, or that of closing. */
+/* By status: closes for LIN_OK, keeps for LIN_STOPPED, else aborts. Returns status, or that of closing. */
 lin_status lin_output_end(lin_output *output, lin_status status, lin_error *err);
 /* All of a buffer, opened and closed. */
 lin_status lin_output_write(const char *path, int flags, const lin_buffer *buffer, lin_error *err);
@@ -77,14 +77,14 @@ lin_status lin_output_write(const char *path, int flags, const lin_buffer *buffe
  * which is asked for each time, so that it never folds ---- */
 
 typedef struct lin_progress {
-    int shown;         /* standard error is a terminal and nobody said --quiet */
+    int shown;         /* standard error is a terminal, and --quiet was not given */
     double last, begun;
 } lin_progress;
 
 void lin_progress_begin(lin_progress *progress, int quiet);
 /* Redraws if it is time. Thread-safe. */
 void lin_progress_show(lin_progress *progress, const char *fmt, ...) LIN_PRINTF(2, 3);
-/* The same behind "42 %, 1:23 left, ": fraction of the work is done, 0..1, since lin_progress_begin. */
+/* The same after "42 %, 1:23 left, ": fraction of the work is done, 0..1, since lin_progress_begin. */
 void lin_progress_of(lin_progress *progress, double fraction, const char *fmt, ...) LIN_PRINTF(3, 4);
 /* Removes the line. */
 void lin_progress_end(lin_progress *progress);

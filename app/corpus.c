@@ -1,4 +1,4 @@
-// corpus.c - sounds whose texts lie beside them; see corpus.h.
+// corpus.c - sounds with texts beside them; see corpus.h.
 
 #include "app/corpus.h"
 
@@ -20,7 +20,7 @@ enum { LONGEST_PATH = 4096, MOST_LEVELS = 64, NAMED = 20 };
 static const char *const sound_ends[] = {"wav",  "flac", "mp3", "ogg", "oga",  "opus", "wave", "aiff", "aif",  "aifc", "au",
                                          "snd",  "caf",  "w64", "rf64", "sph", "nist", "m4a",  "mp4",  "webm", "mkv",  "mka",
                                          "aac",  "wma",  "mov", "m4b", "amr",  "3gp",  "ac3",  "avi",  "mpg",  "ts",   NULL};
-static const char *const text_ends[] = {"lab", "txt", "TextGrid", NULL}; // the first that is there counts
+static const char *const text_ends[] = {"lab", "txt", "TextGrid", NULL}; // the first that exists counts
 
 static int lies_in(const char *const *ends, const char *path)
 {
@@ -88,7 +88,7 @@ static lin_status add(lin_corpus *c, lin_inputs *inputs, const char *sound, cons
         if (status == LIN_OK) inputs->items[inputs->n - 1].speaker = who;
         return status;
     }
-    // Results lie in the same folders; so does the id, that names are told apart in one stream of all.
+    // Results go to the same folders; the id contains them too, so that names differ in one stream of all.
     char *name = lin_inputs_own(inputs, lin_text_copy(place, place_stem(place)));
     char *id = name ? lin_inputs_own(inputs, lin_strdup(name)) : NULL;
     if (!id) return lin_no_memory(err, "the list of files", strlen(place));
@@ -115,7 +115,7 @@ typedef struct walk {
     lin_corpus *corpus;
     lin_inputs *inputs;
     const char *leave_out;
-    size_t n_root; // bytes of the operand, which the names of its utterances do not have
+    size_t n_root; // bytes of the operand, which are not part of the utterances' names
 } walk;
 
 typedef struct names {
@@ -155,8 +155,8 @@ static lin_status read_names(const char *folder, names *list, lin_error *err)
     return status;
 }
 
-// The name with this stem and the most wanted of these endings, or NULL. Names are sorted, so those with one stem and a dot behind
-// it stand together.
+// The name with this stem and the first possible of these endings, or NULL. Names are sorted, so those with the same stem are
+// adjacent.
 static const char *beside(const names *list, const char *name, const char *const *ends)
 {
     const size_t n = stem(name);
@@ -223,7 +223,8 @@ static lin_status walk_folder(const walk *w, const char *folder, const level *ab
     for (const level *l = above; l; l = l->above) {
         if (l->device == s.st_dev && l->inode == s.st_ino) return LIN_OK; // a link to a folder above
     }
-    if (here.depth == MOST_LEVELS) return lin_fail(err, LIN_INVALID, "%s: more than %d folders within each other", folder, MOST_LEVELS);
+    if (here.depth == MOST_LEVELS)
+        return lin_fail(err, LIN_INVALID, "%s: more than %d folders within each other", folder, MOST_LEVELS);
     names list = {0};
     lin_status status = read_names(folder, &list, err);
     for (int i = 0; i < list.n && status == LIN_OK; i++) status = take_entry(w, folder, &list, list.items[i], &here, err);
@@ -233,7 +234,7 @@ static lin_status walk_folder(const walk *w, const char *folder, const level *ab
 
 // ---- files ----------------------------------------------------------------------------------------------------------------------
 
-// A file beside this one with another ending, as usually written, in small letters or in capitals: its path in `found`.
+// A file beside this one with another ending (as usually written, in lower or upper case): its path in `found`.
 static int look_beside(const char *path, const char *const *ends, char found[LONGEST_PATH])
 {
     const size_t n = place_stem(path);

@@ -1,14 +1,14 @@
 /*
- * corpus.h - sounds whose texts lie beside them: folders as the Montreal Forced Aligner takes them, and single files.
+ * corpus.h - sounds with texts beside them: folders in the layout of the Montreal Forced Aligner, and single files.
  *
  * Pipeline: operands of linnet align -> [this] -> app/inputs (the sounds) and a text file for each of them.
  *
  *   corpus/anna/one.wav   corpus/anna/one.lab         a sound and what is said in it: the same name with .lab, .txt or .TextGrid,
- *   corpus/ben/two.flac   corpus/ben/two.TextGrid     sought in this order, in the same folder
+ *   corpus/ben/two.flac   corpus/ben/two.TextGrid     the first of these in the same folder
  *
  *   lin_corpus corpus = {0};
  *   lin_corpus_gather(&corpus, &inputs, &parsed->operands, "aligned", &err);
- *   ... corpus.texts[i] belongs to inputs.items[i]; lin_corpus_report(&corpus) ...
+ *   ... corpus.texts[i] is the text of inputs.items[i]; lin_corpus_report(&corpus) ...
  *   lin_corpus_free(&corpus);
  *
  * One thread makes it; then it is constant.
@@ -28,14 +28,14 @@ typedef struct lin_corpus {
 
 /*
  * Adds to `inputs` all sounds that have a text. A folder is read with all folders below it, in the order of names; names that begin
- * with a dot are skipped, and so is `leave_out` (NULL: nothing), where results go. An utterance of a folder is named after its path
- * below that folder; its speaker is the folder it lies in, unknown directly in the operand. A text that is an operand needs no
- * mention of its own beside its sound. LIN_IO for a folder that cannot be read, LIN_INVALID where folders are nested too deeply.
+ * with a dot are skipped, and so is `leave_out` (NULL: nothing), the folder of the results. An utterance of a folder is named after
+ * its path below that folder; its speaker is its folder, unknown directly in the operand. A text that is an operand and is beside
+ * its sound is not an input of its own. LIN_IO for a folder that cannot be read, LIN_INVALID where folders are nested too deeply.
  */
 lin_status lin_corpus_gather(lin_corpus *corpus, lin_inputs *inputs, const lin_list *operands, const char *leave_out,
                              lin_error *err);
 
-/* Says which sounds have no text, and how many texts no sound. */
+/* Reports which sounds have no text, and how many texts have no sound. */
 void lin_corpus_report(const lin_corpus *corpus);
 
 void lin_corpus_free(lin_corpus *corpus);

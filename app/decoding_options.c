@@ -1,4 +1,4 @@
-// decoding_options.c - what the options of decoding must have in common; see decoding_options.h.
+// decoding_options.c - checks combinations of the decoding options; see decoding_options.h.
 
 #include "app/decoding_options.h"
 
@@ -24,7 +24,7 @@ static const char *const given_names[] = {
 
 static int given(const lin_decoding_values *v, lin_given which) { return (v->given >> which) & 1; }
 
-// A beam is meant where something is asked for that only a beam can do.
+// 1 if an option needs a beam.
 static int wants_beam(const lin_decoding_values *v)
 {
     lin_decoding_values asked = *v;

@@ -1,5 +1,5 @@
 /*
- * decoding_options.h - the option rows of commands that decode, and what about them a table cannot check.
+ * decoding_options.h - the option rows of commands that decode, and the checks that a table cannot make.
  *
  *   typedef struct values { lin_decoding_values decoding; ... } values;
  *   static const lin_option options[] = {LIN_DECODING_ROWS(values, decoding), ...};
@@ -56,7 +56,7 @@
     {.name = "context-bonus", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.context_bonus), .text = "4", .min = -1000,   \
      .max = 1000, .value = "X", .help = "Bonus of a phrase without its own, natural logarithm; below 0: unlikely"}
 
-/* What the table cannot say about how they go together: an exit status, LIN_EXIT_OK if all is well. */
+/* Checks combinations that the table cannot check: an exit status, LIN_EXIT_OK on success. */
 int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *values);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * front.h - the options of the front end that several commands share, and the bridge between frontend/ and model/, which do not
- * know each other: both describe the same filterbank.
+ * include each other: both describe the same filterbank.
  *
  *   typedef struct values { lin_input_values input; lin_fbank_values fbank; ... } values;
  *   static const lin_option options[] = {LIN_INPUT_ROWS(values, input), LIN_FBANK_ROWS(values, fbank), ...};
@@ -41,7 +41,7 @@ lin_status lin_input_channel(const lin_input_values *values, int *channel, lin_e
 
 lin_status lin_input_part(const lin_input_values *values, lin_part *part, lin_error *err);
 
-/* How lin_audio_open is to take headerless samples; storage holds it. */
+/* The description of headerless samples for lin_audio_open, stored in `storage`. */
 const lin_pcm_format *lin_input_format(const lin_input_values *values, lin_pcm_format *storage);
 
 /* ---- the filterbank --------------------------------------------------------------------------------------------------------- */

@@ -97,7 +97,7 @@ static const char *named(const lin_parsed *parsed, const char *name)
     return o && (o->type == LIN_OPTION_FILE || o->type == LIN_OPTION_STRING) ? text_of(parsed, o) : NULL;
 }
 
-// What is read although nobody has named it.
+// Inputs that are read by default.
 static lin_status add_defaults(const lin_parsed *parsed, lin_error *err)
 {
     static const char *const models[2][2] = {{"phones.lm", NULL}, {"english.lm", NULL}};
@@ -134,7 +134,7 @@ static lin_status add_inputs(const lin_parsed *parsed, lin_error *err)
     return status;
 }
 
-// One file, there or not: the same inode, or the same name in the same folder.
+// 1 for the same file, existing or not: the same inode, or the same name in the same folder.
 static int is_same(const char *a, const char *b)
 {
     struct stat x, y;

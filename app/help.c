@@ -70,7 +70,7 @@ char *lin_help_with_docs(const char *text, const char *folder)
 
 // ---- help -----------------------------------------------------------------------------------------------------------------------
 
-// Words of text, wrapped, each line but the first indented; column: where the cursor stands.
+// Words of text, wrapped, each line but the first indented; column: the position of the cursor.
 static void wrap_words(FILE *out, const char *text, int indent, int column)
 {
     while (*text) {
@@ -169,5 +169,6 @@ void lin_help_program(FILE *out, const lin_command *const *commands)
                  "Manual pages: man linnet, man linnet-COMMAND. More documentation: %s.\n"
                  "The model is that of --model, else of the environment variable LINNET_MODEL, else the one installed with the "
                  "program.\n"
-                 "Exit status: 0 success, 1 something failed (the rest was done), 2 wrong command line, 130 interrupted.\n", lin_doc_folder());
+                 "Exit status: 0 success, 1 something failed (the rest was done), 2 wrong command line, 130 interrupted.\n",
+            lin_doc_folder());
 }

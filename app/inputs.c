@@ -1,4 +1,4 @@
-// inputs.c - the list of sound files a command was given; see inputs.h.
+// inputs.c - the list of a command's input files; see inputs.h.
 
 #include "app/inputs.h"
 

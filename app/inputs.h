@@ -1,5 +1,5 @@
 /*
- * inputs.h - the list of sound files a command was given: operands, a list file, or a data directory.
+ * inputs.h - the list of a command's input files: operands, a list file, or a data directory.
  *
  * One thread makes it; then it is constant.
  */
@@ -15,8 +15,8 @@ typedef struct lin_input {
     const char *id;      /* of the utterance: from the data directory, else the file's name without folder and extension */
     const char *speaker; /* "" if unknown */
     const char *name;    /* of its results below --output-dir, without extension: "x/my talk"; NULL until lin_mirror_names */
-    const char *text;    /* the file that says what was said, where --skip-done is to look at it too; or NULL */
-    int done;            /* its results are there, and --skip-done leaves them: nothing is to be done (lin_results_fit) */
+    const char *text;    /* the file with its text, which --skip-done checks too; or NULL */
+    int done;            /* its results exist, and --skip-done skips it (lin_results_fit) */
 } lin_input;
 
 typedef struct lin_inputs {
@@ -33,7 +33,7 @@ typedef struct lin_inputs {
 lin_status lin_inputs_add_paths(lin_inputs *inputs, const lin_list *paths, lin_error *err);
 /* One file whose results have a name that is given: "speaker/talk", relative and without "..". Strings are copied. */
 lin_status lin_inputs_add_named(lin_inputs *inputs, const char *path, const char *name, lin_error *err);
-/* One path a line; empty lines and lines that begin with '#' are skipped. "-": standard input. */
+/* One path per line; empty lines and lines that begin with '#' are skipped. "-": standard input. */
 lin_status lin_inputs_add_list(lin_inputs *inputs, const char *list_path, lin_error *err);
 lin_status lin_inputs_add_data(lin_inputs *inputs, const char *folder, const char *audio_root, lin_error *err);
 /* Takes over a string of lin_alloc, which lives as long as the list. NULL: text was NULL, or memory is short. */

@@ -21,7 +21,7 @@ double lin_latency_quantile(const lin_latency *l, double q)
     double seen = 0;
     for (int i = 0; i < LIN_LATENCY_BINS; i++) {
         seen += l->bins[i];
-        // The upper edge of the bin, which no delay in it exceeds; the largest is known exactly.
+        // The upper edge of the bin, which no delay in it exceeds; the largest delay is exact.
         if (seen >= want && seen > 0) return (i + 1) * 1e-3 < l->largest_s ? (i + 1) * 1e-3 : l->largest_s;
     }
     return l->largest_s;

@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-enum { LIN_LATENCY_BINS = 20000 }; /* 20 s; what is longer counts as that */
+enum { LIN_LATENCY_BINS = 20000 }; /* 20 s; longer delays count as 20 s */
 
 typedef struct lin_latency {
     int64_t n;
@@ -22,7 +22,7 @@ typedef struct lin_latency {
 /* Negative ones count as 0. */
 void lin_latency_add(lin_latency *latency, double seconds);
 
-/* The smallest delay that a part q of all do not exceed, to a millisecond; 0 where there is none. */
+/* The smallest delay that a part q of all do not exceed, to a millisecond; 0 if there is none. */
 double lin_latency_quantile(const lin_latency *latency, double q);
 
 #endif

@@ -1,4 +1,4 @@
-// line_reader.c - lines of a file, with every failure told; see line_reader.h.
+// line_reader.c - lines of a file, with every failure reported; see line_reader.h.
 
 #include "app/line_reader.h"
 
@@ -24,7 +24,7 @@ lin_status lin_line_next(lin_line_reader *r, lin_error *err)
         if (c == EOF && ferror(r->file)) {
             const int reason = errno;
             clearerr(r->file);
-            if (reason == EINTR) continue; // of another signal: the line goes on
+            if (reason == EINTR) continue; // of another signal: continue the line
             return lin_fail(err, LIN_IO, "cannot read %s: %s", r->name, strerror(reason));
         }
         if (c == EOF && r->n == 0) return LIN_OK;

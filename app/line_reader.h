@@ -1,11 +1,11 @@
 /*
- * line_reader.h - the lines of a file or pipe, one after the other, however long the whole is.
+ * line_reader.h - the lines of a file or pipe of any length, one after the other.
  *
  *   lin_line_reader r = {.file = stdin, .name = "standard input"};
  *   while ((status = lin_line_next(&r, &err)) == LIN_OK && r.text) use(r.text, r.n, r.number);
  *   lin_line_free(&r);
  *
- * Unlike getline, it tells the end from an error and from an allocation that failed. One thread.
+ * Unlike getline, it distinguishes the end from an error and from a failed allocation. One thread.
  */
 #ifndef LIN_APP_LINE_READER_H
 #define LIN_APP_LINE_READER_H
@@ -18,16 +18,16 @@
 enum { LIN_LINE_MOST = 64 << 20 }; /* bytes */
 
 typedef struct lin_line_reader {
-    FILE *file;       /* stays the caller's */
+    FILE *file;       /* owned by the caller */
     const char *name; /* for messages */
-    const char *text; /* the line without its LF or CR LF, and a NUL behind it; may hold others; NULL at the end */
+    const char *text; /* the line without its LF or CR LF, followed by a NUL; may contain others; NULL at the end */
     size_t n;
     int number; /* from 1 */
     char *room;
     size_t capacity;
 } lin_line_reader;
 
-/* LIN_IO: reading failed; LIN_NO_MEMORY; LIN_FORMAT: over LIN_LINE_MOST bytes; LIN_STOPPED: a signal asked for the end. With any of
+/* LIN_IO: reading failed; LIN_NO_MEMORY; LIN_FORMAT: over LIN_LINE_MOST bytes; LIN_STOPPED: a signal requested the end. With any of
  * them text is NULL, and the message names the line. */
 lin_status lin_line_next(lin_line_reader *reader, lin_error *err);
 

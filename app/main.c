@@ -23,12 +23,12 @@ static void tell(const char *text)
     if (write(STDERR_FILENO, text, strlen(text)) < 0) _exit(LIN_EXIT_FAILED);
 }
 
-// A mapped file that was cut short, or cannot be read. Only what is safe in a handler.
+// A mapped file that was truncated, or cannot be read. Only calls that are safe in a handler.
 static void on_fault(int number, siginfo_t *info, void *context)
 {
     (void)context;
     const char *path = lin_file_map_find(info->si_addr);
-    if (!path) { // not a file's: the fault comes again, and ends the program as ever
+    if (!path) { // not of a mapped file: the fault is raised again and ends the program as usual
         signal(number, SIG_DFL);
         return;
     }
@@ -38,7 +38,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
     _exit(LIN_EXIT_FAILED);
 }
 
-// One signal asks for a tidy end; the handler is gone after it, so the next one kills. No SA_RESTART: waiting for a pipe ends.
+// The first signal requests an orderly end; its handler is removed, so the next one kills. No SA_RESTART: reads from pipes return.
 static void watch_signals(void)
 {
     struct sigaction action;
@@ -50,7 +50,7 @@ static void watch_signals(void)
     // a terminal that is closed, unless the program was started with nohup
     struct sigaction before;
     if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, NULL);
-    signal(SIGXFSZ, SIG_IGN); // the write that passes a limit of file sizes fails, and is told
+    signal(SIGXFSZ, SIG_IGN); // a write beyond the limit of file sizes fails and is reported
     memset(&action, 0, sizeof action);
     action.sa_sigaction = on_fault;
     action.sa_flags = SA_SIGINFO;
@@ -89,13 +89,13 @@ static int finish_output(int status)
 {
     lin_output out = {.file = stdout};
     lin_error err = {0};
-    if (status != LIN_EXIT_OK && ferror(stdout)) return status; // the command has told it
+    if (status != LIN_EXIT_OK && ferror(stdout)) return status; // the command has reported it
     if (lin_output_close(&out, &err) == LIN_OK) return status;
     lin_complain("%s", err.message);
     return status == LIN_EXIT_OK ? LIN_EXIT_FAILED : status;
 }
 
-// Defaults, command line, configuration file, in the order of their strength.
+// Defaults, command line, configuration file.
 static lin_status read_options(const lin_command *command, void *values, lin_parsed *parsed, int argc, char **argv, lin_error *err)
 {
     lin_status status = lin_options_begin(command, values, parsed, err);

@@ -11,7 +11,7 @@
 
 static const char *doc_folder; // of the page that is being written, by one thread
 
-// Text with roff's special characters made harmless: backslash, dash (else a hyphen), and . or ' at the start of a line; characters
+// Text with roff's special characters escaped: backslash, dash (else a hyphen), and . or ' at the start of a line; characters
 // beyond ASCII by their number.
 static void put_plain(FILE *out, const char *text, int at_start)
 {

@@ -1,4 +1,4 @@
-// mirror.c - what the results of inputs are called below --output-dir; see mirror.h.
+// mirror.c - names of the results below --output-dir; see mirror.h.
 
 #include "app/mirror.h"
 
@@ -53,7 +53,7 @@ static int leaves(const char *id)
     return 0;
 }
 
-// How much of a path is the deepest folder that all of them share, its '/' included.
+// The length of the deepest folder that all paths share, including its '/'.
 static size_t common_folder(char *const *paths, int n)
 {
     const char *first = NULL;
@@ -141,7 +141,7 @@ static lin_status name_all(lin_inputs *in, const char *here, char **full, lin_er
 lin_status lin_mirror_names(lin_inputs *in, lin_error *err)
 {
     char here[PATH_MAX];
-    if (!getcwd(here, sizeof here)) here[0] = 0; // relative paths are still told apart
+    if (!getcwd(here, sizeof here)) here[0] = 0; // relative paths still differ
     char **full = lin_calloc((size_t)in->n, sizeof *full);
     if (!full) return lin_no_memory(err, "the names of results", (size_t)in->n * sizeof *full);
     lin_status status = name_all(in, here, full, err);

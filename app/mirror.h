@@ -1,14 +1,15 @@
 /*
- * mirror.h - what the results of inputs are called below --output-dir: the folders of the inputs are kept.
+ * mirror.h - names of the results below --output-dir: the folders of the inputs are kept.
  *
  *   lin_mirror_names(&inputs, &err);        // fills lin_input.name, e.g. "x/my talk"
- *   lin_mirror_check(&inputs, &err);        // refuses two results of one name
+ *   lin_mirror_check(&inputs, &err);        // refuses two results with one name
  *   lin_mirror_folder("out/x/my talk.srt", &err);
  *
- * Paths are taken relative to the deepest folder that holds all of them, so x/a.wav and y/a.wav give "x/a" and "y/a", and x/a.wav
- * and x/b.wav give "a" and "b". Symlinks are not resolved and ".." is removed by its text, so a name never leaves the output folder.
- * Utterances of a data directory are called by their ids, which may hold folders; ids that are absolute paths or hold ".." are
- * treated as paths are. Standard input is "stdin".
+ * Paths are relative to the deepest folder that contains all of them, so x/a.wav and y/a.wav give "x/a" and "y/a", and x/a.wav
+ * and x/b.wav give "a" and "b". Symlinks are not resolved and ".." is removed by its text: a name never leaves the output
+ * folder.
+ * Utterances of a data directory are named by their ids, which may contain folders; ids that are absolute paths or contain ".." are
+ * treated like paths. Standard input is "stdin".
  *
  * Threads: no shared state.
  */
@@ -20,7 +21,7 @@
 /* Names every input that has no name yet. LIN_NO_MEMORY. */
 lin_status lin_mirror_names(lin_inputs *inputs, lin_error *err);
 
-/* LIN_INVALID where two inputs have the same name: the message names both and says what to do. LIN_NO_MEMORY. */
+/* LIN_INVALID if two inputs have the same name: the message names both and says what to do. LIN_NO_MEMORY. */
 lin_status lin_mirror_check(const lin_inputs *inputs, lin_error *err);
 
 /* Makes the folders that lead to a file, as mkdir -p does. LIN_IO: the message names the folder. */

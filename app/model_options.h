@@ -8,7 +8,7 @@
 
 typedef struct lin_model_values {
     const char *model, *device;
-    int precision; /* of --precision's choices; lin_model_precision says which it is */
+    int precision; /* index of --precision's choices; see lin_model_precision */
 } lin_model_values;
 
 static inline lin_precision lin_model_precision(const lin_model_values *values)

@@ -58,7 +58,7 @@ const char *lin_nearest_option(const lin_command *command, const char *name)
     for (const lin_option *o = command->options; o->type != LIN_OPTION_END; o++) {
         if (!is_option(o)) continue;
         int cost = lin_edit_cost(name, o->name);
-        // A beginning of a name counts as one mistake: --out for --output.
+        // A prefix of a name counts as one mistake: --out for --output.
         if (length >= 2 && strncmp(name, o->name, (size_t)length) == 0) cost = 1;
         if (cost < best_cost) {
             best_cost = cost;
@@ -68,7 +68,7 @@ const char *lin_nearest_option(const lin_command *command, const char *name)
     return best_cost <= (length + 2) / 3 ? best : NULL;
 }
 
-// Keeps a block until lin_options_free. Takes it over even when it fails.
+// Owns a block until lin_options_free, also on failure.
 static lin_status own(lin_parsed *p, void *block, lin_error *err)
 {
     lin_status status = lin_grow_int(&p->owned, &p->owned_capacity, p->n_owned + 1, sizeof *p->owned, "options", err);
@@ -305,7 +305,7 @@ static lin_status short_options(lin_parsed *p, char **argv, int left, int *used,
 lin_status lin_options_command_line(lin_parsed *parsed, int argc, char **argv, lin_error *err)
 {
     int only_operands = 0;
-    // Help is for those who got the rest wrong: it wins over any mistake.
+    // Help takes precedence over any mistake in the rest.
     for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) parsed->help = LIN_HELP_TEXT;
         if (strcmp(argv[i], "--help=man") == 0) parsed->help = LIN_HELP_MAN;

@@ -13,8 +13,8 @@
  *   lin_options_begin(&command, &values, &parsed, &err);                       // defaults
  *   lin_options_command_line(&parsed, argc, argv, &err);
  *   lin_options_conf_file(&parsed, "train.conf", &err);                        // does not touch what the command line set
- *   lin_options_finish(&parsed, &err);                                         // are the required ones there?
- *   lin_options_free(&parsed);                                                 // strings and lists in values die here
+ *   lin_options_finish(&parsed, &err);                                         // checks the required ones
+ *   lin_options_free(&parsed);                                                 // releases the strings and lists in values
  *
  * One thread.
  */
@@ -29,7 +29,7 @@
 
 typedef enum lin_option_type {
     LIN_OPTION_END,     /* an all-zero row ends a table */
-    LIN_OPTION_HEADING, /* no option: `help` is a title in --help and the manual page */
+    LIN_OPTION_HEADING, /* not an option: `help` is a title in --help and the manual page */
     LIN_OPTION_FLAG,    /* int, 0 or 1: --name, --no-name; in a file name = yes | no */
     LIN_OPTION_INT,     /* int within min..max */
     LIN_OPTION_DOUBLE,  /* double within min..max */
@@ -56,7 +56,7 @@ typedef struct lin_option {
     const char *text;    /* the default, as it would be typed; NULL: 0, or none */
     double min, max;     /* INT, DOUBLE, NUMBERS */
     const char *choices; /* CHOICE: "text|json|ctm"; STRING: words that the shell completes */
-    const char *value;   /* what --help calls the value: "HZ"; NULL: by type */
+    const char *value;   /* the value's name in --help: "HZ"; NULL: by type */
     const char *help;    /* one or two sentences, no full stop at the end */
     const char *updates; /* of a FILE that is written: the option whose file it may be, read before; or NULL */
 } lin_option;
@@ -78,7 +78,7 @@ typedef struct lin_command {
     int (*run)(struct lin_parsed *parsed); /* the program's exit status */
 } lin_command;
 
-/* Where a value came from, the weakest first. */
+/* The source of a value, the lowest precedence first. */
 enum { LIN_FROM_DEFAULT, LIN_FROM_FILE, LIN_FROM_COMMAND_LINE };
 
 #define LIN_MAX_OPTIONS 96
@@ -101,8 +101,8 @@ lin_status lin_options_begin(const lin_command *command, void *values, lin_parse
 /* argv[0] is the first word after the command's name. LIN_INVALID: what is wrong with which option, with the nearest known name. */
 lin_status lin_options_command_line(lin_parsed *parsed, int argc, char **argv, lin_error *err);
 
-/* Reads a configuration from memory (any bytes); `name` stands in messages: "train.conf:7: ...". LIN_FORMAT for what cannot be read
- * as `name = value`, LIN_INVALID for a bad name or value. */
+/* Reads a configuration from memory (any bytes); `name` is used in messages: "train.conf:7: ...". LIN_FORMAT for a line that is not
+ * `name = value`, LIN_INVALID for a bad name or value. */
 lin_status lin_options_conf(lin_parsed *parsed, const char *text, size_t size, const char *name, lin_error *err);
 lin_status lin_options_conf_file(lin_parsed *parsed, const char *path, lin_error *err);
 
@@ -121,13 +121,13 @@ void lin_options_free(lin_parsed *parsed);
 const char *lin_nearest_option(const lin_command *command, const char *name);
 int lin_edit_cost(const char *a, const char *b); /* Levenshtein, of words shorter than 64 bytes */
 
-/* ---- what is printed (help.c, man.c, completion.c) -------------------------------------------------------------------------- */
+/* ---- output (help.c, man.c, completion.c) -------- -------------------------------------------------------------------------- */
 
-/* How a value is called in help texts: "FILE", "N", "text|json". */
+/* The name of a value in help texts: "FILE", "N", "text|json". */
 const char *lin_option_value_name(const lin_option *option);
 
-/* What is printed has the folder of the documentation in place of "docs" in "docs/x.md": where the program is installed its
- * share/doc/linnet, in its source tree "docs". */
+/* The folder of the documentation, which replaces "docs" in "docs/x.md" in all output: share/doc/linnet of an installed program,
+ * "docs" in the source tree. */
 const char *lin_doc_folder(void);
 /* A text with `folder` in place of "docs" in every "docs/x"; released with lin_free, NULL if memory is short. */
 char *lin_help_with_docs(const char *text, const char *folder);

@@ -6,7 +6,7 @@
 
 #include "app/options.h"
 
-/* label is how the user wrote the option, for messages. Does nothing if the value already came from a stronger source. */
+/* label: the option as the user wrote it, for messages. Does nothing if the value has a source of higher precedence. */
 lin_status lin_option_set(lin_parsed *p, int row, const char *label, const char *text, int from, lin_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-// results.c - where results go; see results.h.
+// results.c - output of results; see results.h.
 
 #include "app/results.h"
 
@@ -18,7 +18,7 @@ enum { LONGEST_PATH = 4096 };
 
 // ---- formats --------------------------------------------------------------------------------------------------------------------
 
-// What people call a format, or what files of it are not called: the format that serves them best.
+// The nearest format for common other names and extensions.
 static const char *nearest_format(const char *name)
 {
     static const char *const others[][2] = {
@@ -56,7 +56,7 @@ static int unknown_format(const lin_parsed *parsed, const char *name, size_t n)
     return lin_misuse(parsed, "--format must be one of %s, not '%s'%s%s%s", known, given, before, near ? near : "", after);
 }
 
-// The end of a file's name that no format has, but that says that something else was meant.
+// Refuses an extension that no format has and that suggests another format.
 static int check_extension(const lin_parsed *parsed, const lin_results_values *v)
 {
     const char *base = lin_base_name(v->output), *dot = strrchr(base, '.');
@@ -115,7 +115,7 @@ int lin_results_check_search(const lin_results *r, const lin_parsed *parsed, int
     return LIN_EXIT_OK;
 }
 
-// channel: of one lane among several, 0: of all
+// channel: of one lane of several; 0: of all
 static lin_status name_file(const lin_results *r, const lin_writer *writer, const char *name, int channel, char path[LONGEST_PATH],
                             lin_error *err)
 {
@@ -126,7 +126,7 @@ static lin_status name_file(const lin_results *r, const lin_writer *writer, cons
     return lin_fail(err, LIN_INVALID, "the name of the result of %.200s is too long", name);
 }
 
-// No result may be what is read: sound, or a text beside it.
+// No result may be an input: a sound, or a text beside it.
 static lin_status guard(const lin_results *r, const lin_inputs *inputs, int lanes, lin_error *err)
 {
     char path[LONGEST_PATH];
@@ -146,7 +146,7 @@ static lin_status guard(const lin_results *r, const lin_inputs *inputs, int lane
     return status;
 }
 
-// A result that is not older than its input. An empty one may be what a power cut left.
+// A result that is not older than its input. An empty one may be left by a power failure.
 static int is_newer(const char *path, const lin_input *input)
 {
     struct stat st, from;
@@ -176,7 +176,7 @@ static int is_done(const lin_results *r, const lin_input *input, int lanes)
     return 1;
 }
 
-// One stream is done as a whole or not at all.
+// One stream is done completely or not at all.
 static void mark_done(const lin_results *r, lin_inputs *inputs, int lanes)
 {
     inputs->n_done = 0;
@@ -208,7 +208,7 @@ lin_status lin_results_fit(const lin_results *r, lin_inputs *inputs, int lanes, 
 
 static const char *out_name(const lin_results *r) { return r->out.path ? r->out.path : "standard output"; }
 
-// What was gathered goes out, at once where somebody may be watching.
+// Writes the buffered text, at once if it may be watched.
 static lin_status send(lin_results *r, int at_once, lin_error *err)
 {
     lin_status status = lin_buffer_status(&r->text, err);
@@ -236,7 +236,7 @@ static lin_status own_file(lin_results *r, const lin_writer *writer, const char 
 {
     char path[LONGEST_PATH];
     lin_status status = name_file(r, writer, name, channel, path, err);
-    if (status == LIN_OK && channel) status = lin_guard_writes(path, err); // of speakers nobody knew before
+    if (status == LIN_OK && channel) status = lin_guard_writes(path, err); // of speakers found while aligning
     if (status == LIN_OK) status = lin_mirror_folder(path, err);
     if (status != LIN_OK) return status;
     if (!r->is_part) return lin_output_write(path, LIN_FILE_OF_MANY, &r->text, err);
@@ -248,13 +248,13 @@ static lin_status own_file(lin_results *r, const lin_writer *writer, const char 
     return status;
 }
 
-// One file for all lanes of an input, or, where the format holds one only, a file for each lane.
+// One file for all lanes of an input, or, if the format holds one only, a file per lane.
 static lin_status put_in_folder(lin_results *r, const lin_writer *writer, const lin_writer_options *how, const char *name,
                                 const lin_result *const *list, int n, lin_error *err)
 {
     const int together = writer->holds == LIN_WRITER_MANY || (r->speakers && lin_writer_holds_speakers(writer)) ? n : 1;
     lin_status status = LIN_OK;
-    // the first lane last: where its file is, all are (is_done)
+    // the first lane last: if its file exists, all do (is_done)
     for (int first = n - together; first >= 0 && status == LIN_OK; first -= together) {
         lin_writer_document document = {0};
         lin_writer_options own = *how;
@@ -268,7 +268,7 @@ static lin_status put_in_folder(lin_results *r, const lin_writer *writer, const 
     return status;
 }
 
-// ---- any of both ----------------------------------------------------------------------------------------------------------------
+// ---- both ------ ----------------------------------------------------------------------------------------------------------------
 
 lin_status lin_results_put(lin_results *r, const char *name, const lin_result *const *list, int n, lin_error *err)
 {
@@ -308,7 +308,7 @@ lin_status lin_results_flow(lin_results *r, const lin_result *more, lin_error *e
     if (r->told && is_text(r)) lin_buffer_char(&r->text, ' ');
     lin_status status = r->writers[0]->write(more, &r->how, &r->text, err);
     if (status != LIN_OK) return status;
-    if (is_text(r)) r->text.n--; // the line goes on
+    if (is_text(r)) r->text.n--; // the line continues
     r->told = 1;
     return send(r, 1, err);
 }

@@ -1,5 +1,5 @@
 /*
- * results.h - where results go: one stream in one format, or a folder with a file for each input and format.
+ * results.h - output of results: one stream in one format, or a folder with a file per input and format.
  *
  * Pipeline: decoder/result -> [this, by decoder/writers] -> standard output, a file, or a folder.
  *
@@ -7,13 +7,13 @@
  *   static const lin_option options[] = {LIN_RESULTS_ROWS(values, results), ...};
  *
  *   lin_results r;
- *   exit_status = lin_results_check(&r, parsed, &values->results);              // formats; LIN_EXIT_OK if all is well
+ *   exit_status = lin_results_check(&r, parsed, &values->results);              // formats; LIN_EXIT_OK on success
  *   lin_results_open(&r, phones, inputs, n_inputs, &err);
  *   lin_results_put(&r, name, results, n, &err);                                // for every input, in order
  *   lin_results_close(&r, &err);
  *   lin_results_free(&r);
  *
- * Text, CTM, CSV and labels of a single input can be written piece by piece, as they are settled: lin_results_flow.
+ * Text, CTM, CSV and labels of a single input can be written in pieces as they are settled: lin_results_flow.
  * Threads: one at a time.
  */
 #ifndef LIN_APP_RESULTS_H
@@ -61,51 +61,51 @@ typedef struct lin_results {
     lin_writer_document document; /* of the one stream */
     lin_output out;
     lin_buffer text;
-    int speakers; /* the results of an input are of its speakers, which a TextGrid holds together; else of its channels */
-    int told;    /* something has flowed */
+    int speakers; /* 1: an input has a result per speaker, all in one TextGrid; 0: a result per channel */
+    int told;    /* a piece has been written */
     int n_put;   /* inputs whose results are written */
-    int is_part; /* the next results are of an input that was not heard to its end: lin_results_put_part */
+    int is_part; /* the next results are of an interrupted input: lin_results_put_part */
 } lin_results;
 
-/* Chooses the formats and complains where the options do not go together: an exit status, LIN_EXIT_OK if all is well. */
+/* Selects the formats and checks the options: an exit status, LIN_EXIT_OK on success. */
 int lin_results_check(lin_results *results, const lin_parsed *parsed, const lin_results_values *values);
 
-/* Behind it, for commands that search: what is asked for must have a place in what is written. */
+/* After it, for commands that search: checks that the formats can hold what the options request. */
 int lin_results_check_search(const lin_results *results, const lin_parsed *parsed, int words, int n_best);
 
 /*
- * Names the results of these inputs (app/mirror.h), and with --skip-done marks those that are done. LIN_INVALID, with advice, where two would become one file, or where several do
- * not fit into one. lanes: results of each input may be several (channels).
+ * Names the results of these inputs (app/mirror.h), and with --skip-done marks those that are done. LIN_INVALID, with advice, if
+ * two would be one file, or if several do not fit into one. lanes: an input may have several results (channels).
  */
 lin_status lin_results_fit(const lin_results *results, lin_inputs *inputs, int lanes, lin_error *err);
 
-/* Makes the folder or opens the output, and writes what a file begins with. phones must outlive it. many: text needs ids. */
+/* Creates the folder or opens the output, and writes the beginning of the file. phones must outlive it. many: text needs ids. */
 lin_status lin_results_open(lin_results *results, const lin_phones *phones, int many, lin_error *err);
 
 /*
- * The n results of an input whose lin_input.name is `name`, in every format. LIN_INVALID: they cannot stand in a format, of which nothing is
- * written; other results are still welcome. LIN_IO, LIN_NO_MEMORY: the output is lost.
+ * Writes the n results of an input whose lin_input.name is `name`, in every format. LIN_INVALID: a format cannot hold them, and
+ * nothing is written in it; other results can still be written. LIN_IO, LIN_NO_MEMORY: the output is lost.
  */
 lin_status lin_results_put(lin_results *results, const char *name, const lin_result *const *list, int n, lin_error *err);
 
-/* Whether pieces can be written as they come: one stream of text without ids, CTM, CSV or labels. */
+/* 1 if pieces can be written as they are settled: one stream of text without ids, CTM, CSV or labels. */
 int lin_results_can_flow(const lin_results *results);
 
-/* What is settled since the last call, written at once. Text and CTM allocate nothing that a call before did not need. */
+/* Writes at once what was settled since the last call. Text and CTM allocate nothing beyond what an earlier call needed. */
 lin_status lin_results_flow(lin_results *results, const lin_result *more, lin_error *err);
 
-/* Behind the last piece; `rest` is that piece, which names the utterance if there was none. */
+/* After the last piece; `rest` is that piece, which names the utterance if there was no other. */
 lin_status lin_results_flow_end(lin_results *results, const lin_result *rest, lin_error *err);
 
 /*
- * Before results are put that end where the user stopped the program: 1 if they are wanted. Below --output-dir they go to files of
- * their own, <name>.part; in one stream they are wanted where it is of one input only and is a file.
+ * Call before putting the results of an interrupted input: 1 if they are kept. Below --output-dir they go to separate files,
+ * <name>.part; one stream keeps them only if it is a file and has one input.
  */
 int lin_results_wants_part(lin_results *results, const lin_inputs *inputs);
 
 /*
- * Ends the stream by how all went: `status` of what was done, and the inputs that failed. The output appears under its name for
- * LIN_OK, unless every input failed; for LIN_STOPPED what was finished is kept beside it, and told. A full disk is an error here.
+ * Ends the stream by `status` and the number of inputs that failed. The output appears under its name for LIN_OK, unless every
+ * input failed; for LIN_STOPPED the results so far are kept beside it, which is reported. A full disk is an error here.
  * Returns status, or that of closing.
  */
 lin_status lin_results_close(lin_results *results, lin_status status, int n_failed, lin_error *err);

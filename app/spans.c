@@ -1,10 +1,10 @@
-// spans.c - lengths and places of time as people write them; see spans.h.
+// spans.c - durations and times as people write them; see spans.h.
 
 #include "app/spans.h"
 
 #include <string.h>
 
-// Digits with a point among them; *digits: how many. No strtod: it knows hexadecimals, infinities and the locale.
+// Digits, optionally with a point; *digits: their number. Not strtod: it accepts hexadecimals and infinities and uses the locale.
 static const char *number(const char *c, double *value, int *digits)
 {
     double scale = 1;

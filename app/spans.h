@@ -1,5 +1,5 @@
 /*
- * spans.h - lengths and places of time as people write them: 90, 90s, 1.5m, 2h, 250ms, 1:30, 1:23:40.5.
+ * spans.h - durations and times as people write them: 90, 90s, 1.5m, 2h, 250ms, 1:30, 1:23:40.5.
  *
  * Threads: any.
  */
@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 
-/* LIN_INVALID, with the forms that are understood. `name` is the option's. */
+/* LIN_INVALID, with the accepted forms. `name` is the option's. */
 lin_status lin_span_parse(const char *name, const char *text, double *seconds, lin_error *err);
 
 #endif

@@ -20,10 +20,10 @@ struct lin_terminal {
     int keys; // typed keys are read, their echo is off
     int utf8, colours;
     int columns, rows;
-    lin_buffer drawn, next, out; // what is live on the screen, the same anew, what goes there
+    lin_buffer drawn, next, out; // the live text on the screen, the next one, the bytes to write
 };
 
-// What a signal handler needs.
+// State for the signal handler.
 static struct {
     volatile sig_atomic_t fd; // -1: nothing is open
     volatile sig_atomic_t modes;
@@ -39,7 +39,7 @@ static void write_all(int fd, const char *text, size_t n)
             if (poll(&out, 1, 1000) > 0) continue;
         }
         if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) return; // a terminal that went away: results do not depend on it
+        if (written <= 0) return; // the terminal is gone: results do not depend on it
         text += written;
         n -= (size_t)written;
     }
@@ -80,11 +80,11 @@ static void ask_size(lin_terminal *t)
 
 int lin_terminal_columns(const lin_terminal *t) { return size_now(t).ws_col; }
 
-// A program in the background that changes the terminal's modes is stopped.
+// The system stops a background program that changes the terminal's modes.
 static int in_foreground(int fd)
 {
     const pid_t group = tcgetpgrp(fd);
-    return group < 0 || group == getpgrp(); // another's terminal has no opinion
+    return group < 0 || group == getpgrp(); // not our controlling terminal
 }
 
 static void take_keys(lin_terminal *t)
@@ -173,12 +173,12 @@ int lin_text_columns(const char *text, size_t n)
     return columns;
 }
 
-// Rows of words behind a head. They are counted once, and then written from row `skip` on.
+// Rows of words after a head. They are counted first, then written from row `skip` on.
 typedef struct layout {
     lin_buffer *out; // NULL: only count
     int width, indent, skip;
     int row, column;
-    const char *style; // of what is written now
+    const char *style; // of the current text
 } layout;
 
 static void begin_row(layout *l)
@@ -223,7 +223,7 @@ static void put_words(layout *l, const char *text, const char *style)
 static int put_rows(const lin_terminal *t, lin_buffer *out, const char *head, const char *settled, const char *open, int most)
 {
     int width = t->columns - 1, head_columns = lin_text_columns(head, strlen(head)), rows = 0;
-    const int fits = head_columns + LEAST_COLUMNS / 2 <= width; // a head that leaves no room is left out
+    const int fits = head_columns + LEAST_COLUMNS / 2 <= width; // a head that leaves no room is omitted
     for (int pass = 0; pass < 2; pass++) {
         layout l = {.out = pass ? out : NULL, .width = width, .indent = fits ? head_columns : 0};
         l.column = l.indent;
