@@ -9,13 +9,13 @@
 
 enum { BLOCK_ROWS = 2048, BLOCK_BYTES = 1 << 14, WIDEN = 4 };
 
-// Of a row that was passed.
+// A processed row.
 typedef struct kept_row {
-    int32_t lo, block, offset; // its choices: those of the states from lo on, `bits` each, the first in the lowest bits
-    double behind;             // how much worse than the best labels the best state is, all rows up to this one
+    int32_t lo, block, offset; // its choices: of the states from lo on, `bits` each, the first in the lowest bits
+    double behind;             // score of the best labels minus that of the best state, over all rows up to this one
 } kept_row;
 
-// Where a pass can be taken up again.
+// A point from which the pass can be resumed.
 typedef struct checkpoint {
     int64_t done;
     int lo, hi, at, used;
@@ -35,13 +35,13 @@ struct lin_align {
     float **blocks;         // of BLOCK_ROWS rows
     int n_blocks, blocks_capacity;
     int64_t T;
-    // The pass over the rows, with the beam as it is now.
+    // The pass over the rows, with the current beam.
     double beam;
     int width;
     int64_t done;  // rows
-    double greedy; // score of the best label of each of them
+    double greedy; // sum of the score of the best label of each row
     int lo, hi;    // states alive; lo = hi: none
-    int dropped;   // some state was, ever
+    int dropped;   // a state was dropped at some row
     kept_row *kept;
     size_t kept_capacity;
     unsigned char **bytes; // blocks of choices
@@ -49,12 +49,12 @@ struct lin_align {
     int n_bytes, bytes_capacity, at, used; // the block being filled, and its used bytes
     size_t total;
     int full; // most_bytes are used up
-    // Where the beam is watched, and widened.
+    // Checks and widening of the beam.
     checkpoint *checkpoints;
     int n_checkpoints, checkpoints_capacity;
-    int steps;     // by which it is wider than at first
-    int given_up;  // on the present stretch
-    int64_t until; // the row at which it was widened last
+    int steps;     // number of times it is wider than at first
+    int given_up;  // in the current stretch
+    int64_t until; // row of the last widening
     lin_align_report report;
 };
 
@@ -70,12 +70,12 @@ static lin_status check_options(const lin_align_options *o, lin_error *err)
     if (o->width < 2) return lin_fail(err, LIN_INVALID, "an alignment needs room for at least 2 states, not %d", o->width);
     if (o->widenings < 0) return lin_fail(err, LIN_INVALID, "the beam cannot be widened %d times", o->widenings);
     if (!(o->row_s > 0 && o->row_s < 1e6 && o->stretch_s > 0))
-        return lin_fail(err, LIN_INVALID, "rows %g s apart and stretches of %g s make no sense", o->row_s, o->stretch_s);
+        return lin_fail(err, LIN_INVALID, "rows %g s apart and stretches of %g s are out of range", o->row_s, o->stretch_s);
     if (!(o->mismatch < 0)) return lin_fail(err, LIN_INVALID, "the mismatch must be below 0, not %g", o->mismatch);
     return LIN_OK;
 }
 
-// A beam so many steps wider than at first.
+// The beam after this many widenings.
 static void set_beam(lin_align *a, int steps)
 {
     const int most = a->graph->n_states > 2 ? a->graph->n_states : 2;
@@ -198,14 +198,14 @@ static lin_status store(lin_align *a, const float *row, lin_error *err)
 
 // ---- the pass -------------------------------------------------------------------------------------------------------------------
 
-// Room for the choices of one row, within one block.
+// Reserves memory for the choices of one row, within one block.
 static lin_status reserve(lin_align *a, size_t bytes, unsigned char **room, lin_error *err)
 {
     if (a->n_bytes && (size_t)a->used + bytes > a->sizes[a->at]) {
         a->at++;
         a->used = 0;
     }
-    while (a->at < a->n_bytes && bytes > a->sizes[a->at]) a->at++; // left from a narrower pass
+    while (a->at < a->n_bytes && bytes > a->sizes[a->at]) a->at++; // blocks of a narrower pass
     if (a->total + bytes > a->options.most_bytes) {
         a->full = 1;
         return lin_fail(err, LIN_NO_MEMORY,
@@ -251,7 +251,7 @@ static lin_status keep(lin_align *a, double behind, lin_error *err)
     return LIN_OK;
 }
 
-// What came before a state is in a smaller one, so the last state is done first, in place.
+// Predecessors of a state have smaller numbers, so the states are updated in place from the last one down.
 static double advance(lin_align *a, const float *row)
 {
     const lin_align_graph *g = a->graph;
@@ -313,9 +313,9 @@ static lin_status pass_row(lin_align *a, lin_error *err)
 {
     const float *row = lin_align_row(a, a->done);
     a->greedy += best_label(row, a->V);
-    if (a->done && a->lo == a->hi) return keep(a, INFINITY, err); // no path since long
+    if (a->done && a->lo == a->hi) return keep(a, INFINITY, err); // no path any longer
     const double most = a->done ? advance(a, row) : begin(a, row), least = most - a->beam;
-    // Of unreachable states there is nothing to drop, whatever the beam.
+    // Unreachable states are not dropped by any beam.
     while (a->lo < a->hi && !(a->scores[a->lo] >= least && a->scores[a->lo] > -INFINITY)) drop(a, a->lo++);
     while (a->lo < a->hi && !(a->scores[a->hi - 1] >= least && a->scores[a->hi - 1] > -INFINITY)) drop(a, --a->hi);
     while (a->hi - a->lo > a->width) {
@@ -328,7 +328,7 @@ static lin_status pass_row(lin_align *a, lin_error *err)
     return keep(a, a->greedy - most, err);
 }
 
-// ---- the beam is widened where it must be ---------------------------------------------------------------------------------------
+// ---- widening of the beam -------------------------------------------------------------------------------------------------------
 
 static lin_status add_checkpoint(lin_align *a, lin_error *err)
 {
@@ -368,7 +368,7 @@ static void roll_back(lin_align *a, int64_t row)
     a->total = c->total;
 }
 
-// Whether even the best state has lost as much in the last stretch as one of a wrong text.
+// True if even the best state has lost as much in the last stretch as that of a wrong text.
 static int is_lost(const lin_align *a)
 {
     if (a->done < a->stretch || !a->dropped) return 0;
@@ -376,15 +376,15 @@ static int is_lost(const lin_align *a)
     return now == INFINITY || before - now < a->options.mismatch * (double)a->stretch * a->options.row_s;
 }
 
-// Rows in which a path that fits overtakes a best one that is lost, from wherever in the beam it is.
+// Rows within which a path that fits overtakes a wrong best path, from any place in the beam.
 static double patience(const lin_align *a)
 {
     const double rows = a->beam / (-a->options.mismatch * a->options.row_s);
     return rows > (double)a->stretch ? rows : (double)a->stretch;
 }
 
-// After each row. A wider beam goes back to where all was well, and is given time: the right path may be in it long before it is
-// the best.
+// After each row. A wider beam resumes where the path still fitted, and gets time: the right path may be in the beam long before
+// it is the best.
 static lin_status watch(lin_align *a, lin_error *err)
 {
     if (a->done <= a->until) return LIN_OK;
@@ -406,7 +406,7 @@ static lin_status watch(lin_align *a, lin_error *err)
     return LIN_OK;
 }
 
-// A beam that does not fit into memory is given up.
+// A beam that does not fit into memory is abandoned.
 static lin_status pass_rows(lin_align *a, lin_error *err)
 {
     lin_status status = LIN_OK;
@@ -464,7 +464,7 @@ static lin_status rerun(lin_align *a, int steps, int64_t from, lin_error *err)
     return status;
 }
 
-// Where the end of the text is not reached, or the path is lost there: from ever farther back with an ever wider beam.
+// If the end of the text is not reached, or the path is wrong there: again from farther back with a wider beam, several times.
 static lin_status reach_end(lin_align *a, lin_error *err)
 {
     int64_t back = 2 * a->stretch, from = a->T;
@@ -483,13 +483,13 @@ static lin_status reach_end(lin_align *a, lin_error *err)
     return LIN_OK;
 }
 
-// How much worse than the best labels the path is, per second, in its worst stretch.
+// Score of the path minus that of the best labels, per second, in its worst stretch.
 static void find_worst(lin_align *a, const int32_t *path)
 {
     const int64_t stretch = a->stretch < a->T ? a->stretch : a->T;
     double sum = 0, worst = INFINITY;
     for (int64_t t = 0; t < a->T; t++) {
-        // The row that enters, and the one that leaves.
+        // The row that enters the stretch, and the one that leaves it.
         for (int64_t at = t; at >= 0 && at >= t - stretch; at -= stretch) {
             const float *row = lin_align_row(a, at);
             const double behind = (double)row[a->graph->states[path[at]].label] - best_label(row, a->V);

@@ -54,7 +54,7 @@ int64_t lin_align_graph_least_rows(const lin_align_graph *g)
     return least;
 }
 
-// Those that a slot of so many phones adds to `befores`, at most.
+// The largest number of entries that a slot of this many phones adds to `befores`.
 static int64_t more_befores(const lin_align_graph *g, int64_t phones, int n) { return 3 * phones + (int64_t)n * (g->n_ends + 2); }
 
 static lin_status check(const lin_align_graph *g, const int *const *pronunciations, const int *lengths, int n, lin_error *err)
@@ -77,7 +77,7 @@ static lin_status check(const lin_align_graph *g, const int *const *pronunciatio
     }
     if (g->n_states + 2 * phones + 1 > MOST_STATES) return lin_fail(err, LIN_UNSUPPORTED, "a text of over %d states", MOST_STATES);
     if (g->n_befores + more_befores(g, phones, n) > MOST_BEFORES) {
-        return lin_fail(err, LIN_UNSUPPORTED, "over %d steps between the pronunciations of a text: fewer for each word are needed",
+        return lin_fail(err, LIN_UNSUPPORTED, "over %d steps between pronunciations: give each word fewer of them",
                         MOST_BEFORES);
     }
     return LIN_OK;
@@ -89,7 +89,7 @@ static void add_before(lin_align_graph *g, int before)
     if (g->states[before].reach < g->n_states) g->states[before].reach = g->n_states;
 }
 
-// A state without predecessors; add_before gives it some. Room is there.
+// A state without predecessors; add_before adds them. The memory is reserved.
 static int add_state(lin_align_graph *g, int label, int slot, int which)
 {
     const int s = g->n_states++;
@@ -105,7 +105,7 @@ static int add_pronunciation(lin_align_graph *g, const int *labels, int n, int e
     for (int k = 0; k < n; k++) {
         const int s = add_state(g, labels[k], slot, which);
         if (k == 0) {
-            // From the blank, or at once from the last phones of the slot before that are others.
+            // From the blank, or directly from a different last phone of the slot before.
             add_before(g, entry);
             *least = slot ? INT64_MAX : 1;
             for (int i = 0; i < g->n_ends; i++) {
@@ -134,7 +134,7 @@ lin_status lin_align_graph_add(lin_align_graph *g, const int *const *pronunciati
     if (status) return status;
     int64_t phones = 0;
     for (int i = 0; i < n; i++) phones += lengths[i];
-    // 2 L - 1 states for L phones, the blank behind them, and the one that ends the lists.
+    // 2 L - 1 states for L phones, the blank after them, and the one that ends the lists.
     status = lin_grow_int(&g->states, &g->states_capacity, g->n_states + 2 * phones + 2, sizeof *g->states, "a text to align", err);
     if (!status) {
         status = lin_grow_int(&g->befores, &g->befores_capacity, g->n_befores + more_befores(g, phones, n), sizeof *g->befores,
@@ -144,7 +144,7 @@ lin_status lin_align_graph_add(lin_align_graph *g, const int *const *pronunciati
     if (status) return status;
 
     const int slot = g->n_slots, entry = g->n_states - 1;
-    const int again = slot ? g->slots[slot - 1].first : 0; // whose reach may grow
+    const int again = slot ? g->slots[slot - 1].first : 0; // states whose reach may grow
     int shortest = lengths[0];
     int32_t ends[LIN_ALIGN_PRONUNCIATIONS];
     int64_t least[LIN_ALIGN_PRONUNCIATIONS];

@@ -1,18 +1,18 @@
 /*
- * align_graph.h - a known text as a graph of CTC states: slots one behind the other, each with one or several pronunciations.
+ * align_graph.h - a known text as a graph of CTC states: a sequence of slots, each with one or several pronunciations.
  *
  * Pipeline: text -> lexicon/dictionary, lexicon/g2p -> [this] -> decoder/align.
- * Graves et al. 2006, section 4.1: a blank may stand between any two phones, before the first and behind the last, and must stand
- * between two equal ones. The pronunciations of a slot lie side by side between the blank before it and the blank behind it.
+ * Graves et al. 2006, section 4.1: a blank may be between any two phones, before the first and after the last, and must be
+ * between two equal ones. The pronunciations of a slot are parallel paths between the blank before it and the blank after it.
  *
  *   lin_align_graph_create(V, &graph, &err);
  *   lin_align_graph_add(graph, pronunciations, lengths, n, 1, &err);     // a word: slot 0, 1, ...
- *   lin_align_graph_phones(graph, labels, n, &err);                      // or phones that belong to no word, a slot for each
+ *   lin_align_graph_phones(graph, labels, n, &err);                      // or phones without a word, a slot for each
  *   ... lin_align_create(graph, ...) ...
  *   lin_align_graph_destroy(graph);
  *
- * States are numbered so that whoever comes before a state has a smaller number: an aligner can work in place, from the last one
- * down. Threads: constant once the last slot is added, shared by all.
+ * Every predecessor of a state has a smaller number, so an aligner can update the states in place, from the last one down.
+ * Threads: constant once the last slot is added, shared by all.
  */
 #ifndef LIN_DECODER_ALIGN_GRAPH_H
 #define LIN_DECODER_ALIGN_GRAPH_H
@@ -21,24 +21,24 @@
 
 #include "base/status.h"
 
-/* Pronunciations of one slot at most: a state's choice among those before it must fit a byte. */
+/* Largest number of pronunciations of a slot: a state's choice among its predecessors must fit a byte. */
 enum { LIN_ALIGN_PRONUNCIATIONS = 250 };
 
 typedef struct lin_align_state {
     int32_t label;   /* 0: blank */
     int32_t slot;    /* of a phone; -1 for the blanks between slots */
     int32_t which;   /* of the slot's pronunciations */
-    int32_t before;  /* its first predecessor in `befores`; the last is before the next state's first. It is its own as well */
+    int32_t before;  /* its first predecessor in `befores`, up to the next state's first; the state itself is one too */
     int32_t reach;   /* 1 + the largest successor of any state up to this one */
 } lin_align_state;
 
 typedef struct lin_align_slot {
-    int32_t first;  /* state behind the blank before it */
+    int32_t first;  /* state after the blank before it */
     int32_t n;      /* pronunciations */
     int32_t is_word;
 } lin_align_slot;
 
-/* To be read only. */
+/* Read-only for other modules. */
 typedef struct lin_align_graph {
     int V;
     lin_align_state *states; /* the first is a blank; [n_states].before ends the list of the last */
@@ -51,8 +51,8 @@ typedef struct lin_align_graph {
     int32_t *ends;    /* last phones of the last slot's pronunciations */
     int32_t *starts;  /* first phones of the first slot's */
     int n_ends, n_starts;
-    int64_t *least;   /* rows needed to come to each of the ends: phones, and blanks between equal ones */
-    int64_t least_phones; /* of the shortest way through */
+    int64_t *least;   /* rows needed to reach each of the ends: phones, and blanks between equal ones */
+    int64_t least_phones; /* of the shortest path through the text */
 } lin_align_graph;
 
 /* V outputs, blank at index 0. */
@@ -67,10 +67,10 @@ void lin_align_graph_destroy(lin_align_graph *graph); /* NULL is fine */
  */
 lin_status lin_align_graph_add(lin_align_graph *graph, const int *const *pronunciations, const int *lengths, int n, int is_word,
                                lin_error *err);
-/* n slots of one phone each that are no words. On failure those added stay. */
+/* Adds n slots of one phone each, without words. On failure the slots added so far stay. */
 lin_status lin_align_graph_phones(lin_align_graph *graph, const int *labels, int n, lin_error *err);
 
-/* Rows of the shortest sound that the text fits: phones, and a blank between equal ones, of its shortest way through. */
+/* The fewest rows that fit the text: phones, and a blank between equal ones, of its shortest path. */
 int64_t lin_align_graph_least_rows(const lin_align_graph *graph);
 
 #endif

@@ -48,7 +48,7 @@ static lin_interval interval_of(double *values, int n_units, const lin_bootstrap
 
 // ---- plain: n draws -----------------------------------------------------------------------------------------------------------
 
-// What one resample sums up to, of one system or of two.
+// Sums of one resample, for one system or two.
 typedef struct sums {
     lin_bootstrap_unit a, b;
 } sums;
@@ -68,14 +68,14 @@ static sums draw_plainly(const lin_bootstrap_unit *a, const lin_bootstrap_unit *
 }
 
 // ---- grouped: units with the same counts are drawn together -------------------------------------------------------------------
-// How often each of G kinds of units is among n draws is multinomial: G binomial draws, each from what the ones before left.
+// The number of each of G kinds of units among n draws is multinomial: G binomial draws, each from the rest of those before.
 
 typedef struct group {
     lin_bootstrap_unit a, b;
     int n;
 } group;
 
-enum { GROUPED_LEAST = 1000, GROUPED_COST = 8 }; // units; units that are drawn in the time of a binomial draw
+enum { GROUPED_LEAST = 1000, GROUPED_COST = 8 }; // units; number of plain draws in the time of a binomial draw
 
 static int by_counts(const void *x, const void *y)
 {
@@ -92,8 +92,8 @@ static int by_number(const void *x, const void *y)
     return p->n != q->n ? (p->n > q->n ? -1 : 1) : by_counts(x, y);
 }
 
-// Groups the units, the largest group first: what it leaves to the next ones is soon nothing. NULL: they are too many, or the
-// units few.
+// Groups the units, the largest group first, so that few draws are left for the next ones. NULL: too many groups, or too few
+// units.
 static lin_status make_groups(const lin_bootstrap_unit *a, const lin_bootstrap_unit *b, int n, group **groups, int *n_groups,
                               lin_error *err)
 {
@@ -128,7 +128,7 @@ static double uniform(const lin_bootstrap_options *o, uint64_t *drawn)
     return (high * (1 << 27) + low) * 0x1p-53;
 }
 
-// log(k!) less Stirling's (k + 1/2) log(k + 1) - (k + 1) + log(2 pi) / 2.
+// log(k!) minus Stirling's (k + 1/2) log(k + 1) - (k + 1) + log(2 pi) / 2.
 static double stirling_rest(double k)
 {
     static const double small[] = {0.0810614667953272,  0.0413406959554092,  0.0276779256849983,  0.02079067210376509,

@@ -1,12 +1,12 @@
 /*
- * bootstrap.h - how far an error rate, or the difference of two, could be another one had other utterances been recorded.
+ * bootstrap.h - confidence intervals of an error rate, or of the difference of two, by resampling the utterances.
  *
- * Bisani and Ney 2004, "Bootstrap estimates for confidence intervals in ASR performance evaluation": n units (utterances, or
- * speakers with all they said) are drawn n times with replacement, the rate of what was drawn is noted, and this B times. The
- * interval lies between the (1 - level) / 2 and (1 + level) / 2 quantiles of the B rates. Of two systems the same units are drawn.
- * Of 1,000 units and more, if there are at most an eighth as many kinds of them, units of one kind (the same counts) are drawn
- * together: how often each kind comes is multinomial, drawn exactly by one binomial draw a kind (Hormann 1993). The distribution
- * is the same, the numbers drawn are others.
+ * Bisani and Ney 2004, "Bootstrap estimates for confidence intervals in ASR performance evaluation": of n units (utterances, or
+ * speakers with all their utterances) n are drawn with replacement and their rate is computed; this is done B times. The interval
+ * is between the (1 - level) / 2 and (1 + level) / 2 quantiles of the B rates. For two systems the same units are drawn. With
+ * 1,000 or more units and at most an eighth as many kinds of units, units of one kind (the same counts) are drawn together: the
+ * number of each kind is multinomial, drawn exactly by one binomial draw per kind (Hormann 1993). The distribution is the same,
+ * the random numbers differ.
  *
  *   lin_bootstrap_options how = {.resamples = 1000, .seed = 1, .level = 0.95, .random = lin_random_below};
  *   lin_bootstrap_rate(units, n, &how, &interval, &err);
@@ -26,7 +26,7 @@ enum { LIN_BOOTSTRAP_MAX = 1000000 };
 typedef struct lin_bootstrap_options {
     int resamples; /* B, 1 .. LIN_BOOTSTRAP_MAX */
     uint64_t seed;
-    double level; /* of the interval, above 0 and below 1 */
+    double level; /* confidence level, above 0 and below 1 */
     /* Number `counter` of the sequence `key`, in 0..n-1: lin_random_below of base/rng.h, or a test's own. */
     uint32_t (*random)(uint64_t key, uint64_t counter, uint32_t n);
 } lin_bootstrap_options;
@@ -37,17 +37,17 @@ typedef struct lin_bootstrap_unit {
 
 typedef struct lin_interval {
     double low, high;
-    int units; /* drawn from; of a single one the interval is the rate itself and says nothing */
+    int units; /* number of units; for a single unit the interval is the rate itself and has no meaning */
 } lin_interval;
 
-/* (errors / tokens) of all, 0 or 1 where there are no tokens, as in score.h. */
+/* (errors / tokens) of all units; 0 or 1 if there are no tokens, as in score.h. */
 double lin_bootstrap_quotient(long long errors, long long tokens);
 
 /* n >= 1 units. LIN_INVALID for options out of range, LIN_NO_MEMORY. */
 lin_status lin_bootstrap_rate(const lin_bootstrap_unit *units, int n, const lin_bootstrap_options *options, lin_interval *interval,
                               lin_error *err);
 
-/* Of the rate of a less the rate of b: below 0 where a is better. */
+/* Rate of a minus rate of b: below 0 if a is better. */
 typedef struct lin_difference {
     lin_interval interval;
     double improvement; /* share of the resamples in which a is better than b: the probability of improvement */

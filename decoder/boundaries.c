@@ -1,4 +1,4 @@
-// boundaries.c - a second look at the sound for the ends of phones; see boundaries.h.
+// boundaries.c - finds the boundaries of phones in the sound; see boundaries.h.
 
 #include "decoder/boundaries.h"
 
@@ -13,54 +13,54 @@ enum {
     STATIC = CEPSTRA + 1,    // and the energy
     DIMENSIONS = 2 * STATIC, // and the differences of both
     STATES = LIN_BOUNDARIES_STATES,
-    PHONES = LIN_PHONES_DEFAULT_COUNT - 1, // of the table, in the default order
-    KINDS = (PHONES + 1) * STATES + 1,     // with any other phone, and silence
+    PHONES = LIN_PHONES_DEFAULT_COUNT - 1, // phones of the table, in the default order
+    KINDS = (PHONES + 1) * STATES + 1,     // states of all phones, of any other phone, and silence
     SILENCE = KINDS - 1,                   // the first of several models of it
     SILENCES = LIN_BOUNDARIES_SILENCES,
     BINS = LIN_BOUNDARIES_BINS,
-    SLOPE = 2,    // frames to either side of a difference
-    BLOCK = 1000, // frames that are normalised alike
+    SLOPE = 2,    // frames on either side of a difference
+    BLOCK = 1000, // frames with the same normalisation
     LEVELS = 500  // of energies from LOWEST on, 0.1 each
 };
 
 #define LOWEST (-17.0)    // natural logarithm: below that of digital silence
-#define TOP 0.95          // so much of a stretch is below its speech level
-#define HEARD 5.756       // what is less far below it, 25 dB, is counted to the mean of speech
-#define FAINT 6.908       // a stretch's level is at most so far, 30 dB, below that of the whole
-#define AUDIBLE 4.0       // and not below this
-#define BOTTOM 0.05       // so much of it is silence, or as faint as the closures of stops
-#define LOUD (-2.0)       // above this, relative to the level of speech, is no silence
-#define NOISY 1.0         // nor so far above the mean of this sound's own silence, if that is more
-#define LOUDEST (-0.5)    // nor above this
-#define NOT_SILENT 200.0  // what a frame of such costs a silence, natural logarithm
-#define SHORTENED 40.0    // what it costs a phone to have fewer frames than states
+#define TOP 0.95          // share of a stretch that is below its speech level
+#define HEARD 5.756       // frames less than this below the speech level, 25 dB, count for the mean of speech
+#define FAINT 6.908       // a stretch's level is at most this, 30 dB, below that of the whole sound
+#define AUDIBLE 4.0       // and at least this
+#define BOTTOM 0.05       // share that is silence, or as faint as the closures of stops
+#define LOUD (-2.0)       // frames above this, relative to the level of speech, are not silence
+#define NOISY 1.0         // nor frames this far above the mean of this sound's own silence, if that is more
+#define LOUDEST (-0.5)    // but the limit is at most this
+#define NOT_SILENT 200.0  // cost of such a frame in a silence, natural logarithm
+#define SHORTENED 40.0    // cost of a phone with fewer frames than states
 #define BEFORE 0.25       // seconds by which a phone's sound may precede the rows of the phone before it, at first,
-#define BEHIND 0.06       // or end behind those of the next
-#define NEAR 0.04         // the same beside the mean lag of this sound's rows, once that is known
-#define LAGS 8            // phones from which on it is
+#define BEHIND 0.06       // or end after those of the next
+#define NEAR 0.04         // the same around the mean lag of this sound's rows, once that is known
+#define LAGS 8            // number of phones from which it is known
 #define FAR 1.0           // seconds from its own rows, at most
-#define WORDS_PAUSE 0.2   // between words whose rows are farther apart may be silence
+#define WORDS_PAUSE 0.2   // there may be silence between words whose rows are farther apart
 #define WORD_PAUSE 0.6    // the same inside a word
-#define PHONES_PAUSE 0.25 // and where there are no words
+#define PHONES_PAUSE 0.25 // and without words
 #define QUIET_BEFORE 0.3  // seconds before a phone's rows,
-#define QUIET_BEHIND 0.35 // and behind those of the last phone, from which on the sound is that of no phone
+#define QUIET_BEHIND 0.35 // and after those of the last phone: sound beyond these is part of no phone
 
 typedef struct gaussian {
     float mean[DIMENSIONS], scale[DIMENSIONS]; // scale: 1 / standard deviation
     double constant;
 } gaussian;
 
-// A state of the chain; numbers of frames, of which it may have those from `from` to `to` - 1. Neither ever falls along the chain.
+// A state of the chain; it may have frames `from` to `to` - 1. Neither decreases along the chain.
 typedef struct state {
     int32_t kind, phone; // phone: -1 in a silence
     int8_t place;        // in its phone or silence
-    int8_t optional;     // the first of a phone behind a silence that may be left out: so many states before
+    int8_t optional;     // the first state of a phone after an optional silence: number of states of the silence
     int64_t from, to;
 } state;
 
 typedef struct level {
     float energy, mean[CEPSTRA]; // of speech
-    double loud;                 // what is louder, relative to the energy, is no silence
+    double loud;                 // louder frames, relative to the energy, are not silence
     gaussian rest;               // of this sound's own silence
     int has_rest;
 } level;
@@ -70,7 +70,7 @@ struct lin_boundaries {
     int V;
     int *phone_of;    // [V], of the table; PHONES: any other
     float *basis;     // [CEPSTRA, D]
-    float *weight;    // [D], of a bin in the energy
+    float *weight;    // [D], weight of a bin in the energy
     gaussian *models; // [KINDS - 1 + SILENCES]
     float *frames;    // [T, STATIC], not normalised
     size_t T, frames_capacity;
@@ -85,7 +85,7 @@ struct lin_boundaries {
     size_t n_states, states_capacity;
     double *scores; // [states]
     size_t scores_capacity;
-    uint8_t *came; // from which state, for each frame and state that may be there
+    uint8_t *came; // the state before, for each frame and each state allowed at it
     size_t came_capacity, used;
 };
 
@@ -138,7 +138,7 @@ static void make_models(lin_boundaries *b)
         for (int m = 0; m < PHONES * STATES; m++) sum += 1 / pow((double)b->models[m].scale[d], 2);
         b->spread[d] = (float)(1 / sqrt(sum / (PHONES * STATES)));
     }
-    // Any other phone: the mean and variance of all phones together, for each of the places.
+    // Any other phone: the mean and variance of all phones together, for each place.
     for (int place = 0; place < STATES; place++) {
         gaussian *g = &b->models[PHONES * STATES + place];
         for (int d = 0; d < DIMENSIONS; d++) {
@@ -252,7 +252,7 @@ static int level_of(const lin_boundaries *b, size_t t)
     return at < 0 ? 0 : at > LEVELS - 1 ? LEVELS - 1 : (int)at;
 }
 
-// The energy that a share of the frames does not reach; LOWEST if there are none.
+// The quantile of the energy for a share of the frames; LOWEST if there are no frames.
 static double level_below(const int32_t *const *counts, int n, double share)
 {
     int64_t all = 0, below = 0;
@@ -278,7 +278,7 @@ static double center(const lin_path *path, int i, double row_s)
     return (double)(path->phones[i].start + path->phones[i].end) / 2 * row_s;
 }
 
-// Which frames are far from the rows of all phones.
+// Marks the frames that are far from the rows of all phones.
 static void set_apart(lin_boundaries *b, const lin_path *path, double row_s)
 {
     int next = 0;
@@ -290,7 +290,7 @@ static void set_apart(lin_boundaries *b, const lin_path *path, double row_s)
     }
 }
 
-// Silence as this sound has it in frames from .. to - 1: what is apart from all phones, or no louder than `faint`.
+// This sound's own silence in frames from .. to - 1: frames far from all phones, or not louder than `faint`.
 static void measure_rest(const lin_boundaries *b, size_t from, size_t to, double faint, level *l)
 {
     double sums[STATIC] = {0}, squares[STATIC] = {0}, count = 0;
@@ -338,7 +338,7 @@ static lin_status measure_levels(lin_boundaries *b, const lin_path *path, double
     }
     const double whole = level_below(&(const int32_t *){all}, 1, TOP);
     for (size_t k = 0; k < blocks; k++) {
-        // The block, the one before and the one behind; at the ends and in short sound the nearest three.
+        // The block, the one before and the one after; at the ends and in short sound the nearest three.
         size_t first = k ? k - 1 : 0;
         if (first + 3 > blocks) first = blocks > 3 ? blocks - 3 : 0;
         const size_t n = blocks - first < 3 ? blocks - first : 3;
@@ -360,7 +360,7 @@ static lin_status measure_levels(lin_boundaries *b, const lin_path *path, double
     return LIN_OK;
 }
 
-// What the states see of frame t.
+// The feature vector of frame t.
 static void observe(const lin_boundaries *b, size_t t, float *x)
 {
     const level *l = &b->levels[t / BLOCK];
@@ -389,7 +389,7 @@ static double likelihood(const gaussian *g, const float *x)
     return g->constant - 0.5 * (double)sum;
 }
 
-// The likeliest of this sound's own and those of the table.
+// The most probable of this sound's own model and those of the table.
 static double silence(const lin_boundaries *b, const level *l, const float *x)
 {
     double best = l->has_rest ? likelihood(&l->rest, x) : -INFINITY;
@@ -416,7 +416,8 @@ static void add_states(lin_boundaries *b, int kind, int phone, int n, int64_t fr
     }
 }
 
-// Where a phone's sound may be: from `before` seconds before the rows of the phone before it to `behind` seconds behind the next's.
+// The range of a phone's sound: from `before` seconds before the rows of the phone before it to `behind` seconds after the
+// next's.
 typedef struct window {
     double before, behind;
 } window;
@@ -428,7 +429,7 @@ static lin_status make_states(lin_boundaries *b, const lin_path *path, double ro
     lin_status status = lin_grow(&b->states, &b->states_capacity, most, sizeof *b->states, "states of phones", err);
     if (status != LIN_OK) return status;
     b->n_states = 0;
-    add_states(b, SILENCE, -1, 1, 0, 0); // the beginning, where nothing has been heard
+    add_states(b, SILENCE, -1, 1, 0, 0); // the silence at the beginning
     b->states[0].to = 0;
     int word = 0;
     for (int i = 0; i < n; i++) {
@@ -451,7 +452,7 @@ static lin_status make_states(lin_boundaries *b, const lin_path *path, double ro
     return lin_grow(&b->scores, &b->scores_capacity, b->n_states, sizeof *b->scores, "states of phones", err);
 }
 
-// Where a state's best path came from.
+// The state before on a state's best path.
 enum { ITSELF, THE_LAST, PAST_SILENCE, SHORT, SHORT_PAST_SILENCE };
 
 static size_t origin(size_t s, uint8_t from)
@@ -470,7 +471,7 @@ static size_t origin(size_t s, uint8_t from)
     }
 }
 
-// The best of the states from which s can be reached, as they were a frame ago.
+// The best of the states from which s can be reached, with their scores of the last frame.
 static double enter(const lin_boundaries *b, size_t s, uint8_t *from)
 {
     const state *at = &b->states[s];
@@ -488,7 +489,7 @@ static double enter(const lin_boundaries *b, size_t s, uint8_t *from)
     return best;
 }
 
-// Viterbi's algorithm; the states that frame t may have are numbers first .. last-1, both of which only rise with t.
+// Viterbi's algorithm; the states allowed at frame t are numbers first .. last-1, both of which never decrease with t.
 static lin_status search(lin_boundaries *b, lin_error *err)
 {
     size_t first = 1, last = 1;
@@ -503,7 +504,7 @@ static lin_status search(lin_boundaries *b, lin_error *err)
         lin_status status = lin_grow(&b->came, &b->came_capacity, b->used + last - first, 1, "paths of boundaries", err);
         if (status != LIN_OK) return status;
         observe(b, t, x);
-        for (size_t s = last; s-- > first;) { // downwards: those before are still of the last frame
+        for (size_t s = last; s-- > first;) { // downwards: smaller states still have the scores of the last frame
             const state *at = &b->states[s];
             b->scores[s] = enter(b, s, &b->came[b->used + s - first]);
             if (!(b->scores[s] > -INFINITY)) continue;
@@ -526,7 +527,7 @@ static lin_status search(lin_boundaries *b, lin_error *err)
 static double time_of(const lin_boundaries *b, int64_t frame, double seconds)
 {
     if (frame <= 0) return 0;
-    // Whole milliseconds, as files have them: so a start and a duration give the end that others begin at.
+    // Whole milliseconds, as in files: so start plus duration equals the start of the next segment.
     const double at = floor((b->o.window_s / 2 + ((double)frame - 0.5) * b->o.hop_s) * 1000 + 1e-6) / 1000;
     return frame >= (int64_t)b->T || at > seconds ? seconds : at;
 }
@@ -539,7 +540,7 @@ static lin_status check_path(const lin_boundaries *b, const lin_path *path, doub
         const lin_path_phone *p = &path->phones[i];
         if (p->label < 1 || p->label >= b->V) return lin_fail(err, LIN_INVALID, "phone %d has label %d of %d", i, p->label, b->V);
         if (p->start < 0 || p->end <= p->start || (i && p->start < p[-1].start))
-            return lin_fail(err, LIN_INVALID, "phone %d has the rows %lld to %lld, which do not follow those before", i,
+            return lin_fail(err, LIN_INVALID, "phone %d has the rows %lld to %lld, which are not after those before", i,
                             (long long)p->start, (long long)p->end);
     }
     for (int i = 0; i < path->n_words; i++) {
@@ -552,19 +553,19 @@ static lin_status check_path(const lin_boundaries *b, const lin_path *path, doub
     return LIN_OK;
 }
 
-// LIN_MISMATCH, and segments are as they were: no path.
+// LIN_MISMATCH if there is no path; the segments are unchanged then.
 static lin_status find(lin_boundaries *b, const lin_path *path, double row_s, double seconds, window w, lin_segment *segments,
                        lin_error *err)
 {
     lin_status status = make_states(b, path, row_s, w, err);
     if (status == LIN_OK) status = search(b, err);
     if (status != LIN_OK) return status;
-    // The text ends in its last phone or in the silence behind it.
+    // The text ends in its last phone or in the silence after it.
     int next = -1;
     size_t s = b->n_states - 1, phone_end = s - LIN_BOUNDARIES_SILENCE;
     if (b->scores[phone_end] > b->scores[s]) s = phone_end;
     if (!(b->scores[s] > -INFINITY)) return lin_fail(err, LIN_MISMATCH, "%d phones in %zu frames of sound", path->n_phones, b->T);
-    // Back along the path; the frames of a phone are found from its last to its first.
+    // The trace-back finds the frames of a phone from its last to its first.
     size_t first = b->n_states, last = b->n_states;
     for (size_t t = b->T, used = b->used; t-- > 0;) {
         const int phone = b->states[s].phone;
@@ -589,7 +590,7 @@ lin_status lin_boundaries_find(lin_boundaries *b, const lin_path *path, double r
     status = measure_levels(b, path, row_s, err);
     if (status == LIN_OK) status = find(b, path, row_s, seconds, (window){BEFORE, BEHIND}, segments, err);
     if (status != LIN_OK || path->n_phones < LAGS) return status;
-    // A network's rows lag behind the middles of phones by nearly the same time; in noise that tells more than the sound does.
+    // A network's rows lag the middles of phones by nearly the same time; in noise this is more reliable than the sound.
     double lag = 0;
     for (int i = 0; i < path->n_phones; i++) lag += center(path, i, row_s) - (segments[i].start_s + segments[i].end_s) / 2;
     lag /= path->n_phones;

@@ -10,12 +10,12 @@
 #include "base/hash.h"
 #include "base/memory.h"
 
-// Nodes are numbered level by level, so the children of a node lie side by side, ordered by token, and a failure link points back.
+// Nodes are numbered level by level, so the children of a node are adjacent and sorted by token, and a failure link points back.
 typedef struct node {
     int token;           // of the edge that leads here
     int first, n;        // children
     int fail;            // node of the longest proper suffix
-    float pending;       // what the unfinished phrases at this place have earned
+    float pending;       // bonus given so far to the unfinished phrases at this place
     float complete;      // bonuses of all phrases that end here, those of suffixes included
 } node;
 
@@ -31,13 +31,13 @@ typedef struct phrase {
     double bonus;
 } phrase;
 
-// The phrases [lo, hi) of the sorted list begin with the node's tokens; best and worst are the shares along the suffixes.
+// The phrases [lo, hi) of the sorted list begin with the node's tokens; best and worst are their shares along the suffixes.
 typedef struct span {
     int lo, hi, depth;
     double best, worst;
 } span;
 
-// Shares are rounded to this, so that differences of promises are exact in float and cancel.
+// Shares are multiples of this, so that differences of pending bonuses are exact in float and cancel.
 static const double GRAIN = 1.0 / 1024.0;
 
 static int by_tokens(const void *left, const void *right)

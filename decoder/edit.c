@@ -18,7 +18,7 @@ static void first_row(cell *row, int m)
     for (int j = 0; j <= m; j++) row[j] = (cell){.cost = INS * j, .sub = 0};
 }
 
-// Carries the row of costs before ref[0] on to the one behind ref[n - 1]. moves [n][m] may be NULL.
+// Computes the row of costs after ref[n - 1] from the one before ref[0]. moves [n][m] may be NULL.
 static void run(const int *ref, int n, const int *hyp, int m, cell *row, unsigned char *moves)
 {
     for (int i = 0; i < n; i++) {
@@ -62,7 +62,7 @@ lin_status lin_edit_distance(const int *ref, int n, const int *hyp, int m, lin_e
     first_row(row, m);
     run(ref, n, hyp, m, row, NULL);
     cell last = row[m];
-    int gaps = (last.cost - SUB * last.sub) / DEL; // deletions and insertions together weigh alike
+    int gaps = (last.cost - SUB * last.sub) / DEL; // deletions and insertions have the same weight
     counts->sub = last.sub;
     counts->del = (gaps + n - m) / 2;
     counts->ins = gaps - counts->del;
@@ -71,8 +71,8 @@ lin_status lin_edit_distance(const int *ref, int n, const int *hyp, int m, lin_e
     return LIN_OK;
 }
 
-// What an alignment needs: the moves of one block of rows at a time, and the row of costs before each block, so that the blocks can
-// be gone through backwards.
+// Memory of an alignment: the moves of one block of rows at a time, and the row of costs before each block, so that the blocks
+// can be processed backwards.
 typedef struct blocks {
     int rows, n;          // rows of a block, number of blocks
     cell *before;         // [n][m + 1]
@@ -101,7 +101,7 @@ static lin_status make_blocks(blocks *b, int n, int m, size_t max_moves, lin_err
     return lin_no_memory(err, "an alignment", (size_t)b->rows * (size_t)m + ((size_t)b->n + 1) * width * sizeof *b->row);
 }
 
-// Follows the moves of the rows from `first` on back from (*i, *j) until it leaves them; the steps are appended last first.
+// Traces back the moves of the rows from `first` on, from (*i, *j) until it leaves them; the steps are appended last first.
 static int follow(const unsigned char *moves, int first, int m, int *i, int *j, lin_edit_step *steps)
 {
     int k = 0;
@@ -139,7 +139,7 @@ lin_status lin_edit_align_within(const int *ref, int n, const int *hyp, int m, s
     for (int block = b.n - 1; block >= 0; block--) {
         int first = block * b.rows;
         cell *row = b.before + (size_t)block * width;
-        if (n) run(ref + first, i - first, hyp, j, row, b.moves); // what lies right of the path is not needed
+        if (n) run(ref + first, i - first, hyp, j, row, b.moves); // columns to the right of the path are not needed
         k += follow(b.moves, first, j, &i, &j, steps + k);
     }
     for (int x = 0, y = k - 1; x < y; x++, y--) {

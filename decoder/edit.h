@@ -1,10 +1,10 @@
 /*
- * edit.h - errors between a reference and a hypothesis, counted as NIST's sclite counts them.
+ * edit.h - counts the errors between a reference and a hypothesis as NIST's sclite does.
  *
- * Levenshtein alignment with weights 4 for a substitution, 3 for a deletion and 3 for an insertion. Where several alignments have
- * the same weight, the choice decides how many substitutions there are (three of them weigh as much as two deletions and two
+ * Levenshtein alignment with weights 4 for a substitution, 3 for a deletion and 3 for an insertion. If several alignments have
+ * the same weight, the choice decides the number of substitutions (three of them weigh as much as two deletions and two
  * insertions); it is made at every cell from the start: a match or substitution if nothing weighs less, else a deletion if it
- * weighs less than an insertion, else an insertion. tests/golden/score.py holds this against sclite.
+ * weighs less than an insertion, else an insertion. tests/golden/score.py compares this with sclite.
  *
  *   lin_edit_distance(ref, n, hyp, m, &counts, &err);
  *   error_rate = (counts.sub + counts.del + counts.ins) / n;
@@ -23,7 +23,7 @@ typedef struct lin_edit_counts {
 } lin_edit_counts;
 
 /*
- * ref [n], hyp [m]: any integers, equal or not. n * m operations; memory for m numbers, on the stack up to 1,000 of them.
+ * ref [n], hyp [m]: any integers, equal or not. n * m operations; memory for m numbers, on the stack for up to 1,000.
  * LIN_NO_MEMORY, or LIN_INVALID for a length below 0 or over 100 million.
  */
 lin_status lin_edit_distance(const int *ref, int n, const int *hyp, int m, lin_edit_counts *counts, lin_error *err);

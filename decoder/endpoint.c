@@ -34,7 +34,7 @@ void lin_endpoint_reset(lin_endpoint *e, const lin_endpoint_options *options, do
     *e = (lin_endpoint){.options = *options, .row_s = row_s};
 }
 
-// Whether the sound stands out from the quietest of late.
+// True if the sound is louder than the recent quietest level by loud_db.
 static int is_loud(lin_endpoint *e, double db)
 {
     if (isnan(db) || e->options.loud_db == 0) return 0;

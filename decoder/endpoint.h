@@ -1,17 +1,17 @@
 /*
- * endpoint.h - when an utterance is over, judged row by row.
+ * endpoint.h - detects the end of an utterance, row by row.
  *
- * Pipeline: log-probabilities [T, V] and the loudness of the sound -> [this] -> whoever ends a result and begins the next.
+ * Pipeline: log-probabilities [T, V] and the loudness of the sound -> [this] -> the caller ends a result and begins the next.
  * Three rules, in this order (after Kaldi's online endpointing):
- *   1  nothing has been said and silence has lasted `before_s`
- *   2  something has been said and silence has lasted `after_s`
+ *   1  no speech so far and silence has lasted `before_s`
+ *   2  there was speech and silence has lasted `after_s`
  *   3  the utterance has lasted `longest_s`
- * A row is silent if its blank is at least `blank` probable. While the sound is loud (`loud_db` or more above its quietest of late)
- * a run of blanks counts half: hesitation, not silence; so hum and music delay an endpoint but cannot prevent it.
+ * A row is silent if its blank is at least `blank` probable. While the sound is loud (`loud_db` or more above its recent
+ * quietest) a run of blanks counts half: hesitation, not silence; so hum and music delay an endpoint but cannot prevent it.
  *
  *   lin_endpoint_options o = lin_endpoint_default();
  *   lin_endpoint_reset(&endpoint, &o, 0.03);
- *   if (lin_endpoint_push(&endpoint, logp, V, loudness_db)) ... the utterance ends behind this row ...
+ *   if (lin_endpoint_push(&endpoint, logp, V, loudness_db)) ... the utterance ends after this row ...
  *
  * The state is a small flat struct without pointers: copy it to fork a stream, write it to save one. Nothing is allocated.
  * Threads: one at a time per state.
@@ -46,16 +46,16 @@ typedef struct lin_endpoint {
     lin_endpoint_options options;
     double row_s;
     double silent_s, spoken_s, length_s; /* of this utterance: the run of silence at its end, rows that were not silent, all rows */
-    double quietest_db;                  /* of late: rises by 1 dB a second */
-    int heard;                           /* quietest_db means something */
+    double quietest_db;                  /* recent quietest level: rises by 1 dB per second */
+    int heard;                           /* quietest_db is valid */
 } lin_endpoint;
 
-/* row_s: seconds from one row to the next. Forgets everything, the quietest too. */
+/* row_s: seconds from one row to the next. Clears everything, also the quietest level. */
 void lin_endpoint_reset(lin_endpoint *endpoint, const lin_endpoint_options *options, double row_s);
 
 /*
- * One row: logp [V], blank at index 0; loudness_db of the row's sound on any decibel scale, NAN where it is not known. Returns the
- * rule by which the utterance ends behind this row; a new one has then begun.
+ * One row: logp [V], blank at index 0; loudness_db of the row's sound on any decibel scale, NAN if unknown. Returns the rule by
+ * which the utterance ends after this row; a new one then begins.
  */
 lin_endpoint_rule lin_endpoint_push(lin_endpoint *endpoint, const float *logp, double loudness_db);
 

@@ -1,22 +1,22 @@
-// goodness.c - how well each phone of a known text was pronounced; see goodness.h.
+// goodness.c - goodness of pronunciation of each phone of a known text; see goodness.h.
 
 #include "decoder/goodness.h"
 
 #include <math.h>
 #include <stddef.h>
 
-// The rows that a phone is looked for in, with those of its neighbours.
+// The rows of a phone and its neighbours.
 typedef struct region {
     lin_goodness_row row;
     const void *context;
     int64_t from, to;
-    int before, after; // the neighbours, which begin at `from` and end at `to`; 0: none is so near
+    int before, after; // the neighbours, which begin at `from` and end at `to`; 0: none is near enough
 } region;
 
 // log P(rows | before, q, after), q = 0: nothing between the neighbours.
 static double log_of_phone(const region *r, int q)
 {
-    // Probabilities of the rows so far, by where they end: the neighbour before, a blank, the phone, a blank, the neighbour behind.
+    // Probabilities of the rows so far by the last state: the neighbour before, a blank, the phone, a blank, the neighbour after.
     double left = 0, blank = 0, within = 0, blank_behind = 0, right = 0, offset = 0;
     for (int64_t t = r->from; t < r->to; t++) {
         const float *row = r->row(r->context, t);
@@ -55,7 +55,7 @@ static double log_of_phone(const region *r, int q)
     return log(all) + offset;
 }
 
-// Logarithm of a sum whose terms come one by one: scaled by the largest so far.
+// Logarithm of a running sum, scaled by its largest term so far.
 typedef struct log_sum {
     double most, sum;
 } log_sum;
@@ -86,7 +86,7 @@ static lin_goodness judge(const region *r, int V, int label)
             g.heard = q;
         }
     }
-    // Where all have a probability of 0 there is nothing to compare; a NaN goes through.
+    // If all have probability 0 there is nothing to compare; a NaN is kept.
     const double score = all.most > -INFINITY || isnan(all.sum) ? own - all.most - log(all.sum) : 0;
     g.score = (float)(score > 0 ? 0 : score);
     return g;
@@ -99,7 +99,7 @@ static lin_status check(const lin_path *path, int V, int64_t T, lin_error *err)
         const int64_t begin = i ? p[-1].end : 0;
         if (p->label > 0 && p->label < V && p->start >= begin && p->end > p->start && p->end <= T) continue;
         return lin_fail(err, LIN_INVALID,
-                        "phone %d of the path (label %d, rows %lld to %lld) does not lie within %d outputs and %lld rows, behind "
+                        "phone %d of the path (label %d, rows %lld to %lld) is not within %d outputs and %lld rows, after "
                         "the one before it",
                         i, p->label, (long long)p->start, (long long)p->end, V, (long long)T);
     }
@@ -115,7 +115,7 @@ lin_status lin_goodness_measure(lin_goodness_row row, const void *context, int V
     for (int i = 0; i < path->n_phones; i++) {
         const lin_path_phone *p = &path->phones[i], *last = i ? p - 1 : NULL, *next = i + 1 < path->n_phones ? p + 1 : NULL;
         const int64_t begin = last ? last->end : 0, end = next ? next->start : T;
-        // A neighbour that is near may give up some of its rows; one that is not has no say.
+        // A near neighbour may lose some of its rows; one that is not near has no influence.
         const int left = last && p->start - begin <= margin, right = next && end - p->end <= margin;
         const region r = {.row = row,
                           .context = context,

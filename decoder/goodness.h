@@ -1,21 +1,21 @@
 /*
- * goodness.h - how well each phone of a known text was pronounced.
+ * goodness.h - goodness of pronunciation of each phone of a known text.
  *
  * Pipeline: log-probabilities [T, V] and the path of decoder/align -> [this] -> decoder/result.
- * Goodness of pronunciation (Witt & Young 2000, eq. 1) compares what the canonical phone explains with what all phones explain of
+ * Goodness of pronunciation (Witt & Young 2000, eq. 1) compares the likelihood of the canonical phone with that of all phones for
  * the same sound. Here both are CTC likelihoods, summed over all alignments, and competitors are every other phone or none, as in
  * the segmentation-free form of Cao et al. 2024 ("A Framework for Phoneme-Level Pronunciation Assessment Using CTC"): a CTC network
- * says a phone in one or two rows, which need not be those where another phone would have been, as a ratio within those rows (Hu et
- * al. 2015) takes for granted. For phone p between its neighbours a and b in the path, over the rows from where a begins to where b
- * ends, which both keep a row at least,
+ * marks a phone by one or two rows, which need not be those where it would mark another phone, as a ratio within those rows (Hu
+ * et al. 2015) assumes. For phone p between its neighbours a and b in the path, over the rows from the beginning of a to the end
+ * of b, which both keep at least one row,
  *
  *   goodness(p) = log P(rows | a p b) - log sum over q of P(rows | a q b)        q: any phone, or nothing
  *   P(rows | a q b) = sum over all runs of a, q, b with or without blanks between them (with one between equals) of the
  *                     product of the rows' probabilities
  *
- * It is the natural logarithm of a probability: that this phone was said there, and not another one or none. 0: surely. -0.7: as
- * likely as not. -3: 1 to 20, something else was said (`heard` is the likeliest). Substitutions and deletions lower it; what was
- * said in addition does not.
+ * It is the natural logarithm of a probability: that this phone was said there, and not another one or none. 0: certainly. -0.7:
+ * a probability of one half. -3: 1 to 20, something else was said (`heard` is the most probable). Substitutions and deletions
+ * lower it; insertions do not.
  *
  *   lin_goodness_measure(align_row, align, V, T, &path, 8, goodness, &err);
  *   ... goodness[i].score of path.phones[i], goodness[i].heard instead ...
@@ -35,13 +35,13 @@ typedef struct lin_goodness {
     int heard;   /* the label that explains the rows best, 0: nothing was said */
 } lin_goodness;
 
-/* Row number `row` [V] of natural logarithms. */
+/* Returns row number `row` [V] of natural logarithms. */
 typedef const float *(*lin_goodness_row)(const void *context, int64_t row);
 
 /*
- * Of every phone of a path, whose phones are in order and do not overlap, into goodness [path->n_phones]. T rows. A neighbour
- * that is more than `margin` rows away has no say, and the rows are then those up to `margin` beside the phone: 0.25 s or so, so
- * that what was said in a long pause is nobody's. LIN_INVALID for a label or row out of range or a margin below 0, LIN_NUMERIC
+ * Computes goodness [path->n_phones] of every phone of a path, whose phones are in order and do not overlap. T rows. A neighbour
+ * more than `margin` rows away has no influence, and the rows are then those up to `margin` beside the phone: about 0.25 s, so
+ * that speech in a long pause counts for no phone. LIN_INVALID for a label or row out of range or a margin below 0, LIN_NUMERIC
  * for a NaN.
  */
 lin_status lin_goodness_measure(lin_goodness_row row, const void *context, int V, int64_t T, const lin_path *path, int margin,
