@@ -83,15 +83,15 @@ static void lay_out(lin_words *w)
     }
     const int n_marks = w->n_slots > w->n_traces ? w->n_slots : w->n_traces;
     size_t used = 0;
-    (void)place(&used, 1, sizeof(words_header));
-    w->hyps_at = place(&used, (size_t)width, sizeof(words_hyp));
-    w->traces_at = place(&used, (size_t)w->n_traces, sizeof(words_trace));
-    w->alternatives_at = place(&used, (size_t)w->n_alternatives, sizeof(words_alternative));
+    (void)place(&used, 1, sizeof(lin_words_header));
+    w->hyps_at = place(&used, (size_t)width, sizeof(lin_words_hyp));
+    w->traces_at = place(&used, (size_t)w->n_traces, sizeof(lin_words_trace));
+    w->alternatives_at = place(&used, (size_t)w->n_alternatives, sizeof(lin_words_alternative));
     w->rows_at = place(&used, (size_t)w->n_rows * (size_t)w->V, sizeof(float));
-    const size_t rebuilt = (size_t)w->n_alternatives * sizeof(words_alternative);
-    size_t work = (size_t)w->n_candidates * sizeof(words_candidate);
+    const size_t rebuilt = (size_t)w->n_alternatives * sizeof(lin_words_alternative);
+    size_t work = (size_t)w->n_candidates * sizeof(lin_words_candidate);
     if (work < rebuilt) work = rebuilt;
-    if (work < words_ranking_bytes(w)) work = words_ranking_bytes(w);
+    if (work < lin_words_ranking_bytes(w)) work = lin_words_ranking_bytes(w);
     w->candidates_at = place(&used, work, 1);
     w->slots_at = place(&used, (size_t)n_marks, sizeof(int32_t));
     w->order_at = place(&used, (size_t)most_rows, sizeof(double));
@@ -108,7 +108,7 @@ static uint64_t number_bits(double value)
 static uint64_t fingerprint(const lin_words *w)
 {
     const lin_words_options *o = &w->o;
-    uint64_t h = lin_hash_pair(WORDS_MAGIC, 0); // states of other versions have other fingerprints
+    uint64_t h = lin_hash_pair(LIN_WORDS_MAGIC, 0); // states of other versions have other fingerprints
     h = lin_hash_pair(lin_hash_pair(h, lin_tree_fingerprint(w->tree)), w->lm ? lin_ngram_fingerprint(w->lm) : 0);
     h = lin_hash_pair(h, (uint64_t)o->width << 32 | (uint32_t)o->labels);
     h = lin_hash_pair(h, (uint64_t)o->rivals << 40 | (uint64_t)o->n_best << 20 | (uint64_t)o->longest);
@@ -156,13 +156,13 @@ uint64_t lin_words_fingerprint(const lin_words *w) { return w->fingerprint; }
 void lin_words_reset(const lin_words *w, void *state, int64_t first_frame)
 {
     memset(state, 0, w->bytes);
-    words_view s = words_view_of(w, state);
-    *s.h = (words_header){
-        .magic = WORDS_MAGIC, .fingerprint = w->fingerprint, .first_frame = first_frame, .frame = first_frame, .n_hyps = 1,
-        .rows_from = first_frame, .settled_sums = {[BLANK_ENDING] = 0, [LABEL_ENDING] = -INFINITY}};
-    s.hyps[0] = (words_hyp){.node = LIN_TREE_ROOT, .lm_state = w->lm ? lin_ngram_begin(w->lm) : 0};
-    s.hyps[0].endings[BLANK_ENDING].trace = s.hyps[0].endings[LABEL_ENDING].trace = -1;
-    s.hyps[0].endings[LABEL_ENDING].sum = s.hyps[0].endings[LABEL_ENDING].best = -INFINITY;
+    lin_words_view s = lin_words_view_of(w, state);
+    *s.h = (lin_words_header){
+        .magic = LIN_WORDS_MAGIC, .fingerprint = w->fingerprint, .first_frame = first_frame, .frame = first_frame, .n_hyps = 1,
+        .rows_from = first_frame, .settled_sums = {[LIN_BLANK_ENDING] = 0, [LIN_LABEL_ENDING] = -INFINITY}};
+    s.hyps[0] = (lin_words_hyp){.node = LIN_TREE_ROOT, .lm_state = w->lm ? lin_ngram_begin(w->lm) : 0};
+    s.hyps[0].endings[LIN_BLANK_ENDING].trace = s.hyps[0].endings[LIN_LABEL_ENDING].trace = -1;
+    s.hyps[0].endings[LIN_LABEL_ENDING].sum = s.hyps[0].endings[LIN_LABEL_ENDING].best = -INFINITY;
 }
 
 const char *lin_words_text(const lin_words *w, const lin_word_context *context, int word)
@@ -175,9 +175,9 @@ const char *lin_words_text(const lin_words *w, const lin_word_context *context, 
 
 // The context has changed: pending bonuses are taken back, hypotheses inside words of the old context are dropped, and such words
 // in the unsettled part become unknown ones. A state from a file may claim to be of this context, so its values are checked.
-static void change_context(const lin_words *w, words_view *s, const lin_word_context *context)
+static void change_context(const lin_words *w, lin_words_view *s, const lin_word_context *context)
 {
-    words_header *h = s->h;
+    lin_words_header *h = s->h;
     const uint64_t id = context ? context->id : 0;
     const int n_places = w->n_nodes + (context ? lin_tree_nodes(context->extra) : 0);
     int n = 0, changed = id != h->context_id;
@@ -186,27 +186,27 @@ static void change_context(const lin_words *w, words_view *s, const lin_word_con
     h->context_id = id;
     if (!changed) return;
     for (int i = 0; i < h->n_hyps; i++) {
-        words_hyp *t = &s->hyps[i];
+        lin_words_hyp *t = &s->hyps[i];
         t->weight -= t->pending;
         t->pending = 0;
         t->context = 0;
-        words_weigh(t);
+        lin_words_weigh(t);
         if (t->node < w->n_nodes) s->hyps[n++] = *t;
     }
     if (!n) { // all were inside words of the old context: the best one continues after it, as an unknown word
-        const int best = words_best(s);
+        const int best = lin_words_best(s);
         s->hyps[n++] = s->hyps[best];
-        words_break_off(s, &s->hyps[0]);
+        lin_words_break_off(s, &s->hyps[0]);
     }
     h->n_hyps = n;
-    words_sweep(w, s);
+    lin_words_sweep(w, s);
     for (int i = 0; i < h->n_traces; i++) {
         if (s->traces[i].word >= w->n_words) s->traces[i].word = LIN_WORD_UNKNOWN;
     }
 }
 
 // Reserves memory for all that may be settled, so that nothing fails half way.
-static lin_status reserve(const words_view *s, int n_frames, lin_path *settled, lin_error *err)
+static lin_status reserve(const lin_words_view *s, int n_frames, lin_path *settled, lin_error *err)
 {
     int n_phones = 0, n_words = 0;
     for (int i = 0; i < s->h->n_hyps; i++) {
@@ -222,7 +222,7 @@ static lin_status reserve(const words_view *s, int n_frames, lin_path *settled, 
 lin_status lin_words_push(const lin_words *w, void *state, const lin_word_context *context, const float *logp, int n_frames,
                           lin_path *settled, lin_error *err)
 {
-    words_view s = words_view_of(w, state);
+    lin_words_view s = lin_words_view_of(w, state);
     if (n_frames < 0) return lin_fail(err, LIN_INVALID, "%d rows", n_frames);
     if (s.h->finished) return lin_fail(err, LIN_INVALID, "the word search has ended: reset the state before more rows");
     lin_status status = lin_rows_check_numbers(logp, n_frames, w->V, s.h->frame, err);
@@ -231,24 +231,24 @@ lin_status lin_words_push(const lin_words *w, void *state, const lin_word_contex
     s.h->ranked = 0;
     change_context(w, &s, context);
     for (int i = 0; i < n_frames && !s.failed; i++) {
-        words_make_room(w, &s, settled);
-        if (words_row(w, &s, logp + (size_t)i * (size_t)w->V)) words_settle(w, &s, settled);
+        lin_words_make_room(w, &s, settled);
+        if (lin_words_row(w, &s, logp + (size_t)i * (size_t)w->V)) lin_words_settle(w, &s, settled);
     }
     return s.failed ? lin_fail(err, s.failed, "out of memory for a path of words") : LIN_OK;
 }
 
 // Sorts the hypotheses, the best first; equal ones keep their order.
-static void sort(words_view *s)
+static void sort(lin_words_view *s)
 {
     for (int i = 1; i < s->h->n_hyps; i++) {
-        const words_hyp t = s->hyps[i];
+        const lin_words_hyp t = s->hyps[i];
         int k = i;
         for (; k > 0 && s->hyps[k - 1].score < t.score; k--) s->hyps[k] = s->hyps[k - 1];
         s->hyps[k] = t;
     }
 }
 
-static void end_token(const lin_words *w, const lin_word_context *context, words_hyp *t)
+static void end_token(const lin_words *w, const lin_word_context *context, lin_words_hyp *t)
 {
     if (context) t->weight += (double)lin_context_finish(context->phrases, &t->context);
     t->pending = 0;
@@ -257,13 +257,13 @@ static void end_token(const lin_words *w, const lin_word_context *context, words
         t->language += logp;
         t->weight += w->o.lm_weight * logp;
     }
-    words_weigh(t);
+    lin_words_weigh(t);
 }
 
 lin_status lin_words_finish(const lin_words *w, void *state, const lin_word_context *context, lin_path *settled, lin_error *err)
 {
-    words_view s = words_view_of(w, state);
-    words_header *h = s.h;
+    lin_words_view s = lin_words_view_of(w, state);
+    lin_words_header *h = s.h;
     if (h->finished) return lin_fail(err, LIN_INVALID, "the word search has ended: reset the state first");
     if (settled) {
         lin_status status = reserve(&s, 0, settled, err);
@@ -272,7 +272,7 @@ lin_status lin_words_finish(const lin_words *w, void *state, const lin_word_cont
     h->ranked = 0;
     change_context(w, &s, context);
     int n = 0;
-    const int best = words_best(&s);
+    const int best = lin_words_best(&s);
     for (int i = 0; i < h->n_hyps; i++) n += s.hyps[i].node == LIN_TREE_ROOT;
     if (n) {
         n = 0;
@@ -286,5 +286,5 @@ lin_status lin_words_finish(const lin_words *w, void *state, const lin_word_cont
     for (int i = 0; i < n; i++) end_token(w, context, &s.hyps[i]);
     sort(&s);
     h->finished = 1;
-    return settled ? words_append_best(w, &s, settled, err) : LIN_OK;
+    return settled ? lin_words_append_best(w, &s, settled, err) : LIN_OK;
 }

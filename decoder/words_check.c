@@ -13,18 +13,18 @@ static int in(int64_t value, int64_t from, int64_t to) { return value >= from &&
 static int logarithm(double value) { return fabs(value) < 1e15; }
 
 // A trace refers to an older one and counts its words.
-static int good_trace(const lin_words *w, const words_view *s, int i)
+static int good_trace(const lin_words *w, const lin_words_view *s, int i)
 {
-    const words_trace *r = &s->traces[i];
-    if (!in(r->before, -1, i - 1) || !in(r->label, 1, w->V - 1) || !in(r->word, WORD_INSIDE, INT32_MAX)) return 0;
+    const lin_words_trace *r = &s->traces[i];
+    if (!in(r->before, -1, i - 1) || !in(r->label, 1, w->V - 1) || !in(r->word, LIN_WORD_INSIDE, INT32_MAX)) return 0;
     if (!in(r->before_frames, r->before < 0 ? 0 : 1, FRAMES_MAX) || !logarithm(r->before_logp)) return 0;
     if (!in(r->start, r->before < 0 ? s->h->first_frame : s->traces[r->before].start + 1, s->h->frame - 1)) return 0;
-    const uint32_t words = r->n_words - (r->word != WORD_INSIDE);
+    const uint32_t words = r->n_words - (r->word != LIN_WORD_INSIDE);
     return r->before < 0 ? (int32_t)(words - s->h->settled) <= 0 : words == s->traces[r->before].n_words;
 }
 
 // Both endings have the words and phones of the hypothesis, in alignments of their own.
-static int good_ending(const words_view *s, const words_hyp *t, const words_ending *a)
+static int good_ending(const lin_words_view *s, const lin_words_hyp *t, const lin_words_ending *a)
 {
     if (!in(a->trace, -1, s->h->n_traces - 1) || !logarithm(a->logp)) return 0;
     const int64_t rows = s->h->frame - s->h->first_frame;
@@ -32,25 +32,25 @@ static int good_ending(const words_view *s, const words_hyp *t, const words_endi
     if (a->best == -INFINITY && a->sum == -INFINITY) return 1;
     if (!logarithm(a->sum) || !logarithm(a->best)) return 0;
     int n_words = 0, n_phones = 0;
-    for (int at = a->trace; at >= 0 && !words_is_settled(s, &s->traces[at]); at = s->traces[at].before) {
-        n_words += s->traces[at].word != WORD_INSIDE;
+    for (int at = a->trace; at >= 0 && !lin_words_is_settled(s, &s->traces[at]); at = s->traces[at].before) {
+        n_words += s->traces[at].word != LIN_WORD_INSIDE;
         n_phones++;
     }
-    return words_first_of(s, a->trace, NULL) == t->first && n_words == t->n_words && n_phones == t->n_phones;
+    return lin_words_first_of(s, a->trace, NULL) == t->first && n_words == t->n_words && n_phones == t->n_phones;
 }
 
-static int good_hyp(const lin_words *w, const words_view *s, const words_hyp *t)
+static int good_hyp(const lin_words *w, const lin_words_view *s, const lin_words_hyp *t)
 {
-    if (!in(t->node, PLACE_UNKNOWN, s->h->context_id ? INT32_MAX : w->n_nodes - 1) || !in(t->last, 0, w->V - 1)) return 0;
+    if (!in(t->node, LIN_PLACE_UNKNOWN, s->h->context_id ? INT32_MAX : w->n_nodes - 1) || !in(t->last, 0, w->V - 1)) return 0;
     if (w->lm ? t->lm_state >= lin_ngram_states(w->lm) : t->lm_state != 0) return 0;
     if (!in(t->n_words, 0, w->o.longest) || !in(t->n_inside, 0, LIN_PRONUNCIATION_MAX)) return 0;
     if (!logarithm(t->language) || !logarithm(t->weight) || !logarithm(t->ahead) || !logarithm(t->pending)) return 0;
     if (!logarithm(t->acoustic) || !logarithm(t->score)) return 0;
-    if (words_better_ending(t)->best == -INFINITY) return 0;
-    return good_ending(s, t, &t->endings[BLANK_ENDING]) && good_ending(s, t, &t->endings[LABEL_ENDING]);
+    if (lin_words_better_ending(t)->best == -INFINITY) return 0;
+    return good_ending(s, t, &t->endings[LIN_BLANK_ENDING]) && good_ending(s, t, &t->endings[LIN_LABEL_ENDING]);
 }
 
-static int good_alternative(const words_view *s, const words_alternative *a)
+static int good_alternative(const lin_words_view *s, const lin_words_alternative *a)
 {
     if (a->used != 1 || !in(a->end.trace, -1, s->h->n_traces - 1) || !(a->lost >= 0) || !logarithm(a->lost)) return 0;
     if (!logarithm(a->winner_level) || !logarithm(a->loser_level) || !logarithm(a->loser_best)) return 0;
@@ -58,7 +58,7 @@ static int good_alternative(const words_view *s, const words_alternative *a)
            logarithm(a->lost_language);
 }
 
-static int good_header(const lin_words *w, const words_header *h)
+static int good_header(const lin_words *w, const lin_words_header *h)
 {
     return in(h->n_hyps, 1, w->o.width) && in(h->n_traces, 0, w->n_traces) && in(h->n_alternatives, 0, w->n_alternatives - 1) &&
            in(h->finished, 0, 1) && in(h->first_frame, INT64_MIN / 4, INT64_MAX / 4) && in(h->frame, h->first_frame, INT64_MAX / 2);
@@ -68,13 +68,13 @@ lin_status lin_words_check(const lin_words *w, const void *state, size_t n, lin_
 {
     uint64_t magic = 0;
     if (n >= sizeof magic) memcpy(&magic, state, sizeof magic);
-    if (magic == WORDS_MAGIC_OLD) {
+    if (magic == LIN_WORDS_MAGIC_OLD) {
         return lin_fail(err, LIN_MISMATCH, "the state is of an earlier version's word search, which this version cannot resume");
     }
     if (n != w->bytes) return lin_fail(err, LIN_MISMATCH, "a state of %zu bytes, but this word search has %zu", n, w->bytes);
-    const words_view s = words_view_of(w, (void *)(uintptr_t)state);
-    const words_header *h = s.h;
-    if (h->magic != WORDS_MAGIC) return lin_fail(err, LIN_FORMAT, "the bytes are not the state of a word search");
+    const lin_words_view s = lin_words_view_of(w, (void *)(uintptr_t)state);
+    const lin_words_header *h = s.h;
+    if (h->magic != LIN_WORDS_MAGIC) return lin_fail(err, LIN_FORMAT, "the bytes are not the state of a word search");
     if (h->fingerprint != w->fingerprint) {
         return lin_fail(err, LIN_MISMATCH, "the state belongs to a word search with another lexicon, language model or options");
     }
@@ -86,7 +86,7 @@ lin_status lin_words_check(const lin_words *w, const void *state, size_t n, lin_
         good = good_alternative(&s, &s.alternatives[i]);
         used++;
     }
-    good = good && used == h->n_alternatives && words_good_rows(w, &s) && words_good_ranking(w, &s);
+    good = good && used == h->n_alternatives && lin_words_good_rows(w, &s) && lin_words_good_ranking(w, &s);
     if (good) return LIN_OK;
     return lin_fail(err, LIN_FORMAT, "the state of a word search is damaged");
 }

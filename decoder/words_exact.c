@@ -14,7 +14,7 @@ typedef struct sequence {
 // Sums smaller than the row's largest one by this factor are left out.
 static const double NEGLIGIBLE = 1e-200;
 
-static float *row_at(const lin_words *w, const words_view *s, int64_t frame)
+static float *row_at(const lin_words *w, const lin_words_view *s, int64_t frame)
 {
     return s->rows + (size_t)(frame - s->h->rows_from) * (size_t)w->V;
 }
@@ -30,14 +30,14 @@ static double scaled(const float *row, int V, double *p)
 
 // Logarithms of the sums over the alignments that end in the last phone, and in blank after it; NAN if a row has infinities.
 // State 0 is the settled label, 1 the blank after it, 2 i phone i, 2 i + 1 the blank after that.
-static void align_all(const lin_words *w, const words_view *s, const sequence *q, const double settled[2], double ends[2])
+static void align_all(const lin_words *w, const lin_words_view *s, const sequence *q, const double settled[2], double ends[2])
 {
     double *sums = s->sums, *p = s->sums + 2 * w->n_traceback + 2;
     const int last = 2 * q->n + 1;
     double scale = fmax(settled[0], settled[1]);
     int low = 0, high = 1;
-    sums[0] = exp(settled[LABEL_ENDING] - scale);
-    sums[1] = exp(settled[BLANK_ENDING] - scale);
+    sums[0] = exp(settled[LIN_LABEL_ENDING] - scale);
+    sums[1] = exp(settled[LIN_BLANK_ENDING] - scale);
     ends[0] = ends[1] = -INFINITY;
     for (int64_t frame = q->from; frame < q->to; frame++) {
         const float *row = row_at(w, s, frame);
@@ -63,34 +63,34 @@ static void align_all(const lin_words *w, const words_view *s, const sequence *q
         while (sums[low] < NEGLIGIBLE) low++;
         while (sums[high] < NEGLIGIBLE) high--;
     }
-    ends[LABEL_ENDING] = low <= last - 1 && last - 1 <= high ? scale + log(sums[last - 1]) : -INFINITY;
-    ends[BLANK_ENDING] = high == last ? scale + log(sums[last]) : -INFINITY;
+    ends[LIN_LABEL_ENDING] = low <= last - 1 && last - 1 <= high ? scale + log(sums[last - 1]) : -INFINITY;
+    ends[LIN_BLANK_ENDING] = high == last ? scale + log(sums[last]) : -INFINITY;
 }
 
-static void take_labels(const words_view *s, const words_traceback *of, int first, int last, sequence *q)
+static void take_labels(const lin_words_view *s, const lin_words_traceback *of, int first, int last, sequence *q)
 {
     s->labels[0] = s->h->settled_label;
     for (int i = first; i >= last; i--) s->labels[++q->n] = s->traces[of->phones[i].trace].label;
 }
 
-double words_exact(const lin_words *w, const words_view *s, const words_traceback *of)
+double lin_words_exact(const lin_words *w, const lin_words_view *s, const lin_words_traceback *of)
 {
     sequence q = {s->labels, 0, s->h->rows_from, s->h->frame};
     double ends[2];
     if (!w->n_rows || s->h->rows_lost) return NAN;
     take_labels(s, of, of->n - 1, 0, &q);
     align_all(w, s, &q, s->h->settled_sums, ends);
-    return isnan(ends[0]) ? NAN : words_log_add(ends[0], ends[1]);
+    return isnan(ends[0]) ? NAN : lin_words_log_add(ends[0], ends[1]);
 }
 
 // ---- rows ---------------------------------------------------------------------------------------------------------------------
 
-int words_rows_full(const lin_words *w, const words_view *s)
+int lin_words_rows_full(const lin_words *w, const lin_words_view *s)
 {
     return w->n_rows && !s->h->rows_lost && s->h->frame - s->h->rows_from >= w->n_rows;
 }
 
-void words_keep_row(const lin_words *w, words_view *s, const float *logp, int over)
+void lin_words_keep_row(const lin_words *w, lin_words_view *s, const float *logp, int over)
 {
     if (!w->n_rows || s->h->rows_lost) return;
     float *row = row_at(w, s, s->h->frame);
@@ -99,9 +99,9 @@ void words_keep_row(const lin_words *w, words_view *s, const float *logp, int ov
 }
 
 // The sums after the phones first .. last of a trace-back (none if last is larger), whose rows are before `limit`.
-static void settle(const lin_words *w, words_view *s, const words_traceback *of, int first, int last, int64_t limit)
+static void settle(const lin_words *w, lin_words_view *s, const lin_words_traceback *of, int first, int last, int64_t limit)
 {
-    words_header *h = s->h;
+    lin_words_header *h = s->h;
     sequence q = {s->labels, 0, h->rows_from, limit};
     double ends[2];
     if (!w->n_rows || h->rows_lost || limit <= h->rows_from) return;
@@ -115,16 +115,16 @@ static void settle(const lin_words *w, words_view *s, const words_traceback *of,
     h->rows_from = limit;
 }
 
-void words_settle_rows(const lin_words *w, words_view *s, const words_traceback *of, int64_t limit)
+void lin_words_settle_rows(const lin_words *w, lin_words_view *s, const lin_words_traceback *of, int64_t limit)
 {
     settle(w, s, of, of->n - 1, of->ends[of->n_words - 1], limit);
 }
 
-void words_settle_silence(const lin_words *w, words_view *s) { settle(w, s, NULL, -1, 0, s->h->frame); }
+void lin_words_settle_silence(const lin_words *w, lin_words_view *s) { settle(w, s, NULL, -1, 0, s->h->frame); }
 
-int words_good_rows(const lin_words *w, const words_view *s)
+int lin_words_good_rows(const lin_words *w, const lin_words_view *s)
 {
-    const words_header *h = s->h;
+    const lin_words_header *h = s->h;
     if (!w->n_rows) return 1;
     if (h->rows_lost != 0) return h->rows_lost == 1;
     if (h->rows_from < h->first_frame || h->rows_from > h->frame || h->frame - h->rows_from > w->n_rows) return 0;

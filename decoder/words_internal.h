@@ -42,13 +42,14 @@
 #include "decoder/word_context_internal.h"
 #include "decoder/words.h"
 
-enum { BLANK_ENDING, LABEL_ENDING };
-enum { PLACE_UNKNOWN = -1 };        // in a word outside the lexicon; else a node (of the lexicon, then of the context's words)
-enum { WORD_INSIDE = -2 };          // of a trace: the phone is not the last of a word
-enum { CONTEXT_NONE = 0x7fffffff }; // token for a word that is in no phrase of the context
+enum { LIN_BLANK_ENDING, LIN_LABEL_ENDING };
+// In a word outside the lexicon; else a node (of the lexicon, then of the context's words).
+enum { LIN_PLACE_UNKNOWN = -1 };
+enum { LIN_WORD_INSIDE = -2 };          // of a trace: the phone is not the last of a word
+enum { LIN_CONTEXT_NONE = 0x7fffffff }; // token for a word that is in no phrase of the context
 
-#define WORDS_MAGIC UINT64_C(0x32736472776e696c)     // "linwrds2"
-#define WORDS_MAGIC_OLD UINT64_C(0x31736472776e696c) // "linwrds1": states of version 0.1, without phones in alternatives
+#define LIN_WORDS_MAGIC UINT64_C(0x32736472776e696c)     // "linwrds2"
+#define LIN_WORDS_MAGIC_OLD UINT64_C(0x31736472776e696c) // "linwrds1": states of version 0.1, without phones in alternatives
 
 struct lin_words {
     const lin_tree *tree;
@@ -67,14 +68,14 @@ struct lin_words {
     uint64_t fingerprint;
 };
 
-typedef struct words_ending {
+typedef struct lin_words_ending {
     double sum, best; // of all alignments followed that end like this, and of the best of them. -INFINITY: there is none
     double logp;      // of the last phone of the best one, over its run
     int32_t trace;    // of that phone; -1: there is none
     int32_t frames;   // of its run
-} words_ending;
+} lin_words_ending;
 
-typedef struct words_hyp {
+typedef struct lin_words_hyp {
     uint64_t history;   // of all words before, with their pronunciations; also of the phones so far in an unknown word
     uint64_t first;     // the history up to the first word that is not settled, 0: none is complete
     int32_t node, last; // place; last label, 0 at the beginning
@@ -88,79 +89,79 @@ typedef struct words_hyp {
     double ahead;
     double pending;         // bonus of unfinished phrases, part of weight: taken back if the phrase fails
     double acoustic, score; // acoustic: sum of both endings
-    words_ending endings[2];
-} words_hyp;
+    lin_words_ending endings[2];
+} lin_words_hyp;
 
-typedef struct words_trace {
+typedef struct lin_words_trace {
     uint64_t history;   // of the words complete after this phone
     int64_t start;      // first frame of the phone's run
     double before_logp; // the run of the phone before, as it was when this one began
     int32_t before_frames;
     int32_t before; // trace of the phone before, an older one; -1: none, or settled
     int32_t label;
-    int32_t word;     // that ends with this phone, or WORD_INSIDE
+    int32_t word;     // that ends with this phone, or LIN_WORD_INSIDE
     uint32_t n_words; // complete after it since the reset
     int32_t node;     // place after it
-} words_trace;
+} lin_words_trace;
 
 // A phone of a trace-back: its trace and its run. trace -1: the settled part ends here.
-typedef struct words_step {
+typedef struct lin_words_step {
     double logp;
     int32_t trace, frames;
-} words_step;
+} lin_words_step;
 
-// Two hypotheses reached the same place and states by different words or phones: words_key identifies such beginnings.
-typedef struct words_alternative {
+// Two hypotheses reached the same place and states by different words or phones: lin_words_key identifies such beginnings.
+typedef struct lin_words_alternative {
     uint64_t winner, loser; // keys
-    words_step end;         // last phone of the loser; its label is that of the winner's last phone
+    lin_words_step end;         // last phone of the loser; its label is that of the winner's last phone
     // Scores relative to the beam's best of their row: the winner's highest; the loser's summed over rows (each row drops other
     // alignments), and its highest, which gives its times. What the loser lost is its distance from the winner.
     double winner_level, loser_level, loser_best;
     double lost, lost_weight, lost_language;
     int32_t used; // 0: an empty slot, 1, or 2: about to be removed
     int32_t reserved;
-} words_alternative;
+} lin_words_alternative;
 
 // The phones of a hypothesis that are not settled, the last one first, and which of them end words, the last word first.
-typedef struct words_traceback {
+typedef struct lin_words_traceback {
     int n, n_words;
-    words_step *phones; // [n_traceback]
+    lin_words_step *phones; // [n_traceback]
     int32_t *ends;      // [n_traceback] numbers of phones
-} words_traceback;
+} lin_words_traceback;
 
 // One of the n best: the trace-back of a hypothesis (base -1), or that of another item whose last `kept` phones are kept and
 // whose phones before are an alternative's.
-typedef struct words_ranked {
+typedef struct lin_words_ranked {
     double score, acoustic, language; // estimates if it contains an alternative
     int32_t base, kept, from;         // from: hypothesis, or alternative
     int32_t done;
     double exact; // acoustic: the sum over all alignments, if the rows for it are stored
     uint64_t words;
-} words_ranked;
+} lin_words_ranked;
 
 // Working memory between two rows, for trace-backs and the search for the n best. Arrays of n_traceback (and V) follow it.
-enum { WORDS_RANKED_MAX = 1024, WORDS_RESCORED_MAX = 2 * LIN_WORDS_NBEST_MAX + 16 };
-typedef struct words_ranking {
+enum { LIN_WORDS_RANKED_MAX = 1024, LIN_WORDS_RESCORED_MAX = 2 * LIN_WORDS_NBEST_MAX + 16 };
+typedef struct lin_words_ranking {
     int32_t n, n_seen, n_found;
     int32_t best; // item of the best hypothesis
-    words_ranked items[WORDS_RANKED_MAX];
-    int32_t chain[WORDS_RANKED_MAX];
-    int32_t found[WORDS_RESCORED_MAX]; // items, in their order
-    uint64_t seen[WORDS_RESCORED_MAX];
-} words_ranking;
+    lin_words_ranked items[LIN_WORDS_RANKED_MAX];
+    int32_t chain[LIN_WORDS_RANKED_MAX];
+    int32_t found[LIN_WORDS_RESCORED_MAX]; // items, in their order
+    uint64_t seen[LIN_WORDS_RESCORED_MAX];
+} lin_words_ranking;
 
 // A hypothesis for the next row.
-typedef struct words_candidate {
-    words_hyp t;
+typedef struct lin_words_candidate {
+    lin_words_hyp t;
     int32_t next; // with the same place and states, -1: none
     int32_t head; // it is the first of these
     int32_t alive;
     int32_t fresh; // the best alignment of the label ending began its phone in this row; its `trace` is that of the phone before
     int32_t before_frames, word;
     double before_logp;
-} words_candidate;
+} lin_words_candidate;
 
-typedef struct words_header {
+typedef struct lin_words_header {
     uint64_t magic, fingerprint;
     int64_t first_frame, frame; // of the segment; number of the next row
     uint64_t context_id;        // of the context that the hypotheses' states are of; 0: none
@@ -175,20 +176,21 @@ typedef struct words_header {
     double settled_sums[2];
     int32_t settled_label;
     int32_t rows_lost; // there were more than fit: no exact sums before the next reset
-} words_header;
+} lin_words_header;
 
 // The parts of a state.
-typedef struct words_view {
-    words_header *h;
-    words_hyp *hyps;
-    words_trace *traces;
-    words_alternative *alternatives;
-    words_candidate *candidates;
-    words_ranking *ranking; // between two rows, in the memory of the candidates, as are alternatives while their table is rebuilt
+typedef struct lin_words_view {
+    lin_words_header *h;
+    lin_words_hyp *hyps;
+    lin_words_trace *traces;
+    lin_words_alternative *alternatives;
+    lin_words_candidate *candidates;
+    // between two rows, in the memory of the candidates, as are alternatives while their table is rebuilt
+    lin_words_ranking *ranking;
     int32_t *slots;         // heads of the candidates by place and states, -1: none; new indices of traces while they are removed
     double *order;
     float *rows;                         // [n_rows, V]; a row that was skipped begins with NAN
-    words_traceback of, best_traceback; // in the memory after the ranking
+    lin_words_traceback of, best_traceback; // in the memory after the ranking
     double *shares, *best_shares, *sums;
     int32_t *labels;
     // of the current row
@@ -198,17 +200,17 @@ typedef struct words_view {
     double best;  // score of the row's best candidate
     float least;  // labels with a lower log-probability are not followed
     lin_status failed;
-} words_view;
+} lin_words_view;
 
-static inline words_view words_view_of(const lin_words *w, void *state)
+static inline lin_words_view lin_words_view_of(const lin_words *w, void *state)
 {
     unsigned char *base = state;
     const size_t n = (size_t)w->n_traceback;
-    words_ranking *g = (void *)(base + w->candidates_at);
-    words_step *steps = (void *)(g + 1);
+    lin_words_ranking *g = (void *)(base + w->candidates_at);
+    lin_words_step *steps = (void *)(g + 1);
     double *numbers = (void *)(steps + 2 * n);
     int32_t *whole = (void *)(numbers + 4 * n + 2 + (size_t)w->V);
-    return (words_view){.h = state,
+    return (lin_words_view){.h = state,
                    .hyps = (void *)(base + w->hyps_at),
                    .traces = (void *)(base + w->traces_at),
                    .alternatives = (void *)(base + w->alternatives_at),
@@ -226,89 +228,92 @@ static inline words_view words_view_of(const lin_words *w, void *state)
 }
 
 // Size of the ranking and of the arrays after it.
-static inline size_t words_ranking_bytes(const lin_words *w)
+static inline size_t lin_words_ranking_bytes(const lin_words *w)
 {
     const size_t n = (size_t)w->n_traceback;
-    return sizeof(words_ranking) + 2 * n * sizeof(words_step) + (4 * n + 2 + (size_t)w->V) * sizeof(double) +
+    return sizeof(lin_words_ranking) + 2 * n * sizeof(lin_words_step) + (4 * n + 2 + (size_t)w->V) * sizeof(double) +
            (3 * n + 1) * sizeof(int32_t);
 }
 
-static inline double words_log_add(double a, double b)
+static inline double lin_words_log_add(double a, double b)
 {
     const double more = a > b ? a : b, less = a > b ? b : a;
     return less == -INFINITY || less < more - 40 ? more : more + log1p(exp(less - more));
 }
 
 // Identifies what hypotheses have before a place: all words with their pronunciations, and all phones of the current word.
-static inline uint64_t words_key(const lin_words *w, const words_view *s, uint64_t history, int node)
+static inline uint64_t lin_words_key(const lin_words *w, const lin_words_view *s, uint64_t history, int node)
 {
     if (node == LIN_TREE_ROOT) return history;
     const uint64_t place = lin_hash_pair(history, (uint64_t)(uint32_t)node | UINT64_C(1) << 43);
     return lin_hash_pair(place, node >= w->n_nodes ? s->h->context_id : 0);
 }
 
-static inline uint64_t words_trace_key(const lin_words *w, const words_view *s, const words_trace *r)
+static inline uint64_t lin_words_trace_key(const lin_words *w, const lin_words_view *s, const lin_words_trace *r)
 {
-    return words_key(w, s, r->history, r->node);
+    return lin_words_key(w, s, r->history, r->node);
 }
 
-static inline const words_ending *words_better_ending(const words_hyp *t)
+static inline const lin_words_ending *lin_words_better_ending(const lin_words_hyp *t)
 {
-    return &t->endings[t->endings[LABEL_ENDING].best > t->endings[BLANK_ENDING].best ? LABEL_ENDING : BLANK_ENDING];
+    const int label_is_better = t->endings[LIN_LABEL_ENDING].best > t->endings[LIN_BLANK_ENDING].best;
+    return &t->endings[label_is_better ? LIN_LABEL_ENDING : LIN_BLANK_ENDING];
 }
 
 // Computes the scores from the endings.
-static inline void words_weigh(words_hyp *t)
+static inline void lin_words_weigh(lin_words_hyp *t)
 {
-    t->acoustic = words_log_add(t->endings[BLANK_ENDING].sum, t->endings[LABEL_ENDING].sum);
+    t->acoustic = lin_words_log_add(t->endings[LIN_BLANK_ENDING].sum, t->endings[LIN_LABEL_ENDING].sum);
     t->score = t->acoustic + t->weight + t->ahead;
 }
 
 // words_search.c: extends all hypotheses by one row. 0: the row was skipped, because its blank is probable enough.
-int words_row(const lin_words *w, words_view *s, const float *logp);
-
-// words_history.c
-int words_best(const words_view *s);                                        // index of the best hypothesis
-int words_new_trace(words_view *s, const words_candidate *c);               // of the phone that a candidate's label ending began
-void words_make_room(const lin_words *w, words_view *s, lin_path *settled); // for a row's traces: removes, and settles if it must
-void words_settle(const lin_words *w, words_view *s, lin_path *settled);    // words of all hypotheses, and words beyond `longest`
-void words_sweep(const lin_words *w, words_view *s);                        // removes traces that nothing refers to
-void words_mark(const words_view *s, int32_t *marks, int at);               // marks a trace-back
-int words_is_settled(const words_view *s, const words_trace *r);
-void words_break_off(words_view *s, words_hyp *t);                 // the unfinished word becomes a complete unknown one
-uint64_t words_first_of(const words_view *s, int at, int *phones); // history up to the first unsettled word, or 0; its phones
-int64_t words_begin_after_first(const words_view *s, int at);      // start of the phone after that word, or the next row
+int lin_words_row(const lin_words *w, lin_words_view *s, const float *logp); // words_history.c
+int lin_words_best(const lin_words_view *s); // index of the best hypothesis
+// Of the phone that a candidate's label ending began.
+int lin_words_new_trace(lin_words_view *s, const lin_words_candidate *c);
+// For a row's traces: removes, and settles if it must.
+void lin_words_make_room(const lin_words *w, lin_words_view *s, lin_path *settled);
+// Words of all hypotheses, and words beyond `longest`.
+void lin_words_settle(const lin_words *w, lin_words_view *s, lin_path *settled);
+void lin_words_sweep(const lin_words *w, lin_words_view *s); // removes traces that nothing refers to
+void lin_words_mark(const lin_words_view *s, int32_t *marks, int at); // marks a trace-back
+int lin_words_is_settled(const lin_words_view *s, const lin_words_trace *r);
+// The unfinished word becomes a complete unknown one.
+void lin_words_break_off(lin_words_view *s, lin_words_hyp *t);
+// History up to the first unsettled word, or 0; its phones.
+uint64_t lin_words_first_of(const lin_words_view *s, int at, int *phones);
+int64_t lin_words_begin_after_first(const lin_words_view *s, int at); // start of the phone after that word, or the next row
 
 // words_alternatives.c
-void words_remember(const lin_words *w, words_view *s, const words_candidate *winner, const words_candidate *loser);
-int words_next_alternative(const lin_words *w, const words_view *s, uint64_t winner, int at);
-void words_mark_alternatives(const lin_words *w, words_view *s, int32_t *marks);
-void words_thin_alternatives(const lin_words *w, words_view *s);
-void words_drop_alternatives(const lin_words *w, words_view *s);
-void words_settle_alternatives(const lin_words *w, words_view *s, uint64_t first, int64_t limit);
-
-// words_path.c
-void words_traceback_of(const lin_words *w, const words_view *s, const words_hyp *t, words_traceback *to);
+void lin_words_remember(const lin_words *w, lin_words_view *s, const lin_words_candidate *winner,
+                        const lin_words_candidate *loser);
+int lin_words_next_alternative(const lin_words *w, const lin_words_view *s, uint64_t winner, int at);
+void lin_words_mark_alternatives(const lin_words *w, lin_words_view *s, int32_t *marks);
+void lin_words_thin_alternatives(const lin_words *w, lin_words_view *s);
+void lin_words_drop_alternatives(const lin_words *w, lin_words_view *s);
+void lin_words_settle_alternatives(const lin_words *w, lin_words_view *s, uint64_t first, int64_t limit); // words_path.c
+void lin_words_traceback_of(const lin_words *w, const lin_words_view *s, const lin_words_hyp *t, lin_words_traceback *to);
 // Appends the phones up to `end`.
-void words_follow_traces(const lin_words *w, const words_view *s, words_step end, words_traceback *to);
+void lin_words_follow_traces(const lin_words *w, const lin_words_view *s, lin_words_step end, lin_words_traceback *to);
 // Both have the same word of the lexicon at an overlapping time.
-int words_same(const words_view *s, const words_traceback *a, int i, const words_traceback *b, int k);
-void words_shares(const lin_words *w, const words_view *s, const words_hyp *t, const words_traceback *of, double *shares);
+int lin_words_same(const lin_words_view *s, const lin_words_traceback *a, int i, const lin_words_traceback *b, int k);
+void lin_words_shares(const lin_words *w, const lin_words_view *s, const lin_words_hyp *t, const lin_words_traceback *of,
+                      double *shares);
 // Appends a trace-back's words, which end before frame `limit`: only the first one, or all and the phones after them.
-lin_status words_append_traceback(const words_view *s, const words_traceback *of, const double *shares, int only_first,
-                                  int64_t limit, lin_path *path, lin_error *err);
-
-// words_exact.c: without effect if n_best is 1.
-void words_keep_row(const lin_words *w, words_view *s, const float *logp, int passed_over);
-int words_rows_full(const lin_words *w, const words_view *s);
+lin_status lin_words_append_traceback(const lin_words_view *s, const lin_words_traceback *of, const double *shares,
+                                      int only_first, int64_t limit, lin_path *path, lin_error *err); // words_exact.c: without effect if n_best is 1.
+void lin_words_keep_row(const lin_words *w, lin_words_view *s, const float *logp, int passed_over);
+int lin_words_rows_full(const lin_words *w, const lin_words_view *s);
 // Drops the rows of the first word, which end before `limit`.
-void words_settle_rows(const lin_words *w, words_view *s, const words_traceback *of, int64_t limit);
-void words_settle_silence(const lin_words *w, words_view *s); // no hypothesis has a phone: all rows
-double words_exact(const lin_words *w, const words_view *s, const words_traceback *of); // acoustic score; NAN: rows are lost
-int words_good_rows(const lin_words *w, const words_view *s);                           // check of a state from a file
+void lin_words_settle_rows(const lin_words *w, lin_words_view *s, const lin_words_traceback *of, int64_t limit);
+void lin_words_settle_silence(const lin_words *w, lin_words_view *s); // no hypothesis has a phone: all rows
+// Acoustic score; NAN: rows are lost.
+double lin_words_exact(const lin_words *w, const lin_words_view *s, const lin_words_traceback *of);
+int lin_words_good_rows(const lin_words *w, const lin_words_view *s); // check of a state from a file
 
 // words_nbest.c
-lin_status words_append_best(const lin_words *w, const words_view *s, lin_path *path, lin_error *err);
-int words_good_ranking(const lin_words *w, const words_view *s); // check of a state from a file
+lin_status lin_words_append_best(const lin_words *w, const lin_words_view *s, lin_path *path, lin_error *err);
+int lin_words_good_ranking(const lin_words *w, const lin_words_view *s); // check of a state from a file
 
 #endif

@@ -7,24 +7,24 @@
 
 // ---- candidates -------------------------------------------------------------------------------------------------------------
 
-static uint32_t slot_of(const lin_words *w, const words_hyp *t)
+static uint32_t slot_of(const lin_words *w, const lin_words_hyp *t)
 {
     const uint64_t place = (uint64_t)(uint32_t)t->node << 32 | (uint32_t)t->last;
     const uint64_t states = (uint64_t)t->lm_state << 32 | (uint32_t)t->context;
     return (uint32_t)(lin_hash_pair(lin_hash_pair(0, place), states) & (uint64_t)(w->n_slots - 1));
 }
 
-static int same_place(const words_hyp *a, const words_hyp *b)
+static int same_place(const lin_words_hyp *a, const lin_words_hyp *b)
 {
     return a->node == b->node && a->lm_state == b->lm_state && a->context == b->context && a->last == b->last;
 }
 
-static void put(const lin_words *w, words_view *s, int i)
+static void put(const lin_words *w, lin_words_view *s, int i)
 {
-    words_candidate *c = &s->candidates[i];
+    lin_words_candidate *c = &s->candidates[i];
     uint32_t at = slot_of(w, &c->t);
     for (; s->slots[at] >= 0; at = (at + 1) & (uint32_t)(w->n_slots - 1)) {
-        words_candidate *head = &s->candidates[s->slots[at]];
+        lin_words_candidate *head = &s->candidates[s->slots[at]];
         if (!same_place(&head->t, &c->t)) continue;
         c->next = head->next;
         c->head = 0;
@@ -36,7 +36,7 @@ static void put(const lin_words *w, words_view *s, int i)
     c->head = 1;
 }
 
-static words_candidate *find(const lin_words *w, const words_view *s, const words_hyp *t)
+static lin_words_candidate *find(const lin_words *w, const lin_words_view *s, const lin_words_hyp *t)
 {
     uint32_t at = slot_of(w, t);
     for (; s->slots[at] >= 0; at = (at + 1) & (uint32_t)(w->n_slots - 1)) {
@@ -49,10 +49,10 @@ static words_candidate *find(const lin_words *w, const words_view *s, const word
     return NULL;
 }
 
-static void clear_slots(const lin_words *w, words_view *s) { memset(s->slots, 0xFF, (size_t)w->n_slots * sizeof *s->slots); }
+static void clear_slots(const lin_words *w, lin_words_view *s) { memset(s->slots, 0xFF, (size_t)w->n_slots * sizeof *s->slots); }
 
 // Keeps at most `width` candidates alive: the best; of equal ones the earlier.
-static void keep_width(const lin_words *w, words_view *s)
+static void keep_width(const lin_words *w, lin_words_view *s)
 {
     int n = 0, above = 0;
     for (int i = 0; i < s->n_candidates; i++) {
@@ -63,7 +63,7 @@ static void keep_width(const lin_words *w, words_view *s)
     for (int i = 0; i < s->n_candidates; i++) above += s->candidates[i].alive && s->candidates[i].t.score > least;
     int ties = w->o.width - above;
     for (int i = 0; i < s->n_candidates; i++) {
-        words_candidate *c = &s->candidates[i];
+        lin_words_candidate *c = &s->candidates[i];
         if (!c->alive || c->t.score > least) continue;
         if (c->t.score < least || ties-- <= 0) c->alive = 0;
     }
@@ -71,10 +71,10 @@ static void keep_width(const lin_words *w, words_view *s)
 }
 
 // The table is full: the best are kept, and worse ones are not added in this row.
-static void compact(const lin_words *w, words_view *s)
+static void compact(const lin_words *w, lin_words_view *s)
 {
     int n = 0;
-    for (int i = 0; i < s->n_candidates; i++) words_weigh(&s->candidates[i].t);
+    for (int i = 0; i < s->n_candidates; i++) lin_words_weigh(&s->candidates[i].t);
     keep_width(w, s);
     for (int i = 0; i < s->n_candidates; i++) {
         if (s->candidates[i].alive) s->candidates[n++] = s->candidates[i];
@@ -84,11 +84,11 @@ static void compact(const lin_words *w, words_view *s)
     for (int i = 0; i < n; i++) put(w, s, i);
 }
 
-static words_candidate *add(const lin_words *w, words_view *s, const words_hyp *t)
+static lin_words_candidate *add(const lin_words *w, lin_words_view *s, const lin_words_hyp *t)
 {
     if (s->n_candidates == w->n_candidates) compact(w, s);
-    words_candidate *c = &s->candidates[s->n_candidates++];
-    *c = (words_candidate){.t = *t, .alive = 1, .word = WORD_INSIDE};
+    lin_words_candidate *c = &s->candidates[s->n_candidates++];
+    *c = (lin_words_candidate){.t = *t, .alive = 1, .word = LIN_WORD_INSIDE};
     put(w, s, s->n_candidates - 1);
     return c;
 }
@@ -98,26 +98,26 @@ static words_candidate *add(const lin_words *w, words_view *s, const words_hyp *
 // The part of a hypothesis that a phone can extend: all of it, or, if it is the last phone again, the alignments that end in
 // blank. Graves et al. 2006, eq. 6.
 typedef struct source {
-    const words_ending *from;  // the better alignment
+    const lin_words_ending *from;  // the better alignment
     double sum, best; // including the phone
     float logp;       // of the phone
     int label;
 } source;
 
 // `to` is the new hypothesis if it is the first at its place; its endings are filled here.
-static void arrive(const lin_words *w, words_view *s, words_hyp *to, const source *by, int word)
+static void arrive(const lin_words *w, lin_words_view *s, lin_words_hyp *to, const source *by, int word)
 {
     if (by->sum + to->weight + to->ahead < s->floor) return;
-    words_candidate *c = find(w, s, to);
+    lin_words_candidate *c = find(w, s, to);
     if (!c) {
-        to->endings[BLANK_ENDING] = to->endings[LABEL_ENDING] = (words_ending){-INFINITY, -INFINITY, 0, -1, 0};
+        to->endings[LIN_BLANK_ENDING] = to->endings[LIN_LABEL_ENDING] = (lin_words_ending){-INFINITY, -INFINITY, 0, -1, 0};
         c = add(w, s, to);
     }
-    words_ending *a = &c->t.endings[LABEL_ENDING];
-    a->sum = words_log_add(a->sum, by->sum);
+    lin_words_ending *a = &c->t.endings[LIN_LABEL_ENDING];
+    a->sum = lin_words_log_add(a->sum, by->sum);
     if (w->o.score > 0) s->floor = fmax(s->floor, a->sum + to->weight + to->ahead - w->o.score);
     if (by->best > a->best) {
-        *a = (words_ending){a->sum, by->best, (double)by->logp, by->from->trace, 1};
+        *a = (lin_words_ending){a->sum, by->best, (double)by->logp, by->from->trace, 1};
         c->fresh = 1;
         c->before_frames = by->from->frames;
         c->before_logp = by->from->logp;
@@ -125,7 +125,7 @@ static void arrive(const lin_words *w, words_view *s, words_hyp *to, const sourc
     }
 }
 
-static void complete(const words_view *s, words_hyp *t, uint64_t pronunciation, int word)
+static void complete(const lin_words_view *s, lin_words_hyp *t, uint64_t pronunciation, int word)
 {
     t->history = lin_hash_pair(t->history, pronunciation);
     if (!t->n_words) t->first = t->history;
@@ -134,11 +134,11 @@ static void complete(const words_view *s, words_hyp *t, uint64_t pronunciation, 
     t->ahead = 0;
     t->n_inside = 0;
     if (!s->context) return;
-    t->weight += (double)lin_context_next(s->context->phrases, &t->context, word < 0 ? CONTEXT_NONE : word);
+    t->weight += (double)lin_context_next(s->context->phrases, &t->context, word < 0 ? LIN_CONTEXT_NONE : word);
     t->pending = (double)lin_context_pending(s->context->phrases, t->context);
 }
 
-static void score_word(const lin_words *w, words_hyp *t, int lm_word)
+static void score_word(const lin_words *w, lin_words_hyp *t, int lm_word)
 {
     if (!w->lm) return;
     if (lm_word < 0 && !w->lm_unknown) {
@@ -151,23 +151,24 @@ static void score_word(const lin_words *w, words_hyp *t, int lm_word)
     t->weight += w->o.lm_weight * logp;
 }
 
-static source take(const words_hyp *t, int label, float logp)
+static source take(const lin_words_hyp *t, int label, float logp)
 {
-    const words_ending *from = label == t->last ? &t->endings[BLANK_ENDING] : words_better_ending(t);
+    const lin_words_ending *from = label == t->last ? &t->endings[LIN_BLANK_ENDING] : lin_words_better_ending(t);
     const double sum = label == t->last ? from->sum : t->acoustic;
     return (source){from, sum + (double)logp, from->best + (double)logp, logp, label};
 }
 
-static words_hyp behind(const words_hyp *t, int label)
+static lin_words_hyp behind(const lin_words_hyp *t, int label)
 {
-    words_hyp to = *t;
+    lin_words_hyp to = *t;
     to.last = label;
     to.n_phones++;
     return to;
 }
 
 // To the children of a node of the lexicon's tree, or of the context's (`extra`), and past the words that end there.
-static void follow(const lin_words *w, words_view *s, const words_hyp *t, const float *logp, const lin_tree *extra, int node)
+static void follow(const lin_words *w, lin_words_view *s, const lin_words_hyp *t, const float *logp, const lin_tree *extra,
+                   int node)
 {
     const lin_tree_node *nodes = extra ? lin_tree_node_array(extra) : w->nodes;
     const lin_tree_end *ends = extra ? lin_tree_end_array(extra) : w->ends;
@@ -176,16 +177,16 @@ static void follow(const lin_words *w, words_view *s, const words_hyp *t, const 
         if (logp[label] < s->least) continue;
         const source by = take(t, label, logp[label]);
         if (by.sum + t->weight + w->o.bonus < s->floor || by.sum == -INFINITY) continue;
-        words_hyp begun = behind(t, label);
+        lin_words_hyp begun = behind(t, label);
         if (node == LIN_TREE_ROOT) begun.weight += w->o.bonus;
         if (nodes[c].child < nodes[c + 1].child) {
-            words_hyp inside = begun;
+            lin_words_hyp inside = begun;
             inside.node = (int)c + (extra ? w->n_nodes : 0);
             inside.ahead = extra ? w->ahead_lacking : w->o.lm_weight * (double)nodes[c].ahead;
-            arrive(w, s, &inside, &by, WORD_INSIDE);
+            arrive(w, s, &inside, &by, LIN_WORD_INSIDE);
         }
         for (uint32_t e = nodes[c].end; e < nodes[c + 1].end; e++) {
-            words_hyp end = begun;
+            lin_words_hyp end = begun;
             const int word = ends[e].word + (extra ? s->context->first : 0);
             score_word(w, &end, ends[e].lm_word);
             complete(s, &end, extra ? lin_hash_pair(s->context->id, e) : e, word);
@@ -196,10 +197,10 @@ static void follow(const lin_words *w, words_view *s, const words_hyp *t, const 
 
 // A phone of a word outside the lexicon, and past such a word if it ends with the phone. The costs of the word are charged at its
 // first phone.
-static void follow_unknown(const lin_words *w, words_view *s, const words_hyp *t, const float *logp)
+static void follow_unknown(const lin_words *w, lin_words_view *s, const lin_words_hyp *t, const float *logp)
 {
     const int begins = t->node == LIN_TREE_ROOT;
-    words_hyp to = *t;
+    lin_words_hyp to = *t;
     if (t->n_inside == LIN_PRONUNCIATION_MAX) return;
     to.weight += w->o.unknown_phone;
     if (begins) {
@@ -207,26 +208,26 @@ static void follow_unknown(const lin_words *w, words_view *s, const words_hyp *t
         if (w->lm_unknown) score_word(w, &to, LIN_NGRAM_UNKNOWN);
         else if (w->lm) to.lm_state = lin_ngram_empty(w->lm);
     }
-    to.node = PLACE_UNKNOWN;
+    to.node = LIN_PLACE_UNKNOWN;
     to.n_inside++;
     to.ahead = 0;
     for (int label = 1; label < w->V; label++) {
         if (logp[label] < s->least) continue;
         const source by = take(t, label, logp[label]);
         if (by.sum + to.weight < s->floor || by.sum == -INFINITY) continue;
-        words_hyp inside = behind(&to, label);
+        lin_words_hyp inside = behind(&to, label);
         inside.history = lin_hash_pair(inside.history, (uint64_t)label | UINT64_C(1) << 40);
-        words_hyp end = inside;
-        arrive(w, s, &inside, &by, WORD_INSIDE);
+        lin_words_hyp end = inside;
+        arrive(w, s, &inside, &by, LIN_WORD_INSIDE);
         complete(s, &end, UINT64_C(1) << 41, LIN_WORD_UNKNOWN);
         arrive(w, s, &end, &by, LIN_WORD_UNKNOWN);
     }
 }
 
-static void go_on(const lin_words *w, words_view *s, const words_hyp *t, const float *logp)
+static void go_on(const lin_words *w, lin_words_view *s, const lin_words_hyp *t, const float *logp)
 {
     const lin_tree *extra = s->context && lin_tree_words(s->context->extra) ? s->context->extra : NULL;
-    if (t->node == PLACE_UNKNOWN) {
+    if (t->node == LIN_PLACE_UNKNOWN) {
         follow_unknown(w, s, t, logp);
     } else if (t->node == LIN_TREE_ROOT) {
         follow(w, s, t, logp, NULL, LIN_TREE_ROOT);
@@ -240,28 +241,28 @@ static void go_on(const lin_words *w, words_view *s, const words_hyp *t, const f
 }
 
 // Blank, or the last phone once more.
-static void stay(words_hyp *t, const float *logp)
+static void stay(lin_words_hyp *t, const float *logp)
 {
     const double again = t->last ? (double)logp[t->last] : -INFINITY;
-    const words_ending *better = words_better_ending(t);
-    words_ending blank = *better;
+    const lin_words_ending *better = lin_words_better_ending(t);
+    lin_words_ending blank = *better;
     blank.sum = t->acoustic + (double)logp[0];
     blank.best += (double)logp[0];
-    words_ending *label = &t->endings[LABEL_ENDING];
-    t->endings[BLANK_ENDING] = blank;
+    lin_words_ending *label = &t->endings[LIN_LABEL_ENDING];
+    t->endings[LIN_BLANK_ENDING] = blank;
     label->sum += again;
     label->best += again;
     if (label->best > -INFINITY) {
         label->logp += again;
         label->frames++;
     }
-    words_weigh(t);
+    lin_words_weigh(t);
 }
 
 // ---- the next row -----------------------------------------------------------------------------------------------------------
 
 // Of candidates with the same place and states the best `rivals` are kept; of equal ones the earlier.
-static void recombine_at(const lin_words *w, words_view *s, int head)
+static void recombine_at(const lin_words *w, lin_words_view *s, int head)
 {
     int n = 0, best = head, kept = 0;
     for (int i = head; i >= 0; i = s->candidates[i].next) {
@@ -274,14 +275,14 @@ static void recombine_at(const lin_words *w, words_view *s, int head)
     for (int i = head; i >= 0; i = s->candidates[i].next) kept += s->candidates[i].t.score > least;
     kept += least >= s->candidates[best].t.score; // then the best is among the ties and is first
     for (int i = head; i >= 0; i = s->candidates[i].next) {
-        words_candidate *c = &s->candidates[i];
+        lin_words_candidate *c = &s->candidates[i];
         if (i == best || c->t.score > least || (!(c->t.score < least) && kept++ < w->o.rivals)) continue;
         c->alive = 0;
-        words_remember(w, s, &s->candidates[best], c);
+        lin_words_remember(w, s, &s->candidates[best], c);
     }
 }
 
-static void recombine(const lin_words *w, words_view *s)
+static void recombine(const lin_words *w, lin_words_view *s)
 {
     for (int i = 0; i < s->n_candidates; i++) {
         if (s->candidates[i].head && s->candidates[i].next >= 0) recombine_at(w, s, i);
@@ -289,24 +290,24 @@ static void recombine(const lin_words *w, words_view *s)
 }
 
 // A row in which everything is impossible for every hypothesis is skipped: returns 0.
-static int survive(words_view *s)
+static int survive(lin_words_view *s)
 {
-    words_header *h = s->h;
+    lin_words_header *h = s->h;
     int alive = 0;
     for (int i = 0; i < s->n_candidates; i++) alive += s->candidates[i].alive;
     if (!alive) return 0;
     h->n_hyps = 0;
     for (int i = 0; i < s->n_candidates; i++) {
-        words_candidate *c = &s->candidates[i];
+        lin_words_candidate *c = &s->candidates[i];
         if (!c->alive) continue;
-        if (c->fresh) c->t.endings[LABEL_ENDING].trace = words_new_trace(s, c);
+        if (c->fresh) c->t.endings[LIN_LABEL_ENDING].trace = lin_words_new_trace(s, c);
         s->hyps[h->n_hyps++] = c->t;
     }
     return 1;
 }
 
 // Labels below this value, the `labels`-th largest of the row, are not followed.
-static float least_label(const lin_words *w, words_view *s, const float *logp)
+static float least_label(const lin_words *w, lin_words_view *s, const float *logp)
 {
     if (!w->o.labels || w->o.labels >= w->V - 1) return -INFINITY;
     for (int v = 1; v < w->V; v++) s->order[v - 1] = (double)logp[v];
@@ -314,20 +315,20 @@ static float least_label(const lin_words *w, words_view *s, const float *logp)
 }
 
 // The lowest score of a candidate: within `score` of the best that stays, or that moves by the best label.
-static double begin_floor(const lin_words *w, const words_view *s)
+static double begin_floor(const lin_words *w, const lin_words_view *s)
 {
     double best = -INFINITY;
     for (int i = 0; i < s->n_candidates; i++) best = fmax(best, s->candidates[i].t.score);
     return w->o.score > 0 ? best - w->o.score : -INFINITY;
 }
 
-static int expand(const lin_words *w, words_view *s, const float *logp)
+static int expand(const lin_words *w, lin_words_view *s, const float *logp)
 {
     s->n_candidates = 0;
     clear_slots(w, s);
     s->least = least_label(w, s, logp);
     for (int i = 0; i < s->h->n_hyps; i++) {
-        words_hyp t = s->hyps[i];
+        lin_words_hyp t = s->hyps[i];
         stay(&t, logp);
         add(w, s, &t);
     }
@@ -335,25 +336,25 @@ static int expand(const lin_words *w, words_view *s, const float *logp)
     for (int i = 0; i < s->h->n_hyps; i++) go_on(w, s, &s->hyps[i], logp);
     s->best = -INFINITY;
     for (int i = 0; i < s->n_candidates; i++) {
-        words_weigh(&s->candidates[i].t);
+        lin_words_weigh(&s->candidates[i].t);
         s->best = fmax(s->best, s->candidates[i].t.score);
     }
     recombine(w, s);
     const double least = w->o.score > 0 ? s->best - w->o.score : -INFINITY;
     for (int i = 0; i < s->n_candidates; i++) {
-        words_candidate *c = &s->candidates[i];
+        lin_words_candidate *c = &s->candidates[i];
         if (c->t.score < least || c->t.score == -INFINITY) c->alive = 0;
     }
     keep_width(w, s);
     return survive(s);
 }
 
-int words_row(const lin_words *w, words_view *s, const float *logp)
+int lin_words_row(const lin_words *w, lin_words_view *s, const float *logp)
 {
     const int blank = w->o.blank > 0 && exp((double)logp[0]) >= w->o.blank;
     for (int i = 0; blank && i < s->h->n_hyps; i++) stay(&s->hyps[i], logp);
     const int taken = blank || expand(w, s, logp);
-    words_keep_row(w, s, logp, !taken);
+    lin_words_keep_row(w, s, logp, !taken);
     s->h->frame++;
     return !blank;
 }

@@ -319,14 +319,14 @@ START_TEST(test_states_that_lie)
     OK(lin_words_push(s.words, s.state, NULL, x.logp, 60, &path, &err));
     const size_t n = lin_words_bytes(s.words);
     void *copy = test_buffer(n, 1);
-    const words_view to = words_view_of(s.words, copy);
+    const lin_words_view to = lin_words_view_of(s.words, copy);
     for (int lie = 0; lie < 3; lie++) {
         memcpy(copy, s.state, n);
         OK(lin_words_check(s.words, copy, n, &err));
         ck_assert_int_gt(to.h->n_traces, 0);
         if (lie == 0) { // a run that would overflow its counter
             to.h->first_frame = -(INT64_C(1) << 40);
-            to.hyps[0].endings[LABEL_ENDING].frames = INT32_MAX;
+            to.hyps[0].endings[LIN_LABEL_ENDING].frames = INT32_MAX;
         } else if (lie == 1) {
             for (int k = 0; k < 2; k++) to.hyps[0].endings[k].sum = to.hyps[0].endings[k].best = -INFINITY;
         } else {
@@ -335,7 +335,7 @@ START_TEST(test_states_that_lie)
         FAILS(lin_words_check(s.words, copy, n, &err), LIN_FORMAT, "damaged");
     }
     memcpy(copy, s.state, n);
-    to.h->magic = WORDS_MAGIC_OLD;
+    to.h->magic = LIN_WORDS_MAGIC_OLD;
     FAILS(lin_words_check(s.words, copy, n, &err), LIN_MISMATCH, "earlier version");
     FAILS(lin_words_check(s.words, copy, n - 100, &err), LIN_MISMATCH, "earlier version"); // whatever its size was
     test_buffer_free(copy);

@@ -259,7 +259,7 @@ START_TEST(test_more_rows_than_kept)
         OK(lin_words_push(s.words, s.state, NULL, logp, T, &p, &err));
         OK(lin_words_check(s.words, s.state, lin_words_bytes(s.words), &err));
         OK(lin_words_finish(s.words, s.state, NULL, NULL, &err));
-        const words_view parts = words_view_of(s.words, s.state);
+        const lin_words_view parts = lin_words_view_of(s.words, s.state);
         ck_assert_int_eq(parts.h->rows_lost, half);
         ck_assert_int_eq(p.n_words, !half);
         lin_path whole = {0};
