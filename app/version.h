@@ -1,7 +1,9 @@
-/* version.h - the version of the program. */
+/* version.h - the version of the program: that of the library. */
 #ifndef LIN_APP_VERSION_H
 #define LIN_APP_VERSION_H
 
-#define LIN_VERSION "0.2.0"
+#include "linnet/linnet.h"
+
+#define LIN_VERSION LINNET_VERSION
 
 #endif

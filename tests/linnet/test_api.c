@@ -3,8 +3,9 @@
 
 #include <pthread.h>
 
-#include "base/file.h"
 #include "base/memory.h"
+#include "lexicon/phones.h"
+#include "model/model_file.h"
 #include "tests/support.h"
 
 #define MODEL "share/linnet/default.safetensors"
@@ -438,6 +439,46 @@ START_TEST(bad_sounds)
     require_ok(linnet_decode(model, &s, NULL, &r, &err));
     ck_assert_int_eq(linnet_result_phones(r), 0);
     ck_assert_ptr_nonnull(strstr(linnet_result_describe(r)->warning, "window"));
+    linnet_result_destroy(r);
+}
+END_TEST
+
+START_TEST(model_of_whole_utterances)
+{
+    lin_config config = lin_config_default(40);
+    const lin_features features = lin_features_default();
+    lin_model *made;
+    linnet_model *m;
+    linnet_session *session;
+    linnet_engine *engine;
+    linnet_result *r;
+    lin_error why;
+    char folder[256], path[300];
+    float *rows;
+    size_t n;
+    config.causal = 0;
+    config.layers = 1;
+    ck_assert_int_eq(lin_model_create(&config, &features, LIN_PHONES_DEFAULT, 1, &made, &why), LIN_OK);
+    test_folder(folder, sizeof folder);
+    snprintf(path, sizeof path, "%s/m.safetensors", folder);
+    ck_assert_int_eq(lin_model_save(made, path, LIN_F32, &why), LIN_OK);
+    lin_model_destroy(made);
+    require_ok(linnet_model_load(path, NULL, &m, &err));
+    test_folder_remove(folder);
+    ck_assert_int_eq(linnet_model_describe(m)->streams, 0);
+    require_fails(LINNET_UNSUPPORTED, linnet_session_create(m, NULL, &session, &err));
+    require_fails(LINNET_UNSUPPORTED, linnet_engine_create(m, NULL, &engine, &err));
+    const linnet_sound s = in_memory();
+    require_ok(linnet_posteriors(m, &s, &rows, &n, &err));
+    ck_assert_uint_eq(n, 1 + (N - 400) / 160);
+    linnet_free(rows);
+    require_ok(linnet_decode(m, &s, NULL, &r, &err));
+    ck_assert_int_gt(linnet_result_phones(r), 0);
+    linnet_decoder *other = make_decoder(0, 4, 1); // of another model
+    linnet_result *none;
+    require_fails(LINNET_MISMATCH, linnet_decode(m, &s, other, &none, &err));
+    linnet_decoder_destroy(other);
+    linnet_model_destroy(m);
     linnet_result_destroy(r);
 }
 END_TEST
@@ -948,6 +989,7 @@ int main(void)
     tcase_add_test(cases, words_and_alternatives);
     tcase_add_test(cases, arrays);
     tcase_add_test(cases, bad_sounds);
+    tcase_add_test(cases, model_of_whole_utterances);
     tcase_add_test(cases, sessions);
     tcase_add_test(cases, session_options);
     tcase_add_test(cases, saved_and_forked);
