@@ -1,0 +1,441 @@
+// linnet.h: sessions and engines, failing allocations, and what is allocated while sound streams in.
+#include <pthread.h>
+
+#include "base/memory.h"
+#include "tests/linnet/api_sound.h"
+
+// ---- sessions ---------------------------------------------------------------------------------------------------------------------
+
+typedef struct transcript {
+    char text[4096]; // of utterances that ended, a line each
+    int views, ended, provisional;
+    linnet_end last;
+} transcript;
+
+static void drain(linnet_session *s, transcript *t)
+{
+    const linnet_utterance *u;
+    while ((u = linnet_session_next(s)) != NULL) {
+        t->views++;
+        t->provisional += linnet_result_phones(u->provisional);
+        ck_assert_double_le(u->start_s, u->end_s);
+        if (u->end == LINNET_GROWS) continue;
+        ck_assert_int_eq(u->number, ++t->ended);
+        ck_assert_int_eq(linnet_result_phones(u->provisional), 0);
+        snprintf(t->text + strlen(t->text), sizeof t->text - strlen(t->text), "%s\n", linnet_result_text(u->settled));
+        t->last = u->end;
+    }
+    ck_assert_ptr_null(linnet_session_next(s));
+}
+
+static linnet_session *make_session(linnet_decoder *d, int can_save)
+{
+    linnet_session_options o;
+    linnet_session *s;
+    linnet_session_options_init(&o, sizeof o);
+    o.decoder = d;
+    o.can_save = can_save;
+    o.silence_after_s = 0.4;
+    require_ok(linnet_session_create(model, &o, &s, &err));
+    return s;
+}
+
+// From sample `from` on, in pieces of `piece`, asking for results after each.
+static void talk(linnet_session *s, size_t from, size_t piece, transcript *t)
+{
+    for (size_t at = from; at < N; at += piece) {
+        require_ok(linnet_session_push(s, sound + at, N - at < piece ? N - at : piece, &err));
+        drain(s, t);
+    }
+    require_ok(linnet_session_finish(s, &err));
+    drain(s, t);
+}
+
+START_TEST(sessions)
+{
+    linnet_session *s = make_session(NULL, 0);
+    transcript one = {0}, other = {0};
+    talk(s, 0, 160, &one);
+    ck_assert_int_ge(one.ended, 2);
+    ck_assert_int_gt(one.views, 2 * one.ended);
+    ck_assert_int_gt(one.provisional, 0);
+    require_fails(LINNET_INVALID, linnet_session_push(s, sound, 10, &err));
+    // Any cut, 16 bits, results asked for at the end only: the same.
+    const size_t pieces[] = {N, 1, 777};
+    for (int i = 0; i < 3; i++) {
+        require_ok(linnet_session_reset(s, &err));
+        other = (transcript){0};
+        talk(s, 0, pieces[i], &other);
+        ck_assert_str_eq(other.text, one.text);
+    }
+    require_ok(linnet_session_reset(s, &err));
+    other = (transcript){0};
+    require_ok(linnet_session_push_int16(s, sound_16, N, &err));
+    require_ok(linnet_session_push_int16(s, NULL, 0, &err));
+    require_ok(linnet_session_finish(s, &err));
+    drain(s, &other);
+    ck_assert_str_eq(other.text, one.text);
+    ck_assert_int_eq(other.views, other.ended);
+    // By hand.
+    require_ok(linnet_session_reset(s, &err));
+    other = (transcript){0};
+    require_ok(linnet_session_push(s, sound, RATE, &err));
+    require_ok(linnet_session_end_utterance(s, &err));
+    drain(s, &other);
+    ck_assert_int_eq(other.ended, 1);
+    ck_assert_int_eq(other.last, LINNET_ASKED);
+    sound[3] = INFINITY;
+    require_fails(LINNET_NUMERIC, linnet_session_push(s, sound, 10, &err));
+    sound[3] = 0;
+    require_fails(LINNET_INVALID, linnet_session_push(s, NULL, 10, &err));
+    require_fails(LINNET_INVALID, linnet_session_push_int16(s, NULL, 10, &err));
+    require_ok(linnet_session_push(s, NULL, 0, &err));
+    linnet_session_destroy(s);
+    linnet_session_destroy(NULL);
+}
+END_TEST
+
+START_TEST(session_options)
+{
+    linnet_session_options o;
+    linnet_session *s;
+    linnet_session_options_init(&o, sizeof o);
+    o.rate_hz = 100;
+    require_fails(LINNET_UNSUPPORTED, linnet_session_create(model, &o, &s, &err));
+    linnet_session_options_init(&o, sizeof o);
+    o.channel = 1;
+    require_fails(LINNET_INVALID, linnet_session_create(model, &o, &s, &err));
+    o.channel = -2;
+    require_fails(LINNET_INVALID, linnet_session_create(model, &o, &s, &err));
+    linnet_session_options_init(&o, sizeof o);
+    o.silence_after_s = -1;
+    require_fails(LINNET_INVALID, linnet_session_create(model, &o, &s, &err));
+    require_fails(LINNET_INVALID, linnet_session_create(NULL, NULL, &s, &err));
+    ck_assert_ptr_null(s);
+    linnet_session_options_init(&o, sizeof o); // two channels at another rate, no endpoints
+    o.rate_hz = 8000;
+    o.channels = 2;
+    o.endpoints = 0;
+    require_ok(linnet_session_create(model, &o, &s, &err));
+    transcript t = {0};
+    require_ok(linnet_session_push(s, sound, N / 2, &err));
+    require_ok(linnet_session_finish(s, &err));
+    drain(s, &t);
+    ck_assert_int_eq(t.ended, 1);
+    ck_assert_int_eq(t.last, LINNET_FINISHED);
+    void *bytes;
+    size_t n;
+    require_fails(LINNET_INVALID, linnet_session_save(s, &bytes, &n, &err));
+    linnet_session_destroy(s);
+}
+END_TEST
+
+START_TEST(saved_and_forked)
+{
+    linnet_decoder *d = make_decoder(0, 8, 1);
+    linnet_session *s = make_session(d, 1), *other = make_session(d, 1), *copy, *greedy = make_session(NULL, 1);
+    transcript whole = {0}, rest = {0}, start = {0}, forked = {0};
+    void *bytes;
+    size_t n;
+    talk(s, 0, 800, &whole);
+    require_ok(linnet_session_reset(s, &err));
+    require_ok(linnet_session_push(s, sound, N / 2, &err)); // within the silence behind the first utterance
+    drain(s, &start);
+    ck_assert_int_eq(start.ended, 1);
+    require_ok(linnet_session_save(s, &bytes, &n, &err));
+    require_ok(linnet_session_fork(s, &copy, &err));
+    linnet_session_destroy(s);
+    require_ok(linnet_session_load(other, bytes, n, &err));
+    talk(other, N / 2, 1600, &rest);
+    strcat(start.text, rest.text);
+    ck_assert_str_eq(start.text, whole.text);
+    forked.ended = 1; // it goes on counting
+    talk(copy, N / 2, 999, &forked);
+    ck_assert_str_eq(forked.text, rest.text);
+    require_fails(LINNET_MISMATCH, linnet_session_load(greedy, bytes, n, &err));
+    require_fails(LINNET_FORMAT, linnet_session_load(other, bytes, n - 1, &err));
+    ((char *)bytes)[n / 2] ^= 1;
+    require_fails(LINNET_FORMAT, linnet_session_load(other, bytes, n, &err));
+    require_fails(LINNET_INVALID, linnet_session_load(other, NULL, 0, &err));
+    rest = (transcript){0};
+    talk(other, 0, 800, &rest); // as new
+    ck_assert_str_eq(rest.text, whole.text);
+    linnet_free(bytes);
+    linnet_session_destroy(copy);
+    linnet_session_destroy(other);
+    linnet_session_destroy(greedy);
+    linnet_decoder_destroy(d);
+}
+END_TEST
+
+START_TEST(phrases_of_a_session)
+{
+    linnet_decoder *d = make_decoder(1, 64, 1), *best = make_decoder(0, 8, 2);
+    linnet_session *s = make_session(d, 1), *greedy = make_session(NULL, 0), *alternatives = make_session(best, 0), *copy;
+    transcript plain = {0}, likely = {0}, again = {0}, forked = {0};
+    // Any word can be made likely enough to appear.
+    const linnet_phrase phrases[] = {{"oh", 60}, {"yahoo", 20}};
+    talk(s, 0, 800, &plain);
+    require_ok(linnet_session_set_phrases(s, phrases, 2, &err));
+    require_ok(linnet_session_reset(s, &err));
+    require_ok(linnet_session_fork(s, &copy, &err));
+    talk(s, 0, 800, &likely);
+    ck_assert_str_ne(likely.text, plain.text);
+    require_ok(linnet_session_set_phrases(s, NULL, 0, &err));
+    require_ok(linnet_session_reset(s, &err));
+    talk(s, 0, 800, &again);
+    ck_assert_str_eq(again.text, plain.text);
+    linnet_session_destroy(s);
+    linnet_decoder_destroy(d);
+    talk(copy, 0, 800, &forked); // has the phrases still
+    ck_assert_str_eq(forked.text, likely.text);
+    require_fails(LINNET_INVALID, linnet_session_set_phrases(copy, &(linnet_phrase){"...", 1}, 1, &err));
+    require_fails(LINNET_INVALID, linnet_session_set_phrases(copy, &(linnet_phrase){NULL, 1}, 1, &err));
+    require_fails(LINNET_INVALID, linnet_session_set_phrases(copy, &(linnet_phrase){"yes", NAN}, 1, &err));
+    require_fails(LINNET_INVALID, linnet_session_set_phrases(copy, NULL, 1, &err));
+    require_fails(LINNET_UNSUPPORTED, linnet_session_set_phrases(greedy, phrases, 1, &err));
+    require_fails(LINNET_UNSUPPORTED, linnet_session_set_phrases(alternatives, phrases, 1, &err));
+    linnet_session_destroy(copy);
+    linnet_session_destroy(greedy);
+    linnet_session_destroy(alternatives);
+    linnet_decoder_destroy(best);
+}
+END_TEST
+
+START_TEST(nothing_is_allocated_while_sound_streams)
+{
+    linnet_session *s = make_session(NULL, 0);
+    transcript t = {0};
+    for (int round = 0; round < 2; round++) {
+        const unsigned long before = lin_memory_count();
+        for (int again = 0; again < 2; again++) {
+            for (size_t at = 0; at + 800 <= N; at += 800) {
+                require_ok(linnet_session_push(s, sound + at, 800, &err));
+                const linnet_utterance *u;
+                while ((u = linnet_session_next(s)) != NULL) t.views += linnet_result_phones(u->settled);
+            }
+        }
+        if (round) ck_assert_uint_eq(lin_memory_count(), before);
+    }
+    ck_assert_int_gt(t.views, 10);
+    linnet_session_destroy(s);
+}
+END_TEST
+
+// ---- engines ----------------------------------------------------------------------------------------------------------------------
+
+enum { STREAMS = 6 };
+
+static linnet_engine_options engine_options(int streams)
+{
+    linnet_engine_options o;
+    linnet_engine_options_init(&o, sizeof o);
+    o.streams = streams;
+    o.queue_s = 10;
+    o.silence_after_s = 0.4;
+    return o;
+}
+
+// As a session with the same options has it.
+static transcript of_session(void)
+{
+    linnet_session *s = make_session(NULL, 0);
+    transcript t = {0};
+    talk(s, 0, 800, &t);
+    linnet_session_destroy(s);
+    return t;
+}
+
+START_TEST(engines)
+{
+    linnet_engine_options o = engine_options(STREAMS);
+    linnet_engine *e;
+    linnet_stream streams[STREAMS], more;
+    transcript got[STREAMS], want = of_session();
+    const linnet_event *event;
+    memset(got, 0, sizeof got);
+    o.growing = 1;
+    require_ok(linnet_engine_create(model, &o, &e, &err));
+    ck_assert_ptr_null(linnet_engine_next(e, 0));
+    for (int i = 0; i < STREAMS; i++) require_ok(linnet_engine_open(e, RATE, 1, &got[i], &streams[i], &err));
+    require_fails(LINNET_TOO_SMALL, linnet_engine_open(e, RATE, 1, NULL, &more, &err));
+    require_fails(LINNET_NUMERIC, linnet_engine_push(e, streams[0], &(float){NAN}, 1, &err));
+    require_fails(LINNET_INVALID, linnet_engine_push(e, streams[0], NULL, 1, &err));
+    require_fails(LINNET_INVALID, linnet_engine_push(e, 77, sound, 1, &err));
+    require_fails(LINNET_INVALID, linnet_engine_finish(e, 77, &err));
+    require_fails(LINNET_INVALID, linnet_engine_reset(e, 77, &err));
+    linnet_engine_close(e, 77);
+    for (int round = 0; round < 2; round++) {
+        for (size_t at = 0; at < N; at += 1000) {
+            for (int i = 0; i < STREAMS; i++) require_ok(linnet_engine_push(e, streams[i], sound + at, 1000, &err));
+        }
+        for (int i = 0; i < STREAMS; i++) require_ok(linnet_engine_finish(e, streams[i], &err));
+        require_fails(LINNET_INVALID, linnet_engine_push(e, streams[0], sound, 1, &err));
+        for (int left = STREAMS; left > 0;) {
+            event = linnet_engine_next(e, 60);
+            ck_assert_ptr_nonnull(event);
+            transcript *t = event->user;
+            ck_assert(event->stream == streams[t - got]);
+            if (event->kind == LINNET_ENDED) {
+                ck_assert_double_eq_tol(event->time_s, SECONDS, 0.05);
+                left--;
+                continue;
+            }
+            ck_assert_int_eq(event->kind, LINNET_UTTERANCE);
+            const linnet_utterance *u = event->utterance;
+            t->views++;
+            if (u->end == LINNET_GROWS) continue;
+            ck_assert_int_eq(u->number, ++t->ended);
+            snprintf(t->text + strlen(t->text), sizeof t->text - strlen(t->text), "%s\n", linnet_result_text(u->settled));
+        }
+        for (int i = 0; i < STREAMS; i++) ck_assert_str_eq(got[i].text, want.text);
+        memset(got, 0, sizeof got);
+        for (int i = 0; i < STREAMS; i++) require_ok(linnet_engine_reset(e, streams[i], &err));
+    }
+    linnet_engine_stats stats = {.size = sizeof stats};
+    require_ok(linnet_engine_measure(e, &stats, &err));
+    ck_assert(stats.open == STREAMS && stats.streams == STREAMS && stats.stream_bytes > 1000 && stats.lost == 0);
+    stats.size = 0;
+    require_fails(LINNET_INVALID, linnet_engine_measure(e, &stats, &err));
+    // What does not fit is lost, and told.
+    for (int i = 0; i < 12; i++) linnet_engine_push(e, streams[0], sound, RATE, NULL);
+    ck_assert_int_eq(linnet_engine_push(e, streams[0], sound, N * 3, NULL) == LINNET_OK, 0);
+    linnet_engine_finish(e, streams[0], NULL);
+    int64_t lost = 0;
+    while ((event = linnet_engine_next(e, 60)) != NULL && event->kind != LINNET_ENDED) {
+        if (event->kind == LINNET_LOST) lost += event->lost;
+    }
+    ck_assert_int_ge(lost, 0);
+    linnet_engine_close(e, streams[0]);
+    linnet_engine_close(e, streams[0]);
+    require_ok(linnet_engine_open(e, 8000, 2, NULL, &more, &err));
+    require_ok(linnet_engine_push(e, more, sound, 4000, &err));
+    linnet_engine_destroy(e); // with streams open and sound waiting
+    linnet_engine_destroy(NULL);
+    o = engine_options(0);
+    require_fails(LINNET_INVALID, linnet_engine_create(model, &o, &e, &err));
+    require_fails(LINNET_INVALID, linnet_engine_create(NULL, NULL, &e, &err));
+    ck_assert_ptr_null(e);
+}
+END_TEST
+
+typedef struct told {
+    linnet_engine *engine;
+    pthread_mutex_t lock;
+    pthread_cond_t all;
+    int left, utterances;
+} told;
+
+// Closes the stream when it has ended.
+static void tell(void *context, const linnet_event *event)
+{
+    told *t = context;
+    if (event->kind == LINNET_ENDED) linnet_engine_close(t->engine, event->stream);
+    pthread_mutex_lock(&t->lock);
+    t->utterances += event->kind == LINNET_UTTERANCE && event->utterance->end != LINNET_GROWS;
+    t->left -= event->kind == LINNET_ENDED;
+    pthread_cond_signal(&t->all);
+    pthread_mutex_unlock(&t->lock);
+}
+
+START_TEST(engine_with_a_callback)
+{
+    told t = {.lock = PTHREAD_MUTEX_INITIALIZER, .all = PTHREAD_COND_INITIALIZER, .left = STREAMS};
+    linnet_engine_options o = engine_options(STREAMS);
+    linnet_stream s;
+    const transcript want = of_session();
+    o.event = tell;
+    o.context = &t;
+    require_ok(linnet_engine_create(model, &o, &t.engine, &err));
+    for (int i = 0; i < STREAMS; i++) {
+        require_ok(linnet_engine_open(t.engine, RATE, 1, NULL, &s, &err));
+        require_ok(linnet_engine_push(t.engine, s, sound, N, &err));
+        require_ok(linnet_engine_finish(t.engine, s, &err));
+    }
+    pthread_mutex_lock(&t.lock);
+    while (t.left) pthread_cond_wait(&t.all, &t.lock);
+    pthread_mutex_unlock(&t.lock);
+    ck_assert_int_eq(t.utterances, STREAMS * want.ended);
+    ck_assert_ptr_null(linnet_engine_next(t.engine, 0));
+    linnet_engine_destroy(t.engine);
+}
+END_TEST
+
+// ---- memory -----------------------------------------------------------------------------------------------------------------------
+
+static linnet_status whole_path(linnet_decoder *d)
+{
+    const linnet_sound s = in_memory();
+    linnet_result *r = NULL, *copy = NULL;
+    char *text = NULL;
+    linnet_status status = linnet_decode(model, &s, d, &r, &err);
+    if (!status) status = linnet_result_copy(r, &copy, &err);
+    if (!status) status = linnet_result_format(copy, "json", NULL, &text, NULL, &err);
+    linnet_free(text);
+    linnet_result_destroy(copy);
+    linnet_result_destroy(r);
+    return status;
+}
+
+static linnet_status session_path(linnet_decoder *d)
+{
+    linnet_session_options o;
+    linnet_session *s = NULL, *copy = NULL;
+    void *bytes = NULL;
+    size_t n;
+    linnet_session_options_init(&o, sizeof o);
+    o.decoder = d;
+    o.can_save = 1;
+    o.silence_after_s = 0.4;
+    linnet_status status = linnet_session_create(model, &o, &s, &err);
+    if (!status) status = linnet_session_push(s, sound, N, &err);
+    while (!status && linnet_session_next(s)) continue;
+    if (!status) status = linnet_session_save(s, &bytes, &n, &err);
+    if (!status) status = linnet_session_load(s, bytes, n, &err);
+    if (!status) status = linnet_session_fork(s, &copy, &err);
+    if (!status) status = linnet_session_finish(copy, &err);
+    linnet_free(bytes);
+    linnet_session_destroy(s);
+    linnet_session_destroy(copy);
+    return status;
+}
+
+START_TEST(every_allocation_may_fail)
+{
+    linnet_status (*const paths[])(linnet_decoder *) = {whole_path, session_path};
+    linnet_decoder *either[] = {make_decoder(0, 0, 1), make_decoder(0, 4, 2)};
+    const int i = _i / 2, alternatives = _i % 2;
+    if (i == 1 && alternatives) goto done; // alternatives are not saved
+    const unsigned long live = lin_memory_live();
+    for (unsigned long k = 1;; k++) {
+        lin_memory_fail_at(k);
+        const linnet_status status = paths[i](either[alternatives]);
+        lin_memory_fail_at(0);
+        ck_assert_uint_eq(lin_memory_live(), live);
+        if (status == LINNET_OK) break;
+        ck_assert_msg(status == LINNET_NO_MEMORY, "allocation %lu: %s: %s", k, linnet_status_name(status), err.message);
+        ck_assert_uint_lt(k, 5000);
+    }
+done:
+    linnet_decoder_destroy(either[0]);
+    linnet_decoder_destroy(either[1]);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("linnet.h, streams");
+    TCase *cases = tcase_create("api");
+    tcase_set_timeout(cases, 240);
+    tcase_add_checked_fixture(cases, api_setup, api_teardown);
+    tcase_add_test(cases, sessions);
+    tcase_add_test(cases, session_options);
+    tcase_add_test(cases, saved_and_forked);
+    tcase_add_test(cases, phrases_of_a_session);
+    tcase_add_test(cases, nothing_is_allocated_while_sound_streams);
+    tcase_add_test(cases, engines);
+    tcase_add_test(cases, engine_with_a_callback);
+    tcase_add_loop_test(cases, every_allocation_may_fail, 0, 4);
+    suite_add_tcase(suite, cases);
+    return test_run(suite);
+}
