@@ -24,10 +24,8 @@ typedef struct stream {
     struct linnet_engine *engine;
     linnet_stream id;
     void *user;
-    int closed, busy;  // busy: its events are being told
-    lin_result result; // of the utterance in progress
-    int number;        // of it
-    item *latest;      // waits, is of this stream's last utterance, and that still grows: overwritten by what follows
+    int closed, busy; // busy: its events are being told
+    item *latest; // waits, is of this stream's last utterance, and that still grows: overwritten by what follows
     struct stream *next;
 } stream;
 
@@ -40,6 +38,7 @@ struct linnet_engine {
     pthread_mutex_t lock; // of all below
     pthread_cond_t ready;
     stream *streams; // open
+    int64_t missed;  // events for which there was no memory
     item *first, **last, *spare, *taken; // events that wait; room; what linnet_engine_next returned
 };
 
@@ -122,7 +121,10 @@ static lin_status fill(item *it, const lin_session_view *v, lin_error *err)
 static item *new_event(stream *s, linnet_event_kind kind, double time_s)
 {
     item *it;
-    if (take_item(s->engine, &it, NULL) != LIN_OK) return NULL;
+    if (take_item(s->engine, &it, NULL) != LIN_OK) {
+        s->engine->missed++;
+        return NULL;
+    }
     it->event = (linnet_event){.kind = kind, .stream = s->id, .user = s->user, .time_s = time_s};
     return it;
 }
@@ -148,12 +150,14 @@ static void show(stream *s, const lin_session_view *v)
     if (!ended && !e->options.growing) return;
     item *it = s->latest;
     if (it && it->seen.number == v->utterance) {
-        if (fill(it, v, NULL) == LIN_OK) it->event.time_s = v->processed_s;
+        if (fill(it, v, NULL) != LIN_OK) e->missed++;
+        it->event.time_s = v->processed_s;
     } else {
         it = new_event(s, LINNET_UTTERANCE, v->processed_s);
         if (!it) return;
         it->event.utterance = &it->seen;
         if (fill(it, v, NULL) != LIN_OK) {
+            e->missed++;
             give_item(e, it);
             return;
         }
@@ -161,30 +165,6 @@ static void show(stream *s, const lin_session_view *v)
         deliver(s, it);
     }
     if (ended) s->latest = NULL;
-}
-
-/* ---- from the engine's phones to views: greedy decoding --------------------------------------------------------------------- */
-
-static void add_phone(stream *s, const lin_engine_event *event)
-{
-    lin_result *r = &s->result;
-    if (lin_grow_int(&r->phones, &r->capacity, (int64_t)r->n_phones + 1, sizeof *r->phones, "phones", NULL) != LIN_OK) return;
-    r->phones[r->n_phones++] = (lin_result_phone){.label = event->label, .confidence = event->confidence,
-                                                  .start_s = event->start_s, .end_s = event->end_s, .goodness = NAN};
-}
-
-static void show_phones(stream *s, lin_session_end end, double processed_s)
-{
-    static const lin_result nothing;
-    lin_result *r = &s->result;
-    if (!r->n_phones) return;
-    r->seconds = processed_s;
-    const lin_session_view view = {.utterance = s->number + 1, .settled = r, .provisional = &nothing, .start_s = r->phones[0].start_s,
-                                   .end_s = r->phones[r->n_phones - 1].end_s, .processed_s = processed_s, .end = end};
-    show(s, &view);
-    if (end == LIN_SESSION_OPEN) return;
-    s->number++;
-    lin_result_clear(r);
 }
 
 static void tell(stream *s, linnet_event_kind kind, const lin_engine_event *event)
@@ -196,39 +176,43 @@ static void tell(stream *s, linnet_event_kind kind, const lin_engine_event *even
     deliver(s, it);
 }
 
-static void free_stream(stream *s)
+// Events of a stream begin: 0, and nothing is locked, if it is closed.
+static int begin(stream *s, lin_engine_id id)
 {
-    lin_result_free(&s->result);
-    lin_free(s);
+    pthread_mutex_lock(&s->engine->lock);
+    s->busy = 1;
+    s->id = id; // may be known here before lin_engine_open has returned
+    return !s->closed;
+}
+
+static void end(stream *s)
+{
+    s->busy = 0;
+    const int orphan = s->closed == 2; // closed by its own event
+    pthread_mutex_unlock(&s->engine->lock);
+    if (orphan) lin_free(s);
+}
+
+static void take_view(void *context, lin_engine_id id, void *user, const lin_session_view *view)
+{
+    (void)context;
+    if (begin(user, id)) show(user, view);
+    end(user);
 }
 
 static void take_events(void *context, lin_engine_id id, void *user, const lin_engine_event *events, int n)
 {
-    linnet_engine *e = context;
     stream *s = user;
-    double processed_s = 0;
-    pthread_mutex_lock(&e->lock);
-    s->busy = 1;
-    s->id = id; // may be known here before lin_engine_open has returned
-    for (int i = 0; i < n && !s->closed; i++) {
-        const lin_engine_event *event = &events[i];
-        processed_s = event->end_s;
-        switch (event->kind) {
-        case LIN_ENGINE_PHONE: add_phone(s, event); break;
-        case LIN_ENGINE_ENDPOINT: show_phones(s, LIN_SESSION_BEFORE + (event->rule - LIN_ENDPOINT_BEFORE), event->end_s); break;
-        case LIN_ENGINE_LOST: tell(s, LINNET_LOST, event); break;
-        case LIN_ENGINE_FAILED: tell(s, LINNET_FAILED, event); break;
-        case LIN_ENGINE_FINISHED:
-            show_phones(s, LIN_SESSION_STOPPED, event->end_s);
-            tell(s, LINNET_ENDED, event);
-            break;
-        }
+    int open = begin(s, id);
+    (void)context;
+    for (int i = 0; i < n && open; i++) {
+        const lin_engine_kind kind = events[i].kind;
+        if (kind == LIN_ENGINE_LOST) tell(s, LINNET_LOST, &events[i]);
+        if (kind == LIN_ENGINE_FAILED) tell(s, LINNET_FAILED, &events[i]);
+        if (kind == LIN_ENGINE_FINISHED) tell(s, LINNET_ENDED, &events[i]);
+        open = !s->closed;
     }
-    if (!s->closed) show_phones(s, LIN_SESSION_OPEN, processed_s);
-    s->busy = 0;
-    const int orphan = s->closed == 2; // closed by its own event
-    pthread_mutex_unlock(&e->lock);
-    if (orphan) free_stream(s);
+    end(s);
 }
 
 /* ---- engines ---------------------------------------------------------------------------------------------------------------- */
@@ -250,8 +234,6 @@ static lin_status create(linnet_model *model, const linnet_engine_options *given
     e->options = o;
     e->last = &e->first;
     status = lin_api_decoding(model, o.decoder, &e->decoding, err);
-    if (status == LIN_OK && e->decoding.search.kind != LIN_SEARCH_GREEDY)
-        status = lin_fail(err, LIN_UNSUPPORTED, "this version's engines decode greedily: create it without a decoder");
     lin_engine_options how = lin_engine_default(o.streams);
     how.threads = o.threads;
     how.queue_s = o.queue_s;
@@ -260,6 +242,8 @@ static lin_status create(linnet_model *model, const linnet_engine_options *given
     how.endpoint.after_s = o.silence_after_s;
     how.endpoint.longest_s = o.longest_s;
     how.reset_at_endpoint = o.reset_at_endpoints != 0;
+    how.decoding = &e->decoding;
+    how.show = take_view;
     how.heard = take_events;
     how.context = e;
     if (status == LIN_OK) status = lin_engine_create(&model->r, &how, &e->engine, err);
@@ -291,7 +275,7 @@ void linnet_engine_destroy(linnet_engine *e)
     while (e->streams) {
         stream *s = e->streams;
         e->streams = s->next;
-        free_stream(s);
+        lin_free(s);
     }
     free_items(e->first);
     free_items(e->spare);
@@ -331,7 +315,7 @@ static lin_status open_stream(linnet_engine *e, int rate_hz, int channels, void 
     s->id = *id;
     if (status != LIN_OK) take_stream(e, 0);
     pthread_mutex_unlock(&e->lock);
-    if (status != LIN_OK) free_stream(s);
+    if (status != LIN_OK) lin_free(s);
     return status;
 }
 
@@ -364,10 +348,7 @@ linnet_status linnet_engine_reset(linnet_engine *e, linnet_stream id, linnet_err
     pthread_mutex_lock(&e->lock);
     if (status == LIN_OK) drop_items(e, id);
     for (stream *s = e->streams; s && status == LIN_OK; s = s->next) {
-        if (s->id != id) continue;
-        lin_result_clear(&s->result);
-        s->latest = NULL;
-        s->number = 0;
+        if (s->id == id) s->latest = NULL;
     }
     pthread_mutex_unlock(&e->lock);
     return lin_api_end(status, &why, err);
@@ -386,7 +367,7 @@ void linnet_engine_close(linnet_engine *e, linnet_stream id)
     const int busy = s->busy;
     if (busy) s->closed = 2;
     pthread_mutex_unlock(&e->lock);
-    if (!busy) free_stream(s);
+    if (!busy) lin_free(s);
 }
 
 const linnet_event *linnet_engine_next(linnet_engine *e, double wait_s)
@@ -417,9 +398,12 @@ linnet_status linnet_engine_measure(linnet_engine *e, linnet_engine_stats *stats
     if (size <= sizeof size || size > 1 << 16)
         return lin_api_end(lin_fail(&why, LIN_INVALID, "stats->size is not set"), &why, err);
     lin_engine_stats_get(e->engine, &now);
+    pthread_mutex_lock(&e->lock);
+    const int64_t missed = e->missed;
+    pthread_mutex_unlock(&e->lock);
     const linnet_engine_stats all = {.open = now.open, .streams = now.capacity, .stream_bytes = now.bytes_each,
                                      .lag_p50_ms = now.lag_p50_ms, .lag_p95_ms = now.lag_p95_ms, .lag_p99_ms = now.lag_p99_ms,
-                                     .lost = now.lost_samples};
+                                     .lost = now.lost_samples, .missed = missed};
     lin_api_init(stats, size, &all, sizeof all);
     return lin_api_end(LIN_OK, &why, err);
 }

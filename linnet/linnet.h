@@ -513,6 +513,7 @@ typedef struct linnet_engine_stats {
     size_t stream_bytes;    /* memory of one stream */
     double lag_p50_ms, lag_p95_ms, lag_p99_ms; /* from the push that completed a row's sound to the row's results */
     int64_t lost;           /* frames of sound that did not fit */
+    int64_t missed;         /* events that were dropped because memory was exhausted */
 } linnet_engine_stats;
 
 /* Since creation. LINNET_INVALID: size is not set. */

@@ -294,7 +294,7 @@ START_TEST(engines)
     }
     linnet_engine_stats stats = {.size = sizeof stats};
     require_ok(linnet_engine_measure(e, &stats, &err));
-    ck_assert(stats.open == STREAMS && stats.streams == STREAMS && stats.stream_bytes > 1000 && stats.lost == 0);
+    ck_assert(stats.open == STREAMS && stats.streams == STREAMS && stats.stream_bytes > 1000 && stats.lost == 0 && stats.missed == 0);
     stats.size = 0;
     require_fails(LINNET_INVALID, linnet_engine_measure(e, &stats, &err));
     // What does not fit is lost, and told.
@@ -316,6 +316,47 @@ START_TEST(engines)
     require_fails(LINNET_INVALID, linnet_engine_create(model, &o, &e, &err));
     require_fails(LINNET_INVALID, linnet_engine_create(NULL, NULL, &e, &err));
     ck_assert_ptr_null(e);
+}
+END_TEST
+
+START_TEST(engine_with_words)
+{
+    linnet_decoder *d = make_decoder(1, 32, 2);
+    linnet_session *session = make_session(d, 0);
+    linnet_engine_options o = engine_options(2);
+    linnet_engine *e;
+    linnet_stream streams[2];
+    linnet_result *want[8];
+    const linnet_utterance *u;
+    const linnet_event *event;
+    int n = 0, at[2] = {0, 0}, place[2] = {0, 1};
+    require_ok(linnet_session_push(session, sound, N, &err));
+    require_ok(linnet_session_finish(session, &err));
+    while ((u = linnet_session_next(session)) != NULL && n < 8) require_ok(linnet_result_copy(u->settled, &want[n++], &err));
+    ck_assert_int_ge(n, 2);
+    o.decoder = d;
+    require_ok(linnet_engine_create(model, &o, &e, &err));
+    linnet_decoder_destroy(d); // the engine keeps it
+    for (int i = 0; i < 2; i++) {
+        require_ok(linnet_engine_open(e, RATE, 1, &place[i], &streams[i], &err));
+        require_ok(linnet_engine_push(e, streams[i], sound, N, &err));
+        require_ok(linnet_engine_finish(e, streams[i], &err));
+    }
+    for (int left = 2; left > 0;) {
+        event = linnet_engine_next(e, 60);
+        ck_assert_ptr_nonnull(event);
+        int *which = &at[*(int *)event->user];
+        if (event->kind == LINNET_ENDED) {
+            ck_assert_int_eq(*which, n);
+            left--;
+        } else {
+            ck_assert_int_lt(*which, n);
+            same_results(event->utterance->settled, want[(*which)++]);
+        }
+    }
+    linnet_engine_destroy(e);
+    for (int i = 0; i < n; i++) linnet_result_destroy(want[i]);
+    linnet_session_destroy(session);
 }
 END_TEST
 
@@ -434,6 +475,7 @@ int main(void)
     tcase_add_test(cases, phrases_of_a_session);
     tcase_add_test(cases, nothing_is_allocated_while_sound_streams);
     tcase_add_test(cases, engines);
+    tcase_add_test(cases, engine_with_words);
     tcase_add_test(cases, engine_with_a_callback);
     tcase_add_loop_test(cases, every_allocation_may_fail, 0, 4);
     suite_add_tcase(suite, cases);
