@@ -215,7 +215,8 @@ void lin_ngram_find_special(lin_ngram *lm);
  * mapped and must not be changed. Only tests set this. */
 extern size_t lin_ngram_most_copied;
 
-/* Writes the header with its checksums into a block that is otherwise complete; the checksums alone. */
+/* Writes the header with its checksums into a block that is otherwise complete; the checksums alone, which
+ * tests need for blocks that they have changed. */
 void lin_ngram_seal(const lin_ngram *lm, unsigned char *block);
 void lin_ngram_put_checksums(unsigned char *block, size_t size);
 

@@ -87,7 +87,8 @@ const unsigned char *lin_dataset_codes(const lin_dataset *set, int i);
 const unsigned char *lin_dataset_body(const lin_dataset *set, size_t *bytes);
 void lin_dataset_steps(const lin_dataset *set, int i, float *steps);
 
-/* Writes the features of utterance i to out [T, D]. Cannot fail. */
+/* Writes the features of utterance i to out [T, D]. Cannot fail. The trainer uploads the
+ * codes instead; this is for programs that inspect a cache. */
 void lin_dataset_features(const lin_dataset *set, int i, float *out);
 
 /* Speakers 0 <= s < n_speakers: name, and the mean and 1 / standard deviation [D] of that speaker's frames. */
