@@ -61,7 +61,8 @@ static int good_alternative(const lin_words_view *s, const lin_words_alternative
 static int good_header(const lin_words *w, const lin_words_header *h)
 {
     return in(h->n_hyps, 1, w->o.width) && in(h->n_traces, 0, w->n_traces) && in(h->n_alternatives, 0, w->n_alternatives - 1) &&
-           in(h->finished, 0, 1) && in(h->first_frame, INT64_MIN / 4, INT64_MAX / 4) && in(h->frame, h->first_frame, INT64_MAX / 2);
+           in(h->finished, 0, 1) && in(h->first_frame, INT64_MIN / 4, INT64_MAX / 4) &&
+           in(h->frame, h->first_frame, INT64_MAX / 2);
 }
 
 lin_status lin_words_check(const lin_words *w, const void *state, size_t n, lin_error *err)

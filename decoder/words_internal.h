@@ -268,7 +268,9 @@ static inline void lin_words_weigh(lin_words_hyp *t)
 }
 
 // words_search.c: extends all hypotheses by one row. 0: the row was skipped, because its blank is probable enough.
-int lin_words_row(const lin_words *w, lin_words_view *s, const float *logp); // words_history.c
+int lin_words_row(const lin_words *w, lin_words_view *s, const float *logp);
+
+// words_history.c
 int lin_words_best(const lin_words_view *s); // index of the best hypothesis
 // Of the phone that a candidate's label ending began.
 int lin_words_new_trace(lin_words_view *s, const lin_words_candidate *c);
@@ -292,7 +294,9 @@ int lin_words_next_alternative(const lin_words *w, const lin_words_view *s, uint
 void lin_words_mark_alternatives(const lin_words *w, lin_words_view *s, int32_t *marks);
 void lin_words_thin_alternatives(const lin_words *w, lin_words_view *s);
 void lin_words_drop_alternatives(const lin_words *w, lin_words_view *s);
-void lin_words_settle_alternatives(const lin_words *w, lin_words_view *s, uint64_t first, int64_t limit); // words_path.c
+void lin_words_settle_alternatives(const lin_words *w, lin_words_view *s, uint64_t first, int64_t limit);
+
+// words_path.c
 void lin_words_traceback_of(const lin_words *w, const lin_words_view *s, const lin_words_hyp *t, lin_words_traceback *to);
 // Appends the phones up to `end`.
 void lin_words_follow_traces(const lin_words *w, const lin_words_view *s, lin_words_step end, lin_words_traceback *to);
@@ -302,7 +306,9 @@ void lin_words_shares(const lin_words *w, const lin_words_view *s, const lin_wor
                       double *shares);
 // Appends a trace-back's words, which end before frame `limit`: only the first one, or all and the phones after them.
 lin_status lin_words_append_traceback(const lin_words_view *s, const lin_words_traceback *of, const double *shares,
-                                      int only_first, int64_t limit, lin_path *path, lin_error *err); // words_exact.c: without effect if n_best is 1.
+                                      int only_first, int64_t limit, lin_path *path, lin_error *err);
+
+// words_exact.c: without effect if n_best is 1.
 void lin_words_keep_row(const lin_words *w, lin_words_view *s, const float *logp, int passed_over);
 int lin_words_rows_full(const lin_words *w, const lin_words_view *s);
 // Drops the rows of the first word, which end before `limit`.

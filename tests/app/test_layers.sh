@@ -21,6 +21,14 @@ done << END
 $table
 END
 
+# loops FOLDER...: what tsort says where headers include each other in a circle
+loops() { for d in "$@"; do includes "$d"; done | sed 's|^\./||' | awk '$1 ~ /h$/ && $2 ~ /h$/' | tsort 2>&1 > /dev/null; }
+is "no headers include each other in a circle" "" "$(loops base kernels frontend model lexicon decoder linnet app)"
+mkdir "$tmp/circle"
+printf '#include "%s/b.h"\n' "$tmp/circle" > "$tmp/circle/a.h"
+printf '#include "%s/a.h"\n' "$tmp/circle" > "$tmp/circle/b.h"
+[ -n "$(loops "$tmp/circle")" ] || fail "a circle is seen" "tsort found none"
+
 # The check can fail.
 mkdir "$tmp/decoder"
 printf '#include "kernels/ops.h"\n  # include "model/model.h"\n#include <stdio.h>\n' > "$tmp/decoder/x.c"
