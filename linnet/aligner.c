@@ -55,7 +55,7 @@ static lin_status take_frames(void *context, int lane, const float *fbank, int n
     return LIN_OK;
 }
 
-// Rows, and the frames beside them, that the caller has.
+// Rows, and the frames of the same sound, from the caller.
 static lin_status read_arrays(lin_aligner *a, const lin_aligner_input *in, lin_error *err)
 {
     enum { MOST = 4096 };
@@ -99,10 +99,10 @@ static const float *row_of(const void *context, int64_t row)
     return a->keeps_rows ? a->rows + (size_t)row * (size_t)a->recognizer->V : lin_align_row(a->align, row);
 }
 
-// A phone may lie a quarter of a second beside where the path has it, and be what it should be.
+// A phone may be up to a quarter of a second away from its place in the path.
 static lin_status judge(lin_aligner *a, lin_result *result, lin_error *err)
 {
-    const int n = a->path.n_phones, margin = (int)fmin(ceil(0.25 / a->row_s), 1e6); // row_s may be any number
+    const int n = a->path.n_phones, margin = (int)fmin(ceil(0.25 / a->row_s), 1e6); // row_s is not limited
     lin_status status = lin_grow_int(&a->goodness, &a->goodness_capacity, n, sizeof *a->goodness, "goodness of phones", err);
     if (status != LIN_OK) return status;
     const int64_t rows = a->keeps_rows ? (int64_t)a->n_rows : lin_align_rows(a->align);
@@ -120,7 +120,7 @@ static lin_status follow_sound(lin_aligner *a, lin_result *result, lin_error *er
 {
     lin_status status = LIN_OK;
     if (!a->has_frames) return LIN_OK;
-    if (a->keeps_rows) { // done of each utterance
+    if (a->keeps_rows) { // already done for each utterance
         lin_result_set_times(result, a->segments);
         return LIN_OK;
     }
@@ -130,7 +130,7 @@ static lin_status follow_sound(lin_aligner *a, lin_result *result, lin_error *er
     return status;
 }
 
-// While the aligner still knows which pronunciations were chosen.
+// Call while the aligner still has the pronunciations that were used.
 lin_status lin_aligner_stress(lin_aligner *a, lin_error *err)
 {
     const lin_align_graph *graph = a->spoken.graph;
@@ -153,7 +153,7 @@ lin_status lin_aligner_add_path(lin_aligner *a, lin_result *result, lin_error *e
     return status;
 }
 
-// What is done when all paths of a result were added.
+// Call after all paths of a result were added.
 lin_status lin_aligner_finish(lin_aligner *a, const lin_alignment *out, lin_result *result, lin_error *err)
 {
     result->seconds = out->seconds;

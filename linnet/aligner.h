@@ -1,5 +1,5 @@
 /*
- * aligner.h - when each phone and word of a known text was said in one sound, and how well: times and goodness of pronunciation.
+ * aligner.h - the time and the goodness of pronunciation of each phone and word of a known text in one sound.
  *
  * Pipeline: linnet/spoken (the text) and linnet/file_session (the sound), or rows of log-probabilities -> decoder/align,
  * decoder/goodness, decoder/boundaries -> [this] -> decoder/result.
@@ -31,10 +31,10 @@
 
 typedef struct lin_aligner_options {
     double beam;      /* of lin_align_options */
-    double row_s;     /* from one row to the next; 0: as the model has it */
+    double row_s;     /* time between two rows; 0: the model's */
     int follow_sound; /* 1: phones end where the sound changes (decoder/boundaries); 0: at the rows of the path */
-    int rows_only;    /* 1: no sound will be given, only rows: the network is not set up */
-    int n_threads;    /* that work together inside on a sound; 0: one per core */
+    int rows_only;    /* 1: only rows are given, no sound: the network is not created */
+    int n_threads;    /* that share the work on one sound; 0: one per core */
 } lin_aligner_options;
 
 /* The beam of lin_align_options_default, the model's rows, times that follow the sound, one thread. */
@@ -61,7 +61,7 @@ typedef struct lin_aligner_input {
     const char *text_name;      /* the file it is from, for messages; may be NULL */
 } lin_aligner_input;
 
-/* What an alignment gives, and what a caller may want to report. Zero before its first use. */
+/* The result of an alignment, and what a caller may report. Zero before its first use. */
 typedef struct lin_alignment {
     lin_result *results;       /* [n_results]: one; of a TextGrid one for each speaker */
     int n_results, capacity;
@@ -69,30 +69,30 @@ typedef struct lin_alignment {
     double seconds;            /* of sound */
     char warning[256];         /* what was wrong with the sound but did not prevent its use */
     int incomplete;            /* some of the sound is missing: the warning says what */
-    lin_buffer guesses;        /* words that the lexicon lacks and their pronunciation: lines of lin_spoken.guesses */
-    int marks;                 /* such as [laughs], which are no words and were skipped */
+    lin_buffer guesses;        /* words outside the lexicon and their pronunciation: lines of lin_spoken.guesses */
+    int marks;                 /* such as [laughs], which are not words and were skipped */
     char first_mark[LIN_QUOTE];
     lin_buffer notes;          /* utterances of a TextGrid that could not be aligned and why, a line each */
-    int n_bad;                 /* how many these are */
+    int n_bad;                 /* their number */
 } lin_alignment;
 
 typedef struct lin_aligner lin_aligner;
 
-/* lexicon may be NULL where all texts are phones. Both must outlive the aligner. On failure *aligner is NULL. */
+/* lexicon may be NULL if all texts are phones. Both must outlive the aligner. On failure *aligner is NULL. */
 lin_status lin_aligner_create(const lin_recognizer *recognizer, const lin_spoken_lexicon *lexicon,
                               const lin_aligner_options *options, lin_aligner **aligner, lin_error *err);
 void lin_aligner_destroy(lin_aligner *aligner); /* NULL is fine */
 
 /*
- * Replaces what the alignment held. LIN_INVALID for a text that cannot be pronounced, LIN_MISMATCH where it cannot be that of the
- * sound (decoder/align.h), LIN_STOPPED when the recogniser was stopped; what reading the sound gives. After a failure the results
- * are of no use; guesses, marks and warning are as far as they were found. A text of words that does not match the sound is no
- * failure: the report tells. LIN_OK with n_bad: some utterances of a TextGrid could not be aligned; notes names them.
+ * Replaces the contents of the alignment. LIN_INVALID for a text that cannot be pronounced, LIN_MISMATCH if it cannot be that of
+ * the sound (decoder/align.h), LIN_STOPPED if the recogniser was stopped, and the errors of reading the sound. After a failure the
+ * results are not valid; guesses, marks and warning have what was found so far. A text that does not match the sound is not an
+ * error: see the report. LIN_OK with n_bad > 0: some utterances of a TextGrid could not be aligned; notes lists them.
  */
 lin_status lin_aligner_align(lin_aligner *aligner, const lin_aligner_input *input, lin_alignment *alignment, lin_error *err);
 
-/* Words about a report for people, or an empty text: that text and sound do not seem to belong together, or where. start_s: of the
- * part of the sound. */
+/* A message about a report: text and sound do not seem to match, and where; empty if they match.
+ * start_s: of the part of the sound. */
 void lin_alignment_doubt(const lin_alignment *alignment, double row_s, double start_s, char *text, size_t capacity);
 
 void lin_alignment_clear(lin_alignment *alignment); /* keeps the memory */

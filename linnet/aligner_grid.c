@@ -16,7 +16,7 @@ static void count_marks(lin_alignment *out, int n, const char *first, size_t n_f
     out->marks += n;
 }
 
-// The path of an utterance that begins at a row, behind those before it.
+// Appends the path of an utterance that begins at a row.
 static lin_status append_path(lin_aligner *a, int64_t row, lin_error *err)
 {
     lin_path *from = &a->path, *to = &a->whole;
@@ -38,7 +38,7 @@ static lin_status append_path(lin_aligner *a, int64_t row, lin_error *err)
     return LIN_OK;
 }
 
-// [laughs] alone is no utterance.
+// [laughs] alone is not an utterance.
 static int has_words(const char *text, lin_alignment *out)
 {
     lin_spelling word;
@@ -49,7 +49,7 @@ static int has_words(const char *text, lin_alignment *out)
     return 0;
 }
 
-// The second look at the sound of an utterance alone, so that what others say around it is not taken for a part of it. Before its
+// The boundaries of an utterance, from its own sound only, so that speech around it is not taken for a part of it. Call before its
 // path is appended; rows and segments count from its first row.
 static lin_status look_again(lin_aligner *a, int64_t from, int64_t to, lin_error *err)
 {
@@ -114,7 +114,7 @@ static void keep_within(double *start_s, double *end_s, const lin_aligner_span *
     *end_s = fmin(fmax(*end_s, v->start_s), v->end_s);
 }
 
-// Times that rows, or a second look at the sound, have put outside an utterance.
+// Limits times from rows or boundaries to those of the utterance.
 static void keep_within_spans(const lin_aligner *a, lin_result *r)
 {
     for (int i = 0; i < a->n_spans; i++) {
@@ -173,7 +173,7 @@ static lin_status begin_speaker(lin_alignment *out, const lin_aligner_input *in,
     return status;
 }
 
-// "anna - words" is a tier that an aligner has made.
+// "anna - words" is a tier made by an aligner.
 static void name_speaker(char *name, size_t capacity, const char *tier)
 {
     static const char end[] = " - words";

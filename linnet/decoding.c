@@ -1,4 +1,4 @@
-// decoding.c - the options of decoding and the decoder of one stream; see decoding.h. What they name is opened in decoding_open.c.
+// decoding.c - the options of decoding and the decoder of one stream; see decoding.h. Files are opened in decoding_open.c.
 
 #include "linnet/decoding.h"
 
@@ -13,7 +13,7 @@ lin_decoding_values lin_decoding_default(void) { return (lin_decoding_values){.n
 
 static int given(const lin_decoding_values *v, lin_given which) { return (v->given >> which) & 1; }
 
-// A beam is meant where something is asked for that only a beam can do.
+// 1 if an option needs a beam.
 static int wants_beam(const lin_decoding_values *v)
 {
     return v->words || v->n_best > 1 || given(v, LIN_GIVEN_LM) || given(v, LIN_GIVEN_CONTEXT) || given(v, LIN_GIVEN_PHRASE);
@@ -25,7 +25,7 @@ lin_search_kind lin_decoding_kind(const lin_decoding_values *v)
     return v->beam > 0 || wants_beam(v) ? LIN_SEARCH_BEAM : LIN_SEARCH_GREEDY;
 }
 
-// What was given over what a search takes for good, of what all searches have.
+// The options that all searches have: given values replace the search's defaults.
 static void take_given(const lin_decoding_values *v, int *width, double *score, int *labels, double *blank, double *lm_weight,
                        double *bonus)
 {
@@ -43,7 +43,7 @@ lin_beam_options lin_decoding_beam_options(const lin_decoding_values *v)
     lin_beam_options o = lin_beam_options_default();
     if (given(v, LIN_GIVEN_LM)) o.bonus = LIN_BEAM_LM_BONUS;
     take_given(v, &o.width, &o.score, &o.labels, &o.blank, &o.lm_weight, &o.bonus);
-    if (v->n_best > 1) o.longest = 500; // alternatives of whole utterances, not of their ends
+    if (v->n_best > 1) o.longest = 500; // alternatives cover whole utterances
     return o;
 }
 
@@ -86,7 +86,7 @@ void lin_decoder_reset(lin_decoder *d, int64_t first_frame)
     d->past = 0;
 }
 
-// A time as it is printed, to a millisecond, is that of its phone or word: half of one decides for it.
+// Times are compared as they are printed, to a millisecond.
 static int is_wanted(lin_decoder *d, int64_t start)
 {
     const double start_s = (double)start * d->decoding->row_seconds + 0.0005;
@@ -94,7 +94,7 @@ static int is_wanted(lin_decoder *d, int64_t start)
     return start_s >= d->from_s && start_s < d->to_s;
 }
 
-// Of the phones and words from these numbers on those stay that begin within what was asked for; a word keeps its phones.
+// Of the phones and words from these numbers on, keeps those that begin between from_s and to_s; a word keeps its phones.
 static void keep_part(lin_decoder *d, lin_path *p, int phones, int words)
 {
     if (d->from_s == -INFINITY && d->to_s == INFINITY) return;
@@ -134,7 +134,7 @@ lin_status lin_decoder_take(lin_decoder *d, lin_result *result, lin_error *err)
     return status;
 }
 
-// What is settled and what hypothesis number `which` has behind it.
+// The settled result and what hypothesis number `which` has after it.
 static lin_status add_hypothesis(lin_decoder *d, int which, lin_result *result, lin_error *err)
 {
     lin_status status = lin_search_nbest(&d->decoding->search, d->state, which, &d->tail, err);

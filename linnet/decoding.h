@@ -1,6 +1,6 @@
 /*
- * decoding.h - how rows of log-probabilities become phones or words: the options, what they name (lexicon, language model,
- * phrases) opened once for all streams, and the decoder of one stream.
+ * decoding.h - from rows of log-probabilities to phones or words: the options, the lexicon, language model and phrases that they
+ * name, opened once for all streams, and the decoder of one stream.
  *
  * Pipeline: linnet/file_session or a matrix -> [this, by decoder/search] -> decoder/result -> app/results.
  *
@@ -9,7 +9,7 @@
  *   lin_decoder_create(&decoder, &decoding, &err);                                       // one per stream
  *   lin_decoder_reset(&decoder, 0);
  *   while (rows come) lin_decoder_push(&decoder, logp, n, &err);
- *   lin_decoder_take(&decoder, &result, &err);            // what is settled by now; as often as you like
+ *   lin_decoder_take(&decoder, &result, &err);            // what is settled now; at any time
  *   lin_decoder_finish(&decoder, &result, &err);          // the rest, and the alternatives
  *   lin_decoder_free(&decoder);
  *   lin_decoding_close(&decoding);
@@ -48,7 +48,7 @@ typedef struct lin_decoding_values {
     double beam_score, skip_blank, lm_weight, bonus, unknown, context_bonus;
     const char *lm, *lexicon, *context;
     lin_list phrases;
-    unsigned given; /* which of them are set, a bit each (lin_given); of others the default of the kind of search counts */
+    unsigned given; /* a bit for each that is set (lin_given); the others have the default of the kind of search */
 } lin_decoding_values;
 
 /* Greedy; phrases have a bonus of 4. */
@@ -67,25 +67,25 @@ typedef struct lin_decoding {
 } lin_decoding;
 
 /*
- * Opens lexicon, language model and phrases. phones: of the rows; must outlive it. What was left out is told through
- * `warnings` (NULL: not). LIN_IO, LIN_FORMAT, LIN_MISMATCH: which file, where, and
- * what to do. On failure all is closed.
+ * Opens lexicon, language model and phrases. phones: of the rows; must outlive it. Entries that are left out are reported through
+ * `warnings` (may be NULL). LIN_IO, LIN_FORMAT, LIN_MISMATCH: the message has the file, the place, and what to do. On failure
+ * everything is closed.
  */
 lin_status lin_decoding_open(lin_decoding *decoding, const lin_decoding_values *values, const lin_phones *phones,
                              double row_seconds, const lin_warnings *warnings, lin_error *err);
 void lin_decoding_close(lin_decoding *decoding);
 
 /*
- * Reads the phrases again (--context may have changed; an empty list is fine by now): streams look for the new ones from their
- * next row on, and what is settled stays. No stream may be pushed meanwhile, and what is settled must have been taken. n_phrases:
- * how many there are. On failure the old ones stay.
+ * Reads the phrases again (--context may have changed; here the list may be empty): streams use the new ones from their next row
+ * on, and settled results stay. No stream may be pushed meanwhile, and settled results must have been taken. n_phrases: their
+ * number. On failure the old phrases remain.
  */
 lin_status lin_decoding_reread(lin_decoding *decoding, int *n_phrases, lin_error *err);
 
 /*
- * Phrases for a stream of its own: copy the lin_decoding and set its context from them; they must live as long as it is used. n = 0
- * gives none. LIN_UNSUPPORTED for greedy decoding; LIN_INVALID names the phrase that has no words or cannot be pronounced. Opens the
- * lexicon anew. On failure *phrases is empty. Any thread.
+ * Phrases for a single stream: copy the lin_decoding and set its context from them; they must live as long as it is used. n = 0
+ * gives none. LIN_UNSUPPORTED for greedy decoding; LIN_INVALID for a phrase without words or pronunciation. Opens the
+ * lexicon again. On failure *phrases is empty. Any thread.
  */
 typedef struct lin_phrase {
     const char *text;
@@ -101,21 +101,21 @@ lin_status lin_decoding_make_phrases(const lin_decoding *decoding, const lin_phr
                                      lin_error *err);
 void lin_phrases_free(lin_phrases *phrases);
 
-/* Words that can be found; 0 where none are looked for. */
+/* Words that can be recognised; 0 without a word search. */
 int lin_decoding_vocabulary(const lin_decoding *decoding);
 
-/* Spells words of paths: a lin_result_speller for a lin_decoding; NULL where no words are looked for. */
+/* Spells words of paths: a lin_result_speller for a lin_decoding; NULL without a word search. */
 lin_result_speller lin_decoding_speller(const lin_decoding *decoding);
 
 /* ---- one stream ------------------------------------------------------------------------------------------------------------- */
 
 typedef struct lin_decoder {
     const lin_decoding *decoding;
-    void *state;         /* of the search, lin_search_bytes of it: to be saved and loaded */
+    void *state;         /* of the search, lin_search_bytes; can be saved and loaded */
     lin_path path;       /* settled and not yet taken */
-    lin_path tail;       /* room for what is not */
-    double from_s, to_s; /* only what begins at from_s or later and before to_s is kept; set by reset to everything */
-    int past;            /* something that begins at to_s or later is settled: all before it is */
+    lin_path tail;       /* room for the provisional part */
+    double from_s, to_s; /* only results that begin at from_s or later and before to_s are kept; reset sets it to everything */
+    int past;            /* a result that begins at to_s or later is settled, and so is everything before it */
 } lin_decoder;
 
 /* decoder must be zeroed before. On failure lin_decoder_free is allowed. */
@@ -127,11 +127,10 @@ void lin_decoder_reset(lin_decoder *decoder, int64_t first_frame);
 /* Rows [n, V]. Errors of lin_search_push. */
 lin_status lin_decoder_push(lin_decoder *decoder, const float *logp, int n, lin_error *err);
 
-/* Moves what is settled to the end of a result. */
+/* Moves the settled part to the end of a result. */
 lin_status lin_decoder_take(lin_decoder *decoder, lin_result *result, lin_error *err);
 
-/* Ends the segment: takes the rest too. With n_best over 1 the result gets its alternatives, for which nothing may have been taken
- * before. */
+/* Ends the segment and takes the rest. With n_best over 1 the result gets its alternatives; nothing may have been taken before. */
 lin_status lin_decoder_finish(lin_decoder *decoder, lin_result *result, lin_error *err);
 
 #endif

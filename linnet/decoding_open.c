@@ -34,18 +34,18 @@ struct lin_decoding_parts {
     lin_context *phones_context;
     lin_word_context *words_context;
     char lexicon[LONGEST_PATH], lm_path[LONGEST_PATH];
-    // Only while it is opened:
+    // Only while opening:
     lin_dictionary *dictionary;
     lin_g2p_rules *rules;
     lin_g2p *g2p;
     phrase *phrases;
     int n_phrases, phrases_capacity;
-    int again; // the phrases are read again
+    int again; // 1: the phrases are read again
 };
 
 typedef struct lin_decoding_parts parts;
 
-// A message again, with what it is about before it.
+// The message with its subject before it.
 static lin_status about(const char *what, lin_status status, lin_error *err)
 {
     return !err || strstr(err->message, what) ? status : lin_fail_at(err, status, "%s", what);
@@ -55,7 +55,7 @@ static lin_status about(const char *what, lin_status status, lin_error *err)
 
 static const char *const lm_names[] = {"english.lm", "english.arpa.gz", NULL};
 
-// Lines that are none are told and left out, as linnet phonemize does.
+// Bad lines are reported and left out, as in linnet phonemize.
 static lin_status open_dictionary(parts *p, lin_error *err)
 {
     const lin_dictionary_options options = {.skip_bad = 1};
@@ -118,7 +118,7 @@ static lin_status read_phrases(parts *p, const char *path, lin_error *err)
     return status;
 }
 
-// A message again, with the phrase that it is about and where it stands before it.
+// The message with the phrase and its place before it.
 static lin_status about_phrase(const parts *p, const phrase *about, lin_status status, lin_error *err)
 {
     char quoted[LIN_QUOTE];
@@ -166,7 +166,7 @@ static void put_word(lin_buffer *out, const char *word, size_t n)
     lin_buffer_bytes(out, word, n);
 }
 
-// As words of a text: small letters without accents and punctuation.
+// As words of a text: lower case, without accents and punctuation.
 static lin_status put_words_of(lin_buffer *out, const char *text, size_t n, lin_error *err)
 {
     lin_spelling word = {0};
@@ -176,7 +176,7 @@ static lin_status put_words_of(lin_buffer *out, const char *text, size_t n, lin_
     return status;
 }
 
-// What the lexicon has stays as it is, be it of another language; the rest is spelled as the lexicon would have it.
+// Words of the lexicon stay as they are, in any language; others are spelled as the lexicon spells words.
 static lin_status spell_phrase(const parts *p, phrase *it, lin_error *err)
 {
     const char *at = it->text, *end = at + strlen(at), *field;
@@ -214,7 +214,7 @@ static lin_status make_words_context(parts *p, lin_error *err)
     return status;
 }
 
-// The phrases as what a search looks for.
+// The phrases in the form that the search uses.
 static lin_status make_context(parts *p, lin_error *err)
 {
     lin_status status = LIN_OK;
@@ -238,7 +238,7 @@ static lin_status open_phrases(parts *p, lin_error *err)
 
 // ---- searches -------------------------------------------------------------------------------------------------------------------
 
-// The phones as words of the language model, in their own or in small letters.
+// The phones as words of the language model, as they are or in lower case.
 static lin_status match_phones(parts *p, lin_error *err)
 {
     const int V = lin_phones_count(p->phones);
@@ -258,7 +258,7 @@ static lin_status match_phones(parts *p, lin_error *err)
         if (cmu) p->labels[i] = lin_ngram_find(p->lm, cmu, strlen(cmu));
         if (p->labels[i] < 0 && missing++ == 0) first = name;
     }
-    // A model of many words has some that are spelled like phones: "AH", "OW".
+    // A model of many words contains some that are spelled like phones: "AH", "OW".
     if (missing == V - 1 || lin_ngram_words(p->lm) > 4 * V + 8) {
         return lin_fail(err, LIN_MISMATCH, "%s has %d words but lacks %d of the %d phones, such as %s; if it is a model of "
                                            "words, add --words", p->lm_path, lin_ngram_words(p->lm), missing, V - 1, first);
@@ -292,7 +292,7 @@ static lin_status open_lm_of_words(parts *p, lin_error *err)
     return LIN_OK;
 }
 
-// A dictionary has words that are spelled like phones ("ah", "er"), so a model of phones would be taken, and find only those.
+// A dictionary has words that are spelled like phones ("ah", "er"): with a model of phones only those would be recognised.
 static int is_of_phones(const parts *p)
 {
     const int V = lin_phones_count(p->phones);
@@ -329,17 +329,17 @@ static lin_status open_words(parts *p, lin_error *err)
     return status == LIN_OK ? lin_words_create(p->tree, p->lm, &o, &p->words, err) : status;
 }
 
-// Of everything that the states of a search depend on; phrases may change while it runs.
+// Hash of everything that the states of a search depend on; phrases may change while it runs.
 static uint64_t identity(const parts *p)
 {
     const char *names = lin_phones_list(p->phones);
     const uint64_t id = lin_hash(names, strlen(names), p->words ? lin_words_fingerprint(p->words) : lin_beam_fingerprint(p->beam));
-    return id ? id : 1; // 0 is greedy's
+    return id ? id : 1; // 0 means greedy
 }
 
 // ---- all of it ------------------------------------------------------------------------------------------------------------------
 
-// What was needed only to make the rest.
+// Releases what only opening needed.
 static void drop_scaffold(parts *p)
 {
     for (int i = 0; i < p->n_phrases; i++) lin_free(p->phrases[i].text);
@@ -401,7 +401,7 @@ lin_status lin_decoding_reread(lin_decoding *d, int *n_phrases, lin_error *err)
 {
     parts *p = d->parts;
     *n_phrases = 0;
-    if (!p) return LIN_OK; // greedy looks at none
+    if (!p) return LIN_OK; // greedy uses no phrases
     lin_context *phones = p->phones_context;
     lin_word_context *words = p->words_context;
     p->phones_context = NULL;
@@ -410,7 +410,7 @@ lin_status lin_decoding_reread(lin_decoding *d, int *n_phrases, lin_error *err)
     const lin_status status = open_phrases(p, err);
     *n_phrases = p->n_phrases;
     drop_scaffold(p);
-    // The new ones take the place of the old ones, or the old ones stay.
+    // The new ones replace the old ones, or the old ones remain.
     if (status != LIN_OK) {
         p->phones_context = phones;
         p->words_context = words;
@@ -428,7 +428,7 @@ lin_status lin_decoding_make_phrases(const lin_decoding *d, const lin_phrase *li
     if (n > 0 && !d->parts)
         return lin_fail(err, LIN_UNSUPPORTED, "greedy decoding does not use phrases: decode with a beam or to words");
     if (n <= 0) return LIN_OK;
-    parts p = *d->parts; // shares what is opened
+    parts p = *d->parts; // shares the open files
     p.phones_context = NULL;
     p.words_context = NULL;
     p.again = 1;

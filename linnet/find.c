@@ -18,8 +18,8 @@ static int exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
-// In ../share/linnet beside the folder of a file, as it is installed; or in the share/linnet of the source tree that it was built in,
-// where a file may have another name.
+// In ../share/linnet beside the folder of a file, if it is installed; or in share/linnet of the source tree it was built in, where
+// the file may have another name.
 static int find_beside(char *file, int in_lib, const char *installed, const char *in_source, char *path, size_t capacity)
 {
     char *slash = strrchr(file, '/');

@@ -1,8 +1,9 @@
 /*
  * find.h - files that are installed with the library: the default model, lexicon, language models, letter-to-sound rules.
  *
- * They are looked for beside the running program as it is installed (../share/linnet) or built (share/linnet of the source tree),
- * then in the same way beside the shared library, where one is used, then in the installation prefix, then in ./share/linnet. Threads: any, as long as nobody changes the environment.
+ * The search order: beside the running program, installed (../share/linnet) or built (share/linnet of the source tree); in the same
+ * way beside the shared library, if one is used; the installation prefix; ./share/linnet.
+ * Threads: any, while the environment does not change.
  */
 #ifndef LIN_LINNET_FIND_H
 #define LIN_LINNET_FIND_H
@@ -20,8 +21,8 @@
 lin_status lin_find_model(const char *given, char *path, size_t capacity, lin_error *err);
 
 /*
- * A file that may be installed with the program, in the same places: `given`, a path or the name of such a one; else what the
- * environment has; else the first of the names (ended by NULL) that is there; else an empty path.
+ * A file that may be installed with the program, in the same places: `given`, a path or the name of an installed file; else the
+ * value of the environment variable; else the first of the names (ended by NULL) that exists; else an empty path.
  */
 lin_status lin_find_named(const char *given, const char *variable, const char *const *names, char *path, size_t capacity,
                           lin_error *err);

@@ -1,6 +1,6 @@
 /*
- * front.h - the bridge between frontend/ and model/, which do not know each other: both describe the same filterbank; and frames of
- * whole files.
+ * front.h - the bridge between frontend/ and model/, which do not include each other: both describe the same filterbank. Frames
+ * of whole files.
  */
 #ifndef LIN_LINNET_FRONT_H
 #define LIN_LINNET_FRONT_H
@@ -13,7 +13,7 @@ typedef struct lin_part {
     double start_s, end_s;
 } lin_part;
 
-/* One description into the other. */
+/* Converts one description into the other. */
 lin_fbank_config lin_fbank_from_model(const lin_features *features, int mel_bins);
 lin_features lin_fbank_to_model(const lin_fbank_config *config);
 
@@ -27,7 +27,7 @@ typedef struct lin_matrix {
 /* All frames of a source with one lane; room is reused and grows. format (may be NULL) receives the source's, with its warning. */
 lin_status lin_front_read_all(const char *path, const lin_pcm_format *raw, const lin_feature_options *options, lin_matrix *frames,
                               lin_audio_format *format, lin_error *err);
-/* Room for that many rows; what is there is kept. */
+/* Room for that many rows; existing rows are kept. */
 lin_status lin_matrix_reserve(lin_matrix *matrix, int rows, int columns, lin_error *err);
 void lin_matrix_free(lin_matrix *matrix);
 

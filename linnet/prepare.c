@@ -15,13 +15,13 @@
 typedef struct labelled {
     int *labels;
     int n;
-    int use; // 0: its transcript is of no use
+    int use; // 0: its transcript cannot be used
 } labelled;
 
 typedef struct slot {
     lin_status status;
     lin_error error;
-    lin_audio_format format; // with what was wrong with the sound
+    lin_audio_format format; // with the warning about the sound
     lin_matrix frames;
 } slot;
 
@@ -96,7 +96,7 @@ static void speed_name(char *out, size_t size, double speed, const char *name)
     }
 }
 
-// One finished item into the cache; LIN_OK also where it was reported and left out.
+// Writes a finished item to the cache; LIN_OK also if it was reported and left out.
 static lin_status write_item(preparation *p, slot *s, int item, lin_error *err)
 {
     const lin_utterance *u = lin_datadir_at(p->dir, item / speeds(p));

@@ -8,7 +8,7 @@
  *   lin_prepare_options o = {.fbank = lin_fbank_default(), .stack = 3, .source = "train"};
  *   lin_prepare(dir, &wording, "train.lfc", &o, &counts, &err);
  *
- * Threads: lin_prepare starts its own; directory and wording belong to it while it runs.
+ * Threads: lin_prepare starts its own; nothing else may use directory and wording while it runs.
  */
 #ifndef LIN_LINNET_PREPARE_H
 #define LIN_LINNET_PREPARE_H
@@ -30,17 +30,17 @@ typedef struct lin_prepare_options {
     const double *speeds; /* [n_speeds]: each utterance once at each of them; n_speeds 0: once, as it is */
     int n_speeds;
     int stack;            /* frames per step of the model to be trained; 0: 1. Utterances with fewer steps than CTC needs are left out */
-    const char *source;   /* kept in the cache: what it was made of */
+    const char *source;   /* stored in the cache: the data it was made from */
     int jobs;             /* threads; 0: one per core */
-    lin_warnings warnings;             /* utterances that are left out and why, and what is wrong with their sound */
+    lin_warnings warnings;             /* utterances that are left out and why, and damaged sound */
     const volatile sig_atomic_t *stop; /* not 0: it ends with LIN_STOPPED and writes nothing; may be NULL */
     void (*progress)(void *context, int done, int all, const lin_prepare_counts *counts); /* after each item; may be NULL */
     void *context;
 } lin_prepare_options;
 
 /*
- * Writes the cache `output`, which appears when all is done. Utterances whose sound cannot be read or whose text cannot be
- * pronounced are reported as warnings, counted in failed, and left out. LIN_INVALID for a bad filterbank, or where no utterance is
+ * Writes the cache `output`, which appears when it is complete. Utterances whose sound cannot be read or whose text cannot be
+ * pronounced are reported as warnings, counted in failed, and left out. LIN_INVALID for a bad filterbank, or if no utterance is
  * left; LIN_IO, LIN_NO_MEMORY, LIN_STOPPED; then nothing is written.
  */
 lin_status lin_prepare(const lin_datadir *dir, lin_wording *wording, const char *output, const lin_prepare_options *options,

@@ -139,7 +139,7 @@ void lin_snapshots_close(lin_snapshots *s)
 
 int lin_snapshots_before(const lin_snapshots *s, double seconds)
 {
-    int from = 0, to = s->n; // the first that is too late
+    int from = 0, to = s->n; // end: the first that is too late
     while (from < to) {
         const int middle = from + (to - from) / 2;
         if ((double)s->table[middle].rows * s->row_seconds <= seconds) from = middle + 1;

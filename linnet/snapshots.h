@@ -1,6 +1,6 @@
 /*
- * snapshots.h - an index of a long recording: its stream put away every so many seconds, so that any part of it can be decoded
- * again with its whole past.
+ * snapshots.h - an index of a long recording: its stream saved at regular times, so that any part of it can be decoded again with
+ * its whole past.
  *
  *   offset  0   header, 64 bytes: magic "LINSNAPS", version, number of states, where the table is, checksum of header and table
  *          64   the states one after the other, as linnet/state.h describes them; their front ends need the sound (past = 0)
@@ -9,7 +9,7 @@
  * Little-endian. Written to a temporary name that is renamed at the end.
  *
  *   lin_snapshots_create("x.snapshots", 10, &writer, &err);
- *   lin_snapshots_add(writer, &state, &err);                     // again and again
+ *   lin_snapshots_add(writer, &state, &err);                     // once per snapshot
  *   lin_snapshots_commit(writer, &err);                          // or lin_snapshots_abort
  *
  *   lin_snapshots_open("x.snapshots", &snapshots, &err);
@@ -30,10 +30,10 @@ enum { LIN_SNAPSHOTS_VERSION = 1 };
 
 typedef struct lin_snapshots_writer lin_snapshots_writer;
 
-/* every_s is only told. Errors of lin_file_create; on failure *writer is NULL. */
+/* every_s is only stored. Errors of lin_file_create; on failure *writer is NULL. */
 lin_status lin_snapshots_create(const char *path, double every_s, lin_snapshots_writer **writer, lin_error *err);
 lin_status lin_snapshots_add(lin_snapshots_writer *writer, lin_state *state, lin_error *err);
-/* Frees the writer whatever happens. */
+/* Frees the writer in any case. */
 lin_status lin_snapshots_commit(lin_snapshots_writer *writer, lin_error *err);
 /* Removes what was written. NULL is allowed. */
 void lin_snapshots_abort(lin_snapshots_writer *writer);
@@ -44,7 +44,7 @@ typedef struct lin_snapshot {
 } lin_snapshot;
 
 typedef struct lin_snapshots {
-    const char *path; /* the caller's */
+    const char *path; /* owned by the caller */
     lin_file_map map;
     const lin_snapshot *table; /* [n], in the file */
     int n;
@@ -56,7 +56,7 @@ typedef struct lin_snapshots {
 lin_status lin_snapshots_open(const char *path, lin_snapshots *snapshots, lin_error *err);
 void lin_snapshots_close(lin_snapshots *snapshots);
 
-/* The last one behind which every phone that begins at `seconds` or later is decoded; -1: there is none so early. */
+/* The last one after which every phone that begins at `seconds` or later is decoded; -1: none is early enough. */
 int lin_snapshots_before(const lin_snapshots *snapshots, double seconds);
 
 lin_status lin_snapshots_get(const lin_snapshots *snapshots, int i, lin_state *state, lin_error *err);

@@ -3,7 +3,7 @@
  *
  *   lin_speakers speakers = {0};
  *   lin_speakers_measure(&speakers, &recognizer, paths, names, n, jobs, &err);   // reads all the sound once
- *   const lin_speaker *s = lin_speakers_find(&speakers, "anna");                 // NULL: unknown; a file then stands for itself
+ *   const lin_speaker *s = lin_speakers_find(&speakers, "anna");                 // NULL: unknown; use the file's own
  *   ... lin_sound.mean = s->mean, lin_sound.istd = s->istd ...
  *   lin_speakers_free(&speakers);
  *

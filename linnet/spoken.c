@@ -1,4 +1,4 @@
-// spoken.c - a known text made ready for alignment; see spoken.h.
+// spoken.c - prepares a known text for alignment; see spoken.h.
 
 #include "linnet/spoken.h"
 
@@ -126,7 +126,7 @@ static lin_status add_word(lin_spoken *s, const lin_spoken_lexicon *lexicon, con
     return status == LIN_OK ? keep_stress(s, stress, n, err) : status;
 }
 
-// Words without a pronunciation are gathered, so that all are named at once.
+// Words without a pronunciation are collected, so that one message lists all.
 lin_status lin_spoken_words(lin_spoken *s, const lin_spoken_lexicon *lexicon, const char *text, size_t n, lin_error *err)
 {
     enum { NAMED = 8 };

@@ -1,11 +1,11 @@
 /*
- * spoken.h - a known text made ready for alignment: its words with all their pronunciations, and how they are spelled.
+ * spoken.h - prepares a known text for alignment: its words with all their pronunciations and spellings.
  *
  * Pipeline: text -> lexicon/transcript, lexicon/dictionary, lexicon/g2p -> [this] -> decoder/align.
  *
  *   lin_spoken_lexicon lexicon;
  *   lin_spoken_lexicon_open(&lexicon, NULL, phones, &warnings, &err);         // shared by all threads
- *   lin_spoken spoken = {0};                                                  // one per thread, used again and again
+ *   lin_spoken spoken = {0};                                                  // one per thread, reused
  *   lin_spoken_words(&spoken, &lexicon, text, n, &err);                       // or lin_spoken_phones
  *   ... lin_align_create(spoken.graph, ...), lin_result_add_path(..., lin_spoken_spell, &spoken, ...) ...
  *   lin_spoken_free(&spoken);
@@ -29,8 +29,8 @@ typedef struct lin_spoken_lexicon {
     char path[4096];
 } lin_spoken_lexicon;
 
-/* path: NULL for $LINNET_LEXICON, else what is installed with the program. Lines of it that are none are told through warnings (NULL: not). LIN_IO if there is
- * no lexicon. On failure everything is closed. */
+/* path: NULL for $LINNET_LEXICON, else the one installed with the program. Bad lines are reported through warnings (may be NULL).
+ * LIN_IO if there is no lexicon. On failure everything is closed. */
 lin_status lin_spoken_lexicon_open(lin_spoken_lexicon *lexicon, const char *path, const lin_phones *phones,
                                    const lin_warnings *warnings, lin_error *err);
 void lin_spoken_lexicon_close(lin_spoken_lexicon *lexicon);
@@ -40,13 +40,13 @@ typedef struct lin_spoken {
     lin_buffer spellings; /* of each slot, as the text has it, each with its NUL */
     size_t *offsets;      /* [slots] */
     int n, capacity;
-    lin_buffer guesses;   /* words that the lexicon lacks and what is put in their place: "xyzzy\tZ IH Z IY (rules)\n" */
+    lin_buffer guesses;   /* words outside the lexicon and their pronunciation: "xyzzy\tZ IH Z IY (rules)\n" */
     const signed char **stresses; /* of every pronunciation of every slot: of its phones, as lexicon/dictionary has it; or NULL */
     int n_stresses, stresses_capacity;
     int *first_stress;            /* [slots] of its first pronunciation among them */
     int n_slots, slots_capacity;
-    int marks;            /* such as [laughs], which are no words and were skipped */
-    char first_mark[48];  /* of them, cut to fit a message */
+    int marks;            /* such as [laughs], which are not words and were skipped */
+    char first_mark[48];  /* the first of them, truncated to fit a message */
     lin_g2p *g2p;         /* made for the first such word, with its rules; a g2p belongs to one thread */
     lin_g2p_rules *rules;
     const lin_spoken_lexicon *g2p_of;
@@ -54,7 +54,7 @@ typedef struct lin_spoken {
 
 /*
  * The words of a text, or of phones separated by blanks, replace what was there. LIN_INVALID for a text without words, for words
- * that nobody can pronounce, all of which are named, and for phones that the set lacks; LIN_FORMAT as lin_spelling_next says.
+ * without a pronunciation, which the message lists, and for phones that the set lacks; LIN_FORMAT as in lin_spelling_next.
  */
 lin_status lin_spoken_words(lin_spoken *spoken, const lin_spoken_lexicon *lexicon, const char *text, size_t n, lin_error *err);
 lin_status lin_spoken_phones(lin_spoken *spoken, const lin_phones *phones, const char *text, size_t n, lin_error *err);

@@ -1,4 +1,4 @@
-// state.c - a stream put away; see state.h.
+// state.c - a saved stream; see state.h.
 
 #include "linnet/state.h"
 
@@ -31,7 +31,7 @@ typedef struct state_header {
     double resets_from_s;
 } state_header;
 
-enum { HEADER_1 = 120, HEADER_2 = 144 }; // bytes of the versions before
+enum { HEADER_1 = 120, HEADER_2 = 144 }; // bytes of earlier versions
 
 static const char magic[8] = {'L', 'I', 'N', 'S', 'T', 'A', 'T', 'E'};
 
@@ -40,7 +40,7 @@ _Static_assert(sizeof(state_header) == 160 && offsetof(state_header, kind) == HE
                "the header has no gaps");
 _Static_assert(sizeof(lin_greedy) == 40, "the decoder's state has no gaps");
 
-// Of a lane: its rules, by which they are known again, and where it stands.
+// Of a lane: its rules, to identify them, and its position.
 typedef struct state_endpoint {
     double before_s, after_s, longest_s, blank, loud_db;
     double silent_s, spoken_s, length_s, quietest_db, heard;
@@ -179,7 +179,7 @@ void lin_state_seal(lin_state *s)
 
 int lin_state_is(const void *bytes, size_t n) { return n >= sizeof magic && memcmp(bytes, magic, sizeof magic) == 0; }
 
-// The header of any version, with what the earlier ones did not say.
+// The header of any version; fields that earlier ones lack are filled in.
 static lin_status read_header(const void *bytes, size_t n, const char *name, state_header *h, lin_error *err)
 {
     *h = (state_header){.kind = LIN_SEARCH_GREEDY, .decoder_bytes = sizeof(lin_greedy)};
@@ -200,7 +200,7 @@ static lin_status read_header(const void *bytes, size_t n, const char *name, sta
 
 static int contradicts(const lin_state *s, const state_header *h, const char *name)
 {
-    const int64_t longest = INT64_C(1) << 53; // whole numbers that a double holds
+    const int64_t longest = INT64_C(1) << 53; // a double represents all integers up to here
     const size_t n = s->n;
     return h->lanes < 1 || h->lanes > LIN_AUDIO_MAX_CHANNELS || h->front_bytes > n || h->image_bytes > n || h->decoder_bytes > n ||
            h->kind >= LIN_SEARCH_KINDS || (h->kind == LIN_SEARCH_GREEDY && h->decoder_bytes != sizeof(lin_greedy)) ||

@@ -1,21 +1,21 @@
 /*
- * state.h - a stream put away: bytes from which hearing goes on as if it had never stopped, here or on another machine.
+ * state.h - a saved stream: bytes from which recognition resumes as if it had never stopped, here or on another machine.
  *
- * Pipeline: frontend/source, model/stream and decoder/search, each put away by itself -> [this] -> a file, or an index of many
+ * Pipeline: frontend/source, model/stream and decoder/search, each saved separately -> [this] -> a file, or an index of many
  * (linnet/snapshots.h).
  *
- *   offset  0   header, 160 bytes: magic "LINSTATE", version, sizes, what the state is of, checksum, the decoder's search,
+ *   offset  0   header, 160 bytes: magic "LINSTATE", version, sizes, model and sound of the state, checksum, the decoder's search,
  *               resets
- *           .   the front end: samples that wait for the rest of their window, and what the resampler needs
+ *           .   the front end: samples of the incomplete window, and what the resampler needs
  *           .   for each lane: the decoder's state, the image of the stream (model/stream.h), with resets its endpoint
  *
- * Little-endian; every part begins at a multiple of 8. The checksum is of all bytes. Version 1 knew greedy decoding only: its
- * header ends behind the checksum, at 120 bytes; version 2 knew no resets: its header ends at 144 bytes. Both are still read.
+ * Little-endian; every part begins at a multiple of 8. The checksum covers all bytes. Version 1 has greedy decoding only: its
+ * header ends after the checksum, at 120 bytes; version 2 has no resets: its header ends at 144 bytes. Both can still be read.
  *
  *   lin_state state = {0};
  *   lin_state_begin(&state, &about, &sizes, &err);                     // room, to be filled in
  *   ... lin_state_front(&state), lin_state_decoder(&state, lane), lin_state_image(&state, lane) ...
- *   lin_state_write(&state, "s.bin", &err);                            // the old file is whole until the new one is
+ *   lin_state_write(&state, "s.bin", &err);                            // the old file stays until the new one is complete
  *   lin_state_read("s.bin", &state, &err);
  *   lin_state_free(&state);
  *
@@ -33,17 +33,17 @@
 
 enum { LIN_STATE_VERSION = 3 };
 
-/* What a state is of. */
+/* The model, sound and search of a state. */
 typedef struct lin_state_about {
     uint64_t model;        /* its fingerprint */
     int rate_hz, channels; /* of the sound */
     int channel, lanes;    /* as in frontend/source.h */
     int64_t samples;       /* of every channel, taken in since the stream began */
     int64_t frames, rows;  /* features given to the network, rows decoded */
-    double row_seconds;    /* from one row to the next */
-    int past;              /* 1: the front end's part is whole; 0: it needs the sound before once more (frontend/source.h) */
-    int n_last;            /* samples of every channel, those taken in last, ... */
-    uint64_t last;         /* ... and their lin_state_sound, by which the sound is known again */
+    double row_seconds;    /* time between two rows */
+    int past;              /* 1: the front end's part is complete; 0: it needs the sound before it again (frontend/source.h) */
+    int n_last;            /* number of the last samples of every channel, ... */
+    uint64_t last;         /* ... and their lin_state_sound, which identifies the sound */
     lin_search_kind kind;  /* of the decoder's search, ... */
     uint64_t search;       /* ... and its id */
     int resets;            /* 1: the network is reset at endpoints ... */
@@ -62,7 +62,7 @@ typedef struct lin_state {
     size_t n, capacity;
 } lin_state;
 
-/* Room for all parts, zeroed; what was there is gone, its memory is used again. */
+/* Room for all parts, zeroed; replaces earlier contents and reuses their memory. */
 lin_status lin_state_begin(lin_state *state, const lin_state_about *about, const lin_state_sizes *sizes, lin_error *err);
 
 void *lin_state_front(const lin_state *state);
@@ -72,16 +72,16 @@ void *lin_state_image(const lin_state *state, int lane);
 /* The decoder's state of a lane, into room of lin_search_bytes. LIN_MISMATCH if it is of another search, LIN_FORMAT if damaged. */
 lin_status lin_state_get_decoder(const lin_state *state, int lane, const lin_search *search, void *decoder, lin_error *err);
 
-/* The endpoint of a lane; nothing of a state without resets. Getting: into an endpoint of the same rules, which `options` name;
- * LIN_MISMATCH if the state is of others, or of others than these resets; LIN_FORMAT if damaged. */
+/* The endpoint of a lane; nothing in a state without resets. Getting: into an endpoint with the same rules; LIN_MISMATCH if the
+ * state has other rules or resets; LIN_FORMAT if damaged. */
 void lin_state_put_endpoint(lin_state *state, int lane, const lin_endpoint *endpoint);
 lin_status lin_state_get_endpoint(const lin_state *state, int lane, const lin_reset_options *options, lin_endpoint *endpoint,
                                   lin_error *err);
 
-/* The bytes as they go to a file: completes the header. */
+/* The bytes of the file; completes the header. */
 void lin_state_seal(lin_state *state);
 
-/* From bytes, which are copied; `name` is for messages. LIN_FORMAT: no state, of another version, or damaged. */
+/* From bytes, which are copied; `name` is for messages. LIN_FORMAT: not a state, another version, or damaged. */
 lin_status lin_state_parse(const void *bytes, size_t n, const char *name, lin_state *state, lin_error *err);
 
 /* Seals and writes to a temporary name that is renamed at the end. LIN_IO. */
@@ -90,7 +90,7 @@ lin_status lin_state_read(const char *path, lin_state *state, lin_error *err);
 
 void lin_state_free(lin_state *state);
 
-/* 64 bits over samples [n], to know a sound again. */
+/* 64 bits over samples [n], to identify a sound. */
 uint64_t lin_state_sound(const float *samples, size_t n);
 
 /* 1 if the bytes begin as a state does. */

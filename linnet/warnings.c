@@ -1,4 +1,4 @@
-// warnings.c - what is not an error, to a callback; see warnings.h.
+// warnings.c - warnings to a callback; see warnings.h.
 
 #include "linnet/warnings.h"
 

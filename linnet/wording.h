@@ -1,5 +1,5 @@
 /*
- * wording.h - from words to phones: phone set, dictionary, letter-to-sound rules and transcriber in one, as they are installed.
+ * wording.h - from words to phones: the installed phone set, dictionary, letter-to-sound rules and transcriber in one.
  *
  *   lin_wording w;
  *   lin_wording_open(&w, NULL, &warnings, &err);            // or "my.dict"
