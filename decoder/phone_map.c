@@ -77,7 +77,7 @@ static lin_status read_lines(lin_phone_map *m, const char *text, size_t n, const
         }
         status = add_rule(m, name, line.number, first, n_first, last, n_last, err);
     }
-    if (!status && !m->from.n) status = lin_fail(err, LIN_FORMAT, "%s: there is no phone in it", name);
+    if (!status && !m->from.n) status = lin_fail(err, LIN_FORMAT, "%s: the file has no phone", name);
     return status;
 }
 

@@ -17,7 +17,7 @@ void lin_result_clear(lin_result *r)
 
 lin_status lin_result_begin(lin_result *r, const char *id, const char *speaker, int channel, lin_error *err)
 {
-    // Copied before the old ones go: id may be the result's own.
+    // Copied before the old strings are freed: id may be the result's own.
     char *new_id = lin_strdup(id), *new_speaker = new_id ? lin_strdup(speaker ? speaker : "") : NULL;
     lin_free(r->id);
     lin_free(r->speaker);
@@ -47,7 +47,7 @@ lin_status lin_result_reserve(lin_result *r, int more_phones, int more_words, li
     return room(r, more_phones, more_words, 0, err);
 }
 
-// There is room.
+// The memory is reserved.
 static void append_phones(lin_result *r, const lin_path_phone *phones, int n, double seconds_per_frame)
 {
     for (int i = 0; i < n; i++) {
@@ -175,7 +175,7 @@ lin_result *lin_result_add_alternative(lin_result *r)
     if (lin_grow_int(&r->alternatives, &r->alternatives_capacity, (int64_t)r->n_alternatives + 1, sizeof *r->alternatives,
                      "a result", NULL) != LIN_OK)
         return NULL;
-    // Those of utterances before keep their memory.
+    // Alternatives of earlier utterances keep their memory.
     if (r->alternatives_capacity > before) {
         memset(r->alternatives + before, 0, (size_t)(r->alternatives_capacity - before) * sizeof *r->alternatives);
     }

@@ -1,11 +1,11 @@
 /*
- * result.h - what was recognised in one utterance: who, how long, which phones and words, when and how surely.
+ * result.h - the result of one utterance: speaker, length, phones and words with times and confidences.
  *
  * Pipeline: decoder/{greedy,beam,words,align} -> decoder/path -> [this] -> decoder/writers.
  *
  *   lin_result result = {0};                                     // an empty result needs no creation
  *   lin_result_begin(&result, "utt-1", NULL, 1, &err);
- *   lin_result_add_path(&result, &path, 0.01, spell, context, &err);   // as often as phones and words come
+ *   lin_result_add_path(&result, &path, 0.01, spell, context, &err);   // for each part
  *   result.seconds = 2.5;
  *   ... writers ...
  *   lin_result_free(&result);
@@ -29,7 +29,7 @@ typedef struct lin_result_phone {
     float confidence;
     double start_s, end_s; /* seconds from the beginning of the audio */
     float goodness;        /* of pronunciation (decoder/goodness.h), natural logarithm, 0 at best; NAN where it was not measured */
-    int heard;             /* what was said instead, where that was measured: a label, LIN_RESULT_NOTHING, or 0: the phone itself */
+    int heard;             /* what was said instead, if measured: a label, LIN_RESULT_NOTHING, or 0: the phone itself */
 } lin_result_phone;
 
 typedef struct lin_result_word {
@@ -47,38 +47,38 @@ typedef struct lin_result {
     double seconds; /* of audio */
     lin_result_phone *phones;
     int n_phones, capacity;
-    int has_words; /* words were looked for: an utterance without any is empty, not one of phones only */
+    int has_words; /* from a word search: an utterance without words is empty, not one of phones only */
     lin_result_word *words;
     int n_words, words_capacity;
     char *text; /* spellings, each with its NUL */
     size_t text_used, text_capacity;
     double score, acoustic, language; /* as in decoder/path.h; 0 where the search gives none */
-    struct lin_result *alternatives;  /* n-best, the best first, which is the result itself once more; without id and speaker */
+    struct lin_result *alternatives;  /* n-best, the best first, which repeats the result itself; without id and speaker */
     int n_alternatives, alternatives_capacity;
 } lin_result;
 
 /* Empties the result and names it; keeps its memory for the next utterance. speaker may be NULL. On failure the result is empty. */
 lin_status lin_result_begin(lin_result *result, const char *id, const char *speaker, int channel, lin_error *err);
 
-/* Room for so many more phones and words, so that adding them allocates nothing but their spellings. */
+/* Reserves memory for this many more phones and words, so that adding them allocates only their spellings. */
 lin_status lin_result_reserve(lin_result *result, int more_phones, int more_words, lin_error *err);
 
-/* Drops phones, words, alternatives and scores; keeps the name, seconds and the memory. For output that goes away as it comes, and
- * for a result that is filled again. */
+/* Drops phones, words, alternatives and scores; keeps the name, seconds and the memory. For output that is written while it
+ * grows, and for a result that is filled again. */
 void lin_result_clear(lin_result *result);
 
 /* The spelling of a word number of a path; NULL for one that has none, which is then outside the lexicon. */
 typedef const char *(*lin_result_speller)(const void *context, int word);
 
 /*
- * Appends phones and words, whose frames are seconds_per_frame apart, and takes over the scores. spell is NULL where no words were looked for; has_words is set where it is
- * not. Words without a spelling get an empty one: writers put their phones. LIN_INVALID for a word whose phones the path does not
- * have, LIN_NO_MEMORY. On failure nothing is appended.
+ * Appends phones and words, whose frames are seconds_per_frame apart, and takes over the scores. spell is NULL without a word
+ * search; otherwise has_words is set. Words without a spelling get an empty one: writers write their phones. LIN_INVALID for a
+ * word whose phones the path does not have, LIN_NO_MEMORY. On failure nothing is appended.
  */
 lin_status lin_result_add_path(lin_result *result, const lin_path *path, double seconds_per_frame, lin_result_speller spell,
                                const void *context, lin_error *err);
 
-/* Adds to all times of phones and words, also of the alternatives; not to the length. */
+/* Adds a number of seconds to all times of phones and words, also of the alternatives; not to the length. */
 void lin_result_shift(lin_result *result, double seconds);
 
 /* Appends the phones and words of another result, and adds its scores; not its alternatives. LIN_NO_MEMORY, and nothing is
@@ -89,11 +89,11 @@ lin_status lin_result_append(lin_result *result, const lin_result *more, lin_err
  * scores. LIN_NO_MEMORY; LIN_INVALID if it has fewer. */
 lin_status lin_result_follow(lin_result *result, const lin_result *from, lin_error *err);
 
-/* Other times for the phones, segments [n_phones], and those of their first and last phone for the words. */
+/* Replaces the times of the phones by segments [n_phones], and those of the words by their first and last phones'. */
 void lin_result_set_times(lin_result *result, const lin_segment *segments);
 
-/* One more alternative, empty, to be filled by lin_result_add_path; NULL when out of memory. It lives as long as the result, at the
- * same place until the next one is added. */
+/* Adds an empty alternative, to be filled by lin_result_add_path; NULL if out of memory. It is valid as long as the result; its
+ * address may change when the next one is added. */
 lin_result *lin_result_add_alternative(lin_result *result);
 
 /* Spelling of a word, "" if it is outside the lexicon; NULL out of range. Valid until something is added. */

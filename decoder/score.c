@@ -41,7 +41,7 @@ static void add_counts(lin_score_counts *to, const lin_score_counts *c)
     to->ins += c->ins;
 }
 
-// Ids of one side that the other lacks: how many, and the first few behind `list`.
+// Ids that only one side has: their number, and the first few, appended to `list`.
 static int missing(const lin_trn *from, const lin_trn *in, char *list, size_t capacity)
 {
     int n = 0;
@@ -216,7 +216,7 @@ static lin_status make_tables(lin_score *s, lin_error *err)
 {
     const size_t n = (size_t)s->ref.n;
     s->by_utterance = lin_calloc(n, sizeof *s->by_utterance);
-    s->by_speaker = lin_calloc(n, sizeof *s->by_speaker); // there are no more speakers than utterances
+    s->by_speaker = lin_calloc(n, sizeof *s->by_speaker); // there are at most as many speakers as utterances
     s->speaker_of = lin_calloc(n, sizeof *s->speaker_of);
     s->first_pair = lin_calloc(n + 1, sizeof *s->first_pair);
     s->by_token = lin_calloc((size_t)s->tokens.n, sizeof *s->by_token);
@@ -248,7 +248,7 @@ static lin_status score_all(lin_score *s, const lin_score_options *options, lin_
         add_counts(&s->by_speaker[s->speaker_of[u]], &s->by_utterance[u]);
         add_counts(&s->total, &s->by_utterance[u]);
         if (s->n_confusions > 2 * s->n_folded + 100000)
-            fold_confusions(s); // keeps the list short, whatever the length of the files
+            fold_confusions(s); // limits the list for files of any length
     }
     fold_confusions(s);
     if (s->n_confusions) qsort(s->confusions, s->n_confusions, sizeof *s->confusions, by_count);
@@ -266,7 +266,7 @@ lin_status lin_score_texts(const char *ref, size_t n_ref, const char *ref_name, 
     lin_score *s = lin_calloc(1, sizeof *s);
     if (!s) return lin_no_memory(err, "a score", sizeof *s);
     lin_status status = lin_trn_parse(ref, n_ref, ref_name, &how, &s->tokens, &s->ref, err);
-    if (!status && !s->ref.n) status = lin_fail(err, LIN_FORMAT, "%s: there is no utterance in it", ref_name);
+    if (!status && !s->ref.n) status = lin_fail(err, LIN_FORMAT, "%s: the file has no utterance", ref_name);
     how.format = o->hyp_format;
     if (!status) status = lin_trn_parse(hyp, n_hyp, hyp_name, &how, &s->tokens, &s->hyp, err);
     if (!status) status = check_utterances(s, ref_name, hyp_name, err);

@@ -6,7 +6,7 @@
 
 static void blanks(lin_buffer *out, size_t n) { lin_buffer_pad(out, out->n, n, 0); }
 
-// A token in a column of `width` characters and a blank behind; NULL is a gap, stars as long as the token of the other side.
+// A token in a column of `width` characters and a blank after it; NULL is a gap: stars as long as the token of the other side.
 static void put_token(lin_buffer *out, const char *text, size_t width, int capitals)
 {
     if (!text) {
@@ -41,7 +41,7 @@ void lin_score_align(const lin_score_report *r, int u, lin_buffer *out)
         lin_buffer_char(out, ' ');
         lin_buffer_integer(out, counts[i]);
     }
-    if (!n) { // sclite prints no lines of nothing
+    if (!n) { // sclite prints no empty lines
         lin_buffer_text(out, "\n\n");
         return;
     }

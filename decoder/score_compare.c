@@ -90,7 +90,7 @@ typedef struct sums {
     double sum, squares;
 } sums;
 
-// Takes insertions, counting them in *errors; *at is then at a reference token or the end.
+// Skips insertions and counts them in *errors; *at is then at a reference token or the end.
 static int pass_insertions(const lin_score_pair *pairs, int n, int *at, int *errors)
 {
     int begin = *at;
@@ -113,7 +113,7 @@ static void close_segment(sums *t, int *a, int *b)
 // The same token may have another number in the other score: right is what was aligned with itself.
 static void add_segments(const lin_score_pair *x, int n_x, const lin_score_pair *y, int n_y, sums *t)
 {
-    int i = 0, j = 0, errors_x = 0, errors_y = 0, right = 0; // tokens in a row that both have right
+    int i = 0, j = 0, errors_x = 0, errors_y = 0, right = 0; // consecutive tokens that both have right
     for (;;) {
         if (pass_insertions(x, n_x, &i, &errors_x) | pass_insertions(y, n_y, &j, &errors_y)) right = 0;
         if (i == n_x || j == n_y) break;
@@ -141,7 +141,7 @@ static lin_matched_pairs judge(const sums *t)
     return m;
 }
 
-// The next pair at or behind `at` that has a reference token, or n.
+// The next pair at or after `at` that has a reference token, or n.
 static int next_ref(const lin_score_pair *pairs, int n, int at)
 {
     while (at < n && pairs[at].ref < 0) at++;

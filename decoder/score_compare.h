@@ -1,5 +1,5 @@
 /*
- * score_compare.h - how sure an error rate is, and whether one system is better than another.
+ * score_compare.h - confidence intervals of an error rate, and the comparison of two systems.
  *
  * Pipeline: decoder/score, one or two -> [this] -> decoder/score_report.
  *
@@ -32,25 +32,25 @@ void lin_score_intervals_free(lin_score_intervals *intervals); /* {0} is fine */
 
 /*
  * The matched-pairs test over segments (Gillick and Cox 1989; MAPSSWE in NIST's sc_stats). An utterance is cut wherever both
- * systems have two reference tokens in a row right, with nothing inserted between; pieces in which either errs are the segments,
- * whose differences in errors are taken as independent. z is the mean difference over its standard error.
+ * systems have two consecutive reference tokens right, with no insertion between; pieces with an error of either system are the
+ * segments, whose differences in errors are assumed to be independent. z is the mean difference over its standard error.
  */
 typedef struct lin_matched_pairs {
     int segments;
-    double mean, deviation; /* of errors of the first less errors of the second; deviation over segments - 1 */
-    double z, p;            /* p: two-sided, from the normal distribution; 1 where there is no deviation to compare with */
+    double mean, deviation; /* of errors of the first minus errors of the second; deviation over segments - 1 */
+    double z, p;            /* p: two-sided, from the normal distribution; 1 if the deviation is 0 */
 } lin_matched_pairs;
 
 typedef struct lin_score_comparison {
     double level;           /* of the intervals */
     lin_score_counts other; /* the total of the second system */
-    double difference;      /* rate of the first less rate of the second: below 0 where the first is better */
+    double difference;      /* rate of the first minus rate of the second: below 0 if the first is better */
     lin_difference utterances, speakers;
     lin_matched_pairs segments;
     long long better, worse; /* utterances in which the first has fewer, more errors than the second */
 } lin_score_comparison;
 
-/* Two systems on the same reference. LIN_MISMATCH, naming an utterance, where the references differ. */
+/* Two systems on the same reference. LIN_MISMATCH, naming an utterance, if the references differ. */
 lin_status lin_score_compare(const lin_score *score, const lin_score *other, const lin_bootstrap_options *options,
                              lin_score_comparison *comparison, lin_error *err);
 

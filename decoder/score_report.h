@@ -1,5 +1,5 @@
 /*
- * score_report.h - a score as people and programs read it: a table, alignments, JSON, HTML.
+ * score_report.h - writes a score as a table, alignments, JSON or HTML.
  *
  * Pipeline: decoder/score, decoder/score_compare -> [this] -> a file.
  *
@@ -7,7 +7,7 @@
  *   lin_score_text(&report, &buffer, &err);
  *   lin_score_html(&report, &buffer, &err);
  *
- * All append to `out` and fail with LIN_NO_MEMORY alone. Threads: no shared state.
+ * All append to `out` and fail only with LIN_NO_MEMORY. Threads: no shared state.
  */
 #ifndef LIN_DECODER_SCORE_REPORT_H
 #define LIN_DECODER_SCORE_REPORT_H
@@ -35,7 +35,7 @@ lin_status lin_score_text(const lin_score_report *report, lin_buffer *out, lin_e
 /* One JSON object; docs/scoring.md names its fields. */
 lin_status lin_score_json(const lin_score_report *report, lin_buffer *out, lin_error *err);
 
-/* One page of HTML that needs nothing else: totals, speakers, a confusion matrix, the worst utterances. No scripts. */
+/* One self-contained page of HTML: totals, speakers, a confusion matrix, the worst utterances. No scripts. */
 lin_status lin_score_html(const lin_score_report *report, lin_buffer *out, lin_error *err);
 
 /* One utterance as sclite's "-o pralign" prints it: id, counts, and the lines REF, HYP and Eval. */

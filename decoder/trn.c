@@ -285,7 +285,7 @@ lin_status lin_trn_parse(const char *text, size_t n, const char *name, const lin
     if (trn->format == LIN_TRN_AUTO) trn->format = guess_format(name, text, n);
     lin_status status = read_lines(&r, text, n, err);
     if (!status && !trn->n && trn->format != LIN_TRN_CTM) {
-        status = lin_fail(err, LIN_FORMAT, "%s: there is no utterance in it", name);
+        status = lin_fail(err, LIN_FORMAT, "%s: the file has no utterance", name);
     }
     lin_free(r.folded);
     lin_free(r.rows);

@@ -8,7 +8,7 @@
  *          as decoder/writers makes them; the lists may hold plain strings; or {"id": "utt-id", "text": "P P P"}
  *
  * Tokens and ids are compared without regard to the case of ASCII letters, as sclite does, unless asked otherwise.
- * What gives a token of a TRN file a meaning of its own in sclite is refused with a sentence rather than scored differently:
+ * Tokens of a TRN file with a special meaning in sclite are refused with a message, not scored differently:
  * alternatives in braces, the null word "@", a "*" at the end of a word, ";" and "\". In the other formats these are plain bytes.
  *
  *   lin_symbols tokens = {0};                                       // shared by reference and hypothesis
@@ -61,12 +61,12 @@ typedef struct lin_trn {
     int *tokens; /* indices into the shared table */
     size_t n_tokens;
     size_t utterances_capacity, tokens_capacity;
-    lin_symbols unmapped; /* the distinct tokens that the map did not speak of; they stay as they are */
+    lin_symbols unmapped; /* the distinct tokens that are not in the map; they are not changed */
     long long n_deleted;  /* tokens that the map deleted */
 } lin_trn;
 
 /*
- * Reads n bytes of a file; name stands for it in messages. `options` may be NULL. `trn` is overwritten; on failure it is empty.
+ * Reads n bytes of a file; messages call it name. `options` may be NULL. `trn` is overwritten; on failure it is empty.
  * LIN_FORMAT with name:line: control characters, a line without id, an id twice, two channels in one CTM utterance, a time that is
  * no number, what is not JSON or lacks a field, and a file without any utterance. LIN_UNSUPPORTED for sclite's special tokens.
  * LIN_NO_MEMORY.

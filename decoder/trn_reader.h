@@ -1,5 +1,5 @@
 /*
- * trn_reader.h - what the readers of trn.h share: a file half read. Inside decoder/ only.
+ * trn_reader.h - the state shared by the readers of trn.h while a file is read. Inside decoder/ only.
  */
 #ifndef LIN_DECODER_TRN_READER_H
 #define LIN_DECODER_TRN_READER_H

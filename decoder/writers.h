@@ -1,11 +1,11 @@
 /*
- * writers.h - results as other programs read them: one table, one function per format.
+ * writers.h - writes results in the formats of other programs: one table, one function per format.
  *
  *   text      P P P                     or, with ids, Kaldi's: utt-id P P P; with times, a table: a line per phone or word
  *   json      one object per line: id, channel, speaker, seconds, phones, words, scores, alternatives; docs/formats.md names all
  *   ctm       NIST CTM, one line per phone or word: utt channel start duration phone confidence
  *   trn       NIST TRN: P P P (utt-id)
- *   srt, vtt  subtitles: SubRip and WebVTT, cut as subtitlers do (decoder/writers_subtitles.c)
+ *   srt, vtt  subtitles: SubRip and WebVTT, by the usual rules for subtitles (decoder/writers_subtitles.c)
  *   textgrid  Praat: tiers "words" and "phones" without gaps
  *   csv       RFC 4180, a line per phone or word
  *   audacity  labels: start TAB end TAB label
@@ -16,15 +16,16 @@
  *   lin_writer_find("vtt")->write(&result, &options, &buffer, &err);
  *   lin_buffer_write(&buffer, stdout, "standard output", &err);
  *
- * Several utterances in one file: a document remembers what they share, the header line and the number of the next subtitle.
+ * Several utterances in one file: a document holds what they share: whether the header was written, the number of the next
+ * subtitle.
  *
  *   lin_writer_document document = {0};                       // one for each file
  *   options.document = &document;
  *   lin_writer_begin(writer, &options, &buffer, &err);        // the header, also of a file that gets no utterance; then, in order:
- *   writer->write(&result, &options, &buffer, &err);          // ... as often as results come
+ *   writer->write(&result, &options, &buffer, &err);          // ... for each result
  *
- * Nothing follows the last one. Times have three digits. Without words, or where phones are asked for, "word" below is a phone.
- * A word outside the lexicon is one token made of its phones, "[hh_ah_l_ow]", in IPA "[hʌloʊ]"; json says "known": false.
+ * Nothing is written after the last one. Times have three digits. Without words, or if phones are requested, "word" below is a
+ * phone. A word outside the lexicon is one token made of its phones, "[hh_ah_l_ow]", in IPA "[hʌloʊ]"; json says "known": false.
  * An utterance without words has an empty line of text, in CTM only a comment that names it, and no subtitle.
  * Threads: the table is constant; a call touches only its arguments, the document among them.
  */
@@ -46,7 +47,7 @@ typedef enum lin_writer_unit {
     LIN_UNIT_BOTH   /* textgrid, csv: both; the others as LIN_UNIT_AUTO */
 } lin_writer_unit;
 
-/* What a file has taken in so far; all zero for a new one. */
+/* What has been written to a file; all zero for a new one. */
 typedef struct lin_writer_document {
     int utterances, cues; /* written */
     int64_t end_ms;       /* of the last subtitle */

@@ -1,5 +1,5 @@
 /*
- * writers_internal.h - what the writers share: which tokens a result has, how they are spelled, and undoing what failed.
+ * writers_internal.h - shared by the writers: the tokens of a result, their spelling, and undoing a failed call.
  *
  * A token is a phone or a word. Every writer runs
  *
@@ -50,17 +50,17 @@ const char *lin_stressed_text(const lin_writer_options *options, const lin_resul
  * become U+FFFD; a `quote` (0: none) is doubled. */
 void lin_put_clean(lin_buffer *out, const char *text, const char *keep, char quote);
 
-/* Milliseconds, at least 0, 0 for what is no number. */
+/* Milliseconds, at least 0; 0 for a NaN. */
 int64_t lin_ms(double seconds);
 void lin_put_ms_as_seconds(lin_buffer *out, int64_t ms);
 
 /* The header where the call makes a whole file. */
 void lin_put_header(const lin_writer_options *options, const char *header, lin_buffer *out);
 
-/* An utterance was appended behind byte `before`: counts it, or takes all of it back if memory failed. */
+/* An utterance was appended after byte `before`: counts it, or removes all of it if memory failed. */
 lin_status lin_written(const lin_writer_options *options, lin_buffer *out, size_t before, lin_error *err);
 
-/* Takes back what stands behind byte `before`. */
+/* Removes everything after byte `before`. */
 void lin_take_back(lin_buffer *out, size_t before);
 
 extern const char lin_csv_header[], lin_vtt_header[];

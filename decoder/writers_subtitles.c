@@ -1,4 +1,4 @@
-// writers_subtitles.c - SubRip and WebVTT: tokens grouped into cues as subtitlers do.
+// writers_subtitles.c - SubRip and WebVTT: tokens grouped into cues by the usual rules for subtitles.
 //
 // A cue has at most two lines of 42 characters and lasts at most 7 s; it does not reach over a pause of half a second. Where what
 // is said between two pauses does not fit one cue, it is cut where the cues are even, long enough and end at the longest pauses:

@@ -107,7 +107,7 @@ END_TEST
 START_TEST(bad_maps)
 {
     lin_phone_map *map;
-    FAILS(parse("", 0, &map, &err), LIN_FORMAT, "x.map: there is no phone");
+    FAILS(parse("", 0, &map, &err), LIN_FORMAT, "x.map: the file has no phone");
     FAILS(parse("# nothing\n\n", 0, &map, &err), LIN_FORMAT, "no phone");
     FAILS(parse("a b\nq\nA c\n", 0, &map, &err), LIN_FORMAT, "x.map:3: 'A' is mapped twice, first in line 1");
     FAILS(parse("q\nq b\n", 0, &map, &err), LIN_FORMAT, "first in line 1");

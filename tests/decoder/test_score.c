@@ -237,7 +237,7 @@ START_TEST(utterances_must_be_the_same)
           "hypothesis h.trn lacks 2 (u-2, u-3)");
     FAILS(score("a (u-1)\n", "a (u-1)\nb (u-2)\n", "h.trn", &s, &err), LIN_MISMATCH, "reference r.trn lacks 1 (u-2)");
     FAILS(score("a (u-1)\n", "a (u-3)\n", "h.trn", &s, &err), LIN_MISMATCH, "h.trn lacks 1 (u-1), reference r.trn lacks 1 (u-3)");
-    FAILS(score("", "a (u-3)\n", "h.trn", &s, &err), LIN_FORMAT, "r.trn: there is no utterance");
+    FAILS(score("", "a (u-3)\n", "h.trn", &s, &err), LIN_FORMAT, "r.trn: the file has no utterance");
     char many[12000] = "";
     for (int i = 0; i < 500; i++) sprintf(many + strlen(many), "a (u-%d)\n", i);
     FAILS(score(many, "a (u-1)\n", "h.trn", &s, &err), LIN_MISMATCH, "lacks 499 (u-0, u-2, u-3,");
