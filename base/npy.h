@@ -21,8 +21,7 @@
 
 typedef struct lin_npy_writer lin_npy_writer;
 
-/* D >= 1 columns. LIN_IO if the file cannot be created; a device is written in place; a pipe is refused, because it cannot seek.
- * */
+/* D >= 1 columns. LIN_IO if the file cannot be created; a device is written in place; a pipe is refused, because it cannot seek. */
 lin_status lin_npy_create(const char *path, int D, lin_npy_writer **writer, lin_error *err);
 
 /* Appends rows [n, D]. After a failure only lin_npy_abandon and lin_npy_close may follow. */

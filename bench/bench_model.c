@@ -105,8 +105,7 @@ static float *make_features(int frames)
     return x;
 }
 
-/* ---- many utterances: one worker per thread, one utterance at a time, as files are transcribed ------------------------------
- * */
+/* ---- many utterances: one worker per thread, one utterance at a time, as files are transcribed ------------------------------ */
 
 typedef struct many {
     lin_encoder *encoder;

@@ -15,8 +15,8 @@ typedef struct LIN_OPS {
 
     /* ---- memory and order ---------------------------------------------------------------------------------------------------- */
 
-    /* A zeroed block in the backend's memory, 256-byte aligned on a GPU, 64 on a CPU. LIN_NO_MEMORY. memory_destroy accepts NULL.
-     * */
+    /* A zeroed block in the backend's memory, 256-byte aligned on a GPU, 64 on a CPU. LIN_NO_MEMORY. memory_destroy accepts
+     * NULL. */
     lin_status (*memory_create)(lin_exec *exec, size_t bytes, void **block, lin_error *err);
     void (*memory_destroy)(lin_exec *exec, void *block);
     /* A zeroed block of host memory from which upload does not wait (page-locked on a GPU). */
@@ -65,8 +65,7 @@ typedef struct LIN_OPS {
     /* y = (x - mean) rstd gamma + beta per row, eps 1e-5, biased variance; stats [rows, 2] receives mean and rstd (may be NULL). */
     void (*layer_norm_forward)(lin_exec *exec, LIN_REAL *y, LIN_REAL *stats, const LIN_REAL *x, const LIN_REAL *gamma,
                                const LIN_REAL *beta, int rows, int C);
-    /* The end of a block and the next norm: sum = x + dropout(r), then y and stats as layer_norm_forward(sum). sum may alias x.
-     * */
+    /* The end of a block and the next norm: sum = x + dropout(r), then y and stats as layer_norm_forward(sum). sum may alias x. */
     void (*add_dropout_norm_forward)(lin_exec *exec, LIN_REAL *sum, LIN_REAL *y, LIN_REAL *stats, const LIN_REAL *x,
                                      const LIN_REAL *r, const LIN_REAL *gamma, const LIN_REAL *beta, int rows, int C,
                                      const lin_dropout *dropout);

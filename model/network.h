@@ -45,8 +45,8 @@ typedef struct lin_batch {
 /* Elements of one utterance's state: per layer [H, E+1, E] sums (eq. 18-19), then [K-1, C] of convolution tail if it has one. */
 size_t lin_config_state_count(const lin_config *config);
 
-/* The caller keeps values [params->n_elements], which must outlive the weights (norms, biases and convolutions are read from it).
- * */
+/* The caller keeps values [params->n_elements], which must outlive the weights (norms, biases and convolutions are read from
+ * it). */
 lin_status lin_weights_create(const lin_real_ops *ops, lin_exec *exec, const lin_config *config, const lin_params *params,
                               const lin_real *values, int for_training, lin_weights **weights, lin_error *err);
 /* Packs again after values have changed. */

@@ -160,8 +160,7 @@ LIN_INLINE void LIN_NAME(conv_dw)(float *dw, const float *dy, const float *x, in
     }
 }
 
-/* dx of frames t0 .. t1-1 of an utterance of T frames, and their part of dw and db; pointers are to the start of the utterance.
- * */
+/* dx of frames t0 .. t1-1 of an utterance of T frames, and their part of dw and db; pointers are to the start of the utterance. */
 void LIN_NAME(lin_conv_backward_rows)(float *dx, float *dw, float *db, const float *dy, const float *x, const float *w, int t0,
                                       int t1, int T, int C, int K);
 void LIN_NAME(lin_conv_backward_rows)(float *dx, float *dw, float *db, const float *dy, const float *x, const float *w, int t0,

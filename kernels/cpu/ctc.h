@@ -90,8 +90,7 @@ LIN_INLINE void LIN_NAME(put)(float *m, int32_t *e, LIN_NAME(pair) y)
     vistore(e, y.e);
 }
 
-/* e^x as a pair, for x <= 0 or slightly above. Finite x below CTC_NEVER are raised to it, so that no sum of exponents overflows.
- * */
+/* e^x as a pair, for x <= 0 or slightly above. Finite x below CTC_NEVER are raised to it, so that no sum of exponents overflows. */
 LIN_INLINE LIN_NAME(pair) LIN_NAME(exp_pair)(vf x)
 {
     vf bounded = vblend(vgt(vset((float)CTC_NEVER), x), vset((float)CTC_NEVER), x);
@@ -123,8 +122,7 @@ static void LIN_NAME(clear_row)(const LIN_NAME(ctc_job) *job, LIN_NAME(ctc_row) 
     }
 }
 
-/* First and one past the last u of the vectors that hold live states of frame t; sets the vectors around them in `row` to zero.
- * */
+/* First and one past the last u of the vectors that hold live states of frame t; sets the vectors around them in `row` to zero. */
 LIN_INLINE void LIN_NAME(band)(const LIN_NAME(ctc_job) *job, int t, LIN_NAME(ctc_row) row, int *from, int *to)
 {
     int low = job->U - job->T + t, high = job->U < t ? job->U : t;

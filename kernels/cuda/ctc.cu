@@ -134,8 +134,7 @@ static __device__ __forceinline__ pair exp_pair(float x)
     return y;
 }
 
-/* ---- shared by both forms of the paths ---------------------------------------------------------------------------------------
- * */
+/* ---- shared by both forms of the paths -------------------------------------------------------------------------------------- */
 
 // The sum of v over the block, in all threads. shared: one int per warp, not otherwise used before the next barrier.
 static __device__ __forceinline__ int block_sum(int v, int *shared)

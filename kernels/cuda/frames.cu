@@ -167,8 +167,7 @@ void lin_cuda_gather(lin_exec *exec, float *x, const lin_gather *items, const li
                    tile, D);
 }
 
-/* ---- the kept rows of streams -------------------------------------------------------------------------------------------------
- * */
+/* ---- the kept rows of streams ----------------------------------------------------------------------------------------------- */
 
 // One utterance per group of threads. The new tail is copied from y, so the old one is no longer needed when it is overwritten.
 // PARTS: 1 y, 2 the tails, 3 both, which needs the group's barrier between.

@@ -1,13 +1,13 @@
 /*
  * device.h - the CUDA backend for tests, emulated or, with -DLIN_ON_GPU (make check-gpu), on a real GPU; and buffers that both
- * sides reach.
+ * sides can access.
  *
  *   const lin_ops *ops = test_device(LIN_PRECISION_FP32);
- *   test_device_memory();                      // from here on test_buffer hands out page-locked memory, which a GPU reaches
+ *   test_device_memory();                      // from here on test_buffer gives page-locked memory, which a GPU can access
  *   ...
  *   test_device_memory_end();
  *
- * Each test program is one source file, each test in emulation a process of its own, on a GPU all of them one process.
+ * Each test program is one source file, in emulation each test is a separate process, on a GPU all of them are one process.
  */
 #ifndef LIN_TESTS_CUDA_DEVICE_H
 #define LIN_TESTS_CUDA_DEVICE_H
@@ -34,7 +34,7 @@ static inline const lin_ops *test_device(lin_precision precision)
 
 /* ---- buffers ------------------------------------------------------------------------------------------------------------- */
 
-/* Who hands out the memory. On a GPU page-locking takes longer than most tests, so blocks are kept, by powers of two. */
+/* The allocator. On a GPU page-locking takes longer than most tests, so blocks are kept, by powers of two. */
 static struct {
     const lin_ops *ops;
     lin_exec *exec;

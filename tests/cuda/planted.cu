@@ -95,7 +95,7 @@ static __global__ void sum(float *y, const float *x, int fault)
     if (i >= 32) return;
     float total = i < warps ? s[i] : 0;
     if (fault == PLANTED_NO_WARP_BARRIER) {
-        // The old way of warps in lockstep: right only where no lane runs ahead.
+        // Assumes warps in lockstep: correct only if no lane runs ahead.
         for (int o = 16; o; o >>= 1) {
             s[i] = total;
             total += i + o < 32 ? s[i + o] : 0;
@@ -201,7 +201,7 @@ static __global__ void warp(uint32_t *y, int fault)
     to[7] = (uint32_t)(10 * __any_sync(all, lane == 1) + __all_sync(all, lane < 31));
     to[8] = (uint32_t)__reduce_add_sync(all, (int)lane - 3);
     to[9] = __reduce_max_sync(all, v);
-    // Halves of the warp by themselves.
+    // Halves of the warp separately.
     if (lane < 16) to[10] = __shfl_sync(0xffffu & all, v, 0);
     else to[10] = __shfl_sync(0xffff0000u & all, v, 16);
     __syncwarp(all);
@@ -279,7 +279,7 @@ int planted_copy(float *y, const float *x, int n, int bytes, planted_fault fault
 {
     device d;
     float *dx = d.block((size_t)n, x), *dy = d.block((size_t)n, (const float *)NULL);
-    const elsewhere_of host = {x}; // hidden in a structure, where the launch does not look
+    const elsewhere_of host = {x}; // in a structure, which the launch does not check
     LIN_LAUNCH(&d.exec, copy_from, 1, 32, ((size_t)n + 4) * sizeof(float), dy, (const float *)dx, host, n, bytes, (int)fault);
     d.back(y, dy, (size_t)n);
     return d.exec.error;

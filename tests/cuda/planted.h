@@ -49,13 +49,13 @@ int planted_product(float *c, const float *a, const float *b, planted_fault faul
 int planted_copy(float *y, const float *x, int n, int bytes, planted_fault fault);
 /* Whole numbers by atomics: counts [16] of x % 16; out: sum, largest, smallest, number of blocks (the last block writes it). */
 int planted_atomics(int *counts, int *out, const int *x, int n);
-/* y [n]: block b adds 1 to what block b-1 left, which is right in one order only. */
+/* y [n]: block b adds 1 to the result of block b-1, which is correct in one order only. */
 int planted_blocks(int *y, int n, planted_fault fault);
 /* The indices of every thread: y [threads, 6]. */
 int planted_indices(int *y, int gx, int gy, int gz, int bx, int by, int bz);
 /* Barriers that count: y [block, 3] = __syncthreads_count, _or, _and of x [block]. */
 int planted_votes(int *y, const int *x, int block);
-/* Every other thread ends before the barrier that the rest wait at: y [block] 1 where it went through. */
+/* Every other thread ends before the barrier at which the rest wait: y [block] 1 for threads that pass it. */
 int planted_early_end(int *y, int block);
 /* The host reads, and writes, a block of the device. */
 int planted_host_touch(int write);
@@ -68,7 +68,7 @@ int planted_graph_unjoined(void);
 int planted_graph_waits(void);
 /* A kernel in one stream reads what another stream writes, with and without an event between them: 1 if it read the new value. */
 int planted_streams(int with_event, int *read_it);
-/* A copy to page-locked memory: before and after it is waited for, 1 where the bytes were there. */
+/* A copy to page-locked memory: before and after it is waited for, 1 if the bytes had arrived. */
 int planted_async_copy(int *before, int *after);
 /* Through cublasLt: D [n, m] = act(alpha op(A) op(B) + beta C + bias), column-major; flags: 1 transpose A, 2 transpose B, 4 bias,
  * 8 relu, 16 tf32, 32 bf16 operands (given as uint16_t). lda, ldb, ldd: leading dimensions; shift: elements by which A is off its

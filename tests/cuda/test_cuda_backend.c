@@ -118,7 +118,7 @@ START_TEST(fences)
 }
 END_TEST
 
-// A graph recorded before anything was planned or allocated; replayed after scratch has grown, on other numbers.
+// A graph recorded before any plan or allocation; replayed after scratch has grown, with other data.
 START_TEST(graphs)
 {
     bench b;
@@ -128,7 +128,7 @@ START_TEST(graphs)
     ck_assert_msg(bench_open(&b, LIN_PRECISION_BF16, &err) == LIN_OK, "%s", err.message);
     const unsigned long before = emulation_count(EMULATION_LAUNCHES);
     ck_assert_msg(b.ops->graph_begin(b.exec, &err) == LIN_OK, "%s", err.message);
-    b.ops->fence(b.exec, 0); // neither may harm the recording
+    b.ops->fence(b.exec, 0); // neither may affect the recording
     b.ops->wait(b.exec, 0);
     b.ops->zero(b.exec, b.beta, F * sizeof(float));
     work(&b);
@@ -165,7 +165,7 @@ static void *run_there(void *context)
     return &digest;
 }
 
-// An exec of the second GPU, made here, used by a thread that never chose a GPU.
+// An exec of the second GPU, made here, used by a thread that never selected a GPU.
 START_TEST(another_thread)
 {
     bench first, second;
@@ -306,7 +306,7 @@ START_TEST(memory_ends_in_a_graph)
 }
 END_TEST
 
-// At every launch in turn. The fault stays: nothing of the exec works again, and nothing crashes.
+// At every launch in turn. The fault persists: no operation of the exec works again, and nothing crashes.
 START_TEST(lost)
 {
     for (int k = 1;; k++) {

@@ -1,5 +1,5 @@
-// The engine for many live streams on an emulated GPU, where the network takes sound and decodes: what each stream gives is what it
-// gives alone on the CPU. (The program's own sources are needed: on a real GPU model/streams.h is tested by itself.)
+// The engine for many live streams on an emulated GPU, where the network reads sound and decodes: each stream gives the same
+// results as alone on the CPU. (It needs the program's sources: on a real GPU model/streams.h is tested separately.)
 #include "model/streams.h"
 #include "tests/cuda/device.h"
 #include "tests/emulation/emulation.h"

@@ -1,5 +1,5 @@
-// Forms of the CUDA backend's sequence operations that the shapes of ops_cases.h do not reach: label sequences of a thousand, more
-// tensors than a launch lists, every kind of carry, transforms of all sizes, and rows in no utterance.
+// Forms of the CUDA backend's sequence operations that the shapes of ops_cases.h do not cover: label sequences of a thousand,
+// more tensors than a launch lists, every kind of carry, transforms of all sizes, and rows in no utterance.
 #include "base/rng.h"
 #include "tests/cuda/device.h"
 
@@ -133,7 +133,7 @@ START_TEST(ctc_many_labels)
     const int frames[] = {1150, 0, 700, 30}, counts[] = {530, 0, 349, 31}; // the last one has no path
     for (int gradient = 0; gradient < 2; gradient++) {
         ctc_of(frames, counts, 4, 9, 600, gradient);  // four positions to a thread
-        ctc_of(frames, counts, 4, 9, 1150, gradient); // states in memory, which more positions than threads go through
+        ctc_of(frames, counts, 4, 9, 1150, gradient); // states in memory, with more positions than threads
     }
 }
 END_TEST
@@ -274,8 +274,7 @@ START_TEST(fbank_sizes)
 }
 END_TEST
 
-/* ---- rows in no utterance ----------------------------------------------------------------------------------------------------
- * */
+/* ---- rows in no utterance --------------------------------------------------------------------------------------------------- */
 
 START_TEST(more_rows)
 {

@@ -8,7 +8,8 @@
 
 enum { ASCENDING = 1, SHUFFLED = 3 };
 
-/* ---- what must be seen: a child process that ends with a message --------------------------------------------------------- */
+/* ---- faults that must be detected: a child process that ends with a message
+ * --------------------------------------------------------- */
 
 static char said[65536];
 
@@ -48,7 +49,7 @@ static void must_say(const char *what)
 
 enum { N = 200, BLOCK = 64 };
 
-// How many of N elements came out right.
+// Number of correct elements of N.
 static int reversed(planted_fault fault, int order)
 {
     float x[N], y[N];
@@ -364,7 +365,7 @@ START_TEST(test_blocks)
     ck_assert(blocks_right(PLANTED_BLOCKS_IN_ORDER, ASCENDING));
     ck_assert(!blocks_right(PLANTED_BLOCKS_IN_ORDER, 2));
     ck_assert(!blocks_right(PLANTED_BLOCKS_IN_ORDER, SHUFFLED));
-    // Left alone, one launch in three runs in each order.
+    // By default, one launch in three runs in each order.
     int wrong = 0;
     for (int i = 0; i < 3; i++) wrong += !blocks_right(PLANTED_BLOCKS_IN_ORDER, 0);
     ck_assert_int_ge(wrong, 2);

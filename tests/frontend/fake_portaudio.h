@@ -1,8 +1,8 @@
 /*
  * fake_portaudio.h - a fake PortAudio for frontend/portaudio.h: devices from a table, streams that the test feeds,
- * and every refusal that a real one may meet with.
+ * and every refusal of a real one.
  *
- *   fake_devices(table, n, default_index);          // from then on it is in the place of the library
+ *   fake_devices(table, n, default_index);          // from then on it replaces the library
  *   lin_microphone_open(...);
  *   fake_give(samples, frames, 0);                  // what the sound system's thread would do
  *   fake_end();                                     // the device is gone
@@ -27,9 +27,9 @@ static struct {
     const fake_device *devices;
     int n, preferred;
     PaDeviceInfo info;
-    // What it is to answer.
+    // The answers it gives.
     PaError initialize, count, start;
-    PaError open[8]; // to one opening after the other
+    PaError open[8]; // of the openings in order
     PaHostErrorInfo host;
     const char *noise;                 // written to standard error while a stream is opened
     sem_t *open_waits, *closing_waits; // NULL: it does not hang
@@ -144,7 +144,7 @@ static PaError fake_is_active(PaStream *stream)
     return !fake.inactive;
 }
 
-// Afresh, in the place of the library.
+// Resets it and installs it instead of the library.
 SUPPORT void fake_devices(const fake_device *devices, int n, int preferred)
 {
     static const lin_portaudio functions = {fake_initialize,   fake_terminate,     fake_error_text,  fake_host_error,

@@ -1,5 +1,5 @@
 /*
- * microphone_support.h - what the tests of the microphone share: the clock, opening, standard error in a file.
+ * microphone_support.h - shared by the tests of the microphone: the clock, opening, standard error in a file.
  */
 #ifndef LIN_TESTS_FRONTEND_MICROPHONE_SUPPORT_H
 #define LIN_TESTS_FRONTEND_MICROPHONE_SUPPORT_H
@@ -51,7 +51,8 @@ SUPPORT const char *content(int file)
     return text;
 }
 
-// Whether a thread may have descriptors of its own here: some containers forbid it, and what then is diverted is another matter.
+// Whether a thread may have descriptors of its own here: some containers forbid it, and then standard error is diverted for the
+// whole process.
 SUPPORT int own_descriptors_allowed(void)
 {
     int status = 1;

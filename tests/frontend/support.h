@@ -1,5 +1,5 @@
 /*
- * support.h - what the tests of frontend/ share: signals, paths in a temporary folder, statuses with their messages.
+ * support.h - shared by the tests of frontend/: signals, paths in a temporary folder, statuses with their messages.
  */
 #ifndef LIN_TESTS_FRONTEND_SUPPORT_H
 #define LIN_TESTS_FRONTEND_SUPPORT_H
@@ -18,7 +18,7 @@ SUPPORT void fill_tone(float *x, int n, double rate_hz, double hz, double level,
         x[i] = (float)(level * sin(TWO_PI * hz * i / rate_hz) + noise * (2 * lin_random_uniform(77, (uint64_t)i) - 1));
 }
 
-// Random pieces: the length of piece number i of n things left.
+// Random parts: the length of part number i when n elements are left.
 SUPPORT int piece(uint64_t seed, uint64_t i, int most, int left)
 {
     int n = (int)lin_random_below(seed, i, (uint32_t)most + 1);

@@ -1,4 +1,5 @@
-// Audio files and raw PCM: every format against the samples written, and hostile files, each refused or reported with its sentence.
+// Audio files and raw PCM: every format against the samples written, and hostile files, each refused or reported with its
+// message.
 #include "frontend/audio.h"
 
 #include <fcntl.h>
@@ -141,7 +142,7 @@ START_TEST(raw_encodings)
     lin_error err = {0};
     noise(x, 2 * N, 0.99);
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
-        // libsndfile writes the bytes and is the judge of what they mean.
+        // libsndfile writes the bytes and defines their meaning.
         const char *path = write_sound("x.raw", SF_FORMAT_RAW | SF_ENDIAN_LITTLE | kinds[k].sf_format, 12000, 2, x, N);
         SF_INFO info = {.samplerate = 12000, .channels = 2, .format = SF_FORMAT_RAW | SF_ENDIAN_LITTLE | kinds[k].sf_format};
         SNDFILE *f = sf_open(path, SFM_READ, &info);
@@ -203,7 +204,7 @@ START_TEST(pipe_of_raw_samples)
     info = *lin_audio_info(a);
     lin_audio_close(a);
     pthread_join(thread, NULL);
-    ck_assert_int_eq(fcntl(fds[0], F_GETFD) >= 0, 1); // stays the caller's
+    ck_assert_int_eq(fcntl(fds[0], F_GETFD) >= 0, 1); // the caller still owns it
     close(fds[0]);
     ck_assert_int_eq(n, N);
     ck_assert_msg(strstr(info.warning, "4 bytes that are not a whole frame of 6") != NULL, "%s", info.warning);
@@ -222,7 +223,7 @@ static size_t load(const char *path, unsigned char *b, size_t size)
     return n;
 }
 
-// Bytes through a pipe, from a thread of their own; what lin_audio_open_fd makes of them, read to its end.
+// Bytes through a pipe, from a thread of their own; opened with lin_audio_open_fd and read to the end.
 static int through_pipe(const void *bytes, size_t n, int fallback, float *x, int capacity, lin_audio_format *info, lin_error *err)
 {
     int fds[2];
@@ -334,7 +335,7 @@ START_TEST(pipes_of_other_things)
     ck_assert_int_eq(through_pipe(b, sizeof b, 1, x, 6000, &is, &err), -1);
     ck_assert_msg(strstr(err.message, "it would be noise") != NULL, "%s", err.message);
     ck_assert_int_eq(through_pipe(b, sizeof b, 2, x, 6000, &is, &err), 3000);
-    // Sound of another kind that needs a program which is not there.
+    // Sound of another kind that needs a program that is not installed.
     ck_assert_int_eq(through_pipe("\0\0\0\30ftypM4A \0\0\0\0", 16, 1, x, 6000, &is, &err), -1);
     ck_assert_msg(err.status == LIN_UNSUPPORTED && strstr(err.message, "apt install ffmpeg"), "%s", err.message);
 }
@@ -400,7 +401,7 @@ START_TEST(pipe_of_a_file)
     ck_assert_ptr_nonnull(all_written);
     ck_assert_int_eq(n, N);
     for (int i = 0; i < N; i += 97) ck_assert_float_eq_tol(x[i], y[i], 1.0f / 32768);
-    // No descriptor is lost, or closed twice, where the pipe brings something else.
+    // No descriptor is leaked, or closed twice, if the pipe contains something else.
     memset(bytes, 7, sizeof bytes);
     int before = dup(0);
     close(before);
@@ -613,7 +614,7 @@ START_TEST(standard_input)
     ck_assert_int_eq(read_all(a, x, 200, &info, &err), 78);
     int null = open("/dev/null", O_RDONLY);
     dup2(null, 0);
-    refused("-", NULL, LIN_FORMAT, "contains no samples"); // live: it is no regular file
+    refused("-", NULL, LIN_FORMAT, "contains no samples"); // live: it is not a regular file
     dup2(keep, 0);
     close(keep);
     close(fd);

@@ -13,7 +13,7 @@ static void fill(void)
 
 static int is_hidden(int t, int d) { return x[t * D + d] == 0; }
 
-// Hides the parts of y [rows, columns] that are chosen: they become fill [columns], or 0.
+// Masks the chosen parts of y [rows, columns] with fill [columns], or 0.
 static void apply(float *y, int rows, int columns, const float *fill_with, const lin_augment_options *o, uint64_t key)
 {
     lin_mask masks[2 * LIN_AUGMENT_MOST];

@@ -1,4 +1,4 @@
-// The microphone with a PortAudio of the test's own, which meets with everything. With the real one: test_microphone_live.c.
+// The microphone with a fake PortAudio that simulates all faults. With the real one: test_microphone_live.c.
 
 #include <pthread.h>
 #include <signal.h>
@@ -32,7 +32,7 @@ static lin_microphone *open_desk(void)
     return open_with(lin_microphone_options_default());
 }
 
-/* ---- which there are -------------------------------------------------------------------------------------------------------- */
+/* ---- listing ---------------------------------------------------------------------------------------------------------------- */
 
 START_TEST(list)
 {
@@ -130,13 +130,13 @@ START_TEST(choosing)
         }
         ck_assert_int_eq(fake.initialized, 0);
     }
-    // A whole name counts more than a part of another.
+    // A complete name takes precedence over a part of another.
     static const fake_device twins[] = {{"default: front", 2, 0, 44100}, {"default", 2, 0, 44100}};
     fake_devices(twins, 2, 0);
     lin_microphone *mic = open_with(named("Default"));
     ck_assert_int_eq(fake.device, 1);
     lin_microphone_close(mic, NULL);
-    // So many that the message has no room for all.
+    // Too many for the message.
     static fake_device many[200];
     for (int i = 0; i < 200; i++) many[i] = desk[0];
     lin_error err = {0};
@@ -187,7 +187,7 @@ START_TEST(a_rate_that_is_none)
     lin_error err = {0};
     lin_microphone *mic;
     lin_microphone_options options = named("0");
-    // What the driver calls its own rate it cannot do, nor two channels: the next usual rate, and one.
+    // The driver's default rate fails, and two channels too: the next usual rate, and one channel.
     fake_devices(desk, N_DESK, 4);
     fake.open[0] = paInvalidChannelCount;
     fake.open[1] = paInvalidSampleRate;
@@ -432,7 +432,7 @@ START_TEST(age_of_what_was_read)
     ck_assert_msg(age >= 0.0499 && age <= 0.051 + late, "the end is %g s old", age);
     rest(0.03);
     ck_assert(lin_microphone_age(mic) >= age + 0.03);
-    // A driver without a clock: as old as its callback.
+    // A driver without a clock: the age counts from its callback.
     fake.delay_s = 0;
     before = lin_now();
     fake_give(x, 480, 0);
@@ -507,7 +507,7 @@ START_TEST(stalled_and_back)
     ck_assert_msg(lin_now() - begin >= 0.3 && lin_now() - begin < 3, "after %g s", lin_now() - begin);
     lin_microphone_report_now(mic, &report);
     ck_assert_int_eq(report.state, LIN_MICROPHONE_STALLED);
-    // Told again after as long again, not at once.
+    // Reported again after the same time, not at once.
     assert_ok(lin_microphone_read(mic, y, 20, 20, &n, &err), err);
     assert_fails(lin_microphone_read(mic, y, 20, -1, &n, &err), LIN_IO, err, "no sound from the microphone");
     fake_give(y, 7, 0);
@@ -544,7 +544,7 @@ START_TEST(lost)
     }
     lin_microphone_close(mic, &report);
     ck_assert_int_eq(report.state, LIN_MICROPHONE_LOST);
-    // An end that is not announced.
+    // An end that PortAudio does not report.
     mic = open_desk();
     fake.inactive = 1;
     const double begin = lin_now();
@@ -634,7 +634,7 @@ START_TEST(three_threads)
 }
 END_TEST
 
-/* ---- what the sound system does to the program ------------------------------------------------------------------------------ */
+/* ---- effects of the sound system on the program ----------------------------------------------------------------------------- */
 
 static lin_status say_something(const lin_portaudio *pa, void *context, lin_error *err)
 {
@@ -739,7 +739,7 @@ START_TEST(closing_does_not_hang)
     const double begin = lin_now();
     lin_microphone_close(mic, NULL);
     ck_assert_msg(lin_now() - begin < 8, "closing took %g s", lin_now() - begin);
-    // A late callback finds its memory; when the sound system lets go, the memory is freed.
+    // The memory of a late callback is still valid; it is freed when the sound system has closed the stream.
     float x[10] = {0};
     fake_give(x, 10, 0);
     ck_assert_uint_gt(lin_memory_live(), live);

@@ -6,7 +6,7 @@
 #include "tests/frontend/microphone_support.h"
 
 // PulseAudio's client and ALSA's plugin for it leak a little at each opening, and pass memory between their threads in ways that
-// ThreadSanitizer does not see. What is ours is counted (teardown), and watched in test_microphone.c.
+// ThreadSanitizer does not see. Allocations of linnet are counted (teardown), and test_microphone.c runs under it.
 const char *__tsan_default_suppressions(void);
 int __lsan_is_turned_off(void);
 
@@ -22,7 +22,7 @@ static int shell(const char *command)
     return system(line);
 }
 
-// Nothing reaches the screen: standard error is a file, which must stay empty.
+// Nothing may be printed: standard error is a file, which must stay empty.
 static int screen;
 
 static void setup(void) { screen = to_file(temp_path("stderr")); }
@@ -82,7 +82,7 @@ static int heard_what_was_played(int rate, uint64_t seed, char *why, size_t capa
     return 1;
 }
 
-// PulseAudio drops sound where the machine gives it no time, so one of three attempts must succeed, whole.
+// PulseAudio drops sound if the machine is busy, so one of three attempts must succeed completely.
 START_TEST(what_is_played_is_heard)
 {
     const int rate = rates[_i];
@@ -172,7 +172,7 @@ START_TEST(the_source_stalls)
 }
 END_TEST
 
-// Reads until the error; what came before it is at least the sound of a tenth of a second.
+// Reads until the error; at least a tenth of a second of sound must come before it.
 static void read_until_lost(lin_microphone *mic, const char *command)
 {
     lin_error err = {0};
@@ -219,7 +219,7 @@ START_TEST(the_server_dies)
                      0);
     mic = open_with(lin_microphone_options_default());
     read_until_lost(mic, "virtual_mic_kill");
-    // Nothing is left to record from.
+    // There is no device left to record from.
     assert_ok(lin_microphone_list(&found, &n, why, sizeof why, &err), err);
     ck_assert_int_eq(n, 0);
     ck_assert_msg(strncmp(why, "no microphone: the system has no", 31) == 0 || strstr(why, "/dev/snd") || strstr(why, "can record"),

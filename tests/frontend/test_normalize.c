@@ -13,7 +13,7 @@ static void fill(void)
             x[t * D + d] = (float)(1000.0 * d + (d + 1) * (lin_random_uniform(5, (uint64_t)(t * D + d)) - 0.5));
 }
 
-// Two passes, the obvious way.
+// Two passes, by the definition.
 static void expected(float *mean, float *istd)
 {
     for (int d = 0; d < D; d++) {
@@ -36,7 +36,7 @@ START_TEST(statistics)
     lin_moments_add(whole, x, T);
     assert_ok(lin_moments_finish(whole, mean, istd, &err), err);
     ck_assert_uint_eq(lin_moments_count(whole), T);
-    // In pieces, to the bit.
+    // In parts, with the same bits.
     float parts_mean[D], parts_istd[D];
     assert_ok(lin_moments_create(D, &parts, &err), err);
     lin_moments_add(parts, x, 1000);

@@ -1,4 +1,4 @@
-// Live sound into a WAV file: bits, a header that is right before the end, what cannot be written.
+// Live sound into a WAV file: bits, a header that is valid before the end, write errors.
 #include "frontend/recording.h"
 
 #include <sys/stat.h>

@@ -160,7 +160,7 @@ START_TEST(nothing_is_allocated_while_streaming)
         int got, step = (int)(rate / 100);
         fill_tone(x, 192000, rate, 300, 0.3, 0.3);
         assert_ok(lin_resampler_create(rate, 16000, &r, &err), err);
-        // libsoxr's queues find their size in the first seconds.
+        // libsoxr's queues reach their size in the first seconds.
         int failed = 0; // Check allocates itself
         for (int i = 0; i < 2000; i++) failed |= lin_resampler_push(r, x, step, y, 200000, &got, &err) != LIN_OK;
         unsigned long ours = lin_memory_count(), all = n_mallocs;

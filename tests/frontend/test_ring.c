@@ -1,4 +1,4 @@
-// The ring: against a queue that is obviously right, at its edges, and with a thread at each end.
+// The ring: against an obviously correct queue, at its limits, and with a thread at each end.
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -111,16 +111,16 @@ END_TEST
 
 enum { TOTAL = 2000000, WIDTH = 2, ROOM = 512 };
 
-// For the producer a lower bound: the consumer only makes it larger.
+// For the producer a lower bound: the consumer only increases it.
 static size_t room(const lin_ring *ring) { return ROOM - lin_ring_readable(ring); }
 
 typedef struct sender {
     lin_ring *ring;
-    int patient; // waits for room, else what does not fit is gone
+    int patient; // waits for room, else drops what does not fit
     atomic_int done;
 } sender;
 
-// Frame i is (i, -i): a frame torn apart, doubled, lost or out of order is seen. Both are exact below 2^24.
+// Frame i is (i, -i): a torn, repeated, lost or reordered frame is detected. Both are exact below 2^24.
 static void *send(void *context)
 {
     sender *s = context;
@@ -135,7 +135,7 @@ static void *send(void *context)
         }
         if (s->patient) {
             while (room(s->ring) < n) sched_yield();
-            // Room that was seen by the producer is a promise.
+            // Room that the producer has read cannot shrink.
             if (lin_ring_write(s->ring, block, n) != n) break;
         } else {
             // For any scheduling of the threads, some of the second half is read.
@@ -158,7 +158,7 @@ static void with_two_threads(int patient)
     double last = -1;
     uint64_t got = 0, gaps = 0;
     ck_assert_int_eq(pthread_create(&thread, NULL, send, &s), 0);
-    while (!patient && lin_ring_dropped(s.ring) == 0) sched_yield(); // and some of the first is lost
+    while (!patient && lin_ring_dropped(s.ring) == 0) sched_yield(); // and some of the first is dropped
     for (uint64_t i = 0;; i++) {
         // Checked before reading: frames written before the end are read after it.
         const int done = atomic_load(&s.done);

@@ -128,7 +128,7 @@ START_TEST(it_can_be_saved_at_any_moment)
 }
 END_TEST
 
-// The resampler's memory of the past does not grow, and neither does a state.
+// The kept past of the resampler does not grow, and neither does a state.
 START_TEST(the_past_is_bounded)
 {
     lin_extractor *f = make(8000, 1, LIN_CHANNEL_MIX);
@@ -180,7 +180,7 @@ START_TEST(what_is_no_state_is_refused)
     assert_ok(lin_extractor_save(f, 1, state, &err), err);
     assert_fails(lin_extractor_load(other, state, bytes, &err), LIN_FORMAT, err, "other channels");
     assert_fails(lin_extractor_load(fast, state, bytes, &err), LIN_FORMAT, err, "from 8000 to 16000");
-    // Cut short anywhere, or with a count changed in any bit, it is refused or a state of other samples: it never crashes.
+    // A state truncated at any byte, or with any bit of a count changed, is refused or loads other samples: it never crashes.
     for (size_t n = 0; n < bytes; n += n < 300 ? 7 : 1997) ck_assert_int_ne(lin_extractor_load(g, state, n, &err), LIN_OK);
     for (size_t bit = 0; bit < 8 * 84; bit += 3) {
         state[bit / 8] ^= (unsigned char)(1 << bit % 8);

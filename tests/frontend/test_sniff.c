@@ -116,7 +116,7 @@ START_TEST(wav_headers)
 }
 END_TEST
 
-// What a header claims is known before libsndfile sees the file.
+// The values in a header are known before libsndfile reads the file.
 START_TEST(claims)
 {
     unsigned char b[64] = {0};

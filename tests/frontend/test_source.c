@@ -139,7 +139,7 @@ END_TEST
 
 START_TEST(channels)
 {
-    // Eight channels, each a tone of its own; channel 3 is silent.
+    // Eight channels, each with a different tone; channel 3 is silent.
     enum { N = 8000, C = 8 };
     static float x[N * C], one[N], mixed[N];
     for (int c = 0; c < C; c++) {
@@ -164,7 +164,7 @@ START_TEST(channels)
         ck_assert_int_eq(T1, T);
         ck_assert_int_eq(memcmp(alone, lanes + c * T * D, (size_t)T * D * sizeof(float)), 0);
         lin_free(alone);
-        // And each is what a mono file of it gives.
+        // And each gives the result of a mono file.
         for (int i = 0; i < N; i++) one[i] = x[i * C + c];
         alone = read_file(write_wav("one.wav", 44100, 1, one, N), NULL, &mix, 100, &T1, &L, NULL);
         ck_assert_int_eq(T1, T);

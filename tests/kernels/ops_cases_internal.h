@@ -79,8 +79,7 @@ pair ops_packed(ops_context *c, int n, int k);
 /* To be called after changing an input by hand. */
 void ops_widen(pair p);
 
-/* ---- checks -----------------------------------------------------------------------------------------------------------------
- * */
+/* ---- checks ----------------------------------------------------------------------------------------------------------------- */
 
 void ops_digest_bytes(ops_context *c, const void *bytes, size_t n);
 

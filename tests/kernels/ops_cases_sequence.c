@@ -1,8 +1,7 @@
 // Cases of ops_cases.h for the operations along an utterance: convolution, attention, CTC.
 #include "tests/kernels/ops_cases_internal.h"
 
-/* ---- shared by convolution and attention: a state per utterance, passed from call to call -----------------------------------
- * */
+/* ---- shared by convolution and attention: a state per utterance, passed from call to call ----------------------------------- */
 
 /* One call of the operation; carry may be NULL. */
 typedef void (*ops_carrying)(ops_context *c, const void *shape, float *y, const float *x, const lin_segments *segments,
@@ -449,8 +448,7 @@ void ops_case_ctc_crowded(ops_context *c)
     }
 }
 
-/* ---- a NaN propagates only within its utterance: training finds it in the loss and can name the utterance --------------------
- * */
+/* ---- a NaN propagates only within its utterance: training finds it in the loss and can name the utterance ------------------- */
 
 static void ops_check_nan(ops_context *c, const char *name, const float *y, int rows, int width, const int *expected)
 {

@@ -206,8 +206,7 @@ void ops_case_gather(ops_context *c)
     if (!c->options->quick) ops_gather_shape(c, &longer, 40);
 }
 
-/* ---- the kept rows of streams ------------------------------------------------------------------------------------------------
- * */
+/* ---- the kept rows of streams ----------------------------------------------------------------------------------------------- */
 
 /* Streams of numbered rows, cut into random pieces, each call keeping a random number of them for the next. */
 static void ops_carry_shape(ops_context *c, int B, int width, int most_kept, int most_new)
@@ -344,8 +343,7 @@ void ops_case_fbank(ops_context *c)
     ops_fbank_shape(c, 400, 160, 512, 80, &longer);
 }
 
-/* ---- rows in no utterance ----------------------------------------------------------------------------------------------------
- * */
+/* ---- rows in no utterance --------------------------------------------------------------------------------------------------- */
 
 /* If one graph serves batches of different sizes, there are rows beyond those of all utterances, with arbitrary contents: the
  * results of the other rows must not change. */

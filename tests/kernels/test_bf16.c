@@ -1,6 +1,6 @@
 // bf16 weights on a CPU: rounding, products against double sums of rounded operands, the bits of a row, streams, refusals.
 //
-// Where this processor has no AVX512-BF16 only the refusals are tested.
+// If this processor has no AVX512-BF16, only the refusals are tested.
 #include "base/memory.h"
 #include "kernels/cpu/cpu.h"
 #include "model/stream.h"
@@ -10,7 +10,7 @@
 
 static const lin_ops *ops;
 
-// Opens the backend; 0 where the processor lacks the instruction.
+// Opens the backend; 0 if the processor lacks the instruction.
 static int open_bf16(void)
 {
     lin_error err = {0};
@@ -101,7 +101,7 @@ START_TEST(the_table)
     ck_assert_ptr_eq(again, plain);
     ck_assert_int_eq(lin_backend_open("cpu", LIN_PRECISION_TF32, &again, &err), LIN_OK);
     ck_assert_ptr_eq(again, plain);
-    // What is not a product of rounded operands is the very code of fp32, which other tests judge.
+    // Everything but the products of rounded operands is the same code as for fp32, which other tests check.
     lin_ops copy = *ops;
     copy.precision = plain->precision;
     copy.weight_size = plain->weight_size;
@@ -274,7 +274,7 @@ static double *naive(const float *x, const float *w, const float *bias, shape s,
     return y;
 }
 
-// Rounded operands, but sums of fp32: the tolerance is theirs, a thousandth of what rounding the operands costs.
+// Rounded operands, but sums of fp32: the tolerance is that of the sums, a thousandth of the error of rounding the operands.
 START_TEST(forward_equals_double_sums_of_rounded_operands)
 {
     if (!open_bf16()) return;
@@ -304,7 +304,7 @@ START_TEST(forward_equals_double_sums_of_rounded_operands)
 }
 END_TEST
 
-// The contract of streaming: row r of a batch has the bits it has alone, however many threads there are.
+// The contract of streaming: row r of a batch has the same bits as alone, for any number of threads.
 START_TEST(bits_do_not_depend_on_rows_or_threads)
 {
     if (!open_bf16()) return;
@@ -337,7 +337,7 @@ START_TEST(bits_do_not_depend_on_rows_or_threads)
 }
 END_TEST
 
-// The cases that every backend is put through, with what rounding the operands costs.
+// The test cases of every backend, with the tolerance for rounded operands.
 START_TEST(cases_of_all_backends)
 {
     static const char *const products[] = {"linear", "linear_model_shapes", "linear_rows", "weights_pack"};
@@ -450,7 +450,7 @@ START_TEST(streams_give_the_bits_of_the_batch)
 }
 END_TEST
 
-// A tick of many streams gives each the bits it has alone.
+// A tick of many streams gives each the same bits as alone.
 START_TEST(company_changes_no_bit)
 {
     if (!open_bf16()) return;

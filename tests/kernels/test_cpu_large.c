@@ -11,7 +11,7 @@ static const lin_ops *ops;
 static const lin_ops_f64 *ref;
 static lin_exec *exec, *ref_exec;
 
-// 0 where this machine lacks the instruction set.
+// 0 if this machine lacks the instruction set.
 static int open_backends(const char *isa)
 {
     lin_error err = {0};
@@ -38,8 +38,8 @@ static double *widen(const float *x, size_t n)
     return wide;
 }
 
-/* One utterance of random log-probabilities. ref/ judges all of the gradient, or, where that would take too long, the sum of each
- * row does: the shares of the paths add up to 1 only if alpha and beta of the frame match. */
+/* One utterance of random log-probabilities. The whole gradient is compared with ref/, or, if that takes too long, the sum of
+ * each row is checked: the shares of the paths add up to 1 only if alpha and beta of the frame match. */
 static void ctc_case(int T, int U, int V, int with_ref)
 {
     size_t n = (size_t)T * (size_t)V;
@@ -155,7 +155,7 @@ static void attention_case(int T, int E, int causal)
     for (size_t i = 0; i < 3 * n; i++)
         test_require(fabs((double)dqkv[i] - dqkv_d[i]) < 5e-6, "E %d, causal %d: dqkv %zu is %g, expected %g", E, causal, i,
                      (double)dqkv[i], dqkv_d[i]);
-    if (causal) { // the second utterance once more, in pieces that carry the state
+    if (causal) { // the second utterance once more, in parts that pass the state on
         float *state = test_buffer(H * (size_t)(E + 1) * (size_t)E, sizeof *state), *states[1] = {state};
         memset(state, 0, H * (size_t)(E + 1) * (size_t)E * sizeof *state);
         for (int at = offsets[1], rows = 1; at < T; at += rows, rows = rows % 4 + 1) {

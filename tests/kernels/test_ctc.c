@@ -1,4 +1,4 @@
-// CTC of ref/ against the sum over all paths, written out: every one of the V^T label sequences is collapsed and compared.
+// CTC of ref/ against the explicit sum over all paths: every one of the V^T label sequences is collapsed and compared.
 #include "kernels/ops.h"
 #include "tests/support.h"
 
@@ -168,7 +168,7 @@ START_TEST(extremes)
     ctc_of(&loss, dlogits, logp, offsets, labels, label_offsets, 1, 3, 1);
     ck_assert(loss == 0);
     for (int i = 0; i < 12; i++) ck_assert(dlogits[i] == 0);
-    logp[4] = NAN; // a NaN is handed on, so that training stops
+    logp[4] = NAN; // a NaN is passed on, so that training stops
     ctc_of(&loss, dlogits, logp, offsets, labels, label_offsets, 1, 3, 1);
     ck_assert(isnan(loss));
 }

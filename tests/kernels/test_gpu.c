@@ -30,7 +30,7 @@ static void find_emulated(void)
     ck_assert_msg(access(driver, R_OK) == 0 && access(library, R_OK) == 0, "%s or %s was not built", driver, library);
 }
 
-// What a child process answers with these settings ("NAME=value") on top of one emulated GPU.
+// The answer of a child process with these settings ("NAME=value") and one emulated GPU.
 static const char *ask(question q, const char *const *settings)
 {
     static char answer[ANSWER];
@@ -85,7 +85,7 @@ static void open_three(char *answer, size_t capacity)
     snprintf(answer, capacity, "%s %s", lin_status_name(status), err.message);
 }
 
-// A product on the last GPU, so that it is not only the table that was found.
+// A product on the last GPU: the table must also work.
 static void work(char *answer, size_t capacity)
 {
     const lin_ops *ops;
@@ -204,7 +204,7 @@ START_TEST(no_library)
     refused(answer, "cannot open liblinnet_cuda.so: /nonexistent/x.so: cannot open shared object file");
     ck_assert_msg(strstr(answer, "build it with make where nvcc is installed") != NULL, "%s", answer);
     refused(ASK(who, "LINNET_CUDA_LIBRARY=libm.so.6"), "libm.so.6 is not a CUDA backend of linnet: ");
-    answer = ASK(who, "LINNET_CUDA_LIBRARY=/proc/self/status"); // there, and no library
+    answer = ASK(who, "LINNET_CUDA_LIBRARY=/proc/self/status"); // exists, but is no library
     refused(answer, "cannot open liblinnet_cuda.so: /proc/self/status: ");
     ck_assert_msg(strstr(answer, "nvcc") == NULL, "%s", answer);
 }
@@ -231,7 +231,7 @@ START_TEST(listed)
 }
 END_TEST
 
-// Too old: listed with the reason, refused by name, passed over by auto.
+// Too old: listed with the reason, refused by name, skipped by auto.
 START_TEST(old_gpu)
 {
     const char *answer = ASK(who, "LINNET_EMULATION_CAPABILITY=75");
@@ -242,7 +242,7 @@ START_TEST(old_gpu)
 }
 END_TEST
 
-// What the loader does not even look for.
+// Devices that the loader does not search for.
 START_TEST(names)
 {
     const lin_ops *ops;

@@ -22,7 +22,7 @@ enum { N_SHAPES = sizeof shapes / sizeof *shapes };
 
 static const lin_ops *ops;
 
-// Forces instruction set i; 0 where this machine lacks it.
+// Forces instruction set i; 0 if this machine lacks it.
 static int choose(int i)
 {
     lin_error err = {0};
@@ -43,7 +43,7 @@ static lin_exec *exec_of(int threads)
 
 static size_t size_of(int a, int b) { return (size_t)a * (size_t)b; }
 
-// One element off the 64-byte line: only packed weights are promised to be aligned.
+// One element off the 64-byte line: only packed weights are required to be aligned.
 static float *random_matrix(int a, int b, uint64_t key)
 {
     float *x = test_buffer_shifted(size_of(a, b), sizeof *x, 1);
@@ -111,7 +111,7 @@ START_TEST(forward_equals_double_sums)
 }
 END_TEST
 
-// The contract of streaming: row r of a batch has the bits it has alone, however many threads there are.
+// The contract of streaming: row r of a batch has the same bits as alone, for any number of threads.
 START_TEST(bits_do_not_depend_on_rows_or_threads)
 {
     if (!choose(_i)) return;
@@ -145,7 +145,7 @@ START_TEST(bits_do_not_depend_on_rows_or_threads)
 END_TEST
 
 #if defined(__x86_64__)
-// One fused multiply-add after the other, from +0, the bias last: the exact bits, where the instruction set has them.
+// One fused multiply-add after the other, from +0, the bias last: the exact bits, if the instruction set has a fused form.
 START_TEST(sum_runs_in_order)
 {
     if (_i == 0 || !choose(_i)) return;
@@ -270,7 +270,7 @@ START_TEST(every_width)
 }
 END_TEST
 
-// A NaN or an infinity in one row shows in that row and in no other, through ReLU as well.
+// A NaN or an infinity in one row appears in that row only, also after ReLU.
 START_TEST(nan_is_not_hidden)
 {
     if (!choose(_i)) return;

@@ -1,4 +1,4 @@
-// The judge judged: operations of ref/ on numbers worked out by hand, or against the formula of the paper in its other form
+// Tests of the reference: operations of ref/ on numbers computed by hand, or against the formula of the paper in its other form
 // (attention as a recurrence, Adam as in Kingma & Ba's algorithm 1).
 #include "base/memory.h"
 #include "base/npy.h"
@@ -69,7 +69,7 @@ START_TEST(sinusoid)
     const int offsets[] = {0, 2, 3};
     const lin_segments segments = segments_of(offsets, 2);
     double x[15] = {0};
-    const double a = pow(10000, -2.0 / 5); // C = 5: the second pair turns this far per frame, the fifth channel has no partner
+    const double a = pow(10000, -2.0 / 5); // C = 5: angle of the second pair per frame; the fifth channel has no partner
     const double want[15] = {0, 1, 0, 1, 0, sin(1), cos(1), sin(a), cos(a), 0, 0, 1, 0, 1, 0};
     ops->add_sinusoid(exec, x, &segments, 5);
     test_close_f64("x", x, want, 15, 1e-15);
@@ -291,7 +291,7 @@ START_TEST(carry)
 }
 END_TEST
 
-// 1 1 0 2 | 2 0: the phones 1 and 2, each given out when its run has ended.
+// 1 1 0 2 | 2 0: the phones 1 and 2, each returned when its run has ended.
 START_TEST(greedy)
 {
     const double h = log(0.5), q = log(0.25), logp[] = {q, h, q, q, h, q, h, q, q, q, q, h, q, q, h, h, q, q};
@@ -333,7 +333,7 @@ START_TEST(fbank)
         }
     }
     const lin_fbank_table table = {WINDOW, HOP, FFT, D, 0.97f, 1.1920929e-7f, window, mel, from, to};
-    if (T > 60) T = 60; // a plain transform takes its time
+    if (T > 60) T = 60; // a plain transform is slow
     const int in_offsets[] = {0, (int)n}, out_offsets[] = {0, (int)T};
     const lin_segments in = segments_of(in_offsets, 1), out = segments_of(out_offsets, 1);
     double *x = test_buffer(n, sizeof *x), *y = test_buffer(T * D, sizeof *y);

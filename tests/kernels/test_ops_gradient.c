@@ -1,5 +1,5 @@
 // Every backward operation of ref/ against central finite differences of its forward, in double.
-// A loss is always sum(weights * output), so the gradient handed to the backward is `weights`.
+// A loss is always sum(weights * output), so the gradient passed to the backward is `weights`.
 #include "base/memory.h"
 #include "kernels/ops.h"
 #include "tests/support.h"
@@ -60,7 +60,7 @@ static void check_gradient(const char *what, double (*loss)(void *), void *conte
     test_buffer_free(numeric);
 }
 
-// The value nearest to a kink of relu or elu + 1 must stay on its side of it while it is moved.
+// The value nearest to a kink of relu or elu + 1 must stay on its side of it when it is varied.
 static void away_from_zero(double *x, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -221,15 +221,14 @@ START_TEST(dropout)
 }
 END_TEST
 
-/* ---- the end of a block: norm(x + dropout(r)), and the operations beside it -------------------------------------------------
- * */
+/* ---- the end of a block: norm(x + dropout(r)), and the operations beside it ------------------------------------------------- */
 
 typedef struct block_case {
     int rows, C;
     double *x, *r, *gamma, *beta, *weights, *beside, p;
 } block_case;
 
-// The loss sees the norm, and the sum by another way (the next block's own input).
+// The loss depends on the norm, and directly on the sum (the input of the next block).
 static double block_loss(void *context)
 {
     block_case *c = context;
@@ -408,7 +407,7 @@ START_TEST(nothing_is_leaked)
     const lin_segments two = {1, 2, 2, rows};
     const double scale = 1;
     double loss, dlogits[4];
-    lin_memory_fail_at(1); // operations cannot fail: without memory the answer is a NaN, never a wrong number
+    lin_memory_fail_at(1); // operations cannot fail: without memory the result is NaN, never a wrong number
     ops->ctc(one, &loss, dlogits, logp, &two, labels, label_offsets, 1, 2, &scale);
     lin_memory_fail_at(0);
     ck_assert(isnan(loss) && isnan(dlogits[0]) && isnan(dlogits[3]));

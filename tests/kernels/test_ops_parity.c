@@ -5,7 +5,7 @@
 
 static const char *const isas[] = {"portable", "avx2", "avx512"};
 
-// A sanitizer looks at one of the numbers of threads: the other differs in bits, which the release build compares.
+// A sanitizer runs one of the numbers of threads: another could differ only in bits, which the release build compares.
 #ifdef TEST_ASAN
 enum { FEWEST_THREADS = 3, ALL_SHAPES = 0 };
 #else
@@ -35,7 +35,7 @@ START_TEST(against_ref)
 }
 END_TEST
 
-// What a stream runs takes no memory after the executor is made: as many allocations as for running no case at all.
+// The operations of a stream allocate nothing after the executor is created: as many allocations as without any case.
 START_TEST(nothing_is_allocated)
 {
     const char *const streaming[] = {"linear_rows", "layer_norm_rows", "block_end", "conv_splits", "attention_splits",
@@ -56,7 +56,7 @@ START_TEST(nothing_is_allocated)
 }
 END_TEST
 
-// What a GPU is put through: aligned operands, loose comparisons, fewer shapes.
+// The cases as a GPU runs them: aligned operands, loose comparisons, fewer shapes.
 START_TEST(other_options)
 {
     ops_options options = {.n_threads = 2, .tolerance = 3, .aligned = 1};

@@ -1,8 +1,8 @@
 /*
- * golden.h - the network held against tests/golden/network.py, an independent implementation in PyTorch, float64.
+ * golden.h - compares the network with tests/golden/network.py, an independent implementation in PyTorch, float64.
  *
- * Written for lin_real, so that the same cases judge the program's float network on the CPU's kernels (test_golden.c, 1e-4) and
- * the same source in double on kernels/ref (test_golden_f64.c, where all but rounding must agree). Run from the root of the tree.
+ * Written for lin_real, so that the same cases test the program's float network on the CPU's kernels (test_golden.c, 1e-4) and
+ * the same source in double on kernels/ref (test_golden_f64.c, where only rounding may differ). Run from the root of the tree.
  */
 #ifndef LIN_TESTS_GOLDEN_H
 #define LIN_TESTS_GOLDEN_H
@@ -258,7 +258,7 @@ static inline void golden_near(const char *folder, const char *what, const lin_r
 }
 
 /* One small configuration: log-probabilities and losses within `tolerance`, and every tensor's gradient within `tolerance` of that
- * tensor's largest element, so that a small gradient (of a norm's bias, say) is not hidden behind a large one. */
+ * tensor's largest element, so that a small gradient (of a norm's bias, say) is not hidden by a large one. */
 static inline void golden_check_case(const char *name, const lin_real_ops *ops, double tolerance)
 {
     char folder[128];

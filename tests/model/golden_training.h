@@ -1,5 +1,6 @@
 /*
- * golden_training.h - ten steps of training held against tests/golden/training.py, PyTorch in double. Run from the root of the tree.
+ * golden_training.h - compares ten steps of training with tests/golden/training.py, PyTorch in double. Run from the root of the
+ * tree.
  */
 #ifndef LIN_TESTS_GOLDEN_TRAINING_H
 #define LIN_TESTS_GOLDEN_TRAINING_H
@@ -11,7 +12,7 @@ enum { GOLDEN_STEPS = 10, GOLDEN_TRACES = 8 };
 
 static const char *const golden_models[] = {"pre-conv", "post-sinusoid"};
 
-/* How one trace of losses was made. */
+/* The options of one trace of losses. */
 typedef struct golden_trace {
     char name[64];
     double lr;

@@ -19,11 +19,11 @@ enum { STREAMS_D = 7, STREAMS_V = 5, STREAMS_N = 11, STREAMS_LONGEST = 5, STREAM
 
 typedef struct streams_world {
     lin_model *model;
-    lin_encoder *cpu, *encoder; // the judge's, and that of the backend under test
+    lin_encoder *cpu, *encoder; // the reference, and that of the backend under test
     lin_worker *worker;
     float features[STREAMS_N][STREAMS_FRAMES * STREAMS_D];
     float want[STREAMS_N][STREAMS_FRAMES * STREAMS_V]; // by lin_stream on the CPU
-    int rows[STREAMS_N], bits; // bits: the same bits are due
+    int rows[STREAMS_N], bits; // bits: results must have the same bits
 } streams_world;
 
 void streams_begin(streams_world *w, const lin_ops *ops, int stack, int ahead, int conv_layers);
@@ -32,7 +32,7 @@ void streams_end(streams_world *w);
 
 void streams_judge(const streams_world *w, const char *what, const float *got, const float *want, int n);
 
-/* One speaker's way through the streams. */
+/* The progress of one speaker in the streams. */
 typedef struct streams_speaker {
     int slot, fed, rows, n_phones, done;
     lin_phone phones[STREAMS_FRAMES + 1];
@@ -47,7 +47,7 @@ void streams_case_company(const lin_ops *ops, int stack, int ahead, int conv_lay
 /* Phones equal to those of decoder/greedy.h on lin_stream's rows. */
 void streams_case_phones(const lin_ops *ops);
 
-/* Saved, moved to a lin_stream on the CPU and back, forked: all go on as if nothing had happened. */
+/* Saved, moved to a lin_stream on the CPU and back, forked: all continue with the same results. */
 void streams_case_moved(const lin_ops *ops);
 
 #endif

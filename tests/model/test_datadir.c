@@ -1,4 +1,4 @@
-// Lists of recordings: good ones, and every kind of bad one with the message it gets.
+// Lists of recordings: good ones, and every kind of bad one with its message.
 #include "model/datadir.h"
 
 #include <sys/stat.h>

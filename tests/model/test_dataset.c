@@ -363,7 +363,7 @@ START_TEST(any_flipped_bit_is_found)
 }
 END_TEST
 
-// Lies with the checksums put right: only the checks of each value can find them.
+// Wrong values with correct checksums: only the checks of each value can find them.
 START_TEST(forged_values_are_refused)
 {
     write_set();
@@ -513,7 +513,7 @@ START_TEST(a_set_is_written_by_one_at_a_time)
     ck_assert_int_eq(lin_dataset_create(path, D, &f, phones, "", &second, &err), LIN_OK);
     lin_dataset_abort(second);
 
-    // what a killed process left is written over
+    // the file of a killed process is overwritten
     char temporary[320];
     snprintf(temporary, sizeof temporary, "%s.linnet-0.tmp", path);
     char junk[9999] = {0};

@@ -69,7 +69,7 @@ static file saved(lin_dtype dtype)
     return read_file(path);
 }
 
-// The file with the first `from` in its header replaced, lengths mended.
+// The file with the first `from` in its header replaced, lengths corrected.
 static file edited(const file *f, const char *from, const char *to)
 {
     const size_t a = strlen(from), b = strlen(to);
@@ -227,7 +227,7 @@ START_TEST(extras_come_back_to_the_bit)
     lin_extras_free(&got);
     lin_model_destroy(back);
 
-    ck_assert_int_eq(lin_model_load(path, &back, &err), LIN_OK); // for everybody else it is a model
+    ck_assert_int_eq(lin_model_load(path, &back, &err), LIN_OK); // for other readers it is a model
     same_model(back, model);
     lin_model_destroy(back);
 
@@ -462,7 +462,7 @@ START_TEST(no_part_of_a_file_is_a_model)
 }
 END_TEST
 
-// Every bit of the file counts.
+// A change of any bit of the file is detected.
 START_TEST(any_flipped_bit_is_found)
 {
     file f = saved(_i ? LIN_F16 : LIN_F32);
@@ -478,7 +478,7 @@ START_TEST(any_flipped_bit_is_found)
 }
 END_TEST
 
-// The checksum does not depend on the order of things, so a file that another program writes again keeps it.
+// The checksum does not depend on the order of tensors and texts, so it stays valid if another program rewrites the file.
 START_TEST(the_checksum_is_of_the_contents)
 {
     const float a[] = {1, 2, 3, 4}, b[] = {5};

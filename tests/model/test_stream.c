@@ -204,7 +204,7 @@ START_TEST(saved_loaded_and_forked_at_any_moment)
         ck_assert(lin_stream_save(s, image, size, &err) == LIN_OK);
         test_guards(image, "lin_stream_save");
         ck_assert(lin_stream_fork(s, &copy, &err) == LIN_OK);
-        feed_pieces(&f, s, cut, cut + 40, 40, 6, got, &(int){n}); // the first goes another way: its copies must not notice
+        feed_pieces(&f, s, cut, cut + 40, 40, 6, got, &(int){n}); // the first gets other input: its copies must not change
         ck_assert_msg(lin_stream_load(other, image, size, &err) == LIN_OK, "%s", err.message);
         ck_assert_int_eq((int)lin_stream_frames_in(other), cut);
         lin_stream *const both[] = {other, copy};

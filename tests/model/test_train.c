@@ -1,4 +1,4 @@
-// Training: it learns, it repeats itself bit for bit, it survives being stopped and killed.
+// Training: it learns, repeats bit for bit, and resumes after being stopped or killed.
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -6,7 +6,7 @@
 #include "model/train_internal.h"
 #include "tests/model/train_support.h"
 
-// The same utterances, one code of the first one other than before, under checksums that fit.
+// The same utterances, one code of the first one changed, with correct checksums.
 static void change_features(const char *path)
 {
     lin_dataset *set;
@@ -67,7 +67,7 @@ START_TEST(it_learns_and_repeats_itself)
     free(again);
     free(whole);
 
-    // the log has a head and one line for each epoch
+    // the log has a header and one line per epoch
     char path[400], line[256];
     snprintf(path, sizeof path, "%s/log.tsv", run);
     FILE *log = fopen(path, "r");
@@ -192,7 +192,7 @@ START_TEST(one_trainer_a_folder)
     ck_assert_msg(strstr(err.message, pid) != NULL && strstr(err.message, run) != NULL, "%s", err.message);
     kill(child, SIGKILL);
     ck_assert(waitpid(child, NULL, 0) == child);
-    // the lock went with its holder
+    // the lock ended with its holder
     ck_assert_msg(lin_train_lock(run, &lock, &err) == LIN_OK, "%s", err.message);
     ck_assert_int_eq(lin_train_lock(run, &second, &err), LIN_IO);
     lin_train_unlock(lock);
@@ -212,7 +212,7 @@ START_TEST(killed_at_random_moments_gives_the_same_bits)
     const int kills = asked ? atoi(asked) : 8;
     run_folder(run, sizeof run, "whole");
     lin_train_options o = quick_options(run);
-    o.epochs = kills; // enough work to be killed in so often
+    o.epochs = kills; // enough epochs for that number of kills
     ck_assert(train(&o, &(watch){0}, &whole, &err) == LIN_OK);
     const size_t n = n_elements();
     run_folder(run, sizeof run, "killed");
@@ -315,7 +315,7 @@ START_TEST(normalised_by_speaker)
 }
 END_TEST
 
-// Counters and moments that no run can leave, under checksums that fit; and counters of before.
+// Counters and moments that no run can write, with correct checksums; and counters of older versions.
 START_TEST(absurd_checkpoints_are_refused)
 {
     static const struct {
