@@ -7,7 +7,6 @@
 #include "app/decoding_options.h"
 #include "base/memory.h"
 #include "base/npy.h"
-#include "base/textfile.h"
 #include "decoder/rows.h"
 
 typedef struct decode_values {
@@ -99,30 +98,6 @@ static lin_status take(void *context, int item, int slot, lin_status status, lin
 
 // ---- the whole ------------------------------------------------------------------------------------------------------------------
 
-// The first words of the lines; lines without one are skipped.
-static lin_status read_phones(const char *path, lin_phones **phones, lin_error *err)
-{
-    char *text;
-    size_t n;
-    lin_lines lines;
-    lin_buffer names = {0};
-    lin_status status = lin_text_read(path, &text, &n, err);
-    if (status != LIN_OK) return status;
-    lin_lines_begin(&lines, text, n);
-    while (lin_lines_next(&lines)) {
-        const char *at = lines.text, *field;
-        size_t n_field;
-        if (!lin_field_next(&at, lines.text + lines.n, &field, &n_field)) continue;
-        if (names.n) lin_buffer_char(&names, ' ');
-        lin_buffer_bytes(&names, field, n_field);
-    }
-    lin_free(text);
-    status = lin_buffer_status(&names, err);
-    if (status == LIN_OK) status = lin_phones_create(names.n ? names.data : "", phones, err);
-    lin_buffer_free(&names);
-    return status == LIN_OK ? LIN_OK : lin_fail_at(err, status, "%s", path);
-}
-
 static lin_status decode(decode_job *job, const lin_list *operands, lin_error *err)
 {
     const lin_warnings warnings = lin_complaints(job->v->quiet);
@@ -132,7 +107,7 @@ static lin_status decode(decode_job *job, const lin_list *operands, lin_error *e
     if (status == LIN_OK && v->files_from) status = lin_inputs_add_list(&b->inputs, v->files_from, err);
     if (status == LIN_OK) status = lin_bulk_begin(b, 0, err);
     if (status != LIN_OK || lin_inputs_all_done(&b->inputs)) return status;
-    status = v->phones_file ? read_phones(v->phones_file, &job->phones, err) : lin_phones_create(v->phones, &job->phones, err);
+    status = v->phones_file ? lin_phones_load(v->phones_file, &job->phones, err) : lin_phones_create(v->phones, &job->phones, err);
     if (status == LIN_OK) {
         status = lin_decoding_open(&job->decoding, &v->decoding, job->phones, v->row_seconds, &warnings, err);
     }

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/memory.h"
 #include "base/symbols.h"
 #include "base/textfile.h"
@@ -209,6 +210,30 @@ lin_status lin_phones_create(const char *list, lin_phones **phones, lin_error *e
     index_by_cmu(p);
     *phones = p;
     return LIN_OK;
+}
+
+lin_status lin_phones_load(const char *path, lin_phones **phones, lin_error *err)
+{
+    char *text;
+    size_t n;
+    lin_lines lines;
+    lin_buffer names = {0};
+    *phones = NULL;
+    lin_status status = lin_text_read(path, &text, &n, err);
+    if (status != LIN_OK) return status;
+    lin_lines_begin(&lines, text, n);
+    while (lin_lines_next(&lines)) {
+        const char *at = lines.text, *field;
+        size_t n_field;
+        if (!lin_field_next(&at, lines.text + lines.n, &field, &n_field)) continue;
+        if (names.n) lin_buffer_char(&names, ' ');
+        lin_buffer_bytes(&names, field, n_field);
+    }
+    lin_free(text);
+    status = lin_buffer_status(&names, err);
+    if (status == LIN_OK) status = lin_phones_create(names.n ? names.data : "", phones, err);
+    lin_buffer_free(&names);
+    return status == LIN_OK ? LIN_OK : lin_fail_at(err, status, "%s", path);
 }
 
 void lin_phones_destroy(lin_phones *phones)
