@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh LINNET: five sentences of recorded speech (LibriVox, from Debian's pocketsphinx-testdata), recognised by the model that comes
-# with linnet. Prints what was said, the words and phonemes heard, the phonemes of the dictionary, and the error rates.
+# with linnet. Prints what was said, the recognised words and phonemes, the phonemes of the dictionary, and the error rates.
 linnet=$1
 here=$(dirname "$0")
 audio=${DEMO_AUDIO:-/usr/share/pocketsphinx/test/data/librivox}
@@ -22,9 +22,9 @@ while IFS= read -r line; do
     id=${line##*\(} id=${id%\)}
     said=$(echo "$line" | sed 's/<[^>]*>//g; s/ *([^()]*)$//; s/^ *//')
     reference=$(grep -F "($id)" "$tmp/ref.trn" | sed 's/ *([^()]*)$//')
-    heard=$(grep -F "($id)" "$tmp/hyp.trn" | sed 's/ *([^()]*)$//')
+    phones=$(grep -F "($id)" "$tmp/hyp.trn" | sed 's/ *([^()]*)$//')
     words=$(grep -F "($id)" "$tmp/words.trn" | sed 's/ *([^()]*)$//')
-    printf '%s.wav\n  said       %s\n  heard      %s\n  phonemes   %s\n  reference  %s\n\n' "$id" "$said" "$words" "$heard" "$reference"
+    printf '%s.wav\n  said       %s\n  words      %s\n  phonemes   %s\n  reference  %s\n\n' "$id" "$said" "$words" "$phones" "$reference"
 done < "$audio/transcription"
 
 # All five are of one chapter: one speaker.
@@ -32,5 +32,5 @@ done < "$audio/transcription"
 cat "$tmp/score"
 "$linnet" score --name WER "$tmp/said.trn" "$tmp/words.trn" > "$tmp/words.score" || exit 1
 tail -n 1 "$tmp/words.score"
-printf '\nThe phonemes of 24.7 s of speech were recognised in %d.%02d s, start of the program included.\n' $((took / 1000)) $((took % 1000 / 10))
-echo "Try: $linnet transcribe YOUR.wav, and $linnet info for what the model is."
+printf '\nThe phonemes of 24.7 s of speech were recognised in %d.%02d s, including the start of the program.\n' $((took / 1000)) $((took % 1000 / 10))
+echo "Try: $linnet transcribe YOUR.wav, and $linnet info to describe the model."
