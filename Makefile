@@ -363,7 +363,7 @@ $B/emulated/liblinnet_cuda.so: $(EMULATED_OBJ) $(CUDA_C_SRC:%.c=$B/emulated/%.o)
 	$(SAY) "  LINK  $@"
 	$(Q)$(CXX) -shared $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS) $(LDFLAGS) $(filter %.o,$^) -lpthread -lm -o $@
 
-$B/emulated/libcuda.so.1: tests/emulation/driver.c $B/flags
+$B/emulated/libcuda.so.1: tests/emulation/driver.c Makefile $B/flags
 	@mkdir -p $(@D)
 	@mkdir -p $(@D)
 	$(SAY) "  LINK  $@"
