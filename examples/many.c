@@ -17,7 +17,11 @@ static size_t read_sound(const char *path)
     return n;
 }
 
-static int fail(const char *message) { return fprintf(stderr, "%s\n", message), 1; }
+static int fail(const char *message)
+{
+    fprintf(stderr, "%s\n", message);
+    return 1;
+}
 
 int main(int argc, char **argv)
 {
@@ -34,15 +38,15 @@ int main(int argc, char **argv)
     linnet_engine_options_init(&options, sizeof options);
     options.streams = STREAMS;
     options.queue_s = 60; // sound comes faster here than anyone speaks
-    if (linnet_model_load(NULL, NULL, &model, &err)) return fail(err.message);
-    if (linnet_engine_create(model, &options, &engine, &err)) return fail(err.message);
+    if (linnet_model_load(NULL, NULL, &model, &err) || linnet_engine_create(model, &options, &engine, &err)) return fail(err.message);
     for (int i = 0; i < STREAMS; i++) {
         number[i] = i + 1;
         if (linnet_engine_open(engine, RATE, 1, &number[i], &stream[i], &err)) return fail(err.message);
     }
     for (size_t at = 0; at < n; at += PIECE) // a tenth of a second of everyone
         for (int i = 0; i < STREAMS; i++)
-            if (linnet_engine_push(engine, stream[i], samples + at, n - at < PIECE ? n - at : PIECE, &err)) return fail(err.message);
+            if (linnet_engine_push(engine, stream[i], samples + at, n - at < PIECE ? n - at : PIECE, &err))
+                return fail(err.message);
     for (int i = 0; i < STREAMS; i++) linnet_engine_finish(engine, stream[i], NULL);
     for (int left = STREAMS; left > 0 && (event = linnet_engine_next(engine, 60)) != NULL;) {
         const int who = *(int *)event->user;

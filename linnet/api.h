@@ -52,8 +52,8 @@ struct linnet_decoder {
 
 linnet_decoder *lin_api_keep_decoder(linnet_decoder *decoder);
 
-/* How a stream decodes: a copy of the decoder's decoding, whose context may be replaced; decoder NULL: greedy. It owns nothing: the
- * decoder must be kept. LIN_MISMATCH for a decoder of another model. */
+/* How a stream decodes: a copy of the decoder's decoding, whose context may be replaced; decoder NULL: greedy. It owns nothing:
+ * the decoder must be kept. LIN_MISMATCH for a decoder of another model. */
 lin_status lin_api_decoding(const linnet_model *model, const linnet_decoder *decoder, lin_decoding *decoding, lin_error *err);
 
 /* lin_decoding_make_phrases, of a caller's. */

@@ -165,8 +165,15 @@ int linnet_result_phones(const linnet_result *r) { return r->n_phones; }
 int linnet_result_words(const linnet_result *r) { return r->n_words; }
 int linnet_result_alternatives(const linnet_result *r) { return r->n_alternatives; }
 
-const linnet_phone *linnet_result_phone(const linnet_result *r, int i) { return i >= 0 && i < r->n_phones ? &r->phones[i] : NULL; }
-const linnet_word *linnet_result_word(const linnet_result *r, int i) { return i >= 0 && i < r->n_words ? &r->words[i] : NULL; }
+const linnet_phone *linnet_result_phone(const linnet_result *r, int i)
+{
+    return i >= 0 && i < r->n_phones ? &r->phones[i] : NULL;
+}
+
+const linnet_word *linnet_result_word(const linnet_result *r, int i)
+{
+    return i >= 0 && i < r->n_words ? &r->words[i] : NULL;
+}
 
 const linnet_result *linnet_result_alternative(const linnet_result *r, int i)
 {
@@ -276,8 +283,8 @@ static lin_status format_result(const linnet_result *result, const char *format,
     return LIN_OK;
 }
 
-linnet_status linnet_result_format(const linnet_result *result, const char *format, const linnet_format_options *options, char **text,
-                                   size_t *length, linnet_error *err)
+linnet_status linnet_result_format(const linnet_result *result, const char *format, const linnet_format_options *options,
+                                   char **text, size_t *length, linnet_error *err)
 {
     lin_error why = {0};
     return lin_api_end(format_result(result, format, options, text, length, &why), &why, err);

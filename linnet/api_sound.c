@@ -174,7 +174,8 @@ static lin_status run_front_end(const linnet_model *model, const lin_sound *soun
     return status;
 }
 
-static lin_status make_array(linnet_model *model, const linnet_sound *given, int frames_only, float **rows, size_t *n, lin_error *err)
+static lin_status make_array(linnet_model *model, const linnet_sound *given, int frames_only, float **rows, size_t *n,
+                             lin_error *err)
 {
     linnet_sound o;
     lin_sound sound;
@@ -207,8 +208,8 @@ linnet_status linnet_posteriors(linnet_model *model, const linnet_sound *sound, 
     return lin_api_end(make_array(model, sound, 0, rows, n, &why), &why, err);
 }
 
-static lin_status decode_rows(linnet_model *model, const float *rows, size_t n, const linnet_decoder *decoder, linnet_result **result,
-                              lin_error *err)
+static lin_status decode_rows(linnet_model *model, const float *rows, size_t n, const linnet_decoder *decoder,
+                              linnet_result **result, lin_error *err)
 {
     lin_decoding decoding;
     lin_utterances *u = NULL;
@@ -235,8 +236,8 @@ static lin_status decode_rows(linnet_model *model, const float *rows, size_t n, 
     return status;
 }
 
-linnet_status linnet_decode_rows(linnet_model *model, const float *rows, size_t n, linnet_decoder *decoder, linnet_result **result,
-                                 linnet_error *err)
+linnet_status linnet_decode_rows(linnet_model *model, const float *rows, size_t n, linnet_decoder *decoder,
+                                 linnet_result **result, linnet_error *err)
 {
     lin_error why = {0};
     return lin_api_end(decode_rows(model, rows, n, decoder, result, &why), &why, err);

@@ -1,5 +1,5 @@
-# The library for other programs, included by the Makefile: liblinnet.so.1 and liblinnet.a, of which only the names of linnet.h are
-# visible, linnet.h, linnet.pc and the manual page linnet(3). All in build/CONFIG/lib.
+# The library for other programs, included by the Makefile: liblinnet.so.1 and liblinnet.a, of which only the names of linnet.h
+# are visible, linnet.h, linnet.pc and the manual page linnet(3). All in build/CONFIG/lib.
 
 LIBRARY_VERSION := $(shell sed -n 's/^\#define LINNET_VERSION "\(.*\)"/\1/p' linnet/linnet.h)
 LIBRARY_ABI := $(shell sed -n 's/^\#define LINNET_ABI //p' linnet/linnet.h)
@@ -49,7 +49,8 @@ install-library:
 	install -m 644 linnet/linnet.h "$$TO/include"
 	install -m 644 $B/lib/linnet.3 "$$TO/share/man/man3"
 	install -m 644 examples/* "$$TO/share/doc/linnet/examples"
-	sed 's,@PREFIX@,$(PREFIX),; s,@VERSION@,$(LIBRARY_VERSION),; s,@LIBS@,$(LDLIBS),' linnet/linnet.pc.in > "$$TO/lib/pkgconfig/linnet.pc"
+	sed 's,@PREFIX@,$(PREFIX),; s,@VERSION@,$(LIBRARY_VERSION),; s,@LIBS@,$(LDLIBS),' linnet/linnet.pc.in \
+		> "$$TO/lib/pkgconfig/linnet.pc"
 	chmod 644 "$$TO/lib/pkgconfig/linnet.pc"
 
 uninstall-library:

@@ -36,19 +36,19 @@
  *   linnet_result    what was recognised
  *
  * Conventions, for all functions that do not say otherwise
- *   Errors    A function that can fail returns a linnet_status, 0 (LINNET_OK) on success, and fills *err with one sentence; err may
- *             be NULL. On failure an object that would have been created is NULL. The library never prints and never exits;
- *             what is not an error goes to linnet_model_options.warning. Any call can return LINNET_NO_MEMORY.
- *   Owners    What a create, load, decode, align or fork function gives belongs to the caller, who destroys it. Destroy functions
- *             accept NULL. Objects may be destroyed in any order: a decoder, session, engine, aligner or result keeps the model and
- *             decoder that it needs. Text and paths that are passed in are copied.
+ *   Errors    A function that can fail returns a linnet_status, 0 (LINNET_OK) on success, and fills *err with one sentence;
+ *             err may be NULL. On failure an object that would have been created is NULL. The library never prints and never
+ *             exits; what is not an error goes to linnet_model_options.warning. Any call can return LINNET_NO_MEMORY.
+ *   Owners    What a create, load, decode, align or fork function gives belongs to the caller, who destroys it. Destroy
+ *             functions accept NULL. Objects may be destroyed in any order: a decoder, session, engine, aligner or result
+ *             keeps the model and decoder that it needs. Text and paths that are passed in are copied.
  *   Threads   Models, decoders and aligners may be used by any number of threads at once. Sessions and results belong to one
  *             thread at a time. Engine functions may be called from any thread.
  *   Options   A struct that begins with `size` is filled with defaults by its _init function, which is given sizeof the struct;
  *             then change what you like. Where options may be NULL, the defaults apply. Structs grow at their end in later
  *             versions: programs compiled with this header run with later libraries of the same LINNET_ABI.
- *   Sound     Float samples, full scale is -1 to 1, channels interleaved: [n, channels]. n counts frames: one sample of every channel.
- *             Rates from 4 to 192 kHz, 1 to 64 channels; it is resampled to the model's rate.
+ *   Sound     Float samples, full scale is -1 to 1, channels interleaved: [n, channels]. n counts frames: one sample of every
+ *             channel. Rates from 4 to 192 kHz, 1 to 64 channels; it is resampled to the model's rate.
  *   Times     Seconds from the beginning of the sound.
  *   Text      UTF-8.
  */
@@ -101,7 +101,7 @@ typedef struct linnet_error {
 /* Short English name: "ok", "invalid", "io", ... Never NULL. */
 LINNET_API const char *linnet_status_name(linnet_status status);
 
-/* Releases text and arrays that this library returned and of which the function says so. NULL is allowed. */
+/* Releases text and arrays where the function that returned them says so. NULL is allowed. */
 LINNET_API void linnet_free(void *block);
 
 /* ---- models ----------------------------------------------------------------------------------------------------------------- */
@@ -118,8 +118,8 @@ typedef struct linnet_model_options {
     size_t size;
     const char *device;         /* "auto" (a GPU if it can be used), "cpu" (default), "cuda", "cuda:1" */
     linnet_precision precision; /* default LINNET_FP32 */
-    /* One sentence without a line end, valid during the call, about something that is not an error: a lexicon line that was left
-     * out, a file that breaks off. Called by any thread that uses the model. NULL (default): warnings are discarded. */
+    /* One sentence without a line end, valid during the call, about something that is not an error: a lexicon line that was
+     * left out, a file that breaks off. Called by any thread that uses the model. NULL (default): warnings are discarded. */
     void (*warning)(void *context, const char *text);
     void *warning_context;
 } linnet_model_options;
@@ -167,12 +167,12 @@ typedef struct linnet_phrase {
     double bonus;
 } linnet_phrase;
 
-/* NAN where a number says so, and 0 for beam, stand for the default of the kind of search: greedy, phonemes with a beam, words. */
+/* A number that is NAN, and a beam of 0, have the default of the kind of search: greedy, phonemes with a beam, or words. */
 typedef struct linnet_decoder_options {
     size_t size;
     int words;           /* 1: words by a lexicon and a language model; 0 (default): phonemes */
-    int beam;            /* hypotheses that are followed. 0 (default): words 256; phonemes with a language model, phrases or n_best 16,
-                            else the best label of each row (greedy), which is fastest */
+    int beam;            /* hypotheses that are followed. 0 (default): words 256; phonemes with a language model, phrases or
+                            n_best 16, else the best label of each row (greedy), which is fastest */
     int n_best;          /* alternatives in final results, 1 (default) to 256 */
     const char *lexicon; /* pronunciations in CMUdict's format, plain or gzip. NULL: $LINNET_LEXICON, else the installed one */
     const char *lm;      /* language model of words or, where words is 0, of phonemes: ARPA, plain or gzip, or packed by `linnet
@@ -183,8 +183,10 @@ typedef struct linnet_decoder_options {
     int no_unknown;      /* 1: only words of the lexicon; 0 (default): speech outside it becomes words made of phonemes */
     double unknown;      /* natural logarithm, at most 0, for a word outside the lexicon; NAN (default): -6 */
     double lm_weight;    /* of the language model against the sound; NAN (default): 0.65 for words, 0.6 for phonemes */
-    double bonus;        /* natural logarithm, for every word or phoneme; NAN (default): -0.8, 2 with a model of phonemes, else 0 */
-    double beam_score;   /* hypotheses worse than the best by more than this are dropped; NAN (default): 14 for words, else 12 */
+    double bonus;        /* natural logarithm, for every word or phoneme; NAN (default): -0.8 for words, 2 with an lm of
+                            phonemes, else 0 */
+    double beam_score;   /* hypotheses worse than the best by more than this are dropped; NAN (default): 14 for words,
+                            else 12 */
     const linnet_phrase *phrases; /* [n_phrases] for all sessions that set none of their own */
     int n_phrases;
 } linnet_decoder_options;
@@ -216,8 +218,8 @@ typedef struct linnet_phone {
     float confidence;  /* 0..1: geometric mean of the network's probabilities for it */
     double start_s, end_s;
     int stress;        /* 0, 1 or 2 as in CMUdict; -1: unknown */
-    float goodness;    /* of aligned results: goodness of pronunciation, natural logarithm, 0 at best, below -3: something else was
-                          said. NAN in other results */
+    float goodness;    /* of aligned results: goodness of pronunciation, natural logarithm, 0 at best, below -3: something
+                          else was said. NAN in other results */
     const char *said;  /* of aligned results: the phoneme that was said instead by the network's judgement, "" if none was said;
                           NULL: the phoneme itself, or not measured */
 } linnet_phone;
@@ -282,8 +284,9 @@ LINNET_API void linnet_format_options_init(linnet_format_options *options, size_
  *   text  UTF-8 with a NUL behind its *length bytes; release it with linnet_free. length may be NULL
  * LINNET_INVALID: no such format, or a result that it cannot hold (words where none were looked for).
  */
-LINNET_API linnet_status linnet_result_format(const linnet_result *result, const char *format, const linnet_format_options *options,
-                                              char **text, size_t *length, linnet_error *err);
+LINNET_API linnet_status linnet_result_format(const linnet_result *result, const char *format,
+                                              const linnet_format_options *options, char **text, size_t *length,
+                                              linnet_error *err);
 
 /* Names of the formats: index 0, 1, ...; NULL behind the last. */
 LINNET_API const char *linnet_format_name(int index);
@@ -295,7 +298,7 @@ enum { LINNET_MIX = -1 }; /* the mean of all channels */
 /* A sound that is all there: a file, or samples in memory. */
 typedef struct linnet_sound {
     size_t size;
-    const char *path;     /* a file: WAV, FLAC, Ogg, Opus, MP3 and more; with the program ffmpeg installed, whatever that reads */
+    const char *path;     /* a file: WAV, FLAC, Ogg, Opus, MP3 and more; with ffmpeg installed, whatever that reads */
     const float *samples; /* path NULL: [n_samples, channels], not copied */
     size_t n_samples;
     int rate_hz, channels; /* of samples; default 16000, 1 */
@@ -311,8 +314,8 @@ typedef struct linnet_sound {
 LINNET_API void linnet_sound_init(linnet_sound *sound, size_t size);
 
 /*
- * Recognises a whole sound. decoder NULL: phonemes, greedy. A model that streams needs constant memory, and from the first endpoint
- * after a minute on its network is reset at endpoints, as `linnet transcribe` does.
+ * Recognises a whole sound. decoder NULL: phonemes, greedy. A model that streams needs constant memory, and from the first
+ * endpoint after a minute on its network is reset at endpoints, as `linnet transcribe` does.
  * LINNET_IO, LINNET_FORMAT, LINNET_UNSUPPORTED: the file cannot be read; LINNET_NUMERIC: a sample is NaN or infinite.
  */
 LINNET_API linnet_status linnet_decode(linnet_model *model, const linnet_sound *sound, linnet_decoder *decoder,
@@ -328,12 +331,13 @@ LINNET_API linnet_status linnet_decode_file(linnet_model *model, const char *pat
  *   posteriors  [n, V] natural-log probabilities, blank first, a row every row_s
  * Release *rows with linnet_free; *n may be 0. Nothing is reset at endpoints here.
  */
-LINNET_API linnet_status linnet_features(linnet_model *model, const linnet_sound *sound, float **rows, size_t *n, linnet_error *err);
+LINNET_API linnet_status linnet_features(linnet_model *model, const linnet_sound *sound, float **rows, size_t *n,
+                                         linnet_error *err);
 LINNET_API linnet_status linnet_posteriors(linnet_model *model, const linnet_sound *sound, float **rows, size_t *n,
                                            linnet_error *err);
 
-/* Decodes rows [n, V] of natural-log probabilities, of this or another network with the model's labels. LINNET_NUMERIC names the
- * row that is not one. */
+/* Decodes rows [n, V] of natural-log probabilities, of this or another network with the model's labels. LINNET_NUMERIC names
+ * the row that is not one. */
 LINNET_API linnet_status linnet_decode_rows(linnet_model *model, const float *rows, size_t n, linnet_decoder *decoder,
                                             linnet_result **result, linnet_error *err);
 
@@ -346,13 +350,13 @@ typedef struct linnet_session_options {
     int rate_hz, channels;        /* of the sound; default: the model's rate, 1 */
     int channel;                  /* LINNET_MIX (default), or one of them */
     linnet_decoder *decoder;      /* NULL (default): phonemes, greedy */
-    int endpoints;                /* 1 (default): an utterance ends by the rules below; 0: only by linnet_session_end_utterance */
-    double silence_before_s;      /* it ends after so much silence in which nothing was said: default 5; 0: never, as the next two */
-    double silence_after_s;       /* ... after so much silence behind speech: default 0.8 */
-    double longest_s;             /* ... after so long: default 30 */
+    int endpoints;                /* 1 (default): utterances end by the rules below; 0: only by linnet_session_end_utterance */
+    double silence_before_s;      /* after so much silence in which nothing was said: default 5; 0: never, as the next two */
+    double silence_after_s;       /* after so much silence that follows speech: default 0.8 */
+    double longest_s;             /* after so long: default 30 */
     int reset_at_endpoints;       /* 1 (default): the network forgets the past at each endpoint; 0: it goes on with it */
-    int can_save;                 /* 1: linnet_session_save and _fork will be called: keeps what a resampler needs for it, and creation
-                                     takes up to a second where rate_hz is not the model's */
+    int can_save;                 /* 1: linnet_session_save and _fork will be called: keeps what a resampler needs for it, and
+                                     creation takes up to a second where rate_hz is not the model's */
 } linnet_session_options;
 
 LINNET_API void linnet_session_options_init(linnet_session_options *options, size_t size);
@@ -363,8 +367,8 @@ LINNET_API linnet_status linnet_session_create(linnet_model *model, const linnet
 LINNET_API void linnet_session_destroy(linnet_session *session);
 
 /*
- * Takes in n frames of sound, in pieces of any size: results do not depend on the cuts. Once the longest utterance has been seen,
- * nothing is allocated.
+ * Takes in n frames of sound, in pieces of any size: results do not depend on the cuts. Once the longest utterance has been
+ * seen, nothing is allocated.
  * LINNET_NUMERIC, and nothing is taken in, if a sample is NaN or infinite; LINNET_INVALID after linnet_session_finish.
  */
 LINNET_API linnet_status linnet_session_push(linnet_session *session, const float *samples, size_t n, linnet_error *err);
@@ -393,9 +397,9 @@ typedef struct linnet_utterance {
 } linnet_utterance;
 
 /*
- * What has changed since the last call: utterances that ended, one per call and in order, then the present one. NULL: nothing more
- * has changed. Utterances that are not asked for are kept: if you want only final results, skip those with end == LINNET_GROWS.
- * Belongs to the session; valid until the session is used again.
+ * What has changed since the last call: utterances that ended, one per call and in order, then the present one. NULL: nothing
+ * more has changed. Utterances that are not asked for are kept: if you want only final results, skip those whose end is
+ * LINNET_GROWS. Belongs to the session; valid until the session is used again.
  */
 LINNET_API const linnet_utterance *linnet_session_next(linnet_session *session);
 
@@ -413,15 +417,16 @@ LINNET_API linnet_status linnet_session_reset(linnet_session *session, linnet_er
  * none. Reads the lexicon, which may take a tenth of a second. LINNET_UNSUPPORTED for greedy decoders, which do not use phrases
  * (give the decoder a beam), and with n_best over 1. On failure the old ones stay.
  */
-LINNET_API linnet_status linnet_session_set_phrases(linnet_session *session, const linnet_phrase *phrases, int n, linnet_error *err);
+LINNET_API linnet_status linnet_session_set_phrases(linnet_session *session, const linnet_phrase *phrases, int n,
+                                                    linnet_error *err);
 
 /*
  * A session as bytes, from which linnet_session_load goes on with the same bits, here or on another machine. They are also what
- * `linnet transcribe --load-state` reads. Results are not in them: after loading, utterances count from 1, and the first one begins
- * with what settles from then on.
+ * `linnet transcribe --load-state` reads. Results are not in them: after loading, utterances count from 1, and the first one
+ * begins with what settles from then on.
  *   bytes  release with linnet_free
- * LINNET_INVALID: without can_save, or after linnet_session_finish; LINNET_UNSUPPORTED: with n_best over 1, or the resampler has no
- * exact state for these two rates.
+ * LINNET_INVALID: without can_save, or after linnet_session_finish; LINNET_UNSUPPORTED: with n_best over 1, or the resampler
+ * has no exact state for these two rates.
  */
 LINNET_API linnet_status linnet_session_save(linnet_session *session, void **bytes, size_t *n, linnet_error *err);
 
@@ -435,8 +440,8 @@ LINNET_API linnet_status linnet_session_fork(linnet_session *session, linnet_ses
 /* ---- engines: many streams at once ------------------------------------------------------------------------------------------ */
 
 /*
- * An engine runs many live streams on all cores, or on a GPU: what is ready of all streams moves through the network together. Each
- * stream gives the results of a session with the same options. All functions may be called from any thread.
+ * An engine runs many live streams on all cores, or on a GPU: what is ready of all streams moves through the network
+ * together. Each stream gives the results of a session with the same options. All functions may be called from any thread.
  */
 typedef struct linnet_engine linnet_engine;
 typedef uint64_t linnet_stream; /* one stream of an engine, from open to close; never 0, never used twice */
@@ -468,8 +473,8 @@ typedef struct linnet_engine_options {
     int reset_at_endpoints;
     int growing;             /* 1: events for utterances that still grow too; 0 (default): only for those that ended */
     double queue_s;          /* default 1: seconds of sound that may wait in each stream, 0.5 to 60 */
-    /* Events of a stream, in order, on a thread of the engine. It must return soon, and may call every function of the engine but
-     * linnet_engine_destroy. What the event points to is valid during the call. NULL (default): linnet_engine_next. */
+    /* Events of a stream, in order, on a thread of the engine. It must return soon, and may call every function of the engine
+     * but linnet_engine_destroy. What the event points to is valid during the call. NULL (default): linnet_engine_next. */
     void (*event)(void *context, const linnet_event *event);
     void *context;
 } linnet_engine_options;
@@ -487,8 +492,9 @@ LINNET_API void linnet_engine_destroy(linnet_engine *engine);
 LINNET_API linnet_status linnet_engine_open(linnet_engine *engine, int rate_hz, int channels, void *user, linnet_stream *stream,
                                             linnet_error *err);
 
-/* Takes in n frames of sound, which are copied; does not wait for the network. LINNET_TOO_SMALL: they do not fit the queue, none is
- * taken, and they count as lost. LINNET_NUMERIC, LINNET_INVALID: as linnet_session_push; also for a stream that is not open. */
+/* Takes in n frames of sound, which are copied; does not wait for the network. LINNET_TOO_SMALL: they do not fit the queue,
+ * none is taken, and they count as lost. LINNET_NUMERIC, LINNET_INVALID: as linnet_session_push; also for a stream that is
+ * not open. */
 LINNET_API linnet_status linnet_engine_push(linnet_engine *engine, linnet_stream stream, const float *samples, size_t n,
                                             linnet_error *err);
 
@@ -502,8 +508,9 @@ LINNET_API linnet_status linnet_engine_reset(linnet_engine *engine, linnet_strea
 LINNET_API void linnet_engine_close(linnet_engine *engine, linnet_stream stream);
 
 /*
- * The next event of any stream, where options.event is NULL; waits for it at most wait_s seconds, and returns NULL if there is none.
- * Valid until the next call; one thread at a time. Events wait until they are asked for; of an utterance that grows only the latest.
+ * The next event of any stream, where options.event is NULL; waits for it at most wait_s seconds, and returns NULL if there
+ * is none. Valid until the next call; one thread at a time. Events wait until they are asked for; of an utterance that grows
+ * only the latest.
  */
 LINNET_API const linnet_event *linnet_engine_next(linnet_engine *engine, double wait_s);
 
@@ -534,18 +541,19 @@ typedef struct linnet_aligner_options {
 LINNET_API void linnet_aligner_options_init(linnet_aligner_options *options, size_t size);
 
 /* Opens the lexicon. LINNET_IO: there is none. */
-LINNET_API linnet_status linnet_aligner_create(linnet_model *model, const linnet_aligner_options *options, linnet_aligner **aligner,
-                                               linnet_error *err);
+LINNET_API linnet_status linnet_aligner_create(linnet_model *model, const linnet_aligner_options *options,
+                                               linnet_aligner **aligner, linnet_error *err);
 LINNET_API void linnet_aligner_destroy(linnet_aligner *aligner);
 
 /*
  * When each phoneme and word of a text was said in a sound, and how well: linnet_phone.goodness and said. Memory grows with the
  * sound. A text that fits badly is aligned: linnet_result_info.fit and warning say so.
  *   text  UTF-8 with a NUL at its end
- * LINNET_INVALID: no words, or words that cannot be pronounced; LINNET_MISMATCH: the text cannot be that of the sound, it is longer.
+ * LINNET_INVALID: no words, or words that cannot be pronounced; LINNET_MISMATCH: the text cannot be that of the sound, it is
+ * longer.
  */
-LINNET_API linnet_status linnet_align(linnet_aligner *aligner, const linnet_sound *sound, const char *text, linnet_result **result,
-                                      linnet_error *err);
+LINNET_API linnet_status linnet_align(linnet_aligner *aligner, const linnet_sound *sound, const char *text,
+                                      linnet_result **result, linnet_error *err);
 
 #ifdef __cplusplus
 }

@@ -41,7 +41,7 @@ comment {
     next
 }
 /^$/ { if (code != "") { printf ".PP\n.EX\n%s.EE\n", code; if (text != "") printf ".PP\n%s", text } code = text = ""; next }
-{ s = $0; if (!sub(/^LINNET_API /, "", s)) sub(/^           (           )+/, "    ", s); code = code plain(s) "\n" }
+{ s = $0; if (sub(/^LINNET_API /, "", s)) prototype = 1; else if (prototype) sub(/^ +/, "    ", s); if (s ~ /;$/) prototype = 0; code = code plain(s) "\n" }
 ' "$1"
 cat <<'END'
 .SH ENVIRONMENT

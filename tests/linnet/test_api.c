@@ -243,13 +243,11 @@ START_TEST(words_and_alternatives)
     ck_assert_int_gt(linnet_result_words(r), 0);
     ck_assert_int_ge(linnet_result_alternatives(r), 2);
     ck_assert_ptr_null(linnet_result_alternative(r, linnet_result_alternatives(r)));
-    int unknown = 0;
     for (int i = 0; i < linnet_result_words(r); i++) {
         const linnet_word *w = linnet_result_word(r, i);
         ck_assert(*w->text && w->n_phones > 0 && w->first_phone + w->n_phones <= linnet_result_phones(r));
         ck_assert_double_eq(w->start_s, linnet_result_phone(r, w->first_phone)->start_s);
         ck_assert_int_eq(w->known, *w->text != '[');
-        unknown += !w->known;
         ck_assert_ptr_nonnull(strstr(linnet_result_text(r), w->text));
     }
     const linnet_result *best = linnet_result_alternative(r, 0), *next = linnet_result_alternative(r, 1);
