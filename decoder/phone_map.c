@@ -68,7 +68,7 @@ static lin_status read_lines(lin_phone_map *m, const char *text, size_t n, const
             n_last = n_field;
         }
         if (count > 1 && fields && count != fields) {
-            return lin_fail(err, LIN_FORMAT, "%s:%d: %d fields, where line %d has %d; a line is a phone and what becomes of it",
+            return lin_fail(err, LIN_FORMAT, "%s:%d: %d fields, where line %d has %d; a line is a phone and its replacement",
                             name, line.number, count, fields_line, fields);
         }
         if (count > 1) {

@@ -200,9 +200,8 @@ static lin_status matrix(const lin_score_report *r, lin_buffer *out, lin_error *
     lin_status status = lin_score_matrix_make(r->score, MAX_MATRIX, &m, err);
     if (status) return status;
     const long long size = MARGIN + CELL * (m.n + 1) + 10, end = MARGIN + CELL * (m.n + 1);
-    put(out, "<h2>Confusions</h2>\n<p>Rows are what the reference says, columns what was recognised, numbers per cent of the row; "
-             "a cell "
-             "says more when it is pointed at.");
+    put(out, "<h2>Confusions</h2>\n"
+             "<p>Rows are the reference, columns the hypothesis, numbers per cent of the row; point at a cell for details.");
     if (m.left_out) put(out, " The %d tokens with the most errors; %d more are not shown.", (long long)m.n, (long long)m.left_out);
     put(out,
         "</p>\n<div class=\"wide\"><svg width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\" "

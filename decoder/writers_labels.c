@@ -123,7 +123,7 @@ lin_status lin_write_textgrid_speakers(const lin_result *const *list, int n, con
         n_tiers += tiers_of(&t, tiers, &end_ms);
     }
     if (o->document && o->document->utterances) {
-        return lin_fail(err, LIN_INVALID, "a TextGrid holds one utterance, %s needs a file of its own: use --output-dir",
+        return lin_fail(err, LIN_INVALID, "a TextGrid holds one utterance; use --output-dir for %s",
                         list[0]->id);
     }
     if (end_ms == 0) end_ms = 1; // no sound at all: Praat wants some

@@ -18,10 +18,11 @@ static lin_status check_id(const char *id, const char *format, const char *forbi
 {
     const size_t bad = find_bad(id, forbidden);
     if (id[bad]) {
-        return lin_fail(err, LIN_INVALID, "the utterance id '%s' cannot stand in %s: byte %d is a blank, control character%s", id,
+        return lin_fail(err, LIN_INVALID, "the utterance id '%s' cannot be written in %s: byte %d is a blank, control "
+                                          "character%s", id,
                         format, (int)bad + 1, *forbidden ? " or parenthesis" : "");
     }
-    if (!*id) return lin_fail(err, LIN_INVALID, "an empty utterance id cannot stand in %s", format);
+    if (!*id) return lin_fail(err, LIN_INVALID, "an empty utterance id cannot be written in %s", format);
     return LIN_OK;
 }
 
@@ -34,10 +35,11 @@ static lin_status check_words(const lin_tokens *t, const char *format, const cha
         if (!t->result->words[i].known) continue;
         const size_t bad = find_bad(text, forbidden);
         if (*text && !text[bad]) continue;
-        return lin_fail(err, LIN_INVALID, "word %d of %s, '%s', cannot stand in %s: %s%s; the formats json and csv hold any word",
+        return lin_fail(err, LIN_INVALID, "word %d of %s, '%s', cannot be written in %s: %s%s; the formats json and csv hold any "
+                                          "word",
                         i, t->result->id, lin_quote(shown, text, strlen(text)), format,
                         *text ? "it has a blank or control character" : "it is empty",
-                        *text && *forbidden ? " or a sign that means something there" : "");
+                        *text && *forbidden ? " or a sign with a special meaning there" : "");
     }
     return LIN_OK;
 }
@@ -111,7 +113,7 @@ lin_status lin_write_ctm(const lin_result *r, const lin_writer_options *o, lin_b
     lin_status status = lin_tokens_of(&t, r, o, err);
     if (!status) status = check_id(r->id, "CTM", "", err);
     if (!status && !strncmp(r->id, ";;", 2)) {
-        status = lin_fail(err, LIN_INVALID, "the utterance id '%s' cannot stand in CTM: ;; begins a comment", r->id);
+        status = lin_fail(err, LIN_INVALID, "the utterance id '%s' cannot be written in CTM: ;; begins a comment", r->id);
     }
     if (!status) status = check_words(&t, "CTM", "", err);
     if (status) return status;

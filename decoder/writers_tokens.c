@@ -61,7 +61,7 @@ lin_status lin_tokens_of(lin_tokens *t, const lin_result *r, const lin_writer_op
 {
     *t = lin_tokens_only(r, o, r->has_words && o->unit != LIN_UNIT_PHONES);
     if (o->unit == LIN_UNIT_WORDS && !r->has_words) {
-        return lin_fail(err, LIN_INVALID, "%s has no words to write: none were looked for; words need a lexicon", r->id);
+        return lin_fail(err, LIN_INVALID, "%s has no words to write; a word search needs a lexicon", r->id);
     }
     return check(r, o, err);
 }

@@ -235,7 +235,7 @@ static lin_status push(linnet_session *s, const float *samples, size_t n, lin_er
     if (n && !samples) return lin_fail(err, LIN_INVALID, "there are no samples");
     const size_t bad = lin_audio_find_bad(samples, n * channels); // of all, before any is taken in
     if (bad < n * channels)
-        return lin_fail(err, LIN_NUMERIC, "sample %zu of channel %zu is %g, which is no sound", bad / channels,
+        return lin_fail(err, LIN_NUMERIC, "sample %zu of channel %zu is %g, which is not finite", bad / channels,
                         bad % channels + 1, (double)samples[bad]);
     lin_api_views_recycle(&s->views);
     for (size_t done = 0; done < n && status == LIN_OK;) {

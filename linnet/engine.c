@@ -298,7 +298,7 @@ lin_status lin_engine_push(lin_engine *e, lin_engine_id id, const float *samples
     } else if (p->ending || p->failed) {
         status = lin_fail(err, LIN_INVALID, "the stream %s; reset it before pushing more", p->failed ? "failed" : "is finished");
     } else if (bad < count) {
-        status = lin_fail(err, LIN_NUMERIC, "sample %zu of channel %zu is %g, which is no sound", bad / (size_t)p->channels,
+        status = lin_fail(err, LIN_NUMERIC, "sample %zu of channel %zu is %g, which is not finite", bad / (size_t)p->channels,
                           bad % (size_t)p->channels + 1, (double)samples[bad]);
     } else if ((p->resampler ? lin_resampler_most_out(p->resampler, n) : n) > room(e, p)) {
         status = lose(e, p, n, err);
@@ -396,7 +396,7 @@ static lin_status check_options(const lin_engine_options *o, lin_error *err)
     if (!(o->max_wait_ms >= 0 && o->max_wait_ms <= 60000))
         return lin_fail(err, LIN_INVALID, "waiting %g ms for more sound; 0 to 60000 are possible", o->max_wait_ms);
     if (!(o->gather_ms >= 0 && o->gather_ms <= 1000))
-        return lin_fail(err, LIN_INVALID, "waiting %g ms for company; 0 to 1000 are possible", o->gather_ms);
+        return lin_fail(err, LIN_INVALID, "waiting %g ms for other streams; 0 to 1000 are possible", o->gather_ms);
     if (!(o->queue_s >= 0.5 && o->queue_s <= 60))
         return lin_fail(err, LIN_INVALID, "a queue of %g s of sound; 0.5 to 60 are possible", o->queue_s);
     if (!o->heard && o->results < FEWEST_RESULTS)

@@ -142,7 +142,7 @@ lin_status lin_session_push(lin_session *s, const float *samples, int n, lin_err
     if (status == LIN_OK && n > BLOCK) { // the front end looks at a block before it takes it
         const size_t count = (size_t)n * channels, bad = lin_audio_find_bad(samples, count);
         if (bad < count)
-            status = lin_fail(err, LIN_NUMERIC, "sample %zu of channel %zu is %g, which is no sound", bad / channels,
+            status = lin_fail(err, LIN_NUMERIC, "sample %zu of channel %zu is %g, which is not finite", bad / channels,
                               bad % channels + 1, (double)samples[bad]);
     }
     for (int at = 0; at < n && status == LIN_OK; at += BLOCK) {
@@ -207,7 +207,7 @@ lin_status lin_session_save(lin_session *s, lin_state *state, lin_error *err)
     lin_status status = check_savable(s, err);
     if (status != LIN_OK) return status;
     if (s->options.decoding && s->options.decoding->n_best > 1)
-        return lin_fail(err, LIN_UNSUPPORTED, "alternatives are of a whole utterance: a session with them cannot be saved");
+        return lin_fail(err, LIN_UNSUPPORTED, "alternatives cover a whole utterance: a session with them cannot be saved");
     const lin_search *search = lin_utterances_search(s->utterances);
     const lin_state_about about = {.model = s->r->model->fingerprint,
                                    .rate_hz = s->options.rate_hz,
@@ -242,7 +242,7 @@ lin_status lin_session_save(lin_session *s, lin_state *state, lin_error *err)
 static lin_status check_fit(const lin_session *s, const lin_state_about *about, lin_error *err)
 {
     if (s->options.decoding && s->options.decoding->n_best > 1)
-        return lin_fail(err, LIN_UNSUPPORTED, "alternatives are of a whole utterance: a session with them cannot be loaded");
+        return lin_fail(err, LIN_UNSUPPORTED, "alternatives cover a whole utterance: a session with them cannot be loaded");
     if (about->model != s->r->model->fingerprint)
         return lin_fail(err, LIN_MISMATCH, "the state belongs to another model (%016llx); this one is %016llx",
                         (unsigned long long)about->model, (unsigned long long)s->r->model->fingerprint);

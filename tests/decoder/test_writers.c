@@ -230,7 +230,7 @@ START_TEST(what_a_document_cannot_hold)
     lin_buffer_clear(&out);
     OK(lin_writer_begin(grid, &o, &out, &err));
     OK(grid->write(&result, &o, &out, &err));
-    FAILS(grid->write(&result, &o, &out, &err), LIN_INVALID, "a TextGrid holds one utterance, story needs a file of its own");
+    FAILS(grid->write(&result, &o, &out, &err), LIN_INVALID, "a TextGrid holds one utterance; use --output-dir for story");
     lin_buffer_free(&out);
     for (int i = 0; lin_writer_at(i); i++) { // without a document, write() begins with the header
         lin_writer_document nothing = {0};
@@ -348,7 +348,7 @@ START_TEST(words_that_do_not_fit)
     FAILS(lin_writer_find("json")->write(&result, &o, &out, &err), LIN_INVALID, "phone 0 of an alternative has label 40");
     OK(lin_result_begin(&result, ";;x", NULL, 1, &err));
     o.unit = LIN_UNIT_AUTO;
-    FAILS(lin_writer_find("ctm")->write(&result, &o, &out, &err), LIN_INVALID, "';;x' cannot stand in CTM: ;; begins a comment");
+    FAILS(lin_writer_find("ctm")->write(&result, &o, &out, &err), LIN_INVALID, "';;x' cannot be written in CTM: ;; begins a comment");
     ck_assert_uint_eq(out.n, 0);
     lin_buffer_free(&out);
 }
@@ -549,7 +549,7 @@ START_TEST(what_a_format_cannot_hold)
         ck_assert_int_eq(lin_writer_find("text")->write(&result, &ids, &out, NULL), LIN_INVALID);
     }
     OK(lin_result_begin(&result, "a(b)", NULL, 1, &err));
-    FAILS(lin_writer_find("trn")->write(&result, &o, &out, &err), LIN_INVALID, "'a(b)' cannot stand in TRN: byte 2");
+    FAILS(lin_writer_find("trn")->write(&result, &o, &out, &err), LIN_INVALID, "'a(b)' cannot be written in TRN: byte 2");
     static lin_path_phone wrong[] = {{.label = 40}, {.label = 0}, {.label = -1}};
     for (int i = 0; i < 3; i++) {
         OK(lin_result_begin(&result, "u", NULL, 1, &err));
