@@ -366,6 +366,211 @@ START_TEST(latencies)
 }
 END_TEST
 
+/* ---- sound, saved and forked sessions --------------------------------------------------------------------------------------- */
+
+static lin_session_options of_sound(int rate_hz, int channels)
+{
+    lin_session_options o = lin_session_options_default();
+    o.rate_hz = rate_hz;
+    o.channels = channels;
+    o.saves = 1;
+    return o;
+}
+
+// Samples from .. to-1 in pieces of random length.
+static void push(lin_session *session, const float *sound, int channels, int from, int to, uint64_t seed)
+{
+    lin_error err = {0};
+    for (int at = from, n, i = 0; at < to; at += n, i++) {
+        n = (int)lin_random_below(seed, (uint64_t)i, 5000);
+        if (n > to - at) n = to - at;
+        require_ok(lin_session_push(session, sound + (size_t)(at * channels), n, &err));
+    }
+}
+
+static float *stereo_sound(void)
+{
+    float *mono = lin_alloc(SAMPLES, sizeof *mono), *sound = lin_alloc(2 * SAMPLES, sizeof *sound);
+    make_sound(mono);
+    for (int i = 0; i < SAMPLES; i++) sound[2 * i] = mono[i] * 1.5f, sound[2 * i + 1] = mono[i] * 0.5f;
+    lin_free(mono);
+    return sound;
+}
+
+START_TEST(sound_gives_what_its_frames_give)
+{
+    lin_error err = {0};
+    float *sound = lin_alloc(SAMPLES, sizeof *sound);
+    make_sound(sound);
+    lin_session_options o = of_sound(RATE, 1);
+    const lin_session_options of_frames = lin_session_options_default();
+    listen_to(&of_frames, n_features, 1, &a);
+    for (int i = 0; i < 3; i++) {
+        lin_session *session = create(&o, &b);
+        if (i == 0) require_ok(lin_session_push(session, sound, SAMPLES, &err));
+        else push(session, sound, 1, 0, SAMPLES, (uint64_t)i);
+        ck_assert_double_eq_tol(lin_session_seconds(session), (double)SAMPLES / RATE, 1e-9);
+        ck_assert_double_le(lin_session_processed(session), lin_session_seconds(session));
+        require_ok(lin_session_finish(session, &err));
+        same(&a, &b);
+        // After a reset it is as new.
+        ck_assert_int_eq(lin_session_push(session, sound, 1, &err), LIN_INVALID);
+        require_ok(lin_session_reset(session, &err));
+        memset(&b, 0, sizeof b);
+        push(session, sound, 1, 0, SAMPLES, 9);
+        require_ok(lin_session_finish(session, &err));
+        same(&a, &b);
+        lin_session_destroy(session);
+    }
+    lin_free(sound);
+}
+END_TEST
+
+// All phones of two runs, the second of which may show some of them in another utterance.
+static void all_phones(heard *h)
+{
+    memcpy(h->phones + h->n, h->growing, (size_t)h->n_growing * sizeof *h->growing);
+    h->n += h->n_growing;
+    h->n_growing = 0;
+}
+
+static const int cuts[] = {0, 1, 700, 20000, 30011, SAMPLES / 2 + 7, SAMPLES - 1};
+
+START_TEST(saved_and_loaded)
+{
+    static heard before, after;
+    lin_error err = {0};
+    lin_state state = {0}, read = {0};
+    lin_session *session, *next;
+    char path[300], folder[256];
+    test_folder(folder, sizeof folder);
+    snprintf(path, sizeof path, "%s/state", folder);
+    float *sound = stereo_sound();
+    lin_session_options o = of_sound(44100, 2); // at another rate than it has: it is resampled
+    o.rules.longest_s = 1;
+    for (o.resets = 0; o.resets < 2; o.resets++) {
+        session = create(&o, &a);
+        push(session, sound, 2, 0, SAMPLES, 3);
+        require_ok(lin_session_finish(session, &err));
+        lin_session_destroy(session);
+        ck_assert_int_ge(a.ends, 3);
+        for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+            session = create(&o, &before);
+            push(session, sound, 2, 0, cuts[i], 4);
+            require_ok(lin_session_save(session, &state, &err));
+            require_ok(lin_state_write(&state, path, &err));
+            lin_session_destroy(session);
+            require_ok(lin_state_read(path, &read, &err));
+            next = create(&o, &after);
+            push(next, sound, 2, 0, 5000, 1); // whatever was there is gone
+            memset(&after, 0, sizeof after);
+            require_ok(lin_session_load(next, &read, &err));
+            push(next, sound, 2, cuts[i], SAMPLES, 5);
+            require_ok(lin_session_finish(next, &err));
+            lin_session_destroy(next);
+            all_phones(&before);
+            ck_assert_int_eq(before.n + after.n, a.n);
+            same_phones(before.phones, a.phones, before.n, "before");
+            same_phones(after.phones, a.phones + before.n, after.n, "after");
+        }
+    }
+    // Of something else.
+    lin_session_options others[] = {of_sound(16000, 2), of_sound(44100, 2), of_sound(44100, 2)};
+    others[1].channel = 1;
+    others[2].rules.after_s = 0.5;
+    for (int i = 0; i < 3; i++) {
+        next = create(&others[i], &b);
+        ck_assert_int_eq(lin_session_load(next, &read, &err), LIN_MISMATCH);
+        require_ok(lin_session_push(next, sound, 1000, &err));
+        lin_session_destroy(next);
+    }
+    o.saves = 0;
+    session = create(&o, &b);
+    ck_assert_int_eq(lin_session_save(session, &state, &err), LIN_INVALID);
+    ck_assert_int_eq(lin_session_push_frames(session, features, 1, &err), LIN_INVALID);
+    lin_session_destroy(session);
+    const lin_session_options of_frames = lin_session_options_default();
+    session = create(&of_frames, &b);
+    ck_assert_int_eq(lin_session_save(session, &state, &err), LIN_INVALID);
+    ck_assert_int_eq(lin_session_load(session, &read, &err), LIN_INVALID);
+    ck_assert_int_eq(lin_session_push(session, sound, 1, &err), LIN_INVALID);
+    lin_session_destroy(session);
+    lin_state_free(&state);
+    lin_state_free(&read);
+    lin_free(sound);
+    test_folder_remove(folder);
+}
+END_TEST
+
+START_TEST(forked)
+{
+    static heard fork;
+    lin_error err = {0};
+    lin_session *session, *copy;
+    float *sound = stereo_sound();
+    const lin_session_options o = of_sound(44100, 2);
+    session = create(&o, &a);
+    push(session, sound, 2, 0, SAMPLES, 3);
+    require_ok(lin_session_finish(session, &err));
+    ck_assert_int_eq(lin_session_fork(session, &(lin_session_sink){&fork, hear}, &copy, &err), LIN_INVALID);
+    ck_assert_ptr_null(copy);
+    lin_session_destroy(session);
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+        session = create(&o, &b);
+        push(session, sound, 2, 0, cuts[i], 4);
+        fork = b; // it goes on with all that was shown
+        require_ok(lin_session_fork(session, &(lin_session_sink){&fork, hear}, &copy, &err));
+        push(session, sound, 2, cuts[i], SAMPLES, 5);
+        push(copy, sound, 2, cuts[i], SAMPLES, 6);
+        require_ok(lin_session_finish(session, &err));
+        require_ok(lin_session_finish(copy, &err));
+        same(&a, &b);
+        same(&a, &fork);
+        lin_session_destroy(session);
+        lin_session_destroy(copy);
+    }
+    const lin_session_options of_frames = lin_session_options_default();
+    session = create(&of_frames, &b);
+    require_ok(lin_session_push_frames(session, features, 200, &err));
+    fork = b;
+    require_ok(lin_session_fork(session, &(lin_session_sink){&fork, hear}, &copy, &err));
+    require_ok(lin_session_push_frames(session, features + (size_t)(200 * D), n_features - 200, &err));
+    require_ok(lin_session_push_frames(copy, features + (size_t)(200 * D), n_features - 200, &err));
+    require_ok(lin_session_finish(session, &err));
+    require_ok(lin_session_finish(copy, &err));
+    same(&b, &fork);
+    lin_session_destroy(session);
+    lin_session_destroy(copy);
+    lin_free(sound);
+}
+END_TEST
+
+START_TEST(sound_that_is_none)
+{
+    lin_error err = {0};
+    static float sound[3000];
+    lin_session *session;
+    lin_session_options o = of_sound(RATE, 2);
+    session = create(&o, &b);
+    sound[2999] = NAN;
+    ck_assert_int_eq(lin_session_push(session, sound, 1500, &err), LIN_NUMERIC); // more than a block of the front end
+    ck_assert_double_eq(lin_session_seconds(session), 0);
+    ck_assert_int_eq(lin_session_push(session, sound + 2000, 500, &err), LIN_NUMERIC);
+    ck_assert_double_eq(lin_session_seconds(session), 0);
+    ck_assert_int_eq(lin_session_push(session, sound, -1, &err), LIN_INVALID);
+    require_ok(lin_session_push(session, sound, 1000, &err));
+    lin_session_destroy(session);
+    const lin_session_sink sink = {&b, hear};
+    o.channel = 2;
+    ck_assert_int_eq(lin_session_create(&recognizer, &o, &sink, &session, &err), LIN_INVALID);
+    o.channel = LIN_CHANNEL_EACH;
+    ck_assert_int_eq(lin_session_create(&recognizer, &o, &sink, &session, &err), LIN_INVALID);
+    o = of_sound(10, 1);
+    ck_assert_int_eq(lin_session_create(&recognizer, &o, &sink, &session, &err), LIN_UNSUPPORTED);
+    ck_assert_ptr_null(session);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("linnet/session");
@@ -381,6 +586,10 @@ int main(void)
     tcase_add_test(cases, failures);
     tcase_add_test(cases, construction_latency);
     tcase_add_test(cases, latencies);
+    tcase_add_test(cases, sound_gives_what_its_frames_give);
+    tcase_add_test(cases, saved_and_loaded);
+    tcase_add_test(cases, forked);
+    tcase_add_test(cases, sound_that_is_none);
     suite_add_tcase(suite, cases);
     return test_run(suite);
 }
