@@ -36,6 +36,7 @@ static lin_status hear(void *context, const lin_session_view *v, lin_error *err)
     if (++h->views == h->fail_at) return lin_fail(err, LIN_IO, "the sink is full");
     ck_assert_int_eq(v->utterance, h->ends + 1);
     ck_assert_int_eq(v->revision, ++h->revision);
+    ck_assert_int_eq(v->old_phones, h->n_growing);
     // What was settled once is there again, unchanged.
     ck_assert_int_ge(v->settled->n_phones, h->n_growing);
     same_phones(v->settled->phones, h->growing, h->n_growing, "a settled phone");
