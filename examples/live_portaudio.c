@@ -29,24 +29,24 @@ int main(void)
     linnet_error err;
     linnet_model *model;
     linnet_decoder *words;
-    linnet_decoder_options decoding;
+    linnet_decoder_options how;
     linnet_session *session;
     linnet_session_options options;
-    PaStream *microphone;
+    PaStream *mic;
     float samples[FRAMES];
 
-    linnet_decoder_options_init(&decoding, sizeof decoding);
-    decoding.words = 1;
+    linnet_decoder_options_init(&how, sizeof how);
+    how.words = 1;
     linnet_session_options_init(&options, sizeof options);
-    if (linnet_model_load(NULL, NULL, &model, &err) || linnet_decoder_create(model, &decoding, &words, &err)) return fail(err.message);
+    if (linnet_model_load(NULL, NULL, &model, &err) || linnet_decoder_create(model, &how, &words, &err)) return fail(err.message);
     options.rate_hz = RATE;
     options.decoder = words;
     if (linnet_session_create(model, &options, &session, &err)) return fail(err.message);
-    if (Pa_Initialize() || Pa_OpenDefaultStream(&microphone, 1, 0, paFloat32, RATE, FRAMES, NULL, NULL) || Pa_StartStream(microphone))
+    if (Pa_Initialize() || Pa_OpenDefaultStream(&mic, 1, 0, paFloat32, RATE, FRAMES, NULL, NULL) || Pa_StartStream(mic))
         return fail("there is no microphone");
     signal(SIGINT, stop);
     while (!stopped) {
-        Pa_ReadStream(microphone, samples, FRAMES); // an overflow loses sound, and is no reason to stop
+        Pa_ReadStream(mic, samples, FRAMES); // an overflow loses sound, and is no reason to stop
         if (linnet_session_push(session, samples, FRAMES, &err)) return fail(err.message);
         show(session);
     }

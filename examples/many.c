@@ -28,17 +28,17 @@ int main(int argc, char **argv)
     linnet_error err;
     linnet_model *model;
     linnet_engine *engine;
-    linnet_engine_options options;
+    linnet_engine_options how;
     linnet_stream stream[STREAMS];
     int number[STREAMS];
     const linnet_event *event;
     const size_t n = argc == 2 ? read_sound(argv[1]) : 0;
 
     if (!n) return fail("usage: many SOUND.wav");
-    linnet_engine_options_init(&options, sizeof options);
-    options.streams = STREAMS;
-    options.queue_s = 60; // sound comes faster here than anyone speaks
-    if (linnet_model_load(NULL, NULL, &model, &err) || linnet_engine_create(model, &options, &engine, &err)) return fail(err.message);
+    linnet_engine_options_init(&how, sizeof how);
+    how.streams = STREAMS;
+    how.queue_s = 60; // sound comes faster here than anyone speaks
+    if (linnet_model_load(NULL, NULL, &model, &err) || linnet_engine_create(model, &how, &engine, &err)) return fail(err.message);
     for (int i = 0; i < STREAMS; i++) {
         number[i] = i + 1;
         if (linnet_engine_open(engine, RATE, 1, &number[i], &stream[i], &err)) return fail(err.message);
