@@ -400,7 +400,7 @@ static int run(lin_parsed *parsed)
 const lin_command lin_command_align = {
     .name = "align",
     .operands = "[FILE TEXTFILE | FILE|FOLDER...]",
-    .summary = "find find when each phoneme and word of a known text was said",
+    .summary = "find when each phoneme and word of a known text was said",
     .description = "Aligns a known text with its sound. The result has the times and the confidence of each phoneme and word "
                    "and, in json and in csv with --unit both, the goodness of pronunciation of each phoneme: the natural "
                    "logarithm of the probability that this phoneme and no other was said there. If the lexicon has several "

@@ -84,7 +84,7 @@ static const lin_option options[] = {
     {.name = "max-frames", .type = LIN_OPTION_INT, .at = AT(max_frames), .text = "2400", .min = 1, .max = 1000000,
      .help = "Longer utterances are left out"},
     {.name = "optimizer", .type = LIN_OPTION_CHOICE, .at = AT(optimizer), .text = "radam", .choices = "adam|radam",
-     .help = "The optimiser; The optimiser; RAdam is the paper's"},
+     .help = "The optimiser; RAdam is the paper's"},
     {.name = "lr", .type = LIN_OPTION_DOUBLE, .at = AT(lr), .text = "1e-4", .min = 0, .max = 1, .help = "Learning rate"},
     {.name = "warmup-steps", .type = LIN_OPTION_INT, .at = AT(warmup_steps), .text = "0", .min = 0, .max = 10000000,
      .help = "Steps over which the learning rate rises"},

@@ -19,6 +19,8 @@ for c in $commands; do
     run "$c" --help
     is "$c --help: status" 0 "$status"
     has "$c --help" "$out" "usage: linnet $c "
+    is "$c --help: no word or phrase twice in a row" "" \
+        "$({ echo "$help"; echo "$out" | sed '/^Examples:/,$d' | tr -s ' \n' '  '; } | grep -oE ' ([a-z]{2,}|[A-Z][a-z ]+;) \1[ .,;]')"
     first=$out
     run help "$c"
     is "help $c is $c --help" "$first" "$out"
