@@ -12,7 +12,7 @@
 #include "app/decoding_options.h"
 #include "app/endpoint_options.h"
 #include "app/front.h"
-#include "app/hearing.h"
+#include "app/capture.h"
 #include "app/live_text.h"
 #include "app/model_options.h"
 #include "app/terminal.h"
@@ -85,7 +85,7 @@ typedef struct listening {
     lin_decoding decoding;
     lin_watch phrases; // the file of --context
     lin_session *session;
-    lin_hearing *hearing;
+    lin_capture *capture;
     lin_recording *recording; // NULL where nothing is saved, or no longer
     lin_terminal *terminal;   // NULL: no display
     int display;              // its descriptor, -1: none
@@ -297,7 +297,7 @@ static lin_status tell_losses(listening *l, int now, lin_error *err)
 {
     lin_microphone_report report;
     char text[256];
-    lin_hearing_report(l->hearing, &report);
+    lin_capture_report(l->capture, &report);
     const int64_t dropped = report.dropped - l->told.dropped, overflows = report.overflows - l->told.overflows;
     if ((dropped == 0 && overflows == 0) || (!now && lin_now() - l->told_at < 1)) return LIN_OK;
     l->told = report;
@@ -358,7 +358,7 @@ static double level(const float *samples, size_t n)
     return (double)peak;
 }
 
-// A device that was just opened gives zeros until it runs, which are no sound: hearing begins with the first other sample.
+// A device that was just opened gives zeros until it runs, which are no sound: the sound begins with the first other sample.
 static int leading_zeros(listening *l, const float *samples, int n, int channels)
 {
     int i = 0;
@@ -381,9 +381,9 @@ static void keep(listening *l, const float *samples, int n)
 
 static lin_status take(listening *l, float *samples, int n, lin_error *err)
 {
-    const int channels = lin_hearing_channels(l->hearing);
+    const int channels = lin_capture_channels(l->capture);
     const double begin = lin_now();
-    l->heard_at = begin - lin_hearing_age(l->hearing);
+    l->heard_at = begin - lin_capture_age(l->capture);
     mend(l, samples, (size_t)(n * channels));
     const double peak = level(samples, (size_t)(n * channels));
     const double decayed = l->peak * pow(0.1, (double)n / l->stats.rate_hz); // 20 dB a second
@@ -423,10 +423,10 @@ static lin_status take_keys(listening *l, lin_error *err)
 static lin_status listen(listening *l, lin_error *err)
 {
     lin_status status = LIN_OK;
-    while (!lin_interrupted && status == LIN_OK && !lin_hearing_ended(l->hearing)) {
+    while (!lin_interrupted && status == LIN_OK && !lin_capture_ended(l->capture)) {
         int n;
         if (stop_asked && l->terminal) stop_now(l);
-        lin_status heard = lin_hearing_read(l->hearing, l->samples, l->block, 50, &n, err);
+        lin_status heard = lin_capture_read(l->capture, l->samples, l->block, 50, &n, err);
         if (n > 0) status = take(l, l->samples, n, err);
         // While the whole program was stopped, so was the microphone.
         const int excused = l->resumed && heard != LIN_OK;
@@ -440,11 +440,11 @@ static lin_status listen(listening *l, lin_error *err)
     }
     // What had come before the signal.
     lin_microphone_report report;
-    lin_hearing_report(l->hearing, &report);
+    lin_capture_report(l->capture, &report);
     for (int64_t left = report.waiting; status == LIN_OK && left > 0;) {
         int n;
         const int most = left < l->block ? (int)left : l->block;
-        if (lin_hearing_read(l->hearing, l->samples, most, 0, &n, NULL) != LIN_OK || n == 0) break;
+        if (lin_capture_read(l->capture, l->samples, most, 0, &n, NULL) != LIN_OK || n == 0) break;
         status = take(l, l->samples, n, err);
         left -= n;
     }
@@ -453,7 +453,7 @@ static lin_status listen(listening *l, lin_error *err)
 
 /* ---- the whole -------------------------------------------------------------------------------------------------------------- */
 
-static lin_status open_hearing(listening *l, lin_error *err)
+static lin_status open_capture(listening *l, lin_error *err)
 {
     const listen_values *v = l->v;
     lin_microphone_options microphone = lin_microphone_options_default();
@@ -464,17 +464,17 @@ static lin_status open_hearing(listening *l, lin_error *err)
     microphone.ring_s = v->buffer_s;
     const lin_input_values input = {.raw = v->raw, .rate_hz = v->rate_hz, .channels = v->channels, .encoding = v->encoding};
     lin_pcm_format raw;
-    lin_hearing_options o = {
+    lin_capture_options o = {
         .microphone = &microphone, .path = v->from, .raw = lin_input_format(&input, &raw), .unpaced = !v->paced};
-    lin_status status = lin_hearing_open(&o, &l->hearing, err);
-    if (status == LIN_OK && *lin_hearing_notice(l->hearing)) lin_complain("%s", lin_hearing_notice(l->hearing));
+    lin_status status = lin_capture_open(&o, &l->capture, err);
+    if (status == LIN_OK && *lin_capture_notice(l->capture)) lin_complain("%s", lin_capture_notice(l->capture));
     return status;
 }
 
 static lin_status open_session(listening *l, lin_error *err)
 {
     const listen_values *v = l->v;
-    const int rate_hz = lin_hearing_rate(l->hearing), channels = lin_hearing_channels(l->hearing);
+    const int rate_hz = lin_capture_rate(l->capture), channels = lin_capture_channels(l->capture);
     lin_session_options o = lin_session_options_default();
     o.rate_hz = rate_hz;
     o.channels = channels;
@@ -507,7 +507,7 @@ static lin_status open_all(listening *l, lin_error *err)
     l->stats.has_words = v->decoding.words;
     l->stats.construction = lin_session_construction(&l->recognizer);
     // The microphone last: nothing of what it hears then has to wait.
-    status = open_hearing(l, err);
+    status = open_capture(l, err);
     if (status == LIN_OK) status = open_session(l, err);
     if (status == LIN_OK && l->display >= 0) status = lin_terminal_open(l->display, &l->terminal, err);
     return status;
@@ -516,19 +516,19 @@ static lin_status open_all(listening *l, lin_error *err)
 // Says what is heard, and how soon phonemes can come.
 static lin_status announce(listening *l, lin_error *err)
 {
-    const int rate_hz = lin_hearing_rate(l->hearing), channels = lin_hearing_channels(l->hearing);
+    const int rate_hz = lin_capture_rate(l->capture), channels = lin_capture_channels(l->capture);
     char text[512];
     if (!l->v->quiet) {
         snprintf(text, sizeof text, "listening to %s%.200s%s at %d Hz; a phoneme is settled %.0f ms after its end at the "
                                     "earliest",
-                 l->v->from ? "" : "\"", l->v->from ? l->v->from : lin_hearing_name(l->hearing), l->v->from ? "" : "\"", rate_hz,
+                 l->v->from ? "" : "\"", l->v->from ? l->v->from : lin_capture_name(l->capture), l->v->from ? "" : "\"", rate_hz,
                  l->stats.construction.total_s * 1e3);
         for (char *c = text; *c; c++) *c = (unsigned char)*c < 32 || *c == 127 ? '?' : *c; // a driver's name is not trusted
         tell(l, text);
     }
     if (!l->v->json) return LIN_OK;
     const char *model = l->recognizer.model->name;
-    const char *source = l->v->from ? l->v->from : lin_hearing_name(l->hearing);
+    const char *source = l->v->from ? l->v->from : lin_capture_name(l->capture);
     lin_live_put_begin(&l->out, &(lin_live_begin){source, model ? model : "", rate_hz, channels, l->stats.construction});
     return write_out(l, err);
 }
@@ -540,12 +540,12 @@ static int conclude(listening *l, lin_status status, lin_error *err)
     lin_status last = l->session ? finish(l, &late) : LIN_OK; // what was recognised so far is not lost
     if (l->terminal) lin_terminal_close(l->terminal);
     l->terminal = NULL;
-    const char *warning = l->hearing ? lin_hearing_warning(l->hearing) : "";
+    const char *warning = l->capture ? lin_capture_warning(l->capture) : "";
     if (*warning) lin_complain("%s", warning);
     lin_recording *recording = l->recording;
     l->recording = NULL;
     lin_status saved = lin_recording_close(recording, status == LIN_OK && last == LIN_OK ? &late : NULL);
-    lin_hearing_report(l->hearing, &l->stats.report);
+    lin_capture_report(l->capture, &l->stats.report);
     if (status == LIN_OK) {
         status = last != LIN_OK ? last : saved;
         *err = late;
@@ -567,14 +567,14 @@ static int conclude(listening *l, lin_status status, lin_error *err)
     if (l->v->stats) lin_live_put_stats(&l->status, &l->stats);
     if (l->status.n) fputs(l->status.data, stderr);
     if (status != LIN_OK) return lin_give_up(err);
-    return l->save_failed || (l->hearing && lin_hearing_incomplete(l->hearing)) ? LIN_EXIT_FAILED : LIN_EXIT_OK;
+    return l->save_failed || (l->capture && lin_capture_incomplete(l->capture)) ? LIN_EXIT_FAILED : LIN_EXIT_OK;
 }
 
 static void release(listening *l)
 {
     lin_terminal_close(l->terminal);
     lin_recording_close(l->recording, NULL);
-    lin_hearing_close(l->hearing, NULL);
+    lin_capture_close(l->capture, NULL);
     lin_session_destroy(l->session);
     lin_decoding_close(&l->decoding);
     lin_recognizer_close(&l->recognizer);

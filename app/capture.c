@@ -1,6 +1,6 @@
-// hearing.c - where live sound comes from; see hearing.h.
+// capture.c - where live sound comes from; see capture.h.
 
-#include "app/hearing.h"
+#include "app/capture.h"
 
 #include <poll.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "app/common.h"
 #include "base/memory.h"
 
-struct lin_hearing {
+struct lin_capture {
     lin_microphone *mic;
     lin_audio *audio;
     int is_pipe; // sound in the making
@@ -18,35 +18,35 @@ struct lin_hearing {
     int64_t frames;       // read
 };
 
-lin_status lin_hearing_open(const lin_hearing_options *options, lin_hearing **hearing, lin_error *err)
+lin_status lin_capture_open(const lin_capture_options *options, lin_capture **capture, lin_error *err)
 {
-    *hearing = NULL;
-    lin_hearing *h = lin_calloc(1, sizeof *h);
-    if (!h) return lin_no_memory(err, "an ear", sizeof *h);
+    *capture = NULL;
+    lin_capture *h = lin_calloc(1, sizeof *h);
+    if (!h) return lin_no_memory(err, "live sound", sizeof *h);
     lin_status status = options->path ? lin_audio_open(options->path, options->raw, &h->audio, err)
                                       : lin_microphone_open(options->microphone, &h->mic, err);
     if (status != LIN_OK) {
-        lin_hearing_close(h, NULL);
+        lin_capture_close(h, NULL);
         return status;
     }
     h->is_pipe = h->audio && lin_audio_is_live(h->audio);
     h->unpaced = options->unpaced;
     h->opened = h->begun = lin_now();
-    *hearing = h;
+    *capture = h;
     return LIN_OK;
 }
 
-const char *lin_hearing_name(const lin_hearing *h)
+const char *lin_capture_name(const lin_capture *h)
 {
     return h->mic ? lin_microphone_format_of(h->mic)->device.name : lin_audio_info(h->audio)->format;
 }
 
-int lin_hearing_rate(const lin_hearing *h)
+int lin_capture_rate(const lin_capture *h)
 {
     return h->mic ? lin_microphone_format_of(h->mic)->rate_hz : lin_audio_info(h->audio)->rate_hz;
 }
 
-int lin_hearing_channels(const lin_hearing *h)
+int lin_capture_channels(const lin_capture *h)
 {
     return h->mic ? lin_microphone_format_of(h->mic)->channels : lin_audio_info(h->audio)->channels;
 }
@@ -61,9 +61,9 @@ static int sleep_until(double when)
 }
 
 // A block of a file becomes audible when its last sample would have been spoken.
-static lin_status read_file(lin_hearing *h, float *samples, int n, int timeout_ms, int *n_got, lin_error *err)
+static lin_status read_file(lin_capture *h, float *samples, int n, int timeout_ms, int *n_got, lin_error *err)
 {
-    const int rate_hz = lin_hearing_rate(h);
+    const int rate_hz = lin_capture_rate(h);
     const double until = lin_now() + timeout_ms * 1e-3;
     if (!h->unpaced && !h->is_pipe) {
         const int block = rate_hz / 100 > 0 ? rate_hz / 100 : 1; // 10 ms, as a sound card would give
@@ -85,7 +85,7 @@ static lin_status read_file(lin_hearing *h, float *samples, int n, int timeout_m
     return LIN_OK;
 }
 
-lin_status lin_hearing_read(lin_hearing *h, float *samples, int n, int timeout_ms, int *n_got, lin_error *err)
+lin_status lin_capture_read(lin_capture *h, float *samples, int n, int timeout_ms, int *n_got, lin_error *err)
 {
     *n_got = 0;
     if (!h->mic) return h->ended ? LIN_OK : read_file(h, samples, n, timeout_ms, n_got, err);
@@ -94,16 +94,16 @@ lin_status lin_hearing_read(lin_hearing *h, float *samples, int n, int timeout_m
     return status;
 }
 
-int lin_hearing_ended(const lin_hearing *h) { return h->ended; }
+int lin_capture_ended(const lin_capture *h) { return h->ended; }
 
-double lin_hearing_age(const lin_hearing *h)
+double lin_capture_age(const lin_capture *h)
 {
     if (h->mic) return lin_microphone_age(h->mic);
-    const double age = lin_now() - (h->begun + (double)h->frames / lin_hearing_rate(h));
+    const double age = lin_now() - (h->begun + (double)h->frames / lin_capture_rate(h));
     return age > 0 ? age : 0;
 }
 
-void lin_hearing_report(const lin_hearing *h, lin_microphone_report *report)
+void lin_capture_report(const lin_capture *h, lin_microphone_report *report)
 {
     if (h->mic) {
         lin_microphone_report_now(h->mic, report);
@@ -114,20 +114,20 @@ void lin_hearing_report(const lin_hearing *h, lin_microphone_report *report)
     report->open_s = lin_now() - h->opened;
 }
 
-const char *lin_hearing_warning(const lin_hearing *h) { return h->mic ? "" : lin_audio_info(h->audio)->warning; }
+const char *lin_capture_warning(const lin_capture *h) { return h->mic ? "" : lin_audio_info(h->audio)->warning; }
 
-const char *lin_hearing_notice(const lin_hearing *h) { return h->mic ? "" : lin_audio_info(h->audio)->notice; }
+const char *lin_capture_notice(const lin_capture *h) { return h->mic ? "" : lin_audio_info(h->audio)->notice; }
 
-int lin_hearing_incomplete(const lin_hearing *h) { return h->audio && lin_audio_info(h->audio)->incomplete; }
+int lin_capture_incomplete(const lin_capture *h) { return h->audio && lin_audio_info(h->audio)->incomplete; }
 
-void lin_hearing_close(lin_hearing *h, lin_microphone_report *report)
+void lin_capture_close(lin_capture *h, lin_microphone_report *report)
 {
     if (report) memset(report, 0, sizeof *report);
     if (!h) return;
     if (h->mic) {
         lin_microphone_close(h->mic, report);
     } else {
-        if (report && h->audio) lin_hearing_report(h, report);
+        if (report && h->audio) lin_capture_report(h, report);
         lin_audio_close(h->audio);
     }
     lin_free(h);
