@@ -14,7 +14,7 @@ struct lin_capture {
     lin_audio *audio;
     int is_pipe; // sound in the making
     int unpaced, ended;
-    double opened, begun; // begun: when frame 0 was heard
+    double opened, begun; // begun: when frame 0 was captured
     int64_t frames;       // read
 };
 
@@ -80,7 +80,7 @@ static lin_status read_file(lin_capture *h, float *samples, int n, int timeout_m
     if (status != LIN_OK) return status;
     h->ended = *n_got == 0;
     h->frames += *n_got;
-    // What comes as it likes was heard when it came.
+    // A pipe has no pace of its own: its sound was captured when it was read.
     if (h->unpaced || h->is_pipe) h->begun = lin_now() - (double)h->frames / rate_hz;
     return LIN_OK;
 }

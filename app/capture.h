@@ -42,7 +42,7 @@ lin_status lin_capture_read(lin_capture *capture, float *samples, int n, int tim
 /* A file or pipe is at its end. */
 int lin_capture_ended(const lin_capture *capture);
 
-/* Seconds from the moment when the last frame that was read was heard until now. */
+/* Seconds from the moment when the last frame that was read was captured until now. */
 double lin_capture_age(const lin_capture *capture);
 
 /* What was lost so far. For a file: frames read, and nothing else. */

@@ -238,7 +238,7 @@ static lin_status try(const bench *b, int streams, trial *t, lin_error *err)
     o.threads = v->threads;
     o.shards = v->shards;
     o.pins = v->pins;
-    o.heard = on_events;
+    o.deliver = on_events;
     o.endpoints = o.reset_at_endpoint = v->endpoints;
     lin_engine *engine;
     lin_status status = lin_engine_create(b->recognizer, &o, &engine, err);

@@ -96,7 +96,7 @@ typedef struct listening {
     lin_live_stats stats;
     lin_buffer settled, open, head, status, out;
     int begun;          // a sample that is not 0 has come
-    double heard_at;    // by lin_now(), when the last sample was heard
+    double captured_at;    // by lin_now(), when the last sample was captured
     double peak, drawn_at, told_at, silent_since;
     lin_microphone_report told; // losses that were told
     int save_failed, resumed, finishing;
@@ -170,8 +170,8 @@ static lin_status write_out(listening *l, lin_error *err)
     return status;
 }
 
-// Seconds from when the sound at `at` was heard until now.
-static double since(const listening *l, double at) { return lin_now() - (l->heard_at - (l->stats.seconds - at)); }
+// Seconds from the capture of the sound at `at` until now.
+static double since(const listening *l, double at) { return lin_now() - (l->captured_at - (l->stats.seconds - at)); }
 
 static void measure(listening *l, const lin_session_view *view)
 {
@@ -383,7 +383,7 @@ static lin_status take(listening *l, float *samples, int n, lin_error *err)
 {
     const int channels = lin_capture_channels(l->capture);
     const double begin = lin_now();
-    l->heard_at = begin - lin_capture_age(l->capture);
+    l->captured_at = begin - lin_capture_age(l->capture);
     mend(l, samples, (size_t)(n * channels));
     const double peak = level(samples, (size_t)(n * channels));
     const double decayed = l->peak * pow(0.1, (double)n / l->stats.rate_hz); // 20 dB a second
@@ -426,13 +426,13 @@ static lin_status listen(listening *l, lin_error *err)
     while (!lin_interrupted && status == LIN_OK && !lin_capture_ended(l->capture)) {
         int n;
         if (stop_asked && l->terminal) stop_now(l);
-        lin_status heard = lin_capture_read(l->capture, l->samples, l->block, 50, &n, err);
+        lin_status got = lin_capture_read(l->capture, l->samples, l->block, 50, &n, err);
         if (n > 0) status = take(l, l->samples, n, err);
         // While the whole program was stopped, so was the microphone.
-        const int excused = l->resumed && heard != LIN_OK;
+        const int excused = l->resumed && got != LIN_OK;
         if (n > 0 || excused) l->resumed = 0;
-        if (excused) heard = LIN_OK;
-        if (status == LIN_OK) status = heard;
+        if (excused) got = LIN_OK;
+        if (status == LIN_OK) status = got;
         if (status == LIN_OK) status = tell_losses(l, 0, err);
         if (status == LIN_OK) status = take_keys(l, err);
         if (status == LIN_OK) status = read_phrases_again(l, err);
@@ -513,7 +513,7 @@ static lin_status open_all(listening *l, lin_error *err)
     return status;
 }
 
-// Says what is heard, and how soon phonemes can come.
+// Prints the source, and how soon phonemes can be settled.
 static lin_status announce(listening *l, lin_error *err)
 {
     const int rate_hz = lin_capture_rate(l->capture), channels = lin_capture_channels(l->capture);

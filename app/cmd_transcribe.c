@@ -312,7 +312,7 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
     job->shows_flow = job->flows && !to_file && isatty(1);
     job->bulk.own_progress = job->bulk.inputs.n == 1;
     status = lin_bulk_run(&job->bulk, err);
-    // The stream goes on where the result ends: it is put away when that is written.
+    // The stream continues where the result ends: it is saved after that is written.
     if (status != LIN_OK || !v->save_state || job->bulk.n_done == 0) return status;
     return lin_state_write(((const worker *)lin_bulk_thread(&job->bulk, 0))->saved, v->save_state, err);
 }
@@ -332,7 +332,7 @@ static void release(transcribe_job *job)
     lin_recognizer_close(&job->recognizer);
 }
 
-// The same for those about streams that are put away.
+// The same for options about saved streams.
 static int check_streams(lin_parsed *parsed, transcribe_job *job)
 {
     const transcribe_values *v = parsed->values;

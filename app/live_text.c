@@ -244,7 +244,7 @@ static void put_count(lin_buffer *out, int64_t n, const char *what)
 void lin_live_put_summary(lin_buffer *out, const lin_live_stats *s)
 {
     lin_buffer_fixed(out, s->seconds, 1);
-    lin_buffer_text(out, " s heard, ");
+    lin_buffer_text(out, " s of sound, ");
     put_count(out, s->utterances, " utterance");
     lin_buffer_text(out, ", ");
     put_count(out, s->phones, " phoneme");

@@ -19,7 +19,7 @@ typedef struct lin_live_words {
 
 /* What happened in all. */
 typedef struct lin_live_stats {
-    double seconds; /* of sound heard, silence before the first sample left out */
+    double seconds; /* of sound, silence before the first sample left out */
     double busy_s;  /* spent on it */
     int utterances, rate_hz;
     int64_t phones, words, bad_samples;
@@ -61,7 +61,7 @@ void lin_live_put_lost(lin_buffer *out, const lin_microphone_report *report, int
 /* reason: "interrupted", "ended" or "failed", and then a message, else "". */
 void lin_live_put_end(lin_buffer *out, const lin_live_stats *stats, const char *reason, const char *message);
 
-/* "12.3 s heard, 3 utterances, 87 phonemes", and what was lost if anything was. One line without its end. */
+/* "12.3 s of sound, 3 utterances, 87 phonemes", and what was lost if anything was. One line without its end. */
 void lin_live_put_summary(lin_buffer *out, const lin_live_stats *stats);
 /* The latencies: several lines, each ended. */
 void lin_live_put_stats(lin_buffer *out, const lin_live_stats *stats);

@@ -244,7 +244,7 @@ static lin_status create(linnet_model *model, const linnet_engine_options *given
     how.reset_at_endpoint = o.reset_at_endpoints != 0;
     how.decoding = &e->decoding;
     how.show = take_view;
-    how.heard = take_events;
+    how.deliver = take_events;
     how.context = e;
     if (status == LIN_OK) status = lin_engine_create(&model->r, &how, &e->engine, err);
     if (status == LIN_OK) *engine = e;

@@ -82,7 +82,7 @@ lin_status lin_place_flush(const lin_engine *e, lin_place *p, lin_error *err)
     if (p->flushed) return LIN_OK;
     if (p->resampler) {
         const int most = lin_resampler_most_out(p->resampler, 0);
-        if (room(e, p) < most) return LIN_OK; // when more has been heard
+        if (room(e, p) < most) return LIN_OK; // when more has been decoded
         lin_status status = lin_resampler_finish(p->resampler, p->resampled, most, &given, err);
         if (status != LIN_OK) return status;
     }
@@ -399,7 +399,7 @@ static lin_status check_options(const lin_engine_options *o, lin_error *err)
         return lin_fail(err, LIN_INVALID, "waiting %g ms for other streams; 0 to 1000 are possible", o->gather_ms);
     if (!(o->queue_s >= 0.5 && o->queue_s <= 60))
         return lin_fail(err, LIN_INVALID, "a queue of %g s of sound; 0.5 to 60 are possible", o->queue_s);
-    if (!o->heard && o->results < FEWEST_RESULTS)
+    if (!o->deliver && o->results < FEWEST_RESULTS)
         return lin_fail(err, LIN_INVALID, "a queue of %d results; at least %d", o->results, (int)FEWEST_RESULTS);
     return o->endpoints ? lin_endpoint_check(&o->endpoint, err) : LIN_OK;
 }
@@ -425,7 +425,7 @@ static void measure(lin_engine *e)
     e->most_rows = lin_config_frames_out(c, most_window);
     e->loud_rows = o->endpoints && o->endpoint.loud_db > 0 ? most_window / c->stack + 2 : 0;
     e->ring_samples = (int)ceil(o->queue_s * e->rate_hz) + (e->keeps ? most_window + c->stack : e->longest) * e->hop + e->window;
-    if (o->heard) o->results = 0;
+    if (o->deliver) o->results = 0;
     if (!o->threads) o->threads = lin_cores();
     if (!o->shards) o->shards = e->on_sound ? 1 : o->threads;
     if (o->threads != o->shards || o->shards > lin_cores()) o->pins = 0;

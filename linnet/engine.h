@@ -10,7 +10,7 @@
  *   lin_engine_options options = lin_engine_default(400);
  *   options.decoding = &decoding;                                       // else: greedy
  *   options.show = on_view;                                             // phones, words, alternatives of each utterance
- *   options.heard = on_events;                                          // phones, ends, losses; else: lin_engine_poll
+ *   options.deliver = on_events;                                          // phones, ends, losses; else: lin_engine_poll
  *   lin_engine_create(&recognizer, &options, &engine, &err);
  *   lin_engine_open(engine, 16000, 1, user, &id, &err);                 // for every speaker that comes
  *   lin_engine_push(engine, id, samples, n, &err);                      // as sound comes, in any pieces
@@ -42,8 +42,8 @@ typedef enum lin_engine_kind {
     LIN_ENGINE_PHONE,    /* label, confidence, start_s, end_s; not where views are wanted, which have them */
     LIN_ENGINE_ENDPOINT, /* an utterance ended at end_s by `rule`; the phones before it are complete */
     LIN_ENGINE_LOST,     /* at end_s `lost` samples of every channel did not fit the queue; times go on as if they had not been */
-    LIN_ENGINE_FINISHED, /* everything before lin_engine_finish has been heard: end_s of sound */
-    LIN_ENGINE_FAILED    /* `status`: nothing more is heard before a reset */
+    LIN_ENGINE_FINISHED, /* everything before lin_engine_finish is decoded: end_s of sound */
+    LIN_ENGINE_FAILED    /* `status`: nothing more is decoded before a reset */
 } lin_engine_kind;
 
 typedef struct lin_engine_event {
@@ -59,7 +59,7 @@ typedef struct lin_engine_event {
 
 /* Events [n] of one stream, n > 0, in order, on one of the engine's threads, no lock held: it may call anything here but destroy.
  * It delays the other streams of its shard: if it would block, poll instead. */
-typedef void (*lin_engine_heard)(void *context, lin_engine_id id, void *user, const lin_engine_event *events, int n);
+typedef void (*lin_engine_deliver)(void *context, lin_engine_id id, void *user, const lin_engine_event *events, int n);
 
 /* A view of one stream's utterance (linnet/utterances.h), on one of the engine's threads as events are; those before it have been
  * delivered. Views of a tick come together, one for each change of an utterance in it. */
@@ -72,8 +72,8 @@ typedef struct lin_engine_options {
     int pins;           /* a shard stays on a core of its own, where there are as many cores as shards of one thread */
     int chunk_frames;   /* 1 to 32: a stream moves on as soon as it has so many new frames ... */
     double max_wait_ms; /* ... or one that has waited so long for more */
-    double gather_ms;   /* a shard waits so long for company before a small tick, but no longer than its last tick took: not where
-                           there is little to do */
+    double gather_ms;   /* a shard waits so long for more streams before a small tick, but no longer than its last tick took: it
+                           does not wait where there is little to do */
     double queue_s;     /* of sound that a stream's queue holds, 0.5 to 60 */
     int results;        /* that a stream's queue holds, where they are polled; at least 16 */
     int endpoints;      /* look for them */
@@ -81,11 +81,11 @@ typedef struct lin_engine_options {
     int reset_at_endpoint; /* the network forgets the past behind each; else it is carried on */
     const lin_decoding *decoding; /* how rows become phones or words; must outlive the engine, its context too. NULL: greedy */
     lin_engine_show show;   /* NULL: no views */
-    lin_engine_heard heard; /* NULL: events are polled */
+    lin_engine_deliver deliver; /* NULL: events are polled */
     void *context;          /* of both */
 } lin_engine_options;
 
-/* One shard a core and pinned to it, chunks of 4 frames, waiting 100 ms for more and 5 ms for company, 1 s of sound, 64 results, no
+/* One shard a core and pinned to it, chunks of 4 frames, waiting 100 ms for more frames and 5 ms for more streams, 1 s of sound, 64 results, no
  * endpoints. */
 lin_engine_options lin_engine_default(int capacity);
 
@@ -106,7 +106,7 @@ lin_status lin_engine_open(lin_engine *engine, int rate_hz, int channels, void *
  * not open, or finished, or failed. */
 lin_status lin_engine_push(lin_engine *engine, lin_engine_id id, const float *samples, int n, lin_error *err);
 
-/* The sound has ended: what is queued is heard, then LIN_ENGINE_FINISHED comes. Only reset, poll and close may follow. */
+/* The sound has ended: what is queued is decoded, then LIN_ENGINE_FINISHED is delivered. Only reset, poll and close may follow. */
 lin_status lin_engine_finish(lin_engine *engine, lin_engine_id id, lin_error *err);
 
 /* As newly opened: what is queued, of sound and of results, is dropped, and no event of the sound before comes after the return

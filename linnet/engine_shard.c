@@ -32,7 +32,7 @@ static double deadline(const lin_shard *s) { return s->waiting.first->since + 1e
 
 static void sleep_until(lin_shard *s, double when) { lin_condition_wait_until(&s->wake, &s->lock, (int64_t)(1e9 * when)); }
 
-// Fills s->taken with streams that are ready, those first that were first; waits for one, and a little for company. 0: the end.
+// Fills s->taken with streams that are ready, the oldest first; waits for one, and a little for more. 0: the engine ends.
 static int take(lin_shard *s)
 {
     int n = 0;
@@ -191,7 +191,7 @@ static lin_status call(lin_shard *s, lin_place *p, const lin_session_view *view)
     p->delivering = 1;
     pthread_mutex_unlock(&p->lock);
     if (view) o->show(o->context, id, user, view);
-    else o->heard(o->context, id, user, s->events, s->n_events);
+    else o->deliver(o->context, id, user, s->events, s->n_events);
     pthread_mutex_lock(&p->lock);
     p->delivering = 0;
     pthread_cond_broadcast(&p->settled);
@@ -202,7 +202,7 @@ static lin_status call(lin_shard *s, lin_place *p, const lin_session_view *view)
 static lin_status flush(lin_shard *s, lin_place *p)
 {
     lin_status status = LIN_OK;
-    if (s->n_events && s->engine->options.heard) status = call(s, p, NULL);
+    if (s->n_events && s->engine->options.deliver) status = call(s, p, NULL);
     else if (s->n_events) queue_events(s, p);
     s->n_events = 0;
     return status;

@@ -264,7 +264,7 @@ is "16000 Hz: recorded bit for bit" "$(tail -c +129 "$tmp/a.npy" | cksum)" "$(ta
 wait "$stalled"
 is "stalled: status" 1 "$?"
 has "stalled: reported" "$(cat "$tmp/stalled.err")" "no sound from the microphone"
-has "stalled: reported" "$(cat "$tmp/stalled.err")" "0.0 s heard"
+has "stalled: reported" "$(cat "$tmp/stalled.err")" "0.0 s of sound"
 
 # A reader that is too slow: the pipe to it is full before the first word. Samples are dropped and reported.
 mkfifo "$tmp/slow"

@@ -5,7 +5,7 @@
 #include "tests/emulation/emulation.h"
 #include "tests/linnet/engine_cases.h"
 
-static company together;
+static group together;
 
 START_TEST(as_if_alone)
 {
@@ -16,13 +16,13 @@ START_TEST(as_if_alone)
     o.chunk_frames = shapes[_i].chunk_frames;
     o.max_wait_ms = 3;
     o.results = 5000;
-    o.heard = _i % 2 ? heard : NULL;
+    o.deliver = _i % 2 ? collect : NULL;
     o.endpoints = _i > 1;
     o.reset_at_endpoint = _i > 2;
     o.endpoint = (lin_endpoint_options){.before_s = 0.3, .after_s = 0.06, .longest_s = 0.45, .blank = 0.02};
     seconds_each = 1.3;
-    keep_company(&r, &o, &together);
-    ck_assert_int_gt(judge_company(&together), 5 * N);
+    run_group(&r, &o, &together);
+    ck_assert_int_gt(judge_group(&together), 5 * N);
     end(&r);
 }
 END_TEST

@@ -222,17 +222,17 @@ static inline void compare(const char *what, const notes *got, const notes *want
 
 enum { N = 12, PRODUCERS = 3 };
 
-typedef struct company {
+typedef struct group {
     lin_engine *engine;
     voice voices[N];
     lin_engine_id ids[N];
     notes got[N], want[N];
     int polls;
-} company;
+} group;
 
-static inline void heard(void *context, lin_engine_id id, void *user, const lin_engine_event *events, int n)
+static inline void collect(void *context, lin_engine_id id, void *user, const lin_engine_event *events, int n)
 {
-    company *c = context;
+    group *c = context;
     const int i = (int)((notes *)user - c->got);
     test_require(id == c->ids[i], "events of one stream for the owner of another");
     note(user, events, n);
@@ -249,7 +249,7 @@ static inline void push_all(lin_engine *engine, lin_engine_id id, const voice *v
 }
 
 typedef struct producer {
-    company *c;
+    group *c;
     int number;
 } producer;
 
@@ -257,7 +257,7 @@ typedef struct producer {
 static inline void *produce(void *argument)
 {
     const producer *p = argument;
-    company *c = p->c;
+    group *c = p->c;
     int at[N] = {0}, left = 0;
     for (int i = p->number; i < N; i += PRODUCERS) left++;
     for (uint64_t turn = 0; left; turn++) {
@@ -278,7 +278,7 @@ static inline void *produce(void *argument)
     return NULL;
 }
 
-static inline void poll_all(company *c)
+static inline void poll_all(group *c)
 {
     for (int left = N; left; pause_ms(2)) {
         left = N;
@@ -292,13 +292,13 @@ static inline void poll_all(company *c)
     }
 }
 
-static inline void keep_company(lin_recognizer *r, lin_engine_options *o, company *c)
+static inline void run_group(lin_recognizer *r, lin_engine_options *o, group *c)
 {
     static const int rates[] = {16000, 16000, 8000, 44100, 48000, 16000}, channels[] = {1, 2, 1, 2, 1, 1};
     pthread_t threads[PRODUCERS];
     producer producers[PRODUCERS];
     memset(c, 0, sizeof *c);
-    o->heard = c->polls ? NULL : o->heard;
+    o->deliver = c->polls ? NULL : o->deliver;
     o->context = c;
     ok(lin_engine_create(r, o, &c->engine, err));
     for (int i = 0; i < N; i++) {
@@ -311,14 +311,14 @@ static inline void keep_company(lin_recognizer *r, lin_engine_options *o, compan
         producers[i] = (producer){c, i};
         ck_assert_int_eq(pthread_create(&threads[i], NULL, produce, &producers[i]), 0);
     }
-    if (!o->heard) poll_all(c);
+    if (!o->deliver) poll_all(c);
     for (int i = 0; i < PRODUCERS; i++) pthread_join(threads[i], NULL);
-    for (int i = 0; i < N && o->heard; i++)
+    for (int i = 0; i < N && o->deliver; i++)
         while (!c->got[i].ends) pause_ms(1);
     lin_engine_destroy(c->engine);
 }
 
-static inline int judge_company(company *c)
+static inline int judge_group(group *c)
 {
     int phones = 0;
     for (int i = 0; i < N; i++) {

@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "tests/linnet/engine_cases.h"
 
-static company together;
+static group together;
 
 START_TEST(as_if_alone)
 {
@@ -17,9 +17,9 @@ START_TEST(as_if_alone)
     o.threads = shapes[_i].threads;
     o.max_wait_ms = 3;
     o.results = 5000;
-    o.heard = _i % 2 ? NULL : heard;
-    keep_company(&r, &o, &together);
-    ck_assert_int_gt(judge_company(&together), 20 * N);
+    o.deliver = _i % 2 ? NULL : collect;
+    run_group(&r, &o, &together);
+    ck_assert_int_gt(judge_group(&together), 20 * N);
     end(&r);
 }
 END_TEST
@@ -43,18 +43,18 @@ START_TEST(endpoints)
     lin_engine_options o = lin_engine_default(N);
     o.chunk_frames = shapes[_i / 2].chunk_frames;
     o.shards = o.threads = 2;
-    o.heard = heard;
+    o.deliver = collect;
     o.queue_s = 0.5; // which is full most of the time
     o.endpoints = 1;
     o.reset_at_endpoint = _i % 2;
     o.endpoint = (lin_endpoint_options){.before_s = 0.3, .after_s = 0.06, .longest_s = 0.45, .blank = 0.02, .loud_db = 20};
-    keep_company(&r, &o, &together);
+    run_group(&r, &o, &together);
     int rules[4] = {0}, repeats = 0;
     for (int i = 0; i < N; i++) {
         for (int k = 0; k < together.got[i].n; k++) rules[together.got[i].events[k].rule]++;
         repeats += repeated(&together.want[i]);
     }
-    judge_company(&together);
+    judge_group(&together);
     ck_assert_int_gt(rules[LIN_ENDPOINT_AFTER], 3);
     ck_assert_int_gt(rules[LIN_ENDPOINT_LONGEST], 3);
     if (o.reset_at_endpoint) ck_assert_int_gt(repeats, 0);
@@ -291,7 +291,7 @@ START_TEST(no_event_after_reset_or_close)
     lin_engine_id id;
     begin(&r, &shapes[_i]);
     lin_engine_options o = lin_engine_default(2);
-    o.heard = note_slowly;
+    o.deliver = note_slowly;
     o.shards = 1;
     ok(lin_engine_create(&r, &o, &engine, err));
     voice v[2] = {speak(3, RATE, 1, 1), speak(4, 8000, 1, 1)};
@@ -388,7 +388,7 @@ START_TEST(from_within_a_callback)
     voice v = speak(3, RATE, 1, 0.5);
     self s = {.v = &v};
     lin_engine_options o = lin_engine_default(1);
-    o.heard = serve_itself;
+    o.deliver = serve_itself;
     o.context = &s;
     ok(lin_engine_create(&r, &o, &s.engine, err));
     ok(lin_engine_open(s.engine, RATE, 1, NULL, &id, err));
@@ -490,7 +490,7 @@ static struct {
     atomic_llong pushes, resets, closings, refused;
 } crowd;
 
-static void crowd_heard(void *context, lin_engine_id id, void *user, const lin_engine_event *events, int n)
+static void crowd_deliver(void *context, lin_engine_id id, void *user, const lin_engine_event *events, int n)
 {
     (void)context;
     (void)id;
@@ -546,7 +546,7 @@ START_TEST(load)
     const double seconds = asked ? atof(asked) : 2;
     begin(&r, &shapes[1]);
     lin_engine_options o = lin_engine_default(CROWD + 1);
-    o.heard = crowd_heard;
+    o.deliver = crowd_deliver;
     o.shards = o.threads = 2;
     o.endpoints = o.reset_at_endpoint = 1;
     o.endpoint = (lin_endpoint_options){.before_s = 0.3, .after_s = 0.06, .longest_s = 0.45, .blank = 0.02, .loud_db = 20};

@@ -8,9 +8,9 @@
 
 enum { MOST_PHONES = 400, MOST_ENDS = 512 };
 
-/* ---- what is heard ---------------------------------------------------------------------------------------------------------- */
+/* ---- what is shown ---------------------------------------------------------------------------------------------------------- */
 
-typedef struct heard {
+typedef struct shown {
     lin_result_phone phones[MOST_PHONES], growing[MOST_PHONES];
     int n, n_growing;           // of utterances that ended, and settled ones of the one that grows
     int ends, first[MOST_ENDS]; // first[i]: index of the first phone of utterance i
@@ -18,7 +18,7 @@ typedef struct heard {
     lin_session_end why[MOST_ENDS];
     int revision, views;
     int fail_at; // the view that fails, 0: none
-} heard;
+} shown;
 
 static void same_phones(const lin_result_phone *got, const lin_result_phone *want, int n, const char *what)
 {
@@ -32,7 +32,7 @@ static void same_phones(const lin_result_phone *got, const lin_result_phone *wan
 
 static lin_status hear(void *context, const lin_session_view *v, lin_error *err)
 {
-    heard *h = context;
+    shown *h = context;
     if (++h->views == h->fail_at) return lin_fail(err, LIN_IO, "the sink is full");
     ck_assert_int_eq(v->utterance, h->ends + 1);
     ck_assert_int_eq(v->revision, ++h->revision);
@@ -60,7 +60,7 @@ static lin_status hear(void *context, const lin_session_view *v, lin_error *err)
     return LIN_OK;
 }
 
-static lin_session *create(const lin_session_options *o, heard *h)
+static lin_session *create(const lin_session_options *o, shown *h)
 {
     lin_error err = {0};
     lin_session *session;
@@ -70,7 +70,7 @@ static lin_session *create(const lin_session_options *o, heard *h)
 }
 
 // In pieces of random length up to `most` frames.
-static void listen_to(const lin_session_options *o, int most, uint64_t seed, heard *h)
+static void listen_to(const lin_session_options *o, int most, uint64_t seed, shown *h)
 {
     lin_error err = {0};
     lin_session *session = create(o, h);
@@ -83,7 +83,7 @@ static void listen_to(const lin_session_options *o, int most, uint64_t seed, hea
     lin_session_destroy(session);
 }
 
-static void same(const heard *a, const heard *b)
+static void same(const shown *a, const shown *b)
 {
     ck_assert_int_eq(a->n, b->n);
     ck_assert_int_eq(a->ends, b->ends);
@@ -129,7 +129,7 @@ static int decode(int from, int until, lin_result_phone *phones)
 
 /* ---- tests ------------------------------------------------------------------------------------------------------------------ */
 
-static heard a, b;
+static shown a, b;
 
 START_TEST(any_split_gives_the_same)
 {
@@ -428,7 +428,7 @@ START_TEST(sound_gives_what_its_frames_give)
 END_TEST
 
 // All phones of two runs, the second of which may show some of them in another utterance.
-static void all_phones(heard *h)
+static void all_phones(shown *h)
 {
     memcpy(h->phones + h->n, h->growing, (size_t)h->n_growing * sizeof *h->growing);
     h->n += h->n_growing;
@@ -439,7 +439,7 @@ static const int cuts[] = {0, 1, 700, 20000, 30011, SAMPLES / 2 + 7, SAMPLES - 1
 
 START_TEST(saved_and_loaded)
 {
-    static heard before, after;
+    static shown before, after;
     lin_error err = {0};
     lin_state state = {0}, read = {0};
     lin_session *session, *next;
@@ -505,7 +505,7 @@ END_TEST
 
 START_TEST(forked)
 {
-    static heard fork;
+    static shown fork;
     lin_error err = {0};
     lin_session *session, *copy;
     float *sound = stereo_sound();

@@ -166,7 +166,7 @@ static void close_search(opened *o)
 static const char words_line[] = WORDS, beam_line[] = "--beam 8 --lm %p";
 static const char *const lines[] = {beam_line, words_line, "--beam 8 --lm %p --n-best 4", WORDS " --n-best 3"};
 
-/* ---- what is heard ---------------------------------------------------------------------------------------------------------- */
+/* ---- what is shown ---------------------------------------------------------------------------------------------------------- */
 
 typedef struct word {
     char text[32];
