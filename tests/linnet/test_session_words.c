@@ -732,7 +732,7 @@ static void run_engine(const lin_session_options *o, int chunk_frames, heard *re
     e.reset_at_endpoint = o->resets;
     e.decoding = o->decoding;
     e.show = on_view;
-    e.heard = on_events;
+    e.deliver = on_events;
     n_finished = n_endpoints = 0;
     require_ok(lin_engine_create(&recognizer, &e, &engine, &err));
     for (int i = 0; i < STREAMS; i++) require_ok(lin_engine_open(engine, RATE, 1, &results[i], &ids[i], &err));
