@@ -34,10 +34,10 @@ lin_status lin_optimizer_create(const lin_ops *ops, lin_exec *exec, const lin_pa
     opt->offsets = lin_calloc(n + 1, sizeof *opt->offsets);
     opt->decay = lin_calloc(n, 1);
     lin_status status = opt->offsets && opt->decay ? LIN_OK : lin_no_memory(err, "an optimiser", n * sizeof *opt->offsets);
-    if (status == LIN_OK) status = ops->memory_create(exec, moments, (void **)&opt->there, err);
+    if (status == LIN_OK) status = ops->memory_create(exec, moments, (void **)&opt->device, err);
     if (status == LIN_OK) status = ops->memory_create(exec, n * sizeof *opt->norms, (void **)&opt->norms, err);
     if (status == LIN_OK) status = ops->memory_create(exec, n * sizeof *opt->scale, (void **)&opt->scale, err);
-    opt->m = opt->there;
+    opt->m = opt->device;
     if (status == LIN_OK && !ops->on_host) {
         opt->m = lin_calloc(moments, 1);
         if (!opt->m) status = lin_no_memory(err, "an optimiser", moments);
@@ -61,7 +61,7 @@ void lin_optimizer_destroy(lin_optimizer *opt)
 {
     if (!opt) return;
     if (!opt->ops->on_host) lin_free(opt->m);
-    opt->ops->memory_destroy(opt->exec, opt->there);
+    opt->ops->memory_destroy(opt->exec, opt->device);
     opt->ops->memory_destroy(opt->exec, opt->norms);
     opt->ops->memory_destroy(opt->exec, opt->scale);
     lin_free(opt->offsets);
@@ -98,15 +98,15 @@ void lin_optimizer_step(lin_optimizer *opt, lin_exec *exec, float *values, const
     const lin_ops *ops = opt->ops;
     ops->sum_squares(exec, opt->norms, gradients, &opt->tensors);
     ops->clip(exec, opt->scale, tally, opt->norms, opt->tensors.n, opt->options.clip_norm, opt->options.clip == LIN_CLIP_TENSOR);
-    ops->adam(exec, values, gradients, opt->there, opt->there + opt->n_elements, &opt->tensors, opt->scale, scalars, tally);
+    ops->adam(exec, values, gradients, opt->device, opt->device + opt->n_elements, &opt->tensors, opt->scale, scalars, tally);
 }
 
 void lin_optimizer_fetch(lin_optimizer *opt, lin_exec *exec)
 {
-    if (!opt->ops->on_host) opt->ops->download(exec, opt->m, opt->there, 2 * opt->n_elements * sizeof *opt->m);
+    if (!opt->ops->on_host) opt->ops->download(exec, opt->m, opt->device, 2 * opt->n_elements * sizeof *opt->m);
 }
 
 void lin_optimizer_place(lin_optimizer *opt, lin_exec *exec)
 {
-    if (!opt->ops->on_host) opt->ops->upload(exec, opt->there, opt->m, 2 * opt->n_elements * sizeof *opt->m);
+    if (!opt->ops->on_host) opt->ops->upload(exec, opt->device, opt->m, 2 * opt->n_elements * sizeof *opt->m);
 }

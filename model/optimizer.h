@@ -38,7 +38,7 @@ typedef struct lin_optimizer {
     size_t n_elements;
     long long step; /* steps done; the caller counts */
     float *m, *v;   /* [n_elements], moments on the host: if the backend has its own memory, those of the last fetch */
-    float *there;   /* [2, n_elements], in the backend's memory: m, then v */
+    float *device;   /* [2, n_elements], in the backend's memory: m, then v */
     double *norms, *scale;
     size_t *offsets;
     unsigned char *decay;

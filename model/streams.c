@@ -52,12 +52,12 @@ struct lin_streams {
     lin_run *runs;
     lin_phone *phones;
     int *n_phones;
-    void *there_bytes;
-    pass_block there;
+    void *device_bytes;
+    pass_block device;
     void *fbank_arrays;
     // on the host
     float *host_input;
-    void *here_bytes;
+    void *host_bytes;
     size_t block_bytes;
     int *offsets; // [capacity + 1]
     float *host_logp;
@@ -102,14 +102,14 @@ static lin_status place_fbank(lin_streams *s, const lin_fbank_table *t, lin_erro
     return LIN_OK;
 }
 
-static lin_status place(lin_streams *s, void *there, size_t count, size_t size, lin_error *err)
+static lin_status place(lin_streams *s, void *device, size_t count, size_t size, lin_error *err)
 {
-    return s->ops->memory_create(s->exec, count * size, there, err);
+    return s->ops->memory_create(s->exec, count * size, device, err);
 }
 
-static lin_status stage(lin_streams *s, void *here, size_t count, size_t size, lin_error *err)
+static lin_status stage(lin_streams *s, void *host, size_t count, size_t size, lin_error *err)
 {
-    return s->ops->staging_create(s->exec, count * size, here, err);
+    return s->ops->staging_create(s->exec, count * size, host, err);
 }
 
 static lin_status make_room(lin_streams *s, const lin_fbank_table *fbank, lin_error *err)
@@ -126,8 +126,8 @@ static lin_status make_room(lin_streams *s, const lin_fbank_table *fbank, lin_er
     if (status == LIN_OK && s->sound) status = place(s, &s->frames, batch * (size_t)s->longest * D, sizeof *s->frames, err);
     if (status == LIN_OK) status = place(s, &s->window, batch * (size_t)s->most_window * D, sizeof *s->window, err);
     if (status == LIN_OK) status = place(s, &s->logp, rows * V, sizeof *s->logp, err);
-    if (status == LIN_OK) status = place(s, &s->there_bytes, s->block_bytes, 1, err);
-    if (status == LIN_OK) status = stage(s, &s->here_bytes, s->block_bytes, 1, err);
+    if (status == LIN_OK) status = place(s, &s->device_bytes, s->block_bytes, 1, err);
+    if (status == LIN_OK) status = stage(s, &s->host_bytes, s->block_bytes, 1, err);
     if (status == LIN_OK) status = stage(s, &s->host_input, capacity * per_tick, sizeof *s->host_input, err);
     if (s->decodes) {
         if (status == LIN_OK) status = place(s, &s->runs, capacity, sizeof *s->runs, err);
@@ -141,7 +141,7 @@ static lin_status make_room(lin_streams *s, const lin_fbank_table *fbank, lin_er
     if (status == LIN_OK && s->sound) status = place_fbank(s, fbank, err);
     if (status == LIN_OK) status = lin_activations_create(s->ops, s->exec, c, s->batch * s->most_rows, 0, &s->activations, err);
     if (status != LIN_OK) return status;
-    lay_out(s, s->there_bytes, &s->there);
+    lay_out(s, s->device_bytes, &s->device);
     s->slots = lin_calloc(capacity, sizeof *s->slots);
     s->free_slots = lin_calloc(capacity, sizeof *s->free_slots);
     s->offsets = lin_calloc(capacity + 1, sizeof *s->offsets);
@@ -207,13 +207,13 @@ void lin_streams_destroy(lin_streams *s)
     if (!s) return;
     const lin_ops *ops = s->ops;
     if (s->exec) {
-        void *const there[] = {s->states, s->input, s->samples, s->frames, s->window, s->logp, s->runs, s->phones, s->n_phones,
-                               s->there_bytes, s->fbank_arrays};
-        void *const here[] = {s->here_bytes, s->host_input, s->host_logp, s->host_phones, s->host_n_phones};
+        void *const device[] = {s->states, s->input, s->samples, s->frames, s->window, s->logp, s->runs, s->phones, s->n_phones,
+                               s->device_bytes, s->fbank_arrays};
+        void *const host[] = {s->host_bytes, s->host_input, s->host_logp, s->host_phones, s->host_n_phones};
         lin_graphs_free(&s->graphs, ops);
         lin_activations_destroy(s->activations);
-        for (size_t i = 0; i < sizeof there / sizeof *there; i++) ops->memory_destroy(s->exec, there[i]);
-        for (size_t i = 0; i < sizeof here / sizeof *here; i++) ops->staging_destroy(s->exec, here[i]);
+        for (size_t i = 0; i < sizeof device / sizeof *device; i++) ops->memory_destroy(s->exec, device[i]);
+        for (size_t i = 0; i < sizeof host / sizeof *host; i++) ops->staging_destroy(s->exec, host[i]);
         ops->exec_destroy(s->exec);
     }
     lin_free(s->slots);
@@ -301,23 +301,23 @@ static void compute(void *context)
     const lin_ops *ops = s->ops;
     const lin_encoder *e = s->encoder;
     const lin_config *c = &e->model->config;
-    const pass_block *there = &s->there;
+    const pass_block *device = &s->device;
     const pass_shape *n = &a->shape;
     const int hop = s->sound ? s->fbank.hop_samples : 0;
-    const lin_segments input = {n->B, n->input, s->sound ? s->longest * hop : s->longest, there->input},
-                       sound = {n->B, n->sound, s->most_samples, there->sound}, fresh = {n->B, n->fresh, s->longest, there->fresh},
-                       window = {n->B, n->window, s->most_window, there->window}, rows = {n->B, n->rows, s->most_rows, there->rows};
+    const lin_segments input = {n->B, n->input, s->sound ? s->longest * hop : s->longest, device->input},
+                       sound = {n->B, n->sound, s->most_samples, device->sound}, fresh = {n->B, n->fresh, s->longest, device->fresh},
+                       window = {n->B, n->window, s->most_window, device->window}, rows = {n->B, n->rows, s->most_rows, device->rows};
     if (s->sound) {
-        ops->carry(s->exec, s->samples, &sound, s->input, &input, there->states, s->at_samples, there->samples_have,
-                   there->samples_keep, 1);
+        ops->carry(s->exec, s->samples, &sound, s->input, &input, device->states, s->at_samples, device->samples_have,
+                   device->samples_keep, 1);
         ops->fbank(s->exec, s->frames, &fresh, s->samples, &sound, &s->fbank);
     }
-    ops->carry(s->exec, s->window, &window, s->sound ? s->frames : s->input, &fresh, there->states, s->at_frames,
-               there->frames_have, there->frames_keep, c->mel_bins);
+    ops->carry(s->exec, s->window, &window, s->sound ? s->frames : s->input, &fresh, device->states, s->at_frames,
+               device->frames_have, device->frames_keep, c->mel_bins);
     const lin_batch batch = {
-        .in = window, .out = rows, .features = s->window, .mean = e->mean, .istd = e->istd, .states = there->states};
+        .in = window, .out = rows, .features = s->window, .mean = e->mean, .istd = e->istd, .states = device->states};
     lin_network_forward(e->weights, s->activations, s->exec, &batch, s->logp);
-    if (s->decodes) ops->greedy(s->exec, s->phones, s->n_phones, s->logp, &rows, c->outputs, s->runs, there->slots);
+    if (s->decodes) ops->greedy(s->exec, s->phones, s->n_phones, s->logp, &rows, c->outputs, s->runs, device->slots);
 }
 
 static lin_status check_tick(lin_streams *s, const lin_tick *tick, lin_error *err)
@@ -342,29 +342,29 @@ static lin_status check_tick(lin_streams *s, const lin_tick *tick, lin_error *er
 }
 
 // Makes entry i of the tick number b of the pass: its input, its output, and what waits afterwards.
-static void plan_one(lin_streams *s, const lin_tick *tick, int i, pass_block *here, int b)
+static void plan_one(lin_streams *s, const lin_tick *tick, int i, pass_block *host, int b)
 {
     const lin_config *c = &s->encoder->model->config;
     slot_state *slot = &s->slots[tick->slots[i]];
     const int count = tick->counts[i], ends = tick->last && tick->last[i];
     int frames = count;
-    here->slots[b] = tick->slots[i];
-    here->states[b] = state_of(s, tick->slots[i]);
-    here->input[b + 1] = here->input[b] + count;
+    host->slots[b] = tick->slots[i];
+    host->states[b] = state_of(s, tick->slots[i]);
+    host->input[b + 1] = host->input[b] + count;
     if (s->sound) {
         const int W = s->fbank.window_samples, hop = s->fbank.hop_samples, total = slot->samples + count;
         frames = total < W ? 0 : 1 + (total - W) / hop;
-        here->samples_have[b] = slot->samples;
-        here->samples_keep[b] = slot->samples = ends ? 0 : total - frames * hop;
-        here->sound[b + 1] = here->sound[b] + total;
+        host->samples_have[b] = slot->samples;
+        host->samples_keep[b] = slot->samples = ends ? 0 : total - frames * hop;
+        host->sound[b + 1] = host->sound[b] + total;
     }
     const int total = slot->at.waiting + frames, usable = total - c->ahead;
     const int rows = ends ? lin_config_frames_out(c, total) : usable > 0 ? usable / c->stack : 0;
-    here->frames_have[b] = slot->at.waiting;
-    here->frames_keep[b] = slot->at.waiting = ends ? 0 : total - rows * c->stack;
-    here->fresh[b + 1] = here->fresh[b] + frames;
-    here->window[b + 1] = here->window[b] + total;
-    here->rows[b + 1] = here->rows[b] + rows;
+    host->frames_have[b] = slot->at.waiting;
+    host->frames_keep[b] = slot->at.waiting = ends ? 0 : total - rows * c->stack;
+    host->fresh[b + 1] = host->fresh[b] + frames;
+    host->window[b + 1] = host->window[b] + total;
+    host->rows[b + 1] = host->rows[b] + rows;
     slot->at.frames_in += frames;
     slot->at.finished = ends;
     s->offsets[i + 1] = s->offsets[i] + rows;
@@ -374,23 +374,23 @@ static int round_up(int n, int quantum) { return (n + quantum - 1) / quantum * q
 
 // The sizes of a pass of n streams. On a GPU there are few different ones: B is filled up with empty utterances, the rest are
 // bounds.
-static pass_shape shape_of(const lin_streams *s, pass_block *here, int n)
+static pass_shape shape_of(const lin_streams *s, pass_block *host, int n)
 {
-    pass_shape shape = {n, here->input[n], here->sound[n], here->fresh[n], here->window[n], here->rows[n]};
+    pass_shape shape = {n, host->input[n], host->sound[n], host->fresh[n], host->window[n], host->rows[n]};
     if (s->ops->on_host) return shape;
     int quantum = 8;
     while (quantum * 16 < n) quantum *= 2;
     int B = round_up(n, quantum);
     if (B > s->batch) B = s->batch;
     for (int b = n; b < B; b++) {
-        here->slots[b] = -1;
-        here->states[b] = NULL;
-        here->samples_have[b] = here->samples_keep[b] = here->frames_have[b] = here->frames_keep[b] = 0;
-        here->input[b + 1] = here->input[b];
-        here->sound[b + 1] = here->sound[b];
-        here->fresh[b + 1] = here->fresh[b];
-        here->window[b + 1] = here->window[b];
-        here->rows[b + 1] = here->rows[b];
+        host->slots[b] = -1;
+        host->states[b] = NULL;
+        host->samples_have[b] = host->samples_keep[b] = host->frames_have[b] = host->frames_keep[b] = 0;
+        host->input[b + 1] = host->input[b];
+        host->sound[b + 1] = host->sound[b];
+        host->fresh[b + 1] = host->fresh[b];
+        host->window[b + 1] = host->window[b];
+        host->rows[b + 1] = host->rows[b];
     }
     int rows = round_up(shape.rows, quantum);
     if (rows > B * s->most_rows) rows = B * s->most_rows;
@@ -408,17 +408,17 @@ static void run_pass(lin_streams *s, const lin_tick *tick, int first, int n, con
     const lin_ops *ops = s->ops;
     const lin_config *c = &s->encoder->model->config;
     const size_t width = s->sound ? 1 : (size_t)c->mel_bins;
-    pass_block here;
+    pass_block host;
     ops->wait(s->exec, 0); // the upload of the previous pass
-    lay_out(s, s->here_bytes, &here);
-    here.input[0] = here.sound[0] = here.fresh[0] = here.window[0] = here.rows[0] = 0;
+    lay_out(s, s->host_bytes, &host);
+    host.input[0] = host.sound[0] = host.fresh[0] = host.window[0] = host.rows[0] = 0;
     for (int b = 0; b < n; b++) {
-        here.sound[b + 1] = 0;
-        plan_one(s, tick, first + b, &here, b);
+        host.sound[b + 1] = 0;
+        plan_one(s, tick, first + b, &host, b);
     }
-    asked a = {s, shape_of(s, &here, n)};
-    const size_t floats = (size_t)here.input[n] * width, from = (size_t)s->offsets[first], rows = (size_t)here.rows[n];
-    ops->upload(s->exec, s->there_bytes, s->here_bytes, s->block_bytes);
+    asked a = {s, shape_of(s, &host, n)};
+    const size_t floats = (size_t)host.input[n] * width, from = (size_t)s->offsets[first], rows = (size_t)host.rows[n];
+    ops->upload(s->exec, s->device_bytes, s->host_bytes, s->block_bytes);
     ops->fence(s->exec, 0);
     ops->upload(s->exec, s->input, *input, floats * sizeof **input);
     *input += floats;

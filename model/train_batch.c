@@ -51,16 +51,16 @@ lin_status lin_train_collect(lin_trainer *t, const lin_dataset *const *sets, int
 }
 
 // A block of the backend's memory with the n floats at `from`, which are freed; on a CPU the block is `from` itself.
-static lin_status place_floats(lin_trainer *t, float *from, size_t n, float **there, lin_error *err)
+static lin_status place_floats(lin_trainer *t, float *from, size_t n, float **device, lin_error *err)
 {
-    *there = NULL;
+    *device = NULL;
     if (!from) return lin_no_memory(err, "the data's normalisation", n * sizeof *from);
     if (t->ops->on_host) {
-        *there = from;
+        *device = from;
         return LIN_OK;
     }
-    lin_status status = t->ops->memory_create(t->exec, n * sizeof *from, (void **)there, err);
-    if (status == LIN_OK) t->ops->upload(t->exec, *there, from, n * sizeof *from);
+    lin_status status = t->ops->memory_create(t->exec, n * sizeof *from, (void **)device, err);
+    if (status == LIN_OK) t->ops->upload(t->exec, *device, from, n * sizeof *from);
     if (status == LIN_OK) status = t->ops->finish(t->exec, err);
     lin_free(from);
     return status;
@@ -103,17 +103,17 @@ lin_status lin_train_place(lin_trainer *t, const lin_dataset *const *sets, int n
     int i = 0;
     for (int s = 0; s < n_sets; s++) {
         size_t bytes;
-        const unsigned char *body = lin_dataset_body(sets[s], &bytes), *there = body;
+        const unsigned char *body = lin_dataset_body(sets[s], &bytes), *device = body;
         if (!t->ops->on_host) {
             status = t->ops->memory_create(t->exec, bytes, &list->blocks[s], err);
             if (status != LIN_OK) return status;
             t->ops->upload(t->exec, list->blocks[s], body, bytes);
-            there = list->blocks[s];
+            device = list->blocks[s];
         }
         for (; i < list->n && list->items[i].set == sets[s]; i++) { // the list is in the order of the sets
             lin_train_item *it = &list->items[i];
             const size_t speaker = t->options->speaker_norm ? (size_t)lin_dataset_speaker(it->set, it->index) : 0;
-            it->gather = (lin_gather){.codes = there + (lin_dataset_codes(it->set, it->index) - body),
+            it->gather = (lin_gather){.codes = device + (lin_dataset_codes(it->set, it->index) - body),
                                       .steps = list->steps + (size_t)i * 2 * D,
                                       .mean = speakers + speaker * 2 * D,
                                       .istd = speakers + speaker * 2 * D + D};
@@ -193,9 +193,9 @@ static void find_bounds(lin_trainer *t)
     t->max_items = round_up(t->max_items + 1, t->item_quantum);
 }
 
-static lin_status place(lin_trainer *t, void *there, size_t bytes, lin_error *err)
+static lin_status place(lin_trainer *t, void *device, size_t bytes, lin_error *err)
 {
-    return t->ops->memory_create(t->exec, bytes, there, err);
+    return t->ops->memory_create(t->exec, bytes, device, err);
 }
 
 static lin_status place_values(lin_trainer *t, lin_error *err)
@@ -227,11 +227,11 @@ lin_status lin_train_make_buffers(lin_trainer *t, lin_error *err)
     if (status == LIN_OK) status = place(t, &t->losses, items * sizeof(double), err);
     if (status == LIN_OK) status = place(t, &t->tally, sizeof *t->tally, err);
     for (int i = 0; i < t->n_blocks && status == LIN_OK; i++)
-        status = t->ops->staging_create(t->exec, t->block_bytes, &t->here_bytes[i], err);
-    t->there_bytes = t->here_bytes[0];
-    if (status == LIN_OK && !t->ops->on_host) status = place(t, &t->there_bytes, t->block_bytes, err);
+        status = t->ops->staging_create(t->exec, t->block_bytes, &t->host_bytes[i], err);
+    t->device_bytes = t->host_bytes[0];
+    if (status == LIN_OK && !t->ops->on_host) status = place(t, &t->device_bytes, t->block_bytes, err);
     if (status != LIN_OK) return status;
-    lay_out(t, t->there_bytes, &t->there);
+    lay_out(t, t->device_bytes, &t->device);
     const float one = 1;
     for (size_t d = 0; d < D; d++) t->ops->upload(t->exec, t->ones + d, &one, sizeof one);
     t->host_losses = lin_calloc(items, sizeof *t->host_losses);
@@ -251,9 +251,9 @@ void lin_train_free_buffers(lin_trainer *t)
         const int on_host = t->ops->on_host;
         void *const blocks[] = {on_host ? NULL : t->values, t->gradients, t->features, t->zeros,
                                 t->ones,                    t->logp,      t->dlogits,  t->losses,
-                                t->tally,                   on_host ? NULL : t->there_bytes};
+                                t->tally,                   on_host ? NULL : t->device_bytes};
         for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) t->ops->memory_destroy(t->exec, blocks[i]);
-        for (int i = 0; i < t->n_blocks; i++) t->ops->staging_destroy(t->exec, t->here_bytes[i]);
+        for (int i = 0; i < t->n_blocks; i++) t->ops->staging_destroy(t->exec, t->host_bytes[i]);
     }
     if (t->ops && !t->ops->on_host) lin_free(t->host_logp);
     lin_free(t->host_losses);
@@ -263,80 +263,80 @@ void lin_train_free_buffers(lin_trainer *t)
 /* ---- batches ---------------------------------------------------------------------------------------------------------------- */
 
 // Masks of the b-th utterance, counted from `first`; returns their number.
-static int draw_masks(const lin_trainer *t, const lin_train_block *here, int first, int item)
+static int draw_masks(const lin_trainer *t, const lin_train_block *host, int first, int item)
 {
     const lin_train_hooks *h = t->hooks;
     if (!h->masks) return 0;
     const uint64_t key = lin_random_key(lin_random_key(t->options->seed, KEY_AUGMENT), (uint64_t)t->counters.epoch);
     return h->masks(h->context, t->train.items[item].frames, t->model->config.mel_bins, lin_random_key(key, (uint64_t)item),
-                    here->masks + first);
+                    host->masks + first);
 }
 
 // Rounds the sizes up and adds padding utterances: the first gets all padding rows, with more labels than frames, so that CTC
 // gives it neither loss nor gradient.
-static lin_train_shape pad(const lin_trainer *t, lin_train_block *here, int n, int longest)
+static lin_train_shape pad(const lin_trainer *t, lin_train_block *host, int n, int longest)
 {
-    lin_train_shape s = {.B = n, .rows = here->offsets[n], .in_rows = here->in_offsets[n], .longest = longest};
+    lin_train_shape s = {.B = n, .rows = host->offsets[n], .in_rows = host->in_offsets[n], .longest = longest};
     if (t->ops->on_host) return s;
     s.rows = round_up(s.rows, t->row_quantum);
     s.in_rows = s.rows * t->model->config.stack;
     s.B = round_up(n + 1, t->item_quantum);
-    const int over = s.rows - here->offsets[n];
+    const int over = s.rows - host->offsets[n];
     s.longest = round_up(over > longest ? over : longest, t->longest_quantum);
     for (int b = n; b < s.B; b++) {
-        here->items[b] = (lin_gather){0};
-        here->offsets[b + 1] = s.rows;
-        here->in_offsets[b + 1] = s.in_rows;
-        here->label_offsets[b + 1] = here->label_offsets[b] + (b == n && over > 0 ? over + 1 : 0);
+        host->items[b] = (lin_gather){0};
+        host->offsets[b + 1] = s.rows;
+        host->in_offsets[b + 1] = s.in_rows;
+        host->label_offsets[b + 1] = host->label_offsets[b] + (b == n && over > 0 ? over + 1 : 0);
     }
     return s;
 }
 
 // Fills t's batch with utterances picked[0..n-1] of a list. In training the caller fills the rest of the block.
-static lin_train_shape assemble(lin_trainer *t, lin_train_block *here, const lin_train_list *list, const int *picked, int n)
+static lin_train_shape assemble(lin_trainer *t, lin_train_block *host, const lin_train_list *list, const int *picked, int n)
 {
     const int for_training = list == &t->train;
     int longest = 0, n_masks = 0;
     for (int b = 0; b < n; b++) {
         const lin_train_item *it = &list->items[picked[b]];
-        here->in_offsets[b + 1] = here->in_offsets[b] + it->frames;
-        here->offsets[b + 1] = here->offsets[b] + it->rows;
-        here->label_offsets[b + 1] = here->label_offsets[b] + it->n_labels;
-        memcpy(here->labels + here->label_offsets[b], it->labels, (size_t)it->n_labels * sizeof *here->labels);
-        here->items[b] = it->gather;
-        here->items[b].first_mask = n_masks;
-        here->items[b].n_masks = for_training ? draw_masks(t, here, n_masks, picked[b]) : 0;
-        n_masks += here->items[b].n_masks;
+        host->in_offsets[b + 1] = host->in_offsets[b] + it->frames;
+        host->offsets[b + 1] = host->offsets[b] + it->rows;
+        host->label_offsets[b + 1] = host->label_offsets[b] + it->n_labels;
+        memcpy(host->labels + host->label_offsets[b], it->labels, (size_t)it->n_labels * sizeof *host->labels);
+        host->items[b] = it->gather;
+        host->items[b].first_mask = n_masks;
+        host->items[b].n_masks = for_training ? draw_masks(t, host, n_masks, picked[b]) : 0;
+        n_masks += host->items[b].n_masks;
         if (it->rows > longest) longest = it->rows;
     }
-    return pad(t, here, n, longest);
+    return pad(t, host, n, longest);
 }
 
 // A block on the host that no operation in progress reads.
 static lin_train_block block_to_fill(lin_trainer *t, int i)
 {
-    lin_train_block here;
+    lin_train_block host;
     t->ops->wait(t->exec, i);
-    lay_out(t, t->here_bytes[i], &here);
-    here.in_offsets[0] = here.offsets[0] = here.label_offsets[0] = 0;
-    return here;
+    lay_out(t, t->host_bytes[i], &host);
+    host.in_offsets[0] = host.offsets[0] = host.label_offsets[0] = 0;
+    return host;
 }
 
 static void send(lin_trainer *t, int i)
 {
     if (t->ops->on_host) return;
-    t->ops->upload(t->exec, t->there_bytes, t->here_bytes[i], t->block_bytes);
+    t->ops->upload(t->exec, t->device_bytes, t->host_bytes[i], t->block_bytes);
     t->ops->fence(t->exec, i);
 }
 
 static lin_batch batch_of(const lin_trainer *t, const lin_train_shape *s, int for_training)
 {
-    return (lin_batch){.in = {.B = s->B, .rows = s->in_rows, .longest = s->in_rows, .offsets = t->there.in_offsets},
-                       .out = {.B = s->B, .rows = s->rows, .longest = s->longest, .offsets = t->there.offsets},
+    return (lin_batch){.in = {.B = s->B, .rows = s->in_rows, .longest = s->in_rows, .offsets = t->device.in_offsets},
+                       .out = {.B = s->B, .rows = s->rows, .longest = s->longest, .offsets = t->device.offsets},
                        .features = t->features,
                        .mean = t->zeros, // already normalised, because augmentation comes after
                        .istd = t->ones,
-                       .dropout_key = for_training && t->model->config.dropout > 0 ? t->there.key : NULL};
+                       .dropout_key = for_training && t->model->config.dropout > 0 ? t->device.key : NULL};
 }
 
 /* ---- one step --------------------------------------------------------------------------------------------------------------- */
@@ -352,29 +352,29 @@ static void compute(void *context)
     lin_trainer *t = a->t;
     const lin_ops *ops = t->ops;
     const lin_config *c = &t->model->config;
-    const lin_train_block *there = &t->there;
+    const lin_train_block *device = &t->device;
     const lin_batch batch = batch_of(t, &a->shape, 1);
-    ops->gather(t->exec, t->features, there->items, there->masks, &batch.in, c->mel_bins);
+    ops->gather(t->exec, t->features, device->items, device->masks, &batch.in, c->mel_bins);
     lin_network_forward(t->weights, t->activations, t->exec, &batch, t->logp);
-    ops->ctc(t->exec, t->losses, t->dlogits, t->logp, &batch.out, there->labels, there->label_offsets, t->most_labels, c->outputs,
-             there->scale);
-    ops->tally_losses(t->exec, t->tally, t->losses, &batch.out, there->label_offsets);
+    ops->ctc(t->exec, t->losses, t->dlogits, t->logp, &batch.out, device->labels, device->label_offsets, t->most_labels, c->outputs,
+             device->scale);
+    ops->tally_losses(t->exec, t->tally, t->losses, &batch.out, device->label_offsets);
     ops->zero(t->exec, t->gradients, t->model->params.n_elements * sizeof *t->gradients);
     lin_network_backward(t->weights, t->activations, t->exec, &batch, t->dlogits, t->gradients);
-    lin_optimizer_step(t->optimizer, t->exec, t->values, t->gradients, there->adam, t->tally);
+    lin_optimizer_step(t->optimizer, t->exec, t->values, t->gradients, device->adam, t->tally);
     lin_weights_pack(t->weights, t->exec);
 }
 
 void lin_train_step(lin_trainer *t, const int *picked, int n, double lr)
 {
     const int i = (int)(t->counters.step % t->n_blocks);
-    lin_train_block here = block_to_fill(t, i);
-    asked a = {t, assemble(t, &here, &t->train, picked, n)};
-    *here.key = lin_random_key(lin_random_key(t->options->seed, KEY_DROPOUT), (uint64_t)t->counters.step) | 1;
-    *here.scale = 1.0 / here.offsets[n]; // per frame, so that batches of long and of short utterances weigh the same
-    t->counters.label_sum += here.label_offsets[n];
-    t->counters.frame_sum += here.in_offsets[n];
-    *here.adam = lin_optimizer_scalars(&t->optimizer->options, ++t->optimizer->step, lr);
+    lin_train_block host = block_to_fill(t, i);
+    asked a = {t, assemble(t, &host, &t->train, picked, n)};
+    *host.key = lin_random_key(lin_random_key(t->options->seed, KEY_DROPOUT), (uint64_t)t->counters.step) | 1;
+    *host.scale = 1.0 / host.offsets[n]; // per frame, so that batches of long and of short utterances weigh the same
+    t->counters.label_sum += host.label_offsets[n];
+    t->counters.frame_sum += host.in_offsets[n];
+    *host.adam = lin_optimizer_scalars(&t->optimizer->options, ++t->optimizer->step, lr);
     send(t, i);
     const int key[LIN_GRAPH_KEY] = {a.shape.B, a.shape.rows, a.shape.in_rows, a.shape.longest};
     lin_graphs_run(&t->graphs, t->ops, t->exec, key, compute, &a);
@@ -385,7 +385,7 @@ void lin_train_step(lin_trainer *t, const int *picked, int n, double lr)
 typedef struct measured {
     lin_trainer *t;
     const int *picked;
-    const lin_train_block *here;
+    const lin_train_block *host;
 } measured;
 
 static void count_wrong(void *context, int piece, int thread)
@@ -395,7 +395,7 @@ static void count_wrong(void *context, int piece, int thread)
     lin_trainer *t = m->t;
     const lin_train_item *it = &t->dev.items[m->picked[piece]];
     const int V = t->model->config.outputs;
-    t->wrong[piece] = t->hooks->errors(t->hooks->context, t->host_logp + (size_t)m->here->offsets[piece] * (size_t)V, it->rows, V,
+    t->wrong[piece] = t->hooks->errors(t->hooks->context, t->host_logp + (size_t)m->host->offsets[piece] * (size_t)V, it->rows, V,
                                        it->labels, it->n_labels);
 }
 
@@ -403,19 +403,19 @@ lin_status lin_train_measure(lin_trainer *t, const int *picked, int n, lin_error
 {
     const lin_ops *ops = t->ops;
     const lin_config *c = &t->model->config;
-    lin_train_block here = block_to_fill(t, 0);
-    const lin_train_shape shape = assemble(t, &here, &t->dev, picked, n);
+    lin_train_block host = block_to_fill(t, 0);
+    const lin_train_shape shape = assemble(t, &host, &t->dev, picked, n);
     send(t, 0);
     const lin_batch batch = batch_of(t, &shape, 0);
-    ops->gather(t->exec, t->features, t->there.items, t->there.masks, &batch.in, c->mel_bins);
+    ops->gather(t->exec, t->features, t->device.items, t->device.masks, &batch.in, c->mel_bins);
     lin_network_forward(t->weights, t->activations, t->exec, &batch, t->logp);
-    ops->ctc(t->exec, t->losses, NULL, t->logp, &batch.out, t->there.labels, t->there.label_offsets, t->most_labels, c->outputs,
+    ops->ctc(t->exec, t->losses, NULL, t->logp, &batch.out, t->device.labels, t->device.label_offsets, t->most_labels, c->outputs,
              NULL);
     ops->download(t->exec, t->host_losses, t->losses, (size_t)n * sizeof *t->losses);
     if (!ops->on_host)
-        ops->download(t->exec, t->host_logp, t->logp, (size_t)here.offsets[n] * (size_t)c->outputs * sizeof *t->logp);
+        ops->download(t->exec, t->host_logp, t->logp, (size_t)host.offsets[n] * (size_t)c->outputs * sizeof *t->logp);
     lin_status status = ops->finish(t->exec, err);
-    measured m = {t, picked, &here};
+    measured m = {t, picked, &host};
     if (status == LIN_OK && t->hooks->errors) lin_pool_run(t->pool, n, count_wrong, &m);
     return status;
 }

@@ -79,10 +79,10 @@ typedef struct lin_trainer {
     float *values, *gradients, *features, *zeros, *ones, *logp, *dlogits;
     double *losses;
     lin_tally *tally;
-    lin_train_block there;
-    void *there_bytes;
+    lin_train_block device;
+    void *device_bytes;
     // on the host: blocks that are filled while earlier ones are in use, and the results of evaluation
-    void *here_bytes[LIN_TRAIN_BLOCKS];
+    void *host_bytes[LIN_TRAIN_BLOCKS];
     size_t block_bytes;
     int n_blocks;
     float *host_logp;

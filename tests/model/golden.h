@@ -135,7 +135,7 @@ static inline void golden_close(golden_case *g)
 }
 
 /* A case in the backend's memory: data, a network with its weights, and room for the outputs. */
-typedef struct golden_there {
+typedef struct golden_device {
     const lin_real_ops *ops;
     lin_exec *exec;
     lin_weights *weights;
@@ -146,9 +146,9 @@ typedef struct golden_there {
     double *losses, *scale;
     void *blocks[16];
     int n_blocks;
-} golden_there;
+} golden_device;
 
-static inline void *golden_place(golden_there *t, const void *from, size_t bytes)
+static inline void *golden_place(golden_device *t, const void *from, size_t bytes)
 {
     lin_error err = {0};
     ck_assert_int_lt(t->n_blocks, 16);
@@ -158,9 +158,9 @@ static inline void *golden_place(golden_there *t, const void *from, size_t bytes
     return *block;
 }
 
-static inline golden_there golden_begin(const golden_case *g, const lin_real_ops *ops, int for_training, double scale)
+static inline golden_device golden_begin(const golden_case *g, const lin_real_ops *ops, int for_training, double scale)
 {
-    golden_there t = {.ops = ops};
+    golden_device t = {.ops = ops};
     const int B = g->n_utterances, rows = g->offsets[B], frames = g->in_offsets[B];
     const size_t D = (size_t)g->config.mel_bins, logits = (size_t)rows * (size_t)g->config.outputs, n = g->params.n_elements;
     const size_t offsets = (size_t)(B + 1) * sizeof(int);
@@ -189,7 +189,7 @@ static inline golden_there golden_begin(const golden_case *g, const lin_real_ops
     return t;
 }
 
-static inline void golden_end(golden_there *t)
+static inline void golden_end(golden_device *t)
 {
     lin_error err = {0};
     ck_assert_msg(t->ops->finish(t->exec, &err) == LIN_OK, "%s", err.message);
@@ -200,17 +200,17 @@ static inline void golden_end(golden_there *t)
 }
 
 /* A block of the backend's, copied into a buffer of the test's. */
-static inline void *golden_fetch(golden_there *t, const void *block, size_t count, size_t size)
+static inline void *golden_fetch(golden_device *t, const void *block, size_t count, size_t size)
 {
     lin_error err = {0};
-    void *here = test_buffer(count, size);
-    t->ops->download(t->exec, here, block, count * size);
+    void *host = test_buffer(count, size);
+    t->ops->download(t->exec, host, block, count * size);
     ck_assert_msg(t->ops->finish(t->exec, &err) == LIN_OK, "%s", err.message);
-    return here;
+    return host;
 }
 
 /* Forward, loss and gradients of its sum. */
-static inline void golden_step(const golden_case *g, golden_there *t)
+static inline void golden_step(const golden_case *g, golden_device *t)
 {
     lin_network_forward(t->weights, t->activations, t->exec, &t->batch, t->logp);
     t->ops->ctc(t->exec, t->losses, t->dlogits, t->logp, &t->batch.out, t->labels, t->label_offsets, t->most_labels,
@@ -227,7 +227,7 @@ typedef struct golden_result {
 
 static inline golden_result golden_run(const golden_case *g, const lin_real_ops *ops, int backward)
 {
-    golden_there t = golden_begin(g, ops, backward, 1);
+    golden_device t = golden_begin(g, ops, backward, 1);
     golden_result r = {0};
     if (backward) {
         golden_step(g, &t);

@@ -46,29 +46,29 @@ static inline void golden_train(const golden_case *g, const lin_ops *ops, const 
 {
     const int B = g->n_utterances;
     const size_t n = g->params.n_elements;
-    golden_there there = golden_begin(g, ops, 1, 1.0 / B);
+    golden_device device = golden_begin(g, ops, 1, 1.0 / B);
     lin_error err = {0};
     lin_optimizer *optimizer;
-    ck_assert(lin_optimizer_create(ops, there.exec, &g->params, &t->options, &optimizer, &err) == LIN_OK);
-    lin_adam_step *scalars = golden_place(&there, NULL, sizeof *scalars);
-    lin_tally *tally = golden_place(&there, NULL, sizeof *tally), counted;
+    ck_assert(lin_optimizer_create(ops, device.exec, &g->params, &t->options, &optimizer, &err) == LIN_OK);
+    lin_adam_step *scalars = golden_place(&device, NULL, sizeof *scalars);
+    lin_tally *tally = golden_place(&device, NULL, sizeof *tally), counted;
     for (int step = 0; step <= GOLDEN_STEPS; step++) {
-        golden_step(g, &there);
-        double *each = golden_fetch(&there, there.losses, (size_t)B, sizeof *each);
+        golden_step(g, &device);
+        double *each = golden_fetch(&device, device.losses, (size_t)B, sizeof *each);
         losses[step] = 0;
         for (int b = 0; b < B; b++) losses[step] += each[b] / B;
         test_buffer_free(each);
         if (step == GOLDEN_STEPS) break;
         const lin_adam_step now = lin_optimizer_scalars(&t->options, ++optimizer->step, t->lr);
-        ops->upload(there.exec, scalars, &now, sizeof now);
-        lin_optimizer_step(optimizer, there.exec, there.values, there.gradient, scalars, tally);
-        lin_weights_pack(there.weights, there.exec);
+        ops->upload(device.exec, scalars, &now, sizeof now);
+        lin_optimizer_step(optimizer, device.exec, device.values, device.gradient, scalars, tally);
+        lin_weights_pack(device.weights, device.exec);
     }
-    ops->download(there.exec, &counted, tally, sizeof counted);
-    ops->download(there.exec, values, there.values, n * sizeof *values);
-    ck_assert(ops->finish(there.exec, &err) == LIN_OK && counted.bad == LIN_BAD_NOTHING && counted.steps == GOLDEN_STEPS);
+    ops->download(device.exec, &counted, tally, sizeof counted);
+    ops->download(device.exec, values, device.values, n * sizeof *values);
+    ck_assert(ops->finish(device.exec, &err) == LIN_OK && counted.bad == LIN_BAD_NOTHING && counted.steps == GOLDEN_STEPS);
     lin_optimizer_destroy(optimizer);
-    golden_end(&there);
+    golden_end(&device);
 }
 
 /* All traces of one model on a backend: losses and the weights at the end within `tolerance`. */
