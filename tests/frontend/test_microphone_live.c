@@ -7,8 +7,8 @@
 
 // PulseAudio's client and ALSA's plugin for it leak a little at each opening, and pass memory between their threads in ways that
 // ThreadSanitizer does not see. Allocations of linnet are counted (teardown), and test_microphone.c runs under it.
-const char *__tsan_default_suppressions(void);
-int __lsan_is_turned_off(void);
+__attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
+__attribute__((visibility("default"))) int __lsan_is_turned_off(void);
 
 const char *__tsan_default_suppressions(void) { return "race:libpulse\nrace:libportaudio\nrace:libasound\nmutex:libpulse\n"; }
 int __lsan_is_turned_off(void) { return 1; }

@@ -10,8 +10,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-// libsndfile 1.2.0 leaks a vorbis_info when an Ogg header is damaged.
-const char *__lsan_default_suppressions(void);
+// Visible, for the sanitizer to find. libsndfile 1.2.0 leaks a vorbis_info when an Ogg header is damaged.
+__attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void) { return "leak:vorbis_info_init\n"; }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
