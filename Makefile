@@ -29,6 +29,8 @@ B := build/$(CONFIG)
 O := $B/obj
 ARCH := $(shell uname -m)
 NPROC := $(shell nproc 2>/dev/null || echo 2)
+# One test more than there are processors: some mostly wait.
+TEST_JOBS ?= $(shell expr $(NPROC) + 1)
 
 ifeq ($(filter $(CONFIG),release asan ubsan tsan fuzz),)
 $(error CONFIG=$(CONFIG) is none of release, asan, ubsan, tsan, fuzz)
@@ -41,7 +43,7 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion
 WERROR ?= $(if $(filter-out release,$(CONFIG)),-Werror)
 CPPFLAGS += -I. -D_GNU_SOURCE
 CFLAGS_release := -O3 -g
-CFLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined
+CFLAGS_asan := -O1 -g1 -fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined
 CFLAGS_ubsan := -O1 -g -fsanitize=undefined -fno-sanitize-recover=undefined
 CFLAGS_tsan := -O1 -g -fsanitize=thread
 CFLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
@@ -154,7 +156,7 @@ check:
 	+@$(MAKE) --no-print-directory $(JOBS) WERROR=-Werror test-programs
 	+@[ -z '$(NVCC)' ] || $(MAKE) --no-print-directory $(JOBS) CUDA_ARCHS=90 cuda-compiles
 	+@[ '$(CHECK_ASAN)' != yes ] || $(MAKE) --no-print-directory $(JOBS) CONFIG=asan test-programs
-	@tests/run.sh '$(NPROC)' $(RUN) $(if $(filter yes,$(CHECK_ASAN)),$(subst $B,build/asan,$(RUN)))
+	@tests/run.sh '$(TEST_JOBS)' $(RUN) $(if $(filter yes,$(CHECK_ASAN)),$(subst $B,build/asan,$(RUN)))
 
 RUN = $(TESTS) $(FUZZERS) $(TEST_SH:%=$B/%)
 test-programs: $(TESTS) $(FUZZERS) $(TEST_TOOLS) $B/linnet $(if $(filter release,$(CONFIG)),$(LIBRARY)) $(if $(filter tsan,$(CONFIG)),,$(EMULATED))
@@ -168,7 +170,7 @@ check-quick: export LINNET_CUDA_DRIVER ?= none
 check-quick:
 	@tools/deps.sh build check
 	+@$(MAKE) --no-print-directory $(JOBS) WERROR=-Werror quick-programs
-	@tests/run.sh '$(NPROC)' $(QUICK)
+	@tests/run.sh '$(TEST_JOBS)' $(QUICK)
 
 quick-programs: $(filter-out %.sh,$(QUICK)) $(TEST_TOOLS) $B/linnet
 
@@ -194,7 +196,7 @@ cuda-compiles: $(CUDA_SO)
 asan ubsan tsan:
 	@tools/deps.sh build check
 	+@$(MAKE) --no-print-directory $(JOBS) CONFIG=$@ test-programs
-	@tests/run.sh '$(NPROC)' $(subst $B,build/$@,$(RUN))
+	@tests/run.sh '$(TEST_JOBS)' $(subst $B,build/$@,$(RUN))
 
 # clang's libFuzzer, FUZZ_SECONDS for each target; findings are stored in build/fuzz/findings.
 fuzz:
