@@ -163,7 +163,7 @@ test-programs: $(TESTS) $(FUZZERS) $(TEST_TOOLS) $B/linnet $(if $(filter release
 
 # Release only, without fuzz targets and the slowest tests: under a minute on two cores. The emulated CUDA backend is left out because
 # it takes longer to compile than all of these tests take to run.
-SLOW := cuda/% kernels/test_gpu kernels/test_ops_parity frontend/test_away frontend/test_microphone% app/test_cuda.sh app/test_check_gpu.sh \
+SLOW := cuda/% kernels/test_gpu kernels/test_ops_parity frontend/test_save frontend/test_microphone% app/test_cuda.sh app/test_check_gpu.sh \
 	app/test_docs.sh app/test_install.sh linnet/test_install% app/test_listen.sh app/test_listen_pty app/test_transcribe.sh
 QUICK = $(filter-out $(SLOW:%=$B/tests/%),$(TESTS) $(TEST_SH:%=$B/%))
 check-quick: export LINNET_CUDA_DRIVER ?= none
@@ -353,7 +353,7 @@ $B/emulated/%.o: %.cpp $B/flags
 $B/emulated/%.o: %.c $B/flags
 	@mkdir -p $(@D)
 	$(SAY) "  CC    $< (for liblinnet_cuda.so)"
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WERROR) -fPIC -fvisibility=hidden -MMD -MP -c $< -o $@
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WERROR) -MMD -MP -c $< -o $@
 
 $B/emulated/libemulated.a: $(EMULATED_OBJ) $B/link
 	@rm -f $@

@@ -134,7 +134,7 @@ static void watch_signals(int display)
     if (display) sigaction(SIGQUIT, &action, NULL);
     action.sa_handler = on_stop;
     if (display) sigaction(SIGTSTP, &action, NULL);
-    signal(SIGPIPE, SIG_IGN); // a reader that went away is told like a full disk
+    signal(SIGPIPE, SIG_IGN); // a closed pipe is then an error of writing, reported like a full disk
 }
 
 static void stop_now(listening *l)
@@ -205,7 +205,7 @@ static lin_status show(void *context, const lin_session_view *view, lin_error *e
     if (status == LIN_OK) status = lin_live_put_text(&l->open, &l->words, view->provisional, view->incomplete, err);
     if (status == LIN_OK) status = lin_buffer_status(&l->head, err);
     if (status != LIN_OK) return status;
-    // One of which nothing is left stays nowhere, but a program that was shown something is told.
+    // An utterance without text leaves nothing on the terminal; a program that was shown some of it still gets its end.
     const int stays = is_final && l->settled.n > 0;
     if (stays && l->terminal) {
         lin_terminal_keep(l->terminal, l->head.data, l->settled.data);
@@ -292,7 +292,7 @@ static void draw(listening *l)
                                                         l->open.n ? l->open.data : "", l->status.data});
 }
 
-// Sound that was lost is told when it is, at most once a second.
+// Reports lost sound at once, but at most once a second.
 static lin_status tell_losses(listening *l, int now, lin_error *err)
 {
     lin_microphone_report report;

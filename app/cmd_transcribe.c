@@ -17,9 +17,6 @@
 #include "linnet/snapshots.h"
 #include "linnet/speakers.h"
 
-// Resets of --reset auto begin with the first endpoint after so much sound: before, the past helps more than it harms.
-static const double RESET_AFTER_S = 60;
-
 typedef struct transcribe_values {
     lin_model_values model;
     lin_input_values input;
@@ -292,7 +289,7 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
     const int resets = e->reset == LIN_RESET_ENDPOINT || (e->reset == LIN_RESET_AUTO && job->recognizer.streams);
     if (resets)
         job->ends = (lin_reset_options){.endpoints = 1, .rules = e->rules, .resets = 1,
-                                         .from_s = e->reset == LIN_RESET_AUTO ? RESET_AFTER_S : 0};
+                                         .from_s = e->reset == LIN_RESET_AUTO ? LIN_RESET_AFTER_S : 0};
     if (status == LIN_OK) status = find_stream(job, err);
     if (status == LIN_OK) status = make_threads(job, err);
     if (status == LIN_OK && job->recognizer.model->speaker_norm)

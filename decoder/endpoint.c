@@ -27,7 +27,7 @@ lin_status lin_endpoint_check(const lin_endpoint_options *o, lin_error *err)
     return LIN_OK;
 }
 
-static void begin_utterance(lin_endpoint *e) { e->silent_s = e->spoken_s = e->length_s = 0; }
+void lin_endpoint_begin_utterance(lin_endpoint *e) { e->silent_s = e->spoken_s = e->length_s = 0; }
 
 void lin_endpoint_reset(lin_endpoint *e, const lin_endpoint_options *options, double row_s)
 {
@@ -60,6 +60,6 @@ lin_endpoint_rule lin_endpoint_push(lin_endpoint *e, const float *logp, double l
     if (e->spoken_s == 0 && o->before_s > 0 && e->silent_s >= o->before_s - slack) rule = LIN_ENDPOINT_BEFORE;
     else if (e->spoken_s > 0 && o->after_s > 0 && e->silent_s >= o->after_s - slack) rule = LIN_ENDPOINT_AFTER;
     else if (o->longest_s > 0 && e->length_s >= o->longest_s - slack) rule = LIN_ENDPOINT_LONGEST;
-    if (rule != LIN_ENDPOINT_NONE) begin_utterance(e);
+    if (rule != LIN_ENDPOINT_NONE) lin_endpoint_begin_utterance(e);
     return rule;
 }

@@ -50,6 +50,9 @@ typedef struct lin_endpoint {
     int heard;                           /* quietest_db is valid */
 } lin_endpoint;
 
+/* A new utterance begins, though no rule ended the last one; the quietest level stays. */
+void lin_endpoint_begin_utterance(lin_endpoint *endpoint);
+
 /* row_s: seconds from one row to the next. Clears everything, also the quietest level. */
 void lin_endpoint_reset(lin_endpoint *endpoint, const lin_endpoint_options *options, double row_s);
 

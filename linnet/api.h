@@ -93,17 +93,22 @@ lin_status lin_api_result_follow(linnet_result *result, const lin_result *from, 
 /* Empties it; its memory is used again. */
 void lin_api_result_clear(linnet_result *result);
 
-/* ---- views of utterances that wait until the caller asks for them ---- */
+/* An utterance as callers see it: its two results, to be created, emptied and released. */
+lin_status lin_api_utterance_create(linnet_model *model, linnet_utterance *seen, lin_error *err);
+void lin_api_utterance_clear(linnet_utterance *seen);
+void lin_api_utterance_release(linnet_utterance *seen);
 
-typedef struct lin_api_view {
-    linnet_utterance seen;
-} lin_api_view;
+/* Brings it up to a view, of which it is a copy of an earlier one of the same utterance, or of another, or empty. On failure it is
+ * empty. Allocates only what is larger than all before. */
+lin_status lin_api_utterance_show(linnet_utterance *seen, const lin_session_view *view, lin_error *err);
+
+/* ---- utterances that wait until the caller asks for them ---- */
 
 typedef struct lin_api_views {
     linnet_model *model;
-    lin_api_view *open;         /* the utterance that grows, made when it is first needed */
+    linnet_utterance *open;     /* the one that grows, made when it is first needed */
     int changed;                /* since it was asked for */
-    lin_api_view **ended;       /* [n]: first n_ended that wait, the first `next` of them seen; then those that are used again */
+    linnet_utterance **ended;   /* [n]: first n_ended that wait, the first `next` of them seen; then those that are used again */
     int n_ended, next, n, capacity;
 } lin_api_views;
 
@@ -113,9 +118,6 @@ lin_status lin_api_views_show(lin_api_views *views, const lin_session_view *view
 /* The next that was not seen, NULL if there is none; valid until recycle, which comes before the next show. */
 const linnet_utterance *lin_api_views_next(lin_api_views *views);
 void lin_api_views_recycle(lin_api_views *views);
-
-/* The numbers of a view. */
-void lin_api_utterance(linnet_utterance *seen, const lin_session_view *view);
 
 /* Drops all that waits; and the memory. */
 void lin_api_views_clear(lin_api_views *views);

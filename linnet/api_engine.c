@@ -55,8 +55,7 @@ void linnet_engine_options_init(linnet_engine_options *options, size_t size)
 static void free_item(item *it)
 {
     if (!it) return;
-    linnet_result_destroy(it->seen.settled);
-    linnet_result_destroy(it->seen.provisional);
+    lin_api_utterance_release(&it->seen);
     lin_free(it);
 }
 
@@ -65,14 +64,14 @@ static lin_status take_item(linnet_engine *e, item **it, lin_error *err)
     *it = e->spare;
     if (*it) {
         e->spare = (*it)->next;
+        lin_api_utterance_clear(&(*it)->seen);
         return LIN_OK;
     }
     item *made = lin_calloc(1, sizeof *made);
     if (!made) return lin_no_memory(err, "an event", sizeof *made);
-    lin_status status = lin_api_result_create(e->model, &made->seen.settled, err);
-    if (status == LIN_OK) status = lin_api_result_create(e->model, &made->seen.provisional, err);
+    lin_status status = lin_api_utterance_create(e->model, &made->seen, err);
     if (status == LIN_OK) *it = made;
-    else free_item(made);
+    else lin_free(made);
     return status;
 }
 
@@ -102,18 +101,6 @@ static void drop_items(linnet_engine *e, linnet_stream id)
         else append_item(e, it);
         it = next;
     }
-}
-
-// A copy of what the view shows.
-static lin_status fill(item *it, const lin_session_view *v, lin_error *err)
-{
-    const int ended = v->end != LIN_SESSION_OPEN;
-    lin_api_result_clear(it->seen.settled);
-    lin_api_result_clear(it->seen.provisional);
-    lin_status status = lin_api_result_follow(it->seen.settled, v->settled, ended, err);
-    if (status == LIN_OK) status = lin_api_result_follow(it->seen.provisional, v->provisional, 0, err);
-    lin_api_utterance(&it->seen, v);
-    return status;
 }
 
 /* ---- events, on a thread of the engine -------------------------------------------------------------------------------------- */
@@ -150,13 +137,13 @@ static void show(stream *s, const lin_session_view *v)
     if (!ended && !e->options.growing) return;
     item *it = s->latest;
     if (it && it->seen.number == v->utterance) {
-        if (fill(it, v, NULL) != LIN_OK) e->missed++;
+        if (lin_api_utterance_show(&it->seen, v, NULL) != LIN_OK) e->missed++;
         it->event.time_s = v->processed_s;
     } else {
         it = new_event(s, LINNET_UTTERANCE, v->processed_s);
         if (!it) return;
         it->event.utterance = &it->seen;
-        if (fill(it, v, NULL) != LIN_OK) {
+        if (lin_api_utterance_show(&it->seen, v, NULL) != LIN_OK) {
             e->missed++;
             give_item(e, it);
             return;
@@ -287,16 +274,19 @@ void linnet_engine_destroy(linnet_engine *e)
     lin_free(e);
 }
 
-// Takes a stream out of the list of open ones; NULL if it is not open.
-static stream *take_stream(linnet_engine *e, linnet_stream id)
+static void unlink_stream(linnet_engine *e, const stream *s)
 {
-    for (stream **at = &e->streams; *at; at = &(*at)->next) {
-        stream *s = *at;
-        if (s->id != id) continue;
-        *at = s->next;
-        return s;
-    }
-    return NULL;
+    stream **at = &e->streams;
+    while (*at != s) at = &(*at)->next;
+    *at = s->next;
+}
+
+// NULL if it is not open.
+static stream *find_stream(const linnet_engine *e, linnet_stream id)
+{
+    stream *s = e->streams;
+    while (s && s->id != id) s = s->next;
+    return s;
 }
 
 static lin_status open_stream(linnet_engine *e, int rate_hz, int channels, void *user, linnet_stream *id, lin_error *err)
@@ -313,7 +303,7 @@ static lin_status open_stream(linnet_engine *e, int rate_hz, int channels, void 
     const lin_status status = lin_engine_open(e->engine, rate_hz, channels, s, id, err);
     pthread_mutex_lock(&e->lock);
     s->id = *id;
-    if (status != LIN_OK) take_stream(e, 0);
+    if (status != LIN_OK) unlink_stream(e, s);
     pthread_mutex_unlock(&e->lock);
     if (status != LIN_OK) lin_free(s);
     return status;
@@ -347,9 +337,8 @@ linnet_status linnet_engine_reset(linnet_engine *e, linnet_stream id, linnet_err
     const lin_status status = lin_engine_reset(e->engine, id, &why);
     pthread_mutex_lock(&e->lock);
     if (status == LIN_OK) drop_items(e, id);
-    for (stream *s = e->streams; s && status == LIN_OK; s = s->next) {
-        if (s->id == id) s->latest = NULL;
-    }
+    stream *s = status == LIN_OK ? find_stream(e, id) : NULL;
+    if (s) s->latest = NULL;
     pthread_mutex_unlock(&e->lock);
     return lin_api_end(status, &why, err);
 }
@@ -357,8 +346,11 @@ linnet_status linnet_engine_reset(linnet_engine *e, linnet_stream id, linnet_err
 void linnet_engine_close(linnet_engine *e, linnet_stream id)
 {
     pthread_mutex_lock(&e->lock);
-    stream *s = id ? take_stream(e, id) : NULL;
-    if (s) s->closed = 1;
+    stream *s = id ? find_stream(e, id) : NULL; // 0: one that is being opened
+    if (s) {
+        unlink_stream(e, s);
+        s->closed = 1;
+    }
     pthread_mutex_unlock(&e->lock);
     if (!s) return;
     lin_engine_close(e->engine, id); // waits for events that are being told, but for those of this thread

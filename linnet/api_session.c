@@ -34,41 +34,67 @@ enum { BLOCK = 1024 };
 
 // ---- views that wait ------------------------------------------------------------------------------------------------------------
 
-static void free_view(lin_api_view *view)
+lin_status lin_api_utterance_create(linnet_model *model, linnet_utterance *seen, lin_error *err)
 {
-    if (!view) return;
-    linnet_result_destroy(view->seen.settled);
-    linnet_result_destroy(view->seen.provisional);
-    lin_free(view);
-}
-
-static lin_status make_view(lin_api_views *v, lin_api_view **view, lin_error *err)
-{
-    lin_api_view *made = lin_calloc(1, sizeof *made);
-    *view = NULL;
-    if (!made) return lin_no_memory(err, "an utterance", sizeof *made);
-    lin_status status = lin_api_result_create(v->model, &made->seen.settled, err);
-    if (status == LIN_OK) status = lin_api_result_create(v->model, &made->seen.provisional, err);
-    if (status == LIN_OK) *view = made;
-    else free_view(made);
+    *seen = (linnet_utterance){0};
+    lin_status status = lin_api_result_create(model, &seen->settled, err);
+    if (status == LIN_OK) status = lin_api_result_create(model, &seen->provisional, err);
+    if (status != LIN_OK) lin_api_utterance_release(seen);
     return status;
 }
 
-void lin_api_utterance(linnet_utterance *seen, const lin_session_view *view)
+void lin_api_utterance_clear(linnet_utterance *seen)
 {
+    lin_api_result_clear(seen->settled);
+    lin_api_result_clear(seen->provisional);
+    seen->number = 0;
+    seen->end = LINNET_GROWS;
+}
+
+void lin_api_utterance_release(linnet_utterance *seen)
+{
+    linnet_result_destroy(seen->settled);
+    linnet_result_destroy(seen->provisional);
+    *seen = (linnet_utterance){0};
+}
+
+lin_status lin_api_utterance_show(linnet_utterance *seen, const lin_session_view *view, lin_error *err)
+{
+    const int ended = view->end != LIN_SESSION_OPEN;
+    // The same utterance only grows; with alternatives its final form is decoded anew.
+    if (seen->number != view->utterance || (ended && view->settled->n_alternatives)) lin_api_result_clear(seen->settled);
+    lin_api_result_clear(seen->provisional);
+    lin_status status = lin_api_result_follow(seen->settled, view->settled, ended, err);
+    if (status == LIN_OK) status = lin_api_result_follow(seen->provisional, view->provisional, 0, err);
+    if (status != LIN_OK) {
+        lin_api_utterance_clear(seen);
+        return status;
+    }
     seen->number = view->utterance;
     seen->end = (linnet_end)view->end;
     seen->incomplete = view->incomplete;
     seen->start_s = view->start_s;
     seen->end_s = view->end_s;
     seen->processed_s = view->processed_s;
+    return LIN_OK;
 }
 
-static void empty_view(lin_api_view *view)
+static void free_view(linnet_utterance *view)
 {
-    lin_api_result_clear(view->seen.settled);
-    lin_api_result_clear(view->seen.provisional);
-    view->seen.end = LINNET_GROWS;
+    if (!view) return;
+    lin_api_utterance_release(view);
+    lin_free(view);
+}
+
+static lin_status make_view(lin_api_views *v, linnet_utterance **view, lin_error *err)
+{
+    linnet_utterance *made = lin_calloc(1, sizeof *made);
+    *view = NULL;
+    if (!made) return lin_no_memory(err, "an utterance", sizeof *made);
+    lin_status status = lin_api_utterance_create(v->model, made, err);
+    if (status == LIN_OK) *view = made;
+    else lin_free(made);
+    return status;
 }
 
 void lin_api_views_free(lin_api_views *v)
@@ -82,13 +108,13 @@ void lin_api_views_free(lin_api_views *v)
 void lin_api_views_clear(lin_api_views *v)
 {
     v->n_ended = v->next = v->changed = 0;
-    if (v->open) empty_view(v->open);
+    if (v->open) lin_api_utterance_clear(v->open);
 }
 
 // ended [n] are views, of which the first n_ended wait and the others are used again.
 static lin_status put_ended(lin_api_views *v, lin_error *err)
 {
-    lin_api_view *fresh;
+    linnet_utterance *fresh;
     if (v->n_ended < v->n) {
         fresh = v->ended[v->n_ended];
     } else {
@@ -97,7 +123,7 @@ static lin_status put_ended(lin_api_views *v, lin_error *err)
         if (status != LIN_OK) return status;
         v->n++;
     }
-    empty_view(fresh);
+    lin_api_utterance_clear(fresh);
     v->ended[v->n_ended++] = v->open;
     v->open = fresh;
     v->changed = 0;
@@ -108,27 +134,17 @@ lin_status lin_api_views_show(lin_api_views *v, const lin_session_view *view, li
 {
     lin_status status = v->open ? LIN_OK : make_view(v, &v->open, err);
     if (status != LIN_OK) return status;
-    linnet_utterance *seen = &v->open->seen;
-    const int ended = view->end != LIN_SESSION_OPEN;
-    // The same utterance only grows; with alternatives its final form is decoded anew.
-    if (seen->number != view->utterance || (ended && view->settled->n_alternatives)) empty_view(v->open);
-    lin_api_result_clear(seen->provisional);
-    status = lin_api_result_follow(seen->settled, view->settled, ended, err);
-    if (status == LIN_OK) status = lin_api_result_follow(seen->provisional, view->provisional, 0, err);
-    if (status != LIN_OK) {
-        empty_view(v->open);
-        return status;
-    }
-    lin_api_utterance(seen, view);
+    status = lin_api_utterance_show(v->open, view, err);
+    if (status != LIN_OK) return status;
     v->changed = 1;
-    return ended ? put_ended(v, err) : LIN_OK;
+    return view->end != LIN_SESSION_OPEN ? put_ended(v, err) : LIN_OK;
 }
 
 void lin_api_views_recycle(lin_api_views *v)
 {
     if (!v->next) return;
     for (int i = 0; i + v->next < v->n; i++) { // those that were seen go behind the others
-        lin_api_view *seen = v->ended[i];
+        linnet_utterance *seen = v->ended[i];
         v->ended[i] = v->ended[i + v->next];
         v->ended[i + v->next] = seen;
     }
@@ -138,10 +154,10 @@ void lin_api_views_recycle(lin_api_views *v)
 
 const linnet_utterance *lin_api_views_next(lin_api_views *v)
 {
-    if (v->next < v->n_ended) return &v->ended[v->next++]->seen;
+    if (v->next < v->n_ended) return v->ended[v->next++];
     if (!v->changed) return NULL;
     v->changed = 0;
-    return &v->open->seen;
+    return v->open;
 }
 
 // ---- sessions -------------------------------------------------------------------------------------------------------------------
@@ -230,20 +246,10 @@ void linnet_session_destroy(linnet_session *s)
 
 static lin_status push(linnet_session *s, const float *samples, size_t n, lin_error *err)
 {
-    const size_t channels = (size_t)s->options.channels;
-    lin_status status = LIN_OK;
     if (n && !samples) return lin_fail(err, LIN_INVALID, "there are no samples");
-    const size_t bad = lin_audio_find_bad(samples, n * channels); // of all, before any is taken in
-    if (bad < n * channels)
-        return lin_fail(err, LIN_NUMERIC, "sample %zu of channel %zu is %g, which is not finite", bad / channels,
-                        bad % channels + 1, (double)samples[bad]);
+    if (n > INT_MAX) return lin_fail(err, LIN_INVALID, "%zu samples are too many for one call; the limit is %d", n, INT_MAX);
     lin_api_views_recycle(&s->views);
-    for (size_t done = 0; done < n && status == LIN_OK;) {
-        const size_t piece = n - done < INT_MAX / 2 ? n - done : INT_MAX / 2;
-        status = lin_session_push(s->session, samples + done * channels, (int)piece, err);
-        done += piece;
-    }
-    return status;
+    return lin_session_push(s->session, samples, (int)n, err);
 }
 
 linnet_status linnet_session_push(linnet_session *s, const float *samples, size_t n, linnet_error *err)

@@ -9,9 +9,6 @@
 #include "linnet/api.h"
 #include "linnet/utterances.h"
 
-// From the first endpoint after so much sound on, the network is reset at endpoints, as by linnet transcribe.
-static const double RESET_AFTER_S = 60;
-
 static const linnet_sound defaults = {.rate_hz = 16000, .channels = 1, .channel = LINNET_MIX, .end_s = INFINITY, .threads = 1};
 
 void linnet_sound_init(linnet_sound *sound, size_t size) { lin_api_init(sound, size, &defaults, sizeof defaults); }
@@ -54,7 +51,7 @@ static lin_status run_decoder(const linnet_model *model, const lin_sound *sound,
     const lin_file_sink sink = {.context = o, .progress = show_progress};
     lin_utterances_options how = {.decoding = decoding};
     if (model->r.streams)
-        how.ends = (lin_reset_options){.endpoints = 1, .rules = lin_endpoint_default(), .resets = 1, .from_s = RESET_AFTER_S};
+        how.ends = (lin_reset_options){.endpoints = 1, .rules = lin_endpoint_default(), .resets = 1, .from_s = LIN_RESET_AFTER_S};
     lin_status status = lin_file_session_create(&model->r, o->threads, &how, &session, err);
     if (status == LIN_OK) status = lin_file_session_run(session, sound, &sink, report, err);
     lin_file_session_destroy(session);

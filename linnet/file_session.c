@@ -228,12 +228,8 @@ static lin_status mark(lin_file_session *s, const lin_source *source, int end, l
                                    .image = lin_stream_image_bytes(lin_lane_stream(s->lanes[0].network))};
     lin_status status = lin_state_begin(&s->state, &about, &sizes, err);
     if (status == LIN_OK) status = lin_source_save(source, past, lin_state_front(&s->state), err);
-    for (int l = 0; l < about.lanes && status == LIN_OK; l++) {
-        status = lin_stream_save(lin_lane_stream(s->lanes[l].network), lin_state_image(&s->state, l), sizes.image, err);
-        lin_utterances *u = s->lanes[l].utterances;
-        memcpy(lin_state_decoder(&s->state, l), lin_utterances_decoder(u), sizes.decoder);
-        lin_state_put_endpoint(&s->state, l, lin_utterances_endpoint(u));
-    }
+    for (int l = 0; l < about.lanes && status == LIN_OK; l++)
+        status = lin_lane_save(s->lanes[l].network, s->lanes[l].utterances, &s->state, l, err);
     return status == LIN_OK && s->sink->mark ? s->sink->mark(s->sink->context, &s->state, end, err) : status;
 }
 
@@ -278,13 +274,7 @@ static lin_status resume(lin_file_session *s, lin_error *err)
     lin_status status = LIN_OK;
     for (int l = 0; l < from->about.lanes && status == LIN_OK; l++) {
         lin_utterances *u = s->lanes[l].utterances;
-        lin_endpoint endpoint = *lin_utterances_endpoint(u);
-        status = lin_stream_load(lin_lane_stream(s->lanes[l].network), lin_state_image(from, l), from->sizes.image, err);
-        if (status == LIN_OK) status = lin_state_get_decoder(from, l, lin_utterances_search(u), lin_utterances_decoder(u), err);
-        if (status == LIN_OK) status = lin_state_get_endpoint(from, l, lin_utterances_ends(u), &endpoint, err);
-        if (status == LIN_OK)
-            status = lin_lane_go_on(s->lanes[l].network, from->about.frames, from->about.rows, from->about.resets, err);
-        if (status == LIN_OK) lin_utterances_go_on(u, from->about.rows, &endpoint);
+        status = lin_lane_load(s->lanes[l].network, u, from, l, lin_utterances_ends(u), err);
     }
     if (status == LIN_OK) return status;
     return lin_fail_at(err, status, "%s", s->sound->from_name);

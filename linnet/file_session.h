@@ -27,6 +27,10 @@
 #include "linnet/state.h"
 #include "linnet/utterances.h"
 
+/* From the first endpoint after so many seconds of sound on, the network is reset at endpoints where nobody chose: before, the past
+ * helps more than it harms. */
+#define LIN_RESET_AFTER_S 60.0
+
 /* One file to process. */
 typedef struct lin_sound {
     const char *path;          /* NULL: the next ones, or where a stream is resumed: nothing more comes, only its end */

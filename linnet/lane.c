@@ -190,3 +190,24 @@ lin_status lin_lane_reset_network(lin_lane *l, lin_worker *worker, const lin_lan
     drop(l, 0, 1);
     return advance(l, worker, sink, err);
 }
+
+lin_status lin_lane_save(const lin_lane *l, lin_utterances *u, lin_state *state, int i, lin_error *err)
+{
+    lin_status status = lin_stream_save(l->stream, lin_state_image(state, i), state->sizes.image, err);
+    memcpy(lin_state_decoder(state, i), lin_utterances_decoder(u), state->sizes.decoder);
+    lin_state_put_endpoint(state, i, lin_utterances_endpoint(u));
+    return status;
+}
+
+lin_status lin_lane_load(lin_lane *l, lin_utterances *u, const lin_state *state, int i, const lin_reset_options *ends,
+                         lin_error *err)
+{
+    const lin_state_about *about = &state->about;
+    lin_endpoint endpoint = *lin_utterances_endpoint(u);
+    lin_status status = lin_stream_load(l->stream, lin_state_image(state, i), state->sizes.image, err);
+    if (status == LIN_OK) status = lin_state_get_decoder(state, i, lin_utterances_search(u), lin_utterances_decoder(u), err);
+    if (status == LIN_OK && ends) status = lin_state_get_endpoint(state, i, ends, &endpoint, err);
+    if (status == LIN_OK) status = lin_lane_go_on(l, about->frames, about->rows, about->resets, err);
+    if (status == LIN_OK) lin_utterances_go_on(u, about->rows, &endpoint);
+    return status;
+}

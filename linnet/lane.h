@@ -17,6 +17,7 @@
 #ifndef LIN_LINNET_LANE_H
 #define LIN_LINNET_LANE_H
 
+#include "linnet/state.h"
 #include "linnet/utterances.h"
 #include "model/stream.h"
 
@@ -59,5 +60,14 @@ int64_t lin_lane_rows(const lin_lane *lane);
  * and rows; was_reset: 1 if the network may have been reset since the stream began. LIN_FORMAT: these contradict each other. */
 lin_stream *lin_lane_stream(const lin_lane *lane);
 lin_status lin_lane_go_on(lin_lane *lane, int64_t frames, int64_t rows, int was_reset, lin_error *err);
+
+/*
+ * Lane number i of a saved stream, network and decoding: into a state that lin_state_begin made, and from one. ends: when the loaded
+ * stream has endpoints, which the state must agree with; NULL: its endpoint is left as it is. Errors of lin_stream_load,
+ * lin_state_get_decoder, lin_state_get_endpoint and lin_lane_go_on.
+ */
+lin_status lin_lane_save(const lin_lane *lane, lin_utterances *utterances, lin_state *state, int i, lin_error *err);
+lin_status lin_lane_load(lin_lane *lane, lin_utterances *utterances, const lin_state *state, int i, const lin_reset_options *ends,
+                         lin_error *err);
 
 #endif

@@ -414,7 +414,7 @@ LINNET_API linnet_status linnet_session_reset(linnet_session *session, linnet_er
 
 /*
  * Phrases [n] instead of those of the decoder, from the next sound on and for this session alone; what is settled stays. n = 0:
- * none. Reads the lexicon, which may take a tenth of a second. LINNET_UNSUPPORTED for greedy decoders, which do not use phrases
+ * none. Reads the lexicon: not for every piece of sound. LINNET_UNSUPPORTED for greedy decoders, which do not use phrases
  * (give the decoder a beam), and with n_best over 1. On failure the old ones stay.
  */
 LINNET_API linnet_status linnet_session_set_phrases(linnet_session *session, const linnet_phrase *phrases, int n,

@@ -118,8 +118,6 @@ double lin_session_seconds(const lin_session *s)
     return s->features ? (double)s->samples / s->options.rate_hz : (double)lin_lane_frames(s->lane) * hop_s;
 }
 
-double lin_session_processed(const lin_session *s) { return (double)lin_lane_rows(s->lane) * s->r->row_seconds; }
-
 /* ---- sound ------------------------------------------------------------------------------------------------------------------ */
 
 static lin_status feed(lin_session *s, const float *frames, int n, lin_error *err)
@@ -233,10 +231,7 @@ lin_status lin_session_save(lin_session *s, lin_state *state, lin_error *err)
     unsigned char *front = lin_state_front(state);
     memcpy(front, &counts, sizeof counts);
     status = lin_extractor_save(s->features, 1, front + sizeof counts, err);
-    if (status == LIN_OK) status = lin_stream_save(lin_lane_stream(s->lane), lin_state_image(state, 0), sizes.image, err);
-    memcpy(lin_state_decoder(state, 0), lin_utterances_decoder(s->utterances), sizes.decoder);
-    lin_state_put_endpoint(state, 0, lin_utterances_endpoint(s->utterances));
-    return status;
+    return status == LIN_OK ? lin_lane_save(s->lane, s->utterances, state, 0, err) : status;
 }
 
 static lin_status check_fit(const lin_session *s, const lin_state_about *about, lin_error *err)
@@ -273,19 +268,12 @@ static lin_status load(lin_session *s, const lin_state *state, lin_error *err)
 {
     front_counts counts;
     const lin_state_about *about = &state->about;
-    lin_endpoint endpoint = *lin_utterances_endpoint(s->utterances);
     const lin_reset_options how = {.endpoints = 1, .rules = s->options.rules, .resets = 1, .from_s = resets_from(s)};
     const int has_endpoint = about->resets || s->options.resets;
     lin_status status = check_fit(s, about, err);
     if (status == LIN_OK) status = load_front(s, state, &counts, err);
-    if (status == LIN_OK)
-        status = lin_stream_load(lin_lane_stream(s->lane), lin_state_image(state, 0), state->sizes.image, err);
-    if (status == LIN_OK)
-        status = lin_state_get_decoder(state, 0, lin_utterances_search(s->utterances), lin_utterances_decoder(s->utterances), err);
-    if (status == LIN_OK && has_endpoint) status = lin_state_get_endpoint(state, 0, &how, &endpoint, err);
-    if (status == LIN_OK) status = lin_lane_go_on(s->lane, about->frames, about->rows, about->resets, err);
+    if (status == LIN_OK) status = lin_lane_load(s->lane, s->utterances, state, 0, has_endpoint ? &how : NULL, err);
     if (status != LIN_OK) return status;
-    lin_utterances_go_on(s->utterances, about->rows, &endpoint);
     s->samples = about->samples;
     s->given = counts.given;
     return lin_lane_feed(s->lane, s->worker, s->frames, (int)counts.waiting, &s->rows, err);

@@ -101,9 +101,8 @@ lin_status lin_session_fork(lin_session *session, const lin_session_sink *sink, 
 /* Another copy of its decoding from now on, with the same search; it must outlive the session. A fork has that of its original. */
 void lin_session_decode_by(lin_session *session, const lin_decoding *decoding);
 
-/* Seconds of sound taken in since the beginning, and decoded. */
+/* Seconds of sound taken in since the beginning; a push that is refused does not change it. The decoded part is in the views. */
 double lin_session_seconds(const lin_session *session);
-double lin_session_processed(const lin_session *session);
 
 /* The delay of a phone of greedy decoding by the model's construction, in seconds from the end of the phone until it is settled:
  * the frames of one row, look-ahead, and the part of a window beyond its hop. */

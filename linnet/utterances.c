@@ -310,7 +310,7 @@ lin_status lin_utterances_add(lin_utterances *u, const lin_path_phone *phones, i
 lin_status lin_utterances_end(lin_utterances *u, lin_error *err)
 {
     lin_status status = end_utterance(u, LIN_SESSION_ASKED, err);
-    u->endpoint.silent_s = u->endpoint.spoken_s = u->endpoint.length_s = 0;
+    lin_endpoint_begin_utterance(&u->endpoint);
     return status;
 }
 

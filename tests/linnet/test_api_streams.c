@@ -320,6 +320,46 @@ START_TEST(engines)
 }
 END_TEST
 
+// Threads that open and close more streams than fit: each gets its own or is refused, and the list of open streams stays whole.
+enum { OPENERS = 4, ROUNDS = 300 };
+
+static void *open_and_close(void *arg)
+{
+    linnet_engine *e = arg;
+    intptr_t opened = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        linnet_stream mine[2] = {0};
+        linnet_error why;
+        for (int k = 0; k < 2; k++) {
+            if (linnet_engine_open(e, RATE, 1, NULL, &mine[k], &why) != LINNET_OK) continue;
+            if (linnet_engine_push(e, mine[k], sound, 100, &why) == LINNET_OK) opened++;
+        }
+        for (int k = 0; k < 2; k++) {
+            if (mine[k]) linnet_engine_close(e, mine[k]);
+        }
+    }
+    return (void *)opened; // NOLINT: a number
+}
+
+START_TEST(engine_opened_by_many)
+{
+    linnet_engine_options o = engine_options(OPENERS);
+    linnet_engine *e;
+    linnet_engine_stats stats = {.size = sizeof stats};
+    pthread_t threads[OPENERS];
+    require_ok(linnet_engine_create(model, &o, &e, &err));
+    for (int i = 0; i < OPENERS; i++) ck_assert_int_eq(pthread_create(&threads[i], NULL, open_and_close, e), 0);
+    for (int i = 0; i < OPENERS; i++) {
+        void *opened;
+        pthread_join(threads[i], &opened);
+        ck_assert_int_gt((intptr_t)opened, 0);
+    }
+    require_ok(linnet_engine_measure(e, &stats, &err));
+    ck_assert_int_eq(stats.open, 0);
+    linnet_engine_destroy(e);
+}
+END_TEST
+
 START_TEST(engine_with_words)
 {
     linnet_decoder *d = make_decoder(1, 32, 2);
@@ -486,6 +526,7 @@ int main(void)
     tcase_add_test(cases, phrases_of_a_session);
     tcase_add_test(cases, nothing_is_allocated_while_sound_streams);
     tcase_add_test(cases, engines);
+    tcase_add_test(cases, engine_opened_by_many);
     tcase_add_test(cases, engine_with_words);
     tcase_add_test(cases, engine_with_a_callback);
     tcase_add_loop_test(cases, every_allocation_may_fail, 0, 4);

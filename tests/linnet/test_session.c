@@ -411,7 +411,6 @@ START_TEST(sound_gives_what_its_frames_give)
         if (i == 0) require_ok(lin_session_push(session, sound, SAMPLES, &err));
         else push(session, sound, 1, 0, SAMPLES, (uint64_t)i);
         ck_assert_double_eq_tol(lin_session_seconds(session), (double)SAMPLES / RATE, 1e-9);
-        ck_assert_double_le(lin_session_processed(session), lin_session_seconds(session));
         require_ok(lin_session_finish(session, &err));
         same(&a, &b);
         // After a reset it is as new.
