@@ -132,6 +132,27 @@ typedef struct lin_phone {
 /* Operations captured once and replayed as one launch. */
 typedef struct lin_graph lin_graph;
 
+/* Keys and values of a stream with softmax attention: kv [layers, capacity, 2, C], the first n rows of each layer in use. */
+typedef struct lin_cache {
+    void *kv; /* in the backend's memory, of its type; NULL: the utterance has none */
+    int n, capacity;
+} lin_cache;
+
+/* LSH attention (Reformer): see lsh_forward. */
+typedef struct lin_lsh {
+    int rounds, chunk, rotations;
+} lin_lsh;
+
+/* Feature maps of linear attention beside elu + 1. LIN_MAP_POLY2: all products of degree 2 at most, x_i^2, sqrt(2) x_i x_j (i < j),
+ * sqrt(2) x_i and 1, of x / E^(1/4), so that φ(q) φ(k) = (q k / sqrt(E) + 1)^2 (Katharopoulos et al. 2020, section 3.2.1);
+ * D = E (E + 1) / 2 + E + 1. LIN_MAP_RANDOM: positive random features of exp(q k / sqrt(E)): φ_d(x) = exp(omega_d x' - |x'|^2 / 2) /
+ * sqrt(D) with x' = x / E^(1/4) (section 5; Choromanski et al. 2021). */
+typedef enum lin_map_kind { LIN_MAP_ELU, LIN_MAP_POLY2, LIN_MAP_RANDOM } lin_map_kind;
+typedef struct lin_map {
+    lin_map_kind kind;
+    int D; /* features */
+} lin_map;
+
 typedef enum lin_precision {
     LIN_PRECISION_FP32, /* products of fp32 operands */
     LIN_PRECISION_TF32, /* operands rounded to tf32 (10 bits of mantissa), sums in fp32; ignored by the CPU */

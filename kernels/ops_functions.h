@@ -17,6 +17,13 @@
     X(add_dropout_norm_forward) X(layer_norm_backward) X(dropout) X(add_dropout) X(relu_backward) X(stack_frames)                  \
     X(add_sinusoid) X(conv_forward) X(conv_backward) X(attention_forward) X(attention_backward) X(log_softmax) X(ctc)              \
     X(tally_losses) X(sum_squares) X(clip) X(adam) X(gather) X(carry) X(greedy)
+
+/* The operations of the rivals, for backends that have them. */
+#define LIN_SOFTMAX_OPERATIONS(X)                                                                                                  \
+    X(softmax_forward) X(softmax_backward) X(softmax_scores) X(softmax_naive_forward) X(softmax_naive_backward)
+#define LIN_LSH_OPERATIONS(X) X(lsh_forward) X(lsh_backward)
+#define LIN_MAPPED_OPERATIONS(X) X(mapped_attention_forward) X(mapped_attention_backward)
+#define LIN_LSTM_OPERATIONS(X) X(lstm_forward) X(lstm_backward)
 #endif
 
 size_t LIN_OP(weight_size)(int n, int k);
@@ -51,6 +58,35 @@ void LIN_OP(attention_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *qkv,
                                int causal, LIN_REAL *const *states, size_t at);
 void LIN_OP(attention_backward)(lin_exec *exec, LIN_REAL *dqkv, const LIN_REAL *dy, const LIN_REAL *qkv, const LIN_REAL *y,
                                 const lin_segments *segments, int H, int E, int causal);
+
+void LIN_OP(softmax_forward)(lin_exec *exec, LIN_REAL *y, LIN_REAL *lse, const LIN_REAL *qkv, const lin_segments *segments, int H,
+                             int E, int causal, const lin_cache *caches, int layer);
+void LIN_OP(softmax_backward)(lin_exec *exec, LIN_REAL *dqkv, const LIN_REAL *dy, const LIN_REAL *qkv, const LIN_REAL *y,
+                              const LIN_REAL *lse, const lin_segments *segments, int H, int E, int causal);
+size_t LIN_OP(softmax_scores)(const int *offsets, int B, int H);
+void LIN_OP(softmax_naive_forward)(lin_exec *exec, LIN_REAL *y, LIN_REAL *p, const LIN_REAL *qkv, const lin_segments *segments,
+                                   int H, int E, int causal);
+void LIN_OP(softmax_naive_backward)(lin_exec *exec, LIN_REAL *dqkv, LIN_REAL *p, const LIN_REAL *dy, const LIN_REAL *qkv,
+                                    const LIN_REAL *y, const lin_segments *segments, int H, int E, int causal);
+
+void LIN_OP(lsh_forward)(lin_exec *exec, LIN_REAL *y, LIN_REAL *lse, int *order, const LIN_REAL *qv, const LIN_REAL *R,
+                         const lin_segments *segments, const lin_lsh *lsh, int H, int E, int causal);
+void LIN_OP(lsh_backward)(lin_exec *exec, LIN_REAL *dqv, const LIN_REAL *dy, const LIN_REAL *qv, const LIN_REAL *y,
+                          const LIN_REAL *lse, const int *order, const lin_segments *segments, const lin_lsh *lsh, int H, int E,
+                          int causal);
+
+void LIN_OP(mapped_attention_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *qkv, const LIN_REAL *omega,
+                                      const lin_segments *segments, const lin_map *map, int H, int E, int causal,
+                                      LIN_REAL *const *states, size_t at);
+void LIN_OP(mapped_attention_backward)(lin_exec *exec, LIN_REAL *dqkv, const LIN_REAL *dy, const LIN_REAL *qkv,
+                                       const LIN_REAL *omega, const LIN_REAL *y, const lin_segments *segments, const lin_map *map,
+                                       int H, int E, int causal);
+
+void LIN_OP(lstm_forward)(lin_exec *exec, LIN_REAL *h, LIN_REAL *cells, LIN_REAL *gates, const LIN_REAL *packed,
+                          const lin_segments *segments, int U, int directions, LIN_REAL *const *states, size_t at);
+void LIN_OP(lstm_backward)(lin_exec *exec, LIN_REAL *dgates, LIN_REAL *dR, const LIN_REAL *dh, const LIN_REAL *h,
+                           const LIN_REAL *cells, const LIN_REAL *gates, const LIN_REAL *packed, const lin_segments *segments, int U,
+                           int directions);
 
 void LIN_OP(log_softmax)(lin_exec *exec, LIN_REAL *logp, const LIN_REAL *logits, int rows, int V);
 void LIN_OP(ctc)(lin_exec *exec, double *loss, LIN_REAL *dlogits, const LIN_REAL *logp, const lin_segments *segments,

@@ -112,6 +112,69 @@ typedef struct LIN_OPS {
     void (*attention_backward)(lin_exec *exec, LIN_REAL *dqkv, const LIN_REAL *dy, const LIN_REAL *qkv, const LIN_REAL *y,
                                const lin_segments *segments, int H, int E, int causal);
 
+    /* ---- softmax attention (Vaswani et al. 2017): the rival, in two implementations --------------------------------------------- */
+
+    /* y [rows, H E] from qkv [rows, 3, H, E]: y_i = sum_j p_ij v_j with p_i = softmax_j(q_i k_j / sqrt(E)), j <= i (causal) or all frames
+     * of the utterance. In tiles with a running maximum and sum (Milakov & Gimelshein 2018, Dao et al. 2022): nothing of size T x T is
+     * kept. lse [rows, H] receives ln sum_j exp(q_i k_j / sqrt(E)), for the backward pass; may be NULL.
+     * caches (NULL, or [B]; causal only; supplement C.1): keys and values of the utterance's earlier frames; those of its rows are
+     * appended at caches[b].n, for which there must be room; n itself is the caller's to advance after the last layer. Any split of the
+     * rows into calls gives the same result (CPU: the same bits). */
+    void (*softmax_forward)(lin_exec *exec, LIN_REAL *y, LIN_REAL *lse, const LIN_REAL *qkv, const lin_segments *segments, int H, int E,
+                            int causal, const lin_cache *caches, int layer);
+    /* dqkv (written) from dy, qkv and the forward's y and lse. No caches. */
+    void (*softmax_backward)(lin_exec *exec, LIN_REAL *dqkv, const LIN_REAL *dy, const LIN_REAL *qkv, const LIN_REAL *y,
+                             const LIN_REAL *lse, const lin_segments *segments, int H, int E, int causal);
+    /* The same as the paper timed it: all scores, then their softmax, then the product with the values. p: the probabilities, [H, T, T] of
+     * each utterance, concatenated; softmax_scores(segments on the host, H) elements. The backward pass overwrites p. */
+    size_t (*softmax_scores)(const int *offsets, int B, int H);
+    void (*softmax_naive_forward)(lin_exec *exec, LIN_REAL *y, LIN_REAL *p, const LIN_REAL *qkv, const lin_segments *segments, int H,
+                                  int E, int causal);
+    void (*softmax_naive_backward)(lin_exec *exec, LIN_REAL *dqkv, LIN_REAL *p, const LIN_REAL *dy, const LIN_REAL *qkv,
+                                   const LIN_REAL *y, const lin_segments *segments, int H, int E, int causal);
+
+    /* ---- LSH attention (Reformer; Kitaev et al. 2020) ----------------------------------------------------------------------------- */
+
+    /* y [rows, H E] from qv [rows, 2, H, E]: queries that are the keys as well, and values. In each of `rounds` rounds the frames of an
+     * utterance are sorted, stably, by bucket = argmax [q R; -q R] (lowest index on a tie) and divided into chunks of `chunk`, the last one
+     * shorter; a frame sees its chunk and the one before it (the first chunk: only itself), causal: only j <= i. Score of query i and key
+     * j: q_i k_j / sqrt(E), k_j = q_j / |q_j| (norms below 1e-6 count as 1e-6); of a frame with itself -1e5, so that it counts only
+     * where there is no other. Rounds are weighted by their sums of exponentials: y_i is one softmax over the keys of all
+     * rounds, a key found in r rounds counted r times.
+     * Buckets of an utterance of T frames: 2 min(rotations, max(1, ceil(T / (2 chunk)))), with the first half as many columns of R
+     * [rounds, H, E, rotations]. order [rounds, H, rows] (T frame numbers of each utterance, in sorted order, from its offset on) and
+     * lse [rows, H] are kept for the backward pass. */
+    void (*lsh_forward)(lin_exec *exec, LIN_REAL *y, LIN_REAL *lse, int *order, const LIN_REAL *qv, const LIN_REAL *R,
+                        const lin_segments *segments, const lin_lsh *lsh, int H, int E, int causal);
+    /* dqv (written); the order is a constant. */
+    void (*lsh_backward)(lin_exec *exec, LIN_REAL *dqv, const LIN_REAL *dy, const LIN_REAL *qv, const LIN_REAL *y, const LIN_REAL *lse,
+                         const int *order, const lin_segments *segments, const lin_lsh *lsh, int H, int E, int causal);
+
+    /* ---- linear attention with other feature maps -------------------------------------------------------------------------------- */
+
+    /* As attention_forward, with φ of the map in place of elu + 1. omega [H, D, E] for LIN_MAP_RANDOM, else NULL. states[b] + at is
+     * [H, D, E+1]: row d is S_d, then z_d. */
+    void (*mapped_attention_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *qkv, const LIN_REAL *omega,
+                                     const lin_segments *segments, const lin_map *map, int H, int E, int causal,
+                                     LIN_REAL *const *states, size_t at);
+    void (*mapped_attention_backward)(lin_exec *exec, LIN_REAL *dqkv, const LIN_REAL *dy, const LIN_REAL *qkv, const LIN_REAL *omega,
+                                      const LIN_REAL *y, const lin_segments *segments, const lin_map *map, int H, int E, int causal);
+
+    /* ---- LSTM (Hochreiter & Schmidhuber 1997; gates as in PyTorch) ---------------------------------------------------------------- */
+
+    /* One layer, in one (directions 1) or both directions of time (2: the second runs from the last frame to the first). gates
+     * [rows, directions, 4, U] holds W x + b for the gates i, f, g, o; on return their activations: sigmoid, sigmoid, tanh, sigmoid of
+     * these plus R h_{t-1}. c_t = f c_{t-1} + i g in cells [rows, directions, U]; h_t = o tanh(c_t) in h [rows, directions, U].
+     * packed: R [4U, U] of each direction, packed as for linear_forward, each at a multiple of weight_size(4U, U) rounded up to 16.
+     * directions 1 only: states[b] + at, where states and states[b] are not NULL, is [2, U], h and c: read as those before the first
+     * row, and written as those after the last. Any split of the rows into calls gives the same result (CPU: the same bits). */
+    void (*lstm_forward)(lin_exec *exec, LIN_REAL *h, LIN_REAL *cells, LIN_REAL *gates, const LIN_REAL *packed,
+                         const lin_segments *segments, int U, int directions, LIN_REAL *const *states, size_t at);
+    /* dgates (written) = gradient of W x + b; dR [directions, 4U, U] +=; from dh and the forward's h, cells and gates. packed: R
+     * transposed (packed as for dx), each at a multiple of weight_size(U, 4U) rounded up to 16. No states. */
+    void (*lstm_backward)(lin_exec *exec, LIN_REAL *dgates, LIN_REAL *dR, const LIN_REAL *dh, const LIN_REAL *h, const LIN_REAL *cells,
+                          const LIN_REAL *gates, const LIN_REAL *packed, const lin_segments *segments, int U, int directions);
+
     /* ---- outputs and losses ------------------------------------------------------------------------------------------------- */
 
     /* logp may alias logits. */
