@@ -24,6 +24,7 @@
 #define LIN_LSH_OPERATIONS(X) X(lsh_forward) X(lsh_backward)
 #define LIN_MAPPED_OPERATIONS(X) X(mapped_attention_forward) X(mapped_attention_backward)
 #define LIN_LSTM_OPERATIONS(X) X(lstm_forward) X(lstm_backward)
+#define LIN_TASK_OPERATIONS(X) X(cross_entropy)
 #endif
 
 size_t LIN_OP(weight_size)(int n, int k);
@@ -91,6 +92,8 @@ void LIN_OP(lstm_backward)(lin_exec *exec, LIN_REAL *dgates, LIN_REAL *dR, const
 void LIN_OP(log_softmax)(lin_exec *exec, LIN_REAL *logp, const LIN_REAL *logits, int rows, int V);
 void LIN_OP(ctc)(lin_exec *exec, double *loss, LIN_REAL *dlogits, const LIN_REAL *logp, const lin_segments *segments,
                  const int *labels, const int *label_offsets, int most_labels, int V, const double *scale);
+void LIN_OP(cross_entropy)(lin_exec *exec, double *loss, LIN_REAL *dlogits, const LIN_REAL *logp, const lin_segments *segments,
+                           const int *targets, int V, const double *scale);
 void LIN_OP(tally_losses)(lin_exec *exec, lin_tally *tally, const double *loss, const lin_segments *segments,
                           const int *label_offsets);
 

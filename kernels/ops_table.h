@@ -186,6 +186,11 @@ typedef struct LIN_OPS {
      * the loss alone. dlogits must not alias logp. */
     void (*ctc)(lin_exec *exec, double *loss, LIN_REAL *dlogits, const LIN_REAL *logp, const lin_segments *segments, const int *labels,
                 const int *label_offsets, int most_labels, int V, const double *scale);
+    /* Cross entropy of every frame with a target of its own. targets [rows]: 0..V-1, or -1 for a frame that does not count. loss[b]
+     * receives -sum logp[t, targets[t]] over the frames of utterance b, summed in order in double. dlogits [rows, V] (written) = *scale *
+     * d loss / d logits = *scale * (e^logp - onehot(target)), 0 in frames that do not count; NULL for the loss alone. It may alias logp. */
+    void (*cross_entropy)(lin_exec *exec, double *loss, LIN_REAL *dlogits, const LIN_REAL *logp, const lin_segments *segments,
+                          const int *targets, int V, const double *scale);
     /* tally->loss += the losses, in order, of utterances with no more labels than frames; a negative or non-finite one sets
      * tally->bad. */
     void (*tally_losses)(lin_exec *exec, lin_tally *tally, const double *loss, const lin_segments *segments, const int *label_offsets);

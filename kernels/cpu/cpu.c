@@ -68,6 +68,7 @@ const lin_ops *lin_ops_cpu(void)
         .exec_destroy = exec_destroy,
         LIN_HOST_MEMORY,
         LIN_OPERATIONS(ENTRY)
+        LIN_TASK_OPERATIONS(ENTRY)
     };
     return &table;
 }

@@ -1,4 +1,4 @@
-// softmax.h - log-softmax over a span of rows, once per instruction set. softmax.c has the threads.
+// softmax.h - log-softmax and cross entropy over a span of rows, once per instruction set. softmax.c has the threads.
 #include <math.h>
 
 #include "kernels/cpu/cpu.h"
@@ -26,4 +26,27 @@ void LIN_NAME(lin_log_softmax_rows)(float *logp, const float *logits, int rows, 
         for (int v = 0; v < whole; v += LIN_WIDTH) vstore(out + v, vload(in + v) - peak - norm);
         if (rest) vstore_n(out + whole, vload_n(in + whole, rest) - peak - norm, rest);
     }
+}
+
+// The loss of `rows` rows; dlogits may be NULL, and may alias logp.
+double LIN_NAME(lin_cross_entropy_rows)(float *dlogits, const float *logp, const int *targets, int rows, int V, float scale);
+double LIN_NAME(lin_cross_entropy_rows)(float *dlogits, const float *logp, const int *targets, int rows, int V, float scale)
+{
+    int whole = V / LIN_WIDTH * LIN_WIDTH, rest = V - whole;
+    double loss = 0;
+    for (int r = 0; r < rows; r++) {
+        const float *in = logp + (size_t)r * (size_t)V;
+        if (targets[r] >= 0) loss -= (double)in[targets[r]];
+        if (!dlogits) continue;
+        float *out = dlogits + (size_t)r * (size_t)V;
+        if (targets[r] < 0) {
+            memset(out, 0, (size_t)V * sizeof *out);
+            continue;
+        }
+        float hit = (vexp(vset(in[targets[r]]))[0] - 1.0f) * scale; // one rounding of e^logp - 1, before the scale
+        for (int v = 0; v < whole; v += LIN_WIDTH) vstore(out + v, vexp(vload(in + v)) * scale);
+        if (rest) vstore_n(out + whole, vexp(vload_n(in + whole, rest)) * scale, rest);
+        out[targets[r]] = hit;
+    }
+    return loss;
 }

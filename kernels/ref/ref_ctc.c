@@ -1,4 +1,4 @@
-// Log-softmax, and connectionist temporal classification (Graves et al. 2006) in the log domain.
+// Log-softmax, cross entropy, and connectionist temporal classification (Graves et al. 2006) in the log domain.
 #include <math.h>
 
 #include "kernels/ref/ref.h"
@@ -13,6 +13,21 @@ void lin_ref_log_softmax(lin_exec *exec, double *logp, const double *logits, int
         for (int v = 0; v < V; v++) sum += exp(in[v] - top);
         double norm = top + log(sum);
         for (int v = 0; v < V; v++) logp[r * (size_t)V + (size_t)v] = in[v] - norm;
+    }
+}
+
+void lin_ref_cross_entropy(lin_exec *exec, double *loss, double *dlogits, const double *logp, const lin_segments *segments,
+                           const int *targets, int V, const double *scale)
+{
+    (void)exec;
+    for (int b = 0; b < segments->B; b++) {
+        loss[b] = 0;
+        for (int t = segments->offsets[b]; t < segments->offsets[b + 1]; t++) {
+            const double *row = logp + (size_t)t * (size_t)V;
+            if (targets[t] >= 0) loss[b] -= row[targets[t]];
+            for (int v = 0; dlogits && v < V; v++)
+                dlogits[(size_t)t * (size_t)V + (size_t)v] = targets[t] < 0 ? 0 : *scale * (exp(row[v]) - (v == targets[t]));
+        }
     }
 }
 

@@ -222,6 +222,7 @@ static const struct {
     {"ctc", ops_case_ctc},
     {"ctc_extremes", ops_case_ctc_extremes},
     {"ctc_crowded", ops_case_ctc_crowded},
+    {"cross_entropy", ops_case_cross_entropy},
     {"tally_losses", ops_case_tally_losses},
     {"optimiser", ops_case_optimiser},
     {"clip", ops_case_clip},

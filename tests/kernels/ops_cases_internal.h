@@ -149,6 +149,7 @@ void ops_case_log_softmax(ops_context *c);
 void ops_case_ctc(ops_context *c);
 void ops_case_ctc_extremes(ops_context *c);
 void ops_case_ctc_crowded(ops_context *c);
+void ops_case_cross_entropy(ops_context *c);
 void ops_case_not_a_number(ops_context *c);
 
 /* ---- ops_cases_streams.c ---- */

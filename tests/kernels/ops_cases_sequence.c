@@ -450,6 +450,39 @@ void ops_case_ctc_crowded(ops_context *c)
 
 /* ---- a NaN propagates only within its utterance: training finds it in the loss and can name the utterance ------------------- */
 
+static void ops_cross_entropy_shape(ops_context *c, const ops_layout *layout, int V, double spread)
+{
+    const lin_segments segments = ops_segments(c, layout);
+    int *targets = ops_block(c, (size_t)segments.rows, sizeof *targets, NULL);
+    for (int t = 0; t < segments.rows; t++) targets[t] = ops_pick(c, -1, V - 1);
+    const size_t B = (size_t)layout->B;
+    double scale = 0.5, *on_device = ops_block(c, 1, sizeof scale, &scale), *loss = ops_block(c, B, sizeof *loss, NULL),
+           *alone = ops_block(c, B, sizeof *loss, NULL), *want = ops_block(c, B, sizeof *loss, NULL);
+    pair logp = ops_log_probabilities(c, segments.rows, V, spread), dlogits = ops_out(c, logp.n), alias = ops_inout(c, logp.n, 0, 0);
+    ops_say(c, "cross_entropy B %d rows %d V %d spread %g", layout->B, segments.rows, V, spread);
+    if (logp.n) memcpy(alias.f, logp.f, logp.n * sizeof *logp.f);
+    c->ops->cross_entropy(c->exec, loss, dlogits.f, logp.f, &segments, targets, V, on_device);
+    c->ops->cross_entropy(c->exec, alone, NULL, logp.f, &segments, targets, V, NULL);
+    c->ref->cross_entropy(c->ref_exec, want, dlogits.d, logp.d, &segments, targets, V, &scale);
+    ops_check_scaled(c, "dlogits", dlogits, 1e-6, scale);
+    ops_check_loss(c, loss, want, layout->B, 1e-12);
+    ops_check_loss(c, alone, want, layout->B, 1e-12);
+    c->ops->cross_entropy(c->exec, loss, alias.f, alias.f, &segments, targets, V, on_device);
+    ops_check_same(c, "in place", alias.f, dlogits.f, dlogits.n, 1e-6);
+    ops_end(c);
+}
+
+void ops_case_cross_entropy(ops_context *c)
+{
+    const int widths[] = {1, 2, 7, 16, 33}, spreads[] = {1, 30};
+    if (!c->ops->cross_entropy) return;
+    for (int w = 0; w < 5; w++)
+        for (int l = 0; l < OPS_N_LAYOUTS; l++)
+            for (int s = 0; s < 2; s++)
+                if (!ops_thin(c, 7) && !ops_too_large(c, &ops_layouts[l]))
+                    ops_cross_entropy_shape(c, &ops_layouts[l], widths[w], spreads[s]);
+}
+
 static void ops_check_nan(ops_context *c, const char *name, const float *y, int rows, int width, const int *expected)
 {
     ops_done(c);

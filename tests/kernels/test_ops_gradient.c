@@ -391,6 +391,44 @@ START_TEST(ctc)
 }
 END_TEST
 
+/* ---- cross entropy through log_softmax ---------------------------------------------------------------------------------------- */
+
+typedef struct entropy_case {
+    double *logits;
+    const int *targets;
+} entropy_case;
+
+static double entropy_loss(void *context)
+{
+    entropy_case *c = context;
+    double logp[ROWS * V], loss[B], sum = 0;
+    ops->log_softmax(exec, logp, c->logits, ROWS, V);
+    ops->cross_entropy(exec, loss, NULL, logp, &segments, c->targets, V, NULL);
+    for (int b = 0; b < B; b++) sum += 0.25 * loss[b];
+    return sum;
+}
+
+START_TEST(cross_entropy)
+{
+    int targets[ROWS];
+    for (int t = 0; t < ROWS; t++) targets[t] = (t * 3) % (V + 1) - 1; // -1 too
+    entropy_case c = {filled(ROWS * V, 10, -3, 3), targets};
+    double logp[ROWS * V], loss[B], dlogits[ROWS * V];
+    test_poison(dlogits, sizeof dlogits);
+    ops->log_softmax(exec, logp, c.logits, ROWS, V);
+    const double quarter = 0.25;
+    ops->cross_entropy(exec, loss, dlogits, logp, &segments, targets, V, &quarter);
+    check_gradient("cross_entropy", entropy_loss, &c, c.logits, dlogits, ROWS * V);
+    for (int b = 0; b < B; b++) {
+        double want = 0;
+        for (int t = segments.offsets[b]; t < segments.offsets[b + 1]; t++)
+            if (targets[t] >= 0) want -= logp[t * V + targets[t]];
+        test_close_f64("loss", &loss[b], &want, 1, 1e-15);
+    }
+    test_buffer_free(c.logits);
+}
+END_TEST
+
 START_TEST(nothing_is_leaked)
 {
     unsigned long before = lin_memory_live();
@@ -433,6 +471,7 @@ int main(void)
     tcase_add_test(tests, attention);
     tcase_add_test(tests, attention_by_hand);
     tcase_add_test(tests, ctc);
+    tcase_add_test(tests, cross_entropy);
     tcase_add_test(tests, nothing_is_leaked);
     suite_add_tcase(suite, tests);
     return test_run(suite);
