@@ -20,6 +20,7 @@ const lin_command *const lin_commands[] = {
     &lin_command_ngram,
     &lin_command_info,
     &lin_command_bench,
+    &lin_command_plot,
     &lin_command_devices,
     &lin_command_completion,
     &lin_command_man,

@@ -1,7 +1,7 @@
 # The program in general: help, version, command-line mistakes, manual page, completion, finding the model, configuration files.
 . tests/app/common.sh
 
-commands='transcribe listen train score features posteriors prepare phonemize info devices completion'
+commands='transcribe listen train score features posteriors prepare phonemize info plot devices completion'
 
 run
 is "no command: status" 2 "$status"

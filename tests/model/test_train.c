@@ -392,7 +392,7 @@ START_TEST(curves)
              "%s1\t5\t3\t3.5\t0.9\t0.001\t1\t1\t1\n2\t10\t2\t2.5\t0.25\t0.0005\t1\t1\t2\n"
              "3\t15\t1\t2.6\t0.31\t0.0002\t1\t1\t3\nbroken\n2\t1\t1\t1\t1\t1\n9\tnan\n",
              head);
-    static const char *const parts[] = {"Training of exp/&lt;a> &amp; b</text>",
+    static const char *const parts[] = {"Training of exp/&lt;a&gt; &amp; b</text>",
                                         ">loss (nats per phoneme)<",
                                         ">dev PER (%)<",
                                         ">learning rate<",
@@ -405,7 +405,7 @@ START_TEST(curves)
         ck_assert_msg(strstr(svg, parts[i]) != NULL, "no %s in %s", parts[i], svg);
     int circles = 0;
     for (const char *at = svg; (at = strstr(at, "<circle")) != NULL; at++) circles++;
-    ck_assert_int_eq(circles, 4 + 1 + 3 * 5); // the key, the best, and a point for each value; a hollow one is drawn twice
+    ck_assert_int_eq(circles, 4 + 1 + 3 * 4); // the key, the best, and a point for each value
     ck_assert(strstr(svg, "nan") == NULL && strstr(svg, "inf") == NULL);
     lin_free(svg);
     // without a development set, without an epoch
@@ -415,7 +415,7 @@ START_TEST(curves)
               strstr(svg, "nan") == NULL);
     lin_free(svg);
     svg = lin_curves_svg(head, "\xFF");
-    ck_assert(strstr(svg, "Training of ...</text>") != NULL && strstr(svg, "best") == NULL && strstr(svg, "nan") == NULL);
+    ck_assert(strstr(svg, "Training of \xEF\xBF\xBD</text>") != NULL && strstr(svg, "best") == NULL && strstr(svg, "nan") == NULL);
     lin_free(svg);
     // numbers that no run writes
     snprintf(log, sizeof log, "%s1e300\t5\t3\t-1\t-1\t0.001\n1\t5\t1e-320\t-1\t-1\t1e-310\n2\t5\t1e300\t1\t1\t1\n", head);
