@@ -188,7 +188,7 @@ static void bench_training(int causal, double dropout, const char *name)
     lin_optimizer *optimizer;
     must(ops->exec_create(ops, n_threads, &exec, &err));
     must(lin_weights_create(ops, exec, c, &model->params, model->values, 1, &weights, &err));
-    must(lin_activations_create(ops, exec, c, B * T, 1, &activations, &err));
+    must(lin_activations_create(ops, exec, c, B * T, T, 1, &activations, &err));
     must(lin_optimizer_create(ops, exec, &model->params, &options, &optimizer, &err));
     float *features = make_features(B * T), *logp = must_have(lin_calloc(count, sizeof *logp));
     float *dlogits = must_have(lin_calloc(count, sizeof *dlogits)), *gradients = must_have(lin_calloc(n, sizeof *gradients));

@@ -8,16 +8,31 @@
  *   layer   [x += depthwise conv(x)]  x += drop(W_o attention(W_qkv x))  x += drop(W_2 drop(relu(W_1 x)))
  *           post-norm: x = LN(x + ...) after each of the two; pre-norm: x + f(LN(x))
  *   output  LN, linear -> V, log-softmax
+ *
+ * The variants that the paper compares, and who can stream:
+ *   linear         attention of eq. 4-12, elu + 1 or another feature map; a stream of constant size if causal
+ *   softmax        Vaswani et al. 2017, in tiles; if causal, a stream that keeps all keys and values (supplement C.1)
+ *   softmax-naive  the same function and parameters, with the T x T scores in memory, as the paper timed it; does not stream
+ *   lsh            Reformer (Kitaev et al. 2020): shared queries and keys; does not stream
+ *   lstm           layers of `width` units in one (causal) or both directions on the stacked frames, dropout between layers, then
+ *                  linear -> V, log-softmax; no norms, no positions; a stream of constant size if causal
  */
 #ifndef LIN_MODEL_CONFIG_H
 #define LIN_MODEL_CONFIG_H
 
 #include <stddef.h>
 
-#include "base/status.h"
+#include "kernels/ops.h"
 
 typedef enum lin_positions { LIN_POSITIONS_NONE, LIN_POSITIONS_SINUSOID, LIN_POSITIONS_CONV } lin_positions;
 typedef enum lin_norm { LIN_NORM_POST, LIN_NORM_PRE } lin_norm;
+typedef enum lin_network_kind { LIN_NETWORK_TRANSFORMER, LIN_NETWORK_LSTM } lin_network_kind;
+typedef enum lin_attention_kind {
+    LIN_ATTENTION_LINEAR,
+    LIN_ATTENTION_SOFTMAX,
+    LIN_ATTENTION_SOFTMAX_NAIVE,
+    LIN_ATTENTION_LSH
+} lin_attention_kind;
 
 typedef struct lin_config {
     int layers;      /* L, 1..64 */
@@ -34,18 +49,52 @@ typedef struct lin_config {
     lin_norm norm;
     int causal;      /* 1: streams; 0: bidirectional, whole utterances only */
     double dropout;  /* [0, 1), in training */
+    /* The variant; all 0: linear attention with elu + 1. Fields of other variants are 0, for an LSTM also heads, head_width and
+     * feedforward. */
+    lin_network_kind network;
+    lin_attention_kind attention;
+    lin_map_kind feature_map; /* of linear attention */
+    int features;             /* of LIN_MAP_RANDOM: 1..1024 */
+    int lsh_rounds;           /* of lsh: 1..16 */
+    int lsh_chunk;            /* of lsh: 1..1024; 32 in the paper */
+    int width;                /* of an LSTM: units in each direction, 1..1024; 320 in the paper */
 } lin_config;
+
+/* The names of the values of network, attention and feature_map, as files and options have them; NULL at the end. */
+extern const char *const lin_network_names[], *const lin_attention_names[], *const lin_feature_map_names[];
+
+/* The variant in a word or a few: "linear", "linear poly2", "lsh-4", "lstm". */
+void lin_config_variant(const lin_config *config, char *text, size_t size);
 
 /* The paper's network with V outputs, causal. */
 lin_config lin_config_default(int outputs);
 
-/* LIN_INVALID, with the name and range of the wrong field. */
+/* LIN_INVALID, with the name and range of the wrong field, or a field of another variant. */
 lin_status lin_config_check(const lin_config *config, lin_error *err);
 
 /* 1 if both describe the same function of the same parameters: all fields equal except dropout. */
 int lin_config_same_shape(const lin_config *a, const lin_config *b);
 
-static inline int lin_config_width(const lin_config *c) { return c->heads * c->head_width; }
+/* 1 if all fields of the variant are 0: the network of the paper. */
+int lin_config_is_plain(const lin_config *config);
+
+/* NULL if the network can stream, else why not: the rest of a sentence that begins with "this model". */
+const char *lin_config_why_not_stream(const lin_config *config);
+
+/* Directions of time in which the network reads. */
+static inline int lin_config_directions(const lin_config *c) { return c->causal ? 1 : 2; }
+
+/* C: the width of the transformer's layers; of an LSTM's outputs, both directions. */
+static inline int lin_config_width(const lin_config *c)
+{
+    return c->network == LIN_NETWORK_LSTM ? lin_config_directions(c) * c->width : c->heads * c->head_width;
+}
+
+/* The feature map with its number of features D; for elu, D = E. */
+lin_map lin_config_map(const lin_config *config);
+
+/* LSH attention, with as many rotations as long utterances can use. */
+lin_lsh lin_config_lsh(const lin_config *config);
 static inline int lin_config_input_width(const lin_config *c) { return (c->stack + c->ahead) * c->mel_bins; }
 
 /* Output frames of an utterance of n_frames: ceil(n_frames / stack). */
@@ -62,11 +111,15 @@ typedef struct lin_param {
     int fan_in;         /* fan-in of its layer, for initialisation; 0 for norms */
     int decay;          /* weight decay applies: matrices only */
     int is_scale;       /* the weight of a layer norm: initialised to 1 */
+    int is_fixed;       /* drawn once and never trained: its gradient is 0 and no weight decay applies */
+    int parts;          /* matrices of linear layers below each other in it, which the backend packs; 0 for all other tensors */
 } lin_param;
 
 /* Indices by role, to find tensors without their names: lin_params.input[0] is the weight's index in table, [1] the bias's. */
 typedef struct lin_param_layer {
-    int conv[2], qkv[2], out[2], norm1[2], ff1[2], ff2[2], norm2[2]; /* conv is -1 if the layer has none */
+    int conv[2], qkv[2], out[2], norm1[2], ff1[2], ff2[2], norm2[2]; /* of a transformer; conv is -1 if the layer has none */
+    int omega;               /* of random features, else -1 */
+    int gates[2], recurrent; /* of an LSTM */
 } lin_param_layer;
 
 typedef struct lin_params {
@@ -74,14 +127,15 @@ typedef struct lin_params {
     size_t n_elements;
     lin_param *table;
     lin_param_layer *layers;
-    int input[2], norm[2], output[2];
+    int input[2], norm[2], output[2]; /* an LSTM has no input and norm */
 } lin_params;
 
 /*
  * Names and shapes, in order:
  *   input.weight [C, (s+R) D]  input.bias [C]
  *   layers.i.conv.weight [K, C]  .conv.bias [C]   (i < conv_layers)
- *   layers.i.qkv.weight [3C, C]  .qkv.bias [3C]   rows: q of all heads, then k, then v
+ *   layers.i.qkv.weight [3C, C]  .qkv.bias [3C]   rows: q of all heads, then k, then v; lsh: qv [2C, C], q, then v
+ *   layers.i.omega [H D, E]                       (random features: drawn once, not trained)
  *   layers.i.out.weight [C, C]   .out.bias [C]
  *   layers.i.norm1.weight [C]    .norm1.bias [C]
  *   layers.i.ff1.weight [F, C]   .ff1.bias [F]
@@ -89,12 +143,16 @@ typedef struct lin_params {
  *   layers.i.norm2.weight [C]    .norm2.bias [C]
  *   norm.weight [C]  norm.bias [C]
  *   output.weight [V, C]  output.bias [V]
+ * and of an LSTM, whose first layer reads (s+R) D values, others C = directions U:
+ *   layers.i.gates.weight [directions 4U, in]  .gates.bias [directions 4U]   rows: of each direction the gates i, f, g, o
+ *   layers.i.recurrent.weight [directions 4U, U]
+ *   output.weight [V, C]  output.bias [V]
  */
 lin_status lin_params_create(const lin_config *config, lin_params *params, lin_error *err);
 void lin_params_free(lin_params *params);
 
-/* Uniform in +-1/sqrt(fan_in) for weights and biases, 1 and 0 for norms, as in the paper's published library. Same seed, same
- * values. */
+/* Uniform in +-1/sqrt(fan_in) for weights and biases, 1 and 0 for norms, as in the paper's published library; an LSTM's in
+ * +-1/sqrt(U), as PyTorch has it. Same seed, same values. Fixed tensors (omega) are left for the model to draw. */
 void lin_params_init(const lin_params *params, float *values, unsigned long long seed);
 
 #endif

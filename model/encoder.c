@@ -76,7 +76,7 @@ static lin_status reserve_room(lin_worker *w, int rows, lin_error *err)
     const lin_config *c = &e->model->config;
     if (w->activations && rows <= lin_activations_rows(w->activations)) return LIN_OK;
     release_room(w);
-    lin_status status = lin_activations_create(e->ops, w->exec, c, rows, 0, &w->activations, err);
+    lin_status status = lin_activations_create(e->ops, w->exec, c, rows, 0, 0, &w->activations, err);
     if (e->ops->on_host) return status;
     const size_t frames = (size_t)rows * (size_t)c->stack + (size_t)c->ahead;
     if (status == LIN_OK)
@@ -91,7 +91,9 @@ static lin_status reserve_room(lin_worker *w, int rows, lin_error *err)
 static lin_status create_wave(lin_worker *w, int n_threads, lin_error *err)
 {
     const lin_ops *ops = w->encoder->ops;
-    if (n_threads == 1 || !ops->on_host || !w->encoder->model->config.causal) return LIN_OK;
+    const lin_config *c = &w->encoder->model->config;
+    const int passes_state = c->causal && c->network == LIN_NETWORK_TRANSFORMER && c->attention == LIN_ATTENTION_LINEAR;
+    if (n_threads == 1 || !ops->on_host || !passes_state) return LIN_OK;
     lin_status status = lin_pool_create(n_threads, &w->pool, err);
     if (status != LIN_OK) return status;
     const int n = lin_pool_threads(w->pool);
@@ -173,7 +175,7 @@ static int wave_step(const lin_worker *w, int rows)
 }
 
 lin_status lin_worker_pass(lin_worker *w, const float *features, const int *in, const int *out, int B, float *const *states,
-                           float *logp, lin_error *err)
+                           const lin_cache *caches, float *logp, lin_error *err)
 {
     const lin_encoder *e = w->encoder;
     const lin_ops *ops = e->ops;
@@ -184,7 +186,8 @@ lin_status lin_worker_pass(lin_worker *w, const float *features, const int *in, 
                        .features = ops->on_host ? features : w->features,
                        .mean = e->mean,
                        .istd = e->istd,
-                       .states = states};
+                       .states = states,
+                       .caches = caches};
     if (ops->on_host && w->pool && B == 1 && states && states[0] && out[1] >= 2 * LIN_WAVE_ROWS) {
         lin_network_forward_wave(e->weights, w->activations, w->pool, w->execs, &batch, wave_step(w, out[1]), logp);
         return LIN_OK;
@@ -212,7 +215,7 @@ static lin_status run_batch(lin_worker *w, const float *features, const int *in_
         in[b + 1] = in_offsets[b + 1] - in_offsets[0];
         out[b + 1] = out[b] + lin_config_frames_out(c, in_offsets[b + 1] - in_offsets[b]);
     }
-    return lin_worker_pass(w, features + (size_t)in_offsets[0] * (size_t)c->mel_bins, in, out, B, NULL, logp, err);
+    return lin_worker_pass(w, features + (size_t)in_offsets[0] * (size_t)c->mel_bins, in, out, B, NULL, NULL, logp, err);
 }
 
 // One causal utterance of any length, max_rows at a time; its state is passed from part to part.
@@ -237,8 +240,8 @@ static lin_status run_long(lin_worker *w, const float *features, int n_frames, f
 lin_status lin_encoder_run(lin_worker *w, const float *features, const int *in_offsets, int B, float *logp, lin_error *err)
 {
     const lin_config *c = &w->encoder->model->config;
-    // positions counted from the start need the whole utterance at once, as a bidirectional network does
-    const int whole = !c->causal || c->positions == LIN_POSITIONS_SINUSOID;
+    // without a state of constant size the whole utterance is processed at once
+    const int whole = lin_config_why_not_stream(c) != NULL || lin_config_cache_count(c) > 0;
     for (int b = 0; b < B;) {
         const int n_frames = in_offsets[b + 1] - in_offsets[b], rows = lin_config_frames_out(c, n_frames);
         if (n_frames < 0) return lin_fail(err, LIN_INVALID, "utterance %d has a negative length", b);

@@ -40,10 +40,10 @@ struct lin_worker {
 
 /*
  * Runs utterances b of features [in[B], D] through the network; logp [out[B], V]. All in host memory except states, which is NULL
- * or [B] pointers as in lin_batch. out[B] is at most the rows that the activations have room for.
+ * or [B] pointers as in lin_batch, and caches, NULL or [B]. out[B] is at most the rows that the activations have room for.
  */
 lin_status lin_worker_pass(lin_worker *worker, const float *features, const int *in, const int *out, int B, float *const *states,
-                           float *logp, lin_error *err);
+                           const lin_cache *caches, float *logp, lin_error *err);
 
 /* ---- images of streams (stream.c) ------------------------------------------------------------------------------------------ */
 
@@ -65,7 +65,7 @@ static inline size_t lin_stream_floats(const lin_encoder *e)
 /* LIN_UNSUPPORTED for a model that needs the whole utterance. */
 lin_status lin_stream_check(const lin_encoder *encoder, lin_error *err);
 
-/* Sizes, formats and errors as in stream.h; floats [lin_stream_floats]. */
+/* Sizes, formats and errors as in stream.h, of streams without a cache; floats [lin_stream_floats]. */
 size_t lin_image_bytes(const lin_encoder *encoder);
 lin_status lin_image_write(const lin_encoder *encoder, const lin_stream_place *place, const float *floats, void *image,
                            size_t capacity, lin_error *err);

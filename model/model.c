@@ -150,6 +150,8 @@ uint64_t lin_model_fingerprint(const lin_model *m, const float *values)
     hash = lin_hash(m->mean, D * sizeof *m->mean, hash);
     hash = lin_hash(m->istd, D * sizeof *m->istd, hash);
     if (m->speaker_norm) hash = lin_hash(&m->speaker_norm, sizeof m->speaker_norm, hash);
+    const int32_t variant[] = {(int)c->network, (int)c->attention, (int)c->feature_map, c->features, c->lsh_rounds, c->lsh_chunk, c->width};
+    if (!lin_config_is_plain(c)) hash = lin_hash(variant, sizeof variant, hash);
     return lin_hash(values, m->params.n_elements * sizeof *values, hash);
 }
 

@@ -19,10 +19,14 @@ static const char version[] = "2", first_version[] = "1", mean_name[] = "feature
 
 // ---- the JSON values of the metadata ------------------------------------------------------------------------------------------
 
+// The key "variant" is there only if it differs from the paper's network, whose files have had no such key.
+static const char variant_key[] = "variant";
 static const char *const position_names[] = {"none", "sinusoid", "conv", NULL}, *const norm_names[] = {"post", "pre", NULL};
 
 // An enum is read and written as an int.
-_Static_assert(sizeof(lin_positions) == sizeof(int) && sizeof(lin_norm) == sizeof(int), "enums of int size");
+_Static_assert(sizeof(lin_positions) == sizeof(int) && sizeof(lin_norm) == sizeof(int) && sizeof(lin_network_kind) == sizeof(int) &&
+                   sizeof(lin_attention_kind) == sizeof(int) && sizeof(lin_map_kind) == sizeof(int),
+               "enums of int size");
 
 #define AT(field) offsetof(lin_config, field)
 static const lin_json_field config_fields[] = {{"layers", LIN_JSON_INT, AT(layers), NULL},
@@ -42,6 +46,19 @@ static const lin_json_field config_fields[] = {{"layers", LIN_JSON_INT, AT(layer
 #undef AT
 enum { N_CONFIG = sizeof config_fields / sizeof *config_fields };
 
+enum { VARIANT_FIELDS = 7 };
+static void list_variant(lin_json_field fields[VARIANT_FIELDS])
+{
+    const lin_json_field list[VARIANT_FIELDS] = {{"network", LIN_JSON_NAME, offsetof(lin_config, network), lin_network_names},
+                                                 {"attention", LIN_JSON_NAME, offsetof(lin_config, attention), lin_attention_names},
+                                                 {"feature_map", LIN_JSON_NAME, offsetof(lin_config, feature_map), lin_feature_map_names},
+                                                 {"features", LIN_JSON_INT, offsetof(lin_config, features), NULL},
+                                                 {"lsh_rounds", LIN_JSON_INT, offsetof(lin_config, lsh_rounds), NULL},
+                                                 {"lsh_chunk", LIN_JSON_INT, offsetof(lin_config, lsh_chunk), NULL},
+                                                 {"width", LIN_JSON_INT, offsetof(lin_config, width), NULL}};
+    memcpy(fields, list, sizeof list);
+}
+
 // Feature parameters that are the same in every model are written too, so that other programs can compute the same features.
 static const char *const fixed[][2] = {{"\"log-mel\"", NULL}, {"\"povey\"", NULL}, {"true", NULL}, {"0", NULL}};
 #define AT(field) offsetof(lin_features, field)
@@ -60,7 +77,7 @@ static const lin_json_field feature_fields[] = {{"type", LIN_JSON_FIXED, 0, fixe
 enum { N_FEATURES = sizeof feature_fields / sizeof *feature_fields };
 
 static const char *const normalizations[] = {"global", "speaker"};
-enum { N_TEXTS = 11 }; // texts of the metadata, without the trainer's
+enum { N_TEXTS = 12 }; // texts of the metadata at most, without the trainer's
 
 // ---- loading ------------------------------------------------------------------------------------------------------------------
 
@@ -89,6 +106,13 @@ static lin_status read_metadata(const lin_safetensors *st, const char *file, lin
     status = need_text(st, "config", file, &text, err);
     snprintf(name, sizeof name, "%.*s: config", (int)sizeof name - 16, file);
     if (status == LIN_OK) status = lin_json_read(text, name, config_fields, N_CONFIG, config, err);
+    text = status == LIN_OK ? lin_safetensors_text(st, variant_key) : NULL;
+    if (text) {
+        lin_json_field fields[VARIANT_FIELDS];
+        list_variant(fields);
+        snprintf(name, sizeof name, "%.*s: %s", (int)sizeof name - 16, file, variant_key);
+        status = lin_json_read(text, name, fields, VARIANT_FIELDS, config, err);
+    }
     if (status == LIN_OK) status = need_text(st, "features", file, &text, err);
     snprintf(name, sizeof name, "%.*s: features", (int)sizeof name - 16, file);
     if (status == LIN_OK) status = lin_json_read(text, name, feature_fields, N_FEATURES, features, err);
@@ -440,13 +464,17 @@ static lin_status write_model(const lin_model *m, const char *path, lin_dtype dt
                               const lin_extras *extras, lin_error *err)
 {
     const int n_extra = extras ? extras->n_tensors : 0, n_extra_texts = extras ? extras->n_texts : 0;
-    const size_t n_tensors = (size_t)(m->params.n_tensors + 2 + n_extra), n_texts = (size_t)(N_TEXTS + n_extra_texts);
+    const int plain = lin_config_is_plain(&m->config), n_own = plain ? N_TEXTS - 1 : N_TEXTS;
+    const size_t n_tensors = (size_t)(m->params.n_tensors + 2 + n_extra), n_texts = (size_t)(n_own + n_extra_texts);
+    lin_json_field fields[VARIANT_FIELDS];
+    list_variant(fields);
+    char *variant = plain ? NULL : lin_json_write(fields, VARIANT_FIELDS, &m->config);
     char *config = lin_json_write(config_fields, N_CONFIG, &m->config);
     char *features = lin_json_write(feature_fields, N_FEATURES, &m->features), hex[17], sum[17];
     lin_tensor *tensors = lin_calloc(n_tensors, sizeof *tensors), *t = tensors;
     lin_text *texts = lin_calloc(n_texts, sizeof *texts);
     lin_status status;
-    if (!config || !features || !tensors || !texts) {
+    if (!config || !features || !tensors || !texts || (!plain && !variant)) {
         status = lin_no_memory(err, "saving a model", n_tensors * sizeof *tensors);
     } else {
         snprintf(hex, sizeof hex, "%016" PRIx64, fingerprint);
@@ -455,9 +483,9 @@ static lin_status write_model(const lin_model *m, const char *path, lin_dtype dt
                                        {"phones", m->phones},   {"name", m->name},
                                        {"license", m->license}, {"provenance", m->provenance},
                                        {"fingerprint", hex},    {"normalization", normalizations[m->speaker_norm != 0]},
-                                       {LIN_CHECKSUM_KEY, sum}};
-        memcpy(texts, own, sizeof own);
-        if (n_extra_texts) memcpy(texts + N_TEXTS, extras->texts, (size_t)n_extra_texts * sizeof *texts);
+                                       {LIN_CHECKSUM_KEY, sum}, {variant_key, variant}};
+        memcpy(texts, own, (size_t)n_own * sizeof *own);
+        if (n_extra_texts) memcpy(texts + n_own, extras->texts, (size_t)n_extra_texts * sizeof *texts);
         const size_t D = (size_t)m->config.mel_bins;
         *t++ = (lin_tensor){mean_name, LIN_F32, 1, {D}, m->mean};
         *t++ = (lin_tensor){istd_name, LIN_F32, 1, {D}, m->istd};
@@ -471,6 +499,7 @@ static lin_status write_model(const lin_model *m, const char *path, lin_dtype dt
         status = lin_safetensors_write(path, tensors, (int)n_tensors, texts, (int)n_texts, err);
     }
     cJSON_free(config);
+    cJSON_free(variant);
     cJSON_free(features);
     lin_free(tensors);
     lin_free(texts);

@@ -1,5 +1,5 @@
 /*
- * network.h - the linear transformer: forward and backward over a batch of utterances, on any backend.
+ * network.h - the network, a transformer or an LSTM: forward and backward over a batch of utterances, on any backend.
  *
  * Only the mathematics; encoder.h wraps it for inference, stream.h for streams, train.h for training. The source is written
  * for lin_real: float in the program, double (against kernels/ref) in the gradient tests, which compile it with
@@ -33,19 +33,25 @@ typedef struct lin_activations lin_activations;
  *   mean, istd   [D], the normalisation
  *   states       NULL, or B pointers (each may be NULL) to blocks of lin_config_state_count elements: a causal network reads from
  *                there the state before each utterance's first row, and stores the state after its last
+ *   caches       NULL, or B caches (softmax attention) with the keys and values of earlier rows: those of the batch's rows are
+ *                appended, and the caller advances n; lin_config_cache_count elements a row
  *   dropout_key  not NULL: training, with dropout masks drawn from this key
  */
 typedef struct lin_batch {
     lin_segments in, out;
     const lin_real *features, *mean, *istd;
     lin_real *const *states;
+    const lin_cache *caches;
     const uint64_t *dropout_key;
 } lin_batch;
 
-/* Elements of one utterance's state: per layer [H, E+1, E] sums (eq. 18-19), then [K-1, C] of convolution tail if it has one. */
+/* Elements of one utterance's state: per layer [H, E+1, E] sums (eq. 18-19; other feature maps: [H, D, E+1]), then [K-1, C] of
+ * convolution tail if it has one; of an LSTM h and c, [2, U]. */
 size_t lin_config_state_count(const lin_config *config);
+/* Elements that each row adds to the cache of a network with softmax attention; 0 for all others. */
+size_t lin_config_cache_count(const lin_config *config);
 
-/* The caller keeps values [params->n_elements], which must outlive the weights (norms, biases and convolutions are read from
+/* LIN_UNSUPPORTED if the backend lacks operations that the variant needs. The caller keeps values [params->n_elements], which must outlive the weights (norms, biases and convolutions are read from
  * it). */
 lin_status lin_weights_create(const lin_real_ops *ops, lin_exec *exec, const lin_config *config, const lin_params *params,
                               const lin_real *values, int for_training, lin_weights **weights, lin_error *err);
@@ -53,7 +59,8 @@ lin_status lin_weights_create(const lin_real_ops *ops, lin_exec *exec, const lin
 void lin_weights_pack(lin_weights *weights, lin_exec *exec);
 void lin_weights_destroy(lin_weights *weights);
 
-lin_status lin_activations_create(const lin_real_ops *ops, lin_exec *exec, const lin_config *config, int max_rows,
+/* longest: rows of the longest utterance, which softmax-naive needs to know; 0: max_rows. */
+lin_status lin_activations_create(const lin_real_ops *ops, lin_exec *exec, const lin_config *config, int max_rows, int longest,
                                   int for_training, lin_activations **activations, lin_error *err);
 void lin_activations_destroy(lin_activations *activations);
 int lin_activations_rows(const lin_activations *activations);
@@ -63,7 +70,7 @@ void lin_network_forward(const lin_weights *weights, lin_activations *activation
                          lin_real *logp);
 
 /*
- * The same for one utterance of a causal network with its state, on all threads of a pool: the rows are divided into chunks, and
+ * The same for one utterance of a causal transformer with linear attention and its state, on all threads of a pool: the rows are divided into chunks, and
  * chunk c is in layer l while chunk c+1 is in layer l-1, since a layer's state passes from chunk to chunk. execs: one
  * single-threaded exec per thread of the pool, on the host. Chunks have `step` rows, the last one the rest; there are at most
  * LIN_WAVE_CHUNKS. The bits are those of lin_network_forward.

@@ -49,7 +49,7 @@ lin_status lin_optimizer_create(const lin_ops *ops, lin_exec *exec, const lin_pa
     opt->v = opt->m + params->n_elements;
     for (size_t i = 0; i < n; i++) {
         opt->offsets[i] = params->table[i].offset;
-        opt->decay[i] = (unsigned char)(params->table[i].decay || options->decay_vectors);
+        opt->decay[i] = !params->table[i].is_fixed && (params->table[i].decay || options->decay_vectors);
     }
     opt->offsets[n] = params->n_elements;
     opt->tensors = (lin_tensors){.n = params->n_tensors, .offsets = opt->offsets, .decay = opt->decay};

@@ -8,12 +8,16 @@
 #include "base/rng.h"
 #include "model/encoder_internal.h"
 
-/* A stream is one flat block: this header, then the network's state, then the waiting frames. */
+/* A stream is one flat block: this header, then the network's state, then the waiting frames. Only the keys and values of softmax
+ * attention, whose number grows, have a block of their own, in the backend's memory. */
 struct lin_stream {
     const lin_encoder *encoder;
     lin_stream_place at;
     float *state, *frames;
+    lin_cache cache;
 };
+
+enum { FIRST_CACHE_ROWS = 256 };
 
 size_t lin_stream_attention_bytes(const lin_encoder *e)
 {
@@ -21,19 +25,55 @@ size_t lin_stream_attention_bytes(const lin_encoder *e)
     return (size_t)c->layers * (size_t)c->heads * (size_t)(c->head_width + 1) * (size_t)c->head_width * sizeof(float);
 }
 
-size_t lin_stream_state_bytes(const lin_encoder *e) { return sizeof(lin_stream) + lin_stream_floats(e) * sizeof(float); }
+size_t lin_stream_state_bytes(const lin_encoder *e)
+{
+    const size_t cache = lin_config_cache_count(&e->model->config) * FIRST_CACHE_ROWS;
+    return sizeof(lin_stream) + (lin_stream_floats(e) + cache) * sizeof(float);
+}
+
+size_t lin_stream_bytes(const lin_stream *s)
+{
+    const size_t cache = lin_config_cache_count(&s->encoder->model->config) * (size_t)s->cache.capacity;
+    return sizeof *s + (lin_stream_floats(s->encoder) + cache) * sizeof(float);
+}
 
 lin_status lin_stream_check(const lin_encoder *e, lin_error *err)
 {
     const lin_config *c = &e->model->config;
-    if (!c->causal)
-        return lin_fail(err, LIN_UNSUPPORTED, "this model is bidirectional: it needs whole utterances and cannot stream");
-    if (c->positions == LIN_POSITIONS_SINUSOID)
-        return lin_fail(err, LIN_UNSUPPORTED,
-                        "this model counts positions from the start (sinusoid): it needs whole utterances and cannot stream");
+    const char *why = lin_config_why_not_stream(c);
+    if (why) return lin_fail(err, LIN_UNSUPPORTED, "this model %s", why);
     if (e->model->speaker_norm)
         return lin_fail(err, LIN_UNSUPPORTED,
                         "this model normalises by speaker: it needs all of a speaker's sound first and cannot stream");
+    return LIN_OK;
+}
+
+// Copies the rows in use between two caches, which may lie in different places: `copy` is the backend's upload, download or copy.
+static void copy_rows(const lin_encoder *e, void (*copy)(lin_exec *exec, void *to, const void *from, size_t bytes), float *to,
+                      size_t to_rows, const float *from, size_t from_rows, size_t n)
+{
+    const lin_config *c = &e->model->config;
+    const size_t row = lin_config_cache_count(c) / (size_t)c->layers;
+    for (size_t l = 0; l < (size_t)c->layers; l++)
+        copy(e->exec, to + l * to_rows * row, from + l * from_rows * row, n * row * sizeof *to);
+}
+
+// Room for so many rows in the cache of softmax attention: at least doubled, so that growing costs little in the long run.
+static lin_status reserve(lin_stream *s, int rows, lin_error *err)
+{
+    const lin_encoder *e = s->encoder;
+    const size_t count = lin_config_cache_count(&e->model->config);
+    if (count == 0 || rows <= s->cache.capacity) return LIN_OK;
+    const int capacity = rows > 2 * s->cache.capacity ? rows : 2 * s->cache.capacity;
+    void *kv;
+    lin_status status = e->ops->memory_create(e->exec, count * (size_t)capacity * sizeof(float), &kv, err);
+    if (status != LIN_OK) return status;
+    copy_rows(e, e->ops->copy, kv, (size_t)capacity, s->cache.kv, (size_t)s->cache.capacity, (size_t)s->cache.n);
+    status = e->ops->finish(e->exec, err);
+    e->ops->memory_destroy(e->exec, status == LIN_OK ? s->cache.kv : kv);
+    if (status != LIN_OK) return status;
+    s->cache.kv = kv;
+    s->cache.capacity = capacity;
     return LIN_OK;
 }
 
@@ -48,16 +88,27 @@ lin_status lin_stream_create(const lin_encoder *e, lin_stream **out, lin_error *
     s->encoder = e;
     s->state = (float *)(void *)((unsigned char *)s + header);
     s->frames = s->state + e->state_count;
+    status = reserve(s, FIRST_CACHE_ROWS, err);
+    if (status != LIN_OK) {
+        lin_stream_destroy(s);
+        return status;
+    }
     *out = s;
     return LIN_OK;
 }
 
-void lin_stream_destroy(lin_stream *s) { lin_free(s); }
+void lin_stream_destroy(lin_stream *s)
+{
+    if (!s) return;
+    s->encoder->ops->memory_destroy(s->encoder->exec, s->cache.kv);
+    lin_free(s);
+}
 
 void lin_stream_reset(lin_stream *s)
 {
     memset(s->state, 0, lin_stream_floats(s->encoder) * sizeof(float));
     s->at = (lin_stream_place){0};
+    s->cache.n = 0;
 }
 
 long long lin_stream_frames_in(const lin_stream *s) { return s->at.frames_in; }
@@ -86,9 +137,12 @@ static lin_status run_window(lin_stream *s, lin_worker *w, const float *frames, 
 {
     const lin_ops *ops = s->encoder->ops;
     const size_t bytes = s->encoder->state_count * sizeof *s->state;
+    lin_status status = reserve(s, s->cache.n + rows, err);
+    if (status != LIN_OK) return status;
     if (!ops->on_host) ops->upload(w->exec, w->state, s->state, bytes);
-    lin_status status = lin_worker_pass(w, frames, (const int[]){0, n_frames}, (const int[]){0, rows}, 1,
-                                        ops->on_host ? &s->state : w->states, logp, err);
+    status = lin_worker_pass(w, frames, (const int[]){0, n_frames}, (const int[]){0, rows}, 1,
+                             ops->on_host ? &s->state : w->states, s->cache.kv ? &s->cache : NULL, logp, err);
+    if (status == LIN_OK && s->cache.kv) s->cache.n += rows;
     if (status != LIN_OK || ops->on_host) return status;
     ops->download(w->exec, s->state, w->state, bytes);
     return ops->finish(w->exec, err);
@@ -169,64 +223,122 @@ static uint64_t checksum(const image_header *header, const void *floats)
     return sum;
 }
 
-size_t lin_image_bytes(const lin_encoder *e) { return sizeof(image_header) + lin_stream_floats(e) * sizeof(float); }
-
-lin_status lin_image_write(const lin_encoder *e, const lin_stream_place *at, const float *floats, void *image, size_t capacity,
-                           lin_error *err)
+// With the n rows of a cache behind the floats, layer by layer.
+static size_t image_bytes(const lin_encoder *e, size_t n)
 {
-    const size_t n = lin_stream_floats(e), bytes = lin_image_bytes(e);
-    if (capacity < bytes)
-        return lin_fail(err, LIN_TOO_SMALL, "a stream's image takes %zu bytes; there is room for %zu", bytes, capacity);
+    return sizeof(image_header) + (lin_stream_floats(e) + n * lin_config_cache_count(&e->model->config)) * sizeof(float);
+}
+
+size_t lin_image_bytes(const lin_encoder *e) { return image_bytes(e, 0); }
+
+static void seal(const lin_encoder *e, const lin_stream_place *at, size_t bytes, void *image)
+{
+    unsigned char *floats = (unsigned char *)image + sizeof(image_header);
     image_header header = {.model = e->model->fingerprint,
-                           .n_floats = n,
+                           .n_floats = (bytes - sizeof header) / sizeof(float),
                            .frames_in = at->frames_in,
                            .waiting = at->waiting,
                            .finished = at->finished};
     memcpy(header.magic, image_magic, sizeof header.magic);
     header.checksum = checksum(&header, floats);
     memcpy(image, &header, sizeof header);
-    memcpy((unsigned char *)image + sizeof header, floats, n * sizeof(float));
+}
+
+lin_status lin_image_write(const lin_encoder *e, const lin_stream_place *at, const float *floats, void *image, size_t capacity,
+                           lin_error *err)
+{
+    const size_t bytes = lin_image_bytes(e);
+    if (capacity < bytes)
+        return lin_fail(err, LIN_TOO_SMALL, "a stream's image takes %zu bytes; there is room for %zu", bytes, capacity);
+    memcpy((unsigned char *)image + sizeof(image_header), floats, lin_stream_floats(e) * sizeof *floats);
+    seal(e, at, bytes, image);
     return LIN_OK;
+}
+
+// Checks an image, and finds how many rows of a cache it has.
+static lin_status check_image(const lin_encoder *e, const void *image, size_t size, image_header *header, size_t *rows,
+                              lin_error *err)
+{
+    const size_t each = lin_config_cache_count(&e->model->config) * sizeof(float), plain = lin_image_bytes(e);
+    if (size < sizeof *header) return lin_fail(err, LIN_FORMAT, "a stream's image of %zu bytes is truncated", size);
+    memcpy(header, image, sizeof *header);
+    if (memcmp(header->magic, image_magic, sizeof header->magic) != 0)
+        return lin_fail(err, LIN_FORMAT, "this is not an image of a stream");
+    if (header->model != e->model->fingerprint)
+        return lin_fail(err, LIN_MISMATCH, "this image is of another model; load it with the model that made it");
+    *rows = each && size > plain ? (size - plain) / each : 0;
+    if (size != image_bytes(e, *rows) || header->n_floats != (size - sizeof *header) / sizeof(float) || *rows > INT32_MAX)
+        return lin_fail(err, LIN_FORMAT, "this image has %zu bytes; an image of this model's streams has %zu%s", size, plain,
+                        each ? " and those of its keys and values" : "");
+    if (checksum(header, (const unsigned char *)image + sizeof *header) != header->checksum || header->frames_in < 0 ||
+        header->waiting < 0 || header->waiting > lin_stream_most_waiting(&e->model->config))
+        return lin_fail(err, LIN_FORMAT, "this image of a stream is damaged: its checksum is wrong");
+    return LIN_OK;
+}
+
+static lin_stream_place place_of(const image_header *header)
+{
+    return (lin_stream_place){.frames_in = header->frames_in, .waiting = header->waiting, .finished = header->finished != 0};
 }
 
 lin_status lin_image_read(const lin_encoder *e, lin_stream_place *at, float *floats, const void *image, size_t size, lin_error *err)
 {
-    const size_t n = lin_stream_floats(e), bytes = lin_image_bytes(e);
     image_header header;
-    if (size < sizeof header) return lin_fail(err, LIN_FORMAT, "a stream's image of %zu bytes is truncated", size);
-    memcpy(&header, image, sizeof header);
-    if (memcmp(header.magic, image_magic, sizeof header.magic) != 0)
-        return lin_fail(err, LIN_FORMAT, "this is not an image of a stream");
-    if (header.model != e->model->fingerprint)
-        return lin_fail(err, LIN_MISMATCH, "this image is of another model; load it with the model that made it");
-    if (header.n_floats != n || size != bytes)
-        return lin_fail(err, LIN_FORMAT, "this image has %zu bytes; an image of this model's streams has %zu", bytes, size);
-    const unsigned char *from = (const unsigned char *)image + sizeof header;
-    if (checksum(&header, from) != header.checksum || header.frames_in < 0 || header.waiting < 0 ||
-        header.waiting > lin_stream_most_waiting(&e->model->config))
-        return lin_fail(err, LIN_FORMAT, "this image of a stream is damaged: its checksum is wrong");
-    memcpy(floats, from, n * sizeof(float));
-    *at = (lin_stream_place){.frames_in = header.frames_in, .waiting = header.waiting, .finished = header.finished != 0};
+    size_t rows;
+    lin_status status = check_image(e, image, size, &header, &rows, err);
+    if (status != LIN_OK) return status;
+    memcpy(floats, (const unsigned char *)image + sizeof header, lin_stream_floats(e) * sizeof *floats);
+    *at = place_of(&header);
     return LIN_OK;
 }
 
-size_t lin_stream_image_bytes(const lin_stream *s) { return lin_image_bytes(s->encoder); }
+size_t lin_stream_image_bytes(const lin_stream *s) { return image_bytes(s->encoder, (size_t)s->cache.n); }
 
 lin_status lin_stream_save(const lin_stream *s, void *image, size_t capacity, lin_error *err)
 {
-    return lin_image_write(s->encoder, &s->at, s->state, image, capacity, err);
+    const lin_encoder *e = s->encoder;
+    const size_t bytes = lin_stream_image_bytes(s), n = (size_t)s->cache.n;
+    if (capacity < bytes)
+        return lin_fail(err, LIN_TOO_SMALL, "a stream's image takes %zu bytes; there is room for %zu", bytes, capacity);
+    float *floats = (float *)(void *)((unsigned char *)image + sizeof(image_header));
+    memcpy(floats, s->state, lin_stream_floats(e) * sizeof *floats);
+    if (n) copy_rows(e, e->ops->download, floats + lin_stream_floats(e), n, s->cache.kv, (size_t)s->cache.capacity, n);
+    lin_status status = e->ops->finish(e->exec, err);
+    if (status == LIN_OK) seal(e, &s->at, bytes, image);
+    return status;
 }
 
 lin_status lin_stream_load(lin_stream *s, const void *image, size_t size, lin_error *err)
 {
-    return lin_image_read(s->encoder, &s->at, s->state, image, size, err);
+    const lin_encoder *e = s->encoder;
+    image_header header;
+    size_t rows;
+    lin_status status = check_image(e, image, size, &header, &rows, err);
+    if (status == LIN_OK) status = reserve(s, (int)rows, err);
+    if (status != LIN_OK) return status;
+    const float *floats = (const float *)(const void *)((const unsigned char *)image + sizeof header);
+    memcpy(s->state, floats, lin_stream_floats(e) * sizeof *floats);
+    if (rows) copy_rows(e, e->ops->upload, s->cache.kv, (size_t)s->cache.capacity, floats + lin_stream_floats(e), rows, rows);
+    s->cache.n = (int)rows;
+    s->at = place_of(&header);
+    return e->ops->finish(e->exec, err);
 }
 
 lin_status lin_stream_fork(const lin_stream *s, lin_stream **copy, lin_error *err)
 {
-    lin_status status = lin_stream_create(s->encoder, copy, err);
-    if (status != LIN_OK) return status;
-    memcpy((*copy)->state, s->state, lin_stream_floats(s->encoder) * sizeof(float));
+    const lin_encoder *e = s->encoder;
+    lin_status status = lin_stream_create(e, copy, err);
+    if (status == LIN_OK) status = reserve(*copy, s->cache.n, err);
+    if (status != LIN_OK) {
+        lin_stream_destroy(*copy);
+        *copy = NULL;
+        return status;
+    }
+    memcpy((*copy)->state, s->state, lin_stream_floats(e) * sizeof(float));
+    if (s->cache.n)
+        copy_rows(e, e->ops->copy, (*copy)->cache.kv, (size_t)(*copy)->cache.capacity, s->cache.kv, (size_t)s->cache.capacity,
+                  (size_t)s->cache.n);
+    (*copy)->cache.n = s->cache.n;
     (*copy)->at = s->at;
-    return LIN_OK;
+    return e->ops->finish(e->exec, err);
 }

@@ -3,7 +3,8 @@
  *
  * Pipeline: frontend/fbank -> [this] -> decoder/greedy.
  * A causal linear transformer is a recurrent network (Katharopoulos et al. 2020, eq. 16-20): per layer and head it keeps S [E, E] and
- * z [E], so a stream's memory is constant: 228,096 bytes for the paper's network.
+ * z [E], so a stream's memory is constant: 228,096 bytes for the paper's network. An LSTM keeps h and c. Softmax attention
+ * (supplement C.1) keeps the keys and values of all rows: its streams grow without limit, and so does the time of a row.
  *
  *   lin_stream *stream;  lin_stream_create(encoder, &stream, &err);
  *   while (have_audio) lin_stream_feed(stream, worker, fbank, n, logp, capacity, &n_out, &err);
@@ -20,13 +21,15 @@
 
 typedef struct lin_stream lin_stream;
 
-/* LIN_UNSUPPORTED for a model that needs the whole utterance: bidirectional, or with sinusoidal positions. */
+/* LIN_UNSUPPORTED for a model that needs the whole utterance: lin_config_why_not_stream says which. */
 lin_status lin_stream_create(const lin_encoder *encoder, lin_stream **stream, lin_error *err);
 void lin_stream_destroy(lin_stream *stream);
 
-/* Bytes of the sums S and z, and of the whole stream (with convolution and stacking tails and counters). */
+/* Bytes of the sums S and z (an LSTM's h and c), and of a whole new stream (with convolution and stacking tails and counters). */
 size_t lin_stream_attention_bytes(const lin_encoder *encoder);
 size_t lin_stream_state_bytes(const lin_encoder *encoder);
+/* The same of a stream now: with softmax attention it grows, as the cache of keys and values doubles when it is full. */
+size_t lin_stream_bytes(const lin_stream *stream);
 
 /* Output frames that the next feed of n_frames would write; and that finish would write now. */
 int lin_stream_frames_out(const lin_stream *stream, int n_frames);
@@ -37,7 +40,7 @@ int lin_stream_frames_left(const lin_stream *stream);
  *   fbank  [n_frames, D], natural log
  *   logp   [capacity, V], natural-log probabilities, blank at index 0; the caller owns it
  *   n_out  frames written. LIN_TOO_SMALL, with nothing changed, if capacity < lin_stream_frames_out(stream, n_frames)
- * Allocates nothing.
+ * Allocates nothing, but for a cache of softmax attention that is full: LIN_NO_MEMORY.
  */
 lin_status lin_stream_feed(lin_stream *stream, lin_worker *worker, const float *fbank, int n_frames, float *logp, int capacity,
                            int *n_out, lin_error *err);
@@ -57,7 +60,7 @@ const float *lin_stream_waiting(const lin_stream *stream, int *n);
 
 /*
  * The saved state of a stream is an image of lin_stream_image_bytes() bytes, the same for all streams of a model on all machines
- * (little-endian). Loading refuses the image of another model (LIN_MISMATCH) and a damaged one (LIN_FORMAT); the stream is then
+ * (little-endian); with softmax attention it grows with the stream. Loading refuses the image of another model (LIN_MISMATCH) and a damaged one (LIN_FORMAT); the stream is then
  * unchanged.
  */
 size_t lin_stream_image_bytes(const lin_stream *stream);

@@ -139,7 +139,7 @@ static lin_status make_room(lin_streams *s, const lin_fbank_table *fbank, lin_er
         status = stage(s, &s->host_logp, all_rows * V, sizeof *s->host_logp, err);
     }
     if (status == LIN_OK && s->sound) status = place_fbank(s, fbank, err);
-    if (status == LIN_OK) status = lin_activations_create(s->ops, s->exec, c, s->batch * s->most_rows, 0, &s->activations, err);
+    if (status == LIN_OK) status = lin_activations_create(s->ops, s->exec, c, s->batch * s->most_rows, s->most_rows, 0, &s->activations, err);
     if (status != LIN_OK) return status;
     lay_out(s, s->device_bytes, &s->device);
     s->slots = lin_calloc(capacity, sizeof *s->slots);
@@ -173,6 +173,9 @@ lin_status lin_streams_create(const lin_encoder *e, const lin_streams_options *o
 {
     *out = NULL;
     lin_status status = lin_stream_check(e, err);
+    if (status == LIN_OK && lin_config_cache_count(&e->model->config))
+        status = lin_fail(err, LIN_UNSUPPORTED,
+                          "this model has softmax attention, whose streams grow: it runs one stream at a time, not many together");
     if (status == LIN_OK) status = check_options(e, o, err);
     if (status != LIN_OK) return status;
     lin_streams *s = lin_calloc(1, sizeof *s);

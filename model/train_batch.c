@@ -183,12 +183,14 @@ static void find_bounds(lin_trainer *t)
     }
     t->max_frames = longest;
     t->max_rows = longest / c->stack + t->max_items;
+    t->longest_rows = longest_rows;
     if (t->ops->on_host) return;
     // a few tens of shapes in all: batches are nearly full, and the longer the utterances the fewer
     t->row_quantum = round_up(t->max_rows / 32 + 1, 64);
     t->longest_quantum = round_up(longest_rows / 4 + 1, 64);
     t->item_quantum = round_up(t->max_items / 8 + 1, 8);
     t->max_rows = round_up(t->max_rows, t->row_quantum);
+    t->longest_rows = round_up(longest_rows > t->row_quantum ? longest_rows : t->row_quantum, t->longest_quantum);
     t->max_frames = t->max_rows * c->stack;
     t->max_items = round_up(t->max_items + 1, t->item_quantum);
 }
@@ -240,7 +242,7 @@ lin_status lin_train_make_buffers(lin_trainer *t, lin_error *err)
     if (!t->ops->on_host) t->host_logp = lin_alloc(logits, sizeof *t->host_logp);
     if (!t->host_losses || !t->wrong || !t->host_logp)
         return lin_no_memory(err, "a training batch", logits * sizeof *t->host_logp);
-    return lin_activations_create(t->ops, t->exec, c, t->max_rows, 1, &t->activations, err);
+    return lin_activations_create(t->ops, t->exec, c, t->max_rows, t->longest_rows, 1, &t->activations, err);
 }
 
 void lin_train_free_buffers(lin_trainer *t)

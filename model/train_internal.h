@@ -89,7 +89,7 @@ typedef struct lin_trainer {
     double *host_losses;
     int *wrong;
     // the largest batch
-    int max_frames, max_rows, max_items, max_labels, most_labels, row_quantum, item_quantum, longest_quantum;
+    int max_frames, max_rows, longest_rows, max_items, max_labels, most_labels, row_quantum, item_quantum, longest_quantum;
     lin_graphs graphs;
 } lin_trainer;
 

@@ -1,0 +1,93 @@
+/* network_internal.h - shared by network.c, transformer.c and lstm.c: weights, activations, and linear layers on them. */
+#ifndef LIN_MODEL_NETWORK_INTERNAL_H
+#define LIN_MODEL_NETWORK_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "base/memory.h"
+#include "model/network.h"
+
+struct lin_weights {
+    lin_config config;
+    const lin_params *params;
+    const lin_real_ops *ops;
+    lin_exec *exec; // owns the memory
+    const lin_real *values;
+    int for_training;
+    lin_real *packed;                         // all matrices, packed for the forward pass and, for training, transposed
+    size_t *forward_offset, *backward_offset; // of tensor i in packed; vectors have none
+    lin_packing *packing;
+    int n_packing;
+    lin_real *rotations; // of LSH attention: [L, rounds, H, E, rotations]
+};
+
+/* One layer's intermediate values, all [rows, ...]. Training keeps them per layer, inference reuses one set. */
+typedef struct lin_layer_values {
+    lin_real *x0;             // input of the layer [C]
+    lin_real *x1;             // after the convolution [C]; x0 if there is none
+    lin_real *n1, *stats1;    // pre-norm: LN1(x1); post-norm: the input of LN1 [C]
+    lin_real *qkv;            // [3C]; lsh: [2C]
+    lin_real *y;              // attention's output [C]; an LSTM's: h
+    lin_real *lse;            // softmax, lsh: [H]
+    lin_real *scores;         // softmax-naive: the probabilities of all pairs of frames
+    int *order;               // lsh: [rounds, H]
+    lin_real *x2;             // between attention and feed-forward [C]
+    lin_real *n2, *stats2;    // pre-norm: LN2(x2); post-norm: the input of LN2 [C]
+    lin_real *hidden;         // relu, then dropout [F]
+    lin_real *gates, *cells;  // an LSTM's, directions 4U and directions U
+} lin_layer_values;
+
+struct lin_activations {
+    lin_config config;
+    const lin_real_ops *ops;
+    lin_exec *exec; // owns the memory
+    int max_rows, longest, for_training;
+    lin_layer_values *layers; // L of them (training) or 1
+    lin_real *stacked;        // [rows, (s+R) D]
+    lin_real *last, *last_stats, *normed; // input and output of the final norm [C]
+    lin_real *branch;         // forward: a block's output before it is added; backward: a gradient within a block [C]
+    lin_real *d_x, *d_y;      // the gradient of the sum, and the same after dropout, for the previous block [C]
+    lin_real *d_qkv, *d_hidden;
+    lin_arena arena;
+};
+
+static inline const lin_real *lin_value(const lin_weights *w, int tensor) { return w->values + w->params->table[tensor].offset; }
+
+static inline lin_real *lin_gradient(const lin_weights *w, lin_real *gradients, int tensor)
+{
+    return gradients + w->params->table[tensor].offset;
+}
+
+/* y = act(x wᵀ + b) with the pair of tensors. */
+void lin_layer_linear(const lin_weights *w, lin_exec *exec, lin_real *y, const lin_real *x, const int pair[2], int rows,
+                      lin_activation act);
+/* Gradients of the pair, and of its input if dx is not NULL. */
+void lin_layer_linear_backward(const lin_weights *w, lin_exec *exec, lin_real *dx, lin_real *gradients, const lin_real *dy,
+                               const lin_real *x, const int pair[2], int rows);
+
+/* Elements of a state before this layer's part. */
+size_t lin_state_offset(const lin_config *config, int layer);
+/* Elements of the part that attention, or the LSTM, has in a layer's state. */
+size_t lin_state_attention_count(const lin_config *config);
+
+/* A mask for one of the places in a layer where values are dropped. */
+enum { LIN_SITE_ATTENTION, LIN_SITE_HIDDEN, LIN_SITE_FEEDFORWARD, LIN_SITES };
+static inline lin_dropout lin_dropout_of(const lin_weights *w, const lin_batch *batch, int layer, int site)
+{
+    return (lin_dropout){.p = batch->dropout_key ? w->config.dropout : 0,
+                         .key = batch->dropout_key,
+                         .site = (uint64_t)(layer * LIN_SITES + site)};
+}
+
+/* From the stacked frames to the input of the last linear layer [rows, C], which is returned; and back: d is the gradient of that
+ * input, the gradients of all tensors below are added.
+ * before, mine: number of layers that the previous rows have completed, and that these have; NULL: there is no other chunk. */
+const lin_real *lin_transformer_forward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch,
+                                        const atomic_int *before, atomic_int *mine);
+void lin_transformer_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, lin_real *d,
+                              lin_real *gradients);
+const lin_real *lin_lstm_forward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch);
+void lin_lstm_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, lin_real *d,
+                       lin_real *gradients);
+
+#endif

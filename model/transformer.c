@@ -1,0 +1,228 @@
+// transformer.c - the layers of a transformer with any of the kinds of attention, forward and backward; see config.h, network.h.
+
+#include "model/network_internal.h"
+
+/* ---- attention -------------------------------------------------------------------------------------------------------------- */
+
+static const lin_real *rotations_of(const lin_weights *w, int layer)
+{
+    const lin_lsh lsh = lin_config_lsh(&w->config);
+    return w->rotations + (size_t)layer * (size_t)(lsh.rounds * w->config.heads * w->config.head_width * lsh.rotations);
+}
+
+static const lin_real *omega_of(const lin_weights *w, int layer)
+{
+    const int omega = w->params->layers[layer].omega;
+    return omega < 0 ? NULL : lin_value(w, omega);
+}
+
+// v->y = attention of v->qkv. at: where the layer's part of a state begins.
+static void attend(const lin_weights *w, lin_exec *exec, const lin_batch *batch, int l, const lin_layer_values *v, size_t at)
+{
+    const lin_config *c = &w->config;
+    const lin_real_ops *ops = w->ops;
+    const int H = c->heads, E = c->head_width, causal = c->causal;
+    const lin_map map = lin_config_map(c);
+    const lin_lsh lsh = lin_config_lsh(c);
+    switch (c->attention) {
+    case LIN_ATTENTION_LINEAR:
+        if (map.kind == LIN_MAP_ELU)
+            ops->attention_forward(exec, v->y, v->qkv, &batch->out, H, E, causal, batch->states, at);
+        else
+            ops->mapped_attention_forward(exec, v->y, v->qkv, omega_of(w, l), &batch->out, &map, H, E, causal, batch->states, at);
+        break;
+    case LIN_ATTENTION_SOFTMAX:
+        ops->softmax_forward(exec, v->y, v->lse, v->qkv, &batch->out, H, E, causal, batch->caches, l);
+        break;
+    case LIN_ATTENTION_SOFTMAX_NAIVE:
+        ops->softmax_naive_forward(exec, v->y, v->scores, v->qkv, &batch->out, H, E, causal);
+        break;
+    case LIN_ATTENTION_LSH:
+        ops->lsh_forward(exec, v->y, v->lse, v->order, v->qkv, rotations_of(w, l), &batch->out, &lsh, H, E, causal);
+        break;
+    }
+}
+
+// a->d_qkv from the gradient of the layer's y.
+static void attend_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int l,
+                            const lin_real *dy)
+{
+    const lin_config *c = &w->config;
+    const lin_real_ops *ops = w->ops;
+    const lin_layer_values *v = &a->layers[l];
+    const int H = c->heads, E = c->head_width, causal = c->causal;
+    const lin_map map = lin_config_map(c);
+    const lin_lsh lsh = lin_config_lsh(c);
+    switch (c->attention) {
+    case LIN_ATTENTION_LINEAR:
+        if (map.kind == LIN_MAP_ELU)
+            ops->attention_backward(exec, a->d_qkv, dy, v->qkv, v->y, &batch->out, H, E, causal);
+        else
+            ops->mapped_attention_backward(exec, a->d_qkv, dy, v->qkv, omega_of(w, l), v->y, &batch->out, &map, H, E, causal);
+        break;
+    case LIN_ATTENTION_SOFTMAX:
+        ops->softmax_backward(exec, a->d_qkv, dy, v->qkv, v->y, v->lse, &batch->out, H, E, causal);
+        break;
+    case LIN_ATTENTION_SOFTMAX_NAIVE:
+        ops->softmax_naive_backward(exec, a->d_qkv, v->scores, dy, v->qkv, v->y, &batch->out, H, E, causal);
+        break;
+    case LIN_ATTENTION_LSH:
+        ops->lsh_backward(exec, a->d_qkv, dy, v->qkv, v->y, v->lse, v->order, &batch->out, &lsh, H, E, causal);
+        break;
+    }
+}
+
+/* ---- forward ---------------------------------------------------------------------------------------------------------------- */
+
+static void norm(const lin_weights *w, lin_exec *exec, lin_real *y, lin_real *stats, const lin_real *x, const int pair[2], int rows)
+{
+    w->ops->layer_norm_forward(exec, y, stats, x, lin_value(w, pair[0]), lin_value(w, pair[1]), rows, lin_config_width(&w->config));
+}
+
+// The end of a block: sum = x + dropout(branch), normed = LN(sum).
+static void add_norm(const lin_weights *w, lin_activations *a, lin_exec *exec, lin_real *sum, lin_real *normed, lin_real *stats,
+                     const lin_real *x, const int pair[2], int rows, lin_dropout dropout)
+{
+    w->ops->add_dropout_norm_forward(exec, sum, normed, stats, x, a->branch, lin_value(w, pair[0]), lin_value(w, pair[1]), rows,
+                                     lin_config_width(&w->config), &dropout);
+}
+
+// A pre-norm layer's first norm is computed at the end of the previous layer, which has the sum, unless a convolution comes
+// first.
+static int norm_is_done_before(const lin_config *c, int layer)
+{
+    return c->norm == LIN_NORM_PRE && layer > 0 && layer >= c->conv_layers;
+}
+
+// One layer, from v->x0 to x_out [rows, C]. Sources of the two orders of norm: Vaswani et al. 2017 (post), Xiong et al. 2020
+// (pre).
+static void layer_forward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int l,
+                          const lin_layer_values *v, const lin_layer_values *next, lin_real *x_out)
+{
+    const lin_config *c = &w->config;
+    const lin_real_ops *ops = w->ops;
+    const lin_param_layer *p = &w->params->layers[l];
+    const int C = lin_config_width(c), rows = batch->out.rows, pre = c->norm == LIN_NORM_PRE;
+    const lin_dropout after_attention = lin_dropout_of(w, batch, l, LIN_SITE_ATTENTION),
+                      in_hidden = lin_dropout_of(w, batch, l, LIN_SITE_HIDDEN), after_feedforward = lin_dropout_of(w, batch, l, LIN_SITE_FEEDFORWARD);
+    const size_t at = lin_state_offset(c, l);
+
+    if (l < c->conv_layers)
+        ops->conv_forward(exec, v->x1, v->x0, lin_value(w, p->conv[0]), lin_value(w, p->conv[1]), &batch->out, C, c->conv_kernel,
+                          batch->states, at + lin_state_attention_count(c));
+    const lin_real *x1 = l < c->conv_layers ? v->x1 : v->x0;
+    if (pre && !norm_is_done_before(c, l)) norm(w, exec, v->n1, v->stats1, x1, p->norm1, rows);
+    lin_layer_linear(w, exec, v->qkv, pre ? v->n1 : x1, p->qkv, rows, LIN_LINEAR);
+    attend(w, exec, batch, l, v, at);
+    lin_layer_linear(w, exec, a->branch, v->y, p->out, rows, LIN_LINEAR);
+    if (pre)
+        add_norm(w, a, exec, v->x2, v->n2, v->stats2, x1, p->norm2, rows, after_attention);
+    else
+        add_norm(w, a, exec, v->n1, v->x2, v->stats1, x1, p->norm1, rows, after_attention);
+
+    lin_layer_linear(w, exec, v->hidden, pre ? v->n2 : v->x2, p->ff1, rows, LIN_RELU);
+    if (in_hidden.p > 0) ops->dropout(exec, v->hidden, v->hidden, (size_t)rows * (size_t)c->feedforward, &in_hidden);
+    lin_layer_linear(w, exec, a->branch, v->hidden, p->ff2, rows, LIN_LINEAR);
+    if (!pre)
+        add_norm(w, a, exec, v->n2, x_out, v->stats2, v->x2, p->norm2, rows, after_feedforward);
+    else if (!next)
+        add_norm(w, a, exec, x_out, a->normed, a->last_stats, v->x2, w->params->norm, rows, after_feedforward);
+    else if (norm_is_done_before(c, l + 1))
+        add_norm(w, a, exec, x_out, next->n1, next->stats1, v->x2, w->params->layers[l + 1].norm1, rows, after_feedforward);
+    else
+        ops->add_dropout(exec, x_out, v->x2, a->branch, (size_t)rows * (size_t)C, &after_feedforward);
+}
+
+const lin_real *lin_transformer_forward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch,
+                                        const atomic_int *before, atomic_int *mine)
+{
+    const lin_config *c = &w->config;
+    const int rows = batch->out.rows;
+    lin_layer_linear(w, exec, a->layers[0].x0, a->stacked, w->params->input, rows, LIN_LINEAR);
+    if (c->positions == LIN_POSITIONS_SINUSOID) w->ops->add_sinusoid(exec, a->layers[0].x0, &batch->out, lin_config_width(c));
+    for (int l = 0; l < c->layers; l++) {
+        const lin_layer_values *v = &a->layers[a->for_training ? l : 0];
+        const lin_layer_values *next = l + 1 == c->layers ? NULL : &a->layers[a->for_training ? l + 1 : 0];
+        if (before) lin_pool_wait(before, l + 1);
+        layer_forward(w, a, exec, batch, l, v, next, next ? next->x0 : a->last);
+        if (mine) atomic_store(mine, l + 1);
+    }
+    if (c->norm == LIN_NORM_POST) norm(w, exec, a->normed, a->last_stats, a->last, w->params->norm, rows);
+    return a->normed;
+}
+
+/* ---- backward --------------------------------------------------------------------------------------------------------------- */
+
+// a->d_x = residual + the norm's gradient of dy; with dropout, a->d_y = dropout(a->d_x), for the previous block.
+static void norm_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, lin_real *gradients, const lin_real *dy,
+                          const lin_real *residual, const lin_real *x, const lin_real *stats, const int pair[2], int rows,
+                          lin_dropout dropout)
+{
+    w->ops->layer_norm_backward(exec, a->d_x, dropout.p > 0 ? a->d_y : NULL, lin_gradient(w, gradients, pair[0]),
+                                lin_gradient(w, gradients, pair[1]), dy, residual, x, stats, lin_value(w, pair[0]), rows,
+                                lin_config_width(&w->config), &dropout);
+}
+
+// Adds a->branch to a->d_x.
+static void add_branch(const lin_weights *w, lin_activations *a, lin_exec *exec, int rows)
+{
+    const lin_dropout none = {.p = 0};
+    w->ops->add_dropout(exec, a->d_x, a->d_x, a->branch, (size_t)rows * (size_t)lin_config_width(&w->config), &none);
+}
+
+// On entry a->d_x holds the gradient of the layer's output (and a->d_y, in a pre-norm network with dropout, the same after
+// dropout, for the feed-forward block), on return that of its input.
+static void layer_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int l,
+                           lin_real *gradients)
+{
+    const lin_config *c = &w->config;
+    const lin_real_ops *ops = w->ops;
+    const lin_param_layer *p = &w->params->layers[l];
+    const lin_layer_values *v = &a->layers[l];
+    const int C = lin_config_width(c), rows = batch->out.rows, pre = c->norm == LIN_NORM_PRE;
+    const lin_dropout none = {.p = 0}, after_attention = lin_dropout_of(w, batch, l, LIN_SITE_ATTENTION),
+                      after_feedforward = lin_dropout_of(w, batch, l, LIN_SITE_FEEDFORWARD);
+    const int drops = after_feedforward.p > 0, convolves = l < c->conv_layers;
+    const lin_real *x1 = convolves ? v->x1 : v->x0;
+
+    if (!pre) norm_backward(w, a, exec, gradients, a->d_x, NULL, v->n2, v->stats2, p->norm2, rows, after_feedforward);
+    lin_layer_linear_backward(w, exec, a->d_hidden, gradients, drops ? a->d_y : a->d_x, v->hidden, p->ff2, rows);
+    ops->relu_backward(exec, a->d_hidden, a->d_hidden, v->hidden, (size_t)rows * (size_t)c->feedforward,
+                       drops ? 1 / (1 - after_feedforward.p) : 1);
+    lin_layer_linear_backward(w, exec, a->branch, gradients, a->d_hidden, pre ? v->n2 : v->x2, p->ff1, rows);
+    if (pre) {
+        norm_backward(w, a, exec, gradients, a->branch, a->d_x, v->x2, v->stats2, p->norm2, rows, after_attention);
+    } else {
+        add_branch(w, a, exec, rows);
+        norm_backward(w, a, exec, gradients, a->d_x, NULL, v->n1, v->stats1, p->norm1, rows, after_attention);
+    }
+
+    lin_layer_linear_backward(w, exec, a->branch, gradients, drops ? a->d_y : a->d_x, v->y, p->out, rows);
+    attend_backward(w, a, exec, batch, l, a->branch);
+    lin_layer_linear_backward(w, exec, a->branch, gradients, a->d_qkv, pre ? v->n1 : x1, p->qkv, rows);
+    const lin_dropout below = pre && l > 0 ? lin_dropout_of(w, batch, l - 1, LIN_SITE_FEEDFORWARD) : none;
+    if (pre)
+        norm_backward(w, a, exec, gradients, a->branch, a->d_x, x1, v->stats1, p->norm1, rows, convolves ? none : below);
+    else
+        add_branch(w, a, exec, rows);
+    if (!convolves) return;
+
+    ops->conv_backward(exec, a->branch, lin_gradient(w, gradients, p->conv[0]), lin_gradient(w, gradients, p->conv[1]), a->d_x, v->x0,
+                       lin_value(w, p->conv[0]), &batch->out, C, c->conv_kernel);
+    lin_real *swap = a->d_x;
+    a->d_x = a->branch;
+    a->branch = swap;
+    if (below.p > 0) ops->dropout(exec, a->d_y, a->d_x, (size_t)rows * (size_t)C, &below);
+}
+
+void lin_transformer_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, lin_real *d,
+                              lin_real *gradients)
+{
+    const lin_config *c = &w->config;
+    const int rows = batch->out.rows;
+    const lin_dropout none = {.p = 0};
+    norm_backward(w, a, exec, gradients, d, NULL, a->last, a->last_stats, w->params->norm, rows,
+                  c->norm == LIN_NORM_PRE ? lin_dropout_of(w, batch, c->layers - 1, LIN_SITE_FEEDFORWARD) : none);
+    for (int l = c->layers - 1; l >= 0; l--) layer_backward(w, a, exec, batch, l, gradients);
+    lin_layer_linear_backward(w, exec, NULL, gradients, a->d_x, a->stacked, w->params->input, rows);
+}
