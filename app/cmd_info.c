@@ -144,13 +144,22 @@ static void put_config(report *r, const lin_model *m)
 {
     static const char *const positions[] = {"none", "sinusoid", "conv"};
     const lin_config *c = &m->config;
-    char text[256];
+    char text[256], variant[64];
+    const int lstm = c->network == LIN_NETWORK_LSTM;
+    lin_config_variant(c, variant, sizeof variant);
     if (!r->json) {
-        snprintf(text, sizeof text, "%d layers, %d heads of %d (width %d), feed-forward %d, %s-norm, %s", c->layers, c->heads,
-                 c->head_width, lin_config_width(c), c->feedforward, c->norm == LIN_NORM_PRE ? "pre" : "post",
-                 c->causal ? "causal" : "bidirectional");
+        if (lstm)
+            snprintf(text, sizeof text, "LSTM, %d layers of %d units%s", c->layers, c->width,
+                     c->causal ? ", causal" : " in each direction, bidirectional");
+        else
+            snprintf(text, sizeof text, "%d layers, %d heads of %d (width %d), feed-forward %d, %s-norm, %s", c->layers, c->heads,
+                     c->head_width, lin_config_width(c), c->feedforward, c->norm == LIN_NORM_PRE ? "pre" : "post",
+                     c->causal ? "causal" : "bidirectional");
         put_text(r, "", "network", text);
-        if (c->positions == LIN_POSITIONS_CONV) {
+        if (!lstm && !lin_config_is_plain(c)) put_text(r, "", "attention", variant);
+        if (lstm) {
+            // no positions
+        } else if (c->positions == LIN_POSITIONS_CONV) {
             snprintf(text, sizeof text, "causal depthwise convolution of %d taps in %d layers", c->conv_kernel, c->conv_layers);
             put_text(r, "", "positions", text);
         } else {
@@ -161,7 +170,9 @@ static void put_config(report *r, const lin_model *m)
         put_text(r, "", "steps", text);
         return;
     }
+    if (!lin_config_is_plain(c)) put_text(r, "variant", "", variant);
     put_integer(r, "layers", "", c->layers, "");
+    if (lstm) put_integer(r, "width", "", c->width, "");
     put_integer(r, "heads", "", c->heads, "");
     put_integer(r, "head_width", "", c->head_width, "");
     put_integer(r, "feedforward", "", c->feedforward, "");

@@ -22,6 +22,7 @@ typedef struct train_values {
     int resume, quiet, half;
     // network
     int normalize, layers, heads, head_width, feedforward, stack, ahead, positions, conv_kernel, conv_layers, norm, direction;
+    int network, attention, feature_map, features, lsh_rounds, lsh_chunk, width;
     double dropout;
     // learning
     int epochs, batch_frames, max_frames, warmup_steps, schedule, patience, optimizer, clip, decay_all, seed, threads,
@@ -51,7 +52,24 @@ static const lin_option options[] = {
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = AT(quiet), .help = "Print nothing but errors"},
 
     {.type = LIN_OPTION_HEADING, .help = "Network (the defaults are the paper's)"},
-    {.name = "layers", .type = LIN_OPTION_INT, .at = AT(layers), .text = "9", .min = 1, .max = 64, .help = "Layers"},
+    {.name = "network", .type = LIN_OPTION_CHOICE, .at = AT(network), .text = "transformer", .choices = "transformer|lstm",
+     .help = "A transformer, or an LSTM, in both directions if bidirectional"},
+    {.name = "attention", .type = LIN_OPTION_CHOICE, .at = AT(attention), .text = "linear",
+     .choices = "linear|softmax|softmax-naive|lsh",
+     .help = "Attention of a transformer: linear; softmax, in tiles or with all scores in memory as the paper timed it; lsh is "
+             "the Reformer's"},
+    {.name = "feature-map", .type = LIN_OPTION_CHOICE, .at = AT(feature_map), .text = "elu", .choices = "elu|poly2|random",
+     .help = "Feature map of linear attention: elu + 1, all products of degree 2, or random features of the softmax kernel"},
+    {.name = "features", .type = LIN_OPTION_INT, .at = AT(features), .text = "128", .min = 1, .max = 1024,
+     .help = "Number of random features of each head, for feature-map = random"},
+    {.name = "lsh-rounds", .type = LIN_OPTION_INT, .at = AT(lsh_rounds), .text = "4", .min = 1, .max = 16,
+     .help = "Rounds of hashing, for attention = lsh"},
+    {.name = "lsh-chunk", .type = LIN_OPTION_INT, .at = AT(lsh_chunk), .text = "32", .min = 1, .max = 1024,
+     .help = "Frames of a chunk, for attention = lsh"},
+    {.name = "width", .type = LIN_OPTION_INT, .at = AT(width), .text = "320", .min = 1, .max = 1024,
+     .help = "Units of an LSTM in each direction"},
+    {.name = "layers", .type = LIN_OPTION_INT, .at = AT(layers), .text = "9", .min = 1, .max = 64,
+     .help = "Layers; if not given, an LSTM has 3"},
     {.name = "heads", .type = LIN_OPTION_INT, .at = AT(heads), .text = "6", .min = 1, .max = 64, .help = "Attention heads"},
     {.name = "head-width", .type = LIN_OPTION_INT, .at = AT(head_width), .text = "32", .min = 1, .max = 256,
      .help = "Width of a head"},
@@ -136,9 +154,68 @@ static const lin_option options[] = {
 
 /* ---- from options to the library's structs ---------------------------------------------------------------------------------- */
 
+// Options of a variant, and whether this network is of it.
+typedef struct variant_option {
+    const char *name, *variant;
+    size_t at;
+    int applies;
+} variant_option;
+
+// Refuses options that this network does not have, unless they have their default values, as in the train.conf of a run.
+static lin_status check_variant(lin_parsed *parsed, lin_error *err)
+{
+    train_values *v = parsed->values, defaults;
+    lin_parsed unset;
+    const int lstm = v->network == LIN_NETWORK_LSTM, transformer = !lstm, lsh = transformer && v->attention == LIN_ATTENTION_LSH,
+              linear = transformer && v->attention == LIN_ATTENTION_LINEAR;
+    static const char *const of_transformer = "network = transformer";
+    const variant_option list[] = {{"attention", of_transformer, offsetof(train_values, attention), transformer},
+                                   {"heads", of_transformer, offsetof(train_values, heads), transformer},
+                                   {"head-width", of_transformer, offsetof(train_values, head_width), transformer},
+                                   {"feedforward", of_transformer, offsetof(train_values, feedforward), transformer},
+                                   {"norm", of_transformer, offsetof(train_values, norm), transformer},
+                                   {"positions", of_transformer, offsetof(train_values, positions), transformer},
+                                   {"conv-kernel", of_transformer, offsetof(train_values, conv_kernel), transformer},
+                                   {"conv-layers", of_transformer, offsetof(train_values, conv_layers), transformer},
+                                   {"feature-map", "attention = linear", offsetof(train_values, feature_map), linear},
+                                   {"features", "feature-map = random", offsetof(train_values, features),
+                                    linear && v->feature_map == LIN_MAP_RANDOM},
+                                   {"lsh-rounds", "attention = lsh", offsetof(train_values, lsh_rounds), lsh},
+                                   {"lsh-chunk", "attention = lsh", offsetof(train_values, lsh_chunk), lsh},
+                                   {"width", "network = lstm", offsetof(train_values, width), lstm}};
+    lin_status status = lin_options_begin(parsed->command, &defaults, &unset, err);
+    for (size_t i = 0; i < sizeof list / sizeof *list && status == LIN_OK; i++) {
+        int *value = (int *)(void *)((unsigned char *)v + list[i].at);
+        const int *usual = (const int *)(const void *)((const unsigned char *)&defaults + list[i].at);
+        if (!list[i].applies && *value != *usual)
+            status = lin_fail(err, LIN_INVALID, "%s belongs to %s, which this network has not; leave it out", list[i].name,
+                              list[i].variant);
+    }
+    lin_options_free(&unset);
+    const int row = lin_options_find(parsed->command, "layers");
+    if (lstm && parsed->from[row] == LIN_FROM_DEFAULT) v->layers = 3;
+    return status;
+}
+
 static lin_config network_of(const train_values *v, int mel_bins, int outputs)
 {
-    return (lin_config){.layers = v->layers,
+    if (v->network == LIN_NETWORK_LSTM)
+        return (lin_config){.network = LIN_NETWORK_LSTM,
+                            .layers = v->layers,
+                            .width = v->width,
+                            .mel_bins = mel_bins,
+                            .outputs = outputs,
+                            .stack = v->stack,
+                            .ahead = v->ahead,
+                            .causal = v->direction,
+                            .dropout = v->dropout};
+    const int lsh = v->attention == LIN_ATTENTION_LSH;
+    return (lin_config){.attention = (lin_attention_kind)v->attention,
+                        .feature_map = (lin_map_kind)v->feature_map,
+                        .features = v->feature_map == LIN_MAP_RANDOM ? v->features : 0,
+                        .lsh_rounds = lsh ? v->lsh_rounds : 0,
+                        .lsh_chunk = lsh ? v->lsh_chunk : 0,
+                        .layers = v->layers,
                         .heads = v->heads,
                         .head_width = v->head_width,
                         .feedforward = v->feedforward,
@@ -377,7 +454,8 @@ static int run(lin_parsed *parsed)
     lin_model *model = NULL;
     const lin_train_options learning = learning_of(v);
     int lock = -1;
-    lin_status status = lin_augment_check(&w.augment, &err);
+    lin_status status = check_variant(parsed, &err);
+    if (status == LIN_OK) status = lin_augment_check(&w.augment, &err);
     if (status == LIN_OK) status = check_folder(v, &err);
     if (status == LIN_OK && v->resume && v->init && !v->quiet)
         lin_complain("--init is ignored: --resume uses the weights of the checkpoint");

@@ -232,7 +232,7 @@ static lin_status run_long(lin_worker *w, const float *features, int n_frames, f
         // not the last
         const int want = rows * c->stack + c->ahead, have = n_frames - from < want ? n_frames - from : want;
         status = lin_worker_pass(w, features + (size_t)from * (size_t)c->mel_bins, (const int[]){0, have}, (const int[]){0, rows}, 1,
-                                 w->states, logp + (size_t)row * (size_t)c->outputs, err);
+                                 w->states, NULL, logp + (size_t)row * (size_t)c->outputs, err);
     }
     return status;
 }

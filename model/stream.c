@@ -312,7 +312,7 @@ lin_status lin_stream_load(lin_stream *s, const void *image, size_t size, lin_er
 {
     const lin_encoder *e = s->encoder;
     image_header header;
-    size_t rows;
+    size_t rows = 0;
     lin_status status = check_image(e, image, size, &header, &rows, err);
     if (status == LIN_OK) status = reserve(s, (int)rows, err);
     if (status != LIN_OK) return status;
