@@ -27,7 +27,7 @@
 #define LIN_KERNELS_CUDA_ATTENTION_H
 
 #include "kernels/cuda/cuda.h"
-#include "kernels/cuda/ptx.h"
+#include "kernels/cuda/products.h"
 
 #define LIN_ATTENTION_EPS 1e-6f
 
@@ -93,29 +93,6 @@ template <int SPLIT> static __device__ __forceinline__ float phi(float x) { retu
 
 // phi'(x) from phi(x): 1 above 0, exp(x) below.
 static __device__ __forceinline__ float phi_slope(float phi_x) { return fminf(phi_x, 1.0f); }
-
-// A number as an operand of multiply().
-template <int SPLIT> static __device__ __forceinline__ float operand(float x) { return SPLIT ? x : lin_tf32(x); }
-
-template <int SPLIT> static __device__ __forceinline__ void multiply(float (&c)[4], const float (&a)[4], const float (&b)[2])
-{
-    if constexpr (!SPLIT) {
-        lin_mma_tf32(c, a, b);
-    } else {
-        float a_big[4], a_small[4], b_big[2], b_small[2];
-        for (int i = 0; i < 4; i++) {
-            a_big[i] = lin_tf32(a[i]);
-            a_small[i] = lin_tf32(a[i] - a_big[i]);
-        }
-        for (int i = 0; i < 2; i++) {
-            b_big[i] = lin_tf32(b[i]);
-            b_small[i] = lin_tf32(b[i] - b_big[i]);
-        }
-        lin_mma_tf32(c, a_small, b_big);
-        lin_mma_tf32(c, a_big, b_small);
-        lin_mma_tf32(c, a_big, b_big);
-    }
-}
 
 // Over the four lanes that share a row of a fragment.
 static __device__ __forceinline__ float quad_sum(float x)

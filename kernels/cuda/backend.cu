@@ -453,6 +453,7 @@ static void fill(lin_ops *t)
     t->graph_launch = graph_launch;
     t->graph_destroy = graph_destroy;
     LIN_OPERATIONS(ENTRY)
+    LIN_LSTM_OPERATIONS(ENTRY)
     t->fbank = lin_cuda_fbank;
 }
 
