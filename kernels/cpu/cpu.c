@@ -69,6 +69,7 @@ const lin_ops *lin_ops_cpu(void)
         LIN_HOST_MEMORY,
         LIN_OPERATIONS(ENTRY)
         LIN_TASK_OPERATIONS(ENTRY)
+        LIN_LSTM_OPERATIONS(ENTRY)
     };
     return &table;
 }
@@ -83,6 +84,8 @@ static void make_bf16_table(void)
     bf16_table.weight_size = lin_cpu_bf16_weight_size;
     bf16_table.weights_pack = lin_cpu_bf16_weights_pack;
     bf16_table.linear_forward = lin_cpu_bf16_linear_forward;
+    bf16_table.lstm_forward = lin_cpu_bf16_lstm_forward;
+    bf16_table.lstm_backward = lin_cpu_bf16_lstm_backward;
 #endif
 }
 

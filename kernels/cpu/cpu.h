@@ -82,6 +82,11 @@ size_t lin_cpu_bf16_weight_size(int n, int k);
 void lin_cpu_bf16_weights_pack(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items);
 void lin_cpu_bf16_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows, int n,
                                  int k, lin_activation act);
+/* lstm.c, over recurrent weights packed in bf16: h, and the gradients of the gates, are rounded to bf16 for the product. */
+void lin_cpu_bf16_lstm_forward(lin_exec *exec, float *h, float *cells, float *gates, const float *packed,
+                               const lin_segments *segments, int U, int directions, float *const *states, size_t at);
+void lin_cpu_bf16_lstm_backward(lin_exec *exec, float *dgates, float *dR, const float *dh, const float *h, const float *cells,
+                                const float *gates, const float *packed, const lin_segments *segments, int U, int directions);
 #endif
 
 /* ---- shared by elementwise.c and norm.c ------------------------------------------------------------------------------------- */

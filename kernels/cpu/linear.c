@@ -108,49 +108,54 @@ typedef struct weight_job {
     float *dw, *db;
     const float *dy, *x;
     int rows, n, k;
-    int n_parts, k_parts, tile_n, tile_k;
+    lin_tiling tiling;
 } weight_job;
 
 static int at_most(int value, int limit) { return value < limit ? value : limit; }
 
+lin_tile lin_tiling_tile(const lin_tiling *tiling, int piece, int n, int k)
+{
+    const int n0 = piece / tiling->k_parts * tiling->tile_n, k0 = piece % tiling->k_parts * tiling->tile_k;
+    return (lin_tile){.n0 = n0, .n1 = at_most(n0 + tiling->tile_n, n), .k0 = k0, .k1 = at_most(k0 + tiling->tile_k, k)};
+}
+
 static void weight_piece(void *context, int piece, int thread)
 {
     const weight_job *job = context;
-    const int n0 = piece / job->k_parts * job->tile_n, k0 = piece % job->k_parts * job->tile_k;
-    const lin_tile tile = {n0, at_most(n0 + job->tile_n, job->n), k0, at_most(k0 + job->tile_k, job->k)};
+    lin_tile tile = lin_tiling_tile(&job->tiling, piece, job->n, job->k);
+    tile.ldw = tile.ldx = (size_t)job->k;
+    tile.ldy = (size_t)job->n;
     LIN_DISPATCH(lin_linear_tile)
-    (job->dw, k0 == 0 ? job->db : NULL, job->dy, job->x, job->rows, job->n, job->k, tile, lin_scratch(job->exec, thread));
+    (job->dw, tile.k0 == 0 ? job->db : NULL, job->dy, job->x, job->rows, tile, lin_scratch(job->exec, thread));
 }
 
-// Divides dw into tiles that fit the scratch, so that the busiest thread has the least to do: products (32 per cycle) and copies.
-// An element of dw is computed the same way in every tile, so the division does not change it.
-static void cut_tiles(weight_job *job, int threads)
+// The tiles fit the scratch. Cost of a tile: products (32 per cycle) and copies.
+lin_tiling lin_linear_tiling(int n, int k, int copies, int threads)
 {
+    lin_tiling cut = {0};
     long best = -1;
-    const int most_n = (job->n + 23) / 24, most_k = (job->k + LIN_PANEL - 1) / LIN_PANEL;
+    const int most_n = (n + 23) / 24, most_k = (k + LIN_PANEL - 1) / LIN_PANEL;
     for (int i = 1; i <= most_n; i++) {
-        const int tile_n = lin_round_up((job->n + i - 1) / i, 8);
+        const int tile_n = lin_round_up((n + i - 1) / i, 8);
         if (tile_n > LIN_TILE_N) continue;
         for (int j = 1; j <= most_k; j++) {
-            const int tile_k = lin_round_up((job->k + j - 1) / j, LIN_PANEL);
+            const int tile_k = lin_round_up((k + j - 1) / j, LIN_PANEL);
             if (tile_k > LIN_TILE_K) continue;
-            const int n_parts = (job->n + tile_n - 1) / tile_n, k_parts = (job->k + tile_k - 1) / tile_k;
-            const long turns = (n_parts * k_parts + threads - 1) / threads;
+            const int n_parts = (n + tile_n - 1) / tile_n, k_parts = (k + tile_k - 1) / tile_k;
+            const long turns = (copies * n_parts * k_parts + threads - 1) / threads;
             const long cost = turns * ((long)tile_n * tile_k / 32 + tile_n + tile_k);
             if (best >= 0 && cost >= best) continue;
             best = cost;
-            job->n_parts = n_parts;
-            job->k_parts = k_parts;
-            job->tile_n = tile_n;
-            job->tile_k = tile_k;
+            cut = (lin_tiling){n_parts, k_parts, tile_n, tile_k};
         }
     }
+    return cut;
 }
 
 void lin_cpu_linear_backward_weight(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n, int k)
 {
     weight_job job = {.exec = exec, .dw = dw, .db = db, .dy = dy, .x = x, .rows = rows, .n = n, .k = k};
     const int threads = (size_t)rows * (size_t)n * (size_t)k < LIN_THREAD_WORK ? 1 : exec->n_threads;
-    cut_tiles(&job, threads);
-    lin_pool_run(threads > 1 ? exec->pool : NULL, job.n_parts * job.k_parts, weight_piece, &job);
+    job.tiling = lin_linear_tiling(n, k, 1, threads);
+    lin_pool_run(threads > 1 ? exec->pool : NULL, job.tiling.n_parts * job.tiling.k_parts, weight_piece, &job);
 }

@@ -73,13 +73,24 @@ LIN_DISPATCH_DECLARE(void, lin_linear_rows,
                       lin_activation act));
 
 /* A rectangle of dw [n, k]: rows n0 <= i < n1, columns k0 <= j < k1. Adds dyᵀ x there, and, where db is not NULL, the column sums
- * of dy to db[n0 .. n1-1]. n1 - n0 <= LIN_TILE_N and k1 - k0 <= LIN_TILE_K; scratch: LIN_SCRATCH_BYTES. */
+ * of dy to db[n0 .. n1-1]. Rows of dw, dy and x are ldw, ldy and ldx floats apart. n1 - n0 <= LIN_TILE_N and
+ * k1 - k0 <= LIN_TILE_K; scratch: LIN_SCRATCH_BYTES. */
 enum { LIN_TILE_N = 192, LIN_TILE_K = 384 };
 typedef struct lin_tile {
     int n0, n1, k0, k1;
+    size_t ldw, ldy, ldx;
 } lin_tile;
 LIN_DISPATCH_DECLARE(void, lin_linear_tile,
-                     (float *dw, float *db, const float *dy, const float *x, int rows, int n, int k, lin_tile tile,
-                      float *scratch));
+                     (float *dw, float *db, const float *dy, const float *x, int rows, lin_tile tile, float *scratch));
+
+/* How to divide `copies` matrices dw [n, k] into tiles, so that the busiest of the threads has the least to do. An element of dw is
+ * computed the same way in every tile, so the division does not change it. */
+typedef struct lin_tiling {
+    int n_parts, k_parts, tile_n, tile_k;
+} lin_tiling;
+lin_tiling lin_linear_tiling(int n, int k, int copies, int threads);
+
+/* Rectangle `piece` of n_parts * k_parts, without the distances. */
+lin_tile lin_tiling_tile(const lin_tiling *tiling, int piece, int n, int k);
 
 #endif

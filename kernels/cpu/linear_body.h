@@ -334,33 +334,32 @@ static void look_ahead(operands *from, const lines *next, int call)
     from->ahead_step = i < next->of_x ? next->ldx : next->ldy;
 }
 
-void LIN_NAME(lin_linear_tile)(float *dw, float *db, const float *dy, const float *x, int rows, int n, int k, lin_tile tile,
-                               float *scratch)
+void LIN_NAME(lin_linear_tile)(float *dw, float *db, const float *dy, const float *x, int rows, lin_tile tile, float *scratch)
 {
     const int height = tile.n1 - tile.n0, width = tile.k1 - tile.k0;
     const int tiles = height / MAIN_ROWS, rest = height % MAIN_ROWS, panels = (width + PANEL - 1) / PANEL;
     float *const packed_dy = scratch, *const packed_x = scratch + DEPTH * (LIN_TILE_N + MAIN_ROWS);
-    lines next = {.ldx = (size_t)k, .ldy = (size_t)n, .of_x = width / LINE, .of_dy = height / LINE, .calls = tiles * panels};
+    lines next = {.ldx = tile.ldx, .ldy = tile.ldy, .of_x = width / LINE, .of_dy = height / LINE, .calls = tiles * panels};
     for (int r = 0; r < rows; r += DEPTH) {
         const int steps = rows - r < DEPTH ? rows - r : DEPTH;
-        const float *block_x = x + (size_t)r * (size_t)k + tile.k0, *block_dy = dy + (size_t)r * (size_t)n + tile.n0;
+        const float *block_x = x + (size_t)r * tile.ldx + tile.k0, *block_dy = dy + (size_t)r * tile.ldy + tile.n0;
         const int more = rows - r >= 2 * DEPTH; // only whole blocks are prefetched, so that no address is outside
-        next.x = more ? block_x + (size_t)DEPTH * (size_t)k : NULL;
-        next.dy = more ? block_dy + (size_t)DEPTH * (size_t)n : NULL;
-        pack_dy(packed_dy, db ? db + tile.n0 : NULL, block_dy, steps, (size_t)n, height);
+        next.x = more ? block_x + (size_t)DEPTH * tile.ldx : NULL;
+        next.dy = more ? block_dy + (size_t)DEPTH * tile.ldy : NULL;
+        pack_dy(packed_dy, db ? db + tile.n0 : NULL, block_dy, steps, tile.ldy, height);
         operands from = {.a_row = 1, .a_step = MAIN_ROWS, .a_next = (size_t)steps * MAIN_ROWS, .steps = steps};
-        result to = {.ldy = (size_t)k, .add = 1};
+        result to = {.ldy = tile.ldw, .add = 1};
         for (int p = 0; p < panels; p++) {
             const int c = p * PANEL, left = width - c;
             // If the rows of x are 3 KB apart, few of them fit into a cache of 8 ways: a panel is copied if it is read often
             // enough. Else x is read in place, but no vector may reach past its end.
             const int in_place = height < COPY_FROM && (left >= PANEL || left % LANES == 0);
-            if (!in_place) pack_x(packed_x, block_x + c, steps, (size_t)k, left);
+            if (!in_place) pack_x(packed_x, block_x + c, steps, tile.ldx, left);
             from.b = in_place ? block_x + c : packed_x;
-            from.b_step = in_place ? (size_t)k : PANEL;
+            from.b_step = in_place ? tile.ldx : PANEL;
             from.a = packed_dy;
             to.columns = left;
-            to.y = dw + (size_t)tile.n0 * (size_t)k + tile.k0 + c;
+            to.y = dw + (size_t)tile.n0 * tile.ldw + tile.k0 + c;
             for (int i = 0; i < tiles; i++) {
                 look_ahead(&from, &next, p * tiles + i);
                 panel_run(MAIN_ROWS, 1, PANEL, &from, &to);

@@ -152,6 +152,13 @@ void ops_case_ctc_crowded(ops_context *c);
 void ops_case_cross_entropy(ops_context *c);
 void ops_case_not_a_number(ops_context *c);
 
+/* ---- ops_cases_lstm.c ---- */
+
+void ops_case_lstm(ops_context *c);
+void ops_case_lstm_large(ops_context *c);
+void ops_case_lstm_alone(ops_context *c);
+void ops_case_lstm_splits(ops_context *c);
+
 /* ---- ops_cases_streams.c ---- */
 
 void ops_case_memory(ops_context *c);

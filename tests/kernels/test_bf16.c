@@ -107,6 +107,8 @@ START_TEST(the_table)
     copy.weight_size = plain->weight_size;
     copy.weights_pack = plain->weights_pack;
     copy.linear_forward = plain->linear_forward;
+    copy.lstm_forward = plain->lstm_forward;
+    copy.lstm_backward = plain->lstm_backward;
     ck_assert(memcmp(&copy, plain, sizeof copy) == 0);
     ck_assert(ops->linear_forward != plain->linear_forward);
     ck_assert_uint_eq(2 * ops->weight_size(768, 192), plain->weight_size(768, 192));

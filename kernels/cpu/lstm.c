@@ -1,0 +1,271 @@
+// LSTM: the frames of a group of utterances advance together, so that one product reads the recurrent weights for all of them.
+//
+// A work item is one direction of one group. Its utterances are sorted by length, so those that still run at step s are the first
+// ones, and their states h are rows of one matrix in the scratch. Forwards, step s is frame s of direction 0 and frame T-1-s of
+// direction 1; backwards it is the other way round. The product adds the terms of a row in the same order whatever the number of
+// rows (linear.h): so neither the groups nor a split of the frames into calls change a bit.
+#include "kernels/cpu/linear.h"
+#include "kernels/cpu/linear_bf16.h"
+
+#include <string.h>
+
+LIN_DISPATCH_DECLARE(void, lin_lstm_cell, (float *h, float *c, float *gates, float *hs, float *cs, const float *sums, int U,
+                                           ptrdiff_t ahead));
+LIN_DISPATCH_DECLARE(void, lin_lstm_cell_backward, (float *dgates, float *kept, float *dc, const float *dh, const float *sums,
+                                                    const float *c, const float *c_before, const float *gates, int U,
+                                                    ptrdiff_t ahead));
+
+enum {
+    MOST = 64,  // utterances of a group
+    LEAST = 4,  // ... that are worth a thread
+    SHARES = 8  // of U floats in the scratch per utterance
+};
+
+/* y [rows, n] = x [rows, k] wᵀ; room: rows k floats. */
+typedef void product(float *y, const float *x, float *room, const float *packed, int rows, int n, int k);
+
+static void product_fp32(float *y, const float *x, float *room, const float *packed, int rows, int n, int k)
+{
+    (void)room;
+    LIN_DISPATCH(lin_linear_rows)(y, x, packed, NULL, rows, n, k, LIN_LINEAR);
+}
+
+typedef struct lstm_job {
+    const lin_exec *exec;
+    const float *packed; // of each direction, `pitch` floats apart
+    size_t pitch;
+    product *multiply;
+    const int *offsets;
+    int B, U, D, group; // D directions, `group` utterances in each work item
+    float *h, *cells, *gates;
+    float *const *states;
+    size_t at;
+    float *dgates, *dR;
+    const float *dh, *h_in, *c_in, *gates_in;
+    lin_tiling tiling;
+} lstm_job;
+
+static size_t pitch_of(size_t weight_size) { return (weight_size + 15) / 16 * 16; }
+
+// Utterances in a work item: all threads get some, and each has room in the scratch.
+static int group_size(const lin_exec *exec, int B, int U, int D)
+{
+    const int room = LIN_SCRATCH_BYTES / (int)sizeof(float) / (SHARES * U), most = room < MOST ? room : MOST;
+    const int parts = (exec->n_threads + D - 1) / D, even = lin_round_up((B + parts - 1) / parts, LEAST);
+    return most < 1 || B == 0 ? 1 : even < most ? even : most;
+}
+
+/* The utterances of a work item that have frames, the longest first. */
+typedef struct group {
+    int n, direction, step; // from one frame to the next, in rows
+    int utterance[MOST], frames[MOST], row[MOST];
+} group;
+
+// later_first: direction 0 begins at the last frame of an utterance and direction 1 at the first.
+static void group_of(group *g, const lstm_job *job, int piece, int later_first)
+{
+    const int first = piece / job->D * job->group, end = first + job->group < job->B ? first + job->group : job->B;
+    g->n = 0;
+    g->direction = piece % job->D;
+    const int reverse = (g->direction == 1) != later_first;
+    g->step = reverse ? -1 : 1;
+    for (int b = first; b < end; b++) {
+        const int frames = job->offsets[b + 1] - job->offsets[b];
+        int i = g->n;
+        if (frames <= 0) continue;
+        for (; i > 0 && g->frames[i - 1] < frames; i--) {
+            g->utterance[i] = g->utterance[i - 1];
+            g->frames[i] = g->frames[i - 1];
+            g->row[i] = g->row[i - 1];
+        }
+        g->utterance[i] = b;
+        g->frames[i] = frames;
+        g->row[i] = reverse ? job->offsets[b + 1] - 1 : job->offsets[b];
+        g->n++;
+    }
+}
+
+// The utterances that have a frame s, and the distance in rows from frame s of utterance i to the frame that is computed next.
+static int running(const group *g, int n, int s)
+{
+    while (n > 0 && g->frames[n - 1] <= s) n--;
+    return n;
+}
+
+static int rows_ahead(const group *g, int n, int s, int i)
+{
+    if (i + 1 < n) return g->row[i + 1] - g->row[i];
+    return s + 1 < g->frames[0] ? g->row[0] + g->step - g->row[i] : 0;
+}
+
+static float *state_of(const lstm_job *job, int b) { return job->states && job->states[b] ? job->states[b] + job->at : NULL; }
+
+static void forward_piece(void *context, int piece, int thread)
+{
+    const lstm_job *job = context;
+    const int U = job->U;
+    const size_t width = (size_t)U, D = (size_t)job->D;
+    group g;
+    group_of(&g, job, piece, 0);
+    const size_t d = (size_t)g.direction, rows = (size_t)g.n;
+    float *hs = lin_scratch(job->exec, thread), *cs = hs + rows * width, *sums = cs + rows * width, *room = sums + rows * 4 * width;
+    for (int i = 0; i < g.n; i++) {
+        const float *state = state_of(job, g.utterance[i]);
+        for (int part = 0; part < 2; part++) {
+            float *to = (part ? cs : hs) + (size_t)i * width;
+            if (state) memcpy(to, state + (size_t)part * width, width * sizeof *to);
+            else memset(to, 0, width * sizeof *to);
+        }
+    }
+    for (int s = 0, n = g.n; (n = running(&g, n, s)) > 0; s++) {
+        job->multiply(sums, hs, room, job->packed + d * job->pitch, n, 4 * U, U);
+        for (int i = 0; i < n; i++) {
+            const size_t at = ((size_t)g.row[i] * D + d) * width, r = (size_t)i * width;
+            LIN_DISPATCH(lin_lstm_cell)
+            (job->h + at, job->cells + at, job->gates + 4 * at, hs + r, cs + r, sums + 4 * r, U,
+             (ptrdiff_t)rows_ahead(&g, n, s, i) * (ptrdiff_t)(D * width));
+        }
+        for (int i = 0; i < n; i++) g.row[i] += g.step;
+    }
+    for (int i = 0; i < g.n; i++) {
+        float *state = state_of(job, g.utterance[i]);
+        if (!state) continue;
+        memcpy(state, hs + (size_t)i * width, width * sizeof *state);
+        memcpy(state + width, cs + (size_t)i * width, width * sizeof *state);
+    }
+}
+
+// A product below LIN_THREAD_WORK is done sooner than another thread wakes up.
+static lin_pool *pool_for(const lin_exec *exec, const lin_segments *segments, int U, int D)
+{
+    return (size_t)segments->rows * (size_t)D * 4 * (size_t)U * (size_t)U < LIN_THREAD_WORK ? NULL : exec->pool;
+}
+
+static void forward(lstm_job *job, const lin_segments *segments)
+{
+    job->offsets = segments->offsets;
+    job->B = segments->B;
+    job->group = group_size(job->exec, job->B, job->U, job->D);
+    const int groups = (job->B + job->group - 1) / job->group;
+    lin_pool_run(pool_for(job->exec, segments, job->U, job->D), groups * job->D, forward_piece, job);
+}
+
+void lin_cpu_lstm_forward(lin_exec *exec, float *h, float *cells, float *gates, const float *packed, const lin_segments *segments,
+                          int U, int directions, float *const *states, size_t at)
+{
+    lstm_job job = {.exec = exec, .packed = packed, .multiply = product_fp32, .U = U, .D = directions, .at = at};
+    job.pitch = pitch_of(lin_cpu_weight_size(4 * U, U));
+    job.h = h;
+    job.cells = cells;
+    job.gates = gates;
+    job.states = directions == 1 ? states : NULL;
+    forward(&job, segments);
+}
+
+/* ---- backward --------------------------------------------------------------------------------------------------------------- */
+
+static void backward_piece(void *context, int piece, int thread)
+{
+    const lstm_job *job = context;
+    const int U = job->U;
+    const size_t width = (size_t)U, D = (size_t)job->D;
+    group g;
+    group_of(&g, job, piece, 1);
+    const size_t d = (size_t)g.direction, rows = (size_t)g.n;
+    float *dc = lin_scratch(job->exec, thread), *sums = dc + rows * width, *kept = sums + rows * width;
+    float *room = kept + rows * 4 * width;
+    memset(dc, 0, 2 * rows * width * sizeof *dc); // and sums
+    for (int s = 0, n = g.n; (n = running(&g, n, s)) > 0; s++) {
+        if (s > 0) job->multiply(sums, kept, room, job->packed + d * job->pitch, n, U, 4 * U);
+        for (int i = 0; i < n; i++) {
+            const size_t at = ((size_t)g.row[i] * D + d) * width, r = (size_t)i * width;
+            const ptrdiff_t before = g.step * (ptrdiff_t)(D * width);
+            LIN_DISPATCH(lin_lstm_cell_backward)
+            (job->dgates + 4 * at, kept + 4 * r, dc + r, job->dh + at, sums + r, job->c_in + at,
+             s + 1 < g.frames[i] ? job->c_in + at + before : NULL, job->gates_in + 4 * at, U,
+             (ptrdiff_t)rows_ahead(&g, n, s, i) * (ptrdiff_t)(D * width));
+        }
+        for (int i = 0; i < n; i++) g.row[i] += g.step;
+    }
+}
+
+// A rectangle of dR: the products of each frame's dgates with h of the frame before, utterance by utterance.
+static void weight_piece(void *context, int piece, int thread)
+{
+    const lstm_job *job = context;
+    const int U = job->U, parts = job->tiling.n_parts * job->tiling.k_parts;
+    const size_t d = (size_t)(piece / parts), D = (size_t)job->D, width = (size_t)U;
+    lin_tile tile = lin_tiling_tile(&job->tiling, piece % parts, 4 * U, U);
+    tile.ldw = width;
+    tile.ldy = 4 * D * width;
+    tile.ldx = D * width;
+    for (int b = 0; b < job->B; b++) {
+        const int rows = job->offsets[b + 1] - job->offsets[b] - 1;
+        const size_t first = (size_t)job->offsets[b] * D + d, second = first + D;
+        if (rows <= 0) continue;
+        LIN_DISPATCH(lin_linear_tile)
+        (job->dR + d * 4 * width * width, NULL, job->dgates + (d ? first : second) * 4 * width,
+         job->h_in + (d ? second : first) * width, rows, tile, lin_scratch(job->exec, thread));
+    }
+}
+
+static void backward(lstm_job *job, const lin_segments *segments)
+{
+    lin_pool *pool = pool_for(job->exec, segments, job->U, job->D);
+    job->offsets = segments->offsets;
+    job->B = segments->B;
+    job->group = group_size(job->exec, job->B, job->U, job->D);
+    lin_pool_run(pool, (job->B + job->group - 1) / job->group * job->D, backward_piece, job);
+    job->tiling = lin_linear_tiling(4 * job->U, job->U, job->D, pool ? job->exec->n_threads : 1);
+    lin_pool_run(pool, job->D * job->tiling.n_parts * job->tiling.k_parts, weight_piece, job);
+}
+
+void lin_cpu_lstm_backward(lin_exec *exec, float *dgates, float *dR, const float *dh, const float *h, const float *cells,
+                           const float *gates, const float *packed, const lin_segments *segments, int U, int directions)
+{
+    lstm_job job = {.exec = exec, .packed = packed, .multiply = product_fp32, .U = U, .D = directions};
+    job.pitch = pitch_of(lin_cpu_weight_size(U, 4 * U));
+    job.dgates = dgates;
+    job.dR = dR;
+    job.dh = dh;
+    job.h_in = h;
+    job.c_in = cells;
+    job.gates_in = gates;
+    backward(&job, segments);
+}
+
+#if defined(__x86_64__)
+/* ---- weights packed in bf16 ------------------------------------------------------------------------------------------------- */
+
+static void product_bf16(float *y, const float *x, float *room, const float *packed, int rows, int n, int k)
+{
+    lin_bf16_round_avx512bf16(room, x, rows, k);
+    lin_linear_rows_avx512bf16(y, room, packed, NULL, rows, n, lin_bf16_words(k), LIN_LINEAR);
+}
+
+void lin_cpu_bf16_lstm_forward(lin_exec *exec, float *h, float *cells, float *gates, const float *packed,
+                               const lin_segments *segments, int U, int directions, float *const *states, size_t at)
+{
+    lstm_job job = {.exec = exec, .packed = packed, .multiply = product_bf16, .U = U, .D = directions, .at = at};
+    job.pitch = pitch_of(lin_cpu_bf16_weight_size(4 * U, U));
+    job.h = h;
+    job.cells = cells;
+    job.gates = gates;
+    job.states = directions == 1 ? states : NULL;
+    forward(&job, segments);
+}
+
+void lin_cpu_bf16_lstm_backward(lin_exec *exec, float *dgates, float *dR, const float *dh, const float *h, const float *cells,
+                                const float *gates, const float *packed, const lin_segments *segments, int U, int directions)
+{
+    lstm_job job = {.exec = exec, .packed = packed, .multiply = product_bf16, .U = U, .D = directions};
+    job.pitch = pitch_of(lin_cpu_bf16_weight_size(U, 4 * U));
+    job.dgates = dgates;
+    job.dR = dR;
+    job.dh = dh;
+    job.h_in = h;
+    job.c_in = cells;
+    job.gates_in = gates;
+    backward(&job, segments);
+}
+#endif

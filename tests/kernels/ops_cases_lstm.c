@@ -1,0 +1,218 @@
+// Cases of ops_cases.h for the LSTM. A backend that has none passes.
+#include "tests/kernels/ops_cases_internal.h"
+
+/* The operands of one layer: R of all directions, packed both ways, and what forward and backward read and write. */
+typedef struct lstm_layer {
+    int U, D;
+    size_t n; // elements of h
+    pair R, packed, packed_dx, gates, h, cells, dh, dgates, dR;
+} lstm_layer;
+
+static size_t lstm_pitch(size_t size) { return (size + 15) / 16 * 16; }
+
+// R and both packed forms. A matrix with so many more rows has room for the rounded sizes of two directions.
+static void lstm_weights(ops_context *c, lstm_layer *l, int U, int D)
+{
+    const size_t each = 4 * (size_t)U * (size_t)U;
+    const double most = 1.5 / sqrt(U);
+    l->U = U;
+    l->D = D;
+    l->R = ops_in(c, (size_t)D * each, -most, most);
+    l->packed = ops_packed(c, D * 4 * U + 64, U);
+    l->packed_dx = ops_packed(c, D * U + 64, 4 * U);
+    lin_packing items[4];
+    for (int precise = 0; precise < 2; precise++) {
+        const size_t to = precise ? c->ref->weight_size(4 * U, U) : c->ops->weight_size(4 * U, U);
+        const size_t to_dx = precise ? c->ref->weight_size(U, 4 * U) : c->ops->weight_size(U, 4 * U);
+        for (int d = 0; d < D; d++) {
+            items[d] = (lin_packing){(size_t)d * each, (size_t)d * lstm_pitch(to), 4 * U, U, 0};
+            items[D + d] = (lin_packing){(size_t)d * each, (size_t)d * lstm_pitch(to_dx), 4 * U, U, 1};
+        }
+        if (precise) {
+            c->ref->weights_pack(c->ref_exec, l->packed.d, l->R.d, items, D);
+            c->ref->weights_pack(c->ref_exec, l->packed_dx.d, l->R.d, items + D, D);
+        } else {
+            c->ops->weights_pack(c->exec, l->packed.f, l->R.f, items, D);
+            c->ops->weights_pack(c->exec, l->packed_dx.f, l->R.f, items + D, D);
+        }
+    }
+}
+
+static void lstm_operands(ops_context *c, lstm_layer *l, int rows)
+{
+    l->n = (size_t)rows * (size_t)l->D * (size_t)l->U;
+    l->gates = ops_inout(c, 4 * l->n, -3, 3);
+    l->h = ops_out(c, l->n);
+    l->cells = ops_out(c, l->n);
+    l->dh = ops_in(c, l->n, -1, 1);
+    l->dgates = ops_out(c, 4 * l->n);
+    l->dR = ops_inout(c, l->R.n, -1, 1);
+}
+
+static void lstm_shape(ops_context *c, const int *lengths, int B, int U, int D, int with_states)
+{
+    const lin_segments s = ops_segments_of(c, lengths, B);
+    lstm_layer l;
+    lstm_weights(c, &l, U, D);
+    lstm_operands(c, &l, s.rows);
+    const size_t at = ops_state_at(c);
+    pair states[OPS_MAX_B];
+    float *f[OPS_MAX_B] = {0}, **tf = NULL;
+    double *d[OPS_MAX_B] = {0}, **td = NULL;
+    for (int b = 0; with_states && b < B; b++) {
+        states[b] = ops_inout(c, at + 2 * (size_t)U, -1, 1);
+        f[b] = b % 3 == 2 ? NULL : states[b].f;
+        d[b] = b % 3 == 2 ? NULL : states[b].d;
+    }
+    if (with_states) {
+        tf = ops_block(c, (size_t)B, sizeof *f, f);
+        td = ops_block(c, (size_t)B, sizeof *d, d);
+    }
+    c->ops->lstm_forward(c->exec, l.h.f, l.cells.f, l.gates.f, l.packed.f, &s, U, D, tf, at);
+    if (!c->options->digest_only) c->ref->lstm_forward(c->ref_exec, l.h.d, l.cells.d, l.gates.d, l.packed.d, &s, U, D, td, at);
+    ops_check_scaled(c, "h", l.h, 3e-6, 1);
+    ops_check_scaled(c, "cells", l.cells, 3e-6, 1);
+    ops_check_scaled(c, "gates", l.gates, 3e-6, 1);
+    for (int b = 0; with_states && b < B; b++) ops_check_scaled(c, "state", states[b], 3e-6, 1);
+    if (!with_states) {
+        c->ops->lstm_backward(c->exec, l.dgates.f, l.dR.f, l.dh.f, l.h.f, l.cells.f, l.gates.f, l.packed_dx.f, &s, U, D);
+        if (!c->options->digest_only) {
+            c->ref->lstm_backward(c->ref_exec, l.dgates.d, l.dR.d, l.dh.d, l.h.d, l.cells.d, l.gates.d, l.packed_dx.d, &s, U, D);
+        }
+        ops_check_scaled(c, "dgates", l.dgates, 5e-6, 1);
+        ops_check_scaled(c, "dR", l.dR, 5e-6, 1);
+    }
+    ops_end(c);
+}
+
+void ops_case_lstm(ops_context *c)
+{
+    const int widths[] = {1, 3, 16, 17, 49, 65};
+    if (!c->ops->lstm_forward) return;
+    for (int i = 0; i < OPS_N_LAYOUTS; i++)
+        for (int w = 0; w < 6; w++)
+            for (int D = 1; D <= 2; D++)
+                for (int with_states = 0; with_states <= (D == 1); with_states++) {
+                    if (ops_thin(c, 13) || ops_too_large(c, &ops_layouts[i])) continue;
+                    ops_say(c, "lstm layout %d U %d directions %d states %d", i, widths[w], D, with_states);
+                    lstm_shape(c, ops_layouts[i].lengths, ops_layouts[i].B, widths[w], D, with_states);
+                }
+}
+
+// A long utterance, the width that matters, and more utterances than advance together.
+void ops_case_lstm_large(ops_context *c)
+{
+    int lengths[150];
+    if (!c->ops->lstm_forward || c->options->quick) return;
+    ops_say(c, "lstm of 400 frames, U 96");
+    lstm_shape(c, (const int[]){400, 3, 0, 120}, 4, 96, 2, 0);
+    ops_say(c, "lstm U 320");
+    lstm_shape(c, (const int[]){5, 2, 7, 3, 6, 1, 4, 7}, 8, 320, 2, 0);
+    ops_say(c, "lstm U 320 with states");
+    lstm_shape(c, (const int[]){4}, 1, 320, 1, 1);
+    for (int b = 0; b < 150; b++) lengths[b] = ops_pick(c, 0, 6);
+    for (int D = 1; D <= 2; D++) {
+        ops_say(c, "lstm of 150 utterances, directions %d", D);
+        lstm_shape(c, lengths, 150, 33, D, 0);
+    }
+}
+
+/* The utterances of a batch one by one: the same bits. */
+void ops_case_lstm_alone(ops_context *c)
+{
+    const int widths[] = {5, 48, 70};
+    if (!c->ops->lstm_forward) return;
+    for (int i = 0; i < OPS_N_LAYOUTS; i++)
+        for (int w = 0; w < 3; w++)
+            for (int D = 1; D <= 2; D++) {
+                if (ops_thin(c, 11) || ops_too_large(c, &ops_layouts[i])) continue;
+                const int U = widths[w];
+                const size_t row = (size_t)(D * U);
+                const lin_segments s = ops_segments(c, &ops_layouts[i]);
+                ops_say(c, "lstm one by one, layout %d U %d directions %d", i, U, D);
+                lstm_layer l;
+                lstm_weights(c, &l, U, D);
+                lstm_operands(c, &l, s.rows);
+                pair gates = ops_out(c, 4 * l.n), h = ops_out(c, l.n), cells = ops_out(c, l.n), dgates = ops_out(c, 4 * l.n);
+                if (l.n) memcpy(gates.f, l.gates.f, 4 * l.n * sizeof(float));
+                c->ops->lstm_forward(c->exec, l.h.f, l.cells.f, l.gates.f, l.packed.f, &s, U, D, NULL, 0);
+                c->ops->lstm_backward(c->exec, l.dgates.f, l.dR.f, l.dh.f, l.h.f, l.cells.f, l.gates.f, l.packed_dx.f, &s, U, D);
+                for (int b = 0; b < s.B; b++) {
+                    const lin_segments one = ops_segments_of(c, &ops_layouts[i].lengths[b], 1);
+                    const size_t at = (size_t)s.offsets[b] * row;
+                    c->ops->lstm_forward(c->exec, h.f + at, cells.f + at, gates.f + 4 * at, l.packed.f, &one, U, D, NULL, 0);
+                    c->ops->lstm_backward(c->exec, dgates.f + 4 * at, l.dR.f, l.dh.f + at, h.f + at, cells.f + at, gates.f + 4 * at,
+                                          l.packed_dx.f, &one, U, D);
+                }
+                ops_check_same(c, "h", h.f, l.h.f, l.n, 3e-6);
+                ops_check_same(c, "cells", cells.f, l.cells.f, l.n, 3e-6);
+                ops_check_same(c, "gates", gates.f, l.gates.f, 4 * l.n, 3e-6);
+                ops_check_same(c, "dgates", dgates.f, l.dgates.f, 4 * l.n, 5e-6);
+                ops_end(c);
+            }
+}
+
+/* Some frames of each utterance per call, the states carried: the bits of one call. */
+static void lstm_split(ops_context *c, const ops_layout *layout, int U, int longest)
+{
+    const lin_segments all = ops_segments(c, layout);
+    const size_t width = (size_t)U, at = ops_state_at(c);
+    int done[OPS_MAX_B] = {0}, left = all.rows;
+    lstm_layer l;
+    lstm_weights(c, &l, U, 1);
+    lstm_operands(c, &l, all.rows);
+    pair input = ops_out(c, 4 * l.n), gates = ops_out(c, 4 * l.n), h = ops_out(c, l.n), cells = ops_out(c, l.n);
+    float **whole = ops_block(c, OPS_MAX_B, sizeof *whole, NULL), **split = ops_block(c, OPS_MAX_B, sizeof *split, NULL);
+    for (int b = 0; b < layout->B; b++) {
+        whole[b] = ops_inout(c, at + 2 * width, 0, 0).f;
+        split[b] = ops_inout(c, at + 2 * width, 0, 0).f;
+    }
+    if (l.n) memcpy(input.f, l.gates.f, 4 * l.n * sizeof(float));
+    if (l.n) memcpy(gates.f, l.gates.f, 4 * l.n * sizeof(float));
+    c->ops->lstm_forward(c->exec, l.h.f, l.cells.f, l.gates.f, l.packed.f, &all, U, 1, whole, at);
+    c->ops->lstm_forward(c->exec, h.f, cells.f, gates.f, l.packed.f, &all, U, 1, NULL, 0);
+    ops_check_same(c, "h without states", h.f, l.h.f, l.n, 3e-6);
+    while (left > 0) {
+        int lengths[OPS_MAX_B] = {0};
+        for (int b = 0; b < layout->B; b++) {
+            lengths[b] = ops_pick(c, 0, longest);
+            if (lengths[b] > layout->lengths[b] - done[b]) lengths[b] = layout->lengths[b] - done[b];
+        }
+        const int first_block = c->n_blocks, first = c->n_buffers;
+        const lin_segments piece = ops_segments_of(c, lengths, layout->B);
+        const size_t n = (size_t)piece.rows * width;
+        pair g = ops_out(c, 4 * n), y = ops_out(c, n), x = ops_out(c, n);
+        for (int b = 0; b < layout->B; b++)
+            if (lengths[b])
+                memcpy(g.f + (size_t)piece.offsets[b] * 4 * width, input.f + (size_t)(all.offsets[b] + done[b]) * 4 * width,
+                       (size_t)lengths[b] * 4 * width * sizeof(float));
+        c->ops->lstm_forward(c->exec, y.f, x.f, g.f, l.packed.f, &piece, U, 1, split, at);
+        ops_done(c);
+        for (int b = 0; b < layout->B; b++) {
+            const size_t from = (size_t)piece.offsets[b] * width, to = (size_t)(all.offsets[b] + done[b]) * width;
+            ops_check_same(c, "a piece of h", y.f + from, l.h.f + to, (size_t)lengths[b] * width, 3e-6);
+            ops_check_same(c, "a piece of cells", x.f + from, l.cells.f + to, (size_t)lengths[b] * width, 3e-6);
+            ops_check_same(c, "a piece of gates", g.f + 4 * from, l.gates.f + 4 * to, 4 * (size_t)lengths[b] * width, 3e-6);
+            done[b] += lengths[b];
+        }
+        left -= piece.rows;
+        ops_end_buffers(c, first);
+        ops_end_blocks(c, first_block);
+    }
+    for (int b = 0; b < layout->B; b++) ops_check_same(c, "the state at the end", split[b], whole[b], at + 2 * width, 3e-6);
+    ops_end(c);
+}
+
+void ops_case_lstm_splits(ops_context *c)
+{
+    const int widths[] = {1, 24, 53};
+    const ops_layout longer = {3, {150, 64, 257}};
+    if (!c->ops->lstm_forward) return;
+    for (int w = 0; w < 3; w++)
+        for (int i = 0; i <= OPS_N_LAYOUTS; i++)
+            for (int longest = 1; longest < 300; longest = longest * 5 + 1) {
+                if (ops_thin(c, 13) || (c->options->quick && (i == OPS_N_LAYOUTS || ops_too_large(c, &ops_layouts[i])))) continue;
+                ops_say(c, "lstm in pieces up to %d, layout %d U %d", longest, i, widths[w]);
+                lstm_split(c, i < OPS_N_LAYOUTS ? &ops_layouts[i] : &longer, widths[w], longest);
+            }
+}
