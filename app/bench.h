@@ -1,0 +1,56 @@
+/* bench.h - the benchmarks of `linnet bench`, one file bench_<name>.c each, and what they share. */
+#ifndef LIN_APP_BENCH_H
+#define LIN_APP_BENCH_H
+
+#include "app/commands.h"
+#include "app/model_options.h"
+#include "base/buffer.h"
+
+typedef struct lin_bench_values {
+    lin_model_values model;
+    int threads, quick, seed;
+    // streams
+    int streams, find, paper, shards, pins, json, endpoints;
+    double seconds, chunk_ms;
+    // the paper's experiments
+    const char *variants, *output;
+    lin_numbers lengths, times;
+    int heads, head_width, layers, causal, rows, steps, length, symbols, batch, log_every, stack, chunk;
+    double limit_s, limit_gb, lr;
+} lin_bench_values;
+
+int lin_bench_streams(const lin_parsed *parsed);
+int lin_bench_attention(const lin_parsed *parsed);
+
+/* ---- variants of the network (bench_variants.c) ------------------------------------------------------------------------------ */
+
+typedef enum lin_bench_kind {
+    LIN_BENCH_LINEAR, LIN_BENCH_SOFTMAX, LIN_BENCH_NAIVE, LIN_BENCH_LSH, LIN_BENCH_POLY2, LIN_BENCH_RANDOM, LIN_BENCH_LSTM
+} lin_bench_kind;
+
+enum { LIN_BENCH_VARIANTS = 16, LIN_BENCH_CHUNK = 32 };
+
+/* name: "linear", "softmax", "softmax-naive", "lsh-4", "poly2", "random-128", "lstm". count: rounds of lsh, features of random. */
+typedef struct lin_bench_variant {
+    char name[32];
+    lin_bench_kind kind;
+    int count;
+} lin_bench_variant;
+
+/* Reads a comma-separated list. LIN_INVALID names the one that does not exist. */
+lin_status lin_bench_variants(const char *list, lin_bench_variant variants[LIN_BENCH_VARIANTS], int *n, lin_error *err);
+
+/* ---- measuring (bench_variants.c) -------------------------------------------------------------------------------------------- */
+
+/* Bytes of memory that are free for this process to use; 0 if unknown. */
+double lin_bench_free_bytes(void);
+/* Resident bytes now. After lin_bench_peak_reset, the most that were resident at once since. */
+double lin_bench_resident(void);
+void lin_bench_peak_reset(void);
+double lin_bench_peak(void);
+/* Sorts the values; the median. */
+double lin_bench_median(double *values, int n);
+/* Comment lines at the head of a table: the command, the device, its instruction set or name, threads. */
+void lin_bench_head(lin_buffer *out, const char *name, const lin_ops *ops, int threads);
+
+#endif

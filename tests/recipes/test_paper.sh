@@ -1,0 +1,52 @@
+# The experiments of recipes/paper in a tiny form, on synthetic data; what is wrong with an option, in one sentence.
+. tests/app/common.sh
+
+# recipe NAME ARGS...: $status, $out, $err of recipes/paper/NAME.sh, which runs this configuration's program
+recipe() {
+    name=$1
+    shift
+    bash "recipes/paper/$name.sh" --linnet "$LINNET" "$@" > "$tmp/.out" 2> "$tmp/.err"
+    status=$? out=$(cat "$tmp/.out") err=$(cat "$tmp/.err")
+    case $err in *Sanitizer*|*"runtime error"*) fail "no sanitizer report" "$name $*" "$err" ;; esac
+}
+# declines "what" "part of the message" NAME ARGS...: the recipe exits with 1 and one line
+declines() {
+    what=$1 part=$2
+    shift 2
+    recipe "$@"
+    is "$what: exit status" 1 "$status"
+    has "$what: message" "$err" "$part"
+    is "$what: one line" 1 "$(wc -l < "$tmp/.err" | tr -d ' ')"
+}
+
+for f in recipes/paper/*.sh; do
+    n=$(basename "$f" .sh)
+    [ "$n" = common ] && continue
+    recipe "$n" --help
+    is "$n --help: status" 0 "$status"
+    has "$n --help" "$out" "recipes/paper/$n.sh"
+    declines "$n: an unknown option" "unknown option --nonsense" "$n" --nonsense
+    declines "$n: a value is missing" "--work needs a value" "$n" --work
+    declines "$n: an argument" "unexpected argument 'x'" "$n" x
+    bash "recipes/paper/$n.sh" --linnet "$tmp/none" > "$tmp/.out" 2> "$tmp/.err"
+    has "$n: no program" "$(cat "$tmp/.err")" "run make first"
+done
+
+# ---- figure 1 --------------------------------------------------------------------------------------------------------------------
+
+recipe figure1 --work "$tmp/figure1" --quick --variants linear,softmax-naive --device cpu
+is "figure1: status" 0 "$status"
+for f in attention.tsv time.svg memory.svg RESULTS.md; do ok "figure1 writes $f" test -s "$tmp/figure1/$f"; done
+is "figure1: memory of linear attention at 256 frames: queries, keys, values, output and their gradients" "$((8 * 256 * 8 * 32 * 4))" \
+    "$(awk -F'\t' '$1 == "linear" && $2 == 256 { print $7 }' "$tmp/figure1/attention.tsv")"
+has "figure1: results" "$(cat "$tmp/figure1/RESULTS.md")" "| frames | linear | softmax-naive |"
+recipe figure1 --work "$tmp/figure1" --quick --variants linear --limit-gb 0.005 --device cpu
+has "figure1: what is left out is named" "$(cat "$tmp/figure1/RESULTS.md")" "- linear, 1024 frames: needs 0.00839 GB"
+recipe figure1 --work "$tmp/figure1" --quick --variants linear,nonsense
+has "figure1: an unknown variant" "$err" "there is no variant 'nonsense'"
+refused "bench: an option of another one" 2 "--find does not apply to attention" bench attention --find
+refused "bench: an unknown one" 2 "there is no benchmark 'nonsense'" bench nonsense
+refused "bench attention: lstm" 2 "lstm has no attention" bench attention --variants lstm
+refused "bench attention: rounds of lsh" 2 "there is no variant 'lsh-99'" bench attention --variants lsh-99
+
+finish
