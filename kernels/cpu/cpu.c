@@ -70,6 +70,7 @@ const lin_ops *lin_ops_cpu(void)
         LIN_OPERATIONS(ENTRY)
         LIN_TASK_OPERATIONS(ENTRY)
         LIN_LSTM_OPERATIONS(ENTRY)
+        LIN_LSH_OPERATIONS(ENTRY)
     };
     return &table;
 }
