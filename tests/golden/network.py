@@ -3,7 +3,7 @@
 
     python3 network.py            rewrites network/<name>/ beside this file (needs numpy and torch; 1.13 was used)
 
-Attention is the explicit N x N masked sum, the convolution a sum over shifted copies, CTC is torch's. Nothing here shares code or
+Attention is the explicit N x N masked sum, the convolution a sum over shifted copies, an LSTM a loop, CTC is torch's. Nothing here shares code or
 algorithms with the C sources; only the order of the parameters (model/config.h) and the random numbers (base/rng.h) are common.
 
 A folder holds config.txt, lines of `key value...`, and little-endian float64 blocks without header:
@@ -24,6 +24,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 DEFAULTS = dict(layers=9, heads=6, head_width=32, feedforward=768, mel_bins=40, outputs=40, stack=1, ahead=0, positions="none",
                 conv_kernel=0, conv_layers=0, norm="post", causal=1)
+# Written to config.txt only where they differ.
+VARIANT = dict(network="transformer", attention="linear", feature_map="elu", features=0, lsh_rounds=0, lsh_chunk=0, width=0)
+LSTM = dict(network="lstm", heads=0, head_width=0, feedforward=0)
 
 # Utterances are (frames, labels): repeats, no label, a single frame, a path that exactly fits, one that does not exist.
 CASES = {
@@ -41,15 +44,39 @@ CASES = {
     "post-causal-conv": (dict(layers=2, heads=1, head_width=7, feedforward=20, mel_bins=6, outputs=6, stack=2, ahead=3,
                               positions="conv", conv_kernel=3, conv_layers=1),
                          [(19, [1, 2, 3, 3]), (3, []), (22, [5, 4])]),
+    "softmax-causal-conv": (dict(layers=2, heads=2, head_width=5, feedforward=12, mel_bins=5, outputs=6, stack=2, norm="pre",
+                                 positions="conv", conv_kernel=3, conv_layers=1, attention="softmax"),
+                            [(19, [1, 2, 3, 3]), (1, [2]), (44, [5, 4])]),
+    "softmax-bidirectional": (dict(layers=2, heads=2, head_width=4, feedforward=16, mel_bins=5, outputs=6, causal=0,
+                                   positions="sinusoid", attention="softmax"),
+                              [(9, [1, 2, 2, 5]), (1, [3]), (37, [4, 4, 4, 1]), (6, [])]),
+    "lsh-causal": (dict(layers=2, heads=2, head_width=4, feedforward=16, mel_bins=5, outputs=6, attention="lsh", lsh_rounds=2,
+                        lsh_chunk=3), [(20, [1, 2, 2, 5]), (1, [3]), (31, [4, 4, 4, 1]), (3, [])]),
+    "lsh-bidirectional": (dict(layers=2, heads=2, head_width=5, feedforward=16, mel_bins=5, outputs=6, causal=0, norm="pre",
+                               positions="sinusoid", attention="lsh", lsh_rounds=3, lsh_chunk=4),
+                          [(33, [1, 2, 2, 5]), (1, [3]), (18, [4, 4, 4, 1]), (4, [])]),
+    "poly2-causal-conv": (dict(layers=2, heads=2, head_width=4, feedforward=16, mel_bins=5, outputs=6, norm="pre", positions="conv",
+                               conv_kernel=3, conv_layers=2, feature_map="poly2"), [(20, [1, 2, 2, 5]), (1, [3]), (35, [4, 1])]),
+    "random-causal": (dict(layers=2, heads=2, head_width=4, feedforward=16, mel_bins=5, outputs=6, feature_map="random",
+                           features=7), [(20, [1, 2, 2, 5]), (1, [3]), (35, [4, 1])]),
+    "random-bidirectional": (dict(layers=1, heads=2, head_width=3, feedforward=8, mel_bins=5, outputs=6, feature_map="random",
+                                  causal=0, features=9), [(20, [1, 2, 2, 5]), (1, [3]), (5, [4, 1])]),
+    "lstm-bidirectional": (dict(LSTM, layers=3, width=5, mel_bins=5, outputs=6, causal=0, stack=2, ahead=1),
+                           [(20, [1, 2, 2, 5]), (1, [3]), (35, [4, 1]), (6, [])]),
+    "lstm-causal": (dict(LSTM, layers=2, width=7, mel_bins=4, outputs=6), [(11, [1, 2, 2, 5]), (1, [3]), (23, [4, 1])]),
 }
 
 
 def config(**options):
-    return {**DEFAULTS, **options}
+    return {**DEFAULTS, **VARIANT, **options}
+
+
+def directions(c):
+    return 1 if c["causal"] else 2
 
 
 def width(c):
-    return c["heads"] * c["head_width"]
+    return directions(c) * c["width"] if c["network"] == "lstm" else c["heads"] * c["head_width"]
 
 
 def frames_out(c, frames):
@@ -61,13 +88,23 @@ def shapes(c):
     C, Fw = width(c), c["feedforward"]
     linear = lambda name, n, k: [(name + ".weight", (n, k), k), (name + ".bias", (n,), k)]
     norm = lambda name: [(name + ".weight", (C,), 0), (name + ".bias", (C,), 0)]
-    out = linear("input", C, (c["stack"] + c["ahead"]) * c["mel_bins"])
+    inputs = (c["stack"] + c["ahead"]) * c["mel_bins"]
+    if c["network"] == "lstm":
+        n, U, out = 4 * C, c["width"], []
+        for i in range(c["layers"]):
+            p = f"layers.{i}."
+            out += [(p + "gates.weight", (n, C if i else inputs), U), (p + "gates.bias", (n,), U), (p + "recurrent.weight", (n, U), U)]
+        return out + linear("output", c["outputs"], C)
+    out = linear("input", C, inputs)
     for i in range(c["layers"]):
         p = f"layers.{i}."
         if i < c["conv_layers"]:
             K = c["conv_kernel"]
             out += [(p + "conv.weight", (K, C), K), (p + "conv.bias", (C,), K)]
-        out += linear(p + "qkv", 3 * C, C) + linear(p + "out", C, C) + norm(p + "norm1")
+        out += linear(p + "qv", 2 * C, C) if c["attention"] == "lsh" else linear(p + "qkv", 3 * C, C)
+        if c["feature_map"] == "random":
+            out += [(p + "omega", (c["heads"] * c["features"], c["head_width"]), 0)]
+        out += linear(p + "out", C, C) + norm(p + "norm1")
         out += linear(p + "ff1", Fw, C) + linear(p + "ff2", C, Fw) + norm(p + "norm2")
     return out + norm("norm") + linear("output", c["outputs"], C)
 
@@ -106,16 +143,83 @@ def convolution(x, w, b):
     return b + sum(w[j] * padded[j:j + T] for j in range(K))
 
 
-def attention(c, x, w, b):
-    """Katharopoulos et al. 2020, eq. 4 (8 when causal), as the full matrix of similarities."""
+def mapped(c, omega, u):
+    """phi of [H, T, E]: elu + 1; all products of degree 2 at most; positive random features."""
+    E = c["head_width"]
+    if c["feature_map"] == "elu":
+        return F.elu(u) + 1
+    u = u / E ** 0.25
+    if c["feature_map"] == "random":
+        omega = omega.view(c["heads"], c["features"], E).detach()
+        return torch.exp(u @ omega.transpose(1, 2) - (u * u).sum(2, keepdim=True) / 2) / c["features"] ** 0.5
+    pairs = torch.stack([u[..., i] * u[..., j] * (1 if i == j else 2 ** 0.5) for i in range(E) for j in range(i, E)], -1)
+    return torch.cat([pairs, 2 ** 0.5 * u, torch.ones_like(u[..., :1])], -1)
+
+
+def rotations(c, layer):
+    """R [rounds, H, E, 64] of model/lsh.h: Box-Muller on the counters of the layer's key."""
+    shape = (c["lsh_rounds"], c["heads"], c["head_width"], 64)
+    u = random_uniform(random_key(0, layer), int(np.prod(shape)))
+    radius, angle = np.sqrt(-2 * np.log(1 - u[0::2])), 2 * np.pi * u[1::2]
+    return torch.from_numpy(as_float32(np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1).reshape(shape)))
+
+
+def lsh_counts(c, q, R):
+    """[H, T, T]: in how many rounds query i sees key j (Kitaev et al. 2020): same or previous chunk of the frames sorted by bucket."""
+    H, T, E = q.shape
+    chunk, counts = c["lsh_chunk"], torch.zeros(H, T, T, dtype=q.dtype)
+    half = min(64, max(1, -(-T // (2 * chunk))))
+    for r in range(c["lsh_rounds"]):
+        for h in range(H):
+            turned = q[h].detach() @ R[r, h, :, :half]
+            bucket = torch.cat([turned, -turned], 1).argmax(1)
+            place = torch.empty(T, dtype=torch.long)
+            place[torch.sort(bucket, stable=True).indices] = torch.arange(T)
+            back = place[:, None] // chunk - place[None, :] // chunk
+            counts[h] += (back == 0) | (back == 1)
+    return counts
+
+
+def attention(c, x, w, b, omega, layer):
+    """The variants as full matrices of weights: Katharopoulos et al. 2020, eq. 4 (8 when causal); softmax; Reformer."""
     T, H, E = len(x), c["heads"], c["head_width"]
-    q, k, v = (x @ w.T + b).view(T, 3, H, E).permute(1, 2, 0, 3)
-    phi = lambda u: F.elu(u) + 1
-    similarity = phi(q) @ phi(k).transpose(1, 2)
+    u = (x @ w.T + b).view(T, -1, H, E).permute(1, 2, 0, 3)
+    q, k, v = u if len(u) == 3 else (u[0], u[0] / u[0].norm(dim=2, keepdim=True), u[1])
+    seen = torch.ones(H, T, T, dtype=x.dtype)
+    if c["attention"] == "lsh":
+        seen = lsh_counts(c, q, rotations(c, layer))
     if c["causal"]:
-        similarity = similarity * torch.ones(T, T, dtype=x.dtype).tril()
-    y = (similarity @ v) / (similarity.sum(2, keepdim=True) + 1e-6)
+        seen = seen.tril()
+    if c["attention"] == "linear":
+        weight = (mapped(c, omega, q) @ mapped(c, omega, k).transpose(1, 2)) * seen
+        y = (weight @ v) / (weight.sum(2, keepdim=True) + 1e-6)
+    else:
+        score = q @ k.transpose(1, 2) / E ** 0.5
+        if c["attention"] == "lsh":
+            score = torch.where(torch.eye(T, dtype=torch.bool), torch.tensor(-1e5, dtype=x.dtype), score)
+        score = score + torch.log(seen)
+        y = torch.softmax(score, 2) @ v
     return y.permute(1, 0, 2).reshape(T, H * E)
+
+
+def lstm(c, p, x):
+    """One pass over the layers, step by step; gates i, f, g, o."""
+    U = c["width"]
+    for i in range(c["layers"]):
+        name, outputs = f"layers.{i}.", []
+        for d in range(directions(c)):
+            rows = slice(4 * U * d, 4 * U * (d + 1))
+            gates = F.linear(x, p[name + "gates.weight"][rows], p[name + "gates.bias"][rows])
+            h = state = x.new_zeros(U)
+            steps = {}
+            for t in range(len(x)) if d == 0 else reversed(range(len(x))):
+                a, f, g, o = (gates[t] + p[name + "recurrent.weight"][rows] @ h).split(U)
+                state = torch.sigmoid(f) * state + torch.sigmoid(a) * torch.tanh(g)
+                h = torch.sigmoid(o) * torch.tanh(state)
+                steps[t] = h
+            outputs.append(torch.stack([steps[t] for t in range(len(x))]))
+        x = torch.cat(outputs, 1)
+    return x
 
 
 def forward(c, p, x, mean, istd):
@@ -123,12 +227,16 @@ def forward(c, p, x, mean, istd):
     C = width(c)
     pair = lambda name: (p[name + ".weight"], p[name + ".bias"])
     norm = lambda name, u: F.layer_norm(u, (C,), *pair(name), eps=1e-5)
-    x = F.linear(stacked(c, x, mean, istd), *pair("input"))
+    x = stacked(c, x, mean, istd)
+    if c["network"] == "lstm":
+        return F.log_softmax(F.linear(lstm(c, p, x), *pair("output")), dim=1)
+    x = F.linear(x, *pair("input"))
     if c["positions"] == "sinusoid":
         x = x + sinusoid(len(x), C)
     for i in range(c["layers"]):
         name = f"layers.{i}."
-        attend = lambda u: F.linear(attention(c, u, *pair(name + "qkv")), *pair(name + "out"))
+        mixed = pair(name + ("qv" if c["attention"] == "lsh" else "qkv"))
+        attend = lambda u: F.linear(attention(c, u, *mixed, p.get(name + "omega"), i), *pair(name + "out"))
         feed = lambda u: F.linear(torch.relu(F.linear(u, *pair(name + "ff1"))), *pair(name + "ff2"))
         if i < c["conv_layers"]:
             x = x + convolution(x, *pair(name + "conv"))
@@ -187,7 +295,7 @@ def random_params(c, rng):
     parts = []
     for name, shape, fan_in in shapes(c):
         value = rng.standard_normal(int(np.prod(shape)))
-        parts.append(value / np.sqrt(fan_in) if fan_in else (1.0 if name.endswith("weight") else 0.0) + 0.3 * value)
+        parts.append(value if name.endswith("omega") else value / np.sqrt(fan_in) if fan_in else (1.0 if name.endswith("weight") else 0.0) + 0.3 * value)
     return as_float32(np.concatenate(parts))
 
 
@@ -195,7 +303,8 @@ def write_case(folder, c, utterances, blocks, extra=()):
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "config.txt"), "w") as f:
         for key, value in c.items():
-            f.write(f"{key} {value}\n")
+            if key not in VARIANT or value != VARIANT[key]:
+                f.write(f"{key} {value}\n")
         for key, values in (("frames", [n for n, _ in utterances]), ("label_counts", [len(l) for _, l in utterances]),
                             ("labels", [x for _, l in utterances for x in l]), *extra):
             f.write(" ".join([key, *map(str, values)]) + "\n")

@@ -70,13 +70,19 @@ static inline void golden_key(golden_case *g, const char *key, char *value)
     } fields[] = {{"layers", &c->layers},       {"heads", &c->heads},     {"head_width", &c->head_width},
                   {"feedforward", &c->feedforward}, {"mel_bins", &c->mel_bins}, {"outputs", &c->outputs},
                   {"stack", &c->stack},         {"ahead", &c->ahead},     {"conv_kernel", &c->conv_kernel},
-                  {"conv_layers", &c->conv_layers}, {"causal", &c->causal}};
+                  {"conv_layers", &c->conv_layers}, {"causal", &c->causal}, {"features", &c->features},
+                  {"lsh_rounds", &c->lsh_rounds}, {"lsh_chunk", &c->lsh_chunk}, {"width", &c->width}};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (strcmp(key, fields[i].name) == 0) *fields[i].field = atoi(value);
     if (strcmp(key, "positions") == 0)
         c->positions = strcmp(value, "conv") == 0       ? LIN_POSITIONS_CONV
                        : strcmp(value, "sinusoid") == 0 ? LIN_POSITIONS_SINUSOID
                                                         : LIN_POSITIONS_NONE;
+    if (strcmp(key, "network") == 0) c->network = strcmp(value, "lstm") == 0 ? LIN_NETWORK_LSTM : LIN_NETWORK_TRANSFORMER;
+    for (int i = 0; lin_attention_names[i] && strcmp(key, "attention") == 0; i++)
+        if (strcmp(value, lin_attention_names[i]) == 0) c->attention = (lin_attention_kind)i;
+    for (int i = 0; lin_feature_map_names[i] && strcmp(key, "feature_map") == 0; i++)
+        if (strcmp(value, lin_feature_map_names[i]) == 0) c->feature_map = (lin_map_kind)i;
     if (strcmp(key, "norm") == 0) c->norm = strcmp(value, "pre") == 0 ? LIN_NORM_PRE : LIN_NORM_POST;
     if (strcmp(key, "frames") == 0) g->n_utterances = golden_ints(value, g->frames, GOLDEN_MAX);
     if (strcmp(key, "label_counts") == 0) ck_assert_int_eq(golden_ints(value, g->label_counts, GOLDEN_MAX), g->n_utterances);
@@ -262,10 +268,12 @@ static inline void golden_near(const char *folder, const char *what, const lin_r
 static inline void golden_check_case(const char *name, const lin_real_ops *ops, double tolerance)
 {
     char folder[128];
-    snprintf(folder, sizeof folder, "network/%s", name);
+    const int naive = strncmp(name, "naive ", 6) == 0; // softmax-naive is the same function as softmax
+    snprintf(folder, sizeof folder, "network/%s", naive ? name + 6 : name);
     golden_case g;
     golden_open(&g, folder, NULL, NULL);
     golden_load(&g);
+    if (naive) g.config.attention = LIN_ATTENTION_SOFTMAX_NAIVE;
     const size_t count = (size_t)g.offsets[g.n_utterances] * (size_t)g.config.outputs;
     double *logp = golden_block(&g, "logp", count), *losses = golden_block(&g, "losses", (size_t)g.n_utterances);
     double *gradient = golden_block(&g, "gradient", g.params.n_elements);
@@ -296,7 +304,10 @@ static inline void golden_check_case(const char *name, const lin_real_ops *ops, 
 }
 
 static const char *const golden_names[] = {"post-causal", "post-bidirectional-sinusoid", "pre-causal-conv-stack",
-                                           "pre-bidirectional-sinusoid", "post-causal-conv"};
+                                           "pre-bidirectional-sinusoid", "post-causal-conv", "softmax-causal-conv",
+                                           "softmax-bidirectional", "naive softmax-causal-conv", "naive softmax-bidirectional",
+                                           "lsh-causal", "lsh-bidirectional", "poly2-causal-conv", "random-causal",
+                                           "random-bidirectional", "lstm-bidirectional", "lstm-causal"};
 enum { GOLDEN_CASES = sizeof golden_names / sizeof *golden_names };
 
 static inline void golden_rows_key(void *user, const char *key, char *value)

@@ -35,9 +35,30 @@ static const struct {
     lin_positions positions;
     int causal, stack, ahead;
     double dropout;
-} cases[] = {{LIN_NORM_POST, LIN_POSITIONS_NONE, 1, 1, 0, 0},     {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 2, 1, 0},
-             {LIN_NORM_POST, LIN_POSITIONS_CONV, 1, 1, 2, 0.2},   {LIN_NORM_PRE, LIN_POSITIONS_NONE, 0, 1, 0, 0.3},
-             {LIN_NORM_POST, LIN_POSITIONS_SINUSOID, 0, 2, 0, 0}, {LIN_NORM_PRE, LIN_POSITIONS_SINUSOID, 1, 1, 0, 0.1}};
+    enum { LINEAR, SOFTMAX, NAIVE, LSH, POLY2, RANDOM, LSTM } variant;
+} cases[] = {{LIN_NORM_POST, LIN_POSITIONS_NONE, 1, 1, 0, 0, LINEAR},     {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 2, 1, 0, LINEAR},
+             {LIN_NORM_POST, LIN_POSITIONS_CONV, 1, 1, 2, 0.2, LINEAR},   {LIN_NORM_PRE, LIN_POSITIONS_NONE, 0, 1, 0, 0.3, LINEAR},
+             {LIN_NORM_POST, LIN_POSITIONS_SINUSOID, 0, 2, 0, 0, LINEAR}, {LIN_NORM_PRE, LIN_POSITIONS_SINUSOID, 1, 1, 0, 0.1, LINEAR},
+             {LIN_NORM_POST, LIN_POSITIONS_NONE, 0, 1, 0, 0.1, SOFTMAX},  {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 1, 0, 0, SOFTMAX},
+             {LIN_NORM_POST, LIN_POSITIONS_NONE, 0, 1, 0, 0.1, NAIVE},    {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 1, 0, 0, NAIVE},
+             {LIN_NORM_POST, LIN_POSITIONS_NONE, 0, 1, 0, 0.1, LSH},      {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 1, 0, 0, LSH},
+             {LIN_NORM_POST, LIN_POSITIONS_NONE, 0, 1, 0, 0.1, POLY2},    {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 1, 0, 0, POLY2},
+             {LIN_NORM_POST, LIN_POSITIONS_NONE, 0, 1, 0, 0.1, RANDOM},   {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 1, 0, 0, RANDOM},
+             {LIN_NORM_POST, LIN_POSITIONS_NONE, 0, 1, 1, 0.2, LSTM},     {LIN_NORM_POST, LIN_POSITIONS_NONE, 1, 2, 0, 0, LSTM}};
+
+static void vary(lin_config *c, int variant)
+{
+    if (variant == SOFTMAX) c->attention = LIN_ATTENTION_SOFTMAX;
+    if (variant == NAIVE) c->attention = LIN_ATTENTION_SOFTMAX_NAIVE;
+    if (variant == LSH) c->attention = LIN_ATTENTION_LSH, c->lsh_rounds = 2, c->lsh_chunk = 3;
+    if (variant == POLY2) c->feature_map = LIN_MAP_POLY2;
+    if (variant == RANDOM) c->feature_map = LIN_MAP_RANDOM, c->features = 4;
+    if (variant != LSTM) return;
+    c->network = LIN_NETWORK_LSTM;
+    c->heads = c->head_width = c->feedforward = 0;
+    c->layers = 3;
+    c->width = 4;
+}
 
 START_TEST(gradient_equals_finite_differences)
 {
@@ -61,6 +82,7 @@ START_TEST(gradient_equals_finite_differences)
         p.config.conv_kernel = 3;
         p.config.conv_layers = 1;
     }
+    vary(&p.config, cases[_i].variant);
     ck_assert_msg(lin_params_create(&p.config, &p.params, &err) == LIN_OK, "%s", err.message);
     const size_t n = p.params.n_elements;
     p.values = test_buffer(n, sizeof *p.values);
@@ -92,6 +114,8 @@ START_TEST(gradient_equals_finite_differences)
     for (int t = 0; t < p.params.n_tensors; t++) {
         const lin_param *tensor = &p.params.table[t];
         const size_t count = (size_t)tensor->n * (size_t)(tensor->k ? tensor->k : 1);
+        for (size_t j = 0; j < count && tensor->is_fixed; j++) ck_assert(p.gradients[tensor->offset + j] == 0);
+        if (tensor->is_fixed) continue;
         for (size_t j = 0; j < count; j += 1 + count / 7) { // a few of each tensor
             double *x = &p.values[tensor->offset + j], kept = *x, h = 1e-6;
             *x = kept + h;

@@ -33,6 +33,26 @@ static lin_config small_config(int stack, int ahead, int conv, lin_norm norm)
     return c;
 }
 
+// The variants that stream: each keeps something else.
+typedef enum variant { LINEAR, SOFTMAX, POLY2, RANDOM, LSTM, VARIANTS } variant;
+
+static lin_config vary(lin_config c, variant v)
+{
+    if (v == SOFTMAX) c.attention = LIN_ATTENTION_SOFTMAX;
+    if (v == POLY2) c.feature_map = LIN_MAP_POLY2;
+    if (v == RANDOM) c.feature_map = LIN_MAP_RANDOM, c.features = 20;
+    if (v == LSTM)
+        c = (lin_config){.network = LIN_NETWORK_LSTM,
+                         .layers = 2,
+                         .width = 24,
+                         .mel_bins = D,
+                         .outputs = V,
+                         .stack = c.stack,
+                         .ahead = c.ahead,
+                         .causal = 1};
+    return c;
+}
+
 static fixture make(lin_config config)
 {
     fixture f = {0};
@@ -94,12 +114,20 @@ static void finish(fixture *f, lin_stream *s, float *got, int *n)
 static const struct {
     int stack, ahead, conv;
     lin_norm norm;
-} shapes[] = {{1, 0, 0, LIN_NORM_POST}, {1, 3, 1, LIN_NORM_PRE}, {3, 0, 1, LIN_NORM_PRE},
-              {3, 7, 1, LIN_NORM_POST}, {4, 1, 0, LIN_NORM_PRE}, {2, 64, 1, LIN_NORM_PRE}};
+    variant variant;
+} shapes[] = {{1, 0, 0, LIN_NORM_POST, LINEAR}, {1, 3, 1, LIN_NORM_PRE, LINEAR}, {3, 0, 1, LIN_NORM_PRE, LINEAR},
+              {3, 7, 1, LIN_NORM_POST, LINEAR}, {4, 1, 0, LIN_NORM_PRE, LINEAR}, {2, 64, 1, LIN_NORM_PRE, LINEAR},
+              {1, 2, 1, LIN_NORM_PRE, SOFTMAX}, {2, 0, 0, LIN_NORM_POST, SOFTMAX}, {1, 0, 1, LIN_NORM_PRE, POLY2},
+              {2, 3, 0, LIN_NORM_POST, RANDOM}, {1, 0, 0, LIN_NORM_POST, LSTM}, {3, 2, 0, LIN_NORM_POST, LSTM}};
+
+static fixture make_shape(int i)
+{
+    return make(vary(small_config(shapes[i].stack, shapes[i].ahead, shapes[i].conv, shapes[i].norm), shapes[i].variant));
+}
 
 START_TEST(any_split_gives_the_bits_of_the_batch)
 {
-    fixture f = make(small_config(shapes[_i].stack, shapes[_i].ahead, shapes[_i].conv, shapes[_i].norm));
+    fixture f = make_shape(_i);
     lin_error err = {0};
     lin_stream *s;
     ck_assert(lin_stream_create(f.encoder, &s, &err) == LIN_OK);
@@ -124,7 +152,7 @@ END_TEST
 
 START_TEST(utterances_together_give_the_bits_of_each_alone)
 {
-    fixture f = make(small_config(3, 2, 1, LIN_NORM_PRE));
+    fixture f = make(vary(small_config(3, 2, 1, LIN_NORM_PRE), (variant)_i));
     lin_error err = {0};
     static const int lengths[] = {1, 0, 50, 2, 410, 3, 90};
     enum { N = sizeof lengths / sizeof *lengths };
@@ -152,12 +180,14 @@ END_TEST
 // streams in pieces that are one chunk, several, and many; and allocate nothing.
 START_TEST(threads_do_not_change_the_bits)
 {
-    fixture f = make(small_config(shapes[_i].stack, shapes[_i].ahead, shapes[_i].conv, shapes[_i].norm));
+    fixture f = make_shape(_i);
     lin_worker *alone = f.worker;
     lin_error err = {0};
     lin_stream *s;
     ck_assert(lin_stream_create(f.encoder, &s, &err) == LIN_OK);
     float *got = test_buffer((size_t)f.rows * V, sizeof *got);
+    feed_pieces(&f, s, 0, FRAMES, FRAMES, 4, got, &(int){0}); // what softmax attention keeps grows once; a reset keeps its memory
+    lin_stream_reset(s);
     for (int threads = 2; threads <= 5; threads++) {
         ck_assert(lin_worker_create(f.encoder, threads, &f.worker, &err) == LIN_OK);
         ck_assert_int_eq(lin_worker_threads(f.worker), threads);
@@ -188,18 +218,20 @@ END_TEST
 
 START_TEST(saved_loaded_and_forked_at_any_moment)
 {
-    fixture f = make(small_config(3, 5, 1, LIN_NORM_PRE));
+    fixture f = make(vary(small_config(3, 5, 1, LIN_NORM_PRE), (variant)_i));
     lin_error err = {0};
     lin_stream *s, *other, *copy;
     ck_assert(lin_stream_create(f.encoder, &s, &err) == LIN_OK);
     ck_assert(lin_stream_create(f.encoder, &other, &err) == LIN_OK);
-    const size_t size = lin_stream_image_bytes(s);
-    unsigned char *image = test_buffer(size, 1);
+    const size_t empty = lin_stream_image_bytes(s), row = lin_config_cache_count(&f.model->config) * sizeof(float);
     float *got = test_buffer((size_t)f.rows * V, sizeof *got);
-    for (int cut = 0; cut <= 30; cut++) {
+    for (int cut = 0; cut < FRAMES - 41; cut += cut < 30 ? 1 : 150) {
         int n = 0;
         lin_stream_reset(s);
         feed_pieces(&f, s, 0, cut, 3, 5, got, &n);
+        const size_t size = lin_stream_image_bytes(s);
+        ck_assert_uint_eq(size, empty + row * (size_t)n);
+        unsigned char *image = test_buffer(size, 1);
         ck_assert(lin_stream_save(s, image, size - 1, &err) == LIN_TOO_SMALL);
         ck_assert(lin_stream_save(s, image, size, &err) == LIN_OK);
         test_guards(image, "lin_stream_save");
@@ -216,10 +248,10 @@ START_TEST(saved_loaded_and_forked_at_any_moment)
             test_same_f32("after load or fork", got + (size_t)n * V, f.want + (size_t)n * V, (size_t)(f.rows - n) * V);
         }
         lin_stream_destroy(copy);
+        test_buffer_free(image);
     }
     lin_stream_destroy(s);
     lin_stream_destroy(other);
-    test_buffer_free(image);
     test_buffer_free(got);
     drop(&f);
 }
@@ -227,7 +259,7 @@ END_TEST
 
 START_TEST(damaged_images_are_refused)
 {
-    fixture f = make(small_config(2, 3, 1, LIN_NORM_PRE));
+    fixture f = make(vary(small_config(2, 3, 1, LIN_NORM_PRE), (variant)_i));
     lin_config config = f.model->config;
     lin_model *model;
     lin_encoder *encoder;
@@ -270,12 +302,14 @@ START_TEST(damaged_images_are_refused)
 }
 END_TEST
 
+// Where the state has a constant size; with softmax attention until the cache is full.
 START_TEST(streaming_allocates_nothing)
 {
-    fixture f = make(small_config(3, 2, 1, LIN_NORM_PRE));
+    fixture f = make(vary(small_config(3, 2, 1, LIN_NORM_PRE), (variant)_i));
     lin_stream *s;
     lin_error err = {0};
     ck_assert(lin_stream_create(f.encoder, &s, &err) == LIN_OK);
+    ck_assert_uint_eq(lin_stream_bytes(s), lin_stream_state_bytes(f.encoder));
     float *got = test_buffer((size_t)f.rows * V, sizeof *got);
     const unsigned long before = lin_memory_count();
     for (int round = 0; round < 3; round++) {
@@ -288,6 +322,57 @@ START_TEST(streaming_allocates_nothing)
     lin_stream_destroy(s);
     test_buffer_free(got);
     drop(&f);
+}
+END_TEST
+
+START_TEST(softmax_grows_and_says_so)
+{
+    fixture f = make(vary(small_config(1, 0, 0, LIN_NORM_PRE), SOFTMAX));
+    lin_stream *s;
+    lin_error err = {0};
+    ck_assert(lin_stream_create(f.encoder, &s, &err) == LIN_OK);
+    float *got = test_buffer((size_t)f.rows * V, sizeof *got);
+    const size_t row = lin_config_cache_count(&f.model->config) * sizeof(float), first = lin_stream_bytes(s);
+    ck_assert_uint_eq(row, 3 * 2 * 16 * sizeof(float));
+    const unsigned long before = lin_memory_count();
+    int n = 0;
+    feed_pieces(&f, s, 0, 256, 10, 1, got, &n);
+    ck_assert_uint_eq(lin_stream_bytes(s), first);
+    feed_pieces(&f, s, 256, FRAMES, 10, 1, got, &n);
+    ck_assert_uint_eq(lin_stream_bytes(s), first + 768 * row); // 256 rows were doubled twice
+    ck_assert_uint_eq(lin_memory_count(), before + 2);
+    // Without memory nothing changes, and the same frames can be fed again.
+    lin_stream_reset(s);
+    lin_stream *fresh;
+    ck_assert(lin_stream_create(f.encoder, &fresh, &err) == LIN_OK);
+    n = 0;
+    feed_pieces(&f, fresh, 0, 250, 100, 1, got, &n);
+    lin_memory_fail_at(1);
+    ck_assert_int_eq(lin_stream_feed(fresh, f.worker, f.features + 250 * D, 50, got + 250 * V, 50, &(int){0}, &err), LIN_NO_MEMORY);
+    lin_memory_fail_at(0);
+    lin_stream_destroy(fresh);
+    lin_stream_destroy(s);
+    test_buffer_free(got);
+    drop(&f);
+}
+END_TEST
+
+START_TEST(what_cannot_stream_says_why)
+{
+    lin_error err = {0};
+    lin_stream *s;
+    static const char *const why[] = {"bidirectional", "LSH attention", "softmax-naive", "sinusoid"};
+    for (int i = 0; i < 4; i++) {
+        lin_config c = small_config(1, 0, 0, LIN_NORM_PRE);
+        if (i == 0) c.causal = 0;
+        if (i == 1) c.attention = LIN_ATTENTION_LSH, c.lsh_rounds = 1, c.lsh_chunk = 8;
+        if (i == 2) c.attention = LIN_ATTENTION_SOFTMAX_NAIVE;
+        if (i == 3) c.positions = LIN_POSITIONS_SINUSOID;
+        fixture f = make(c);
+        ck_assert_int_eq(lin_stream_create(f.encoder, &s, &err), LIN_UNSUPPORTED);
+        ck_assert_msg(strstr(err.message, why[i]) && strstr(err.message, "cannot stream"), "%s", err.message);
+        drop(&f);
+    }
 }
 END_TEST
 
@@ -384,11 +469,13 @@ int main(void)
     TCase *tests = tcase_create("stream");
     tcase_set_timeout(tests, 60);
     tcase_add_loop_test(tests, any_split_gives_the_bits_of_the_batch, 0, (int)(sizeof shapes / sizeof *shapes));
-    tcase_add_test(tests, utterances_together_give_the_bits_of_each_alone);
+    tcase_add_loop_test(tests, utterances_together_give_the_bits_of_each_alone, 0, VARIANTS);
     tcase_add_loop_test(tests, threads_do_not_change_the_bits, 0, (int)(sizeof shapes / sizeof *shapes));
-    tcase_add_test(tests, saved_loaded_and_forked_at_any_moment);
-    tcase_add_test(tests, damaged_images_are_refused);
-    tcase_add_test(tests, streaming_allocates_nothing);
+    tcase_add_loop_test(tests, saved_loaded_and_forked_at_any_moment, 0, VARIANTS);
+    tcase_add_loop_test(tests, damaged_images_are_refused, 0, VARIANTS);
+    tcase_add_loop_test(tests, streaming_allocates_nothing, 0, VARIANTS);
+    tcase_add_test(tests, softmax_grows_and_says_so);
+    tcase_add_test(tests, what_cannot_stream_says_why);
     tcase_add_test(tests, misuse_is_answered);
     tcase_add_test(tests, the_papers_network_costs_228096_bytes);
     tcase_add_test(tests, a_failed_allocation_is_an_error);
