@@ -71,6 +71,7 @@ const lin_ops *lin_ops_cpu(void)
         LIN_TASK_OPERATIONS(ENTRY)
         LIN_LSTM_OPERATIONS(ENTRY)
         LIN_LSH_OPERATIONS(ENTRY)
+        LIN_SOFTMAX_OPERATIONS(ENTRY)
     };
     return &table;
 }

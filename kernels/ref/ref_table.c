@@ -36,6 +36,7 @@ const lin_ops_f64 *lin_ops_ref(void)
         LIN_TASK_OPERATIONS(ENTRY)
         LIN_LSTM_OPERATIONS(ENTRY)
         LIN_LSH_OPERATIONS(ENTRY)
+        LIN_SOFTMAX_OPERATIONS(ENTRY)
         .fbank = lin_ref_fbank,
     };
     return &table;

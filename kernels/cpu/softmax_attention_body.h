@@ -1,0 +1,202 @@
+// softmax_attention_body.h - tiled softmax attention of one utterance and head, once per instruction set; see softmax_attention.h.
+#include <math.h>
+
+#include "kernels/cpu/softmax_attention.h"
+#include "kernels/cpu/softmax_products.h"
+
+enum { TILE = LIN_SOFTMAX_TILE, BLOCK_QUERIES = BLOCK_VECTORS * LIN_WIDTH, WIDEST = 512 };
+_Static_assert(LIN_SOFTMAX_CHUNK % BLOCK_QUERIES == 0, "the blocks of queries of a work item are those of the utterance");
+
+// The scale of queries, and that of gradients.
+LIN_INLINE float LIN_NAME(query_scale)(int E) { return (float)(1.4426950408889634 / sqrt(E)); }
+LIN_INLINE float LIN_NAME(gradient_scale)(int E) { return (float)(1 / sqrt(E)); }
+
+// Wider heads are cut into smaller blocks, so that the scratch suffices up to E = 2048.
+LIN_INLINE int LIN_NAME(queries_of_block)(int E) { return E <= WIDEST ? BLOCK_QUERIES : LIN_WIDTH; }
+
+// Lane i of the vectors from lane c on, as floats.
+LIN_INLINE vf LIN_NAME(lane_numbers)(int c)
+{
+    float numbers[LIN_WIDTH];
+    for (int i = 0; i < LIN_WIDTH; i++) numbers[i] = (float)(c + i);
+    return vload(numbers);
+}
+
+// Frames that the queries up to row i - 1 see.
+LIN_INLINE int LIN_NAME(seen)(const lin_softmax_head *x, int i) { return x->past + (x->causal ? i : x->T); }
+
+/* Scores [n, lanes] of keys first .. first+n-1: those that a query does not see become -inf. Query 0 is frame `frame`. */
+LIN_INLINE void LIN_NAME(mask)(float *s, size_t lanes, int n, int first, int frame)
+{
+    for (int j = first > frame ? 0 : frame + 1 - first; j < n; j++)
+        for (size_t c = 0; c < lanes; c += LIN_WIDTH) {
+            const vf hidden = vset((float)(first + j - frame)); // lanes before this one do not see the key
+            float *at = s + (size_t)j * lanes + c;
+            vstore(at, vblend(vgt(hidden, LIN_NAME(lane_numbers)((int)c)), vset(-INFINITY), vload(at)));
+        }
+}
+
+/* Scores [n, lanes] become powers of two, relative to the maximum of the keys so far; top, sum and factor [lanes]: that maximum, the
+ * sum of the powers, and what earlier sums are multiplied by. */
+LIN_INLINE void LIN_NAME(exponentials)(float *s, size_t lanes, int n, float *top, float *sum, float *factor, int C)
+{
+    vf most[BLOCK_VECTORS], total[BLOCK_VECTORS];
+    LIN_UNROLL
+    for (int c = 0; c < C; c++) most[c] = vload(top + c * LIN_WIDTH);
+    for (int j = 0; j < n; j++)
+        LIN_UNROLL
+        for (int c = 0; c < C; c++) most[c] = vmax(most[c], vload(s + (size_t)j * lanes + c * LIN_WIDTH));
+    LIN_UNROLL
+    for (int c = 0; c < C; c++) {
+        const vf scale = LIN_NAME(power_of_two)(vload(top + c * LIN_WIDTH) - most[c]);
+        vstore(factor + c * LIN_WIDTH, scale);
+        vstore(top + c * LIN_WIDTH, most[c]);
+        total[c] = vrounded(vload(sum + c * LIN_WIDTH) * scale);
+    }
+    for (int j = 0; j < n; j++)
+        LIN_UNROLL
+        for (int c = 0; c < C; c++) {
+            float *at = s + (size_t)j * lanes + c * LIN_WIDTH;
+            const vf power = LIN_NAME(power_of_two)(vload(at) - most[c]);
+            vstore(at, power);
+            total[c] += power;
+        }
+    LIN_UNROLL
+    for (int c = 0; c < C; c++) vstore(sum + c * LIN_WIDTH, total[c]);
+}
+
+static __attribute__((noinline)) void LIN_NAME(exponentials_of)(float *s, size_t lanes, int n, float *top, float *sum, float *factor)
+{
+    const int C = (int)lanes / LIN_WIDTH;
+    if (C == 1) LIN_NAME(exponentials)(s, lanes, n, top, sum, factor, 1);
+    if (C == 2) LIN_NAME(exponentials)(s, lanes, n, top, sum, factor, 2);
+#if BLOCK_VECTORS > 2
+    if (C == 3) LIN_NAME(exponentials)(s, lanes, n, top, sum, factor, 3);
+#endif
+}
+
+// n queries from row i on.
+static void LIN_NAME(forward_block)(const lin_softmax_head *x, int i, int n, float *scratch)
+{
+    const int E = x->E, end = LIN_NAME(seen)(x, i + n), lanes = vround(n);
+    const size_t pitch = (size_t)lanes, matrix = (size_t)E * pitch;
+    float *q = scratch, *out = q + matrix, *s = out + matrix, *top = s + TILE * pitch, *sum = top + pitch, *factor = sum + pitch;
+    LIN_NAME(pack_columns)(q, pitch, x->q + (size_t)i * x->stride, x->stride, n, E, LIN_NAME(query_scale)(E));
+    for (int c = 0; c < lanes; c += LIN_WIDTH) {
+        vstore(top + c, vset(-INFINITY));
+        vstore(sum + c, (vf){0});
+    }
+    for (int j = 0; j < end; j += TILE) {
+        const int keys = LIN_NAME(least)(TILE, end - j);
+        const size_t at = (size_t)j * x->stride_k;
+        LIN_NAME(multiply)(&(LIN_NAME(product)){.out = s, .a = x->k + at, .b = q, .out_stride = pitch, .a_stride = x->stride_k,
+                                                .b_stride = pitch, .rows = keys, .columns = lanes, .inner = E});
+        if (x->causal) LIN_NAME(mask)(s, pitch, keys, j, x->past + i);
+        LIN_NAME(exponentials_of)(s, pitch, keys, top, sum, factor);
+        LIN_NAME(multiply_t)(&(LIN_NAME(product)){.out = out, .a = x->v + at, .b = s, .factor = j ? factor : NULL, .out_stride = pitch,
+                                                  .a_stride = x->stride_k, .b_stride = pitch, .rows = E, .columns = lanes,
+                                                  .inner = keys, .add = j > 0});
+    }
+    for (int c = 0; c < n && x->lse_out; c++)
+        x->lse_out[(size_t)(i + c) * x->H] = (top[c] + log2f(sum[c])) * 0x1.62e43p-1f;
+    for (int c = 0; c < lanes; c += LIN_WIDTH) vstore(factor + c, 1.0f / vload(sum + c));
+    LIN_NAME(unpack_columns)(x->y_out + (size_t)i * x->width, x->width, out, pitch, n, E, factor);
+}
+
+void LIN_NAME(lin_softmax_rows_forward)(const lin_softmax_head *head, int first, int end, float *scratch)
+{
+    const int most = LIN_NAME(queries_of_block)(head->E);
+    for (int i = first; i < end; i += most) LIN_NAME(forward_block)(head, i, LIN_NAME(least)(most, end - i), scratch);
+}
+
+/* ---- backward --------------------------------------------------------------------------------------------------------------- */
+
+// A block of queries: transposed in the lanes (q and dy scaled), and by rows of Ep floats.
+typedef struct LIN_NAME(queries) {
+    int i, n, lanes, E, Ep;
+    float *q, *dy, *dq, *q_rows, *dy_rows, *p, *ds, *lse, *own, *ones;
+} LIN_NAME(queries);
+
+static LIN_NAME(queries) LIN_NAME(take_queries)(const lin_softmax_head *x, int i, int n, int want_dq, float *scratch)
+{
+    LIN_NAME(queries) b = {.i = i, .n = n, .lanes = vround(n), .E = x->E, .Ep = vround(x->E)};
+    const size_t lanes = (size_t)b.lanes, matrix = (size_t)b.E * lanes, rows = (size_t)b.Ep * (size_t)n, tile = TILE * lanes;
+    float **parts[] = {&b.q, &b.dy, &b.dq, &b.q_rows, &b.dy_rows, &b.p, &b.ds, &b.lse, &b.own, &b.ones};
+    const size_t sizes[] = {matrix, matrix, matrix, rows, rows, tile, tile, lanes, lanes, lanes};
+    for (int k = 0; k < 10; scratch += sizes[k++]) *parts[k] = scratch;
+    const float *q = x->q + (size_t)i * x->stride, *dy = x->dy + (size_t)i * x->width, *y = x->y + (size_t)i * x->width;
+    const float scale = LIN_NAME(gradient_scale)(b.E);
+    LIN_NAME(pack_columns)(b.q, lanes, q, x->stride, n, b.E, LIN_NAME(query_scale)(b.E));
+    LIN_NAME(pack_columns)(b.dy, lanes, dy, x->width, n, b.E, scale);
+    LIN_NAME(pack_rows)(b.q_rows, (size_t)b.Ep, q, x->stride, n, b.E, 1);
+    LIN_NAME(pack_rows)(b.dy_rows, (size_t)b.Ep, dy, x->width, n, b.E, 1);
+    for (int c = 0; c < b.lanes; c++) {
+        vf sum = {0};
+        for (int e = 0; e < b.E && c < n; e += LIN_WIDTH)
+            sum = vfma(LIN_NAME(lanes)(y + (size_t)c * x->width, e, b.E), vload(b.dy_rows + c * b.Ep + e), sum);
+        b.own[c] = vsum(sum) * scale;
+        b.lse[c] = c < n ? x->lse[(size_t)(i + c) * x->H] * LIN_LOG2E : INFINITY;
+        b.ones[c] = 1;
+    }
+    for (size_t c = 0; want_dq && c < matrix; c += LIN_WIDTH) vstore(b.dq + c, (vf){0});
+    return b;
+}
+
+// p = 2^(p - lse), ds = p (ds - own), [n, lanes].
+static __attribute__((noinline)) void LIN_NAME(score_gradients)(const LIN_NAME(queries) *b, int n)
+{
+    for (int c = 0; c < b->lanes; c += LIN_WIDTH) {
+        const vf lse = vload(b->lse + c), own = vload(b->own + c);
+        for (int j = 0; j < n; j++) {
+            const size_t at = (size_t)(j * b->lanes + c);
+            const vf p = LIN_NAME(power_of_two)(vload(b->p + at) - lse);
+            vstore(b->p + at, p);
+            vstore(b->ds + at, p * (vload(b->ds + at) - own));
+        }
+    }
+}
+
+// A block of queries and n keys from j on.
+static void LIN_NAME(backward_tile)(const lin_softmax_head *x, const LIN_NAME(queries) *b, int j, int n, lin_softmax_part part)
+{
+    const size_t at = (size_t)j * x->stride_k, lanes = (size_t)b->lanes, Ep = (size_t)b->Ep;
+    LIN_NAME(product) product = {.out = b->p, .a = x->k + at, .b = b->q, .out_stride = lanes, .a_stride = x->stride_k, .b_stride = lanes,
+                                 .rows = n, .columns = b->lanes, .inner = b->E};
+    LIN_NAME(multiply)(&product);
+    product.out = b->ds;
+    product.a = x->v + at;
+    product.b = b->dy;
+    LIN_NAME(multiply)(&product);
+    if (x->causal) LIN_NAME(mask)(b->p, lanes, n, j, b->i);
+    LIN_NAME(score_gradients)(b, n);
+    if (part != LIN_SOFTMAX_KEYS)
+        LIN_NAME(multiply_t)(&(LIN_NAME(product)){.out = b->dq, .a = x->k + at, .b = b->ds, .out_stride = lanes, .a_stride = x->stride_k,
+                                                  .b_stride = lanes, .rows = b->E, .columns = b->lanes, .inner = n, .add = 1});
+    if (part == LIN_SOFTMAX_QUERIES) return;
+    product = (LIN_NAME(product)){.out = x->dv + at, .a = b->p, .b = b->dy_rows, .out_stride = x->stride_k, .a_stride = lanes,
+                                  .b_stride = Ep, .rows = n, .columns = b->E, .inner = b->n, .add = 1};
+    LIN_NAME(multiply)(&product);
+    product.out = x->dk + at;
+    product.a = b->ds;
+    product.b = b->q_rows;
+    LIN_NAME(multiply)(&product);
+}
+
+void LIN_NAME(lin_softmax_part_backward)(const lin_softmax_head *head, lin_softmax_part part, int first, int end, float *scratch)
+{
+    const lin_softmax_head *x = head;
+    const int E = x->E, most = LIN_NAME(queries_of_block)(E), keys = part == LIN_SOFTMAX_KEYS;
+    const int first_key = keys ? first : 0, end_key = keys ? end : x->T;
+    for (int j = first_key; part != LIN_SOFTMAX_QUERIES && j < end_key; j++)
+        for (int e = 0; e < E; e += LIN_WIDTH) {
+            LIN_NAME(put_lanes)(x->dk + (size_t)j * x->stride_k, (vf){0}, e, E);
+            LIN_NAME(put_lanes)(x->dv + (size_t)j * x->stride_k, (vf){0}, e, E);
+        }
+    const int first_query = keys && !x->causal ? 0 : first, end_query = keys ? x->T : end;
+    for (int i = first_query; i < end_query; i += most) {
+        const int n = LIN_NAME(least)(most, end_query - i), last = LIN_NAME(least)(end_key, LIN_NAME(seen)(x, i + n));
+        const LIN_NAME(queries) b = LIN_NAME(take_queries)(x, i, n, !keys, scratch);
+        for (int j = first_key; j < last; j += TILE) LIN_NAME(backward_tile)(x, &b, j, LIN_NAME(least)(TILE, last - j), part);
+        if (!keys) LIN_NAME(unpack_columns)(x->dq + (size_t)i * x->stride, x->stride, b.dq, (size_t)b.lanes, n, E, b.ones);
+    }
+}
