@@ -5,6 +5,7 @@
 #include "app/commands.h"
 #include "app/model_options.h"
 #include "base/buffer.h"
+#include "model/config.h"
 
 typedef struct lin_bench_values {
     lin_model_values model;
@@ -15,12 +16,13 @@ typedef struct lin_bench_values {
     // the paper's experiments
     const char *variants, *output;
     lin_numbers lengths, times;
-    int heads, head_width, layers, causal, rows, steps, length, symbols, batch, log_every, stack, chunk;
+    int heads, head_width, layers, causal, rows, steps, length, symbols, batch, log_every, drop_step, stack, chunk;
     double limit_s, limit_gb, lr;
 } lin_bench_values;
 
 int lin_bench_streams(const lin_parsed *parsed);
 int lin_bench_attention(const lin_parsed *parsed);
+int lin_bench_copy(const lin_parsed *parsed);
 
 /* ---- variants of the network (bench_variants.c) ------------------------------------------------------------------------------ */
 
@@ -28,7 +30,7 @@ typedef enum lin_bench_kind {
     LIN_BENCH_LINEAR, LIN_BENCH_SOFTMAX, LIN_BENCH_NAIVE, LIN_BENCH_LSH, LIN_BENCH_POLY2, LIN_BENCH_RANDOM, LIN_BENCH_LSTM
 } lin_bench_kind;
 
-enum { LIN_BENCH_VARIANTS = 16, LIN_BENCH_CHUNK = 32 };
+enum { LIN_BENCH_VARIANTS = 16, LIN_BENCH_LSH_CHUNK = 32, LIN_BENCH_LSTM_WIDTH = 320, LIN_BENCH_LSTM_LAYERS = 3 };
 
 /* name: "linear", "softmax", "softmax-naive", "lsh-4", "poly2", "random-128", "lstm". count: rounds of lsh, features of random. */
 typedef struct lin_bench_variant {
@@ -39,6 +41,9 @@ typedef struct lin_bench_variant {
 
 /* Reads a comma-separated list. LIN_INVALID names the one that does not exist. */
 lin_status lin_bench_variants(const char *list, lin_bench_variant variants[LIN_BENCH_VARIANTS], int *n, lin_error *err);
+
+/* Makes a network of this variant: sets the fields of the variant, and sets those that it does not have to 0. */
+void lin_bench_apply(const lin_bench_variant *variant, lin_config *config);
 
 /* ---- measuring (bench_variants.c) -------------------------------------------------------------------------------------------- */
 

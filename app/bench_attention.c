@@ -99,18 +99,18 @@ static sizes sizes_of(point *p)
     sizes s = {.x = 3 * rows * C, .y = rows * C};
     if (p->variant.kind == LIN_BENCH_SOFTMAX || p->variant.kind == LIN_BENCH_LSH) s.lse = rows * H;
     if (p->variant.kind == LIN_BENCH_NAIVE) s.scores = p->ops->softmax_scores(p->offsets, p->B, p->H);
+    lin_config config = lin_config_default(2);
+    config.heads = p->H;
+    config.head_width = p->E;
+    lin_bench_apply(&p->variant, &config);
+    p->lsh = lin_config_lsh(&config);
+    p->map = lin_config_map(&config);
     if (p->variant.kind == LIN_BENCH_LSH) {
-        const int chunks = (p->N + 2 * LIN_BENCH_CHUNK - 1) / (2 * LIN_BENCH_CHUNK);
-        p->lsh = (lin_lsh){.rounds = p->variant.count, .chunk = LIN_BENCH_CHUNK, .rotations = chunks > 1 ? chunks : 1};
         s.x = 2 * rows * C;
         s.order = (size_t)p->lsh.rounds * H * rows;
         s.fixed = (size_t)p->lsh.rounds * C * (size_t)p->lsh.rotations;
     }
-    if (p->variant.kind == LIN_BENCH_POLY2) p->map = (lin_map){.kind = LIN_MAP_POLY2, .D = p->E * (p->E + 1) / 2 + p->E + 1};
-    if (p->variant.kind == LIN_BENCH_RANDOM) {
-        p->map = (lin_map){.kind = LIN_MAP_RANDOM, .D = p->variant.count};
-        s.fixed = C * (size_t)p->map.D;
-    }
+    if (p->variant.kind == LIN_BENCH_RANDOM) s.fixed = C * (size_t)p->map.D;
     return s;
 }
 
@@ -307,8 +307,13 @@ int lin_bench_attention(const lin_parsed *parsed)
     lin_status status = lin_bench_variants(v.variants ? v.variants : "linear,softmax,softmax-naive,lsh-1,lsh-4,poly2,random", variants,
                                            &n, &err);
     if (status != LIN_OK) return lin_misuse(parsed, "%s", err.message);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         if (variants[i].kind == LIN_BENCH_LSTM) return lin_misuse(parsed, "lstm has no attention");
+        lin_config c = lin_config_default(2);
+        c.head_width = v.head_width;
+        lin_bench_apply(&variants[i], &c);
+        if (lin_config_check(&c, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
+    }
     status = lin_backend_open(v.model.device, lin_model_precision(&v.model), &w.ops, &err);
     if (status == LIN_OK) status = w.ops->exec_create(w.ops, v.threads, &w.exec, &err);
     if (status == LIN_OK) {

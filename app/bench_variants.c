@@ -61,6 +61,33 @@ lin_status lin_bench_variants(const char *list, lin_bench_variant variants[LIN_B
     }
 }
 
+void lin_bench_apply(const lin_bench_variant *v, lin_config *c)
+{
+    switch (v->kind) {
+    case LIN_BENCH_LINEAR: return;
+    case LIN_BENCH_SOFTMAX: c->attention = LIN_ATTENTION_SOFTMAX; return;
+    case LIN_BENCH_NAIVE: c->attention = LIN_ATTENTION_SOFTMAX_NAIVE; return;
+    case LIN_BENCH_LSH:
+        c->attention = LIN_ATTENTION_LSH;
+        c->lsh_rounds = v->count;
+        c->lsh_chunk = LIN_BENCH_LSH_CHUNK;
+        return;
+    case LIN_BENCH_POLY2: c->feature_map = LIN_MAP_POLY2; return;
+    case LIN_BENCH_RANDOM:
+        c->feature_map = LIN_MAP_RANDOM;
+        c->features = v->count;
+        return;
+    case LIN_BENCH_LSTM: // the baseline of the paper's section 4.3
+        c->network = LIN_NETWORK_LSTM;
+        c->layers = LIN_BENCH_LSTM_LAYERS;
+        c->width = LIN_BENCH_LSTM_WIDTH;
+        c->heads = c->head_width = c->feedforward = c->conv_kernel = c->conv_layers = 0;
+        c->positions = LIN_POSITIONS_NONE;
+        c->norm = LIN_NORM_POST;
+        return;
+    }
+}
+
 /* ---- memory and time -------------------------------------------------------------------------------------------------------- */
 
 // The number of kB after a name in a file of /proc; 0 if there is none.

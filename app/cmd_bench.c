@@ -31,7 +31,7 @@ static const lin_option options[] = {
     {.name = "endpoints", .type = LIN_OPTION_FLAG, .at = AT(endpoints), .help = "Detect endpoints, and reset the network at each"},
     {.name = "json", .type = LIN_OPTION_FLAG, .at = AT(json), .help = "Write one JSON object"},
 
-    {.type = LIN_OPTION_HEADING, .help = "Experiments of the paper (attention)"},
+    {.type = LIN_OPTION_HEADING, .help = "Experiments of the paper (attention, copy)"},
     {.name = "variants", .type = LIN_OPTION_STRING, .at = AT(variants), .value = "LIST",
      .help = "Comma-separated: linear, softmax, softmax-naive, lsh-N (rounds), poly2, random-N (features)"},
     {.name = "causal", .type = LIN_OPTION_FLAG, .at = AT(causal), .help = "attention: each frame sees only itself and earlier ones"},
@@ -45,6 +45,18 @@ static const lin_option options[] = {
      .help = "attention: leave out points for which one forward and backward pass would take longer"},
     {.name = "limit-gb", .type = LIN_OPTION_DOUBLE, .at = AT(limit_gb), .text = "0", .max = 1e6,
      .help = "Leave out points that need more memory; 0: half of what is free"},
+    {.name = "steps", .type = LIN_OPTION_INT, .at = AT(steps), .text = "0", .max = 10000000, .help = "copy: updates; 0: 10,000"},
+    {.name = "length", .type = LIN_OPTION_INT, .at = AT(length), .text = "0", .max = 4096,
+     .help = "copy: maximum length of a sequence, 4 or more; 0: 128"},
+    {.name = "symbols", .type = LIN_OPTION_INT, .at = AT(symbols), .text = "10", .min = 1, .max = 500, .help = "copy: different symbols"},
+    {.name = "batch", .type = LIN_OPTION_INT, .at = AT(batch), .text = "0", .max = 4096, .help = "copy: sequences of an update; 0: 64"},
+    {.name = "layers", .type = LIN_OPTION_INT, .at = AT(layers), .text = "0", .max = 64, .help = "copy: layers; 0: 4"},
+    {.name = "lr", .type = LIN_OPTION_DOUBLE, .at = AT(lr), .text = "1e-3", .min = 0, .max = 1, .help = "copy: learning rate"},
+    {.name = "drop-step", .type = LIN_OPTION_INT, .at = AT(drop_step), .text = "0", .max = 10000000,
+     .help = "copy: updates after which the rate is a tenth; 0: 3,000"},
+    {.name = "log-every", .type = LIN_OPTION_INT, .at = AT(log_every), .text = "0", .max = 1000000,
+     .help = "copy: updates of a row of the table, which has their mean loss; 0: 50"},
+    {.name = "seed", .type = LIN_OPTION_INT, .at = AT(seed), .text = "1", .max = 2147483647, .help = "copy: of weights and sequences"},
     {.type = LIN_OPTION_END},
 };
 #undef AT
@@ -58,6 +70,8 @@ static const struct verb {
     {"streams", "threads model device precision streams find seconds chunk-ms paper shards pin endpoints json ", 1, lin_bench_streams},
     {"attention", "threads device precision output quick variants causal lengths rows heads head-width limit-seconds limit-gb ", 0,
      lin_bench_attention},
+    {"copy", "threads device precision output quick variants steps length symbols batch layers heads head-width lr drop-step log-every seed ",
+     0, lin_bench_copy},
 };
 
 static int lists(const char *list, const char *name)
@@ -80,13 +94,13 @@ static int run(lin_parsed *parsed)
             return lin_misuse(parsed, "unexpected argument '%.200s'", operands[1 + verbs[i].max_operands]);
         return verbs[i].run(parsed);
     }
-    return lin_misuse(parsed, "there is no benchmark '%.60s'; use streams or attention", operands[0]);
+    return lin_misuse(parsed, "there is no benchmark '%.60s'; use streams, attention or copy", operands[0]);
 }
 
 const lin_command lin_command_bench = {
     .name = "bench",
-    .operands = "streams|attention [FILE]",
-    .summary = "measure this machine, and make the paper's experiments",
+    .operands = "streams|attention|copy [FILE]",
+    .summary = "measure this machine, and run the paper's experiments",
     .description =
         "streams [FILE] finds how many live streams this machine sustains. It simulates them in real time: each sends chunks of sound "
         "at regular times with its own offset, and all are recognised at once. The sound is noise, or that of FILE, with another "
@@ -94,7 +108,9 @@ const lin_command lin_command_bench = {
         "delivery of that row's results. The machine sustains a number of streams if 99 % of the lags, plus the delay of the simulated "
         "speakers, are no longer than a chunk and no sound is lost.\n\n"
         "attention measures time and memory of attention, forward and backward, against the length of the sequence, for every variant "
-        "that the paper compares (figure 1). Points that would take too long or need too much memory are left out and named.",
+        "that the paper compares (figure 1). Points that would take too long or need too much memory are left out and named.\n\n"
+        "copy trains each variant on the paper's copy task (figure 2): a causal network repeats a sequence of symbols after a separator. "
+        "The table has the mean loss of every 50 updates, in nats per symbol.",
     .examples = "  linnet bench streams --streams 400 --paper\n"
                 "  linnet bench streams --find --seconds 30 speech.flac\n"
                 "  linnet bench attention --variants linear,softmax -o attention.tsv",

@@ -44,6 +44,27 @@ recipe figure1 --work "$tmp/figure1" --quick --variants linear --limit-gb 0.005 
 has "figure1: what is left out is named" "$(cat "$tmp/figure1/RESULTS.md")" "- linear, 1024 frames: needs 0.00839 GB"
 recipe figure1 --work "$tmp/figure1" --quick --variants linear,nonsense
 has "figure1: an unknown variant" "$err" "there is no variant 'nonsense'"
+# ---- the copy task ---------------------------------------------------------------------------------------------------------------
+
+recipe copy --work "$tmp/copy" --quick --variants linear --seeds 2 --device cpu
+is "copy: status" 0 "$status"
+for f in copy.tsv loss.svg RESULTS.md; do ok "copy writes $f" test -s "$tmp/copy/$f"; done
+has "copy: results" "$(cat "$tmp/copy/RESULTS.md")" "| linear | 2 |"
+is "copy: rows of both seeds, one head" "8 1" "$(awk '$1 == "linear" { n++ } $1 == "variant" { h++ } END { print n, h }' "$tmp/copy/copy.tsv")"
+before=$(cat "$tmp/copy/copy.tsv")
+recipe copy --work "$tmp/copy" --quick --variants linear --seeds 2 --device cpu
+is "copy: a second run computes nothing" "$before" "$(cat "$tmp/copy/copy.tsv")"
+declines "copy: no seeds" "--seeds is a number from 1 up, not '0'" copy --work "$tmp/copy" --seeds 0
+# Enough steps: a guess has a loss of ln 2 = 0.69.
+run bench copy --variants linear --symbols 2 --length 8 --batch 16 --layers 2 --heads 2 --head-width 16 --steps 300 --drop-step 300 --lr 3e-3 --log-every 100 --device cpu
+ok "copy is learnt: the loss falls below 0.15" awk '$1 == "linear" { last = $4 } END { exit !(last < 0.15) }' "$tmp/.out"
+first=$(grep -v '^#' "$tmp/.out" | cut -f1-5)
+run bench copy --variants linear --symbols 2 --length 8 --batch 16 --layers 2 --heads 2 --head-width 16 --steps 300 --drop-step 300 --lr 3e-3 --log-every 100 --device cpu --threads 1
+is "copy: the same numbers with one thread" "$first" "$(grep -v '^#' "$tmp/.out" | cut -f1-5)"
+refused "copy: too short" 2 "--length is 4 or more" bench copy --length 3
+
+# ---- linnet bench ----------------------------------------------------------------------------------------------------------------
+
 refused "bench: an option of another one" 2 "--find does not apply to attention" bench attention --find
 refused "bench: an unknown one" 2 "there is no benchmark 'nonsense'" bench nonsense
 refused "bench attention: lstm" 2 "lstm has no attention" bench attention --variants lstm
