@@ -126,7 +126,13 @@ lin_status lin_train_load(const lin_train_options *o, lin_model *model, lin_opti
     status = lin_model_load_extras(path, &saved, &extras, err);
     if (status != LIN_OK) return status;
     const size_t D = (size_t)model->config.mel_bins;
-    if (!lin_config_same_shape(&saved->config, &model->config) || strcmp(saved->phones, model->phones) != 0 ||
+    char held[64], wanted[64];
+    lin_config_variant(&saved->config, held, sizeof held);
+    lin_config_variant(&model->config, wanted, sizeof wanted);
+    if (strcmp(held, wanted) != 0)
+        status = lin_fail(err, LIN_MISMATCH, "%s holds a network of kind %s, not %s; resume with the configuration that made it", path,
+                          held, wanted);
+    else if (!lin_config_same_shape(&saved->config, &model->config) || strcmp(saved->phones, model->phones) != 0 ||
         saved->speaker_norm != o->speaker_norm)
         status = lin_fail(err, LIN_MISMATCH,
                           "%s holds a network of another shape or normalisation; resume with the configuration that made it", path);

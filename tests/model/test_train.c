@@ -110,6 +110,52 @@ START_TEST(stopped_and_resumed_gives_the_same_bits)
 }
 END_TEST
 
+static lin_config variant(int i)
+{
+    lin_config c = quick_config();
+    if (i < 6) c.causal = i % 2;
+    if (i < 2) c.attention = LIN_ATTENTION_SOFTMAX;
+    if (i == 2) c.attention = LIN_ATTENTION_SOFTMAX_NAIVE;
+    if (i == 3 || i == 4) c.attention = LIN_ATTENTION_LSH, c.lsh_rounds = 2, c.lsh_chunk = 8;
+    if (i == 5) c.feature_map = LIN_MAP_POLY2;
+    if (i == 6) c.feature_map = LIN_MAP_RANDOM, c.features = 24;
+    if (i >= 7)
+        c = (lin_config){.network = LIN_NETWORK_LSTM, .layers = 2, .width = 20, .mel_bins = D, .outputs = V, .stack = STACK,
+                         .causal = i == 7};
+    c.dropout = 0.1;
+    return c;
+}
+enum { N_VARIANTS = 9 };
+
+// Every variant learns the task, with the same bits if it is stopped, and on any number of threads; and none resumes another's run.
+START_TEST(variants_learn_and_resume)
+{
+    char run[300];
+    lin_error err = {0};
+    float *whole, *resumed;
+    size_t n;
+    watch w = {0};
+    run_folder(run, sizeof run, "whole");
+    lin_train_options o = quick_options(run);
+    o.epochs = EPOCHS;
+    o.checkpoint_s = 1e9;
+    ck_assert_msg(train_network(variant(_i), &o, &w, &whole, &n, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(w.last.dev_per < 0.25, "variant %d: PER %g after %lld steps", _i, w.last.dev_per, w.last.step);
+    run_folder(run, sizeof run, "stopped");
+    o.folder = run;
+    o.threads = 1;
+    ck_assert_int_eq(train_network(variant(_i), &o, &(watch){.stop_after = 30}, NULL, NULL, &err), LIN_STOPPED);
+    o.resume = 1;
+    ck_assert_msg(train_network(variant(_i), &o, &w, &resumed, NULL, &err) == LIN_OK, "%s", err.message);
+    test_same_f32("after resuming", resumed, whole, n);
+    lin_config other = variant((_i + 1) % N_VARIANTS);
+    ck_assert_int_eq(train_network(other, &o, &w, NULL, NULL, &err), LIN_MISMATCH);
+    ck_assert_msg(strstr(err.message, "checkpoint.safetensors holds"), "%s", err.message);
+    free(resumed);
+    free(whole);
+}
+END_TEST
+
 // Options that change from one part of a run to the next.
 START_TEST(resumed_with_other_options)
 {
@@ -453,6 +499,7 @@ int main(void)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, it_learns_and_repeats_itself);
     tcase_add_test(tests, stopped_and_resumed_gives_the_same_bits);
+    tcase_add_loop_test(tests, variants_learn_and_resume, 0, N_VARIANTS);
     tcase_add_test(tests, resumed_with_other_options);
     tcase_add_test(tests, one_trainer_a_folder);
     tcase_add_test(tests, killed_at_random_moments_gives_the_same_bits);

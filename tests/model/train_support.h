@@ -136,8 +136,7 @@ static inline lin_train_options quick_options(const char *run)
     return o;
 }
 
-// Trains a new small model in its own folder. *values receives its weights, released by the caller.
-static inline lin_status train(const lin_train_options *options, watch *w, float **values, lin_error *err)
+static inline lin_config quick_config(void)
 {
     lin_config config = lin_config_default(V);
     config.layers = 2;
@@ -150,6 +149,13 @@ static inline lin_status train(const lin_train_options *options, watch *w, float
     config.conv_kernel = 3;
     config.conv_layers = 2;
     config.norm = LIN_NORM_PRE;
+    return config;
+}
+
+// Trains a new small model in its own folder. *values [*n] receives its weights, released by the caller; both may be NULL.
+static inline lin_status train_network(lin_config config, const lin_train_options *options, watch *w, float **values, size_t *n,
+                                       lin_error *err)
+{
     lin_model *model;
     lin_dataset *set, *dev;
     const lin_features features = lin_features_default();
@@ -166,6 +172,7 @@ static inline lin_status train(const lin_train_options *options, watch *w, float
                                    .stop = on_stop};
     const lin_status status =
         lin_train(options, model, (const lin_dataset *const[]){set}, 1, (const lin_dataset *const[]){dev}, 1, &hooks, err);
+    if (n) *n = model->params.n_elements;
     if (values) {
         *values = malloc(model->params.n_elements * sizeof(float));
         ck_assert(*values != NULL);
@@ -175,6 +182,11 @@ static inline lin_status train(const lin_train_options *options, watch *w, float
     lin_dataset_close(dev);
     lin_model_destroy(model);
     return status;
+}
+
+static inline lin_status train(const lin_train_options *options, watch *w, float **values, lin_error *err)
+{
+    return train_network(quick_config(), options, w, values, NULL, err);
 }
 
 static inline void run_folder(char *path, size_t size, const char *name)
