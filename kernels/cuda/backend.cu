@@ -217,6 +217,17 @@ static lin_status exec_create(const lin_ops *ops, int n_threads, lin_exec **out,
     return LIN_OK;
 }
 
+int lin_cuda_resident(lin_exec *exec, const void *kernel, int threads, size_t shared_bytes)
+{
+    int each = 0;
+    if (!lin_cuda_ready(exec) || !attribute(cudaDevAttrCooperativeLaunch, exec->device)) return 0;
+    if (!lin_cuda_check(exec, cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, threads, shared_bytes),
+                        "asking how many blocks are resident")) {
+        return 0;
+    }
+    return each * exec->multiprocessors;
+}
+
 /* ---- memory ---------------------------------------------------------------------------------------------------------------- */
 
 static lin_status no_room(lin_exec *exec, cudaError_t error, const char *what, size_t bytes, lin_error *err)

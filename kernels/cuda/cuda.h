@@ -57,19 +57,32 @@ int lin_cuda_check(lin_exec *exec, cudaError_t error, const char *what);
  * CUDA for an exec must call it first. */
 int lin_cuda_ready(lin_exec *exec);
 
+/* The most blocks of a kernel that can run at the same time; 0 if the GPU has no cooperative launches. */
+int lin_cuda_resident(lin_exec *exec, const void *kernel, int threads, size_t shared_bytes);
+
 /* Allows a kernel more than 48 KiB of dynamic shared memory. */
 #define LIN_ALLOW_SHARED(exec, kernel, bytes)                                                                                      \
     lin_cuda_check(exec, cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel),                                              \
                                               cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes)),                         \
                    "shared memory of " #kernel)
 
-/* grid and block are dim3 or numbers. */
+/* grid and block are dim3 or numbers. LIN_LAUNCH_TOGETHER: a cooperative launch, whose blocks run at the same time and may wait for
+ * each other (lin_signal, lin_await); at most lin_cuda_resident blocks, and one argument, a structure. */
 #ifdef __CUDACC__
 #define LIN_LAUNCH(exec, kernel, grid, block, shared_bytes, ...)                                                                   \
     do {                                                                                                                           \
         if (!lin_cuda_ready(exec)) break;                                                                                          \
         kernel<<<(grid), (block), (shared_bytes), (exec)->stream>>>(__VA_ARGS__);                                                  \
         lin_cuda_check(exec, cudaGetLastError(), "launching " #kernel);                                                            \
+    } while (0)
+#define LIN_LAUNCH_TOGETHER(exec, kernel, grid, block, shared_bytes, job)                                                          \
+    do {                                                                                                                           \
+        if (!lin_cuda_ready(exec)) break;                                                                                          \
+        void *arguments[] = {&(job)};                                                                                              \
+        lin_cuda_check(exec,                                                                                                       \
+                       cudaLaunchCooperativeKernel(reinterpret_cast<const void *>(kernel), (grid), (block), arguments,              \
+                                                   (shared_bytes), (exec)->stream),                                                \
+                       "launching " #kernel);                                                                                      \
     } while (0)
 #define LIN_SHARED(T, name)                                                                                                        \
     extern __shared__ __align__(16) unsigned char lin_shared_bytes[];                                                              \
@@ -79,6 +92,12 @@ int lin_cuda_ready(lin_exec *exec);
     do {                                                                                                                           \
         if (!lin_cuda_ready(exec)) break;                                                                                          \
         emulated_launch((exec)->stream, #kernel, (grid), (block), (shared_bytes), emulated_bind(kernel)(__VA_ARGS__));              \
+        lin_cuda_check(exec, cudaGetLastError(), "launching " #kernel);                                                            \
+    } while (0)
+#define LIN_LAUNCH_TOGETHER(exec, kernel, grid, block, shared_bytes, job)                                                          \
+    do {                                                                                                                           \
+        if (!lin_cuda_ready(exec)) break;                                                                                          \
+        emulated_launch((exec)->stream, #kernel, (grid), (block), (shared_bytes), emulated_bind(kernel)(job), true);                \
         lin_cuda_check(exec, cudaGetLastError(), "launching " #kernel);                                                            \
     } while (0)
 #define LIN_SHARED(T, name) T *name = reinterpret_cast<T *>(emulated_shared())

@@ -1,4 +1,4 @@
-// LSTM, forward (Hochreiter & Schmidhuber 1997): see lstm.h. One launch per step, with all utterances that have a frame for it.
+// LSTM, forward (Hochreiter & Schmidhuber 1997): see lstm.h.
 #include "kernels/cuda/lstm.h"
 
 enum { PART = BATCH * UNITS + 8 }; // floats between the gates' sums of a warp: lanes of a pair read other banks
@@ -8,6 +8,7 @@ typedef struct forward_job {
     float *h, *cells, *gates;
     float *const *states;
     size_t at;
+    unsigned *arrived; // [directions, groups]: all steps in one launch, with the blocks that arrived so far; NULL: one step
     int step;
 } forward_job;
 
@@ -44,6 +45,11 @@ static __device__ __forceinline__ void forward_cells(const forward_job &job, con
         gates = job.gates + row * 4 - 3 * (size_t)unit + 2 * (size_t)half * (size_t)l.U;
         z[0] = gates[0];
         z[1] = gates[l.U];
+        if (j == 0 && step + 1 < s.length) {
+            const size_t next = lstm_row(l, p, s, step + 1, p.direction) * 4 * (size_t)l.U + (size_t)unit;
+            lin_prefetch(job.gates + next + 2 * (size_t)half * (size_t)l.U);
+            lin_prefetch(job.gates + next + (2 * (size_t)half + 1) * (size_t)l.U);
+        }
         if (step > 0) c = job.cells[lstm_row(l, p, s, step - 1, p.direction) * (size_t)l.U + (size_t)unit];
         else if (const float *state = state_of(job, b)) c = state[l.U + unit];
     }
@@ -88,11 +94,15 @@ template <int STEPS, int NARROW, int SPLIT> static __global__ void __launch_boun
     const lstm_place p = lstm_find(job.layer);
     float w[STEPS ? STEPS : 1][4][2];
     lstm_load<STEPS, 4, NARROW, SPLIT>(w, job.layer, p);
+    const int end = job.arrived ? lstm_longest(job.layer, p) : job.step + 1;
     int buffer = 0;
-    for (int tile = p.group; tile * BATCH < job.layer.B; tile += job.layer.groups) {
-        if (!lstm_any(job.layer, tile, job.step, p.lane)) continue;
-        forward_tile<STEPS, NARROW, SPLIT>(job, p, w, parts + buffer * WARPS * 4 * PART, tile, job.step);
-        buffer ^= 1; // one barrier per tile is enough
+    for (int step = job.step; step < end; step++) {
+        if (step > job.step) lstm_meet(job.arrived + blockIdx.y, (unsigned)(step - job.step) * gridDim.x);
+        for (int tile = p.group; tile * BATCH < job.layer.B; tile += job.layer.groups) {
+            if (!lstm_any(job.layer, tile, step, p.lane)) continue;
+            forward_tile<STEPS, NARROW, SPLIT>(job, p, w, parts + buffer * WARPS * 4 * PART, tile, step);
+            buffer ^= 1; // one barrier per tile is enough
+        }
     }
 }
 
@@ -110,9 +120,16 @@ static __global__ void __launch_bounds__(THREADS) save_states(forward_job job)
 template <int STEPS, int NARROW, int SPLIT> static void run(lin_exec *exec, forward_job &job, int longest)
 {
     const size_t shared = 2 * WARPS * 4 * PART * sizeof(float);
-    const int tiles = (job.layer.B + BATCH - 1) / BATCH;
-    job.layer.groups = tiles;
-    for (job.step = 0; job.step < longest; job.step++)
+    job.layer.groups = STEPS ? lstm_groups(exec, job.layer, (const void *)(forward_steps<STEPS, NARROW, SPLIT>), shared, longest) : 0;
+    job.step = 0;
+    if (job.layer.groups > 0) {
+        lin_cuda_check(exec, cudaMemsetAsync(job.arrived, 0, lstm_counters(job.layer) * sizeof *job.arrived, exec->stream), "clearing");
+        LIN_LAUNCH_TOGETHER(exec, (forward_steps<STEPS, NARROW, SPLIT>), lstm_grid(job.layer), THREADS, shared, job);
+        return;
+    }
+    job.arrived = NULL;
+    job.layer.groups = lstm_tiles(job.layer.B);
+    for (; job.step < longest; job.step++)
         LIN_LAUNCH(exec, (forward_steps<STEPS, NARROW, SPLIT>), lstm_grid(job.layer), THREADS, shared, job);
 }
 
@@ -137,6 +154,8 @@ void lin_cuda_lstm_forward(lin_exec *exec, float *h, float *cells, float *gates,
     job.gates = gates;
     job.states = directions == 1 ? states : NULL;
     job.at = at;
+    job.arrived = (unsigned *)lin_cuda_scratch(exec, lstm_counters(job.layer) * sizeof *job.arrived);
+    if (!job.arrived) return;
     if (exec->precision == LIN_PRECISION_BF16) run_width<1, 0>(exec, job, segments->longest);
     else if (exec->precision == LIN_PRECISION_TF32) run_width<0, 0>(exec, job, segments->longest);
     else run_width<0, 1>(exec, job, segments->longest);

@@ -3,7 +3,8 @@
  *
  * Internal to kernels/cuda/lstm*.cu. Step s of a pass processes, for all utterances at once, the s-th frame of each in the order of
  * the pass. A block owns 8 units of one direction: its rows of the recurrent matrix (4 x 8 rows of R forward, 8 rows of Rᵀ
- * backward) stay in its registers, divided over 8 warps by the inner dimension. In a step the warps multiply the previous rows (h, or
+ * backward) stay in its registers, divided over 8 warps by the inner dimension; all steps are one launch, between which the blocks of a
+ * direction and group wait for each other. (Where that is not possible, each step is a launch.) In a step the warps multiply the previous rows (h, or
  * the gradient of the gates) of 16 utterances, their sums meet in shared memory, and the threads compute the cells. A block
  * processes the tiles of 16 utterances of its group one after another; all groups of a direction hold the same weights.
  *
@@ -63,6 +64,26 @@ static __device__ __forceinline__ size_t lstm_row(const lstm_layer &l, const lst
 static __device__ __forceinline__ int lstm_any(const lstm_layer &l, int tile, int step, int lane)
 {
     return __any_sync(0xffffffffu, lane < BATCH && lstm_rows_of(l, tile * BATCH + lane).length > step);
+}
+
+// The frames of the longest utterance of a block's tiles.
+static __device__ __forceinline__ int lstm_longest(const lstm_layer &l, const lstm_place &p)
+{
+    int most = 0;
+    for (int tile = p.group; tile * BATCH < l.B; tile += l.groups)
+        if (p.lane < BATCH) most = max(most, lstm_rows_of(l, tile * BATCH + p.lane).length);
+    return __reduce_max_sync(0xffffffffu, most);
+}
+
+// Waits for the blocks of a direction and group: each calls it once per step, and `all` is their number times the calls so far.
+static __device__ __forceinline__ void lstm_meet(unsigned *arrived, unsigned all)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        lin_signal(arrived);
+        lin_await(arrived, all);
+    }
+    __syncthreads();
 }
 
 // Elements k and k+1 of row `row` of the weights, as operands.
@@ -167,9 +188,24 @@ static inline lstm_layer lstm_layer_of(const lin_exec *exec, const float *packed
     return l;
 }
 
+static inline int lstm_tiles(int B) { return (B + BATCH - 1) / BATCH; }
+static inline int lstm_blocks(int U) { return (U + UNITS - 1) / UNITS; }
+
+// One for each direction and group, of which there are no more than tiles.
+static inline size_t lstm_counters(const lstm_layer &l) { return (size_t)l.directions * (size_t)lstm_tiles(l.B); }
+
+// The number of groups with which all steps can be done in one launch, all blocks being resident; 0: not possible, or a launch
+// would save nothing.
+static inline int lstm_groups(lin_exec *exec, const lstm_layer &l, const void *kernel, size_t shared_bytes, int longest)
+{
+    if (longest < 3) return 0;
+    const int most = lin_cuda_resident(exec, kernel, THREADS, shared_bytes) / (lstm_blocks(l.U) * l.directions);
+    return most < lstm_tiles(l.B) ? most : lstm_tiles(l.B);
+}
+
 static inline dim3 lstm_grid(const lstm_layer &l)
 {
-    return dim3((unsigned)((l.U + UNITS - 1) / UNITS), (unsigned)(l.directions * l.groups));
+    return dim3((unsigned)lstm_blocks(l.U), (unsigned)(l.directions * l.groups));
 }
 
 #endif

@@ -9,6 +9,7 @@ typedef struct backward_job {
     const float *dh, *cells, *gates;
     float *dgates;
     float *carried; // [B, directions, U]: gradient of the cells before the last row processed
+    unsigned *arrived; // [directions, groups]: all steps in one launch, with the blocks that arrived so far; NULL: one step
     int step;
 } backward_job;
 
@@ -39,7 +40,15 @@ static __device__ __forceinline__ void backward_cells(const backward_job &job, c
         second = job.gates[gate + U]; // f or o
         c = job.cells[row];
         dh = job.dh[row];
-        if (step + 1 < s.length) c_before = job.cells[lstm_row(l, p, s, step + 1, !p.direction) * U + (size_t)unit];
+        if (step + 1 < s.length) {
+            const size_t next = lstm_row(l, p, s, step + 1, !p.direction) * U;
+            c_before = job.cells[next + (size_t)unit];
+            if (j == 0) {
+                lin_prefetch(job.gates + next * 4 + 2 * (size_t)half * U + (size_t)unit);
+                lin_prefetch(job.gates + next * 4 + (2 * (size_t)half + 1) * U + (size_t)unit);
+                lin_prefetch(job.dh + next + (size_t)unit);
+            }
+        }
         if (step > 0) dc = job.carried[carry];
     }
     float sum = 0;
@@ -81,11 +90,15 @@ template <int STEPS, int NARROW, int SPLIT> static __global__ void __launch_boun
     const lstm_place p = lstm_find(job.layer);
     float w[STEPS ? STEPS : 1][1][2];
     lstm_load<STEPS, 1, NARROW, SPLIT>(w, job.layer, p);
+    const int end = job.arrived ? lstm_longest(job.layer, p) : job.step + 1;
     int buffer = 0;
-    for (int tile = p.group; tile * BATCH < job.layer.B; tile += job.layer.groups) {
-        if (!lstm_any(job.layer, tile, job.step, p.lane)) continue;
-        backward_tile<STEPS, NARROW, SPLIT>(job, p, w, parts + buffer * WARPS * PART, tile, job.step);
-        buffer ^= 1; // one barrier per tile is enough
+    for (int step = job.step; step < end; step++) {
+        if (step > job.step) lstm_meet(job.arrived + blockIdx.y, (unsigned)(step - job.step) * gridDim.x);
+        for (int tile = p.group; tile * BATCH < job.layer.B; tile += job.layer.groups) {
+            if (!lstm_any(job.layer, tile, step, p.lane)) continue;
+            backward_tile<STEPS, NARROW, SPLIT>(job, p, w, parts + buffer * WARPS * PART, tile, step);
+            buffer ^= 1; // one barrier per tile is enough
+        }
     }
 }
 
@@ -110,8 +123,16 @@ static __global__ void __launch_bounds__(THREADS)
 template <int STEPS, int NARROW, int SPLIT> static void run(lin_exec *exec, backward_job &job, int longest)
 {
     const size_t shared = 2 * WARPS * PART * sizeof(float);
-    job.layer.groups = (job.layer.B + BATCH - 1) / BATCH;
-    for (job.step = 0; job.step < longest; job.step++)
+    job.layer.groups = STEPS ? lstm_groups(exec, job.layer, (const void *)(backward_steps<STEPS, NARROW, SPLIT>), shared, longest) : 0;
+    job.step = 0;
+    if (job.layer.groups > 0) {
+        lin_cuda_check(exec, cudaMemsetAsync(job.arrived, 0, lstm_counters(job.layer) * sizeof *job.arrived, exec->stream), "clearing");
+        LIN_LAUNCH_TOGETHER(exec, (backward_steps<STEPS, NARROW, SPLIT>), lstm_grid(job.layer), THREADS, shared, job);
+        return;
+    }
+    job.arrived = NULL;
+    job.layer.groups = lstm_tiles(job.layer.B);
+    for (; job.step < longest; job.step++)
         LIN_LAUNCH(exec, (backward_steps<STEPS, NARROW, SPLIT>), lstm_grid(job.layer), THREADS, shared, job);
 }
 
@@ -143,16 +164,17 @@ void lin_cuda_lstm_backward(lin_exec *exec, float *dgates, float *dR, const floa
     const size_t rows = (size_t)segments->rows, width = lstm_round_up((size_t)U, 4);
     const size_t carried = (size_t)segments->B * (size_t)directions * width, shifted = rows * width;
     const size_t dense = directions == 1 ? 0 : rows * 4 * (size_t)U;
-    float *scratch = (float *)lin_cuda_scratch(exec, (carried + shifted + dense) * sizeof(float));
-    if (!scratch) return;
     backward_job job = {};
     job.layer = lstm_layer_of(exec, packed, U, 4 * U, segments, U, directions);
+    float *scratch = (float *)lin_cuda_scratch(exec, (carried + shifted + dense + lstm_counters(job.layer)) * sizeof(float));
+    if (!scratch) return;
     job.layer.wide = (uintptr_t)dgates % 8 == 0;
     job.dh = dh;
     job.cells = cells;
     job.gates = gates;
     job.dgates = dgates;
     job.carried = scratch;
+    job.arrived = reinterpret_cast<unsigned *>(scratch + carried + shifted + dense);
     if (exec->precision == LIN_PRECISION_BF16) run_width<1, 0>(exec, job, segments->longest);
     else if (exec->precision == LIN_PRECISION_TF32) run_width<0, 0>(exec, job, segments->longest);
     else run_width<0, 1>(exec, job, segments->longest);

@@ -1,6 +1,6 @@
 /*
- * ptx.h - instructions without a C++ name: tensor-core products and asynchronous copies. On the host, where the kernels are
- * tested, the emulation replaces them (tests/emulation).
+ * ptx.h - instructions without a C++ name: tensor-core products, asynchronous copies, signals between blocks. On the host, where
+ * the kernels are tested, the emulation replaces them (tests/emulation).
  *
  * m16n8k8, tf32 operands, fp32 sums (PTX ISA, "Matrix Fragments for mma.m16n8k8"). With g = lane / 4 and t = lane % 4 a lane holds
  *   a[0] A[g][t]       a[1] A[g+8][t]     a[2] A[g][t+4]     a[3] A[g+8][t+4]      A [16, 8]
@@ -51,6 +51,25 @@ __device__ __forceinline__ void lin_copy_commit(void) { asm volatile("cp.async.c
 
 template <int N> __device__ __forceinline__ void lin_copy_wait(void) { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
 
+/* Between the blocks of a cooperative launch (LIN_LAUNCH_TOGETHER). lin_signal adds 1 to *at, after everything that the calling
+ * thread has written, and that other threads of its block have written before a barrier that precedes the call, can be seen
+ * by all blocks. lin_await returns when *at is at least `value`: what was written before the signals can then be read, also by other
+ * threads after a barrier, with loads that bypass the first-level cache (__ldcg). */
+__device__ __forceinline__ void lin_signal(unsigned *at)
+{
+    asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(at) : "memory");
+}
+
+__device__ __forceinline__ void lin_await(const unsigned *at, unsigned value)
+{
+    unsigned seen;
+    do asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(at) : "memory");
+    while (seen < value);
+}
+
+/* Starts loading the line of an address into the second-level cache. */
+__device__ __forceinline__ void lin_prefetch(const void *global) { asm volatile("prefetch.global.L2 [%0];" ::"l"(global)); }
+
 #else
 
 static inline float lin_tf32(float x) { return emulated_tf32(x); }
@@ -59,6 +78,9 @@ static inline void lin_copy_async16(void *shared, const void *global) { emulated
 static inline void lin_copy_async4(void *shared, const void *global) { emulated_copy_async(shared, global, 4); }
 static inline void lin_copy_commit(void) { emulated_copy_commit(); }
 template <int N> static inline void lin_copy_wait(void) { emulated_copy_wait(N); }
+static inline void lin_signal(unsigned *at) { atomicAdd(at, 1u); }
+static inline void lin_await(const unsigned *at, unsigned value, EMULATED_HERE) { emulated_await(at, value, file, line); }
+static inline void lin_prefetch(const void *) {}
 
 #endif
 

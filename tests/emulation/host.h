@@ -34,6 +34,7 @@ typedef enum cudaError {
     cudaErrorLaunchOutOfResources = 701,
     cudaErrorLaunchTimeout = 702,
     cudaErrorHardwareStackError = 714,
+    cudaErrorCooperativeLaunchTooLarge = 720,
     cudaErrorIllegalInstruction = 715,
     cudaErrorMisalignedAddress = 716,
     cudaErrorInvalidAddressSpace = 717,
@@ -64,6 +65,7 @@ typedef enum cudaDeviceAttr {
     cudaDevAttrComputeCapabilityMajor = 75,
     cudaDevAttrComputeCapabilityMinor = 76,
     cudaDevAttrMaxSharedMemoryPerMultiprocessor = 81,
+    cudaDevAttrCooperativeLaunch = 95,
     cudaDevAttrMaxSharedMemoryPerBlockOptin = 97,
     cudaDevAttrPageableMemoryAccessUsesHostPageTables = 100
 } cudaDeviceAttr;
@@ -129,6 +131,7 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total);
 cudaError_t cudaDeviceSynchronize(void);
 cudaError_t cudaDeviceReset(void);
 cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute which, int value);
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *kernel, int threads, size_t shared_bytes);
 
 cudaError_t cudaFree(void *block);
 cudaError_t cudaFreeHost(void *block);
@@ -197,7 +200,8 @@ struct emulated_call {
 };
 
 /* Queues the launch in the stream; cudaGetLastError reports its error. */
-void emulated_enqueue(cudaStream_t stream, const char *name, dim3 grid, dim3 block, size_t shared_bytes, const emulated_call &call);
+void emulated_enqueue(cudaStream_t stream, const char *name, dim3 grid, dim3 block, size_t shared_bytes, const emulated_call &call,
+                      bool together);
 
 template <typename... P> struct emulated_bound {
     void (*kernel)(P...);
@@ -219,13 +223,14 @@ template <typename T> static inline void emulated_note_pointer(const void **list
 }
 
 template <typename... P> static inline void emulated_launch(cudaStream_t stream, const char *name, dim3 grid, dim3 block,
-                                                            size_t shared_bytes, const emulated_bound<P...> &bound)
+                                                            size_t shared_bytes, const emulated_bound<P...> &bound,
+                                                            bool together = false)
 {
     const void *pointers[sizeof...(P) + 1];
     int n = 0;
     std::apply([&](const P &...p) { (emulated_note_pointer(pointers, &n, p), ...); }, bound.arguments);
     emulated_call call = {(const void *)bound.kernel, [bound]() { std::apply(bound.kernel, bound.arguments); }, pointers, n};
-    emulated_enqueue(stream, name, grid, block, shared_bytes, call);
+    emulated_enqueue(stream, name, grid, block, shared_bytes, call, together);
 }
 
 #endif

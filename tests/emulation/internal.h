@@ -60,6 +60,7 @@ struct emulated_grid {
     dim3 grid, block;
     size_t shared_bytes;
     std::function<void()> thread;
+    bool together; /* all blocks are resident at the same time: a cooperative launch */
 };
 
 void emulated_run_grid(const emulated_grid &grid);
@@ -67,6 +68,7 @@ void emulated_run_grid(const emulated_grid &grid);
 /* Of the running thread: its number in the block; the block's shared memory. */
 int emulated_thread_number(void);
 bool emulated_in_shared(const void *at, size_t bytes);
+bool emulated_together(void);
 /* A thread begins, or has ended: warp.cpp clears its copies. */
 void emulated_copy_reset(int thread);
 

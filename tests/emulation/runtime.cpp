@@ -8,7 +8,7 @@
 
 std::recursive_mutex emulated_lock;
 
-enum { RUNTIME_VERSION = 13000 };
+enum { RUNTIME_VERSION = 13000, MOST_RESIDENT = 2048 /* threads of a multiprocessor */ };
 
 // ---- settings ---------------------------------------------------------------------------------------------------------------
 
@@ -193,9 +193,10 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr which, int device)
     case cudaDevAttrMaxSharedMemoryPerBlock: *value = EMULATED_SHARED; break;
     case cudaDevAttrMultiProcessorCount: *value = (int)emulated_setting(EMULATION_MULTIPROCESSORS); break;
     case cudaDevAttrL2CacheSize: *value = 50 << 20; break;
-    case cudaDevAttrMaxThreadsPerMultiProcessor: *value = 2048; break;
+    case cudaDevAttrMaxThreadsPerMultiProcessor: *value = MOST_RESIDENT; break;
     case cudaDevAttrComputeCapabilityMajor: *value = (int)(emulated_setting(EMULATION_CAPABILITY) / 10); break;
     case cudaDevAttrComputeCapabilityMinor: *value = (int)(emulated_setting(EMULATION_CAPABILITY) % 10); break;
+    case cudaDevAttrCooperativeLaunch: *value = 1; break;
     case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *value = 228 << 10; break;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = EMULATED_SHARED_OPTIN; break;
     case cudaDevAttrComputeMode: *value = 0; break;
@@ -220,7 +221,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int device)
     p->multiProcessorCount = (int)emulated_setting(EMULATION_MULTIPROCESSORS);
     p->warpSize = EMULATED_WARP;
     p->maxThreadsPerBlock = EMULATED_MOST_THREADS;
-    p->maxThreadsPerMultiProcessor = 2048;
+    p->maxThreadsPerMultiProcessor = MOST_RESIDENT;
     p->regsPerBlock = 65536;
     p->l2CacheSize = 50 << 20;
     return cudaSuccess;
@@ -260,6 +261,22 @@ void emulated_count_launch(void)
     if (settings[EMULATION_LOSE_AFTER] > 0 && --settings[EMULATION_LOSE_AFTER] == 0) lost = true;
 }
 
+// Without registers, whose number the host's compiler does not know.
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *, int threads, size_t shared_bytes)
+{
+    const int by_threads = MOST_RESIDENT / threads, by_shared = (int)((EMULATED_SHARED_OPTIN + 1024) / (shared_bytes + 1024));
+    *blocks = by_threads < by_shared ? by_threads : by_shared;
+    return cudaSuccess;
+}
+
+static cudaError_t check_resident(dim3 grid, dim3 block, size_t shared_bytes, const emulated_call &call)
+{
+    int each;
+    cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, call.kernel, (int)(block.x * block.y * block.z), shared_bytes);
+    const uint64_t n = (uint64_t)grid.x * grid.y * grid.z;
+    return n > (uint64_t)each * (uint64_t)settings[EMULATION_MULTIPROCESSORS] ? cudaErrorCooperativeLaunchTooLarge : cudaSuccess;
+}
+
 static cudaError_t check_launch(const char *name, dim3 grid, dim3 block, size_t shared_bytes, const emulated_call &call)
 {
     const cudaError_t alive = emulated_alive();
@@ -281,12 +298,14 @@ static cudaError_t check_launch(const char *name, dim3 grid, dim3 block, size_t 
     return cudaSuccess;
 }
 
-void emulated_enqueue(cudaStream_t stream, const char *name, dim3 grid, dim3 block, size_t shared_bytes, const emulated_call &call)
+void emulated_enqueue(cudaStream_t stream, const char *name, dim3 grid, dim3 block, size_t shared_bytes, const emulated_call &call,
+                      bool together)
 {
     emulated_guard lock(emulated_lock);
     cudaError_t error = check_launch(name, grid, block, shared_bytes, call);
+    if (error == cudaSuccess && together) error = check_resident(grid, block, shared_bytes, call);
     if (error == cudaSuccess) {
-        const emulated_grid g = {name, grid, block, shared_bytes, call.thread};
+        const emulated_grid g = {name, grid, block, shared_bytes, call.thread, together};
         error = emulated_queue(stream, [g]() {
             emulated_count_launch();
             if (emulated_alive() == cudaSuccess) emulated_run_grid(g);

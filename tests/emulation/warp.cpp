@@ -183,6 +183,7 @@ void emulated_copy_reset(int thread)
 
 void emulated_copy_async(void *shared, const void *global, int bytes, const char *file, int line)
 {
+    if (emulated_together()) emulated_fail("asynchronous copies at %s:%d: not emulated where blocks run together", file, line);
     const size_t n = (size_t)bytes;
     size_t left;
     if (bytes != 4 && bytes != 8 && bytes != 16) emulated_fail("%s:%d: an asynchronous copy of %d bytes", file, line, bytes);

@@ -93,6 +93,9 @@ void emulated_copy_async(void *shared, const void *global, int bytes, EMULATED_H
 void emulated_copy_commit(void);
 void emulated_copy_wait(int groups_left);
 
+/* ptx.h: waits until another block of a cooperative launch has raised *at to `value`. */
+void emulated_await(const unsigned *at, unsigned value, EMULATED_HERE);
+
 /* ---- barriers ------------------------------------------------------------------------------------------------------------ */
 
 static inline void __syncthreads(EMULATED_HERE) { emulated_barrier(0, "__syncthreads", file, line); }
