@@ -72,6 +72,7 @@ const lin_ops *lin_ops_cpu(void)
         LIN_LSTM_OPERATIONS(ENTRY)
         LIN_LSH_OPERATIONS(ENTRY)
         LIN_SOFTMAX_OPERATIONS(ENTRY)
+        LIN_MAPPED_OPERATIONS(ENTRY)
     };
     return &table;
 }

@@ -37,6 +37,7 @@ const lin_ops_f64 *lin_ops_ref(void)
         LIN_LSTM_OPERATIONS(ENTRY)
         LIN_LSH_OPERATIONS(ENTRY)
         LIN_SOFTMAX_OPERATIONS(ENTRY)
+        LIN_MAPPED_OPERATIONS(ENTRY)
         .fbank = lin_ref_fbank,
     };
     return &table;

@@ -139,6 +139,24 @@ void ops_case_sinusoid(ops_context *c);
 /* ---- ops_cases_sequence.c ---- */
 
 size_t ops_state_at(ops_context *c);
+
+/* One call of an operation that passes a state per utterance on; carry may be NULL. */
+typedef void (*ops_carrying)(ops_context *c, const void *shape, float *y, const float *x, const lin_segments *segments,
+                             float *const *carry, size_t at);
+/* Cuts the utterances into random pieces, up to `longest` frames (0 too) of each per call, carrying the states; y and the states must
+ * be those of one call. in and out are the widths of a row of x and y, width_carry the length of a state, which begins as zeros. */
+void ops_check_splits(ops_context *c, ops_carrying call, const void *shape, const ops_layout *layout, size_t in, size_t out,
+                      size_t width_carry, int longest, double tolerance);
+
+/* States of some of the utterances, each b % 3 == 2 being without; tables for the backend and for ref/. */
+typedef struct ops_states {
+    pair of[OPS_MAX_B];
+    float **f;
+    double **d;
+    size_t at;
+} ops_states;
+ops_states ops_some_states(ops_context *c, int B, size_t count, double lo, double hi);
+
 void ops_case_conv(ops_context *c);
 void ops_case_conv_splits(ops_context *c);
 void ops_case_attention(ops_context *c);
@@ -158,6 +176,12 @@ void ops_case_lstm(ops_context *c);
 void ops_case_lstm_large(ops_context *c);
 void ops_case_lstm_alone(ops_context *c);
 void ops_case_lstm_splits(ops_context *c);
+
+/* ---- ops_cases_mapped.c ---- */
+
+void ops_case_mapped(ops_context *c);
+void ops_case_mapped_long(ops_context *c);
+void ops_case_mapped_splits(ops_context *c);
 
 /* ---- ops_cases_streams.c ---- */
 

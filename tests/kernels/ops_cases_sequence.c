@@ -3,17 +3,11 @@
 
 /* ---- shared by convolution and attention: a state per utterance, passed from call to call ----------------------------------- */
 
-/* One call of the operation; carry may be NULL. */
-typedef void (*ops_carrying)(ops_context *c, const void *shape, float *y, const float *x, const lin_segments *segments,
-                             float *const *carry, size_t at);
-
 /* States of an utterance begin so many elements into their blocks. */
 size_t ops_state_at(ops_context *c) { return (size_t)(ops_pick(c, 0, 2) * 12 + ops_pick(c, 0, 1)); }
 
-/* Cuts the utterances into random pieces, any number of frames (0 too) of each per call, carrying the states; y and the states must
- * be those of one call. in and out are the widths of a row of x and y, width_carry the length of a state, which begins as zeros. */
-static void ops_check_splits(ops_context *c, ops_carrying call, const void *shape, const ops_layout *layout, size_t in,
-                             size_t out, size_t width_carry, int longest, double tolerance)
+void ops_check_splits(ops_context *c, ops_carrying call, const void *shape, const ops_layout *layout, size_t in,
+                      size_t out, size_t width_carry, int longest, double tolerance)
 {
     const lin_segments all = ops_segments(c, layout);
     int B = layout->B, done[OPS_MAX_B] = {0}, left = all.rows;
@@ -66,15 +60,7 @@ static void ops_check_splits(ops_context *c, ops_carrying call, const void *shap
     ops_end(c);
 }
 
-/* States of some of the utterances, each b % 3 == 2 being without; tables for the backend and for ref/. */
-typedef struct ops_states {
-    pair of[OPS_MAX_B];
-    float **f;
-    double **d;
-    size_t at;
-} ops_states;
-
-static ops_states ops_some_states(ops_context *c, int B, size_t count, double lo, double hi)
+ops_states ops_some_states(ops_context *c, int B, size_t count, double lo, double hi)
 {
     ops_states s = {.at = ops_state_at(c)};
     float *f[OPS_MAX_B] = {0};
