@@ -118,8 +118,9 @@ typedef struct LIN_OPS {
      * of the utterance. In tiles with a running maximum and sum (Milakov & Gimelshein 2018, Dao et al. 2022): nothing of size T x T is
      * kept. lse [rows, H] receives ln sum_j exp(q_i k_j / sqrt(E)), for the backward pass; may be NULL.
      * caches (NULL, or [B]; causal only; supplement C.1): keys and values of the utterance's earlier frames; those of its rows are
-     * appended at caches[b].n, for which there must be room; n itself is the caller's to advance after the last layer. Any split of the
-     * rows into calls gives the same result (CPU: the same bits). */
+     * appended at caches[b].n, for which there must be room; n itself is the caller's to advance after the last layer. Like states, caches
+     * is in the backend's memory: n is read when the operation runs, so one graph serves all steps. Any split of the rows into calls gives
+     * the same result (CPU: the same bits). CUDA: E at most 256. */
     void (*softmax_forward)(lin_exec *exec, LIN_REAL *y, LIN_REAL *lse, const LIN_REAL *qkv, const lin_segments *segments, int H, int E,
                             int causal, const lin_cache *caches, int layer);
     /* dqkv (written) from dy, qkv and the forward's y and lse. No caches. */

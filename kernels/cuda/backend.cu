@@ -465,6 +465,7 @@ static void fill(lin_ops *t)
     t->graph_destroy = graph_destroy;
     LIN_OPERATIONS(ENTRY)
     LIN_LSTM_OPERATIONS(ENTRY)
+    LIN_SOFTMAX_OPERATIONS(ENTRY)
     t->fbank = lin_cuda_fbank;
 }
 
