@@ -4,7 +4,7 @@
 #include "kernels/cpu/softmax_attention.h"
 #include "kernels/cpu/softmax_products.h"
 
-enum { TILE = LIN_SOFTMAX_TILE, BLOCK_QUERIES = BLOCK_VECTORS * LIN_WIDTH, WIDEST = 512 };
+enum { TILE = LIN_SOFTMAX_TILE, BLOCK_QUERIES = BLOCK_VECTORS * LIN_WIDTH, WIDEST = 512, FEW = 4 };
 _Static_assert(LIN_SOFTMAX_CHUNK % BLOCK_QUERIES == 0, "the blocks of queries of a work item are those of the utterance");
 
 // The scale of queries, and that of gradients.
@@ -103,10 +103,119 @@ static void LIN_NAME(forward_block)(const lin_softmax_head *x, int i, int n, flo
     LIN_NAME(unpack_columns)(x->y_out + (size_t)i * x->width, x->width, out, pitch, n, E, factor);
 }
 
+/* ---- a few queries: keys in the lanes ---------------------------------------------------------------------------------------- */
+
+// A live stream has some rows at a time, fewer than a vector has lanes. Their scores are computed with the keys in the lanes and their
+// values with the columns of v in the lanes; each sum has the terms and the order of forward_block, so the bits are the same.
+
+LIN_INLINE float LIN_NAME(largest)(const float *s, int n)
+{
+    vf most = vload(s);
+    for (int j = LIN_WIDTH; j < n; j += LIN_WIDTH) most = vmax(most, vload(s + j));
+    return vsum_max(most);
+}
+
+/* out [R, columns c .. c+C vectors] = out factor + p v over n keys; with `sum`, also sum = sum factor + the sum of p. */
+LIN_INLINE void LIN_NAME(few_values)(float *out, size_t Ep, const float *p, const float *v, size_t stride, int n, const float *factor,
+                                     float *sum, int R, int C)
+{
+    vf acc[FEW][2], total[FEW];
+    LIN_UNROLL
+    for (int r = 0; r < R; r++) {
+        if (sum) total[r] = vrounded(vset(sum[r]) * factor[r]);
+        LIN_UNROLL
+        for (int c = 0; c < C; c++) acc[r][c] = vrounded(vload(out + (size_t)r * Ep + c * LIN_WIDTH) * factor[r]);
+    }
+    for (int j = 0; j < n; j++, v += stride) {
+        vf value[2];
+        LIN_UNROLL
+        for (int c = 0; c < C; c++) value[c] = vload(v + c * LIN_WIDTH);
+        LIN_UNROLL
+        for (int r = 0; r < R; r++) {
+            const vf power = vset(p[r * TILE + j]);
+            if (sum) total[r] += power;
+            LIN_UNROLL
+            for (int c = 0; c < C; c++) acc[r][c] = vfma(power, value[c], acc[r][c]);
+        }
+    }
+    LIN_UNROLL
+    for (int r = 0; r < R; r++) {
+        if (sum) vstore_n(sum + r, total[r], 1);
+        LIN_UNROLL
+        for (int c = 0; c < C; c++) vstore(out + (size_t)r * Ep + c * LIN_WIDTH, acc[r][c]);
+    }
+}
+
+static __attribute__((noinline)) void LIN_NAME(few_values_of)(float *out, int Ep, const float *p, const float *v, size_t stride, int n,
+                                                              const float *factor, float *sum, int R)
+{
+    const size_t pitch = (size_t)Ep;
+    int c = 0;
+    for (; c + 2 * LIN_WIDTH <= Ep; c += 2 * LIN_WIDTH, sum = NULL) {
+        if (R == 1) LIN_NAME(few_values)(out + c, pitch, p, v + c, stride, n, factor, sum, 1, 2);
+        if (R == 2) LIN_NAME(few_values)(out + c, pitch, p, v + c, stride, n, factor, sum, 2, 2);
+        if (R == 4) LIN_NAME(few_values)(out + c, pitch, p, v + c, stride, n, factor, sum, 4, 2);
+    }
+    if (c == Ep) return;
+    if (R == 1) LIN_NAME(few_values)(out + c, pitch, p, v + c, stride, n, factor, sum, 1, 1);
+    if (R == 2) LIN_NAME(few_values)(out + c, pitch, p, v + c, stride, n, factor, sum, 2, 1);
+    if (R == 4) LIN_NAME(few_values)(out + c, pitch, p, v + c, stride, n, factor, sum, 4, 1);
+}
+
+// Rows of p [R, TILE]: scores of keys first .. first+n-1 become powers of two, 0 for keys that a row does not see; row 0 sees `seen` keys.
+LIN_INLINE void LIN_NAME(few_powers)(float *p, int first, int n, int seen, float *top, float *factor, int R)
+{
+    float most[LIN_WIDTH] = {0};
+    for (int r = 0; r < R; r++) {
+        float *row = p + r * TILE;
+        for (int j = LIN_NAME(least)(n, seen + r - first); j < vround(n); j++)
+            if (j >= 0) row[j] = -INFINITY;
+        most[r] = LIN_NAME(largest)(row, n);
+        most[r] = top[r] > most[r] ? top[r] : most[r];
+    }
+    vstore(factor, LIN_NAME(power_of_two)(vload(top) - vload(most)));
+    memcpy(top, most, (size_t)R * sizeof *top);
+    for (int r = 0; r < R; r++)
+        for (int j = 0; j < n; j += LIN_WIDTH)
+            vstore(p + r * TILE + j, LIN_NAME(power_of_two)(vload(p + r * TILE + j) - most[r]));
+}
+
+static void LIN_NAME(forward_few)(const lin_softmax_head *x, int i, int n, float *scratch)
+{
+    const int E = x->E, Ep = vround(E), end = LIN_NAME(seen)(x, i + n), R = n == 3 ? 4 : n;
+    const size_t pitch = (size_t)Ep, rows = FEW * pitch;
+    float *q = scratch, *out = q + rows, *k = out + rows, *v = k + (size_t)E * TILE, *p = v + pitch * TILE;
+    float top[LIN_WIDTH] = {0}, sum[LIN_WIDTH] = {0}, factor[LIN_WIDTH];
+    for (size_t c = 0; c < 2 * rows; c += LIN_WIDTH) vstore(q + c, (vf){0});
+    for (int r = 0; r < R; r++) top[r] = -INFINITY;
+    LIN_NAME(pack_rows)(q, pitch, x->q + (size_t)i * x->stride, x->stride, n, E, LIN_NAME(query_scale)(E));
+    for (int j = 0; j < end; j += TILE) {
+        const int keys = LIN_NAME(least)(TILE, end - j);
+        const float *values = x->v + (size_t)j * x->stride_k;
+        LIN_NAME(pack_columns)(k, (size_t)vround(keys), x->k + (size_t)j * x->stride_k, x->stride_k, keys, E, 1);
+        LIN_NAME(multiply)(&(LIN_NAME(product)){.out = p, .a = q, .b = k, .out_stride = TILE, .a_stride = pitch,
+                                                .b_stride = (size_t)vround(keys), .rows = R, .columns = vround(keys), .inner = E});
+        LIN_NAME(few_powers)(p, j, keys, LIN_NAME(seen)(x, i + 1), top, factor, R);
+        if (Ep > E) LIN_NAME(pack_rows)(v, pitch, values, x->stride_k, keys, E, 1);
+        LIN_NAME(few_values_of)(out, Ep, p, Ep > E ? v : values, Ep > E ? pitch : x->stride_k, keys, factor, sum, R);
+    }
+    for (int r = 0; r < n; r++) {
+        if (x->lse_out) x->lse_out[(size_t)(i + r) * x->H] = (top[r] + log2f(sum[r])) * 0x1.62e43p-1f;
+        for (int e = 0; e < E; e += LIN_WIDTH)
+            LIN_NAME(put_lanes)(x->y_out + (size_t)(i + r) * x->width, vload(out + (size_t)r * pitch + e) * (1.0f / sum[r]), e, E);
+    }
+}
+
 void LIN_NAME(lin_softmax_rows_forward)(const lin_softmax_head *head, int first, int end, float *scratch)
 {
     const int most = LIN_NAME(queries_of_block)(head->E);
-    for (int i = first; i < end; i += most) LIN_NAME(forward_block)(head, i, LIN_NAME(least)(most, end - i), scratch);
+    for (int i = first; i < end; i += most) {
+        const int n = LIN_NAME(least)(most, end - i);
+        if (n <= FEW)
+            LIN_NAME(forward_few)(head, i, n, scratch);
+        else
+            LIN_NAME(forward_block)(head, i, n, scratch);
+    }
 }
 
 /* ---- backward --------------------------------------------------------------------------------------------------------------- */
