@@ -23,6 +23,7 @@ typedef struct lin_bench_values {
 int lin_bench_streams(const lin_parsed *parsed);
 int lin_bench_attention(const lin_parsed *parsed);
 int lin_bench_copy(const lin_parsed *parsed);
+int lin_bench_latency(const lin_parsed *parsed);
 
 /* ---- variants of the network (bench_variants.c) ------------------------------------------------------------------------------ */
 

@@ -31,9 +31,9 @@ static const lin_option options[] = {
     {.name = "endpoints", .type = LIN_OPTION_FLAG, .at = AT(endpoints), .help = "Detect endpoints, and reset the network at each"},
     {.name = "json", .type = LIN_OPTION_FLAG, .at = AT(json), .help = "Write one JSON object"},
 
-    {.type = LIN_OPTION_HEADING, .help = "Experiments of the paper (attention, copy)"},
+    {.type = LIN_OPTION_HEADING, .help = "Experiments of the paper (attention, copy, latency)"},
     {.name = "variants", .type = LIN_OPTION_STRING, .at = AT(variants), .value = "LIST",
-     .help = "Comma-separated: linear, softmax, softmax-naive, lsh-N (rounds), poly2, random-N (features)"},
+     .help = "Comma-separated: linear, softmax, softmax-naive, lsh-N (rounds), poly2, random-N (features), lstm"},
     {.name = "causal", .type = LIN_OPTION_FLAG, .at = AT(causal), .help = "attention: each frame sees only itself and earlier ones"},
     {.name = "lengths", .type = LIN_OPTION_NUMBERS, .at = AT(lengths), .min = 1, .max = 1048576,
      .help = "attention: lengths of the sequences in frames; if not given, 512, 1024, ... 65536"},
@@ -49,13 +49,18 @@ static const lin_option options[] = {
     {.name = "length", .type = LIN_OPTION_INT, .at = AT(length), .text = "0", .max = 4096,
      .help = "copy: maximum length of a sequence, 4 or more; 0: 128"},
     {.name = "symbols", .type = LIN_OPTION_INT, .at = AT(symbols), .text = "10", .min = 1, .max = 500, .help = "copy: different symbols"},
-    {.name = "batch", .type = LIN_OPTION_INT, .at = AT(batch), .text = "0", .max = 4096, .help = "copy: sequences of an update; 0: 64"},
+    {.name = "batch", .type = LIN_OPTION_INT, .at = AT(batch), .text = "0", .max = 4096, .help = "copy: sequences of an update; 0: 64. latency: streams at once; 0: 1"},
     {.name = "layers", .type = LIN_OPTION_INT, .at = AT(layers), .text = "0", .max = 64, .help = "copy: layers; 0: 4"},
     {.name = "lr", .type = LIN_OPTION_DOUBLE, .at = AT(lr), .text = "1e-3", .min = 0, .max = 1, .help = "copy: learning rate"},
     {.name = "drop-step", .type = LIN_OPTION_INT, .at = AT(drop_step), .text = "0", .max = 10000000,
      .help = "copy: updates after which the rate is a tenth; 0: 3,000"},
     {.name = "log-every", .type = LIN_OPTION_INT, .at = AT(log_every), .text = "0", .max = 1000000,
      .help = "copy: updates of a row of the table, which has their mean loss; 0: 50"},
+    {.name = "at", .type = LIN_OPTION_NUMBERS, .at = AT(times), .min = 0, .max = 1e7, .value = "SECONDS",
+     .help = "latency: lengths of the sound so far; if not given, 1,10,60,600,3600,36000"},
+    {.name = "stack", .type = LIN_OPTION_INT, .at = AT(stack), .text = "1", .min = 1, .max = 16,
+     .help = "latency: frames of 10 ms per row of the network"},
+    {.name = "chunk", .type = LIN_OPTION_INT, .at = AT(chunk), .text = "4", .min = 1, .max = 1024, .help = "latency: rows of a chunk"},
     {.name = "seed", .type = LIN_OPTION_INT, .at = AT(seed), .text = "1", .max = 2147483647, .help = "copy: of weights and sequences"},
     {.type = LIN_OPTION_END},
 };
@@ -72,6 +77,7 @@ static const struct verb {
      lin_bench_attention},
     {"copy", "threads device precision output quick variants steps length symbols batch layers heads head-width lr drop-step log-every seed ",
      0, lin_bench_copy},
+    {"latency", "threads device precision output quick variants at stack chunk batch limit-gb ", 0, lin_bench_latency},
 };
 
 static int lists(const char *list, const char *name)
@@ -94,12 +100,12 @@ static int run(lin_parsed *parsed)
             return lin_misuse(parsed, "unexpected argument '%.200s'", operands[1 + verbs[i].max_operands]);
         return verbs[i].run(parsed);
     }
-    return lin_misuse(parsed, "there is no benchmark '%.60s'; use streams, attention or copy", operands[0]);
+    return lin_misuse(parsed, "there is no benchmark '%.60s'; use streams, attention, copy or latency", operands[0]);
 }
 
 const lin_command lin_command_bench = {
     .name = "bench",
-    .operands = "streams|attention|copy [FILE]",
+    .operands = "streams|attention|copy|latency [FILE]",
     .summary = "measure this machine, and run the paper's experiments",
     .description =
         "streams [FILE] finds how many live streams this machine sustains. It simulates them in real time: each sends chunks of sound "
@@ -110,7 +116,9 @@ const lin_command lin_command_bench = {
         "attention measures time and memory of attention, forward and backward, against the length of the sequence, for every variant "
         "that the paper compares (figure 1). Points that would take too long or need too much memory are left out and named.\n\n"
         "copy trains each variant on the paper's copy task (figure 2): a causal network repeats a sequence of symbols after a separator. "
-        "The table has the mean loss of every 50 updates, in nats per symbol.",
+        "The table has the mean loss of every 50 updates, in nats per symbol.\n\n"
+        "latency measures what one more chunk of a live stream costs after a second, a minute, ten hours, for linear attention, softmax "
+        "attention that keeps keys and values, and an LSTM, on one thread unless --threads says otherwise.",
     .examples = "  linnet bench streams --streams 400 --paper\n"
                 "  linnet bench streams --find --seconds 30 speech.flac\n"
                 "  linnet bench attention --variants linear,softmax -o attention.tsv",
