@@ -9,16 +9,16 @@
 
 #include <string.h>
 
-LIN_DISPATCH_DECLARE(void, lin_lstm_cell, (float *h, float *c, float *gates, float *hs, float *cs, const float *sums, int U,
-                                           ptrdiff_t ahead));
-LIN_DISPATCH_DECLARE(void, lin_lstm_cell_backward, (float *dgates, float *kept, float *dc, const float *dh, const float *sums,
-                                                    const float *c, const float *c_before, const float *gates, int U,
-                                                    ptrdiff_t ahead));
+LIN_DISPATCH_DECLARE(void, lin_lstm_cell,
+                     (float *h, float *c, float *gates, float *hs, float *cs, const float *sums, int U, ptrdiff_t ahead));
+LIN_DISPATCH_DECLARE(void, lin_lstm_cell_backward,
+                     (float *dgates, float *kept, float *dc, const float *dh, const float *sums, const float *c,
+                      const float *c_before, const float *gates, int U, ptrdiff_t ahead));
 
 enum {
-    MOST = 64,  // utterances of a group
-    LEAST = 4,  // ... that are worth a thread
-    SHARES = 8  // of U floats in the scratch per utterance
+    MOST = 64, // utterances of a group
+    LEAST = 4, // ... that are worth a thread
+    SHARES = 8 // of U floats in the scratch per utterance
 };
 
 /* y [rows, n] = x [rows, k] wᵀ; room: rows k floats. */

@@ -1,16 +1,17 @@
 /*
- * lstm.h - one frame of one utterance of an LSTM, after the recurrent product, once per instruction set. lstm.c has the order of the
- * frames and the threads.
+ * lstm.h - one frame of one utterance of an LSTM, after the recurrent product, once per instruction set. lstm.c has the order of
+ * the frames and the threads.
  *
- * `ahead` is the distance in memory to the frame that is computed next: its values are prefetched, because frames that follow each
- * other in time are those of all utterances in turn.
+ * `ahead` is the distance in memory, in elements of h, to the frame that is computed next: its values are prefetched, because it
+ * belongs to another utterance, which the hardware does not foresee.
  */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/simd.h"
 
 LIN_INLINE vf LIN_NAME(lstm_sigmoid)(vf x) { return 1.0f / (1.0f + vexp(vmin(vset(87.0f), -x))); }
 
-/* tanh x = (e^2x - 1) / (e^2x - 1 + 2), with e^2x - 1 = 2^k (e^r - 1) + (2^k - 1): accurate near 0 too. From |x| = 10 on it is 1. */
+/* tanh x = (e^2x - 1) / (e^2x - 1 + 2), with e^2x - 1 = 2^k (e^r - 1) + (2^k - 1): accurate near 0 too. From |x| = 10 on it
+ * is 1. */
 LIN_INLINE vf LIN_NAME(lstm_tanh)(vf x)
 {
     vf y = vmax(vset(-20.0f), vmin(vset(20.0f), x + x));
@@ -26,10 +27,8 @@ LIN_INLINE vf LIN_NAME(lstm_get)(const float *p, int n) { return n == LIN_WIDTH 
 
 LIN_INLINE void LIN_NAME(lstm_put)(float *p, vf v, int n)
 {
-    if (n == LIN_WIDTH)
-        vstore(p, v);
-    else
-        vstore_n(p, v, n);
+    if (n == LIN_WIDTH) vstore(p, v);
+    else vstore_n(p, v, n);
 }
 
 /* Units u .. u+n-1 of lin_lstm_cell. */
@@ -50,7 +49,7 @@ LIN_INLINE void LIN_NAME(lstm_units)(float *h, float *c, float *gates, float *hs
 }
 
 /* gates [4, U] = their activations, with sums [4, U] = R h added before; c and cs = the new cell from the old cs; h and hs = the
- * output. ahead: in units of h. */
+ * output. */
 void LIN_NAME(lin_lstm_cell)(float *h, float *c, float *gates, float *hs, float *cs, const float *sums, int U, ptrdiff_t ahead);
 void LIN_NAME(lin_lstm_cell)(float *h, float *c, float *gates, float *hs, float *cs, const float *sums, int U, ptrdiff_t ahead)
 {
@@ -80,8 +79,8 @@ LIN_INLINE void LIN_NAME(lstm_units_backward)(float *dgates, float *kept, float 
     LIN_NAME(lstm_put)(dc + u, d * f, n);
 }
 
-/* dgates and kept [4, U] from the gates' activations, dh plus sums (the gradient of h), dc (the gradient of c from the frames after,
- * on return that for the frame before), c and the c before (NULL: zeros). */
+/* dgates and kept [4, U] from the gates' activations, dh plus sums (the gradient of h), dc (the gradient of c from the frames
+ * after, on return that for the frame before), c and the c before (NULL: zeros). */
 void LIN_NAME(lin_lstm_cell_backward)(float *dgates, float *kept, float *dc, const float *dh, const float *sums, const float *c,
                                       const float *c_before, const float *gates, int U, ptrdiff_t ahead);
 void LIN_NAME(lin_lstm_cell_backward)(float *dgates, float *kept, float *dc, const float *dh, const float *sums, const float *c,

@@ -25,8 +25,8 @@ static size_t at_frame(const pass *p, int s, size_t width)
     return ((size_t)(p->first + s * p->step) * (size_t)p->D + (size_t)p->d) * width * p->U;
 }
 
-static void forward_frame(double *h, double *c, double *gates, const double *R, const double *h_before,
-                          const double *c_before, size_t U)
+static void forward_frame(double *h, double *c, double *gates, const double *R, const double *h_before, const double *c_before,
+                          size_t U)
 {
     for (size_t j = 0; j < 4 * U; j++) {
         double sum = gates[j];
@@ -103,8 +103,7 @@ void lin_ref_lstm_backward(lin_exec *exec, double *dgates, double *dR, const dou
                 const size_t wide = at_frame(&p, s, 4), now = at_frame(&p, s, 1), before = s > 0 ? at_frame(&p, s - 1, 1) : 0;
                 gradient_of_h(up, dh, dgates, packed + (size_t)d * direction_size(U, 4 * U), &p, s);
                 backward_frame(dgates + wide, dc, up, cells + now, s > 0 ? cells + before : NULL, gates + wide, width);
-                for (size_t i = 0; s > 0 && i < 4 * width * width; i++)
-                    dw[i] += dgates[wide + i / width] * h[before + i % width];
+                for (size_t i = 0; s > 0 && i < 4 * width * width; i++) dw[i] += dgates[wide + i / width] * h[before + i % width];
             }
         }
 }
