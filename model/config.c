@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/rng.h"
+#include "model/random_features.h"
 
 lin_config lin_config_default(int outputs)
 {
@@ -185,6 +186,7 @@ static void add_transformer(const lin_config *c, lin_params *p)
             layer->omega = add_to_layer(p, c->heads * c->features, c->head_width, 0, l, "omega");
             p->table[layer->omega].parts = p->table[layer->omega].decay = 0;
             p->table[layer->omega].is_fixed = 1;
+            p->table[layer->omega].heads = c->heads;
         }
         add_pair(p, layer->out, C, C, l, "out");
         add_pair(p, layer->norm1, C, 0, l, "norm1");
@@ -238,7 +240,10 @@ void lin_params_init(const lin_params *p, float *values, unsigned long long seed
 {
     for (int i = 0; i < p->n_tensors; i++) {
         const lin_param *t = &p->table[i];
-        if (t->is_fixed) continue;
+        if (t->is_fixed) {
+            lin_random_features(values + t->offset, t->heads, t->n / t->heads, t->k, lin_random_key(seed, (uint64_t)i));
+            continue;
+        }
         const size_t count = (size_t)t->n * (size_t)(t->k ? t->k : 1);
         const uint64_t key = lin_random_key(seed, (uint64_t)i);
         const double bound = t->fan_in ? 1 / sqrt(t->fan_in) : 0;

@@ -112,6 +112,7 @@ typedef struct lin_param {
     int decay;          /* weight decay applies: matrices only */
     int is_scale;       /* the weight of a layer norm: initialised to 1 */
     int is_fixed;       /* drawn once and never trained: its gradient is 0 and no weight decay applies */
+    int heads;          /* is_fixed: [heads D, E] of lin_random_features */
     int parts;          /* matrices of linear layers below each other in it, which the backend packs; 0 for all other tensors */
 } lin_param;
 
@@ -152,7 +153,7 @@ lin_status lin_params_create(const lin_config *config, lin_params *params, lin_e
 void lin_params_free(lin_params *params);
 
 /* Uniform in +-1/sqrt(fan_in) for weights and biases, 1 and 0 for norms, as in the paper's published library; an LSTM's in
- * +-1/sqrt(U), as PyTorch has it. Same seed, same values. Fixed tensors (omega) are left for the model to draw. */
+ * +-1/sqrt(U), as PyTorch has it. omega: lin_random_features. Same seed, same values. */
 void lin_params_init(const lin_params *params, float *values, unsigned long long seed);
 
 #endif
