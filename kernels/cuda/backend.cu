@@ -466,6 +466,7 @@ static void fill(lin_ops *t)
     LIN_OPERATIONS(ENTRY)
     LIN_LSTM_OPERATIONS(ENTRY)
     LIN_SOFTMAX_OPERATIONS(ENTRY)
+    LIN_MAPPED_OPERATIONS(ENTRY)
     t->fbank = lin_cuda_fbank;
 }
 

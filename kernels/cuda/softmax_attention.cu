@@ -1,5 +1,5 @@
-// Softmax attention, forward (Vaswani et al. 2017), in tiles with a running maximum and sum (Milakov & Gimelshein 2018, Dao et al.
-// 2022). softmax_attention.h describes the division of the work.
+// Softmax attention, forward (Vaswani et al. 2017), in tiles with a running maximum and sum (Milakov & Gimelshein 2018, Dao et
+// al. 2022). softmax_attention.h describes the division of the work.
 #include "kernels/cuda/softmax_attention.h"
 
 // Appends the rows' keys and values, which are adjacent in qkv and in the cache. One block for each four rows of an utterance.
@@ -14,8 +14,8 @@ static __global__ void __launch_bounds__(GROUP) append(softmax_job job)
     for (size_t i = threadIdx.x % 32; i < 2 * width; i += 32) to[i] = from[i];
 }
 
-// The running state of a warp's own rows: their maximum score in units of base 2, a lane's part of their sums of exponentials, and the
-// sums of values.
+// The running state of a warp's own rows: their maximum score in units of base 2, a lane's part of their sums of exponentials,
+// and the sums of values.
 template <int EP, int M> struct running_rows {
     float top[M][2], sum[M][2], out[M][EP / 8][4];
 };
@@ -30,8 +30,8 @@ template <int EP, int M> static __device__ __forceinline__ void clear_running_ro
     }
 }
 
-// Adds 16 N keys and values, the first of them key j, to the rows from `row` on; keys from `end` on and, causal, those after a row are
-// masked.
+// Adds 16 N keys and values, the first of them key j, to the rows from `row` on; keys from `end` on and, causal, those after a
+// row are masked.
 template <int EP, int SPLIT, int M, int N>
 static __device__ __forceinline__ void add_keys(running_rows<EP, M> &r, const float (&q)[M][EP / 8][4], const float *keys,
                                                 const float *values, int j, int row, int end, int causal, float scale, int lane)

@@ -32,7 +32,8 @@ typedef struct softmax_job {
     float scale; // 1 / sqrt(E)
 } softmax_job;
 
-// One (utterance, head). With a cache, keys and values of the earlier frames and of the rows are in it: row i is frame before + i.
+// One (utterance, head). With a cache, keys and values of the earlier frames and of the rows are in it: row i is frame before +
+// i.
 typedef struct softmax_place {
     int b, h, rows, before, wide;
     size_t first;       // row
@@ -72,8 +73,8 @@ static __device__ __forceinline__ float quad_max(float x)
 
 // ---- own rows
 
-// M times 16 rows of a head as left operands, as load_own, but from global memory: a warp reads whole sectors of 32 bytes. Rows from
-// n on and columns from E on are 0.
+// M times 16 rows of a head as left operands, as load_own, but from global memory: a warp reads whole sectors of 32 bytes. Rows
+// from n on and columns from E on are 0.
 template <int EP, int M>
 static __device__ __forceinline__ void load_global(float (&x)[M][EP / 8][4], const float *from, size_t stride, int n, int E,
                                                    int wide, int lane)

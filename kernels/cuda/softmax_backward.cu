@@ -11,7 +11,8 @@ static __device__ __forceinline__ float probability(float w, float scale, float 
     return masked ? 0.0f : exp2f(fmaf(w, scale, -lse));
 }
 
-// dy . y of a warp's own rows, the same in all lanes of a quad; with the same rounded dy that multiplies v: the two nearly cancel.
+// dy . y of a warp's own rows, the same in all lanes of a quad; with the same rounded dy that multiplies v: the two nearly
+// cancel.
 template <int EP, int M>
 static __device__ __forceinline__ void dot_own(float (&d)[M][2], const float (&a)[M][EP / 8][4], const float (&b)[M][EP / 8][4])
 {

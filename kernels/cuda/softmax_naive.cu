@@ -1,8 +1,8 @@
-// Softmax attention as the paper timed it: all scores are computed and stored, then their softmax, then the product with the values;
-// the causal mask saves no work. Products as in attention.h, by the tensor cores, 64 rows times 64 at a time.
+// Softmax attention as the paper timed it: all scores are computed and stored, then their softmax, then the product with the
+// values; the causal mask saves no work. Products as in attention.h, by the tensor cores, 64 rows times 64 at a time.
 //
-// The lengths of utterances are known only on the device, so that a graph can serve many batches. A library's batched product would need
-// them on the host, and products with an inner dimension of E are limited by the memory traffic of p anyway.
+// The lengths of utterances are known only on the device, so that a graph can serve many batches. A library's batched product
+// would need them on the host, and products with an inner dimension of E are limited by the memory traffic of p anyway.
 #include "kernels/cuda/softmax_attention.h"
 
 enum { SOFTMAX_WARPS = 8 };
