@@ -327,6 +327,45 @@ int planted_blocks(int *y, int n, planted_fault fault)
     return d.exec.error;
 }
 
+typedef struct meeting {
+    int *y, *numbers; // [n, steps], [2, n]
+    unsigned *arrived;
+    int n, steps, fault;
+} meeting;
+
+static __global__ void meet(meeting m)
+{
+    LIN_SHARED(int, sum);
+    const int b = (int)blockIdx.x, last = (int)blockDim.x - 1;
+    if (threadIdx.x == 0) *sum = 0;
+    __syncthreads();
+    for (int s = 0; s < m.steps; s++) {
+        int *const numbers = m.numbers + s % 2 * m.n;
+        if ((int)threadIdx.x == last) numbers[b] = 100 * s + b;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            if (m.fault != PLANTED_NO_SIGNAL || b != 1) lin_signal(m.arrived);
+            if (m.fault != PLANTED_NO_AWAIT) lin_await(m.arrived, (unsigned)((s + 1) * m.n));
+        }
+        __syncthreads();
+        if ((int)threadIdx.x == last) m.y[b * m.steps + s] = *sum += __ldcg(numbers + (b + 1) % m.n);
+        __syncthreads();
+    }
+}
+
+int planted_meet(int *y, int n, int threads, int steps, planted_fault fault)
+{
+    device d;
+    meeting m = {d.block((size_t)(n * steps), (const int *)NULL), d.block(2 * (size_t)n, (const int *)NULL),
+                 d.block(1, (const unsigned *)NULL), n, steps, (int)fault};
+    if (d.exec.error == cudaSuccess) d.check(cudaMemsetAsync(m.arrived, 0, sizeof *m.arrived, d.exec.stream));
+    if (fault == PLANTED_APART) LIN_LAUNCH(&d.exec, meet, n, threads, sizeof(int), m);
+    else LIN_LAUNCH_TOGETHER(&d.exec, meet, n, threads, sizeof(int), m);
+    d.check(cudaGetLastError());
+    d.back(y, m.y, (size_t)(n * steps));
+    return d.exec.error;
+}
+
 /* ---- launches, streams, graphs ------------------------------------------------------------------------------------------- */
 
 static __global__ void nothing(int) {}

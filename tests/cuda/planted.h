@@ -34,7 +34,10 @@ typedef enum planted_fault {
     PLANTED_HALF_WARP_PRODUCT,
     PLANTED_HOST_POINTER,
     PLANTED_BLOCKS_IN_ORDER,
-    PLANTED_UNWRITTEN_SHARED
+    PLANTED_UNWRITTEN_SHARED,
+    PLANTED_NO_AWAIT,
+    PLANTED_NO_SIGNAL,
+    PLANTED_APART
 } planted_fault;
 
 /* y [n] = x reversed within blocks of `block` elements, through shared memory. */
@@ -51,6 +54,8 @@ int planted_copy(float *y, const float *x, int n, int bytes, planted_fault fault
 int planted_atomics(int *counts, int *out, const int *x, int n);
 /* y [n]: block b adds 1 to the result of block b-1, which is correct in one order only. */
 int planted_blocks(int *y, int n, planted_fault fault);
+/* y [n, steps]: in each step every block writes a number, meets the others, and adds the number of its neighbour. */
+int planted_meet(int *y, int n, int threads, int steps, planted_fault fault);
 /* The indices of every thread: y [threads, 6]. */
 int planted_indices(int *y, int gx, int gy, int gz, int bx, int by, int bz);
 /* Barriers that count: y [block, 3] = __syncthreads_count, _or, _and of x [block]. */

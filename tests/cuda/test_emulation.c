@@ -372,6 +372,40 @@ START_TEST(test_blocks)
 }
 END_TEST
 
+static int meeting_right(planted_fault fault, int order)
+{
+    enum { BLOCKS_MET = 7, STEPS = 5 };
+    int y[BLOCKS_MET * STEPS], right = 1;
+    emulation_set(EMULATION_ORDER, order);
+    ck_assert_int_eq(planted_meet(y, BLOCKS_MET, 70, STEPS, fault), 0);
+    for (int b = 0; b < BLOCKS_MET; b++)
+        for (int s = 0, sum = 0; s < STEPS; s++) {
+            sum += 100 * s + (b + 1) % BLOCKS_MET;
+            right &= y[b * STEPS + s] == sum;
+        }
+    return right;
+}
+
+static void run_meeting(planted_fault fault) { meeting_right(fault, ASCENDING); }
+
+START_TEST(test_blocks_together)
+{
+    enum { TOO_LARGE = 720, MULTIPROCESSORS = 8, EACH = 2 };
+    int y[MULTIPROCESSORS * EACH + 1];
+    ck_assert(dies(run_meeting, PLANTED_NO_SIGNAL));
+    must_say("deadlock");
+    must_say("lin_await");
+    ck_assert(dies(run_meeting, PLANTED_APART));
+    must_say("need not be resident together");
+    for (int order = 0; order <= SHUFFLED; order++) {
+        ck_assert(meeting_right(PLANTED_NOTHING, order));
+        ck_assert(!meeting_right(PLANTED_NO_AWAIT, order));
+    }
+    ck_assert_int_eq(planted_meet(y, MULTIPROCESSORS * EACH, 1024, 1, PLANTED_NOTHING), 0);
+    ck_assert_int_eq(planted_meet(y, MULTIPROCESSORS * EACH + 1, 1024, 1, PLANTED_NOTHING), TOO_LARGE);
+}
+END_TEST
+
 enum { INVALID_VALUE = 1, NO_MEMORY = 2, INITIALIZATION = 3, INVALID_CONFIGURATION = 9, UNAVAILABLE = 46 };
 
 START_TEST(test_launches)
@@ -602,6 +636,7 @@ int main(void)
     tcase_add_test(kernels, test_wrong_copies);
     tcase_add_test(kernels, test_atomics);
     tcase_add_test(kernels, test_blocks);
+    tcase_add_test(kernels, test_blocks_together);
     suite_add_tcase(suite, kernels);
     tcase_add_test(host, test_launches);
     tcase_add_test(host, test_host_touch);
