@@ -43,7 +43,7 @@ typedef struct LIN_NAME(slot) {
     float *q, *qt;                   // queries and their transpose
     float *v;                        // forward: values
     float *vt, *dy, *dq, *dv;        // backward: values transposed; dy; the sums of the gradients
-    float *w, *D, *lse, *c, *square; // w_j, 0 past the end; D_i; lse_i; c_j; 1 / |q_j|², 0 if the norm is LSH_LEAST_NORM
+    float *w, *D, *lse, *c, *square; // w_j; D_i; lse_i; c_j; 1 / |q_j|², 0 if the norm is LSH_LEAST_NORM
     int *index;                      // the frames, INT_MAX past the end
 } LIN_NAME(slot);
 
@@ -328,20 +328,14 @@ static void LIN_NAME(lsh_fill)(LIN_NAME(tiles) *t, LIN_NAME(slot) *s, int number
 {
     const lin_lsh_head *h = t->head;
     const int chunk = number / t->per_chunk, at = number % t->per_chunk * t->tile;
-    const size_t rows = (size_t)t->rows * (size_t)t->Ep, transposed = (size_t)t->lanes * (size_t)t->Ep;
+    const size_t rows = (size_t)t->rows * (size_t)t->Ep;
     const float root = sqrtf((float)h->E);
     s->number = number;
     s->first = chunk * t->chunk + at;
     s->n = LIN_NAME(lsh_least)(LIN_NAME(lsh_least)(t->tile, t->chunk - at), h->T - s->first);
     s->frames = t->order + s->first;
-    if (s->n < t->lanes) { // what is past the end must be 0, or finite: it is multiplied with 0
-        LIN_NAME(lsh_clear)(s->q, rows);
-        LIN_NAME(lsh_clear)(s->qt, transposed);
-        LIN_NAME(lsh_clear)(s->v, rows); // or dy
-        if (t->backward) LIN_NAME(lsh_clear)(s->vt, transposed);
-        LIN_NAME(lsh_clear)(s->w, 5 * (size_t)t->lanes);
-        for (int f = s->n; f < t->lanes; f++) s->index[f] = INT_MAX;
-    }
+    // What is past the end is undefined but for the index, which hides it: each product sums over the n frames alone.
+    for (int f = s->n; f < t->lanes; f++) s->index[f] = INT_MAX;
     for (int f = 0; f < s->n; f++) {
         const size_t frame = (size_t)s->frames[f];
         LIN_NAME(lsh_fetch)(t, s, f);
@@ -528,12 +522,12 @@ void LIN_NAME(lin_lsh_head_forward)(const lin_lsh_head *h)
 // From S (products) and dS (dy . v) of a pair of tiles: S becomes p, dS becomes dS_ij w_j, and the keys' c grow.
 static void LIN_NAME(lsh_softmax_gradient)(LIN_NAME(tiles) *t, const LIN_NAME(slot) *queries, const LIN_NAME(slot) *keys)
 {
-    const int causal = t->head->causal, lanes = vround(keys->n), n = (queries->n + ROWS - 1) / ROWS * ROWS;
+    const int causal = t->head->causal, lanes = vround(keys->n);
     for (int j = 0; j < lanes; j += LIN_WIDTH) {
         const vf w = vload(keys->w + j);
         const vi key = viload(keys->index + j);
         vf c = vload(keys->c + j);
-        for (int i = 0; i < n; i++) {
+        for (int i = 0; i < queries->n; i++) {
             float *S = t->S + (size_t)i * (size_t)t->lanes + j, *dS = t->dS + (size_t)i * (size_t)t->lanes + j;
             const vf score = vload(S) * w;
             const vf p = vexp(LIN_NAME(lsh_masked)(score, key, viset(queries->index[i]), causal) - queries->lse[i]);
