@@ -468,6 +468,7 @@ static void fill(lin_ops *t)
     LIN_SOFTMAX_OPERATIONS(ENTRY)
     LIN_MAPPED_OPERATIONS(ENTRY)
     LIN_LSH_OPERATIONS(ENTRY)
+    LIN_TASK_OPERATIONS(ENTRY)
     t->fbank = lin_cuda_fbank;
 }
 
