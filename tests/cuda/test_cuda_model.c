@@ -36,7 +36,7 @@ END_TEST
 START_TEST(an_encoder_equals_the_cpus)
 {
     static streams_world w;
-    streams_begin(&w, fp32(), 2, 1, 1);
+    streams_begin(&w, fp32(), 2, 1, 1, (streams_kind)_i);
     lin_worker *worker;
     streams_ok(lin_worker_create(w.encoder, 1, &worker, err));
     static float features[3 * STREAMS_FRAMES * STREAMS_D], logp[3 * STREAMS_FRAMES * STREAMS_V];
@@ -76,14 +76,15 @@ END_TEST
 START_TEST(company)
 {
     static const int shapes[][4] = {{1, 0, 0, 0}, {3, 4, 1, 4}};
-    streams_case_company(fp32(), shapes[_i][0], shapes[_i][1], shapes[_i][2], shapes[_i][3]);
+    const int *s = shapes[_i % 2];
+    streams_case_company(fp32(), s[0], s[1], s[2], (streams_kind)(_i / 2), s[3]);
 }
 END_TEST
 
-START_TEST(phones) { streams_case_phones(fp32()); }
+START_TEST(phones) { streams_case_phones(fp32(), (streams_kind)_i); }
 END_TEST
 
-START_TEST(moved) { streams_case_moved(fp32()); }
+START_TEST(moved) { streams_case_moved(fp32(), (streams_kind)_i); }
 END_TEST
 
 // Sound in: filterbanks and network on the device against frontend/fbank.h and lin_stream on the CPU, in odd pieces.
@@ -97,7 +98,7 @@ START_TEST(sound)
     static streams_world w;
     lin_streams *streams;
     config.mel_bins = STREAMS_D;
-    streams_begin(&w, fp32(), 2, 1, 1);
+    streams_begin(&w, fp32(), 2, 1, 1, STREAMS_LINEAR);
     streams_ok(lin_fbank_table_create(&config, &table, err));
     for (int i = 0; i < SPEAKERS; i++) {
         lin_fbank *fbank;
@@ -222,10 +223,10 @@ int main(void)
     tcase_add_loop_test(network, rounded_operands, 0, 2);
     suite_add_tcase(suite, network);
     tcase_set_timeout(streams, 120);
-    tcase_add_test(streams, an_encoder_equals_the_cpus);
-    tcase_add_loop_test(streams, company, 0, 2);
-    tcase_add_test(streams, phones);
-    tcase_add_test(streams, moved);
+    tcase_add_loop_test(streams, an_encoder_equals_the_cpus, 0, STREAMS_SOFTMAX + 1);
+    tcase_add_loop_test(streams, company, 0, 2 * STREAMS_KINDS);
+    tcase_add_loop_test(streams, phones, 0, STREAMS_KINDS);
+    tcase_add_loop_test(streams, moved, 0, STREAMS_KINDS);
     tcase_add_test(streams, sound);
     suite_add_tcase(suite, streams);
     tcase_set_timeout(training, 240);

@@ -1,7 +1,7 @@
 // Many streams in random order and amounts, on any backend, against lin_stream on the CPU.
 #include "tests/model/streams_cases.h"
 
-static lin_model *streams_model(int stack, int ahead, int conv_layers)
+static lin_model *streams_model(int stack, int ahead, int conv_layers, streams_kind kind)
 {
     lin_config config = lin_config_default(STREAMS_V);
     config.layers = 3;
@@ -11,12 +11,19 @@ static lin_model *streams_model(int stack, int ahead, int conv_layers)
     config.mel_bins = STREAMS_D;
     config.stack = stack;
     config.ahead = ahead;
-    if (conv_layers) {
+    if (kind == STREAMS_LSTM) {
+        config.network = LIN_NETWORK_LSTM;
+        config.layers = 2;
+        config.width = 12;
+        config.heads = config.head_width = config.feedforward = 0;
+    } else if (conv_layers) {
         config.positions = LIN_POSITIONS_CONV;
         config.conv_kernel = 4;
         config.conv_layers = conv_layers;
         config.norm = LIN_NORM_PRE;
     }
+    if (kind == STREAMS_POLY2) config.feature_map = LIN_MAP_POLY2;
+    if (kind == STREAMS_SOFTMAX) config.attention = LIN_ATTENTION_SOFTMAX;
     const lin_features features = lin_features_default();
     lin_model *model;
     streams_ok(lin_model_create(&config, &features, NULL, 5, &model, err));
@@ -27,10 +34,10 @@ static lin_model *streams_model(int stack, int ahead, int conv_layers)
     return model;
 }
 
-void streams_begin(streams_world *w, const lin_ops *ops, int stack, int ahead, int conv_layers)
+void streams_begin(streams_world *w, const lin_ops *ops, int stack, int ahead, int conv_layers, streams_kind kind)
 {
     w->bits = ops->on_host;
-    w->model = streams_model(stack, ahead, conv_layers);
+    w->model = streams_model(stack, ahead, conv_layers, kind);
     streams_ok(lin_encoder_create(w->model, lin_ops_cpu(), &w->cpu, err));
     streams_ok(lin_encoder_create(w->model, ops, &w->encoder, err));
     streams_ok(lin_worker_create(w->cpu, 1, &w->worker, err));
@@ -100,10 +107,10 @@ void streams_random_tick(streams_world *w, lin_streams *streams, streams_speaker
     }
 }
 
-void streams_case_company(const lin_ops *ops, int stack, int ahead, int conv_layers, int batch)
+void streams_case_company(const lin_ops *ops, int stack, int ahead, int conv_layers, streams_kind kind, int batch)
 {
     static streams_world w;
-    streams_begin(&w, ops, stack, ahead, conv_layers);
+    streams_begin(&w, ops, stack, ahead, conv_layers, kind);
     lin_streams *streams;
     const lin_streams_options o = {.capacity = STREAMS_N, .batch = batch, .longest = STREAMS_LONGEST};
     streams_ok(lin_streams_create(w.encoder, &o, &streams, err));
@@ -128,10 +135,10 @@ void streams_case_company(const lin_ops *ops, int stack, int ahead, int conv_lay
     streams_end(&w);
 }
 
-void streams_case_phones(const lin_ops *ops)
+void streams_case_phones(const lin_ops *ops, streams_kind kind)
 {
     static streams_world w;
-    streams_begin(&w, ops, 2, 1, 1);
+    streams_begin(&w, ops, 2, 1, 1, kind);
     lin_streams *streams;
     const lin_streams_options o = {.capacity = STREAMS_N, .longest = STREAMS_LONGEST, .decodes = 1};
     streams_ok(lin_streams_create(w.encoder, &o, &streams, err));
@@ -163,10 +170,10 @@ void streams_case_phones(const lin_ops *ops)
     streams_end(&w);
 }
 
-void streams_case_moved(const lin_ops *ops)
+void streams_case_moved(const lin_ops *ops, streams_kind kind)
 {
     static streams_world w;
-    streams_begin(&w, ops, 3, 2, 2);
+    streams_begin(&w, ops, 3, 2, 2, kind);
     lin_streams *streams;
     const lin_streams_options o = {.capacity = 4, .longest = STREAMS_LONGEST};
     streams_ok(lin_streams_create(w.encoder, &o, &streams, err));

@@ -17,6 +17,9 @@ enum { STREAMS_D = 7, STREAMS_V = 5, STREAMS_N = 11, STREAMS_LONGEST = 5, STREAM
         ck_assert_msg((call) == LIN_OK, "%s: %s", #call, streams_err.message);    \
     } while (0)
 
+/* Networks with states of every kind; softmax attention has a cache, and runs one stream at a time. */
+typedef enum streams_kind { STREAMS_LINEAR, STREAMS_POLY2, STREAMS_LSTM, STREAMS_KINDS, STREAMS_SOFTMAX = STREAMS_KINDS } streams_kind;
+
 typedef struct streams_world {
     lin_model *model;
     lin_encoder *cpu, *encoder; // the reference, and that of the backend under test
@@ -26,7 +29,8 @@ typedef struct streams_world {
     int rows[STREAMS_N], bits; // bits: results must have the same bits
 } streams_world;
 
-void streams_begin(streams_world *w, const lin_ops *ops, int stack, int ahead, int conv_layers);
+/* An LSTM has no convolutions. */
+void streams_begin(streams_world *w, const lin_ops *ops, int stack, int ahead, int conv_layers, streams_kind kind);
 
 void streams_end(streams_world *w);
 
@@ -42,12 +46,12 @@ typedef struct streams_speaker {
 void streams_random_tick(streams_world *w, lin_streams *streams, streams_speaker *speakers, int n_speakers, uint64_t key);
 
 /* Random batches and amounts: rows equal to lin_stream's; in passes of `batch` streams. */
-void streams_case_company(const lin_ops *ops, int stack, int ahead, int conv_layers, int batch);
+void streams_case_company(const lin_ops *ops, int stack, int ahead, int conv_layers, streams_kind kind, int batch);
 
 /* Phones equal to those of decoder/greedy.h on lin_stream's rows. */
-void streams_case_phones(const lin_ops *ops);
+void streams_case_phones(const lin_ops *ops, streams_kind kind);
 
 /* Saved, moved to a lin_stream on the CPU and back, forked: all continue with the same results. */
-void streams_case_moved(const lin_ops *ops);
+void streams_case_moved(const lin_ops *ops, streams_kind kind);
 
 #endif

@@ -4,18 +4,21 @@
 
 static const struct {
     int stack, ahead, conv_layers, batch;
-} shapes[] = {{1, 0, 0, 0}, {1, 2, 3, 4}, {3, 4, 1, 0}, {2, 1, 0, 1}};
+    streams_kind kind;
+} shapes[] = {{1, 0, 0, 0, STREAMS_LINEAR}, {1, 2, 3, 4, STREAMS_LINEAR}, {3, 4, 1, 0, STREAMS_LINEAR}, {2, 1, 0, 1, STREAMS_LINEAR},
+              {1, 0, 0, 0, STREAMS_POLY2},  {2, 1, 1, 4, STREAMS_POLY2},  {1, 0, 0, 0, STREAMS_LSTM},   {3, 2, 0, 3, STREAMS_LSTM}};
 
 START_TEST(company)
 {
-    streams_case_company(lin_ops_cpu(), shapes[_i].stack, shapes[_i].ahead, shapes[_i].conv_layers, shapes[_i].batch);
+    streams_case_company(lin_ops_cpu(), shapes[_i].stack, shapes[_i].ahead, shapes[_i].conv_layers, shapes[_i].kind,
+                         shapes[_i].batch);
 }
 END_TEST
 
-START_TEST(phones) { streams_case_phones(lin_ops_cpu()); }
+START_TEST(phones) { streams_case_phones(lin_ops_cpu(), (streams_kind)_i); }
 END_TEST
 
-START_TEST(moved) { streams_case_moved(lin_ops_cpu()); }
+START_TEST(moved) { streams_case_moved(lin_ops_cpu(), (streams_kind)_i); }
 END_TEST
 
 START_TEST(refusals)
@@ -24,7 +27,7 @@ START_TEST(refusals)
     lin_error why = {0};
     lin_streams *streams;
     lin_tick_results results;
-    streams_begin(&w, lin_ops_cpu(), 1, 0, 0);
+    streams_begin(&w, lin_ops_cpu(), 1, 0, 0, STREAMS_LINEAR);
     const lin_streams_options none = {.capacity = 0, .longest = 1}, long_ticks = {.capacity = 1, .longest = 65};
     ck_assert_int_eq(lin_streams_create(w.encoder, &none, &streams, &why), LIN_INVALID);
     ck_assert_ptr_null(streams);
@@ -55,10 +58,22 @@ START_TEST(refusals)
 }
 END_TEST
 
+START_TEST(softmax_runs_alone)
+{
+    static streams_world w;
+    lin_error why = {0};
+    lin_streams *streams;
+    streams_begin(&w, lin_ops_cpu(), 1, 0, 0, STREAMS_SOFTMAX);
+    ck_assert_int_eq(lin_streams_create(w.encoder, &(lin_streams_options){.capacity = 1, .longest = 1}, &streams, &why), LIN_UNSUPPORTED);
+    ck_assert_msg(strstr(why.message, "streams grow"), "%s", why.message);
+    streams_end(&w);
+}
+END_TEST
+
 START_TEST(a_tick_allocates_nothing)
 {
     static streams_world w;
-    streams_begin(&w, lin_ops_cpu(), 2, 1, 1);
+    streams_begin(&w, lin_ops_cpu(), 2, 1, 1, STREAMS_LINEAR);
     lin_streams *streams;
     const lin_streams_options o = {.capacity = STREAMS_N, .longest = STREAMS_LONGEST, .decodes = 1};
     streams_ok(lin_streams_create(w.encoder, &o, &streams, err));
@@ -75,7 +90,7 @@ END_TEST
 START_TEST(creation_without_memory)
 {
     static streams_world w;
-    streams_begin(&w, lin_ops_cpu(), 1, 0, 0);
+    streams_begin(&w, lin_ops_cpu(), 1, 0, 0, STREAMS_LINEAR);
     const unsigned long live = lin_memory_live();
     const lin_streams_options o = {.capacity = 2, .longest = 2, .decodes = 1};
     for (unsigned long k = 1;; k++) {
@@ -102,8 +117,9 @@ int main(void)
     TCase *tests = tcase_create("cpu");
     tcase_set_timeout(tests, 60);
     tcase_add_loop_test(tests, company, 0, (int)(sizeof shapes / sizeof *shapes));
-    tcase_add_test(tests, phones);
-    tcase_add_test(tests, moved);
+    tcase_add_loop_test(tests, phones, 0, STREAMS_KINDS);
+    tcase_add_loop_test(tests, moved, 0, STREAMS_KINDS);
+    tcase_add_test(tests, softmax_runs_alone);
     tcase_add_test(tests, refusals);
     tcase_add_test(tests, a_tick_allocates_nothing);
     tcase_add_test(tests, creation_without_memory);
