@@ -34,6 +34,13 @@ options() {
 # 1..9 and whole: is_count VALUE OPTION
 is_count() { [[ $1 =~ ^[1-9][0-9]*$ ]] || die "$2 is a number from 1 up, not '$1'"; }
 
+commit() {
+  local id
+  id=$(git rev-parse --short HEAD 2> /dev/null) || { echo unknown; return; }
+  git diff --quiet HEAD 2> /dev/null || id="$id with changes"
+  echo "$id"
+}
+
 # head_of_results TITLE: what every page of results begins with
 head_of_results() {
   local cpu
@@ -45,10 +52,10 @@ head_of_results() {
   echo "| | |"
   echo "|---|---|"
   echo "| date | $(date -u +%F) |"
-  echo "| program | $("$linnet" --version | head -n 1), commit $(git rev-parse --short HEAD 2> /dev/null || echo unknown) |"
+  echo "| program | $("$linnet" --version | head -n 1), commit $(commit) |"
   echo "| processor | ${cpu:-unknown}, $(nproc) cores |"
   echo "| device | $device |"
-  echo "| form | $([ -n "$quick" ] && echo 'quick: sizes that take seconds, to test the recipe; the numbers mean nothing' || echo full) |"
+  echo "| form | $([ -n "$quick" ] && echo 'quick: a small form that tests the recipe' || { [ -n "${reduced:-}" ] && echo reduced || echo full; }) |"
   echo
 }
 

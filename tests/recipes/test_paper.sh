@@ -74,11 +74,44 @@ is "latency: bytes of linear, softmax and LSTM streams after 10 s" "228096 46172
 run bench latency --variants softmax --at 1,3600 --limit-gb 0.1 --device cpu
 has "latency: what does not fit is left out and named" "$err" "softmax after 3600 s is left out: needs "
 run bench latency --variants softmax --at 700 --stack 1 --limit-gb 0.5 --device cpu
-has "latency: a cache that does not fit has all layers in the same memory" "$(tail -n 1 "$tmp/.out" | cut -f 8-10)" "967689216	1	-"
+has "latency: a cache that does not fit has all layers in the same memory" "$(tail -n 1 "$tmp/.out" | cut -f 8-10)" "967680000	1	-"
 refused "latency: lsh" 2 "lsh-4 has LSH attention" bench latency --variants lsh-4
 recipe memory --work "$tmp/memory" --quick --stack 3 --batch 3 --memory-gb 10 --cores 4 --device cpu
 is "memory: status" 0 "$status"
 has "memory: streams of 10 GB" "$(cat "$tmp/memory/RESULTS.md")" "| linear | 10 | 0.2281 | 43841 |"
+
+# ---- table 3 ---------------------------------------------------------------------------------------------------------------------
+
+make_model || { fail "data"; finish; }
+for set in train dev test; do
+    mkdir -p "$tmp/corpus/$set"
+    cp "$tmp/data/wav.scp" "$tmp/data/text" "$tmp/data/utt2spk" "$tmp/corpus/$set"
+done
+table3() {
+    recipe table3 --corpus "$tmp/corpus" --audio-root "$tmp/data" --lexicon "$tmp/dict" --work "$tmp/table3" --train train --dev dev \
+        --test test --quick --stack 2 --device cpu "$@"
+}
+table3 --rows bilstm,softmax,lsh-4,linear,causal-3 --seeds 2
+is "table3: status" 0 "$status"
+for f in runs.tsv curves.tsv curves.svg time.svg RESULTS.md; do ok "table3 writes $f" test -s "$tmp/table3/$f"; done
+is "table3: runs" "10" "$(tail -n +2 "$tmp/table3/runs.tsv" | wc -l | tr -d ' ')"
+ok "table3: every cell of every run is a number" awk -F'\t' 'NR > 1 { for (i = 2; i <= 13; i++) if ($i !~ /^[0-9.e-]+$/ || $i == "-") bad = 1 } END { exit bad || NR < 11 }' \
+    "$tmp/table3/runs.tsv"
+results=$(cat "$tmp/table3/RESULTS.md")
+has "table3: the paper's numbers beside ours" "$results" "| 8.08 | 824 |"
+has "table3: rates" "$results" "| bilstm | 5e-4 |"
+before=$(cat "$tmp/table3/runs.tsv")
+table3 --rows bilstm,softmax,lsh-4,linear,causal-3 --seeds 2
+hasnt "table3: what is done is skipped" "$out$err" "seed"
+is "table3: the same results" "$before" "$(cat "$tmp/table3/runs.tsv")"
+rm "$tmp/table3/train/linear/lr-1e-4-seed-1/done"
+table3 --rows linear --seeds 1 --epochs 2
+has "table3: a run that was interrupted resumes" "$out" "== linear, rate 1e-4, seed 1"
+is "table3: with its next epoch" 2 "$(tail -n 1 "$tmp/table3/train/linear/lr-1e-4-seed-1/log.tsv" | cut -f1)"
+declines "table3: an unknown row" "there is no row 'lsh-0'" table3 --rows linear,lsh-0 --corpus "$tmp/corpus" --work "$tmp/x"
+declines "table3: no corpus" "where is the corpus" table3 --work "$tmp/x"
+declines "table3: another corpus" "train_native/wav.scp does not exist" table3 --corpus "$tmp/corpus" --work "$tmp/x"
+declines "table3: no features" "run stage 1" table3 --stage 2 --stop-stage 2 --work "$tmp/x"
 
 # ---- linnet bench ----------------------------------------------------------------------------------------------------------------
 
