@@ -263,6 +263,42 @@ START_TEST(caches)
 }
 END_TEST
 
+// A graph that is captured once and replayed while the cache grows: n is read by the device.
+START_TEST(graph)
+{
+    enum { T = 40, STEP = 8, H = 2, E = 32, C = H * E };
+    const shape s = {1, {T}, H, E, 1, 1, 0};
+    const int step = STEP;
+    lin_error err = {0};
+    lin_graph *recorded = NULL;
+    begin(LIN_PRECISION_FP32);
+    lin_segments whole = segments_of(s.lengths, 1), piece = segments_of(&step, 1);
+    float *qkv = filled(&s, T * 3 * C, 1), *x = test_buffer(STEP * 3 * C, sizeof *x), *y = test_buffer(STEP * C, sizeof *y);
+    float *dy = filled(&s, T * C, 1), *kv = test_buffer(T * 2 * C, sizeof *kv);
+    lin_cache *cache = test_buffer(1, sizeof *cache);
+    *cache = (lin_cache){kv, 0, T};
+    answer a = answer_of(&s, &whole, qkv, dy);
+    ck_assert_int_eq(ops->graph_begin(exec, &err), LIN_OK);
+    ops->softmax_forward(exec, y, NULL, x, &piece, H, E, 1, cache, 0);
+    ck_assert_msg(ops->graph_end(exec, &recorded, &err) == LIN_OK, "%s", err.message);
+    for (; cache->n < T; cache->n += STEP) {
+        memcpy(x, qkv + cache->n * 3 * C, STEP * 3 * C * sizeof *x);
+        test_poison(y, STEP * C * sizeof *y);
+        ops->graph_launch(exec, recorded);
+        done();
+        check("y of a replay", &s, y, a.y + cache->n * C, STEP * C, 5e-6);
+    }
+    ops->graph_destroy(recorded);
+    answer_free(a);
+    float *const buffers[] = {qkv, x, y, dy, kv};
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) test_buffer_free(buffers[i]);
+    test_buffer_free(cache);
+    release(whole.offsets);
+    release(piece.offsets);
+    end();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cuda_softmax");
@@ -271,6 +307,7 @@ int main(void)
     tcase_add_loop_test(cases, fp32, 0, N_SHAPES);
     tcase_add_loop_test(cases, tf32, 0, N_SHAPES);
     tcase_add_test(cases, caches);
+    tcase_add_test(cases, graph);
     suite_add_tcase(suite, cases);
     return test_run(suite);
 }

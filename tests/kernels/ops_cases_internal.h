@@ -177,6 +177,12 @@ void ops_case_lstm_large(ops_context *c);
 void ops_case_lstm_alone(ops_context *c);
 void ops_case_lstm_splits(ops_context *c);
 
+/* ---- ops_cases_softmax.c ---- */
+
+void ops_case_softmax(ops_context *c);
+void ops_case_softmax_long(ops_context *c);
+void ops_case_softmax_splits(ops_context *c);
+
 /* ---- ops_cases_mapped.c ---- */
 
 void ops_case_mapped(ops_context *c);
