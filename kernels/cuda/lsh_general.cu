@@ -122,13 +122,17 @@ static dim3 grid_of(const lsh_job &job, const lin_segments *segments)
 void lin_lsh_forward_general(lin_exec *exec, lsh_job &job, const lin_segments *segments)
 {
     const size_t shared = WARPS * (size_t)job.E * sizeof(float);
-    for (job.round = 0; job.round < job.rounds; job.round++)
+    for (int i = 0; i < job.rounds; i++) {
+        job.round = i;
         LIN_LAUNCH(exec, forward_general, grid_of(job, segments), THREADS, shared, job);
+    }
 }
 
 void lin_lsh_backward_general(lin_exec *exec, lsh_job &job, const lin_segments *segments)
 {
     const size_t shared = WARPS * 3 * (size_t)job.E * sizeof(float);
-    for (job.round = 0; job.round < job.rounds; job.round++)
+    for (int i = 0; i < job.rounds; i++) {
+        job.round = i;
         LIN_LAUNCH(exec, backward_general, grid_of(job, segments), THREADS, shared, job);
+    }
 }
