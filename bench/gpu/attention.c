@@ -66,46 +66,127 @@ void gpu_part_peak(gpu_bench *b)
 
 /* ---- attention over lengths ------------------------------------------------------------------------------------------------- */
 
+enum { LSH_CHUNK = 32, LSH_ROTATIONS = 32 }; /* at most 64 buckets */
+
 typedef struct attention {
     gpu_bench *b;
     lin_segments segments;
     float *qkv, *y, *dy, *dqkv;
+    float *lse, *p, *R; /* softmax and LSH, naive softmax, LSH */
+    int *order;
+    lin_lsh lsh;
     int causal;
+    void (*forward)(const struct attention *a), (*backward)(const struct attention *a);
 } attention;
+
+static void linear_forward(const attention *a)
+{
+    a->b->ops->attention_forward(a->b->exec, a->y, a->qkv, &a->segments, H, E, a->causal, NULL, 0);
+}
+
+static void linear_backward(const attention *a)
+{
+    a->b->ops->attention_backward(a->b->exec, a->dqkv, a->dy, a->qkv, a->y, &a->segments, H, E, a->causal);
+}
+
+static void tiled_forward(const attention *a)
+{
+    a->b->ops->softmax_forward(a->b->exec, a->y, a->lse, a->qkv, &a->segments, H, E, a->causal, NULL, 0);
+}
+
+static void tiled_backward(const attention *a)
+{
+    a->b->ops->softmax_backward(a->b->exec, a->dqkv, a->dy, a->qkv, a->y, a->lse, &a->segments, H, E, a->causal);
+}
+
+static void naive_forward(const attention *a)
+{
+    a->b->ops->softmax_naive_forward(a->b->exec, a->y, a->p, a->qkv, &a->segments, H, E, a->causal);
+}
+
+static void naive_backward(const attention *a)
+{
+    a->b->ops->softmax_naive_backward(a->b->exec, a->dqkv, a->p, a->dy, a->qkv, a->y, &a->segments, H, E, a->causal);
+}
+
+static void lsh_forward(const attention *a)
+{
+    a->b->ops->lsh_forward(a->b->exec, a->y, a->lse, a->order, a->qkv, a->R, &a->segments, &a->lsh, H, E, a->causal);
+}
+
+static void lsh_backward(const attention *a)
+{
+    a->b->ops->lsh_backward(a->b->exec, a->dqkv, a->dy, a->qkv, a->y, a->lse, a->order, &a->segments, &a->lsh, H, E, a->causal);
+}
+
+/* What the paper's figure 1 compares; the first is the part "attention", the others are "rivals". */
+static const struct {
+    const char *who;
+    void (*forward)(const attention *a), (*backward)(const attention *a);
+    int rounds, naive;
+} forms[] = {{"linnet", linear_forward, linear_backward, 0, 0},
+             {"linnet softmax tiled", tiled_forward, tiled_backward, 0, 0},
+             {"linnet softmax naive", naive_forward, naive_backward, 0, 1},
+             {"linnet lsh-1", lsh_forward, lsh_backward, 1, 0},
+             {"linnet lsh-4", lsh_forward, lsh_backward, 4, 0}};
+enum { FORMS = sizeof forms / sizeof *forms };
 
 static void run_forward(void *context)
 {
     const attention *a = context;
-    a->b->ops->attention_forward(a->b->exec, a->y, a->qkv, &a->segments, H, E, a->causal, NULL, 0);
+    a->forward(a);
 }
 
 static void run_both(void *context)
 {
     const attention *a = context;
-    run_forward(context);
-    a->b->ops->attention_backward(a->b->exec, a->dqkv, a->dy, a->qkv, a->y, &a->segments, H, E, a->causal);
+    a->forward(a);
+    a->backward(a);
 }
 
-// B utterances of n frames; each case has its own context, so that its scratch memory is included.
-static void sweep_length(gpu_bench *b, int B, int n, int causal)
+// Allocates what a form needs for B utterances of n frames; returns the number of blocks.
+static int make_attention(attention *a, int form, int B, int n, int both, const int *offsets, void **blocks)
+{
+    gpu_bench *b = a->b;
+    const size_t rows = (size_t)B * (size_t)n, rounds = (size_t)forms[form].rounds;
+    int count = 0;
+    *a = (attention){.b = b, .causal = a->causal, .forward = forms[form].forward, .backward = forms[form].backward};
+    a->lsh = (lin_lsh){forms[form].rounds, LSH_CHUNK, LSH_ROTATIONS};
+    blocks[count++] = a->qkv = gpu_random(b, rows * (rounds ? 2 : 3) * C, 1, 1);
+    blocks[count++] = a->y = gpu_block(b, rows * C * sizeof(float));
+    if (both) blocks[count++] = a->dy = gpu_random(b, rows * C, 1, 1);
+    if (both) blocks[count++] = a->dqkv = gpu_block(b, rows * 3 * C * sizeof(float));
+    if (form > 0 && !forms[form].naive) blocks[count++] = a->lse = gpu_block(b, rows * H * sizeof(float));
+    if (forms[form].naive) blocks[count++] = a->p = gpu_block(b, b->ops->softmax_scores(offsets, B, H) * sizeof(float));
+    if (rounds) blocks[count++] = a->R = gpu_random(b, rounds * C * LSH_ROTATIONS, 1, 3);
+    if (rounds) blocks[count++] = a->order = gpu_block(b, rounds * H * rows * sizeof(int));
+    int *on_device = gpu_integers(b, offsets, (size_t)B + 1);
+    blocks[count++] = on_device;
+    a->segments = (lin_segments){.B = B, .rows = (int)rows, .longest = n, .offsets = on_device};
+    return count;
+}
+
+// B utterances of n frames; each case has its own context, so that its scratch memory is included. Returns 0 if this form cannot
+// do more.
+static int sweep_length(gpu_bench *b, int form, int B, int n, int causal)
 {
     static int offsets[65536 + 1];
     const size_t rows = (size_t)B * (size_t)n;
     for (int i = 0; i <= B; i++) offsets[i] = i * n;
     for (int both = 0; both < 2; both++) {
         gpu_open(b);
-        attention a = {.b = b, .causal = causal};
-        a.qkv = gpu_random(b, rows * 3 * C, 1, 1);
-        a.y = gpu_block(b, rows * C * sizeof(float));
-        if (both) {
-            a.dy = gpu_random(b, rows * C, 1, 1);
-            a.dqkv = gpu_block(b, rows * 3 * C * sizeof(float));
+        const double scores = forms[form].naive ? 4.0 * H * (double)rows * n : 0;
+        if ((b->free_before && scores > 0.8 * (double)b->free_before) || (form > 0 && !b->ops->softmax_forward) ||
+            (forms[form].rounds && !b->ops->lsh_forward)) {
+            gpu_close(b);
+            return 0;
         }
-        int *on_device = gpu_integers(b, offsets, (size_t)B + 1);
-        a.segments = (lin_segments){.B = B, .rows = (int)rows, .longest = n, .offsets = on_device};
+        attention a = {.b = b, .causal = causal};
+        void *blocks[10];
+        const int n_blocks = make_attention(&a, form, B, n, both, offsets, blocks);
         const double seconds = gpu_clock(b, both ? run_both : run_forward, &a);
         if (seconds > 0) {
-            gpu_line("attention", "linnet");
+            gpu_line("attention", forms[form].who);
             gpu_text("precision", b->precision_name);
             gpu_number("causal", causal);
             gpu_number("B", B);
@@ -115,23 +196,34 @@ static void sweep_length(gpu_bench *b, int B, int n, int causal)
             const double mib = gpu_memory_mib(b);
             if (mib >= 0) gpu_number("mib", mib);
             // each input read once, each output written once: q k v y, then also q k v y dy dq dk dv
-            gpu_number("gb_s", 4e-9 * C * (double)rows * (both ? 12 : 4) / seconds);
+            if (form == 0) gpu_number("gb_s", 4e-9 * C * (double)rows * (both ? 12 : 4) / seconds);
             gpu_line_end();
         }
-        void *const blocks[] = {a.qkv, a.y, a.dy, a.dqkv, on_device};
-        for (int i = 0; i < 5; i++) b->ops->memory_destroy(b->exec, blocks[i]);
+        for (int i = 0; i < n_blocks; i++) b->ops->memory_destroy(b->exec, blocks[i]);
         gpu_close(b);
-        if (seconds < 0) return;
+        if (seconds < 0) return 0;
     }
+    return 1;
 }
+
+static int sweep_rows(const gpu_bench *b) { return b->quick ? 2048 : b->rows ? b->rows : 65536; }
 
 void gpu_part_attention(gpu_bench *b)
 {
-    const int rows = b->quick ? 2048 : b->rows ? b->rows : 65536;
+    const int rows = sweep_rows(b);
     for (int alone = 0; alone < 2; alone++)
         for (int causal = 0; causal < 2; causal++)
             for (int n = 512; n <= rows && !gpu_late(b); n *= 2)
-                if (!alone || n < rows) sweep_length(b, alone ? 1 : rows / n, n, causal);
+                if (!alone || n < rows) sweep_length(b, 0, alone ? 1 : rows / n, n, causal);
+}
+
+void gpu_part_rivals(gpu_bench *b)
+{
+    const int rows = sweep_rows(b);
+    for (int causal = 1; causal >= 0; causal--)
+        for (int form = 1; form < FORMS; form++)
+            for (int n = 512; n <= rows && !gpu_late(b); n *= 2)
+                if (!sweep_length(b, form, rows / n, n, causal)) break;
 }
 
 /* ---- CTC -------------------------------------------------------------------------------------------------------------------- */
@@ -195,8 +287,8 @@ static void ctc_of_rows(gpu_bench *b, int rows, int T, int U)
         if (mib >= 0) gpu_number("mib", mib);
         gpu_line_end();
     }
-    void *const blocks[] = {(void *)(uintptr_t)c.segments.offsets, c.labels, c.label_offsets, c.logits, c.logp, c.dlogits, c.loss,
-                            c.scale};
+    void *const blocks[] = {
+        (void *)(uintptr_t)c.segments.offsets, c.labels, c.label_offsets, c.logits, c.logp, c.dlogits, c.loss, c.scale};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) b->ops->memory_destroy(b->exec, blocks[i]);
     gpu_close(b);
 }

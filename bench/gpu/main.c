@@ -167,15 +167,16 @@ static const struct {
     const char *name;
     void (*run)(gpu_bench *b);
 } parts[] = {
-    {"peak", gpu_part_peak},   {"attention", gpu_part_attention}, {"ctc", gpu_part_ctc},     {"ops", gpu_part_ops},
-    {"cache", gpu_part_cache}, {"plan", gpu_part_plan},           {"epoch", gpu_part_epoch}, {"streams", gpu_part_streams},
+    {"peak", gpu_part_peak},   {"attention", gpu_part_attention}, {"ctc", gpu_part_ctc},
+    {"ops", gpu_part_ops},     {"cache", gpu_part_cache},         {"plan", gpu_part_plan},
+    {"epoch", gpu_part_epoch}, {"streams", gpu_part_streams},     {"rivals", gpu_part_rivals},
 };
 enum { PARTS = sizeof parts / sizeof *parts };
 
 static int usage(void)
 {
     fprintf(stderr,
-            "usage: bench_gpu peak|attention|ctc|ops|streams|epoch|cache|plan [--device D] [--precision fp32|tf32|bf16]\n"
+            "usage: bench_gpu peak|attention|rivals|ctc|ops|streams|epoch|cache|plan [--device D] [--precision fp32|tf32|bf16]\n"
             "                 [--causal 0|1] [--batch-frames N] [--rows N] [--hours N] [--seconds N] [--file FILE] [--quick]\n"
             "       bench_gpu table FOLDER\n");
     return 2;
