@@ -4,15 +4,18 @@
 #include "kernels/cpu/softmax_attention.h"
 #include "kernels/cpu/softmax_products.h"
 
-enum { TILE = LIN_SOFTMAX_TILE, BLOCK_QUERIES = BLOCK_VECTORS * LIN_WIDTH, WIDEST = 512, FEW = 4 };
+enum {
+    TILE = LIN_SOFTMAX_TILE,
+    BLOCK_QUERIES = BLOCK_VECTORS * LIN_WIDTH,
+    MOST_BLOCKS = LIN_SOFTMAX_CHUNK / BLOCK_QUERIES, // that meet a tile of keys while it is in the cache
+    WIDEST = 256,                                    // wider heads: one block, so that the scratch suffices up to E = 1024
+    FEW = 4
+};
 _Static_assert(LIN_SOFTMAX_CHUNK % BLOCK_QUERIES == 0, "the blocks of queries of a work item are those of the utterance");
 
 // The scale of queries, and that of gradients.
 LIN_INLINE float LIN_NAME(query_scale)(int E) { return (float)(1.4426950408889634 / sqrt(E)); }
 LIN_INLINE float LIN_NAME(gradient_scale)(int E) { return (float)(1 / sqrt(E)); }
-
-// Wider heads are cut into smaller blocks, so that the scratch suffices up to E = 2048.
-LIN_INLINE int LIN_NAME(queries_of_block)(int E) { return E <= WIDEST ? BLOCK_QUERIES : LIN_WIDTH; }
 
 // Lane i of the vectors from lane c on, as floats.
 LIN_INLINE vf LIN_NAME(lane_numbers)(int c)
@@ -75,38 +78,67 @@ static __attribute__((noinline)) void LIN_NAME(exponentials_of)(float *s, size_t
 #endif
 }
 
-// n queries from row i on.
-static void LIN_NAME(forward_block)(const lin_softmax_head *x, int i, int n, float *scratch)
+// A block of queries, n from row i on: transposed, with the running sums of each lane.
+typedef struct LIN_NAME(block_state) {
+    int i, n, lanes;
+    float *q, *out, *top, *sum, *factor;
+} LIN_NAME(block_state);
+
+// Returns the scratch behind the block.
+static float *LIN_NAME(begin_block)(LIN_NAME(block_state) *b, const lin_softmax_head *x, int i, int n, float *scratch)
 {
-    const int E = x->E, end = LIN_NAME(seen)(x, i + n), lanes = vround(n);
-    const size_t pitch = (size_t)lanes, matrix = (size_t)E * pitch;
-    float *q = scratch, *out = q + matrix, *s = out + matrix, *top = s + TILE * pitch, *sum = top + pitch, *factor = sum + pitch;
-    LIN_NAME(pack_columns)(q, pitch, x->q + (size_t)i * x->stride, x->stride, n, E, LIN_NAME(query_scale)(E));
-    for (int c = 0; c < lanes; c += LIN_WIDTH) {
-        vstore(top + c, vset(-INFINITY));
-        vstore(sum + c, (vf){0});
+    const size_t lanes = (size_t)vround(n), matrix = (size_t)x->E * lanes;
+    *b = (LIN_NAME(block_state)){.i = i, .n = n, .lanes = vround(n), .q = scratch, .out = scratch + matrix};
+    b->top = b->out + matrix;
+    b->sum = b->top + lanes;
+    b->factor = b->sum + lanes;
+    LIN_NAME(pack_columns)(b->q, lanes, x->q + (size_t)i * x->stride, x->stride, n, x->E, LIN_NAME(query_scale)(x->E));
+    for (int c = 0; c < b->lanes; c += LIN_WIDTH) {
+        vstore(b->top + c, vset(-INFINITY));
+        vstore(b->sum + c, (vf){0});
     }
-    for (int j = 0; j < end; j += TILE) {
-        const int keys = LIN_NAME(least)(TILE, end - j);
-        const size_t at = (size_t)j * x->stride_k;
-        LIN_NAME(multiply)(&(LIN_NAME(product)){.out = s, .a = x->k + at, .b = q, .out_stride = pitch, .a_stride = x->stride_k,
-                                                .b_stride = pitch, .rows = keys, .columns = lanes, .inner = E});
-        if (x->causal) LIN_NAME(mask)(s, pitch, keys, j, x->past + i);
-        LIN_NAME(exponentials_of)(s, pitch, keys, top, sum, factor);
-        LIN_NAME(multiply_t)(&(LIN_NAME(product)){.out = out, .a = x->v + at, .b = s, .factor = j ? factor : NULL, .out_stride = pitch,
-                                                  .a_stride = x->stride_k, .b_stride = pitch, .rows = E, .columns = lanes,
-                                                  .inner = keys, .add = j > 0});
-    }
-    for (int c = 0; c < n && x->lse_out; c++)
-        x->lse_out[(size_t)(i + c) * x->H] = (top[c] + log2f(sum[c])) * 0x1.62e43p-1f;
-    for (int c = 0; c < lanes; c += LIN_WIDTH) vstore(factor + c, 1.0f / vload(sum + c));
-    LIN_NAME(unpack_columns)(x->y_out + (size_t)i * x->width, x->width, out, pitch, n, E, factor);
+    return b->factor + lanes;
+}
+
+// The tile of keys from j on; s has room for its scores.
+static void LIN_NAME(forward_tile)(LIN_NAME(block_state) *b, const lin_softmax_head *x, int j, float *s)
+{
+    const int keys = LIN_NAME(least)(TILE, LIN_NAME(seen)(x, b->i + b->n) - j);
+    const size_t at = (size_t)j * x->stride_k, pitch = (size_t)b->lanes;
+    LIN_NAME(multiply)(&(LIN_NAME(product)){.out = s, .a = x->k + at, .b = b->q, .out_stride = pitch, .a_stride = x->stride_k,
+                                            .b_stride = pitch, .rows = keys, .columns = b->lanes, .inner = x->E});
+    if (x->causal) LIN_NAME(mask)(s, pitch, keys, j, x->past + b->i);
+    LIN_NAME(exponentials_of)(s, pitch, keys, b->top, b->sum, b->factor);
+    LIN_NAME(multiply_t)(&(LIN_NAME(product)){.out = b->out, .a = x->v + at, .b = s, .factor = j ? b->factor : NULL,
+                                              .out_stride = pitch, .a_stride = x->stride_k, .b_stride = pitch, .rows = x->E,
+                                              .columns = b->lanes, .inner = keys, .add = j > 0});
+}
+
+static void LIN_NAME(end_block)(const LIN_NAME(block_state) *b, const lin_softmax_head *x)
+{
+    for (int c = 0; c < b->n && x->lse_out; c++)
+        x->lse_out[(size_t)(b->i + c) * x->H] = (b->top[c] + log2f(b->sum[c])) * 0x1.62e43p-1f;
+    for (int c = 0; c < b->lanes; c += LIN_WIDTH) vstore(b->factor + c, 1.0f / vload(b->sum + c));
+    LIN_NAME(unpack_columns)(x->y_out + (size_t)b->i * x->width, x->width, b->out, (size_t)b->lanes, b->n, x->E, b->factor);
+}
+
+// Rows first .. end-1: at most MOST_BLOCKS blocks.
+static void LIN_NAME(forward_blocks)(const lin_softmax_head *x, int first, int end, float *scratch)
+{
+    LIN_NAME(block_state) blocks[MOST_BLOCKS];
+    int n = 0;
+    for (int i = first; i < end; i += BLOCK_QUERIES)
+        scratch = LIN_NAME(begin_block)(&blocks[n++], x, i, LIN_NAME(least)(BLOCK_QUERIES, end - i), scratch);
+    for (int j = 0; j < LIN_NAME(seen)(x, end); j += TILE)
+        for (int b = 0; b < n; b++)
+            if (j < LIN_NAME(seen)(x, blocks[b].i + blocks[b].n)) LIN_NAME(forward_tile)(&blocks[b], x, j, scratch);
+    for (int b = 0; b < n; b++) LIN_NAME(end_block)(&blocks[b], x);
 }
 
 /* ---- a few queries: keys in the lanes ---------------------------------------------------------------------------------------- */
 
 // A live stream has some rows at a time, fewer than a vector has lanes. Their scores are computed with the keys in the lanes and their
-// values with the columns of v in the lanes; each sum has the terms and the order of forward_block, so the bits are the same.
+// values with the columns of v in the lanes; each sum has the terms and the order of forward_tile, so the bits are the same.
 
 LIN_INLINE float LIN_NAME(largest)(const float *s, int n)
 {
@@ -208,14 +240,11 @@ static void LIN_NAME(forward_few)(const lin_softmax_head *x, int i, int n, float
 
 void LIN_NAME(lin_softmax_rows_forward)(const lin_softmax_head *head, int first, int end, float *scratch)
 {
-    const int most = LIN_NAME(queries_of_block)(head->E);
-    for (int i = first; i < end; i += most) {
-        const int n = LIN_NAME(least)(most, end - i);
-        if (n <= FEW)
-            LIN_NAME(forward_few)(head, i, n, scratch);
-        else
-            LIN_NAME(forward_block)(head, i, n, scratch);
-    }
+    const int most = head->E <= WIDEST ? LIN_SOFTMAX_CHUNK : BLOCK_QUERIES;
+    const int few = (end - first) % BLOCK_QUERIES <= FEW ? (end - first) % BLOCK_QUERIES : 0; // behind the last whole block
+    for (int i = first; i < end - few; i += most)
+        LIN_NAME(forward_blocks)(head, i, LIN_NAME(least)(end - few, i + most), scratch);
+    if (few) LIN_NAME(forward_few)(head, end - few, few, scratch);
 }
 
 /* ---- backward --------------------------------------------------------------------------------------------------------------- */
@@ -226,13 +255,14 @@ typedef struct LIN_NAME(queries) {
     float *q, *dy, *dq, *q_rows, *dy_rows, *p, *ds, *lse, *own, *ones;
 } LIN_NAME(queries);
 
-static LIN_NAME(queries) LIN_NAME(take_queries)(const lin_softmax_head *x, int i, int n, int want_dq, float *scratch)
+// Takes the block's memory from *scratch. p and ds are set by the caller.
+static LIN_NAME(queries) LIN_NAME(take_queries)(const lin_softmax_head *x, int i, int n, int want_dq, float **scratch)
 {
     LIN_NAME(queries) b = {.i = i, .n = n, .lanes = vround(n), .E = x->E, .Ep = vround(x->E)};
-    const size_t lanes = (size_t)b.lanes, matrix = (size_t)b.E * lanes, rows = (size_t)b.Ep * (size_t)n, tile = TILE * lanes;
-    float **parts[] = {&b.q, &b.dy, &b.dq, &b.q_rows, &b.dy_rows, &b.p, &b.ds, &b.lse, &b.own, &b.ones};
-    const size_t sizes[] = {matrix, matrix, matrix, rows, rows, tile, tile, lanes, lanes, lanes};
-    for (int k = 0; k < 10; scratch += sizes[k++]) *parts[k] = scratch;
+    const size_t lanes = (size_t)b.lanes, matrix = (size_t)b.E * lanes, rows = (size_t)b.Ep * (size_t)n;
+    float **parts[] = {&b.q, &b.dy, &b.dq, &b.q_rows, &b.dy_rows, &b.lse, &b.own, &b.ones};
+    const size_t sizes[] = {matrix, matrix, matrix, rows, rows, lanes, lanes, lanes};
+    for (int k = 0; k < 8; *scratch += sizes[k++]) *parts[k] = *scratch;
     const float *q = x->q + (size_t)i * x->stride, *dy = x->dy + (size_t)i * x->width, *y = x->y + (size_t)i * x->width;
     const float scale = LIN_NAME(gradient_scale)(b.E);
     LIN_NAME(pack_columns)(b.q, lanes, q, x->stride, n, b.E, LIN_NAME(query_scale)(b.E));
@@ -291,10 +321,31 @@ static void LIN_NAME(backward_tile)(const lin_softmax_head *x, const LIN_NAME(qu
     LIN_NAME(multiply)(&product);
 }
 
+// Queries first .. end-1, at most MOST_BLOCKS blocks, and keys first_key .. end_key-1.
+static void LIN_NAME(backward_blocks)(const lin_softmax_head *x, lin_softmax_part part, int first, int end, int first_key, int end_key,
+                                      float *scratch)
+{
+    LIN_NAME(queries) blocks[MOST_BLOCKS];
+    int n = 0;
+    for (int i = first; i < end; i += BLOCK_QUERIES)
+        blocks[n++] = LIN_NAME(take_queries)(x, i, LIN_NAME(least)(BLOCK_QUERIES, end - i), part != LIN_SOFTMAX_KEYS, &scratch);
+    for (int j = first_key; j < end_key; j += TILE)
+        for (int k = 0; k < n; k++) {
+            LIN_NAME(queries) *b = &blocks[k];
+            const int keys = LIN_NAME(least)(TILE, LIN_NAME(least)(end_key, LIN_NAME(seen)(x, b->i + b->n)) - j);
+            b->p = scratch;
+            b->ds = scratch + TILE * b->lanes;
+            if (keys > 0) LIN_NAME(backward_tile)(x, b, j, keys, part);
+        }
+    for (int k = 0; k < n && part != LIN_SOFTMAX_KEYS; k++)
+        LIN_NAME(unpack_columns)(x->dq + (size_t)blocks[k].i * x->stride, x->stride, blocks[k].dq, (size_t)blocks[k].lanes, blocks[k].n,
+                                 x->E, blocks[k].ones);
+}
+
 void LIN_NAME(lin_softmax_part_backward)(const lin_softmax_head *head, lin_softmax_part part, int first, int end, float *scratch)
 {
     const lin_softmax_head *x = head;
-    const int E = x->E, most = LIN_NAME(queries_of_block)(E), keys = part == LIN_SOFTMAX_KEYS;
+    const int E = x->E, keys = part == LIN_SOFTMAX_KEYS, most = E <= WIDEST ? LIN_SOFTMAX_CHUNK : BLOCK_QUERIES;
     const int first_key = keys ? first : 0, end_key = keys ? end : x->T;
     for (int j = first_key; part != LIN_SOFTMAX_QUERIES && j < end_key; j++)
         for (int e = 0; e < E; e += LIN_WIDTH) {
@@ -302,10 +353,6 @@ void LIN_NAME(lin_softmax_part_backward)(const lin_softmax_head *head, lin_softm
             LIN_NAME(put_lanes)(x->dv + (size_t)j * x->stride_k, (vf){0}, e, E);
         }
     const int first_query = keys && !x->causal ? 0 : first, end_query = keys ? x->T : end;
-    for (int i = first_query; i < end_query; i += most) {
-        const int n = LIN_NAME(least)(most, end_query - i), last = LIN_NAME(least)(end_key, LIN_NAME(seen)(x, i + n));
-        const LIN_NAME(queries) b = LIN_NAME(take_queries)(x, i, n, !keys, scratch);
-        for (int j = first_key; j < last; j += TILE) LIN_NAME(backward_tile)(x, &b, j, LIN_NAME(least)(TILE, last - j), part);
-        if (!keys) LIN_NAME(unpack_columns)(x->dq + (size_t)i * x->stride, x->stride, b.dq, (size_t)b.lanes, n, E, b.ones);
-    }
+    for (int i = first_query; i < end_query; i += most)
+        LIN_NAME(backward_blocks)(x, part, i, LIN_NAME(least)(end_query, i + most), first_key, end_key, scratch);
 }

@@ -149,13 +149,18 @@ static __attribute__((noinline, unused)) void LIN_NAME(pack_columns)(float *to, 
     for (int r = 0; r < (int)pitch; r += LIN_WIDTH)
         for (int e = 0; e < E; e += LIN_WIDTH) {
             vf t[LIN_WIDTH];
+            const int whole = r + LIN_WIDTH <= n && e + LIN_WIDTH <= E;
+            const float *source = from + (size_t)r * stride;
+            float *place = to + (size_t)e * pitch + r;
             LIN_UNROLL
-            for (int i = 0; i < LIN_WIDTH; i++)
-                t[i] = r + i < n ? LIN_NAME(lanes)(from + (size_t)(r + i) * stride, e, E) * factor : (vf){0};
+            for (int i = 0; i < LIN_WIDTH && whole; i++, source += stride) t[i] = vload(source + e) * factor;
+            for (int i = 0; i < LIN_WIDTH && !whole; i++, source += stride)
+                t[i] = r + i < n ? LIN_NAME(lanes)(source, e, E) * factor : (vf){0};
             LIN_NAME(transpose)(t);
             LIN_UNROLL
-            for (int i = 0; i < LIN_WIDTH; i++)
-                if (e + i < E) vstore(to + (size_t)(e + i) * pitch + r, t[i]);
+            for (int i = 0; i < LIN_WIDTH && whole; i++, place += pitch) vstore(place, t[i]);
+            for (int i = 0; i < LIN_WIDTH && !whole; i++, place += pitch)
+                if (e + i < E) vstore(place, t[i]);
         }
 }
 
@@ -166,12 +171,18 @@ static __attribute__((noinline, unused)) void LIN_NAME(unpack_columns)(float *to
     for (int r = 0; r < n; r += LIN_WIDTH)
         for (int e = 0; e < E; e += LIN_WIDTH) {
             vf t[LIN_WIDTH];
+            const int whole = r + LIN_WIDTH <= n && e + LIN_WIDTH <= E;
+            const float *source = from + (size_t)e * pitch + r;
+            const vf scale = vload(factor + r);
+            float *place = to + (size_t)r * stride;
             LIN_UNROLL
-            for (int i = 0; i < LIN_WIDTH; i++) t[i] = e + i < E ? vload(from + (size_t)(e + i) * pitch + r) * vload(factor + r) : (vf){0};
+            for (int i = 0; i < LIN_WIDTH && whole; i++, source += pitch) t[i] = vload(source) * scale;
+            for (int i = 0; i < LIN_WIDTH && !whole; i++, source += pitch) t[i] = e + i < E ? vload(source) * scale : (vf){0};
             LIN_NAME(transpose)(t);
             LIN_UNROLL
-            for (int i = 0; i < LIN_WIDTH; i++)
-                if (r + i < n) LIN_NAME(put_lanes)(to + (size_t)(r + i) * stride, t[i], e, E);
+            for (int i = 0; i < LIN_WIDTH && whole; i++, place += stride) vstore(place + e, t[i]);
+            for (int i = 0; i < LIN_WIDTH && !whole; i++, place += stride)
+                if (r + i < n) LIN_NAME(put_lanes)(place, t[i], e, E);
         }
 }
 
