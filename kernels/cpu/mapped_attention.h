@@ -260,7 +260,7 @@ static void LIN_NAME(mapped_random)(const LIN_NAME(mapped) *h, float *panels, co
         const float half = 0.5f * vsum(squares);
         for (int d = 0; d < h->D; d += LIN_WIDTH) {
             float *to = LIN_NAME(mapped_at)(h, panels, d) + f * PANEL;
-            // Above 88 e^x ends the range of a float; vmin(88, NaN) is NaN.
+            // At most |omega_d|² / 2, so below 88, where vexp ends, unless omega is no draw of Gaussians. vmin(88, NaN) is NaN.
             const vf value = vexp(vmin(vset(88.0f), vload(to) - half)) * h->share;
             vstore(to, value);
             if (h->D - d < LIN_WIDTH) {
