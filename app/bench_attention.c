@@ -249,7 +249,15 @@ typedef struct sweep {
     int rows;
 } sweep;
 
-static lin_status one(sweep *w, const lin_bench_variant *variant, int N, const double previous[2], result *r, lin_error *err)
+// Softmax does four times the work at twice the length, all others twice.
+static double expected_s(const lin_bench_variant *variant, int N, int previous_N, double previous_s)
+{
+    const double growth = previous_N ? (double)N / previous_N : 0;
+    const int quadratic = variant->kind == LIN_BENCH_SOFTMAX || variant->kind == LIN_BENCH_NAIVE;
+    return previous_s * (quadratic ? growth * growth : growth);
+}
+
+static lin_status one(sweep *w, const lin_bench_variant *variant, int N, int previous_N, double previous_s, result *r, lin_error *err)
 {
     const lin_bench_values *v = w->v;
     point p = {.ops = w->ops, .exec = w->exec, .variant = *variant, .H = v->heads ? v->heads : 8, .E = v->head_width,
@@ -258,11 +266,10 @@ static lin_status one(sweep *w, const lin_bench_variant *variant, int N, const d
     p.offsets = lin_alloc((size_t)p.B + 1, sizeof *p.offsets);
     if (!p.offsets) return lin_no_memory(err, "offsets", (size_t)p.B * sizeof(int));
     for (int b = 0; b <= p.B; b++) p.offsets[b] = b * N;
-    // Expected from the growth over the last two lengths, of all sequences together.
-    const double growth = previous[0] > 0 ? fmax(1, previous[1] / previous[0]) : 2, expected = growth * previous[1] * p.B;
+    const double expected = p.B * expected_s(variant, N, previous_N, previous_s);
     if (!has_operation(&p)) snprintf(r->why, sizeof r->why, "no operation of the %s backend", w->ops->name);
     else if (expected > v->limit_s)
-        snprintf(r->why, sizeof r->why, "about %.0f s, more than the limit of %g s", expected, v->limit_s);
+        snprintf(r->why, sizeof r->why, "about %.2g s, more than the limit of %g s", expected, v->limit_s);
     else {
         lin_progress_show(&w->progress, "%s, %d frames", variant->name, N);
         status = measure(&p, v, r, err);
@@ -281,17 +288,17 @@ static lin_status all(sweep *w, const lin_bench_variant *variants, int n_variant
     const double *lengths = given ? v->lengths.items : v->quick ? quick : usual;
     lin_status status = LIN_OK;
     w->rows = v->rows ? v->rows : v->quick ? 1024 : w->ops->on_host ? 16384 : 65536;
-    lin_buffer_format(&w->out, "# attention, %s, %d heads of %d, forward and backward, %d frames in all, of one sequence\n",
+    lin_buffer_format(&w->out, "# attention, %s, %d heads of %d, %d frames in all\n",
                       v->causal ? "causal" : "bidirectional", v->heads ? v->heads : 8, v->head_width, w->rows);
     lin_buffer_text(&w->out, "variant\tframes\tsequences\tms\tbest_ms\tforward_ms\tbytes\tresident_bytes\tleft_out\n");
     for (int i = 0; i < n_variants && status == LIN_OK; i++) {
-        double previous[2] = {0, 0};
+        double previous_s = 0;
+        int previous_N = 0;
         for (int j = 0; j < n && status == LIN_OK; j++) {
             result r = {0};
-            status = one(w, &variants[i], (int)lengths[j], previous, &r, err);
+            status = one(w, &variants[i], (int)lengths[j], previous_N, previous_s, &r, err);
             if (lin_interrupted && status == LIN_OK) status = lin_fail(err, LIN_STOPPED, "interrupted");
-            previous[0] = previous[1];
-            if (r.best_s > 0) previous[1] = r.best_s;
+            if (r.best_s > 0) previous_s = r.best_s, previous_N = (int)lengths[j];
         }
     }
     return status;

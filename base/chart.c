@@ -73,6 +73,13 @@ static void put_name(lin_buffer *out, double x, double y, const char *name, cons
     lin_plot_key(out, x, y, text, style);
 }
 
+// A long note is smaller, so that it ends within the drawing.
+static int note_size(const char *note)
+{
+    const size_t n = strlen(note);
+    return n <= 104 ? 12 : n <= 125 ? 10 : n <= 156 ? 8 : 7;
+}
+
 void lin_chart_svg(const lin_chart *chart, lin_buffer *out)
 {
     const double legend = chart->n_series ? legend_width(chart) : 24;
@@ -81,7 +88,7 @@ void lin_chart_svg(const lin_chart *chart, lin_buffer *out)
     p.up = axis_of(chart, &chart->y, 1, 6);
     lin_plot_begin(out, WIDTH, HEIGHT, chart->title);
     lin_plot_text(out, LEFT, 28, 16, "start", "#222", chart->title);
-    if (chart->note) lin_plot_text(out, LEFT, 47, 12, "start", "#555", chart->note);
+    if (chart->note) lin_plot_text(out, LEFT, 47, note_size(chart->note), "start", "#555", chart->note);
     lin_plot_axis_y(out, &p, LIN_PLOT_LEFT, "#222", chart->y.label);
     lin_plot_axis_x(out, &p, 1, chart->x.label);
     for (int i = chart->n_series - 1; i >= 0; i--) { // the first one on top
