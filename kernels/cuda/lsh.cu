@@ -204,5 +204,6 @@ void lin_cuda_lsh_backward(lin_exec *exec, float *dqv, const float *dy, const fl
     job.dqv = dqv;
     job.terms = terms;
     lin_lsh_terms(exec, terms, job);
-    lin_lsh_backward_general(exec, job, segments);
+    if (E > 64) lin_lsh_backward_general(exec, job, segments);
+    else lin_lsh_backward_tiles(exec, job, segments);
 }

@@ -22,9 +22,9 @@ template <int EP> struct lsh_tile {
 
 // The two rows of a warp's 16 that a lane holds a part of: g and g + 8.
 typedef struct lsh_rows {
-    int position[2], frame[2];   // frame -1: none
-    int from[2], end[2];         // the positions that they meet
-    int warp_from, warp_end;     // that any row of the warp meets
+    int frame[2];            // -1: none
+    int from[2], end[2];     // the positions that they meet
+    int warp_from, warp_end; // that any row of the warp meets
 } lsh_rows;
 
 // Starts copying part `part` of qv, or dy if part is -1, of the frames of a tile; zeros where there is none and beyond E.
@@ -87,7 +87,6 @@ static __device__ __forceinline__ lsh_rows lsh_rows_of(const lsh_job &job, const
     lsh_rows r;
     for (int half = 0; half < 2; half++) {
         const int row = warp * 16 + (lane >> 2) + 8 * half, at = first + row;
-        r.position[half] = at;
         r.frame[half] = own[row];
         r.from[half] = at >= p.T ? 0 : as_keys ? at / job.chunk * job.chunk : lsh_from(job, at);
         r.end[half] = at >= p.T ? 0 : as_keys ? lsh_seen_end(job, at, p.T) : lsh_end(job, at, p.T);

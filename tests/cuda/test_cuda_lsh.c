@@ -117,6 +117,7 @@ static const shape shapes[] = {
     {1, {75}, 2, 33, 0, {2, 100, 3}, 1, 0}, // one chunk, longer than the utterance
     {1, {40}, 1, 1, 0, {3, 5, 1}, 1, 0},
     {1, {40}, 1, 70, 1, {2, 12, 3}, 0.7, 0}, // wider than tiles
+    {4, {21, 0, 1, 13}, 2, 66, 0, {2, 4, 3}, 0.7, 1},
     {1, {1}, 2, 8, 0, {4, 4, 4}, 1, 0},      // alone in every round
     {1, {30}, 1, 8, 1, {3, 1, 16}, 1, 0},    // chunks of one frame: many are alone in some rounds
     {1, {50}, 1, 16, 0, {2, 8, 4}, 1e-7, 0}, // norms that count as 1e-6
