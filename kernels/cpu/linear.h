@@ -73,12 +73,14 @@ LIN_DISPATCH_DECLARE(void, lin_linear_rows,
                       lin_activation act));
 
 /* A rectangle of dw [n, k]: rows n0 <= i < n1, columns k0 <= j < k1. Adds dyᵀ x there, and, where db is not NULL, the column sums
- * of dy to db[n0 .. n1-1]. Rows of dw, dy and x are ldw, ldy and ldx floats apart. n1 - n0 <= LIN_TILE_N and
- * k1 - k0 <= LIN_TILE_K; scratch: LIN_SCRATCH_BYTES. */
+ * of dy to db[n0 .. n1-1]. Rows of dw, dy and x are ldw, ldy and ldx floats apart. Rows cuts[i] - 1 of dy count as zeros; cuts
+ * [n_cuts] ascends, and with cuts db is NULL. n1 - n0 <= LIN_TILE_N and k1 - k0 <= LIN_TILE_K; scratch: LIN_SCRATCH_BYTES. */
 enum { LIN_TILE_N = 192, LIN_TILE_K = 384 };
 typedef struct lin_tile {
     int n0, n1, k0, k1;
     size_t ldw, ldy, ldx;
+    const int *cuts;
+    int n_cuts;
 } lin_tile;
 LIN_DISPATCH_DECLARE(void, lin_linear_tile,
                      (float *dw, float *db, const float *dy, const float *x, int rows, lin_tile tile, float *scratch));
@@ -90,7 +92,7 @@ typedef struct lin_tiling {
 } lin_tiling;
 lin_tiling lin_linear_tiling(int n, int k, int copies, int threads);
 
-/* Rectangle `piece` of n_parts * k_parts, without the distances. */
+/* Rectangle `piece` of n_parts * k_parts, without distances and cuts. */
 lin_tile lin_tiling_tile(const lin_tiling *tiling, int piece, int n, int k);
 
 #endif

@@ -316,6 +316,17 @@ static void pack_dy(float *packed, float *db, const float *dy, int steps, size_t
     }
 }
 
+// Zeros for the rows cuts[i] - 1 of those from `first` on that pack_dy has packed; returns the first cut behind them.
+static int pack_cuts(float *packed, const lin_tile *tile, int cut, int first, int steps)
+{
+    for (; cut < tile->n_cuts && tile->cuts[cut] <= first + steps; cut++) {
+        if (tile->cuts[cut] <= first) continue;
+        float *row = packed + (size_t)(tile->cuts[cut] - 1 - first) * MAIN_ROWS;
+        for (int i = tile->n0; i < tile->n1; i += MAIN_ROWS, row += (size_t)steps * MAIN_ROWS) memset(row, 0, MAIN_ROWS * sizeof *row);
+    }
+    return cut;
+}
+
 // The data that a tile reads in one block of rows, as columns of cache lines.
 typedef struct lines {
     const float *x, *dy; // of the next block, at the tile's first column; NULL after the last one
@@ -340,13 +351,14 @@ void LIN_NAME(lin_linear_tile)(float *dw, float *db, const float *dy, const floa
     const int tiles = height / MAIN_ROWS, rest = height % MAIN_ROWS, panels = (width + PANEL - 1) / PANEL;
     float *const packed_dy = scratch, *const packed_x = scratch + DEPTH * (LIN_TILE_N + MAIN_ROWS);
     lines next = {.ldx = tile.ldx, .ldy = tile.ldy, .of_x = width / LINE, .of_dy = height / LINE, .calls = tiles * panels};
-    for (int r = 0; r < rows; r += DEPTH) {
+    for (int r = 0, cut = 0; r < rows; r += DEPTH) {
         const int steps = rows - r < DEPTH ? rows - r : DEPTH;
         const float *block_x = x + (size_t)r * tile.ldx + tile.k0, *block_dy = dy + (size_t)r * tile.ldy + tile.n0;
         const int more = rows - r >= 2 * DEPTH; // only whole blocks are prefetched, so that no address is outside
         next.x = more ? block_x + (size_t)DEPTH * tile.ldx : NULL;
         next.dy = more ? block_dy + (size_t)DEPTH * tile.ldy : NULL;
         pack_dy(packed_dy, db ? db + tile.n0 : NULL, block_dy, steps, tile.ldy, height);
+        cut = pack_cuts(packed_dy, &tile, cut, r, steps);
         operands from = {.a_row = 1, .a_step = MAIN_ROWS, .a_next = (size_t)steps * MAIN_ROWS, .steps = steps};
         result to = {.ldy = tile.ldw, .add = 1};
         for (int p = 0; p < panels; p++) {

@@ -189,24 +189,22 @@ static void backward_piece(void *context, int piece, int thread)
     }
 }
 
-// A rectangle of dR: the products of each frame's dgates with h of the frame before, utterance by utterance.
+// A rectangle of dR: the products of each frame's dgates with h of the frame before, as one product of all rows with the rows beside
+// them. Where two utterances meet, there is no frame before.
 static void weight_piece(void *context, int piece, int thread)
 {
     const lstm_job *job = context;
-    const int U = job->U, parts = job->tiling.n_parts * job->tiling.k_parts;
-    const size_t d = (size_t)(piece / parts), D = (size_t)job->D, width = (size_t)U;
+    const int U = job->U, parts = job->tiling.n_parts * job->tiling.k_parts, rows = job->offsets[job->B];
+    const size_t d = (size_t)(piece / parts), D = (size_t)job->D, width = (size_t)U, next = D * width;
     lin_tile tile = lin_tiling_tile(&job->tiling, piece % parts, 4 * U, U);
     tile.ldw = width;
-    tile.ldy = 4 * D * width;
-    tile.ldx = D * width;
-    for (int b = 0; b < job->B; b++) {
-        const int rows = job->offsets[b + 1] - job->offsets[b] - 1;
-        const size_t first = (size_t)job->offsets[b] * D + d, second = first + D;
-        if (rows <= 0) continue;
-        LIN_DISPATCH(lin_linear_tile)
-        (job->dR + d * 4 * width * width, NULL, job->dgates + (d ? first : second) * 4 * width,
-         job->h_in + (d ? second : first) * width, rows, tile, lin_scratch(job->exec, thread));
-    }
+    tile.ldy = 4 * next;
+    tile.ldx = next;
+    tile.cuts = job->offsets + 1;
+    tile.n_cuts = job->B - 1;
+    LIN_DISPATCH(lin_linear_tile)
+    (job->dR + d * 4 * width * width, NULL, job->dgates + (d ? 0 : 4 * next) + d * 4 * width, job->h_in + (d ? next : 0) + d * width,
+     rows - 1, tile, lin_scratch(job->exec, thread));
 }
 
 static void backward(lstm_job *job, const lin_segments *segments)
@@ -217,7 +215,7 @@ static void backward(lstm_job *job, const lin_segments *segments)
     job->group = group_size(job->exec, job->B, job->U, job->D);
     lin_pool_run(pool, (job->B + job->group - 1) / job->group * job->D, backward_piece, job);
     job->tiling = lin_linear_tiling(4 * job->U, job->U, job->D, pool ? job->exec->n_threads : 1);
-    lin_pool_run(pool, job->D * job->tiling.n_parts * job->tiling.k_parts, weight_piece, job);
+    if (segments->rows > 1) lin_pool_run(pool, job->D * job->tiling.n_parts * job->tiling.k_parts, weight_piece, job);
 }
 
 void lin_cpu_lstm_backward(lin_exec *exec, float *dgates, float *dR, const float *dh, const float *h, const float *cells,

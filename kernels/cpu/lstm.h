@@ -8,7 +8,13 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/simd.h"
 
-LIN_INLINE vf LIN_NAME(lstm_sigmoid)(vf x) { return 1.0f / (1.0f + vexp(vmin(vset(87.0f), -x))); }
+LIN_INLINE vf LIN_NAME(lstm_sigmoid)(vf x)
+{
+    vf y = vmax(vset(-87.0f), vmin(vset(87.0f), x));
+    vf shifted = vfma(y, vset(-LIN_LOG2E), vset(LIN_ROUNDER)), k = shifted - LIN_ROUNDER; // e^-x = 2^k e^r, as in vexp
+    vf r = vfma(k, vset(0x1.bd0106p-13f), vfma(k, vset(-0x1.63p-1f), -y));
+    return 1.0f / (1.0f + (vf)((vu)vexp_reduced(r) + ((vu)shifted << 23)));
+}
 
 /* tanh x = (e^2x - 1) / (e^2x - 1 + 2), with e^2x - 1 = 2^k (e^r - 1) + (2^k - 1): accurate near 0 too. From |x| = 10 on it
  * is 1. */
@@ -31,8 +37,8 @@ LIN_INLINE void LIN_NAME(lstm_put)(float *p, vf v, int n)
     else vstore_n(p, v, n);
 }
 
-/* Units u .. u+n-1 of lin_lstm_cell. */
-LIN_INLINE void LIN_NAME(lstm_units)(float *h, float *c, float *gates, float *hs, float *cs, const float *sums, int U, int u, int n)
+/* Units u .. u+n-1 of lin_lstm_cell: gates and c, then h. */
+LIN_INLINE void LIN_NAME(lstm_units)(float *c, float *gates, float *cs, const float *sums, int U, int u, int n)
 {
     vf a[4];
     LIN_UNROLL
@@ -41,24 +47,31 @@ LIN_INLINE void LIN_NAME(lstm_units)(float *h, float *c, float *gates, float *hs
         a[j] = j == 2 ? LIN_NAME(lstm_tanh)(sum) : LIN_NAME(lstm_sigmoid)(sum);
         LIN_NAME(lstm_put)(gates + j * U + u, a[j], n);
     }
-    vf cell = vfma(a[1], LIN_NAME(lstm_get)(cs + u, n), a[0] * a[2]), out = a[3] * LIN_NAME(lstm_tanh)(cell);
+    vf cell = vfma(a[1], LIN_NAME(lstm_get)(cs + u, n), a[0] * a[2]);
     LIN_NAME(lstm_put)(cs + u, cell, n);
     LIN_NAME(lstm_put)(c + u, cell, n);
+}
+
+LIN_INLINE void LIN_NAME(lstm_output)(float *h, float *hs, const float *cs, const float *o, int u, int n)
+{
+    vf out = LIN_NAME(lstm_get)(o + u, n) * LIN_NAME(lstm_tanh)(LIN_NAME(lstm_get)(cs + u, n));
     LIN_NAME(lstm_put)(hs + u, out, n);
     LIN_NAME(lstm_put)(h + u, out, n);
 }
 
 /* gates [4, U] = their activations, with sums [4, U] = R h added before; c and cs = the new cell from the old cs; h and hs = the
- * output. */
+ * output. Two loops, because the latency of a gate and of tanh(c) in one exceeds what a processor can reorder. */
 void LIN_NAME(lin_lstm_cell)(float *h, float *c, float *gates, float *hs, float *cs, const float *sums, int U, ptrdiff_t ahead);
 void LIN_NAME(lin_lstm_cell)(float *h, float *c, float *gates, float *hs, float *cs, const float *sums, int U, ptrdiff_t ahead)
 {
-    int u = 0;
-    for (; u + LIN_WIDTH <= U; u += LIN_WIDTH) {
+    const int whole = U / LIN_WIDTH * LIN_WIDTH;
+    for (int u = 0; u < whole; u += LIN_WIDTH) {
         for (int j = 0; j < 4; j++) __builtin_prefetch(gates + 4 * ahead + j * U + u, 1);
-        LIN_NAME(lstm_units)(h, c, gates, hs, cs, sums, U, u, LIN_WIDTH);
+        LIN_NAME(lstm_units)(c, gates, cs, sums, U, u, LIN_WIDTH);
     }
-    if (u < U) LIN_NAME(lstm_units)(h, c, gates, hs, cs, sums, U, u, U - u);
+    if (whole < U) LIN_NAME(lstm_units)(c, gates, cs, sums, U, whole, U - whole);
+    for (int u = 0; u < whole; u += LIN_WIDTH) LIN_NAME(lstm_output)(h, hs, cs, gates + 3 * U, u, LIN_WIDTH);
+    if (whole < U) LIN_NAME(lstm_output)(h, hs, cs, gates + 3 * U, whole, U - whole);
 }
 
 /* Units u .. u+n-1 of lin_lstm_cell_backward. */
@@ -86,8 +99,8 @@ void LIN_NAME(lin_lstm_cell_backward)(float *dgates, float *kept, float *dc, con
 void LIN_NAME(lin_lstm_cell_backward)(float *dgates, float *kept, float *dc, const float *dh, const float *sums, const float *c,
                                       const float *c_before, const float *gates, int U, ptrdiff_t ahead)
 {
-    int u = 0;
-    for (; u + LIN_WIDTH <= U; u += LIN_WIDTH) {
+    const int whole = U / LIN_WIDTH * LIN_WIDTH;
+    for (int u = 0; u < whole; u += LIN_WIDTH) {
         for (int j = 0; j < 4; j++) {
             __builtin_prefetch(gates + 4 * ahead + j * U + u);
             __builtin_prefetch(dgates + 4 * ahead + j * U + u, 1);
@@ -96,5 +109,5 @@ void LIN_NAME(lin_lstm_cell_backward)(float *dgates, float *kept, float *dc, con
         if (c_before) __builtin_prefetch(c_before + ahead + u);
         LIN_NAME(lstm_units_backward)(dgates, kept, dc, dh, sums, c, c_before, gates, U, u, LIN_WIDTH);
     }
-    if (u < U) LIN_NAME(lstm_units_backward)(dgates, kept, dc, dh, sums, c, c_before, gates, U, u, U - u);
+    if (whole < U) LIN_NAME(lstm_units_backward)(dgates, kept, dc, dh, sums, c, c_before, gates, U, whole, U - whole);
 }
