@@ -1,5 +1,5 @@
 // Softmax attention, forward (Vaswani et al. 2017), in tiles with a running maximum and sum (Milakov & Gimelshein 2018, Dao et
-// al. 2022). softmax_attention.h describes the division of the work.
+// al. 2022). softmax_attention.h describes the division of the work. A second kernel is for many streams with few rows each.
 #include "kernels/cuda/softmax_attention.h"
 
 // Appends the rows' keys and values, which are adjacent in qkv and in the cache. One block for each four rows of an utterance.
@@ -30,9 +30,9 @@ template <int EP, int M> static __device__ __forceinline__ void clear_running_ro
     }
 }
 
-// Adds 16 N keys and values, the first of them key j, to the rows from `row` on; keys from `end` on and, causal, those after a
-// row are masked.
-template <int EP, int SPLIT, int M, int N>
+// Adds 16 N keys and values, the first of them key j, to the rows from `row` on; keys from `end` on and, causal, those after a row
+// are masked. PART: a row may have seen no key so far; minus infinity minus itself would then be NaN.
+template <int EP, int SPLIT, int M, int N, int PART>
 static __device__ __forceinline__ void add_keys(running_rows<EP, M> &r, const float (&q)[M][EP / 8][4], const float *keys,
                                                 const float *values, int j, int row, int end, int causal, float scale, int lane)
 {
@@ -62,7 +62,8 @@ static __device__ __forceinline__ void add_keys(running_rows<EP, M> &r, const fl
 #pragma unroll
                 for (int h = 0; h < 2; h++) top = fmaxf(top, fmaxf(w[u][h][m][2 * half], w[u][h][m][2 * half + 1]));
             top = fmaxf(r.top[m][half], quad_max(top) * scale);
-            factor[m][half] = exp2f(r.top[m][half] - top);
+            const float base = PART && top == -INFINITY ? 0 : top;
+            factor[m][half] = exp2f(r.top[m][half] - base);
             r.top[m][half] = top;
 #pragma unroll
             for (int u = 0; u < N; u++)
@@ -70,7 +71,7 @@ static __device__ __forceinline__ void add_keys(running_rows<EP, M> &r, const fl
                 for (int h = 0; h < 2; h++)
 #pragma unroll
                     for (int i = 2 * half; i < 2 * half + 2; i++) {
-                        w[u][h][m][i] = exp2f(fmaf(w[u][h][m][i], scale, -top));
+                        w[u][h][m][i] = exp2f(fmaf(w[u][h][m][i], scale, -base));
                         sum += w[u][h][m][i];
                     }
             r.sum[m][half] = fmaf(r.sum[m][half], factor[m][half], sum);
@@ -135,16 +136,108 @@ template <int EP, int SPLIT, int M> __global__ void __launch_bounds__(GROUP) sof
             lin_copy_commit();
         }
         for (int j = 0; j < TILE && tile + j < own_end; j += 16 * N)
-            add_keys<EP, SPLIT, M, N>(r, q, keys + j * sizes<EP>::stride, values + j * sizes<EP>::stride, tile + j, p.before + row,
-                                      own_end, job.causal, scale, lane);
+            add_keys<EP, SPLIT, M, N, 0>(r, q, keys + j * sizes<EP>::stride, values + j * sizes<EP>::stride, tile + j,
+                                         p.before + row, own_end, job.causal, scale, lane);
     }
     if (row < p.rows) store_own<EP, M>(r, job, p, row, lane);
+}
+
+// ---- few rows of many streams
+
+enum { STEP_ROWS = 16 };
+
+// A warp's part of the sums, in shared memory: out [16, EP], then top and sum [16].
+template <int EP> struct step_sizes {
+    enum { stride = EP + 4, part = STEP_ROWS * stride + 2 * STEP_ROWS };
+};
+
+template <int EP> static __device__ __forceinline__ void publish_part(float *part, const running_rows<EP, 1> &r, int lane)
+{
+    float *const tops = part + STEP_ROWS * step_sizes<EP>::stride;
+    const int g = lane >> 2, t = lane & 3;
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const int row = g + 8 * half;
+        const float sum = quad_sum(r.sum[0][half]);
+#pragma unroll
+        for (int n = 0; n < EP / 8; n++)
+            *reinterpret_cast<float2 *>(part + row * step_sizes<EP>::stride + 8 * n + 2 * t) =
+                make_float2(r.out[0][n][2 * half], r.out[0][n][2 * half + 1]);
+        if (t == 0) {
+            tops[row] = r.top[0][half];
+            tops[STEP_ROWS + row] = sum;
+        }
+    }
+}
+
+// y and lse from the parts of four warps, in order; a thread for each element.
+template <int EP>
+static __device__ __forceinline__ void store_parts(const float *parts, const softmax_job &job, const softmax_place &p)
+{
+    const float *const tops = parts + STEP_ROWS * step_sizes<EP>::stride;
+    const size_t width = (size_t)job.H * (size_t)job.E;
+    for (int i = (int)threadIdx.x; i < p.rows * job.E; i += GROUP) {
+        const int row = i / job.E, e = i % job.E;
+        float top = -INFINITY, sum = 0, y = 0;
+#pragma unroll
+        for (int w = 0; w < 4; w++) top = fmaxf(top, tops[w * step_sizes<EP>::part + row]);
+#pragma unroll
+        for (int w = 0; w < 4; w++) {
+            const float factor = exp2f(tops[w * step_sizes<EP>::part + row] - top);
+            sum = fmaf(factor, tops[w * step_sizes<EP>::part + STEP_ROWS + row], sum);
+            y = fmaf(factor, parts[w * step_sizes<EP>::part + row * step_sizes<EP>::stride + e], y);
+        }
+        const size_t at = p.first + (size_t)row;
+        job.out[at * width + (size_t)p.h * (size_t)job.E + (size_t)e] = y / sum;
+        if (job.out_lse && e == 0) job.out_lse[at * (size_t)job.H + (size_t)p.h] = fmaf(top, LIN_LN_2, logf(sum));
+    }
+}
+
+// At most 16 rows of an (utterance, head): each warp has all of them, and 16 keys of every tile. Bound by reading the caches.
+template <int EP, int SPLIT> __global__ void __launch_bounds__(GROUP) softmax_step(softmax_job job)
+{
+    LIN_SHARED(float, shared);
+    softmax_place p;
+    if (!softmax_find(&p, job, blockIdx.x)) return;
+    const int who = (int)threadIdx.x, warp = who / 32, lane = who % 32, end = p.before + p.rows;
+    const size_t width = (size_t)job.H * (size_t)job.E;
+    float q[1][EP / 8][4];
+    running_rows<EP, 1> r;
+    copy_pair<EP>(shared, p.k, p.stride, p.v, p.stride, 0, end, job.E, p.wide, who);
+    lin_copy_commit();
+    load_global<EP, 1>(q, job.qkv + p.first * 3 * width + (size_t)p.h * (size_t)job.E, 3 * width, p.rows, job.E, job.wide, lane);
+    round_own<EP, SPLIT, 1>(q);
+    clear_running_rows(r);
+    for (int tile = 0; tile < end; tile += TILE) {
+        float *const keys = shared + (tile / TILE & 1) * 2 * sizes<EP>::tile + 16 * warp * sizes<EP>::stride;
+        lin_copy_wait<0>();
+        tile_operands<EP, SPLIT>(keys - 16 * warp * sizes<EP>::stride, NULL, who);
+        tile_operands<EP, SPLIT>(keys - 16 * warp * sizes<EP>::stride + sizes<EP>::tile, NULL, who);
+        __syncthreads();
+        if (tile + TILE < end) {
+            float *next = shared + ((tile / TILE + 1) & 1) * 2 * sizes<EP>::tile;
+            copy_pair<EP>(next, p.k, p.stride, p.v, p.stride, tile + TILE, end, job.E, p.wide, who);
+            lin_copy_commit();
+        }
+        if (tile + 16 * warp < end)
+            add_keys<EP, SPLIT, 1, 1, 1>(r, q, keys, keys + sizes<EP>::tile, tile + 16 * warp, p.before, end, job.causal,
+                                         job.scale * LIN_LOG2_E, lane);
+    }
+    __syncthreads();
+    publish_part<EP>(shared + warp * step_sizes<EP>::part, r, lane);
+    __syncthreads();
+    store_parts<EP>(shared, job, p);
 }
 
 template <int EP, int SPLIT> static void run_forward(lin_exec *exec, const softmax_job &job, const lin_segments *segments)
 {
     enum { M = EP == 32 ? 2 : 1 };
     const size_t bytes = 4 * sizes<EP>::tile * sizeof(float);
+    if (segments->longest <= STEP_ROWS) {
+        LIN_ALLOW_SHARED(exec, (softmax_step<EP, SPLIT>), bytes);
+        LIN_LAUNCH(exec, (softmax_step<EP, SPLIT>), (unsigned)(job.B * job.H), GROUP, bytes, job);
+        return;
+    }
     LIN_ALLOW_SHARED(exec, (softmax_rows<EP, SPLIT, M>), bytes);
     LIN_LAUNCH(exec, (softmax_rows<EP, SPLIT, M>), lin_softmax_grid(job, segments, 64 * M), GROUP, bytes, job);
 }

@@ -211,10 +211,10 @@ END_TEST
 // A stream in pieces, its keys and values in a cache of two layers; beside it an utterance without one.
 static void caches_of(int H, int E, size_t shift)
 {
-    enum { T = 150, ALONE = 20, CAPACITY = 160, LAYER = 1 };
+    enum { T = 190, ALONE = 16, CAPACITY = 200, LAYER = 1 };
     const shape s = {1, {T}, H, E, 1, 1, shift};
     const size_t C = (size_t)(H * E);
-    const int pieces[] = {1, 3, 40, 0, 66, 16, 24}, lengths[] = {T, ALONE};
+    const int pieces[] = {1, 3, 40, 0, 66, 16, 14, 40, 5, 5}, lengths[] = {T, ALONE};
     lin_segments whole = segments_of(lengths, 2);
     float *qkv = filled(&s, (T + ALONE) * 3 * C, 1), *x = test_buffer_shifted((T + ALONE) * 3 * C, sizeof *x, shift);
     float *dy = filled(&s, (T + ALONE) * C, 1), *kv = test_buffer_shifted(2 * CAPACITY * 2 * C, sizeof *kv, shift);
