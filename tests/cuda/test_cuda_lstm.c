@@ -1,25 +1,27 @@
-// The LSTM of the CUDA backend against plain loops in double precision: directions, states, batches of several tiles, widths in
-// every form of the kernels, and the three precisions.
+// The LSTM of the CUDA backend against ref/, where the shapes of ops_cases.h do not reach: batches of several tiles, widths in every
+// form of the kernels, one launch for all steps and one for each, the three precisions, a graph.
 #include "base/rng.h"
 #include "tests/cuda/device.h"
 
-enum { MOST_B = 64 };
-
 static const lin_ops *ops;
-static lin_exec *exec;
+static const lin_ops_f64 *ref;
+static lin_exec *exec, *ref_exec;
 static uint64_t counter;
 
 static void setup(lin_precision precision)
 {
     test_device_memory();
     ops = test_device(precision);
+    ref = lin_ops_ref();
     ck_assert_int_eq(ops->exec_create(ops, 1, &exec, NULL), LIN_OK);
+    ck_assert_int_eq(ref->exec_create(ref, 1, &ref_exec, NULL), LIN_OK);
     counter = 0;
 }
 
 static void teardown(void)
 {
     ops->exec_destroy(exec);
+    ref->exec_destroy(ref_exec);
     test_device_memory_end();
 }
 
@@ -31,7 +33,7 @@ static void done(void)
 
 static double uniform(double lo, double hi) { return lo + (hi - lo) * lin_random_uniform(1997, counter++); }
 
-// The same numbers for the backend and, wider, for the loops.
+// The same numbers for the backend and, wider, for ref/.
 typedef struct pair {
     float *f;
     double *d;
@@ -48,6 +50,11 @@ static pair pair_of(size_t n, double range, int shift)
     return p;
 }
 
+static void widen(pair p)
+{
+    for (size_t i = 0; i < p.n; i++) p.d[i] = (double)p.f[i];
+}
+
 static void check(const char *what, pair p, double tolerance)
 {
     test_guards(p.f, what);
@@ -56,102 +63,30 @@ static void check(const char *what, pair p, double tolerance)
     test_buffer_free(p.d);
 }
 
-/* ---- the plain loops ----------------------------------------------------------------------------------------------------------- */
-
-typedef struct layer {
-    int U, directions;
-    const double *R; // [directions, 4, U, U]
-    lin_segments segments;
-} layer;
-
-static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
-
-// Row t of an utterance in the order of the direction, or -1 beyond its ends.
-static int row_at(const layer *l, int b, int d, int t)
-{
-    const int first = l->segments.offsets[b], n = l->segments.offsets[b + 1] - first;
-    return t < 0 || t >= n ? -1 : d ? first + n - 1 - t : first + t;
-}
-
-static void plain_forward(const layer *l, double *h, double *cells, double *gates, double *states)
-{
-    const int U = l->U, D = l->directions;
-    for (int b = 0; b < l->segments.B; b++)
-        for (int d = 0; d < D; d++) {
-            double *state = states ? states + (size_t)b * 2 * (size_t)U : NULL;
-            const double *hp = state, *cp = state ? state + U : NULL;
-            for (int t = 0; row_at(l, b, d, t) >= 0; t++) {
-                const size_t row = (size_t)(row_at(l, b, d, t) * D + d);
-                double *z = gates + row * 4 * (size_t)U, *hn = h + row * (size_t)U, *cn = cells + row * (size_t)U;
-                for (int i = 0; i < 4 * U; i++) {
-                    for (int k = 0; hp && k < U; k++) z[i] += l->R[(size_t)(d * 4 * U + i) * (size_t)U + (size_t)k] * hp[k];
-                    z[i] = i / U == 2 ? tanh(z[i]) : sigmoid(z[i]);
-                }
-                for (int u = 0; u < U; u++) {
-                    cn[u] = z[U + u] * (cp ? cp[u] : 0) + z[u] * z[2 * U + u];
-                    hn[u] = z[3 * U + u] * tanh(cn[u]);
-                }
-                hp = hn, cp = cn;
-            }
-            for (int u = 0; u < U && state && hp != state; u++) {
-                state[u] = hp[u];
-                state[U + u] = cp[u];
-            }
-        }
-}
-
-static void plain_backward(const layer *l, double *dgates, double *dR, const double *dh, const double *h, const double *cells,
-                           const double *gates)
-{
-    const int U = l->U, D = l->directions;
-    double *after = test_buffer(2 * (size_t)U, sizeof *after), *dc = after + U;
-    for (int b = 0; b < l->segments.B; b++)
-        for (int d = 0; d < D; d++) {
-            const int T = l->segments.offsets[b + 1] - l->segments.offsets[b];
-            for (int u = 0; u < 2 * U; u++) after[u] = 0;
-            for (int t = T - 1; t >= 0; t--) {
-                const size_t row = (size_t)(row_at(l, b, d, t) * D + d);
-                const size_t prev = t > 0 ? (size_t)(row_at(l, b, d, t - 1) * D + d) : 0;
-                const double *z = gates + row * 4 * (size_t)U;
-                double *dz = dgates + row * 4 * (size_t)U;
-                for (int u = 0; u < U; u++) {
-                    const double i = z[u], f = z[U + u], g = z[2 * U + u], o = z[3 * U + u], y = tanh(cells[row * (size_t)U + (size_t)u]),
-                                 total = dh[row * (size_t)U + (size_t)u] + after[u];
-                    dc[u] += total * o * (1 - y * y);
-                    dz[u] = dc[u] * g * i * (1 - i);
-                    dz[U + u] = t > 0 ? dc[u] * cells[prev * (size_t)U + (size_t)u] * f * (1 - f) : 0;
-                    dz[2 * U + u] = dc[u] * i * (1 - g * g);
-                    dz[3 * U + u] = total * y * o * (1 - o);
-                    dc[u] *= f;
-                }
-                for (int k = 0; k < U; k++) {
-                    after[k] = 0;
-                    for (int i = 0; i < 4 * U; i++) {
-                        const size_t at = (size_t)(d * 4 * U + i) * (size_t)U + (size_t)k;
-                        after[k] += dz[i] * l->R[at];
-                        if (t > 0) dR[at] += dz[i] * h[prev * (size_t)U + (size_t)k];
-                    }
-                }
-            }
-        }
-    test_buffer_free(after);
-}
-
-/* ---- a layer against them ------------------------------------------------------------------------------------------------------ */
+/* ---- a layer against ref/ ------------------------------------------------------------------------------------------------------- */
 
 static size_t rounded(size_t n) { return (n + 15) / 16 * 16; }
 
 // R of both directions, packed for the forward or the backward pass.
-static float *pack(const float *R, int U, int directions, int transposed)
+static pair pack(pair R, int U, int directions, int transposed)
 {
-    const size_t apart = rounded(transposed ? ops->weight_size(U, 4 * U) : ops->weight_size(4 * U, U));
-    float *packed = test_buffer(apart * (size_t)directions, sizeof *packed);
+    const int n = transposed ? U : 4 * U, k = transposed ? 4 * U : U;
     lin_packing items[2];
+    size_t apart = rounded(ops->weight_size(n, k)), apart_ref = rounded(ref->weight_size(n, k));
+    pair packed = {test_buffer(apart * (size_t)directions, sizeof(float)), test_buffer(apart_ref * (size_t)directions, sizeof(double)), 0};
     for (int d = 0; d < directions; d++)
         items[d] = (lin_packing){(size_t)d * 4 * (size_t)U * (size_t)U, (size_t)d * apart, 4 * U, U, transposed};
-    ops->weights_pack(exec, packed, R, items, directions);
+    ops->weights_pack(exec, packed.f, R.f, items, directions);
+    for (int d = 0; d < directions; d++) items[d].to = (size_t)d * apart_ref;
+    ref->weights_pack(ref_exec, packed.d, R.d, items, directions);
     done();
     return packed;
+}
+
+static void pair_free(pair p)
+{
+    test_buffer_free(p.f);
+    test_buffer_free(p.d);
 }
 
 static lin_segments segments_of(const int *counts, int B, int **offsets)
@@ -171,25 +106,22 @@ static lin_segments segments_of(const int *counts, int B, int **offsets)
 static void compare(const int *counts, int B, int U, int directions, int shift, double tolerance)
 {
     int *offsets;
-    layer l = {U, directions, NULL, segments_of(counts, B, &offsets)};
-    const size_t units = (size_t)(l.segments.rows * directions * U), weights = (size_t)(directions * 4 * U * U);
+    const lin_segments segments = segments_of(counts, B, &offsets);
+    const size_t units = (size_t)(segments.rows * directions * U), weights = (size_t)(directions * 4 * U * U);
     pair R = pair_of(weights, 2 / sqrt(U), shift), gates = pair_of(4 * units, 2, shift), h = pair_of(units, 0, shift),
          cells = pair_of(units, 0, shift), dh = pair_of(units, 1, shift), dgates = pair_of(4 * units, 0, shift),
-         dR = pair_of(weights, 1, shift);
-    float *packed = pack(R.f, U, directions, 0), *transposed = pack(R.f, U, directions, 1);
-    l.R = R.d;
-    plain_forward(&l, h.d, cells.d, gates.d, NULL);
-    ops->lstm_forward(exec, h.f, cells.f, gates.f, packed, &l.segments, U, directions, NULL, 0);
+         dR = pair_of(weights, 1, shift), packed = pack(R, U, directions, 0), transposed = pack(R, U, directions, 1);
+    ops->lstm_forward(exec, h.f, cells.f, gates.f, packed.f, &segments, U, directions, NULL, 0);
+    ref->lstm_forward(ref_exec, h.d, cells.d, gates.d, packed.d, &segments, U, directions, NULL, 0);
     done();
-    for (size_t i = 0; i < 4 * units; i++) gates.d[i] = (double)gates.f[i]; // each pass by itself
+    test_close_scaled_f32("gates", gates.f, gates.d, 4 * units, tolerance, 1);
     test_close_scaled_f32("cells", cells.f, cells.d, units, tolerance, 1);
     test_close_scaled_f32("h", h.f, h.d, units, tolerance, 1);
-    for (size_t i = 0; i < units; i++) {
-        cells.d[i] = (double)cells.f[i];
-        h.d[i] = (double)h.f[i];
-    }
-    plain_backward(&l, dgates.d, dR.d, dh.d, h.d, cells.d, gates.d);
-    ops->lstm_backward(exec, dgates.f, dR.f, dh.f, h.f, cells.f, gates.f, transposed, &l.segments, U, directions);
+    widen(gates); // each pass by itself
+    widen(cells);
+    widen(h);
+    ops->lstm_backward(exec, dgates.f, dR.f, dh.f, h.f, cells.f, gates.f, transposed.f, &segments, U, directions);
+    ref->lstm_backward(ref_exec, dgates.d, dR.d, dh.d, h.d, cells.d, gates.d, transposed.d, &segments, U, directions);
     done();
     check("dgates", dgates, tolerance * 4);
     check("dR", dR, tolerance * 8);
@@ -198,8 +130,8 @@ static void compare(const int *counts, int B, int U, int directions, int shift, 
     check("gates", gates, 0);
     check("R", R, 0);
     check("dh", dh, 0);
-    test_buffer_free(packed);
-    test_buffer_free(transposed);
+    pair_free(packed);
+    pair_free(transposed);
     test_buffer_free(offsets);
 }
 
@@ -251,71 +183,38 @@ START_TEST(wide)
 }
 END_TEST
 
-// Utterances cut into pieces, any number of frames of each per call, some without a state.
-START_TEST(states)
+// All steps of a layer recorded in a graph: each replay gives the bits of the call.
+START_TEST(graph)
 {
-    enum { B = 5, U = 12, AT = 3 };
-    const int counts[B] = {9, 1, 0, 14, 5};
+    const int counts[] = {4, 0, 7}, B = 3, U = 17, D = 2;
     setup(LIN_PRECISION_FP32);
     int *offsets;
-    layer l = {U, 1, NULL, segments_of(counts, B, &offsets)};
-    const size_t units = (size_t)l.segments.rows * U;
-    pair R = pair_of(4 * U * U, 0.6, 0), gates = pair_of(4 * units, 2, 0), state = pair_of((size_t)B * 2 * U, 1, 0);
-    float *packed = pack(R.f, U, 1, 0), *state_f[B], **table = test_buffer(B, sizeof *table);
-    double *h = test_buffer(units, sizeof *h), *cells = test_buffer(units, sizeof *cells);
-    for (int b = 0; b < B; b++) {
-        state_f[b] = test_buffer(AT + 2 * U, sizeof *state_f[b]);
-        for (int i = 0; i < 2 * U; i++) state_f[b][AT + i] = state.f[b * 2 * U + i];
-    }
-    float *z = test_buffer(4 * units, sizeof *z), *hf = test_buffer(units, sizeof *hf), *cf = test_buffer(units, sizeof *cf);
-    memcpy(z, gates.f, 4 * units * sizeof *z);
-    l.R = R.d;
-    plain_forward(&l, h, cells, gates.d, state.d);
-    for (int begun[B] = {0}, left = l.segments.rows; left > 0;) {
-        int some[B], *piece_offsets;
-        for (int b = 0; b < B; b++) {
-            some[b] = (int)uniform(0, 4);
-            if (some[b] > counts[b] - begun[b]) some[b] = counts[b] - begun[b];
-            table[b] = some[b] || b % 2 ? state_f[b] : NULL;
+    lin_graph *recorded = NULL;
+    const lin_segments segments = segments_of(counts, B, &offsets);
+    const size_t units = (size_t)(segments.rows * D * U), bytes = 4 * units * sizeof(float);
+    pair R = pair_of((size_t)(D * 4 * U * U), 0.5, 0), input = pair_of(4 * units, 2, 0), gates = pair_of(4 * units, 0, 0),
+         h = pair_of(units, 0, 0), cells = pair_of(units, 0, 0), packed = pack(R, U, D, 0);
+    for (int turn = 0; turn < 4; turn++) {
+        memset(h.f, 0xFF, units * sizeof *h.f);
+        if (turn == 1) ck_assert_int_eq(ops->graph_begin(exec, NULL), LIN_OK);
+        if (turn < 2) {
+            ops->copy(exec, gates.f, input.f, bytes);
+            ops->lstm_forward(exec, h.f, cells.f, gates.f, packed.f, &segments, U, D, NULL, 0);
         }
-        const lin_segments piece = segments_of(some, B, &piece_offsets);
-        const size_t n = (size_t)piece.rows * U;
-        float *pz = test_buffer(4 * n, sizeof *pz), *ph = test_buffer(n, sizeof *ph), *pc = test_buffer(n, sizeof *pc);
-        for (int b = 0; b < B; b++)
-            for (int i = 0; i < some[b] * 4 * U; i++)
-                pz[piece.offsets[b] * 4 * U + i] = z[(l.segments.offsets[b] + begun[b]) * 4 * U + i];
-        ops->lstm_forward(exec, ph, pc, pz, packed, &piece, U, 1, table, AT);
+        if (turn == 1) ck_assert_int_eq(ops->graph_end(exec, &recorded, NULL), LIN_OK);
+        if (turn > 0) ops->graph_launch(exec, recorded);
         done();
-        for (int b = 0; b < B; b++) {
-            memcpy(hf + (l.segments.offsets[b] + begun[b]) * U, ph + piece.offsets[b] * U, (size_t)(some[b] * U) * sizeof *hf);
-            memcpy(cf + (l.segments.offsets[b] + begun[b]) * U, pc + piece.offsets[b] * U, (size_t)(some[b] * U) * sizeof *cf);
-            begun[b] += some[b];
-        }
-        left -= piece.rows;
-        test_buffer_free(pz);
-        test_buffer_free(ph);
-        test_buffer_free(pc);
-        test_buffer_free(piece_offsets);
+        if (turn == 0) widen(h);
+        else test_close_f32("h", h.f, h.d, units, 0);
     }
-    test_close_scaled_f32("h", hf, h, units, 2e-6, 1);
-    test_close_scaled_f32("cells", cf, cells, units, 2e-6, 1);
-    for (int b = 0; b < B; b++) {
-        test_close_scaled_f32("state", state_f[b] + AT, state.d + b * 2 * U, 2 * U, 2e-6, 1);
-        test_buffer_free(state_f[b]);
-    }
-    test_buffer_free(h);
-    test_buffer_free(cells);
-    test_buffer_free(z);
-    test_buffer_free(hf);
-    test_buffer_free(cf);
-    test_buffer_free(table);
-    test_buffer_free(packed);
+    ops->graph_destroy(recorded);
+    pair_free(R);
+    pair_free(input);
+    pair_free(gates);
+    pair_free(h);
+    pair_free(cells);
+    pair_free(packed);
     test_buffer_free(offsets);
-    check("R", R, 0);
-    test_buffer_free(gates.f);
-    test_buffer_free(gates.d);
-    test_buffer_free(state.f);
-    test_buffer_free(state.d);
     teardown();
 }
 END_TEST
@@ -329,7 +228,7 @@ int main(void)
     tcase_add_test(cases, tf32);
     tcase_add_test(cases, bf16);
     tcase_add_test(cases, wide);
-    tcase_add_test(cases, states);
+    tcase_add_test(cases, graph);
     suite_add_tcase(suite, cases);
     return test_run(suite);
 }
