@@ -1,5 +1,5 @@
-// Cross entropy with a target per frame: a block per utterance for the losses, then a thread per element for the gradient, which may
-// overwrite the log-probabilities. The sum of a loss has a fixed order: a thread's frames, then the threads.
+// Cross entropy with a target per frame: a block per utterance for the losses, then a thread per element for the gradient,
+// which may overwrite the log-probabilities. The sum of a loss has a fixed order: a thread's frames, then the threads.
 #include "kernels/cuda/cuda.h"
 
 enum { THREADS = 256 };
@@ -22,8 +22,8 @@ static __global__ void __launch_bounds__(THREADS)
 }
 
 // dlogits may be logp.
-static __global__ void __launch_bounds__(THREADS)
-    gradient(float *dlogits, const float *logp, const int *__restrict__ targets, const double *__restrict__ scale, size_t count, int V)
+static __global__ void __launch_bounds__(THREADS) gradient(float *dlogits, const float *logp, const int *__restrict__ targets,
+                                                           const double *__restrict__ scale, size_t count, int V)
 {
     const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= count) return;

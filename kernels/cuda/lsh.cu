@@ -33,8 +33,8 @@ template <int SPLIT> static __device__ __forceinline__ float exponential(float x
 
 // Adds a tile: x from forward_scores.
 template <int EP, int SPLIT>
-static __device__ __forceinline__ void forward_add(forward_sums<EP> &s, float (&w)[4][2][4], const lsh_rows &r, const float *values,
-                                                   int from, int lane)
+static __device__ __forceinline__ void forward_add(forward_sums<EP> &s, float (&w)[4][2][4], const lsh_rows &r,
+                                                   const float *values, int from, int lane)
 {
     float top[2] = {s.top[0], s.top[1]};
 #pragma unroll
@@ -69,8 +69,8 @@ static __device__ __forceinline__ void forward_add(forward_sums<EP> &s, float (&
 
 // y and lse of the rows of a warp, with what earlier rounds left.
 template <int EP>
-static __device__ __forceinline__ void forward_store(const lsh_job &job, const lsh_place &p, const lsh_rows &r, forward_sums<EP> &s,
-                                                     int lane)
+static __device__ __forceinline__ void forward_store(const lsh_job &job, const lsh_place &p, const lsh_rows &r,
+                                                     forward_sums<EP> &s, int lane)
 {
     const int t = lane & 3;
     float lse[2], old[2] = {0, 0}, fresh[2] = {1, 1};
@@ -161,7 +161,8 @@ static int nothing_to_do(lin_exec *exec, const lin_segments *segments, const lin
     return segments->B == 0 || segments->rows == 0 || lsh->rounds == 0 || H == 0 || E == 0 || !lin_cuda_ready(exec);
 }
 
-static lsh_job job_of(const float *qv, const int *order, const lin_segments *segments, const lin_lsh *lsh, int H, int E, int causal)
+static lsh_job job_of(const float *qv, const int *order, const lin_segments *segments, const lin_lsh *lsh, int H, int E,
+                      int causal)
 {
     lsh_job job = {};
     job.qv = qv;

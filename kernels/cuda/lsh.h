@@ -2,11 +2,11 @@
  * lsh.h - LSH attention (Reformer; Kitaev et al. 2020): what its kernels share. ops_table.h has the definition.
  *
  * Internal to kernels/cuda/lsh*.cu. Forward: the buckets of all frames (hash), one stable counting sort per utterance, head and
- * round (sort), then attention, one launch per round: frames are processed in their sorted order, and since a round holds each frame
- * once, a launch may add to what earlier rounds left in y and lse, or in dqv, without atomics and in a fixed order.
+ * round (sort), then attention, one launch per round: frames are processed in their sorted order, and since a round holds each
+ * frame once, a launch may add to what earlier rounds left in y and lse, or in dqv, without atomics and in a fixed order.
  *
- * A frame at sorted position p sees the keys in positions lsh_from(p) .. lsh_end(p)-1, and is a key of the queries in the positions from
- * the start of its chunk to the end of the next one.
+ * A frame at sorted position p sees the keys in positions lsh_from(p) .. lsh_end(p)-1, and is a key of the queries in the
+ * positions from the start of its chunk to the end of the next one.
  */
 #ifndef LIN_KERNELS_CUDA_LSH_H
 #define LIN_KERNELS_CUDA_LSH_H
@@ -43,7 +43,10 @@ static __device__ __forceinline__ lsh_place lsh_find(const lsh_job &job)
             job.order + ((size_t)job.round * (size_t)job.H + (size_t)h) * (size_t)job.rows + first};
 }
 
-static __device__ __forceinline__ int lsh_from(const lsh_job &job, int p) { return p < job.chunk ? 0 : (p / job.chunk - 1) * job.chunk; }
+static __device__ __forceinline__ int lsh_from(const lsh_job &job, int p)
+{
+    return p < job.chunk ? 0 : (p / job.chunk - 1) * job.chunk;
+}
 static __device__ __forceinline__ int lsh_end(const lsh_job &job, int p, int T)
 {
     const long long end = ((long long)p / job.chunk + 1) * job.chunk;
@@ -67,7 +70,8 @@ static __device__ __forceinline__ size_t lsh_row(const lsh_job &job, const lsh_p
     return (p.first + (size_t)frame) * (size_t)job.H + (size_t)p.h;
 }
 
-// The probability of a pair. A frame that saw itself alone counts once per round: exp cannot tell, because lse is -1e5 + ln(rounds).
+// The probability of a pair. A frame that saw itself alone counts once per round: exp cannot tell, because lse is -1e5 +
+// ln(rounds).
 static __device__ __forceinline__ float lsh_probability(const lsh_job &job, float score, float lse)
 {
     if (lse < LSH_NO_OTHER) return score == LSH_SELF_SCORE ? 1.0f / (float)job.rounds : 0;
@@ -83,8 +87,8 @@ static __device__ __forceinline__ float lsh_merge(float lse, float round, float 
 }
 
 // lsh_sort.cu: order [rounds, H, rows]; and terms [rows, H, 2], the second part 0 without dy.
-void lin_lsh_sort(lin_exec *exec, int *order, const float *qv, const float *R, const lin_segments *segments, const lin_lsh *lsh, int H,
-                  int E);
+void lin_lsh_sort(lin_exec *exec, int *order, const float *qv, const float *R, const lin_segments *segments, const lin_lsh *lsh,
+                  int H, int E);
 void lin_lsh_terms(lin_exec *exec, float *terms, const lsh_job &job);
 
 // lsh_general.cu: any E.

@@ -6,8 +6,8 @@
 #include "kernels/cuda/lsh_tiles.h"
 
 // One element: its probability and the gradient of its score. Of the pair, `lse` and `D` belong to the query, `scale` to the key.
-static __device__ __forceinline__ float pair_gradient(const lsh_job &job, int itself, float &score, float dp, float scale, float lse,
-                                                      float D, float *probability)
+static __device__ __forceinline__ float pair_gradient(const lsh_job &job, int itself, float &score, float dp, float scale,
+                                                      float lse, float D, float *probability)
 {
     score = itself ? LSH_SELF_SCORE : score * scale;
     *probability = lsh_probability(job, score, lse);
@@ -32,7 +32,8 @@ static __device__ __forceinline__ void as_queries(float (&dq)[EP / 8][4], const 
                 const int half = lsh_half(i), column = lsh_column(j, h, i, lane), frame = tile->frames[column];
                 if (lsh_meets(job, r, half, from + column, frame, 1)) {
                     const float scale = tile->scale[column];
-                    ds[h][i] = scale * pair_gradient(job, frame == r.frame[half], w[h][i], ds[h][i], scale, lse[half], D[half], &p);
+                    ds[h][i] =
+                        scale * pair_gradient(job, frame == r.frame[half], w[h][i], ds[h][i], scale, lse[half], D[half], &p);
                 } else {
                     ds[h][i] = 0;
                 }
@@ -41,12 +42,13 @@ static __device__ __forceinline__ void as_queries(float (&dq)[EP / 8][4], const 
     }
 }
 
-// The block's frames as keys: dv += p dy and dk += ds q over one tile of queries, q in its left half, dy in its right one. x: own q,
-// u: own v; along: the lane's part of the sums of ds s.
+// The block's frames as keys: dv += p dy and dk += ds q over one tile of queries, q in its left half, dy in its right one. x:
+// own q, u: own v; along: the lane's part of the sums of ds s.
 template <int EP, int SPLIT>
-static __device__ __forceinline__ void as_keys(float (&dk)[EP / 8][4], float (&dv)[EP / 8][4], float (&along)[2], const lsh_job &job,
-                                               const lsh_rows &r, const float (&x)[EP / 8][4], const float (&u)[EP / 8][4],
-                                               const float (&scale)[2], const lsh_tile<EP> *tile, int from, int lane)
+static __device__ __forceinline__ void as_keys(float (&dk)[EP / 8][4], float (&dv)[EP / 8][4], float (&along)[2],
+                                               const lsh_job &job, const lsh_rows &r, const float (&x)[EP / 8][4],
+                                               const float (&u)[EP / 8][4], const float (&scale)[2], const lsh_tile<EP> *tile,
+                                               int from, int lane)
 {
     for (int j = 0; j < 4; j++) {
         if (from + 16 * j >= r.warp_end || from + 16 * j + 16 <= r.warp_from) continue;
@@ -101,8 +103,8 @@ static __device__ __forceinline__ void backward_store(const lsh_job &job, const 
 
 // The positions first..: their frames, numbers and both matrices (parts of lsh_gather) into the tile.
 template <int EP, int SPLIT>
-static __device__ __forceinline__ void fill(lsh_tile<EP> *tile, const lsh_job &job, const lsh_place &p, int first, int end, int right,
-                                            int who)
+static __device__ __forceinline__ void fill(lsh_tile<EP> *tile, const lsh_job &job, const lsh_place &p, int first, int end,
+                                            int right, int who)
 {
     __syncthreads(); // the last tile has been read
     lsh_frames(tile->frames, p, first, end, who);

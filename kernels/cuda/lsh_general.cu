@@ -1,5 +1,5 @@
-// LSH attention for head widths without tiles in lsh.cu: a warp per frame, in its sorted order; correct for any E, but slow. The lanes
-// of a warp own keys (or queries) for the scores and columns for the sums.
+// LSH attention for head widths without tiles in lsh.cu: a warp per frame, in its sorted order; correct for any E, but slow.
+// The lanes of a warp own keys (or queries) for the scores and columns for the sums.
 #include "kernels/cuda/lsh.h"
 
 enum { WARPS = 4, THREADS = 32 * WARPS };

@@ -65,7 +65,8 @@ static __device__ __forceinline__ unsigned same_bucket(int bucket, int has, int 
 
 // Counts, or moves, the frames of a warp's stretch whose buckets are in the window; counts [WINDOW, WARPS].
 template <int MOVE>
-static __device__ __forceinline__ void walk(int *order, const int *buckets, int *counts, int T, int window, int bits, int warp, int lane)
+static __device__ __forceinline__ void walk(int *order, const int *buckets, int *counts, int T, int window, int bits, int warp,
+                                            int lane)
 {
     const int stretch = (T + THREADS - 1) / THREADS * 32, end = min(T, (warp + 1) * stretch);
     for (int from = warp * stretch; from < end; from += 32) {
@@ -108,8 +109,8 @@ static __device__ __forceinline__ int sum_counts(int *counts, int *sums, int beg
     return begun;
 }
 
-// Stable: the warps own stretches of the frames, and the places of a bucket are given out by warp, then by frame. Buckets are counted
-// a window at a time, which bounds the shared memory.
+// Stable: the warps own stretches of the frames, and the places of a bucket are given out by warp, then by frame. Buckets are
+// counted a window at a time, which bounds the shared memory.
 static __global__ void __launch_bounds__(THREADS) sort(sort_job job)
 {
     LIN_SHARED(int, counts); // [WINDOW, WARPS], then sums [WARPS]
@@ -129,8 +130,8 @@ static __global__ void __launch_bounds__(THREADS) sort(sort_job job)
     }
 }
 
-void lin_lsh_sort(lin_exec *exec, int *order, const float *qv, const float *R, const lin_segments *segments, const lin_lsh *lsh, int H,
-                  int E)
+void lin_lsh_sort(lin_exec *exec, int *order, const float *qv, const float *R, const lin_segments *segments, const lin_lsh *lsh,
+                  int H, int E)
 {
     const size_t count = (size_t)lsh->rounds * (size_t)H * (size_t)segments->rows;
     sort_job job = {order, NULL, qv, R, segments->offsets, *lsh, segments->rows, H, E};
@@ -141,7 +142,7 @@ void lin_lsh_sort(lin_exec *exec, int *order, const float *qv, const float *R, c
     LIN_LAUNCH(exec, sort, dim3(heads, rounds), THREADS, (WINDOW + 1) * WARPS * sizeof(int), job);
 }
 
-/* ---- what the passes need of each frame ----------------------------------------------------------------------------------------- */
+/* ---- what the passes need of each frame -------------------------------------------------------------------------------- */
 
 static __global__ void __launch_bounds__(THREADS) find_terms(float *terms, lsh_job job, size_t count)
 {

@@ -3,8 +3,8 @@
  *
  * Internal to kernels/cuda/lsh*.cu. A block owns 64 positions of the sorted order of one round, each of its 4 warps 16 of them in
  * registers, and reads the positions that may meet them in tiles of 64, gathered through the order. Products, fragments and
- * precision are those of attention.h; E is padded with zeros to EP (32 or 64). Chunks need not be related to tiles: pairs that do not
- * see each other are masked, and sixteen positions that no row of a warp sees are skipped.
+ * precision are those of attention.h; E is padded with zeros to EP (32 or 64). Chunks need not be related to tiles: pairs that
+ * do not see each other are masked, and sixteen positions that no row of a warp sees are skipped.
  */
 #ifndef LIN_KERNELS_CUDA_LSH_TILES_H
 #define LIN_KERNELS_CUDA_LSH_TILES_H
@@ -29,8 +29,8 @@ typedef struct lsh_rows {
 
 // Starts copying part `part` of qv, or dy if part is -1, of the frames of a tile; zeros where there is none and beyond E.
 template <int EP>
-static __device__ __forceinline__ void lsh_gather(float *tile, const lsh_job &job, const lsh_place &p, int part, const int *frames,
-                                                  int who)
+static __device__ __forceinline__ void lsh_gather(float *tile, const lsh_job &job, const lsh_place &p, int part,
+                                                  const int *frames, int who)
 {
     enum { per_row = EP / 4, step = GROUP / per_row };
     const int col = who % per_row * 4;
@@ -56,7 +56,8 @@ static __device__ __forceinline__ void lsh_frames(int *frames, const lsh_place &
 
 // What the passes need of them, by the threads that read the frames.
 template <int EP>
-static __device__ __forceinline__ void lsh_numbers(lsh_tile<EP> *tile, const lsh_job &job, const lsh_place &p, int with_lse, int who)
+static __device__ __forceinline__ void lsh_numbers(lsh_tile<EP> *tile, const lsh_job &job, const lsh_place &p, int with_lse,
+                                                   int who)
 {
     if (who >= TILE || tile->frames[who] < 0) return;
     const size_t row = lsh_row(job, p, tile->frames[who]);
@@ -78,11 +79,14 @@ template <int EP, int SPLIT> static __device__ __forceinline__ void lsh_arrived(
 
 // Element i of c[h] of multiply_rows, in subtile j: which of a lane's two rows, and which of the tile's 64.
 static __device__ __forceinline__ int lsh_half(int i) { return i >> 1; }
-static __device__ __forceinline__ int lsh_column(int j, int h, int i, int lane) { return 16 * j + 8 * h + (lane & 3) + (i & 1) * 4; }
+static __device__ __forceinline__ int lsh_column(int j, int h, int i, int lane)
+{
+    return 16 * j + 8 * h + (lane & 3) + (i & 1) * 4;
+}
 
 // The lane's rows; as_keys: what they meet are the queries that see them.
-static __device__ __forceinline__ lsh_rows lsh_rows_of(const lsh_job &job, const lsh_place &p, const int *own, int first, int as_keys,
-                                                       int warp, int lane)
+static __device__ __forceinline__ lsh_rows lsh_rows_of(const lsh_job &job, const lsh_place &p, const int *own, int first,
+                                                       int as_keys, int warp, int lane)
 {
     lsh_rows r;
     for (int half = 0; half < 2; half++) {
@@ -100,8 +104,8 @@ static __device__ __forceinline__ lsh_rows lsh_rows_of(const lsh_job &job, const
     return r;
 }
 
-// Whether row `half` meets the position `at` with its frame; `before`: in a causal pass only if that frame is not after the row's,
-// else only if it is not before it.
+// Whether row `half` meets the position `at` with its frame; `before`: in a causal pass only if that frame is not after the
+// row's, else only if it is not before it.
 static __device__ __forceinline__ int lsh_meets(const lsh_job &job, const lsh_rows &r, int half, int at, int frame, int before)
 {
     if (at < r.from[half] || at >= r.end[half]) return 0;

@@ -30,7 +30,8 @@ static __device__ __forceinline__ const float *before(const forward_job &job, co
 }
 
 // The sums of all warps, and from them the cells of the tile: lane pairs compute a unit, each lane two of its gates.
-static __device__ __forceinline__ void forward_cells(const forward_job &job, const lstm_place &p, const float *parts, int tile, int step)
+static __device__ __forceinline__ void forward_cells(const forward_job &job, const lstm_place &p, const float *parts, int tile,
+                                                     int step)
 {
     const lstm_layer &l = job.layer;
     const int half = p.lane & 1, m = p.warp * 2 + (p.lane >> 4), j = p.lane >> 1 & 7;
@@ -75,7 +76,8 @@ static __device__ __forceinline__ void forward_tile(const forward_job &job, cons
 {
     const int g = p.lane >> 2, t = p.lane & 3;
     int wide = job.layer.wide;
-    const float *upper = before(job, p, tile * BATCH + g, step, &wide), *lower = before(job, p, tile * BATCH + g + 8, step, &wide);
+    const float *upper = before(job, p, tile * BATCH + g, step, &wide),
+                *lower = before(job, p, tile * BATCH + g + 8, step, &wide);
     float acc[4][4] = {};
     lstm_multiply<STEPS, 4, NARROW, SPLIT>(acc, w, job.layer, p, upper, lower, wide);
 #pragma unroll
@@ -120,10 +122,12 @@ static __global__ void __launch_bounds__(THREADS) save_states(forward_job job)
 template <int STEPS, int NARROW, int SPLIT> static void run(lin_exec *exec, forward_job &job, int longest)
 {
     const size_t shared = 2 * WARPS * 4 * PART * sizeof(float);
-    job.layer.groups = STEPS ? lstm_groups(exec, job.layer, (const void *)(forward_steps<STEPS, NARROW, SPLIT>), shared, longest) : 0;
+    job.layer.groups =
+        STEPS ? lstm_groups(exec, job.layer, (const void *)(forward_steps<STEPS, NARROW, SPLIT>), shared, longest) : 0;
     job.step = 0;
     if (job.layer.groups > 0) {
-        lin_cuda_check(exec, cudaMemsetAsync(job.arrived, 0, lstm_counters(job.layer) * sizeof *job.arrived, exec->stream), "clearing");
+        lin_cuda_check(exec, cudaMemsetAsync(job.arrived, 0, lstm_counters(job.layer) * sizeof *job.arrived, exec->stream),
+                       "clearing counters");
         LIN_LAUNCH_TOGETHER(exec, (forward_steps<STEPS, NARROW, SPLIT>), lstm_grid(job.layer), THREADS, shared, job);
         return;
     }
@@ -142,8 +146,8 @@ template <int NARROW, int SPLIT> static void run_width(lin_exec *exec, forward_j
     else run<0, NARROW, SPLIT>(exec, job, longest);
 }
 
-void lin_cuda_lstm_forward(lin_exec *exec, float *h, float *cells, float *gates, const float *packed, const lin_segments *segments,
-                           int U, int directions, float *const *states, size_t at)
+void lin_cuda_lstm_forward(lin_exec *exec, float *h, float *cells, float *gates, const float *packed,
+                           const lin_segments *segments, int U, int directions, float *const *states, size_t at)
 {
     if (segments->B == 0 || segments->rows == 0 || U == 0 || directions == 0) return;
     forward_job job = {};

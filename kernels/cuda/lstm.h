@@ -1,12 +1,13 @@
 /*
  * lstm.h - device code shared by the forward and backward passes of the LSTM: the recurrent product, and who computes what.
  *
- * Internal to kernels/cuda/lstm*.cu. Step s of a pass processes, for all utterances at once, the s-th frame of each in the order of
- * the pass. A block owns 8 units of one direction: its rows of the recurrent matrix (4 x 8 rows of R forward, 8 rows of Rᵀ
- * backward) stay in its registers, divided over 8 warps by the inner dimension; all steps are one launch, between which the blocks of a
- * direction and group wait for each other. (Where that is not possible, each step is a launch.) In a step the warps multiply the previous rows (h, or
- * the gradient of the gates) of 16 utterances, their sums meet in shared memory, and the threads compute the cells. A block
- * processes the tiles of 16 utterances of its group one after another; all groups of a direction hold the same weights.
+ * Internal to kernels/cuda/lstm*.cu. Step s of a pass processes, for all utterances at once, the s-th frame of each in the
+ * order of the pass. A block owns 8 units of one direction: its rows of the recurrent matrix (4 x 8 rows of R forward, 8 rows
+ * of Rᵀ backward) stay in its registers, divided over 8 warps by the inner dimension; all steps are one launch, between which
+ * the blocks of a direction and group wait for each other. (Where that is not possible, each step is a launch.) In a step the
+ * warps multiply the previous rows (h, or the gradient of the gates) of 16 utterances, their sums meet in shared memory, and
+ * the threads compute the cells. A block processes the tiles of 16 utterances of its group one after another; all groups of a
+ * direction hold the same weights.
  *
  * Fragments: as in attention.h, lane t of a quad holds elements 2t and 2t+1 of eight of the inner dimension, one 8-byte access.
  * Precision: fp32 in near fp32 (products.h), tf32, or bf16, whose numbers are tf32 numbers as well. Sums have the same order
@@ -104,7 +105,8 @@ static __device__ __forceinline__ void lstm_weight(float (&b)[2], const lstm_lay
 
 // The weights of a warp: STEPS steps of 8, TILES rows of each of the block's units, `between` rows apart.
 template <int STEPS, int TILES, int NARROW, int SPLIT>
-static __device__ __forceinline__ void lstm_load(float (&w)[STEPS ? STEPS : 1][TILES][2], const lstm_layer &l, const lstm_place &p)
+static __device__ __forceinline__ void lstm_load(float (&w)[STEPS ? STEPS : 1][TILES][2], const lstm_layer &l,
+                                                 const lstm_place &p)
 {
     const int unit = p.unit + (p.lane >> 2);
 #pragma unroll
@@ -113,7 +115,8 @@ static __device__ __forceinline__ void lstm_load(float (&w)[STEPS ? STEPS : 1][T
         for (int q = 0; q < TILES; q++) {
             w[s][q][0] = w[s][q][1] = 0;
             if (s < l.steps && unit < l.U)
-                lstm_weight<NARROW, SPLIT>(w[s][q], l, p.direction, q * l.U + unit, (p.warp * l.steps + s) * 8 + 2 * (p.lane & 3));
+                lstm_weight<NARROW, SPLIT>(w[s][q], l, p.direction, q * l.U + unit,
+                                           (p.warp * l.steps + s) * 8 + 2 * (p.lane & 3));
         }
 }
 
@@ -133,7 +136,8 @@ static __device__ __forceinline__ void lstm_left(float &first, float &second, co
     second = NARROW ? lin_bf16(x.y) : operand<SPLIT>(x.y);
 }
 
-// acc[q] [16, 8] += the warp's part of the product: 16 rows, of which this lane reads two, times the weights of the block's units.
+// acc[q] [16, 8] += the warp's part of the product: 16 rows, of which this lane reads two, times the weights of the block's
+// units.
 template <int STEPS, int TILES, int NARROW, int SPLIT>
 static __device__ __forceinline__ void lstm_multiply(float (&acc)[TILES][4], const float (&w)[STEPS ? STEPS : 1][TILES][2],
                                                      const lstm_layer &l, const lstm_place &p, const float *upper,

@@ -1,5 +1,5 @@
-// LSTM, backward: see lstm.h. Steps run against the order of the forward pass. The gradient of R is one product over all rows at the
-// end, with the h before each row.
+// LSTM, backward: see lstm.h. Steps run against the order of the forward pass. The gradient of R is one product over all rows
+// at the end, with the h before each row.
 #include "kernels/cuda/lstm.h"
 
 enum { PART = BATCH * UNITS + 4 }; // floats between the sums of warps: lanes of a pair read other banks
@@ -123,10 +123,12 @@ static __global__ void __launch_bounds__(THREADS)
 template <int STEPS, int NARROW, int SPLIT> static void run(lin_exec *exec, backward_job &job, int longest)
 {
     const size_t shared = 2 * WARPS * PART * sizeof(float);
-    job.layer.groups = STEPS ? lstm_groups(exec, job.layer, (const void *)(backward_steps<STEPS, NARROW, SPLIT>), shared, longest) : 0;
+    job.layer.groups =
+        STEPS ? lstm_groups(exec, job.layer, (const void *)(backward_steps<STEPS, NARROW, SPLIT>), shared, longest) : 0;
     job.step = 0;
     if (job.layer.groups > 0) {
-        lin_cuda_check(exec, cudaMemsetAsync(job.arrived, 0, lstm_counters(job.layer) * sizeof *job.arrived, exec->stream), "clearing");
+        lin_cuda_check(exec, cudaMemsetAsync(job.arrived, 0, lstm_counters(job.layer) * sizeof *job.arrived, exec->stream),
+                       "clearing counters");
         LIN_LAUNCH_TOGETHER(exec, (backward_steps<STEPS, NARROW, SPLIT>), lstm_grid(job.layer), THREADS, shared, job);
         return;
     }
@@ -152,8 +154,8 @@ static void weight_gradient(lin_exec *exec, float *dR, const float *h, const bac
     const dim3 grid((unsigned)segments->longest, (unsigned)segments->B);
     for (int d = 0; d < directions; d++) {
         LIN_LAUNCH(exec, shift, grid, THREADS, 0, h_before, dense, h, job, d);
-        lin_cuda_linear_backward_weight(exec, dR + (size_t)d * 4 * (size_t)U * (size_t)U, NULL, dense ? dense : job.dgates, h_before,
-                                        segments->rows, 4 * U, U);
+        lin_cuda_linear_backward_weight(exec, dR + (size_t)d * 4 * (size_t)U * (size_t)U, NULL, dense ? dense : job.dgates,
+                                        h_before, segments->rows, 4 * U, U);
     }
 }
 

@@ -1,5 +1,5 @@
-// LSH attention of the CUDA backend against ref/: the order, one softmax over all rounds, its gradient; chunks of all lengths, frames
-// that are alone, more buckets than are counted at once.
+// LSH attention of the CUDA backend against ref/: the order, one softmax over all rounds, its gradient; chunks of all lengths,
+// frames that are alone, more buckets than are counted at once.
 #include "base/rng.h"
 #include "tests/cuda/device.h"
 
@@ -78,8 +78,8 @@ static void compare(const shape *s, double tolerance)
          lse = pair_of(rows * (size_t)s->H, 0, s->shift), dqv = pair_of(2 * n, 0, s->shift),
          R = pair_of((size_t)(s->lsh.rounds * s->H * s->E * s->lsh.rotations), 1, s->shift);
     int *order = test_buffer(n_order, sizeof *order), *order_ref = test_buffer(n_order, sizeof *order_ref);
-    snprintf(what, sizeof what, "B %d T %d.. H %d E %d causal %d rounds %d chunk %d rotations %d", s->B, s->lengths[0], s->H, s->E,
-             s->causal, s->lsh.rounds, s->lsh.chunk, s->lsh.rotations);
+    snprintf(what, sizeof what, "B %d T %d.. H %d E %d causal %d rounds %d chunk %d rotations %d", s->B, s->lengths[0], s->H,
+             s->E, s->causal, s->lsh.rounds, s->lsh.chunk, s->lsh.rotations);
     ops->lsh_forward(exec, y.f, lse.f, order, qv.f, R.f, &segments, &s->lsh, s->H, s->E, s->causal);
     ref->lsh_forward(ref_exec, y.d, lse.d, order_ref, qv.d, R.d, &segments, &s->lsh, s->H, s->E, s->causal);
     check(what, lse, tolerance);

@@ -1,5 +1,5 @@
-// The LSTM of the CUDA backend against ref/, where the shapes of ops_cases.h do not reach: batches of several tiles, widths in every
-// form of the kernels, one launch for all steps and one for each, the three precisions, a graph.
+// The LSTM of the CUDA backend against ref/, where the shapes of ops_cases.h do not reach: batches of several tiles, widths in
+// every form of the kernels, one launch for all steps and one for each, the three precisions, a graph.
 #include "base/rng.h"
 #include "tests/cuda/device.h"
 
@@ -63,7 +63,7 @@ static void check(const char *what, pair p, double tolerance)
     test_buffer_free(p.d);
 }
 
-/* ---- a layer against ref/ ------------------------------------------------------------------------------------------------------- */
+/* ---- a layer against ref/ ------------------------------------------------------------------------------------------------ */
 
 static size_t rounded(size_t n) { return (n + 15) / 16 * 16; }
 
@@ -73,7 +73,8 @@ static pair pack(pair R, int U, int directions, int transposed)
     const int n = transposed ? U : 4 * U, k = transposed ? 4 * U : U;
     lin_packing items[2];
     size_t apart = rounded(ops->weight_size(n, k)), apart_ref = rounded(ref->weight_size(n, k));
-    pair packed = {test_buffer(apart * (size_t)directions, sizeof(float)), test_buffer(apart_ref * (size_t)directions, sizeof(double)), 0};
+    pair packed = {test_buffer(apart * (size_t)directions, sizeof(float)),
+                   test_buffer(apart_ref * (size_t)directions, sizeof(double)), 0};
     for (int d = 0; d < directions; d++)
         items[d] = (lin_packing){(size_t)d * 4 * (size_t)U * (size_t)U, (size_t)d * apart, 4 * U, U, transposed};
     ops->weights_pack(exec, packed.f, R.f, items, directions);
