@@ -25,14 +25,15 @@ static void widen(double v, int log, double *from, double *to)
     if (!(*to >= v)) *to = v;
 }
 
-// The range of the data; a linear y axis begins at 0 unless that would waste more than half of it.
+// The range of the data, with ticks at whole numbers if all x are whole; a linear y axis begins at 0 unless that would waste more than half of it.
 static lin_plot_axis axis_of(const lin_chart *chart, const lin_chart_axis *a, int up, int ticks)
 {
-    lin_plot_axis axis = {.from = NAN, .to = NAN, .log = a->log};
+    lin_plot_axis axis = {.from = NAN, .to = NAN, .log = a->log, .whole = !up};
     for (int s = 0; s < chart->n_series; s++)
         for (int i = 0; i < chart->series[s].n; i++) {
             const lin_plot_point *p = &chart->series[s].points[i];
             widen(up ? p->y : p->x, a->log, &axis.from, &axis.to);
+            if (p->x != floor(p->x)) axis.whole = 0;
             if (up && p->low < p->high) widen(p->low, a->log, &axis.from, &axis.to), widen(p->high, a->log, &axis.from, &axis.to);
         }
     if (up && !a->log && axis.from > 0 && axis.from < 0.5 * axis.to) axis.from = 0;

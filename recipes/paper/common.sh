@@ -7,6 +7,7 @@ set -euo pipefail
 
 device=auto threads=0 linnet=build/release/linnet quick=
 command="$0${*:+ $*}"
+trap 'exit 130' INT TERM # after the command that is running, which ends by itself
 die() { echo "$(basename "$0"): $*" >&2; exit 1; }
 
 options() {

@@ -3,31 +3,34 @@
 #
 #   recipes/paper/table3.sh --corpus DIR [--audio-root DIR] [--work exp/paper/table3] [--rows bilstm,softmax,lsh-4,linear,...]
 #                           [--train SET,...] [--dev SET] [--test SET] [--lexicon FILE] [--high-hz HZ]
-#                           [--seeds 3] [--stack 1] [--epochs 80] [--grid LR,...] [--grid-lstm LR,...] [--batch-frames 16000]
+#                           [--seeds 3] [--stack 1] [--epochs 80] [--grid LR,...] [--grid-lstm LR,...] [--batch-frames N] [--patience 3]
 #                           [--stage N] [--stop-stage N] [--device auto|cpu|cuda[:N]] [--threads N] [--reduced] [--quick] [--linnet PROGRAM]
 #
 # Stages: 1 features   2 training   3 decoding and scoring   4 results
 # DIR holds data directories (wav.scp, text, utt2spk); the paths in wav.scp are relative to --audio-root (default: DIR).
-# Rows: bilstm softmax lsh-4 linear (the paper's), lsh-N, poly2, random, softmax-naive, and networks that read forwards only: causal-R (linear
-# attention, R frames of look-ahead), softmax-causal, lstm. Default: bilstm,softmax,lsh-4,linear,lsh-1,causal-0,causal-3,causal-8,lstm.
+# Rows: bilstm softmax lsh-4 linear (the paper's), lsh-N, poly2, random, softmax-naive, and networks that read forwards only: causal-R
+# (linear attention, R frames of look-ahead), softmax-causal, lstm. Default: bilstm,softmax,lsh-4,linear,lsh-1,causal-0,causal-3,
+# causal-8,lstm.
 # The same for all: data, features (40 mel bins, normalised by speaker), stacking, batches, and the stopping rule: the learning rate is
-# halved after 2 epochs without a lower error rate on the dev set; training ends when it is below a twentieth of its start, or after
-# --epochs. Each row is trained with seed 1 at every rate of the grid; the other seeds take the rate with the lowest dev error rate.
-# --reduced, for CPUs: 3 frames stacked, at most 40 epochs. --quick: tiny networks, 1 epoch, to test the recipe.
+# halved after --patience epochs without a lower error rate on the dev set; training ends when it is below a twentieth of its start,
+# or after --epochs. Each row is trained with seed 1 at every rate of the grid; the other seeds take the rate with the lowest dev
+# error rate.
+# --reduced, for CPUs: 3 frames stacked, at most 40 epochs, batches of 4,000 frames instead of 16,000. --quick: tiny networks and
+# 1 epoch, to test the recipe.
 # If run again, what is done is skipped and a run that was interrupted resumes. Test sets are decoded once per model and choose nothing.
 # On a machine without the corpus: --stage 2 --stop-stage 2 needs only WORK/features. Several runs may share WORK if their rows differ.
 . "$(dirname "$0")/common.sh"
 
 corpus= audio_root= work=exp/paper/table3 lexicon= high_hz=5500 train=train_native dev=dev_native test=test_native
 rows=bilstm,softmax,lsh-4,linear,lsh-1,causal-0,causal-3,causal-8,lstm
-seeds=3 stack= epochs= grid=1e-4,2e-4,5e-4 grid_lstm=5e-4,1e-3,2e-3 batch_frames=16000 stage=1 stop_stage=4 reduced=
+seeds=3 stack= epochs= grid=1e-4,2e-4,5e-4 grid_lstm=5e-4,1e-3,2e-3 batch_frames= patience=3 stage=1 stop_stage=4 reduced=
 flags=" quick reduced "
-values=" corpus audio-root work lexicon high-hz train dev test rows seeds stack epochs grid grid-lstm batch-frames stage stop-stage device threads linnet "
+values=" corpus audio-root work lexicon high-hz train dev test rows seeds stack epochs grid grid-lstm batch-frames patience stage stop-stage device threads linnet "
 options "$@"
-[ -n "$reduced" ] && stack=${stack:-3} epochs=${epochs:-40}
+[ -n "$reduced" ] && stack=${stack:-3} epochs=${epochs:-40} batch_frames=${batch_frames:-4000}
 [ -n "$quick" ] && epochs=${epochs:-1}
-stack=${stack:-1} epochs=${epochs:-80}
-for o in seeds stack epochs stage stop_stage batch_frames; do is_count "${!o}" "--${o//_/-}"; done
+stack=${stack:-1} epochs=${epochs:-80} batch_frames=${batch_frames:-16000}
+for o in seeds stack epochs stage stop_stage batch_frames patience; do is_count "${!o}" "--${o//_/-}"; done
 wanted() { [ "$stage" -le "$1" ] && [ "$stop_stage" -ge "$1" ]; }
 
 # ---- rows ------------------------------------------------------------------------------------------------------------------------
@@ -95,9 +98,10 @@ train_one() {
   [ -f "$folder/checkpoint.safetensors" ] && resume=--resume
   echo "== $1, rate $2, seed $3"
   "$linnet" train "${caches[@]}" --dev "$work/features/$dev.lfc" --folder "$folder" "${network[@]}" --stack "$stack" --normalize speaker \
-    --norm post --dropout 0.1 --lr "$2" --min-lr "$(LC_ALL=C awk -v lr="$2" 'BEGIN { print lr / 20 }')" --schedule plateau --patience 2 \
+    --norm post --dropout 0.1 --lr "$2" --min-lr "$(LC_ALL=C awk -v lr="$2" 'BEGIN { print lr / 20 }')" --schedule plateau --patience "$patience" \
     --epochs "$epochs" --batch-frames "$batch_frames" --max-frames 3600 --seed "$3" --name "table3 $1" --device "$device" \
-    --threads "$threads" $resume && touch "$folder/done"
+    --threads "$threads" $resume || { [ $? -ne 130 ] || exit 130; return 1; }
+  touch "$folder/done"
 }
 
 # lowest FOLDER: the lowest dev error rate of a run and its epoch, "0.1234 17"; nothing if there is none
@@ -235,7 +239,7 @@ if wanted 4; then
   runs > "$work/runs.tsv"
   curves > "$work/curves.tsv"
   [ "$(wc -l < "$work/curves.tsv")" -gt 1 ] || die "no row has been trained yet"
-  form="$train; $stack frame(s) stacked, at most $epochs epochs, $seeds seed(s)"
+  form="$train; $stack frame(s) stacked, batches of $batch_frames frames, at most $epochs epochs, $seeds seed(s)"
   "$linnet" plot "$work/curves.tsv" --x epoch --y dev_per --y-factor 100 --by row --x-label epoch --y-label "dev PER (%)" \
     --title "Training of the paper's models" --note "$form; mean and range of the seeds" -o "$work/curves.svg"
   awk -F'\t' 'NR == 1 || $2 == 1' "$work/curves.tsv" > "$work/curves-seed-1.tsv"
