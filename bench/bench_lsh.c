@@ -3,9 +3,9 @@
  *
  *   bench_lsh [--threads N] [--cpu-time] [--causal] [--heads H] [--width E] [--rows N]
  *
- * Microseconds per frame of one layer (default: 6 heads of 32, both directions of time, one thread), for batches of N rows (default
- * 16384) in utterances of 2^9 to 2^14 frames: the best of several runs, and in brackets the ratio to linear attention. LSH: chunks of
- * 32, as many rotations as its buckets need. --cpu-time: one thread, in processor time, for a machine with other load.
+ * Microseconds per frame of one layer (default: 6 heads of 32, both directions of time, one thread), for batches of N rows
+ * (default 16384) in utterances of 2^9 to 2^14 frames: the best of several runs, and in brackets the ratio to linear attention.
+ * LSH: chunks of 32, as many rotations as its buckets need. --cpu-time: one thread, in processor time, for a machine with other load.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,8 +84,11 @@ int main(int argc, char **argv)
 {
     int threads = 1;
     for (int i = 1; i < argc; i++) {
-        int *option = !strcmp(argv[i], "--threads") ? &threads : !strcmp(argv[i], "--heads") ? &H : !strcmp(argv[i], "--width") ? &E
-                      : !strcmp(argv[i], "--rows") ? &rows : NULL;
+        int *option = !strcmp(argv[i], "--threads") ? &threads
+                      : !strcmp(argv[i], "--heads") ? &H
+                      : !strcmp(argv[i], "--width") ? &E
+                      : !strcmp(argv[i], "--rows")  ? &rows
+                                                    : NULL;
         if (!strcmp(argv[i], "--causal"))
             causal = 1;
         else if (!strcmp(argv[i], "--cpu-time"))
@@ -93,7 +96,7 @@ int main(int argc, char **argv)
         else if (option && i + 1 < argc && (*option = atoi(argv[i + 1])) > 0)
             i++;
         else
-            return fprintf(stderr, "usage: bench_lsh [--threads N] [--cpu-time] [--causal] [--heads H] [--width E] [--rows N]\n"), 2;
+            return fputs("usage: bench_lsh [--threads N] [--cpu-time] [--causal] [--heads H] [--width E] [--rows N]\n", stderr), 2;
     }
     if (bench_clock != CLOCK_MONOTONIC) threads = 1;
     const size_t C = (size_t)(H * E), n = (size_t)rows * C, most = (size_t)rows / (2 * CHUNK) + 1;

@@ -143,8 +143,8 @@ typedef struct LIN_OPS {
      * where there is no other. Rounds are weighted by their sums of exponentials: y_i is one softmax over the keys of all
      * rounds, a key found in r rounds counted r times.
      * Buckets of an utterance of T frames: 2 min(rotations, max(1, ceil(T / (2 chunk)))), with the first half as many columns of R
-     * [rounds, H, E, rotations]. order [rounds, H, rows] (T frame numbers of each utterance, in sorted order, from its offset on) and
-     * lse [rows, H] are kept for the backward pass. */
+     * [rounds, H, E, rotations]; rotations is at most 65,536. order [rounds, H, rows] (T frame numbers of each utterance, in sorted
+     * order, from its offset on) and lse [rows, H] are kept for the backward pass. T is not limited: the CPU stores buckets in lse. */
     void (*lsh_forward)(lin_exec *exec, LIN_REAL *y, LIN_REAL *lse, int *order, const LIN_REAL *qv, const LIN_REAL *R,
                         const lin_segments *segments, const lin_lsh *lsh, int H, int E, int causal);
     /* dqv (written); the order is a constant. */

@@ -14,8 +14,8 @@
 #include "base/rng.h"
 #include "kernels/ops.h"
 
-/* R [rounds, H, E, rotations] in host memory: independent Gaussians of mean 0 and variance 1 (Box & Muller 1958). Element i depends
- * on (key, i) alone. Values are rounded to float, so that a network in double has the same R. */
+/* R [rounds, H, E, rotations] in host memory: independent Gaussians of mean 0 and variance 1 (Box & Muller 1958). Element i
+ * depends on (key, i) alone. Values are rounded to float, so that a network in double has the same R. */
 static inline void lin_lsh_rotations(lin_real *R, int rounds, int H, int E, int rotations, uint64_t key)
 {
     const size_t n = (size_t)rounds * (size_t)H * (size_t)E * (size_t)rotations;

@@ -1,6 +1,6 @@
 // LSH attention (Reformer; Kitaev et al. 2020): one work item per utterance and head.
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/lsh_head.h"
+#include "kernels/cpu/lsh.h"
 
 enum { SMALL = 1024 }; // below this many values, starting a second thread costs more time than it saves
 

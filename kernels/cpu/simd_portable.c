@@ -6,7 +6,6 @@
 #include "kernels/cpu/ctc.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/lstm.h"
-#include "kernels/cpu/lsh.h"
 #include "kernels/cpu/mapped_attention.h"
 #include "kernels/cpu/norm.h"
 #include "kernels/cpu/optimizer.h"

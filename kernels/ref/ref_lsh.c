@@ -1,5 +1,5 @@
-// LSH attention (Reformer; Kitaev et al. 2020) from its definition in ops_table.h: every round lists which keys each query sees, and
-// one softmax runs over the lists of all rounds, a key counting as often as it is listed:
+// LSH attention (Reformer; Kitaev et al. 2020) from its definition in ops_table.h: every round lists which keys each query sees,
+// and one softmax runs over the lists of all rounds; a key counts as often as it is listed:
 //   y_i = sum_(r, j) exp(s_ij - m_i) v_j / sum_(r, j) exp(s_ij - m_i),    m_i = max_(r, j) s_ij
 #include <math.h>
 
@@ -8,8 +8,8 @@
 #define SELF_SCORE -1e5
 #define LEAST_NORM 1e-6
 
-// One head of one utterance: row t of q and v is at t * stride, of y at t * stride_y, and the orders of two rounds are order_stride
-// apart. norm, top and sum [T]: of each frame its norm, m_i and the denominator of y_i.
+// One head of one utterance: row t of q and v is at t * stride, of y at t * stride_y, and the orders of two rounds are
+// order_stride apart. norm, top and sum [T]: of each frame its norm, m_i and the denominator of y_i.
 typedef struct head {
     int T, E, causal;
     lin_lsh lsh;
@@ -27,8 +27,8 @@ static double norm_of(const double *q, int E)
 }
 
 // Head h of rows first .. end-1 of qv [rows, 2, H, E]. norm is NULL if memory is short.
-static head head_of(lin_exec *exec, const double *qv, const int *order, const lin_segments *segments, int b, const lin_lsh *lsh, int h,
-                    int H, int E, int causal)
+static head head_of(lin_exec *exec, const double *qv, const int *order, const lin_segments *segments, int b, const lin_lsh *lsh,
+                    int h, int H, int E, int causal)
 {
     size_t width = (size_t)H * (size_t)E, first = (size_t)segments->offsets[b];
     head x = {.T = segments->offsets[b + 1] - segments->offsets[b], .E = E, .causal = causal, .lsh = *lsh};
@@ -45,7 +45,7 @@ static head head_of(lin_exec *exec, const double *qv, const int *order, const li
     return x;
 }
 
-/* ---- the order ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the order ---------------------------------------------------------------------------------------------------------- */
 
 // argmax [q R; -q R] over the first `columns` columns of R [E, rotations].
 static int bucket_of(const double *q, const double *R, int E, int rotations, int columns)
@@ -74,7 +74,7 @@ static void sort_frames(int *order, const head *x, const double *R)
             if ((int)x->sum[t] == bucket) order[n++] = t;
 }
 
-/* ---- the softmax ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the softmax -------------------------------------------------------------------------------------------------------- */
 
 static double score(const head *x, int i, int j)
 {
@@ -156,7 +156,7 @@ void lin_ref_lsh_forward(lin_exec *exec, double *y, double *lse, int *order, con
     lin_ref_lsh_attend(exec, y, lse, order, qv, segments, lsh, H, E, causal);
 }
 
-/* ---- the gradient --------------------------------------------------------------------------------------------------------------- */
+/* ---- the gradient ------------------------------------------------------------------------------------------------------- */
 
 typedef struct gradient {
     double *dq, *dv;     // the head's parts of dqv
@@ -191,9 +191,10 @@ void lin_ref_lsh_backward(lin_exec *exec, double *dqv, const double *dy, const d
             const size_t row = ((size_t)segments->offsets[b] * (size_t)H + (size_t)h) * (size_t)E;
             head x = head_of(exec, qv, order, segments, b, lsh, h, H, E, causal);
             gradient g = {.dq = dqv + (x.q - qv), .dv = dqv + (x.v - qv), .dy = dy + row, .y = y + row};
-            for (int t = 0; t < x.T; t++)
-                for (int part = 0; part < 2; part++)
-                    for (int e = 0; e < E; e++) g.dq[(size_t)t * x.stride + (size_t)part * x.stride_y + (size_t)e] = x.norm ? 0 : NAN;
+            for (int i = 0; i < x.T * E; i++) {
+                size_t at = (size_t)(i / E) * x.stride + (size_t)(i % E);
+                g.dq[at] = g.dv[at] = x.norm ? 0 : NAN;
+            }
             if (!x.norm) continue;
             find_sums(&x);
             visit_pairs(&x, add_gradient, &g);

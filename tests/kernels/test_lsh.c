@@ -35,7 +35,7 @@ static void teardown(void)
     ck_assert_int_eq(lin_cpu_select(NULL, NULL), LIN_OK);
 }
 
-/* ---- cases ------------------------------------------------------------------------------------------------------------------- */
+/* ---- cases -------------------------------------------------------------------------------------------------------------- */
 
 static double *widened(const float *from, size_t n)
 {
@@ -164,7 +164,7 @@ static void run_cpu(lsh_case *c, int n_threads)
     ops->exec_destroy(exec);
 }
 
-/* ---- ref/ -------------------------------------------------------------------------------------------------------------------- */
+/* ---- ref/ --------------------------------------------------------------------------------------------------------------- */
 
 // The definition by counting: n[i, j], how often query i sees key j, then one softmax with weights n.
 static void by_counting(const lsh_case *c, const int *order, int b, int h, double *y, double *lse)
@@ -182,7 +182,8 @@ static void by_counting(const lsh_case *c, const int *order, int b, int h, doubl
         }
     }
     for (int i = 0; i < T; i++) {
-        double sum = 0, top = -1e5, *out = y + ((size_t)(first + i) * H + (size_t)h) * (size_t)E, *scores = calloc((size_t)T, sizeof *scores);
+        double sum = 0, top = -1e5, *scores = calloc((size_t)T, sizeof *scores);
+        double *out = y + ((size_t)(first + i) * H + (size_t)h) * (size_t)E;
         for (int j = 0; j < T; j++) {
             double norm = 0;
             for (int e = 0; e < E; e++) norm += q[(size_t)j * stride + (size_t)e] * q[(size_t)j * stride + (size_t)e];
@@ -249,15 +250,15 @@ START_TEST(ref_gradient)
             }
             c.qv2[i] = keep;
             const double numeric = (at[0] - 8 * at[1] + 8 * at[2] - at[3]) / (12 * h);
-            test_require(fabs(c.dqv2[i] - numeric) <= 1e-8, "case %zu: element %zu is %.12g, by differences %.12g", s, i, c.dqv2[i],
-                         numeric);
+            test_require(fabs(c.dqv2[i] - numeric) <= 1e-8, "case %zu: element %zu is %.12g, by differences %.12g", s, i,
+                         c.dqv2[i], numeric);
         }
         case_free(&c);
     }
 }
 END_TEST
 
-/* ---- the CPU against ref/ ---------------------------------------------------------------------------------------------------- */
+/* ---- the CPU against ref/ ----------------------------------------------------------------------------------------------- */
 
 static const char *const isas[] = {"portable", "avx2", "avx512"};
 
@@ -347,7 +348,7 @@ START_TEST(cpu_long)
 }
 END_TEST
 
-/* ---- golden values ----------------------------------------------------------------------------------------------------------- */
+/* ---- golden values ------------------------------------------------------------------------------------------------------ */
 
 static void narrow(float *to, const double *from, size_t n)
 {
@@ -379,7 +380,7 @@ START_TEST(golden)
 }
 END_TEST
 
-/* ---- properties -------------------------------------------------------------------------------------------------------------- */
+/* ---- properties --------------------------------------------------------------------------------------------------------- */
 
 // The outputs of the CPU, to be compared with those of another run.
 static lsh_case outputs_of(lsh_case *c, int n_threads)
@@ -517,7 +518,10 @@ START_TEST(ties)
     for (int isa = 0; isa < 4; isa++) { // 3: ref/
         if (isa < 3 && !select_isa(isa)) continue;
         lsh_case c = random_case(offsets, 1, 1, E, (lin_lsh){1, 1, ROTATIONS}, 0, 14, 0);
-        for (int i = 0; i < ROTATIONS * E; i++) c.R[i] = i % ROTATIONS == 7 || i % ROTATIONS == 18 ? 2 : i % ROTATIONS == 19 ? -2 : 1;
+        for (int i = 0; i < ROTATIONS * E; i++) {
+            const int column = i % ROTATIONS;
+            c.R[i] = column == 7 || column == 18 ? 2 : column == 19 ? -2 : 1;
+        }
         for (int t = 0; t < T; t++)
             for (int e = 0; e < E; e++) c.qv[2 * t * E + e] = t % 3 == 0 ? 0 : t % 3 == 1 ? 1 : -1;
         test_buffer_free(c.R2);
