@@ -2,6 +2,8 @@
 // al. 2022). softmax_attention.h describes the division of the work. A second kernel is for many streams with few rows each.
 #include "kernels/cuda/softmax_attention.h"
 
+#include <float.h>
+
 // Appends the rows' keys and values, which are adjacent in qkv and in the cache. One block for each four rows of an utterance.
 static __global__ void __launch_bounds__(GROUP) append(softmax_job job)
 {
@@ -100,6 +102,39 @@ static __device__ __forceinline__ void store_own(const running_rows<EP, M> &r, c
     }
 }
 
+// A tile of values that some rows may not see: 0 times NaN or infinity is NaN, so values that are not finite become 0. Returns the
+// first row of the tile with one, TILE if there is none; poison_rows then makes the sums of the rows that see it NaN. A barrier.
+template <int EP> static __device__ __forceinline__ int clean_values(float *tile, int who)
+{
+    enum { step = GROUP / (EP / 4) }; // rows
+    int mine = TILE, found = 0;
+#pragma unroll 1
+    for (int row = TILE - step + who / (EP / 4); row >= 0; row -= step) {
+        float *at = tile + row * sizes<EP>::stride + who % (EP / 4) * 4;
+        for (int c = 0; c < 4; c++)
+            if (!(fabsf(at[c]) <= FLT_MAX)) {
+                at[c] = 0;
+                mine = row;
+            }
+    }
+    if (!__syncthreads_or(mine < TILE)) return TILE;
+    int least = mine < TILE; // whether mine may be the least of all
+    for (int bit = TILE / 2; bit; bit /= 2)
+        if (__syncthreads_or(least && !(mine & bit))) least = least && !(mine & bit);
+        else found |= bit;
+    return found;
+}
+
+// `after`: the number of own rows before the first that sees the value.
+template <int EP, int M> static __device__ __forceinline__ void poison_rows(running_rows<EP, M> &r, int after, int lane)
+{
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+            if (row_in(m, 2 * half, lane) >= after) r.sum[m][half] = nanf("");
+}
+
 // One block for 64 M rows of an (utterance, head), those with the most keys first.
 template <int EP, int SPLIT, int M> __global__ void __launch_bounds__(GROUP) softmax_rows(softmax_job job)
 {
@@ -129,7 +164,9 @@ template <int EP, int SPLIT, int M> __global__ void __launch_bounds__(GROUP) sof
         lin_copy_wait<0>();
         tile_operands<EP, SPLIT>(keys, NULL, who); // a thread prepares only elements that it copied
         tile_operands<EP, SPLIT>(values, NULL, who);
-        __syncthreads(); // and all threads have used the other pair of tiles
+        int bad = TILE;
+        if (job.causal && tile + TILE > p.before + block_row + 1) bad = clean_values<EP>(values, who);
+        else __syncthreads(); // all threads have also used the other pair of tiles
         if (tile + TILE < end) {
             float *next = shared + ((tile / TILE + 1) & 1) * 2 * sizes<EP>::tile;
             copy_pair<EP>(next, p.k, p.stride, p.v, p.stride, tile + TILE, end, job.E, p.wide, who);
@@ -138,6 +175,7 @@ template <int EP, int SPLIT, int M> __global__ void __launch_bounds__(GROUP) sof
         for (int j = 0; j < TILE && tile + j < own_end; j += 16 * N)
             add_keys<EP, SPLIT, M, N, 0>(r, q, keys + j * sizes<EP>::stride, values + j * sizes<EP>::stride, tile + j,
                                          p.before + row, own_end, job.causal, scale, lane);
+        if (bad < TILE) poison_rows<EP, M>(r, tile + bad - p.before - row, lane);
     }
     if (row < p.rows) store_own<EP, M>(r, job, p, row, lane);
 }
@@ -209,19 +247,23 @@ template <int EP, int SPLIT> __global__ void __launch_bounds__(GROUP) softmax_st
     round_own<EP, SPLIT, 1>(q);
     clear_running_rows(r);
     for (int tile = 0; tile < end; tile += TILE) {
-        float *const keys = shared + (tile / TILE & 1) * 2 * sizes<EP>::tile + 16 * warp * sizes<EP>::stride;
+        float *const keys = shared + (tile / TILE & 1) * 2 * sizes<EP>::tile, *const values = keys + sizes<EP>::tile;
         lin_copy_wait<0>();
-        tile_operands<EP, SPLIT>(keys - 16 * warp * sizes<EP>::stride, NULL, who);
-        tile_operands<EP, SPLIT>(keys - 16 * warp * sizes<EP>::stride + sizes<EP>::tile, NULL, who);
-        __syncthreads();
+        tile_operands<EP, SPLIT>(keys, NULL, who);
+        tile_operands<EP, SPLIT>(values, NULL, who);
+        int bad = TILE;
+        if (job.causal && tile + TILE > p.before + 1) bad = clean_values<EP>(values, who);
+        else __syncthreads();
         if (tile + TILE < end) {
             float *next = shared + ((tile / TILE + 1) & 1) * 2 * sizes<EP>::tile;
             copy_pair<EP>(next, p.k, p.stride, p.v, p.stride, tile + TILE, end, job.E, p.wide, who);
             lin_copy_commit();
         }
-        if (tile + 16 * warp < end)
-            add_keys<EP, SPLIT, 1, 1, 1>(r, q, keys, keys + sizes<EP>::tile, tile + 16 * warp, p.before, end, job.causal,
-                                         job.scale * LIN_LOG2_E, lane);
+        const int own = 16 * warp;
+        if (tile + own < end)
+            add_keys<EP, SPLIT, 1, 1, 1>(r, q, keys + own * sizes<EP>::stride, values + own * sizes<EP>::stride, tile + own,
+                                         p.before, end, job.causal, job.scale * LIN_LOG2_E, lane);
+        if (bad < TILE) poison_rows<EP, 1>(r, tile + bad - p.before, lane);
     }
     __syncthreads();
     publish_part<EP>(shared + warp * step_sizes<EP>::part, r, lane);

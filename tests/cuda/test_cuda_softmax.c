@@ -263,6 +263,44 @@ START_TEST(caches)
 }
 END_TEST
 
+// Causal: a value that is not finite affects only the rows that see it.
+static void spoiled(int T, int victim, int E, double value)
+{
+    const shape s = {1, {T}, 1, E, 1, 1, 0};
+    lin_segments segments = segments_of(s.lengths, 1);
+    float *qkv = filled(&s, (size_t)(T * 3 * E), 1), *y = test_buffer((size_t)(T * E), sizeof *y);
+    for (int part = 1; part < 3; part++) {
+        float *at = qkv + (victim * 3 + part) * E + E / 2, kept = *at;
+        *at = (float)value;
+        ops->softmax_forward(exec, y, NULL, qkv, &segments, 1, E, 1, NULL, 0);
+        done();
+        for (int i = 0; i < T; i++) {
+            int n = 0;
+            for (int e = 0; e < E; e++) n += isfinite(y[i * E + e]) == 0;
+            ck_assert_msg(i < victim ? n == 0 : n > 0 || part == 1, "T %d E %d part %d, spoiled row %d: row %d has %d NaNs", T, E,
+                          part, victim, i, n);
+        }
+        *at = kept;
+    }
+    test_buffer_free(qkv);
+    test_buffer_free(y);
+    release(segments.offsets);
+}
+
+START_TEST(not_a_number)
+{
+    begin(_i ? LIN_PRECISION_TF32 : LIN_PRECISION_FP32);
+    spoiled(12, 5, 32, NAN);
+    spoiled(16, 15, 64, INFINITY);
+    spoiled(150, 77, 32, NAN);
+    spoiled(150, 140, 32, -INFINITY);
+    spoiled(100, 0, 33, NAN);
+    spoiled(90, 63, 64, INFINITY);
+    spoiled(30, 11, 70, NAN);
+    end();
+}
+END_TEST
+
 // A graph that is captured once and replayed while the cache grows: n is read by the device.
 START_TEST(graph)
 {
@@ -308,6 +346,7 @@ int main(void)
     tcase_add_loop_test(cases, tf32, 0, N_SHAPES);
     tcase_add_test(cases, caches);
     tcase_add_test(cases, graph);
+    tcase_add_loop_test(cases, not_a_number, 0, 2);
     suite_add_tcase(suite, cases);
     return test_run(suite);
 }
