@@ -6,6 +6,7 @@
 # Parts: limits     the device's maximum copy and multiplication rates
 #        attention  N = 2^9..2^16, forward and forward + backward, time and memory, compared with PyTorch and two packages
 #        rivals     the same of softmax attention, in tiles and with all scores in memory, and of LSH attention
+#        lstm       a layer of the paper's bidirectional LSTM, compared with cuDNN
 #        epoch      80 hours at WSJ's lengths, extrapolated from --hours (20) of synthetic features, compared with PyTorch
 #        streams    live streams at once, chunks of 1 to 16 frames
 #        ctc        the loss alone, compared with PyTorch and cuDNN
@@ -18,8 +19,8 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 PYTHON=${PYTHON:-python3}
 command="bench/gpu.sh $*"
-out= parts=limits,attention,rivals,epoch,streams,ctc,ops seconds=465 hours=20 device=cuda checks=yes quick=
-usage() { sed -n '2,17p' "$0" | sed 's/^# \{0,1\}//'; exit "$1"; }
+out= parts=limits,attention,rivals,lstm,epoch,streams,ctc,ops seconds=465 hours=20 device=cuda checks=yes quick=
+usage() { sed -n '2,18p' "$0" | sed 's/^# \{0,1\}//'; exit "$1"; }
 while [ $# -gt 0 ]; do
     case $1 in
     --help) usage 0 ;;
@@ -211,6 +212,10 @@ if wanted attention; then
         --library "$library"
 fi
 if wanted rivals; then linnet 32-rivals-linnet-tf32 60 rivals --precision tf32 --seconds 50; fi
+if wanted lstm; then
+    for precision in tf32 bf16 fp32; do linnet 33-lstm-linnet-$precision 15 lstm --precision $precision --seconds 10; done
+    [ $torch = no ] || measure 34-lstm-torch 30 "$PYTHON" bench/peers/gpu_lstm.py --device $device $quick --seconds 20
+fi
 if wanted streams; then linnet 40-streams-bf16 60 streams --precision bf16 --seconds 36; fi
 if wanted ops; then
     for precision in bf16 tf32; do linnet 60-ops-$precision-0 25 ops --precision $precision --seconds 15; done

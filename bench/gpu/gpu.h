@@ -66,6 +66,7 @@ int gpu_utterance_frames(uint64_t seed, int i);
 void gpu_part_peak(gpu_bench *b);
 void gpu_part_attention(gpu_bench *b);
 void gpu_part_rivals(gpu_bench *b); /* attention over lengths: softmax and LSH */
+void gpu_part_lstm(gpu_bench *b);
 void gpu_part_ctc(gpu_bench *b);
 void gpu_part_ops(gpu_bench *b);
 void gpu_part_streams(gpu_bench *b);

@@ -162,6 +162,11 @@ static void label_what_rows(const cJSON *line, char *label)
     snprintf(label, LABEL, "%s, %.0f rows", text(line, "what"), number(line, "rows"));
 }
 
+static void label_what_batch(const cJSON *line, char *label)
+{
+    snprintf(label, LABEL, "%s, B %.0f", text(line, "what"), number(line, "B"));
+}
+
 static void label_batches(const cJSON *line, char *label)
 {
     snprintf(label, LABEL, "%s, batches of %.0f frames", number(line, "causal") > 0 ? "causal" : "bidirectional",
@@ -350,6 +355,9 @@ int gpu_part_table(const char *folder)
         &(pivot){.part = "streams most", .value = "streams", .scale = 1, .row = label_chunk, .column = label_who_precision});
     print_pivot("The 99th percentile in ms, by streams and frames a chunk:", "streams",
                 &(pivot){.part = "streams", .value = "p99_ms", .scale = 1, .row = label_streams, .column = label_chunk});
+    print_pivot("## A bidirectional LSTM layer: microseconds a frame\n\n"
+                "320 units a direction on 640 inputs, B utterances of 800 frames.", "",
+                &(pivot){.part = "lstm", .value = "us_per_step", .scale = 1, .row = label_what_batch, .column = label_who_precision});
     print_pivot("## CTC: microseconds\n\nLoss and gradient, utterances of 800 frames with 100 labels, 40 outputs.", "",
                 &(pivot){.part = "ctc", .value = "us", .scale = 1, .row = label_what_rows, .column = label_who});
     if (any_of("ops"))
