@@ -19,7 +19,8 @@
  *
  * φ is computed for a chunk of frames, in scratch. Vectors of a chunk are kept in panels of PANEL elements: element x of frame f is at
  * (x / PANEL * chunk + f) PANEL + x % PANEL, so that the frames which meet one block of M lie side by side, and no two of them share
- * a cache set because D is a power of 2. M is kept in blocks of PANEL x LIN_WIDTH, each of which stays in registers over a chunk.
+ * a cache set because D is a power of 2. M is kept in blocks of PANEL x LIN_WIDTH, each of which stays in registers over a chunk;
+ * S of a stream stays in its state.
  * The sums of a frame run in the same order wherever the frame is in its chunk, and M is float in registers and in memory, so
  * splitting the rows into calls changes no bit. A chunked product (the frames of a chunk with one another by φ(q) φ(k), as the GPU
  * does it) would save nothing: each frame costs D E multiplications for reading S and D E for adding to it in both forms.
@@ -38,7 +39,7 @@
 #define PANEL 8 // of 16 registers: 8 rows, 4 sums, b, and the broadcast value
 #endif
 
-enum { MAPPED_CHUNK = 16 };
+enum { MAPPED_CHUNK = 32 };
 
 /* The data of one (utterance, head), and its scratch. Vectors in panels have room for `chunk` frames. */
 typedef struct LIN_NAME(mapped) {
@@ -49,6 +50,9 @@ typedef struct LIN_NAME(mapped) {
     const float *q, *k, *v, *y, *dy, *omega;
     float *dq, *dk, *dv;
     float *M, *z;          /* S, Sᵀ, R or Rᵀ; z or r [Dp] */
+    float *rest;           /* the rows of M past the first `whole` panels of them, as blocks */
+    int whole;
+    size_t down, across, pitch; /* floats in M from block to block, and from row to row of a block */
     float *columns;        /* omegaᵀ: [Dp / PANEL, E, PANEL] */
     float *fq, *fk, *gf;   /* φ(q), φ(k), a gradient of one of them; in panels */
     float *ce, *G, *oe;    /* v, dy / den, a result; in panels */
@@ -61,12 +65,12 @@ typedef struct LIN_NAME(mapped) {
 /* ---- the scan ----------------------------------------------------------------------------------------------------------------- */
 
 /* For n frames: block += a bᵀ if `update`, then out += qᵀ block if `read`. */
-LIN_INLINE void LIN_NAME(mapped_block)(float *block, const float *a, const float *b, const float *q, float *out, int n, int update,
+LIN_INLINE void LIN_NAME(mapped_block)(float *block, size_t pitch, const float *a, const float *b, const float *q, float *out, int n, int update,
                                        int read)
 {
     vf s[PANEL];
     LIN_UNROLL
-    for (int e = 0; e < PANEL; e++) s[e] = vload(block + e * LIN_WIDTH);
+    for (int e = 0; e < PANEL; e++) s[e] = vload(block + (size_t)e * pitch);
     for (int f = 0; f < n; f++, a += PANEL, b += PANEL, q += PANEL, out += PANEL) {
         vf bf = update ? vload(b) : (vf){0}, sum[4];
         LIN_UNROLL
@@ -78,7 +82,7 @@ LIN_INLINE void LIN_NAME(mapped_block)(float *block, const float *a, const float
     }
     if (update) {
         LIN_UNROLL
-        for (int e = 0; e < PANEL; e++) vstore(block + e * LIN_WIDTH, s[e]);
+        for (int e = 0; e < PANEL; e++) vstore(block + (size_t)e * pitch, s[e]);
     }
 }
 
@@ -91,8 +95,12 @@ LIN_INLINE void LIN_NAME(mapped_scan)(const LIN_NAME(mapped) *h, const float *a,
         const int r = rows > columns ? i / across : i % down, c = rows > columns ? i % across : i / down;
         const size_t row = (size_t)r * (size_t)panel;
         const size_t column = (size_t)(c * LIN_WIDTH / PANEL) * (size_t)panel + (size_t)(c * LIN_WIDTH % PANEL);
-        LIN_NAME(mapped_block)(h->M + (size_t)(r * across + c) * (PANEL * LIN_WIDTH), a + row, b + column, q + row, out + column, n,
-                               update, read);
+        if (r < h->whole)
+            LIN_NAME(mapped_block)(h->M + (size_t)r * h->down + (size_t)c * h->across, h->pitch, a + row, b + column, q + row,
+                                   out + column, n, update, read);
+        else
+            LIN_NAME(mapped_block)(h->rest + c * (PANEL * LIN_WIDTH), LIN_WIDTH, a + row, b + column, q + row, out + column, n, update,
+                                   read);
     }
 }
 
@@ -402,7 +410,8 @@ static void LIN_NAME(mapped_lay_out)(LIN_NAME(mapped) *h, int T, int H, int E, c
     h->z = LIN_NAME(mapped_room)(&scratch, Dp);
     h->row = LIN_NAME(mapped_room)(&scratch, Dp + 2 * PANEL);
     h->columns = LIN_NAME(mapped_room)(&scratch, Dp * wide);
-    const size_t fixed = Dp * (Ep + 2 + wide) + 2 * PANEL + 14 * 16, each = 3 * Dp + 5 * Ep + 2 * PANEL + LIN_WIDTH + 2;
+    h->rest = LIN_NAME(mapped_room)(&scratch, PANEL * Ep);
+    const size_t fixed = Dp * (Ep + 2 + wide) + PANEL * Ep + 2 * PANEL + 15 * 16, each = 3 * Dp + 5 * Ep + 2 * PANEL + LIN_WIDTH + 2;
     h->chunk = LIN_NAME(mapped_least)(MAPPED_CHUNK, (int)((LIN_SCRATCH_BYTES / sizeof(float) - fixed) / each));
     h->chunk = LIN_NAME(mapped_least)(h->chunk, T);
     const size_t n = (size_t)h->chunk;
@@ -419,36 +428,59 @@ static void LIN_NAME(mapped_lay_out)(LIN_NAME(mapped) *h, int T, int H, int E, c
     }
 }
 
-// Element (d, LIN_WIDTH c) of S in M.
-LIN_INLINE float *LIN_NAME(mapped_S)(const LIN_NAME(mapped) *h, int d, int c)
+/* M [rows, columns], zeros, in blocks. */
+static void LIN_NAME(mapped_clear_matrix)(LIN_NAME(mapped) *h, int rows, int columns)
 {
-    return h->M + ((size_t)(d / PANEL * (h->Ep / LIN_WIDTH) + c) * PANEL + (size_t)(d % PANEL)) * LIN_WIDTH;
+    h->whole = rows / PANEL;
+    h->across = PANEL * LIN_WIDTH;
+    h->down = (size_t)(columns / LIN_WIDTH) * h->across;
+    h->pitch = LIN_WIDTH;
+    LIN_NAME(mapped_clear)(h->M, (size_t)rows * (size_t)columns);
+    LIN_NAME(mapped_clear)(h->z, (size_t)h->Dp);
 }
 
-static void LIN_NAME(mapped_read_state)(const LIN_NAME(mapped) *h, const float *state)
+// The LIN_WIDTH elements from e of row d of S.
+LIN_INLINE float *LIN_NAME(mapped_S)(const LIN_NAME(mapped) *h, int d, int e)
 {
-    const int E = h->E;
-    LIN_NAME(mapped_clear)(h->M, (size_t)h->Dp * (size_t)h->Ep);
-    LIN_NAME(mapped_clear)(h->z, (size_t)h->Dp);
+    const int r = d / PANEL, c = e / LIN_WIDTH;
+    if (r < h->whole) return h->M + (size_t)r * h->down + (size_t)c * h->across + (size_t)(d % PANEL) * h->pitch;
+    return h->rest + c * (PANEL * LIN_WIDTH) + d % PANEL * LIN_WIDTH;
+}
+
+/* S and z from a state [D, E+1], or zeros. If E is a whole number of vectors, S stays where it is, but for the rows of the last panel if
+ * that is not full: a few frames of a stream cost less than copying its state. */
+static void LIN_NAME(mapped_read_state)(LIN_NAME(mapped) *h, float *state)
+{
+    const int E = h->E, in_place = state && E % LIN_WIDTH == 0;
+    LIN_NAME(mapped_clear)(h->rest, (size_t)(PANEL * h->Ep));
+    if (in_place) {
+        h->M = state;
+        h->whole = h->D / PANEL;
+        h->across = LIN_WIDTH;
+        h->pitch = (size_t)E + 1;
+        h->down = PANEL * h->pitch;
+        LIN_NAME(mapped_clear)(h->z, (size_t)h->Dp);
+    } else
+        LIN_NAME(mapped_clear_matrix)(h, h->Dp, h->Ep);
     for (int d = 0; state && d < h->D; d++, state += E + 1) {
-        for (int e = 0; e < E; e += LIN_WIDTH)
-            vstore(LIN_NAME(mapped_S)(h, d, e / LIN_WIDTH), E - e >= LIN_WIDTH ? vload(state + e) : vload_n(state + e, E - e));
         h->z[d] = state[E];
+        for (int e = 0; e < E && !(in_place && d < h->whole * PANEL); e += LIN_WIDTH)
+            vstore(LIN_NAME(mapped_S)(h, d, e), E - e >= LIN_WIDTH ? vload(state + e) : vload_n(state + e, E - e));
     }
 }
 
 static void LIN_NAME(mapped_write_state)(const LIN_NAME(mapped) *h, float *state)
 {
-    const int E = h->E;
+    const int E = h->E, in_place = h->M == state;
     for (int d = 0; d < h->D; d++, state += E + 1) {
-        for (int e = 0; e < E; e += LIN_WIDTH) {
-            const vf value = vload(LIN_NAME(mapped_S)(h, d, e / LIN_WIDTH));
+        state[E] = h->z[d];
+        for (int e = 0; e < E && !(in_place && d < h->whole * PANEL); e += LIN_WIDTH) {
+            const vf value = vload(LIN_NAME(mapped_S)(h, d, e));
             if (E - e >= LIN_WIDTH)
                 vstore(state + e, value);
             else
                 vstore_n(state + e, value, E - e);
         }
-        state[E] = h->z[d];
     }
 }
 
@@ -571,7 +603,7 @@ static void LIN_NAME(mapped_finish)(const LIN_NAME(mapped) *h, int pass, int t, 
         LIN_NAME(mapped_put)(h, h->dv, h->stride, t, step, n, h->oe, NULL);
 }
 
-static void LIN_NAME(mapped_backward_pass)(const LIN_NAME(mapped) *h, int pass, int causal)
+static void LIN_NAME(mapped_backward_pass)(LIN_NAME(mapped) *h, int pass, int causal)
 {
     const int step = causal && pass != LIN_NAME(PASS_DQ) ? -1 : 1, first = step > 0 ? 0 : h->T - 1;
     const int features_down = pass == LIN_NAME(PASS_DV);
@@ -580,8 +612,7 @@ static void LIN_NAME(mapped_backward_pass)(const LIN_NAME(mapped) *h, int pass, 
     const float *b = pass == LIN_NAME(PASS_DQ) ? h->fk : pass == LIN_NAME(PASS_DK) ? h->fq : h->G;
     const float *q = pass == LIN_NAME(PASS_DQ) ? h->G : pass == LIN_NAME(PASS_DK) ? h->ce : h->fk;
     float *out = features_down ? h->oe : h->gf;
-    LIN_NAME(mapped_clear)(h->M, (size_t)h->Dp * (size_t)h->Ep);
-    LIN_NAME(mapped_clear)(h->z, (size_t)h->Dp);
+    LIN_NAME(mapped_clear_matrix)(h, rows, columns);
     for (int done = 0; !causal && done < h->T; done += h->chunk) {
         const int n = LIN_NAME(mapped_least)(h->chunk, h->T - done);
         LIN_NAME(mapped_load_update)(h, pass, done, 1, n);
