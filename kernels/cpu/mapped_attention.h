@@ -57,7 +57,7 @@ typedef struct LIN_NAME(mapped) {
     float *fq, *fk, *gf;   /* φ(q), φ(k), a gradient of one of them; in panels */
     float *ce, *G, *oe;    /* v, dy / den, a result; in panels */
     float *uq, *uk;        /* [chunk, Ep + PANEL]: q and k times scale, then zeros */
-    float *row;            /* [Dp + 2 PANEL]: φ or its gradient of one frame */
+    float *rows[2];        /* [Dp + 2 PANEL]: φ or its gradient of one frame, and of the next one */
     float *sums;           /* [chunk, LIN_WIDTH] */
     float *inverse, *g;    /* [chunk] */
 } LIN_NAME(mapped);
@@ -190,12 +190,11 @@ static void LIN_NAME(mapped_inputs)(const LIN_NAME(mapped) *h, float *u, const f
     }
 }
 
-/* poly2: φ of one frame in h->row: u_i², √2 u_i u_j (i < j), √2 u_i, 1, zeros. A run of products is written in whole vectors; what
+/* poly2: φ of one frame in `to`: u_i², √2 u_i u_j (i < j), √2 u_i, 1, zeros. A run of products is written in whole vectors; what
  * they hold beyond its end is overwritten by the next one. */
-static void LIN_NAME(mapped_poly2)(const LIN_NAME(mapped) *h, const float *u)
+static void LIN_NAME(mapped_poly2)(const LIN_NAME(mapped) *h, float *to, const float *u)
 {
     const float root = 0x1.6a09e6p0f;
-    float *to = h->row;
     for (int e = 0; e < h->E; e += LIN_WIDTH) vstore(to + e, vload(u + e) * vload(u + e));
     to += h->E;
     for (int i = 0; i + 1 < h->E; i++) {
@@ -210,15 +209,15 @@ static void LIN_NAME(mapped_poly2)(const LIN_NAME(mapped) *h, const float *u)
     *to = 1;
 }
 
-/* du [Ep] from the gradient of φ in h->row. */
-static void LIN_NAME(mapped_poly2_back)(const LIN_NAME(mapped) *h, float *du, const float *u)
+/* du [Ep] from the gradient of φ. */
+static void LIN_NAME(mapped_poly2_back)(const LIN_NAME(mapped) *h, float *du, const float *gradients, const float *u)
 {
-    const float root = 0x1.6a09e6p0f, *from = h->row + h->E, *linear = h->row + h->D - 1 - h->E;
+    const float root = 0x1.6a09e6p0f, *from = gradients + h->E, *linear = gradients + h->D - 1 - h->E;
     float lane[LIN_WIDTH];
     for (int i = 0; i < LIN_WIDTH; i++) lane[i] = (float)i;
     const vf lanes = vload(lane);
     for (int e = 0; e < h->Ep; e += LIN_WIDTH)
-        vstore(du + e, vfma(vload(u + e) * 2.0f, vload(h->row + e), vload(linear + e) * root));
+        vstore(du + e, vfma(vload(u + e) * 2.0f, vload(gradients + e), vload(linear + e) * root));
     for (int i = 0; i + 1 < h->E; i++) {
         const int run = h->E - 1 - i;
         const vf factor = vset(root * u[i]);
@@ -289,10 +288,19 @@ static void LIN_NAME(mapped_features)(const LIN_NAME(mapped) *h, float *panels, 
         LIN_NAME(mapped_random)(h, panels, u, n);
         return;
     }
-    for (int f = 0; f < n; f++) {
-        LIN_NAME(mapped_poly2)(h, LIN_NAME(mapped_input)(h, u, f));
-        for (int d = 0; d < h->Dp; d += LIN_WIDTH) vstore(LIN_NAME(mapped_at)(h, panels, d) + f * PANEL, vload(h->row + d));
+    // A frame is copied after the next one is computed: loads that overlap several stores wait until these are in the cache.
+    for (int f = 0; f <= n; f++) {
+        if (f < n) LIN_NAME(mapped_poly2)(h, h->rows[f % 2], LIN_NAME(mapped_input)(h, u, f));
+        const float *row = h->rows[(f + 1) % 2];
+        for (int d = 0; f > 0 && d < h->Dp; d += LIN_WIDTH)
+            vstore(LIN_NAME(mapped_at)(h, panels, d) + (f - 1) * PANEL, vload(row + d));
     }
+}
+
+// Row f of gf in order.
+LIN_INLINE void LIN_NAME(mapped_gradient_row)(const LIN_NAME(mapped) *h, int f)
+{
+    for (int d = 0; d < h->Dp; d += LIN_WIDTH) vstore(h->rows[f % 2] + d, vload(LIN_NAME(mapped_at)(h, h->gf, d) + f * PANEL));
 }
 
 /* The elements from e of frames f .. f+frames-1 of (gradient φ) omega: du, without the part of |u|². Gradients times φ are in gf. */
@@ -334,8 +342,9 @@ static void LIN_NAME(mapped_pass)(const LIN_NAME(mapped) *h, float *dx, const fl
     for (int f = 0; f < n; f++) {
         const float *input = LIN_NAME(mapped_input)(h, u, f);
         if (h->kind == LIN_MAP_POLY2) {
-            for (int d = 0; d < h->Dp; d += LIN_WIDTH) vstore(h->row + d, vload(LIN_NAME(mapped_at)(h, h->gf, d) + f * PANEL));
-            LIN_NAME(mapped_poly2_back)(h, du, input);
+            if (f == 0) LIN_NAME(mapped_gradient_row)(h, f);
+            if (f + 1 < n) LIN_NAME(mapped_gradient_row)(h, f + 1);
+            LIN_NAME(mapped_poly2_back)(h, du, h->rows[f % 2], input);
         }
         const vf total = vset(h->kind == LIN_MAP_RANDOM ? vsum(vload(h->sums + f * LIN_WIDTH)) : 0);
         for (int e = 0; e < h->Ep; e += LIN_WIDTH) {
@@ -408,10 +417,10 @@ static void LIN_NAME(mapped_lay_out)(LIN_NAME(mapped) *h, int T, int H, int E, c
     const size_t Dp = (size_t)h->Dp, Ep = (size_t)h->Ep, wide = (size_t)E * (map->kind == LIN_MAP_RANDOM);
     h->M = LIN_NAME(mapped_room)(&scratch, Dp * Ep);
     h->z = LIN_NAME(mapped_room)(&scratch, Dp);
-    h->row = LIN_NAME(mapped_room)(&scratch, Dp + 2 * PANEL);
+    for (int i = 0; i < 2; i++) h->rows[i] = LIN_NAME(mapped_room)(&scratch, Dp + 2 * PANEL);
     h->columns = LIN_NAME(mapped_room)(&scratch, Dp * wide);
     h->rest = LIN_NAME(mapped_room)(&scratch, PANEL * Ep);
-    const size_t fixed = Dp * (Ep + 2 + wide) + PANEL * Ep + 2 * PANEL + 15 * 16, each = 3 * Dp + 5 * Ep + 2 * PANEL + LIN_WIDTH + 2;
+    const size_t fixed = Dp * (Ep + 3 + wide) + PANEL * Ep + 4 * PANEL + 16 * 16, each = 3 * Dp + 5 * Ep + 2 * PANEL + LIN_WIDTH + 2;
     h->chunk = LIN_NAME(mapped_least)(MAPPED_CHUNK, (int)((LIN_SCRATCH_BYTES / sizeof(float) - fixed) / each));
     h->chunk = LIN_NAME(mapped_least)(h->chunk, T);
     const size_t n = (size_t)h->chunk;
