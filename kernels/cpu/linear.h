@@ -72,6 +72,12 @@ LIN_DISPATCH_DECLARE(void, lin_linear_rows,
                      (float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k,
                       lin_activation act));
 
+/* y [rows, n] = x [rows, k] wᵀ on the calling thread, the same bits; `backwards`: a few rows pass over the weights from the last
+ * column to the first. If weights that do not fit into a cache are read again and again, every other time backwards, then those in
+ * the cache are read first, and do not have to be replaced. */
+LIN_DISPATCH_DECLARE(void, lin_linear_turned,
+                     (float *y, const float *x, const float *packed, int rows, int n, int k, int backwards));
+
 /* A rectangle of dw [n, k]: rows n0 <= i < n1, columns k0 <= j < k1. Adds dyᵀ x there, and, where db is not NULL, the column sums
  * of dy to db[n0 .. n1-1]. Rows of dw, dy and x are ldw, ldy and ldx floats apart. Rows cuts[i] - 1 of dy count as zeros; cuts
  * [n_cuts] ascends, and with cuts db is NULL. n1 - n0 <= LIN_TILE_N and k1 - k0 <= LIN_TILE_K; scratch: LIN_SCRATCH_BYTES. */

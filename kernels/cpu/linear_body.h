@@ -178,11 +178,13 @@ static void panel_run(int rows, int groups, int width, const operands *all, cons
     }
 }
 
-// `rows` < MAIN_ROWS rows times all panels, several panels at once if the rows alone would not fill the registers.
-static void few_rows(float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k, operands from, result to)
+// `rows` < MAIN_ROWS rows times the panels of columns first .. end-1, several panels at once if the rows alone would not fill the
+// registers.
+static void few_columns(float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k, int first, int end,
+                        operands from, result to)
 {
     from.a = x;
-    for (int c = 0, width; c < n && rows; c += width) {
+    for (int c = first, width; c < end && rows; c += width) {
         int panels = panels_at_once[rows];
         for (; panels > 1; panels /= 2) { // if the last of them is whole, so are those before it
             const int last = c + (panels - 1) * PANEL;
@@ -201,6 +203,11 @@ static void few_rows(float *y, const float *x, const float *packed, const float 
             panel_run(rows, 1, width, &from, &to);
         }
     }
+}
+
+static void few_rows(float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k, operands from, result to)
+{
+    few_columns(y, x, packed, bias, rows, n, k, 0, n, from, to);
 }
 
 void LIN_NAME(lin_linear_rows)(float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k,
@@ -253,6 +260,20 @@ void LIN_NAME(lin_linear_rows)(float *y, const float *x, const float *packed, co
 }
 
 #ifndef LIN_FORWARD_ONLY
+void LIN_NAME(lin_linear_turned)(float *y, const float *x, const float *packed, int rows, int n, int k, int backwards)
+{
+    enum { SPAN = 4 * PANEL }; // as many panels as a block of one row
+    if (rows >= MAIN_ROWS || !backwards) {
+        LIN_NAME(lin_linear_rows)(y, x, packed, NULL, rows, n, k, LIN_LINEAR);
+        return;
+    }
+    const operands from = {.a_row = (size_t)k, .a_step = 1, .b_panel = (size_t)PANEL * (size_t)k, .steps = k, .ahead = x};
+    const result to = {.ldy = (size_t)n, .floor = -INFINITY};
+    int first = (n - 1) / SPAN * SPAN, end = n;
+    if (first > 0 && n - first <= LIN_COLUMN_GROUP) first -= SPAN; // no panel may begin at the last 16 columns (linear.h)
+    for (; first >= 0; end = first, first -= SPAN) few_columns(y, x, packed, NULL, rows, n, k, first, end, from, to);
+}
+
 /* ---- backward: a rectangle of dw -------------------------------------------------------------------------------------------- */
 
 // Rows of dy and x that are summed in registers before they are added to dw. Fixed, since the bits of dw depend on it.

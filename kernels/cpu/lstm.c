@@ -21,13 +21,14 @@ enum {
     SHARES = 8 // of U floats in the scratch per utterance
 };
 
-/* y [rows, n] = x [rows, k] wᵀ; room: rows k floats. */
-typedef void product(float *y, const float *x, float *room, const float *packed, int rows, int n, int k);
+/* y [rows, n] = x [rows, k] wᵀ at step s; room: rows k floats. */
+typedef void product(float *y, const float *x, float *room, const float *packed, int rows, int n, int k, int s);
 
-static void product_fp32(float *y, const float *x, float *room, const float *packed, int rows, int n, int k)
+// R, 1.6 MB with U = 320, is larger than a second-level cache.
+static void product_fp32(float *y, const float *x, float *room, const float *packed, int rows, int n, int k, int s)
 {
     (void)room;
-    LIN_DISPATCH(lin_linear_rows)(y, x, packed, NULL, rows, n, k, LIN_LINEAR);
+    LIN_DISPATCH(lin_linear_turned)(y, x, packed, rows, n, k, s % 2);
 }
 
 typedef struct lstm_job {
@@ -118,7 +119,7 @@ static void forward_piece(void *context, int piece, int thread)
         }
     }
     for (int s = 0, n = g.n; (n = running(&g, n, s)) > 0; s++) {
-        job->multiply(sums, hs, room, job->packed + d * job->pitch, n, 4 * U, U);
+        job->multiply(sums, hs, room, job->packed + d * job->pitch, n, 4 * U, U, s);
         for (int i = 0; i < n; i++) {
             const size_t at = ((size_t)g.row[i] * D + d) * width, r = (size_t)i * width;
             LIN_DISPATCH(lin_lstm_cell)
@@ -176,7 +177,7 @@ static void backward_piece(void *context, int piece, int thread)
     float *room = kept + rows * 4 * width;
     memset(dc, 0, 2 * rows * width * sizeof *dc); // and sums
     for (int s = 0, n = g.n; (n = running(&g, n, s)) > 0; s++) {
-        if (s > 0) job->multiply(sums, kept, room, job->packed + d * job->pitch, n, U, 4 * U);
+        if (s > 0) job->multiply(sums, kept, room, job->packed + d * job->pitch, n, U, 4 * U, s);
         for (int i = 0; i < n; i++) {
             const size_t at = ((size_t)g.row[i] * D + d) * width, r = (size_t)i * width;
             const ptrdiff_t before = g.step * (ptrdiff_t)(D * width);
@@ -235,8 +236,9 @@ void lin_cpu_lstm_backward(lin_exec *exec, float *dgates, float *dR, const float
 #if defined(__x86_64__)
 /* ---- weights packed in bf16 ------------------------------------------------------------------------------------------------- */
 
-static void product_bf16(float *y, const float *x, float *room, const float *packed, int rows, int n, int k)
+static void product_bf16(float *y, const float *x, float *room, const float *packed, int rows, int n, int k, int s)
 {
+    (void)s;
     lin_bf16_round_avx512bf16(room, x, rows, k);
     lin_linear_rows_avx512bf16(y, room, packed, NULL, rows, n, lin_bf16_words(k), LIN_LINEAR);
 }

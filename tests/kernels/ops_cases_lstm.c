@@ -87,7 +87,7 @@ static void lstm_shape(ops_context *c, const int *lengths, int B, int U, int D, 
 
 void ops_case_lstm(ops_context *c)
 {
-    const int widths[] = {1, 3, 16, 17, 49, 65};
+    const int widths[] = {1, 3, 16, 17, 52, 65};
     if (!c->ops->lstm_forward) return;
     for (int i = 0; i < OPS_N_LAYOUTS; i++)
         for (int w = 0; w < 6; w++)
@@ -106,6 +106,8 @@ void ops_case_lstm_large(ops_context *c)
     if (!c->ops->lstm_forward || c->options->quick) return;
     ops_say(c, "lstm of 400 frames, U 96");
     lstm_shape(c, (const int[]){400, 3, 0, 120}, 4, 96, 2, 0);
+    ops_say(c, "lstm of utterances that end with a block of rows of the weight gradient");
+    lstm_shape(c, (const int[]){192, 191, 2, 0, 190}, 5, 9, 2, 0);
     ops_say(c, "lstm U 320");
     lstm_shape(c, (const int[]){5, 2, 7, 3, 6, 1, 4, 7}, 8, 320, 2, 0);
     ops_say(c, "lstm U 320 with states");
