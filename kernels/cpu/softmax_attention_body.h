@@ -212,6 +212,13 @@ LIN_INLINE void LIN_NAME(few_powers)(float *p, int first, int n, int seen, float
             vstore(p + r * TILE + j, LIN_NAME(power_of_two)(vload(p + r * TILE + j) - most[r]));
 }
 
+// Prefetches the tile of keys or values from frame j on: those of a stream are in memory, too far apart for the hardware's prefetcher.
+LIN_INLINE void LIN_NAME(call_tile)(const float *x, size_t stride, int j, int end, int E)
+{
+    for (int f = j; f < j + TILE && f < end; f++)
+        for (int e = 0; e < E; e += 16) __builtin_prefetch(x + (size_t)f * stride + e);
+}
+
 static void LIN_NAME(forward_few)(const lin_softmax_head *x, int i, int n, float *scratch)
 {
     const int E = x->E, Ep = vround(E), end = LIN_NAME(seen)(x, i + n), R = n == 3 ? 4 : n;
@@ -224,9 +231,11 @@ static void LIN_NAME(forward_few)(const lin_softmax_head *x, int i, int n, float
     for (int j = 0; j < end; j += TILE) {
         const int keys = LIN_NAME(least)(TILE, end - j);
         const float *values = x->v + (size_t)j * x->stride_k;
+        LIN_NAME(call_tile)(x->k, x->stride_k, j + TILE, end, E);
         LIN_NAME(pack_columns)(k, (size_t)vround(keys), x->k + (size_t)j * x->stride_k, x->stride_k, keys, E, 1);
         LIN_NAME(multiply)(&(LIN_NAME(product)){.out = p, .a = q, .b = k, .out_stride = TILE, .a_stride = pitch,
                                                 .b_stride = (size_t)vround(keys), .rows = R, .columns = vround(keys), .inner = E});
+        LIN_NAME(call_tile)(x->v, x->stride_k, j + TILE, end, E);
         LIN_NAME(few_powers)(p, j, keys, LIN_NAME(seen)(x, i + 1), top, factor, R);
         if (Ep > E) LIN_NAME(pack_rows)(v, pitch, values, x->stride_k, keys, E, 1);
         LIN_NAME(few_values_of)(out, Ep, p, Ep > E ? v : values, Ep > E ? pitch : x->stride_k, keys, factor, sum, R);

@@ -222,6 +222,7 @@ static void run_cpu(operands *o, const shape *s, int naive, int threads)
 {
     lin_exec *exec = execs[threads];
     poison(o);
+    const unsigned long before = lin_memory_count();
     if (naive) {
         cpu->softmax_naive_forward(exec, o->y, o->p, o->qkv, &o->segments, s->H, s->E, s->causal);
         cpu->softmax_naive_backward(exec, o->dqkv, o->p, o->dy, o->qkv, o->y, &o->segments, s->H, s->E, s->causal);
@@ -229,6 +230,7 @@ static void run_cpu(operands *o, const shape *s, int naive, int threads)
         cpu->softmax_forward(exec, o->y, o->lse, o->qkv, &o->segments, s->H, s->E, s->causal, NULL, 0);
         cpu->softmax_backward(exec, o->dqkv, o->dy, o->qkv, o->y, o->lse, &o->segments, s->H, s->E, s->causal);
     }
+    ck_assert_uint_eq(lin_memory_count(), before);
 }
 
 static void run_ref(operands *o, const shape *s)
@@ -359,7 +361,9 @@ static void check_splits(const shape *s, int longest, uint64_t key)
         for (int b = 0; b < s->B; b++)
             memcpy(qkv + (size_t)offsets[b] * 3 * C, o.qkv + (size_t)(o.offsets[b] + done[b]) * 3 * C,
                    (size_t)(offsets[b + 1] - offsets[b]) * 3 * C * sizeof *qkv);
+        const unsigned long before = lin_memory_count();
         cpu->softmax_forward(execs[threads], y, lse, qkv, &piece, s->H, s->E, 1, caches, LAYER);
+        test_require(lin_memory_count() == before, "a piece allocates");
         for (int b = 0; b < s->B; b++) {
             const size_t from = (size_t)(o.offsets[b] + done[b]), at = (size_t)offsets[b], n = (size_t)(offsets[b + 1] - offsets[b]);
             test_same_f32("y of a piece", y + at * C, o.y + from * C, n * C);
