@@ -3,7 +3,7 @@
 #include "base/rng.h"
 #include "tests/cuda/device.h"
 
-enum { MOST_B = 4 };
+enum { MOST_B = 70 };
 
 static const lin_ops *ops;
 static lin_exec *exec;
@@ -208,6 +208,17 @@ START_TEST(tf32)
 }
 END_TEST
 
+// More utterances than lanes of a warp.
+START_TEST(many)
+{
+    shape s = {.B = MOST_B, .H = 2, .E = 8, .range = 1};
+    for (int b = 0; b < MOST_B; b++) s.lengths[b] = b % 4;
+    begin(LIN_PRECISION_FP32);
+    run(&s, 5e-6);
+    end();
+}
+END_TEST
+
 // A stream in pieces, its keys and values in a cache of two layers; beside it an utterance without one.
 static void caches_of(int H, int E, size_t shift)
 {
@@ -344,6 +355,7 @@ int main(void)
     tcase_set_timeout(cases, 240);
     tcase_add_loop_test(cases, fp32, 0, N_SHAPES);
     tcase_add_loop_test(cases, tf32, 0, N_SHAPES);
+    tcase_add_test(cases, many);
     tcase_add_test(cases, caches);
     tcase_add_test(cases, graph);
     tcase_add_loop_test(cases, not_a_number, 0, 2);
