@@ -48,8 +48,8 @@ void lin_bench_apply(const lin_bench_variant *variant, lin_config *config);
 
 /* ---- measuring (bench_variants.c) -------------------------------------------------------------------------------------------- */
 
-/* Bytes of memory that are free for this process to use; 0 if unknown. */
-double lin_bench_free_bytes(void);
+/* Bytes of memory that are free: of the machine, or of the backend's GPU; 0 if unknown. */
+double lin_bench_free_bytes(const lin_ops *ops);
 /* Resident bytes now. After lin_bench_peak_reset, the most that were resident at once since. */
 double lin_bench_resident(void);
 void lin_bench_peak_reset(void);

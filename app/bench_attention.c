@@ -168,12 +168,6 @@ static lin_status make_buffers(point *p, const sizes *s, lin_error *err)
 
 /* ---- a point ---------------------------------------------------------------------------------------------------------------- */
 
-static double free_on_device(const lin_ops *ops)
-{
-    lin_device device;
-    return lin_device_get(ops->device, &device) ? (double)device.free_bytes : 0;
-}
-
 static lin_status timed(point *p, double *forward_s, double *all_s, lin_error *err)
 {
     const double begun = lin_now();
@@ -214,10 +208,10 @@ static lin_status measure(point *p, const lin_bench_values *v, result *r, lin_er
         return LIN_OK;
     }
     if (p->ops->on_host) lin_bench_peak_reset();
-    const double before = p->ops->on_host ? lin_bench_resident() : free_on_device(p->ops);
+    const double before = p->ops->on_host ? lin_bench_resident() : lin_bench_free_bytes(p->ops);
     lin_status status = make_buffers(p, &s, err);
     if (status == LIN_OK) status = repeat(p, v->limit_s, r, err);
-    r->grown = (p->ops->on_host ? lin_bench_peak() - before : before - free_on_device(p->ops)) / p->B;
+    r->grown = (p->ops->on_host ? lin_bench_peak() - before : before - lin_bench_free_bytes(p->ops)) / p->B;
     r->median_s /= p->B;
     r->best_s /= p->B;
     r->forward_s /= p->B;
@@ -324,7 +318,7 @@ int lin_bench_attention(const lin_parsed *parsed)
     status = lin_backend_open(v.model.device, lin_model_precision(&v.model), &w.ops, &err);
     if (status == LIN_OK) status = w.ops->exec_create(w.ops, v.threads, &w.exec, &err);
     if (status == LIN_OK) {
-        if (v.limit_gb == 0) v.limit_gb = 0.5e-9 * (w.ops->on_host ? lin_bench_free_bytes() : 2 * free_on_device(w.ops));
+        if (v.limit_gb == 0) v.limit_gb = (w.ops->on_host ? 0.5 : 0.9) * 1e-9 * lin_bench_free_bytes(w.ops);
         lin_progress_begin(&w.progress, 0);
         lin_bench_head(&w.out, "attention", w.ops, v.threads);
         status = all(&w, variants, n, &err);

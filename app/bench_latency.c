@@ -248,7 +248,7 @@ static lin_status all_times(const lin_bench_values *v, const lin_ops *ops, const
     static runner r;
     const int given = v->times.count, n = given ? given : v->quick ? 2 : 6;
     const double *times = given ? v->times.items : v->quick ? quick : usual;
-    const double limit = v->limit_gb > 0 ? 1e9 * v->limit_gb : 0.5 * lin_bench_free_bytes();
+    const double limit = v->limit_gb > 0 ? 1e9 * v->limit_gb : (ops->on_host ? 0.5 : 0.9) * lin_bench_free_bytes(ops);
     const lin_config config = network_of(v, variant);
     lin_progress progress;
     r = (runner){.v = v, .ops = ops, .B = v->batch ? v->batch : 1, .rows = v->chunk};

@@ -102,7 +102,12 @@ static double proc_bytes(const char *path, const char *name)
     return 1024 * kb;
 }
 
-double lin_bench_free_bytes(void) { return proc_bytes("/proc/meminfo", "MemAvailable:"); }
+double lin_bench_free_bytes(const lin_ops *ops)
+{
+    lin_device device;
+    if (ops->on_host) return proc_bytes("/proc/meminfo", "MemAvailable:");
+    return lin_device_get(ops->device, &device) ? (double)device.free_bytes : 0;
+}
 
 double lin_bench_resident(void) { return proc_bytes("/proc/self/status", "VmRSS:"); }
 

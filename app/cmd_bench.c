@@ -44,7 +44,7 @@ static const lin_option options[] = {
     {.name = "limit-seconds", .type = LIN_OPTION_DOUBLE, .at = AT(limit_s), .text = "60", .min = 0.01, .max = 86400,
      .help = "attention: leave out points for which one forward and backward pass would take longer"},
     {.name = "limit-gb", .type = LIN_OPTION_DOUBLE, .at = AT(limit_gb), .text = "0", .max = 1e6,
-     .help = "Leave out points that need more memory; 0: half of what is free"},
+     .help = "Leave out points that need more memory; 0: half of what is free on a CPU, nine tenths on a GPU"},
     {.name = "steps", .type = LIN_OPTION_INT, .at = AT(steps), .text = "0", .max = 10000000, .help = "copy: updates; 0: 10,000"},
     {.name = "length", .type = LIN_OPTION_INT, .at = AT(length), .text = "0", .max = 4096,
      .help = "copy: maximum length of a sequence, 4 or more; 0: 128"},

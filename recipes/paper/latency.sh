@@ -6,7 +6,8 @@
 #                            [--limit-gb GB] [--device auto|cpu|cuda[:N]] [--threads 1] [--quick] [--linnet PROGRAM]
 #
 # The cost of one more chunk of 4 rows (--stack frames of 10 ms each) after so many seconds of sound, network only. Softmax needs a row of
-# keys and values for each earlier row: points that do not fit into --limit-gb (default: half of what is free) are left out and named.
+# keys and values for each earlier row: points that do not fit into --limit-gb (default: half of what is free, on a GPU nine tenths)
+# are left out and named.
 # Writes WORK/latency.tsv, cost.svg, bytes.svg and RESULTS.md.
 . "$(dirname "$0")/common.sh"
 

@@ -61,6 +61,14 @@ ok "copy is learnt: the loss falls below 0.15" awk '$1 == "linear" { last = $4 }
 first=$(grep -v '^#' "$tmp/.out" | cut -f1-5)
 run bench copy --variants linear --symbols 2 --length 8 --batch 16 --layers 2 --heads 2 --head-width 16 --steps 300 --drop-step 300 --lr 3e-3 --log-every 100 --device cpu --threads 1
 is "copy: the same numbers with one thread" "$first" "$(grep -v '^#' "$tmp/.out" | cut -f1-5)"
+emulated=$(dirname "$LINNET")/emulated
+if [ -f "$emulated/liblinnet_cuda.so" ]; then
+    few() { "$LINNET" bench copy --quick --variants linear,softmax --heads 2 --layers 1 --steps 3 --log-every 1 --device "$1" | grep -v '^#' | cut -f1-4; }
+    few cpu > "$tmp/cpu.tsv"
+    LINNET_CUDA_LIBRARY=$emulated/liblinnet_cuda.so LINNET_CUDA_DRIVER=$emulated/libcuda.so.1 few cuda > "$tmp/cuda.tsv"
+    ok "copy: the losses of the CPU on an emulated GPU" awk 'NR == FNR { cpu[FNR] = $4; next } FNR > 1 { d = $4 - cpu[FNR]; if (d * d > 1e-8) bad = 1; n++ }
+        END { exit bad || n != 6 }' "$tmp/cpu.tsv" "$tmp/cuda.tsv"
+fi
 refused "copy: too short" 2 "--length is 4 or more" bench copy --length 3
 
 # ---- latency and memory of streams -----------------------------------------------------------------------------------------------
