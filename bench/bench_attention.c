@@ -1,6 +1,6 @@
 /*
  * bench_attention.c - attention of one layer of the paper's network (6 heads of width 32): linear, softmax in tiles, softmax with all
- * scores in memory, and softmax of a live stream; forward and backward, causal and full.
+ * scores in memory, linear with other feature maps, and chunks of a live stream; forward and backward, causal and full.
  *
  *   bench_attention [--threads N] [--repeats N] [--plain] [--cpu-time] [T ...]
  *
@@ -40,6 +40,26 @@ static void stream_chunk(void)
     const lin_segments rows = {1, CHUNK, CHUNK, chunk};
     const lin_cache cache = {kv, T - CHUNK, T};
     ops->softmax_forward(exec, y, NULL, qkv, &rows, H, E, 1, &cache, 0);
+}
+
+// Feature maps, with their operations per feature and element of a head; the gradients of features included.
+static const struct {
+    const char *name;
+    lin_map map;
+    int forward, backward;
+} maps[] = {{"poly2", {LIN_MAP_POLY2, E * (E + 3) / 2 + 1}, 4, 12}, {"random_128", {LIN_MAP_RANDOM, 128}, 8, 28}};
+enum { N_MAPS = 2, MOST_D = 561 };
+static const lin_map *map;
+static float *omega, *state;
+
+static void mapped_forward(void) { ops->mapped_attention_forward(exec, y, qkv, omega, &segments, map, H, E, causal, NULL, 0); }
+static void mapped_backward(void) { ops->mapped_attention_backward(exec, dqkv, dy, qkv, omega, y, &segments, map, H, E, causal); }
+
+static void mapped_chunk(void)
+{
+    const int chunk[] = {0, CHUNK};
+    const lin_segments rows = {1, CHUNK, CHUNK, chunk};
+    ops->mapped_attention_forward(exec, y, qkv, omega, &rows, map, H, E, 1, &state, 0);
 }
 
 static const struct {
@@ -87,6 +107,18 @@ static void measure_all(void)
             snprintf(name, sizeof name, "%s_backward_%s_%d", kinds[k].name, causal ? "causal" : "full", T);
             measure(name, kinds[k].backward, k == 2 ? naive_forward : NULL, (k == 2 ? 4 : 5) * product);
         }
+    for (int m = 0; m < N_MAPS; m++) {
+        map = &maps[m].map;
+        const double flop = (double)C * map->D;
+        for (causal = 1; causal >= 0; causal--) {
+            snprintf(name, sizeof name, "%s_forward_%s_%d", maps[m].name, causal ? "causal" : "full", T);
+            measure(name, mapped_forward, NULL, maps[m].forward * flop * T);
+            snprintf(name, sizeof name, "%s_backward_%s_%d", maps[m].name, causal ? "causal" : "full", T);
+            measure(name, mapped_backward, NULL, maps[m].backward * flop * T);
+        }
+        snprintf(name, sizeof name, "%s_chunk", maps[m].name);
+        measure(name, mapped_chunk, NULL, maps[m].forward * flop * CHUNK);
+    }
     snprintf(name, sizeof name, "softmax_chunk_%d", T);
     measure(name, stream_chunk, NULL, 4.0 * CHUNK * T * C);
 }
@@ -132,9 +164,10 @@ int main(int argc, char **argv)
         fprintf(stderr, "bench_attention: %s\n", err.message);
         return 1;
     }
-    float **blocks[] = {&qkv, &dqkv, &y, &dy, &lse, &p, &kv};
-    const size_t sizes[] = {frames * 3 * C, frames * 3 * C, frames * C, frames * C, frames * H, H * scored * scored, frames * 2 * C};
-    for (int i = 0; i < 7; i++) *blocks[i] = filled(sizes[i]);
+    float **blocks[] = {&qkv, &dqkv, &y, &dy, &lse, &p, &kv, &omega, &state};
+    const size_t sizes[] = {frames * 3 * C, frames * 3 * C, frames * C, frames * C, frames * H, H * scored * scored, frames * 2 * C,
+                            C * MOST_D, (C + H) * MOST_D};
+    for (int i = 0; i < 9; i++) *blocks[i] = filled(sizes[i]);
     peak = bench_peak(n_threads);
     if (!plain) printf("%s, %d thread%s, peak %.1f GFLOP/s\n%-36s %10s %10s %13s\n", lin_cpu_isa(), n_threads, n_threads > 1 ? "s" : "",
                        peak, "", "best", "median", "of peak");
@@ -142,7 +175,7 @@ int main(int argc, char **argv)
         T = lengths[i];
         measure_all();
     }
-    for (int i = 0; i < 7; i++) lin_free(*blocks[i]);
+    for (int i = 0; i < 9; i++) lin_free(*blocks[i]);
     ops->exec_destroy(exec);
     return 0;
 }

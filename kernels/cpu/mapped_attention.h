@@ -10,11 +10,11 @@
  *   dv_i    = R_iᵀ φ(k_i)           reverse scan of R:  (φ(q), G, φ(k))
  * (Katharopoulos et al. 2020, eq. 13-15, with the normaliser.) Without a direction the sums run over all frames first.
  *
- * Cost per frame and head, in floating point operations, and state of a stream:
- *                    φ and its gradient           forward              backward             state, bytes per head
- *   poly2            about D and 2 D              4 D E + 2 φ          12 D E + 7 φ         4 D (E + 1), D = E (E + 3) / 2 + 1
- *   random           2 D E (and 20 D for exp)     8 D E                28 D E               4 D (E + 1)
- *   (elu + 1: attention.h, D = E)                 4 E E                12 E E               4 E (E + 1)
+ * Cost per frame and head, in floating-point operations (φ': the gradient of φ), and state of a stream:
+ *              φ, φ'                      forward          backward                 state, bytes per head
+ *   poly2      about D, 2 D               4 D E + 2 φ      12 D E + 5 φ + 2 φ'      4 D (E + 1), D = E (E + 3) / 2 + 1
+ *   random     2 D E (and 20 D for exp)   8 D E            28 D E                   4 D (E + 1)
+ *   elu + 1    E (attention.h)            4 E E            12 E E                   4 E (E + 1)
  * E 32, poly2: D 561, 72 thousand operations forward, 74,052 bytes.
  *
  * φ is computed for a chunk of frames, in scratch. Vectors of a chunk are kept in panels of PANEL elements: element x of frame f is at
@@ -22,8 +22,8 @@
  * a cache set because D is a power of 2. M is kept in blocks of PANEL x LIN_WIDTH, each of which stays in registers over a chunk;
  * S of a stream stays in its state.
  * The sums of a frame run in the same order wherever the frame is in its chunk, and M is float in registers and in memory, so
- * splitting the rows into calls changes no bit. A chunked product (the frames of a chunk with one another by φ(q) φ(k), as the GPU
- * does it) would save nothing: each frame costs D E multiplications for reading S and D E for adding to it in both forms.
+ * splitting the rows into calls changes no bit. A product of the frames of a chunk with one another, φ(q) φ(k), would save nothing:
+ * each frame costs D E multiplications for reading S and D E for adding to it in both forms.
  *
  * Scratch: one matrix at a time, so the backward pass computes φ once for each pass. E up to 64 with D up to 1,024 (random) or
  * E (E + 3) / 2 + 1 (poly2) fit.
