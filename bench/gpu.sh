@@ -20,7 +20,7 @@ cd "$(dirname "$0")/.." || exit 1
 PYTHON=${PYTHON:-python3}
 command="bench/gpu.sh $*"
 out= parts=limits,attention,rivals,lstm,epoch,streams,ctc,ops seconds=465 hours=20 device=cuda checks=yes quick=
-usage() { sed -n '2,18p' "$0" | sed 's/^# \{0,1\}//'; exit "$1"; }
+usage() { sed -n '2,17p' "$0" | sed 's/^# \{0,1\}//'; exit "$1"; }
 while [ $# -gt 0 ]; do
     case $1 in
     --help) usage 0 ;;
