@@ -304,7 +304,7 @@ END_TEST
 // Few heads for the threads: the backward pass divides queries and keys. A width that needs smaller blocks of queries.
 START_TEST(long_utterances)
 {
-    check_shape(&(shape){1, {THIN > 1 ? 385 : 2400}, 1, 32, _i, 1, 1}, 1e-5);
+    check_shape(&(shape){1, {THIN > 1 ? 385 : _i ? 2400 : 1201}, 1, 32, _i, 1, 1}, 1e-5);
     check_shape(&(shape){2, {401, 200}, 1, 7, _i, 2, 1}, 1e-5);
     if (THIN == 1) check_shape(&(shape){1, {230}, 1, 520, _i, 1, 1}, 1e-5);
 }
@@ -408,16 +408,15 @@ START_TEST(long_stays_in_memory)
 {
     enum { E = 8 };
     if (!select_isa(_i)) return;
-    if (_i == 0 && THIN > 1) return;
-    const int offsets[] = {0, LONG};
+    const int T = _i > 0 ? LONG : 8192; // portable vectors are slow
+    const int offsets[] = {0, T};
     const lin_segments all = segments_of(offsets, 1);
-    float *qkv = floats((size_t)LONG * 3 * E), *y = floats((size_t)LONG * E), *lse = floats(LONG);
-    double *scores = test_buffer(LONG, sizeof *scores);
-    test_fill_f32(qkv, (size_t)LONG * 3 * E, 3, -2, 2);
+    float *qkv = floats((size_t)T * 3 * E), *y = floats((size_t)T * E), *lse = floats((size_t)T);
+    test_fill_f32(qkv, (size_t)T * 3 * E, 3, -2, 2);
     unsigned long before = lin_memory_count();
     cpu->softmax_forward(execs[2], y, lse, qkv, &all, 1, E, 1, NULL, 0);
     ck_assert_uint_eq(lin_memory_count(), before);
-    const int rows[] = {0, 1, 63, 64, 1000, LONG / 2 + 1, LONG - 1};
+    const int rows[] = {0, 1, 63, 64, 1000, T / 2 + 1, T - 1};
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         const float *q = qkv + (size_t)rows[r] * 3 * E;
         double sum = 0, want[E] = {0};
@@ -435,7 +434,6 @@ START_TEST(long_stays_in_memory)
     check_and_free("qkv", qkv);
     check_and_free("y", y);
     check_and_free("lse", lse);
-    test_buffer_free(scores);
 }
 END_TEST
 
