@@ -111,7 +111,7 @@ template <int STEPS, int NARROW, int SPLIT> static __global__ void __launch_boun
 // The states after the last rows: [2, U], h and c. Separate, because other blocks read the old h until the first step ends.
 static __global__ void __launch_bounds__(THREADS) save_states(forward_job job)
 {
-    const int U = job.layer.U, i = (int)blockIdx.x * THREADS + (int)threadIdx.x, b = (int)blockIdx.y;
+    const int U = job.layer.U, i = (int)blockIdx.y * THREADS + (int)threadIdx.x, b = (int)blockIdx.x;
     const lstm_span s = lstm_rows_of(job.layer, b);
     float *state = job.states[b];
     if (!state || s.length == 0 || i >= 2 * U) return;
@@ -122,17 +122,16 @@ static __global__ void __launch_bounds__(THREADS) save_states(forward_job job)
 template <int STEPS, int NARROW, int SPLIT> static void run(lin_exec *exec, forward_job &job, int longest)
 {
     const size_t shared = 2 * WARPS * 4 * PART * sizeof(float);
-    job.layer.groups =
-        STEPS ? lstm_groups(exec, job.layer, (const void *)(forward_steps<STEPS, NARROW, SPLIT>), shared, longest) : 0;
+    const int resident = lstm_groups(exec, job.layer, (const void *)(forward_steps<STEPS, NARROW, SPLIT>), shared);
+    job.layer.groups = resident > 0 ? resident : lstm_tiles(job.layer.B);
     job.step = 0;
-    if (job.layer.groups > 0) {
+    if (STEPS > 0 && resident > 0 && longest > 2) {
         lin_cuda_check(exec, cudaMemsetAsync(job.arrived, 0, lstm_counters(job.layer) * sizeof *job.arrived, exec->stream),
                        "clearing counters");
         LIN_LAUNCH_TOGETHER(exec, (forward_steps<STEPS, NARROW, SPLIT>), lstm_grid(job.layer), THREADS, shared, job);
         return;
     }
     job.arrived = NULL;
-    job.layer.groups = lstm_tiles(job.layer.B);
     for (; job.step < longest; job.step++)
         LIN_LAUNCH(exec, (forward_steps<STEPS, NARROW, SPLIT>), lstm_grid(job.layer), THREADS, shared, job);
 }
@@ -164,5 +163,5 @@ void lin_cuda_lstm_forward(lin_exec *exec, float *h, float *cells, float *gates,
     else if (exec->precision == LIN_PRECISION_TF32) run_width<0, 0>(exec, job, segments->longest);
     else run_width<0, 1>(exec, job, segments->longest);
     if (job.states)
-        LIN_LAUNCH(exec, save_states, dim3(lin_cuda_blocks(2 * (size_t)U, THREADS), (unsigned)segments->B), THREADS, 0, job);
+        LIN_LAUNCH(exec, save_states, dim3((unsigned)segments->B, lin_cuda_blocks(2 * (size_t)U, THREADS)), THREADS, 0, job);
 }

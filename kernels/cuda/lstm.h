@@ -198,11 +198,9 @@ static inline int lstm_blocks(int U) { return (U + UNITS - 1) / UNITS; }
 // One for each direction and group, of which there are no more than tiles.
 static inline size_t lstm_counters(const lstm_layer &l) { return (size_t)l.directions * (size_t)lstm_tiles(l.B); }
 
-// The number of groups with which all steps can be done in one launch, all blocks being resident; 0: not possible, or a launch
-// would save nothing.
-static inline int lstm_groups(lin_exec *exec, const lstm_layer &l, const void *kernel, size_t shared_bytes, int longest)
+// The number of groups, at most one for each tile, with which all blocks are resident at the same time; 0: not possible.
+static inline int lstm_groups(lin_exec *exec, const lstm_layer &l, const void *kernel, size_t shared_bytes)
 {
-    if (longest < 3) return 0;
     const int most = lin_cuda_resident(exec, kernel, THREADS, shared_bytes) / (lstm_blocks(l.U) * l.directions);
     return most < lstm_tiles(l.B) ? most : lstm_tiles(l.B);
 }

@@ -2,7 +2,10 @@
 // at the end, with the h before each row.
 #include "kernels/cuda/lstm.h"
 
-enum { PART = BATCH * UNITS + 4 }; // floats between the sums of warps: lanes of a pair read other banks
+enum {
+    PART = BATCH * UNITS + 4, // floats between the sums of warps: lanes of a pair read other banks
+    MOST_ROWS = 4096,         // of an utterance that `shift` processes at a time
+};
 
 typedef struct backward_job {
     lstm_layer layer;
@@ -108,9 +111,9 @@ static __global__ void __launch_bounds__(THREADS)
     shift(float *__restrict__ h_before, float *__restrict__ dense, const float *__restrict__ h, backward_job job, int direction)
 {
     const lstm_layer &l = job.layer;
-    const lstm_span s = lstm_rows_of(l, (int)blockIdx.y);
+    const lstm_span s = lstm_rows_of(l, (int)blockIdx.x);
     const size_t U = (size_t)l.U, directions = (size_t)l.directions;
-    for (int i = (int)blockIdx.x; i < s.length; i += (int)gridDim.x) {
+    for (int i = (int)blockIdx.y; i < s.length; i += (int)gridDim.y) {
         const size_t row = (size_t)(s.first + i);
         const int at_end = direction ? i == s.length - 1 : i == 0;
         const float *from = h + ((direction ? row + 1 : row - 1) * directions + (size_t)direction) * U;
@@ -123,17 +126,16 @@ static __global__ void __launch_bounds__(THREADS)
 template <int STEPS, int NARROW, int SPLIT> static void run(lin_exec *exec, backward_job &job, int longest)
 {
     const size_t shared = 2 * WARPS * PART * sizeof(float);
-    job.layer.groups =
-        STEPS ? lstm_groups(exec, job.layer, (const void *)(backward_steps<STEPS, NARROW, SPLIT>), shared, longest) : 0;
+    const int resident = lstm_groups(exec, job.layer, (const void *)(backward_steps<STEPS, NARROW, SPLIT>), shared);
+    job.layer.groups = resident > 0 ? resident : lstm_tiles(job.layer.B);
     job.step = 0;
-    if (job.layer.groups > 0) {
+    if (STEPS > 0 && resident > 0 && longest > 2) {
         lin_cuda_check(exec, cudaMemsetAsync(job.arrived, 0, lstm_counters(job.layer) * sizeof *job.arrived, exec->stream),
                        "clearing counters");
         LIN_LAUNCH_TOGETHER(exec, (backward_steps<STEPS, NARROW, SPLIT>), lstm_grid(job.layer), THREADS, shared, job);
         return;
     }
     job.arrived = NULL;
-    job.layer.groups = lstm_tiles(job.layer.B);
     for (; job.step < longest; job.step++)
         LIN_LAUNCH(exec, (backward_steps<STEPS, NARROW, SPLIT>), lstm_grid(job.layer), THREADS, shared, job);
 }
@@ -151,7 +153,7 @@ static void weight_gradient(lin_exec *exec, float *dR, const float *h, const bac
                             float *h_before, float *dense)
 {
     const int U = job.layer.U, directions = job.layer.directions;
-    const dim3 grid((unsigned)segments->longest, (unsigned)segments->B);
+    const dim3 grid((unsigned)segments->B, (unsigned)(segments->longest < MOST_ROWS ? segments->longest : MOST_ROWS));
     for (int d = 0; d < directions; d++) {
         LIN_LAUNCH(exec, shift, grid, THREADS, 0, h_before, dense, h, job, d);
         lin_cuda_linear_backward_weight(exec, dR + (size_t)d * 4 * (size_t)U * (size_t)U, NULL, dense ? dense : job.dgates,

@@ -136,13 +136,15 @@ static void compare(const int *counts, int B, int U, int directions, int shift, 
     test_buffer_free(offsets);
 }
 
+static const int many[] = {2, 1, 3, 0, 2, 2, 2, 1, 2, 2, 4, 2, 0, 1, 2, 2, 2, 3, 1}; // two tiles of utterances
+
 static void compare_all(double tolerance)
 {
-    const int counts[] = {7, 0, 1, 12, 3}, many[] = {2, 1, 3, 0, 2, 2, 2, 1, 2, 2, 4, 2, 0, 1, 2, 2, 2, 3, 1}, empty[] = {0, 0};
+    const int counts[] = {7, 0, 1, 12, 3}, empty[] = {0, 0};
     const int widths[] = {1, 5, 8, 20, 33, 64};
     for (int directions = 1; directions < 3; directions++) {
         for (int w = 0; w < 6; w++) compare(counts, 5, widths[w], directions, w % 2, tolerance);
-        compare(many, 19, 9, directions, 0, tolerance); // two tiles of utterances
+        compare(many, 19, 9, directions, 0, tolerance);
         compare(many, 2, 130, directions, 0, tolerance);
         compare(empty, 2, 8, directions, 0, tolerance);
         compare(empty, 0, 8, directions, 0, tolerance);
@@ -174,12 +176,13 @@ START_TEST(bf16)
 END_TEST
 
 // Widths whose weights fill each size of the register arrays, and one with weights read from memory in every step. The emulated
-// device has no room for all blocks of the first.
+// device has no room for all blocks of the first, and for one group of the last alone, whose blocks process two tiles.
 START_TEST(wide)
 {
     const int counts[] = {2, 3}, widths[] = {200, 321, 514};
     setup(LIN_PRECISION_FP32);
     for (int w = 0; w < 3; w++) compare(counts, 2, widths[w], w == 0 ? 2 : 1, 0, 4e-6);
+    compare(many, 19, 100, 2, 0, 4e-6);
     teardown();
 }
 END_TEST
