@@ -431,9 +431,17 @@ static void LIN_NAME(mapped_lay_out)(LIN_NAME(mapped) *h, int T, int H, int E, c
     h->sums = LIN_NAME(mapped_room)(&scratch, n * LIN_WIDTH);
     h->inverse = LIN_NAME(mapped_room)(&scratch, n);
     h->g = LIN_NAME(mapped_room)(&scratch, n);
-    for (int d = 0; wide && d < h->Dp; d++) {
-        float *to = h->columns + (size_t)(d / PANEL) * (size_t)(E * PANEL) + d % PANEL;
-        for (int e = 0; e < E; e++) to[e * PANEL] = d < h->D ? omega[(size_t)d * (size_t)E + (size_t)e] : 0;
+    for (int d = 0; wide && d < h->Dp; d += PANEL) {
+        float *to = h->columns + (size_t)d * (size_t)E;
+        const float *from = omega + (size_t)d * (size_t)E;
+        const int rows = LIN_NAME(mapped_least)(PANEL, h->D - d);
+        if (rows < PANEL) LIN_NAME(mapped_clear)(to, (size_t)(E * PANEL));
+        for (int e = 0; e < E && rows == PANEL; e++) {
+            LIN_UNROLL
+            for (int i = 0; i < PANEL; i++) to[e * PANEL + i] = from[i * E + e];
+        }
+        for (int e = 0; e < E && rows < PANEL; e++)
+            for (int i = 0; i < rows; i++) to[e * PANEL + i] = from[i * E + e];
     }
 }
 

@@ -385,6 +385,29 @@ START_TEST(a_stream_gives_the_bits_of_the_batch)
 }
 END_TEST
 
+// A NaN in q reaches its own frame alone; in k or v, that frame and the later ones (causal), or all.
+START_TEST(not_a_number)
+{
+    enum { T = 40, E = 8, AT = 21 };
+    lin_exec *exec;
+    ck_assert_int_eq(lin_ops_cpu()->exec_create(lin_ops_cpu(), 1, &exec, NULL), LIN_OK);
+    for (int form = 0; form < 12; form++) {
+        const int part = form / 4, causal = form % 2;
+        head_case c = make_case(form / 2 % 2 ? (lin_map){LIN_MAP_RANDOM, 20} : poly2_of(E), T, E, causal, 0.8);
+        c.qkv[(AT * 3 + part) * E + 5] = NAN;
+        run_case(&c, lin_ops_cpu(), exec);
+        for (int t = 0; t < T; t++) {
+            int any = 0;
+            for (int e = 0; e < E; e++) any |= isnan(c.y[t * E + e]);
+            const int expected = part == 0 ? t == AT : causal ? t >= AT : 1;
+            test_require(any == expected, "form %d, part %d: frame %d %s NaN", form, part, t, any ? "holds a" : "holds no");
+        }
+        free_case(&c);
+    }
+    lin_ops_cpu()->exec_destroy(exec);
+}
+END_TEST
+
 /* ---- random features are softmax attention in the mean ------------------------------------------------------------------------ */
 
 // Root mean square difference from softmax attention over some draws of D features, for values of about 1.
@@ -431,6 +454,7 @@ int main(void)
     tcase_add_test(tests, golden);
     tcase_add_test(tests, lengths);
     tcase_add_test(tests, large_inputs);
+    tcase_add_test(tests, not_a_number);
     tcase_add_test(tests, a_stream_gives_the_bits_of_the_batch);
     tcase_add_test(tests, random_features_approach_softmax);
     suite_add_tcase(suite, tests);
