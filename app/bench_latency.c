@@ -46,7 +46,7 @@ typedef struct runner {
 } runner;
 
 typedef struct cost {
-    double median_s, best_s; // of a chunk of one stream
+    double median_s, best_s, cpu_s; // of a chunk of one stream; cpu_s: processor time, the median
     double bytes;            // of one stream
     int shared;
     char why[160];
@@ -188,7 +188,7 @@ static lin_status make_caches(runner *r, int n, double limit, cost *c, lin_error
 
 /* ---- a point ---------------------------------------------------------------------------------------------------------------- */
 
-static lin_status chunk(runner *r, double *seconds, lin_error *err)
+static lin_status chunk(runner *r, double *seconds, double *cpu, lin_error *err)
 {
     const lin_config *c = &r->model->config;
     const int all = r->B * r->rows;
@@ -197,16 +197,17 @@ static lin_status chunk(runner *r, double *seconds, lin_error *err)
                              .features = r->features, .mean = r->values, .istd = r->values, // any numbers
                              .states = r->state,
                              .caches = lin_config_cache_count(c) ? r->device_caches : NULL};
-    const double begun = lin_now();
+    const double begun = lin_now(), begun_cpu = lin_now_cpu();
     lin_network_forward(r->weights, r->activations, r->exec, &batch, r->logp);
     const lin_status status = r->ops->finish(r->exec, err);
     *seconds = lin_now() - begun;
+    *cpu = lin_now_cpu() - begun_cpu;
     return status;
 }
 
 static lin_status measure(runner *r, double elapsed_s, double limit, cost *c, lin_error *err)
 {
-    static double seconds[MOST_RUNS];
+    static double seconds[MOST_RUNS], cpu[MOST_RUNS];
     const lin_config *config = &r->model->config;
     const size_t per_row = lin_config_cache_count(config);
     const double rows = ceil(elapsed_s * 100 / config->stack);
@@ -216,15 +217,19 @@ static lin_status measure(runner *r, double elapsed_s, double limit, cost *c, li
         return LIN_OK;
     }
     lin_status status = per_row ? make_caches(r, (int)rows, limit, c, err) : LIN_OK;
-    double spent = 0, warm = 0;
+    double spent = 0, warm = 0, unused;
     int n = 0;
-    if (status == LIN_OK && !c->why[0]) status = chunk(r, &warm, err);
+    if (status == LIN_OK && !c->why[0]) status = chunk(r, &warm, &unused, err);
     const int least = warm > SLOW_S ? 1 : LEAST_RUNS;
     while (status == LIN_OK && !c->why[0] && n < MOST_RUNS && (n < least || spent < budget_s) && !lin_interrupted) {
-        status = chunk(r, &seconds[n], err);
+        status = chunk(r, &seconds[n], &cpu[n], err);
         spent += seconds[n++];
     }
-    if (n > 0) c->median_s = lin_bench_median(seconds, n) / r->B, c->best_s = seconds[0] / r->B;
+    if (n > 0) {
+        c->median_s = lin_bench_median(seconds, n) / r->B;
+        c->best_s = seconds[0] / r->B; // sorted
+        c->cpu_s = lin_bench_median(cpu, n) / r->B;
+    }
     free_caches(r);
     return status;
 }
@@ -234,10 +239,13 @@ static lin_status measure(runner *r, double elapsed_s, double limit, cost *c, li
 static void write_row(lin_buffer *out, const runner *r, const lin_bench_variant *variant, double elapsed_s, const cost *c)
 {
     const double chunk_s = 0.01 * r->rows * r->v->stack;
+    // On one thread, processor time: it does not count what else the machine does.
+    const double computing_s = r->ops->on_host && r->v->threads <= 1 ? c->cpu_s : c->median_s;
     lin_buffer_format(out, "%s\t%g\t%d\t%g\t", variant->name, elapsed_s, r->B, 1e3 * chunk_s);
     if (c->median_s > 0)
-        lin_buffer_format(out, "%.6g\t%.6g\t%.6g\t", 1e3 * c->median_s, 1e3 * c->best_s, 1e3 * c->median_s / chunk_s);
-    else lin_buffer_text(out, "-\t-\t-\t");
+        lin_buffer_format(out, "%.6g\t%.6g\t%.6g\t%.6g\t", 1e3 * c->median_s, 1e3 * c->best_s, 1e3 * c->cpu_s,
+                          1e3 * computing_s / chunk_s);
+    else lin_buffer_text(out, "-\t-\t-\t-\t");
     lin_buffer_format(out, "%.0f\t%d\t%s\n", c->bytes, c->shared, c->why[0] ? c->why : "-");
 }
 
@@ -289,7 +297,7 @@ int lin_bench_latency(const lin_parsed *parsed)
         lin_bench_head(&out, "latency", ops, v->threads ? v->threads : 1);
         lin_buffer_format(&out, "# networks of section 4.3, causal, a row every %d ms, chunks of %d row%s, streams at once: %d\n", 10 * v->stack,
                           v->chunk, v->chunk == 1 ? "" : "s", v->batch ? v->batch : 1);
-        lin_buffer_text(&out, "variant\telapsed_s\tstreams\tchunk_ms\tms\tbest_ms\tms_per_s\tbytes\tone_layer\tleft_out\n");
+        lin_buffer_text(&out, "variant\telapsed_s\tstreams\tchunk_ms\tms\tbest_ms\tcpu_ms\tms_per_s\tbytes\tone_layer\tleft_out\n");
     }
     for (int i = 0; i < n && status == LIN_OK; i++) {
         status = all_times(v, ops, &variants[i], &out, &err);

@@ -31,17 +31,21 @@ axes=(--x elapsed_s --by variant --x-scale log --y-scale log --x-label "sound so
   head_of_results "Cost of a live stream against its age"
   echo "$note. Only the network; random weights. Keys and values of a softmax stream are random numbers instead of the result of so much"
   echo "sound. Where they would not fit, and a layer has more than 100 MB of them, they are the same memory for all layers, which changes nothing"
-  echo "that is computed or read; times: $(LC_ALL=C awk -F'\t' '!/^#/ && $9 == 1 { printf "%s%s s", s, $2; s = ", " } END { if (!s) printf "none" }' "$t")."
+  echo "that is computed or read; times: $(LC_ALL=C awk -F'\t' '!/^#/ && $10 == 1 { printf "%s%s s", s, $2; s = ", " } END { if (!s) printf "none" }' "$t")."
   echo
   echo "![cost](cost.svg)"
   echo
   echo "![memory](bytes.svg)"
   echo
-  echo "## Computing time of one chunk, ms (median)"
+  echo "## Time of one chunk, ms (median)"
   echo
   pivot "$t" elapsed_s variant ms 1 %.4g
   echo
-  echo "## Computing time for one second of sound, ms; above 1,000 a stream is slower than real time"
+  echo "## Processor time of one chunk, ms (median): without what else the machine did; of a GPU, only the host's part"
+  echo
+  pivot "$t" elapsed_s variant cpu_ms 1 %.4g
+  echo
+  echo "## Computing time for one second of sound, ms; above 1,000 a stream is slower than real time (processor time on one CPU thread, else elapsed)"
   echo
   pivot "$t" elapsed_s variant ms_per_s 1 %.4g
   echo
@@ -51,7 +55,7 @@ axes=(--x elapsed_s --by variant --x-scale log --y-scale log --x-label "sound so
   echo
   echo "## First time at which softmax costs more than linear"
   echo
-  LC_ALL=C awk -F'\t' '!/^#/ && $5 + 0 > 0 { if ($1 == "linear") linear[$2] = $5; if ($1 == "softmax" && $5 > linear[$2] && at == "") at = $2 }
+  LC_ALL=C awk -F'\t' '!/^#/ && $8 + 0 > 0 { if ($1 == "linear") linear[$2] = $8; if ($1 == "softmax" && $8 > linear[$2] && at == "") at = $2 }
     END { print at == "" ? "None of these." : at " s." }' "$t"
 } > "$work/RESULTS.md"
 echo "$work/RESULTS.md"

@@ -35,8 +35,8 @@ grep -q 'threads*$' "$work/one.tsv" || cores=1
   echo "|---|---|---|---|---|---|---|"
   LC_ALL=C awk -F'\t' -v gb="$memory_gb" -v cores="$cores" '
     /^#/ || $1 == "variant" { next }
-    { k = $1 "\t" $2; if (!(k in bytes)) order[++n] = k; bytes[k] = $8
-      if ($7 + 0 > 0 && (!(k in cost) || $7 < cost[k])) { cost[k] = $7; together[k] = $3 } }
+    { k = $1 "\t" $2; if (!(k in bytes)) order[++n] = k; bytes[k] = $9
+      if ($8 + 0 > 0 && (!(k in cost) || $8 < cost[k])) { cost[k] = $8; together[k] = $3 } }
     END {
       for (i = 1; i <= n; i++) {
         k = order[i]; split(k, at, "\t")

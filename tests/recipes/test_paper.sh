@@ -78,11 +78,11 @@ is "latency: status" 0 "$status"
 for f in latency.tsv cost.svg bytes.svg RESULTS.md; do ok "latency writes $f" test -s "$tmp/latency/$f"; done
 has "latency: results" "$(cat "$tmp/latency/RESULTS.md")" "| elapsed_s | linear | softmax | lstm |"
 is "latency: bytes of linear, softmax and LSTM streams after 10 s" "228096 4617216 7680" \
-    "$(awk -F'\t' '$2 == 10 { printf "%s%s", s, $8; s = " " }' "$tmp/latency/latency.tsv")"
+    "$(awk -F'\t' '$2 == 10 { printf "%s%s", s, $9; s = " " }' "$tmp/latency/latency.tsv")"
 run bench latency --variants softmax --at 1,3600 --limit-gb 0.1 --device cpu
 has "latency: what does not fit is left out and named" "$err" "softmax after 3600 s is left out: needs "
 run bench latency --variants softmax --at 700 --stack 1 --limit-gb 0.5 --device cpu
-has "latency: a cache that does not fit has all layers in the same memory" "$(tail -n 1 "$tmp/.out" | cut -f 8-10)" "967680000	1	-"
+has "latency: a cache that does not fit has all layers in the same memory" "$(tail -n 1 "$tmp/.out" | cut -f 9-11)" "967680000	1	-"
 refused "latency: lsh" 2 "lsh-4 has LSH attention" bench latency --variants lsh-4
 recipe memory --work "$tmp/memory" --quick --stack 3 --batch 3 --memory-gb 10 --cores 4 --device cpu
 is "memory: status" 0 "$status"
