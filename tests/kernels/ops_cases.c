@@ -225,6 +225,7 @@ static const struct {
     {"softmax", ops_case_softmax},
     {"softmax_long", ops_case_softmax_long},
     {"softmax_splits", ops_case_softmax_splits},
+    {"lsh", ops_case_lsh},
     {"mapped", ops_case_mapped},
     {"mapped_long", ops_case_mapped_long},
     {"mapped_splits", ops_case_mapped_splits},

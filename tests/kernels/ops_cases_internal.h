@@ -183,6 +183,10 @@ void ops_case_softmax(ops_context *c);
 void ops_case_softmax_long(ops_context *c);
 void ops_case_softmax_splits(ops_context *c);
 
+/* ---- ops_cases_lsh.c ---- */
+
+void ops_case_lsh(ops_context *c);
+
 /* ---- ops_cases_mapped.c ---- */
 
 void ops_case_mapped(ops_context *c);
