@@ -7,6 +7,9 @@
  * and values are read in place, and the bits of a query depend only on its own values and on the keys up to it: tiles begin at
  * multiples of LIN_SOFTMAX_TILE from the utterance's first frame, cached frames included, and every sum runs in the order of the keys.
  *
+ * At most four queries, as of a live stream, have a path of their own with the keys in the lanes and the same sums. E is at most 1024
+ * (scratch). A key that a query does not see has the weight 0, so a value that is not finite may reach up to 63 frames before its own.
+ *
  * Scores are in units of ln 2: queries are multiplied by log2(e) / sqrt(E), and exponentials are powers of two.
  */
 #ifndef LIN_KERNELS_CPU_SOFTMAX_ATTENTION_H
