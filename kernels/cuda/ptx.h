@@ -32,6 +32,9 @@ __device__ __forceinline__ void lin_mma_tf32(float (&c)[4], const float (&a)[4],
                    "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
 }
 
+/* The compiler knows nothing about x from here on: what follows from it is computed here, not before a loop. */
+__device__ __forceinline__ void lin_opaque(float &x) { asm volatile("" : "+f"(x)); }
+
 /* Global to shared memory without passing through registers: 16 or 4 bytes, both addresses aligned to as many. The calling thread
  * may read the bytes after lin_copy_wait, other threads after a barrier that follows it. */
 __device__ __forceinline__ void lin_copy_async16(void *shared, const void *global)
@@ -74,6 +77,7 @@ __device__ __forceinline__ void lin_prefetch(const void *global) { asm volatile(
 
 static inline float lin_tf32(float x) { return emulated_tf32(x); }
 static inline void lin_mma_tf32(float (&c)[4], const float (&a)[4], const float (&b)[2]) { emulated_mma_tf32(c, a, b); }
+static inline void lin_opaque(float &) {}
 static inline void lin_copy_async16(void *shared, const void *global) { emulated_copy_async(shared, global, 16); }
 static inline void lin_copy_async4(void *shared, const void *global) { emulated_copy_async(shared, global, 4); }
 static inline void lin_copy_commit(void) { emulated_copy_commit(); }
