@@ -1,13 +1,13 @@
 #!/bin/sh
 # attention.sh - attention of one layer (6 heads of width 32) compared with PyTorch: softmax in tiles against
-# scaled_dot_product_attention, softmax with all scores in memory against two products and torch.softmax. Each round runs both programs
-# one after the other. The table shows the best of all runs, then the median; ratios compare best with best.
+# scaled_dot_product_attention, softmax with all scores in memory against two products and torch.softmax. Each round runs both
+# programs one after the other. The table shows the best of all runs, then the median; ratios compare best with best.
 #
 #   bench/attention.sh [--rounds N] [--repeats N] [--threads N] [--cpu-time] [T ...]
 #
-# --cpu-time: one thread, in processor time, for a machine with other load. T: frames, 800 and 2400 unless given. Without PyTorch in
-# PYTHON (/usr/bin/python3) the table has linnet's columns only. linear: the paper's linear attention, for comparison; chunk: 4 rows of
-# a stream after T - 4 others.
+# --cpu-time: one thread, in processor time, for a machine with other load. T: frames, 800 and 2400 unless given. Without PyTorch
+# in PYTHON (/usr/bin/python3) the table has linnet's columns only. linear: the paper's linear attention, for comparison; chunk: 4
+# rows of a stream after T - 4 others.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 PYTHON=${PYTHON:-/usr/bin/python3}

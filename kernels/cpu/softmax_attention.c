@@ -155,8 +155,8 @@ static void naive_forward_piece(void *context, int piece, int thread)
     LIN_DISPATCH(lin_softmax_naive_head_forward)(&head, scores_of(job, b, h), lin_scratch(job->exec, thread));
 }
 
-void lin_cpu_softmax_naive_forward(lin_exec *exec, float *y, float *p, const float *qkv, const lin_segments *segments, int H, int E,
-                                   int causal)
+void lin_cpu_softmax_naive_forward(lin_exec *exec, float *y, float *p, const float *qkv, const lin_segments *segments, int H,
+                                   int E, int causal)
 {
     softmax_job job = {.exec = exec, .y = y, .p = p, .qkv = qkv, .offsets = segments->offsets, .H = H, .E = E, .causal = causal};
     lin_pool_run(pool_for(exec, &job, segments->B), segments->B * H, naive_forward_piece, &job);

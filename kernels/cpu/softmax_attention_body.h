@@ -1,4 +1,5 @@
-// softmax_attention_body.h - tiled softmax attention of one utterance and head, once per instruction set; see softmax_attention.h.
+// softmax_attention_body.h - tiled softmax attention of one utterance and head, once per instruction set; see
+// softmax_attention.h.
 #include <math.h>
 
 #include "kernels/cpu/softmax_attention.h"
@@ -39,8 +40,8 @@ LIN_INLINE void LIN_NAME(mask)(float *s, size_t lanes, int n, int first, int fra
         }
 }
 
-/* Scores [n, lanes] become powers of two, relative to the maximum of the keys so far; top, sum and factor [lanes]: that maximum, the
- * sum of the powers, and what earlier sums are multiplied by. */
+/* Scores [n, lanes] become powers of two, relative to the maximum of the keys so far; top, sum and factor [lanes]: that maximum,
+ * the sum of the powers, and what earlier sums are multiplied by. */
 LIN_INLINE void LIN_NAME(exponentials)(float *s, size_t lanes, int n, float *top, float *sum, float *factor, int C)
 {
     vf most[BLOCK_VECTORS], total[BLOCK_VECTORS];
@@ -68,7 +69,8 @@ LIN_INLINE void LIN_NAME(exponentials)(float *s, size_t lanes, int n, float *top
     for (int c = 0; c < C; c++) vstore(sum + c * LIN_WIDTH, total[c]);
 }
 
-static __attribute__((noinline)) void LIN_NAME(exponentials_of)(float *s, size_t lanes, int n, float *top, float *sum, float *factor)
+static __attribute__((noinline)) void LIN_NAME(exponentials_of)(float *s, size_t lanes, int n, float *top, float *sum,
+                                                                float *factor)
 {
     const int C = (int)lanes / LIN_WIDTH;
     if (C == 1) LIN_NAME(exponentials)(s, lanes, n, top, sum, factor, 1);
@@ -135,10 +137,12 @@ static void LIN_NAME(forward_blocks)(const lin_softmax_head *x, int first, int e
     for (int b = 0; b < n; b++) LIN_NAME(end_block)(&blocks[b], x);
 }
 
-/* ---- a few queries: keys in the lanes ---------------------------------------------------------------------------------------- */
+/* ---- a few queries: keys in the lanes ----------------------------------------------------------------------------------------
+ * */
 
-// A live stream has some rows at a time, fewer than a vector has lanes. Their scores are computed with the keys in the lanes and their
-// values with the columns of v in the lanes; each sum has the terms and the order of forward_tile, so the bits are the same.
+// A live stream has some rows at a time, fewer than a vector has lanes. Their scores are computed with the keys in the lanes and
+// their values with the columns of v in the lanes; each sum has the terms and the order of forward_tile, so the bits are the
+// same.
 
 LIN_INLINE float LIN_NAME(largest)(const float *s, int n)
 {
@@ -148,8 +152,8 @@ LIN_INLINE float LIN_NAME(largest)(const float *s, int n)
 }
 
 /* out [R, columns c .. c+C vectors] = out factor + p v over n keys; with `sum`, also sum = sum factor + the sum of p. */
-LIN_INLINE void LIN_NAME(few_values)(float *out, size_t Ep, const float *p, const float *v, size_t stride, int n, const float *factor,
-                                     float *sum, int R, int C)
+LIN_INLINE void LIN_NAME(few_values)(float *out, size_t Ep, const float *p, const float *v, size_t stride, int n,
+                                     const float *factor, float *sum, int R, int C)
 {
     vf acc[FEW][2], total[FEW];
     LIN_UNROLL
@@ -178,8 +182,8 @@ LIN_INLINE void LIN_NAME(few_values)(float *out, size_t Ep, const float *p, cons
     }
 }
 
-static __attribute__((noinline)) void LIN_NAME(few_values_of)(float *out, int Ep, const float *p, const float *v, size_t stride, int n,
-                                                              const float *factor, float *sum, int R)
+static __attribute__((noinline)) void LIN_NAME(few_values_of)(float *out, int Ep, const float *p, const float *v, size_t stride,
+                                                              int n, const float *factor, float *sum, int R)
 {
     const size_t pitch = (size_t)Ep;
     int c = 0;
@@ -194,7 +198,8 @@ static __attribute__((noinline)) void LIN_NAME(few_values_of)(float *out, int Ep
     if (R == 4) LIN_NAME(few_values)(out + c, pitch, p, v + c, stride, n, factor, sum, 4, 1);
 }
 
-// Rows of p [R, TILE]: scores of keys first .. first+n-1 become powers of two, 0 for keys that a row does not see; row 0 sees `seen` keys.
+// Rows of p [R, TILE]: scores of keys first .. first+n-1 become powers of two, 0 for keys that a row does not see; row 0 sees
+// `seen` keys.
 LIN_INLINE void LIN_NAME(few_powers)(float *p, int first, int n, int seen, float *top, float *factor, int R)
 {
     float most[LIN_WIDTH] = {0};
@@ -212,7 +217,8 @@ LIN_INLINE void LIN_NAME(few_powers)(float *p, int first, int n, int seen, float
             vstore(p + r * TILE + j, LIN_NAME(power_of_two)(vload(p + r * TILE + j) - most[r]));
 }
 
-// Prefetches the tile of keys or values from frame j on: those of a stream are in memory, too far apart for the hardware's prefetcher.
+// Prefetches the tile of keys or values from frame j on: those of a stream are in memory, too far apart for the hardware's
+// prefetcher.
 LIN_INLINE void LIN_NAME(call_tile)(const float *x, size_t stride, int j, int end, int E)
 {
     for (int f = j; f < j + TILE && f < end; f++)
@@ -234,7 +240,8 @@ static void LIN_NAME(forward_few)(const lin_softmax_head *x, int i, int n, float
         LIN_NAME(call_tile)(x->k, x->stride_k, j + TILE, end, E);
         LIN_NAME(pack_columns)(k, (size_t)vround(keys), x->k + (size_t)j * x->stride_k, x->stride_k, keys, E, 1);
         LIN_NAME(multiply)(&(LIN_NAME(product)){.out = p, .a = q, .b = k, .out_stride = TILE, .a_stride = pitch,
-                                                .b_stride = (size_t)vround(keys), .rows = R, .columns = vround(keys), .inner = E});
+                                                .b_stride = (size_t)vround(keys), .rows = R, .columns = vround(keys),
+                                                .inner = E});
         LIN_NAME(call_tile)(x->v, x->stride_k, j + TILE, end, E);
         LIN_NAME(few_powers)(p, j, keys, LIN_NAME(seen)(x, i + 1), top, factor, R);
         if (Ep > E) LIN_NAME(pack_rows)(v, pitch, values, x->stride_k, keys, E, 1);
@@ -243,7 +250,8 @@ static void LIN_NAME(forward_few)(const lin_softmax_head *x, int i, int n, float
     for (int r = 0; r < n; r++) {
         if (x->lse_out) x->lse_out[(size_t)(i + r) * x->H] = (top[r] + log2f(sum[r])) * 0x1.62e43p-1f;
         for (int e = 0; e < E; e += LIN_WIDTH)
-            LIN_NAME(put_lanes)(x->y_out + (size_t)(i + r) * x->width, vload(out + (size_t)r * pitch + e) * (1.0f / sum[r]), e, E);
+            LIN_NAME(put_lanes)(x->y_out + (size_t)(i + r) * x->width, vload(out + (size_t)r * pitch + e) * (1.0f / sum[r]), e,
+                                E);
     }
 }
 
@@ -256,7 +264,8 @@ void LIN_NAME(lin_softmax_rows_forward)(const lin_softmax_head *head, int first,
     if (few) LIN_NAME(forward_few)(head, end - few, few, scratch);
 }
 
-/* ---- backward --------------------------------------------------------------------------------------------------------------- */
+/* ---- backward ---------------------------------------------------------------------------------------------------------------
+ * */
 
 // A block of queries: transposed in the lanes (q and dy scaled), and by rows of Ep floats.
 typedef struct LIN_NAME(queries) {
@@ -308,8 +317,8 @@ static __attribute__((noinline)) void LIN_NAME(score_gradients)(const LIN_NAME(q
 static void LIN_NAME(backward_tile)(const lin_softmax_head *x, const LIN_NAME(queries) *b, int j, int n, lin_softmax_part part)
 {
     const size_t at = (size_t)j * x->stride_k, lanes = (size_t)b->lanes, Ep = (size_t)b->Ep;
-    LIN_NAME(product) product = {.out = b->p, .a = x->k + at, .b = b->q, .out_stride = lanes, .a_stride = x->stride_k, .b_stride = lanes,
-                                 .rows = n, .columns = b->lanes, .inner = b->E};
+    LIN_NAME(product) product = {.out = b->p, .a = x->k + at, .b = b->q, .out_stride = lanes, .a_stride = x->stride_k,
+                                 .b_stride = lanes, .rows = n, .columns = b->lanes, .inner = b->E};
     LIN_NAME(multiply)(&product);
     product.out = b->ds;
     product.a = x->v + at;
@@ -318,8 +327,9 @@ static void LIN_NAME(backward_tile)(const lin_softmax_head *x, const LIN_NAME(qu
     if (x->causal) LIN_NAME(mask)(b->p, lanes, n, j, b->i);
     LIN_NAME(score_gradients)(b, n);
     if (part != LIN_SOFTMAX_KEYS)
-        LIN_NAME(multiply_t)(&(LIN_NAME(product)){.out = b->dq, .a = x->k + at, .b = b->ds, .out_stride = lanes, .a_stride = x->stride_k,
-                                                  .b_stride = lanes, .rows = b->E, .columns = b->lanes, .inner = n, .add = 1});
+        LIN_NAME(multiply_t)(&(LIN_NAME(product)){.out = b->dq, .a = x->k + at, .b = b->ds, .out_stride = lanes,
+                                                  .a_stride = x->stride_k, .b_stride = lanes, .rows = b->E, .columns = b->lanes,
+                                                  .inner = n, .add = 1});
     if (part == LIN_SOFTMAX_QUERIES) return;
     product = (LIN_NAME(product)){.out = x->dv + at, .a = b->p, .b = b->dy_rows, .out_stride = x->stride_k, .a_stride = lanes,
                                   .b_stride = Ep, .rows = n, .columns = b->E, .inner = b->n, .add = 1};
@@ -331,8 +341,8 @@ static void LIN_NAME(backward_tile)(const lin_softmax_head *x, const LIN_NAME(qu
 }
 
 // Queries first .. end-1, at most MOST_BLOCKS blocks, and keys first_key .. end_key-1.
-static void LIN_NAME(backward_blocks)(const lin_softmax_head *x, lin_softmax_part part, int first, int end, int first_key, int end_key,
-                                      float *scratch)
+static void LIN_NAME(backward_blocks)(const lin_softmax_head *x, lin_softmax_part part, int first, int end, int first_key,
+                                      int end_key, float *scratch)
 {
     LIN_NAME(queries) blocks[MOST_BLOCKS];
     int n = 0;
@@ -347,8 +357,8 @@ static void LIN_NAME(backward_blocks)(const lin_softmax_head *x, lin_softmax_par
             if (keys > 0) LIN_NAME(backward_tile)(x, b, j, keys, part);
         }
     for (int k = 0; k < n && part != LIN_SOFTMAX_KEYS; k++)
-        LIN_NAME(unpack_columns)(x->dq + (size_t)blocks[k].i * x->stride, x->stride, blocks[k].dq, (size_t)blocks[k].lanes, blocks[k].n,
-                                 x->E, blocks[k].ones);
+        LIN_NAME(unpack_columns)(x->dq + (size_t)blocks[k].i * x->stride, x->stride, blocks[k].dq, (size_t)blocks[k].lanes,
+                                 blocks[k].n, x->E, blocks[k].ones);
 }
 
 void LIN_NAME(lin_softmax_part_backward)(const lin_softmax_head *head, lin_softmax_part part, int first, int end, float *scratch)

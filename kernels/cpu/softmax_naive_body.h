@@ -1,7 +1,7 @@
 // softmax_naive_body.h - softmax attention of one utterance and head with all scores in memory, once per instruction set.
 //
-// Each step runs over the whole of p [T, T] before the next begins: the scores, their softmax, the product with the values. Panels of
-// the right-hand matrices are packed into scratch.
+// Each step runs over the whole of p [T, T] before the next begins: the scores, their softmax, the product with the values.
+// Panels of the right-hand matrices are packed into scratch.
 #include <math.h>
 
 #include "kernels/cpu/softmax_attention.h"
@@ -15,10 +15,12 @@ static void LIN_NAME(naive_scores)(const lin_softmax_head *x, float *p, float *s
     for (int j = 0; j < x->T; j += PANEL) {
         const int keys = LIN_NAME(least)(PANEL, x->T - j), first = x->causal ? j : 0;
         const size_t pitch = (size_t)vround(keys);
-        LIN_NAME(pack_columns)(scratch, pitch, x->k + (size_t)j * x->stride_k, x->stride_k, keys, x->E, LIN_NAME(query_scale)(x->E));
-        LIN_NAME(multiply)(&(LIN_NAME(product)){.out = p + (size_t)first * (size_t)x->T + j, .a = x->q + (size_t)first * x->stride,
-                                                .b = scratch, .out_stride = (size_t)x->T, .a_stride = x->stride, .b_stride = pitch,
-                                                .rows = x->T - first, .columns = keys, .inner = x->E});
+        LIN_NAME(pack_columns)(scratch, pitch, x->k + (size_t)j * x->stride_k, x->stride_k, keys, x->E,
+                               LIN_NAME(query_scale)(x->E));
+        LIN_NAME(multiply)(&(LIN_NAME(product)){.out = p + (size_t)first * (size_t)x->T + j,
+                                                .a = x->q + (size_t)first * x->stride, .b = scratch, .out_stride = (size_t)x->T,
+                                                .a_stride = x->stride, .b_stride = pitch, .rows = x->T - first, .columns = keys,
+                                                .inner = x->E});
     }
 }
 
@@ -45,8 +47,8 @@ LIN_INLINE void LIN_NAME(naive_softmax)(float *p, int n, int T)
 }
 
 /* out [T, E] (by frames, out_stride) = a b with a = p, or, transposed, its transpose, and b [T, E] by frames, times factor. */
-static void LIN_NAME(naive_sums)(float *out, size_t out_stride, const lin_softmax_head *x, const float *p, int transposed, const float *b,
-                                 size_t b_stride, float factor, float *scratch)
+static void LIN_NAME(naive_sums)(float *out, size_t out_stride, const lin_softmax_head *x, const float *p, int transposed,
+                                 const float *b, size_t b_stride, float factor, float *scratch)
 {
     const int T = x->T;
     const size_t Ep = (size_t)vround(x->E);
@@ -54,8 +56,8 @@ static void LIN_NAME(naive_sums)(float *out, size_t out_stride, const lin_softma
         const int n = LIN_NAME(least)(DEPTH, T - f), from = x->causal && !transposed ? f : 0;
         const int end = x->causal && transposed ? f + n : T; // p is 0 above its diagonal
         LIN_NAME(pack_rows)(scratch, Ep, b + (size_t)f * b_stride, b_stride, n, x->E, factor);
-        LIN_NAME(product) product = {.out = out + (size_t)from * out_stride, .out_stride = out_stride, .a_stride = (size_t)T, .b = scratch,
-                                     .b_stride = Ep, .rows = end - from, .columns = x->E, .inner = n, .add = f > 0};
+        LIN_NAME(product) product = {.out = out + (size_t)from * out_stride, .out_stride = out_stride, .a_stride = (size_t)T,
+                                     .b = scratch, .b_stride = Ep, .rows = end - from, .columns = x->E, .inner = n, .add = f > 0};
         product.a = transposed ? p + (size_t)f * (size_t)T : p + (size_t)from * (size_t)T + f;
         if (transposed && x->causal && f > 0) { // rows that this panel is the first to reach: from zero
             product.rows = f;

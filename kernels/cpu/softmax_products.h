@@ -1,9 +1,10 @@
 /*
- * softmax_products.h - what softmax attention consists of, once per instruction set: small matrix products, transposes, powers of two.
+ * softmax_products.h - what softmax attention consists of, once per instruction set: small matrix products, transposes, powers of
+ * two.
  *
  * All products are one kernel: out [rows, columns] = sum over x of a[r, x] b[x, columns], where a is in memory in any place, its
- * elements broadcast, and b is packed, a whole number of vectors wide. Each sum runs in the order of x, one (fused) multiply-add per
- * term, so its bits do not depend on the block that it is computed in.
+ * elements broadcast, and b is packed, a whole number of vectors wide. Each sum runs in the order of x, one (fused) multiply-add
+ * per term, so its bits do not depend on the block that it is computed in.
  */
 #ifndef LIN_KERNELS_CPU_SOFTMAX_PRODUCTS_H
 #define LIN_KERNELS_CPU_SOFTMAX_PRODUCTS_H
@@ -36,7 +37,8 @@ LIN_INLINE void LIN_NAME(put_lanes)(float *p, vf v, int e, int E)
         vstore_n(p + e, v, E - e);
 }
 
-/* ---- products --------------------------------------------------------------------------------------------------------------- */
+/* ---- products ---------------------------------------------------------------------------------------------------------------
+ * */
 
 /* One product. a[r, x] = by_row ? a[r a_stride + x] : a[x a_stride + r]. */
 typedef struct LIN_NAME(product) {
@@ -76,7 +78,7 @@ LIN_INLINE void LIN_NAME(block)(const LIN_NAME(product) *p, int r, int c, int by
     LIN_UNROLL
     for (int g = 0; g < G; g++)
         LIN_UNROLL
-        for (int v = 0; v < C; v++) LIN_NAME(put_lanes)(out + (size_t)g * p->out_stride, sum[g][v], c + v * LIN_WIDTH, p->columns);
+    for (int v = 0; v < C; v++) LIN_NAME(put_lanes)(out + (size_t)g * p->out_stride, sum[g][v], c + v * LIN_WIDTH, p->columns);
 }
 
 LIN_INLINE void LIN_NAME(block_column)(const LIN_NAME(product) *p, int c, int by_row, int C)
@@ -113,7 +115,8 @@ LIN_INLINE void LIN_NAME(block_columns)(const LIN_NAME(product) *p, int by_row)
 static __attribute__((noinline, unused)) void LIN_NAME(multiply)(const LIN_NAME(product) *p) { LIN_NAME(block_columns)(p, 1); }
 static __attribute__((noinline, unused)) void LIN_NAME(multiply_t)(const LIN_NAME(product) *p) { LIN_NAME(block_columns)(p, 0); }
 
-/* ---- transposes ------------------------------------------------------------------------------------------------------------- */
+/* ---- transposes -------------------------------------------------------------------------------------------------------------
+ * */
 
 #if LIN_WIDTH == 16
 #define INTERLEAVE_LOW(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
@@ -143,8 +146,8 @@ LIN_INLINE void LIN_NAME(transpose)(vf *t)
 }
 
 /* to [E, pitch] = the transpose of n rows of E floats times factor; columns past n are 0. pitch is a whole number of vectors. */
-static __attribute__((noinline, unused)) void LIN_NAME(pack_columns)(float *to, size_t pitch, const float *from, size_t stride, int n,
-                                                                     int E, float factor)
+static __attribute__((noinline, unused)) void LIN_NAME(pack_columns)(float *to, size_t pitch, const float *from, size_t stride,
+                                                                     int n, int E, float factor)
 {
     for (int r = 0; r < (int)pitch; r += LIN_WIDTH)
         for (int e = 0; e < E; e += LIN_WIDTH) {
@@ -165,8 +168,8 @@ static __attribute__((noinline, unused)) void LIN_NAME(pack_columns)(float *to, 
 }
 
 /* The opposite: row i of `to` = column i of from [E, pitch] times factor[i], for i < n. */
-static __attribute__((noinline, unused)) void LIN_NAME(unpack_columns)(float *to, size_t stride, const float *from, size_t pitch, int n,
-                                                                       int E, const float *factor)
+static __attribute__((noinline, unused)) void LIN_NAME(unpack_columns)(float *to, size_t stride, const float *from, size_t pitch,
+                                                                       int n, int E, const float *factor)
 {
     for (int r = 0; r < n; r += LIN_WIDTH)
         for (int e = 0; e < E; e += LIN_WIDTH) {
@@ -187,15 +190,16 @@ static __attribute__((noinline, unused)) void LIN_NAME(unpack_columns)(float *to
 }
 
 /* to [n, pitch] = n rows of E floats times factor; columns past E are 0. */
-static __attribute__((noinline, unused)) void LIN_NAME(pack_rows)(float *to, size_t pitch, const float *from, size_t stride, int n,
-                                                                  int E, float factor)
+static __attribute__((noinline, unused)) void LIN_NAME(pack_rows)(float *to, size_t pitch, const float *from, size_t stride,
+                                                                  int n, int E, float factor)
 {
     for (int r = 0; r < n; r++)
         for (int e = 0; e < E; e += LIN_WIDTH)
             vstore(to + (size_t)r * pitch + e, LIN_NAME(lanes)(from + (size_t)r * stride, e, E) * factor);
 }
 
-/* ---- powers of two ---------------------------------------------------------------------------------------------------------- */
+/* ---- powers of two ----------------------------------------------------------------------------------------------------------
+ * */
 
 /* 2^x for x <= 127, relative error below 1.7e-7; exactly 1 for 0, exactly 0 from -127 down; NaN for NaN. */
 LIN_INLINE vf LIN_NAME(power_of_two)(vf x)

@@ -5,8 +5,8 @@
 
 #include "kernels/ref/ref.h"
 
-// One head of one utterance. Frame j of k is k + j * stride_k, of v likewise; frame i of q is q + i * stride, of y y + i * width. The
-// first `past` frames have no query: they are in the cache only.
+// One head of one utterance. Frame j of k is k + j * stride_k, of v likewise; frame i of q is q + i * stride, of y y + i * width.
+// The first `past` frames have no query: they are in the cache only.
 typedef struct head {
     int T, past, E, causal;
     size_t stride, stride_k, width;
@@ -71,8 +71,8 @@ static void weigh(double *y, const double *p, const head *x, int i)
     }
 }
 
-void lin_ref_softmax_forward(lin_exec *exec, double *y, double *lse, const double *qkv, const lin_segments *segments, int H, int E,
-                             int causal, const lin_cache *caches, int layer)
+void lin_ref_softmax_forward(lin_exec *exec, double *y, double *lse, const double *qkv, const lin_segments *segments, int H,
+                             int E, int causal, const lin_cache *caches, int layer)
 {
     const int *offsets = segments->offsets;
     for (int b = 0; b < segments->B; b++) {
@@ -111,8 +111,8 @@ static void backward_row(double *dq, double *ds, const double *p, const double *
     }
 }
 
-void lin_ref_softmax_backward(lin_exec *exec, double *dqkv, const double *dy, const double *qkv, const double *y, const double *lse,
-                              const lin_segments *segments, int H, int E, int causal)
+void lin_ref_softmax_backward(lin_exec *exec, double *dqkv, const double *dy, const double *qkv, const double *y,
+                              const double *lse, const lin_segments *segments, int H, int E, int causal)
 {
     const int *offsets = segments->offsets;
     size_t C = (size_t)H * (size_t)E;
@@ -136,8 +136,8 @@ size_t lin_ref_softmax_scores(const int *offsets, int B, int H)
     return count * (size_t)H;
 }
 
-void lin_ref_softmax_naive_forward(lin_exec *exec, double *y, double *p, const double *qkv, const lin_segments *segments, int H, int E,
-                                   int causal)
+void lin_ref_softmax_naive_forward(lin_exec *exec, double *y, double *p, const double *qkv, const lin_segments *segments, int H,
+                                   int E, int causal)
 {
     (void)exec;
     const int *offsets = segments->offsets;

@@ -1,5 +1,5 @@
-// Softmax attention: ref/ by hand, against finite differences and PyTorch; the CPU backend under every instruction set against ref/,
-// and to the bit: tiled in any split of a stream, with any number of threads.
+// Softmax attention: ref/ by hand, against finite differences and PyTorch; the CPU backend under every instruction set against
+// ref/, and to the bit: tiled in any split of a stream, with any number of threads.
 #include "base/memory.h"
 #include "base/npy.h"
 #include "kernels/ops.h"
@@ -55,7 +55,8 @@ static void check_and_free(const char *what, void *buffer)
     test_buffer_free(buffer);
 }
 
-/* ---- the reference ---------------------------------------------------------------------------------------------------------- */
+/* ---- the reference ----------------------------------------------------------------------------------------------------------
+ * */
 
 START_TEST(by_hand)
 {
@@ -111,7 +112,8 @@ START_TEST(gradient_of_ref)
     for (int s = 0; s < 3; s++)
         for (int causal = 0; causal < 2; causal++) {
             const int H = shapes[s][0], E = shapes[s][1], n = SMALL_ROWS * H * E;
-            double qkv[SMALL_MOST], dy[SMALL_MOST], y[SMALL_MOST], lse[SMALL_ROWS * 2], dqkv[SMALL_MOST], naive[SMALL_MOST], p[256];
+            double qkv[SMALL_MOST], dy[SMALL_MOST], y[SMALL_MOST], lse[SMALL_ROWS * 2], dqkv[SMALL_MOST], naive[SMALL_MOST],
+                p[256];
             test_fill_f64(qkv, (size_t)(3 * n), 1 + (uint64_t)s, -2, 2);
             test_fill_f64(dy, (size_t)n, 9, -1, 1);
             test_poison(dqkv, sizeof dqkv);
@@ -122,7 +124,8 @@ START_TEST(gradient_of_ref)
             ref->softmax_naive_backward(ref_exec, naive, p, dy, qkv, y, &segments, H, E, causal);
             for (int i = 0; i < 3 * n; i++) {
                 const double want = difference(&qkv[i], qkv, dy, H, E, causal);
-                test_require(fabs(dqkv[i] - want) < 1e-8, "causal %d: element %d is %.12g, by differences %.12g", causal, i, dqkv[i], want);
+                test_require(fabs(dqkv[i] - want) < 1e-8, "causal %d: element %d is %.12g, by differences %.12g", causal, i,
+                             dqkv[i], want);
                 test_require(fabs(naive[i] - dqkv[i]) < 1e-12, "naive: element %d is %.12g, not %.12g", i, naive[i], dqkv[i]);
             }
         }
@@ -149,7 +152,8 @@ START_TEST(cache_of_ref)
 }
 END_TEST
 
-/* ---- the CPU against the reference ------------------------------------------------------------------------------------------ */
+/* ---- the CPU against the reference ------------------------------------------------------------------------------------------
+ * */
 
 enum { MOST_B = 6 };
 
@@ -248,8 +252,8 @@ static void run_ref(operands *o, const shape *s)
 static void check_way(operands *o, const shape *s, int naive, double tolerance)
 {
     char what[160];
-    snprintf(what, sizeof what, "%s %s, B %d rows %d longest %d H %d E %d causal %d range %g", lin_cpu_isa(), naive ? "naive" : "tiled",
-             s->B, o->segments.rows, o->segments.longest, s->H, s->E, s->causal, s->range);
+    snprintf(what, sizeof what, "%s %s, B %d rows %d longest %d H %d E %d causal %d range %g", lin_cpu_isa(),
+             naive ? "naive" : "tiled", s->B, o->segments.rows, o->segments.longest, s->H, s->E, s->causal, s->range);
     run_cpu(o, s, naive, 1);
     test_close_f32(what, o->y, o->y64, o->n, tolerance);
     if (!naive) test_close_f32(what, o->lse, o->lse64, o->n_lse, tolerance);
@@ -311,7 +315,8 @@ START_TEST(long_utterances)
 }
 END_TEST
 
-// Scores up to some thousands: one key has the weight 1. Each output is finite, and where the winner is clear, it is that key's value.
+// Scores up to some thousands: one key has the weight 1. Each output is finite, and where the winner is clear, it is that key's
+// value.
 START_TEST(large_scores)
 {
     if (!select_isa(_i)) return;
@@ -331,7 +336,8 @@ START_TEST(large_scores)
 }
 END_TEST
 
-/* ---- streams ---------------------------------------------------------------------------------------------------------------- */
+/* ---- streams ----------------------------------------------------------------------------------------------------------------
+ * */
 
 enum { LAYER = 1, LAYERS = 3 };
 
@@ -358,7 +364,8 @@ static void check_splits(const shape *s, int longest, uint64_t key)
             caches[b].n = done[b];
         }
         const lin_segments piece = segments_of(offsets, s->B);
-        float *qkv = floats((size_t)piece.rows * 3 * C), *y = floats((size_t)piece.rows * C), *lse = floats((size_t)piece.rows * H);
+        float *qkv = floats((size_t)piece.rows * 3 * C), *y = floats((size_t)piece.rows * C),
+              *lse = floats((size_t)piece.rows * H);
         for (int b = 0; b < s->B; b++)
             memcpy(qkv + (size_t)offsets[b] * 3 * C, o.qkv + (size_t)(o.offsets[b] + done[b]) * 3 * C,
                    (size_t)(offsets[b + 1] - offsets[b]) * 3 * C * sizeof *qkv);
@@ -366,7 +373,8 @@ static void check_splits(const shape *s, int longest, uint64_t key)
         cpu->softmax_forward(execs[threads], y, lse, qkv, &piece, s->H, s->E, 1, caches, LAYER);
         test_require(lin_memory_count() == before, "a piece allocates");
         for (int b = 0; b < s->B; b++) {
-            const size_t from = (size_t)(o.offsets[b] + done[b]), at = (size_t)offsets[b], n = (size_t)(offsets[b + 1] - offsets[b]);
+            const size_t from = (size_t)(o.offsets[b] + done[b]), at = (size_t)offsets[b],
+                         n = (size_t)(offsets[b + 1] - offsets[b]);
             test_same_f32("y of a piece", y + at * C, o.y + from * C, n * C);
             test_same_f32("lse of a piece", lse + at * H, o.lse + from * H, n * H);
             done[b] += (int)n;
@@ -403,7 +411,8 @@ START_TEST(splits)
 }
 END_TEST
 
-/* ---- long, without memory --------------------------------------------------------------------------------------------------- */
+/* ---- long, without memory ---------------------------------------------------------------------------------------------------
+ * */
 
 START_TEST(long_stays_in_memory)
 {
@@ -430,7 +439,8 @@ START_TEST(long_stays_in_memory)
         }
         for (int e = 0; e < E; e++) want[e] /= sum;
         test_close_scaled_f32("y of a long utterance", y + (size_t)rows[r] * E, want, E, 2e-5, 0.1);
-        test_require(fabs((double)lse[rows[r]] - log(sum)) < 2e-5, "lse of row %d is %g, not %g", rows[r], (double)lse[rows[r]], log(sum));
+        test_require(fabs((double)lse[rows[r]] - log(sum)) < 2e-5, "lse of row %d is %g, not %g", rows[r], (double)lse[rows[r]],
+                     log(sum));
     }
     check_and_free("qkv", qkv);
     check_and_free("y", y);
@@ -438,7 +448,8 @@ START_TEST(long_stays_in_memory)
 }
 END_TEST
 
-/* ---- PyTorch ---------------------------------------------------------------------------------------------------------------- */
+/* ---- PyTorch ----------------------------------------------------------------------------------------------------------------
+ * */
 
 /* Rows of a golden file: qkv [3, C], dy, y [C], dqkv [3, C]; tests/golden/softmax.py. */
 START_TEST(golden)
@@ -454,7 +465,8 @@ START_TEST(golden)
         int width;
         ck_assert_msg(lin_npy_read(paths[causal], &file, &n, &width, &err) == LIN_OK, "%s", err.message);
         ck_assert(n == ROWS && width == 8 * C);
-        double qkv[ROWS * 3 * C], dy[ROWS * C], y[ROWS * C], dqkv[ROWS * 3 * C], want_y[ROWS * C], want_dqkv[ROWS * 3 * C], lse[ROWS * H];
+        double qkv[ROWS * 3 * C], dy[ROWS * C], y[ROWS * C], dqkv[ROWS * 3 * C], want_y[ROWS * C], want_dqkv[ROWS * 3 * C],
+            lse[ROWS * H];
         for (int t = 0; t < ROWS; t++)
             for (int c = 0; c < 8 * C; c++) {
                 double value = (double)file[t * 8 * C + c];
