@@ -1,9 +1,9 @@
 /*
- * bench_attention.c - linnet bench attention: time and memory of attention, forward and backward, against the length of the sequence, for
- * every variant (Katharopoulos et al. 2020, section 4.1.2 and figure 1).
+ * bench_attention.c - linnet bench attention: time and memory of attention, forward and backward, against the length of the
+ * sequence, for every variant (Katharopoulos et al. 2020, section 4.1.2 and figure 1).
  *
- * As in the paper the number of sequences is scaled inversely with their length, and time and memory are those of one sequence. Only
- * attention is measured: queries, keys and values are there, and their gradients are left.
+ * As in the paper the number of sequences is scaled inversely with their length, and time and memory are those of one sequence.
+ * Only attention is measured: queries, keys and values are there, and their gradients are left.
  */
 #include <math.h>
 #include <stdio.h>
@@ -66,7 +66,9 @@ static void forward(point *p)
     case LIN_BENCH_LINEAR: ops->attention_forward(p->exec, p->y, p->x, s, p->H, p->E, p->causal, NULL, 0); break;
     case LIN_BENCH_SOFTMAX: ops->softmax_forward(p->exec, p->y, p->lse, p->x, s, p->H, p->E, p->causal, NULL, 0); break;
     case LIN_BENCH_NAIVE: ops->softmax_naive_forward(p->exec, p->y, p->scores, p->x, s, p->H, p->E, p->causal); break;
-    case LIN_BENCH_LSH: ops->lsh_forward(p->exec, p->y, p->lse, p->order, p->x, p->fixed, s, &p->lsh, p->H, p->E, p->causal); break;
+    case LIN_BENCH_LSH:
+        ops->lsh_forward(p->exec, p->y, p->lse, p->order, p->x, p->fixed, s, &p->lsh, p->H, p->E, p->causal);
+        break;
     default: ops->mapped_attention_forward(p->exec, p->y, p->x, p->fixed, s, &p->map, p->H, p->E, p->causal, NULL, 0); break;
     }
 }
@@ -78,11 +80,15 @@ static void backward(point *p)
     switch (p->variant.kind) {
     case LIN_BENCH_LINEAR: ops->attention_backward(p->exec, p->dx, p->dy, p->x, p->y, s, p->H, p->E, p->causal); break;
     case LIN_BENCH_SOFTMAX: ops->softmax_backward(p->exec, p->dx, p->dy, p->x, p->y, p->lse, s, p->H, p->E, p->causal); break;
-    case LIN_BENCH_NAIVE: ops->softmax_naive_backward(p->exec, p->dx, p->scores, p->dy, p->x, p->y, s, p->H, p->E, p->causal); break;
+    case LIN_BENCH_NAIVE:
+        ops->softmax_naive_backward(p->exec, p->dx, p->scores, p->dy, p->x, p->y, s, p->H, p->E, p->causal);
+        break;
     case LIN_BENCH_LSH:
         ops->lsh_backward(p->exec, p->dx, p->dy, p->x, p->y, p->lse, p->order, s, &p->lsh, p->H, p->E, p->causal);
         break;
-    default: ops->mapped_attention_backward(p->exec, p->dx, p->dy, p->x, p->fixed, p->y, s, &p->map, p->H, p->E, p->causal); break;
+    default:
+        ops->mapped_attention_backward(p->exec, p->dx, p->dy, p->x, p->fixed, p->y, s, &p->map, p->H, p->E, p->causal);
+        break;
     }
 }
 
@@ -138,7 +144,8 @@ static void fill(point *p, float *to, size_t n, uint64_t key)
     for (size_t from = 0; from < n; from += PIECE) {
         const size_t m = n - from < PIECE ? n - from : PIECE;
         for (size_t i = 0; i < m; i += 2) {
-            const double r = sqrt(-2 * log(1 - lin_random_uniform(key, from + i))), a = 6.283185307179586 * lin_random_uniform(key, from + i + 1);
+            const double r = sqrt(-2 * log(1 - lin_random_uniform(key, from + i))),
+                         a = 6.283185307179586 * lin_random_uniform(key, from + i + 1);
             piece[i] = (float)(r * cos(a));
             if (i + 1 < m) piece[i + 1] = (float)(r * sin(a));
         }
@@ -251,7 +258,8 @@ static double expected_s(const lin_bench_variant *variant, int N, int previous_N
     return previous_s * (quadratic ? growth * growth : growth);
 }
 
-static lin_status one(sweep *w, const lin_bench_variant *variant, int N, int previous_N, double previous_s, result *r, lin_error *err)
+static lin_status one(sweep *w, const lin_bench_variant *variant, int N, int previous_N, double previous_s, result *r,
+                      lin_error *err)
 {
     const lin_bench_values *v = w->v;
     point p = {.ops = w->ops, .exec = w->exec, .variant = *variant, .H = v->heads ? v->heads : 8, .E = v->head_width,
@@ -305,8 +313,8 @@ int lin_bench_attention(const lin_parsed *parsed)
     sweep w = {.v = &v};
     int n;
     lin_error err = {0};
-    lin_status status = lin_bench_variants(v.variants ? v.variants : "linear,softmax,softmax-naive,lsh-1,lsh-4,poly2,random", variants,
-                                           &n, &err);
+    lin_status status =
+        lin_bench_variants(v.variants ? v.variants : "linear,softmax,softmax-naive,lsh-1,lsh-4,poly2,random", variants, &n, &err);
     if (status != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     for (int i = 0; i < n; i++) {
         if (variants[i].kind == LIN_BENCH_LSTM) return lin_misuse(parsed, "lstm has no attention");

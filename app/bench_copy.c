@@ -1,13 +1,14 @@
 /*
- * bench_copy.c - linnet bench copy: how fast each variant learns to repeat a sequence (Katharopoulos et al. 2020, section 4.1.1 and
- * figure 2).
+ * bench_copy.c - linnet bench copy: how fast each variant learns to repeat a sequence (Katharopoulos et al. 2020, section 4.1.1
+ * and figure 2).
  *
- * A sequence is 0 w 0 w: a separator, symbols w, the separator, and the same symbols again. The length of w is uniform from 1 to
- * (length - 2) / 2, its symbols are uniform. A causal network predicts each next symbol. The loss is the cross entropy of the symbols of
- * the second w, in nats per symbol: those of the first one are random. A network that always guesses has ln(symbols).
+ * A sequence is 0 w 0 w: a separator, symbols w, the separator, and the same symbols again. The length of w is uniform from 1
+ * to (length - 2) / 2, its symbols are uniform. A causal network predicts each next symbol. The loss is the cross entropy of
+ * the symbols of the second w, in nats per symbol: those of the first one are random. A network that always guesses has
+ * ln(symbols).
  *
- * The network is that of model/network.h with one-hot symbols as features, sinusoidal positions, post-norm, a feed-forward width of
- * 4 C and no dropout; RAdam as in the paper's library, without weight decay. Every variant sees the same sequences.
+ * The network is that of model/network.h with one-hot symbols as features, sinusoidal positions, post-norm, a feed-forward
+ * width of 4 C and no dropout; RAdam as in the paper's library, without weight decay. Every variant sees the same sequences.
  */
 #include <math.h>
 #include <stdio.h>
@@ -241,9 +242,14 @@ static int pick(int given, int quick, int small, int full) { return given ? give
 int lin_bench_copy(const lin_parsed *parsed)
 {
     const lin_bench_values *v = parsed->values;
-    const task t = {.length = pick(v->length, v->quick, 12, LENGTH), .symbols = v->symbols, .batch = pick(v->batch, v->quick, 4, BATCH),
-                    .steps = pick(v->steps, v->quick, 20, STEPS), .drop_step = pick(v->drop_step, v->quick, 10, DROP_STEP),
-                    .log_every = pick(v->log_every, v->quick, 5, LOG_EVERY), .lr = v->lr, .seed = (uint64_t)v->seed};
+    const task t = {.length = pick(v->length, v->quick, 12, LENGTH),
+                    .symbols = v->symbols,
+                    .batch = pick(v->batch, v->quick, 4, BATCH),
+                    .steps = pick(v->steps, v->quick, 20, STEPS),
+                    .drop_step = pick(v->drop_step, v->quick, 10, DROP_STEP),
+                    .log_every = pick(v->log_every, v->quick, 5, LOG_EVERY),
+                    .lr = v->lr,
+                    .seed = (uint64_t)v->seed};
     lin_bench_variant variants[LIN_BENCH_VARIANTS];
     lin_buffer out = {0};
     const lin_ops *ops;
@@ -255,10 +261,12 @@ int lin_bench_copy(const lin_parsed *parsed)
     status = lin_backend_open(v->model.device, lin_model_precision(&v->model), &ops, &err);
     if (status == LIN_OK) {
         lin_bench_head(&out, "copy", ops, v->threads);
-        lin_buffer_format(&out, "# copy task: %d symbols, at most %d long, %d sequences a step, %d layers, %d heads of %d, rate %g, a tenth "
-                                "after %d steps\n",
-                          t.symbols, t.length, t.batch, v->layers ? v->layers : LAYERS, v->heads ? v->heads : HEADS, v->head_width, t.lr,
-                          t.drop_step);
+        lin_buffer_format(
+            &out,
+            "# copy task: %d symbols, at most %d long, %d sequences a step, %d layers, %d heads of %d, rate %g, a tenth "
+            "after %d steps\n",
+            t.symbols, t.length, t.batch, v->layers ? v->layers : LAYERS, v->heads ? v->heads : HEADS, v->head_width, t.lr,
+            t.drop_step);
         lin_buffer_text(&out, "variant\tseed\tstep\tloss\tlr\tseconds\n");
     }
     for (int i = 0; i < n && status == LIN_OK; i++) {

@@ -1,12 +1,13 @@
 /*
- * bench_latency.c - linnet bench latency: what one more chunk of a live stream costs after a second, a minute, ten hours, for every variant
- * that can stream (the counterpart of supplement tables 4 and 5 of Katharopoulos et al. 2020).
+ * bench_latency.c - linnet bench latency: what one more chunk of a live stream costs after a second, a minute, ten hours, for
+ * every variant that can stream (the counterpart of supplement tables 4 and 5 of Katharopoulos et al. 2020).
  *
- * The networks are those of the paper's section 4.3 with random weights, causal: 9 layers, 6 heads of 32 (linear, softmax), or 3 layers of
- * 320 units (lstm). Only the network is measured, not features and decoding. A linear or LSTM stream costs the same at any time. A softmax
- * stream keeps the keys and values of all earlier rows; here they are random numbers instead of the result of hours of sound, which changes
- * no operation. On a CPU, a cache that does not fit, of more than 100 MB a layer, is the same memory for all layers: each layer still reads
- * all of it from memory, since processor caches are smaller, and ten hours fit into a ninth.
+ * The networks are those of the paper's section 4.3 with random weights, causal: 9 layers, 6 heads of 32 (linear, softmax), or
+ * 3 layers of 320 units (lstm). Only the network is measured, not features and decoding. A linear or LSTM stream costs the same
+ * at any time. A softmax stream keeps the keys and values of all earlier rows; here they are random numbers instead of the
+ * result of hours of sound, which changes no operation. On a CPU, a cache that does not fit, of more than 100 MB a layer, is
+ * the same memory for all layers: each layer still reads all of it from memory, since processor caches are smaller, and ten
+ * hours fit into a ninth.
  */
 #ifdef __linux__
 #include <sys/mman.h>
@@ -136,7 +137,8 @@ static float *map_layers(runner *r, size_t layer_bytes, int layers)
     unsigned char *at = mmap(NULL, r->mapped_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) at = NULL;
     for (int l = 0; at && l < layers; l++)
-        if (mmap(at + (size_t)l * layer_bytes, layer_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED) {
+        if (mmap(at + (size_t)l * layer_bytes, layer_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) ==
+            MAP_FAILED) {
             munmap(at, r->mapped_bytes);
             at = NULL;
         }
@@ -295,8 +297,8 @@ int lin_bench_latency(const lin_parsed *parsed)
     status = lin_backend_open(v->model.device, lin_model_precision(&v->model), &ops, &err);
     if (status == LIN_OK) {
         lin_bench_head(&out, "latency", ops, v->threads ? v->threads : 1);
-        lin_buffer_format(&out, "# networks of section 4.3, causal, a row every %d ms, chunks of %d row%s, streams at once: %d\n", 10 * v->stack,
-                          v->chunk, v->chunk == 1 ? "" : "s", v->batch ? v->batch : 1);
+        lin_buffer_format(&out, "# networks of section 4.3, causal, a row every %d ms, chunks of %d row%s, streams at once: %d\n",
+                          10 * v->stack, v->chunk, v->chunk == 1 ? "" : "s", v->batch ? v->batch : 1);
         lin_buffer_text(&out, "variant\telapsed_s\tstreams\tchunk_ms\tms\tbest_ms\tcpu_ms\tms_per_s\tbytes\tone_layer\tleft_out\n");
     }
     for (int i = 0; i < n && status == LIN_OK; i++) {

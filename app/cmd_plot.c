@@ -95,7 +95,8 @@ static lin_status find_columns(const plot_values *v, const char *path, const lin
         at[c] = -1;
         for (int i = 0; i < n && names[c]; i++)
             if (cells[i].n == strlen(names[c]) && memcmp(cells[i].text, names[c], cells[i].n) == 0) at[c] = i;
-        if (names[c] && at[c] < 0) return lin_fail(err, LIN_FORMAT, "%s has no column named '%.60s' in its first line", path, names[c]);
+        if (names[c] && at[c] < 0)
+            return lin_fail(err, LIN_FORMAT, "%s has no column named '%.60s' in its first line", path, names[c]);
     }
     return LIN_OK;
 }
@@ -108,7 +109,8 @@ static lin_status number(const char *path, const lin_lines *line, const cell *ce
     *value = NAN;
     if (at < 0 || at >= n || cells[at].n == 0 || (cells[at].n == 1 && cells[at].text[0] == '-')) return LIN_OK;
     if (!lin_text_number(cells[at].text, cells[at].n, value))
-        return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' is not a number", path, line->number, lin_quote(shown, cells[at].text, cells[at].n));
+        return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' is not a number", path, line->number,
+                        lin_quote(shown, cells[at].text, cells[at].n));
     *value *= factor;
     return LIN_OK;
 }

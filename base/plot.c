@@ -22,7 +22,8 @@ void lin_plot_end(lin_buffer *out) { lin_buffer_text(out, "</svg>\n"); }
 
 void lin_plot_text(lin_buffer *out, double x, double y, int size, const char *anchor, const char *color, const char *text)
 {
-    lin_buffer_format(out, "<text x=\"%.1f\" y=\"%.1f\" font-size=\"%d\" text-anchor=\"%s\" fill=\"%s\">", x, y, size, anchor, color);
+    lin_buffer_format(out, "<text x=\"%.1f\" y=\"%.1f\" font-size=\"%d\" text-anchor=\"%s\" fill=\"%s\">", x, y, size, anchor,
+                      color);
     lin_buffer_html(out, text, strlen(text));
     lin_buffer_text(out, "</text>\n");
 }
@@ -202,7 +203,8 @@ static void put_marker(lin_buffer *out, double x, double y, double r, const lin_
 static void put_bar(lin_buffer *out, const lin_plot_panel *p, const lin_plot_point *at, const char *color)
 {
     if (!usable(&p->up, at->low) || !usable(&p->up, at->high) || !(at->low < at->high)) return;
-    const double x = lin_plot_x(p, at->x), top = fmax(p->y, lin_plot_y(p, at->high)), end = fmin(p->y + p->h, lin_plot_y(p, at->low));
+    const double x = lin_plot_x(p, at->x), top = fmax(p->y, lin_plot_y(p, at->high)),
+                 end = fmin(p->y + p->h, lin_plot_y(p, at->low));
     if (end <= top) return;
     lin_buffer_format(out, "<path d=\"M%.1f %.1fh6m-3 0V%.1fm-3 0h6\" fill=\"none\" stroke=\"%s\"/>\n", x - 3, top, end, color);
 }

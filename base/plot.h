@@ -18,7 +18,8 @@
 
 #include "base/buffer.h"
 
-/* from < to; both positive and finite on a logarithmic axis. step: distance of the ticks, set by lin_plot_fit; 0 on a logarithmic axis. */
+/* from < to; both positive and finite on a logarithmic axis. step: distance of the ticks, set by lin_plot_fit; 0 on a logarithmic
+ * axis. */
 typedef struct lin_plot_axis {
     double from, to, step;
     int log;    /* 0: linear; 10: ticks at 1, 2, 5 times powers of ten; 2: ticks at powers of two */

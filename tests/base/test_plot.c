@@ -73,12 +73,17 @@ START_TEST(a_chart)
 {
     const lin_plot_point a[] = {{512, 1, 1, 1}, {1024, 2, 1.5, 2.5}, {65536, 300, 300, 300}}, b[] = {{512, 4, 4, 4}};
     const lin_chart_series series[] = {{"a <b>", a, 3}, {"b", b, 1}};
-    const lin_chart chart = {.title = "A & B", .note = "note", .x = {.label = "N (frames)", .log = 2}, .y = {.label = "ms", .log = 10},
-                             .series = series, .n_series = 2};
+    const lin_chart chart = {.title = "A & B",
+                             .note = "note",
+                             .x = {.label = "N (frames)", .log = 2},
+                             .y = {.label = "ms", .log = 10},
+                             .series = series,
+                             .n_series = 2};
     lin_buffer out = {0};
     lin_chart_svg(&chart, &out);
-    static const char *const parts[] = {">A &amp; B</text>", ">note</text>", ">N (frames)</text>", ">ms</text>", ">a &lt;b&gt;</text>",
-                                        ">512</text>", ">1,024</text>", ">65,536</text>", ">100</text>", "</svg>\n"};
+    static const char *const parts[] = {">A &amp; B</text>",   ">note</text>", ">N (frames)</text>", ">ms</text>",
+                                        ">a &lt;b&gt;</text>", ">512</text>",  ">1,024</text>",      ">65,536</text>",
+                                        ">100</text>",         "</svg>\n"};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) ck_assert_msg(strstr(out.data, parts[i]) != NULL, "no %s", parts[i]);
     ck_assert_int_eq(count(out.data, "<polyline"), 2);
     ck_assert_int_eq(count(out.data, "<circle"), 4); // three points and the key
@@ -101,8 +106,11 @@ START_TEST(hostile)
             }
         }
         const lin_chart_series series[] = {{"\xFF\x01<&", points, (int)(seed % 70)}, {"", points, 1}};
-        const lin_chart chart = {.title = "\xC3", .x = {.label = "", .log = logs[seed % 3]}, .y = {.label = "", .log = logs[seed / 3 % 3]},
-                                 .series = series, .n_series = (int)(seed % 3)};
+        const lin_chart chart = {.title = "\xC3",
+                                 .x = {.label = "", .log = logs[seed % 3]},
+                                 .y = {.label = "", .log = logs[seed / 3 % 3]},
+                                 .series = series,
+                                 .n_series = (int)(seed % 3)};
         lin_buffer out = {0};
         lin_chart_svg(&chart, &out);
         ck_assert(out.n < 60000 && strstr(out.data, "</svg>\n") != NULL);
