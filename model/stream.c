@@ -100,7 +100,7 @@ lin_status lin_stream_create(const lin_encoder *e, lin_stream **out, lin_error *
 void lin_stream_destroy(lin_stream *s)
 {
     if (!s) return;
-    s->encoder->ops->memory_destroy(s->encoder->exec, s->cache.kv);
+    if (s->cache.kv) s->encoder->ops->memory_destroy(s->encoder->exec, s->cache.kv);
     lin_free(s);
 }
 
