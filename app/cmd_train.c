@@ -109,7 +109,7 @@ static const lin_option options[] = {
     {.name = "schedule", .type = LIN_OPTION_CHOICE, .at = AT(schedule), .text = "plateau", .choices = "plateau|cosine|constant",
      .help = "plateau: halved when dev PER stops falling (the paper); cosine: falls to 0 at the last epoch"},
     {.name = "patience", .type = LIN_OPTION_INT, .at = AT(patience), .text = "2", .min = 1, .max = 1000,
-     .help = "Epochs without a better dev PER before the rate is halved"},
+     .help = "Epochs without a better dev PER before the rate is halved; five times as many while it is 95 % or more"},
     {.name = "min-lr", .type = LIN_OPTION_DOUBLE, .at = AT(min_lr), .text = "1e-6", .min = 0, .max = 1,
      .help = "The plateau schedule stops below this rate"},
     {.name = "beta1", .type = LIN_OPTION_DOUBLE, .at = AT(beta1), .text = "0.9", .min = 0, .max = 0.9999,

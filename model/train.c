@@ -203,6 +203,13 @@ static void clear_sums(lin_train_counters *c)
 
 static int wants_stop(const lin_trainer *t) { return t->hooks->stop && t->hooks->stop(t->hooks->context); }
 
+// Epochs without progress before the rate is halved. Before a CTC network recognises anything its outputs are blanks, and its error
+// rate says nothing: that phase may take five times as long.
+static int patience_of(const lin_trainer *t, double dev_per)
+{
+    return dev_per >= 0.95 ? 5 * t->options->patience : t->options->patience;
+}
+
 // Between two epochs: measures, adapts the rate, keeps the best model, writes the log.
 static lin_status end_epoch(lin_trainer *t, const lin_batches *plan, lin_train_progress *p, lin_error *err)
 {
@@ -227,7 +234,7 @@ static lin_status end_epoch(lin_trainer *t, const lin_batches *plan, lin_train_p
         if (status != LIN_OK) return status;
     } else {
         c->epochs_since_best++;
-        if (t->options->schedule == LIN_SCHEDULE_PLATEAU && c->epochs_since_best >= t->options->patience) {
+        if (t->options->schedule == LIN_SCHEDULE_PLATEAU && c->epochs_since_best >= patience_of(t, p->dev_per)) {
             c->lr_factor /= 2;
             c->epochs_since_best = 0;
         }

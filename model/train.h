@@ -41,7 +41,7 @@ typedef struct lin_train_options {
     double lr;
     int warmup_steps;        /* lr rises linearly over so many steps */
     lin_schedule schedule;
-    int patience;            /* epochs, for the plateau schedule */
+    int patience;            /* epochs, for the plateau schedule; five times as many while the dev PER is 95 % or more */
     double min_lr;           /* the plateau schedule ends the run below this */
     lin_optimizer_options optimizer;
     unsigned long long seed;

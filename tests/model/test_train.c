@@ -322,6 +322,9 @@ START_TEST(the_plateau_schedule_ends)
     watch w = {0};
     ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
     ck_assert_int_lt(w.last.epoch, 199);
+    // Nothing is recognised at this rate: each of the two halvings takes five epochs without progress, not one.
+    ck_assert_double_ge(w.last.dev_per, 0.95);
+    ck_assert_int_ge(w.last.epoch, 10);
 }
 END_TEST
 
