@@ -58,5 +58,7 @@ double lin_bench_peak(void);
 double lin_bench_median(double *values, int n);
 /* Comment lines at the head of a table: the command, the device, its instruction set or name, threads. */
 void lin_bench_head(lin_buffer *out, const char *name, const lin_ops *ops, int threads);
+/* Writes the table to path, or to standard output if it is NULL, unless status is an error; frees it. The program's exit status. */
+int lin_bench_end(lin_buffer *out, const char *path, lin_status status, lin_error *err);
 
 #endif

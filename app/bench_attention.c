@@ -333,8 +333,5 @@ int lin_bench_attention(const lin_parsed *parsed)
         lin_progress_end(&w.progress);
         w.ops->exec_destroy(w.exec);
     }
-    if (status == LIN_OK) status = lin_buffer_status(&w.out, &err);
-    if (status == LIN_OK) status = lin_output_write(v.output, 0, &w.out, &err);
-    lin_buffer_free(&w.out);
-    return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
+    return lin_bench_end(&w.out, v.output, status, &err);
 }

@@ -275,8 +275,5 @@ int lin_bench_copy(const lin_parsed *parsed)
         lin_complain("%s is left out: %s", variants[i].name, err.message);
         status = LIN_OK;
     }
-    if (status == LIN_OK) status = lin_buffer_status(&out, &err);
-    if (status == LIN_OK) status = lin_output_write(v->output, 0, &out, &err);
-    lin_buffer_free(&out);
-    return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
+    return lin_bench_end(&out, v->output, status, &err);
 }

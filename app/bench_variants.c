@@ -165,3 +165,11 @@ void lin_bench_head(lin_buffer *out, const char *name, const lin_ops *ops, int t
     lin_buffer_format(out, "# device: %s%s%s, %d thread%s\n", cpu, cpu[0] ? ", " : "", ops->on_host ? lin_cpu_isa() : ops->name,
                       threads ? threads : cores, (threads ? threads : cores) == 1 ? "" : "s");
 }
+
+int lin_bench_end(lin_buffer *out, const char *path, lin_status status, lin_error *err)
+{
+    if (status == LIN_OK) status = lin_buffer_status(out, err);
+    if (status == LIN_OK) status = lin_output_write(path, 0, out, err);
+    lin_buffer_free(out);
+    return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(err);
+}

@@ -142,8 +142,19 @@ static lin_pool *pool_for(const lin_exec *exec, const lin_segments *segments, in
     return (size_t)segments->rows * (size_t)D * 4 * (size_t)U * (size_t)U < LIN_THREAD_WORK ? NULL : exec->pool;
 }
 
-static void forward(lstm_job *job, const lin_segments *segments)
+// job: what depends on the form of the packed weights.
+static void forward(lstm_job *job, lin_exec *exec, float *h, float *cells, float *gates, const float *packed,
+                    const lin_segments *segments, int U, int directions, float *const *states, size_t at)
 {
+    job->exec = exec;
+    job->packed = packed;
+    job->U = U;
+    job->D = directions;
+    job->h = h;
+    job->cells = cells;
+    job->gates = gates;
+    job->states = directions == 1 ? states : NULL;
+    job->at = at;
     job->offsets = segments->offsets;
     job->B = segments->B;
     job->group = group_size(job->exec, job->B, job->U, job->D);
@@ -154,13 +165,8 @@ static void forward(lstm_job *job, const lin_segments *segments)
 void lin_cpu_lstm_forward(lin_exec *exec, float *h, float *cells, float *gates, const float *packed, const lin_segments *segments,
                           int U, int directions, float *const *states, size_t at)
 {
-    lstm_job job = {.exec = exec, .packed = packed, .multiply = product_fp32, .U = U, .D = directions, .at = at};
-    job.pitch = pitch_of(lin_cpu_weight_size(4 * U, U));
-    job.h = h;
-    job.cells = cells;
-    job.gates = gates;
-    job.states = directions == 1 ? states : NULL;
-    forward(&job, segments);
+    lstm_job job = {.multiply = product_fp32, .pitch = pitch_of(lin_cpu_weight_size(4 * U, U))};
+    forward(&job, exec, h, cells, gates, packed, segments, U, directions, states, at);
 }
 
 /* ---- backward --------------------------------------------------------------------------------------------------------------- */
@@ -208,9 +214,20 @@ static void weight_piece(void *context, int piece, int thread)
      rows - 1, tile, lin_scratch(job->exec, thread));
 }
 
-static void backward(lstm_job *job, const lin_segments *segments)
+static void backward(lstm_job *job, lin_exec *exec, float *dgates, float *dR, const float *dh, const float *h, const float *cells,
+                     const float *gates, const float *packed, const lin_segments *segments, int U, int directions)
 {
-    lin_pool *pool = pool_for(job->exec, segments, job->U, job->D);
+    lin_pool *pool = pool_for(exec, segments, U, directions);
+    job->exec = exec;
+    job->packed = packed;
+    job->U = U;
+    job->D = directions;
+    job->dgates = dgates;
+    job->dR = dR;
+    job->dh = dh;
+    job->h_in = h;
+    job->c_in = cells;
+    job->gates_in = gates;
     job->offsets = segments->offsets;
     job->B = segments->B;
     job->group = group_size(job->exec, job->B, job->U, job->D);
@@ -222,15 +239,8 @@ static void backward(lstm_job *job, const lin_segments *segments)
 void lin_cpu_lstm_backward(lin_exec *exec, float *dgates, float *dR, const float *dh, const float *h, const float *cells,
                            const float *gates, const float *packed, const lin_segments *segments, int U, int directions)
 {
-    lstm_job job = {.exec = exec, .packed = packed, .multiply = product_fp32, .U = U, .D = directions};
-    job.pitch = pitch_of(lin_cpu_weight_size(U, 4 * U));
-    job.dgates = dgates;
-    job.dR = dR;
-    job.dh = dh;
-    job.h_in = h;
-    job.c_in = cells;
-    job.gates_in = gates;
-    backward(&job, segments);
+    lstm_job job = {.multiply = product_fp32, .pitch = pitch_of(lin_cpu_weight_size(U, 4 * U))};
+    backward(&job, exec, dgates, dR, dh, h, cells, gates, packed, segments, U, directions);
 }
 
 #if defined(__x86_64__)
@@ -246,26 +256,14 @@ static void product_bf16(float *y, const float *x, float *room, const float *pac
 void lin_cpu_bf16_lstm_forward(lin_exec *exec, float *h, float *cells, float *gates, const float *packed,
                                const lin_segments *segments, int U, int directions, float *const *states, size_t at)
 {
-    lstm_job job = {.exec = exec, .packed = packed, .multiply = product_bf16, .U = U, .D = directions, .at = at};
-    job.pitch = pitch_of(lin_cpu_bf16_weight_size(4 * U, U));
-    job.h = h;
-    job.cells = cells;
-    job.gates = gates;
-    job.states = directions == 1 ? states : NULL;
-    forward(&job, segments);
+    lstm_job job = {.multiply = product_bf16, .pitch = pitch_of(lin_cpu_bf16_weight_size(4 * U, U))};
+    forward(&job, exec, h, cells, gates, packed, segments, U, directions, states, at);
 }
 
 void lin_cpu_bf16_lstm_backward(lin_exec *exec, float *dgates, float *dR, const float *dh, const float *h, const float *cells,
                                 const float *gates, const float *packed, const lin_segments *segments, int U, int directions)
 {
-    lstm_job job = {.exec = exec, .packed = packed, .multiply = product_bf16, .U = U, .D = directions};
-    job.pitch = pitch_of(lin_cpu_bf16_weight_size(U, 4 * U));
-    job.dgates = dgates;
-    job.dR = dR;
-    job.dh = dh;
-    job.h_in = h;
-    job.c_in = cells;
-    job.gates_in = gates;
-    backward(&job, segments);
+    lstm_job job = {.multiply = product_bf16, .pitch = pitch_of(lin_cpu_bf16_weight_size(U, 4 * U))};
+    backward(&job, exec, dgates, dR, dh, h, cells, gates, packed, segments, U, directions);
 }
 #endif
