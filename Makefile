@@ -6,6 +6,7 @@
 #   app/*.c                                          -> the program, build/CONFIG/linnet (all but main.c also for tests: libapp.a)
 #   kernels/cuda/*.cu                                -> build/release/liblinnet_cuda.so, if nvcc is found (NVCC= : not built)
 #   the same and tests/emulation/*.cpp               -> the CUDA backend on the host, for tests: build/CONFIG/emulated/
+#   base/mpi/mpi.c                                   -> build/CONFIG/liblinnet_mpi.so, if MPI is found (MPICC= : not built)
 #   tests/<folder>/test_*.c                          -> one Check program each; those of tests/cuda with the emulated backend
 #   other sources in tests/ and its folders          -> what test programs share: build/CONFIG/libsupport.a
 #   tests/<folder>/test_*.sh                         -> shell tests that run the program
@@ -89,8 +90,17 @@ NVCCFLAGS := -std=c++17 -O3 $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$a,c
 	-Xcompiler -fPIC,-fvisibility=hidden,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics,-Wall,-Wextra
 # One folder for each choice of architectures: make check compiles for one of them, once, and does not touch the others.
 empty :=
+comma := ,
 CUDA_DIR := build/cuda/sm$(subst $(empty) $(empty),-,$(strip $(CUDA_ARCHS)))
 CUDA_SO := $(CUDA_DIR)/liblinnet_cuda.so
+
+# ---- MPI -------------------------------------------------------------------------------------------------------------------------
+
+# For training on several processes: a small library of its own, because MPI libraries have different binary interfaces.
+ifeq ($(origin MPICC),undefined)
+MPICC := $(shell command -v mpicc 2>/dev/null)
+endif
+MPI_SO := $(if $(MPICC),$B/liblinnet_mpi.so)
 
 # ---- sources ---------------------------------------------------------------------------------------------------------------------
 
@@ -114,8 +124,8 @@ endif
 # Tests that also run on a real GPU: all except those of the emulation and of simulated faults.
 GPU_TEST_SRC := $(shell grep -L 'tests/emulation/' /dev/null $(wildcard tests/cuda/test_*.c) | grep -v '^/dev/null')
 GPU_TESTS := $(GPU_TEST_SRC:%.c=build/gpu/%)
-TEST_TOOLS := $B/tests/app/sound $B/tests/app/rows $B/tests/app/gpu_cases
-SUPPORT_SRC := $(filter-out tests/app/% tests/emulation/% tests/fuzz/%,$(filter-out $(wildcard tests/*/test_*.c),$(wildcard tests/*.c tests/*/*.c)))
+TEST_TOOLS := $B/tests/app/sound $B/tests/app/rows $B/tests/app/gpu_cases $B/tests/recipes/sphere $B/tests/recipes/pcm
+SUPPORT_SRC := $(filter-out tests/app/% tests/recipes/% tests/emulation/% tests/fuzz/%,$(filter-out $(wildcard tests/*/test_*.c),$(wildcard tests/*.c tests/*/*.c)))
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 BENCH_SRC := $(wildcard bench/bench_*.c)
 LIB_OBJ := $(LIB_SRC:%.c=$O/%.o)
@@ -130,8 +140,8 @@ include linnet/library.mk
 # ---- targets for users -----------------------------------------------------------------------------------------------------------
 
 all: found
-	+@$(MAKE) --no-print-directory $(JOBS) $B/linnet library $(if $(NVCC),$B/liblinnet_cuda.so)
-	@echo "built $B/linnet, $B/lib/liblinnet.so and .a$(if $(NVCC), and $B/liblinnet_cuda.so); 'make help' says what else can be made"
+	+@$(MAKE) --no-print-directory $(JOBS) $B/linnet library $(MPI_SO) $(if $(NVCC),$B/liblinnet_cuda.so)
+	@echo "built $B/linnet, $B/lib/liblinnet.so and .a$(if $(MPI_SO),$(comma) $(MPI_SO))$(if $(NVCC), and $B/liblinnet_cuda.so); 'make help' says what else can be made"
 
 # As many jobs as processors, unless make has a -j. Evaluated in recipes: MAKEFLAGS contains -j only there.
 JOBS = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(NPROC))
@@ -159,7 +169,7 @@ check:
 	@tests/run.sh '$(TEST_JOBS)' $(RUN) $(if $(filter yes,$(CHECK_ASAN)),$(subst $B,build/asan,$(RUN)))
 
 RUN = $(TESTS) $(FUZZERS) $(TEST_SH:%=$B/%)
-test-programs: $(TESTS) $(FUZZERS) $(TEST_TOOLS) $B/linnet $(if $(filter release,$(CONFIG)),$(LIBRARY)) $(if $(filter tsan,$(CONFIG)),,$(EMULATED))
+test-programs: $(TESTS) $(FUZZERS) $(TEST_TOOLS) $B/linnet $(MPI_SO) $(if $(filter release,$(CONFIG)),$(LIBRARY)) $(if $(filter tsan,$(CONFIG)),,$(EMULATED))
 
 # Release only, without fuzz targets and the slowest tests: under a minute on two cores. The emulated CUDA backend is left out because
 # it takes longer to compile than all of these tests take to run.
@@ -172,7 +182,7 @@ check-quick:
 	+@$(MAKE) --no-print-directory $(JOBS) WERROR=-Werror quick-programs
 	@tests/run.sh '$(TEST_JOBS)' $(QUICK)
 
-quick-programs: $(filter-out %.sh,$(QUICK)) $(TEST_TOOLS) $B/linnet
+quick-programs: $(filter-out %.sh,$(QUICK)) $(TEST_TOOLS) $B/linnet $(MPI_SO)
 
 # The same program and its tests in conditions where programs often fail: unusual paths, another locale, a read-only home.
 check-places:
@@ -236,6 +246,7 @@ install-files: install-library
 		"$$TO/share/zsh/site-functions" "$$TO/share/fish/vendor_completions.d"
 	install -m 755 $B/linnet "$$TO/bin/linnet"
 	[ -z '$(NVCC)' ] || install -D -m 755 $B/liblinnet_cuda.so "$$TO/lib/linnet/liblinnet_cuda.so"
+	[ -z '$(MPI_SO)' ] || install -D -m 755 $B/liblinnet_mpi.so "$$TO/lib/linnet/liblinnet_mpi.so"
 	install -m 644 share/linnet/default.safetensors "$$TO/share/linnet/linnet.safetensors"
 	install -m 644 share/linnet/timit-61-39.map share/linnet/english.lm share/linnet/english.dict.gz share/linnet/english.g2p share/linnet/phones.lm \
 		"$$TO/share/linnet"
@@ -275,7 +286,7 @@ $B/prefix: FORCE
 	@mkdir -p $(@D)
 	@tools/record.sh $@ '$(PREFIX)'
 
-$O/linnet/find.o $O/kernels/gpu.o: $B/prefix
+$O/linnet/find.o $O/base/system.o: $B/prefix
 
 $B/link: FORCE
 	@mkdir -p $(@D)
@@ -284,12 +295,13 @@ $B/link: FORCE
 $O/%_avx512.o: ISA := $(ISA_avx512)
 $O/%_avx512bf16.o: ISA := $(ISA_avx512bf16)
 $O/%_avx2.o: ISA := $(ISA_avx2)
+$O/base/system.o: ISA := -DLIN_LIB_DIR='"$(PREFIX)/lib/linnet"'
 $O/linnet/find.o: ISA := -DLIN_DATA_DIR='"$(PREFIX)/share/linnet"'
-$O/kernels/gpu.o: ISA := -DLIN_LIB_DIR='"$(PREFIX)/lib/linnet"' $(if $(CUDA_VERSION),-DLIN_CUDA_VERSION=$(CUDA_VERSION))
+$O/kernels/gpu.o: ISA := $(if $(CUDA_VERSION),-DLIN_CUDA_VERSION=$(CUDA_VERSION))
 
 # Only parsers are fuzzed, and clang needs minutes to instrument the unrolled register blocks.
 ifeq ($(CONFIG),fuzz)
-$O/kernels/cpu/%.o: PLAIN := -fno-sanitize=all
+$O/kernels/cpu/%.o: PLAIN := -fno-sanitize=all -Wno-pass-failed # clang unrolls little at -O1
 endif
 
 $O/%.o: %.c $B/flags
@@ -311,6 +323,15 @@ $B/linnet: $(APP_OBJ) $B/liblinnet.a
 	@mkdir -p $(@D)
 	$(SAY) "  LINK  $@"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(APP_OBJ) $B/liblinnet.a $(LDLIBS) -o $@
+
+# ---- the MPI transport --------------------------------------------------------------------------------------------------------------
+
+# Without the sanitizers, because MPI's own library has none. base/memory.c and status.c are in it, so that it does not depend on the
+# program's names.
+$B/liblinnet_mpi.so: base/mpi/mpi.c base/memory.c base/status.c base/comm.h base/memory.h base/status.h Makefile
+	@mkdir -p $(@D)
+	$(SAY) "  MPICC $@"
+	$(Q)$(MPICC) $(CPPFLAGS) -std=c11 $(WARN) -O2 -g -fPIC -fvisibility=hidden -shared $(filter %.c,$^) -lpthread -o $@
 
 # ---- the CUDA backend --------------------------------------------------------------------------------------------------------------
 

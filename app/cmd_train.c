@@ -8,6 +8,9 @@
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/guard.h"
+#include "app/version.h"
+#include "base/comm.h"
+#include "base/cores.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
@@ -27,7 +30,7 @@ typedef struct train_values {
     // learning
     int epochs, batch_frames, max_frames, warmup_steps, schedule, patience, optimizer, clip, decay_all, seed, threads,
         precision;
-    double lr, min_lr, beta1, beta2, eps, weight_decay, clip_norm, checkpoint_minutes;
+    double lr, min_lr, beta1, beta2, eps, weight_decay, clip_norm, checkpoint_minutes, patience_minutes;
     // augmentation
     int freq_masks, freq_width, time_masks, time_width;
     double time_part;
@@ -129,11 +132,13 @@ static const lin_option options[] = {
     {.name = "seed", .type = LIN_OPTION_INT, .at = AT(seed), .text = "1", .min = 0, .max = 2147483647,
      .help = "The same seed gives the same model"},
     {.name = "threads", .type = LIN_OPTION_INT, .at = AT(threads), .text = "0", .min = 0, .max = 1024,
-     .help = "Threads, 0: one per core; they do not change the result"},
+     .help = "Threads of each process, 0: one per core; they do not change the result"},
     {.name = "device", .type = LIN_OPTION_STRING, .at = AT(device), .text = "auto", .value = "auto|cpu|cuda[:N]",
      .help = "Device for the network"},
     {.name = "precision", .type = LIN_OPTION_CHOICE, .at = AT(precision), .text = "tf32", .choices = "fp32|tf32|bf16",
-     .help = "Precision of a GPU's matrix products (sums are always fp32)"},
+     .help = "Precision of matrix products (sums are always fp32); on a CPU tf32 is fp32, bf16 needs AVX512-BF16"},
+    {.name = "patience-minutes", .type = LIN_OPTION_DOUBLE, .at = AT(patience_minutes), .text = "10", .min = 0, .max = 1e6,
+     .help = "With several processes (mpirun, srun): end the run if nothing comes from another one for so long; 0: wait for ever"},
     {.name = "checkpoint-minutes", .type = LIN_OPTION_DOUBLE, .at = AT(checkpoint_minutes), .text = "5", .min = 0, .max = 1e6,
      .help = "Minutes between checkpoints; each epoch also ends with one"},
 
@@ -327,10 +332,12 @@ static void note(void *context, const char *text)
     if (!w->v->quiet) lin_complain("%s", text);
 }
 
+static int asked_to_stop(void) { return lin_interrupted != 0; }
+
 static int stop(void *context)
 {
     (void)context;
-    return lin_interrupted != 0;
+    return asked_to_stop();
 }
 
 /* ---- the command ------------------------------------------------------------------------------------------------------------ */
@@ -440,6 +447,48 @@ static lin_status keep_options(const lin_parsed *parsed, lin_error *err)
     return status;
 }
 
+static void report_threads(const lin_comm *comm, int threads)
+{
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    fprintf(stderr, "%d processes, %d on this machine, %d %s each%s\n", comm->size, comm->local_size, threads,
+            threads == 1 ? "thread" : "threads",
+            lin_cores() < cores && (long)threads * comm->local_size < cores
+                ? "; the launcher has bound each to a part of the cores: mpirun --bind-to none, or srun -c, gives them more"
+                : "");
+}
+
+// Connects to the processes that mpirun or srun started with this one, and gives each its share of the cores, or its own GPU.
+static lin_status join(const train_values *v, lin_train_options *learning, char device[32], lin_error *err)
+{
+    lin_comm *comm;
+    lin_status status = lin_comm_open(LIN_VERSION, &comm, err);
+    if (status != LIN_OK || !comm) return status;
+    comm->patience_s = 60 * v->patience_minutes;
+    comm->interrupted = asked_to_stop;
+    learning->comm = comm;
+    if (!v->threads) learning->threads = lin_comm_threads(comm);
+    if (strcmp(v->device, "cuda") == 0 || (strcmp(v->device, "auto") == 0 && !*lin_device_why_none(NULL, NULL))) {
+        lin_device gpu;
+        int n = 0;
+        while (lin_device_get(n, &gpu)) n++;
+        snprintf(device, 32, "cuda:%d", n ? comm->local_rank % n : 0);
+        learning->device = device;
+    }
+    if (lin_comm_first(comm) && !v->quiet && strncmp(learning->device, "cuda", 4) != 0) report_threads(comm, learning->threads);
+    return LIN_OK;
+}
+
+// The folder, locked; its options are written down.
+static lin_status open_folder(const lin_parsed *parsed, int *lock, lin_error *err)
+{
+    const train_values *v = parsed->values;
+    lin_status status = lin_make_folders(v->folder, strlen(v->folder), err);
+    if (status == LIN_OK) status = lin_train_lock(v->folder, lock, err);
+    if (status == LIN_OK) status = check_folder(v, err); // again, now that the lock is held
+    if (status == LIN_OK) status = keep_options(parsed, err);
+    return status;
+}
+
 static int run(lin_parsed *parsed)
 {
     const train_values *v = parsed->values;
@@ -452,21 +501,23 @@ static int run(lin_parsed *parsed)
                              .time_part = v->time_part}};
     sets train = {0}, dev = {0};
     lin_model *model = NULL;
-    const lin_train_options learning = learning_of(v);
+    lin_train_options learning = learning_of(v);
     int lock = -1;
-    lin_status status = check_variant(parsed, &err);
+    char device[32];
+    lin_status status = join(v, &learning, device, &err);
+    lin_comm *comm = learning.comm;
+    const int first = lin_comm_first(comm);
+    if (status == LIN_OK) status = check_variant(parsed, &err);
     if (status == LIN_OK) status = lin_augment_check(&w.augment, &err);
-    if (status == LIN_OK) status = check_folder(v, &err);
-    if (status == LIN_OK && v->resume && v->init && !v->quiet)
+    if (status == LIN_OK && first) status = check_folder(v, &err);
+    if (status == LIN_OK && v->resume && v->init && !v->quiet && first)
         lin_complain("--init is ignored: --resume uses the weights of the checkpoint");
     if (status == LIN_OK) status = open_sets(&v->train, &train, &err);
     if (status == LIN_OK) status = open_sets(&v->dev, &dev, &err);
     if (status == LIN_OK) status = make_model(parsed, &train, &model, &err);
     if (status == LIN_OK) status = label(model, parsed, &train, &err);
-    if (status == LIN_OK) status = lin_make_folders(v->folder, strlen(v->folder), &err);
-    if (status == LIN_OK) status = lin_train_lock(v->folder, &lock, &err);
-    if (status == LIN_OK) status = check_folder(v, &err); // again, now that the lock is held
-    if (status == LIN_OK) status = keep_options(parsed, &err);
+    if (status == LIN_OK && first) status = open_folder(parsed, &lock, &err);
+    status = lin_comm_agree(comm, status, &err);
     if (status == LIN_OK) {
         const lin_train_hooks hooks = {.context = &w,
                                        .masks = masks,
@@ -476,16 +527,19 @@ static int run(lin_parsed *parsed)
                                        .note = note,
                                        .left_out = left_out,
                                        .stop = stop};
-        lin_progress_begin(&w.progress, v->quiet);
+        lin_progress_begin(&w.progress, v->quiet || !first);
         status = lin_train(&learning, model, (const lin_dataset *const *)train.items, train.n,
                            (const lin_dataset *const *)dev.items, dev.n, &hooks, &err);
         lin_progress_end(&w.progress);
     }
-    const int exit_status = status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
+    const int known = comm && (comm->agreed || comm->lost); // to all: then one says it
+    int exit_status = status == LIN_STOPPED ? LIN_EXIT_INTERRUPTED : status == LIN_OK ? LIN_EXIT_OK : LIN_EXIT_FAILED;
+    if (status != LIN_OK && (!known || lin_comm_speaks(comm))) exit_status = lin_give_up(&err);
     lin_train_unlock(lock);
     lin_model_destroy(model);
     close_sets(&train);
     close_sets(&dev);
+    lin_comm_close(comm, status != LIN_OK);
     return exit_status;
 }
 
@@ -495,9 +549,11 @@ const lin_command lin_command_train = {
     .summary = "train a model from feature caches",
     .description =
         "CONF is a file of lines 'name = value' with the names of the options below; the command line overrides it. linnet "
-        "prepare makes the caches. An interrupted run (Ctrl-C, kill) keeps its last checkpoint; resume it with --resume.",
+        "prepare makes the caches. An interrupted run (Ctrl-C, kill) keeps its last checkpoint; resume it with --resume. Started by mpirun "
+        "or srun, several processes train one model: each computes its part of every batch.",
     .examples = "  linnet train recipes/open/causal.conf --train train.lfc --dev dev.lfc --folder exp/causal\n"
-                "  linnet train recipes/open/causal.conf --train train.lfc --dev dev.lfc --folder exp/causal --resume",
+                "  linnet train recipes/open/causal.conf --train train.lfc --dev dev.lfc --folder exp/causal --resume\n"
+                "  mpirun -np 4 linnet train recipes/open/causal.conf --train train.lfc --dev dev.lfc --folder exp/causal",
     .options = options,
     .values_size = sizeof(train_values),
     .min_operands = 0,

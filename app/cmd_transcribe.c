@@ -397,8 +397,8 @@ const lin_command lin_command_transcribe = {
     .name = "transcribe",
     .operands = "FILE...",
     .summary = "convert sound files to phonemes or words, many at once",
-    .description = "Writes the phonemes, or with --words the words, of each sound file (WAV, FLAC, Ogg Vorbis, Opus, MP3 and all "
-                   "other formats of libsndfile; with ffmpeg installed also m4a, mp4, webm, mkv and more). Files are processed "
+    .description = "Writes the phonemes, or with --words the words, of each sound file (WAV, FLAC, Ogg Vorbis, Opus, MP3, NIST SPHERE "
+                   "and all other formats of libsndfile; with ffmpeg installed also m4a, mp4, webm, mkv and more). Files are processed "
                    "in parallel, results keep their order. FILE may be - for standard input. For a single FILE settled results "
                    "are written to standard output at once, as text, CTM, CSV or labels. Sound of over a minute is divided at "
                    "its pauses (--reset). See docs/decoding.md.\n\n"

@@ -109,7 +109,24 @@ lin_status lin_mirror_check(const lin_inputs *in, lin_error *err)
     return status;
 }
 
-static lin_status name_all(lin_inputs *in, const char *here, char **full, lin_error *err)
+// The length of the root, including its '/', with which every path begins; LIN_INVALID otherwise.
+static lin_status root_folder(const lin_inputs *in, char *const *paths, const char *here, const char *root, size_t *length,
+                              lin_error *err)
+{
+    char *folder = absolute(here, root);
+    if (!folder) return lin_no_memory(err, "the names of results", strlen(root));
+    const size_t n = strlen(folder);
+    lin_status status = LIN_OK;
+    for (int i = 0; i < in->n && status == LIN_OK; i++) {
+        if (!paths[i] || (strncmp(paths[i], folder, n) == 0 && paths[i][n] == '/')) continue;
+        status = lin_fail(err, LIN_INVALID, "%.300s is outside the --input-root %.300s", in->items[i].path, root);
+    }
+    lin_free(folder);
+    *length = n + 1;
+    return status;
+}
+
+static lin_status name_all(lin_inputs *in, const char *here, const char *root, char **full, lin_error *err)
 {
     // ids of a data directory are names already, unless they are paths that lead out of the output folder
     for (int i = 0; i < in->n; i++) {
@@ -128,7 +145,11 @@ static lin_status name_all(lin_inputs *in, const char *here, char **full, lin_er
             cut_extension(full[i]);
         }
     }
-    const size_t common = common_folder(full, in->n);
+    size_t common = 0;
+    lin_status status = LIN_OK;
+    if (root) status = root_folder(in, full, here, root, &common, err);
+    else common = common_folder(full, in->n);
+    if (status != LIN_OK) return status;
     for (int i = 0; i < in->n; i++) {
         if (!full[i]) continue;
         char *name = lin_inputs_own(in, lin_strdup(full[i] + common));
@@ -138,13 +159,13 @@ static lin_status name_all(lin_inputs *in, const char *here, char **full, lin_er
     return LIN_OK;
 }
 
-lin_status lin_mirror_names(lin_inputs *in, lin_error *err)
+lin_status lin_mirror_names(lin_inputs *in, const char *root, lin_error *err)
 {
     char here[PATH_MAX];
     if (!getcwd(here, sizeof here)) here[0] = 0; // relative paths still differ
     char **full = lin_calloc((size_t)in->n, sizeof *full);
     if (!full) return lin_no_memory(err, "the names of results", (size_t)in->n * sizeof *full);
-    lin_status status = name_all(in, here, full, err);
+    lin_status status = name_all(in, here, root, full, err);
     for (int i = 0; i < in->n; i++) lin_free(full[i]);
     lin_free(full);
     return status;

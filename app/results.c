@@ -94,6 +94,7 @@ int lin_results_check(lin_results *r, const lin_parsed *parsed, const lin_result
     static const lin_writer_unit units[] = {LIN_UNIT_AUTO, LIN_UNIT_PHONES, LIN_UNIT_WORDS, LIN_UNIT_BOTH};
     r->how.unit = units[v->unit];
     if (v->output && v->output_dir) return lin_misuse(parsed, "--output and --output-dir exclude each other");
+    if (v->input_root && !v->output_dir) return lin_misuse(parsed, "--input-root needs --output-dir");
     if (v->skip_done && !v->output_dir && (!v->output || strcmp(v->output, "-") == 0))
         return lin_misuse(parsed, "--skip-done needs --output-dir or --output");
     const lin_writer *by_name = v->output ? lin_writer_for_file(v->output) : NULL;
@@ -189,7 +190,7 @@ static void mark_done(const lin_results *r, lin_inputs *inputs, int lanes)
 lin_status lin_results_fit(const lin_results *r, lin_inputs *inputs, int lanes, lin_error *err)
 {
     const lin_writer *w = r->writers[0];
-    lin_status status = lin_mirror_names(inputs, err);
+    lin_status status = lin_mirror_names(inputs, r->values->input_root, err);
     if (status == LIN_OK) status = guard(r, inputs, lanes, err);
     if (status == LIN_OK && r->values->skip_done) mark_done(r, inputs, lanes);
     if (status != LIN_OK || r->values->output_dir) return status == LIN_OK ? lin_mirror_check(inputs, err) : status;

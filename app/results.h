@@ -24,7 +24,7 @@
 #include "decoder/writers.h"
 
 typedef struct lin_results_values {
-    const char *format, *output, *output_dir;
+    const char *format, *output, *output_dir, *input_root;
     int unit, ids, ipa, word_times, skip_done;
 } lin_results_values;
 
@@ -39,6 +39,9 @@ typedef struct lin_results_values {
     {.name = "output-dir", .type = LIN_OPTION_FOLDER, .writes = 1, .at = offsetof(owner, field.output_dir),                       \
      .help = "Folder for a file per input and format, created if missing. It mirrors the folders of the inputs below the "        \
              "deepest common one: x/a.wav and y/a.wav give x/a.txt and y/a.txt"},                                                 \
+    {.name = "input-root", .type = LIN_OPTION_FOLDER, .at = offsetof(owner, field.input_root),                                    \
+     .help = "Folder that --output-dir mirrors, which contains all inputs; if not given, the deepest common one. With it, parts " \
+             "of a list give the results that the whole list gives"},                                                             \
     {.name = "skip-done", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.skip_done),                                        \
      .help = "Skip inputs whose results all exist and are newer than the input, to continue an interrupted batch; with "          \
              "--output, do nothing if that file is newer than every input"},                                                      \

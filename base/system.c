@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -15,6 +16,10 @@
 #endif
 
 #include "base/clock.h"
+
+#ifndef LIN_LIB_DIR
+#define LIN_LIB_DIR "/usr/local/lib/linnet"
+#endif
 
 #ifdef __GLIBC_PREREQ
 #if __GLIBC_PREREQ(2, 30)
@@ -55,6 +60,24 @@ int lin_system_library(char *path, size_t capacity)
     if (!dladdr(&here, &info) || !info.dli_fname || !realpath(info.dli_fname, whole) || strlen(whole) >= capacity) return 0;
     memcpy(path, whole, strlen(whole) + 1);
     return 1;
+}
+
+const char *lin_system_plugin(const char *variable, const char *name, char *path, size_t capacity)
+{
+    char program[PATH_MAX];
+    const char *named = getenv(variable);
+    if (named && *named) return named;
+    lin_system_program(program, sizeof program);
+    char *slash = strrchr(program, '/');
+    if (slash) {
+        *slash = 0;
+        snprintf(path, capacity, "%s/%s", program, name);
+        if (access(path, F_OK) == 0) return path;
+        snprintf(path, capacity, "%s/../lib/linnet/%s", program, name);
+        if (access(path, F_OK) == 0) return path;
+    }
+    snprintf(path, capacity, LIN_LIB_DIR "/%s", name);
+    return access(path, F_OK) == 0 ? path : name;
 }
 
 int lin_system_pipe(int ends[2])

@@ -22,6 +22,13 @@ int lin_system_program(char *path, size_t capacity);
 /* The same for the file that contains this code: the program, or the project's shared library. */
 int lin_system_library(char *path, size_t capacity);
 
+/*
+ * Where the library `name`, which is opened at run time, lies: the environment variable if it is set, else the first of these that
+ * exists: beside the program, in ../lib/linnet from there, in PREFIX/lib/linnet of `make install`. If none exists, `name` itself,
+ * for which dlopen searches. The result is path, name, or the variable's value.
+ */
+const char *lin_system_plugin(const char *variable, const char *name, char *path, size_t capacity);
+
 /* Two descriptors that a started program does not inherit. 0, or -1 with errno. */
 int lin_system_pipe(int ends[2]);
 

@@ -7,7 +7,7 @@
  *
  * Best of many short trials, with the median: other work on the machine only makes a trial slower, and the peak is a best too,
  * measured again before each figure. If libopenblas.so.0 is installed, its sgemm runs on the same forward shapes with one
- * thread. --precision bf16 measures the forms that use it, alternating with fp32, as a share of the peak of bf16's instruction.
+ * thread. --precision bf16 measures all forms but openblas, alternating with fp32, as a share of the peak of bf16's instruction.
  * LINNET_ISA=avx2 or portable measures the other instruction sets against their own peaks.
  */
 #include <dlfcn.h>
@@ -62,6 +62,8 @@ static void once_plain(form what, int rows, int n, int k)
 {
     if (what == FORWARD) {
         plain->linear_forward(exec, y, x, plain_packed, bias, rows, n, k, LIN_RELU);
+    } else if (what == BACKWARD_WEIGHT) {
+        plain->linear_backward_weight(exec, dw, bias, y, x, rows, n, k);
     } else {
         plain->linear_forward(exec, x, y, plain_packed, NULL, rows, k, n, LIN_LINEAR);
     }
@@ -237,7 +239,7 @@ int main(int argc, char **argv)
     load_openblas();
     for (int what = 0; what < FORMS; what++) {
         if (only && strcmp(only, form_names[what]) != 0) continue;
-        if (plain && what != FORWARD && what != BACKWARD_DATA) continue; // those are fp32 in any precision
+        if (plain && what == OPENBLAS) continue; // its product is of fp32
         if (what == OPENBLAS && (!sgemm || n_threads > 1)) {
             if (!json) printf("\n%s\n", sgemm ? "OpenBLAS is compared with one thread only" : "libopenblas.so.0 is not installed");
             continue;

@@ -2,9 +2,11 @@
  * bench_model.c - speed of the paper's network (9 layers, 6 heads, width 192, feed-forward 768, every frame): many utterances, a
  * training step, one live stream, and the start of the program; as shares of the peak measured in the same run.
  *
- *   bench_model [--threads N] [--repeats N] [--plain] [--quick] [--precision fp32|bf16] [--cpu-time] [PROGRAM]
+ *   bench_model [--threads N] [--repeats N] [--plain] [--quick] [--precision fp32|bf16] [--cpu-time] [--training]
+ *               [--stack N] [PROGRAM]
  *
- * --precision bf16 measures everything but training, alternating with fp32; shares are of the peak of bf16's instruction.
+ * --precision bf16 alternates with fp32; shares are of the peak of bf16's instruction. --training: the training steps only;
+ * --stack N: the same, with a row of the network for every N frames.
  * --cpu-time: one thread, in processor time, for a machine with other load; without the start of the program.
  * PROGRAM is the program linnet, whose start is timed; by default ../linnet relative to this program's folder. --plain prints
  * lines `linnet NAME VALUE`, one for each run, for bench/peers.sh, which gives the same work to PyTorch and ONNX Runtime. Weights
@@ -30,7 +32,7 @@ enum { B = 16, T = 800, LABELS = 80, V = 40, D = 40, CHUNK_FRAMES = 4, CHUNK_SAM
 
 extern char **environ;
 
-static int n_threads = 2, n_repeats = 5, plain = 0;
+static int n_threads = 2, n_repeats = 5, plain = 0, stack = 1;
 static double peak, peak_1;
 static const lin_ops *ops, *rival; // rival: fp32 for comparison with bf16, or NULL
 static lin_error err;
@@ -92,6 +94,7 @@ static lin_model *make_model(int causal, double dropout)
     lin_config config = lin_config_default(V);
     config.causal = causal;
     config.dropout = dropout;
+    config.stack = stack;
     const lin_features features = lin_features_default();
     lin_model *model;
     must(lin_model_create(&config, &features, NULL, 1, &model, &err));
@@ -175,58 +178,113 @@ static void bench_forward(int causal, const char *name)
 
 /* ---- a training step: forward, CTC, backward, optimiser, packing ------------------------------------------------------------ */
 
-static void bench_training(int causal, double dropout, const char *name)
-{
-    lin_model *model = make_model(causal, dropout);
-    const lin_config *c = &model->config;
-    const size_t n = model->params.n_elements, count = (size_t)B * T * V;
-    lin_optimizer_options options = lin_optimizer_default();
-    options.kind = LIN_ADAM;
+typedef struct training {
+    const lin_ops *ops;
     lin_exec *exec;
+    lin_model *model;
     lin_weights *weights;
     lin_activations *activations;
     lin_optimizer *optimizer;
-    must(ops->exec_create(ops, n_threads, &exec, &err));
-    must(lin_weights_create(ops, exec, c, &model->params, model->values, 1, &weights, &err));
-    must(lin_activations_create(ops, exec, c, B * T, T, 1, &activations, &err));
-    must(lin_optimizer_create(ops, exec, &model->params, &options, &optimizer, &err));
-    float *features = make_features(B * T), *logp = must_have(lin_calloc(count, sizeof *logp));
-    float *dlogits = must_have(lin_calloc(count, sizeof *dlogits)), *gradients = must_have(lin_calloc(n, sizeof *gradients));
-    int offsets[B + 1], label_offsets[B + 1], labels[B * LABELS];
-    for (int b = 0; b <= B; b++) {
-        offsets[b] = b * T;
-        label_offsets[b] = b * LABELS;
-    }
-    for (int i = 0; i < B * LABELS; i++) labels[i] = 1 + (int)lin_random_below(3, (uint64_t)i, V - 1);
-    const lin_segments all = {.B = B, .rows = B * T, .longest = T, .offsets = offsets};
+    float *logp, *dlogits, *gradients;
+} training;
+
+static lin_optimizer_options adam(void)
+{
+    lin_optimizer_options options = lin_optimizer_default();
+    options.kind = LIN_ADAM;
+    return options;
+}
+
+static void training_create(training *t, const lin_ops *table, int causal, double dropout)
+{
+    const lin_optimizer_options options = adam();
+    t->ops = table;
+    t->model = make_model(causal, dropout);
+    const lin_config *c = &t->model->config;
+    const size_t n = t->model->params.n_elements, count = (size_t)B * T * V;
+    must(table->exec_create(table, n_threads, &t->exec, &err));
+    must(lin_weights_create(table, t->exec, c, &t->model->params, t->model->values, 1, &t->weights, &err));
+    must(lin_activations_create(table, t->exec, c, B * T, T, 1, &t->activations, &err));
+    must(lin_optimizer_create(table, t->exec, &t->model->params, &options, &t->optimizer, &err));
+    t->logp = must_have(lin_calloc(count, sizeof *t->logp));
+    t->dlogits = must_have(lin_calloc(count, sizeof *t->dlogits));
+    t->gradients = must_have(lin_calloc(n, sizeof *t->gradients));
+}
+
+static void training_destroy(training *t)
+{
+    lin_optimizer_destroy(t->optimizer);
+    lin_activations_destroy(t->activations);
+    lin_weights_destroy(t->weights);
+    t->ops->exec_destroy(t->exec);
+    lin_model_destroy(t->model);
+    lin_free(t->logp);
+    lin_free(t->dlogits);
+    lin_free(t->gradients);
+}
+
+// The seconds of step `number` (from 1 on) over `in` frames, `out` rows of output, each with its utterances.
+static double training_step(training *t, int number, const float *features, const lin_segments *in, const lin_segments *out)
+{
+    static int labels[B * LABELS], label_offsets[B + 1];
+    const uint64_t key = (uint64_t)number;
+    const lin_optimizer_options options = adam();
+    const lin_adam_step scalars = lin_optimizer_scalars(&options, number, 1e-4);
+    const lin_batch batch = {.in = *in, .out = *out, .features = features, .mean = t->model->mean, .istd = t->model->istd,
+                             .dropout_key = t->model->config.dropout > 0 ? &key : NULL};
+    const size_t n = t->model->params.n_elements;
     const double share = 1.0 / B;
     lin_tally tally = {0};
-    double losses[B], time[MAX_REPEATS];
-    for (int r = -1; r < n_repeats; r++) {
-        const uint64_t key = (uint64_t)r + 2;
-        const lin_batch batch = {.in = all, .out = all, .features = features, .mean = model->mean, .istd = model->istd,
-                                 .dropout_key = dropout > 0 ? &key : NULL};
-        const lin_adam_step scalars = lin_optimizer_scalars(&options, r + 2, 1e-4);
-        const double start = bench_now();
-        lin_network_forward(weights, activations, exec, &batch, logp);
-        ops->ctc(exec, losses, dlogits, logp, &all, labels, label_offsets, LABELS, V, &share);
-        ops->tally_losses(exec, &tally, losses, &all, label_offsets);
-        ops->zero(exec, gradients, n * sizeof *gradients);
-        lin_network_backward(weights, activations, exec, &batch, dlogits, gradients);
-        lin_optimizer_step(optimizer, exec, model->values, gradients, &scalars, &tally);
-        lin_weights_pack(weights, exec);
-        if (r >= 0) time[r] = bench_now() - start;
+    double losses[B];
+    for (int i = 0; i < B * LABELS; i++) labels[i] = 1 + (int)lin_random_below(3, (uint64_t)i, V - 1);
+    for (int b = 0; b <= B; b++) label_offsets[b] = b * LABELS;
+    const double start = bench_now();
+    lin_network_forward(t->weights, t->activations, t->exec, &batch, t->logp);
+    t->ops->ctc(t->exec, losses, t->dlogits, t->logp, out, labels, label_offsets, LABELS, V, &share);
+    t->ops->tally_losses(t->exec, &tally, losses, out, label_offsets);
+    t->ops->zero(t->exec, t->gradients, n * sizeof *t->gradients);
+    lin_network_backward(t->weights, t->activations, t->exec, &batch, t->dlogits, t->gradients);
+    lin_optimizer_step(t->optimizer, t->exec, t->model->values, t->gradients, &scalars, &tally);
+    lin_weights_pack(t->weights, t->exec);
+    return bench_now() - start;
+}
+
+static void bench_training(int causal, double dropout, const char *name)
+{
+    training t, other;
+    training_create(&t, ops, causal, dropout);
+    if (rival) training_create(&other, rival, causal, dropout);
+    const lin_config *c = &t.model->config;
+    const int steps = lin_config_frames_out(c, T);
+    float *features = make_features(B * T);
+    int in_offsets[B + 1], offsets[B + 1];
+    for (int b = 0; b <= B; b++) {
+        in_offsets[b] = b * T;
+        offsets[b] = b * steps;
     }
-    say_runs(name, 0, 3 * flop_per_frame(c) * B * T, time, n_repeats);
-    lin_optimizer_destroy(optimizer);
-    lin_activations_destroy(activations);
-    lin_weights_destroy(weights);
-    ops->exec_destroy(exec);
-    lin_model_destroy(model);
+    const lin_segments in = {.B = B, .rows = B * T, .longest = T, .offsets = in_offsets},
+                       out = {.B = B, .rows = B * steps, .longest = steps, .offsets = offsets};
+    double time[MAX_REPEATS], rival_time[MAX_REPEATS], ratio[MAX_REPEATS];
+    for (int r = -1; r < n_repeats; r++) {
+        const double seconds = training_step(&t, r + 2, features, &in, &out),
+                     rival_seconds = rival ? training_step(&other, r + 2, features, &in, &out) : 0;
+        if (r < 0) continue;
+        time[r] = seconds;
+        rival_time[r] = rival_seconds;
+        ratio[r] = rival_seconds / seconds;
+    }
+    say_runs(name, 0, 3 * flop_per_frame(c) * B * steps, time, n_repeats);
+    if (rival) {
+        const double best = bench_quantile(rival_time, n_repeats, 0);
+        char text[64];
+        snprintf(text, sizeof text, "fp32_%s", name);
+        say(text, 1000 * best, "ms", "best, alternating");
+        snprintf(text, sizeof text, "median of the pairs; best with best %.3f", best / bench_quantile(time, n_repeats, 0));
+        say("speedup", bench_quantile(ratio, n_repeats, 0.5), "x", text);
+        training_destroy(&other);
+    }
+    training_destroy(&t);
     lin_free(features);
-    lin_free(logp);
-    lin_free(dlogits);
-    lin_free(gradients);
 }
 
 /* ---- one live stream, one thread, 40 ms at a time --------------------------------------------------------------------------- */
@@ -352,7 +410,7 @@ static void bench_program(const char *program)
 int main(int argc, char **argv)
 {
     const char *program = NULL, *precision = "fp32";
-    int quick = 0;
+    int quick = 0, training_only = 0;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--plain") == 0) {
             plain = 1;
@@ -360,6 +418,11 @@ int main(int argc, char **argv)
             bench_clock = CLOCK_THREAD_CPUTIME_ID;
         } else if (strcmp(argv[i], "--quick") == 0) {
             quick = 1;
+        } else if (strcmp(argv[i], "--training") == 0) {
+            training_only = 1;
+        } else if (strcmp(argv[i], "--stack") == 0 && i + 1 < argc && atoi(argv[i + 1]) > 0 && atoi(argv[i + 1]) <= T / LABELS / 2) {
+            training_only = 1;
+            stack = atoi(argv[++i]);
         } else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc) {
             n_threads = atoi(argv[++i]);
         } else if (strcmp(argv[i], "--repeats") == 0 && i + 1 < argc) {
@@ -370,7 +433,7 @@ int main(int argc, char **argv)
             program = argv[i];
         } else {
             fprintf(stderr, "usage: bench_model [--threads N] [--repeats N] [--plain] [--quick] [--precision fp32|bf16] "
-                            "[--cpu-time] [PROGRAM]\n");
+                            "[--cpu-time] [--training] [--stack N] [PROGRAM]\n");
             return 2;
         }
     }
@@ -388,13 +451,14 @@ int main(int argc, char **argv)
                LABELS);
     say("peak_gflops", peak, "GFLOP/s", "multiply-adds between registers, all threads");
     say("peak_1_gflops", peak_1, "GFLOP/s", "one thread");
-    bench_forward(1, "forward_causal_frames_per_s");
-    bench_forward(0, "forward_bidirectional_frames_per_s");
-    if (!rival) {
-        bench_training(1, 0.1, "train_causal_ms");
-        bench_training(0, 0.1, "train_bidirectional_ms");
-        bench_training(1, 0, "train_causal_no_dropout_ms");
+    if (!training_only) {
+        bench_forward(1, "forward_causal_frames_per_s");
+        bench_forward(0, "forward_bidirectional_frames_per_s");
     }
+    bench_training(1, 0.1, "train_causal_ms");
+    bench_training(0, 0.1, "train_bidirectional_ms");
+    bench_training(1, 0, "train_causal_no_dropout_ms");
+    if (training_only) return 0;
     bench_stream(ops, "", quick ? 50 : 500);
     if (rival) {
         bench_stream(rival, "fp32_", quick ? 50 : 500);

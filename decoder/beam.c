@@ -12,7 +12,7 @@
 
 lin_beam_options lin_beam_options_default(void)
 {
-    return (lin_beam_options){.width = 16, .score = 12, .labels = 20, .blank = 0.999, .lm_weight = 0.6, .longest = 12};
+    return (lin_beam_options){.width = 16, .score = 12, .labels = 20, .blank = 0.999, .lm_weight = 0.7, .longest = 12};
 }
 
 /* ---- the beam ---------------------------------------------------------------------------------------------------------------- */

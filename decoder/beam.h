@@ -58,7 +58,7 @@ enum { LIN_BEAM_MAX = 1024 };
 /* A good bonus for a phone 3-gram to 6-gram at the default lm_weight, if there is a language model. */
 #define LIN_BEAM_LM_BONUS 2.0
 
-/* width 16, score 12, labels 20, blank 0.999, lm_weight 0.6, bonus 0, longest 12. */
+/* width 16, score 12, labels 20, blank 0.999, lm_weight 0.7, bonus 0, longest 12. */
 lin_beam_options lin_beam_options_default(void);
 
 typedef struct lin_beam lin_beam;

@@ -10,13 +10,13 @@
 #include "decoder/rows.h"
 #include "decoder/words_internal.h"
 
-// Weights, width and score by word error rate on dev_native with the shipped model and a word 3-gram (bench/bench_words).
+// Weights, width and score by word error rate on dev_native with the shipped model and english.lm (bench/bench_words).
 lin_words_options lin_words_options_default(void)
 {
     return (lin_words_options){.width = 256,
                                .score = 14,
-                               .lm_weight = 0.65,
-                               .bonus = -0.8,
+                               .lm_weight = 0.8,
+                               .bonus = -0.4,
                                .unknown = -6,
                                .unknown_phone = -3,
                                .rivals = 1,

@@ -1,4 +1,4 @@
-// audio.c - opening a source, and its samples through libsndfile, pipes or ffmpeg; see audio.h.
+// audio.c - opening a source, and its samples through libsndfile, pipes or ffmpeg; see audio.h. SPHERE is in audio_sphere.c.
 
 #include "frontend/audio.h"
 
@@ -399,6 +399,7 @@ static lin_status end_raw(lin_audio *a, int64_t total, lin_error *err)
 {
     a->end = 1;
     if (total == 0 && !lin_audio_is_stopped()) return lin_fail(err, LIN_FORMAT, "%s contains no samples", a->name);
+    if (a->sphere) return lin_audio_sphere_end(a, total, err);
     if (a->left > 0 && !lin_audio_is_stopped())
         warn_missing(a, "%s is truncated: it ends after %.3f s; its header gives %.3f s", a->name, (double)total / a->info.rate_hz,
               ((double)total + (double)a->left / a->frame_bytes) / a->info.rate_hz);
@@ -415,6 +416,7 @@ static lin_status read_raw(lin_audio *a, float *frames, int capacity, int *n, li
         int whole = a->held / a->frame_bytes;
         if (whole > capacity - done) whole = capacity - done;
         if (a->left >= 0 && whole > a->left / a->frame_bytes) whole = (int)(a->left / a->frame_bytes);
+        if (a->sphere) lin_audio_sphere_frames(a, a->position + done, a->bytes + a->at, whole);
         lin_pcm_decode(a->encoding, a->bytes + a->at, (size_t)whole * (size_t)a->info.channels,
                        frames + (size_t)done * (size_t)a->info.channels);
         a->at += whole * a->frame_bytes;
@@ -423,13 +425,15 @@ static lin_status read_raw(lin_audio *a, float *frames, int capacity, int *n, li
         done += whole;
         if (done == capacity || (a->live && done)) break;
         if (end || (a->left >= 0 && a->left < a->frame_bytes)) {
+            if (a->sphere && done) break; // the next call checks the whole
             if (a->left >= 0 && a->left < a->frame_bytes) a->left = 0;
             status = end_raw(a, a->position + done, err);
             break;
         }
         const int64_t wanted = (int64_t)(capacity - done) * a->frame_bytes - a->held;
         status = lin_audio_gather(a, wanted < LIN_AUDIO_RAW_BYTES ? (int)wanted : LIN_AUDIO_RAW_BYTES, &end, err);
-        if (status == LIN_OK && a->position == 0 && done == 0 && a->left < 0 && !a->info.notice[0]) warn_if_not_raw(a);
+        if (status == LIN_OK && a->position == 0 && done == 0 && a->left < 0 && !a->sphere && !a->info.notice[0])
+            warn_if_not_raw(a);
     }
     *n = done;
     return status;
@@ -492,10 +496,14 @@ static lin_status open_by_bytes(lin_audio *a, const lin_pcm_format *may_be_raw, 
     unsigned char head[LIN_SNIFF_BYTES];
     lin_sniffed kind;
     const char *what;
-    int is_wav = 0;
+    int is = 0;
     if (!a->live) {
         const size_t n = read_at(a, head, sizeof head, 0);
         kind = lin_sniff(head, n, &what);
+        if (lin_sniff_is_sphere(head, n)) {
+            const lin_status status = lin_audio_open_sphere(a, &is, err);
+            if (status != LIN_OK || is) return status;
+        }
         if (may_be_raw && (kind == LIN_SNIFF_UNKNOWN || (kind == LIN_SNIFF_NO_SOUND && may_be_raw->fallback == 2)))
             return open_unknown(a, head, n, may_be_raw, err);
         return open_file(a, kind, what, err);
@@ -505,8 +513,8 @@ static lin_status open_by_bytes(lin_audio *a, const lin_pcm_format *may_be_raw, 
     if (may_be_raw && (kind == LIN_SNIFF_UNKNOWN || (kind == LIN_SNIFF_NO_SOUND && may_be_raw->fallback == 2)))
         return open_unknown(a, a->bytes, (size_t)a->held, may_be_raw, err);
     if (kind == LIN_SNIFF_NO_SOUND) return lin_fail(err, LIN_FORMAT, "%s is not sound: it is %s", a->name, what);
-    status = lin_audio_open_wav(a, &is_wav, err);
-    if (status != LIN_OK || is_wav) return status;
+    status = lin_sniff_is_sphere(a->bytes, (size_t)a->held) ? lin_audio_open_sphere(a, &is, err) : lin_audio_open_wav(a, &is, err);
+    if (status != LIN_OK || is) return status;
     status = lin_audio_spool(a, err);
     return status == LIN_OK ? open_file(a, kind, what, err) : status;
 }
@@ -604,10 +612,11 @@ lin_status lin_audio_read(lin_audio *a, float *frames, int capacity, int *n, lin
     *n = 0;
     if (capacity < 1) return lin_fail(err, LIN_INVALID, "reading %s: room for %d frames; must be at least 1", a->name, capacity);
     if (a->end) return LIN_OK;
-    lin_status status = a->memory   ? read_memory(a, frames, capacity, n)
-                        : a->file   ? read_sndfile(a, frames, capacity, n, err)
-                        : a->ffmpeg ? read_ffmpeg(a, frames, capacity, n, err)
-                                    : read_raw(a, frames, capacity, n, err);
+    lin_status status = a->memory                ? read_memory(a, frames, capacity, n)
+                        : a->file                ? read_sndfile(a, frames, capacity, n, err)
+                        : a->ffmpeg              ? read_ffmpeg(a, frames, capacity, n, err)
+                        : lin_audio_is_packed(a) ? lin_audio_read_packed(a, frames, capacity, n, err)
+                                                 : read_raw(a, frames, capacity, n, err);
     if (status != LIN_OK) return status;
     size_t channels = (size_t)a->info.channels, count = (size_t)*n * channels, bad = lin_audio_find_bad(frames, count);
     if (bad < count) {
@@ -629,6 +638,7 @@ lin_status lin_audio_seek(lin_audio *a, int64_t frame, lin_error *err)
     if (a->live || a->ffmpeg || frame < 0)
         return lin_fail(err, LIN_UNSUPPORTED, "cannot seek in %s to frame %lld: it is not a regular file", a->name,
                         (long long)frame);
+    if (lin_audio_is_packed(a)) return lin_fail(err, LIN_UNSUPPORTED, "cannot seek in %s: it is compressed with shorten", a->name);
     // A frame of MP3 needs bits of earlier frames; after a seek, the MP3 library prints errors to standard error.
     if (a->is_mpeg) return lin_fail(err, LIN_UNSUPPORTED, "cannot seek in %s: it is MP3", a->name);
     if (a->memory) {
@@ -645,6 +655,7 @@ lin_status lin_audio_seek(lin_audio *a, int64_t frame, lin_error *err)
             return lin_fail(err, LIN_UNSUPPORTED, "cannot seek in %s to frame %lld: %s", a->name, (long long)frame,
                             strerror(errno));
         a->at = a->held = 0;
+        if (a->sphere) lin_audio_sphere_seek(a, frame);
     }
     a->position = frame;
     a->end = 0;
@@ -653,13 +664,17 @@ lin_status lin_audio_seek(lin_audio *a, int64_t frame, lin_error *err)
 
 int lin_audio_is_live(const lin_audio *a) { return a->live; }
 
-int lin_audio_wait_for(const lin_audio *a) { return a->live && a->held < a->frame_bytes && !a->end ? a->fd : -1; }
+int lin_audio_wait_for(const lin_audio *a)
+{
+    return a->live && a->held < a->frame_bytes && !a->end && !lin_audio_has_packed(a) ? a->fd : -1;
+}
 
 void lin_audio_close(lin_audio *a)
 {
     if (!a) return;
     if (a->file) sf_close(a->file);
     lin_ffmpeg_close(a->ffmpeg);
+    lin_audio_close_sphere(a);
     if (a->close_fd && a->fd >= 0) close(a->fd);
     lin_free(a->bytes);
     lin_free(a->name);

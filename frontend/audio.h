@@ -2,10 +2,10 @@
  * audio.h - sound files, pipes and raw PCM as blocks of float samples.
  *
  * Pipeline: [this] -> frontend/source (channels, resampling, filterbanks). libsndfile reads files (WAV, FLAC, Ogg Vorbis,
- * Opus, MP3, AIFF, SPHERE and more); the program ffmpeg decodes formats that it does not support (frontend/ffmpeg.h). In pipes
- * the first bytes decide (frontend/sniff.h): WAV and headerless PCM are read as they arrive; other formats, whose readers must
- * seek, are first stored in an unlinked file in $TMPDIR (or /tmp) of at most LIN_AUDIO_SPOOL_BYTES. Memory does not grow with the
- * sound.
+ * Opus, MP3, AIFF and more); frontend/sphere and frontend/shorten read NIST SPHERE; the program ffmpeg decodes formats that these
+ * do not support (frontend/ffmpeg.h). In pipes the first bytes decide (frontend/sniff.h): WAV, SPHERE and headerless PCM are read
+ * as they arrive; other formats, whose readers must seek, are first stored in an unlinked file in $TMPDIR (or /tmp) of at most
+ * LIN_AUDIO_SPOOL_BYTES. Memory does not grow with the sound.
  *
  *   lin_audio_open("x.flac", NULL, &audio, &err);
  *   while (lin_audio_read(audio, frames, capacity, &n, &err) == LIN_OK && n > 0) ...;
@@ -82,7 +82,8 @@ lin_status lin_audio_open_fd(int fd, const char *name, const lin_pcm_format *raw
 /*
  * Reads at most `capacity` frames [capacity, channels], interleaved; *n = 0 only at the end. From a pipe or a terminal it returns
  * as soon as there is a frame, from a file it fills the block. A truncated or damaged file ends there, with a warning, and is
- * incomplete; LIN_FORMAT if it gave no frame at all. LIN_NUMERIC, naming the sample, if a floating-point file contains a NaN, an
+ * incomplete; LIN_FORMAT if it gave no frame at all, and at the end of a SPHERE file that is truncated or damaged, or whose count
+ * of samples or checksum is not that of its header. LIN_NUMERIC, naming the sample, if a floating-point file contains a NaN, an
  * infinity or a sample beyond LIN_AUDIO_LARGEST. Allocates nothing itself (libsndfile may).
  */
 lin_status lin_audio_read(lin_audio *audio, float *frames, int capacity, int *n, lin_error *err);

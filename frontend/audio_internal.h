@@ -1,5 +1,6 @@
 /*
- * audio_internal.h - an open audio, shared by audio.c (files, headerless samples) and audio_pipe.c (pipes).
+ * audio_internal.h - an open audio, shared by audio.c (files, headerless samples), audio_pipe.c (pipes) and audio_sphere.c (NIST
+ * SPHERE).
  */
 #ifndef LIN_FRONTEND_AUDIO_INTERNAL_H
 #define LIN_FRONTEND_AUDIO_INTERNAL_H
@@ -11,6 +12,8 @@
 #include "frontend/sniff.h"
 
 enum { LIN_AUDIO_RAW_BYTES = 1 << 16 }; // also the longest header of a WAV file in a pipe
+
+typedef struct lin_audio_sphere lin_audio_sphere;
 
 struct lin_audio {
     lin_audio_format info;
@@ -29,6 +32,8 @@ struct lin_audio {
     int is_mpeg, is_cut; // is_cut: the file's structure shows that it is truncated
 
     lin_ffmpeg *ffmpeg;
+
+    lin_audio_sphere *sphere; // SPHERE: plain samples as raw, or compressed
 
     lin_pcm_encoding encoding; // if neither file nor ffmpeg: raw
     int frame_bytes, at, held; // held: bytes in `bytes`, from `at`, not yet decoded
@@ -51,6 +56,25 @@ lin_status lin_audio_look(lin_audio *audio, lin_sniffed *kind, const char **what
 
 /* A WAV file of plain samples is read as it arrives. *is: it was one. */
 lin_status lin_audio_open_wav(lin_audio *audio, int *is, lin_error *err);
+
+/* A SPHERE file or pipe; its header comes next in the input. *is = 0: libsndfile must read it; nothing was consumed. */
+lin_status lin_audio_open_sphere(lin_audio *audio, int *is, lin_error *err);
+
+/* Plain samples of SPHERE, before they are decoded: makes them little-endian, and adds them to the checksum. */
+void lin_audio_sphere_frames(lin_audio *audio, int64_t position, unsigned char *bytes, int n_frames);
+
+/* At their end, after `total` frames: LIN_FORMAT, with both values, if the header gives another count or checksum. */
+lin_status lin_audio_sphere_end(const lin_audio *audio, int64_t total, lin_error *err);
+
+/* Reading continues at another frame. */
+void lin_audio_sphere_seek(lin_audio *audio, int64_t frame);
+
+/* Compressed samples of SPHERE: 1 if the audio has these; reads as lin_audio_read does; 1 if bytes to decode are held. */
+int lin_audio_is_packed(const lin_audio *audio);
+lin_status lin_audio_read_packed(lin_audio *audio, float *frames, int capacity, int *n, lin_error *err);
+int lin_audio_has_packed(const lin_audio *audio);
+
+void lin_audio_close_sphere(lin_audio *audio);
 
 /* Stores the whole pipe in an unlinked file, which is then read instead. LIN_IO, LIN_UNSUPPORTED: it is too long. */
 lin_status lin_audio_spool(lin_audio *audio, lin_error *err);

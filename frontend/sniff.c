@@ -42,6 +42,7 @@ static const struct {
     {0, MAGIC("MAC "), LIN_SNIFF_MEDIA, "a Monkey's Audio file"},
     {0, MAGIC("wvpk"), LIN_SNIFF_MEDIA, "a WavPack file"},
     {0, MAGIC("TTA1"), LIN_SNIFF_MEDIA, "a True Audio file"},
+    {0, MAGIC("ajkg"), LIN_SNIFF_MEDIA, "a shorten file"}, // without a SPHERE header
     {0,
      MAGIC("\x7f"
            "ELF"),
@@ -169,6 +170,8 @@ lin_sniffed lin_sniff(const unsigned char *b, size_t n, const char **what)
     *what = "text";
     return LIN_SNIFF_NO_SOUND;
 }
+
+int lin_sniff_is_sphere(const unsigned char *b, size_t n) { return has(b, n, 0, "NIST_1A\n", 8); }
 
 int lin_sniff_is_noise(const unsigned char *b, size_t n)
 {

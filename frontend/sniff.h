@@ -27,6 +27,9 @@ enum { LIN_SNIFF_BYTES = 2048 };
 /* *what: "a FLAC file", "an MPEG-4 file", "text", ...; "" for LIN_SNIFF_UNKNOWN. */
 lin_sniffed lin_sniff(const unsigned char *bytes, size_t n, const char **what);
 
+/* 1: a NIST SPHERE file, which frontend/sphere reads. */
+int lin_sniff_is_sphere(const unsigned char *bytes, size_t n);
+
 /* 1: as s16le the bytes are loud noise without correlation between neighbouring samples, as compressed data or other encodings
  * are; speech never is. */
 int lin_sniff_is_noise(const unsigned char *bytes, size_t n);

@@ -12,10 +12,6 @@
 #include <unistd.h>
 #include "base/system.h"
 
-#ifndef LIN_LIB_DIR
-#define LIN_LIB_DIR "/usr/local/lib/linnet"
-#endif
-
 // Version of the toolkit that liblinnet_cuda.so is built with: 1000 major + 10 minor.
 #ifndef LIN_CUDA_VERSION
 #define LIN_CUDA_VERSION 13000
@@ -114,34 +110,11 @@ static int ask_driver(void)
 
 /* ---- the backend's library --------------------------------------------------------------------------------------------------- */
 
-// The first path where the library file exists; LIBRARY itself if there is none, so that the system's search applies.
-static const char *find_library(char *path, size_t capacity)
-{
-    char program[PATH_MAX];
-    const char *named = getenv("LINNET_CUDA_LIBRARY");
-    if (named && *named) {
-        snprintf(path, capacity, "%s", named);
-        return path;
-    }
-    lin_system_program(program, sizeof program);
-    char *slash = strrchr(program, '/');
-    if (slash) {
-        *slash = 0;
-        snprintf(path, capacity, "%s/" LIBRARY, program);
-        if (access(path, F_OK) == 0) return path;
-        snprintf(path, capacity, "%s/../lib/linnet/" LIBRARY, program);
-        if (access(path, F_OK) == 0) return path;
-    }
-    snprintf(path, capacity, "%s", LIN_LIB_DIR "/" LIBRARY);
-    if (access(path, F_OK) == 0) return path;
-    return LIBRARY;
-}
-
 static int open_library(void)
 {
     char found[PATH_MAX + 64];
     int (*interface)(void);
-    const char *path = find_library(found, sizeof found);
+    const char *path = lin_system_plugin("LINNET_CUDA_LIBRARY", LIBRARY, found, sizeof found);
     const int there = strchr(path, '/') && access(path, F_OK) == 0;
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) {

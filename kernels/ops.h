@@ -50,11 +50,13 @@ typedef struct lin_segments {
 } lin_segments;
 
 /* A dropout mask: element i is kept, and divided by 1-p, if the 16-bit lane i%4 (lowest first) of lin_random_bits(k, i/4), with
- * k = lin_random_key(*key, site), is >= round(p 65536). p = 0: nothing is dropped and key may be NULL. */
+ * k = lin_random_key(*key, site), is >= round(p 65536). p = 0: nothing is dropped and key may be NULL. width not 0: the matrix is
+ * the part of a larger one of this width that begins at its row key[1], and i counts from the start of the larger one. */
 typedef struct lin_dropout {
     double p;
     const uint64_t *key; /* in the backend's memory: a graph is captured once and replayed with other keys */
     uint64_t site;
+    uint64_t width;
 } lin_dropout;
 
 /* One weight matrix w [n, k], at element `from` of the block of values, to be packed at element `to` (a multiple of 16) of the block
@@ -129,6 +131,12 @@ typedef struct lin_phone {
     int64_t start, end;
 } lin_phone;
 
+/* The link of this process's GPU to those of the other processes that work on the same task, and what they find each other by. */
+typedef struct lin_link lin_link;
+typedef struct lin_link_name {
+    char bytes[128];
+} lin_link_name;
+
 /* Operations captured once and replayed as one launch. */
 typedef struct lin_graph lin_graph;
 
@@ -188,8 +196,9 @@ const lin_ops_f64 *lin_ops_ref(void);
 const lin_ops *lin_ops_cpu(void);
 
 /* As lin_ops_cpu, but with weights packed in bf16 and the operands of linear_forward rounded to bf16, sums in fp32: half the
- * memory and twice the products per cycle, on processors with AVX512-BF16. All other operations, the weight gradient too, are
- * those of lin_ops_cpu. LIN_UNSUPPORTED, and *ops NULL, if the processor lacks it or another instruction set was chosen. */
+ * memory and twice the products per cycle, on processors with AVX512-BF16. So are the operands of linear_backward_weight and of the
+ * LSTM's products. All other operations are those of lin_ops_cpu. LIN_UNSUPPORTED, and *ops NULL, if the processor lacks it or
+ * another instruction set was chosen. */
 lin_status lin_ops_cpu_bf16(const lin_ops **ops, lin_error *err);
 
 /* Forces the instruction set of lin_ops_cpu: "avx512", "avx2", "portable", or NULL for the best one. LIN_UNSUPPORTED if this

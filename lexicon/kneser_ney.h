@@ -1,5 +1,6 @@
 /*
- * kneser_ney.h - makes a back-off model from counts of n-grams: modified Kneser-Ney smoothing, interpolated.
+ * kneser_ney.h - makes a back-off model from counts of n-grams: modified Kneser-Ney smoothing, interpolated, or absolute
+ * discounting.
  *
  * Pipeline: lexicon/ngram_count -> [this] -> lexicon/ngram_draft -> ARPA text.
  * Chen & Goodman 1998, An empirical study of smoothing techniques for language modeling, section 3: a is the count of an n-gram
@@ -11,6 +12,10 @@
  * where h' is h without its first word and n1 .. n4 count the n-grams of that order with a = 1 .. 4. Below the unigrams is the
  * uniform distribution over all words, </s> and <unk>, without <s>; <unk> has only this probability if the text has no <unk>. An
  * n-gram that is too rare is not an entry of the model; its whole count goes into g(h), so every context still sums to 1.
+ *
+ * If the counts are occurrences in every order (lin_ngram_count_options), the same equations are interpolated absolute
+ * discounting (section 2.6 there). Such a model loses less by entropy pruning: its shorter n-grams have the frequencies of the
+ * text, on which the pruning relies, and which replace a longer n-gram that is removed (Chelba et al. 2010).
  *
  *   lin_kneser_ney_notes notes;
  *   lin_kneser_ney(&counts, NULL, &draft, &notes, &err);

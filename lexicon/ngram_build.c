@@ -196,10 +196,10 @@ static void radix_sort(keyed *items, keyed *other, size_t n)
 
 // A code for each value: its index among the distinct values if these are few enough; otherwise the index of a bin of
 // neighbouring values, which ends when it holds its share of the values or of their range, and whose value is their mean.
-static lin_status make_book(builder *b, const float *values, size_t n, float **book_out, uint16_t **codes_out, unsigned *bits,
-                            lin_error *err)
+static lin_status make_book(builder *b, unsigned most_bits, const float *values, size_t n, float **book_out, uint16_t **codes_out,
+                            unsigned *bits, lin_error *err)
 {
-    enum { MOST = 1 << LIN_NGRAM_CODE_BITS };
+    const size_t most = (size_t)1 << most_bits;
     keyed *items = lin_alloc(n, sizeof *items), *other = lin_alloc(n, sizeof *other);
     uint16_t *codes = *codes_out = lin_alloc(n, sizeof *codes);
     size_t distinct = 0, n_bins = 0;
@@ -208,15 +208,16 @@ static lin_status make_book(builder *b, const float *values, size_t n, float **b
         radix_sort(items, other, n);
         for (size_t i = 0; i < n; i++) distinct += !i || items[i].key != items[i - 1].key;
     }
-    *bits = distinct > MOST ? LIN_NGRAM_CODE_BITS : lin_ngram_width(distinct ? distinct - 1 : 0);
+    *bits = distinct > most ? most_bits : lin_ngram_width(distinct ? distinct - 1 : 0);
     float *book = *book_out = lin_calloc((size_t)1 << *bits, sizeof *book);
     lin_free(other);
     if (!items || !other || !codes || !book) {
         lin_free(items);
         return no_memory(b, n * sizeof *items, err);
     }
-    size_t share = distinct > MOST ? n / (MOST / 2) + 1 : 1;
-    float range = distinct > MOST ? (values[items[n - 1].index] - values[items[0].index]) / (MOST / 2 - 1) : 0;
+    size_t share = distinct > most ? n / (most / 2) + 1 : 1;
+    float range =
+        distinct > most ? (values[items[n - 1].index] - values[items[0].index]) / (float)(most / 2 - 1) : 0;
     for (size_t i = 0; i < n; n_bins++) {
         size_t begin = i;
         double sum = 0, lowest = (double)values[items[i].index];
@@ -251,14 +252,17 @@ static lin_status make_books(builder *b, int k, lin_error *err)
 {
     sorted *s = &b->levels[k];
     const lin_ngram_table *table = &b->tables->tables[k];
+    // Unigrams have 4 bits more: they are few, each is used often, and the -99 of <s> makes their bins wide.
+    unsigned bits = b->tables->code_bits ? (unsigned)b->tables->code_bits : LIN_NGRAM_CODE_BITS;
+    if (k == 1) bits = bits + 4 < LIN_NGRAM_CODE_BITS ? bits + 4 : LIN_NGRAM_CODE_BITS;
     float *values = lin_alloc(s->count, sizeof *values);
     if (!values) return no_memory(b, s->count * sizeof *values, err);
     for (size_t i = 0; i < s->count; i++) values[i] = within(table->logp[s->source[i]], 0);
-    lin_status status = make_book(b, values, s->count, &s->logp_book, &s->logp, &s->logp_bits, err);
+    lin_status status = make_book(b, bits, values, s->count, &s->logp_book, &s->logp, &s->logp_bits, err);
     if (!status && k < b->order) {
         for (size_t i = 0; i < s->count; i++)
             if (has_future(b, k, i)) values[s->inner++] = within(table->backoff[s->source[i]], LIN_NGRAM_LARGEST);
-        status = make_book(b, values, s->inner, &s->backoff_book, &s->backoff, &s->backoff_bits, err);
+        status = make_book(b, bits, values, s->inner, &s->backoff_book, &s->backoff, &s->backoff_bits, err);
     }
     lin_free(values);
     return status;

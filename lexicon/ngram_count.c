@@ -257,6 +257,7 @@ typedef struct counting {
     size_t n, n_words;
     int order;
     uint32_t begin;
+    int occurrences;
     const uint32_t *minimum;
 } counting;
 
@@ -320,7 +321,7 @@ static void walk(const counting *c, lin_ngram_counted *levels)
             lin_ngram_counted *level = &levels[k];
             if (!times[k]) continue;
             uint32_t first = c->text[level->words[now[k]] - (uint32_t)k];
-            if (k == c->order - 1 || first == c->begin) level->count[now[k]] = times[k];
+            if (c->occurrences || k == c->order - 1 || first == c->begin) level->count[now[k]] = times[k];
             level->kept[now[k]] = times[k] >= c->minimum[k];
             times[k] = 0;
         }
@@ -437,6 +438,7 @@ lin_status lin_ngram_counter_finish(lin_ngram_counter *counter, lin_ngram_counts
                   .n_words = (size_t)counts->words.n,
                   .order = counter->options.order,
                   .begin = (uint32_t)counts->begin,
+                  .occurrences = counter->options.occurrences,
                   .minimum = counter->options.minimum};
     if (status == LIN_OK) status = count(counter, &c, counts, err);
     lin_free(c.at);

@@ -36,13 +36,15 @@ typedef struct lin_ngram_count_options {
      * 1 keep all. From order 3 on no minimum may be below that of the order before; minimum[0] is independent, because rare words
      * become <unk> in the text. */
     uint32_t minimum[LIN_NGRAM_MAX_ORDER];
+    int occurrences; /* counts are occurrences in every order, instead of distinct words before it in the lower ones */
 } lin_ngram_count_options;
 
 /* N-grams of one order, sorted by word numbers, the first word first. */
 typedef struct lin_ngram_counted {
     size_t n;
     uint32_t *words;  /* [n, order] */
-    uint32_t *count;  /* [n] at the highest order, and of n-grams that begin with <s>, the count; else distinct words before it */
+    uint32_t *count;  /* [n] at the highest order, of n-grams that begin with <s>, and with `occurrences`: how often it occurs;
+                       * else the number of distinct words before it */
     uint32_t *suffix; /* [n] index of its last order - 1 words among the n-grams of that order; NULL at order 1 */
     uint8_t *kept;    /* [n] 0: its count is below the minimum */
 } lin_ngram_counted;

@@ -93,7 +93,7 @@ static lin_status move_level(lin_ngram_draft_level *level, int k, lin_ngram_tabl
 
 lin_status lin_ngram_draft_finish(lin_ngram_draft *draft, const char *name, lin_ngram **lm, lin_error *err)
 {
-    lin_ngram_tables tables = {.order = draft->order, .words = draft->words};
+    lin_ngram_tables tables = {.order = draft->order, .words = draft->words, .code_bits = draft->code_bits};
     lin_ngram_fault fault;
     lin_status status = LIN_OK;
     *lm = NULL;

@@ -189,6 +189,7 @@ typedef struct lin_ngram_tables {
     int order;
     lin_symbols words;                               // one for each unigram, in the unigrams' order
     lin_ngram_table tables[LIN_NGRAM_MAX_ORDER + 1]; // from 1; unigram i is word i
+    int code_bits;                                   // above unigrams, 1 .. LIN_NGRAM_CODE_BITS; 0: that
 } lin_ngram_tables;
 
 // An invalid n-gram, found when all are sorted.

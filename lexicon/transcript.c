@@ -195,6 +195,23 @@ lin_status lin_spelling_next(const char *text, size_t n, size_t *at, lin_spellin
     return LIN_OK;
 }
 
+// A spelled letter, whose period is part of the word in CMUdict: "A." is EY, "a" is not; "B.'s". *at, after the period, moves to its
+// end. Other words, and letters that the dictionary has only without a period, are left as they are.
+static void take_spelled(const lin_transcriber *t, const char *text, size_t n, lin_spelling *word, size_t *at)
+{
+    const int *labels;
+    if (word->n != 1 || word->end != word->begin + 1 || word->end >= n || text[word->end] != '.') return;
+    size_t end = word->end + 1;
+    word->word[word->n++] = '.';
+    if (end + 1 < n && text[end] == '\'' && lin_lower(text[end + 1]) == 's' && (end + 2 == n || !lin_is_letter(text[end + 2]))) {
+        memcpy(word->word + 2, "'s", 2);
+        word->n = 4;
+        end += 2;
+    }
+    if (lin_dictionary_find(t->dictionary, word->word, word->n, 0, &labels) > 0) word->end = *at = end;
+    else word->n = 1;
+}
+
 static void count_marks(lin_transcriber *t, const char *text, const lin_spelling *word)
 {
     if (t->n_marks == 0) lin_quote(t->first_mark, text + word->mark, word->n_mark);
@@ -211,6 +228,7 @@ lin_status lin_transcriber_line(lin_transcriber *t, const char *text, size_t n, 
     for (;;) {
         lin_status status = lin_spelling_next(text, n, &at, &word, err);
         if (!status && word.marks) count_marks(t, text, &word);
+        if (!status && word.n) take_spelled(t, text, n, &word, &at);
         if (!status && word.n) status = append_word(t, &word, err);
         if (status) return status;
         if (!word.n) break;

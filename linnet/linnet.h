@@ -182,8 +182,8 @@ typedef struct linnet_decoder_options {
     int all_words;       /* 1: words of the lexicon that the language model lacks can be found too */
     int no_unknown;      /* 1: only words of the lexicon; 0 (default): speech outside it becomes words made of phonemes */
     double unknown;      /* natural logarithm, at most 0, for a word outside the lexicon; NAN (default): -6 */
-    double lm_weight;    /* of the language model against the sound; NAN (default): 0.65 for words, 0.6 for phonemes */
-    double bonus;        /* natural logarithm, for every word or phoneme; NAN (default): -0.8 for words, 2 with an lm of
+    double lm_weight;    /* of the language model against the sound; NAN (default): 0.8 for words, 0.7 for phonemes */
+    double bonus;        /* natural logarithm, for every word or phoneme; NAN (default): -0.4 for words, 2 with an lm of
                             phonemes, else 0 */
     double beam_score;   /* hypotheses worse than the best by more than this are dropped; NAN (default): 14 for words,
                             else 12 */
@@ -298,7 +298,7 @@ enum { LINNET_MIX = -1 }; /* the mean of all channels */
 /* A sound that is all there: a file, or samples in memory. */
 typedef struct linnet_sound {
     size_t size;
-    const char *path;     /* a file: WAV, FLAC, Ogg, Opus, MP3 and more; with ffmpeg installed, whatever that reads */
+    const char *path;     /* a file: WAV, FLAC, Ogg, Opus, MP3, SPHERE and more; with ffmpeg installed, whatever that reads */
     const float *samples; /* path NULL: [n_samples, channels], not copied */
     size_t n_samples;
     int rate_hz, channels; /* of samples; default 16000, 1 */

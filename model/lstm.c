@@ -47,5 +47,6 @@ void lin_lstm_backward(const lin_weights *w, lin_activations *a, lin_exec *exec,
         w->ops->lstm_backward(exec, a->d_hidden, lin_gradient(w, gradients, p->recurrent), d, v->y, v->cells, v->gates,
                               recurrent_of(w, l, 1), &batch->out, U, directions);
         lin_layer_linear_backward(w, exec, below ? d : NULL, gradients, a->d_hidden, x, p->gates, rows);
+        if (batch->layer_done) batch->layer_done(batch->layer_context, l);
     }
 }

@@ -36,6 +36,10 @@ typedef struct lin_activations lin_activations;
  *   caches       NULL, or B caches (softmax attention) with the keys and values of earlier rows: those of the batch's rows are
  *                appended, and the caller advances n; lin_config_cache_count elements a row
  *   dropout_key  not NULL: training, with dropout masks drawn from this key
+ *   is_part      1: dropout_key[1] is the number of rows before this batch in the whole one of which it is a part; the masks are those of
+ *                the whole
+ *   layer_done   may be NULL: called in the backward pass with the number of a layer, from the last to 0, once the gradients of this
+ *                layer and of all above it are complete
  */
 typedef struct lin_batch {
     lin_segments in, out;
@@ -43,6 +47,9 @@ typedef struct lin_batch {
     lin_real *const *states;
     const lin_cache *caches;
     const uint64_t *dropout_key;
+    int is_part;
+    void (*layer_done)(void *context, int layer);
+    void *layer_context;
 } lin_batch;
 
 /* Elements of one utterance's state: per layer [H, E+1, E] sums (eq. 18-19; other feature maps: [H, D, E+1]), then [K-1, C] of

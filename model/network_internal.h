@@ -72,11 +72,16 @@ size_t lin_state_attention_count(const lin_config *config);
 
 /* A mask for one of the places in a layer where values are dropped. */
 enum { LIN_SITE_ATTENTION, LIN_SITE_HIDDEN, LIN_SITE_FEEDFORWARD, LIN_SITES };
+static inline int lin_dropout_width(const lin_config *c, int site)
+{
+    return site == LIN_SITE_HIDDEN && c->network == LIN_NETWORK_TRANSFORMER ? c->feedforward : lin_config_width(c);
+}
 static inline lin_dropout lin_dropout_of(const lin_weights *w, const lin_batch *batch, int layer, int site)
 {
     return (lin_dropout){.p = batch->dropout_key ? w->config.dropout : 0,
                          .key = batch->dropout_key,
-                         .site = (uint64_t)(layer * LIN_SITES + site)};
+                         .site = (uint64_t)(layer * LIN_SITES + site),
+                         .width = (uint64_t)(batch->is_part ? lin_dropout_width(&w->config, site) : 0)};
 }
 
 /* From the stacked frames to the input of the last linear layer [rows, C], which is returned; and back: d is the gradient of that

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/rng.h"
 #include "model/model_file.h"
 #include "model/train_internal.h"
@@ -62,10 +63,11 @@ static void note(const lin_trainer *t, const char *format, ...)
     t->hooks->note(t->hooks->context, text);
 }
 
-// The plan of an epoch.
+// The plan of an epoch; epoch -1: of the development set, whose batches are those of one process.
 static lin_status plan_epoch(lin_trainer *t, const lin_train_list *list, int epoch, lin_batches *plan, lin_error *err)
 {
-    return lin_batches_plan(list->frames, list->n, t->options->batch_frames, t->options->seed, epoch, plan, err);
+    const int whole = t->options->batch_frames, share = whole / lin_train_ranks(t);
+    return lin_batches_plan(list->frames, list->n, epoch >= 0 ? whole : share > 1 ? share : 1, t->options->seed, epoch, plan, err);
 }
 
 /* ---- one step --------------------------------------------------------------------------------------------------------------- */
@@ -82,13 +84,21 @@ static double learning_rate(const lin_trainer *t, const lin_batches *plan)
     return lr;
 }
 
-static void train_batch(lin_trainer *t, const lin_batches *plan, lin_train_progress *p)
+// Whether the step was taken: not if the other processes are lost.
+static int train_batch(lin_trainer *t, const lin_batches *plan, lin_train_progress *p)
 {
     const int first = plan->offsets[t->counters.batch], n = plan->offsets[t->counters.batch + 1] - first;
+    const lin_train_counters before = t->counters;
     p->lr = learning_rate(t, plan);
     lin_train_step(t, plan->items + first, n, p->lr);
+    if (t->parallel.status != LIN_OK) {
+        t->counters = before;
+        t->optimizer->step--;
+        return 0;
+    }
     t->counters.step++;
     t->counters.batch++;
+    return 1;
 }
 
 // The tally starts from the counters: at an epoch's first step, or when a run is resumed.
@@ -102,14 +112,20 @@ static void begin_tally(lin_trainer *t)
 static lin_status look(lin_trainer *t, const lin_batches *plan, lin_train_progress *p, lin_error *err)
 {
     lin_tally tally;
+    const lin_status settled = lin_parallel_settle(t, err);
+    if (settled != LIN_OK) return settled;
     t->ops->download(t->exec, &tally, t->tally, sizeof tally);
     lin_status status = t->ops->finish(t->exec, err);
     if (status != LIN_OK) return status;
     t->counters.loss_sum = tally.loss;
     p->gradient_norm = tally.norm;
     if (tally.bad == LIN_BAD_NOTHING) return LIN_OK;
-    const int first = plan->offsets[t->counters.batch - (t->counters.step - tally.steps)];
-    const int which = tally.bad == LIN_BAD_LOSS ? tally.bad_index : 0;
+    const long long batch = t->counters.batch - (t->counters.step - tally.steps);
+    const int first = plan->offsets[batch], part = tally.bad_index / t->max_items;
+    int which = tally.bad == LIN_BAD_LOSS ? tally.bad_index : 0;
+    if (tally.bad == LIN_BAD_LOSS && t->parallel.comm)
+        which = lin_train_cut(t, &t->train, plan->items + first, plan->offsets[batch + 1] - first, part).from +
+                tally.bad_index % t->max_items;
     const lin_train_item *it = &t->train.items[plan->items[first + which]];
     const char *id = lin_dataset_id(it->set, it->index);
     if (tally.bad == LIN_BAD_LOSS) {
@@ -135,29 +151,52 @@ static lin_status fetch_model(lin_trainer *t, int with_moments, lin_error *err)
     return t->ops->finish(t->exec, err);
 }
 
+// What one process measured of an utterance of the development set; loss -1: none.
+typedef struct measured {
+    double loss;
+    long long wrong;
+} measured;
+
+// Fills measured [ranks, dev.n]: each process the utterances of its batches, then all from all.
+static lin_status measure(lin_trainer *t, const lin_batches *plan, measured *all, lin_error *err)
+{
+    const int ranks = lin_train_ranks(t), rank = lin_train_rank(t);
+    measured *own = all + (size_t)rank * (size_t)t->dev.n;
+    lin_status status = LIN_OK;
+    for (int i = rank; i < plan->n_batches && status == LIN_OK; i += ranks) {
+        const int at = plan->offsets[i], n = plan->offsets[i + 1] - at;
+        status = lin_train_measure(t, plan->items + at, n, err);
+        for (int b = 0; b < n && status == LIN_OK; b++) own[at + b] = (measured){t->host_losses[b], t->hooks->errors ? t->wrong[b] : 0};
+    }
+    status = lin_comm_agree(t->parallel.comm, status, err);
+    return status == LIN_OK ? lin_comm_gather(t->parallel.comm, all, (size_t)t->dev.n * sizeof *all, err) : status;
+}
+
 static lin_status evaluate(lin_trainer *t, lin_train_progress *p, lin_error *err)
 {
     p->dev_loss = p->dev_per = -1;
     if (t->dev.n == 0) return LIN_OK;
+    const size_t ranks = (size_t)lin_train_ranks(t);
     lin_batches plan;
+    measured *all = lin_calloc(ranks * (size_t)t->dev.n, sizeof *all);
+    if (!all) return lin_no_memory(err, "the development set's results", ranks * (size_t)t->dev.n * sizeof *all);
     lin_status status = plan_epoch(t, &t->dev, -1, &plan, err);
-    if (status != LIN_OK) return status;
+    if (status == LIN_OK) status = measure(t, &plan, all, err);
     double loss = 0;
     long long labels = 0, loss_labels = 0, wrong = 0;
-    for (int i = 0; i < plan.n_batches && status == LIN_OK; i++) {
-        const int *picked = plan.items + plan.offsets[i], n = plan.offsets[i + 1] - plan.offsets[i];
-        status = lin_train_measure(t, picked, n, err);
-        for (int b = 0; b < n && status == LIN_OK; b++) {
-            const int U = t->dev.items[picked[b]].n_labels;
+    for (int i = 0; i < plan.n_batches && status == LIN_OK; i++)
+        for (int at = plan.offsets[i]; at < plan.offsets[i + 1]; at++) {
+            const measured *m = all + ((size_t)i % ranks) * (size_t)t->dev.n + at;
+            const int U = t->dev.items[plan.items[at]].n_labels;
             labels += U;
-            if (t->hooks->errors) wrong += t->wrong[b];
-            if (t->host_losses[b] >= 0) {
-                loss += t->host_losses[b];
+            wrong += m->wrong;
+            if (m->loss >= 0) {
+                loss += m->loss;
                 loss_labels += U;
             }
         }
-    }
     lin_batches_free(&plan);
+    lin_free(all);
     p->dev_loss = loss_labels ? loss / (double)loss_labels : -1;
     p->dev_per = t->hooks->errors && labels ? (double)wrong / (double)labels : -1;
     return status;
@@ -210,6 +249,18 @@ static int patience_of(const lin_trainer *t, double dev_per)
     return dev_per >= 0.95 ? 5 * t->options->patience : t->options->patience;
 }
 
+static lin_status save_best(lin_trainer *t, lin_error *err)
+{
+    char path[4096];
+    if (lin_train_rank(t) != 0) return LIN_OK;
+    const int n = snprintf(path, sizeof path, "%s/best.safetensors", t->options->folder);
+    if (n < 0 || (size_t)n >= sizeof path) return lin_fail(err, LIN_INVALID, "the path of the run's folder is too long");
+    lin_status status = fetch_model(t, 0, err);
+    if (status != LIN_OK) return status;
+    lin_model_seal(t->model);
+    return lin_model_save(t->model, path, t->options->half ? LIN_F16 : LIN_F32, err);
+}
+
 // Between two epochs: measures, adapts the rate, keeps the best model, writes the log.
 static lin_status end_epoch(lin_trainer *t, const lin_batches *plan, lin_train_progress *p, lin_error *err)
 {
@@ -219,18 +270,16 @@ static lin_status end_epoch(lin_trainer *t, const lin_batches *plan, lin_train_p
     // verify that the training data are those that were opened, even if a mapped file is overwritten
     for (int i = 0; i < t->n_sets && status == LIN_OK; i++) status = lin_dataset_verify(t->sets[i], err);
     if (status == LIN_OK) status = evaluate(t, p, err);
+    if (status == LIN_OK && t->parallel.comm) {
+        status = lin_comm_agree(t->parallel.comm, fetch_model(t, 0, err), err);
+        if (status == LIN_OK) status = lin_parallel_compare(t, err);
+    }
     if (status != LIN_OK) return status;
     const double judged = p->dev_per >= 0 ? p->dev_per : p->dev_loss >= 0 ? p->dev_loss : p->loss;
     if (c->best_per < 0 || judged < c->best_per) {
         c->best_per = judged;
         c->epochs_since_best = 0;
-        char path[4096];
-        const int n = snprintf(path, sizeof path, "%s/best.safetensors", t->options->folder);
-        if (n < 0 || (size_t)n >= sizeof path) return lin_fail(err, LIN_INVALID, "the path of the run's folder is too long");
-        status = fetch_model(t, 0, err);
-        if (status != LIN_OK) return status;
-        lin_model_seal(t->model);
-        status = lin_model_save(t->model, path, t->options->half ? LIN_F16 : LIN_F32, err);
+        status = save_best(t, err);
         if (status != LIN_OK) return status;
     } else {
         c->epochs_since_best++;
@@ -241,7 +290,7 @@ static lin_status end_epoch(lin_trainer *t, const lin_batches *plan, lin_train_p
     }
     c->run_seconds += lin_now() - begin;
     fill_progress(t, plan, p);
-    status = lin_train_log(t->options, p, err);
+    if (lin_train_rank(t) == 0) status = lin_train_log(t->options, p, err);
     if (status != LIN_OK) return status;
     if (t->hooks->progress) t->hooks->progress(t->hooks->context, p);
     c->epoch++;
@@ -251,8 +300,102 @@ static lin_status end_epoch(lin_trainer *t, const lin_batches *plan, lin_train_p
 
 static lin_status save(lin_trainer *t, lin_error *err)
 {
+    if (lin_train_rank(t) != 0) return LIN_OK;
     lin_status status = fetch_model(t, 1, err);
     return status == LIN_OK ? lin_train_save(t->options, t->model, t->optimizer, &t->counters, err) : status;
+}
+
+// After a step. Whether the run is to stop, here or on another process; *status becomes that of all. Without others, what it is told.
+static int agree_to_stop(lin_trainer *t, int stop, lin_status *status, lin_error *err)
+{
+    enum { STOP = 1, FAILED = 2 };
+    if (!t->parallel.comm) return stop;
+    int most = *status != LIN_OK ? FAILED : stop ? STOP : 0;
+    lin_error why = {0};
+    const lin_status sent = lin_comm_max(t->parallel.comm, &most, &why);
+    if (sent != LIN_OK) {
+        *status = lin_fail_as(err, &why);
+    } else if (most == FAILED) {
+        *status = lin_comm_agree(t->parallel.comm, *status, err);
+    }
+    return most != 0;
+}
+
+// After a failure, at any place between two steps: if the others are lost, rank 0 of a run on CPUs still has the state after the last complete step.
+// (On a GPU it is behind a sum that does not end.)
+static lin_status save_what_is_left(lin_trainer *t, lin_status status, lin_error *err)
+{
+    lin_error failed = {0}, own = {0};
+    if (!err) err = &own;
+    const lin_error copy = *err, *why = &copy;
+    if (status == LIN_OK || !t->parallel.comm || !t->parallel.comm->lost) return status;
+    if (lin_train_rank(t) != 0 || !t->ops->on_host || t->counters.step == 0)
+        return lin_fail(err, why->status, "%s; resume from the last checkpoint with --resume, on any number of processes", why->message);
+    if (save(t, &failed) != LIN_OK) return lin_fail(err, why->status, "%s, and %s", why->message, failed.message);
+    return lin_fail(err, why->status, "%s; the state after step %lld is saved: continue with --resume, on any number of processes",
+                    why->message, t->counters.step);
+}
+
+// The batches of an epoch that are left. *stopped: the run is to end.
+static lin_status run_batches(lin_trainer *t, const lin_batches *plan, lin_train_progress *p, double *saved, int *stopped, lin_error *err)
+{
+    lin_train_counters *c = &t->counters;
+    lin_status status = LIN_OK;
+    double looked = lin_now();
+    *stopped = 0;
+    // with others, a failure of this process alone is first told to them
+    while ((status == LIN_OK || t->parallel.comm) && !*stopped && c->batch < plan->n_batches) {
+        const double begin = lin_now();
+        if (!train_batch(t, plan, p)) return lin_fail_as(err, &t->parallel.err);
+        *stopped = agree_to_stop(t, wants_stop(t), &status, err);
+        if (t->parallel.comm && t->parallel.comm->lost) break;
+        const int due = *stopped || c->batch == plan->n_batches || begin - *saved > t->options->checkpoint_s;
+        const int looks = due || t->ops->on_host || begin - looked > LOOK_EVERY_S;
+        if (looks && status == LIN_OK) status = look(t, plan, p, err);
+        const double end = lin_now();
+        c->epoch_seconds += end - begin;
+        c->run_seconds += end - begin;
+        if (!looks || status != LIN_OK) continue;
+        looked = end;
+        fill_progress(t, plan, p);
+        if (t->hooks->progress && c->batch < plan->n_batches) t->hooks->progress(t->hooks->context, p);
+        if (c->batch < plan->n_batches && due) {
+            status = save(t, err);
+            *saved = end;
+        }
+    }
+    // the others were lost after a step that was taken, whose totals have not been read
+    if (t->parallel.comm && t->parallel.comm->lost && t->ops->on_host) look(t, plan, p, NULL);
+    return lin_comm_agree(t->parallel.comm, status, err);
+}
+
+static lin_status run_epoch(lin_trainer *t, lin_train_progress *p, double *saved, lin_error *err)
+{
+    lin_train_counters *c = &t->counters;
+    lin_batches plan;
+    int stopped = 0;
+    lin_status status = plan_epoch(t, &t->train, (int)c->epoch, &plan, err);
+    if (status != LIN_OK) return status;
+    if (!goes_on(t, &plan)) {
+        note(t,
+             "the checkpoint was saved within epoch %lld with other batches than these options give (--batch-frames?); that "
+             "epoch starts again from its first batch",
+             c->epoch + 1);
+        clear_sums(c);
+    }
+    begin_tally(t);
+    status = run_batches(t, &plan, p, saved, &stopped, err);
+    if (status == LIN_OK && c->batch == plan.n_batches) {
+        status = end_epoch(t, &plan, p, err);
+        if (status == LIN_OK) status = save(t, err);
+        status = lin_comm_agree(t->parallel.comm, status, err);
+        *saved = lin_now();
+    }
+    lin_batches_free(&plan);
+    if (status == LIN_OK && stopped)
+        status = lin_fail(err, LIN_STOPPED, "stopped after step %lld; continue with --resume", c->step);
+    if (status == LIN_STOPPED && t->parallel.comm && !t->parallel.comm->lost) t->parallel.comm->agreed = 1;
+    return status;
 }
 
 static lin_status run(lin_trainer *t, lin_error *err)
@@ -266,48 +409,10 @@ static lin_status run(lin_trainer *t, lin_error *err)
         note(t, "%s has completed %lld epochs and %d are requested: nothing to do", o->folder, c->epoch, o->epochs);
     while (status == LIN_OK && c->epoch < o->epochs) {
         if (o->schedule == LIN_SCHEDULE_PLATEAU && o->lr * c->lr_factor < o->min_lr) break;
-        lin_batches plan;
-        status = plan_epoch(t, &t->train, (int)c->epoch, &plan, err);
-        if (status != LIN_OK) break;
-        if (!goes_on(t, &plan)) {
-            note(t,
-                 "the checkpoint was saved within epoch %lld with other batches than these options give (--batch-frames?); that "
-                 "epoch starts again from its first batch",
-                 c->epoch + 1);
-            clear_sums(c);
-        }
-        begin_tally(t);
-        int stopped = 0;
-        double looked = lin_now();
-        while (status == LIN_OK && !stopped && c->batch < plan.n_batches) {
-            const double begin = lin_now();
-            train_batch(t, &plan, &p);
-            stopped = wants_stop(t);
-            const int due = stopped || c->batch == plan.n_batches || begin - saved > o->checkpoint_s;
-            const int looks = due || t->ops->on_host || begin - looked > LOOK_EVERY_S;
-            if (looks) status = look(t, &plan, &p, err);
-            const double end = lin_now();
-            c->epoch_seconds += end - begin;
-            c->run_seconds += end - begin;
-            if (!looks || status != LIN_OK) continue;
-            looked = end;
-            fill_progress(t, &plan, &p);
-            if (t->hooks->progress && c->batch < plan.n_batches) t->hooks->progress(t->hooks->context, &p);
-            if (c->batch < plan.n_batches && due) {
-                status = save(t, err);
-                saved = end;
-            }
-        }
-        if (status == LIN_OK && c->batch == plan.n_batches) {
-            status = end_epoch(t, &plan, &p, err);
-            if (status == LIN_OK) status = save(t, err);
-            saved = lin_now();
-        }
-        lin_batches_free(&plan);
-        if (status == LIN_OK && stopped)
-            status = lin_fail(err, LIN_STOPPED, "stopped after step %lld; continue with --resume", c->step);
+        status = run_epoch(t, &p, &saved, err);
     }
-    if (status == LIN_OK || status == LIN_STOPPED) {
+    status = save_what_is_left(t, status, err);
+    if (status == LIN_OK || (status == LIN_STOPPED && !(t->parallel.comm && t->parallel.comm->lost))) {
         lin_status fetched = fetch_model(t, 0, err);
         if (fetched != LIN_OK) status = fetched;
     }
@@ -328,6 +433,54 @@ static lin_status check_options(const lin_train_options *o, lin_error *err)
     return LIN_OK;
 }
 
+// Counters of a new run, or those of the checkpoint, with its model and moments.
+static lin_status load(lin_trainer *t, lin_error *err)
+{
+    const lin_train_options *o = t->options;
+    lin_train_counters *c = &t->counters;
+    lin_status status = lin_train_load(o, t->model, t->optimizer, c, err);
+    if (status != LIN_OK) return status;
+    const char *other = c->seed != o->seed                       ? "with another --seed"
+                        : c->data != t->data                     ? "with other utterances, or another order of them"
+                        : c->content && c->content != t->content ? "with other features or phones"
+                                                                 : NULL;
+    if (other)
+        return lin_fail(err, LIN_MISMATCH,
+                        "%s/checkpoint.safetensors is of a run %s; resume with the options and data of that run", o->folder, other);
+    if (c->dev && c->dev != t->dev_content && c->best_per >= 0) {
+        note(t, "the development set has changed; the best model is determined again");
+        c->best_per = -1;
+        c->epochs_since_best = 0;
+    }
+    c->content = t->content;
+    c->dev = t->dev_content;
+    return LIN_OK;
+}
+
+// The model before the first step: of one process, or of all.
+static lin_status begin(lin_trainer *t, const lin_dataset *const *sets, int n_sets, lin_error *err)
+{
+    const lin_train_options *o = t->options;
+    lin_model *m = t->model;
+    lin_status status = LIN_OK;
+    t->counters = (lin_train_counters){
+        .lr_factor = 1, .best_per = -1, .seed = o->seed, .data = t->data, .content = t->content, .dev = t->dev_content};
+    if (o->resume) {
+        if (lin_train_rank(t) == 0) status = load(t, err);
+    } else {
+        m->speaker_norm = o->speaker_norm;
+        if (o->speaker_norm) {
+            for (int d = 0; d < m->config.mel_bins; d++) m->mean[d] = 0, m->istd[d] = 1;
+        } else if (lin_train_rank(t) == 0) {
+            status = lin_dataset_norm(sets, n_sets, m->mean, m->istd, err);
+        }
+    }
+    status = lin_comm_agree(t->parallel.comm, status, err);
+    if (status == LIN_OK) status = lin_parallel_share(t, err);
+    if (status == LIN_OK && o->resume) lin_optimizer_place(t->optimizer, t->exec);
+    return status;
+}
+
 static lin_status set_up(lin_trainer *t, const lin_dataset *const *sets, int n_sets, const lin_dataset *const *dev_sets,
                          int n_dev_sets, lin_error *err)
 {
@@ -339,48 +492,27 @@ static lin_status set_up(lin_trainer *t, const lin_dataset *const *sets, int n_s
     if (status == LIN_OK) status = lin_pool_create(o->threads, &t->pool, err);
     if (status == LIN_OK) status = t->ops->exec_create(t->ops, o->threads, &t->exec, err);
     if (status == LIN_OK) status = lin_optimizer_create(t->ops, t->exec, &m->params, &o->optimizer, &t->optimizer, err);
+    if (status == LIN_OK) status = lin_parallel_create(t, err);
+    status = lin_comm_agree(o->comm, status, err);
     if (status != LIN_OK) return status;
-    const uint64_t data = hash_items(&t->train), content = hash_sets(sets, n_sets), dev = hash_sets(dev_sets, n_dev_sets);
-    t->counters =
-        (lin_train_counters){.lr_factor = 1, .best_per = -1, .seed = o->seed, .data = data, .content = content, .dev = dev};
-    if (o->resume) {
-        lin_train_counters *c = &t->counters;
-        status = lin_train_load(o, m, t->optimizer, c, err);
-        if (status != LIN_OK) return status;
-        const char *other = c->seed != o->seed                    ? "with another --seed"
-                            : c->data != data                     ? "with other utterances, or another order of them"
-                            : c->content && c->content != content ? "with other features or phones"
-                                                                  : NULL;
-        if (other)
-            return lin_fail(err, LIN_MISMATCH,
-                            "%s/checkpoint.safetensors is of a run %s; resume with the options and data of that run", o->folder,
-                            other);
-        if (c->dev && c->dev != dev && c->best_per >= 0) {
-            note(t, "the development set has changed; the best model is determined again");
-            c->best_per = -1;
-            c->epochs_since_best = 0;
-        }
-        c->content = content;
-        c->dev = dev;
-        lin_optimizer_place(t->optimizer, t->exec);
-    } else {
-        m->speaker_norm = o->speaker_norm;
-        if (o->speaker_norm) {
-            for (int d = 0; d < m->config.mel_bins; d++) m->mean[d] = 0, m->istd[d] = 1;
-        } else {
-            status = lin_dataset_norm(sets, n_sets, m->mean, m->istd, err);
-        }
-    }
-    if (status == LIN_OK) status = lin_train_place(t, sets, n_sets, &t->train, err);
+    t->data = hash_items(&t->train);
+    t->content = hash_sets(sets, n_sets);
+    t->dev_content = hash_sets(dev_sets, n_dev_sets);
+    status = lin_parallel_check(t, err);
+    if (status == LIN_OK) status = begin(t, sets, n_sets, err);
+    if (status == LIN_OK) status = lin_parallel_link(t, err);
+    if (status != LIN_OK) return status;
+    status = lin_train_place(t, sets, n_sets, &t->train, err);
     if (status == LIN_OK && n_dev_sets > 0) status = lin_train_place(t, dev_sets, n_dev_sets, &t->dev, err);
     if (status == LIN_OK) status = lin_train_make_buffers(t, err);
     if (status == LIN_OK)
         status = lin_weights_create(t->ops, t->exec, &m->config, &m->params, t->values, 1, &t->weights, err);
-    return status;
+    return lin_comm_agree(o->comm, status, err);
 }
 
 static void tear_down(lin_trainer *t)
 {
+    lin_parallel_destroy(t);
     lin_weights_destroy(t->weights);
     lin_train_free_buffers(t);
     lin_train_list_free(t, &t->train);
@@ -393,12 +525,12 @@ static void tear_down(lin_trainer *t)
 lin_status lin_train(const lin_train_options *options, lin_model *model, const lin_dataset *const *sets, int n_sets,
                      const lin_dataset *const *dev_sets, int n_dev_sets, const lin_train_hooks *hooks, lin_error *err)
 {
-    static const lin_train_hooks no_hooks;
-    lin_trainer t = {.options = options, .hooks = hooks ? hooks : &no_hooks, .model = model, .sets = sets, .n_sets = n_sets};
+    lin_train_hooks used = {0};
+    if (hooks) used = *hooks;
+    if (!lin_comm_first(options->comm)) used.progress = NULL, used.note = NULL, used.left_out = NULL; // rank 0 reports
+    lin_trainer t = {.options = options, .hooks = &used, .model = model, .sets = sets, .n_sets = n_sets};
     lin_status status = lin_backend_open(options->device, options->precision, &t.ops, err);
-    if (status == LIN_OK && t.ops->on_host && t.ops->precision == LIN_PRECISION_BF16) {
-        return lin_fail(err, LIN_UNSUPPORTED, "training in bf16 needs a GPU; on a CPU use --precision fp32");
-    }
+    status = lin_comm_agree(options->comm, status, err);
     if (status == LIN_OK) status = set_up(&t, sets, n_sets, dev_sets, n_dev_sets, err);
     if (status == LIN_OK) status = run(&t, err);
     tear_down(&t);

@@ -15,11 +15,18 @@
  * For one seed the result is the same for any number of threads, and a run that was killed and resumed gives the same bits as one
  * that was not. If a run is resumed within an epoch and its batches have changed (another batch_frames), it restarts that epoch
  * and reports this. The caller holds lin_train_lock, so that no two runs mix their files.
+ * Several processes (options.comm; base/comm.h) train one model: each computes the gradient of its part of every batch, the gradients
+ * are added in the order of the ranks while the backward pass computes those of the layers below, and all take the same step. So a run
+ * follows one process with the same batch_frames up to the rounding of these sums, gives the same bits for the same number of
+ * processes, and can be resumed on another number. Rank 0 alone reads the checkpoint, writes files and calls the hooks that report; the
+ * development set is divided among all. If another process ends, lin_train fails with the reason, after rank 0 has saved the state after
+ * the last complete step (on a GPU the last checkpoint remains).
  * Decoding and augmentation are in other folders, so they are passed as hooks.
  */
 #ifndef LIN_MODEL_TRAIN_H
 #define LIN_MODEL_TRAIN_H
 
+#include "base/comm.h"
 #include "model/dataset.h"
 #include "model/model.h"
 #include "model/optimizer.h"
@@ -33,7 +40,7 @@ typedef enum lin_schedule {
 typedef struct lin_train_options {
     const char *folder;
     const char *device;      /* a name for lin_backend_open; NULL: "auto" */
-    lin_precision precision; /* of a GPU's matrix products */
+    lin_precision precision; /* of the matrix products; see lin_backend_open */
     int resume;              /* continue from folder/checkpoint.safetensors; LIN_IO if there is none */
     int epochs;
     int batch_frames;        /* the most frames (10 ms each) of a batch */
@@ -46,6 +53,7 @@ typedef struct lin_train_options {
     lin_optimizer_options optimizer;
     unsigned long long seed;
     int threads;             /* 0: one per core */
+    lin_comm *comm;          /* NULL: this process alone; else each process of it calls lin_train with the same options, data and model */
     double checkpoint_s;     /* seconds between checkpoints within an epoch */
     int half;                /* best.safetensors in half precision */
     int speaker_norm; /* features are normalised by each speaker's mean and deviation; the model then needs whole utterances */

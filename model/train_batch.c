@@ -150,7 +150,10 @@ static size_t lay_out(const lin_trainer *t, void *bytes, lin_train_block *block)
     block->labels = lin_arena_take(&arena, (size_t)t->max_labels, sizeof *block->labels);
     block->items = lin_arena_take(&arena, B, sizeof *block->items);
     block->masks = lin_arena_take(&arena, B * (size_t)t->hooks->most_masks, sizeof *block->masks);
-    block->key = lin_arena_take(&arena, 1, sizeof *block->key);
+    block->key = lin_arena_take(&arena, 2, sizeof *block->key);
+    const size_t all = t->parallel.comm ? B * (size_t)lin_train_ranks(t) + 1 : 0;
+    block->all_offsets = lin_arena_take(&arena, all, sizeof *block->all_offsets);
+    block->all_label_offsets = lin_arena_take(&arena, all, sizeof *block->all_label_offsets);
     block->scale = lin_arena_take(&arena, 1, sizeof *block->scale);
     block->adam = lin_arena_take(&arena, 1, sizeof *block->adam);
     return arena.used;
@@ -161,12 +164,16 @@ static void find_bounds(lin_trainer *t)
 {
     const lin_config *c = &t->model->config;
     const lin_train_list *lists[] = {&t->train, &t->dev};
-    int longest = t->options->batch_frames, longest_rows = 1;
+    int longest = 1, longest_rows = 1;
     for (int l = 0; l < 2; l++)
         for (int i = 0; i < lists[l]->n; i++) {
             if (lists[l]->frames[i] > longest) longest = lists[l]->frames[i];
             if (lists[l]->items[i].rows > longest_rows) longest_rows = lists[l]->items[i].rows;
         }
+    // of several parts, none has more than its share and half of the utterance at either end
+    const int ranks = lin_train_ranks(t), whole = t->options->batch_frames;
+    const int share = ranks > 1 && whole / ranks < whole - longest ? whole / ranks + longest : whole;
+    if (share > longest) longest = share;
     for (int l = 0; l < 2; l++) {
         int shortest = longest;
         double labels_per_frame = 0;
@@ -226,7 +233,7 @@ lin_status lin_train_make_buffers(lin_trainer *t, lin_error *err)
     if (status == LIN_OK) status = place(t, &t->ones, D * sizeof(float), err);
     if (status == LIN_OK) status = place(t, &t->logp, logits * sizeof(float), err);
     if (status == LIN_OK) status = place(t, &t->dlogits, logits * sizeof(float), err);
-    if (status == LIN_OK) status = place(t, &t->losses, items * sizeof(double), err);
+    if (status == LIN_OK) status = place(t, &t->losses, items * (size_t)lin_train_ranks(t) * sizeof(double), err);
     if (status == LIN_OK) status = place(t, &t->tally, sizeof *t->tally, err);
     for (int i = 0; i < t->n_blocks && status == LIN_OK; i++)
         status = t->ops->staging_create(t->exec, t->block_bytes, &t->host_bytes[i], err);
@@ -331,14 +338,18 @@ static void send(lin_trainer *t, int i)
     t->ops->fence(t->exec, i);
 }
 
-static lin_batch batch_of(const lin_trainer *t, const lin_train_shape *s, int for_training)
+static lin_batch batch_of(lin_trainer *t, const lin_train_shape *s, int for_training)
 {
+    const int parallel = for_training && t->parallel.comm;
     return (lin_batch){.in = {.B = s->B, .rows = s->in_rows, .longest = s->in_rows, .offsets = t->device.in_offsets},
                        .out = {.B = s->B, .rows = s->rows, .longest = s->longest, .offsets = t->device.offsets},
                        .features = t->features,
                        .mean = t->zeros, // already normalised, because augmentation comes after
                        .istd = t->ones,
-                       .dropout_key = for_training && t->model->config.dropout > 0 ? t->device.key : NULL};
+                       .dropout_key = for_training && t->model->config.dropout > 0 ? t->device.key : NULL,
+                       .is_part = parallel,
+                       .layer_done = parallel ? lin_parallel_layer : NULL,
+                       .layer_context = t};
 }
 
 /* ---- one step --------------------------------------------------------------------------------------------------------------- */
@@ -346,6 +357,7 @@ static lin_batch batch_of(const lin_trainer *t, const lin_train_shape *s, int fo
 typedef struct asked {
     lin_trainer *t;
     lin_train_shape shape;
+    int all_rows; // of all parts
 } asked;
 
 static void compute(void *context)
@@ -358,28 +370,65 @@ static void compute(void *context)
     const lin_batch batch = batch_of(t, &a->shape, 1);
     ops->gather(t->exec, t->features, device->items, device->masks, &batch.in, c->mel_bins);
     lin_network_forward(t->weights, t->activations, t->exec, &batch, t->logp);
-    ops->ctc(t->exec, t->losses, t->dlogits, t->logp, &batch.out, device->labels, device->label_offsets, t->most_labels, c->outputs,
+    double *losses = t->losses + (size_t)lin_train_rank(t) * (size_t)t->max_items;
+    ops->ctc(t->exec, losses, t->dlogits, t->logp, &batch.out, device->labels, device->label_offsets, t->most_labels, c->outputs,
              device->scale);
-    ops->tally_losses(t->exec, t->tally, t->losses, &batch.out, device->label_offsets);
     ops->zero(t->exec, t->gradients, t->model->params.n_elements * sizeof *t->gradients);
     lin_network_backward(t->weights, t->activations, t->exec, &batch, t->dlogits, t->gradients);
+    if (!t->parallel.comm) {
+        ops->tally_losses(t->exec, t->tally, t->losses, &batch.out, device->label_offsets);
+    } else {
+        const int parts = lin_train_ranks(t) * t->max_items;
+        const lin_segments all = {.B = parts, .rows = a->all_rows, .longest = a->all_rows, .offsets = device->all_offsets};
+        if (!lin_parallel_end(t)) return; // the weights stay those of the step before
+        ops->tally_losses(t->exec, t->tally, t->losses, &all, device->all_label_offsets);
+    }
     lin_optimizer_step(t->optimizer, t->exec, t->values, t->gradients, device->adam, t->tally);
     lin_weights_pack(t->weights, t->exec);
+}
+
+// Where the utterances of all parts are, for the tally: each part has max_items places, and the places without an utterance have one
+// label in no frame, so that they do not count. Returns the number of rows.
+static int place_parts(const lin_trainer *t, lin_train_block *host, const int *picked, int n)
+{
+    int at = 0;
+    host->all_offsets[0] = host->all_label_offsets[0] = 0;
+    for (int r = 0; r < lin_train_ranks(t); r++) {
+        const lin_train_part part = lin_train_cut(t, &t->train, picked, n, r);
+        for (int b = 0; b < t->max_items; b++, at++) {
+            const lin_train_item *it = part.from + b < part.to ? &t->train.items[picked[part.from + b]] : NULL;
+            host->all_offsets[at + 1] = host->all_offsets[at] + (it ? it->rows : 0);
+            host->all_label_offsets[at + 1] = host->all_label_offsets[at] + (it ? it->n_labels : 1);
+        }
+    }
+    return host->all_offsets[at];
 }
 
 void lin_train_step(lin_trainer *t, const int *picked, int n, double lr)
 {
     const int i = (int)(t->counters.step % t->n_blocks);
+    const lin_train_part part = lin_train_cut(t, &t->train, picked, n, lin_train_rank(t));
     lin_train_block host = block_to_fill(t, i);
-    asked a = {t, assemble(t, &host, &t->train, picked, n)};
-    *host.key = lin_random_key(lin_random_key(t->options->seed, KEY_DROPOUT), (uint64_t)t->counters.step) | 1;
-    *host.scale = 1.0 / host.offsets[n]; // per frame, so that batches of long and of short utterances weigh the same
-    t->counters.label_sum += host.label_offsets[n];
-    t->counters.frame_sum += host.in_offsets[n];
+    asked a = {.t = t, .shape = assemble(t, &host, &t->train, picked + part.from, part.to - part.from)};
+    int rows = 0, before = 0;
+    for (int b = 0; b < n; b++) {
+        const lin_train_item *it = &t->train.items[picked[b]];
+        if (b < part.from) before += it->rows;
+        rows += it->rows;
+        t->counters.label_sum += it->n_labels;
+        t->counters.frame_sum += it->frames;
+    }
+    if (t->parallel.comm) a.all_rows = place_parts(t, &host, picked, n);
+    lin_parallel_begin(t);
+    host.key[0] = lin_random_key(lin_random_key(t->options->seed, KEY_DROPOUT), (uint64_t)t->counters.step) | 1;
+    host.key[1] = (uint64_t)before;
+    *host.scale = 1.0 / rows; // per frame, so that batches of long and of short utterances weigh the same
     *host.adam = lin_optimizer_scalars(&t->optimizer->options, ++t->optimizer->step, lr);
     send(t, i);
     const int key[LIN_GRAPH_KEY] = {a.shape.B, a.shape.rows, a.shape.in_rows, a.shape.longest};
-    lin_graphs_run(&t->graphs, t->ops, t->exec, key, compute, &a);
+    // The processes' batches have different shapes, and a graph of one would meet operations outside of graphs of another.
+    if (t->parallel.comm) compute(&a);
+    else lin_graphs_run(&t->graphs, t->ops, t->exec, key, compute, &a);
 }
 
 /* ---- measuring -------------------------------------------------------------------------------------------------------------- */

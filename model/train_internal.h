@@ -1,4 +1,4 @@
-/* train_internal.h - shared by train.c (the run), train_batch.c (data, batches, one step), train_files.c (the folder of a run)
+/* train_internal.h - shared by train.c (the run), train_batch.c (data, batches, one step), train_parallel.c (several processes), train_files.c (the folder of a run)
  * and train_curves.c (its plot). */
 #ifndef LIN_MODEL_TRAIN_INTERNAL_H
 #define LIN_MODEL_TRAIN_INTERNAL_H
@@ -48,7 +48,8 @@ typedef struct lin_train_block {
     int *in_offsets, *offsets, *label_offsets, *labels;
     lin_gather *items;
     lin_mask *masks;
-    uint64_t *key;
+    uint64_t *key; // and the number of rows before the own part of the batch
+    int *all_offsets, *all_label_offsets; // of all parts, max_items utterances each, if there are several
     double *scale; // of the loss
     lin_adam_step *adam;
 } lin_train_block;
@@ -60,6 +61,23 @@ typedef struct lin_train_shape {
 } lin_train_shape;
 
 enum { LIN_TRAIN_BLOCKS = 4 };
+
+/* Gradients that are complete, and summed over the processes, at once: those of some layers. */
+typedef struct lin_train_bucket {
+    size_t from, to; // elements
+    int layer;       // the lowest; -1: the input, complete at the end of the backward pass
+    lin_comm_sum sum;
+} lin_train_bucket;
+
+/* The other processes of the run; all 0 if there are none. */
+typedef struct lin_train_parallel {
+    lin_comm *comm;
+    lin_link *link;            // between GPUs; NULL on CPUs
+    lin_train_bucket *buckets; // in the order in which the backward pass completes them
+    int n_buckets, n_started;
+    lin_status status; // of the step: not LIN_OK if the others are lost
+    lin_error err;
+} lin_train_parallel;
 
 typedef struct lin_trainer {
     const lin_train_options *options;
@@ -75,6 +93,7 @@ typedef struct lin_trainer {
     const lin_dataset *const *sets; // the training sets
     int n_sets;
     lin_train_counters counters;
+    uint64_t data, content, dev_content; // of the sets as they are; those in the counters are of the checkpoint
     // in the backend's memory
     float *values, *gradients, *features, *zeros, *ones, *logp, *dlogits;
     double *losses;
@@ -91,6 +110,7 @@ typedef struct lin_trainer {
     // the largest batch
     int max_frames, max_rows, longest_rows, max_items, max_labels, most_labels, row_quantum, item_quantum, longest_quantum;
     lin_graphs graphs;
+    lin_train_parallel parallel;
 } lin_trainer;
 
 /* ---- train_batch.c ---------------------------------------------------------------------------------------------------------- */
@@ -106,10 +126,39 @@ void lin_train_list_free(lin_trainer *t, lin_train_list *list);
 lin_status lin_train_make_buffers(lin_trainer *t, lin_error *err);
 void lin_train_free_buffers(lin_trainer *t);
 
-/* Starts one step on utterances picked[0..n-1] of the training list; does not wait for it. */
+/* Starts one step on utterances picked[0..n-1] of the training list, of which this process computes its part; does not wait for it.
+ * Not taken if t->parallel.status says so. */
 void lin_train_step(lin_trainer *t, const int *picked, int n, double lr);
 /* Losses of utterances of the development list, and errors if there is a hook for them: t->host_losses, t->wrong [n]. */
 lin_status lin_train_measure(lin_trainer *t, const int *picked, int n, lin_error *err);
+
+/* ---- train_parallel.c ------------------------------------------------------------------------------------------------------- */
+
+static inline int lin_train_ranks(const lin_trainer *t) { return t->parallel.comm ? t->parallel.comm->size : 1; }
+static inline int lin_train_rank(const lin_trainer *t) { return t->parallel.comm ? t->parallel.comm->rank : 0; }
+
+/* The part of a batch that a process computes, by frames: utterances picked[from .. to-1]. A part may be empty. */
+typedef struct lin_train_part {
+    int from, to;
+} lin_train_part;
+lin_train_part lin_train_cut(const lin_trainer *t, const lin_train_list *list, const int *picked, int n, int rank);
+
+lin_status lin_parallel_create(lin_trainer *t, lin_error *err);
+/* Connects the GPUs, after all processes have been found to train the same. */
+lin_status lin_parallel_link(lin_trainer *t, lin_error *err);
+/* Waits until the GPU has done its steps, or the other processes are lost. */
+lin_status lin_parallel_settle(lin_trainer *t, lin_error *err);
+void lin_parallel_destroy(lin_trainer *t);
+/* Refuses processes that differ in what must be equal, and gives all of them rank 0's model, moments and counters. */
+lin_status lin_parallel_check(lin_trainer *t, lin_error *err);
+lin_status lin_parallel_share(lin_trainer *t, lin_error *err);
+/* LIN_NUMERIC if the processes' weights, on the host, are not the same bits. */
+lin_status lin_parallel_compare(lin_trainer *t, lin_error *err);
+/* Within a step: begin, then `layer` (a lin_batch.layer_done; context: t) during the backward pass, then end, which fills the losses of
+ * all parts and returns whether the gradients are those of the whole batch. The reason why not is in t->parallel. */
+void lin_parallel_begin(lin_trainer *t);
+void lin_parallel_layer(void *context, int layer);
+int lin_parallel_end(lin_trainer *t);
 
 /* ---- train_files.c ---------------------------------------------------------------------------------------------------------- */
 

@@ -223,6 +223,9 @@ void lin_transformer_backward(const lin_weights *w, lin_activations *a, lin_exec
     const lin_dropout none = {.p = 0};
     norm_backward(w, a, exec, gradients, d, NULL, a->last, a->last_stats, w->params->norm, rows,
                   c->norm == LIN_NORM_PRE ? lin_dropout_of(w, batch, c->layers - 1, LIN_SITE_FEEDFORWARD) : none);
-    for (int l = c->layers - 1; l >= 0; l--) layer_backward(w, a, exec, batch, l, gradients);
+    for (int l = c->layers - 1; l >= 0; l--) {
+        layer_backward(w, a, exec, batch, l, gradients);
+        if (batch->layer_done) batch->layer_done(batch->layer_context, l);
+    }
     lin_layer_linear_backward(w, exec, NULL, gradients, a->d_x, a->stacked, w->params->input, rows);
 }

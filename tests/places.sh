@@ -45,7 +45,7 @@ cd "$tree" || exit 1
 sources=$(ls tests/app/test_*.c tests/decoder/test_*.c tests/frontend/test_*.c tests/lexicon/test_*.c tests/model/test_*.c)
 programs=$(echo "$sources" | sed 's,^\(.*\)\.c$,build/release/\1,')
 scripts=$(ls tests/app/test_*.sh | sed 's,^,build/release/,')
-tools='build/release/tests/app/sound build/release/tests/app/rows build/release/tests/app/gpu_cases'
+tools='build/release/tests/app/sound build/release/tests/app/rows build/release/tests/app/gpu_cases build/release/tests/recipes/sphere'
 $as make -j"$jobs" build/release/linnet $tools $programs > "$place/log" 2>&1 || {
     grep -v '^  [A-Z]' "$place/log" | tail -n 50
     echo '0 passed, 1 failed'

@@ -7,7 +7,7 @@
 // Before the buffer are 64 bytes that end with its size; after it 64 guard bytes, or, under AddressSanitizer, the end of the
 // block, so that reads are checked too.
 enum { TEST_HEAD = 64, TEST_GUARD_BYTE = 0xA5 };
-#ifdef TEST_ASAN
+#if TEST_ASAN
 enum { TEST_TAIL = 0 };
 #else
 enum { TEST_TAIL = 64 };

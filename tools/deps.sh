@@ -1,5 +1,6 @@
 #!/bin/sh
-# deps.sh [--dry-run] GROUP...: installs the packages of these groups that are missing: build, check, demo, fuzz. Says what it does.
+# deps.sh [--dry-run] GROUP...: installs the packages of these groups that are missing: build, check, demo, fuzz, standin (of
+# recipes/wsj). Says what it does.
 # Knows the package names of Debian, Ubuntu, Fedora, Arch and Homebrew. Elsewhere it only checks that the libraries are there.
 # --dry-run: prints the command and installs nothing.
 dry=no
@@ -29,15 +30,16 @@ runs() {
     *) false ;;
     esac
 }
-build= check= demo= fuzz=
+build= check= demo= fuzz= standin=
 case $system in
 debian)
     build='gcc g++ make pkg-config libsndfile1-dev libkissfft-dev libsoxr-dev libcjson-dev zlib1g-dev portaudio19-dev'
-    check=check
+    check='check libopenmpi-dev openmpi-bin'
     # For the virtual microphone of the tests. Not installed beside PipeWire, which it could replace: then those tests are
     # skipped.
     command -v pipewire > /dev/null 2>&1 || check="$check pulseaudio pulseaudio-utils libasound2-plugins"
     demo=pocketsphinx-testdata
+    standin='flite ncompress'
     fuzz=clang
     has() { case $(dpkg-query -W -f '${Status}' "$1" 2>/dev/null) in *'ok installed') ;; *) false ;; esac; }
     install="$as_root${as_root:+ env DEBIAN_FRONTEND=noninteractive} apt-get -q -o DPkg::Lock::Timeout=300 install -y --no-install-recommends" ;;
@@ -49,7 +51,7 @@ fedora)
     install="$as_root dnf install -y" ;;
 arch)
     build='gcc make pkgconf libsndfile kissfft libsoxr cjson zlib portaudio'
-    check=check
+    check='check openmpi'
     fuzz=clang
     has() { pacman -Q "$1" > /dev/null 2>&1; }
     install="$as_root pacman -S --needed --noconfirm" ;;
@@ -68,6 +70,7 @@ for group in "$@"; do
     check) packages="$packages $check" ;;
     demo) packages="$packages $demo" ;;
     fuzz) packages="$packages $fuzz" ;;
+    standin) packages="$packages $standin" ;;
     *) echo "deps.sh: unknown group $group" >&2; exit 2 ;;
     esac
 done

@@ -36,6 +36,11 @@ if [ -n "$nvcc" ]; then
 else
     echo "CUDA:      nvcc is not installed; the program is built without its GPU backend"
 fi
+if command -v mpicc > /dev/null 2>&1; then
+    echo "MPI:       $(command -v mpicc), for training on several processes"
+else
+    echo "MPI:       mpicc is not installed; the program is built without training on several processes"
+fi
 echo "building:  build/$config/linnet"
 [ -z "$missing" ] && exit 0
 echo "missing: $missing. 'make deps' installs it." >&2

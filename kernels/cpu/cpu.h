@@ -82,7 +82,10 @@ size_t lin_cpu_bf16_weight_size(int n, int k);
 void lin_cpu_bf16_weights_pack(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items);
 void lin_cpu_bf16_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows, int n,
                                  int k, lin_activation act);
-/* lstm.c, over recurrent weights packed in bf16: h, and the gradients of the gates, are rounded to bf16 for the product. */
+/* Sums over rows 2t and 2t+1 run in order, 384 rows are summed before they are added to dw; db sums dy as it is, in fp32. */
+void lin_cpu_bf16_linear_backward_weight(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n,
+                                         int k);
+/* lstm.c, over recurrent weights packed in bf16: h, and the gradients of the gates, are rounded to bf16 for the products. */
 void lin_cpu_bf16_lstm_forward(lin_exec *exec, float *h, float *cells, float *gates, const float *packed,
                                const lin_segments *segments, int U, int directions, float *const *states, size_t at);
 void lin_cpu_bf16_lstm_backward(lin_exec *exec, float *dgates, float *dR, const float *dh, const float *h, const float *cells,
@@ -97,11 +100,12 @@ typedef struct lin_cpu_mask {
     uint32_t threshold;
     float scale;
     uint64_t key;
+    size_t first; /* element 0 counts as this one */
 } lin_cpu_mask;
 lin_cpu_mask lin_cpu_mask_of(const lin_dropout *dropout);
 
 /* Elements first .. first+count-1, with pointers to the first of them: y = base + dropout(r); base may be NULL. Runs on the
- * calling thread. Fastest if `first` is a multiple of 32, which is required if base is not NULL. */
+ * calling thread. Fastest if `first`, and that of the mask, is a multiple of 32. */
 void lin_cpu_dropout_span(float *y, const float *base, const float *r, size_t first, size_t count, const lin_cpu_mask *mask);
 
 #endif

@@ -54,6 +54,7 @@ lin_cpu_mask lin_cpu_mask_of(const lin_dropout *dropout)
 {
     if (!dropout || !(dropout->p > 0)) return (lin_cpu_mask){.scale = 1};
     lin_cpu_mask mask = {.drops = 1, .scale = (float)(1 / (1 - dropout->p)), .key = lin_random_key(*dropout->key, dropout->site)};
+    if (dropout->width) mask.first = (size_t)(dropout->key[1] * dropout->width);
     double threshold = floor(dropout->p * 65536 + 0.5);
     if (threshold > 65535) { // p so close to 1 that its threshold exceeds 16 bits drops everything
         mask.threshold = 65535;
@@ -73,14 +74,16 @@ void lin_cpu_dropout_span(float *y, const float *base, const float *r, size_t fi
             memcpy(y, r, count * sizeof *y);
         return;
     }
+    first += mask->first;
     size_t head = (32 - first % 32) % 32; // the vectors align with those of the whole array
     if (head > count) head = count;
     for (size_t i = 0; i < head; i++) {
         uint64_t lane = lin_random_bits(mask->key, (first + i) / 4) >> 16 * ((first + i) % 4) & 0xFFFF;
-        y[i] = lane >= mask->threshold ? r[i] * mask->scale : 0;
+        const float kept = lane >= mask->threshold ? r[i] * mask->scale : 0;
+        y[i] = base ? base[i] + kept : kept;
     }
     LIN_DISPATCH(lin_dropout_span)
-    (y + head, base, r + head, first + head, count - head, mask->threshold, mask->scale, mask->key);
+    (y + head, base ? base + head : NULL, r + head, first + head, count - head, mask->threshold, mask->scale, mask->key);
 }
 
 static void dropout_piece(void *context, int piece, int thread)

@@ -109,6 +109,7 @@ typedef struct weight_job {
     const float *dy, *x;
     int rows, n, k;
     lin_tiling tiling;
+    lin_tile_product *product;
 } weight_job;
 
 static int at_most(int value, int limit) { return value < limit ? value : limit; }
@@ -125,8 +126,7 @@ static void weight_piece(void *context, int piece, int thread)
     lin_tile tile = lin_tiling_tile(&job->tiling, piece, job->n, job->k);
     tile.ldw = tile.ldx = (size_t)job->k;
     tile.ldy = (size_t)job->n;
-    LIN_DISPATCH(lin_linear_tile)
-    (job->dw, tile.k0 == 0 ? job->db : NULL, job->dy, job->x, job->rows, tile, lin_scratch(job->exec, thread));
+    job->product(job->dw, tile.k0 == 0 ? job->db : NULL, job->dy, job->x, job->rows, tile, lin_scratch(job->exec, thread));
 }
 
 // The tiles fit the scratch. Cost of a tile: products (32 per cycle) and copies.
@@ -152,10 +152,16 @@ lin_tiling lin_linear_tiling(int n, int k, int copies, int threads)
     return cut;
 }
 
-void lin_cpu_linear_backward_weight(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n, int k)
+void lin_linear_weight_gradient(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n, int k,
+                                lin_tile_product *product)
 {
-    weight_job job = {.exec = exec, .dw = dw, .db = db, .dy = dy, .x = x, .rows = rows, .n = n, .k = k};
+    weight_job job = {.exec = exec, .dw = dw, .db = db, .dy = dy, .x = x, .rows = rows, .n = n, .k = k, .product = product};
     const int threads = (size_t)rows * (size_t)n * (size_t)k < LIN_THREAD_WORK ? 1 : exec->n_threads;
     job.tiling = lin_linear_tiling(n, k, 1, threads);
     lin_pool_run(threads > 1 ? exec->pool : NULL, job.tiling.n_parts * job.tiling.k_parts, weight_piece, &job);
+}
+
+void lin_cpu_linear_backward_weight(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n, int k)
+{
+    lin_linear_weight_gradient(exec, dw, db, dy, x, rows, n, k, LIN_DISPATCH(lin_linear_tile));
 }

@@ -88,8 +88,13 @@ typedef struct lin_tile {
     const int *cuts;
     int n_cuts;
 } lin_tile;
+typedef void lin_tile_product(float *dw, float *db, const float *dy, const float *x, int rows, lin_tile tile, float *scratch);
 LIN_DISPATCH_DECLARE(void, lin_linear_tile,
                      (float *dw, float *db, const float *dy, const float *x, int rows, lin_tile tile, float *scratch));
+
+/* The table's linear_backward_weight, tile by tile on the threads of exec. */
+void lin_linear_weight_gradient(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n, int k,
+                                lin_tile_product *product);
 
 /* How to divide `copies` matrices dw [n, k] into tiles, so that the busiest of the threads has the least to do. An element of dw is
  * computed the same way in every tile, so the division does not change it. */

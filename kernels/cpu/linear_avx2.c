@@ -3,6 +3,7 @@
 #include <immintrin.h>
 
 #define LIN_SUFFIX avx2
+#define PAIRS 0
 #define LANES 8
 typedef __m256 vec;
 #define vec_load(p) _mm256_loadu_ps(p)

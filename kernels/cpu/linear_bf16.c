@@ -3,54 +3,23 @@
 #if defined(__x86_64__)
 #include "kernels/cpu/linear_bf16.h"
 
-#include <string.h>
-
 size_t lin_cpu_bf16_weight_size(int n, int k) { return lin_cpu_weight_size(n, lin_bf16_words(k)); }
 
 /* ---- packing ---------------------------------------------------------------------------------------------------------------- */
 
-static inline uint32_t rounded(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    if ((bits & 0x7FFFFFFF) > 0x7F800000) return bits >> 16 | 0x40; // for a NaN whose payload is in the lower half
-    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
-}
-
-static inline void store_pair(float *word, float first, float second)
-{
-    const uint32_t pair = rounded(first) | rounded(second) << 16;
-    memcpy(word, &pair, sizeof pair);
-}
-
 static void pack_panel(float *packed, const float *w, int n, int k, int piece, int whole_panel)
 {
-    const int c0 = lin_panel_start(n, piece, whole_panel), width = lin_panel_width(n, c0, whole_panel), words = lin_bf16_words(k);
-    const int used = n - c0 < width ? n - c0 : width;
-    float *panel = packed + (size_t)c0 * (size_t)words;
-    if (used < width) memset(panel, 0, (size_t)width * (size_t)words * sizeof *panel);
-    for (int t0 = 0; t0 < words; t0 += 16) { // as in linear.c: source and destination stay in the first-level cache
-        const int t1 = t0 + 16 < words ? t0 + 16 : words, whole = t1 < k / 2 ? t1 : k / 2;
-        for (int c = 0; c < used; c++) {
-            const float *row = w + (size_t)(c0 + c) * (size_t)k;
-            float *to = panel + (size_t)t0 * (size_t)width + c;
-            for (int t = t0; t < whole; t++, to += width) store_pair(to, row[2 * t], row[2 * t + 1]);
-            if (whole < t1) store_pair(to, row[k - 1], 0);
-        }
-    }
+    const int c0 = lin_panel_start(n, piece, whole_panel), width = lin_panel_width(n, c0, whole_panel);
+    lin_bf16_pack_rows_avx512bf16(packed + (size_t)c0 * (size_t)lin_bf16_words(k), w + (size_t)c0 * (size_t)k,
+                                  n - c0 < width ? n - c0 : width, k, width);
 }
 
 // The panels run over the k columns of w; each has n rows.
 static void pack_panel_transposed(float *packed, const float *w, int n, int k, int piece, int whole_panel)
 {
-    const int c0 = lin_panel_start(k, piece, whole_panel), width = lin_panel_width(k, c0, whole_panel), words = lin_bf16_words(n);
-    const int used = k - c0 < width ? k - c0 : width;
-    float *to = packed + (size_t)c0 * (size_t)words;
-    for (int t = 0; t < words; t++, to += width) {
-        const float *first = w + (size_t)(2 * t) * (size_t)k + c0, *second = 2 * t + 1 < n ? first + k : NULL;
-        for (int c = 0; c < used; c++) store_pair(to + c, first[c], second ? second[c] : 0);
-        if (used < width) memset(to + used, 0, (size_t)(width - used) * sizeof *to);
-    }
+    const int c0 = lin_panel_start(k, piece, whole_panel), width = lin_panel_width(k, c0, whole_panel);
+    lin_bf16_pack_columns_avx512bf16(packed + (size_t)c0 * (size_t)lin_bf16_words(n), w + c0, n, (size_t)k,
+                                     k - c0 < width ? k - c0 : width, width);
 }
 
 void lin_cpu_bf16_weights_pack(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items)
@@ -88,6 +57,12 @@ void lin_cpu_bf16_linear_forward(lin_exec *exec, float *y, const float *x, const
     const int room = (int)(LIN_SCRATCH_BYTES / sizeof *x) / lin_bf16_words(k);
     if (job.piece_rows > room) job.piece_rows = room > 8 ? room / 8 * 8 : room;
     lin_pool_run(threads > 1 ? exec->pool : NULL, (rows + job.piece_rows - 1) / job.piece_rows, forward_piece, &job);
+}
+
+void lin_cpu_bf16_linear_backward_weight(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n,
+                                         int k)
+{
+    lin_linear_weight_gradient(exec, dw, db, dy, x, rows, n, k, lin_linear_tile_avx512bf16);
 }
 #else
 typedef int lin_bf16_is_for_x86_64; // ISO C requires a declaration in every file

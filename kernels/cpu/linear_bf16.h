@@ -19,8 +19,18 @@ static inline int lin_bf16_words(int k) { return k / 2 + k % 2; }
 /* words [rows, lin_bf16_words(k)] = x [rows, k], rounded. */
 void lin_bf16_round_avx512bf16(float *words, const float *x, int rows, int k);
 
+/* A panel [lin_bf16_words(k), width] of packed weights: a column of it is the words of one of the `rows` rows of w [rows, k]. */
+void lin_bf16_pack_rows_avx512bf16(float *panel, const float *w, int rows, int k, int width);
+
+/* A panel [lin_bf16_words(rows), width] whose words are the pairs of rows 2t and 2t+1 of w, in its first `columns` columns; rows of w
+ * are ld floats apart. In both panels the other words are 0; width is 16, 32 or 48. */
+void lin_bf16_pack_columns_avx512bf16(float *panel, const float *w, int rows, size_t ld, int columns, int width);
+
 /* y [rows, n] = act(x wᵀ + bias) on the calling thread; x [rows, words] and the packed weights as above. */
 void lin_linear_rows_avx512bf16(float *y, const float *x, const float *packed, const float *bias, int rows, int n, int words,
                                 lin_activation act);
+
+/* As lin_linear_tile of linear.h: adds dyᵀ x, both rounded, to dw. Pairs are of rows 2t and 2t+1; db sums dy as it is. */
+void lin_linear_tile_avx512bf16(float *dw, float *db, const float *dy, const float *x, int rows, lin_tile tile, float *scratch);
 
 #endif

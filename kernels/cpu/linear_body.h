@@ -2,7 +2,7 @@
  * linear_body.h - the loops of the matrix product, included once per instruction set by linear_<set>.c, which defines
  *
  *   LIN_SUFFIX                     portable, avx2, avx512, avx512bf16 (linear_bf16.h)
- *   LIN_FORWARD_ONLY               if defined, lin_linear_tile is left out
+ *   PAIRS                          1 if a vector holds pairs of bf16 and vec_fma adds both products of a pair (linear_bf16.h), else 0
  *   vec, LANES                     a vector of LANES floats
  *   vec_load, vec_store, vec_set1, vec_add, vec_fma(a, b, c) = a b + c, vec_max(a, b) = a > b ? a : b (so b if one is NaN)
  *   vec_load_part, vec_store_part  the first `count` lanes only, 0 < count < LANES; the others are loaded as 0
@@ -259,7 +259,7 @@ void LIN_NAME(lin_linear_rows)(float *y, const float *x, const float *packed, co
     few_rows(y + (size_t)whole * (size_t)n, x + (size_t)whole * (size_t)k, packed, bias, rest, n, k, from, to);
 }
 
-#ifndef LIN_FORWARD_ONLY
+#if !PAIRS
 void LIN_NAME(lin_linear_turned)(float *y, const float *x, const float *packed, int rows, int n, int k, int backwards)
 {
     enum { SPAN = 4 * PANEL }; // as many panels as a block of one row
@@ -273,44 +273,48 @@ void LIN_NAME(lin_linear_turned)(float *y, const float *x, const float *packed, 
     if (first > 0 && n - first <= LIN_COLUMN_GROUP) first -= SPAN; // no panel may begin at the last 16 columns (linear.h)
     for (; first >= 0; end = first, first -= SPAN) few_columns(y, x, packed, NULL, rows, n, k, first, end, from, to);
 }
+#endif
 
 /* ---- backward: a rectangle of dw -------------------------------------------------------------------------------------------- */
 
-// Rows of dy and x that are summed in registers before they are added to dw. Fixed, since the bits of dw depend on it.
-enum { DEPTH = 192 };
+// A step of a block takes ROWS_A_STEP rows of dy and x. DEPTH rows are summed in registers before they are added to dw: fixed, since
+// the bits of dw depend on it.
+enum { ROWS_A_STEP = PAIRS ? 2 : 1, STEPS = 192, DEPTH = STEPS * ROWS_A_STEP };
 
-// For narrow tiles of this height and more, a copy of each panel of x saves more than it costs; for wide tiles it saves nothing.
-enum { COPY_FROM = PANEL == LIN_PANEL_AVX2 ? 64 : LIN_TILE_N + 1 };
+// For narrow tiles of this height and more, a copy of each panel of x saves more than it costs; for wide tiles it saves nothing. Pairs
+// are always copied.
+enum { COPY_FROM = PAIRS ? 0 : PANEL == LIN_PANEL_AVX2 ? 64 : LIN_TILE_N + 1 };
 
+#if !PAIRS // else linear_avx512bf16.c has them
 // The values of dy that one step of a block uses.
 typedef float tile_row __attribute__((vector_size(4 * MAIN_ROWS), aligned(4), may_alias));
 
 enum { TILES = LIN_PANEL / MAIN_ROWS };
 
-// The first `columns` columns of x as a panel [steps, PANEL], the others zero.
-static void pack_x(float *packed, const float *x, int steps, size_t ld, int columns)
+// The first `columns` columns of x as a panel [rows, PANEL], the others zero.
+static void pack_x(float *packed, const float *x, int rows, size_t ld, int columns)
 {
     if (columns >= PANEL) {
-        for (int t = 0; t < steps; t++, x += ld, packed += PANEL) {
+        for (int t = 0; t < rows; t++, x += ld, packed += PANEL) {
             UNROLL
             for (int v = 0; v < PANEL / LANES; v++) vec_store(packed + v * LANES, vec_load(x + v * LANES));
         }
         return;
     }
-    for (int t = 0; t < steps; t++, x += ld, packed += PANEL) {
+    for (int t = 0; t < rows; t++, x += ld, packed += PANEL) {
         memcpy(packed, x, (size_t)columns * sizeof *packed);
         memset(packed + columns, 0, (size_t)(PANEL - columns) * sizeof *packed);
     }
 }
 
-// Columns of dy as tiles [steps, MAIN_ROWS], with zeros for the missing columns of the last one; db, if not NULL, += their sums.
-static void pack_dy(float *packed, float *db, const float *dy, int steps, size_t ld, int columns)
+// Columns of dy as tiles [rows, MAIN_ROWS], with zeros for the missing columns of the last one; db, if not NULL, += their sums.
+static void pack_dy(float *packed, float *db, const float *dy, int rows, size_t ld, int columns)
 {
-    const size_t stride = (size_t)steps * MAIN_ROWS;
-    for (; columns >= LIN_PANEL; columns -= LIN_PANEL, dy += LIN_PANEL, packed += LIN_PANEL * (size_t)steps) {
+    const size_t stride = (size_t)rows * MAIN_ROWS;
+    for (; columns >= LIN_PANEL; columns -= LIN_PANEL, dy += LIN_PANEL, packed += LIN_PANEL * (size_t)rows) {
         tile_row sum[TILES] = {{0}};
         const float *from = dy;
-        for (int t = 0; t < steps; t++, from += ld) {
+        for (int t = 0; t < rows; t++, from += ld) {
             UNROLL
             for (int i = 0; i < TILES; i++) {
                 const tile_row row = *(const tile_row *)(from + i * MAIN_ROWS);
@@ -327,7 +331,7 @@ static void pack_dy(float *packed, float *db, const float *dy, int steps, size_t
         const int used = columns < MAIN_ROWS ? columns : MAIN_ROWS;
         float sum[MAIN_ROWS] = {0};
         const float *from = dy;
-        for (int t = 0; t < steps; t++, from += ld) {
+        for (int t = 0; t < rows; t++, from += ld) {
             for (int i = 0; i < used; i++) sum[i] += packed[t * MAIN_ROWS + i] = from[i];
             for (int i = used; i < MAIN_ROWS; i++) packed[t * MAIN_ROWS + i] = 0;
         }
@@ -338,17 +342,18 @@ static void pack_dy(float *packed, float *db, const float *dy, int steps, size_t
 }
 
 // Zeros for the rows cuts[i] - 1 of those from `first` on that pack_dy has packed; returns the first cut behind them.
-static int pack_cuts(float *packed, const lin_tile *tile, int cut, int first, int steps)
+static int pack_cuts(float *packed, const lin_tile *tile, int cut, int first, int rows)
 {
-    for (; cut < tile->n_cuts && tile->cuts[cut] <= first + steps; cut++) {
+    for (; cut < tile->n_cuts && tile->cuts[cut] <= first + rows; cut++) {
         if (tile->cuts[cut] <= first) continue;
         float *row = packed + (size_t)(tile->cuts[cut] - 1 - first) * MAIN_ROWS;
-        for (int i = tile->n0; i < tile->n1; i += MAIN_ROWS, row += (size_t)steps * MAIN_ROWS) memset(row, 0, MAIN_ROWS * sizeof *row);
+        for (int i = tile->n0; i < tile->n1; i += MAIN_ROWS, row += (size_t)rows * MAIN_ROWS) memset(row, 0, MAIN_ROWS * sizeof *row);
     }
     return cut;
 }
+#endif
 
-// The data that a tile reads in one block of rows, as columns of cache lines.
+// The data that a tile reads in one block of rows, as columns of cache lines; of rows in pairs, first the even ones and then the odd.
 typedef struct lines {
     const float *x, *dy; // of the next block, at the tile's first column; NULL after the last one
     size_t ldx, ldy;
@@ -358,28 +363,31 @@ typedef struct lines {
 // The column of lines that call number `call` prefetches, if any: the calls of each block but the last cover all of them, evenly.
 static void look_ahead(operands *from, const lines *next, int call)
 {
-    const int all = next->of_x + next->of_dy, i = (int)((long)call * all / next->calls);
+    const int lines_of_x = next->of_x * ROWS_A_STEP, all = lines_of_x + next->of_dy * ROWS_A_STEP;
+    const int i = (int)((long)call * all / next->calls);
     from->ahead = from->b; // already in the cache
     from->ahead_step = 0;
     if (!next->x || i == (int)((long)(call + 1) * all / next->calls)) return;
-    from->ahead = i < next->of_x ? next->x + i * LINE : next->dy + (i - next->of_x) * LINE;
-    from->ahead_step = i < next->of_x ? next->ldx : next->ldy;
+    const int of_x = i < lines_of_x, column = of_x ? i : i - lines_of_x;
+    const size_t ld = of_x ? next->ldx : next->ldy;
+    from->ahead = (of_x ? next->x : next->dy) + column / ROWS_A_STEP * LINE + (size_t)(column % ROWS_A_STEP) * ld;
+    from->ahead_step = ROWS_A_STEP * ld;
 }
 
 void LIN_NAME(lin_linear_tile)(float *dw, float *db, const float *dy, const float *x, int rows, lin_tile tile, float *scratch)
 {
     const int height = tile.n1 - tile.n0, width = tile.k1 - tile.k0;
     const int tiles = height / MAIN_ROWS, rest = height % MAIN_ROWS, panels = (width + PANEL - 1) / PANEL;
-    float *const packed_dy = scratch, *const packed_x = scratch + DEPTH * (LIN_TILE_N + MAIN_ROWS);
+    float *const packed_dy = scratch, *const packed_x = scratch + STEPS * (LIN_TILE_N + MAIN_ROWS);
     lines next = {.ldx = tile.ldx, .ldy = tile.ldy, .of_x = width / LINE, .of_dy = height / LINE, .calls = tiles * panels};
     for (int r = 0, cut = 0; r < rows; r += DEPTH) {
-        const int steps = rows - r < DEPTH ? rows - r : DEPTH;
+        const int now = rows - r < DEPTH ? rows - r : DEPTH, steps = (now + ROWS_A_STEP - 1) / ROWS_A_STEP;
         const float *block_x = x + (size_t)r * tile.ldx + tile.k0, *block_dy = dy + (size_t)r * tile.ldy + tile.n0;
         const int more = rows - r >= 2 * DEPTH; // only whole blocks are prefetched, so that no address is outside
         next.x = more ? block_x + (size_t)DEPTH * tile.ldx : NULL;
         next.dy = more ? block_dy + (size_t)DEPTH * tile.ldy : NULL;
-        pack_dy(packed_dy, db ? db + tile.n0 : NULL, block_dy, steps, tile.ldy, height);
-        cut = pack_cuts(packed_dy, &tile, cut, r, steps);
+        pack_dy(packed_dy, db ? db + tile.n0 : NULL, block_dy, now, tile.ldy, height);
+        cut = pack_cuts(packed_dy, &tile, cut, r, now);
         operands from = {.a_row = 1, .a_step = MAIN_ROWS, .a_next = (size_t)steps * MAIN_ROWS, .steps = steps};
         result to = {.ldy = tile.ldw, .add = 1};
         for (int p = 0; p < panels; p++) {
@@ -387,7 +395,7 @@ void LIN_NAME(lin_linear_tile)(float *dw, float *db, const float *dy, const floa
             // If the rows of x are 3 KB apart, few of them fit into a cache of 8 ways: a panel is copied if it is read often
             // enough. Else x is read in place, but no vector may reach past its end.
             const int in_place = height < COPY_FROM && (left >= PANEL || left % LANES == 0);
-            if (!in_place) pack_x(packed_x, block_x + c, steps, tile.ldx, left);
+            if (!in_place) pack_x(packed_x, block_x + c, now, tile.ldx, left);
             from.b = in_place ? block_x + c : packed_x;
             from.b_step = in_place ? tile.ldx : PANEL;
             from.a = packed_dy;
@@ -405,4 +413,3 @@ void LIN_NAME(lin_linear_tile)(float *dw, float *db, const float *dy, const floa
         }
     }
 }
-#endif

@@ -4,6 +4,7 @@
 
 // Vectors of four floats, which every 64-bit machine has; without a fused multiply-add if the machine lacks one.
 #define LIN_SUFFIX portable
+#define PAIRS 0
 #define LANES 4
 typedef float vec __attribute__((vector_size(16)));
 typedef int vec_mask __attribute__((vector_size(16)));

@@ -42,6 +42,7 @@ typedef struct lstm_job {
     float *const *states;
     size_t at;
     float *dgates, *dR;
+    lin_tile_product *weight_gradient;
     const float *dh, *h_in, *c_in, *gates_in;
     lin_tiling tiling;
 } lstm_job;
@@ -209,9 +210,8 @@ static void weight_piece(void *context, int piece, int thread)
     tile.ldx = next;
     tile.cuts = job->offsets + 1;
     tile.n_cuts = job->B - 1;
-    LIN_DISPATCH(lin_linear_tile)
-    (job->dR + d * 4 * width * width, NULL, job->dgates + (d ? 0 : 4 * next) + d * 4 * width, job->h_in + (d ? next : 0) + d * width,
-     rows - 1, tile, lin_scratch(job->exec, thread));
+    job->weight_gradient(job->dR + d * 4 * width * width, NULL, job->dgates + (d ? 0 : 4 * next) + d * 4 * width,
+                         job->h_in + (d ? next : 0) + d * width, rows - 1, tile, lin_scratch(job->exec, thread));
 }
 
 static void backward(lstm_job *job, lin_exec *exec, float *dgates, float *dR, const float *dh, const float *h, const float *cells,
@@ -239,7 +239,8 @@ static void backward(lstm_job *job, lin_exec *exec, float *dgates, float *dR, co
 void lin_cpu_lstm_backward(lin_exec *exec, float *dgates, float *dR, const float *dh, const float *h, const float *cells,
                            const float *gates, const float *packed, const lin_segments *segments, int U, int directions)
 {
-    lstm_job job = {.multiply = product_fp32, .pitch = pitch_of(lin_cpu_weight_size(U, 4 * U))};
+    lstm_job job = {.multiply = product_fp32, .weight_gradient = LIN_DISPATCH(lin_linear_tile),
+                    .pitch = pitch_of(lin_cpu_weight_size(U, 4 * U))};
     backward(&job, exec, dgates, dR, dh, h, cells, gates, packed, segments, U, directions);
 }
 
@@ -263,7 +264,8 @@ void lin_cpu_bf16_lstm_forward(lin_exec *exec, float *h, float *cells, float *ga
 void lin_cpu_bf16_lstm_backward(lin_exec *exec, float *dgates, float *dR, const float *dh, const float *h, const float *cells,
                                 const float *gates, const float *packed, const lin_segments *segments, int U, int directions)
 {
-    lstm_job job = {.multiply = product_bf16, .pitch = pitch_of(lin_cpu_bf16_weight_size(U, 4 * U))};
+    lstm_job job = {.multiply = product_bf16, .weight_gradient = lin_linear_tile_avx512bf16,
+                    .pitch = pitch_of(lin_cpu_bf16_weight_size(U, 4 * U))};
     backward(&job, exec, dgates, dR, dh, h, cells, gates, packed, segments, U, directions);
 }
 #endif

@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 extern "C" {
+#include "base/rng.h"
 #include "kernels/ops.h"
 }
 
@@ -129,31 +130,62 @@ static __device__ __forceinline__ float lin_warp_max(float v)
 /* Dropout: bits are LIN_RANDOM of rng.h, see lin_dropout. threshold = round(p 65536), scale = 1/(1-p). */
 typedef struct lin_cuda_mask {
     const uint64_t *key; /* NULL: nothing is dropped */
-    uint64_t site;
+    uint64_t site, width;
     unsigned threshold;
     float scale;
 } lin_cuda_mask;
 
 static inline lin_cuda_mask lin_cuda_mask_of(const lin_dropout *d)
 {
-    lin_cuda_mask m = {NULL, 0, 0, 1.0f};
+    lin_cuda_mask m = {NULL, 0, 0, 0, 1.0f};
     if (d && d->p > 0) {
         m.key = d->key;
         m.site = d->site;
+        m.width = d->width;
         m.threshold = (unsigned)(d->p * 65536 + 0.5);
         m.scale = (float)(1 / (1 - d->p));
     }
     return m;
 }
 
-/* Dropout of four elements, the first at an index that is a multiple of 4, with one draw of lin_random_bits. A choice, not a
- * product with 0: dropped values may be infinite. */
+/* Dropout as the operations that have it draw it: the mask's key, and the number that element 0 has in the whole matrix. */
+typedef struct lin_cuda_draw {
+    uint64_t key, first;
+} lin_cuda_draw;
+
+static __device__ __forceinline__ lin_cuda_draw lin_cuda_draw_of(lin_cuda_mask m)
+{
+    lin_cuda_draw d = {0, 0};
+    if (m.key) d.key = lin_random_key(*m.key, m.site);
+    if (m.key && m.width) d.first = m.key[1] * m.width;
+    return d;
+}
+
+/* The random bits of elements 4 group .. 4 group + 3: one draw, or parts of two if the part does not begin at a multiple of 4. */
+static __device__ __forceinline__ uint64_t lin_cuda_bits4(lin_cuda_draw d, size_t group)
+{
+    const uint64_t at = d.first / 4 + group, low = lin_random_bits(d.key, at);
+    const unsigned shift = 16 * (unsigned)(d.first % 4);
+    return shift ? low >> shift | lin_random_bits(d.key, at + 1) << (64 - shift) : low;
+}
+
+/* Dropout of four elements with their bits. A choice, not a product with 0: dropped values may be infinite. */
 static __device__ __forceinline__ float4 lin_cuda_drop4(float4 v, uint64_t bits, lin_cuda_mask m)
 {
     const unsigned low = (unsigned)bits, high = (unsigned)(bits >> 32);
     return make_float4((low & 0xFFFFu) >= m.threshold ? v.x * m.scale : 0, low >> 16 >= m.threshold ? v.y * m.scale : 0,
                        (high & 0xFFFFu) >= m.threshold ? v.z * m.scale : 0, high >> 16 >= m.threshold ? v.w * m.scale : 0);
 }
+
+/* link.cu: several GPUs, as ops_table.h describes. */
+lin_status lin_cuda_link_name(lin_exec *exec, lin_link_name *name, lin_error *err);
+lin_status lin_cuda_link_create(lin_exec *exec, const lin_link_name *name, int rank, int size, size_t most, lin_link **link,
+                                lin_error *err);
+void lin_cuda_link_destroy(lin_link *link, int lost);
+void lin_cuda_link_sum(lin_link *link, float *x, size_t count);
+void lin_cuda_link_gather(lin_link *link, void *block, size_t bytes);
+void lin_cuda_link_wait(lin_link *link);
+int lin_cuda_link_idle(lin_link *link);
 
 /* ---- the operations, described in kernels/ops_table.h ----------------------------------------------------------------------- */
 

@@ -1,10 +1,6 @@
 // Operations that treat every element alike, four elements per thread: one draw of 64 random bits gives the dropout of four.
 #include "kernels/cuda/cuda.h"
 
-extern "C" {
-#include "base/rng.h"
-}
-
 enum { THREADS = 256, FOLD = 32 };
 
 typedef struct span {
@@ -43,7 +39,7 @@ static __global__ void __launch_bounds__(THREADS) drop(float *y, const float *x,
     const size_t group = (size_t)blockIdx.x * THREADS + threadIdx.x;
     if (4 * group >= s.count) return;
     float4 v = load(r, group, s);
-    if (mask.key) v = lin_cuda_drop4(v, lin_random_bits(lin_random_key(*mask.key, mask.site), group), mask);
+    if (mask.key) v = lin_cuda_drop4(v, lin_cuda_bits4(lin_cuda_draw_of(mask), group), mask);
     if (x) {
         const float4 a = load(x, group, s);
         v = make_float4(a.x + v.x, a.y + v.y, a.z + v.z, a.w + v.w);

@@ -210,4 +210,22 @@ static inline dim3 lstm_grid(const lstm_layer &l)
     return dim3((unsigned)lstm_blocks(l.U), (unsigned)(l.directions * l.groups));
 }
 
+// All steps of a pass: one launch if the kernel holds its weights (`together`) and all blocks are resident at the same time, else
+// a launch for each step. `shared_bytes` of a block; `longest` utterance.
+template <typename Job>
+static inline void lstm_run(lin_exec *exec, void (*lstm_steps)(Job), Job &job, int together, size_t shared_bytes, int longest)
+{
+    const int resident = lstm_groups(exec, job.layer, (const void *)lstm_steps, shared_bytes);
+    job.layer.groups = resident > 0 ? resident : lstm_tiles(job.layer.B);
+    job.step = 0;
+    if (together && resident > 0 && longest > 2) {
+        lin_cuda_check(exec, cudaMemsetAsync(job.arrived, 0, lstm_counters(job.layer) * sizeof *job.arrived, exec->stream),
+                       "clearing counters");
+        LIN_LAUNCH_TOGETHER(exec, lstm_steps, lstm_grid(job.layer), THREADS, shared_bytes, job);
+        return;
+    }
+    job.arrived = NULL;
+    for (; job.step < longest; job.step++) LIN_LAUNCH(exec, lstm_steps, lstm_grid(job.layer), THREADS, shared_bytes, job);
+}
+
 #endif

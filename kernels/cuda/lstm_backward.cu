@@ -125,19 +125,7 @@ static __global__ void __launch_bounds__(THREADS)
 
 template <int STEPS, int NARROW, int SPLIT> static void run(lin_exec *exec, backward_job &job, int longest)
 {
-    const size_t shared = 2 * WARPS * PART * sizeof(float);
-    const int resident = lstm_groups(exec, job.layer, (const void *)(backward_steps<STEPS, NARROW, SPLIT>), shared);
-    job.layer.groups = resident > 0 ? resident : lstm_tiles(job.layer.B);
-    job.step = 0;
-    if (STEPS > 0 && resident > 0 && longest > 2) {
-        lin_cuda_check(exec, cudaMemsetAsync(job.arrived, 0, lstm_counters(job.layer) * sizeof *job.arrived, exec->stream),
-                       "clearing counters");
-        LIN_LAUNCH_TOGETHER(exec, (backward_steps<STEPS, NARROW, SPLIT>), lstm_grid(job.layer), THREADS, shared, job);
-        return;
-    }
-    job.arrived = NULL;
-    for (; job.step < longest; job.step++)
-        LIN_LAUNCH(exec, (backward_steps<STEPS, NARROW, SPLIT>), lstm_grid(job.layer), THREADS, shared, job);
+    lstm_run(exec, backward_steps<STEPS, NARROW, SPLIT>, job, STEPS > 0, 2 * WARPS * PART * sizeof(float), longest);
 }
 
 template <int NARROW, int SPLIT> static void run_width(lin_exec *exec, backward_job &job, int longest)

@@ -8,10 +8,6 @@
 // partial sums; lin_cuda_fold adds those up in order.
 #include "kernels/cuda/cuda.h"
 
-extern "C" {
-#include "base/rng.h"
-}
-
 enum {
     THREADS = 256,
     WARPS = THREADS / 32,
@@ -81,11 +77,11 @@ static __global__ void __launch_bounds__(THREADS)
         d[i] = load4(r, at + (size_t)g, use && r);
     }
     if (r) {
-        const uint64_t key = mask.key ? lin_random_key(*mask.key, mask.site) : 0;
+        const lin_cuda_draw draw = lin_cuda_draw_of(mask);
 #pragma unroll
         for (int i = 0; i < GROUPS; i++) {
             const int g = lane + i * LANES;
-            if (mask.key) d[i] = lin_cuda_drop4(d[i], lin_random_bits(key, at + (size_t)g), mask);
+            if (mask.key) d[i] = lin_cuda_drop4(d[i], lin_cuda_bits4(draw, at + (size_t)g), mask);
             v[i] = add4(v[i], d[i]);
             if (there && g < width) reinterpret_cast<float4 *>(sum)[at + (size_t)g] = v[i];
         }
@@ -119,11 +115,12 @@ static __global__ void __launch_bounds__(THREADS)
 /* ---- forward, any shape ----------------------------------------------------------------------------------------------------- */
 
 // Dropout of one element.
-static __device__ __forceinline__ float drop_one(float v, size_t i, uint64_t key, lin_cuda_mask m)
+static __device__ __forceinline__ float drop_one(float v, size_t i, lin_cuda_draw d, lin_cuda_mask m)
 {
     if (!m.key) return v;
-    const unsigned draw = (unsigned)(lin_random_bits(key, i / 4) >> 16 * (i % 4)) & 0xFFFFu;
-    return draw >= m.threshold ? v * m.scale : 0;
+    i += d.first;
+    const unsigned lane = (unsigned)(lin_random_bits(d.key, i / 4) >> 16 * (i % 4)) & 0xFFFFu;
+    return lane >= m.threshold ? v * m.scale : 0;
 }
 
 static __global__ void __launch_bounds__(THREADS)
@@ -133,13 +130,13 @@ static __global__ void __launch_bounds__(THREADS)
     const int lane = (int)threadIdx.x % 32, row = (int)(blockIdx.x * WARPS + threadIdx.x / 32);
     if (row >= rows) return;
     const size_t at = (size_t)row * (size_t)C;
-    const uint64_t key = r && mask.key ? lin_random_key(*mask.key, mask.site) : 0;
+    const lin_cuda_draw draw = lin_cuda_draw_of(mask);
     const float *in = r ? sum : x; // a lane reads back only what it wrote
     float total = 0, squares = 0;
     for (int c = lane; c < C; c += 32) {
         float v = x[at + (size_t)c];
         if (r) {
-            v += drop_one(r[at + (size_t)c], at + (size_t)c, key, mask);
+            v += drop_one(r[at + (size_t)c], at + (size_t)c, draw, mask);
             sum[at + (size_t)c] = v;
         }
         total += v;
@@ -208,7 +205,7 @@ static __global__ void __launch_bounds__(THREADS)
     constexpr int ROWS = THREADS / LANES;
     LIN_SHARED(float, sums); // [ROWS, 4 width]
     const int lane = (int)threadIdx.x % LANES, slot = (int)threadIdx.x / LANES;
-    const uint64_t key = mask.key ? lin_random_key(*mask.key, mask.site) : 0;
+    const lin_cuda_draw draw = lin_cuda_draw_of(mask);
     const float part = 1 / (float)(4 * width);
     float4 dgamma[GROUPS], dbeta[GROUPS];
 #pragma unroll
@@ -253,7 +250,7 @@ static __global__ void __launch_bounds__(THREADS)
             reinterpret_cast<float4 *>(dx)[at + (size_t)g] = out;
             if (!dropped) continue;
             reinterpret_cast<float4 *>(dropped)[at + (size_t)g] =
-                mask.key ? lin_cuda_drop4(out, lin_random_bits(key, at + (size_t)g), mask) : out;
+                mask.key ? lin_cuda_drop4(out, lin_cuda_bits4(draw, at + (size_t)g), mask) : out;
         }
     }
     // Over the rows that the block held in parallel, in order: gamma's, then beta's in the same memory.
@@ -314,7 +311,7 @@ static __global__ void __launch_bounds__(THREADS)
     if (row >= rows) return;
     const size_t at = (size_t)row * (size_t)C;
     const float mean = stats[2 * (size_t)row], rstd = stats[2 * (size_t)row + 1];
-    const uint64_t key = mask.key ? lin_random_key(*mask.key, mask.site) : 0;
+    const lin_cuda_draw draw = lin_cuda_draw_of(mask);
     float mean_g = 0, mean_gh = 0;
     for (int c = lane; c < C; c += 32) {
         const float g = dy[at + (size_t)c] * gamma[c];
@@ -328,7 +325,7 @@ static __global__ void __launch_bounds__(THREADS)
         const float h = (x[i] - mean) * rstd;
         const float out = (residual ? residual[i] : 0) + rstd * (dy[i] * gamma[c] - mean_g - h * mean_gh);
         dx[i] = out;
-        if (dropped) dropped[i] = drop_one(out, i, key, mask);
+        if (dropped) dropped[i] = drop_one(out, i, draw, mask);
     }
 }
 

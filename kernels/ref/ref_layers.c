@@ -74,6 +74,7 @@ void lin_ref_layer_norm_forward(lin_exec *exec, double *y, double *stats, const 
 static double dropout_factor(size_t i, const lin_dropout *d)
 {
     if (!d || d->p == 0) return 1;
+    if (d->width) i += (size_t)(d->key[1] * d->width);
     uint64_t lane = lin_random_bits(lin_random_key(*d->key, d->site), i / 4) >> 16 * (i % 4) & 0xFFFF;
     return (double)lane >= round(d->p * 65536) ? 1 / (1 - d->p) : 0;
 }

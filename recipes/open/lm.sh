@@ -1,62 +1,72 @@
 #!/usr/bin/env bash
-# Makes the default files of linnet transcribe --words and --lm phones: a word 3-gram, its lexicon, letter-to-sound rules, a phone
+# Makes the default files of linnet transcribe --words and --lm phones: a word 4-gram, its lexicon, letter-to-sound rules, a phone
 # 6-gram.
 #
-#   recipes/open/lm.sh --corpus DIR [--work exp/lm] [--words ARPA] [--lexicon FILE] [--stage N] [--stop-stage N] [--linnet PROGRAM]
+#   recipes/open/lm.sh --corpus DIR --text FILE [--work exp/lm] [--words ARPA] [--lexicon FILE] [--stage N] [--stop-stage N]
+#                      [--linnet PROGRAM]
 #
-# Stages: 1 the word model, pruned and packed   2 the pronunciations of its words   3 the phone model   4 perplexities on
-# dev_native ARPA is a word model as text (DIR/lm/en-us.arpa.gz, that of Debian's pocketsphinx-en-us); FILE is cmudict-en-us.dict
-# of the same package. The phone model is trained on sentences drawn from the word model and on the texts of the training sets
-# (three times, for their style); dev_* and test_* are not used. Run from the root of the source tree. Results: english.lm,
-# english.dict.gz, english.g2p and phones.lm in WORK, the same bytes every time.
-set -euo pipefail
+# Stages: 1 the vocabulary and its pronunciations   2 the word model   3 the phone model   4 perplexities on dev_native
+# FILE is text with one sentence per line, lower case (books; README.md beside this script says which, and how it is made). ARPA is
+# a word model of modern English (DIR/lm/en-us.arpa.gz, that of Debian's pocketsphinx-en-us): sentences drawn from it give the words
+# that old books lack. The lexicon is cmudict-en-us.dict of the same package. The texts of the training sets are counted several
+# times, for their style; dev_* and test_* are not used. Run from the root of the source tree. Needs 3 GB of memory. Results:
+# english.lm, english.dict.gz, english.g2p and phones.lm in WORK, the same bytes every time.
+here=$(dirname "$0")
+. "$here/../common.sh"
 
-corpus= work=exp/lm words= lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict stage=1 stop_stage=4 linnet=build/release/linnet
-train_sets="train_native train_read train_games train_pseudo train_nonnative"
-
-usage() { sed -n '2,10p' "$0" | sed 's/^# \{0,1\}//'; exit "$1"; }
-die() { echo "lm.sh: $*" >&2; exit 1; }
-while [ $# -gt 0 ]; do
-  case $1 in
-    --help) usage 0 ;;
-    --corpus|--work|--words|--lexicon|--stage|--stop-stage|--linnet)
-      [ $# -ge 2 ] || die "$1 needs a value"
-      name=${1#--}; declare "${name//-/_}=$2"; shift 2 ;;
-    *) die "unknown option $1; --help lists them" ;;
-  esac
-done
-[ -x "$linnet" ] || die "$linnet does not exist; run make first, or give --linnet PROGRAM"
+corpus= text= work=exp/lm words= lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict stage=1 stop_stage=4
+flags=" " values=" corpus text work words lexicon stage stop-stage linnet "
+train_sets="train_native train_read train_games train_pseudo train_nonnative train_cv train_stories"
+options "$@"
 [ -n "$corpus" ] || die "where is the corpus? give --corpus DIR"
+[ -f "$text" ] || die "where is the text? give --text FILE; $here/README.md says how it is made"
 words=${words:-$corpus/lm/en-us.arpa.gz}
+added=$here/words-added.dict
 [ -f "$words" ] || die "$words does not exist; give --words ARPA"
 [ -f "$lexicon" ] || die "$lexicon does not exist; apt-get install pocketsphinx-en-us, or give --lexicon FILE"
-wanted() { [ "$stage" -le "$1" ] && [ "$stop_stage" -ge "$1" ]; }
-mkdir -p "$work"
+export LC_ALL=C
+
+# all_of FILE N: the file N times
+all_of() { local i; for ((i = 0; i < $2; i++)); do cat "$1"; done; }
 
 if wanted 1; then
-  echo "== stage 1: words"
-  "$linnet" ngram prune "$words" --entropy 1.2e-7 --packed -o "$work/english.lm"
-fi
-
-if wanted 2; then
-  echo "== stage 2: their pronunciations"
-  "$linnet" ngram arpa "$work/english.lm" | awk '/^\\1-grams:/ { on = 1; next } /^\\/ { on = 0 } on && NF > 1 { print $2 }' > "$work/words.txt"
+  echo "== stage 1: vocabulary and pronunciations"
+  for set in $train_sets; do cut -d ' ' -f 2- "$corpus/$set/text"; done | tr 'A-Z' 'a-z' > "$work/train.txt"
+  "$linnet" ngram pack "$words" -o "$work/general.lm"
+  "$linnet" ngram arpa "$work/general.lm" |
+    awk '/^\\1-grams:/ { on = 1; next } /^\\/ { on = 0 } on && NF > 1 { print $1, $2 }' > "$work/general.txt"
+  # Words of the lexicon that occur 20 times in the text, or once in the training sets, or are common today; and the added ones.
+  awk -v general="$work/general.txt" -v train="$work/train.txt" -v text="$text" '
+    FILENAME == general { if ($1 > -6.25) take[$2] = 1; next }
+    FILENAME == train { for (i = 1; i <= NF; i++) take[$i] = 1; next }
+    FILENAME == text { for (i = 1; i <= NF; i++) if (++n[$i] == 20) take[$i] = 1; next }
+    /^;;;/ { next }
+    { word = $1; sub(/\([0-9]+\)$/, "", word); if (word in take || FILENAME ~ /words-added/) print }
+    ' "$work/general.txt" "$work/train.txt" "$text" "$lexicon" "$added" > "$work/english.dict"
+  awk '{ sub(/\([0-9]+\)$/, "", $1) } !seen[$1]++ { print $1 }' "$work/english.dict" > "$work/words.txt"
   # The result begins with the licence of the dictionary.
   { sed -n "/^;;;/s/The words of linnet's demonstration/The words of english.lm/; /^;;;/p" demo/words.dict
-    awk 'NR == FNR { known[$1] = 1; next } { word = $1; sub(/\([0-9]+\)$/, "", word) } word in known' "$work/words.txt" "$lexicon"
+    cat "$work/english.dict"
   } | gzip -9n > "$work/english.dict.gz"
   "$linnet" g2p "$lexicon" -o "$work/english.g2p"
 fi
 
+if wanted 2; then
+  echo "== stage 2: words"
+  "$linnet" ngram generate --lines 400000 --seed 1 "$work/general.lm" -o "$work/drawn.txt"
+  all_of "$work/train.txt" 5 | "$linnet" ngram count --order 4 --min-count 1,1,2,3 --vocabulary "$work/words.txt" \
+    --smoothing absolute --entropy 1e-9 --packed -o "$work/large.lm" "$text" "$work/drawn.txt" -
+  "$linnet" ngram prune "$work/large.lm" --entropy 1e-7 --bits 8 --packed -o "$work/english.lm"
+fi
+
 if wanted 3; then
   echo "== stage 3: phones"
-  "$linnet" ngram pack "$words" -o "$work/words.lm"
-  "$linnet" ngram generate --lines 800000 --seed 1 "$work/words.lm" | tr -d '0-9.' > "$work/drawn.txt"
-  for set in $train_sets; do cut -d ' ' -f 2- "$corpus/$set/text"; done > "$work/train.txt"
-  # A drawn word without a pronunciation is reported, and its sentence is left out.
-  cat "$work/drawn.txt" "$work/train.txt" "$work/train.txt" "$work/train.txt" |
+  # Every eighth sentence of the text. A sentence with a word that cannot be pronounced is reported and left out.
+  { awk 'NR % 8 == 0' "$text"; all_of "$work/train.txt" 3; } |
     { "$linnet" phonemize -q --lexicon "$lexicon" -o "$work/phones.txt" 2> "$work/phones.log" || true; }
-  "$linnet" ngram count --no-unknown --order 6 --min-count 1,1,3,8,20,40 --packed -o "$work/phones.lm" "$work/phones.txt"
+  "$linnet" ngram count --no-unknown --order 6 --min-count 1,1,1,2,3,5 --smoothing absolute --entropy 1e-8 --packed \
+    -o "$work/phones-large.lm" "$work/phones.txt"
+  "$linnet" ngram prune "$work/phones-large.lm" --entropy 1.5e-7 --bits 8 --packed -o "$work/phones.lm"
 fi
 
 if wanted 4; then

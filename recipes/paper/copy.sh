@@ -7,7 +7,7 @@
 # 10 symbols, sequences of at most 128, 4 layers, 8 heads of 32, 64 sequences a step, RAdam at 1e-3 and 1e-4 after 3,000 of 10,000 steps.
 # --reduced, for CPUs: sequences of at most 32, 32 a step, 1e-4 after 1,500 of 2,000 steps. --quick: 20 steps, to test the recipe.
 # Writes WORK/copy-VARIANT-SEED.tsv, copy.tsv, loss.svg and RESULTS.md. What is there already is not computed again.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/../common.sh"
 
 work=exp/paper/copy variants=softmax,lsh-1,lsh-4,linear seeds=1 steps= reduced=
 flags=" quick reduced " values=" work variants seeds steps device threads linnet "

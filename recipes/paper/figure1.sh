@@ -7,7 +7,7 @@
 # Writes WORK/attention.tsv, time.svg, memory.svg and RESULTS.md. Points that would need more time than --limit-seconds for one pass, or
 # more memory than --limit-gb (default: half of what is free, on a GPU nine tenths), are left out and named. --quick: sequences of at
 # most 1,024 frames.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/../common.sh"
 
 work=exp/paper/figure1 variants=linear,softmax,softmax-naive,lsh-1,lsh-4,poly2,random causal= limit_seconds=60 limit_gb=0
 flags=" quick causal " values=" work variants limit-seconds limit-gb device threads linnet "

@@ -9,7 +9,7 @@
 # keys and values for each earlier row: points that do not fit into --limit-gb (default: half of what is free, on a GPU nine tenths)
 # are left out and named.
 # Writes WORK/latency.tsv, cost.svg, bytes.svg and RESULTS.md.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/../common.sh"
 
 work=exp/paper/latency variants=linear,softmax,lstm at= stack=1 limit_gb=0 threads=1
 flags=" quick " values=" work variants at stack limit-gb device threads linnet "

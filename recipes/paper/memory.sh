@@ -8,7 +8,7 @@
 # GPU counts as one) divided by the computing time for a second of sound, of one stream alone or of --batch streams that are computed
 # together, whichever costs less. Network only. On a CPU linnet bench streams --find measures a live engine with features and decoding.
 # Writes WORK/one.tsv, together.tsv and RESULTS.md.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/../common.sh"
 
 work=exp/paper/memory variants=linear,softmax,lstm at=1,60,3600 stack=1 batch=16 memory_gb= cores= limit_gb=0
 flags=" quick " values=" work variants at stack batch memory-gb cores limit-gb device linnet "

@@ -2,8 +2,10 @@
 # Table 3 of Katharopoulos et al. 2020: phoneme error rate and time per epoch of Bi-LSTM, softmax, Reformer and linear attention on one corpus.
 #
 #   recipes/paper/table3.sh --corpus DIR [--audio-root DIR] [--work exp/paper/table3] [--rows bilstm,softmax,lsh-4,linear,...]
-#                           [--train SET,...] [--dev SET] [--test SET] [--lexicon FILE] [--high-hz HZ]
+#                           [--train SET,...] [--dev SET] [--test SET,...] [--lexicon FILE] [--high-hz HZ] [--shards N]
 #                           [--seeds 3] [--stack 1] [--epochs 80] [--grid LR,...] [--grid-lstm LR,...] [--batch-frames N] [--patience 3]
+#                           [--normalize-forwards speaker|global] [--max-frames 3600] [--launch COMMAND] [--augment] [--precision fp32|tf32|bf16]
+#                           [--words LM --words-lexicon FILE [--words-weights W,...]] [--title TEXT] [--note TEXT]
 #                           [--stage N] [--stop-stage N] [--device auto|cpu|cuda[:N]] [--threads N] [--reduced] [--quick] [--linnet PROGRAM]
 #
 # Stages: 1 features   2 training   3 decoding and scoring   4 results
@@ -18,20 +20,33 @@
 # --reduced, for CPUs: 3 frames stacked, at most 40 epochs, batches of 4,000 frames instead of 16,000. --quick: tiny networks and
 # 1 epoch, to test the recipe.
 # If run again, what is done is skipped and a run that was interrupted resumes. Test sets are decoded once per model and choose nothing.
+# --shards: features are prepared in so many parts, and an interruption costs one of them. --normalize-forwards: of the networks that
+# read forwards. --launch: what runs linnet train, such as "mpirun -np 4". --words: also word error rates; the weight of the language
+# model is the best one for the dev set. --title, --note: of the page of results. --augment: SpecAugment for all rows, which the paper
+# does not mention; for corpora so small that networks learn them by heart. --precision: of the matrix products of training.
 # On a machine without the corpus: --stage 2 --stop-stage 2 needs only WORK/features. Several runs may share WORK if their rows differ.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/../common.sh"
 
 corpus= audio_root= work=exp/paper/table3 lexicon= high_hz=5500 train=train_native dev=dev_native test=test_native
 rows=bilstm,softmax,lsh-4,linear,lsh-1,causal-0,causal-3,causal-8,lstm
 seeds=3 stack= epochs= grid=1e-4,2e-4,5e-4 grid_lstm=5e-4,1e-3,2e-3 batch_frames= patience=3 stage=1 stop_stage=4 reduced=
-flags=" quick reduced "
-values=" corpus audio-root work lexicon high-hz train dev test rows seeds stack epochs grid grid-lstm batch-frames patience stage stop-stage device threads linnet "
+shards=1 normalize_forwards=speaker max_frames=3600 launch= words= words_lexicon= words_weights=0.5,0.65,0.8,1 title= note=
+augment= precision=tf32
+flags=" quick reduced augment "
+values=" corpus audio-root work lexicon high-hz train dev test rows seeds stack epochs grid grid-lstm batch-frames patience stage stop-stage
+  shards normalize-forwards max-frames launch precision words words-lexicon words-weights title note device threads linnet "
+values=${values//$'\n'/}
 options "$@"
 [ -n "$reduced" ] && stack=${stack:-3} epochs=${epochs:-40} batch_frames=${batch_frames:-4000}
 [ -n "$quick" ] && epochs=${epochs:-1}
 stack=${stack:-1} epochs=${epochs:-80} batch_frames=${batch_frames:-16000}
-for o in seeds stack epochs stage stop_stage batch_frames patience; do is_count "${!o}" "--${o//_/-}"; done
-wanted() { [ "$stage" -le "$1" ] && [ "$stop_stage" -ge "$1" ]; }
+for o in seeds stack epochs stage stop_stage batch_frames max_frames patience shards; do is_count "${!o}" "--${o//_/-}"; done
+case $normalize_forwards in speaker|global) ;; *) die "--normalize-forwards is speaker or global, not '$normalize_forwards'" ;; esac
+case $precision in fp32|tf32|bf16) ;; *) die "--precision is fp32, tf32 or bf16, not '$precision'" ;; esac
+[ -z "$augment" ] || masks=(--freq-masks 2 --freq-width 7 --time-masks 2 --time-width 25 --time-part 0.05)
+[ -z "$words" ] || [ -f "$words" ] || die "$words does not exist"
+[ -z "$words" ] || [ -f "$words_lexicon" ] || die "--words needs the pronunciations of its words: --words-lexicon FILE"
+all_sets="${train//,/ } $dev ${test//,/ }" decoded="$dev ${test//,/ }" first_test=${test%%,*}
 
 # ---- rows ------------------------------------------------------------------------------------------------------------------------
 
@@ -47,9 +62,9 @@ if [ -n "$quick" ]; then
   grid=${grid%%,*} grid_lstm=${grid_lstm%%,*}
 fi
 
-# network ROW: sets `network`, its options of linnet train, and `rates`
+# network ROW: sets `network`, its options of linnet train, `rates` and `normalize`
 network() {
-  rates=$grid
+  rates=$grid normalize=speaker
   case $1 in
     bilstm) network=("${lstm[@]}" --direction bidirectional) rates=$grid_lstm ;;
     lstm) network=("${lstm[@]}" --direction causal) rates=$grid_lstm ;;
@@ -61,6 +76,7 @@ network() {
     causal-[0-9]|causal-[1-5][0-9]|causal-6[0-4]) network=("${transformer[@]}" "${forwards[@]}" --ahead "${1#causal-}") ;;
     *) die "there is no row '$1'; --help lists them" ;;
   esac
+  case $1 in lstm|*causal*) normalize=$normalize_forwards ;; esac
 }
 for row in ${rows//,/ }; do network "$row"; done # before anything is computed: are all known?
 
@@ -68,27 +84,37 @@ for row in ${rows//,/ }; do network "$row"; done # before anything is computed: 
 
 if wanted 1 || wanted 3; then
   [ -n "$corpus" ] || die "where is the corpus? give --corpus DIR"
-  for set in ${train//,/ } "$dev" "$test"; do [ -f "$corpus/$set/wav.scp" ] || die "$corpus/$set/wav.scp does not exist"; done
+  for set in $all_sets; do [ -f "$corpus/$set/wav.scp" ] || die "$corpus/$set/wav.scp does not exist"; done
   audio_root=${audio_root:-$corpus}
 fi
 mkdir -p "$work"/{features,text,train}
 
 if wanted 1; then
-  for set in ${train//,/ } "$dev" "$test"; do
-    cache=$work/features/$set.lfc
-    # exit status 1: some utterances were reported and left out, and the cache was written
-    [ -f "$cache" ] || "$linnet" prepare "$corpus/$set" --audio-root "$audio_root" ${lexicon:+--lexicon "$lexicon"} --high-hz "$high_hz" \
-      --stack "$stack" --jobs "$threads" --output "$cache" || [ -f "$cache" ] || die "$set could not be prepared"
+  for set in $all_sets; do
+    n=$shards; [[ " $decoded " == *" $set "* ]] && n=1
+    prepare_set "$corpus/$set" "$work/features" "$set" "$n" --audio-root "$audio_root" ${lexicon:+--lexicon "$lexicon"} --high-hz "$high_hz" \
+      --stack "$stack"
   done
-  for set in "$dev" "$test"; do
-    "$linnet" phonemize -q --ids first --trn ${lexicon:+--lexicon "$lexicon"} "$corpus/$set/text" > "$work/text/$set.trn"
+  # Without an utterance of a set that is decoded, nothing can be scored.
+  for set in ${train//,/ }; do check_set "$work/features" "$set" 0.01; done
+  for set in $decoded; do
+    check_set "$work/features" "$set" 0
+    "$linnet" phonemize -q --ids first --trn ${lexicon:+--lexicon "$lexicon"} "$corpus/$set/text" -o "$work/text/$set.trn"
   done
 fi
 
 # ---- 2: training -----------------------------------------------------------------------------------------------------------------
 
-caches=()
-for set in ${train//,/ }; do caches+=(--train "$work/features/$set.lfc"); done
+# data_options: sets `data` to the options that name the caches; 1 if one is missing, its set in `set`
+data_options() {
+  data=()
+  for set in ${train//,/ }; do
+    caches_of "$work/features" "$set" || return 1
+    for cache in "${caches[@]}"; do data+=(--train "$cache"); done
+  done
+  set=$dev; caches_of "$work/features" "$set" || return 1
+  for cache in "${caches[@]}"; do data+=(--dev "$cache"); done
+}
 
 # train_one ROW LR SEED: WORK/train/ROW/lr-LR-seed-SEED, which has a file `done` at the end
 train_one() {
@@ -97,10 +123,11 @@ train_one() {
   network "$1"
   [ -f "$folder/checkpoint.safetensors" ] && resume=--resume
   echo "== $1, rate $2, seed $3"
-  "$linnet" train "${caches[@]}" --dev "$work/features/$dev.lfc" --folder "$folder" "${network[@]}" --stack "$stack" --normalize speaker \
+  # shellcheck disable=SC2086 # a command of several words
+  $launch "$linnet" train "${data[@]}" --folder "$folder" "${network[@]}" --stack "$stack" --normalize "$normalize" \
     --norm post --dropout 0.1 --lr "$2" --min-lr "$(LC_ALL=C awk -v lr="$2" 'BEGIN { print lr / 20 }')" --schedule plateau --patience "$patience" \
-    --epochs "$epochs" --batch-frames "$batch_frames" --max-frames 3600 --seed "$3" --name "table3 $1" --device "$device" \
-    --threads "$threads" $resume || { [ $? -ne 130 ] || exit 130; return 1; }
+    --epochs "$epochs" --batch-frames "$batch_frames" --max-frames "$max_frames" --seed "$3" --name "table3 $1" --device "$device" \
+    --precision "$precision" ${masks[@]+"${masks[@]}"} --threads "$threads" $resume || { [ $? -ne 130 ] || exit 130; return 1; }
   touch "$folder/done"
 }
 
@@ -120,17 +147,26 @@ best_rate() {
 }
 
 if wanted 2; then
-  for set in ${train//,/ } "$dev"; do [ -f "$work/features/$set.lfc" ] || die "$work/features/$set.lfc does not exist; run stage 1"; done
+  data_options || die "$work/features/$set.lfc does not exist; run stage 1"
+  untrained=
   for row in ${rows//,/ }; do
     network "$row"
-    for rate in ${rates//,/ }; do train_one "$row" "$rate" 1 || echo "$row at rate $rate was not trained" >&2; done
+    for rate in ${rates//,/ }; do train_one "$row" "$rate" 1 || untrained="$untrained $row at rate $rate;"; done
     rate=$(best_rate "$row")
     [ -n "$rate" ] || continue
-    for seed in $(seq 2 "$seeds"); do train_one "$row" "$rate" "$seed" || echo "$row, seed $seed was not trained" >&2; done
+    for seed in $(seq 2 "$seeds"); do train_one "$row" "$rate" "$seed" || untrained="$untrained $row, seed $seed;"; done
   done
+  if [ -n "$untrained" ]; then
+    untrained="these were not trained:${untrained%;}. The messages above say why"
+    [ "$stop_stage" != 2 ] || die "$untrained"
+    echo "table3.sh: $untrained" >&2
+  fi
 fi
 
 # ---- 3: scores -------------------------------------------------------------------------------------------------------------------
+
+# speakers_of SET: sets `speakers` to the option that names them, for the intervals over speakers
+speakers_of() { speakers=(); [ ! -f "$corpus/$1/utt2spk" ] || speakers=(--utt2spk "$corpus/$1/utt2spk"); }
 
 if wanted 3; then
   for row in ${rows//,/ }; do
@@ -138,12 +174,48 @@ if wanted 3; then
     for seed in $(seq "$seeds"); do
       folder=$work/train/$row/lr-$rate-seed-$seed
       [ -n "$rate" ] && [ -f "$folder/done" ] || continue
-      for set in "$dev" "$test"; do
+      for set in $decoded; do
         [ -s "$folder/$set.score" ] && continue
         "$linnet" transcribe -q --data "$corpus/$set" --audio-root "$audio_root" --model "$folder/best.safetensors" --jobs "$threads" \
           --format trn --device "$device" --output "$folder/$set.trn"
-        "$linnet" score "$work/text/$set.trn" "$folder/$set.trn" > "$folder/.score" && mv "$folder/.score" "$folder/$set.score"
+        speakers_of "$set"
+        "$linnet" score "${speakers[@]}" "$work/text/$set.trn" "$folder/$set.trn" > "$folder/.score" && mv "$folder/.score" "$folder/$set.score"
       done
+    done
+  done
+fi
+
+# ---- 3: words ----------------------------------------------------------------------------------------------------------------------
+
+# rate_of SCORE: its error rate; "PER 20.00 %: ..." or "WER ..." is the last line
+rate_of() { LC_ALL=C awk 'END { print $2 }' "$1"; }
+
+# words_of SET WEIGHT FOLDER: FOLDER/SET.words-WEIGHT.{trn,score}
+words_of() {
+  local name=$3/$1.words-$2
+  [ -s "$name.score" ] && return
+  "$linnet" transcribe -q --data "$corpus/$1" --audio-root "$audio_root" --model "$3/best.safetensors" --words --lm "$words" \
+    --lexicon "$words_lexicon" --no-unknown --lm-weight "$2" --jobs "$threads" --format trn --device "$device" --output "$name.trn"
+  speakers_of "$1"
+  "$linnet" score "${speakers[@]}" --name WER --ref-format kaldi "$corpus/$1/text" "$name.trn" > "$name.new" && mv "$name.new" "$name.score"
+}
+
+if wanted 3 && [ -n "$words" ]; then
+  for row in ${rows//,/ }; do
+    rate=$(best_rate "$row")
+    for seed in $(seq "$seeds"); do
+      folder=$work/train/$row/lr-$rate-seed-$seed best=
+      [ -n "$rate" ] && [ -f "$folder/done" ] || continue
+      for weight in ${words_weights//,/ }; do
+        words_of "$dev" "$weight" "$folder"
+        wer=$(rate_of "$folder/$dev.words-$weight.score")
+        if [ -z "$best" ] || LC_ALL=C awk -v a="$wer" -v b="$best" 'BEGIN { exit !(a < b) }'; then best=$wer best_weight=$weight; fi
+      done
+      for set in $decoded; do
+        words_of "$set" "$best_weight" "$folder"
+        cp "$folder/$set.words-$best_weight.score" "$folder/$set.words"
+      done
+      echo "$best_weight" > "$folder/words.weight"
     done
   done
 fi
@@ -161,13 +233,13 @@ runs() {
       folder=$work/train/$row/lr-$rate-seed-$seed
       [ -n "$rate" ] && [ -f "$folder/done" ] || continue
       printf '%s\t%s\t%s' "$row" "$seed" "$rate"
-      for set in "$dev" "$test"; do
+      for set in "$dev" "$first_test"; do
         # 95 % interval [20.00, 33.33] over 2 utterances, ...   PER 20.00 %: ...
         LC_ALL=C awk '/% interval \[/ { low = $4; high = $5; gsub(/[][,]/, "", low); gsub(/[][,]/, "", high) } $1 == "PER" { per = $2 }
           END { printf "\t%s\t%s\t%s", per == "" ? "-" : per, low == "" ? "-" : low, high == "" ? "-" : high }' "$folder/$set.score" 2> /dev/null ||
           printf '\t-\t-\t-'
       done
-      LC_ALL=C awk -F'\t' 'FNR > 1 { print $9 - last; last = $9 }' "$folder/log.tsv" | sort -g |
+      LC_ALL=C awk -F'\t' 'FNR > 1 { print $9 - last; last = $9 }' "$folder/log.tsv" | LC_ALL=C sort -g |
         LC_ALL=C awk '{ v[NR] = $1 } END { printf "\t%.2f", NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
       printf '\t%s\t%s' "$(lowest "$folder" | cut -d' ' -f2)" "$(tail -n 1 "$folder/log.tsv" | cut -f1)"
       printf '\t%s\n' "$("$linnet" info --json "$folder/best.safetensors" | sed -n 's/.*"parameters": *\([0-9]*\).*/\1/p' | head -n 1)"
@@ -235,11 +307,35 @@ rates_tried() {
   done
 }
 
+# every_set KIND: a table of the scores of all sets, of phonemes (score) or of words (words)
+every_set() {
+  local row rate seed folder set
+  echo "| row | seed | set | utterances | ${2} % | 95 % interval |$([ "$1" = score ] || echo " weight |")"
+  echo "|---|---|---|---|---|---|$([ "$1" = score ] || echo "---|")"
+  for row in ${rows//,/ }; do
+    rate=$(best_rate "$row")
+    for seed in $(seq "$seeds"); do
+      folder=$work/train/$row/lr-$rate-seed-$seed
+      for set in $decoded; do
+        [ -s "$folder/$set.$1" ] || continue
+        LC_ALL=C awk -v row="$row" -v seed="$seed" -v set="$set" -v weight="$([ "$1" = score ] || echo " $(cat "$folder/words.weight") |")" '
+          /% interval \[/ { low = $4; high = $5; gsub(/[][,]/, "", low); gsub(/[][,]/, "", high) }
+          END { printf "| %s | %s | %s | %s | %s | %s to %s |%s\n", row, seed, set, $(NF - 1), $2, low == "" ? "-" : low, high == "" ? "-" : high, weight }' \
+          "$folder/$set.$1"
+      done
+    done
+  done
+}
+
 if wanted 4; then
   runs > "$work/runs.tsv"
   curves > "$work/curves.tsv"
   [ "$(wc -l < "$work/curves.tsv")" -gt 1 ] || die "no row has been trained yet"
-  form="$train; $stack frame(s) stacked, batches of $batch_frames frames, at most $epochs epochs, $seeds seed(s)"
+  form="$train; $stack frame(s) stacked, batches of $batch_frames frames, at most $epochs epochs, $seeds seed(s)${augment:+, SpecAugment}"
+  [ "$precision" = tf32 ] || form="$form, products in $precision"
+  note=${note:-"The paper's numbers are for 80 hours of WSJ on a GPU: other data and another machine, to compare orders and ratios."}
+  hz=$high_hz; [ "$hz" != 0 ] || hz=8000
+  forwards=; [ "$normalize_forwards" = speaker ] || forwards="; with the mean and deviation of the training set where a network reads forwards"
   "$linnet" plot "$work/curves.tsv" --x epoch --y dev_per --y-factor 100 --by row --x-label epoch --y-label "dev PER (%)" \
     --title "Training of the paper's models" --note "$form; mean and range of the seeds" -o "$work/curves.svg"
   awk -F'\t' 'NR == 1 || $2 == 1' "$work/curves.tsv" > "$work/curves-seed-1.tsv"
@@ -247,14 +343,23 @@ if wanted 4; then
     --x-label "training time (min)" --y-label "dev PER (%)" --title "Training of the paper's models" --note "$form; seed 1" \
     -o "$work/time.svg"
   {
-    head_of_results "Phoneme error rate and time per epoch (table 3)"
-    echo "Training data: $form. Dev set: $dev. Test set: $test. Greedy decoding. Features up to $high_hz Hz, normalised by speaker."
+    head_of_results "${title:-Phoneme error rate and time per epoch (table 3)}"
+    echo "Training data: $form. Dev set: $dev. Test set: $first_test. Greedy decoding. Features up to $hz Hz, normalised by speaker$forwards."
     echo
     table
     echo
     echo "PER: mean over the seeds ± half of its 95 % interval (Student's t over seeds). Seconds: median epoch with the evaluation of the dev"
-    echo "set, mean over seeds. The paper's numbers are for 80 hours of WSJ on a GPU: other data and another machine, to compare orders and ratios."
+    echo "set, mean over seeds. $note"
     echo
+    if [[ $test == *,* ]]; then echo "## Every set"; echo; every_set score PER; echo; fi
+    if ls "$work"/train/*/*/*.words > /dev/null 2>&1; then
+      echo "## Words"
+      echo
+      every_set words WER
+      echo
+      echo "Weight: that of the language model, the best one for $dev of those tried. Beam search; only words of the language model."
+      echo
+    fi
     echo "![error rate against epochs](curves.svg)"
     echo
     echo "![error rate against training time](time.svg)"
@@ -269,7 +374,11 @@ if wanted 4; then
     echo "  those of the paper: RAdam for transformers, Adam for LSTMs."
     echo "- Transformers have 9 layers, 6 heads of 32 and a feed-forward width of 768; the LSTMs have 3 layers of 320 units, as in the paper."
     echo "- Rows that see whole utterances have sinusoidal positions; causal-R and softmax-causal have convolutions of 9 frames instead, since"
-    echo "  sinusoids cannot stream. Normalisation by speaker cannot stream either; it is used everywhere so that the features are equal."
+    if [ "$normalize_forwards" = speaker ]; then
+      echo "  sinusoids cannot stream. Normalisation by speaker cannot stream either; it is used everywhere so that the features are equal."
+    else
+      echo "  sinusoids cannot stream, and mean and deviation of the training set, since those of a speaker are not known in a stream."
+    fi
     echo "- softmax is computed in tiles and never stores the matrix of scores, unlike the paper's."
   } > "$work/RESULTS.md"
   echo "$work/RESULTS.md"

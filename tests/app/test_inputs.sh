@@ -80,6 +80,53 @@ mkdir "$tmp/spool"
 cat "$tmp/big.wav" | TMPDIR=$tmp/spool "$LINNET" transcribe -q - > /dev/null 2>&1
 is "nothing of it stays" "" "$(ls -A "$tmp/spool")"
 
+# ---- NIST SPHERE -------------------------------------------------------------------------------------------------------------------
+
+# sphere NAME OPTIONS...: the talk as $tmp/NAME.wv1
+sphere() {
+    name=$1
+    shift
+    "$(dirname "$LINNET")/tests/recipes/sphere" "$w" "$tmp/$name.wv1" "$@" > "$tmp/.log" 2>&1 || fail "sphere $*" "$(cat "$tmp/.log")"
+}
+sphere_is() {
+    is "$1: transcribe" "$phones" "$("$LINNET" transcribe -q "$tmp/$2.wv1")"
+    is "$1: a pipe" "$phones" "$(cat "$tmp/$2.wv1" | TMPDIR=$tmp/nowhere "$LINNET" transcribe -q -)"
+}
+for coding in shorten pcm; do
+    for order in 01 10; do
+        sphere s coding=$coding order=$order
+        sphere_is "SPHERE, $coding, $order" s
+    done
+done
+sphere old version=1
+sphere_is "SPHERE, shorten 1" old
+"$LINNET" features "$w" -o "$tmp/f1.npy" && "$LINNET" features "$tmp/old.wv1" -o "$tmp/f2.npy"
+ok "SPHERE: features" cmp "$tmp/f1.npy" "$tmp/f2.npy"
+"$LINNET" features --start 0.5 --end 1.5 "$w" -o "$tmp/f1.npy" && "$LINNET" features --start 0.5 --end 1.5 "$tmp/old.wv1" -o "$tmp/f2.npy"
+ok "SPHERE: features of a part" cmp "$tmp/f1.npy" "$tmp/f2.npy"
+is "SPHERE: align" "$("$LINNET" align -q --phones "AH N" "$w" 2> /dev/null)" "$("$LINNET" align -q --phones "AH N" "$tmp/old.wv1" 2> /dev/null)"
+is "SPHERE: listen --from" "$("$LINNET" listen -q --no-paced --from "$w")" "$("$LINNET" listen -q --no-paced --from "$tmp/old.wv1")"
+# One broken file among others: they are done, it has no line.
+broken_sphere() {
+    sphere bad "$2"
+    run transcribe "$tmp/old.wv1" "$tmp/bad.wv1" "$w"
+    is "$1: status" 1 "$status"
+    is "$1: the other files are done" "old $phones,talk $phones" "$(printf '%s' "$out" | tr '\n' ,)"
+    has "$1: reported" "$err" "$3"
+    has "$1: counted" "$err" "1 failed"
+}
+broken_sphere "a wrong checksum" damage=checksum "bad.wv1 is damaged: the checksum of its samples is "
+broken_sphere "a wrong sample count" damage=count "bad.wv1 is truncated: it has 32000 samples, its header gives 32001"
+broken_sphere "a truncated .wv1" damage=cut:20000 "it is truncated: its compressed samples end too early"
+mkdir "$tmp/discs"
+printf 'u1 old.wv1\nu2 bad.wv1\n' > "$tmp/discs/wav.scp"
+printf 'u1 ONE TWO\nu2 TWO ONE\n' > "$tmp/discs/text"
+printf 'u1 s1\nu2 s1\n' > "$tmp/discs/utt2spk"
+run prepare "$tmp/discs" --audio-root "$tmp" --lexicon "$tmp/dict" --stack 3 -o "$tmp/discs.lfc"
+is "prepare with a truncated .wv1: status" 1 "$status"
+has "prepare names it" "$err" "bad.wv1 cannot be read"
+has "prepare keeps the other" "$err" "1 utterance"
+
 # ---- a script in place of ffmpeg -------------------------------------------------------------------------------------------------
 
 "$SOUND" "$tmp/talk.au" seconds=2 seed=7 format=au

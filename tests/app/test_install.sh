@@ -28,7 +28,7 @@ PATH=$tmp/bin:$PATH
 unset MAKEFLAGS MAKELEVEL CONFIG PREFIX DESTDIR # set by a make that runs this test
 build() {
     : > "$tmp/made"
-    make -C "$tree" CC=pretended-cc OBJCOPY=true NVCC= EXTRA_CFLAGS= LIB_SRC='kernels/gpu.c base/status.c linnet/find.c' APP_SRC='app/common.c app/main.c' "$@" \
+    make -C "$tree" CC=pretended-cc OBJCOPY=true NVCC= EXTRA_CFLAGS= LIB_SRC='base/system.c base/status.c linnet/find.c' APP_SRC='app/common.c app/main.c' "$@" \
         > "$tmp/log" 2>&1 || { fail "make $*" "$(tail -n 5 "$tmp/log")"; return; }
     made=$(LC_ALL=C sort "$tmp/made" | xargs)
 }
@@ -38,14 +38,14 @@ if ! command -v make > /dev/null || ! pkg-config --exists sndfile 2> /dev/null; 
 fi
 build all
 is "make builds all" \
-    "app/common.o app/main.o base/status.o kernels/gpu.o lib/liblinnet.so.1.0.0 lib/linnet.o linnet linnet/find.o" "$made"
+    "app/common.o app/main.o base/status.o base/system.o lib/liblinnet.so.1.0.0 lib/linnet.o linnet linnet/find.o" "$made"
 build all
 is "make again builds nothing" "" "$made"
 build install DESTDIR="$tmp/root"
 is "make install after it builds nothing" "" "$made"
 build install DESTDIR="$tmp/root" PREFIX=/opt/x
 is "another PREFIX compiles the two files that contain it, and links" \
-    "kernels/gpu.o lib/liblinnet.so.1.0.0 lib/linnet.o linnet linnet/find.o" "$made"
+    "base/system.o lib/liblinnet.so.1.0.0 lib/linnet.o linnet linnet/find.o" "$made"
 build install DESTDIR="$tmp/root" PREFIX=/opt/x
 is "and then nothing" "" "$made"
 

@@ -20,7 +20,7 @@ static void names_are(const char *const *paths, const char *const *names, int n)
 {
     lin_error err = {0};
     add(paths, n);
-    ck_assert_msg(lin_mirror_names(&inputs, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(lin_mirror_names(&inputs, NULL, &err) == LIN_OK, "%s", err.message);
     for (int i = 0; i < n; i++) {
         ck_assert_msg(strcmp(inputs.items[i].name, names[i]) == 0, "%s is called '%s', not '%s'", paths[i], inputs.items[i].name,
                       names[i]);
@@ -44,6 +44,30 @@ START_TEST(folders_are_mirrored)
 }
 END_TEST
 
+// Parts of a list have the names of the whole.
+START_TEST(names_below_a_root)
+{
+    lin_error err = {0};
+    add((const char *[]){"/p/x/a.wav", "/p/x/b/c.wav"}, 2);
+    ck_assert_msg(lin_mirror_names(&inputs, "/p//y/../", &err) == LIN_OK, "%s", err.message);
+    ck_assert_str_eq(inputs.items[0].name, "x/a");
+    ck_assert_str_eq(inputs.items[1].name, "x/b/c");
+    lin_inputs_free(&inputs);
+    add((const char *[]){"/p/x/a.wav"}, 1);
+    ck_assert_msg(lin_mirror_names(&inputs, "/", &err) == LIN_OK, "%s", err.message);
+    ck_assert_str_eq(inputs.items[0].name, "p/x/a");
+    lin_inputs_free(&inputs);
+    add((const char *[]){"x/a.wav", "-"}, 2);
+    ck_assert_msg(lin_mirror_names(&inputs, ".", &err) == LIN_OK, "%s", err.message);
+    ck_assert_str_eq(inputs.items[0].name, "x/a");
+    ck_assert_str_eq(inputs.items[1].name, "stdin");
+    lin_inputs_free(&inputs);
+    add((const char *[]){"/p/x/a.wav", "/pp/b.wav"}, 2);
+    ck_assert_int_eq(lin_mirror_names(&inputs, "/p", &err), LIN_INVALID);
+    ck_assert_ptr_nonnull(strstr(err.message, "/pp/b.wav is outside the --input-root /p"));
+}
+END_TEST
+
 START_TEST(given_names_and_ids)
 {
     lin_error err = {0};
@@ -54,7 +78,7 @@ START_TEST(given_names_and_ids)
     test_write_file(list, text, strlen(text));
     ck_assert_int_eq(lin_inputs_add_named(&inputs, "/far/away.wav", "anna/one", &err), LIN_OK);
     ck_assert_msg(lin_inputs_add_data(&inputs, list, NULL, &err) == LIN_OK, "%s", err.message);
-    ck_assert_msg(lin_mirror_names(&inputs, &err) == LIN_OK && lin_mirror_check(&inputs, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(lin_mirror_names(&inputs, NULL, &err) == LIN_OK && lin_mirror_check(&inputs, &err) == LIN_OK, "%s", err.message);
     ck_assert_int_eq(inputs.n, 4);
     ck_assert_str_eq(inputs.items[0].name, "anna/one");
     ck_assert_str_eq(inputs.items[1].name, "x/a");
@@ -68,13 +92,13 @@ START_TEST(one_name_twice)
 {
     lin_error err = {0};
     add((const char *[]){"x/a.wav", "y/b.wav", "x/a.flac"}, 3);
-    ck_assert_int_eq(lin_mirror_names(&inputs, &err), LIN_OK);
+    ck_assert_int_eq(lin_mirror_names(&inputs, NULL, &err), LIN_OK);
     ck_assert_int_eq(lin_mirror_check(&inputs, &err), LIN_INVALID);
     ck_assert_msg(strstr(err.message, "would have the same result x/a") && strstr(err.message, "x/a.wav and x/a.flac") &&
                       strstr(err.message, "rename one"), "%s", err.message);
     lin_inputs_free(&inputs);
     add((const char *[]){"a.wav", "a.wav"}, 2);
-    ck_assert_int_eq(lin_mirror_names(&inputs, &err), LIN_OK);
+    ck_assert_int_eq(lin_mirror_names(&inputs, NULL, &err), LIN_OK);
     ck_assert_int_eq(lin_mirror_check(&inputs, &err), LIN_INVALID);
     ck_assert_ptr_nonnull(strstr(err.message, "a.wav is given twice"));
 }
@@ -86,7 +110,7 @@ START_TEST(every_allocation_may_fail)
     for (unsigned long k = 1;; k++) {
         add((const char *[]){"x/a.wav", "y/b.wav", "-"}, 3);
         lin_memory_fail_at(k);
-        lin_status status = lin_mirror_names(&inputs, NULL);
+        lin_status status = lin_mirror_names(&inputs, NULL, NULL);
         if (status == LIN_OK) status = lin_mirror_check(&inputs, NULL);
         lin_memory_fail_at(0);
         lin_inputs_free(&inputs);
@@ -121,6 +145,7 @@ int main(void)
     TCase *cases = tcase_create("mirror");
     tcase_add_checked_fixture(cases, NULL, teardown);
     tcase_add_test(cases, folders_are_mirrored);
+    tcase_add_test(cases, names_below_a_root);
     tcase_add_test(cases, given_names_and_ids);
     tcase_add_test(cases, one_name_twice);
     tcase_add_test(cases, every_allocation_may_fail);

@@ -117,6 +117,15 @@ is "prune --packed" "$("$LINNET" ngram info "$tmp/small.arpa" | head -n 4)" "$("
 before=$(wc -c < "$a") after=$(wc -c < "$tmp/small.arpa")
 ok "it is smaller" test "$after" -lt "$before"
 run ngram count -q --entropy 1e-4 "$text" -o "$tmp/b"
+run ngram count -q "$text" --packed --bits 6 -o "$tmp/six.lm"
+ok "--bits: smaller" test "$(wc -c < "$tmp/six.lm")" -lt "$(wc -c < "$tmp/c.lm")"
+probabilities() { "$LINNET" ngram arpa "$1" | awk '/^.3-grams/ { on = 1; next } on && NF > 3 { print $1 }' | sort -u | wc -l; }
+ok "--bits: at most 64 probabilities" test "$(probabilities "$tmp/six.lm")" -le 64
+ok "without it more" test "$(probabilities "$tmp/c.lm")" -gt 64
+run ngram count -q --smoothing absolute "$text" -o "$tmp/absolute"
+is "--smoothing absolute: the same n-grams" "$("$LINNET" ngram info "$a" | head -n 4)" "$("$LINNET" ngram info "$tmp/absolute" | head -n 4)"
+ok "with other probabilities" test "$("$LINNET" ngram perplexity "$a" "$heldout" | tail -n 1)" != \
+    "$("$LINNET" ngram perplexity "$tmp/absolute" "$heldout" | tail -n 1)"
 is "count --entropy prunes alike" "$("$LINNET" ngram info "$tmp/small.arpa" | head -n 4)" "$("$LINNET" ngram info "$tmp/b" | head -n 4)"
 
 # ---- generate --------------------------------------------------------------------------------------------------------------------

@@ -160,10 +160,10 @@ refused "posteriors of each channel" 2 "several matrices" posteriors --channel e
 export LINNET_ISA=portable
 refused "bf16 without its instruction" 1 "use --precision fp32" transcribe -q --device cpu --precision bf16 "$d/s3.wav"
 refused "posteriors in bf16 without it" 1 "use --precision fp32" posteriors --device cpu --precision bf16 "$d/s3.wav" -o "$tmp/h.npy"
+refused "training in bf16 without it" 1 "use --precision fp32" train "$tmp/train.conf" --train "$tmp/set.lfc" --device cpu --precision bf16 \
+    --folder "$tmp/half"
 unset LINNET_ISA
 refused "a precision that does not exist" 2 "fp32" transcribe --precision fp8 "$d/s3.wav"
-refused "training in bf16 on a CPU" 1 "--precision fp32" train "$tmp/train.conf" --train "$tmp/set.lfc" --device cpu --precision bf16 \
-    --folder "$tmp/half"
 run posteriors --device cpu --precision fp32 -j 1 "$d/s1.wav" -o "$tmp/f.npy"
 ok "fp32 is the default" cmp "$tmp/a.npy" "$tmp/f.npy"
 if grep -qw avx512_bf16 /proc/cpuinfo 2> /dev/null; then

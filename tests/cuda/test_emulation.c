@@ -39,7 +39,7 @@ static int dies(void (*planted)(planted_fault), planted_fault fault)
 
 static void must_say(const char *what)
 {
-#ifdef TEST_ASAN
+#if TEST_ASAN
     if (strstr(said, "ERROR: AddressSanitizer")) return;
 #endif
     ck_assert_msg(strstr(said, what) != NULL, "expected \"%s\" in: %.2000s", what, said);

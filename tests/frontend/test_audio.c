@@ -12,7 +12,7 @@
 
 enum { N = 5000 };
 
-#ifdef TEST_ASAN
+#if TEST_ASAN
 // Visible, for the sanitizer to find. libsndfile 1.2.0 leaks a vorbis_info if an Ogg header is damaged.
 __attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void) { return "leak:vorbis_info_init\n"; }

@@ -18,6 +18,8 @@ START_TEST(signatures)
         {"FORM\0\0\0\0AIFF", 12, LIN_SNIFF_SNDFILE, "an AIFF file"},
         {"RIFF\0\0\0\0AVI ", 12, LIN_SNIFF_MEDIA, "an AVI file"},
         {"\1\2\3\4\5\6\7\10WAVE", 12, LIN_SNIFF_UNKNOWN, ""}, // the word alone is no signature
+        {"NIST_1A\n   1024\n", 16, LIN_SNIFF_SNDFILE, "a NIST SPHERE file"},
+        {"ajkg\2", 5, LIN_SNIFF_MEDIA, "a shorten file"},
         {"fLaC", 4, LIN_SNIFF_SNDFILE, "a FLAC file"},
         {"\0\0\0\30ftypM4A ", 12, LIN_SNIFF_MEDIA, "an MPEG-4 file (m4a, mp4, mov)"},
         {"\x1a\x45\xdf\xa3", 4, LIN_SNIFF_MEDIA, "a Matroska file (webm, mkv)"},

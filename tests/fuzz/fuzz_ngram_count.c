@@ -85,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     lin_error err = {0};
     lin_ngram_counter *counter;
     lin_ngram_counts counts;
-    lin_ngram_count_options how = {.order = 1 + data[0] % 9, .unknown = data[0] & 16};
+    lin_ngram_count_options how = {.order = 1 + data[0] % 9, .unknown = data[0] & 16, .occurrences = data[0] >> 6 & 1};
     for (int k = 0; k < how.order; k++) how.minimum[k] = k ? data[1] & 3 : data[1] >> 4 & 3;
     const char *text = (const char *)data + 3;
     lin_status status = lin_ngram_counter_create(&how, &counter, &err);

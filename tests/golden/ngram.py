@@ -28,7 +28,7 @@ FALLBACK = (0.5, 1.0, 1.5)
 class Model:
     """P(w | h) for every word and context, by recursion over shorter contexts."""
 
-    def __init__(self, sentences, order, unknown=True, minimum=(), vocabulary=None):
+    def __init__(self, sentences, order, unknown=True, minimum=(), vocabulary=None, absolute=False):
         self.order = order
         minimum = list(minimum) + [1] * (order - len(minimum))
         raw = collections.Counter(w for s in sentences for w in s)
@@ -50,8 +50,9 @@ class Model:
                     times[gram] += 1
                     if end - n >= 0:
                         before[gram].add(s[end - n])
-        # a(h w): the count at the highest order and after <s>, else the number of distinct words before it.
-        self.count = {g: c if len(g) == order or g[0] == "<s>" else len(before[g]) for g, c in times.items()}
+        # a(h w): the count at the highest order and after <s>, else the number of distinct words before it; absolute
+        # discounting: the count in every order.
+        self.count = {g: c if absolute or len(g) == order or g[0] == "<s>" else len(before[g]) for g, c in times.items()}
         self.kept = {g for g, c in times.items() if c >= minimum[len(g) - 1] or len(g) == 1}
         self.followers = collections.defaultdict(list)
         for g in self.count:
@@ -194,6 +195,7 @@ CASES = [  # name, order, <unk>, minimum counts, vocabulary
     ("minimum", 4, True, (1, 1, 2, 2), None),
     ("rare", 3, True, (3, 2, 2), None),
     ("vocabulary", 3, True, (), ["w%02d" % i for i in range(30)] + ["never", "ever"]),
+    ("absolute", 4, True, (1, 1, 2, 2), None),
 ]
 
 
@@ -214,8 +216,11 @@ def make_golden(folder):
                   "# order N ENTRIES D1 D2 D3: n-grams of that order, discounts\n"
                   "# sum SENTENCES LOG10: over ngram_heldout.txt, words that are known\n"
                   "# p LOG10 WORDS...: of the last word behind the others\n")
+        first = rng
         for name, order, unknown, minimum, vocabulary in CASES:
-            m = Model(text, order, unknown, minimum, vocabulary)
+            if name == "absolute":
+                rng = random.Random(9)
+            m = Model(text, order, unknown, minimum, vocabulary, name == "absolute")
             mins = ",".join(str(c) for c in minimum) or "1"
             out.write("model %s %d %d %s %s\n" % (name, order, unknown, mins, ",".join(vocabulary) if vocabulary else "-"))
             for n in range(1, order + 1):
@@ -231,6 +236,7 @@ def make_golden(folder):
                 picked.append(tuple(rng.choice(sorted(m.words - {"</s>"})) for _ in range(order)))
             for g in picked:
                 out.write("p %.12f %s\n" % (math.log10(m.probability(g)), " ".join(g)))
+        rng = first
         out.write("# pruned ORDER THRESHOLD ENTRIES...: of each order left; then log10 probabilities by the pruned model\n")
         for order, threshold in PRUNED:
             m = Model(text[:60], order)

@@ -368,10 +368,11 @@ void ops_case_dropout_rule(ops_context *c)
         unsigned threshold = (unsigned)(rates[p] * 65536 + 0.5);
         double kept = 0, expected = (65536 - threshold) / 65536.0;
         for (size_t i = 0; i < N; i++) {
-            uint64_t bits = lin_random_bits(key, i >> 2);
+            const size_t at = i + (size_t)(d.width * d.key[1]);
+            uint64_t bits = lin_random_bits(key, at >> 2);
             const unsigned lanes[4] = {(unsigned)(bits & 0xFFFF), (unsigned)(bits >> 16 & 0xFFFF), (unsigned)(bits >> 32 & 0xFFFF),
                                        (unsigned)(bits >> 48)};
-            double want = lanes[i & 3] >= threshold ? 1 / (1 - rates[p]) : 0;
+            double want = lanes[at & 3] >= threshold ? 1 / (1 - rates[p]) : 0;
             kept += want > 0;
             test_require(fabs((double)y.f[i] - want) <= 1e-6 * want, "%s: element %zu is %g, the rule says %g", c->what, i,
                          (double)y.f[i], want);

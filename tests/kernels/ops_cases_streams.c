@@ -84,7 +84,7 @@ void ops_case_memory(ops_context *c)
     }
     ops->memory_destroy(c->exec, NULL);
     ops->staging_destroy(c->exec, NULL);
-#ifndef TEST_ASAN // which ends the program at such a wish
+#if !TEST_ASAN // which ends the program at such a wish
     lin_error err = {0};
     void *block = &err;
     ops_say(c, "more memory than exists");
@@ -106,7 +106,7 @@ void ops_case_graph(ops_context *c)
     float x[N], want[N], got[N];
     float *dx = ops_memory(c, sizeof x, 0), *dy = ops_memory(c, sizeof x, 0), *dz = ops_memory(c, sizeof x, 0);
     uint64_t *key = ops_memory(c, sizeof *key, 0);
-    const lin_dropout d = {0.25, key, 7};
+    const lin_dropout d = {0.25, key, 7, 0};
     for (int round = 0; round < 4; round++) {
         const uint64_t now = ops_next_key(c);
         test_fill_f32(x, N, now, -1, 1);

@@ -357,7 +357,7 @@ START_TEST(zero_rows)
     const lin_segments none = segments_of(offsets, 1), nobody = {.offsets = offsets};
     const double w[] = {1}, scale = 1;
     const uint64_t key = 1;
-    const lin_dropout d = {0.5, &key, 1};
+    const lin_dropout d = {0.5, &key, 1, 0};
     double nothing[1] = {7}, loss[1] = {3};
     ops->linear_forward(exec, nothing, w, w, w, 0, 1, 1, LIN_RELU);
     ops->layer_norm_forward(exec, nothing, nothing, w, w, w, 0, 1);

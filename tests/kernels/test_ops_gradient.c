@@ -12,7 +12,7 @@ static lin_exec *exec;
 static lin_dropout dropout_of(double p)
 {
     static const uint64_t key = 77;
-    return (lin_dropout){p, &key, 1234};
+    return (lin_dropout){p, &key, 1234, 0};
 }
 
 static void setup(void)

@@ -7,11 +7,7 @@
 
 static const char *const isas[] = {"portable", "avx2", "avx512"};
 
-#ifdef TEST_ASAN
-enum { THIN = 7, LONG = 8192 };
-#else
-enum { THIN = 1, LONG = 65536 };
-#endif
+enum { THIN = TEST_ASAN ? 7 : 1, LONG = TEST_ASAN ? 8192 : 65536 };
 
 static const lin_ops_f64 *ref;
 static lin_exec *ref_exec, *execs[4]; // execs[n]: n threads

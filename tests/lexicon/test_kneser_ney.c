@@ -25,6 +25,7 @@ static void begin_model(golden *g, const char *line)
     int unknown, n = 0;
     ck_assert_int_eq(sscanf(line, "model %31s %d %d %63s %511s", name, &how.order, &unknown, minimum, vocabulary), 5);
     how.unknown = unknown;
+    how.occurrences = !strcmp(name, "absolute");
     for (char *at = minimum; n < how.order; n++) {
         how.minimum[n] = *at ? (uint32_t)strtoul(at, &at, 10) : 1;
         if (*at == ',') at++;
@@ -114,7 +115,7 @@ START_TEST(golden_probabilities)
         if (!strncmp(lines.text, "sum ", 4)) sum = lines.text;
         if (!strncmp(lines.text, "p ", 2)) check_probability(&g, lines.text, lines.n);
     }
-    ck_assert_int_eq(g.models, 8);
+    ck_assert_int_eq(g.models, 9);
     ck_assert_int_gt(g.checked, 1000);
     lin_ngram_draft_free(&g.draft);
     lin_free(g.text);

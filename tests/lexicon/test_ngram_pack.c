@@ -4,6 +4,7 @@
 #include <zlib.h>
 
 #include "base/map.h"
+#include "lexicon/ngram_draft.h"
 #include "lexicon/ngram_internal.h"
 #include "tests/lexicon/random_model.h"
 
@@ -227,6 +228,48 @@ END_TEST
 
 // ---- code books -----------------------------------------------------------------------------------------------------------------
 
+static float unigram_of(int w) { return (float)((w ? -2.5 - w * 0.001 : LIN_NGRAM_NEVER) * log(10)); }
+
+// Fewer bits: at most 2^bits values, each of them near the number that it replaces.
+START_TEST(fewer_bits)
+{
+    enum { WORDS = 200, PAIRS = 100 * WORDS };
+    lin_ngram_draft draft = {.order = 2, .unknown = -1, .begin = -1, .end = -1, .code_bits = 8};
+    OK(lin_ngram_draft_level_create(&draft.level[0], 1, WORDS, 1, &err));
+    OK(lin_ngram_draft_level_create(&draft.level[1], 2, PAIRS, 0, &err));
+    double *want = lin_alloc(PAIRS, sizeof *want);
+    for (int w = 0; w < WORDS; w++) {
+        char word[16];
+        int index;
+        snprintf(word, sizeof word, "w%03d", w);
+        OK(lin_symbols_add(&draft.words, word, 4, &index, &err));
+        draft.level[0].words[w] = (uint32_t)w;
+        draft.level[0].logp[w] = (double)unigram_of(w) / log(10);
+        draft.level[0].backoff[w] = -3 * lin_random_uniform(5, (uint64_t)w);
+    }
+    for (int i = 0; i < PAIRS; i++) {
+        draft.level[1].words[2 * i] = (uint32_t)(i / 100);
+        draft.level[1].words[2 * i + 1] = (uint32_t)(i % 100);
+        draft.level[1].logp[i] = want[i] = -7 * lin_random_uniform(3, (uint64_t)i) * lin_random_uniform(4, (uint64_t)i);
+    }
+    lin_ngram *lm;
+    OK(lin_ngram_draft_finish(&draft, "x", &lm, &err));
+    ck_assert_uint_eq(lm->levels[2].logp_bits, 8);
+    for (int w = 0; w < WORDS; w++) ck_assert_float_eq_tol(lin_ngram_unigram(lm, w), unigram_of(w), 1e-6f); // exact
+    double mean = 0;
+    for (int i = 0; i < PAIRS; i++) {
+        lin_ngram_state state, next;
+        lin_ngram_score(lm, 0, i / 100, &state);
+        double error = (double)lin_ngram_score(lm, state, i % 100, &next) / log(10) - want[i];
+        ck_assert_double_le(fabs(error), 7.0 / 127); // no bin is wider
+        mean += error;
+    }
+    ck_assert_double_le(fabs(mean / PAIRS), 1e-6);
+    lin_free(want);
+    lin_ngram_destroy(lm);
+}
+END_TEST
+
 // 150,000 bigrams with as many distinct probabilities, more than there are codes: the rounding error is small.
 START_TEST(more_numbers_than_codes)
 {
@@ -284,6 +327,7 @@ int main(void)
     tcase_add_test(tests, every_wrapping);
     tcase_add_test(tests, cut_and_flipped);
     tcase_add_test(tests, deceit);
+    tcase_add_test(tests, fewer_bits);
     tcase_add_test(tests, more_numbers_than_codes);
     suite_add_tcase(suite, tests);
     return test_run(suite);

@@ -248,6 +248,34 @@ START_TEST(marks_are_no_words)
 }
 END_TEST
 
+// A letter with a period is the spelled letter, if the dictionary has it so.
+START_TEST(spelled_letters)
+{
+    static const char with[] = "a AH\na. EY\na.'s EY Z\nb B IY\nb. B IY\nm. EH M\ncat K AE T\n'scat S K AE T\n";
+    lin_dictionary *letters;
+    lin_transcriber *t;
+    OK(lin_dictionary_parse(with, sizeof with - 1, "with", phones, NULL, &letters, &err));
+    lin_g2p *g;
+    OK(lin_g2p_create(phones, letters, NULL, &g, &err));
+    OK(lin_transcriber_create(phones, letters, g, &t, &err));
+    ck_assert_str_eq(line(t, "A cat"), "AH K AE T");
+    ck_assert_str_eq(line(t, "A. CAT"), "EY K AE T");
+    ck_assert_str_eq(line(t, "a cat A."), "AH K AE T EY");
+    ck_assert_str_eq(line(t, "M. B. A. cat M.B.A."), "EH M B IY EY K AE T EH M B IY EY");
+    ck_assert_str_eq(line(t, "A.'S cat a.'s"), "EY Z K AE T EY Z");
+    ck_assert_int_eq(lin_transcriber_unknown_words(t), 0);
+    ck_assert_str_eq(line(t, "A.'scat a cat."), "EY S K AE T AH K AE T");
+    lin_transcriber_destroy(t);
+    lin_g2p_destroy(g);
+    lin_dictionary_destroy(letters);
+    g = without_rules(); // its dictionary has no spelled letters
+    OK(lin_transcriber_create(phones, dictionary, g, &t, &err));
+    ck_assert_str_eq(line(t, "A. cat a."), "AH K AE T AH");
+    lin_transcriber_destroy(t);
+    lin_g2p_destroy(g);
+}
+END_TEST
+
 START_TEST(words_one_by_one)
 {
     static const char text[] = "  \"H\xC3\xA9llo\" \xE2\x80\x94 don\xE2\x80\x99t, well-known -- a";
@@ -343,6 +371,7 @@ int main(void)
     tcase_add_test(tc, text_to_labels);
     tcase_add_test(tc, unknown_words_are_listed_once);
     tcase_add_test(tc, marks_are_no_words);
+    tcase_add_test(tc, spelled_letters);
     tcase_add_test(tc, words_one_by_one);
     tcase_add_test(tc, bad_text);
     tcase_add_test(tc, out_of_memory);

@@ -485,7 +485,7 @@ static linnet_status session_path(linnet_decoder *d)
 // Under AddressSanitizer, which is slow, fewer of the later ones.
 static unsigned long next_allocation(unsigned long k)
 {
-#ifdef TEST_ASAN
+#if TEST_ASAN
     return k + 1 + k / 8;
 #else
     return k + 1;

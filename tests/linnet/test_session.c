@@ -139,11 +139,7 @@ START_TEST(any_split_gives_the_same)
         ck_assert_int_ge(a.ends, 3);
         ck_assert_int_ge(a.n, 12);
         const int most[] = {7, 1, 300, 3, 40};
-#ifdef TEST_ASAN
-        const int splits = 1;
-#else
-        const int splits = 5;
-#endif
+        const int splits = TEST_ASAN ? 1 : 5;
         for (int i = 0; i < splits; i++) {
             listen_to(&o, most[i], 11 + (uint64_t)i, &b);
             same(&a, &b);
@@ -434,11 +430,7 @@ static void all_phones(shown *h)
     h->n_growing = 0;
 }
 
-#ifdef TEST_ASAN
-enum { CUT_STEP = 3 }; // slow there
-#else
-enum { CUT_STEP = 1 };
-#endif
+enum { CUT_STEP = TEST_ASAN ? 3 : 1 };
 
 static const int cuts[] = {0, 1, 700, 20000, 30011, SAMPLES / 2 + 7, SAMPLES - 1};
 

@@ -339,11 +339,7 @@ START_TEST(any_split_gives_the_same)
     lin_session_options o = lin_session_options_default();
     open_search(&search, lines[_i]);
     o.decoding = &search.decoding;
-#ifdef TEST_ASAN
-    const int splits = 1, from = 1;
-#else
-    const int splits = 3, from = 0;
-#endif
+    const int splits = TEST_ASAN ? 1 : 3, from = TEST_ASAN ? 1 : 0;
     for (o.resets = from; o.resets < 2; o.resets++) {
         listen_to(&o, n_features, 1, &a);
         ck_assert_int_ge(a.ends, 3);
@@ -372,9 +368,7 @@ START_TEST(each_utterance_is_a_search_of_its_own)
     require_ok(lin_decoder_create(&d, &search.decoding, &err));
     const double longest[] = {0, 0.6, 0.09}; // 20 rows, 3 rows
     for (int k = 0; k < 3; k++) {
-#ifdef TEST_ASAN
-        if (k == 1) continue;
-#endif
+        if (TEST_ASAN && k == 1) continue;
         o.rules = (lin_endpoint_options){.longest_s = longest[k], .blank = 0.8};
         listen_to(&o, 30, 3, &a);
         const int step = k ? (int)lround(longest[k] / recognizer.row_seconds) : n_rows;
@@ -665,7 +659,7 @@ END_TEST
 
 /* ---- many streams ----------------------------------------------------------------------------------------------------------- */
 
-enum { STREAMS = 6, PUSHERS = 2 };
+enum { STREAMS = TEST_ASAN ? 4 : 6, PUSHERS = 2 };
 
 static float *sound; // [SAMPLES]; stream i begins somewhere else in it
 
@@ -759,11 +753,7 @@ static void drop_empty(heard *h)
     h->ends = n;
 }
 
-#ifdef TEST_ASAN
-enum { LARGEST_CHUNK = 1, FIRST_KIND = 3 }; // slow there
-#else
-enum { LARGEST_CHUNK = 8, FIRST_KIND = 0 };
-#endif
+enum { LARGEST_CHUNK = TEST_ASAN ? 1 : 8, FIRST_KIND = TEST_ASAN ? 3 : 0 };
 
 // An engine gives what one session for each stream gives: beams, words, phrases and alternatives.
 START_TEST(many_streams_are_sessions)
@@ -814,11 +804,7 @@ int main(void)
     tcase_add_test(cases, alternatives_of_what_was_settled);
     tcase_add_test(cases, a_phone_that_an_end_cuts);
     tcase_add_test(cases, guesses_that_are_dropped);
-#ifdef TEST_ASAN
-    tcase_add_loop_test(cases, nothing_is_allocated_on_the_way, 3, 4);
-#else
-    tcase_add_loop_test(cases, nothing_is_allocated_on_the_way, 0, 4);
-#endif
+    tcase_add_loop_test(cases, nothing_is_allocated_on_the_way, TEST_ASAN ? 3 : 0, 4);
     tcase_add_test(cases, failures);
     tcase_add_loop_test(cases, phrases_change_on_the_way, 0, 2);
     tcase_add_test(cases, phrases_of_phones_change_on_the_way);

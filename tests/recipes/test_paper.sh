@@ -23,7 +23,6 @@ declines() {
 
 for f in recipes/paper/*.sh; do
     n=$(basename "$f" .sh)
-    [ "$n" = common ] && continue
     recipe "$n" --help
     is "$n --help: status" 0 "$status"
     has "$n --help" "$out" "recipes/paper/$n.sh"
@@ -115,9 +114,11 @@ table3 --rows bilstm,softmax,lsh-4,linear,causal-3 --seeds 2
 hasnt "table3: what is done is skipped" "$out$err" "seed"
 is "table3: the same results" "$before" "$(cat "$tmp/table3/runs.tsv")"
 rm "$tmp/table3/train/linear/lr-1e-4-seed-1/done"
-table3 --rows linear --seeds 1 --epochs 2
+table3 --rows linear --seeds 1 --epochs 2 --augment --precision fp32
 has "table3: a run that was interrupted resumes" "$out" "== linear, rate 1e-4, seed 1"
 is "table3: with its next epoch" 2 "$(tail -n 1 "$tmp/table3/train/linear/lr-1e-4-seed-1/log.tsv" | cut -f1)"
+has "table3: the page says how it was trained" "$(cat "$tmp/table3/RESULTS.md")" "SpecAugment, products in fp32"
+declines "table3: an unknown precision" "--precision is fp32, tf32 or bf16" table3 --rows linear --precision half --work "$tmp/x"
 declines "table3: an unknown row" "there is no row 'lsh-0'" table3 --rows linear,lsh-0 --corpus "$tmp/corpus" --work "$tmp/x"
 declines "table3: no corpus" "where is the corpus" table3 --work "$tmp/x"
 declines "table3: another corpus" "train_native/wav.scp does not exist" table3 --corpus "$tmp/corpus" --work "$tmp/x"

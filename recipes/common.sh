@@ -1,0 +1,219 @@
+# common.sh - sourced by the scripts of recipes/*/: options, messages, tables, the head of a page of results.
+#
+#   flags=" quick causal " values=" work device threads linnet ... "    which options a script has; its defaults are variables
+#   options "$@"                                                        --quick sets quick=yes, --work DIR sets work=DIR
+#   wanted 2 && ...                                                    is stage 2 among --stage to --stop-stage?
+# The script's opening comment is its --help.
+set -euo pipefail
+
+device=auto threads=0 linnet=build/release/linnet quick=
+command="$0${*:+ $*}"
+trap 'exit 130' INT TERM # after the command that is running, which ends by itself
+die() { died=yes; echo "$(basename "$0"): $*" >&2; exit 1; }
+
+options() {
+  local name
+  while [ $# -gt 0 ]; do
+    name=${1#--}
+    case $1 in
+      --help) sed -n '2,/^[^#]/p' "$0" | sed '/^[^#]/d; s/^# \{0,1\}//'; exit 0 ;;
+      --?*) ;;
+      *) die "unexpected argument '$1'; --help lists the options" ;;
+    esac
+    if [[ $flags == *" $name "* ]]; then declare -g "${name//-/_}=yes"; shift
+    elif [[ $values == *" $name "* ]]; then
+      [ $# -ge 2 ] || die "$1 needs a value"
+      declare -g "${name//-/_}=$2"; shift 2
+    elif [[ ${lists:-} == *" $name "* ]]; then
+      [ $# -ge 2 ] || die "$1 needs a value"
+      eval "${name//-/_}+=(\"\$2\")"; shift 2
+    else die "unknown option $1; --help lists them"; fi
+  done
+  [ -x "$linnet" ] || die "$linnet does not exist; run make first, or give --linnet PROGRAM"
+  [ -n "${dry_run:-}" ] || mkdir -p "$work"
+}
+
+wanted() { [ "$stage" -le "$1" ] && [ "$stop_stage" -ge "$1" ]; }
+
+# One run at a time in a folder, by a lock that ends with the last process of the run. A run that was killed leaves none.
+lock_work() {
+  command -v flock > /dev/null || return 0
+  exec {lock_fd}> "$work/lock" || die "cannot write in $work"
+  flock -n "$lock_fd" || die "another run works in $work; wait for it to end, or give another --work"
+}
+
+# ---- feature caches --------------------------------------------------------------------------------------------------------------
+
+# caches_of FEATURES SET: sets `caches` to the files of a set, one cache or its shards in order
+caches_of() {
+  local k n
+  caches=("$1/$2.lfc")
+  [ ! -f "$1/$2.shards" ] || {
+    n=$(cat "$1/$2.shards") caches=()
+    for ((k = 1; k <= n; k++)); do caches+=("$1/$2.$(printf %03d "$k").lfc"); done
+  }
+  for k in "${caches[@]}"; do [ -f "$k" ] || return 1; done
+}
+
+# cut_set DIR N OUT: OUT/001, OUT/002, ... at most N data directories with whole speakers, of about the same number of utterances
+cut_set() {
+  local speakers=$1/utt2spk file k
+  [ -f "$speakers" ] || speakers=/dev/null
+  rm -rf "$3"
+  for ((k = 1; k <= $2; k++)); do mkdir -p "$3/$(printf %03d "$k")"; done
+  # the shard of every utterance
+  LC_ALL=C awk -v n="$2" -v speakers="$speakers" '
+    FILENAME == speakers { speaker[$1] = $2; next }
+    { s = $1 in speaker ? speaker[$1] : $1; if (!(s in size)) order[++m] = s; size[s]++; utterance[++all] = $1; of[all] = s }
+    END {
+      for (i = 1; i <= m; i++) { # the shard in which the middle of a speaker lies; shards are numbered without gaps
+        k = int((before + size[order[i]] / 2) * n / all)
+        if (i == 1 || k != last) used++
+        last = k; shard[order[i]] = used; before += size[order[i]]
+      }
+      for (i = 1; i <= all; i++) print utterance[i], shard[of[i]]
+    }' "$speakers" "$1/wav.scp" > "$3/shards" || die "$3 could not be written"
+  for file in wav.scp text utt2spk; do
+    [ ! -f "$1/$file" ] || LC_ALL=C awk -v out="$3" -v name="$file" 'NR == FNR { shard[$1] = $2; next }
+      $1 in shard { print > sprintf("%s/%03d/%s", out, shard[$1], name) }' "$3/shards" "$1/$file" || die "$3 could not be written"
+  done
+  for k in "$3"/*/; do [ -f "$k/wav.scp" ] || rmdir "$k"; done
+  # awk does not notice a full disk
+  for file in wav.scp text; do
+    [ "$(cat "$3"/*/"$file" | wc -c)" = "$(wc -c < "$1/$file")" ] || die "the parts of $1/$file in $3 are not complete; is the disk full?"
+  done
+}
+
+# prepare_set DIR FEATURES SET SHARDS ARGS...: the features of a data directory, by linnet prepare ARGS, as SET.lfc; or in shards as
+# SET.001.lfc, ... and their number in SET.shards, so that an interruption costs one of them. What is there is kept.
+prepare_set() {
+  local dir=$1 features=$2 set=$3 shards=$4 made n k name fd
+  shift 4
+  [ -f "$dir/wav.scp" ] && [ -f "$dir/text" ] || die "$dir needs wav.scp and text"
+  exec {fd}> "$features/.lock-$set"
+  ! command -v flock > /dev/null || flock "$fd"
+  made="shards $shards $(options_made "$@") data $(cat "$dir/wav.scp" "$dir/text" | cksum)"
+  if [ -f "$features/$set.made" ] && [ "$made" != "$(cat "$features/$set.made")" ]; then
+    die "$features/$set*.lfc were made with other options or of another $dir; remove $features/$set.*, or give another --work"
+  fi
+  if ! caches_of "$features" "$set"; then
+    echo "$made" > "$features/$set.made"
+    cut_set "$dir" "$shards" "$features/.cut-$set"
+    n=$(find "$features/.cut-$set" -mindepth 1 -maxdepth 1 -type d | wc -l)
+    for ((k = 1; k <= n; k++)); do
+      name=$set; [ "$shards" = 1 ] || name=$set.$(printf %03d "$k")
+      prepare_shard "$features/.cut-$set/$(printf %03d "$k")" "$features/$name" "$@"
+    done
+    [ "$shards" = 1 ] || { echo "$n" > "$features/.shards-$set" && mv "$features/.shards-$set" "$features/$set.shards"; }
+    rm -r "$features/.cut-$set"
+  fi
+  exec {fd}>&-
+}
+
+# options_made ARGS...: options of linnet prepare as they are compared: the dictionary by what it holds, no folders
+options_made() {
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --audio-root) shift ;;
+      --lexicon) shift; printf 'lexicon %s ' "$(cksum < "$1")" ;;
+      *) printf '%q ' "$1" ;;
+    esac
+    shift
+  done
+}
+
+prepare_shard() { # DIR CACHE ARGS...: CACHE.lfc, and the messages in CACHE.log
+  local dir=$1 cache=$2 status=0
+  shift 2
+  if [ ! -f "$cache.lfc" ]; then
+    "$linnet" prepare "$dir" "$@" --jobs "$threads" --output "$cache.lfc" 2>&1 | tee "$cache.log.new" >&2 || status=${PIPESTATUS[0]}
+    [ "$status" != 130 ] || exit 130
+    # exit status 1: some utterances were reported and left out, and the cache was written
+    [ -f "$cache.lfc" ] || die "$cache.lfc could not be prepared"
+  fi
+  [ ! -f "$cache.log.new" ] || mv "$cache.log.new" "$cache.log"
+}
+
+# check_set FEATURES SET PART: one line about the features of a set; dies if more than a PART of the utterances failed, before a
+# training run wastes hours on the rest.
+check_set() {
+  local caches k
+  caches_of "$1" "$2" || die "the features of $2 are not complete; run the stage before"
+  for k in "${caches[@]}"; do [ ! -f "${k%.lfc}.log" ] || cat "${k%.lfc}.log"; done > "$1/.log-$2"
+  [ -s "$1/.log-$2" ] || { rm "$1/.log-$2"; return 0; }
+  # linnet: x.lfc: 10 utterances, 0.01 hours, 90 phones; 0 left out, 0 failed, 0 incomplete; 2 of 30 words (6.67 %, 1 distinct) are ...
+  LC_ALL=C awk -v set="$2" -v part="$3" '
+    /: [0-9]+ utterances, .* left out, .* failed, / {
+      sub(/.*\.lfc: /, ""); utterances += $1; hours += $3; left += $7; failed += $10; cut += $12; unknown += $14; words += $16 }
+    END {
+      printf "%s: %d utterances, %.2f hours; %d left out, %d failed, %d incomplete; %d of %d words are not in the dictionary\n", set,
+        utterances, hours, left, failed, cut, unknown, words
+      exit failed > part * (utterances + failed) }' "$1/.log-$2" | tee "$1/$2.sum" ||
+    die "too many utterances of $2 failed; $1/.log-$2 says why. Correct that, remove $1/$2.*, and run again"
+  rm "$1/.log-$2"
+}
+
+# 1..9 and whole: is_count VALUE OPTION
+is_count() { [[ $1 =~ ^[1-9][0-9]*$ ]] || die "$2 is a number from 1 up, not '$1'"; }
+
+# only_run PATH: stops if another run of a script is writing PATH; else holds PATH.lock until this one ends. A run that was killed leaves its
+# lock behind: it counts only while its process is there.
+only_run() {
+  local other
+  if ! (set -C; echo $$ > "$1.lock") 2> /dev/null; then
+    other=$(cat "$1.lock" 2> /dev/null || true)
+    if [ -n "$other" ] && kill -0 "$other" 2> /dev/null; then die "another run (process $other) is writing $1; wait for it to end"; fi
+    { echo $$ > "$1.lock"; } 2> /dev/null || die "cannot write $1.lock"
+  fi
+  locked=$1.lock
+  trap 'rm -f "$locked"' EXIT
+}
+
+commit() {
+  local id
+  id=$(git rev-parse --short HEAD 2> /dev/null) || { echo unknown; return; }
+  git diff --quiet HEAD 2> /dev/null || id="$id with changes"
+  echo "$id"
+}
+
+# head_of_results TITLE: what every page of results begins with
+head_of_results() {
+  local cpu
+  cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo 2> /dev/null | head -n 1)
+  echo "# $1"
+  echo
+  echo "    $command"
+  echo
+  echo "| | |"
+  echo "|---|---|"
+  echo "| date | $(date -u +%F) |"
+  echo "| program | $("$linnet" --version | head -n 1), commit $(commit) |"
+  echo "| processor | ${cpu:-unknown}, $(nproc) cores |"
+  echo "| device | $device |"
+  echo "| form | $([ -n "$quick" ] && echo 'quick: a small form that tests the recipe' || { [ -n "${reduced:-}" ] && echo reduced || echo full; }) |"
+  echo
+}
+
+# pivot TABLE ROW COLUMN VALUE FACTOR FORMAT: a markdown table of a column of a table, one row for each ROW, one column for each COLUMN.
+# Of several values in a cell, the mean. Comment lines begin with #.
+pivot() {
+  LC_ALL=C awk -F'\t' -v row="$2" -v column="$3" -v value="$4" -v factor="$5" -v format="$6" '
+    /^#/ || !NF { next }
+    !headed { for (i = 1; i <= NF; i++) at[$i] = i; headed = 1; next }
+    { r = $at[row]; c = $at[column]
+      if (!(r in rows)) { rows[r] = 1; row_names[++R] = r }
+      if (!(c in columns)) { columns[c] = 1; column_names[++C] = c }
+      if ($at[value] != "-" && $at[value] != "") { sum[r, c] += $at[value]; n[r, c]++ } }
+    END {
+      printf "| %s |", row; for (j = 1; j <= C; j++) printf " %s |", column_names[j]; print ""
+      printf "|---|"; for (j = 1; j <= C; j++) printf "---|"; print ""
+      for (i = 1; i <= R; i++) {
+        printf "| %s |", row_names[i]
+        for (j = 1; j <= C; j++) {
+          k = row_names[i] SUBSEP column_names[j]
+          if (n[k]) printf " " format " |", sum[k] / n[k] * factor; else printf " - |"
+        }
+        print ""
+      }
+    }' "$1"
+}
