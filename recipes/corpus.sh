@@ -3,7 +3,8 @@
 #   corpus_values=...                    the values of options that corpus_options understands
 #   corpus_options                       checks them and sets `epochs`, `decoded` and `table`
 #   plan HOURS; room; lock_work          what a run needs, and whether it is there
-#   stage 2: corpus_dictionary   3: corpus_features   4: corpus_training   5: corpus_scores   6: corpus_words LM   7: corpus_results TITLE NOTE
+#   corpus_stages                        stages 2 to 5, those that are wanted: dictionary, features, training, scores
+#   stage 6: corpus_words LM   7: corpus_results TITLE NOTE
 #
 # Variables of the recipe: data (folder of data directories), work, train, dev, test (sets separated by commas), rows (of
 # recipes/paper/table3.sh), the options of corpus_values, dry_run, force, quick. The stages call table3.sh.
@@ -161,15 +162,26 @@ corpus_dictionary() {
 
 need_dict() { [ -n "$dry_run" ] || [ -f "$work/dict/lexicon.dict" ] || die "$work/dict/lexicon.dict does not exist; run stage 2"; }
 
-corpus_features() {
-  need_data
-  need_dict
-  run bash "${table[@]}" --stage 1 --stop-stage 1
-}
-corpus_training() { run bash "${table[@]}" --stage 2 --stop-stage 2; }
-corpus_scores() {
-  need_data
-  run bash "${table[@]}" --stage 3 --stop-stage 3
+corpus_stages() {
+  if wanted 2; then
+    say "stage 2: dictionary and phonemes"
+    corpus_dictionary
+  fi
+  if wanted 3; then
+    say "stage 3: features"
+    need_data
+    need_dict
+    run bash "${table[@]}" --stage 1 --stop-stage 1
+  fi
+  if wanted 4; then
+    say "stage 4: training"
+    run bash "${table[@]}" --stage 2 --stop-stage 2
+  fi
+  if wanted 5; then
+    say "stage 5: decoding and scoring"
+    need_data
+    run bash "${table[@]}" --stage 3 --stop-stage 3
+  fi
 }
 
 # ---- 6: words --------------------------------------------------------------------------------------------------------------------

@@ -61,22 +61,7 @@ if wanted 1; then
   run bash "$here/data.sh" --corpus "$corpus" --output "$data" --sets "$train,$dev,$test" --linnet "$linnet" ${allow_missing:+--allow-missing} \
     ${stand_in:+--stand-in}
 fi
-if wanted 2; then
-  say "stage 2: dictionary and phonemes"
-  corpus_dictionary
-fi
-if wanted 3; then
-  say "stage 3: features"
-  corpus_features
-fi
-if wanted 4; then
-  say "stage 4: training"
-  corpus_training
-fi
-if wanted 5; then
-  say "stage 5: decoding and scoring"
-  corpus_scores
-fi
+corpus_stages # 2 to 5
 if wanted 6; then
   say "stage 6: words"
   corpus_words "$lm"

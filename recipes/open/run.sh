@@ -1,37 +1,29 @@
 #!/usr/bin/env bash
 # The shipped streaming model, from sound to score, on the open corpus: staged like a Kaldi recipe.
 #
-#   recipes/open/run.sh --corpus DIR [--work exp/open] [--lexicon FILE] [--conf recipes/open/causal.conf]
+#   recipes/open/run.sh --corpus DIR [--work exp/open] [--lexicon FILE] [--conf recipes/open/causal.conf] [--precision fp32|tf32|bf16]
 #                       [--stage N] [--stop-stage N] [--threads N] [--device auto|cpu|cuda[:N]] [--linnet PROGRAM]
 #
-# Stages: 1 features and labels   2 training   3 decoding and scoring of the dev sets   4 the test set, once   5 the table of results
+# Stages: 1 features and labels   2 training   3 training again, from the best weights of stage 2   4 decoding and scoring of the dev sets
+#         5 the test set, once   6 the table of results
 # DIR holds Kaldi-style data directories (train_native, ..., dev_native, test_native) whose wav.scp paths are relative to DIR.
 # Needs cmudict-en-us.dict (Debian: pocketsphinx-en-us). Run from the root of the source tree.
 # If run again, training continues where it stopped. Training sets are never decoded; test sets are never used for training or
-# tuning. Stage 2 alone (--stage 2 --stop-stage 2) needs no corpus, only WORK/features/*.lfc: on a GPU machine
-#   make && recipes/open/run.sh --work exp/open --stage 2 --stop-stage 2 --device cuda
-set -euo pipefail
+# tuning. Training alone (--stage 2 --stop-stage 3) needs no corpus, only WORK/features/*.lfc: on a GPU machine
+#   make && recipes/open/run.sh --work exp/open --stage 2 --stop-stage 3 --device cuda
+here=$(dirname "$0")
+. "$here/../common.sh"
 
-corpus= work=exp/open lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict conf=recipes/open/causal.conf
-stage=1 stop_stage=5 threads=0 device=auto linnet=build/release/linnet
-train_sets="train_native train_read train_games train_pseudo train_nonnative"
+corpus= work=exp/open lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict conf=$here/causal.conf precision=tf32
+stage=1 stop_stage=6
+flags=" " values=" corpus work lexicon conf precision stage stop-stage threads device linnet "
+# The second training has all sets. The first one had these five when the shipped model was made.
+first_sets="train_native train_read train_games train_pseudo train_nonnative"
+train_sets="$first_sets train_cv train_stories"
 dev_sets="dev_native dev_nonnative"
 test_sets="test_native"
-
-usage() { sed -n '2,12p' "$0" | sed 's/^# \{0,1\}//'; exit "$1"; }
-die() { echo "run.sh: $*" >&2; exit 1; }
-while [ $# -gt 0 ]; do
-  case $1 in
-    --help) usage 0 ;;
-    --corpus|--work|--lexicon|--conf|--stage|--stop-stage|--threads|--device|--linnet)
-      [ $# -ge 2 ] || die "$1 needs a value"
-      name=${1#--}; declare "${name//-/_}=$2"; shift 2 ;;
-    *) die "unknown option $1; --help lists them" ;;
-  esac
-done
-[ -x "$linnet" ] || die "$linnet does not exist; run make first, or give --linnet PROGRAM"
-wanted() { [ "$stage" -le "$1" ] && [ "$stop_stage" -ge "$1" ]; }
-if wanted 1 || wanted 3 || wanted 4; then
+options "$@"
+if wanted 1 || wanted 4 || wanted 5; then
   [ -n "$corpus" ] || die "where is the corpus? give --corpus DIR"
   [ -f "$lexicon" ] || die "$lexicon does not exist; apt-get install pocketsphinx-en-us, or give --lexicon FILE"
   for set in $train_sets $dev_sets $test_sets; do [ -f "$corpus/$set/wav.scp" ] || die "$corpus/$set/wav.scp does not exist"; done
@@ -55,33 +47,45 @@ if wanted 1; then
   done
 fi
 
+# training FOLDER SETS OPTIONS...
+training() {
+  local folder=$1 sets=() set
+  for set in $2; do sets+=(--train "$work/features/$set.lfc" --train "$work/features/${set}_sp.lfc"); done
+  [ ! -f "$folder/checkpoint.safetensors" ] || sets+=(--resume)
+  shift 2
+  "$linnet" train "$conf" "${sets[@]}" --dev "$work/features/dev_native.lfc" --folder "$folder" --threads "$threads" --device "$device" \
+    --precision "$precision" "$@"
+}
+
 if wanted 2; then
   echo "== stage 2: training"
-  resume=; [ -f "$work/train/checkpoint.safetensors" ] && resume=--resume
-  sets=(); for set in $train_sets; do sets+=(--train "$work/features/$set.lfc"); done
-  for set in $train_sets; do sets+=(--train "$work/features/${set}_sp.lfc"); done
-  "$linnet" train "$conf" "${sets[@]}" --dev "$work/features/dev_native.lfc" --folder "$work/train" --threads "$threads" \
-    --device "$device" $resume
+  training "$work/train" "$first_sets"
+fi
+
+# The cosine schedule has ended at a rate of 0; it begins again a little lower.
+if wanted 3; then
+  echo "== stage 3: training again"
+  training "$work/train-again" "$train_sets" --init "$work/train/best.safetensors" --lr 1e-3 --epochs 8
 fi
 
 score() { # score SET
-  "$linnet" transcribe --data "$corpus/$1" --audio-root "$corpus" --model "$work/train/best.safetensors" --jobs "$threads" --format trn \
+  "$linnet" transcribe --data "$corpus/$1" --audio-root "$corpus" --model "$work/train-again/best.safetensors" --jobs "$threads" --format trn \
     --device "$device" --output "$work/decode/$1.trn"
   "$linnet" score "$work/text/$1.trn" "$work/decode/$1.trn" | tee "$work/decode/$1.score"
 }
 
-if wanted 3; then
-  echo "== stage 3: the dev sets"
+if wanted 4; then
+  echo "== stage 4: the dev sets"
   for set in $dev_sets; do score "$set"; done
 fi
 
-if wanted 4; then
-  echo "== stage 4: the test set"
+if wanted 5; then
+  echo "== stage 5: the test set"
   for set in $test_sets; do score "$set"; done
 fi
 
-if wanted 5; then
-  echo "== stage 5: results"
+if wanted 6; then
+  echo "== stage 6: results"
   {
     echo "| set | utterances | phonemes | substitutions | deletions | insertions | PER % |"
     echo "|---|---|---|---|---|---|---|"

@@ -62,22 +62,7 @@ if wanted 1; then
   run "${asked[@]}"
   [ -z "$dry_run" ] || "${asked[@]}" --dry-run
 fi
-if wanted 2; then
-  say "stage 2: dictionary and phonemes"
-  corpus_dictionary
-fi
-if wanted 3; then
-  say "stage 3: features"
-  corpus_features
-fi
-if wanted 4; then
-  say "stage 4: training"
-  corpus_training
-fi
-if wanted 5; then
-  say "stage 5: decoding and scoring"
-  corpus_scores
-fi
+corpus_stages # 2 to 5
 is_stand_in() { [ -n "$stand_in" ] || grep -qs "STAND-IN" "$data/report.txt"; }
 
 # With another number of words than the published error rates have, the transcripts are not read as others read them.
