@@ -2,15 +2,16 @@
 # The speech experiment of Katharopoulos et al. 2020 (table 3) on the Wall Street Journal corpus, from the LDC's discs to the table.
 #
 #   recipes/wsj/run.sh --wsj0 DIR --wsj1 DIR [--work exp/wsj] [--stage N] [--stop-stage N] [--dry-run]
-#                      [--model linear|softmax|lsh-4|bilstm|all|none[,...]] [--causal] [--seeds 1] [--device auto|cpu|cuda[:N]] [--threads N]
+#                      [--model ROW,...|all|none] [--causal] [--seeds 1] [--device auto|cpu|cuda[:N]] [--threads N]
 #                      [--lexicon FILE] [--train train_si284] [--test test_eval92[,SET...]] [--sets SET,...] [--grid LR,...] [--grid-lstm LR,...]
 #                      [--epochs 80] [--patience 3] [--stack 1] [--batch-frames 16000] [--shards 32] [--launch COMMAND] [--augment]
 #                      [--precision fp32|tf32|bf16] [--words-weights W,...]
 #                      [--stand-in] [--force] [--quick] [--linnet PROGRAM]
 #
 # Stages: 1 data   2 dictionary and phonemes   3 features   4 training   5 decoding and scoring   6 words   7 the page of results
-# Without --model and --causal: the four rows of the paper's table. --causal: also networks that read forwards only, linear attention with
-# 0, 3 and 8 frames of look-ahead and an LSTM, normalised by the mean and deviation of the training set. --model none: only those.
+# --model: rows of the table: linear, softmax, lsh-4, bilstm (all: these four), causal-0 to causal-9, lstm; default: all.
+# --causal: also networks that read forwards only, linear attention with 0, 3 and 8 frames of look-ahead and an LSTM, normalised by the
+# mean and deviation of the training set. --model none: only those.
 # Dev set: test_dev93, which chooses the epoch, the learning rate and the weight of the language model. Test sets are decoded once per model
 # and choose nothing.
 # Before anything starts, disk and memory are compared with what is needed; --force starts anyway. --dry-run: prints this, the expected
@@ -30,9 +31,9 @@ rows=
 for m in $(echo "${model:-all}" | tr ',' ' '); do
   case $m in
     all) rows=$rows,bilstm,softmax,lsh-4,linear ;;
-    linear|softmax|lsh-4|bilstm) rows=$rows,$m ;;
+    linear|softmax|lsh-[1-9]|bilstm|causal-[0-9]|lstm) rows=$rows,$m ;;
     none) ;;
-    *) die "there is no model '$m'; the models are linear, softmax, lsh-4, bilstm, all and none" ;;
+    *) die "there is no model '$m'; the models are linear, softmax, lsh-4, bilstm, causal-0 to causal-9, lstm, all and none" ;;
   esac
 done
 [ -z "$causal" ] || rows=$rows,causal-0,causal-3,causal-8,lstm
