@@ -30,7 +30,7 @@ typedef struct train_values {
     // learning
     int epochs, batch_frames, max_frames, warmup_steps, schedule, patience, optimizer, clip, decay_all, seed, threads,
         precision;
-    double lr, min_lr, beta1, beta2, eps, weight_decay, clip_norm, checkpoint_minutes, patience_minutes;
+    double lr, min_lr, beta1, beta2, eps, weight_decay, clip_norm, ema, checkpoint_minutes, patience_minutes;
     // augmentation
     int freq_masks, freq_width, time_masks, time_width;
     double time_part;
@@ -129,6 +129,8 @@ static const lin_option options[] = {
      .help = "Scale gradients down to this norm; 0: never"},
     {.name = "clip", .type = LIN_OPTION_CHOICE, .at = AT(clip), .text = "tensor", .choices = "global|tensor",
      .help = "Norm of all gradients together, or of each tensor (the paper's library)"},
+    {.name = "ema", .type = LIN_OPTION_DOUBLE, .at = AT(ema), .text = "0", .min = 0, .max = 0.999999,
+     .help = "Measure and save an exponential moving average of the weights that keeps this share of itself at each step (0.999); 0: none"},
     {.name = "seed", .type = LIN_OPTION_INT, .at = AT(seed), .text = "1", .min = 0, .max = 2147483647,
      .help = "The same seed gives the same model"},
     {.name = "threads", .type = LIN_OPTION_INT, .at = AT(threads), .text = "0", .min = 0, .max = 1024,
@@ -257,7 +259,8 @@ static lin_train_options learning_of(const train_values *v)
                                              .weight_decay = v->weight_decay,
                                              .decay_vectors = v->decay_all,
                                              .clip_norm = v->clip_norm,
-                                             .clip = (lin_clip)v->clip},
+                                             .clip = (lin_clip)v->clip,
+                                             .average = v->ema},
                                .seed = (unsigned long long)v->seed,
                                .threads = v->threads,
                                .checkpoint_s = 60 * v->checkpoint_minutes,

@@ -398,6 +398,8 @@ const char *lin_extras_text(const lin_extras *extras, const char *key)
     return NULL;
 }
 
+int lin_extras_has(const lin_extras *extras, const char *name) { return find_tensor(extras, name) != NULL; }
+
 lin_status lin_extras_read(const lin_extras *extras, const char *name, lin_dtype dtype, size_t count, void *to, lin_error *err)
 {
     const lin_tensor *t = find_tensor(extras, name);

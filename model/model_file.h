@@ -57,6 +57,9 @@ lin_status lin_model_save_extras(const lin_model *model, const char *path, lin_d
 /* NULL if there is no text with that key. */
 const char *lin_extras_text(const lin_extras *extras, const char *key);
 
+/* Whether there is a tensor with that name. */
+int lin_extras_has(const lin_extras *extras, const char *name);
+
 /* Copies a tensor of exactly this dtype and count to `to`; LIN_FORMAT, naming the tensor, if it is missing or different. */
 lin_status lin_extras_read(const lin_extras *extras, const char *name, lin_dtype dtype, size_t count, void *to, lin_error *err);
 

@@ -4,10 +4,12 @@
  *   lin_optimizer *opt;  lin_optimizer_create(ops, exec, params, &options, &opt, &err);
  *   *scalars = lin_optimizer_scalars(&options, ++opt->step, lr);
  *   lin_optimizer_step(opt, exec, values, gradients, scalars, tally);
+ *   lin_optimizer_average(opt, exec, values, gradients, scalars_of_the_average, tally);    // if options.average
  *   lin_optimizer_destroy(opt);
  *
  * Adam: Kingma & Ba 2015, with decoupled weight decay (Loshchilov & Hutter 2019). RAdam: Liu et al. 2020, algorithm 2, in its authors'
  * form: while the variance is not tractable (the first 5 steps at beta2 = 0.999) it takes a step of SGD with momentum.
+ * Average: Polyak & Juditsky 1992 with exponential weights, as in Tarvainen & Valpola 2017.
  */
 #ifndef LIN_MODEL_OPTIMIZER_H
 #define LIN_MODEL_OPTIMIZER_H
@@ -26,6 +28,7 @@ typedef struct lin_optimizer_options {
     int decay_vectors; /* weight decay also for biases and norms (the published RAdam), not only matrices */
     double clip_norm;  /* 0: no clipping */
     lin_clip clip;
+    double average; /* share that an exponential moving average of the weights keeps at each step; 0: no average */
 } lin_optimizer_options;
 
 /* The published library's options: RAdam, 0.9, 0.999, 1e-8, weight decay 0.01 for everything, each tensor clipped to norm 1. */
@@ -38,8 +41,9 @@ typedef struct lin_optimizer {
     size_t n_elements;
     long long step; /* steps done; the caller counts */
     float *m, *v;   /* [n_elements], moments on the host: if the backend has its own memory, those of the last fetch */
-    float *device;   /* [2, n_elements], in the backend's memory: m, then v */
-    double *norms, *scale;
+    float *average; /* [n_elements], of the weights, on the host like m; NULL: none. The caller sets it before the first step */
+    float *device;  /* [2 or 3, n_elements], in the backend's memory: m, v, average */
+    double *norms, *scale, *ones;
     size_t *offsets;
     unsigned char *decay;
     lin_tensors tensors;
@@ -57,7 +61,13 @@ void lin_optimizer_step(lin_optimizer *optimizer, lin_exec *exec, float *values,
 /* The scalars of step t = 1, 2, ... */
 lin_adam_step lin_optimizer_scalars(const lin_optimizer_options *options, long long t, double lr);
 
-/* Copies the moments to the host (for a checkpoint; valid after finish), and back. */
+/* average = d average + (1 - d) values, with d = min(options.average, t / (9 + t)) at step t, so that the random weights of the beginning
+ * fade soon. All pointers in the backend's memory, scalars of lin_optimizer_average_scalars; gradients are not changed. */
+void lin_optimizer_average(lin_optimizer *optimizer, lin_exec *exec, const float *values, float *gradients,
+                           const lin_adam_step *scalars, const lin_tally *tally);
+lin_adam_step lin_optimizer_average_scalars(const lin_optimizer_options *options, long long t);
+
+/* Copies the moments and the average to the host (for a checkpoint; valid after finish), and back. */
 void lin_optimizer_fetch(lin_optimizer *optimizer, lin_exec *exec);
 void lin_optimizer_place(lin_optimizer *optimizer, lin_exec *exec);
 

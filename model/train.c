@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -147,7 +148,7 @@ static lin_status fetch_model(lin_trainer *t, int with_moments, lin_error *err)
 {
     if (t->ops->on_host) return LIN_OK;
     t->ops->download(t->exec, t->model->values, t->values, t->model->params.n_elements * sizeof(float));
-    if (with_moments) lin_optimizer_fetch(t->optimizer, t->exec);
+    if (with_moments || t->optimizer->average) lin_optimizer_fetch(t->optimizer, t->exec);
     return t->ops->finish(t->exec, err);
 }
 
@@ -181,6 +182,7 @@ static lin_status evaluate(lin_trainer *t, lin_train_progress *p, lin_error *err
     measured *all = lin_calloc(ranks * (size_t)t->dev.n, sizeof *all);
     if (!all) return lin_no_memory(err, "the development set's results", ranks * (size_t)t->dev.n * sizeof *all);
     lin_status status = plan_epoch(t, &t->dev, -1, &plan, err);
+    if (t->averaged) lin_weights_pack(t->averaged, t->exec);
     if (status == LIN_OK) status = measure(t, &plan, all, err);
     double loss = 0;
     long long labels = 0, loss_labels = 0, wrong = 0;
@@ -257,8 +259,10 @@ static lin_status save_best(lin_trainer *t, lin_error *err)
     if (n < 0 || (size_t)n >= sizeof path) return lin_fail(err, LIN_INVALID, "the path of the run's folder is too long");
     lin_status status = fetch_model(t, 0, err);
     if (status != LIN_OK) return status;
-    lin_model_seal(t->model);
-    return lin_model_save(t->model, path, t->options->half ? LIN_F16 : LIN_F32, err);
+    lin_model best = *t->model;
+    if (t->optimizer->average) best.values = t->optimizer->average;
+    lin_model_seal(&best);
+    return lin_model_save(&best, path, t->options->half ? LIN_F16 : LIN_F32, err);
 }
 
 // Between two epochs: measures, adapts the rate, keeps the best model, writes the log.
@@ -477,7 +481,9 @@ static lin_status begin(lin_trainer *t, const lin_dataset *const *sets, int n_se
     }
     status = lin_comm_agree(t->parallel.comm, status, err);
     if (status == LIN_OK) status = lin_parallel_share(t, err);
-    if (status == LIN_OK && o->resume) lin_optimizer_place(t->optimizer, t->exec);
+    if (status == LIN_OK && t->optimizer->average && !o->resume)
+        memcpy(t->optimizer->average, m->values, m->params.n_elements * sizeof *m->values);
+    if (status == LIN_OK && (o->resume || t->optimizer->average)) lin_optimizer_place(t->optimizer, t->exec);
     return status;
 }
 
@@ -507,6 +513,9 @@ static lin_status set_up(lin_trainer *t, const lin_dataset *const *sets, int n_s
     if (status == LIN_OK) status = lin_train_make_buffers(t, err);
     if (status == LIN_OK)
         status = lin_weights_create(t->ops, t->exec, &m->config, &m->params, t->values, 1, &t->weights, err);
+    if (status == LIN_OK && t->optimizer->average)
+        status = lin_weights_create(t->ops, t->exec, &m->config, &m->params, t->optimizer->device + 2 * m->params.n_elements, 0,
+                                    &t->averaged, err);
     return lin_comm_agree(o->comm, status, err);
 }
 
@@ -514,6 +523,7 @@ static void tear_down(lin_trainer *t)
 {
     lin_parallel_destroy(t);
     lin_weights_destroy(t->weights);
+    lin_weights_destroy(t->averaged);
     lin_train_free_buffers(t);
     lin_train_list_free(t, &t->train);
     lin_train_list_free(t, &t->dev);

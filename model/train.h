@@ -4,7 +4,8 @@
  * Pipeline: model/dataset -> [this] -> model_file. A training run is a folder:
  *   log.tsv                  one line per epoch: step, losses, dev PER, learning rate, speed
  *   checkpoint.safetensors   everything needed to resume; written to a temporary name and renamed
- *   best.safetensors         the model with the lowest dev PER so far
+ *   best.safetensors         the model with the lowest dev PER so far; with an average of the weights (options.optimizer.average) that
+ *                            is what is measured and saved
  *   curves.svg               loss and dev PER by epoch
  *
  *   lin_train_options options = lin_train_default();

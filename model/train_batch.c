@@ -155,7 +155,7 @@ static size_t lay_out(const lin_trainer *t, void *bytes, lin_train_block *block)
     block->all_offsets = lin_arena_take(&arena, all, sizeof *block->all_offsets);
     block->all_label_offsets = lin_arena_take(&arena, all, sizeof *block->all_label_offsets);
     block->scale = lin_arena_take(&arena, 1, sizeof *block->scale);
-    block->adam = lin_arena_take(&arena, 1, sizeof *block->adam);
+    block->adam = lin_arena_take(&arena, 2, sizeof *block->adam);
     return arena.used;
 }
 
@@ -384,6 +384,7 @@ static void compute(void *context)
         ops->tally_losses(t->exec, t->tally, t->losses, &all, device->all_label_offsets);
     }
     lin_optimizer_step(t->optimizer, t->exec, t->values, t->gradients, device->adam, t->tally);
+    if (t->optimizer->average) lin_optimizer_average(t->optimizer, t->exec, t->values, t->gradients, device->adam + 1, t->tally);
     lin_weights_pack(t->weights, t->exec);
 }
 
@@ -423,7 +424,8 @@ void lin_train_step(lin_trainer *t, const int *picked, int n, double lr)
     host.key[0] = lin_random_key(lin_random_key(t->options->seed, KEY_DROPOUT), (uint64_t)t->counters.step) | 1;
     host.key[1] = (uint64_t)before;
     *host.scale = 1.0 / rows; // per frame, so that batches of long and of short utterances weigh the same
-    *host.adam = lin_optimizer_scalars(&t->optimizer->options, ++t->optimizer->step, lr);
+    host.adam[0] = lin_optimizer_scalars(&t->optimizer->options, ++t->optimizer->step, lr);
+    host.adam[1] = lin_optimizer_average_scalars(&t->optimizer->options, t->optimizer->step);
     send(t, i);
     const int key[LIN_GRAPH_KEY] = {a.shape.B, a.shape.rows, a.shape.in_rows, a.shape.longest};
     // The processes' batches have different shapes, and a graph of one would meet operations outside of graphs of another.
@@ -459,7 +461,7 @@ lin_status lin_train_measure(lin_trainer *t, const int *picked, int n, lin_error
     send(t, 0);
     const lin_batch batch = batch_of(t, &shape, 0);
     ops->gather(t->exec, t->features, t->device.items, t->device.masks, &batch.in, c->mel_bins);
-    lin_network_forward(t->weights, t->activations, t->exec, &batch, t->logp);
+    lin_network_forward(t->averaged ? t->averaged : t->weights, t->activations, t->exec, &batch, t->logp);
     ops->ctc(t->exec, t->losses, NULL, t->logp, &batch.out, t->device.labels, t->device.label_offsets, t->most_labels, c->outputs,
              NULL);
     ops->download(t->exec, t->host_losses, t->losses, (size_t)n * sizeof *t->losses);

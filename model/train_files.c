@@ -95,10 +95,14 @@ static int possible(float m, float v) { return fabsf(m) < 1e15F && v >= 0 && v <
 
 static lin_status check_moments(const char *path, const lin_optimizer *opt, lin_error *err)
 {
-    for (size_t i = 0; i < opt->n_elements; i++)
+    for (size_t i = 0; i < opt->n_elements; i++) {
+        if (opt->average && !possible(opt->average[i], 0))
+            return lin_fail(err, LIN_FORMAT, "%s is damaged: element %zu of the averaged weights is %g; %s", path, i,
+                            (double)opt->average[i], remedy);
         if (!possible(opt->m[i], opt->v[i]))
             return lin_fail(err, LIN_FORMAT, "%s is damaged: element %zu of the optimiser's moments is %g and %g; %s", path, i,
                             (double)opt->m[i], (double)opt->v[i], remedy);
+    }
     return LIN_OK;
 }
 
@@ -110,9 +114,10 @@ lin_status lin_train_save(const lin_train_options *o, const lin_model *model, co
     if (status != LIN_OK) return status;
     format_counters(c, counters, sizeof counters);
     lin_tensor tensors[] = {{.name = "train.m", .dtype = LIN_F32, .n_dims = 1, .shape = {opt->n_elements}, .data = opt->m},
-                            {.name = "train.v", .dtype = LIN_F32, .n_dims = 1, .shape = {opt->n_elements}, .data = opt->v}};
+                            {.name = "train.v", .dtype = LIN_F32, .n_dims = 1, .shape = {opt->n_elements}, .data = opt->v},
+                            {.name = "train.average", .dtype = LIN_F32, .n_dims = 1, .shape = {opt->n_elements}, .data = opt->average}};
     lin_text texts[] = {{.key = "train.counters", .value = counters}};
-    const lin_extras extras = {.n_tensors = 2, .tensors = tensors, .n_texts = 1, .texts = texts};
+    const lin_extras extras = {.n_tensors = opt->average ? 3 : 2, .tensors = tensors, .n_texts = 1, .texts = texts};
     return lin_model_save_extras(model, path, LIN_F32, &extras, err);
 }
 
@@ -138,6 +143,11 @@ lin_status lin_train_load(const lin_train_options *o, lin_model *model, lin_opti
                           "%s holds a network of another shape or normalisation; resume with the configuration that made it", path);
     if (status == LIN_OK) status = lin_extras_read(&extras, "train.m", LIN_F32, opt->n_elements, opt->m, err);
     if (status == LIN_OK) status = lin_extras_read(&extras, "train.v", LIN_F32, opt->n_elements, opt->v, err);
+    if (status == LIN_OK && opt->average) {
+        if (lin_extras_has(&extras, "train.average"))
+            status = lin_extras_read(&extras, "train.average", LIN_F32, opt->n_elements, opt->average, err);
+        else memcpy(opt->average, saved->values, opt->n_elements * sizeof(float));
+    }
     const char *text = lin_extras_text(&extras, "train.counters");
     if (status == LIN_OK && !text) status = lin_fail(err, LIN_FORMAT, "%s is a model, not a checkpoint of a training run", path);
     if (status == LIN_OK) status = check_moments(path, opt, err);

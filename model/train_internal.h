@@ -51,7 +51,7 @@ typedef struct lin_train_block {
     uint64_t *key; // and the number of rows before the own part of the batch
     int *all_offsets, *all_label_offsets; // of all parts, max_items utterances each, if there are several
     double *scale; // of the loss
-    lin_adam_step *adam;
+    lin_adam_step *adam; // of the weights, and of their average
 } lin_train_block;
 
 /* The sizes of a batch on the host. On a GPU they are rounded up, with padding utterances after the last whose rows have no loss,
@@ -86,7 +86,7 @@ typedef struct lin_trainer {
     const lin_ops *ops;
     lin_exec *exec;
     lin_pool *pool;
-    lin_weights *weights;
+    lin_weights *weights, *averaged; // averaged: those of the optimiser's average, packed to measure; NULL if there is none
     lin_activations *activations;
     lin_optimizer *optimizer;
     lin_train_list train, dev;
@@ -129,7 +129,8 @@ void lin_train_free_buffers(lin_trainer *t);
 /* Starts one step on utterances picked[0..n-1] of the training list, of which this process computes its part; does not wait for it.
  * Not taken if t->parallel.status says so. */
 void lin_train_step(lin_trainer *t, const int *picked, int n, double lr);
-/* Losses of utterances of the development list, and errors if there is a hook for them: t->host_losses, t->wrong [n]. */
+/* Losses of utterances of the development list, and errors if there is a hook for them: t->host_losses, t->wrong [n]. With the averaged
+ * weights, if there are any, as they were packed last. */
 lin_status lin_train_measure(lin_trainer *t, const int *picked, int n, lin_error *err);
 
 /* ---- train_parallel.c ------------------------------------------------------------------------------------------------------- */
@@ -167,7 +168,7 @@ lin_status lin_train_save(const lin_train_options *options, const lin_model *mod
 /* Reads the counters from a checkpoint's text; returns 0 if no run can have written them. Declared for the
  * fuzz target. */
 int lin_train_parse_counters(const char *text, lin_train_counters *counters);
-/* Loads a model and an optimiser of the same shape. LIN_FORMAT if a moment is not a number or the counters are not those of a
+/* Loads a model and an optimiser of the same shape; an average that the checkpoint lacks begins with its weights. LIN_FORMAT if a moment is not a number or the counters are not those of a
  * run; LIN_MISMATCH if the checkpoint is of another run. */
 lin_status lin_train_load(const lin_train_options *options, lin_model *model, lin_optimizer *optimizer,
                           lin_train_counters *counters, lin_error *err);

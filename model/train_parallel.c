@@ -146,7 +146,7 @@ static uint64_t hash_options(const lin_train_options *o)
     const lin_optimizer_options *p = &o->optimizer;
     const double values[] = {o->epochs, o->batch_frames, o->max_frames, o->lr, o->warmup_steps, (double)o->schedule, o->patience, o->min_lr,
                              (double)o->seed, o->speaker_norm, o->resume, (double)p->kind, p->beta1, p->beta2, p->eps, p->weight_decay,
-                             p->decay_vectors, p->clip_norm, (double)p->clip};
+                             p->decay_vectors, p->clip_norm, (double)p->clip, p->average};
     return lin_hash(values, sizeof values, 0);
 }
 
@@ -217,6 +217,7 @@ lin_status lin_parallel_share(lin_trainer *t, lin_error *err)
     if (status != LIN_OK || !t->options->resume) return status;
     status = lin_comm_broadcast(comm, t->optimizer->m, n, err);
     if (status == LIN_OK) status = lin_comm_broadcast(comm, t->optimizer->v, n, err);
+    if (status == LIN_OK && t->optimizer->average) status = lin_comm_broadcast(comm, t->optimizer->average, n, err);
     if (status == LIN_OK) status = lin_comm_broadcast(comm, &t->counters, sizeof t->counters, err);
     t->optimizer->step = t->counters.step;
     m->speaker_norm = t->options->speaker_norm;

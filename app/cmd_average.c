@@ -1,0 +1,106 @@
+// cmd_average.c - linnet average: one model with the mean of the weights of several.
+
+#include <string.h>
+
+#include "app/commands.h"
+#include "app/common.h"
+#include "app/guard.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "model/model_file.h"
+
+typedef struct average_values {
+    const char *output, *name, *license;
+    int half;
+} average_values;
+
+static const lin_option options[] = {
+    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .required = 1, .at = offsetof(average_values, output),
+     .help = "The model to write"},
+    {.name = "name", .type = LIN_OPTION_STRING, .at = offsetof(average_values, name),
+     .help = "Name of the model, stored in its file; the first model's if not given"},
+    {.name = "license", .type = LIN_OPTION_STRING, .at = offsetof(average_values, license),
+     .help = "Licence of the model, stored in its file; the first model's if not given"},
+    {.name = "half", .type = LIN_OPTION_FLAG, .at = offsetof(average_values, half),
+     .help = "Store the model in half precision: half the size"},
+    {.type = LIN_OPTION_END},
+};
+
+// What must be equal for a mean of the weights to mean anything; NULL if all is.
+static const char *difference(const lin_model *a, const lin_model *b)
+{
+    const size_t D = (size_t)a->config.mel_bins * sizeof *a->mean;
+    if (!lin_config_same_shape(&a->config, &b->config)) return "network";
+    if (strcmp(a->phones, b->phones) != 0) return "phones";
+    if (!lin_features_equal(&a->features, &b->features)) return "features";
+    if (a->speaker_norm != b->speaker_norm || memcmp(a->mean, b->mean, D) != 0 || memcmp(a->istd, b->istd, D) != 0)
+        return "normalisation of the features";
+    return NULL;
+}
+
+static lin_status add(const char *path, const char *first_path, const lin_model *first, double *sums, lin_error *err)
+{
+    lin_model *model;
+    lin_status status = lin_model_load(path, &model, err);
+    if (status != LIN_OK) return status;
+    const char *other = difference(first, model);
+    if (other) status = lin_fail(err, LIN_MISMATCH, "%s has another %s than %s; average models of one run", path, other, first_path);
+    for (size_t i = 0; i < first->params.n_elements && status == LIN_OK; i++) sums[i] += (double)model->values[i];
+    lin_model_destroy(model);
+    return status;
+}
+
+// The first model's provenance, and the number of models.
+static lin_status label(lin_model *model, const average_values *v, int n, lin_error *err)
+{
+    cJSON *root = *model->provenance ? cJSON_Parse(model->provenance) : cJSON_CreateObject();
+    cJSON_DeleteItemFromObject(root, "averaged");
+    char *json = cJSON_AddNumberToObject(root, "averaged", n) ? cJSON_PrintUnformatted(root) : NULL;
+    cJSON_Delete(root);
+    if (!json) return lin_no_memory(err, "the model's provenance", 1);
+    const lin_status status = lin_model_label(model, v->name, v->license, json, err);
+    cJSON_free(json);
+    return status;
+}
+
+static int run(lin_parsed *parsed)
+{
+    const average_values *v = parsed->values;
+    const lin_list *paths = &parsed->operands;
+    lin_error err = {0};
+    lin_model *model = NULL;
+    double *sums = NULL;
+    lin_status status = LIN_OK;
+    for (int i = 0; i < paths->count && status == LIN_OK; i++) status = lin_guard_reads(paths->items[i], &err);
+    if (status == LIN_OK) status = lin_guard_writes(v->output, &err);
+    if (status == LIN_OK) status = lin_model_load(paths->items[0], &model, &err);
+    const size_t n = model ? model->params.n_elements : 0;
+    if (status == LIN_OK) sums = lin_calloc(n, sizeof *sums);
+    if (status == LIN_OK && !sums) status = lin_no_memory(&err, "the sums of the weights", n * sizeof *sums);
+    for (int i = 0; i < paths->count && status == LIN_OK; i++) status = add(paths->items[i], paths->items[0], model, sums, &err);
+    if (status == LIN_OK) status = label(model, v, paths->count, &err);
+    if (status == LIN_OK) {
+        for (size_t i = 0; i < n; i++) model->values[i] = (float)(sums[i] / paths->count);
+        lin_model_seal(model);
+        status = lin_model_save(model, v->output, v->half ? LIN_F16 : LIN_F32, &err);
+    }
+    lin_free(sums);
+    lin_model_destroy(model);
+    return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
+}
+
+const lin_command lin_command_average = {
+    .name = "average",
+    .operands = "MODEL...",
+    .summary = "average the weights of models",
+    .description =
+        "Writes the model whose weights are the means of those of the MODELs, which must have the same network, phones, features and "
+        "normalisation: models of one run, or of runs that began with the same weights (linnet train --init) and the same data. A "
+        "checkpoint is read as the model that it holds.",
+    .examples = "  linnet average exp/a/epoch-18.safetensors exp/a/epoch-19.safetensors exp/a/epoch-20.safetensors -o mean.safetensors",
+    .options = options,
+    .values_size = sizeof(average_values),
+    .min_operands = 1,
+    .max_operands = 1000,
+    .run = run,
+};
