@@ -32,7 +32,7 @@ static const char *difference(const lin_model *a, const lin_model *b)
     const size_t D = (size_t)a->config.mel_bins * sizeof *a->mean;
     if (!lin_config_same_shape(&a->config, &b->config)) return "network";
     if (strcmp(a->phones, b->phones) != 0) return "phones";
-    if (!lin_features_equal(&a->features, &b->features)) return "features";
+    if (!lin_features_equal(&a->features, &b->features)) return "filterbank";
     if (a->speaker_norm != b->speaker_norm || memcmp(a->mean, b->mean, D) != 0 || memcmp(a->istd, b->istd, D) != 0)
         return "normalisation of the features";
     return NULL;

@@ -26,9 +26,10 @@ typedef struct train_values {
     // network
     int normalize, layers, heads, head_width, feedforward, stack, ahead, positions, conv_kernel, conv_layers, norm, direction;
     int network, attention, feature_map, features, lsh_rounds, lsh_chunk, width;
-    double dropout;
+    double dropout, layer_drop, inter_ctc_weight;
+    lin_numbers inter_ctc_layers;
     // learning
-    int epochs, batch_frames, max_frames, warmup_steps, schedule, patience, optimizer, clip, decay_all, seed, threads,
+    int epochs, batch_frames, accumulate, keep, max_frames, warmup_steps, schedule, patience, optimizer, clip, decay_all, seed, threads,
         precision;
     double lr, min_lr, beta1, beta2, eps, weight_decay, clip_norm, ema, checkpoint_minutes, patience_minutes;
     // augmentation
@@ -52,6 +53,8 @@ static const lin_option options[] = {
     {.name = "name", .type = LIN_OPTION_STRING, .at = AT(name), .help = "Name of the model, stored in its file"},
     {.name = "license", .type = LIN_OPTION_STRING, .at = AT(license), .help = "Licence of the model, stored in its file"},
     {.name = "half", .type = LIN_OPTION_FLAG, .at = AT(half), .help = "Store the best model in half precision: half the size"},
+    {.name = "keep", .type = LIN_OPTION_INT, .at = AT(keep), .text = "0", .min = 0, .max = 100000,
+     .help = "Also keep the models of so many last epochs, as epoch-N.safetensors, for linnet average"},
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = AT(quiet), .help = "Print nothing but errors"},
 
     {.type = LIN_OPTION_HEADING, .help = "Network (the defaults are the paper's)"},
@@ -97,11 +100,20 @@ static const lin_option options[] = {
     {.name = "dropout", .type = LIN_OPTION_DOUBLE, .at = AT(dropout), .text = "0.1", .min = 0, .max = 0.9,
      .help = "Share of values dropped in training"},
 
+    {.name = "layer-drop", .type = LIN_OPTION_DOUBLE, .at = AT(layer_drop), .text = "0", .min = 0, .max = 0.9,
+     .help = "Share of the layers of a transformer left out in each step of training (0.1)"},
+    {.name = "inter-ctc-layers", .type = LIN_OPTION_NUMBERS, .at = AT(inter_ctc_layers), .min = 1, .max = 63, .value = "N,N,...",
+     .help = "Also train the outputs of the first N layers of a transformer with CTC losses (3,6)"},
+    {.name = "inter-ctc-weight", .type = LIN_OPTION_DOUBLE, .at = AT(inter_ctc_weight), .text = "0.3", .min = 0, .max = 0.99,
+     .help = "Share of the mean of these losses in the whole loss"},
+
     {.type = LIN_OPTION_HEADING, .help = "Learning"},
     {.name = "epochs", .type = LIN_OPTION_INT, .at = AT(epochs), .text = "40", .min = 1, .max = 100000,
      .help = "Passes over the data"},
     {.name = "batch-frames", .type = LIN_OPTION_INT, .at = AT(batch_frames), .text = "16000", .min = 1, .max = 10000000,
      .help = "Maximum frames in a batch"},
+    {.name = "accumulate", .type = LIN_OPTION_INT, .at = AT(accumulate), .text = "1", .min = 1, .max = 4096,
+     .help = "Batches of a step, as one batch that needs the memory of one of them"},
     {.name = "max-frames", .type = LIN_OPTION_INT, .at = AT(max_frames), .text = "2400", .min = 1, .max = 1000000,
      .help = "Longer utterances are left out"},
     {.name = "optimizer", .type = LIN_OPTION_CHOICE, .at = AT(optimizer), .text = "radam", .choices = "adam|radam",
@@ -246,6 +258,10 @@ static lin_train_options learning_of(const train_values *v)
                                .resume = v->resume,
                                .epochs = v->epochs,
                                .batch_frames = v->batch_frames,
+                               .accumulate = v->accumulate,
+                               .layer_drop = v->layer_drop,
+                               .inner_weight = v->inter_ctc_weight,
+                               .keep = v->keep,
                                .max_frames = v->max_frames,
                                .lr = v->lr,
                                .warmup_steps = v->warmup_steps,
@@ -266,6 +282,20 @@ static lin_train_options learning_of(const train_values *v)
                                .checkpoint_s = 60 * v->checkpoint_minutes,
                                .half = v->half,
                                .speaker_norm = v->normalize};
+}
+
+static lin_status inner_layers_of(const train_values *v, lin_train_options *o, lin_error *err)
+{
+    const lin_numbers *layers = &v->inter_ctc_layers;
+    if (layers->count > LIN_TRAIN_INNER)
+        return lin_fail(err, LIN_INVALID, "--inter-ctc-layers has %d layers; at most %d are possible", layers->count, LIN_TRAIN_INNER);
+    for (int i = 0; i < layers->count; i++) {
+        o->inner_layers[i] = (int)layers->items[i];
+        if (o->inner_layers[i] != layers->items[i])
+            return lin_fail(err, LIN_INVALID, "--inter-ctc-layers has %g, which is not a number of layers", layers->items[i]);
+    }
+    o->n_inner = layers->count;
+    return LIN_OK;
 }
 
 /* ---- hooks ------------------------------------------------------------------------------------------------------------------ */
@@ -385,6 +415,12 @@ static lin_status label(lin_model *model, const lin_parsed *parsed, const sets *
         const void *at = (const char *)parsed->values + o->at;
         if (o->type == LIN_OPTION_INT) good = good && cJSON_AddNumberToObject(settings, o->name, *(const int *)at);
         if (o->type == LIN_OPTION_DOUBLE) good = good && cJSON_AddNumberToObject(settings, o->name, *(const double *)at);
+        if (o->type == LIN_OPTION_NUMBERS) {
+            const lin_numbers *numbers = at;
+            if (numbers->count == 0) continue;
+            cJSON *array = cJSON_CreateDoubleArray(numbers->items, numbers->count);
+            if (!cJSON_AddItemToObject(settings, o->name, array)) cJSON_Delete(array), good = 0;
+        }
         if (o->type == LIN_OPTION_CHOICE) {
             const char *word = o->choices;
             for (int i = *(const int *)at; i > 0 && word; i--) word = strchr(word, '|') + 1;
@@ -511,6 +547,7 @@ static int run(lin_parsed *parsed)
     lin_comm *comm = learning.comm;
     const int first = lin_comm_first(comm);
     if (status == LIN_OK) status = check_variant(parsed, &err);
+    if (status == LIN_OK) status = inner_layers_of(v, &learning, &err);
     if (status == LIN_OK) status = lin_augment_check(&w.augment, &err);
     if (status == LIN_OK && first) status = check_folder(v, &err);
     if (status == LIN_OK && v->resume && v->init && !v->quiet && first)

@@ -13,7 +13,7 @@
 
 #include "kernels/ops.h"
 
-enum { LIN_GRAPH_KEY = 4, LIN_GRAPHS = 64 };
+enum { LIN_GRAPH_KEY = 5, LIN_GRAPHS = 128 };
 
 typedef struct lin_graphs {
     struct {

@@ -273,6 +273,18 @@ void lin_network_forward(const lin_weights *w, lin_activations *a, lin_exec *exe
     forward(w, a, exec, batch, logp, NULL, NULL);
 }
 
+// The norm goes through a->branch, which is free between the passes: the backward pass computes it again.
+void lin_network_inner(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int layer, lin_real *logp)
+{
+    const lin_config *c = &w->config;
+    const int rows = batch->out.rows, *pair = w->params->norm;
+    if (rows == 0) return;
+    w->ops->layer_norm_forward(exec, a->branch, NULL, a->layers[layer].x0, lin_value(w, pair[0]), lin_value(w, pair[1]), rows,
+                               lin_config_width(c));
+    lin_layer_linear(w, exec, logp, a->branch, w->params->output, rows, LIN_LINEAR);
+    w->ops->log_softmax(exec, logp, logp, rows, c->outputs);
+}
+
 typedef struct wave {
     const lin_weights *w;
     const lin_activations *a;

@@ -26,6 +26,12 @@
 typedef struct lin_weights lin_weights;
 typedef struct lin_activations lin_activations;
 
+/* The gradient of the loss of an inner layer. */
+typedef struct lin_inner {
+    int layer;               /* 1 .. L-1: the loss is of the output of the first `layer` layers */
+    const lin_real *dlogits; /* [rows, V] */
+} lin_inner;
+
 /*
  * The input of one pass: utterances concatenated without padding.
  *   in, out      frames of the utterances, and rows of the network (one per `stack` frames)
@@ -38,8 +44,10 @@ typedef struct lin_activations lin_activations;
  *   dropout_key  not NULL: training, with dropout masks drawn from this key
  *   is_part      1: dropout_key[1] is the number of rows before this batch in the whole one of which it is a part; the masks are those of
  *                the whole
+ *   skipped      bit l: layer l is left out in this pass of a transformer in training: its output is its input (layer drop; Fan et al. 2020)
+ *   inner        n_inner losses of inner layers, whose gradients the backward pass of a transformer adds; see lin_network_inner
  *   layer_done   may be NULL: called in the backward pass with the number of a layer, from the last to 0, once the gradients of this
- *                layer and of all above it are complete
+ *                layer and of all above it are complete; those of the last norm and the output only after the lowest inner layer
  */
 typedef struct lin_batch {
     lin_segments in, out;
@@ -48,6 +56,9 @@ typedef struct lin_batch {
     const lin_cache *caches;
     const uint64_t *dropout_key;
     int is_part;
+    uint64_t skipped;
+    const lin_inner *inner;
+    int n_inner;
     void (*layer_done)(void *context, int layer);
     void *layer_context;
 } lin_batch;
@@ -85,6 +96,11 @@ void lin_network_forward(const lin_weights *weights, lin_activations *activation
 enum { LIN_WAVE_CHUNKS = 64 };
 void lin_network_forward_wave(const lin_weights *weights, lin_activations *activations, lin_pool *pool, lin_exec *const *execs,
                               const lin_batch *batch, int step, lin_real *logp);
+
+/* After the forward pass of a transformer in training: the log-probabilities logp [out.rows, V] that its last norm and its output give of
+ * the output of the first `layer` layers (1 .. L-1), for an intermediate CTC loss (Lee & Watanabe 2021). */
+void lin_network_inner(const lin_weights *weights, lin_activations *activations, lin_exec *exec, const lin_batch *batch, int layer,
+                       lin_real *logp);
 
 /* gradients [params->n_elements] += those of a loss whose derivative with respect to the logits (before log-softmax) is dlogits
  * [rows, V]. The batch has no states, and both weights and activations were created for training. */

@@ -23,6 +23,8 @@ lin_train_options lin_train_default(void)
 {
     return (lin_train_options){.epochs = 40,
                                .batch_frames = 16000,
+                               .accumulate = 1,
+                               .inner_weight = 0.3,
                                .max_frames = 2400,
                                .lr = 1e-4,
                                .schedule = LIN_SCHEDULE_PLATEAU,
@@ -78,7 +80,8 @@ static double learning_rate(const lin_trainer *t, const lin_batches *plan)
     const lin_train_options *o = t->options;
     double lr = o->lr * t->counters.lr_factor;
     if (o->schedule == LIN_SCHEDULE_COSINE) {
-        const double done = ((double)t->counters.epoch + (double)t->counters.batch / plan->n_batches) / o->epochs;
+        const double from = (double)t->counters.arc_begin, at = (double)t->counters.epoch + (double)t->counters.batch / plan->n_batches;
+        const double done = (at - from) / (o->epochs - from);
         lr *= 0.5 * (1 + cos(acos(-1) * done));
     }
     if (t->counters.step < o->warmup_steps) lr *= (double)(t->counters.step + 1) / (o->warmup_steps + 1);
@@ -88,17 +91,18 @@ static double learning_rate(const lin_trainer *t, const lin_batches *plan)
 // Whether the step was taken: not if the other processes are lost.
 static int train_batch(lin_trainer *t, const lin_batches *plan, lin_train_progress *p)
 {
-    const int first = plan->offsets[t->counters.batch], n = plan->offsets[t->counters.batch + 1] - first;
     const lin_train_counters before = t->counters;
+    const int from = (int)before.batch, left = plan->n_batches - from, most = lin_train_step_batches(t), n = most < left ? most : left;
     p->lr = learning_rate(t, plan);
-    lin_train_step(t, plan->items + first, n, p->lr);
+    lin_train_step(t, plan, from, from + n, p->lr);
     if (t->parallel.status != LIN_OK) {
         t->counters = before;
         t->optimizer->step--;
         return 0;
     }
+    t->step_from = from;
     t->counters.step++;
-    t->counters.batch++;
+    t->counters.batch += n;
     return 1;
 }
 
@@ -107,6 +111,18 @@ static void begin_tally(lin_trainer *t)
 {
     const lin_tally tally = {.loss = t->counters.loss_sum, .steps = t->counters.step};
     t->ops->upload(t->exec, t->tally, &tally, sizeof tally);
+}
+
+// The utterance of a loss, or the first of the step of a gradient.
+static const lin_train_item *item_at_fault(const lin_trainer *t, const lin_batches *plan, const lin_tally *tally)
+{
+    const int batches = lin_train_step_batches(t), part = tally->bad == LIN_BAD_LOSS ? tally->bad_index / t->max_items : 0;
+    const long long batch = t->step_from - (t->counters.step - 1 - tally->steps) * batches + part % batches;
+    const int first = plan->offsets[batch], n = plan->offsets[batch + 1] - first;
+    int which = 0;
+    if (tally->bad == LIN_BAD_LOSS)
+        which = lin_train_cut(t, &t->train, plan->items + first, n, part / batches).from + tally->bad_index % t->max_items;
+    return &t->train.items[plan->items[first + which]];
 }
 
 // Waits for the steps in progress and reads their totals. LIN_NUMERIC names the first fault.
@@ -121,13 +137,7 @@ static lin_status look(lin_trainer *t, const lin_batches *plan, lin_train_progre
     t->counters.loss_sum = tally.loss;
     p->gradient_norm = tally.norm;
     if (tally.bad == LIN_BAD_NOTHING) return LIN_OK;
-    const long long batch = t->counters.batch - (t->counters.step - tally.steps);
-    const int first = plan->offsets[batch], part = tally.bad_index / t->max_items;
-    int which = tally.bad == LIN_BAD_LOSS ? tally.bad_index : 0;
-    if (tally.bad == LIN_BAD_LOSS && t->parallel.comm)
-        which = lin_train_cut(t, &t->train, plan->items + first, plan->offsets[batch + 1] - first, part).from +
-                tally.bad_index % t->max_items;
-    const lin_train_item *it = &t->train.items[plan->items[first + which]];
+    const lin_train_item *it = item_at_fault(t, plan, &tally);
     const char *id = lin_dataset_id(it->set, it->index);
     if (tally.bad == LIN_BAD_LOSS) {
         char labels[96] = "";
@@ -139,7 +149,7 @@ static lin_status look(lin_trainer *t, const lin_batches *plan, lin_train_progre
             t->counters.epoch + 1, (long long)tally.steps, id, lin_dataset_path(it->set), labels);
     }
     return lin_fail(err, LIN_NUMERIC,
-                    "epoch %lld, step %lld: the gradient of %s is not finite, in the batch that begins with utterance %s",
+                    "epoch %lld, step %lld: the gradient of %s is not finite, in the step that begins with utterance %s",
                     t->counters.epoch + 1, (long long)tally.steps, t->model->params.table[tally.bad_index].name, id);
 }
 
@@ -251,11 +261,12 @@ static int patience_of(const lin_trainer *t, double dev_per)
     return dev_per >= 0.95 ? 5 * t->options->patience : t->options->patience;
 }
 
-static lin_status save_best(lin_trainer *t, lin_error *err)
+// Saves the model, with the averaged weights if there are any, in the run's folder.
+static lin_status save_model(lin_trainer *t, const char *name, lin_error *err)
 {
     char path[4096];
     if (lin_train_rank(t) != 0) return LIN_OK;
-    const int n = snprintf(path, sizeof path, "%s/best.safetensors", t->options->folder);
+    const int n = snprintf(path, sizeof path, "%s/%s", t->options->folder, name);
     if (n < 0 || (size_t)n >= sizeof path) return lin_fail(err, LIN_INVALID, "the path of the run's folder is too long");
     lin_status status = fetch_model(t, 0, err);
     if (status != LIN_OK) return status;
@@ -263,6 +274,20 @@ static lin_status save_best(lin_trainer *t, lin_error *err)
     if (t->optimizer->average) best.values = t->optimizer->average;
     lin_model_seal(&best);
     return lin_model_save(&best, path, t->options->half ? LIN_F16 : LIN_F32, err);
+}
+
+// Saves the model of an epoch among the last ones, and removes the oldest.
+static lin_status keep_model(lin_trainer *t, lin_error *err)
+{
+    const long long epoch = t->counters.epoch + 1;
+    char name[64], old[4096];
+    if (t->options->keep < 1 || lin_train_rank(t) != 0) return LIN_OK;
+    snprintf(name, sizeof name, "epoch-%lld.safetensors", epoch);
+    const lin_status status = save_model(t, name, err);
+    if (status != LIN_OK || epoch <= t->options->keep) return status;
+    const int n = snprintf(old, sizeof old, "%s/epoch-%lld.safetensors", t->options->folder, epoch - t->options->keep);
+    if (n > 0 && (size_t)n < sizeof old) remove(old); // missing: the run kept fewer before
+    return LIN_OK;
 }
 
 // Between two epochs: measures, adapts the rate, keeps the best model, writes the log.
@@ -283,7 +308,7 @@ static lin_status end_epoch(lin_trainer *t, const lin_batches *plan, lin_train_p
     if (c->best_per < 0 || judged < c->best_per) {
         c->best_per = judged;
         c->epochs_since_best = 0;
-        status = save_best(t, err);
+        status = save_model(t, "best.safetensors", err);
         if (status != LIN_OK) return status;
     } else {
         c->epochs_since_best++;
@@ -292,6 +317,8 @@ static lin_status end_epoch(lin_trainer *t, const lin_batches *plan, lin_train_p
             c->epochs_since_best = 0;
         }
     }
+    status = keep_model(t, err);
+    if (status != LIN_OK) return status;
     c->run_seconds += lin_now() - begin;
     fill_progress(t, plan, p);
     if (lin_train_rank(t) == 0) status = lin_train_log(t->options, p, err);
@@ -432,8 +459,26 @@ static lin_status check_options(const lin_train_options *o, lin_error *err)
     if (o->epochs < 1 || o->batch_frames < 1 || o->max_frames < 1 || o->warmup_steps < 0 || o->patience < 1)
         return lin_fail(err, LIN_INVALID,
                         "epochs, batch_frames, max_frames and patience must be at least 1, warmup_steps at least 0");
+    if (o->n_inner < 0 || o->n_inner > LIN_TRAIN_INNER || !(o->inner_weight >= 0 && o->inner_weight < 1))
+        return lin_fail(err, LIN_INVALID, "at most %d inner layers can have losses, with a weight of at least 0 and below 1",
+                        LIN_TRAIN_INNER);
+    if (o->accumulate < 0 || o->accumulate > 4096 || !(o->layer_drop >= 0 && o->layer_drop < 1))
+        return lin_fail(err, LIN_INVALID, "accumulate must be at most 4096, layer_drop at least 0 and below 1");
     if (!(o->lr > 0 && o->lr <= 1))
         return lin_fail(err, LIN_INVALID, "the learning rate is %g; must be above 0 and at most 1", o->lr);
+    return LIN_OK;
+}
+
+static lin_status check_network(const lin_train_options *o, const lin_config *c, lin_error *err)
+{
+    const int lstm = c->network == LIN_NETWORK_LSTM;
+    if (lstm && o->layer_drop > 0)
+        return lin_fail(err, LIN_INVALID, "the layers of an LSTM cannot be left out: it has no path around them");
+    if (lstm && o->n_inner > 0) return lin_fail(err, LIN_INVALID, "only a transformer has losses of inner layers");
+    for (int i = 0; i < o->n_inner; i++)
+        if (o->inner_layers[i] < 1 || o->inner_layers[i] >= c->layers)
+            return lin_fail(err, LIN_INVALID, "a loss of layer %d of %d: inner layers are 1 to %d", o->inner_layers[i], c->layers,
+                            c->layers - 1);
     return LIN_OK;
 }
 
@@ -458,6 +503,13 @@ static lin_status load(lin_trainer *t, lin_error *err)
     }
     c->content = t->content;
     c->dev = t->dev_content;
+    // a warm restart (Loshchilov & Hutter 2017)
+    if (o->schedule == LIN_SCHEDULE_COSINE && c->arc_end && c->epoch == c->arc_end && o->epochs > c->epoch) {
+        note(t, "the cosine schedule was complete after epoch %lld: it starts again at the full rate and ends with epoch %d", c->epoch,
+             o->epochs);
+        c->arc_begin = c->epoch;
+    }
+    if (c->epoch < o->epochs) c->arc_end = o->epochs;
     return LIN_OK;
 }
 
@@ -468,7 +520,8 @@ static lin_status begin(lin_trainer *t, const lin_dataset *const *sets, int n_se
     lin_model *m = t->model;
     lin_status status = LIN_OK;
     t->counters = (lin_train_counters){
-        .lr_factor = 1, .best_per = -1, .seed = o->seed, .data = t->data, .content = t->content, .dev = t->dev_content};
+        .lr_factor = 1, .best_per = -1, .seed = o->seed, .data = t->data, .content = t->content, .dev = t->dev_content,
+        .arc_end = o->epochs};
     if (o->resume) {
         if (lin_train_rank(t) == 0) status = load(t, err);
     } else {
@@ -493,6 +546,7 @@ static lin_status set_up(lin_trainer *t, const lin_dataset *const *sets, int n_s
     const lin_train_options *o = t->options;
     lin_model *m = t->model;
     lin_status status = check_options(o, err);
+    if (status == LIN_OK) status = check_network(o, &m->config, err);
     if (status == LIN_OK) status = lin_train_collect(t, sets, n_sets, 1, &t->train, err);
     if (status == LIN_OK && n_dev_sets > 0) status = lin_train_collect(t, dev_sets, n_dev_sets, 0, &t->dev, err);
     if (status == LIN_OK) status = lin_pool_create(o->threads, &t->pool, err);

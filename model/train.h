@@ -38,6 +38,8 @@ typedef enum lin_schedule {
     LIN_SCHEDULE_CONSTANT
 } lin_schedule;
 
+enum { LIN_TRAIN_INNER = 8 };
+
 typedef struct lin_train_options {
     const char *folder;
     const char *device;      /* a name for lin_backend_open; NULL: "auto" */
@@ -45,6 +47,7 @@ typedef struct lin_train_options {
     int resume;              /* continue from folder/checkpoint.safetensors; LIN_IO if there is none */
     int epochs;
     int batch_frames;        /* the most frames (10 ms each) of a batch */
+    int accumulate;          /* batches of each step, whose gradients are added as if they were one batch; 0: 1 */
     int max_frames;          /* longer utterances are left out (the paper's longest: 2,400) */
     double lr;
     int warmup_steps;        /* lr rises linearly over so many steps */
@@ -57,6 +60,11 @@ typedef struct lin_train_options {
     lin_comm *comm;          /* NULL: this process alone; else each process of it calls lin_train with the same options, data and model */
     double checkpoint_s;     /* seconds between checkpoints within an epoch */
     int half;                /* best.safetensors in half precision */
+    int inner_layers[LIN_TRAIN_INNER]; /* CTC losses of the outputs of the first so many layers (Lee & Watanabe 2021); not of an LSTM */
+    int n_inner;
+    double inner_weight; /* the share of the mean of these losses in the loss; the last layer's has the rest */
+    double layer_drop; /* in each step each layer is left out with this probability (Fan et al. 2020); not of an LSTM */
+    int keep;         /* the models of so many last epochs stay in the folder, as epoch-N.safetensors */
     int speaker_norm; /* features are normalised by each speaker's mean and deviation; the model then needs whole utterances */
 } lin_train_options;
 

@@ -6,7 +6,11 @@
 #include "base/rng.h"
 #include "model/train_internal.h"
 
-enum { KEY_DROPOUT = 1, KEY_AUGMENT = 2 };
+enum { KEY_DROPOUT = 1, KEY_AUGMENT = 2, KEY_LAYER_DROP = 3 };
+
+// Parts of a step: one for each of its batches on each process.
+static int parts_of(const lin_trainer *t) { return lin_train_ranks(t) * lin_train_step_batches(t); }
+static int has_parts(const lin_trainer *t) { return t->parallel.comm != NULL || lin_train_step_batches(t) > 1; }
 
 /* ---- utterances ------------------------------------------------------------------------------------------------------------- */
 
@@ -151,10 +155,10 @@ static size_t lay_out(const lin_trainer *t, void *bytes, lin_train_block *block)
     block->items = lin_arena_take(&arena, B, sizeof *block->items);
     block->masks = lin_arena_take(&arena, B * (size_t)t->hooks->most_masks, sizeof *block->masks);
     block->key = lin_arena_take(&arena, 2, sizeof *block->key);
-    const size_t all = t->parallel.comm ? B * (size_t)lin_train_ranks(t) + 1 : 0;
+    const size_t all = has_parts(t) ? B * (size_t)parts_of(t) + 1 : 0;
     block->all_offsets = lin_arena_take(&arena, all, sizeof *block->all_offsets);
     block->all_label_offsets = lin_arena_take(&arena, all, sizeof *block->all_label_offsets);
-    block->scale = lin_arena_take(&arena, 1, sizeof *block->scale);
+    block->scale = lin_arena_take(&arena, 2, sizeof *block->scale);
     block->adam = lin_arena_take(&arena, 2, sizeof *block->adam);
     return arena.used;
 }
@@ -232,8 +236,9 @@ lin_status lin_train_make_buffers(lin_trainer *t, lin_error *err)
     if (status == LIN_OK) status = place(t, &t->zeros, D * sizeof(float), err);
     if (status == LIN_OK) status = place(t, &t->ones, D * sizeof(float), err);
     if (status == LIN_OK) status = place(t, &t->logp, logits * sizeof(float), err);
-    if (status == LIN_OK) status = place(t, &t->dlogits, logits * sizeof(float), err);
-    if (status == LIN_OK) status = place(t, &t->losses, items * (size_t)lin_train_ranks(t) * sizeof(double), err);
+    if (status == LIN_OK) status = place(t, &t->dlogits, (size_t)(1 + t->options->n_inner) * logits * sizeof(float), err);
+    if (status == LIN_OK) status = place(t, &t->inner_losses, items * sizeof(double), err);
+    if (status == LIN_OK) status = place(t, &t->losses, items * (size_t)parts_of(t) * sizeof(double), err);
     if (status == LIN_OK) status = place(t, &t->tally, sizeof *t->tally, err);
     for (int i = 0; i < t->n_blocks && status == LIN_OK; i++)
         status = t->ops->staging_create(t->exec, t->block_bytes, &t->host_bytes[i], err);
@@ -259,7 +264,7 @@ void lin_train_free_buffers(lin_trainer *t)
     if (t->exec) {
         const int on_host = t->ops->on_host;
         void *const blocks[] = {on_host ? NULL : t->values, t->gradients, t->features, t->zeros,
-                                t->ones,                    t->logp,      t->dlogits,  t->losses,
+                                t->ones,                    t->logp,      t->dlogits,  t->losses,  t->inner_losses,
                                 t->tally,                   on_host ? NULL : t->device_bytes};
         for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) t->ops->memory_destroy(t->exec, blocks[i]);
         for (int i = 0; i < t->n_blocks; i++) t->ops->staging_destroy(t->exec, t->host_bytes[i]);
@@ -321,10 +326,11 @@ static lin_train_shape assemble(lin_trainer *t, lin_train_block *host, const lin
     return pad(t, host, n, longest);
 }
 
-// A block on the host that no operation in progress reads.
-static lin_train_block block_to_fill(lin_trainer *t, int i)
+// A block on the host that no operation in progress reads; *number is its own.
+static lin_train_block block_to_fill(lin_trainer *t, int *number)
 {
     lin_train_block host;
+    const int i = *number = (int)(t->filled++ % (unsigned)t->n_blocks);
     t->ops->wait(t->exec, i);
     lay_out(t, t->host_bytes[i], &host);
     host.in_offsets[0] = host.offsets[0] = host.label_offsets[0] = 0;
@@ -340,16 +346,13 @@ static void send(lin_trainer *t, int i)
 
 static lin_batch batch_of(lin_trainer *t, const lin_train_shape *s, int for_training)
 {
-    const int parallel = for_training && t->parallel.comm;
     return (lin_batch){.in = {.B = s->B, .rows = s->in_rows, .longest = s->in_rows, .offsets = t->device.in_offsets},
                        .out = {.B = s->B, .rows = s->rows, .longest = s->longest, .offsets = t->device.offsets},
                        .features = t->features,
                        .mean = t->zeros, // already normalised, because augmentation comes after
                        .istd = t->ones,
                        .dropout_key = for_training && t->model->config.dropout > 0 ? t->device.key : NULL,
-                       .is_part = parallel,
-                       .layer_done = parallel ? lin_parallel_layer : NULL,
-                       .layer_context = t};
+                       .is_part = for_training && has_parts(t)};
 }
 
 /* ---- one step --------------------------------------------------------------------------------------------------------------- */
@@ -357,8 +360,26 @@ static lin_batch batch_of(lin_trainer *t, const lin_train_shape *s, int for_trai
 typedef struct asked {
     lin_trainer *t;
     lin_train_shape shape;
-    int all_rows; // of all parts
+    int all_rows;     // of all parts
+    int number, last; // of the batch among those of the step; whether it is the last
+    uint64_t skipped; // layers
 } asked;
+
+// The losses of inner layers, with their gradients in `inner`.
+static void compute_inner(lin_trainer *t, lin_batch *batch, lin_inner *inner)
+{
+    const lin_train_block *device = &t->device;
+    const int n = t->options->n_inner, V = t->model->config.outputs;
+    for (int i = 0; i < n; i++) {
+        float *dlogits = t->dlogits + (size_t)(1 + i) * (size_t)t->max_rows * (size_t)V;
+        inner[i] = (lin_inner){.layer = t->options->inner_layers[i], .dlogits = dlogits};
+        lin_network_inner(t->weights, t->activations, t->exec, batch, inner[i].layer, t->logp);
+        t->ops->ctc(t->exec, t->inner_losses, dlogits, t->logp, &batch->out, device->labels, device->label_offsets, t->most_labels, V,
+                    device->scale + 1);
+    }
+    batch->inner = inner;
+    batch->n_inner = n;
+}
 
 static void compute(void *context)
 {
@@ -367,20 +388,27 @@ static void compute(void *context)
     const lin_ops *ops = t->ops;
     const lin_config *c = &t->model->config;
     const lin_train_block *device = &t->device;
-    const lin_batch batch = batch_of(t, &a->shape, 1);
+    lin_inner inner[LIN_TRAIN_INNER];
+    lin_batch batch = batch_of(t, &a->shape, 1);
+    batch.skipped = a->skipped;
+    batch.layer_done = t->parallel.comm && a->last ? lin_parallel_layer : NULL;
+    batch.layer_context = t;
     ops->gather(t->exec, t->features, device->items, device->masks, &batch.in, c->mel_bins);
     lin_network_forward(t->weights, t->activations, t->exec, &batch, t->logp);
-    double *losses = t->losses + (size_t)lin_train_rank(t) * (size_t)t->max_items;
+    const int part = lin_train_rank(t) * lin_train_step_batches(t) + a->number;
+    double *losses = t->losses + (size_t)part * (size_t)t->max_items;
     ops->ctc(t->exec, losses, t->dlogits, t->logp, &batch.out, device->labels, device->label_offsets, t->most_labels, c->outputs,
              device->scale);
-    ops->zero(t->exec, t->gradients, t->model->params.n_elements * sizeof *t->gradients);
+    compute_inner(t, &batch, inner);
+    if (a->number == 0) ops->zero(t->exec, t->gradients, t->model->params.n_elements * sizeof *t->gradients);
     lin_network_backward(t->weights, t->activations, t->exec, &batch, t->dlogits, t->gradients);
-    if (!t->parallel.comm) {
+    if (!a->last) return;
+    if (!has_parts(t)) {
         ops->tally_losses(t->exec, t->tally, t->losses, &batch.out, device->label_offsets);
     } else {
-        const int parts = lin_train_ranks(t) * t->max_items;
-        const lin_segments all = {.B = parts, .rows = a->all_rows, .longest = a->all_rows, .offsets = device->all_offsets};
-        if (!lin_parallel_end(t)) return; // the weights stay those of the step before
+        const int places = parts_of(t) * t->max_items;
+        const lin_segments all = {.B = places, .rows = a->all_rows, .longest = a->all_rows, .offsets = device->all_offsets};
+        if (t->parallel.comm && !lin_parallel_end(t)) return; // the weights stay those of the step before
         ops->tally_losses(t->exec, t->tally, t->losses, &all, device->all_label_offsets);
     }
     lin_optimizer_step(t->optimizer, t->exec, t->values, t->gradients, device->adam, t->tally);
@@ -390,12 +418,15 @@ static void compute(void *context)
 
 // Where the utterances of all parts are, for the tally: each part has max_items places, and the places without an utterance have one
 // label in no frame, so that they do not count. Returns the number of rows.
-static int place_parts(const lin_trainer *t, lin_train_block *host, const int *picked, int n)
+static int place_parts(const lin_trainer *t, lin_train_block *host, const lin_batches *plan, int from, int to)
 {
+    const int batches = lin_train_step_batches(t);
     int at = 0;
     host->all_offsets[0] = host->all_label_offsets[0] = 0;
-    for (int r = 0; r < lin_train_ranks(t); r++) {
-        const lin_train_part part = lin_train_cut(t, &t->train, picked, n, r);
+    for (int p = 0; p < parts_of(t); p++) {
+        const int i = from + p % batches, first = i < to ? plan->offsets[i] : 0, n = i < to ? plan->offsets[i + 1] - first : 0;
+        const int *picked = plan->items + first;
+        const lin_train_part part = lin_train_cut(t, &t->train, picked, n, p / batches);
         for (int b = 0; b < t->max_items; b++, at++) {
             const lin_train_item *it = part.from + b < part.to ? &t->train.items[picked[part.from + b]] : NULL;
             host->all_offsets[at + 1] = host->all_offsets[at] + (it ? it->rows : 0);
@@ -405,32 +436,68 @@ static int place_parts(const lin_trainer *t, lin_train_block *host, const int *p
     return host->all_offsets[at];
 }
 
-void lin_train_step(lin_trainer *t, const int *picked, int n, double lr)
+static uint64_t draw_skipped(const lin_trainer *t)
 {
-    const int i = (int)(t->counters.step % t->n_blocks);
+    const uint64_t key = lin_random_key(lin_random_key(t->options->seed, KEY_LAYER_DROP), (uint64_t)t->counters.step);
+    uint64_t skipped = 0;
+    for (int l = 0; l < t->model->config.layers && t->options->layer_drop > 0; l++)
+        if (lin_random_uniform(key, (uint64_t)l) < t->options->layer_drop) skipped |= (uint64_t)1 << l;
+    return skipped;
+}
+
+// Fills a block with this process's part of a batch. *before: rows of the step so far; those of this batch are added.
+static lin_train_shape fill(lin_trainer *t, lin_train_block *host, const int *picked, int n, int *before)
+{
     const lin_train_part part = lin_train_cut(t, &t->train, picked, n, lin_train_rank(t));
-    lin_train_block host = block_to_fill(t, i);
-    asked a = {.t = t, .shape = assemble(t, &host, &t->train, picked + part.from, part.to - part.from)};
-    int rows = 0, before = 0;
+    const lin_train_shape shape = assemble(t, host, &t->train, picked + part.from, part.to - part.from);
+    host->key[1] = (uint64_t)*before;
     for (int b = 0; b < n; b++) {
-        const lin_train_item *it = &t->train.items[picked[b]];
-        if (b < part.from) before += it->rows;
+        const int rows = t->train.items[picked[b]].rows;
+        if (b < part.from) host->key[1] += (uint64_t)rows;
+        *before += rows;
+    }
+    return shape;
+}
+
+// The processes' batches have different shapes, and a graph of one would meet operations outside of graphs of another. With layers left
+// out, there would be too many graphs.
+static void launch(lin_trainer *t, asked *a)
+{
+    const int key[LIN_GRAPH_KEY] = {a->shape.B, a->shape.rows, a->shape.in_rows, a->shape.longest, 2 * a->number + a->last};
+    if (t->parallel.comm || a->skipped) compute(a);
+    else lin_graphs_run(&t->graphs, t->ops, t->exec, key, compute, a);
+}
+
+void lin_train_step(lin_trainer *t, const lin_batches *plan, int from, int to, double lr)
+{
+    const long long step = ++t->optimizer->step;
+    const uint64_t key = lin_random_key(lin_random_key(t->options->seed, KEY_DROPOUT), (uint64_t)t->counters.step) | 1,
+                   skipped = draw_skipped(t);
+    const int n_inner = t->options->n_inner;
+    const double inner = n_inner ? t->options->inner_weight : 0;
+    int rows = 0, before = 0;
+    for (int i = plan->offsets[from]; i < plan->offsets[to]; i++) {
+        const lin_train_item *it = &t->train.items[plan->items[i]];
         rows += it->rows;
         t->counters.label_sum += it->n_labels;
         t->counters.frame_sum += it->frames;
     }
-    if (t->parallel.comm) a.all_rows = place_parts(t, &host, picked, n);
     lin_parallel_begin(t);
-    host.key[0] = lin_random_key(lin_random_key(t->options->seed, KEY_DROPOUT), (uint64_t)t->counters.step) | 1;
-    host.key[1] = (uint64_t)before;
-    *host.scale = 1.0 / rows; // per frame, so that batches of long and of short utterances weigh the same
-    host.adam[0] = lin_optimizer_scalars(&t->optimizer->options, ++t->optimizer->step, lr);
-    host.adam[1] = lin_optimizer_average_scalars(&t->optimizer->options, t->optimizer->step);
-    send(t, i);
-    const int key[LIN_GRAPH_KEY] = {a.shape.B, a.shape.rows, a.shape.in_rows, a.shape.longest};
-    // The processes' batches have different shapes, and a graph of one would meet operations outside of graphs of another.
-    if (t->parallel.comm) compute(&a);
-    else lin_graphs_run(&t->graphs, t->ops, t->exec, key, compute, &a);
+    for (int k = from; k < to; k++) {
+        const int first = plan->offsets[k];
+        int block;
+        lin_train_block host = block_to_fill(t, &block);
+        asked a = {.t = t, .number = k - from, .last = k + 1 == to, .skipped = skipped};
+        a.shape = fill(t, &host, plan->items + first, plan->offsets[k + 1] - first, &before);
+        if (has_parts(t)) a.all_rows = place_parts(t, &host, plan, from, to);
+        host.key[0] = key;
+        host.scale[0] = (1.0 - inner) / rows; // per frame, so that batches of long and of short utterances weigh the same
+        host.scale[1] = n_inner ? inner / n_inner / rows : 0;
+        host.adam[0] = lin_optimizer_scalars(&t->optimizer->options, step, lr);
+        host.adam[1] = lin_optimizer_average_scalars(&t->optimizer->options, step);
+        send(t, block);
+        launch(t, &a);
+    }
 }
 
 /* ---- measuring -------------------------------------------------------------------------------------------------------------- */
@@ -456,9 +523,10 @@ lin_status lin_train_measure(lin_trainer *t, const int *picked, int n, lin_error
 {
     const lin_ops *ops = t->ops;
     const lin_config *c = &t->model->config;
-    lin_train_block host = block_to_fill(t, 0);
+    int block;
+    lin_train_block host = block_to_fill(t, &block);
     const lin_train_shape shape = assemble(t, &host, &t->dev, picked, n);
-    send(t, 0);
+    send(t, block);
     const lin_batch batch = batch_of(t, &shape, 0);
     ops->gather(t->exec, t->features, t->device.items, t->device.masks, &batch.in, c->mel_bins);
     lin_network_forward(t->averaged ? t->averaged : t->weights, t->activations, t->exec, &batch, t->logp);

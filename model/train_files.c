@@ -70,21 +70,23 @@ void lin_train_unlock(int lock)
 // One text per counter; %a keeps every bit of a double.
 static void format_counters(const lin_train_counters *c, char *text, size_t size)
 {
-    snprintf(text, size, "%lld %lld %lld %a %a %lld %a %lld %lld %a %a %llu %llu %llu %llu", c->epoch, c->batch, c->step,
+    snprintf(text, size, "%lld %lld %lld %a %a %lld %a %lld %lld %a %a %llu %llu %llu %llu %lld %lld", c->epoch, c->batch, c->step,
              c->lr_factor, c->best_per, c->epochs_since_best, c->loss_sum, c->label_sum, c->frame_sum, c->epoch_seconds,
-             c->run_seconds, c->seed, c->data, c->content, c->dev);
+             c->run_seconds, c->seed, c->data, c->content, c->dev, c->arc_begin, c->arc_end);
 }
 
-// The last two are missing in checkpoints of format version 1. Refuses values that no run can have counted.
+// The last four are missing in checkpoints of format version 1, the last two in those of linnet 0.2. Refuses values that no run can have counted.
 int lin_train_parse_counters(const char *text, lin_train_counters *c)
 {
     const long long most = 1LL << 53;
     c->content = c->dev = 0;
-    const int n = sscanf(text, "%lld %lld %lld %la %la %lld %la %lld %lld %la %la %llu %llu %llu %llu", &c->epoch, &c->batch,
+    c->arc_begin = c->arc_end = 0;
+    const int n = sscanf(text, "%lld %lld %lld %la %la %lld %la %lld %lld %la %la %llu %llu %llu %llu %lld %lld", &c->epoch, &c->batch,
                          &c->step, &c->lr_factor, &c->best_per, &c->epochs_since_best, &c->loss_sum, &c->label_sum, &c->frame_sum,
-                         &c->epoch_seconds, &c->run_seconds, &c->seed, &c->data, &c->content, &c->dev);
-    return (n == 13 || n == 15) && c->epoch >= 0 && c->epoch <= INT_MAX && c->batch >= 0 && c->batch <= INT_MAX && c->step >= 0 &&
-           c->step <= most && c->step >= c->batch && c->lr_factor > 0 && c->lr_factor <= 1 && c->best_per >= -1 &&
+                         &c->epoch_seconds, &c->run_seconds, &c->seed, &c->data, &c->content, &c->dev, &c->arc_begin, &c->arc_end);
+    return (n == 13 || n == 15 || n == 17) && c->arc_begin >= 0 && c->arc_begin <= c->epoch && c->arc_end >= 0 &&
+           c->arc_end <= INT_MAX && c->epoch >= 0 && c->epoch <= INT_MAX && c->batch >= 0 && c->batch <= INT_MAX && c->step >= 0 &&
+           c->step <= most && (c->step > 0 || c->batch == 0) && c->lr_factor > 0 && c->lr_factor <= 1 && c->best_per >= -1 &&
            isfinite(c->best_per) && c->epochs_since_best >= 0 && c->epochs_since_best <= c->epoch && c->loss_sum >= 0 &&
            isfinite(c->loss_sum) && c->label_sum >= 0 && c->label_sum <= most && c->frame_sum >= 0 && c->frame_sum <= most &&
            c->epoch_seconds >= 0 && isfinite(c->epoch_seconds) && c->run_seconds >= 0 && isfinite(c->run_seconds);

@@ -22,6 +22,7 @@ typedef struct lin_train_counters {
     unsigned long long data;    /* hash of the lengths of the training utterances */
     unsigned long long content; /* hash of their features and labels; 0 in a checkpoint without it */
     unsigned long long dev;     /* the same for the development sets; 0: unknown, or none */
+    long long arc_begin, arc_end; /* epochs before the first and after the last of the cosine; arc_end 0: unknown */
 } lin_train_counters;
 
 /* An utterance for training or evaluation. */
@@ -49,8 +50,8 @@ typedef struct lin_train_block {
     lin_gather *items;
     lin_mask *masks;
     uint64_t *key; // and the number of rows before the own part of the batch
-    int *all_offsets, *all_label_offsets; // of all parts, max_items utterances each, if there are several
-    double *scale; // of the loss
+    int *all_offsets, *all_label_offsets; // of all parts of a step, max_items utterances each, if there are several
+    double *scale; // of the loss, and of each loss of an inner layer
     lin_adam_step *adam; // of the weights, and of their average
 } lin_train_block;
 
@@ -96,7 +97,7 @@ typedef struct lin_trainer {
     uint64_t data, content, dev_content; // of the sets as they are; those in the counters are of the checkpoint
     // in the backend's memory
     float *values, *gradients, *features, *zeros, *ones, *logp, *dlogits;
-    double *losses;
+    double *losses, *inner_losses; // inner_losses: only because ctc writes them
     lin_tally *tally;
     lin_train_block device;
     void *device_bytes;
@@ -104,6 +105,8 @@ typedef struct lin_trainer {
     void *host_bytes[LIN_TRAIN_BLOCKS];
     size_t block_bytes;
     int n_blocks;
+    unsigned filled;     // blocks so far
+    long long step_from; // the first batch of the last step
     float *host_logp;
     double *host_losses;
     int *wrong;
@@ -126,9 +129,11 @@ void lin_train_list_free(lin_trainer *t, lin_train_list *list);
 lin_status lin_train_make_buffers(lin_trainer *t, lin_error *err);
 void lin_train_free_buffers(lin_trainer *t);
 
-/* Starts one step on utterances picked[0..n-1] of the training list, of which this process computes its part; does not wait for it.
- * Not taken if t->parallel.status says so. */
-void lin_train_step(lin_trainer *t, const int *picked, int n, double lr);
+/* Batches of a step, and the parts of which it consists: part r * batches + k is that of process r in batch k. */
+static inline int lin_train_step_batches(const lin_trainer *t) { return t->options->accumulate > 1 ? t->options->accumulate : 1; }
+/* Starts one step on batches from .. to-1 of the plan, of each of which this process computes its part; does not wait for it. Not taken if
+ * t->parallel.status says so. */
+void lin_train_step(lin_trainer *t, const lin_batches *plan, int from, int to, double lr);
 /* Losses of utterances of the development list, and errors if there is a hook for them: t->host_losses, t->wrong [n]. With the averaged
  * weights, if there are any, as they were packed last. */
 lin_status lin_train_measure(lin_trainer *t, const int *picked, int n, lin_error *err);

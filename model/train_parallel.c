@@ -39,6 +39,14 @@ static size_t begin_of(const lin_trainer *t, int layer)
     return t->model->params.table[first].offset;
 }
 
+// The layer with which the first bucket is complete, which has the last norm and the output: these get gradients from inner layers too.
+static int complete(const lin_trainer *t, int layer)
+{
+    for (int i = 0; i < t->options->n_inner; i++)
+        if (t->options->inner_layers[i] < layer) layer = t->options->inner_layers[i];
+    return layer;
+}
+
 lin_status lin_parallel_create(lin_trainer *t, lin_error *err)
 {
     lin_train_parallel *p = &t->parallel;
@@ -51,7 +59,7 @@ lin_status lin_parallel_create(lin_trainer *t, lin_error *err)
     for (int l = layers - 1; l >= 0; l--) {
         const size_t begin = begin_of(t, l);
         if (end - begin < BUCKET) continue;
-        p->buckets[p->n_buckets++] = (lin_train_bucket){.from = begin, .to = end, .layer = l};
+        p->buckets[p->n_buckets++] = (lin_train_bucket){.from = begin, .to = end, .layer = p->n_buckets ? l : complete(t, l)};
         end = begin;
     }
     if (end > 0) p->buckets[p->n_buckets++] = (lin_train_bucket){.to = end, .layer = -1};
@@ -120,13 +128,14 @@ void lin_parallel_layer(void *context, int layer)
 int lin_parallel_end(lin_trainer *t)
 {
     lin_train_parallel *p = &t->parallel;
+    const size_t own = (size_t)(lin_train_step_batches(t) * t->max_items) * sizeof *t->losses;
     lin_parallel_layer(t, -1);
     if (p->link) {
-        t->ops->link_gather(p->link, t->losses, (size_t)t->max_items * sizeof *t->losses);
+        t->ops->link_gather(p->link, t->losses, own);
         t->ops->link_wait(p->link);
         return 1;
     }
-    if (p->status == LIN_OK) p->status = lin_comm_gather(p->comm, t->losses, (size_t)t->max_items * sizeof *t->losses, &p->err);
+    if (p->status == LIN_OK) p->status = lin_comm_gather(p->comm, t->losses, own, &p->err);
     for (int i = 0; i < p->n_started && p->status == LIN_OK; i++) p->status = lin_comm_finish(p->comm, &p->buckets[i].sum, &p->err);
     return p->status == LIN_OK;
 }
@@ -144,10 +153,10 @@ typedef struct lin_train_same {
 static uint64_t hash_options(const lin_train_options *o)
 {
     const lin_optimizer_options *p = &o->optimizer;
-    const double values[] = {o->epochs, o->batch_frames, o->max_frames, o->lr, o->warmup_steps, (double)o->schedule, o->patience, o->min_lr,
+    const double values[] = {o->epochs, o->batch_frames, o->max_frames, o->lr, o->warmup_steps, o->accumulate, o->layer_drop, (double)o->schedule, o->patience, o->min_lr,
                              (double)o->seed, o->speaker_norm, o->resume, (double)p->kind, p->beta1, p->beta2, p->eps, p->weight_decay,
-                             p->decay_vectors, p->clip_norm, (double)p->clip, p->average};
-    return lin_hash(values, sizeof values, 0);
+                             p->decay_vectors, p->clip_norm, (double)p->clip, p->average, o->n_inner, o->inner_weight};
+    return lin_hash(o->inner_layers, (size_t)o->n_inner * sizeof *o->inner_layers, lin_hash(values, sizeof values, 0));
 }
 
 static uint64_t hash_network(const lin_model *m)

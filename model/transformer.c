@@ -133,6 +133,18 @@ static void layer_forward(const lin_weights *w, lin_activations *a, lin_exec *ex
         ops->add_dropout(exec, x_out, v->x2, a->branch, (size_t)rows * (size_t)C, &after_feedforward);
 }
 
+static int is_skipped(const lin_batch *batch, int layer) { return batch->skipped >> layer & 1; }
+
+// A layer that is left out: from v->x0 to x_out, with the norm that the next one expects to find done.
+static void skip_forward(const lin_weights *w, lin_activations *a, lin_exec *exec, int rows, int l, const lin_layer_values *next,
+                         const lin_real *x, lin_real *x_out)
+{
+    const lin_config *c = &w->config;
+    w->ops->copy(exec, x_out, x, (size_t)rows * (size_t)lin_config_width(c) * sizeof *x);
+    if (c->norm == LIN_NORM_PRE && !next) norm(w, exec, a->normed, a->last_stats, x_out, w->params->norm, rows);
+    if (next && norm_is_done_before(c, l + 1)) norm(w, exec, next->n1, next->stats1, x_out, w->params->layers[l + 1].norm1, rows);
+}
+
 const lin_real *lin_transformer_forward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch,
                                         const atomic_int *before, atomic_int *mine)
 {
@@ -144,7 +156,8 @@ const lin_real *lin_transformer_forward(const lin_weights *w, lin_activations *a
         const lin_layer_values *v = &a->layers[a->for_training ? l : 0];
         const lin_layer_values *next = l + 1 == c->layers ? NULL : &a->layers[a->for_training ? l + 1 : 0];
         if (before) lin_pool_wait(before, l + 1);
-        layer_forward(w, a, exec, batch, l, v, next, next ? next->x0 : a->last);
+        if (is_skipped(batch, l)) skip_forward(w, a, exec, rows, l, next, v->x0, next ? next->x0 : a->last);
+        else layer_forward(w, a, exec, batch, l, v, next, next ? next->x0 : a->last);
         if (mine) atomic_store(mine, l + 1);
     }
     if (c->norm == LIN_NORM_POST) norm(w, exec, a->normed, a->last_stats, a->last, w->params->norm, rows);
@@ -168,6 +181,13 @@ static void add_branch(const lin_weights *w, lin_activations *a, lin_exec *exec,
 {
     const lin_dropout none = {.p = 0};
     w->ops->add_dropout(exec, a->d_x, a->d_x, a->branch, (size_t)rows * (size_t)lin_config_width(&w->config), &none);
+}
+
+// The dropout of the last block of the layer below, which a pre-norm network applies to a->d_x at the end of this layer.
+static lin_dropout dropout_below(const lin_weights *w, const lin_batch *batch, int l)
+{
+    const lin_dropout none = {.p = 0};
+    return w->config.norm == LIN_NORM_PRE && l > 0 ? lin_dropout_of(w, batch, l - 1, LIN_SITE_FEEDFORWARD) : none;
 }
 
 // On entry a->d_x holds the gradient of the layer's output (and a->d_y, in a pre-norm network with dropout, the same after
@@ -200,7 +220,7 @@ static void layer_backward(const lin_weights *w, lin_activations *a, lin_exec *e
     lin_layer_linear_backward(w, exec, a->branch, gradients, drops ? a->d_y : a->d_x, v->y, p->out, rows);
     attend_backward(w, a, exec, batch, l, a->branch);
     lin_layer_linear_backward(w, exec, a->branch, gradients, a->d_qkv, pre ? v->n1 : x1, p->qkv, rows);
-    const lin_dropout below = pre && l > 0 ? lin_dropout_of(w, batch, l - 1, LIN_SITE_FEEDFORWARD) : none;
+    const lin_dropout below = dropout_below(w, batch, l);
     if (pre)
         norm_backward(w, a, exec, gradients, a->branch, a->d_x, x1, v->stats1, p->norm1, rows, convolves ? none : below);
     else
@@ -215,6 +235,24 @@ static void layer_backward(const lin_weights *w, lin_activations *a, lin_exec *e
     if (below.p > 0) ops->dropout(exec, a->d_y, a->d_x, (size_t)rows * (size_t)C, &below);
 }
 
+// Adds the gradient of the loss of an inner layer to a->d_x, the gradient of its output. The last norm's own values are not needed any more.
+static void inner_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, const lin_inner *inner,
+                           lin_real *gradients)
+{
+    const int rows = batch->out.rows;
+    const lin_real *x = a->layers[inner->layer].x0;
+    norm(w, exec, a->normed, a->last_stats, x, w->params->norm, rows);
+    lin_layer_linear_backward(w, exec, a->branch, gradients, inner->dlogits, a->normed, w->params->output, rows);
+    norm_backward(w, a, exec, gradients, a->branch, a->d_x, x, a->last_stats, w->params->norm, rows, dropout_below(w, batch, inner->layer));
+}
+
+static void skip_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int l)
+{
+    const lin_dropout below = dropout_below(w, batch, l);
+    if (below.p > 0)
+        w->ops->dropout(exec, a->d_y, a->d_x, (size_t)batch->out.rows * (size_t)lin_config_width(&w->config), &below);
+}
+
 void lin_transformer_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, lin_real *d,
                               lin_real *gradients)
 {
@@ -224,7 +262,10 @@ void lin_transformer_backward(const lin_weights *w, lin_activations *a, lin_exec
     norm_backward(w, a, exec, gradients, d, NULL, a->last, a->last_stats, w->params->norm, rows,
                   c->norm == LIN_NORM_PRE ? lin_dropout_of(w, batch, c->layers - 1, LIN_SITE_FEEDFORWARD) : none);
     for (int l = c->layers - 1; l >= 0; l--) {
-        layer_backward(w, a, exec, batch, l, gradients);
+        if (is_skipped(batch, l)) skip_backward(w, a, exec, batch, l);
+        else layer_backward(w, a, exec, batch, l, gradients);
+        for (int i = 0; i < batch->n_inner; i++)
+            if (batch->inner[i].layer == l) inner_backward(w, a, exec, batch, &batch->inner[i], gradients);
         if (batch->layer_done) batch->layer_done(batch->layer_context, l);
     }
     lin_layer_linear_backward(w, exec, NULL, gradients, a->d_x, a->stacked, w->params->input, rows);

@@ -15,7 +15,8 @@ typedef struct problem {
     lin_weights *weights;
     lin_activations *activations;
     lin_batch batch;
-    double *values, *gradients, features[MAX_ROWS * D], mean[D], istd[D], logp[MAX_ROWS * V], dlogits[MAX_ROWS * V];
+    double *values, *gradients, features[MAX_ROWS * D], mean[D], istd[D], logp[MAX_ROWS * V], dlogits[MAX_ROWS * V], inner_dlogits[2][MAX_ROWS * V];
+    lin_inner inner[2];
     int in_offsets[B + 1], offsets[B + 1], labels[8], label_offsets[B + 1];
     uint64_t key;
 } problem;
@@ -27,6 +28,12 @@ static double loss(problem *p)
     lin_network_forward(p->weights, p->activations, p->exec, &p->batch, p->logp);
     lin_ops_ref()->ctc(p->exec, each, p->dlogits, p->logp, &p->batch.out, p->labels, p->label_offsets, 3, V, &scale);
     for (int b = 0; b < B; b++) sum += each[b];
+    for (int i = 0; i < p->batch.n_inner; i++) {
+        scale = 0.3 + i;
+        lin_network_inner(p->weights, p->activations, p->exec, &p->batch, p->inner[i].layer, p->logp);
+        lin_ops_ref()->ctc(p->exec, each, p->inner_dlogits[i], p->logp, &p->batch.out, p->labels, p->label_offsets, 3, V, &scale);
+        for (int b = 0; b < B; b++) sum += scale * each[b];
+    }
     return sum;
 }
 
@@ -44,7 +51,15 @@ static const struct {
              {LIN_NORM_POST, LIN_POSITIONS_NONE, 0, 1, 0, 0.1, LSH},      {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 1, 0, 0, LSH},
              {LIN_NORM_POST, LIN_POSITIONS_NONE, 0, 1, 0, 0.1, POLY2},    {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 1, 0, 0, POLY2},
              {LIN_NORM_POST, LIN_POSITIONS_NONE, 0, 1, 0, 0.1, RANDOM},   {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 1, 0, 0, RANDOM},
-             {LIN_NORM_POST, LIN_POSITIONS_NONE, 0, 1, 1, 0.2, LSTM},     {LIN_NORM_POST, LIN_POSITIONS_NONE, 1, 2, 0, 0, LSTM}};
+             {LIN_NORM_POST, LIN_POSITIONS_NONE, 0, 1, 1, 0.2, LSTM},     {LIN_NORM_POST, LIN_POSITIONS_NONE, 1, 2, 0, 0, LSTM},
+             {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 1, 0, 0.1, LINEAR}};
+enum { N_CASES = sizeof cases / sizeof *cases };
+
+// Three layers of one of these cases, with losses of layer `inner` and of the one above (0: none), without the layers of a mask.
+static const struct {
+    int of, inner, skipped;
+} more[] = {{0, 1, 0},  {2, 1, 0},  {1, 1, 0},  {3, 1, 0},  {18, 1, 0}, {6, 1, 0},  {0, 0, 1},  {2, 0, 6}, {18, 0, 1},
+            {18, 0, 2}, {18, 0, 6}, {18, 0, 7}, {3, 0, 4},  {5, 0, 3},  {18, 1, 5}, {18, 1, 2}, {2, 1, 2}, {7, 1, 4}};
 
 static void vary(lin_config *c, int variant)
 {
@@ -62,27 +77,29 @@ static void vary(lin_config *c, int variant)
 
 START_TEST(gradient_equals_finite_differences)
 {
+    const int extra = _i - N_CASES, of = extra < 0 ? _i : more[extra].of, inner = extra < 0 ? 0 : more[extra].inner;
+    const uint64_t skipped = extra < 0 ? 0 : (uint64_t)more[extra].skipped;
     problem p = {.labels = {1, 1, 2, 3, 2, 1}, .label_offsets = {0, 3, 4, 6}, .key = 77};
     static const int frames[B] = {13, 4, 9};
     lin_error err = {0};
     const lin_real_ops *ops = lin_ops_ref();
     p.config = lin_config_default(V);
-    p.config.layers = 2;
+    p.config.layers = inner || skipped ? 3 : 2;
     p.config.heads = 2;
     p.config.head_width = 3;
     p.config.feedforward = 7;
     p.config.mel_bins = D;
-    p.config.norm = cases[_i].norm;
-    p.config.positions = cases[_i].positions;
-    p.config.causal = cases[_i].causal;
-    p.config.stack = cases[_i].stack;
-    p.config.ahead = cases[_i].ahead;
-    p.config.dropout = cases[_i].dropout;
-    if (cases[_i].positions == LIN_POSITIONS_CONV) {
+    p.config.norm = cases[of].norm;
+    p.config.positions = cases[of].positions;
+    p.config.causal = cases[of].causal;
+    p.config.stack = cases[of].stack;
+    p.config.ahead = cases[of].ahead;
+    p.config.dropout = cases[of].dropout;
+    if (cases[of].positions == LIN_POSITIONS_CONV) {
         p.config.conv_kernel = 3;
         p.config.conv_layers = 1;
     }
-    vary(&p.config, cases[_i].variant);
+    vary(&p.config, cases[of].variant);
     ck_assert_msg(lin_params_create(&p.config, &p.params, &err) == LIN_OK, "%s", err.message);
     const size_t n = p.params.n_elements;
     p.values = test_buffer(n, sizeof *p.values);
@@ -104,7 +121,11 @@ START_TEST(gradient_equals_finite_differences)
                           .features = p.features,
                           .mean = p.mean,
                           .istd = p.istd,
-                          .dropout_key = cases[_i].dropout > 0 ? &p.key : NULL};
+                          .dropout_key = cases[of].dropout > 0 ? &p.key : NULL,
+                          .skipped = skipped,
+                          .inner = p.inner,
+                          .n_inner = inner ? 2 : 0};
+    for (int i = 0; i < 2; i++) p.inner[i] = (lin_inner){.layer = inner + i, .dlogits = p.inner_dlogits[i]};
     const double at = loss(&p);
     ck_assert(isfinite(at) && at > 0);
     lin_network_backward(p.weights, p.activations, p.exec, &p.batch, p.dlogits, p.gradients);
@@ -114,6 +135,10 @@ START_TEST(gradient_equals_finite_differences)
     for (int t = 0; t < p.params.n_tensors; t++) {
         const lin_param *tensor = &p.params.table[t];
         const size_t count = (size_t)tensor->n * (size_t)(tensor->k ? tensor->k : 1);
+        // a layer that is left out has no gradient
+        const int part = strncmp(tensor->name, "layers.", 7) == 0 ? atoi(tensor->name + 7) : 63;
+        for (size_t j = 0; j < count && skipped >> part & 1; j++)
+            ck_assert(p.gradients[tensor->offset + j] == 0);
         for (size_t j = 0; j < count && tensor->is_fixed; j++) ck_assert(p.gradients[tensor->offset + j] == 0);
         if (tensor->is_fixed) continue;
         for (size_t j = 0; j < count; j += 1 + count / 7) { // a few of each tensor
@@ -142,7 +167,7 @@ int main(void)
     Suite *suite = suite_create("model/network_gradient");
     TCase *tests = tcase_create("gradient");
     tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(tests, gradient_equals_finite_differences, 0, (int)(sizeof cases / sizeof *cases));
+    tcase_add_loop_test(tests, gradient_equals_finite_differences, 0, N_CASES + (int)(sizeof more / sizeof *more));
     suite_add_tcase(suite, tests);
     return test_run(suite);
 }

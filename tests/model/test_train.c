@@ -405,7 +405,7 @@ START_TEST(absurd_checkpoints_are_refused)
                  {"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77 5", "no training run writes the counters"},
                  {"-3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run writes the counters"},
                  {"3 2000000000000 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run writes the counters"},
-                 {"3 2 1 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run writes the counters"}, // fewer steps than batches
+                 {"3 2 0 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run writes the counters"}, // batches without a step
                  {"3 2 9 1e30 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run writes the counters"},
                  {"3 2 9 0 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run writes the counters"},
                  {"3 2 9 nan 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run writes the counters"},

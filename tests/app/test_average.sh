@@ -1,0 +1,70 @@
+# linnet average: the mean of models, from the epochs that linnet train --keep leaves; what it refuses.
+. tests/app/common.sh
+
+make_model || { fail "a small model"; finish; }
+conf=$tmp/train.conf set=$tmp/set.lfc wav=$tmp/data/u1.wav
+run train "$conf" --train "$set" --dev "$set" --folder "$tmp/kept" -q --epochs 5 --keep 3
+is "train --keep: status" 0 "$status"
+is "the last three epochs" "epoch-3.safetensors epoch-4.safetensors epoch-5.safetensors" "$(cd "$tmp/kept" && echo epoch-*)"
+e() { echo "$tmp/kept/epoch-$1.safetensors"; }
+
+run average "$(e 5)" -o "$tmp/one.safetensors"
+is "one model: status" 0 "$status"
+"$LINNET" posteriors -m "$(e 5)" "$wav" -o "$tmp/a.npy" && "$LINNET" posteriors -m "$tmp/one.safetensors" "$wav" -o "$tmp/b.npy"
+ok "the mean of one model is that model" cmp "$tmp/a.npy" "$tmp/b.npy"
+run average "$(e 5)" "$(e 5)" "$(e 5)" "$(e 5)" -o "$tmp/same.safetensors"
+"$LINNET" posteriors -m "$tmp/same.safetensors" "$wav" -o "$tmp/b.npy"
+ok "the mean of equal models is that model" cmp "$tmp/a.npy" "$tmp/b.npy"
+run average "$(e 3)" "$(e 4)" "$(e 5)" -o "$tmp/abc.safetensors" --name mean --license CC0
+is "three models: status" 0 "$status"
+run average "$(e 5)" "$(e 4)" "$(e 3)" -o "$tmp/cba.safetensors" --name mean --license CC0
+for m in abc cba; do "$LINNET" posteriors -m "$tmp/$m.safetensors" "$wav" -o "$tmp/$m.npy"; done
+ok "their order does not matter" cmp "$tmp/abc.npy" "$tmp/cba.npy"
+ok "the mean is another model" sh -c "! cmp -s '$tmp/a.npy' '$tmp/abc.npy'"
+run info "$tmp/abc.safetensors"
+has "the name" "$out" mean
+has "the licence" "$out" CC0
+run info --json "$tmp/abc.safetensors"
+has "the number of models" "$(echo "$out" | tr -d ' \n')" '"averaged":3'
+has "the provenance of the first" "$out" '"trained_on"'
+run average --half "$(e 3)" "$(e 4)" -o "$tmp/half.safetensors"
+is "in half precision" 0 "$status"
+[ "$(wc -c < "$tmp/half.safetensors")" -lt "$(wc -c < "$tmp/abc.safetensors")" ] || fail "half is smaller"
+run average "$tmp/kept/checkpoint.safetensors" "$(e 5)" -o "$tmp/last.safetensors"
+"$LINNET" posteriors -m "$tmp/last.safetensors" "$wav" -o "$tmp/b.npy"
+ok "a checkpoint is the model of its epoch" cmp "$tmp/a.npy" "$tmp/b.npy"
+
+# ---- refused ---------------------------------------------------------------------------------------------------------------------
+
+"$LINNET" train "$conf" --train "$set" --folder "$tmp/deep" -q --epochs 1 --layers 3
+refused "another network" 1 "deep/best.safetensors has another network than" \
+    average "$(e 5)" "$tmp/deep/best.safetensors" -o "$tmp/x.safetensors"
+for i in 1 2 3 4; do "$SOUND" "$tmp/data/u$i.wav" seconds=1.5 seed=$((i + 9)); done
+"$LINNET" prepare "$tmp/data" --audio-root "$tmp/data" --lexicon "$tmp/dict" --stack 3 -q -o "$tmp/other.lfc"
+"$LINNET" train "$conf" --train "$tmp/other.lfc" --folder "$tmp/norm" -q --epochs 1
+refused "another normalisation" 1 "has another normalisation of the features than" \
+    average "$(e 5)" "$tmp/norm/best.safetensors" -o "$tmp/x.safetensors"
+"$LINNET" prepare "$tmp/data" --audio-root "$tmp/data" --lexicon "$tmp/dict" --stack 3 --high-hz 5000 -q -o "$tmp/other.lfc"
+"$LINNET" train "$conf" --train "$tmp/other.lfc" --folder "$tmp/features" -q --epochs 1
+refused "other features" 1 "has another filterbank than" average "$(e 5)" "$tmp/features/best.safetensors" -o "$tmp/x.safetensors"
+refused "no such model" 1 "none.safetensors" average "$(e 5)" "$tmp/none.safetensors" -o "$tmp/x.safetensors"
+refused "an input as output" 2 "epoch-4" average "$(e 5)" "$(e 4)" -o "$(e 4)"
+run average -o "$tmp/x.safetensors"
+is "no model" 2 "$status"
+ok "nothing was written" test ! -e "$tmp/x.safetensors"
+
+# ---- the other methods of linnet train ---------------------------------------------------------------------------------------------
+
+all="--ema 0.9 --accumulate 2 --layer-drop 0.2 --inter-ctc-layers 1 --inter-ctc-weight 0.4 --batch-frames 200 --epochs 2"
+run train "$conf" --train "$set" --dev "$set" --folder "$tmp/all" -q $all
+is "all methods together: status" 0 "$status"
+run train "$tmp/all/train.conf" --folder "$tmp/all2" -q
+is "from its train.conf: status" 0 "$status"
+ok "from its train.conf: the same model" cmp "$tmp/all/best.safetensors" "$tmp/all2/best.safetensors"
+run info --json "$tmp/all/best.safetensors"
+has "they are in the provenance" "$(echo "$out" | tr -d ' \n')" '"inter-ctc-layers":[1]'
+refused "a layer that is not inner" 1 "layer 2 of 2" train "$conf" --train "$set" --folder "$tmp/none" -q --inter-ctc-layers 1,2
+refused "half a layer" 1 "1.5" train "$conf" --train "$set" --folder "$tmp/none" -q --inter-ctc-layers 1.5
+printf 'network = lstm\nlayers = 1\nwidth = 8\nstack = 3\n' > "$tmp/lstm.conf"
+refused "layers of an LSTM" 1 "no path around them" train "$tmp/lstm.conf" --train "$set" --folder "$tmp/none" -q --layer-drop 0.1
+finish
