@@ -45,6 +45,7 @@ bad=$(awk '$1 !~ /^[A-Za-z0-9_.+-]+$/ || $1 ~ /^[-.]/ { print $1; exit }' <<< "$
 [ -z "$bad" ] || die "$table: '$bad' cannot be the name of a run: letters, digits and _.+-, beginning with a letter or digit"
 
 results() { # the table, from the logs of the runs that are finished
+  local name options seed run
   printf 'name\tseed\tepochs\tbest_dev_per\tat_epoch\tdev_loss\ttrain_loss\tseconds\toptions\n'
   while read -r name options; do
     for seed in ${seeds//,/ }; do
