@@ -235,6 +235,7 @@ lin_status lin_beam_finish(const lin_beam *beam, void *state, const lin_context 
     for (int i = 0; beam->lm && i < v.state->n_hyps; i++) {
         lin_beam_hyp *h = &v.hyps[i];
         lin_beam_node *node = &v.nodes[h->node];
+        if (node->depth == 0) continue; // without phones it is no sentence: silence would become one
         const double logp = fmax((double)lin_ngram_end(beam->lm, node->lm), -LIN_BEAM_WEIGHT_MAX);
         const double weight = fmax(beam->options.lm_weight * logp, -LIN_BEAM_WEIGHT_MAX), gain = exp(weight);
         h->blank *= gain;

@@ -248,11 +248,14 @@ static void sort(lin_words_view *s)
     }
 }
 
-static void end_token(const lin_words *w, const lin_word_context *context, lin_words_hyp *t)
+// A sequence without words is no sentence: it has no score of the language model, whose sentences all have words, so that every
+// silence would become a word.
+static void end_token(const lin_words *w, const lin_words_header *h, const lin_word_context *context, lin_words_hyp *t)
 {
+    const int has_words = h->settled || t->n_words;
     if (context) t->weight += (double)lin_context_finish(context->phrases, &t->context);
     t->pending = 0;
-    if (w->lm && t->node == LIN_TREE_ROOT) {
+    if (w->lm && has_words && t->node == LIN_TREE_ROOT) {
         const double logp = (double)lin_ngram_end(w->lm, t->lm_state);
         t->language += logp;
         t->weight += w->o.lm_weight * logp;
@@ -283,7 +286,7 @@ lin_status lin_words_finish(const lin_words *w, void *state, const lin_word_cont
         s.hyps[n++] = s.hyps[best];
     }
     h->n_hyps = n;
-    for (int i = 0; i < n; i++) end_token(w, context, &s.hyps[i]);
+    for (int i = 0; i < n; i++) end_token(w, h, context, &s.hyps[i]);
     sort(&s);
     h->finished = 1;
     return settled ? lin_words_append_best(w, &s, settled, err) : LIN_OK;

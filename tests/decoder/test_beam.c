@@ -113,7 +113,7 @@ static double weight_of(const int *labels, int n, const lin_ngram *lm, const int
         if (lm) *language += (double)lin_ngram_score(lm, at, words[labels[i]], &at);
         if (context) weight += (double)lin_context_next(context, &place, labels[i]);
     }
-    if (finished && lm) *language += (double)lin_ngram_end(lm, at);
+    if (finished && lm && n) *language += (double)lin_ngram_end(lm, at);
     if (finished && context) weight += (double)lin_context_finish(context, &place);
     return weight + o->lm_weight * *language + o->bonus * n;
 }

@@ -193,7 +193,7 @@ static void weigh_words(truth *t, sequence *s, int n_unknown_phones)
         a = b;
         b = word;
     }
-    if (t->with_lm) s->language += log(10) * lm_log10(w, a, b, w->n_words);
+    if (t->with_lm && s->n) s->language += log(10) * lm_log10(w, a, b, w->n_words); // no words are no sentence
     if (t->with_context) outer += context_bonus(w, s);
     s->score = s->acoustic + t->o->lm_weight * s->language + outer + t->o->unknown_phone * n_unknown_phones;
 }
