@@ -211,6 +211,14 @@ wait $reader
 is "posteriors and decode are transcribe" "$(t $words "$tmp/s.wav")" \
     "$("$LINNET" posteriors "$tmp/s.wav" -o "$tmp/s.npy" && d $words "$tmp/s.npy")"
 
+# ---- nobody speaks: a search over minutes of noise does not end in the most probable word ----------------------------------------
+
+if [ -f share/linnet/default.safetensors ] && [ -f share/linnet/english.lm ]; then
+    "$SOUND" "$tmp/noise.wav" kind=white level=-40 seconds=20
+    is "no words in noise" "" "$(t -m share/linnet/default.safetensors --words -l share/linnet/english.dict.gz \
+        --lm share/linnet/english.lm "$tmp/noise.wav")"
+fi
+
 # ---- real speech: silence before it moves all times by its length ----------------------------------------------------------------
 
 speech=/usr/share/pocketsphinx/test/data/goforward.raw
