@@ -19,6 +19,7 @@
 #include "app/watch.h"
 #include "base/memory.h"
 #include "frontend/recording.h"
+#include "linnet/find.h"
 #include "linnet/session.h"
 
 typedef struct listen_values {
@@ -94,7 +95,8 @@ typedef struct listening {
     int block; // frames of sound read at a time
     lin_live_words words;
     lin_live_stats stats;
-    lin_buffer settled, open, head, status, out;
+    lin_punctuation *punctuation; // of readable text; NULL: plain words
+    lin_buffer settled, open, readable, head, status, out;
     int begun;          // a sample that is not 0 has come
     double captured_at;    // by lin_now(), when the last sample was captured
     double peak, drawn_at, told_at, silent_since;
@@ -199,22 +201,27 @@ static lin_status show(void *context, const lin_session_view *view, lin_error *e
     measure(l, view);
     lin_buffer_clear(&l->settled);
     lin_buffer_clear(&l->open);
+    lin_buffer_clear(&l->readable);
     lin_buffer_clear(&l->head);
     lin_live_put_head(&l->head, view);
     lin_status status = lin_live_put_text(&l->settled, &l->words, view->settled, 0, err);
     if (status == LIN_OK) status = lin_live_put_text(&l->open, &l->words, view->provisional, view->incomplete, err);
+    if (status == LIN_OK && is_final && l->punctuation)
+        status = lin_live_put_readable(&l->readable, &l->words, view->settled, err);
     if (status == LIN_OK) status = lin_buffer_status(&l->head, err);
     if (status != LIN_OK) return status;
+    const char *line = l->readable.n ? l->readable.data : l->settled.data;
     // An utterance without text leaves nothing on the terminal; a program that was shown some of it still gets its end.
     const int stays = is_final && l->settled.n > 0;
     if (stays && l->terminal) {
-        lin_terminal_keep(l->terminal, l->head.data, l->settled.data);
+        lin_terminal_keep(l->terminal, l->head.data, line);
         l->drawn_at = 0;
     }
     if (l->v->json) {
-        lin_live_put_json(&l->out, &l->words, view, l->settled.data, l->open.data, since(l, view->end_s));
+        lin_live_put_json(&l->out, &l->words, view, l->settled.data, l->open.data,
+                          is_final && l->punctuation ? line : NULL, since(l, view->end_s));
     } else if (stays && l->lines) {
-        lin_buffer_text(&l->out, l->settled.data);
+        lin_buffer_text(&l->out, line);
         lin_buffer_char(&l->out, '\n');
     }
     if (l->out.n || l->out.failed) status = write_out(l, err);
@@ -503,7 +510,9 @@ static lin_status open_all(listening *l, lin_error *err)
         status = lin_decoding_open(&l->decoding, &v->decoding, l->recognizer.phones, l->recognizer.row_seconds, &warnings, err);
     }
     if (status != LIN_OK) return status;
-    l->words = (lin_live_words){l->recognizer.phones, v->ipa || v->phones};
+    if (v->decoding.words && v->decoding.readable) status = lin_find_open_punctuation(&l->punctuation, err);
+    if (status != LIN_OK) return status;
+    l->words = (lin_live_words){l->recognizer.phones, v->ipa || v->phones, l->punctuation};
     l->stats.has_words = v->decoding.words;
     l->stats.construction = lin_session_construction(&l->recognizer);
     // The microphone last: nothing of what it hears then has to wait.
@@ -581,6 +590,8 @@ static void release(listening *l)
     lin_free(l->samples);
     lin_buffer_free(&l->settled);
     lin_buffer_free(&l->open);
+    lin_buffer_free(&l->readable);
+    lin_punctuation_destroy(l->punctuation);
     lin_buffer_free(&l->head);
     lin_buffer_free(&l->status);
     lin_buffer_free(&l->out);

@@ -18,6 +18,9 @@
     {.name = "words", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.words),                                                \
      .help = "Recognise words with a lexicon and a language model; a word outside the lexicon is written as its phonemes, "       \
              "marked"},                                                                                                           \
+    {.name = "readable", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.readable), .text = "yes",                           \
+     .help = "Words as readable text (docs/readable.md): numbers as digits, capitals, full stops, commas, question marks; in "    \
+             "text without ids, srt, vtt, and in a field of json. All other formats have plain words. --no-readable: these too"}, \
     {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(owner, field.lexicon), .value = "DICT",            \
      .help = "Pronunciations in CMUdict's format; if not given, $LINNET_LEXICON, else those installed with the program or by "    \
              "Debian's package pocketsphinx-en-us"},                                                                              \

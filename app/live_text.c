@@ -12,11 +12,25 @@ static const char *name_of(const lin_live_words *w, int label)
     return name ? name : "?";
 }
 
+static lin_status put_line(lin_buffer *out, const lin_live_words *words, const lin_punctuation *readable, const lin_result *result,
+                           lin_error *err)
+{
+    const lin_writer_options o = {.phones = words->phones, .ipa = words->ipa, .readable = readable};
+    return lin_writer_find("text")->write(result, &o, out, err);
+}
+
+lin_status lin_live_put_readable(lin_buffer *out, const lin_live_words *words, const lin_result *result, lin_error *err)
+{
+    lin_status status = put_line(out, words, words->readable, result, err);
+    if (status != LIN_OK) return status;
+    out->data[--out->n] = 0;
+    return lin_buffer_status(out, err);
+}
+
 lin_status lin_live_put_text(lin_buffer *out, const lin_live_words *words, const lin_result *result, int incomplete,
                              lin_error *err)
 {
-    const lin_writer_options o = {.phones = words->phones, .ipa = words->ipa};
-    lin_status status = lin_writer_find("text")->write(result, &o, out, err);
+    lin_status status = put_line(out, words, NULL, result, err);
     if (status != LIN_OK) return status;
     // A line, whose end goes; an incomplete word stands as one outside the lexicon does, in brackets.
     const int open = incomplete && out->n > 1 && out->data[out->n - 2] == ']';
@@ -125,7 +139,7 @@ static void put_alternatives(lin_buffer *out, const lin_live_words *words, const
 }
 
 void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_session_view *view, const char *settled,
-                       const char *partial, double latency_s)
+                       const char *partial, const char *readable, double latency_s)
 {
     const int is_final = view->end != LIN_SESSION_OPEN;
     lin_buffer_text(out, is_final ? "{\"type\":\"final\"" : "{\"type\":\"partial\"");
@@ -138,6 +152,7 @@ void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_s
     if (is_final) {
         lin_buffer_member_text(out, "ended_by", lin_session_end_name(view->end));
         lin_buffer_member_text(out, "text", settled);
+        if (readable) lin_buffer_member_text(out, "readable", readable);
         put_phone_list(out, words, view->settled);
         if (view->settled->has_words) put_word_list(out, "words", words, view->settled, 0, NULL);
         if (view->settled->n_alternatives) put_alternatives(out, words, view->settled);

@@ -9,12 +9,14 @@
 #include "app/latency.h"
 #include "base/buffer.h"
 #include "frontend/microphone.h"
+#include "lexicon/punctuation.h"
 #include "linnet/session.h"
 
 /* How phones are written. */
 typedef struct lin_live_words {
     const lin_phones *phones;
     int ipa;
+    const lin_punctuation *readable; /* of the final form of words; NULL: they stay plain */
 } lin_live_words;
 
 /* What happened in all. */
@@ -37,6 +39,9 @@ typedef struct lin_live_stats {
 lin_status lin_live_put_text(lin_buffer *out, const lin_live_words *words, const lin_result *result, int incomplete,
                              lin_error *err);
 
+/* The words of an utterance that has ended, as readable text; the same as above if they stay plain. */
+lin_status lin_live_put_readable(lin_buffer *out, const lin_live_words *words, const lin_result *result, lin_error *err);
+
 /* "0:01.2", "1:02:03.4" */
 void lin_live_put_time(lin_buffer *out, double seconds);
 
@@ -44,9 +49,9 @@ void lin_live_put_time(lin_buffer *out, double seconds);
 void lin_live_put_head(lin_buffer *out, const lin_session_view *view);
 
 /* One JSON object and a newline: "partial" or "final", by the view. settled, partial: what lin_live_put_text makes of the view's
- * results. latency_s: from the end of the last phone until now. */
+ * results. readable: what lin_live_put_readable makes of a final one; NULL: none. latency_s: from the end of the last phone until now. */
 void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_session_view *view, const char *settled,
-                       const char *partial, double latency_s);
+                       const char *partial, const char *readable, double latency_s);
 
 typedef struct lin_live_begin {
     const char *source, *model;

@@ -11,6 +11,8 @@
 #include "app/guard.h"
 #include "app/mirror.h"
 #include "base/textfile.h"
+#include "decoder/writers_internal.h"
+#include "linnet/find.h"
 #include "base/system.h"
 #include "frontend/audio.h"
 
@@ -114,6 +116,20 @@ int lin_results_check_search(const lin_results *r, const lin_parsed *parsed, int
     if (n_best > 1 && !has_json) return lin_misuse(parsed, "--n-best needs --format json: only JSON has alternatives");
     if (r->how.unit == LIN_UNIT_WORDS && !words) return lin_misuse(parsed, "--unit words is for --words");
     return LIN_EXIT_OK;
+}
+
+lin_status lin_results_make_readable(lin_results *r, lin_error *err)
+{
+    int wanted = 0;
+    for (int i = 0; i < r->n_writers; i++) {
+        const char *name = r->writers[i]->name;
+        wanted |= strcmp(name, "text") == 0 || strcmp(name, "json") == 0 || strcmp(name, "srt") == 0 || strcmp(name, "vtt") == 0;
+    }
+    if (!wanted || r->how.unit == LIN_UNIT_PHONES || r->punctuation) return LIN_OK;
+    lin_status status = lin_find_open_punctuation(&r->punctuation, err);
+    r->how.readable = r->punctuation;
+    if (r->punctuation) lin_readable_begin(&r->readable, r->punctuation);
+    return status;
 }
 
 // channel: of one lane of several; 0: of all
@@ -303,8 +319,30 @@ int lin_results_can_flow(const lin_results *r)
     return can && !r->values->output_dir;
 }
 
+// Readable text comes a few words later than plain words: what is certain is written.
+static lin_status put_readable(lin_results *r, const lin_result *more, int is_end, lin_error *err)
+{
+    lin_status status = LIN_OK;
+    const lin_tokens t = lin_tokens_only(more, &r->how, 1);
+    for (int i = 0; i < t.n && status == LIN_OK; i++) {
+        const lin_result_word *w = &more->words[i];
+        const char *text = lin_token_text(&t, i, &r->spelling);
+        status = lin_buffer_status(&r->spelling, err);
+        if (status == LIN_OK) status = lin_readable_push(&r->readable, text, w->start_s, w->end_s, w->known, err);
+    }
+    if (status == LIN_OK && is_end) status = lin_readable_finish(&r->readable, err);
+    for (int i = 0; i < r->readable.n && status == LIN_OK; i++) {
+        if (r->told) lin_buffer_char(&r->text, ' ');
+        lin_buffer_text(&r->text, lin_readable_token_text(&r->readable, i));
+        r->told = 1;
+    }
+    lin_readable_clear(&r->readable);
+    return status == LIN_OK ? send(r, 1, err) : status;
+}
+
 lin_status lin_results_flow(lin_results *r, const lin_result *more, lin_error *err)
 {
+    if (r->how.readable && is_text(r)) return put_readable(r, more, 0, err);
     if (more->n_phones == 0 && more->n_words == 0) return LIN_OK;
     if (r->told && is_text(r)) lin_buffer_char(&r->text, ' ');
     lin_status status = r->writers[0]->write(more, &r->how, &r->text, err);
@@ -316,7 +354,8 @@ lin_status lin_results_flow(lin_results *r, const lin_result *more, lin_error *e
 
 lin_status lin_results_flow_end(lin_results *r, const lin_result *rest, lin_error *err)
 {
-    lin_status status = lin_results_flow(r, rest, err);
+    const int readable = r->how.readable && is_text(r);
+    lin_status status = readable ? put_readable(r, rest, 1, err) : lin_results_flow(r, rest, err);
     if (status == LIN_OK && !r->told && !is_text(r)) status = r->writers[0]->write(rest, &r->how, &r->text, err);
     if (is_text(r)) lin_buffer_char(&r->text, '\n');
     return status == LIN_OK ? send(r, 1, err) : status;
@@ -344,6 +383,9 @@ lin_status lin_results_close(lin_results *r, lin_status status, int n_failed, li
 void lin_results_free(lin_results *r)
 {
     lin_buffer_free(&r->text);
+    lin_readable_free(&r->readable);
+    lin_buffer_free(&r->spelling);
+    lin_punctuation_destroy(r->punctuation);
     lin_output_abort(&r->out);
     *r = (lin_results){0};
 }

@@ -22,6 +22,7 @@
 #include "app/common.h"
 #include "app/inputs.h"
 #include "decoder/writers.h"
+#include "lexicon/readable.h"
 
 typedef struct lin_results_values {
     const char *format, *output, *output_dir, *input_root;
@@ -64,6 +65,9 @@ typedef struct lin_results {
     lin_writer_document document; /* of the one stream */
     lin_output out;
     lin_buffer text;
+    lin_punctuation *punctuation; /* of readable text; NULL: plain words */
+    lin_readable readable;        /* of the stream that flows */
+    lin_buffer spelling;          /* of a word of it */
     int speakers; /* 1: an input has a result per speaker, all in one TextGrid; 0: a result per channel */
     int told;    /* a piece has been written */
     int n_put;   /* inputs whose results are written */
@@ -75,6 +79,10 @@ int lin_results_check(lin_results *results, const lin_parsed *parsed, const lin_
 
 /* After it, for commands that search: checks that the formats can hold what the options request. */
 int lin_results_check_search(const lin_results *results, const lin_parsed *parsed, int words, int n_best);
+
+/* Before lin_results_open, for commands that recognise words: these become readable text in the formats for people, if the model
+ * for it is installed. */
+lin_status lin_results_make_readable(lin_results *results, lin_error *err);
 
 /*
  * Names the results of these inputs (app/mirror.h), and with --skip-done marks those that are done. LIN_INVALID, with advice, if

@@ -38,6 +38,7 @@
 #include "base/status.h"
 #include "decoder/result.h"
 #include "lexicon/phones.h"
+#include "lexicon/punctuation.h"
 
 /* What a line, label or subtitle is. JSON always has both. */
 typedef enum lin_writer_unit {
@@ -61,6 +62,8 @@ typedef struct lin_writer_options {
     int stress;               /* phones with their stress where it is known: AH0, AH1; in IPA ˈ or ˌ before the vowel */
     lin_writer_unit unit;
     int word_times;                /* vtt: the time of each word inside a subtitle, for karaoke-like display */
+    const lin_punctuation *readable; /* text without ids and times, srt, vtt: words as readable text; json: with a field of it;
+                                        NULL: plain words */
     lin_writer_document *document; /* NULL: each call of write makes a whole file */
 } lin_writer_options;
 

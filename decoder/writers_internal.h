@@ -12,12 +12,14 @@
 #define LIN_DECODER_WRITERS_INTERNAL_H
 
 #include "decoder/writers.h"
+#include "lexicon/readable.h"
 
 typedef struct lin_tokens {
     const lin_result *result;
     const lin_writer_options *options;
     int words; /* tokens are words, else phones */
     int n;
+    const lin_readable *readable; /* not NULL: tokens are its */
 } lin_tokens;
 
 typedef struct lin_token {
@@ -30,6 +32,10 @@ lin_status lin_tokens_of(lin_tokens *tokens, const lin_result *result, const lin
 
 /* The phones or the words of a result that was checked. */
 lin_tokens lin_tokens_only(const lin_result *result, const lin_writer_options *options, int words);
+
+/* The words as readable text if the options want that: from here on the tokens are those of `readable`, which must be zeroed before
+ * and is freed by lin_readable_free after the last use. LIN_NO_MEMORY. */
+lin_status lin_tokens_make_readable(lin_tokens *tokens, lin_readable *readable, lin_error *err);
 
 lin_token lin_token_at(const lin_tokens *tokens, int i);
 

@@ -79,6 +79,24 @@ static void put_found(const lin_result *r, const lin_writer_options *o, lin_buff
     }
 }
 
+// The words once more, as readable text.
+static lin_status put_readable(const lin_result *r, const lin_writer_options *o, lin_buffer *words, lin_buffer *out, lin_error *err)
+{
+    lin_tokens t = lin_tokens_only(r, o, 1);
+    lin_readable readable = {0};
+    lin_status status = lin_tokens_make_readable(&t, &readable, err);
+    if (status) return status;
+    lin_buffer_clear(words);
+    for (int i = 0; i < t.n; i++) {
+        if (i) lin_buffer_char(words, ' ');
+        lin_token_spell(&t, i, words);
+    }
+    lin_readable_free(&readable);
+    lin_buffer_key(out, "readable");
+    lin_buffer_json(out, words->data ? words->data : "", words->n);
+    return LIN_OK;
+}
+
 lin_status lin_write_json(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
 {
     const size_t before = out->n;
@@ -93,6 +111,14 @@ lin_status lin_write_json(const lin_result *r, const lin_writer_options *o, lin_
     if (*r->speaker) lin_buffer_member_text(out, "speaker", r->speaker);
     lin_buffer_member_fixed(out, "seconds", r->seconds, 3);
     put_found(r, o, &words, out);
+    if (r->has_words && o->readable) {
+        status = put_readable(r, o, &words, out, err);
+        if (status) {
+            lin_scratch_free(&words, out);
+            lin_take_back(out, before);
+            return status;
+        }
+    }
     if (r->n_alternatives) {
         lin_buffer_key(out, "alternatives");
         lin_buffer_char(out, '[');

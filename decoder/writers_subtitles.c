@@ -262,10 +262,13 @@ static lin_status write_subtitles(const lin_result *r, const lin_writer_options 
     lin_writer_document new = old;
     cutter c = {0};
     lin_tokens t;
+    lin_readable readable = {0};
     lin_status status = lin_tokens_of(&t, r, o, err);
+    if (!status) status = lin_tokens_make_readable(&t, &readable, err);
     if (status) return status;
     if (vtt) lin_put_header(o, lin_vtt_header, out);
     add_tokens(&c, &t);
+    lin_readable_free(&readable);
     if (c.texts.failed) {
         out->failed = c.texts.failed;
     } else if (c.n && c.parts[0].from_ms < old.end_ms) {

@@ -97,11 +97,16 @@ lin_status lin_write_text(const lin_result *r, const lin_writer_options *o, lin_
         put_table(&t, out);
         return lin_written(o, out, before, err);
     }
-    if (o->with_id) {
+    lin_readable readable = {0};
+    if (o->with_id) { // Kaldi's format: plain words
         lin_buffer_text(out, r->id);
         if (t.n) lin_buffer_char(out, ' ');
+    } else {
+        status = lin_tokens_make_readable(&t, &readable, err);
+        if (status) return status;
     }
     put_tokens(&t, out);
+    lin_readable_free(&readable);
     lin_buffer_char(out, '\n');
     return lin_written(o, out, before, err);
 }

@@ -66,8 +66,32 @@ lin_status lin_tokens_of(lin_tokens *t, const lin_result *r, const lin_writer_op
     return check(r, o, err);
 }
 
+lin_status lin_tokens_make_readable(lin_tokens *t, lin_readable *readable, lin_error *err)
+{
+    lin_buffer mark = {0};
+    lin_status status = LIN_OK;
+    if (!t->words || !t->options->readable) return LIN_OK;
+    lin_readable_begin(readable, t->options->readable);
+    for (int i = 0; i < t->n && status == LIN_OK; i++) {
+        const lin_result_word *w = &t->result->words[i];
+        const char *text = lin_token_text(t, i, &mark);
+        status = lin_buffer_status(&mark, err);
+        if (status == LIN_OK) status = lin_readable_push(readable, text, w->start_s, w->end_s, w->known, err);
+    }
+    if (status == LIN_OK) status = lin_readable_finish(readable, err);
+    lin_buffer_free(&mark);
+    if (status != LIN_OK) {
+        lin_readable_free(readable);
+        return status;
+    }
+    t->readable = readable;
+    t->n = readable->n;
+    return LIN_OK;
+}
+
 lin_token lin_token_at(const lin_tokens *t, int i)
 {
+    if (t->readable) return (lin_token){t->readable->tokens[i].start_s, t->readable->tokens[i].end_s, NAN, NAN};
     if (t->words) {
         const lin_result_word *w = &t->result->words[i];
         return (lin_token){w->start_s, w->end_s, w->confidence, NAN};
@@ -79,6 +103,10 @@ lin_token lin_token_at(const lin_tokens *t, int i)
 void lin_token_spell(const lin_tokens *t, int i, lin_buffer *out)
 {
     char phone[LIN_PHONE_TEXT];
+    if (t->readable) {
+        lin_buffer_text(out, lin_readable_token_text(t->readable, i));
+        return;
+    }
     if (!t->words) {
         lin_buffer_text(out, lin_stressed_text(t->options, &t->result->phones[i], phone));
         return;

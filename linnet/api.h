@@ -37,7 +37,11 @@ struct linnet_model {
     atomic_int owners; /* the caller, and every object that uses it */
     linnet_model_info info;
     const char **ipa;
+    _Atomic(lin_punctuation *) punctuation; /* opened when it is first needed */
 };
+
+/* The model of readable text, which belongs to the linnet_model; NULL: none is installed. Any thread. */
+const lin_punctuation *lin_api_punctuation(linnet_model *model);
 
 linnet_model *lin_api_keep_model(linnet_model *model); /* one owner more; linnet_model_destroy is one less */
 
@@ -76,8 +80,8 @@ struct linnet_result {
     int mark_capacity;
     linnet_result **alternatives;
     int n_alternatives;
-    lin_buffer text;
-    int has_text;
+    lin_buffer text, readable;
+    int has_text, has_readable;
 };
 
 /* An empty result, with its name for writers. */

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "linnet/api.h"
+#include "linnet/find.h"
 #include "linnet/session.h"
 
 // ---- errors and options ---------------------------------------------------------------------------------------------------------
@@ -133,6 +134,16 @@ linnet_status linnet_model_load_memory(const void *bytes, size_t n, const linnet
     return lin_api_end(load(NULL, bytes ? bytes : "", bytes ? n : 0, options, model, &why), &why, err);
 }
 
+const lin_punctuation *lin_api_punctuation(linnet_model *m)
+{
+    lin_punctuation *none = NULL, *opened;
+    if (atomic_load(&m->punctuation)) return atomic_load(&m->punctuation);
+    if (lin_find_open_punctuation(&opened, NULL) != LIN_OK || !opened) return NULL;
+    if (atomic_compare_exchange_strong(&m->punctuation, &none, opened)) return opened;
+    lin_punctuation_destroy(opened); // another thread was faster
+    return none;
+}
+
 linnet_model *lin_api_keep_model(linnet_model *model)
 {
     atomic_fetch_add(&model->owners, 1);
@@ -144,6 +155,7 @@ void linnet_model_destroy(linnet_model *model)
     if (!model || atomic_fetch_sub(&model->owners, 1) > 1) return;
     lin_recognizer_close(&model->r);
     lin_free(model->ipa);
+    lin_punctuation_destroy(atomic_load(&model->punctuation));
     lin_free(model);
 }
 

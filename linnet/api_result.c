@@ -33,7 +33,7 @@ static void drop_alternatives(linnet_result *r)
 static void hide(linnet_result *r)
 {
     r->n_phones = r->n_words = 0;
-    r->has_text = 0;
+    r->has_text = r->has_readable = 0;
     lin_buffer_clear(&r->marks);
     drop_alternatives(r);
 }
@@ -54,6 +54,7 @@ void linnet_result_destroy(linnet_result *r)
     lin_free(r->mark);
     lin_buffer_free(&r->marks);
     lin_buffer_free(&r->text);
+    lin_buffer_free(&r->readable);
     linnet_model_destroy(r->model);
     lin_free(r);
 }
@@ -136,7 +137,7 @@ lin_status lin_api_result_update(linnet_result *r, int whole, lin_error *err)
     r->info.acoustic = own->acoustic;
     r->info.language = own->language;
     r->info.has_words = own->has_words;
-    r->has_text = 0;
+    r->has_text = r->has_readable = 0;
     lin_status status = lin_grow_int(&r->phones, &r->phones_capacity, own->n_phones, sizeof *r->phones, "a result", err);
     if (status == LIN_OK) {
         for (int i = r->n_phones; i < own->n_phones; i++) r->phones[i] = phone_of(r, &own->phones[i]);
@@ -198,6 +199,25 @@ const char *linnet_result_text(linnet_result *r)
     }
     r->has_text = r->text.data != NULL;
     return r->has_text ? r->text.data : "";
+}
+
+static lin_status make_readable(linnet_result *r, const lin_punctuation *punctuation, lin_error *err)
+{
+    const lin_writer_options options = {.phones = r->model->r.phones, .readable = punctuation};
+    lin_status status = lin_write_text(&r->result, &options, &r->readable, err);
+    if (status == LIN_OK) r->readable.data[--r->readable.n] = '\0'; // without the end of its line
+    return status;
+}
+
+const char *linnet_result_readable(linnet_result *r)
+{
+    const lin_punctuation *punctuation = r->info.has_words ? lin_api_punctuation(r->model) : NULL;
+    if (!punctuation) return linnet_result_text(r);
+    if (!r->has_readable) {
+        lin_buffer_clear(&r->readable);
+        r->has_readable = make_readable(r, punctuation, NULL) == LIN_OK;
+    }
+    return r->has_readable ? r->readable.data : "";
 }
 
 static lin_status copy_result(const linnet_result *from, linnet_result **copy, lin_error *err)
@@ -266,7 +286,8 @@ static lin_status format_result(const linnet_result *result, const char *format,
                                         .ipa = o.ipa,
                                         .stress = o.stress,
                                         .unit = units[(o.phones != 0) + 2 * (o.words != 0)],
-                                        .word_times = o.word_times};
+                                        .word_times = o.word_times,
+                                        .readable = o.readable ? lin_api_punctuation(result->model) : NULL};
     lin_result named = result->result; // under the caller's names
     named.id = (char *)(uintptr_t)(o.id ? o.id : "sound");
     named.speaker = (char *)(uintptr_t)(o.speaker ? o.speaker : "");

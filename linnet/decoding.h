@@ -45,6 +45,7 @@ typedef enum lin_given {
 
 typedef struct lin_decoding_values {
     int beam, beam_labels, words, no_lm, no_unknown, all_words, n_best;
+    int readable; /* words as readable text; the formats see to it, not the decoding */
     double beam_score, skip_blank, lm_weight, bonus, unknown, context_bonus;
     const char *lm, *lexicon, *context;
     lin_list phrases;

@@ -103,3 +103,17 @@ lin_status lin_find_open_rules(const lin_phones *phones, lin_g2p_rules **rules, 
     const lin_status status = lin_find_rules(path, sizeof path, err);
     return status == LIN_OK && *path ? lin_g2p_rules_open(path, phones, rules, err) : status;
 }
+
+lin_status lin_find_punctuation(const char *given, char *path, size_t capacity, lin_error *err)
+{
+    static const char *const names[] = {"english.punctuation", NULL};
+    return lin_find_named(given, "LINNET_PUNCTUATION", names, path, capacity, err);
+}
+
+lin_status lin_find_open_punctuation(lin_punctuation **punctuation, lin_error *err)
+{
+    char path[PATH_MAX];
+    *punctuation = NULL;
+    const lin_status status = lin_find_punctuation(NULL, path, sizeof path, err);
+    return status == LIN_OK && *path ? lin_punctuation_open(path, punctuation, err) : status;
+}

@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "lexicon/g2p_rules.h"
+#include "lexicon/punctuation.h"
 
 /*
  * The model file: `given` if not NULL, else $LINNET_MODEL, else the first that exists of ../share/linnet/linnet.safetensors beside
@@ -33,7 +34,13 @@ lin_status lin_find_lexicon(const char *given, char *path, size_t capacity, lin_
 /* The letter-to-sound rules by that rule, with LINNET_G2P: an empty path if there are none. */
 lin_status lin_find_rules(char *path, size_t capacity, lin_error *err);
 
-/* The same, opened: NULL if there are none. */
+/* The model of readable text (lexicon/punctuation.h): `given`, else by that rule, with LINNET_PUNCTUATION. */
+lin_status lin_find_punctuation(const char *given, char *path, size_t capacity, lin_error *err);
+
+/* The same, opened: NULL if there is none. */
+lin_status lin_find_open_punctuation(lin_punctuation **punctuation, lin_error *err);
+
+/* The letter-to-sound rules, opened: NULL if there are none. */
 lin_status lin_find_open_rules(const lin_phones *phones, lin_g2p_rules **rules, lin_error *err);
 
 #endif

@@ -260,6 +260,11 @@ LINNET_API const linnet_result_info *linnet_result_describe(const linnet_result 
  * exhausted. */
 LINNET_API const char *linnet_result_text(linnet_result *result);
 
+/* The same as readable text: numbers as digits, capitals, full stops, commas and question marks, by words and pauses. Of phonemes,
+ * and where the library's file english.punctuation is not installed, the same as linnet_result_text. Belongs to the result. "" if
+ * memory is exhausted. */
+LINNET_API const char *linnet_result_readable(linnet_result *result);
+
 /* A copy that lives on when what gave the result goes on, as a session does. */
 LINNET_API linnet_status linnet_result_copy(const linnet_result *result, linnet_result **copy, linnet_error *err);
 LINNET_API void linnet_result_destroy(linnet_result *result);
@@ -275,6 +280,7 @@ typedef struct linnet_format_options {
     int stress;          /* 1: with stress where it is known: AH0 */
     int word_times;      /* vtt: the time of every word */
     int phones, words;   /* both 0 (default): words where there are any, else phonemes; 1: that unit, or both */
+    int readable;        /* 1: text without id and times, srt, vtt: words as linnet_result_readable; json: with that field */
 } linnet_format_options;
 
 LINNET_API void linnet_format_options_init(linnet_format_options *options, size_t size);

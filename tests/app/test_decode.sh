@@ -150,7 +150,7 @@ ipa='<blank> ɑ æ ʌ ɔ aʊ aɪ b tʃ d ð ɛ ɝ eɪ f ɡ h ɪ i dʒ k l m n ŋ
 run decode -q --phones "$ipa" "$tmp/hello.npy"
 is "a set named in the IPA" "h ʌ l oʊ" "$out"
 printf 'hello HH AH L OW\n' > "$tmp/hello.dict"
-run decode -q --phones "$ipa" --words --no-lm -l "$tmp/hello.dict" "$tmp/hello.npy"
+run decode -q --phones "$ipa" --words --no-readable --no-lm -l "$tmp/hello.dict" "$tmp/hello.npy"
 is "a set named in the IPA finds the words of a lexicon" hello "$out"
 echo "- 4 nan 1 - 3" | "$ROWS" "$tmp/nan.npy"
 echo "- 4 half 1 - 3" | "$ROWS" "$tmp/half.npy"

@@ -94,7 +94,7 @@ cut -d' ' -f1 "$tmp/dict" | awk '
         for (i = 1; i < NR - 1; i++) print "-0.2", word[i], word[i + 1]
         print "\n\\end\\"
     }' > "$tmp/arpa"
-words="--words --lexicon $tmp/dict --lm $tmp/arpa"
+words="--words --no-readable --lexicon $tmp/dict --lm $tmp/arpa"
 run listen -q --no-paced $words --silence-after 0 --longest 0 --from "$speech"
 is "words: status" 0 "$status"
 is "words: quiet" "" "$err"

@@ -10,7 +10,7 @@ START_TEST(as_text)
 {
     lin_phones *set;
     OK(lin_phones_create(NULL, &set, &err));
-    const lin_live_words names = {set, 0}, ipa = {set, 1};
+    const lin_live_words names = {set, 0, NULL}, ipa = {set, 1, NULL};
     lin_result settled = {0}, guess = {0};
     lin_buffer out = {0};
     const int hh = lin_phones_find(set, "HH", 2), ah = lin_phones_find(set, "AH", 2);
@@ -41,7 +41,7 @@ START_TEST(as_text)
     lin_buffer_clear(&out);
     OK(lin_live_put_text(&out, &names, &guess, 0, &err));
     ck_assert_str_eq(out.data, "");
-    lin_live_put_json(&out, &names, &v, "S", "P", 0.25);
+    lin_live_put_json(&out, &names, &v, "S", "P", NULL, 0.25);
     ck_assert_str_eq(out.data,
                      "{\"type\":\"partial\",\"utterance\":3,\"revision\":4,\"start\":1.000,\"end\":1.060,\"heard\":1.090,"
                      "\"latency_ms\":250,\"stable\":\"S\",\"unstable\":\"P\",\"new_words\":[{\"word\":\"\",\"known\":false,"
@@ -53,10 +53,10 @@ START_TEST(as_text)
     lin_buffer_clear(&out);
     v.end = LIN_SESSION_AFTER;
     r.n_phones = r.n_words = 1;
-    lin_live_put_json(&out, &names, &v, "hello", "", 0.25);
+    lin_live_put_json(&out, &names, &v, "hello", "", "Hello.", 0.25);
     ck_assert_str_eq(out.data,
                      "{\"type\":\"final\",\"utterance\":3,\"revision\":4,\"start\":1.000,\"end\":1.060,\"heard\":1.090,"
-                     "\"latency_ms\":250,\"ended_by\":\"after\",\"text\":\"hello\",\"phones\":[{\"phone\":\"HH\","
+                     "\"latency_ms\":250,\"ended_by\":\"after\",\"text\":\"hello\",\"readable\":\"Hello.\",\"phones\":[{\"phone\":\"HH\","
                      "\"start\":1.000,\"end\":1.030,\"confidence\":0.5000}],\"words\":[{\"word\":\"hello\",\"known\":true,"
                      "\"start\":1.000,\"end\":1.030,\"confidence\":0.5000,\"first_phone\":0,\"phones\":[\"HH\"]}]}\n");
     lin_result alternatives[] = {r, r};
@@ -65,7 +65,7 @@ START_TEST(as_text)
     r.alternatives = alternatives;
     r.n_alternatives = 2;
     lin_buffer_clear(&out);
-    lin_live_put_json(&out, &ipa, &v, "hello", "", 0.25);
+    lin_live_put_json(&out, &ipa, &v, "hello", "", NULL, 0.25);
     ck_assert_str_eq(strstr(out.data, ",\"alternatives\":"),
                      ",\"alternatives\":[{\"text\":\"\",\"phones\":[],\"words\":[],\"score\":0.0000,\"acoustic\":0.0000,"
                      "\"language\":0.0000},{\"text\":\"hello\",\"phones\":[{\"phone\":\"h\",\"start\":1.000,\"end\":1.030,"
@@ -77,7 +77,7 @@ START_TEST(as_text)
     do {
         lin_buffer_free(&out);
         lin_memory_fail_at(++k);
-        lin_live_put_json(&out, &ipa, &v, "hello", "", 0.25);
+        lin_live_put_json(&out, &ipa, &v, "hello", "", NULL, 0.25);
         lin_memory_fail_at(0);
     } while (lin_buffer_status(&out, NULL) == LIN_NO_MEMORY);
     ck_assert_uint_gt(k, 2);

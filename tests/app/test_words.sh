@@ -39,7 +39,7 @@ ngram 2=6
 
 \end\
 END
-lm="--words -l $tmp/words.dict --lm $tmp/words.arpa"
+lm="--words --no-readable -l $tmp/words.dict --lm $tmp/words.arpa"
 echo "- 10 HH 2 AH 1 L 2 OW 3 - 2 W 2 ER 3 L 1 D 2 - 5" | "$ROWS" "$tmp/hw.npy"
 echo "- 3 T 2 UW 2 - 2 HH 2 EH 2 L 2 OW 2 - 3" | "$ROWS" "$tmp/th.npy"
 
@@ -71,8 +71,8 @@ d $lm -f $all --output-dir "$tmp/all" "$tmp/hw.npy" "$tmp/th.npy"
 is "a folder of all formats" 18 "$(ls "$tmp/all" | wc -l | tr -d ' ')"
 gzip -c "$tmp/words.dict" > "$tmp/words.dict.gz"
 gzip -c "$tmp/words.arpa" > "$tmp/words.arpa.gz"
-is "both gzip'd" "hello world" "$(d --words -l "$tmp/words.dict.gz" --lm "$tmp/words.arpa.gz" "$tmp/hw.npy")"
-is "from the environment" "hello world" "$(LINNET_LEXICON=$tmp/words.dict LINNET_LM=$tmp/words.arpa d --words "$tmp/hw.npy")"
+is "both gzip'd" "hello world" "$(d --words --no-readable -l "$tmp/words.dict.gz" --lm "$tmp/words.arpa.gz" "$tmp/hw.npy")"
+is "from the environment" "hello world" "$(LINNET_LEXICON=$tmp/words.dict LINNET_LM=$tmp/words.arpa d --words --no-readable "$tmp/hw.npy")"
 is "a wide beam" "hello world" "$(d $lm -b 4000 --beam-score 0 "$tmp/hw.npy")"
 run decode -q $lm -n 20 -f json "$tmp/th.npy"
 has "alternatives: the best" "$out" '"alternatives":[{"phones":[{"phone":"T"'
@@ -100,12 +100,12 @@ refused "a bonus of nothing" 1 "context:1: the phrase '': it has no word" decode
 
 # ---- what is missing or wrong ----------------------------------------------------------------------------------------------------
 
-run decode -q --words --no-lm -l "$tmp/words.dict" "$tmp/hw.npy"
+run decode -q --words --no-readable --no-lm -l "$tmp/words.dict" "$tmp/hw.npy"
 is "without a language model: status" 0 "$status"
 is "without a language model" "hello world" "$out"
 is "without a language model: status" "" "$err"
 if [ ! -e share/linnet/english.lm ]; then
-    run decode -q --words -l "$tmp/words.dict" "$tmp/hw.npy"
+    run decode -q --words --no-readable -l "$tmp/words.dict" "$tmp/hw.npy"
     has "none is installed: reported" "$err" "words without a language model are poor"
     is "once" 1 "$(printf '%s\n' "$err" | wc -l | tr -d ' ')"
 fi
@@ -118,7 +118,7 @@ if [ ! -e /usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict ] && [ ! -e sha
         decode -q --words "$tmp/hw.npy"
 fi
 { cat "$tmp/words.dict"; echo "void"; echo "odd QQ"; } > "$tmp/bad.dict"
-run decode -q --words -l "$tmp/bad.dict" --lm "$tmp/words.arpa" "$tmp/hw.npy"
+run decode -q --words --no-readable -l "$tmp/bad.dict" --lm "$tmp/words.arpa" "$tmp/hw.npy"
 is "bad lines of a lexicon: the others are used" "hello world" "$out"
 has "bad lines of a lexicon: reported" "$err" "bad.dict:7: "
 has "bad lines of a lexicon: counted" "$err" "2 such lines left out"
@@ -128,10 +128,10 @@ printf 'one W AH N\n' > "$tmp/one.dict"
 refused "no word of the lexicon in the model" 1 "$tmp/words.arpa has no word of $tmp/one.dict" \
     decode -q --words -l "$tmp/one.dict" --lm "$tmp/words.arpa" "$tmp/hw.npy"
 { cat "$tmp/words.dict"; echo "one W AH N"; } > "$tmp/more.dict"
-run decode --words -l "$tmp/more.dict" --lm "$tmp/words.arpa" "$tmp/hw.npy"
+run decode --words --no-readable -l "$tmp/more.dict" --lm "$tmp/words.arpa" "$tmp/hw.npy"
 has "words that the model lacks are reported" "$err" "1 of the 6 words of $tmp/more.dict are not in the language model, such as one"
 echo "- 3 W 2 AH 2 N 2 - 2" | "$ROWS" "$tmp/one.npy"
-is "and let in" "one" "$(d --words -l "$tmp/more.dict" --lm "$tmp/words.arpa" --all-words "$tmp/one.npy")"
+is "and let in" "one" "$(d --words --no-readable -l "$tmp/more.dict" --lm "$tmp/words.arpa" --all-words "$tmp/one.npy")"
 head -c 200 "$tmp/words.arpa" > "$tmp/cut.arpa"
 refused "a model cut short" 1 "$tmp/cut.arpa" decode -q --words -l "$tmp/words.dict" --lm "$tmp/cut.arpa" "$tmp/hw.npy"
 head -c 120 "$tmp/words.arpa.gz" > "$tmp/cut.gz"
@@ -152,7 +152,7 @@ tokens() { grep -v '^;;' | cut -d' ' -f2-; }
 part() { tail -c +$(($2 * 2 + 1)) "$1" | head -c $((($3 - $2) * 2)); }
 "$SOUND" "$tmp/s.raw" seconds=6 seed=3 format=raw
 "$SOUND" "$tmp/s.wav" seconds=6 seed=3
-words="--words --no-lm -l $tmp/x.dict --unknown -4"
+words="--words --no-readable --no-lm -l $tmp/x.dict --unknown -4"
 for how in "--beam 8" "--beam 8 --beam-labels 0 --skip-blank 0" "$words" "$words --phrase xiy"; do
     t -f ctm $how "$tmp/s.wav" | tokens > "$tmp/whole"
     ok "$how: there are results" test "$(wc -l < "$tmp/whole")" -gt 5
@@ -188,8 +188,8 @@ refused "a state of another beam" 1 "last.bin: it was saved by another words sea
 refused "alternatives of a piece" 2 "--n-best needs a whole FILE" transcribe -q $frames $words -n 3 "$tmp/s.raw"
 run info "$tmp/last.bin"
 has "info says by what" "$out" "by:               words"
-t --words --no-lm -l "$tmp/x.dict" --no-unknown --channel each --ids "$tmp/s.wav" > "$tmp/each"
-is "each channel" "s $(t --words --no-lm -l "$tmp/x.dict" --no-unknown "$tmp/s.wav")" "$(cat "$tmp/each")"
+t --words --no-readable --no-lm -l "$tmp/x.dict" --no-unknown --channel each --ids "$tmp/s.wav" > "$tmp/each"
+is "each channel" "s $(t --words --no-readable --no-lm -l "$tmp/x.dict" --no-unknown "$tmp/s.wav")" "$(cat "$tmp/each")"
 "$SOUND" "$tmp/stereo.wav" seconds=2 channels=2 seed=4
 is "two channels have names of their own" "stereo-1 stereo-2" "$(t $words --channel each "$tmp/stereo.wav" | cut -d' ' -f1 | xargs)"
 t $words --channel each -f text,textgrid,srt --output-dir "$tmp/lanes" "$tmp/stereo.wav"
@@ -224,7 +224,7 @@ fi
 speech=/usr/share/pocketsphinx/test/data/goforward.raw
 if [ -f $speech ] && [ -f share/linnet/default.safetensors ]; then
     printf 'go G OW\nforward F AO R W ER D\nforty F AO R T IY\nten T EH N\nmeters M IY T ER Z\n' > "$tmp/go.dict"
-    go="-m share/linnet/default.safetensors --words -l $tmp/go.dict --lm-weight 1 -f ctm"
+    go="-m share/linnet/default.safetensors --words --no-readable -l $tmp/go.dict --lm-weight 1 -f ctm"
     cat > "$tmp/go.arpa" << 'END'
 \data\
 ngram 1=7

@@ -52,7 +52,7 @@ compile shared "$tmp/example" "$tmp/example.c" 2> "$tmp/log" || fail "the exampl
 "$SOUND" "$tmp/speech.wav" seconds=3
 "$SOUND" "$tmp/stereo.wav" seconds=2 channels=2 rate=44100
 for sound in speech stereo; do
-    run transcribe --quiet --words "$tmp/$sound.wav"
+    run transcribe --quiet --no-readable --words "$tmp/$sound.wav"
     is "the example gives the program's words of $sound.wav" "$out" "$("$tmp/example" "$tmp/$sound.wav" 2>&1)"
 done
 "$tmp/example" "$tmp/missing.wav" > "$tmp/out" 2> "$tmp/log"
@@ -104,7 +104,7 @@ for sound in speech stereo; do
     is "JSON of $sound.wav, greedy" "$out" "$("$tmp/json" "$tmp/$sound.wav" $sound greedy)"
     run transcribe --quiet -f json --lm phones.lm -n 3 "$tmp/$sound.wav"
     is "JSON of $sound.wav, a beam and alternatives" "$out" "$("$tmp/json" "$tmp/$sound.wav" $sound beam)"
-    run transcribe --quiet -f json --words "$tmp/$sound.wav"
+    run transcribe --quiet -f json --no-readable --words "$tmp/$sound.wav"
     is "JSON of $sound.wav, words" "$out" "$("$tmp/json" "$tmp/$sound.wav" $sound words)"
     run align --quiet -f json -t "hello there" "$tmp/$sound.wav"
     is "JSON of $sound.wav, aligned" "$out" "$("$tmp/json" "$tmp/$sound.wav" $sound "hello there")"
@@ -124,7 +124,7 @@ try() {
     is "$name: the same from both libraries" "$(sort "$tmp/$name-shared.out")" "$(sort "$tmp/$name-static.out")"
 }
 try file "$tmp/speech.wav"
-run transcribe --quiet --words "$tmp/speech.wav"
+run transcribe --quiet --no-readable --words "$tmp/speech.wav"
 is "file: the words" "$out" "$(head -n 1 "$tmp/file-shared.out")"
 try align "$tmp/speech.wav" "hello there"
 has "align: words" "$(cat "$tmp/align-shared.out")" "there"
@@ -133,7 +133,7 @@ try many "$tmp/speech.wav"
 run transcribe --quiet "$tmp/speech.wav"
 is "many: a hundred streams" 100 "$(sed 's/:.*//' "$tmp/many-shared.out" | sort -u | wc -l | tr -d ' ')"
 is "many: each with the phonemes of the file" "$out" "$(sed 's/.*: //' "$tmp/many-shared.out" | sort -u)"
-run transcribe --quiet --words "$tmp/speech.wav"
+run transcribe --quiet --no-readable --words "$tmp/speech.wav"
 if pkg-config --exists portaudio-2.0; then
     for how in shared static; do
         ok "live_portaudio, $how" compile $how "$tmp/live" examples/live_portaudio.c "$(pkg-config --cflags --libs portaudio-2.0)"

@@ -1,0 +1,73 @@
+# linnet readable, and readable words in the formats of transcribe and decode.
+. tests/app/common.sh
+
+# ---- a small model ----
+for i in $(seq 200); do
+    printf 'He went to London, and she stayed at home. What did he want? He saw the dog.\n\n'
+    printf 'What did she say? She saw London. The dog stayed, and he went home.\n\n'
+done > "$tmp/book.txt"
+run readable learn "$tmp/book.txt" -o "$tmp/small.punctuation"
+is "learn: status" 0 "$status"
+has "learn: what was read" "$err" "400 paragraphs, 5800 words"
+run readable learn -q "$tmp/book.txt" -o "$tmp/again.punctuation"
+is "quiet" "" "$err"
+ok "the same bytes again" cmp "$tmp/small.punctuation" "$tmp/again.punctuation"
+export LINNET_PUNCTUATION=$tmp/small.punctuation
+printf 'HE WENT TO LONDON AND SHE STAYED AT HOME WHAT DID HE WANT\nhe saw twenty three dogs\n\n' > "$tmp/words.txt"
+run readable write "$tmp/words.txt"
+is "write" "He went to London, and she stayed at home. What did he want?
+He saw 23 dogs." "$out"
+is "write with ids" "he Saw the dog." "$(echo 'he saw the dog' | "$LINNET" readable write --ids -)"
+run readable write "$tmp/words.txt" -o "$tmp/out.txt"
+is "into a file" "He saw 23 dogs." "$(sed -n 2p "$tmp/out.txt")"
+run readable score "$tmp/book.txt"
+is "score: the first and the last line" "5800 words
+capitals              2200    100.0 %    100.0 %  100.0 %" "$(echo "$out" | sed -n '1p; $p')"
+
+# ---- times ----
+printf 'u He saw. The dog\n' > "$tmp/timed.txt"
+printf 'u 1 0 0.3 he\nu 1 0.3 0.3 saw\nu 1 1.6 0.3 the\nu 1 1.9 0.3 dog\n' > "$tmp/timed.ctm"
+run readable score --ids --ctm "$tmp/timed.ctm" "$tmp/timed.txt"
+has "pauses are counted" "$out" "600 ms and more          0          0          1        0"
+has "those without one too" "$out" "below 60 ms              2          0          0        0"
+printf 'u 1 0 0.3 she\n' > "$tmp/other.ctm"
+refused "another CTM" 1 "word 1 of u is 'he' in the text" readable score --ids --ctm "$tmp/other.ctm" "$tmp/timed.txt"
+
+# ---- what is refused ----
+refused "no verb" 2 "'read' is not write, learn or score" readable read "$tmp/book.txt"
+refused "no output" 2 "learn needs --output" readable learn "$tmp/book.txt"
+refused "times without ids" 2 "--ctm is for score --ids" readable score --ctm "$tmp/timed.ctm" "$tmp/book.txt"
+refused "no sentences" 1 "no paragraph of sentences" readable learn "$tmp/words.txt" -o "$tmp/none"
+refused "no model" 1 "is not a punctuation model" readable write --model "$tmp/book.txt" "$tmp/words.txt"
+head -c 1000 "$tmp/small.punctuation" > "$tmp/cut.punctuation"
+refused "half a model" 1 "the file is cut or damaged" readable write --model "$tmp/cut.punctuation" "$tmp/words.txt"
+refused "the text itself as output" 2 "" readable learn "$tmp/book.txt" -o "$tmp/book.txt"
+
+# ---- recognised words ----
+printf 'he HH IY\nsaw S AO\nlondon L AH N D AH N\n' > "$tmp/dict"
+words="--words --no-lm --no-unknown -l $tmp/dict"
+echo "- 10 HH 2 IY 2 - 2 S 2 AO 2 - 2 L 1 AH 2 N 2 D 1 AH 1 N 2 - 5" | "$ROWS" "$tmp/he.npy"
+run decode -q $words "$tmp/he.npy"
+is "text" "He saw London." "$out"
+run decode -q $words --no-readable "$tmp/he.npy"
+is "plain text" "he saw london" "$out"
+run decode -q $words --ids "$tmp/he.npy"
+is "text with ids is Kaldi's, and plain" "he he saw london" "$out"
+run decode -q $words -f trn "$tmp/he.npy"
+is "TRN is plain" "he saw london (he)" "$out"
+run decode -q $words -f ctm "$tmp/he.npy"
+hasnt "CTM is plain" "$out" "London"
+run decode -q $words -f csv "$tmp/he.npy"
+hasnt "CSV is plain" "$out" "London"
+run decode -q $words -f json "$tmp/he.npy"
+has "JSON has both: plain" "$out" '"text":"he saw london"'
+has "JSON has both: readable" "$out" '"readable":"He saw London."'
+run decode -q $words --no-readable -f json "$tmp/he.npy"
+hasnt "or one" "$out" '"readable"'
+run decode -q $words -f srt "$tmp/he.npy"
+has "subtitles" "$out" "He saw London."
+run decode -q $words -f vtt "$tmp/he.npy"
+has "subtitles of the web" "$out" "He saw London."
+run decode -q -f json "$tmp/he.npy"
+hasnt "phonemes are not read" "$out" '"readable"'
+finish

@@ -1,0 +1,239 @@
+// Prose as words, a model learnt from sentences, damaged models, and readable text that does not depend on how words come.
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "lexicon/prose.h"
+#include "lexicon/punctuation_internal.h"
+#include "lexicon/punctuation_learn.h"
+#include "lexicon/readable.h"
+#include "tests/lexicon/support.h"
+
+// The words, capitals shown by ^, quotations by ", each with its mark.
+static const char *prose_of(const char *text)
+{
+    static lin_buffer out;
+    lin_prose p = {0};
+    OK(lin_prose_read(&p, text, strlen(text), NULL));
+    lin_buffer_clear(&out);
+    lin_buffer_text(&out, "");
+    for (int i = 0; i < p.n; i++) {
+        if (i) lin_buffer_char(&out, ' ');
+        if (p.words[i].quoted) lin_buffer_char(&out, '"');
+        if (p.words[i].capital) lin_buffer_char(&out, '^');
+        lin_buffer_text(&out, p.text.data + p.words[i].text);
+        if (p.words[i].mark) lin_buffer_char(&out, ",.?"[p.words[i].mark - 1]);
+    }
+    lin_prose_free(&p);
+    return out.data;
+}
+
+static const char *const prose_table[][2] = {
+    {"He went home.", "^he went home."},
+    {"\"What is it?\" said Mr. Brown; \"I know.\"", "\"^what is it? said ^mister ^brown. \"^i know."},
+    {"She\xE2\x80\x99s here--at last: go!", "^she's here, at last, go."},
+    {"a well-known man - old", "a well known man, old"},
+    {"Wait... no", "^wait no"},
+    {"Wait . . . no", "^wait no"},
+    {"J. B. Priestley left", "^j ^b ^priestley left"},
+    {"It was I. Then", "^it was ^i. ^then"},
+    {"1,815 men, 3.5 miles, etc. and so", "# men, # miles, etc and so"},
+    {"caf\xC3\xA9 \xC3\x89tienne", "cafe ^etienne"},
+    {"'Tis the dogs' home", "\"^tis the dogs home"},
+    {"\xE2\x80\x9CGo,\xE2\x80\x9D she said\xE2\x80\x94softly.", "\"^go, she said, softly."},
+    {"_Never_ again?!", "^never again?"},
+    {"", ""}, {"...", ""}, {"\xFF\xFE '", ""},
+};
+
+START_TEST(prose)
+{
+    ck_assert_str_eq(prose_of(prose_table[_i][0]), prose_table[_i][1]);
+}
+END_TEST
+
+START_TEST(paragraphs)
+{
+    const char *text = "\n\nOne\nline.\n \nTwo.\n\n\n";
+    lin_paragraphs p;
+    lin_paragraphs_begin(&p, text, strlen(text));
+    ck_assert(lin_paragraphs_next(&p));
+    ck_assert_int_eq((int)p.n, 9);
+    ck_assert(lin_paragraphs_next(&p));
+    ck_assert_int_eq(strncmp(p.text, "Two.", 4), 0);
+    ck_assert(!lin_paragraphs_next(&p));
+    ck_assert(lin_prose_is_running("He went home and slept.", 23));
+    ck_assert(!lin_prose_is_running("# He went home and slept.", 25));
+    ck_assert(!lin_prose_is_running("CHAPTER ONE. THE HOUSE", 22));
+    ck_assert(!lin_prose_is_running("He went home and slept", 22));
+    ck_assert(!lin_prose_is_running("see Project Gutenberg for this.", 31));
+}
+END_TEST
+
+static lin_buffer book(void)
+{
+    lin_buffer text = {0};
+    for (int i = 0; i < 300; i++) {
+        lin_buffer_text(&text, "He went to London, and she stayed at home. What did he want? He saw the dog.\n\n");
+        lin_buffer_text(&text, "What did she say? She saw London. The dog stayed, and he went home.\n\n");
+    }
+    return text;
+}
+
+static const lin_punctuation_learn_options small = {.mark_slots = 2000, .capital_slots = 1000, .bits = 16, .passes = 3, .rate = 0.2};
+
+static lin_punctuation *model(void)
+{
+    lin_buffer text = book();
+    lin_punctuation_learn_report report;
+    lin_punctuation *p;
+    OK(lin_punctuation_learn(text.data, text.n, &small, &p, &report, &err));
+    ck_assert_int_eq((int)report.paragraphs, 600);
+    ck_assert_int_eq((int)report.marks[LIN_MARK_QUESTION], 600);
+    lin_buffer_free(&text);
+    return p;
+}
+
+// Words between blanks; taken after every `each` words.
+static const char *readable_of(const lin_punctuation *p, const char *text, int each, double gap_s)
+{
+    static lin_buffer out;
+    char line[256];
+    lin_readable r;
+    int n = 0;
+    lin_readable_begin(&r, p);
+    lin_buffer_clear(&out);
+    lin_buffer_text(&out, "");
+    snprintf(line, sizeof line, "%s", text);
+    for (char *w = strtok(line, " "); w; w = strtok(NULL, " "), n++) {
+        OK(lin_readable_push(&r, w, n * (0.3 + gap_s), n * (0.3 + gap_s) + 0.3, w[0] != '[', &err));
+        if (n % each) continue;
+        for (int i = 0; i < r.n; i++) lin_buffer_format(&out, "%s ", lin_readable_token_text(&r, i));
+        lin_readable_clear(&r);
+    }
+    OK(lin_readable_finish(&r, &err));
+    for (int i = 0; i < r.n; i++) lin_buffer_format(&out, "%s ", lin_readable_token_text(&r, i));
+    lin_readable_free(&r);
+    return out.data;
+}
+
+static const char *const readable_table[][2] = {
+    {"he went to london and she stayed at home what did he want", "He went to London, and she stayed at home. What did he want? "},
+    {"what did she say she saw london", "What did she say? She saw London. "},
+    {"i saw twenty three dogs", "I saw 23 dogs. "},
+    {"nineteen eighty four", "1984. "},
+    {"he saw [d_ao_g]", "He saw [d_ao_g]. "},
+    {"", ""},
+};
+
+START_TEST(readable)
+{
+    lin_punctuation *p = model();
+    for (int each = 1; each < 20; each += 3)
+        ck_assert_str_eq(readable_of(p, readable_table[_i][0], each, 0.1), readable_table[_i][1]);
+    lin_punctuation_destroy(p);
+}
+END_TEST
+
+// A pause between the words of a number divides it; what stays as it is does not depend on how words come.
+START_TEST(numbers_in_pieces)
+{
+    lin_punctuation *p = model();
+    char all[256];
+    snprintf(all, sizeof all, "%s", readable_of(p, "at five thirty he went one twenty five and two hundred and six dogs", 100, 0.1));
+    ck_assert_ptr_nonnull(strstr(all, "At 5:30 "));
+    ck_assert_ptr_nonnull(strstr(all, "one twenty five"));
+    ck_assert_ptr_nonnull(strstr(all, "206 dogs"));
+    for (int each = 1; each < 9; each++)
+        ck_assert_str_eq(readable_of(p, "at five thirty he went one twenty five and two hundred and six dogs", each, 0.1), all);
+    const char *apart = readable_of(p, "twenty three", 100, 0.5);
+    ck_assert_ptr_nonnull(strstr(apart, "20"));
+    ck_assert_ptr_null(strstr(apart, "23"));
+    lin_punctuation_destroy(p);
+}
+END_TEST
+
+START_TEST(same_bytes_and_back)
+{
+    lin_punctuation *a = model(), *b = model(), *c;
+    char path[] = "/tmp/linnet-punctuation-XXXXXX";
+    ck_assert_uint_eq(a->n, b->n);
+    ck_assert_mem_eq(a->slots, b->slots, a->n);
+    const int file = mkstemp(path);
+    ck_assert_int_ge(file, 0);
+    OK(lin_punctuation_write(a, path, &err));
+    OK(lin_punctuation_open(path, &c, &err));
+    ck_assert_mem_eq(a->slots, c->slots, a->n);
+    remove(path);
+    lin_punctuation_destroy(a);
+    lin_punctuation_destroy(b);
+    lin_punctuation_destroy(c);
+}
+END_TEST
+
+// Each byte of the header, some of the others, and every length.
+START_TEST(damaged)
+{
+    lin_punctuation *p = model(), *q;
+    lin_punctuation_header h = p->header;
+    lin_buffer file = {0};
+    lin_error why = {0};
+    h.checksum = 0;
+    h.checksum = lin_hash(p->slots, p->n, lin_hash(&h, sizeof h, 0));
+    lin_buffer_bytes(&file, (const char *)&h, sizeof h);
+    lin_buffer_bytes(&file, (const char *)p->slots, p->n);
+    OK(lin_punctuation_parse(file.data, file.n, "good", &q, &err));
+    lin_punctuation_destroy(q);
+    for (size_t i = 0; i < file.n; i += i < sizeof h ? 1 : 97) {
+        file.data[i] = (char)(file.data[i] ^ 4);
+        const lin_status status = lin_punctuation_parse(file.data, file.n, "bad", &q, &why);
+        ck_assert_msg(status == LIN_FORMAT || status == LIN_UNSUPPORTED, "byte %zu", i);
+        ck_assert_ptr_null(q);
+        file.data[i] = (char)(file.data[i] ^ 4);
+    }
+    for (size_t n = 0; n < file.n; n += n < 100 ? 1 : 331) ck_assert(lin_punctuation_parse(file.data, n, "short", &q, &why) == LIN_FORMAT);
+    lin_buffer_free(&file);
+    lin_punctuation_destroy(p);
+}
+END_TEST
+
+START_TEST(bad_options)
+{
+    lin_punctuation *p;
+    lin_error why = {0};
+    lin_punctuation_learn_options o = small;
+    o.bits = 20;
+    ck_assert(lin_punctuation_learn("He is. She is.", 14, &o, &p, NULL, &why) == LIN_INVALID);
+    ck_assert(lin_punctuation_learn("no sentence here", 16, &small, &p, NULL, &why) == LIN_INVALID);
+    ck_assert_ptr_nonnull(strstr(why.message, "no paragraph"));
+}
+END_TEST
+
+static lin_status whole_way(lin_punctuation **p)
+{
+    return lin_punctuation_learn("He went home and slept. She saw it.", 35, &small, p, NULL, NULL);
+}
+
+START_TEST(failing_allocations)
+{
+    lin_punctuation *p;
+    FAIL_EVERY_ALLOCATION(whole_way(&p), lin_punctuation_destroy(p));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("readable");
+    TCase *tests = tcase_create("all");
+    tcase_add_loop_test(tests, prose, 0, sizeof prose_table / sizeof *prose_table);
+    tcase_add_test(tests, paragraphs);
+    tcase_add_loop_test(tests, readable, 0, sizeof readable_table / sizeof *readable_table);
+    tcase_add_test(tests, numbers_in_pieces);
+    tcase_add_test(tests, same_bytes_and_back);
+    tcase_add_test(tests, damaged);
+    tcase_add_test(tests, bad_options);
+    tcase_add_test(tests, failing_allocations);
+    suite_add_tcase(suite, tests);
+    return test_run(suite);
+}
