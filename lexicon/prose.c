@@ -201,7 +201,8 @@ static size_t read_mark(reader *r, const char *text, size_t at, size_t n)
         while (at + k < n && text[at + k] == '.') k++;
         for (more = k; at + more < n && text[at + more] == ' '; more++) continue;
         end_word(r);
-        if (k > 1 || (more > 1 && at + more < n && text[at + more] == '.')) return k;
+        const int behind = at > 1 && text[at - 1] == ' ' && text[at - 2] == '.';
+        if (k > 1 || behind || (more > 1 && at + more < n && text[at + more] == '.')) return k;
         if (r->prose->n && !r->failed && r->prose->words[r->prose->n - 1].capital && is_short_form(last_word(r))) return 1;
         if (r->prose->n && !r->failed && strcmp(last_word(r), "etc") == 0) return 1;
     }

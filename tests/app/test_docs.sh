@@ -49,6 +49,7 @@ for set in corpus/train corpus/dev corpus/test data/train; do
 done
 cp -r corpus/dev dev_native && cp -r corpus/train train_a
 cut -d ' ' -f 2- corpus/train/text | tr A-Z a-z > text.txt && cp text.txt heldout.txt
+printf "He went to London, and she stayed at home. What did he want? He saw the dog.\n" > novel.txt
 gzip -c text.txt > books.txt.gz
 "$LINNET" ngram count -q text.txt -o en-us.arpa && gzip -k en-us.arpa
 cp "$top/demo/words.dict" cmudict.dict && cp cmudict.dict cmudict-en-us.dict && cp cmudict.dict my.dict
