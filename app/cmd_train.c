@@ -15,7 +15,9 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "decoder/greedy.h"
+#include "frontend/acoustics.h"
 #include "frontend/augment.h"
+#include "linnet/front.h"
 #include "model/model_file.h"
 #include "model/train.h"
 
@@ -35,6 +37,7 @@ typedef struct train_values {
     // augmentation
     int freq_masks, freq_width, time_masks, time_width;
     double time_part;
+    lin_acoustics_options acoustics;
 } train_values;
 
 #define AT(field) offsetof(train_values, field)
@@ -156,7 +159,25 @@ static const lin_option options[] = {
     {.name = "checkpoint-minutes", .type = LIN_OPTION_DOUBLE, .at = AT(checkpoint_minutes), .text = "5", .min = 0, .max = 1e6,
      .help = "Minutes between checkpoints; each epoch also ends with one"},
 
-    {.type = LIN_OPTION_HEADING, .help = "Augmentation (SpecAugment)"},
+    {.type = LIN_OPTION_HEADING, .help = "Augmentation: acoustics (docs/training.md)"},
+    {.name = "gain-db", .type = LIN_OPTION_DOUBLE, .at = AT(acoustics.gain_db), .text = "0", .min = 0, .max = 60,
+     .help = "The level of each utterance changes by up to this, up or down"},
+    {.name = "noise-part", .type = LIN_OPTION_DOUBLE, .at = AT(acoustics.noise_part), .text = "0", .min = 0, .max = 1,
+     .help = "Part of the utterances with noise: of a random colour, hum, chords, bursts"},
+    {.name = "babble-part", .type = LIN_OPTION_DOUBLE, .at = AT(acoustics.babble_part), .text = "0", .min = 0, .max = 1,
+     .help = "Part with three to six other utterances behind"},
+    {.name = "snr-low-db", .type = LIN_OPTION_DOUBLE, .at = AT(acoustics.snr_low_db), .text = "5", .min = -30, .max = 100,
+     .help = "Lowest ratio of speech to noise or babble"},
+    {.name = "snr-high-db", .type = LIN_OPTION_DOUBLE, .at = AT(acoustics.snr_high_db), .text = "30", .min = -30, .max = 100,
+     .help = "Highest ratio"},
+    {.name = "room-part", .type = LIN_OPTION_DOUBLE, .at = AT(acoustics.room_part), .text = "0", .min = 0, .max = 1,
+     .help = "Part with reverberation, of 0.15 to 0.9 s"},
+    {.name = "band-part", .type = LIN_OPTION_DOUBLE, .at = AT(acoustics.band_part), .text = "0", .min = 0, .max = 1,
+     .help = "Part with a limited band, as of a telephone"},
+    {.name = "silence-part", .type = LIN_OPTION_DOUBLE, .at = AT(acoustics.silence_part), .text = "0", .min = 0, .max = 1,
+     .help = "Part replaced by noise alone, in which nothing is to be recognised"},
+
+    {.type = LIN_OPTION_HEADING, .help = "Augmentation: masks (SpecAugment)"},
     {.name = "freq-masks", .type = LIN_OPTION_INT, .at = AT(freq_masks), .text = "0", .min = 0, .max = 100,
      .help = "Frequency bands masked in each utterance"},
     {.name = "freq-width", .type = LIN_OPTION_INT, .at = AT(freq_width), .text = "8", .min = 0, .max = 512,
@@ -303,6 +324,7 @@ static lin_status inner_layers_of(const train_values *v, lin_train_options *o, l
 typedef struct watcher {
     const train_values *v;
     lin_augment_options augment;
+    lin_acoustics_table *acoustics; // NULL: none
     lin_progress progress;
     double printed; // seconds of the run at the last line, if standard error is not a terminal
 } watcher;
@@ -313,6 +335,13 @@ static int masks(void *context, int T, int D, uint64_t key, lin_mask *chosen)
 {
     return lin_augment_masks(T, D, &((const watcher *)context)->augment, key, chosen);
 }
+
+static int acoustics(void *context, int T, float power, uint64_t key, lin_acoustics *a, float *bins)
+{
+    return lin_acoustics_draw(((const watcher *)context)->acoustics, T, power, key, a, bins);
+}
+
+static int silent(void *context, uint64_t key) { return lin_acoustics_silent(((const watcher *)context)->acoustics, key); }
 
 static int errors(void *context, const float *logp, int T, int V, const int *labels, int U)
 {
@@ -455,6 +484,14 @@ static lin_status make_model(const lin_parsed *parsed, const sets *train, lin_mo
     return status;
 }
 
+// The table of the acoustics to train in; NULL if the options change no utterance.
+static lin_status make_acoustics(const train_values *v, const lin_dataset *set, lin_acoustics_table **table, lin_error *err)
+{
+    const lin_fbank_config fbank = lin_fbank_from_model(lin_dataset_feature_parameters(set), lin_dataset_mel_bins(set));
+    if (!lin_acoustics_any(&v->acoustics)) return LIN_OK;
+    return lin_acoustics_create(&v->acoustics, &fbank, table, err);
+}
+
 // Refuses a folder that already contains a run: its checkpoint may be days of work.
 static lin_status check_folder(const train_values *v, lin_error *err)
 {
@@ -549,12 +586,14 @@ static int run(lin_parsed *parsed)
     if (status == LIN_OK) status = check_variant(parsed, &err);
     if (status == LIN_OK) status = inner_layers_of(v, &learning, &err);
     if (status == LIN_OK) status = lin_augment_check(&w.augment, &err);
+    if (status == LIN_OK) status = lin_acoustics_check(&v->acoustics, &err);
     if (status == LIN_OK && first) status = check_folder(v, &err);
     if (status == LIN_OK && v->resume && v->init && !v->quiet && first)
         lin_complain("--init is ignored: --resume uses the weights of the checkpoint");
     if (status == LIN_OK) status = open_sets(&v->train, &train, &err);
     if (status == LIN_OK) status = open_sets(&v->dev, &dev, &err);
     if (status == LIN_OK) status = make_model(parsed, &train, &model, &err);
+    if (status == LIN_OK) status = make_acoustics(v, train.items[0], &w.acoustics, &err);
     if (status == LIN_OK) status = label(model, parsed, &train, &err);
     if (status == LIN_OK && first) status = open_folder(parsed, &lock, &err);
     status = lin_comm_agree(comm, status, &err);
@@ -562,6 +601,8 @@ static int run(lin_parsed *parsed)
         const lin_train_hooks hooks = {.context = &w,
                                        .masks = masks,
                                        .most_masks = w.augment.freq_masks + w.augment.time_masks,
+                                       .acoustics = w.acoustics ? acoustics : NULL,
+                                       .silent = w.acoustics ? silent : NULL,
                                        .errors = errors,
                                        .progress = progress,
                                        .note = note,
@@ -576,6 +617,7 @@ static int run(lin_parsed *parsed)
     int exit_status = status == LIN_STOPPED ? LIN_EXIT_INTERRUPTED : status == LIN_OK ? LIN_EXIT_OK : LIN_EXIT_FAILED;
     if (status != LIN_OK && (!known || lin_comm_speaks(comm))) exit_status = lin_give_up(&err);
     lin_train_unlock(lock);
+    lin_acoustics_destroy(w.acoustics);
     lin_model_destroy(model);
     close_sets(&train);
     close_sets(&dev);

@@ -94,12 +94,15 @@ typedef struct lin_tally {
 
 typedef enum lin_bad { LIN_BAD_NOTHING, LIN_BAD_LOSS, LIN_BAD_GRADIENT } lin_bad;
 
+typedef struct lin_acoustics lin_acoustics; /* kernels/acoustics.h */
+
 /* An utterance read from a feature cache (model/dataset.h): x = (minimum + step * code - mean) * istd. */
 typedef struct lin_gather {
     const unsigned char *codes; /* [T, D]; NULL: zeros */
     const float *steps;         /* [2, D]: minimum, step */
     const float *mean, *istd;   /* [D] */
     int first_mask, n_masks;    /* among the masks of the call */
+    const lin_acoustics *acoustics; /* NULL: as it was recorded */
 } lin_gather;
 
 /* Frames t0 .. t1-1 of bins d0 .. d1-1 become 0 (SpecAugment; Park et al. 2019). */

@@ -229,7 +229,7 @@ typedef struct LIN_OPS {
 
     /* ---- data and streams ----------------------------------------------------------------------------------------------------- */
 
-    /* x [rows, D]: the frames of items [B], normalised, with the masked parts 0. */
+    /* x [rows, D]: the frames of items [B], in the acoustics of each (kernels/acoustics.h), normalised, with the masked parts 0. */
     void (*gather)(lin_exec *exec, LIN_REAL *x, const lin_gather *items, const lin_mask *masks, const lin_segments *segments, int D);
     /* Prepends a stream's kept rows to its new ones. y [out rows, width]: for utterance b the first have[b] rows of tails[b] +
      * at, then its rows of x [in rows, width], as divided by `out`. tails[b] + at then receives the last keep[b] of them. If

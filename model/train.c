@@ -232,7 +232,8 @@ static void fill_progress(const lin_trainer *t, const lin_batches *plan, lin_tra
     p->seconds_left = done > 0 ? c->run_seconds / done * (p->epochs - done) : 0;
 }
 
-// Whether a resumed epoch has completed the first batches of this plan: its frames and labels add up to the same counts.
+// Whether a resumed epoch has completed the first batches of this plan: its frames and labels add up to the same counts, but for
+// labels of utterances that were replaced by noise.
 static int goes_on(const lin_trainer *t, const lin_batches *plan)
 {
     const lin_train_counters *c = &t->counters;
@@ -242,7 +243,7 @@ static int goes_on(const lin_trainer *t, const lin_batches *plan)
         frames += t->train.items[plan->items[i]].frames;
         labels += t->train.items[plan->items[i]].n_labels;
     }
-    return frames == c->frame_sum && labels == c->label_sum;
+    return frames == c->frame_sum && labels >= c->label_sum;
 }
 
 static void clear_sums(lin_train_counters *c)

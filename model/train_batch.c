@@ -4,9 +4,8 @@
 
 #include "base/memory.h"
 #include "base/rng.h"
+#include "kernels/acoustics.h"
 #include "model/train_internal.h"
-
-enum { KEY_DROPOUT = 1, KEY_AUGMENT = 2, KEY_LAYER_DROP = 3 };
 
 // Parts of a step: one for each of its batches on each process.
 static int parts_of(const lin_trainer *t) { return lin_train_ranks(t) * lin_train_step_batches(t); }
@@ -94,6 +93,7 @@ lin_status lin_train_place(lin_trainer *t, const lin_dataset *const *sets, int n
     float *steps = lin_alloc((size_t)list->n * 2 * D, sizeof *steps);
     for (int i = 0; steps && i < list->n; i++)
         lin_dataset_steps(list->items[i].set, list->items[i].index, steps + (size_t)i * 2 * D);
+    if (status == LIN_OK && steps && list == &t->train) status = lin_train_find_powers(t, list, steps, err);
     if (status == LIN_OK) {
         status = place_floats(t, steps, (size_t)list->n * 2 * D, &list->steps, err);
     } else {
@@ -137,6 +137,7 @@ void lin_train_list_free(lin_trainer *t, lin_train_list *list)
         t->ops->memory_destroy(t->exec, list->norms);
     }
     lin_free(list->blocks);
+    lin_free(list->powers);
 }
 
 /* ---- buffers ---------------------------------------------------------------------------------------------------------------- */
@@ -154,6 +155,9 @@ static size_t lay_out(const lin_trainer *t, void *bytes, lin_train_block *block)
     block->labels = lin_arena_take(&arena, (size_t)t->max_labels, sizeof *block->labels);
     block->items = lin_arena_take(&arena, B, sizeof *block->items);
     block->masks = lin_arena_take(&arena, B * (size_t)t->hooks->most_masks, sizeof *block->masks);
+    const size_t heard = t->hooks->acoustics ? B : 0;
+    block->acoustics = lin_arena_take(&arena, heard, sizeof *block->acoustics);
+    block->bins = lin_arena_take(&arena, heard * LIN_ACOUSTICS_ROWS * (size_t)t->model->config.mel_bins, sizeof *block->bins);
     block->key = lin_arena_take(&arena, 2, sizeof *block->key);
     const size_t all = has_parts(t) ? B * (size_t)parts_of(t) + 1 : 0;
     block->all_offsets = lin_arena_take(&arena, all, sizeof *block->all_offsets);
@@ -281,7 +285,7 @@ static int draw_masks(const lin_trainer *t, const lin_train_block *host, int fir
 {
     const lin_train_hooks *h = t->hooks;
     if (!h->masks) return 0;
-    const uint64_t key = lin_random_key(lin_random_key(t->options->seed, KEY_AUGMENT), (uint64_t)t->counters.epoch);
+    const uint64_t key = lin_random_key(lin_random_key(t->options->seed, LIN_TRAIN_KEY_MASKS), (uint64_t)t->counters.epoch);
     return h->masks(h->context, t->train.items[item].frames, t->model->config.mel_bins, lin_random_key(key, (uint64_t)item),
                     host->masks + first);
 }
@@ -315,9 +319,11 @@ static lin_train_shape assemble(lin_trainer *t, lin_train_block *host, const lin
         const lin_train_item *it = &list->items[picked[b]];
         host->in_offsets[b + 1] = host->in_offsets[b] + it->frames;
         host->offsets[b + 1] = host->offsets[b] + it->rows;
-        host->label_offsets[b + 1] = host->label_offsets[b] + it->n_labels;
-        memcpy(host->labels + host->label_offsets[b], it->labels, (size_t)it->n_labels * sizeof *host->labels);
+        const int n_labels = for_training ? lin_train_labels(t, picked[b]) : it->n_labels;
+        host->label_offsets[b + 1] = host->label_offsets[b] + n_labels;
+        memcpy(host->labels + host->label_offsets[b], it->labels, (size_t)n_labels * sizeof *host->labels);
         host->items[b] = it->gather;
+        if (for_training) lin_train_draw_acoustics(t, host, b, picked[b]);
         host->items[b].first_mask = n_masks;
         host->items[b].n_masks = for_training ? draw_masks(t, host, n_masks, picked[b]) : 0;
         n_masks += host->items[b].n_masks;
@@ -430,7 +436,7 @@ static int place_parts(const lin_trainer *t, lin_train_block *host, const lin_ba
         for (int b = 0; b < t->max_items; b++, at++) {
             const lin_train_item *it = part.from + b < part.to ? &t->train.items[picked[part.from + b]] : NULL;
             host->all_offsets[at + 1] = host->all_offsets[at] + (it ? it->rows : 0);
-            host->all_label_offsets[at + 1] = host->all_label_offsets[at] + (it ? it->n_labels : 1);
+            host->all_label_offsets[at + 1] = host->all_label_offsets[at] + (it ? lin_train_labels(t, picked[part.from + b]) : 1);
         }
     }
     return host->all_offsets[at];
@@ -438,7 +444,7 @@ static int place_parts(const lin_trainer *t, lin_train_block *host, const lin_ba
 
 static uint64_t draw_skipped(const lin_trainer *t)
 {
-    const uint64_t key = lin_random_key(lin_random_key(t->options->seed, KEY_LAYER_DROP), (uint64_t)t->counters.step);
+    const uint64_t key = lin_random_key(lin_random_key(t->options->seed, LIN_TRAIN_KEY_LAYER_DROP), (uint64_t)t->counters.step);
     uint64_t skipped = 0;
     for (int l = 0; l < t->model->config.layers && t->options->layer_drop > 0; l++)
         if (lin_random_uniform(key, (uint64_t)l) < t->options->layer_drop) skipped |= (uint64_t)1 << l;
@@ -471,7 +477,7 @@ static void launch(lin_trainer *t, asked *a)
 void lin_train_step(lin_trainer *t, const lin_batches *plan, int from, int to, double lr)
 {
     const long long step = ++t->optimizer->step;
-    const uint64_t key = lin_random_key(lin_random_key(t->options->seed, KEY_DROPOUT), (uint64_t)t->counters.step) | 1,
+    const uint64_t key = lin_random_key(lin_random_key(t->options->seed, LIN_TRAIN_KEY_DROPOUT), (uint64_t)t->counters.step) | 1,
                    skipped = draw_skipped(t);
     const int n_inner = t->options->n_inner;
     const double inner = n_inner ? t->options->inner_weight : 0;
@@ -479,7 +485,7 @@ void lin_train_step(lin_trainer *t, const lin_batches *plan, int from, int to, d
     for (int i = plan->offsets[from]; i < plan->offsets[to]; i++) {
         const lin_train_item *it = &t->train.items[plan->items[i]];
         rows += it->rows;
-        t->counters.label_sum += it->n_labels;
+        t->counters.label_sum += lin_train_labels(t, plan->items[i]);
         t->counters.frame_sum += it->frames;
     }
     lin_parallel_begin(t);

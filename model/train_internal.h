@@ -1,5 +1,5 @@
-/* train_internal.h - shared by train.c (the run), train_batch.c (data, batches, one step), train_parallel.c (several processes), train_files.c (the folder of a run)
- * and train_curves.c (its plot). */
+/* train_internal.h - shared by train.c (the run), train_batch.c (data, batches, one step), train_acoustics.c (augmentation of a batch),
+ * train_parallel.c (several processes), train_files.c (the folder of a run) and train_curves.c (its plot). */
 #ifndef LIN_MODEL_TRAIN_INTERNAL_H
 #define LIN_MODEL_TRAIN_INTERNAL_H
 
@@ -8,6 +8,9 @@
 #include "model/graphs.h"
 #include "model/network.h"
 #include "model/train.h"
+
+/* Purposes of the random numbers of a run. */
+enum { LIN_TRAIN_KEY_DROPOUT = 1, LIN_TRAIN_KEY_MASKS, LIN_TRAIN_KEY_LAYER_DROP, LIN_TRAIN_KEY_ACOUSTICS };
 
 /* The counters that a run needs, beside weights and moments, to resume exactly. Saved as doubles and integers in text. */
 typedef struct lin_train_counters {
@@ -42,6 +45,7 @@ typedef struct lin_train_list {
     void **blocks; // the backend's copies: bytes of each set
     int n_blocks;
     float *steps, *norms; // of all items; of all speakers, or one for all: mean and istd [2, D] each
+    float *powers;        // of all items: the sum over the bins, mean over the frames; NULL if there is no hook that needs it
 } lin_train_list;
 
 /* The data of a batch, in one block that is filled on the host and uploaded. */
@@ -49,6 +53,8 @@ typedef struct lin_train_block {
     int *in_offsets, *offsets, *label_offsets, *labels;
     lin_gather *items;
     lin_mask *masks;
+    lin_acoustics *acoustics; // and the bins of each
+    float *bins;
     uint64_t *key; // and the number of rows before the own part of the batch
     int *all_offsets, *all_label_offsets; // of all parts of a step, max_items utterances each, if there are several
     double *scale; // of the loss, and of each loss of an inner layer
@@ -137,6 +143,15 @@ void lin_train_step(lin_trainer *t, const lin_batches *plan, int from, int to, d
 /* Losses of utterances of the development list, and errors if there is a hook for them: t->host_losses, t->wrong [n]. With the averaged
  * weights, if there are any, as they were packed last. */
 lin_status lin_train_measure(lin_trainer *t, const int *picked, int n, lin_error *err);
+
+/* ---- train_acoustics.c ------------------------------------------------------------------------------------------------------ */
+
+/* The power of each utterance of the training list, if there is a hook for acoustics; steps [n, 2, D], on the host. */
+lin_status lin_train_find_powers(lin_trainer *t, lin_train_list *list, const float *steps, lin_error *err);
+/* Labels of an utterance of the training list in this epoch: none if it is replaced by noise. */
+int lin_train_labels(const lin_trainer *t, int item);
+/* Draws the acoustics of the b-th utterance of a batch, which is that item of the training list. */
+void lin_train_draw_acoustics(lin_trainer *t, lin_train_block *host, int b, int item);
 
 /* ---- train_parallel.c ------------------------------------------------------------------------------------------------------- */
 

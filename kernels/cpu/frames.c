@@ -2,9 +2,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/acoustics.h"
 #include "kernels/cpu/cpu.h"
 
 enum {
+    COLUMNS = 64,  // bins whose late energy is kept on the stack
     SMALL = 16384, // below this many elements, starting a second thread costs more time than it saves
     PAIRS = 64,    // column pairs of one tile of sinusoids
     TURNS = 64,    // rows after which sine and cosine are computed directly again
@@ -92,6 +94,56 @@ typedef struct gather_job {
     int D;
 } gather_job;
 
+static float power_of(const unsigned char *codes, const float *steps, int d, int D)
+{
+    const float feature = steps[d] + steps[D + d] * (float)codes[d];
+    return expf(feature < LIN_ACOUSTICS_MOST ? feature : LIN_ACOUSTICS_MOST);
+}
+
+// Adds the voices of frame t to y [n], for the bins from `first` on.
+static void add_voices(float *y, const lin_acoustics *a, int t, int first, int n, int D)
+{
+    for (int v = 0; v < a->n_voices; v++) {
+        const lin_voice *voice = &a->voices[v];
+        const unsigned char *codes = voice->codes + (size_t)lin_voice_frame(voice, t) * (size_t)D;
+        for (int i = 0; i < n; i++) y[i] += voice->scale * power_of(codes, voice->steps, first + i, D);
+    }
+}
+
+// The normalised features of an utterance x [T, D] in its acoustics.
+static void hear(float *x, const lin_gather *item, int T, int D)
+{
+    const lin_acoustics *a = item->acoustics;
+    const float *pass = a->bins, *hiss = pass + D, *spread = hiss + D, *shapes = spread + D;
+    for (int first = 0; first < D; first += COLUMNS) {
+        const int n = D - first < COLUMNS ? D - first : COLUMNS;
+        float late[COLUMNS] = {0}, before[COLUMNS] = {0}, y[COLUMNS];
+        for (int t = 0; t < T; t++) {
+            const unsigned char *codes = item->codes + (size_t)t * (size_t)D;
+            float *row = x + (size_t)t * (size_t)D;
+            int shape = 0;
+            const float noise = a->noise > 0 ? a->noise * expf(lin_acoustics_level(a, t, &shape)) : 0;
+            for (int i = 0; i < n; i++) {
+                const float p = a->speech > 0 ? power_of(codes, item->steps, first + i, D) : 0;
+                late[i] = a->decay * late[i] + (1 - a->decay) * before[i];
+                before[i] = p;
+                y[i] = a->speech * (p + a->room * late[i]);
+            }
+            add_voices(y, a, t, first, n, D);
+            for (int i = 0; i < n; i++) {
+                const int d = first + i;
+                if (noise > 0 || hiss[d] > 0) {
+                    const float root = lin_acoustics_root(a, spread[d], (uint64_t)t * (uint64_t)D + (uint64_t)d), g = root * root * root;
+                    y[i] = pass[d] * (y[i] + noise * shapes[shape * D + d] * g) + hiss[d] * g;
+                } else {
+                    y[i] *= pass[d];
+                }
+                row[d] = (logf(y[i] > LIN_ACOUSTICS_FLOOR ? y[i] : LIN_ACOUSTICS_FLOOR) - item->mean[d]) * item->istd[d];
+            }
+        }
+    }
+}
+
 static void gather_piece(void *context, int b, int thread)
 {
     const gather_job *job = context;
@@ -102,7 +154,8 @@ static void gather_piece(void *context, int b, int thread)
     const unsigned char *codes = item->codes;
     float *x = job->x + (size_t)job->offsets[b] * (size_t)D, *row = x;
     if (!codes && T > 0) memset(x, 0, (size_t)T * (size_t)D * sizeof *x);
-    for (int t = 0; codes && t < T; t++, codes += D, row += D)
+    if (codes && item->acoustics) hear(x, item, T, D);
+    for (int t = 0; codes && !item->acoustics && t < T; t++, codes += D, row += D)
         for (int d = 0; d < D; d++) row[d] = (smallest[d] + step[d] * (float)codes[d] - mean[d]) * istd[d];
     for (const lin_mask *m = job->masks + item->first_mask; codes && m < job->masks + item->first_mask + item->n_masks; m++) {
         const int t1 = m->t1 < T ? m->t1 : T, d0 = m->d0 > 0 ? m->d0 : 0, d1 = m->d1 < D ? m->d1 : D;

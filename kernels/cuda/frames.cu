@@ -4,6 +4,8 @@
 // addresses allow it.
 #include "kernels/cuda/segments.h"
 
+#include "kernels/acoustics.h"
+
 enum {
     FRAMES_THREADS = 256,
     TILE_ROWS = 32,   // at most, of one block; the limit of lin_utterances_of_tile
@@ -132,6 +134,7 @@ static __global__ void gather_rows(float *x, const lin_gather *items, const lin_
     for (unsigned i = threadIdx.x; i < (unsigned)n * columns; i += blockDim.x) {
         const int r = (int)(i / columns), d = (int)(i % columns) * (WIDE ? 4 : 1), b = utterances[r], t = row0 + r - offsets[b];
         const lin_gather *item = items + b;
+        if (item->codes && item->acoustics) continue; // hear_utterances writes it
         const size_t to = (size_t)(row0 + r) * (size_t)D + (size_t)d, from = (size_t)t * (size_t)D + (size_t)d;
         const unsigned char *codes = item->codes ? item->codes + from : NULL;
         if (!WIDE) {
@@ -152,6 +155,41 @@ static __global__ void gather_rows(float *x, const lin_gather *items, const lin_
     }
 }
 
+static __device__ __forceinline__ float power_of(const unsigned char *codes, const float *steps, size_t at, int d, int D)
+{
+    return expf(fminf(steps[d] + steps[D + d] * (float)codes[at], LIN_ACOUSTICS_MOST));
+}
+
+// Utterances with acoustics. A thread owns a bin of an utterance, over all frames: the late energy follows from that of the frame
+// before.
+static __global__ void hear_utterances(float *x, const lin_gather *items, const lin_mask *masks, const int *offsets, int D)
+{
+    const lin_gather *item = items + blockIdx.x;
+    const lin_acoustics *a = item->acoustics;
+    const int T = offsets[blockIdx.x + 1] - offsets[blockIdx.x], d = (int)(blockIdx.y * blockDim.x + threadIdx.x);
+    if (!a || !item->codes || d >= D) return;
+    const float pass = a->bins[d], hiss = a->bins[D + d], spread = a->bins[2 * D + d], *shapes = a->bins + 3 * D + d;
+    const float mean = item->mean[d], istd = item->istd[d];
+    float late = 0, before = 0;
+    x += (size_t)offsets[blockIdx.x] * (size_t)D + (size_t)d;
+    for (int t = 0; t < T; t++, x += D) {
+        const size_t at = (size_t)t * (size_t)D + (size_t)d;
+        int shape;
+        const float noise = a->noise * expf(lin_acoustics_level(a, t, &shape));
+        const float p = power_of(item->codes, item->steps, at, d, D), root = lin_acoustics_root(a, spread, at), g = root * root * root;
+        late = a->decay * late + (1 - a->decay) * before;
+        before = p;
+        float y = a->speech * (p + a->room * late);
+        for (int v = 0; v < a->n_voices; v++) {
+            const lin_voice *voice = &a->voices[v];
+            const size_t frame = (size_t)lin_voice_frame(voice, t);
+            y += voice->scale * power_of(voice->codes, voice->steps, frame * (size_t)D + (size_t)d, d, D);
+        }
+        y = pass * (y + noise * shapes[(size_t)shape * (size_t)D] * g) + hiss * g;
+        *x = is_masked(masks, item, t, d) ? 0.0f : (logf(fmaxf(y, LIN_ACOUSTICS_FLOOR)) - mean) * istd;
+    }
+}
+
 void lin_cuda_gather(lin_exec *exec, float *x, const lin_gather *items, const lin_mask *masks, const lin_segments *segments, int D)
 {
     const int rows = segments->rows;
@@ -165,6 +203,8 @@ void lin_cuda_gather(lin_exec *exec, float *x, const lin_gather *items, const li
     else
         LIN_LAUNCH(exec, (gather_rows<0>), blocks, FRAMES_THREADS, shared, x, items, masks, segments->offsets, segments->B, rows,
                    tile, D);
+    const dim3 grid((unsigned)segments->B, lin_cuda_blocks((size_t)D, 64));
+    LIN_LAUNCH(exec, hear_utterances, grid, 64, 0, x, items, masks, segments->offsets, D);
 }
 
 /* ---- the kept rows of streams ----------------------------------------------------------------------------------------------- */

@@ -1,9 +1,39 @@
 // Operations before and after the network: features from a cache, sound to features, the kept rows of streams, greedy decoding.
 #include <math.h>
 
+#include "kernels/acoustics.h"
 #include "kernels/ref/ref.h"
 
 #define PI 3.14159265358979323846
+
+static double recorded(const unsigned char *codes, const float *steps, int t, int d, int D)
+{
+    return (double)steps[d] + (double)steps[D + d] * codes[(size_t)t * (size_t)D + (size_t)d];
+}
+
+static double power(const unsigned char *codes, const float *steps, int t, int d, int D)
+{
+    return exp(fmin(recorded(codes, steps, t, d, D), (double)LIN_ACOUSTICS_MOST));
+}
+
+// The feature of frame t and bin d as kernels/acoustics.h defines it, with the sum over all frames before.
+static double heard(const lin_gather *item, int t, int d, int D)
+{
+    const lin_acoustics *a = item->acoustics;
+    if (!a) return recorded(item->codes, item->steps, t, d, D);
+    const double pass = (double)a->bins[d], hiss = (double)a->bins[D + d], spread = (double)a->bins[2 * D + d];
+    int shape;
+    double late = 0, voices = 0;
+    const double noise = (double)a->noise * exp((double)lin_acoustics_level(a, t, &shape)) * (double)a->bins[(3 + shape) * D + d];
+    for (int s = 0; s < t; s++)
+        late += (1 - (double)a->decay) * pow((double)a->decay, t - 1 - s) * power(item->codes, item->steps, s, d, D);
+    for (int v = 0; v < a->n_voices; v++)
+        voices += (double)a->voices[v].scale *
+                  power(a->voices[v].codes, a->voices[v].steps, (a->voices[v].first + t) % a->voices[v].frames, d, D);
+    const double g = pow((double)lin_acoustics_root(a, (float)spread, (uint64_t)t * (uint64_t)D + (uint64_t)d), 3);
+    const double speech = (double)a->speech * (power(item->codes, item->steps, t, d, D) + (double)a->room * late);
+    return log(fmax(pass * (speech + noise * g + voices) + hiss * g, (double)LIN_ACOUSTICS_FLOOR));
+}
 
 void lin_ref_gather(lin_exec *exec, double *x, const lin_gather *items, const lin_mask *masks, const lin_segments *segments, int D)
 {
@@ -15,8 +45,7 @@ void lin_ref_gather(lin_exec *exec, double *x, const lin_gather *items, const li
         for (int t = 0; t < T; t++)
             for (int d = 0; d < D; d++) {
                 size_t i = (size_t)t * (size_t)D + (size_t)d;
-                double value = item->codes ? (double)item->steps[d] + (double)item->steps[D + d] * item->codes[i] : 0;
-                frames[i] = item->codes ? (value - (double)item->mean[d]) * (double)item->istd[d] : 0;
+                frames[i] = item->codes ? (heard(item, t, d, D) - (double)item->mean[d]) * (double)item->istd[d] : 0;
                 for (int m = item->first_mask; m < item->first_mask + item->n_masks; m++)
                     if (t >= masks[m].t0 && t < masks[m].t1 && d >= masks[m].d0 && d < masks[m].d1) frames[i] = 0;
             }

@@ -170,6 +170,8 @@ static void training_set_up(void)
 #endif
 }
 
+static const lin_acoustics_table *acoustics; // of the runs; NULL: none
+
 static float *trained(const char *name, const char *device, int stop_after, int resume, watch *w, lin_status want)
 {
     char run[300];
@@ -182,13 +184,17 @@ static float *trained(const char *name, const char *device, int stop_after, int 
     o.epochs = 3;
     o.resume = resume;
     w->stop_after = stop_after;
+    w->acoustics = acoustics;
     const lin_status status = train(&o, w, &values, &err);
     ck_assert_msg(status == want, "%s on %s: %s", name, device, err.message);
     return values;
 }
 
+// The features as they are, or augmented.
 START_TEST(training_follows_the_cpu_and_repeats_itself)
 {
+    lin_acoustics_table *table = _i ? some_acoustics(0.2) : NULL;
+    acoustics = table;
     watch cpu = {0}, gpu = {0}, other = {0};
     float *want = trained("whole", "cpu", 0, 0, &cpu, LIN_OK), *got = trained("gpu", "cuda", 0, 0, &gpu, LIN_OK);
     const size_t n = n_elements();
@@ -209,6 +215,7 @@ START_TEST(training_follows_the_cpu_and_repeats_itself)
     free(again);
     free(want);
     free(got);
+    lin_acoustics_destroy(table);
 }
 END_TEST
 
@@ -231,7 +238,7 @@ int main(void)
     suite_add_tcase(suite, streams);
     tcase_set_timeout(training, 240);
     tcase_add_checked_fixture(training, training_set_up, tear_down);
-    tcase_add_test(training, training_follows_the_cpu_and_repeats_itself);
+    tcase_add_loop_test(training, training_follows_the_cpu_and_repeats_itself, 0, 2);
     suite_add_tcase(suite, training);
     return test_run(suite);
 }

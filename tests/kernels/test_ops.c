@@ -2,6 +2,7 @@
 // (attention as a recurrence, Adam as in Kingma & Ba's algorithm 1).
 #include "base/memory.h"
 #include "base/npy.h"
+#include "kernels/acoustics.h"
 #include "kernels/ops.h"
 #include "tests/support.h"
 
@@ -269,12 +270,41 @@ START_TEST(gather)
     const lin_segments segments = segments_of(offsets, 2);
     const unsigned char codes[] = {0, 1, 2, 255};
     const float steps[] = {-1, 10, 0.5f, 2}, mean[] = {1, 20}, istd[] = {2, 0.5f};
-    const lin_gather items[] = {{codes, steps, mean, istd, 1, 1}, {NULL, NULL, NULL, NULL, 0, 0}};
+    const lin_gather items[] = {{codes, steps, mean, istd, 1, 1, NULL}, {NULL, NULL, NULL, NULL, 0, 0, NULL}};
     const lin_mask masks[] = {{0, 2, 0, 2}, {1, 2, 0, 1}};
     const double want[] = {-4, -4, 0, 250, 0, 0};
     double x[6];
     ops->gather(exec, x, items, masks, &segments, 2);
     test_close_f64("x", x, want, 6, 1e-15);
+}
+END_TEST
+
+// Powers 1, 2, 4 of one bin, in a room, with a voice of powers 8, 16 from its second frame on; the third frame is below the floor.
+START_TEST(gather_with_acoustics)
+{
+    const int offsets[] = {0, 3};
+    const lin_segments segments = segments_of(offsets, 1);
+    const unsigned char codes[] = {0, 1, 2}, voice[] = {3, 4};
+    const float ln2 = (float)log(2), steps[] = {0, ln2}, mean[] = {1}, istd[] = {2};
+    float bins[LIN_ACOUSTICS_ROWS] = {3}; // pass
+    lin_acoustics a = {.speech = 2, .room = 0.5f, .decay = 0.25f, .hold = 1, .n_shapes = 1, .n_voices = 1, .bins = bins,
+                       .voices = {{voice, steps, 2, 1, 0.125f}}};
+    const lin_gather item = {codes, steps, mean, istd, 0, 0, &a};
+    const double late1 = 0.75 * 1, late2 = 0.25 * late1 + 0.75 * 2;
+    const double want[] = {2 * (log(3 * (2 * 1 + 2)) - 1), 2 * (log(3 * (2 * (2 + 0.5 * late1) + 1)) - 1),
+                           2 * (log(3 * (2 * (4 + 0.5 * late2) + 2)) - 1)};
+    double x[3];
+    ops->gather(exec, x, &item, NULL, &segments, 1);
+    test_close_f64("in a room", x, want, 3, 1e-7);
+    // no speech, no voice, nothing: the floor; then noise alone, of which only its distribution is random
+    a.speech = 0;
+    a.n_voices = 0;
+    ops->gather(exec, x, &item, NULL, &segments, 1);
+    for (int t = 0; t < 3; t++) ck_assert_double_eq_tol(x[t], 2 * (log((double)LIN_ACOUSTICS_FLOOR) - 1), 1e-7);
+    bins[3] = 5; // a shape; without spread
+    a.noise = 2;
+    ops->gather(exec, x, &item, NULL, &segments, 1);
+    for (int t = 0; t < 3; t++) ck_assert_double_eq_tol(x[t], 2 * (log(30) - 1), 1e-7);
 }
 END_TEST
 
@@ -395,6 +425,7 @@ int main(void)
     tcase_add_test(tests, clip);
     tcase_add_test(tests, tally_losses);
     tcase_add_test(tests, gather);
+    tcase_add_test(tests, gather_with_acoustics);
     tcase_add_test(tests, carry);
     tcase_add_test(tests, greedy);
     tcase_add_test(tests, fbank);

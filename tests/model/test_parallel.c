@@ -12,6 +12,7 @@ typedef struct team {
     int other_rank; // with other_seed, or another set; -1: none
     unsigned long long other_seed;
     int nan;        // the weights begin with a NaN
+    const lin_acoustics_table *acoustics;
     int spoils;     // a weight of other_rank changes by itself, as in faulty memory
     watch watches[MOST];
     float *values[MOST];
@@ -36,6 +37,7 @@ static void one_rank(lin_comm *comm, void *context)
     lin_train_options o = m->options;
     const lin_features features = lin_features_default();
     o.comm = comm;
+    m->watches[r].acoustics = m->acoustics;
     comm->patience_s = 50;
     if (r == m->other_rank && m->other_seed) o.seed = m->other_seed;
     ck_assert_msg(lin_model_create(&m->config, &features, "<blank> a b c d", 3, &model, &err) == LIN_OK, "%s", err.message);
@@ -45,6 +47,8 @@ static void one_rank(lin_comm *comm, void *context)
     lin_train_hooks hooks = {.context = &m->watches[r],
                                    .masks = hide_one,
                                    .most_masks = 1,
+                                   .acoustics = m->acoustics ? draw_acoustics : NULL,
+                                   .silent = m->acoustics ? draw_silent : NULL,
                                    .errors = greedy_errors,
                                    .progress = on_progress,
                                    .note = on_note,
@@ -118,14 +122,17 @@ static lin_config variant(int i)
 }
 enum { N_VARIANTS = 6 };
 
-// The sums differ from those of one process in their rounding only. With SGD with momentum (the first steps of RAdam) weights differ as
-// little as gradients; a wrong mask, a lost utterance or a wrong scale shows in the second digit.
+// The last two cases have the training methods together, and augmented utterances. The sums differ from those of one process in their
+// rounding only. With SGD with momentum (the first steps of RAdam) weights differ as little as gradients; a wrong mask, a lost
+// utterance or a wrong scale shows in the second digit.
 START_TEST(several_processes_train_as_one)
 {
     char run[300];
     team m = new_team("whole", run);
+    lin_acoustics_table *acoustics = _i == N_VARIANTS + 1 ? some_acoustics(0.2) : NULL;
     m.config = variant(_i % N_VARIANTS);
-    if (_i >= N_VARIANTS) { // the sums of the output's gradients begin only after the inner layer's loss, and after the last batch
+    m.acoustics = acoustics;
+    if (_i == N_VARIANTS) { // the sums of the output's gradients begin only after the inner layer's loss, and after the last batch
         m.config.layers = 3;
         m.options.accumulate = 2;
         m.options.layer_drop = 0.3;
@@ -139,7 +146,7 @@ START_TEST(several_processes_train_as_one)
     m.options.lr = 0.05;
     m.options.schedule = LIN_SCHEDULE_CONSTANT;
     float *one;
-    watch w = {0};
+    watch w = {.acoustics = acoustics};
     lin_error err = {0};
     size_t n;
     ck_assert_msg(train_network(m.config, &m.options, &w, &one, &n, &err) == LIN_OK, "%s", err.message);
@@ -167,6 +174,7 @@ START_TEST(several_processes_train_as_one)
         clear(&m);
     }
     free(one);
+    lin_acoustics_destroy(acoustics);
 }
 END_TEST
 
@@ -333,7 +341,7 @@ int main(void)
     tcase_set_timeout(t, 120);
     tcase_add_checked_fixture(t, set_up, tear_down);
     tcase_add_test(t, parts_of_a_batch);
-    tcase_add_loop_test(t, several_processes_train_as_one, 0, N_VARIANTS + 1);
+    tcase_add_loop_test(t, several_processes_train_as_one, 0, N_VARIANTS + 2);
     tcase_add_test(t, the_same_number_gives_the_same_bits);
     tcase_add_test(t, resumed_on_another_number);
     tcase_add_test(t, what_differs_is_refused);

@@ -110,6 +110,61 @@ START_TEST(stopped_and_resumed_gives_the_same_bits)
 }
 END_TEST
 
+// Augmented utterances, and noise without labels: the same bits on any number of threads and after a stop, and the task is learnt.
+START_TEST(acoustics_repeat_and_resume)
+{
+    char run[300];
+    lin_error err = {0};
+    float *plain, *whole, *again;
+    lin_acoustics_table *table = some_acoustics(0.2);
+    watch w = {.acoustics = table};
+    run_folder(run, sizeof run, "whole");
+    lin_train_options o = quick_options(run);
+    ck_assert(train(&o, &(watch){0}, &plain, &err) == LIN_OK);
+    const size_t n = n_elements();
+    run_folder(run, sizeof run, "whole-heard");
+    o = quick_options(run);
+    ck_assert_msg(train(&o, &w, &whole, &err) == LIN_OK, "%s", err.message);
+    ck_assert(memcmp(plain, whole, n * sizeof *whole) != 0);
+    run_folder(run, sizeof run, "stopped-heard");
+    o = quick_options(run);
+    o.threads = 1;
+    ck_assert_int_eq(train(&o, &(watch){.acoustics = table, .stop_after = 6}, NULL, &err), LIN_STOPPED);
+    o.resume = 1;
+    w = (watch){.acoustics = table};
+    ck_assert_msg(train(&o, &w, &again, &err) == LIN_OK, "%s", err.message);
+    ck_assert_str_eq(w.note, ""); // the epoch does not start again for the labels that were not counted
+    test_same_f32("after resuming", again, whole, n);
+    free(again);
+    free(whole);
+    free(plain);
+    run_folder(run, sizeof run, "learnt");
+    o = quick_options(run);
+    o.epochs = TEST_ASAN ? 5 : 2 * EPOCHS;
+    o.checkpoint_s = 1e9;
+    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(TEST_ASAN || w.last.dev_per < 0.25, "PER %g after %lld steps", w.last.dev_per, w.last.step);
+    lin_acoustics_destroy(table);
+}
+END_TEST
+
+// Noise alone, and the labels of no utterance: the outputs become blanks. The loss is that of empty sequences, and no error.
+START_TEST(nothing_but_silence)
+{
+    char run[300];
+    lin_error err = {0};
+    lin_acoustics_table *table = some_acoustics(1);
+    watch w = {.acoustics = table};
+    run_folder(run, sizeof run, "silence");
+    lin_train_options o = quick_options(run);
+    o.epochs = 10;
+    o.checkpoint_s = 1e9;
+    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(w.last.dev_per > 0.99 && w.last.loss == 0, "PER %g, loss %g", w.last.dev_per, w.last.loss);
+    lin_acoustics_destroy(table);
+}
+END_TEST
+
 static lin_config variant(int i)
 {
     lin_config c = quick_config();
@@ -532,6 +587,8 @@ int main(void)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, it_learns_and_repeats_itself);
     tcase_add_test(tests, stopped_and_resumed_gives_the_same_bits);
+    tcase_add_test(tests, acoustics_repeat_and_resume);
+    tcase_add_test(tests, nothing_but_silence);
     tcase_add_loop_test(tests, variants_learn_and_resume, 0, N_VARIANTS);
     tcase_add_loop_test(tests, bf16_learns_and_resumes, 0, N_VARIANTS + 1);
     tcase_add_test(tests, resumed_with_other_options);

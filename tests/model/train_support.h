@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/memory.h"
+#include "frontend/acoustics.h"
 #include "model/model_file.h"
 #include "model/train.h"
 #include "tests/support.h"
@@ -60,9 +61,10 @@ static inline void tear_down(void) { test_folder_remove(folder); }
 /* ---- one run ---------------------------------------------------------------------------------------------------------------- */
 
 typedef struct watch {
+    const lin_acoustics_table *acoustics; // NULL: none
     lin_train_progress last;
     int left_out, stop_after; // steps; 0: never
-    char note[512];           // the last one
+    char note[512];           // all of them
 } watch;
 
 static inline int greedy_errors(void *context, const float *logp, int T, int n, const int *labels, int U)
@@ -103,7 +105,8 @@ static inline void on_left_out(void *context, const char *set, const char *id, c
 static inline void on_note(void *context, const char *text)
 {
     watch *w = context;
-    snprintf(w->note, sizeof w->note, "%s", text);
+    const size_t used = strlen(w->note);
+    snprintf(w->note + used, sizeof w->note - used, "%s%s", used ? "; " : "", text);
 }
 
 static inline int on_stop(void *context)
@@ -118,6 +121,26 @@ static inline int hide_one(void *context, int T, int Dx, uint64_t key, lin_mask 
     const int t = (int)lin_random_below(key, 0, (uint32_t)T), d = (int)lin_random_below(key, 1, (uint32_t)Dx);
     *masks = (lin_mask){t, t + 1, d, d + 1};
     return 1;
+}
+
+static inline int draw_acoustics(void *context, int T, float power, uint64_t key, lin_acoustics *a, float *bins)
+{
+    return lin_acoustics_draw(((const watch *)context)->acoustics, T, power, key, a, bins);
+}
+
+static inline int draw_silent(void *context, uint64_t key) { return lin_acoustics_silent(((const watch *)context)->acoustics, key); }
+
+// Some of everything, for the features of write_set; the caller destroys it.
+static inline lin_acoustics_table *some_acoustics(double silence_part)
+{
+    lin_acoustics_table *table;
+    lin_error err = {0};
+    lin_fbank_config fbank = lin_fbank_default();
+    fbank.mel_bins = D;
+    const lin_acoustics_options o = {.gain_db = 1, .noise_part = 0.3, .babble_part = 0.2, .snr_low_db = 15, .snr_high_db = 30,
+                                     .band_part = 0.1, .room_part = 0.1, .silence_part = silence_part};
+    ck_assert_msg(lin_acoustics_create(&o, &fbank, &table, &err) == LIN_OK, "%s", err.message);
+    return table;
 }
 
 static inline lin_train_options quick_options(const char *run)
@@ -165,6 +188,8 @@ static inline lin_status train_network(lin_config config, const lin_train_option
     const lin_train_hooks hooks = {.context = w,
                                    .masks = hide_one,
                                    .most_masks = 1,
+                                   .acoustics = w->acoustics ? draw_acoustics : NULL,
+                                   .silent = w->acoustics ? draw_silent : NULL,
                                    .errors = greedy_errors,
                                    .progress = on_progress,
                                    .note = on_note,

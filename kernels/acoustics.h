@@ -1,0 +1,75 @@
+/*
+ * acoustics.h - the acoustics in which training hears an utterance: gain, a room, noise, other voices, a limited band.
+ *
+ * Pipeline: frontend/acoustics draws them -> model/train_acoustics -> the operation gather applies them, before normalisation.
+ * Powers of sounds that do not depend on each other add on average (E |X + N|^2 = |X|^2 + E |N|^2), so everything works on the powers
+ * of the mel bins, the exponentials of the features. For frame t and bin d of an utterance with the powers p(t):
+ *
+ *   late(t) = decay late(t-1) + (1 - decay) p(t-1),  late(0) = 0                           the energy that the room returns
+ *   y = pass[d] (speech (p(t) + room late(t)) + noise exp(level(t)) shape(t)[d] g + voices(t)) + hiss[d] g
+ *   feature = ln max(y, LIN_ACOUSTICS_FLOOR)
+ *
+ * g(t, d) has mean 1 and the distribution of a bin's power in a periodogram of noise: chi-square with the bin's degrees of freedom k,
+ * over k, in the form of Wilson and Hilferty (1931): (1 - s^2 + s z)^3 with s = spread[d] = sqrt(2 / (9 k)), z normal.
+ * level(t) follows straight lines between random values, `hold` frames apart; each of these stretches has one of the shapes.
+ */
+#ifndef LIN_KERNELS_ACOUSTICS_H
+#define LIN_KERNELS_ACOUSTICS_H
+
+#include <math.h>
+
+#include "base/rng.h"
+#include "kernels/ops.h"
+
+enum {
+    LIN_ACOUSTICS_VOICES = 6,
+    LIN_ACOUSTICS_SHAPES = 8,
+    LIN_ACOUSTICS_ROWS = 3 + LIN_ACOUSTICS_SHAPES /* of bins: pass, hiss, spread, shapes */
+};
+
+#define LIN_ACOUSTICS_FLOOR 1.1920928955078125e-07f /* the power of digital silence, as in frontend/mel.h */
+#define LIN_ACOUSTICS_MOST 80.0f                    /* larger features are taken as this one: their exponential is finite */
+
+/* Another utterance, heard from its frame `first` on, and again from its start. */
+typedef struct lin_voice {
+    const unsigned char *codes; /* [frames, D], as in lin_gather */
+    const float *steps;         /* [2, D] */
+    int frames, first;          /* first < frames */
+    float scale;                /* of its power */
+} lin_voice;
+
+struct lin_acoustics {
+    float speech;        /* 0: no speech, noise alone */
+    float room, decay;   /* decay: per frame */
+    float noise;
+    float depth, fall;   /* of level, in units of ln: largest random value, and how far it falls in a frame of a stretch */
+    int hold;            /* frames, at least 1 */
+    int n_shapes, n_voices;
+    const float *bins;   /* [LIN_ACOUSTICS_ROWS, D] */
+    uint64_t key;        /* of all random values below */
+    lin_voice voices[LIN_ACOUSTICS_VOICES];
+};
+
+/* level(t), and the shape of frame t. */
+LIN_RANDOM float lin_acoustics_level(const lin_acoustics *a, int t, int *shape)
+{
+    const int k = t / a->hold, within = t - k * a->hold;
+    const uint64_t key = lin_random_key(a->key, 1);
+    const float from = 2 * (float)lin_random_uniform(key, (uint64_t)k) - 1, to = 2 * (float)lin_random_uniform(key, (uint64_t)k + 1) - 1;
+    *shape = a->n_shapes > 1 ? (int)lin_random_below(lin_random_key(a->key, 2), (uint64_t)k, (uint32_t)a->n_shapes) : 0;
+    return a->depth * (from + (to - from) * (float)within / (float)a->hold) - a->fall * (float)within;
+}
+
+/* 1 - s^2 + s z, the cube root of g(t, d), with the index t D + d. z is the sum of four uniform numbers of 16 bits, within +-3.5. */
+LIN_RANDOM float lin_acoustics_root(const lin_acoustics *a, float spread, uint64_t index)
+{
+    const uint64_t bits = lin_random_bits(a->key, index);
+    const int sum = (int)(bits & 0xFFFF) + (int)(bits >> 16 & 0xFFFF) + (int)(bits >> 32 & 0xFFFF) + (int)(bits >> 48);
+    const float z = (float)(sum - 2 * 65535) * (1.7320508f / 65536), root = 1 - spread * spread + spread * z;
+    return root > 0.05f ? root : 0.05f;
+}
+
+/* The frame of a voice that is heard in frame t. */
+LIN_RANDOM int lin_voice_frame(const lin_voice *v, int t) { return (int)(((unsigned)v->first + (unsigned)t) % (unsigned)v->frames); }
+
+#endif
