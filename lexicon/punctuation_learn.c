@@ -227,11 +227,12 @@ static lin_status build(const learner *l, lin_punctuation **out, lin_error *err)
                                   .capital_bias = l->capitals.bias[0]};
     memcpy(h->magic, LIN_PUNCTUATION_MAGIC, sizeof h->magic);
     memcpy(h->mark_bias, l->marks.bias, sizeof h->mark_bias);
-    p->n = lin_punctuation_bytes(h);
-    p->slots = lin_alloc(p->n, 1);
+    const size_t bytes = lin_punctuation_bytes(h);
+    p->n = bytes;
+    p->slots = lin_alloc(bytes, 1);
     if (!p->slots) {
         lin_free(p);
-        return lin_no_memory(err, "a punctuation model", p->n);
+        return lin_no_memory(err, "a punctuation model", bytes);
     }
     h->mark_scale = quantise(&l->marks, p->slots);
     h->capital_scale = quantise(&l->capitals, p->slots + (size_t)h->n_marks * LIN_PUNCTUATION_MARK_SLOT);

@@ -203,6 +203,7 @@ void lin_cuda_gather(lin_exec *exec, float *x, const lin_gather *items, const li
     else
         LIN_LAUNCH(exec, (gather_rows<0>), blocks, FRAMES_THREADS, shared, x, items, masks, segments->offsets, segments->B, rows,
                    tile, D);
+    if (segments->B < 1) return;
     const dim3 grid((unsigned)segments->B, lin_cuda_blocks((size_t)D, 64));
     LIN_LAUNCH(exec, hear_utterances, grid, 64, 0, x, items, masks, segments->offsets, D);
 }

@@ -48,7 +48,7 @@ linnet_decoder *make_decoder(int words, int beam, int n_best)
     o.words = words;
     o.beam = beam;
     o.n_best = n_best;
-    if (words) o.lexicon = LEXICON;
+    if (words) o.lexicon = LEXICON, o.bonus = 2; // vowels alone are hardly words
     require_ok(linnet_decoder_create(model, &o, &d, &err));
     return d;
 }
