@@ -26,6 +26,12 @@ const char *linnet_version(void) { return LINNET_VERSION; }
 
 const char *linnet_status_name(linnet_status status) { return lin_status_name((lin_status)status); }
 
+linnet_status linnet_set_data_folder(const char *folder, linnet_error *err)
+{
+    lin_error why = {0};
+    return lin_api_end(lin_find_in(folder, &why), &why, err);
+}
+
 void linnet_free(void *block) { lin_free(block); }
 
 linnet_status lin_api_end(lin_status status, const lin_error *why, linnet_error *err)

@@ -13,6 +13,8 @@
 #define LIN_DATA_DIR "/usr/local/share/linnet"
 #endif
 
+static char first_folder[PATH_MAX]; // "": none
+
 static int exists(const char *path)
 {
     return access(path, F_OK) == 0;
@@ -36,10 +38,22 @@ static int is_program(const char *file)
     return lin_system_program(program, sizeof program) && strcmp(program, file) == 0;
 }
 
-// Beside the program, beside the shared library, in the installation prefix, here.
+lin_status lin_find_in(const char *folder, lin_error *err)
+{
+    const size_t n = folder ? strlen(folder) : 0;
+    if (n >= sizeof first_folder) return lin_fail(err, LIN_INVALID, "the folder's path is longer than %d bytes", PATH_MAX - 1);
+    memcpy(first_folder, n ? folder : "", n + 1);
+    return LIN_OK;
+}
+
+// In the folder of lin_find_in, beside the program, beside the shared library, in the installation prefix, here.
 static int find_file(const char *installed, const char *in_source, char *path, size_t capacity)
 {
     char file[PATH_MAX];
+    if (*first_folder) {
+        snprintf(path, capacity, "%s/%s", first_folder, installed);
+        if (exists(path)) return 1;
+    }
     if (lin_system_program(file, sizeof file) && find_beside(file, 0, installed, in_source, path, capacity)) return 1;
     if (lin_system_library(file, sizeof file) && !is_program(file) && find_beside(file, 1, installed, in_source, path, capacity)) return 1;
     snprintf(path, capacity, "%s/%s", LIN_DATA_DIR, installed);

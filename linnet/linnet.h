@@ -104,6 +104,14 @@ LINNET_API const char *linnet_status_name(linnet_status status);
 /* Releases text and arrays where the function that returned them says so. NULL is allowed. */
 LINNET_API void linnet_free(void *block);
 
+/*
+ * A folder in which the files that come with the library are looked for before all other places: linnet.safetensors (the model),
+ * english.dict.gz, english.lm, english.g2p, english.punctuation, phones.lm. For programs and packages that bring their own. It is
+ * copied and holds for the whole process; NULL: none again. Call it before all others: not while another thread uses the library.
+ * LINNET_INVALID: the path is too long.
+ */
+LINNET_API linnet_status linnet_set_data_folder(const char *folder, linnet_error *err);
+
 /* ---- models ----------------------------------------------------------------------------------------------------------------- */
 
 typedef struct linnet_model linnet_model;

@@ -64,6 +64,39 @@ START_TEST(models)
 }
 END_TEST
 
+START_TEST(a_folder_comes_before_the_installed_files)
+{
+    char folder[256], path[300], longer[8192];
+    static const char lexicon[] = "hello HH AH L OW\n";
+    linnet_model *m;
+    linnet_decoder *d;
+    linnet_decoder_options o;
+    test_folder(folder, sizeof folder);
+    snprintf(path, sizeof path, "%s/english.dict", folder);
+    test_write_file(path, lexicon, sizeof lexicon - 1);
+    snprintf(path, sizeof path, "%s/linnet.safetensors", folder);
+    test_write_file(path, "no model", 8);
+    require_ok(linnet_set_data_folder(folder, &err));
+    require_fails(LINNET_FORMAT, linnet_model_load(NULL, NULL, &m, &err));
+    ck_assert_ptr_nonnull(strstr(err.message, path));
+    remove(path); // what the folder lacks is looked for in the other places
+    require_ok(linnet_model_load(NULL, NULL, &m, &err));
+    linnet_decoder_options_init(&o, sizeof o);
+    o.words = o.no_lm = 1;
+    o.lexicon = "english.dict";
+    require_ok(linnet_decoder_create(m, &o, &d, &err));
+    ck_assert_int_eq(linnet_decoder_vocabulary(d), 1);
+    linnet_decoder_destroy(d);
+    memset(longer, 'x', sizeof longer - 1);
+    longer[sizeof longer - 1] = 0;
+    require_fails(LINNET_INVALID, linnet_set_data_folder(longer, &err));
+    require_ok(linnet_set_data_folder(NULL, &err));
+    require_fails(LINNET_IO, linnet_decoder_create(m, &o, &d, &err));
+    linnet_model_destroy(m);
+    test_folder_remove(folder);
+}
+END_TEST
+
 START_TEST(options_can_grow)
 {
     struct {
@@ -476,6 +509,7 @@ int main(void)
     tcase_add_checked_fixture(cases, api_setup, api_teardown);
     tcase_add_test(cases, versions_and_names);
     tcase_add_test(cases, models);
+    tcase_add_test(cases, a_folder_comes_before_the_installed_files);
     tcase_add_test(cases, options_can_grow);
     tcase_add_test(cases, warnings_go_to_the_callback);
     tcase_add_test(cases, decoders);
