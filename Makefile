@@ -448,6 +448,7 @@ $B/bench/%: $O/bench/%.o $B/liblinnet.a
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
 include bench/gpu.mk
+include bindings/python/python.mk
 
 FORCE:
 

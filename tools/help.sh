@@ -8,6 +8,7 @@ make check        build and run every test; the last line is the summary
 make check-quick  most of the tests, in release only: under a minute on two cores, once it is built
 make check-places the tests in odd places: a path with blanks, another locale, an unprivileged user, ...
 make check-gpu    the GPU backend's tests on a real GPU, and under compute-sanitizer where it is installed
+make check-python the Python package and its tests, in an environment of its own (needs Python and its package index)
 make deps         install the packages that are missing (Debian, Ubuntu, Fedora, Arch, Homebrew)
 make bench        build and run the benchmarks, beside PyTorch where it is installed
 make bench-gpu    the same on a GPU; make bundle collects what a bare GPU machine lacks

@@ -1,0 +1,311 @@
+"""Models, decoders, and what they do with whole sounds."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import weakref
+from typing import Any, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from ._errors import call, text_of
+from ._linnet import ffi, lib
+from ._options import Options, c_text
+from ._result import Result, own_result
+from ._sound import Progress, Sound, SoundCall
+from ._stream import Stream, phrases_of
+
+_PRECISIONS = {"fp32": 0, "tf32": 1, "bf16": 2}
+_log = logging.getLogger("linnet")
+
+
+@ffi.def_extern()  # type: ignore[untyped-decorator]
+def linnet_py_warning(context: Any, text: Any) -> None:
+    _log.warning("%s", text_of(text))
+
+
+def load(path: str | os.PathLike[str] | bytes | None = None, *, device: str = "cpu", precision: str = "fp32") -> Model:
+    """Loads a model.
+
+    path       a model file, or its bytes. None: $LINNET_MODEL, else the model that came with the package
+    device     "cpu", "cuda", "cuda:1", or "auto": a GPU if one can be used
+    precision  "fp32", "bf16", and on a GPU "tf32"
+
+    ReadError: there is no such file; FormatError: it is no model or is damaged; UnsupportedError: the device cannot be used.
+    What is wrong but no error, such as a lexicon line that is left out, goes to the logger "linnet".
+    """
+    return Model(path, device, precision)
+
+
+class Decoder:
+    """How the network's output becomes phonemes or words, made by Model.decoder. Any number of threads and streams share one."""
+
+    def __init__(self, model: Model, options: dict[str, Any]) -> None:
+        self._model, self._options = model, options
+        o = Options("decoder_options", **{name: value for name, value in options.items() if name != "phrases"})
+        phrases, texts = phrases_of(options.get("phrases"))
+        o.c.phrases, o.c.n_phrases = phrases, len(texts)
+        made = ffi.new("linnet_decoder **")
+        call(lib.linnet_decoder_create, model._c, o.c, made)
+        self._c = ffi.gc(made[0], lib.linnet_decoder_destroy)
+
+    @property
+    def kind(self) -> str:
+        """"greedy", "beam" or "words"."""
+        return text_of(lib.linnet_decoder_kind(self._c))
+
+    @property
+    def vocabulary(self) -> int:
+        """Words in the lexicon that can be found; 0 for decoders of phonemes."""
+        return int(lib.linnet_decoder_vocabulary(self._c))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _shared_decoder, (self._model, self._options)
+
+
+class Model:
+    """A trained network, made by linnet.load. It never changes: any number of threads and streams share one.
+
+    Long calls let other Python threads run, and Ctrl-C ends them. A pickled model is its path and options: it is loaded
+    once in each process that unpickles it.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | bytes | None, device: str, precision: str) -> None:
+        if precision not in _PRECISIONS:
+            raise ValueError(f"precision is {precision!r}: one of {', '.join(_PRECISIONS)}")
+        self._arguments = (os.path.abspath(path) if isinstance(path, (str, os.PathLike)) else path, device, precision)
+        self._lock = threading.Lock()
+        self._made: dict[Any, Any] = {}  # decoders and aligners by their options
+        o = Options("model_options", device=device, precision=_PRECISIONS[precision])
+        o.c.warning = lib.linnet_py_warning
+        made = ffi.new("linnet_model **")
+        if isinstance(path, bytes):
+            call(lib.linnet_model_load_memory, ffi.from_buffer(path), len(path), o.c, made)
+        else:
+            call(lib.linnet_model_load, ffi.NULL if path is None else c_text(path), o.c, made)
+        self._c = ffi.gc(made[0], lib.linnet_model_destroy)
+        self._info = info = lib.linnet_model_describe(self._c)
+        #: Names of the labels, the columns of posteriors: "<blank>", "AA", ...
+        self.phones: tuple[str, ...] = tuple(text_of(info.phones[i]) for i in range(info.n_labels))
+        #: The same in the International Phonetic Alphabet where that is known.
+        self.ipa: tuple[str, ...] = tuple(text_of(info.ipa[i]) for i in range(info.n_labels))
+
+    def __repr__(self) -> str:
+        return f"<linnet.Model {self.name!r}: {len(self.phones)} labels, {self.rate} Hz>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _shared_model, self._arguments
+
+    @property
+    def name(self) -> str:
+        return text_of(self._info.name)
+
+    @property
+    def license(self) -> str:
+        """"" where the file does not say."""
+        return text_of(self._info.license)
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """How it was trained; empty where the file does not say."""
+        return dict(json.loads(text_of(self._info.provenance) or "{}"))
+
+    @property
+    def rate(self) -> int:
+        """Samples per second that sound is resampled to."""
+        return int(self._info.sample_hz)
+
+    @property
+    def frame_s(self) -> float:
+        """Seconds from one row of features to the next: 0.01."""
+        return float(self._info.frame_s)
+
+    @property
+    def row_s(self) -> float:
+        """Seconds from one row of posteriors to the next: 0.03."""
+        return float(self._info.row_s)
+
+    @property
+    def delay_s(self) -> float:
+        """Seconds from the end of a phoneme until its rows are known, by the construction of the model."""
+        return float(self._info.delay_s)
+
+    @property
+    def streams(self) -> bool:
+        """The model can run while sound comes: stream() works."""
+        return bool(self._info.streams)
+
+    @property
+    def fingerprint(self) -> int:
+        """Of all that changes results."""
+        return int(self._info.fingerprint)
+
+    def decoder(self, *, words: bool = False, beam: int | None = None, n_best: int | None = None,
+                lexicon: str | os.PathLike[str] | None = None, lm: str | os.PathLike[str] | bool | None = None, all_words: bool = False, no_unknown: bool = False,
+                unknown: float | None = None, lm_weight: float | None = None, bonus: float | None = None,
+                beam_score: float | None = None, phrases: Mapping[str, float] | None = None) -> Decoder:
+        """A decoder, for transcribe, decode and stream. It takes a moment: make it once.
+
+        words        True: words by a lexicon and a language model; False: phonemes
+        beam         hypotheses that are followed; None: 256 for words, 16 for phonemes with a language model, phrases or n_best, else
+                     the best label of each row (greedy), which is fastest
+        n_best       Result.alternatives, 1 to 256
+        lexicon      pronunciations in CMUdict's format; None: $LINNET_LEXICON, else the one of the package
+        lm           language model of words or phonemes: ARPA or packed; a path, or the name of one of the package such as
+                     "phones.lm". None: with words $LINNET_LM, else the one of the package; without words none. False: none
+        all_words    words of the lexicon that the language model lacks can be found too
+        no_unknown   only words of the lexicon; else speech outside it becomes words made of phonemes
+        unknown, lm_weight, bonus, beam_score  natural logarithms and a weight; None: the defaults of the kind of search
+        phrases      words or phrases that are likely, each with its bonus: natural logarithm, 4 is usual
+
+        ReadError, FormatError, MismatchError name the file, the line and what to do.
+        """
+        if lm is True:
+            raise ValueError("lm is a path, the name of an installed model, None or False")
+        given = {"words": words, "beam": beam, "n_best": n_best, "lexicon": lexicon and os.fspath(lexicon), "no_lm": lm is False,
+                 "lm": os.fspath(lm) if lm else None, "all_words": all_words, "no_unknown": no_unknown, "unknown": unknown,
+                 "lm_weight": lm_weight, "bonus": bonus, "beam_score": beam_score, "phrases": tuple((phrases or {}).items()) or None}
+        return Decoder(self, {name: value for name, value in given.items() if value is not None and value is not False})
+
+    def _once(self, key: Any, make: Any) -> Any:
+        with self._lock:
+            if key not in self._made:
+                self._made[key] = make()
+            return self._made[key]
+
+    def _choose(self, words: bool, decoder: Decoder | None) -> Any:
+        if decoder is None:
+            return _shared_decoder(self, {"words": True}) if words else None
+        if words:
+            raise ValueError("words=True is for calls without a decoder: give it to Model.decoder")
+        return decoder
+
+    def transcribe(self, sound: Sound, rate: float | None = None, *, words: bool = False, decoder: Decoder | None = None,
+                   channel: int | None = None, start_s: float = 0, end_s: float | None = None, threads: int = 1,
+                   progress: Progress | None = None) -> Result:
+        """Recognises a whole sound.
+
+        sound     a file (WAV, FLAC, Ogg, Opus, MP3, SPHERE; with ffmpeg installed, whatever that reads), or an array [n] or
+                  [n, channels]: floats of full scale -1 to 1, or 16- or 32-bit integers
+        rate      of an array: samples per second, 4000 to 192000
+        words     True: English words; False: phonemes. Or a decoder, for all else
+        channel   0, 1, ...; None: the mean of all
+        start_s, end_s  only this part, in seconds; times in the result stay those of the sound
+        threads   that work together on this sound; 0: one per core
+        progress  called now and then with the seconds processed and in all (None: unknown); if it returns what is true, the call
+                  ends with StoppedError
+
+        ReadError, FormatError, UnsupportedError: the file cannot be read; NumericError: a sample is NaN or infinite.
+        """
+        chosen = self._choose(words, decoder)
+        given = SoundCall(sound, rate, channel, start_s, end_s, threads, progress)
+        result = ffi.new("linnet_result **")
+        given.run(lib.linnet_decode, self._c, chosen._c if chosen else ffi.NULL, result)
+        return own_result(result[0])
+
+    def align(self, sound: Sound, text: str, rate: float | None = None, *, phonemes: bool = False,
+              lexicon: str | os.PathLike[str] | None = None, follow_sound: bool = True, beam: float | None = None,
+              channel: int | None = None, start_s: float = 0, end_s: float | None = None, threads: int = 1) -> Result:
+        """When each phoneme and word of a text was said in a sound, and how well: Phone.goodness and Phone.said.
+
+        sound, rate, channel, start_s, end_s, threads  as in transcribe
+        text          words, or phonemes
+        phonemes      True: the text is phonemes, "HH AH L OW" or in IPA
+        lexicon       as in decoder; words that it lacks are pronounced by rules, with a warning
+        follow_sound  phonemes end where the sound changes; False: at the network's rows
+        beam          paths worse than the best by more than this, natural logarithm, are dropped; None: 600
+
+        A text that fits badly is aligned: Result.fit and Result.warning say so. InvalidError: no words, or words that cannot be
+        pronounced; MismatchError: the text cannot be that of the sound, it is longer.
+        """
+        options = {"phonemes": phonemes, "lexicon": lexicon and os.fspath(lexicon), "follow_sound": follow_sound, "beam": beam}
+        aligner = self._once(("align", *options.values()), lambda: self._aligner(options))
+        given = SoundCall(sound, rate, channel, start_s, end_s, threads, None)
+        result = ffi.new("linnet_result **")
+        given.run(lib.linnet_align, aligner, c_text(text.encode()), result)
+        return own_result(result[0])
+
+    def _aligner(self, options: dict[str, Any]) -> Any:
+        made = ffi.new("linnet_aligner **")
+        call(lib.linnet_aligner_create, self._c, Options("aligner_options", **options).c, made)
+        return ffi.gc(made[0], lib.linnet_aligner_destroy)
+
+    def features(self, sound: Sound, rate: float | None = None, *, channel: int | None = None, start_s: float = 0,
+                 end_s: float | None = None) -> npt.NDArray[np.float32]:
+        """The network's input: log-mel energies [n, D], natural logarithm, not normalised, a row every frame_s seconds."""
+        return self._rows(lib.linnet_features, int(self._info.n_features), sound, rate, channel, start_s, end_s)
+
+    def posteriors(self, sound: Sound, rate: float | None = None, *, channel: int | None = None, start_s: float = 0,
+                   end_s: float | None = None) -> npt.NDArray[np.float32]:
+        """The network's output: natural-log probabilities [n, V], a row every row_s seconds, a column for each of `phones`, the CTC
+        blank first. Nothing is reset at endpoints here."""
+        return self._rows(lib.linnet_posteriors, len(self.phones), sound, rate, channel, start_s, end_s)
+
+    def _rows(self, function: Any, columns: int, sound: Sound, rate: float | None, channel: int | None, start_s: float,
+              end_s: float | None) -> npt.NDArray[np.float32]:
+        given = SoundCall(sound, rate, channel, start_s, end_s, 1, None)
+        rows, n = ffi.new("float **"), ffi.new("size_t *")
+        given.run(function, self._c, rows, n)
+        if not rows[0]:
+            return np.empty((0, columns), np.float32)
+        owned = ffi.gc(rows[0], lib.linnet_free)  # freed with the array
+        return np.frombuffer(ffi.buffer(owned, n[0] * columns * 4), np.float32).reshape(n[0], columns)
+
+    def decode(self, rows: npt.ArrayLike, *, words: bool = False, decoder: Decoder | None = None) -> Result:
+        """Decodes rows [n, V] of natural-log probabilities, of this or another network with the model's labels. NumericError names
+        the row that is not one."""
+        array = np.ascontiguousarray(rows, np.float32)
+        if array.ndim != 2 or array.shape[1] != len(self.phones):
+            raise ValueError(f"rows are [n, {len(self.phones)}], not {list(array.shape)}")
+        chosen = self._choose(words, decoder)
+        result = ffi.new("linnet_result **")
+        call(lib.linnet_decode_rows, self._c, ffi.from_buffer("float[]", array), len(array), chosen._c if chosen else ffi.NULL, result)
+        return own_result(result[0])
+
+    def stream(self, rate: int | None = None, *, words: bool = False, decoder: Decoder | None = None, channels: int = 1,
+               channel: int | None = None, endpoints: bool = True, silence_before_s: float = 5, silence_after_s: float = 0.8,
+               longest_s: float = 30, reset_at_endpoints: bool = True, can_save: bool | None = None) -> Stream:
+        """A stream of live sound: push sound, iterate over what has changed.
+
+        rate      samples per second; None: the model's own
+        words, decoder, channel  as in transcribe
+        channels  of the sound
+        endpoints         utterances end by the next three; False: only by Stream.end_utterance
+        silence_before_s  after so much silence in which nothing was said; 0: never, as the next two
+        silence_after_s   after so much silence that follows speech
+        longest_s         after so long
+        reset_at_endpoints  the network forgets the past at each endpoint
+        can_save  Stream.save, fork and pickle work. None: where the rate is the model's; at other rates a stream that can be
+                  saved takes up to a second to make
+
+        UnsupportedError: the model needs whole utterances (streams is False).
+        """
+        chosen = self._choose(words, decoder)
+        rate = self.rate if rate is None else int(rate)
+        return Stream(self, rate, chosen, {
+            "channels": channels, "channel": channel, "endpoints": endpoints, "silence_before_s": silence_before_s,
+            "silence_after_s": silence_after_s, "longest_s": longest_s, "reset_at_endpoints": reset_at_endpoints,
+            "can_save": rate == self.rate if can_save is None else can_save})
+
+
+# ---- models of other processes ----------------------------------------------------------------------------------------------
+
+_models: weakref.WeakValueDictionary[Any, Model] = weakref.WeakValueDictionary()
+_models_lock = threading.Lock()
+
+
+def _shared_model(path: str | bytes | None, device: str, precision: str) -> Model:
+    with _models_lock:
+        model = _models.get((path, device, precision))
+        if model is None:
+            model = _models[path, device, precision] = Model(path, device, precision)
+        return model
+
+
+def _shared_decoder(model: Model, options: dict[str, Any]) -> Decoder:
+    made: Decoder = model._once(("decoder", *sorted(options.items())), lambda: Decoder(model, options))
+    return made

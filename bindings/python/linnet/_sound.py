@@ -1,0 +1,89 @@
+"""Sound: arrays of samples and files, as the library takes them."""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import Any, Callable, Optional, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from ._errors import StoppedError, call
+from ._linnet import ffi, lib
+from ._options import Options, c_text
+
+#: A file, or samples [n] or [n, channels]: floats of full scale -1 to 1, or 16- or 32-bit integers.
+Sound = Union[str, "os.PathLike[str]", npt.ArrayLike]
+#: Called now and then with the seconds that are processed and in all (None: unknown). What is true ends the call.
+Progress = Callable[[float, Optional[float]], Any]
+
+_SCALE = {np.dtype(np.int16): 1 / 32768, np.dtype(np.int32): 1 / 2147483648}
+
+
+def samples_of(sound: npt.ArrayLike) -> npt.NDArray[np.float32]:
+    """float32 [n, channels] of what the caller has. TypeError, ValueError if it is no sound."""
+    array = np.asarray(sound)
+    if array.ndim == 1:
+        array = array[:, np.newaxis]
+    if array.ndim != 2:
+        raise ValueError(f"sound is an array [n] or [n, channels], not one of {array.ndim} dimensions")
+    if array.shape[1] > 64 >= array.shape[0]:
+        raise ValueError(f"sound is [n, channels]; this array is [{array.shape[0]}, {array.shape[1]}]: give its transpose")
+    if array.dtype in _SCALE:
+        array = array * np.float32(_SCALE[array.dtype])
+    elif array.dtype.kind != "f":
+        raise TypeError(f"samples are floats, int16 or int32, not {array.dtype}")
+    return np.ascontiguousarray(array, np.float32)
+
+
+class _Watch:
+    """The progress function of one call. Also lets Ctrl-C through: Python looks for it when the library calls back."""
+
+    def __init__(self, function: Progress | None) -> None:
+        self.function = function
+        self.error: BaseException | None = None
+
+
+def _keep_error(kind: type[BaseException], error: BaseException, trace: TracebackType) -> None:
+    """SoundCall.run raises it again. Not an except clause: Ctrl-C can arrive before a try is reached."""
+    ffi.from_handle(trace.tb_frame.f_locals["context"]).error = error
+
+
+@ffi.def_extern(error=1, onerror=_keep_error)  # type: ignore[untyped-decorator]
+def linnet_py_progress(context: Any, seconds: float, duration: float) -> int:
+    function = ffi.from_handle(context).function
+    return bool(function and function(seconds, None if duration < 0 else duration))
+
+
+class SoundCall:
+    """A linnet_sound, and the calls that read it."""
+
+    def __init__(self, sound: Sound, rate: float | None, channel: int | None, start_s: float, end_s: float | None, threads: int,
+                 progress: Progress | None) -> None:
+        self.options = o = Options("sound", channel=channel, start_s=start_s, end_s=end_s, threads=threads)
+        self.watch = _Watch(progress)
+        o.c.progress = lib.linnet_py_progress
+        o.c.context = o.keep(ffi.new_handle(self.watch))
+        if isinstance(sound, (str, os.PathLike)):
+            if rate is not None:
+                raise ValueError("a file knows its rate: rate is for arrays")
+            o.c.path = o.keep(c_text(sound))
+            return
+        samples = samples_of(sound)
+        if rate is None:
+            raise ValueError("an array needs its rate, in samples per second")
+        if int(rate) != rate:
+            raise ValueError(f"rate is {rate}: a whole number of samples per second")
+        o.c.samples = o.keep(ffi.from_buffer("float[]", samples)) if len(samples) else o.keep(ffi.new("float[1]"))
+        o.c.n_samples, o.c.channels = samples.shape
+        o.c.rate_hz = int(rate)
+
+    def run(self, function: Any, owner: Any, *arguments: Any) -> None:
+        """function(owner, sound, *arguments, error)"""
+        try:
+            call(function, owner, self.options.c, *arguments)
+        except StoppedError:
+            if self.watch.error is not None:
+                raise self.watch.error from None
+            raise

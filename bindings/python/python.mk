@@ -1,0 +1,23 @@
+# The Python package, included by the Makefile. Nothing here is needed to build, run or test the C program.
+
+PYTHON ?= python3
+PYTHON_DIR := build/python
+
+# For bindings/python/binding.py: builds the library; the last line says how to link it.
+python-library: library
+	@echo "'$(CURDIR)/$B/lib/liblinnet.a' $(LDFLAGS) $(LDLIBS)"
+
+# What the tests need, from the Python package index.
+python-environment: $(PYTHON_DIR)/ready
+$(PYTHON_DIR)/ready: bindings/python/python.mk
+	@$(PYTHON) -m venv $(PYTHON_DIR)
+	$(PYTHON_DIR)/bin/pip install -q 'setuptools>=65' wheel cffi numpy pytest mypy matplotlib
+	@touch $@
+
+check-python: $B/linnet $B/tests/app/sound library $(PYTHON_DIR)/ready
+	$(PYTHON_DIR)/bin/pip install -q --no-build-isolation --no-deps --force-reinstall ./bindings/python
+	cd bindings/python && ../../$(PYTHON_DIR)/bin/mypy --cache-dir '$(CURDIR)/$(PYTHON_DIR)/mypy' linnet
+	cd bindings/python && LINNET='$(CURDIR)/$B/linnet' SOUND='$(CURDIR)/$B/tests/app/sound' \
+		../../$(PYTHON_DIR)/bin/pytest -q -p no:cacheprovider
+
+.PHONY: python-library python-environment check-python

@@ -1,0 +1,75 @@
+import os
+import pickle
+from pathlib import Path
+
+import linnet
+import pytest
+from conftest import MODEL, program
+
+DATA = Path(linnet.__file__).parent / "data"
+
+
+def test_what_it_is(model):
+    assert linnet.__version__ in program("--version")
+    assert (model.rate, model.frame_s, len(model.phones), model.streams) == (16000, 0.01, 40, True)
+    assert model.phones[:2] == ("<blank>", "AA") and model.ipa[1] == "ɑ"
+    assert 0 < model.row_s < model.delay_s < 1
+    assert model.name in repr(model) and model.license
+    assert "trained_on" in model.provenance
+
+
+def test_installed_files_are_those_of_the_package(model):
+    if not DATA.exists():
+        pytest.skip("built against an installed library")
+    assert linnet.load(DATA / "linnet.safetensors").fingerprint == model.fingerprint
+    assert model.decoder(lm="phones.lm").kind == "beam"
+
+
+def test_from_bytes(model, file):
+    other = linnet.load(MODEL.read_bytes())
+    assert other.fingerprint == model.fingerprint
+    assert other.transcribe(file).text == model.transcribe(file).text
+    with pytest.raises(linnet.FormatError):
+        linnet.load(MODEL.read_bytes()[:1000])
+
+
+def test_pickles_load_once(model):
+    text = pickle.dumps(model)
+    assert len(text) < 200
+    one, two = pickle.loads(text), pickle.loads(text)
+    assert one is two and one.fingerprint == model.fingerprint
+    decoder = one.decoder(words=True, lm=False, phrases={"hello": 3})
+    assert pickle.loads(pickle.dumps(decoder)) is pickle.loads(pickle.dumps(decoder))
+    assert pickle.loads(pickle.dumps(decoder)).vocabulary == decoder.vocabulary > 1000
+
+
+def test_decoders(model):
+    assert model.decoder().kind == "greedy" and model.decoder().vocabulary == 0
+    assert model.decoder(beam=8).kind == "beam"
+    assert model.decoder(phrases={"HH AH L OW": 4}).kind == "beam"
+    with pytest.raises(linnet.ReadError, match="missing.lm"):
+        model.decoder(lm="missing.lm")
+    with pytest.raises(linnet.InvalidError):
+        model.decoder(beam=-1)
+
+
+def test_errors_are_exceptions(tmp_path):
+    with pytest.raises(linnet.ReadError, match="missing.safetensors") as error:
+        linnet.load(tmp_path / "missing.safetensors")
+    assert isinstance(error.value, OSError) and isinstance(error.value, linnet.Error)
+    with pytest.raises(linnet.FormatError) as error:
+        linnet.load(__file__)
+    assert isinstance(error.value, ValueError)
+    with pytest.raises(linnet.InvalidError, match="abacus"):
+        linnet.load(device="abacus")
+    with pytest.raises(ValueError, match="fp64"):
+        linnet.load(precision="fp64")
+    with pytest.raises(ValueError, match="null"):
+        linnet.load("a\0b")
+
+
+def test_warnings_are_logged(model, tmp_path, caplog):
+    lexicon = tmp_path / "lexicon"
+    lexicon.write_text("hello HH AH L OW\nthis line has no phones of the model\n")
+    assert model.decoder(words=True, lm=False, lexicon=lexicon).vocabulary == 1
+    assert [r.name for r in caplog.records] == ["linnet"] and os.fspath(lexicon) in caplog.text
