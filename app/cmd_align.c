@@ -61,6 +61,7 @@ static const lin_option options[] = {
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(values, quiet),
      .help = "No progress, no summary, no list of words outside the lexicon"},
     LIN_MODEL_ROWS(values, model),
+    LIN_OFFLINE_ROW(values, model),
     LIN_INPUT_ROWS(values, input),
     {.type = LIN_OPTION_END},
 };
@@ -301,8 +302,11 @@ static lin_status align(align_job *job, lin_error *err)
 {
     const values *v = job->v;
     // For a matrix only the phone names and the step length of the model are used.
-    lin_status status = lin_open_recognizer(&job->recognizer, v->model.model, v->posteriors ? "cpu" : v->model.device,
-                                            lin_model_precision(&v->model), err);
+    const char *model;
+    lin_status status = lin_model_named(&v->model, &model, err);
+    if (status == LIN_OK)
+        status = lin_open_recognizer(&job->recognizer, model, v->posteriors ? "cpu" : v->model.device,
+                                     lin_model_precision(&v->model), err);
     if (status == LIN_OK) job->row_s = v->row_ms > 0 ? v->row_ms / 1000 : job->recognizer.row_seconds;
     if (status == LIN_OK && !v->phones) status = lin_spoken_lexicon_open(&job->lexicon, v->lexicon, job->recognizer.phones,
                                                                             &job->recognizer.warnings, err);

@@ -142,7 +142,6 @@ static lin_status put_provenance(report *r, const char *path, const char *json, 
 
 static void put_config(report *r, const lin_model *m)
 {
-    static const char *const positions[] = {"none", "sinusoid", "conv"};
     const lin_config *c = &m->config;
     char text[256], variant[64];
     const int lstm = c->network == LIN_NETWORK_LSTM;
@@ -159,11 +158,12 @@ static void put_config(report *r, const lin_model *m)
         if (!lstm && !lin_config_is_plain(c)) put_text(r, "", "attention", variant);
         if (lstm) {
             // no positions
-        } else if (c->positions == LIN_POSITIONS_CONV) {
-            snprintf(text, sizeof text, "causal depthwise convolution of %d taps in %d layers", c->conv_kernel, c->conv_layers);
+        } else if (c->conv_layers) {
+            snprintf(text, sizeof text, "%s depthwise convolution of %d taps in %d layers",
+                     c->positions == LIN_POSITIONS_CONV ? "causal" : "centred", c->conv_kernel, c->conv_layers);
             put_text(r, "", "positions", text);
         } else {
-            put_text(r, "", "positions", positions[c->positions]);
+            put_text(r, "", "positions", lin_position_names[c->positions]);
         }
         snprintf(text, sizeof text, "a step of %d frame%s (%g ms), %d frames (%g ms) of look-ahead", c->stack,
                  c->stack == 1 ? "" : "s", c->stack * m->features.hop_ms, c->ahead, c->ahead * m->features.hop_ms);
@@ -177,7 +177,7 @@ static void put_config(report *r, const lin_model *m)
     put_integer(r, "head_width", "", c->head_width, "");
     put_integer(r, "feedforward", "", c->feedforward, "");
     put_text(r, "norm", "", c->norm == LIN_NORM_PRE ? "pre" : "post");
-    put_text(r, "positions", "", positions[c->positions]);
+    put_text(r, "positions", "", lin_position_names[c->positions]);
     put_integer(r, "conv_kernel", "", c->conv_kernel, "");
     put_integer(r, "conv_layers", "", c->conv_layers, "");
     put_integer(r, "stack", "", c->stack, "");

@@ -52,7 +52,8 @@ static const lin_option options[] = {
     {.name = "resume", .type = LIN_OPTION_FLAG, .at = AT(resume),
      .help = "Resume from the folder's checkpoint, with the same bits as an uninterrupted run"},
     {.name = "init", .type = LIN_OPTION_FILE, .at = AT(init),
-     .help = "Start with the weights of this model, which has the same shape, instead of random ones"},
+     .help = "Start with the weights of this model, not with random ones; it has the same shape, or differs in "
+             "direction and convolution taps"},
     {.name = "name", .type = LIN_OPTION_STRING, .at = AT(name), .help = "Name of the model, stored in its file"},
     {.name = "license", .type = LIN_OPTION_STRING, .at = AT(license), .help = "Licence of the model, stored in its file"},
     {.name = "half", .type = LIN_OPTION_FLAG, .at = AT(half), .help = "Store the best model in half precision: half the size"},
@@ -92,10 +93,10 @@ static const lin_option options[] = {
      .help = "A causal model can stream"},
     {.name = "norm", .type = LIN_OPTION_CHOICE, .at = AT(norm), .text = "post", .choices = "post|pre",
      .help = "Layer norm after (the paper) or before each block"},
-    {.name = "positions", .type = LIN_OPTION_CHOICE, .at = AT(positions), .text = "none", .choices = "none|sinusoid|conv",
-     .help = "How the network represents the order of frames; sinusoid cannot stream"},
+    {.name = "positions", .type = LIN_OPTION_CHOICE, .at = AT(positions), .text = "none", .choices = "none|sinusoid|conv|centred-conv",
+     .help = "How the network represents the order of frames; sinusoid and centred-conv cannot stream"},
     {.name = "conv-kernel", .type = LIN_OPTION_INT, .at = AT(conv_kernel), .text = "0", .min = 0, .max = 63,
-     .help = "Taps of the causal convolution, for positions = conv"},
+     .help = "Taps of the convolution, for positions = conv; of centred-conv half of them reach later frames"},
     {.name = "conv-layers", .type = LIN_OPTION_INT, .at = AT(conv_layers), .text = "0", .min = 0, .max = 64,
      .help = "Number of layers, from the first, that begin with a convolution"},
     {.name = "normalize", .type = LIN_OPTION_CHOICE, .at = AT(normalize), .text = "global", .choices = "global|speaker",
@@ -477,9 +478,9 @@ static lin_status make_model(const lin_parsed *parsed, const sets *train, lin_mo
     lin_model *from;
     status = lin_model_load(v->init, &from, err);
     if (status != LIN_OK) return status;
-    if (!lin_config_same_shape(&from->config, &config) || strcmp(from->phones, (*model)->phones) != 0)
-        status = lin_fail(err, LIN_MISMATCH, "%s has another shape or other phones than this run's network", v->init);
-    else memcpy((*model)->values, from->values, config.layers > 0 ? from->params.n_elements * sizeof(float) : 0);
+    lin_error why;
+    status = lin_model_copy_weights(*model, from, &why);
+    if (status != LIN_OK) lin_fail(err, status, "--init %s cannot be used: %s", v->init, why.message);
     lin_model_destroy(from);
     return status;
 }

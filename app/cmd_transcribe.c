@@ -42,6 +42,7 @@ static const lin_option options[] = {
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(transcribe_values, quiet),
      .help = "No progress, no summary"},
     LIN_MODEL_ROWS(transcribe_values, model),
+    LIN_OFFLINE_ROW(transcribe_values, model),
     LIN_DECODING_ROWS(transcribe_values, decoding),
     LIN_ENDPOINT_ROWS(transcribe_values, endpoints, "auto", "endpoint|never|auto",
                       "When the network and the search are reset: at every endpoint, never, or from the first endpoint after a "
@@ -283,8 +284,10 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
 {
     const lin_warnings warnings = lin_complaints(job->v->quiet);
     const transcribe_values *v = job->v;
-    lin_status status = lin_open_recognizer(&job->recognizer, v->model.model, v->model.device,
-                                            lin_model_precision(&v->model), err);
+    const char *model;
+    lin_status status = lin_model_named(&v->model, &model, err);
+    if (status == LIN_OK)
+        status = lin_open_recognizer(&job->recognizer, model, v->model.device, lin_model_precision(&v->model), err);
     const lin_endpoint_values *e = &v->endpoints;
     const int resets = e->reset == LIN_RESET_ENDPOINT || (e->reset == LIN_RESET_AUTO && job->recognizer.streams);
     if (resets)

@@ -97,6 +97,12 @@ static const char *named(const lin_parsed *parsed, const char *name)
     return o && (o->type == LIN_OPTION_FILE || o->type == LIN_OPTION_STRING) ? text_of(parsed, o) : NULL;
 }
 
+static int is_set(const lin_parsed *parsed, const char *name)
+{
+    const int row = lin_options_find(parsed->command, name);
+    return row >= 0 && *(const int *)(const void *)((const char *)parsed->values + parsed->command->options[row].at);
+}
+
 // Inputs that are read by default.
 static lin_status add_defaults(const lin_parsed *parsed, lin_error *err)
 {
@@ -104,7 +110,7 @@ static lin_status add_defaults(const lin_parsed *parsed, lin_error *err)
     char path[PATH_MAX];
     lin_status status = LIN_OK;
     if (lin_options_find(parsed->command, "model") >= 0 &&
-        lin_find_model(named(parsed, "model"), path, sizeof path, NULL) == LIN_OK)
+        lin_find_model(is_set(parsed, "offline") ? "offline" : named(parsed, "model"), path, sizeof path, NULL) == LIN_OK)
         status = lin_guard_reads(path, err);
     if (status == LIN_OK && lin_options_find(parsed->command, "lexicon") >= 0 &&
         lin_find_lexicon(named(parsed, "lexicon"), path, sizeof path, NULL) == LIN_OK)

@@ -4,6 +4,13 @@
 
 #include "app/common.h"
 
+lin_status lin_model_named(const lin_model_values *values, const char **name, lin_error *err)
+{
+    *name = values->offline ? "offline" : values->model;
+    if (values->offline && values->model) return lin_fail(err, LIN_INVALID, "--offline and --model name two models; give one of them");
+    return LIN_OK;
+}
+
 lin_status lin_open_recognizer(lin_recognizer *recognizer, const char *model, const char *device, lin_precision precision,
                                lin_error *err)
 {

@@ -8,6 +8,7 @@
 
 typedef struct lin_model_values {
     const char *model, *device;
+    int offline;   /* of LIN_OFFLINE_ROW */
     int precision; /* index of --precision's choices; see lin_model_precision */
 } lin_model_values;
 
@@ -18,12 +19,21 @@ static inline lin_precision lin_model_precision(const lin_model_values *values)
 
 #define LIN_MODEL_ROWS(owner, field)                                                                                              \
     {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(owner, field.model),                                 \
-     .help = "The model; if not given, $LINNET_MODEL, else the one installed with the program"},                                  \
+     .help = "The model: a file, or default or offline, which are installed with the program; if not given, "  \
+             "$LINNET_MODEL, else default"},                                  \
     {.name = "device", .type = LIN_OPTION_STRING, .at = offsetof(owner, field.device), .text = "auto",                            \
      .value = "auto|cpu|cuda[:N]", .help = "Device for the network"},                                                             \
     {.name = "precision", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.precision), .text = "fp32",                      \
      .choices = "fp32|bf16", .help = "Precision of the network's matrix products. bf16: half the memory for weights and nearly "  \
                                      "twice the speed, on a GPU and on CPUs with AVX512-BF16"}
+
+#define LIN_OFFLINE_ROW(owner, field)                                                                                             \
+    {.name = "offline", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.offline),                                            \
+     .help = "Use the installed model that reads whole utterances: more accurate, but results come at the end. The same as "      \
+             "--model offline"}
+
+/* What --model and --offline name. LIN_INVALID if both are given. */
+lin_status lin_model_named(const lin_model_values *values, const char **name, lin_error *err);
 
 /* lin_recognizer_open with this program's warnings and its interrupt flag. */
 lin_status lin_open_recognizer(lin_recognizer *recognizer, const char *model, const char *device, lin_precision precision,

@@ -67,12 +67,12 @@ static void stack_frames(void)
 static void sinusoid(void) { ops->add_sinusoid(exec, buffer[1], &segments, C); }
 static void conv_forward(void)
 {
-    ops->conv_forward(exec, buffer[1], buffer[0], buffer[4], vectors[1], &segments, C, K,
+    ops->conv_forward(exec, buffer[1], buffer[0], buffer[4], vectors[1], &segments, C, K, 0,
                       rows == ROWS ? no_tails : tails, 0);
 }
 static void conv_backward(void)
 {
-    ops->conv_backward(exec, buffer[1], buffer[3], vectors[2], buffer[2], buffer[0], buffer[4], &segments, C, K);
+    ops->conv_backward(exec, buffer[1], buffer[3], vectors[2], buffer[2], buffer[0], buffer[4], &segments, C, K, 0);
 }
 static void attention(int causal)
 {

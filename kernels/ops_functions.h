@@ -51,9 +51,9 @@ void LIN_OP(stack_frames)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, const 
 void LIN_OP(add_sinusoid)(lin_exec *exec, LIN_REAL *x, const lin_segments *segments, int C);
 
 void LIN_OP(conv_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, const LIN_REAL *w, const LIN_REAL *bias,
-                          const lin_segments *segments, int C, int K, LIN_REAL *const *tails, size_t at);
+                          const lin_segments *segments, int C, int K, int after, LIN_REAL *const *tails, size_t at);
 void LIN_OP(conv_backward)(lin_exec *exec, LIN_REAL *dx, LIN_REAL *dw, LIN_REAL *db, const LIN_REAL *dy, const LIN_REAL *x,
-                           const LIN_REAL *w, const lin_segments *segments, int C, int K);
+                           const LIN_REAL *w, const lin_segments *segments, int C, int K, int after);
 
 void LIN_OP(attention_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *qkv, const lin_segments *segments, int H, int E,
                                int causal, LIN_REAL *const *states, size_t at);

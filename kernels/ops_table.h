@@ -107,16 +107,17 @@ typedef struct LIN_OPS {
      * t counted from the start of each utterance. */
     void (*add_sinusoid)(lin_exec *exec, LIN_REAL *x, const lin_segments *segments, int C);
 
-    /* ---- causal depthwise convolution with residual ------------------------------------------------------------------------- */
+    /* ---- depthwise convolution with residual -------------------------------------------------------------------------------- */
 
-    /* y[t,c] = x[t,c] + b[c] + sum_{j<K} w[j,c] x[t-K+1+j,c], w [K, C]. Frames before the utterance are read from tails[b] + at
-     * [K-1, C] if tails and tails[b] are not NULL, else they are 0. On return tails[b] + at holds the last K-1 inputs. Any split
-     * of the rows into calls that pass the tail on gives the same result (CPU: the same bits). */
+    /* y[t,c] = x[t,c] + b[c] + sum_{j<K} w[j,c] x[t+after-K+1+j,c], w [K, C]: the last `after` of the K taps, 0..K-1, read later frames.
+     * Frames after the utterance are 0. Frames before it are read from tails[b] + at [K-1, C] if tails and tails[b] are not NULL, else
+     * they are 0. On return tails[b] + at holds the last K-1 inputs. Any split of the rows into calls that pass the tail on gives the
+     * same result (CPU: the same bits). after > 0: no tails. */
     void (*conv_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, const LIN_REAL *w, const LIN_REAL *bias,
-                         const lin_segments *segments, int C, int K, LIN_REAL *const *tails, size_t at);
+                         const lin_segments *segments, int C, int K, int after, LIN_REAL *const *tails, size_t at);
     /* dx (written), dw [K, C] +=, db [C] +=; no tails. */
     void (*conv_backward)(lin_exec *exec, LIN_REAL *dx, LIN_REAL *dw, LIN_REAL *db, const LIN_REAL *dy, const LIN_REAL *x,
-                          const LIN_REAL *w, const lin_segments *segments, int C, int K);
+                          const LIN_REAL *w, const lin_segments *segments, int C, int K, int after);
 
     /* ---- linear attention, φ(x) = elu(x) + 1 (Katharopoulos et al. 2020, eq. 4-12) ------------------------------------------ */
 

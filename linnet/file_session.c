@@ -380,6 +380,25 @@ static lin_status normalize(lin_matrix *frames, const lin_sound *sound, lin_erro
     return LIN_OK;
 }
 
+// All frames of a lane through a model that needs whole utterances, one utterance after the other.
+static lin_status run_utterances(lin_file_session *s, int lane, const lin_matrix *all, lin_error *err)
+{
+    const lin_model *m = s->r->model;
+    const lin_lane_sink *to = &s->lanes[lane].to;
+    lin_status status = LIN_OK;
+    for (int at = 0, n; at < all->rows && status == LIN_OK; at += n) {
+        const float *frames = all->data + (size_t)at * (size_t)all->columns;
+        n = lin_front_next_utterance(frames, all->rows - at, all->columns, m->features.hop_ms, m->config.stack);
+        const int offsets[2] = {0, n}, rows = lin_config_frames_out(&m->config, n);
+        int taken, reset;
+        if (is_stopped(s)) return lin_fail(err, LIN_STOPPED, "interrupted");
+        status = reserve_rows(s, rows, err);
+        if (status == LIN_OK) status = lin_encoder_run(s->worker, frames, offsets, 1, s->logp, err);
+        if (status == LIN_OK) status = to->rows(to->context, s->logp, rows, NULL, &taken, &reset, err);
+    }
+    return status;
+}
+
 // A model that looks at the whole utterance: all frames first.
 static lin_status run_whole(lin_file_session *s, lin_source *source, lin_error *err)
 {
@@ -406,13 +425,8 @@ static lin_status run_whole(lin_file_session *s, lin_source *source, lin_error *
         status = tell_progress(s, source, status, err);
     }
     for (int l = 0; l < lanes && status == LIN_OK && all[l].rows; l++) {
-        int offsets[2] = {0, all[l].rows}, rows = lin_config_frames_out(&s->r->model->config, all[l].rows);
-        status = reserve_rows(s, rows, err);
-        if (status == LIN_OK && s->r->model->speaker_norm) status = normalize(&all[l], s->sound, err);
-        if (status == LIN_OK) status = lin_encoder_run(s->worker, all[l].data, offsets, 1, s->logp, err);
-        const lin_lane_sink *to = &s->lanes[l].to;
-        int taken, reset;
-        if (status == LIN_OK) status = to->rows(to->context, s->logp, rows, NULL, &taken, &reset, err);
+        if (s->r->model->speaker_norm) status = normalize(&all[l], s->sound, err);
+        if (status == LIN_OK) status = run_utterances(s, l, &all[l], err);
     }
     for (int l = 0; l < lanes; l++) lin_matrix_free(&all[l]);
     return status;

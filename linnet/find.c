@@ -67,6 +67,10 @@ lin_status lin_find_model(const char *given, char *path, size_t capacity, lin_er
     if (!given) given = getenv("LINNET_MODEL");
     if (given && *given) {
         if (strlen(given) >= capacity) return lin_fail(err, LIN_INVALID, "the model's path is longer than %zu bytes", capacity - 1);
+        char name[64];
+        const int is_name = !strchr(given, '/') && strlen(given) < 32 && !exists(given);
+        snprintf(name, sizeof name, "%.32s.safetensors", given);
+        if (is_name && find_file(strcmp(given, "default") == 0 ? "linnet.safetensors" : name, name, path, capacity)) return LIN_OK;
         memcpy(path, given, strlen(given) + 1);
         return LIN_OK;
     }

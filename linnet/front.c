@@ -54,6 +54,25 @@ void lin_matrix_free(lin_matrix *matrix)
     *matrix = (lin_matrix){NULL, 0, 0, 0};
 }
 
+int lin_front_next_utterance(const float *frames, int n, int D, double hop_ms, int stack)
+{
+    const int longest = (int)(36000 / hop_ms), shortest = longest / 3, window = (int)(300 / hop_ms) + 1;
+    if (n <= longest || longest < 4 * window) return n;
+    const int last = longest < n - window ? longest : n - window; // what is left is at least a window
+    double sum = 0, least = INFINITY;
+    int at = last;
+    for (int t = shortest - window; t < last; t++) {
+        for (int d = 0; d < D; d++) {
+            sum += (double)frames[(size_t)t * (size_t)D + (size_t)d];
+            if (t >= shortest) sum -= (double)frames[(size_t)(t - window) * (size_t)D + (size_t)d];
+        }
+        if (t < shortest - 1 || sum >= least) continue;
+        least = sum;
+        at = t + 1 - window / 2;
+    }
+    return at / stack * stack;
+}
+
 lin_status lin_front_read_all(const char *path, const lin_pcm_format *raw, const lin_feature_options *options, lin_matrix *frames,
                               lin_audio_format *format, lin_error *err)
 {

@@ -135,7 +135,8 @@ typedef struct linnet_model_options {
 LINNET_API void linnet_model_options_init(linnet_model_options *options, size_t size);
 
 /*
- * Loads a model file. path NULL: $LINNET_MODEL, else the model that is installed with the library.
+ * Loads a model file. path may be the name of an installed model: "default" (streams), or "offline" (whole utterances only, more
+ * accurate). NULL: $LINNET_MODEL, else "default".
  * LINNET_IO: there is no such file; LINNET_FORMAT: it is no model or is damaged; LINNET_UNSUPPORTED: the device cannot be used.
  */
 LINNET_API linnet_status linnet_model_load(const char *path, const linnet_model_options *options, linnet_model **model,

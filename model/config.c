@@ -30,6 +30,7 @@ lin_config lin_config_default(int outputs)
 const char *const lin_network_names[] = {"transformer", "lstm", NULL};
 const char *const lin_attention_names[] = {"linear", "softmax", "softmax-naive", "lsh", NULL};
 const char *const lin_feature_map_names[] = {"elu", "poly2", "random", NULL};
+const char *const lin_position_names[] = {"none", "sinusoid", "conv", "centred-conv", NULL};
 
 enum { MOST_FEATURES = 1024, MOST_MAPPED_WIDTH = 64, LSH_ROTATIONS = 64 };
 
@@ -51,7 +52,7 @@ static lin_status check_range(const range *r, lin_error *err)
 
 lin_status lin_config_check(const lin_config *c, lin_error *err)
 {
-    const int conv = c->positions == LIN_POSITIONS_CONV, lsh = c->attention == LIN_ATTENTION_LSH,
+    const int conv = c->positions >= LIN_POSITIONS_CONV, lsh = c->attention == LIN_ATTENTION_LSH,
               linear = c->attention == LIN_ATTENTION_LINEAR;
     const char *transformer = c->network == LIN_NETWORK_LSTM ? "network = transformer" : NULL,
                *lstm = c->network == LIN_NETWORK_LSTM ? NULL : "network = lstm";
@@ -71,7 +72,7 @@ lin_status lin_config_check(const lin_config *c, lin_error *err)
         {"outputs", c->outputs, 2, 65536, NULL},
         {"stack", c->stack, 1, 16, NULL},
         {"ahead", c->ahead, 0, 64, NULL},
-        {"positions", (int)c->positions, LIN_POSITIONS_NONE, LIN_POSITIONS_CONV, transformer},
+        {"positions", (int)c->positions, LIN_POSITIONS_NONE, LIN_POSITIONS_CENTRED_CONV, transformer},
         {"conv_kernel", c->conv_kernel, conv ? 1 : 0, conv ? 63 : 0, transformer},
         {"conv_layers", c->conv_layers, conv ? 1 : 0, conv ? c->layers : 0, transformer},
         {"norm", (int)c->norm, LIN_NORM_POST, LIN_NORM_PRE, transformer},
@@ -86,6 +87,10 @@ lin_status lin_config_check(const lin_config *c, lin_error *err)
                         "network configuration: head_width %d gives %d features with feature_map %s; at most %d, and a head_width of "
                         "at most %d, are possible",
                         c->head_width, map.D, lin_feature_map_names[c->feature_map], MOST_FEATURES, MOST_MAPPED_WIDTH);
+    if (c->positions == LIN_POSITIONS_CENTRED_CONV && c->causal)
+        return lin_fail(err, LIN_INVALID,
+                        "network configuration: the convolution of positions = centred-conv reads later frames, which a causal network "
+                        "does not; use conv, or direction = bidirectional");
     if (!(c->dropout >= 0 && c->dropout < 1))
         return lin_fail(err, LIN_INVALID, "network configuration: dropout is %g; must be at least 0 and below 1", c->dropout);
     return LIN_OK;

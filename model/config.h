@@ -24,7 +24,7 @@
 
 #include "kernels/ops.h"
 
-typedef enum lin_positions { LIN_POSITIONS_NONE, LIN_POSITIONS_SINUSOID, LIN_POSITIONS_CONV } lin_positions;
+typedef enum lin_positions { LIN_POSITIONS_NONE, LIN_POSITIONS_SINUSOID, LIN_POSITIONS_CONV, LIN_POSITIONS_CENTRED_CONV } lin_positions;
 typedef enum lin_norm { LIN_NORM_POST, LIN_NORM_PRE } lin_norm;
 typedef enum lin_network_kind { LIN_NETWORK_TRANSFORMER, LIN_NETWORK_LSTM } lin_network_kind;
 typedef enum lin_attention_kind {
@@ -44,7 +44,7 @@ typedef struct lin_config {
     int stack;       /* s, 1..16: frames per step; the network runs once every s frames */
     int ahead;       /* R, 0..64: future frames stacked after the s, latency R hops */
     lin_positions positions;
-    int conv_kernel; /* K, 1..63 taps, for LIN_POSITIONS_CONV */
+    int conv_kernel; /* K, 1..63 taps, of a convolution; of a centred one K/2 (rounded down) read later frames */
     int conv_layers; /* layers 0..conv_layers-1 begin with a convolution; 1..L for LIN_POSITIONS_CONV, else 0 */
     lin_norm norm;
     int causal;      /* 1: streams; 0: bidirectional, whole utterances only */
@@ -60,8 +60,8 @@ typedef struct lin_config {
     int width;                /* of an LSTM: units in each direction, 1..1024; 320 in the paper */
 } lin_config;
 
-/* The names of the values of network, attention and feature_map, as files and options have them; NULL at the end. */
-extern const char *const lin_network_names[], *const lin_attention_names[], *const lin_feature_map_names[];
+/* The names of the values of network, attention, feature_map and positions, as files and options have them; NULL at the end. */
+extern const char *const lin_network_names[], *const lin_attention_names[], *const lin_feature_map_names[], *const lin_position_names[];
 
 /* The variant in a word or a few: "linear", "linear poly2", "lsh-4", "lstm". */
 void lin_config_variant(const lin_config *config, char *text, size_t size);
@@ -83,6 +83,12 @@ const char *lin_config_why_not_stream(const lin_config *config);
 
 /* Directions of time in which the network reads. */
 static inline int lin_config_directions(const lin_config *c) { return c->causal ? 1 : 2; }
+
+/* The taps of the convolutions that read later frames. */
+static inline int lin_config_conv_after(const lin_config *c)
+{
+    return c->positions == LIN_POSITIONS_CENTRED_CONV ? c->conv_kernel / 2 : 0;
+}
 
 /* C: the width of the transformer's layers; of an LSTM's outputs, both directions. */
 static inline int lin_config_width(const lin_config *c)

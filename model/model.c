@@ -112,6 +112,31 @@ void lin_model_destroy(lin_model *m)
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) lin_free(blocks[i]);
 }
 
+lin_status lin_model_copy_weights(lin_model *to, const lin_model *from, lin_error *err)
+{
+    lin_config alike = from->config;
+    const int K = to->config.conv_kernel, old = alike.conv_kernel, after = lin_config_conv_after(&to->config),
+              first = K - after - (old - lin_config_conv_after(&alike)); // the tap of `to` at the place of from's first
+    alike.causal = to->config.causal;
+    if (alike.conv_layers && to->config.conv_layers) {
+        alike.positions = to->config.positions;
+        alike.conv_kernel = K;
+    }
+    if (!lin_config_same_shape(&alike, &to->config)) return lin_fail(err, LIN_MISMATCH, "it has another shape than this network");
+    if (strcmp(from->phones, to->phones) != 0) return lin_fail(err, LIN_MISMATCH, "it has other phones than this network");
+    if (first < 0 || first + old > K)
+        return lin_fail(err, LIN_MISMATCH, "its convolutions have %d taps, some of which this network's %d taps do not reach", old, K);
+    for (int i = 0; i < to->params.n_tensors; i++) {
+        const lin_param *a = &from->params.table[i], *b = &to->params.table[i];
+        const size_t width = (size_t)(b->k ? b->k : 1), count = (size_t)a->n * width, before = a->n == b->n ? 0 : (size_t)first * width;
+        float *values = to->values + b->offset;
+        for (size_t j = 0; j < (size_t)b->n * width; j++) values[j] = 0;
+        memcpy(values + before, from->values + a->offset, count * sizeof *values);
+    }
+    lin_model_seal(to);
+    return LIN_OK;
+}
+
 lin_status lin_model_label(lin_model *m, const char *name, const char *license, const char *provenance, lin_error *err)
 {
     if (provenance && *provenance) {

@@ -21,7 +21,7 @@ static const char version[] = "2", first_version[] = "1", mean_name[] = "feature
 
 // The key "variant" is there only if it differs from the paper's network, whose files have had no such key.
 static const char variant_key[] = "variant";
-static const char *const position_names[] = {"none", "sinusoid", "conv", NULL}, *const norm_names[] = {"post", "pre", NULL};
+static const char *const norm_names[] = {"post", "pre", NULL};
 
 // An enum is read and written as an int.
 _Static_assert(sizeof(lin_positions) == sizeof(int) && sizeof(lin_norm) == sizeof(int) && sizeof(lin_network_kind) == sizeof(int) &&
@@ -37,7 +37,7 @@ static const lin_json_field config_fields[] = {{"layers", LIN_JSON_INT, AT(layer
                                                {"outputs", LIN_JSON_INT, AT(outputs), NULL},
                                                {"stack", LIN_JSON_INT, AT(stack), NULL},
                                                {"ahead", LIN_JSON_INT, AT(ahead), NULL},
-                                               {"positions", LIN_JSON_NAME, AT(positions), position_names},
+                                               {"positions", LIN_JSON_NAME, AT(positions), lin_position_names},
                                                {"conv_kernel", LIN_JSON_INT, AT(conv_kernel), NULL},
                                                {"conv_layers", LIN_JSON_INT, AT(conv_layers), NULL},
                                                {"norm", LIN_JSON_NAME, AT(norm), norm_names},

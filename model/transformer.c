@@ -109,7 +109,7 @@ static void layer_forward(const lin_weights *w, lin_activations *a, lin_exec *ex
 
     if (l < c->conv_layers)
         ops->conv_forward(exec, v->x1, v->x0, lin_value(w, p->conv[0]), lin_value(w, p->conv[1]), &batch->out, C, c->conv_kernel,
-                          batch->states, at + lin_state_attention_count(c));
+                          lin_config_conv_after(c), batch->states, at + lin_state_attention_count(c));
     const lin_real *x1 = l < c->conv_layers ? v->x1 : v->x0;
     if (pre && !norm_is_done_before(c, l)) norm(w, exec, v->n1, v->stats1, x1, p->norm1, rows);
     lin_layer_linear(w, exec, v->qkv, pre ? v->n1 : x1, p->qkv, rows, LIN_LINEAR);
@@ -228,7 +228,7 @@ static void layer_backward(const lin_weights *w, lin_activations *a, lin_exec *e
     if (!convolves) return;
 
     ops->conv_backward(exec, a->branch, lin_gradient(w, gradients, p->conv[0]), lin_gradient(w, gradients, p->conv[1]), a->d_x, v->x0,
-                       lin_value(w, p->conv[0]), &batch->out, C, c->conv_kernel);
+                       lin_value(w, p->conv[0]), &batch->out, C, c->conv_kernel, lin_config_conv_after(c));
     lin_real *swap = a->d_x;
     a->d_x = a->branch;
     a->branch = swap;

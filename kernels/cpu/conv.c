@@ -1,4 +1,4 @@
-// Causal depthwise convolution with residual. Forward: one work item per utterance. Backward: blocks of rows whose boundaries
+// Depthwise convolution with residual. Forward: one work item per utterance. Backward: blocks of rows whose boundaries
 // depend only on the number of rows, each with its own sums for w and b.
 #include <string.h>
 
@@ -11,15 +11,15 @@ enum {
 };
 
 LIN_DISPATCH_DECLARE(void, lin_conv_rows, (float *y, const float *x, const float *w, const float *bias, const float *tail,
-                                           int first, int rows, int T, int C, int K));
+                                           int first, int rows, int T, int C, int K, int after));
 LIN_DISPATCH_DECLARE(void, lin_conv_backward_rows, (float *dx, float *dw, float *db, const float *dy, const float *x,
-                                                    const float *w, int t0, int t1, int T, int C, int K));
+                                                    const float *w, int t0, int t1, int T, int C, int K, int after));
 
 typedef struct conv_job {
     float *y, *partials;
     const float *x, *w, *bias, *dy;
     const int *offsets;
-    int B, C, K, block;
+    int B, C, K, after, block;
     float *const *tails;
     size_t at;
 } conv_job;
@@ -42,15 +42,16 @@ static void forward_piece(void *context, int b, int thread)
     float *tail = job->tails && job->tails[b] ? job->tails[b] + job->at : NULL;
     for (int first = 0; first < T; first += STRETCH)
         LIN_DISPATCH(lin_conv_rows)(job->y + at, job->x + at, job->w, job->bias, tail, first,
-                                    T - first < STRETCH ? T - first : STRETCH,
-                                    T, job->C, job->K);
+                                    T - first < STRETCH ? T - first : STRETCH, T, job->C, job->K, job->after);
     if (tail && T > 0) move_tail(tail, job->x + at, T, job->C, job->K);
 }
 
 void lin_cpu_conv_forward(lin_exec *exec, float *y, const float *x, const float *w, const float *bias, const lin_segments *segments,
-                          int C, int K, float *const *tails, size_t at)
+                          int C, int K, int after, float *const *tails, size_t at)
 {
-    conv_job job = {.y = y, .x = x, .w = w, .bias = bias, .offsets = segments->offsets, .C = C, .K = K, .tails = tails, .at = at};
+    conv_job job = {.y = y, .x = x, .w = w, .bias = bias, .offsets = segments->offsets, .C = C, .K = K, .after = after};
+    job.tails = tails;
+    job.at = at;
     int small = (size_t)segments->rows * (size_t)C < SMALL;
     lin_pool_run(small ? NULL : exec->pool, segments->B, forward_piece, &job);
 }
@@ -63,7 +64,7 @@ static void backward_block(const conv_job *job, float *dw, float *db, int first,
         size_t at = (size_t)start * (size_t)job->C;
         for (int row = start > first ? start : first; row < stop; row += STRETCH)
             LIN_DISPATCH(lin_conv_backward_rows)(job->y + at, dw, db, job->dy + at, job->x + at, job->w, row - start,
-                                                 (stop - row < STRETCH ? stop : row + STRETCH) - start, T, job->C, job->K);
+                                                 (stop - row < STRETCH ? stop : row + STRETCH) - start, T, job->C, job->K, job->after);
     }
 }
 
@@ -79,9 +80,9 @@ static void backward_piece(void *context, int piece, int thread)
 }
 
 void lin_cpu_conv_backward(lin_exec *exec, float *dx, float *dw, float *db, const float *dy, const float *x, const float *w,
-                           const lin_segments *segments, int C, int K)
+                           const lin_segments *segments, int C, int K, int after)
 {
-    conv_job job = {.y = dx, .x = x, .w = w, .dy = dy, .offsets = segments->offsets, .B = segments->B, .C = C, .K = K};
+    conv_job job = {.y = dx, .x = x, .w = w, .dy = dy, .offsets = segments->offsets, .B = segments->B, .C = C, .K = K, .after = after};
     int rows = segments->rows;
     // The partial sums [K+1, C] are in the scratch of thread 0, the caller; the work items use none of their own.
     size_t size = ((size_t)K + 1) * (size_t)C, fit = LIN_SCRATCH_BYTES / (sizeof(float) * size);

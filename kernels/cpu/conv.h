@@ -1,8 +1,8 @@
 /*
- * conv.h - causal depthwise convolution on LIN_WIDTH columns at a time, once per instruction set. conv.c has the threads.
+ * conv.h - depthwise convolution on LIN_WIDTH columns at a time, once per instruction set. conv.c has the threads.
  *
- * Every output adds its bias and then its taps in order, oldest first. Frames before the start of an utterance count as zeros, so
- * the bits are those of a call with a tail of zeros.
+ * Every output adds its bias and then its taps in order, oldest first. Frames outside of an utterance count as zeros, so the
+ * bits are those of a call with a tail of zeros.
  */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/simd.h"
@@ -29,33 +29,40 @@ LIN_INLINE void LIN_NAME(fetch_column_to_write)(const float *p, int first, int r
     for (int t = first + rows; t < first + 2 * rows && t < T; t++) __builtin_prefetch(p + (size_t)t * stride, 1);
 }
 
-/* Rows first .. first+rows-1 of an utterance of T; x, y and tail point to the utterance's own data, tail may be NULL. */
-void LIN_NAME(lin_conv_rows)(float *y, const float *x, const float *w, const float *bias, const float *tail, int first, int rows,
-                             int T, int C, int K);
-void LIN_NAME(lin_conv_rows)(float *y, const float *x, const float *w, const float *bias, const float *tail, int first, int rows,
-                             int T, int C, int K)
+/* n <= LIN_WIDTH columns of row t of an utterance of T, some taps of which lie outside of it; tail may be NULL. */
+LIN_INLINE void LIN_NAME(conv_edge_row)(float *y, const float *x, const float *w, vf bias, const float *tail, int t, int T, int C,
+                                        int K, int after, int n)
 {
     size_t stride = (size_t)C;
+    vf sum = bias;
+    for (int j = 0; j < K; j++) {
+        int from = t + after - K + 1 + j;
+        vf frame = {0};
+        if (from >= 0 && from < T)
+            frame = LIN_NAME(columns)(x + (size_t)from * stride, n);
+        else if (from < 0 && tail)
+            frame = LIN_NAME(columns)(tail + (size_t)(K - 1 + from) * stride, n);
+        sum = vfma(LIN_NAME(columns)(w + (size_t)j * stride, n), frame, sum);
+    }
+    LIN_NAME(put_columns)(y + (size_t)t * stride, LIN_NAME(columns)(x + (size_t)t * stride, n) + sum, n);
+}
+
+/* Rows first .. first+rows-1 of an utterance of T; x, y and tail point to the utterance's own data, tail may be NULL. */
+void LIN_NAME(lin_conv_rows)(float *y, const float *x, const float *w, const float *bias, const float *tail, int first, int rows,
+                             int T, int C, int K, int after);
+void LIN_NAME(lin_conv_rows)(float *y, const float *x, const float *w, const float *bias, const float *tail, int first, int rows,
+                             int T, int C, int K, int after)
+{
+    size_t stride = (size_t)C;
+    const int lag = K - 1 - after, end = first + rows, inner = end < T - after ? end : T - after; // rows lag .. inner-1 have all taps
     for (int c = 0; c < C; c += LIN_WIDTH) {
         int n = C - c < LIN_WIDTH ? C - c : LIN_WIDTH, t = first;
         vf b = LIN_NAME(columns)(bias + c, n);
         LIN_NAME(fetch_column)(x + c, first, rows, T, stride);
         LIN_NAME(fetch_column_to_write)(y + c, first, rows, T, stride);
-        for (; t < first + rows && t < K - 1; t++) {
-            vf sum = b;
-            for (int j = 0; j < K; j++) {
-                int from = t - K + 1 + j;
-                vf past = {0};
-                if (from >= 0)
-                    past = LIN_NAME(columns)(x + (size_t)from * stride + c, n);
-                else if (tail)
-                    past = LIN_NAME(columns)(tail + (size_t)(K - 1 + from) * stride + c, n);
-                sum = vfma(LIN_NAME(columns)(w + (size_t)j * stride + c, n), past, sum);
-            }
-            LIN_NAME(put_columns)(y + (size_t)t * stride + c, LIN_NAME(columns)(x + (size_t)t * stride + c, n) + sum, n);
-        }
-        for (; n == LIN_WIDTH && t + 4 <= first + rows; t += 4) {
-            const float *from = x + (size_t)(t - K + 1) * stride + c, *taps = w + c;
+        for (; t < end && t < lag; t++) LIN_NAME(conv_edge_row)(y + c, x + c, w + c, b, tail ? tail + c : NULL, t, T, C, K, after, n);
+        for (; n == LIN_WIDTH && t + 4 <= inner; t += 4) {
+            const float *from = x + (size_t)(t - lag) * stride + c, *taps = w + c;
             vf sum0 = b, sum1 = b, sum2 = b, sum3 = b;
             for (int j = 0; j < K; j++, from += stride, taps += stride) {
                 vf tap = vload(taps);
@@ -71,22 +78,37 @@ void LIN_NAME(lin_conv_rows)(float *y, const float *x, const float *w, const flo
             vstore(out + 2 * stride, vload(in + 2 * stride) + sum2);
             vstore(out + 3 * stride, vload(in + 3 * stride) + sum3);
         }
-        for (; t < first + rows; t++) {
+        for (; t < inner; t++) {
             vf sum = b;
             for (int j = 0; j < K; j++)
                 sum = vfma(LIN_NAME(columns)(w + (size_t)j * stride + c, n),
-                           LIN_NAME(columns)(x + (size_t)(t - K + 1 + j) * stride + c, n), sum);
+                           LIN_NAME(columns)(x + (size_t)(t - lag + j) * stride + c, n), sum);
             LIN_NAME(put_columns)(y + (size_t)t * stride + c, LIN_NAME(columns)(x + (size_t)t * stride + c, n) + sum, n);
         }
+        for (; t < end; t++) LIN_NAME(conv_edge_row)(y + c, x + c, w + c, b, tail ? tail + c : NULL, t, T, C, K, after, n);
     }
 }
 
-/* n <= LIN_WIDTH columns of dx for frames t .. end-1 of an utterance of T: dx[t] = dy[t] + sum_j w[j] dy[t+K-1-j]. */
-LIN_INLINE void LIN_NAME(conv_dx)(float *dx, const float *dy, const float *w, int t, int end, int T, int C, int K, int n)
+/* n <= LIN_WIDTH columns of row t of dx, some terms of which lie outside of the utterance of T. */
+LIN_INLINE void LIN_NAME(conv_dx_row)(float *dx, const float *dy, const float *w, int t, int T, int C, int K, int after, int n)
 {
     size_t stride = (size_t)C;
-    for (; n == LIN_WIDTH && t + 4 <= end && t + 4 + K - 1 <= T; t += 4) {
-        const float *later = dy + (size_t)(t + K - 1) * stride, *taps = w;
+    vf sum = {0};
+    for (int j = K - 1; j >= 0 && t + K - 1 - after - j < T; j--)
+        if (t + K - 1 - after - j >= 0)
+            sum = vfma(LIN_NAME(columns)(w + (size_t)j * stride, n),
+                       LIN_NAME(columns)(dy + (size_t)(t + K - 1 - after - j) * stride, n), sum);
+    LIN_NAME(put_columns)(dx + (size_t)t * stride, LIN_NAME(columns)(dy + (size_t)t * stride, n) + sum, n);
+}
+
+/* n <= LIN_WIDTH columns of dx for frames t .. end-1 of an utterance of T: dx[t] = dy[t] + sum_j w[j] dy[t+K-1-after-j]. */
+LIN_INLINE void LIN_NAME(conv_dx)(float *dx, const float *dy, const float *w, int t, int end, int T, int C, int K, int after, int n)
+{
+    size_t stride = (size_t)C;
+    const int lag = K - 1 - after;
+    for (; t < end && t < after; t++) LIN_NAME(conv_dx_row)(dx, dy, w, t, T, C, K, after, n);
+    for (; n == LIN_WIDTH && t + 4 <= end && t + 4 + lag <= T; t += 4) {
+        const float *later = dy + (size_t)(t + lag) * stride, *taps = w;
         vf sum0 = {0}, sum1 = {0}, sum2 = {0}, sum3 = {0};
         for (int j = 0; j < K; j++, later -= stride, taps += stride) {
             vf tap = vload(taps);
@@ -102,13 +124,7 @@ LIN_INLINE void LIN_NAME(conv_dx)(float *dx, const float *dy, const float *w, in
         vstore(out + 2 * stride, vload(in + 2 * stride) + sum2);
         vstore(out + 3 * stride, vload(in + 3 * stride) + sum3);
     }
-    for (; t < end; t++) {
-        vf sum = {0};
-        for (int j = K - 1; j >= 0 && t + K - 1 - j < T; j--)
-            sum = vfma(LIN_NAME(columns)(w + (size_t)j * stride, n), LIN_NAME(columns)(dy + (size_t)(t + K - 1 - j) * stride, n),
-                       sum);
-        LIN_NAME(put_columns)(dx + (size_t)t * stride, LIN_NAME(columns)(dy + (size_t)t * stride, n) + sum, n);
-    }
+    for (; t < end; t++) LIN_NAME(conv_dx_row)(dx, dy, w, t, T, C, K, after, n);
 }
 
 /* Up to 8 sums over whole vectors, in registers: sums[j] += sum over t0 .. t1-1 of dy[t] x[t-lag+j]. */
@@ -127,33 +143,39 @@ LIN_INLINE void LIN_NAME(correlate)(vf *sums, const float *dy, const float *x, i
     for (int j = 0; j < taps; j++) sums[j] = sum[j];
 }
 
-/* dw[j] of up to 8 consecutive taps over frames t0 .. t1-1: += sum_t dy[t] x[t-lag+j]; lag is K-1 minus the number of the first
- * tap. */
-LIN_INLINE void LIN_NAME(conv_dw)(float *dw, const float *dy, const float *x, int t0, int t1, int lag, int taps, int C, int n)
+/* conv_dw at a frame where some taps reach outside of the utterance. */
+LIN_INLINE void LIN_NAME(conv_dw_row)(vf *sums, const float *dy, const float *x, int t, int T, int lag, int taps, int C, int n)
 {
     size_t stride = (size_t)C;
+    vf up = LIN_NAME(columns)(dy + (size_t)t * stride, n);
+    for (int j = 0; j < taps; j++)
+        if (t - lag + j >= 0 && t - lag + j < T)
+            sums[j] = vfma(up, LIN_NAME(columns)(x + (size_t)(t - lag + j) * stride, n), sums[j]);
+}
+
+/* dw[j] of up to 8 consecutive taps over frames t0 .. t1-1 of an utterance of T: += sum_t dy[t] x[t-lag+j]; lag, which may be negative,
+ * is K-1-after minus the number of the first tap. */
+LIN_INLINE void LIN_NAME(conv_dw)(float *dw, const float *dy, const float *x, int t0, int t1, int T, int lag, int taps, int C, int n)
+{
+    size_t stride = (size_t)C;
+    const int inner = t1 < T + lag - taps + 1 ? t1 : T + lag - taps + 1; // frames lag .. inner-1 have all taps
     int t = t0;
     vf sums[8] = {{0}};
-    for (; t < t1 && t < lag; t++) { // the first frames, where some taps reach before the start
-        vf up = LIN_NAME(columns)(dy + (size_t)t * stride, n);
-        for (int j = 0; j < taps; j++)
-            if (t - lag + j >= 0) sums[j] = vfma(up, LIN_NAME(columns)(x + (size_t)(t - lag + j) * stride, n), sums[j]);
-    }
+    for (; t < t1 && t < lag; t++) LIN_NAME(conv_dw_row)(sums, dy, x, t, T, lag, taps, C, n);
     switch (n == LIN_WIDTH ? taps : 0) { // a constant number of taps keeps the sums in registers
-    case 1: LIN_NAME(correlate)(sums, dy, x, t, t1, lag, stride, 1); break;
-    case 2: LIN_NAME(correlate)(sums, dy, x, t, t1, lag, stride, 2); break;
-    case 3: LIN_NAME(correlate)(sums, dy, x, t, t1, lag, stride, 3); break;
-    case 4: LIN_NAME(correlate)(sums, dy, x, t, t1, lag, stride, 4); break;
-    case 5: LIN_NAME(correlate)(sums, dy, x, t, t1, lag, stride, 5); break;
-    case 6: LIN_NAME(correlate)(sums, dy, x, t, t1, lag, stride, 6); break;
-    case 7: LIN_NAME(correlate)(sums, dy, x, t, t1, lag, stride, 7); break;
-    case 8: LIN_NAME(correlate)(sums, dy, x, t, t1, lag, stride, 8); break;
+    case 1: LIN_NAME(correlate)(sums, dy, x, t, inner, lag, stride, 1); break;
+    case 2: LIN_NAME(correlate)(sums, dy, x, t, inner, lag, stride, 2); break;
+    case 3: LIN_NAME(correlate)(sums, dy, x, t, inner, lag, stride, 3); break;
+    case 4: LIN_NAME(correlate)(sums, dy, x, t, inner, lag, stride, 4); break;
+    case 5: LIN_NAME(correlate)(sums, dy, x, t, inner, lag, stride, 5); break;
+    case 6: LIN_NAME(correlate)(sums, dy, x, t, inner, lag, stride, 6); break;
+    case 7: LIN_NAME(correlate)(sums, dy, x, t, inner, lag, stride, 7); break;
+    case 8: LIN_NAME(correlate)(sums, dy, x, t, inner, lag, stride, 8); break;
     default:
-        for (; t < t1; t++)
-            for (int j = 0; j < taps; j++)
-                sums[j] = vfma(LIN_NAME(columns)(dy + (size_t)t * stride, n),
-                               LIN_NAME(columns)(x + (size_t)(t - lag + j) * stride, n), sums[j]);
+        for (int i = t; i < inner; i++) LIN_NAME(conv_dw_row)(sums, dy, x, i, T, lag, taps, C, n);
     }
+    if (t < inner) t = inner;
+    for (; t < t1; t++) LIN_NAME(conv_dw_row)(sums, dy, x, t, T, lag, taps, C, n);
     for (int j = 0; j < taps; j++) {
         float *out = dw + (size_t)j * stride;
         LIN_NAME(put_columns)(out, LIN_NAME(columns)(out, n) + sums[j], n);
@@ -162,22 +184,22 @@ LIN_INLINE void LIN_NAME(conv_dw)(float *dw, const float *dy, const float *x, in
 
 /* dx of frames t0 .. t1-1 of an utterance of T frames, and their part of dw and db; pointers are to the start of the utterance. */
 void LIN_NAME(lin_conv_backward_rows)(float *dx, float *dw, float *db, const float *dy, const float *x, const float *w, int t0,
-                                      int t1, int T, int C, int K);
+                                      int t1, int T, int C, int K, int after);
 void LIN_NAME(lin_conv_backward_rows)(float *dx, float *dw, float *db, const float *dy, const float *x, const float *w, int t0,
-                                      int t1, int T, int C, int K)
+                                      int t1, int T, int C, int K, int after)
 {
     for (int c = 0; c < C; c += LIN_WIDTH) {
         int n = C - c < LIN_WIDTH ? C - c : LIN_WIDTH;
         LIN_NAME(fetch_column)(x + c, t0, t1 - t0, T, (size_t)C);
-        LIN_NAME(fetch_column)(dy + c, t0 + K - 1, t1 - t0, T, (size_t)C);
+        LIN_NAME(fetch_column)(dy + c, t0 + K - 1 - after, t1 - t0, T, (size_t)C);
         LIN_NAME(fetch_column_to_write)(dx + c, t0, t1 - t0, T, (size_t)C);
-        LIN_NAME(conv_dx)(dx + c, dy + c, w + c, t0, t1, T, C, K, n);
+        LIN_NAME(conv_dx)(dx + c, dy + c, w + c, t0, t1, T, C, K, after, n);
         vf sum = {0};
         for (int t = t0; t < t1; t++) sum += LIN_NAME(columns)(dy + (size_t)t * (size_t)C + c, n);
         LIN_NAME(put_columns)(db + c, LIN_NAME(columns)(db + c, n) + sum, n);
         for (int j = 0; j < K; j += 8) {
             int taps = K - j < 8 ? K - j : 8;
-            LIN_NAME(conv_dw)(dw + (size_t)j * (size_t)C + c, dy + c, x + c, t0, t1, K - 1 - j, taps, C, n);
+            LIN_NAME(conv_dw)(dw + (size_t)j * (size_t)C + c, dy + c, x + c, t0, t1, T, K - 1 - after - j, taps, C, n);
         }
     }
 }

@@ -1,4 +1,4 @@
-// Causal depthwise convolution. A thread owns a channel and processes the frames of a tile in order, so that a warp reads 32
+// Depthwise convolution. A thread owns a channel and processes the frames of a tile in order, so that a warp reads 32
 // channels of a frame at once; the first-level cache serves what neighbouring rows share. Eight rows times eight taps are
 // computed at a time: 64 products per 8 weights and at most 15 frames loaded.
 #include "kernels/cuda/cuda.h"
@@ -17,7 +17,7 @@ enum {
 // The data of a thread of a tile. A launch has `lanes` tiles per block if there are few channels.
 typedef struct conv_shape {
     const int *offsets;
-    int B, C, K, tile, tiles, width; // tiles of the longest utterance; width: threads along the channels
+    int B, C, K, after, tile, tiles, width; // tiles of the longest utterance; width: threads along the channels
 } conv_shape;
 
 static unsigned threads_for(int C)
@@ -26,10 +26,10 @@ static unsigned threads_for(int C)
     return (each + 31) / 32 * 32;
 }
 
-static conv_shape shape_of(const lin_segments *segments, int C, int K, int tails)
+static conv_shape shape_of(const lin_segments *segments, int C, int K, int after, int tails)
 {
     const int longest = segments->longest < segments->rows ? segments->longest : segments->rows;
-    conv_shape s = {segments->offsets, segments->B, C, K, TILE_ROWS, 0, (int)threads_for(C)};
+    conv_shape s = {segments->offsets, segments->B, C, K, after, TILE_ROWS, 0, (int)threads_for(C)};
     s.tiles = (longest + TILE_ROWS - 1) / TILE_ROWS;
     if (s.tiles < 1) s.tiles = 1; // tails must still be updated: there is a thread for every utterance
     if ((size_t)s.tiles * (size_t)s.B < FEW_TILES && !(tails && K - 1 > SMALL_TILE)) {
@@ -79,19 +79,19 @@ static __global__ void __launch_bounds__(CHANNELS)
     if (tail) tail += at + (size_t)c;
     const int end = min(t0 + s.tile, T);
     for (int t = t0; t < end; t += STEP) {
-        float sum[STEP], window[2 * STEP]; // window[i]: frame t - K + 1 + j + i
+        float sum[STEP], window[2 * STEP]; // window[i]: frame t + after - K + 1 + j + i
 #pragma unroll
         for (int i = 0; i < STEP; i++) sum[i] = bias[c];
 #pragma unroll
-        for (int i = 0; i < STEP; i++) window[i + STEP] = frame(in, tail, t - K + 1 + i, T, C, K);
+        for (int i = 0; i < STEP; i++) window[i + STEP] = frame(in, tail, t + s.after - K + 1 + i, T, C, K);
         for (int j = 0; j < K; j += STEP) {
             float weights[STEP];
 #pragma unroll
             for (int i = 0; i < STEP; i++) window[i] = window[i + STEP];
 #pragma unroll
             for (int i = 0; i < STEP; i++) {
-                // Frames after row t+7 would be used by taps from K on, which do not exist.
-                window[i + STEP] = j + i < K - 1 ? frame(in, tail, t - K + 1 + j + STEP + i, T, C, K) : 0.0f;
+                // Frames after the last tap of row t+7 would be used by taps from K on, which do not exist.
+                window[i + STEP] = j + i < K - 1 ? frame(in, tail, t + s.after - K + 1 + j + STEP + i, T, C, K) : 0.0f;
                 weights[i] = j + i < K ? taps[(size_t)(j + i) * C] : 0.0f;
             }
 #pragma unroll
@@ -109,10 +109,10 @@ static __global__ void __launch_bounds__(CHANNELS)
 }
 
 void lin_cuda_conv_forward(lin_exec *exec, float *y, const float *x, const float *w, const float *bias,
-                           const lin_segments *segments, int C, int K, float *const *tails, size_t at)
+                           const lin_segments *segments, int C, int K, int after, float *const *tails, size_t at)
 {
     if (segments->B < 1 || segments->rows < 1 || C < 1) return;
-    const conv_shape s = shape_of(segments, C, K, tails != NULL);
+    const conv_shape s = shape_of(segments, C, K, after, tails != NULL);
     const unsigned lanes = CHANNELS / (unsigned)s.width;
     const dim3 grid(lin_cuda_blocks((size_t)s.B * (size_t)s.tiles, lanes), lin_cuda_blocks((size_t)C, (size_t)s.width));
     LIN_LAUNCH(exec, conv_rows, grid, lanes * (unsigned)s.width, 0, y, x, w, bias, s, tails, at);
@@ -120,15 +120,15 @@ void lin_cuda_conv_forward(lin_exec *exec, float *y, const float *x, const float
 
 /* ---- backward ---------------------------------------------------------------------------------------------------------------- */
 
-// dx of rows t .. t+7: dy plus, anti-causally, w times the following dy.
+// dx of rows t .. t+7: dy plus, in the other direction, w times dy of rows t-after .. t+7+K-1-after.
 static __device__ __forceinline__ void backward_rows(float *dx, const float *__restrict__ dy, const float *__restrict__ taps, int t,
-                                                     int end, int T, size_t C, int K)
+                                                     int end, int T, size_t C, int K, int after)
 {
-    float sum[STEP], window[2 * STEP]; // window[i]: dy of row t + j + i, tap K-1-j
+    float sum[STEP], window[2 * STEP]; // window[i]: dy of row t - after + j + i, tap K-1-j
 #pragma unroll
     for (int i = 0; i < STEP; i++) {
-        window[i + STEP] = frame(dy, NULL, t + i, T, C, K);
-        sum[i] = window[i + STEP];
+        window[i + STEP] = frame(dy, NULL, t - after + i, T, C, K);
+        sum[i] = after ? frame(dy, NULL, t + i, T, C, K) : window[i + STEP];
     }
     for (int j = 0; j < K; j += STEP) {
         float weights[STEP];
@@ -136,7 +136,7 @@ static __device__ __forceinline__ void backward_rows(float *dx, const float *__r
         for (int i = 0; i < STEP; i++) window[i] = window[i + STEP];
 #pragma unroll
         for (int i = 0; i < STEP; i++) {
-            window[i + STEP] = j + i < K - 1 ? frame(dy, NULL, t + j + STEP + i, T, C, K) : 0.0f;
+            window[i + STEP] = j + i < K - 1 ? frame(dy, NULL, t - after + j + STEP + i, T, C, K) : 0.0f;
             weights[i] = j + i < K ? taps[(size_t)(K - 1 - j - i) * C] : 0.0f;
         }
 #pragma unroll
@@ -170,13 +170,13 @@ static __global__ void __launch_bounds__(CHANNELS)
         const int first = s.offsets[b], T = s.offsets[b + 1] - first, end = min(t0 + s.tile, T);
         const float *in = x + (size_t)first * C + (size_t)c, *up = dy + (size_t)first * C + (size_t)c;
         for (int t = t0; t < end; t += STEP) {
-            backward_rows(dx + (size_t)first * C + (size_t)c, up, w + c, t, end, T, C, K);
-            float u[STEP], window[2 * STEP]; // window[i]: frame t - K + 1 + j + i
+            backward_rows(dx + (size_t)first * C + (size_t)c, up, w + c, t, end, T, C, K, s.after);
+            float u[STEP], window[2 * STEP]; // window[i]: frame t + after - K + 1 + j + i
 #pragma unroll
             for (int i = 0; i < STEP; i++) {
                 u[i] = t + i < end ? up[(size_t)(t + i) * C] : 0.0f;
                 db += u[i];
-                window[i + STEP] = frame(in, NULL, t - K + 1 + i, T, C, K);
+                window[i + STEP] = frame(in, NULL, t + s.after - K + 1 + i, T, C, K);
             }
 #pragma unroll
             for (int j = 0; j < TAPS; j += STEP) {
@@ -185,7 +185,7 @@ static __global__ void __launch_bounds__(CHANNELS)
                 for (int i = 0; i < STEP; i++) window[i] = window[i + STEP];
 #pragma unroll
                 for (int i = 0; i < STEP; i++)
-                    window[i + STEP] = j + i < K - 1 ? frame(in, NULL, t - K + 1 + j + STEP + i, T, C, K) : 0.0f;
+                    window[i + STEP] = j + i < K - 1 ? frame(in, NULL, t + s.after - K + 1 + j + STEP + i, T, C, K) : 0.0f;
 #pragma unroll
                 for (int i = 0; i < STEP; i++)
 #pragma unroll
@@ -227,10 +227,10 @@ static void launch_backward(lin_exec *exec, float *dx, float *partials, const fl
 }
 
 void lin_cuda_conv_backward(lin_exec *exec, float *dx, float *dw, float *db, const float *dy, const float *x, const float *w,
-                            const lin_segments *segments, int C, int K)
+                            const lin_segments *segments, int C, int K, int after)
 {
     if (segments->B < 1 || segments->rows < 1 || C < 1) return;
-    const conv_shape s = shape_of(segments, C, K, 0);
+    const conv_shape s = shape_of(segments, C, K, after, 0);
     const size_t units = (size_t)s.B * (size_t)s.tiles, size = (size_t)(K + 1) * (size_t)C;
     const int n = units < PARTIALS ? (int)units : PARTIALS;
     float *partials = (float *)lin_cuda_scratch(exec, (size_t)n * size * sizeof(float));

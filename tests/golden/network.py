@@ -64,6 +64,9 @@ CASES = {
     "lstm-bidirectional": (dict(LSTM, layers=3, width=5, mel_bins=5, outputs=6, causal=0, stack=2, ahead=1),
                            [(20, [1, 2, 2, 5]), (1, [3]), (35, [4, 1]), (6, [])]),
     "lstm-causal": (dict(LSTM, layers=2, width=7, mel_bins=4, outputs=6), [(11, [1, 2, 2, 5]), (1, [3]), (23, [4, 1])]),
+    "pre-centred-conv-stack": (dict(layers=3, heads=2, head_width=4, feedforward=16, mel_bins=5, outputs=6, stack=2, ahead=1, causal=0,
+                                    norm="pre", positions="centred-conv", conv_kernel=5, conv_layers=2),
+                               [(31, [1, 5, 5, 2]), (2, [4]), (5, [3, 1]), (10, [2, 2])]),
 }
 
 
@@ -137,9 +140,11 @@ def sinusoid(T, C):
     return torch.from_numpy(p)
 
 
-def convolution(x, w, b):
+def convolution(x, w, b, centred):
+    """Tap j of K reads frame t - (K - 1) + j, or half of K later if centred; frames outside of the utterance are 0."""
     K, T = w.shape[0], len(x)
-    padded = torch.cat([x.new_zeros(K - 1, x.shape[1]), x])
+    after = K // 2 if centred else 0
+    padded = torch.cat([x.new_zeros(K - 1 - after, x.shape[1]), x, x.new_zeros(after, x.shape[1])])
     return b + sum(w[j] * padded[j:j + T] for j in range(K))
 
 
@@ -239,7 +244,7 @@ def forward(c, p, x, mean, istd):
         attend = lambda u: F.linear(attention(c, u, *mixed, p.get(name + "omega"), i), *pair(name + "out"))
         feed = lambda u: F.linear(torch.relu(F.linear(u, *pair(name + "ff1"))), *pair(name + "ff2"))
         if i < c["conv_layers"]:
-            x = x + convolution(x, *pair(name + "conv"))
+            x = x + convolution(x, *pair(name + "conv"), c["positions"] == "centred-conv")
         for block, ln in ((attend, name + "norm1"), (feed, name + "norm2")):
             x = norm(ln, x + block(x)) if c["norm"] == "post" else x + block(norm(ln, x))
     return F.log_softmax(F.linear(norm("norm", x), *pair("output")), dim=1)

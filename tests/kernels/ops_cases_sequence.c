@@ -77,7 +77,7 @@ ops_states ops_some_states(ops_context *c, int B, size_t count, double lo, doubl
 
 /* ---- convolution ------------------------------------------------------------------------------------------------------------ */
 
-static void ops_conv_shape(ops_context *c, const ops_layout *layout, int C, int K)
+static void ops_conv_shape(ops_context *c, const ops_layout *layout, int C, int K, int after)
 {
     const lin_segments segments = ops_segments(c, layout);
     int B = layout->B;
@@ -85,13 +85,13 @@ static void ops_conv_shape(ops_context *c, const ops_layout *layout, int C, int 
     pair x = ops_in(c, n, -1, 1), w = ops_in(c, nw, -1, 1), bias = ops_in(c, nc, -1, 1), dy = ops_in(c, n, -1, 1);
     pair y = ops_out(c, n), carried = ops_out(c, n), dx = ops_out(c, n), dw = ops_inout(c, nw, -1, 1), db = ops_inout(c, nc, -1, 1);
     const ops_states tails = ops_some_states(c, B, (size_t)((K - 1) * C), -1, 1);
-    c->ops->conv_forward(c->exec, y.f, x.f, w.f, bias.f, &segments, C, K, NULL, 0);
-    c->ops->conv_forward(c->exec, carried.f, x.f, w.f, bias.f, &segments, C, K, tails.f, tails.at);
-    c->ops->conv_backward(c->exec, dx.f, dw.f, db.f, dy.f, x.f, w.f, &segments, C, K);
+    c->ops->conv_forward(c->exec, y.f, x.f, w.f, bias.f, &segments, C, K, after, NULL, 0);
+    c->ops->conv_forward(c->exec, carried.f, x.f, w.f, bias.f, &segments, C, K, 0, tails.f, tails.at);
+    c->ops->conv_backward(c->exec, dx.f, dw.f, db.f, dy.f, x.f, w.f, &segments, C, K, after);
     if (!c->options->digest_only) {
-        c->ref->conv_forward(c->ref_exec, y.d, x.d, w.d, bias.d, &segments, C, K, NULL, 0);
-        c->ref->conv_forward(c->ref_exec, carried.d, x.d, w.d, bias.d, &segments, C, K, tails.d, tails.at);
-        c->ref->conv_backward(c->ref_exec, dx.d, dw.d, db.d, dy.d, x.d, w.d, &segments, C, K);
+        c->ref->conv_forward(c->ref_exec, y.d, x.d, w.d, bias.d, &segments, C, K, after, NULL, 0);
+        c->ref->conv_forward(c->ref_exec, carried.d, x.d, w.d, bias.d, &segments, C, K, 0, tails.d, tails.at);
+        c->ref->conv_backward(c->ref_exec, dx.d, dw.d, db.d, dy.d, x.d, w.d, &segments, C, K, after);
     }
     ops_check_scaled(c, "y", y, 1e-6, 1);
     ops_check_scaled(c, "y with tails", carried, 1e-6, 1);
@@ -109,8 +109,12 @@ void ops_case_conv(ops_context *c)
         for (int w = 0; w < 5; w++)
             for (int k = 0; k < 4; k++) {
                 if (ops_thin(c, 13) || ops_too_large(c, &ops_layouts[l])) continue;
-                ops_say(c, "conv layout %d C %d K %d", l, widths[w], kernels[k]);
-                ops_conv_shape(c, &ops_layouts[l], widths[w], kernels[k]);
+                const int afters[] = {0, kernels[k] / 2, kernels[k] - 1};
+                for (int a = 0; a < 3; a++) {
+                    if (a && afters[a] == afters[a - 1]) continue;
+                    ops_say(c, "conv layout %d C %d K %d, %d after", l, widths[w], kernels[k], afters[a]);
+                    ops_conv_shape(c, &ops_layouts[l], widths[w], kernels[k], afters[a]);
+                }
             }
 }
 
@@ -123,7 +127,7 @@ static void ops_conv_call(ops_context *c, const void *shape, float *y, const flo
                           float *const *carry, size_t at)
 {
     const ops_conv_weights *s = shape;
-    c->ops->conv_forward(c->exec, y, x, s->w, s->bias, segments, s->C, s->K, carry, at);
+    c->ops->conv_forward(c->exec, y, x, s->w, s->bias, segments, s->C, s->K, 0, carry, at);
 }
 
 void ops_case_conv_splits(ops_context *c)
@@ -501,7 +505,7 @@ void ops_case_not_a_number(ops_context *c)
     ops_check_nan(c, "layer_norm_forward", y.f, ROWS, W, own);
     c->ops->log_softmax(c->exec, y.f, x.f, ROWS, W);
     ops_check_nan(c, "log_softmax", y.f, ROWS, W, own);
-    c->ops->conv_forward(c->exec, y.f, x.f, ones.f, ones.f, &segments, W, 2, NULL, 0);
+    c->ops->conv_forward(c->exec, y.f, x.f, ones.f, ones.f, &segments, W, 2, 0, NULL, 0);
     ops_check_nan(c, "conv_forward", y.f, ROWS, W, near);
     for (int part = 0; part < 3; part++) {
         float *victim = &qkv.f[(2 * 3 + part) * W + 7], keep = *victim;

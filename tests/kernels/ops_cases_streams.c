@@ -410,7 +410,7 @@ static void ops_nobody_shape(ops_context *c, const ops_layout *layout, int more)
         ops_say(c, "%d rows and %d in no utterance", own.rows, more * side);
         ops->add_sinusoid(c->exec, y[side][0].f, s, C);
         ops->stack_frames(c->exec, y[side][1].f, x.f, bias.f, istd.f, s, s, C, 1, 1);
-        ops->conv_forward(c->exec, y[side][2].f, x.f, w.f, bias.f, s, C, K, tail_list, 0);
+        ops->conv_forward(c->exec, y[side][2].f, x.f, w.f, bias.f, s, C, K, 0, tail_list, 0);
         ops->attention_forward(c->exec, y[side][3].f, qkv.f, s, H, E, 1, state_list, 0);
         ops->attention_forward(c->exec, y[side][4].f, qkv.f, s, H, E, 0, NULL, 0);
     }

@@ -85,12 +85,12 @@ START_TEST(conv)
     const int offsets[] = {0, 4}, first[] = {0, 1};
     const lin_segments all = segments_of(offsets, 1), one = segments_of(first, 1);
     double y[4], tail[] = {7, 9}, *tails[] = {tail}, grow[] = {-5, -6, 7, 9}, *grown[] = {grow};
-    ops->conv_forward(exec, y, x, w, bias, &all, 1, 3, NULL, 0);
+    ops->conv_forward(exec, y, x, w, bias, &all, 1, 3, 0, NULL, 0);
     test_close_f64("y", y, want, 4, 1e-15);
-    ops->conv_forward(exec, y, x, w, bias, &all, 1, 3, tails, 0);
+    ops->conv_forward(exec, y, x, w, bias, &all, 1, 3, 0, tails, 0);
     test_close_f64("y after a tail", y, want_tail, 4, 1e-15);
     ck_assert(tail[0] == 3 && tail[1] == 4);
-    for (int t = 0; t < 4; t++) ops->conv_forward(exec, y + t, x + t, w, bias, &one, 1, 3, grown, 2);
+    for (int t = 0; t < 4; t++) ops->conv_forward(exec, y + t, x + t, w, bias, &one, 1, 3, 0, grown, 2);
     test_close_f64("y frame by frame", y, want_tail, 4, 1e-15);
     ck_assert(grow[0] == -5 && grow[1] == -6 && grow[2] == 3 && grow[3] == 4);
 }
@@ -394,7 +394,7 @@ START_TEST(zero_rows)
     ops->add_dropout_norm_forward(exec, nothing, nothing, nothing, w, w, w, w, 0, 1, &d);
     ops->layer_norm_backward(exec, nothing, nothing, nothing, nothing, w, w, w, w, w, 0, 1, &d);
     ops->dropout(exec, nothing, w, 0, &d);
-    ops->conv_forward(exec, nothing, w, w, w, &none, 1, 1, NULL, 0);
+    ops->conv_forward(exec, nothing, w, w, w, &none, 1, 1, 0, NULL, 0);
     ops->attention_forward(exec, nothing, w, &none, 1, 1, 0, NULL, 0);
     ops->attention_backward(exec, nothing, w, w, w, &none, 1, 1, 1);
     ops->log_softmax(exec, nothing, w, 0, 1);

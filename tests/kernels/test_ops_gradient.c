@@ -270,7 +270,7 @@ enum { B = 4, ROWS = 13 };
 static const lin_segments segments = {B, ROWS, 7, offsets};
 
 typedef struct conv_case {
-    int C, K;
+    int C, K, after;
     double *x, *w, *b, *weights;
 } conv_case;
 
@@ -278,15 +278,15 @@ static double conv_loss(void *context)
 {
     conv_case *c = context;
     double y[MANY];
-    ops->conv_forward(exec, y, c->x, c->w, c->b, &segments, c->C, c->K, NULL, 0);
+    ops->conv_forward(exec, y, c->x, c->w, c->b, &segments, c->C, c->K, c->after, NULL, 0);
     return dot(y, c->weights, (size_t)(ROWS * c->C));
 }
 
 START_TEST(conv)
 {
-    const int kernels[] = {1, 2, 5, 15};
-    for (size_t s = 0; s < 4; s++) {
-        conv_case c = {.C = 3, .K = kernels[s]};
+    const int kernels[] = {1, 2, 5, 15, 5, 4, 6}, afters[] = {0, 0, 0, 0, 2, 2, 5};
+    for (size_t s = 0; s < 7; s++) {
+        conv_case c = {.C = 3, .K = kernels[s], .after = afters[s]};
         size_t n = (size_t)(ROWS * c.C), nw = (size_t)(c.K * c.C), C = (size_t)c.C;
         c.x = filled(n, 1 + s, -1, 1);
         c.w = filled(nw, 100 + s, -1, 1);
@@ -294,7 +294,7 @@ START_TEST(conv)
         c.weights = filled(n, 300 + s, -1, 1);
         double dx[MANY], dw[64] = {0}, db[8] = {0};
         test_poison(dx, sizeof dx);
-        ops->conv_backward(exec, dx, dw, db, c.weights, c.x, c.w, &segments, c.C, c.K);
+        ops->conv_backward(exec, dx, dw, db, c.weights, c.x, c.w, &segments, c.C, c.K, c.after);
         check_gradient("conv dx", conv_loss, &c, c.x, dx, n);
         check_gradient("conv dw", conv_loss, &c, c.w, dw, nw);
         check_gradient("conv db", conv_loss, &c, c.b, db, C);

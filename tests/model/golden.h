@@ -75,9 +75,8 @@ static inline void golden_key(golden_case *g, const char *key, char *value)
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (strcmp(key, fields[i].name) == 0) *fields[i].field = atoi(value);
     if (strcmp(key, "positions") == 0)
-        c->positions = strcmp(value, "conv") == 0       ? LIN_POSITIONS_CONV
-                       : strcmp(value, "sinusoid") == 0 ? LIN_POSITIONS_SINUSOID
-                                                        : LIN_POSITIONS_NONE;
+        for (int i = 0; lin_position_names[i]; i++)
+            if (strcmp(value, lin_position_names[i]) == 0) c->positions = (lin_positions)i;
     if (strcmp(key, "network") == 0) c->network = strcmp(value, "lstm") == 0 ? LIN_NETWORK_LSTM : LIN_NETWORK_TRANSFORMER;
     for (int i = 0; lin_attention_names[i] && strcmp(key, "attention") == 0; i++)
         if (strcmp(value, lin_attention_names[i]) == 0) c->attention = (lin_attention_kind)i;
@@ -307,7 +306,7 @@ static const char *const golden_names[] = {"post-causal", "post-bidirectional-si
                                            "pre-bidirectional-sinusoid", "post-causal-conv", "softmax-causal-conv",
                                            "softmax-bidirectional", "naive softmax-causal-conv", "naive softmax-bidirectional",
                                            "lsh-causal", "lsh-bidirectional", "poly2-causal-conv", "random-causal",
-                                           "random-bidirectional", "lstm-bidirectional", "lstm-causal"};
+                                           "random-bidirectional", "lstm-bidirectional", "lstm-causal", "pre-centred-conv-stack"};
 enum { GOLDEN_CASES = sizeof golden_names / sizeof *golden_names };
 
 static inline void golden_rows_key(void *user, const char *key, char *value)

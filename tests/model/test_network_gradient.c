@@ -52,7 +52,7 @@ static const struct {
              {LIN_NORM_POST, LIN_POSITIONS_NONE, 0, 1, 0, 0.1, POLY2},    {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 1, 0, 0, POLY2},
              {LIN_NORM_POST, LIN_POSITIONS_NONE, 0, 1, 0, 0.1, RANDOM},   {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 1, 0, 0, RANDOM},
              {LIN_NORM_POST, LIN_POSITIONS_NONE, 0, 1, 1, 0.2, LSTM},     {LIN_NORM_POST, LIN_POSITIONS_NONE, 1, 2, 0, 0, LSTM},
-             {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 1, 0, 0.1, LINEAR}};
+             {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 1, 0, 0.1, LINEAR},    {LIN_NORM_PRE, LIN_POSITIONS_CENTRED_CONV, 0, 1, 0, 0, LINEAR}};
 enum { N_CASES = sizeof cases / sizeof *cases };
 
 // Three layers of one of these cases, with losses of layer `inner` and of the one above (0: none), without the layers of a mask.
@@ -95,7 +95,7 @@ START_TEST(gradient_equals_finite_differences)
     p.config.stack = cases[of].stack;
     p.config.ahead = cases[of].ahead;
     p.config.dropout = cases[of].dropout;
-    if (cases[of].positions == LIN_POSITIONS_CONV) {
+    if (cases[of].positions >= LIN_POSITIONS_CONV) {
         p.config.conv_kernel = 3;
         p.config.conv_layers = 1;
     }

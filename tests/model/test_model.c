@@ -1,0 +1,90 @@
+// model/model.c: weights from one model to another.
+#include "model/model.h"
+
+#include "tests/support.h"
+
+enum { V = 3, K = 3, MORE = 9 };
+
+static lin_model *make(lin_positions positions, int causal, int kernel, int width, uint64_t seed)
+{
+    lin_config c = lin_config_default(V);
+    c.layers = 2;
+    c.heads = 1;
+    c.head_width = width;
+    c.feedforward = 5;
+    c.mel_bins = 4;
+    c.positions = positions;
+    c.conv_kernel = kernel;
+    c.conv_layers = kernel ? 2 : 0;
+    c.causal = causal;
+    const lin_features f = lin_features_default();
+    lin_model *model;
+    lin_error err = {0};
+    ck_assert_msg(lin_model_create(&c, &f, "<blank> a b", seed, &model, &err) == LIN_OK, "%s", err.message);
+    return model;
+}
+
+// The tap at `lag` frames before the frame (negative: after it), or 0.
+static float tap(const lin_model *m, int layer, int lag, int channel)
+{
+    const lin_config *c = &m->config;
+    const int j = c->conv_kernel - 1 - lin_config_conv_after(c) - lag;
+    const lin_param *p = &m->params.table[m->params.layers[layer].conv[0]];
+    return j < 0 || j >= c->conv_kernel ? 0 : m->values[p->offset + (size_t)(j * p->k + channel)];
+}
+
+START_TEST(weights_of_the_same_network_are_copied)
+{
+    lin_model *from = make(LIN_POSITIONS_CONV, 1, K, 6, 1), *to = make(LIN_POSITIONS_CONV, 1, K, 6, 2);
+    ck_assert_uint_ne(from->fingerprint, to->fingerprint);
+    ck_assert_int_eq(lin_model_copy_weights(to, from, NULL), LIN_OK);
+    ck_assert_uint_eq(from->fingerprint, to->fingerprint);
+    lin_model_destroy(from);
+    lin_model_destroy(to);
+}
+END_TEST
+
+START_TEST(taps_keep_their_distance_in_time)
+{
+    lin_model *from = make(LIN_POSITIONS_CONV, 1, K, 6, 1), *to = make(LIN_POSITIONS_CENTRED_CONV, 0, MORE, 6, 2);
+    ck_assert_int_eq(lin_model_copy_weights(to, from, NULL), LIN_OK);
+    for (int layer = 0; layer < 2; layer++)
+        for (int lag = -MORE; lag <= MORE; lag++)
+            for (int c = 0; c < 6; c++) ck_assert(tap(to, layer, lag, c) == tap(from, layer, lag, c)); // NOLINT: the same bits
+    ck_assert(tap(to, 1, 0, 3) != 0 && tap(to, 1, K - 1, 3) != 0);
+    const lin_param *a = &from->params.table[from->params.output[0]], *b = &to->params.table[to->params.output[0]];
+    ck_assert_mem_eq(from->values + a->offset, to->values + b->offset, (size_t)(a->n * a->k) * sizeof(float));
+    lin_model_destroy(from);
+    lin_model_destroy(to);
+}
+END_TEST
+
+START_TEST(other_networks_are_refused)
+{
+    lin_model *to = make(LIN_POSITIONS_CENTRED_CONV, 0, MORE, 6, 2);
+    lin_model *others[] = {make(LIN_POSITIONS_CONV, 1, K, 7, 1), make(LIN_POSITIONS_CONV, 1, 6, 6, 1),
+                           make(LIN_POSITIONS_NONE, 0, 0, 6, 1), make(LIN_POSITIONS_CENTRED_CONV, 0, MORE + 2, 6, 1)};
+    const char *const why[] = {"shape", "do not reach", "shape", "do not reach"};
+    const uint64_t before = to->fingerprint;
+    for (int i = 0; i < 4; i++) {
+        lin_error err = {0};
+        ck_assert_int_eq(lin_model_copy_weights(to, others[i], &err), LIN_MISMATCH);
+        ck_assert_msg(strstr(err.message, why[i]) != NULL, "%d: %s", i, err.message);
+        lin_model_seal(to);
+        ck_assert_uint_eq(to->fingerprint, before);
+        lin_model_destroy(others[i]);
+    }
+    lin_model_destroy(to);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("model/model");
+    TCase *tests = tcase_create("weights");
+    tcase_add_test(tests, weights_of_the_same_network_are_copied);
+    tcase_add_test(tests, taps_keep_their_distance_in_time);
+    tcase_add_test(tests, other_networks_are_refused);
+    suite_add_tcase(suite, tests);
+    return test_run(suite);
+}
