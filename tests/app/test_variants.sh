@@ -59,6 +59,15 @@ streams random
 variant lstm lstm "LSTM, 2 layers of 24 units, causal" --network lstm --width 24
 streams lstm
 variant bilstm lstm "LSTM, 2 layers of 24 units in each direction, bidirectional" --network lstm --width 24 --direction bidirectional
+variant centred transformer "centred depthwise convolution of 9 taps in 2 layers" --direction bidirectional --ahead 2 \
+    --positions centred-conv --conv-kernel 9 --conv-layers 2 --init "$tmp/model.safetensors"
+
+# A long sound is divided where the model needs whole utterances; no row is lost.
+"$SOUND" "$tmp/v/long.wav" seconds=100 seed=4
+for name in lstm centred; do
+    "$LINNET" posteriors -m "$tmp/v/$name/best.safetensors" "$tmp/v/long.wav" -o "$tmp/v/$name.npy" 2> "$tmp/.err" || fail "$name: 100 s" "$(cat "$tmp/.err")"
+done
+is "rows of a divided sound" "$(wc -c < "$tmp/v/lstm.npy")" "$(wc -c < "$tmp/v/centred.npy")"
 
 # ---- refused with one sentence --------------------------------------------------------------------------------------------------
 
@@ -70,6 +79,12 @@ refused "a feature map of softmax" 1 "feature-map belongs to attention = linear"
     train "$tmp/v/transformer.conf" $train --attention softmax --feature-map poly2
 refused "features without random" 1 "features belongs to feature-map = random" train "$tmp/v/transformer.conf" $train --features 9
 refused "a transformer with a width" 1 "width belongs to network = lstm" train "$tmp/v/transformer.conf" $train --width 9
+refused "later frames in a causal network" 1 "reads later frames" \
+    train "$tmp/v/transformer.conf" $train --positions centred-conv --conv-kernel 5 --conv-layers 2
+refused "weights of another shape" 1 "has another shape" train "$tmp/v/transformer.conf" $train --init "$tmp/model.safetensors"
+refused "taps that are too few" 1 "8 taps do not reach" train "$tmp/v/transformer.conf" $train --init "$tmp/model.safetensors" \
+    --direction bidirectional --ahead 2 --positions centred-conv --conv-kernel 8 --conv-layers 2
+refused "two models" 1 "--offline and --model name two models" transcribe --offline -m "$tmp/model.safetensors" "$wav"
 refused "a chunk of 0" 2 "lsh-chunk" train "$tmp/v/transformer.conf" $train --attention lsh --lsh-chunk 0
 refused "too many features" 1 "head_width 60 gives 1891 features" \
     train "$tmp/v/transformer.conf" $train --feature-map poly2 --head-width 60

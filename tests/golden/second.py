@@ -82,8 +82,9 @@ def forward(c, w, x):
     for i in range(c["layers"]):
         at = f"layers.{i}."
         if i < c["conv_layers"]:
-            before = np.concatenate([np.zeros((K - 1, C)), x])
-            x = x + w[at + "conv.bias"] + sum(w[at + "conv.weight"][j].astype(float) * before[j:j + steps] for j in range(K))
+            after = K // 2 if c["positions"] == "centred-conv" else 0
+            around = np.concatenate([np.zeros((K - 1 - after, C)), x, np.zeros((after, C))])
+            x = x + w[at + "conv.bias"] + sum(w[at + "conv.weight"][j].astype(float) * around[j:j + steps] for j in range(K))
         f = lambda y: linear(attention(linear(y, at + "qkv")), at + "out")
         g = lambda y: linear(np.maximum(linear(y, at + "ff1"), 0), at + "ff2")
         if c["norm"] == "post":
@@ -121,7 +122,7 @@ def lin_hash(p, s):
 
 def fingerprint(texts, c, f, w):
     whole = [c[k] for k in ("layers", "heads", "head_width", "feedforward", "mel_bins", "outputs", "stack", "ahead")]
-    whole += [["none", "sinusoid", "conv"].index(c["positions"]), c["conv_kernel"], c["conv_layers"],
+    whole += [["none", "sinusoid", "conv", "centred-conv"].index(c["positions"]), c["conv_kernel"], c["conv_layers"],
               ["post", "pre"].index(c["norm"]), int(c["causal"]), f["sample_hz"]]
     h = lin_hash(struct.pack("<14i", *whole), 0)
     h = lin_hash(struct.pack("<5d", *(f[k] for k in ("window_ms", "hop_ms", "low_hz", "high_hz", "preemphasis"))), h)
