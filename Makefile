@@ -81,12 +81,15 @@ LDLIBS := $(PKG_LIBS) -ldl -lpthread -lm
 ifeq ($(origin NVCC),undefined)
 NVCC := $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
 endif
-CUDA_ARCHS ?= 80 86 89 90
+# Those of data centres and of desktops from Ampere on, the last two where nvcc knows them; PTX of 9.0 for later ones.
+CUDA_KNOWN := $(if $(NVCC),$(shell $(NVCC) --list-gpu-code 2>/dev/null))
+CUDA_ARCHS ?= 80 86 89 90 $(patsubst sm_%,%,$(filter sm_100 sm_120,$(CUDA_KNOWN)))
+CUDA_PTX := $(or $(filter 90,$(CUDA_ARCHS)),$(lastword $(CUDA_ARCHS)))
 CUDA_HOME := $(patsubst %/bin/nvcc,%,$(if $(NVCC),$(realpath $(shell command -v $(NVCC) 2>/dev/null))))
 CUDA_LIB := $(firstword $(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/targets/$(ARCH)-linux/lib $(CUDA_HOME)/lib))
 CUDA_VERSION := $(if $(NVCC),$(shell $(NVCC) --version 2>/dev/null | sed -n 's/.*release \([0-9]*\)\.\([0-9]*\).*/\1 \2/p' | awk '{print 1000 * $$1 + 10 * $$2}'))
 NVCCFLAGS := -std=c++17 -O3 $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$a,code=sm_$a) \
-	-gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS)) -t0 \
+	-gencode arch=compute_$(CUDA_PTX),code=compute_$(CUDA_PTX) -t0 \
 	-Xcompiler -fPIC,-fvisibility=hidden,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics,-Wall,-Wextra
 # One folder for each choice of architectures: make check compiles for one of them, once, and does not touch the others.
 empty :=
@@ -121,7 +124,7 @@ ifeq ($(CONFIG),tsan)
 TEST_SRC := $(filter-out tests/cuda/%,$(TEST_SRC)) # ThreadSanitizer does not support the emulation's fibres
 TEST_SH := $(filter-out tests/cuda/%,$(TEST_SH))
 endif
-# Tests that also run on a real GPU: all except those of the emulation and of simulated faults.
+# Tests that also run on a real GPU: all except those of the emulation and of the engine, which needs the program.
 GPU_TEST_SRC := $(shell grep -L 'tests/emulation/' /dev/null $(wildcard tests/cuda/test_*.c) | grep -v '^/dev/null')
 GPU_TESTS := $(GPU_TEST_SRC:%.c=build/gpu/%)
 TEST_TOOLS := $B/tests/app/sound $B/tests/app/rows $B/tests/app/gpu_cases $B/tests/recipes/sphere $B/tests/recipes/pcm

@@ -35,7 +35,7 @@
 /* What a backend needs while it runs: threads and scratch (CPU), a stream and handles (CUDA). One user at a time. */
 typedef struct lin_exec lin_exec;
 
-typedef enum lin_activation { LIN_LINEAR, LIN_RELU } lin_activation;
+typedef enum lin_activation { LIN_LINEAR, LIN_RELU /* max(0, v); of a NaN: NaN or 0, as the library of a GPU has it */ } lin_activation;
 
 enum { LIN_FENCES = 8 };
 

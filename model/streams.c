@@ -2,6 +2,7 @@
 
 #include "model/streams.h"
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -169,6 +170,15 @@ static lin_status check_options(const lin_encoder *e, const lin_streams_options 
     return LIN_OK;
 }
 
+// Rows, frames and samples of a tick are counted in ints.
+static lin_status check_sizes(const lin_streams *s, lin_error *err)
+{
+    const long long most = INT_MAX, each = s->most_samples > s->most_window ? s->most_samples : s->most_window;
+    if (s->batch * each <= most && (long long)s->capacity * s->most_rows <= most) return LIN_OK;
+    return lin_fail(err, LIN_INVALID, "%d streams with %d frames per tick, %d streams in a pass: more than %d rows or samples in a tick",
+                    s->capacity, s->longest, s->batch, INT_MAX);
+}
+
 lin_status lin_streams_create(const lin_encoder *e, const lin_streams_options *o, lin_streams **out, lin_error *err)
 {
     *out = NULL;
@@ -195,7 +205,8 @@ lin_status lin_streams_create(const lin_encoder *e, const lin_streams_options *o
     s->at_frames = e->state_count;
     s->at_samples = (lin_stream_floats(e) + 3) / 4 * 4;
     s->stride = (s->at_samples + (s->sound ? (size_t)o->fbank->window_samples : 0) + 63) / 64 * 64;
-    status = s->ops->exec_create(s->ops, o->threads, &s->exec, err);
+    status = check_sizes(s, err);
+    if (status == LIN_OK) status = s->ops->exec_create(s->ops, o->threads, &s->exec, err);
     if (status == LIN_OK) status = make_room(s, o->fbank, err);
     if (status != LIN_OK) {
         lin_streams_destroy(s);

@@ -20,11 +20,7 @@ lin_attention_plan lin_attention_divide(lin_exec *exec, const lin_segments *segm
     plan.stretch = INT_MAX;
     plan.stretches = 1;
     plan.slots = 0;
-    int limit = 0;
-    if (E > 64 || !lin_cuda_check(exec, cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, exec->device),
-                                  "reading the shared memory of a block"))
-        return plan;
-    const int fit = (int)((size_t)limit / group_bytes);
+    const int fit = E > 64 ? 0 : (int)(exec->shared_most / group_bytes);
     if (fit == 0) return plan;
     if (most > fit) most = fit;
     plan.groups = 1;
@@ -154,7 +150,7 @@ static __device__ __forceinline__ void add_diagonal(float (&y)[EP / 8][4], const
 #pragma unroll
                 for (int i = 0; i < 2; i++)
                     if (!(fabsf(b[h][n][i]) <= FLT_MAX)) {
-                        const int row = 8 * h + t + 4 * i;
+                        const int row = 8 * h + result_row(2 * t + i);
                         first_bad = row < first_bad ? row : first_bad;
                         b[h][n][i] = 0;
                     }

@@ -16,8 +16,9 @@
  *
  * Fragments. A product may sum over its index in any order. Along a row (summing over e) lane t of a quad reads columns 2t and
  * 2t+1 of eight, one 8-byte access, and the columns of a result (its rows of the other operand) are assigned so that it can be
- * the left operand of the next product without moving: lane t holds j = t and t+4. With rows of EP + 8 floats these accesses have
- * no bank conflicts; only S read along its rows (add_sums_transposed) has two lanes per bank.
+ * the left operand of the next product without moving: lane t holds j = result_row(2t) and result_row(2t+1). With rows of EP + 8
+ * floats neither way of reading has bank conflicts (no_conflicts); only S read along its rows (add_sums_transposed) has two lanes
+ * per bank.
  *
  * Precision. SPLIT 0: operands rounded to tf32. SPLIT 1: x = big + small, both tf32, and three of the four products: the dropped
  * one is 2^-22 of the result, so the precision is near fp32. Sums over tiles, denominators and row terms are fp32 additions in
@@ -31,9 +32,9 @@
 
 #define LIN_ATTENTION_EPS 1e-6f
 
-// The most groups of a block: what fits the shared memory of a multiprocessor (228 KiB from 9.0 on, up to 164 before).
+// The most groups of a block: what fits the shared memory of a multiprocessor (228 KiB of 9.0 to 11.0, up to 164 of others).
 enum { TILE = 64, GROUP = 128, FORWARD_GROUPS = 4, BACKWARD_GROUPS = 3 };
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 900 || __CUDA_ARCH__ >= 1200)
 #define LIN_GROUPS_HERE(groups) 2
 #else
 #define LIN_GROUPS_HERE(groups) groups
@@ -198,6 +199,27 @@ template <int EP, int SPLIT, int PHI> static __device__ __forceinline__ void own
         for (int i = 0; i < 4; i++) x[s][i] = operand<SPLIT>(PHI ? phi<SPLIT>(x[s][i]) : x[s][i]);
 }
 
+// Which of eight rows of the other operand column c of a result stands for: 0, 2, 1, 3, 6, 4, 7, 5.
+static __host__ __device__ __forceinline__ constexpr int result_row(int c)
+{
+    return ((c >> 1) | (c >> 1 & 2) << 1) ^ (c & 1) << 1;
+}
+
+// Whether the 32 banks are each read once: by the 16 lanes of each half of a warp in multiply_rows, which reads 8 bytes a lane, and
+// by all lanes in load_rows, which reads 4.
+template <int EP> constexpr bool no_conflicts()
+{
+    unsigned halves[2] = {}, loads[2] = {};
+    for (int g = 0; g < 8; g++)
+        for (int t = 0; t < 4; t++)
+            for (int i = 0; i < 2; i++) {
+                halves[g / 4] |= 1u << (result_row(g) * sizes<EP>::stride + 2 * t + i) % 32;
+                loads[i] |= 1u << (result_row(2 * t + i) * sizes<EP>::stride + g) % 32;
+            }
+    return halves[0] == ~0u && halves[1] == ~0u && loads[0] == ~0u && loads[1] == ~0u;
+}
+static_assert(no_conflicts<32>() && no_conflicts<64>(), "two lanes read the same bank");
+
 template <int EP> static __device__ __forceinline__ void clear_rows(float (&x)[EP / 8][4])
 {
 #pragma unroll
@@ -206,12 +228,12 @@ template <int EP> static __device__ __forceinline__ void clear_rows(float (&x)[E
         for (int i = 0; i < 4; i++) x[n][i] = 0;
 }
 
-// c[h] = own rows times 16 rows of a tile, transposed: column 8h + t of the 16 in c[h][0] and [2], 8h + t + 4 in c[h][1] and [3].
+// c[h] = own rows times 16 rows of a tile, transposed: column 8h + result_row(2t) of the 16 in c[h][0] and [2], 8h + result_row(2t+1)
+// in c[h][1] and [3].
 template <int EP, int SPLIT>
 static __device__ __forceinline__ void multiply_rows(float (&c)[2][4], const float (&own)[EP / 8][4], const float *rows, int lane)
 {
-    const int g = lane >> 2;
-    const float *at = rows + ((g >> 1) + (g & 1) * 4) * sizes<EP>::stride + 2 * (lane & 3);
+    const float *at = rows + result_row(lane >> 2) * sizes<EP>::stride + 2 * (lane & 3);
 #pragma unroll
     for (int h = 0; h < 2; h++)
 #pragma unroll
@@ -234,7 +256,7 @@ template <int REVERSE> static __device__ __forceinline__ void mask_diagonal(floa
     for (int h = 0; h < 2; h++)
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            const int row = g + (i >> 1) * 8, col = 8 * h + t + (i & 1) * 4;
+            const int row = g + (i >> 1) * 8, col = 8 * h + result_row(2 * t + (i & 1));
             if (REVERSE ? col < row : col > row) c[h][i] = 0;
         }
 }
@@ -249,9 +271,9 @@ static __device__ __forceinline__ void add_weights(float &upper, float &lower, c
 // The right operand of add_rows for columns 8n..8n+7 and rows 8h.. of 16.
 template <int EP> static __device__ __forceinline__ void load_rows(float (&b)[2], const float *rows, int h, int n, int lane)
 {
-    const float *at = rows + (8 * h + (lane & 3)) * sizes<EP>::stride + 8 * n + (lane >> 2);
-    b[0] = at[0];
-    b[1] = at[4 * sizes<EP>::stride];
+    const float *at = rows + 8 * h * sizes<EP>::stride + 8 * n + (lane >> 2);
+    b[0] = at[result_row(2 * (lane & 3)) * sizes<EP>::stride];
+    b[1] = at[result_row(2 * (lane & 3) + 1) * sizes<EP>::stride];
 }
 
 // out += w times 16 rows of a tile, w from multiply_rows.

@@ -252,7 +252,7 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * 
         if (CAUSAL) {
             for (int j = part; j < TILE / 16 && j * 16 < n; j++) {
                 const float *query_rows = queries + j * own_stride, *gradient_rows = gradients + j * own_stride;
-                const float *c = scale + TILE + j * 16 + (lane & 3);
+                const float *c = scale + TILE + j * 16;
                 float w[2][4];
                 multiply_rows<EP, SPLIT>(w, x, query_rows, lane);
                 if (j == part) mask_diagonal<1>(w, lane);
@@ -261,7 +261,7 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * 
 #pragma unroll
                 for (int h = 0; h < 2; h++)
 #pragma unroll
-                    for (int i = 0; i < 4; i++) w[h][i] += c[8 * h + 4 * (i & 1)];
+                    for (int i = 0; i < 4; i++) w[h][i] += c[8 * h + result_row(2 * (lane & 3) + (i & 1))];
                 if (j == part) mask_diagonal<1>(w, lane);
                 add_rows<EP, SPLIT>(dk, w, query_rows, lane);
             }

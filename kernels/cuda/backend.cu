@@ -195,6 +195,7 @@ static lin_status exec_create(const lin_ops *ops, int n_threads, lin_exec **out,
     exec->device = ops->device;
     exec->precision = ops->precision;
     exec->multiprocessors = attribute(cudaDevAttrMultiProcessorCount, ops->device);
+    exec->shared_most = (size_t)attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, ops->device);
     exec->reads_host = attribute(cudaDevAttrPageableMemoryAccessUsesHostPageTables, ops->device);
     lin_cuda_check(exec, cudaSetDevice(exec->device), "opening it");
     // Non-blocking: no synchronisation with the default stream in either direction.
@@ -226,6 +227,19 @@ int lin_cuda_resident(lin_exec *exec, const void *kernel, int threads, size_t sh
         return 0;
     }
     return each * exec->multiprocessors;
+}
+
+int lin_cuda_allow_shared(lin_exec *exec, const void *kernel, size_t bytes, const char *what)
+{
+    if (!lin_cuda_ready(exec)) return 0;
+    if (bytes > exec->shared_most) return lin_cuda_check(exec, cudaErrorInvalidValue, what);
+    for (int i = 0; i < exec->n_allowed; i++)
+        if (exec->allowed[i] == kernel) return 1;
+    if (!lin_cuda_check(exec, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)exec->shared_most), what)) {
+        return 0;
+    }
+    if (exec->n_allowed < LIN_CUDA_ALLOWED) exec->allowed[exec->n_allowed++] = kernel;
+    return 1;
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------------------------------- */

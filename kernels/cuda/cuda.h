@@ -32,8 +32,13 @@ extern "C" {
 
 struct lin_cuda_plans; /* for the matrix products: linear.cu */
 
+enum { LIN_CUDA_ALLOWED = 96 };
+
 struct lin_exec {
     int device, multiprocessors;
+    size_t shared_most; // bytes of shared memory that a block may request
+    const void *allowed[LIN_CUDA_ALLOWED]; // the kernels that may have as much
+    int n_allowed;
     lin_precision precision;
     cudaStream_t stream;
     cudaEvent_t fences[LIN_FENCES];
@@ -61,11 +66,11 @@ int lin_cuda_ready(lin_exec *exec);
 /* The most blocks of a kernel that can run at the same time; 0 if the GPU has no cooperative launches. */
 int lin_cuda_resident(lin_exec *exec, const void *kernel, int threads, size_t shared_bytes);
 
-/* Allows a kernel more than 48 KiB of dynamic shared memory. */
+/* Allows a kernel `bytes` of dynamic shared memory, which may be more than 48 KiB: once per exec and kernel, and as much as a block
+ * may have, so that no later launch of any exec has to change it. */
+int lin_cuda_allow_shared(lin_exec *exec, const void *kernel, size_t bytes, const char *what);
 #define LIN_ALLOW_SHARED(exec, kernel, bytes)                                                                                      \
-    lin_cuda_check(exec, cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel),                                              \
-                                              cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes)),                         \
-                   "shared memory of " #kernel)
+    lin_cuda_allow_shared(exec, reinterpret_cast<const void *>(kernel), (bytes), "shared memory of " #kernel)
 
 /* grid and block are dim3 or numbers. LIN_LAUNCH_TOGETHER: a cooperative launch, whose blocks run at the same time and may wait for
  * each other (lin_signal, lin_await); at most lin_cuda_resident blocks, and one argument, a structure. */

@@ -81,7 +81,7 @@ template <int EP, int SPLIT> static __device__ __forceinline__ void lsh_arrived(
 static __device__ __forceinline__ int lsh_half(int i) { return i >> 1; }
 static __device__ __forceinline__ int lsh_column(int j, int h, int i, int lane)
 {
-    return 16 * j + 8 * h + (lane & 3) + (i & 1) * 4;
+    return 16 * j + 8 * h + result_row(2 * (lane & 3) + (i & 1));
 }
 
 // The lane's rows; as_keys: what they meet are the queries that see them.

@@ -122,8 +122,7 @@ template <int EP, int SPLIT, int M>
 static __device__ __forceinline__ void multiply_own(float (&w)[2][M][4], const float (&own)[M][EP / 8][4], const float *rows,
                                                     int lane)
 {
-    const int g = lane >> 2;
-    const float *at = rows + ((g >> 1) + (g & 1) * 4) * sizes<EP>::stride + 2 * (lane & 3);
+    const float *at = rows + result_row(lane >> 2) * sizes<EP>::stride + 2 * (lane & 3);
 #pragma unroll
     for (int h = 0; h < 2; h++)
 #pragma unroll
@@ -184,7 +183,7 @@ static __device__ __forceinline__ void add_own(float (&out)[M][EP / 8][4], const
 
 // The row and the column, among a warp's own rows and 16 columns, of element i of w[h][m].
 static __device__ __forceinline__ int row_in(int m, int i, int lane) { return 16 * m + 8 * (i >> 1) + (lane >> 2); }
-static __device__ __forceinline__ int column_in(int h, int i, int lane) { return 8 * h + 4 * (i & 1) + (lane & 3); }
+static __device__ __forceinline__ int column_in(int h, int i, int lane) { return 8 * h + result_row(2 * (lane & 3) + (i & 1)); }
 
 // ---- tiles
 

@@ -45,6 +45,7 @@ is "the next program runs" 1 "$(lines '^ok  *test_passes last ')"
 is "exit status" 1 "$status"
 check $programs/test_passes
 is "all passes: exit status" 0 "$status"
+is "the tests of graphs, fences and errors run on a GPU too" 0 "$(grep -c '#include "tests/emulation/' tests/cuda/test_cuda_backend.c)"
 
 # ---- compute-sanitizer ------------------------------------------------------------------------------------------------------
 
@@ -69,6 +70,19 @@ sanitized "no tool can attach" 0 "0 passed, 0 failed, 2 skipped" '
 echo "========= COMPUTE-SANITIZER"
 echo "========= Error: No attachable process found. compute-sanitizer timed-out."
 exit 1'
+export CASES=no
+sanitized "the sanitizers alone" 0 "2 passed, 0 failed, 0 skipped" 'exit 0'
+is "without the cases" 0 "$(lines '^ok  *test_passes')"
+unset CASES
+SANITIZER_SECONDS=0 check $programs/test_passes
+hasnt "no sanitizer" "$out" "compute-sanitizer:"
+pretend "$tmp/bin/compute-sanitizer" 'for last; do :; done; echo "on ${last##*/}"; exit 1'
+cp "$tmp/tree/$programs/test_passes" "$tmp/tree/test_cuda_ops"
+check ./test_cuda_ops
+has "the operations that were named" "$out" "on test_cuda_ops"
+pretend "$tmp/tree/$programs/test_picks" 'echo "ok 1 - a.c:g:other: Passed"; echo "# asked"; echo "ok 2 - a.c:g:this: Passed"; echo "1..2"'
+LINNET_TEST_CASE=asked check $programs/test_picks
+has "one case: what the program passed over is not counted" "$out" "1 passed, 0 failed"
 export SANITIZER_SECONDS=1
 sanitized "cut by its time" 0 "nothing found until then" '
 trap "echo ========= Error: process did not terminate successfully; exit 1" TERM

@@ -1,13 +1,15 @@
 // The context of the CUDA backend: ordering, graphs, several GPUs and threads, and its messages and state after running out of
-// memory or losing the device.
+// memory; and, in emulation, after losing the device and where each allocation fails.
 #include <pthread.h>
 
 #include "base/memory.h"
 #include "tests/cuda/device.h"
-#include "tests/emulation/emulation.h"
 
-lin_status lin_cuda_open(int device, lin_precision precision, const lin_ops **ops, lin_error *err);
-
+#ifdef LIN_ON_GPU
+enum { ON_GPU = 1 };
+#else
+enum { ON_GPU = 0 };
+#endif
 enum { ROWS = 37, C = 24, F = 300, COUNT = ROWS * C };
 
 // Operations that need scratch, a plan and a workspace: a linear layer, its gradient, a norm and its gradient.
@@ -23,7 +25,7 @@ enum { WEIGHTS = F * C, BLOCK = 2 * COUNT + 4 * WEIGHTS + 2 * ROWS * F + 4 * F +
 static lin_status bench_open(bench *b, lin_precision precision, lin_error *err)
 {
     memset(b, 0, sizeof *b);
-    lin_status status = lin_cuda_open(0, precision, &b->ops, err);
+    lin_status status = test_device_open(0, precision, &b->ops, err);
     if (status == LIN_OK) status = b->ops->exec_create(b->ops, 0, &b->exec, err);
     if (status == LIN_OK) status = b->ops->memory_create(b->exec, BLOCK * sizeof(float), (void **)&b->block, err);
     if (status != LIN_OK) return status;
@@ -157,6 +159,33 @@ START_TEST(graphs)
 }
 END_TEST
 
+// A kernel's limit of shared memory is set once, not at each launch, and two execs do not change each other's.
+START_TEST(limits_once)
+{
+    enum { T = 100, E = 32, N = T * E };
+    bench first, second;
+    lin_error err = {0};
+    const int offsets[] = {0, T};
+    int *on_device;
+    ck_assert_msg(bench_open(&first, LIN_PRECISION_FP32, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(bench_open(&second, LIN_PRECISION_FP32, &err) == LIN_OK, "%s", err.message);
+    ck_assert_int_eq(first.ops->memory_create(first.exec, sizeof offsets, (void **)&on_device, &err), LIN_OK);
+    first.ops->upload(first.exec, on_device, offsets, sizeof offsets);
+    const lin_segments segments = {.B = 1, .rows = T, .longest = T, .offsets = on_device};
+    for (int round = 0; round < 3; round++) {
+        bench *b = round == 1 ? &second : &first;
+        const unsigned long before = emulation_count(EMULATION_ATTRIBUTES);
+        for (int i = 0; i < 4; i++) b->ops->attention_forward(b->exec, b->block, b->block + N, &segments, 1, E, i % 2, NULL, 0);
+        ck_assert_msg(b->ops->finish(b->exec, &err) == LIN_OK, "%s", err.message);
+        const unsigned long set = emulation_count(EMULATION_ATTRIBUTES) - before;
+        ck_assert_uint_eq(set, ON_GPU || round == 2 ? 0 : 2); // one for each kernel
+    }
+    first.ops->memory_destroy(first.exec, on_device);
+    bench_close(&second);
+    bench_close(&first);
+}
+END_TEST
+
 static void *run_there(void *context)
 {
     bench *b = context;
@@ -165,19 +194,25 @@ static void *run_there(void *context)
     return &digest;
 }
 
-// An exec of the second GPU, made here, used by a thread that never selected a GPU.
+// An exec of the second GPU (the first, if there is one only), made here, used by a thread that never selected a GPU.
 START_TEST(another_thread)
 {
     bench first, second;
     lin_error err = {0};
     pthread_t thread;
     void *digest;
+    int other = 1;
+#ifdef LIN_ON_GPU
+    lin_device device;
+    other = lin_device_get(1, &device) && !device.why_not[0];
+#else
     emulation_set(EMULATION_DEVICES, 2);
+#endif
     ck_assert_msg(bench_open(&first, LIN_PRECISION_FP32, &err) == LIN_OK, "%s", err.message);
     const uint64_t want = run(&first, 7);
     second = first;
-    ck_assert_int_eq(lin_cuda_open(1, LIN_PRECISION_FP32, &second.ops, &err), LIN_OK);
-    ck_assert_int_eq(second.ops->device, 1);
+    ck_assert_int_eq(test_device_open(other, LIN_PRECISION_FP32, &second.ops, &err), LIN_OK);
+    ck_assert_int_eq(second.ops->device, other);
     ck_assert_int_eq(second.ops->exec_create(second.ops, 0, &second.exec, &err), LIN_OK);
     ck_assert_int_eq(pthread_create(&thread, NULL, run_there, &second), 0);
     pthread_join(thread, &digest);
@@ -216,18 +251,27 @@ START_TEST(too_much)
     bench b;
     lin_error err = {0};
     void *block = &err;
+    size_t more = 60000000;
+#ifdef LIN_ON_GPU
+    lin_device device;
+    ck_assert_int_eq(lin_device_get(0, &device), 1);
+    more = 2 * device.memory_bytes;
+#else
     emulation_set(EMULATION_MEMORY, 40000000);
+#endif
     ck_assert_msg(bench_open(&b, LIN_PRECISION_FP32, &err) == LIN_OK, "%s", err.message);
     const uint64_t want = run(&b, 7);
-    ck_assert_int_eq(b.ops->memory_create(b.exec, 60000000, &block, &err), LIN_NO_MEMORY);
+    ck_assert_int_eq(b.ops->memory_create(b.exec, more, &block, &err), LIN_NO_MEMORY);
     ck_assert_ptr_null(block);
-    ck_assert_msg(strstr(err.message, "GPU 0: out of memory: 60.0 MB requested, ") != NULL, "%s", err.message);
-    ck_assert_msg(strstr(err.message, " of 40.0 MB free; smaller batches") != NULL, "%s", err.message);
+    ck_assert_msg(strstr(err.message, ON_GPU ? "GPU 0: out of memory: " : "GPU 0: out of memory: 60.0 MB requested, ") != NULL, "%s",
+                  err.message);
+    ck_assert_msg(strstr(err.message, ON_GPU ? " free; smaller batches" : " of 40.0 MB free; smaller batches") != NULL, "%s", err.message);
     ck_assert_uint_eq(run(&b, 7), want);
     bench_close(&b);
 }
 END_TEST
 
+#ifndef LIN_ON_GPU
 static uint64_t undisturbed(lin_precision precision)
 {
     bench b;
@@ -353,20 +397,25 @@ START_TEST(opened_wrongly)
 }
 END_TEST
 
+#endif
+
 int main(void)
 {
     Suite *suite = suite_create("cuda_backend");
     TCase *order = tcase_create("order"), *faults = tcase_create("faults");
     tcase_add_test(order, fences);
     tcase_add_test(order, graphs);
+    tcase_add_test(order, limits_once);
     tcase_add_test(order, another_thread);
     tcase_add_test(order, same_bits);
     suite_add_tcase(suite, order);
-    tcase_add_test(faults, opened_wrongly);
     tcase_add_test(faults, too_much);
+#ifndef LIN_ON_GPU
+    tcase_add_test(faults, opened_wrongly);
     tcase_add_loop_test(faults, allocations_fail, 0, 4);
     tcase_add_test(faults, memory_ends_in_a_graph);
     tcase_add_test(faults, lost);
+#endif
     suite_add_tcase(suite, faults);
     return test_run(suite);
 }

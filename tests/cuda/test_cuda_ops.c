@@ -30,8 +30,8 @@ END_TEST
 
 // The cases whose sums run over rounded operands. tf32 keeps 10 bits of mantissa, bf16 7.
 static const char *const products[] = {"linear",         "linear_model_shapes", "linear_rows",      "weights_pack", "attention",
-                                       "attention_long", "attention_extremes",  "attention_splits", "lstm",         "lstm_splits",
-                                       "softmax",        "softmax_long",        "softmax_splits"};
+                                       "attention_long", "attention_wide",      "attention_extremes", "attention_splits", "lstm",
+                                       "lstm_splits",    "softmax",             "softmax_long",       "softmax_splits"};
 enum { N_PRODUCTS = sizeof products / sizeof *products };
 
 START_TEST(test_tf32) { run(LIN_PRECISION_TF32, 1000, products[_i]); }
@@ -39,6 +39,27 @@ END_TEST
 
 START_TEST(test_bf16) { run(LIN_PRECISION_BF16, 8000, products[_i]); }
 END_TEST
+
+#ifndef LIN_ON_GPU
+// KiB of shared memory that a block may request: compute capability 8.6 and 12.0, 8.0; less than any. With less, fewer groups of
+// warps share a block, and heads have no tiles: wide ones with 99, all with 48. The other cases have the 227 of 9.0 and 10.0.
+static const struct {
+    long shared;
+    const char *name;
+} in_shared[] = {
+    {99, "attention"},  {99, "attention_long"},  {99, "attention_wide"},  {99, "softmax"}, {99, "lsh"},
+    {99, "mapped"},     {99, "lstm"},            {163, "attention_long"}, {48, "attention"}, {48, "attention_wide"},
+    {163, "attention"}, {163, "attention_wide"},
+};
+enum { N_IN_SHARED = sizeof in_shared / sizeof *in_shared };
+
+START_TEST(test_shared)
+{
+    emulation_set(EMULATION_SHARED, in_shared[_i].shared);
+    run(LIN_PRECISION_FP32, 1, in_shared[_i].name);
+}
+END_TEST
+#endif
 
 int main(void)
 {
@@ -48,6 +69,9 @@ int main(void)
     tcase_add_loop_test(cases, test_fp32, 0, ops_case_count());
     tcase_add_loop_test(cases, test_tf32, 0, TEST_ASAN ? 0 : N_PRODUCTS); // bf16 takes the same way
     tcase_add_loop_test(cases, test_bf16, 0, N_PRODUCTS);
+#ifndef LIN_ON_GPU
+    tcase_add_loop_test(cases, test_shared, 0, TEST_ASAN ? N_IN_SHARED - 2 : N_IN_SHARED);
+#endif
     suite_add_tcase(suite, cases);
     return test_run(suite);
 }

@@ -282,7 +282,7 @@ static void multiply(const matmul &p)
                 float v = p.alpha * sums[j * m + i];
                 if (p.beta != 0) v += p.beta * p.C[(j0 + j) * (size_t)p.lc.ld + i];
                 if (bias) v += bias[i];
-                p.D[(j0 + j) * (size_t)p.ld.ld + i] = relu && !(v > 0) && v == v ? 0 : v;
+                p.D[(j0 + j) * (size_t)p.ld.ld + i] = relu && !(v > 0) ? 0 : v; // of a NaN 0, as max.f32 gives it
             }
     }
 }

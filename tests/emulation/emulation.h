@@ -28,6 +28,7 @@ typedef enum emulation_setting {
     EMULATION_FAIL_ALLOCATION, /* FAIL_ALLOCATION: only the k-th allocation from now fails; 0: none */
     EMULATION_LOSE_AFTER,      /* LOSE_AFTER: the device is lost after k more launches; 0: never */
     EMULATION_REFUSE_PRODUCTS, /* REFUSE_PRODUCTS: 1: cublasLt supports no product */
+    EMULATION_SHARED,          /* SHARED: KiB of shared memory that a block may request, default 227 (9.0) */
     EMULATION_SETTINGS
 } emulation_setting;
 
@@ -35,6 +36,7 @@ typedef enum emulation_counter {
     EMULATION_LAUNCHES,    /* of kernels and matrix products */
     EMULATION_ALLOCATIONS, /* total number, of device and pinned memory */
     EMULATION_LIVE,        /* blocks not yet freed */
+    EMULATION_ATTRIBUTES,  /* calls of cudaFuncSetAttribute */
     EMULATION_OBJECTS      /* streams, events, graphs, descriptions of products not yet destroyed */
 } emulation_counter;
 

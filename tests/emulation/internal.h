@@ -29,9 +29,8 @@
 enum {
     EMULATED_WARP = 32,
     EMULATED_MOST_THREADS = 1024,
-    EMULATED_SHARED = 48 << 10,        /* available to a kernel without a request */
-    EMULATED_SHARED_OPTIN = 227 << 10, /* compute capability 9.0 */
-    EMULATED_POISON = 0xFF,            /* a NaN in every floating-point type, -1 in an int */
+    EMULATED_SHARED = 48 << 10, /* available to a kernel without a request */
+    EMULATED_POISON = 0xFF,     /* a NaN in every floating-point type, -1 in an int */
     EMULATED_GUARD = 0xA5
 };
 

@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include <unordered_map>
+
+#include <map>
+#include <utility>
 
 std::recursive_mutex emulated_lock;
 
@@ -18,12 +20,12 @@ static const struct {
 } table[EMULATION_SETTINGS] = {
     {"ORDER", 0},           {"SEED", 1},       {"EAGER", 0},         {"DEVICES", 1},         {"CAPABILITY", 90},
     {"MULTIPROCESSORS", 8}, {"DRIVER", 13000}, {"MEMORY", 8L << 30}, {"FAIL_ALLOCATION", 0}, {"LOSE_AFTER", 0},
-    {"REFUSE_PRODUCTS", 0},
+    {"REFUSE_PRODUCTS", 0}, {"SHARED", 227},
 };
 
 static long settings[EMULATION_SETTINGS];
 static bool read_settings;
-static unsigned long n_launches, n_allocations;
+static unsigned long n_launches, n_allocations, n_attributes;
 static bool lost;
 static pid_t owner; // the process that has the context
 static thread_local cudaError_t last_error;
@@ -52,7 +54,7 @@ void emulation_reset(void)
     emulated_guard lock(emulated_lock);
     read_settings = false;
     read_environment();
-    n_launches = n_allocations = 0;
+    n_launches = n_allocations = n_attributes = 0;
     lost = false;
     owner = 0;
     last_error = cudaSuccess;
@@ -71,6 +73,7 @@ unsigned long emulation_count(emulation_counter which)
     switch (which) {
     case EMULATION_LAUNCHES: return n_launches;
     case EMULATION_ALLOCATIONS: return n_allocations;
+    case EMULATION_ATTRIBUTES: return n_attributes;
     case EMULATION_LIVE: return emulated_memory_live();
     case EMULATION_OBJECTS: return emulated_objects() + emulated_products();
     }
@@ -83,6 +86,9 @@ bool emulated_allocation_fails(void)
     n_allocations++;
     return settings[EMULATION_FAIL_ALLOCATION] > 0 && --settings[EMULATION_FAIL_ALLOCATION] == 0;
 }
+
+// Bytes of shared memory that a block may request.
+static int most_shared(void) { return (int)(emulated_setting(EMULATION_SHARED) << 10); }
 
 // ---- errors -----------------------------------------------------------------------------------------------------------------
 
@@ -197,8 +203,8 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr which, int device)
     case cudaDevAttrComputeCapabilityMajor: *value = (int)(emulated_setting(EMULATION_CAPABILITY) / 10); break;
     case cudaDevAttrComputeCapabilityMinor: *value = (int)(emulated_setting(EMULATION_CAPABILITY) % 10); break;
     case cudaDevAttrCooperativeLaunch: *value = 1; break;
-    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *value = 228 << 10; break;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = EMULATED_SHARED_OPTIN; break;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *value = most_shared() + 1024; break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = most_shared(); break;
     case cudaDevAttrComputeMode: *value = 0; break;
     case cudaDevAttrPageableMemoryAccessUsesHostPageTables: *value = 0; break;
     default: return emulated_error(cudaErrorInvalidValue);
@@ -214,8 +220,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int device)
     snprintf(p->name, sizeof p->name, "Emulated GPU %d", device);
     p->totalGlobalMem = (size_t)emulated_setting(EMULATION_MEMORY);
     p->sharedMemPerBlock = EMULATED_SHARED;
-    p->sharedMemPerBlockOptin = EMULATED_SHARED_OPTIN;
-    p->sharedMemPerMultiprocessor = 228 << 10;
+    p->sharedMemPerBlockOptin = (size_t)most_shared();
+    p->sharedMemPerMultiprocessor = (size_t)most_shared() + 1024;
     p->major = (int)(emulated_setting(EMULATION_CAPABILITY) / 10);
     p->minor = (int)(emulated_setting(EMULATION_CAPABILITY) % 10);
     p->multiProcessorCount = (int)emulated_setting(EMULATION_MULTIPROCESSORS);
@@ -241,17 +247,19 @@ cudaError_t cudaRuntimeGetVersion(int *version)
 
 // ---- launches ---------------------------------------------------------------------------------------------------------------
 
-static std::unordered_map<const void *, int> allowed; // dynamic shared memory a kernel may have beyond the usual
+// Dynamic shared memory that a kernel may have beyond the usual, on each device.
+static std::map<std::pair<int, const void *>, int> allowed;
 
 cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute which, int value)
 {
     emulated_guard lock(emulated_lock);
     if (emulated_alive() != cudaSuccess) return emulated_error(emulated_alive());
+    n_attributes++;
     if (which == cudaFuncAttributePreferredSharedMemoryCarveout) return cudaSuccess;
-    if (which != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 || value > EMULATED_SHARED_OPTIN) {
+    if (which != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 || value > most_shared()) {
         return emulated_error(cudaErrorInvalidValue);
     }
-    allowed[kernel] = value;
+    allowed[{current_device, kernel}] = value;
     return cudaSuccess;
 }
 
@@ -264,7 +272,7 @@ void emulated_count_launch(void)
 // Without registers, whose number the host's compiler does not know.
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *, int threads, size_t shared_bytes)
 {
-    const int by_threads = MOST_RESIDENT / threads, by_shared = (int)((EMULATED_SHARED_OPTIN + 1024) / (shared_bytes + 1024));
+    const int by_threads = MOST_RESIDENT / threads, by_shared = (int)(((size_t)most_shared() + 1024) / (shared_bytes + 1024));
     *blocks = by_threads < by_shared ? by_threads : by_shared;
     return cudaSuccess;
 }
@@ -286,7 +294,7 @@ static cudaError_t check_launch(const char *name, dim3 grid, dim3 block, size_t 
     if (threads < 1 || threads > EMULATED_MOST_THREADS || block.z > 64) return cudaErrorInvalidConfiguration;
     if (!grid.x || !grid.y || !grid.z || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535)
         return cudaErrorInvalidConfiguration;
-    const auto more = allowed.find(call.kernel);
+    const auto more = allowed.find({current_device, call.kernel});
     const int most = more == allowed.end() || more->second < EMULATED_SHARED ? (int)EMULATED_SHARED : more->second;
     if (shared_bytes > (size_t)most) return cudaErrorInvalidValue;
     for (int i = 0; i < call.n_pointers; i++) {

@@ -222,6 +222,7 @@ static const struct {
     {"conv_splits", ops_case_conv_splits},
     {"attention", ops_case_attention},
     {"attention_long", ops_case_attention_long},
+    {"attention_wide", ops_case_attention_wide},
     {"attention_extremes", ops_case_attention_extremes},
     {"attention_splits", ops_case_attention_splits},
     {"lstm", ops_case_lstm},

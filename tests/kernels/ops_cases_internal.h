@@ -161,6 +161,7 @@ void ops_case_conv(ops_context *c);
 void ops_case_conv_splits(ops_context *c);
 void ops_case_attention(ops_context *c);
 void ops_case_attention_long(ops_context *c);
+void ops_case_attention_wide(ops_context *c);
 void ops_case_attention_extremes(ops_context *c);
 void ops_case_attention_splits(ops_context *c);
 void ops_case_log_softmax(ops_context *c);

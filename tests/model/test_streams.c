@@ -32,6 +32,9 @@ START_TEST(refusals)
     ck_assert_int_eq(lin_streams_create(w.encoder, &none, &streams, &why), LIN_INVALID);
     ck_assert_ptr_null(streams);
     ck_assert_int_eq(lin_streams_create(w.encoder, &long_ticks, &streams, &why), LIN_INVALID);
+    const lin_streams_options too_many = {.capacity = 40000000, .longest = 64};
+    ck_assert_int_eq(lin_streams_create(w.encoder, &too_many, &streams, &why), LIN_INVALID);
+    ck_assert_msg(strstr(why.message, "more than 2147483647 rows") != NULL, "%s", why.message);
     const lin_fbank_table table = {.D = STREAMS_D, .hop_samples = 1, .window_samples = 2, .n_fft = 2};
     ck_assert_int_eq(
         lin_streams_create(w.encoder, &(lin_streams_options){.capacity = 1, .longest = 1, .fbank = &table}, &streams, &why),
