@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Errors of linnet align's boundaries against known onsets, in ms: speech by flite, which reports when each phone begins.
+"""Errors of linnet's boundaries against known onsets, in ms: speech by flite, which reports when each phone begins.
 
     bench/boundaries.py build/release/linnet corpus/dev_native [--texts 60] [--snr DB] [--pocketsphinx] [--keep FOLDER]
+                        [--transcribe]
 
 Every text is spoken by one of flite's voices (Debian's flite: kal16 is made of diphones, the others are statistical), at three
 tempi; --snr adds noise that falls by about 3 dB per octave. linnet aligns the phones that flite spoke, once with each --times.
+--transcribe: also the times that linnet transcribe gives, of the phonemes and words that it recognises where flite spoke them.
 Needs flite's libraries and Python's standard library; --pocketsphinx needs the package of that name.
 """
 import argparse
@@ -50,22 +52,23 @@ class Flite:
         return ctypes.cast(voice + ctypes.sizeof(ctypes.c_void_p), ctypes.POINTER(ctypes.c_void_p))[0]  # cst_voice: name, features
 
     def say(self, text, voice, stretch, path):
-        """[(phone, start, end, number of its word or None)]"""
+        """[(phone, start, end, number of its word or None)], [word]"""
         self.lib.flite_feat_set_float(self.features(self.voices[voice]), b"duration_stretch", stretch)
         utterance = self.lib.flite_synth_text(text.encode(), self.voices[voice])
         assert self.lib.cst_wave_save_riff(self.lib.utt_wave(utterance), path.encode()) == 0
         item = self.lib.relation_head(self.lib.utt_relation(utterance, b"Segment"))
-        segments, words, at = [], [], 0.0
+        segments, words, names, at = [], [], [], 0.0
         while item:
             end = self.lib.item_feat_float(item, b"end")
             word = self.lib.path_to_item(item, b"R:SylStructure.parent.parent")
             name = self.lib.item_feat_string(item, b"name").decode()
             if word and word not in words:
                 words.append(word)
+                names.append(self.lib.item_feat_string(word, b"name").decode())
             segments.append((name, at, end, words.index(word) if word else None))
             at, item = end, self.lib.item_next(item)
         self.lib.delete_utterance(utterance)
-        return segments
+        return segments, names
 
 
 def letters(number):
@@ -89,6 +92,18 @@ def add_noise(path, snr_db, seed):
         sound.writeframes(mixed.tobytes())
 
 
+def words_of(phones, spoken):
+    """[(word, start, end)]; flite's word 's belongs to the one before."""
+    words = []
+    for number, word in enumerate(spoken):
+        times = [(a, b) for _, a, b, w in phones if w == number]
+        if times and word.startswith("'") and words:
+            words[-1] = (words[-1][0] + word, words[-1][1], times[-1][1])
+        elif times:
+            words.append((word, times[0][0], times[-1][1]))
+    return words
+
+
 def make(folder, texts, snr_db):
     """A data directory, its lexicon, in which every word has only the pronunciation that flite chose, and the true times."""
     flite, truth, names = Flite(), {}, {}
@@ -96,7 +111,7 @@ def make(folder, texts, snr_db):
         for i, text in enumerate(texts):
             name = f"{VOICES[i % len(VOICES)]}-{i:03}"
             path = os.path.join(folder, name + ".wav")
-            segments = flite.say(text, VOICES[i % len(VOICES)], TEMPI[i // len(VOICES) % len(TEMPI)], path)
+            segments, spoken = flite.say(text, VOICES[i % len(VOICES)], TEMPI[i // len(VOICES) % len(TEMPI)], path)
             if snr_db is not None:
                 add_noise(path, snr_db, i)
             phones = [(LABELS.get(p, p.upper()), a, b, w) for p, a, b, w in segments if p != "pau"]
@@ -104,7 +119,8 @@ def make(folder, texts, snr_db):
             for number in sorted({w for *_, w in phones}):
                 said = " ".join(p for p, _, _, w in phones if w == number)
                 words.append(names.setdefault(said, letters(len(names))))
-            truth[name] = {"phones": phones, "pauses": [(a, b) for p, a, b, _ in segments if p == "pau"], "text": text}
+            truth[name] = {"phones": phones, "words": words_of(phones, spoken), "text": text,
+                           "pauses": [(a, b) for p, a, b, _ in segments if p == "pau"]}
             print(name, *words, file=text_file)
             print(name, name + ".wav", file=sounds)
     with open(os.path.join(folder, "lexicon"), "w") as lexicon:
@@ -113,9 +129,9 @@ def make(folder, texts, snr_db):
     return truth
 
 
-def align(linnet, folder, *options):
-    done = subprocess.run([linnet, "align", "--data", folder, "--audio-root", folder, "-l", os.path.join(folder, "lexicon"), "-f",
-                           "json", "-q", *options], capture_output=True, text=True, check=False)
+def recognise(linnet, folder, command, *options):
+    done = subprocess.run([linnet, command, "--data", folder, "--audio-root", folder, "-f", "json", "-q", *options],
+                          capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return {r["id"]: r for r in map(json.loads, done.stdout.splitlines())}
 
@@ -187,6 +203,44 @@ def compare(title, truth, found):
             row("phones of " + voice, values)
 
 
+def matches(said, heard):
+    """Pairs of indices of equal items, along an alignment with the fewest errors."""
+    n, m = len(said), len(heard)
+    cost = [[max(i, j) if not i or not j else 0 for j in range(m + 1)] for i in range(n + 1)]
+    for i in range(1, n + 1):
+        for j in range(1, m + 1):
+            cost[i][j] = min(cost[i - 1][j - 1] + (said[i - 1] != heard[j - 1]), cost[i - 1][j] + 1, cost[i][j - 1] + 1)
+    pairs, i, j = [], n, m
+    while i and j:
+        if cost[i][j] == cost[i - 1][j - 1] + (said[i - 1] != heard[j - 1]):
+            i, j = i - 1, j - 1
+            if said[i] == heard[j]:
+                pairs.append((i, j))
+        elif cost[i][j] == cost[i - 1][j] + 1:
+            i -= 1
+        else:
+            j -= 1
+    return pairs
+
+
+def compare_recognised(title, truth, found, unit):
+    """The times of what was recognised as it was spoken; and what a constant, the median of all errors, would leave of them."""
+    starts, ends, spoken = [], [], 0
+    for name, result in found.items():
+        said, heard = truth[name][unit + "s"], result[unit + "s"]
+        spoken += len(said)
+        for i, j in matches([s[0] for s in said], [h[unit] for h in heard]):
+            starts.append(1000 * (heard[j]["start"] - said[i][1]))
+            ends.append(1000 * (heard[j]["end"] - said[i][2]))
+    offset = sorted(starts + ends)[len(starts)]
+    print(f"\n{title}, {len(starts)} of {spoken} {unit}s recognised\n")
+    print("| ms | n | mean | median | 90th percentile | within 20 | bias |\n|---|---|---|---|---|---|---|")
+    row(unit + " starts", starts)
+    row(unit + " ends", ends)
+    row(f"{unit} starts, all times {offset:.0f} ms earlier", [e - offset for e in starts])
+    row(f"{unit} ends, all times {offset:.0f} ms earlier", [e - offset for e in ends])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("linnet")
@@ -196,6 +250,7 @@ def main():
     parser.add_argument("--times", default="path,sound")
     parser.add_argument("--snr", type=float)
     parser.add_argument("--pocketsphinx", action="store_true")
+    parser.add_argument("--transcribe", action="store_true")
     options = parser.parse_args()
     with open(os.path.join(options.set, "text")) as lines:
         texts = [line.rstrip("\n").split(" ", 1)[1].lower() for line in lines]
@@ -208,7 +263,11 @@ def main():
         with open(os.path.join(folder, "truth.json"), "w") as out:
             json.dump(truth, out)
         for times in options.times.split(","):
-            compare(f"--times {times}", truth, align(options.linnet, folder, "--times", times))
+            compare(f"align --times {times}", truth,
+                    recognise(options.linnet, folder, "align", "-l", os.path.join(folder, "lexicon"), "--times", times))
+        if options.transcribe:
+            compare_recognised("transcribe", truth, recognise(options.linnet, folder, "transcribe"), "phone")
+            compare_recognised("transcribe --words", truth, recognise(options.linnet, folder, "transcribe", "--words"), "word")
         if options.pocketsphinx:
             compare("pocketsphinx", truth, pocketsphinx(folder))
 

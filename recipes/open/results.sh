@@ -1,0 +1,312 @@
+#!/usr/bin/env bash
+# What a user is told about the installed model, measured: one page of tables.
+#
+#   recipes/open/results.sh --corpus DIR [--model FILE] [--work exp/results] [--test] [--publish] [--quick] [--hours N]
+#                           [--lexicon FILE] [--stage N] [--stop-stage N] [--threads N] [--device auto|cpu|cuda[:N]] [--linnet PROGRAM]
+#
+# Stages: 1 error rates of the dev sets; with --test of test_native too   2 the same sound in one piece and in odd pieces
+#         3 an hour of shuffled speech as one stream   4 --hours (2) as one stream   5 times against known onsets
+#         6 pocketsphinx on the same files   7 where nobody speaks   8 latency, size, speed   9 the page
+# Each stage writes WORK/N.md; stage 9 joins those that are there to WORK/RESULTS.md. --publish copies the page to this folder and
+# its first table to docs/models.md. A model is scored on the test set once: test-scores.tsv beside this script keeps the scores by
+# the model's fingerprint, and the page takes them from there. DIR: see run.sh. What a stage needs and cannot find is named on the
+# page. Run from the root of the source tree. Needs build/release/tests/app/sound (make build/release/tests/app/sound); for stages 5
+# and 8 flite and python3, for stage 6 pocketsphinx and sox. A quarter of an hour on two cores without other work.
+here=$(dirname "$0")
+. "$here/../common.sh"
+
+corpus= model=share/linnet/default.safetensors work=exp/results test= publish= hours=2 stage=1 stop_stage=9
+lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict sound=build/release/tests/app/sound
+flags=" test publish quick " values=" corpus model work hours lexicon stage stop-stage threads device linnet sound "
+scores=$here/test-scores.tsv card=docs/models.md
+options "$@"
+[ -n "$corpus" ] || die "where is the corpus? give --corpus DIR"
+[ -f "$lexicon" ] || die "$lexicon does not exist; apt-get install pocketsphinx-en-us, or give --lexicon FILE"
+[ -f "$model" ] || die "$model does not exist; give --model FILE"
+export LINNET_MODEL=$model LC_ALL=C
+size() { [ -z "$quick" ] && echo "$1" || echo "$2"; } # size FULL QUICK
+info=$("$linnet" info --json)
+number() { sed "s/.*\"$1\": \"\{0,1\}\([0-9a-f.]*\).*/\1/" <<< "$info"; }
+fingerprint=$(number fingerprint)
+of() { awk "BEGIN { printf \"$1\", $2 }"; } # of FORMAT EXPRESSION
+missing() { # missing N "what it would have been" PROGRAM...: says so on the page, if a program is missing
+  local n=$1 title=$2 tool
+  shift 2
+  for tool; do
+    command -v "$tool" > /dev/null || { printf '## %s\n\nNot measured: %s is not installed here.\n\n' "$title" "$tool" > "$work/$n.md"; return 0; }
+  done
+  return 1
+}
+
+# ---- 1 ---------------------------------------------------------------------------------------------------------------------------
+
+recognised() { # recognised SET NAME OPTIONS...: WORK/SET.NAME.trn
+  local set=$1 name=$2
+  shift 2
+  "$linnet" transcribe -q --data "$corpus/$set" --audio-root "$corpus" --jobs "$threads" --device "$device" -f trn \
+    -o "$work/$set.$name.trn" "$@"
+}
+reference() { # reference SET: WORK/SET.trn, phonemes of the first pronunciations
+  [ -f "$work/$1.trn" ] || "$linnet" phonemize -q --ids first --trn --lexicon "$lexicon" "$corpus/$1/text" > "$work/$1.trn"
+}
+# score NAME REF HYP: rate in per cent, the interval over utterances, the number of utterances
+score() {
+  "$linnet" score --name "$1" --ref-format "$([[ $2 = *.trn ]] && echo trn || echo kaldi)" "$2" "$3" | tail -n 2 | tr -d ',[]%:' | awk '
+    / % interval|^95 / { low = $3; high = $4; n = $6 } END { print $2, low, high, n }'
+}
+rows() { # rows SET: lines of a table, tab separated: set, search, rate, value, low, high, utterances
+  local set=$1 name
+  reference "$set"
+  recognised "$set" greedy
+  recognised "$set" phones --lm phones.lm
+  recognised "$set" words --words
+  for name in greedy phones words; do
+    read -r value low high n <<< "$(score x "$([ $name = words ] && echo "$corpus/$set/text" || echo "$work/$set.trn")" "$work/$set.$name.trn")"
+    printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$set" "$name" "$value" "$low" "$high" "$n"
+  done
+}
+table() { # rows on standard input, as markdown
+  awk -F'\t' 'BEGIN {
+      print "| set | utterances | sound | PER %, greedy | PER %, `--lm phones.lm` | WER %, `--words` |"; print "|---|---|---|---|---|---|"
+      band["dev_nonnative"] = "full band" }
+    { if (!($1 in n)) order[++m] = $1; n[$1] = $6; cell[$1, $2] = $3 " (" $4 " to " $5 ")" }
+    END { for (i = 1; i <= m; i++) { s = order[i]
+      printf "| %s | %s | %s | %s | %s | %s |\n", s, n[s], s in band ? band[s] : "below 5.5 kHz", cell[s, "greedy"], cell[s, "phones"], cell[s, "words"] } }'
+}
+
+if wanted 1; then
+  echo "== stage 1: error rates"
+  { rows dev_native; rows dev_nonnative; } > "$work/scores.tsv"
+  if [ -n "$test" ] && ! grep -q "^$fingerprint	" "$scores"; then
+    rows test_native | sed "s/^/$fingerprint	/" >> "$scores"
+  fi
+  {
+    echo "## Error rates"
+    echo
+    awk -F'\t' -v OFS='\t' -v of="$fingerprint" '$1 == of { sub(/^[^\t]*\t/, ""); print }' "$scores" | cat "$work/scores.tsv" - | table | tee "$work/card.md"
+    echo
+    grep -q "^$fingerprint	" "$scores" || printf '%s\n\n' "\`test_native\` has not been scored with this model (\`--test\`)."
+    echo "Held-out speakers; 95 % bootstrap intervals over utterances. \`dev_native\` and \`test_native\`: LibriSpeech's"
+    echo "read novels, of which only what lies below 5.5 kHz is left; \`dev_nonnative\`: Mandarin speakers, half of them"
+    echo "children, full band. Phonemes against the first pronunciation of each word, so an accent counts as an"
+    echo "error. Model and weights were chosen on \`dev_native\`; \`test_native\` is scored once with each model."
+    echo
+  } > "$work/1.md"
+fi
+
+# ---- 2 ---------------------------------------------------------------------------------------------------------------------------
+
+# raw PATH FILE: any sound as 16 kHz, 32-bit floats without a header
+raw() {
+  "$linnet" listen -q --from "$1" --no-paced --save "$work/one.wav" > /dev/null < /dev/null
+  tail -c +$(($(grep -abom1 data "$work/one.wav" | head -n 1 | cut -d: -f1) + 9)) "$work/one.wav" > "$2"
+  rm -f "$work/one.wav"
+}
+piece() { "$linnet" transcribe -q -f ctm --reset never --raw --encoding f32le - "$@" | grep -v '^;;' || true; }
+# pieces FILE: its phonemes, in pieces of 1 to 29,999 samples, each in a process of its own that resumes where the last one ended
+pieces() {
+  local at=0 length=1 all state=()
+  all=$(($(stat -c %s "$1") / 4))
+  while [ $at -lt "$all" ]; do
+    dd if="$1" bs=64K iflag=skip_bytes,count_bytes skip=$((4 * at)) count=$((4 * length)) status=none |
+      piece "${state[@]}" --save-state "$work/state"
+    state=(--load-state "$work/state") at=$((at + length)) length=$(((length * 7919 + 4001) % 29999 + 1)) count=$((count + 1))
+  done
+  "$linnet" transcribe -q -f ctm --reset never --load-state "$work/state" | grep -v '^;;' || true
+}
+
+if wanted 2; then
+  echo "== stage 2: in one piece and in odd pieces"
+  same=0 files=0 count=0 phones=0
+  while read -r id path; do
+    raw "$corpus/$path" "$work/one.f32"
+    piece < "$work/one.f32" > "$work/whole.ctm"
+    pieces "$work/one.f32" > "$work/cut.ctm"
+    files=$((files + 1)) phones=$((phones + $(wc -l < "$work/whole.ctm")))
+    ! cmp -s "$work/whole.ctm" "$work/cut.ctm" || same=$((same + 1))
+  done < <(awk -v n="$(size 60 2)" 'NR <= n' "$corpus/dev_native/wav.scp")
+  rm -f "$work"/{one.f32,state,whole.ctm,cut.ctm}
+  {
+    echo "## Streaming equals batch"
+    echo
+    echo "The first $files utterances of \`dev_native\`, each once in one piece and once in pieces of 1 to 29,999 samples ($count in all),"
+    echo "every piece by a new process that resumes the saved stream: $same of $files give the same output, that is the same"
+    echo "$phones phonemes with the same times and confidences, to the byte."
+    echo
+  } > "$work/2.md"
+fi
+
+# ---- 3, 4 ------------------------------------------------------------------------------------------------------------------------
+
+long() { bench/long.sh --corpus "$corpus" --work "$work/long" --model "$model" --lexicon "$lexicon" --linnet "$linnet" "$@"; }
+block() { sed 's/^/    /; s/ *$//'; }
+
+if wanted 3; then
+  echo "== stage 3: an hour as one stream"
+  { long --part drift; long --part file | sed 1,2d; } > "$work/long.txt"
+  {
+    echo "## An hour as one stream"
+    echo
+    echo "    bench/long.sh --corpus DIR --part drift"
+    echo "    bench/long.sh --corpus DIR --part file"
+    echo
+    sed 1,2d "$work/long.txt" | block
+    echo
+    echo "\`linnet\` resets at pauses unless \`--reset never\` is given; the column \`never reset\` shows what would happen"
+    echo "without."
+    echo
+  } > "$work/3.md"
+fi
+
+if wanted 4; then
+  echo "== stage 4: $hours hours as one stream"
+  long --part day --hours "$hours" > "$work/day.txt"
+  {
+    echo "## Long streams: memory and time"
+    echo
+    echo "    bench/long.sh --corpus DIR --part day --hours $hours"
+    echo
+    sed 1,2d "$work/day.txt" | block
+    echo
+    echo "A day is \`--hours 24\`."
+    echo
+  } > "$work/4.md"
+fi
+
+# ---- 5 ---------------------------------------------------------------------------------------------------------------------------
+
+if wanted 5 && ! missing 5 "Times" python3 flite; then
+  echo "== stage 5: times against known onsets"
+  {
+    echo "## Times"
+    echo
+    echo "    bench/boundaries.py build/release/linnet DIR/dev_native --texts $(size 60 2) --times sound --transcribe"
+    echo
+    echo "Errors in ms against the onsets that flite reports, four of its voices at three tempi. \`transcribe\` puts a phoneme"
+    echo "at the network's step that has it, which comes later than the sound by a nearly constant time; \`align\` looks for"
+    echo "the boundaries in the sound. The last two rows of a table show what would be left if all times were earlier by a"
+    echo "constant."
+    python3 bench/boundaries.py "$linnet" "$corpus/dev_native" --texts "$(size 60 2)" --times sound --transcribe
+    echo
+  } > "$work/5.md"
+fi
+
+# ---- 6 ---------------------------------------------------------------------------------------------------------------------------
+
+sphinx() { # sphinx NAME OPTIONS...: WORK/sphinx/NAME.trn, and prints its processor time in seconds
+  local name=$1
+  shift
+  { TIMEFORMAT=%U; time pocketsphinx_batch -hmm "$(dirname "$lexicon")/en-us" -adcin yes -adchdr 44 -cepdir "$work/sphinx" -cepext .wav \
+    -ctl "$work/sphinx/ids" -hyp "$work/sphinx/$name" "$@" > /dev/null 2>&1; } 2>&1
+  sed 's/ *(\([^ ]*\) [-0-9]*)$/ (\1)/; s/([0-9]*)//g; s/\(SIL\|+[A-Z]*+\)//g' "$work/sphinx/$name" > "$work/sphinx/$name.trn"
+}
+ours() { { TIMEFORMAT=%U; time "$linnet" transcribe -q -j 1 --device "$device" -f trn -o "$work/sphinx/$1.trn" "${@:2}" "$work"/sphinx/*.wav; } 2>&1; }
+
+if wanted 6 && ! missing 6 "Beside pocketsphinx" pocketsphinx_batch sox; then
+  echo "== stage 6: pocketsphinx"
+  rm -rf "$work/sphinx"
+  mkdir -p "$work/sphinx"
+  reference dev_native
+  awk 'NR % 7 == 1' "$corpus/dev_native/wav.scp" | head -n "$(size 1000 1)" > "$work/sphinx/scp"
+  cut -d ' ' -f 1 "$work/sphinx/scp" > "$work/sphinx/ids"
+  while read -r id path; do
+    raw "$corpus/$path" "$work/one.f32"
+    sox -t raw -r 16000 -c 1 -e floating-point -b 32 "$work/one.f32" -b 16 "$work/sphinx/$id.wav" 2> /dev/null
+  done < "$work/sphinx/scp"
+  awk 'NR == FNR { known[$1] = 1; next } $1 in known' "$work/sphinx/ids" "$corpus/dev_native/text" > "$work/sphinx/text"
+  grep -Ff <(sed 's/.*/(&)/' "$work/sphinx/ids") "$work/dev_native.trn" > "$work/sphinx/ref.trn"
+  seconds=$(cat "$work"/sphinx/*.wav | wc -c | awk -v n="$(wc -l < "$work/sphinx/ids")" '{ printf "%.1f", ($1 - 44 * n) / 32000 }')
+  en=$(dirname "$lexicon")
+  line() { # line WHAT SECONDS NAME
+    local ref=$work/sphinx/text rate=WER value low high n
+    [[ $3 = *words* ]] || ref=$work/sphinx/ref.trn rate=PER
+    read -r value low high n <<< "$(score x "$ref" "$work/sphinx/$3.trn")"
+    echo "| $1 | $rate $value % ($low to $high) | $2 | $(of %.3f "$2 / $seconds") |"
+  }
+  {
+    echo "## Beside pocketsphinx"
+    echo
+    echo "Every seventh utterance of \`dev_native\` ($(wc -l < "$work/sphinx/ids"), $seconds s) by Debian's pocketsphinx with its en-us models; processor time"
+    echo "on one core, with other work on the machine. linnet was trained on other speakers of the same collection."
+    echo
+    echo "| what | error rate | seconds | of real time |"
+    echo "|---|---|---|---|"
+    line "linnet, phonemes, greedy" "$(ours greedy)" greedy
+    line "linnet, phonemes, \`--lm phones.lm\`" "$(ours phones --lm phones.lm)" phones
+    line "pocketsphinx, phoneme loop, \`-allphone en-us-phone.lm.bin -lw 2.0 -beam 1e-20 -pbeam 1e-20\`" \
+      "$(sphinx allphone -allphone "$en/en-us-phone.lm.bin" -lw 2.0 -beam 1e-20 -pbeam 1e-20)" allphone
+    line "linnet, \`--words\`" "$(ours words --words)" words
+    line "pocketsphinx, words, its 3-gram and dictionary" "$(sphinx pswords -lm "$en/en-us.lm.bin" -dict "$lexicon")" pswords
+    echo
+  } > "$work/6.md"
+fi
+
+# ---- 7 ---------------------------------------------------------------------------------------------------------------------------
+
+if wanted 7; then
+  [ -x "$sound" ] || die "$sound does not exist; run make $sound"
+  echo "== stage 7: where nobody speaks"
+  seconds=$(size 300 5)
+  bench/silence.sh --seconds "$seconds" --work "$work/silence" --model "$model" --linnet "$linnet" --sound "$sound" \
+    --kinds "$(size "" "white:-40 keys:-40")" > "$work/silence.txt"
+  {
+    echo "## Where nobody speaks"
+    echo
+    echo "    bench/silence.sh --seconds $seconds"
+    echo
+    echo "False phonemes and words a minute: \`linnet transcribe\`, \`transcribe --words\`, \`listen --words\`."
+    echo
+    echo "| sound | level, dB | phonemes | words | live: phonemes | words |"
+    echo "|---|---|---|---|---|---|"
+    sed 1,2d "$work/silence.txt" | awk '{ print "| " $1 " | " $2 " | " $4 " | " $5 " | " $6 " | " $7 " |" }'
+    echo
+  } > "$work/7.md"
+fi
+
+# ---- 8 ---------------------------------------------------------------------------------------------------------------------------
+
+if wanted 8; then
+  echo "== stage 8: latency, size, speed"
+  said=$("$linnet" transcribe --data "$corpus/dev_native" --audio-root "$corpus" -j 1 --device "$device" -o /dev/null -f trn 2>&1 > /dev/null | tail -n 1)
+  words=$("$linnet" transcribe --words --data "$corpus/dev_native" --audio-root "$corpus" -j 1 --device "$device" -o /dev/null -f trn 2>&1 > /dev/null | tail -n 1)
+  factor() { sed 's/.*real-time factor \([0-9.]*\).*/\1/' <<< "$1"; }
+  step=$(of %g "$(number stack) * $(number hop_ms)") ahead=$(of %g "$(number ahead) * $(number hop_ms)")
+  {
+    echo "## Latency, size, speed"
+    echo
+    echo "| what | measured |"
+    echo "|---|---|"
+    echo "| parameters | $(number parameters) |"
+    echo "| file | $(of %.1f "$(number file_bytes) / 1e6") MB |"
+    echo "| attention state of a stream / all of it | $(number attention_state_bytes) / $(number state_bytes) bytes |"
+    echo "| latency by construction: step + look-ahead + window beyond its hop | $step + $ahead + $(of %g "$(number window_ms) - $(number hop_ms)") ms |"
+    echo "| real-time factor, files to phonemes, one thread, elapsed | $(factor "$said") |"
+    echo "| the same, \`--words\` | $(factor "$words") |"
+    echo
+    if command -v flite > /dev/null; then
+      echo "    bench/delay.sh --text DIR/dev_native/text --sentences $(size 100 3)"
+      echo
+      bench/delay.sh --text "$corpus/dev_native/text" --sentences "$(size 100 3)" --work "$work/delay" --model "$model" --linnet "$linnet" 2> /dev/null |
+        sed 1d | block
+    else
+      echo "Delay until a phoneme is settled: not measured, flite is not installed here."
+    fi
+    echo
+  } > "$work/8.md"
+fi
+
+# ---- 9 ---------------------------------------------------------------------------------------------------------------------------
+
+if wanted 9; then
+  {
+    head_of_results "The installed model, measured" | sed "s|$corpus|DIR|g; s|\(| device .*\)|\1\n\\| model \\| $("$linnet" info | sed -n 's/^name: *//p'), fingerprint $fingerprint \||"
+    for ((k = 1; k <= 8; k++)); do [ ! -f "$work/$k.md" ] || cat "$work/$k.md"; done
+  } | sed -e :a -e '/^\n*$/{$d;N;ba' -e '}' > "$work/RESULTS.md"
+  if [ -n "$publish" ]; then
+    cp "$work/RESULTS.md" "$here/RESULTS.md"
+    awk -v table="$work/card.md" '/^<!-- end of results -->/ { on = 0 } !on
+      /^<!-- results.sh/ { on = 1; print ""; while ((getline line < table) > 0) print line; print "" }' "$card" > "$work/card.new"
+    cat "$work/card.new" > "$card"
+  fi
+  cat "$work/RESULTS.md"
+fi
