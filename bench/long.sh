@@ -162,7 +162,7 @@ file() {
 day() {
     name=$1
     shift
-    rounds=$(((hours * 57600000 + samples - 1) / samples))
+    rounds=$(awk -v h="$hours" -v n="$samples" 'BEGIN { r = h * 57600000 / n; print int(r) + (r > int(r)) }')
     rm -f "$work/pipe"
     mkfifo "$work/pipe"
     "$@" < "$work/pipe" > >(grep -v '"type":"partial"' > "$work/day.$name") &
@@ -186,7 +186,7 @@ day() {
     rm -f "$work/pipe"
     all=$((rounds * (samples / 16000)))
     took=$(($(date +%s) - begun))
-    echo "== $name: $rounds rounds of $((samples / 16000)) s, $((all / 3600)) h of sound through one stream in $took s"
+    echo "== $name: $rounds rounds of $((samples / 16000)) s, $(awk "BEGIN { printf \"%.3g\", $all / 3600 }") h of sound through one stream in $took s"
     # Rounds by time, each against the reference, and against the result of the second round.
     phones "$work/day.$name" | awk -v round="$samples" -v n="$rounds" '
         { r = int($1 * 16000 / round); if (r >= n) r = n - 1; out[r] = out[r] " " $2 }

@@ -12,6 +12,8 @@
 #   phonemes   linnet transcribe
 #   words      linnet transcribe --words, one result for the whole sound (a search goes on until an endpoint after a minute)
 #   live       linnet listen --words: phonemes and words of the utterances that its endpoints find
+#   sure       the words of those of these utterances whose phonemes have a mean confidence of 0.5 or more: what is left for a
+#              program that reads the final lines of --json and drops the others
 #
 # Words outside the lexicon count as words. The generator is made by `make build/release/tests/app/sound`.
 set -eu -o pipefail
@@ -19,7 +21,7 @@ cd "$(dirname "$0")/.."
 seconds=300 work=exp/silence model=share/linnet/default.safetensors linnet=build/release/linnet
 sound=build/release/tests/app/sound
 kinds=
-usage() { sed -n '2,17s/^# \{0,1\}//p' "$0"; exit 2; }
+usage() { sed -n '2,19s/^# \{0,1\}//p' "$0"; exit 2; }
 while [ $# -gt 1 ]; do
     case $1 in
     --seconds | --work | --model | --linnet | --sound | --kinds) declare "${1#--}=$2"; shift 2 ;;
@@ -44,7 +46,7 @@ lines() { grep -vc '^;;' || true; }
 times() { grep -o "$1" || true; }
 
 "$linnet" info | sed -n 's/^name: *//p; s/^fingerprint: */fingerprint /p' | paste -sd' ' | sed "s/\$/, $(date +%Y-%m-%d), $seconds s of each/"
-echo "a minute:  sound    level   phonemes  words   live: phonemes  words"
+echo "a minute:  sound    level   phonemes  words   live: phonemes  words   sure"
 for what in $kinds; do
     kind=${what%:*} level=${what#*:}
     [ "$kind" != babble ] || [ -f "$work/speech.raw" ] || continue
@@ -53,7 +55,13 @@ for what in $kinds; do
     words=$("$linnet" transcribe -q --words -f ctm "$work/one.wav" | lines)
     "$linnet" listen -q --words --json --no-paced --from "$work/one.wav" | grep '"type":"final"' > "$work/live" || true
     live_phonemes=$(times '"phone":"' < "$work/live" | wc -l) live_words=$(times '"word":"' < "$work/live" | wc -l)
-    printf '           %-8s %4d dB  %7s  %6s  %14s  %6s\n' "$kind" "$level" "$(per_minute "$phonemes")" "$(per_minute "$words")" \
-        "$(per_minute "$live_phonemes")" "$(per_minute "$live_words")"
+    sure=$(awk '{ n = words = sum = 0
+        for (i = split($0, part, "{"); i; i--) {
+            if (part[i] ~ /^"word":/) words++
+            if (part[i] ~ /^"phone":/ && match(part[i], /"confidence":[0-9.]+/)) { n++; sum += substr(part[i], RSTART + 13, RLENGTH - 13) }
+        }
+        if (n && sum >= 0.5 * n) all += words } END { print all + 0 }' "$work/live")
+    printf '           %-8s %4d dB  %7s  %6s  %14s  %6s  %5s\n' "$kind" "$level" "$(per_minute "$phonemes")" "$(per_minute "$words")" \
+        "$(per_minute "$live_phonemes")" "$(per_minute "$live_words")" "$(per_minute "$sure")"
 done
 rm -f "$work/one.wav" "$work/live" "$work/speech.raw"

@@ -2,8 +2,8 @@
 # Makes the default files of linnet transcribe --words and --lm phones: a word 4-gram, its lexicon, letter-to-sound rules, a phone
 # 6-gram.
 #
-#   recipes/open/lm.sh --corpus DIR --text FILE [--work exp/lm] [--words ARPA] [--lexicon FILE] [--stage N] [--stop-stage N]
-#                      [--linnet PROGRAM]
+#   recipes/open/lm.sh --corpus DIR --text FILE [--work exp/lm] [--words ARPA] [--lexicon FILE] [--lines 400000]
+#                      [--stage N] [--stop-stage N] [--linnet PROGRAM]
 #
 # Stages: 1 the vocabulary and its pronunciations   2 the word model   3 the phone model   4 perplexities on dev_native
 # FILE is text with one sentence per line, lower case (books; README.md beside this script says which, and how it is made). ARPA is
@@ -14,8 +14,8 @@
 here=$(dirname "$0")
 . "$here/../common.sh"
 
-corpus= text= work=exp/lm words= lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict stage=1 stop_stage=4
-flags=" " values=" corpus text work words lexicon stage stop-stage linnet "
+corpus= text= work=exp/lm words= lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict lines=400000 stage=1 stop_stage=4
+flags=" " values=" corpus text work words lexicon lines stage stop-stage linnet "
 train_sets="train_native train_read train_games train_pseudo train_nonnative train_cv train_stories"
 options "$@"
 [ -n "$corpus" ] || die "where is the corpus? give --corpus DIR"
@@ -53,7 +53,7 @@ fi
 
 if wanted 2; then
   echo "== stage 2: words"
-  "$linnet" ngram generate --lines 400000 --seed 1 "$work/general.lm" -o "$work/drawn.txt"
+  "$linnet" ngram generate --lines "$lines" --seed 1 "$work/general.lm" -o "$work/drawn.txt"
   all_of "$work/train.txt" 5 | "$linnet" ngram count --order 4 --min-count 1,1,2,3 --vocabulary "$work/words.txt" \
     --smoothing absolute --entropy 1e-9 --packed -o "$work/large.lm" "$text" "$work/drawn.txt" -
   "$linnet" ngram prune "$work/large.lm" --entropy 1e-7 --bits 8 --packed -o "$work/english.lm"

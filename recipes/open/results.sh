@@ -26,7 +26,7 @@ options "$@"
 export LINNET_MODEL=$model LC_ALL=C
 size() { [ -z "$quick" ] && echo "$1" || echo "$2"; } # size FULL QUICK
 info=$("$linnet" info --json)
-number() { sed "s/.*\"$1\": \"\{0,1\}\([0-9a-f.]*\).*/\1/" <<< "$info"; }
+number() { sed "s/.*\"$1\": \"\{0,1\}\([^\",]*\).*/\1/" <<< "$info"; }
 fingerprint=$(number fingerprint)
 of() { awk "BEGIN { printf \"$1\", $2 }"; } # of FORMAT EXPRESSION
 missing() { # missing N "what it would have been" PROGRAM...: says so on the page, if a program is missing
@@ -40,18 +40,21 @@ missing() { # missing N "what it would have been" PROGRAM...: says so on the pag
 
 # ---- 1 ---------------------------------------------------------------------------------------------------------------------------
 
-recognised() { # recognised SET NAME OPTIONS...: WORK/SET.NAME.trn
+recognised() { # recognised SET NAME OPTIONS...: WORK/SET.NAME.jsonl
   local set=$1 name=$2
   shift 2
-  "$linnet" transcribe -q --data "$corpus/$set" --audio-root "$corpus" --jobs "$threads" --device "$device" -f trn \
-    -o "$work/$set.$name.trn" "$@"
+  "$linnet" transcribe -q --data "$corpus/$set" --audio-root "$corpus" --jobs "$threads" --device "$device" -f json \
+    -o "$work/$set.$name.jsonl" "$@"
 }
 reference() { # reference SET: WORK/SET.trn, phonemes of the first pronunciations
   [ -f "$work/$1.trn" ] || "$linnet" phonemize -q --ids first --trn --lexicon "$lexicon" "$corpus/$1/text" > "$work/$1.trn"
 }
-# score NAME REF HYP: rate in per cent, the interval over utterances, the number of utterances
+# score REF HYP: rate in per cent, the interval over utterances, the number of utterances
 score() {
-  "$linnet" score --name "$1" --ref-format "$([[ $2 = *.trn ]] && echo trn || echo kaldi)" "$2" "$3" | tail -n 2 | tr -d ',[]%:' | awk '
+  local kind=(--ref-format kaldi)
+  [[ $2 != *.jsonl ]] || kind+=(--unit words)
+  [[ $1 != *.trn ]] || kind=(--ref-format trn)
+  "$linnet" score "${kind[@]}" "$1" "$2" | tail -n 2 | tr -d ',[]%:' | awk '
     / % interval|^95 / { low = $3; high = $4; n = $6 } END { print $2, low, high, n }'
 }
 rows() { # rows SET: lines of a table, tab separated: set, search, rate, value, low, high, utterances
@@ -61,7 +64,7 @@ rows() { # rows SET: lines of a table, tab separated: set, search, rate, value, 
   recognised "$set" phones --lm phones.lm
   recognised "$set" words --words
   for name in greedy phones words; do
-    read -r value low high n <<< "$(score x "$([ $name = words ] && echo "$corpus/$set/text" || echo "$work/$set.trn")" "$work/$set.$name.trn")"
+    read -r value low high n <<< "$(score "$([ $name = words ] && echo "$corpus/$set/text" || echo "$work/$set.trn")" "$work/$set.$name.jsonl")"
     printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$set" "$name" "$value" "$low" "$high" "$n"
   done
 }
@@ -72,6 +75,17 @@ table() { # rows on standard input, as markdown
     { if (!($1 in n)) order[++m] = $1; n[$1] = $6; cell[$1, $2] = $3 " (" $4 " to " $5 ")" }
     END { for (i = 1; i <= m; i++) { s = order[i]
       printf "| %s | %s | %s | %s | %s | %s |\n", s, n[s], s in band ? band[s] : "below 5.5 kHz", cell[s, "greedy"], cell[s, "phones"], cell[s, "words"] } }'
+}
+
+# unsure SET: the share of its words, in per cent, that are in utterances whose phonemes have a mean confidence below 0.5
+unsure() {
+  awk '{ n = words = sum = 0
+      for (i = split($0, part, "{"); i; i--) {
+        if (part[i] ~ /^"word":/) words++
+        if (part[i] ~ /^"phone":/ && match(part[i], /"confidence":[0-9.]+/)) { n++; sum += substr(part[i], RSTART + 13, RLENGTH - 13) }
+      }
+      all += words; if (n && sum < 0.5 * n) lost += words }
+    END { printf "%.1f", all ? 100 * lost / all : 0 }' "$work/$1.words.jsonl"
 }
 
 if wanted 1; then
@@ -102,7 +116,8 @@ raw() {
   tail -c +$(($(grep -abom1 data "$work/one.wav" | head -n 1 | cut -d: -f1) + 9)) "$work/one.wav" > "$2"
   rm -f "$work/one.wav"
 }
-piece() { "$linnet" transcribe -q -f ctm --reset never --raw --encoding f32le - "$@" | grep -v '^;;' || true; }
+ctm() { "$linnet" transcribe -q -f ctm --reset never "$@" | sed '/^;;/d; s/^[^ ]* //'; } # without the name of the sound
+piece() { ctm --raw --encoding f32le - "$@"; }
 # pieces FILE: its phonemes, in pieces of 1 to 29,999 samples, each in a process of its own that resumes where the last one ended
 pieces() {
   local at=0 length=1 all state=()
@@ -112,7 +127,7 @@ pieces() {
       piece "${state[@]}" --save-state "$work/state"
     state=(--load-state "$work/state") at=$((at + length)) length=$(((length * 7919 + 4001) % 29999 + 1)) count=$((count + 1))
   done
-  "$linnet" transcribe -q -f ctm --reset never --load-state "$work/state" | grep -v '^;;' || true
+  ctm --load-state "$work/state"
 }
 
 if wanted 2; then
@@ -193,11 +208,12 @@ fi
 
 # ---- 6 ---------------------------------------------------------------------------------------------------------------------------
 
+en=/usr/share/pocketsphinx/model/en-us
 sphinx() { # sphinx NAME OPTIONS...: WORK/sphinx/NAME.trn, and prints its processor time in seconds
   local name=$1
   shift
-  { TIMEFORMAT=%U; time pocketsphinx_batch -hmm "$(dirname "$lexicon")/en-us" -adcin yes -adchdr 44 -cepdir "$work/sphinx" -cepext .wav \
-    -ctl "$work/sphinx/ids" -hyp "$work/sphinx/$name" "$@" > /dev/null 2>&1; } 2>&1
+  { TIMEFORMAT=%U; time pocketsphinx_batch -hmm "$en/en-us" -adcin yes -adchdr 44 -cepdir "$work/sphinx" -cepext .wav \
+    -ctl "$work/sphinx/ids" -hyp "$work/sphinx/$name" "$@" > "$work/sphinx/$name.log" 2>&1; } 2>&1
   sed 's/ *(\([^ ]*\) [-0-9]*)$/ (\1)/; s/([0-9]*)//g; s/\(SIL\|+[A-Z]*+\)//g' "$work/sphinx/$name" > "$work/sphinx/$name.trn"
 }
 ours() { { TIMEFORMAT=%U; time "$linnet" transcribe -q -j 1 --device "$device" -f trn -o "$work/sphinx/$1.trn" "${@:2}" "$work"/sphinx/*.wav; } 2>&1; }
@@ -216,12 +232,12 @@ if wanted 6 && ! missing 6 "Beside pocketsphinx" pocketsphinx_batch sox; then
   awk 'NR == FNR { known[$1] = 1; next } $1 in known' "$work/sphinx/ids" "$corpus/dev_native/text" > "$work/sphinx/text"
   grep -Ff <(sed 's/.*/(&)/' "$work/sphinx/ids") "$work/dev_native.trn" > "$work/sphinx/ref.trn"
   seconds=$(cat "$work"/sphinx/*.wav | wc -c | awk -v n="$(wc -l < "$work/sphinx/ids")" '{ printf "%.1f", ($1 - 44 * n) / 32000 }')
-  en=$(dirname "$lexicon")
+  [ -d "$en/en-us" ] || die "$en does not exist; apt-get install pocketsphinx-en-us"
   line() { # line WHAT SECONDS NAME
     local ref=$work/sphinx/text rate=WER value low high n
     [[ $3 = *words* ]] || ref=$work/sphinx/ref.trn rate=PER
-    read -r value low high n <<< "$(score x "$ref" "$work/sphinx/$3.trn")"
-    echo "| $1 | $rate $value % ($low to $high) | $2 | $(of %.3f "$2 / $seconds") |"
+    read -r value low high n <<< "$(score "$ref" "$work/sphinx/$3.trn")"
+    echo "| $1 | $rate $value %${low:+ ($low to $high)} | $2 | $(of %.3f "$2 / $seconds") |"
   }
   {
     echo "## Beside pocketsphinx"
@@ -236,7 +252,7 @@ if wanted 6 && ! missing 6 "Beside pocketsphinx" pocketsphinx_batch sox; then
     line "pocketsphinx, phoneme loop, \`-allphone en-us-phone.lm.bin -lw 2.0 -beam 1e-20 -pbeam 1e-20\`" \
       "$(sphinx allphone -allphone "$en/en-us-phone.lm.bin" -lw 2.0 -beam 1e-20 -pbeam 1e-20)" allphone
     line "linnet, \`--words\`" "$(ours words --words)" words
-    line "pocketsphinx, words, its 3-gram and dictionary" "$(sphinx pswords -lm "$en/en-us.lm.bin" -dict "$lexicon")" pswords
+    line "pocketsphinx, words, its 3-gram and dictionary" "$(sphinx pswords -lm "$en/en-us.lm.bin" -dict "$en/cmudict-en-us.dict")" pswords
     echo
   } > "$work/6.md"
 fi
@@ -254,12 +270,18 @@ if wanted 7; then
     echo
     echo "    bench/silence.sh --seconds $seconds"
     echo
-    echo "False phonemes and words a minute: \`linnet transcribe\`, \`transcribe --words\`, \`listen --words\`."
+    echo "False phonemes and words a minute: \`linnet transcribe\`, \`transcribe --words\`, \`listen --words\`; *sure*: the"
+    echo "words of those live utterances whose phonemes have a mean confidence of 0.5 or more."
     echo
-    echo "| sound | level, dB | phonemes | words | live: phonemes | words |"
-    echo "|---|---|---|---|---|---|"
-    sed 1,2d "$work/silence.txt" | awk '{ print "| " $1 " | " $2 " | " $4 " | " $5 " | " $6 " | " $7 " |" }'
+    echo "| sound | level, dB | phonemes | words | live: phonemes | words | sure |"
+    echo "|---|---|---|---|---|---|---|"
+    sed 1,2d "$work/silence.txt" | awk '{ print "| " $1 " | " $2 " | " $4 " | " $5 " | " $6 " | " $7 " | " $8 " |" }'
     echo
+    if [ -f "$work/dev_nonnative.words.jsonl" ]; then
+      echo "Of speech, a program that keeps only sure utterances loses $(unsure dev_native) % of the words recognised in \`dev_native\` and"
+      echo "$(unsure dev_nonnative) % in \`dev_nonnative\`."
+      echo
+    fi
   } > "$work/7.md"
 fi
 
@@ -299,7 +321,9 @@ fi
 
 if wanted 9; then
   {
-    head_of_results "The installed model, measured" | sed "s|$corpus|DIR|g; s|\(| device .*\)|\1\n\\| model \\| $("$linnet" info | sed -n 's/^name: *//p'), fingerprint $fingerprint \||"
+    command="recipes/open/results.sh --corpus DIR --hours $hours${quick:+ --quick}"
+    head_of_results "The installed model, measured" | awk -v model="$(number name), fingerprint $fingerprint" '
+      { print } /^\| device / { print "| model | " model " |" }'
     for ((k = 1; k <= 8; k++)); do [ ! -f "$work/$k.md" ] || cat "$work/$k.md"; done
   } | sed -e :a -e '/^\n*$/{$d;N;ba' -e '}' > "$work/RESULTS.md"
   if [ -n "$publish" ]; then

@@ -1,0 +1,116 @@
+# recipes/open: every stage of run.sh, lm.sh and results.sh on a tiny corpus of synthetic sounds.
+. tests/app/common.sh
+# Not under a sanitizer: tests of linnet's commands run the same code there.
+[ "${CONFIG:-release}" = release ] || finish
+
+recipe() { # NAME ARGS...: $status, $out, $err
+    name=$1
+    shift
+    bash "recipes/open/$name.sh" --linnet "$LINNET" "$@" > "$tmp/.out" 2> "$tmp/.err"
+    status=$? out=$(cat "$tmp/.out") err=$(cat "$tmp/.err")
+}
+declines() { # "what" "part of the message" NAME ARGS...
+    what=$1 part=$2
+    shift 2
+    recipe "$@"
+    is "$what: status" 1 "$status"
+    has "$what" "$err" "$part"
+}
+
+c="$tmp/corpus" w="$tmp/work" k=0
+printf 'one W AH N\none(2) HH W AH N\ntwo T UW\nthree TH R IY\nfour F AO R\n' > "$tmp/dict"
+for set in train_native train_read train_games train_pseudo train_nonnative train_cv train_stories dev_native dev_nonnative test_native; do
+    mkdir -p "$c/$set"
+    for i in 1 2; do
+        k=$((k + 1))
+        "$SOUND" "$c/$set/u$i.wav" seconds=1.5 seed=$k
+        echo "$set-u$i $set/u$i.wav" >> "$c/$set/wav.scp"
+        echo "$set-u$i $set" >> "$c/$set/utt2spk"
+    done
+    printf '%s-u1 ONE TWO THREE\n%s-u2 TWO FOUR ONE\n' $set $set > "$c/$set/text"
+done
+cat > "$tmp/tiny.conf" <<END
+layers = 1
+heads = 2
+head-width = 8
+feedforward = 16
+stack = 3
+ahead = 2
+positions = conv
+conv-kernel = 5
+conv-layers = 1
+epochs = 1
+lr = 1e-3
+END
+
+# ---- run.sh ----------------------------------------------------------------------------------------------------------------------
+
+recipe run --corpus "$c" --work "$w" --lexicon "$tmp/dict" --conf "$tmp/tiny.conf" --precision fp32 --device cpu --threads 1
+is "run: status" 0 "$status"
+is "run: a row for each set" "dev_native|dev_nonnative|test_native|" "$(sed 1,2d "$w/RESULTS.md" | awk '{ printf "%s|", $2 }')"
+is "run: the counts of a row" "2 16" "$(awk '$2 == "test_native" { print $4, $6 }' "$w/RESULTS.md")"
+ok "run: both trainings have a model" test -s "$w/train/best.safetensors" -a -s "$w/train-again/best.safetensors"
+is "run: the second training has all sets" 14 "$("$LINNET" info --json "$w/train-again/best.safetensors" | grep -o '"set":"train_[a-z]*"' | wc -l | tr -d ' ')"
+model=$(cksum < "$w/train-again/best.safetensors")
+recipe run --corpus "$c" --work "$w" --lexicon "$tmp/dict" --conf "$tmp/tiny.conf" --precision fp32 --device cpu --threads 1
+is "run again: status" 0 "$status"
+is "run again: the same model" "$model" "$(cksum < "$w/train-again/best.safetensors")"
+declines "run: no corpus" "where is the corpus" run --work "$tmp/x"
+declines "run: a set is missing" "train_native/wav.scp does not exist" run --corpus "$tmp" --lexicon "$tmp/dict" --work "$tmp/x"
+
+# ---- lm.sh -----------------------------------------------------------------------------------------------------------------------
+
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24; do printf 'one two three four\nfour two one\n'; done > "$tmp/books.txt"
+"$LINNET" ngram count -q --order 3 "$tmp/books.txt" -o "$tmp/general.arpa" 2> "$tmp/.log"
+lm() { recipe lm --corpus "$c" --text "$tmp/books.txt" --words "$tmp/general.arpa" --lexicon "$tmp/dict" --lines 500 "$@"; }
+lm --work "$tmp/lm"
+is "lm: status" 0 "$status"
+for file in english.lm english.dict.gz english.g2p phones.lm; do ok "lm: $file" test -s "$tmp/lm/$file"; done
+has "lm: words of the text and added ones" "$(gzip -dc "$tmp/lm/english.dict.gz")" "four F AO R"
+has "lm: perplexity" "$out" "ppl"
+lm --work "$tmp/lm2"
+for file in english.lm english.dict.gz english.g2p phones.lm; do ok "lm again: the same $file" cmp "$tmp/lm/$file" "$tmp/lm2/$file"; done
+declines "lm: no text" "where is the text" lm --corpus "$c" --work "$tmp/x"
+
+# ---- readable.sh -----------------------------------------------------------------------------------------------------------------
+
+mkdir "$tmp/books"
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39 40; do
+    printf 'He went to London, and she stayed at home.\nWhat did he want? He saw the dog %s.\n\nIt ran away.\n' "$i" > "$tmp/books/book $i.txt"
+done
+echo "one two three four two four one one two three" >> "$tmp/books/book 7.txt"
+printf 'dev_native-u1 ONE TWO THREE FOUR TWO FOUR ONE\n' > "$tmp/seven"
+mkdir -p "$tmp/held/dev_native" && cp -r "$c/dev_nonnative" "$c/test_native" "$tmp/held" && cp "$tmp/seven" "$tmp/held/dev_native/text"
+recipe readable --corpus "$tmp/held" --books "$tmp/books" --work "$tmp/readable"
+is "readable: status" 0 "$status"
+ok "readable: a model" test -s "$tmp/readable/english.punctuation"
+is "readable: a book of the dev set is left out" "$tmp/books/book 7.txt" "$(cat "$tmp/readable/left-out.list")"
+has "readable: its scores" "$out" "capitals"
+
+# ---- results.sh ------------------------------------------------------------------------------------------------------------------
+
+results() { recipe results --corpus "$c" --model "$w/train-again/best.safetensors" --work "$tmp/results" --lexicon "$tmp/dict" --sound "$SOUND" \
+    --quick --hours 0.002 --threads 1 --device cpu "$@"; }
+before=$(cksum < docs/models.md)$(cat recipes/open/*.tsv | cksum)
+LINNET_LM=$tmp/lm/english.lm LINNET_LEXICON=$tmp/lm/english.dict.gz
+export LINNET_LM LINNET_LEXICON
+results
+is "results: status" 0 "$status"
+page=$(cat "$tmp/results/RESULTS.md")
+is "results: it is printed" "$page" "$(sed '/^== stage/d' "$tmp/.out")"
+for part in "## Error rates" "## Streaming equals batch" "## An hour as one stream" "## Long streams" "## Times" "## Beside pocketsphinx" \
+    "## Where nobody speaks" "## Latency, size, speed"; do
+    has "results: the page has it" "$page" "$part"
+done
+has "results: a row for each set" "$page" "| dev_nonnative | 2 | full band | "
+has "results: the test set is not touched" "$page" "has not been scored with this model"
+hasnt "results: the test set is not touched" "$(ls "$tmp/results")" "test_native"
+has "results: streaming equals batch" "$page" "2 of 2 give the same output"
+has "results: where nobody speaks" "$page" "| white | -40 |"
+fingerprint=$("$LINNET" info --json "$w/train-again/best.safetensors" | sed 's/.*"fingerprint": "\([0-9a-f]*\)".*/\1/')
+has "results: which model" "$page" "fingerprint $fingerprint"
+hasnt "results: no folder of this machine" "$page" "$c"
+is "results: nothing is published" "$before" "$(cksum < docs/models.md)$(cat recipes/open/*.tsv | cksum)"
+declines "results: no corpus" "where is the corpus" results --work "$tmp/x"
+declines "results: no such model" "$tmp/none does not exist" results --corpus "$c" --lexicon "$tmp/dict" --work "$tmp/x" --model "$tmp/none"
+finish
