@@ -409,7 +409,7 @@ const lin_command lin_command_info = {
     .summary = "describe a model or another file of linnet; list devices",
     .description = "Describes a model (shape of the network, parameters and their size, state of a stream, features, phones, "
                    "licence, training), a feature cache made by linnet prepare, or a saved stream or index of snapshots (model, "
-                   "sound, position). Without FILE: the model installed with the program. With --devices: the devices that "
+                   "sound, position). Without FILE: the model installed with the program, whose card is docs/models.md. With --devices: the devices that "
                    "networks can run on.",
     .examples = "  linnet info\n  linnet info --json exp/best.safetensors\n  linnet info --verify train.lfc\n"
                 "  linnet info --devices",

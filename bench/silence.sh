@@ -43,7 +43,6 @@ fi
 
 per_minute() { awk -v n="$1" -v s="$seconds" 'BEGIN { printf "%.1f", n * 60 / s }'; }
 lines() { grep -vc '^;;' || true; }
-times() { grep -o "$1" || true; }
 
 "$linnet" info | sed -n 's/^name: *//p; s/^fingerprint: */fingerprint /p' | paste -sd' ' | sed "s/\$/, $(date +%Y-%m-%d), $seconds s of each/"
 echo "a minute:  sound    level   phonemes  words   live: phonemes  words   sure"
@@ -54,13 +53,7 @@ for what in $kinds; do
     phonemes=$("$linnet" transcribe -q -f ctm "$work/one.wav" | lines)
     words=$("$linnet" transcribe -q --words -f ctm "$work/one.wav" | lines)
     "$linnet" listen -q --words --json --no-paced --from "$work/one.wav" | grep '"type":"final"' > "$work/live" || true
-    live_phonemes=$(times '"phone":"' < "$work/live" | wc -l) live_words=$(times '"word":"' < "$work/live" | wc -l)
-    sure=$(awk '{ n = words = sum = 0
-        for (i = split($0, part, "{"); i; i--) {
-            if (part[i] ~ /^"word":/) words++
-            if (part[i] ~ /^"phone":/ && match(part[i], /"confidence":[0-9.]+/)) { n++; sum += substr(part[i], RSTART + 13, RLENGTH - 13) }
-        }
-        if (n && sum >= 0.5 * n) all += words } END { print all + 0 }' "$work/live")
+    read -r live_phonemes live_words sure < <(awk -f bench/sure.awk "$work/live")
     printf '           %-8s %4d dB  %7s  %6s  %14s  %6s  %5s\n' "$kind" "$level" "$(per_minute "$phonemes")" "$(per_minute "$words")" \
         "$(per_minute "$live_phonemes")" "$(per_minute "$live_words")" "$(per_minute "$sure")"
 done

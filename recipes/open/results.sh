@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # What a user is told about the installed model, measured: one page of tables.
 #
-#   recipes/open/results.sh --corpus DIR [--model FILE] [--work exp/results] [--test] [--publish] [--quick] [--hours N]
-#                           [--lexicon FILE] [--stage N] [--stop-stage N] [--threads N] [--device auto|cpu|cuda[:N]] [--linnet PROGRAM]
+#   recipes/open/results.sh --corpus DIR [--model FILE] [--work exp/results] [--test] [--publish] [--quick] [--hours 2] [--every 7]
+#                           [--stage N] [--stop-stage N] [--lexicon FILE] [--sound PROGRAM] [--threads N]
+#                           [--device auto|cpu|cuda[:N]] [--linnet PROGRAM]
 #
 # Stages: 1 error rates of the dev sets; with --test of test_native too   2 the same sound in one piece and in odd pieces
-#         3 an hour of shuffled speech as one stream   4 --hours (2) as one stream   5 times against known onsets
-#         6 pocketsphinx on the same files   7 where nobody speaks   8 latency, size, speed   9 the page
+#         3 an hour of shuffled speech as one stream   4 --hours as one stream   5 times against known onsets
+#         6 pocketsphinx on one of --every utterances of dev_native   7 where nobody speaks   8 latency, size, speed   9 the page
 # Each stage writes WORK/N.md; stage 9 joins those that are there to WORK/RESULTS.md. --publish copies the page to this folder and
 # its first table to docs/models.md. A model is scored on the test set once: test-scores.tsv beside this script keeps the scores by
 # the model's fingerprint, and the page takes them from there. DIR: see run.sh. What a stage needs and cannot find is named on the
@@ -15,9 +16,9 @@
 here=$(dirname "$0")
 . "$here/../common.sh"
 
-corpus= model=share/linnet/default.safetensors work=exp/results test= publish= hours=2 stage=1 stop_stage=9
+corpus= model=share/linnet/default.safetensors work=exp/results test= publish= hours=2 every=7 stage=1 stop_stage=9
 lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict sound=build/release/tests/app/sound
-flags=" test publish quick " values=" corpus model work hours lexicon stage stop-stage threads device linnet sound "
+flags=" test publish quick " values=" corpus model work hours every lexicon stage stop-stage threads device linnet sound "
 scores=$here/test-scores.tsv card=docs/models.md
 options "$@"
 [ -n "$corpus" ] || die "where is the corpus? give --corpus DIR"
@@ -33,7 +34,9 @@ missing() { # missing N "what it would have been" PROGRAM...: says so on the pag
   local n=$1 title=$2 tool
   shift 2
   for tool; do
-    command -v "$tool" > /dev/null || { printf '## %s\n\nNot measured: %s is not installed here.\n\n' "$title" "$tool" > "$work/$n.md"; return 0; }
+    command -v "$tool" > /dev/null && continue
+    printf '## %s\n\nNot measured: %s is not installed here.\n\n' "$title" "$tool" > "$work/$n.md"
+    return 0
   done
   return 1
 }
@@ -58,13 +61,15 @@ score() {
     / % interval|^95 / { low = $3; high = $4; n = $6 } END { print $2, low, high, n }'
 }
 rows() { # rows SET: lines of a table, tab separated: set, search, rate, value, low, high, utterances
-  local set=$1 name
+  local set=$1 name ref value low high n
   reference "$set"
   recognised "$set" greedy
   recognised "$set" phones --lm phones.lm
   recognised "$set" words --words
   for name in greedy phones words; do
-    read -r value low high n <<< "$(score "$([ $name = words ] && echo "$corpus/$set/text" || echo "$work/$set.trn")" "$work/$set.$name.jsonl")"
+    ref=$work/$set.trn
+    [ $name != words ] || ref=$corpus/$set/text
+    read -r value low high n <<< "$(score "$ref" "$work/$set.$name.jsonl")"
     printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$set" "$name" "$value" "$low" "$high" "$n"
   done
 }
@@ -74,19 +79,12 @@ table() { # rows on standard input, as markdown
       band["dev_nonnative"] = "full band" }
     { if (!($1 in n)) order[++m] = $1; n[$1] = $6; cell[$1, $2] = $3 " (" $4 " to " $5 ")" }
     END { for (i = 1; i <= m; i++) { s = order[i]
-      printf "| %s | %s | %s | %s | %s | %s |\n", s, n[s], s in band ? band[s] : "below 5.5 kHz", cell[s, "greedy"], cell[s, "phones"], cell[s, "words"] } }'
+      printf "| %s | %s | %s | %s | %s | %s |\n", s, n[s], s in band ? band[s] : "below 5.5 kHz",
+        cell[s, "greedy"], cell[s, "phones"], cell[s, "words"] } }'
 }
 
 # unsure SET: the share of its words, in per cent, that are in utterances whose phonemes have a mean confidence below 0.5
-unsure() {
-  awk '{ n = words = sum = 0
-      for (i = split($0, part, "{"); i; i--) {
-        if (part[i] ~ /^"word":/) words++
-        if (part[i] ~ /^"phone":/ && match(part[i], /"confidence":[0-9.]+/)) { n++; sum += substr(part[i], RSTART + 13, RLENGTH - 13) }
-      }
-      all += words; if (n && sum < 0.5 * n) lost += words }
-    END { printf "%.1f", all ? 100 * lost / all : 0 }' "$work/$1.words.jsonl"
-}
+unsure() { awk -f bench/sure.awk "$work/$1.words.jsonl" | awk '{ printf "%.1f", $2 ? 100 * ($2 - $3) / $2 : 0 }'; }
 
 if wanted 1; then
   echo "== stage 1: error rates"
@@ -97,7 +95,8 @@ if wanted 1; then
   {
     echo "## Error rates"
     echo
-    awk -F'\t' -v OFS='\t' -v of="$fingerprint" '$1 == of { sub(/^[^\t]*\t/, ""); print }' "$scores" | cat "$work/scores.tsv" - | table | tee "$work/card.md"
+    awk -F'\t' -v OFS='\t' -v of="$fingerprint" '$1 == of { sub(/^[^\t]*\t/, ""); print }' "$scores" |
+      cat "$work/scores.tsv" - | table | tee "$work/card.md"
     echo
     grep -q "^$fingerprint	" "$scores" || printf '%s\n\n' "\`test_native\` has not been scored with this model (\`--test\`)."
     echo "Held-out speakers; 95 % bootstrap intervals over utterances. \`dev_native\` and \`test_native\`: LibriSpeech's"
@@ -216,14 +215,18 @@ sphinx() { # sphinx NAME OPTIONS...: WORK/sphinx/NAME.trn, and prints its proces
     -ctl "$work/sphinx/ids" -hyp "$work/sphinx/$name" "$@" > "$work/sphinx/$name.log" 2>&1; } 2>&1
   sed 's/ *(\([^ ]*\) [-0-9]*)$/ (\1)/; s/([0-9]*)//g; s/\(SIL\|+[A-Z]*+\)//g' "$work/sphinx/$name" > "$work/sphinx/$name.trn"
 }
-ours() { { TIMEFORMAT=%U; time "$linnet" transcribe -q -j 1 --device "$device" -f trn -o "$work/sphinx/$1.trn" "${@:2}" "$work"/sphinx/*.wav; } 2>&1; }
+ours() { # ours NAME OPTIONS...: the same by linnet
+  local name=$1
+  shift
+  { TIMEFORMAT=%U; time "$linnet" transcribe -q -j 1 --device "$device" -f trn -o "$work/sphinx/$name.trn" "$@" "$work"/sphinx/*.wav; } 2>&1
+}
 
 if wanted 6 && ! missing 6 "Beside pocketsphinx" pocketsphinx_batch sox; then
   echo "== stage 6: pocketsphinx"
   rm -rf "$work/sphinx"
   mkdir -p "$work/sphinx"
   reference dev_native
-  awk 'NR % 7 == 1' "$corpus/dev_native/wav.scp" | head -n "$(size 1000 1)" > "$work/sphinx/scp"
+  awk -v every="$every" 'NR % every == 1 % every' "$corpus/dev_native/wav.scp" | head -n "$(size 1000 1)" > "$work/sphinx/scp"
   cut -d ' ' -f 1 "$work/sphinx/scp" > "$work/sphinx/ids"
   while read -r id path; do
     raw "$corpus/$path" "$work/one.f32"
@@ -242,8 +245,8 @@ if wanted 6 && ! missing 6 "Beside pocketsphinx" pocketsphinx_batch sox; then
   {
     echo "## Beside pocketsphinx"
     echo
-    echo "Every seventh utterance of \`dev_native\` ($(wc -l < "$work/sphinx/ids"), $seconds s) by Debian's pocketsphinx with its en-us models; processor time"
-    echo "on one core, with other work on the machine. linnet was trained on other speakers of the same collection."
+    echo "$(wc -l < "$work/sphinx/ids") utterances of \`dev_native\` (one of $every, $seconds s) by Debian's pocketsphinx with its en-us models;"
+    echo "processor time on one core. linnet was trained on other speakers of the same collection."
     echo
     echo "| what | error rate | seconds | of real time |"
     echo "|---|---|---|---|"
@@ -289,9 +292,10 @@ fi
 
 if wanted 8; then
   echo "== stage 8: latency, size, speed"
-  said=$("$linnet" transcribe --data "$corpus/dev_native" --audio-root "$corpus" -j 1 --device "$device" -o /dev/null -f trn 2>&1 > /dev/null | tail -n 1)
-  words=$("$linnet" transcribe --words --data "$corpus/dev_native" --audio-root "$corpus" -j 1 --device "$device" -o /dev/null -f trn 2>&1 > /dev/null | tail -n 1)
-  factor() { sed 's/.*real-time factor \([0-9.]*\).*/\1/' <<< "$1"; }
+  factor() { # factor OPTIONS...: of dev_native, as linnet transcribe reports it
+    "$linnet" transcribe --data "$corpus/dev_native" --audio-root "$corpus" -j 1 --device "$device" -f trn "$@" 2>&1 > /dev/null |
+      sed -n 's/.*real-time factor \([0-9.]*\).*/\1/p'
+  }
   step=$(of %g "$(number stack) * $(number hop_ms)") ahead=$(of %g "$(number ahead) * $(number hop_ms)")
   {
     echo "## Latency, size, speed"
@@ -302,14 +306,14 @@ if wanted 8; then
     echo "| file | $(of %.1f "$(number file_bytes) / 1e6") MB |"
     echo "| attention state of a stream / all of it | $(number attention_state_bytes) / $(number state_bytes) bytes |"
     echo "| latency by construction: step + look-ahead + window beyond its hop | $step + $ahead + $(of %g "$(number window_ms) - $(number hop_ms)") ms |"
-    echo "| real-time factor, files to phonemes, one thread, elapsed | $(factor "$said") |"
-    echo "| the same, \`--words\` | $(factor "$words") |"
+    echo "| real-time factor, files to phonemes, one thread, elapsed | $(factor) |"
+    echo "| the same, \`--words\` | $(factor --words) |"
     echo
     if command -v flite > /dev/null; then
       echo "    bench/delay.sh --text DIR/dev_native/text --sentences $(size 100 3)"
       echo
-      bench/delay.sh --text "$corpus/dev_native/text" --sentences "$(size 100 3)" --work "$work/delay" --model "$model" --linnet "$linnet" 2> /dev/null |
-        sed 1d | block
+      bench/delay.sh --text "$corpus/dev_native/text" --sentences "$(size 100 3)" --work "$work/delay" --model "$model" \
+        --linnet "$linnet" 2> /dev/null | sed 1d | block
     else
       echo "Delay until a phoneme is settled: not measured, flite is not installed here."
     fi
@@ -321,7 +325,7 @@ fi
 
 if wanted 9; then
   {
-    command="recipes/open/results.sh --corpus DIR --hours $hours${quick:+ --quick}"
+    command="recipes/open/results.sh --corpus DIR --hours $hours --every $every${quick:+ --quick}"
     head_of_results "The installed model, measured" | awk -v model="$(number name), fingerprint $fingerprint" '
       { print } /^\| device / { print "| model | " model " |" }'
     for ((k = 1; k <= 8; k++)); do [ ! -f "$work/$k.md" ] || cat "$work/$k.md"; done
