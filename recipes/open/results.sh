@@ -8,8 +8,8 @@
 # Stages: 1 error rates of the dev sets; with --test of test_native too   2 the same sound in one piece and in odd pieces
 #         3 an hour of shuffled speech as one stream   4 --hours as one stream   5 times against known onsets
 #         6 pocketsphinx on one of --every utterances of dev_native   7 where nobody speaks   8 latency, size, speed   9 the page
-# Each stage writes WORK/N.md; stage 9 joins those that are there to WORK/RESULTS.md. --publish copies the page to this folder and
-# its first table to docs/models.md. A model is scored on the test set once: test-scores.tsv beside this script keeps the scores by
+# Each stage writes WORK/N.md; stage 9 joins those that are there to WORK/RESULTS.md, or RESULTS-offline.md for a bidirectional
+# model, which has no stages 2, 3, 4 and 7. --publish copies the page to this folder and its first table to docs/models.md. A model is scored on the test set once: test-scores.tsv beside this script keeps the scores by
 # the model's fingerprint, and the page takes them from there. DIR: see run.sh. What a stage needs and cannot find is named on the
 # page. Run from the root of the source tree. Needs build/release/tests/app/sound (make build/release/tests/app/sound); for stages 5
 # and 8 flite and python3, for stage 6 pocketsphinx and sox. A quarter of an hour on two cores without other work.
@@ -29,6 +29,11 @@ size() { [ -z "$quick" ] && echo "$1" || echo "$2"; } # size FULL QUICK
 info=$("$linnet" info --json)
 number() { sed "s/.*\"$1\": \"\{0,1\}\([^\",]*\).*/\1/" <<< "$info"; }
 fingerprint=$(number fingerprint)
+page=RESULTS.md kind=streaming
+[ "$(number causal)" = true ] || page=RESULTS-offline.md kind=offline
+[ "$(cat "$work/model" 2> /dev/null || echo "$fingerprint")" = "$fingerprint" ] || die "$work has results of another model; give another --work"
+echo "$fingerprint" > "$work/model"
+streams() { wanted "$1" && [ $kind = streaming ]; } # a stage that only a streaming model has
 of() { awk "BEGIN { printf \"$1\", $2 }"; } # of FORMAT EXPRESSION
 missing() { # missing N "what it would have been" PROGRAM...: says so on the page, if a program is missing
   local n=$1 title=$2 tool
@@ -129,7 +134,7 @@ pieces() {
   ctm --load-state "$work/state"
 }
 
-if wanted 2; then
+if streams 2; then
   echo "== stage 2: in one piece and in odd pieces"
   same=0 files=0 count=0 phones=0
   while read -r id path; do
@@ -155,7 +160,7 @@ fi
 long() { bench/long.sh --corpus "$corpus" --work "$work/long" --model "$model" --lexicon "$lexicon" --linnet "$linnet" "$@"; }
 block() { sed 's/^/    /; s/ *$//'; }
 
-if wanted 3; then
+if streams 3; then
   echo "== stage 3: an hour as one stream"
   { long --part drift; long --part file | sed 1,2d; } > "$work/long.txt"
   {
@@ -172,7 +177,7 @@ if wanted 3; then
   } > "$work/3.md"
 fi
 
-if wanted 4; then
+if streams 4; then
   echo "== stage 4: $hours hours as one stream"
   long --part day --hours "$hours" > "$work/day.txt"
   {
@@ -262,7 +267,7 @@ fi
 
 # ---- 7 ---------------------------------------------------------------------------------------------------------------------------
 
-if wanted 7; then
+if streams 7; then
   [ -x "$sound" ] || die "$sound does not exist; run make $sound"
   echo "== stage 7: where nobody speaks"
   seconds=$(size 300 5)
@@ -292,9 +297,11 @@ fi
 
 if wanted 8; then
   echo "== stage 8: latency, size, speed"
-  factor() { # factor OPTIONS...: of dev_native, as linnet transcribe reports it
-    "$linnet" transcribe --data "$corpus/dev_native" --audio-root "$corpus" -j 1 --device "$device" -f trn "$@" 2>&1 > /dev/null |
-      sed -n 's/.*real-time factor \([0-9.]*\).*/\1/p'
+  factor() { # factor OPTIONS...: processor time of dev_native on one thread, as a part of its length
+    local used
+    used=$({ TIMEFORMAT=%U; time "$linnet" transcribe --data "$corpus/dev_native" --audio-root "$corpus" -j 1 --device "$device" \
+      -f trn "$@" > /dev/null 2> "$work/said"; } 2>&1)
+    of %.4f "$used / $(sed -n 's/.* files, \([0-9.]*\) s of sound.*/\1/p' "$work/said")"
   }
   step=$(of %g "$(number stack) * $(number hop_ms)") ahead=$(of %g "$(number ahead) * $(number hop_ms)")
   {
@@ -305,11 +312,13 @@ if wanted 8; then
     echo "| parameters | $(number parameters) |"
     echo "| file | $(of %.1f "$(number file_bytes) / 1e6") MB |"
     echo "| attention state of a stream / all of it | $(number attention_state_bytes) / $(number state_bytes) bytes |"
-    echo "| latency by construction: step + look-ahead + window beyond its hop | $step + $ahead + $(of %g "$(number window_ms) - $(number hop_ms)") ms |"
-    echo "| real-time factor, files to phonemes, one thread, elapsed | $(factor) |"
+    [ $kind = offline ] || echo "| latency by construction: step + look-ahead + window beyond its hop | $step + $ahead + $(of %g "$(number window_ms) - $(number hop_ms)") ms |"
+    echo "| real-time factor, files to phonemes, one thread, processor time | $(factor) |"
     echo "| the same, \`--words\` | $(factor --words) |"
     echo
-    if command -v flite > /dev/null; then
+    if [ $kind = offline ]; then
+      echo "The model reads whole utterances: results come when they have ended."
+    elif command -v flite > /dev/null; then
       echo "    bench/delay.sh --text DIR/dev_native/text --sentences $(size 100 3)"
       echo
       bench/delay.sh --text "$corpus/dev_native/text" --sentences "$(size 100 3)" --work "$work/delay" --model "$model" \
@@ -327,14 +336,15 @@ if wanted 9; then
   {
     command="recipes/open/results.sh --corpus DIR --hours $hours --every $every${quick:+ --quick}"
     head_of_results "The installed model, measured" | awk -v model="$(number name), fingerprint $fingerprint" '
-      { print } /^\| device / { print "| model | " model " |" }'
+      { print } /^\| device / { print "| model | " model " |" }
+      /^\| device / && (getline load < "/proc/loadavg") > 0 { split(load, f, " "); print "| load average of the machine | " f[3] " |" }'
     for ((k = 1; k <= 8; k++)); do [ ! -f "$work/$k.md" ] || cat "$work/$k.md"; done
-  } | sed -e :a -e '/^\n*$/{$d;N;ba' -e '}' > "$work/RESULTS.md"
+  } | sed -e :a -e '/^\n*$/{$d;N;ba' -e '}' > "$work/$page"
   if [ -n "$publish" ]; then
-    cp "$work/RESULTS.md" "$here/RESULTS.md"
-    awk -v table="$work/card.md" '/^<!-- end of results -->/ { on = 0 } !on
-      /^<!-- results.sh/ { on = 1; print ""; while ((getline line < table) > 0) print line; print "" }' "$card" > "$work/card.new"
+    cp "$work/$page" "$here/$page"
+    awk -v table="$work/card.md" -v mark="<!-- results.sh --publish: the $kind model" '/^<!-- end of results -->/ { on = 0 } !on
+      index($0, mark) == 1 { on = 1; print ""; while ((getline line < table) > 0) print line; print "" }' "$card" > "$work/card.new"
     cat "$work/card.new" > "$card"
   fi
-  cat "$work/RESULTS.md"
+  cat "$work/$page"
 fi

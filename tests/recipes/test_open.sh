@@ -111,6 +111,8 @@ fingerprint=$("$LINNET" info --json "$w/train-again/best.safetensors" | sed 's/.
 has "results: which model" "$page" "fingerprint $fingerprint"
 hasnt "results: no folder of this machine" "$page" "$c"
 is "results: nothing is published" "$before" "$(cksum < docs/models.md)$(cat recipes/open/*.tsv | cksum)"
+LINNET_MODEL= declines "results: another model" "has results of another model" results --corpus "$c" --lexicon "$tmp/dict" \
+    --work "$tmp/results" --model "$w/train/checkpoint.safetensors"
 declines "results: no corpus" "where is the corpus" results --work "$tmp/x"
 declines "results: no such model" "$tmp/none does not exist" results --corpus "$c" --lexicon "$tmp/dict" --work "$tmp/x" --model "$tmp/none"
 finish
