@@ -27,7 +27,8 @@ typedef struct train_values {
     int resume, quiet, half;
     // network
     int normalize, layers, heads, head_width, feedforward, stack, ahead, positions, conv_kernel, conv_layers, norm, direction;
-    int network, attention, feature_map, features, lsh_rounds, lsh_chunk, width;
+    int network, attention, feature_map, features, decay, lsh_rounds, lsh_chunk, width;
+    lin_numbers decay_half_life_s;
     double dropout, layer_drop, inter_ctc_weight;
     lin_numbers inter_ctc_layers;
     // learning
@@ -53,7 +54,7 @@ static const lin_option options[] = {
      .help = "Resume from the folder's checkpoint, with the same bits as an uninterrupted run"},
     {.name = "init", .type = LIN_OPTION_FILE, .at = AT(init),
      .help = "Start with the weights of this model, not with random ones; it has the same shape, or differs in "
-             "direction and convolution taps"},
+             "direction, convolution taps or decays"},
     {.name = "name", .type = LIN_OPTION_STRING, .at = AT(name), .help = "Name of the model, stored in its file"},
     {.name = "license", .type = LIN_OPTION_STRING, .at = AT(license), .help = "Licence of the model, stored in its file"},
     {.name = "half", .type = LIN_OPTION_FLAG, .at = AT(half), .help = "Store the best model in half precision: half the size"},
@@ -72,6 +73,11 @@ static const lin_option options[] = {
      .help = "Feature map of linear attention: elu + 1, all products of degree 2, or random features of the softmax kernel"},
     {.name = "features", .type = LIN_OPTION_INT, .at = AT(features), .text = "128", .min = 1, .max = 1024,
      .help = "Number of random features of each head, for feature-map = random"},
+    {.name = "decay", .type = LIN_OPTION_CHOICE, .at = AT(decay), .text = "none", .choices = "none|fixed|gated",
+     .help = "Forgetting in causal linear attention (elu): at each step the sums of a head are multiplied by a decay, a constant or a "
+             "function of the input"},
+    {.name = "decay-half-life-s", .type = LIN_OPTION_NUMBERS, .at = AT(decay_half_life_s), .text = "0.5,60", .min = 0.01, .max = 1e6,
+     .value = "LOW,HIGH", .help = "Seconds in which the sums of the first and the last head of a layer halve, when training begins"},
     {.name = "lsh-rounds", .type = LIN_OPTION_INT, .at = AT(lsh_rounds), .text = "4", .min = 1, .max = 16,
      .help = "Rounds of hashing, for attention = lsh"},
     {.name = "lsh-chunk", .type = LIN_OPTION_INT, .at = AT(lsh_chunk), .text = "32", .min = 1, .max = 1024,
@@ -221,6 +227,8 @@ static lin_status check_variant(lin_parsed *parsed, lin_error *err)
                                    {"feature-map", "attention = linear", offsetof(train_values, feature_map), linear},
                                    {"features", "feature-map = random", offsetof(train_values, features),
                                     linear && v->feature_map == LIN_MAP_RANDOM},
+                                   {"decay", "causal linear attention with feature-map = elu", offsetof(train_values, decay),
+                                    linear && v->feature_map == LIN_MAP_ELU && v->direction},
                                    {"lsh-rounds", "attention = lsh", offsetof(train_values, lsh_rounds), lsh},
                                    {"lsh-chunk", "attention = lsh", offsetof(train_values, lsh_chunk), lsh},
                                    {"width", "network = lstm", offsetof(train_values, width), lstm}};
@@ -254,6 +262,7 @@ static lin_config network_of(const train_values *v, int mel_bins, int outputs)
     return (lin_config){.attention = (lin_attention_kind)v->attention,
                         .feature_map = (lin_map_kind)v->feature_map,
                         .features = v->feature_map == LIN_MAP_RANDOM ? v->features : 0,
+                        .decay = (lin_decay_kind)v->decay,
                         .lsh_rounds = lsh ? v->lsh_rounds : 0,
                         .lsh_chunk = lsh ? v->lsh_chunk : 0,
                         .layers = v->layers,
@@ -467,13 +476,25 @@ static lin_status label(lin_model *model, const lin_parsed *parsed, const sets *
     return status;
 }
 
-static lin_status make_model(const lin_parsed *parsed, const sets *train, lin_model **model, lin_error *err)
+// Half-lives in seconds, as steps of the network.
+static lin_status init_decay(const train_values *v, lin_model *model, lin_error *err)
+{
+    const lin_numbers *range = &v->decay_half_life_s;
+    const double step_s = model->config.stack * model->features.hop_ms / 1000;
+    if (range->count != 2 || range->items[0] > range->items[1])
+        return lin_fail(err, LIN_INVALID, "decay-half-life-s must be two numbers, the lower one first (0.5,60)");
+    lin_params_init_decay(&model->params, model->values, range->items[0] / step_s, range->items[1] / step_s);
+    return LIN_OK;
+}
+
+static lin_status make_model(const lin_parsed *parsed, const sets *train, int first_process, lin_model **model, lin_error *err)
 {
     const train_values *v = parsed->values;
     const lin_dataset *first = train->items[0];
     const lin_config config = network_of(v, lin_dataset_mel_bins(first), lin_dataset_outputs(first));
     lin_status status =
         lin_model_create(&config, lin_dataset_feature_parameters(first), lin_dataset_phones(first), (uint64_t)v->seed, model, err);
+    if (status == LIN_OK && v->decay) status = init_decay(v, *model, err);
     if (status != LIN_OK || !v->init || v->resume) return status;
     lin_model *from;
     status = lin_model_load(v->init, &from, err);
@@ -481,6 +502,9 @@ static lin_status make_model(const lin_parsed *parsed, const sets *train, lin_mo
     lin_error why;
     status = lin_model_copy_weights(*model, from, &why);
     if (status != LIN_OK) lin_fail(err, status, "--init %s cannot be used: %s", v->init, why.message);
+    else if (from->config.decay != config.decay && !v->quiet && first_process)
+        lin_complain("%s has %s: what it lacks begins with its initial values", v->init,
+                     from->config.decay ? "fixed decays" : "no decays");
     lin_model_destroy(from);
     return status;
 }
@@ -593,7 +617,7 @@ static int run(lin_parsed *parsed)
         lin_complain("--init is ignored: --resume uses the weights of the checkpoint");
     if (status == LIN_OK) status = open_sets(&v->train, &train, &err);
     if (status == LIN_OK) status = open_sets(&v->dev, &dev, &err);
-    if (status == LIN_OK) status = make_model(parsed, &train, &model, &err);
+    if (status == LIN_OK) status = make_model(parsed, &train, first, &model, &err);
     if (status == LIN_OK) status = make_acoustics(v, train.items[0], &w.acoustics, &err);
     if (status == LIN_OK) status = label(model, parsed, &train, &err);
     if (status == LIN_OK && first) status = open_folder(parsed, &lock, &err);

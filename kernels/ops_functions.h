@@ -23,6 +23,7 @@
     X(softmax_forward) X(softmax_backward) X(softmax_scores) X(softmax_naive_forward) X(softmax_naive_backward)
 #define LIN_LSH_OPERATIONS(X) X(lsh_forward) X(lsh_backward)
 #define LIN_MAPPED_OPERATIONS(X) X(mapped_attention_forward) X(mapped_attention_backward)
+#define LIN_DECAYED_OPERATIONS(X) X(decayed_attention_forward) X(decayed_attention_backward)
 #define LIN_LSTM_OPERATIONS(X) X(lstm_forward) X(lstm_backward)
 #define LIN_TASK_OPERATIONS(X) X(cross_entropy)
 #endif
@@ -59,6 +60,12 @@ void LIN_OP(attention_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *qkv,
                                int causal, LIN_REAL *const *states, size_t at);
 void LIN_OP(attention_backward)(lin_exec *exec, LIN_REAL *dqkv, const LIN_REAL *dy, const LIN_REAL *qkv, const LIN_REAL *y,
                                 const lin_segments *segments, int H, int E, int causal);
+
+void LIN_OP(decayed_attention_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *qkv, const LIN_REAL *gates, int constant,
+                                       const lin_segments *segments, int H, int E, LIN_REAL *const *states, size_t at);
+void LIN_OP(decayed_attention_backward)(lin_exec *exec, LIN_REAL *dqkv, LIN_REAL *dgates, const LIN_REAL *dy, const LIN_REAL *qkv,
+                                        const LIN_REAL *gates, int constant, const LIN_REAL *y, const lin_segments *segments, int H,
+                                        int E);
 
 void LIN_OP(softmax_forward)(lin_exec *exec, LIN_REAL *y, LIN_REAL *lse, const LIN_REAL *qkv, const lin_segments *segments, int H,
                              int E, int causal, const lin_cache *caches, int layer);

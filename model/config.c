@@ -31,6 +31,7 @@ const char *const lin_network_names[] = {"transformer", "lstm", NULL};
 const char *const lin_attention_names[] = {"linear", "softmax", "softmax-naive", "lsh", NULL};
 const char *const lin_feature_map_names[] = {"elu", "poly2", "random", NULL};
 const char *const lin_position_names[] = {"none", "sinusoid", "conv", "centred-conv", NULL};
+const char *const lin_decay_names[] = {"none", "fixed", "gated", NULL};
 
 enum { MOST_FEATURES = 1024, MOST_MAPPED_WIDTH = 64, LSH_ROTATIONS = 64 };
 
@@ -56,6 +57,8 @@ lin_status lin_config_check(const lin_config *c, lin_error *err)
               linear = c->attention == LIN_ATTENTION_LINEAR;
     const char *transformer = c->network == LIN_NETWORK_LSTM ? "network = transformer" : NULL,
                *lstm = c->network == LIN_NETWORK_LSTM ? NULL : "network = lstm";
+    const char *forgets = transformer || !linear || c->feature_map != LIN_MAP_ELU || !c->causal
+                              ? "causal linear attention with feature_map = elu" : NULL;
     const range ranges[] = {
         {"network", (int)c->network, LIN_NETWORK_TRANSFORMER, LIN_NETWORK_LSTM, NULL},
         {"attention", (int)c->attention, LIN_ATTENTION_LINEAR, LIN_ATTENTION_LSH, transformer},
@@ -64,6 +67,7 @@ lin_status lin_config_check(const lin_config *c, lin_error *err)
         {"lsh_rounds", c->lsh_rounds, 1, 16, lsh ? NULL : "attention = lsh"},
         {"lsh_chunk", c->lsh_chunk, 1, 1024, lsh ? NULL : "attention = lsh"},
         {"width", c->width, 1, 1024, lstm},
+        {"decay", (int)c->decay, LIN_DECAY_NONE, LIN_DECAY_GATED, forgets},
         {"layers", c->layers, 1, 64, NULL},
         {"heads", c->heads, 1, 64, transformer},
         {"head_width", c->head_width, 1, 256, transformer},
@@ -98,7 +102,8 @@ lin_status lin_config_check(const lin_config *c, lin_error *err)
 
 int lin_config_is_plain(const lin_config *c)
 {
-    return !c->network && !c->attention && !c->feature_map && !c->features && !c->lsh_rounds && !c->lsh_chunk && !c->width;
+    return !c->network && !c->attention && !c->feature_map && !c->features && !c->lsh_rounds && !c->lsh_chunk && !c->width &&
+           !c->decay;
 }
 
 int lin_config_same_shape(const lin_config *a, const lin_config *b)
@@ -108,7 +113,7 @@ int lin_config_same_shape(const lin_config *a, const lin_config *b)
            a->positions == b->positions && a->conv_kernel == b->conv_kernel && a->conv_layers == b->conv_layers &&
            a->norm == b->norm && a->causal == b->causal && a->network == b->network && a->attention == b->attention &&
            a->feature_map == b->feature_map && a->features == b->features && a->lsh_rounds == b->lsh_rounds &&
-           a->lsh_chunk == b->lsh_chunk && a->width == b->width;
+           a->lsh_chunk == b->lsh_chunk && a->width == b->width && a->decay == b->decay;
 }
 
 void lin_config_variant(const lin_config *c, char *text, size_t size)
@@ -118,6 +123,7 @@ void lin_config_variant(const lin_config *c, char *text, size_t size)
     else if (c->attention == LIN_ATTENTION_LSH) snprintf(text, size, "%s-%d", name, c->lsh_rounds);
     else if (c->feature_map == LIN_MAP_RANDOM) snprintf(text, size, "%s random-%d", name, c->features);
     else if (c->feature_map == LIN_MAP_POLY2) snprintf(text, size, "%s %s", name, lin_feature_map_names[c->feature_map]);
+    else if (c->decay) snprintf(text, size, "%s, decay %s", name, lin_decay_names[c->decay]);
     else snprintf(text, size, "%s", name);
 }
 
@@ -175,6 +181,16 @@ static int add_to_layer(lin_params *p, int n, int k, int fan_in, int layer, cons
     return add(p, n, k, fan_in, full);
 }
 
+static void add_decay(const lin_config *c, lin_params *p, int l)
+{
+    int *role = p->layers[l].decay;
+    if (c->decay == LIN_DECAY_GATED) role[0] = add_to_layer(p, c->heads, lin_config_width(c), lin_config_width(c), l, "decay.weight");
+    role[1] = add_to_layer(p, c->heads, 0, lin_config_width(c), l, "decay.bias");
+    for (int i = 0; i < 2; i++)
+        if (role[i] >= 0) p->table[role[i]].is_gate = 1;
+    p->table[role[1]].is_fixed = c->decay == LIN_DECAY_FIXED;
+}
+
 static void add_transformer(const lin_config *c, lin_params *p)
 {
     const int C = lin_config_width(c), lsh = c->attention == LIN_ATTENTION_LSH;
@@ -193,6 +209,7 @@ static void add_transformer(const lin_config *c, lin_params *p)
             p->table[layer->omega].is_fixed = 1;
             p->table[layer->omega].heads = c->heads;
         }
+        if (c->decay) add_decay(c, p, l);
         add_pair(p, layer->out, C, C, l, "out");
         add_pair(p, layer->norm1, C, 0, l, "norm1");
         add_pair(p, layer->ff1, c->feedforward, C, l, "ff1");
@@ -216,11 +233,11 @@ static void add_lstm(const lin_config *c, lin_params *p)
 
 lin_status lin_params_create(const lin_config *c, lin_params *p, lin_error *err)
 {
-    static const lin_param_layer none = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, -1, {-1, -1}, -1};
+    static const lin_param_layer none = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, -1, {-1, -1}, {-1, -1}, -1};
     *p = (lin_params){.input = {-1, -1}, .norm = {-1, -1}};
     lin_status status = lin_config_check(c, err);
     if (status != LIN_OK) return status;
-    const size_t n = 6 + (size_t)c->layers * 15;
+    const size_t n = 6 + (size_t)c->layers * 17;
     p->table = lin_calloc(n, sizeof *p->table);
     p->layers = lin_calloc((size_t)c->layers, sizeof *p->layers);
     if (!p->table || !p->layers) {
@@ -245,6 +262,7 @@ void lin_params_init(const lin_params *p, float *values, unsigned long long seed
 {
     for (int i = 0; i < p->n_tensors; i++) {
         const lin_param *t = &p->table[i];
+        if (t->is_gate) continue;
         if (t->is_fixed) {
             lin_random_features(values + t->offset, t->heads, t->n / t->heads, t->k, lin_random_key(seed, (uint64_t)i));
             continue;
@@ -254,5 +272,21 @@ void lin_params_init(const lin_params *p, float *values, unsigned long long seed
         const double bound = t->fan_in ? 1 / sqrt(t->fan_in) : 0;
         for (size_t j = 0; j < count; j++)
             values[t->offset + j] = t->is_scale ? 1.0F : (float)(bound * (2 * lin_random_uniform(key, j) - 1));
+    }
+    lin_params_init_decay(p, values, 50, 6000);
+}
+
+// After n steps half is left if log a = -ln 2 / n, and log a = log sigmoid(gate) / 16.
+void lin_params_init_decay(const lin_params *p, float *values, double low, double high)
+{
+    for (int i = 0; i < p->n_tensors; i++) {
+        const lin_param *t = &p->table[i];
+        float *at = values + t->offset;
+        if (!t->is_gate) continue;
+        for (int j = 0; t->k && j < t->n * t->k; j++) at[j] = 0;
+        for (int h = 0; !t->k && h < t->n; h++) {
+            const double steps = low * pow(high / low, t->n > 1 ? (double)h / (t->n - 1) : 0.5);
+            at[h] = (float)-log(expm1(16 * log(2) / steps));
+        }
     }
 }

@@ -10,7 +10,8 @@
  *   output  LN, linear -> V, log-softmax
  *
  * The variants that the paper compares, and who can stream:
- *   linear         attention of eq. 4-12, elu + 1 or another feature map; a stream of constant size if causal
+ *   linear         attention of eq. 4-12, elu + 1 or another feature map; a stream of constant size if causal. Causal with elu + 1 it may
+ *                  forget: its sums are multiplied at each step by a decay, one constant a head (fixed) or from the input (gated)
  *   softmax        Vaswani et al. 2017, in tiles; if causal, a stream that keeps all keys and values (supplement C.1)
  *   softmax-naive  the same function and parameters, with the T x T scores in memory, as the paper timed it; does not stream
  *   lsh            Reformer (Kitaev et al. 2020): shared queries and keys; does not stream
@@ -33,6 +34,8 @@ typedef enum lin_attention_kind {
     LIN_ATTENTION_SOFTMAX_NAIVE,
     LIN_ATTENTION_LSH
 } lin_attention_kind;
+
+typedef enum lin_decay_kind { LIN_DECAY_NONE, LIN_DECAY_FIXED, LIN_DECAY_GATED } lin_decay_kind;
 
 typedef struct lin_config {
     int layers;      /* L, 1..64 */
@@ -57,13 +60,15 @@ typedef struct lin_config {
     int features;             /* of LIN_MAP_RANDOM: 1..1024 */
     int lsh_rounds;           /* of lsh: 1..16 */
     int lsh_chunk;            /* of lsh: 1..1024; 32 in the paper */
+    lin_decay_kind decay;     /* of causal linear attention with elu + 1 */
     int width;                /* of an LSTM: units in each direction, 1..1024; 320 in the paper */
 } lin_config;
 
-/* The names of the values of network, attention, feature_map and positions, as files and options have them; NULL at the end. */
-extern const char *const lin_network_names[], *const lin_attention_names[], *const lin_feature_map_names[], *const lin_position_names[];
+/* The names of the values of network, attention, feature_map, positions and decay, as files and options have them; NULL at the end. */
+extern const char *const lin_network_names[], *const lin_attention_names[], *const lin_feature_map_names[], *const lin_position_names[],
+    *const lin_decay_names[];
 
-/* The variant in a word or a few: "linear", "linear poly2", "lsh-4", "lstm". */
+/* The variant in a word or a few: "linear", "linear poly2", "linear, decay gated", "lsh-4", "lstm". */
 void lin_config_variant(const lin_config *config, char *text, size_t size);
 
 /* The paper's network with V outputs, causal. */
@@ -117,8 +122,9 @@ typedef struct lin_param {
     int fan_in;         /* fan-in of its layer, for initialisation; 0 for norms */
     int decay;          /* weight decay applies: matrices only */
     int is_scale;       /* the weight of a layer norm: initialised to 1 */
-    int is_fixed;       /* drawn once and never trained: its gradient is 0 and no weight decay applies */
-    int heads;          /* is_fixed: [heads D, E] of lin_random_features */
+    int is_fixed;       /* set once and never trained: its gradient is 0 and no weight decay applies */
+    int heads;          /* random features: [heads D, E] of lin_random_features */
+    int is_gate;        /* of decays: see lin_params_init_decay */
     int parts;          /* matrices of linear layers below each other in it, which the backend packs; 0 for all other tensors */
 } lin_param;
 
@@ -126,6 +132,7 @@ typedef struct lin_param {
 typedef struct lin_param_layer {
     int conv[2], qkv[2], out[2], norm1[2], ff1[2], ff2[2], norm2[2]; /* of a transformer; conv is -1 if the layer has none */
     int omega;               /* of random features, else -1 */
+    int decay[2];            /* of gated decays; fixed: [0] is -1; else -1 */
     int gates[2], recurrent; /* of an LSTM */
 } lin_param_layer;
 
@@ -143,6 +150,8 @@ typedef struct lin_params {
  *   layers.i.conv.weight [K, C]  .conv.bias [C]   (i < conv_layers)
  *   layers.i.qkv.weight [3C, C]  .qkv.bias [3C]   rows: q of all heads, then k, then v; lsh: qv [2C, C], q, then v
  *   layers.i.omega [H D, E]                       (random features: drawn once, not trained)
+ *   layers.i.decay.weight [H, C]                  (gated decays)
+ *   layers.i.decay.bias [H]                       (gated; fixed: not trained)  a = sigmoid(gate)^(1/16), gate = weight x + bias
  *   layers.i.out.weight [C, C]   .out.bias [C]
  *   layers.i.norm1.weight [C]    .norm1.bias [C]
  *   layers.i.ff1.weight [F, C]   .ff1.bias [F]
@@ -159,7 +168,12 @@ lin_status lin_params_create(const lin_config *config, lin_params *params, lin_e
 void lin_params_free(lin_params *params);
 
 /* Uniform in +-1/sqrt(fan_in) for weights and biases, 1 and 0 for norms, as in the paper's published library; an LSTM's in
- * +-1/sqrt(U), as PyTorch has it. omega: lin_random_features. Same seed, same values. */
+ * +-1/sqrt(U), as PyTorch has it. omega: lin_random_features. Decays: lin_params_init_decay from 50 to 6,000 steps, half a second to a
+ * minute at 10 ms. Same seed, same values. */
 void lin_params_init(const lin_params *params, float *values, unsigned long long seed);
+
+/* The gates of decays: weights 0, and biases with which the sums of the heads of each layer halve in `low` to `high` steps, in equal
+ * ratios from head to head; one head: in their geometric mean. */
+void lin_params_init_decay(const lin_params *params, float *values, double low, double high);
 
 #endif

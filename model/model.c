@@ -118,6 +118,7 @@ lin_status lin_model_copy_weights(lin_model *to, const lin_model *from, lin_erro
     const int K = to->config.conv_kernel, old = alike.conv_kernel, after = lin_config_conv_after(&to->config),
               first = K - after - (old - lin_config_conv_after(&alike)); // the tap of `to` at the place of from's first
     alike.causal = to->config.causal;
+    if (alike.decay < to->config.decay) alike.decay = to->config.decay;
     if (alike.conv_layers && to->config.conv_layers) {
         alike.positions = to->config.positions;
         alike.conv_kernel = K;
@@ -126,11 +127,13 @@ lin_status lin_model_copy_weights(lin_model *to, const lin_model *from, lin_erro
     if (strcmp(from->phones, to->phones) != 0) return lin_fail(err, LIN_MISMATCH, "it has other phones than this network");
     if (first < 0 || first + old > K)
         return lin_fail(err, LIN_MISMATCH, "its convolutions have %d taps, some of which this network's %d taps do not reach", old, K);
-    for (int i = 0; i < to->params.n_tensors; i++) {
-        const lin_param *a = &from->params.table[i], *b = &to->params.table[i];
+    for (int i = 0, j = 0; i < to->params.n_tensors; i++) { // in the same order; j: the next tensor of `from`
+        const lin_param *a = &from->params.table[j], *b = &to->params.table[i];
+        if (strcmp(a->name, b->name) != 0) continue; // of decays, which `from` lacks
+        j++;
         const size_t width = (size_t)(b->k ? b->k : 1), count = (size_t)a->n * width, before = a->n == b->n ? 0 : (size_t)first * width;
         float *values = to->values + b->offset;
-        for (size_t j = 0; j < (size_t)b->n * width; j++) values[j] = 0;
+        for (size_t k = 0; k < (size_t)b->n * width; k++) values[k] = 0;
         memcpy(values + before, from->values + a->offset, count * sizeof *values);
     }
     lin_model_seal(to);
@@ -176,7 +179,9 @@ uint64_t lin_model_fingerprint(const lin_model *m, const float *values)
     hash = lin_hash(m->istd, D * sizeof *m->istd, hash);
     if (m->speaker_norm) hash = lin_hash(&m->speaker_norm, sizeof m->speaker_norm, hash);
     const int32_t variant[] = {(int)c->network, (int)c->attention, (int)c->feature_map, c->features, c->lsh_rounds, c->lsh_chunk, c->width};
+    const int32_t decay = (int)c->decay;
     if (!lin_config_is_plain(c)) hash = lin_hash(variant, sizeof variant, hash);
+    if (decay) hash = lin_hash(&decay, sizeof decay, hash);
     return lin_hash(values, m->params.n_elements * sizeof *values, hash);
 }
 

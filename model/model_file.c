@@ -20,7 +20,7 @@ static const char version[] = "2", first_version[] = "1", mean_name[] = "feature
 // ---- the JSON values of the metadata ------------------------------------------------------------------------------------------
 
 // The key "variant" is there only if it differs from the paper's network, whose files have had no such key.
-static const char variant_key[] = "variant";
+static const char variant_key[] = "variant", decay_key[] = "decay"; // decay: only if there is one
 static const char *const norm_names[] = {"post", "pre", NULL};
 
 // An enum is read and written as an int.
@@ -77,7 +77,7 @@ static const lin_json_field feature_fields[] = {{"type", LIN_JSON_FIXED, 0, fixe
 enum { N_FEATURES = sizeof feature_fields / sizeof *feature_fields };
 
 static const char *const normalizations[] = {"global", "speaker"};
-enum { N_TEXTS = 12 }; // texts of the metadata at most, without the trainer's
+enum { N_TEXTS = 13 }; // texts of the metadata at most, without the trainer's
 
 // ---- loading ------------------------------------------------------------------------------------------------------------------
 
@@ -88,6 +88,20 @@ static lin_status need_text(const lin_safetensors *st, const char *key, const ch
     *value = lin_safetensors_text(st, key);
     if (*value) return LIN_OK;
     return lin_fail(err, LIN_FORMAT, "%s: the metadata have no %s; this is not a linnet model, or an incomplete one", file, key);
+}
+
+// Files of networks that forget nothing have no such text.
+static lin_status read_decay(const lin_safetensors *st, const char *file, lin_decay_kind *decay, lin_error *err)
+{
+    const char *text = lin_safetensors_text(st, decay_key);
+    if (!text) return LIN_OK;
+    for (int i = 0; lin_decay_names[i]; i++)
+        if (strcmp(text, lin_decay_names[i]) == 0) {
+            *decay = (lin_decay_kind)i;
+            return LIN_OK;
+        }
+    return lin_fail(err, LIN_UNSUPPORTED, "%s: decay is \"%.32s\"; this program supports none, fixed and gated", file,
+                    lin_utf8_line(text));
 }
 
 static lin_status read_metadata(const lin_safetensors *st, const char *file, lin_config *config, lin_features *features,
@@ -113,6 +127,7 @@ static lin_status read_metadata(const lin_safetensors *st, const char *file, lin
         snprintf(name, sizeof name, "%.*s: %s", (int)sizeof name - 16, file, variant_key);
         status = lin_json_read(text, name, fields, VARIANT_FIELDS, config, err);
     }
+    if (status == LIN_OK) status = read_decay(st, file, &config->decay, err);
     if (status == LIN_OK) status = need_text(st, "features", file, &text, err);
     snprintf(name, sizeof name, "%.*s: features", (int)sizeof name - 16, file);
     if (status == LIN_OK) status = lin_json_read(text, name, feature_fields, N_FEATURES, features, err);
@@ -466,7 +481,7 @@ static lin_status write_model(const lin_model *m, const char *path, lin_dtype dt
                               const lin_extras *extras, lin_error *err)
 {
     const int n_extra = extras ? extras->n_tensors : 0, n_extra_texts = extras ? extras->n_texts : 0;
-    const int plain = lin_config_is_plain(&m->config), n_own = plain ? N_TEXTS - 1 : N_TEXTS;
+    const int plain = lin_config_is_plain(&m->config), n_own = N_TEXTS - plain - !m->config.decay;
     const size_t n_tensors = (size_t)(m->params.n_tensors + 2 + n_extra), n_texts = (size_t)(n_own + n_extra_texts);
     lin_json_field fields[VARIANT_FIELDS];
     list_variant(fields);
@@ -485,7 +500,8 @@ static lin_status write_model(const lin_model *m, const char *path, lin_dtype dt
                                        {"phones", m->phones},   {"name", m->name},
                                        {"license", m->license}, {"provenance", m->provenance},
                                        {"fingerprint", hex},    {"normalization", normalizations[m->speaker_norm != 0]},
-                                       {LIN_CHECKSUM_KEY, sum}, {variant_key, variant}};
+                                       {LIN_CHECKSUM_KEY, sum}, {variant_key, variant},
+                                       {decay_key, lin_decay_names[m->config.decay]}};
         memcpy(texts, own, (size_t)n_own * sizeof *own);
         if (n_extra_texts) memcpy(texts + n_own, extras->texts, (size_t)n_extra_texts * sizeof *texts);
         const size_t D = (size_t)m->config.mel_bins;

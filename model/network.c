@@ -64,6 +64,7 @@ static lin_status check_operations(const lin_real_ops *ops, const lin_config *c,
                     : c->attention == LIN_ATTENTION_SOFTMAX_NAIVE ? ops->softmax_naive_forward != NULL
                     : c->attention == LIN_ATTENTION_LSH           ? ops->lsh_forward != NULL
                     : c->feature_map != LIN_MAP_ELU               ? ops->mapped_attention_forward != NULL
+                    : c->decay                                    ? ops->decayed_attention_forward != NULL
                                                                   : 1;
     char variant[64];
     if (has) return LIN_OK;
@@ -163,6 +164,7 @@ static void lay_out_transformer(lin_activations *a)
         v->n1 = take(a, C);
         v->stats1 = take(a, 2);
         v->qkv = take(a, parts * C);
+        v->decay = c->decay == LIN_DECAY_GATED ? take(a, (size_t)c->heads) : NULL;
         v->y = take(a, C);
         lay_out_attention(a, v);
         v->x2 = take(a, C);
@@ -178,6 +180,7 @@ static void lay_out_transformer(lin_activations *a)
     a->d_x = take(a, C);
     a->d_y = take(a, C);
     a->d_qkv = take(a, parts * C);
+    a->d_decay = c->decay == LIN_DECAY_GATED ? take(a, (size_t)c->heads) : NULL;
     a->d_hidden = take(a, F);
 }
 
@@ -308,6 +311,7 @@ static void rows_from(const lin_activations *a, size_t row, lin_activations *par
     v->n1 += row * C;
     v->stats1 += row * 2;
     v->qkv += row * 3 * C;
+    if (v->decay) v->decay += row * (size_t)c->heads;
     v->y += row * C;
     v->x2 += row * C;
     v->n2 += row * C;

@@ -27,6 +27,7 @@ typedef struct lin_layer_values {
     lin_real *x1;             // after the convolution [C]; x0 if there is none
     lin_real *n1, *stats1;    // pre-norm: LN1(x1); post-norm: the input of LN1 [C]
     lin_real *qkv;            // [3C]; lsh: [2C]
+    lin_real *decay;          // gates of gated decays [H]
     lin_real *y;              // attention's output [C]; an LSTM's: h
     lin_real *lse;            // softmax, lsh: [H]
     lin_real *scores;         // softmax-naive: the probabilities of all pairs of frames
@@ -47,7 +48,7 @@ struct lin_activations {
     lin_real *last, *last_stats, *normed; // input and output of the final norm [C]
     lin_real *branch;         // forward: a block's output before it is added; backward: a gradient within a block [C]
     lin_real *d_x, *d_y;      // the gradient of the sum, and the same after dropout, for the previous block [C]
-    lin_real *d_qkv, *d_hidden;
+    lin_real *d_qkv, *d_decay, *d_hidden;
     lin_arena arena;
 };
 

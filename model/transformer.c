@@ -16,8 +16,15 @@ static const lin_real *omega_of(const lin_weights *w, int layer)
     return omega < 0 ? NULL : lin_value(w, omega);
 }
 
-// v->y = attention of v->qkv. at: where the layer's part of a state begins.
-static void attend(const lin_weights *w, lin_exec *exec, const lin_batch *batch, int l, const lin_layer_values *v, size_t at)
+// The gates of the decays of this layer: from its input, or the same for all rows.
+static const lin_real *gates_of(const lin_weights *w, int layer, const lin_layer_values *v)
+{
+    return v->decay ? v->decay : lin_value(w, w->params->layers[layer].decay[1]);
+}
+
+// v->y = attention of v->qkv, which was made of x. at: where the layer's part of a state begins.
+static void attend(const lin_weights *w, lin_exec *exec, const lin_batch *batch, int l, const lin_layer_values *v, const lin_real *x,
+                   size_t at)
 {
     const lin_config *c = &w->config;
     const lin_real_ops *ops = w->ops;
@@ -26,7 +33,10 @@ static void attend(const lin_weights *w, lin_exec *exec, const lin_batch *batch,
     const lin_lsh lsh = lin_config_lsh(c);
     switch (c->attention) {
     case LIN_ATTENTION_LINEAR:
-        if (map.kind == LIN_MAP_ELU)
+        if (v->decay) lin_layer_linear(w, exec, v->decay, x, w->params->layers[l].decay, batch->out.rows, LIN_LINEAR);
+        if (c->decay)
+            ops->decayed_attention_forward(exec, v->y, v->qkv, gates_of(w, l, v), !v->decay, &batch->out, H, E, batch->states, at);
+        else if (map.kind == LIN_MAP_ELU)
             ops->attention_forward(exec, v->y, v->qkv, &batch->out, H, E, causal, batch->states, at);
         else
             ops->mapped_attention_forward(exec, v->y, v->qkv, omega_of(w, l), &batch->out, &map, H, E, causal, batch->states, at);
@@ -43,7 +53,7 @@ static void attend(const lin_weights *w, lin_exec *exec, const lin_batch *batch,
     }
 }
 
-// a->d_qkv from the gradient of the layer's y.
+// a->d_qkv, and a->d_decay of gated decays, from the gradient of the layer's y.
 static void attend_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int l,
                             const lin_real *dy)
 {
@@ -55,7 +65,10 @@ static void attend_backward(const lin_weights *w, lin_activations *a, lin_exec *
     const lin_lsh lsh = lin_config_lsh(c);
     switch (c->attention) {
     case LIN_ATTENTION_LINEAR:
-        if (map.kind == LIN_MAP_ELU)
+        if (c->decay)
+            ops->decayed_attention_backward(exec, a->d_qkv, a->d_decay, dy, v->qkv, gates_of(w, l, v), !v->decay, v->y, &batch->out, H,
+                                            E);
+        else if (map.kind == LIN_MAP_ELU)
             ops->attention_backward(exec, a->d_qkv, dy, v->qkv, v->y, &batch->out, H, E, causal);
         else
             ops->mapped_attention_backward(exec, a->d_qkv, dy, v->qkv, omega_of(w, l), v->y, &batch->out, &map, H, E, causal);
@@ -113,7 +126,7 @@ static void layer_forward(const lin_weights *w, lin_activations *a, lin_exec *ex
     const lin_real *x1 = l < c->conv_layers ? v->x1 : v->x0;
     if (pre && !norm_is_done_before(c, l)) norm(w, exec, v->n1, v->stats1, x1, p->norm1, rows);
     lin_layer_linear(w, exec, v->qkv, pre ? v->n1 : x1, p->qkv, rows, LIN_LINEAR);
-    attend(w, exec, batch, l, v, at);
+    attend(w, exec, batch, l, v, pre ? v->n1 : x1, at);
     lin_layer_linear(w, exec, a->branch, v->y, p->out, rows, LIN_LINEAR);
     if (pre)
         add_norm(w, a, exec, v->x2, v->n2, v->stats2, x1, p->norm2, rows, after_attention);
@@ -220,6 +233,10 @@ static void layer_backward(const lin_weights *w, lin_activations *a, lin_exec *e
     lin_layer_linear_backward(w, exec, a->branch, gradients, drops ? a->d_y : a->d_x, v->y, p->out, rows);
     attend_backward(w, a, exec, batch, l, a->branch);
     lin_layer_linear_backward(w, exec, a->branch, gradients, a->d_qkv, pre ? v->n1 : x1, p->qkv, rows);
+    if (a->d_decay) { // d_qkv is free again
+        lin_layer_linear_backward(w, exec, a->d_qkv, gradients, a->d_decay, pre ? v->n1 : x1, p->decay, rows);
+        ops->add_dropout(exec, a->branch, a->branch, a->d_qkv, (size_t)rows * (size_t)C, &none);
+    }
     const lin_dropout below = dropout_below(w, batch, l);
     if (pre)
         norm_backward(w, a, exec, gradients, a->branch, a->d_x, x1, v->stats1, p->norm1, rows, convolves ? none : below);

@@ -7,16 +7,18 @@ enum {
 };
 
 LIN_DISPATCH_DECLARE(void, lin_attention_head_forward,
-                     (float *y, const float *qkv, int T, int H, int E, int causal, float *state, float *scratch));
-LIN_DISPATCH_DECLARE(void, lin_attention_head_backward, (float *dqkv, const float *dy, const float *qkv, const float *y, int T,
-                                                         int H, int E, int causal, float *scratch));
+                     (float *y, const float *qkv, const float *gates, size_t gate_step, int T, int H, int E, int causal, float *state,
+                      float *scratch));
+LIN_DISPATCH_DECLARE(void, lin_attention_head_backward,
+                     (float *dqkv, float *dgates, const float *dy, const float *qkv, const float *gates, size_t gate_step,
+                      const float *y, int T, int H, int E, int causal, float *scratch));
 
 typedef struct attention_job {
     const lin_exec *exec;
-    float *y, *dqkv;
-    const float *qkv, *dy, *y_in;
+    float *y, *dqkv, *dgates;
+    const float *qkv, *gates, *dy, *y_in;
     const int *offsets;
-    int B, H, E, causal;
+    int B, H, E, causal, constant;
     float *const *states;
     size_t at;
 } attention_job;
@@ -26,6 +28,13 @@ static float *state_of(const attention_job *job, int piece)
     const int b = piece / job->H;
     const size_t E = (size_t)job->E, head = (size_t)(piece % job->H);
     return job->causal && job->states && job->states[b] ? job->states[b] + job->at + head * (E + 1) * E : NULL;
+}
+
+// The gates of a head from a row on, and the floats from one row to the next.
+static const float *gates_of(const attention_job *job, size_t row, size_t head, size_t *step)
+{
+    *step = job->constant ? 0 : (size_t)job->H;
+    return job->gates ? job->gates + row * *step + head : NULL;
 }
 
 // Prefetches the state of a later work item: the states of many streams are in memory, not in caches. Always inlined: the
@@ -43,20 +52,35 @@ static void forward_piece(void *context, int piece, int thread)
     size_t E = (size_t)job->E, C = (size_t)job->H * E, head = (size_t)(piece % job->H), row = (size_t)job->offsets[b];
     float *state = state_of(job, piece);
     if (state && !job->exec->pool) fetch_state(job, piece + AHEAD); // with several threads, another one may run that work item
+    size_t step;
+    const float *gates = gates_of(job, row, head, &step);
     if (T > 0)
-        LIN_DISPATCH(lin_attention_head_forward)(job->y + row * C + head * E, job->qkv + row * 3 * C + head * E, T, job->H, job->E,
-                                                 job->causal, state, lin_scratch(job->exec, thread));
+        LIN_DISPATCH(lin_attention_head_forward)(job->y + row * C + head * E, job->qkv + row * 3 * C + head * E, gates, step, T,
+                                                 job->H, job->E, job->causal, state, lin_scratch(job->exec, thread));
+}
+
+static void run(lin_exec *exec, const lin_segments *segments, lin_pool_work piece, attention_job *job)
+{
+    const int small = (size_t)segments->rows * (size_t)(job->H * job->E) < SMALL;
+    job->exec = exec;
+    job->offsets = segments->offsets;
+    job->B = segments->B;
+    lin_pool_run(small ? NULL : exec->pool, segments->B * job->H, piece, job);
 }
 
 void lin_cpu_attention_forward(lin_exec *exec, float *y, const float *qkv, const lin_segments *segments, int H, int E, int causal,
                                float *const *states, size_t at)
 {
-    attention_job job = {.exec = exec, .y = y, .qkv = qkv, .offsets = segments->offsets, .B = segments->B, .H = H, .E = E};
-    job.causal = causal;
-    job.states = states;
-    job.at = at;
-    int small = (size_t)segments->rows * (size_t)(H * E) < SMALL;
-    lin_pool_run(small ? NULL : exec->pool, segments->B * H, forward_piece, &job);
+    attention_job job = {.y = y, .qkv = qkv, .H = H, .E = E, .causal = causal, .states = states, .at = at};
+    run(exec, segments, forward_piece, &job);
+}
+
+void lin_cpu_decayed_attention_forward(lin_exec *exec, float *y, const float *qkv, const float *gates, int constant,
+                                       const lin_segments *segments, int H, int E, float *const *states, size_t at)
+{
+    attention_job job = {.y = y, .qkv = qkv, .gates = gates, .H = H, .E = E, .causal = 1, .states = states, .at = at};
+    job.constant = constant;
+    run(exec, segments, forward_piece, &job);
 }
 
 static void backward_piece(void *context, int piece, int thread)
@@ -64,17 +88,26 @@ static void backward_piece(void *context, int piece, int thread)
     const attention_job *job = context;
     int b = piece / job->H, T = job->offsets[b + 1] - job->offsets[b];
     size_t E = (size_t)job->E, C = (size_t)job->H * E, head = (size_t)(piece % job->H), row = (size_t)job->offsets[b];
-    size_t narrow = row * C + head * E, wide = row * 3 * C + head * E;
+    size_t narrow = row * C + head * E, wide = row * 3 * C + head * E, step;
+    const float *gates = gates_of(job, row, head, &step);
+    float *dgates = job->dgates ? job->dgates + row * (size_t)job->H + head : NULL;
     if (T > 0)
-        LIN_DISPATCH(lin_attention_head_backward)(job->dqkv + wide, job->dy + narrow, job->qkv + wide, job->y_in + narrow, T,
-                                                  job->H, job->E, job->causal, lin_scratch(job->exec, thread));
+        LIN_DISPATCH(lin_attention_head_backward)(job->dqkv + wide, dgates, job->dy + narrow, job->qkv + wide, gates, step,
+                                                  job->y_in + narrow, T, job->H, job->E, job->causal,
+                                                  lin_scratch(job->exec, thread));
 }
 
 void lin_cpu_attention_backward(lin_exec *exec, float *dqkv, const float *dy, const float *qkv, const float *y,
                                 const lin_segments *segments, int H, int E, int causal)
 {
-    attention_job job = {.exec = exec, .dqkv = dqkv, .qkv = qkv, .dy = dy, .y_in = y, .offsets = segments->offsets, .H = H, .E = E};
-    job.causal = causal;
-    int small = (size_t)segments->rows * (size_t)(H * E) < SMALL;
-    lin_pool_run(small ? NULL : exec->pool, segments->B * H, backward_piece, &job);
+    attention_job job = {.dqkv = dqkv, .qkv = qkv, .dy = dy, .y_in = y, .H = H, .E = E, .causal = causal};
+    run(exec, segments, backward_piece, &job);
+}
+
+void lin_cpu_decayed_attention_backward(lin_exec *exec, float *dqkv, float *dgates, const float *dy, const float *qkv,
+                                        const float *gates, int constant, const float *y, const lin_segments *segments, int H, int E)
+{
+    attention_job job = {.dqkv = dqkv, .dgates = dgates, .qkv = qkv, .gates = gates, .dy = dy, .y_in = y, .H = H, .E = E, .causal = 1};
+    job.constant = constant;
+    run(exec, segments, backward_piece, &job);
 }

@@ -9,6 +9,10 @@
  *   dv_i    = R_iᵀ φ(k_i)                                  reverse scan of R:   (φ(q), G, φ(k))
  * so no pass needs a sum across the lanes of a vector except for den and dy.y.
  *
+ * With decays a_i the sums forget: S_i = a_i S_{i-1} + φ(k_i) v_iᵀ, and R_i = a_{i+1} R_{i+1} + φ(q_i) G_iᵀ; z and r likewise. The
+ * gradient of log a needs nothing but the terms at hand (Yang et al. 2023, appendix C):
+ *   d log a_i = sum_{t>=i} φ(q_t).dφ(q_t) - φ(k_t).dφ(k_t),  where φ(q_t).dφ(q_t) = num.G + (den - eps) g = -eps g
+ *
  * A block of S of ROWS x LIN_WIDTH stays in registers over all frames of a chunk. Chunks are gathered into scratch with E padded
  * with zeros to Ep, a multiple of LIN_WIDTH. The sums of a frame run in the same order wherever the frame is in its chunk, and S
  * is float in registers and in memory, so splitting the rows into calls changes no bit.
@@ -36,13 +40,20 @@ typedef struct LIN_NAME(head) {
     float *out, *dq, *dk, *dv;
     size_t out_stride;
     float *fq, *fk, *cv, *G, *o1, *o2, *S, *R, *Rt, *z, *r, *inverse, *g;
+    const float *gates; // NULL: nothing is forgotten
+    float *dgates;      // may be NULL
+    size_t gate_step;   // floats from one frame of gates to the next; 0: the same for all
+    size_t heads;       // floats from one frame of dgates to the next
+    float *decay, *slope; // a of each place of the chunk, and its d log a / d gate
+    double future;      // sum of d log a over the frames after
 } LIN_NAME(head);
 
 LIN_INLINE vf LIN_NAME(phi)(vf x) { return vblend(vgt(x, (vf){0}), x + 1.0f, vexp(x)); }
 
-/* For n frames: S += a bᵀ if `update`, then out += qᵀ S if `read`. b and out begin at a column of S; S is [Ep, P]. */
+/* For n frames: S *= decay if `forget`, S += a bᵀ if `update`, then out += qᵀ S if `read`. b and out begin at a column of S; S is
+ * [Ep, P]. */
 LIN_INLINE void LIN_NAME(scan)(float *S, const float *a, const float *b, const float *q, float *out, int n, int Ep, int P,
-                               int columns, int update, int read)
+                               int columns, int update, int read, int forget, const float *decay)
 {
     size_t pitch = (size_t)P, step = (size_t)Ep;
     for (int row = 0; row < Ep; row += ROWS)
@@ -53,9 +64,10 @@ LIN_INLINE void LIN_NAME(scan)(float *S, const float *a, const float *b, const f
             for (int e = 0; e < ROWS; e++) s[e] = vload(block + (size_t)e * pitch);
             for (int f = 0; f < n; f++) {
                 const float *af = a + (size_t)f * step + row, *qf = q + (size_t)f * step + row;
-                vf bf = update ? vload(b + (size_t)f * step + c) : (vf){0}, sum[4];
+                vf bf = update ? vload(b + (size_t)f * step + c) : (vf){0}, keep = forget ? vset(decay[f]) : (vf){0}, sum[4];
                 LIN_UNROLL
                 for (int e = 0; e < ROWS; e++) {
+                    if (forget) s[e] *= keep;
                     if (update) s[e] = vfma(vset(af[e]), bf, s[e]);
                     if (read) sum[e % 4] = e < 4 ? vset(qf[e]) * s[e] : vfma(vset(qf[e]), s[e], sum[e % 4]);
                 }
@@ -74,18 +86,24 @@ LIN_INLINE void LIN_NAME(scan)(float *S, const float *a, const float *b, const f
 static __attribute__((noinline)) void LIN_NAME(scan_both)(float *S, const float *a, const float *b, const float *q, float *out,
                                                           int n, int Ep, int P, int columns)
 {
-    LIN_NAME(scan)(S, a, b, q, out, n, Ep, P, columns, 1, 1);
+    LIN_NAME(scan)(S, a, b, q, out, n, Ep, P, columns, 1, 1, 0, NULL);
+}
+
+static __attribute__((noinline)) void LIN_NAME(scan_decayed)(float *S, const float *a, const float *b, const float *q, float *out,
+                                                             int n, int Ep, int P, int columns, const float *decay)
+{
+    LIN_NAME(scan)(S, a, b, q, out, n, Ep, P, columns, 1, 1, 1, decay);
 }
 
 static __attribute__((noinline)) void LIN_NAME(scan_update)(float *S, const float *a, const float *b, int n, int Ep, int P,
                                                             int columns)
 {
-    LIN_NAME(scan)(S, a, b, a, NULL, n, Ep, P, columns, 1, 0);
+    LIN_NAME(scan)(S, a, b, a, NULL, n, Ep, P, columns, 1, 0, 0, NULL);
 }
 
 static __attribute__((noinline)) void LIN_NAME(scan_read)(float *S, const float *q, float *out, int n, int Ep, int P, int columns)
 {
-    LIN_NAME(scan)(S, q, q, q, out, n, Ep, P, columns, 0, 1);
+    LIN_NAME(scan)(S, q, q, q, out, n, Ep, P, columns, 0, 1, 0, NULL);
 }
 
 // The LIN_WIDTH lanes from e of a vector of E floats; 0 past its end.
@@ -134,8 +152,23 @@ LIN_INLINE void LIN_NAME(fetch_inputs)(const LIN_NAME(head) *h, int t)
     LIN_NAME(fetch)(h, h->v, h->stride, t);
 }
 
-/* Writes φ(k) and v of frame t to place f of the chunk, and z += φ(k) if z is not NULL. */
-LIN_INLINE void LIN_NAME(take_key)(const LIN_NAME(head) *h, int t, int f, float *z)
+/* The decays and slopes of n frames: place f of the chunk is frame t + f * direction; before and after the utterance the gate counts
+ * as 0. With e = exp(-gate): a = (1 / (1 + e))^(1/16), d log a / d gate = e / (1 + e) / 16. */
+static void LIN_NAME(take_decays)(LIN_NAME(head) *h, int t, int direction, int n)
+{
+    for (int f = 0; f < n; f++, t += direction) h->decay[f] = t >= 0 && t < h->T ? h->gates[(size_t)t * h->gate_step] : 0;
+    for (int f = n; f < vround(n); f++) h->decay[f] = 0;
+    for (int f = 0; f < n; f += LIN_WIDTH) {
+        vf e = vexp(-vmax(vset(-80.0f), vload(h->decay + f))), share = 1.0f / (1.0f + e);
+        vstore(h->decay + f, vsqrt(vsqrt(vsqrt(vsqrt(share)))));
+        vstore(h->slope + f, e * share * 0.0625f);
+    }
+}
+
+LIN_INLINE float LIN_NAME(kept)(const LIN_NAME(head) *h, int f) { return h->gates ? h->decay[f] : 1.0f; }
+
+/* Writes φ(k) and v of frame t to place f of the chunk, and z = keep z + φ(k) if z is not NULL. */
+LIN_INLINE void LIN_NAME(take_key)(const LIN_NAME(head) *h, int t, int f, float *z, float keep)
 {
     const float *k = h->k + (size_t)t * h->stride, *v = h->v + (size_t)t * h->stride;
     float *fk = h->fk + (size_t)f * (size_t)h->Ep, *cv = h->cv + (size_t)f * (size_t)h->Ep;
@@ -143,7 +176,7 @@ LIN_INLINE void LIN_NAME(take_key)(const LIN_NAME(head) *h, int t, int f, float 
         vf key = LIN_NAME(phi_lanes)(k, e, h->E);
         vstore(fk + e, key);
         vstore(cv + e, LIN_NAME(lanes)(v, e, h->E));
-        if (z) vstore(z + e, vload(z + e) + key);
+        if (z) vstore(z + e, vload(z + e) * keep + key);
     }
 }
 
@@ -206,6 +239,8 @@ static void LIN_NAME(lay_out)(LIN_NAME(head) *h, int T, int E, float *scratch)
     h->r = h->z + h->Ep;
     h->inverse = h->r + h->Ep;
     h->g = h->inverse + HEAD_CHUNK;
+    h->decay = h->g + HEAD_CHUNK;
+    h->slope = h->decay + HEAD_CHUNK + LIN_WIDTH; // one place more than a chunk
     if (h->Ep > E) LIN_NAME(clear)(h->fq, 6 * vectors);
 }
 
@@ -228,6 +263,15 @@ static void LIN_NAME(read_state)(LIN_NAME(head) *h, float *state, int p, int col
     memcpy(h->z, state + E * E, E * sizeof(float));
 }
 
+LIN_INLINE void LIN_NAME(scan_causal)(const LIN_NAME(head) *h, float *S, const float *a, const float *b, const float *q, float *out,
+                                      int n, int columns)
+{
+    if (h->gates)
+        LIN_NAME(scan_decayed)(S, a, b, q, out, n, h->Ep, h->P, columns, h->decay);
+    else
+        LIN_NAME(scan_both)(S, a, b, q, out, n, h->Ep, h->P, columns);
+}
+
 static void LIN_NAME(write_state)(const LIN_NAME(head) *h, float *state, int p, int columns)
 {
     if (h->S == state) return;
@@ -237,11 +281,13 @@ static void LIN_NAME(write_state)(const LIN_NAME(head) *h, float *state, int p, 
     if (p + columns >= h->E) memcpy(state + E * E, h->z, E * sizeof(float)); // last panel: all have read z
 }
 
-void LIN_NAME(lin_attention_head_forward)(float *y, const float *qkv, int T, int H, int E, int causal, float *state,
-                                          float *scratch);
-void LIN_NAME(lin_attention_head_forward)(float *y, const float *qkv, int T, int H, int E, int causal, float *state, float *scratch)
+void LIN_NAME(lin_attention_head_forward)(float *y, const float *qkv, const float *gates, size_t gate_step, int T, int H, int E,
+                                          int causal, float *state, float *scratch);
+void LIN_NAME(lin_attention_head_forward)(float *y, const float *qkv, const float *gates, size_t gate_step, int T, int H, int E,
+                                          int causal, float *state, float *scratch)
 {
-    LIN_NAME(head) h = {.stride = 3 * (size_t)H * (size_t)E, .out_stride = (size_t)H * (size_t)E};
+    LIN_NAME(head) h = {
+        .stride = 3 * (size_t)H * (size_t)E, .out_stride = (size_t)H * (size_t)E, .gates = gates, .gate_step = gate_step};
     h.q = qkv;
     h.k = qkv + (size_t)H * (size_t)E;
     h.v = h.k + (size_t)H * (size_t)E;
@@ -254,21 +300,22 @@ void LIN_NAME(lin_attention_head_forward)(float *y, const float *qkv, int T, int
             for (int f = 0; f < n; f++) {
                 LIN_NAME(fetch)(&h, h.k, h.stride, t + f + n);
                 LIN_NAME(fetch)(&h, h.v, h.stride, t + f + n);
-                LIN_NAME(take_key)(&h, t + f, f, h.z);
+                LIN_NAME(take_key)(&h, t + f, f, h.z, 1.0f);
             }
             LIN_NAME(scan_update)(h.S, h.fk, h.cv + p, n, h.Ep, h.P, columns);
         }
         for (int t = 0; t < T; t += h.chunk) {
             int n = LIN_NAME(least)(h.chunk, T - t);
+            if (gates) LIN_NAME(take_decays)(&h, t, 1, n);
             for (int f = 0; f < n; f++) {
                 LIN_NAME(fetch_inputs)(&h, t + f + n);
                 LIN_NAME(fetch_to_write)(&h, y, h.out_stride, t + f);
-                if (causal) LIN_NAME(take_key)(&h, t + f, f, h.z);
+                if (causal) LIN_NAME(take_key)(&h, t + f, f, h.z, LIN_NAME(kept)(&h, f));
                 h.inverse[f] = 1.0f / LIN_NAME(take_query)(&h, t + f, f);
             }
             LIN_NAME(clear)(h.o1, (size_t)n * (size_t)h.Ep);
             if (causal)
-                LIN_NAME(scan_both)(h.S, h.fk, h.cv + p, h.fq, h.o1 + p, n, h.Ep, h.P, columns);
+                LIN_NAME(scan_causal)(&h, h.S, h.fk, h.cv + p, h.fq, h.o1 + p, n, columns);
             else
                 LIN_NAME(scan_read)(h.S, h.fq, h.o1 + p, n, h.Ep, h.P, columns);
             for (int f = 0; f < n; f++) {
@@ -286,18 +333,19 @@ void LIN_NAME(lin_attention_head_forward)(float *y, const float *qkv, int T, int
 // z.
 static void LIN_NAME(query_gradient)(LIN_NAME(head) *h, int t, int n, int p, int columns, int causal)
 {
+    if (h->gates) LIN_NAME(take_decays)(h, t, 1, n);
     for (int f = 0; f < n; f++) {
         LIN_NAME(fetch_inputs)(h, t + f + n);
         LIN_NAME(fetch)(h, h->dy, h->out_stride, t + f + n);
         LIN_NAME(fetch)(h, h->y, h->out_stride, t + f + n);
         LIN_NAME(fetch_to_write)(h, h->dq, h->stride, t + f);
-        if (causal) LIN_NAME(take_key)(h, t + f, f, h->z);
+        if (causal) LIN_NAME(take_key)(h, t + f, f, h->z, LIN_NAME(kept)(h, f));
         LIN_NAME(take_gradient)(h, t + f, f, 1.0f / LIN_NAME(take_query)(h, t + f, f));
         float *start = h->o1 + (size_t)f * (size_t)h->Ep;
         for (int e = 0; e < h->Ep; e += LIN_WIDTH) vstore(start + e, vload(h->z + e) * h->g[f]);
     }
     if (causal)
-        LIN_NAME(scan_both)(h->S, h->cv, h->fk + p, h->G, h->o1 + p, n, h->Ep, h->P, columns);
+        LIN_NAME(scan_causal)(h, h->S, h->cv, h->fk + p, h->G, h->o1 + p, n, columns);
     else
         LIN_NAME(scan_read)(h->S, h->G, h->o1 + p, n, h->Ep, h->P, columns);
     for (int f = 0; f < n; f++) {
@@ -313,6 +361,19 @@ static void LIN_NAME(put_key_gradients)(LIN_NAME(head) *h, int t, int step, int 
         size_t at = (size_t)f * (size_t)h->Ep;
         LIN_NAME(put_gradient)(h->dk + (size_t)t * h->stride, h->o1 + at, h->fk + at, p, columns, h->E);
         LIN_NAME(put_gradient)(h->dv + (size_t)t * h->stride, h->o2 + at, NULL, p, columns, h->E);
+    }
+}
+
+// dgates of frames t, t-1, ..., t-n+1, whose dφ(k) are in o1; each panel of columns adds its part, the last panel is the first to come.
+static void LIN_NAME(put_gate_gradients)(LIN_NAME(head) *h, int t, int n, int p, int columns)
+{
+    for (int f = 0; f < n; f++, t--) {
+        const float *key = h->fk + (size_t)f * (size_t)h->Ep, *gradient = h->o1 + (size_t)f * (size_t)h->Ep;
+        float *to = h->dgates + (size_t)t * h->heads;
+        vf sum = {0};
+        for (int e = p; e < p + columns; e += LIN_WIDTH) sum = vfma(vload(key + e), vload(gradient + e), sum);
+        h->future -= (double)vsum(sum) + (p == 0 ? 1e-6 * (double)h->g[f] : 0);
+        *to = (p + columns < h->E ? *to : 0) + (float)((double)h->slope[f + 1] * h->future);
     }
 }
 
@@ -336,17 +397,19 @@ static void LIN_NAME(causal_backward)(LIN_NAME(head) *h, int p, int columns)
     }
     for (int t = T - 1; t >= 0; t -= h->chunk) {
         int n = LIN_NAME(least)(h->chunk, t + 1);
+        if (h->gates) LIN_NAME(take_decays)(h, t + 1, -1, n + 1); // R forgets by the decay of the frame after
         for (int f = 0; f < n; f++) { // place f holds frame t - f: reversed in time
             size_t at = (size_t)f * (size_t)h->Ep, frame = (size_t)(t - f) * h->stride;
-            float inverse = h->dk[frame], g = h->dv[frame];
+            float inverse = h->dk[frame], g = h->dv[frame], keep = LIN_NAME(kept)(h, f);
             const float *dy = h->dy + (size_t)(t - f) * h->out_stride;
             LIN_NAME(fetch_inputs)(h, t - f - n);
             LIN_NAME(fetch)(h, h->dy, h->out_stride, t - f - n);
             LIN_NAME(fetch_to_write)(h, h->dk, h->stride, t - f - n);
             LIN_NAME(fetch_to_write)(h, h->dv, h->stride, t - f - n);
-            LIN_NAME(take_key)(h, t - f, f, NULL);
+            LIN_NAME(take_key)(h, t - f, f, NULL, 1.0f);
+            h->g[f] = g;
             for (int e = 0; e < h->E; e += LIN_WIDTH) {
-                vf query = LIN_NAME(phi_lanes)(h->q + frame, e, h->E), r = vfma(query, vset(g), vload(h->r + e));
+                vf query = LIN_NAME(phi_lanes)(h->q + frame, e, h->E), r = vfma(query, vset(g), vload(h->r + e) * keep);
                 vstore(h->fq + at + e, query);
                 vstore(h->G + at + e, LIN_NAME(lanes)(dy, e, h->E) * inverse);
                 vstore(h->r + e, r);
@@ -354,8 +417,9 @@ static void LIN_NAME(causal_backward)(LIN_NAME(head) *h, int p, int columns)
             }
         }
         LIN_NAME(clear)(h->o2, (size_t)n * (size_t)h->Ep);
-        LIN_NAME(scan_both)(h->Rt, h->G, h->fq + p, h->cv, h->o1 + p, n, h->Ep, h->P, columns);
-        LIN_NAME(scan_both)(h->R, h->fq, h->G + p, h->fk, h->o2 + p, n, h->Ep, h->P, columns);
+        LIN_NAME(scan_causal)(h, h->Rt, h->G, h->fq + p, h->cv, h->o1 + p, n, columns);
+        LIN_NAME(scan_causal)(h, h->R, h->fq, h->G + p, h->fk, h->o2 + p, n, columns);
+        if (h->dgates) LIN_NAME(put_gate_gradients)(h, t, n, p, columns);
         LIN_NAME(put_key_gradients)(h, t, -1, n, p, columns);
     }
 }
@@ -368,7 +432,7 @@ static void LIN_NAME(full_backward)(LIN_NAME(head) *h, int p, int columns)
         for (int f = 0; f < n; f++) {
             LIN_NAME(fetch)(h, h->k, h->stride, t + f + n);
             LIN_NAME(fetch)(h, h->v, h->stride, t + f + n);
-            LIN_NAME(take_key)(h, t + f, f, h->z);
+            LIN_NAME(take_key)(h, t + f, f, h->z, 1.0f);
         }
         LIN_NAME(scan_update)(h->S, h->cv, h->fk + p, n, h->Ep, h->P, columns);
     }
@@ -386,7 +450,7 @@ static void LIN_NAME(full_backward)(LIN_NAME(head) *h, int p, int columns)
             LIN_NAME(fetch)(h, h->v, h->stride, t + f + n);
             LIN_NAME(fetch_to_write)(h, h->dk, h->stride, t + f);
             LIN_NAME(fetch_to_write)(h, h->dv, h->stride, t + f);
-            LIN_NAME(take_key)(h, t + f, f, NULL);
+            LIN_NAME(take_key)(h, t + f, f, NULL, 1.0f);
             memcpy(h->o1 + (size_t)f * (size_t)h->Ep, h->r, (size_t)h->Ep * sizeof(float));
         }
         LIN_NAME(clear)(h->o2, (size_t)n * (size_t)h->Ep);
@@ -396,13 +460,14 @@ static void LIN_NAME(full_backward)(LIN_NAME(head) *h, int p, int columns)
     }
 }
 
-void LIN_NAME(lin_attention_head_backward)(float *dqkv, const float *dy, const float *qkv, const float *y, int T, int H, int E,
-                                           int causal, float *scratch);
-void LIN_NAME(lin_attention_head_backward)(float *dqkv, const float *dy, const float *qkv, const float *y, int T, int H, int E,
-                                           int causal, float *scratch)
+void LIN_NAME(lin_attention_head_backward)(float *dqkv, float *dgates, const float *dy, const float *qkv, const float *gates,
+                                           size_t gate_step, const float *y, int T, int H, int E, int causal, float *scratch);
+void LIN_NAME(lin_attention_head_backward)(float *dqkv, float *dgates, const float *dy, const float *qkv, const float *gates,
+                                           size_t gate_step, const float *y, int T, int H, int E, int causal, float *scratch)
 {
     size_t C = (size_t)H * (size_t)E;
-    LIN_NAME(head) h = {.stride = 3 * C, .out_stride = C, .y = y, .dy = dy};
+    LIN_NAME(head) h = {
+        .stride = 3 * C, .out_stride = C, .y = y, .dy = dy, .gates = gates, .dgates = dgates, .gate_step = gate_step, .heads = (size_t)H};
     h.q = qkv;
     h.k = qkv + C;
     h.v = qkv + 2 * C;
@@ -414,6 +479,7 @@ void LIN_NAME(lin_attention_head_backward)(float *dqkv, const float *dy, const f
     for (int p = (E - 1) / h.P * h.P; p >= 0; p -= h.P) {
         LIN_NAME(clear)(h.S, 3 * (size_t)h.Ep * (size_t)h.P);
         LIN_NAME(clear)(h.z, 2 * (size_t)h.Ep);
+        h.future = 0;
         if (causal)
             LIN_NAME(causal_backward)(&h, p, LIN_NAME(least)(h.P, h.Ep - p));
         else

@@ -73,6 +73,7 @@ const lin_ops *lin_ops_cpu(void)
         LIN_LSH_OPERATIONS(ENTRY)
         LIN_SOFTMAX_OPERATIONS(ENTRY)
         LIN_MAPPED_OPERATIONS(ENTRY)
+        LIN_DECAYED_OPERATIONS(ENTRY)
     };
     return &table;
 }

@@ -6,7 +6,7 @@
  * a row: a shorter last vector is padded with zeros. So the bits of an element depend only on its own inputs.
  *
  *   vf vectors, vi integer vectors, vm masks (a mask register on AVX-512, all-ones lanes elsewhere)
- *   vset vload vload_n vstore vstore_n vfma vmax vmin vgt vblend vsum vsum_max vexp
+ *   vset vload vload_n vstore vstore_n vfma vmax vmin vsqrt vgt vblend vsum vsum_max vexp
  */
 #ifndef LIN_KERNELS_CPU_SIMD_H
 #define LIN_KERNELS_CPU_SIMD_H
@@ -83,6 +83,7 @@ LIN_INLINE vf vfma(vf a, vf b, vf c) { return (vf)_mm512_fmadd_ps((__m512)a, (__
 // vmax(a, b) is b if either is NaN; vmin likewise.
 LIN_INLINE vf vmax(vf a, vf b) { return (vf)_mm512_max_ps((__m512)a, (__m512)b); }
 LIN_INLINE vf vmin(vf a, vf b) { return (vf)_mm512_min_ps((__m512)a, (__m512)b); }
+LIN_INLINE vf vsqrt(vf a) { return (vf)_mm512_sqrt_ps((__m512)a); }
 LIN_INLINE vi vimax(vi a, vi b) { return (vi)_mm512_max_epi32((__m512i)a, (__m512i)b); }
 LIN_INLINE vi vimin(vi a, vi b) { return (vi)_mm512_min_epi32((__m512i)a, (__m512i)b); }
 LIN_INLINE vm vgt(vf a, vf b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GT_OQ); }
@@ -111,12 +112,18 @@ LIN_INLINE vi vimin(vi a, vi b) { return viblend((vi)(a < b), a, b); }
 LIN_INLINE vf vfma(vf a, vf b, vf c) { return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
 LIN_INLINE vf vmax(vf a, vf b) { return (vf)_mm256_max_ps((__m256)a, (__m256)b); }
 LIN_INLINE vf vmin(vf a, vf b) { return (vf)_mm256_min_ps((__m256)a, (__m256)b); }
+LIN_INLINE vf vsqrt(vf a) { return (vf)_mm256_sqrt_ps((__m256)a); }
 LIN_INLINE vf vblend(vm m, vf a, vf b) { return (vf)_mm256_blendv_ps((__m256)b, (__m256)a, (__m256)m); }
 #else
 LIN_INLINE vf vfma(vf a, vf b, vf c) { return a * b + c; }
 LIN_INLINE vf vblend(vm m, vf a, vf b) { return (vf)viblend(m, (vi)a, (vi)b); }
 LIN_INLINE vf vmax(vf a, vf b) { return vblend((vi)(a > b), a, b); }
 LIN_INLINE vf vmin(vf a, vf b) { return vblend((vi)(a < b), a, b); }
+LIN_INLINE vf vsqrt(vf a)
+{
+    for (int i = 0; i < LIN_WIDTH; i++) a[i] = __builtin_sqrtf(a[i]);
+    return a;
+}
 #endif
 
 #endif

@@ -38,6 +38,7 @@ const lin_ops_f64 *lin_ops_ref(void)
         LIN_LSH_OPERATIONS(ENTRY)
         LIN_SOFTMAX_OPERATIONS(ENTRY)
         LIN_MAPPED_OPERATIONS(ENTRY)
+        LIN_DECAYED_OPERATIONS(ENTRY)
         .fbank = lin_ref_fbank,
     };
     return &table;

@@ -56,6 +56,16 @@ variant poly2 transformer "linear poly2" --feature-map poly2
 streams poly2
 variant random transformer "linear random-24" --feature-map random --features 24
 streams random
+variant fixed transformer "linear, decay fixed" --decay fixed --decay-half-life-s 0.1,2
+streams fixed
+variant gated transformer "linear, decay gated" --decay gated
+streams gated
+variant plain transformer "2 heads of 8"
+# a run with decays begins with the weights of one without
+run train "$tmp/v/transformer.conf" --train "$tmp/set.lfc" --folder "$tmp/v/tuned" --decay gated \
+    --decay-half-life-s 2,20 --init "$tmp/v/plain/best.safetensors"
+is "decays added: trained" 0 "$status"
+has "decays added: said" "$err" "has no decays: what it lacks begins with its initial values"
 variant lstm lstm "LSTM, 2 layers of 24 units, causal" --network lstm --width 24
 streams lstm
 variant bilstm lstm "LSTM, 2 layers of 24 units in each direction, bidirectional" --network lstm --width 24 --direction bidirectional
@@ -78,6 +88,18 @@ refused "rounds without lsh" 1 "lsh-rounds belongs to attention = lsh" train "$t
 refused "a feature map of softmax" 1 "feature-map belongs to attention = linear" \
     train "$tmp/v/transformer.conf" $train --attention softmax --feature-map poly2
 refused "features without random" 1 "features belongs to feature-map = random" train "$tmp/v/transformer.conf" $train --features 9
+refused "decays of softmax" 1 "decay belongs to causal linear attention with feature-map = elu" \
+    train "$tmp/v/transformer.conf" $train --attention softmax --decay gated
+refused "decays in both directions" 1 "decay belongs to causal linear attention with feature-map = elu" \
+    train "$tmp/v/transformer.conf" $train --direction bidirectional --decay fixed
+refused "decays of poly2" 1 "decay belongs to causal linear attention with feature-map = elu" \
+    train "$tmp/v/transformer.conf" $train --feature-map poly2 --decay fixed
+refused "half-lives in falling order" 1 "decay-half-life-s must be two numbers, the lower one first" \
+    train "$tmp/v/transformer.conf" $train --decay gated --decay-half-life-s 60,1
+refused "one half-life" 1 "decay-half-life-s must be two numbers" \
+    train "$tmp/v/transformer.conf" $train --decay gated --decay-half-life-s 60
+refused "weights of another kind of decay" 1 "it has another shape than this network" \
+    train "$tmp/v/transformer.conf" $train --init "$tmp/v/gated/best.safetensors"
 refused "a transformer with a width" 1 "width belongs to network = lstm" train "$tmp/v/transformer.conf" $train --width 9
 refused "later frames in a causal network" 1 "reads later frames" \
     train "$tmp/v/transformer.conf" $train --positions centred-conv --conv-kernel 5 --conv-layers 2

@@ -2,6 +2,7 @@
 """Golden values of the network: an independent implementation in PyTorch, float64, written from the equations.
 
     python3 network.py            rewrites network/<name>/ beside this file (needs numpy and torch; 1.13 was used)
+    python3 network.py NAME...    only these
 
 Attention is the explicit N x N masked sum, the convolution a sum over shifted copies, an LSTM a loop, CTC is torch's. Nothing here shares code or
 algorithms with the C sources; only the order of the parameters (model/config.h) and the random numbers (base/rng.h) are common.
@@ -15,6 +16,7 @@ A folder holds config.txt, lines of `key value...`, and little-endian float64 bl
 The folder default/ is the paper's network with values that both sides compute from a formula (default_case); it holds rows of logp.
 """
 import os
+import sys
 
 import numpy as np
 import torch
@@ -25,7 +27,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 DEFAULTS = dict(layers=9, heads=6, head_width=32, feedforward=768, mel_bins=40, outputs=40, stack=1, ahead=0, positions="none",
                 conv_kernel=0, conv_layers=0, norm="post", causal=1)
 # Written to config.txt only where they differ.
-VARIANT = dict(network="transformer", attention="linear", feature_map="elu", features=0, lsh_rounds=0, lsh_chunk=0, width=0)
+VARIANT = dict(network="transformer", attention="linear", feature_map="elu", features=0, lsh_rounds=0, lsh_chunk=0, width=0,
+               decay="none")
 LSTM = dict(network="lstm", heads=0, head_width=0, feedforward=0)
 
 # Utterances are (frames, labels): repeats, no label, a single frame, a path that exactly fits, one that does not exist.
@@ -67,6 +70,13 @@ CASES = {
     "pre-centred-conv-stack": (dict(layers=3, heads=2, head_width=4, feedforward=16, mel_bins=5, outputs=6, stack=2, ahead=1, causal=0,
                                     norm="pre", positions="centred-conv", conv_kernel=5, conv_layers=2),
                                [(31, [1, 5, 5, 2]), (2, [4]), (5, [3, 1]), (10, [2, 2])]),
+    "decay-fixed": (dict(layers=2, heads=3, head_width=4, feedforward=16, mel_bins=5, outputs=6, decay="fixed"),
+                    [(20, [1, 2, 2, 5]), (1, [3]), (35, [4, 1])]),
+    "decay-gated-conv": (dict(layers=2, heads=2, head_width=5, feedforward=12, mel_bins=5, outputs=6, stack=2, ahead=1, norm="pre",
+                              positions="conv", conv_kernel=3, conv_layers=1, decay="gated"),
+                         [(41, [1, 2, 2, 5]), (2, [3]), (70, [4, 4, 1]), (6, [])]),
+    "decay-gated": (dict(layers=2, heads=2, head_width=4, feedforward=16, mel_bins=5, outputs=6, decay="gated"),
+                    [(20, [1, 2, 2, 5]), (1, [3]), (35, [4, 1])]),
 }
 
 
@@ -107,6 +117,10 @@ def shapes(c):
         out += linear(p + "qv", 2 * C, C) if c["attention"] == "lsh" else linear(p + "qkv", 3 * C, C)
         if c["feature_map"] == "random":
             out += [(p + "omega", (c["heads"] * c["features"], c["head_width"]), 0)]
+        if c["decay"] == "gated":
+            out += linear(p + "decay", c["heads"], C)
+        if c["decay"] == "fixed":
+            out += [(p + "decay.bias", (c["heads"],), C)]
         out += linear(p + "out", C, C) + norm(p + "norm1")
         out += linear(p + "ff1", Fw, C) + linear(p + "ff2", C, Fw) + norm(p + "norm2")
     return out + norm("norm") + linear("output", c["outputs"], C)
@@ -185,7 +199,22 @@ def lsh_counts(c, q, R):
     return counts
 
 
-def attention(c, x, w, b, omega, layer):
+def remaining(c, x, w, b):
+    """[H, T, T]: what is left at frame i of what came at frame j <= i, the product of the decays of frames j+1 .. i, each
+    sigmoid(gate)^(1/16) with the gate of its frame, or a constant that is not trained; 0 for j > i."""
+    gate = x @ w.T + b if c["decay"] == "gated" else b.detach().expand(len(x), -1)
+    a = torch.sigmoid(gate) ** (1 / 16)
+    T, rows = len(x), []
+    for i in range(T):
+        left, row = torch.ones(c["heads"], dtype=x.dtype), [None] * T
+        for j in range(i, -1, -1):
+            row[j] = left
+            left = left * a[j]
+        rows.append(torch.stack([torch.zeros_like(left) if u is None else u for u in row], 1))
+    return torch.stack(rows, 1)
+
+
+def attention(c, x, w, b, omega, layer, decay):
     """The variants as full matrices of weights: Katharopoulos et al. 2020, eq. 4 (8 when causal); softmax; Reformer."""
     T, H, E = len(x), c["heads"], c["head_width"]
     u = (x @ w.T + b).view(T, -1, H, E).permute(1, 2, 0, 3)
@@ -195,6 +224,8 @@ def attention(c, x, w, b, omega, layer):
         seen = lsh_counts(c, q, rotations(c, layer))
     if c["causal"]:
         seen = seen.tril()
+    if c["decay"] != "none":
+        seen = remaining(c, x, *decay)
     if c["attention"] == "linear":
         weight = (mapped(c, omega, q) @ mapped(c, omega, k).transpose(1, 2)) * seen
         y = (weight @ v) / (weight.sum(2, keepdim=True) + 1e-6)
@@ -241,7 +272,8 @@ def forward(c, p, x, mean, istd):
     for i in range(c["layers"]):
         name = f"layers.{i}."
         mixed = pair(name + ("qv" if c["attention"] == "lsh" else "qkv"))
-        attend = lambda u: F.linear(attention(c, u, *mixed, p.get(name + "omega"), i), *pair(name + "out"))
+        decay = p.get(name + "decay.weight"), p.get(name + "decay.bias")
+        attend = lambda u: F.linear(attention(c, u, *mixed, p.get(name + "omega"), i, decay), *pair(name + "out"))
         feed = lambda u: F.linear(torch.relu(F.linear(u, *pair(name + "ff1"))), *pair(name + "ff2"))
         if i < c["conv_layers"]:
             x = x + convolution(x, *pair(name + "conv"), c["positions"] == "centred-conv")
@@ -300,6 +332,8 @@ def random_params(c, rng):
     parts = []
     for name, shape, fan_in in shapes(c):
         value = rng.standard_normal(int(np.prod(shape)))
+        if "decay" in name:  # gates from strong to weak decays
+            value = 3 * value * np.sqrt(fan_in) if name.endswith("bias") else 2 * value
         parts.append(value if name.endswith("omega") else value / np.sqrt(fan_in) if fan_in else (1.0 if name.endswith("weight") else 0.0) + 0.3 * value)
     return as_float32(np.concatenate(parts))
 
@@ -363,5 +397,7 @@ def default_case():
 if __name__ == "__main__":
     torch.set_num_threads(1)
     for number, case in enumerate(CASES):
-        small_case(case, number)
-    default_case()
+        if len(sys.argv) < 2 or case in sys.argv[1:]:
+            small_case(case, number)
+    if len(sys.argv) < 2:
+        default_case()

@@ -250,6 +250,10 @@ static const struct {
     {"greedy", ops_case_greedy},
     {"fbank", ops_case_fbank},
     {"not_a_number", ops_case_not_a_number},
+    {"decayed", ops_case_decayed},
+    {"decayed_long", ops_case_decayed_long},
+    {"decayed_extremes", ops_case_decayed_extremes},
+    {"decayed_splits", ops_case_decayed_splits},
 };
 enum { OPS_CASES = sizeof ops_cases / sizeof *ops_cases };
 

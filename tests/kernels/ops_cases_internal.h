@@ -194,6 +194,13 @@ void ops_case_mapped(ops_context *c);
 void ops_case_mapped_long(ops_context *c);
 void ops_case_mapped_splits(ops_context *c);
 
+/* ---- ops_cases_decay.c ---- */
+
+void ops_case_decayed(ops_context *c);
+void ops_case_decayed_long(ops_context *c);
+void ops_case_decayed_extremes(ops_context *c);
+void ops_case_decayed_splits(ops_context *c);
+
 /* ---- ops_cases_streams.c ---- */
 
 void ops_case_memory(ops_context *c);

@@ -358,6 +358,74 @@ START_TEST(attention_by_hand)
 }
 END_TEST
 
+/* ---- attention that forgets --------------------------------------------------------------------------------------------------- */
+
+typedef struct decayed_case {
+    int H, E, constant;
+    double *qkv, *gates, *weights;
+} decayed_case;
+
+static double decayed_loss(void *context)
+{
+    decayed_case *c = context;
+    double y[MANY];
+    ops->decayed_attention_forward(exec, y, c->qkv, c->gates, c->constant, &segments, c->H, c->E, NULL, 0);
+    return dot(y, c->weights, (size_t)(ROWS * c->H * c->E));
+}
+
+// Gates of every strength; a constant gate's gradient is the sum of those of all rows.
+START_TEST(decayed_attention)
+{
+    const int shapes[][2] = {{1, 1}, {2, 3}, {1, 8}};
+    const double ranges[][2] = {{-3, 3}, {-60, -20}, {4, 8}};
+    for (size_t s = 0; s < 9; s++)
+        for (int constant = 0; constant < 2; constant++) {
+            decayed_case c = {.H = shapes[s % 3][0], .E = shapes[s % 3][1], .constant = constant};
+            const size_t n = (size_t)(ROWS * c.H * c.E), n_gates = (size_t)(constant ? c.H : ROWS * c.H);
+            c.qkv = filled(3 * n, 1 + s, -2, 2);
+            away_from_zero(c.qkv, 3 * n);
+            c.weights = filled(n, 300 + s, -1, 1);
+            c.gates = filled(n_gates, 500 + s, ranges[s / 3][0], ranges[s / 3][1]);
+            double y[MANY], dqkv[MANY], dgates[ROWS * 2], alone[MANY];
+            test_poison(dqkv, sizeof dqkv);
+            test_poison(dgates, sizeof dgates);
+            ops->decayed_attention_forward(exec, y, c.qkv, c.gates, constant, &segments, c.H, c.E, NULL, 0);
+            ops->decayed_attention_backward(exec, dqkv, dgates, c.weights, c.qkv, c.gates, constant, y, &segments, c.H, c.E);
+            ops->decayed_attention_backward(exec, alone, NULL, c.weights, c.qkv, c.gates, constant, y, &segments, c.H, c.E);
+            ck_assert_int_eq(memcmp(alone, dqkv, 3 * n * sizeof *dqkv), 0);
+            for (int h = 0; constant && h < c.H; h++)
+                for (int t = 1; t < ROWS; t++) dgates[h] += dgates[t * c.H + h];
+            check_gradient("decayed attention", decayed_loss, &c, c.qkv, dqkv, 3 * n);
+            check_gradient("gates", decayed_loss, &c, c.gates, dgates, n_gates);
+            test_buffer_free(c.qkv);
+            test_buffer_free(c.gates);
+            test_buffer_free(c.weights);
+        }
+}
+END_TEST
+
+// Two frames by hand, E = 1: the second forgets the first by a = sigmoid(g)^(1/16). And one frame after a state.
+START_TEST(decayed_attention_by_hand)
+{
+    const double qkv[] = {0.5, -1, 3, -2, 0.25, 7}, gates[] = {9, -24}; // (q, k, v) of two frames
+    const double q0 = 1.5, k0 = exp(-1), q1 = exp(-2), k1 = 1.25;
+    const double a0 = pow(1 / (1 + exp(-9)), 1.0 / 16), a1 = pow(1 / (1 + exp(24)), 1.0 / 16);
+    const int both[] = {0, 2};
+    const lin_segments pieces = {1, 2, 2, both};
+    double y[2], want[2], state[] = {5, 2}, *states[] = {state};
+    ops->decayed_attention_forward(exec, y, qkv, gates, 0, &pieces, 1, 1, NULL, 0);
+    want[0] = q0 * k0 * 3 / (q0 * k0 + 1e-6);
+    want[1] = q1 * (a1 * k0 * 3 + k1 * 7) / (q1 * (a1 * k0 + k1) + 1e-6);
+    test_close_f64("two frames", y, want, 2, 1e-15);
+    ops->decayed_attention_forward(exec, y, qkv, gates, 0, &pieces, 1, 1, states, 0);
+    const double S0 = a0 * 5 + k0 * 3, z0 = a0 * 2 + k0, S1 = a1 * S0 + k1 * 7, z1 = a1 * z0 + k1, sums[] = {S1, z1};
+    want[0] = q0 * S0 / (q0 * z0 + 1e-6);
+    want[1] = q1 * S1 / (q1 * z1 + 1e-6);
+    test_close_f64("after a state", y, want, 2, 1e-15);
+    test_close_f64("the state", state, sums, 2, 1e-15);
+}
+END_TEST
+
 /* ---- CTC through log_softmax ------------------------------------------------------------------------------------------------ */
 
 enum { V = 4 };
@@ -470,6 +538,8 @@ int main(void)
     tcase_add_test(tests, conv);
     tcase_add_test(tests, attention);
     tcase_add_test(tests, attention_by_hand);
+    tcase_add_test(tests, decayed_attention);
+    tcase_add_test(tests, decayed_attention_by_hand);
     tcase_add_test(tests, ctc);
     tcase_add_test(tests, cross_entropy);
     tcase_add_test(tests, nothing_is_leaked);

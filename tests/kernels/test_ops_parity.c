@@ -39,7 +39,7 @@ START_TEST(nothing_is_allocated)
 {
     const char *const streaming[] = {"linear_rows", "layer_norm_rows", "block_end", "conv_splits",  "attention_splits",
                                      "lstm_alone",  "lstm_splits",     "carry",     "greedy",       "stack_frames",
-                                     "mapped_splits"};
+                                     "mapped_splits", "decayed_splits"};
     ops_options options = plain;
     options.n_threads = 2;
     options.only = "none";

@@ -82,6 +82,8 @@ static inline void golden_key(golden_case *g, const char *key, char *value)
         if (strcmp(value, lin_attention_names[i]) == 0) c->attention = (lin_attention_kind)i;
     for (int i = 0; lin_feature_map_names[i] && strcmp(key, "feature_map") == 0; i++)
         if (strcmp(value, lin_feature_map_names[i]) == 0) c->feature_map = (lin_map_kind)i;
+    for (int i = 0; lin_decay_names[i] && strcmp(key, "decay") == 0; i++)
+        if (strcmp(value, lin_decay_names[i]) == 0) c->decay = (lin_decay_kind)i;
     if (strcmp(key, "norm") == 0) c->norm = strcmp(value, "pre") == 0 ? LIN_NORM_PRE : LIN_NORM_POST;
     if (strcmp(key, "frames") == 0) g->n_utterances = golden_ints(value, g->frames, GOLDEN_MAX);
     if (strcmp(key, "label_counts") == 0) ck_assert_int_eq(golden_ints(value, g->label_counts, GOLDEN_MAX), g->n_utterances);
@@ -306,7 +308,8 @@ static const char *const golden_names[] = {"post-causal", "post-bidirectional-si
                                            "pre-bidirectional-sinusoid", "post-causal-conv", "softmax-causal-conv",
                                            "softmax-bidirectional", "naive softmax-causal-conv", "naive softmax-bidirectional",
                                            "lsh-causal", "lsh-bidirectional", "poly2-causal-conv", "random-causal",
-                                           "random-bidirectional", "lstm-bidirectional", "lstm-causal", "pre-centred-conv-stack"};
+                                           "random-bidirectional", "lstm-bidirectional", "lstm-causal", "pre-centred-conv-stack",
+                                           "decay-fixed", "decay-gated-conv", "decay-gated"};
 enum { GOLDEN_CASES = sizeof golden_names / sizeof *golden_names };
 
 static inline void golden_rows_key(void *user, const char *key, char *value)

@@ -23,6 +23,7 @@ static lin_model *streams_model(int stack, int ahead, int conv_layers, streams_k
         config.norm = LIN_NORM_PRE;
     }
     if (kind == STREAMS_POLY2) config.feature_map = LIN_MAP_POLY2;
+    if (kind == STREAMS_DECAY) config.decay = LIN_DECAY_GATED;
     if (kind == STREAMS_SOFTMAX) config.attention = LIN_ATTENTION_SOFTMAX;
     const lin_features features = lin_features_default();
     lin_model *model;

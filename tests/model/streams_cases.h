@@ -18,7 +18,9 @@ enum { STREAMS_D = 7, STREAMS_V = 5, STREAMS_N = 11, STREAMS_LONGEST = 5, STREAM
     } while (0)
 
 /* Networks with states of every kind; softmax attention has a cache, and runs one stream at a time. */
-typedef enum streams_kind { STREAMS_LINEAR, STREAMS_POLY2, STREAMS_LSTM, STREAMS_KINDS, STREAMS_SOFTMAX = STREAMS_KINDS } streams_kind;
+typedef enum streams_kind { 
+    STREAMS_LINEAR, STREAMS_POLY2, STREAMS_LSTM, STREAMS_DECAY, STREAMS_KINDS, STREAMS_SOFTMAX = STREAMS_KINDS
+} streams_kind;
 
 typedef struct streams_world {
     lin_model *model;

@@ -142,6 +142,73 @@ START_TEST(initial_values_follow_the_seed)
 }
 END_TEST
 
+// Only causal linear attention with elu forgets.
+START_TEST(decays_belong_to_one_kind_of_attention)
+{
+    for (int i = 0; i < 7; i++) {
+        lin_config c = conv_config();
+        lin_error err = {0};
+        c.decay = i == 5 ? (lin_decay_kind)3 : i == 6 ? (lin_decay_kind)-1 : LIN_DECAY_GATED;
+        if (i == 1) c.causal = 0;
+        if (i == 2) c.feature_map = LIN_MAP_POLY2;
+        if (i == 3) c.attention = LIN_ATTENTION_SOFTMAX;
+        if (i == 4)
+            c = (lin_config){.network = LIN_NETWORK_LSTM, .layers = 1, .width = 4, .mel_bins = 3, .outputs = 4, .stack = 1, .causal = 1,
+                             .decay = LIN_DECAY_FIXED};
+        const lin_status status = lin_config_check(&c, &err);
+        ck_assert_msg(status == (i ? LIN_INVALID : LIN_OK), "case %d: %s", i, err.message);
+        if (i > 0 && i < 5) ck_assert_ptr_nonnull(strstr(err.message, "only causal linear attention with feature_map = elu has it"));
+        if (i >= 5) ck_assert_ptr_nonnull(strstr(err.message, "decay is "));
+    }
+    lin_config a = conv_config(), b = a;
+    b.decay = LIN_DECAY_FIXED;
+    ck_assert(lin_config_same_shape(&a, &a) && !lin_config_same_shape(&a, &b));
+    ck_assert(lin_config_is_plain(&a) && !lin_config_is_plain(&b));
+    char text[64];
+    lin_config_variant(&b, text, sizeof text);
+    ck_assert_str_eq(text, "linear, decay fixed");
+}
+END_TEST
+
+// After as many steps as a half-life has, half is left; from head to head the half-lives grow by the same factor. The weights are 0.
+START_TEST(initial_decays_are_spread)
+{
+    for (int kind = LIN_DECAY_FIXED; kind <= LIN_DECAY_GATED; kind++)
+        for (int H = 1; H <= 6; H += 5) {
+            lin_config c = conv_config();
+            lin_params p;
+            c.decay = (lin_decay_kind)kind;
+            c.heads = H;
+            ck_assert_int_eq(lin_params_create(&c, &p, NULL), LIN_OK);
+            float *values = test_buffer(p.n_elements, sizeof *values);
+            lin_params_init(&p, values, 1);
+            for (int l = 0; l < c.layers; l++) {
+                const lin_param *bias = &p.table[p.layers[l].decay[1]];
+                char name[48];
+                snprintf(name, sizeof name, "layers.%d.decay.bias", l);
+                ck_assert_str_eq(bias->name, name);
+                ck_assert_int_eq(bias->is_fixed, kind == LIN_DECAY_FIXED);
+                ck_assert_int_eq(p.layers[l].decay[0] < 0, kind == LIN_DECAY_FIXED);
+                for (int h = 0; h < H; h++) {
+                    const double a = pow(1 / (1 + exp(-(double)values[bias->offset + (size_t)h])), 1.0 / 16),
+                                 steps = H == 1 ? sqrt(50.0 * 6000) : 50 * pow(120, h / 5.0);
+                    ck_assert_double_eq_tol(pow(a, steps), 0.5, 1e-5);
+                }
+                if (kind == LIN_DECAY_FIXED) continue;
+                const lin_param *weight = &p.table[p.layers[l].decay[0]];
+                ck_assert(weight->n == H && weight->k == 32 * H && weight->decay && weight->parts == 1 && !weight->is_fixed);
+                for (int j = 0; j < weight->n * weight->k; j++) ck_assert(values[weight->offset + (size_t)j] == 0);
+            }
+            lin_params_init_decay(&p, values, 7, 7);
+            const double all = pow(1 / (1 + exp(-(double)values[p.table[p.layers[8].decay[1]].offset + (size_t)(H - 1)])), 7.0 / 16);
+            ck_assert_double_eq_tol(all, 0.5, 1e-6);
+            test_guards(values, "lin_params_init");
+            test_buffer_free(values);
+            lin_params_free(&p);
+        }
+}
+END_TEST
+
 START_TEST(a_failed_allocation_is_an_error)
 {
     const lin_config c = conv_config();
@@ -169,6 +236,8 @@ int main(void)
     tcase_add_test(tests, every_field_has_its_range);
     tcase_add_test(tests, parameters_lie_end_to_end);
     tcase_add_test(tests, initial_values_follow_the_seed);
+    tcase_add_test(tests, decays_belong_to_one_kind_of_attention);
+    tcase_add_test(tests, initial_decays_are_spread);
     tcase_add_test(tests, a_failed_allocation_is_an_error);
     suite_add_tcase(suite, tests);
     return test_run(suite);

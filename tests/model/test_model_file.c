@@ -268,6 +268,55 @@ START_TEST(the_fingerprint_covers_what_counts)
 }
 END_TEST
 
+// Only decays have texts of their own; a network without them takes its tensors from a file that has none.
+START_TEST(decays_come_back)
+{
+    const lin_features f = lin_features_default();
+    lin_model *models[3], *back;
+    lin_error err = {0};
+    uint64_t prints[3];
+    for (int kind = 0; kind < 3; kind++) {
+        lin_config c = lin_config_default(5);
+        c.layers = 2;
+        c.decay = (lin_decay_kind)kind;
+        ck_assert_int_eq(lin_model_create(&c, &f, NULL, 1, &models[kind], &err), LIN_OK);
+        lin_model *m = models[kind];
+        prints[kind] = m->fingerprint;
+        test_fill_f32(m->values, m->params.n_elements, 30 + (uint64_t)kind, -2, 2);
+        for (int half = 0; half < 2; half++) {
+            ck_assert_msg(lin_model_save(m, path, half ? LIN_F16 : LIN_F32, &err) == LIN_OK, "%s", err.message);
+            ck_assert_msg(lin_model_load(path, &back, &err) == LIN_OK, "%s", err.message);
+            ck_assert_int_eq((int)back->config.decay, kind);
+            ck_assert(lin_config_same_shape(&back->config, &c));
+            if (!half) ck_assert_int_eq(memcmp(back->values, m->values, m->params.n_elements * sizeof(float)), 0);
+            lin_model_destroy(back);
+        }
+    }
+    ck_assert(prints[0] != prints[1] && prints[1] != prints[2]);
+    const struct {
+        int to, from, good;
+    } takes[] = {{0, 0, 1}, {1, 0, 1}, {2, 0, 1}, {2, 1, 1}, {2, 2, 1}, {0, 1, 0}, {0, 2, 0}, {1, 2, 0}};
+    for (size_t i = 0; i < sizeof takes / sizeof *takes; i++) {
+        const lin_model *from = models[takes[i].from];
+        lin_model *to;
+        ck_assert_int_eq(lin_model_create(&models[takes[i].to]->config, &f, NULL, 7, &to, &err), LIN_OK);
+        float *before = test_buffer(to->params.n_elements, sizeof *before);
+        memcpy(before, to->values, to->params.n_elements * sizeof *before);
+        ck_assert_int_eq(lin_model_copy_weights(to, from, &err), takes[i].good ? LIN_OK : LIN_MISMATCH);
+        for (int t = 0; t < to->params.n_tensors; t++) {
+            const lin_param *a = &to->params.table[t];
+            const float *want = before + a->offset;
+            for (int j = 0; j < from->params.n_tensors && takes[i].good; j++)
+                if (strcmp(from->params.table[j].name, a->name) == 0) want = from->values + from->params.table[j].offset;
+            test_same_f32(a->name, to->values + a->offset, want, (size_t)a->n * (size_t)(a->k ? a->k : 1));
+        }
+        test_buffer_free(before);
+        lin_model_destroy(to);
+    }
+    for (int i = 0; i < 3; i++) lin_model_destroy(models[i]);
+}
+END_TEST
+
 // ---- damage ---------------------------------------------------------------------------------------------------------------------
 
 START_TEST(damaged_headers_are_refused)
@@ -345,6 +394,11 @@ START_TEST(damaged_headers_are_refused)
         {"<blank> AA", "<blank>  AA", "phones: name 2 is empty", LIN_FORMAT},
         {"<blank> AA", "<blank> A\\nA", "phones: byte 9 is not UTF-8 text", LIN_FORMAT},
         {"{\\\"data\\\":", "{\\\"data\\\"", "provenance is not JSON", LIN_FORMAT},
+        {"{\"__metadata__\":{", "{\"__metadata__\":{\"decay\":\"often\",", "decay is \"often\"; this program supports none, fixed and gated",
+         LIN_UNSUPPORTED},
+        {"{\"__metadata__\":{", "{\"__metadata__\":{\"decay\":\"gated\",", "tensor layers.0.decay.weight is missing", LIN_FORMAT},
+        {"{\"__metadata__\":{", "{\"__metadata__\":{\"decay\":\"fixed\",", "tensor layers.0.decay.bias is missing", LIN_FORMAT},
+        {"{\"__metadata__\":{", "{\"__metadata__\":{\"decay\":\"none\",", "the checksum of the file is wrong", LIN_FORMAT},
     };
     file f = saved(LIN_F32);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -648,6 +702,7 @@ int main(void)
     tcase_add_test(tests, every_configuration_comes_back);
     tcase_add_test(tests, extras_come_back_to_the_bit);
     tcase_add_test(tests, the_fingerprint_covers_what_counts);
+    tcase_add_test(tests, decays_come_back);
     tcase_add_test(tests, damaged_headers_are_refused);
     tcase_add_test(tests, lying_header_lengths_are_refused);
     tcase_add_test(tests, foreign_files_are_refused);

@@ -114,13 +114,14 @@ static lin_config variant(int i)
     if (i == 1) c.attention = LIN_ATTENTION_SOFTMAX, c.causal = 0, c.norm = LIN_NORM_POST;
     if (i == 2) c.attention = LIN_ATTENTION_LSH, c.lsh_rounds = 2, c.lsh_chunk = 8;
     if (i == 3) c.feature_map = LIN_MAP_RANDOM, c.features = 24;
-    if (i >= 4)
+    if (i == 6) c.decay = LIN_DECAY_GATED;
+    if (i == 4 || i == 5)
         c = (lin_config){.network = LIN_NETWORK_LSTM, .layers = 2, .width = 21, .mel_bins = D, .outputs = V, .stack = STACK,
                          .causal = i == 4};
     c.dropout = 0.2;
     return c;
 }
-enum { N_VARIANTS = 6 };
+enum { N_VARIANTS = 7 };
 
 // The last two cases have the training methods together, and augmented utterances. The sums differ from those of one process in their
 // rounding only. With SGD with momentum (the first steps of RAdam) weights differ as little as gradients; a wrong mask, a lost

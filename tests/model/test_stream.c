@@ -34,13 +34,15 @@ static lin_config small_config(int stack, int ahead, int conv, lin_norm norm)
 }
 
 // The variants that stream: each keeps something else.
-typedef enum variant { LINEAR, SOFTMAX, POLY2, RANDOM, LSTM, VARIANTS } variant;
+typedef enum variant { LINEAR, SOFTMAX, POLY2, RANDOM, LSTM, FIXED, GATED, VARIANTS } variant;
 
 static lin_config vary(lin_config c, variant v)
 {
     if (v == SOFTMAX) c.attention = LIN_ATTENTION_SOFTMAX;
     if (v == POLY2) c.feature_map = LIN_MAP_POLY2;
     if (v == RANDOM) c.feature_map = LIN_MAP_RANDOM, c.features = 20;
+    if (v == FIXED) c.decay = LIN_DECAY_FIXED;
+    if (v == GATED) c.decay = LIN_DECAY_GATED;
     if (v == LSTM)
         c = (lin_config){.network = LIN_NETWORK_LSTM,
                          .layers = 2,
@@ -59,6 +61,10 @@ static fixture make(lin_config config)
     lin_error err = {0};
     const lin_features features = lin_features_default();
     ck_assert_msg(lin_model_create(&config, &features, NULL, 5, &f.model, &err) == LIN_OK, "%s", err.message);
+    for (int l = 0; l < config.layers && config.decay == LIN_DECAY_GATED; l++) { // 0 at first: the gates would not depend on the input
+        const lin_param *weight = &f.model->params.table[f.model->params.layers[l].decay[0]];
+        test_fill_f32(f.model->values + weight->offset, (size_t)(weight->n * weight->k), 50 + (uint64_t)l, -2, 2);
+    }
     for (int d = 0; d < D; d++) {
         f.model->mean[d] = (float)d * 0.1F;
         f.model->istd[d] = 1 + (float)d * 0.05F;
@@ -118,7 +124,8 @@ static const struct {
 } shapes[] = {{1, 0, 0, LIN_NORM_POST, LINEAR}, {1, 3, 1, LIN_NORM_PRE, LINEAR}, {3, 0, 1, LIN_NORM_PRE, LINEAR},
               {3, 7, 1, LIN_NORM_POST, LINEAR}, {4, 1, 0, LIN_NORM_PRE, LINEAR}, {2, 64, 1, LIN_NORM_PRE, LINEAR},
               {1, 2, 1, LIN_NORM_PRE, SOFTMAX}, {2, 0, 0, LIN_NORM_POST, SOFTMAX}, {1, 0, 1, LIN_NORM_PRE, POLY2},
-              {2, 3, 0, LIN_NORM_POST, RANDOM}, {1, 0, 0, LIN_NORM_POST, LSTM}, {3, 2, 0, LIN_NORM_POST, LSTM}};
+              {2, 3, 0, LIN_NORM_POST, RANDOM}, {1, 0, 0, LIN_NORM_POST, LSTM}, {3, 2, 0, LIN_NORM_POST, LSTM},
+              {2, 1, 1, LIN_NORM_PRE, FIXED}, {1, 0, 0, LIN_NORM_POST, GATED}, {3, 2, 1, LIN_NORM_PRE, GATED}};
 
 static fixture make_shape(int i)
 {
@@ -190,7 +197,7 @@ START_TEST(threads_do_not_change_the_bits)
     lin_stream_reset(s);
     for (int threads = 2; threads <= 5; threads++) {
         ck_assert(lin_worker_create(f.encoder, threads, &f.worker, &err) == LIN_OK);
-        if (shapes[_i].variant == LINEAR || shapes[_i].variant == POLY2 || shapes[_i].variant == RANDOM)
+        if (shapes[_i].variant != SOFTMAX && shapes[_i].variant != LSTM)
             ck_assert_int_eq(lin_worker_threads(f.worker), threads);
         const unsigned long before = lin_memory_count();
         test_poison(got, (size_t)f.rows * V * sizeof *got);

@@ -174,13 +174,15 @@ static lin_config variant(int i)
     if (i == 3 || i == 4) c.attention = LIN_ATTENTION_LSH, c.lsh_rounds = 2, c.lsh_chunk = 8;
     if (i == 5) c.feature_map = LIN_MAP_POLY2;
     if (i == 6) c.feature_map = LIN_MAP_RANDOM, c.features = 24;
-    if (i >= 7)
+    if (i == 9) c.decay = LIN_DECAY_FIXED;
+    if (i == 10) c.decay = LIN_DECAY_GATED;
+    if (i == 7 || i == 8)
         c = (lin_config){.network = LIN_NETWORK_LSTM, .layers = 2, .width = 20, .mel_bins = D, .outputs = V, .stack = STACK,
                          .causal = i == 7};
     c.dropout = 0.1;
     return c;
 }
-enum { N_VARIANTS = 9 };
+enum { N_VARIANTS = 11 };
 
 // Every variant learns the task, with the same bits if it is stopped, and on any number of threads; and none resumes another's run.
 START_TEST(variants_learn_and_resume)
