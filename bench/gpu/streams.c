@@ -115,7 +115,7 @@ static void find_limit(const gpu_bench *b, const lin_encoder *encoder, const lin
 {
     const double period = 0.01 * chunk;
     int good = 0, bad = 0;
-    for (int n = b->quick ? 3 : 1024, tries = 0; tries < 14 && bench_now() < until; tries++) {
+    for (int n = b->rows ? b->rows : b->quick ? 3 : 1024, tries = 0; tries < 14 && bench_now() < until; tries++) {
         trial t;
         if (!try_streams(b, encoder, table, n, chunk, 0.12 * (until - bench_now()), &t)) {
             bad = n;
@@ -149,9 +149,10 @@ void gpu_part_streams(gpu_bench *b)
     gpu_must(lin_backend_open(b->device, b->precision, &b->ops, &err), &err);
     gpu_must(lin_model_create(&config, &features, NULL, 1, &model, &err), &err);
     gpu_must(lin_encoder_create(model, b->ops, &encoder, &err), &err);
-    for (int i = 0; i < 4; i++) {
+    const int n_chunks = b->quick && b->rows ? 1 : 4; // --quick --rows N: that many streams, of which bench/gpu_bytes.sh counts a tick
+    for (int i = 0; i < n_chunks; i++) {
         const double now = bench_now(), left = b->deadline - now;
-        if (left > 0) find_limit(b, encoder, &table, chunks[i], now + left / (4 - i));
+        if (left > 0) find_limit(b, encoder, &table, chunks[i], now + left / (n_chunks - i));
     }
     lin_encoder_destroy(encoder);
     lin_model_destroy(model);

@@ -444,7 +444,9 @@ void emulated_run_grid(const emulated_grid &g)
     const size_t n_blocks = (size_t)g.grid.x * g.grid.y * g.grid.z;
     std::vector<unsigned> numbers(n_blocks);
     order(numbers.data(), (int)n_blocks, how);
+    const bool counts = emulated_traffic_begin();
     if (g.together) run_together(g, numbers, how);
     else run_apart(g, numbers, how);
+    if (counts) emulated_traffic_end(g.name);
     emulated_check_guards(g.name);
 }

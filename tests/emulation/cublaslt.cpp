@@ -328,7 +328,13 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t d, c
     const cudaError_t error = emulated_queue(stream, [p]() {
         emulated_count_launch();
         if (emulated_alive() != cudaSuccess) return;
+        const bool counts = emulated_traffic_begin();
         multiply(p);
+        if (counts) {
+            const bool tf32 = p.d.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+            emulated_traffic_operations(2.0 * (double)(p.s.m * p.s.n * p.s.k), p.la.type == CUDA_R_16BF ? "bf16" : tf32 ? "tf32" : "fp32");
+            emulated_traffic_end("cublasLtMatmul");
+        }
         emulated_check_guards("cublasLtMatmul");
     });
     return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;

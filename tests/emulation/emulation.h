@@ -8,6 +8,7 @@
  *
  * Each setting is also read from the environment, once, at the first call: LINNET_EMULATION_ and the name below, so that
  * the program itself can be tested: LINNET_EMULATION_MEMORY=1000000 linnet ... --device cuda.
+ * LINNET_EMULATION_TRAFFIC=FILE counts the bytes and operations of each launch: traffic.cpp, bench/gpu_bytes.sh.
  */
 #ifndef LIN_EMULATION_EMULATION_H
 #define LIN_EMULATION_EMULATION_H

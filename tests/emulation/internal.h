@@ -8,6 +8,7 @@
  *   stream.cpp   streams, events, graphs
  *   runtime.cpp  devices, errors, faults on demand
  *   cublaslt.cpp the matrix product
+ *   traffic.cpp  bytes and operations of each piece of work
  */
 #ifndef LIN_EMULATION_INTERNAL_H
 #define LIN_EMULATION_INTERNAL_H
@@ -85,6 +86,20 @@ struct emulated_window {
     emulated_window();
     ~emulated_window();
 };
+
+/* The device's pages and their size so far; NULL if there are none, or no pages of its own (AddressSanitizer). */
+unsigned char *emulated_arena(size_t *bytes);
+#define EMULATED_ARENA ((size_t)1 << 38) /* the most */
+
+/* ---- traffic (traffic.cpp) ----------------------------------------------------------------------------------------------- */
+
+/* Before a piece of work; false: nothing is counted, and there is no end. */
+bool emulated_traffic_begin(void);
+void emulated_traffic_end(const char *name);
+/* Operations (two per multiplication and addition) of a product whose operands are "fp32", "tf32" or "bf16". */
+void emulated_traffic_operations(double count, const char *of);
+/* A page fault: true if it was the first access to a counted page, which is accessible from now on. */
+bool emulated_traffic_fault(void *address, void *context);
 
 /* ---- streams (stream.cpp) ------------------------------------------------------------------------------------------------ */
 

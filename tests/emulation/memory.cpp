@@ -59,16 +59,29 @@ static void *take_pages(size_t *bytes)
 
 static void give_pages(void *base, size_t) { free(base); }
 
+unsigned char *emulated_arena(size_t *bytes)
+{
+    *bytes = 0;
+    return NULL;
+}
+
 #else
 
-static const size_t ARENA_BYTES = (size_t)1 << 38;
+static const size_t ARENA_BYTES = EMULATED_ARENA;
 static unsigned char *arena;
 static size_t arena_used;                   // from its beginning, a multiple of the page
 static std::map<size_t, size_t> holes;      // offset and size
 static const size_t STEP = (size_t)2 << 20; // large pages make opening and closing cheap
 
-static void on_fault(int signal_number, siginfo_t *info, void *)
+unsigned char *emulated_arena(size_t *bytes)
 {
+    *bytes = arena_used;
+    return arena;
+}
+
+static void on_fault(int signal_number, siginfo_t *info, void *context)
+{
+    if (emulated_traffic_fault(info->si_addr, context)) return;
     const unsigned char *at = (const unsigned char *)info->si_addr;
     if (at >= arena && at < arena + ARENA_BYTES) {
         static const char text[] = "emulation: the host touched memory of the device: upload and download are the way\n";

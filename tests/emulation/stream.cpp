@@ -375,6 +375,13 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph)
 
 // ---- copies -----------------------------------------------------------------------------------------------------------------
 
+static void count(const char *name, const std::function<void()> &work)
+{
+    const bool counts = emulated_traffic_begin();
+    work();
+    if (counts) emulated_traffic_end(name);
+}
+
 static bool inside(const void *at, size_t bytes, emulated_place *place)
 {
     size_t left = 0;
@@ -397,10 +404,11 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
         if (here == (from_device ? EMULATED_PAGEABLE : EMULATED_DEVICE)) return emulated_error(cudaErrorInvalidValue);
     }
     const bool captured = s && streams.count(s) && s->graph;
-    std::function<void()> work = [=]() { memmove(to, from, bytes); };
+    const char *name = here == EMULATED_DEVICE ? there == EMULATED_DEVICE ? "copy" : "download" : "upload";
+    std::function<void()> work = [=]() { count(name, [=]() { memmove(to, from, bytes); }); };
     if (here == EMULATED_PAGEABLE && !captured) { // copied at once
         auto taken = std::make_shared<std::vector<unsigned char>>((const unsigned char *)from, (const unsigned char *)from + bytes);
-        work = [=]() { memcpy(to, taken->data(), bytes); };
+        work = [=]() { count(name, [=]() { memcpy(to, taken->data(), bytes); }); };
     }
     const cudaError_t error = emulated_queue(s, work);
     if (error == cudaSuccess && there == EMULATED_PAGEABLE && s && !captured) run_until(s, UINT64_MAX); // returns after the copy
@@ -421,7 +429,7 @@ cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t s)
     if (bytes == 0) return cudaSuccess;
     emulated_place there;
     if (!to || !inside(to, bytes, &there) || there == EMULATED_PAGEABLE) return emulated_error(cudaErrorInvalidValue);
-    return emulated_error(emulated_queue(s, [=]() { memset(to, byte, bytes); }));
+    return emulated_error(emulated_queue(s, [=]() { count("fill", [=]() { memset(to, byte, bytes); }); }));
 }
 
 cudaError_t cudaMemset(void *to, int byte, size_t bytes) { return cudaMemsetAsync(to, byte, bytes, NULL); }

@@ -142,6 +142,7 @@ static void complete_product(void *const *arguments, unsigned lanes)
         for (int i = 0; i < 2; i++) B[t + 4 * i][g] = operand(p->b[i], "b", lane);
     }
     add_product(C, A, B);
+    emulated_traffic_operations(2.0 * 16 * 8 * 8, "tf32");
     for (int lane = 0; lane < EMULATED_WARP; lane++) {
         const product *p = (const product *)arguments[lane];
         const int g = lane / 4, t = lane % 4;

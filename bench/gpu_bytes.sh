@@ -1,0 +1,101 @@
+#!/bin/sh
+# gpu_bytes.sh - bytes, operations and launches of the GPU backend, counted without a GPU, and the time that they take at least.
+#
+#   bench/gpu_bytes.sh [--kernels] [--precision fp32,tf32,bf16] [--part train,streams]
+#
+# The trainer and the streams run on the emulated device (tests/emulation/traffic.cpp), which writes down what each launch moves and
+# multiplies. Each part runs at two sizes; from these every launch's bytes are a constant and a part for each row, and so its time at
+# the size that counts. A launch takes no less than its bytes at 90 % of the memory's rate and its products at 80 % of the tensor
+# cores' dense rate, which large copies and products reach; gaps between launches are not counted.
+#   train    one step of the paper's network, bidirectional, dropout 0.1, batches of 64,000 frames: an epoch of 80 hours
+#   streams  one tick of 50,000 streams of the paper's network, 40 ms each
+# --kernels: also the bytes of a row, or of a stream, by kernel. Writes Markdown. Some minutes of one core.
+set -eu
+cd "$(dirname "$0")/.."
+parts=train,streams precisions=fp32,tf32,bf16 kernels=0
+usage() { sed -n '2,15p' "$0" | sed 's/^# \{0,1\}//'; exit "$1"; }
+while [ $# -gt 0 ]; do
+    case $1 in
+    --help) usage 0 ;;
+    --kernels) kernels=1; shift ;;
+    --precision|--part)
+        [ $# -ge 2 ] || usage 2
+        [ "$1" = --part ] && parts=$2 || precisions=$2
+        shift 2 ;;
+    *) echo "gpu_bytes.sh: unknown option $1" >&2; usage 2 ;;
+    esac
+done
+B=$PWD/build/release
+make -s "NVCC=${NVCC-}" build/release/bench_gpu build/release/emulated/liblinnet_cuda.so build/release/emulated/libcuda.so.1 >&2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export TMPDIR="$work" LINNET_CUDA_LIBRARY="$B/emulated/liblinnet_cuda.so" LINNET_CUDA_DRIVER="$B/emulated/libcuda.so.1"
+export LINNET_EMULATION_MULTIPROCESSORS=2 # as 132 for the full size: enough utterances that attention is not divided
+
+# count FILE COMMAND...
+count() {
+    file=$1; shift
+    rm -f "$file"
+    LINNET_EMULATION_TRAFFIC=$file "$@" >"$file.log" || { cat "$file.log" >&2; exit 1; }
+}
+
+# The last step of a training run: from the gathering of its features to the packing of its weights; and its rows.
+step() { awk -F'\t' '/gather_rows/ { n = 0; on = 1 } on { line[n++] = $0 } /pack</ { if (on) m = n; on = 0 } END { for (i = 0; i < m; i++) print line[i] }' "$1"; }
+# The last tick: from its upload to the download of its results.
+tick() { awk -F'\t' '$1 == "upload" { n = 0 } { line[n++] = $0 } $1 == "download" { m = n; for (i = 0; i < n; i++) kept[i] = line[i]; n = 0 } END { for (i = 0; i < m; i++) print kept[i] }' "$1"; }
+
+# table SMALL ROWS LARGE ROWS SIZE TIMES UNIT: two counts of the same launches; SIZE rows at once, TIMES of them in all.
+table() {
+    awk -F'\t' -v r1="$2" -v r2="$4" -v size="$5" -v times="$6" -v kernels="$kernels" -v label="$7" -v unit="$8" '
+        function at(i, k) { slope = (x2[i, k] - x1[i, k]) / (r2 - r1); c = x1[i, k] - slope * r1; return (c > 0 ? c : 0) + slope * size }
+        function ms(i, rate, tf32, bf16, fp32,    t, o) {
+            t = (at(i, 2) + at(i, 3)) / rate
+            o = at(i, 4) / (kind[i] == "bf16" ? bf16 : kind[i] == "tf32" ? tf32 : fp32)
+            return 1e-9 * (t > o ? t : o)
+        }
+        NR == FNR { n++; name[n] = $1; kind[n] = $5; for (k = 2; k <= 4; k++) x1[n, k] = $k; next }
+        { m++; if ($1 != name[m]) { print "gpu_bytes.sh: the launches differ at " m ": " name[m] ", " $1 > "/dev/stderr"; exit 1 }
+          for (k = 2; k <= 4; k++) x2[m, k] = $k }
+        END {
+            if (n != m || !n) { print "gpu_bytes.sh: " n " and " m " launches" > "/dev/stderr"; exit 1 }
+            for (i = 1; i <= n; i++) {
+                moved = at(i, 2) + at(i, 3)
+                bytes += moved; operations += at(i, 4)
+                a += ms(i, 0.9 * 2.039, 0.8 * 156, 0.8 * 312, 0.8 * 19.5)
+                h += ms(i, 0.9 * 3.35, 0.8 * 495, 0.8 * 989, 0.8 * 67)
+                g += ms(i, 0.9 * 4.8, 0.8 * 495, 0.8 * 989, 0.8 * 67)
+                by[name[i]] += moved / size; launches[name[i]]++
+            }
+            scale = unit == "s" ? 1e-3 * times : times
+            printf "| %s | %d | %.0f | %.1f | %.2f %s | %.2f %s | %.2f %s |\n", label, n, bytes / size, operations / size * 1e-6, a * scale, unit, h * scale, unit, g * scale, unit
+            if (kernels) for (k in by) printf "    %8.0f bytes in %3d launches of %s\n", by[k], launches[k], k | "sort -rn"
+        }' "$1" "$3"
+}
+
+wanted() { case ,$parts, in *,"$1",*) return 0 ;; esac; return 1; }
+if wanted train; then
+    echo "| an epoch of 80 hours | launches of a step | bytes of a frame | MFLOP of a frame | A100 | H100 | H200 |"
+    echo "|---|---|---|---|---|---|---|"
+    for p in $(echo "$precisions" | tr , ' '); do
+        for i in 1 2; do
+            [ -f "$work/$i.lfc" ] || "$B/bench_gpu" cache --hours "0.00$((i * 2 + 1))" --quick --file "$work/$i.lfc"
+            count "$work/all" "$B/bench_gpu" epoch --device cuda --precision "$p" --batch-frames 3000 --quick --file "$work/$i.lfc"
+            step "$work/all" >"$work/$i"
+            rows=$(awk -F'\t' '/stack_rows/ { print int($3 / 160) }' "$work/$i")
+            eval "rows$i=$rows"
+        done
+        table "$work/1" "$rows1" "$work/2" "$rows2" 64000 450 "$p" s
+    done
+fi
+if wanted streams; then
+    wanted train && echo
+    echo "| a tick of 50,000 streams, 40 ms | launches of a tick | bytes of a stream | MFLOP of a stream | A100 | H100 | H200 |"
+    echo "|---|---|---|---|---|---|---|"
+    for p in $(echo "$precisions" | tr , ' '); do
+        for i in 1 2; do
+            count "$work/all" "$B/bench_gpu" streams --device cuda --precision "$p" --quick --rows $((i * 32))
+            tick "$work/all" >"$work/$i"
+        done
+        table "$work/1" 32 "$work/2" 64 50000 1 "$p" ms
+    done
+fi
