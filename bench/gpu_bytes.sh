@@ -13,7 +13,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 parts=train,streams precisions=fp32,tf32,bf16 kernels=0
-usage() { sed -n '2,15p' "$0" | sed 's/^# \{0,1\}//'; exit "$1"; }
+usage() { sed -n '2,14p' "$0" | sed 's/^# \{0,1\}//'; exit "$1"; }
 while [ $# -gt 0 ]; do
     case $1 in
     --help) usage 0 ;;
@@ -30,7 +30,7 @@ make -s "NVCC=${NVCC-}" build/release/bench_gpu build/release/emulated/liblinnet
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export TMPDIR="$work" LINNET_CUDA_LIBRARY="$B/emulated/liblinnet_cuda.so" LINNET_CUDA_DRIVER="$B/emulated/libcuda.so.1"
-export LINNET_EMULATION_MULTIPROCESSORS=2 # as 132 for the full size: enough utterances that attention is not divided
+export LINNET_EMULATION_MULTIPROCESSORS=1 # as many utterances for each as at full size, where attention is not divided
 
 # count FILE COMMAND...
 count() {
@@ -53,8 +53,9 @@ table() {
             o = at(i, 4) / (kind[i] == "bf16" ? bf16 : kind[i] == "tf32" ? tf32 : fp32)
             return 1e-9 * (t > o ? t : o)
         }
+        function base(kernel) { sub(/<.*/, "", kernel); return kernel } # template arguments may depend on lengths
         NR == FNR { n++; name[n] = $1; kind[n] = $5; for (k = 2; k <= 4; k++) x1[n, k] = $k; next }
-        { m++; if ($1 != name[m]) { print "gpu_bytes.sh: the launches differ at " m ": " name[m] ", " $1 > "/dev/stderr"; exit 1 }
+        { m++; if (base($1) != base(name[m])) { print "gpu_bytes.sh: the launches differ at " m ": " name[m] ", " $1 > "/dev/stderr"; exit 1 }
           for (k = 2; k <= 4; k++) x2[m, k] = $k }
         END {
             if (n != m || !n) { print "gpu_bytes.sh: " n " and " m " launches" > "/dev/stderr"; exit 1 }

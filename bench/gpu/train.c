@@ -14,6 +14,9 @@
 
 enum { SEED = 1, FRAMES_PER_HOUR = 360000 };
 
+// Of utterance i, a quarter with --quick.
+static int frames_of(const gpu_bench *b, int i) { return gpu_utterance_frames(SEED, i) / (b->quick ? 4 : 1); }
+
 static int utterances_of(const gpu_bench *b)
 {
     const double n = b->hours * FRAMES_PER_HOUR / MEAN_FRAMES;
@@ -39,7 +42,7 @@ void gpu_part_cache(gpu_bench *b)
     for (int i = 0; i < n; i++) {
         int labels[LONGEST];
         char id[32], speaker[32];
-        const int T = gpu_utterance_frames(SEED, i), U = T / 8;
+        const int T = frames_of(b, i), U = T / 8;
         for (int u = 0; u < U; u++) labels[u] = 1 + (int)lin_random_below(SEED + 1, (uint64_t)i * LONGEST + (uint64_t)u, V - 1);
         snprintf(id, sizeof id, "u%06d", i);
         snprintf(speaker, sizeof speaker, "s%03d", i % 283);
@@ -58,7 +61,7 @@ void gpu_part_plan(gpu_bench *b)
     const int n = utterances_of(b);
     int *frames = lin_alloc((size_t)n, sizeof *frames);
     if (!frames) gpu_must(lin_no_memory(&err, "lengths", (size_t)n * sizeof *frames), &err);
-    for (int i = 0; i < n; i++) frames[i] = gpu_utterance_frames(SEED, i);
+    for (int i = 0; i < n; i++) frames[i] = frames_of(b, i);
     gpu_must(lin_batches_plan(frames, n, b->batch_frames, SEED, 0, &plan, &err), &err);
     for (int i = 0; i < plan.n_batches; i++) {
         for (int j = plan.offsets[i]; j < plan.offsets[i + 1]; j++)

@@ -1,0 +1,70 @@
+// The bytes and operations that the emulated device writes down (tests/emulation/traffic.cpp), against what the operations must move.
+#include <stdio.h>
+#include <unistd.h>
+
+#include "tests/cuda/device.h"
+#include "tests/emulation/emulation.h"
+
+enum { PAGE = 4096, ROWS = 512, N = 256, K = 128, COUNT = ROWS * N };
+
+static char path[] = "/tmp/linnet-traffic-XXXXXX";
+
+// The next line of this name: bytes read, bytes written, operations.
+static void expect(FILE *lines, const char *name, double read, double written, double operations, const char *format)
+{
+    char line[300], got_name[300], got_format[16];
+    double got[3];
+    do {
+        ck_assert_msg(fgets(line, sizeof line, lines) != NULL, "no line of %s", name);
+        ck_assert_int_eq(sscanf(line, "%299[^\t]\t%lf\t%lf\t%lf\t%15s", got_name, &got[0], &got[1], &got[2], got_format), 5);
+    } while (strcmp(got_name, name) != 0);
+    ck_assert_msg(got[0] >= read && got[0] <= read + 4 * PAGE, "%s reads %g bytes, expected %g", name, got[0], read);
+    ck_assert_msg(got[1] >= written && got[1] <= written + 4 * PAGE, "%s writes %g bytes, expected %g", name, got[1], written);
+    ck_assert_msg(got[2] >= operations && got[2] <= operations, "%s: %g operations, expected %g", name, got[2], operations);
+    ck_assert_str_eq(got_format, format);
+}
+
+START_TEST(traffic)
+{
+    lin_error err = {0};
+    lin_exec *exec;
+    float *x, *y, *w, *packed;
+    const lin_dropout none = {.p = 0};
+    const int file = mkstemp(path);
+    ck_assert_int_ge(file, 0);
+    setenv("LINNET_EMULATION_TRAFFIC", path, 1);
+    const lin_ops *ops = test_device(LIN_PRECISION_TF32);
+    ck_assert_int_eq(ops->exec_create(ops, 0, &exec, &err), LIN_OK);
+    struct {
+        float **block;
+        size_t count;
+    } blocks[] = {{&x, COUNT}, {&y, COUNT}, {&w, N * K}, {&packed, N * K}};
+    for (int i = 0; i < 4; i++) ck_assert_int_eq(ops->memory_create(exec, blocks[i].count * 4, (void **)blocks[i].block, &err), LIN_OK);
+    ops->copy(exec, y, x, COUNT * sizeof *x);
+    ops->add_dropout(exec, y, y, x, COUNT, &none);
+    ops->weights_pack(exec, packed, w, &(lin_packing){.n = N, .k = K}, 1);
+    ops->linear_forward(exec, y, x, packed, NULL, ROWS, N, K, LIN_LINEAR);
+    ck_assert_int_eq(ops->finish(exec, &err), LIN_OK);
+    for (int i = 0; i < 4; i++) ops->memory_destroy(exec, *blocks[i].block);
+    ops->exec_destroy(exec);
+
+    FILE *lines = fdopen(file, "r");
+    expect(lines, "fill", 0, COUNT * 4, 0, "-"); // a new block is zeroed
+    expect(lines, "copy", COUNT * 4, COUNT * 4, 0, "-");
+    expect(lines, "drop", 2 * COUNT * 4, COUNT * 4, 0, "-"); // in place: y is read and written
+    expect(lines, "cublasLtMatmul", (ROWS + N) * K * 4, ROWS * N * 4, 2.0 * ROWS * N * K, "tf32");
+    fclose(lines);
+    unlink(path);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cuda_traffic");
+    TCase *cases = tcase_create("counts");
+#if defined(__x86_64__) && defined(__linux__)
+    if (!TEST_ASAN) tcase_add_test(cases, traffic);
+#endif
+    suite_add_tcase(suite, cases);
+    return test_run(suite);
+}
