@@ -41,8 +41,8 @@ count() {
 
 # The last step of a training run: from the gathering of its features to the packing of its weights; and its rows.
 step() { awk -F'\t' '/gather_rows/ { n = 0; on = 1 } on { line[n++] = $0 } /pack</ { if (on) m = n; on = 0 } END { for (i = 0; i < m; i++) print line[i] }' "$1"; }
-# The last tick: from its upload to the download of its results.
-tick() { awk -F'\t' '$1 == "upload" { n = 0 } { line[n++] = $0 } $1 == "download" { m = n; for (i = 0; i < n; i++) kept[i] = line[i]; n = 0 } END { for (i = 0; i < m; i++) print kept[i] }' "$1"; }
+# The last tick: from its upload to the last download of its results.
+tick() { awk -F'\t' '$1 == "upload" && before == "download" { n = 0 } { line[n++] = $0; before = $1 } before == "download" { m = n } END { for (i = 0; i < m; i++) print line[i] }' "$1"; }
 
 # table SMALL ROWS LARGE ROWS SIZE TIMES UNIT: two counts of the same launches; SIZE rows at once, TIMES of them in all.
 table() {
