@@ -182,7 +182,7 @@ typedef struct linnet_decoder_options {
     int words;           /* 1: words by a lexicon and a language model; 0 (default): phonemes */
     int beam;            /* hypotheses that are followed. 0 (default): words 256; phonemes with a language model, phrases or
                             n_best 16, else the best label of each row (greedy), which is fastest */
-    int n_best;          /* alternatives in final results, 1 (default) to 256 */
+    int n_best;          /* alternatives in final results, 1 (default) to 256; of phonemes to 1024 */
     const char *lexicon; /* pronunciations in CMUdict's format, plain or gzip. NULL: $LINNET_LEXICON, else the installed one */
     const char *lm;      /* language model of words or, where words is 0, of phonemes: ARPA, plain or gzip, or packed by `linnet
                             ngram`; a path, or the name of an installed one such as "phones.lm". NULL: with words $LINNET_LM, else

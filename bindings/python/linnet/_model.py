@@ -153,7 +153,7 @@ class Model:
         words        True: words by a lexicon and a language model; False: phonemes
         beam         hypotheses that are followed; None: 256 for words, 16 for phonemes with a language model, phrases or n_best, else
                      the best label of each row (greedy), which is fastest
-        n_best       Result.alternatives, 1 to 256
+        n_best       Result.alternatives, 1 to 256; of phonemes to 1024
         lexicon      pronunciations in CMUdict's format; None: $LINNET_LEXICON, else the one of the package
         lm           language model of words or phonemes: ARPA or packed; a path, or the name of one of the package such as
                      "phones.lm". None: with words $LINNET_LM, else the one of the package; without words none. False: none
