@@ -28,6 +28,8 @@ def sound(sounds):
 def test_results_do_not_depend_on_the_cuts(model, sound):
     wanted = final(model.stream().run([sound]))
     assert len(wanted) >= 2 and all(w[0] for w in wanted)
+    assert wanted[0][2] == "after" and wanted[-1][2] == "finished"
+    assert [w[2] for w in final(model.stream(longest_s=2, silence_after_s=0).run([sound]))][0] == "longest"
     for n in 160, 1600, 7777:
         assert final(model.stream().run(blocks(sound, n))) == wanted
     assert final(model.stream(16000).run(blocks(sound / 32768, 1600))) == wanted
