@@ -12,7 +12,7 @@ from pathlib import Path
 
 import cffi
 
-TOP = Path(__file__).resolve().parents[2]
+TOP = Path(__file__).resolve().parent.parent.parent
 IN_SOURCE_TREE = (TOP / "linnet" / "library.mk").exists() and not os.environ.get("LINNET_INSTALLED")
 
 
