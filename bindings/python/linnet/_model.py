@@ -189,8 +189,8 @@ class Model:
                    progress: Progress | None = None) -> Result:
         """Recognises a whole sound.
 
-        sound     a file (WAV, FLAC, Ogg, Opus, MP3, SPHERE; with ffmpeg installed, whatever that reads), or an array [n] or
-                  [n, channels]: floats of full scale -1 to 1, or 16- or 32-bit integers
+        sound     a file (WAV, FLAC, Ogg, Opus, MP3, SPHERE; with ffmpeg installed, whatever that reads), the bytes of such a
+                  file, or an array [n] or [n, channels]: floats of full scale -1 to 1, or 16- or 32-bit integers
         rate      of an array: samples per second, 4000 to 192000
         words     True: English words; False: phonemes. Or a decoder, for all else
         channel   0, 1, ...; None: the mean of all

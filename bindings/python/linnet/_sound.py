@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from types import TracebackType
 from typing import Any, Callable, Optional, Union
 
@@ -13,8 +14,8 @@ from ._errors import StoppedError, call
 from ._linnet import ffi, lib
 from ._options import Options, c_text
 
-#: A file, or samples [n] or [n, channels]: floats of full scale -1 to 1, or 16- or 32-bit integers.
-Sound = Union[str, "os.PathLike[str]", npt.ArrayLike]
+#: A file, the bytes of one, or samples [n] or [n, channels]: floats of full scale -1 to 1, or 16- or 32-bit integers.
+Sound = Union[str, "os.PathLike[str]", bytes, npt.ArrayLike]
 #: Called now and then with the seconds that are processed and in all (None: unknown). What is true ends the call.
 Progress = Callable[[float, Optional[float]], Any]
 
@@ -65,6 +66,11 @@ class SoundCall:
         self.watch = _Watch(progress)
         o.c.progress = lib.linnet_py_progress
         o.c.context = o.keep(ffi.new_handle(self.watch))
+        if isinstance(sound, bytes):  # the library reads files
+            file = o.keep(tempfile.NamedTemporaryFile(prefix="sound-"))
+            file.write(sound)
+            file.flush()
+            sound = file.name
         if isinstance(sound, (str, os.PathLike)):
             if rate is not None:
                 raise ValueError("a file knows its rate: rate is for arrays")

@@ -52,6 +52,12 @@ def test_arrays_give_what_files_give(model, file, kind):
     assert model.transcribe(np.repeat(scaled, 2)[::2], rate).text == model.transcribe(file).text  # not contiguous
 
 
+def test_bytes_of_a_file(model, file):
+    assert model.transcribe(file.read_bytes()).to_json() == model.transcribe(file).to_json()
+    with pytest.raises(linnet.FormatError):
+        model.transcribe(b"RIFF and no sound at all, but long enough to be looked at by its first bytes")
+
+
 def test_channels_and_parts(model, sounds):
     path = sounds("stereo", seconds=3, channels=2)
     samples, rate = read(path)
