@@ -4,7 +4,8 @@
     model = linnet.load()
     print(model.transcribe("talk.wav", words=True).readable)
 
-load() gives a Model; Model.transcribe, align, features and posteriors take files or NumPy arrays; Model.stream takes live sound.
+load() gives a Model; Model.transcribe, align, features and posteriors take files or NumPy arrays; Model.stream takes live sound,
+Model.engine many streams at once.
 Results have phonemes and words with times and confidences, and are written as text, JSON, SRT, WebVTT, TextGrid and more.
 Errors are linnet.Error or one of its subclasses. Times are seconds, rates samples per second.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import os as _os
 
+from ._engine import Engine, Event
 from ._errors import (Error, FormatError, InvalidError, MismatchError, NoMemoryError, NumericError, ReadError, StoppedError,
                       TooSmallError, UnsupportedError)
 from ._errors import call as _call
@@ -30,6 +32,6 @@ _data = _os.path.join(_os.path.dirname(_os.path.abspath(__file__)), "data")
 if _os.path.isdir(_data):
     _call(_lib.linnet_set_data_folder, _c_text(_data))
 
-__all__ = ["Decoder", "Error", "FormatError", "InvalidError", "MismatchError", "Model", "NoMemoryError", "NumericError", "Phone",
+__all__ = ["Decoder", "Engine", "Error", "Event", "FormatError", "InvalidError", "MismatchError", "Model", "NoMemoryError", "NumericError", "Phone",
            "ReadError", "Result", "StoppedError", "Stream", "TooSmallError", "UnsupportedError", "Utterance", "Word", "formats",
            "load"]

@@ -12,6 +12,7 @@ from typing import Any, Mapping
 import numpy as np
 import numpy.typing as npt
 
+from ._engine import Engine
 from ._errors import call, text_of
 from ._linnet import ffi, lib
 from ._options import Options, c_text
@@ -290,6 +291,23 @@ class Model:
             "channels": channels, "channel": channel, "endpoints": endpoints, "silence_before_s": silence_before_s,
             "silence_after_s": silence_after_s, "longest_s": longest_s, "reset_at_endpoints": reset_at_endpoints,
             "can_save": rate == self.rate if can_save is None else can_save})
+
+
+    def engine(self, streams: int = 64, *, words: bool = False, decoder: Decoder | None = None, threads: int = 0,
+               endpoints: bool = True, silence_before_s: float = 5, silence_after_s: float = 0.8, longest_s: float = 30,
+               reset_at_endpoints: bool = True, growing: bool = False, queue_s: float = 1) -> Engine:
+        """Many live streams at once, on all cores or on the model's GPU.
+
+        streams   at most; their memory is taken now
+        threads   0: one per core
+        growing   events for utterances that still grow too; else only for those that ended
+        queue_s   seconds of sound that may wait in each stream, 0.5 to 60
+        The others are those of stream().
+        """
+        return Engine(self, self._choose(words, decoder), {
+            "streams": streams, "threads": threads, "endpoints": endpoints, "silence_before_s": silence_before_s,
+            "silence_after_s": silence_after_s, "longest_s": longest_s, "reset_at_endpoints": reset_at_endpoints, "growing": growing,
+            "queue_s": queue_s})
 
 
 # ---- models of other processes ----------------------------------------------------------------------------------------------

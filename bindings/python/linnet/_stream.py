@@ -50,6 +50,12 @@ class Utterance(NamedTuple):
         return " ".join(filter(None, (self.settled.text, self.provisional.text)))
 
 
+def utterance_of(seen: Any) -> Utterance:
+    """A copy of a linnet_utterance."""
+    return Utterance(seen.number, _ENDS[seen.end], copy_result(seen.settled), copy_result(seen.provisional), bool(seen.incomplete),
+                     seen.start_s, seen.end_s, seen.processed_s)
+
+
 def phrases_of(phrases: Iterable[tuple[str, float]] | None) -> tuple[Any, list[Any]]:
     """linnet_phrase [n], and the texts that it points to."""
     given = [(c_text(text.encode()), bonus) for text, bonus in phrases or ()]
@@ -125,8 +131,7 @@ class Stream:
                 seen = lib.linnet_session_next(self._c)
                 if not seen:
                     return
-                utterance = Utterance(seen.number, _ENDS[seen.end], copy_result(seen.settled), copy_result(seen.provisional),
-                                      bool(seen.incomplete), seen.start_s, seen.end_s, seen.processed_s)
+                utterance = utterance_of(seen)
             yield utterance
 
     def run(self, blocks: Iterable[npt.ArrayLike]) -> Iterator[Utterance]:

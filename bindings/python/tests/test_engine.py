@@ -1,0 +1,56 @@
+import time
+
+import linnet
+import numpy as np
+import pytest
+from conftest import read
+
+
+def final(utterances):
+    return [(u.number, u.settled.to_json(), u.end) for u in utterances if u.ended]
+
+
+def test_each_stream_gives_what_a_stream_gives(model, sounds):
+    samples = [read(sounds(f"engine{i}", seconds=3, seed=i))[0] for i in range(5)]
+    wanted = [final(model.stream(words=True).run([s])) for s in samples]
+    with model.engine(streams=5, words=True, queue_s=10) as engine:
+        streams = [engine.open() for _ in samples]
+        with pytest.raises(linnet.TooSmallError):
+            engine.open()
+        for i in range(0, len(samples[0]), 1600):
+            for stream, s in zip(streams, samples):
+                engine.push(stream, s[i : i + 1600])
+        for stream in streams:
+            engine.finish(stream)
+        events = []
+        limit = time.monotonic() + 60
+        while sum(e.kind == "ended" for e in events) < len(streams) and time.monotonic() < limit:
+            events += engine.events(wait_s=0.1)
+        got = [final(e.utterance for e in events if e.stream == stream and e.kind == "utterance") for stream in streams]
+        assert got == wanted
+        assert [e.time_s for e in events if e.kind == "ended"] == [3] * 5
+        stats = engine.stats()
+        assert (stats["open"], stats["streams"], stats["lost"]) == (5, 5, 0) and stats["stream_bytes"] > 100000
+        engine.close_stream(streams[0])
+        assert engine.stats()["open"] == 4 and engine.open(8000, channels=2)
+    with pytest.raises(ValueError, match="closed"):
+        engine.push(streams[0], samples[0])
+
+
+def test_a_full_queue_loses_sound(model):
+    engine = model.engine(streams=1, queue_s=0.5, growing=True)
+    stream = engine.open(channels=2)
+    with pytest.raises(linnet.TooSmallError):
+        engine.push(stream, np.zeros((160000, 2)))
+    engine.push(stream, np.zeros((4800, 2)))  # the loss is told with the sound that follows
+    engine.finish(stream)
+    lost = [e for e in engine.events(wait_s=5) if e.kind == "lost"]
+    assert [(e.stream, e.lost, e.utterance, e.status) for e in lost] == [(stream, 160000, None, "ok")]
+    engine.reset(stream)
+    for bad in np.zeros(160), np.zeros((160, 3)):
+        with pytest.raises(ValueError, match="2"):
+            engine.push(stream, bad)
+    with pytest.raises(linnet.NumericError):
+        engine.push(stream, np.full((160, 2), np.nan))
+    with pytest.raises(linnet.InvalidError):
+        engine.finish(stream + 1)
