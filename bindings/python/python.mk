@@ -34,4 +34,13 @@ wheel: library $(PYTHON_DIR)/ready
 	PATH='$(CURDIR)/$(PYTHON_DIR)/bin':"$$PATH" auditwheel repair --strip -w $(PYTHON_DIR)/dist $(PYTHON_DIR)/plain/*.whl
 	@ls -sh $(PYTHON_DIR)/dist/*.whl
 
-.PHONY: python-library python-environment check-python check-python-engines wheel
+# The wheel in an environment that has nothing else of this folder; no library of the system but libc's and zlib is used.
+check-wheel: wheel $B/linnet $B/tests/app/sound
+	$(PYTHON) -m venv --clear $(PYTHON_DIR)/empty
+	$(PYTHON_DIR)/empty/bin/pip install -q pytest $(PYTHON_DIR)/dist/*.whl
+	! ldd $(PYTHON_DIR)/empty/lib/python3*/site-packages/linnet/_linnet.abi3.so | grep -v linnet.libs | \
+		grep -E 'not found|sndfile|soxr|kissfft|cjson|gomp|FLAC|vorbis|opus|mpg|mp3'
+	cd bindings/python && LINNET='$(CURDIR)/$B/linnet' SOUND='$(CURDIR)/$B/tests/app/sound' \
+		../../$(PYTHON_DIR)/empty/bin/pytest -q -p no:cacheprovider
+
+.PHONY: python-library python-environment check-python check-python-engines wheel check-wheel
