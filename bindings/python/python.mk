@@ -22,7 +22,7 @@ check-python: $B/linnet $B/tests/app/sound library $(PYTHON_DIR)/ready
 
 # The examples on Ray and Spark too, with the engines from the package index (600 MB); Spark needs Java.
 check-python-engines: check-python
-	$(PYTHON_DIR)/bin/pip install -q 'ray[data]' pyspark pandas pyarrow
+	$(PYTHON_DIR)/bin/pip install -q 'ray[data]' pyspark 'pandas<3' pyarrow
 	cd bindings/python && LINNET='$(CURDIR)/$B/linnet' SOUND='$(CURDIR)/$B/tests/app/sound' \
 		../../$(PYTHON_DIR)/bin/pytest -q -rs -p no:cacheprovider tests/test_examples.py
 

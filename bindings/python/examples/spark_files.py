@@ -1,4 +1,4 @@
-"""A pile of files on Spark: a pandas_udf, in which every Python worker loads the model once.
+"""A pile of files on Spark, through a pandas_udf: every Python worker loads the model once, and a row of the output is a file.
 
     python3 spark_files.py OUT-FOLDER FILE...
 
@@ -6,30 +6,21 @@ On a cluster the same program runs through `spark-submit`; paths must be readabl
 Needs a Java runtime (Debian: default-jre-headless). A file that cannot be read is a row with its error, the others are done.
 """
 
-import functools
 import json
 import sys
 from typing import Iterator
 
+import linnet
 import pandas as pd
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import pandas_udf
 
 
-@functools.lru_cache(maxsize=1)
-def recognizer():
-    """Of one worker process."""
-    import linnet
-
+def main(folder, paths):
+    spark = SparkSession.builder.appName("linnet").config("spark.ui.enabled", False).getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
     model = linnet.load()
-    return model, model.decoder(words=True)
-
-
-@pandas_udf("text string, seconds double, json string, error string")
-def transcribe(batches: Iterator[pd.Series]) -> Iterator[pd.DataFrame]:
-    import linnet
-
-    model, decoder = recognizer()
+    decoder = model.decoder(words=True)  # both are pickled as their options: a worker process loads them once
 
     def row(path):
         try:
@@ -38,13 +29,11 @@ def transcribe(batches: Iterator[pd.Series]) -> Iterator[pd.DataFrame]:
             return "", 0.0, "", str(error)
         return result.readable, result.seconds, result.to_json(id=path), result.warning
 
-    for paths in batches:
-        yield pd.DataFrame([row(path) for path in paths], columns=["text", "seconds", "json", "error"])
+    @pandas_udf("text string, seconds double, json string, error string")
+    def transcribe(batches: Iterator[pd.Series]) -> Iterator[pd.DataFrame]:
+        for batch in batches:
+            yield pd.DataFrame([row(path) for path in batch], columns=["text", "seconds", "json", "error"])
 
-
-def main(folder, paths):
-    spark = SparkSession.builder.appName("linnet").config("spark.ui.enabled", False).getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
     parts = min(len(paths), 4 * spark.sparkContext.defaultParallelism)
     files = spark.createDataFrame([(path,) for path in paths], "path string").repartition(parts)
     done = files.select("path", transcribe("path").alias("result")).select("path", "result.*").cache()

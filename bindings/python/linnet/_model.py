@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 import os
 import threading
-import weakref
 from typing import Any, Mapping
 
 import numpy as np
@@ -312,16 +312,17 @@ class Model:
 
 # ---- models of other processes ----------------------------------------------------------------------------------------------
 
-_models: weakref.WeakValueDictionary[Any, Model] = weakref.WeakValueDictionary()
-_models_lock = threading.Lock()
+_loading = threading.Lock()
+
+
+@functools.lru_cache(maxsize=4)
+def _load_once(path: str | bytes | None, device: str, precision: str) -> Model:
+    return Model(path, device, precision)
 
 
 def _shared_model(path: str | bytes | None, device: str, precision: str) -> Model:
-    with _models_lock:
-        model = _models.get((path, device, precision))
-        if model is None:
-            model = _models[path, device, precision] = Model(path, device, precision)
-        return model
+    with _loading:
+        return _load_once(path, device, precision)
 
 
 def _shared_decoder(model: Model, options: dict[str, Any]) -> Decoder:
