@@ -129,7 +129,7 @@ def test_progress_can_stop(model):
 def test_interrupts_end_long_calls(model, how):
     sound = np.random.default_rng(1).normal(0, 0.1, 16000 * 1200).astype(np.float32)
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    begin = time.monotonic()
+    begin = time.process_time()
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.2)
         with pytest.raises(KeyboardInterrupt):
@@ -137,10 +137,10 @@ def test_interrupts_end_long_calls(model, how):
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    stopped = time.monotonic() - begin
-    begin = time.monotonic()
+    stopped = time.process_time() - begin
+    begin = time.process_time()
     model.posteriors(sound[: len(sound) // 20], 16000)
-    assert stopped < 20 * (time.monotonic() - begin) / 2  # much earlier than the end
+    assert stopped < 20 * (time.process_time() - begin) / 2  # much earlier than the end
 
 
 def test_other_threads_run(model):
