@@ -177,7 +177,7 @@ test-programs: $(TESTS) $(FUZZERS) $(TEST_TOOLS) $B/linnet $(MPI_SO) $(if $(filt
 # Release only, without fuzz targets and the slowest tests: under a minute on two cores. The emulated CUDA backend is left out because
 # it takes longer to compile than all of these tests take to run.
 SLOW := cuda/% kernels/test_gpu kernels/test_ops_parity frontend/test_save frontend/test_microphone% app/test_cuda.sh app/test_check_gpu.sh \
-	app/test_docs.sh app/test_install.sh linnet/test_install% app/test_listen.sh app/test_listen_pty app/test_transcribe.sh
+	app/test_docs.sh app/test_gpu_kit.sh app/test_install.sh linnet/test_install% app/test_listen.sh app/test_listen_pty app/test_transcribe.sh
 QUICK = $(filter-out $(SLOW:%=$B/tests/%),$(TESTS) $(TEST_SH:%=$B/%))
 check-quick: export LINNET_CUDA_DRIVER ?= none
 check-quick:

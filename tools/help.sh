@@ -12,7 +12,7 @@ make check-python the Python package and its tests, in an environment of its own
 make wheel        a Python package for other machines, with the library and the model inside, in build/python/dist
 make deps         install the packages that are missing (Debian, Ubuntu, Fedora, Arch, Homebrew)
 make bench        build and run the benchmarks, beside PyTorch where it is installed
-make bench-gpu    the same on a GPU; make bundle collects what a bare GPU machine lacks
+make bench-gpu    the same on a GPU; make gpu-kit packs all of it for a machine with a GPU and nothing else
 make asan         the tests under AddressSanitizer; also: make ubsan, make tsan
 make fuzz         fuzz every parser with clang's libFuzzer, FUZZ_SECONDS=60 each
 make install      install into PREFIX=$5 (DESTDIR= for packagers); make uninstall

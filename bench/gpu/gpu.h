@@ -27,6 +27,7 @@ typedef struct gpu_bench {
     int causal, batch_frames, rows;
     double hours;             /* of synthetic speech */
     const char *file;         /* PART's file or folder */
+    const char *source;       /* the cache that part cut reads */
     const lin_ops *ops;       /* between gpu_open and gpu_close */
     lin_exec *exec;
     size_t free_before;       /* the device's free memory after gpu_open, 0 if unknown */
@@ -71,6 +72,7 @@ void gpu_part_ctc(gpu_bench *b);
 void gpu_part_ops(gpu_bench *b);
 void gpu_part_streams(gpu_bench *b);
 void gpu_part_cache(gpu_bench *b); /* writes b->hours of synthetic features to b->file */
+void gpu_part_cut(gpu_bench *b);   /* writes b->hours of b->source to b->file */
 void gpu_part_plan(gpu_bench *b);  /* prints the batches of an epoch for the PyTorch side */
 void gpu_part_epoch(gpu_bench *b); /* trains on b->file */
 int gpu_part_table(const char *folder);

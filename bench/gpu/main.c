@@ -170,15 +170,15 @@ static const struct {
     {"peak", gpu_part_peak},   {"attention", gpu_part_attention}, {"ctc", gpu_part_ctc},
     {"ops", gpu_part_ops},     {"cache", gpu_part_cache},         {"plan", gpu_part_plan},
     {"epoch", gpu_part_epoch}, {"streams", gpu_part_streams},     {"rivals", gpu_part_rivals},
-    {"lstm", gpu_part_lstm},
+    {"lstm", gpu_part_lstm},   {"cut", gpu_part_cut},
 };
 enum { PARTS = sizeof parts / sizeof *parts };
 
 static int usage(void)
 {
     fprintf(stderr,
-            "usage: bench_gpu peak|attention|rivals|lstm|ctc|ops|streams|epoch|cache|plan [--device D] [--precision fp32|tf32|bf16]\n"
-            "                 [--causal 0|1] [--batch-frames N] [--rows N] [--hours N] [--seconds N] [--file FILE] [--quick]\n"
+            "usage: bench_gpu peak|attention|rivals|lstm|ctc|ops|streams|epoch|cache|cut|plan [--device D] [--precision fp32|tf32|bf16]\n"
+            "                 [--causal 0|1] [--batch-frames N] [--rows N] [--hours N] [--seconds N] [--file FILE] [--source FILE] [--quick]\n"
             "       bench_gpu table FOLDER\n");
     return 2;
 }
@@ -198,6 +198,8 @@ static int take_option(gpu_bench *b, const char *name, const char *value)
         return 0;
     } else if (strcmp(name, "--file") == 0) {
         b->file = value;
+    } else if (strcmp(name, "--source") == 0) {
+        b->source = value;
     } else if (strcmp(name, "--causal") == 0) {
         b->causal = atoi(value) != 0;
     } else if (strcmp(name, "--batch-frames") == 0) {

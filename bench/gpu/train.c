@@ -53,6 +53,37 @@ void gpu_part_cache(gpu_bench *b)
     lin_free(noise);
 }
 
+// About b->hours of a cache: utterances at equal distances, so that all speakers are in it. The codes of features are made again; the
+// error is at most that of the cache.
+void gpu_part_cut(gpu_bench *b)
+{
+    lin_error err = {0};
+    lin_dataset *set;
+    lin_dataset_writer *writer;
+    float *x = NULL;
+    if (!b->source || !b->file) gpu_must(lin_fail(&err, LIN_INVALID, "cut needs --source FILE and --file FILE"), &err);
+    gpu_must(lin_dataset_open(b->source, &set, &err), &err);
+    gpu_must(lin_dataset_create(b->file, lin_dataset_mel_bins(set), lin_dataset_feature_parameters(set), lin_dataset_phones(set),
+                                lin_dataset_source(set), &writer, &err), &err);
+    const double share = b->hours * FRAMES_PER_HOUR / (double)lin_dataset_total_frames(set);
+    double due = 0;
+    for (int i = 0; i < lin_dataset_count(set); i++, due -= due >= 1) {
+        due += share < 1 ? share : 1;
+        if (due < 1) continue;
+        int U;
+        const int T = lin_dataset_frames(set, i), *labels = lin_dataset_labels(set, i, &U);
+        lin_free(x);
+        x = lin_alloc((size_t)T * (size_t)lin_dataset_mel_bins(set), sizeof *x);
+        if (!x) gpu_must(lin_no_memory(&err, "an utterance", (size_t)T * sizeof *x), &err);
+        lin_dataset_features(set, i, x);
+        gpu_must(lin_dataset_add(writer, lin_dataset_id(set, i), lin_dataset_speaker_name(set, lin_dataset_speaker(set, i)), x, T, labels,
+                                 U, &err), &err);
+    }
+    gpu_must(lin_dataset_finish(writer, &err), &err);
+    lin_dataset_close(set);
+    lin_free(x);
+}
+
 // The batches of the trainer's first epoch on that cache, one per line, "frames:labels" for every utterance.
 void gpu_part_plan(gpu_bench *b)
 {

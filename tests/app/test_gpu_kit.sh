@@ -1,0 +1,67 @@
+# The GPU kit's run.sh with pretended programs: stages, what is left out, and going on where a run was cut. make check-kit rehearses the
+# whole kit on the emulated device.
+. tests/app/common.sh
+
+kit=$tmp/kit
+mkdir -p "$kit/bin" "$kit/tests" "$kit/lib/linnet"
+cp bench/gpu/run.sh tools/check-gpu.sh recipes/open/causal.conf "$kit/"
+pretend() { printf '#!/bin/sh\n%s\n' "$2" > "$1"; chmod 755 "$1"; }
+pretend "$kit/bin/linnet" 'case $1 in info) echo "cuda:0:           Toy GPU, compute capability 9.0, 8 multiprocessors"; echo "driver'"'"'s CUDA:    13.0" ;; *) exit 1 ;; esac'
+pretend "$kit/bin/bench_gpu" 'case $1 in
+table) cat "$2"/*.jsonl ;;
+peak) echo run >> "$0.runs"; echo "{\"part\": \"peak\", \"who\": \"toy\", \"what\": \"bf16\", \"value\": 1}" ;;
+ctc) echo "{\"part\": \"ctc\"}"; exec sleep 60 ;;
+*) echo "toy error" >&2; exit 3 ;;
+esac'
+pretend "$kit/bin/gpu_limits" 'echo "{\"part\": \"peak\"}"'
+pretend "$kit/tests/test_cuda_ops" 'echo "# asked"; echo "ok 1 - a.c:g:this: Passed"; echo "1..1"'
+pretend "$kit/tests/test_cuda_bad" 'echo "not ok 1 - a.c:g:that: a.c:7: row 3 differs"; echo "1..1"'
+export PYTHON=/nonexistent
+unset LINNET_CUDA_LIBRARY CUBLASLT
+kit() { out=$(cd "$tmp" && "$kit/run.sh" --out "$tmp/out" "$@" 2>&1); status=$?; }
+runs() { grep -c run "$kit/bin/bench_gpu.runs"; }
+
+mkdir "$tmp/toolkit"
+: > "$tmp/toolkit/libcublasLt.so.13"
+CUBLASLT=$tmp/toolkit kit --stage smoke,limits
+has "cublasLt where it was named" "$(cat "$tmp/out/README.md")" "$tmp/toolkit"
+is "smoke and limits: exit status" 0 "$status"
+has "the device is named" "$(cat "$tmp/out/README.md")" "Toy GPU"
+for case in linear attention graph; do has "smoke $case" "$(cat "$tmp/out/raw/01-smoke-$case.jsonl")" "1 passed, 0 failed"; done
+has "the limits" "$(cat "$tmp/out/results.json")" '"value": 1}'
+kit --seconds 500 --stage limits
+is "a stage that is named runs again" 2 "$(runs)"
+kit --stage check
+is "a case that fails: exit status" 1 "$status"
+has "and which" "$(cat "$tmp/out/results.json")" "row 3 differs"
+kit --stage ops
+is "a part that fails: exit status" 1 "$status" # of the failed case above: the tables hold all that is known
+has "says why" "$(cat "$tmp/out/results.json")" "ended with status 3"
+has "in its last words" "$(cat "$tmp/out/results.json")" "toy error"
+
+rm -rf "$tmp/out" "$kit/tests/test_cuda_bad" "$kit/bin/bench_gpu.runs"
+kit --seconds 28 --stage ctc
+has "a part that is cut" "$(cat "$tmp/out/raw"/99-left-out-50-ctc-linnet.jsonl)" "stopped after"
+has "keeps what it had" "$(cat "$tmp/out/results.json")" '"part": "ctc"'
+kit --seconds 1
+has "no time" "$(cat "$tmp/out/raw"/99-left-out-01-smoke-linear.jsonl)" "the time was over"
+pretend "$kit/bin/bench_gpu" 'case $1 in table) cat "$2"/*.jsonl ;; peak) echo run >> "$0.runs" ;; *) exit 3 ;; esac'
+kit --seconds 400
+is "continued: exit status" 0 "$status"
+kit --seconds 400
+is "what is complete does not run again" 1 "$(runs)"
+hasnt "what was left out for want of time has run" "$(cat "$tmp/out/results.json")" "the time was over"
+has "no caches, no model" "$(cat "$tmp/out/results.json")" "the kit has no caches of speech"
+
+kit --stage nonsense
+has "an unknown stage" "$out" "there is no stage 'nonsense'"
+kit --seconds soon
+has "no number" "$out" "--seconds is a number of seconds"
+pretend "$kit/bin/linnet" 'echo "no GPU:           no NVIDIA driver on this machine"'
+kit
+is "no GPU: exit status" 1 "$status"
+has "no GPU: why" "$out" "no NVIDIA driver"
+rm "$kit/bin/bench_gpu"
+kit
+has "half an archive" "$out" "unpack the whole archive"
+finish
