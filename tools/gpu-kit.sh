@@ -21,10 +21,11 @@ fi
 
 # ---- scripts and data -----------------------------------------------------------------------------------------------------------
 
-mkdir -p "$kit/lib/linnet" "$kit/peers" "$kit/recipes/paper" || exit 1
+mkdir -p "$kit/lib/linnet" "$kit/peers" "$kit/recipes/paper" "$kit/tests/golden" || exit 1
 cp bench/gpu/run.sh tools/check-gpu.sh recipes/open/causal.conf LICENSE NOTICE "$kit/" || exit 1
 cp bench/GPU-TODO.md "$kit/README.md" || exit 1
 cp bench/peers/gpu_*.py bench/peers/timing.py "$kit/peers/" || exit 1
+cp -r tests/golden/network tests/golden/training tests/golden/lstm "$kit/tests/golden/" || exit 1 # of the tests
 cp recipes/common.sh "$kit/recipes/" && cp recipes/paper/table3.sh "$kit/recipes/paper/" || exit 1
 [ ! -d build/bundle/python ] || cp -r build/bundle/python "$kit/" # of tools/bundle.sh --peers
 changed=
@@ -37,7 +38,7 @@ fi
 # ---- libraries --------------------------------------------------------------------------------------------------------------------
 
 needed() { ldd "$1" | sed -n 's/.* => \(\/[^ ]*\) .*/\1/p' | grep -vE '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*|libcublasLt|libcublas)\.so'; }
-for file in "$kit"/bin/* "$kit"/tests/*; do
+for file in "$kit"/bin/* "$kit"/tests/test_*; do
     for library in $(needed "$file"); do
         case $library in *"/$kit/lib/"*|"$kit"/*|*/../lib/*) ;; *) cp -L "$library" "$kit/lib/" || exit 1 ;; esac
     done
