@@ -10,7 +10,9 @@ kit=$1
 roots=${ROOTS:-build/kit-roots}
 emulated=${EMULATED:-build/release/emulated}
 work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
+root=
+trap '[ -z "$root" ] || umount "$root/proc" 2> /dev/null; rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
 passed=0 failed=0
 good() { passed=$((passed + 1)); echo "ok      $1"; }
 bad() { failed=$((failed + 1)); echo "FAILED  $1"; [ -z "${2:-}" ] || echo "$2" | sed 's/^/        /'; }
@@ -39,7 +41,7 @@ judge() {
     [ -z "$missing" ] && good "$name: nothing is missing" || bad "$name: something is missing" "$missing"
 }
 
-pretended='PATIENCE=10 LINNET_CUDA_DRIVER=/pretended/libcuda.so.1 LINNET_CUDA_LIBRARY=/pretended/liblinnet_cuda.so'
+pretended='PATIENCE=10 CASE_PATIENCE=8 LINNET_CUDA_DRIVER=/pretended/libcuda.so.1 LINNET_CUDA_LIBRARY=/pretended/liblinnet_cuda.so'
 options="--quick --hours 0.001 --seconds ${SECONDS_EACH:-1500}${STAGES:+ --stage $STAGES}"
 rehearsed=no
 for release in bookworm trixie; do
@@ -72,7 +74,7 @@ if [ $rehearsed = no ]; then
         found=$(command -v $tool) && ln -s "$found" "$work/bin/"
     done
     # shellcheck disable=SC2086
-    env -i PATIENCE=10 PATH="$work/bin" HOME="$work" LINNET_CUDA_DRIVER="$PWD/$emulated/libcuda.so.1" LINNET_CUDA_LIBRARY="$PWD/$emulated/liblinnet_cuda.so" \
+    env -i PATIENCE=10 CASE_PATIENCE=8 PATH="$work/bin" HOME="$work" LINNET_CUDA_DRIVER="$PWD/$emulated/libcuda.so.1" LINNET_CUDA_LIBRARY="$PWD/$emulated/liblinnet_cuda.so" \
         sh "$kit/run.sh" $options --out "$work/out" > "$work/out.log" 2>&1
     judge "this system" $? "$work/out"
 fi
