@@ -211,6 +211,10 @@ typedef struct LIN_OPS {
 
     /* logp may alias logits. */
     void (*log_softmax)(lin_exec *exec, LIN_REAL *logp, const LIN_REAL *logits, int rows, int V);
+    /* p [rows, V] = softmax of each row; may alias logits. A row's bits do not depend on the other rows. */
+    void (*softmax_rows)(lin_exec *exec, LIN_REAL *p, const LIN_REAL *logits, int rows, int V);
+    /* dlogits (written) = p (dp - sum_v p_v dp_v) in each row; may alias dp. */
+    void (*softmax_rows_backward)(lin_exec *exec, LIN_REAL *dlogits, const LIN_REAL *dp, const LIN_REAL *p, int rows, int V);
     /* CTC (Graves et al. 2006), blank = 0, log domain. logp [rows, V]; the labels of utterance b start at
      * labels[label_offsets[b]]. loss[b] receives -ln p(labels | frames), or -1 if no path exists (too few frames for labels and
      * repeats); its gradient rows are then 0. If an utterance has more labels than frames, its labels are not read. most_labels:

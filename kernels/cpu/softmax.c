@@ -1,4 +1,4 @@
-// Log-softmax, rows divided among the threads; cross entropy, one work item per utterance.
+// Softmax and log-softmax, rows divided among the threads; cross entropy, one work item per utterance.
 #include "kernels/cpu/cpu.h"
 
 enum {
@@ -7,12 +7,15 @@ enum {
 };
 
 LIN_DISPATCH_DECLARE(void, lin_log_softmax_rows, (float *logp, const float *logits, int rows, int V));
+LIN_DISPATCH_DECLARE(void, lin_softmax_rows, (float *p, const float *logits, int rows, int V));
+LIN_DISPATCH_DECLARE(void, lin_softmax_backward_rows, (float *dlogits, const float *dp, const float *p, int rows, int V));
 LIN_DISPATCH_DECLARE(double, lin_cross_entropy_rows,
                      (float *dlogits, const float *logp, const int *targets, int rows, int V, float scale));
 
 typedef struct softmax_job {
-    float *logp;
-    const float *logits;
+    enum { LOG_SOFTMAX, SOFTMAX, SOFTMAX_BACKWARD } what;
+    float *y;
+    const float *x, *p;
     int rows, V;
 } softmax_job;
 
@@ -22,14 +25,32 @@ static void softmax_piece(void *context, int piece, int thread)
     (void)thread;
     int first = piece * BLOCK_ROWS, rows = job->rows - first < BLOCK_ROWS ? job->rows - first : BLOCK_ROWS;
     size_t at = (size_t)first * (size_t)job->V;
-    LIN_DISPATCH(lin_log_softmax_rows)(job->logp + at, job->logits + at, rows, job->V);
+    switch (job->what) {
+    case LOG_SOFTMAX: LIN_DISPATCH(lin_log_softmax_rows)(job->y + at, job->x + at, rows, job->V); break;
+    case SOFTMAX: LIN_DISPATCH(lin_softmax_rows)(job->y + at, job->x + at, rows, job->V); break;
+    case SOFTMAX_BACKWARD: LIN_DISPATCH(lin_softmax_backward_rows)(job->y + at, job->x + at, job->p + at, rows, job->V); break;
+    }
+}
+
+static void run_softmax(lin_exec *exec, softmax_job job)
+{
+    int small = (size_t)job.rows * (size_t)job.V < SMALL;
+    lin_pool_run(small ? NULL : exec->pool, (job.rows + BLOCK_ROWS - 1) / BLOCK_ROWS, softmax_piece, &job);
 }
 
 void lin_cpu_log_softmax(lin_exec *exec, float *logp, const float *logits, int rows, int V)
 {
-    softmax_job job = {logp, logits, rows, V};
-    int small = (size_t)rows * (size_t)V < SMALL;
-    lin_pool_run(small ? NULL : exec->pool, (rows + BLOCK_ROWS - 1) / BLOCK_ROWS, softmax_piece, &job);
+    run_softmax(exec, (softmax_job){LOG_SOFTMAX, logp, logits, NULL, rows, V});
+}
+
+void lin_cpu_softmax_rows(lin_exec *exec, float *p, const float *logits, int rows, int V)
+{
+    run_softmax(exec, (softmax_job){SOFTMAX, p, logits, NULL, rows, V});
+}
+
+void lin_cpu_softmax_rows_backward(lin_exec *exec, float *dlogits, const float *dp, const float *p, int rows, int V)
+{
+    run_softmax(exec, (softmax_job){SOFTMAX_BACKWARD, dlogits, dp, p, rows, V});
 }
 
 typedef struct entropy_job {

@@ -1,4 +1,4 @@
-// softmax.h - log-softmax and cross entropy over a span of rows, once per instruction set. softmax.c has the threads.
+// softmax.h - softmax, log-softmax and cross entropy over a span of rows, once per instruction set. softmax.c has the threads.
 #include <math.h>
 
 #include "kernels/cpu/cpu.h"
@@ -25,6 +25,33 @@ void LIN_NAME(lin_log_softmax_rows)(float *logp, const float *logits, int rows, 
         vf norm = vset((float)log((double)vsum(sum)));
         for (int v = 0; v < whole; v += LIN_WIDTH) vstore(out + v, vload(in + v) - peak - norm);
         if (rest) vstore_n(out + whole, vload_n(in + whole, rest) - peak - norm, rest);
+    }
+}
+
+// As log-softmax, with the exponentials divided by their sum.
+void LIN_NAME(lin_softmax_rows)(float *p, const float *logits, int rows, int V);
+void LIN_NAME(lin_softmax_rows)(float *p, const float *logits, int rows, int V)
+{
+    const int whole = V / LIN_WIDTH * LIN_WIDTH, rest = V - whole;
+    LIN_NAME(lin_log_softmax_rows)(p, logits, rows, V);
+    for (int r = 0; r < rows; r++, p += V) {
+        for (int v = 0; v < whole; v += LIN_WIDTH) vstore(p + v, vexp(vload(p + v)));
+        if (rest) vstore_n(p + whole, vexp(vload_n(p + whole, rest)), rest);
+    }
+}
+
+// dlogits may alias dp.
+void LIN_NAME(lin_softmax_backward_rows)(float *dlogits, const float *dp, const float *p, int rows, int V);
+void LIN_NAME(lin_softmax_backward_rows)(float *dlogits, const float *dp, const float *p, int rows, int V)
+{
+    const int whole = V / LIN_WIDTH * LIN_WIDTH, rest = V - whole;
+    for (int r = 0; r < rows; r++, p += V, dp += V, dlogits += V) {
+        vf sum = {0};
+        for (int v = 0; v < whole; v += LIN_WIDTH) sum = vfma(vload(p + v), vload(dp + v), sum);
+        if (rest) sum = vfma(vload_n(p + whole, rest), vload_n(dp + whole, rest), sum); // the lanes past the end are 0
+        const vf mean = vset(vsum(sum));
+        for (int v = 0; v < whole; v += LIN_WIDTH) vstore(dlogits + v, vload(p + v) * (vload(dp + v) - mean));
+        if (rest) vstore_n(dlogits + whole, vload_n(p + whole, rest) * (vload_n(dp + whole, rest) - mean), rest);
     }
 }
 

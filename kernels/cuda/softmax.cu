@@ -1,4 +1,4 @@
-// Log-softmax. 8 lanes process a row of typical width (V = 40), so that every load of a warp fills its sectors; it is read once.
+// Softmax and log-softmax. 8 lanes process a row of typical width (V = 40), so that every load of a warp fills its sectors; it is read once.
 #include <math.h>
 
 #include "kernels/cuda/cuda.h"
@@ -64,4 +64,39 @@ void lin_cuda_log_softmax(lin_exec *exec, float *logp, const float *logits, int 
     else
         LIN_LAUNCH(exec, log_softmax_long, lin_cuda_blocks((size_t)rows, ROWS_THREADS / 32), ROWS_THREADS, 0, logp, logits, rows,
                    V);
+}
+
+/* ---- softmax, and its gradient: one warp per row ------------------------------------------------------------------------------ */
+
+static __global__ void exponentials(float *p, const float *logp, size_t count)
+{
+    const size_t i = (size_t)blockIdx.x * ROWS_THREADS + threadIdx.x;
+    if (i < count) p[i] = expf(logp[i]);
+}
+
+void lin_cuda_softmax_rows(lin_exec *exec, float *p, const float *logits, int rows, int V)
+{
+    if (rows < 1 || V < 1) return;
+    const size_t count = (size_t)rows * (size_t)V;
+    lin_cuda_log_softmax(exec, p, logits, rows, V);
+    LIN_LAUNCH(exec, exponentials, lin_cuda_blocks(count, ROWS_THREADS), ROWS_THREADS, 0, p, p, count);
+}
+
+// Safe in place: a lane writes only where it has read.
+static __global__ void softmax_gradient(float *dlogits, const float *dp, const float *__restrict__ p, int rows, int V)
+{
+    const int lane = (int)(threadIdx.x & 31);
+    const size_t row = ((size_t)blockIdx.x * ROWS_THREADS + threadIdx.x) / 32;
+    if (row >= (size_t)rows) return; // the whole warp returns
+    const size_t at = row * (size_t)V;
+    float sum = 0;
+    for (int v = lane; v < V; v += 32) sum = fmaf(p[at + (size_t)v], dp[at + (size_t)v], sum);
+    sum = lin_warp_sum(sum);
+    for (int v = lane; v < V; v += 32) dlogits[at + (size_t)v] = p[at + (size_t)v] * (dp[at + (size_t)v] - sum);
+}
+
+void lin_cuda_softmax_rows_backward(lin_exec *exec, float *dlogits, const float *dp, const float *p, int rows, int V)
+{
+    if (rows < 1 || V < 1) return;
+    LIN_LAUNCH(exec, softmax_gradient, lin_cuda_blocks((size_t)rows, ROWS_THREADS / 32), ROWS_THREADS, 0, dlogits, dp, p, rows, V);
 }

@@ -1,4 +1,4 @@
-// Log-softmax, cross entropy, and connectionist temporal classification (Graves et al. 2006) in the log domain.
+// Softmax, log-softmax, cross entropy, and connectionist temporal classification (Graves et al. 2006) in the log domain.
 #include <math.h>
 
 #include "kernels/ref/ref.h"
@@ -13,6 +13,23 @@ void lin_ref_log_softmax(lin_exec *exec, double *logp, const double *logits, int
         for (int v = 0; v < V; v++) sum += exp(in[v] - top);
         double norm = top + log(sum);
         for (int v = 0; v < V; v++) logp[r * (size_t)V + (size_t)v] = in[v] - norm;
+    }
+}
+
+void lin_ref_softmax_rows(lin_exec *exec, double *p, const double *logits, int rows, int V)
+{
+    lin_ref_log_softmax(exec, p, logits, rows, V);
+    for (size_t i = 0; i < (size_t)rows * (size_t)V; i++) p[i] = exp(p[i]);
+}
+
+void lin_ref_softmax_rows_backward(lin_exec *exec, double *dlogits, const double *dp, const double *p, int rows, int V)
+{
+    (void)exec;
+    for (size_t r = 0; r < (size_t)rows; r++) {
+        const size_t at = r * (size_t)V;
+        double mean = 0;
+        for (size_t v = 0; v < (size_t)V; v++) mean += p[at + v] * dp[at + v];
+        for (size_t v = 0; v < (size_t)V; v++) dlogits[at + v] = p[at + v] * (dp[at + v] - mean);
     }
 }
 

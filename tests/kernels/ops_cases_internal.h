@@ -165,6 +165,7 @@ void ops_case_attention_wide(ops_context *c);
 void ops_case_attention_extremes(ops_context *c);
 void ops_case_attention_splits(ops_context *c);
 void ops_case_log_softmax(ops_context *c);
+void ops_case_softmax_rows(ops_context *c);
 void ops_case_ctc(ops_context *c);
 void ops_case_ctc_extremes(ops_context *c);
 void ops_case_ctc_crowded(ops_context *c);

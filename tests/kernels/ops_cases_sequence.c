@@ -295,6 +295,36 @@ void ops_case_log_softmax(ops_context *c)
             }
 }
 
+void ops_case_softmax_rows(ops_context *c)
+{
+    const int widths[] = {1, 2, 7, 16, 40, 41, 64, 100}, ranges[] = {1, 20, 1000};
+    for (int w = 0; w < 8; w++)
+        for (size_t r = 0; r < OPS_N_ROWS; r++)
+            for (int s = 0; s < 3; s++) {
+                int rows = ops_rows[r], V = widths[w];
+                size_t n = (size_t)(rows * V);
+                if (ops_thin(c, 7)) continue;
+                pair x = ops_in(c, n, -ranges[s], ranges[s]), dp = ops_in(c, n, -1, 1), p = ops_out(c, n), dx = ops_out(c, n),
+                     alias = ops_inout(c, n, 0, 0);
+                ops_say(c, "softmax_rows rows %d V %d in -%d..%d", rows, V, ranges[s], ranges[s]);
+                c->ops->softmax_rows(c->exec, p.f, x.f, rows, V);
+                c->ref->softmax_rows(c->ref_exec, p.d, x.d, rows, V);
+                ops_check(c, "p", p, 1e-6);
+                c->ops->softmax_rows_backward(c->exec, dx.f, dp.f, p.f, rows, V);
+                c->ref->softmax_rows_backward(c->ref_exec, dx.d, dp.d, p.d, rows, V);
+                ops_check(c, "dlogits", dx, 2e-6);
+                memcpy(alias.f, dp.f, n * sizeof *dp.f);
+                c->ops->softmax_rows_backward(c->exec, alias.f, alias.f, p.f, rows, V);
+                ops_check_same(c, "in place", alias.f, dx.f, n, 1e-6);
+                float *one = ops_block(c, (size_t)V, sizeof *one, NULL);
+                for (int i = 0; i < rows; i += 5) {
+                    c->ops->softmax_rows(c->exec, one, x.f + i * V, 1, V);
+                    ops_check_same(c, "a row alone", one, p.f + i * V, (size_t)V, 1e-6);
+                }
+                ops_end(c);
+            }
+}
+
 enum { OPS_MAX_LABELS = 1024 };
 
 /* Labels of a batch and their losses, where the backend reaches them. */

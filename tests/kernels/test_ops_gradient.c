@@ -459,6 +459,33 @@ START_TEST(ctc)
 }
 END_TEST
 
+/* ---- softmax ---------------------------------------------------------------------------------------------------------------- */
+
+typedef struct softmax_case {
+    double *logits, *weights;
+} softmax_case;
+
+static double softmax_loss(void *context)
+{
+    softmax_case *c = context;
+    double p[ROWS * V];
+    ops->softmax_rows(exec, p, c->logits, ROWS, V);
+    return dot(p, c->weights, ROWS * V);
+}
+
+START_TEST(softmax_rows)
+{
+    softmax_case c = {filled(ROWS * V, 31, -3, 3), filled(ROWS * V, 32, -1, 1)};
+    double p[ROWS * V], dlogits[ROWS * V];
+    test_poison(dlogits, sizeof dlogits);
+    ops->softmax_rows(exec, p, c.logits, ROWS, V);
+    ops->softmax_rows_backward(exec, dlogits, c.weights, p, ROWS, V);
+    check_gradient("softmax_rows", softmax_loss, &c, c.logits, dlogits, ROWS * V);
+    test_buffer_free(c.logits);
+    test_buffer_free(c.weights);
+}
+END_TEST
+
 /* ---- cross entropy through log_softmax ---------------------------------------------------------------------------------------- */
 
 typedef struct entropy_case {
@@ -541,6 +568,7 @@ int main(void)
     tcase_add_test(tests, decayed_attention);
     tcase_add_test(tests, decayed_attention_by_hand);
     tcase_add_test(tests, ctc);
+    tcase_add_test(tests, softmax_rows);
     tcase_add_test(tests, cross_entropy);
     tcase_add_test(tests, nothing_is_leaked);
     suite_add_tcase(suite, tests);
