@@ -1,29 +1,31 @@
 #!/usr/bin/env bash
-# The shipped streaming model, from sound to score, on the open corpus: staged like a Kaldi recipe.
+# The shipped models, from sound to score, on the open corpus: staged like a Kaldi recipe.
 #
 #   recipes/open/run.sh --corpus DIR [--work exp/open] [--lexicon FILE] [--conf recipes/open/causal.conf] [--precision fp32|tf32|bf16]
-#                       [--stage N] [--stop-stage N] [--threads N] [--device auto|cpu|cuda[:N]] [--linnet PROGRAM]
+#                       [--offline-conf recipes/open/offline.conf] [--stage N] [--stop-stage N] [--threads N] [--device auto|cpu|cuda[:N]]
+#                       [--linnet PROGRAM]
 #
-# Stages: 1 features and labels   2 training   3 training again, from the best weights of stage 2   4 decoding and scoring of the dev sets
-#         5 the test set, once   6 the table of results
+# Stages: 1 features and labels   2 training   3 training again, from the best weights of stage 2
+#         4 training of the offline model, from the best weights of stage 3   5 decoding and scoring of the dev sets
+#         6 the test set, once   7 the table of results
 # DIR holds Kaldi-style data directories (train_native, ..., dev_native, test_native) whose wav.scp paths are relative to DIR.
 # Needs cmudict-en-us.dict (Debian: pocketsphinx-en-us). Run from the root of the source tree.
 # If run again, training continues where it stopped. Training sets are never decoded; test sets are never used for training or
-# tuning. Training alone (--stage 2 --stop-stage 3) needs no corpus, only WORK/features/*.lfc: on a GPU machine
-#   make && recipes/open/run.sh --work exp/open --stage 2 --stop-stage 3 --device cuda
+# tuning. Training alone (--stage 2 --stop-stage 4) needs no corpus, only WORK/features/*.lfc: on a GPU machine
+#   make && recipes/open/run.sh --work exp/open --stage 2 --stop-stage 4 --device cuda
 here=$(dirname "$0")
 . "$here/../common.sh"
 
-corpus= work=exp/open lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict conf=$here/causal.conf precision=tf32
-stage=1 stop_stage=6
-flags=" " values=" corpus work lexicon conf precision stage stop-stage threads device linnet "
+corpus= work=exp/open lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict conf=$here/causal.conf offline_conf=$here/offline.conf
+precision=tf32 stage=1 stop_stage=7
+flags=" " values=" corpus work lexicon conf offline-conf precision stage stop-stage threads device linnet "
 # The second training has all sets. The first one had these five when the shipped model was made.
 first_sets="train_native train_read train_games train_pseudo train_nonnative"
 train_sets="$first_sets train_cv train_stories"
 dev_sets="dev_native dev_nonnative"
 test_sets="test_native"
 options "$@"
-if wanted 1 || wanted 4 || wanted 5; then
+if wanted 1 || wanted 5 || wanted 6; then
   [ -n "$corpus" ] || die "where is the corpus? give --corpus DIR"
   [ -f "$lexicon" ] || die "$lexicon does not exist; apt-get install pocketsphinx-en-us, or give --lexicon FILE"
   for set in $train_sets $dev_sets $test_sets; do [ -f "$corpus/$set/wav.scp" ] || die "$corpus/$set/wav.scp does not exist"; done
@@ -47,52 +49,67 @@ if wanted 1; then
   done
 fi
 
-# training FOLDER SETS OPTIONS...
+# training CONF FOLDER CACHES OPTIONS...
 training() {
-  local folder=$1 sets=() set
-  for set in $2; do sets+=(--train "$work/features/$set.lfc" --train "$work/features/${set}_sp.lfc"); done
+  local from=$1 folder=$2 sets=() set
+  for set in $3; do sets+=(--train "$work/features/$set.lfc"); done
   [ ! -f "$folder/checkpoint.safetensors" ] || sets+=(--resume)
-  shift 2
-  "$linnet" train "$conf" "${sets[@]}" --dev "$work/features/dev_native.lfc" --folder "$folder" --threads "$threads" --device "$device" \
+  shift 3
+  "$linnet" train "$from" "${sets[@]}" --dev "$work/features/dev_native.lfc" --folder "$folder" --threads "$threads" --device "$device" \
     --precision "$precision" "$@"
 }
 
+# both SETS: their caches, of all speeds
+both() { for set in $1; do echo "$set ${set}_sp"; done; }
+
 if wanted 2; then
   echo "== stage 2: training"
-  training "$work/train" "$first_sets"
+  training "$conf" "$work/train" "$(both "$first_sets")"
 fi
 
 # The cosine schedule has ended at a rate of 0; it begins again a little lower.
 if wanted 3; then
   echo "== stage 3: training again"
-  training "$work/train-again" "$train_sets" --init "$work/train/best.safetensors" --lr 1e-3 --epochs 8
+  training "$conf" "$work/train-again" "$(both "$train_sets")" --init "$work/train/best.safetensors" --lr 1e-3 --epochs 8
+fi
+
+# A network that also reads later steps learns fastest from the one that does not: it begins as the same function but for the attention.
+if wanted 4; then
+  echo "== stage 4: the offline model"
+  training "$offline_conf" "$work/train-offline" "$train_sets" --init "$work/train-again/best.safetensors"
 fi
 
 score() { # score SET
-  "$linnet" transcribe --data "$corpus/$1" --audio-root "$corpus" --model "$work/train-again/best.safetensors" --jobs "$threads" --format trn \
-    --device "$device" --output "$work/decode/$1.trn"
-  "$linnet" score "$work/text/$1.trn" "$work/decode/$1.trn" | tee "$work/decode/$1.score"
+  local model
+  for model in again offline; do
+    "$linnet" transcribe --data "$corpus/$1" --audio-root "$corpus" --model "$work/train-$model/best.safetensors" --jobs "$threads" \
+      --format trn --device "$device" --output "$work/decode/$1.$model.trn"
+    "$linnet" score "$work/text/$1.trn" "$work/decode/$1.$model.trn" | tee "$work/decode/$1.$model.score"
+  done
 }
 
-if wanted 4; then
-  echo "== stage 4: the dev sets"
+if wanted 5; then
+  echo "== stage 5: the dev sets"
   for set in $dev_sets; do score "$set"; done
 fi
 
-if wanted 5; then
-  echo "== stage 5: the test set"
+if wanted 6; then
+  echo "== stage 6: the test set"
   for set in $test_sets; do score "$set"; done
 fi
 
-if wanted 6; then
-  echo "== stage 6: results"
+if wanted 7; then
+  echo "== stage 7: results"
   {
-    echo "| set | utterances | phonemes | substitutions | deletions | insertions | PER % |"
-    echo "|---|---|---|---|---|---|---|"
+    echo "| set | model | utterances | phonemes | substitutions | deletions | insertions | PER % |"
+    echo "|---|---|---|---|---|---|---|---|"
     for set in $dev_sets $test_sets; do
-      # the last line: PER 37.50 %: 1 substitutions, 1 deletions, 1 insertions in 8 tokens of 2 utterances
-      tail -n 1 "$work/decode/$set.score" | tr -d ,: |
-        awk -v set="$set" '{ printf "| %s | %s | %s | %s | %s | %s | %s |\n", set, $14, $11, $4, $6, $8, $2 }'
+      for model in again offline; do
+        # the last line: PER 37.50 %: 1 substitutions, 1 deletions, 1 insertions in 8 tokens of 2 utterances
+        tail -n 1 "$work/decode/$set.$model.score" | tr -d ,: |
+          awk -v set="$set" -v model="${model/again/streaming}" \
+            '{ printf "| %s | %s | %s | %s | %s | %s | %s | %s |\n", set, model, $14, $11, $4, $6, $8, $2 }'
+      done
     done
   } | tee "$work/RESULTS.md"
 fi
