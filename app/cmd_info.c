@@ -165,6 +165,10 @@ static void put_config(report *r, const lin_model *m)
         } else {
             put_text(r, "", "positions", lin_position_names[c->positions]);
         }
+        if (c->condition_every) {
+            snprintf(text, sizeof text, "on its own prediction after every %d layer%s", c->condition_every, c->condition_every == 1 ? "" : "s");
+            put_text(r, "", "conditioned", text);
+        }
         snprintf(text, sizeof text, "a step of %d frame%s (%g ms), %d frames (%g ms) of look-ahead", c->stack,
                  c->stack == 1 ? "" : "s", c->stack * m->features.hop_ms, c->ahead, c->ahead * m->features.hop_ms);
         put_text(r, "", "steps", text);
@@ -180,6 +184,7 @@ static void put_config(report *r, const lin_model *m)
     put_text(r, "positions", "", lin_position_names[c->positions]);
     put_integer(r, "conv_kernel", "", c->conv_kernel, "");
     put_integer(r, "conv_layers", "", c->conv_layers, "");
+    if (c->condition_every) put_integer(r, "condition_every", "", c->condition_every, "");
     put_integer(r, "stack", "", c->stack, "");
     put_integer(r, "ahead", "", c->ahead, "");
     key(r, "causal", "");

@@ -29,6 +29,7 @@ typedef struct train_values {
     int normalize, layers, heads, head_width, feedforward, stack, ahead, positions, conv_kernel, conv_layers, norm, direction;
     int network, attention, feature_map, features, decay, lsh_rounds, lsh_chunk, width;
     lin_numbers decay_half_life_s;
+    int condition_every;
     double dropout, layer_drop, inter_ctc_weight;
     lin_numbers inter_ctc_layers;
     // learning
@@ -112,6 +113,9 @@ static const lin_option options[] = {
 
     {.name = "layer-drop", .type = LIN_OPTION_DOUBLE, .at = AT(layer_drop), .text = "0", .min = 0, .max = 0.9,
      .help = "Share of the layers of a transformer left out in each step of training (0.1)"},
+    {.name = "condition-every", .type = LIN_OPTION_INT, .at = AT(condition_every), .text = "0", .min = 0, .max = 63,
+     .help = "After every N layers of a transformer but the last, add a projection of its own prediction there to its sum "
+             "(self-conditioning); if inter-ctc-layers is not given, these layers have CTC losses (3)"},
     {.name = "inter-ctc-layers", .type = LIN_OPTION_NUMBERS, .at = AT(inter_ctc_layers), .min = 1, .max = 63, .value = "N,N,...",
      .help = "Also train the outputs of the first N layers of a transformer with CTC losses (3,6)"},
     {.name = "inter-ctc-weight", .type = LIN_OPTION_DOUBLE, .at = AT(inter_ctc_weight), .text = "0.3", .min = 0, .max = 0.99,
@@ -220,6 +224,7 @@ static lin_status check_variant(lin_parsed *parsed, lin_error *err)
                                    {"heads", of_transformer, offsetof(train_values, heads), transformer},
                                    {"head-width", of_transformer, offsetof(train_values, head_width), transformer},
                                    {"feedforward", of_transformer, offsetof(train_values, feedforward), transformer},
+                                   {"condition-every", of_transformer, offsetof(train_values, condition_every), transformer},
                                    {"norm", of_transformer, offsetof(train_values, norm), transformer},
                                    {"positions", of_transformer, offsetof(train_values, positions), transformer},
                                    {"conv-kernel", of_transformer, offsetof(train_values, conv_kernel), transformer},
@@ -277,6 +282,7 @@ static lin_config network_of(const train_values *v, int mel_bins, int outputs)
                         .conv_kernel = v->conv_kernel,
                         .conv_layers = v->conv_layers,
                         .norm = (lin_norm)v->norm,
+                        .condition_every = v->condition_every,
                         .causal = v->direction,
                         .dropout = v->dropout};
 }
@@ -326,6 +332,9 @@ static lin_status inner_layers_of(const train_values *v, lin_train_options *o, l
             return lin_fail(err, LIN_INVALID, "--inter-ctc-layers has %g, which is not a number of layers", layers->items[i]);
     }
     o->n_inner = layers->count;
+    if (!o->n_inner && v->condition_every)
+        for (int l = v->condition_every; l < v->layers && o->n_inner < LIN_TRAIN_INNER; l += v->condition_every)
+            o->inner_layers[o->n_inner++] = l;
     return LIN_OK;
 }
 
@@ -502,9 +511,9 @@ static lin_status make_model(const lin_parsed *parsed, const sets *train, int fi
     lin_error why;
     status = lin_model_copy_weights(*model, from, &why);
     if (status != LIN_OK) lin_fail(err, status, "--init %s cannot be used: %s", v->init, why.message);
-    else if (from->config.decay != config.decay && !v->quiet && first_process)
+    else if ((from->config.decay != config.decay || from->config.condition_every != config.condition_every) && !v->quiet && first_process)
         lin_complain("%s has %s: what it lacks begins with its initial values", v->init,
-                     from->config.decay ? "fixed decays" : "no decays");
+                     from->config.decay == config.decay ? "no conditions" : from->config.decay ? "fixed decays" : "no decays");
     lin_model_destroy(from);
     return status;
 }

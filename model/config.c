@@ -80,6 +80,7 @@ lin_status lin_config_check(const lin_config *c, lin_error *err)
         {"conv_kernel", c->conv_kernel, conv ? 1 : 0, conv ? 63 : 0, transformer},
         {"conv_layers", c->conv_layers, conv ? 1 : 0, conv ? c->layers : 0, transformer},
         {"norm", (int)c->norm, LIN_NORM_POST, LIN_NORM_PRE, transformer},
+        {"condition_every", c->condition_every, 0, c->layers - 1, transformer},
         {"causal", c->causal, 0, 1, NULL}};
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
         const lin_status status = check_range(&ranges[i], err);
@@ -113,7 +114,8 @@ int lin_config_same_shape(const lin_config *a, const lin_config *b)
            a->positions == b->positions && a->conv_kernel == b->conv_kernel && a->conv_layers == b->conv_layers &&
            a->norm == b->norm && a->causal == b->causal && a->network == b->network && a->attention == b->attention &&
            a->feature_map == b->feature_map && a->features == b->features && a->lsh_rounds == b->lsh_rounds &&
-           a->lsh_chunk == b->lsh_chunk && a->width == b->width && a->decay == b->decay;
+           a->lsh_chunk == b->lsh_chunk && a->width == b->width && a->decay == b->decay &&
+           a->condition_every == b->condition_every;
 }
 
 void lin_config_variant(const lin_config *c, char *text, size_t size)
@@ -217,6 +219,9 @@ static void add_transformer(const lin_config *c, lin_params *p)
         add_pair(p, layer->norm2, C, 0, l, "norm2");
     }
     add_pair(p, p->norm, C, 0, -1, "norm");
+    if (!c->condition_every) return;
+    add_pair(p, p->condition, C, c->outputs, -1, "condition");
+    for (int i = 0; i < 2; i++) p->table[p->condition[i]].is_zero = 1;
 }
 
 static void add_lstm(const lin_config *c, lin_params *p)
@@ -234,10 +239,10 @@ static void add_lstm(const lin_config *c, lin_params *p)
 lin_status lin_params_create(const lin_config *c, lin_params *p, lin_error *err)
 {
     static const lin_param_layer none = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, -1, {-1, -1}, {-1, -1}, -1};
-    *p = (lin_params){.input = {-1, -1}, .norm = {-1, -1}};
+    *p = (lin_params){.input = {-1, -1}, .norm = {-1, -1}, .condition = {-1, -1}};
     lin_status status = lin_config_check(c, err);
     if (status != LIN_OK) return status;
-    const size_t n = 6 + (size_t)c->layers * 17;
+    const size_t n = 8 + (size_t)c->layers * 17;
     p->table = lin_calloc(n, sizeof *p->table);
     p->layers = lin_calloc((size_t)c->layers, sizeof *p->layers);
     if (!p->table || !p->layers) {
@@ -269,7 +274,7 @@ void lin_params_init(const lin_params *p, float *values, unsigned long long seed
         }
         const size_t count = (size_t)t->n * (size_t)(t->k ? t->k : 1);
         const uint64_t key = lin_random_key(seed, (uint64_t)i);
-        const double bound = t->fan_in ? 1 / sqrt(t->fan_in) : 0;
+        const double bound = t->fan_in && !t->is_zero ? 1 / sqrt(t->fan_in) : 0;
         for (size_t j = 0; j < count; j++)
             values[t->offset + j] = t->is_scale ? 1.0F : (float)(bound * (2 * lin_random_uniform(key, j) - 1));
     }

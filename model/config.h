@@ -7,6 +7,7 @@
  *   input   stack s + ahead frames -> linear -> C, plus positions
  *   layer   [x += depthwise conv(x)]  x += drop(W_o attention(W_qkv x))  x += drop(W_2 drop(relu(W_1 x)))
  *           post-norm: x = LN(x + ...) after each of the two; pre-norm: x + f(LN(x))
+ *           self-conditioned (Nozaki & Komatsu 2021): after every condition_every layers but the last, x += W_c softmax(output(x))
  *   output  LN, linear -> V, log-softmax
  *
  * The variants that the paper compares, and who can stream:
@@ -50,6 +51,7 @@ typedef struct lin_config {
     int conv_kernel; /* K, 1..63 taps, of a convolution; of a centred one K/2 (rounded down) read later frames */
     int conv_layers; /* layers 0..conv_layers-1 begin with a convolution; 1..L for LIN_POSITIONS_CONV, else 0 */
     lin_norm norm;
+    int condition_every; /* 0..L-1: the network's own prediction is added to its sum after so many layers, and again; 0: never */
     int causal;      /* 1: streams; 0: bidirectional, whole utterances only */
     double dropout;  /* [0, 1), in training */
     /* The variant; all 0: linear attention with elu + 1. Fields of other variants are 0, for an LSTM also heads, head_width and
@@ -89,6 +91,12 @@ const char *lin_config_why_not_stream(const lin_config *config);
 /* Directions of time in which the network reads. */
 static inline int lin_config_directions(const lin_config *c) { return c->causal ? 1 : 2; }
 
+/* Whether the input of this layer, 0..L, has the network's own prediction of the output of the layers before it. */
+static inline int lin_config_conditions(const lin_config *c, int layer)
+{
+    return c->condition_every > 0 && layer > 0 && layer < c->layers && layer % c->condition_every == 0;
+}
+
 /* The taps of the convolutions that read later frames. */
 static inline int lin_config_conv_after(const lin_config *c)
 {
@@ -125,6 +133,7 @@ typedef struct lin_param {
     int is_fixed;       /* set once and never trained: its gradient is 0 and no weight decay applies */
     int heads;          /* random features: [heads D, E] of lin_random_features */
     int is_gate;        /* of decays: see lin_params_init_decay */
+    int is_zero;        /* initialised to 0 */
     int parts;          /* matrices of linear layers below each other in it, which the backend packs; 0 for all other tensors */
 } lin_param;
 
@@ -141,7 +150,7 @@ typedef struct lin_params {
     size_t n_elements;
     lin_param *table;
     lin_param_layer *layers;
-    int input[2], norm[2], output[2]; /* an LSTM has no input and norm */
+    int input[2], norm[2], condition[2], output[2]; /* -1 for what the network lacks */
 } lin_params;
 
 /*
@@ -158,6 +167,7 @@ typedef struct lin_params {
  *   layers.i.ff2.weight [C, F]   .ff2.bias [C]
  *   layers.i.norm2.weight [C]    .norm2.bias [C]
  *   norm.weight [C]  norm.bias [C]
+ *   condition.weight [C, V]  condition.bias [C]   (condition_every > 0)
  *   output.weight [V, C]  output.bias [V]
  * and of an LSTM, whose first layer reads (s+R) D values, others C = directions U:
  *   layers.i.gates.weight [directions 4U, in]  .gates.bias [directions 4U]   rows: of each direction the gates i, f, g, o
@@ -168,7 +178,7 @@ lin_status lin_params_create(const lin_config *config, lin_params *params, lin_e
 void lin_params_free(lin_params *params);
 
 /* Uniform in +-1/sqrt(fan_in) for weights and biases, 1 and 0 for norms, as in the paper's published library; an LSTM's in
- * +-1/sqrt(U), as PyTorch has it. omega: lin_random_features. Decays: lin_params_init_decay from 50 to 6,000 steps, half a second to a
+ * +-1/sqrt(U), as PyTorch has it. omega: lin_random_features; condition: 0. Decays: lin_params_init_decay from 50 to 6,000 steps, half a second to a
  * minute at 10 ms. Same seed, same values. */
 void lin_params_init(const lin_params *params, float *values, unsigned long long seed);
 

@@ -119,6 +119,7 @@ lin_status lin_model_copy_weights(lin_model *to, const lin_model *from, lin_erro
               first = K - after - (old - lin_config_conv_after(&alike)); // the tap of `to` at the place of from's first
     alike.causal = to->config.causal;
     if (alike.decay < to->config.decay) alike.decay = to->config.decay;
+    if (!alike.condition_every) alike.condition_every = to->config.condition_every;
     if (alike.conv_layers && to->config.conv_layers) {
         alike.positions = to->config.positions;
         alike.conv_kernel = K;
@@ -129,7 +130,7 @@ lin_status lin_model_copy_weights(lin_model *to, const lin_model *from, lin_erro
         return lin_fail(err, LIN_MISMATCH, "its convolutions have %d taps, some of which this network's %d taps do not reach", old, K);
     for (int i = 0, j = 0; i < to->params.n_tensors; i++) { // in the same order; j: the next tensor of `from`
         const lin_param *a = &from->params.table[j], *b = &to->params.table[i];
-        if (strcmp(a->name, b->name) != 0) continue; // of decays, which `from` lacks
+        if (strcmp(a->name, b->name) != 0) continue; // of decays or conditions, which `from` lacks
         j++;
         const size_t width = (size_t)(b->k ? b->k : 1), count = (size_t)a->n * width, before = a->n == b->n ? 0 : (size_t)first * width;
         float *values = to->values + b->offset;
@@ -182,6 +183,8 @@ uint64_t lin_model_fingerprint(const lin_model *m, const float *values)
     const int32_t decay = (int)c->decay;
     if (!lin_config_is_plain(c)) hash = lin_hash(variant, sizeof variant, hash);
     if (decay) hash = lin_hash(&decay, sizeof decay, hash);
+    const int32_t every = c->condition_every;
+    if (every) hash = lin_hash(&every, sizeof every, hash ^ 1); // not a decay
     return lin_hash(values, m->params.n_elements * sizeof *values, hash);
 }
 

@@ -156,10 +156,13 @@ static void lay_out_attention(lin_activations *a, lin_layer_values *v)
 static void lay_out_transformer(lin_activations *a)
 {
     const lin_config *c = &a->config;
-    const size_t C = (size_t)lin_config_width(c), F = (size_t)c->feedforward, parts = c->attention == LIN_ATTENTION_LSH ? 2 : 3;
+    const size_t C = (size_t)lin_config_width(c), F = (size_t)c->feedforward, V = (size_t)c->outputs,
+                 parts = c->attention == LIN_ATTENTION_LSH ? 2 : 3;
     for (int l = 0; l < (a->for_training ? c->layers : 1); l++) {
         lin_layer_values *v = &a->layers[l];
         v->x0 = take(a, C);
+        v->u = a->for_training && lin_config_conditions(c, l) ? take(a, C) : v->x0;
+        v->posterior = a->for_training ? (lin_config_conditions(c, l) ? take(a, V) : NULL) : c->condition_every ? take(a, V) : NULL;
         v->x1 = c->conv_layers > l ? take(a, C) : v->x0;
         v->n1 = take(a, C);
         v->stats1 = take(a, 2);
@@ -182,6 +185,7 @@ static void lay_out_transformer(lin_activations *a)
     a->d_qkv = take(a, parts * C);
     a->d_decay = c->decay == LIN_DECAY_GATED ? take(a, (size_t)c->heads) : NULL;
     a->d_hidden = take(a, F);
+    a->d_posterior = c->condition_every ? take(a, V) : NULL;
 }
 
 static void lay_out_lstm(lin_activations *a)
@@ -282,7 +286,7 @@ void lin_network_inner(const lin_weights *w, lin_activations *a, lin_exec *exec,
     const lin_config *c = &w->config;
     const int rows = batch->out.rows, *pair = w->params->norm;
     if (rows == 0) return;
-    w->ops->layer_norm_forward(exec, a->branch, NULL, a->layers[layer].x0, lin_value(w, pair[0]), lin_value(w, pair[1]), rows,
+    w->ops->layer_norm_forward(exec, a->branch, NULL, a->layers[layer].u, lin_value(w, pair[0]), lin_value(w, pair[1]), rows,
                                lin_config_width(c));
     lin_layer_linear(w, exec, logp, a->branch, w->params->output, rows, LIN_LINEAR);
     w->ops->log_softmax(exec, logp, logp, rows, c->outputs);
@@ -306,7 +310,8 @@ static void rows_from(const lin_activations *a, size_t row, lin_activations *par
     *part = *a;
     *v = a->layers[0];
     part->layers = v;
-    v->x0 += row * C;
+    v->u = v->x0 += row * C;
+    if (v->posterior) v->posterior += row * (size_t)c->outputs;
     v->x1 += row * C;
     v->n1 += row * C;
     v->stats1 += row * 2;

@@ -47,7 +47,8 @@ typedef struct lin_inner {
  *   skipped      bit l: layer l is left out in this pass of a transformer in training: its output is its input (layer drop; Fan et al. 2020)
  *   inner        n_inner losses of inner layers, whose gradients the backward pass of a transformer adds; see lin_network_inner
  *   layer_done   may be NULL: called in the backward pass with the number of a layer, from the last to 0, once the gradients of this
- *                layer and of all above it are complete; those of the last norm and the output only after the lowest inner layer
+ *                layer and of all above it are complete; those of the last norm, the output and the condition only after
+ *                the lowest layer with an inner loss or a condition
  */
 typedef struct lin_batch {
     lin_segments in, out;

@@ -23,7 +23,9 @@ struct lin_weights {
 
 /* One layer's intermediate values, all [rows, ...]. Training keeps them per layer, inference reuses one set. */
 typedef struct lin_layer_values {
-    lin_real *x0;             // input of the layer [C]
+    lin_real *u;              // output of the layers before [C]
+    lin_real *posterior;      // softmax(output(u)), where this layer's input is conditioned on it [V]
+    lin_real *x0;             // input of the layer [C]: u, or u + W_c posterior
     lin_real *x1;             // after the convolution [C]; x0 if there is none
     lin_real *n1, *stats1;    // pre-norm: LN1(x1); post-norm: the input of LN1 [C]
     lin_real *qkv;            // [3C]; lsh: [2C]
@@ -48,7 +50,7 @@ struct lin_activations {
     lin_real *last, *last_stats, *normed; // input and output of the final norm [C]
     lin_real *branch;         // forward: a block's output before it is added; backward: a gradient within a block [C]
     lin_real *d_x, *d_y;      // the gradient of the sum, and the same after dropout, for the previous block [C]
-    lin_real *d_qkv, *d_decay, *d_hidden;
+    lin_real *d_qkv, *d_decay, *d_hidden, *d_posterior;
     lin_arena arena;
 };
 

@@ -39,9 +39,12 @@ static size_t begin_of(const lin_trainer *t, int layer)
     return t->model->params.table[first].offset;
 }
 
-// The layer with which the first bucket is complete, which has the last norm and the output: these get gradients from inner layers too.
+// The layer with which the first bucket is complete, which has the last norm and the output: these get gradients from inner losses and
+// conditions too.
 static int complete(const lin_trainer *t, int layer)
 {
+    const int every = t->model->config.condition_every;
+    if (every && every < layer) layer = every;
     for (int i = 0; i < t->options->n_inner; i++)
         if (t->options->inner_layers[i] < layer) layer = t->options->inner_layers[i];
     return layer;
@@ -164,7 +167,7 @@ static uint64_t hash_network(const lin_model *m)
     const lin_config *c = &m->config;
     const int values[] = {c->layers, c->heads, c->head_width, c->feedforward, c->mel_bins, c->outputs, c->stack, c->ahead,
                           (int)c->positions, c->conv_kernel, c->conv_layers, (int)c->norm, c->causal, (int)c->network, (int)c->attention,
-                          (int)c->feature_map, c->features, c->lsh_rounds, c->lsh_chunk, c->width, (int)c->decay};
+                          (int)c->feature_map, c->features, c->lsh_rounds, c->lsh_chunk, c->width, (int)c->decay, c->condition_every};
     uint64_t hash = lin_hash(values, sizeof values, 0);
     hash = lin_hash(&c->dropout, sizeof c->dropout, hash);
     return lin_hash(m->phones, strlen(m->phones), hash);

@@ -100,11 +100,11 @@ static void add_norm(const lin_weights *w, lin_activations *a, lin_exec *exec, l
                                      lin_config_width(&w->config), &dropout);
 }
 
-// A pre-norm layer's first norm is computed at the end of the previous layer, which has the sum, unless a convolution comes
-// first.
+// A pre-norm layer's first norm is computed at the end of the previous layer, which has the sum, unless a convolution or a condition
+// comes first.
 static int norm_is_done_before(const lin_config *c, int layer)
 {
-    return c->norm == LIN_NORM_PRE && layer > 0 && layer >= c->conv_layers;
+    return c->norm == LIN_NORM_PRE && layer > 0 && layer >= c->conv_layers && !lin_config_conditions(c, layer);
 }
 
 // One layer, from v->x0 to x_out [rows, C]. Sources of the two orders of norm: Vaswani et al. 2017 (post), Xiong et al. 2020
@@ -158,6 +158,18 @@ static void skip_forward(const lin_weights *w, lin_activations *a, lin_exec *exe
     if (next && norm_is_done_before(c, l + 1)) norm(w, exec, next->n1, next->stats1, x_out, w->params->layers[l + 1].norm1, rows);
 }
 
+// Self-conditioning (Nozaki & Komatsu 2021): v->x0 = v->u + W_c softmax(output(v->u)).
+static void condition(const lin_weights *w, lin_activations *a, lin_exec *exec, int rows, const lin_layer_values *v)
+{
+    const lin_config *c = &w->config;
+    const lin_dropout none = {.p = 0};
+    norm(w, exec, a->normed, a->last_stats, v->u, w->params->norm, rows);
+    lin_layer_linear(w, exec, v->posterior, a->normed, w->params->output, rows, LIN_LINEAR);
+    w->ops->softmax_rows(exec, v->posterior, v->posterior, rows, c->outputs);
+    lin_layer_linear(w, exec, a->branch, v->posterior, w->params->condition, rows, LIN_LINEAR);
+    w->ops->add_dropout(exec, v->x0, v->u, a->branch, (size_t)rows * (size_t)lin_config_width(c), &none);
+}
+
 const lin_real *lin_transformer_forward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch,
                                         const atomic_int *before, atomic_int *mine)
 {
@@ -169,8 +181,9 @@ const lin_real *lin_transformer_forward(const lin_weights *w, lin_activations *a
         const lin_layer_values *v = &a->layers[a->for_training ? l : 0];
         const lin_layer_values *next = l + 1 == c->layers ? NULL : &a->layers[a->for_training ? l + 1 : 0];
         if (before) lin_pool_wait(before, l + 1);
-        if (is_skipped(batch, l)) skip_forward(w, a, exec, rows, l, next, v->x0, next ? next->x0 : a->last);
-        else layer_forward(w, a, exec, batch, l, v, next, next ? next->x0 : a->last);
+        if (is_skipped(batch, l)) skip_forward(w, a, exec, rows, l, next, v->x0, next ? next->u : a->last);
+        else layer_forward(w, a, exec, batch, l, v, next, next ? next->u : a->last);
+        if (lin_config_conditions(c, l + 1)) condition(w, a, exec, rows, next);
         if (mine) atomic_store(mine, l + 1);
     }
     if (c->norm == LIN_NORM_POST) norm(w, exec, a->normed, a->last_stats, a->last, w->params->norm, rows);
@@ -252,15 +265,26 @@ static void layer_backward(const lin_weights *w, lin_activations *a, lin_exec *e
     if (below.p > 0) ops->dropout(exec, a->d_y, a->d_x, (size_t)rows * (size_t)C, &below);
 }
 
-// Adds the gradient of the loss of an inner layer to a->d_x, the gradient of its output. The last norm's own values are not needed any more.
-static void inner_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, const lin_inner *inner,
-                           lin_real *gradients)
+// Adds the gradient through the prediction of the first `layer` layers, given that of its logits, to a->d_x, the gradient of their output.
+// The last norm's own values are not needed any more.
+static void inner_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int layer,
+                           const lin_real *dlogits, lin_real *gradients)
 {
     const int rows = batch->out.rows;
-    const lin_real *x = a->layers[inner->layer].x0;
-    norm(w, exec, a->normed, a->last_stats, x, w->params->norm, rows);
-    lin_layer_linear_backward(w, exec, a->branch, gradients, inner->dlogits, a->normed, w->params->output, rows);
-    norm_backward(w, a, exec, gradients, a->branch, a->d_x, x, a->last_stats, w->params->norm, rows, dropout_below(w, batch, inner->layer));
+    const lin_real *u = a->layers[layer].u;
+    norm(w, exec, a->normed, a->last_stats, u, w->params->norm, rows);
+    lin_layer_linear_backward(w, exec, a->branch, gradients, dlogits, a->normed, w->params->output, rows);
+    norm_backward(w, a, exec, gradients, a->branch, a->d_x, u, a->last_stats, w->params->norm, rows, dropout_below(w, batch, layer));
+}
+
+// a->d_x: on entry the gradient of the layer's input, on return that of the output of the layers before.
+static void condition_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int layer,
+                               lin_real *gradients)
+{
+    const lin_real *p = a->layers[layer].posterior;
+    lin_layer_linear_backward(w, exec, a->d_posterior, gradients, a->d_x, p, w->params->condition, batch->out.rows);
+    w->ops->softmax_rows_backward(exec, a->d_posterior, a->d_posterior, p, batch->out.rows, w->config.outputs);
+    inner_backward(w, a, exec, batch, layer, a->d_posterior, gradients);
 }
 
 static void skip_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int l)
@@ -281,8 +305,9 @@ void lin_transformer_backward(const lin_weights *w, lin_activations *a, lin_exec
     for (int l = c->layers - 1; l >= 0; l--) {
         if (is_skipped(batch, l)) skip_backward(w, a, exec, batch, l);
         else layer_backward(w, a, exec, batch, l, gradients);
+        if (lin_config_conditions(c, l)) condition_backward(w, a, exec, batch, l, gradients);
         for (int i = 0; i < batch->n_inner; i++)
-            if (batch->inner[i].layer == l) inner_backward(w, a, exec, batch, &batch->inner[i], gradients);
+            if (batch->inner[i].layer == l) inner_backward(w, a, exec, batch, l, batch->inner[i].dlogits, gradients);
         if (batch->layer_done) batch->layer_done(batch->layer_context, l);
     }
     lin_layer_linear_backward(w, exec, NULL, gradients, a->d_x, a->stacked, w->params->input, rows);

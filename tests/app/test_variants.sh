@@ -61,6 +61,8 @@ streams fixed
 variant gated transformer "linear, decay gated" --decay gated
 streams gated
 variant plain transformer "2 heads of 8"
+variant condition transformer "on its own prediction after every 1 layer" --condition-every 1 --init "$tmp/v/plain/best.safetensors"
+streams condition
 # a run with decays begins with the weights of one without
 run train "$tmp/v/transformer.conf" --train "$tmp/set.lfc" --folder "$tmp/v/tuned" --decay gated \
     --decay-half-life-s 2,20 --init "$tmp/v/plain/best.safetensors"

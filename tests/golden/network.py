@@ -28,7 +28,7 @@ DEFAULTS = dict(layers=9, heads=6, head_width=32, feedforward=768, mel_bins=40, 
                 conv_kernel=0, conv_layers=0, norm="post", causal=1)
 # Written to config.txt only where they differ.
 VARIANT = dict(network="transformer", attention="linear", feature_map="elu", features=0, lsh_rounds=0, lsh_chunk=0, width=0,
-               decay="none")
+               decay="none", condition_every=0)
 LSTM = dict(network="lstm", heads=0, head_width=0, feedforward=0)
 
 # Utterances are (frames, labels): repeats, no label, a single frame, a path that exactly fits, one that does not exist.
@@ -77,6 +77,11 @@ CASES = {
                          [(41, [1, 2, 2, 5]), (2, [3]), (70, [4, 4, 1]), (6, [])]),
     "decay-gated": (dict(layers=2, heads=2, head_width=4, feedforward=16, mel_bins=5, outputs=6, decay="gated"),
                     [(20, [1, 2, 2, 5]), (1, [3]), (35, [4, 1])]),
+    "condition-pre-conv": (dict(layers=4, heads=2, head_width=4, feedforward=16, mel_bins=5, outputs=6, stack=2, norm="pre",
+                                positions="conv", conv_kernel=3, conv_layers=2, condition_every=1),
+                           [(21, [1, 2, 2, 5]), (1, [3]), (18, [4, 4, 1]), (6, [])]),
+    "condition-post": (dict(layers=5, heads=2, head_width=3, feedforward=12, mel_bins=5, outputs=6, causal=0, condition_every=2),
+                       [(9, [1, 2, 2, 5]), (1, [3]), (14, [4, 4, 4, 1]), (6, [])]),
 }
 
 
@@ -123,7 +128,8 @@ def shapes(c):
             out += [(p + "decay.bias", (c["heads"],), C)]
         out += linear(p + "out", C, C) + norm(p + "norm1")
         out += linear(p + "ff1", Fw, C) + linear(p + "ff2", C, Fw) + norm(p + "norm2")
-    return out + norm("norm") + linear("output", c["outputs"], C)
+    condition = linear("condition", C, c["outputs"]) if c["condition_every"] else []
+    return out + norm("norm") + condition + linear("output", c["outputs"], C)
 
 
 def split(c, flat):
@@ -279,6 +285,8 @@ def forward(c, p, x, mean, istd):
             x = x + convolution(x, *pair(name + "conv"), c["positions"] == "centred-conv")
         for block, ln in ((attend, name + "norm1"), (feed, name + "norm2")):
             x = norm(ln, x + block(x)) if c["norm"] == "post" else x + block(norm(ln, x))
+        if c["condition_every"] and (i + 1) % c["condition_every"] == 0 and i + 1 < c["layers"]:
+            x = x + F.linear(torch.softmax(F.linear(norm("norm", x), *pair("output")), dim=1), *pair("condition"))
     return F.log_softmax(F.linear(norm("norm", x), *pair("output")), dim=1)
 
 

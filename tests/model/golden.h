@@ -71,7 +71,8 @@ static inline void golden_key(golden_case *g, const char *key, char *value)
                   {"feedforward", &c->feedforward}, {"mel_bins", &c->mel_bins}, {"outputs", &c->outputs},
                   {"stack", &c->stack},         {"ahead", &c->ahead},     {"conv_kernel", &c->conv_kernel},
                   {"conv_layers", &c->conv_layers}, {"causal", &c->causal}, {"features", &c->features},
-                  {"lsh_rounds", &c->lsh_rounds}, {"lsh_chunk", &c->lsh_chunk}, {"width", &c->width}};
+                  {"lsh_rounds", &c->lsh_rounds}, {"lsh_chunk", &c->lsh_chunk}, {"width", &c->width},
+                  {"condition_every", &c->condition_every}};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (strcmp(key, fields[i].name) == 0) *fields[i].field = atoi(value);
     if (strcmp(key, "positions") == 0)
@@ -309,7 +310,8 @@ static const char *const golden_names[] = {"post-causal", "post-bidirectional-si
                                            "softmax-bidirectional", "naive softmax-causal-conv", "naive softmax-bidirectional",
                                            "lsh-causal", "lsh-bidirectional", "poly2-causal-conv", "random-causal",
                                            "random-bidirectional", "lstm-bidirectional", "lstm-causal", "pre-centred-conv-stack",
-                                           "decay-fixed", "decay-gated-conv", "decay-gated"};
+                                           "decay-fixed", "decay-gated-conv", "decay-gated",
+                                           "condition-pre-conv", "condition-post"};
 enum { GOLDEN_CASES = sizeof golden_names / sizeof *golden_names };
 
 static inline void golden_rows_key(void *user, const char *key, char *value)

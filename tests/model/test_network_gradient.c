@@ -42,7 +42,7 @@ static const struct {
     lin_positions positions;
     int causal, stack, ahead;
     double dropout;
-    enum { LINEAR, SOFTMAX, NAIVE, LSH, POLY2, RANDOM, LSTM, FIXED, GATED } variant;
+    enum { LINEAR, SOFTMAX, NAIVE, LSH, POLY2, RANDOM, LSTM, FIXED, GATED, CONDITION } variant;
 } cases[] = {{LIN_NORM_POST, LIN_POSITIONS_NONE, 1, 1, 0, 0, LINEAR},     {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 2, 1, 0, LINEAR},
              {LIN_NORM_POST, LIN_POSITIONS_CONV, 1, 1, 2, 0.2, LINEAR},   {LIN_NORM_PRE, LIN_POSITIONS_NONE, 0, 1, 0, 0.3, LINEAR},
              {LIN_NORM_POST, LIN_POSITIONS_SINUSOID, 0, 2, 0, 0, LINEAR}, {LIN_NORM_PRE, LIN_POSITIONS_SINUSOID, 1, 1, 0, 0.1, LINEAR},
@@ -55,7 +55,9 @@ static const struct {
              {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 1, 0, 0.1, LINEAR},    {LIN_NORM_PRE, LIN_POSITIONS_CENTRED_CONV, 0, 1, 0, 0, LINEAR},
              {LIN_NORM_POST, LIN_POSITIONS_NONE, 1, 1, 0, 0, FIXED},
              {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 2, 1, 0.1, FIXED},     {LIN_NORM_POST, LIN_POSITIONS_CONV, 1, 1, 0, 0.2, GATED},
-             {LIN_NORM_PRE, LIN_POSITIONS_NONE, 1, 1, 0, 0, GATED},       {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 1, 0, 0.1, GATED}};
+             {LIN_NORM_PRE, LIN_POSITIONS_NONE, 1, 1, 0, 0, GATED},       {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 1, 0, 0.1, GATED},
+             {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 1, 0, 0.1, CONDITION}, {LIN_NORM_PRE, LIN_POSITIONS_NONE, 0, 1, 0, 0.1, CONDITION},
+             {LIN_NORM_POST, LIN_POSITIONS_NONE, 1, 2, 1, 0, CONDITION}};
 enum { N_CASES = sizeof cases / sizeof *cases };
 
 // Three layers of one of these cases, with losses of layer `inner` and of the one above (0: none), without the layers of a mask.
@@ -63,7 +65,7 @@ static const struct {
     int of, inner, skipped;
 } more[] = {{0, 1, 0},  {2, 1, 0},  {1, 1, 0},  {3, 1, 0},  {18, 1, 0}, {6, 1, 0},  {0, 0, 1},  {2, 0, 6}, {18, 0, 1},
             {18, 0, 2}, {18, 0, 6}, {18, 0, 7}, {3, 0, 4},  {5, 0, 3},  {18, 1, 5}, {18, 1, 2}, {2, 1, 2}, {7, 1, 4},
-            {22, 1, 0}, {24, 1, 2}};
+            {22, 1, 0}, {24, 1, 2}, {25, 1, 0}, {25, 1, 2}, {26, 1, 0}, {26, 0, 3}, {27, 1, 0}};
 
 static void vary(lin_config *c, int variant)
 {
@@ -74,6 +76,7 @@ static void vary(lin_config *c, int variant)
     if (variant == RANDOM) c->feature_map = LIN_MAP_RANDOM, c->features = 4;
     if (variant == FIXED) c->decay = LIN_DECAY_FIXED;
     if (variant == GATED) c->decay = LIN_DECAY_GATED;
+    if (variant == CONDITION) c->condition_every = 1;
     if (variant != LSTM) return;
     c->network = LIN_NETWORK_LSTM;
     c->heads = c->head_width = c->feedforward = 0;

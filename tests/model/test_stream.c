@@ -34,7 +34,7 @@ static lin_config small_config(int stack, int ahead, int conv, lin_norm norm)
 }
 
 // The variants that stream: each keeps something else.
-typedef enum variant { LINEAR, SOFTMAX, POLY2, RANDOM, LSTM, FIXED, GATED, VARIANTS } variant;
+typedef enum variant { LINEAR, SOFTMAX, POLY2, RANDOM, LSTM, FIXED, GATED, CONDITION, VARIANTS } variant;
 
 static lin_config vary(lin_config c, variant v)
 {
@@ -43,6 +43,7 @@ static lin_config vary(lin_config c, variant v)
     if (v == RANDOM) c.feature_map = LIN_MAP_RANDOM, c.features = 20;
     if (v == FIXED) c.decay = LIN_DECAY_FIXED;
     if (v == GATED) c.decay = LIN_DECAY_GATED;
+    if (v == CONDITION) c.condition_every = 1;
     if (v == LSTM)
         c = (lin_config){.network = LIN_NETWORK_LSTM,
                          .layers = 2,
@@ -64,6 +65,10 @@ static fixture make(lin_config config)
     for (int l = 0; l < config.layers && config.decay == LIN_DECAY_GATED; l++) { // 0 at first: the gates would not depend on the input
         const lin_param *weight = &f.model->params.table[f.model->params.layers[l].decay[0]];
         test_fill_f32(f.model->values + weight->offset, (size_t)(weight->n * weight->k), 50 + (uint64_t)l, -2, 2);
+    }
+    if (config.condition_every) { // 0 at first too
+        const lin_param *weight = &f.model->params.table[f.model->params.condition[0]];
+        test_fill_f32(f.model->values + weight->offset, (size_t)(weight->n * weight->k), 49, -2, 2);
     }
     for (int d = 0; d < D; d++) {
         f.model->mean[d] = (float)d * 0.1F;
