@@ -183,8 +183,8 @@ uint64_t lin_model_fingerprint(const lin_model *m, const float *values)
     const int32_t decay = (int)c->decay;
     if (!lin_config_is_plain(c)) hash = lin_hash(variant, sizeof variant, hash);
     if (decay) hash = lin_hash(&decay, sizeof decay, hash);
-    const int32_t every = c->condition_every;
-    if (every) hash = lin_hash(&every, sizeof every, hash ^ 1); // not a decay
+    const int32_t condition[] = {c->condition_every, 1}; // not as long as a decay
+    if (c->condition_every) hash = lin_hash(condition, sizeof condition, hash);
     return lin_hash(values, m->params.n_elements * sizeof *values, hash);
 }
 
