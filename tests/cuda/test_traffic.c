@@ -5,7 +5,7 @@
 #include "tests/cuda/device.h"
 #include "tests/emulation/emulation.h"
 
-enum { PAGE = 4096, ROWS = 512, N = 128, K = 256, COUNT = ROWS * N };
+enum { PAGE = 4096, ROWS = 512, N = 128, K = 256, COUNT = ROWS * K };
 
 static char path[] = "/tmp/linnet-traffic-XXXXXX";
 
