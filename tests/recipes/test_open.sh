@@ -117,4 +117,14 @@ LINNET_MODEL= declines "results: another model" "has results of another model" r
     --work "$tmp/results" --model "$w/train/checkpoint.safetensors"
 declines "results: no corpus" "where is the corpus" results --work "$tmp/x"
 declines "results: no such model" "$tmp/none does not exist" results --corpus "$c" --lexicon "$tmp/dict" --work "$tmp/x" --model "$tmp/none"
+
+# ---- bench/sure.awk --------------------------------------------------------------------------------------------------------------
+
+cat > "$tmp/sure" <<END
+{"text":"one two","phones":[{"phone":"W","start":0.1,"confidence":0.9},{"phone":"AH","confidence":0.2}],"words":[{"word":"one","confidence":0.1},{"word":"two","phones":["W"]}]}
+{"text":"three","phones":[{"phone":"TH","confidence":0.4},{"phone":"R","confidence":0.5}],"words":[{"word":"three","confidence":0.9}]}
+{"text":"","phones":[],"words":[]}
+END
+is "sure: a mean of 0.55 and one of 0.45" "4 3 2" "$(awk -f bench/sure.awk "$tmp/sure")"
+is "sure: another limit" "4 3 3" "$(awk -v least=0.4 -f bench/sure.awk "$tmp/sure")"
 finish
