@@ -143,7 +143,7 @@ file() {
     in_order "$work/alone.text" "$1" > "$work/alone.words"
     for what in phones words; do
         words=
-        [ $what = phones ] || words=--words
+        [ $what = phones ] || words="--words --no-readable"
         for reset in never auto endpoint; do
             "$linnet" transcribe -q $words --reset $reset --encoding f32le - < "$work/once.f32" | one > "$work/$reset.$what"
         done
