@@ -187,11 +187,16 @@ cases() {
     shift 2
     from=$(date +%s)
     rm -f "$raw/$name.jsonl"
-    # its children end with it: a test that hangs must not take the GPU into the next stage
-    timeout -k 5 "$limit" sh "$here/check-gpu.sh" "$@" 2>&1 | tee "$raw/$name.log" >&2
+    # Inner limits come first: a test that hangs must not take the GPU into the next stage.
+    inner=$(((limit - 3) / 2))
+    [ "${SANITIZER_SECONDS:-0}" -le $inner ] || SANITIZER_SECONDS=$inner
+    PROGRAM_SECONDS=$((limit - 3)) timeout -k 5 "$limit" sh "$here/check-gpu.sh" "$@" 2>&1 | tee "$raw/$name.log" >&2
     took=$(($(date +%s) - from)) result=$(sed -n 's/^\(compute-sanitizer: \)\{0,1\}\([0-9]* passed, [0-9]* failed.*\)/\2/p' "$raw/$name.log" | tail -n 1)
     if grep -q 'is not installed: not run' "$raw/$name.log" && [ "$name" = 90-sanitizer ]; then result="compute-sanitizer is not installed"; fi
-    if [ -n "$result" ]; then : > "$raw/$name.done"; else result="stopped after $took s: $(grep -c '^ok' "$raw/$name.log") passed, $(grep -c '^FAILED' "$raw/$name.log") failed until then"; fi
+    if [ -n "$result" ]; then
+        grep -q 'did not reach its end' "$raw/$name.log" || : > "$raw/$name.done"
+    else result="stopped after $took s: $(grep -c '^ok' "$raw/$name.log") passed, $(grep -c '^FAILED' "$raw/$name.log") failed until then"
+    fi
     checked "$name" "${name#*-}" "$result" $took
     grep -A 1 '^FAILED' "$raw/$name.log" | grep -v '^--' | tr -s ' ' | paste -d ' ' - - | while read -r line; do
         checked "$name" "${name#*-}" "$line" 0

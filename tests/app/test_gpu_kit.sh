@@ -34,12 +34,19 @@ is "a stage that is named runs again" 2 "$(runs)"
 kit --stage check
 is "a case that fails: exit status" 1 "$status"
 has "and which" "$(cat "$tmp/out/results.json")" "row 3 differs"
+rm "$kit/tests/test_cuda_bad"
+pretend "$kit/tests/test_cuda_hangs" 'echo "# the case"; exec sleep 1234.5'
+kit --seconds 18 --stage check
+has "a program that hangs" "$(cat "$tmp/out/results.json")" "test_cuda_hangs (the case): did not reach its end"
+is "does not take the GPU into the next stage" 0 "$(pgrep -fc 'sleep 1234.5')"
+is "and runs again" 1 "$([ -f "$tmp/out/raw/02-check-test_cuda_hangs.done" ]; echo $?)"
+rm "$kit/tests/test_cuda_hangs" "$tmp/out/raw"/02-check-test_cuda_hangs*
 kit --stage ops
 is "a part that fails: exit status" 1 "$status" # of the failed case above: the tables hold all that is known
 has "says why" "$(cat "$tmp/out/results.json")" "ended with status 3"
 has "in its last words" "$(cat "$tmp/out/results.json")" "toy error"
 
-rm -rf "$tmp/out" "$kit/tests/test_cuda_bad" "$kit/bin/bench_gpu.runs"
+rm -rf "$tmp/out" "$kit/bin/bench_gpu.runs"
 kit --seconds 28 --stage ctc
 has "a part that is cut" "$(cat "$tmp/out/raw"/99-left-out-50-ctc-linnet.jsonl)" "stopped after"
 has "keeps what it had" "$(cat "$tmp/out/results.json")" '"part": "ctc"'
