@@ -251,7 +251,7 @@ install-files: install-library
 	[ -z '$(NVCC)' ] || install -D -m 755 $B/liblinnet_cuda.so "$$TO/lib/linnet/liblinnet_cuda.so"
 	[ -z '$(MPI_SO)' ] || install -D -m 755 $B/liblinnet_mpi.so "$$TO/lib/linnet/liblinnet_mpi.so"
 	install -m 644 share/linnet/default.safetensors "$$TO/share/linnet/linnet.safetensors"
-	install -m 644 share/linnet/timit-61-39.map share/linnet/english.lm share/linnet/english.dict.gz share/linnet/english.g2p share/linnet/phones.lm share/linnet/english.punctuation \
+	install -m 644 share/linnet/timit-61-39.map share/linnet/offline.safetensors share/linnet/english.lm share/linnet/english.dict.gz share/linnet/english.g2p share/linnet/phones.lm share/linnet/english.punctuation \
 		"$$TO/share/linnet"
 	install -m 644 LICENSE NOTICE README.md RESULTS.md CHANGELOG.md $(filter-out docs/README.md,$(wildcard docs/*.md)) docs/*.svg \
 		"$$TO/share/doc/linnet"
