@@ -30,7 +30,7 @@ typedef struct train_values {
     int network, attention, feature_map, features, decay, lsh_rounds, lsh_chunk, width;
     lin_numbers decay_half_life_s;
     int condition_every;
-    double dropout, layer_drop, inter_ctc_weight;
+    double dropout, layer_drop, join_part, inter_ctc_weight;
     lin_numbers inter_ctc_layers;
     // learning
     int epochs, batch_frames, accumulate, keep, max_frames, warmup_steps, schedule, patience, optimizer, clip, decay_all, seed, threads,
@@ -113,6 +113,8 @@ static const lin_option options[] = {
 
     {.name = "layer-drop", .type = LIN_OPTION_DOUBLE, .at = AT(layer_drop), .text = "0", .min = 0, .max = 0.9,
      .help = "Share of the layers of a transformer left out in each step of training (0.1)"},
+    {.name = "join-part", .type = LIN_OPTION_DOUBLE, .at = AT(join_part), .text = "0", .min = 0, .max = 1,
+     .help = "Share of the utterances that continue the one before in the batch, as in one stream (0.75); for causal networks"},
     {.name = "condition-every", .type = LIN_OPTION_INT, .at = AT(condition_every), .text = "0", .min = 0, .max = 63,
      .help = "After every N layers of a transformer but the last, add a projection of its own prediction there to its sum "
              "(self-conditioning); if inter-ctc-layers is not given, these layers have CTC losses (3)"},
@@ -297,6 +299,7 @@ static lin_train_options learning_of(const train_values *v)
                                .batch_frames = v->batch_frames,
                                .accumulate = v->accumulate,
                                .layer_drop = v->layer_drop,
+                               .join_part = v->join_part,
                                .inner_weight = v->inter_ctc_weight,
                                .keep = v->keep,
                                .max_frames = v->max_frames,

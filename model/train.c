@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -40,7 +41,7 @@ static uint64_t hash_items(const lin_train_list *list)
 {
     uint64_t h = (uint64_t)list->n;
     for (int i = 0; i < list->n; i++) {
-        h = lin_mix64(h + (uint64_t)list->items[i].frames);
+        h = lin_mix64(h + (uint64_t)lin_dataset_frames(list->items[i].set, list->items[i].index));
         h = lin_mix64(h + (uint64_t)list->items[i].n_labels);
     }
     return h;
@@ -66,11 +67,24 @@ static void note(const lin_trainer *t, const char *format, ...)
     t->hooks->note(t->hooks->context, text);
 }
 
+static int in_order(const void *a, const void *b)
+{
+    const int x = *(const int *)a, y = *(const int *)b;
+    return (x > y) - (x < y);
+}
+
 // The plan of an epoch; epoch -1: of the development set, whose batches are those of one process.
 static lin_status plan_epoch(lin_trainer *t, const lin_train_list *list, int epoch, lin_batches *plan, lin_error *err)
 {
     const int whole = t->options->batch_frames, share = whole / lin_train_ranks(t);
-    return lin_batches_plan(list->frames, list->n, epoch >= 0 ? whole : share > 1 ? share : 1, t->options->seed, epoch, plan, err);
+    const lin_status status =
+        lin_batches_plan(list->frames, list->n, epoch >= 0 ? whole : share > 1 ? share : 1, t->options->seed, epoch, plan, err);
+    if (status != LIN_OK || list != &t->train || t->options->join_part <= 0) return status;
+    const uint64_t key = lin_random_key(lin_random_key(t->options->seed, LIN_TRAIN_KEY_ORDER), (uint64_t)epoch);
+    for (int b = 0; b < plan->n_batches; b++)
+        if (lin_random_uniform(key, (uint64_t)b) < 0.5)
+            qsort(plan->items + plan->offsets[b], (size_t)(plan->offsets[b + 1] - plan->offsets[b]), sizeof *plan->items, in_order);
+    return LIN_OK;
 }
 
 /* ---- one step --------------------------------------------------------------------------------------------------------------- */
@@ -465,6 +479,7 @@ static lin_status check_options(const lin_train_options *o, lin_error *err)
                         LIN_TRAIN_INNER);
     if (o->accumulate < 0 || o->accumulate > 4096 || !(o->layer_drop >= 0 && o->layer_drop < 1))
         return lin_fail(err, LIN_INVALID, "accumulate must be at most 4096, layer_drop at least 0 and below 1");
+    if (!(o->join_part >= 0 && o->join_part <= 1)) return lin_fail(err, LIN_INVALID, "join_part is %g; must be 0 to 1", o->join_part);
     if (!(o->lr > 0 && o->lr <= 1))
         return lin_fail(err, LIN_INVALID, "the learning rate is %g; must be above 0 and at most 1", o->lr);
     return LIN_OK;
@@ -475,6 +490,8 @@ static lin_status check_network(const lin_train_options *o, const lin_config *c,
     const int lstm = c->network == LIN_NETWORK_LSTM;
     if (lstm && o->layer_drop > 0)
         return lin_fail(err, LIN_INVALID, "the layers of an LSTM cannot be left out: it has no path around them");
+    if (!c->causal && o->join_part > 0)
+        return lin_fail(err, LIN_INVALID, "only a causal network can go on from one utterance to the next (join_part)");
     if (lstm && o->n_inner > 0) return lin_fail(err, LIN_INVALID, "only a transformer has losses of inner layers");
     for (int i = 0; i < o->n_inner; i++)
         if (o->inner_layers[i] < 1 || o->inner_layers[i] >= c->layers)

@@ -65,6 +65,13 @@ typedef struct lin_train_options {
     int n_inner;
     double inner_weight; /* the share of the mean of these losses in the loss; the last layer's has the rest */
     double layer_drop; /* in each step each layer is left out with this probability (Fan et al. 2020); not of an LSTM */
+        /*
+         * With this probability an utterance continues the sequence of the one before it in its batch: the network goes on with the
+         * state that it has, as a stream does, and the gradient goes back through it. Half of the batches are in the order of the sets,
+         * where utterances of one speaker follow each other; in the others strangers do. Losses, masks and acoustics stay those of each
+         * utterance; up to stack - 1 frames at its end are left out. Causal networks only; 0: none.
+         */
+    double join_part;
     int keep;         /* the models of so many last epochs stay in the folder, as epoch-N.safetensors */
     int speaker_norm; /* features are normalised by each speaker's mean and deviation; the model then needs whole utterances */
 } lin_train_options;

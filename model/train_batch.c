@@ -35,9 +35,12 @@ lin_status lin_train_collect(lin_trainer *t, const lin_dataset *const *sets, int
         for (int i = 0; i < lin_dataset_count(set); i++) {
             lin_train_item it = {.set = set, .index = i, .frames = lin_dataset_frames(set, i)};
             it.labels = lin_dataset_labels(set, i, &it.n_labels);
+            // an utterance that another may follow ends with a whole row
+            if (for_training && t->options->join_part > 0) it.frames -= it.frames % c->stack;
             it.rows = lin_config_frames_out(c, it.frames);
             const char *why = NULL;
             if (it.n_labels == 0) why = "it has no phonemes";
+            else if (it.frames < 1) why = "it is shorter than a row of the network";
             else if (for_training && it.frames > t->options->max_frames) why = "it is longer than max_frames";
             else if (for_training && lin_ctc_frames_needed(it.labels, it.n_labels) > it.rows)
                 why = "CTC has no path: too few frames for its phonemes";
@@ -151,6 +154,8 @@ static size_t lay_out(const lin_trainer *t, void *bytes, lin_train_block *block)
     const size_t B = (size_t)t->max_items;
     block->in_offsets = lin_arena_take(&arena, B + 1, sizeof *block->in_offsets);
     block->offsets = lin_arena_take(&arena, B + 1, sizeof *block->offsets);
+    block->joined_in = lin_arena_take(&arena, B + 1, sizeof *block->joined_in);
+    block->joined = lin_arena_take(&arena, B + 1, sizeof *block->joined);
     block->label_offsets = lin_arena_take(&arena, B + 1, sizeof *block->label_offsets);
     block->labels = lin_arena_take(&arena, (size_t)t->max_labels, sizeof *block->labels);
     block->items = lin_arena_take(&arena, B, sizeof *block->items);
@@ -180,7 +185,8 @@ static void find_bounds(lin_trainer *t)
         }
     // of several parts, none has more than its share and half of the utterance at either end
     const int ranks = lin_train_ranks(t), whole = t->options->batch_frames;
-    const int share = ranks > 1 && whole / ranks < whole - longest ? whole / ranks + longest : whole;
+    const int cut = ranks > 1 && t->options->join_part <= 0 && whole / ranks < whole - longest;
+    const int share = cut ? whole / ranks + longest : whole;
     if (share > longest) longest = share;
     for (int l = 0; l < 2; l++) {
         int shortest = longest;
@@ -198,6 +204,7 @@ static void find_bounds(lin_trainer *t)
     }
     t->max_frames = longest;
     t->max_rows = longest / c->stack + t->max_items;
+    if (t->options->join_part > 0) longest_rows = t->max_rows;
     t->longest_rows = longest_rows;
     if (t->ops->on_host) return;
     // a few tens of shapes in all: batches are nearly full, and the longer the utterances the fewer
@@ -292,31 +299,39 @@ static int draw_masks(const lin_trainer *t, const lin_train_block *host, int fir
 
 // Rounds the sizes up and adds padding utterances: the first gets all padding rows, with more labels than frames, so that CTC
 // gives it neither loss nor gradient.
-static lin_train_shape pad(const lin_trainer *t, lin_train_block *host, int n, int longest)
+static void pad(const lin_trainer *t, lin_train_block *host, lin_train_shape *shape)
 {
-    lin_train_shape s = {.B = n, .rows = host->offsets[n], .in_rows = host->in_offsets[n], .longest = longest};
-    if (t->ops->on_host) return s;
+    const int n = shape->B;
+    lin_train_shape s = *shape;
+    if (t->ops->on_host) return;
     s.rows = round_up(s.rows, t->row_quantum);
     s.in_rows = s.rows * t->model->config.stack;
     s.B = round_up(n + 1, t->item_quantum);
     const int over = s.rows - host->offsets[n];
-    s.longest = round_up(over > longest ? over : longest, t->longest_quantum);
+    s.longest = round_up(over > s.longest ? over : s.longest, t->longest_quantum);
+    s.longest_joined = round_up(over > s.longest_joined ? over : s.longest_joined, t->longest_quantum);
     for (int b = n; b < s.B; b++) {
         host->items[b] = (lin_gather){0};
         host->offsets[b + 1] = s.rows;
         host->in_offsets[b + 1] = s.in_rows;
         host->label_offsets[b + 1] = host->label_offsets[b] + (b == n && over > 0 ? over + 1 : 0);
     }
-    return s;
+    for (; s.sequences < s.B; s.sequences++) {
+        host->joined[s.sequences + 1] = s.rows;
+        host->joined_in[s.sequences + 1] = s.in_rows;
+    }
+    *shape = s;
 }
 
 // Fills t's batch with utterances picked[0..n-1] of a list. In training the caller fills the rest of the block.
 static lin_train_shape assemble(lin_trainer *t, lin_train_block *host, const lin_train_list *list, const int *picked, int n)
 {
     const int for_training = list == &t->train;
-    int longest = 0, n_masks = 0;
+    int n_masks = 0;
+    lin_train_shape s = {.B = n};
     for (int b = 0; b < n; b++) {
         const lin_train_item *it = &list->items[picked[b]];
+        if (b == 0 || !for_training || !lin_train_continues(t, picked[b])) s.sequences++;
         host->in_offsets[b + 1] = host->in_offsets[b] + it->frames;
         host->offsets[b + 1] = host->offsets[b] + it->rows;
         const int n_labels = for_training ? lin_train_labels(t, picked[b]) : it->n_labels;
@@ -327,9 +342,16 @@ static lin_train_shape assemble(lin_trainer *t, lin_train_block *host, const lin
         host->items[b].first_mask = n_masks;
         host->items[b].n_masks = for_training ? draw_masks(t, host, n_masks, picked[b]) : 0;
         n_masks += host->items[b].n_masks;
-        if (it->rows > longest) longest = it->rows;
+        host->joined_in[s.sequences] = host->in_offsets[b + 1];
+        host->joined[s.sequences] = host->offsets[b + 1];
+        const int joined = host->joined[s.sequences] - host->joined[s.sequences - 1];
+        if (it->rows > s.longest) s.longest = it->rows;
+        if (joined > s.longest_joined) s.longest_joined = joined;
     }
-    return pad(t, host, n, longest);
+    s.rows = host->offsets[n];
+    s.in_rows = host->in_offsets[n];
+    pad(t, host, &s);
+    return s;
 }
 
 // A block on the host that no operation in progress reads; *number is its own.
@@ -339,7 +361,7 @@ static lin_train_block block_to_fill(lin_trainer *t, int *number)
     const int i = *number = (int)(t->filled++ % (unsigned)t->n_blocks);
     t->ops->wait(t->exec, i);
     lay_out(t, t->host_bytes[i], &host);
-    host.in_offsets[0] = host.offsets[0] = host.label_offsets[0] = 0;
+    host.in_offsets[0] = host.offsets[0] = host.joined_in[0] = host.joined[0] = host.label_offsets[0] = 0;
     return host;
 }
 
@@ -350,10 +372,22 @@ static void send(lin_trainer *t, int i)
     t->ops->fence(t->exec, i);
 }
 
+// The utterances: what has features, labels and a loss of its own.
+static lin_segments frames_of(const lin_trainer *t, const lin_train_shape *s)
+{
+    return (lin_segments){.B = s->B, .rows = s->in_rows, .longest = s->in_rows, .offsets = t->device.in_offsets};
+}
+
+static lin_segments rows_of(const lin_trainer *t, const lin_train_shape *s)
+{
+    return (lin_segments){.B = s->B, .rows = s->rows, .longest = s->longest, .offsets = t->device.offsets};
+}
+
+// What the network sees: sequences of one or more utterances.
 static lin_batch batch_of(lin_trainer *t, const lin_train_shape *s, int for_training)
 {
-    return (lin_batch){.in = {.B = s->B, .rows = s->in_rows, .longest = s->in_rows, .offsets = t->device.in_offsets},
-                       .out = {.B = s->B, .rows = s->rows, .longest = s->longest, .offsets = t->device.offsets},
+    return (lin_batch){.in = {.B = s->sequences, .rows = s->in_rows, .longest = s->in_rows, .offsets = t->device.joined_in},
+                       .out = {.B = s->sequences, .rows = s->rows, .longest = s->longest_joined, .offsets = t->device.joined},
                        .features = t->features,
                        .mean = t->zeros, // already normalised, because augmentation comes after
                        .istd = t->ones,
@@ -372,7 +406,7 @@ typedef struct asked {
 } asked;
 
 // The losses of inner layers, with their gradients in `inner`.
-static void compute_inner(lin_trainer *t, lin_batch *batch, lin_inner *inner)
+static void compute_inner(lin_trainer *t, lin_batch *batch, const lin_segments *rows, lin_inner *inner)
 {
     const lin_train_block *device = &t->device;
     const int n = t->options->n_inner, V = t->model->config.outputs;
@@ -380,7 +414,7 @@ static void compute_inner(lin_trainer *t, lin_batch *batch, lin_inner *inner)
         float *dlogits = t->dlogits + (size_t)(1 + i) * (size_t)t->max_rows * (size_t)V;
         inner[i] = (lin_inner){.layer = t->options->inner_layers[i], .dlogits = dlogits};
         lin_network_inner(t->weights, t->activations, t->exec, batch, inner[i].layer, t->logp);
-        t->ops->ctc(t->exec, t->inner_losses, dlogits, t->logp, &batch->out, device->labels, device->label_offsets, t->most_labels, V,
+        t->ops->ctc(t->exec, t->inner_losses, dlogits, t->logp, rows, device->labels, device->label_offsets, t->most_labels, V,
                     device->scale + 1);
     }
     batch->inner = inner;
@@ -395,22 +429,23 @@ static void compute(void *context)
     const lin_config *c = &t->model->config;
     const lin_train_block *device = &t->device;
     lin_inner inner[LIN_TRAIN_INNER];
+    const lin_segments frames = frames_of(t, &a->shape), rows = rows_of(t, &a->shape);
     lin_batch batch = batch_of(t, &a->shape, 1);
     batch.skipped = a->skipped;
     batch.layer_done = t->parallel.comm && a->last ? lin_parallel_layer : NULL;
     batch.layer_context = t;
-    ops->gather(t->exec, t->features, device->items, device->masks, &batch.in, c->mel_bins);
+    ops->gather(t->exec, t->features, device->items, device->masks, &frames, c->mel_bins);
     lin_network_forward(t->weights, t->activations, t->exec, &batch, t->logp);
     const int part = lin_train_rank(t) * lin_train_step_batches(t) + a->number;
     double *losses = t->losses + (size_t)part * (size_t)t->max_items;
-    ops->ctc(t->exec, losses, t->dlogits, t->logp, &batch.out, device->labels, device->label_offsets, t->most_labels, c->outputs,
+    ops->ctc(t->exec, losses, t->dlogits, t->logp, &rows, device->labels, device->label_offsets, t->most_labels, c->outputs,
              device->scale);
-    compute_inner(t, &batch, inner);
+    compute_inner(t, &batch, &rows, inner);
     if (a->number == 0) ops->zero(t->exec, t->gradients, t->model->params.n_elements * sizeof *t->gradients);
     lin_network_backward(t->weights, t->activations, t->exec, &batch, t->dlogits, t->gradients);
     if (!a->last) return;
     if (!has_parts(t)) {
-        ops->tally_losses(t->exec, t->tally, t->losses, &batch.out, device->label_offsets);
+        ops->tally_losses(t->exec, t->tally, t->losses, &rows, device->label_offsets);
     } else {
         const int places = parts_of(t) * t->max_items;
         const lin_segments all = {.B = places, .rows = a->all_rows, .longest = a->all_rows, .offsets = device->all_offsets};
@@ -469,7 +504,7 @@ static lin_train_shape fill(lin_trainer *t, lin_train_block *host, const int *pi
 // out, there would be too many graphs.
 static void launch(lin_trainer *t, asked *a)
 {
-    const int key[LIN_GRAPH_KEY] = {a->shape.B, a->shape.rows, a->shape.in_rows, a->shape.longest, 2 * a->number + a->last};
+    const int key[LIN_GRAPH_KEY] = {a->shape.B, a->shape.rows, a->shape.longest_joined, a->shape.longest, 2 * a->number + a->last};
     if (t->parallel.comm || a->skipped) compute(a);
     else lin_graphs_run(&t->graphs, t->ops, t->exec, key, compute, a);
 }

@@ -10,7 +10,7 @@
 #include "model/train.h"
 
 /* Purposes of the random numbers of a run. */
-enum { LIN_TRAIN_KEY_DROPOUT = 1, LIN_TRAIN_KEY_MASKS, LIN_TRAIN_KEY_LAYER_DROP, LIN_TRAIN_KEY_ACOUSTICS };
+enum { LIN_TRAIN_KEY_DROPOUT = 1, LIN_TRAIN_KEY_MASKS, LIN_TRAIN_KEY_LAYER_DROP, LIN_TRAIN_KEY_ACOUSTICS, LIN_TRAIN_KEY_JOIN, LIN_TRAIN_KEY_ORDER };
 
 /* The counters that a run needs, beside weights and moments, to resume exactly. Saved as doubles and integers in text. */
 typedef struct lin_train_counters {
@@ -51,6 +51,7 @@ typedef struct lin_train_list {
 /* The data of a batch, in one block that is filled on the host and uploaded. */
 typedef struct lin_train_block {
     int *in_offsets, *offsets, *label_offsets, *labels;
+    int *joined_in, *joined; // offsets of the sequences that the network sees, each of one or more utterances
     lin_gather *items;
     lin_mask *masks;
     lin_acoustics *acoustics; // and the bins of each
@@ -64,7 +65,8 @@ typedef struct lin_train_block {
 /* The sizes of a batch on the host. On a GPU they are rounded up, with padding utterances after the last whose rows have no loss,
  * so that there are few different shapes and each can be a graph. */
 typedef struct lin_train_shape {
-    int B, rows, in_rows, longest;
+    int B, sequences, rows, in_rows;
+    int longest, longest_joined; // rows of an utterance, and of a sequence
 } lin_train_shape;
 
 enum { LIN_TRAIN_BLOCKS = 4 };
@@ -162,6 +164,8 @@ static inline int lin_train_rank(const lin_trainer *t) { return t->parallel.comm
 typedef struct lin_train_part {
     int from, to;
 } lin_train_part;
+/* Whether an utterance of the training list continues the sequence of the one before it in its batch: the first of a batch never does. */
+int lin_train_continues(const lin_trainer *t, int item);
 lin_train_part lin_train_cut(const lin_trainer *t, const lin_train_list *list, const int *picked, int n, int rank);
 
 lin_status lin_parallel_create(lin_trainer *t, lin_error *err);

@@ -183,6 +183,7 @@ static float *trained(const char *name, const char *device, int stop_after, int 
     o.precision = LIN_PRECISION_FP32;
     o.epochs = 3;
     o.resume = resume;
+    o.join_part = acoustics ? 0.6 : 0;
     w->stop_after = stop_after;
     w->acoustics = acoustics;
     const lin_status status = train(&o, w, &values, &err);
@@ -190,7 +191,7 @@ static float *trained(const char *name, const char *device, int stop_after, int 
     return values;
 }
 
-// The features as they are, or augmented.
+// The features as they are, or augmented, with utterances that continue others.
 START_TEST(training_follows_the_cpu_and_repeats_itself)
 {
     lin_acoustics_table *table = _i ? some_acoustics(0.2) : NULL;

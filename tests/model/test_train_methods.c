@@ -1,4 +1,6 @@
 // Methods of training: averaged weights, accumulated gradients, layers left out, losses of inner layers, restarts of the schedule.
+#include "kernels/ops.h"
+#include "model/encoder.h"
 #include "model/train_internal.h"
 #include "tests/model/train_support.h"
 
@@ -313,6 +315,102 @@ START_TEST(inner_losses)
 }
 END_TEST
 
+/* ---- joined utterances ------------------------------------------------------------------------------------------------------ */
+
+enum { JOINED = 3 };
+
+// Losses of the utterances in this order, as one sound that the encoder hears, by ref/ in double; nats per label.
+static double loss_of_order(const lin_model *model, const lin_dataset *set, const int *order)
+{
+    float x[200 * D], logp[100 * V];
+    double logits[100 * V], sum = 0;
+    const double one = 1;
+    int frames = 0, rows = 0, n_labels = 0;
+    lin_encoder *encoder;
+    lin_worker *worker;
+    lin_exec *exec;
+    lin_error err;
+    const lin_ops_f64 *ref = lin_ops_ref();
+    ck_assert(ref->exec_create(ref, 1, &exec, &err) == LIN_OK);
+    for (int i = 0; i < JOINED; i++) {
+        lin_dataset_features(set, order[i], x + frames * D);
+        frames += lin_dataset_frames(set, order[i]) / STACK * STACK; // the next one overwrites the frames that are left
+    }
+    ck_assert(lin_encoder_create(model, lin_ops_cpu(), &encoder, &err) == LIN_OK);
+    ck_assert(lin_worker_create(encoder, 1, &worker, &err) == LIN_OK);
+    ck_assert(lin_encoder_run(worker, x, (const int[]){0, frames}, 1, logp, &err) == LIN_OK);
+    lin_worker_destroy(worker);
+    lin_encoder_destroy(encoder);
+    for (int i = 0; i < frames / STACK * V; i++) logits[i] = logp[i];
+    for (int i = 0; i < JOINED; i++) {
+        int U;
+        double loss;
+        const int T = lin_dataset_frames(set, order[i]) / STACK, *labels = lin_dataset_labels(set, order[i], &U);
+        const lin_segments segments = {.B = 1, .rows = T, .longest = T, .offsets = (const int[]){0, T}};
+        ref->ctc(exec, &loss, NULL, logits + rows * V, &segments, labels, (const int[]){0, U}, U, V, &one);
+        sum += loss;
+        n_labels += U;
+        rows += T;
+    }
+    ref->exec_destroy(exec);
+    return sum / n_labels;
+}
+
+// With join_part 1 the network hears all utterances of a batch as one sound, and each has its own loss: in the order of the set, or in
+// that of the plan, the longest first.
+START_TEST(joined_utterances)
+{
+    char run[300], path[400];
+    lin_error err = {0};
+    lin_config config = quick_config();
+    const lin_features features = lin_features_default();
+    lin_dataset_writer *writer;
+    lin_dataset *set;
+    const int lengths[JOINED] = {31, 40, 37}, orders[2][JOINED] = {{0, 1, 2}, {1, 2, 0}};
+    int seen[2] = {0};
+    snprintf(path, sizeof path, "%s/three.lfc", folder);
+    ck_assert(lin_dataset_create(path, D, &features, "<blank> a b c d", "made by a test", &writer, &err) == LIN_OK);
+    for (int u = 0; u < JOINED; u++) {
+        float x[40 * D];
+        char id[8];
+        for (int i = 0; i < 40 * D; i++) x[i] = (float)(4 * lin_random_uniform(7, (uint64_t)(u * 1000 + i)));
+        snprintf(id, sizeof id, "u%d", u);
+        ck_assert(lin_dataset_add(writer, id, "s", x, lengths[u], (const int[]){1 + u, 2, 4}, 3, &err) == LIN_OK);
+    }
+    ck_assert(lin_dataset_finish(writer, &err) == LIN_OK && lin_dataset_open(path, &set, &err) == LIN_OK);
+    config.dropout = 0;
+    for (int seed = 1; seed <= 12; seed++) {
+        lin_model *model;
+        char name[32];
+        snprintf(name, sizeof name, "joined%d", seed);
+        run_folder(run, sizeof run, name);
+        lin_train_options o = quick_options(run);
+        plan_of_run r = {0};
+        const lin_train_hooks hooks = {.context = &r, .progress = remember};
+        o.epochs = 1;
+        o.lr = 1e-12;
+        o.seed = (unsigned)seed;
+        o.join_part = 1;
+        ck_assert(lin_model_create(&config, &features, "<blank> a b c d", 3, &model, &err) == LIN_OK);
+        ck_assert_msg(lin_train(&o, model, (const lin_dataset *const[]){set}, 1, NULL, 0, &hooks, &err) == LIN_OK, "%s", err.message);
+        int which = 0;
+        while (which < 2 && fabs(loss_of_order(model, set, orders[which]) - r.last.loss) > 1e-5) which++;
+        ck_assert_msg(which < 2, "a loss of %.7f; in order it is %.7f, by length %.7f", r.last.loss,
+                      loss_of_order(model, set, orders[0]), loss_of_order(model, set, orders[1]));
+        seen[which]++;
+        lin_model_destroy(model);
+    }
+    ck_assert_msg(seen[0] >= 2 && seen[1] >= 2, "%d times in order, %d times by length", seen[0], seen[1]);
+    lin_dataset_close(set);
+    // not of a network that hears the whole utterance
+    lin_train_options o = quick_options(run);
+    o.join_part = 0.5;
+    config.causal = 0;
+    ck_assert_int_eq(train_network(config, &o, &(watch){0}, NULL, NULL, &err), LIN_INVALID);
+    ck_assert_msg(strstr(err.message, "causal") != NULL, "%s", err.message);
+}
+END_TEST
+
 /* ---- all together ----------------------------------------------------------------------------------------------------------- */
 
 static lin_train_options all_options(const char *run)
@@ -322,6 +420,7 @@ static lin_train_options all_options(const char *run)
     o.accumulate = 3;
     o.layer_drop = 0.3;
     o.n_inner = 1, o.inner_layers[0] = 1;
+    o.join_part = 0.5;
     o.keep = 2;
     return o;
 }
@@ -428,6 +527,7 @@ int main(void)
     tcase_add_test(tests, the_batch_at_fault);
     tcase_add_test(tests, layers_left_out);
     tcase_add_test(tests, inner_losses);
+    tcase_add_test(tests, joined_utterances);
     tcase_add_test(tests, stopped_and_resumed_gives_the_same_bits);
     tcase_add_test(tests, the_cosine_starts_again);
     suite_add_tcase(suite, tests);
