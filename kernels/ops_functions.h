@@ -22,6 +22,7 @@
 /* The operations of the rivals, for backends that have them. */
 #define LIN_SOFTMAX_OPERATIONS(X)                                                                                                  \
     X(softmax_forward) X(softmax_backward) X(softmax_scores) X(softmax_naive_forward) X(softmax_naive_backward)
+#define LIN_FEEDFORWARD_OPERATIONS(X) X(feedforward_forward) X(feedforward_backward) /* CUDA only */
 #define LIN_LSH_OPERATIONS(X) X(lsh_forward) X(lsh_backward)
 #define LIN_MAPPED_OPERATIONS(X) X(mapped_attention_forward) X(mapped_attention_backward)
 #define LIN_DECAYED_OPERATIONS(X) X(decayed_attention_forward) X(decayed_attention_backward)
@@ -48,6 +49,12 @@ void LIN_OP(dropout)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, size_t coun
 void LIN_OP(add_dropout)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, const LIN_REAL *r, size_t count,
                          const lin_dropout *dropout);
 void LIN_OP(relu_backward)(lin_exec *exec, LIN_REAL *dx, const LIN_REAL *dy, const LIN_REAL *y, size_t count, double scale);
+void LIN_OP(feedforward_forward)(lin_exec *exec, LIN_REAL *y, LIN_REAL *hidden, const LIN_REAL *x, const LIN_REAL *w1,
+                                 const LIN_REAL *b1, const LIN_REAL *w2, const LIN_REAL *b2, int rows, int C, int F,
+                                 const lin_dropout *dropout);
+void LIN_OP(feedforward_backward)(lin_exec *exec, LIN_REAL *dx, LIN_REAL *dw1, LIN_REAL *db1, LIN_REAL *dw2, LIN_REAL *db2,
+                                  const LIN_REAL *dy, const LIN_REAL *x, const LIN_REAL *hidden, LIN_REAL *d_hidden,
+                                  const LIN_REAL *w1, const LIN_REAL *w2, int rows, int C, int F, const lin_dropout *dropout);
 void LIN_OP(stack_frames)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, const LIN_REAL *mean, const LIN_REAL *istd,
                           const lin_segments *in, const lin_segments *out, int D, int stack, int ahead);
 void LIN_OP(add_sinusoid)(lin_exec *exec, LIN_REAL *x, const lin_segments *segments, int C);

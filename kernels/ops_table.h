@@ -99,6 +99,17 @@ typedef struct LIN_OPS {
     void (*add_dropout)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, const LIN_REAL *r, size_t count, const lin_dropout *dropout);
     /* dx = y > 0 ? dy * scale : 0: backward of relu, and of dropout(relu) with y its output and scale = 1/(1-p). dx may alias dy. */
     void (*relu_backward)(lin_exec *exec, LIN_REAL *dx, const LIN_REAL *dy, const LIN_REAL *y, size_t count, double scale);
+    /* The feed-forward block in training: y = h w2ᵀ + b2 with h = dropout(relu(x w1ᵀ + b1)) [rows, F], x and y [rows, C], w1 [F, C] and
+     * w2 [C, F] packed. hidden [rows, F] receives what the backward pass needs, in the backend's own format (CUDA in bf16: h as bf16, the
+     * operands too). NULL on backends for which it would be the operations above (ref, CPU): there the network calls these. */
+    void (*feedforward_forward)(lin_exec *exec, LIN_REAL *y, LIN_REAL *hidden, const LIN_REAL *x, const LIN_REAL *w1,
+                                const LIN_REAL *b1, const LIN_REAL *w2, const LIN_REAL *b2, int rows, int C, int F,
+                                const lin_dropout *dropout);
+    /* dx (written), dw1 [F, C], db1 [F], dw2 [C, F], db2 [C] +=, with the weights packed transposed. d_hidden [rows, F] is scratch.
+     * hidden and d_hidden are 16-byte aligned, or both are not; dy then too. */
+    void (*feedforward_backward)(lin_exec *exec, LIN_REAL *dx, LIN_REAL *dw1, LIN_REAL *db1, LIN_REAL *dw2, LIN_REAL *db2,
+                                 const LIN_REAL *dy, const LIN_REAL *x, const LIN_REAL *hidden, LIN_REAL *d_hidden,
+                                 const LIN_REAL *w1, const LIN_REAL *w2, int rows, int C, int F, const lin_dropout *dropout);
     /* y [out rows, (stack+ahead) D]: row t of an utterance holds its input frames t stack .. t stack + stack+ahead-1, each
      * (x - mean) istd. Frames after the utterance's last repeat the last. mean, istd [D]; x [in rows, D]. */
     void (*stack_frames)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, const LIN_REAL *mean, const LIN_REAL *istd,

@@ -100,6 +100,22 @@ static void add_norm(const lin_weights *w, lin_activations *a, lin_exec *exec, l
                                      lin_config_width(&w->config), &dropout);
 }
 
+// branch = w2 dropout(relu(w1 x + b1)) + b2; v->hidden is kept for the backward pass.
+static void feedforward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_layer_values *v, const lin_real *x,
+                        const lin_param_layer *p, int rows, lin_dropout dropout)
+{
+    const lin_real_ops *ops = w->ops;
+    const int C = lin_config_width(&w->config), F = w->config.feedforward;
+    if (a->for_training && ops->feedforward_forward) {
+        ops->feedforward_forward(exec, a->branch, v->hidden, x, w->packed + w->forward_offset[p->ff1[0]], lin_value(w, p->ff1[1]),
+                                 w->packed + w->forward_offset[p->ff2[0]], lin_value(w, p->ff2[1]), rows, C, F, &dropout);
+        return;
+    }
+    lin_layer_linear(w, exec, v->hidden, x, p->ff1, rows, LIN_RELU);
+    if (dropout.p > 0) ops->dropout(exec, v->hidden, v->hidden, (size_t)rows * (size_t)F, &dropout);
+    lin_layer_linear(w, exec, a->branch, v->hidden, p->ff2, rows, LIN_LINEAR);
+}
+
 // A pre-norm layer's first norm is computed at the end of the previous layer, which has the sum, unless a convolution or a condition
 // comes first.
 static int norm_is_done_before(const lin_config *c, int layer)
@@ -133,9 +149,7 @@ static void layer_forward(const lin_weights *w, lin_activations *a, lin_exec *ex
     else
         add_norm(w, a, exec, v->n1, v->x2, v->stats1, x1, p->norm1, rows, after_attention);
 
-    lin_layer_linear(w, exec, v->hidden, pre ? v->n2 : v->x2, p->ff1, rows, LIN_RELU);
-    if (in_hidden.p > 0) ops->dropout(exec, v->hidden, v->hidden, (size_t)rows * (size_t)c->feedforward, &in_hidden);
-    lin_layer_linear(w, exec, a->branch, v->hidden, p->ff2, rows, LIN_LINEAR);
+    feedforward(w, a, exec, v, pre ? v->n2 : v->x2, p, rows, in_hidden);
     if (!pre)
         add_norm(w, a, exec, v->n2, x_out, v->stats2, v->x2, p->norm2, rows, after_feedforward);
     else if (!next)
@@ -202,6 +216,24 @@ static void norm_backward(const lin_weights *w, lin_activations *a, lin_exec *ex
                                 lin_config_width(&w->config), &dropout);
 }
 
+// a->branch = the gradient of the block's input x, from dy.
+static void feedforward_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, lin_real *gradients, const lin_real *dy,
+                                 const lin_layer_values *v, const lin_real *x, const lin_param_layer *p, int rows, lin_dropout dropout)
+{
+    const lin_real_ops *ops = w->ops;
+    const int C = lin_config_width(&w->config), F = w->config.feedforward;
+    if (ops->feedforward_backward) {
+        ops->feedforward_backward(exec, a->branch, lin_gradient(w, gradients, p->ff1[0]), lin_gradient(w, gradients, p->ff1[1]),
+                                  lin_gradient(w, gradients, p->ff2[0]), lin_gradient(w, gradients, p->ff2[1]), dy, x, v->hidden,
+                                  a->d_hidden, w->packed + w->backward_offset[p->ff1[0]], w->packed + w->backward_offset[p->ff2[0]],
+                                  rows, C, F, &dropout);
+        return;
+    }
+    lin_layer_linear_backward(w, exec, a->d_hidden, gradients, dy, v->hidden, p->ff2, rows);
+    ops->relu_backward(exec, a->d_hidden, a->d_hidden, v->hidden, (size_t)rows * (size_t)F, dropout.p > 0 ? 1 / (1 - dropout.p) : 1);
+    lin_layer_linear_backward(w, exec, a->branch, gradients, a->d_hidden, x, p->ff1, rows);
+}
+
 // Adds a->branch to a->d_x.
 static void add_branch(const lin_weights *w, lin_activations *a, lin_exec *exec, int rows)
 {
@@ -227,15 +259,12 @@ static void layer_backward(const lin_weights *w, lin_activations *a, lin_exec *e
     const lin_layer_values *v = &a->layers[l];
     const int C = lin_config_width(c), rows = batch->out.rows, pre = c->norm == LIN_NORM_PRE;
     const lin_dropout none = {.p = 0}, after_attention = lin_dropout_of(w, batch, l, LIN_SITE_ATTENTION),
-                      after_feedforward = lin_dropout_of(w, batch, l, LIN_SITE_FEEDFORWARD);
+                      in_hidden = lin_dropout_of(w, batch, l, LIN_SITE_HIDDEN), after_feedforward = lin_dropout_of(w, batch, l, LIN_SITE_FEEDFORWARD);
     const int drops = after_feedforward.p > 0, convolves = l < c->conv_layers;
     const lin_real *x1 = convolves ? v->x1 : v->x0;
 
     if (!pre) norm_backward(w, a, exec, gradients, a->d_x, NULL, v->n2, v->stats2, p->norm2, rows, after_feedforward);
-    lin_layer_linear_backward(w, exec, a->d_hidden, gradients, drops ? a->d_y : a->d_x, v->hidden, p->ff2, rows);
-    ops->relu_backward(exec, a->d_hidden, a->d_hidden, v->hidden, (size_t)rows * (size_t)c->feedforward,
-                       drops ? 1 / (1 - after_feedforward.p) : 1);
-    lin_layer_linear_backward(w, exec, a->branch, gradients, a->d_hidden, pre ? v->n2 : v->x2, p->ff1, rows);
+    feedforward_backward(w, a, exec, gradients, drops ? a->d_y : a->d_x, v, pre ? v->n2 : v->x2, p, rows, in_hidden);
     if (pre) {
         norm_backward(w, a, exec, gradients, a->branch, a->d_x, v->x2, v->stats2, p->norm2, rows, after_attention);
     } else {

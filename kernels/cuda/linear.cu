@@ -7,11 +7,9 @@
 //
 // bf16: packed weights are bf16 in the block of floats, rows padded with zeros to a multiple of 8 columns (16 bytes); activations
 // are converted into scratch with the same padding, so that the products are aligned for any k. The gradients of weights are then
-// products of tf32: converting both operands would move twice the bytes of the product itself.
-#include <string.h>
-
-#include "kernels/cuda/cuda.h"
-#include "kernels/cuda/plans.h"
+// products of tf32: converting both operands would move twice the bytes of the product itself. Where both are in memory as bf16
+// (feedforward.cu), they are products of bf16.
+#include "kernels/cuda/linear.h"
 
 enum {
     TILE = 64,        // of the plain product, rows and columns
@@ -23,25 +21,6 @@ enum {
     SUM_BLOCKS = 1024, // about what a GPU runs at once, and a constant, so that sums are the same on all GPUs
     CONVERT_THREADS = 256,
 };
-
-typedef uint16_t bf16;
-
-// Rounded to nearest, ties to even; a NaN stays NaN.
-static __host__ __device__ __forceinline__ bf16 to_bf16(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return (bf16)(bits >> 16 | 0x40u);
-    return (bf16)((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
-}
-
-static __host__ __device__ __forceinline__ float from_bf16(bf16 x)
-{
-    const uint32_t bits = (uint32_t)x << 16;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
 
 static __host__ __device__ __forceinline__ float value_of(float x) { return x; }
 static __host__ __device__ __forceinline__ float value_of(bf16 x) { return from_bf16(x); }
@@ -133,20 +112,14 @@ static __global__ void __launch_bounds__(CONVERT_THREADS)
     if (i >= groups) return;
     float v[8];
     if (wide) {
-        const float4 a = reinterpret_cast<const float4 *>(x)[2 * i], b = reinterpret_cast<const float4 *>(x)[2 * i + 1];
-        v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
+        load8(v, x + 8 * i);
     } else {
         const size_t row = i / (size_t)across;
         const int column = (int)(i - row * (size_t)across) * 8;
         const float *from = x + row * (size_t)k;
         for (int j = 0; j < 8; j++) v[j] = column + j < k ? from[column + j] : 0;
     }
-    uint4 out;
-    out.x = to_bf16(v[0]) | (uint32_t)to_bf16(v[1]) << 16;
-    out.y = to_bf16(v[2]) | (uint32_t)to_bf16(v[3]) << 16;
-    out.z = to_bf16(v[4]) | (uint32_t)to_bf16(v[5]) << 16;
-    out.w = to_bf16(v[6]) | (uint32_t)to_bf16(v[7]) << 16;
-    reinterpret_cast<uint4 *>(to)[i] = out;
+    store8(to + 8 * i, v);
 }
 
 static size_t converted_bytes(int rows, int k)
@@ -154,7 +127,7 @@ static size_t converted_bytes(int rows, int k)
     return ((size_t)rows * (size_t)lin_cuda_padded(k) * sizeof(bf16) + 255) / 256 * 256;
 }
 
-static void convert_rows(lin_exec *exec, void *to, const float *x, int rows, int k)
+void lin_cuda_narrow(lin_exec *exec, void *to, const float *x, int rows, int k)
 {
     const int across = lin_cuda_padded(k) / 8;
     const size_t groups = (size_t)rows * (size_t)across;
@@ -186,9 +159,12 @@ static __device__ __forceinline__ void load_tile(float *to, const T *from, int i
     }
 }
 
-template <typename W>
+static __device__ __forceinline__ void put(float *to, float v) { *to = v; }
+static __device__ __forceinline__ void put(bf16 *to, float v) { *to = to_bf16(v); }
+
+template <typename D, typename X, typename W>
 static __global__ void __launch_bounds__(256)
-    plain(float *out, const float *__restrict__ a, const W *__restrict__ b, const float *bias, plain_shape s)
+    plain(D *out, const X *__restrict__ a, const W *__restrict__ b, const float *bias, plain_shape s)
 {
     LIN_SHARED(float, shared);
     float *const as = shared, *const bs = shared + STEP * (TILE + 1);
@@ -216,19 +192,19 @@ static __global__ void __launch_bounds__(256)
         for (int q = 0; q < 4; q++) {
             const int i = row0 + ti + p, j = column0 + tj + 16 * q;
             if (i >= s.rows || j >= s.columns) continue;
-            float *to = out + (size_t)i * (size_t)s.columns + (size_t)j;
+            D *to = out + (size_t)i * (size_t)s.columns + (size_t)j;
             float v = sum[p][q] + (bias ? bias[j] : 0);
-            if (s.add) v += *to;
-            *to = s.relu && v < 0 ? 0 : v;
+            if (s.add) v += value_of(*to);
+            put(to, s.relu && v < 0 ? 0 : v);
         }
 }
 
-template <typename W>
-static void plain_product(lin_exec *exec, float *out, const float *a, const W *b, const float *bias, const plain_shape *shape)
+template <typename D, typename X, typename W>
+static void plain_product(lin_exec *exec, D *out, const X *a, const W *b, const float *bias, const plain_shape *shape)
 {
     const plain_shape s = *shape;
     const dim3 grid(lin_cuda_blocks((size_t)s.rows, TILE), lin_cuda_blocks((size_t)s.columns, TILE));
-    LIN_LAUNCH(exec, (plain<W>), grid, 256, 2 * STEP * (TILE + 1) * sizeof(float), out, a, b, bias, s);
+    LIN_LAUNCH(exec, (plain<D, X, W>), grid, 256, 2 * STEP * (TILE + 1) * sizeof(float), out, a, b, bias, s);
 }
 
 /* ---- forward ---------------------------------------------------------------------------------------------------------------- */
@@ -238,13 +214,13 @@ void lin_cuda_linear_forward(lin_exec *exec, float *y, const float *x, const flo
 {
     if (rows == 0 || n == 0 || !lin_cuda_ready(exec)) return;
     const int narrow = exec->precision == LIN_PRECISION_BF16;
-    const lin_cuda_product p = {1, narrow, rows, n, narrow ? lin_cuda_padded(k) : k, act};
+    const lin_cuda_product p = {1, narrow, 0, rows, n, narrow ? lin_cuda_padded(k) : k, act};
     if (n > 1 && k > 1) {
         const void *operand = x;
         if (narrow) {
             void *scratch = lin_cuda_scratch(exec, converted_bytes(rows, k));
             if (!scratch) return;
-            convert_rows(exec, scratch, x, rows, k);
+            lin_cuda_narrow(exec, scratch, x, rows, k);
             operand = scratch;
         }
         if (lin_cuda_multiply(exec, &p, y, packed, operand, bias) || exec->error != cudaSuccess) return;
@@ -255,6 +231,20 @@ void lin_cuda_linear_forward(lin_exec *exec, float *y, const float *x, const flo
     s.round = narrow, s.relu = act == LIN_RELU;
     if (narrow) plain_product(exec, y, x, reinterpret_cast<const bf16 *>(packed), bias, &s);
     else plain_product(exec, y, x, packed, bias, &s);
+}
+
+void lin_cuda_narrow_forward(lin_exec *exec, void *y, const void *x, const float *packed, const float *bias, int rows, int n, int k,
+                             int narrow_y)
+{
+    if (rows == 0 || !lin_cuda_ready(exec)) return;
+    const lin_cuda_product p = {1, 1, narrow_y, rows, n, k, LIN_LINEAR};
+    if (lin_cuda_multiply(exec, &p, y, packed, x, bias) || exec->error != cudaSuccess) return;
+    plain_shape s = {};
+    s.rows = rows, s.columns = n, s.inner = k;
+    s.ai = (size_t)k, s.at = 1, s.bj = (size_t)k, s.bt = 1;
+    const bf16 *from = (const bf16 *)x, *w = reinterpret_cast<const bf16 *>(packed);
+    if (narrow_y) plain_product(exec, (bf16 *)y, from, w, bias, &s);
+    else plain_product(exec, (float *)y, from, w, bias, &s);
 }
 
 /* ---- the gradients of weights and biases ------------------------------------------------------------------------------------ */
@@ -279,29 +269,48 @@ static __global__ void __launch_bounds__(SUM_COLUMNS *SUM_ROWS)
     }
 }
 
+lin_cuda_slices lin_cuda_slices_of(int rows, int across)
+{
+    lin_cuda_slices s;
+    s.n = (rows + 8 * SUM_ROWS - 1) / (8 * SUM_ROWS);
+    if (s.n > SUM_BLOCKS / across) s.n = SUM_BLOCKS / across ? SUM_BLOCKS / across : 1;
+    s.rows = (rows + s.n - 1) / s.n;
+    s.n = (rows + s.rows - 1) / s.rows;
+    return s;
+}
+
 static void bias_gradient(lin_exec *exec, float *db, const float *dy, int rows, int n)
 {
     const int across = (n + SUM_COLUMNS - 1) / SUM_COLUMNS;
-    int slices = (rows + 8 * SUM_ROWS - 1) / (8 * SUM_ROWS);
-    if (slices > SUM_BLOCKS / across) slices = SUM_BLOCKS / across ? SUM_BLOCKS / across : 1;
-    const int per_slice = (rows + slices - 1) / slices;
-    slices = (rows + per_slice - 1) / per_slice;
-    float *partial = (float *)lin_cuda_scratch(exec, (size_t)slices * (size_t)n * sizeof *partial);
+    const lin_cuda_slices slices = lin_cuda_slices_of(rows, across);
+    float *partial = (float *)lin_cuda_scratch(exec, (size_t)slices.n * (size_t)n * sizeof *partial);
     if (!partial) return;
-    LIN_LAUNCH(exec, sum_columns, dim3((unsigned)across, (unsigned)slices), dim3(SUM_COLUMNS, SUM_ROWS),
-               SUM_COLUMNS * SUM_ROWS * sizeof(float), partial, dy, rows, n, per_slice);
-    lin_cuda_fold(exec, db, NULL, partial, slices, n);
+    LIN_LAUNCH(exec, sum_columns, dim3((unsigned)across, (unsigned)slices.n), dim3(SUM_COLUMNS, SUM_ROWS),
+               SUM_COLUMNS * SUM_ROWS * sizeof(float), partial, dy, rows, n, slices.rows);
+    lin_cuda_fold(exec, db, NULL, partial, slices.n, n);
 }
 
 void lin_cuda_linear_backward_weight(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n, int k)
 {
     if (rows == 0 || n == 0 || !lin_cuda_ready(exec)) return;
     if (db) bias_gradient(exec, db, dy, rows, n);
-    const lin_cuda_product p = {0, 0, rows, n, k, LIN_LINEAR};
+    const lin_cuda_product p = {0, 0, 0, rows, n, k, LIN_LINEAR};
     if (n > 1 && k > 1 && (lin_cuda_multiply(exec, &p, dw, x, dy, NULL) || exec->error != cudaSuccess)) return;
     plain_shape s = {};
     s.rows = n, s.columns = k, s.inner = rows;
     s.ai = 1, s.at = (size_t)n, s.bj = 1, s.bt = (size_t)k;
     s.add = 1;
     plain_product(exec, dw, dy, x, NULL, &s);
+}
+
+void lin_cuda_narrow_backward_weight(lin_exec *exec, float *dw, const void *dy, const void *x, int rows, int n, int k)
+{
+    if (rows == 0 || !lin_cuda_ready(exec)) return;
+    const lin_cuda_product p = {0, 1, 0, rows, n, k, LIN_LINEAR};
+    if (lin_cuda_multiply(exec, &p, dw, x, dy, NULL) || exec->error != cudaSuccess) return;
+    plain_shape s = {};
+    s.rows = n, s.columns = k, s.inner = rows;
+    s.ai = 1, s.at = (size_t)n, s.bj = 1, s.bt = (size_t)k;
+    s.add = 1;
+    plain_product(exec, dw, (const bf16 *)dy, (const bf16 *)x, NULL, &s);
 }

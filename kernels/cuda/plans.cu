@@ -20,7 +20,7 @@ enum { CANDIDATES = 8, BUCKETS = 256, THREADS = 256, WORKSPACE_BYTES = 32 << 20,
 
 // The key of a plan. All ints, so that two keys can be compared and hashed as bytes.
 typedef struct plan_key {
-    int forward, rows, n, k, epilogue;
+    int forward, narrow, narrow_d, rows, n, k, epilogue;
     int align[4]; // of a, b, d, bias: 4, 8 or 16 bytes
 } plan_key;
 
@@ -111,11 +111,13 @@ static int alignment_of(const void *p)
     return at % 16 == 0 ? 16 : at % 8 == 0 ? 8 : 4;
 }
 
-static plan_key key_of(const lin_cuda_product *p, const float *d, const void *a, const void *b, const float *bias, int epilogue)
+static plan_key key_of(const lin_cuda_product *p, const void *d, const void *a, const void *b, const float *bias, int epilogue)
 {
     plan_key key;
     memset(&key, 0, sizeof key);
     key.forward = p->forward;
+    key.narrow = p->narrow;
+    key.narrow_d = p->narrow_d;
     key.rows = rows_of_class(p->rows);
     key.n = p->n;
     key.k = p->k;
@@ -140,9 +142,10 @@ static cublasStatus_t layout(cublasLtMatrixLayout_t *out, int narrow, int rows, 
 }
 
 // The matrix layouts and the epilogue of a class of shapes.
-static cublasStatus_t describe(lin_exec *exec, plan *p, int narrow, const float *bias)
+static cublasStatus_t describe(lin_exec *exec, plan *p, const float *bias)
 {
     const plan_key *key = &p->key;
+    const int narrow = key->narrow;
     const int exact = narrow || exec->precision == LIN_PRECISION_FP32;
     const cublasComputeType_t compute = exact ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_32F_FAST_TF32;
     const int32_t ta = key->forward ? CUBLAS_OP_T : CUBLAS_OP_N, tb = key->forward ? CUBLAS_OP_N : CUBLAS_OP_T;
@@ -158,7 +161,7 @@ static cublasStatus_t describe(lin_exec *exec, plan *p, int narrow, const float 
     }
     if (s == CUBLAS_STATUS_SUCCESS) s = layout(&p->a, narrow, key->k, key->forward ? key->n : key->rows);
     if (s == CUBLAS_STATUS_SUCCESS) s = layout(&p->b, narrow, key->forward ? key->k : key->n, key->rows);
-    if (s == CUBLAS_STATUS_SUCCESS) s = layout(&p->d, 0, key->forward ? key->n : key->k, key->forward ? key->rows : key->n);
+    if (s == CUBLAS_STATUS_SUCCESS) s = layout(&p->d, key->narrow_d, key->forward ? key->n : key->k, key->forward ? key->rows : key->n);
     return s;
 }
 
@@ -207,7 +210,7 @@ static plan *plan_of(lin_exec *exec, const lin_cuda_product *product, const plan
         return NULL;
     }
     p->key = *key;
-    cublasStatus_t status = describe(exec, p, product->narrow, bias);
+    cublasStatus_t status = describe(exec, p, bias);
     if (status == CUBLAS_STATUS_SUCCESS) status = search(plans, p);
     // Some versions cannot search while a graph is recorded: then this product does not use cublasLt, and the next search
     // decides finally.
@@ -226,7 +229,7 @@ static plan *plan_of(lin_exec *exec, const lin_cuda_product *product, const plan
 /* ---- multiplying ------------------------------------------------------------------------------------------------------------- */
 
 typedef struct operands {
-    float *d;
+    void *d;
     const void *a, *b;
     float beta;
 } operands;
@@ -265,7 +268,7 @@ static void tune(lin_exec *exec, plan *p, const operands *real)
     const size_t elements = (size_t)(p->key.forward ? p->rows : p->key.k) * (size_t)p->key.n;
     int best = -1;
     double least = 0;
-    if (cudaMalloc((void **)&o.d, elements * sizeof(float)) != cudaSuccess) {
+    if (cudaMalloc(&o.d, elements * sizeof(float)) != cudaSuccess) {
         cudaGetLastError();
         return;
     }
@@ -303,7 +306,7 @@ static __global__ void __launch_bounds__(THREADS) add_bias(float *y, const float
     y[i] = relu && v < 0 ? 0 : v;
 }
 
-int lin_cuda_multiply(lin_exec *exec, const lin_cuda_product *product, float *d, const void *a, const void *b, const float *bias)
+int lin_cuda_multiply(lin_exec *exec, const lin_cuda_product *product, void *d, const void *a, const void *b, const float *bias)
 {
     // cublasLt reads a bias four values at a time.
     const int apart = bias && !lin_cuda_aligned(bias), relu = product->act == LIN_RELU;
@@ -342,7 +345,7 @@ int lin_cuda_multiply(lin_exec *exec, const lin_cuda_product *product, float *d,
     }
     if (apart) {
         const size_t count = (size_t)product->rows * (size_t)product->n;
-        LIN_LAUNCH(exec, add_bias, lin_cuda_blocks(count, THREADS), THREADS, 0, d, bias, count, product->n, relu);
+        LIN_LAUNCH(exec, add_bias, lin_cuda_blocks(count, THREADS), THREADS, 0, (float *)d, bias, count, product->n, relu);
     }
     return 1;
 }

@@ -14,12 +14,13 @@
 typedef struct lin_cuda_product {
     int forward; /* d [rows, n] = act(b [rows, k] aᵀ + bias), a [n, k]; else d [n, k] += bᵀ a with a [rows, k], b [rows, n] */
     int narrow;  /* a and b are bf16, their rows padded to a multiple of 8 elements */
+    int narrow_d; /* d too (forward, n a multiple of 8, no bias, no activation) */
     int rows, n, k;
     lin_activation act;
 } lin_cuda_product;
 
 /* 1 if it was done, or failed with an error recorded in exec; 0 if cublasLt does not support the product. bias [n] may be NULL. */
-int lin_cuda_multiply(lin_exec *exec, const lin_cuda_product *product, float *d, const void *a, const void *b, const float *bias);
+int lin_cuda_multiply(lin_exec *exec, const lin_cuda_product *product, void *d, const void *a, const void *b, const float *bias);
 
 /* Padded number of columns of a bf16 matrix of k columns. */
 static inline int lin_cuda_padded(int k) { return (k + 7) / 8 * 8; }

@@ -58,12 +58,56 @@ START_TEST(traffic)
 }
 END_TEST
 
+// In bf16 what lies between the two products of a feed-forward block is in memory as bf16, and its pass reads and writes it once.
+START_TEST(feedforward)
+{
+    enum { C = 128, F = 512, HIDDEN = ROWS * F * 2, ROW = ROWS * C * 2 };
+    lin_error err = {0};
+    lin_exec *exec;
+    float *x, *y, *h, *dh, *w1, *w2, *vectors;
+    uint64_t *key;
+    const int file = mkstemp(path);
+    ck_assert_int_ge(file, 0);
+    setenv("LINNET_EMULATION_TRAFFIC", path, 1);
+    const lin_ops *ops = test_device(LIN_PRECISION_BF16);
+    ck_assert_int_eq(ops->exec_create(ops, 0, &exec, &err), LIN_OK);
+    struct {
+        float **block;
+        size_t count;
+    } blocks[] = {{&x, ROWS * C}, {&y, ROWS * C}, {&h, ROWS * F}, {&dh, ROWS * F}, {&w1, C * F}, {&w2, C * F}, {&vectors, C * F}};
+    enum { BLOCKS = sizeof blocks / sizeof *blocks };
+    for (int i = 0; i < BLOCKS; i++)
+        ck_assert_int_eq(ops->memory_create(exec, blocks[i].count * 4, (void **)blocks[i].block, &err), LIN_OK);
+    ck_assert_int_eq(ops->memory_create(exec, 2 * sizeof *key, (void **)&key, &err), LIN_OK);
+    const lin_dropout dropout = {.p = 0.1, .key = key};
+    ops->feedforward_forward(exec, y, h, x, w1, vectors, w2, vectors, ROWS, C, F, &dropout);
+    ops->feedforward_backward(exec, x, w1, vectors, w2, vectors, y, x, h, dh, w1, w2, ROWS, C, F, &dropout);
+    ck_assert_int_eq(ops->finish(exec, &err), LIN_OK);
+    for (int i = 0; i < BLOCKS; i++) ops->memory_destroy(exec, *blocks[i].block);
+    ops->memory_destroy(exec, key);
+    ops->exec_destroy(exec);
+
+    FILE *lines = fdopen(file, "r");
+    const double product = 2.0 * ROWS * C * F, weight = C * F * 2;
+    expect(lines, "convert", 2 * ROW, ROW, 0, "-");
+    expect(lines, "cublasLtMatmul", ROW + weight, HIDDEN, product, "bf16");
+    expect(lines, "activate", HIDDEN, HIDDEN, 0, "-");
+    expect(lines, "cublasLtMatmul", HIDDEN + weight, 2 * ROW, product, "bf16");
+    expect(lines, "cublasLtMatmul", ROW + HIDDEN + 2 * weight, 2 * weight, product, "bf16"); // dw2
+    expect(lines, "cublasLtMatmul", ROW + weight, HIDDEN, product, "bf16");
+    expect(lines, "(pass_and_sum<To, From, GATED>)", 2 * HIDDEN, HIDDEN + ROWS / 64 * F * 4, 0, "-");
+    fclose(lines);
+    unlink(path);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cuda_traffic");
     TCase *cases = tcase_create("counts");
 #if defined(__x86_64__) && defined(__linux__)
     if (!TEST_ASAN) tcase_add_test(cases, traffic);
+    if (!TEST_ASAN) tcase_add_test(cases, feedforward);
 #endif
     suite_add_tcase(suite, cases);
     return test_run(suite);

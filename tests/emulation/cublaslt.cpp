@@ -169,7 +169,10 @@ static cublasStatus_t shape_of(const emulated_product *d, const emulated_layout 
     if (!fits(a, a->rows, a->cols) || !fits(b, rows_b, cols_b) || !fits(c, s->m, s->n) || !fits(out, s->m, s->n)) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
-    if (a->type != b->type || c->type != CUDA_R_32F || out->type != CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
+    if (a->type != b->type || c->type != out->type) return CUBLAS_STATUS_NOT_SUPPORTED;
+    // A bf16 result needs bf16 operands, and the library would then take a bf16 bias.
+    const bool bias = d->epilogue & CUBLASLT_EPILOGUE_BIAS;
+    if (out->type != CUDA_R_32F && (out->type != CUDA_R_16BF || a->type != CUDA_R_16BF || bias)) return CUBLAS_STATUS_NOT_SUPPORTED;
     if (d->compute == CUBLAS_COMPUTE_32F_FAST_TF32 && a->type != CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
     // The tensor cores' bf16 kernels move 16 bytes at a time.
     if (a->type == CUDA_R_16BF && (a->ld % 8 || b->ld % 8)) return CUBLAS_STATUS_NOT_SUPPORTED;
@@ -223,8 +226,8 @@ struct matmul {
     shape s;
     float alpha, beta;
     const void *A, *B;
-    const float *C;
-    float *D;
+    const void *C;
+    void *D;
     void *workspace;
     size_t workspace_bytes;
 };
@@ -236,6 +239,14 @@ static float element(const void *matrix, const emulated_layout *l, size_t row, s
     if (l->type == CUDA_R_16BF) return __uint_as_float((uint32_t)((const uint16_t *)matrix)[at] << 16);
     const float x = ((const float *)matrix)[at];
     return compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? emulated_tf32(x) : x;
+}
+
+static void store(void *matrix, const emulated_layout *l, size_t row, size_t column, float v)
+{
+    const size_t at = column * (size_t)l->ld + row;
+    const uint32_t bits = __float_as_uint(v), odd = bits >> 16 & 1; // to nearest, ties to even; a NaN stays one
+    if (l->type == CUDA_R_16BF) ((uint16_t *)matrix)[at] = (uint16_t)(v == v ? (bits + 0x7fff + odd) >> 16 : bits >> 16 | 0x40);
+    else ((float *)matrix)[at] = v;
 }
 
 // sums [m, columns] for four columns of op(B) at once: a [k, m] contiguous along m, so that the loop over m is one of vectors.
@@ -284,9 +295,9 @@ static void multiply(const matmul &p)
         for (size_t j = 0; j < columns; j++)
             for (size_t i = 0; i < m; i++) {
                 float v = p.alpha * sums[j * m + i];
-                if (p.beta != 0) v += p.beta * p.C[(j0 + j) * (size_t)p.lc.ld + i];
+                if (p.beta != 0) v += p.beta * element(p.C, &p.lc, i, j0 + j, CUBLAS_COMPUTE_32F);
                 if (bias) v += bias[i];
-                p.D[(j0 + j) * (size_t)p.ld.ld + i] = relu && !(v > 0) ? 0 : v; // of a NaN 0, as max.f32 gives it
+                store(p.D, &p.ld, i, j0 + j, relu && !(v > 0) ? 0 : v); // of a NaN 0, as max.f32 gives it
             }
     }
 }
@@ -314,7 +325,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t d, c
     p.la = *la, p.lb = *lb, p.lc = *lc, p.ld = *ld;
     memcpy(&p.alpha, alpha, sizeof p.alpha);
     memcpy(&p.beta, beta, sizeof p.beta);
-    p.A = A, p.B = B, p.C = (const float *)C, p.D = (float *)D;
+    p.A = A, p.B = B, p.C = C, p.D = D;
     p.workspace = workspace;
     p.workspace_bytes = workspace_bytes;
     if (emulated_alive() != cudaSuccess) return CUBLAS_STATUS_EXECUTION_FAILED;

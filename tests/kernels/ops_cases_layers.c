@@ -314,6 +314,58 @@ void ops_case_block_end_backward(ops_context *c)
     if (!c->options->quick) ops_block_end_backward_shape(c, 701, 35, 0.1); // blocks of rows that begin anywhere in a vector
 }
 
+/* ---- the feed-forward block ------------------------------------------------------------------------------------------------- */
+
+// The block's own operations against those that it consists of. Biases keep the inner sums away from 0, so that rounded operands pass
+// the same elements as ref/.
+static void ops_feedforward_shape(ops_context *c, int rows, int C, int F, double rate)
+{
+    const lin_ops *ops = c->ops;
+    const lin_ops_f64 *ref = c->ref;
+    const size_t n = (size_t)rows * (size_t)C, wide = (size_t)rows * (size_t)F, nw = (size_t)C * (size_t)F;
+    const lin_dropout d = ops_dropout(c, rate);
+    pair x = ops_in(c, n, -1, 1), dy = ops_in(c, n, -1, 1), y = ops_out(c, n), dx = ops_out(c, n);
+    pair w1 = ops_in(c, nw, -1.0 / C, 1.0 / C), b1 = ops_in(c, (size_t)F, 1.5, 2.5), w2 = ops_in(c, nw, -1, 1),
+         b2 = ops_in(c, (size_t)C, -1, 1);
+    pair hidden = ops_out(c, wide), d_hidden = ops_out(c, wide);
+    pair dw1 = ops_inout(c, nw, -1, 1), db1 = ops_inout(c, (size_t)F, -1, 1), dw2 = ops_inout(c, nw, -1, 1),
+         db2 = ops_inout(c, (size_t)C, -1, 1);
+    pair p1 = ops_packed(c, F, C), p2 = ops_packed(c, C, F), t1 = ops_packed(c, C, F), t2 = ops_packed(c, F, C);
+    for (int f = 0; f < F; f += 3) b1.f[f] = -b1.f[f];
+    ops_widen(b1);
+    ops_say(c, "feed-forward, rows %d C %d F %d p %g", rows, C, F, rate);
+    ops_pack(c, p1, w1, F, C, 0);
+    ops_pack(c, p2, w2, C, F, 0);
+    ops_pack(c, t1, w1, F, C, 1);
+    ops_pack(c, t2, w2, C, F, 1);
+    ops->feedforward_forward(c->exec, y.f, hidden.f, x.f, p1.f, b1.f, p2.f, b2.f, rows, C, F, &d);
+    ops->feedforward_backward(c->exec, dx.f, dw1.f, db1.f, dw2.f, db2.f, dy.f, x.f, hidden.f, d_hidden.f, t1.f, t2.f, rows, C, F, &d);
+    ref->linear_forward(c->ref_exec, hidden.d, x.d, p1.d, b1.d, rows, F, C, LIN_RELU);
+    ref->dropout(c->ref_exec, hidden.d, hidden.d, wide, &d);
+    ref->linear_forward(c->ref_exec, y.d, hidden.d, p2.d, b2.d, rows, C, F, LIN_LINEAR);
+    ref->linear_backward_weight(c->ref_exec, dw2.d, db2.d, dy.d, hidden.d, rows, C, F);
+    ref->linear_forward(c->ref_exec, d_hidden.d, dy.d, t2.d, NULL, rows, F, C, LIN_LINEAR);
+    ref->relu_backward(c->ref_exec, d_hidden.d, d_hidden.d, hidden.d, wide, 1 / (1 - rate));
+    ref->linear_backward_weight(c->ref_exec, dw1.d, db1.d, d_hidden.d, x.d, rows, F, C);
+    ref->linear_forward(c->ref_exec, dx.d, d_hidden.d, t1.d, NULL, rows, C, F, LIN_LINEAR);
+    ops_check_scaled(c, "y", y, 2e-6, 1);
+    ops_check_scaled(c, "dx", dx, 2e-6, 1);
+    ops_check_scaled(c, "dw1", dw1, 2e-6, 1);
+    ops_check_scaled(c, "db1", db1, 2e-6, 1);
+    ops_check_scaled(c, "dw2", dw2, 2e-6, 1);
+    ops_check_scaled(c, "db2", db2, 2e-6, 1);
+    ops_end(c);
+}
+
+void ops_case_feedforward(ops_context *c)
+{
+    static const int shapes[][3] = {{0, 8, 16}, {1, 8, 8}, {9, 16, 48}, {65, 24, 264}, {130, 48, 192}, {17, 5, 7}, {33, 12, 20}, {7, 16, 8}};
+    if (!c->ops->feedforward_forward) return; // the network calls the operations it consists of
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int p = 0; p < 2; p++) ops_feedforward_shape(c, shapes[i][0], shapes[i][1], shapes[i][2], ops_rates[p]);
+    if (!c->options->quick) ops_feedforward_shape(c, 1000, 192, 768, 0.1);
+}
+
 /* ---- element by element ----------------------------------------------------------------------------------------------------- */
 
 void ops_case_elementwise(ops_context *c)
