@@ -207,6 +207,7 @@ static lin_status try(const bench *b, int streams, trial *t, lin_error *err)
     o.threads = v->threads;
     o.shards = v->shards;
     o.pins = v->pins;
+    o.exact = v->model.precision == LIN_MODEL_FP32;
     o.deliver = on_events;
     o.endpoints = o.reset_at_endpoint = v->endpoints;
     lin_engine *engine;
@@ -334,8 +335,9 @@ static void describe(bench *b)
 {
     const lin_config *c = &b->recognizer->model->config;
     char text[512];
-    const char *precision = b->values->model.precision ? "bf16" : "fp32";
-    const char *device = lin_streams_take_sound(b->recognizer->encoder) ? "cuda" : lin_cpu_isa();
+    const int on_gpu = lin_streams_take_sound(b->recognizer->encoder), choice = b->values->model.precision;
+    const char *precision = choice == LIN_MODEL_BF16 ? "bf16" : choice == LIN_MODEL_AUTO && on_gpu ? "tf32" : "fp32";
+    const char *device = on_gpu ? "cuda" : lin_cpu_isa();
     snprintf(text, sizeof text,
              b->values->json ? "{\"device\": \"%s\", \"precision\": \"%s\", \"layers\": %d, \"width\": %d, \"row_ms\": %g, "
                                "\"chunk_ms\": %g, \"state_bytes\": %zu, "

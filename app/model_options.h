@@ -12,9 +12,11 @@ typedef struct lin_model_values {
     int precision; /* index of --precision's choices; see lin_model_precision */
 } lin_model_values;
 
+enum { LIN_MODEL_AUTO, LIN_MODEL_FP32, LIN_MODEL_BF16 }; /* the choices of --precision */
+
 static inline lin_precision lin_model_precision(const lin_model_values *values)
 {
-    return values->precision ? LIN_PRECISION_BF16 : LIN_PRECISION_FP32;
+    return values->precision == LIN_MODEL_BF16 ? LIN_PRECISION_BF16 : LIN_PRECISION_FP32;
 }
 
 #define LIN_MODEL_ROWS(owner, field)                                                                                              \
@@ -23,9 +25,10 @@ static inline lin_precision lin_model_precision(const lin_model_values *values)
              "$LINNET_MODEL, else default"},                                  \
     {.name = "device", .type = LIN_OPTION_STRING, .at = offsetof(owner, field.device), .text = "auto",                            \
      .value = "auto|cpu|cuda[:N]", .help = "Device for the network"},                                                             \
-    {.name = "precision", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.precision), .text = "fp32",                      \
-     .choices = "fp32|bf16", .help = "Precision of the network's matrix products. bf16: half the memory for weights and nearly "  \
-                                     "twice the speed, on a GPU and on CPUs with AVX512-BF16"}
+    {.name = "precision", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.precision), .text = "auto",                      \
+     .choices = "auto|fp32|bf16", .help = "Precision of the network's matrix products. bf16: half the memory for weights and "     \
+                                          "nearly twice the speed, on a GPU and on CPUs with AVX512-BF16. auto: fp32, but tf32 "   \
+                                          "for many live streams on a GPU"}
 
 #define LIN_OFFLINE_ROW(owner, field)                                                                                             \
     {.name = "offline", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.offline),                                            \

@@ -7,7 +7,7 @@ typedef struct LIN_OPS {
     const char *name; /* "ref", "cpu", "cuda" */
     int on_host;      /* the backend works in host memory: existing data need not be uploaded */
     int device;       /* the number of the GPU */
-    lin_precision precision;
+    lin_precision precision; /* of what exec_create makes. Weights are packed alike for fp32 and tf32: a copy of the table may have the other */
 
     /* n_threads: 0 for one thread per core. */
     lin_status (*exec_create)(const struct LIN_OPS *ops, int n_threads, lin_exec **exec, lin_error *err);

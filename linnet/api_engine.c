@@ -224,6 +224,7 @@ static lin_status create(linnet_model *model, const linnet_engine_options *given
     lin_engine_options how = lin_engine_default(o.streams);
     how.threads = o.threads;
     how.queue_s = o.queue_s;
+    how.exact = o.exact != 0;
     how.endpoints = o.endpoints != 0;
     how.endpoint.before_s = o.silence_before_s;
     how.endpoint.after_s = o.silence_after_s;

@@ -74,6 +74,7 @@ typedef struct lin_engine_options {
     double max_wait_ms; /* ... or one that has waited so long for more */
     double gather_ms;   /* a shard waits so long for more streams before a small tick, but no longer than its last tick took: it
                            does not wait where there is little to do */
+    int exact;          /* on a GPU, products in the recogniser's precision; 0: those of an fp32 recogniser are tf32 */
     double queue_s;     /* of sound that a stream's queue holds, 0.5 to 60 */
     int results;        /* that a stream's queue holds, where they are polled; at least 16 */
     int endpoints;      /* look for them */

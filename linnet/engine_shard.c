@@ -425,6 +425,7 @@ lin_status lin_shard_create(lin_shard *s, int n_threads, lin_error *err)
                                          .longest = e->longest,
                                          .fbank = e->on_sound ? &e->table : NULL,
                                          .decodes = e->on_sound && !e->options.endpoints && !e->options.show && is_greedy(e),
+                                         .exact = e->options.exact,
                                          .threads = n_threads};
     lin_status status = lin_streams_create(e->recognizer->encoder, &options, &s->streams, err);
     if (status == LIN_OK && !e->on_sound) status = lin_fbank_create(&e->fbank, &s->fbank, err);

@@ -492,6 +492,7 @@ typedef struct linnet_engine_options {
      * but linnet_engine_destroy. What the event points to is valid during the call. NULL (default): linnet_engine_next. */
     void (*event)(void *context, const linnet_event *event);
     void *context;
+    int exact;               /* 1: on a GPU, matrix products in the model's precision; 0 (default): of an fp32 model in tf32 */
 } linnet_engine_options;
 
 LINNET_API void linnet_engine_options_init(linnet_engine_options *options, size_t size);

@@ -36,7 +36,8 @@ typedef struct pass_shape {
 
 struct lin_streams {
     const lin_encoder *encoder;
-    const lin_ops *ops;
+    lin_ops table; // the encoder's, but for the precision
+    const lin_ops *ops; // &table
     lin_exec *exec;
     int capacity, batch, longest, decodes;
     int most_samples, most_window, most_rows; // of one stream in one tick: samples with those that waited, frames likewise, rows
@@ -193,7 +194,9 @@ lin_status lin_streams_create(const lin_encoder *e, const lin_streams_options *o
     const lin_config *c = &e->model->config;
     const int batch = o->batch ? o->batch : DEFAULT_BATCH;
     s->encoder = e;
-    s->ops = e->ops;
+    s->table = *e->ops;
+    if (!o->exact && !s->table.on_host && s->table.precision == LIN_PRECISION_FP32) s->table.precision = LIN_PRECISION_TF32;
+    s->ops = &s->table;
     s->capacity = o->capacity;
     s->batch = batch < o->capacity ? batch : o->capacity;
     s->longest = o->longest;

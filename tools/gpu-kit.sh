@@ -26,6 +26,9 @@ cp bench/gpu/run.sh tools/check-gpu.sh recipes/open/causal.conf LICENSE NOTICE "
 cp bench/GPU-TODO.md "$kit/README.md" || exit 1
 cp bench/peers/gpu_*.py bench/peers/timing.py "$kit/peers/" || exit 1
 cp -r tests/golden/network tests/golden/training tests/golden/lstm "$kit/tests/golden/" || exit 1 # of the tests
+mkdir -p "$kit/share/linnet" "$kit/speech" && cp share/linnet/default.safetensors "$kit/share/linnet/" || exit 1 # of test_cuda_speech
+speech=${DEMO_AUDIO:-/usr/share/pocketsphinx/test/data/librivox}
+[ ! -f "$speech/transcription" ] || cp "$speech"/*.wav "$kit/speech/" || exit 1
 cp recipes/common.sh "$kit/recipes/" && cp recipes/paper/table3.sh "$kit/recipes/paper/" || exit 1
 [ ! -d build/bundle/python ] || cp -r build/bundle/python "$kit/" # of tools/bundle.sh --peers
 changed=
@@ -61,8 +64,8 @@ rm -rf "$kit/caches"
 if [ -n "${CACHES:-}" ]; then
     [ -d "$CACHES" ] || die "CACHES=$CACHES is no folder"
     mkdir -p "$kit/caches" || exit 1
-    # What is left for caches, which do not compress; programs compress to about a third.
-    left=$((most - $(megabytes "$kit") / 3 - 2))
+    # What is left for caches, which do not compress, like the 9 MB of model and speech; programs compress to about a third.
+    left=$((most - $(megabytes "$kit") / 3 - 8))
     for name in dev_native train_native train_read train_games train_pseudo train_nonnative; do
         cache=$CACHES/$name.lfc
         [ -f "$cache" ] || continue

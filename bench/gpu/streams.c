@@ -62,7 +62,7 @@ static int try_streams(const gpu_bench *b, const lin_encoder *encoder, const lin
     lin_error err = {0};
     lin_streams *streams;
     if (!enough_memory(b, n * (230e3 + chunk * 40e3 / 4))) return 0;
-    const lin_streams_options o = {.capacity = n, .longest = chunk, .fbank = sound ? table : NULL, .decodes = 1};
+    const lin_streams_options o = {.capacity = n, .longest = chunk, .fbank = sound ? table : NULL, .decodes = 1, .exact = 1};
     if (lin_streams_create(encoder, &o, &streams, &err) != LIN_OK) return 0;
     int *slots = lin_alloc((size_t)n, sizeof *slots), *counts = lin_alloc((size_t)n, sizeof *counts);
     double *time = lin_calloc(MOST_TICKS, sizeof *time);

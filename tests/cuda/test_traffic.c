@@ -5,9 +5,11 @@
 #include "tests/cuda/device.h"
 #include "tests/emulation/emulation.h"
 
+#define TEMPLATE "/tmp/linnet-traffic-XXXXXX"
+
 enum { PAGE = 4096, ROWS = 512, N = 128, K = 256, COUNT = ROWS * K };
 
-static char path[] = "/tmp/linnet-traffic-XXXXXX";
+static char path[sizeof TEMPLATE];
 
 // The next line of this name: bytes read, bytes written, operations.
 static void expect(FILE *lines, const char *name, double read, double written, double operations, const char *format)
@@ -30,6 +32,7 @@ START_TEST(traffic)
     lin_exec *exec;
     float *x, *y, *w, *packed;
     const lin_dropout none = {.p = 0};
+    memcpy(path, TEMPLATE, sizeof path);
     const int file = mkstemp(path);
     ck_assert_int_ge(file, 0);
     setenv("LINNET_EMULATION_TRAFFIC", path, 1);
@@ -66,6 +69,7 @@ START_TEST(feedforward)
     lin_exec *exec;
     float *x, *y, *h, *dh, *w1, *w2, *vectors;
     uint64_t *key;
+    memcpy(path, TEMPLATE, sizeof path);
     const int file = mkstemp(path);
     ck_assert_int_ge(file, 0);
     setenv("LINNET_EMULATION_TRAFFIC", path, 1);

@@ -113,7 +113,7 @@ void streams_case_company(const lin_ops *ops, int stack, int ahead, int conv_lay
     static streams_world w;
     streams_begin(&w, ops, stack, ahead, conv_layers, kind);
     lin_streams *streams;
-    const lin_streams_options o = {.capacity = STREAMS_N, .batch = batch, .longest = STREAMS_LONGEST};
+    const lin_streams_options o = {.capacity = STREAMS_N, .batch = batch, .longest = STREAMS_LONGEST, .exact = 1};
     streams_ok(lin_streams_create(w.encoder, &o, &streams, err));
     streams_speaker speakers[STREAMS_N] = {0};
     for (int i = 0; i < STREAMS_N; i++) streams_ok(lin_streams_open(streams, &speakers[i].slot, err));
@@ -141,7 +141,7 @@ void streams_case_phones(const lin_ops *ops, streams_kind kind)
     static streams_world w;
     streams_begin(&w, ops, 2, 1, 1, kind);
     lin_streams *streams;
-    const lin_streams_options o = {.capacity = STREAMS_N, .longest = STREAMS_LONGEST, .decodes = 1};
+    const lin_streams_options o = {.capacity = STREAMS_N, .longest = STREAMS_LONGEST, .decodes = 1, .exact = 1};
     streams_ok(lin_streams_create(w.encoder, &o, &streams, err));
     static streams_speaker speakers[STREAMS_N];
     memset(speakers, 0, sizeof speakers);
@@ -176,7 +176,7 @@ void streams_case_moved(const lin_ops *ops, streams_kind kind)
     static streams_world w;
     streams_begin(&w, ops, 3, 2, 2, kind);
     lin_streams *streams;
-    const lin_streams_options o = {.capacity = 4, .longest = STREAMS_LONGEST};
+    const lin_streams_options o = {.capacity = 4, .longest = STREAMS_LONGEST, .exact = 1};
     streams_ok(lin_streams_create(w.encoder, &o, &streams, err));
     int slot, twin, back, n;
     lin_tick_results results;

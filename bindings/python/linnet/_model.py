@@ -295,19 +295,21 @@ class Model:
 
     def engine(self, streams: int = 64, *, words: bool = False, decoder: Decoder | None = None, threads: int = 0,
                endpoints: bool = True, silence_before_s: float = 5, silence_after_s: float = 0.8, longest_s: float = 30,
-               reset_at_endpoints: bool = True, growing: bool = False, queue_s: float = 1) -> Engine:
+               reset_at_endpoints: bool = True, growing: bool = False, queue_s: float = 1,
+               exact: bool = False) -> Engine:
         """Many live streams at once, on all cores or on the model's GPU.
 
         streams   at most; their memory is taken now
         threads   0: one per core
         growing   events for utterances that still grow too; else only for those that ended
         queue_s   seconds of sound that may wait in each stream, 0.5 to 60
+        exact     on a GPU, matrix products in the model's precision; else those of an fp32 model are tf32
         The others are those of stream().
         """
         return Engine(self, self._choose(words, decoder), {
             "streams": streams, "threads": threads, "endpoints": endpoints, "silence_before_s": silence_before_s,
             "silence_after_s": silence_after_s, "longest_s": longest_s, "reset_at_endpoints": reset_at_endpoints, "growing": growing,
-            "queue_s": queue_s})
+            "queue_s": queue_s, "exact": int(exact)})
 
 
 # ---- models of other processes ----------------------------------------------------------------------------------------------
