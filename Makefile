@@ -7,6 +7,7 @@
 #   kernels/cuda/*.cu                                -> build/release/liblinnet_cuda.so, if nvcc is found (NVCC= : not built)
 #   the same and tests/emulation/*.cpp               -> the CUDA backend on the host, for tests: build/CONFIG/emulated/
 #   base/mpi/mpi.c                                   -> build/CONFIG/liblinnet_mpi.so, if MPI is found (MPICC= : not built)
+#   app/web/lws.c                                    -> build/CONFIG/liblinnet_web.so, if libwebsockets is found (WEB= : not built)
 #   tests/<folder>/test_*.c                          -> one Check program each; those of tests/cuda with the emulated backend
 #   other sources in tests/ and its folders          -> what test programs share: build/CONFIG/libsupport.a
 #   tests/<folder>/test_*.sh                         -> shell tests that run the program
@@ -105,6 +106,14 @@ MPICC := $(shell command -v mpicc 2>/dev/null)
 endif
 MPI_SO := $(if $(MPICC),$B/liblinnet_mpi.so)
 
+# ---- libwebsockets ----------------------------------------------------------------------------------------------------------------
+
+# For linnet serve: a library of its own, so that no other command loads a network library (WEB= : not built).
+ifeq ($(origin WEB),undefined)
+WEB := $(shell pkg-config --exists libwebsockets 2>/dev/null && echo libwebsockets)
+endif
+WEB_SO := $(if $(WEB),$B/liblinnet_web.so)
+
 # ---- sources ---------------------------------------------------------------------------------------------------------------------
 
 LIB_SRC := $(wildcard base/*.c kernels/*.c kernels/ref/*.c kernels/cpu/*.c frontend/*.c model/*.c lexicon/*.c decoder/*.c linnet/*.c)
@@ -143,8 +152,8 @@ include linnet/library.mk
 # ---- targets for users -----------------------------------------------------------------------------------------------------------
 
 all: found
-	+@$(MAKE) --no-print-directory $(JOBS) $B/linnet library $(MPI_SO) $(if $(NVCC),$B/liblinnet_cuda.so)
-	@echo "built $B/linnet, $B/lib/liblinnet.so and .a$(if $(MPI_SO),$(comma) $(MPI_SO))$(if $(NVCC), and $B/liblinnet_cuda.so); 'make help' says what else can be made"
+	+@$(MAKE) --no-print-directory $(JOBS) $B/linnet library $(MPI_SO) $(WEB_SO) $(if $(NVCC),$B/liblinnet_cuda.so)
+	@echo "built $B/linnet, $B/lib/liblinnet.so and .a$(if $(MPI_SO),$(comma) $(MPI_SO))$(if $(WEB_SO),$(comma) $(WEB_SO))$(if $(NVCC), and $B/liblinnet_cuda.so); 'make help' says what else can be made"
 
 # As many jobs as processors, unless make has a -j. Evaluated in recipes: MAKEFLAGS contains -j only there.
 JOBS = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(NPROC))
@@ -172,7 +181,7 @@ check:
 	@tests/run.sh '$(TEST_JOBS)' $(RUN) $(if $(filter yes,$(CHECK_ASAN)),$(subst $B,build/asan,$(RUN)))
 
 RUN = $(TESTS) $(FUZZERS) $(TEST_SH:%=$B/%)
-test-programs: $(TESTS) $(FUZZERS) $(TEST_TOOLS) $B/linnet $(MPI_SO) $(if $(filter release,$(CONFIG)),$(LIBRARY)) $(if $(filter tsan,$(CONFIG)),,$(EMULATED))
+test-programs: $(TESTS) $(FUZZERS) $(TEST_TOOLS) $B/linnet $(MPI_SO) $(WEB_SO) $(if $(filter release,$(CONFIG)),$(LIBRARY)) $(if $(filter tsan,$(CONFIG)),,$(EMULATED))
 
 # Release only, without fuzz targets and the slowest tests: under a minute on two cores. The emulated CUDA backend is left out because
 # it takes longer to compile than all of these tests take to run.
@@ -185,7 +194,7 @@ check-quick:
 	+@$(MAKE) --no-print-directory $(JOBS) WERROR=-Werror quick-programs
 	@tests/run.sh '$(TEST_JOBS)' $(QUICK)
 
-quick-programs: $(filter-out %.sh,$(QUICK)) $(TEST_TOOLS) $B/linnet $(MPI_SO)
+quick-programs: $(filter-out %.sh,$(QUICK)) $(TEST_TOOLS) $B/linnet $(MPI_SO) $(WEB_SO)
 
 # The same program and its tests in conditions where programs often fail: unusual paths, another locale, a read-only home.
 check-places:
@@ -249,6 +258,7 @@ install-files: install-library
 		"$$TO/share/zsh/site-functions" "$$TO/share/fish/vendor_completions.d"
 	install -m 755 $B/linnet "$$TO/bin/linnet"
 	[ -z '$(NVCC)' ] || install -D -m 755 $B/liblinnet_cuda.so "$$TO/lib/linnet/liblinnet_cuda.so"
+	[ -z '$(WEB_SO)' ] || install -D -m 755 $B/liblinnet_web.so "$$TO/lib/linnet/liblinnet_web.so"
 	[ -z '$(MPI_SO)' ] || install -D -m 755 $B/liblinnet_mpi.so "$$TO/lib/linnet/liblinnet_mpi.so"
 	install -m 644 share/linnet/default.safetensors "$$TO/share/linnet/linnet.safetensors"
 	install -m 644 share/linnet/timit-61-39.map share/linnet/offline.safetensors share/linnet/english.lm share/linnet/english.dict.gz share/linnet/english.g2p share/linnet/phones.lm share/linnet/english.punctuation \
@@ -335,6 +345,15 @@ $B/liblinnet_mpi.so: base/mpi/mpi.c base/memory.c base/status.c base/comm.h base
 	@mkdir -p $(@D)
 	$(SAY) "  MPICC $@"
 	$(Q)$(MPICC) $(CPPFLAGS) -std=c11 $(WARN) -O2 -g -fPIC -fvisibility=hidden -shared $(filter %.c,$^) -lpthread -o $@
+
+# ---- the network side of linnet serve -----------------------------------------------------------------------------------------------
+
+# As the transport above.
+$B/liblinnet_web.so: app/web/lws.c base/memory.c base/status.c app/web.h base/memory.h base/status.h Makefile
+	@mkdir -p $(@D)
+	$(SAY) "  CC    $@"
+	$(Q)$(CC) $(CPPFLAGS) $(shell pkg-config --cflags $(WEB) 2>/dev/null | sed 's/-I/-isystem /g') -std=c11 $(WARN) $(WERROR) -O2 -g -fPIC \
+		-fvisibility=hidden -shared $(filter %.c,$^) $(shell pkg-config --libs $(WEB) 2>/dev/null) -lpthread -o $@
 
 # ---- the CUDA backend --------------------------------------------------------------------------------------------------------------
 

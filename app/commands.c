@@ -8,6 +8,7 @@
 const lin_command *const lin_commands[] = {
     &lin_command_transcribe,
     &lin_command_listen,
+    &lin_command_serve,
     &lin_command_align,
     &lin_command_decode,
     &lin_command_train,

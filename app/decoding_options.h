@@ -13,9 +13,12 @@
 #include "app/options.h"
 #include "linnet/decoding.h"
 
-#define LIN_DECODING_ROWS(owner, field)                                                                                           \
+#define LIN_DECODING_ROWS(owner, field) LIN_DECODING_ROWS_WITH(owner, field, NULL)
+
+/* words_default: "yes" for commands that recognise words unless told otherwise. */
+#define LIN_DECODING_ROWS_WITH(owner, field, words_default)                                                                       \
     {.type = LIN_OPTION_HEADING, .help = "Decoding"},                                                                             \
-    {.name = "words", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.words),                                                \
+    {.name = "words", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.words), .text = words_default,                         \
      .help = "Recognise words with a lexicon and a language model; a word outside the lexicon is written as its phonemes, "       \
              "marked"},                                                                                                           \
     {.name = "readable", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.readable), .text = "yes",                           \

@@ -312,6 +312,29 @@ lin_status lin_engine_push(lin_engine *e, lin_engine_id id, const float *samples
     return status;
 }
 
+lin_status lin_engine_room(lin_engine *e, lin_engine_id id, int *samples, double *waiting_s, lin_error *err)
+{
+    *samples = 0;
+    *waiting_s = 0;
+    lin_place *p = find(e, id, err);
+    if (!p) return LIN_INVALID;
+    const int64_t left = room(e, p);
+    *waiting_s = (double)(p->written - p->released) / e->rate_hz;
+    int64_t n = left > 0 ? left : 0;
+    if (p->resampler) {
+        // The most that fit: between none and what the lowest rate that is resampled to the highest would give.
+        int64_t most = n * 64 < INT_MAX ? n * 64 : INT_MAX;
+        for (n = 0; n < most;) {
+            const int64_t middle = n + (most - n + 1) / 2;
+            if (lin_resampler_most_out(p->resampler, (int)middle) <= left) n = middle;
+            else most = middle - 1;
+        }
+    }
+    *samples = (int)n;
+    pthread_mutex_unlock(&p->lock);
+    return LIN_OK;
+}
+
 lin_status lin_engine_poll(lin_engine *e, lin_engine_id id, lin_engine_event *events, int capacity, int *n, lin_error *err)
 {
     *n = 0;

@@ -1,0 +1,512 @@
+// serve_stream.c - WebSockets of linnet serve: sound in, results out, in vosk-server's protocol and in linnet's own; see serve.h.
+//
+// Vosk's protocol has one answer for each binary message. It is sent when nearly all sound before it has been decoded, so that a
+// client that waits for it is slowed down to the speed of the decoder, and loses nothing. A client that does not wait is slowed
+// down by the network: it is not read while its queue of sound is full.
+
+#include <math.h>
+#include <string.h>
+
+#include "app/serve.h"
+#include "base/clock.h"
+#include "base/memory.h"
+
+#define ANSWER_S 0.45       // an answer is due when less sound than this waits, look-ahead among it
+#define QUEUED_MOST (4 << 20) // bytes that wait for a reader; beyond them it is left
+#define QUEUED_PARTIALS 65536 // beyond them it gets no provisional results
+#define MOST_STATE (64 << 20)
+
+/* ---- what is sent ----------------------------------------------------------------------------------------------------------- */
+
+// Locked. droppable: a provisional result, which a slow reader does not get; 0 then.
+static int put(lin_client *c, const char *data, size_t n, int binary, int droppable)
+{
+    if (droppable && c->n_queued > QUEUED_PARTIALS) return 0;
+    if (c->n_queued + n > QUEUED_MOST + (binary ? MOST_STATE : 0)) return 0;
+    lin_note *note = lin_alloc(sizeof *note + n, 1);
+    if (!note) return 0;
+    note->next = NULL;
+    note->n = n;
+    note->binary = binary;
+    memcpy(note->data, data, n);
+    *c->last = note;
+    c->last = &note->next;
+    c->n_queued += n;
+    if (!c->stuck_since) c->stuck_since = lin_now();
+    return 1;
+}
+
+static void put_buffer(lin_client *c, lin_buffer *out, int droppable)
+{
+    if (lin_buffer_status(out, NULL) == LIN_OK && out->n) put(c, out->data, out->n, 0, droppable);
+    lin_buffer_clear(out);
+}
+
+int lin_stream_next(lin_client *c, lin_web_message *m)
+{
+    lin_free(c->sending);
+    pthread_mutex_lock(&c->lock);
+    lin_note *note = c->sending = c->first;
+    if (note) {
+        c->first = note->next;
+        if (!c->first) c->last = &c->first;
+        c->n_queued -= note->n;
+        c->stuck_since = c->first ? lin_now() : 0;
+    }
+    pthread_mutex_unlock(&c->lock);
+    if (note) *m = (lin_web_message){note->data, note->n, note->binary};
+    return note != NULL;
+}
+
+// A message with type "error", or in Vosk's protocol with only that member; then the end.
+static void give_up(lin_client *c, int code, const char *message)
+{
+    if (c->ending) return;
+    pthread_mutex_lock(&c->lock);
+    lin_buffer_clear(&c->out);
+    lin_buffer_text(&c->out, c->kind == LIN_CLIENT_VOSK ? "{" : "{\"type\":\"error\"");
+    lin_buffer_member_text(&c->out, c->kind == LIN_CLIENT_VOSK ? "error" : "message", message);
+    lin_buffer_char(&c->out, '}');
+    put_buffer(c, &c->out, 0);
+    pthread_mutex_unlock(&c->lock);
+    c->ending = 1;
+    c->serve->transport->end(c->peer, code, message);
+}
+
+/* ---- results, on other threads ---------------------------------------------------------------------------------------------- */
+
+static char *text_of(const lin_buffer *b) { return lin_strdup(b->data ? b->data : ""); }
+
+static void keep_said(lin_client *c, const lin_session_view *view)
+{
+    const lin_serve *s = c->serve;
+    lin_said *said = lin_calloc(1, sizeof *said);
+    if (!said) return;
+    lin_buffer_clear(&c->settled);
+    lin_buffer_clear(&c->open);
+    lin_live_put_text(&c->settled, &s->words, view->settled, 0, NULL);
+    if (c->config.alternatives) lin_vosk_put_alternatives(&c->open, &s->words, view->settled, c->config.alternatives, c->config.words);
+    else lin_vosk_put_items(&c->open, &s->words, view->settled);
+    said->text = text_of(&c->settled);
+    said->items = text_of(&c->open);
+    if (!said->text || !said->items) {
+        lin_free(said->text);
+        lin_free(said->items);
+        lin_free(said);
+        return;
+    }
+    *c->said_last = said;
+    c->said_last = &said->next;
+}
+
+static void show_vosk(lin_client *c, const lin_session_view *view)
+{
+    const lin_serve *s = c->serve;
+    lin_buffer_clear(&c->partial);
+    if (view->end != LIN_SESSION_OPEN) {
+        keep_said(c, view);
+        return;
+    }
+    lin_live_put_text(&c->partial, &s->words, view->settled, 0, NULL);
+    const size_t n = c->partial.n;
+    if (n) lin_buffer_char(&c->partial, ' ');
+    lin_live_put_text(&c->partial, &s->words, view->provisional, view->incomplete, NULL);
+    if (n && c->partial.n == n + 1) c->partial.data[--c->partial.n] = 0;
+}
+
+static void show_stream(lin_client *c, const lin_session_view *view)
+{
+    const lin_serve *s = c->serve;
+    const int final = view->end != LIN_SESSION_OPEN;
+    if (!final && (!c->config.partials || c->n_queued > QUEUED_PARTIALS)) return;
+    lin_session_view now = *view;
+    if (c->utterance != view->utterance) c->sent_phones = c->sent_words = 0;
+    c->utterance = view->utterance;
+    now.old_phones = c->sent_phones; // a message that was not sent is made up for by the next one
+    now.old_words = c->sent_words;
+    lin_buffer_clear(&c->settled);
+    lin_buffer_clear(&c->open);
+    lin_buffer_clear(&c->readable);
+    lin_buffer_clear(&c->out);
+    const int readable = final && s->punctuation;
+    if (lin_live_put_text(&c->settled, &s->words, now.settled, 0, NULL) != LIN_OK ||
+        lin_live_put_text(&c->open, &s->words, now.provisional, now.incomplete, NULL) != LIN_OK ||
+        (readable && lin_live_put_readable(&c->readable, &s->words, now.settled, NULL) != LIN_OK))
+        return;
+    const double latency = lin_now() - (c->sound_at - (c->sound_s - view->end_s));
+    lin_live_put_json(&c->out, &s->words, &now, c->settled.data ? c->settled.data : "", c->open.data ? c->open.data : "",
+                      readable ? c->readable.data : NULL, latency);
+    c->out.n--; // its line end
+    put_buffer(c, &c->out, !final);
+    c->sent_phones = view->settled->n_phones;
+    c->sent_words = view->settled->n_words;
+}
+
+static void show(void *user, const lin_session_view *view)
+{
+    lin_client *c = user;
+    pthread_mutex_lock(&c->lock);
+    c->growing = view->end == LIN_SESSION_OPEN;
+    c->n_final += !c->growing;
+    if (c->kind == LIN_CLIENT_VOSK) show_vosk(c, view);
+    else show_stream(c, view);
+    pthread_mutex_unlock(&c->lock);
+    if (view->end != LIN_SESSION_OPEN) lin_serve_count(c->serve, &c->serve->counts.utterances);
+    lin_serve_touch(c);
+}
+
+// A text message that says what the binary one behind it is.
+static void take_state(void *user, const void *bytes, size_t n, double seconds)
+{
+    lin_client *c = user;
+    pthread_mutex_lock(&c->lock);
+    if (c->n_queued < QUEUED_PARTIALS) { // a slow reader gets the next one
+        lin_buffer_clear(&c->out);
+        lin_buffer_text(&c->out, "{\"type\":\"state\"");
+        lin_buffer_member_fixed(&c->out, "seconds", seconds, 3);
+        lin_buffer_member_integer(&c->out, "bytes", (long long)n);
+        lin_buffer_char(&c->out, '}');
+        put_buffer(c, &c->out, 0);
+        put(c, bytes, n, 1, 0);
+    }
+    pthread_mutex_unlock(&c->lock);
+    lin_serve_count(c->serve, &c->serve->counts.sessions_saved);
+    lin_serve_touch(c);
+}
+
+static void ended(void *user, double seconds, const lin_error *err)
+{
+    lin_client *c = user;
+    pthread_mutex_lock(&c->lock);
+    c->ended = 1;
+    c->seconds = seconds;
+    if (err) c->failure = lin_strdup(err->message);
+    pthread_mutex_unlock(&c->lock);
+    lin_serve_touch(c);
+}
+
+const lin_voice_sink lin_stream_sink = {show, take_state, ended};
+
+/* ---- sound ------------------------------------------------------------------------------------------------------------------ */
+
+void lin_stream_begin(lin_client *c)
+{
+    pthread_mutex_init(&c->lock, NULL);
+    c->last = &c->first;
+    c->said_last = &c->said;
+    c->config = lin_message_default(c->serve->v->rate_hz);
+}
+
+static void wait_more(lin_client *c)
+{
+    if (c->waiting) return;
+    c->waiting = 1;
+    c->waits = c->serve->waiting;
+    c->serve->waiting = c;
+}
+
+static void put_begin(lin_client *c)
+{
+    const lin_serve *s = c->serve;
+    const char *model = s->recognizer.model->name;
+    lin_buffer out = {0};
+    lin_live_put_begin(&out, &(lin_live_begin){"stream", model ? model : "", (int)c->config.rate_hz, c->config.channels,
+                                               lin_session_construction(&s->recognizer)});
+    if (out.n) out.n--;
+    pthread_mutex_lock(&c->lock);
+    put_buffer(c, &out, 0);
+    pthread_mutex_unlock(&c->lock);
+    lin_buffer_free(&out);
+    s->transport->want(c->peer);
+}
+
+// Opens the stream with its first sound: 0, and the client is told, if that fails.
+static int open_voice(lin_client *c)
+{
+    lin_serve *s = c->serve;
+    lin_error err = {0};
+    if (c->voice) return 1;
+    const lin_message *m = &c->config;
+    const lin_voice_about about = {.rate_hz = (int)m->rate_hz, .channels = m->channels, .n_phrases = m->n_phrases,
+                                   .phrases = (const char *const *)m->phrases, .bonus = s->v->decoding.context_bonus,
+                                   .own = m->push_to_talk, .state_s = m->state_s,
+                                   .state = c->state.n ? c->state.data : NULL, .n_state = c->state.n};
+    const lin_status status = lin_voice_open(s->voices, &about, c, &c->voice, &err);
+    if (status != LIN_OK) {
+        give_up(c, status == LIN_TOO_SMALL ? 1013 : 1008, err.message);
+        return 0;
+    }
+    if (about.state) lin_serve_count(s, &s->counts.resumed);
+    lin_buffer_free(&c->state);
+    if (c->kind == LIN_CLIENT_STREAM) put_begin(c);
+    return 1;
+}
+
+// Moves held samples into the stream; 1 if none is left.
+static int pump(lin_client *c)
+{
+    const size_t channels = (size_t)c->config.channels;
+    if (c->finishing >= 2) return c->n_held == 0; // what comes behind a reset waits for its end
+    while (c->n_held - c->at_held >= channels) {
+        int room;
+        double waiting_s;
+        lin_error err = {0};
+        lin_voice_room(c->voice, &room, &waiting_s);
+        const size_t have = (c->n_held - c->at_held) / channels, n = have < (size_t)room ? have : (size_t)room;
+        if (n == 0) return 0;
+        pthread_mutex_lock(&c->lock); // before results of it can come
+        c->pushed_s += (double)n / c->config.rate_hz;
+        c->pushed_at = lin_now();
+        c->sound_s = c->pushed_s;
+        c->sound_at = c->pushed_at;
+        const int over = c->ended;
+        pthread_mutex_unlock(&c->lock);
+        if (over || lin_voice_push(c->voice, c->held + c->at_held, (int)n, &err) != LIN_OK) {
+            if (!over) give_up(c, 1011, err.message);
+            c->at_held = c->n_held = 0;
+            return 1;
+        }
+        c->at_held += n * channels;
+        c->serve->counts.sound_s += (double)n / c->config.rate_hz;
+    }
+    const size_t rest = c->n_held - c->at_held; // of a frame of several channels
+    if (rest && c->at_held) memmove(c->held, c->held + c->at_held, rest * sizeof *c->held);
+    c->at_held = 0;
+    c->n_held = rest;
+    return 1;
+}
+
+static void take_sound(lin_client *c, const char *bytes, size_t n)
+{
+    lin_error err = {0};
+    if (c->config.resume && !c->voice && !c->pushed) { // the state that the client got from another server
+        if (c->state.n + n > MOST_STATE) give_up(c, 1009, "the state is too large");
+        else lin_buffer_bytes(&c->state, bytes, n);
+        return;
+    }
+    if (n && !open_voice(c)) return;
+    if (lin_grow(&c->held, &c->held_capacity, c->n_held + n / 2 + 2, sizeof *c->held, "sound", &err) != LIN_OK) {
+        give_up(c, 1011, err.message);
+        return;
+    }
+    c->n_held += lin_samples_take(c->config.format, bytes, n, &c->rest, c->held + c->n_held);
+}
+
+static void take_text(lin_client *c, const char *text, size_t n)
+{
+    lin_error err = {0};
+    const int vosk = c->kind == LIN_CLIENT_VOSK;
+    lin_message *m = &c->config;
+    const lin_status status = vosk ? lin_message_parse_vosk(text, n, m, &err) : lin_message_parse(text, n, m, &err);
+    if (status != LIN_OK) {
+        lin_serve_count(c->serve, &c->serve->counts.bad);
+        give_up(c, 1008, err.message);
+    } else if (m->kind == LIN_MESSAGE_CONFIG) {
+        if (c->voice) give_up(c, 1008, "a config comes before the first sound");
+    } else if (m->kind == LIN_MESSAGE_END_UTTERANCE) {
+        if (c->voice && lin_voice_end_utterance(c->voice, &err) != LIN_OK) give_up(c, 1008, err.message);
+    } else {
+        c->finishing = 1;
+        c->resets = m->kind == LIN_MESSAGE_RESET;
+    }
+}
+
+void lin_stream_data(lin_client *c, const char *bytes, size_t n, int binary, int last)
+{
+    if (c->ending) return;
+    if (c->finishing && !c->resets) return; // behind the end
+    if (!binary) {
+        if (c->text.n + n > LIN_MESSAGE_BYTES) {
+            lin_serve_count(c->serve, &c->serve->counts.bad);
+            give_up(c, 1009, "the message is too long");
+            return;
+        }
+        lin_buffer_bytes(&c->text, bytes, n);
+        if (!last) return;
+        take_text(c, c->text.data ? c->text.data : "", c->text.n);
+        lin_buffer_clear(&c->text);
+    } else {
+        take_sound(c, bytes, n);
+        if (last && c->state.n && !c->voice && !c->ending && open_voice(c)) c->config.resume = 0;
+        else if (last) c->owed++;
+        if (last) c->pushed = 1;
+    }
+    lin_stream_go_on(c);
+}
+
+/* ---- answers of Vosk's protocol ------------------------------------------------------------------------------------------------- */
+
+static void free_said(lin_said *said)
+{
+    lin_free(said->text);
+    lin_free(said->items);
+    lin_free(said);
+}
+
+// The utterances [n] that have ended and were not sent as one result; empty ones too. Locked.
+static void put_said(lin_client *c, int n)
+{
+    lin_buffer text = {0}, items = {0}, *out = &c->out;
+    const int alternatives = c->config.alternatives > 0;
+    int taken = 0;
+    for (; c->said && taken < n; taken++) {
+        lin_said *said = c->said;
+        c->said = said->next;
+        if (!c->said) c->said_last = &c->said;
+        if (text.n && *said->text) lin_buffer_char(&text, ' ');
+        lin_buffer_text(&text, said->text);
+        if (alternatives) lin_buffer_clear(&items); // the last one's
+        else if (items.n && *said->items) lin_buffer_char(&items, ',');
+        lin_buffer_text(&items, said->items);
+        free_said(said);
+    }
+    lin_buffer_clear(out);
+    if (alternatives && taken == 1) {
+        lin_buffer_bytes(out, items.data, items.n);
+    } else if (alternatives) {
+        lin_buffer_text(out, "{\"alternatives\":[{\"confidence\":0.0");
+        lin_buffer_member_text(out, "text", text.data ? text.data : "");
+        lin_buffer_text(out, "}]}");
+    } else {
+        lin_buffer_char(out, '{');
+        if (items.n && c->config.words) {
+            lin_buffer_key(out, "result");
+            lin_buffer_char(out, '[');
+            lin_buffer_bytes(out, items.data, items.n);
+            lin_buffer_char(out, ']');
+        }
+        lin_buffer_member_text(out, "text", text.data ? text.data : "");
+        lin_buffer_char(out, '}');
+    }
+    put_buffer(c, out, 0);
+    lin_buffer_free(&text);
+    lin_buffer_free(&items);
+}
+
+// Locked.
+static void answer(lin_client *c)
+{
+    if (c->said) {
+        put_said(c, 1);
+        return;
+    }
+    lin_buffer_clear(&c->out);
+    lin_buffer_char(&c->out, '{');
+    lin_buffer_member_text(&c->out, "partial", c->partial.data ? c->partial.data : "");
+    lin_buffer_char(&c->out, '}');
+    put_buffer(c, &c->out, 0);
+}
+
+/* ---- going on --------------------------------------------------------------------------------------------------------------- */
+
+// The stream has ended; locked. failure: why, or NULL.
+static void put_end(lin_client *c, const char *failure)
+{
+    if (c->kind == LIN_CLIENT_VOSK) {
+        for (; c->owed > 0; c->owed--) answer(c);
+        put_said(c, 1 << 30);
+        return;
+    }
+    const int drained = c->finishing == 3;
+    lin_buffer_clear(&c->out);
+    lin_buffer_text(&c->out, "{\"type\":\"end\"");
+    lin_buffer_member_text(&c->out, "reason", failure ? "failed" : drained ? "stopping" : "ended");
+    if (failure) lin_buffer_member_text(&c->out, "message", failure);
+    lin_buffer_member_fixed(&c->out, "seconds", c->seconds, 3);
+    lin_buffer_member_integer(&c->out, "utterances", c->n_final);
+    lin_buffer_char(&c->out, '}');
+    put_buffer(c, &c->out, 0);
+}
+
+// After FinalResult of a reset the next sound is another one.
+static void begin_again(lin_client *c)
+{
+    lin_error err = {0};
+    c->resets = c->finishing = c->ended = 0;
+    if (lin_voice_reset(c->voice, &err) != LIN_OK) give_up(c, 1011, err.message);
+    else lin_serve_touch(c);
+}
+
+static void conclude(lin_client *c)
+{
+    lin_serve *s = c->serve;
+    pthread_mutex_lock(&c->lock);
+    const char *failure = c->failure;
+    const int again = c->resets && !failure && c->voice && !s->draining;
+    put_end(c, failure);
+    pthread_mutex_unlock(&c->lock);
+    if (again) {
+        begin_again(c);
+        return;
+    }
+    if (failure) lin_serve_count(s, &s->counts.failed);
+    c->ending = 1;
+    s->transport->end(c->peer, failure ? 1011 : c->finishing == 3 ? 1001 : 1000, failure ? failure : "");
+}
+
+void lin_stream_go_on(lin_client *c)
+{
+    lin_serve *s = c->serve;
+    if (c->ending) {
+        s->transport->want(c->peer);
+        return;
+    }
+    int done = 1;
+    double waiting_s = 0;
+    if (c->voice) {
+        int room;
+        done = pump(c);
+        if (c->ending) return;
+        lin_voice_room(c->voice, &room, &waiting_s);
+    }
+    if (done != !c->paused) {
+        c->paused = !done;
+        s->transport->pause(c->peer, c->paused);
+    }
+    pthread_mutex_lock(&c->lock);
+    if (c->kind == LIN_CLIENT_VOSK && done) {
+        for (; c->owed > 0 && (waiting_s < ANSWER_S || !c->voice); c->owed--) answer(c);
+    }
+    const int over = c->ended || (c->finishing && !c->voice && !c->config.resume), queued = c->first != NULL;
+    pthread_mutex_unlock(&c->lock);
+    if (over) {
+        conclude(c);
+    } else if (c->finishing == 1 && done && c->voice) {
+        c->finishing = 2; // asked for
+        lin_voice_finish(c->voice, NULL);
+    }
+    if (queued || over) s->transport->want(c->peer);
+    if (!c->ending && (!done || (c->kind == LIN_CLIENT_VOSK && c->owed > 0))) wait_more(c);
+}
+
+void lin_stream_drain(lin_client *c, int now)
+{
+    if (c->ending || c->finishing) return;
+    pthread_mutex_lock(&c->lock);
+    const int growing = c->growing;
+    pthread_mutex_unlock(&c->lock);
+    if (growing && !now) return;
+    c->finishing = 3;
+    if (c->voice) lin_voice_finish(c->voice, NULL);
+    else conclude(c);
+}
+
+void lin_stream_free(lin_client *c)
+{
+    lin_voice_close(c->voice);
+    for (lin_note *n = c->first, *next; n; n = next) {
+        next = n->next;
+        lin_free(n);
+    }
+    for (lin_said *n = c->said, *next; n; n = next) {
+        next = n->next;
+        free_said(n);
+    }
+    lin_buffer *const buffers[] = {&c->text, &c->state, &c->partial, &c->out, &c->settled, &c->open, &c->readable};
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) lin_buffer_free(buffers[i]);
+    lin_message_free(&c->config);
+    lin_free(c->sending);
+    lin_free(c->held);
+    lin_free(c->failure);
+    pthread_mutex_destroy(&c->lock);
+}

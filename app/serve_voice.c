@@ -1,0 +1,362 @@
+// serve_voice.c - streams of sound in the engine or in sessions of their own; see serve_voice.h.
+
+#include "app/serve_voice.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/cores.h"
+#include "base/memory.h"
+
+enum { QUEUE_S = 2 };
+
+struct lin_voice {
+    lin_voices *voices;
+    void *user;
+    lin_voice *next; // in the queue of those that have work
+    lin_engine_id id; // of the engine; 0: a session
+
+    // of a session; `about` and `session` belong to the thread that works on it
+    lin_voice_about about;
+    char **phrases;
+    void *state;
+    lin_decoding decoding; // with its own phrases
+    lin_phrases own;
+    lin_session *session;
+    lin_state saving;
+    double saved_at;
+    float *taken; // [room]
+    // under the lock of voices
+    float *queue; // [room]
+    int room, n;  // samples of all channels
+    int queued, working, ending, ends_utterance, over, closing;
+};
+
+struct lin_voices {
+    lin_voices_options o;
+    lin_engine *engine;
+    pthread_mutex_t lock;
+    pthread_cond_t work, idle; // there is work; a voice is no longer worked on
+    lin_voice *first, **last;
+    pthread_t *threads;
+    int n_threads, stop, open;
+};
+
+/* ---- the engine's ----------------------------------------------------------------------------------------------------------- */
+
+static void show_engine(void *context, lin_engine_id id, void *user, const lin_session_view *view)
+{
+    const lin_voices *vs = context;
+    const lin_voice *v = user;
+    (void)id;
+    vs->o.sink.show(v->user, view);
+}
+
+static void take_events(void *context, lin_engine_id id, void *user, const lin_engine_event *events, int n)
+{
+    const lin_voices *vs = context;
+    const lin_voice *v = user;
+    lin_error err = {0};
+    (void)id;
+    for (int i = 0; i < n; i++) {
+        if (events[i].kind == LIN_ENGINE_FINISHED) vs->o.sink.ended(v->user, events[i].end_s, NULL);
+        if (events[i].kind != LIN_ENGINE_FAILED) continue;
+        lin_fail(&err, events[i].status, "the stream failed: %s", lin_status_name(events[i].status));
+        vs->o.sink.ended(v->user, events[i].end_s, &err);
+    }
+}
+
+/* ---- sessions, on their threads --------------------------------------------------------------------------------------------- */
+
+static lin_status show_session(void *context, const lin_session_view *view, lin_error *err)
+{
+    const lin_voice *v = context;
+    (void)err;
+    v->voices->o.sink.show(v->user, view);
+    return LIN_OK;
+}
+
+static lin_status make_phrases(lin_voice *v, lin_error *err)
+{
+    const int n = v->about.n_phrases;
+    if (n == 0) return LIN_OK;
+    lin_phrase *list = lin_calloc((size_t)n, sizeof *list);
+    if (!list) return lin_no_memory(err, "phrases", (size_t)n * sizeof *list);
+    for (int i = 0; i < n; i++) list[i] = (lin_phrase){v->phrases[i], v->about.bonus};
+    lin_status status = lin_decoding_make_phrases(&v->decoding, list, n, &v->own, err);
+    lin_free(list);
+    if (status == LIN_OK) v->decoding.context = (lin_search_context){.phones = v->own.phones, .words = v->own.words};
+    return status;
+}
+
+static lin_status create_session(lin_voice *v, lin_error *err)
+{
+    const lin_voices *vs = v->voices;
+    lin_session_options o = lin_session_options_default();
+    o.rate_hz = v->about.rate_hz;
+    o.channels = v->about.channels;
+    o.resets = 1;
+    o.rules = vs->o.rules;
+    o.decoding = &v->decoding;
+    o.threads = 1;
+    o.saves = v->about.state_s > 0 || v->state != NULL;
+    lin_state state = {0};
+    lin_status status = make_phrases(v, err);
+    if (status == LIN_OK) status = lin_session_create(vs->o.recognizer, &o, &(lin_session_sink){v, show_session}, &v->session, err);
+    if (status == LIN_OK && v->state) {
+        status = lin_state_parse(v->state, v->about.n_state, "the state", &state, err);
+        if (status == LIN_OK) status = lin_session_load(v->session, &state, err);
+        if (status == LIN_OK) v->saved_at = lin_session_seconds(v->session);
+    }
+    lin_state_free(&state);
+    lin_free(v->state);
+    v->state = NULL;
+    return status;
+}
+
+static lin_status save(lin_voice *v, lin_error *err)
+{
+    const double now = lin_session_seconds(v->session);
+    if (v->about.state_s <= 0 || now - v->saved_at < v->about.state_s) return LIN_OK;
+    v->saved_at = now;
+    lin_status status = lin_session_save(v->session, &v->saving, err);
+    if (status != LIN_OK) return status;
+    lin_state_seal(&v->saving);
+    v->voices->o.sink.saved(v->user, v->saving.bytes, v->saving.n, now);
+    return LIN_OK;
+}
+
+// Takes what waits; the lock is held before and after. 1: the stream is over.
+static int work_on(lin_voices *vs, lin_voice *v)
+{
+    lin_error err = {0};
+    const int n = v->n, finish = v->ending, end = v->ends_utterance;
+    if (n) memcpy(v->taken, v->queue, (size_t)n * sizeof *v->taken);
+    v->n = v->ends_utterance = 0;
+    pthread_mutex_unlock(&vs->lock);
+    lin_status status = v->session ? LIN_OK : create_session(v, &err);
+    if (status == LIN_OK && n) status = lin_session_push(v->session, v->taken, n / v->about.channels, &err);
+    if (status == LIN_OK && end) status = lin_session_end_utterance(v->session, &err);
+    if (status == LIN_OK && finish) status = lin_session_finish(v->session, &err);
+    else if (status == LIN_OK) status = save(v, &err);
+    if (finish || status != LIN_OK)
+        vs->o.sink.ended(v->user, v->session ? lin_session_seconds(v->session) : 0, status == LIN_OK ? NULL : &err);
+    pthread_mutex_lock(&vs->lock);
+    return finish || status != LIN_OK;
+}
+
+static int has_work(const lin_voice *v) { return !v->over && !v->closing && (v->n || v->ending || v->ends_utterance); }
+
+// Puts a voice that has work into the queue; locked.
+static void enqueue(lin_voice *v)
+{
+    lin_voices *vs = v->voices;
+    if (v->queued || v->working || !has_work(v)) return;
+    v->queued = 1;
+    v->next = NULL;
+    *vs->last = v;
+    vs->last = &v->next;
+    pthread_cond_signal(&vs->work);
+}
+
+static void *run(void *context)
+{
+    lin_voices *vs = context;
+    pthread_mutex_lock(&vs->lock);
+    while (!vs->stop) {
+        lin_voice *v = vs->first;
+        if (!v) {
+            pthread_cond_wait(&vs->work, &vs->lock);
+            continue;
+        }
+        vs->first = v->next;
+        if (!vs->first) vs->last = &vs->first;
+        v->queued = 0;
+        v->working = 1;
+        if (has_work(v)) v->over |= work_on(vs, v);
+        v->working = 0;
+        enqueue(v);
+        pthread_cond_broadcast(&vs->idle);
+    }
+    pthread_mutex_unlock(&vs->lock);
+    return NULL;
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------------------------------ */
+
+lin_status lin_voices_create(const lin_voices_options *options, lin_voices **voices, lin_error *err)
+{
+    *voices = NULL;
+    lin_voices *vs = lin_calloc(1, sizeof *vs);
+    if (!vs) return lin_no_memory(err, "streams", sizeof *vs);
+    vs->o = *options;
+    vs->last = &vs->first;
+    pthread_mutex_init(&vs->lock, NULL);
+    pthread_cond_init(&vs->work, NULL);
+    pthread_cond_init(&vs->idle, NULL);
+    lin_engine_options how = lin_engine_default(options->capacity);
+    how.threads = options->threads;
+    how.queue_s = QUEUE_S;
+    how.endpoints = how.reset_at_endpoint = 1;
+    how.endpoint = options->rules;
+    how.decoding = options->decoding;
+    how.show = show_engine;
+    how.deliver = take_events;
+    how.context = vs;
+    lin_status status = lin_engine_create(options->recognizer, &how, &vs->engine, err);
+    const int n = options->threads ? options->threads : lin_cores();
+    if (status == LIN_OK) vs->threads = lin_calloc((size_t)n, sizeof *vs->threads);
+    if (status == LIN_OK && !vs->threads) status = lin_no_memory(err, "threads", (size_t)n * sizeof *vs->threads);
+    for (; status == LIN_OK && vs->n_threads < n; vs->n_threads++) {
+        if (pthread_create(&vs->threads[vs->n_threads], NULL, run, vs) == 0) continue;
+        status = lin_fail(err, LIN_NO_MEMORY, "cannot start a thread");
+        break;
+    }
+    if (status == LIN_OK) *voices = vs;
+    else lin_voices_destroy(vs);
+    return status;
+}
+
+void lin_voices_destroy(lin_voices *vs)
+{
+    if (!vs) return;
+    pthread_mutex_lock(&vs->lock);
+    vs->stop = 1;
+    pthread_cond_broadcast(&vs->work);
+    pthread_mutex_unlock(&vs->lock);
+    for (int i = 0; i < vs->n_threads; i++) pthread_join(vs->threads[i], NULL);
+    lin_engine_destroy(vs->engine);
+    pthread_cond_destroy(&vs->work);
+    pthread_cond_destroy(&vs->idle);
+    pthread_mutex_destroy(&vs->lock);
+    lin_free(vs->threads);
+    lin_free(vs);
+}
+
+void lin_voices_stats(lin_voices *vs, lin_engine_stats *stats) { lin_engine_stats_get(vs->engine, stats); }
+void lin_voices_stats_reset(lin_voices *vs) { lin_engine_stats_reset(vs->engine); }
+
+static lin_status prepare_session(lin_voice *v, lin_error *err)
+{
+    const lin_voice_about *a = &v->about;
+    v->room = a->rate_hz * QUEUE_S * a->channels;
+    v->queue = lin_alloc((size_t)v->room, sizeof *v->queue);
+    v->taken = lin_alloc((size_t)v->room, sizeof *v->taken);
+    v->phrases = lin_calloc((size_t)a->n_phrases + 1, sizeof *v->phrases);
+    int bad = !v->queue || !v->taken || !v->phrases;
+    for (int i = 0; i < a->n_phrases && !bad; i++) bad = !(v->phrases[i] = lin_strdup(a->phrases[i]));
+    if (!bad && a->state) bad = !(v->state = lin_alloc(a->n_state, 1));
+    if (bad) return lin_no_memory(err, "a stream", 2 * (size_t)v->room * sizeof *v->queue);
+    if (v->state) memcpy(v->state, a->state, a->n_state);
+    v->decoding = *v->voices->o.decoding;
+    return LIN_OK;
+}
+
+static void free_voice(lin_voice *v)
+{
+    lin_session_destroy(v->session);
+    lin_phrases_free(&v->own);
+    lin_state_free(&v->saving);
+    for (int i = 0; v->phrases && i < v->about.n_phrases; i++) lin_free(v->phrases[i]);
+    lin_free(v->phrases);
+    lin_free(v->state);
+    lin_free(v->queue);
+    lin_free(v->taken);
+    lin_free(v);
+}
+
+lin_status lin_voice_open(lin_voices *vs, const lin_voice_about *about, void *user, lin_voice **voice, lin_error *err)
+{
+    *voice = NULL;
+    if (vs->open >= vs->o.capacity) return lin_fail(err, LIN_TOO_SMALL, "all %d streams are taken", vs->o.capacity);
+    lin_status status = lin_audio_check_format("the stream", about->rate_hz, about->channels, err);
+    if (status != LIN_OK) return status;
+    lin_voice *v = lin_calloc(1, sizeof *v);
+    if (!v) return lin_no_memory(err, "a stream", sizeof *v);
+    v->voices = vs;
+    v->user = user;
+    v->about = *about;
+    const int own = about->own || about->n_phrases || about->state_s > 0 || about->state;
+    status = own ? prepare_session(v, err) : lin_engine_open(vs->engine, about->rate_hz, about->channels, v, &v->id, err);
+    if (status != LIN_OK) {
+        free_voice(v);
+        return status;
+    }
+    vs->open++;
+    *voice = v;
+    return LIN_OK;
+}
+
+void lin_voice_close(lin_voice *v)
+{
+    if (!v) return;
+    lin_voices *vs = v->voices;
+    vs->open--;
+    if (v->id) lin_engine_close(vs->engine, v->id);
+    pthread_mutex_lock(&vs->lock);
+    v->closing = 1;
+    while (v->queued || v->working) pthread_cond_wait(&vs->idle, &vs->lock);
+    pthread_mutex_unlock(&vs->lock);
+    free_voice(v);
+}
+
+void lin_voice_room(lin_voice *v, int *samples, double *waiting_s)
+{
+    if (v->id) {
+        lin_engine_room(v->voices->engine, v->id, samples, waiting_s, NULL);
+        return;
+    }
+    pthread_mutex_lock(&v->voices->lock);
+    const int n = v->n, busy = v->working;
+    pthread_mutex_unlock(&v->voices->lock);
+    const int wait = n + (busy ? v->room / 2 : 0); // what is being worked on counts as half a queue
+    *samples = wait < v->room ? (v->room - wait) / v->about.channels : 0;
+    *waiting_s = (double)wait / v->about.channels / v->about.rate_hz;
+}
+
+lin_status lin_voice_push(lin_voice *v, const float *samples, int n, lin_error *err)
+{
+    if (v->id) return lin_engine_push(v->voices->engine, v->id, samples, n, err);
+    const int all = n * v->about.channels;
+    pthread_mutex_lock(&v->voices->lock);
+    const int fits = all <= v->room - v->n;
+    if (fits) memcpy(v->queue + v->n, samples, (size_t)all * sizeof *samples);
+    if (fits) v->n += all;
+    enqueue(v);
+    pthread_mutex_unlock(&v->voices->lock);
+    return fits ? LIN_OK : lin_fail(err, LIN_TOO_SMALL, "%d samples do not fit the queue", n);
+}
+
+lin_status lin_voice_finish(lin_voice *v, lin_error *err)
+{
+    if (v->id) return lin_engine_finish(v->voices->engine, v->id, err);
+    pthread_mutex_lock(&v->voices->lock);
+    v->ending = 1;
+    enqueue(v);
+    pthread_mutex_unlock(&v->voices->lock);
+    return LIN_OK;
+}
+
+lin_status lin_voice_end_utterance(lin_voice *v, lin_error *err)
+{
+    if (v->id)
+        return lin_fail(err, LIN_UNSUPPORTED, "a stream without \"push_to_talk\" in its config ends its utterances by itself");
+    pthread_mutex_lock(&v->voices->lock);
+    v->ends_utterance = 1;
+    enqueue(v);
+    pthread_mutex_unlock(&v->voices->lock);
+    return LIN_OK;
+}
+
+lin_status lin_voice_reset(lin_voice *v, lin_error *err)
+{
+    if (v->id) return lin_engine_reset(v->voices->engine, v->id, err);
+    lin_status status = LIN_OK;
+    pthread_mutex_lock(&v->voices->lock);
+    while (v->queued || v->working) pthread_cond_wait(&v->voices->idle, &v->voices->lock);
+    if (v->session) status = lin_session_reset(v->session, err);
+    v->n = v->ending = v->ends_utterance = v->over = 0;
+    v->saved_at = 0;
+    pthread_mutex_unlock(&v->voices->lock);
+    return status;
+}

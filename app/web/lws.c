@@ -1,0 +1,343 @@
+// lws.c - app/web.h over libwebsockets (4.1 or later): liblinnet_web.so.
+//
+// One context with one virtual host, one protocol and one service thread. libwebsockets parses HTTP, frames and TLS; what requests
+// mean is decided by the handlers. HTTP connections are closed after each answer.
+
+#include <libwebsockets.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <strings.h>
+
+#include "app/web.h"
+#include "base/memory.h"
+
+enum { PIECE = 16384, HEAD = 4096, TEXT = 4096 };
+
+struct lin_web_peer {
+    lin_web *web;
+    struct lws *wsi;
+    void *user;
+    int websocket, known; /* known: `user` must be told when it is gone */
+    unsigned char *reply; // [LWS_PRE + head + n]
+    size_t head, n, at;
+    int answered, closing, code;
+    char reason[100];
+};
+
+struct lin_web {
+    struct lws_context *context;
+    struct lws_vhost *vhost;
+    lin_web_handlers handlers;
+    lws_sorted_usec_list_t timer;
+    atomic_int woken;
+    int port, closing;
+    lws_retry_bo_t alive;
+    struct lws_protocols protocols[2];
+    unsigned char room[LWS_PRE + HEAD];
+    unsigned char *message; // [LWS_PRE + message_capacity]
+    size_t message_capacity;
+};
+
+static lin_web *running; // for libwebsockets' log, which has no context
+
+/* ---- requests --------------------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    enum lws_token_indexes token;
+    const char *method;
+} methods[] = {{WSI_TOKEN_GET_URI, "GET"},       {WSI_TOKEN_POST_URI, "POST"},     {WSI_TOKEN_OPTIONS_URI, "OPTIONS"},
+               {WSI_TOKEN_HEAD_URI, "HEAD"},     {WSI_TOKEN_PUT_URI, "PUT"},       {WSI_TOKEN_DELETE_URI, "DELETE"},
+               {WSI_TOKEN_PATCH_URI, "PATCH"}};
+
+typedef struct texts {
+    char path[TEXT], query[TEXT], host[256], origin[256], authorization[1024], type[512], address[64];
+} texts;
+
+// 0 if a header does not fit.
+static int copy(struct lws *wsi, enum lws_token_indexes token, char *text, int capacity)
+{
+    text[0] = 0;
+    const int n = lws_hdr_total_length(wsi, token);
+    return n == 0 || (n < capacity && lws_hdr_copy(wsi, text, capacity, token) >= 0);
+}
+
+static int read_request(struct lws *wsi, texts *t, lin_web_request *request)
+{
+    char length[32];
+    *request = (lin_web_request){.method = "", .path = t->path, .query = t->query, .host = t->host, .origin = t->origin,
+                                 .authorization = t->authorization, .type = t->type, .address = t->address, .length = -1};
+    int fits = 1;
+    t->path[0] = 0;
+    for (size_t i = 0; i < sizeof methods / sizeof *methods && !*request->method; i++) {
+        if (lws_hdr_total_length(wsi, methods[i].token) == 0) continue;
+        request->method = methods[i].method;
+        fits = copy(wsi, methods[i].token, t->path, sizeof t->path);
+    }
+    fits = copy(wsi, WSI_TOKEN_HTTP_URI_ARGS, t->query, sizeof t->query) && fits;
+    fits = copy(wsi, WSI_TOKEN_HOST, t->host, sizeof t->host) && fits;
+    fits = copy(wsi, WSI_TOKEN_ORIGIN, t->origin, sizeof t->origin) && fits;
+    fits = copy(wsi, WSI_TOKEN_HTTP_AUTHORIZATION, t->authorization, sizeof t->authorization) && fits;
+    fits = copy(wsi, WSI_TOKEN_HTTP_CONTENT_TYPE, t->type, sizeof t->type) && fits;
+    fits = copy(wsi, WSI_TOKEN_HTTP_CONTENT_LENGTH, length, sizeof length) && fits;
+    if (*length) request->length = strtoll(length, NULL, 10);
+    lws_get_peer_simple(wsi, t->address, sizeof t->address);
+    return fits;
+}
+
+/* ---- answers ---------------------------------------------------------------------------------------------------------------- */
+
+static int add(struct lws *wsi, const char *name, const char *value, unsigned char **at, unsigned char *end)
+{
+    char colon[64];
+    snprintf(colon, sizeof colon, "%s:", name);
+    return lws_add_http_header_by_name(wsi, (const unsigned char *)colon, (const unsigned char *)value, (int)strlen(value), at, end);
+}
+
+static lin_status reply(lin_web_peer *p, const lin_web_reply *r)
+{
+    unsigned char *const begin = p->web->room + LWS_PRE, *at = begin, *const end = begin + HEAD;
+    char length[32];
+    snprintf(length, sizeof length, "%zu", r->n);
+    int bad = p->answered || lws_add_http_header_status(p->wsi, (unsigned)r->status, &at, end) != 0;
+    if (r->type) bad = bad || add(p->wsi, "content-type", r->type, &at, end) != 0;
+    bad = bad || add(p->wsi, "content-length", length, &at, end) != 0 || add(p->wsi, "connection", "close", &at, end) != 0;
+    for (int i = 0; i < r->n_headers; i++) bad = bad || add(p->wsi, r->headers[i].name, r->headers[i].value, &at, end) != 0;
+    bad = bad || lws_finalize_http_header(p->wsi, &at, end) != 0;
+    if (!bad) p->reply = lin_alloc(LWS_PRE + (size_t)(at - begin) + r->n, 1);
+    if (bad || !p->reply) {
+        lws_set_timeout(p->wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC);
+        return LIN_NO_MEMORY;
+    }
+    p->answered = 1;
+    p->head = (size_t)(at - begin);
+    p->n = p->head + r->n;
+    memcpy(p->reply + LWS_PRE, begin, p->head);
+    if (r->n) memcpy(p->reply + LWS_PRE + p->head, r->body, r->n);
+    if (!p->websocket) lws_callback_on_writable(p->wsi);
+    return LIN_OK;
+}
+
+// A piece of the answer; not 0: the connection ends.
+static int write_reply(lin_web_peer *p)
+{
+    if (!p->answered) return 0;
+    const size_t left = p->n - p->at, most = p->at < p->head ? p->head - p->at : PIECE, n = left < most ? left : most;
+    const int last = n == left;
+    const enum lws_write_protocol how = p->at < p->head ? LWS_WRITE_HTTP_HEADERS : last ? LWS_WRITE_HTTP_FINAL : LWS_WRITE_HTTP;
+    unsigned char saved[LWS_PRE], *const from = p->reply + p->at; // libwebsockets may write before what is sent
+    memcpy(saved, from, LWS_PRE);
+    const int written = n ? lws_write(p->wsi, from + LWS_PRE, n, how) : 0;
+    memcpy(from, saved, LWS_PRE);
+    if (written < (int)n) return -1;
+    p->at += n;
+    if (last) return -1;
+    lws_callback_on_writable(p->wsi);
+    return 0;
+}
+
+// The next message of a WebSocket; not 0: it ends.
+static int write_message(lin_web_peer *p)
+{
+    lin_web *w = p->web;
+    lin_web_message m;
+    if (!w->handlers.next(w->handlers.context, p->user, &m)) {
+        if (!p->closing) return 0;
+        lws_close_reason(p->wsi, (enum lws_close_status)p->code, (unsigned char *)p->reason, strlen(p->reason));
+        return -1;
+    }
+    if (m.n > w->message_capacity || !w->message) {
+        unsigned char *room = lin_resize(w->message, LWS_PRE + m.n, 1);
+        if (!room) return -1;
+        w->message = room;
+        w->message_capacity = m.n;
+    }
+    if (m.n) memcpy(w->message + LWS_PRE, m.data, m.n);
+    if (lws_write(p->wsi, w->message + LWS_PRE, m.n, m.binary ? LWS_WRITE_BINARY : LWS_WRITE_TEXT) < (int)m.n) return -1;
+    lws_callback_on_writable(p->wsi);
+    return 0;
+}
+
+/* ---- events ----------------------------------------------------------------------------------------------------------------- */
+
+// Not 0: refused. A WebSocket's refusal is written at once, a request's when it can be.
+static int open_peer(lin_web *w, lin_web_peer *p, struct lws *wsi, int websocket)
+{
+    texts t;
+    lin_web_request request;
+    *p = (lin_web_peer){.web = w, .wsi = wsi, .websocket = websocket};
+    const int fits = read_request(wsi, &t, &request);
+    request.websocket = websocket;
+    if (!fits) {
+        reply(p, &(lin_web_reply){.status = 431});
+    } else {
+        p->user = w->handlers.open(w->handlers.context, p, &request);
+        p->known = p->user != NULL;
+    }
+    if (!websocket && !p->known) return p->answered ? 0 : -1;
+    if (!websocket) lws_set_timeout(wsi, PENDING_TIMEOUT_HTTP_CONTENT, 30);
+    if (!p->known && p->answered) {
+        lws_write(wsi, p->reply + LWS_PRE, p->head, LWS_WRITE_HTTP_HEADERS);
+        if (p->n > p->head) lws_write(wsi, p->reply + p->head + LWS_PRE, p->n - p->head, LWS_WRITE_HTTP_FINAL);
+    }
+    if (!websocket && request.length <= 0 && p->known) w->handlers.complete(w->handlers.context, p->user);
+    return p->known ? 0 : -1;
+}
+
+static void close_peer(lin_web_peer *p)
+{
+    if (!p || !p->web) return;
+    if (p->known) p->web->handlers.gone(p->web->handlers.context, p->user);
+    lin_free(p->reply);
+    memset(p, 0, sizeof *p);
+}
+
+static void give(lin_web_peer *p, const void *bytes, size_t n, int binary, int last)
+{
+    const lin_web_handlers *h = &p->web->handlers;
+    if (p->known) h->data(h->context, p->user, bytes, n, binary, last);
+}
+
+static void on_timer(lws_sorted_usec_list_t *timer);
+
+static void take_turn(lin_web *w)
+{
+    atomic_store(&w->woken, 0);
+    const int ms = w->handlers.turn(w->handlers.context);
+    lws_sul_schedule(w->context, 0, &w->timer, on_timer, (lws_usec_t)ms * 1000);
+}
+
+static void on_timer(lws_sorted_usec_list_t *timer) { take_turn(lws_container_of(timer, lin_web, timer)); }
+
+static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *session, void *in, size_t n)
+{
+    lin_web *w = lws_get_vhost(wsi) ? lws_vhost_user(lws_get_vhost(wsi)) : running;
+    lin_web_peer *p = session;
+    switch (reason) {
+    case LWS_CALLBACK_EVENT_WAIT_CANCELLED:
+        if (w && w->context && !w->closing && atomic_load(&w->woken)) take_turn(w);
+        return 0;
+    case LWS_CALLBACK_HTTP: return open_peer(w, p, wsi, 0);
+    case LWS_CALLBACK_HTTP_BODY:
+        if (p && p->web) give(p, in, n, 1, 0);
+        return 0;
+    case LWS_CALLBACK_HTTP_BODY_COMPLETION:
+        lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0);
+        if (p && p->known) w->handlers.complete(w->handlers.context, p->user);
+        return 0;
+    case LWS_CALLBACK_HTTP_WRITEABLE: return p && p->web ? write_reply(p) : 0;
+    case LWS_CALLBACK_FILTER_PROTOCOL_CONNECTION: return open_peer(w, p, wsi, 1);
+    case LWS_CALLBACK_RECEIVE: {
+        const int last = lws_is_final_fragment(wsi) && lws_remaining_packet_payload(wsi) == 0;
+        if (p && p->web && !p->closing) give(p, in, n, lws_frame_is_binary(wsi), last);
+        return 0;
+    }
+    case LWS_CALLBACK_SERVER_WRITEABLE: return p && p->known ? write_message(p) : 0;
+    case LWS_CALLBACK_CLOSED_HTTP:
+    case LWS_CALLBACK_CLOSED:
+    case LWS_CALLBACK_HTTP_DROP_PROTOCOL:
+    case LWS_CALLBACK_WS_SERVER_DROP_PROTOCOL:
+        // An upgrade drops the HTTP side of the same connection first.
+        if (p && p->web && (reason != LWS_CALLBACK_HTTP_DROP_PROTOCOL || !p->websocket)) close_peer(p);
+        return 0;
+    default: return 0; // among them signs of TLS and of connections that have not asked for anything yet
+    }
+}
+
+static void on_log(int level, const char *line)
+{
+    (void)level;
+    if (running && running->handlers.log) running->handlers.log(running->handlers.context, line);
+}
+
+/* ---- the table -------------------------------------------------------------------------------------------------------------- */
+
+static void close_web(lin_web *w)
+{
+    if (!w) return;
+    w->closing = 1;
+    struct lws_context *context = w->context;
+    if (context) lws_context_destroy(context);
+    running = NULL;
+    lin_free(w->message);
+    lin_free(w);
+}
+
+static lin_status open_web(const lin_web_options *o, const lin_web_handlers *handlers, lin_web **web, lin_error *err)
+{
+    *web = NULL;
+    lin_web *w = lin_calloc(1, sizeof *w);
+    if (!w) return lin_no_memory(err, "a server", sizeof *w);
+    w->handlers = *handlers;
+    w->protocols[0] = (struct lws_protocols){
+        .name = "linnet", .callback = on_event, .per_session_data_size = sizeof(lin_web_peer), .rx_buffer_size = PIECE};
+    w->alive.secs_since_valid_ping = (uint16_t)o->ping_s;
+    w->alive.secs_since_valid_hangup = (uint16_t)(o->ping_s + 10);
+    struct lws_context_creation_info info;
+    memset(&info, 0, sizeof info);
+    info.port = CONTEXT_PORT_NO_LISTEN;
+    info.gid = -1;
+    info.uid = -1;
+    info.options = LWS_SERVER_OPTION_EXPLICIT_VHOSTS;
+    if (o->certificate) info.options |= LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT;
+    info.pt_serv_buf_size = PIECE;
+    info.max_http_header_data = 8192;
+    running = w;
+    lws_set_log_level(LLL_ERR | LLL_WARN, on_log);
+    w->context = lws_create_context(&info);
+    if (w->context) {
+        info.port = o->port;
+        info.iface = o->host;
+        info.protocols = w->protocols;
+        info.vhost_name = "linnet";
+        info.user = w;
+        info.timeout_secs = 30;
+        info.keepalive_timeout = 5;
+        info.retry_and_idle_policy = &w->alive;
+        info.alpn = "http/1.1";
+        info.ssl_cert_filepath = o->certificate;
+        info.ssl_private_key_filepath = o->key;
+        w->vhost = lws_create_vhost(w->context, &info);
+    }
+    if (!w->vhost || lws_get_vhost_listen_port(w->vhost) <= 0) {
+        close_web(w);
+        return lin_fail(err, LIN_IO, "cannot listen on %s:%d", o->host ? o->host : "*", o->port);
+    }
+    w->port = lws_get_vhost_listen_port(w->vhost);
+    take_turn(w);
+    *web = w;
+    return LIN_OK;
+}
+
+static int port(const lin_web *w) { return w->port; }
+
+static void run(lin_web *w) { lws_service(w->context, 0); }
+
+static void wake(lin_web *w)
+{
+    if (!atomic_exchange(&w->woken, 1)) lws_cancel_service(w->context);
+}
+
+static void want(lin_web_peer *p) { lws_callback_on_writable(p->wsi); }
+
+static void pause_peer(lin_web_peer *p, int paused) { lws_rx_flow_control(p->wsi, !paused); }
+
+static void end_peer(lin_web_peer *p, int code, const char *reason)
+{
+    if (p->closing) return;
+    p->closing = 1;
+    p->code = code;
+    snprintf(p->reason, sizeof p->reason, "%s", reason);
+    lws_callback_on_writable(p->wsi);
+}
+
+static void drop(lin_web_peer *p) { lws_set_timeout(p->wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC); }
+
+static const lin_web_transport table = {.name = "libwebsockets " LWS_LIBRARY_VERSION, .open = open_web, .port = port, .run = run,
+                                        .wake = wake, .close = close_web, .reply = reply, .want = want, .pause = pause_peer,
+                                        .end = end_peer, .drop = drop};
+
+__attribute__((visibility("default"))) int lin_web_interface(void);
+__attribute__((visibility("default"))) const lin_web_transport *lin_web_get(void);
+
+int lin_web_interface(void) { return LIN_WEB_INTERFACE; }
+const lin_web_transport *lin_web_get(void) { return &table; }
