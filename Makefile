@@ -7,7 +7,7 @@
 #   kernels/cuda/*.cu                                -> build/release/liblinnet_cuda.so, if nvcc is found (NVCC= : not built)
 #   the same and tests/emulation/*.cpp               -> the CUDA backend on the host, for tests: build/CONFIG/emulated/
 #   base/mpi/mpi.c                                   -> build/CONFIG/liblinnet_mpi.so, if MPI is found (MPICC= : not built)
-#   app/web/lws.c                                    -> build/CONFIG/liblinnet_web.so, if libwebsockets is found (WEB= : not built)
+#   app/web/*.c                                      -> build/CONFIG/liblinnet_web.so, if libwebsockets is found (WEB= : not built)
 #   tests/<folder>/test_*.c                          -> one Check program each; those of tests/cuda with the emulated backend
 #   other sources in tests/ and its folders          -> what test programs share: build/CONFIG/libsupport.a
 #   tests/<folder>/test_*.sh                         -> shell tests that run the program
@@ -110,7 +110,7 @@ MPI_SO := $(if $(MPICC),$B/liblinnet_mpi.so)
 
 # For linnet serve: a library of its own, so that no other command loads a network library (WEB= : not built).
 ifeq ($(origin WEB),undefined)
-WEB := $(shell pkg-config --exists libwebsockets 2>/dev/null && echo libwebsockets)
+WEB := $(shell pkg-config --exists libwebsockets libcrypto 2>/dev/null && echo libwebsockets libcrypto)
 endif
 WEB_SO := $(if $(WEB),$B/liblinnet_web.so)
 
@@ -136,7 +136,7 @@ endif
 # Tests that also run on a real GPU: all except those of the emulation and of the engine, which needs the program.
 GPU_TEST_SRC := $(shell grep -L 'tests/emulation/' /dev/null $(wildcard tests/cuda/test_*.c) | grep -v '^/dev/null')
 GPU_TESTS := $(GPU_TEST_SRC:%.c=build/gpu/%)
-TEST_TOOLS := $B/tests/app/sound $B/tests/app/rows $B/tests/app/gpu_cases $B/tests/recipes/sphere $B/tests/recipes/pcm
+TEST_TOOLS := $B/tests/app/sound $B/tests/app/rows $B/tests/app/talk $B/tests/app/gpu_cases $B/tests/recipes/sphere $B/tests/recipes/pcm
 SUPPORT_SRC := $(filter-out tests/app/% tests/recipes/% tests/emulation/% tests/fuzz/%,$(filter-out $(wildcard tests/*/test_*.c),$(wildcard tests/*.c tests/*/*.c)))
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 BENCH_SRC := $(wildcard bench/bench_*.c)
@@ -349,7 +349,7 @@ $B/liblinnet_mpi.so: base/mpi/mpi.c base/memory.c base/status.c base/comm.h base
 # ---- the network side of linnet serve -----------------------------------------------------------------------------------------------
 
 # As the transport above.
-$B/liblinnet_web.so: app/web/lws.c base/memory.c base/status.c app/web.h base/memory.h base/status.h Makefile
+$B/liblinnet_web.so: app/web/lws.c app/web/seal.c app/web/seal.h base/memory.c base/status.c app/web.h base/memory.h base/status.h Makefile
 	@mkdir -p $(@D)
 	$(SAY) "  CC    $@"
 	$(Q)$(CC) $(CPPFLAGS) $(shell pkg-config --cflags $(WEB) 2>/dev/null | sed 's/-I/-isystem /g') -std=c11 $(WARN) $(WERROR) -O2 -g -fPIC \

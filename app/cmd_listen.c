@@ -512,7 +512,7 @@ static lin_status open_all(listening *l, lin_error *err)
     if (status != LIN_OK) return status;
     if (v->decoding.words && v->decoding.readable) status = lin_find_open_punctuation(&l->punctuation, err);
     if (status != LIN_OK) return status;
-    l->words = (lin_live_words){l->recognizer.phones, v->ipa || v->phones, l->punctuation};
+    l->words = (lin_live_words){l->recognizer.phones, v->ipa || v->phones, l->punctuation, 0};
     l->stats.has_words = v->decoding.words;
     l->stats.construction = lin_session_construction(&l->recognizer);
     // The microphone last: nothing of what it hears then has to wait.

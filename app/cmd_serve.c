@@ -24,6 +24,9 @@ static const lin_option options[] = {
     {.name = "tokens", .type = LIN_OPTION_FILE, .at = offsetof(lin_serve_values, tokens),
      .help = "A file with a secret per line: every request must have one of them, as Authorization: Bearer SECRET or, where that "
              "cannot be set, as access_token=SECRET in its address"},
+    {.name = "state-key", .type = LIN_OPTION_FILE, .at = offsetof(lin_serve_values, state_key),
+     .help = "A secret, the same for all servers: a stream whose state was saved by one of them goes on at another. If not given, "
+             "only at this one until it ends"},
     {.name = "origin", .type = LIN_OPTION_FILES, .at = offsetof(lin_serve_values, origins), .value = "ORIGIN",
      .help = "Pages of another server, https://example.org, that may use this one; may be repeated; *: all"},
     {.type = LIN_OPTION_HEADING, .help = "Limits"},

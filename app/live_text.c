@@ -67,14 +67,14 @@ void lin_live_put_head(lin_buffer *out, const lin_session_view *view)
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------------------- */
 
-// As decoder/writers_json.c has them.
-static void put_phone_list(lin_buffer *out, const lin_live_words *words, const lin_result *result)
+// As decoder/writers_json.c has them, from phone number `from` on.
+static void put_phone_list(lin_buffer *out, const char *key, const lin_live_words *words, const lin_result *result, int from)
 {
-    lin_buffer_key(out, "phones");
+    lin_buffer_key(out, key);
     lin_buffer_char(out, '[');
-    for (int i = 0; i < result->n_phones; i++) {
+    for (int i = from; i < result->n_phones; i++) {
         const lin_result_phone *p = &result->phones[i];
-        lin_buffer_text(out, i ? ",{" : "{");
+        lin_buffer_text(out, i > from ? ",{" : "{");
         lin_buffer_member_text(out, "phone", name_of(words, p->label));
         lin_buffer_member_fixed(out, "start", p->start_s, 3);
         lin_buffer_member_fixed(out, "end", p->end_s, 3);
@@ -126,7 +126,7 @@ static void put_alternatives(lin_buffer *out, const lin_live_words *words, const
         if (text.failed) break;
         lin_buffer_text(out, i ? ",{\"text\":" : "{\"text\":");
         lin_buffer_json(out, text.data, text.n);
-        put_phone_list(out, words, r);
+        put_phone_list(out, "phones", words, r, 0);
         if (r->has_words) put_word_list(out, "words", words, r, 0, NULL);
         lin_buffer_member_fixed(out, "score", r->score, 4);
         lin_buffer_member_fixed(out, "acoustic", r->acoustic, 4);
@@ -153,7 +153,7 @@ void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_s
         lin_buffer_member_text(out, "ended_by", lin_session_end_name(view->end));
         lin_buffer_member_text(out, "text", settled);
         if (readable) lin_buffer_member_text(out, "readable", readable);
-        put_phone_list(out, words, view->settled);
+        put_phone_list(out, "phones", words, view->settled, 0);
         if (view->settled->has_words) put_word_list(out, "words", words, view->settled, 0, NULL);
         if (view->settled->n_alternatives) put_alternatives(out, words, view->settled);
     } else {
@@ -162,6 +162,10 @@ void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_s
         if (view->settled->has_words) {
             put_word_list(out, "new_words", words, view->settled, view->old_words, NULL);
             put_word_list(out, "partial_words", words, view->provisional, 0, view);
+        }
+        if (words->partial_phones) {
+            put_phone_list(out, "new_phones", words, view->settled, view->old_phones);
+            put_phone_list(out, "partial_phones", words, view->provisional, 0);
         }
     }
     lin_buffer_text(out, "}\n");

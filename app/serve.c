@@ -418,7 +418,7 @@ static lin_status open_recognition(lin_serve *s, lin_error *err)
         return lin_fail(err, LIN_UNSUPPORTED, "linnet serve needs a model that streams; this one needs whole utterances");
     status = lin_decoding_open(&s->decoding, &v->decoding, s->recognizer.phones, s->recognizer.row_seconds, &warnings, err);
     if (status == LIN_OK && v->decoding.words && v->decoding.readable) status = lin_find_open_punctuation(&s->punctuation, err);
-    s->words = (lin_live_words){.phones = s->recognizer.phones, .ipa = v->ipa, .readable = s->punctuation};
+    s->words = (lin_live_words){.phones = s->recognizer.phones, .ipa = v->ipa, .readable = s->punctuation, .partial_phones = 1};
     const lin_voices_options o = {.recognizer = &s->recognizer, .decoding = &s->decoding, .rules = v->endpoints.rules,
                                   .capacity = v->max_streams, .threads = v->threads, .sink = lin_stream_sink};
     if (status == LIN_OK) status = lin_voices_create(&o, &s->voices, err);
@@ -459,6 +459,19 @@ static void close_all(lin_serve *s)
     pthread_mutex_destroy(&s->lock);
 }
 
+// The bytes of the file are the secret, whatever they are.
+static lin_status make_state_key(lin_serve *s, lin_error *err)
+{
+    char *text = NULL;
+    size_t n = 0;
+    lin_status status = s->v->state_key ? lin_text_read(s->v->state_key, &text, &n, err) : LIN_OK;
+    if (status == LIN_OK && s->v->state_key && n < 16)
+        status = lin_fail(err, LIN_INVALID, "%s: a secret has at least 16 bytes", s->v->state_key);
+    if (status == LIN_OK) status = s->transport->make_key(text, n, s->state_key, err);
+    lin_free(text);
+    return status;
+}
+
 lin_status lin_serve_run(lin_serve *s, lin_error *err)
 {
     char host[256] = "";
@@ -467,6 +480,7 @@ lin_status lin_serve_run(lin_serve *s, lin_error *err)
     watch_signals();
     lin_status status = lin_web_load(&s->transport, err);
     if (status == LIN_OK && s->v->tokens) status = lin_text_read(s->v->tokens, &s->tokens, &s->n_tokens, err);
+    if (status == LIN_OK) status = make_state_key(s, err);
     if (status == LIN_OK) status = lin_page_open(&s->page, err);
     if (status == LIN_OK) status = open_recognition(s, err);
     if (status == LIN_OK) status = open_web(s, host, sizeof host, err);

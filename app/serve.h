@@ -22,7 +22,7 @@ typedef struct lin_serve_values {
     lin_model_values model;
     lin_decoding_values decoding;
     lin_endpoint_values endpoints;
-    const char *listen, *certificate, *key, *tokens;
+    const char *listen, *certificate, *key, *tokens, *state_key;
     lin_list origins;
     int max_streams, max_per_address, max_files, max_upload_mb, rate_hz, threads, idle_s, drain_s, max_lag_ms, ipa, quiet;
 } lin_serve_values;
@@ -111,6 +111,7 @@ struct lin_serve {
     lin_page *page;
     char *tokens; /* [n_tokens] the file; NULL: everybody may */
     size_t n_tokens;
+    unsigned char state_key[32];
     lin_client *clients;
     int n_clients, n_streams;
     lin_client *waiting;

@@ -110,7 +110,10 @@ static void show_vosk(lin_client *c, const lin_session_view *view)
     lin_live_put_text(&c->partial, &s->words, view->settled, 0, NULL);
     const size_t n = c->partial.n;
     if (n) lin_buffer_char(&c->partial, ' ');
-    lin_live_put_text(&c->partial, &s->words, view->provisional, view->incomplete, NULL);
+    // A word of which only the first phones are known is no word for Vosk's clients.
+    lin_result open = *view->provisional;
+    if (view->incomplete && open.n_words) open.n_words--;
+    lin_live_put_text(&c->partial, &s->words, &open, 0, NULL);
     if (n && c->partial.n == n + 1) c->partial.data[--c->partial.n] = 0;
 }
 
@@ -159,17 +162,22 @@ static void show(void *user, const lin_session_view *view)
 static void take_state(void *user, const void *bytes, size_t n, double seconds)
 {
     lin_client *c = user;
+    const lin_serve *s = c->serve;
+    unsigned char *sealed = lin_alloc(n + LIN_WEB_SEAL, 1);
+    const int done = sealed && s->transport->seal(s->state_key, bytes, n, sealed, NULL) == LIN_OK;
+    n += LIN_WEB_SEAL;
     pthread_mutex_lock(&c->lock);
-    if (c->n_queued < QUEUED_PARTIALS) { // a slow reader gets the next one
+    if (done && c->n_queued < QUEUED_PARTIALS) { // a slow reader gets the next one
         lin_buffer_clear(&c->out);
         lin_buffer_text(&c->out, "{\"type\":\"state\"");
         lin_buffer_member_fixed(&c->out, "seconds", seconds, 3);
         lin_buffer_member_integer(&c->out, "bytes", (long long)n);
         lin_buffer_char(&c->out, '}');
         put_buffer(c, &c->out, 0);
-        put(c, bytes, n, 1, 0);
+        put(c, (const char *)sealed, n, 1, 0);
     }
     pthread_mutex_unlock(&c->lock);
+    lin_free(sealed);
     lin_serve_count(c->serve, &c->serve->counts.sessions_saved);
     lin_serve_touch(c);
 }
@@ -220,6 +228,26 @@ static void put_begin(lin_client *c)
     s->transport->want(c->peer);
 }
 
+// The state that a client sent back, as it was saved; in place.
+static lin_status open_state(lin_client *c, lin_error *err)
+{
+    const lin_serve *s = c->serve;
+    if (c->state.n == 0) return LIN_OK;
+    unsigned char *plain = lin_alloc(c->state.n, 1);
+    if (!plain) return lin_no_memory(err, "a state", c->state.n);
+    lin_status status = s->transport->unseal(s->state_key, (const unsigned char *)c->state.data, c->state.n, plain, err);
+    if (status == LIN_OK) {
+        c->state.n -= LIN_WEB_SEAL;
+        memcpy(c->state.data, plain, c->state.n);
+    }
+    lin_free(plain);
+    lin_state state = {0};
+    if (status == LIN_OK) status = lin_state_parse(c->state.data, c->state.n, "the state", &state, err);
+    if (status == LIN_OK && state.about.rate_hz) c->pushed_s = (double)state.about.samples / state.about.rate_hz;
+    lin_state_free(&state);
+    return status;
+}
+
 // Opens the stream with its first sound: 0, and the client is told, if that fails.
 static int open_voice(lin_client *c)
 {
@@ -227,6 +255,10 @@ static int open_voice(lin_client *c)
     lin_error err = {0};
     if (c->voice) return 1;
     const lin_message *m = &c->config;
+    if (open_state(c, &err) != LIN_OK) {
+        give_up(c, 1008, err.message);
+        return 0;
+    }
     const lin_voice_about about = {.rate_hz = (int)m->rate_hz, .channels = m->channels, .n_phrases = m->n_phrases,
                                    .phrases = (const char *const *)m->phrases, .bonus = s->v->decoding.context_bonus,
                                    .own = m->push_to_talk, .state_s = m->state_s,

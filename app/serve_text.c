@@ -201,23 +201,32 @@ size_t lin_samples_take(lin_sample_format format, const void *bytes, size_t n, l
 
 /* ---- forms ------------------------------------------------------------------------------------------------------------------ */
 
-// The value of a parameter such as name="x" in a header [n], without its quotes; its length in *n_value. NULL: it has none.
+// Bytes from `at` on that are among `set`.
+static size_t span_of(const char *at, const char *end, const char *set)
+{
+    const char *begin = at;
+    while (at < end && *at && strchr(set, *at)) at++;
+    return (size_t)(at - begin);
+}
+
+// The value of a parameter such as ; name="x" of a header [n], without its quotes; its length in *n_value. NULL: it has none.
 static const char *parameter(const char *header, size_t n, const char *name, size_t *n_value)
 {
+    const char *at = memchr(header, ';', n), *const end = header + n;
     const size_t n_name = strlen(name);
-    for (size_t at = 0; at + n_name + 1 < n; at++) {
-        const int starts = at && (header[at - 1] == ';' || header[at - 1] == ' ' || header[at - 1] == '\t');
-        if (!starts || strncasecmp(header + at, name, n_name) != 0 || header[at + n_name] != '=') continue;
-        const char *from = header + at + n_name + 1, *const end = header + n, *to;
-        if (*from == '"') {
-            from++;
-            to = memchr(from, '"', (size_t)(end - from));
-            if (!to) return NULL;
-        } else {
-            for (to = from; to < end && *to != ';' && *to != ' ' && *to != '\t'; to++) continue;
-        }
-        *n_value = (size_t)(to - from);
-        return from;
+    while (at && at < end) {
+        at += span_of(at, end, "; \t");
+        const char *key = at;
+        while (at < end && *at != '=' && *at != ';') at++;
+        const int found = (size_t)(at - key) == n_name && strncasecmp(key, name, n_name) == 0;
+        if (at == end || *at == ';') continue;
+        const int quoted = ++at < end && *at == '"';
+        const char *from = at += quoted;
+        while (at < end && (quoted ? *at != '"' : *at != ';' && *at != ' ' && *at != '\t')) at++;
+        if (quoted && at == end) return NULL;
+        *n_value = (size_t)(at - from);
+        if (found) return from;
+        at += quoted;
     }
     return NULL;
 }

@@ -22,7 +22,10 @@
 
 #include "base/status.h"
 
-enum { LIN_WEB_INTERFACE = 1 }; /* rises with every change of this header */
+enum {
+    LIN_WEB_INTERFACE = 1, /* rises with every change of this header */
+    LIN_WEB_SEAL = 8 + 12 + 16 /* bytes that sealing adds: magic, nonce, tag */
+};
 
 typedef struct lin_web lin_web;
 typedef struct lin_web_peer lin_web_peer;
@@ -94,6 +97,15 @@ typedef struct lin_web_transport {
     void (*pause)(lin_web_peer *peer, int paused); /* no data until it is resumed */
     void (*end)(lin_web_peer *peer, int code, const char *reason); /* a WebSocket, after the messages that wait (RFC 6455, 7.4) */
     void (*drop)(lin_web_peer *peer);            /* at once */
+    /*
+     * Authenticated encryption (AES-256-GCM) of what clients keep: they can neither read nor change it. Any thread.
+     *   make_key   a key from a secret of n bytes (SHA-256); n = 0: a random one
+     *   seal       plain [n] into sealed [n + LIN_WEB_SEAL], with a random nonce
+     *   unseal     the reverse, n of the sealed bytes. LIN_MISMATCH: sealed with another key, or changed
+     */
+    lin_status (*make_key)(const void *secret, size_t n, unsigned char key[32], lin_error *err);
+    lin_status (*seal)(const unsigned char key[32], const void *plain, size_t n, unsigned char *sealed, lin_error *err);
+    lin_status (*unseal)(const unsigned char key[32], const unsigned char *sealed, size_t n, unsigned char *plain, lin_error *err);
 } lin_web_transport;
 
 /* What a library has to export: lin_web_interface() and lin_web_get(). */

@@ -41,6 +41,11 @@ if command -v mpicc > /dev/null 2>&1; then
 else
     echo "MPI:       mpicc is not installed; the program is built without training on several processes"
 fi
+if pkg-config --exists libwebsockets 2> /dev/null; then
+    echo "server:    libwebsockets $(pkg-config --modversion libwebsockets), for linnet serve"
+else
+    echo "server:    libwebsockets is not installed; the program is built without linnet serve"
+fi
 echo "building:  build/$config/linnet"
 [ -z "$missing" ] && exit 0
 echo "missing: $missing. 'make deps' installs it." >&2

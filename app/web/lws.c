@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "app/web.h"
+#include "app/web/seal.h"
 #include "base/memory.h"
 
 enum { PIECE = 16384, HEAD = 4096, TEXT = 4096 };
@@ -334,7 +335,7 @@ static void drop(lin_web_peer *p) { lws_set_timeout(p->wsi, PENDING_TIMEOUT_USER
 
 static const lin_web_transport table = {.name = "libwebsockets " LWS_LIBRARY_VERSION, .open = open_web, .port = port, .run = run,
                                         .wake = wake, .close = close_web, .reply = reply, .want = want, .pause = pause_peer,
-                                        .end = end_peer, .drop = drop};
+                                        .end = end_peer, .drop = drop, .make_key = lin_seal_key, .seal = lin_seal, .unseal = lin_unseal};
 
 __attribute__((visibility("default"))) int lin_web_interface(void);
 __attribute__((visibility("default"))) const lin_web_transport *lin_web_get(void);

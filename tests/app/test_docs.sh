@@ -10,6 +10,7 @@ left_out() { # prints why a line does not run; nothing if it runs
     'make '*) echo 'builds and tests: this is one of them' ;;
     *'linnet listen'*--from*|*'linnet listen --help'*) ;;
     *'linnet listen'*|*'linnet devices'*) echo 'needs a microphone; test_listen.sh has one' ;;
+    *'linnet serve'*) echo 'serves until it is stopped; test_serve.sh does' ;;
     *'python3 '*|*'test_score DIR'*) echo 'a comparison made by hand, with Python' ;;
     esac
 }
@@ -83,7 +84,7 @@ for page in "$top"/README.md "$top"/docs/*.md; do
         [ $status != 0 ] || pass
     done < ../lines
 done
-for why in 'builds and tests: this is one of them' 'needs a microphone; test_listen.sh has one' 'a comparison made by hand, with Python'; do
+for why in 'builds and tests: this is one of them' 'needs a microphone; test_listen.sh has one' 'serves until it is stopped; test_serve.sh does' 'a comparison made by hand, with Python'; do
     case $used in *"|$why|"*) pass ;; *) fail "a line that is left out because it $why" "there is none any more" ;; esac
 done
 cd "$top" || exit 1

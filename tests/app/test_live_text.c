@@ -10,7 +10,7 @@ START_TEST(as_text)
 {
     lin_phones *set;
     OK(lin_phones_create(NULL, &set, &err));
-    const lin_live_words names = {set, 0, NULL}, ipa = {set, 1, NULL};
+    const lin_live_words names = {set, 0, NULL, 0}, ipa = {set, 1, NULL, 0}, full = {set, 0, NULL, 1};
     lin_result settled = {0}, guess = {0};
     lin_buffer out = {0};
     const int hh = lin_phones_find(set, "HH", 2), ah = lin_phones_find(set, "AH", 2);
@@ -50,6 +50,10 @@ START_TEST(as_text)
                      "\"confidence\":0.5000,\"first_phone\":2,\"phones\":[\"HH\"],\"complete\":true},{\"word\":\"\","
                      "\"known\":false,\"start\":1.030,\"end\":1.060,\"confidence\":0.2500,\"first_phone\":3,"
                      "\"phones\":[\"AH\"],\"complete\":false}]}\n");
+    lin_buffer_clear(&out);
+    lin_live_put_json(&out, &full, &v, "S", "P", NULL, 0.25);
+    ck_assert_ptr_nonnull(strstr(out.data, ",\"new_phones\":[{\"phone\":\"AH\",\"start\":1.030,\"end\":1.060,\"confidence\":0.2500}],"
+                                           "\"partial_phones\":[{\"phone\":\"HH\",\"start\":1.000,"));
     lin_buffer_clear(&out);
     v.end = LIN_SESSION_AFTER;
     r.n_phones = r.n_words = 1;

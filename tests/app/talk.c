@@ -1,0 +1,279 @@
+// talk.c - a tool for the shell tests and benchmarks: a client of linnet serve over plain sockets, so that no other program is needed.
+//
+//   talk PORT get PATH [header=LINE]...                    the answer: status line, headers, body
+//   talk PORT post PATH [header=LINE]... [NAME=TEXT | NAME=@FILE]...   the same, with a form
+//   talk PORT send FILE                                    the bytes of a file, as they are; what comes back within a second of silence
+//   talk PORT stream PATH [header=LINE]... [config=JSON] [raw=FILE] [chunk=BYTES] [rate=HZ] [wait] [paced] [end=JSON] [state=FILE]
+//             [resume=FILE] [stop=BYTES] [skip=BYTES] [deaf=SECONDS]
+//
+// stream: a WebSocket. Sends config, then the file's bytes in binary messages, then `end`; prints each text message as a line, and
+// "closed CODE REASON" in the end, or "refused STATUS". wait: one message is read after each that is sent; paced: as fast as speech.
+// state: where binary messages are kept, the last one; resume: the first binary message. skip: these bytes of the file are not sent;
+// stop: leave after so many bytes, without a word. deaf: read nothing for so long after sending.
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct options {
+    const char *path, *config, *raw, *end, *state, *resume;
+    const char *headers[16], *fields[16];
+    int n_headers, n_fields, wait, paced;
+    long chunk, rate, stop, skip;
+    double deaf;
+} options;
+
+static void die(const char *what)
+{
+    fprintf(stderr, "talk: %s: %s\n", what, strerror(errno));
+    exit(2);
+}
+
+static char *read_file(const char *path, size_t *n)
+{
+    FILE *f = fopen(path, "rb");
+    if (!f) die(path);
+    char *bytes = NULL;
+    for (size_t capacity = 0;;) {
+        if (*n == capacity) {
+            capacity = capacity ? 2 * capacity : 65536;
+            bytes = realloc(bytes, capacity + 1);
+            if (!bytes) die("memory");
+        }
+        const size_t got = fread(bytes + *n, 1, capacity - *n, f);
+        if (got == 0) break;
+        *n += got;
+    }
+    fclose(f);
+    bytes[*n] = 0;
+    return bytes;
+}
+
+static int join(int port)
+{
+    const struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(0x7f000001)};
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof address) != 0) die("connect");
+    return fd;
+}
+
+static int give(int fd, const void *bytes, size_t n)
+{
+    for (const char *at = bytes; n;) {
+        const ssize_t sent = send(fd, at, n, MSG_NOSIGNAL);
+        if (sent <= 0) return -1;
+        at += sent;
+        n -= (size_t)sent;
+    }
+    return 0;
+}
+
+/* ---- HTTP ------------------------------------------------------------------------------------------------------------------- */
+
+static int print_all(int fd)
+{
+    char room[65536];
+    ssize_t n;
+    while ((n = recv(fd, room, sizeof room, 0)) > 0) fwrite(room, 1, (size_t)n, stdout);
+    return 0;
+}
+
+static int request(int fd, const options *o, int posts)
+{
+    static const char mark[] = "linnetboundary";
+    char *body = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&body, &n);
+    if (!f) die("memory");
+    for (int i = 0; i < o->n_fields; i++) {
+        const char *equals = strchr(o->fields[i], '=');
+        const int is_file = equals[1] == '@', n_name = (int)(equals - o->fields[i]);
+        fprintf(f, "--%s\r\nContent-Disposition: form-data; name=\"%.*s\"%s\r\n\r\n", mark, n_name, o->fields[i],
+                is_file ? "; filename=\"sound.wav\"\r\nContent-Type: application/octet-stream" : "");
+        size_t bytes = 0;
+        char *file = is_file ? read_file(equals + 2, &bytes) : NULL;
+        if (is_file) fwrite(file, 1, bytes, f);
+        else fputs(equals + 1, f);
+        free(file);
+        fputs("\r\n", f);
+    }
+    if (o->n_fields) fprintf(f, "--%s--\r\n", mark);
+    fclose(f);
+    char head[4096];
+    int at = snprintf(head, sizeof head, "%s %s HTTP/1.1\r\nHost: localhost\r\n", posts ? "POST" : "GET", o->path);
+    for (int i = 0; i < o->n_headers; i++) at += snprintf(head + at, sizeof head - (size_t)at, "%s\r\n", o->headers[i]);
+    if (posts)
+        at += snprintf(head + at, sizeof head - (size_t)at,
+                       "Content-Type: multipart/form-data; boundary=%s\r\nContent-Length: %zu\r\n", mark, n);
+    at += snprintf(head + at, sizeof head - (size_t)at, "\r\n");
+    if (give(fd, head, (size_t)at) == 0) give(fd, body, n); // a refusal may come before the body is read
+    free(body);
+    return print_all(fd);
+}
+
+/* ---- WebSocket -------------------------------------------------------------------------------------------------------------- */
+
+static int frame(int fd, int code, const char *bytes, size_t n)
+{
+    unsigned char head[14] = {(unsigned char)(0x80 | code)}, mask[4] = {0x12, 0x34, 0x56, 0x78};
+    size_t at = 2;
+    if (n < 126) {
+        head[1] = (unsigned char)(0x80 | n);
+    } else if (n < 65536) {
+        head[1] = 0x80 | 126;
+        head[2] = (unsigned char)(n >> 8);
+        head[3] = (unsigned char)n;
+        at = 4;
+    } else {
+        head[1] = 0x80 | 127;
+        for (int i = 0; i < 8; i++) head[2 + i] = (unsigned char)(n >> (56 - 8 * i));
+        at = 10;
+    }
+    memcpy(head + at, mask, 4);
+    char *masked = malloc(n + 1);
+    if (!masked) die("memory");
+    for (size_t i = 0; i < n; i++) masked[i] = (char)(bytes[i] ^ mask[i % 4]);
+    const int failed = give(fd, head, at + 4) || give(fd, masked, n);
+    free(masked);
+    return failed;
+}
+
+static int take(int fd, void *bytes, size_t n)
+{
+    for (char *at = bytes; n;) {
+        const ssize_t got = recv(fd, at, n, 0);
+        if (got <= 0) return -1;
+        at += got;
+        n -= (size_t)got;
+    }
+    return 0;
+}
+
+// The next message: 1 a text, 2 a binary one, 0: the end.
+static int hear(int fd, const options *o)
+{
+    for (;;) {
+        unsigned char head[2], more[8];
+        if (take(fd, head, 2)) {
+            printf("closed without a word\n");
+            return 0;
+        }
+        size_t n = head[1] & 127;
+        const int code = head[0] & 15, extra = n == 126 ? 2 : n == 127 ? 8 : 0;
+        if (extra && take(fd, more, (size_t)extra)) return 0;
+        if (extra) n = 0;
+        for (int i = 0; i < extra; i++) n = n << 8 | more[i];
+        char *text = malloc(n + 1);
+        if (!text || take(fd, text, n)) die("a frame breaks off");
+        text[n] = 0;
+        if (code == 9) frame(fd, 10, text, n);
+        if (code == 1) printf("%s\n", text);
+        if (code == 8) printf("closed %d %s\n", n > 1 ? (unsigned char)text[0] << 8 | (unsigned char)text[1] : 0, n > 2 ? text + 2 : "");
+        if (code == 2 && o->state) {
+            FILE *f = fopen(o->state, "wb");
+            if (!f || fwrite(text, 1, n, f) != n || fclose(f)) die(o->state);
+        }
+        free(text);
+        fflush(stdout);
+        if (code == 8) frame(fd, 8, "", 0);
+        if (code == 1 || code == 2 || code == 8) return code == 8 ? 0 : code;
+    }
+}
+
+static int is_readable(int fd) { return poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 0) > 0; }
+
+static int shake_hands(int fd, const options *o)
+{
+    char text[8192];
+    int n = snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                                        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n", o->path);
+    for (int i = 0; i < o->n_headers; i++) n += snprintf(text + n, sizeof text - (size_t)n, "%s\r\n", o->headers[i]);
+    n += snprintf(text + n, sizeof text - (size_t)n, "\r\n");
+    if (give(fd, text, (size_t)n)) die("send");
+    size_t at = 0;
+    while (at < sizeof text - 1 && recv(fd, text + at, 1, 0) == 1) {
+        text[++at] = 0;
+        if (strstr(text, "\r\n\r\n")) break;
+    }
+    text[at] = 0;
+    if (strncmp(text, "HTTP/1.1 101", 12) == 0) return 1;
+    printf("refused %.3s\n", at > 12 ? text + 9 : "without a word");
+    if (strstr(text, "retry-after")) printf("retry-after\n");
+    return 0;
+}
+
+static void rest(double seconds) { nanosleep(&(struct timespec){(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)}, NULL); }
+
+static int stream(int fd, const options *o)
+{
+    size_t n = 0, n_resume = 0;
+    char *sound = o->raw ? read_file(o->raw, &n) : NULL, *state = o->resume ? read_file(o->resume, &n_resume) : NULL;
+    const int joined = shake_hands(fd, o);
+    int open = joined;
+    if (open && o->config) frame(fd, 1, o->config, strlen(o->config));
+    if (open && state) frame(fd, 2, state, n_resume);
+    const size_t end = o->stop && (size_t)o->stop < n ? (size_t)o->stop : n, chunk = (size_t)o->chunk;
+    for (size_t at = (size_t)o->skip; at < end && open; at += chunk) {
+        if (frame(fd, 2, sound + at, end - at < chunk ? end - at : chunk)) break;
+        if (o->wait) open = hear(fd, o) != 0;
+        while (open && !o->deaf && is_readable(fd)) open = hear(fd, o) != 0;
+        if (o->paced) rest((double)chunk / 2 / (double)o->rate);
+    }
+    if (o->stop && open) { // as a client whose machine fails, but for what has come until then
+        for (int i = 0; i < 20; i++, rest(0.05)) {
+            while (open && is_readable(fd)) open = hear(fd, o) != 0;
+        }
+        open = 0;
+    }
+    if (o->deaf) rest(o->deaf);
+    if (open && o->end) frame(fd, 1, o->end, strlen(o->end));
+    while (open && hear(fd, o)) continue;
+    free(sound);
+    free(state);
+    return !joined;
+}
+
+int main(int argc, char **argv)
+{
+    options o = {.chunk = 3200, .rate = 16000};
+    if (argc < 4) return 2;
+    const char *what = argv[2];
+    o.path = argv[3];
+    for (int i = 4; i < argc; i++) {
+        const char *a = argv[i], *equals = strchr(a, '=');
+        const struct { const char *name; const char **text; } texts[] = {
+            {"config", &o.config}, {"raw", &o.raw}, {"end", &o.end}, {"state", &o.state}, {"resume", &o.resume}};
+        const struct { const char *name; long *number; } numbers[] = {
+            {"chunk", &o.chunk}, {"rate", &o.rate}, {"stop", &o.stop}, {"skip", &o.skip}};
+        int known = 0;
+        if (!strcmp(a, "wait")) o.wait = known = 1;
+        if (!strcmp(a, "paced")) o.paced = known = 1;
+        if (equals && !strncmp(a, "header=", 7) && o.n_headers < 16) o.headers[o.n_headers++] = equals + 1, known = 1;
+        if (equals && !strncmp(a, "deaf=", 5)) o.deaf = atof(equals + 1), known = 1;
+        for (size_t k = 0; !strcmp(what, "stream") && equals && !known && k < 5; k++) {
+            if (!strncmp(a, texts[k].name, (size_t)(equals - a)) && !texts[k].name[equals - a]) *texts[k].text = equals + 1, known = 1;
+            if (k < 4 && !strncmp(a, numbers[k].name, (size_t)(equals - a)) && !numbers[k].name[equals - a])
+                *numbers[k].number = atol(equals + 1), known = 1;
+        }
+        if (!known && equals && o.n_fields < 16) o.fields[o.n_fields++] = a;
+    }
+    const int fd = join(atoi(argv[1]));
+    if (!strcmp(what, "get") || !strcmp(what, "post")) return request(fd, &o, *what == 'p');
+    if (!strcmp(what, "stream")) return stream(fd, &o);
+    size_t n = 0;
+    char *bytes = read_file(o.path, &n);
+    give(fd, bytes, n);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){.tv_sec = 1}, sizeof(struct timeval));
+    print_all(fd);
+    free(bytes);
+    return 0;
+}

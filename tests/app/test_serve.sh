@@ -1,0 +1,236 @@
+# linnet serve: files and alignment over HTTP, both protocols of streams, who may use it, limits, hostile and slow clients, stopping.
+# Over the loopback interface.
+. tests/app/common.sh
+
+TALK=$(dirname "$LINNET")/tests/app/talk
+if [ ! -f "$(dirname "$LINNET")/liblinnet_web.so" ]; then
+    echo "skipped: linnet was built without libwebsockets (Debian: libwebsockets-dev)"
+    finish
+fi
+real=/usr/share/pocketsphinx/test/data/librivox/sense_and_sensibility_01_austen_64kb-0880.wav
+speech=$tmp/speech.wav
+if [ -f "$real" ]; then cp "$real" "$speech"; else "$SOUND" "$speech" seconds=3 seed=2; fi
+tail -c +45 "$speech" > "$tmp/speech.raw"
+head -c 38400 /dev/zero > "$tmp/pause"
+cat "$tmp/speech.raw" "$tmp/pause" "$tmp/speech.raw" > "$tmp/twice.raw"
+server=
+trap 'kill -9 $servers 2> /dev/null; chmod -R u+w "$tmp" 2>/dev/null; rm -rf "$tmp"' EXIT
+servers=
+
+# start NAME OPTIONS...: a server on any free port: $port, $server
+start() {
+    log=$tmp/$1.log
+    shift
+    "$LINNET" serve --listen 127.0.0.1:0 --max-lag-ms 0 "$@" > "$log" 2>&1 &
+    server=$!
+    servers="$servers $server"
+    port=
+    for i in $(seq 400); do
+        port=$(sed -n 's,.*http[s]*://127.0.0.1:\([0-9]*\)/.*,\1,p' "$log")
+        [ -z "$port" ] || return 0
+        kill -0 $server 2> /dev/null || break
+        sleep 0.05
+    done
+    fail "the server starts" "$(cat "$log")"
+    finish
+}
+talk() { "$TALK" "$port" "$@" 2>&1; }
+metric() { talk get /metrics | sed -n "s/^linnet_$1 \([0-9.]*\)\$/\1/p"; }
+stop() {
+    kill "$server"
+    wait "$server"
+    is "$1: it ends well" 0 $?
+    hasnt "$1: no sanitizer report" "$(cat "$log")" "Sanitizer"
+    hasnt "$1: no error at run time" "$(cat "$log")" "runtime error"
+}
+
+# ---- files
+
+start words
+says=$("$LINNET" transcribe --words -q "$speech")
+is "healthz" ok "$(talk get /healthz | tail -n 1)"
+is "readyz" ready "$(talk get /readyz | tail -n 1)"
+has "another address" "$(talk get /nothing)" "HTTP/1.1 404"
+has "another method" "$(talk post /healthz)" "HTTP/1.1 404"
+answer=$(talk post /v1/audio/transcriptions file=@"$speech" model=whisper-1)
+has "json: status" "$answer" "HTTP/1.1 200"
+is "json: the text of linnet transcribe" "{\"text\":\"$says\"}" "$(printf '%s' "$answer" | tail -n 1)"
+for format in srt vtt textgrid ctm csv; do
+    "$LINNET" transcribe --words -q -f $format "$speech" | sed 's/^speech /sound /; s/^speech,/sound,/' | tr -d '\r' > "$tmp/want"
+    talk post /v1/audio/transcriptions file=@"$speech" response_format=$format | tr -d '\r' | sed '1,/^$/d' > "$tmp/got"
+    ok "$format: what linnet transcribe writes" cmp "$tmp/want" "$tmp/got"
+done
+answer=$(talk post /v1/audio/transcriptions file=@"$speech" response_format=verbose_json 'timestamp_granularities[]=word' 'timestamp_granularities[]=segment' | tail -n 1)
+has "verbose_json: duration" "$answer" '"duration":2.9'
+has "verbose_json: words" "$answer" '"words":[{"word":"he","start":0.3'
+has "verbose_json: segments" "$answer" '"segments":[{"id":0,"seek":0,"start":0.3'
+if command -v python3 > /dev/null; then ok "verbose_json is JSON" sh -c 'printf %s "$1" | python3 -m json.tool' - "$answer"; fi
+answer=$(talk post /v1/audio/transcriptions file=@"$tmp/want")
+has "no sound: status" "$answer" "HTTP/1.1 400"
+has "no sound: the message" "$answer" '"message":"the file is not an audio file'
+hasnt "no sound: no path of the machine" "$answer" "linnet-"
+has "no file" "$(talk post /v1/audio/transcriptions model=x)" '"message":"the form has no file"'
+has "an unknown format" "$(talk post /v1/audio/transcriptions file=@"$speech" response_format=x)" "HTTP/1.1 400"
+has "streamed answers" "$(talk post /v1/audio/transcriptions file=@"$speech" stream=true)" "HTTP/1.1 400"
+answer=$(talk post /v1/align file=@"$speech" text="$says" response_format=ctm)
+is "align: what linnet align writes" "$("$LINNET" align -f ctm --text "$says" "$speech" 2> /dev/null | sed 's/^speech /sound /')" \
+    "$(printf '%s\n' "$answer" | tr -d '\r' | sed '1,/^$/d')"
+has "align: json with goodness" "$(talk post /v1/align file=@"$speech" text="$says")" '"goodness":'
+has "align: phonemes" "$(talk post /v1/align file=@"$speech" phones="HH IY W AA Z")" '"phone":"HH"'
+has "align: no text" "$(talk post /v1/align file=@"$speech")" "HTTP/1.1 400"
+has "align: another text" "$(talk post /v1/align file=@"$speech" text='completely different')" '"warning":"'
+is "no temporary file is left" "" "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'linnet-??????' -newer "$tmp/pause" 2> /dev/null)"
+
+# ---- streams
+
+plain=$(printf '%s' "$says" | tr 'A-Z' 'a-z' | tr -d '.,?')
+both=$("$LINNET" listen --words --no-readable -q --no-paced --raw --from "$tmp/twice.raw")
+is "two sentences" 2 "$(printf '%s\n' "$both" | wc -l | tr -d ' ')"
+lines=$(talk stream / config='{"config":{"sample_rate":16000}}' raw="$tmp/twice.raw" wait end='{"eof" : 1}')
+is "Vosk: an answer to each message, and to the end" $((($(wc -c < "$tmp/twice.raw") + 3199) / 3200 + 1)) \
+    "$(printf '%s\n' "$lines" | grep -c '^{"[prt]')"
+is "Vosk: the text" "$both" "$(printf '%s\n' "$lines" | sed -n 's/.*"text":"\([^"]*\)".*/\1/p')"
+has "Vosk: words with times" "$lines" '{"result":[{"conf":0.9'
+has "Vosk: partial results" "$lines" '{"partial":"he was'
+is "Vosk: the end" "closed 1000 " "$(printf '%s\n' "$lines" | tail -n 1)"
+lines=$(talk stream / config='{"config":{"words":0}}' raw="$tmp/speech.raw" chunk=999999 end='{"eof":1}')
+is "Vosk: one message, as fast as it can, without words" "{\"text\":\"$plain\"}" "$(printf '%s\n' "$lines" | tail -n 2 | head -n 1)"
+is "Vosk: no sound" '{"text":""}' "$(talk stream / end='{"eof":1}' | head -n 1)"
+is "Vosk: alternatives" 1 "$(talk stream / config='{"config":{"max_alternatives":2}}' raw="$tmp/speech.raw" end='{"eof":1}' |
+    grep -c '{"alternatives":\[{"confidence":0.[0-9]*,"result":\[{')"
+lines=$(talk stream /v1/stream raw="$tmp/twice.raw" chunk=5000 end='{"type":"end"}')
+is "stream: the texts" "$both" "$(printf '%s\n' "$lines" | sed -n 's/^{"type":"final".*"text":"\([^"]*\)".*/\1/p')"
+has "stream: it begins" "$(printf '%s\n' "$lines" | head -n 1)" '{"type":"begin","source":"stream","rate_hz":16000'
+has "stream: settled and provisional" "$lines" '"stable":"he was'
+has "stream: phonemes as they settle" "$lines" '"new_phones":[{"phone":"HH","start":0.330,"end":0.360,"confidence":0.99'
+has "stream: it ends" "$lines" '{"type":"end","reason":"ended","seconds":7.1'
+if command -v python3 > /dev/null; then
+    ok "stream: every line is JSON" sh -c 'printf "%s\n" "$1" | sed \$d | while read -r l; do printf %s "$l" | python3 -m json.tool || exit 1; done' - "$(printf '%s\n' "$lines" | tail -n 4)"
+fi
+is "stream: without partial results" "" "$(talk stream /v1/stream config='{"type":"config","partials":false}' raw="$tmp/speech.raw" end='{"type":"end"}' | grep '"partial"')"
+# Sound at another rate, in floats, from two channels.
+"$SOUND" "$tmp/tone.wav" rate=8000 seconds=2 seed=3
+tail -c +45 "$tmp/tone.wav" > "$tmp/tone.raw"
+is "stream: at 8 kHz" "$("$LINNET" transcribe --words --no-readable -q "$tmp/tone.wav")" \
+    "$(talk stream /v1/stream config='{"type":"config","rate_hz":8000}' raw="$tmp/tone.raw" end='{"type":"end"}' | sed -n 's/^{"type":"final".*"text":"\([^"]*\)".*/\1/p' | paste -s -d ' ' -)"
+has "stream: phrases of its own" "$(talk stream /v1/stream config='{"type":"config","phrases":["ill disposed"]}' raw="$tmp/speech.raw" end='{"type":"end"}')" "ill disposed"
+has "stream: a phrase that cannot be" "$(talk stream /v1/stream config='{"type":"config","phrases":["!!"]}' raw="$tmp/speech.raw" end='{"type":"end"}')" '"reason":"failed"'
+is "stream: an unknown key" '{"type":"error","message":"a config has no \"x\""}' "$(talk stream /v1/stream config='{"type":"config","x":1}' end='{"type":"end"}' | head -n 1)"
+is "stream: not JSON" "closed 1008" "$(talk stream /v1/stream config='hello' | tail -n 1 | cut -c1-11)"
+is "a WebSocket elsewhere" "refused 404" "$(talk stream /x)"
+is "no page of another server" "refused 403" "$(talk stream /v1/stream header='Origin: https://evil.example')"
+is "the server's own page" "closed 1000 " "$(talk stream /v1/stream header='Origin: http://localhost' end='{"type":"end"}' | tail -n 1)"
+
+# ---- hostile clients; other streams are not affected
+
+talk stream /v1/stream raw="$tmp/twice.raw" paced end='{"type":"end"}' > "$tmp/other" &
+other=$!
+printf 'GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n' > "$tmp/shake"
+head -c 3000 /dev/urandom > "$tmp/noise"
+for i in 1 2 3 4 5 6 7 8 9 10; do
+    head -c 3000 /dev/urandom | cat "$tmp/shake" - > "$tmp/hostile"
+    talk send "$tmp/hostile" > /dev/null
+done
+talk send "$tmp/noise" > /dev/null
+(head -c 200 "$tmp/shake"; head -c 100000 /dev/zero | tr '\000' a) > "$tmp/long"
+talk send "$tmp/long" > /dev/null
+printf 'POST /v1/align HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 500\r\n\r\nabc' > "$tmp/short"
+talk send "$tmp/short" > /dev/null
+printf 'POST /v1/align HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999999\r\n\r\n' > "$tmp/huge"
+has "a huge body" "$(talk send "$tmp/huge")" "HTTP/1.1 413"
+printf 'POST /v1/align HTTP/1.1\r\nHost: x\r\n\r\n' > "$tmp/unknown"
+has "a body of unknown length" "$(talk send "$tmp/unknown")" "HTTP/1.1 411"
+talk stream /v1/stream raw="$tmp/speech.raw" stop=32000 > /dev/null
+is "after all that: health" ok "$(talk get /healthz | tail -n 1)"
+wait $other
+is "after all that: the other stream" "$both" "$(sed -n 's/^{"type":"final".*"text":"\([^"]*\)".*/\1/p' "$tmp/other")"
+is "no stream is left" 0 "$(for i in $(seq 50); do n=$(metric streams); [ "$n" = 0 ] && break; sleep 0.1; done; echo $n)"
+is "nothing was lost" 0 "$(metric lost_samples_total)"
+has "metrics: refusals by cause" "$(talk get /metrics)" 'linnet_refused_total{cause="origin"} 1'
+stop "words"
+
+# ---- limits, tokens, stopping
+
+printf '# secrets\nopen sesame\nabc\n' > "$tmp/tokens"
+start limits --no-words --tokens "$tmp/tokens" --max-streams 2 --max-upload 1 --max-files 1 --idle 1 -j 1 --max-per-address 1
+is "without a token" "refused 401" "$(talk stream /)"
+is "with a wrong one" "refused 401" "$(talk stream '/?access_token=ab')"
+has "files need one too" "$(talk post /v1/audio/transcriptions file=@"$speech")" "HTTP/1.1 401"
+has "with a token" "$(talk post /v1/audio/transcriptions header='Authorization: Bearer abc' file=@"$speech")" '"text":"HH IY'
+head -c 2000000 /dev/zero > "$tmp/large"
+has "a file that is too large" "$(talk post /v1/audio/transcriptions header='Authorization: Bearer abc' file=@"$tmp/large")" "HTTP/1.1 413"
+talk stream '/v1/stream?access_token=abc' raw="$tmp/twice.raw" paced > "$tmp/idle" &
+idler=$!
+sleep 0.5
+is "more streams of one address than are allowed" "refused 429
+retry-after" "$(talk stream '/?access_token=abc')"
+sleep 0.2
+has "SIGTERM is not needed: the stream goes on" "$(cat "$tmp/idle")" '"begin"'
+wait $idler
+is "phonemes" "$("$LINNET" transcribe -q "$speech" | cut -d' ' -f1-6)" "$(sed -n 's/^{"type":"final".*"text":"\([^"]*\)".*/\1/p' "$tmp/idle" | head -n 1 | cut -d' ' -f1-6)"
+is "an idle stream is left" "closed without a word" "$(tail -n 1 "$tmp/idle")"
+has "which is counted" "$(talk get /metrics)" 'linnet_errors_total{cause="idle"} 1'
+talk stream '/v1/stream?access_token=abc' raw="$tmp/twice.raw" paced > "$tmp/drained" &
+drained=$!
+sleep 1.5
+kill "$server"
+sleep 0.3
+is "while it stops: not ready" busy "$(talk get /readyz | tail -n 1)"
+is "while it stops: no new streams" "refused 503
+retry-after" "$(talk stream '/?access_token=abc')"
+wait $drained
+has "the utterance ends" "$(grep -v partial "$tmp/drained")" '{"type":"final"'
+has "the client is told" "$(grep -v partial "$tmp/drained")" '"reason":"stopping"'
+is "and left" "closed 1001 " "$(tail -n 1 "$tmp/drained")"
+wait "$server"
+is "the server ends well" 0 $?
+hasnt "no sanitizer report" "$(cat "$log")" "Sanitizer"
+
+# ---- a stream survives its server: SIGKILL in the middle of a sentence, another server goes on
+
+texts() { sed -n 's/^{"type":"final".*"text":"\([^"]*\)".*/\1/p' "$1"; }
+head -c 32 /dev/urandom > "$tmp/key"
+start first --state-key "$tmp/key"
+first=$server
+states='{"type":"config","state_s":1,"resume":false}'
+talk stream /v1/stream config="$states" raw="$tmp/twice.raw" end='{"type":"end"}' > "$tmp/whole"
+is "with states: the same text" "$both" "$(texts "$tmp/whole")"
+talk stream /v1/stream config="$states" raw="$tmp/twice.raw" paced stop=170000 state="$tmp/state" > "$tmp/before" &
+victim=$!
+sleep 4.9
+kill -9 $first
+wait $victim
+wait $first 2> /dev/null
+seconds=$(sed -n 's/^{"type":"state","seconds":\([0-9.]*\).*/\1/p' "$tmp/before" | tail -n 1)
+ok "a state of the second sentence was sent ($seconds s)" awk "BEGIN { exit !($seconds > 3.5) }"
+# What had settled when the last state came: the sentences that had ended, and the beginning of this one.
+sed -n '/"type":"state"/=' "$tmp/before" | tail -n 1 > "$tmp/line"
+head -n "$(cat "$tmp/line")" "$tmp/before" > "$tmp/kept"
+begun=$(sed -n 's/^{"type":"partial","utterance":2.*"stable":"\([^"]*\)".*/\1/p' "$tmp/kept" | tail -n 1)
+skip=$(awk "BEGIN { print int($seconds * 16000 + 0.5) * 2 }")
+resume='{"type":"config","resume":true}'
+start second --state-key "$tmp/key"
+talk stream /v1/stream config="$resume" resume="$tmp/state" raw="$tmp/twice.raw" skip="$skip" end='{"type":"end"}' > "$tmp/after"
+is "killed, and gone on with by another server: the same words" "$(printf '%s' "$both" | paste -s -d ' ' -)" \
+    "$(echo $(texts "$tmp/kept") $begun $(texts "$tmp/after"))"
+ok "times go on" awk "BEGIN { exit !($(sed -n 's/^{"type":"final".*"words":\[{"word":"[^"]*","known":true,"start":\([0-9.]*\).*/\1/p' "$tmp/after" | head -n 1) > $seconds - 1) }"
+cp "$tmp/state" "$tmp/changed"
+printf 'x' | dd of="$tmp/changed" bs=1 seek=5000 conv=notrunc 2> /dev/null
+has "a state that was changed" "$(talk stream /v1/stream config="$resume" resume="$tmp/changed")" "another key, or was changed"
+has "bytes that are no state" "$(talk stream /v1/stream config="$resume" resume="$speech")" "these bytes are no state"
+has "a state of another rate" "$(talk stream /v1/stream config='{"type":"config","resume":true,"rate_hz":8000}' resume="$tmp/state" raw="$tmp/speech.raw" end='{"type":"end"}')" '"reason":"failed"'
+has "which is counted" "$(talk get /metrics)" "linnet_resumed_total 2"
+stop "second"
+start third
+has "a server with another key" "$(talk stream /v1/stream config="$resume" resume="$tmp/state")" "another key, or was changed"
+kill "$server"
+
+# ---- mistakes
+
+refused "a wrong address" 1 "--listen must be" serve --listen nowhere
+refused "a certificate without its key" 2 "belong together" serve --tls-cert x
+refused "a certificate that is not there" 1 "" serve --listen 127.0.0.1:0 --tls-cert "$tmp/none" --tls-key "$tmp/none"
+printf short > "$tmp/short.key"
+refused "a short secret" 1 "at least 16 bytes" serve --state-key "$tmp/short.key"
+refused "no tokens" 1 "none" serve --tokens "$tmp/none"
+finish

@@ -1,0 +1,94 @@
+// What clients of linnet serve send, on any bytes: messages of both protocols, samples cut anywhere, forms, tokens. The first byte
+// chooses; of a form the first line is the header Content-Type.
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/serve_text.h"
+#include "base/memory.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void message(const char *text, size_t n, int vosk)
+{
+    lin_error err = {0};
+    lin_message m = lin_message_default(16000);
+    const lin_status status = vosk ? lin_message_parse_vosk(text, n, &m, &err) : lin_message_parse(text, n, &m, &err);
+    if (status != LIN_OK && (status != err.status || !err.message[0])) abort();
+    if (!(m.rate_hz >= 4000 && m.rate_hz <= 192000) || m.rate_hz != floor(m.rate_hz) || m.channels < 1 || m.channels > 64) abort();
+    if (m.n_phrases < 0 || m.n_phrases > LIN_MESSAGE_PHRASES || !(m.state_s >= 0 && m.state_s <= 3600)) abort();
+    for (int i = 0; i < m.n_phrases; i++) {
+        if (!m.phrases[i] && status == LIN_OK) abort();
+    }
+    lin_message_free(&m);
+}
+
+static void samples(const uint8_t *data, size_t n, lin_sample_format format)
+{
+    lin_sample_rest rest = {0};
+    const size_t width = format == LIN_SAMPLES_S16 ? 2 : 4, cut = n / 3;
+    float *floats = lin_alloc(n / width + 2, sizeof *floats);
+    if (!floats) return;
+    size_t made = lin_samples_take(format, data, cut, &rest, floats);
+    made += lin_samples_take(format, data + cut, n - cut, &rest, floats + made);
+    if (made != n / width || (size_t)rest.n != n % width) abort();
+    for (size_t i = 0; i < made; i++) {
+        if (!isfinite(floats[i])) abort();
+    }
+    lin_free(floats);
+}
+
+static void form(const char *text, size_t n)
+{
+    const char *end = memchr(text, '\n', n);
+    lin_form f;
+    lin_error err = {0};
+    if (!end) return;
+    const size_t n_type = (size_t)(end - text), n_body = n - n_type - 1;
+    char *type = lin_calloc(n_type + 1, 1), *body = lin_alloc(n_body, 1);
+    if (type && body) {
+        memcpy(type, text, n_type);
+        memcpy(body, end + 1, n_body);
+        const lin_status status = lin_form_parse(type, body, n_body, &f, &err);
+        for (int i = 0; i < f.n && status == LIN_OK; i++) {
+            const lin_form_part *p = &f.parts[i];
+            if (p->data < body || p->data + p->n > body + n_body || p->name < body || p->name + p->n_name > body + n_body) abort();
+            if (p->file_name && (p->file_name < body || p->file_name + p->n_file_name > body + n_body)) abort();
+        }
+        if (status == LIN_OK) lin_form_is(lin_form_find(&f, "file", 0), "x");
+    }
+    lin_free(type);
+    lin_free(body);
+}
+
+static void secret(const char *text, size_t n)
+{
+    const char *token;
+    char *copy = lin_calloc(n + 1, 1);
+    if (!copy) return;
+    memcpy(copy, text, n);
+    const size_t n_token = lin_token_find(copy, copy, &token);
+    if (token < copy && n_token) abort();
+    lin_token_known(copy, strlen(copy), token, n_token);
+    lin_origin_allowed(copy, "localhost:8090", NULL, 0);
+    lin_free(copy);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size == 0) return 0;
+    const unsigned long live = lin_memory_live();
+    const char *text = (const char *)data + 1;
+    switch (data[0] % 6) {
+    case 0: message(text, size - 1, 1); break;
+    case 1: message(text, size - 1, 0); break;
+    case 2: samples(data + 1, size - 1, LIN_SAMPLES_S16); break;
+    case 3: samples(data + 1, size - 1, LIN_SAMPLES_F32); break;
+    case 4: form(text, size - 1); break;
+    default: secret(text, size - 1); break;
+    }
+    if (lin_memory_live() != live) abort();
+    return 0;
+}
