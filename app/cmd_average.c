@@ -11,7 +11,7 @@
 
 typedef struct average_values {
     const char *output, *name, *license;
-    int half;
+    int half, delay_ms;
 } average_values;
 
 static const lin_option options[] = {
@@ -21,6 +21,9 @@ static const lin_option options[] = {
      .help = "Name of the model, stored in its file; the first model's if not given"},
     {.name = "license", .type = LIN_OPTION_STRING, .at = offsetof(average_values, license),
      .help = "Licence of the model, stored in its file; the first model's if not given"},
+    {.name = "delay-ms", .type = LIN_OPTION_INT, .at = offsetof(average_values, delay_ms), .text = "-1", .min = -1, .max = 1000,
+     .value = "MS", .help = "Emission delay of the model, stored in its file: transcripts give times that much earlier; -1: the first "
+                            "model's"},
     {.name = "half", .type = LIN_OPTION_FLAG, .at = offsetof(average_values, half),
      .help = "Store the model in half precision: half the size"},
     {.type = LIN_OPTION_END},
@@ -81,6 +84,7 @@ static int run(lin_parsed *parsed)
     if (status == LIN_OK) status = label(model, v, paths->count, &err);
     if (status == LIN_OK) {
         for (size_t i = 0; i < n; i++) model->values[i] = (float)(sums[i] / paths->count);
+        if (v->delay_ms >= 0) model->delay_ms = v->delay_ms;
         lin_model_seal(model);
         status = lin_model_save(model, v->output, v->half ? LIN_F16 : LIN_F32, &err);
     }

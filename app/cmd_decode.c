@@ -13,7 +13,7 @@ typedef struct decode_values {
     lin_decoding_values decoding;
     lin_results_values results;
     const char *files_from, *phones, *phones_file;
-    double row_seconds;
+    double row_seconds, delay_ms;
     int jobs, quiet, unchecked;
 } decode_values;
 
@@ -33,6 +33,8 @@ static const lin_option options[] = {
      .help = "The same from a file: the first word of every line is a name (Kaldi's phones.txt too, if the blank is first in it)"},
     {.name = "row-seconds", .type = LIN_OPTION_DOUBLE, .at = offsetof(decode_values, row_seconds), .text = "0.03", .min = 1e-4,
      .max = 10, .value = "S", .help = "Time between two rows; linnet info shows it for a model"},
+    {.name = "delay-ms", .type = LIN_OPTION_DOUBLE, .at = offsetof(decode_values, delay_ms), .text = "0", .min = 0, .max = 1000,
+     .value = "MS", .help = "Emission delay of the model that made the rows: times are so much earlier; linnet info shows it"},
     {.name = "unchecked", .type = LIN_OPTION_FLAG, .at = offsetof(decode_values, unchecked),
      .help = "Accept rows whose probabilities do not sum to 1: other kinds of scores"},
     LIN_DECODING_ROWS(decode_values, decoding),
@@ -109,7 +111,7 @@ static lin_status decode(decode_job *job, const lin_list *operands, lin_error *e
     if (status != LIN_OK || lin_inputs_all_done(&b->inputs)) return status;
     status = v->phones_file ? lin_phones_load(v->phones_file, &job->phones, err) : lin_phones_create(v->phones, &job->phones, err);
     if (status == LIN_OK) {
-        status = lin_decoding_open(&job->decoding, &v->decoding, job->phones, v->row_seconds, &warnings, err);
+        status = lin_decoding_open(&job->decoding, &v->decoding, job->phones, v->row_seconds, v->delay_ms / 1000, &warnings, err);
     }
     if (status == LIN_OK) status = lin_bulk_threads(b, sizeof(lin_result), sizeof(lin_decoder), err);
     for (int i = 0; i < b->n_threads && status == LIN_OK; i++)

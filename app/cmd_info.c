@@ -212,6 +212,7 @@ static lin_status report_model(report *r, const char *path, lin_error *err)
     }
     put_features(r, &m->features, m->config.mel_bins);
     put_text(r, "normalization", "normalised", m->speaker_norm ? "by speaker" : "by the training set's mean and deviation");
+    if (m->delay_ms || r->json) put_integer(r, "emission_delay_ms", "times", m->delay_ms, " ms earlier than the network's output (emission delay)");
     put_phones(r, m->phones);
     put_text(r, "license", "licence", *m->license || r->json ? m->license : "not stated");
     snprintf(fingerprint, sizeof fingerprint, "%016llx", (unsigned long long)m->fingerprint);

@@ -298,7 +298,7 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
     if (status == LIN_OK && job->recognizer.model->speaker_norm)
         status = lin_inputs_measure(&job->bulk.inputs, &job->recognizer, v->jobs, &job->speakers, err);
     if (status == LIN_OK) {
-        status = lin_decoding_open(&job->decoding, &v->decoding, job->recognizer.phones, job->recognizer.row_seconds, &warnings,
+        status = lin_decoding_open(&job->decoding, &v->decoding, job->recognizer.phones, job->recognizer.row_seconds, job->recognizer.delay_s, &warnings,
                                    err);
     }
     const int many = job->bulk.inputs.n > 1 || v->data;

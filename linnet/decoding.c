@@ -77,6 +77,9 @@ void lin_decoder_free(lin_decoder *d)
     *d = (lin_decoder){0};
 }
 
+// When the sound was that gave a row at this time.
+static double earlier(const lin_decoding *d, double at_s) { return at_s > d->delay_s ? at_s - d->delay_s : 0; }
+
 void lin_decoder_reset(lin_decoder *d, int64_t first_frame)
 {
     lin_search_reset(&d->decoding->search, d->state, first_frame, 0);
@@ -86,10 +89,29 @@ void lin_decoder_reset(lin_decoder *d, int64_t first_frame)
     d->past = 0;
 }
 
+double lin_decoding_seconds(const lin_decoding *d, int64_t row) { return earlier(d, (double)row * d->row_seconds); }
+
+lin_status lin_decoding_add(const lin_decoding *d, const lin_path *path, lin_result *result, lin_error *err)
+{
+    const int phones = result->n_phones, words = result->n_words;
+    lin_status status = lin_result_add_path(result, path, d->row_seconds, lin_decoding_speller(d), d, err);
+    for (int i = phones; i < result->n_phones && d->delay_s > 0; i++) {
+        lin_result_phone *p = &result->phones[i];
+        p->start_s = earlier(d, p->start_s);
+        p->end_s = earlier(d, p->end_s);
+    }
+    for (int i = words; i < result->n_words && d->delay_s > 0; i++) {
+        lin_result_word *w = &result->words[i];
+        w->start_s = earlier(d, w->start_s);
+        w->end_s = earlier(d, w->end_s);
+    }
+    return status;
+}
+
 // Times are compared as they are printed, to a millisecond.
 static int is_wanted(lin_decoder *d, int64_t start)
 {
-    const double start_s = (double)start * d->decoding->row_seconds + 0.0005;
+    const double start_s = lin_decoding_seconds(d->decoding, start) + 0.0005;
     d->past |= start_s >= d->to_s;
     return start_s >= d->from_s && start_s < d->to_s;
 }
@@ -124,7 +146,7 @@ lin_status lin_decoder_push(lin_decoder *d, const float *logp, int n, lin_error 
 
 static lin_status add(const lin_decoder *d, const lin_path *path, lin_result *result, lin_error *err)
 {
-    return lin_result_add_path(result, path, d->decoding->row_seconds, lin_decoding_speller(d->decoding), d->decoding, err);
+    return lin_decoding_add(d->decoding, path, result, err);
 }
 
 lin_status lin_decoder_take(lin_decoder *d, lin_result *result, lin_error *err)

@@ -5,7 +5,7 @@
  * Pipeline: linnet/file_session or a matrix -> [this, by decoder/search] -> decoder/result -> app/results.
  *
  *   lin_decoding_values values = lin_decoding_default();
- *   lin_decoding_open(&decoding, &values->decoding, phones, row_seconds, &warnings, &err);   // shared by all threads
+ *   lin_decoding_open(&decoding, &values->decoding, phones, row_seconds, delay_s, &warnings, &err);   // shared by all threads
  *   lin_decoder_create(&decoder, &decoding, &err);                                       // one per stream
  *   lin_decoder_reset(&decoder, 0);
  *   while (rows come) lin_decoder_push(&decoder, logp, n, &err);
@@ -62,7 +62,7 @@ lin_words_options lin_decoding_words_options(const lin_decoding_values *values);
 typedef struct lin_decoding {
     lin_search search;
     lin_search_context context; /* of the phrases; may be replaced while streams run, and must live as long as it is used */
-    double row_seconds;
+    double row_seconds, delay_s; /* row i is at i row_seconds; its sound delay_s before, but not before 0 */
     int n_best;
     struct lin_decoding_parts *parts; /* what it owns */
 } lin_decoding;
@@ -73,7 +73,7 @@ typedef struct lin_decoding {
  * everything is closed.
  */
 lin_status lin_decoding_open(lin_decoding *decoding, const lin_decoding_values *values, const lin_phones *phones,
-                             double row_seconds, const lin_warnings *warnings, lin_error *err);
+                             double row_seconds, double delay_s, const lin_warnings *warnings, lin_error *err);
 void lin_decoding_close(lin_decoding *decoding);
 
 /*
@@ -107,6 +107,11 @@ int lin_decoding_vocabulary(const lin_decoding *decoding);
 
 /* Spells words of paths: a lin_result_speller for a lin_decoding; NULL without a word search. */
 lin_result_speller lin_decoding_speller(const lin_decoding *decoding);
+
+/* When the sound of a row was, in seconds. */
+double lin_decoding_seconds(const lin_decoding *decoding, int64_t row);
+/* Appends a path to a result, as lin_result_add_path. */
+lin_status lin_decoding_add(const lin_decoding *decoding, const lin_path *path, lin_result *result, lin_error *err);
 
 /* ---- one stream ------------------------------------------------------------------------------------------------------------- */
 

@@ -344,7 +344,8 @@ LINNET_API linnet_status linnet_decode_file(linnet_model *model, const char *pat
  * The network's input and output as arrays.
  *   features    [n, D] log-mel energies (natural logarithm), not normalised, a frame every frame_s
  *   posteriors  [n, V] natural-log probabilities, blank first, a row every row_s
- * Release *rows with linnet_free; *n may be 0. Nothing is reset at endpoints here.
+ * Release *rows with linnet_free; *n may be 0. Nothing is reset at endpoints here. Row i is at i row_s; results give times that are
+ * earlier by the emission delay in the model's file.
  */
 LINNET_API linnet_status linnet_features(linnet_model *model, const linnet_sound *sound, float **rows, size_t *n,
                                          linnet_error *err);

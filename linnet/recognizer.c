@@ -24,6 +24,7 @@ static lin_status set_up(lin_recognizer *recognizer, lin_status status, const ch
     recognizer->fbank = lin_fbank_from_model(&m->features, m->config.mel_bins);
     recognizer->streams = !lin_config_why_not_stream(&m->config) && !m->speaker_norm;
     recognizer->row_seconds = m->config.stack * m->features.hop_ms / 1000;
+    recognizer->delay_s = m->delay_ms / 1000.0;
     recognizer->V = m->config.outputs;
     return LIN_OK;
 }

@@ -27,6 +27,7 @@ typedef struct lin_recognizer {
     lin_fbank_config fbank;
     int streams;           /* 1: causal, in constant memory; 0: whole utterances (also where normalised by speaker) */
     double row_seconds;    /* from one row to the next */
+    double delay_s;        /* the model's emission delay */
     int V;
     lin_warnings warnings;
     /* Looked at now and then by file sessions: not 0, and they end with LIN_STOPPED. NULL after opening; may be set. */

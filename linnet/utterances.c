@@ -44,7 +44,7 @@ static void begin_utterance(lin_utterances *u)
     u->decoded = 0;
     u->shown_phones = u->shown_words = 0;
     u->shown_provisional = 0;
-    u->shown_start_s = (double)u->row * row_seconds(u);
+    u->shown_start_s = lin_decoding_seconds(u->decoder.decoding, u->row);
     u->incomplete = 0;
     lin_result_clear(&u->settled);
     lin_result_clear(&u->provisional);
@@ -60,7 +60,7 @@ lin_status lin_utterances_create(const struct lin_recognizer *r, const lin_utter
     if (!u) return lin_no_memory(err, "results", sizeof *u);
     u->options = *options;
     if (sink) u->sink = *sink;
-    u->greedy = (lin_decoding){.search = lin_search_greedy(r->V), .row_seconds = r->row_seconds, .n_best = 1};
+    u->greedy = (lin_decoding){.search = lin_search_greedy(r->V), .row_seconds = r->row_seconds, .delay_s = r->delay_s, .n_best = 1};
     status = lin_result_begin(&u->settled, "live", NULL, 1, err);
     if (status == LIN_OK) status = lin_result_begin(&u->provisional, "live", NULL, 1, err);
     if (status == LIN_OK) status = lin_decoder_create(&u->decoder, options->decoding ? options->decoding : &u->greedy, err);
@@ -146,7 +146,7 @@ static lin_status make_provisional(lin_utterances *u, uint64_t *hash, lin_error 
     u->incomplete = d->tail.incomplete;
     *hash = hash_of(&d->tail);
     lin_result_clear(&u->provisional);
-    return lin_result_add_path(&u->provisional, &d->tail, row_seconds(u), lin_decoding_speller(d->decoding), d->decoding, err);
+    return lin_decoding_add(d->decoding, &d->tail, &u->provisional, err);
 }
 
 static void drop_provisional(lin_utterances *u)
@@ -216,7 +216,7 @@ static lin_status add_new_part(lin_utterances *u, lin_error *err)
     more.n_phones -= phones;
     more.n_words -= words;
     for (int i = 0; i < more.n_words; i++) more.words[i].first_phone -= phones;
-    lin_status status = lin_result_add_path(r, &more, row_seconds(u), lin_decoding_speller(d->decoding), d->decoding, err);
+    lin_status status = lin_decoding_add(d->decoding, &more, r, err);
     for (int i = 0; i < more.n_words; i++) more.words[i].first_phone += phones;
     return status;
 }

@@ -48,6 +48,8 @@ typedef struct lin_model {
     float *values;         /* [params.n_elements], 64-byte aligned */
     float *mean, *istd;    /* [D], of the features: the network's input is (x - mean) istd */
     int speaker_norm;      /* 1: before that, features are normalised with the speaker's own mean and deviation; cannot stream */
+    int delay_ms;          /* emission delay, 0..1000: rows tell of phonemes so much after their sound, on average, so results give
+                              times that much earlier; 0 if unknown. Not in the fingerprint: rows do not depend on it */
     char *phones;          /* the V names separated by single spaces, blank first */
     char **phone;          /* [V], the same names one by one */
     char *name;            /* "" if unknown, like the next two */

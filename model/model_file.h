@@ -4,7 +4,7 @@
  *   tensors    those of lin_params (config.h), F32 or F16 each; features.mean [D], features.istd [D] F32;
  *              train.*: data to resume training (moments of the optimiser, counters), ignored by other readers
  *   metadata   format "linnet", format_version "2", config (JSON), features (JSON), phones, name, license, provenance (JSON),
- *              fingerprint (16 hex digits, over everything that changes the network's results),
+ *              fingerprint (16 hex digits, over everything that changes the network's results), emission_delay_ms,
  *              checksum (16 hex digits, of all tensors and texts: lin_safetensors_checksum), train.*
  *
  * Loading verifies fingerprint and checksum. Files of format version 1 have no checksum: a change to their name, licence,

@@ -34,6 +34,34 @@ run average "$tmp/kept/checkpoint.safetensors" "$(e 5)" -o "$tmp/last.safetensor
 "$LINNET" posteriors -m "$tmp/last.safetensors" "$wav" -o "$tmp/b.npy"
 ok "a checkpoint is the model of its epoch" cmp "$tmp/a.npy" "$tmp/b.npy"
 
+# ---- the emission delay ----------------------------------------------------------------------------------------------------------
+
+run average "$(e 5)" -o "$tmp/late.safetensors" --delay-ms 70
+is "--delay-ms: status" 0 "$status"
+run info "$tmp/late.safetensors"
+has "info names the delay" "$out" "70 ms earlier than the network's output (emission delay)"
+"$LINNET" average "$tmp/late.safetensors" "$(e 4)" -o "$tmp/again.safetensors"
+run info --json "$tmp/again.safetensors"
+has "it stays that of the first model" "$out" '"emission_delay_ms": 70'
+"$LINNET" average "$tmp/late.safetensors" --delay-ms 0 -o "$tmp/zero.safetensors"
+run info --json "$tmp/zero.safetensors"
+has "until it is replaced" "$out" '"emission_delay_ms": 0'
+speech=/usr/share/pocketsphinx/test/data/goforward.raw
+if [ -f $speech ]; then
+    default=share/linnet/default.safetensors
+    "$LINNET" average $default --delay-ms 0 -o "$tmp/none.safetensors"
+    "$LINNET" average $default --delay-ms 70 -o "$tmp/some.safetensors"
+    cp $speech "$tmp/s.raw"
+    t() { "$LINNET" transcribe -q --raw -f ctm -m "$1" "$tmp/s.raw"; }
+    is "times are earlier by the delay" "$(t "$tmp/none.safetensors" | awk '{ printf "%s %.3f %s\n", $5, $3 - 0.07, $4 }')" \
+        "$(t "$tmp/some.safetensors" | awk '{ print $5, $3, $4 }')"
+    "$LINNET" posteriors --raw -m "$tmp/some.safetensors" "$tmp/s.raw" -o "$tmp/s.npy"
+    is "decode --delay-ms gives the times of transcribe" "$(t "$tmp/some.safetensors")" \
+        "$("$LINNET" decode -q -f ctm --delay-ms 70 "$tmp/s.npy")"
+fi
+sed 's/"emission_delay_ms":"70"/"emission_delay_ms":"7x"/' "$tmp/late.safetensors" > "$tmp/damaged.safetensors"
+refused "a delay that is no number" 1 'emission_delay_ms is "7x"' info "$tmp/damaged.safetensors"
+
 # ---- refused ---------------------------------------------------------------------------------------------------------------------
 
 "$LINNET" train "$conf" --train "$set" --folder "$tmp/deep" -q --epochs 1 --layers 3

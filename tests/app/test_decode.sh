@@ -16,6 +16,10 @@ hello 1 0.360 0.030 AH 0.9000
 hello 1 0.420 0.090 L 0.9000
 hello 1 0.510 0.120 OW 0.9000" "$(d -f ctm "$tmp/hello.npy")"
 is "ctm at 20 ms" "hello 1 0.200 0.040 HH 0.9000" "$(d -f ctm --row-seconds 0.02 "$tmp/hello.npy" | head -n 1)"
+is "with an emission delay, but not before 0" "hello 1 0.000 0.050 HH 0.9000
+hello 1 0.050 0.030 AH 0.9000
+hello 1 0.110 0.090 L 0.9000
+hello 1 0.200 0.120 OW 0.9000" "$(d -f ctm --delay-ms 310 "$tmp/hello.npy")"
 is "trn" "HH AH L OW (hello)" "$(d -f trn "$tmp/hello.npy")"
 run decode -q -f json "$tmp/hello.npy"
 has "json: the whole output" "$out" '{"id":"hello","channel":1,"seconds":0.780,'

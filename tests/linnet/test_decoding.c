@@ -115,14 +115,14 @@ START_TEST(searches_by_their_options)
         lin_parsed parsed;
         lin_decoding d;
         ck_assert_int_eq(parse(&parsed, &v, line), 0);
-        OK(lin_decoding_open(&d, &v.decoding, phones, 0.03, NULL, &err));
+        OK(lin_decoding_open(&d, &v.decoding, phones, 0.03, 0, NULL, &err));
         ck_assert_int_eq((int)d.search.kind, i);
         ck_assert(!d.context.phones == (i != 1) && !d.context.words == (i != 2));
         ck_assert(!lin_decoding_speller(&d) == (i != 2));
         ids[i] = d.search.id;
         lin_decoding_close(&d);
         if (i > 0) {
-            FAIL_EVERY_ALLOCATION(lin_decoding_open(&d, &v.decoding, phones, 0.03, NULL, NULL), lin_decoding_close(&d));
+            FAIL_EVERY_ALLOCATION(lin_decoding_open(&d, &v.decoding, phones, 0.03, 0, NULL, NULL), lin_decoding_close(&d));
         }
         lin_options_free(&parsed);
     }
@@ -151,7 +151,7 @@ START_TEST(the_id_knows_options_lexicon_and_language_model)
         snprintf(line, sizeof line, "--words --lexicon %s %s%s %s", i == 2 ? other : dict, i == 3 ? "--no-lm" : "--lm ",
                  i == 3 ? "" : arpa, more[i]);
         ck_assert_int_eq(parse(&parsed, &v, line), 0);
-        OK(lin_decoding_open(&d, &v.decoding, phones, 0.03, NULL, &err));
+        OK(lin_decoding_open(&d, &v.decoding, phones, 0.03, 0, NULL, &err));
         ids[i] = d.search.id;
         lin_decoding_close(&d);
         lin_options_free(&parsed);
@@ -183,7 +183,7 @@ START_TEST(the_id_knows_a_language_model_of_phones)
         lin_decoding d;
         snprintf(line, sizeof line, "--lm %s", i == 1 ? other : phones_arpa);
         ck_assert_int_eq(parse(&parsed, &v, line), 0);
-        OK(lin_decoding_open(&d, &v.decoding, phones, 0.03, NULL, &err));
+        OK(lin_decoding_open(&d, &v.decoding, phones, 0.03, 0, NULL, &err));
         ids[i] = d.search.id;
         lin_decoding_close(&d);
         lin_options_free(&parsed);
@@ -211,7 +211,7 @@ START_TEST(a_part_is_what_begins_within_it)
         lin_decoder d = {0};
         snprintf(line, sizeof line, "--words --lexicon %s --lm %s --n-best %d", dict, arpa, 1 + several);
         ck_assert_int_eq(parse(&parsed, &v, kind == 2 ? line : several ? "--n-best 2" : kind ? "--beam 8" : ""), 0);
-        OK(lin_decoding_open(&decoding, &v.decoding, phones, 0.03, NULL, &err));
+        OK(lin_decoding_open(&decoding, &v.decoding, phones, 0.03, 0, NULL, &err));
         OK(lin_decoder_create(&d, &decoding, &err));
         static const double places[][2] = {{-INFINITY, INFINITY}, {0.06, 0.42}, {0.42, 0.48}, {0.421, 0.78}, {0.78, 9}};
         static const int want_phones[3][5] = {{9, 3, 1, 1, 4}, {9, 3, 1, 1, 4}, {9, 3, 2, 0, 4}};
@@ -265,7 +265,7 @@ START_TEST(alternatives_begin_with_the_result_and_hold_all_of_it)
         lin_result r = {0};
         snprintf(line, sizeof line, "--n-best 3 --words --lexicon %s --lm %s", dict, arpa);
         ck_assert_int_eq(parse(&parsed, &v, kind == 2 ? line : "--n-best 3"), 0);
-        OK(lin_decoding_open(&decoding, &v.decoding, phones, 0.03, NULL, &err));
+        OK(lin_decoding_open(&decoding, &v.decoding, phones, 0.03, 0, NULL, &err));
         OK(lin_decoder_create(&d, &decoding, &err));
         OK(lin_result_begin(&r, "x", NULL, 1, &err));
         OK(lin_decoder_push(&d, logp, T, &err));
@@ -310,7 +310,7 @@ START_TEST(nothing_is_allocated_while_results_flow)
         const lin_results_values where = {.format = formats[test % 2], .output = "/dev/null"};
         snprintf(line, sizeof line, "--words --lexicon %s --lm %s", dict, arpa);
         ck_assert_int_eq(parse(&parsed, &v, kind == 2 ? line : kind ? "--beam 8" : ""), 0);
-        OK(lin_decoding_open(&decoding, &v.decoding, phones, 0.03, NULL, &err));
+        OK(lin_decoding_open(&decoding, &v.decoding, phones, 0.03, 0, NULL, &err));
         ck_assert_int_eq(lin_results_check(&out, NULL, &where), 0);
         ck_assert_int_eq(lin_results_can_flow(&out), 1);
         OK(lin_results_open(&out, phones, 0, &err));
